@@ -1,0 +1,122 @@
+package knowhow_test
+
+import (
+	"go/parser"
+	"go/token"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "knowhow"
+
+// deps says which packages below internal each package may import; all may
+// import errkind. It is a statement of policy, in the manner of
+// go/build/deps_test.go: docs/architecture.md gives the reasons. Do not change
+// it to fix a build.
+var deps = map[string]string{
+	// Vocabulary: no behaviour to speak of.
+	"errkind": "", "document": "", "search": "",
+
+	// The program's own plumbing.
+	"config": "", "logfile": "",
+
+	// Text, pure: no disk, no network.
+	"extract": "", "chunk": "", "analysis": "", "query": "",
+
+	// Things with a life.
+	"index":  "document search analysis query",
+	"ingest": "document extract chunk",
+
+	// The far sides, and the door to the MCP SDK.
+	"fess":      "search query",
+	"mcpserver": "",
+
+	// The systems. None imports another, or a backend it need not know:
+	// fessmcp sees search, never fess or index.
+	"fessmcp": "search chunk mcpserver",
+
+	// The command line may import everything.
+	"cli": "*",
+
+	// Test support.
+	"search/searchtest": "search document",
+	"fess/fesstest":     "search query document analysis",
+	"mcpserver/mcptest": "",
+}
+
+// fences says which packages may import a module or package from outside.
+var fences = map[string]string{
+	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
+	"modernc.org/sqlite":                     "index",
+	"database/sql":                           "index",
+	"net/http":                               "mcpserver fess cli fess/fesstest mcpserver/mcptest",
+	"testing":                                "search/searchtest fess/fesstest mcpserver/mcptest",
+	"flag":                                   "cli",
+	"os/signal":                              "cmd/knowhow cmd/mcp-fess",
+}
+
+// pure are the packages that open no file and no socket.
+var pure = []string{"errkind", "document", "search", "extract", "chunk", "analysis", "query"}
+
+// TestDeps holds every package against deps and fences.
+func TestDeps(t *testing.T) {
+	seen := map[string]bool{}
+	// The files are parsed here, not listed by the go command, so that the
+	// test cache notices when one changes.
+	for file, src := range goFiles(t) {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		name := strings.TrimPrefix(path.Dir(file), "internal/")
+		if _, ok := deps[name]; !ok && !strings.HasPrefix(name, "cmd/") {
+			t.Errorf("%s: package %s is not in deps", file, name)
+		}
+		seen[name] = true
+		checkImports(t, file, src, name)
+	}
+	for name := range deps {
+		if !seen[name] {
+			t.Errorf("deps names %s, which does not exist", name)
+		}
+	}
+}
+
+// checkImports reports the imports of one file that the policy forbids.
+func checkImports(t *testing.T, file string, src []byte, name string) {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), file, src, parser.ImportsOnly)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for _, spec := range f.Imports {
+		imp, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		if in, ours := strings.CutPrefix(imp, module+"/internal/"); ours {
+			allow := deps[name]
+			switch {
+			case in == "errkind", allow == "*":
+			case strings.HasPrefix(name, "cmd/"):
+				if in != "cli" {
+					t.Errorf("%s: cmd must not import %s, only cli", file, in)
+				}
+			case !slices.Contains(strings.Fields(allow), in):
+				t.Errorf("%s: %s must not import %s", file, name, in)
+			}
+		}
+		for mod, who := range fences {
+			if (imp == mod || strings.HasPrefix(imp, mod+"/")) && !slices.Contains(strings.Fields(who), name) {
+				t.Errorf("%s: %s must not import %s; only %s may", file, name, imp, who)
+			}
+		}
+		if slices.Contains(pure, name) && (imp == "os" || imp == "net" || strings.HasPrefix(imp, "os/")) {
+			t.Errorf("%s: %s is a pure room and must not import %s", file, name, imp)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+// Package errkind names the kinds of failure that cross a room's border.
+//
+// An error belongs to a kind when [errors.Is] finds the kind in its chain. Rooms
+// add a kind with %w or with one of the error types here; only the edges (the
+// MCP door, the HTTP servers, the command line) turn kinds into JSON-RPC codes,
+// HTTP and exit statuses, each from one table.
+package errkind
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The kinds. An error of no kind is an internal one: its text is for the log,
+// never for a peer.
+var (
+	// Invalid means that the caller asked for something that can never work:
+	// an argument out of its bounds, a query that does not parse.
+	Invalid = errors.New("invalid")
+
+	// NotFound means that a thing which the caller named does not exist.
+	NotFound = errors.New("not found")
+
+	// Conflict means that the request clashes with the state of the thing
+	// it names.
+	Conflict = errors.New("conflict")
+
+	// Denied means that a policy or a configuration forbids it. The caller
+	// can do nothing; the operator can.
+	Denied = errors.New("denied")
+
+	// Unauthorized means that credentials are missing or wrong.
+	Unauthorized = errors.New("unauthorized")
+
+	// TooLarge means that a size limit was passed.
+	TooLarge = errors.New("too large")
+
+	// Unsupported means that this backend or build cannot do it.
+	Unsupported = errors.New("unsupported")
+
+	// Busy means that a limit on work in flight was reached. Retrying helps.
+	Busy = errors.New("busy")
+
+	// Unavailable means that something we depend on did not answer or
+	// answered that it is down. Retrying may help.
+	Unavailable = errors.New("unavailable")
+
+	// Timeout means that something we depend on did not answer in time.
+	// Retrying may help.
+	Timeout = errors.New("timeout")
+
+	// Corrupt means that stored data is damaged.
+	Corrupt = errors.New("corrupt")
+
+	// Usage means that the command line was wrong (exit status 2).
+	Usage = errors.New("usage")
+)
+
+// An Argument is an [Invalid] error that names the argument at fault.
+type Argument struct {
+	Name  string // as the caller spells it, for example "pageSize" or "facets.size"
+	Value any    // what was given; nil where it was missing
+	Want  string // what is allowed, for example "an integer from 1 to 100"
+}
+
+// Error says the argument, its value where there is one, and what is allowed.
+// A long value is cut, because it comes from outside.
+func (e *Argument) Error() string {
+	if e.Value == nil {
+		return fmt.Sprintf("argument %q: want %s", e.Name, e.Want)
+	}
+	v := fmt.Sprintf("%v", e.Value)
+	if s, ok := e.Value.(string); ok {
+		v = fmt.Sprintf("%q", s)
+	}
+	if r := []rune(v); len(r) > 80 {
+		v = string(r[:80]) + "…"
+	}
+	return fmt.Sprintf("argument %q: got %s, want %s", e.Name, v, e.Want)
+}
+
+// Unwrap makes an Argument an [Invalid] error.
+func (e *Argument) Unwrap() error { return Invalid }
+
+// A Remote is the failure of a call to a server that we depend on. It holds
+// nothing that a caller must not see: no host, no credential, no stack trace.
+type Remote struct {
+	Kind     error         // Unavailable, Timeout, Invalid, Unauthorized, NotFound, ... ; nil is Unavailable
+	Endpoint string        // the path only, for example "/api/v1/documents"
+	Status   int           // HTTP status; 502 where the server was not reached, 504 after a timeout
+	Code     string        // the remote's own opaque error code, "" if it gave none
+	Message  string        // one sanitised sentence that says what to do next
+	Retry    time.Duration // how long the remote asked to wait; 0 if it did not say
+}
+
+// Error says the sentence, the endpoint and the status.
+func (e *Remote) Error() string {
+	s := fmt.Sprintf("%s (%s, status %d)", e.Message, e.Endpoint, e.Status)
+	if e.Code != "" {
+		s += ", error code " + e.Code
+	}
+	return s
+}
+
+// Unwrap returns the kind.
+func (e *Remote) Unwrap() error {
+	if e.Kind == nil {
+		return Unavailable
+	}
+	return e.Kind
+}
+
+// Retryable says whether the same request may succeed later, without a change
+// by the caller or the operator.
+func Retryable(err error) bool {
+	var r *Remote
+	if errors.As(err, &r) {
+		switch r.Status {
+		case 429, 502, 503, 504:
+			return true
+		}
+	}
+	return errors.Is(err, Busy) || errors.Is(err, Unavailable) || errors.Is(err, Timeout)
+}

@@ -1,0 +1,147 @@
+package knowhow_test
+
+import (
+	"bytes"
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// goFiles returns the paths and contents of all Go files of the repository.
+// Reading them here makes the test cache notice every change.
+func goFiles(t *testing.T) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && file != ".") {
+			return fs.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(file, ".go") {
+			return nil
+		}
+		files[filepath.ToSlash(file)], err = os.ReadFile(file)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// TestFormat holds every Go file against gofmt.
+func TestFormat(t *testing.T) {
+	for file, src := range goFiles(t) {
+		out, err := format.Source(src)
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+		} else if !bytes.Equal(src, out) {
+			t.Errorf("%s is not formatted: run gofmt -w %s", file, file)
+		}
+	}
+}
+
+// TestVet runs go vet over the whole module.
+func TestVet(t *testing.T) {
+	if testing.Short() {
+		t.Skip("go vet takes a while; skipped with -short")
+	}
+	goFiles(t)
+	if out, err := exec.Command("go", "vet", "./...").CombinedOutput(); err != nil {
+		t.Errorf("go vet ./...: %v\n%s", err, out)
+	}
+}
+
+// TestSizes holds files and packages against the house's limits: a room that
+// outgrows them wants to be two.
+func TestSizes(t *testing.T) {
+	const maxFile, maxFunc, maxPackage = 400, 60, 3000
+	packages := map[string]int{}
+	for file, src := range goFiles(t) {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		lines := bytes.Count(src, []byte("\n"))
+		if lines > maxFile {
+			t.Errorf("%s has %d lines, want at most %d", file, lines, maxFile)
+		}
+		packages[filepath.Dir(file)] += lines
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, file, src, parser.ParseComments)
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		for _, decl := range f.Decls {
+			fn, ok := decl.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			if n := fset.Position(fn.End()).Line - fset.Position(fn.Pos()).Line + 1; n > maxFunc {
+				t.Errorf("%s: %s has %d lines, want at most %d", file, fn.Name.Name, n, maxFunc)
+			}
+			if fn.Name.IsExported() && fn.Doc == nil && (fn.Recv == nil || exportedReceiver(fn)) {
+				t.Errorf("%s: %s is exported and has no doc comment", file, fn.Name.Name)
+			}
+		}
+	}
+	for dir, n := range packages {
+		if n > maxPackage {
+			t.Errorf("package %s has %d lines, want at most %d", dir, n, maxPackage)
+		}
+	}
+}
+
+// exportedReceiver reports whether a method belongs to an exported type.
+func exportedReceiver(fn *ast.FuncDecl) bool {
+	typ := fn.Recv.List[0].Type
+	if star, ok := typ.(*ast.StarExpr); ok {
+		typ = star.X
+	}
+	id, ok := typ.(*ast.Ident)
+	return ok && id.IsExported()
+}
+
+// TestLinks follows every relative link of the Markdown files.
+func TestLinks(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || d.Name() == ".git") {
+			return fs.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(file, ".md") {
+			return nil
+		}
+		src, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		for _, m := range link.FindAllSubmatch(src, -1) {
+			to := string(m[1])
+			if strings.Contains(to, "://") || strings.HasPrefix(to, "#") || strings.HasPrefix(to, "mailto:") {
+				continue
+			}
+			to, _, _ = strings.Cut(to, "#")
+			if _, err := os.Stat(filepath.Join(filepath.Dir(file), to)); err != nil {
+				t.Errorf("%s links to %s, which does not exist", file, to)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
