@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"knowhow/internal/document"
+	"knowhow/internal/errkind"
+)
+
+// labelPattern is what a label may look like: what Fess allows for one.
+var labelPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+
+// maxDomainID is the longest domain id: with it the longest tool name stays
+// under 64 characters with a client's prefix.
+const maxDomainID = 24
+
+// slug makes a label of a path's last element: lower case, every run of other
+// signs than a to z and 0 to 9 one "-", "source" where nothing is left.
+func slug(path string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(filepath.Base(path)) {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+	}
+	if s := strings.Trim(b.String(), "-"); s != "" {
+		return s
+	}
+	return "source"
+}
+
+// domainID makes a domain id of a label: lower case, "_" for "-" and ".", at
+// most maxDomainID characters.
+func domainID(label string) string {
+	id := strings.NewReplacer("-", "_", ".", "_").Replace(strings.ToLower(label))
+	if len(id) > maxDomainID {
+		id = id[:maxDomainID]
+	}
+	return id
+}
+
+// addSource decides under which label the folder or file at path is indexed,
+// given the sources there are: a source is one however it is spelled, and a
+// label belongs to one source. label "" chooses the path's slug, numbered
+// where another source has it. The result is known already where added is
+// false.
+func addSource(known []document.Source, path, label string) (src document.Source, added bool, err error) {
+	if label != "" && !labelPattern.MatchString(label) {
+		return src, false, fmt.Errorf("--label %q: want letters, digits, \"_\", \".\" and \"-\" only: %w", label, errkind.Usage)
+	}
+	taken := map[string]string{}
+	for _, k := range known {
+		taken[k.Label] = k.Path
+		if k.Path != path {
+			continue
+		}
+		if label != "" && label != k.Label {
+			return src, false, fmt.Errorf("%s is already known as %q: to give it another label, first type knowhow sources rm %s: %w",
+				path, k.Label, k.Label, errkind.Conflict)
+		}
+		return k, false, nil
+	}
+	if label != "" {
+		if other, ok := taken[label]; ok {
+			return src, false, fmt.Errorf("--label %s: the label belongs to %s: choose another, or first type knowhow sources rm %s: %w",
+				label, other, label, errkind.Conflict)
+		}
+		return document.Source{Label: label, Path: path}, true, nil
+	}
+	base := slug(path)
+	label = base
+	for n := 2; taken[label] != ""; n++ {
+		label = fmt.Sprintf("%s-%d", base, n)
+	}
+	return document.Source{Label: label, Path: path}, true, nil
+}
