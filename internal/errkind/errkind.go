@@ -112,14 +112,14 @@ func (e *Remote) Unwrap() error {
 }
 
 // Retryable says whether the same request may succeed later, without a change
-// by the caller or the operator.
+// by the caller or the operator. Of a Remote the status alone decides.
 func Retryable(err error) bool {
-	var r *Remote
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*Remote](err); ok {
 		switch r.Status {
 		case 429, 502, 503, 504:
 			return true
 		}
+		return false
 	}
 	return errors.Is(err, Busy) || errors.Is(err, Unavailable) || errors.Is(err, Timeout)
 }

@@ -45,6 +45,7 @@ func TestRetryable(t *testing.T) {
 		{&errkind.Remote{Kind: errkind.Invalid, Status: 400}, false},
 		{&errkind.Remote{Kind: errkind.Invalid, Status: 429}, true},
 		{&errkind.Remote{Kind: errkind.Unauthorized, Status: 401}, false},
+		{&errkind.Remote{Status: 500}, false},
 		{errors.New("other"), false},
 	}
 	for _, tt := range tests {

@@ -1,0 +1,276 @@
+package analysis
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// DigestOptions says how an excerpt looks.
+type DigestOptions struct {
+	Size        int    // runes of text, without marks and ellipses; 0 means 240
+	Open, Close string // put around matches, for example "<strong>" and "</strong>"; "" means no mark
+}
+
+// Bounds of the work for one digest.
+const (
+	digestSize    = 240
+	digestMatches = 4096 // matches that are looked at
+	digestTokens  = 4000 // tokens that are read once every term was seen
+)
+
+// A match is a wanted token in a text.
+type match struct {
+	start, end int // bytes
+	runes      int // runes of the text before start
+	term       int // number of the wanted term
+}
+
+// Digest returns the part of text that says most about the terms in want, which
+// are token texts (a single CJK character stands for every token that begins
+// with it): the window with the most different terms, among equals the one with
+// the most matches, among those the first. Without a match it is the beginning
+// of the text.
+//
+// White space and control characters are folded to single blanks, whole words
+// are kept where that is possible, "…" stands where the text goes on, and Open
+// and Close are put around matches (around adjoining ones together). Nothing is
+// escaped. The result is valid UTF-8 of at most Size runes, not counting marks
+// and ellipses.
+func Digest(text string, want map[string]bool, o DigestOptions) string {
+	if o.Size <= 0 {
+		o.Size = digestSize
+	}
+	ms := matches(text, want)
+	first, last := bestWindow(ms, o.Size)
+	from := 0
+	if len(ms) > 0 {
+		from = windowStart(text, ms[first], ms[last], o.Size)
+	}
+	from += blankPrefix(text[from:])
+	to := windowEnd(text, from, o.Size)
+	if to == len(text) && from > 0 && len(ms) > 0 {
+		// The text ends before the window is full: begin earlier.
+		spare := o.Size - foldedRunes(text[from:to])
+		from = stepBack(text, from, spare)
+		from += blankPrefix(text[from:])
+		to = windowEnd(text, from, o.Size)
+	}
+	return render(text, from, to, ms, o)
+}
+
+// matches returns the wanted tokens of text in order.
+func matches(text string, want map[string]bool) []match {
+	if len(want) == 0 {
+		return nil
+	}
+	terms := make(map[string]int, len(want))
+	lone := false // some term is to be matched as a prefix
+	for t, ok := range want {
+		if ok {
+			terms[t] = len(terms)
+			lone = lone || Lone(t)
+		}
+	}
+	var ms []match
+	seen := make([]bool, len(terms))
+	missing := len(terms)
+	tokens, runes, at := 0, 0, 0
+	for t := range Tokens(text) {
+		if tokens++; missing == 0 && tokens > digestTokens || len(ms) >= digestMatches {
+			break
+		}
+		term, ok := terms[t.Text]
+		end := t.End
+		if !ok && lone && t.CJK {
+			r, n := utf8.DecodeRuneInString(t.Text)
+			if term, ok = terms[string(r)]; ok && n < len(t.Text) {
+				end = firstCharacter(text, t)
+			}
+		}
+		if !ok {
+			continue
+		}
+		if !seen[term] {
+			seen[term] = true
+			missing--
+		}
+		runes += utf8.RuneCountInString(text[at:t.Start])
+		at = t.Start
+		ms = append(ms, match{start: t.Start, end: end, runes: runes, term: term})
+	}
+	return ms
+}
+
+// firstCharacter returns where the first character of a CJK token ends in the
+// text. Half-width kana write voicing as a character of its own.
+func firstCharacter(text string, t Token) int {
+	_, n := utf8.DecodeRuneInString(text[t.Start:])
+	switch r, m := utf8.DecodeRuneInString(text[t.Start+n:]); r {
+	case 'ﾞ', 'ﾟ', '\u3099', '\u309A':
+		n += m
+	}
+	return min(t.Start+n, t.End)
+}
+
+// bestWindow returns the first and the last match of the best window of size
+// runes. It is 0, 0 where there is no match.
+func bestWindow(ms []match, size int) (first, last int) {
+	count := map[int]int{} // matches in the window, by term
+	best := -1
+	lo := 0
+	for hi := range ms {
+		count[ms[hi].term]++
+		for lo < hi && ms[hi].runes-ms[lo].runes+(ms[hi].end-ms[hi].start) > size {
+			if count[ms[lo].term]--; count[ms[lo].term] == 0 {
+				delete(count, ms[lo].term)
+			}
+			lo++
+		}
+		if score := len(count)*digestMatches + hi - lo; score > best {
+			best, first, last = score, lo, hi
+		}
+	}
+	return first, last
+}
+
+// windowStart returns where a window begins that holds the matches and shows
+// some of what stands before them.
+func windowStart(text string, first, last match, size int) int {
+	spare := size - (last.runes - first.runes) - (last.end - last.start)
+	return stepBack(text, first.start, min(spare/2, size/4))
+}
+
+// stepBack returns a word border at most n runes before the offset at, the
+// beginning of the text if that is near enough. It is at itself where no border
+// is near.
+func stepBack(text string, at, n int) int {
+	from := at
+	for ; n > 0 && from > 0; n-- {
+		_, size := utf8.DecodeLastRuneInString(text[:from])
+		from -= size
+	}
+	if from == 0 {
+		return 0
+	}
+	for from < at {
+		if isBorder(text, from) {
+			return from
+		}
+		_, size := utf8.DecodeRuneInString(text[from:])
+		from += size
+	}
+	return at
+}
+
+// isBorder reports whether a text may be cut at the offset i: beside white
+// space or between CJK characters.
+func isBorder(text string, i int) bool {
+	before, _ := utf8.DecodeLastRuneInString(text[:i])
+	after, _ := utf8.DecodeRuneInString(text[i:])
+	if isSpace(before) || isSpace(after) {
+		return true
+	}
+	return (IsCJK(before) || IsCJK(after)) && !unicode.IsMark(after)
+}
+
+// isSpace reports whether r is folded to a blank.
+func isSpace(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
+
+// blankPrefix returns the length of the white space that s begins with.
+func blankPrefix(s string) int { return len(s) - len(strings.TrimLeftFunc(s, isSpace)) }
+
+// windowEnd returns where a window of size runes ends that begins at from, on a
+// word border if there is one after from.
+func windowEnd(text string, from, size int) int {
+	border := from // last place to cut
+	n := 0
+	space := false
+	for i, r := range text[from:] {
+		i += from
+		if isSpace(r) {
+			if !space && n > 0 {
+				border = i
+			}
+			space = true
+			continue
+		}
+		if space {
+			n++ // the blank before r
+		}
+		if n >= size {
+			if !space && isBorder(text, i) {
+				border = i
+			}
+			if border == from {
+				return i
+			}
+			return border
+		}
+		if i > from && !space && isBorder(text, i) {
+			border = i
+		}
+		space = false
+		n++
+	}
+	return len(text)
+}
+
+// foldedRunes counts the runes of s with white space folded.
+func foldedRunes(s string) int {
+	n, space := 0, true
+	for _, r := range s {
+		if isSpace(r) {
+			space = true
+			continue
+		}
+		if space && n > 0 {
+			n++
+		}
+		space = false
+		n++
+	}
+	return n
+}
+
+// render writes text[from:to] with white space folded and matches marked.
+func render(text string, from, to int, ms []match, o DigestOptions) string {
+	var b strings.Builder
+	if from > blankPrefix(text) {
+		b.WriteString("…")
+	}
+	open := 0 // end of the match that is open, 0 for none
+	space := false
+	for i, r := range text[from:to] {
+		i += from
+		if open > 0 && i >= open && (len(ms) == 0 || ms[0].start > i) {
+			b.WriteString(o.Close)
+			open = 0
+		}
+		if isSpace(r) {
+			space = true
+			continue
+		}
+		if space {
+			b.WriteByte(' ')
+			space = false
+		}
+		for len(ms) > 0 && ms[0].start <= i {
+			if ms[0].end > i {
+				if open == 0 {
+					b.WriteString(o.Open)
+				}
+				open = max(open, ms[0].end)
+			}
+			ms = ms[1:]
+		}
+		b.WriteRune(r)
+	}
+	if open > 0 {
+		b.WriteString(o.Close)
+	}
+	if blankPrefix(text[to:]) < len(text)-to {
+		b.WriteString("…")
+	}
+	return b.String()
+}

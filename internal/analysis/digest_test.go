@@ -1,0 +1,125 @@
+package analysis_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"knowhow/internal/analysis"
+)
+
+// terms makes a set of wanted terms.
+func terms(ts ...string) map[string]bool {
+	m := map[string]bool{}
+	for _, t := range ts {
+		m[t] = true
+	}
+	return m
+}
+
+func TestDigest(t *testing.T) {
+	filler := strings.Repeat("lorem ipsum dolor ", 20)
+	tests := []struct {
+		name, text string
+		want       map[string]bool
+		size       int
+		digest     string
+	}{
+		{"empty", "", terms("a"), 20, ""},
+		{"blank", " \n\t ", terms("a"), 20, ""},
+		{"no terms", "The quick brown fox jumps", nil, 15, "The quick brown…"},
+		{"no match", "  The quick\n\nbrown fox jumps", terms("zebra"), 15, "The quick brown…"},
+		{"whole text", "The quick brown fox", terms("fox"), 40, "The quick brown [fox]"},
+		{"stems", "He was running and runs", terms("run"), 40, "He was [running] and [runs]"},
+		{"false is not wanted", "quick fox", map[string]bool{"quick": false, "fox": true}, 40, "quick [fox]"},
+		{"middle", filler + "the needle lies here " + filler, terms("needl"), 30, "…the [needle] lies here lorem…"},
+		{"end", filler + "the needle", terms("needl"), 30, "…lorem ipsum dolor the [needle]"},
+		{"most terms", "alpha alpha alpha " + filler + "alpha beta " + filler, terms("alpha", "beta"), 20, "…[alpha] [beta] lorem…"},
+		{"most matches", "alpha " + filler + "alpha x alpha " + filler, terms("alpha"), 25, "…dolor [alpha] x [alpha] lorem…"},
+		{"bigrams as one", "日本語の全文検索エンジンです", terms("全文", "文検", "検索"), 40, "日本語の[全文検索]エンジンです"},
+		{"one kanji", "価値と値段の値", terms("値"), 40, "価[値]と[値]段の[値]"},
+		{"one kana, half width", "ﾃﾞｰﾀ", terms("デ"), 40, "[ﾃﾞ]ｰﾀ"},
+		{"cut CJK", strings.Repeat("あ", 30) + "検索" + strings.Repeat("い", 30), terms("検索"), 10, "…ああ[検索]いいいいいい…"},
+		{"accents", "Un café noir", terms("cafe"), 40, "Un [café] noir"},
+		{"long word is cut", strings.Repeat("x", 50), nil, 10, "xxxxxxxxxx…"},
+		{"long match is cut", "a " + strings.Repeat("x", 100), terms(strings.Repeat("x", 64)), 10, "…[xxxxxxxxxx]…"},
+		{"control characters", "one\x00two\x1b[31m", nil, 40, "one two [31m"},
+		{"invalid UTF-8", "one\xfftwo", terms("two"), 40, "one\uFFFD[two]"},
+		{"blanks at both ends", "\n one two \n", terms("two"), 40, "one [two]"},
+		{"exact size", "one two three", nil, 13, "one two three"},
+		{"one less", "one two three", nil, 12, "one two…"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := analysis.Digest(tt.text, tt.want, analysis.DigestOptions{Size: tt.size, Open: "[", Close: "]"})
+			if got != tt.digest {
+				t.Errorf("Digest(%q) = %q, want %q", tt.text, got, tt.digest)
+			}
+		})
+	}
+}
+
+func TestDigestDefaults(t *testing.T) {
+	got := analysis.Digest(strings.Repeat("word ", 100), terms("word"), analysis.DigestOptions{})
+	if n := utf8.RuneCountInString(got); n != 240 { // 48 words of five, less a blank, and the ellipsis
+		t.Errorf("Digest has %d runes, want 240: %q", n, got)
+	}
+	if strings.Contains(got, "<") {
+		t.Errorf("Digest marks without being asked to: %q", got)
+	}
+}
+
+func FuzzDigest(f *testing.F) {
+	addTexts(f)
+	f.Add("alpha beta gamma 検索と値段 ﾃﾞｰﾀ \x00\xff the end")
+	f.Fuzz(func(t *testing.T, s string) {
+		want := terms("値", "search")
+		n := 0
+		for tk := range analysis.Tokens(s) {
+			if n++; n%3 == 0 {
+				want[tk.Text] = true
+			}
+		}
+		for _, size := range []int{1, 7, 40} {
+			got := analysis.Digest(s, want, analysis.DigestOptions{Size: size, Open: "\x01", Close: "\x02"})
+			if !utf8.ValidString(got) {
+				t.Fatalf("Digest(%q, %d) = %q is not valid UTF-8", s, size, got)
+			}
+			depth := 0
+			for _, r := range got {
+				switch r {
+				case 1:
+					depth++
+				case 2:
+					depth--
+				}
+				if depth < 0 || depth > 1 {
+					t.Fatalf("Digest(%q, %d) = %q has unpaired marks", s, size, got)
+				}
+			}
+			if depth != 0 {
+				t.Fatalf("Digest(%q, %d) = %q has an open mark", s, size, got)
+			}
+			text := strings.NewReplacer("\x01", "", "\x02", "").Replace(got)
+			text = strings.TrimSuffix(strings.TrimPrefix(text, "…"), "…")
+			if n := utf8.RuneCountInString(text); n > size+2 || n > size && !strings.Contains(s, "…") {
+				t.Fatalf("Digest(%q, %d) = %q has %d runes", s, size, got, n)
+			}
+		}
+	})
+}
+
+func BenchmarkDigest(b *testing.B) {
+	text := strings.Repeat(corpus, 10)
+	b.Run("early", func(b *testing.B) {
+		for b.Loop() {
+			analysis.Digest(text, terms("crawler", "knowhow"), analysis.DigestOptions{})
+		}
+	})
+	b.Run("one term absent", func(b *testing.B) {
+		b.SetBytes(int64(len(text)))
+		for b.Loop() {
+			analysis.Digest(text, terms("administr", "zebra"), analysis.DigestOptions{})
+		}
+	})
+}

@@ -1,0 +1,38 @@
+package analysis_test
+
+import (
+	"strings"
+	"testing"
+
+	"knowhow/internal/analysis"
+)
+
+// BenchmarkHostile reads texts that are made to be slow. The rates are those of
+// three passes; they must not fall when the texts grow.
+func BenchmarkHostile(b *testing.B) {
+	for name, unit := range map[string]string{
+		"bad bytes":       "\xff",
+		"cut runes":       "\xe3\x81",
+		"marks":           "\u0301",
+		"mixed marks":     "\u0301\u0323",
+		"letter and mark": "か\u3099",
+		"expanding":       "\uFDFA",
+		"jamo":            "\u1100\u1161",
+		"apostrophes":     "a'",
+		"soft hyphens":    "a\u00ad",
+		"one word":        "é",
+		"long words":      "abcdefghij",
+	} {
+		text := strings.Repeat(unit, 1<<20/len(unit))
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				for range analysis.Tokens(text) {
+				}
+				analysis.Digest(text, terms("値", "absent"), analysis.DigestOptions{})
+				for range analysis.Surfaces(text) {
+				}
+			}
+		})
+	}
+}

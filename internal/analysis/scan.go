@@ -1,0 +1,325 @@
+package analysis
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// A scanner cuts one text into tokens and yields them. At most one of word and
+// run is under way at a time.
+type scanner struct {
+	s     string
+	yield func(Token) bool
+	fold  bool   // drop accents and cut endings
+	runs  bool   // yield CJK runs of one script, not pairs
+	done  bool   // the receiver wants no more
+	skip  int    // offset up to which the text was consumed ahead
+	norm  []byte // normal form of a piece of the text
+
+	word       []byte // folded letters of the word under way
+	wordRunes  int
+	start, end int
+	latin      bool // the last letter was Latin, or a digit: marks on it are dropped
+
+	prev  cjkRune // last character of the CJK run under way
+	inRun bool
+
+	// With runs: what was gathered of the run, where it began, its script.
+	runText string
+	runFrom int
+	script  script
+}
+
+// A cjkRune is a character of a CJK run and where it stands in the text.
+type cjkRune struct {
+	r          rune
+	start, end int
+	raw        bool // the text holds just these bytes
+}
+
+// isWordByte reports whether c is an ASCII letter or digit.
+func isWordByte(c byte) bool {
+	return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9'
+}
+
+// scan yields all tokens.
+func (sc *scanner) scan() {
+	s := sc.s
+	for i := 0; i < len(s) && !sc.done; {
+		if s[i] >= utf8.RuneSelf {
+			i = sc.scanWide(i)
+			continue
+		}
+		if !isWordByte(s[i]) {
+			i = sc.separator(rune(s[i]), i, i+1)
+			continue
+		}
+		j := i + 1
+		for j < len(s) && isWordByte(s[j]) {
+			j++
+		}
+		if j < len(s) && s[j] >= utf8.RuneSelf {
+			// The last letter may be composed with what follows.
+			sc.ascii(i, j-1)
+			i = sc.scanWide(j - 1)
+			continue
+		}
+		if len(sc.word) > 0 || sc.inRun || j < len(s) && s[j] == '\'' || !sc.fold {
+			sc.ascii(i, j)
+		} else {
+			sc.asciiWord(i, j)
+		}
+		i = j
+	}
+	sc.flush()
+}
+
+// scanWide takes the text from i on, to the next ASCII character after i, and
+// returns where it stopped.
+func (sc *scanner) scanWide(i int) int {
+	to := i + 1
+	if sc.s[i] >= utf8.RuneSelf {
+		to = i
+	}
+	// A bad byte ends the piece, because package norm takes what stands
+	// behind one for normal.
+	for to < len(sc.s) && sc.s[to] >= utf8.RuneSelf {
+		r, n := utf8.DecodeRuneInString(sc.s[to:])
+		if r == utf8.RuneError && n == 1 {
+			break
+		}
+		to += n
+	}
+	if to == i {
+		return sc.separator(utf8.RuneError, i, i+1)
+	}
+	for i < to && !sc.done {
+		// What is normal already is read as it stands.
+		n := i + norm.NFKC.QuickSpanString(sc.s[i:to])
+		for i < n {
+			r, size := utf8.DecodeRuneInString(sc.s[i:n])
+			sc.feed(cjkRune{r, i, i + size, true})
+			i += size
+		}
+		if i >= to {
+			break
+		}
+		end := i + max(1, norm.NFKC.NextBoundaryInString(sc.s[i:to], true))
+		sc.norm = norm.NFKC.AppendString(sc.norm[:0], sc.s[i:end])
+		for seg := sc.norm; len(seg) > 0; {
+			r, size := utf8.DecodeRune(seg)
+			sc.feed(cjkRune{r, i, end, false})
+			seg = seg[size:]
+		}
+		i = end
+	}
+	return max(to, sc.skip)
+}
+
+// ascii feeds the letters and digits s[i:j].
+func (sc *scanner) ascii(i, j int) {
+	for ; i < j; i++ {
+		sc.feed(cjkRune{rune(sc.s[i]), i, i + 1, true})
+	}
+}
+
+// asciiWord yields the whole word s[i:j] of ASCII letters and digits without a
+// detour through feed.
+func (sc *scanner) asciiWord(i, j int) {
+	w := sc.s[i:min(j, i+maxWord)]
+	var buf [maxWord]byte
+	letters, lower := true, true
+	for k := range len(w) {
+		c := w[k]
+		switch {
+		case 'A' <= c && c <= 'Z':
+			c |= 0x20
+			lower = false
+		case c < 'A':
+			letters = false
+		}
+		buf[k] = c
+	}
+	t := Token{Text: w, Surface: w, Start: i, End: j}
+	switch {
+	case letters:
+		e := stemOf(buf[:len(w)])
+		t.Text, t.Surface = e.stem, e.word
+	case !lower:
+		t.Text = string(buf[:len(w)])
+		t.Surface = t.Text
+	}
+	sc.emit(t)
+}
+
+// feed takes one normalised character.
+func (sc *scanner) feed(c cjkRune) {
+	switch {
+	case sc.done || c.start < sc.skip || isIgnorable(c.r):
+	case IsCJK(c.r):
+		sc.flushWord()
+		sc.cjk(c)
+	case unicode.IsLetter(c.r) || unicode.IsDigit(c.r):
+		sc.flushRun()
+		sc.letter(c)
+	case unicode.IsMark(c.r):
+		sc.mark(c)
+	default:
+		sc.separator(c.r, c.start, c.end)
+	}
+}
+
+// letter adds a letter or digit to the word under way.
+func (sc *scanner) letter(c cjkRune) {
+	if len(sc.word) == 0 {
+		sc.start, sc.wordRunes = c.start, 0
+	}
+	sc.end = c.end
+	sc.latin = isLatin(c.r) || c.r < utf8.RuneSelf
+	if sc.wordRunes >= maxWord {
+		return
+	}
+	if !sc.fold {
+		sc.word = utf8.AppendRune(sc.word, unicode.ToLower(c.r))
+		sc.wordRunes++
+		return
+	}
+	n := len(sc.word)
+	sc.word = appendFolded(sc.word, c.r)
+	sc.wordRunes += utf8.RuneCount(sc.word[n:])
+	if sc.wordRunes > maxWord { // ß and its like are two
+		sc.word, sc.wordRunes = sc.word[:len(sc.word)-1], maxWord
+	}
+}
+
+// mark adds a combining mark to what it stands on.
+func (sc *scanner) mark(c cjkRune) {
+	switch {
+	case sc.inRun:
+		sc.prev.end, sc.prev.raw = c.end, false
+	case len(sc.word) == 0: // a mark on nothing
+	case sc.latin && sc.fold || sc.wordRunes >= maxWord:
+		sc.end = c.end
+	default:
+		sc.word = utf8.AppendRune(sc.word, c.r)
+		sc.wordRunes++
+		sc.end = c.end
+	}
+}
+
+// separator ends what is under way at a character that belongs to no word, and
+// returns where the text goes on. An apostrophe takes the ending of an English
+// word along.
+func (sc *scanner) separator(r rune, start, end int) int {
+	if (r == '\'' || r == '’') && len(sc.word) > 0 && sc.latin && sc.end == start {
+		if n, joined := contraction(sc.s[end:]); n > 0 {
+			if joined {
+				sc.letter(cjkRune{rune(sc.s[end]), end, end + n, true})
+			}
+			sc.end = end + n
+			sc.skip = sc.end
+			end = sc.end
+		}
+	}
+	sc.flush()
+	return end
+}
+
+// contraction returns the length of the English ending that s begins with,
+// what stands behind the apostrophe of don't or it's, and whether it belongs
+// to the word.
+func contraction(s string) (n int, joined bool) {
+	for n < len(s) && n < 3 && isWordByte(s[n]) {
+		n++
+	}
+	if r, _ := utf8.DecodeRuneInString(s[n:]); n < len(s) && !IsCJK(r) &&
+		(unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || isIgnorable(r)) {
+		return 0, false
+	}
+	switch strings.ToLower(s[:n]) {
+	case "t":
+		return n, true
+	case "s", "d", "m", "ll", "re", "ve":
+		return n, false
+	}
+	return 0, false
+}
+
+// cjk adds a character to the CJK run under way.
+func (sc *scanner) cjk(c cjkRune) {
+	if sc.runs {
+		sc.gather(c)
+		return
+	}
+	if sc.inRun {
+		p := sc.prev
+		t := Token{Start: p.start, End: c.end, CJK: true}
+		if p.raw && c.raw && p.end == c.start {
+			t.Text = sc.s[p.start:c.end]
+		} else {
+			t.Text = string([]rune{p.r, c.r})
+		}
+		t.Surface = t.Text
+		sc.emit(t)
+	}
+	sc.prev, sc.inRun = c, true
+}
+
+// flush ends what is under way.
+func (sc *scanner) flush() {
+	sc.flushWord()
+	sc.flushRun()
+}
+
+// flushRun yields the last character of the CJK run under way.
+func (sc *scanner) flushRun() {
+	if !sc.inRun {
+		return
+	}
+	sc.inRun = false
+	if sc.runs {
+		sc.endGather()
+		sc.script = otherScript
+		return
+	}
+	p := sc.prev
+	text := string(p.r)
+	if p.raw {
+		text = sc.s[p.start:p.end]
+	}
+	sc.emit(Token{Text: text, Surface: text, Start: p.start, End: p.end, CJK: true})
+}
+
+// flushWord yields the word under way.
+func (sc *scanner) flushWord() {
+	if len(sc.word) == 0 {
+		return
+	}
+	t := Token{Start: sc.start, End: sc.end}
+	letters := sc.fold
+	for _, c := range sc.word {
+		if c < 'a' || c > 'z' {
+			letters = false
+			break
+		}
+	}
+	if letters {
+		e := stemOf(sc.word)
+		t.Text, t.Surface = e.stem, e.word
+	} else {
+		t.Text = string(sc.word)
+		t.Surface = t.Text
+	}
+	sc.word = sc.word[:0]
+	sc.emit(t)
+}
+
+// emit yields a token unless the receiver has had enough.
+func (sc *scanner) emit(t Token) {
+	if !sc.done && !sc.yield(t) {
+		sc.done = true
+	}
+}

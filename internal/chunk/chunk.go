@@ -1,0 +1,202 @@
+// Package chunk cuts texts into pieces: for search, where a piece should speak
+// of one thing, and for reading, where a piece should fit into an answer.
+//
+// It is pure. The ingest pipeline and the content reader of the search bridge
+// use it; both must cut the same text the same way for good, because stored
+// offsets and readers' cursors depend on it.
+package chunk
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Defaults of [Options].
+const (
+	DefaultSize = 1200
+	DefaultMax  = 2000
+)
+
+// minMax is the least maximum: a rune always fits.
+const minMax = utf8.UTFMax
+
+// Options are the sizes of pieces for search.
+type Options struct {
+	Size int // bytes to aim at; 0 means DefaultSize; at most Max
+	Max  int // bytes that no chunk is longer than; 0 means DefaultMax; at least 4
+}
+
+// A Heading is a title inside a text.
+type Heading struct {
+	Offset int // first byte in the text
+	Level  int // 1 is the highest
+	Text   string
+}
+
+// A Chunk is a part of a text.
+type Chunk struct {
+	Offset, Length int // in bytes
+	// Heading is the path of headings at the start of the chunk, such as
+	// "Installation > Linux", at most 300 bytes; "" above the first one.
+	Heading string
+}
+
+// Split cuts text into chunks that cover all of it in order, without gaps and
+// overlaps, at rune borders. It cuts before headings, unless that leaves a
+// scrap, else after paragraphs, lines, sentences and words, in this order of
+// preference. Headings outside the text are ignored. An empty text has no
+// chunks.
+func Split(text string, headings []Heading, o Options) []Chunk {
+	if o.Size <= 0 {
+		o.Size = DefaultSize
+	}
+	if o.Max <= 0 {
+		o.Max = DefaultMax
+	}
+	o.Max = max(o.Max, minMax)
+	o.Size = min(max(o.Size, 1), o.Max)
+	hs := usable(text, headings)
+
+	var chunks []Chunk
+	var p path
+	next := 0 // first heading behind the start of the chunk
+	for start := 0; start < len(text); {
+		for ; next < len(hs) && hs[next].Offset <= start; next++ {
+			p.enter(hs[next])
+		}
+		end := start + pieceLen(text[start:], hs[next:], start, o)
+		chunks = append(chunks, Chunk{Offset: start, Length: end - start, Heading: p.String()})
+		start = end
+	}
+	return chunks
+}
+
+// usable returns the headings that lie inside text, in order.
+func usable(text string, headings []Heading) []Heading {
+	hs := slices.Clone(headings)
+	hs = slices.DeleteFunc(hs, func(h Heading) bool {
+		return h.Offset < 0 || h.Offset >= len(text) || !utf8.RuneStart(text[h.Offset])
+	})
+	slices.SortStableFunc(hs, func(a, b Heading) int { return a.Offset - b.Offset })
+	return hs
+}
+
+// pieceLen returns the length of the first chunk of s, which begins at byte start
+// of the text; hs are the headings behind that.
+func pieceLen(s string, hs []Heading, start int, o Options) int {
+	scrap := o.Size / 4
+	for _, h := range hs {
+		n := h.Offset - start
+		if n > o.Max {
+			break
+		}
+		if n >= scrap && n > 0 {
+			return n
+		}
+	}
+	if len(s) <= o.Max {
+		return len(s)
+	}
+	half := o.Size / 2
+	if n := afterParagraph(s, half, o.Size); n > 0 {
+		return n
+	}
+	if n := afterParagraph(s, o.Size, o.Max); n > 0 {
+		return n
+	}
+	return lastBreak(s, half, o.Size, o.Max)
+}
+
+// lastBreak returns the best place in (lo, hi] to end a piece of s: after a
+// line, a sentence, a word, else the last rune border up to hi, or up to limit
+// where a rune is too long for that. len(s) >= limit >= 4.
+func lastBreak(s string, lo, hi, limit int) int {
+	for _, after := range [...]func(string, int, int) int{afterLine, afterSentence, afterBlank} {
+		if n := after(s, lo, hi); n > 0 {
+			return n
+		}
+	}
+	if n := runeBorder(s, hi); n > 0 {
+		return n
+	}
+	return max(runeBorder(s, limit), 1)
+}
+
+// Cut returns how many bytes of window form the next piece for reading, at
+// most max (at least 4), never ending inside a rune. window starts where the
+// last piece ended; last says that it goes up to the text's end, and then all
+// of it is one piece if it fits. Otherwise the piece ends with a paragraph in
+// the second half of what fits, else with a line, a sentence, a word there,
+// else anywhere. Given at least max bytes, or all that is left, the answer does
+// not depend on how much more the window holds.
+//
+// The result is positive, except that it is 0 for an empty window and for one
+// that is not the last and holds nothing but the beginning of a rune.
+func Cut(window string, max int, last bool) int {
+	if max < minMax {
+		max = minMax
+	}
+	if len(window) <= max && last {
+		return len(window)
+	}
+	hi := min(max, len(window))
+	if n := afterParagraph(window, hi/2, hi); n > 0 {
+		return n
+	}
+	for _, after := range [...]func(string, int, int) int{afterLine, afterSentence, afterBlank} {
+		if n := after(window, hi/2, hi); n > 0 {
+			return n
+		}
+	}
+	return runeBorder(window, hi)
+}
+
+// Hash returns "sha256:" and the hash of text in hex digits.
+func Hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// A path is the chain of headings down to a place.
+type path []Heading
+
+// Bounds of a path as a string.
+const (
+	maxPathParts = 6
+	maxPathPart  = 120 // bytes
+	maxPath      = 300 // bytes
+	pathSep      = " > "
+)
+
+// enter goes on to the next heading.
+func (p *path) enter(h Heading) {
+	for len(*p) > 0 && (*p)[len(*p)-1].Level >= h.Level {
+		*p = (*p)[:len(*p)-1]
+	}
+	if len(*p) == maxPathParts {
+		*p = (*p)[:maxPathParts-1]
+	}
+	*p = append(*p, h)
+}
+
+// String joins the path; where it is too long, the highest headings go first.
+func (p path) String() string {
+	s := ""
+	for _, h := range slices.Backward(p) {
+		part := strings.Join(strings.Fields(h.Text), " ")
+		part = strings.TrimSpace(part[:runeBorder(part, min(len(part), maxPathPart))])
+		switch {
+		case part == "":
+		case s == "":
+			s = part
+		case len(part)+len(pathSep)+len(s) > maxPath:
+			return s
+		default:
+			s = part + pathSep + s
+		}
+	}
+	return s
+}

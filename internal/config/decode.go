@@ -1,0 +1,232 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// A decoder walks a file's tokens along a struct. The file's syntax has been
+// checked before.
+type decoder struct {
+	file *File
+	dec  *json.Decoder
+	env  func(string) (string, bool)
+}
+
+// value decodes the next value into v; path is its key.
+func (d *decoder) value(path string, v reflect.Value) error {
+	start := d.skip()
+	d.file.values[path] = span{start, len(d.file.data)}
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		v = v.Elem()
+	}
+	want, err := d.wanted(v)
+	if err != nil {
+		return err
+	}
+	if c := d.file.data[start]; (c == '{') != (v.Kind() == reflect.Struct) || (c == '[') != (v.Kind() == reflect.Slice) {
+		return d.mismatch(path, start, want)
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		err = d.object(path, v)
+	case reflect.Slice:
+		err = d.list(path, v)
+	default:
+		err = d.scalar(path, start, v, want)
+	}
+	d.file.values[path] = span{start, int(d.dec.InputOffset())}
+	return err
+}
+
+// wanted returns the words for what v takes.
+func (d *decoder) wanted(v reflect.Value) (string, error) {
+	switch {
+	case v.Kind() == reflect.Struct:
+		return "an object", nil
+	case v.Kind() == reflect.Slice:
+		return "a list", nil
+	case v.Kind() == reflect.String:
+		return "a string", nil
+	case v.Kind() == reflect.Bool:
+		return "true or false", nil
+	case v.CanInt():
+		return "an integer", nil
+	case v.CanFloat():
+		return "a number", nil
+	}
+	return "", fmt.Errorf("reading configuration %s: a field of type %s is not supported", d.file.name, v.Type())
+}
+
+// mismatch returns the error for a value of the wrong type at start. It reads
+// the value, so that the error can show it.
+func (d *decoder) mismatch(path string, start int, want string) error {
+	var raw json.RawMessage
+	if err := d.dec.Decode(&raw); err != nil {
+		return fmt.Errorf("reading configuration %s: %w", d.file.name, err)
+	}
+	d.file.values[path] = span{start, int(d.dec.InputOffset())}
+	return d.file.Bad(path, want)
+}
+
+// skip returns the offset of the next token, which is where the last one
+// ended, after white space and separators.
+func (d *decoder) skip() int {
+	at := int(d.dec.InputOffset())
+	return at + len(d.file.data[at:]) - len(bytes.TrimLeft(d.file.data[at:], " \t\r\n,:"))
+}
+
+// object decodes a JSON object into the struct v.
+func (d *decoder) object(path string, v reflect.Value) error {
+	fields := map[string]int{}
+	var names []string
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		if name != "" && name != "-" {
+			fields[strings.ToLower(name)] = i
+			names = append(names, name)
+		}
+	}
+	if _, err := d.dec.Token(); err != nil { // the opening brace
+		return fmt.Errorf("reading configuration %s: %w", d.file.name, err)
+	}
+	seen := map[int]int{} // line of each field that was given
+	for d.dec.More() {
+		at := d.skip()
+		token, err := d.dec.Token()
+		if err != nil {
+			return fmt.Errorf("reading configuration %s: %w", d.file.name, err)
+		}
+		key := token.(string)
+		i, ok := fields[strings.ToLower(key)]
+		if !ok {
+			return d.file.errorAt(at, unknownKey(path, key, names))
+		}
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		e := d.file.errorAt(at, &Error{Path: join(path, name)})
+		if line := seen[i]; line > 0 {
+			e.Reason = fmt.Sprintf("given twice, first in line %d", line)
+			return e
+		}
+		seen[i] = e.Line
+		if err := d.value(e.Path, v.Field(i)); err != nil {
+			return err
+		}
+	}
+	_, err := d.dec.Token() // the closing brace
+	return err
+}
+
+// unknownKey returns the error for a key that is none of names.
+func unknownKey(path, key string, names []string) *Error {
+	if r := []rune(key); len(r) > 40 {
+		key = string(r[:40]) + "…"
+	}
+	e := &Error{Path: path, Reason: fmt.Sprintf("unknown key %q", key)}
+	if near := Nearest(key, names); near != "" {
+		e.Want = fmt.Sprintf("%q", near)
+		return e
+	}
+	e.Want = "one of " + strings.Join(names, ", ")
+	return e
+}
+
+// list decodes a JSON list into the slice v, replacing what it holds.
+func (d *decoder) list(path string, v reflect.Value) error {
+	if _, err := d.dec.Token(); err != nil { // the opening bracket
+		return fmt.Errorf("reading configuration %s: %w", d.file.name, err)
+	}
+	all := reflect.MakeSlice(v.Type(), 0, 4)
+	for i := 0; d.dec.More(); i++ {
+		element := reflect.New(v.Type().Elem()).Elem()
+		if err := d.value(fmt.Sprintf("%s[%d]", path, i), element); err != nil {
+			return err
+		}
+		all = reflect.Append(all, element)
+	}
+	v.Set(all)
+	_, err := d.dec.Token() // the closing bracket
+	return err
+}
+
+// scalar decodes a string, a number, a boolean or null into v.
+func (d *decoder) scalar(path string, start int, v reflect.Value, want string) error {
+	token, err := d.dec.Token()
+	if err != nil {
+		return fmt.Errorf("reading configuration %s: %w", d.file.name, err)
+	}
+	d.file.values[path] = span{start, int(d.dec.InputOffset())}
+	switch t := token.(type) {
+	case string:
+		if v.Kind() == reflect.String {
+			s, err := d.expand(path, t)
+			v.SetString(s)
+			return err
+		}
+	case bool:
+		if v.Kind() == reflect.Bool {
+			v.SetBool(t)
+			return nil
+		}
+	case json.Number:
+		if v.CanInt() {
+			if n, err := strconv.ParseInt(t.String(), 10, 64); err == nil && !v.OverflowInt(n) {
+				v.SetInt(n)
+				return nil
+			}
+		}
+		if v.CanFloat() {
+			if n, err := t.Float64(); err == nil && !v.OverflowFloat(n) {
+				v.SetFloat(n)
+				return nil
+			}
+		}
+	}
+	return d.file.Bad(path, want)
+}
+
+// variable matches a reference to a variable, escaped or not, and what looks
+// like the beginning of one.
+var variable = regexp.MustCompile(`\$?\$\{([A-Za-z_][A-Za-z0-9_]*\})?`)
+
+// expand replaces the references to variables in the string at path.
+func (d *decoder) expand(path, s string) (string, error) {
+	var failure *Error
+	at := d.file.values[path].start
+	s = variable.ReplaceAllStringFunc(s, func(ref string) string {
+		switch name := strings.TrimSuffix(strings.TrimPrefix(ref, "${"), "}"); {
+		case strings.HasPrefix(ref, "$$"):
+			return ref[1:]
+		case ref == "${":
+			failure = d.file.errorAt(at, &Error{Path: path, Reason: `"${" without a variable's name`, Want: `${NAME}, or $${ for a literal "${"`})
+		default:
+			if d.env != nil {
+				if value, ok := d.env(name); ok {
+					return value
+				}
+			}
+			failure = d.file.errorAt(at, &Error{Path: path, Reason: "environment variable " + name + " is not set"})
+		}
+		return ""
+	})
+	if failure != nil {
+		return "", failure
+	}
+	return s, nil
+}
+
+// join appends a key to a path.
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}

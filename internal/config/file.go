@@ -1,0 +1,109 @@
+package config
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// A File is a configuration file that was read. It knows where each value
+// stands, so that checks after decoding can point at it.
+type File struct {
+	name   string
+	data   []byte
+	values map[string]span // by path, in the spelling of the struct's tags
+}
+
+// A span is where a value stands in the file.
+type span struct{ start, end int }
+
+// Name returns the name that the file was read under.
+func (f *File) Name() string { return f.name }
+
+// Has reports whether the file gives the key at path, for example
+// "security.httpAuthToken", a value.
+func (f *File) Has(path string) bool {
+	_, ok := f.values[path]
+	return ok
+}
+
+// Bad returns the error for a key whose value is not what is wanted. path is
+// spelled as in the struct's tags, with [i] for the elements of lists; want
+// completes "want ...". The error points at the value, or, where the file
+// leaves the key out, at the nearest object around it.
+func (f *File) Bad(path, want string) *Error {
+	if at, ok := f.values[path]; ok {
+		return f.errorAt(at.start, &Error{Path: path, Value: f.show(path, at), Want: want})
+	}
+	e := &Error{File: f.name, Path: path, Reason: "missing", Want: want}
+	for parent := path; parent != ""; {
+		parent = parent[:max(0, strings.LastIndexByte(parent, '.'))]
+		if at, ok := f.values[parent]; ok {
+			return f.errorAt(at.start, e)
+		}
+	}
+	return e
+}
+
+// Refuse returns the error for a key whose value is well formed but cannot
+// be used; reason is a clause that says why and what to do. It points where
+// [File.Bad] does.
+func (f *File) Refuse(path, reason string) *Error {
+	e := f.Bad(path, "")
+	e.Value, e.Reason = "", reason
+	return e
+}
+
+// errorAt completes e with the place of the byte at off.
+func (f *File) errorAt(off int, e *Error) *Error {
+	off = min(off, len(f.data))
+	before := f.data[:off]
+	e.File = f.name
+	e.Line = 1 + bytes.Count(before, []byte("\n"))
+	e.Column = 1 + utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
+	return e
+}
+
+// userinfo matches all of a string up to what may be the end of a name and
+// password in a URL.
+var userinfo = regexp.MustCompile(`(?s)^".*@`)
+
+// show returns a value as errors may show it: as the file spells it, so that
+// no expanded variable appears, on one line, cut, and without secrets.
+func (f *File) show(path string, at span) string {
+	if Secret(path) {
+		return "a value that is not shown"
+	}
+	raw := f.data[at.start:at.end]
+	switch raw[0] {
+	case '{':
+		return "an object"
+	case '[':
+		return "a list"
+	}
+	const most = 80
+	s := userinfo.ReplaceAllLiteralString(string(raw), `"...@`)
+	if r := []rune(s); len(r) > most {
+		s = string(r[:most]) + "…"
+	}
+	return strings.ToValidUTF8(strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == '\u2028' || r == '\u2029' {
+			return -1
+		}
+		return r
+	}, s), "")
+}
+
+// Secret reports whether a key's name says that its value must not be shown:
+// it contains token, key, password or secret, in any case. In a path with
+// dots the last element counts.
+func Secret(path string) bool {
+	name := strings.ToLower(path[strings.LastIndexByte(path, '.')+1:])
+	for _, word := range []string{"token", "key", "password", "secret"} {
+		if strings.Contains(name, word) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,257 @@
+package extract
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/wlynxg/chardet"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/htmlindex"
+)
+
+// How much of a document decides about its charset.
+const (
+	metaLen   = 4096  // a browser looks at 1,024 bytes (HTML 13.2.3.2); generators put comments before
+	detectLen = 32768 // the detector is slow and does not get better with more
+)
+
+// decode returns data as valid UTF-8. The charset is that of the byte order
+// mark, else the one that the origin declared, else the one that the document
+// declares, else found by looking: valid UTF-8, UTF-16 without a mark,
+// ISO-2022-JP, statistics, and at last windows-1252, which never fails.
+func decode(data []byte, declared string, isHTML bool) string {
+	if name := bomOf(data); name != "" {
+		return decodeAs(data, name)
+	}
+	for _, name := range []string{declared, inDocument(data, isHTML)} {
+		if name == "" || isUTF8Name(name) && !mostlyUTF8(data) {
+			continue
+		}
+		if _, err := htmlindex.Get(name); err == nil {
+			return decodeAs(data, name)
+		}
+	}
+	if name := utf16Without(data[:min(len(data), metaLen)]); name != "" {
+		return decodeAs(data, name)
+	}
+	if utf8.Valid(data) && !bytes.Contains(data, escJIS) && !bytes.Contains(data, escJISRoman) {
+		return string(data)
+	}
+	return decodeAs(data, detect(data))
+}
+
+// The sequences that switch ISO-2022-JP to two-byte characters (RFC 1468).
+var (
+	escJIS      = []byte("\x1b$B")
+	escJISRoman = []byte("\x1b$@")
+)
+
+// decodeAs decodes with an encoding that the WHATWG Encoding Standard knows;
+// an unknown name is UTF-8. What cannot be decoded becomes U+FFFD.
+func decodeAs(data []byte, name string) string {
+	e, err := htmlindex.Get(name)
+	if err != nil || isUTF8Name(name) || e == encoding.Replacement {
+		return strings.TrimPrefix(strings.ToValidUTF8(string(data), "\ufffd"), "\ufeff")
+	}
+	out, err := e.NewDecoder().Bytes(data)
+	if err != nil {
+		return strings.ToValidUTF8(string(data), "\ufffd")
+	}
+	return strings.TrimPrefix(strings.ToValidUTF8(string(out), "\ufffd"), "\ufeff")
+}
+
+// bomOf returns the charset that a byte order mark tells, "" if there is none.
+func bomOf(b []byte) string {
+	switch {
+	case bytes.HasPrefix(b, []byte("\xef\xbb\xbf")):
+		return "utf-8"
+	case bytes.HasPrefix(b, []byte("\xff\xfe")):
+		return "utf-16le"
+	case bytes.HasPrefix(b, []byte("\xfe\xff")):
+		return "utf-16be"
+	}
+	return ""
+}
+
+func isUTF8Name(name string) bool {
+	n := strings.ToLower(strings.TrimSpace(name))
+	return n == "utf-8" || n == "utf8"
+}
+
+// mostlyUTF8 reports whether a declaration of UTF-8 can be true: at most one
+// byte in a hundred does not fit. Servers add the charset to every file.
+func mostlyUTF8(data []byte) bool {
+	bad := 0
+	for b := data; len(b) > 0; {
+		r, n := utf8.DecodeRune(b)
+		if r == utf8.RuneError && n == 1 {
+			bad++
+		}
+		b = b[n:]
+	}
+	return bad*100 <= len(data)
+}
+
+var (
+	metaCharset = regexp.MustCompile(`(?is)<meta\s[^>]{0,200}charset\s*=\s*["']?\s*([a-z0-9_:.-]{2,40})`)
+	xmlEncoding = regexp.MustCompile(`^\s*<\?xml\s[^>]{0,100}encoding\s*=\s*["']([A-Za-z0-9_:.-]{2,40})["']`)
+)
+
+// inDocument returns the charset that a document declares in its first bytes.
+// Who can read the declaration as ASCII need not be told of UTF-16: such a
+// document is taken for UTF-8 (HTML 13.2.3.2).
+func inDocument(data []byte, isHTML bool) string {
+	head := data[:min(len(data), metaLen)]
+	var name string
+	if m := xmlEncoding.FindSubmatch(head); m != nil {
+		name = string(m[1])
+	}
+	if isHTML {
+		if m := metaCharset.FindSubmatch(head); m != nil {
+			name = string(m[1])
+		}
+	}
+	if strings.HasPrefix(strings.ToLower(name), "utf-16") {
+		return "utf-8"
+	}
+	return name
+}
+
+// utf16Without recognises UTF-16 that lacks a byte order mark: either every
+// other byte of Latin text is zero, or blanks, newlines, kana, CJK punctuation
+// and Cyrillic letters are frequent read in one byte order and rare in the
+// other. It returns "utf-16le", "utf-16be" or "".
+func utf16Without(b []byte) string {
+	n := len(b) / 2
+	valid := utf8.Valid(b)
+	if n < 8 || valid && !slices.ContainsFunc(b, isOdd) {
+		return ""
+	}
+	var zero, typical [2]int // little endian, big endian
+	controls := 0
+	for i := range n {
+		lo, hi := b[2*i], b[2*i+1]
+		if lo > 0 && isOdd(lo) || hi > 0 && isOdd(hi) {
+			controls++
+		}
+		for order, c := range [2][2]byte{{hi, lo}, {lo, hi}} {
+			if c[0] == 0 && c[1] != 0 {
+				zero[order]++
+			}
+			if isTypical(rune(c[0])<<8 | rune(c[1])) {
+				typical[order]++
+			}
+		}
+	}
+	text := valid && controls*8 < n // Cyrillic in UTF-16 is valid UTF-8
+	for order, name := range [2]string{"utf-16le", "utf-16be"} {
+		other := 1 - order
+		if zero[order]*2 >= n && zero[other]*20 <= n {
+			return name
+		}
+		if !text && typical[order]*12 >= n && typical[other]*4 <= typical[order] {
+			return name
+		}
+	}
+	return ""
+}
+
+// isOdd reports whether b hardly ever stands in eight-bit text.
+func isOdd(b byte) bool { return b < '\b' }
+
+// isTypical reports whether a UTF-16 unit is one that eight-bit text read as
+// UTF-16 hardly ever has.
+func isTypical(u rune) bool {
+	return u == ' ' || u == '\n' || u == '\r' || u == 0x3001 || u == 0x3002 ||
+		u >= 0x3081 && u <= 0x30ff || u >= 0x0400 && u <= 0x04ff || u >= 0xff01 && u <= 0xff60
+}
+
+// detect guesses a charset by escape sequences and statistics.
+func detect(data []byte) string {
+	if bytes.Contains(data, escJIS) || bytes.Contains(data, escJISRoman) {
+		return "iso-2022-jp"
+	}
+	// Text of a page says more than its tags; long runs of ASCII slow the
+	// detector down without telling it anything.
+	sample := highLines(data)
+	name := chardet.Detect(sample).Encoding
+	switch strings.ToLower(name) {
+	case "", "ascii", "macroman", "iso-8859-1", "windows-1252", "windows-1254", "iso-8859-9", "johab", "utf-16", "utf-16le", "utf-16be", "utf-32", "utf-32le", "utf-32be":
+		return latinCharset(sample)
+	case "cp949":
+		name = "euc-kr" // the standard's euc-kr is cp949
+	case "maccyrillic":
+		name = "windows-1251" // the same small letters, and far more likely
+	case "gb2312":
+		name = "gb18030" // a superset
+	case "utf-8":
+		if !mostlyUTF8(data) {
+			return latinCharset(sample)
+		}
+	}
+	e, err := htmlindex.Get(name)
+	if err != nil {
+		return latinCharset(sample)
+	}
+	// A wrong guess shows in characters that do not exist.
+	out, err := e.NewDecoder().Bytes(sample)
+	if err != nil || bytes.Count(out, []byte("\ufffd"))*20 > utf8.RuneCount(out) {
+		return latinCharset(sample)
+	}
+	return name
+}
+
+// latinCharset picks the charset of Latin letters that makes the most frequent
+// words come out of the sample, windows-1252 where none does better.
+func latinCharset(sample []byte) string {
+	best, most, letters := "windows-1252", -1, 0
+	for _, name := range []string{"windows-1252", "windows-1250", "iso-8859-2", "windows-1254"} {
+		e, err := htmlindex.Get(name)
+		if err != nil {
+			continue
+		}
+		out, err := e.NewDecoder().Bytes(sample)
+		if err != nil {
+			continue
+		}
+		_, hits, _ := byStopWords(string(out))
+		n := countLetters(out)
+		// The two of Central Europe differ in letters that few of the
+		// frequent words have.
+		if hits > most || hits == most && best == "windows-1250" && n > letters {
+			best, most, letters = name, hits, n
+		}
+	}
+	return best
+}
+
+func countLetters(text []byte) int {
+	n := 0
+	for _, r := range string(text) {
+		if unicode.IsLetter(r) {
+			n++
+		}
+	}
+	return n
+}
+
+// highLines returns the lines of data that hold a byte beyond ASCII, at most
+// detectLen bytes of them.
+func highLines(data []byte) []byte {
+	out := make([]byte, 0, min(len(data), detectLen))
+	for len(data) > 0 && len(out) < detectLen {
+		line := data
+		if i := bytes.IndexByte(data, '\n'); i >= 0 {
+			line = data[:i+1]
+		}
+		data = data[len(line):]
+		if bytes.IndexFunc(line, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 {
+			out = append(out, line[:min(len(line), detectLen-len(out))]...)
+		}
+	}
+	return out
+}

@@ -1,0 +1,112 @@
+// Package extract turns the bytes of a file or a web page into plain text with
+// a title, headings and a language.
+//
+// It knows HTML, Markdown and plain text of every kind (source code, tables,
+// logs) in any common charset. It is pure: it opens no file and no socket, so
+// that whoever has bytes can use it: the ingest pipeline, the content fetch of
+// the search bridge, uploads.
+package extract
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"knowhow/internal/errkind"
+)
+
+// Bounds on what is kept of a document beside its body.
+const (
+	maxTitle    = 300   // bytes
+	maxHeading  = 300   // bytes of one heading
+	maxHeadings = 20000 // headings of one document
+)
+
+// An Input is a document as it was read.
+type Input struct {
+	// Name is a file name or the path of a URL; its ending tells the type
+	// where MediaType does not. It may be "".
+	Name string
+
+	// MediaType is what the origin says, with or without a charset
+	// parameter. "" means that name and bytes decide, as do
+	// "application/octet-stream" and, for a name with a known ending,
+	// "text/plain".
+	MediaType string
+
+	Data []byte // never changed
+}
+
+// A Text is the readable part of a document. All strings are valid UTF-8
+// without control characters other than newline and tab.
+type Text struct {
+	Title     string // <title>, front matter title, else first heading; "" if there is none
+	Body      string // paragraphs parted by an empty line; Markdown and plain text as written, without front matter
+	Lang      string // ISO 639-1 code; "" where unknown
+	MediaType string // without parameters, for example "text/html"
+	FileType  string // Fess's word for it: "html", "txt" for prose, "others" for code and data
+	Headings  []Heading
+	Canonical string // absolute http or https URL that an HTML page gives for itself; "" if none
+}
+
+// A Heading is a title inside the body.
+type Heading struct {
+	Offset int    // first byte in Body
+	Level  int    // 1 to 6
+	Text   string // one line, never empty
+}
+
+// Extract returns the text of a document. Damaged documents yield what can be
+// read of them. The only errors are of kind [errkind.Unsupported]: a binary
+// file, or a format that is not known; the message names the format.
+func Extract(in Input) (*Text, error) {
+	f, err := formatOf(in)
+	if err != nil {
+		return nil, fmt.Errorf("extracting text of %q: %w", shorten(in.Name, 200), err)
+	}
+	t := &Text{MediaType: f.media, FileType: f.fileType()}
+	s := decode(in.Data, charsetParam(in.MediaType), f.kind == kindHTML)
+	switch f.kind {
+	case kindHTML:
+		extractHTML(t, s)
+	case kindMarkdown:
+		extractMarkdown(t, clean(s))
+	default:
+		t.Body = trimBlankLines(clean(s))
+	}
+	if t.Title == "" && len(t.Headings) > 0 {
+		t.Title = t.Headings[0].Text
+	}
+	t.Title = shorten(t.Title, maxTitle)
+	t.Lang = language(t.Body, t.Lang)
+	return t, nil
+}
+
+// Supported reports whether Extract would take a file with this name whose
+// first bytes, up to 512, are head. Text with an unknown ending or none counts
+// as text; an empty file does too.
+func Supported(name string, head []byte) bool {
+	_, err := formatOf(Input{Name: name, Data: head[:min(len(head), sniffLen)]})
+	return err == nil
+}
+
+// unsupported makes the error for a format that has no text for us.
+func unsupported(what string) error {
+	return fmt.Errorf("%s: %w", what, errkind.Unsupported)
+}
+
+// shorten cuts s to at most n bytes at a rune border, with an ellipsis inside
+// that limit.
+func shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	n -= len("…")
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return strings.TrimRight(s[:n], " ") + "…"
+}
+
+// oneLine joins the words of s with single blanks.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,0 +1,230 @@
+package extract
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"knowhow/internal/errkind"
+)
+
+// mustExtract extracts and checks what holds for every text.
+func mustExtract(t *testing.T, in Input) *Text {
+	t.Helper()
+	x, err := Extract(in)
+	if err != nil {
+		t.Fatalf("Extract(%q): %v", in.Name, err)
+	}
+	checkText(t, x)
+	return x
+}
+
+// checkText checks what Text promises.
+func checkText(t *testing.T, x *Text) {
+	t.Helper()
+	for _, s := range []string{x.Title, x.Body, x.Lang, x.Canonical} {
+		if !utf8.ValidString(s) {
+			t.Fatalf("%q is not UTF-8", s)
+		}
+		if i := strings.IndexFunc(s, isControl); i >= 0 {
+			t.Fatalf("%q has a control character at %d", s, i)
+		}
+	}
+	last := -1
+	for _, h := range x.Headings {
+		switch {
+		case h.Offset <= last || h.Offset >= len(x.Body) || !utf8.RuneStart(x.Body[h.Offset]):
+			t.Fatalf("heading %+v after offset %d in %d bytes", h, last, len(x.Body))
+		case h.Level < 1 || h.Level > 6 || h.Text == "" || len(h.Text) > maxHeading || !utf8.ValidString(h.Text) || strings.ContainsAny(h.Text, "\n\t"):
+			t.Fatalf("bad heading %+v", h)
+		}
+		last = h.Offset
+	}
+	if len(x.Title) > maxTitle || strings.ContainsAny(x.Title, "\n\t") {
+		t.Fatalf("bad title %q", x.Title)
+	}
+}
+
+// titles returns the headings as text from the body on, to test the offsets.
+func titles(x *Text) []string {
+	var out []string
+	for _, h := range x.Headings {
+		line, _, _ := strings.Cut(x.Body[h.Offset:], "\n")
+		out = append(out, strings.Repeat("#", h.Level)+" "+h.Text+" @ "+line)
+	}
+	return out
+}
+
+func TestExtractPlainText(t *testing.T) {
+	tests := []struct{ name, in, want string }{
+		{"a.txt", "", ""},
+		{"a.txt", "\n \n  one\r\ntwo\rthree\n\n\nfour  \n\n", "  one\ntwo\nthree\n\n\nfour"},
+		{"a.txt", "some more text a\x00b\x01c\x7fd\u0085e\u2028f\ufeffg and more", "some more text abcd\ne\nfg and more"},
+		{"build.log", "\x1b[1;31merror\x1b[0m: x \x1bq\fnext", "error: x q\nnext"},
+		{"a.txt", "\ufeffBOM", "BOM"},
+		{"LICENSE", "Copyright\n", "Copyright"},
+		{"x.go", "package x // é\n", "package x // é"},
+		{"a.txt", "bad \xff byte, good ü and ö and ä and more of good text \u00fc \u00fc", "bad ÿ byte, good Ã¼ and Ã¶ and Ã¤ and more of good text Ã¼ Ã¼"},
+	}
+	for _, tt := range tests {
+		x := mustExtract(t, Input{Name: tt.name, Data: []byte(tt.in)})
+		if x.Body != tt.want || x.Title != "" || x.Headings != nil {
+			t.Errorf("Extract(%s %q) = %q, title %q, want %q and no title", tt.name, tt.in, x.Body, x.Title, tt.want)
+		}
+	}
+}
+
+func TestExtractRefuses(t *testing.T) {
+	tests := []struct {
+		in   Input
+		want string // in the message
+	}{
+		{Input{Name: "a.pdf", Data: []byte("%PDF-1.7\n")}, "PDF"},
+		{Input{Name: "a.html", MediaType: "text/html", Data: []byte("%PDF-1.7\n")}, "PDF"},
+		{Input{Name: "report", MediaType: "application/pdf", Data: []byte("x")}, "PDF"},
+		{Input{Name: "a.docx", Data: []byte("PK\x03\x04abc")}, "office"},
+		{Input{Name: "photo.JPG", Data: []byte("text in truth")}, "image"},
+		{Input{Name: "x", MediaType: "image/png", Data: []byte("text in truth")}, "image/png"},
+		{Input{Name: "x.svg", Data: []byte("<svg/>")}, "image"},
+		{Input{Name: "x", Data: []byte("\x00\x01\x02\x03")}, "binary data"},
+		{Input{Name: "x.txt", Data: []byte("\x00\x01\x02\x03")}, "binary data"},
+		{Input{Name: "x", Data: []byte("\xff\x00\x02\xfe\x13\x90")}, "binary data"},
+		{Input{Name: "x.rtf", Data: []byte(`{\rtf1 text}`)}, "RTF"},
+	}
+	for _, tt := range tests {
+		x, err := Extract(tt.in)
+		if !errors.Is(err, errkind.Unsupported) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("Extract(%s, %q) = %v, %v, want kind Unsupported and %q", tt.in.Name, tt.in.Data, x, err, tt.want)
+		}
+	}
+}
+
+func TestFormats(t *testing.T) {
+	const page = "<!-- c --> <!DOCTYPE html><p>x"
+	tests := []struct {
+		in              Input
+		media, fileType string
+	}{
+		{Input{Name: "a.HTML", Data: []byte("<p>x")}, "text/html", "html"},
+		{Input{Name: "https://h/a/b.htm", Data: []byte("<p>x")}, "text/html", "html"},
+		{Input{Name: "page", Data: []byte(page)}, "text/html", "html"},
+		{Input{Name: "page", MediaType: "text/plain", Data: []byte(page)}, "text/plain", "txt"},
+		{Input{Name: "page.md", MediaType: "text/html; charset=utf-8", Data: []byte(page)}, "text/html", "html"},
+		{Input{Name: "a.xhtml", Data: []byte("<p/>")}, "application/xhtml+xml", "html"},
+		{Input{Name: "a.md", MediaType: "text/plain", Data: []byte("x")}, "text/markdown", "txt"},
+		{Input{Name: "a.md", MediaType: "application/octet-stream", Data: []byte("x")}, "text/markdown", "txt"},
+		{Input{Name: "a", MediaType: "text/x-markdown", Data: []byte("x")}, "text/markdown", "txt"},
+		{Input{Name: "a", Data: []byte("x")}, "text/plain", "txt"},
+		{Input{Name: "a.unknown", MediaType: "nonsense", Data: []byte("x")}, "text/plain", "txt"},
+		{Input{Name: "a.json", Data: []byte("{}")}, "application/json", "others"},
+		{Input{Name: "a", MediaType: "application/ld+json", Data: []byte("{}")}, "application/ld+json", "others"},
+		{Input{Name: `C:\d.pdf\a.go`, Data: []byte("package a")}, "text/x-go", "others"},
+	}
+	for _, tt := range tests {
+		x := mustExtract(t, tt.in)
+		if x.MediaType != tt.media || x.FileType != tt.fileType {
+			t.Errorf("Extract(%s, %s) is %s, %s, want %s, %s", tt.in.Name, tt.in.MediaType, x.MediaType, x.FileType, tt.media, tt.fileType)
+		}
+	}
+}
+
+func TestSupported(t *testing.T) {
+	cut := strings.Repeat("日", 200)[:512] // ends inside a character
+	tests := []struct {
+		name, head string
+		want       bool
+	}{
+		{"README", "text", true},
+		{"empty", "", true},
+		{"Makefile", "all:\n\tgo build\n", true},
+		{"notes", cut, true},
+		{"notes.rst", cut, true},
+		{"data.csv", "a,b\n1,2\n", true},
+		{"old.txt", "caf\xe9", true},
+		{"old", "caf\xe9 cr\xe8me", true},
+		{"utf16", "h\x00e\x00l\x00l\x00o\x00 \x00w\x00o\x00r\x00l\x00d\x00", true},
+		{"a.txt", strings.Repeat("x", 50) + "\x00", true},
+		{"a", strings.Repeat("x", 50) + "\x00", false},
+		{"a.png", "\x89PNG\r\n\x1a\n", false},
+		{"a.exe", "MZ", false},
+		{"a", "\x7fELF\x02\x01", false},
+		{"a.gz", "\x1f\x8b\x08", false},
+	}
+	for _, tt := range tests {
+		if got := Supported(tt.name, []byte(tt.head)); got != tt.want {
+			t.Errorf("Supported(%q, %q) = %t, want %t", tt.name, tt.head, got, tt.want)
+		}
+	}
+}
+
+func TestExtractMarkdown(t *testing.T) {
+	tests := []struct {
+		name, in, title string
+		headings        []string
+	}{
+		{"headings", "# One #\n\ntext\n\n## Two *with* `code_x` and [link](u \"t\") {#id}\nThree\n-----\n#no\n####### no\n",
+			"One", []string{"# One @ # One #", "## Two with code_x and link @ ## Two *with* `code_x` and [link](u \"t\") {#id}", "## Three @ Three"}},
+		{"code", "```sh\n# no\n```\n~~~~\n# no\n~~~\n# no\n~~~~\n    # no\n# yes", "yes", []string{"# yes @ # yes"}},
+		{"unclosed code", "# a\n```\n# no", "a", []string{"# a @ # a"}},
+		{"setext", "Title\n=====\n\n---\n- item\n---\n> quote\n---\n\nSub\n---", "Title", []string{"# Title @ Title", "## Sub @ Sub"}},
+		{"front matter", "---\ntitle: \"The \\\"Title\\\"\"\ntags: [a]\n---\n\n# First\n", `The "Title"`, []string{"# First @ # First"}},
+		{"front matter in single quotes", "---\ntitle: 'It''s'\n...\nx", "It's", nil},
+		{"TOML", "+++\ntitle = \"T\"\n+++\nx", "T", nil},
+		{"front matter without an end", "---\ntitle: x\n", "", nil},
+		{"rule at the top", "---\n\ntitle: x\n---\n", "title: x", []string{"## title: x @ title: x"}},
+		{"empty heading", "#\n\n# #\n\n# x", "x", []string{"# x @ # x"}},
+		{"snake_case and a * b", "# snake_case a * b \\*c\\* __bold__ <b>x</b>", "snake_case a * b *c* bold x",
+			[]string{"# snake_case a * b *c* bold x @ # snake_case a * b \\*c\\* __bold__ <b>x</b>"}},
+		{"C#", "# C#\n\n## F# ##\n", "C#", []string{"# C# @ # C#", "## F# @ ## F# ##"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			x := mustExtract(t, Input{Name: "a.md", Data: []byte(tt.in)})
+			if x.Title != tt.title {
+				t.Errorf("title = %q, want %q", x.Title, tt.title)
+			}
+			if diff := cmp.Diff(tt.headings, titles(x)); diff != "" {
+				t.Errorf("headings (-want +got):\n%s", diff)
+			}
+		})
+	}
+	x := mustExtract(t, Input{Name: "a.md", Data: []byte("---\ntitle: T\nlang: de-AT\n---\n\n# A\r\n\r\n* [x](y)\r\n")})
+	if want := "# A\n\n* [x](y)"; x.Body != want || x.Lang != "de" {
+		t.Errorf("body = %q, lang %q, want %q, de", x.Body, x.Lang, want)
+	}
+}
+
+func TestLongTitlesAreCut(t *testing.T) {
+	long := strings.Repeat("日本", 400)
+	x := mustExtract(t, Input{Name: "a.html", Data: []byte("<title>" + long + "</title><h1>" + long + "</h1>")})
+	if !strings.HasSuffix(x.Title, "…") || len(x.Headings) != 1 || !strings.HasSuffix(x.Headings[0].Text, "…") {
+		t.Errorf("title %q, headings %v, want both cut with an ellipsis", x.Title, x.Headings)
+	}
+}
+
+func FuzzExtract(f *testing.F) {
+	f.Add("a.html", "", []byte("<title>t</title><main><h1>A</h1><pre>x\n\n</pre><table><tr><td><p>a<td>b</table></main>"))
+	f.Add("a.md", "", []byte("---\ntitle: x\n---\n# A\nB\n==\n```\n# c\n"))
+	f.Add("a", "text/html; charset=shift_jis", []byte("<p>\x93\xfa\x96{"))
+	f.Add("a.txt", "", []byte("\x1b$B\x46\x7c\x1b(B \xff\xfe\x00"))
+	f.Add("", "", []byte("h\x00e\x00l\x00l\x00o\x00 \x00w\x00o\x00r\x00l\x00d\x00"))
+	f.Add("x.html", "", []byte("<h1><a href=#x><main>#</main></a><pre><main>\n\n</pre>#</a>"))
+	f.Fuzz(func(t *testing.T, name, media string, data []byte) {
+		for _, in := range []Input{{name, media, data}, {"a.html", "", data}, {"a.md", "", data}, {"a.txt", "", data}} {
+			x, err := Extract(in)
+			if err != nil {
+				if !errors.Is(err, errkind.Unsupported) {
+					t.Fatalf("Extract = %v, want kind Unsupported", err)
+				}
+				continue
+			}
+			checkText(t, x)
+			if !Supported(in.Name, data[:min(len(data), 512)]) && in.MediaType == "" {
+				t.Fatalf("Extract takes what Supported does not")
+			}
+		}
+	})
+}

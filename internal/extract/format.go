@@ -1,0 +1,216 @@
+package extract
+
+import (
+	"bytes"
+	"mime"
+	"path"
+	"strings"
+	"unicode/utf8"
+)
+
+// sniffLen is how many bytes decide whether something is text.
+const sniffLen = 512
+
+type kind int
+
+const (
+	kindText kind = iota
+	kindMarkdown
+	kindHTML
+)
+
+// A format is how a document is read and what it is called.
+type format struct {
+	kind  kind
+	media string
+}
+
+// fileType is Fess's word (Fess 15.4, FileTypeHelper): its own table knows
+// text/plain alone as txt; Markdown and its like are added here because people
+// mean them when they ask for text.
+func (f format) fileType() string {
+	switch f.media {
+	case "text/html", "application/xhtml+xml":
+		return "html"
+	case "text/plain", "text/markdown", "text/x-rst", "text/asciidoc", "text/org":
+		return "txt"
+	}
+	return "others"
+}
+
+// formatOf decides by magic numbers, the media type that the origin gave, the
+// name's ending, and whether the bytes look like text, in this order.
+func formatOf(in Input) (format, error) {
+	head := in.Data[:min(len(in.Data), sniffLen)]
+	if what := magic(head); what != "" {
+		return format{}, unsupported(what)
+	}
+	media := mediaType(in.MediaType)
+	ext := strings.ToLower(path.Ext(path.Base(strings.ReplaceAll(in.Name, `\`, "/"))))
+	f, known := byExtension(ext)
+	switch {
+	case media == "text/html", media == "application/xhtml+xml":
+		f, known = format{kindHTML, media}, true
+	case media == "text/markdown", media == "text/x-markdown":
+		f, known = format{kindMarkdown, "text/markdown"}, true
+	case media == "" || media == "application/octet-stream" || media == "text/plain" && known:
+		if what, ok := binaryExtensions[ext]; ok {
+			return format{}, unsupported(what)
+		}
+	case isTextMedia(media):
+		f, known = format{kindText, media}, true
+	default:
+		if what := binaryMedia(media); what != "" {
+			return format{}, unsupported(what)
+		}
+	}
+	if !looksLikeText(head, known, len(in.Data) > len(head) || len(head) == sniffLen) {
+		return format{}, unsupported("binary data of unknown format")
+	}
+	if !known {
+		f = format{kindText, "text/plain"}
+		if media == "" || media == "application/octet-stream" {
+			f = sniffText(head)
+		}
+	}
+	return f, nil
+}
+
+// byExtension returns the format of a name with a known text ending.
+func byExtension(ext string) (format, bool) {
+	media, ok := textExtensions[ext]
+	if !ok {
+		return format{}, false
+	}
+	switch media {
+	case "text/html", "application/xhtml+xml":
+		return format{kindHTML, media}, true
+	case "text/markdown":
+		return format{kindMarkdown, media}, true
+	}
+	return format{kindText, media}, true
+}
+
+// mediaType returns the lower-case type without parameters, "" if s holds none.
+func mediaType(s string) string {
+	s, _, _ = strings.Cut(s, ";")
+	s = strings.ToLower(strings.TrimSpace(s))
+	if strings.Count(s, "/") != 1 || len(s) > 100 || strings.ContainsAny(s, " \t,\"") {
+		return ""
+	}
+	return s
+}
+
+// charsetParam returns the charset that a media type names, "" if none.
+func charsetParam(s string) string {
+	_, params, err := mime.ParseMediaType(s)
+	if err != nil {
+		return ""
+	}
+	return params["charset"]
+}
+
+func isTextMedia(media string) bool {
+	if strings.HasPrefix(media, "text/") && media != "text/rtf" || strings.HasSuffix(media, "+json") ||
+		strings.HasSuffix(media, "+xml") && media != "image/svg+xml" {
+		return true
+	}
+	switch media {
+	case "application/json", "application/xml", "application/javascript", "application/x-javascript",
+		"application/yaml", "application/x-yaml", "application/toml", "application/sql",
+		"application/x-sh", "application/x-ndjson", "application/x-tex", "message/rfc822":
+		return true
+	}
+	return false
+}
+
+// binaryMedia names the format of a media type that is known not to be text.
+func binaryMedia(media string) string {
+	switch {
+	case media == "application/pdf":
+		return "PDF document"
+	case strings.HasPrefix(media, "image/"), strings.HasPrefix(media, "audio/"),
+		strings.HasPrefix(media, "video/"), strings.HasPrefix(media, "font/"):
+		return media
+	case strings.HasPrefix(media, "application/vnd."), media == "application/msword",
+		media == "application/rtf", media == "text/rtf":
+		return "office document"
+	case media == "application/zip", media == "application/gzip", media == "application/x-tar":
+		return "archive"
+	}
+	return ""
+}
+
+// sniffText tells HTML from other text by its first tag, for documents that
+// neither the origin nor an ending names.
+func sniffText(head []byte) format {
+	s := strings.ToLower(string(bytes.ReplaceAll(head, []byte{0}, nil)))
+	s = strings.TrimLeft(strings.TrimPrefix(s, "\ufeff"), " \t\r\n")
+	for strings.HasPrefix(s, "<!--") {
+		_, rest, ok := strings.Cut(s, "-->")
+		if !ok {
+			break
+		}
+		s = strings.TrimLeft(rest, " \t\r\n")
+	}
+	if strings.HasPrefix(s, "<!doctype html") || strings.HasPrefix(s, "<html") ||
+		strings.HasPrefix(s, "<?xml") && strings.Contains(s, "<html") {
+		return format{kindHTML, "text/html"}
+	}
+	return format{kindText, "text/plain"}
+}
+
+// looksLikeText reports whether head can be the beginning of a text. A file
+// whose ending says that it is text may hold a few stray control bytes. cut
+// says that the text goes on after head, which may then end inside a character.
+func looksLikeText(head []byte, known, cut bool) bool {
+	if bomOf(head) != "" || utf16Without(head) != "" {
+		return true
+	}
+	nul, control, high := 0, 0, 0
+	for _, b := range head {
+		switch {
+		case b == 0:
+			nul++
+		case b < 0x20 && b != '\n' && b != '\r' && b != '\t' && b != '\f' && b != '\b' && b != 0x1b, b == 0x7f:
+			control++
+		case b >= 0x80:
+			high++
+		}
+	}
+	if known {
+		return (nul+control)*10 <= len(head)
+	}
+	if nul > 0 || control*50 > len(head) {
+		return false
+	}
+	// What is not UTF-8 may be in an old charset; there every other control
+	// byte speaks against it.
+	return high == 0 || validUTF8(head, cut) || control == 0
+}
+
+// validUTF8 reports whether b is UTF-8; where it was cut, its last character
+// may be incomplete.
+func validUTF8(b []byte, cut bool) bool {
+	if cut {
+		for i := 1; i <= utf8.UTFMax-1 && i <= len(b); i++ {
+			if c := b[len(b)-i]; utf8.RuneStart(c) {
+				if !utf8.FullRune(b[len(b)-i:]) {
+					b = b[:len(b)-i]
+				}
+				break
+			}
+		}
+	}
+	return utf8.Valid(b)
+}
+
+// magic names the binary format that head begins with, "" if it is none.
+func magic(head []byte) string {
+	for _, m := range magics {
+		if len(head) >= m.at+len(m.bytes) && string(head[m.at:m.at+len(m.bytes)]) == m.bytes {
+			return m.what
+		}
+	}
+	return ""
+}

@@ -1,0 +1,83 @@
+package extract
+
+// magics are the beginnings of formats that are no text, or whose text cannot
+// be read as it stands. They are long enough not to begin a text by chance.
+var magics = [...]struct {
+	at          int
+	bytes, what string
+}{
+	{0, "%PDF-", "PDF document"},
+	{0, "%!PS", "PostScript document"},
+	{0, `{\rtf`, "RTF document"},
+	{0, "PK\x03\x04", "ZIP archive or office document"},
+	{0, "PK\x05\x06", "ZIP archive"},
+	{0, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "office document (old format)"},
+	{0, "\x7fELF", "program"},
+	{0, "\xca\xfe\xba\xbe", "program"},
+	{0, "\xcf\xfa\xed\xfe", "program"},
+	{0, "\x00asm", "program"},
+	{0, "!<arch>\n", "archive"},
+	{0, "\x1f\x8b", "gzip archive"},
+	{0, "BZh9", "bzip2 archive"},
+	{0, "\xfd7zXZ\x00", "xz archive"},
+	{0, "\x28\xb5\x2f\xfd", "zstd archive"},
+	{0, "7z\xbc\xaf\x27\x1c", "7z archive"},
+	{0, "Rar!\x1a\x07", "RAR archive"},
+	{257, "ustar", "tar archive"},
+	{0, "GIF87a", "image"},
+	{0, "GIF89a", "image"},
+	{0, "\x89PNG\r\n", "image"},
+	{0, "\xff\xd8\xff", "image"},
+	{0, "II*\x00", "image"},
+	{0, "MM\x00*", "image"},
+	{8, "WEBP", "image"},
+	{8, "WAVE", "audio"},
+	{8, "AVI ", "video"},
+	{4, "ftyp", "video"},
+	{0, "\x1aE\xdf\xa3", "video"},
+	{0, "OggS\x00", "audio"},
+	{0, "fLaC\x00", "audio"},
+	{0, "ID3\x03", "audio"},
+	{0, "ID3\x04", "audio"},
+	{0, "SQLite format 3\x00", "database"},
+	{0, "wOFF", "font"},
+	{0, "wOF2", "font"},
+}
+
+// binaryExtensions are the endings of files that are left alone without a look
+// inside: it saves opening every image of a big folder.
+var binaryExtensions = map[string]string{
+	".pdf": "PDF document", ".ps": "PostScript document", ".eps": "image", ".rtf": "RTF document",
+	".doc": "office document", ".docx": "office document", ".docm": "office document", ".dot": "office document",
+	".xls": "office document", ".xlsx": "office document", ".xlsm": "office document", ".xlsb": "office document",
+	".ppt": "office document", ".pptx": "office document", ".pptm": "office document",
+	".odt": "office document", ".ods": "office document", ".odp": "office document", ".odg": "office document",
+	".pages": "office document", ".numbers": "office document", ".epub": "book", ".mobi": "book", ".djvu": "book",
+	".png": "image", ".jpg": "image", ".jpeg": "image", ".gif": "image", ".webp": "image", ".bmp": "image",
+	".ico": "image", ".tif": "image", ".tiff": "image", ".heic": "image", ".avif": "image", ".psd": "image",
+	".svg": "image", ".svgz": "image", ".xcf": "image", ".ai": "image",
+	".mp3": "audio", ".wav": "audio", ".ogg": "audio", ".flac": "audio", ".m4a": "audio", ".aac": "audio", ".opus": "audio",
+	".mp4": "video", ".mkv": "video", ".webm": "video", ".avi": "video", ".mov": "video", ".wmv": "video", ".m4v": "video",
+	".zip": "archive", ".gz": "archive", ".tgz": "archive", ".bz2": "archive", ".xz": "archive", ".zst": "archive",
+	".7z": "archive", ".rar": "archive", ".tar": "archive", ".jar": "archive", ".war": "archive", ".whl": "archive",
+	".deb": "archive", ".rpm": "archive", ".iso": "archive", ".dmg": "archive", ".apk": "archive",
+	".exe": "program", ".dll": "program", ".so": "program", ".dylib": "program", ".a": "program", ".o": "program",
+	".obj": "program", ".lib": "program", ".class": "program", ".pyc": "program", ".pyo": "program", ".wasm": "program",
+	".woff": "font", ".woff2": "font", ".ttf": "font", ".otf": "font", ".eot": "font",
+	".db": "database", ".sqlite": "database", ".sqlite3": "database", ".mdb": "database",
+	".npy": "data", ".npz": "data", ".pkl": "data", ".parquet": "data", ".safetensors": "data", ".onnx": "data", ".faiss": "data",
+}
+
+// textExtensions are the endings whose media type is known. What is missing
+// here is text/plain if it looks like text.
+var textExtensions = map[string]string{
+	".html": "text/html", ".htm": "text/html", ".shtml": "text/html", ".xhtml": "application/xhtml+xml", ".xht": "application/xhtml+xml",
+	".md": "text/markdown", ".markdown": "text/markdown", ".mdown": "text/markdown", ".mkd": "text/markdown", ".mdx": "text/markdown", ".qmd": "text/markdown",
+	".txt": "text/plain", ".text": "text/plain", ".log": "text/plain", ".rst": "text/x-rst", ".adoc": "text/asciidoc", ".asciidoc": "text/asciidoc", ".org": "text/org",
+	".csv": "text/csv", ".tsv": "text/tab-separated-values", ".json": "application/json", ".jsonl": "application/x-ndjson", ".ndjson": "application/x-ndjson",
+	".xml": "application/xml", ".xsd": "application/xml", ".xsl": "application/xml", ".yaml": "application/yaml", ".yml": "application/yaml", ".toml": "application/toml",
+	".css": "text/css", ".js": "text/javascript", ".mjs": "text/javascript", ".sh": "application/x-sh", ".sql": "application/sql",
+	".go": "text/x-go", ".py": "text/x-python", ".java": "text/x-java", ".c": "text/x-c", ".h": "text/x-c", ".cc": "text/x-c++", ".cpp": "text/x-c++", ".hpp": "text/x-c++",
+	".rs": "text/x-rust", ".rb": "text/x-ruby", ".pl": "text/x-perl", ".php": "text/x-php", ".tsx": "text/x-typescript", ".jsx": "text/javascript",
+	".tex": "application/x-tex", ".eml": "message/rfc822", ".ini": "text/x-ini", ".properties": "text/x-java-properties",
+}

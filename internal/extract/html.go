@@ -1,0 +1,296 @@
+package extract
+
+import (
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// extractHTML walks the tokens of a page without building a tree, so that no
+// nesting, however deep, costs more than its length.
+//
+// Navigation is left out and, where the page marks its main content, everything
+// else as well; but a page never loses its text to a tag that was not closed
+// or a <main> that holds next to nothing: loss is worse than boilerplate.
+func extractHTML(t *Text, src string) {
+	w := newWalker(src)
+	w.walk()
+	if len(w.out.buf) == 0 || w.skip.tag != "" {
+		w = newWalker(src)
+		w.keepAll = true
+		w.walk()
+	}
+	t.Title = oneLine(clean(strings.ToValidUTF8(w.title, "")))
+	t.Lang = w.lang
+	t.Canonical = w.canonical
+	t.Body, t.Headings = w.mainContent()
+}
+
+// A walker goes through the tokens of a page.
+type walker struct {
+	z       *html.Tokenizer
+	xml     bool // XHTML syntax: <script/> is closed
+	keepAll bool // leave nothing out but scripts and styles
+
+	out      writer
+	headings []Heading
+	heading  struct{ start, level int } // start -1: no text yet; level 0: not in a heading
+	anchor   struct {                   // the link to itself that is open in the heading
+		open   bool
+		before writer
+	}
+	raw atom.Atom // element whose raw text comes next
+
+	skip     region // what is left out
+	main     region
+	article  region
+	mains    []span
+	articles []span
+
+	title, lang, canonical string
+}
+
+func newWalker(src string) *walker {
+	w := &walker{z: html.NewTokenizer(strings.NewReader(src))}
+	w.xml = strings.HasPrefix(strings.TrimLeft(src[:min(len(src), 256)], " \t\r\n"), "<?xml")
+	return w
+}
+
+// walk reads all tokens.
+func (w *walker) walk() {
+	for {
+		switch tt := w.z.Next(); tt {
+		case html.ErrorToken:
+			w.endHeading()
+			w.mains = w.main.end(w.mains, len(w.out.buf))
+			w.articles = w.article.end(w.articles, len(w.out.buf))
+			return
+		case html.TextToken:
+			w.text(w.z.Text())
+		case html.StartTagToken, html.SelfClosingTagToken:
+			w.startTag(tt == html.SelfClosingTagToken && w.xml)
+		case html.EndTagToken:
+			name, _ := w.z.TagName()
+			w.endTag(string(name), atom.Lookup(name))
+		}
+	}
+}
+
+// text takes the text between two tags.
+func (w *walker) text(b []byte) {
+	switch w.raw {
+	case atom.Title:
+		if w.title == "" && w.skip.tag == "" {
+			w.title = string(b[:min(len(b), 4*maxTitle)])
+		}
+		return
+	case atom.Script, atom.Style, atom.Iframe, atom.Noembed, atom.Noframes, atom.Noscript:
+		return
+	}
+	if w.skip.tag != "" {
+		return
+	}
+	start := w.out.write(b)
+	if w.heading.level > 0 && w.heading.start < 0 && start >= 0 {
+		w.heading.start = start
+	}
+}
+
+// startTag takes an opening tag; closed says that it closes itself.
+func (w *walker) startTag(closed bool) {
+	name, hasAttr := w.z.TagName()
+	tag, a := string(name), atom.Lookup(name)
+	if closed {
+		w.z.NextIsNotRawText()
+		w.raw = 0
+	} else if a == atom.Noscript && w.keepAll {
+		w.z.NextIsNotRawText()
+	} else if rawText[a] {
+		w.raw = a
+	}
+	if w.skip.tag != "" {
+		if !closed {
+			w.skip.open(tag)
+		}
+		return
+	}
+	at := attributes{}
+	if hasAttr && readAttributes[a] {
+		at = w.attributes()
+	}
+	switch a {
+	case atom.Html:
+		if w.lang == "" {
+			w.lang = at.lang
+		}
+	case atom.Link:
+		if w.canonical == "" && strings.EqualFold(strings.TrimSpace(at.rel), "canonical") {
+			w.canonical = absoluteURL(at.href)
+		}
+	}
+	if closed || voidElements[a] {
+		w.layout(a, true)
+		if !voidElements[a] {
+			w.layout(a, false)
+		}
+		return
+	}
+	if !w.keepAll && isBoilerplate(a, at) {
+		w.layout(a, true)
+		w.skip.begin(tag, 0)
+		return
+	}
+	w.layout(a, true)
+	if a == atom.A && w.heading.level > 0 && strings.HasPrefix(at.href, "#") {
+		w.anchor.open, w.anchor.before = true, w.out
+	}
+	switch {
+	case w.main.tag != "":
+		w.main.open(tag)
+	case a == atom.Main || at.role == "main":
+		w.main.begin(tag, len(w.out.buf))
+	}
+	switch {
+	case w.article.tag != "":
+		w.article.open(tag)
+	case a == atom.Article:
+		w.article.begin(tag, len(w.out.buf))
+	}
+}
+
+// endTag takes a closing tag.
+func (w *walker) endTag(tag string, a atom.Atom) {
+	w.raw = 0
+	if w.skip.tag != "" {
+		w.skip.close(tag)
+		return
+	}
+	if a == atom.A {
+		w.endAnchor()
+	}
+	w.layout(a, false)
+	if w.main.close(tag) {
+		w.mains = append(w.mains, span{w.main.start, len(w.out.buf)})
+	}
+	if w.article.close(tag) {
+		w.articles = append(w.articles, span{w.article.start, len(w.out.buf)})
+	}
+}
+
+// layout turns a tag into the white space around it, and minds headings.
+func (w *walker) layout(a atom.Atom, start bool) {
+	if level := headingLevel(a); level > 0 {
+		w.endHeading()
+		w.out.breakLine(2)
+		if start {
+			w.heading.start, w.heading.level = -1, level
+		}
+		return
+	}
+	switch a {
+	case atom.Br:
+		w.out.lineBreak()
+	case atom.Pre, atom.Listing, atom.Xmp, atom.Plaintext, atom.Textarea:
+		w.out.breakLine(2)
+		w.out.preformatted(start)
+	case atom.Td, atom.Th:
+		if start {
+			w.out.cell()
+		}
+	case atom.Tr:
+		w.out.row()
+	case atom.Li, atom.Dt, atom.Dd, atom.Option, atom.Caption, atom.Summary, atom.Figcaption, atom.Legend:
+		w.out.breakLine(1)
+	default:
+		if blockElements[a] {
+			w.out.breakLine(2)
+		}
+	}
+}
+
+// endAnchor takes back the mark that documentation generators put into headings
+// for people to link to, such as a paragraph sign.
+func (w *walker) endAnchor() {
+	if !w.anchor.open {
+		return
+	}
+	w.anchor.open = false
+	before := w.anchor.before
+	switch strings.TrimSpace(string(w.out.buf[len(before.buf):])) {
+	case "#", "¶", "§", "🔗", "⚓":
+		w.out = before
+		if w.heading.start >= len(before.buf) {
+			w.heading.start = -1
+		}
+	}
+}
+
+// endHeading records the heading that is open, if it has text.
+func (w *walker) endHeading() {
+	h := w.heading
+	w.heading.level, w.anchor.open = 0, false
+	if h.level == 0 || h.start < 0 || len(w.headings) >= maxHeadings {
+		return
+	}
+	raw := w.out.buf[h.start:]
+	text := oneLine(string(raw[:min(len(raw), 4*maxHeading)]))
+	if text = strings.ToValidUTF8(text, ""); text != "" {
+		w.headings = append(w.headings, Heading{Offset: h.start, Level: h.level, Text: shorten(text, maxHeading)})
+	}
+}
+
+// mainContent returns the parts of the page that it marks as its content if
+// they hold a fair share of the text, else everything.
+func (w *walker) mainContent() (string, []Heading) {
+	all := len(w.out.buf)
+	if n := total(w.mains); n > 0 && (n*4 >= all || n >= 2000) {
+		return w.pick(w.mains)
+	}
+	if n := total(w.articles); n > 0 && n*2 >= all {
+		return w.pick(w.articles)
+	}
+	return w.pick([]span{{0, all}})
+}
+
+// pick joins parts of the output and moves the headings inside them.
+func (w *walker) pick(spans []span) (string, []Heading) {
+	var b strings.Builder
+	var hs []Heading
+	next := 0
+	for _, s := range spans {
+		s.end = min(s.end, len(w.out.buf)) // an anchor's mark may have been taken back
+		for s.start < s.end && isSpace(w.out.buf[s.start]) {
+			s.start++
+		}
+		for s.end > s.start && isSpace(w.out.buf[s.end-1]) {
+			s.end--
+		}
+		if s.start >= s.end {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString("\n\n")
+		}
+		moved := b.Len() - s.start
+		b.Write(w.out.buf[s.start:s.end])
+		for ; next < len(w.headings) && w.headings[next].Offset < s.end; next++ {
+			if h := w.headings[next]; h.Offset >= s.start {
+				h.Offset += moved
+				hs = append(hs, h)
+			}
+		}
+	}
+	return b.String(), hs
+}
+
+// absoluteURL returns s if it is an absolute http or https URL of sane length.
+func absoluteURL(s string) string {
+	s = strings.TrimSpace(s)
+	u, err := url.Parse(s)
+	if err != nil || len(s) > 2048 || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return ""
+	}
+	return u.String()
+}

@@ -1,0 +1,144 @@
+package extract
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestExtractHTML(t *testing.T) {
+	tests := []struct{ name, in, want string }{
+		{"paragraphs", "<p>one\n two</p><p>three</p><div>four<p>five</div>six", "one two\n\nthree\n\nfour\n\nfive\n\nsix"},
+		{"inline", "a<b>b</b> <i> c</i>&nbsp;d &lt;x&gt; &amp;amp; e", "ab c d <x> &amp; e"},
+		{"breaks", "a<br>b<br/> c<br><br>d<br><br><br>e", "a\nb\nc\n\nd\n\ne"},
+		{"lists", "<ul><li>a</li><li>b<ul><li>c</ul></ul><dl><dt>d<dd>e</dl>", "a\nb\n\nc\n\nd\ne"},
+		{"pre", "<p>x</p><pre>\n  if a &lt; b:\n\n\tc\n</pre>y", "x\n\n  if a < b:\n\n\tc\n\ny"},
+		{"pre in pre", "<pre>a\n<pre> b\n</pre> c\n</pre> d  e", "a\n\n b\n\n c\n\nd e"},
+		{"table", "<table><caption>T</caption><tr><th>a</th><th>b</th></tr><tr><td><p>1</p></td><td></td><td><div>2</div></td></tr></table>x",
+			"T\na\tb\n1\t\t2\n\nx"},
+		{"paragraphs in a cell", "<table><tr><td><p>a</p><p>b</p></td><td>c</td></tr></table>", "a\n\nb\tc"},
+		{"dropped", "<script>s</script>a<style>s</style><nav>n <nav>m</nav> n</nav>b<noscript><p>n</noscript><template>t</template><svg><text>s</text></svg><!-- c -->c<iframe>i</iframe><button>Copy</button>",
+			"a\n\nbc"},
+		{"navigation role", "<div role=navigation><div>n</div>n</div>a", "a"},
+		{"unclosed nav loses nothing", "<nav>a<p>b", "a\n\nb"},
+		{"unclosed nav after text", "x<nav>a<p>b", "x\n\na\n\nb"},
+		{"page of navigation alone", "<nav>a</nav>", "a"},
+		{"self-closing script in XHTML", "<?xml version=\"1.0\"?><html><script src=\"x\"/><p>a</p></html>", "a"},
+		{"self-closing blocks in XHTML", "<?xml version=\"1.0\"?><html>a<br/>b<pre/> c  d<h1/>e</html>", "a\nb\n\nc d\n\ne"},
+		{"controls", "<p>a\x00b&#1;c\x1b</p>", "abc"},
+		{"broken", "<p <b>x</p>< y <3 &bogus; </", "x\n\n< y <3 &bogus; </"},
+		{"textarea", "a<textarea>b <i>c</i></textarea>", "a\n\nb <i>c</i>"},
+		{"heading anchors", "<h2><a class=a href='#x'>§</a>Examples</h2><h3>C# <a href='#c'>¶</a></h3><h4><a href='#t'>Linked title</a></h4><h5>F#</h5>",
+			"Examples\n\nC#\n\nLinked title\n\nF#"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			x := mustExtract(t, Input{Name: "a.html", Data: []byte(tt.in)})
+			if diff := cmp.Diff(tt.want, x.Body); diff != "" {
+				t.Errorf("Extract(%q) (-want +got):\n%s", tt.in, diff)
+			}
+		})
+	}
+}
+
+func TestExtractHTMLFacts(t *testing.T) {
+	const page = `<!doctype html><html lang="de-CH"><head><title> The
+ Title &amp; more</title><link rel=Canonical href="https://example.com/a?b=1"><link rel=canonical href="https://example.com/second">
+</head><body><h1>Fir<b>st</b></h1><p>x</p><h2> </h2><h3>Second<br>line</h3><svg><title>no</title></svg></body></html>`
+	x := mustExtract(t, Input{Name: "a.html", Data: []byte(page)})
+	want := &Text{
+		Title: "The Title & more", Body: "First\n\nx\n\nSecond\nline", Lang: "de", MediaType: "text/html", FileType: "html",
+		Headings:  []Heading{{Offset: 0, Level: 1, Text: "First"}, {Offset: 10, Level: 3, Text: "Second line"}},
+		Canonical: "https://example.com/a?b=1",
+	}
+	if diff := cmp.Diff(want, x); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, href := range []string{"/relative", "javascript:alert(1)", "file:///etc/passwd", "https://", "http://" + strings.Repeat("x", 3000)} {
+		x := mustExtract(t, Input{Name: "a.html", Data: []byte(`<link rel=canonical href="` + href + `">a`)})
+		if x.Canonical != "" {
+			t.Errorf("canonical of %.40q = %.40q, want none", href, x.Canonical)
+		}
+	}
+}
+
+func TestMainContent(t *testing.T) {
+	long := strings.TrimSpace(strings.Repeat("The content of the page. ", 20))
+	tests := []struct{ name, in, want string }{
+		{"main", "<div>Menu</div><main><h1>A</h1><p>" + long + "</main><footer>Foot</footer>", "A\n\n" + long},
+		{"role", "<div>Menu</div><div role=main><div>x</div><h1>A</h1>" + long + "</div>Foot", "x\n\nA\n\n" + long},
+		{"articles", "Menu<article><h1>A</h1>" + long + "<article>c</article></article>x<article><h1>B</h1>" + long + "</article>",
+			"A\n\n" + long + "\n\nc\n\nB\n\n" + long},
+		{"main wins over article", "Menu<main>" + long + "<article>" + long + "</article></main>", long + "\n\n" + long},
+		{"main that is not closed", "Menu<main><p>" + long + "</div>", long},
+		{"empty main", "<main> </main><p>" + long, long},
+		{"main that holds next to nothing", "<main>Loading</main><p>" + long, "Loading\n\n" + long},
+		{"articles that are a small part", "<p>" + long + "</p><article>comment</article>", long + "\n\ncomment"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			x := mustExtract(t, Input{Name: "a.html", Data: []byte(tt.in)})
+			if diff := cmp.Diff(tt.want, x.Body); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			for _, h := range x.Headings {
+				if !strings.HasPrefix(x.Body[h.Offset:], h.Text) {
+					t.Errorf("heading %q does not stand at %d", h.Text, h.Offset)
+				}
+			}
+		})
+	}
+}
+
+// Hostile pages must be read in time that grows with their length alone: a walk
+// that is quadratic in one of these would not come to an end.
+func TestHostileHTML(t *testing.T) {
+	const n = 200_000
+	pages := map[string]string{
+		"nested div":       strings.Repeat("<div>", n) + "deep",
+		"nested main":      strings.Repeat("<main>", n) + "deep" + strings.Repeat("</main>", n),
+		"nested nav":       strings.Repeat("<nav>", n) + "deep",
+		"nested pre":       strings.Repeat("<pre>\n", n) + "deep",
+		"many articles":    strings.Repeat("<article>deep</article>", n),
+		"many headings":    strings.Repeat("<h1>deep", n),
+		"one heading":      "<h1>" + strings.Repeat("deep <b>", n),
+		"heading anchors":  "<h1>" + strings.Repeat("<a href=#>deep", n),
+		"many attributes":  "<p " + strings.Repeat("a=b ", n) + ">deep",
+		"unclosed comment": "deep<!--" + strings.Repeat("<p>-", n),
+		"unclosed tag":     "deep" + strings.Repeat("<p ", n),
+		"tables":           strings.Repeat("<table><tr><td>", n) + "deep",
+		"entities":         strings.Repeat("&amp", n) + "deep",
+		"blanks":           strings.Repeat(" \n", n) + "deep",
+		"raw text":         "deep" + strings.Repeat("<script><", n),
+	}
+	for name, page := range pages {
+		t.Run(name, func(t *testing.T) {
+			x := mustExtract(t, Input{Name: "a.html", Data: []byte(page)})
+			if !strings.Contains(x.Body, "deep") {
+				t.Errorf("the text is lost")
+			}
+		})
+	}
+}
+
+func BenchmarkExtractHTML(b *testing.B) {
+	page := []byte("<html><head><title>T</title></head><body><nav>n</nav><main>" +
+		strings.Repeat("<h2>Heading</h2><p>Some words make a <b>sentence</b>, and this is one.</p><ul><li>item</ul>\n", 1000) + "</main></body></html>")
+	b.SetBytes(int64(len(page)))
+	for b.Loop() {
+		if _, err := Extract(Input{Name: "a.html", Data: page}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkExtractMarkdown(b *testing.B) {
+	page := []byte(strings.Repeat("## Heading\n\nSome words make a *sentence*, and this is one.\n\n", 60))
+	b.SetBytes(int64(len(page)))
+	for b.Loop() {
+		if _, err := Extract(Input{Name: "a.md", Data: page}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package extract
+
+import (
+	"strings"
+
+	"golang.org/x/net/html/atom"
+)
+
+// A region is an element that is open. It is told by its tag and by how many
+// elements of that tag are open, which needs no tree.
+type region struct {
+	tag   string // "" means that no region is open
+	depth int
+	start int // of the region in the output
+}
+
+// A span is a part of the output.
+type span struct{ start, end int }
+
+func (r *region) begin(tag string, start int) { *r = region{tag: tag, depth: 1, start: start} }
+
+// open takes a start tag inside the region.
+func (r *region) open(tag string) {
+	if tag == r.tag {
+		r.depth++
+	}
+}
+
+// close takes an end tag and reports whether it ended the region.
+func (r *region) close(tag string) bool {
+	if r.tag == "" || tag != r.tag {
+		return false
+	}
+	if r.depth--; r.depth > 0 {
+		return false
+	}
+	r.tag = ""
+	return true
+}
+
+// end closes a region that is open at the end of the page.
+func (r *region) end(spans []span, at int) []span {
+	if r.tag == "" {
+		return spans
+	}
+	return append(spans, span{r.start, at})
+}
+
+func total(spans []span) int {
+	n := 0
+	for _, s := range spans {
+		n += s.end - s.start
+	}
+	return n
+}
+
+// attributes are those that matter here.
+type attributes struct{ lang, rel, href, role string }
+
+// attributes reads the attributes of the current start tag.
+func (w *walker) attributes() attributes {
+	var at attributes
+	for more := true; more; {
+		var k, v []byte
+		k, v, more = w.z.TagAttr()
+		v = v[:min(len(v), 4096)]
+		switch string(k) {
+		case "lang", "xml:lang":
+			at.lang = string(v)
+		case "rel":
+			at.rel = string(v)
+		case "href":
+			at.href = string(v)
+		case "role":
+			at.role = strings.ToLower(strings.TrimSpace(string(v)))
+		}
+	}
+	return at
+}
+
+// isBoilerplate reports whether an element is left out: what is no text, and
+// what repeats on every page.
+func isBoilerplate(a atom.Atom, at attributes) bool {
+	switch a {
+	case atom.Nav, atom.Template, atom.Svg, atom.Object, atom.Select, atom.Button:
+		return true
+	case atom.Div, atom.Section, atom.Ul, atom.Form:
+		return at.role == "navigation" || at.role == "search"
+	}
+	return false
+}
+
+// headingLevel returns 1 to 6 for h1 to h6, else 0.
+func headingLevel(a atom.Atom) int {
+	switch a {
+	case atom.H1:
+		return 1
+	case atom.H2:
+		return 2
+	case atom.H3:
+		return 3
+	case atom.H4:
+		return 4
+	case atom.H5:
+		return 5
+	case atom.H6:
+		return 6
+	}
+	return 0
+}
+
+// rawText are the elements whose content the tokenizer returns as one text
+// (HTML 13.2.5.1).
+var rawText = map[atom.Atom]bool{
+	atom.Title: true, atom.Script: true, atom.Style: true, atom.Iframe: true, atom.Noembed: true,
+	atom.Noframes: true, atom.Noscript: true, atom.Textarea: true, atom.Xmp: true, atom.Plaintext: true,
+}
+
+// voidElements have no end tag (HTML 13.1.2).
+var voidElements = map[atom.Atom]bool{
+	atom.Area: true, atom.Base: true, atom.Br: true, atom.Col: true, atom.Embed: true, atom.Hr: true, atom.Img: true,
+	atom.Input: true, atom.Link: true, atom.Meta: true, atom.Source: true, atom.Track: true, atom.Wbr: true,
+}
+
+// readAttributes are the elements whose attributes are looked at.
+var readAttributes = map[atom.Atom]bool{
+	atom.Html: true, atom.Link: true, atom.A: true, atom.Div: true, atom.Section: true, atom.Ul: true, atom.Form: true,
+	atom.Main: true, atom.Article: true, atom.Td: true, atom.Body: true,
+}
+
+// blockElements part paragraphs.
+var blockElements = map[atom.Atom]bool{
+	atom.P: true, atom.Div: true, atom.Table: true, atom.Section: true, atom.Blockquote: true, atom.Ul: true, atom.Ol: true,
+	atom.Dl: true, atom.Article: true, atom.Main: true, atom.Header: true, atom.Footer: true, atom.Nav: true, atom.Aside: true,
+	atom.Figure: true, atom.Form: true, atom.Fieldset: true, atom.Hr: true, atom.Address: true, atom.Details: true,
+	atom.Hgroup: true, atom.Center: true, atom.Dir: true, atom.Menu: true, atom.Body: true, atom.Dialog: true, atom.Search: true,
+}

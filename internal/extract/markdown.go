@@ -1,0 +1,222 @@
+package extract
+
+import (
+	"regexp"
+	"strings"
+)
+
+// extractMarkdown keeps the source, which reads well as it stands, and finds
+// its headings (CommonMark 4.2 and 4.3) outside of fenced code.
+func extractMarkdown(t *Text, src string) {
+	body, meta := frontMatter(src)
+	t.Body = trimBlankLines(body)
+	t.Title = oneLine(meta["title"])
+	t.Lang = meta["lang"]
+	t.Headings = markdownHeadings(t.Body)
+}
+
+// frontMatter parts a leading block of YAML (---) or TOML (+++) from the rest
+// and returns its plain string values for title and lang. A block without an
+// end is text.
+func frontMatter(src string) (body string, meta map[string]string) {
+	first, rest, ok := strings.Cut(src, "\n")
+	fence, sep := strings.TrimRight(first, " \t"), ":"
+	switch {
+	case !ok || fence != "---" && fence != "+++":
+		return src, nil
+	case fence == "+++":
+		sep = "="
+	}
+	meta = map[string]string{}
+	for n := 0; n < 500; n++ {
+		line, more, ok := strings.Cut(rest, "\n")
+		end := strings.TrimRight(line, " \t")
+		if end == fence || fence == "---" && end == "..." {
+			return more, meta
+		}
+		if !ok || n == 0 && end == "" {
+			return src, nil // no end, or a rule at the top of the text
+		}
+		rest = more
+		key, value, ok := strings.Cut(line, sep)
+		if key = strings.ToLower(strings.TrimRight(key, " \t")); ok && (key == "title" || key == "lang") {
+			meta[key] = unquote(strings.TrimSpace(value))
+		}
+	}
+	return src, nil
+}
+
+// unquote removes the quotes of a simple YAML or TOML string.
+func unquote(s string) string {
+	if len(s) >= 2 && (s[0] == '"' || s[0] == '\'') && s[len(s)-1] == s[0] {
+		q := s[:1]
+		s = s[1 : len(s)-1]
+		if q == `"` {
+			return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(s)
+		}
+		return strings.ReplaceAll(s, "''", "'")
+	}
+	return s
+}
+
+// markdownHeadings returns the ATX and setext headings of body.
+func markdownHeadings(body string) []Heading {
+	var hs []Heading
+	add := func(offset, level int, text string) {
+		if text = shorten(plainInline(text), maxHeading); text != "" && len(hs) < maxHeadings {
+			hs = append(hs, Heading{Offset: offset, Level: level, Text: text})
+		}
+	}
+	fence := ""             // of the code block that we are in
+	prev, prevOff := "", -1 // paragraph line above, for setext
+	for off := 0; off < len(body); {
+		line, _, _ := strings.Cut(body[off:], "\n")
+		start := off
+		off += len(line) + 1
+		if f := codeFence(line); fence != "" || f != "" {
+			switch {
+			case fence == "":
+				fence = f
+			case closesFence(line, fence):
+				fence = ""
+			}
+			prevOff = -1
+			continue
+		}
+		if level, text := atxHeading(line); level > 0 {
+			add(start, level, text)
+			prevOff = -1
+			continue
+		}
+		if level := setextLevel(line); level > 0 && prevOff >= 0 {
+			add(prevOff, level, prev)
+			prevOff = -1
+			continue
+		}
+		if isParagraphLine(line) {
+			prev, prevOff = line, start
+		} else {
+			prevOff = -1
+		}
+	}
+	return hs
+}
+
+// indent returns the leading blanks of a line and the rest; four or more mean
+// indented code.
+func indent(line string) (int, string) {
+	rest := strings.TrimLeft(line, " ")
+	return len(line) - len(rest), rest
+}
+
+// codeFence returns the run of ` or ~ that opens a code block, "" if the line
+// does not.
+func codeFence(line string) string {
+	n, s := indent(line)
+	if n > 3 || s == "" || s[0] != '`' && s[0] != '~' {
+		return ""
+	}
+	run := len(s) - len(strings.TrimLeft(s, s[:1]))
+	if run < 3 || s[0] == '`' && strings.Contains(s[run:], "`") {
+		return ""
+	}
+	return s[:run]
+}
+
+func closesFence(line, fence string) bool {
+	n, s := indent(strings.TrimRight(line, " \t"))
+	return n <= 3 && len(s) >= len(fence) && strings.Trim(s, fence[:1]) == ""
+}
+
+// atxHeading returns the level and the raw text of a line such as "## Title ##".
+func atxHeading(line string) (int, string) {
+	n, s := indent(line)
+	level := len(s) - len(strings.TrimLeft(s, "#"))
+	if n > 3 || level == 0 || level > 6 {
+		return 0, ""
+	}
+	s = s[level:]
+	if s != "" && s[0] != ' ' && s[0] != '\t' {
+		return 0, ""
+	}
+	s = strings.TrimSpace(s)
+	if t := strings.TrimRight(s, "#"); t == "" || strings.HasSuffix(t, " ") || strings.HasSuffix(t, "\t") {
+		s = strings.TrimSpace(t)
+	}
+	return level, s
+}
+
+// setextLevel returns 1 for a line of = and 2 for one of -, else 0.
+func setextLevel(line string) int {
+	n, s := indent(strings.TrimRight(line, " \t"))
+	switch {
+	case n > 3 || s == "":
+		return 0
+	case strings.Trim(s, "=") == "":
+		return 1
+	case strings.Trim(s, "-") == "":
+		return 2
+	}
+	return 0
+}
+
+// isParagraphLine reports whether the line can be the text of a setext heading.
+func isParagraphLine(line string) bool {
+	n, s := indent(line)
+	if n > 3 || strings.TrimSpace(s) == "" || s[0] == '\t' || s[0] == '>' || s[0] == '|' || s[0] == '<' {
+		return false
+	}
+	return !(len(s) > 1 && strings.ContainsRune("-*+", rune(s[0])) && s[1] == ' ')
+}
+
+var (
+	inlineLink   = regexp.MustCompile(`!?\[([^\[\]]{0,300})\](?:\([^()]{0,500}\)|\[[^\[\]]{0,100}\])`)
+	headingAttrs = regexp.MustCompile(`\s*\{[#.:][^{}]{0,200}\}\s*$`)
+	inlineTag    = regexp.MustCompile(`</?[a-zA-Z][^<>]{0,300}>`)
+)
+
+// plainInline removes the markup inside a heading: links, emphasis, code marks,
+// tags, attribute blocks and escapes.
+func plainInline(s string) string {
+	s = s[:min(len(s), 4096)] // what is longer is cut afterwards anyway
+	s = headingAttrs.ReplaceAllString(s, "")
+	s = inlineLink.ReplaceAllString(s, "$1")
+	s = inlineTag.ReplaceAllString(s, "")
+	var b strings.Builder
+	inCode := false
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c == '`':
+			inCode = !inCode
+		case inCode:
+			b.WriteByte(c)
+		case c == '\\' && i+1 < len(s) && strings.IndexByte("\\`*_{}[]<>()#+-.!|~", s[i+1]) >= 0:
+			i++
+			b.WriteByte(s[i])
+		case c == '*' && !loneMark(s, i), c == '_' && !insideWord(s, i) && !loneMark(s, i):
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return oneLine(strings.ToValidUTF8(b.String(), ""))
+}
+
+// loneMark reports whether the mark at i stands between blanks, as in "a * b".
+func loneMark(s string, i int) bool {
+	return (i == 0 || s[i-1] == ' ') && (i+1 == len(s) || s[i+1] == ' ')
+}
+
+// insideWord reports whether the underscores at i have word characters on both
+// sides, as in snake_case.
+func insideWord(s string, i int) bool {
+	word := func(c byte) bool {
+		return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
+	}
+	l, r := i-1, i+1
+	for ; l > 0 && i-l < 4 && s[l] == '_'; l-- {
+	}
+	for ; r < len(s) && r-i < 4 && s[r] == '_'; r++ {
+	}
+	return l >= 0 && r < len(s) && word(s[l]) && word(s[r])
+}

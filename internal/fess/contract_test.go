@@ -1,0 +1,43 @@
+package fess_test
+
+import (
+	"testing"
+
+	"knowhow/internal/document"
+	"knowhow/internal/fess"
+	"knowhow/internal/fess/fesstest"
+	"knowhow/internal/search/searchtest"
+)
+
+// open returns a client of a fake server that holds docs.
+func open(t *testing.T, docs []document.Document, o fesstest.Options) (*fess.Client, *fesstest.Server) {
+	t.Helper()
+	server := fesstest.New(t, docs, o)
+	c, err := fess.New(fess.Options{BaseURL: server.URL, AccessToken: o.Token})
+	if err != nil {
+		t.Fatalf("New() = %v", err)
+	}
+	t.Cleanup(c.Close)
+	return c, server
+}
+
+func TestContract(t *testing.T) {
+	servers := map[string]fesstest.Options{
+		"with texts":                 {SendContent: true},
+		"without texts":              {},
+		"below a path, with a token": {ContextPath: "/fess", Token: "s3cret"},
+		"with small pages":           {MaxPageSize: 15},
+	}
+	for name, o := range servers {
+		t.Run(name, func(t *testing.T) {
+			searchtest.Run(t, searchtest.Options{
+				Open: func(t *testing.T, docs []document.Document) searchtest.Service {
+					c, _ := open(t, docs, o)
+					return c
+				},
+				NoText:      !o.SendContent,
+				NoLangFacet: true,
+			})
+		})
+	}
+}

@@ -1,0 +1,147 @@
+package fess
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"knowhow/internal/errkind"
+)
+
+// transportError says in its own words why no answer came: the error's text
+// holds the server's address.
+func transportError(path string, err error) error {
+	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: http.StatusBadGateway,
+		Message: "the Fess server cannot be reached; check that it runs and that fessBaseUrl is right"}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		r.Message = "the Fess server's host name cannot be resolved; check fessBaseUrl"
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		r.Message = "the Fess server's certificate is not trusted; set tls.caFile to its certificate authority"
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
+		r.Message = "the Fess server does not speak TLS on this port; check the scheme of fessBaseUrl"
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		r.Message = "the Fess server broke off its answer; try again, then see its log"
+	}
+	return r
+}
+
+// noJSON explains an answer that API v1 does not give.
+func noJSON(path string, resp *http.Response) error {
+	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: resp.StatusCode, Retry: retryAfter(resp.Header)}
+	switch s := resp.StatusCode; {
+	case 300 <= s && s < 400:
+		r.Status = http.StatusBadGateway
+		r.Message = fmt.Sprintf("answered with a redirect (%d): is API v1 enabled on the Fess server (Fess 15.7 and later need "+
+			"the plugin fess-webapp-v1-api), and is the path of fessBaseUrl right?", s)
+	case s == http.StatusBadRequest:
+		// Tomcat answers so where a request line is over 8 KB.
+		r.Kind, r.Message = errkind.Invalid, "the Fess server could not read the request; make the query shorter"
+	case s == http.StatusUnauthorized || s == http.StatusProxyAuthRequired:
+		r.Kind, r.Message = errkind.Unauthorized, "something in front of the Fess server wants credentials; ask its operator"
+	case s == http.StatusForbidden:
+		r.Kind, r.Message = errkind.Denied, "something in front of the Fess server forbids the request; ask its operator"
+	case s == http.StatusNotFound || s == http.StatusMethodNotAllowed:
+		r.Kind, r.Message = errkind.Unsupported, "no Fess server is found there; check the path of fessBaseUrl"
+	case s == http.StatusTooManyRequests:
+		r.Kind, r.Message = errkind.Busy, "the Fess server is asked too often; wait a little and try again"
+	case s == http.StatusGatewayTimeout:
+		r.Kind, r.Message = errkind.Timeout, "a proxy in front of the Fess server got no answer in time; try again"
+	case s >= 500:
+		r.Message = "the Fess server or a proxy in front of it failed; try again, then see its log"
+	default:
+		r.Status = http.StatusBadGateway
+		r.Message = "answered with something other than JSON: check that fessBaseUrl names a Fess server and that its API v1 is enabled"
+	}
+	return r
+}
+
+// statusError explains a JSON answer that says no. What it says is not passed
+// on: it may hold a stack trace (Fess 15.4, api.json.response.exception.included).
+func statusError(path string, a *answer) error {
+	said := readFault(a.body)
+	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: a.status, Code: said.code, Retry: retryAfter(a.header)}
+	switch s := a.status; {
+	case s == http.StatusBadRequest && said.message == "Unsupported operation.":
+		r.Kind, r.Message = errkind.Unsupported, "this function is switched off on the Fess server; ask its operator"
+	case s == http.StatusBadRequest && said.message == "Referer is invalid.":
+		r.Kind, r.Message = errkind.Denied, "the Fess server takes requests of certain pages only; empty its api.search.accept.referers"
+	case s == http.StatusBadRequest && path == documentsPath:
+		r.Kind, r.Message = errkind.Invalid, "the Fess server cannot understand the query; check its quotes, operators and sort order"
+	case s == http.StatusUnauthorized:
+		r.Kind, r.Message = errkind.Unauthorized, "the Fess server refuses the access token; set fessAuth.accessToken to a valid one"
+	case s == http.StatusForbidden:
+		r.Kind, r.Message = errkind.Denied, "the Fess server forbids the request; ask its operator"
+	case s == http.StatusNotFound:
+		r.Kind, r.Message = errkind.Unsupported, "the Fess server does not know this call; check its version and the path of fessBaseUrl"
+	case s == http.StatusTooManyRequests:
+		r.Kind, r.Message = errkind.Busy, "the Fess server is busy; wait a little and try again"
+	case s == http.StatusGatewayTimeout:
+		r.Kind, r.Message = errkind.Timeout, "the Fess server did not answer in time; try again"
+	case s == http.StatusInternalServerError && path == healthPath:
+		r.Message = "the Fess server's search engine does not answer; see the server's log"
+	case s >= 500:
+		r.Message = "the Fess server failed; try again, then see its log"
+	case s >= 400:
+		r.Kind, r.Message = errkind.Invalid, "the Fess server refuses the request"
+	default:
+		r.Status = http.StatusBadGateway
+		r.Message = fmt.Sprintf("answered with an unexpected status (%d): check that fessBaseUrl names a Fess server", s)
+	}
+	return r
+}
+
+// A fault is what a refused request's answer says.
+type fault struct{ code, message string }
+
+// safeCode is the form of Fess's error codes, UUIDs. Other text could be
+// anything.
+var safeCode = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
+
+// readFault reads an answer of status 400 and above, as far as it can.
+func readFault(body []byte) fault {
+	var said struct {
+		Code    any `json:"error_code"`
+		Message any `json:"message"`
+
+		// The key ends with a colon in the core of Fess up to 15.6
+		// (SearchApiManager); the plugin for 15.7 leaves it out.
+		ColonCode any `json:"error_code:"`
+	}
+	if json.Unmarshal(body, &said) != nil {
+		return fault{}
+	}
+	var f fault
+	f.message, _ = said.Message.(string)
+	for _, code := range []any{said.ColonCode, said.Code} {
+		if s, ok := code.(string); ok && safeCode.MatchString(s) {
+			f.code = s
+		}
+	}
+	return f
+}
+
+// maxRetryAfter bounds how long we pass on that a server wants us to wait.
+const maxRetryAfter = time.Hour
+
+// retryAfter reads the header of that name, in seconds or as a date.
+func retryAfter(h http.Header) time.Duration {
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if n, err := strconv.Atoi(v); err == nil {
+		return min(time.Duration(max(n, 0))*time.Second, maxRetryAfter)
+	}
+	if t, err := http.ParseTime(v); err == nil {
+		return min(max(time.Until(t), 0), maxRetryAfter)
+	}
+	return 0
+}

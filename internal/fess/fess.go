@@ -1,0 +1,177 @@
+// Package fess is a client of a Fess server. It speaks Fess's API v1 (in the
+// core of Fess 14.8 to 15.6, a plugin from 15.7 on) and implements the
+// interfaces of package search over it.
+//
+// Fess joins the label that a caller asks for to the query by writing one
+// behind the other, clamps what is out of bounds without a word, and answers
+// with an empty page when its engine fails. The client hides all three: queries
+// go through [query.Guard], bounds are checked before a request is made, and an
+// empty page that looks like a failure is checked against the server's health.
+//
+// Errors of calls are of type *errkind.Remote, arguments that Fess could not
+// take *errkind.Argument; neither ever holds the server's host, a token, or text
+// that the server meant for its own log.
+package fess
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"knowhow/internal/errkind"
+)
+
+// Options say which server a Client talks to and how.
+type Options struct {
+	// BaseURL is the absolute http or https URL of the server; it may hold
+	// a path. API paths are added to it.
+	BaseURL string
+
+	// AccessToken is sent as a bearer token with every request; "" sends
+	// none, and Fess then shows what guests may see.
+	AccessToken string
+
+	CAFile             string // PEM file of further certificate authorities; "" for the system's alone
+	InsecureSkipVerify bool   // accept any certificate
+
+	Timeout   time.Duration // limit of one call to the server, 0 means 30 s
+	MaxConns  int           // idle connections kept for reuse, 0 means 32
+	MaxBody   int64         // largest answer in bytes, after decompression; 0 means 16 MiB
+	UserAgent string        // "" means "knowhow"
+
+	Log *slog.Logger // nil logs nothing
+}
+
+// The defaults of Options.
+const (
+	defaultTimeout  = 30 * time.Second
+	defaultMaxConns = 32
+	defaultMaxBody  = 16 << 20
+)
+
+// A Client asks one Fess server. It is safe for concurrent use.
+type Client struct {
+	base      *url.URL
+	header    http.Header
+	http      *http.Client
+	timeout   time.Duration
+	maxBody   int64
+	log       *slog.Logger
+	sawCapped atomic.Bool // the server's lower page size has been logged
+}
+
+// New returns a client of the server that o names. It makes no request. An
+// Options that cannot work is an error of kind Invalid.
+func New(o Options) (*Client, error) {
+	base, err := parseBase(o.BaseURL)
+	if err != nil {
+		return nil, err
+	}
+	tlsConfig, err := o.tls()
+	if err != nil {
+		return nil, err
+	}
+	if o.MaxConns <= 0 {
+		o.MaxConns = defaultMaxConns
+	}
+	c := &Client{
+		base:    base,
+		header:  http.Header{"Accept": {"application/json"}, "User-Agent": {"knowhow"}},
+		timeout: o.Timeout,
+		maxBody: o.MaxBody,
+		log:     o.Log,
+		http: &http.Client{
+			Transport: &http.Transport{
+				Proxy:               http.ProxyFromEnvironment,
+				TLSClientConfig:     tlsConfig,
+				ForceAttemptHTTP2:   true,
+				MaxIdleConns:        o.MaxConns,
+				MaxIdleConnsPerHost: o.MaxConns,
+				IdleConnTimeout:     90 * time.Second,
+				TLSHandshakeTimeout: 10 * time.Second,
+			},
+			// API v1 never redirects. A redirect leads to an HTML page,
+			// and it may lead to another host.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+	if o.UserAgent != "" {
+		c.header.Set("User-Agent", o.UserAgent)
+	}
+	if o.AccessToken != "" {
+		if strings.ContainsFunc(o.AccessToken, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return nil, fmt.Errorf("reading Fess's access token: want printable ASCII without blanks: %w", errkind.Invalid)
+		}
+		c.header.Set("Authorization", "Bearer "+o.AccessToken)
+	}
+	if c.timeout <= 0 {
+		c.timeout = defaultTimeout
+	}
+	if c.maxBody <= 0 {
+		c.maxBody = defaultMaxBody
+	}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}
+
+// Close ends the connections that lie idle. Calls in flight go on.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// parseBase checks the server's URL. Its messages leave out the URL, which may
+// hold a password.
+func parseBase(s string) (*url.URL, error) {
+	base, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading Fess's base URL: want an absolute http or https URL: %w", errkind.Invalid)
+	case base.Scheme != "http" && base.Scheme != "https", base.Host == "", base.Opaque != "":
+		return nil, fmt.Errorf("reading Fess's base URL: want an absolute http or https URL: %w", errkind.Invalid)
+	case base.User != nil:
+		return nil, fmt.Errorf("reading Fess's base URL: want no user or password in it, Fess takes access tokens: %w", errkind.Invalid)
+	case base.RawQuery != "" || base.Fragment != "":
+		return nil, fmt.Errorf("reading Fess's base URL: want no query and no fragment in it: %w", errkind.Invalid)
+	}
+	return base.JoinPath(), nil
+}
+
+// maxCAFile bounds the file of certificates, in bytes.
+const maxCAFile = 4 << 20
+
+// tls returns the TLS settings, nil where Go's own will do.
+func (o Options) tls() (*tls.Config, error) {
+	if o.CAFile == "" && !o.InsecureSkipVerify {
+		return nil, nil
+	}
+	config := &tls.Config{InsecureSkipVerify: o.InsecureSkipVerify}
+	if o.CAFile == "" {
+		return config, nil
+	}
+	f, err := os.Open(o.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading certificate authorities: %w", err)
+	}
+	defer f.Close()
+	pem, err := io.ReadAll(io.LimitReader(f, maxCAFile))
+	if err != nil {
+		return nil, fmt.Errorf("reading certificate authorities: %w", err)
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("reading certificate authorities: %s holds no PEM certificate: %w", o.CAFile, errkind.Invalid)
+	}
+	config.RootCAs = pool
+	return config, nil
+}

@@ -1,0 +1,328 @@
+package fesstest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The ends of a search that failed.
+var (
+	errInvalid   = errors.New("400")         // the query or the sort order: status 400
+	errSwallowed = errors.New("no such 200") // anything else: status 200 without hits
+)
+
+// A result is the answer to a search, in the order of keys of Fess 15.4.
+type result struct {
+	Q                   *string          `json:"q"`
+	QueryID             string           `json:"query_id"`
+	ExecTime            float64          `json:"exec_time"`
+	QueryTime           int              `json:"query_time"`
+	PageSize            int              `json:"page_size"`
+	PageNumber          int              `json:"page_number"`
+	RecordCount         int              `json:"record_count"`
+	RecordCountRelation string           `json:"record_count_relation"`
+	PageCount           int              `json:"page_count"`
+	HighlightParams     *string          `json:"highlight_params"`
+	NextPage            bool             `json:"next_page"`
+	PrevPage            bool             `json:"prev_page"`
+	StartRecordNumber   int              `json:"start_record_number"`
+	EndRecordNumber     int              `json:"end_record_number"`
+	PageNumbers         []string         `json:"page_numbers"`
+	Partial             bool             `json:"partial"`
+	SearchQuery         string           `json:"search_query"`
+	RequestedTime       int64            `json:"requested_time"`
+	RelatedQuery        []string         `json:"related_query"`
+	RelatedContents     []string         `json:"related_contents"`
+	Data                []map[string]any `json:"data"`
+	FacetField          *[]fieldCounts   `json:"facet_field,omitempty"`
+	FacetQuery          *[]valueCount    `json:"facet_query,omitempty"`
+}
+
+// A fieldCounts are the counts of one field's values.
+type fieldCounts struct {
+	Name   string       `json:"name"`
+	Result []valueCount `json:"result"`
+}
+
+// A valueCount is one count.
+type valueCount struct {
+	Value string `json:"value"`
+	Count int    `json:"count"`
+}
+
+// found is what a search found, before it is cut into pages.
+type found struct {
+	docs   []doc
+	tree   node
+	scored bool
+	facets *[]fieldCounts
+	counts *[]valueCount
+}
+
+// documents answers a search.
+func (h *Handler) documents(w http.ResponseWriter, values url.Values) {
+	num, start := number(values.Get("num"), 10), number(values.Get("start"), 0)
+	if num <= 0 || num > h.o.MaxPageSize {
+		num = h.o.MaxPageSize
+	}
+	if max(start, 0)+num > 10_000 {
+		h.fail(w, http.StatusBadRequest)
+		return
+	}
+	r := result{QueryID: "bd60f9579a494dfd8c03db7c8aa905b0", PageSize: num, RequestedTime: 1763611200000,
+		RecordCountRelation: "EQUAL_TO", PageNumbers: []string{}, RelatedQuery: []string{}, RelatedContents: []string{},
+		Data: []map[string]any{}}
+	if values.Has("q") {
+		q := values.Get("q")
+		r.Q = &q
+	}
+	f, err := h.search(values, &r)
+	switch {
+	case errors.Is(err, errInvalid):
+		h.fail(w, http.StatusBadRequest)
+		return
+	case err != nil:
+		f = &found{}
+	case r.SearchQuery != "":
+		r.ExecTime, r.QueryTime = 0.01, 7
+	}
+	r.paginate(len(f.docs), max(start, 0))
+	for _, d := range f.docs[min(max(start, 0), len(f.docs)):min(max(start, 0)+num, len(f.docs))] {
+		r.Data = append(r.Data, d.row(f, h.o.SendContent))
+	}
+	r.FacetField, r.FacetQuery = f.facets, f.counts
+	writeJSON(w, http.StatusOK, r)
+}
+
+// number reads a number as Fess does: one that is none has the default.
+func number(s string, otherwise int) int {
+	n, err := strconv.ParseInt(s, 10, 32)
+	if err != nil {
+		return otherwise
+	}
+	return int(n)
+}
+
+// paginate fills in the numbers of pages (QueryResponseList, 15.4).
+func (r *result) paginate(total, start int) {
+	r.RecordCount, r.PageNumber = total, start/r.PageSize+1
+	if r.PageCount = (total + r.PageSize - 1) / r.PageSize; total == 0 && r.PageSize > 1 {
+		r.PageCount = 1
+	}
+	r.NextPage, r.PrevPage = start+r.PageSize < total, start > 0 && total > 0
+	if total > 0 {
+		r.StartRecordNumber, r.EndRecordNumber = start+1, min(start+r.PageSize, total)
+	}
+	for i := max(1, r.PageNumber-5); i <= min(r.PageCount, r.PageNumber+5); i++ {
+		r.PageNumbers = append(r.PageNumbers, strconv.Itoa(i))
+	}
+}
+
+// search finds the documents, and counts them if asked to.
+func (h *Handler) search(values url.Values, r *result) (*found, error) {
+	q := values.Get("q")
+	conditions, listed := joined(values)
+	if strings.Trim(q, blanks) == "" && !listed {
+		r.RecordCountRelation = "GREATER_THAN_OR_EQUAL_TO" // Fess does not search at all
+		return &found{}, nil
+	}
+	tree, text, order, err := understand(q, conditions)
+	if err != nil {
+		return nil, err
+	}
+	r.SearchQuery = text
+	terms := "&hq=" + url.QueryEscape(q)
+	r.HighlightParams = &terms
+	if h.engineState() == "down" || number(values.Get("start"), 0) < 0 {
+		return nil, errSwallowed
+	}
+	near, err := place(values)
+	if err != nil {
+		return nil, err
+	}
+	f := &found{tree: tree, scored: order == nil || order[0].field == "score"}
+	for _, d := range h.docs {
+		if !near && d.matches(tree) {
+			f.docs = append(f.docs, d)
+		}
+	}
+	if order == nil {
+		order = []sortKey{{"score", true}}
+	}
+	slices.SortStableFunc(f.docs, func(a, b doc) int {
+		for _, k := range order {
+			if c := k.compare(a, b, tree); c != 0 {
+				return c
+			}
+		}
+		return 0
+	})
+	return f, f.count(values)
+}
+
+// place says whether only documents near a point are wanted: there are none here,
+// as documents have no place. A point without a distance counts for nothing.
+func place(values url.Values) (bool, error) {
+	point, distance := values.Get("geo.location.point"), values.Get("geo.location.distance")
+	if point == "" || distance == "" {
+		return false, nil
+	}
+	lat, lon, _ := strings.Cut(point, ",")
+	y, latErr := strconv.ParseFloat(lat, 64)
+	x, lonErr := strconv.ParseFloat(lon, 64)
+	if latErr != nil || lonErr != nil || y < -90 || y > 90 || x < -180 || x > 180 || distance[0] < '0' || distance[0] > '9' {
+		return false, errInvalid
+	}
+	return true, nil
+}
+
+// joined writes the conditions of a request as text, to be put behind the query
+// (QueryStringBuilder, 15.4), and says whether there are such as list documents
+// without a query.
+func joined(values url.Values) (string, bool) {
+	var b strings.Builder
+	for _, extra := range values["ex_q"] {
+		if len([]rune(extra)) <= 1000 {
+			b.WriteString(" " + extra)
+		}
+	}
+	fields := false
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		field, ok := strings.CutPrefix(name, "fields.")
+		if !ok {
+			continue
+		}
+		var all []string
+		for _, v := range values[name] {
+			if strings.TrimSpace(v) != "" {
+				all = append(all, field+`:"`+v+`"`)
+			}
+		}
+		switch len(all) {
+		case 0:
+			continue
+		case 1:
+			b.WriteString(" " + all[0])
+		default:
+			b.WriteString(" (" + strings.Join(all, " OR ") + ")")
+		}
+		fields = true
+	}
+	if sort := values.Get("sort"); sort != "" {
+		b.WriteString(" sort:" + sort)
+		fields = true
+	}
+	return b.String(), fields
+}
+
+// reserved are the signs that Fess escapes in a query that does not parse.
+var reserved = strings.NewReplacer(`\`, `\\`, "+", `\+`, "-", `\-`, "&&", `\&&`, "||", `\||`, "!", `\!`, "(", `\(`, ")", `\)`,
+	"{", `\{`, "}", `\}`, "[", `\[`, "]", `\]`, "^", `\^`, "~", `\~`, "*", `\*`, "?", `\?`, ";", `\;`, ":", `\:`, "/", `\/`)
+
+// understand parses a query with its conditions, once more with its signs
+// escaped if need be (SearchHelper, 15.4).
+func understand(q, conditions string) (tree node, text string, order []sortKey, err error) {
+	for _, q := range []string{q, reserved.Replace(q)} {
+		if strings.Contains(q, " OR ") || strings.Contains(q, " || ") {
+			q = "(" + q + ")"
+		}
+		text = strings.Trim(q+conditions, blanks)
+		rest, field := text, ""
+		for name, f := range map[string]string{"allintitle:": "title", "allinurl:": "inurl"} {
+			if after, ok := strings.CutPrefix(text, name); ok {
+				rest, field = after, f
+			}
+		}
+		tree, err = parse(rest)
+		if err == nil {
+			tree, order, err = check(tree, field)
+		}
+		if err == nil {
+			return tree, text, order, nil
+		}
+	}
+	return node{}, text, nil, errInvalid
+}
+
+// A sortKey is one key of a sort order.
+type sortKey struct {
+	field string
+	desc  bool
+}
+
+// sortFields are the fields that Fess 15.4 sorts by.
+var sortFields = [...]string{"score", "filename", "created", "content_length", "last_modified", "timestamp", "click_count",
+	"favorite_count"}
+
+// compare orders two documents by the key.
+func (k sortKey) compare(a, b doc, tree node) int {
+	if k.desc {
+		a, b = b, a
+	}
+	if k.field == "score" {
+		return cmp.Compare(a.score(tree), b.score(tree))
+	}
+	x, _ := a.keyword(k.field)
+	y, _ := b.keyword(k.field)
+	return cmp.Compare(sortable(k.field, x), sortable(k.field, y))
+}
+
+// check takes the sort order out of a tree, puts the default field into leaves
+// without one, and refuses what Fess's query commands refuse.
+func check(n node, field string) (node, []sortKey, error) {
+	if n.kind != group {
+		if n.field == "" {
+			n.field = field
+		}
+		switch {
+		case n.kind == interval:
+			_, _, err := bounds(n, time.Unix(0, 0))
+			return n, nil, err
+		case n.kind == term && n.field == "content_length":
+			_, err := strconv.Atoi(n.text)
+			return n, nil, err
+		}
+		return n, nil, nil
+	}
+	var order []sortKey
+	kept := []clause{}
+	for _, c := range n.clauses {
+		if c.node.kind == term && c.node.field == "sort" {
+			keys, err := readSort(c.node.text)
+			if err != nil {
+				return n, nil, err
+			}
+			order = append(order, keys...)
+			continue
+		}
+		sub, keys, err := check(c.node, field)
+		if err != nil {
+			return n, nil, err
+		}
+		order = append(order, keys...)
+		kept = append(kept, clause{c.occur, sub})
+	}
+	n.clauses = kept
+	return n, order, nil
+}
+
+// readSort reads "field.order,field.order"; a field alone ascends.
+func readSort(s string) ([]sortKey, error) {
+	var keys []sortKey
+	for one := range strings.SplitSeq(s, ",") {
+		field, order, given := strings.Cut(one, ".")
+		if !slices.Contains(sortFields[:], field) || given && order != "asc" && order != "desc" {
+			return nil, fmt.Errorf("unsupported sort field %q", one)
+		}
+		keys = append(keys, sortKey{field, order == "desc"})
+	}
+	return keys, nil
+}

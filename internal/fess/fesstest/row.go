@@ -1,0 +1,196 @@
+package fesstest
+
+import (
+	"cmp"
+	"crypto/sha512"
+	"encoding/hex"
+	"html"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// row is a document as a hit.
+func (d doc) row(f *found, withContent bool) map[string]any {
+	sum := sha512.Sum512([]byte(d.URL))
+	site, _ := d.keyword("site")
+	limit := 200
+	if d.FileType == "html" {
+		limit = 120
+	}
+	digest := abbreviate(strings.Join(strings.Fields(d.Text), " "), limit)
+	terms := words(f.tree, nil)
+	row := map[string]any{
+		"_id": hex.EncodeToString(sum[:]), "doc_id": d.ID, "url": d.URL, "url_link": d.URL, "title": d.Title,
+		"content_title":       emphasise(html.EscapeString(abbreviate(d.Title, 50)), terms),
+		"content_description": emphasise(html.EscapeString(digest), terms),
+		"site":                site, "site_path": site, "mimetype": d.MIMEType, "filetype": d.FileType, "filename": d.Filename,
+		// Strings, as for every document that was crawled. Those with a
+		// host below are numbers, as if loaded through the admin API.
+		"content_length": strconv.FormatInt(d.Stamp.Size, 10), "boost": "1.0",
+		"created": stamp(d.Modified), "timestamp": stamp(d.Modified), "last_modified": stamp(d.Modified),
+	}
+	if link, err := url.PathUnescape(d.URL); err == nil && strings.HasPrefix(d.URL, "file:") {
+		row["url_link"] = link
+	}
+	if digest != "" {
+		row["digest"] = digest
+	}
+	if d.Host != "" {
+		row["host"], row["content_length"], row["boost"] = d.Host, d.Stamp.Size, 1.0
+	}
+	if f.scored {
+		row["score"] = d.score(f.tree)
+	}
+	if withContent {
+		row["content"] = d.Text
+	}
+	return row
+}
+
+// abbreviate cuts a text to n characters, the last three of which are dots then.
+func abbreviate(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	return string(r[:n-3]) + "..."
+}
+
+// words collects the words that a query asks for.
+func words(n node, all []string) []string {
+	for _, c := range n.clauses {
+		if c.occur != mustNot {
+			all = words(c.node, all)
+		}
+	}
+	if n.kind == term && n.text != "" {
+		all = append(all, n.text)
+	}
+	return all
+}
+
+// emphasise marks words in a text that is HTML already.
+func emphasise(s string, terms []string) string {
+	var quoted []string
+	for _, t := range terms {
+		if t = strings.ToValidUTF8(t, ""); t != "" {
+			quoted = append(quoted, regexp.QuoteMeta(html.EscapeString(t)))
+		}
+	}
+	if quoted == nil {
+		return s
+	}
+	return regexp.MustCompile("(?i)("+strings.Join(quoted, "|")+")").ReplaceAllString(s, "<strong>$1</strong>")
+}
+
+// score is the number of leaves of the query that match, those in the title
+// twice.
+func (d doc) score(n node) float64 {
+	if n.kind != group {
+		if !d.matchesLeaf(n) {
+			return 0
+		}
+		if n.field == "" && matchesWords(n, d.title) {
+			return 2
+		}
+		return 1
+	}
+	sum := 0.0
+	for _, c := range n.clauses {
+		if c.occur != mustNot {
+			sum += d.score(c.node)
+		}
+	}
+	return sum
+}
+
+// facetFields are the fields that Fess 15.4 counts. The engine refuses title and
+// content.
+var facetFields = [...]string{"url", "host", "title", "content", "content_length", "last_modified", "timestamp", "mimetype",
+	"filename", "filetype", "label", "segment"}
+
+// count counts what was found, if asked to.
+func (f *found) count(values url.Values) error {
+	names, queries := nonblank(values["facet.field"]), nonblank(values["facet.query"])
+	if len(names)+len(queries) == 0 {
+		return nil
+	}
+	f.facets, f.counts = &[]fieldCounts{}, &[]valueCount{}
+	for _, text := range queries {
+		tree, err := parse(text) // Fess has no second try here
+		if err != nil {
+			return errInvalid
+		}
+		n := 0
+		for _, d := range f.docs {
+			if d.matches(tree) {
+				n++
+			}
+		}
+		// The order is not that of the request.
+		*f.counts = slices.Insert(*f.counts, 0, valueCount{text, n})
+	}
+	size, sizeErr := strconv.Atoi(cmp.Or(values.Get("facet.size"), "10"))
+	least, leastErr := strconv.Atoi(cmp.Or(values.Get("facet.minDocCount"), "1"))
+	for _, name := range names {
+		switch {
+		case !slices.Contains(facetFields[:], name), sizeErr != nil, leastErr != nil, size <= 0:
+			return errSwallowed
+		case name == "title", name == "content":
+			return errInvalid
+		}
+		counts := countField(f.docs, name, values.Get("facet.missing"))
+		counts = slices.DeleteFunc(counts, func(c valueCount) bool { return c.Count < least })
+		sortCounts(counts, values.Get("facet.sort"))
+		*f.facets = append(*f.facets, fieldCounts{name, counts[:min(size, len(counts))]})
+	}
+	return nil
+}
+
+// nonblank drops blank and repeated values.
+func nonblank(values []string) []string {
+	var all []string
+	for _, v := range values {
+		if strings.TrimSpace(v) != "" && !slices.Contains(all, v) {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// countField counts documents by the value of a field; missing, unless it is
+// "", stands for no value.
+func countField(docs []doc, name, missing string) []valueCount {
+	counts := []valueCount{}
+	for _, d := range docs {
+		value, _ := d.keyword(name)
+		if value = cmp.Or(value, missing); value == "" {
+			continue
+		}
+		i := slices.IndexFunc(counts, func(c valueCount) bool { return c.Value == value })
+		if i < 0 {
+			i = len(counts)
+			counts = append(counts, valueCount{Value: value})
+		}
+		counts[i].Count++
+	}
+	return counts
+}
+
+// sortCounts orders counts; an order that does not exist is the default one.
+func sortCounts(counts []valueCount, order string) {
+	slices.SortStableFunc(counts, func(a, b valueCount) int {
+		switch order {
+		case "count.asc":
+			return cmp.Or(cmp.Compare(a.Count, b.Count), cmp.Compare(a.Value, b.Value))
+		case "term.asc":
+			return cmp.Compare(a.Value, b.Value)
+		case "term.desc":
+			return cmp.Compare(b.Value, a.Value)
+		}
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Value, b.Value))
+	})
+}

@@ -1,0 +1,177 @@
+package fess
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"knowhow/internal/document"
+	"knowhow/internal/errkind"
+	"knowhow/internal/fess/fesstest"
+	"knowhow/internal/search"
+)
+
+// inMemory answers requests by a handler, without a network.
+type inMemory struct{ http.Handler }
+
+func (h inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	w := httptest.NewRecorder()
+	r.RequestURI = r.URL.RequestURI()
+	h.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
+// secrets are documents of two labels in the words that random queries use.
+func secrets() []document.Document {
+	var docs []document.Document
+	for i, text := range []string{"alpha", "beta", "alpha beta", "gamma", "alpha AND beta or not", "label hr finance", "(alpha)", "delta TO"} {
+		for _, label := range []string{"finance", "hr"} {
+			docs = append(docs, document.Document{ID: fmt.Sprintf("%s%d", label, i), Label: label, Title: text, Text: text + " " + label,
+				URL: "file:///" + label, Filename: "f", FileType: "txt", MIMEType: "text/plain"})
+		}
+	}
+	return docs
+}
+
+// isolated returns a client of a fake over secrets, and the fake.
+func isolated(t testing.TB) (*Client, *fesstest.Handler) {
+	t.Helper()
+	h := fesstest.NewHandler(secrets(), fesstest.Options{})
+	c, err := New(Options{BaseURL: "http://fess.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.http.Transport = inMemory{h}
+	return c, h
+}
+
+// foreign returns the first hit outside label finance, "" if there is none.
+func foreign(hits []search.Hit) string {
+	for _, h := range hits {
+		if !strings.HasPrefix(h.ID, "finance") {
+			return h.ID
+		}
+	}
+	return ""
+}
+
+// pieces are what random queries are made of.
+var pieces = []string{"alpha", "beta", "gamma", "nosuch", "alpha", "a", "AND", "OR", "NOT", "&&", "||", "+", "-", "!", "OR", "NOT",
+	"(", ")", `"`, `\`, `\\`, ":", "*", "?", "~", "^", "^2", "~1", "[", "]", "{", "}", "/", "TO", "*:*", "label:hr", `label:"hr"`, "label:",
+	"label:finance", "title:", "title:alpha", "-label:finance", "NOT label:finance", "allintitle:", "allinurl:", "[a TO b]", "{* TO *}",
+	"content_length:[0 TO *]", "sort:", "sort:score.desc", "sort:nope", "(alpha OR", "beta)", `"alpha beta"`, "al*", "検索", "&", "|", "<b>", "%22", "\x00"}
+
+// gaps stand between the pieces.
+var gaps = []string{" ", " ", " ", " ", " ", " ", " ", " ", " ", " ", " ", " ", "", "", "  ", "\t", "\n", "\u3000", "\u00a0", "\r\n", "\u2003", "\v"}
+
+// randomQuery makes a query of up to seven pieces.
+func randomQuery(r *rand.Rand) string {
+	var b strings.Builder
+	for range 1 + r.IntN(7) {
+		piece := pieces[r.IntN(len(pieces))]
+		if r.IntN(3) == 0 {
+			piece = pieces[r.IntN(10)] // the words and the operators that are words
+		}
+		b.WriteString(piece + gaps[r.IntN(len(gaps))])
+	}
+	return b.String()
+}
+
+// TestIsolation sends operator queries, through the client and as they are. The
+// server leaks the latter, which shows that the former are a test.
+func TestIsolation(t *testing.T) {
+	c, h := isolated(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	found, refused, leaks, count := 0, 0, 0, 20_000
+	if testing.Short() {
+		count = 2_000
+	}
+	for i := range count {
+		text := randomQuery(random)
+		p, err := c.Search(t.Context(), search.Query{Text: text, Labels: []string{"finance"}, Num: 100})
+		switch {
+		case errors.Is(err, errkind.Invalid):
+			refused++
+		case err != nil:
+			t.Fatalf("Search(%q) = %v, want a page or an error of kind Invalid", text, err)
+		case foreign(p.Hits) != "":
+			t.Fatalf("Search(%q) in finance found %s", text, foreign(p.Hits))
+		case len(p.Hits) > 0:
+			found++
+		}
+		if i%5 == 0 && foreign(rawHits(t, c, text)) != "" {
+			leaks++
+		}
+		if i%1000 == 0 {
+			h.Forget()
+		}
+	}
+	t.Logf("%d found documents, %d were refused; %d of %d leak as they are", found, refused, leaks, count/5)
+	if leaks < count/1000 || found < count/10 || refused > count/2 {
+		t.Errorf("of %d queries %d found documents, %d were refused, %d leak: the test has no teeth", count, found, refused, leaks)
+	}
+}
+
+// rawHits sends a query as it is, as a careless client would.
+func rawHits(t testing.TB, c *Client, text string) []search.Hit {
+	t.Helper()
+	var a documents
+	err := c.get(t.Context(), documentsPath, []param{{"q", text}, {"fields.label", "finance"}, {"num", "100"}}, &a)
+	if err != nil && !errors.Is(err, errkind.Invalid) {
+		t.Fatalf("raw query %q = %v", text, err)
+	}
+	return a.page(search.Query{Num: 100}).Hits
+}
+
+// TestRawQueriesLeak holds the fake to what a real Fess 15.4 was seen to do.
+func TestRawQueriesLeak(t *testing.T) {
+	c, _ := isolated(t)
+	tests := []struct {
+		text string
+		leak bool
+	}{
+		{"alpha", false}, {"alpha OR", true}, {"alpha ||", true}, {"alpha\tOR", true}, {"alpha\u3000OR", true}, {"NOT", true},
+		{"alpha NOT", true}, {"alpha AND NOT", true}, {"alpha label:hr OR", true}, {"content_length:[0 TO *] OR", true},
+		{"alpha OR(beta)", false}, {`alpha\`, false}, {`\`, false}, {"(alpha", false}, {"alpha AND", false}, {"alpha OR beta", false},
+	}
+	for _, test := range tests {
+		if got := foreign(rawHits(t, c, test.text)) != ""; got != test.leak {
+			t.Errorf("raw query %q leaks: %v, want %v", test.text, got, test.leak)
+		}
+	}
+}
+
+// TestSortCannotHoldOperators checks the other text that Fess puts behind a query.
+func TestSortCannotHoldOperators(t *testing.T) {
+	c, h := isolated(t)
+	_, err := c.Search(t.Context(), search.Query{Text: "alpha", Labels: []string{"finance"}, Num: 10,
+		Sort: []search.SortKey{{Field: "score.desc label:hr OR title"}}})
+	if !errors.Is(err, errkind.Invalid) {
+		t.Errorf("Search with operators in the sort order = %v, want an error of kind Invalid", err)
+	}
+	if n := len(h.Requests()); n != 0 {
+		t.Errorf("Search with operators in the sort order made %d requests, want none", n)
+	}
+}
+
+func FuzzIsolation(f *testing.F) {
+	for _, text := range []string{"alpha", "alpha OR", "NOT", `\`, "allintitle:alpha OR", `"alpha`, "(alpha", "alpha) OR (beta", "a^ OR"} {
+		f.Add(text)
+	}
+	c, h := isolated(f)
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := c.Search(context.Background(), search.Query{Text: text, Labels: []string{"finance"}, Num: 100})
+		if err == nil && foreign(p.Hits) != "" {
+			t.Errorf("Search(%q) in finance found %s", text, foreign(p.Hits))
+		}
+		h.Forget()
+	})
+}

@@ -1,0 +1,91 @@
+package fess
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/search"
+)
+
+// idForm is what Fess's names of documents look like: 32 hexadecimal digits, or
+// what was given when the document was loaded.
+var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+
+// Find implements [search.Finder]. Fess gives a document another ID whenever it
+// is indexed anew, so that an ID that was good yesterday may not be found.
+func (c *Client) Find(ctx context.Context, id string, labels []string) (*search.Hit, error) {
+	row, err := c.row(ctx, id, labels)
+	if err != nil {
+		return nil, err
+	}
+	h := hit(row)
+	return &h, nil
+}
+
+// row looks one document up. API v1 has no call for it; doc_id is a field that
+// can be searched.
+func (c *Client) row(ctx context.Context, id string, labels []string) (map[string]any, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	missing := fmt.Errorf("document %.130q: %w", id, errkind.NotFound)
+	if !idForm.MatchString(id) || labels != nil && len(labels) == 0 {
+		return nil, missing
+	}
+	text := "doc_id:" + id
+	if strings.HasPrefix(id, "-") {
+		text = `doc_id:"` + id + `"` // a sign there would be an operator
+	}
+	where, err := labelParams("fields.label", labels)
+	if err != nil {
+		return nil, err
+	}
+	params := append([]param{{"q", text}}, where...)
+	a, err := c.documents(ctx, append(params, param{"start", "0"}, param{"num", "1"}), nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range a.Data {
+		if got, _ := scalar(row["doc_id"]); got == id {
+			return row, nil
+		}
+	}
+	return nil, missing
+}
+
+// ReadText implements [search.TextReader]. Fess sends the text of a document
+// only where query.additional.response.fields and
+// query.additional.api.response.fields name the field content; a text that is
+// shorter than a digest is known without.
+func (c *Client) ReadText(ctx context.Context, id string, labels []string, off int64, n int) (*search.Text, error) {
+	if off < 0 {
+		return nil, &errkind.Argument{Name: "offset", Value: off, Want: "an integer from 0"}
+	}
+	row, err := c.row(ctx, id, labels)
+	if err != nil {
+		return nil, err
+	}
+	whole, ok := wholeText(row)
+	if !ok {
+		return nil, fmt.Errorf("the index gives no text of document %s; set query.additional.response.fields=content and "+
+			"query.additional.api.response.fields=content on the Fess server to make it: %w", id, errkind.Unsupported)
+	}
+	h := hit(row)
+	t := &search.Text{DocID: id, URL: h.URL, Hash: hash(whole), Size: int64(len(whole)), Offset: off}
+	if off < t.Size {
+		start := int(off)
+		for start > 0 && !utf8.RuneStart(whole[start]) {
+			start--
+		}
+		end := min(start+min(max(n, 0), len(whole)), len(whole))
+		for end > start && end < len(whole) && !utf8.RuneStart(whole[end]) {
+			end--
+		}
+		t.Offset, t.Window = int64(start), whole[start:end]
+	}
+	return t, nil
+}

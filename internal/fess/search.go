@@ -1,0 +1,145 @@
+package fess
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/query"
+	"knowhow/internal/search"
+)
+
+// The paths of API v1.
+const (
+	documentsPath = "/api/v1/documents"
+	suggestPath   = "/api/v1/suggest-words"
+	popularPath   = "/api/v1/popular-words"
+	labelsPath    = "/api/v1/labels"
+	healthPath    = "/api/v1/health"
+)
+
+// Search implements [search.Searcher]. Fess shows the first 10,000 matches only,
+// so that Start plus Num beyond it is an *errkind.Argument named "start"; Total
+// is 10,000 and AtLeast where there are more.
+//
+// A query of words alone joins them with AND; where it finds nothing it is asked
+// once more with OR, and Relaxed says so.
+func (c *Client) Search(ctx context.Context, q search.Query) (*search.Page, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	rest, err := conditions(q)
+	if err != nil {
+		return nil, err
+	}
+	if q.Labels != nil && len(q.Labels) == 0 {
+		return nothing(q), nil
+	}
+	text, err := textParams(q.Text, q.Labels)
+	if err != nil {
+		return nil, err
+	}
+	a, err := c.page(ctx, q, text, rest)
+	if err != nil {
+		return nil, err
+	}
+	relaxed := false
+	if words := plainWords(q.Text); a.RecordCount == 0 && len(words) > 1 {
+		text[0] = param{"q", query.AnyOf(words)}
+		some, err := c.page(ctx, q, text, rest)
+		if err != nil {
+			return nil, err
+		}
+		if some.RecordCount > 0 {
+			a, relaxed = some, true
+		}
+	}
+	p := a.page(q)
+	p.Relaxed = relaxed
+	return p, nil
+}
+
+// nothing is the page of a query that no document can match.
+func nothing(q search.Query) *search.Page {
+	p := &search.Page{Hits: []search.Hit{}}
+	if q.Facets != nil {
+		p.Facets = (&documents{}).counts(q.Facets)
+	}
+	return p
+}
+
+// page asks for the hits of q, in more than one request where the server's
+// greatest page (paging.search.page.max.size) is smaller than q.Num: Fess says so
+// in its answer's page_size alone.
+func (c *Client) page(ctx context.Context, q search.Query, text, rest []param) (*documents, error) {
+	ask := func(start, num int) (*documents, error) {
+		params := append(text[:len(text):len(text)],
+			param{"start", strconv.Itoa(start)}, param{"num", strconv.Itoa(num)})
+		return c.documents(ctx, append(params, rest...), q.Facets)
+	}
+	a, err := ask(q.Start, max(q.Num, 1))
+	if err != nil {
+		return nil, err
+	}
+	size := int(a.PageSize)
+	if size <= 0 || size >= q.Num {
+		return a, nil
+	}
+	if !c.sawCapped.Swap(true) {
+		c.log.WarnContext(ctx, "the Fess server gives fewer hits a page than asked for; several requests make up for it",
+			"asked", q.Num, "given", size)
+	}
+	for got := size; got < q.Num && q.Start+got < int(a.RecordCount); got += size {
+		more, err := ask(q.Start+got, min(size, q.Num-got))
+		if err != nil {
+			return nil, err
+		}
+		if len(more.Data) == 0 {
+			break
+		}
+		a.Data = append(a.Data, more.Data...)
+	}
+	return a, nil
+}
+
+// documents makes one search request. Where the engine behind Fess fails, Fess
+// answers 200 with no hits, a query time of 0 and without the facets asked for
+// (RankFusionProcessor, 15.4 and later). Such an answer counts only if the
+// server is in good health.
+func (c *Client) documents(ctx context.Context, params []param, facets *search.Facets) (*documents, error) {
+	var a documents
+	if err := c.get(ctx, documentsPath, params, &a); err != nil {
+		return nil, err
+	}
+	counted := facets != nil && len(facets.Fields)+len(facets.Queries) > 0
+	if a.RecordCount > 0 || a.QueryTime > 0 || counted && a.FacetField != nil {
+		return &a, nil
+	}
+	c.log.DebugContext(ctx, "an empty answer in no time: asking for the server's health")
+	h, err := c.Health(ctx)
+	switch {
+	case err != nil:
+		return nil, engineDown(err)
+	case h.Status == "red":
+		return nil, &errkind.Remote{Kind: errkind.Unavailable, Endpoint: documentsPath, Status: http.StatusServiceUnavailable,
+			Message: "the Fess server's search engine is in state red and found nothing; see the server's log"}
+	case counted:
+		return nil, &errkind.Remote{Kind: errkind.Unavailable, Endpoint: documentsPath, Status: http.StatusBadGateway,
+			Message: "the Fess server failed to count the facets and says no more; ask without facets, or see its log"}
+	}
+	return &a, nil
+}
+
+// engineDown turns the failure of a health check into that of the search which
+// led to it.
+func engineDown(err error) error {
+	r, ok := errors.AsType[*errkind.Remote](err)
+	if !ok || r.Status != http.StatusInternalServerError {
+		return err
+	}
+	down := *r
+	down.Endpoint, down.Status = documentsPath, http.StatusServiceUnavailable
+	return &down
+}

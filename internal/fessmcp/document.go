@@ -1,0 +1,106 @@
+package fessmcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/search"
+)
+
+const (
+	// documentDigestRunes is generous: one document at a time.
+	documentDigestRunes = 2000
+	listDigestRunes     = 120
+)
+
+// What a hash speaks of.
+const (
+	ofContent = "content" // the document's text
+	ofSummary = "summary" // title, url, digest, doc_id and timestamp
+)
+
+// A summary is a document as its resource and the get_document tool show it.
+type summary struct {
+	Title         string `json:"title"`
+	URL           string `json:"url"`
+	Digest        string `json:"digest"`
+	DocID         string `json:"doc_id"`
+	Timestamp     any    `json:"timestamp,omitempty"`
+	Created       any    `json:"created,omitempty"`
+	LastModified  any    `json:"last_modified,omitempty"`
+	URLLink       string `json:"url_link,omitempty"` // only where it differs from URL
+	FileType      any    `json:"filetype,omitempty"`
+	MIMEType      any    `json:"mimetype,omitempty"`
+	ContentLength any    `json:"content_length,omitempty"`
+	Label         any    `json:"label,omitempty"`
+	Lang          any    `json:"lang,omitempty"`
+	Hash          string `json:"hash"`
+	HashOf        string `json:"hashOf"`
+}
+
+func newSummary(h *search.Hit) summary {
+	s := summary{
+		Title:         title(h.Title),
+		URL:           link(h.URL),
+		Digest:        digest(h.Digest, documentDigestRunes),
+		DocID:         h.ID,
+		Timestamp:     fieldValue(h, "timestamp"),
+		Created:       fieldValue(h, "created"),
+		LastModified:  fieldValue(h, "last_modified"),
+		FileType:      fieldValue(h, "filetype"),
+		MIMEType:      fieldValue(h, "mimetype"),
+		ContentLength: fieldValue(h, "content_length"),
+		Label:         fieldValue(h, "label"),
+		Lang:          fieldValue(h, "lang"),
+	}
+	if l := stringField(h, "url_link"); l != h.URL {
+		s.URLLink = link(l)
+	}
+	s.Hash, s.HashOf = hash(h)
+	return s
+}
+
+// hash returns the hash of the document's text where the service knows it,
+// else of what does not depend on the query that found the document.
+func hash(h *search.Hit) (sum, of string) {
+	if h.TextHash != "" {
+		return h.TextHash, ofContent
+	}
+	b, err := json.Marshal([]string{h.Title, h.URL, h.Digest, h.ID, stringField(h, "timestamp")})
+	if err != nil {
+		// Strings always have a JSON form.
+		return "", ofSummary
+	}
+	s := sha256.Sum256(b)
+	return "sha256:" + hex.EncodeToString(s[:]), ofSummary
+}
+
+// identity is the _meta of a document's entry and contents (FRS 8.6).
+func identity(id, url, hash, hashOf string) map[string]any {
+	return map[string]any{"doc_id": id, "url": url, "hash": hash, "hashOf": hashOf}
+}
+
+// find looks a document of the domain up.
+func (b *bridge) find(ctx context.Context, id string) (*search.Hit, error) {
+	h, err := b.backend.Find(ctx, id, b.labels)
+	if err != nil {
+		return nil, b.unknown(id, err)
+	}
+	return h, nil
+}
+
+// unknown explains an error of kind NotFound that is about the document. One of
+// a server that lacks the whole address stays as it is.
+func (b *bridge) unknown(id string, err error) error {
+	var remote *errkind.Remote
+	if !errors.Is(err, errkind.NotFound) || errors.As(err, &remote) {
+		return err
+	}
+	return fmt.Errorf("%w: document %q in domain %s; search again, because ids may change when documents are crawled anew",
+		errkind.NotFound, id, b.domain.ID)
+}

@@ -1,0 +1,193 @@
+package fessmcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/search"
+)
+
+// finance is the domain of most tests.
+var finance = Domain{ID: "finance", Name: "Finance", Description: "Budgets and reports", Label: "finance_docs"}
+
+// A fakeDoc is a document of a fakeBackend.
+type fakeDoc struct {
+	id, label, title, text string
+	fields                 map[string]any
+	noText                 bool
+}
+
+// A call is one call that a fakeBackend got.
+type call struct {
+	method string
+	labels []string
+}
+
+// fakeBackend is a search service in memory: it finds documents whose text has
+// all the words, newest first, and records what it was asked.
+type fakeBackend struct {
+	docs   []fakeDoc // newest first
+	err    error     // of every call, if set
+	page   *search.Page
+	total  int  // in place of the real total, if set
+	lower  bool // the total is a lower bound
+	busy   bool // indexing goes on
+	labels []search.Label
+	words  []string
+	terms  []search.Suggestion
+	health search.Health
+
+	mu      sync.Mutex
+	calls   []call
+	query   search.Query // the last one
+	suggest search.SuggestQuery
+	popular search.WordsQuery
+}
+
+func (f *fakeBackend) called(method string, labels []string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = append(f.calls, call{method, labels})
+	return f.err
+}
+
+func (f *fakeBackend) Search(_ context.Context, q search.Query) (*search.Page, error) {
+	if err := f.called("Search", q.Labels); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	f.query = q
+	f.mu.Unlock()
+	if f.page != nil {
+		return f.page, nil
+	}
+	var hits []search.Hit
+	for _, d := range f.docs {
+		if visible(d, q.Labels) && hasWords(d, q.Text) {
+			hits = append(hits, d.hit())
+		}
+	}
+	p := &search.Page{Total: max(len(hits), f.total), AtLeast: f.lower}
+	p.Hits = hits[min(q.Start, len(hits)):min(q.Start+q.Num, len(hits))]
+	return p, nil
+}
+
+func (f *fakeBackend) Find(_ context.Context, id string, labels []string) (*search.Hit, error) {
+	if err := f.called("Find", labels); err != nil {
+		return nil, err
+	}
+	d, err := f.doc(id, labels)
+	if err != nil {
+		return nil, err
+	}
+	h := d.hit()
+	return &h, nil
+}
+
+func (f *fakeBackend) ReadText(_ context.Context, id string, labels []string, off int64, n int) (*search.Text, error) {
+	if err := f.called("ReadText", labels); err != nil {
+		return nil, err
+	}
+	d, err := f.doc(id, labels)
+	if err != nil {
+		return nil, err
+	}
+	if d.noText {
+		return nil, fmt.Errorf("%w: the index gives no text of document %s", errkind.Unsupported, id)
+	}
+	rest := d.text[min(off, int64(len(d.text))):]
+	if len(rest) > n {
+		for !utf8.RuneStart(rest[n]) {
+			n--
+		}
+		rest = rest[:n]
+	}
+	return &search.Text{DocID: id, URL: d.url(), Hash: textHash(d.text), Size: int64(len(d.text)), Offset: off, Window: rest}, nil
+}
+
+func (f *fakeBackend) Suggest(_ context.Context, q search.SuggestQuery) ([]search.Suggestion, error) {
+	f.suggest = q
+	return f.terms, f.called("Suggest", q.Labels)
+}
+
+func (f *fakeBackend) PopularWords(_ context.Context, q search.WordsQuery) ([]string, error) {
+	f.popular = q
+	return f.words, f.called("PopularWords", q.Labels)
+}
+
+func (f *fakeBackend) Labels(context.Context) ([]search.Label, error) {
+	return f.labels, f.called("Labels", nil)
+}
+
+func (f *fakeBackend) Health(context.Context) (search.Health, error) {
+	return f.health, f.called("Health", nil)
+}
+
+// indexingBackend is a fakeBackend that indexes as well.
+type indexingBackend struct{ *fakeBackend }
+
+func (f indexingBackend) Indexing(context.Context) (done, total int, busy bool) { return 3, 40, f.busy }
+
+func (f *fakeBackend) doc(id string, labels []string) (fakeDoc, error) {
+	for _, d := range f.docs {
+		if d.id == id && visible(d, labels) {
+			return d, nil
+		}
+	}
+	return fakeDoc{}, fmt.Errorf("looking %s up: %w", id, errkind.NotFound)
+}
+
+func visible(d fakeDoc, labels []string) bool {
+	return labels == nil || slices.Contains(labels, d.label)
+}
+
+func hasWords(d fakeDoc, text string) bool {
+	for _, w := range strings.Fields(strings.ToLower(text)) {
+		if !strings.Contains(strings.ToLower(d.title+" "+d.text), w) {
+			return false
+		}
+	}
+	return true
+}
+
+func (d fakeDoc) url() string { return "https://docs.example.com/" + d.label + "/" + d.id + ".html" }
+
+func (d fakeDoc) hit() search.Hit {
+	h := search.Hit{ID: d.id, Title: d.title, URL: d.url(), Digest: d.text, Score: 1.5, Fields: d.fields}
+	if !d.noText {
+		h.TextHash = textHash(d.text)
+	}
+	return h
+}
+
+func textHash(s string) string {
+	h := sha256.Sum256([]byte(s))
+	return "sha256:" + hex.EncodeToString(h[:])
+}
+
+// corpus is three documents of finance and one of another label.
+func corpus() *fakeBackend {
+	facts := func(day string) map[string]any {
+		return map[string]any{"timestamp": day + "T08:00:00.000Z", "created": day + "T09:00:00.000Z", "filetype": "html",
+			"mimetype": "text/html", "content_length": int64(2048), "host": "docs.example.com"}
+	}
+	return &fakeBackend{
+		docs: []fakeDoc{
+			{id: "d3", label: "finance_docs", title: "Budget 2026", text: "The test budget for 2026 <draft> & plan.", fields: facts("2025-11-03")},
+			{id: "d2", label: "finance_docs", title: "Quarterly report", text: "A test of the quarterly figures.\n\nThey are good.", fields: facts("2025-11-02")},
+			{id: "d1", label: "finance_docs", title: "Travel policy", text: "Trips must be booked early.", fields: facts("2025-11-01"), noText: true},
+			{id: "x1", label: "hr", title: "Secret test", text: "Salaries test", fields: facts("2025-11-04")},
+		},
+		labels: []search.Label{{Name: "Finance", Value: "finance_docs"}, {Name: "HR", Value: "hr"}},
+		words:  []string{"budget", "report"},
+		terms:  []search.Suggestion{{Text: "foo report", Labels: []string{"finance_docs"}}, {Text: "football"}},
+		health: search.Health{Status: "red", TimedOut: true},
+	}
+}

@@ -1,0 +1,189 @@
+package fessmcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/search"
+)
+
+// fieldRunes bounds the strings that includeFields can ask for. A text of a
+// document comes through read_content, not twenty at a time.
+const fieldRunes = 1000
+
+// defaultFields are what a hit shows unless includeFields says otherwise;
+// url_link goes with them where it says something else than url.
+var defaultFields = [...]string{"doc_id", "title", "url", "digest", "score"}
+
+// hitFields returns the names to show in the order of [search.HitFields], and
+// nil for the default ones.
+func hitFields(asked []string) ([]string, error) {
+	if len(asked) == 0 {
+		return nil, nil
+	}
+	for _, name := range asked {
+		if !slices.Contains(search.HitFields[:], name) {
+			return nil, &errkind.Argument{Name: "includeFields", Value: name, Want: oneOf(search.HitFields[:])}
+		}
+	}
+	var names []string
+	for _, name := range search.HitFields {
+		if name == "doc_id" || slices.Contains(asked, name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// A hit is one search result: a JSON object whose members keep their order.
+type hit []member
+
+type member struct {
+	name  string
+	value any
+}
+
+// MarshalJSON writes the members in order. It leaves < > & as they are and the
+// decision to escape them to the encoder around it.
+func (h hit) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	b.WriteByte('{')
+	for i, m := range h {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if err := enc.Encode(m.name); err != nil {
+			return nil, err
+		}
+		b.WriteByte(':')
+		if err := enc.Encode(m.value); err != nil {
+			return nil, err
+		}
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// newHit returns h with the given fields, nil for the default ones. What the
+// service did not send is left out.
+func newHit(h *search.Hit, fields []string) hit {
+	names := fields
+	if names == nil {
+		names = defaultFields[:]
+		if l := stringField(h, "url_link"); l != "" && l != h.URL {
+			names = append(slices.Clone(names), "url_link")
+		}
+	}
+	out := make(hit, 0, len(names))
+	for _, name := range names {
+		if v := fieldValue(h, name); v != nil {
+			out = append(out, member{name, v})
+		}
+	}
+	return out
+}
+
+// fieldValue returns a field of h, cleaned, and nil where h lacks it.
+func fieldValue(h *search.Hit, name string) any {
+	switch name {
+	case "doc_id":
+		return h.ID
+	case "title":
+		return title(h.Title)
+	case "url":
+		return link(h.URL)
+	case "digest":
+		return marked(h.Digest, digestRunes)
+	case "score":
+		if h.Score == 0 {
+			return nil
+		}
+		return number(round(h.Score))
+	case "url_link", "thumbnail":
+		if s := stringField(h, name); s != "" {
+			return link(s)
+		}
+		return nil
+	}
+	switch v := h.Fields[name].(type) {
+	case string:
+		return digest(v, fieldRunes)
+	case []string:
+		out := make([]string, len(v))
+		for i, s := range v {
+			out[i] = word(s)
+		}
+		return out
+	case float64:
+		return number(v)
+	case int, int64, bool, json.Number:
+		return v
+	}
+	return nil
+}
+
+// round returns v with five significant digits: more say nothing to a reader.
+func round(v float64) float64 {
+	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 5, 64), 64)
+	if err != nil {
+		return v
+	}
+	return r
+}
+
+// number returns v, and nil where JSON has no such number.
+func number(v float64) any {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return v
+}
+
+func stringField(h *search.Hit, name string) string {
+	s, _ := h.Fields[name].(string)
+	return s
+}
+
+// facetResult is the counts as the search tool shows them. Both lists are
+// always there.
+type facetResult struct {
+	Fields  []fieldCounts `json:"fields"`
+	Queries []count       `json:"queries"`
+}
+
+type fieldCounts struct {
+	Name   string  `json:"name"`
+	Result []count `json:"result"`
+}
+
+type count struct {
+	Value string `json:"value"`
+	Count int    `json:"count"`
+}
+
+// newFacetResult returns the counts of f; nil counts nothing.
+func newFacetResult(f *search.FacetCounts) *facetResult {
+	r := &facetResult{Fields: []fieldCounts{}, Queries: []count{}}
+	if f == nil {
+		return r
+	}
+	for _, field := range f.Fields {
+		r.Fields = append(r.Fields, fieldCounts{field.Name, counts(field.Counts)})
+	}
+	r.Queries = counts(f.Queries)
+	return r
+}
+
+func counts(in []search.Count) []count {
+	out := make([]count, 0, len(in))
+	for _, c := range in {
+		out = append(out, count{digest(c.Value, fieldRunes), c.Count})
+	}
+	return out
+}

@@ -1,0 +1,80 @@
+package fessmcp
+
+import (
+	"context"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/mcpserver"
+)
+
+// addReading adds the tools that offer what the resources do, for clients that
+// have tools only.
+func (b *bridge) addReading(s *mcpserver.Server) {
+	id := mcpserver.Property{Name: "docId", Schema: text("doc_id of a hit; required")}
+	alias := mcpserver.Property{Name: "doc_id", Schema: text("In place of docId")}
+	document := b.tool("get_document", "Get a document's facts",
+		"Get title, url, digest, dates and hash of a document. Use it to see how old a document is or whether it has changed; "+
+			"for its text use "+b.toolName("read_content")+".",
+		mcpserver.Schema{Properties: []mcpserver.Property{id, alias}})
+	document.Output = output(returns("title", "string"), returns("url", "string"), returns("timestamp", "string"), returns("hash", "string"))
+	mcpserver.AddTool(s, document, b.getDocument)
+
+	content := b.tool("read_content", "Read a document's text",
+		"Read the text of a document. Use it before you answer from a document that a search found. "+
+			"A long text comes in chunks: while isLast is false, call again with nextCursor as cursor.",
+		mcpserver.Schema{Properties: []mcpserver.Property{id, alias,
+			{Name: "cursor", Schema: text("nextCursor of the chunk before")}}})
+	content.Output = output(returns("text", "string"), returns("nextCursor", "string"), returns("isLast", "boolean"))
+	// Claude Code puts a longer result into a file unless a tool says how
+	// long it may get, up to this many characters.
+	content.Meta = map[string]any{"anthropic/maxResultSizeChars": 500_000}
+	mcpserver.AddTool(s, content, b.readContent)
+}
+
+// documentArgs name a document. Hits call the id doc_id, so both are taken.
+type documentArgs struct {
+	DocID *string `json:"docId"`
+	Alias *string `json:"doc_id"`
+}
+
+func (a documentArgs) id() (string, error) {
+	const want = "the doc_id of a search hit: 1 to 128 of the characters A-Z, a-z, 0-9, _ and -"
+	name, v := "docId", a.DocID
+	switch {
+	case v == nil && a.Alias == nil:
+		return "", &errkind.Argument{Name: name, Want: want}
+	case v != nil && a.Alias != nil:
+		return "", &errkind.Argument{Name: "doc_id", Value: *a.Alias, Want: "only one of docId and doc_id"}
+	case v == nil:
+		name, v = "doc_id", a.Alias
+	}
+	if !isID(*v) {
+		return "", &errkind.Argument{Name: name, Value: *v, Want: want}
+	}
+	return *v, nil
+}
+
+func (b *bridge) getDocument(ctx context.Context, in documentArgs) (any, error) {
+	id, err := in.id()
+	if err != nil {
+		return nil, err
+	}
+	h, err := b.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return newSummary(h), nil
+}
+
+type contentArgs struct {
+	documentArgs
+	Cursor string `json:"cursor"`
+}
+
+func (b *bridge) readContent(ctx context.Context, in contentArgs) (any, error) {
+	id, err := in.id()
+	if err != nil {
+		return nil, err
+	}
+	return b.readPiece(ctx, id, in.Cursor)
+}

@@ -1,0 +1,147 @@
+package fessmcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/mcpserver"
+	"knowhow/internal/search"
+)
+
+// truncated says, in the _meta of the last page, that the list ends before the
+// domain does.
+type truncated struct {
+	Shown   int  `json:"shown"`
+	Total   int  `json:"total"`
+	AtLeast bool `json:"totalIsLowerBound,omitempty"`
+}
+
+func (b *bridge) templates() []mcpserver.Template {
+	block := "\n\n" + b.domain.Block()
+	return []mcpserver.Template{{
+		URITemplate: b.domain.documentURI("{docId}"),
+		Name:        "document",
+		Title:       "Document",
+		Description: "Title, url, digest, dates and hash of the document with this doc_id." + block,
+		MIMEType:    documentType,
+	}, {
+		URITemplate: b.domain.contentURI("{docId}"),
+		Name:        "content",
+		Title:       "Text of a document",
+		Description: "The text of the document with this doc_id, in chunks: while isLast is false, read again with nextCursor as cursor." + block,
+		MIMEType:    contentType,
+	}}
+}
+
+// ListResources returns one page of the domain's documents, newest first.
+func (b *bridge) ListResources(ctx context.Context, at string) (*mcpserver.ResourceList, error) {
+	scope := b.domain.ID + "/" + b.domain.Label
+	start := 0
+	if at != "" {
+		p, err := parseCursor(at, listCursor, scope)
+		if err != nil {
+			return nil, err
+		}
+		if p.offset >= window {
+			return nil, &errkind.Argument{Name: "cursor", Value: at, Want: fmt.Sprintf("one of the first %d documents", window)}
+		}
+		start = int(p.offset)
+	}
+	page, err := b.backend.Search(ctx, search.Query{
+		Labels: b.labels,
+		Sort:   []search.SortKey{{Field: "timestamp", Desc: true}},
+		Start:  start,
+		Num:    min(b.maxPageSize, window-start),
+	})
+	if err != nil {
+		return nil, err
+	}
+	list := &mcpserver.ResourceList{Resources: make([]mcpserver.Resource, 0, len(page.Hits))}
+	for i := range page.Hits {
+		list.Resources = append(list.Resources, b.resource(&page.Hits[i]))
+	}
+	next := start + len(page.Hits)
+	switch more := next < page.Total || page.AtLeast; {
+	case !more || len(page.Hits) == 0:
+	case next < window:
+		list.NextCursor = cursor{kind: listCursor, scope: scope, offset: int64(next)}.String()
+	default:
+		list.Meta = map[string]any{"truncated": truncated{Shown: next, Total: page.Total, AtLeast: page.AtLeast}}
+	}
+	return list, nil
+}
+
+// resource is a document's entry in the list.
+func (b *bridge) resource(h *search.Hit) mcpserver.Resource {
+	name := title(h.Title)
+	if name == "" {
+		name = h.ID
+	}
+	about := b.domain.Block()
+	if d := digest(h.Digest, listDigestRunes); d != "" {
+		about = d + "\n\n" + about
+	}
+	sum, of := hash(h)
+	return mcpserver.Resource{
+		URI:         b.domain.documentURI(h.ID),
+		Name:        name,
+		Title:       name,
+		Description: about,
+		MIMEType:    documentType,
+		Meta:        identity(h.ID, link(h.URL), sum, of),
+	}
+}
+
+// ReadResource returns a document's facts or one chunk of its text.
+func (b *bridge) ReadResource(ctx context.Context, uri, at string) (*mcpserver.Contents, error) {
+	a, err := b.domain.parseURI(uri)
+	if err != nil {
+		return nil, err
+	}
+	if a.content {
+		return b.readText(ctx, a.id, at)
+	}
+	if at != "" {
+		return nil, &errkind.Argument{Name: "cursor", Value: at, Want: "none: the facts of a document come at once"}
+	}
+	return b.readFacts(ctx, a.id)
+}
+
+func (b *bridge) readFacts(ctx context.Context, id string) (*mcpserver.Contents, error) {
+	h, err := b.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	s := newSummary(h)
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		return nil, fmt.Errorf("writing document %s: %w", id, err)
+	}
+	return &mcpserver.Contents{
+		URI:      b.domain.documentURI(id),
+		MIMEType: documentType,
+		Text:     string(bytes.TrimSpace(text.Bytes())),
+		Meta:     identity(id, s.URL, s.Hash, s.HashOf),
+		IsLast:   true,
+	}, nil
+}
+
+func (b *bridge) readText(ctx context.Context, id, at string) (*mcpserver.Contents, error) {
+	p, err := b.readPiece(ctx, id, at)
+	if err != nil {
+		return nil, err
+	}
+	return &mcpserver.Contents{
+		URI:        b.domain.contentURI(id),
+		MIMEType:   contentType,
+		Text:       p.Text,
+		Meta:       identity(id, p.URL, p.Hash, ofContent),
+		NextCursor: p.NextCursor,
+		IsLast:     p.IsLast,
+	}, nil
+}

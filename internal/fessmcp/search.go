@@ -1,0 +1,195 @@
+package fessmcp
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/mcpserver"
+	"knowhow/internal/search"
+)
+
+const digestRunes = 240
+
+func (b *bridge) addSearch(s *mcpserver.Server) {
+	mcpserver.AddTool(s, b.searchTool(), b.search)
+}
+
+func (b *bridge) searchTool() mcpserver.Tool {
+	query := text(`Words (all must occur), "a phrase", OR, NOT, title:word, word*`)
+	query.MinLength = 1
+	t := b.tool("search", "Search documents",
+		"Search the knowledge domain for documents matching a query. Use it first for every question about this domain. "+
+			"A hit is doc_id, title, url, digest (an excerpt) and score; read its text with "+b.toolName("read_content")+
+			". Next page: start = nextStart.",
+		mcpserver.Schema{Properties: []mcpserver.Property{
+			{Name: "query", Required: true, Schema: query},
+			{Name: "pageSize", Schema: integer("", 1, b.maxPageSize, min(defaultPageSize, b.maxPageSize))},
+			{Name: "start", Schema: integer("Index of the first hit", 0, window-1, 0)},
+			{Name: "sort", Schema: text("field.asc or field.desc, comma-separated, of " +
+				strings.Join(search.SortFields[:], ", ") + ". Default: relevance")},
+			{Name: "lang", Schema: text("For example en or en,ja")},
+			{Name: "facets", Schema: facetSchema()},
+			{Name: "geo", Schema: geoSchema()},
+			{Name: "includeFields", Schema: textList("Fields of a hit in place of the default ones: " +
+				strings.Join(search.HitFields[:], ", "))},
+		}})
+	t.Output = output(returns("total", "integer"), returns("results", "array"), returns("nextStart", "integer"), returns("facets", "object"))
+	return t
+}
+
+func facetSchema() mcpserver.Schema {
+	field, query, order := textList("Of "+strings.Join(search.FacetFields[:], ", ")), textList(""), text("")
+	field.OneOrMany, query.OneOrMany = true, true
+	order.Enum = []string{"count.desc", "count.asc", "term.asc", "term.desc"}
+	return mcpserver.Schema{Type: "object", Description: "Count all matches by fields or queries", Properties: []mcpserver.Property{
+		{Name: "field", Schema: field},
+		{Name: "query", Schema: query},
+		{Name: "size", Schema: integer("Counts a field", 1, maxFacetSize, 10)},
+		{Name: "minDocCount", Schema: integer("", 0, math.MaxInt32, nil)},
+		{Name: "sort", Schema: order},
+		{Name: "missing", Schema: text("Name for documents without the field")},
+	}}
+}
+
+func geoSchema() mcpserver.Schema {
+	return mcpserver.Schema{Type: "object", Description: "Only documents near a point", Properties: []mcpserver.Property{
+		{Name: "point", Required: true, Schema: text("lat,lon")},
+		{Name: "distance", Required: true, Schema: text("For example 10km")},
+	}}
+}
+
+// searchArgs are the arguments of the search tool, as its schema allows them and
+// with the defaults filled in.
+type searchArgs struct {
+	Query         string     `json:"query"`
+	PageSize      int        `json:"pageSize"`
+	Start         int        `json:"start"`
+	Sort          string     `json:"sort"`
+	Lang          string     `json:"lang"`
+	Facets        *facetArgs `json:"facets"`
+	Geo           *geoArgs   `json:"geo"`
+	IncludeFields []string   `json:"includeFields"`
+}
+
+// searchResult is the search tool's answer.
+type searchResult struct {
+	Total     int          `json:"total"`
+	Start     int          `json:"start"`
+	PageSize  int          `json:"pageSize"` // as asked for, not len(Results)
+	Results   []hit        `json:"results"`
+	NextStart int          `json:"nextStart,omitempty"`
+	Facets    *facetResult `json:"facets,omitempty"`
+	Relaxed   bool         `json:"relaxed,omitempty"`
+	AllWords  *int         `json:"allWords,omitempty"` // nil unless the page is staged
+	AtLeast   bool         `json:"totalIsLowerBound,omitempty"`
+	Hint      string       `json:"hint,omitempty"`
+}
+
+func (b *bridge) search(ctx context.Context, in searchArgs) (any, error) {
+	q, err := b.query(in)
+	if err != nil {
+		return nil, err
+	}
+	fields, err := hitFields(in.IncludeFields)
+	if err != nil {
+		return nil, err
+	}
+	page, err := b.backend.Search(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	b.log.Debug("search", "start", q.Start, "num", q.Num, "hits", len(page.Hits), "total", page.Total, "relaxed", page.Relaxed)
+	r := searchResult{
+		Total:     page.Total,
+		Start:     q.Start,
+		PageSize:  q.Num,
+		Results:   make([]hit, 0, len(page.Hits)),
+		NextStart: nextStart(q, page),
+		Relaxed:   page.Relaxed,
+		AtLeast:   page.AtLeast,
+	}
+	for i := range page.Hits {
+		r.Results = append(r.Results, newHit(&page.Hits[i], fields))
+	}
+	if page.Staged {
+		r.AllWords = &page.AllWords
+	}
+	if q.Facets != nil {
+		r.Facets = newFacetResult(page.Facets)
+	}
+	if len(page.Hits) == 0 {
+		r.Hint = b.emptyHint(q, page)
+	}
+	return b.withProgress(ctx, r), nil
+}
+
+// query turns the arguments into a query of the domain.
+func (b *bridge) query(in searchArgs) (search.Query, error) {
+	q := search.Query{Text: in.Query, Labels: b.labels, Start: in.Start, Num: in.PageSize}
+	if strings.TrimSpace(in.Query) == "" || len(in.Query) > maxQueryBytes {
+		return q, &errkind.Argument{Name: "query", Value: in.Query,
+			Want: fmt.Sprintf("at least one word and at most %d bytes", maxQueryBytes)}
+	}
+	if q.Start+q.Num > window {
+		return q, &errkind.Argument{Name: "start", Value: q.Start,
+			Want: fmt.Sprintf("start + pageSize of at most %d; narrow the query to see what lies beyond", window)}
+	}
+	var err error
+	if q.Sort, err = parseSort(in.Sort); err != nil {
+		return q, err
+	}
+	if q.Langs, err = parseLangs(in.Lang); err != nil {
+		return q, err
+	}
+	if q.Facets, err = in.Facets.parse(); err != nil {
+		return q, err
+	}
+	q.Geo, err = in.Geo.parse()
+	return q, err
+}
+
+// nextStart is where the next page begins; 0 if there is none, or none that
+// the same page size can reach.
+func nextStart(q search.Query, p *search.Page) int {
+	next := q.Start + len(p.Hits)
+	more := next < p.Total || p.AtLeast && len(p.Hits) == q.Num
+	if len(p.Hits) == 0 || !more || next+q.Num > window {
+		return 0
+	}
+	return next
+}
+
+// emptyHint says where was searched and what to try, for a page without hits.
+func (b *bridge) emptyHint(q search.Query, p *search.Page) string {
+	if p.Total > 0 {
+		return fmt.Sprintf("No hits from start %d on: there are %d in all.", q.Start, p.Total)
+	}
+	where := "the whole index"
+	if b.domain.Label != "" {
+		where = "label " + b.domain.Label
+	}
+	hint := fmt.Sprintf("Nothing found in domain %s (%s). Try fewer or other words, or %s.", b.domain.ID, where, b.toolName("suggest"))
+	if q.Langs != nil || q.Geo != nil {
+		hint += " Leaving out lang and geo finds more."
+	}
+	return hint
+}
+
+// indexing is how far indexing has come, for _meta.indexing.
+type indexing struct {
+	Done  int `json:"done"`
+	Total int `json:"total"`
+}
+
+// withProgress adds to a result how far indexing has come, while it goes on.
+func (b *bridge) withProgress(ctx context.Context, r searchResult) any {
+	if x, ok := b.backend.(search.Indexer); ok {
+		if done, total, busy := x.Indexing(ctx); busy {
+			return &mcpserver.Result{Value: r, Meta: map[string]any{"indexing": indexing{done, total}}}
+		}
+	}
+	return r
+}

@@ -1,0 +1,275 @@
+package fessmcp
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/mcpserver"
+	"knowhow/internal/search"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+type args = map[string]any
+
+// What of a search's arguments reaches the service.
+func TestSearchQuery(t *testing.T) {
+	base := search.Query{Text: "test", Labels: []string{"finance_docs"}, Num: 20}
+	with := func(change func(*search.Query)) search.Query {
+		q := base
+		change(&q)
+		return q
+	}
+	for _, tt := range []struct {
+		name string
+		args args
+		max  int
+		want search.Query
+	}{
+		{"AT-TOOL-002 defaults", args{}, 0, base},
+		{"AT-TOOL-003 pageSize", args{"pageSize": 30}, 0, with(func(q *search.Query) { q.Num = 30 })},
+		{"largest page", args{"pageSize": 100}, 0, with(func(q *search.Query) { q.Num = 100 })},
+		{"default page under a small limit", args{}, 7, with(func(q *search.Query) { q.Num = 7 })},
+		{"integer with a fraction of zero", args{"pageSize": json.RawMessage("5.0")}, 0, with(func(q *search.Query) { q.Num = 5 })},
+		{"last page of the window", args{"start": 9980}, 0, with(func(q *search.Query) { q.Start = 9980 })},
+		{"query as it is", args{"query": " test  OR \"a b\" label:hr"}, 0,
+			with(func(q *search.Query) { q.Text = " test  OR \"a b\" label:hr" })},
+		{"sort", args{"sort": "timestamp.desc, filename,score,created.asc"}, 0, with(func(q *search.Query) {
+			q.Sort = []search.SortKey{{Field: "timestamp", Desc: true}, {Field: "filename"}, {Field: "score", Desc: true}, {Field: "created"}}
+		})},
+		{"worst first", args{"sort": "score.asc"}, 0, with(func(q *search.Query) { q.Sort = []search.SortKey{{Field: "score"}} })},
+		{"empty sort and lang", args{"sort": "", "lang": ""}, 0, base},
+		{"lang", args{"lang": "en"}, 0, with(func(q *search.Query) { q.Langs = []string{"en"} })},
+		{"langs", args{"lang": "ja, zh-cn"}, 0, with(func(q *search.Query) { q.Langs = []string{"ja", "zh-cn"} })},
+		{"geo", args{"geo": args{"point": "35.68, -139.7", "distance": "1.5km"}}, 0,
+			with(func(q *search.Query) { q.Geo = &search.Geo{Point: "35.68,-139.7", Distance: "1.5km"} })},
+		{"facets", args{"facets": args{"field": []string{"label", "filetype"}, "query": []string{"a", "b:c"}, "size": 1000, "minDocCount": 2,
+			"sort": "term.asc", "missing": "none"}}, 0, with(func(q *search.Query) {
+			q.Facets = &search.Facets{Fields: []string{"label", "filetype"}, Queries: []string{"a", "b:c"}, Size: 1000, MinDocCount: 2,
+				Sort: "term.asc", Missing: "none"}
+		})},
+		{"single strings for lists", args{"facets": args{"field": "label", "query": "a"}}, 0, with(func(q *search.Query) {
+			q.Facets = &search.Facets{Fields: []string{"label"}, Queries: []string{"a"}, Size: 10}
+		})},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := corpus()
+			c := start(t, Options{Domain: finance, Backend: f, MaxPageSize: tt.max}, mcpserver.Pinned)
+			if tt.args["query"] == nil {
+				tt.args["query"] = "test"
+			}
+			c.ok("search", tt.args)
+			if diff := cmp.Diff(tt.want, f.query); diff != "" {
+				t.Errorf("query of %v (-want +got):\n%s", tt.args, diff)
+			}
+		})
+	}
+}
+
+// TestSearchWholeIndex has no label to send, and says so where nothing is found.
+func TestSearchWholeIndex(t *testing.T) {
+	f := corpus()
+	d := finance
+	d.Label = ""
+	c := start(t, Options{Domain: d, Backend: f}, mcpserver.Pinned)
+	var r searchAnswer
+	c.into("search", args{"query": "test"}, &r)
+	if f.query.Labels != nil || r.Total != 3 {
+		t.Errorf("labels = %v, total = %d, want none and 3", f.query.Labels, r.Total)
+	}
+	c.into("search", args{"query": "zebra"}, &r)
+	if !strings.Contains(r.Hint, "the whole index") {
+		t.Errorf("hint = %q, want it to say that the whole index was searched", r.Hint)
+	}
+}
+
+// searchAnswer is a search result as clients decode it.
+type searchAnswer struct {
+	Total, Start, PageSize, NextStart int
+	Results                           []map[string]any
+	Relaxed, TotalIsLowerBound        bool
+	AllWords                          *int
+	Hint                              string
+	Facets                            json.RawMessage
+}
+
+func TestSearchPage(t *testing.T) {
+	hits := func(n int) []search.Hit { return make([]search.Hit, n) }
+	for _, tt := range []struct {
+		name string
+		args args
+		page search.Page
+		want string // the result without its hits
+	}{
+		{"last page", args{"start": 20}, search.Page{Total: 25, Hits: hits(5)}, `{"total":25,"start":20,"pageSize":20,"results":[]}`},
+		{"more to come", args{}, search.Page{Total: 25, Hits: hits(20)}, `{"total":25,"start":0,"pageSize":20,"results":[],"nextStart":20}`},
+		{"server with smaller pages", args{"pageSize": 50}, search.Page{Total: 25, Hits: hits(10)},
+			`{"total":25,"start":0,"pageSize":50,"results":[],"nextStart":10}`},
+		{"total unknown", args{"pageSize": 2}, search.Page{Total: 2, AtLeast: true, Hits: hits(2)},
+			`{"total":2,"start":0,"pageSize":2,"results":[],"nextStart":2,"totalIsLowerBound":true}`},
+		{"end of the window", args{"start": 9980}, search.Page{Total: 12000, Hits: hits(20)},
+			`{"total":12000,"start":9980,"pageSize":20,"results":[]}`},
+		{"relaxed", args{}, search.Page{Total: 1, Hits: hits(1), Relaxed: true}, `{"total":1,"start":0,"pageSize":20,"results":[],"relaxed":true}`},
+		{"staged", args{}, search.Page{Total: 1, Hits: hits(1), Staged: true}, `{"total":1,"start":0,"pageSize":20,"results":[],"allWords":0}`},
+		{"facets", args{"facets": args{"field": "label"}}, search.Page{Total: 1, Hits: hits(1), Facets: &search.FacetCounts{
+			Fields:  []search.FieldCounts{{Name: "label", Counts: []search.Count{{Value: "a<b>", Count: 3}}}},
+			Queries: []search.Count{{Value: "q", Count: 0}}}},
+			`{"total":1,"start":0,"pageSize":20,"results":[],"facets":{"fields":[{"name":"label","result":[{"value":"a<b>","count":3}]}],` +
+				`"queries":[{"value":"q","count":0}]}}`},
+		{"facets that found nothing", args{"facets": args{"query": "q"}}, search.Page{Total: 1, Hits: hits(1)},
+			`{"total":1,"start":0,"pageSize":20,"results":[],"facets":{"fields":[],"queries":[]}}`},
+		{"nothing", args{}, search.Page{}, `{"total":0,"start":0,"pageSize":20,"results":[],"hint":"Nothing found in domain finance ` +
+			`(label finance_docs). Try fewer or other words, or fess_finance_suggest."}`},
+		{"nothing in a language", args{"lang": "ja"}, search.Page{}, `{"total":0,"start":0,"pageSize":20,"results":[],"hint":"Nothing found in domain finance ` +
+			`(label finance_docs). Try fewer or other words, or fess_finance_suggest. Leaving out lang and geo finds more."}`},
+		{"past the end", args{"start": 40}, search.Page{Total: 25}, `{"total":25,"start":40,"pageSize":20,"results":[],` +
+			`"hint":"No hits from start 40 on: there are 25 in all."}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := corpus()
+			f.page = &tt.page
+			c := start(t, Options{Domain: finance, Backend: f}, mcpserver.Pinned)
+			tt.args["query"] = "test"
+			got := c.ok("search", tt.args)
+			if i, j := strings.Index(got, `"results":[`), strings.Index(got, `}]`); len(tt.page.Hits) > 0 && j > i {
+				got = got[:i] + `"results":[]` + got[j+2:]
+			}
+			if got != tt.want {
+				t.Errorf("search(%v) = %s\nwant %s", tt.args, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestSearchHit(t *testing.T) {
+	h := search.Hit{
+		ID: "d1", Title: " Annual\u202e\n report ", URL: "file:///a b.txt", Digest: "the <strong>test</strong> <b>", Score: 1.23456789,
+		Fields: map[string]any{"url_link": "file://host/a b.txt", "host": "h", "content_length": int64(5), "boost": 1.5, "label": []string{"a", "b\u200b"},
+			"timestamp": "2025-11-01T08:00:00Z", "content": strings.Repeat("long ", 1000), "has_cache": true, "site": map[string]any{"odd": 1},
+			"click_count": math.Inf(1)},
+	}
+	for _, tt := range []struct {
+		name   string
+		fields []string
+		change func(*search.Hit)
+		want   string
+	}{
+		{"default", nil, nil, `{"doc_id":"d1","title":"Annual report","url":"file:///a b.txt","digest":"the <strong>test</strong> <b>","score":1.2346,"url_link":"file://host/a b.txt"}`},
+		{"same url_link, no score", nil, func(h *search.Hit) { h.URL, h.Score = "file://host/a b.txt", 0 },
+			`{"doc_id":"d1","title":"Annual report","url":"file://host/a b.txt","digest":"the <strong>test</strong> <b>"}`},
+		{"odd score", nil, func(h *search.Hit) { h.Score, h.Fields = math.NaN(), nil },
+			`{"doc_id":"d1","title":"Annual report","url":"file:///a b.txt","digest":"the <strong>test</strong> <b>"}`},
+		{"small score", []string{"score"}, func(h *search.Hit) { h.Score = 0.0000123456 }, `{"doc_id":"d1","score":0.000012346}`},
+		{"one field", []string{"host"}, nil, `{"doc_id":"d1","host":"h"}`},
+		{"order is ours", []string{"label", "score", "title"}, nil, `{"doc_id":"d1","title":"Annual report","score":1.2346,"label":["a","b"]}`},
+		{"twice the same", []string{"host", "host"}, nil, `{"doc_id":"d1","host":"h"}`},
+		{"not sent", []string{"lang", "created"}, nil, `{"doc_id":"d1"}`},
+		{"kinds", []string{"boost", "content_length", "has_cache", "site", "timestamp", "click_count"}, nil,
+			`{"doc_id":"d1","boost":1.5,"content_length":5,"has_cache":true,"timestamp":"2025-11-01T08:00:00Z"}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			hit := h
+			if tt.change != nil {
+				tt.change(&hit)
+			}
+			f := corpus()
+			f.page = &search.Page{Total: 1, Hits: []search.Hit{hit}}
+			c := start(t, Options{Domain: finance, Backend: f}, mcpserver.Pinned)
+			a := args{"query": "test"}
+			if tt.fields != nil {
+				a["includeFields"] = tt.fields
+			}
+			got := c.ok("search", a)
+			if want := `{"total":1,"start":0,"pageSize":20,"results":[` + tt.want + `]}`; got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+			// Structured content says the same.
+			c = start(t, Options{Domain: finance, Backend: f}, mcpserver.Latest)
+			var r struct{ StructuredContent json.RawMessage }
+			if c.tool("search", a).Decode(t, &r); string(r.StructuredContent) != got {
+				t.Errorf("structuredContent = %s, want %s", r.StructuredContent, got)
+			}
+		})
+	}
+	if got := fieldValue(&h, "content").(string); len([]rune(got)) > fieldRunes {
+		t.Errorf("content has %d runes, want at most %d", len([]rune(got)), fieldRunes)
+	}
+}
+
+// fullPage is a page of 20 ordinary hits with long texts.
+func fullPage() *search.Page {
+	p := &search.Page{Total: 12345}
+	for i := range 20 {
+		p.Hits = append(p.Hits, search.Hit{
+			ID: fmt.Sprintf("%032x", i), Title: "Quarterly report of the year", URL: fmt.Sprintf("https://docs.example.com/report%d.html", i),
+			Digest: strings.Repeat("many words of a <strong>text</strong> ", 500), Score: 12.34567,
+			Fields: map[string]any{"content": strings.Repeat("x", 100_000), "url_link": fmt.Sprintf("https://docs.example.com/report%d.html", i)},
+		})
+	}
+	return p
+}
+
+// Twenty ordinary hits take no more than 8 KB, whatever their texts.
+func TestSearchSize(t *testing.T) {
+	f := corpus()
+	f.page = fullPage()
+	c := start(t, Options{Domain: finance, Backend: f}, mcpserver.Pinned)
+	if got := c.ok("search", args{"query": "test"}); len(got) > 8<<10 {
+		t.Errorf("20 hits take %d bytes, want at most %d", len(got), 8<<10)
+	}
+}
+
+// BenchmarkSearch is the cost of a search beyond the service's own.
+func BenchmarkSearch(b *testing.B) {
+	f := corpus()
+	f.page = fullPage()
+	br := newBridge(Options{Domain: finance, Backend: f})
+	b.ReportAllocs()
+	for b.Loop() {
+		r, err := br.search(b.Context(), searchArgs{Query: "test", PageSize: 20})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := json.Marshal(r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func TestSearchShowsIndexing(t *testing.T) {
+	f := corpus()
+	c := start(t, Options{Domain: finance, Backend: indexingBackend{f}}, mcpserver.Pinned)
+	meta := func() map[string]any {
+		var r struct {
+			Meta map[string]any `json:"_meta"`
+		}
+		c.tool("search", args{"query": "test"}).Decode(t, &r)
+		return r.Meta
+	}
+	if m := meta(); m["indexing"] != nil {
+		t.Errorf("_meta when idle = %v, want no indexing", m)
+	}
+	f.busy = true
+	want := map[string]any{"done": 3.0, "total": 40.0}
+	if m := meta(); !cmp.Equal(want, m["indexing"]) {
+		t.Errorf("_meta.indexing = %v, want %v", m["indexing"], want)
+	}
+}
+
+// Failures of the service come to the caller as they are (AT-ERR-002).
+func TestSearchRemoteError(t *testing.T) {
+	f := corpus()
+	f.err = &errkind.Remote{Endpoint: "/api/v1/documents", Status: 502, Message: "the Fess server did not answer"}
+	c := start(t, Options{Domain: finance, Backend: f}, mcpserver.Pinned)
+	for _, name := range []string{"search", "suggest", "popular_words", "list_labels", "health", "get_document", "read_content"} {
+		a := c.tool(name, required[name])
+		if a.Error == nil || a.Error.Field("httpStatus") != "502" || a.Error.Field("endpoint") != "/api/v1/documents" ||
+			a.Error.Field("retryable") != "true" {
+			t.Errorf("%s = %s, want the upstream's error", name, a.Raw)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package fessmcp
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"knowhow/internal/errkind"
+)
+
+const maxIDLen = 128
+
+// isID reports whether s can be a document's id: ^[A-Za-z0-9_-]{1,128}$. Fess
+// makes ids of hex digits; the sign set keeps an id from being a query.
+func isID(s string) bool {
+	if s == "" || len(s) > maxIDLen {
+		return false
+	}
+	for _, c := range []byte(s) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// documentURI and contentURI are the two addresses of a document (FRS 8.1).
+func (d Domain) documentURI(id string) string { return "fess://" + d.ID + "/doc/" + id }
+func (d Domain) contentURI(id string) string  { return d.documentURI(id) + "/content" }
+
+// An address is what a resource's URI says.
+type address struct {
+	id      string
+	content bool // the text, not the document
+}
+
+// parseURI returns what uri names. A URI that none of this domain's resources
+// can have is an error of kind NotFound, one with a query too: package mcpserver
+// has taken the cursor off.
+func (d Domain) parseURI(uri string) (address, error) {
+	notFound := fmt.Errorf("%w: resource %q; this server's resources are %s and %s", errkind.NotFound,
+		short(uri, 200, 300), d.documentURI("DOC_ID"), d.contentURI("DOC_ID"))
+	var a address
+	rest, ok := strings.CutPrefix(uri, d.documentURI(""))
+	if !ok {
+		return a, notFound
+	}
+	rest, a.content = strings.CutSuffix(rest, "/content")
+	id, err := url.PathUnescape(rest)
+	if err != nil || !isID(id) {
+		return a, notFound
+	}
+	a.id = id
+	return a, nil
+}

@@ -1,0 +1,128 @@
+package fessmcp
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/mcpserver"
+	"knowhow/internal/search"
+)
+
+const (
+	defaultSuggestions = 10
+	maxSuggestions     = 100
+)
+
+func (b *bridge) addWords(s *mcpserver.Server) {
+	prefix := text("Beginning of a word")
+	prefix.MinLength = 1
+	suggest := b.tool("suggest", "Suggest terms",
+		"Suggest related terms for a query in the knowledge domain. Use it when a search finds nothing or to learn how a word is spelled here. "+
+			"Often empty where few have searched yet.",
+		mcpserver.Schema{Properties: []mcpserver.Property{
+			{Name: "prefix", Required: true, Schema: prefix},
+			{Name: "num", Schema: integer("", 1, maxSuggestions, defaultSuggestions)},
+			{Name: "fields", Schema: textList("Of content, title, _default (past queries)")},
+			{Name: "lang", Schema: text("For example en")},
+		}})
+	suggest.Output = output(returns("suggestions", "array"))
+	mcpserver.AddTool(s, suggest, b.suggest)
+
+	popular := b.tool("popular_words", "Popular words",
+		"Retrieve popular words in the knowledge domain. Use it to see what people search for here. "+
+			"Often empty where few have searched yet.",
+		mcpserver.Schema{Properties: []mcpserver.Property{
+			{Name: "seed", Schema: mcpserver.Schema{Type: "integer", Description: "Another seed, another choice"}},
+			{Name: "field", Schema: text("Only words of this field")},
+		}})
+	popular.Output = output(returns("words", "array"))
+	mcpserver.AddTool(s, popular, b.popularWords)
+}
+
+type suggestArgs struct {
+	Prefix string   `json:"prefix"`
+	Num    int      `json:"num"`
+	Fields []string `json:"fields"`
+	Lang   string   `json:"lang"`
+}
+
+type suggestResult struct {
+	Suggestions []suggestion `json:"suggestions"`
+}
+
+type suggestion struct {
+	Text   string   `json:"text"`
+	Labels []string `json:"labels"`
+}
+
+func (b *bridge) suggest(ctx context.Context, in suggestArgs) (any, error) {
+	if strings.TrimSpace(in.Prefix) == "" || len(in.Prefix) > maxFacetQuery {
+		return nil, &errkind.Argument{Name: "prefix", Value: in.Prefix, Want: "the beginning of a word, at most 1000 bytes"}
+	}
+	if err := checkFields("fields", in.Fields); err != nil {
+		return nil, err
+	}
+	langs, err := parseLangs(in.Lang)
+	if err != nil {
+		return nil, err
+	}
+	found, err := b.backend.Suggest(ctx, search.SuggestQuery{Prefix: in.Prefix, Num: in.Num, Labels: b.labels,
+		Fields: in.Fields, Langs: langs})
+	if err != nil {
+		return nil, err
+	}
+	r := suggestResult{Suggestions: make([]suggestion, 0, len(found))}
+	for _, s := range found {
+		labels := make([]string, 0, len(s.Labels))
+		for _, l := range s.Labels {
+			labels = append(labels, word(l))
+		}
+		r.Suggestions = append(r.Suggestions, suggestion{word(s.Text), labels})
+	}
+	return r, nil
+}
+
+type wordsArgs struct {
+	Seed  *int64 `json:"seed"`
+	Field string `json:"field"`
+}
+
+type wordsResult struct {
+	Words []string `json:"words"`
+}
+
+func (b *bridge) popularWords(ctx context.Context, in wordsArgs) (any, error) {
+	q := search.WordsQuery{Labels: b.labels}
+	if in.Seed != nil {
+		q.Seed = strconv.FormatInt(*in.Seed, 10)
+	}
+	if in.Field != "" {
+		q.Fields = []string{in.Field}
+	}
+	if err := checkFields("field", q.Fields); err != nil {
+		return nil, err
+	}
+	found, err := b.backend.PopularWords(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	r := wordsResult{Words: make([]string, 0, len(found))}
+	for _, w := range found {
+		r.Words = append(r.Words, word(w))
+	}
+	return r, nil
+}
+
+// checkFields checks names that are handed on as they are: which fields words
+// have is the service's affair.
+func checkFields(argument string, names []string) error {
+	for _, name := range names {
+		if !fieldPattern.MatchString(name) || len(names) > maxWordFields {
+			return &errkind.Argument{Name: argument, Value: name,
+				Want: "names of fields such as content, title or _default, at most " + strconv.Itoa(maxWordFields)}
+		}
+	}
+	return nil
+}

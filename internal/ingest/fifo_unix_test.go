@@ -1,0 +1,32 @@
+//go:build unix
+
+package ingest
+
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+func TestSyncNeverOpensPipes(t *testing.T) {
+	root := folder(t, map[string]string{"a.txt": "a"})
+	if err := syscall.Mkfifo(filepath.Join(root, "pipe.txt"), 0o644); err != nil {
+		t.Skipf("no pipes here: %v", err)
+	}
+	g := New(Options{Sink: &memorySink{}})
+	ft := withFaults(g)
+	mustSync(t, g, docs(root), Result{Added: 1})
+	if ft.opened["pipe.txt"] != 0 {
+		t.Error("the pipe was opened")
+	}
+	// Even if a file is exchanged for a pipe after the walk, nothing hangs.
+	dt, closeTree, err := openTree(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeTree()
+	r := g.read(dt, docs(root), root, entry{path: "pipe.txt", name: "pipe.txt", open: "pipe.txt"})
+	if r.err != errNoText {
+		t.Errorf("reading a pipe = %v, want errNoText", r.err)
+	}
+}

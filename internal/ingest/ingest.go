@@ -1,0 +1,121 @@
+// Package ingest is the only way of documents into an index: it walks a
+// source, reads what has changed, extracts the text, cuts it into chunks and
+// hands the result to a [Sink] in small batches.
+//
+// Sources are folders and single files. The embedded index is the Sink of
+// `knowhow serve`; a dataset under construction can be another.
+//
+// What is read of a folder: regular files that hold text. Left out are files
+// and folders whose name begins with a dot, the folders node_modules,
+// bower_components and __pycache__, binary files, and everything that is not
+// a regular file (pipes, devices, sockets are never opened). Links to folders
+// are not followed. A link to a file inside the folder counts if the file has
+// no other name that is read; one that leads out of the folder is not followed,
+// so that nobody who may write to the folder can publish a file outside of it.
+package ingest
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"sync"
+
+	"knowhow/internal/document"
+)
+
+// Defaults of [Options], and bounds that are not for users to set.
+const (
+	DefaultMaxFileSize = 64 << 20
+	DefaultBatchBytes  = 1 << 20
+
+	maxBatchChunks = 200      // keeps a transaction of the index under 50 ms
+	maxInFlight    = 64 << 20 // bytes of files between reading and applying; one file may be larger
+	maxSkipped     = 100      // files named in a Result
+)
+
+// A Sink takes in what an [Ingester] found.
+type Sink interface {
+	// Apply makes all changes or none.
+	Apply(ctx context.Context, changes []document.Change) error
+
+	// Stamps returns what the documents of a label looked like when they
+	// were read, by path.
+	Stamps(ctx context.Context, label string) (map[string]document.Stamp, error)
+}
+
+// Options configure an [Ingester].
+type Options struct {
+	Sink        Sink
+	MaxFileSize int64          // in bytes; 0 means DefaultMaxFileSize. Larger files are skipped
+	Workers     int            // files read at once; 0 means GOMAXPROCS
+	BatchBytes  int            // text in one call of Apply; 0 means DefaultBatchBytes
+	Report      func(Progress) // told how a Sync goes on, from its goroutine; nil means none
+	Log         *slog.Logger   // nil means none
+}
+
+// Progress says how far a [Ingester.Sync] has come. It counts the files that
+// have to be read, and those of them that are in the index or skipped.
+type Progress struct {
+	Label             string
+	Done, Total       int
+	Bytes, TotalBytes int64
+	Path              string // of the last file done; "" at the start
+}
+
+// A Result says what a [Ingester.Sync] did.
+type Result struct {
+	Added, Changed, Removed, Unchanged int
+
+	// LeftOut counts the files that hold no text, such as images.
+	LeftOut int
+
+	// Skipped names files and folders that could not be read, at most 100 of
+	// them; SkippedTotal counts all. What was indexed of them before stays,
+	// except for files that have become too large.
+	Skipped      []Skipped
+	SkippedTotal int
+
+	Bytes int64 // of the files read
+}
+
+// A Skipped is a file or a folder (then with a slash at its end) that could not
+// be read.
+type Skipped struct {
+	Path string
+	Err  error // names no path
+}
+
+func (r *Result) skip(path string, err error) {
+	r.SkippedTotal++
+	if len(r.Skipped) < maxSkipped {
+		r.Skipped = append(r.Skipped, Skipped{Path: path, Err: err})
+	}
+}
+
+// An Ingester brings sources into a Sink. Its methods are safe for concurrent
+// use as long as no two of them work on one label.
+type Ingester struct {
+	o        Options
+	openTree func(path string) (tree, func() error, error)
+	inFlight int64 // bytes
+
+	mu   sync.Mutex
+	seen map[string]memory // by label
+}
+
+// New returns an Ingester. Only o.Sink is required.
+func New(o Options) *Ingester {
+	if o.MaxFileSize <= 0 {
+		o.MaxFileSize = DefaultMaxFileSize
+	}
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.BatchBytes <= 0 {
+		o.BatchBytes = DefaultBatchBytes
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Ingester{o: o, openTree: openTree, inFlight: maxInFlight, seen: map[string]memory{}}
+}

@@ -1,0 +1,61 @@
+package ingest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"unicode"
+)
+
+// DocID returns the ID of the document with a path inside the source with a
+// label: 32 hex digits that stay the same for good.
+func DocID(label, path string) string {
+	sum := sha256.Sum256([]byte(label + "\x00" + path))
+	return hex.EncodeToString(sum[:16])
+}
+
+// fileURL returns the file: URL (RFC 8089) of an absolute path, also of one
+// with a drive letter or a Windows share. Bytes that are not UTF-8 are
+// percent-encoded as they are, so that the URL names the file whatever its name.
+func fileURL(path string) string {
+	path = filepath.ToSlash(path)
+	u := url.URL{Scheme: "file", Path: path}
+	if share, ok := strings.CutPrefix(path, "//"); ok {
+		host, rest, _ := strings.Cut(share, "/")
+		u.Host, u.Path = host, "/"+rest
+	} else if !strings.HasPrefix(path, "/") {
+		u.Path = "/" + path
+	}
+	return u.String()
+}
+
+// documentPath returns the path by which a file is known: with U+FFFD for each
+// run of bytes that is not UTF-8.
+func documentPath(name string) string { return strings.ToValidUTF8(name, "\ufffd") }
+
+// titleFromName makes a title of a file name.
+func titleFromName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, name)
+}
+
+// isExcluded reports whether a file or folder of this name is left out.
+func isExcluded(name string, dir bool) bool {
+	if strings.HasPrefix(name, ".") {
+		return true
+	}
+	if !dir {
+		return false
+	}
+	switch name {
+	case "node_modules", "bower_components", "__pycache__":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,137 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"knowhow/internal/document"
+)
+
+func TestSyncAppliesInSmallBatchesInOrder(t *testing.T) {
+	root := folder(t, nil)
+	var want []string
+	for _, d := range "abcdefghij" {
+		for _, f := range "0123456789" {
+			name := string(d) + "/" + string(f) + ".txt"
+			size := 10_000
+			if f == '5' {
+				size = 1000
+			}
+			write(t, root, name, strings.Repeat("word ", size/5), anHourAgo())
+			want = append(want, name)
+		}
+	}
+	sink := &memorySink{}
+	var last Progress
+	g := New(Options{Sink: sink, Workers: 8, BatchBytes: 50_000, Report: func(p Progress) {
+		if p.Done < last.Done {
+			t.Errorf("progress goes back from %d to %d", last.Done, p.Done)
+		}
+		last = p
+	}})
+	mustSync(t, g, docs(root), Result{Added: 100})
+	if diff := cmp.Diff(want, sink.puts()); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+	for _, b := range sink.batches {
+		bytes := 0
+		for _, c := range b {
+			bytes += len(c.Put.Text)
+		}
+		if bytes >= 60_000 {
+			t.Errorf("batch of %d bytes, want less than 60,000", bytes)
+		}
+	}
+	wantLast := Progress{Label: "docs", Done: 100, Total: 100, Bytes: 910_000, TotalBytes: 910_000, Path: "j/9.txt"}
+	if diff := cmp.Diff(wantLast, last); diff != "" {
+		t.Errorf("last progress (-want +got):\n%s", diff)
+	}
+}
+
+func TestSyncLimitsChunksOfABatch(t *testing.T) {
+	root := folder(t, nil)
+	for _, name := range []string{"a.txt", "b.txt", "c.txt"} {
+		write(t, root, name, strings.Repeat("word ", 40_000), anHourAgo()) // some 170 chunks
+	}
+	sink := &memorySink{}
+	mustSync(t, New(Options{Sink: sink}), docs(root), Result{Added: 3})
+	if len(sink.batches) != 2 {
+		t.Errorf("%d batches, want 2", len(sink.batches))
+	}
+}
+
+func TestSyncStops(t *testing.T) {
+	root := folder(t, nil)
+	for _, d := range "abcdefghij" {
+		write(t, root, string(d)+".txt", strings.Repeat("word ", 100), anHourAgo())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	sink := &memorySink{}
+	sink.applying = func([]document.Change) error {
+		if len(sink.batches) == 1 {
+			cancel()
+			return ctx.Err()
+		}
+		return nil
+	}
+	g := New(Options{Sink: sink, BatchBytes: 1})
+	res, err := g.Sync(ctx, docs(root))
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Sync = %v, want context.Canceled", err)
+	}
+	if diff := cmp.Diff([]string{"a.txt"}, sink.paths()); diff != "" || res.Added != 1 {
+		t.Errorf("Added = %d, want 1; documents (-want +got):\n%s", res.Added, diff)
+	}
+	sink.applying = nil
+	mustSync(t, g, docs(root), Result{Added: 9, Unchanged: 1})
+}
+
+func TestSyncReportsFailureOfTheSink(t *testing.T) {
+	root := folder(t, map[string]string{"a.txt": "a", "b.txt": "b"})
+	full := errors.New("disk full")
+	sink := &memorySink{applying: func([]document.Change) error { return full }}
+	res, err := New(Options{Sink: sink}).Sync(t.Context(), docs(root))
+	if !errors.Is(err, full) || res.Added != 0 {
+		t.Errorf("Sync = %+v, %v, want nothing added and the sink's error", res, err)
+	}
+}
+
+func TestBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(100)
+		acquired := 0
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan bool)
+		go func() {
+			ok := true
+			for _, n := range []int64{60, 40, 1, 500, 1, 200} {
+				if ok = b.acquire(ctx, n); !ok {
+					break
+				}
+				acquired++
+			}
+			done <- ok
+		}()
+		for _, step := range []struct{ release, want int }{
+			{0, 2}, {40, 3}, // 60 + 1 in flight
+			{60, 3}, // 500 is more than there is: it waits to be alone
+			{1, 4}, {500, 5}, {0, 5},
+		} {
+			if step.release > 0 {
+				b.release(int64(step.release))
+			}
+			if synctest.Wait(); acquired != step.want {
+				t.Errorf("after the release of %d: %d acquired, want %d", step.release, acquired, step.want)
+			}
+		}
+		cancel()
+		if <-done {
+			t.Error("acquire = true after the context's end, want false")
+		}
+	})
+}

@@ -1,0 +1,144 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"knowhow/internal/document"
+)
+
+// An entry is a file that a walk found.
+type entry struct {
+	path  string // by which the document is known; valid UTF-8, unique
+	name  string // as the file system spells it
+	open  string // what to open: name, or what a link leads to
+	stamp document.Stamp
+	mode  fs.FileMode
+}
+
+func newEntry(name, open string, info fs.FileInfo) entry {
+	return entry{
+		path: documentPath(name), name: name, open: open,
+		stamp: stampOf(info), mode: info.Mode(),
+	}
+}
+
+func stampOf(info fs.FileInfo) document.Stamp {
+	return document.Stamp{Size: info.Size(), ModTime: info.ModTime()}
+}
+
+// A walker lists the files of a tree.
+type walker struct {
+	tree   tree
+	files  []entry
+	unread []Skipped       // files and, with a slash at the end, folders
+	paths  map[string]bool // of files
+	linked map[string]bool // files that a link has led to
+}
+
+// walk lists the files of a tree in the order of their names, folder by folder.
+// A folder that cannot be read is noted; only the tree's own is an error.
+func walk(ctx context.Context, t tree) (*walker, error) {
+	w := &walker{tree: t, paths: map[string]bool{}, linked: map[string]bool{}}
+	return w, w.folder(ctx, ".")
+}
+
+func (w *walker) folder(ctx context.Context, dir string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	entries, err := w.tree.ReadDir(dir)
+	switch {
+	case err != nil && dir == ".":
+		return err
+	case errors.Is(err, fs.ErrNotExist):
+		return nil // gone since its parent was listed
+	case err != nil:
+		w.note(dir+"/", err)
+		return nil
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		switch {
+		case isExcluded(e.Name(), e.IsDir()):
+		case e.IsDir():
+			if err := w.folder(ctx, name); err != nil {
+				return err
+			}
+		case e.Type()&fs.ModeSymlink != 0:
+			w.link(name)
+		case e.Type().IsRegular():
+			info, err := e.Info()
+			if err == nil {
+				w.add(newEntry(name, name, info))
+			} else if !errors.Is(err, fs.ErrNotExist) {
+				w.note(name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// link adds the file that a link leads to, unless that has been or will be read
+// under another name.
+func (w *walker) link(name string) {
+	target, info, err := w.tree.Target(name)
+	switch {
+	case errors.Is(err, errOutside), errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		w.note(name, err)
+	case !info.Mode().IsRegular() || !isHiddenName(target) || w.linked[target]:
+	default:
+		w.linked[target] = true
+		w.add(newEntry(name, target, info))
+	}
+}
+
+func (w *walker) add(e entry) {
+	if w.paths[e.path] {
+		w.note(e.name, errors.New("its name is not UTF-8 and reads like that of another file: rename it"))
+		return
+	}
+	w.paths[e.path] = true
+	w.files = append(w.files, e)
+}
+
+func (w *walker) note(name string, err error) {
+	w.unread = append(w.unread, Skipped{Path: documentPath(name), Err: fmt.Errorf("reading: %w", cause(err))})
+}
+
+// gone returns the paths among stored that the tree has no more, in order. What
+// lies in a folder that could not be read is not gone.
+func (w *walker) gone(stored map[string]document.Stamp) []string {
+	unread := map[string]bool{}
+	for _, s := range w.unread {
+		unread[s.Path] = true
+	}
+	var gone []string
+	for p := range stored {
+		if !w.paths[p] && !unread[p] && !belowAny(p, unread) {
+			gone = append(gone, p)
+		}
+	}
+	slices.Sort(gone)
+	return gone
+}
+
+// belowAny reports whether p lies in one of the folders.
+func belowAny(p string, folders map[string]bool) bool {
+	if len(folders) == 0 {
+		return false
+	}
+	for i := 0; i < len(p); i++ {
+		if p[i] == '/' && folders[p[:i+1]] {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,123 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"knowhow/internal/document"
+)
+
+func textLog(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
+
+// A lockedBuffer is a log that is read while it is written.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// watching starts Watch over one folder in a bubble and stops it at the end.
+func watching(t *testing.T, g *Ingester, src document.Source, o WatchOptions) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		done <- g.Watch(ctx, func(context.Context) ([]document.Source, error) { return []document.Source{src}, nil }, o)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("Watch = %v, want context.Canceled", err)
+		}
+	})
+}
+
+func TestWatchSeesChanges(t *testing.T) {
+	root := folder(t, map[string]string{"a.txt": "a"})
+	synctest.Test(t, func(t *testing.T) {
+		sink := &memorySink{}
+		rounds := 0
+		watching(t, New(Options{Sink: sink}), docs(root), WatchOptions{
+			Synced: func(document.Source, *Result, error) { rounds++ },
+		})
+		synctest.Wait()
+		if sink.doc("a.txt") == nil {
+			t.Fatal("the first round did not index a.txt")
+		}
+		write(t, root, "b.txt", "b", anHourAgo())
+		time.Sleep(DefaultMinInterval + time.Millisecond)
+		synctest.Wait()
+		if sink.doc("b.txt") == nil {
+			t.Error("b.txt is not seen after the least interval")
+		}
+		if rounds != 2 {
+			t.Errorf("%d rounds, want 2", rounds)
+		}
+	})
+}
+
+func TestWatchLogsAFailureOnceAndRecovers(t *testing.T) {
+	root := folder(t, map[string]string{"a.txt": "a"})
+	synctest.Test(t, func(t *testing.T) {
+		var log lockedBuffer
+		sink := &memorySink{}
+		g := New(Options{Sink: sink, Log: textLog(&log)})
+		ft := withFaults(g)
+		ft.fail(".", fs.ErrPermission)
+		fails := 0
+		watching(t, g, docs(root), WatchOptions{Synced: func(_ document.Source, _ *Result, err error) {
+			if err != nil {
+				fails++
+			}
+		}})
+		time.Sleep(3*DefaultMaxInterval + time.Second)
+		synctest.Wait()
+		if n := strings.Count(log.String(), "permission denied"); n != 1 || fails != 4 {
+			t.Errorf("%d rounds failed and %d were logged, want 4 and 1:\n%s", fails, n, log.String())
+		}
+		ft.fail(".", nil)
+		time.Sleep(DefaultMaxInterval)
+		synctest.Wait()
+		if sink.doc("a.txt") == nil || !strings.Contains(log.String(), "works again") {
+			t.Errorf("it did not recover:\n%s", log.String())
+		}
+	})
+}
+
+func TestWatchSurvivesAFailingListOfSources(t *testing.T) {
+	root := folder(t, map[string]string{"a.txt": "a"})
+	synctest.Test(t, func(t *testing.T) {
+		sink := &memorySink{}
+		calls := 0
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := New(Options{Sink: sink}).Watch(ctx, func(context.Context) ([]document.Source, error) {
+			if calls++; calls == 1 {
+				return nil, errors.New("busy")
+			}
+			return []document.Source{docs(root)}, nil
+		}, WatchOptions{})
+		if !errors.Is(err, context.DeadlineExceeded) || sink.doc("a.txt") == nil {
+			t.Errorf("Watch = %v with documents %v, want the deadline and a.txt", err, sink.paths())
+		}
+	})
+}

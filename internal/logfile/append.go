@@ -1,0 +1,142 @@
+package logfile
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// An appendFile appends lines to a file that other processes may append to,
+// rename and begin anew at the same time.
+//
+// Every line is one write to a file opened for appending, which the system
+// keeps whole. Before each line the file is looked up by its name, so that a
+// process follows when another has renamed it. A line that was on its way to
+// a file just renamed ends up there: it is early by name, but not lost.
+type appendFile struct {
+	path     string
+	maxBytes int64 // size from which on the file is renamed; 0 means never
+	fallback io.Writer
+
+	mu     sync.Mutex
+	f      *os.File // nil after close
+	closed bool
+}
+
+// openAppend opens or creates the file at path.
+func openAppend(path string, maxBytes int64, fallback io.Writer) (*appendFile, error) {
+	a := &appendFile{path: path, maxBytes: maxBytes, fallback: fallback}
+	if err := a.open(); err != nil {
+		return nil, err
+	}
+	if err := a.follow(0); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// open opens the file and closes the one that was open.
+func (a *appendFile) open() error {
+	f, err := os.OpenFile(a.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if a.f != nil {
+		a.f.Close()
+	}
+	a.f = f
+	return nil
+}
+
+// Write appends one line. Where the file does not take it, the fallback does.
+func (a *appendFile) Write(line []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return a.fallback.Write(line)
+	}
+	err := a.follow(len(line))
+	if err == nil {
+		_, err = a.f.Write(line)
+	}
+	if err != nil {
+		return a.fallback.Write(line)
+	}
+	return len(line), nil
+}
+
+// follow makes a.f the file of that name, and renames that one first if n more
+// bytes would be too many for it or if it is of another day. Errors of
+// renaming are passed over: the line then makes the file longer.
+func (a *appendFile) follow(n int) error {
+	mine, err := a.f.Stat()
+	if err != nil {
+		return err
+	}
+	named, err := os.Stat(a.path)
+	if err != nil || !os.SameFile(mine, named) {
+		if err := a.open(); err != nil {
+			return err
+		}
+		if named, err = a.f.Stat(); err != nil {
+			return err
+		}
+	}
+	if !a.due(named, n) || !a.rename(n) {
+		return nil
+	}
+	return a.open()
+}
+
+// due reports whether the file must be renamed before n more bytes go into it.
+func (a *appendFile) due(file os.FileInfo, n int) bool {
+	if a.maxBytes == 0 || file.Size() == 0 {
+		return false
+	}
+	return file.Size()+int64(n) > a.maxBytes || file.ModTime().Format(time.DateOnly) < time.Now().Format(time.DateOnly)
+}
+
+// rename gives the file a name after its last change, unless another process
+// has done so or is just doing it, and reports whether it did.
+func (a *appendFile) rename(n int) bool {
+	lock := flock.New(a.path + ".lock")
+	if ok, err := lock.TryLock(); !ok || err != nil {
+		return false
+	}
+	defer lock.Close()
+	file, err := os.Stat(a.path)
+	if err != nil || !a.due(file, n) {
+		return false
+	}
+	base := strings.TrimSuffix(filepath.Base(a.path), ".log")
+	stamp := file.ModTime().Format(stampLayout)
+	for i := 1; ; i++ {
+		name := fmt.Sprintf("%s-%s.log", base, stamp)
+		if i > 1 {
+			name = fmt.Sprintf("%s-%s-%d.log", base, stamp, i)
+		}
+		target := filepath.Join(filepath.Dir(a.path), name)
+		if _, err := os.Lstat(target); os.IsNotExist(err) {
+			return os.Rename(a.path, target) == nil
+		} else if err != nil {
+			return false
+		}
+	}
+}
+
+// close closes the file.
+func (a *appendFile) close() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return nil
+	}
+	a.closed = true
+	return a.f.Close()
+}

@@ -1,0 +1,271 @@
+package query
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"knowhow/internal/errkind"
+)
+
+// Bounds of what is parsed.
+const (
+	maxBytes   = 10_000
+	maxClauses = 1024 // as Lucene's own limit
+	maxDepth   = 64   // of parentheses
+)
+
+// A syntaxError says what is wrong with a query and where.
+type syntaxError struct {
+	char int // counted from 1
+	msg  string
+}
+
+// Error says it in one sentence.
+func (e *syntaxError) Error() string { return fmt.Sprintf("query, character %d: %s", e.char, e.msg) }
+
+// Unwrap makes it an Invalid error.
+func (e *syntaxError) Unwrap() error { return errkind.Invalid }
+
+// A limitError says which bound a query passes.
+type limitError struct{ msg string }
+
+// Error says it in one sentence.
+func (e *limitError) Error() string { return "query: " + e.msg }
+
+// Unwrap makes it an Invalid error.
+func (e *limitError) Unwrap() error { return errkind.Invalid }
+
+// Parse reads a query as Fess 15.4 does.
+//
+// Words are joined by AND; the operators are AND, OR and NOT in capitals, &&,
+// ||, +, - and !, with the precedence of Lucene's classic parser (an operator
+// changes the two clauses beside it; see [And] for "a OR b AND c").
+// Parentheses, field:value for the search fields, quotes, ^n, ~n, ranges and
+// the wildcards * and ? have their usual meaning. "allintitle:" and "allinurl:"
+// at the very start move all words without a field to title and inurl. A
+// "sort:" clause means nothing here and is left out. "" is All.
+//
+// A query with an error of syntax is read once more with its reserved
+// characters escaped, so that they are text. What is wrong even then (an
+// unbalanced quote, an operator without its clause) is an error of kind
+// errkind.Invalid that says where, and so is a query of more than 10,000 bytes,
+// 1,024 clauses or 64 levels of parentheses.
+func Parse(s string) (Node, error) {
+	if len(s) > maxBytes {
+		return nil, &limitError{fmt.Sprintf("it has %d bytes; %d are allowed", len(s), maxBytes)}
+	}
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	s = s[blanks(s):]
+	field := ""
+	offset := 0
+	switch {
+	case strings.HasPrefix(s, allInTitle):
+		field, offset = "title", len(allInTitle)
+	case strings.HasPrefix(s, allInURL):
+		field, offset = "inurl", len(allInURL)
+	}
+	n, err := parse(s[offset:], field)
+	if e, ok := err.(*syntaxError); ok {
+		var again error
+		if n, again = parse(escape(s[offset:]), field); again != nil {
+			e.char += offset
+			return nil, e
+		}
+		return n, nil
+	}
+	return n, err
+}
+
+// parse reads a query once. Its errors are *syntaxError and *limitError.
+func parse(s, field string) (Node, error) {
+	toks, err := lex(s)
+	if err != nil {
+		return nil, err
+	}
+	p := parser{s: s, toks: toks, field: field}
+	if p.peek().kind == tokEOF {
+		return All{}, nil
+	}
+	n, err := p.query(field, 0)
+	if err != nil {
+		return nil, err
+	}
+	if t := p.peek(); t.kind != tokEOF {
+		return nil, p.unexpected(t)
+	}
+	if n == nil {
+		return All{}, nil
+	}
+	return n, nil
+}
+
+// A parser reads the tokens of a query.
+type parser struct {
+	s       string
+	toks    []token
+	i       int
+	field   string // the field of words without one
+	clauses int
+}
+
+func (p *parser) peek() token { return p.toks[p.i] }
+
+// take returns the next token and goes past it, but never past the end.
+func (p *parser) take() token {
+	t := p.toks[p.i]
+	if t.kind != tokEOF {
+		p.i++
+	}
+	return t
+}
+
+// accept takes the next token if it is of kind k.
+func (p *parser) accept(k kind) bool {
+	if p.peek().kind != k {
+		return false
+	}
+	p.take()
+	return true
+}
+
+// fail returns an error about a token.
+func (p *parser) fail(t token, msg string) error {
+	return &syntaxError{char: utf8.RuneCountInString(p.s[:t.pos]) + 1, msg: msg}
+}
+
+// unexpected returns an error about a token that must not stand where it does.
+func (p *parser) unexpected(t token) error {
+	const hint = "; to search for it as text, put it in quotes"
+	switch t.kind {
+	case tokEOF:
+		if p.i > 0 {
+			if last := p.toks[p.i-1]; last.kind == tokAnd || last.kind == tokOr || last.kind == tokNot {
+				return p.fail(last, fmt.Sprintf("%s needs something behind it"+hint, last.text))
+			}
+		}
+		return p.fail(t, "the query ends where something is still missing")
+	case tokAnd, tokOr, tokNot:
+		return p.fail(t, fmt.Sprintf("%s stands where a word is expected"+hint, t.text))
+	case tokRParen:
+		return p.fail(t, `")" closes no parenthesis; put a backslash before it`)
+	}
+	return p.fail(t, fmt.Sprintf("%q is not expected here; put a backslash before it", strings.TrimSpace(t.text)))
+}
+
+// An occur says how a clause counts (Lucene's BooleanClause.Occur).
+type occur int
+
+const (
+	must occur = iota
+	should
+	mustNot
+)
+
+// A clause is a part of a query between operators.
+type clause struct {
+	node  Node
+	occur occur
+}
+
+// query reads clauses up to a closing parenthesis or the end. It returns nil
+// where they say nothing.
+func (p *parser) query(field string, depth int) (Node, error) {
+	if depth > maxDepth {
+		return nil, &limitError{fmt.Sprintf("parentheses are nested deeper than %d", maxDepth)}
+	}
+	var cs []clause
+	for first := true; first || p.more(); first = false {
+		conj := p.peek().kind
+		if !first && (conj == tokAnd || conj == tokOr) {
+			p.take()
+		} else {
+			conj = tokEOF
+		}
+		not := p.modifier()
+		n, err := p.clause(field, depth)
+		if err != nil {
+			return nil, err
+		}
+		cs = addClause(cs, conj, not, n)
+	}
+	return combine(cs), nil
+}
+
+// more reports whether another clause follows.
+func (p *parser) more() bool {
+	switch p.peek().kind {
+	case tokEOF, tokRParen, tokColon, tokCaret, tokFuzzy:
+		return false
+	}
+	return true
+}
+
+// modifier takes a sign before a clause and reports whether it negates.
+func (p *parser) modifier() bool {
+	switch p.peek().kind {
+	case tokPlus:
+		p.take()
+	case tokMinus, tokNot:
+		p.take()
+		return true
+	}
+	return false
+}
+
+// addClause appends a clause the way Lucene's classic parser does with AND as
+// default operator (QueryParserBase.addClause): AND makes the clause before it
+// a must and OR makes it a should, unless it is negated. n is nil for a clause
+// that says nothing.
+func addClause(cs []clause, conj kind, not bool, n Node) []clause {
+	if len(cs) > 0 && cs[len(cs)-1].occur != mustNot {
+		switch conj {
+		case tokAnd:
+			cs[len(cs)-1].occur = must
+		case tokOr:
+			cs[len(cs)-1].occur = should
+		}
+	}
+	switch {
+	case n == nil:
+		return cs
+	case not:
+		return append(cs, clause{n, mustNot})
+	case conj == tokOr:
+		return append(cs, clause{n, should})
+	}
+	return append(cs, clause{n, must})
+}
+
+// combine makes one node of clauses, nil of none. As in Fess's engine, shoulds
+// are needed only where there is no must, and negations alone match the rest.
+func combine(cs []clause) Node {
+	var and And
+	var shoulds, nots []Node
+	for _, c := range cs {
+		switch c.occur {
+		case must:
+			and.Nodes = append(and.Nodes, c.node)
+		case should:
+			shoulds = append(shoulds, c.node)
+		case mustNot:
+			nots = append(nots, Not{c.node})
+		}
+	}
+	switch {
+	case len(and.Nodes) > 0:
+		and.Optional = shoulds
+	case len(shoulds) == 1:
+		and.Nodes = shoulds
+	case len(shoulds) > 1:
+		and.Nodes = []Node{Or{shoulds}}
+	}
+	and.Nodes = append(and.Nodes, nots...)
+	switch {
+	case len(and.Nodes) == 0:
+		return nil
+	case len(and.Nodes) == 1 && len(and.Optional) == 0:
+		return and.Nodes[0]
+	}
+	return and
+}

@@ -1,0 +1,102 @@
+package searchtest
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/search"
+)
+
+// labels checks the condition on labels.
+func (s *suite) labels(t *testing.T) {
+	for _, labels := range [][]string{{"finance"}, {"hr"}, {"docs"}, {"finance", "hr"}, {"hr", "nosuch"}, {"nosuch"}, {"HR"}} {
+		for _, text := range []string{"", "budget", "*:*"} {
+			want := s.want(and(inLabels(labels), hasText(text)))
+			if got := s.names(t, text, labels...); !cmp.Equal(got, want) {
+				t.Errorf("Search(%q, %v): (-want +got)\n%s", text, labels, cmp.Diff(want, got))
+			}
+		}
+	}
+	// Only nil means every label; an empty list lets nothing through.
+	if p := s.search(t, search.Query{Labels: []string{}, Num: 10}); len(p.Hits) != 0 || p.Total != 0 {
+		t.Errorf("Search with an empty list of labels = %d hits, total %d, want none", len(p.Hits), p.Total)
+	}
+}
+
+// attacks are queries that try to reach beyond a label.
+var attacks = [...]string{
+	"zeppelin OR", "zeppelin ||", "zeppelin\tOR", "zeppelin\nOR", "zeppelin\u3000OR", "zeppelin OR ",
+	"NOT", "zeppelin NOT", "zeppelin AND NOT", "-", "zeppelin -", "zeppelin !",
+	"zeppelin label:hr OR", "label:hr", "label:hr OR", "OR label:hr", `label:"hr" OR zeppelin`,
+	"(zeppelin", "zeppelin)", "zeppelin) OR (label:hr", ") OR (zeppelin", "(zeppelin OR (",
+	`zeppelin\`, `\`, `zeppelin OR \`, `\\`, `zeppelin"`, `" OR zeppelin`, `"zeppelin`,
+	"*:* OR", "* OR", "NOT label:finance", "-label:finance", "zeppelin OR(label:hr)", "zeppelin OR NOT",
+	"zeppelin || label:hr ||", "allintitle:zeppelin OR", "allintitle: vacation OR label:hr OR", "allinurl:hr OR",
+	"title:(zeppelin OR", "[zeppelin TO", "{* TO *} OR", "zeppelin^2 OR", "zeppelin~ OR", "z* OR", "?* OR", "AND zeppelin OR",
+	"OR OR OR", "zeppelin && ", "zeppelin OR && ||", "sort:score zeppelin OR", "zeppelin sort:nope OR",
+}
+
+// isolation checks that no query gets a document of a label that was not asked
+// for, whatever operators it ends with.
+func (s *suite) isolation(t *testing.T) {
+	for _, text := range attacks {
+		p, err := s.svc.Search(t.Context(), search.Query{Text: text, Labels: []string{"finance"}, Num: 100})
+		if err != nil {
+			if !errors.Is(err, errkind.Invalid) {
+				t.Errorf("Search(%q) = %v, want a page or an error of kind Invalid", text, err)
+			}
+			continue
+		}
+		for _, h := range p.Hits {
+			if d := s.byID(h.ID); d == nil || d.Label != "finance" {
+				t.Errorf("Search(%q) in finance found %+v", text, d)
+			}
+		}
+		if n := len(s.want(inLabel("finance", has()))); p.Total > n {
+			t.Errorf("Search(%q) in finance: Total = %d, want at most %d", text, p.Total, n)
+		}
+	}
+	// A label's name is not a place for operators either.
+	for _, label := range []string{`finance" OR label:"hr`, `finance"`, `fin*`, `*`, ``, `finance\`, "finance OR hr", "finance hr"} {
+		p, err := s.svc.Search(t.Context(), search.Query{Text: "zeppelin", Labels: []string{label}, Num: 100})
+		if err == nil && len(p.Hits) > 0 {
+			t.Errorf("Search(zeppelin) in label %q found %v, want nothing", label, s.places(t, p.Hits))
+		}
+	}
+}
+
+// invalidQueries checks that what cannot be understood is said to be the
+// caller's fault.
+func (s *suite) invalidQueries(t *testing.T) {
+	for _, text := range []string{`"budget`, `budget "`, "OR", "AND", "NOT", "AND OR"} {
+		for _, labels := range [][]string{nil, {"finance"}} {
+			p, err := s.svc.Search(t.Context(), search.Query{Text: text, Labels: labels, Num: 10})
+			if !errors.Is(err, errkind.Invalid) {
+				t.Errorf("Search(%q, %v) = %+v, %v, want an error of kind Invalid", text, labels, p, err)
+			}
+		}
+	}
+}
+
+// listLabels checks the list of labels.
+func (s *suite) listLabels(t *testing.T) {
+	labels, err := s.svc.Labels(t.Context())
+	if err != nil {
+		t.Fatalf("Labels() = %v", err)
+	}
+	var got []string
+	for _, l := range labels {
+		if l.Name == "" {
+			t.Errorf("label %q has no name", l.Value)
+		}
+		got = append(got, l.Value)
+	}
+	slices.Sort(got)
+	if want := []string{"docs", "finance", "hr"}; !cmp.Equal(got, want) {
+		t.Errorf("Labels() = %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,144 @@
+package searchtest
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"knowhow/internal/document"
+	"knowhow/internal/search"
+)
+
+// inLabels keeps the documents of several labels.
+func inLabels(labels []string) func(document.Document) bool {
+	return func(d document.Document) bool { return slices.Contains(labels, d.Label) }
+}
+
+// hasText is has for a query of no or one word; "*:*" stands for every
+// document.
+func hasText(text string) func(document.Document) bool {
+	if text == "" || text == "*:*" {
+		return has()
+	}
+	return has(text)
+}
+
+// hits checks what every hit must say about its document.
+func (s *suite) hits(t *testing.T) {
+	for _, text := range []string{"", "budget", "検索"} {
+		for _, h := range s.search(t, search.Query{Text: text, Num: 100}).Hits {
+			s.checkHit(t, h)
+		}
+	}
+}
+
+// checkHit compares a hit with the document of its ID.
+func (s *suite) checkHit(t *testing.T, h search.Hit) {
+	t.Helper()
+	d := s.byID(h.ID)
+	if d == nil {
+		t.Errorf("hit %+v has an ID that no document has", h)
+		return
+	}
+	if h.Title != d.Title || h.URL != d.URL {
+		t.Errorf("hit %s = title %q, url %q, want %q, %q", place(*d), h.Title, h.URL, d.Title, d.URL)
+	}
+	if h.TextHash != "" && h.TextHash != d.Hash {
+		t.Errorf("hit %s has hash %q, want %q", place(*d), h.TextHash, d.Hash)
+	}
+	for name := range h.Fields {
+		if !slices.Contains(search.HitFields[:], name) {
+			t.Errorf("hit %s has field %q, want only those of search.HitFields", place(*d), name)
+		}
+	}
+	for name, want := range map[string]any{
+		"filename": d.Filename, "filetype": d.FileType, "mimetype": d.MIMEType,
+		"content_length": d.Stamp.Size, "timestamp": d.Modified.Format("2006-01-02T15:04:05Z"),
+	} {
+		got := h.Fields[name]
+		if text, ok := got.(string); name == "timestamp" && ok && len(text) > 20 { // "….000Z" says the same
+			got = text[:19] + "Z"
+		}
+		if got != want {
+			t.Errorf("hit %s: field %s = %v (%T), want %v", place(*d), name, got, got, want)
+		}
+	}
+}
+
+// sort checks each order that can be told from the documents.
+func (s *suite) sort(t *testing.T) {
+	orders := map[string]func(a, b document.Document) int{
+		"filename":       func(a, b document.Document) int { return cmp.Compare(a.Filename, b.Filename) },
+		"content_length": func(a, b document.Document) int { return cmp.Compare(a.Stamp.Size, b.Stamp.Size) },
+		"timestamp":      func(a, b document.Document) int { return a.Modified.Compare(b.Modified) },
+		"last_modified":  func(a, b document.Document) int { return a.Modified.Compare(b.Modified) },
+	}
+	for field, order := range orders {
+		for _, desc := range []bool{false, true} {
+			for _, text := range []string{"", "budget"} {
+				docs := slices.DeleteFunc(slices.Clone(s.docs), not(hasText(text)))
+				slices.SortFunc(docs, order)
+				if desc {
+					slices.Reverse(docs)
+				}
+				want := []string{}
+				for _, d := range docs {
+					want = append(want, place(d))
+				}
+				q := search.Query{Text: text, Sort: []search.SortKey{{Field: field, Desc: desc}}, Num: 100}
+				if got := s.places(t, s.search(t, q).Hits); !gocmp.Equal(got, want) {
+					t.Errorf("Search(%q) sorted by %s, desc %v: (-want +got)\n%s", text, field, desc, gocmp.Diff(want, got))
+				}
+			}
+		}
+	}
+	// A second key breaks the ties of the first.
+	q := search.Query{Num: 100, Sort: []search.SortKey{{Field: "click_count"}, {Field: "filename", Desc: true}}}
+	got := s.search(t, q).Hits
+	if !slices.IsSortedFunc(got, func(a, b search.Hit) int {
+		return cmp.Compare(s.byID(b.ID).Filename, s.byID(a.ID).Filename)
+	}) {
+		t.Errorf("Search sorted by two keys = %v, want file names from z to a", s.places(t, got))
+	}
+	if _, err := s.svc.Search(t.Context(), search.Query{Num: 1, Sort: []search.SortKey{{Field: "title"}}}); argument(err) != "sort" {
+		t.Errorf("Search sorted by title = %v, want an error about argument sort", err)
+	}
+}
+
+// paging checks that pages together are the whole, once each.
+func (s *suite) paging(t *testing.T) {
+	total := len(s.docs)
+	sorted := []search.SortKey{{Field: "timestamp", Desc: true}}
+	whole := s.places(t, s.search(t, search.Query{Sort: sorted, Num: 100}).Hits)
+	for _, num := range []int{1, 7, 10, 40, 41} {
+		var got []string
+		for start := 0; start < total; start += num {
+			p := s.search(t, search.Query{Sort: sorted, Start: start, Num: num})
+			if want := min(num, total-start); len(p.Hits) != want || p.Total != total || p.AtLeast {
+				t.Errorf("page %d+%d = %d hits, total %d, at least %v, want %d, %d, false",
+					start, num, len(p.Hits), p.Total, p.AtLeast, want, total)
+			}
+			got = append(got, s.places(t, p.Hits)...)
+		}
+		if !gocmp.Equal(got, whole) {
+			t.Errorf("pages of %d: (-whole +pages)\n%s", num, gocmp.Diff(whole, got))
+		}
+	}
+	// By relevance too no document comes twice.
+	var got []string
+	for start := 0; start < total; start += 6 {
+		got = append(got, s.places(t, s.search(t, search.Query{Text: "*:*", Start: start, Num: 6}).Hits)...)
+	}
+	slices.Sort(got)
+	if want := s.want(has()); !gocmp.Equal(got, want) {
+		t.Errorf("pages by relevance: (-want +got)\n%s", gocmp.Diff(want, got))
+	}
+	if p := s.search(t, search.Query{Start: 200, Num: 10}); len(p.Hits) != 0 || p.Total != total {
+		t.Errorf("page past the end = %d hits, total %d, want 0, %d", len(p.Hits), p.Total, total)
+	}
+	if p := s.search(t, search.Query{Num: 0}); len(p.Hits) != 0 || p.Total != total {
+		t.Errorf("page of no hits = %d hits, total %d, want 0, %d", len(p.Hits), p.Total, total)
+	}
+}

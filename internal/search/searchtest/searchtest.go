@@ -1,0 +1,176 @@
+// Package searchtest holds the contract of package search as tests. Every
+// implementation runs it from a test of its own, over a service that holds
+// exactly the documents of [Corpus].
+//
+// The suite asserts only what a Fess server and the embedded index both
+// promise: which documents are found and which are not, but not in which order
+// of relevance. The words of the corpus lie far apart, so that Fess's automatic
+// fuzzy matching finds no more than an exact search does.
+package searchtest
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"knowhow/internal/document"
+	"knowhow/internal/errkind"
+	"knowhow/internal/search"
+)
+
+// A Service has every ability that package search names and that a search
+// implementation owes its callers.
+type Service interface {
+	search.Searcher
+	search.Finder
+	search.TextReader
+	search.Suggester
+	search.WordLister
+	search.Labeler
+	search.Checker
+}
+
+// Options say how to get at an implementation and where it honestly differs.
+type Options struct {
+	// Open returns a service that holds exactly docs and that ends with the
+	// test. Every document has Label, Path, ID, URL, Title, Text and Chunks
+	// set. docs may be empty.
+	Open func(t *testing.T, docs []document.Document) Service
+
+	NoText      bool // the service holds no texts: ReadText is Unsupported and TextHash is ""
+	NoLangFacet bool // the service cannot count by lang and must refuse to
+}
+
+// Run runs the whole contract.
+func Run(t *testing.T, o Options) {
+	docs := Corpus()
+	s := suite{o: o, docs: docs, svc: o.Open(t, docs)}
+	cases := []struct {
+		name string
+		run  func(*suite, *testing.T)
+	}{
+		{"words", (*suite).words},
+		{"labels", (*suite).labels},
+		{"isolation", (*suite).isolation},
+		{"invalid queries", (*suite).invalidQueries},
+		{"japanese", (*suite).japanese},
+		{"hits", (*suite).hits},
+		{"sort", (*suite).sort},
+		{"paging", (*suite).paging},
+		{"facets", (*suite).facets},
+		{"facet conditions", (*suite).facetConditions},
+		{"find", (*suite).find},
+		{"read text", (*suite).readText},
+		{"suggest", (*suite).suggest},
+		{"popular words", (*suite).popularWords},
+		{"list labels", (*suite).listLabels},
+		{"health", (*suite).health},
+		{"cancelled", (*suite).cancelled},
+		{"concurrent", (*suite).concurrent},
+		{"empty service", (*suite).empty},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { c.run(&s, t) })
+	}
+}
+
+// A suite is one service and the documents it holds.
+type suite struct {
+	o    Options
+	docs []document.Document
+	svc  Service
+}
+
+// search runs q and fails the test on an error.
+func (s *suite) search(t *testing.T, q search.Query) *search.Page {
+	t.Helper()
+	p, err := s.svc.Search(t.Context(), q)
+	if err != nil {
+		t.Fatalf("Search(%+v) = %v, want a page", q, err)
+	}
+	if p == nil {
+		t.Fatalf("Search(%+v) = nil, want a page", q)
+	}
+	return p
+}
+
+// names returns the places of all documents that a query finds, sorted.
+func (s *suite) names(t *testing.T, text string, labels ...string) []string {
+	t.Helper()
+	q := search.Query{Text: text, Num: 100}
+	if len(labels) > 0 {
+		q.Labels = labels
+	}
+	p := s.search(t, q)
+	names := s.places(t, p.Hits)
+	if p.Total != len(names) {
+		t.Errorf("Search(%q, %v).Total = %d with %d hits, want them equal", text, labels, p.Total, len(names))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// places names hits as "label/path".
+func (s *suite) places(t *testing.T, hits []search.Hit) []string {
+	t.Helper()
+	names := []string{}
+	for _, h := range hits {
+		d := s.byID(h.ID)
+		if d == nil {
+			t.Errorf("hit %+v has an ID that no document has", h)
+			continue
+		}
+		names = append(names, place(*d))
+	}
+	return names
+}
+
+// byID returns the document of that ID, nil if there is none.
+func (s *suite) byID(id string) *document.Document {
+	i := slices.IndexFunc(s.docs, func(d document.Document) bool { return d.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return &s.docs[i]
+}
+
+// want returns the sorted places of the documents for which keep holds.
+func (s *suite) want(keep func(document.Document) bool) []string {
+	names := []string{}
+	for _, d := range s.docs {
+		if keep(d) {
+			names = append(names, place(d))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func place(d document.Document) string { return d.Label + "/" + d.Path }
+
+// has says whether a document's title or text holds every one of the words.
+func has(words ...string) func(document.Document) bool {
+	return func(d document.Document) bool {
+		for _, w := range words {
+			if !strings.Contains(strings.ToLower(d.Title+"\n"+d.Text), w) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// inLabel narrows keep to one label.
+func inLabel(label string, keep func(document.Document) bool) func(document.Document) bool {
+	return func(d document.Document) bool { return d.Label == label && keep(d) }
+}
+
+// argument returns the name of the argument that err is about, "" if it is
+// about none.
+func argument(err error) string {
+	if a, ok := errors.AsType[*errkind.Argument](err); ok {
+		return a.Name
+	}
+	return ""
+}

@@ -1,0 +1,152 @@
+package searchtest
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"knowhow/internal/document"
+	"knowhow/internal/search"
+)
+
+// exactWords are the words that cases search for as they stand; they must lie
+// apart from every other word of the corpus.
+var exactWords = [...]string{"budget", "travel", "quarterly", "walrus", "invoice", "zeppelin", "handbook", "vacation",
+	"xylophone", "infrastructure", "alpenglow", "barometer", "audit"}
+
+// words checks what each form of query finds.
+func (s *suite) words(t *testing.T) {
+	titled := func(word string) func(document.Document) bool {
+		return func(d document.Document) bool { return has(word)(document.Document{Title: d.Title}) }
+	}
+	tests := []struct {
+		query  string
+		labels []string
+		want   func(document.Document) bool
+	}{
+		{query: "budget", want: has("budget")},
+		{query: "BUDGET", want: has("budget")},
+		{query: "budget travel", want: has("budget", "travel")},
+		{query: "travel AND budget", want: has("budget", "travel")},
+		{query: "+travel +budget", want: has("budget", "travel")},
+		{query: `"quarterly budget"`, want: has("quarterly budget")},
+		{query: `"budget quarterly"`, want: has("budget quarterly")},
+		{query: "walrus OR zeppelin", want: or(has("walrus"), has("zeppelin"))},
+		{query: "walrus || zeppelin", want: or(has("walrus"), has("zeppelin"))},
+		{query: "budget NOT travel", want: and(has("budget"), not(has("travel")))},
+		{query: "budget -travel", want: and(has("budget"), not(has("travel")))},
+		{query: "(walrus OR zeppelin) AND budget", want: and(or(has("walrus"), has("zeppelin")), has("budget"))},
+		{query: "infra*", want: has("infra")},
+		{query: "title:handbook", want: titled("handbook")},
+		{query: "title:budget", want: titled("budget")},
+		{query: "filetype:pdf", want: func(d document.Document) bool { return d.FileType == "pdf" }},
+		{query: "budget filetype:html", want: and(has("budget"), func(d document.Document) bool { return d.FileType == "html" })},
+		{query: "label:hr zeppelin", want: inLabel("hr", has("zeppelin"))},
+		{query: "timestamp:[2024-03-01 TO 2024-06-30]", want: func(d document.Document) bool {
+			day := d.Modified.Format("2006-01-02")
+			return "2024-03-01" <= day && day <= "2024-06-30"
+		}},
+		// The words stand in the first and in the last chunk of one text.
+		{query: "alpenglow barometer", want: has("alpenglow", "barometer")},
+		{query: "alpenglow NOT barometer", want: and(has("alpenglow"), not(has("barometer")))},
+		{query: "*:*", want: has()},
+		{query: "", want: has()},
+		{query: "helicopter", want: has("helicopter")},
+		{query: "budget", labels: []string{"finance"}, want: inLabel("finance", has("budget"))},
+		{query: "zeppelin", labels: []string{"finance"}, want: inLabel("finance", has("zeppelin"))},
+		{query: "walrus OR zeppelin", labels: []string{"hr"}, want: inLabel("hr", has("zeppelin"))},
+	}
+	for _, test := range tests {
+		want := s.want(test.want)
+		if got := s.names(t, test.query, test.labels...); !cmp.Equal(got, want) {
+			t.Errorf("Search(%q, %v): (-want +got)\n%s", test.query, test.labels, cmp.Diff(want, got))
+		}
+	}
+}
+
+func and(a, b func(document.Document) bool) func(document.Document) bool {
+	return func(d document.Document) bool { return a(d) && b(d) }
+}
+
+func or(a, b func(document.Document) bool) func(document.Document) bool {
+	return func(d document.Document) bool { return a(d) || b(d) }
+}
+
+func not(a func(document.Document) bool) func(document.Document) bool {
+	return func(d document.Document) bool { return !a(d) }
+}
+
+// japanese checks that words of two characters are found wherever they stand,
+// in a word or across two.
+func (s *suite) japanese(t *testing.T) {
+	for _, query := range []string{"検索", "予算", "京都", "索引", "休暇", "全文検索", "手順"} {
+		want := s.want(has(query))
+		if len(want) == 0 {
+			t.Fatalf("no document of the corpus holds %q", query)
+		}
+		if got := s.names(t, query); !cmp.Equal(got, want) {
+			t.Errorf("Search(%q): (-want +got)\n%s", query, cmp.Diff(want, got))
+		}
+	}
+	// Words that an ideographic space parts are two words.
+	want := s.want(has("索引", "検索"))
+	if got := s.names(t, "索引\u3000検索"); !cmp.Equal(got, want) {
+		t.Errorf("Search with U+3000: (-want +got)\n%s", cmp.Diff(want, got))
+	}
+}
+
+// suggest checks completion.
+func (s *suite) suggest(t *testing.T) {
+	texts := func(q search.SuggestQuery) map[string][]string {
+		t.Helper()
+		list, err := s.svc.Suggest(t.Context(), q)
+		if err != nil {
+			t.Fatalf("Suggest(%+v) = %v", q, err)
+		}
+		if len(list) > q.Num {
+			t.Errorf("Suggest(%+v) gives %d words, want at most %d", q, len(list), q.Num)
+		}
+		m := map[string][]string{}
+		for _, x := range list {
+			m[x.Text] = x.Labels
+		}
+		return m
+	}
+	got := texts(search.SuggestQuery{Prefix: "zepp", Num: 10})
+	if labels, ok := got["zeppelin"]; !ok || !cmp.Equal(labels, []string{"hr"}) {
+		t.Errorf("Suggest(zepp) = %v, want zeppelin of label hr", got)
+	}
+	if got := texts(search.SuggestQuery{Prefix: "zepp", Num: 10, Labels: []string{"hr"}}); len(got) != 1 {
+		t.Errorf("Suggest(zepp) in hr = %v, want one word", got)
+	}
+	for _, q := range []search.SuggestQuery{
+		{Prefix: "zepp", Num: 10, Labels: []string{"finance"}},
+		{Prefix: "zepp", Num: 10, Labels: []string{"nosuch"}},
+		{Prefix: "qqqq", Num: 10},
+	} {
+		if got := texts(q); len(got) != 0 {
+			t.Errorf("Suggest(%+v) = %v, want none", q, got)
+		}
+	}
+	texts(search.SuggestQuery{Prefix: "b", Num: 1})
+}
+
+// popularWords checks the list of words that stand out. Which words these are
+// is the service's own affair.
+func (s *suite) popularWords(t *testing.T) {
+	for _, q := range []search.WordsQuery{{}, {Seed: "7"}, {Labels: []string{"finance"}}} {
+		words, err := s.svc.PopularWords(t.Context(), q)
+		if err != nil {
+			t.Errorf("PopularWords(%+v) = %v", q, err)
+		}
+		for _, w := range words {
+			if w == "" {
+				t.Errorf("PopularWords(%+v) = %q, want no empty word", q, words)
+			}
+		}
+	}
+	q := search.WordsQuery{Labels: []string{"nosuch"}}
+	if words, err := s.svc.PopularWords(t.Context(), q); err != nil || len(words) != 0 {
+		t.Errorf("PopularWords(%+v) = %q, %v, want none", q, words, err)
+	}
+}
