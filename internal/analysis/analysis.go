@@ -64,8 +64,8 @@ func Tokens(s string) iter.Seq[Token] {
 }
 
 // Join returns the texts of s's tokens parted by single blanks. A tokenizer
-// that takes letters, digits and marks as parts of words (in SQLite's unicode61
-// the option categories 'L* N* M*') makes the same tokens of it.
+// that splits at nothing but ASCII signs, such as SQLite's ascii, makes the same
+// tokens of it.
 func Join(s string) string {
 	var b strings.Builder
 	b.Grow(len(s))

@@ -16,6 +16,18 @@ const (
 	allInURL   = "allinurl:"
 )
 
+// Question returns s without the question marks at its end, where what is left
+// is a plain query of two words or more, else s. That is how people and agents
+// end a question; in Fess's language "LDAP?" asks for one more letter, which
+// is never meant there.
+func Question(s string) string {
+	cut := strings.TrimRightFunc(s, func(r rune) bool { return r == '?' || r == '？' || unicode.IsSpace(r) })
+	if Plain(cut) && len(Words(cut)) > 1 {
+		return cut
+	}
+	return s
+}
+
 // Plain reports whether s is words only: at least one word and no operator,
 // field, quote, wildcard or other reserved character. "don't", "C", "full-text",
 // "Node.js, Deno" and Japanese words are plain; "C++", "why?" and "a OR b" are

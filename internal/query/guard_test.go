@@ -272,7 +272,7 @@ func TestGuardNeverLeavesLabel(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	ds := docs()
 	leaks := 0
-	const n = 10_000
+	const n = 3000
 	for range n {
 		q := randomQuery(r)
 		if checkGuard(t, q, ds) {
@@ -299,4 +299,22 @@ func FuzzGuard(f *testing.F) {
 		checkGuard(t, strings.ToValidUTF8(q, "\uFFFD"), ds)
 		checkMeaning(t, q, ds)
 	})
+}
+
+func TestQuestion(t *testing.T) {
+	for _, tt := range []struct{ in, want string }{
+		{"How do I configure LDAP?", "How do I configure LDAP"},
+		{"設定 方法？ ", "設定 方法"},
+		{"why ??", "why ??"},
+		{"te?", "te?"},
+		{"LDAP or te?t", "LDAP or te?t"},
+		{`what is "this"?`, `what is "this"?`},
+		{"a AND b?", "a AND b?"},
+		{"two words", "two words"},
+		{"", ""},
+	} {
+		if got := query.Question(tt.in); got != tt.want {
+			t.Errorf("Question(%q) = %q, want %q", tt.in, got, tt.want)
+		}
+	}
 }
