@@ -51,9 +51,6 @@ func domainID(label string) string {
 // where another source has it. The result is known already where added is
 // false.
 func addSource(known []document.Source, path, label string) (src document.Source, added bool, err error) {
-	if label != "" && !labelPattern.MatchString(label) {
-		return src, false, fmt.Errorf("--label %q: want letters, digits, \"_\", \".\" and \"-\" only: %w", label, errkind.Usage)
-	}
 	taken := map[string]string{}
 	for _, k := range known {
 		taken[k.Label] = k.Path

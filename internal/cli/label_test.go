@@ -55,7 +55,6 @@ func TestAddSource(t *testing.T) {
 		{path: "/c/docs", want: document.Source{Label: "docs-3", Path: "/c/docs"}, added: true},
 		{path: "/c/docs", label: "mine", want: document.Source{Label: "mine", Path: "/c/docs"}, added: true},
 		{path: "/c/docs", label: "docs", kind: errkind.Conflict},
-		{path: "/c/docs", label: "a b", kind: errkind.Usage},
 		{path: "/c/new", want: document.Source{Label: "new", Path: "/c/new"}, added: true},
 	}
 	for _, tt := range tests {

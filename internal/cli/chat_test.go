@@ -1,0 +1,314 @@
+package cli_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	chatTime    = 20 * time.Second // bounds a whole conversation
+	mostRepeats = 100
+)
+
+// initLines are what @init sends.
+var initLines = []string{
+	`{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"mcpchat","version":"1"}}}`,
+	`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+}
+
+// A chat is a conversation with a server. send sends a message and returns what
+// came in answer: everything up to the response to the message's id, or
+// nothing if it has none or if that is not to be waited for.
+type chat struct {
+	send   func(line string, wait bool) []string
+	header http.Header // of later messages over HTTP
+	base   string      // URL of the server over HTTP
+	path   string      // that messages are posted to
+	cursor string      // nextCursor of the last answer
+	docID  string      // first doc_id of the last answer that had one
+	until  string      // what the next message is repeated for
+}
+
+// mcpchat [-http] FILE PROGRAM ARG... runs an MCP server and sends it the
+// lines of FILE one by one, waiting for the answer to each request, which it
+// prints. With -http it waits for the server's ready line, posts the lines to
+// the address there, and prints the status of answers that are not 200 or 202.
+// At the end it closes the server's standard input, or ends it with a signal,
+// and exits with its status. In FILE
+//
+//	# ...            is a comment
+//	!MESSAGE         is sent without waiting for an answer
+//	*MESSAGE         is sent as long as the last answer has a nextCursor
+//	@init            stands for the messages of the handshake
+//	@wait TEXT       waits until the fake Fess has noted TEXT
+//	@header K: V     sets a header; an empty value removes it
+//	@get PATH        prints status and body of GET PATH
+//	@path PATH       posts to another path from here on, in a new session
+//	@until TEXT      repeats the next message until an answer has TEXT
+//	@write FILE TEXT writes a file
+//	@remove FILE     removes a file
+//	$docID           is the first doc_id of the last answer
+//	$nextCursor      is the nextCursor of the last answer, as a JSON string
+func mcpchat() {
+	overHTTP := flag.Bool("http", false, "talk to an HTTP server")
+	flag.Parse()
+	script, err := os.ReadFile(flag.Arg(0))
+	check(err)
+	cmd := exec.Command(flag.Arg(1), flag.Args()[2:]...)
+	time.AfterFunc(chatTime, func() {
+		cmd.Process.Kill()
+		log.Fatalf("mcpchat: no end after %v", chatTime)
+	})
+	c := &chat{header: http.Header{}}
+	var end func() error
+	if *overHTTP {
+		end = c.startHTTP(cmd)
+	} else {
+		end = c.startStdio(cmd)
+	}
+	for line := range strings.Lines(string(script)) {
+		c.line(strings.TrimSpace(line))
+	}
+	if err := end(); err != nil {
+		exit, ok := err.(*exec.ExitError)
+		if !ok {
+			log.Fatal(err)
+		}
+		os.Exit(exit.ExitCode())
+	}
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatalf("mcpchat: %v", err)
+	}
+}
+
+// line does what one line of the script says.
+func (c *chat) line(line string) {
+	word, rest, _ := strings.Cut(line, " ")
+	switch {
+	case line == "" || strings.HasPrefix(line, "#"):
+	case word == "@init":
+		for _, l := range initLines {
+			c.line(l)
+		}
+	case word == "@wait":
+		resp, err := http.Get(os.Getenv("FESS_WAIT") + "?text=" + url.QueryEscape(rest))
+		check(err)
+		resp.Body.Close()
+	case word == "@header":
+		key, value, _ := strings.Cut(rest, ":")
+		c.header.Set(key, strings.TrimSpace(value))
+	case word == "@get":
+		resp, err := http.Get(c.base + rest)
+		check(err)
+		body, err := io.ReadAll(resp.Body)
+		check(err)
+		resp.Body.Close()
+		fmt.Println(resp.Status, strings.TrimSpace(string(body)))
+	case word == "@path":
+		c.path = rest
+		c.header.Del("Mcp-Session-Id")
+	case word == "@until":
+		c.until = rest
+	case word == "@write":
+		name, text, _ := strings.Cut(rest, " ")
+		check(os.WriteFile(name, []byte(text+"\n"), 0o666))
+	case word == "@remove":
+		check(os.Remove(rest))
+	case strings.HasPrefix(line, "*"):
+		for i := 0; c.cursor != "" && i < mostRepeats; i++ {
+			c.line(line[1:])
+		}
+	default:
+		c.message(line)
+	}
+}
+
+// message sends one message, repeatedly after @until, and prints what comes
+// back of the last time.
+func (c *chat) message(line string) {
+	message, quiet := strings.CutPrefix(line, "!")
+	quoted, err := json.Marshal(c.cursor)
+	check(err)
+	message = strings.NewReplacer("$nextCursor", string(quoted), "$docID", c.docID).Replace(message)
+	answers := c.send(message, !quiet)
+	// The server works at its own pace, and what it does shows in its
+	// answers alone: so they are asked for until chatTime is over.
+	for c.until != "" && !strings.Contains(strings.Join(answers, "\n"), c.until) {
+		<-time.After(20 * time.Millisecond)
+		answers = c.send(message, true)
+	}
+	c.until = ""
+	for _, answer := range answers {
+		fmt.Println(answer)
+		c.cursor = nextCursor(answer)
+		if m := docIDPattern.FindStringSubmatch(answer); m != nil {
+			c.docID = m[1]
+		}
+	}
+}
+
+// docIDPattern finds a doc_id in a result, which is JSON inside of JSON.
+var docIDPattern = regexp.MustCompile(`\\"doc_id\\":\\"([^\\"]+)`)
+
+// nextCursor returns the nextCursor of a result, or of the JSON text in a
+// tool's result.
+func nextCursor(answer string) string {
+	var m struct {
+		Result struct {
+			NextCursor string
+			Content    []struct{ Text string }
+		}
+	}
+	if json.Unmarshal([]byte(answer), &m) != nil {
+		return ""
+	}
+	if m.Result.NextCursor == "" && len(m.Result.Content) == 1 {
+		var inner struct{ NextCursor string }
+		if json.Unmarshal([]byte(m.Result.Content[0].Text), &inner) == nil {
+			return inner.NextCursor
+		}
+	}
+	return m.Result.NextCursor
+}
+
+// A head is what decides whether one message answers another.
+type head struct {
+	ID     any
+	Method string
+}
+
+// expects returns the id of the response that a message asks for. What is no
+// valid message is answered with id null.
+func expects(message string) (id any, ok bool) {
+	var h head
+	if err := json.Unmarshal([]byte(message), &h); err != nil {
+		return nil, true
+	}
+	return h.ID, h.ID != nil && h.Method != ""
+}
+
+// startStdio starts a server on its standard streams.
+func (c *chat) startStdio(cmd *exec.Cmd) (end func() error) {
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	check(err)
+	out, err := cmd.StdoutPipe()
+	check(err)
+	check(cmd.Start())
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 32<<20)
+	c.send = func(message string, wait bool) (answers []string) {
+		_, err := io.WriteString(in, message+"\n")
+		check(err)
+		id, ok := expects(message)
+		for ok && wait && lines.Scan() {
+			answers = append(answers, lines.Text())
+			var h head
+			if json.Unmarshal(lines.Bytes(), &h) == nil && h.Method == "" && h.ID == id {
+				break
+			}
+		}
+		return answers
+	}
+	return func() error {
+		check(in.Close())
+		for lines.Scan() {
+			fmt.Println("after the end:", lines.Text())
+		}
+		return cmd.Wait()
+	}
+}
+
+// startHTTP starts a server and waits for its ready line.
+func (c *chat) startHTTP(cmd *exec.Cmd) (end func() error) {
+	errs, err := cmd.StderrPipe()
+	check(err)
+	check(cmd.Start())
+	lines := bufio.NewScanner(errs)
+	address := ""
+	for address == "" && lines.Scan() {
+		fmt.Fprintln(os.Stderr, lines.Text())
+		address, _ = strings.CutPrefix(lines.Text(), "listening on ")
+		if address == lines.Text() {
+			address = ""
+		}
+	}
+	if address == "" {
+		return cmd.Wait
+	}
+	rest := make(chan struct{})
+	go func() {
+		for lines.Scan() {
+			fmt.Fprintln(os.Stderr, lines.Text())
+		}
+		close(rest)
+	}()
+	u, err := url.Parse(strings.Replace(address, "0.0.0.0", "127.0.0.1", 1))
+	check(err)
+	c.base = u.Scheme + "://" + u.Host
+	c.path = u.Path
+	c.send = func(message string, _ bool) []string { return c.post(c.base+c.path, message) }
+	return func() error {
+		check(cmd.Process.Signal(syscall.SIGTERM))
+		<-rest
+		err := cmd.Wait()
+		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() == syscall.SIGTERM {
+			return nil // the program of the tests does not handle signals
+		}
+		return err
+	}
+}
+
+// post sends a message over HTTP.
+func (c *chat) post(address, message string) []string {
+	req, err := http.NewRequest("POST", address, strings.NewReader(message))
+	check(err)
+	for key, values := range c.header {
+		if values[0] != "" {
+			req.Header[key] = values
+		}
+	}
+	req.Host = c.header.Get("Host")
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	resp, err := http.DefaultClient.Do(req)
+	check(err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	check(err)
+	if id := resp.Header.Get("Mcp-Session-Id"); id != "" {
+		c.header.Set("Mcp-Session-Id", id)
+	}
+	var answers []string
+	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusAccepted {
+		answers = append(answers, "HTTP "+resp.Status)
+	}
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		for line := range bytes.Lines(body) {
+			if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
+				answers = append(answers, string(bytes.TrimSpace(data)))
+			}
+		}
+		return answers
+	}
+	if len(body) > 0 {
+		answers = append(answers, strings.TrimSpace(string(body)))
+	}
+	return answers
+}

@@ -1,0 +1,203 @@
+// Package cli is the command line: it reads flags, environment and
+// configuration, wires the other packages together, and turns their errors
+// into messages and exit statuses. The mains under cmd are its only users.
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+
+	"knowhow/internal/config"
+	"knowhow/internal/errkind"
+)
+
+// The exit statuses.
+const (
+	exitOK          = 0
+	exitFailure     = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+// An Env is what a program sees of the world besides its arguments and
+// streams.
+type Env struct {
+	// Program is the name that usage texts and messages begin with.
+	Program string
+
+	// Command, if set, is the one command that the program consists of:
+	// its name is not typed, and texts call it by Program alone.
+	Command string
+
+	// Lookup looks up an environment variable as os.LookupEnv does.
+	Lookup func(name string) (value string, ok bool)
+}
+
+// get returns an environment variable, "" where it is not set.
+func (e Env) get(name string) string {
+	value, _ := e.Lookup(name)
+	return value
+}
+
+// A SignalError is the cause that a main cancels Main's context with when
+// a signal arrives. os.Interrupt makes the exit status 130; after any other
+// signal a server that ends in order has succeeded.
+type SignalError struct{ Signal os.Signal }
+
+// Error names the signal.
+func (e SignalError) Error() string { return "received signal: " + e.Signal.String() }
+
+// Prepare readies the process for Main and returns the standard output to
+// give it. From then on os.Stdout is the standard error, so that a stray print
+// cannot land between the messages of a protocol. The garbage collector runs
+// less often than it does by default, unless GOGC says how often: the servers
+// make much short-lived garbage over a small heap.
+func Prepare() (stdout *os.File) {
+	if _, ok := os.LookupEnv("GOGC"); !ok {
+		debug.SetGCPercent(400)
+	}
+	stdout = os.Stdout
+	os.Stdout = os.Stderr
+	return stdout
+}
+
+// A command is one of the program's subcommands.
+type command struct {
+	name    string
+	summary string // a line in the list of commands
+	help    string // the whole help text; {cmd} stands for what the user types to call it
+	run     func(ctx context.Context, v *invocation, args []string) error
+}
+
+// commands returns the commands in the order of the help text.
+func commands() []command {
+	return []command{
+		{"serve", "index folders and files, and serve them to agents over MCP", serveHelp, runServe},
+		{"sources", "list the indexed sources, or forget one", sourcesHelp, runSources},
+		{"fess", "MCP bridge in front of a Fess server", fessHelp, runFess},
+		{"version", "print version, commit and Go version", versionHelp, runVersion},
+		{"help", "show help for a command", helpHelp, runHelp},
+	}
+}
+
+// An invocation is one run of a command and the world that it sees.
+type invocation struct {
+	Env
+	name           string // what the user typed, for example "knowhow fess"
+	stdin          io.Reader
+	stdout, stderr io.Writer
+}
+
+// Main runs the command that args name and returns the exit status: 0 for
+// success, also of a server that was ended by its client or by a signal other
+// than an interrupt; 1 for failure; 2 for wrong usage; 130 for an interrupt.
+// args do not contain the program's name. The commands own stdin, stdout and
+// stderr until Main returns; a stdio server may leave a read of stdin behind.
+func Main(ctx context.Context, args []string, env Env, stdin io.Reader, stdout, stderr io.Writer) int {
+	v := &invocation{Env: env, name: env.Program, stdin: stdin, stdout: stdout, stderr: stderr}
+	if env.Command != "" && (len(args) == 0 || !isMeta(args[0])) {
+		args = append([]string{env.Command}, args...)
+	}
+	if len(args) == 0 {
+		fmt.Fprint(stderr, overview(env))
+		return exitUsage
+	}
+	name := args[0]
+	switch name {
+	case "--help", "-help", "-h":
+		name = "help"
+	case "--version", "-version":
+		name = "version"
+	}
+	cmd, ok := find(name)
+	if !ok {
+		return v.fail(ctx, unknownCommand(name, v))
+	}
+	if env.Command == "" {
+		v.name += " " + name
+	}
+	err := cmd.run(ctx, v, args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		_, err = io.WriteString(stdout, commandHelp(cmd, v))
+	}
+	return v.fail(ctx, err)
+}
+
+// isMeta reports whether arg asks a program of one command about itself.
+func isMeta(arg string) bool {
+	return arg == "help" || arg == "version" || arg == "--version"
+}
+
+// find returns the command of that name.
+func find(name string) (command, bool) {
+	for _, c := range commands() {
+		if c.name == name {
+			return c, true
+		}
+	}
+	return command{}, false
+}
+
+// unknownCommand returns the error for a command that does not exist.
+func unknownCommand(name string, v *invocation) error {
+	var names []string
+	for _, c := range commands() {
+		names = append(names, c.name)
+	}
+	hint := fmt.Sprintf("Run %q for the list of commands.", v.Program+" help")
+	if near := config.Nearest(name, names); near != "" {
+		hint = fmt.Sprintf("Did you mean %q? ", near) + hint
+	}
+	return &usageError{message: fmt.Sprintf("unknown command %q", name), hint: hint}
+}
+
+// fail reports err, where it is one, and returns the exit status.
+func (v *invocation) fail(ctx context.Context, err error) int {
+	var sig SignalError
+	interrupted := errors.As(context.Cause(ctx), &sig) && sig.Signal == os.Interrupt
+	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
+		fmt.Fprintf(v.stderr, "%s: %v\n", v.name, err)
+		var hint hinter
+		if errors.As(err, &hint) {
+			fmt.Fprintln(v.stderr, hint.hintText())
+		} else if errors.Is(err, errkind.Usage) {
+			fmt.Fprintf(v.stderr, "Run %q for usage.\n", v.name+" --help")
+		}
+	}
+	switch {
+	case interrupted:
+		return exitInterrupted
+	case errors.Is(err, errkind.Usage):
+		return exitUsage
+	case err != nil:
+		return exitFailure
+	}
+	return exitOK
+}
+
+// A hinter is an error that knows what the user should do next.
+type hinter interface {
+	error
+	hintText() string
+}
+
+// A usageError means that the command line is wrong.
+type usageError struct{ message, hint string }
+
+func (e *usageError) Error() string    { return e.message }
+func (e *usageError) Unwrap() error    { return errkind.Usage }
+func (e *usageError) hintText() string { return e.hint }
+
+// A hintError is an error with a line that says what to do next.
+type hintError struct {
+	error
+	hint string
+}
+
+func (e *hintError) Unwrap() error    { return e.error }
+func (e *hintError) hintText() string { return e.hint }

@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"knowhow/internal/errkind"
+)
+
+// testInvocation returns an invocation with its stderr.
+func testInvocation(env map[string]string) (*invocation, *bytes.Buffer) {
+	var stderr bytes.Buffer
+	lookup := func(name string) (string, bool) { value, ok := env[name]; return value, ok }
+	return &invocation{
+		Env: Env{Program: "knowhow", Lookup: lookup}, name: "knowhow test",
+		stdin: strings.NewReader(""), stdout: io.Discard, stderr: &stderr,
+	}, &stderr
+}
+
+func TestParse(t *testing.T) {
+	tests := []struct {
+		args string
+		want string // flags and operands as they come, or the error
+	}{
+		{"", ""},
+		{"a b", "a b"},
+		{"--name=x", "name=x"},
+		{"--name x", "name=x"},
+		{"-name x", "name=x"},
+		{"--name -x", "name=-x"},
+		{"--name --", "name=--"},
+		{"--name=", "name="},
+		{"--name=a=b", "name=a=b"},
+		{"a --name x b --name y c", "a name=x b name=y c"},
+		{"--on a", "on=true a"},
+		{"--on=false a", "on=false a"},
+		{"- a", "- a"},
+		{"a -- --name x -- --on", "a --name x -- --on"},
+		{"a --help --nope", "error: flag: help requested"},
+		{"a -h", "error: flag: help requested"},
+		{"a --nam x", `error: unknown flag --nam / Did you mean --name? Run "knowhow test --help" for usage.`},
+		{"--name", `error: flag --name needs a value / Run "knowhow test --help" for usage.`},
+		{"--on=x", `error: flag --on: got "x", want true or false / Run "knowhow test --help" for usage.`},
+		{"--api-token bad", `error: flag --api-token: want better / Run "knowhow test --help" for usage.`},
+		{"refused", "error: refused"},
+	}
+	for _, tt := range tests {
+		v, _ := testInvocation(nil)
+		fs := v.newFlags()
+		var got []string
+		fs.Func("name", "", func(s string) error { got = append(got, "name="+s); return nil })
+		fs.Func("api-token", "", func(string) error { return errors.New("want better") })
+		fs.BoolFunc("on", "", func(s string) error {
+			if s == "x" {
+				return errors.New("want true or false")
+			}
+			got = append(got, "on="+s)
+			return nil
+		})
+		err := v.parse(fs, strings.Fields(tt.args), func(arg string) error {
+			if arg == "refused" {
+				return errors.New("refused")
+			}
+			got = append(got, arg)
+			return nil
+		})
+		text := strings.Join(got, " ")
+		if err != nil {
+			text = "error: " + err.Error()
+			if usage, ok := errors.AsType[*usageError](err); ok {
+				text += " / " + usage.hint
+			}
+		}
+		if text != tt.want {
+			t.Errorf("parse(%q) = %q, want %q", tt.args, text, tt.want)
+		}
+	}
+}
+
+// TestExitStatus checks what becomes of a command's error.
+func TestExitStatus(t *testing.T) {
+	sig := func(s os.Signal) context.Context {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(SignalError{s})
+		return ctx
+	}
+	tests := []struct {
+		name   string
+		ctx    context.Context
+		err    error
+		want   int
+		stderr string
+	}{
+		{"success", t.Context(), nil, 0, ""},
+		{"failure", t.Context(), errors.New("why"), 1, "knowhow test: why\n"},
+		{"hint", t.Context(), fmt.Errorf("outer: %w", &hintError{errors.New("why"), "Do this."}), 1, "knowhow test: outer: why\nDo this.\n"},
+		{"usage", t.Context(), fmt.Errorf("odd: %w", errkind.Usage), 2, "knowhow test: odd: usage\nRun \"knowhow test --help\" for usage.\n"},
+		{"interrupted in order", sig(os.Interrupt), nil, 130, ""},
+		{"interrupted", sig(os.Interrupt), fmt.Errorf("reading: %w", context.Canceled), 130, ""},
+		{"interrupted and failed", sig(os.Interrupt), errors.New("why"), 130, "knowhow test: why\n"},
+		{"terminated in order", sig(syscall.SIGTERM), nil, 0, ""},
+		{"terminated before the end", sig(syscall.SIGTERM), context.Canceled, 1, ""},
+	}
+	for _, tt := range tests {
+		v, stderr := testInvocation(nil)
+		if got := v.fail(tt.ctx, tt.err); got != tt.want || stderr.String() != tt.stderr {
+			t.Errorf("%s: fail(%v) = %d with %q, want %d with %q", tt.name, tt.err, got, stderr, tt.want, tt.stderr)
+		}
+	}
+}
+
+// TestFullStdout checks that a result that cannot be written is a failure.
+func TestFullStdout(t *testing.T) {
+	for _, args := range [][]string{{"version"}, {"help"}, {"fess", "--help"}} {
+		var stderr bytes.Buffer
+		env := Env{Program: "knowhow", Lookup: func(string) (string, bool) { return "", false }}
+		if got := Main(t.Context(), args, env, strings.NewReader(""), brokenWriter{}, &stderr); got != 1 {
+			t.Errorf("Main(%q) = %d, want 1", args, got)
+		}
+		if !strings.HasSuffix(stderr.String(), ": broken\n") {
+			t.Errorf("Main(%q) wrote %q, want the error", args, &stderr)
+		}
+	}
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("broken") }
+
+// TestPrepare prints to os.Stdout and to what Prepare returned, in a process of
+// its own, and looks at its garbage collector.
+func TestPrepare(t *testing.T) {
+	if os.Getenv("TEST_PREPARE") != "" {
+		stdout := Prepare()
+		fmt.Println("stray")
+		fmt.Fprintln(stdout, "protocol", debug.SetGCPercent(100))
+		os.Exit(0)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for gogc, want := range map[string]string{"": "protocol 400\n", "50": "protocol 50\n"} {
+		cmd := exec.Command(exe, "-test.run", "^TestPrepare$")
+		cmd.Env = slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "GOGC=") })
+		cmd.Env = append(cmd.Env, "TEST_PREPARE=1")
+		if gogc != "" {
+			cmd.Env = append(cmd.Env, "GOGC="+gogc)
+		}
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		stdout, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(stdout) != want || !strings.Contains(stderr.String(), "stray") {
+			t.Errorf("GOGC=%q: stdout %q, stderr %q, want stdout %q and the stray print on stderr", gogc, stdout, &stderr, want)
+		}
+	}
+}
+
+// TestHelpTexts checks what every command's help must have.
+func TestHelpTexts(t *testing.T) {
+	v, _ := testInvocation(nil)
+	for _, c := range commands() {
+		text := commandHelp(c, v)
+		for _, want := range []string{"Usage: knowhow " + c.name, "\nExample", "\n  knowhow " + c.name} {
+			if !strings.Contains(text, want) {
+				t.Errorf("help of %s lacks %q", c.name, want)
+			}
+		}
+		if strings.Contains(text, "{") && !strings.Contains(text, `"domain": {`) || !strings.HasSuffix(text, "\n") {
+			t.Errorf("help of %s has a placeholder left or no line end: %s", c.name, text)
+		}
+		for _, line := range strings.Split(text, "\n") {
+			if len(line) > 100 {
+				t.Errorf("help of %s has a line of %d bytes: %s", c.name, len(line), line)
+			}
+		}
+	}
+}
+
+// TestFessFlagsInHelp checks that the help names each flag of the bridge.
+func TestFessFlagsInHelp(t *testing.T) {
+	v, _ := testInvocation(nil)
+	set := v.newFlags()
+	new(fessFlags).define(set)
+	set.VisitAll(func(f *flag.Flag) {
+		if !strings.Contains(fessHelp, "\n  --"+f.Name+" ") {
+			t.Errorf("the help of fess does not describe --%s", f.Name)
+		}
+	})
+}
+
+func TestFindFessConfig(t *testing.T) {
+	home := t.TempDir()
+	v, _ := testInvocation(map[string]string{"HOME": home})
+	_, err := v.findFessConfig()
+	want := []string{filepath.Join(home, ".mcp-feiss", "config.json"), filepath.Join(home, "mcp-feiss", "config.json"), filepath.Join(home, ".mcp-fess", "config.json")}
+	for _, path := range want {
+		if err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("findFessConfig() = %v, want an error that names %s", err, path)
+		}
+	}
+	var got []string
+	for _, path := range slices.Backward(want) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		found, err := v.findFessConfig()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append([]string{found}, got...)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("findFessConfig differs (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"knowhow/internal/config"
+	"knowhow/internal/fess"
+	"knowhow/internal/fessmcp"
+	"knowhow/internal/logfile"
+	"knowhow/internal/mcpserver"
+)
+
+const fessHelp = `Usage: {cmd} [FLAGS]
+
+Serves the documents of a Fess server to AI agents over MCP. One bridge serves
+one knowledge domain: the documents with one Fess label.
+
+Flags:
+  --config FILE          configuration file; by default the first that exists of
+                         ~/.mcp-feiss/config.json, ~/mcp-feiss/config.json and
+                         ~/.mcp-fess/config.json
+  --transport stdio|http how clients connect (default stdio)
+  --debug                log everything into a file of its own, with elapsed times
+  --cody                 speak MCP revision 2024-11-05 instead of 2025-03-26
+  --revision latest      negotiate any MCP revision (also: 2025-03-26, 2024-11-05)
+  --allow-host HOST      HTTP: let this Host header pass as well; repeatable
+  --allow-origin ORIGIN  HTTP: let pages of this origin call; repeatable
+
+Environment:
+  FESS_API_TOKEN         access token for Fess; goes before fessAuth.accessToken
+
+The smallest configuration file:
+  {
+    "fessBaseUrl": "http://localhost:8080",
+    "domain": {"id": "finance", "name": "Finance", "labelFilter": "finance"}
+  }
+Logs go to the folder log beside it.
+
+Examples:
+  {cmd}
+  {cmd} --config finance.json --debug
+  {cmd} --transport http
+`
+
+// fessFlags are the flags of the command.
+type fessFlags struct {
+	config    string
+	transport *choice
+	debug     bool
+	cody      bool
+	revision  *choice
+	hosts     list
+	origins   list
+}
+
+// define makes set the flags of f, with their defaults.
+func (f *fessFlags) define(set *flag.FlagSet) {
+	f.transport = newChoice("stdio", "http")
+	f.revision = newChoice(string(mcpserver.Pinned), string(mcpserver.Cody), string(mcpserver.Latest))
+	set.StringVar(&f.config, "config", "", "")
+	set.Var(f.transport, "transport", "")
+	set.BoolVar(&f.debug, "debug", false, "")
+	set.BoolVar(&f.cody, "cody", false, "")
+	set.Var(f.revision, "revision", "")
+	set.Var(&f.hosts, "allow-host", "")
+	set.Var(&f.origins, "allow-origin", "")
+}
+
+// parseFess reads the flags.
+func (v *invocation) parseFess(args []string) (*fessFlags, error) {
+	f := &fessFlags{}
+	set := v.newFlags()
+	f.define(set)
+	if err := v.parse(set, args, nil); err != nil {
+		return nil, err
+	}
+	if f.cody {
+		if f.revision.given && f.revision.value != string(mcpserver.Cody) {
+			return nil, v.usagef("--cody and --revision %s exclude each other", f.revision.value)
+		}
+		f.revision.value = string(mcpserver.Cody)
+	}
+	return f, nil
+}
+
+// runFess serves the bridge until its client or a signal ends it.
+func runFess(ctx context.Context, v *invocation, args []string) error {
+	flags, err := v.parseFess(args)
+	if err != nil {
+		return err
+	}
+	path := flags.config
+	if path == "" {
+		if path, err = v.findFessConfig(); err != nil {
+			return err
+		}
+	}
+	overHTTP := flags.transport.value == "http"
+	c, warnings, err := v.readFessConfig(path, overHTTP)
+	if err != nil {
+		return err
+	}
+	log := logfile.Open(logfile.Options{
+		Dir:        c.Logging.Dir,
+		Debug:      flags.debug,
+		Level:      logLevel(c.Logging.Level),
+		RetainDays: c.Logging.RetainDays,
+		Secrets:    []string{c.FessAuth.AccessToken, c.Security.HTTPAuthToken},
+		Fallback:   v.stderr,
+	})
+	defer log.Close()
+	log.Info("starting", "version", version(), "config", path, "transport", flags.transport.value,
+		"revision", flags.revision.value, "domain", c.Domain.ID, "label", c.Domain.LabelFilter)
+	for _, w := range warnings {
+		v.warn(log.Logger, w)
+	}
+	err = v.serveFess(ctx, c, flags, log.Logger)
+	switch {
+	case err != nil:
+		log.Error("stopped", "error", err)
+	case ctx.Err() != nil:
+		log.Info("stopped", "cause", context.Cause(ctx))
+	default:
+		log.Info("stopped", "cause", "end of input")
+	}
+	return err
+}
+
+// serveFess wires the bridge and serves it.
+func (v *invocation) serveFess(ctx context.Context, c *FessConfig, flags *fessFlags, log *slog.Logger) error {
+	client, err := fess.New(fess.Options{
+		BaseURL:            c.FessBaseURL,
+		AccessToken:        c.FessAuth.AccessToken,
+		CAFile:             c.TLS.CAFile,
+		InsecureSkipVerify: c.TLS.InsecureSkipVerify,
+		Timeout:            time.Duration(c.Timeouts.FessRequestTimeoutMs) * time.Millisecond,
+		MaxConns:           c.Limits.MaxInFlightRequests,
+		UserAgent:          "knowhow/" + version(),
+		Log:                log,
+	})
+	if err != nil {
+		return &hintError{fmt.Errorf("connecting to Fess: %w", err), "Check fessBaseUrl, fessAuth and tls in the configuration."}
+	}
+	defer client.Close()
+	domain := fessmcp.Domain{ID: c.Domain.ID, Name: c.Domain.Name, Description: c.Domain.Description, Label: c.Domain.LabelFilter}
+	server := mcpserver.New(mcpserver.Options{
+		Name:         "mcp-fess",
+		Title:        c.Domain.Name,
+		Version:      version(),
+		Instructions: fessmcp.Instructions(domain),
+		Domain:       &mcpserver.Domain{ID: domain.ID, Name: domain.Name, Description: domain.Description, LabelFilter: domain.Label},
+		Revision:     mcpserver.Revision(flags.revision.value),
+		MaxInFlight:  c.Limits.MaxInFlightRequests,
+		Log:          log,
+	})
+	fessmcp.Register(server, fessmcp.Options{
+		Domain:        domain,
+		Backend:       client,
+		MaxPageSize:   c.Limits.MaxPageSize,
+		MaxChunkBytes: c.Limits.MaxChunkBytes,
+		Log:           log,
+	})
+
+	checkCtx, stopCheck := context.WithCancel(ctx)
+	var check sync.WaitGroup
+	defer check.Wait()
+	defer stopCheck()
+	check.Go(func() { checkFess(checkCtx, client, c, log) })
+
+	if flags.transport.value == "http" {
+		return v.serveFessHTTP(ctx, c, flags, server, log)
+	}
+	log.Info("serving on standard input and output")
+	return server.ServeStdio(ctx, v.stdin, v.stdout)
+}
+
+// serveFessHTTP serves the bridge on the address that the configuration
+// names.
+func (v *invocation) serveFessHTTP(ctx context.Context, c *FessConfig, flags *fessFlags, server *mcpserver.Server, log *slog.Logger) error {
+	t := &c.HTTPTransport
+	if !isLoopback(t.BindAddress) && c.Security.HTTPAuthToken == "" {
+		v.warn(log, "everyone who can reach this machine can search the domain: set security.httpAuthToken")
+	}
+	handler := server.HTTP(mcpserver.HTTPOptions{
+		Path:           t.Path,
+		Token:          c.Security.HTTPAuthToken,
+		AllowedOrigins: append(t.AllowedOrigins, flags.origins...),
+		AllowedHosts:   append(t.AllowedHosts, flags.hosts...),
+		DisableSSE:     !t.EnableSSE,
+	})
+	return v.serveHTTP(ctx, httpService{
+		host:     t.BindAddress,
+		port:     t.Port,
+		path:     t.Path,
+		handlers: map[string]http.Handler{t.Path: handler},
+		shutdown: []func(context.Context) error{handler.Shutdown},
+		portHint: "Set httpTransport.port to another one, or to 0 to let the system choose.",
+		log:      log,
+	})
+}
+
+// checkFess warns in the log if Fess cannot be asked or is not well. Requests
+// fail one by one as long as that lasts.
+func checkFess(ctx context.Context, client *fess.Client, c *FessConfig, log *slog.Logger) {
+	health, err := client.Health(ctx)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		log.Warn("Fess does not answer; requests will fail until it does", "fessBaseUrl", c.FessBaseURL, "error", err)
+	case health.Status == "red":
+		log.Warn("Fess answers that its search engine is down", "fessBaseUrl", c.FessBaseURL)
+	default:
+		log.Info("Fess answers", "fessBaseUrl", c.FessBaseURL, "status", health.Status)
+	}
+}
+
+// findFessConfig returns the first configuration file that exists.
+func (v *invocation) findFessConfig() (string, error) {
+	home := v.get("HOME")
+	if home == "" {
+		home = v.get("USERPROFILE")
+	}
+	if home == "" {
+		return "", &hintError{errors.New("config.json cannot be looked for: no home directory is known"),
+			"Set HOME, or name the file with --config."}
+	}
+	var tried []string
+	for _, dir := range []string{".mcp-feiss", "mcp-feiss", ".mcp-fess"} {
+		path := filepath.Join(home, dir, "config.json")
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			return path, nil
+		}
+		tried = append(tried, path)
+	}
+	return "", &hintError{fmt.Errorf("config.json is missing: there is no %s, no %s and no %s", tried[0], tried[1], tried[2]),
+		fmt.Sprintf("Write %s, or name a file with --config. %q shows the smallest one.", tried[0], v.name+" --help")}
+}
+
+// readFessConfig reads and checks the configuration file at path.
+func (v *invocation) readFessConfig(path string, overHTTP bool) (*FessConfig, []string, error) {
+	c := defaultFessConfig()
+	file, err := config.ReadFile(path, c, config.Options{Env: v.Lookup})
+	if err != nil {
+		return nil, nil, err
+	}
+	warnings, err := c.Validate(file, overHTTP)
+	if err != nil {
+		return nil, nil, err
+	}
+	if token := v.get("FESS_API_TOKEN"); token != "" {
+		if !visiblePattern.MatchString(token) {
+			return nil, nil, errors.New("environment variable FESS_API_TOKEN: want visible ASCII characters without blanks")
+		}
+		c.FessAuth.AccessToken = token
+	}
+	c.resolve(path)
+	return c, warnings, nil
+}
+
+// logLevel returns the level of that name in a configuration.
+func logLevel(name string) slog.Level {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(strings.ToUpper(name))); err != nil {
+		return slog.LevelInfo
+	}
+	return level
+}

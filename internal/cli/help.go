@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+)
+
+const helpHelp = `Usage: {cmd} [COMMAND]
+
+Shows the help of a command, or the list of commands.
+
+Examples:
+  {cmd}
+  {cmd} fess
+`
+
+// runHelp shows the help of the command that is named, or the overview.
+func runHelp(_ context.Context, v *invocation, args []string) error {
+	topic := ""
+	err := v.parse(v.newFlags(), args, func(arg string) error {
+		if topic != "" {
+			return v.usagef("unexpected argument %q", arg)
+		}
+		topic = arg
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if topic == "" {
+		if v.Command == "" {
+			_, err := io.WriteString(v.stdout, overview(v.Env))
+			return err
+		}
+		topic = v.Command
+	}
+	cmd, ok := find(topic)
+	if !ok {
+		return unknownCommand(topic, v)
+	}
+	_, err = io.WriteString(v.stdout, commandHelp(cmd, v))
+	return err
+}
+
+// overview returns the list of commands.
+func overview(e Env) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s puts an organisation's documents in front of AI agents through the\nModel Context Protocol (MCP).\n\n", e.Program)
+	fmt.Fprintf(&b, "Usage: %s COMMAND [FLAGS]\n\nCommands:\n", e.Program)
+	for _, c := range commands() {
+		fmt.Fprintf(&b, "  %-10s %s\n", c.name, c.summary)
+	}
+	fmt.Fprintf(&b, "\nRun %q for a command's flags and examples.\n", e.Program+" help COMMAND")
+	return b.String()
+}
+
+// commandHelp returns a command's help as the user calls it.
+func commandHelp(c command, v *invocation) string {
+	typed := v.Program
+	if v.Command != c.name {
+		typed += " " + c.name
+	}
+	return strings.ReplaceAll(c.help, "{cmd}", typed)
+}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestServeHTTP serves until the context ends, which is while one request
+// hangs.
+func TestServeHTTP(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	hanging := make(chan struct{})
+	var calls []string
+	ready := make(chan string, 1)
+	s := httpService{
+		host: "127.0.0.1", path: "/some/mcp",
+		handlers: map[string]http.Handler{"/hang": http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			close(hanging)
+			<-r.Context().Done()
+		})},
+		shutdown: []func(context.Context) error{
+			func(context.Context) error { calls = append(calls, "first"); return errors.New("cannot") },
+			func(ctx context.Context) error {
+				calls = append(calls, "second")
+				_, ok := ctx.Deadline()
+				if !ok || ctx.Err() != nil {
+					t.Errorf("shutdown got a context with deadline %v, error %v", ok, ctx.Err())
+				}
+				return nil
+			},
+		},
+		ready: func(url string) { ready <- url },
+		log:   slog.New(slog.DiscardHandler),
+	}
+	v, stderr := testInvocation(nil)
+	served := make(chan error, 1)
+	go func() { served <- v.serveHTTP(ctx, s) }()
+	url := <-ready
+	if got, want := stderr.String(), "listening on "+url+"\n"; got != want {
+		t.Errorf("ready line %q, want %q", got, want)
+	}
+	base, ok := strings.CutSuffix(url, "/some/mcp")
+	if !ok || !strings.HasPrefix(base, "http://127.0.0.1:") {
+		t.Errorf("URL %q, want http://127.0.0.1:PORT/some/mcp", url)
+	}
+	for path, want := range map[string]int{"/healthz": 200, "/healthz/x": 404, "/": 404} {
+		resp, err := http.Get(base + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("GET %s = %d %s, want %d", path, resp.StatusCode, body, want)
+		}
+	}
+	hung := make(chan struct{})
+	go func() {
+		defer close(hung)
+		if resp, err := http.Get(base + "/hang"); err == nil {
+			resp.Body.Close()
+		}
+	}()
+	<-hanging
+	cancel()
+	if err := <-served; err != nil {
+		t.Errorf("serveHTTP = %v, want nil", err)
+	}
+	<-hung
+	if got := strings.Join(calls, " "); got != "first second" {
+		t.Errorf("shutdown called %q, want both in order", got)
+	}
+	if _, err := net.Dial("tcp", strings.TrimPrefix(base, "http://")); err == nil {
+		t.Errorf("%s still listens", base)
+	}
+}
+
+// TestServeHTTPTaken asks for a port that is taken.
+func TestServeHTTPTaken(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	v, stderr := testInvocation(nil)
+	err = v.serveHTTP(t.Context(), httpService{
+		host: "127.0.0.1", port: taken.Addr().(*net.TCPAddr).Port, path: "/mcp", portHint: "Take another.",
+		log: slog.New(slog.DiscardHandler),
+	})
+	want := "listening on " + taken.Addr().String() + ": the port is in use by another program"
+	if hint, ok := errors.AsType[*hintError](err); !ok || err.Error() != want || hint.hint != "Take another." {
+		t.Errorf("serveHTTP = %v, want %q with the hint", err, want)
+	}
+	if stderr.Len() > 0 {
+		t.Errorf("stderr has %q, want nothing", stderr)
+	}
+}
+
+func TestIsLoopback(t *testing.T) {
+	for host, want := range map[string]bool{
+		"127.0.0.1": true, "127.1.2.3": true, "::1": true, "localhost": true, "LocalHost": true, "::ffff:127.0.0.1": true,
+		"0.0.0.0": false, "::": false, "": false, "192.168.0.1": false, "example.com": false, "localhost.example.com": false,
+	} {
+		if got := isLoopback(host); got != want {
+			t.Errorf("isLoopback(%q) = %v, want %v", host, got, want)
+		}
+	}
+}
+
+func TestWarn(t *testing.T) {
+	v, stderr := testInvocation(nil)
+	var log bytes.Buffer
+	v.warn(slog.New(slog.NewTextHandler(&log, nil)), "look out")
+	if got, want := stderr.String(), "knowhow test: warning: look out\n"; got != want {
+		t.Errorf("stderr has %q, want %q", got, want)
+	}
+	if !strings.Contains(log.String(), `level=WARN msg="look out"`) {
+		t.Errorf("log has %q, want the warning", &log)
+	}
+}

@@ -1,0 +1,88 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"knowhow/internal/cli"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in the test scripts")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"knowhow":  func() { program(cli.Env{Program: "knowhow", Lookup: os.LookupEnv}) },
+		"mcp-fess": func() { program(cli.Env{Program: "mcp-fess", Command: "fess", Lookup: os.LookupEnv}) },
+		"mcpchat":  mcpchat,
+	})
+}
+
+// program does what the mains do, but for signals.
+func program(env cli.Env) {
+	stdout := cli.Prepare()
+	os.Exit(cli.Main(context.Background(), os.Args[1:], env, os.Stdin, stdout, os.Stderr))
+}
+
+// TestScript runs the scripts in testdata/script against the whole program.
+// Those named at_* are the acceptance tests of the bridge. Besides the usual
+// commands there are
+//
+//	status N PROGRAM ARG...   run a program that must end with this status
+//	fakefess [OPTION...]      start a fake Fess server and set FESS_URL
+//	fessengine STATE          set the state of the fake's search engine
+//	fessrequests FILE         write the requests that the fake got to a file
+//	checkledger N             the answers in stdout hold the long ledger's text in N chunks
+//	glob N PATTERN            so many files match; the first is FILE from then on
+//	oldfiles FILE...          create files that were last changed long ago
+//	envfile FILE              replace $NAME in a file by the script's variables
+//	exec mcpchat FILE PROGRAM ARG...   talk to a server, see mcpchat
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("HOME", env.WorkDir+"/home")
+			env.Values[fakeKey{}] = &fakeFess{}
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"status":       runStatus,
+			"fakefess":     startFake,
+			"fessengine":   setFakeEngine,
+			"fessrequests": writeFakeRequests,
+			"checkledger":  checkLedger,
+			"glob":         globFiles,
+			"oldfiles":     makeOldFiles,
+			"envfile":      expandFile,
+		},
+	})
+}
+
+// runStatus runs a program and checks its exit status.
+func runStatus(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status N PROGRAM ARG...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		exit, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			ts.Fatalf("%v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit status of %q = %d, want %d", args[1:], got, want)
+	}
+}

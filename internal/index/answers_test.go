@@ -1,0 +1,278 @@
+package index_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/index"
+	"knowhow/internal/search"
+)
+
+func TestDigests(t *testing.T) {
+	x := open(t, t.TempDir())
+	filler := strings.Repeat("nothing of interest stands here. ", 40) + "\n\n"
+	put(t, x,
+		doc("a", "deep", "The <b>title</b> & more", filler+filler+"Use a <script> & a zeppelin's \x02 engine.\n\n"+filler),
+		doc("a", "ja", "検索の題", "前の文。\n\n全文検索エンジンの検索結果です。"))
+	tests := []struct {
+		text, in string
+		digest   []string
+		html     []string
+	}{
+		{"zeppelin", "deep", []string{"a <strong>zeppelin", "</strong>", "<script> & a"}, []string{"&lt;script&gt; &amp; a <strong>zeppelin"}},
+		{"zepp*", "deep", []string{"<strong>zeppelin"}, []string{"<strong>zeppelin"}},
+		{"検索", "ja", []string{"全文<strong>検索</strong>エンジンの<strong>検索</strong>結果"}, []string{"<strong>検索</strong>"}},
+		{"全文検索", "ja", []string{"<strong>全文検索</strong>エンジン"}, nil},
+		{"索", "ja", []string{"検<strong>索"}, nil},
+		{"filename:deep", "deep", []string{"nothing of interest"}, nil},
+	}
+	for _, test := range tests {
+		// By relevance the chunk is known, by a field the whole text is looked at.
+		for _, sort := range [][]search.SortKey{nil, {{Field: "filename"}}} {
+			p := page(t, x, search.Query{Text: test.text, Sort: sort})
+			if len(p.Hits) != 1 || p.Hits[0].Fields["filename"] != test.in {
+				t.Errorf("Search(%q) = %+v, want %s", test.text, p.Hits, test.in)
+				continue
+			}
+			h := p.Hits[0]
+			description, _ := h.Fields["content_description"].(string)
+			for _, s := range test.digest {
+				if !strings.Contains(h.Digest, s) {
+					t.Errorf("Search(%q, %v): digest %q, want %q in it", test.text, sort, h.Digest, s)
+				}
+			}
+			for _, s := range test.html {
+				if !strings.Contains(description, s) {
+					t.Errorf("Search(%q, %v): content_description %q, want %q in it", test.text, sort, description, s)
+				}
+			}
+			if strings.Contains(description, "<script>") || strings.ContainsAny(h.Digest+description, "\x02\x03") {
+				t.Errorf("Search(%q): content_description %q is not clean", test.text, description)
+			}
+		}
+	}
+	h := page(t, x, search.Query{Text: "title:title"}).Hits[0]
+	if got, want := h.Fields["content_title"], "The &lt;b&gt;<strong>title</strong>&lt;/b&gt; &amp; more"; got != want {
+		t.Errorf("content_title = %q, want %q", got, want)
+	}
+}
+
+func TestFacets(t *testing.T) {
+	x := open(t, t.TempDir())
+	web := doc("web", "a.html", "A", "common words")
+	web.Host, web.Lang = "example.com", ""
+	put(t, x, web, doc("a", "1", "One", "common words"), doc("a", "2", "Two", "common"), doc("b", "3", "Three", "other words here"))
+	tests := []struct {
+		text   string
+		facets search.Facets
+		want   search.FacetCounts
+	}{
+		{"common", search.Facets{Fields: []string{"label", "host"}}, search.FacetCounts{Fields: []search.FieldCounts{
+			{Name: "label", Counts: []search.Count{{Value: "a", Count: 2}, {Value: "web", Count: 1}}},
+			{Name: "host", Counts: []search.Count{{Value: "example.com", Count: 1}}}}}},
+		{"", search.Facets{Fields: []string{"lang"}, Missing: "?"}, search.FacetCounts{Fields: []search.FieldCounts{
+			{Name: "lang", Counts: []search.Count{{Value: "en", Count: 3}, {Value: "?", Count: 1}}}}}},
+		{"common other words", search.Facets{Queries: []string{"other", "*:*", "nothing"}}, search.FacetCounts{
+			Queries: []search.Count{{Value: "other", Count: 1}, {Value: "*:*", Count: 4}, {Value: "nothing", Count: 0}}}},
+	}
+	for _, test := range tests {
+		if got := page(t, x, search.Query{Text: test.text, Facets: &test.facets}).Facets; !cmp.Equal(got, &test.want) {
+			t.Errorf("Search(%q) with %+v: (-want +got)\n%s", test.text, test.facets, cmp.Diff(&test.want, got))
+		}
+	}
+}
+
+func TestRefusedQueries(t *testing.T) {
+	x := open(t, t.TempDir())
+	tests := []struct {
+		query search.Query
+		kind  error
+		name  string
+	}{
+		{search.Query{Start: -1}, errkind.Invalid, "start"},
+		{search.Query{Num: 101}, errkind.Invalid, "num"},
+		{search.Query{Sort: []search.SortKey{{Field: "boost"}}}, errkind.Invalid, "sort"},
+		{search.Query{Geo: &search.Geo{Point: "1,2"}}, errkind.Invalid, "geo"},
+		{search.Query{Geo: &search.Geo{Point: "1,2", Distance: "1km"}}, errkind.Unsupported, ""},
+		{search.Query{Facets: &search.Facets{Fields: []string{"url"}}}, errkind.Invalid, "facets.field"},
+		{search.Query{Facets: &search.Facets{MinDocCount: -1}}, errkind.Invalid, "facets.minDocCount"},
+	}
+	for _, test := range tests {
+		_, err := x.Search(t.Context(), test.query)
+		a, _ := errors.AsType[*errkind.Argument](err)
+		if !errors.Is(err, test.kind) || test.name != "" && (a == nil || a.Name != test.name) {
+			t.Errorf("Search(%+v) = %v, want kind %v about %q", test.query, err, test.kind, test.name)
+		}
+	}
+}
+
+func TestLangs(t *testing.T) {
+	x := open(t, t.TempDir())
+	de, none := doc("a", "de", "D", "wort"), doc("a", "none", "N", "wort")
+	de.Lang, none.Lang = "de", ""
+	put(t, x, de, none, doc("a", "en", "E", "wort"))
+	for want, langs := range map[string][]string{"de,en,none": nil, "de": {"de"}, "de,en": {"de", "en", "fr"}, "": {"fr"}} {
+		for _, text := range []string{"wort", ""} {
+			got := find(t, x, search.Query{Text: text, Langs: langs})
+			slices.Sort(got)
+			if strings.Join(got, ",") != want {
+				t.Errorf("Search(%q) in %v = %v, want %s", text, langs, got, want)
+			}
+		}
+	}
+}
+
+func TestPopularWords(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		x, err := index.Open(t.Context(), index.Options{Dir: dir})
+		if err != nil {
+			t.Fatalf("Open() = %v", err)
+		}
+		defer x.Close()
+		put(t, x, doc("a", "1", "One", "zeppelin walrus the of"), doc("b", "2", "Two", "badger"))
+		for range 4 {
+			page(t, x, search.Query{Text: "the zeppelin"})
+			page(t, x, search.Query{Text: "badger", Labels: []string{"a", "b"}})
+			page(t, x, search.Query{Text: "helicopter"})
+		}
+		time.Sleep(31 * time.Second) // the clock of the bubble
+		synctest.Wait()
+		for _, test := range []struct {
+			labels []string
+			first  []string
+			never  []string
+		}{
+			{nil, []string{"badger", "zeppelin"}, []string{"the", "helicopter"}},
+			{[]string{"b"}, []string{"badger"}, []string{"zeppelin", "helicopter", "walrus"}},
+			{[]string{"a"}, nil, []string{"badger", "the"}},
+		} {
+			got, err := x.PopularWords(t.Context(), search.WordsQuery{Labels: test.labels})
+			if err != nil || len(got) < len(test.first) {
+				t.Errorf("PopularWords(%v) = %v, %v", test.labels, got, err)
+				continue
+			}
+			first := slices.Sorted(slices.Values(got[:len(test.first)]))
+			if !slices.Equal(first, test.first) || slices.ContainsFunc(test.never, func(w string) bool { return slices.Contains(got, w) }) {
+				t.Errorf("PopularWords(%v) = %v, want first %v and never %v", test.labels, got, test.first, test.never)
+			}
+		}
+	})
+}
+
+func TestLeases(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		x, err := index.Open(t.Context(), index.Options{Dir: dir})
+		if err != nil {
+			t.Fatalf("Open() = %v", err)
+		}
+		defer x.Close()
+		take := func(owner string, want bool) {
+			t.Helper()
+			if got, err := x.Lease(t.Context(), "indexing", owner, 10*time.Second); err != nil || got != want {
+				t.Errorf("Lease(%s) = %v, %v, want %v", owner, got, err, want)
+			}
+		}
+		take("one", true)
+		take("two", false)
+		time.Sleep(6 * time.Second)
+		take("one", true) // renewed
+		time.Sleep(6 * time.Second)
+		take("two", false)
+		time.Sleep(5 * time.Second)
+		take("two", true) // it has ended
+		take("one", false)
+		if err := x.Release(t.Context(), "indexing", "one"); err != nil { // not its own
+			t.Errorf("Release(one) = %v", err)
+		}
+		take("one", false)
+		if err := x.Release(t.Context(), "indexing", "two"); err != nil {
+			t.Errorf("Release(two) = %v", err)
+		}
+		take("one", true)
+	})
+}
+
+func TestProgress(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		x, err := index.Open(t.Context(), index.Options{Dir: dir})
+		if err != nil {
+			t.Fatalf("Open() = %v", err)
+		}
+		defer x.Close()
+		type progress struct {
+			done, total int
+			busy        bool
+		}
+		check := func(want progress) {
+			t.Helper()
+			var got progress
+			got.done, got.total, got.busy = x.Indexing(t.Context())
+			if got != want {
+				t.Errorf("Indexing() = %+v, want %+v", got, want)
+			}
+		}
+		set := func(done, total int) {
+			t.Helper()
+			if err := x.SetProgress(t.Context(), done, total); err != nil {
+				t.Errorf("SetProgress(%d, %d) = %v", done, total, err)
+			}
+		}
+		check(progress{})
+		set(1, 10)
+		check(progress{1, 10, true})
+		set(2, 10) // too soon to be written
+		check(progress{1, 10, true})
+		time.Sleep(time.Second)
+		set(3, 10)
+		check(progress{3, 10, true})
+		time.Sleep(21 * time.Second)
+		check(progress{})
+		set(4, 10)
+		check(progress{4, 10, true})
+		set(10, 10)
+		check(progress{})
+	})
+}
+
+func TestReadTextWindows(t *testing.T) {
+	x := open(t, t.TempDir())
+	long := doc("a", "long", "Long", strings.Repeat("検索 and words. ", 9000))
+	put(t, x, long, doc("a", "empty", "Empty", ""))
+	var b strings.Builder
+	for off := int64(0); off < int64(len(long.Text)); {
+		w, err := x.ReadText(t.Context(), long.ID, nil, off, 10_007)
+		if err != nil || w.Window == "" {
+			t.Fatalf("ReadText(%d) = %+v, %v", off, w, err)
+		}
+		b.WriteString(w.Window)
+		off = w.Offset + int64(len(w.Window))
+	}
+	if b.String() != long.Text {
+		t.Errorf("the windows hold %d bytes that differ from the text's %d", b.Len(), len(long.Text))
+	}
+	tests := []struct {
+		off    int64
+		n      int
+		want   string
+		offset int64
+	}{
+		{0, 3, "検", 0}, {0, 5, "検", 0}, {0, 2, "", 0}, {1, 5, "索", 3}, {2, 100, strings.TrimPrefix(long.Text, "検")[:99], 3},
+		{-5, 3, "検", 0}, {7, 3, "and", 7}, {7, 0, "", 7}, {7, -1, "", 7}, {1 << 40, 3, "", 1 << 40},
+	}
+	for _, test := range tests {
+		w, err := x.ReadText(t.Context(), long.ID, nil, test.off, test.n)
+		if err != nil || w.Window != test.want || w.Offset != test.offset || w.Size != int64(len(long.Text)) {
+			t.Errorf("ReadText(%d, %d) = %+v, %v, want %q at %d", test.off, test.n, w, err, test.want, test.offset)
+		}
+	}
+}

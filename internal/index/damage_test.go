@@ -1,0 +1,284 @@
+package index
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"knowhow/internal/analysis"
+	"knowhow/internal/document"
+	"knowhow/internal/errkind"
+	"knowhow/internal/search"
+)
+
+func openIn(t *testing.T, dir string) *Index {
+	t.Helper()
+	x, err := Open(t.Context(), Options{Dir: dir})
+	if err != nil {
+		t.Fatalf("Open() = %v", err)
+	}
+	return x
+}
+
+func closeIt(t *testing.T, x *Index) {
+	t.Helper()
+	if err := x.Close(); err != nil {
+		t.Errorf("Close() = %v", err)
+	}
+}
+
+// simple makes a document of n paragraphs.
+func simple(path string, n int) document.Change {
+	var b strings.Builder
+	d := &document.Document{ID: "id-" + path, Label: "a", Path: path, Title: "Title", URL: "file:///" + path, Hash: "sha256:"}
+	for i := range n {
+		part := fmt.Sprintf("paragraph %d of happy %s\n\n", i, path)
+		d.Chunks = append(d.Chunks, document.Chunk{Offset: b.Len(), Length: len(part)})
+		b.WriteString(part)
+	}
+	d.Text = b.String()
+	return document.Change{Put: d}
+}
+
+func apply(t *testing.T, x *Index, changes ...document.Change) {
+	t.Helper()
+	if err := x.Apply(t.Context(), changes); err != nil {
+		t.Fatalf("Apply() = %v", err)
+	}
+}
+
+func total(t *testing.T, x *Index, text string) int {
+	t.Helper()
+	p, err := x.Search(t.Context(), search.Query{Text: text})
+	if err != nil {
+		t.Fatalf("Search(%q) = %v", text, err)
+	}
+	return p.Total
+}
+
+func TestOpenRefuses(t *testing.T) {
+	exec := func(statements string) func(t *testing.T, path string) {
+		return func(t *testing.T, path string) {
+			closeIt(t, openIn(t, filepath.Dir(path)))
+			db, err := sql.Open("sqlite", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			if _, err := db.Exec(statements); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	write := func(content string) func(t *testing.T, path string) {
+		return func(t *testing.T, path string) {
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	tests := []struct {
+		name string
+		make func(t *testing.T, path string)
+		kind error
+		says string
+	}{
+		{"text", write("these are my notes, not an index"), errkind.Corrupt, "move it away"},
+		{"short text", write("x"), errkind.Corrupt, "move it away"},
+		{"half a header", write("SQLite format 3\x00"), errkind.Corrupt, "move the file"},
+		{"garbage behind the header", write("SQLite format 3\x00" + strings.Repeat("garbage!", 1000)), errkind.Corrupt, "move the file"},
+		{"another program's database", func(t *testing.T, path string) {
+			db, err := sql.Open("sqlite", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			if _, err := db.Exec(`CREATE TABLE mine(x)`); err != nil {
+				t.Fatal(err)
+			}
+		}, errkind.Corrupt, "move it away"},
+		{"newer schema", exec(`PRAGMA user_version=99`), errkind.Unsupported, "newer version"},
+		{"damaged pages", func(t *testing.T, path string) {
+			closeIt(t, openIn(t, filepath.Dir(path)))
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			copy(b[100:], strings.Repeat("\xa5", 3000))
+			write(string(b))(t, path)
+		}, errkind.Corrupt, "move the file"},
+	}
+	for _, test := range tests {
+		dir := t.TempDir()
+		path := filepath.Join(dir, FileName)
+		test.make(t, path)
+		before, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := Open(t.Context(), Options{Dir: dir})
+		if !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: Open() = %v, want an error of kind %v that says %q and names the file", test.name, err, test.kind, test.says)
+		}
+		if err == nil {
+			closeIt(t, x)
+		}
+		if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
+			t.Errorf("%s: the file has changed (%v)", test.name, err)
+		}
+	}
+}
+
+func TestOpenEmptyFileAndOddPath(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a b?c#d%20é")
+	x := openIn(t, dir)
+	apply(t, x, simple("one", 2))
+	closeIt(t, x)
+	if _, err := os.Stat(filepath.Join(dir, FileName)); err != nil {
+		t.Errorf("the index is not where it should be: %v", err)
+	}
+	x = openIn(t, dir)
+	if n := total(t, x, "happy"); n != 1 {
+		t.Errorf("Search(happy) after reopening = %d, want 1", n)
+	}
+	closeIt(t, x)
+	empty := t.TempDir()
+	if err := os.WriteFile(filepath.Join(empty, FileName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	closeIt(t, openIn(t, empty))
+}
+
+// TestOpenAtOnce opens a fresh index many times at the same moment.
+func TestOpenAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			x, err := Open(t.Context(), Options{Dir: dir})
+			if err != nil {
+				t.Errorf("Open() = %v", err)
+				return
+			}
+			if err := x.Apply(t.Context(), []document.Change{simple(fmt.Sprint(i), 2)}); err != nil {
+				t.Errorf("Apply() = %v", err)
+			}
+			closeIt(t, x)
+		})
+	}
+	group.Wait()
+	x := openIn(t, dir)
+	defer closeIt(t, x)
+	if n := total(t, x, "happy"); n != 8 {
+		t.Errorf("Search(happy) = %d, want 8", n)
+	}
+}
+
+func TestDamageWhileOpen(t *testing.T) {
+	dir := t.TempDir()
+	x := openIn(t, dir)
+	for i := range 20 {
+		apply(t, x, simple(fmt.Sprint(i), 50))
+	}
+	closeIt(t, x)
+	path := filepath.Join(dir, FileName)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for off := 20 * 4096; off < len(b); off++ { // the tables' first pages stay
+		b[off] = 0xa5
+	}
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x = openIn(t, dir)
+	defer closeIt(t, x)
+	_, err = x.Search(t.Context(), search.Query{Text: "happy", Num: 10})
+	for i := 0; err == nil && i < 20; i++ {
+		_, err = x.ReadText(t.Context(), "id-"+fmt.Sprint(i), nil, 0, 100)
+	}
+	if !errors.Is(err, errkind.Corrupt) || !strings.Contains(err.Error(), path) {
+		t.Errorf("reading damaged pages = %v, want an error of kind Corrupt that names the file", err)
+	}
+	if h, err := x.Health(t.Context()); err != nil || h.Status != "red" {
+		t.Errorf("Health() = %v, %v, want red", h, err)
+	}
+}
+
+func TestDiskFull(t *testing.T) {
+	x := openIn(t, t.TempDir())
+	defer closeIt(t, x)
+	apply(t, x, simple("kept", 10))
+	if _, err := x.w.Exec(`PRAGMA max_page_count=120`); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	stored := 0
+	for i := 0; err == nil && i < 200; i++ {
+		if err = x.Apply(t.Context(), []document.Change{simple(fmt.Sprint("more", i), 100)}); err == nil {
+			stored++
+		}
+	}
+	if !errors.Is(err, errkind.Unavailable) || !strings.Contains(err.Error(), "disk full") {
+		t.Errorf("Apply() on a full disk = %v, want an error of kind Unavailable that says so", err)
+	}
+	if n := total(t, x, "happy"); n != stored+1 {
+		t.Errorf("after the disk was full %d documents are there, want %d", n, stored+1)
+	}
+	if _, err := x.w.Exec(`PRAGMA max_page_count=1000000`); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, x, simple("again", 10))
+	if n := total(t, x, "again"); n != 1 {
+		t.Errorf("after space was made Search(again) = %d, want 1", n)
+	}
+}
+
+func TestMaintain(t *testing.T) {
+	x := openIn(t, t.TempDir())
+	defer closeIt(t, x)
+	for i := range 30 {
+		apply(t, x, simple(fmt.Sprint(i), 20))
+	}
+	// As an older analyzer would have left it: other tokens, other words.
+	for _, s := range []string{`INSERT INTO fts(fts) VALUES('delete-all')`, `UPDATE docs SET posted=` + fmt.Sprint(analysis.Version+100),
+		`DELETE FROM terms`, `INSERT INTO terms VALUES('oldword', 1, 5)`, `UPDATE kv SET value=value+1 WHERE key='generation'`, `UPDATE kv SET value='0' WHERE key='analyzer'`} {
+		if _, err := x.w.Exec(s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+	if stale, err := x.Stale(t.Context()); err != nil || !stale {
+		t.Errorf("Stale() = %v, %v, want true", stale, err)
+	}
+	// What changes meanwhile is not lost.
+	apply(t, x, simple("7", 3), document.Change{Delete: &document.Ref{Label: "a", Path: "8"}})
+	// Cut short, it goes on the next time.
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := x.Maintain(ctx, func(int, int) { cancel() }); !errors.Is(err, context.Canceled) {
+		t.Errorf("Maintain() = %v, want context.Canceled", err)
+	}
+	done, all := 0, 0
+	if err := x.Maintain(t.Context(), func(d, n int) { done, all = d, n }); err != nil {
+		t.Fatalf("Maintain() = %v", err)
+	}
+	if done != all || done == 0 || done >= 29 {
+		t.Errorf("Maintain() did %d of %d the second time, want some but not all of 29", done, all)
+	}
+	if n := total(t, x, "happy"); n != 29 {
+		t.Errorf("Search(happy) = %d, want 29", n)
+	}
+	list, err := x.Suggest(t.Context(), search.SuggestQuery{Prefix: "o", Num: 10})
+	if err != nil || len(list) != 1 || list[0].Text != "of" {
+		t.Errorf("Suggest(o) = %v, %v, want of alone", list, err)
+	}
+	if stale, err := x.Stale(t.Context()); err != nil || stale {
+		t.Errorf("Stale() = %v, %v, want false", stale, err)
+	}
+}

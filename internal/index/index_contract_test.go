@@ -1,0 +1,18 @@
+package index_test
+
+import (
+	"testing"
+
+	"knowhow/internal/document"
+	"knowhow/internal/search/searchtest"
+)
+
+func TestContract(t *testing.T) {
+	searchtest.Run(t, searchtest.Options{
+		Open: func(t *testing.T, docs []document.Document) searchtest.Service {
+			x := open(t, t.TempDir())
+			put(t, x, docs...)
+			return x
+		},
+	})
+}

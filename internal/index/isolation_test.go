@@ -1,0 +1,128 @@
+package index_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"knowhow/internal/document"
+	"knowhow/internal/errkind"
+	"knowhow/internal/search"
+)
+
+// alike are labels that a careless tokenizer would take for one.
+var alike = []string{"docs", "Docs", "docs-2", "docs_2", "docs.2", "docs 2", "t1", "t2", `do"cs`, "docs*", "ドキュメント", "dócs"}
+
+// alikeIndex holds two documents of each of the labels.
+func alikeIndex(t testing.TB) (x interface {
+	search.Searcher
+	search.Suggester
+	search.WordLister
+}, labelOf map[string]string) {
+	all, labelOf := []document.Document{}, map[string]string{}
+	for i, label := range alike {
+		all = append(all, doc(label, "one", "budget t1", "budget zeppelin own"+string(rune('a'+i))+"word"),
+			doc(label, "two", "walrus", "a walrus and a budget 検索\n\nt1 t2 label docs"))
+	}
+	for _, d := range all {
+		labelOf[d.ID] = d.Label
+	}
+	idx := open(t, t.TempDir())
+	put(t, idx, all...)
+	return idx, labelOf
+}
+
+func TestLabelsApart(t *testing.T) {
+	x, labelOf := alikeIndex(t)
+	for _, label := range alike {
+		for _, text := range []string{"", "budget", "budget zeppelin walrus", "t1", "*:*", "budget OR walrus"} {
+			p, err := x.Search(t.Context(), search.Query{Text: text, Labels: []string{label}, Num: 100,
+				Facets: &search.Facets{Fields: []string{"label"}, Queries: []string{"walrus", "label:docs OR budget"}}})
+			if err != nil {
+				t.Errorf("Search(%q, %q) = %v", text, label, err)
+				continue
+			}
+			if p.Total == 0 || p.Total != len(p.Hits) || p.Total > 2 {
+				t.Errorf("Search(%q, %q) = total %d, %d hits, want 1 or 2", text, label, p.Total, len(p.Hits))
+			}
+			for _, h := range p.Hits {
+				if labelOf[h.ID] != label {
+					t.Errorf("Search(%q, %q) found a document of label %q", text, label, labelOf[h.ID])
+				}
+			}
+			if c := p.Facets.Fields[0].Counts; len(c) != 1 || c[0].Value != label || c[0].Count != p.Total {
+				t.Errorf("Search(%q, %q) counts %v by label, want only its own", text, label, c)
+			}
+			for _, c := range p.Facets.Queries {
+				if c.Count > p.Total {
+					t.Errorf("Search(%q, %q) counts %d for %q, want at most %d", text, label, c.Count, c.Value, p.Total)
+				}
+			}
+		}
+		list, err := x.Suggest(t.Context(), search.SuggestQuery{Prefix: "own", Num: 100, Labels: []string{label}})
+		if err != nil || len(list) != 1 || len(list[0].Labels) != 1 || list[0].Labels[0] != label {
+			t.Errorf("Suggest(own, %q) = %v, %v, want one word of that label", label, list, err)
+		}
+		words, err := x.PopularWords(t.Context(), search.WordsQuery{Labels: []string{label}})
+		for _, w := range words {
+			if strings.HasPrefix(w, "own") && list[0].Text != w {
+				t.Errorf("PopularWords(%q) = %v, which holds a word of another label", label, words)
+			}
+		}
+		if err != nil || len(words) == 0 {
+			t.Errorf("PopularWords(%q) = %v, %v, want words", label, words, err)
+		}
+	}
+}
+
+// pieces are what FuzzIsolation makes queries of.
+var pieces = []string{"budget", "walrus", "zeppelin", "検索", "t1", "t2", "OR", "AND", "NOT", "&&", "||", "!", "+", "-", "(", ")", `"`, `\`,
+	"*", "?", "~", "~1", "^2", ":", "label:", "label:docs", "label:Docs", `label:"docs-2"`, "title:", "tags:", "text:", "rowid:", "fts", "NEAR(", "{title text} :",
+	"[a TO b]", "[", "{", "}", "]", "TO", "*:*", "lang:en", "doc_id:*", "inurl:", "site:", "timestamp:[* TO *]", "allintitle:", "allinurl:", "'", ";", "--", "\u3000", "\t", "\x00"}
+
+// FuzzIsolation asks whatever comes to mind of one label and must never see
+// another's documents.
+func FuzzIsolation(f *testing.F) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for range 400 {
+		var b strings.Builder
+		for range 1 + r.IntN(7) {
+			b.WriteString(pieces[r.IntN(len(pieces))])
+			if r.IntN(3) > 0 {
+				b.WriteByte(' ')
+			}
+		}
+		f.Add(b.String(), uint8(r.IntN(len(alike))))
+	}
+	x, labelOf := alikeIndex(f)
+	f.Fuzz(func(t *testing.T, text string, n uint8) {
+		label := alike[int(n)%len(alike)]
+		q := search.Query{Text: text, Labels: []string{label}, Num: 100, Facets: &search.Facets{Fields: []string{"label"}, Queries: []string{text}}}
+		p, err := x.Search(t.Context(), q)
+		if err != nil {
+			if !errors.Is(err, errkind.Invalid) || strings.Contains(err.Error(), "fts5") {
+				t.Errorf("Search(%q) = %v, want a page or an error of kind Invalid", text, err)
+			}
+			return
+		}
+		if p.Total > 2 || p.Total != len(p.Hits) {
+			t.Errorf("Search(%q, %q) = total %d, %d hits, want at most 2", text, label, p.Total, len(p.Hits))
+		}
+		for _, h := range p.Hits {
+			if labelOf[h.ID] != label {
+				t.Errorf("Search(%q, %q) found a document of label %q", text, label, labelOf[h.ID])
+			}
+		}
+		for _, c := range p.Facets.Fields[0].Counts {
+			if c.Value != label {
+				t.Errorf("Search(%q, %q) counts label %q", text, label, c.Value)
+			}
+		}
+		for _, c := range p.Facets.Queries {
+			if c.Count > 2 {
+				t.Errorf("Search(%q, %q) counts %d, want at most 2", text, label, c.Count)
+			}
+		}
+	})
+}

@@ -1,0 +1,158 @@
+package index
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"knowhow/internal/document"
+	"knowhow/internal/errkind"
+	"knowhow/internal/search"
+)
+
+// Stamps returns the stamps of the documents of a label by their paths.
+func (x *Index) Stamps(ctx context.Context, label string) (map[string]document.Stamp, error) {
+	stamps := map[string]document.Stamp{}
+	err := x.read(ctx, "reading stamps", func(tx *sql.Tx) error {
+		return collect(ctx, tx, func(rows *sql.Rows) error {
+			var path string
+			var s document.Stamp
+			var sec, nsec int64
+			if err := rows.Scan(&path, &s.Size, &sec, &nsec); err != nil {
+				return err
+			}
+			s.ModTime = time.Unix(sec, nsec).UTC()
+			stamps[path] = s
+			return nil
+		}, `SELECT path, size, stamp_sec, stamp_nsec FROM docs WHERE label=?`, label)
+	})
+	return stamps, err
+}
+
+// Sources returns the remembered sources by label.
+func (x *Index) Sources(ctx context.Context) ([]document.Source, error) {
+	var out []document.Source
+	err := x.read(ctx, "listing sources", func(tx *sql.Tx) error {
+		return collect(ctx, tx, func(rows *sql.Rows) error {
+			var s document.Source
+			err := rows.Scan(&s.Label, &s.Path)
+			out = append(out, s)
+			return err
+		}, `SELECT label, path FROM sources ORDER BY label`)
+	})
+	return out, err
+}
+
+// AddSource remembers a source. Adding it again makes no difference; a label or
+// a path that belongs to another source gives an error of kind Conflict.
+func (x *Index) AddSource(ctx context.Context, s document.Source) error {
+	if s.Label == "" || s.Path == "" {
+		return fmt.Errorf("a source needs a label and a path: %w", errkind.Invalid)
+	}
+	return x.write(ctx, "adding a source", func(tx *sql.Tx) error {
+		var other document.Source
+		err := tx.QueryRowContext(ctx, `SELECT label, path FROM sources WHERE label=? OR path=? ORDER BY label=? DESC`, s.Label, s.Path, s.Label).
+			Scan(&other.Label, &other.Path)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			_, err = tx.ExecContext(ctx, `INSERT INTO sources(label, path) VALUES(?, ?)`, s.Label, s.Path)
+			return err
+		case err != nil || other == s:
+			return err
+		case other.Label == s.Label:
+			return fmt.Errorf("label %q belongs to the source %s: choose another label: %w", s.Label, other.Path, errkind.Conflict)
+		}
+		return fmt.Errorf("%s is a source already, with label %q: %w", s.Path, other.Label, errkind.Conflict)
+	})
+}
+
+// removeBatch is about how many chunks one transaction takes out.
+const removeBatch = 200
+
+// RemoveSource forgets a source and takes its documents out, in transactions
+// that are short enough for other writers. If it is cut short the source is
+// still there, with what is left of its documents. A label that neither a
+// source nor a document has gives an error of kind NotFound.
+func (x *Index) RemoveSource(ctx context.Context, label string) error {
+	known := false
+	for {
+		more := false
+		err := x.write(ctx, "removing a source", func(tx *sql.Tx) error {
+			paths, err := somePaths(ctx, tx, label)
+			if err != nil {
+				return err
+			}
+			if more = len(paths) > 0; more {
+				return removeAll(ctx, tx, label, paths)
+			}
+			r, err := tx.ExecContext(ctx, `DELETE FROM sources WHERE label=?`, label)
+			if err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, `DELETE FROM queries WHERE label=?`, label); err != nil {
+				return err
+			}
+			if n, err := r.RowsAffected(); err != nil || n > 0 || known {
+				return err
+			}
+			return fmt.Errorf("no source has the label %q: %w", label, errkind.NotFound)
+		})
+		if err != nil || !more {
+			return err
+		}
+		known = true
+	}
+}
+
+// somePaths returns paths of a label's documents, few enough for one
+// transaction.
+func somePaths(ctx context.Context, tx *sql.Tx, label string) ([]string, error) {
+	var paths []string
+	chunks := 0
+	err := collect(ctx, tx, func(rows *sql.Rows) error {
+		var path string
+		var n int
+		err := rows.Scan(&path, &n)
+		if chunks < removeBatch {
+			paths = append(paths, path)
+		}
+		chunks += n
+		return err
+	}, `SELECT path, 1+(SELECT count(*) FROM chunks c WHERE c.id BETWEEN d.id<<? AND (d.id<<?)+?) FROM docs d WHERE label=? LIMIT 50`,
+		chunkBits, chunkBits, maxParts-1, label)
+	return paths, err
+}
+
+func removeAll(ctx context.Context, tx *sql.Tx, label string, paths []string) error {
+	p, err := newPoster(ctx, tx)
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		if err := p.remove(ctx, document.Ref{Label: label, Path: path}); err != nil {
+			return err
+		}
+	}
+	return p.finish(ctx)
+}
+
+// Labels returns the labels of all sources and documents, sorted.
+func (x *Index) Labels(ctx context.Context) ([]search.Label, error) {
+	var out []search.Label
+	err := x.read(ctx, "listing labels", func(tx *sql.Tx) error {
+		return collect(ctx, tx, func(rows *sql.Rows) error {
+			var l search.Label
+			err := rows.Scan(&l.Value)
+			l.Name = l.Value
+			out = append(out, l)
+			return err
+		}, `SELECT label FROM sources UNION
+			SELECT name FROM tags t WHERE kind='label' AND EXISTS (SELECT 1 FROM docs d WHERE d.label=t.name)`)
+	})
+	slices.SortFunc(out, func(a, b search.Label) int { return strings.Compare(a.Value, b.Value) })
+	return out, err
+}

@@ -1,0 +1,172 @@
+package index
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"knowhow/internal/errkind"
+)
+
+// A querier is what *sql.DB and *sql.Tx have in common.
+type querier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// write runs f in one durable transaction. op names what is done, for errors.
+func (x *Index) write(ctx context.Context, op string, f func(tx *sql.Tx) error) error {
+	return x.transact(ctx, x.w, op, f)
+}
+
+// read runs f over one state of the index, however others change it meanwhile.
+func (x *Index) read(ctx context.Context, op string, f func(tx *sql.Tx) error) error {
+	return x.transact(ctx, x.r, op, f)
+}
+
+func (x *Index) transact(ctx context.Context, db *sql.DB, op string, f func(tx *sql.Tx) error) error {
+	tx, err := begin(ctx, db)
+	if err == nil {
+		if err = f(tx); err == nil {
+			err = tx.Commit()
+		} else if e := tx.Rollback(); e != nil && !errors.Is(e, sql.ErrTxDone) {
+			x.log.Debug("rolling back", "error", e)
+		}
+	}
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return x.fault(op, err)
+}
+
+// How a writer waits for another process. SQLite's own waiting grows to 100 ms
+// a step, and a process that writes without a pause then starves all others.
+const (
+	busyWait = 10 * time.Second
+	busyStep = time.Millisecond
+)
+
+// begin starts a transaction, and waits for other processes that write.
+func begin(ctx context.Context, db *sql.DB) (*sql.Tx, error) {
+	tx, err := db.BeginTx(ctx, nil)
+	if !busy(err) {
+		return tx, err
+	}
+	step := time.NewTicker(busyStep)
+	defer step.Stop()
+	end := time.After(busyWait)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-end:
+			return nil, err
+		case <-step.C:
+		}
+		if tx, err = db.BeginTx(ctx, nil); !busy(err) {
+			return tx, err
+		}
+	}
+}
+
+// busy reports whether another process was in the way.
+func busy(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && e.Code()&0xff == sqlite3.SQLITE_BUSY
+}
+
+// fault turns an error of SQLite into one of ours that says what to do. Errors
+// that have a kind already pass.
+func (x *Index) fault(op string, err error) error {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
+		return err
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		x.damaged.Store(true)
+		return x.corrupt()
+	case sqlite3.SQLITE_FULL:
+		return fmt.Errorf("%s: disk full: free space on the disk of %s and try again: %w", op, x.path, errkind.Unavailable)
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return fmt.Errorf("%s: another process is writing to %s, try again: %w", op, x.path, errkind.Busy)
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
+		return fmt.Errorf("%s: %s cannot be written: allow it or choose another data folder: %w", op, x.path, errkind.Denied)
+	}
+	return fmt.Errorf("%s: %w", op, err)
+}
+
+// corrupt is the error for a damaged index.
+func (x *Index) corrupt() error {
+	return fmt.Errorf("the index %s is damaged: stop knowhow, move the file and those beside it with the same name and -wal or -shm away, "+
+		"and start again to index the sources anew: %w", x.path, errkind.Corrupt)
+}
+
+// collect runs a query and passes each row to scan.
+func collect(ctx context.Context, q querier, scan func(*sql.Rows) error, text string, args ...any) error {
+	rows, err := q.QueryContext(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// value reads one value of table kv, "" where it is missing.
+func value(ctx context.Context, q querier, key string) (string, error) {
+	var v string
+	err := q.QueryRowContext(ctx, `SELECT value FROM kv WHERE key=?`, key).Scan(&v)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return v, err
+}
+
+// A statements runs queries within one transaction and keeps each prepared,
+// because a search asks the same of a hundred documents. It is not safe for
+// concurrent use.
+type statements struct {
+	tx       *sql.Tx
+	prepared map[string]*sql.Stmt // closed with the transaction
+}
+
+func (s *statements) prepare(ctx context.Context, text string) (*sql.Stmt, error) {
+	if p := s.prepared[text]; p != nil {
+		return p, nil
+	}
+	p, err := s.tx.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	if s.prepared == nil {
+		s.prepared = map[string]*sql.Stmt{}
+	}
+	s.prepared[text] = p
+	return p, nil
+}
+
+func (s *statements) QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row {
+	p, err := s.prepare(ctx, text)
+	if err != nil {
+		return s.tx.QueryRowContext(ctx, text, args...) // fails in the same way
+	}
+	return p.QueryRowContext(ctx, args...)
+}
+
+func (s *statements) QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
+	p, err := s.prepare(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	return p.QueryContext(ctx, args...)
+}

@@ -1,0 +1,105 @@
+package index
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/search"
+)
+
+// ReadText returns a window on a document's text; see [search.TextReader]. A
+// window that would begin inside a character begins behind it.
+func (x *Index) ReadText(ctx context.Context, id string, labels []string, off int64, n int) (*search.Text, error) {
+	t := search.Text{DocID: id, Offset: max(off, 0)}
+	n = max(n, 0)
+	err := x.read(ctx, "reading a text", func(tx *sql.Tx) error {
+		var doc int64
+		var label string
+		err := tx.QueryRowContext(ctx, `SELECT id, label, url, hash, text_size FROM docs WHERE doc_id=?`, id).
+			Scan(&doc, &label, &t.URL, &t.Hash, &t.Size)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && !admits(labels, label) {
+			return noDocument(id)
+		}
+		if err != nil || t.Offset >= t.Size || n == 0 {
+			return err
+		}
+		end := t.Size
+		if int64(n) < t.Size-t.Offset {
+			end = t.Offset + int64(n)
+		}
+		// One byte more tells whether the end is a rune border.
+		w, err := window(ctx, tx, doc, t.Offset, min(end+1, t.Size))
+		if err != nil {
+			return err
+		}
+		t.Window = w
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	w := cutBytes(t.Window, n)
+	begin := 0
+	for begin < len(w) && !utf8.RuneStart(w[begin]) {
+		begin++
+	}
+	t.Window, t.Offset = w[begin:], t.Offset+int64(begin)
+	return &t, nil
+}
+
+// noDocument is the error for a document that is not there or not to be seen.
+func noDocument(id string) error {
+	if len(id) > 80 {
+		id = cutBytes(id, 80) + "…"
+	}
+	return fmt.Errorf("document %q does not exist, or not under the labels asked for: %w", id, errkind.NotFound)
+}
+
+// admits reports whether a condition on labels lets a document through.
+func admits(labels []string, label string) bool {
+	if labels == nil {
+		return true
+	}
+	for _, l := range labels {
+		if l == label {
+			return true
+		}
+	}
+	return false
+}
+
+// window reads bytes from (with) to (without) of a document's text. Bounds
+// beyond the text are cut.
+func window(ctx context.Context, q querier, doc, from, to int64) (string, error) {
+	if from >= to {
+		return "", nil
+	}
+	first, last := from/textPart, (to-1)/textPart
+	if last >= maxParts {
+		last = maxParts - 1
+	}
+	var buf []byte
+	err := collect(ctx, q, func(rows *sql.Rows) error {
+		var part sql.RawBytes
+		if err := rows.Scan(&part); err != nil {
+			return err
+		}
+		buf = append(buf, part...)
+		return nil
+	}, `SELECT body FROM texts WHERE id BETWEEN ? AND ? ORDER BY id`, chunkRow(doc, int(first)), chunkRow(doc, int(last)))
+	if err != nil {
+		return "", err
+	}
+	from, to = from-first*textPart, to-first*textPart
+	if from > int64(len(buf)) {
+		from = int64(len(buf))
+	}
+	if to > int64(len(buf)) {
+		to = int64(len(buf))
+	}
+	return string(buf[from:to]), nil
+}

@@ -1,0 +1,249 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"hash/fnv"
+	"math/bits"
+	"slices"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"knowhow/internal/analysis"
+	"knowhow/internal/query"
+	"knowhow/internal/search"
+)
+
+// Limits of the list of popular words and of what is remembered for it.
+const (
+	popularWords  = 10
+	popularPool   = 200              // words that the list is picked from
+	popularFresh  = time.Minute      // how long a list made of the texts is good
+	flushSearches = 30 * time.Second // how often searches are written down
+	maxPending    = 1000             // words searched for and not yet written
+	maxQueries    = 10_000           // words that are remembered
+	maxQueryWord  = 64               // bytes of a word that is remembered
+)
+
+// A searchLog holds words that were searched for and found. The zero searchLog
+// is ready for use.
+type searchLog struct {
+	mu      sync.Mutex
+	pending map[[2]string]int // word and label ("" for all labels)
+}
+
+// add notes the words of a plain query.
+func (l *searchLog) add(text string, labels []string) {
+	if text == "" || !query.Plain(text) {
+		return
+	}
+	if labels == nil {
+		labels = []string{""}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.pending == nil {
+		l.pending = map[[2]string]int{}
+	}
+	for _, w := range query.Words(text) {
+		w = analysis.Lower(w)
+		if len(w) > maxQueryWord || utf8.RuneCountInString(w) < 2 || analysis.Stopword(w) {
+			continue
+		}
+		for _, label := range labels {
+			if key := [2]string{w, label}; l.pending[key] > 0 || len(l.pending) < maxPending {
+				l.pending[key]++
+			}
+		}
+	}
+}
+
+// take empties the log.
+func (l *searchLog) take() map[[2]string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.pending
+	l.pending = nil
+	return p
+}
+
+// recordSearches writes searches down now and then, and once more at the end.
+func (x *Index) recordSearches(ctx context.Context) {
+	tick := time.NewTicker(flushSearches)
+	defer tick.Stop()
+	for {
+		ended := false
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			ended = true
+		}
+		// At the end it may not take long.
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		if err := x.flushSearches(limited); err != nil {
+			x.log.Debug("searches were not recorded", "error", err)
+		}
+		cancel()
+		if ended {
+			return
+		}
+	}
+}
+
+// flushSearches writes down the searches since the last time. A word is kept
+// for a label only if a document of that label has it, so that no label's list
+// shows what was asked of another.
+func (x *Index) flushSearches(ctx context.Context) error {
+	pending := x.counts.take()
+	if len(pending) == 0 {
+		return nil
+	}
+	return x.write(ctx, "recording searches", func(tx *sql.Tx) error {
+		for key, n := range pending {
+			_, err := tx.ExecContext(ctx, `INSERT INTO queries(word, label, n, last)
+				SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM terms WHERE term=?1
+					AND (?2='' OR label IN (SELECT id FROM tags WHERE kind='label' AND name=?2)))
+				ON CONFLICT DO UPDATE SET n=n+excluded.n, last=excluded.last`, key[0], key[1], n, time.Now().UnixMilli())
+			if err != nil {
+				return err
+			}
+		}
+		_, err := tx.ExecContext(ctx, `DELETE FROM queries WHERE (word, label) IN
+			(SELECT word, label FROM queries ORDER BY n DESC, last DESC LIMIT -1 OFFSET ?)`, maxQueries)
+		return err
+	})
+}
+
+// A wordCount is a word and how often it was searched for, or in how many
+// documents it is.
+type wordCount struct {
+	word string
+	n    int
+}
+
+// A wordCache keeps the lists of frequent words for a while, because to make
+// one all words are read. The zero wordCache is ready for use.
+type wordCache struct {
+	mu    sync.Mutex
+	lists map[string]cachedWords
+}
+
+type cachedWords struct {
+	words []wordCount
+	at    time.Time
+}
+
+func (c *wordCache) get(key string) ([]wordCount, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l, ok := c.lists[key]
+	return l.words, ok && time.Since(l.at) < popularFresh
+}
+
+func (c *wordCache) put(key string, words []wordCount) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lists == nil || len(c.lists) >= 100 {
+		c.lists = map[string]cachedWords{}
+	}
+	c.lists[key] = cachedWords{words, time.Now()}
+}
+
+// PopularWords returns up to ten words: those that were searched for most and
+// found something, filled up with those that the most documents have; see
+// [search.WordLister]. The seed picks among words that are about equal, which
+// means the same power of two.
+func (x *Index) PopularWords(ctx context.Context, q search.WordsQuery) ([]string, error) {
+	var asked, frequent []wordCount
+	err := x.read(ctx, "listing popular words", func(tx *sql.Tx) error {
+		var err error
+		if asked, err = askedWords(ctx, tx, q.Labels); err != nil || len(asked) >= popularPool {
+			return err
+		}
+		key := conditions{labels: q.Labels}.key()
+		var ok bool
+		if frequent, ok = x.popular.get(key); ok {
+			return nil
+		}
+		if frequent, err = frequentWords(ctx, tx, q.Labels); err == nil && len(frequent) > 0 {
+			x.popular.put(key, frequent)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := []string{}
+	for _, words := range [][]wordCount{asked, frequent} {
+		for _, w := range shuffled(words, q.Seed) {
+			if len(out) < popularWords && !slices.Contains(out, w.word) {
+				out = append(out, w.word)
+			}
+		}
+	}
+	return out, nil
+}
+
+// shuffled orders words by how often, roughly, and by the seed among equals.
+func shuffled(words []wordCount, seed string) []wordCount {
+	words = slices.Clone(words)
+	hash := func(w string) uint64 {
+		h := fnv.New64a()
+		h.Write([]byte(seed + "\x00" + w)) // never fails
+		return h.Sum64()
+	}
+	slices.SortFunc(words, func(a, b wordCount) int {
+		return cmp.Or(cmp.Compare(bits.Len(uint(b.n)), bits.Len(uint(a.n))), cmp.Compare(hash(a.word), hash(b.word)), cmp.Compare(a.word, b.word))
+	})
+	return words
+}
+
+// askedWords are the words that were searched for.
+func askedWords(ctx context.Context, q querier, labels []string) ([]wordCount, error) {
+	where, args := conditions{labels: labels}.sql()
+	return wordCounts(ctx, q, `SELECT word, sum(n) AS n FROM queries d WHERE `+where+` GROUP BY word ORDER BY n DESC, word LIMIT ?`,
+		append(args, popularPool)...)
+}
+
+// frequentWords are the words that the most documents have, without those that
+// say nothing: function words, numbers, and words that nearly every document
+// has.
+func frequentWords(ctx context.Context, q querier, labels []string) ([]wordCount, error) {
+	where := "1"
+	if labels != nil {
+		ids, err := findTags(ctx, q, tagLabel, labels)
+		if err != nil {
+			return nil, err
+		}
+		where = "label IN " + numbers(ids)
+	}
+	cond, args := conditions{labels: labels}.sql()
+	var docs int
+	if err := q.QueryRowContext(ctx, `SELECT count(*) FROM docs d WHERE `+cond, args...).Scan(&docs); err != nil {
+		return nil, err
+	}
+	words, err := wordCounts(ctx, q, `SELECT term, sum(df) AS n FROM terms WHERE `+where+` GROUP BY term ORDER BY n DESC, term LIMIT ?`, 4*popularPool)
+	if err != nil {
+		return nil, err
+	}
+	words = slices.DeleteFunc(words, func(w wordCount) bool {
+		r, _ := utf8.DecodeRuneInString(w.word)
+		short := utf8.RuneCountInString(w.word) < 3 && !analysis.IsCJK(r)
+		return short || analysis.Stopword(w.word) || !unicode.IsLetter(r) || docs >= 20 && 2*w.n > docs
+	})
+	return words[:min(len(words), popularPool)], nil
+}
+
+func wordCounts(ctx context.Context, q querier, text string, args ...any) ([]wordCount, error) {
+	var out []wordCount
+	err := collect(ctx, q, func(rows *sql.Rows) error {
+		var w wordCount
+		err := rows.Scan(&w.word, &w.n)
+		out = append(out, w)
+		return err
+	}, text, args...)
+	return out, err
+}

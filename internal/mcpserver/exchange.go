@@ -1,0 +1,233 @@
+package mcpserver
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// An exchange is one HTTP request that has been admitted, on its way to one of
+// the SDK's handlers.
+type exchange struct {
+	handler *HTTPHandler
+	filter  *filter
+	request *http.Request
+}
+
+// stateless says whether the request belongs to a revision without sessions.
+func (x *exchange) stateless() bool {
+	return x.handler.modern != nil && x.request.Header.Get(headerRevision) >= statelessRevision
+}
+
+// get opens a server-to-client stream: of a session, or of the older
+// transport, where it starts the session.
+func (x *exchange) get() {
+	h := x.handler
+	switch {
+	case h.opts.DisableSSE:
+		refuseMethod(x.filter, h.methods())
+	case x.stateless():
+		x.pass(h.modern)
+	case h.oldSSE != nil && x.request.Header.Get(headerSession) == "":
+		ss := h.opens()
+		if ss == nil {
+			x.tooManySessions(jsonrpc.ID{})
+			return
+		}
+		defer h.done(ss)
+		defer ss.stop()
+		x.in(ss)
+		x.pass(h.oldSSE)
+	default:
+		x.pass(h.legacy)
+	}
+}
+
+// delete ends a session, and the requests that run in it first, because the
+// SDK would wait for them.
+func (x *exchange) delete() {
+	h, id := x.handler, x.request.Header.Get(headerSession)
+	if x.stateless() {
+		x.pass(h.modern)
+		return
+	}
+	if ss := h.session(id); ss != nil {
+		ss.stop()
+		defer h.forget(id)
+	}
+	x.pass(h.legacy)
+}
+
+// post checks a message, or a batch of them, and passes it on.
+func (x *exchange) post() {
+	p, ok := x.body()
+	if !ok {
+		return
+	}
+	h := x.handler
+	old := h.oldSSE != nil && x.request.URL.Query().Has("sessionid")
+	first, initialize := x.inspect(p)
+	x.filter.id, x.filter.stream = first, first.IsValid() && !initialize && !old
+	if x.filter.answered() {
+		return
+	}
+	if !x.rewind(p) {
+		return
+	}
+	switch {
+	case x.stateless():
+		ss := h.passes()
+		defer h.done(ss)
+		x.in(ss)
+		x.pass(h.modern)
+	case old:
+		x.pass(h.oldSSE)
+	case initialize && x.request.Header.Get(headerSession) == "":
+		ss := h.opens()
+		if ss == nil {
+			x.tooManySessions(first)
+			return
+		}
+		defer h.done(ss)
+		x.in(ss)
+		x.pass(h.legacy)
+	default:
+		x.pass(h.legacy)
+	}
+}
+
+// in makes the SDK's next connection belong to a session.
+func (x *exchange) in(ss *session) {
+	x.request = x.request.WithContext(withSession(x.request.Context(), ss))
+}
+
+// pass hands the request to the SDK.
+func (x *exchange) pass(next http.Handler) {
+	if !x.handler.opts.DisableSSE && !x.stateless() {
+		// Errors of 2026-07-28 have an HTTP status, which a comment would
+		// send too early.
+		x.filter.keepAlive(keepAlive)
+	}
+	next.ServeHTTP(x.filter, x.request)
+	if x.filter.finish() == http.StatusNotFound {
+		x.handler.forget(x.request.Header.Get(headerSession)) // ended for being idle
+	}
+}
+
+func (x *exchange) tooManySessions(id jsonrpc.ID) {
+	x.filter.Header().Set("Retry-After", "60")
+	reply(x.filter, http.StatusServiceUnavailable, id, protocolError(codeBusy,
+		fmt.Sprintf("the server has %d sessions, which is all it may have, try again later", x.handler.opts.MaxSessions),
+		map[string]any{"code": "BUSY", "retryable": true, "retryAfterMs": 60000}))
+}
+
+// body reads and parses the body. If it cannot be served, the request has been
+// answered.
+func (x *exchange) body() (payload, bool) {
+	w, r, limit := x.filter, x.request, x.handler.opts.MaxBody
+	tooLarge := fmt.Sprintf("the body of a request must not exceed %d bytes", limit)
+	if r.ContentLength > limit {
+		refuse(w, http.StatusRequestEntityTooLarge, tooLarge)
+		return payload{}, false
+	}
+	if mt, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mt != "application/json" {
+		refuse(w, http.StatusUnsupportedMediaType, "the Content-Type of a request must be application/json")
+		return payload{}, false
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		refuse(w, http.StatusRequestEntityTooLarge, tooLarge)
+		return payload{}, false
+	}
+	if err != nil {
+		refuse(w, http.StatusBadRequest, "the body of the request could not be read")
+		return payload{}, false
+	}
+	p := parse(body, x.handler.pinned)
+	if len(p.bad) > 0 {
+		writeJSON(w, http.StatusBadRequest, p.bad[0])
+		return payload{}, false
+	}
+	return p, true
+}
+
+// rewind puts the body back for the SDK.
+func (x *exchange) rewind(p payload) bool {
+	body, err := p.encode()
+	if err != nil {
+		refuse(x.filter, http.StatusBadRequest, "the request could not be read")
+		return false
+	}
+	r := x.request
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	if x.handler.opts.DisableSSE {
+		// The answer will be JSON: do not insist on clients that take streams.
+		r.Header.Set("Accept", "application/json, text/event-stream")
+	}
+	return true
+}
+
+// inspect answers what the SDK would answer wrongly. It returns the id of the
+// last call, for errors that concern the whole body, and whether the body
+// starts a session.
+func (x *exchange) inspect(p payload) (id jsonrpc.ID, initialize bool) {
+	old := x.handler.oldSSE != nil && x.request.URL.Query().Has("sessionid")
+	for _, m := range p.msgs {
+		r, ok := m.(*jsonrpc.Request)
+		if !ok {
+			continue
+		}
+		if r.IsCall() {
+			id = r.ID
+		}
+		switch {
+		case r.Method == methodInitialize && p.batch:
+			reply(x.filter, http.StatusBadRequest, r.ID, errBatchedInitialize())
+			return id, false
+		case r.Method == methodInitialize && !p.modern:
+			x.request.Header.Del(headerRevision) // the body negotiates, and the client may be ahead of us
+			initialize = true
+		case x.stateless() || old: // answers of the older transport go to its stream
+		case !slices.Contains(legacyMethods, r.Method):
+			x.unknownMethod(r, p)
+			return id, false
+		case !old && x.request.Header.Get(headerSession) == "":
+			reply(x.filter, http.StatusBadRequest, r.ID, protocolError(codeInvalidRequest,
+				"the "+headerSession+" header is required, initialize gives one", map[string]any{
+					"code": "NOT_INITIALIZED", "retryable": true, "reason": "noSession"}))
+			return id, false
+		}
+	}
+	return id, initialize
+}
+
+// unknownMethod answers a call of a method that no revision with a handshake
+// has. The SDK refuses it with text, and drops the rest of a batch.
+func (x *exchange) unknownMethod(r *jsonrpc.Request, p payload) {
+	switch {
+	case !r.IsCall() && !p.batch:
+		x.filter.WriteHeader(http.StatusAccepted) // unknown notifications are ignored
+	case p.batch:
+		reply(x.filter, http.StatusBadRequest, r.ID, errUnknownMethod(r.Method))
+	default:
+		reply(x.filter, http.StatusOK, r.ID, errUnknownMethod(r.Method))
+	}
+}
+
+func errUnknownMethod(method string) *jsonrpc.Error {
+	return protocolError(codeMethodNotFound, "there is no method "+quoted(method), nil)
+}
+
+// legacyMethods are those that the SDK knows of the revisions with a handshake.
+var legacyMethods = []string{
+	methodInitialize, methodPing, methodListTools, methodCallTool, methodListResources, methodReadResource,
+	methodListTemplates, "resources/subscribe", "resources/unsubscribe", "prompts/list", "prompts/get",
+	"completion/complete", "logging/setLevel", methodDiscover,
+	notifyCancelled, notifyInitialized, "notifications/progress", "notifications/roots/list_changed",
+}

@@ -1,0 +1,226 @@
+package mcpserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// A filter stands between the SDK and an HTTP response. It drops the answers to
+// cancelled requests, gives the SDK's errors the form of ours, turns its plain
+// text refusals into JSON-RPC errors, and keeps idle streams alive.
+type filter struct {
+	http.ResponseWriter
+	header http.Header // the SDK's; copied when it is sent, so that comment never reads it
+	id     jsonrpc.ID  // of the request, for refusals
+	stream bool        // a stream is what the answer will be, unless it is a refusal
+
+	mu      sync.Mutex // guards what follows and the writer
+	started bool       // the header has been sent
+	events  bool       // and it said that a stream follows
+	status  int        // of a plain text refusal, whose body is collected; else 0
+	text    bytes.Buffer
+	silent  bool // the answer was dropped, nothing may follow
+	ended   bool // the request is done
+	timer   *time.Timer
+}
+
+func newFilter(w http.ResponseWriter) *filter {
+	return &filter{ResponseWriter: w, header: http.Header{}}
+}
+
+// Unwrap gives [http.ResponseController] the writer below.
+func (f *filter) Unwrap() http.ResponseWriter { return f.ResponseWriter }
+
+// Header implements [http.ResponseWriter].
+func (f *filter) Header() http.Header { return f.header }
+
+// answered says whether a status has been sent.
+func (f *filter) answered() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.started
+}
+
+func (f *filter) streaming() bool {
+	return strings.HasPrefix(f.header.Get("Content-Type"), "text/event-stream")
+}
+
+// send sends the header, once.
+func (f *filter) send(status int) {
+	if f.started {
+		return
+	}
+	f.started, f.events = true, f.streaming()
+	maps.Copy(f.ResponseWriter.Header(), f.header)
+	f.ResponseWriter.WriteHeader(status)
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (f *filter) WriteHeader(status int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if status >= 400 && strings.HasPrefix(f.header.Get("Content-Type"), "text/plain") {
+		f.status = status
+		return
+	}
+	f.send(status)
+}
+
+// Flush implements [http.Flusher].
+func (f *filter) Flush() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.status == 0 && !f.silent {
+		f.send(http.StatusOK)
+		_ = http.NewResponseController(f.ResponseWriter).Flush() // best effort, as in the SDK
+	}
+}
+
+// suspects are what the messages that must be changed contain. All others pass
+// without being parsed.
+var suspects = [][]byte{
+	[]byte(`"error":{"code":-31999`), []byte(`"error":{"code":0,`), []byte(sdkTypeName), []byte(sdkUninitialized),
+}
+
+// Write implements [http.ResponseWriter]. The SDK writes one event at a time.
+func (f *filter) Write(b []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.status != 0 {
+		return f.text.Write(b)
+	}
+	out := b
+	if slices.ContainsFunc(suspects, func(s []byte) bool { return bytes.Contains(b, s) }) {
+		out = f.rewrite(b)
+	}
+	if len(out) == 0 {
+		if !f.started && !f.streaming() {
+			f.header.Del("Content-Type")
+			f.send(http.StatusAccepted)
+			f.silent = true
+		}
+		return len(b), nil
+	}
+	f.send(http.StatusOK)
+	if _, err := f.ResponseWriter.Write(out); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// rewrite returns what to send in the place of an event or of a JSON body,
+// nothing if it must not be sent.
+func (f *filter) rewrite(b []byte) []byte {
+	if !f.streaming() {
+		return mendBody(b)
+	}
+	head, data, ok := bytes.Cut(b, []byte("data: "))
+	if !ok {
+		return b
+	}
+	mended := mendMessage(bytes.TrimRight(data, "\n"))
+	if mended == nil {
+		return nil
+	}
+	return slices.Concat(head, []byte("data: "), mended, []byte("\n\n"))
+}
+
+// mendBody mends one message or a batch.
+func mendBody(b []byte) []byte {
+	if t := bytes.TrimSpace(b); len(t) == 0 || t[0] != '[' {
+		return mendMessage(b)
+	}
+	var in, out []json.RawMessage
+	if json.Unmarshal(b, &in) != nil {
+		return b
+	}
+	for _, m := range in {
+		if m = mendMessage(m); m != nil {
+			out = append(out, m)
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	mended, err := compactJSON(out)
+	if err != nil {
+		return b
+	}
+	return mended
+}
+
+// mendMessage returns a response as it should be sent, nil if it should not.
+func mendMessage(raw []byte) []byte {
+	m, err := decode(raw)
+	r, ok := m.(*jsonrpc.Response)
+	if err != nil || !ok {
+		return raw
+	}
+	if isCancelled(r) {
+		return nil
+	}
+	mendError(r)
+	mended, err := jsonrpc.EncodeMessage(r)
+	if err != nil {
+		return raw
+	}
+	return mended
+}
+
+// finish ends the response when the SDK is done with it. A plain text refusal
+// is sent as a JSON-RPC error. It returns the status of a refusal, else 0.
+func (f *filter) finish() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = true
+	if f.timer != nil {
+		f.timer.Stop()
+	}
+	switch {
+	case f.started:
+	case f.status != 0:
+		f.header.Set("Content-Type", "application/json")
+		f.header.Del("X-Content-Type-Options")
+		f.header.Del("Content-Length")
+		f.send(f.status)
+		// An error means that the client is gone.
+		_, _ = f.ResponseWriter.Write(refusal(f.id, protocolError(codeInvalidRequest, sentence(f.text.String()), nil)))
+	default:
+		f.send(http.StatusOK)
+	}
+	return f.status
+}
+
+// keepAlive writes a comment on the stream every so often until finish, so
+// that nothing between us and the client takes it for dead.
+func (f *filter) keepAlive(every time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.timer = time.AfterFunc(every, func() { f.comment(every) })
+}
+
+func (f *filter) comment(every time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ended || f.status != 0 || f.silent || f.started && !f.events || !f.started && !f.stream {
+		return
+	}
+	if !f.started { // the SDK sends nothing before the first event
+		f.started, f.events = true, true
+		f.ResponseWriter.Header().Set("Content-Type", "text/event-stream")
+		f.ResponseWriter.Header().Set("Cache-Control", "no-cache, no-transform")
+		f.ResponseWriter.WriteHeader(http.StatusOK)
+	}
+	// An error means that the client is gone, which ends the request elsewhere.
+	_, _ = f.ResponseWriter.Write([]byte(": keep-alive\n\n"))
+	_ = http.NewResponseController(f.ResponseWriter).Flush()
+	f.timer.Reset(every)
+}

@@ -1,0 +1,285 @@
+// Package mcptest speaks raw JSON-RPC to MCP servers in tests. It knows nothing
+// of any server: it sends what it is told to, hands back what arrived, and fails
+// the test on bytes that are no JSON-RPC. It is used by the tests of mcpserver
+// and of the front ends on it.
+package mcptest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// patience bounds every wait for a message. It is virtual time in a synctest
+// bubble.
+const patience = 20 * time.Second
+
+// A Message is anything a server sends.
+type Message struct {
+	JSONRPC string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *Error          `json:"error,omitempty"`
+	Raw     string          `json:"-"` // as it arrived
+}
+
+// An Error is the error of a response.
+type Error struct {
+	Code    int64           `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// Error writes the error with its code and data.
+func (e *Error) Error() string {
+	return fmt.Sprintf("%d %s %s", e.Code, e.Message, e.Data)
+}
+
+// Field returns a member of the error's data as it stands in JSON without the
+// quotes of a string; "" if it is not there.
+func (e *Error) Field(name string) string {
+	var data map[string]json.RawMessage
+	if json.Unmarshal(e.Data, &data) != nil {
+		return ""
+	}
+	var s string
+	if json.Unmarshal(data[name], &s) == nil {
+		return s
+	}
+	return string(data[name])
+}
+
+// Decode reads the result into v and fails the test if that does not work or
+// if there is an error instead.
+func (m Message) Decode(t testing.TB, v any) {
+	t.Helper()
+	if m.Error != nil {
+		t.Fatalf("got the error %v, want a result", m.Error)
+	}
+	if err := json.Unmarshal(m.Result, v); err != nil {
+		t.Fatalf("decoding the result %s: %v", m.Result, err)
+	}
+}
+
+// A Session is one client of a server. Its methods fail the test when the
+// server breaks the protocol or does not answer.
+type Session struct {
+	t    testing.TB
+	send func(line string)
+	end  func() error
+	http *httpClient // nil on stdio
+
+	mu            sync.Mutex // guards what follows
+	lastID        int
+	early         map[string]Message // answers that nobody has asked for yet
+	notifications []Message
+	notified      chan struct{} // told when notifications grow
+	inbox         chan Message  // answers, in the order they came
+}
+
+func newSession(t testing.TB) *Session {
+	return &Session{t: t, early: map[string]Message{}, inbox: make(chan Message, 4096), notified: make(chan struct{}, 1)}
+}
+
+// receive takes a message, or an array of them, from the server.
+func (s *Session) receive(raw string) {
+	var batch []json.RawMessage
+	if json.Unmarshal([]byte(raw), &batch) == nil {
+		s.deliver(Message{JSONRPC: "2.0", Raw: raw})
+		return
+	}
+	var m Message
+	if err := json.Unmarshal([]byte(raw), &m); err != nil || m.JSONRPC != "2.0" {
+		s.t.Errorf("the server sent %q, want JSON-RPC", raw)
+		return
+	}
+	m.Raw = raw
+	s.deliver(m)
+}
+
+func (s *Session) deliver(m Message) {
+	if m.Method == "" {
+		s.inbox <- m
+		return
+	}
+	s.mu.Lock()
+	s.notifications = append(s.notifications, m)
+	s.mu.Unlock()
+	select {
+	case s.notified <- struct{}{}:
+	default:
+	}
+}
+
+// Send sends a line as it stands; it need not be JSON.
+func (s *Session) Send(line string) { s.send(line) }
+
+// Next returns the next response that arrives, whatever it answers. A batch
+// comes as a Message with nothing but Raw.
+func (s *Session) Next() Message {
+	s.t.Helper()
+	select {
+	case m, ok := <-s.inbox:
+		if !ok {
+			s.t.Fatal("the server has ended, want a message")
+		}
+		return m
+	case <-time.After(patience):
+		s.t.Fatal("no message arrived")
+	}
+	return Message{}
+}
+
+// Pending returns how many responses have arrived that nobody has taken. It is
+// for tests that want silence: let everything settle first, with
+// synctest.Wait or by the answer to a later request.
+func (s *Session) Pending() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.inbox) + len(s.early)
+}
+
+// Start sends a request and returns its id.
+func (s *Session) Start(method string, params any) int {
+	s.t.Helper()
+	s.mu.Lock()
+	s.lastID++
+	id := s.lastID
+	s.mu.Unlock()
+	s.send(s.encode(map[string]any{"jsonrpc": "2.0", "id": id, "method": method}, params))
+	return id
+}
+
+// Wait returns the response to the request of that id.
+func (s *Session) Wait(id int) Message {
+	s.t.Helper()
+	want := strconv.Itoa(id)
+	s.mu.Lock()
+	m, ok := s.early[want]
+	delete(s.early, want)
+	s.mu.Unlock()
+	if ok {
+		return m
+	}
+	for {
+		m := s.Next()
+		if string(m.ID) == want {
+			return m
+		}
+		s.mu.Lock()
+		s.early[string(m.ID)] = m
+		s.mu.Unlock()
+	}
+}
+
+// Call sends a request and returns the response to it.
+func (s *Session) Call(method string, params any) Message {
+	s.t.Helper()
+	return s.Wait(s.Start(method, params))
+}
+
+// Notify sends a notification.
+func (s *Session) Notify(method string, params any) {
+	s.t.Helper()
+	s.send(s.encode(map[string]any{"jsonrpc": "2.0", "method": method}, params))
+}
+
+// Cancel sends notifications/cancelled for a request.
+func (s *Session) Cancel(id int) {
+	s.t.Helper()
+	s.Notify("notifications/cancelled", map[string]any{"requestId": id})
+}
+
+func (s *Session) encode(m map[string]any, params any) string {
+	s.t.Helper()
+	if params != nil {
+		m["params"] = params
+	}
+	b, err := json.Marshal(m)
+	if err != nil {
+		s.t.Fatalf("encoding a request: %v", err)
+	}
+	return string(b)
+}
+
+// Handshake sends initialize alone and returns the response.
+func (s *Session) Handshake(revision string) Message {
+	s.t.Helper()
+	return s.Call("initialize", map[string]any{"protocolVersion": revision, "capabilities": map[string]any{},
+		"clientInfo": map[string]any{"name": "mcptest", "version": "1"}})
+}
+
+// Initialize sends initialize and notifications/initialized, and returns the
+// response to the former, which must be a result.
+func (s *Session) Initialize(revision string) Message {
+	s.t.Helper()
+	m := s.Handshake(revision)
+	if m.Error != nil {
+		s.t.Fatalf("initialize: %v", m.Error)
+	}
+	var r struct{ ProtocolVersion string }
+	if m.Decode(s.t, &r); s.http != nil && r.ProtocolVersion >= "2025-06-18" {
+		s.SetHeader("Mcp-Protocol-Version", r.ProtocolVersion)
+	}
+	s.Notify("notifications/initialized", nil)
+	return m
+}
+
+// Tool calls a tool and returns the text of its only content block, or the
+// error. It fails the test if the result has another form.
+func (s *Session) Tool(name string, args any) (string, *Error) {
+	s.t.Helper()
+	return s.ToolText(s.Call("tools/call", map[string]any{"name": name, "arguments": args}))
+}
+
+// ToolText returns the text of a tools/call response, as Tool does.
+func (s *Session) ToolText(m Message) (string, *Error) {
+	s.t.Helper()
+	if m.Error != nil {
+		return "", m.Error
+	}
+	var r struct {
+		Content []struct{ Type, Text string }
+		IsError bool
+	}
+	m.Decode(s.t, &r)
+	if len(r.Content) != 1 || r.Content[0].Type != "text" || r.IsError {
+		s.t.Fatalf("the tool's result is %s, want one text block", m.Result)
+	}
+	return r.Content[0].Text, nil
+}
+
+// Notifications returns the notifications and requests that the server has
+// sent so far.
+func (s *Session) Notifications() []Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Message(nil), s.notifications...)
+}
+
+// AwaitNotifications waits until the server has sent n notifications or more,
+// and returns them all.
+func (s *Session) AwaitNotifications(n int) []Message {
+	s.t.Helper()
+	deadline := time.After(patience)
+	for {
+		if all := s.Notifications(); len(all) >= n {
+			return all
+		}
+		select {
+		case <-s.notified:
+		case <-deadline:
+			s.t.Fatalf("got %d notifications, want %d", len(s.Notifications()), n)
+		}
+	}
+}
+
+// Close ends the session and waits for the server's side of it: on stdio it
+// closes the server's input and returns what serving returned; on HTTP it
+// sends DELETE.
+func (s *Session) Close() error { return s.end() }

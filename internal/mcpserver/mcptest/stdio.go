@@ -1,0 +1,70 @@
+package mcptest
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"sync"
+	"testing"
+)
+
+// Stdio starts serve on a pair of pipes and returns a client of it. The server
+// is ended with the test at the latest. Wrap t.Context or a context of your own
+// in serve to test what its end does.
+func Stdio(t testing.TB, serve func(ctx context.Context, in io.Reader, out io.Writer) error) *Session {
+	t.Helper()
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	s := newSession(t)
+	served := make(chan error, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		err := serve(ctx, inR, outW)
+		outW.Close() // of a pipe: never fails
+		served <- err
+	}()
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		s.readLines(outR)
+	}()
+	lines := make(chan string, 4096)
+	go func() { // a server that stops reading must not stop the test
+		for l := range lines {
+			if _, err := io.WriteString(inW, l+"\n"); err != nil {
+				break
+			}
+		}
+		inW.Close() // of a pipe: never fails
+		for range lines {
+		}
+	}()
+	s.send = func(line string) { lines <- line }
+	s.end = sync.OnceValue(func() error {
+		close(lines)
+		err := <-served
+		<-read
+		cancel()
+		inR.Close() // of a pipe: never fails
+		return err
+	})
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("serving stdio: %v", err)
+		}
+	})
+	return s
+}
+
+// readLines takes what the server writes until it ends.
+func (s *Session) readLines(r io.Reader) {
+	defer close(s.inbox)
+	sc := bufio.NewScanner(r)
+	sc.Buffer(nil, 64<<20)
+	for sc.Scan() {
+		s.receive(sc.Text())
+	}
+	if err := sc.Err(); err != nil {
+		s.t.Errorf("reading from the server: %v", err)
+	}
+}

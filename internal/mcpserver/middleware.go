@@ -1,0 +1,206 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// The methods and notifications that this package treats apart.
+const (
+	methodInitialize    = "initialize"
+	methodPing          = "ping"
+	methodDiscover      = "server/discover"
+	methodListTools     = "tools/list"
+	methodCallTool      = "tools/call"
+	methodListResources = "resources/list"
+	methodReadResource  = "resources/read"
+	methodListTemplates = "resources/templates/list"
+	notifyInitialized   = "notifications/initialized"
+	notifyCancelled     = "notifications/cancelled"
+)
+
+// requestMeta returns the _meta of a request's params, nil if it has none.
+func requestMeta(req mcp.Request) map[string]any {
+	// The interface may hold a nil pointer, on which GetMeta panics.
+	if p := req.GetParams(); p != nil && !reflect.ValueOf(p).IsNil() {
+		return p.GetMeta()
+	}
+	return nil
+}
+
+// requestRevision returns the revision that a request names for itself, as
+// those of 2026-07-28 do; "" if it relies on the handshake.
+func requestRevision(req mcp.Request) string {
+	v, _ := requestMeta(req)[mcp.MetaKeyProtocolVersion].(string)
+	return v
+}
+
+// guard is the outermost layer around every request: panics, the gate,
+// shutdown, cancellation, and errors.
+func (s *Server) guard(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
+		start := time.Now()
+		defer func() {
+			if p := recover(); p != nil {
+				s.log.Error("handler panicked", "method", method, "panic", p, "stack", string(debug.Stack()))
+				res, err = nil, describe(errors.New("panic"), "").wire()
+			}
+			s.logRequest(method, time.Since(start), err)
+		}()
+		ss := sessionFrom(ctx)
+		switch method {
+		case methodInitialize:
+			return s.initialize(ctx, ss, req, next)
+		case notifyInitialized:
+			if res, err = next(ctx, method, req); err == nil {
+				ss.initialized()
+			}
+			return res, err
+		case methodPing, methodDiscover, notifyCancelled:
+			return next(ctx, method, req)
+		}
+		return s.serve(ctx, ss, method, req, next)
+	}
+}
+
+// initialize is never cancelled, and the SDK's own errors are fit to show.
+func (s *Server) initialize(ctx context.Context, ss *session, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+	res, err := next(ctx, methodInitialize, req)
+	if err != nil {
+		return nil, protocolError(codeInvalidRequest, sentence(err.Error()), nil)
+	}
+	if r, ok := res.(*initializeResult); ok {
+		sdk, _ := req.GetSession().(*mcp.ServerSession)
+		ss.negotiated(sdk, r.ProtocolVersion)
+	}
+	return res, nil
+}
+
+// serve answers a request that needs a session in order, or that brings its
+// revision along.
+func (s *Server) serve(ctx context.Context, ss *session, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+	c := &call{revision: requestRevision(req), token: progressToken(requestMeta(req))}
+	c.sdk, _ = req.GetSession().(*mcp.ServerSession)
+	if c.revision < statelessRevision {
+		c.revision = ss.revisionInUse()
+		if !ss.awaitReady(ctx) {
+			if cancelledByPeer(ctx) {
+				return nil, errCancelled()
+			}
+			return nil, errNotInitialized(method)
+		}
+	}
+	work, end, err := ss.begin(context.WithValue(ctx, callKey{}, c), c)
+	if err != nil {
+		return nil, errShuttingDown()
+	}
+	defer end()
+	defer c.finish()
+	res, err := next(work, method, req)
+	switch {
+	case cancelledByPeer(ctx):
+		return nil, errCancelled()
+	case err != nil && ss.stopped():
+		return nil, errShuttingDown()
+	case err != nil:
+		return nil, s.peerError(err, method, c.revision)
+	}
+	return res, nil
+}
+
+// cancelledByPeer says whether the request was cancelled by a notification.
+// The SDK gives every other end of a request another cause.
+func cancelledByPeer(ctx context.Context) bool {
+	return ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled)
+}
+
+// peerError turns a handler's error into one that a peer may see. An error of
+// no kind goes to the log instead.
+func (s *Server) peerError(err error, method, revision string) error {
+	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return e
+	}
+	o := describe(err, revision)
+	if o.Code == codeInternal {
+		s.log.Error("request failed", "method", method, "error", err)
+	}
+	return o.wire()
+}
+
+func (s *Server) logRequest(method string, took time.Duration, err error) {
+	code := int64(0)
+	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		code = e.Code
+	}
+	s.log.Debug("request", "method", method, "ms", took.Milliseconds(), "code", code)
+}
+
+// dispatch answers what this package serves itself and leaves the rest of the
+// protocol to the SDK.
+func (s *Server) dispatch(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if limited(method) {
+			if err := s.limit.acquire(ctx); err != nil {
+				return nil, err
+			}
+			defer s.limit.release()
+		}
+		c := callFrom(ctx)
+		if c != nil && c.revision >= statelessRevision && !s.has(method) {
+			return nil, errUnknownMethod(method)
+		}
+		switch p := req.GetParams().(type) {
+		case *mcp.ListToolsParams:
+			return s.listTools(c.revision), nil
+		case *mcp.CallToolParamsRaw:
+			return s.callTool(ctx, p, c.revision)
+		case *mcp.ListResourcesParams:
+			if s.res != nil {
+				return s.listResources(ctx, p, c.revision)
+			}
+		case *mcp.ReadResourceParams:
+			if s.res != nil {
+				return s.readResource(ctx, p, c.revision)
+			}
+		case *mcp.ListResourceTemplatesParams:
+			if s.res != nil {
+				return s.listTemplates(c.revision), nil
+			}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// has says whether a method belongs to something that the server declares.
+// Clients of older revisions get empty lists where it does not, because many of
+// them ask without looking.
+func (s *Server) has(method string) bool {
+	switch {
+	case strings.HasPrefix(method, "prompts/"):
+		return false
+	case strings.HasPrefix(method, "resources/"):
+		return s.res != nil
+	}
+	return true
+}
+
+func errNotInitialized(method string) *jsonrpc.Error {
+	return protocolError(codeInvalidRequest, method+" is not allowed before notifications/initialized", map[string]any{
+		"code": "NOT_INITIALIZED", "retryable": true, "reason": "notInitialized"})
+}
+
+func errShuttingDown() *jsonrpc.Error {
+	return protocolError(codeUnavailable, "the server is shutting down, try again when it is back", map[string]any{
+		"code": "UNAVAILABLE", "retryable": true})
+}
+
+func errCancelled() *jsonrpc.Error {
+	return &jsonrpc.Error{Code: codeCancelled, Message: "cancelled"}
+}

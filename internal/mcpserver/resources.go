@@ -1,0 +1,191 @@
+package mcpserver
+
+import (
+	"context"
+	"maps"
+	"net/url"
+	"strconv"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Resources is what a server offers to read besides its tools. Both methods
+// are called by many goroutines at once. Their errors are answered like those
+// of tool handlers.
+type Resources interface {
+	// ListResources returns the page that starts at cursor, which is empty
+	// for the first one and otherwise a NextCursor of an earlier page.
+	ListResources(ctx context.Context, cursor string) (*ResourceList, error)
+
+	// ReadResource returns the part of a resource that starts at cursor,
+	// which is empty for the first one and otherwise a NextCursor of an
+	// earlier part. A resource that does not exist is an errkind.NotFound
+	// error.
+	ReadResource(ctx context.Context, uri, cursor string) (*Contents, error)
+}
+
+// A Resource is one entry of resources/list.
+type Resource struct {
+	URI         string
+	Name        string
+	Title       string
+	Description string
+	MIMEType    string
+	Meta        map[string]any
+}
+
+// A ResourceList is one page of resources.
+type ResourceList struct {
+	Resources  []Resource
+	NextCursor string         // "" on the last page
+	Meta       map[string]any // _meta of the result
+}
+
+// Contents is one part of a resource's text.
+type Contents struct {
+	URI        string // "" is the URI that was asked for
+	MIMEType   string
+	Text       string
+	Meta       map[string]any // _meta of contents[0]
+	ResultMeta map[string]any // _meta of the result
+	NextCursor string         // where the next part starts; "" on the last one
+	IsLast     bool
+}
+
+// A Template tells clients how the URIs of resources are made.
+type Template struct {
+	URITemplate string // RFC 6570
+	Name        string
+	Title       string
+	Description string
+	MIMEType    string
+}
+
+// SetResources makes the server offer resources. It must be called before the
+// server is served.
+func (s *Server) SetResources(r Resources, templates ...Template) {
+	s.res, s.template = r, templates
+}
+
+type listedResource struct {
+	URI         string         `json:"uri"`
+	Name        string         `json:"name"`
+	Title       string         `json:"title,omitempty"`
+	Description string         `json:"description,omitempty"`
+	MIMEType    string         `json:"mimeType,omitempty"`
+	Meta        map[string]any `json:"_meta,omitempty"`
+}
+
+type resourcesResult struct {
+	mcp.ResultBase
+	freshness
+	Resources  []listedResource `json:"resources"`
+	NextCursor string           `json:"nextCursor,omitempty"`
+}
+
+func (s *Server) listResources(ctx context.Context, p *mcp.ListResourcesParams, revision string) (mcp.Result, error) {
+	cursor := ""
+	if p != nil {
+		cursor = p.Cursor
+	}
+	list, err := s.res.ListResources(ctx, cursor)
+	if err != nil {
+		return nil, err
+	}
+	res := &resourcesResult{freshness: freshnessFor(revision), NextCursor: list.NextCursor,
+		Resources: make([]listedResource, 0, len(list.Resources))}
+	res.Meta = maps.Clone(list.Meta)
+	for _, r := range list.Resources {
+		res.Resources = append(res.Resources, listedResource(r))
+	}
+	return res, nil
+}
+
+type listedTemplate struct {
+	URITemplate string `json:"uriTemplate"`
+	Name        string `json:"name"`
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+	MIMEType    string `json:"mimeType,omitempty"`
+}
+
+type templatesResult struct {
+	mcp.ResultBase
+	freshness
+	Templates []listedTemplate `json:"resourceTemplates"`
+}
+
+func (s *Server) listTemplates(revision string) *templatesResult {
+	res := &templatesResult{freshness: freshnessFor(revision), Templates: make([]listedTemplate, 0, len(s.template))}
+	for _, t := range s.template {
+		res.Templates = append(res.Templates, listedTemplate(t))
+	}
+	return res
+}
+
+// readResult is the answer to resources/read. The SDK's own leaves an empty
+// text out, which makes the contents invalid, and has no room for isLast.
+type readResult struct {
+	mcp.ResultBase
+	freshness
+	Contents   []textContents `json:"contents"`
+	NextCursor string         `json:"nextCursor,omitempty"`
+	IsLast     bool           `json:"isLast"`
+}
+
+type textContents struct {
+	URI      string         `json:"uri"`
+	MIMEType string         `json:"mimeType,omitempty"`
+	Text     string         `json:"text"`
+	Meta     map[string]any `json:"_meta,omitempty"`
+}
+
+// metaCursor is the member of params._meta that holds the cursor of a read.
+// The transports copy params.cursor to it, because the SDK drops that.
+const metaCursor = "cursor"
+
+func (s *Server) readResource(ctx context.Context, p *mcp.ReadResourceParams, revision string) (mcp.Result, error) {
+	if p.URI == "" {
+		return nil, badArgument("uri", `argument "uri" is missing: want the URI of a resource, see resources/list`, "the URI of a resource")
+	}
+	uri, cursor := cutCursor(p.URI)
+	switch v := p.Meta[metaCursor].(type) {
+	case nil:
+	case string:
+		cursor = v
+	case float64: // some clients turn a cursor of digits into a number
+		cursor = strconv.FormatFloat(v, 'f', -1, 64)
+	default:
+		return nil, badArgument("cursor", `argument "cursor": want a nextCursor of an earlier read`, "a nextCursor of an earlier read")
+	}
+	c, err := s.res.ReadResource(ctx, uri, cursor)
+	if err != nil {
+		return nil, err
+	}
+	if c.URI == "" {
+		c.URI = p.URI
+	}
+	res := &readResult{freshness: freshnessFor(revision), NextCursor: c.NextCursor, IsLast: c.IsLast,
+		Contents: []textContents{{URI: c.URI, MIMEType: c.MIMEType, Text: c.Text, Meta: c.Meta}}}
+	// Clients of typed SDKs see nothing of a result but what they know and _meta.
+	res.Meta = map[string]any{"isLast": c.IsLast}
+	maps.Copy(res.Meta, c.ResultMeta)
+	if c.NextCursor != "" {
+		res.Meta["nextCursor"] = c.NextCursor
+	}
+	return res, nil
+}
+
+// cutCursor splits ?cursor= off a URI, for clients that can send nothing but a
+// URI. Other parts of the query stay.
+func cutCursor(uri string) (rest, cursor string) {
+	u, err := url.Parse(uri)
+	if err != nil || !u.Query().Has("cursor") {
+		return uri, ""
+	}
+	q := u.Query()
+	cursor = q.Get("cursor")
+	q.Del("cursor")
+	u.RawQuery = q.Encode()
+	return u.String(), cursor
+}

@@ -1,0 +1,124 @@
+// Package mcpserver is the only door to the MCP SDK for servers. Front ends
+// describe their tools and resources to a [Server] in plain Go values and serve
+// it over stdio or HTTP; nothing of the SDK shows in this API.
+//
+// The package adds to the SDK what this program promises to its users: pinned
+// revisions, the gate before notifications/initialized, the domain block, exact
+// argument errors, one table of error codes, silence after a cancellation,
+// bounded work in flight, and transports that survive bad input.
+package mcpserver
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A Revision is a revision of the MCP specification that a server is pinned to.
+type Revision string
+
+// The revisions a server can be pinned to. The zero value is [Latest].
+const (
+	Pinned Revision = "2025-03-26" // what the bridge in front of Fess speaks
+	Cody   Revision = "2024-11-05" // what Sourcegraph Cody speaks
+	Latest Revision = "latest"     // whatever the client asks for, of all the SDK knows
+)
+
+// Revisions in which something changed that this package answers differently.
+const (
+	structuredRevision = "2025-06-18" // outputSchema and structuredContent; no more batches
+	statelessRevision  = "2026-07-28" // no handshake, the revision comes with each request
+)
+
+// pinned says whether the server speaks one revision only.
+func (r Revision) pinned() bool { return r == Pinned || r == Cody }
+
+// versions returns what the SDK is told to support; nil is everything.
+func (r Revision) versions() []string {
+	if r.pinned() {
+		return []string{string(r)}
+	}
+	return nil
+}
+
+// A Domain says what the documents behind a server are about. It is published
+// in serverInfo.domain and in capabilities.experimental.domain, because some
+// clients drop what they do not know from one of the two.
+type Domain struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	LabelFilter string `json:"labelFilter"`
+}
+
+// Options says what a server is. The zero value of a limit is its default.
+type Options struct {
+	Name         string // serverInfo.name
+	Title        string // serverInfo.title; "" leaves it out
+	Version      string // serverInfo.version
+	Instructions string // told to the client on initialize; "" leaves them out
+	Domain       *Domain
+	Revision     Revision
+	MaxInFlight  int           // tool calls and reads that run at once; 0 is 32
+	MaxQueued    int           // how many more may wait; 0 is 64
+	QueueWait    time.Duration // how long they may wait; 0 is 5 s
+	Log          *slog.Logger  // nil discards
+}
+
+// A Server answers MCP requests. Its tools and resources are set before it is
+// first served; then it may be served on any number of connections at once.
+type Server struct {
+	sdk      *mcp.Server
+	opts     Options
+	info     *mcp.Implementation
+	log      *slog.Logger
+	limit    *limiter
+	tools    []*tool
+	byName   map[string]*tool
+	res      Resources
+	template []Template
+}
+
+// New returns a server without tools and resources.
+func New(o Options) *Server {
+	if o.MaxInFlight <= 0 {
+		o.MaxInFlight = 32
+	}
+	if o.MaxQueued <= 0 {
+		o.MaxQueued = 64
+	}
+	if o.QueueWait <= 0 {
+		o.QueueWait = 5 * time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{
+		opts:   o,
+		info:   &mcp.Implementation{Name: o.Name, Title: o.Title, Version: o.Version},
+		log:    o.Log,
+		limit:  newLimiter(o.MaxInFlight, o.MaxQueued, o.QueueWait),
+		byName: map[string]*tool{},
+	}
+	s.sdk = mcp.NewServer(s.info, &mcp.ServerOptions{
+		Instructions:              o.Instructions,
+		SupportedProtocolVersions: o.Revision.versions(),
+		Capabilities:              &mcp.ServerCapabilities{},
+	})
+	s.sdk.AddReceivingMiddleware(s.guard, s.identify, s.dispatch)
+	return s
+}
+
+// capabilities declares what the server has. It never sends list_changed, so
+// it does not promise it.
+func (s *Server) capabilities() *mcp.ServerCapabilities {
+	c := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
+	if s.res != nil {
+		c.Resources = &mcp.ResourceCapabilities{}
+	}
+	if s.opts.Domain != nil {
+		c.Experimental = map[string]any{"domain": s.opts.Domain}
+	}
+	return c
+}

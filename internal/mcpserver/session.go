@@ -1,0 +1,129 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// errShutdown is the cause of a context that ends because the server does.
+var errShutdown = errors.New("server is shutting down")
+
+// A session is what this package knows about one connection. The transports
+// put it into the context that they connect the SDK with; the SDK hands that
+// context's values on to every request of the connection.
+type session struct {
+	grace  time.Duration   // how long a request may be ahead of notifications/initialized
+	opened func(id string) // told the session's id once initialize has succeeded; may be nil
+	ready  chan struct{}   // closed by notifications/initialized
+	once   sync.Once       // guards the closing of ready
+
+	mu       sync.Mutex // guards what follows
+	sdk      *mcp.ServerSession
+	revision string // negotiated by initialize, "" before it
+	closed   bool
+	running  map[*call]context.CancelCauseFunc
+}
+
+func newSession(grace time.Duration) *session {
+	return &session{grace: grace, ready: make(chan struct{}), running: map[*call]context.CancelCauseFunc{}}
+}
+
+type sessionKey struct{}
+
+func withSession(ctx context.Context, ss *session) context.Context {
+	return context.WithValue(ctx, sessionKey{}, ss)
+}
+
+// sessionFrom returns the session of a request's context, nil if it has none.
+func sessionFrom(ctx context.Context) *session {
+	ss, _ := ctx.Value(sessionKey{}).(*session)
+	return ss
+}
+
+// negotiated notes the outcome of initialize.
+func (ss *session) negotiated(sdk *mcp.ServerSession, revision string) {
+	ss.mu.Lock()
+	ss.sdk, ss.revision = sdk, revision
+	ss.mu.Unlock()
+	if ss.opened != nil {
+		ss.opened(sdk.ID())
+	}
+}
+
+// revisionInUse returns the negotiated revision, "" before initialize.
+func (ss *session) revisionInUse() string {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.revision
+}
+
+// initialized opens the gate.
+func (ss *session) initialized() { ss.once.Do(func() { close(ss.ready) }) }
+
+// awaitReady says whether the gate is open, after the grace at most.
+func (ss *session) awaitReady(ctx context.Context) bool {
+	select {
+	case <-ss.ready:
+		return true
+	default:
+	}
+	if ss.grace <= 0 {
+		return false
+	}
+	t := time.NewTimer(ss.grace)
+	defer t.Stop()
+	select {
+	case <-ss.ready:
+		return true
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// begin ties a call to the session: its context ends when the session is
+// stopped. It fails with errShutdown once the session has been stopped.
+func (ss *session) begin(ctx context.Context, c *call) (context.Context, func(), error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.closed {
+		cancel(errShutdown)
+		return nil, nil, errShutdown
+	}
+	ss.running[c] = cancel
+	return ctx, func() {
+		ss.mu.Lock()
+		delete(ss.running, c)
+		ss.mu.Unlock()
+		cancel(nil)
+	}, nil
+}
+
+// stop ends the contexts of all running calls and refuses new ones.
+func (ss *session) stop() {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.closed = true
+	for _, cancel := range ss.running {
+		cancel(errShutdown)
+	}
+}
+
+// stopped says whether stop was called.
+func (ss *session) stopped() bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.closed
+}
+
+// sdkSession returns the SDK's side of the session, nil before initialize.
+func (ss *session) sdkSession() *mcp.ServerSession {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.sdk
+}

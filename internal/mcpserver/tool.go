@@ -1,0 +1,173 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A Tool is what clients see of a tool.
+type Tool struct {
+	Name        string
+	Title       string
+	Description string
+	Input       Schema  // of type object; arguments it does not list are refused
+	Output      *Schema // shown to clients of 2025-06-18 and later; nil shows none
+	ReadOnly    bool    // it changes nothing
+	Destructive bool    // it may delete or overwrite
+	Idempotent  bool    // doing it twice is doing it once
+	OpenWorld   bool    // it reaches beyond what the server holds
+	Meta        map[string]any
+}
+
+// A Result is a tool's result with facts for _meta. A handler returns it by
+// pointer in the place of the bare value.
+type Result struct {
+	Value any
+	Meta  map[string]any
+}
+
+// A tool is a registered Tool with its rendered schemas and its handler.
+type tool struct {
+	Tool
+	input  json.RawMessage
+	output json.RawMessage
+	handle func(ctx context.Context, arguments json.RawMessage) (any, error)
+}
+
+// AddTool adds a tool, or replaces the one of the same name. It must be called
+// before the server is served.
+//
+// h is called with arguments that the input schema allows, defaults filled in;
+// In is a struct whose JSON names are those of the schema. What h returns is
+// sent as one text block of compact JSON, and as structuredContent where the
+// client's revision has it and the value is an object. An error is answered as
+// a JSON-RPC error, by its errkind; one of no kind is an internal error whose
+// text goes to the log alone. h's ctx ends at once when the client cancels the
+// request, in which case nothing that h returns is sent; work that outlives the
+// answer needs [context.WithoutCancel].
+func AddTool[In any](s *Server, t Tool, h func(ctx context.Context, in In) (any, error)) {
+	t.Input.Type = "object"
+	rt := &tool{Tool: t, input: t.Input.render(true)}
+	if t.Output != nil {
+		rt.output = t.Output.render(false)
+	}
+	rt.handle = func(ctx context.Context, arguments json.RawMessage) (any, error) {
+		checked, err := checkArguments(&t.Input, arguments)
+		if err != nil {
+			return nil, err
+		}
+		var in In
+		dec := json.NewDecoder(bytes.NewReader(checked))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&in); err != nil {
+			return nil, fmt.Errorf("tool %s: the schema allows arguments that its handler cannot take: %w", t.Name, err)
+		}
+		return h(ctx, in)
+	}
+	if _, replaced := s.byName[t.Name]; replaced {
+		s.tools = slices.DeleteFunc(s.tools, func(o *tool) bool { return o.Name == t.Name })
+	}
+	s.tools, s.byName[t.Name] = append(s.tools, rt), rt
+}
+
+// toolsResult is the answer to tools/list. The SDK's own would say outputSchema
+// and ttlMs to clients whose revision has neither.
+type toolsResult struct {
+	mcp.ResultBase
+	freshness
+	Tools []listedTool `json:"tools"`
+}
+
+type listedTool struct {
+	Name         string          `json:"name"`
+	Title        string          `json:"title,omitempty"`
+	Description  string          `json:"description,omitempty"`
+	InputSchema  json.RawMessage `json:"inputSchema"`
+	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+	Annotations  annotations     `json:"annotations"`
+	Meta         map[string]any  `json:"_meta,omitempty"`
+}
+
+// annotations says every hint, because the defaults of the specification are
+// the pessimistic ones.
+type annotations struct {
+	Title       string `json:"title,omitempty"` // where revisions before 2025-06-18 look for it
+	ReadOnly    bool   `json:"readOnlyHint"`
+	Destructive bool   `json:"destructiveHint"`
+	Idempotent  bool   `json:"idempotentHint"`
+	OpenWorld   bool   `json:"openWorldHint"`
+}
+
+func (s *Server) listTools(revision string) *toolsResult {
+	res := &toolsResult{freshness: freshnessFor(revision), Tools: make([]listedTool, 0, len(s.tools))}
+	for _, t := range s.tools {
+		lt := listedTool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.input, Meta: t.Meta,
+			Annotations: annotations{t.Title, t.ReadOnly, t.Destructive, t.Idempotent, t.OpenWorld}}
+		if revision >= structuredRevision {
+			lt.OutputSchema = t.output
+		}
+		res.Tools = append(res.Tools, lt)
+	}
+	return res
+}
+
+// toolResult is the answer to tools/call. The SDK's own escapes <, > and &.
+type toolResult struct {
+	mcp.ResultBase
+	ResultType        string          `json:"resultType,omitempty"` // 2026-07-28 only
+	Content           []textContent   `json:"content"`
+	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
+}
+
+type textContent struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+func (s *Server) callTool(ctx context.Context, p *mcp.CallToolParamsRaw, revision string) (mcp.Result, error) {
+	t := s.byName[p.Name]
+	if t == nil {
+		return nil, s.unknownTool(p.Name)
+	}
+	value, err := t.handle(ctx, p.Arguments)
+	if err != nil {
+		return nil, err
+	}
+	res := &toolResult{}
+	if r, ok := value.(*Result); ok && r != nil {
+		value, res.Meta = r.Value, r.Meta
+	}
+	text, err := compactJSON(value)
+	if err != nil {
+		return nil, fmt.Errorf("writing the result of tool %s: %w", t.Name, err)
+	}
+	res.Content = []textContent{{Type: "text", Text: string(text)}}
+	if revision >= structuredRevision && text[0] == '{' {
+		res.StructuredContent = text
+	}
+	if revision >= statelessRevision {
+		res.ResultType = "complete"
+	}
+	return res, nil
+}
+
+func (s *Server) unknownTool(name string) error {
+	names := make([]string, 0, len(s.tools))
+	for _, t := range s.tools {
+		names = append(names, t.Name)
+	}
+	message, data := fmt.Sprintf("unknown tool %s", quoted(name)), map[string]any{"code": "UNKNOWN_TOOL"}
+	switch near := nearest(name, names, 3); {
+	case len(near) > 0:
+		message += ", did you mean " + orList(near) + "?"
+		data["suggestions"] = near
+	default:
+		message += ", see tools/list for those there are"
+	}
+	return invalidParams(message, data)
+}
