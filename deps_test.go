@@ -21,45 +21,51 @@ var deps = map[string]string{
 	"errkind": "", "document": "", "search": "",
 
 	// The program's own plumbing.
-	"config": "", "logfile": "",
+	"config": "spell", "logfile": "",
+	"spell": "", "compact": "", "schema": "compact spell",
 
 	// Text, pure: no disk, no network.
 	"extract": "", "chunk": "", "analysis": "", "query": "",
 
 	// Things with a life.
-	"index":  "document search analysis query",
-	"ingest": "document extract chunk",
+	"index":          "document search analysis query index/retrieve index/tables",
+	"index/retrieve": "search analysis query index/tables",
+	"index/tables":   "",
+	"ingest":         "document extract chunk",
 
 	// The far sides, and the door to the MCP SDK.
 	"fess":      "search query",
-	"mcpserver": "",
+	"mcpserver": "schema compact spell",
 
 	// The systems. None imports another, or a backend it need not know:
 	// fessmcp sees search, never fess or index.
-	"fessmcp": "search chunk mcpserver",
+	"fessmcp": "search chunk mcpserver schema compact",
 
 	// The command line may import everything.
 	"cli": "*",
 
 	// Test support.
 	"search/searchtest": "search document",
-	"fess/fesstest":     "search query document analysis",
+	"fess/fesstest":     "search document",
 	"mcpserver/mcptest": "",
+
+	// A fake Fess server to run by hand.
+	"fess/fesstest/fakefess": "fess/fesstest search/searchtest document",
 }
 
 // fences says which packages may import a module or package from outside.
 var fences = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
 	"modernc.org/sqlite":                     "index",
-	"database/sql":                           "index",
-	"net/http":                               "mcpserver fess cli fess/fesstest mcpserver/mcptest",
+	"database/sql":                           "index index/retrieve index/tables",
+	"net/http":                               "mcpserver fess cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest",
 	"testing":                                "search/searchtest fess/fesstest mcpserver/mcptest",
 	"flag":                                   "cli",
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess",
 }
 
 // pure are the packages that open no file and no socket.
-var pure = []string{"errkind", "document", "search", "extract", "chunk", "analysis", "query"}
+var pure = []string{"errkind", "document", "search", "extract", "chunk", "analysis", "query", "spell", "compact", "schema"}
 
 // TestDeps holds every package against deps and fences.
 func TestDeps(t *testing.T) {

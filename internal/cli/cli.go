@@ -12,8 +12,8 @@ import (
 	"os"
 	"runtime/debug"
 
-	"knowhow/internal/config"
 	"knowhow/internal/errkind"
+	"knowhow/internal/spell"
 )
 
 // The exit statuses.
@@ -150,8 +150,8 @@ func unknownCommand(name string, v *invocation) error {
 		names = append(names, c.name)
 	}
 	hint := fmt.Sprintf("Run %q for the list of commands.", v.Program+" help")
-	if near := config.Nearest(name, names); near != "" {
-		hint = fmt.Sprintf("Did you mean %q? ", near) + hint
+	if near := spell.Near(name, names, 1); len(near) > 0 {
+		hint = fmt.Sprintf("Did you mean %q? ", near[0]) + hint
 	}
 	return &usageError{message: fmt.Sprintf("unknown command %q", name), hint: hint}
 }

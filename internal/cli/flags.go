@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"knowhow/internal/config"
+	"knowhow/internal/spell"
 )
 
 // newFlags returns an empty set of flags for [invocation.parse].
@@ -80,8 +81,8 @@ func (v *invocation) unknownFlag(fs *flag.FlagSet, name string) error {
 	var known []string
 	fs.VisitAll(func(f *flag.Flag) { known = append(known, f.Name) })
 	e := v.usagef("unknown flag --%s", name)
-	if near := config.Nearest(name, known); near != "" {
-		e.hint = fmt.Sprintf("Did you mean --%s? ", near) + e.hint
+	if near := spell.Near(name, known, 1); len(near) > 0 {
+		e.hint = fmt.Sprintf("Did you mean --%s? ", near[0]) + e.hint
 	}
 	return e
 }

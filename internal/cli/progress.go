@@ -41,6 +41,9 @@ type progressView struct {
 // the index.
 func (v *progressView) report(ctx context.Context) func(ingest.Progress) {
 	return func(p ingest.Progress) {
+		if p.Total == 0 {
+			return // nothing to do; while watching that is every few seconds
+		}
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		done := p.Done >= p.Total
@@ -65,6 +68,7 @@ func (v *progressView) report(ctx context.Context) func(ingest.Progress) {
 		}
 		if done {
 			v.end()
+			v.label = ""
 		}
 	}
 }
@@ -73,7 +77,7 @@ func (v *progressView) report(ctx context.Context) func(ingest.Progress) {
 func (v *progressView) begin(what string, total int) {
 	v.end()
 	f, ok := v.out.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) || total == 0 {
+	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return
 	}
 	v.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(v.out), progressbar.OptionSetDescription(what),

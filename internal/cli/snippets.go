@@ -1,9 +1,9 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
-	"strings"
+
+	"knowhow/internal/compact"
 )
 
 // snippets returns the configuration for clients of an MCP server at url. The
@@ -20,13 +20,8 @@ func snippets(name, url string, token bool) string {
 		header = ` --header "Authorization: Bearer $KNOWHOW_TOKEN"`
 		s.Headers = map[string]string{"Authorization": "Bearer TOKEN"}
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "\nClaude Code:\n  claude mcp add --transport http %s %s%s\n", name, url, header)
-	b.WriteString("Clients that are configured by a JSON file:\n  ")
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
 	// Strings and maps of strings always encode.
-	_ = e.Encode(map[string]any{"mcpServers": map[string]server{name: s}})
-	b.WriteByte('\n')
-	return b.String()
+	config, _ := compact.Marshal(map[string]any{"mcpServers": map[string]server{name: s}})
+	return fmt.Sprintf("\nClaude Code:\n  claude mcp add --transport http %s %s%s\n"+
+		"Clients that are configured by a JSON file:\n  %s\n\n", name, url, header, config)
 }

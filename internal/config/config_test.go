@@ -211,18 +211,6 @@ func TestFile(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	known := []string{"fess", "serve", "sources", "version", "maxPageSize", "id"}
-	for word, want := range map[string]string{
-		"fses": "fess", "FESS": "fess", "server": "serve", "source": "sources", "pageSize": "maxPageSize", "maxPgeSzie": "maxPageSize",
-		"": "", "x": "", "ix": "id", "zz": "", strings.Repeat("version", 20): "",
-	} {
-		if got := config.Nearest(word, known); got != want {
-			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
-		}
-	}
-}
-
 // FuzzRead checks that no file makes Read panic, that what it refuses comes
 // with a place inside the file, and that secrets do not show.
 func FuzzRead(f *testing.F) {

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"knowhow/internal/spell"
 )
 
 // A decoder walks a file's tokens along a struct. The file's syntax has been
@@ -131,8 +133,8 @@ func unknownKey(path, key string, names []string) *Error {
 		key = string(r[:40]) + "…"
 	}
 	e := &Error{Path: path, Reason: fmt.Sprintf("unknown key %q", key)}
-	if near := Nearest(key, names); near != "" {
-		e.Want = fmt.Sprintf("%q", near)
+	if near := spell.Near(key, names, 1); len(near) > 0 {
+		e.Want = spell.Quote(near[0])
 		return e
 	}
 	e.Want = "one of " + strings.Join(names, ", ")

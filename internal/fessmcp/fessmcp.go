@@ -11,6 +11,7 @@ import (
 	"log/slog"
 
 	"knowhow/internal/mcpserver"
+	"knowhow/internal/schema"
 	"knowhow/internal/search"
 )
 
@@ -103,7 +104,7 @@ func newBridge(o Options) *bridge {
 // tool returns what all tools have in common: the name with the domain's id,
 // the domain block at the description's end, and the hints of a tool that only
 // reads and only from the domain.
-func (b *bridge) tool(name, title, description string, in mcpserver.Schema) mcpserver.Tool {
+func (b *bridge) tool(name, title, description string, in schema.Schema) mcpserver.Tool {
 	in.Type = "object"
 	return mcpserver.Tool{
 		Name:        b.toolName(name),

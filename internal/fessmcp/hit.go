@@ -1,12 +1,12 @@
 package fessmcp
 
 import (
-	"bytes"
 	"encoding/json"
 	"math"
 	"slices"
 	"strconv"
 
+	"knowhow/internal/compact"
 	"knowhow/internal/errkind"
 	"knowhow/internal/search"
 )
@@ -39,40 +39,9 @@ func hitFields(asked []string) ([]string, error) {
 	return names, nil
 }
 
-// A hit is one search result: a JSON object whose members keep their order.
-type hit []member
-
-type member struct {
-	name  string
-	value any
-}
-
-// MarshalJSON writes the members in order. It leaves < > & as they are and the
-// decision to escape them to the encoder around it.
-func (h hit) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	b.WriteByte('{')
-	for i, m := range h {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		if err := enc.Encode(m.name); err != nil {
-			return nil, err
-		}
-		b.WriteByte(':')
-		if err := enc.Encode(m.value); err != nil {
-			return nil, err
-		}
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
-}
-
-// newHit returns h with the given fields, nil for the default ones. What the
-// service did not send is left out.
-func newHit(h *search.Hit, fields []string) hit {
+// newHit returns h as a JSON object with the given fields in their order, nil for
+// the default ones. What the service did not send is left out.
+func newHit(h *search.Hit, fields []string) json.RawMessage {
 	names := fields
 	if names == nil {
 		names = defaultFields[:]
@@ -80,13 +49,13 @@ func newHit(h *search.Hit, fields []string) hit {
 			names = append(slices.Clone(names), "url_link")
 		}
 	}
-	out := make(hit, 0, len(names))
+	out := &compact.Object{}
 	for _, name := range names {
 		if v := fieldValue(h, name); v != nil {
-			out = append(out, member{name, v})
+			out.Add(name, v)
 		}
 	}
-	return out
+	return out.Bytes()
 }
 
 // fieldValue returns a field of h, cleaned, and nil where h lacks it.

@@ -5,24 +5,25 @@ import (
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/mcpserver"
+	"knowhow/internal/schema"
 )
 
 // addReading adds the tools that offer what the resources do, for clients that
 // have tools only.
 func (b *bridge) addReading(s *mcpserver.Server) {
-	id := mcpserver.Property{Name: "docId", Schema: text("doc_id of a hit; required")}
-	alias := mcpserver.Property{Name: "doc_id", Schema: text("In place of docId")}
+	id := schema.Property{Name: "docId", Schema: text("doc_id of a hit; required")}
+	alias := schema.Property{Name: "doc_id", Schema: text("In place of docId")}
 	document := b.tool("get_document", "Get a document's facts",
 		"Get title, url, digest, dates and hash of a document. Use it to see how old a document is or whether it has changed; "+
 			"for its text use "+b.toolName("read_content")+".",
-		mcpserver.Schema{Properties: []mcpserver.Property{id, alias}})
+		schema.Schema{Properties: []schema.Property{id, alias}})
 	document.Output = output(returns("title", "string"), returns("url", "string"), returns("timestamp", "string"), returns("hash", "string"))
 	mcpserver.AddTool(s, document, b.getDocument)
 
 	content := b.tool("read_content", "Read a document's text",
 		"Read the text of a document. Use it before you answer from a document that a search found. "+
 			"A long text comes in chunks: while isLast is false, call again with nextCursor as cursor.",
-		mcpserver.Schema{Properties: []mcpserver.Property{id, alias,
+		schema.Schema{Properties: []schema.Property{id, alias,
 			{Name: "cursor", Schema: text("nextCursor of the chunk before")}}})
 	content.Output = output(returns("text", "string"), returns("nextCursor", "string"), returns("isLast", "boolean"))
 	// Claude Code puts a longer result into a file unless a tool says how

@@ -1,11 +1,10 @@
 package fessmcp
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 
+	"knowhow/internal/compact"
 	"knowhow/internal/errkind"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/search"
@@ -116,16 +115,14 @@ func (b *bridge) readFacts(ctx context.Context, id string) (*mcpserver.Contents,
 		return nil, err
 	}
 	s := newSummary(h)
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
+	text, err := compact.Marshal(s)
+	if err != nil {
 		return nil, fmt.Errorf("writing document %s: %w", id, err)
 	}
 	return &mcpserver.Contents{
 		URI:      b.domain.documentURI(id),
 		MIMEType: documentType,
-		Text:     string(bytes.TrimSpace(text.Bytes())),
+		Text:     string(text),
 		Meta:     identity(id, s.URL, s.Hash, s.HashOf),
 		IsLast:   true,
 	}, nil

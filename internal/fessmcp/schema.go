@@ -1,32 +1,32 @@
 package fessmcp
 
-import "knowhow/internal/mcpserver"
+import "knowhow/internal/schema"
 
 // Schemas are sent with every session and read by every model: what an
 // argument's name says is not said again.
 
-func text(about string) mcpserver.Schema {
-	return mcpserver.Schema{Type: "string", Description: about}
+func text(about string) schema.Schema {
+	return schema.Schema{Type: "string", Description: about}
 }
 
 // integer returns the schema of an integer; def nil means no default.
-func integer(about string, min, max int, def any) mcpserver.Schema {
+func integer(about string, min, max int, def any) schema.Schema {
 	lo, hi := float64(min), float64(max)
-	return mcpserver.Schema{Type: "integer", Description: about, Minimum: &lo, Maximum: &hi, Default: def}
+	return schema.Schema{Type: "integer", Description: about, Minimum: &lo, Maximum: &hi, Default: def}
 }
 
-func textList(about string) mcpserver.Schema {
-	return mcpserver.Schema{Type: "array", Description: about, Items: &mcpserver.Schema{Type: "string"}}
+func textList(about string) schema.Schema {
+	return schema.Schema{Type: "array", Description: about, Items: &schema.Schema{Type: "string"}}
 }
 
 // output returns the schema of a result: what a program reads first, not every
 // member. Nothing in it is required, because a result leaves out what the
 // service does not know.
-func output(members ...mcpserver.Property) *mcpserver.Schema {
-	return &mcpserver.Schema{Type: "object", Properties: members}
+func output(members ...schema.Property) *schema.Schema {
+	return &schema.Schema{Type: "object", Properties: members}
 }
 
 // returns is a member of a result; its name says what it is.
-func returns(name, typ string) mcpserver.Property {
-	return mcpserver.Property{Name: name, Schema: mcpserver.Schema{Type: typ}}
+func returns(name, typ string) schema.Property {
+	return schema.Property{Name: name, Schema: schema.Schema{Type: typ}}
 }

@@ -2,12 +2,14 @@ package fessmcp
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/mcpserver"
+	"knowhow/internal/schema"
 	"knowhow/internal/search"
 )
 
@@ -24,7 +26,7 @@ func (b *bridge) searchTool() mcpserver.Tool {
 		"Search the knowledge domain for documents matching a query. Use it first for every question about this domain. "+
 			"A hit is doc_id, title, url, digest (an excerpt) and score; read its text with "+b.toolName("read_content")+
 			". Next page: start = nextStart.",
-		mcpserver.Schema{Properties: []mcpserver.Property{
+		schema.Schema{Properties: []schema.Property{
 			{Name: "query", Required: true, Schema: query},
 			{Name: "pageSize", Schema: integer("", 1, b.maxPageSize, min(defaultPageSize, b.maxPageSize))},
 			{Name: "start", Schema: integer("Index of the first hit", 0, window-1, 0)},
@@ -40,11 +42,11 @@ func (b *bridge) searchTool() mcpserver.Tool {
 	return t
 }
 
-func facetSchema() mcpserver.Schema {
+func facetSchema() schema.Schema {
 	field, query, order := textList("Of "+strings.Join(search.FacetFields[:], ", ")), textList(""), text("")
 	field.OneOrMany, query.OneOrMany = true, true
 	order.Enum = []string{"count.desc", "count.asc", "term.asc", "term.desc"}
-	return mcpserver.Schema{Type: "object", Description: "Count all matches by fields or queries", Properties: []mcpserver.Property{
+	return schema.Schema{Type: "object", Description: "Count all matches by fields or queries", Properties: []schema.Property{
 		{Name: "field", Schema: field},
 		{Name: "query", Schema: query},
 		{Name: "size", Schema: integer("Counts a field", 1, maxFacetSize, 10)},
@@ -54,8 +56,8 @@ func facetSchema() mcpserver.Schema {
 	}}
 }
 
-func geoSchema() mcpserver.Schema {
-	return mcpserver.Schema{Type: "object", Description: "Only documents near a point", Properties: []mcpserver.Property{
+func geoSchema() schema.Schema {
+	return schema.Schema{Type: "object", Description: "Only documents near a point", Properties: []schema.Property{
 		{Name: "point", Required: true, Schema: text("lat,lon")},
 		{Name: "distance", Required: true, Schema: text("For example 10km")},
 	}}
@@ -76,16 +78,16 @@ type searchArgs struct {
 
 // searchResult is the search tool's answer.
 type searchResult struct {
-	Total     int          `json:"total"`
-	Start     int          `json:"start"`
-	PageSize  int          `json:"pageSize"` // as asked for, not len(Results)
-	Results   []hit        `json:"results"`
-	NextStart int          `json:"nextStart,omitempty"`
-	Facets    *facetResult `json:"facets,omitempty"`
-	Relaxed   bool         `json:"relaxed,omitempty"`
-	AllWords  *int         `json:"allWords,omitempty"` // nil unless the page is staged
-	AtLeast   bool         `json:"totalIsLowerBound,omitempty"`
-	Hint      string       `json:"hint,omitempty"`
+	Total     int               `json:"total"`
+	Start     int               `json:"start"`
+	PageSize  int               `json:"pageSize"` // as asked for, not len(Results)
+	Results   []json.RawMessage `json:"results"`
+	NextStart int               `json:"nextStart,omitempty"`
+	Facets    *facetResult      `json:"facets,omitempty"`
+	Relaxed   bool              `json:"relaxed,omitempty"`
+	AllWords  *int              `json:"allWords,omitempty"` // nil unless the page is staged
+	AtLeast   bool              `json:"totalIsLowerBound,omitempty"`
+	Hint      string            `json:"hint,omitempty"`
 }
 
 func (b *bridge) search(ctx context.Context, in searchArgs) (any, error) {
@@ -106,7 +108,7 @@ func (b *bridge) search(ctx context.Context, in searchArgs) (any, error) {
 		Total:     page.Total,
 		Start:     q.Start,
 		PageSize:  q.Num,
-		Results:   make([]hit, 0, len(page.Hits)),
+		Results:   make([]json.RawMessage, 0, len(page.Hits)),
 		NextStart: nextStart(q, page),
 		Relaxed:   page.Relaxed,
 		AtLeast:   page.AtLeast,

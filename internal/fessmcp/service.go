@@ -4,19 +4,20 @@ import (
 	"context"
 
 	"knowhow/internal/mcpserver"
+	"knowhow/internal/schema"
 )
 
 func (b *bridge) addService(s *mcpserver.Server) {
 	labels := b.tool("list_labels", "List labels",
 		"List all labels configured in the underlying Fess server. Useful for diagnostics: it shows which other domains there are; "+
 			"a search stays in its own.",
-		mcpserver.Schema{})
+		schema.Schema{})
 	labels.Output = output(returns("labels", "array"))
 	mcpserver.AddTool(s, labels, b.listLabels)
 
 	health := b.tool("health", "Check health",
 		"Check the health status of the underlying Fess server. Use it when searches fail. green and yellow are well; red is not.",
-		mcpserver.Schema{})
+		schema.Schema{})
 	health.Output = output(returns("status", "string"), returns("timed_out", "boolean"))
 	mcpserver.AddTool(s, health, b.health)
 }

@@ -7,6 +7,7 @@ import (
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/mcpserver"
+	"knowhow/internal/schema"
 	"knowhow/internal/search"
 )
 
@@ -21,7 +22,7 @@ func (b *bridge) addWords(s *mcpserver.Server) {
 	suggest := b.tool("suggest", "Suggest terms",
 		"Suggest related terms for a query in the knowledge domain. Use it when a search finds nothing or to learn how a word is spelled here. "+
 			"Often empty where few have searched yet.",
-		mcpserver.Schema{Properties: []mcpserver.Property{
+		schema.Schema{Properties: []schema.Property{
 			{Name: "prefix", Required: true, Schema: prefix},
 			{Name: "num", Schema: integer("", 1, maxSuggestions, defaultSuggestions)},
 			{Name: "fields", Schema: textList("Of content, title, _default (past queries)")},
@@ -33,8 +34,8 @@ func (b *bridge) addWords(s *mcpserver.Server) {
 	popular := b.tool("popular_words", "Popular words",
 		"Retrieve popular words in the knowledge domain. Use it to see what people search for here. "+
 			"Often empty where few have searched yet.",
-		mcpserver.Schema{Properties: []mcpserver.Property{
-			{Name: "seed", Schema: mcpserver.Schema{Type: "integer", Description: "Another seed, another choice"}},
+		schema.Schema{Properties: []schema.Property{
+			{Name: "seed", Schema: schema.Schema{Type: "integer", Description: "Another seed, another choice"}},
 			{Name: "field", Schema: text("Only words of this field")},
 		}})
 	popular.Output = output(returns("words", "array"))

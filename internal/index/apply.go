@@ -3,24 +3,21 @@ package index
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 	"unicode/utf8"
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/index/tables"
 )
 
 // Limits on what one document may bring.
 const (
-	textPart    = 32 << 10 // bytes of text in one row
-	titleIndex  = 1 << 10  // bytes of a title that are searched
-	maxSurfaces = 50_000   // different words of a text that can be suggested
-	overlapSize = 96       // bytes of the next chunk that are searched with a chunk
+	maxSurfaces = 50_000 // different words of a text that can be suggested
+	overlapSize = 96     // bytes of the next chunk that are searched with a chunk
 )
 
 // Apply makes changes in one durable transaction: when it returns nil they
@@ -84,7 +81,7 @@ func checkChange(c document.Change) error {
 	switch {
 	case d.ID == "" || d.Label == "" || d.Path == "":
 		return bad("lacks an ID, a label or a path")
-	case len(d.Chunks) >= maxParts || len(d.Text)/textPart >= maxParts:
+	case len(d.Chunks) >= tables.MaxParts || len(d.Text)/tables.TextPart >= tables.MaxParts:
 		return bad("is too large to be stored")
 	case !utf8.ValidString(d.Text):
 		return bad("has a text that is not UTF-8")
@@ -109,14 +106,6 @@ type poster struct {
 	postings []change
 	addText  *sql.Stmt // closed with the transaction
 	addChunk *sql.Stmt
-}
-
-// A change of the full-text table: a row that goes, or one that comes.
-type change struct {
-	row               int64
-	gone              bool
-	title, text, tags string // text is whole, of which chunk is a part
-	chunk             document.Chunk
 }
 
 func newPoster(ctx context.Context, tx *sql.Tx) (*poster, error) {
@@ -172,7 +161,7 @@ func (p *poster) erase(ctx context.Context, s stored) error {
 		return err
 	}
 	for _, t := range []string{`DELETE FROM chunks WHERE id BETWEEN ? AND ?`, `DELETE FROM texts WHERE id BETWEEN ? AND ?`} {
-		if _, err := p.tx.ExecContext(ctx, t, chunkRow(s.id, 0), chunkRow(s.id, maxParts-1)); err != nil {
+		if _, err := p.tx.ExecContext(ctx, t, tables.Row(s.id, 0), tables.Row(s.id, tables.MaxParts-1)); err != nil {
 			return err
 		}
 	}
@@ -182,7 +171,7 @@ func (p *poster) erase(ctx context.Context, s stored) error {
 // unpost takes a document's postings out.
 func (p *poster) unpost(ctx context.Context, s stored) error {
 	if s.posted == analysis.Version {
-		text, err := window(ctx, p.tx, s.id, 0, s.textSize)
+		text, err := tables.Window(ctx, p.tx, s.id, 0, s.textSize)
 		if err != nil {
 			return err
 		}
@@ -190,12 +179,12 @@ func (p *poster) unpost(ctx context.Context, s stored) error {
 			return err
 		}
 	}
-	return collect(ctx, p.tx, func(rows *sql.Rows) error {
+	return tables.Collect(ctx, p.tx, func(rows *sql.Rows) error {
 		c := change{gone: true}
 		err := rows.Scan(&c.row)
 		p.postings = append(p.postings, c)
 		return err
-	}, `SELECT id FROM chunks WHERE id BETWEEN ? AND ?`, chunkRow(s.id, 0), chunkRow(s.id, maxParts-1))
+	}, `SELECT id FROM chunks WHERE id BETWEEN ? AND ?`, tables.Row(s.id, 0), tables.Row(s.id, tables.MaxParts-1))
 }
 
 // put stores a document in the place of the one of the same label and path.
@@ -220,8 +209,8 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 	if err != nil {
 		return err
 	}
-	for off, n := 0, 0; off < len(d.Text); off, n = off+textPart, n+1 {
-		if _, err := p.addText.ExecContext(ctx, chunkRow(id, n), []byte(d.Text[off:min(off+textPart, len(d.Text))])); err != nil {
+	for off, n := 0, 0; off < len(d.Text); off, n = off+tables.TextPart, n+1 {
+		if _, err := p.addText.ExecContext(ctx, tables.Row(id, n), []byte(d.Text[off:min(off+tables.TextPart, len(d.Text))])); err != nil {
 			return err
 		}
 	}
@@ -230,7 +219,7 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 		chunks = []document.Chunk{{Length: len(d.Text)}}
 	}
 	for n, c := range chunks {
-		if _, err := p.addChunk.ExecContext(ctx, chunkRow(id, n), c.Offset, c.Length, c.Heading); err != nil {
+		if _, err := p.addChunk.ExecContext(ctx, tables.Row(id, n), c.Offset, c.Length, c.Heading); err != nil {
 			return err
 		}
 	}
@@ -256,142 +245,4 @@ func (p *poster) putRow(ctx context.Context, d *document.Document) (int64, error
 		d.ID, d.Label, d.Path, d.Title, d.URL, d.MIMEType, d.FileType, d.Lang, d.Host, d.Filename,
 		modified, now, now, d.Stamp.Size, d.Stamp.ModTime.Unix(), d.Stamp.ModTime.Nanosecond(), d.Hash, len(d.Text), analysis.Version).Scan(&id)
 	return id, err
-}
-
-// post makes a document's postings.
-func (p *poster) post(ctx context.Context, id int64, label, lang, title, text string, chunks []document.Chunk) error {
-	labelTag, err := p.tag(ctx, tagLabel, label)
-	if err != nil {
-		return err
-	}
-	langTag, err := p.tag(ctx, tagLang, lang)
-	if err != nil {
-		return err
-	}
-	tags := tagToken(labelTag) + " " + tagToken(langTag)
-	title = strings.ToValidUTF8(title, " ")
-	head := analysis.Join(cutBytes(title, titleIndex))
-	for n, c := range chunks {
-		p.postings = append(p.postings, change{row: chunkRow(id, n), title: head, text: text, tags: tags, chunk: c})
-	}
-	return p.countTerms(ctx, label, title, text, 1)
-}
-
-// searched is the text that a chunk is searched with: its own, and, where it
-// ends inside a paragraph, a little of what follows, so that a phrase or a
-// Japanese word across the border is found.
-func searched(text string, c document.Chunk) string {
-	end := c.Offset + c.Length
-	own, rest := text[c.Offset:end], text[end:]
-	if rest == "" || strings.HasSuffix(own, "\n\n") || strings.HasPrefix(rest, "\n\n") {
-		return own
-	}
-	tail := cutBytes(rest, overlapSize)
-	if para, _, ok := strings.Cut(tail, "\n\n"); ok {
-		return text[c.Offset : end+len(para)]
-	}
-	if r, _ := utf8.DecodeLastRuneInString(tail); len(tail) < len(rest) && !analysis.IsCJK(r) {
-		tail = tail[:strings.LastIndexAny(tail, " \n\t")+1] // no half words
-	}
-	return text[c.Offset : end+len(tail)]
-}
-
-// cutBytes cuts s to at most n bytes, at a rune border.
-func cutBytes(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
-}
-
-// countTerms notes that a document's words are in one document more or less.
-func (p *poster) countTerms(ctx context.Context, label, title, text string, by int) error {
-	tag, err := p.tag(ctx, tagLabel, label)
-	if err != nil {
-		return err
-	}
-	deltas := p.deltas[tag]
-	if deltas == nil {
-		deltas = map[string]int{}
-		p.deltas[tag] = deltas
-	}
-	seen := map[string]bool{}
-	for _, part := range []string{strings.ToValidUTF8(title, " "), text} {
-		for s := range analysis.Surfaces(part) {
-			if !seen[s] && len(seen) < maxSurfaces {
-				seen[s] = true
-				deltas[s] += by
-			}
-		}
-	}
-	return nil
-}
-
-// finish writes the postings and what was counted.
-func (p *poster) finish(ctx context.Context) error {
-	if err := p.writePostings(ctx); err != nil {
-		return err
-	}
-	if err := p.writeTerms(ctx); err != nil {
-		return err
-	}
-	_, err := p.tx.ExecContext(ctx, `UPDATE kv SET value=value+1 WHERE key=?`, kvGeneration)
-	return err
-}
-
-// writePostings writes the changes of the full-text table, in their order.
-func (p *poster) writePostings(ctx context.Context) error {
-	add, err := p.tx.PrepareContext(ctx, `INSERT INTO fts(rowid, title, text, tags) VALUES(?, ?, ?, ?)`)
-	if err != nil {
-		return err
-	}
-	drop, err := p.tx.PrepareContext(ctx, `DELETE FROM fts WHERE rowid=?`)
-	if err != nil {
-		return err
-	}
-	for _, c := range p.postings {
-		if c.gone {
-			_, err = drop.ExecContext(ctx, c.row)
-		} else {
-			_, err = add.ExecContext(ctx, c.row, c.title, analysis.Join(searched(c.text, c.chunk)), c.tags)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// writeTerms writes the changed counts of words. JSON carries many rows into
-// one statement, with its keys sorted, which is the order of the table.
-func (p *poster) writeTerms(ctx context.Context) error {
-	for label, deltas := range p.deltas {
-		fewer := map[string]int{}
-		for term, n := range deltas {
-			if n == 0 {
-				delete(deltas, term)
-			} else if n < 0 {
-				fewer[term] = n
-			}
-		}
-		list, err := json.Marshal(deltas)
-		if err != nil {
-			return err
-		}
-		if _, err := p.tx.ExecContext(ctx, `INSERT INTO terms(term, label, df) SELECT key, ?, value FROM json_each(?) WHERE true
-			ON CONFLICT DO UPDATE SET df=df+excluded.df`, label, string(list)); err != nil {
-			return err
-		}
-		if list, err = json.Marshal(fewer); err != nil {
-			return err
-		}
-		if _, err := p.tx.ExecContext(ctx, `DELETE FROM terms WHERE df<=0 AND (term, label) IN (SELECT key, ? FROM json_each(?))`,
-			label, string(list)); err != nil {
-			return err
-		}
-	}
-	return nil
 }

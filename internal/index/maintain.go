@@ -8,6 +8,7 @@ import (
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
+	"knowhow/internal/index/tables"
 )
 
 // Stale reports whether postings were made by another version of package
@@ -60,7 +61,7 @@ func (x *Index) Maintain(ctx context.Context, progress func(done, total int)) er
 // version: they cannot be taken away one by one, because the words of a text
 // are others now.
 func resetTerms(ctx context.Context, tx *sql.Tx) error {
-	v, err := value(ctx, tx, kvAnalyzer)
+	v, err := tables.Value(ctx, tx, tables.KeyAnalyzer)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func resetTerms(ctx context.Context, tx *sql.Tx) error {
 			return err
 		}
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE kv SET value=? WHERE key=?`, strconv.Itoa(analysis.Version), kvAnalyzer)
+	_, err = tx.ExecContext(ctx, `UPDATE kv SET value=? WHERE key=?`, strconv.Itoa(analysis.Version), tables.KeyAnalyzer)
 	return err
 }
 
@@ -109,17 +110,17 @@ func (p *poster) repost(ctx context.Context, s stored) (int, error) {
 	if err := p.unpost(ctx, s); err != nil {
 		return 0, err
 	}
-	text, err := window(ctx, p.tx, s.id, 0, s.textSize)
+	text, err := tables.Window(ctx, p.tx, s.id, 0, s.textSize)
 	if err != nil {
 		return 0, err
 	}
 	var chunks []document.Chunk
-	err = collect(ctx, p.tx, func(rows *sql.Rows) error {
+	err = tables.Collect(ctx, p.tx, func(rows *sql.Rows) error {
 		var c document.Chunk
 		err := rows.Scan(&c.Offset, &c.Length)
 		chunks = append(chunks, c)
 		return err
-	}, `SELECT off, len FROM chunks WHERE id BETWEEN ? AND ? ORDER BY id`, chunkRow(s.id, 0), chunkRow(s.id, maxParts-1))
+	}, `SELECT off, len FROM chunks WHERE id BETWEEN ? AND ? ORDER BY id`, tables.Row(s.id, 0), tables.Row(s.id, tables.MaxParts-1))
 	if err != nil {
 		return 0, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/errkind"
+	"knowhow/internal/index/tables"
 )
 
 // schemaVersion is the number of the schema below (PRAGMA user_version).
@@ -19,79 +20,6 @@ const schemaVersion = 1
 
 // applicationID tells our files from other SQLite files: "KnHw".
 const applicationID = 0x4b6e4877
-
-// schema makes an empty index.
-//
-// A document's number (docs.id) is never used again. A text is stored in parts
-// of textPart bytes, because SQLite loads a BLOB whole even for a window of
-// it. Row chunkRow(doc, n) of fts holds the tokens of chunk n; its tags column
-// holds one token a tag, made of the tag's number, so that no two labels ever
-// share one. All times are milliseconds since 1970 unless the name says else.
-const schema = `
-CREATE TABLE kv(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE tags(id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, name TEXT NOT NULL, UNIQUE(kind, name));
-CREATE TABLE docs(
-	id INTEGER PRIMARY KEY AUTOINCREMENT,
-	doc_id TEXT NOT NULL UNIQUE,
-	label TEXT NOT NULL,
-	path TEXT NOT NULL,
-	title TEXT NOT NULL,
-	url TEXT NOT NULL,
-	mimetype TEXT NOT NULL,
-	filetype TEXT NOT NULL,
-	lang TEXT NOT NULL,
-	host TEXT NOT NULL,
-	filename TEXT NOT NULL,
-	modified INTEGER,
-	created INTEGER NOT NULL,
-	indexed INTEGER NOT NULL,
-	size INTEGER NOT NULL,
-	stamp_sec INTEGER NOT NULL,
-	stamp_nsec INTEGER NOT NULL,
-	hash TEXT NOT NULL,
-	text_size INTEGER NOT NULL,
-	posted INTEGER NOT NULL,
-	UNIQUE(label, path));
-CREATE INDEX docs_modified ON docs(modified, id);
-CREATE INDEX docs_label ON docs(label, modified, id);
-CREATE TABLE texts(id INTEGER PRIMARY KEY, body BLOB NOT NULL);
-CREATE TABLE chunks(id INTEGER PRIMARY KEY, off INTEGER NOT NULL, len INTEGER NOT NULL, heading TEXT NOT NULL);
-CREATE VIRTUAL TABLE fts USING fts5(title, text, tags, content='', contentless_delete=1, tokenize='ascii');
-CREATE TABLE terms(term TEXT NOT NULL, label INTEGER NOT NULL, df INTEGER NOT NULL, PRIMARY KEY(term, label)) WITHOUT ROWID;
-CREATE TABLE queries(word TEXT NOT NULL, label TEXT NOT NULL, n INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY(word, label)) WITHOUT ROWID;
-CREATE TABLE queue(
-	id INTEGER PRIMARY KEY AUTOINCREMENT,
-	kind TEXT NOT NULL,
-	state TEXT NOT NULL,
-	payload BLOB NOT NULL,
-	attempts INTEGER NOT NULL,
-	owner TEXT NOT NULL,
-	lease INTEGER NOT NULL,
-	created INTEGER NOT NULL,
-	updated INTEGER NOT NULL,
-	doc INTEGER,
-	error TEXT NOT NULL);
-CREATE INDEX queue_state ON queue(state, id);
-CREATE TABLE leases(name TEXT PRIMARY KEY, owner TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE sources(label TEXT PRIMARY KEY, path TEXT NOT NULL UNIQUE) WITHOUT ROWID;
-`
-
-// The keys of table kv.
-const (
-	kvAnalyzer   = "analyzer"   // version of package analysis that the terms are of
-	kvGeneration = "generation" // rises with every change of documents
-	kvProgress   = "progress"   // "done total time" of indexing
-)
-
-// chunkBits is how many bits of a row number tell a part of a document. The
-// rest is the document's number, so that no join is needed to get it.
-const (
-	chunkBits = 20
-	maxParts  = 1 << chunkBits
-)
-
-// chunkRow is the row number of part n of a document in fts, chunks and texts.
-func chunkRow(doc int64, n int) int64 { return doc<<chunkBits | int64(n) }
 
 // checkHeader refuses a file that cannot be an SQLite database, before SQLite
 // touches it. Where there is none it makes an empty one that only its owner can
@@ -138,14 +66,14 @@ func (x *Index) prepare(ctx context.Context) error {
 		if known, err := x.known(ctx, tx); err != nil || known {
 			return err
 		}
-		for _, s := range []string{schema, fmt.Sprintf("PRAGMA application_id=%d", applicationID),
+		for _, s := range []string{tables.Schema, fmt.Sprintf("PRAGMA application_id=%d", applicationID),
 			fmt.Sprintf("PRAGMA user_version=%d", schemaVersion)} {
 			if _, err := tx.ExecContext(ctx, s); err != nil {
 				return err
 			}
 		}
 		_, err := tx.ExecContext(ctx, `INSERT INTO kv(key, value) VALUES(?, ?), (?, '0')`,
-			kvAnalyzer, strconv.Itoa(analysis.Version), kvGeneration)
+			tables.KeyAnalyzer, strconv.Itoa(analysis.Version), tables.KeyGeneration)
 		return err
 	})
 }
@@ -172,7 +100,7 @@ func (x *Index) useWAL(ctx context.Context) error {
 
 // known reports whether the file is an index that this program can use; false
 // means that it is empty.
-func (x *Index) known(ctx context.Context, q querier) (bool, error) {
+func (x *Index) known(ctx context.Context, q tables.Querier) (bool, error) {
 	var app, version, tables int64
 	for _, s := range []struct {
 		text string

@@ -185,19 +185,19 @@ func falls(t *testing.T, hits []search.Hit) {
 // missing, and the total is right.
 func TestPaging(t *testing.T) {
 	x, g := open(t, t.TempDir()), newGenerator()
-	g.fill(t, x, 120)
+	g.fill(t, x, 60)
 	texts := []string{"", word(0), word(40), word(3) + " " + word(60), word(0) + " " + word(1) + " " + word(2),
 		word(1) + " " + word(90) + " " + word(400) + " " + word(7), word(5) + " OR " + word(300),
 		word(2) + " -" + word(9), word(30)[:1] + "*", "(" + word(4) + " OR " + word(80) + ") " + word(6), "filetype:txt", word(9) + "^2 OR " + word(70)}
 	sorts := [][]search.SortKey{nil, {{Field: "score", Desc: true}}, {{Field: "score"}}, {{Field: "timestamp", Desc: true}},
 		{{Field: "filename"}}, {{Field: "content_length"}, {Field: "score"}}, {{Field: "click_count"}}}
-	for _, text := range texts {
+	for j, text := range texts {
 		for i, sort := range sorts {
+			if i > 0 && i != 1+j%(len(sorts)-1) {
+				continue // each order with two of the texts
+			}
 			for _, labels := range [][]string{nil, {"label-1", "label-3"}} {
 				q := search.Query{Text: text, Sort: sort, Labels: labels, Num: 100}
-				if i > 3 && labels != nil {
-					continue
-				}
 				total := page(t, x, q).Total
 				seen := map[string]bool{}
 				n := 0
@@ -230,7 +230,7 @@ func TestPagesFit(t *testing.T) {
 	x, g := open(t, t.TempDir()), newGenerator()
 	g.fill(t, x, 400) // so that some words are common
 	for _, text := range []string{word(0) + " OR " + word(50), word(0) + " " + word(1) + " " + word(30), word(2)} {
-		for _, start := range []int{0, 95, 150, 250} {
+		for _, start := range []int{0, 90, 200} {
 			whole := find(t, x, search.Query{Text: text, Start: start, Num: 60})
 			var parts []string
 			for off := 0; off < 60; off += 20 {

@@ -13,12 +13,6 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// A querier is what *sql.DB and *sql.Tx have in common.
-type querier interface {
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
 // write runs f in one durable transaction. op names what is done, for errors.
 func (x *Index) write(ctx context.Context, op string, f func(tx *sql.Tx) error) error {
 	return x.transact(ctx, x.w, op, f)
@@ -105,68 +99,4 @@ func (x *Index) fault(op string, err error) error {
 func (x *Index) corrupt() error {
 	return fmt.Errorf("the index %s is damaged: stop knowhow, move the file and those beside it with the same name and -wal or -shm away, "+
 		"and start again to index the sources anew: %w", x.path, errkind.Corrupt)
-}
-
-// collect runs a query and passes each row to scan.
-func collect(ctx context.Context, q querier, scan func(*sql.Rows) error, text string, args ...any) error {
-	rows, err := q.QueryContext(ctx, text, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := scan(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-// value reads one value of table kv, "" where it is missing.
-func value(ctx context.Context, q querier, key string) (string, error) {
-	var v string
-	err := q.QueryRowContext(ctx, `SELECT value FROM kv WHERE key=?`, key).Scan(&v)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
-	}
-	return v, err
-}
-
-// A statements runs queries within one transaction and keeps each prepared,
-// because a search asks the same of a hundred documents. It is not safe for
-// concurrent use.
-type statements struct {
-	tx       *sql.Tx
-	prepared map[string]*sql.Stmt // closed with the transaction
-}
-
-func (s *statements) prepare(ctx context.Context, text string) (*sql.Stmt, error) {
-	if p := s.prepared[text]; p != nil {
-		return p, nil
-	}
-	p, err := s.tx.PrepareContext(ctx, text)
-	if err != nil {
-		return nil, err
-	}
-	if s.prepared == nil {
-		s.prepared = map[string]*sql.Stmt{}
-	}
-	s.prepared[text] = p
-	return p, nil
-}
-
-func (s *statements) QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row {
-	p, err := s.prepare(ctx, text)
-	if err != nil {
-		return s.tx.QueryRowContext(ctx, text, args...) // fails in the same way
-	}
-	return p.QueryRowContext(ctx, args...)
-}
-
-func (s *statements) QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
-	p, err := s.prepare(ctx, text)
-	if err != nil {
-		return nil, err
-	}
-	return p.QueryContext(ctx, args...)
 }

@@ -5,10 +5,12 @@ import (
 	"database/sql"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/errkind"
+	"knowhow/internal/index/tables"
 	"knowhow/internal/search"
 )
 
@@ -27,13 +29,13 @@ func (x *Index) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.Su
 	err := x.read(ctx, "suggesting words", func(tx *sql.Tx) error {
 		only := ""
 		if q.Labels != nil {
-			ids, err := findTags(ctx, tx, tagLabel, q.Labels)
+			ids, err := tables.FindTags(ctx, tx, tables.TagLabel, q.Labels)
 			if err != nil {
 				return err
 			}
 			only = ` AND w.label IN ` + numbers(ids)
 		}
-		return collect(ctx, tx, func(rows *sql.Rows) error {
+		return tables.Collect(ctx, tx, func(rows *sql.Rows) error {
 			var s search.Suggestion
 			var labels string
 			if err := rows.Scan(&s.Text, &labels); err != nil {
@@ -49,7 +51,7 @@ func (x *Index) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.Su
 			FROM (SELECT w.term, sum(w.df) AS n FROM terms w WHERE w.term>=? AND w.term<?`+only+`
 				GROUP BY w.term ORDER BY n DESC, w.term LIMIT ?) s
 			CROSS JOIN terms w ON w.term=s.term`+only+` CROSS JOIN tags t ON t.id=w.label
-			GROUP BY s.term ORDER BY max(s.n) DESC, s.term`, prefix, prefix+lastRune, q.Num)
+			GROUP BY s.term ORDER BY max(s.n) DESC, s.term`, prefix, prefix+tables.LastRune, q.Num)
 	})
 	return out, err
 }
@@ -58,7 +60,7 @@ func (x *Index) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.Su
 func numbers(ids []int64) string {
 	parts := make([]string, len(ids))
 	for i, id := range ids {
-		parts[i] = itoa(id)
+		parts[i] = strconv.FormatInt(id, 10)
 	}
 	return "(" + strings.Join(parts, ",") + ")"
 }

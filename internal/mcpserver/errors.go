@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/schema"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -111,6 +112,9 @@ func describe(err error, revision string) *ErrorObject {
 	o.Data["code"], o.Data["retryable"] = kinds[i].name, errkind.Retryable(err)
 	if arg, ok := errors.AsType[*errkind.Argument](err); ok {
 		o.Data["argument"], o.Data["want"] = arg.Name, arg.Want
+	}
+	if arg, ok := errors.AsType[*schema.Error](err); ok && arg.Want != "" {
+		o.Data["argument"], o.Data["want"] = arg.Argument, arg.Want
 	}
 	if remote, ok := errors.AsType[*errkind.Remote](err); ok {
 		describeRemote(o, remote)

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"slices"
 
+	"knowhow/internal/spell"
+
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
@@ -221,7 +223,7 @@ func (x *exchange) unknownMethod(r *jsonrpc.Request, p payload) {
 }
 
 func errUnknownMethod(method string) *jsonrpc.Error {
-	return protocolError(codeMethodNotFound, "there is no method "+quoted(method), nil)
+	return protocolError(codeMethodNotFound, "there is no method "+spell.Quote(method), nil)
 }
 
 // legacyMethods are those that the SDK knows of the revisions with a handshake.

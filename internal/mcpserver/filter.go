@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"knowhow/internal/compact"
+
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
@@ -150,7 +152,7 @@ func mendBody(b []byte) []byte {
 	if len(out) == 0 {
 		return nil
 	}
-	mended, err := compactJSON(out)
+	mended, err := compact.Marshal(out)
 	if err != nil {
 		return b
 	}

@@ -16,6 +16,7 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/mcpserver/mcptest"
+	"knowhow/internal/schema"
 )
 
 var testDomain = &mcpserver.Domain{ID: "finance", Name: "Finance", Description: "Reports & <figures>", LabelFilter: "fin"}
@@ -48,20 +49,20 @@ func newKit(o mcpserver.Options) *kit {
 	k := &kit{server: mcpserver.New(o), started: make(chan string, 100), release: make(chan struct{}), causes: make(chan error, 100)}
 	mcpserver.AddTool(k.server, mcpserver.Tool{
 		Name: "search", Title: "Search", Description: "Searches <everything> & more.", ReadOnly: true, Idempotent: true,
-		Input: mcpserver.Schema{Properties: []mcpserver.Property{
-			{Name: "query", Required: true, Schema: mcpserver.Schema{Type: "string", Description: "What to look for.", MinLength: 1, MaxLength: 20}},
-			{Name: "pageSize", Schema: mcpserver.Schema{Type: "integer", Minimum: ptr(1), Maximum: ptr(100), Default: 20}},
-			{Name: "exact", Schema: mcpserver.Schema{Type: "boolean"}},
-			{Name: "sort", Schema: mcpserver.Schema{Type: "string", Enum: []string{"score", "date"}}},
-			{Name: "fields", Schema: mcpserver.Schema{Type: "array", Items: &mcpserver.Schema{Type: "string"}, MaxItems: 3}},
-			{Name: "boost", Schema: mcpserver.Schema{Type: "number", Maximum: ptr(10)}},
-			{Name: "facets", Schema: mcpserver.Schema{Type: "object", Properties: []mcpserver.Property{
-				{Name: "field", Schema: mcpserver.Schema{Type: "array", Items: &mcpserver.Schema{Type: "string"}, OneOrMany: true}},
-				{Name: "size", Schema: mcpserver.Schema{Type: "integer", Minimum: ptr(1), Maximum: ptr(1000), Default: 10}},
+		Input: schema.Schema{Properties: []schema.Property{
+			{Name: "query", Required: true, Schema: schema.Schema{Type: "string", Description: "What to look for.", MinLength: 1, MaxLength: 20}},
+			{Name: "pageSize", Schema: schema.Schema{Type: "integer", Minimum: ptr(1), Maximum: ptr(100), Default: 20}},
+			{Name: "exact", Schema: schema.Schema{Type: "boolean"}},
+			{Name: "sort", Schema: schema.Schema{Type: "string", Enum: []string{"score", "date"}}},
+			{Name: "fields", Schema: schema.Schema{Type: "array", Items: &schema.Schema{Type: "string"}, MaxItems: 3}},
+			{Name: "boost", Schema: schema.Schema{Type: "number", Maximum: ptr(10)}},
+			{Name: "facets", Schema: schema.Schema{Type: "object", Properties: []schema.Property{
+				{Name: "field", Schema: schema.Schema{Type: "array", Items: &schema.Schema{Type: "string"}, OneOrMany: true}},
+				{Name: "size", Schema: schema.Schema{Type: "integer", Minimum: ptr(1), Maximum: ptr(1000), Default: 10}},
 			}}},
 		}},
-		Output: &mcpserver.Schema{Type: "object", Properties: []mcpserver.Property{
-			{Name: "query", Required: true, Schema: mcpserver.Schema{Type: "string"}}}},
+		Output: &schema.Schema{Type: "object", Properties: []schema.Property{
+			{Name: "query", Required: true, Schema: schema.Schema{Type: "string"}}}},
 		Meta: map[string]any{"kind": "sample"},
 	}, func(_ context.Context, in searchIn) (any, error) { return in, nil })
 	k.addBehaviours()
@@ -74,7 +75,7 @@ type nameIn struct {
 }
 
 func (k *kit) addBehaviours() {
-	nameSchema := mcpserver.Schema{Properties: []mcpserver.Property{{Name: "name", Schema: mcpserver.Schema{Type: "string"}}}}
+	nameSchema := schema.Schema{Properties: []schema.Property{{Name: "name", Schema: schema.Schema{Type: "string"}}}}
 	add := func(name string, h func(context.Context, nameIn) (any, error)) {
 		mcpserver.AddTool(k.server, mcpserver.Tool{Name: name, Title: name, Description: name, Input: nameSchema}, h)
 	}

@@ -6,6 +6,9 @@ import (
 	"net/url"
 	"strconv"
 
+	"knowhow/internal/errkind"
+	"knowhow/internal/schema"
+
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -146,7 +149,8 @@ const metaCursor = "cursor"
 
 func (s *Server) readResource(ctx context.Context, p *mcp.ReadResourceParams, revision string) (mcp.Result, error) {
 	if p.URI == "" {
-		return nil, badArgument("uri", `argument "uri" is missing: want the URI of a resource, see resources/list`, "the URI of a resource")
+		return nil, &schema.Error{Argument: "uri", Want: "the URI of a resource",
+			Message: `argument "uri" is missing: want the URI of a resource, see resources/list`}
 	}
 	uri, cursor := cutCursor(p.URI)
 	switch v := p.Meta[metaCursor].(type) {
@@ -156,7 +160,7 @@ func (s *Server) readResource(ctx context.Context, p *mcp.ReadResourceParams, re
 	case float64: // some clients turn a cursor of digits into a number
 		cursor = strconv.FormatFloat(v, 'f', -1, 64)
 	default:
-		return nil, badArgument("cursor", `argument "cursor": want a nextCursor of an earlier read`, "a nextCursor of an earlier read")
+		return nil, &errkind.Argument{Name: "cursor", Want: "a nextCursor of an earlier read"}
 	}
 	c, err := s.res.ReadResource(ctx, uri, cursor)
 	if err != nil {

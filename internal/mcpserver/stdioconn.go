@@ -10,6 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"knowhow/internal/compact"
+	"knowhow/internal/spell"
+
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
@@ -144,7 +147,8 @@ func (c *stdioConn) register(m jsonrpc.Message, b *openBatch) json.RawMessage {
 		return refusal(r.ID, errBatchedInitialize())
 	}
 	if c.calls[r.ID] != nil {
-		return errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: the id %s is in use by a request that has not been answered", shown(r.ID.Raw())))
+		id, _ := compact.Marshal(r.ID.Raw()) // strings and integers always have a JSON form
+		return errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: the id %s is in use by a request that has not been answered", spell.Cut(string(id))))
 	}
 	c.calls[r.ID] = &openCall{method: r.Method, batch: b}
 	if b != nil {
@@ -237,7 +241,7 @@ func (b *openBatch) whole() json.RawMessage {
 	if b.open > 0 || len(b.out) == 0 {
 		return nil
 	}
-	data, err := compactJSON(b.out)
+	data, err := compact.Marshal(b.out)
 	if err != nil {
 		return errorLine(codeInternal, "internal error")
 	}

@@ -7,6 +7,10 @@ import (
 	"fmt"
 	"slices"
 
+	"knowhow/internal/compact"
+	"knowhow/internal/schema"
+	"knowhow/internal/spell"
+
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -15,12 +19,12 @@ type Tool struct {
 	Name        string
 	Title       string
 	Description string
-	Input       Schema  // of type object; arguments it does not list are refused
-	Output      *Schema // shown to clients of 2025-06-18 and later; nil shows none
-	ReadOnly    bool    // it changes nothing
-	Destructive bool    // it may delete or overwrite
-	Idempotent  bool    // doing it twice is doing it once
-	OpenWorld   bool    // it reaches beyond what the server holds
+	Input       schema.Schema  // of type object; arguments it does not list are refused
+	Output      *schema.Schema // shown to clients of 2025-06-18 and later; nil shows none
+	ReadOnly    bool           // it changes nothing
+	Destructive bool           // it may delete or overwrite
+	Idempotent  bool           // doing it twice is doing it once
+	OpenWorld   bool           // it reaches beyond what the server holds
 	Meta        map[string]any
 }
 
@@ -52,12 +56,12 @@ type tool struct {
 // answer needs [context.WithoutCancel].
 func AddTool[In any](s *Server, t Tool, h func(ctx context.Context, in In) (any, error)) {
 	t.Input.Type = "object"
-	rt := &tool{Tool: t, input: t.Input.render(true)}
+	rt := &tool{Tool: t, input: t.Input.Render(true)}
 	if t.Output != nil {
-		rt.output = t.Output.render(false)
+		rt.output = t.Output.Render(false)
 	}
 	rt.handle = func(ctx context.Context, arguments json.RawMessage) (any, error) {
-		checked, err := checkArguments(&t.Input, arguments)
+		checked, err := t.Input.Check(arguments)
 		if err != nil {
 			return nil, err
 		}
@@ -142,7 +146,7 @@ func (s *Server) callTool(ctx context.Context, p *mcp.CallToolParamsRaw, revisio
 	if r, ok := value.(*Result); ok && r != nil {
 		value, res.Meta = r.Value, r.Meta
 	}
-	text, err := compactJSON(value)
+	text, err := compact.Marshal(value)
 	if err != nil {
 		return nil, fmt.Errorf("writing the result of tool %s: %w", t.Name, err)
 	}
@@ -161,10 +165,10 @@ func (s *Server) unknownTool(name string) error {
 	for _, t := range s.tools {
 		names = append(names, t.Name)
 	}
-	message, data := fmt.Sprintf("unknown tool %s", quoted(name)), map[string]any{"code": "UNKNOWN_TOOL"}
-	switch near := nearest(name, names, 3); {
+	message, data := fmt.Sprintf("unknown tool %s", spell.Quote(name)), map[string]any{"code": "UNKNOWN_TOOL"}
+	switch near := spell.Near(name, names, 3); {
 	case len(near) > 0:
-		message += ", did you mean " + orList(near) + "?"
+		message += ", did you mean " + spell.List(near) + "?"
 		data["suggestions"] = near
 	default:
 		message += ", see tools/list for those there are"

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"knowhow/internal/compact"
+
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -70,7 +72,7 @@ func (p *payload) encode() ([]byte, error) {
 		}
 		elements[i] = e
 	}
-	return compactJSON(elements)
+	return compact.Marshal(elements)
 }
 
 // decode reads one message. It is stricter than the SDK's decoder about ids,
@@ -108,6 +110,9 @@ func decode(raw []byte) (jsonrpc.Message, error) {
 	}
 	return r, nil
 }
+
+// maxInteger is the largest integer that every JSON reader keeps exactly.
+const maxInteger = 1 << 53
 
 func decodeID(raw json.RawMessage) (jsonrpc.ID, error) {
 	if len(raw) == 0 {
@@ -164,10 +169,10 @@ func adapt(r *jsonrpc.Request, pinned bool) {
 		meta[metaCursor] = params["cursor"]
 	}
 	var err error
-	if params["_meta"], err = compactJSON(meta); err != nil {
+	if params["_meta"], err = compact.Marshal(meta); err != nil {
 		return
 	}
-	if p, err := compactJSON(params); err == nil {
+	if p, err := compact.Marshal(params); err == nil {
 		r.Params = p
 	}
 }
@@ -224,11 +229,11 @@ const sdkCancelled = "context canceled"
 
 // errorLine is an error response to something whose id is not known.
 func errorLine(code int64, message string) json.RawMessage {
-	w := &members{}
-	w.add("jsonrpc", "2.0")
-	w.add("id", nil)
-	w.add("error", ErrorObject{Code: code, Message: message})
-	return w.bytes()
+	w := &compact.Object{}
+	w.Add("jsonrpc", "2.0")
+	w.Add("id", nil)
+	w.Add("error", ErrorObject{Code: code, Message: message})
+	return w.Bytes()
 }
 
 // refusal is an error response to a request.

@@ -1,39 +1,26 @@
-package index
+package retrieve
 
 import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
-	"errors"
 	"html"
+	"maps"
 	"net/url"
 	"strings"
 	"time"
 
 	"knowhow/internal/analysis"
+	"knowhow/internal/index/tables"
 	"knowhow/internal/search"
 )
 
-// Find returns one document; see [search.Finder]. Its digest is the beginning
-// of the text.
-func (x *Index) Find(ctx context.Context, id string, labels []string) (*search.Hit, error) {
-	var h *search.Hit
-	err := x.read(ctx, "finding a document", func(tx *sql.Tx) error {
-		var doc int64
-		var label string
-		err := tx.QueryRowContext(ctx, `SELECT id, label FROM docs WHERE doc_id=?`, id).Scan(&doc, &label)
-		if errors.Is(err, sql.ErrNoRows) || err == nil && !admits(labels, label) {
-			return noDocument(id)
-		}
-		if err != nil {
-			return err
-		}
-		e := evaluator{x: x, tx: &statements{tx: tx}}
-		h, err = e.hit(ctx, ranked{doc: doc, chunk: -1}, nil)
-		return err
-	})
-	return h, err
+// Document returns one document by its number, with the beginning of its text
+// as the digest.
+func Document(ctx context.Context, tx *sql.Tx, doc int64) (*search.Hit, error) {
+	e := Evaluator{tx: &tables.Statements{Tx: tx}}
+	return e.hit(ctx, ranked{doc: doc, chunk: -1}, nil)
 }
 
 // Marks that stand for <strong> and </strong> until a digest is escaped. They
@@ -48,7 +35,7 @@ const (
 )
 
 // hit reads one document and makes its excerpt.
-func (e *evaluator) hit(ctx context.Context, r ranked, leaves []*leaf) (*search.Hit, error) {
+func (e *Evaluator) hit(ctx context.Context, r ranked, leaves []*leaf) (*search.Hit, error) {
 	var h search.Hit
 	var label, mime, filetype, lang, host, filename string
 	var modified sql.NullInt64
@@ -107,7 +94,7 @@ func urlLink(s string) string {
 }
 
 // excerpted returns the text that an excerpt is made of.
-func (e *evaluator) excerpted(ctx context.Context, r ranked, matches bool) (string, error) {
+func (e *Evaluator) excerpted(ctx context.Context, r ranked, matches bool) (string, error) {
 	if r.chunk >= 0 {
 		_, text, err := e.chunkText(ctx, r.chunk)
 		return text, err
@@ -116,7 +103,18 @@ func (e *evaluator) excerpted(ctx context.Context, r ranked, matches bool) (stri
 	if matches {
 		size = wholeText
 	}
-	return window(ctx, e.tx, r.doc, 0, size)
+	return tables.Window(ctx, e.tx, r.doc, 0, size)
+}
+
+// dropStopwords takes the function words of a question out of what is marked,
+// unless there is nothing else: they would mark half of a text.
+func dropStopwords(want map[string]bool) {
+	for term := range want {
+		if !analysis.Stopword(term) {
+			maps.DeleteFunc(want, func(term string, _ bool) bool { return analysis.Stopword(term) })
+			return
+		}
+	}
 }
 
 // digests makes the excerpts of a text and of a title, with marks.
@@ -132,6 +130,8 @@ func digests(text, title string, leaves []*leaf) (body, head string) {
 			l.mark(inTitle, title)
 		}
 	}
+	dropStopwords(inText)
+	dropStopwords(inTitle)
 	body = analysis.Digest(text, inText, o)
 	o.Size = titleDigest
 	return body, analysis.Digest(title, inTitle, o)

@@ -1,9 +1,13 @@
-package mcpserver
+// Package schema describes the values that tools take and give. A [Schema] is
+// shown to clients as JSON Schema, and the arguments of a call are checked
+// against it. The tools declare schemas, the MCP door shows and checks them.
+package schema
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
+
+	"knowhow/internal/compact"
 )
 
 // A Schema describes one value in a tool's arguments or result. It is the part
@@ -31,62 +35,62 @@ type Property struct {
 	Schema   Schema
 }
 
-// render returns the schema as JSON Schema, with the properties in their
-// order. A closed object forbids members that it does not list, as the
-// argument check does; an object that lists none is open unless it is the root.
-func (s *Schema) render(closed bool) json.RawMessage {
+// Render returns the schema as JSON Schema, with the properties in their
+// order. A closed object forbids members that it does not list, as
+// [Schema.Check] does; an object that lists none is open unless it is the root.
+func (s *Schema) Render(closed bool) json.RawMessage {
 	return s.renderObject(closed, closed)
 }
 
 func (s *Schema) renderObject(closed, root bool) json.RawMessage {
-	w := &members{}
-	w.add("type", s.Type)
+	w := &compact.Object{}
+	w.Add("type", s.Type)
 	if s.Description != "" {
-		w.add("description", s.Description)
+		w.Add("description", s.Description)
 	}
 	if s.Type == "object" && (root || len(s.Properties) > 0) {
-		props, required := &members{}, []string{}
+		props, required := &compact.Object{}, []string{}
 		for _, p := range s.Properties {
-			props.add(p.Name, p.Schema.renderObject(closed, false))
+			props.Add(p.Name, p.Schema.renderObject(closed, false))
 			if p.Required {
 				required = append(required, p.Name)
 			}
 		}
-		w.add("properties", props.bytes())
+		w.Add("properties", props.Bytes())
 		if len(required) > 0 {
-			w.add("required", required)
+			w.Add("required", required)
 		}
 		if closed {
-			w.add("additionalProperties", false)
+			w.Add("additionalProperties", false)
 		}
 	}
 	if s.Items != nil {
-		w.add("items", s.Items.renderObject(closed, false))
+		w.Add("items", s.Items.renderObject(closed, false))
 	}
 	s.renderBounds(w)
 	if s.Default != nil {
-		w.add("default", s.Default)
+		w.Add("default", s.Default)
 	}
-	return w.bytes()
+	return w.Bytes()
 }
 
-func (s *Schema) renderBounds(w *members) {
+func (s *Schema) renderBounds(w *compact.Object) {
 	if s.Minimum != nil {
-		w.add("minimum", *s.Minimum)
+		w.Add("minimum", *s.Minimum)
 	}
 	if s.Maximum != nil {
-		w.add("maximum", *s.Maximum)
+		w.Add("maximum", *s.Maximum)
 	}
 	for _, b := range []struct {
 		name  string
 		value int
 	}{{"minLength", s.MinLength}, {"maxLength", s.MaxLength}, {"maxItems", s.MaxItems}} {
 		if b.value > 0 {
-			w.add(b.name, b.value)
+			w.Add(b.name, b.value)
 		}
 	}
 	if len(s.Enum) > 0 {
-		w.add("enum", s.Enum)
+		w.Add("enum", s.Enum)
 	}
 }
 
@@ -97,41 +101,4 @@ func (s *Schema) property(name string) *Property {
 		return nil
 	}
 	return &s.Properties[i]
-}
-
-// members writes a JSON object whose members keep the order they came in.
-type members struct{ buf bytes.Buffer }
-
-// add appends a member. A value that JSON cannot hold is left out.
-func (m *members) add(name string, v any) {
-	value, err := compactJSON(v)
-	if err != nil {
-		return
-	}
-	key, err := compactJSON(name)
-	if err != nil {
-		return
-	}
-	if m.buf.Len() > 0 {
-		m.buf.WriteByte(',')
-	}
-	m.buf.Write(key)
-	m.buf.WriteByte(':')
-	m.buf.Write(value)
-}
-
-func (m *members) bytes() json.RawMessage {
-	return slices.Concat([]byte("{"), m.buf.Bytes(), []byte("}"))
-}
-
-// compactJSON is json.Marshal without the escaping of <, > and &, which would
-// make texts longer and harder to read for a model.
-func compactJSON(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

@@ -1,4 +1,4 @@
-package index
+package retrieve
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/index/tables"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
@@ -45,8 +46,8 @@ func checkFacets(f *search.Facets) error {
 }
 
 // facets counts the documents of all groups.
-func (e *evaluator) facets(ctx context.Context, groups []group, q search.Query) (*search.FacetCounts, error) {
-	c := conditionsOf(q)
+func (e *Evaluator) facets(ctx context.Context, groups []group, q search.Query) (*search.FacetCounts, error) {
+	c := tables.Conditions{Labels: q.Labels, Langs: q.Langs}
 	all := groups[0].all
 	var docs docSet
 	for _, g := range groups {
@@ -80,10 +81,10 @@ func (e *evaluator) facets(ctx context.Context, groups []group, q search.Query) 
 }
 
 // countField counts documents by the values of a field.
-func (e *evaluator) countField(ctx context.Context, name string, all bool, docs docSet, c conditions, f *search.Facets) ([]search.Count, error) {
+func (e *Evaluator) countField(ctx context.Context, name string, all bool, docs docSet, c tables.Conditions, f *search.Facets) ([]search.Count, error) {
 	from, args := e.source(all, docs, c)
 	var counts []search.Count
-	err := collect(ctx, e.tx, func(rows *sql.Rows) error {
+	err := tables.Collect(ctx, e.tx, func(rows *sql.Rows) error {
 		var n search.Count
 		if err := rows.Scan(&n.Value, &n.Count); err != nil {
 			return err
@@ -119,7 +120,7 @@ func (e *evaluator) countField(ctx context.Context, name string, all bool, docs 
 }
 
 // countQuery counts those documents of a set that a query matches.
-func (e *evaluator) countQuery(ctx context.Context, text string, docs docSet) (int, error) {
+func (e *Evaluator) countQuery(ctx context.Context, text string, docs docSet) (int, error) {
 	node, err := query.Parse(text)
 	if err != nil {
 		return 0, err

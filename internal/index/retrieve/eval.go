@@ -1,4 +1,7 @@
-package index
+// Package retrieve finds, ranks, counts and excerpts documents in the tables of
+// an index: it answers the queries of package search within one transaction.
+// Package index, which owns the file, is its only user.
+package retrieve
 
 import (
 	"context"
@@ -10,17 +13,26 @@ import (
 	"time"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/index/tables"
 	"knowhow/internal/query"
 )
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-// An evaluator finds the documents of a query's tree within one transaction.
-type evaluator struct {
-	x          *Index
-	tx         *statements
+// An Evaluator answers queries over the one state of the index that a
+// transaction sees. It is not safe for concurrent use.
+type Evaluator struct {
+	tx         *tables.Statements
+	sets       *Cache
 	generation string
 	now        time.Time
+}
+
+// New starts work on the state that tx sees. The cache is shared by all
+// evaluators of one index.
+func New(ctx context.Context, tx *sql.Tx, sets *Cache) (*Evaluator, error) {
+	generation, err := tables.Value(ctx, tx, tables.KeyGeneration)
+	return &Evaluator{tx: &tables.Statements{Tx: tx}, sets: sets, generation: generation, now: time.Now()}, err
 }
 
 // A found is what a part of a query's tree matches.
@@ -35,17 +47,11 @@ type found struct {
 	leaves []*leaf // conditions on words that are not negated
 }
 
-// newEvaluator starts work on the state of the index that tx sees.
-func (x *Index) newEvaluator(ctx context.Context, tx *sql.Tx) (*evaluator, error) {
-	generation, err := value(ctx, tx, kvGeneration)
-	return &evaluator{x: x, tx: &statements{tx: tx}, generation: generation, now: time.Now()}, err
-}
-
 // eval finds the documents of a tree.
-func (e *evaluator) eval(ctx context.Context, n query.Node) (found, error) {
+func (e *Evaluator) eval(ctx context.Context, n query.Node) (found, error) {
 	switch n := n.(type) {
 	case query.All:
-		docs, err := e.every(ctx, conditions{})
+		docs, err := e.every(ctx, tables.Conditions{})
 		return found{docs: docs}, err
 	case query.And:
 		f, err := e.and(ctx, n.Nodes)
@@ -96,7 +102,7 @@ func fieldOf(n query.Node) (field, text string) {
 
 // and finds the documents that meet all parts; those that are negated are
 // taken away.
-func (e *evaluator) and(ctx context.Context, nodes []query.Node) (found, error) {
+func (e *Evaluator) and(ctx context.Context, nodes []query.Node) (found, error) {
 	out := found{void: true}
 	var not docSet
 	var chunks []string
@@ -134,7 +140,7 @@ func (e *evaluator) and(ctx context.Context, nodes []query.Node) (found, error) 
 		return out, nil
 	}
 	if out.void {
-		docs, err := e.every(ctx, conditions{})
+		docs, err := e.every(ctx, tables.Conditions{})
 		if err != nil {
 			return out, err
 		}
@@ -145,7 +151,7 @@ func (e *evaluator) and(ctx context.Context, nodes []query.Node) (found, error) 
 }
 
 // or finds the documents that meet any part.
-func (e *evaluator) or(ctx context.Context, nodes []query.Node) (found, error) {
+func (e *Evaluator) or(ctx context.Context, nodes []query.Node) (found, error) {
 	out := found{void: true}
 	var chunks []string
 	for _, n := range nodes {
@@ -175,7 +181,7 @@ func join(parts []string, op string) string {
 }
 
 // words finds the documents with a word, phrase, beginning, ....
-func (e *evaluator) words(ctx context.Context, n query.Node, field string) (found, error) {
+func (e *Evaluator) words(ctx context.Context, n query.Node, field string) (found, error) {
 	l := &leaf{weight: 1}
 	switch field {
 	case "title":
@@ -227,7 +233,7 @@ func (l *leaf) add(p pattern, ok bool) {
 }
 
 // leaf finds the documents of one leaf.
-func (e *evaluator) leaf(ctx context.Context, l *leaf) (found, error) {
+func (e *Evaluator) leaf(ctx context.Context, l *leaf) (found, error) {
 	for _, expr := range l.expressions() {
 		p, err := e.match(ctx, expr)
 		if err != nil {
@@ -240,25 +246,25 @@ func (e *evaluator) leaf(ctx context.Context, l *leaf) (found, error) {
 }
 
 // match finds the documents with a chunk that matches a full-text expression.
-func (e *evaluator) match(ctx context.Context, expr string) (posting, error) {
-	return e.cached(ctx, "fts "+expr, `SELECT rowid>>`+itoa(chunkBits)+` FROM fts WHERE fts MATCH ?`, expr)
+func (e *Evaluator) match(ctx context.Context, expr string) (posting, error) {
+	return e.cached(ctx, "fts "+expr, `SELECT rowid>>`+itoa(tables.ChunkBits)+` FROM fts WHERE fts MATCH ?`, expr)
 }
 
 // every finds all documents that meet conditions.
-func (e *evaluator) every(ctx context.Context, c conditions) (docSet, error) {
-	where, args := c.sql()
-	p, err := e.cached(ctx, "docs "+c.key(), `SELECT d.id FROM docs d WHERE `+where+` ORDER BY d.id`, args...)
+func (e *Evaluator) every(ctx context.Context, c tables.Conditions) (docSet, error) {
+	where, args := c.Where()
+	p, err := e.cached(ctx, "docs "+c.Key(), `SELECT d.id FROM docs d WHERE `+where+` ORDER BY d.id`, args...)
 	return p.docs, err
 }
 
 // cached runs a query that gives document numbers, rising and perhaps more
 // than once, unless its answer is known under the key.
-func (e *evaluator) cached(ctx context.Context, key, text string, args ...any) (posting, error) {
-	if p, ok := e.x.sets.get(e.generation, key); ok {
+func (e *Evaluator) cached(ctx context.Context, key, text string, args ...any) (posting, error) {
+	if p, ok := e.sets.get(e.generation, key); ok {
 		return p, ctx.Err()
 	}
 	p := posting{docs: docSet{}}
-	err := collect(ctx, e.tx, func(rows *sql.Rows) error {
+	err := tables.Collect(ctx, e.tx, func(rows *sql.Rows) error {
 		var doc int64
 		if err := rows.Scan(&doc); err != nil {
 			return err
@@ -273,20 +279,20 @@ func (e *evaluator) cached(ctx context.Context, key, text string, args ...any) (
 		return posting{}, err
 	}
 	p.docs = slices.Clip(p.docs)
-	e.x.sets.put(e.generation, key, p)
+	e.sets.put(e.generation, key, p)
 	return p, nil
 }
 
 // chunkCount returns how many chunks the index has.
-func (e *evaluator) chunkCount(ctx context.Context) (int, error) {
+func (e *Evaluator) chunkCount(ctx context.Context) (int, error) {
 	const key = "chunks"
-	if p, ok := e.x.sets.get(e.generation, key); ok {
+	if p, ok := e.sets.get(e.generation, key); ok {
 		return p.chunks, nil
 	}
 	var p posting
 	if err := e.tx.QueryRowContext(ctx, `SELECT count(*) FROM chunks`).Scan(&p.chunks); err != nil {
 		return 0, err
 	}
-	e.x.sets.put(e.generation, key, p)
+	e.sets.put(e.generation, key, p)
 	return p.chunks, nil
 }

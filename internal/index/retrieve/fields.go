@@ -1,53 +1,16 @@
-package index
+package retrieve
 
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/index/tables"
 	"knowhow/internal/query"
-	"knowhow/internal/search"
 )
-
-// Conditions let through only documents with one of the labels and one of the
-// languages; nil means any.
-type conditions struct{ labels, langs []string }
-
-func conditionsOf(q search.Query) conditions { return conditions{q.Labels, q.Langs} }
-
-// none reports whether the conditions let everything through.
-func (c conditions) none() bool { return c.labels == nil && c.langs == nil }
-
-// key names the conditions unmistakably.
-func (c conditions) key() string {
-	b, _ := json.Marshal([2][]string{c.labels, c.langs}) // strings always marshal
-	return string(b)
-}
-
-// sql returns the conditions as an expression over the table docs named d.
-func (c conditions) sql() (where string, args []any) {
-	where = "1"
-	for _, s := range []struct {
-		column string
-		values []string
-	}{{"label", c.labels}, {"lang", c.langs}} {
-		switch {
-		case s.values == nil:
-		case len(s.values) == 1: // lets an index give the order too
-			where += " AND d." + s.column + "=?"
-			args = append(args, s.values[0])
-		default:
-			list, _ := json.Marshal(s.values)
-			where += " AND d." + s.column + " IN (SELECT value FROM json_each(?))"
-			args = append(args, string(list))
-		}
-	}
-	return where, args
-}
 
 // keywords are the fields that hold one value as it stands, and their columns.
 func keyword(field string) (column string, ok bool) {
@@ -63,7 +26,7 @@ const site = `substr(d.url, instr(d.url, '://')+3)`
 
 // field finds the documents by a field that holds one value. A field that no
 // document here has matches nothing.
-func (e *evaluator) field(ctx context.Context, n query.Node, field, text string) (docSet, error) {
+func (e *Evaluator) field(ctx context.Context, n query.Node, field, text string) (docSet, error) {
 	switch field {
 	case "timestamp", "last_modified", "content_length":
 		return e.inRange(ctx, query.Range{Field: field, Low: text, High: text})
@@ -92,9 +55,9 @@ func (e *evaluator) field(ctx context.Context, n query.Node, field, text string)
 }
 
 // docs finds the documents for which a condition over docs d holds.
-func (e *evaluator) docs(ctx context.Context, where string, args ...any) (docSet, error) {
+func (e *Evaluator) docs(ctx context.Context, where string, args ...any) (docSet, error) {
 	out := docSet{}
-	err := collect(ctx, e.tx, func(rows *sql.Rows) error {
+	err := tables.Collect(ctx, e.tx, func(rows *sql.Rows) error {
 		var id int64
 		if err := rows.Scan(&id); err != nil {
 			return err
@@ -135,7 +98,7 @@ func globOf(pattern string) (string, error) {
 }
 
 // glob finds the documents where an expression matches a pattern.
-func (e *evaluator) glob(ctx context.Context, expr, pattern string) (docSet, error) {
+func (e *Evaluator) glob(ctx context.Context, expr, pattern string) (docSet, error) {
 	g, err := globOf(pattern)
 	if err != nil {
 		return nil, err
@@ -144,7 +107,7 @@ func (e *evaluator) glob(ctx context.Context, expr, pattern string) (docSet, err
 }
 
 // inRange finds the documents whose field lies in a range.
-func (e *evaluator) inRange(ctx context.Context, r query.Range) (docSet, error) {
+func (e *Evaluator) inRange(ctx context.Context, r query.Range) (docSet, error) {
 	switch r.Field {
 	case "timestamp", "last_modified":
 		return e.between(ctx, "d.modified", r, e.dateBound)
@@ -164,7 +127,7 @@ func (e *evaluator) inRange(ctx context.Context, r query.Range) (docSet, error) 
 // of it into the least value that it stands for and the least value beyond, nil
 // where it stands for one value alone. An end that stands for many, such as a
 // day, lies in the range whole or not at all.
-func (e *evaluator) between(ctx context.Context, column string, r query.Range, bound func(string) (from, beyond any, err error)) (docSet, error) {
+func (e *Evaluator) between(ctx context.Context, column string, r query.Range, bound func(string) (from, beyond any, err error)) (docSet, error) {
 	where := column + ` IS NOT NULL`
 	var args []any
 	if r.Low != "" && r.Low != "*" {
@@ -200,13 +163,13 @@ func (e *evaluator) between(ctx context.Context, column string, r query.Range, b
 func sizeBound(s string) (from, beyond any, err error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		return nil, nil, fmt.Errorf("content_length wants whole numbers of bytes, not %q: %w", cutBytes(s, 40), errkind.Invalid)
+		return nil, nil, fmt.Errorf("content_length wants whole numbers of bytes, not %q: %w", tables.CutBytes(s, 40), errkind.Invalid)
 	}
 	return n, nil, nil
 }
 
 // dateBound reads a date, see [dateSpan].
-func (e *evaluator) dateBound(s string) (from, beyond any, err error) {
+func (e *Evaluator) dateBound(s string) (from, beyond any, err error) {
 	a, b, err := dateSpan(s, e.now)
 	if err != nil {
 		return nil, nil, err

@@ -1,0 +1,44 @@
+// Command fakefess runs the fake Fess server of package fesstest with the
+// documents of the contract suite and one long one, for trying things by hand and for checks
+// with foreign MCP clients:
+//
+//	go run ./internal/fess/fesstest/fakefess [ADDR]
+//
+// It listens on ADDR, by default any free port of 127.0.0.1, and prints its
+// URL. Hits carry the documents' texts.
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"knowhow/internal/document"
+	"knowhow/internal/fess/fesstest"
+	"knowhow/internal/search/searchtest"
+)
+
+func main() {
+	addr := "127.0.0.1:0"
+	if len(os.Args) > 1 {
+		addr = os.Args[1]
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "fakefess:", err)
+		os.Exit(1)
+	}
+	fmt.Printf("http://%s\n", l.Addr())
+	ledger := strings.Repeat("A line of the ledger about the budget.\n\n", 500)
+	docs := append(searchtest.Corpus(), document.Document{
+		ID: "ledger", Label: "finance", Path: "ledger.txt", URL: "http://docs.example.com/ledger.txt", Title: "Ledger",
+		MIMEType: "text/plain", FileType: "txt", Filename: "ledger.txt", Host: "docs.example.com",
+		Text: ledger, Modified: time.Unix(1750000000, 0), Stamp: document.Stamp{Size: int64(len(ledger))},
+	})
+	s := &http.Server{Handler: fesstest.NewHandler(docs, fesstest.Options{SendContent: true}), ReadHeaderTimeout: 10 * time.Second}
+	fmt.Fprintln(os.Stderr, "fakefess:", s.Serve(l))
+	os.Exit(1)
+}
