@@ -6,6 +6,8 @@
 // HTTP and exit statuses, each from one table.
 package errkind
 
+//lint:file-ignore ST1012 the kinds are read with the package's name: errkind.NotFound
+
 import (
 	"errors"
 	"fmt"
