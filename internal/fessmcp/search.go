@@ -13,7 +13,7 @@ import (
 	"knowhow/internal/search"
 )
 
-const digestRunes = 240
+const digestRunes = 220
 
 func (b *bridge) addSearch(s *mcpserver.Server) {
 	mcpserver.AddTool(s, b.searchTool(), b.search)

@@ -16,17 +16,46 @@ const (
 	allInURL   = "allinurl:"
 )
 
-// Question returns s without the question marks at its end, where what is left
-// is a plain query of two words or more, else s. That is how people and agents
-// end a question; in Fess's language "LDAP?" asks for one more letter, which
-// is never meant there.
+// Question returns the words of s alone where s is a sentence as people and
+// agents write it: two words or more with punctuation around them and no
+// operator. Else it returns s. A question mark at the end, parentheses around
+// words, slashes and dashes between them and lone signs mean nothing there, but
+// in Fess's language "LDAP?" asks for one more letter, and "flow ." for a word
+// that no text has.
 func Question(s string) string {
-	cut := strings.TrimRightFunc(s, func(r rune) bool { return r == '?' || r == '？' || unicode.IsSpace(r) })
-	if Plain(cut) && len(Words(cut)) > 1 {
+	if Plain(s) && !slices.ContainsFunc(Words(s), isSigns) || strings.ContainsAny(s, "\"*~^[]{}\\|&") {
+		return s
+	}
+	if strings.HasPrefix(strings.TrimSpace(s), "(") {
+		return s // no sentence begins so; a query that means to be one does
+	}
+	var words []string
+	for _, w := range Words(s) {
+		if strings.IndexAny(w, "+-!") == 0 && !isSigns(w) {
+			return s // an operator on a word
+		}
+		if i := strings.IndexAny(w, "?:"); i >= 0 && !isSigns(w[i:]) {
+			return s // a wildcard or a field
+		}
+		for part := range strings.FieldsFuncSeq(w, func(r rune) bool { return r == '/' }) {
+			if part = strings.TrimFunc(part, isSign); part != "" {
+				words = append(words, part)
+			}
+		}
+	}
+	if cut := strings.Join(words, " "); len(words) > 1 && Plain(cut) {
 		return cut
 	}
 	return s
 }
+
+// isSign reports whether r is punctuation that parts sentences and their
+// pieces, and isSigns whether nothing else is in w.
+func isSign(r rune) bool {
+	return strings.ContainsRune("()?!.,;:-–—…'？！。、，；：（）", r)
+}
+
+func isSigns(w string) bool { return strings.TrimFunc(w, isSign) == "" }
 
 // Plain reports whether s is words only: at least one word and no operator,
 // field, quote, wildcard or other reserved character. "don't", "C", "full-text",

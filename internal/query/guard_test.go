@@ -311,6 +311,18 @@ func TestQuestion(t *testing.T) {
 		{`what is "this"?`, `what is "this"?`},
 		{"a AND b?", "a AND b?"},
 		{"two words", "two words"},
+		{"heat flow .", "heat flow"},
+		{"heat , flow - and more!", "heat flow and more"},
+		{"is the (current) policy for Japan/Korea real?", "is the current policy for Japan Korea real"},
+		{"Note: travel policy", "Note travel policy"},
+		{"(a OR b) c", "(a OR b) c"},
+		{"(red green blue)", "(red green blue)"},
+		{"-draft policy?", "-draft policy?"},
+		{"title:policy travel?", "title:policy travel?"},
+		{"pol?cy travel", "pol?cy travel"},
+		{"see http://example.com/a", "see http://example.com/a"},
+		{"C++ manual", "C++ manual"},
+		{"full-text search, Node.js", "full-text search, Node.js"},
 		{"", ""},
 	} {
 		if got := query.Question(tt.in); got != tt.want {

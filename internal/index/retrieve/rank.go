@@ -143,11 +143,19 @@ func (e *Evaluator) best(ctx context.Context, expr string, docs docSet, c tables
 }
 
 // narrow adds the label to an expression, so that chunks outside need not be
-// ranked. What may be seen does not hang on it: [Evaluator.best] looks at the
-// set of documents.
+// ranked. That pays where most documents are outside: ranking counts every
+// token of an expression over all chunks, the label's too. What may be seen
+// does not hang on it: [Evaluator.best] looks at the set of documents.
 func (e *Evaluator) narrow(ctx context.Context, expr string, c tables.Conditions) (string, error) {
 	if c.Labels == nil || len(c.Labels) > maxAlternatives {
 		return expr, nil
+	}
+	all, err := e.every(ctx, tables.Conditions{})
+	if err != nil {
+		return "", err
+	}
+	if inside, err := e.every(ctx, c); err != nil || 2*len(inside) > len(all) {
+		return expr, err
 	}
 	ids, err := tables.FindTags(ctx, e.tx, tables.TagLabel, c.Labels)
 	if err != nil || len(ids) == 0 {

@@ -1,0 +1,322 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A process is the program, started by a client.
+type process struct {
+	b      *testing.B
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stdout *bufio.Reader
+	lines  chan string // of the standard error
+	stop   func() error
+	id     int
+}
+
+// start starts the program with a home folder of its own.
+func start(b *testing.B, args ...string) *process {
+	b.Helper()
+	p := &process{b: b, cmd: exec.CommandContext(patient(b), program(b), args...), lines: make(chan string, 1000)}
+	home := b.TempDir()
+	p.cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
+	var err error
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		b.Fatal(err)
+	}
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	p.stdout = bufio.NewReaderSize(stdout, 1<<20)
+	if err := p.cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		defer close(p.lines)
+		for sc := bufio.NewScanner(stderr); sc.Scan(); {
+			select {
+			case p.lines <- sc.Text():
+			default: // nobody waits for so many
+			}
+		}
+	}()
+	p.stop = sync.OnceValue(func() error {
+		defer func() { <-read }()
+		if err := p.stdin.Close(); err != nil {
+			return err
+		}
+		_, _ = io.Copy(io.Discard, p.stdout) // until the program ends
+		<-read
+		return p.cmd.Wait()
+	})
+	b.Cleanup(func() {
+		if err := p.stop(); err != nil {
+			b.Errorf("the program ended: %v", err)
+		}
+	})
+	return p
+}
+
+// await returns the first match of a line on the standard error, with its
+// groups.
+func (p *process) await(pattern string) []string {
+	p.b.Helper()
+	re := regexp.MustCompile(pattern)
+	var seen []string
+	for line := range p.lines {
+		if m := re.FindStringSubmatch(line); m != nil {
+			return m
+		}
+		seen = append(seen, line)
+	}
+	p.b.Fatalf("the program ended without a line like %q; it wrote\n%s", pattern, strings.Join(seen, "\n"))
+	return nil
+}
+
+// A reply is what the benchmarks read of a response.
+type reply struct {
+	ID     json.RawMessage
+	Method string // of what is no response
+	Result json.RawMessage
+	Error  json.RawMessage
+}
+
+// A caller sends a request and returns the result, how many bytes the response
+// had, and how long it took from the first byte sent to the last one received.
+type caller interface {
+	call(method string, params any) (result json.RawMessage, size int, took time.Duration)
+}
+
+// request encodes a request, or a notification where id is 0.
+func request(b *testing.B, id int, method string, params any) []byte {
+	b.Helper()
+	m := map[string]any{"jsonrpc": "2.0", "method": method}
+	if id != 0 {
+		m["id"] = id
+	}
+	if params != nil {
+		m["params"] = params
+	}
+	line, err := json.Marshal(m)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return append(line, '\n')
+}
+
+// call is caller's, over the pipes.
+func (p *process) call(method string, params any) (json.RawMessage, int, time.Duration) {
+	p.b.Helper()
+	p.id++
+	line := request(p.b, p.id, method, params)
+	began := time.Now()
+	if _, err := p.stdin.Write(line); err != nil {
+		p.b.Fatalf("sending %s: %v", method, err)
+	}
+	for {
+		answer, err := p.stdout.ReadBytes('\n')
+		took := time.Since(began)
+		if err != nil {
+			p.b.Fatalf("waiting for the answer to %s: %v", method, err)
+		}
+		if r := decode(p.b, answer); r.Method == "" {
+			if string(r.ID) != strconv.Itoa(p.id) {
+				p.b.Fatalf("the answer to request %d has the id %s", p.id, r.ID)
+			}
+			return r.Result, len(answer), took
+		}
+	}
+}
+
+// decode reads a message, which must be no error.
+func decode(b *testing.B, data []byte) reply {
+	b.Helper()
+	var r reply
+	if err := json.Unmarshal(data, &r); err != nil {
+		b.Fatalf("reading %.200q: %v", data, err)
+	}
+	if r.Error != nil {
+		b.Fatalf("the program answered with the error %s", r.Error)
+	}
+	return r
+}
+
+// hello are the params of initialize.
+func hello() any {
+	return map[string]any{"protocolVersion": "2025-06-18", "capabilities": map[string]any{},
+		"clientInfo": map[string]any{"name": "bench", "version": "1"}}
+}
+
+// initialize does the handshake and returns how long the answer to its request
+// took.
+func (p *process) initialize() time.Duration {
+	p.b.Helper()
+	_, _, took := p.call("initialize", hello())
+	if _, err := p.stdin.Write(request(p.b, 0, "notifications/initialized", nil)); err != nil {
+		p.b.Fatal(err)
+	}
+	return took
+}
+
+// A webClient is a client of an MCP endpoint over HTTP.
+type webClient struct {
+	b       *testing.B
+	url     string
+	client  *http.Client
+	session string
+	version string
+	id      int
+}
+
+// connect does the handshake with the endpoint at url.
+func connect(b *testing.B, url string) *webClient {
+	b.Helper()
+	c := &webClient{b: b, url: url, client: &http.Client{Transport: &http.Transport{DisableCompression: true}}}
+	b.Cleanup(c.client.CloseIdleConnections)
+	result, _, _ := c.call("initialize", hello())
+	var r struct{ ProtocolVersion string }
+	if err := json.Unmarshal(result, &r); err != nil {
+		b.Fatal(err)
+	}
+	c.version = r.ProtocolVersion
+	c.post(request(b, 0, "notifications/initialized", nil))
+	return c
+}
+
+// post sends a message and returns the body of the response.
+func (c *webClient) post(message []byte) []byte {
+	c.b.Helper()
+	req, err := http.NewRequestWithContext(c.b.Context(), http.MethodPost, c.url, bytes.NewReader(message))
+	if err != nil {
+		c.b.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	if c.session != "" {
+		req.Header.Set("Mcp-Session-Id", c.session)
+	}
+	if c.version >= "2025-06-18" {
+		req.Header.Set("Mcp-Protocol-Version", c.version)
+	}
+	res, err := c.client.Do(req)
+	if err != nil {
+		c.b.Fatal(err)
+	}
+	body, err := io.ReadAll(res.Body)
+	res.Body.Close() // read to its end
+	if err != nil || res.StatusCode >= 300 {
+		c.b.Fatalf("POST %s: %s %v %s", c.url, res.Status, err, body)
+	}
+	if id := res.Header.Get("Mcp-Session-Id"); id != "" {
+		c.session = id
+	}
+	return body
+}
+
+// call is caller's, over HTTP.
+func (c *webClient) call(method string, params any) (json.RawMessage, int, time.Duration) {
+	c.b.Helper()
+	c.id++
+	message := request(c.b, c.id, method, params)
+	began := time.Now()
+	body := c.post(message)
+	took := time.Since(began)
+	for line := range bytes.Lines(body) {
+		line = bytes.TrimPrefix(line, []byte("data: "))
+		if line[0] != '{' {
+			continue
+		}
+		if r := decode(c.b, line); string(r.ID) == strconv.Itoa(c.id) {
+			return r.Result, len(body), took
+		}
+	}
+	c.b.Fatalf("no answer to %s in %.200q", method, body)
+	return nil, 0, 0
+}
+
+// tool returns the name of the tool that ends so.
+func tool(b *testing.B, c caller, suffix string) string {
+	b.Helper()
+	result, _, _ := c.call("tools/list", nil)
+	var list struct{ Tools []struct{ Name string } }
+	if err := json.Unmarshal(result, &list); err != nil {
+		b.Fatal(err)
+	}
+	for _, t := range list.Tools {
+		if strings.HasSuffix(t.Name, suffix) {
+			return t.Name
+		}
+	}
+	b.Fatalf("no tool ends with %s", suffix)
+	return ""
+}
+
+// A found is what a search result says.
+type found struct {
+	Total   int
+	Results []struct {
+		DocID    string `json:"doc_id"`
+		Filename string
+	}
+}
+
+// search calls the search tool and reads its result.
+func search(b *testing.B, c caller, name string, args map[string]any) (found, time.Duration) {
+	b.Helper()
+	result, _, took := c.call("tools/call", map[string]any{"name": name, "arguments": args})
+	var r struct{ Content []struct{ Text string } }
+	var f found
+	err := json.Unmarshal(result, &r)
+	if err == nil && len(r.Content) != 1 {
+		err = fmt.Errorf("want one text block")
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(r.Content[0].Text), &f)
+	}
+	if err != nil {
+		b.Fatalf("reading the result %.200s: %v", result, err)
+	}
+	return f, took
+}
+
+// memory returns a process's figure from /proc in MB (10^6 bytes), and skips the
+// benchmark where there is no /proc.
+func (p *process) memory(name string) float64 {
+	p.b.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		p.b.Skip("memory is read from /proc, which this system does not have")
+	}
+	for line := range strings.Lines(string(data)) {
+		if f := strings.Fields(line); f[0] == name+":" {
+			kib, err := strconv.ParseFloat(f[1], 64)
+			if err != nil {
+				p.b.Fatal(err)
+			}
+			return kib * 1024 / 1e6
+		}
+	}
+	p.b.Fatalf("/proc tells no %s", name)
+	return 0
+}

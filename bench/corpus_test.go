@@ -1,0 +1,211 @@
+package bench
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A corpus is a folder of documents and where its index is kept.
+type corpus struct {
+	label  string
+	source string // folder
+	data   string // data folder of the program
+	key    string // changes with what an index is made of
+}
+
+// generatedDocuments is how many documents the generated corpus has.
+const generatedDocuments = 10_000
+
+// generatedVersion is to be raised when generate changes.
+const generatedVersion = "1"
+
+// settled is the time that generated files were last changed: the program
+// reads files once more that have just been written.
+var settled = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// generated returns a corpus of documents made of paragraphs of our own
+// documentation, the same ones each time.
+func generated(b *testing.B) corpus {
+	b.Helper()
+	pages, err := filepath.Glob("../docs/*.md")
+	if err != nil || len(pages) == 0 {
+		b.Fatalf("finding the documentation: %v, %d pages", err, len(pages))
+	}
+	var paragraphs []string
+	for _, page := range pages {
+		if filepath.Base(page) == "benchmarks.md" {
+			continue // it changes with what it is made from
+		}
+		text, err := os.ReadFile(page)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for p := range strings.SplitSeq(string(text), "\n\n") {
+			if p = strings.TrimSpace(p); len(p) > 60 && !strings.HasPrefix(p, "```") {
+				paragraphs = append(paragraphs, p)
+			}
+		}
+	}
+	sum := sha256.Sum256([]byte(generatedVersion + strings.Join(paragraphs, "\n\n")))
+	c := newCorpus(b, "generated", filepath.Join(workDir(b), "generated"), hex.EncodeToString(sum[:]))
+	c.fill(b, func() error { return generate(c.source, paragraphs) })
+	return c
+}
+
+// generate writes the documents of the generated corpus.
+func generate(dir string, paragraphs []string) error {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for i := range generatedDocuments {
+		var doc strings.Builder
+		words := strings.Fields(paragraphs[rnd.IntN(len(paragraphs))])
+		fmt.Fprintf(&doc, "# Page %d: %s\n", i, strings.Trim(strings.Join(words[:min(5, len(words))], " "), "#|-` "))
+		for range 4 + rnd.IntN(12) {
+			fmt.Fprintf(&doc, "\n%s\n", paragraphs[rnd.IntN(len(paragraphs))])
+		}
+		folder := filepath.Join(dir, fmt.Sprintf("part-%02d", i/100))
+		if err := writeSettled(folder, fmt.Sprintf("page-%05d.md", i), doc.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeSettled writes a file that has not changed for long.
+func writeSettled(dir, name, text string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Chtimes(path, settled, settled)
+}
+
+// debian returns the corpus that bench/debian-docs unpacked.
+func debian(b *testing.B) corpus {
+	b.Helper()
+	dir := os.Getenv("DEBIAN_DOCS")
+	if dir == "" {
+		b.Skip("DEBIAN_DOCS is not set: bench/debian-docs FOLDER fills a folder for it")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	packages, err := os.ReadFile(filepath.Join(dir, "PACKAGES"))
+	if err != nil {
+		b.Skipf("DEBIAN_DOCS: %v: bench/debian-docs FOLDER fills a folder", err)
+	}
+	return newCorpus(b, "debian", filepath.Join(dir, "usr"), string(packages))
+}
+
+// newCorpus returns a corpus whose index lies in the work folder.
+func newCorpus(b *testing.B, label, source, key string) corpus {
+	b.Helper()
+	return corpus{label, source, filepath.Join(workDir(b), "data-"+label), key}
+}
+
+// fill calls write for an empty source folder unless that was done before.
+func (c corpus) fill(b *testing.B, write func() error) {
+	b.Helper()
+	marker := c.source + ".made"
+	if made, err := os.ReadFile(marker); err == nil && string(made) == c.key {
+		return
+	}
+	err := os.RemoveAll(c.source)
+	if err == nil {
+		err = os.MkdirAll(c.source, 0o700)
+	}
+	if err == nil {
+		err = write()
+	}
+	if err == nil {
+		err = os.WriteFile(marker, []byte(c.key), 0o600)
+	}
+	if err != nil {
+		b.Fatalf("writing the corpus: %v", err)
+	}
+}
+
+// size returns the bytes of files in a folder and below it.
+func size(b *testing.B, dir string) (bytes int64) {
+	b.Helper()
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			bytes += info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return bytes
+}
+
+// An indexing is how the program indexed a corpus.
+type indexing struct {
+	documents int
+	took      time.Duration // from the start of the process to the line that says it is done
+	cpu       time.Duration // of the process, both kinds
+	peak      float64       // memory in MB
+}
+
+// index lets the program index the corpus into an empty data folder.
+func (c corpus) index(b *testing.B) indexing {
+	b.Helper()
+	if err := os.RemoveAll(c.data); err != nil {
+		b.Fatal(err)
+	}
+	began := time.Now()
+	p := start(b, "serve", "--transport", "stdio", "--no-watch", "--data", c.data, "--label", c.label, c.source)
+	done := p.await(`^` + c.label + `: (\d+) documents?`)
+	x := indexing{took: time.Since(began)}
+	x.peak = p.memory("VmHWM")
+	if err := p.stop(); !ended(err) {
+		b.Fatal(err)
+	}
+	x.cpu = p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
+	var err error
+	if x.documents, err = strconv.Atoi(done[1]); err == nil {
+		err = os.WriteFile(c.data+".made", []byte(c.key+fileHash(b, program(b))), 0o600)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return x
+}
+
+// indexed makes sure that there is an index of the corpus, made by this
+// program.
+func (c corpus) indexed(b *testing.B) corpus {
+	b.Helper()
+	made, err := os.ReadFile(c.data + ".made")
+	if err != nil || string(made) != c.key+fileHash(b, program(b)) {
+		c.index(b)
+	}
+	return c
+}
+
+// serve starts the program on the index of the corpus and waits until it is
+// done looking at the source.
+func (c corpus) serve(b *testing.B) *process {
+	b.Helper()
+	p := start(b, "serve", "--transport", "stdio", "--no-watch", "--data", c.data)
+	p.initialize()
+	p.await(`^` + c.label + `: \d+ document`)
+	return p
+}
