@@ -33,9 +33,13 @@ var deps = map[string]string{
 	"index/tables":   "",
 	"ingest":         "document extract chunk",
 
+	"fetch": "",
+	"job":   "",
+
 	// The far sides, and the door to the MCP SDK.
-	"fess":      "search query",
-	"mcpserver": "schema compact spell",
+	"fess":       "search query",
+	"fessserver": "search query",
+	"mcpserver":  "schema compact spell",
 
 	// The systems. None imports another, or a backend it need not know:
 	// fessmcp sees search, never fess or index.
@@ -58,7 +62,7 @@ var fences = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
 	"modernc.org/sqlite":                     "index",
 	"database/sql":                           "index index/retrieve index/tables",
-	"net/http":                               "mcpserver fess cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest",
+	"net/http":                               "mcpserver fess fessserver fetch cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest",
 	"testing":                                "search/searchtest fess/fesstest mcpserver/mcptest",
 	"flag":                                   "cli",
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess",

@@ -141,6 +141,7 @@ func runFess(ctx context.Context, v *invocation, args []string) error {
 func (v *invocation) serveFess(ctx context.Context, c *FessConfig, flags *fessFlags, log *slog.Logger) error {
 	client, err := fess.New(fess.Options{
 		BaseURL:            c.FessBaseURL,
+		API:                c.FessAPI,
 		AccessToken:        c.FessAuth.AccessToken,
 		CAFile:             c.TLS.CAFile,
 		InsecureSkipVerify: c.TLS.InsecureSkipVerify,

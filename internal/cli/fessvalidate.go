@@ -98,7 +98,6 @@ func (c *FessConfig) checkFess(k *checker) {
 			"a URL without user name, query and fragment; an access token belongs in fessAuth.accessToken")
 	}
 	k.word("fessApi", c.FessAPI, "auto", "v1", "v2")
-	k.refuse(c.FessAPI == "v2", "fessApi", "this version speaks Fess's API v1 only; use auto or v1")
 	k.refuse(c.FessAuth.PassThrough, "fessAuth.passThrough",
 		"this version cannot pass the callers' tokens on to Fess; use fessAuth.accessToken")
 	k.want(c.FessAuth.AccessToken == "" || visiblePattern.MatchString(c.FessAuth.AccessToken),

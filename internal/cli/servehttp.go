@@ -9,11 +9,19 @@ import (
 	"sync"
 
 	"knowhow/internal/document"
+	"knowhow/internal/fessserver"
 	"knowhow/internal/mcpserver"
 )
 
-// mcpPath is where all sources are served; below it lies one path a source.
-const mcpPath = "/mcp"
+const (
+	// mcpPath is where all sources are served; below it lies one path a
+	// source.
+	mcpPath = "/mcp"
+
+	// fessPath is where the API of a Fess server is served, so that fess
+	// and any other client of Fess work against serve.
+	fessPath = "/fess"
+)
 
 // listen serves every source on one listener until ctx ends. index is called
 // once it listens.
@@ -25,6 +33,7 @@ func (s *serving) listen(ctx context.Context, server *mcpserver.Server, index fu
 		handlers: map[string]http.Handler{
 			mcpPath:              all,
 			mcpPath + "/{label}": mcpserver.Guard(s.httpOptions(mcpPath), labels),
+			fessPath + "/":       mcpserver.Guard(s.httpOptions(fessPath), fessserver.New(fessserver.Options{Backend: s.index, Prefix: fessPath, Log: s.log})),
 		},
 		shutdown: []func(context.Context) error{all.Shutdown, labels.shutdown},
 		ready: func(url string) {

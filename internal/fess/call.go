@@ -2,7 +2,6 @@ package fess
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"mime"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/search"
 )
 
 // A param is one parameter of a request. They are kept in a list, because a
@@ -44,39 +44,30 @@ func repeat(name string, values []string) []param {
 	return params
 }
 
-// An answer is a JSON answer of any status.
+// The types of answers that are read.
+const (
+	jsonType = "application/json"
+	htmlType = "text/html"
+)
+
+// An answer is an answer of any status and type.
 type answer struct {
+	path   string // that was asked
 	status int
 	header http.Header
-	body   []byte
+	wanted bool   // it has the type that was asked for
+	body   []byte // nil unless wanted
 }
 
-// get asks for path, such as "/api/v1/labels", and decodes the answer into v. A
-// status other than 200 is an error.
-func (c *Client) get(ctx context.Context, path string, params []param, v any) error {
-	a, err := c.fetch(ctx, path, params)
-	if err != nil {
-		return err
-	}
-	if a.status != http.StatusOK {
-		return statusError(path, a)
-	}
-	return decode(path, a.body, v)
-}
-
-// decode reads a whole answer into v.
-func decode(path string, body []byte, v any) error {
-	if !json.Valid(body) || decodeExactly(body, v) != nil {
-		return &errkind.Remote{Endpoint: path, Status: http.StatusBadGateway,
-			Message: "the Fess server's answer is not what API v1 sends; check that fessBaseUrl names a Fess server"}
-	}
-	return nil
-}
-
-// fetch makes one request. It returns an answer whatever its status, if it is
-// JSON of a bearable size.
-func (c *Client) fetch(ctx context.Context, path string, params []param) (*answer, error) {
+// send makes one request for path, such as "/api/v1/labels". It returns an
+// answer whatever its status and type, and reads the body of one of the wanted
+// type, if it is of a bearable size.
+func (c *Client) send(ctx context.Context, path string, params []param, want string) (*answer, error) {
 	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	authorization, err := c.authorization(ctx, path)
+	if err != nil {
 		return nil, err
 	}
 	call, cancel := context.WithTimeout(ctx, c.timeout)
@@ -88,33 +79,61 @@ func (c *Client) fetch(ctx context.Context, path string, params []param) (*answe
 	if err != nil {
 		return nil, transportError(path, err)
 	}
-	req.Header = c.header.Clone()
+	req.Header = http.Header{"Accept": {want}, "User-Agent": {c.userAgent}}
+	if authorization != "" {
+		req.Header.Set("Authorization", authorization)
+	}
 	start := time.Now()
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, callError(ctx, call, path, err)
 	}
 	defer resp.Body.Close()
-	if !isJSON(resp.Header) {
-		return nil, noJSON(path, resp)
+	a := &answer{path: path, status: resp.StatusCode, header: resp.Header, wanted: hasType(resp.Header, want)}
+	if a.wanted {
+		a.body, err = io.ReadAll(io.LimitReader(resp.Body, c.maxBody+1))
+		if err != nil {
+			return nil, callError(ctx, call, path, err)
+		}
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, c.maxBody+1))
-	if err != nil {
-		return nil, callError(ctx, call, path, err)
-	}
-	if int64(len(body)) > c.maxBody {
+	if int64(len(a.body)) > c.maxBody {
 		return nil, &errkind.Remote{Endpoint: path, Status: http.StatusBadGateway,
 			Message: "the Fess server's answer is too large; ask for fewer results"}
 	}
-	c.log.DebugContext(ctx, "asked Fess", "endpoint", path, "status", resp.StatusCode, "bytes", len(body),
+	c.log.DebugContext(ctx, "asked Fess", "endpoint", path, "status", a.status, "bytes", len(a.body),
 		"took", time.Since(start).Round(time.Microsecond))
-	return &answer{resp.StatusCode, resp.Header, body}, nil
+	return a, nil
 }
 
-// isJSON says whether the answer calls itself JSON.
-func isJSON(h http.Header) bool {
+// maxToken bounds a token, in bytes. Tomcat takes header lines of 8 KB.
+const maxToken = 4096
+
+// visible says whether a token can be sent.
+func visible(token string) bool {
+	return len(token) <= maxToken && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+// authorization returns the header that a request gets, "" for none. A client
+// that passes tokens through sends the caller's or nothing at all.
+func (c *Client) authorization(ctx context.Context, path string) (string, error) {
+	token := c.token
+	if c.passThrough {
+		token = search.TokenFrom(ctx)
+		if token == "" || !visible(token) {
+			return "", &errkind.Remote{Kind: errkind.Unauthorized, Endpoint: path, Status: http.StatusUnauthorized,
+				Message: "every caller needs an access token for Fess of his own; send it in the header X-Fess-Token"}
+		}
+	}
+	if token == "" {
+		return "", nil
+	}
+	return "Bearer " + token, nil
+}
+
+// hasType says whether an answer calls itself by a media type.
+func hasType(h http.Header, want string) bool {
 	t, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-	return err == nil && t == "application/json"
+	return err == nil && t == want
 }
 
 // callError tells the caller's end, our own time limit and a failed connection

@@ -27,6 +27,9 @@ func TestContract(t *testing.T) {
 		"without texts":              {},
 		"below a path, with a token": {ContextPath: "/fess", Token: "s3cret"},
 		"with small pages":           {MaxPageSize: 15},
+		"API v2":                     {API: "v2", ContextPath: "/fess", Token: "s3cret"},
+		"API v2 with texts":          {API: "v2", SendContent: true},
+		"both versions":              {API: "both"},
 	}
 	for name, o := range servers {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package fess
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -51,11 +52,18 @@ func (l *list) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// decodeExactly keeps numbers as they were written.
+// decodeExactly reads one JSON value, behind which nothing may follow, and
+// keeps numbers as they were written.
 func decodeExactly(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
-	return d.Decode(v)
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if len(bytes.TrimSpace(data[d.InputOffset():])) > 0 {
+		return errors.New("something follows the JSON value")
+	}
+	return nil
 }
 
 // scalar returns a string, number or boolean as a string.

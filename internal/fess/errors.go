@@ -1,6 +1,7 @@
 package fess
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -36,14 +37,14 @@ func transportError(path string, err error) error {
 	return r
 }
 
-// noJSON explains an answer that API v1 does not give.
-func noJSON(path string, resp *http.Response) error {
-	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: resp.StatusCode, Retry: retryAfter(resp.Header)}
-	switch s := resp.StatusCode; {
+// noJSON explains an answer that no Fess API gives.
+func noJSON(a *answer) error {
+	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: a.path, Status: a.status, Retry: retryAfter(a.header)}
+	switch s := a.status; {
 	case 300 <= s && s < 400:
 		r.Status = http.StatusBadGateway
-		r.Message = fmt.Sprintf("answered with a redirect (%d): is API v1 enabled on the Fess server (Fess 15.7 and later need "+
-			"the plugin fess-webapp-v1-api), and is the path of fessBaseUrl right?", s)
+		r.Message = fmt.Sprintf("answered with a redirect (%d): check the path of fessBaseUrl, and that the Fess server's API is "+
+			"enabled (v1 is in Fess 14.8 to 15.6 and in the plugin fess-webapp-v1-api, v2 in Fess 15.7 and later)", s)
 	case s == http.StatusBadRequest:
 		// Tomcat answers so where a request line is over 8 KB.
 		r.Kind, r.Message = errkind.Invalid, "the Fess server could not read the request; make the query shorter"
@@ -61,25 +62,26 @@ func noJSON(path string, resp *http.Response) error {
 		r.Message = "the Fess server or a proxy in front of it failed; try again, then see its log"
 	default:
 		r.Status = http.StatusBadGateway
-		r.Message = "answered with something other than JSON: check that fessBaseUrl names a Fess server and that its API v1 is enabled"
+		r.Message = "answered with something other than JSON: check that fessBaseUrl names a Fess server and that its API is enabled"
 	}
 	return r
 }
 
-// statusError explains a JSON answer that says no. What it says is not passed
-// on: it may hold a stack trace (Fess 15.4, api.json.response.exception.included).
-func statusError(path string, a *answer) error {
+// refusal explains a JSON answer that says no. What it says is not passed on: it
+// may hold a stack trace (Fess 15.4, api.json.response.exception.included) or
+// the query in the engine's language (Fess 15.7).
+func (c *Client) refusal(ctx context.Context, a *answer) error {
 	said := readFault(a.body)
-	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: a.status, Code: said.code, Retry: retryAfter(a.header)}
+	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: a.path, Status: a.status, Code: said.code, Retry: retryAfter(a.header)}
 	switch s := a.status; {
-	case s == http.StatusBadRequest && said.message == "Unsupported operation.":
+	case s == http.StatusBadRequest && (said.message == "Unsupported operation." || a.path == paths[popularCall][v2]):
 		r.Kind, r.Message = errkind.Unsupported, "this function is switched off on the Fess server; ask its operator"
 	case s == http.StatusBadRequest && said.message == "Referer is invalid.":
 		r.Kind, r.Message = errkind.Denied, "the Fess server takes requests of certain pages only; empty its api.search.accept.referers"
-	case s == http.StatusBadRequest && path == documentsPath:
+	case s == http.StatusBadRequest && a.is(documentsCall):
 		r.Kind, r.Message = errkind.Invalid, "the Fess server cannot understand the query; check its quotes, operators and sort order"
 	case s == http.StatusUnauthorized:
-		r.Kind, r.Message = errkind.Unauthorized, "the Fess server refuses the access token; set fessAuth.accessToken to a valid one"
+		r.Kind, r.Message = errkind.Unauthorized, "the Fess server refuses the access token; "+c.tokenHint()
 	case s == http.StatusForbidden:
 		r.Kind, r.Message = errkind.Denied, "the Fess server forbids the request; ask its operator"
 	case s == http.StatusNotFound:
@@ -88,8 +90,10 @@ func statusError(path string, a *answer) error {
 		r.Kind, r.Message = errkind.Busy, "the Fess server is busy; wait a little and try again"
 	case s == http.StatusGatewayTimeout:
 		r.Kind, r.Message = errkind.Timeout, "the Fess server did not answer in time; try again"
-	case s == http.StatusInternalServerError && path == healthPath:
+	case s == http.StatusInternalServerError && a.is(healthCall):
 		r.Message = "the Fess server's search engine does not answer; see the server's log"
+	case s == http.StatusInternalServerError && c.refusedToken(ctx, a):
+		r.Kind, r.Message = errkind.Unauthorized, "the Fess server seems to refuse the access token; "+c.tokenHint()
 	case s >= 500:
 		r.Message = "the Fess server failed; try again, then see its log"
 	case s >= 400:
@@ -101,18 +105,31 @@ func statusError(path string, a *answer) error {
 	return r
 }
 
+// tokenHint says who can set the access token right.
+func (c *Client) tokenHint() string {
+	if c.passThrough {
+		return "send a valid one in the header X-Fess-Token"
+	}
+	return "set fessAuth.accessToken to a valid one"
+}
+
 // A fault is what a refused request's answer says.
 type fault struct{ code, message string }
 
-// safeCode is the form of Fess's error codes, UUIDs. Other text could be
-// anything.
-var safeCode = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
+// safeCode is the form of Fess's error codes: UUIDs in API v1, names such as
+// invalid_request in v2. Other text could be anything.
+var safeCode = regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}$`)
 
 // readFault reads an answer of status 400 and above, as far as it can.
 func readFault(body []byte) fault {
 	var said struct {
-		Code    any `json:"error_code"`
-		Message any `json:"message"`
+		Code     any `json:"error_code"`
+		Message  any `json:"message"`
+		Response struct {
+			Error struct {
+				Code any `json:"code"`
+			} `json:"error"`
+		} `json:"response"`
 
 		// The key ends with a colon in the core of Fess up to 15.6
 		// (SearchApiManager); the plugin for 15.7 leaves it out.
@@ -123,7 +140,7 @@ func readFault(body []byte) fault {
 	}
 	var f fault
 	f.message, _ = said.Message.(string)
-	for _, code := range []any{said.ColonCode, said.Code} {
+	for _, code := range []any{said.ColonCode, said.Code, said.Response.Error.Code} {
 		if s, ok := code.(string); ok && safeCode.MatchString(s) {
 			f.code = s
 		}

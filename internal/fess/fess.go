@@ -1,5 +1,6 @@
 // Package fess is a client of a Fess server. It speaks Fess's API v1 (in the
-// core of Fess 14.8 to 15.6, a plugin from 15.7 on) and implements the
+// core of Fess 14.8 to 15.6, a plugin from 15.7 on) and API v2 (in the core from
+// 15.7 on), finds out which of them the server speaks, and implements the
 // interfaces of package search over it.
 //
 // Fess joins the label that a caller asks for to the query by writing one
@@ -14,6 +15,7 @@
 package fess
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -22,7 +24,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -38,6 +39,15 @@ type Options struct {
 	// AccessToken is sent as a bearer token with every request; "" sends
 	// none, and Fess then shows what guests may see.
 	AccessToken string
+
+	// PassThrough sends the caller's own token (search.WithToken) in place
+	// of AccessToken, so that each caller sees what his roles allow. A call
+	// without one is refused with kind Unauthorized.
+	PassThrough bool
+
+	// API is the version to speak: "v1", "v2", or "auto" (also ""): v1 where
+	// the server has it, else v2.
+	API string
 
 	CAFile             string // PEM file of further certificate authorities; "" for the system's alone
 	InsecureSkipVerify bool   // accept any certificate
@@ -59,13 +69,16 @@ const (
 
 // A Client asks one Fess server. It is safe for concurrent use.
 type Client struct {
-	base      *url.URL
-	header    http.Header
-	http      *http.Client
-	timeout   time.Duration
-	maxBody   int64
-	log       *slog.Logger
-	sawCapped atomic.Bool // the server's lower page size has been logged
+	base        *url.URL
+	userAgent   string
+	token       string // never sent where passThrough is set
+	passThrough bool
+	http        *http.Client
+	timeout     time.Duration
+	maxBody     int64
+	log         *slog.Logger
+	api         detector
+	sawCapped   atomic.Bool // the server's lower page size has been logged
 }
 
 // New returns a client of the server that o names. It makes no request. An
@@ -79,15 +92,25 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !visible(o.AccessToken) {
+		return nil, fmt.Errorf("reading Fess's access token: want printable ASCII without blanks, at most %d characters: %w", maxToken, errkind.Invalid)
+	}
+	fixed, ok := map[string]version{"": unknown, "auto": unknown, "v1": v1, "v2": v2}[o.API]
+	if !ok {
+		return nil, fmt.Errorf("reading Fess's API version: got %q, want auto, v1 or v2: %w", o.API, errkind.Invalid)
+	}
 	if o.MaxConns <= 0 {
 		o.MaxConns = defaultMaxConns
 	}
 	c := &Client{
-		base:    base,
-		header:  http.Header{"Accept": {"application/json"}, "User-Agent": {"knowhow"}},
-		timeout: o.Timeout,
-		maxBody: o.MaxBody,
-		log:     o.Log,
+		base:        base,
+		userAgent:   cmp.Or(o.UserAgent, "knowhow"),
+		token:       o.AccessToken,
+		passThrough: o.PassThrough,
+		timeout:     o.Timeout,
+		maxBody:     o.MaxBody,
+		log:         o.Log,
+		api:         detector{fixed: fixed},
 		http: &http.Client{
 			Transport: &http.Transport{
 				Proxy:               http.ProxyFromEnvironment,
@@ -98,19 +121,10 @@ func New(o Options) (*Client, error) {
 				IdleConnTimeout:     90 * time.Second,
 				TLSHandshakeTimeout: 10 * time.Second,
 			},
-			// API v1 never redirects. A redirect leads to an HTML page,
+			// The API never redirects. A redirect leads to an HTML page,
 			// and it may lead to another host.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-	}
-	if o.UserAgent != "" {
-		c.header.Set("User-Agent", o.UserAgent)
-	}
-	if o.AccessToken != "" {
-		if strings.ContainsFunc(o.AccessToken, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return nil, fmt.Errorf("reading Fess's access token: want printable ASCII without blanks: %w", errkind.Invalid)
-		}
-		c.header.Set("Authorization", "Bearer "+o.AccessToken)
 	}
 	if c.timeout <= 0 {
 		c.timeout = defaultTimeout

@@ -3,7 +3,6 @@ package fess
 import (
 	"context"
 	"errors"
-	"net/http"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -108,41 +107,47 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(503, []byte(`{"data":{"status":"RED","timed_out":true}}`))
 	f.Add(200, []byte(`{"record_count":2,"data":[{"text":"a","labels":null},{"label":"A","value":"a"}]}`))
 	f.Add(400, []byte(`{"error_code:":"x"}`))
+	f.Add(200, []byte(`{"response":{"status":0,"record_count":1,"query_time":1,"data":[{"doc_id":"a","has_cache":"true"}],"doc_id":"a",`+
+		`"content":"<!DOCTYPE html>\n<meta http-equiv=\"Content-Type\">\n<base href=\"\">\n<div >\n<div ></div>\n</div>\nx"}}`))
+	f.Add(200, []byte(`{"response":{"status":0,"suggest_words":[{"text":"a","types":["b"]}],"popular_words":["a"],"labels":[{"value":"a"}]}}`))
+	f.Add(503, []byte(`{"response":{"status":9,"error":{"code":"service_unavailable","details":{"engine":{"status":"RED"}}}}}`))
+	f.Add(500, []byte(`{"response":{"status":9,"error":{"code":"internal_error"}}}`))
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
-		c, err := New(Options{BaseURL: "http://fess.example"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.http.Transport = inMemory{http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(200 + max(status, -status)%400)
-			_, _ = w.Write(body)
-		})}
-		ctx := context.Background()
-		if p, err := c.Search(ctx, search.Query{Text: "a b", Num: 3, Facets: &search.Facets{Fields: []string{"label"}}}); err == nil {
-			if len(p.Hits) > 3 || p.Total < 0 || p.Total > maxWindow || len(p.Facets.Fields) != 1 {
-				t.Errorf("Search() = %+v", p)
-			}
-			for _, h := range p.Hits {
-				if h.ID == "" || !utf8.ValidString(h.Title) {
-					t.Errorf("Search() has hit %+v", h)
-				}
-			}
-		}
-		if x, err := c.ReadText(ctx, "a", nil, 1, 5); err == nil && (len(x.Window) > 5 || !utf8.ValidString(x.Window)) {
-			t.Errorf("ReadText() = %+v", x)
-		}
-		if list, err := c.Suggest(ctx, search.SuggestQuery{Num: 2}); err == nil && len(list) > 2 {
-			t.Errorf("Suggest() = %v, want two at most", list)
-		}
-		for _, call := range []func() error{
-			func() error { _, err := c.PopularWords(ctx, search.WordsQuery{}); return err },
-			func() error { _, err := c.Labels(ctx); return err },
-			func() error { _, err := c.Health(ctx); return err },
-		} {
-			if _, ok := errors.AsType[*errkind.Remote](call()); !ok && call() != nil {
-				t.Errorf("call = %v, want an *errkind.Remote", call())
-			}
+		for _, api := range []string{"auto", "v1", "v2"} {
+			fuzzCalls(t, clientOf(t, page(200+max(status, -status)%400, "application/json", string(body)), Options{API: api, AccessToken: "x"}))
 		}
 	})
+}
+
+// fuzzCalls makes every call and checks what must hold of any answer.
+func fuzzCalls(t *testing.T, c *Client) {
+	ctx := context.Background()
+	if p, err := c.Search(ctx, search.Query{Text: "a b", Num: 3, Facets: &search.Facets{Fields: []string{"label"}}}); err == nil {
+		if len(p.Hits) > 3 || p.Total < 0 || p.Total > maxWindow || len(p.Facets.Fields) != 1 {
+			t.Errorf("Search() = %+v", p)
+		}
+		for _, h := range p.Hits {
+			if h.ID == "" || !utf8.ValidString(h.Title) {
+				t.Errorf("Search() has hit %+v", h)
+			}
+		}
+	}
+	if x, err := c.ReadText(ctx, "a", nil, 1, 5); err == nil && (len(x.Window) > 5 || !utf8.ValidString(x.Window)) {
+		t.Errorf("ReadText() = %+v", x)
+	}
+	if got, err := c.StoredCopy(ctx, "a", nil); err == nil && len(got.Data) == 0 {
+		t.Errorf("StoredCopy() = %+v, want data", got)
+	}
+	if list, err := c.Suggest(ctx, search.SuggestQuery{Num: 2}); err == nil && len(list) > 2 {
+		t.Errorf("Suggest() = %v, want two at most", list)
+	}
+	for _, call := range []func() error{
+		func() error { _, err := c.PopularWords(ctx, search.WordsQuery{}); return err },
+		func() error { _, err := c.Labels(ctx); return err },
+		func() error { _, err := c.Health(ctx); return err },
+	} {
+		if _, ok := errors.AsType[*errkind.Remote](call()); !ok && call() != nil {
+			t.Errorf("call = %v, want an *errkind.Remote", call())
+		}
+	}
 }

@@ -42,9 +42,9 @@ func secrets() []document.Document {
 }
 
 // isolated returns a client of a fake over secrets, and the fake.
-func isolated(t testing.TB) (*Client, *fesstest.Handler) {
+func isolated(t testing.TB, api string) (*Client, *fesstest.Handler) {
 	t.Helper()
-	h := fesstest.NewHandler(secrets(), fesstest.Options{})
+	h := fesstest.NewHandler(secrets(), fesstest.Options{API: api})
 	c, err := New(Options{BaseURL: "http://fess.example"})
 	if err != nil {
 		t.Fatal(err)
@@ -88,12 +88,18 @@ func randomQuery(r *rand.Rand) string {
 // TestIsolation sends operator queries, through the client and as they are. The
 // server leaks the latter, which shows that the former are a test.
 func TestIsolation(t *testing.T) {
-	c, h := isolated(t)
-	random := rand.New(rand.NewPCG(1, 2))
-	found, refused, leaks, count := 0, 0, 0, 20_000
+	count := 20_000
 	if testing.Short() {
 		count = 2_000
 	}
+	t.Run("v1", func(t *testing.T) { checkIsolation(t, "v1", count) })
+	t.Run("v2", func(t *testing.T) { checkIsolation(t, "v2", count/4) })
+}
+
+func checkIsolation(t *testing.T, api string, count int) {
+	c, h := isolated(t, api)
+	random := rand.New(rand.NewPCG(1, 2))
+	found, refused, leaks := 0, 0, 0
 	for i := range count {
 		text := randomQuery(random)
 		p, err := c.Search(t.Context(), search.Query{Text: text, Labels: []string{"finance"}, Num: 100})
@@ -124,7 +130,7 @@ func TestIsolation(t *testing.T) {
 func rawHits(t testing.TB, c *Client, text string) []search.Hit {
 	t.Helper()
 	var a documents
-	err := c.get(t.Context(), documentsPath, []param{{"q", text}, {"fields.label", "finance"}, {"num", "100"}}, &a)
+	_, err := c.get(t.Context(), question{to: documentsCall, params: []param{{"q", text}, {"fields.label", "finance"}, {"num", "100"}}}, &a)
 	if err != nil && !errors.Is(err, errkind.Invalid) {
 		t.Fatalf("raw query %q = %v", text, err)
 	}
@@ -133,7 +139,7 @@ func rawHits(t testing.TB, c *Client, text string) []search.Hit {
 
 // TestRawQueriesLeak holds the fake to what a real Fess 15.4 was seen to do.
 func TestRawQueriesLeak(t *testing.T) {
-	c, _ := isolated(t)
+	c, _ := isolated(t, "v1")
 	tests := []struct {
 		text string
 		leak bool
@@ -151,7 +157,7 @@ func TestRawQueriesLeak(t *testing.T) {
 
 // TestSortCannotHoldOperators checks the other text that Fess puts behind a query.
 func TestSortCannotHoldOperators(t *testing.T) {
-	c, h := isolated(t)
+	c, h := isolated(t, "v1")
 	_, err := c.Search(t.Context(), search.Query{Text: "alpha", Labels: []string{"finance"}, Num: 10,
 		Sort: []search.SortKey{{Field: "score.desc label:hr OR title"}}})
 	if !errors.Is(err, errkind.Invalid) {
@@ -166,7 +172,7 @@ func FuzzIsolation(f *testing.F) {
 	for _, text := range []string{"alpha", "alpha OR", "NOT", `\`, "allintitle:alpha OR", `"alpha`, "(alpha", "alpha) OR (beta", "a^ OR"} {
 		f.Add(text)
 	}
-	c, h := isolated(f)
+	c, h := isolated(f, "v1")
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := c.Search(context.Background(), search.Query{Text: text, Labels: []string{"finance"}, Num: 100})
 		if err == nil && foreign(p.Hits) != "" {

@@ -26,7 +26,7 @@ func (c *Client) Find(ctx context.Context, id string, labels []string) (*search.
 	return &h, nil
 }
 
-// row looks one document up. API v1 has no call for it; doc_id is a field that
+// row looks one document up. No API has a call for it; doc_id is a field that
 // can be searched.
 func (c *Client) row(ctx context.Context, id string, labels []string) (map[string]any, error) {
 	if err := ctx.Err(); err != nil {

@@ -1,11 +1,9 @@
 package fess_test
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,59 +13,46 @@ import (
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/fess"
+	"knowhow/internal/fess/fesstest"
 	"knowhow/internal/search"
 )
 
-// A recording is an exchange with a real Fess server.
-type recording struct {
-	Request struct {
-		Path string `json:"path"`
-	} `json:"request"`
-	Response struct {
-		Status  int               `json:"status"`
-		Headers map[string]string `json:"headers"`
-		Body    *string           `json:"body"`
-	} `json:"response"`
-}
-
 // replay returns a client of a server that answers each call with the recording
-// of its path, whatever the parameters. A name "path=name" answers another path
-// with a recording.
+// of its path, whatever the parameters, and everything else as Fess answers
+// paths that it does not know. A name "path=name" answers another path with a
+// recording; "plugin-name" is of API v1 as a plugin, "v2-name" of API v2.
 func replay(t *testing.T, names ...string) *fess.Client {
 	t.Helper()
-	answers := map[string]recording{}
+	all := map[string]fesstest.Recording{}
+	for prefix, file := range map[string]string{"": "v1", "plugin-": "v1-plugin-15.7", "v2-": "v2"} {
+		if !strings.Contains(strings.Join(names, "="), prefix) {
+			continue
+		}
+		for _, r := range fesstest.Recordings(t, filepath.Join("testdata", "recordings", file+".jsonl.gz")) {
+			all[prefix+r.Name] = r
+		}
+	}
+	answers := map[string]fesstest.Recording{}
 	for _, name := range names {
 		path, name, moved := strings.Cut(name, "=")
 		if !moved {
 			name = path
 		}
-		data, err := os.ReadFile(filepath.Join("testdata", "recordings", name+".json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var r recording
-		if err := json.Unmarshal(data, &r); err != nil {
-			t.Fatalf("recording %s: %v", name, err)
+		r, ok := all[name]
+		if !ok {
+			t.Fatalf("no recording %s", name)
 		}
 		if !moved {
-			path = r.Request.Path
+			path = r.Path
 		}
 		answers[path] = r
 	}
 	return serve(t, func(w http.ResponseWriter, r *http.Request) {
 		got, ok := answers[r.URL.Path]
 		if !ok {
-			t.Errorf("request for %s, of which the test has no recording", r.URL)
+			got = all["path-v2-health"]
 		}
-		for name, value := range got.Response.Headers {
-			if name != "Transfer-Encoding" && name != "Content-Length" {
-				w.Header().Set(name, value)
-			}
-		}
-		w.WriteHeader(got.Response.Status)
-		if got.Response.Body != nil {
-			_, _ = w.Write([]byte(*got.Response.Body))
-		}
+		got.ServeHTTP(w, r)
 	})
 }
 

@@ -11,15 +11,6 @@ import (
 	"knowhow/internal/search"
 )
 
-// The paths of API v1.
-const (
-	documentsPath = "/api/v1/documents"
-	suggestPath   = "/api/v1/suggest-words"
-	popularPath   = "/api/v1/popular-words"
-	labelsPath    = "/api/v1/labels"
-	healthPath    = "/api/v1/health"
-)
-
 // Search implements [search.Searcher]. Fess shows the first 10,000 matches only,
 // so that Start plus Num beyond it is an *errkind.Argument named "start"; Total
 // is 10,000 and AtLeast where there are more.
@@ -50,10 +41,12 @@ func (c *Client) Search(ctx context.Context, q search.Query) (*search.Page, erro
 	if words := plainWords(q.Text); a.RecordCount == 0 && len(words) > 1 {
 		text[0] = param{"q", query.AnyOf(words)}
 		some, err := c.page(ctx, q, text, rest)
-		if err != nil {
+		switch {
+		case errors.Is(err, errkind.Invalid):
+			// The words between the words made it too long for Fess.
+		case err != nil:
 			return nil, err
-		}
-		if some.RecordCount > 0 {
+		case some.RecordCount > 0:
 			a, relaxed = some, true
 		}
 	}
@@ -111,7 +104,8 @@ func (c *Client) page(ctx context.Context, q search.Query, text, rest []param) (
 // server is in good health.
 func (c *Client) documents(ctx context.Context, params []param, facets *search.Facets) (*documents, error) {
 	var a documents
-	if err := c.get(ctx, documentsPath, params, &a); err != nil {
+	path, err := c.get(ctx, question{to: documentsCall, params: params}, &a)
+	if err != nil {
 		return nil, err
 	}
 	counted := facets != nil && len(facets.Fields)+len(facets.Queries) > 0
@@ -122,12 +116,12 @@ func (c *Client) documents(ctx context.Context, params []param, facets *search.F
 	h, err := c.Health(ctx)
 	switch {
 	case err != nil:
-		return nil, engineDown(err)
+		return nil, engineDown(path, err)
 	case h.Status == "red":
-		return nil, &errkind.Remote{Kind: errkind.Unavailable, Endpoint: documentsPath, Status: http.StatusServiceUnavailable,
+		return nil, &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: http.StatusServiceUnavailable,
 			Message: "the Fess server's search engine is in state red and found nothing; see the server's log"}
 	case counted:
-		return nil, &errkind.Remote{Kind: errkind.Unavailable, Endpoint: documentsPath, Status: http.StatusBadGateway,
+		return nil, &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: http.StatusBadGateway,
 			Message: "the Fess server failed to count the facets and says no more; ask without facets, or see its log"}
 	}
 	return &a, nil
@@ -135,12 +129,12 @@ func (c *Client) documents(ctx context.Context, params []param, facets *search.F
 
 // engineDown turns the failure of a health check into that of the search which
 // led to it.
-func engineDown(err error) error {
+func engineDown(path string, err error) error {
 	r, ok := errors.AsType[*errkind.Remote](err)
 	if !ok || r.Status != http.StatusInternalServerError {
 		return err
 	}
 	down := *r
-	down.Endpoint, down.Status = documentsPath, http.StatusServiceUnavailable
+	down.Endpoint, down.Status = path, http.StatusServiceUnavailable
 	return &down
 }

@@ -1,8 +1,10 @@
 package fess
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,28 +37,34 @@ func (c *Client) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.S
 	}
 	// Fess fails without q, so that it is always there.
 	params := append([]param{{"q", q.Prefix}, {"num", strconv.Itoa(q.Num)}}, where...)
-	params = append(params, repeat("field", q.Fields)...)
+	fields := repeat("field", q.Fields)
 	if len(q.Fields) > 0 {
 		// The name and the form that Fess's manual gives; the code reads
 		// the other (SearchApiManager, 15.4).
-		params = append(params, param{"fields", strings.Join(q.Fields, ",")})
+		fields = append(fields, param{"fields", strings.Join(q.Fields, ",")})
 	}
 	var a struct {
-		Data []struct {
-			Text   text `json:"text"`
-			Labels list `json:"labels"`
-		} `json:"data"`
+		Data  []suggested `json:"data"`
+		Words []suggested `json:"suggest_words"` // API v2
 	}
-	if err := c.get(ctx, suggestPath, append(params, lang...), &a); err != nil {
+	_, err = c.get(ctx, question{suggestCall, slices.Concat(params, fields, lang), slices.Concat(params, repeat("fn", q.Fields), lang)}, &a)
+	if err != nil {
 		return nil, err
 	}
 	words := []search.Suggestion{}
-	for _, w := range a.Data {
+	for _, w := range append(a.Data, a.Words...) {
 		if w.Text != "" && len(words) < q.Num {
-			words = append(words, search.Suggestion{Text: string(w.Text), Labels: append([]string{}, w.Labels...)})
+			words = append(words, search.Suggestion{Text: string(w.Text), Labels: slices.Concat([]string{}, w.Labels, w.Types)})
 		}
 	}
 	return words, nil
+}
+
+// suggested is a word of an answer.
+type suggested struct {
+	Text   text `json:"text"`
+	Labels list `json:"labels"`
+	Types  list `json:"types"` // the labels in API v2
 }
 
 // PopularWords implements [search.WordLister]. Fess lists words that were
@@ -72,13 +80,14 @@ func (c *Client) PopularWords(ctx context.Context, q search.WordsQuery) ([]strin
 	params = append(params, repeat("seed", []string{q.Seed})...)
 	params = append(params, repeat("field", q.Fields)...)
 	var a struct {
-		Data list `json:"data"`
+		Data  list `json:"data"`
+		Words list `json:"popular_words"` // API v2
 	}
-	if err := c.get(ctx, popularPath, params, &a); err != nil {
+	if _, err := c.get(ctx, question{to: popularCall, params: params}, &a); err != nil {
 		return nil, err
 	}
 	words := []string{}
-	for _, w := range a.Data {
+	for _, w := range append(a.Data, a.Words...) {
 		if w != "" {
 			words = append(words, w)
 		}
@@ -90,16 +99,14 @@ func (c *Client) PopularWords(ctx context.Context, q search.WordsQuery) ([]strin
 // see.
 func (c *Client) Labels(ctx context.Context) ([]search.Label, error) {
 	var a struct {
-		Data []struct {
-			Label text `json:"label"`
-			Value text `json:"value"`
-		} `json:"data"`
+		Data   []label `json:"data"`
+		Labels []label `json:"labels"` // API v2
 	}
-	if err := c.get(ctx, labelsPath, nil, &a); err != nil {
+	if _, err := c.get(ctx, question{to: labelsCall}, &a); err != nil {
 		return nil, err
 	}
 	labels := []search.Label{}
-	for _, l := range a.Data {
+	for _, l := range append(a.Data, a.Labels...) {
 		if l.Value != "" {
 			name := l.Label
 			if name == "" {
@@ -111,32 +118,46 @@ func (c *Client) Labels(ctx context.Context) ([]search.Label, error) {
 	return labels, nil
 }
 
+// label is a label of an answer.
+type label struct {
+	Label text `json:"label"`
+	Value text `json:"value"`
+}
+
 // Health implements [search.Checker]. Fess answers with status 503 where its
 // engine is red, and with 500 where it cannot reach the engine; only the latter
-// is an error.
+// is an error. API v2 does not say whether the engine timed out.
 func (c *Client) Health(ctx context.Context) (search.Health, error) {
-	a, err := c.fetch(ctx, healthPath, nil)
+	a, err := c.ask(ctx, question{to: healthCall})
 	if err != nil {
 		return search.Health{}, err
 	}
 	if a.status != http.StatusOK && a.status != http.StatusServiceUnavailable {
-		return search.Health{}, statusError(healthPath, a)
+		return search.Health{}, c.refusal(ctx, a)
+	}
+	type engine struct {
+		Status   text `json:"status"`
+		TimedOut text `json:"timed_out"`
 	}
 	var said struct {
-		Data struct {
-			Status   text `json:"status"`
-			TimedOut text `json:"timed_out"`
-		} `json:"data"`
+		Data   engine `json:"data"`
+		Engine engine `json:"engine"` // API v2
+		Error  struct {
+			Details struct {
+				Engine engine `json:"engine"`
+			} `json:"details"`
+		} `json:"error"` // API v2, a red engine
 	}
-	if err := decode(healthPath, a.body, &said); err != nil {
+	if err := decode(a, &said); err != nil {
 		return search.Health{}, err
 	}
-	switch status := strings.ToLower(string(said.Data.Status)); {
+	status := strings.ToLower(string(cmp.Or(said.Data.Status, said.Engine.Status, said.Error.Details.Engine.Status)))
+	switch {
 	case status == "green", status == "yellow", status == "red":
 		return search.Health{Status: status, TimedOut: said.Data.TimedOut == "true"}, nil
 	case a.status == http.StatusServiceUnavailable:
-		return search.Health{}, statusError(healthPath, a)
+		return search.Health{}, c.refusal(ctx, a)
 	}
-	return search.Health{}, &errkind.Remote{Endpoint: healthPath, Status: http.StatusBadGateway,
+	return search.Health{}, &errkind.Remote{Endpoint: a.path, Status: http.StatusBadGateway,
 		Message: "the Fess server's answer names no state of health; check that fessBaseUrl names a Fess server"}
 }

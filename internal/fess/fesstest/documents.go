@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,39 +68,53 @@ type found struct {
 	counts *[]valueCount
 }
 
-// documents answers a search.
-func (h *Handler) documents(w http.ResponseWriter, values url.Values) {
+// documents answers a search of API v1.
+func (h *Handler) documents(w http.ResponseWriter, values url.Values, who roles) {
+	if r := h.find(values, who); r != nil {
+		writeJSON(w, http.StatusOK, r)
+	} else {
+		h.fail(w, http.StatusBadRequest)
+	}
+}
+
+// find makes a search. nil is a search that Fess refuses.
+func (h *Handler) find(values url.Values, who roles) *result {
 	num, start := number(values.Get("num"), 10), number(values.Get("start"), 0)
 	if num <= 0 || num > h.o.MaxPageSize {
 		num = h.o.MaxPageSize
 	}
 	if max(start, 0)+num > 10_000 {
-		h.fail(w, http.StatusBadRequest)
-		return
+		return nil
 	}
-	r := result{QueryID: "bd60f9579a494dfd8c03db7c8aa905b0", PageSize: num, RequestedTime: 1763611200000,
+	r := &result{QueryID: "bd60f9579a494dfd8c03db7c8aa905b0", PageSize: num, RequestedTime: 1763611200000,
 		RecordCountRelation: "EQUAL_TO", PageNumbers: []string{}, RelatedQuery: []string{}, RelatedContents: []string{},
 		Data: []map[string]any{}}
 	if values.Has("q") {
 		q := values.Get("q")
 		r.Q = &q
 	}
-	f, err := h.search(values, &r)
+	f, err := h.search(values, r, who)
 	switch {
 	case errors.Is(err, errInvalid):
-		h.fail(w, http.StatusBadRequest)
-		return
+		return nil
 	case err != nil:
 		f = &found{}
 	case r.SearchQuery != "":
 		r.ExecTime, r.QueryTime = 0.01, 7
 	}
-	r.paginate(len(f.docs), max(start, 0))
+	total := len(f.docs)
+	switch n, err := strconv.Atoi(values.Get("track_total_hits")); {
+	case values.Get("track_total_hits") == "false":
+		total, f.docs = 0, nil
+	case err == nil && n < total:
+		total, r.RecordCountRelation = n, "GREATER_THAN_OR_EQUAL_TO"
+	}
+	r.paginate(total, max(start, 0))
 	for _, d := range f.docs[min(max(start, 0), len(f.docs)):min(max(start, 0)+num, len(f.docs))] {
-		r.Data = append(r.Data, d.row(f, h.o.SendContent))
+		r.Data = append(r.Data, h.row(d, f))
 	}
 	r.FacetField, r.FacetQuery = f.facets, f.counts
-	writeJSON(w, http.StatusOK, r)
+	return r
 }
 
 // number reads a number as Fess does: one that is none has the default.
@@ -126,13 +141,21 @@ func (r *result) paginate(total, start int) {
 	}
 }
 
+// numeric is a number as Fess reads one.
+var numeric = regexp.MustCompile(`^-?[0-9]{1,9}$`)
+
 // search finds the documents, and counts them if asked to.
-func (h *Handler) search(values url.Values, r *result) (*found, error) {
-	q := values.Get("q")
+func (h *Handler) search(values url.Values, r *result, who roles) (*found, error) {
+	q := cmp.Or(advanced(values), values.Get("q"))
 	conditions, listed := joined(values)
 	if strings.Trim(q, blanks) == "" && !listed {
 		r.RecordCountRelation = "GREATER_THAN_OR_EQUAL_TO" // Fess does not search at all
 		return &found{}, nil
+	}
+	for _, name := range []string{"facet.size", "facet.minDocCount"} {
+		if v := values.Get(name); v != "" && !numeric.MatchString(v) {
+			return nil, errSwallowed
+		}
 	}
 	tree, text, order, err := understand(q, conditions)
 	if err != nil {
@@ -150,7 +173,7 @@ func (h *Handler) search(values url.Values, r *result) (*found, error) {
 	}
 	f := &found{tree: tree, scored: order == nil || order[0].field == "score"}
 	for _, d := range h.docs {
-		if !near && d.matches(tree) {
+		if who.see(d) && near(d) && values.Get("sdh") == "" && d.matches(tree) {
 			f.docs = append(f.docs, d)
 		}
 	}
@@ -166,22 +189,6 @@ func (h *Handler) search(values url.Values, r *result) (*found, error) {
 		return 0
 	})
 	return f, f.count(values)
-}
-
-// place says whether only documents near a point are wanted: there are none here,
-// as documents have no place. A point without a distance counts for nothing.
-func place(values url.Values) (bool, error) {
-	point, distance := values.Get("geo.location.point"), values.Get("geo.location.distance")
-	if point == "" || distance == "" {
-		return false, nil
-	}
-	lat, lon, _ := strings.Cut(point, ",")
-	y, latErr := strconv.ParseFloat(lat, 64)
-	x, lonErr := strconv.ParseFloat(lon, 64)
-	if latErr != nil || lonErr != nil || y < -90 || y > 90 || x < -180 || x > 180 || distance[0] < '0' || distance[0] > '9' {
-		return false, errInvalid
-	}
-	return true, nil
 }
 
 // joined writes the conditions of a request as text, to be put behind the query

@@ -1,6 +1,6 @@
 // Package fesstest is a fake Fess server for tests of package fess and of what
-// is built on it. It serves API v1 over documents in memory with the habits of
-// Fess 15.4 that a client must know:
+// is built on it. It serves API v1 (as Fess 15.4 does), v2 (Fess 15.7) or both
+// over documents in memory, with the habits that a client must know:
 //
 //   - It joins labels, sort order and extra conditions to the query as text and
 //     parses the whole as Lucene does, so that a query with an operator at its
@@ -9,6 +9,8 @@
 //   - It answers 200 with no hits where its engine fails.
 //   - Its error codes have the key "error_code:", its numbers may be strings,
 //     and what is empty may be missing.
+//   - Its API v2 answers a bad token with status 500, and says in its errors
+//     what a caller must not see.
 //
 // [New] starts a server for one test; a [Handler] is the same for programs that
 // serve it themselves.
@@ -36,17 +38,47 @@ type Options struct {
 	// sent is refused, as Fess does.
 	Token string
 
+	// Roles are further tokens that are good, each with the roles of its
+	// owner. With a Token they are as good as it; without, requests
+	// without a token are those of a guest, who has no role.
+	Roles map[string][]string
+
+	API string // versions of the API: "v1" (also ""), "v2" or "both"
+
 	Engine string // state of the search engine: "green" (also ""), "yellow", "red", or "down"
 
 	MaxPageSize int  // hits a page at most, 0 means 100; more is clamped
 	SendContent bool // hits hold the field content
-	OmitColon   bool // error codes have the key "error_code", as of the plugin for Fess 15.7
+	OmitColon   bool // as the plugin for Fess 15.7: error codes have the key "error_code", hits more fields
+	StackTraces bool // errors hold a stack trace in place of their code
+	Scroll      bool // /documents/all is switched on
+	Favorites   bool // favorites are switched on; every call for them lacks a session
 
-	Labels []search.Label // what /labels lists; nil means the documents' labels
+	// More says by document ID what a document.Document has no room for.
+	More map[string]More
+
+	Labels       []search.Label // what /labels lists; nil means the documents' labels
+	HiddenLabels []HiddenLabel  // what it lists for some only
 
 	// Delay, if set, is called before each answer and may block. It should
 	// return when the request's context ends.
 	Delay func(*http.Request)
+}
+
+// A HiddenLabel is a label that not everyone sees in the list.
+type HiddenLabel struct {
+	search.Label
+	Role   string // who sees it; "" is everyone
+	Locale string // in which Accept-Language; "" is any
+}
+
+// More is what a Fess document may have beside what a document.Document holds.
+type More struct {
+	Labels []string // in place of Document.Label; nil means that one
+	Roles  []string // who may see it; nil means everyone
+	Point  string   // where it is, "lat,lon"
+	Copy   string   // the stored copy, HTML
+	Loaded bool     // it came through the administration's API: its numbers are numbers
 }
 
 // A Request is a request that the server got.
@@ -79,7 +111,7 @@ func NewHandler(docs []document.Document, o Options) *Handler {
 		h.o.MaxPageSize = 100
 	}
 	for _, d := range docs {
-		h.docs = append(h.docs, newDoc(d))
+		h.docs = append(h.docs, newDoc(d, o.More[d.ID]))
 	}
 	h.words = countWords(h.docs)
 	if o.Labels == nil {

@@ -46,7 +46,7 @@ const blanks = " \t\n\r\u3000"
 // The parts of the grammar that are regular.
 var (
 	boostForm = regexp.MustCompile(`^\^[0-9]+(\.[0-9]+)?`)
-	fuzzyForm = regexp.MustCompile(`^~([0-9]+(\.[0-9]+)?)?`)
+	fuzzyForm = regexp.MustCompile(`^~[\p{L}\p{N}.]*`) // what is no number means the default
 	rangeForm = regexp.MustCompile(`^([\[{]) *("(?:[^"\\]|\\.)*"|[^ \]}]+) +TO +("(?:[^"\\]|\\.)*"|[^ \]}]+) *([\]}])`)
 )
 

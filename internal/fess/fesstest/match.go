@@ -15,10 +15,32 @@ import (
 // A doc is a document with its words.
 type doc struct {
 	document.Document
-	title, content []string
+	more           More
+	title, content wordList
 }
 
-func newDoc(d document.Document) doc { return doc{d, tokens(d.Title), tokens(d.Text)} }
+func newDoc(d document.Document, m More) doc {
+	return doc{d, m, newWordList(d.Title), newWordList(d.Text)}
+}
+
+// A wordList is the words of a text.
+type wordList struct {
+	all      []string // in their order
+	distinct []string // sorted
+}
+
+func newWordList(text string) wordList {
+	all := tokens(text)
+	return wordList{all, slices.Compact(slices.Sorted(slices.Values(all)))}
+}
+
+// labels returns the document's labels.
+func (d doc) labels() []string {
+	if d.more.Labels != nil {
+		return d.more.Labels
+	}
+	return []string{d.Label}
+}
 
 // keyword returns the value of a field that is not cut into words, and whether
 // there is such a field.
@@ -57,8 +79,8 @@ func (d doc) keyword(field string) (string, bool) {
 // stamp writes a time as Fess does.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// tokens cuts a text into words: letters and digits in lower case, runs of CJK as
-// pairs.
+// tokens cuts a text into words: letters, digits and signs such as emoji
+// in lower case, runs of CJK as pairs.
 func tokens(s string) []string {
 	var all []string
 	var run []rune
@@ -76,7 +98,7 @@ func tokens(s string) []string {
 		run = run[:0]
 	}
 	for _, r := range strings.ToLower(s) {
-		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) {
+		if !unicode.In(r, unicode.L, unicode.Nd, unicode.M, unicode.So) {
 			flush()
 			continue
 		}
@@ -128,10 +150,19 @@ func (d doc) matchesLeaf(n node) bool {
 	if n.field == "" || slices.Contains(textFields[:], n.field) {
 		return n.field != "content" && matchesWords(n, d.title) || n.field != "title" && matchesWords(n, d.content)
 	}
+	if n.field == "label" && n.kind != interval {
+		return slices.ContainsFunc(d.labels(), func(l string) bool { return d.matchesValue(n, l) })
+	}
 	value, ok := d.keyword(n.field)
 	if !ok { // no such field: Fess looks for the text as it stands
 		return d.matchesLeaf(node{kind: n.kind, text: n.field + ":" + n.text})
 	}
+	return d.matchesValue(n, value)
+}
+
+// matchesValue says whether one value of a field that is not cut into words
+// matches a leaf.
+func (d doc) matchesValue(n node, value string) bool {
 	switch {
 	case n.kind == interval:
 		low, high, _ := bounds(n, time.Now())
@@ -148,31 +179,48 @@ func (d doc) matchesLeaf(n node) bool {
 }
 
 // matchesWords says whether words match a leaf of a text field.
-func matchesWords(n node, words []string) bool {
+func matchesWords(n node, words wordList) bool {
 	switch n.kind {
 	case wildcard:
-		return n.text == "*" || slices.ContainsFunc(words, glob(n.text).MatchString)
+		return n.text == "*" || slices.ContainsFunc(words.distinct, glob(n.text).MatchString)
 	case fuzzy:
-		return slices.ContainsFunc(words, func(w string) bool { return within(strings.ToLower(n.text), w, 2) })
+		return slices.ContainsFunc(words.distinct, func(w string) bool { return within(strings.ToLower(n.text), w, 2) })
 	}
-	want := tokens(n.text)
-	if len(want) == 0 {
-		return false
-	}
-	last := len(want) - 1
-	for i := range len(words) - last {
-		end := words[i+last] == want[last] || n.kind == prefix && strings.HasPrefix(words[i+last], want[last])
-		if end && slices.Equal(words[i:i+last], want[:last]) {
-			return true
-		}
+	if words.phrase(tokens(n.text), n.kind == prefix) {
+		return true
 	}
 	// Fess adds a fuzzy query to every term of four letters and more.
-	if length := len([]rune(n.text)); n.kind == term && length >= 4 {
+	if length := len([]rune(n.text)); n.kind == term && length >= 4 && len(tokens(n.text)) > 0 {
 		edits := 1
 		if length > 5 {
 			edits = 2
 		}
-		return slices.ContainsFunc(words, func(w string) bool { return within(strings.ToLower(n.text), w, edits) })
+		return slices.ContainsFunc(words.distinct, func(w string) bool { return within(strings.ToLower(n.text), w, edits) })
+	}
+	return false
+}
+
+// phrase says whether the words stand there one after the other. The last one may
+// be the beginning of a word.
+func (l wordList) phrase(want []string, begins bool) bool {
+	last := len(want) - 1
+	if last < 0 {
+		return false
+	}
+	for _, w := range want[:last] {
+		if _, ok := slices.BinarySearch(l.distinct, w); !ok {
+			return false
+		}
+	}
+	at, ok := slices.BinarySearch(l.distinct, want[last])
+	if !ok && (!begins || at == len(l.distinct) || !strings.HasPrefix(l.distinct[at], want[last])) {
+		return false
+	}
+	for i := range len(l.all) - last {
+		end := l.all[i+last] == want[last] || begins && strings.HasPrefix(l.all[i+last], want[last])
+		if end && slices.Equal(l.all[i:i+last], want[:last]) {
+			return true
+		}
 	}
 	return false
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // row is a document as a hit.
-func (d doc) row(f *found, withContent bool) map[string]any {
+func (h *Handler) row(d doc, f *found) map[string]any {
 	sum := sha512.Sum512([]byte(d.URL))
 	site, _ := d.keyword("site")
 	limit := 200
@@ -39,15 +39,29 @@ func (d doc) row(f *found, withContent bool) map[string]any {
 		row["digest"] = digest
 	}
 	if d.Host != "" {
-		row["host"], row["content_length"], row["boost"] = d.Host, d.Stamp.Size, 1.0
+		row["host"] = d.Host
+	}
+	if d.Host != "" || d.more.Loaded {
+		row["content_length"], row["boost"] = d.Stamp.Size, 1.0
 	}
 	if f.scored {
 		row["score"] = d.score(f.tree)
 	}
-	if withContent {
+	if h.o.SendContent {
 		row["content"] = d.Text
 	}
+	if h.o.OmitColon || h.o.API != "" && h.o.API != "v1" { // from Fess 15.7 on
+		h.addNew(row, d)
+	}
 	return row
+}
+
+// addNew puts the fields into a row that hits have from Fess 15.7 on.
+func (h *Handler) addNew(row map[string]any, d doc) {
+	row["click_count"], row["favorite_count"] = 0, 0
+	if d.more.Copy != "" {
+		row["has_cache"] = "true"
+	}
 }
 
 // abbreviate cuts a text to n characters, the last three of which are dots then.
@@ -133,11 +147,10 @@ func (f *found) count(values url.Values) error {
 		// The order is not that of the request.
 		*f.counts = slices.Insert(*f.counts, 0, valueCount{text, n})
 	}
-	size, sizeErr := strconv.Atoi(cmp.Or(values.Get("facet.size"), "10"))
-	least, leastErr := strconv.Atoi(cmp.Or(values.Get("facet.minDocCount"), "1"))
+	size, least := number(values.Get("facet.size"), 10), number(values.Get("facet.minDocCount"), 1)
 	for _, name := range names {
 		switch {
-		case !slices.Contains(facetFields[:], name), sizeErr != nil, leastErr != nil, size <= 0:
+		case !slices.Contains(facetFields[:], name), size <= 0:
 			return errSwallowed
 		case name == "title", name == "content":
 			return errInvalid
@@ -167,15 +180,21 @@ func countField(docs []doc, name, missing string) []valueCount {
 	counts := []valueCount{}
 	for _, d := range docs {
 		value, _ := d.keyword(name)
-		if value = cmp.Or(value, missing); value == "" {
-			continue
+		values := []string{value}
+		if name == "label" {
+			values = d.labels()
 		}
-		i := slices.IndexFunc(counts, func(c valueCount) bool { return c.Value == value })
-		if i < 0 {
-			i = len(counts)
-			counts = append(counts, valueCount{Value: value})
+		for _, value := range values {
+			if value = cmp.Or(value, missing); value == "" {
+				continue
+			}
+			i := slices.IndexFunc(counts, func(c valueCount) bool { return c.Value == value })
+			if i < 0 {
+				i = len(counts)
+				counts = append(counts, valueCount{Value: value})
+			}
+			counts[i].Count++
 		}
-		counts[i].Count++
 	}
 	return counts
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"knowhow/internal/search"
@@ -21,76 +21,98 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.o.Delay != nil {
 		h.o.Delay(r)
 	}
-	path, ok := strings.CutPrefix(r.URL.Path, h.o.ContextPath)
-	if !ok || path != "" && path[0] != '/' {
+	below, ok := strings.CutPrefix(r.URL.Path, h.o.ContextPath)
+	switch {
+	case !ok || below != "" && below[0] != '/':
 		writeHTML(w, http.StatusNotFound) // Tomcat's own page
 		return
-	}
-	api, ok := strings.CutPrefix(path, "/api/v1")
-	if !ok || api != "" && api[0] != '/' {
-		// Fess's error page, of which the location is the interesting part.
-		w.Header().Set("Location", h.o.ContextPath+"/error/notfound/?url="+url.QueryEscape(r.URL.Path))
-		writeHTML(w, http.StatusFound)
+	case below == "":
+		redirect(w, h.o.ContextPath+"/")
+		return
+	case strings.ContainsAny(r.URL.RawQuery, "[]{}|"), len(r.RequestURI) > 8<<10:
+		writeHTML(w, http.StatusBadRequest) // Tomcat's, too
+		return
+	case r.Method == http.MethodOptions && r.Header.Get("Origin") != "":
+		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	if strings.ContainsAny(r.URL.RawQuery, "[]{}|") || len(r.RequestURI) > 8<<10 {
-		writeHTML(w, http.StatusBadRequest)
-		return
+	below = path.Clean(below)
+	api, isV1 := cutPath(below, "/api/v1")
+	apiV2, isV2 := cutPath(below, "/api/v2")
+	switch {
+	case isV1 && h.o.API != "v2":
+		h.serveV1(w, r, api)
+	case isV2 && (h.o.API == "v2" || h.o.API == "both"):
+		h.serveV2(w, r, apiV2)
+	case below == "/":
+		writeHTML(w, http.StatusOK)
+	case below == "/cache":
+		h.cachePage(w, r)
+	default:
+		w.Header().Set("Content-Type", htmlType)
+		redirect(w, h.o.ContextPath+"/error/notfound/?url="+url.QueryEscape(r.URL.Path))
 	}
-	h.serveAPI(w, r, strings.TrimSuffix(api, "/"))
 }
 
-// serveAPI answers the calls below /api/v1.
-func (h *Handler) serveAPI(w http.ResponseWriter, r *http.Request, api string) {
-	if r.Method != http.MethodGet {
+// cutPath cuts the beginning of a path off, if that is whole elements.
+func cutPath(p, prefix string) (string, bool) {
+	rest, ok := strings.CutPrefix(p, prefix)
+	return rest, ok && (rest == "" || rest[0] == '/')
+}
+
+// serveV1 answers the calls below /api/v1.
+func (h *Handler) serveV1(w http.ResponseWriter, r *http.Request, api string) {
+	values := r.URL.Query()
+	id, isFavorite := strings.CutSuffix(api, "/favorite")
+	isFavorite = isFavorite && strings.HasPrefix(api, "/documents/")
+	switch {
+	case isFavorite != (r.Method == http.MethodPost), !isFavorite && r.Method != http.MethodGet:
 		writeJSON(w, http.StatusMethodNotAllowed, map[string]string{"message": r.Method + " is not allowed."})
 		return
-	}
-	if api == "/health" {
+	case api == "/health":
 		h.health(w)
 		return
-	}
-	if !h.allowed(w, r) {
+	case isFavorite || api == "/favorites":
+		h.favorite(w, values, strings.TrimPrefix(id, "/documents/"), isFavorite)
 		return
 	}
-	values := r.URL.Query()
+	who, ok := h.allowed(w, r)
+	if !ok {
+		return
+	}
 	switch {
-	case api == "", api == "/documents", strings.HasPrefix(api, "/documents/") && api != "/documents/all":
-		h.documents(w, values)
 	case api == "/documents/all":
-		writeJSON(w, http.StatusBadRequest, map[string]string{"message": "Scroll Search is not available."})
+		h.scroll(w, values, who, h.scrollV1)
+	case api == "", api == "/documents", strings.HasPrefix(api, "/documents/"):
+		h.documents(w, values, who)
 	case api == "/labels":
-		writeJSON(w, http.StatusOK, listing(h.o.Labels, func(l search.Label) any {
+		writeJSON(w, http.StatusOK, listing(h.labels(r, who), func(l search.Label) any {
 			return map[string]string{"label": l.Name, "value": l.Value}
 		}))
 	case api == "/popular-words":
-		h.popularWords(w, values)
+		found := h.popular(values, who)
+		writeJSON(w, http.StatusOK, map[string]any{"record_count": len(found), "data": found})
 	case api == "/suggest-words":
-		h.suggestWords(w, values)
-	case api == "/favorites":
-		writeJSON(w, http.StatusBadRequest, map[string]string{"message": "Unsupported operation."})
+		h.suggestWords(w, values, who)
 	default:
 		writeJSON(w, http.StatusNotFound, map[string]string{"message": "Not found."})
 	}
 }
 
-// allowed checks the access token and answers where it is not good.
-func (h *Handler) allowed(w http.ResponseWriter, r *http.Request) bool {
-	given := r.Header.Get("Authorization")
+// favorite answers the calls for favorites: they need a session, which no API
+// call has.
+func (h *Handler) favorite(w http.ResponseWriter, values url.Values, id string, set bool) {
+	known := slices.ContainsFunc(h.docs, func(d doc) bool { return d.ID == id })
 	switch {
-	case given != "" && h.engineState() == "down":
+	case !h.o.Favorites:
+		writeJSON(w, http.StatusBadRequest, map[string]string{"message": "Unsupported operation."})
+	case set && !values.Has("queryId"):
 		h.fail(w, http.StatusInternalServerError)
-		return false
-	case given == "" && h.o.Token == "", h.o.Token != "" && (given == h.o.Token || given == "Bearer "+h.o.Token):
-		return true
+	case set && !known:
+		h.fail(w, http.StatusNotFound)
+	default:
+		h.fail(w, http.StatusBadRequest)
 	}
-	reason := "invalid_token"
-	if words := strings.Fields(given); len(words) > 2 || len(words) == 2 && words[0] != "Bearer" {
-		reason = "invalid_request"
-	}
-	w.Header().Set("WWW-Authenticate", `Bearer error="`+reason+`"`)
-	h.fail(w, http.StatusUnauthorized)
-	return false
 }
 
 // health answers with the engine's state; a red one is a 503 with the same body.
@@ -104,44 +126,6 @@ func (h *Handler) health(w http.ResponseWriter) {
 		status = http.StatusServiceUnavailable
 	}
 	writeJSON(w, status, map[string]any{"data": map[string]any{"status": state, "timed_out": false}})
-}
-
-// suggestWords answers with words that begin with q.
-func (h *Handler) suggestWords(w http.ResponseWriter, values url.Values) {
-	if !values.Has("q") || h.engineState() == "down" {
-		h.fail(w, http.StatusInternalServerError)
-		return
-	}
-	num, err := strconv.Atoi(values.Get("num"))
-	if err != nil || num < 0 {
-		num = 10
-	}
-	found, total := []any{}, 0
-	for _, x := range h.words {
-		if !strings.HasPrefix(x.text, strings.ToLower(values.Get("q"))) || !x.has(values["label"], values["field"]) {
-			continue
-		}
-		if total++; len(found) < num {
-			found = append(found, map[string]any{"text": x.text, "labels": x.labels})
-		}
-	}
-	answer := map[string]any{"query_time": 3, "record_count": total, "page_size": len(found)}
-	if len(found) > 0 {
-		answer["data"] = found
-	}
-	writeJSON(w, http.StatusOK, answer)
-}
-
-// popularWords answers with the documents' most frequent words: nobody has
-// searched for any yet.
-func (h *Handler) popularWords(w http.ResponseWriter, values url.Values) {
-	found := []string{}
-	for _, x := range h.words {
-		if len(found) < 10 && h.engineState() != "down" && x.has(values["label"], values["field"]) {
-			found = append(found, x.text)
-		}
-	}
-	writeJSON(w, http.StatusOK, map[string]any{"record_count": len(found), "data": found})
 }
 
 // listing is the answer of calls that list things; an empty one has no data.
@@ -159,11 +143,14 @@ const errorCode = "33dd765d-1469-4ce2-9db1-deb4be61b700"
 
 // fail answers with an error code.
 func (h *Handler) fail(w http.ResponseWriter, status int) {
-	key := "error_code:"
+	key, value := "error_code:", errorCode
 	if h.o.OmitColon {
 		key = "error_code"
 	}
-	writeJSON(w, status, map[string]string{key: errorCode})
+	if h.o.StackTraces {
+		key, value = "message", "Something failed. [ org.codelibs.fess.exception.FessSystemException: Something failed.\n\tat org.codelibs.fess ]"
+	}
+	writeJSON(w, status, map[string]string{key: value})
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
@@ -180,53 +167,20 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(b.Bytes()) // the client has gone if this fails
 }
 
+// htmlType is the type of Fess's pages.
+const htmlType = "text/html;charset=UTF-8"
+
+// redirect answers as Fess does: with a path alone, and without a page.
+func redirect(w http.ResponseWriter, location string) {
+	w.Header().Set("Location", location)
+	if w.Header().Get("Content-Type") == "" {
+		w.Header()["Content-Type"] = nil // net/http would guess one
+	}
+	w.WriteHeader(http.StatusFound)
+}
+
 func writeHTML(w http.ResponseWriter, status int) {
-	w.Header().Set("Content-Type", "text/html;charset=utf-8")
+	w.Header().Set("Content-Type", htmlType)
 	w.WriteHeader(status)
 	_, _ = fmt.Fprintf(w, "<!doctype html><html><head><title>HTTP Status %d</title></head><body></body></html>", status)
-}
-
-// A word is a word of the documents, for suggestions.
-type word struct {
-	text   string
-	labels []string // of documents that have it
-	fields []string // "title", "content"
-	count  int
-}
-
-// has says whether the word is of one of the labels and one of the fields; none
-// are any.
-func (x word) has(labels, fields []string) bool {
-	anyOf := func(want, have []string) bool {
-		return len(want) == 0 || slices.ContainsFunc(want, func(s string) bool { return slices.Contains(have, s) })
-	}
-	return anyOf(labels, x.labels) && anyOf(fields, x.fields)
-}
-
-// countWords lists the words of docs, the most frequent first.
-func countWords(docs []doc) []word {
-	var words []word
-	at := map[string]int{}
-	add := func(d doc, field string, tokens []string) {
-		for _, text := range tokens {
-			i, ok := at[text]
-			if !ok {
-				i = len(words)
-				at[text] = i
-				words = append(words, word{text: text})
-			}
-			words[i].count++
-			for list, value := range map[*[]string]string{&words[i].labels: d.Label, &words[i].fields: field} {
-				if !slices.Contains(*list, value) {
-					*list = append(*list, value)
-				}
-			}
-		}
-	}
-	for _, d := range docs {
-		add(d, "title", d.title)
-		add(d, "content", d.content)
-	}
-	slices.SortStableFunc(words, func(a, b word) int { return b.count - a.count })
-	return words
 }

@@ -1,0 +1,108 @@
+package fess
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/search"
+)
+
+var _ search.CopyReader = (*Client)(nil)
+
+// copyPath is the page that shows a stored copy, in every version of Fess.
+const copyPath = "/cache/"
+
+// frame is what Fess puts before a stored copy (WEB-INF/view/cache.hbs, Fess
+// 15.4 and 15.7): a document type, the charset, the base, and a box with a note.
+var frame = regexp.MustCompile(`^\s*<!DOCTYPE html>\r?\n<meta http-equiv="Content-Type"[^\n]*\n<base href="[^\n]*\n` +
+	`<div [^\n]*\n<div [^\n]*</div>\r?\n</div>\r?\n`)
+
+// StoredCopy implements [search.CopyReader]. Fess stores copies of pages that it
+// crawled as text/html, up to 2.5 MB. It answers for other documents as well,
+// with its frame and nothing in it; such an answer, and one with a frame that is
+// not Fess's own, is an error of kind Unsupported.
+//
+// A server with API v1 shows copies on a web page, to which tokens mean nothing
+// in some versions: a document for guests is readable there, others may not be.
+func (c *Client) StoredCopy(ctx context.Context, id string, labels []string) (*search.StoredCopy, error) {
+	row, err := c.row(ctx, id, labels)
+	if err != nil {
+		return nil, err
+	}
+	h := hit(row)
+	none := fmt.Errorf("the Fess server keeps no copy of document %s: %w", id, errkind.Unsupported)
+	var framed []byte
+	if c.api.known() == v2 {
+		// From Fess 15.7 on a hit says whether there is a copy.
+		if s, _ := scalar(row["has_cache"]); s != "true" {
+			return nil, none
+		}
+		framed, err = c.copyV2(ctx, id, none)
+	} else {
+		framed, err = c.copyPage(ctx, id, none)
+	}
+	if err != nil {
+		return nil, err
+	}
+	data := unframe(framed)
+	if len(data) == 0 {
+		return nil, none
+	}
+	return &search.StoredCopy{DocID: id, URL: h.URL, MediaType: "text/html; charset=utf-8", Data: data}, nil
+}
+
+// copyV2 asks API v2 for a copy. none is the error where there is none.
+func (c *Client) copyV2(ctx context.Context, id string, none error) ([]byte, error) {
+	a, err := c.send(ctx, "/api/v2/cache/"+id, nil, jsonType)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case a.elsewhere() || a.status == http.StatusNotFound:
+		return nil, none
+	case !a.wanted:
+		return nil, c.unusable(a)
+	case a.status != http.StatusOK:
+		return nil, c.refusal(ctx, a)
+	}
+	var said struct {
+		DocID   text `json:"doc_id"`
+		Content text `json:"content"`
+	}
+	if err := decode(a, &said); err != nil {
+		return nil, err
+	}
+	if string(said.DocID) != id {
+		return nil, none
+	}
+	return []byte(said.Content), nil
+}
+
+// copyPage asks for the page of a copy. none is the error where there is none:
+// Fess redirects to an error page then.
+func (c *Client) copyPage(ctx context.Context, id string, none error) ([]byte, error) {
+	a, err := c.send(ctx, copyPath, []param{{"docId", id}}, htmlType)
+	if err != nil {
+		return nil, err
+	}
+	switch s := a.status; {
+	case s == http.StatusOK && a.wanted:
+		return a.body, nil
+	case s == http.StatusTooManyRequests || s >= 500 || s == http.StatusUnauthorized || s == http.StatusForbidden:
+		return nil, noJSON(a)
+	}
+	return nil, none
+}
+
+// unframe returns what is inside Fess's frame, nothing where there is none.
+func unframe(framed []byte) []byte {
+	cut := frame.FindIndex(framed)
+	if cut == nil {
+		return nil
+	}
+	return bytes.TrimSpace(framed[cut[1]:])
+}

@@ -1,0 +1,116 @@
+package fess
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"knowhow/internal/errkind"
+)
+
+// A version is a version of Fess's API.
+type version int32
+
+const (
+	unknown version = iota
+	v1
+	v2
+)
+
+// String returns the version as people write it.
+func (v version) String() string { return [...]string{"?", "v1", "v2"}[v] }
+
+// An endpoint is a call of Fess's API, whatever its version.
+type endpoint int
+
+const (
+	documentsCall endpoint = iota
+	suggestCall
+	popularCall
+	labelsCall
+	healthCall
+)
+
+// paths are the paths of the calls in both versions.
+var paths = [...][3]string{
+	documentsCall: {v1: "/api/v1/documents", v2: "/api/v2/search"},
+	suggestCall:   {v1: "/api/v1/suggest-words", v2: "/api/v2/suggest-words"},
+	popularCall:   {v1: "/api/v1/popular-words", v2: "/api/v2/popular-words"},
+	labelsCall:    {v1: "/api/v1/labels", v2: "/api/v2/labels"},
+	healthCall:    {v1: "/api/v1/health", v2: "/api/v2/health"},
+}
+
+// versionOf returns the version that a path belongs to.
+func versionOf(path string) version {
+	switch {
+	case strings.HasPrefix(path, "/api/v1/"):
+		return v1
+	case strings.HasPrefix(path, "/api/v2/"):
+		return v2
+	}
+	return unknown
+}
+
+// is says whether the answer came from an endpoint.
+func (a *answer) is(e endpoint) bool { return a.path == paths[e][v1] || a.path == paths[e][v2] }
+
+// A question is a call and its parameters.
+type question struct {
+	to     endpoint
+	params []param
+	v2     []param // in their place for API v2; nil means the same
+}
+
+// in returns the parameters in a version's dialect.
+func (q question) in(v version) []param {
+	if v == v2 && q.v2 != nil {
+		return q.v2
+	}
+	return q.params
+}
+
+// put sends a question in one version's dialect.
+func (c *Client) put(ctx context.Context, v version, q question) (*answer, error) {
+	if v == v2 {
+		if err := checkV2(q.in(v)); err != nil {
+			return nil, err
+		}
+	}
+	return c.send(ctx, paths[q.to][v], q.in(v), jsonType)
+}
+
+// get asks a question and decodes the answer into v. A status other than 200 is
+// an error. The endpoint that was asked is returned.
+func (c *Client) get(ctx context.Context, q question, v any) (string, error) {
+	a, err := c.ask(ctx, q)
+	if err != nil {
+		return "", err
+	}
+	if a.status != http.StatusOK {
+		return a.path, c.refusal(ctx, a)
+	}
+	return a.path, decode(a, v)
+}
+
+// decode reads a whole answer into v. Of API v2 that is what its envelope holds.
+func decode(a *answer, v any) error {
+	body, ok := a.body, true
+	if versionOf(a.path) == v2 {
+		var envelope struct {
+			Response json.RawMessage `json:"response"`
+		}
+		ok = json.Unmarshal(body, &envelope) == nil && envelope.Response != nil
+		body = envelope.Response
+	}
+	if !ok || decodeExactly(body, v) != nil {
+		return notFess(a.path)
+	}
+	return nil
+}
+
+// notFess is the error of an answer that no Fess server gives.
+func notFess(path string) error {
+	return &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: http.StatusBadGateway,
+		Message: "the Fess server's answer is not what its API sends; check that fessBaseUrl names a Fess server"}
+}

@@ -1,0 +1,133 @@
+package fesstest
+
+import (
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"knowhow/internal/search"
+)
+
+// roles are who asks. nil is a guest.
+type roles []string
+
+// see says whether a document may be seen.
+func (r roles) see(d doc) bool {
+	return d.more.Roles == nil || slices.ContainsFunc(d.more.Roles, func(s string) bool { return slices.Contains(r, s) })
+}
+
+// who reads the access token and says whether it is good, and whose it is.
+func (h *Handler) who(r *http.Request) (roles, bool) {
+	given := r.Header.Get("Authorization")
+	token := strings.TrimPrefix(given, "Bearer ")
+	owner, known := h.o.Roles[token]
+	switch {
+	case given == "":
+		return nil, h.o.Token == ""
+	case strings.ContainsAny(token, " \t"):
+		return nil, false
+	}
+	return owner, known || h.o.Token != "" && token == h.o.Token
+}
+
+// allowed checks the access token and answers where it is not good.
+func (h *Handler) allowed(w http.ResponseWriter, r *http.Request) (roles, bool) {
+	given := r.Header.Get("Authorization")
+	if given != "" && h.engineState() == "down" {
+		h.fail(w, http.StatusInternalServerError)
+		return nil, false
+	}
+	who, ok := h.who(r)
+	if ok {
+		return who, true
+	}
+	reason := "invalid_token"
+	if words := strings.Fields(given); len(words) > 2 || len(words) == 2 && words[0] != "Bearer" {
+		reason = "invalid_request"
+	}
+	w.Header().Set("WWW-Authenticate", `Bearer error="`+reason+`"`)
+	h.fail(w, http.StatusUnauthorized)
+	return nil, false
+}
+
+// labels are the labels that are listed for who asks.
+func (h *Handler) labels(r *http.Request, who roles) []search.Label {
+	all := slices.Clone(h.o.Labels)
+	for _, l := range h.o.HiddenLabels {
+		if (l.Role == "" || slices.Contains(who, l.Role)) && (l.Locale == "" || l.Locale == r.Header.Get("Accept-Language")) {
+			all = append(all, l.Label)
+		}
+	}
+	return all
+}
+
+// place returns a condition of where documents are, which is no condition for a
+// distance without a point and for a point without a distance.
+func place(values url.Values) (func(doc) bool, error) {
+	points, distance := nonblank(values["geo.location.point"]), values.Get("geo.location.distance")
+	if len(points) == 0 || distance == "" {
+		return func(doc) bool { return true }, nil
+	}
+	number := strings.TrimRight(distance, "abcdefghijklmnopqrstuvwxyz")
+	limit, err := strconv.ParseFloat(number, 64)
+	if err != nil {
+		return nil, errInvalid
+	}
+	if strings.HasSuffix(distance, "km") {
+		limit *= 1000
+	}
+	for _, p := range points {
+		if _, ok := radians(p); !ok {
+			return nil, errInvalid
+		}
+	}
+	return func(d doc) bool {
+		here, ok := radians(d.more.Point)
+		return ok && slices.ContainsFunc(points, func(p string) bool {
+			there, _ := radians(p)
+			return metres(here, there) <= limit
+		})
+	}, nil
+}
+
+// radians reads a point.
+func radians(point string) ([2]float64, bool) {
+	lat, lon, _ := strings.Cut(point, ",")
+	y, latErr := strconv.ParseFloat(lat, 64)
+	x, lonErr := strconv.ParseFloat(lon, 64)
+	return [2]float64{y * math.Pi / 180, x * math.Pi / 180}, latErr == nil && lonErr == nil && math.Abs(y) <= 90 && math.Abs(x) <= 180
+}
+
+// metres is the distance of two points on the globe.
+func metres(a, b [2]float64) float64 {
+	lat, lon := math.Sin((b[0]-a[0])/2), math.Sin((b[1]-a[1])/2)
+	return 2 * 6_371_009 * math.Asin(math.Sqrt(lat*lat+math.Cos(a[0])*math.Cos(b[0])*lon*lon))
+}
+
+// advanced writes the parameters of the advanced search (as.*) as a query, ""
+// where there are none (QueryStringBuilder, 15.4).
+func advanced(values url.Values) string {
+	var parts []string
+	each := func(name string, write func(string) string) {
+		for _, v := range nonblank(values["as."+name]) {
+			if len([]rune(v)) <= 1000 {
+				parts = append(parts, write(v))
+			}
+		}
+	}
+	each("q", func(v string) string { return v })
+	each("epq", func(v string) string { return `"` + v + `"` })
+	each("oq", func(v string) string { return "(" + strings.Join(strings.Fields(v), " OR ") + ")" })
+	each("nq", func(v string) string { return "NOT " + strings.Join(strings.Fields(v), " NOT ") })
+	each("filetype", func(v string) string { return `filetype:"` + v + `"` })
+	each("sitesearch", func(v string) string { return "site:" + v })
+	each("timestamp", func(v string) string { return "timestamp:" + v })
+	q := strings.Join(parts, " ")
+	if occt := values.Get("as.occt"); q != "" && (occt == "allintitle" || occt == "allinurl") {
+		return occt + ":" + q
+	}
+	return q
+}

@@ -1,0 +1,111 @@
+package fesstest
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// suggest finds words that begin with q, num at most, and counts all.
+func (h *Handler) suggest(values url.Values, num int, fields []string, who roles) (found []word, total int) {
+	for _, x := range h.words {
+		if !strings.HasPrefix(x.text, strings.ToLower(values.Get("q"))) || !x.has(values["label"], fields, who) {
+			continue
+		}
+		if total++; len(found) < num {
+			found = append(found, x)
+		}
+	}
+	return found, total
+}
+
+// suggestWords answers with words that begin with q.
+func (h *Handler) suggestWords(w http.ResponseWriter, values url.Values, who roles) {
+	if !values.Has("q") || h.engineState() == "down" {
+		h.fail(w, http.StatusInternalServerError)
+		return
+	}
+	num, err := strconv.Atoi(values.Get("num"))
+	if err != nil || num < 0 {
+		num = 10
+	}
+	found, total := h.suggest(values, num, values["field"], who)
+	answer := map[string]any{"query_time": 3, "record_count": total, "page_size": len(found)}
+	if len(found) > 0 {
+		list := []any{}
+		for _, x := range found {
+			list = append(list, map[string]any{"text": x.text, "labels": x.labels})
+		}
+		answer["data"] = list
+	}
+	writeJSON(w, http.StatusOK, answer)
+}
+
+// popular lists the documents' most frequent words: nobody has searched for any
+// yet. Words that were searched for are of the field _default.
+func (h *Handler) popular(values url.Values, who roles) []string {
+	found := []string{}
+	if fields := nonblank(values["field"]); len(fields) > 0 && !slices.Contains(fields, "_default") {
+		return found
+	}
+	for _, x := range h.words {
+		if len(found) < 10 && h.engineState() != "down" && x.has(values["label"], nil, who) {
+			found = append(found, x.text)
+		}
+	}
+	return found
+}
+
+// A word is a word of the documents, for suggestions.
+type word struct {
+	text   string
+	labels []string // of documents that have it
+	fields []string // "title", "content"
+	docs   []doc
+	count  int
+}
+
+// has says whether the word is of one of the labels and one of the fields, and of
+// a document that who may see; none of the former are any.
+func (x word) has(labels, fields []string, who roles) bool {
+	anyOf := func(want, have []string) bool {
+		return len(want) == 0 || slices.ContainsFunc(want, func(s string) bool { return slices.Contains(have, s) })
+	}
+	return anyOf(labels, x.labels) && anyOf(fields, x.fields) && slices.ContainsFunc(x.docs, who.see)
+}
+
+// countWords lists the words of docs, the most frequent first.
+func countWords(docs []doc) []word {
+	var words []word
+	at := map[string]int{}
+	add := func(d doc, field string, tokens []string) {
+		for _, text := range tokens {
+			i, ok := at[text]
+			if !ok {
+				i = len(words)
+				at[text] = i
+				words = append(words, word{text: text})
+			}
+			x := &words[i]
+			x.count++
+			if len(x.docs) == 0 || x.docs[len(x.docs)-1].ID != d.ID {
+				x.docs = append(x.docs, d)
+			}
+			for list, values := range map[*[]string][]string{&x.labels: d.labels(), &x.fields: {field}} {
+				for _, v := range values {
+					if !slices.Contains(*list, v) {
+						*list = append(*list, v)
+					}
+				}
+			}
+		}
+	}
+	for _, d := range docs {
+		add(d, "title", d.title.all)
+		add(d, "content", d.content.all)
+	}
+	slices.SortStableFunc(words, func(a, b word) int { return b.count - a.count })
+	return words
+}

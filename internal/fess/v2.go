@@ -1,0 +1,64 @@
+package fess
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"unicode/utf16"
+
+	"knowhow/internal/errkind"
+)
+
+// Bounds of Fess's API v2. It answers 400 beyond the first two
+// (api.v2.param.max.*), swallows a search with longer lists of facets, and
+// clamps the counts of a facet, all without saying which (Fess 15.7).
+const (
+	maxV2Text   = 1000 // UTF-16 units of one value
+	maxV2Values = 100  // values of one parameter
+	maxV2Facet  = 1000 // counts of one field
+)
+
+// arguments are the names under which callers know the parameters that v2
+// bounds.
+var arguments = map[string]string{"q": "query", "ex_q": "query", "fields.label": "labels", "label": "labels", "facet.field": "facets.field",
+	"facet.query": "facets.query", "facet.missing": "facets.missing", "field": "fields", "fn": "fields"}
+
+// checkV2 refuses parameters beyond the bounds of API v2.
+func checkV2(params []param) error {
+	values := map[string]int{}
+	for _, p := range params {
+		name, ok := arguments[p.name]
+		if !ok {
+			name = p.name
+		}
+		if len(p.value) > maxV2Text && len(utf16.Encode([]rune(p.value))) > maxV2Text {
+			return &errkind.Argument{Name: name, Value: p.value, Want: "at most " + strconv.Itoa(maxV2Text) + " characters, because Fess takes no more"}
+		}
+		if values[p.name]++; values[p.name] > maxV2Values {
+			return &errkind.Argument{Name: name, Value: p.value, Want: "at most " + strconv.Itoa(maxV2Values) + " values, because Fess takes no more"}
+		}
+		if n, err := strconv.Atoi(p.value); p.name == "facet.size" && err == nil && n > maxV2Facet {
+			return &errkind.Argument{Name: "facets.size", Value: n, Want: "an integer from 1 to " + strconv.Itoa(maxV2Facet)}
+		}
+	}
+	return nil
+}
+
+// refusedToken says whether a status of 500 from API v2 means that the access
+// token is bad: that is how Fess 15.7 answers one, and everything else too. A
+// server whose engine is well lists its labels, which are in its memory, unless
+// the token is bad.
+func (c *Client) refusedToken(ctx context.Context, a *answer) bool {
+	if versionOf(a.path) != v2 || c.token == "" && !c.passThrough {
+		return false
+	}
+	health, err := c.put(ctx, v2, question{to: healthCall})
+	if err != nil || health.status != http.StatusOK {
+		return false
+	}
+	if a.is(labelsCall) {
+		return true
+	}
+	labels, err := c.put(ctx, v2, question{to: labelsCall})
+	return err == nil && labels.status == http.StatusInternalServerError
+}

@@ -1,0 +1,94 @@
+package fessserver
+
+import (
+	"errors"
+	"fmt"
+	"html"
+	"net/http"
+	"strings"
+	"unicode"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/search"
+)
+
+// maxText bounds a text that is served as one page, in bytes.
+const maxText = 16 << 20
+
+// cached returns a document's text as a page with Fess's head (Fess 15.4,
+// cache.hbs), and the document. The text is one preformatted block, so that
+// nothing of it is lost. A document without a text gives the head alone.
+func (c *call) cached(id string) (string, *search.Hit, error) {
+	ctx := c.r.Context()
+	hit, err := c.backend.Find(ctx, id, nil)
+	if err != nil {
+		return "", nil, err
+	}
+	var b strings.Builder
+	address := html.EscapeString(oneLine(hit.URL))
+	at := created(hit)
+	if day, ok := strings.CutSuffix(at, "Z"); ok {
+		at = day + "+0000"
+	}
+	fmt.Fprintf(&b, `<!DOCTYPE html>
+<meta http-equiv="Content-Type" content="text/html; charset=UTF-8">
+<base href="%s">
+<div style="border:1px solid #999;margin:5px -1px;padding:0;">
+<div style="color:#000;background:#ddd;border:1px solid #666;margin:10px 15px;padding:5px;text-align:left;">This is a cache of %s. It is a snapshot of the page as it appeared on %s.</div>
+</div>
+`, address, address, html.EscapeString(oneLine(at)))
+	text, err := c.backend.ReadText(ctx, id, nil, 0, maxText)
+	switch {
+	case errors.Is(err, errkind.Unsupported):
+	case err != nil:
+		return "", nil, err
+	case text.Size > maxText:
+		return "", nil, fmt.Errorf("the text has %d bytes; at most %d can be had as one page: %w", text.Size, maxText, errkind.TooLarge)
+	default:
+		// A newline right behind <pre> does not count (HTML 13.1.2.5).
+		fmt.Fprintf(&b, "<html><head><title>%s</title></head><body><pre>\n%s</pre></body></html>",
+			html.EscapeString(hit.Title), html.EscapeString(text.Window))
+	}
+	b.WriteByte('\n')
+	return b.String(), hit, nil
+}
+
+// oneLine takes control characters out of a text. Readers know the head by its
+// lines.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// cachePage answers GET /cache/?docId= with a document's text as a page.
+func (c *call) cachePage() {
+	if c.r.Method != http.MethodGet && c.r.Method != http.MethodHead {
+		c.w.Header().Set("Allow", "GET, HEAD")
+		writeHTML(c.w, http.StatusMethodNotAllowed, c.r.Method+" is not allowed.")
+		return
+	}
+	id := c.params.Get("docId")
+	if !idForm.MatchString(id) {
+		writeHTML(c.w, http.StatusNotFound, "There is no such document: name one with docId.")
+		return
+	}
+	page, _, err := c.cached(id)
+	if err != nil {
+		c.logFailure(err, newUUID())
+		said := "The document cannot be shown: see the log."
+		if s := status(err); s < http.StatusInternalServerError {
+			said = sentenceOf(err)
+		}
+		writeHTML(c.w, status(err), said)
+		return
+	}
+	// The text is escaped; the policy is for what nobody has thought of.
+	c.w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox")
+	c.w.Header().Set("Content-Disposition", `inline; filename="`+id+`"`)
+	c.w.Header().Set("Content-Type", "text/html;charset=UTF-8")
+	_, _ = c.w.Write([]byte(page)) // the client has gone if this fails
+}

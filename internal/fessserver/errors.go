@@ -1,0 +1,88 @@
+package fessserver
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"html"
+	"log/slog"
+	"net/http"
+
+	"knowhow/internal/errkind"
+)
+
+// A refusal is an error of kind Invalid with a sentence for the caller.
+type refusal struct{ msg string }
+
+// Error returns the sentence.
+func (e *refusal) Error() string { return e.msg }
+
+// Unwrap makes it an Invalid error.
+func (e *refusal) Unwrap() error { return errkind.Invalid }
+
+// status is the table from kinds of failure to HTTP statuses. What is not the
+// caller's fault is 500, as Fess has it.
+func status(err error) int {
+	switch {
+	case errors.Is(err, errkind.Invalid), errors.Is(err, errkind.Unsupported):
+		return http.StatusBadRequest
+	case errors.Is(err, errkind.NotFound):
+		return http.StatusNotFound
+	case errors.Is(err, errkind.TooLarge):
+		return http.StatusRequestEntityTooLarge
+	case errors.Is(err, errkind.Busy):
+		return http.StatusTooManyRequests
+	}
+	return http.StatusInternalServerError
+}
+
+// sentenceOf is what a caller may read about an error of status 4xx.
+func sentenceOf(err error) string {
+	if r, ok := errors.AsType[*errkind.Remote](err); ok {
+		return r.Message
+	}
+	return err.Error()
+}
+
+// cut shortens a value for a message.
+func cut(s string) string {
+	if r := []rune(s); len(r) > 80 {
+		return string(r[:80]) + "…"
+	}
+	return s
+}
+
+// logFailure writes down an error under the code that the caller sees. What the
+// caller did wrong and calls that were given up are of no interest to most.
+func (c *call) logFailure(err error, code string) {
+	level := slog.LevelError
+	if status(err) < 500 || errors.Is(err, context.Canceled) {
+		level = slog.LevelDebug
+	}
+	c.log.Log(c.r.Context(), level, "a request of the Fess API failed", "path", c.path, "code", code, "error", err)
+}
+
+// randomHex returns n random bytes in hexadecimal digits.
+func randomHex(n int) string {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+// newUUID returns a random UUID (RFC 9562, version 4).
+func newUUID() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// writeHTML answers with a page that says one thing.
+func writeHTML(w http.ResponseWriter, status int, msg string) {
+	w.Header().Set("Content-Type", "text/html;charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, "<!doctype html><html lang=\"en\"><head><title>HTTP Status %d</title></head><body><p>%s</p></body></html>\n",
+		status, html.EscapeString(msg)) // the client has gone if this fails
+}

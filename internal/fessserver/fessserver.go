@@ -1,0 +1,148 @@
+// Package fessserver serves Fess's HTTP API over any search implementation: API
+// v1 as Fess 15.4 has it, API v2 as Fess 15.7 has it, and the page /cache/. Who
+// speaks to a Fess server, our own package fess included, can speak to it.
+//
+// Answers have the keys, types, defaults, bounds and statuses that were recorded
+// from these servers. Where Fess hides a failure it is told here:
+//
+//   - A label (fields.label) is a structural condition. Fess writes it behind
+//     the query, where an operator at the query's end can undo it.
+//   - What Fess answers with an empty page is an error: 500 where the search
+//     itself fails, 400 for a facet that cannot be counted, a number that is none
+//     and a start below 0.
+//   - A text of words only means AND between them, whatever else the
+//     implementation would do with one.
+//
+// Every document that the implementation holds a text of has a cached copy here:
+// that is how a reader gets the whole text. There is no CORS, and no session.
+//
+// Who mounts the handler guards it: it asks for no token, and leaves the Host and
+// Origin headers to its caller.
+package fessserver
+
+import (
+	"log/slog"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+
+	"knowhow/internal/search"
+)
+
+// A Backend is what a search implementation must be able to do.
+type Backend interface {
+	search.Searcher
+	search.Finder
+	search.TextReader
+	search.Suggester
+	search.WordLister
+	search.Labeler
+	search.Checker
+}
+
+// Options say what is served, and where.
+type Options struct {
+	Backend Backend
+	Prefix  string       // path before /api, for example "/fess"; "" for none
+	Log     *slog.Logger // nil discards
+}
+
+// maxURL bounds a request's target in bytes, as Tomcat does.
+const maxURL = 8 << 10
+
+// New returns a handler of all paths below o.Prefix. It takes paths with
+// repeated slashes and with a slash at the end, as Fess does; an
+// [http.ServeMux] in front of it must not redirect them.
+func New(o Options) http.Handler {
+	h := &handler{backend: o.Backend, prefix: strings.TrimRight(o.Prefix, "/"), log: o.Log}
+	if h.log == nil {
+		h.log = slog.New(slog.DiscardHandler)
+	}
+	return h
+}
+
+// A handler serves the API. It is safe for concurrent use.
+type handler struct {
+	backend Backend
+	prefix  string
+	log     *slog.Logger
+}
+
+// A call is one request on its way to an answer.
+type call struct {
+	*handler
+	w      http.ResponseWriter
+	r      *http.Request
+	path   string // below the API's own, without a slash at the end
+	params url.Values
+}
+
+// ServeHTTP implements [http.Handler].
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if max(len(r.RequestURI), len(r.URL.Path)+len(r.URL.RawQuery)) > maxURL {
+		writeHTML(w, http.StatusBadRequest, "The address is too long: it may have 8192 bytes.")
+		return
+	}
+	// Java takes a semicolon for a character like any other.
+	params, err := url.ParseQuery(strings.ReplaceAll(r.URL.RawQuery, ";", "%3B"))
+	if err != nil {
+		writeHTML(w, http.StatusBadRequest, "The parameters are not well-formed: write a percent sign as %25.")
+		return
+	}
+	for _, values := range params {
+		for i, v := range values {
+			values[i] = string([]rune(v)) // U+FFFD for each bad byte
+		}
+	}
+	c := &call{handler: h, w: w, r: r, params: params}
+	below, ok := under(path.Clean("/"+r.URL.Path), h.prefix)
+	if !ok {
+		writeHTML(w, http.StatusNotFound, "Nothing is here.")
+		return
+	}
+	if v1, ok := under(below, "/api/v1"); ok {
+		c.path = v1
+		c.serveV1()
+		return
+	}
+	if v2, ok := under(below, "/api/v2"); ok {
+		c.path = v2
+		c.serveV2()
+		return
+	}
+	if below == "/cache" {
+		c.cachePage()
+		return
+	}
+	writeHTML(w, http.StatusNotFound, "Nothing is here. The API is at "+h.prefix+"/api/v1/documents and "+h.prefix+"/api/v2/search.")
+}
+
+// under returns what follows a folder's name in a clean path. The folder itself
+// gives "".
+func under(p, folder string) (below string, ok bool) {
+	below, ok = strings.CutPrefix(p, folder)
+	if below == "/" {
+		below = ""
+	}
+	return below, ok && (below == "" || below[0] == '/')
+}
+
+// list returns the values of a parameter that may be repeated, without blank
+// ones and without those said twice (Fess 15.4,
+// SearchRequestParams.simplifyArray).
+func (c *call) list(name string) []string { return distinct(c.params[name]) }
+
+// distinct drops blank values and those that came before.
+func distinct(values []string) []string {
+	var all []string
+	seen := map[string]bool{}
+	for _, v := range values {
+		if strings.TrimSpace(v) != "" && !seen[v] {
+			seen[v] = true
+			all = append(all, v)
+		}
+	}
+	return all
+}

@@ -1,0 +1,291 @@
+package fessserver
+
+import (
+	"context"
+	"encoding/json"
+	"html"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"knowhow/internal/query"
+	"knowhow/internal/search"
+)
+
+// documents is the answer to a search, in Fess's order.
+type documents struct {
+	Q                   *string          `json:"q"`
+	QueryID             string           `json:"query_id"`
+	ExecTime            any              `json:"exec_time"` // seconds: v1 a number, v2 a string
+	QueryTime           int64            `json:"query_time"`
+	PageSize            int              `json:"page_size"`
+	PageNumber          int              `json:"page_number"`
+	RecordCount         int              `json:"record_count"`
+	RecordCountRelation string           `json:"record_count_relation"`
+	PageCount           int              `json:"page_count"`
+	HighlightParams     *string          `json:"highlight_params"`
+	NextPage            bool             `json:"next_page"`
+	PrevPage            bool             `json:"prev_page"`
+	StartRecordNumber   int              `json:"start_record_number"`
+	EndRecordNumber     int              `json:"end_record_number"`
+	PageNumbers         []string         `json:"page_numbers"`
+	Partial             bool             `json:"partial"`
+	SearchQuery         string           `json:"search_query"`
+	RequestedTime       int64            `json:"requested_time"`
+	RelatedQuery        []string         `json:"related_query"`
+	RelatedContents     []string         `json:"related_contents"`
+	Data                []map[string]any `json:"data"`
+	FacetField          *[]facetField    `json:"facet_field,omitempty"`
+	FacetQuery          *[]facetCount    `json:"facet_query,omitempty"`
+}
+
+// A facetField is one field's counts.
+type facetField struct {
+	Name   string       `json:"name"`
+	Result []facetCount `json:"result"`
+}
+
+// A facetCount is one count.
+type facetCount struct {
+	Value string `json:"value"`
+	Count int    `json:"count"`
+}
+
+// search answers a question. hit makes a row of a hit.
+func (c *call) search(ctx context.Context, x *question, hit func(search.Hit, bool) map[string]any) (*documents, error) {
+	began := time.Now()
+	page := &search.Page{AtLeast: true}
+	if !x.empty {
+		var err error
+		if page, err = c.backend.Search(ctx, x.asked); err != nil {
+			return nil, err
+		}
+	}
+	took := time.Since(began)
+	d := &documents{
+		Q: x.q, QueryID: randomHex(16),
+		ExecTime:        json.Number(strconv.FormatFloat(took.Seconds(), 'f', 2, 64)),
+		RequestedTime:   began.UnixMilli(),
+		SearchQuery:     x.echo,
+		HighlightParams: x.highlights(),
+		PageNumbers:     []string{}, RelatedQuery: []string{}, RelatedContents: []string{}, Data: []map[string]any{},
+	}
+	if !x.empty {
+		// Rounded up: Fess's clients take 0 for the sign of a failed search.
+		d.QueryTime = int64(took/time.Millisecond) + 1
+	}
+	d.paginate(x, page)
+	byScore := len(x.asked.Sort) == 0 || x.asked.Sort[0].Field == "score"
+	for _, h := range page.Hits {
+		d.Data = append(d.Data, hit(h, byScore))
+	}
+	if x.asked.Facets != nil && page.Facets != nil {
+		d.count(page.Facets)
+	}
+	return d, nil
+}
+
+// paginate fills in what Fess says about pages (Fess 15.4, QueryResponseList).
+func (d *documents) paginate(x *question, page *search.Page) {
+	total, start, num := page.Total, x.asked.Start, x.asked.Num
+	d.RecordCountRelation = "EQUAL_TO"
+	if page.AtLeast || total > x.totals {
+		d.RecordCountRelation = "GREATER_THAN_OR_EQUAL_TO"
+	}
+	total = min(total, x.totals)
+	d.RecordCount, d.PageSize = total, num
+	// Without a hit the division gives one page, and none of pages of one
+	// hit. So it is in Fess.
+	d.PageCount = (total-1)/num + 1
+	d.PageNumber = start/num + 1
+	d.PrevPage, d.NextPage = start > 0, start < (d.PageCount-1)*num
+	if total > 0 {
+		d.StartRecordNumber, d.EndRecordNumber = start+1, min(start+num, total)
+	}
+	const around = 5
+	for n := max(d.PageNumber-around, 1); n <= min(d.PageNumber+around, d.PageCount); n++ {
+		d.PageNumbers = append(d.PageNumbers, strconv.Itoa(n))
+	}
+}
+
+// count fills in the counts.
+func (d *documents) count(f *search.FacetCounts) {
+	fields, queries := []facetField{}, []facetCount{}
+	for _, field := range f.Fields {
+		fields = append(fields, facetField{field.Name, counts(field.Counts)})
+	}
+	queries = append(queries, counts(f.Queries)...)
+	d.FacetField, d.FacetQuery = &fields, &queries
+}
+
+// counts turns counts into Fess's.
+func counts(list []search.Count) []facetCount {
+	all := []facetCount{}
+	for _, n := range list {
+		all = append(all, facetCount{n.Value, n.Count})
+	}
+	return all
+}
+
+// highlights is highlight_params, what is to be marked in documents: nil where
+// nothing was searched for.
+func (x *question) highlights() *string {
+	if x.empty {
+		return nil
+	}
+	var b strings.Builder
+	seen := map[string]bool{}
+	add := func(term string) {
+		if term != "" && !seen[term] {
+			seen[term] = true
+			// As Java's URLEncoder writes it.
+			b.WriteString("&hq=" + strings.NewReplacer("%2A", "*", "~", "%7E").Replace(url.QueryEscape(term)))
+		}
+	}
+	if n, err := query.Parse(x.asked.Text); err == nil {
+		eachTerm(n, add)
+	}
+	for _, l := range x.asked.Labels {
+		add(l)
+	}
+	s := b.String()
+	return &s
+}
+
+// eachTerm calls f with every term of a tree.
+func eachTerm(n query.Node, f func(string)) {
+	switch n := n.(type) {
+	case query.And:
+		for _, m := range n.Nodes {
+			eachTerm(m, f)
+		}
+		for _, m := range n.Optional {
+			eachTerm(m, f)
+		}
+	case query.Or:
+		for _, m := range n.Nodes {
+			eachTerm(m, f)
+		}
+	case query.Not:
+		eachTerm(n.Node, f)
+	case query.Boost:
+		eachTerm(n.Node, f)
+	case query.Term:
+		f(n.Text)
+	case query.Phrase:
+		if n.Field != "" && n.Field != "title" && n.Field != "content" {
+			f(n.Text)
+			return
+		}
+		for _, w := range query.Words(n.Text) {
+			f(w)
+		}
+	case query.Prefix:
+		f(n.Text)
+	case query.Wildcard:
+		f(strings.Trim(n.Pattern, "*"))
+	case query.Fuzzy:
+		f(n.Text)
+	}
+}
+
+// The fields of a hit that the two versions send, beside its own (Fess 15.4 and
+// 15.7, QueryFieldConfig). label, lang and content are not among them.
+var (
+	fieldsV1 = [...]string{"site_path", "url_link", "_id", "boost", "content_length", "host", "site", "last_modified",
+		"timestamp", "mimetype", "filetype", "filename", "created"}
+	fieldsV2 = [...]string{"thumbnail", "click_count", "favorite_count", "similar_docs_count", "similar_docs_hash"}
+)
+
+// rowV1 makes a row of a hit as API v1 has it.
+func rowV1(h search.Hit, byScore bool) map[string]any {
+	row := map[string]any{
+		"doc_id":              h.ID,
+		"title":               h.Title,
+		"content_title":       marked(h, "content_title", h.Title),
+		"content_description": marked(h, "content_description", h.Digest),
+		"boost":               1.0, // none is preferred to another, unless it says so
+	}
+	if h.URL != "" {
+		row["url"] = h.URL
+	}
+	if d := strings.TrimSpace(unmark.Replace(h.Digest)); d != "" {
+		row["digest"] = d
+	}
+	if byScore {
+		row["score"] = finite(h.Score)
+	}
+	pass(row, h, fieldsV1[:])
+	return row
+}
+
+// rowV2 makes a row of a hit as API v2 has it.
+func rowV2(h search.Hit, byScore bool) map[string]any {
+	row := rowV1(h, byScore)
+	row["click_count"], row["favorite_count"] = 0, 0 // nobody counts them
+	pass(row, h, fieldsV2[:])
+	if h.TextHash != "" {
+		row["has_cache"] = "true"
+	}
+	return row
+}
+
+// pass takes over fields that hold a text or a number.
+func pass(row map[string]any, h search.Hit, names []string) {
+	for _, name := range names {
+		switch v := h.Fields[name].(type) {
+		case string, int, int64:
+			row[name] = v
+		case float64:
+			row[name] = finite(v)
+		}
+	}
+}
+
+// finite is f, or 0 where JSON has no word for it.
+func finite(f float64) float64 {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return 0
+	}
+	return f
+}
+
+// unmark takes the marks around matches away.
+var unmark = strings.NewReplacer("<strong>", "", "</strong>", "")
+
+// marked returns an excerpt as Fess writes it: HTML, with no element but the
+// marks around matches. Whether what the service sent is HTML or plain, no other
+// element gets through.
+func marked(h search.Hit, name, otherwise string) string {
+	s, ok := h.Fields[name].(string)
+	if !ok {
+		s = html.EscapeString(unmark.Replace(otherwise))
+	}
+	var b strings.Builder
+	for s != "" {
+		i := strings.IndexByte(s, '<')
+		if i < 0 {
+			i = len(s)
+		}
+		b.WriteString(escapeHTML(html.UnescapeString(s[:i])))
+		s = s[i:]
+		for _, tag := range [...]string{"<strong>", "</strong>", "<"} {
+			if rest, ok := strings.CutPrefix(s, tag); ok {
+				s = rest
+				if tag == "<" {
+					tag = "&lt;"
+				}
+				b.WriteString(tag)
+				break
+			}
+		}
+	}
+	return b.String()
+}
+
+// escapeHTML escapes a text for HTML with Fess's numbers for quotes.
+func escapeHTML(s string) string {
+	return strings.NewReplacer("&#34;", "&#034;", "&#39;", "&#039;").Replace(html.EscapeString(s))
+}

@@ -1,0 +1,250 @@
+package fessserver
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"knowhow/internal/search"
+)
+
+// Bounds of Fess's own.
+const (
+	defaultNum = 10     // paging.search.page.size
+	maxNum     = 100    // paging.search.page.max.size
+	maxWindow  = 10_000 // hits that can be paged to (OpenSearch's index.max_result_window)
+	maxOffset  = 100_000
+	maxValues  = 100  // values of one parameter (api.v2.param.max.array.size)
+	maxFacets  = 1000 // counts of one field
+)
+
+// A question is a search as a request asks for it.
+type question struct {
+	q      *string // the parameter as it was sent; nil where it is absent
+	asked  search.Query
+	echo   string // search_query
+	empty  bool   // nothing is asked for: Fess then does not search at all
+	totals int    // greatest count of hits that is told
+}
+
+// question reads the parameters of a search. strict is API v2's way: it refuses
+// what v1 clamps or drops.
+func (c *call) question(strict bool) (*question, error) {
+	if err := c.checkSizes(strict); err != nil {
+		return nil, err
+	}
+	x := &question{totals: maxWindow}
+	if c.params.Has("q") {
+		q := c.params.Get("q")
+		x.q = &q
+	}
+	if err := c.window(x, strict); err != nil {
+		return nil, err
+	}
+	if err := c.conditions(x); err != nil {
+		return nil, err
+	}
+	if x.empty {
+		return x, nil
+	}
+	var err error
+	if x.asked.Facets, err = c.facets(); err != nil {
+		return nil, err
+	}
+	if x.asked.Geo, err = c.geo(); err != nil {
+		return nil, err
+	}
+	if len(c.list("sdh")) > 0 {
+		// No document is the near copy of another here.
+		x.asked.Labels = []string{}
+	}
+	switch n, err := strconv.Atoi(c.params.Get("track_total_hits")); {
+	case c.params.Get("track_total_hits") == "true":
+		x.totals = math.MaxInt
+	case err == nil && n > 0:
+		x.totals = n
+	}
+	return x, nil
+}
+
+// checkSizes bounds what a parameter may hold.
+func (c *call) checkSizes(strict bool) error {
+	for _, name := range slices.Sorted(maps.Keys(c.params)) {
+		values := c.list(name)
+		if len(values) > maxValues {
+			return &refusal{fmt.Sprintf("%s exceeds the maximum number of values: %d", name, maxValues)}
+		}
+		if strict && (name == "q" || name == "sort" || name == "ex_q" || strings.HasPrefix(name, "fields.")) {
+			for _, v := range values {
+				if utf8.RuneCountInString(v) > maxLength {
+					return &refusal{fmt.Sprintf("%s exceeds the maximum length of %d", name, maxLength)}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// integer reads a number of Java's type int. What is none gives the default.
+func (c *call) integer(name string, otherwise int) int {
+	n, err := strconv.ParseInt(c.params.Get(name), 10, 32)
+	if err != nil {
+		return otherwise
+	}
+	return int(n)
+}
+
+// window reads start and num.
+func (c *call) window(x *question, strict bool) error {
+	num, start := c.integer("num", defaultNum), c.integer("start", 0)
+	switch {
+	case strict && num <= 0:
+		return &refusal{fmt.Sprintf("num must be positive, got: %d", num)}
+	case start < 0:
+		return &refusal{fmt.Sprintf("start must be non-negative, got: %d", start)}
+	case strict && c.integer("offset", 0) < 0:
+		return &refusal{fmt.Sprintf("offset must be non-negative, got: %d", c.integer("offset", 0))}
+	case num <= 0 || num > maxNum:
+		num = maxNum
+	}
+	if start > maxOffset || start+num > maxWindow {
+		return &refusal{"The number of result size is exceeded."}
+	}
+	x.asked.Start, x.asked.Num = start, num
+	return nil
+}
+
+// conditions reads what to look for, where, and in which order. The parameter
+// lang is for choosing among fields of Fess's index; it keeps no document out.
+func (c *call) conditions(x *question) error {
+	var s sentence
+	advanced, err := s.advanced(c.list)
+	if err == nil && !advanced {
+		err = s.text(c.params.Get("q"), true)
+	}
+	if err != nil {
+		return err
+	}
+	for _, v := range c.list("ex_q") {
+		if utf8.RuneCountInString(v) > maxLength {
+			continue
+		}
+		if err := s.condition(v); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.params)) {
+		field, ok := strings.CutPrefix(name, "fields.")
+		values := c.list(name)
+		if !ok || len(values) == 0 {
+			continue
+		}
+		s.field(field, values...)
+		if field == "label" {
+			s.texts = s.texts[:len(s.texts)-1]
+			x.asked.Labels = values
+		}
+	}
+	x.asked.Text, x.echo = s.query(), strings.Join(s.echo, " ")
+	if order := c.params.Get("sort"); strings.TrimSpace(order) != "" {
+		if x.asked.Sort, err = sortKeys(order); err != nil {
+			return err
+		}
+		x.echo += " sort:" + order
+	}
+	x.empty = x.echo == ""
+	return nil
+}
+
+// sortKeys reads an order such as "created.desc,score.desc".
+func sortKeys(order string) ([]search.SortKey, error) {
+	var keys []search.SortKey
+	for part := range strings.SplitSeq(order, ",") {
+		field, direction, given := strings.Cut(strings.TrimSpace(part), ".")
+		if !slices.Contains(search.SortFields[:], field) {
+			return nil, &refusal{"Unsupported sort field: sort:" + order}
+		}
+		if given && direction != "asc" && direction != "desc" {
+			return nil, &refusal{"Invalid sort order: sort:" + order}
+		}
+		keys = append(keys, search.SortKey{Field: field, Desc: direction == "desc"})
+	}
+	return keys, nil
+}
+
+// facets reads what is to be counted, nil for nothing.
+func (c *call) facets() (*search.Facets, error) {
+	f := &search.Facets{Fields: c.list("facet.field"), Queries: c.list("facet.query"), Missing: c.params.Get("facet.missing")}
+	if len(f.Fields)+len(f.Queries) == 0 {
+		return nil, nil
+	}
+	for _, q := range f.Queries {
+		if !whole(q) {
+			return nil, &refusal{"Invalid query: facet.query takes only well-formed queries"}
+		}
+	}
+	var err error
+	if f.Size, err = c.natural("facet.size", 1); err != nil {
+		return nil, err
+	}
+	f.Size = min(f.Size, maxFacets)
+	if f.MinDocCount, err = c.natural("facet.minDocCount", 0); err != nil {
+		return nil, err
+	}
+	order := strings.Replace(c.params.Get("facet.sort"), "key.", "term.", 1)
+	if slices.Contains([]string{"count.desc", "count.asc", "term.asc", "term.desc"}, order) {
+		f.Sort = order
+	}
+	return f, nil
+}
+
+// natural reads a number from least on; 0 where the parameter is absent.
+func (c *call) natural(name string, least int) (int, error) {
+	v := c.params.Get(name)
+	if v == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(v, 10, 32)
+	if err != nil || int(n) < least {
+		return 0, &refusal{fmt.Sprintf("%s must be an integer from %d, got: %s", name, least, cut(v))}
+	}
+	return int(n), nil
+}
+
+// The forms of a place.
+var (
+	pointForm    = regexp.MustCompile(`^\s*(-?\d{1,3}(?:\.\d+)?)\s*,\s*(-?\d{1,3}(?:\.\d+)?)\s*$`)
+	distanceForm = regexp.MustCompile(`^\d{1,9}(\.\d{1,9})?\s*(mm|cm|m|km|in|ft|yd|mi|nmi|NM)?$`)
+)
+
+// geo reads the place to be near to, nil for none. Fess takes no notice of a
+// point without a distance.
+func (c *call) geo() (*search.Geo, error) {
+	points, distance := c.list("geo.location.point"), c.params.Get("geo.location.distance")
+	if len(points) == 0 || distance == "" {
+		return nil, nil
+	}
+	for _, p := range points {
+		m := pointForm.FindStringSubmatch(p)
+		if m == nil {
+			return nil, &refusal{"Invalid geo point: " + cut(p)}
+		}
+		for i, bound := range [...]float64{90, 180} {
+			if x, err := strconv.ParseFloat(m[i+1], 64); err != nil || math.Abs(x) > bound {
+				return nil, &refusal{"Invalid geo point: " + cut(p)}
+			}
+		}
+	}
+	if !distanceForm.MatchString(distance) {
+		return nil, &refusal{"Invalid geo distance: " + cut(distance)}
+	}
+	if len(points) > 1 {
+		return nil, &refusal{"geo.location.point takes one point here"}
+	}
+	return &search.Geo{Point: points[0], Distance: distance}, nil
+}

@@ -1,0 +1,103 @@
+package fetch
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"knowhow/internal/errkind"
+)
+
+// maxEndpoint bounds the path that an error names, in bytes.
+const maxEndpoint = 200
+
+// maxRetryAfter bounds how long we pass on that a server wants us to wait.
+const maxRetryAfter = time.Hour
+
+// remote makes an error about the server of u. A kind of nil is Unavailable.
+func remote(u *url.URL, status int, kind error, message string) *errkind.Remote {
+	path := u.EscapedPath()
+	if path == "" {
+		path = "/"
+	}
+	return &errkind.Remote{Kind: kind, Endpoint: path[:min(len(path), maxEndpoint)], Status: status, Message: message}
+}
+
+// What is said of failures that have no better explanation.
+const (
+	unreachable = "the document's server cannot be reached or gives no proper answer; try again later"
+	brokenOff   = "the document's server broke off or sent damaged data; try again"
+)
+
+// callError says in its own words why there is no document: the error's text
+// holds addresses. Where it has no better words, it uses those of otherwise.
+func (f *Fetcher) callError(ctx, call context.Context, u *url.URL, err error, otherwise string) error {
+	if e := ctx.Err(); e != nil {
+		return e
+	}
+	var timeout interface{ Timeout() bool }
+	if call.Err() != nil || errors.As(err, &timeout) && timeout.Timeout() {
+		return remote(u, http.StatusGatewayTimeout, errkind.Timeout,
+			"the document did not come in time; try again, or raise contentFetch.timeoutMs")
+	}
+	if r, ok := errors.AsType[*refusal](err); ok {
+		return r
+	}
+	r := remote(u, http.StatusBadGateway, nil, otherwise)
+	if f.transport.Proxy != nil {
+		r.Message += ", or check contentFetch.proxy"
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok || errors.Is(err, errNoAddress) {
+		r.Message = "the name of the document's host cannot be resolved; check the document's address"
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		r.Message = "the certificate of the document's server is not trusted; ask its operator"
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
+		r.Message = "the document's server does not speak TLS on this port; correct the scheme of the document's address"
+	}
+	return r
+}
+
+// statusError explains an answer that holds no document. What its body says is
+// not passed on.
+func statusError(u *url.URL, resp *http.Response) error {
+	r := remote(u, resp.StatusCode, nil, "")
+	switch s := resp.StatusCode; {
+	case s == http.StatusNotFound, s == http.StatusGone:
+		r.Kind, r.Message = errkind.NotFound, "the document is no longer at its address"
+	case s == http.StatusForbidden:
+		r.Kind, r.Message = errkind.Denied, "the document's server forbids content fetch to read it; ask its operator"
+	case s == http.StatusUnauthorized, s == http.StatusProxyAuthRequired:
+		r.Kind, r.Message = errkind.Unauthorized, "the document's server wants credentials, which content fetch does not send"
+	case s == http.StatusTooManyRequests:
+		r.Kind, r.Message = errkind.Busy, "the document's server is asked too often; wait a little and try again"
+	case s == http.StatusRequestTimeout, s == http.StatusGatewayTimeout:
+		r.Kind, r.Message = errkind.Timeout, "the document's server did not answer in time; try again"
+	case s >= 500:
+		r.Message = "the document's server failed; try again later"
+	default:
+		r.Message = fmt.Sprintf("the document's server answered %d instead of the document", s)
+	}
+	r.Retry = retryAfter(resp.Header)
+	return r
+}
+
+// retryAfter reads the header of that name, in seconds or as a date.
+func retryAfter(h http.Header) time.Duration {
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if n, err := strconv.Atoi(v); err == nil {
+		return time.Duration(min(max(n, 0), int(maxRetryAfter/time.Second))) * time.Second
+	}
+	if t, err := http.ParseTime(v); err == nil {
+		return min(max(time.Until(t), 0), maxRetryAfter)
+	}
+	return 0
+}

@@ -1,0 +1,249 @@
+package fetch
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"knowhow/internal/errkind"
+
+	"golang.org/x/net/idna"
+)
+
+// A policy says which URLs may be fetched and which addresses may be connected
+// to.
+type policy struct {
+	schemes      []string
+	hosts        []pattern // nil allows all
+	allowPrivate bool
+}
+
+// A pattern is an entry of the list of allowed hosts.
+type pattern struct {
+	name       string     // canonical
+	subdomains bool       // what lies below name, but not name itself
+	addr       netip.Addr // valid where the entry is an address
+}
+
+// A host is the canonical form of a URL's host: what is checked is what is
+// connected to.
+type host struct {
+	name string     // lower case ASCII, no dot at the end; an address in its usual spelling
+	addr netip.Addr // valid where the host is an address
+}
+
+// A refusal is an error of kind Denied whose text is meant for the user.
+type refusal struct{ message string }
+
+func (r *refusal) Error() string { return r.message }
+func (r *refusal) Unwrap() error { return errkind.Denied }
+
+func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
+
+// Bounds on what comes from outside.
+const (
+	maxURL  = 8 << 10 // bytes
+	maxHost = 253     // RFC 1035, in the text form
+)
+
+// newPolicy reads the options' lists.
+func newPolicy(o Options) (*policy, error) {
+	p := &policy{schemes: []string{"http", "https"}, allowPrivate: o.AllowPrivate}
+	for i, s := range o.Schemes {
+		if i == 0 {
+			p.schemes = nil
+		}
+		s = strings.ToLower(s)
+		if s != "http" && s != "https" {
+			return nil, fmt.Errorf("reading the allowed schemes: got %q, want http or https: %w", s, errkind.Invalid)
+		}
+		p.schemes = append(p.schemes, s)
+	}
+	for _, s := range o.AllowedHosts {
+		entry, err := parsePattern(s)
+		if err != nil {
+			return nil, err
+		}
+		p.hosts = append(p.hosts, entry)
+	}
+	return p, nil
+}
+
+func parsePattern(s string) (pattern, error) {
+	name, subdomains := strings.CutPrefix(s, "*.")
+	name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
+	h, err := parseHost(name)
+	if err != nil || subdomains && h.addr.IsValid() {
+		return pattern{}, fmt.Errorf("reading the allowed hosts: got %q, want a host name such as docs.example.com, "+
+			"*.example.com for all below it, or an address, without scheme and port: %w", s, errkind.Invalid)
+	}
+	return pattern{h.name, subdomains, h.addr}, nil
+}
+
+// check returns the URL in its canonical form if policy and common sense let
+// it be fetched, as far as that can be told without asking a name server. Other
+// errors than refusals are of kind Unsupported.
+func (p *policy) check(raw string) (*url.URL, error) {
+	if len(raw) > maxURL {
+		return nil, fmt.Errorf("the document's address is longer than %d bytes: %w", maxURL, errkind.Unsupported)
+	}
+	u, err := url.Parse(strings.TrimSpace(raw))
+	if err != nil {
+		return nil, errAddress
+	}
+	switch {
+	case u.Scheme == "":
+		return nil, errAddress
+	case !slices.Contains(p.schemes, u.Scheme):
+		return nil, refuse("the scheme %q is not allowed: contentFetch.allowedSchemes has %s", short(u.Scheme), strings.Join(p.schemes, ", "))
+	case u.User != nil:
+		return nil, refuse("a document's address must not hold a user name or a password")
+	case u.Opaque != "":
+		return nil, errAddress
+	}
+	h, err := parseHost(u.Hostname())
+	if err != nil {
+		return nil, err
+	}
+	port := u.Port()
+	if n, err := strconv.Atoi(port); port != "" && (err != nil || n < 1 || n > 65535) {
+		return nil, errAddress
+	}
+	if err := p.checkHost(h); err != nil {
+		return nil, err
+	}
+	u.Host = h.name
+	switch {
+	case port != "":
+		u.Host = net.JoinHostPort(h.name, port)
+	case h.addr.Is6():
+		u.Host = "[" + h.name + "]"
+	}
+	u.Fragment, u.RawFragment = "", ""
+	u.RawQuery = escape(u.RawQuery)
+	return u, nil
+}
+
+// escape escapes what must not stand in a request line. Addresses in indexes
+// hold blanks and letters of all kinds; a URL's path is escaped by itself.
+func escape(query string) string {
+	var b strings.Builder
+	for i := range len(query) {
+		if c := query[i]; c <= ' ' || c > '~' {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+var errAddress = fmt.Errorf("the document's address is not a web address that can be read: %w", errkind.Unsupported)
+
+// checkHost says what can be said of a host before its name is resolved.
+func (p *policy) checkHost(h host) error {
+	switch {
+	case p.hosts != nil && !p.named(h):
+		return refuse("the host %q is not allowed: it is not in contentFetch.allowedHostAllowlist", h.name)
+	case h.addr.IsValid():
+		return p.checkAddr(h, h.addr)
+	case (h.name == "localhost" || strings.HasSuffix(h.name, ".localhost")) && !p.mayBePrivate(h):
+		return refusePrivate(h) // RFC 6761, section 6.3
+	}
+	return nil
+}
+
+// named says whether the list of allowed hosts has h.
+func (p *policy) named(h host) bool {
+	return slices.ContainsFunc(p.hosts, func(e pattern) bool {
+		switch {
+		case e.addr.IsValid():
+			return e.addr == h.addr
+		case e.subdomains:
+			return !h.addr.IsValid() && strings.HasSuffix(h.name, "."+e.name)
+		}
+		return e.name == h.name
+	})
+}
+
+func (p *policy) mayBePrivate(h host) bool { return p.allowPrivate || p.named(h) }
+
+// checkAddr says whether a connection to an address of h may be made. A name
+// that the operator named may lead into the own network, but not to a special
+// address: whoever answers for the name would reach the metadata of a cloud.
+func (p *policy) checkAddr(h host, a netip.Addr) error {
+	switch c := classOf(a); {
+	case c == public, p.allowPrivate:
+		return nil
+	case c == private && p.named(h):
+		return nil
+	case h.addr.IsValid() && h.addr == a && p.named(h):
+		return nil // this very address is in the list
+	case p.named(h):
+		return refuse("the host %q has a link-local, multicast or reserved address: "+
+			"set contentFetch.allowPrivateNetworkTargets to allow that", h.name)
+	}
+	return refusePrivate(h)
+}
+
+// refusePrivate names the host, never the address that a name server gave.
+func refusePrivate(h host) error {
+	return refuse("private network targets are not allowed, and the host %q is in a private or reserved network: "+
+		"name it in contentFetch.allowedHostAllowlist or set contentFetch.allowPrivateNetworkTargets", h.name)
+}
+
+// parseHost returns the canonical form of a host as [url.URL.Hostname] gives
+// it. Errors are of kind Unsupported, or refusals.
+func parseHost(s string) (host, error) {
+	if a, err := netip.ParseAddr(s); err == nil {
+		return host{a.String(), a}, nil
+	}
+	if strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 }) {
+		// What the HTTP client would do later: some signs become digits
+		// and dots.
+		ascii, err := idna.Lookup.ToASCII(s)
+		if err != nil {
+			return host{}, errAddress
+		}
+		s = ascii
+	}
+	s = strings.TrimSuffix(strings.ToLower(s), ".")
+	if s == "" || len(s) > maxHost || strings.ContainsFunc(s, notHost) {
+		return host{}, errAddress
+	}
+	if a, err := netip.ParseAddr(s); err == nil {
+		return host{a.String(), a}, nil
+	}
+	labels := strings.Split(s, ".")
+	if slices.Contains(labels, "") {
+		return host{}, errAddress
+	}
+	if numeric(labels[len(labels)-1]) {
+		// Some resolvers read 127.1, 0x7f000001 and 017700000001 as
+		// addresses (inet_aton); no name ends so (WHATWG URL, "ends in a
+		// number").
+		return host{}, refuse("the host %q is an address in an unusual spelling: write it as four decimal numbers", short(s))
+	}
+	return host{name: s}, nil
+}
+
+// notHost says whether r can't be in a host name. The underscore is no letter
+// of host names, but they exist.
+func notHost(r rune) bool {
+	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
+}
+
+// numeric says whether the last label of a host makes it an address.
+func numeric(label string) bool {
+	if hex, ok := strings.CutPrefix(label, "0x"); ok {
+		return strings.Trim(hex, "0123456789abcdef") == ""
+	}
+	return strings.Trim(label, "0123456789") == ""
+}
+
+// short bounds a text from outside that is quoted in an error. It is ASCII.
+func short(s string) string { return s[:min(len(s), 100)] }
