@@ -37,13 +37,15 @@ var deps = map[string]string{
 	"job":   "",
 
 	// The far sides, and the door to the MCP SDK.
-	"fess":       "search query",
-	"fessserver": "search query",
-	"mcpserver":  "schema compact spell",
+	"fess":             "search query",
+	"fessserver":       "search query",
+	"mcpserver":        "schema compact spell mcpserver/access mcpserver/stream",
+	"mcpserver/access": "compact",
+	"mcpserver/stream": "",
 
 	// The systems. None imports another, or a backend it need not know:
 	// fessmcp sees search, never fess or index.
-	"fessmcp": "search chunk mcpserver schema compact",
+	"fessmcp": "search fetch extract chunk job mcpserver schema compact",
 
 	// The command line may import everything.
 	"cli": "*",
@@ -62,7 +64,7 @@ var fences = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
 	"modernc.org/sqlite":                     "index",
 	"database/sql":                           "index index/retrieve index/tables",
-	"net/http":                               "mcpserver fess fessserver fetch cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest",
+	"net/http":                               "mcpserver mcpserver/access fess fessserver fetch cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest",
 	"testing":                                "search/searchtest fess/fesstest mcpserver/mcptest",
 	"flag":                                   "cli",
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess",

@@ -39,6 +39,7 @@ type chat struct {
 	path   string      // that messages are posted to
 	cursor string      // nextCursor of the last answer
 	docID  string      // first doc_id of the last answer that had one
+	jobID  string      // jobId of the last answer that had one
 	until  string      // what the next message is repeated for
 }
 
@@ -54,13 +55,15 @@ type chat struct {
 //	*MESSAGE         is sent as long as the last answer has a nextCursor
 //	@init            stands for the messages of the handshake
 //	@wait TEXT       waits until the fake Fess has noted TEXT
+//	@note TEXT       has the fake Fess note TEXT
 //	@header K: V     sets a header; an empty value removes it
 //	@get PATH        prints status and body of GET PATH
 //	@path PATH       posts to another path from here on, in a new session
-//	@until TEXT      repeats the next message until an answer has TEXT
+//	@until TEXT      repeats the next message until an answer has TEXT; of the answers before, notifications alone are printed
 //	@write FILE TEXT writes a file
 //	@remove FILE     removes a file
 //	$docID           is the first doc_id of the last answer
+//	$jobID           is the jobId of the last answer that had one
 //	$nextCursor      is the nextCursor of the last answer, as a JSON string
 func mcpchat() {
 	overHTTP := flag.Bool("http", false, "talk to an HTTP server")
@@ -106,8 +109,9 @@ func (c *chat) line(line string) {
 		for _, l := range initLines {
 			c.line(l)
 		}
-	case word == "@wait":
-		resp, err := http.Get(os.Getenv("FESS_WAIT") + "?text=" + url.QueryEscape(rest))
+	case word == "@wait", word == "@note":
+		address := strings.Replace(os.Getenv("FESS_WAIT"), "_wait", "_"+word[1:], 1)
+		resp, err := http.Get(address + "?text=" + url.QueryEscape(rest))
 		check(err)
 		resp.Body.Close()
 	case word == "@header":
@@ -145,11 +149,16 @@ func (c *chat) message(line string) {
 	message, quiet := strings.CutPrefix(line, "!")
 	quoted, err := json.Marshal(c.cursor)
 	check(err)
-	message = strings.NewReplacer("$nextCursor", string(quoted), "$docID", c.docID).Replace(message)
+	message = strings.NewReplacer("$nextCursor", string(quoted), "$docID", c.docID, "$jobID", c.jobID).Replace(message)
 	answers := c.send(message, !quiet)
 	// The server works at its own pace, and what it does shows in its
 	// answers alone: so they are asked for until chatTime is over.
 	for c.until != "" && !strings.Contains(strings.Join(answers, "\n"), c.until) {
+		for _, answer := range answers {
+			if strings.Contains(answer, `"method":`) {
+				fmt.Println(answer)
+			}
+		}
 		<-time.After(20 * time.Millisecond)
 		answers = c.send(message, true)
 	}
@@ -160,11 +169,17 @@ func (c *chat) message(line string) {
 		if m := docIDPattern.FindStringSubmatch(answer); m != nil {
 			c.docID = m[1]
 		}
+		if m := jobIDPattern.FindStringSubmatch(answer); m != nil {
+			c.jobID = m[1]
+		}
 	}
 }
 
 // docIDPattern finds a doc_id in a result, which is JSON inside of JSON.
 var docIDPattern = regexp.MustCompile(`\\"doc_id\\":\\"([^\\"]+)`)
+
+// jobIDPattern finds the id of a job likewise.
+var jobIDPattern = regexp.MustCompile(`\\"jobId\\":\\"([^\\"]+)`)
 
 // nextCursor returns the nextCursor of a result, or of the JSON text in a
 // tool's result.

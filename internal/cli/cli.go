@@ -161,7 +161,7 @@ func (v *invocation) fail(ctx context.Context, err error) int {
 	var sig SignalError
 	interrupted := errors.As(context.Cause(ctx), &sig) && sig.Signal == os.Interrupt
 	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
-		fmt.Fprintf(v.stderr, "%s: %v\n", v.name, err)
+		fmt.Fprintf(v.stderr, "%s: %s\n", v.name, errkind.Message(err))
 		var hint hinter
 		if errors.As(err, &hint) {
 			fmt.Fprintln(v.stderr, hint.hintText())

@@ -108,7 +108,7 @@ func TestExitStatus(t *testing.T) {
 		{"success", t.Context(), nil, 0, ""},
 		{"failure", t.Context(), errors.New("why"), 1, "knowhow test: why\n"},
 		{"hint", t.Context(), fmt.Errorf("outer: %w", &hintError{errors.New("why"), "Do this."}), 1, "knowhow test: outer: why\nDo this.\n"},
-		{"usage", t.Context(), fmt.Errorf("odd: %w", errkind.Usage), 2, "knowhow test: odd: usage\nRun \"knowhow test --help\" for usage.\n"},
+		{"usage", t.Context(), fmt.Errorf("odd: %w", errkind.Usage), 2, "knowhow test: odd\nRun \"knowhow test --help\" for usage.\n"},
 		{"interrupted in order", sig(os.Interrupt), nil, 130, ""},
 		{"interrupted", sig(os.Interrupt), fmt.Errorf("reading: %w", context.Canceled), 130, ""},
 		{"interrupted and failed", sig(os.Interrupt), errors.New("why"), 130, "knowhow test: why\n"},

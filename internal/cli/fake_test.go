@@ -34,13 +34,15 @@ type fakeFess struct {
 }
 
 // startFake serves a fake Fess on a loopback port until the script ends. The
-// options are token=TOKEN, docs=N, content, path=PATH, and hang: its health is
-// never told.
+// options are token=TOKEN, docs=N, content, path=PATH, hang: its health is
+// never told, and page=ID=URL: a document with that address, whose text the
+// server does not send.
 func startFake(ts *testscript.TestScript, neg bool, args []string) {
 	f := ts.Value(fakeKey{}).(*fakeFess)
-	f.changed = make(chan struct{})
+	f.changed, f.journal = make(chan struct{}), nil
 	o := fesstest.Options{Delay: f.delay}
 	docs := 40
+	var pages []document.Document
 	for _, arg := range args {
 		name, value, _ := strings.Cut(arg, "=")
 		var err error
@@ -53,6 +55,9 @@ func startFake(ts *testscript.TestScript, neg bool, args []string) {
 			o.SendContent = true
 		case "hang":
 			f.hang = true
+		case "page":
+			id, address, _ := strings.Cut(value, "=")
+			pages = append(pages, farAway(id, address))
 		case "path":
 			o.ContextPath = value
 		default:
@@ -60,10 +65,11 @@ func startFake(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		ts.Check(err)
 	}
-	f.Handler = fesstest.NewHandler(corpus(docs), o)
+	f.Handler = fesstest.NewHandler(append(corpus(docs), pages...), o)
 	mux := http.NewServeMux()
 	mux.Handle("/", f.Handler)
 	mux.HandleFunc("/_wait", f.wait)
+	mux.HandleFunc("/_note", func(_ http.ResponseWriter, r *http.Request) { f.note(r.URL.Query().Get("text")) })
 	server := httptest.NewServer(mux)
 	ts.Defer(server.Close)
 	ts.Setenv("FESS_URL", server.URL+o.ContextPath)
@@ -80,7 +86,7 @@ func corpus(n int) []document.Document {
 			ID: id, Label: label, Path: id + ".txt", URL: "https://intranet.example.com/" + label + "/" + id,
 			Title: title, Text: text, Lang: "en", MIMEType: "text/plain", FileType: "txt", Filename: id + ".txt",
 			Host: "intranet.example.com", Modified: time.Date(2026, 1, 1, 0, len(docs), 0, 0, time.UTC),
-			Stamp: document.Stamp{Size: int64(len(text))},
+			Size: int64(len(text)),
 		})
 	}
 	add("long", "finance", "The long ledger", ledger())
@@ -90,6 +96,15 @@ func corpus(n int) []document.Document {
 	add("hr1", "hr", "Holidays", "A test of holidays.")
 	add("hr2", "hr", "Salaries", "A test of salaries.")
 	return docs
+}
+
+// farAway returns a document of label finance that is on the web.
+func farAway(id, address string) document.Document {
+	return document.Document{
+		ID: id, Label: "finance", Path: id, URL: address, Title: "Page " + id, Text: strings.Repeat("What the index knows of it. ", 40),
+		Lang: "en", MIMEType: "text/html", FileType: "html", Filename: id, Host: "web.example.com",
+		Modified: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
 }
 
 // ledger returns a text of about 10 KiB.
@@ -135,11 +150,22 @@ func checkLedger(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // delay notes each request in the journal, and holds those that search for
-// "slow", and for the health if that is to hang, until their client gives up.
+// "slow", and for the health if that is to hang, until their client gives up;
+// those that search for "held" until the script says "release".
 func (f *fakeFess) delay(r *http.Request) {
 	f.note("got " + r.URL.RequestURI())
-	if strings.HasPrefix(r.URL.Query().Get("q"), "slow") || f.hang && strings.HasSuffix(r.URL.Path, "/health") {
+	switch q := r.URL.Query().Get("q"); {
+	case strings.HasPrefix(q, "held"):
+		f.hold(r)
+	case strings.HasPrefix(q, "slow"), f.hang && strings.HasSuffix(r.URL.Path, "/health"):
 		<-r.Context().Done()
+		f.note("gone " + r.URL.Path)
+	}
+}
+
+// hold waits for the word "release", or for the client to give up.
+func (f *fakeFess) hold(r *http.Request) {
+	if !f.await(r, "release") {
 		f.note("gone " + r.URL.Path)
 	}
 }
@@ -154,20 +180,25 @@ func (f *fakeFess) note(entry string) {
 }
 
 // wait answers when an entry of the journal contains the text in the query.
-func (f *fakeFess) wait(w http.ResponseWriter, r *http.Request) {
-	text := r.URL.Query().Get("text")
+func (f *fakeFess) wait(_ http.ResponseWriter, r *http.Request) {
+	f.await(r, r.URL.Query().Get("text"))
+}
+
+// await waits for an entry of the journal that contains a text; it says no if
+// the request has ended first.
+func (f *fakeFess) await(r *http.Request, text string) bool {
 	for {
 		f.mu.Lock()
 		found := strings.Contains(strings.Join(f.journal, "\n"), text)
 		changed := f.changed
 		f.mu.Unlock()
 		if found {
-			return
+			return true
 		}
 		select {
 		case <-changed:
 		case <-r.Context().Done():
-			return
+			return false
 		}
 	}
 }

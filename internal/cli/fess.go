@@ -154,6 +154,13 @@ func (v *invocation) serveFess(ctx context.Context, c *FessConfig, flags *fessFl
 		return &hintError{fmt.Errorf("connecting to Fess: %w", err), "Check fessBaseUrl, fessAuth and tls in the configuration."}
 	}
 	defer client.Close()
+	documents, err := c.fetcher()
+	if err != nil {
+		return err
+	}
+	defer documents.Close()
+	jobs := c.jobs(log)
+	defer closeJobs(ctx, log, jobs)
 	domain := fessmcp.Domain{ID: c.Domain.ID, Name: c.Domain.Name, Description: c.Domain.Description, Label: c.Domain.LabelFilter}
 	server := mcpserver.New(mcpserver.Options{
 		Name:         "mcp-fess",
@@ -170,6 +177,8 @@ func (v *invocation) serveFess(ctx context.Context, c *FessConfig, flags *fessFl
 		Backend:       client,
 		MaxPageSize:   c.Limits.MaxPageSize,
 		MaxChunkBytes: c.Limits.MaxChunkBytes,
+		Jobs:          jobs,
+		Content:       c.content(documents),
 		Log:           log,
 	})
 

@@ -10,16 +10,16 @@ import (
 	"strings"
 
 	"knowhow/internal/config"
+	"knowhow/internal/fetch"
 )
 
 const maxTimeoutMs = 3_600_000
 
 var (
-	domainIDPattern  = regexp.MustCompile(fmt.Sprintf(`^[a-z0-9_]{1,%d}$`, maxDomainID))
-	httpPathPattern  = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$|^/$`)
-	hostNamePattern  = regexp.MustCompile(`^[A-Za-z0-9._:-]+$|^\[[A-Fa-f0-9:.]+\]$`)
-	allowHostPattern = regexp.MustCompile(`^(\*\.)?[A-Za-z0-9._-]+$|^[A-Fa-f0-9:]+$`)
-	visiblePattern   = regexp.MustCompile(`^[!-~]+$`)
+	domainIDPattern = regexp.MustCompile(fmt.Sprintf(`^[a-z0-9_]{1,%d}$`, maxDomainID))
+	httpPathPattern = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$|^/$`)
+	hostNamePattern = regexp.MustCompile(`^[A-Za-z0-9._:-]+$|^\[[A-Fa-f0-9:.]+\]$`)
+	visiblePattern  = regexp.MustCompile(`^[!-~]+$`)
 )
 
 // A checker collects what is wrong in a configuration, so that the user sees
@@ -165,10 +165,14 @@ func (c *FessConfig) checkContentFetch(k *checker) {
 	k.number("contentFetch.maxBytes", f.MaxBytes, 1, 1<<30, "bytes")
 	k.number("contentFetch.timeoutMs", f.TimeoutMs, 1, maxTimeoutMs, "milliseconds")
 	k.each("contentFetch.allowedSchemes", f.AllowedSchemes, func(s string) bool { return s == "http" || s == "https" }, "http or https")
-	k.each("contentFetch.allowedHostAllowlist", f.AllowedHostAllowlist, allowHostPattern.MatchString,
+	host := func(s string) bool {
+		_, err := fetch.New(fetch.Options{AllowedHosts: []string{s}})
+		return err == nil
+	}
+	k.each("contentFetch.allowedHostAllowlist", f.AllowedHostAllowlist, host,
 		"a host such as intranet.example.com, or *.example.com")
-	control := func(r rune) bool { return r < ' ' || r == 0x7f }
-	k.want(!strings.ContainsFunc(f.UserAgent, control), "contentFetch.userAgent", "text on one line")
+	unprintable := func(r rune) bool { return r < ' ' || r > '~' }
+	k.want(!strings.ContainsFunc(f.UserAgent, unprintable), "contentFetch.userAgent", "printable ASCII characters")
 	k.word("contentFetch.fessCache", f.FessCache, "policy", "always", "never")
 	u, err := url.Parse(f.Proxy)
 	k.want(f.Proxy == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "",

@@ -99,6 +99,7 @@ func (w *indexer) hold(ctx context.Context, owner string) error {
 				cancel()
 				return
 			}
+			w.view.refresh(ctx)
 		}
 	})
 	if err := w.index.Maintain(ctx, w.view.maintained); err != nil {
@@ -117,6 +118,8 @@ func (w *indexer) syncAll(ctx context.Context, in *ingest.Ingester) error {
 	if err != nil {
 		return err
 	}
+	w.view.expect(ctx, len(sources))
+	defer w.view.idle(ctx)
 	for _, src := range sources {
 		res, err := in.Sync(ctx, src)
 		w.view.finished(src, res, err)

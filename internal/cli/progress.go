@@ -14,7 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"knowhow/internal/document"
-	"knowhow/internal/index"
+	"knowhow/internal/errkind"
 	"knowhow/internal/ingest"
 )
 
@@ -24,17 +24,26 @@ const maxNamed = 10
 // progressEvery is how often progress is put into the index.
 const progressEvery = 300 * time.Millisecond
 
+// A progressSetter tells all processes how far indexing has come, as
+// [index.Index.SetProgress] does.
+type progressSetter interface {
+	SetProgress(ctx context.Context, done, total int) error
+}
+
 // A progressView shows how far indexing has come: on a terminal as a bar with
 // rate and remaining time, elsewhere as a line when a source is done; and in
 // the index, where the searches of all processes find it.
 type progressView struct {
-	index *index.Index
+	index progressSetter
 	out   io.Writer
 
-	mu    sync.Mutex
-	label string                   // the source that is being indexed
-	bar   *progressbar.ProgressBar // nil where there is nothing to show
-	wrote time.Time                // when progress was last put into the index
+	mu     sync.Mutex
+	label  string                   // the source that is being indexed
+	bar    *progressbar.ProgressBar // nil where there is nothing to show
+	wrote  time.Time                // when progress was last put into the index
+	now    ingest.Progress          // of the source that is being indexed
+	before int                      // documents of the sources before it
+	left   int                      // sources still to be looked at, this one included
 }
 
 // report returns a function that shows progress. ctx limits its writing to
@@ -46,9 +55,8 @@ func (v *progressView) report(ctx context.Context) func(ingest.Progress) {
 		}
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		done := p.Done >= p.Total
 		if v.label != p.Label {
-			v.label, v.wrote = p.Label, time.Time{}
+			v.label = p.Label
 			v.begin("indexing "+p.Label, p.Total)
 		}
 		if v.bar != nil {
@@ -56,21 +64,55 @@ func (v *progressView) report(ctx context.Context) func(ingest.Progress) {
 			// nobody is left to be told.
 			_ = v.bar.Set(p.Done)
 		}
-		if now := time.Now(); done || now.Sub(v.wrote) >= progressEvery {
-			v.wrote = now
-			n, total := p.Done, p.Total
-			if done {
-				n, total = 0, 0
+		v.now = p
+		if p.Done < p.Total {
+			if time.Since(v.wrote) >= progressEvery {
+				v.write(ctx)
 			}
-			// Progress is a courtesy: what really fails shows when
-			// documents are applied.
-			_ = v.index.SetProgress(ctx, n, total)
+			return
 		}
-		if done {
-			v.end()
-			v.label = ""
-		}
+		v.end()
+		v.label = ""
+		v.before += p.Total
+		v.now = ingest.Progress{}
+		v.write(ctx)
 	}
+}
+
+// expect says how many sources will be looked at from now on: until that has
+// come to its end, by [progressView.idle], the index is being worked on.
+func (v *progressView) expect(ctx context.Context, sources int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.before, v.left = 0, sources
+	v.write(ctx)
+}
+
+// idle says that everything has been looked at.
+func (v *progressView) idle(ctx context.Context) {
+	v.expect(ctx, 0)
+}
+
+// refresh repeats what is in the index, where it would grow stale otherwise.
+func (v *progressView) refresh(ctx context.Context) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.left > 0 || v.now.Total > 0 {
+		v.write(ctx)
+	}
+}
+
+// write puts the progress over all sources into the index. A source that has
+// not been counted yet counts as one document.
+func (v *progressView) write(ctx context.Context) {
+	done, total := v.before+v.now.Done, v.before+max(v.now.Total, min(v.left, 1))+max(v.left-1, 0)
+	if v.left == 0 && v.now.Total == 0 {
+		done, total, v.before = 0, 0, 0
+	}
+	v.wrote = time.Now()
+	// Progress is a courtesy: what really fails shows when documents are
+	// applied.
+	_ = v.index.SetProgress(ctx, done, total)
 }
 
 // begin starts a bar if the output is a terminal.
@@ -100,9 +142,12 @@ func (v *progressView) finished(src document.Source, res *ingest.Result, err err
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.end()
-	v.label = ""
+	v.label, v.now = "", ingest.Progress{}
+	if v.left > 0 {
+		v.left--
+	}
 	if err != nil && !errors.Is(err, context.Canceled) {
-		fmt.Fprintf(v.out, "%s: %v; the other sources go on\n", src.Label, err)
+		fmt.Fprintf(v.out, "%s: %s; what is indexed of it can still be searched\n", src.Label, errkind.Message(err))
 	}
 	if err != nil || res == nil {
 		return
@@ -123,7 +168,7 @@ func (v *progressView) finished(src document.Source, res *ingest.Result, err err
 	}
 	fmt.Fprintln(v.out, line)
 	for _, s := range res.Skipped[:min(maxNamed, len(res.Skipped))] {
-		fmt.Fprintf(v.out, "%s: left out %q: %v\n", src.Label, s.Path, s.Err)
+		fmt.Fprintf(v.out, "%s: left out %q: %s\n", src.Label, s.Path, errkind.Message(s.Err))
 	}
 	if more := res.SkippedTotal - maxNamed; more > 0 {
 		fmt.Fprintf(v.out, "%s: and %d more\n", src.Label, more)

@@ -6,11 +6,11 @@ import (
 	"io/fs"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"knowhow/internal/document"
-	"knowhow/internal/index"
 	"knowhow/internal/ingest"
 )
 
@@ -31,7 +31,7 @@ func TestProgressFinished(t *testing.T) {
 		{"same", &ingest.Result{Unchanged: 1}, nil, "docs: 1 document\n"},
 		{"skipped", many, nil, "docs: 1 document (1 new)\n" +
 			strings.Repeat("docs: left out \"a\\nb.md\": permission denied\n", 10) + "docs: and 5 more\n"},
-		{"unreadable", nil, errors.New("the folder is gone"), "docs: the folder is gone; the other sources go on\n"},
+		{"unreadable", nil, errors.New("the folder is gone"), "docs: the folder is gone; what is indexed of it can still be searched\n"},
 		{"interrupted", &ingest.Result{Added: 1}, context.Canceled, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -45,26 +45,49 @@ func TestProgressFinished(t *testing.T) {
 	}
 }
 
+// lastProgress keeps what it was told last.
+type lastProgress struct{ done, total int }
+
+func (l *lastProgress) SetProgress(_ context.Context, done, total int) error {
+	l.done, l.total = done, total
+	return nil
+}
+
 // Progress is put into the index, where the searches of all processes find it,
 // and taken out at the end.
 func TestProgressReport(t *testing.T) {
-	x, err := index.Open(t.Context(), index.Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Close()
+	x := &lastProgress{}
 	var out strings.Builder
 	v := &progressView{index: x, out: &out}
 	report := v.report(t.Context())
-	report(ingest.Progress{Label: "docs", Done: 1, Total: 10})
-	if done, total, busy := x.Indexing(t.Context()); done != 1 || total != 10 || !busy {
-		t.Errorf("Indexing() = %d, %d, %v after 1 of 10, want 1, 10, true", done, total, busy)
+	check := func(when string, wantDone, wantTotal int) {
+		t.Helper()
+		if x.done != wantDone || x.total != wantTotal {
+			t.Errorf("progress is %d of %d %s, want %d of %d", x.done, x.total, when, wantDone, wantTotal)
+		}
 	}
-	report(ingest.Progress{Label: "docs", Done: 10, Total: 10})
-	if done, total, busy := x.Indexing(t.Context()); busy {
-		t.Errorf("Indexing() = %d, %d, %v after 10 of 10, want it to be over", done, total, busy)
-	}
-	if out.Len() > 0 {
-		t.Errorf("a bar was drawn where there is no terminal: %q", &out)
+	finish := func(label string) { v.finished(document.Source{Label: label}, &ingest.Result{}, nil) }
+	v.expect(t.Context(), 3)
+	check("before three sources", 0, 3)
+	report(ingest.Progress{Label: "a", Done: 10, Total: 10})
+	check("after the first", 10, 13)
+	finish("a")
+	v.wrote = time.Time{}
+	report(ingest.Progress{Label: "b", Done: 1, Total: 5})
+	check("in the second", 11, 16)
+	report(ingest.Progress{Label: "b", Done: 5, Total: 5})
+	finish("b")
+	finish("c")
+	v.idle(t.Context())
+	check("at the end", 0, 0)
+
+	// While watching, a change is a matter of its own.
+	v.wrote = time.Time{}
+	report(ingest.Progress{Label: "b", Done: 1, Total: 5})
+	check("in a change", 1, 5)
+	report(ingest.Progress{Label: "b", Done: 5, Total: 5})
+	check("after a change", 0, 0)
+	if got, want := out.String(), "a: 0 documents\nb: 0 documents\nc: 0 documents\n"; got != want {
+		t.Errorf("printed %q, want %q", got, want)
 	}
 }

@@ -36,6 +36,8 @@ func program(env cli.Env) {
 //
 //	status N PROGRAM ARG...   run a program that must end with this status
 //	fakefess [OPTION...]      start a fake Fess server and set FESS_URL
+//	webserver DIR             serve the files of a folder and set WEB_URL; see serveWeb
+//	checkprogress TOKEN N     stdout has N progress notifications or more, see there
 //	fessengine STATE          set the state of the fake's search engine
 //	fessrequests FILE         write the requests that the fake got to a file
 //	checkledger N             the answers in stdout hold the long ledger's text in N chunks
@@ -55,14 +57,16 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"status":       runStatus,
-			"fakefess":     startFake,
-			"fessengine":   setFakeEngine,
-			"fessrequests": writeFakeRequests,
-			"checkledger":  checkLedger,
-			"glob":         globFiles,
-			"oldfiles":     makeOldFiles,
-			"envfile":      expandFile,
+			"status":        runStatus,
+			"fakefess":      startFake,
+			"webserver":     serveWeb,
+			"checkprogress": checkProgress,
+			"fessengine":    setFakeEngine,
+			"fessrequests":  writeFakeRequests,
+			"checkledger":   checkLedger,
+			"glob":          globFiles,
+			"oldfiles":      makeOldFiles,
+			"envfile":       expandFile,
 		},
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/fessmcp"
 	"knowhow/internal/index"
+	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
 )
 
@@ -98,6 +99,9 @@ type serving struct {
 	index   *index.Index
 	sources []document.Source
 	log     *slog.Logger
+
+	mu   sync.Mutex
+	jobs []*job.Manager // of each server
 }
 
 // run indexes in the background and serves until ctx ends or, on stdio, the
@@ -107,6 +111,7 @@ func (s *serving) run(ctx context.Context) error {
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer cancel()
+	defer s.closeJobs(ctx)
 	index := func() {
 		view := &progressView{index: s.index, out: s.stderr}
 		w := &indexer{index: s.index, view: view, log: s.log, once: s.o.noWatch}
@@ -162,6 +167,17 @@ func (s *serving) server(d fessmcp.Domain) *mcpserver.Server {
 		Revision:     mcpserver.Latest,
 		Log:          s.log,
 	})
-	fessmcp.Register(server, fessmcp.Options{Domain: d, Backend: s.index, Log: s.log})
+	jobs := job.New(job.Options{Threshold: jobThreshold, Keep: jobKeep, Log: s.log})
+	s.mu.Lock()
+	s.jobs = append(s.jobs, jobs)
+	s.mu.Unlock()
+	fessmcp.Register(server, fessmcp.Options{Domain: d, Backend: s.index, Jobs: jobs, Log: s.log})
 	return server
+}
+
+// closeJobs ends the jobs of all servers.
+func (s *serving) closeJobs(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	closeJobs(ctx, s.log, s.jobs...)
 }

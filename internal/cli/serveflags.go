@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -64,8 +65,18 @@ func parseServe(v *invocation, args []string) (*serveOptions, error) {
 	fs.StringVar(&o.addr, "addr", "127.0.0.1:7411", "")
 	fs.Var(transport, "transport", "")
 	fs.StringVar(&o.data, "data", "", "")
-	fs.StringVar(&label, "label", "", "")
-	fs.StringVar(&o.domain, "domain", "", "")
+	fs.Func("label", "", func(s string) error {
+		if label = s; !labelPattern.MatchString(s) {
+			return errors.New(`want letters, digits, "_", "." and "-" only`)
+		}
+		return nil
+	})
+	fs.Func("domain", "", func(s string) error {
+		if o.domain = strings.ReplaceAll(strings.ToLower(s), "-", "_"); !domainIDPattern.MatchString(o.domain) {
+			return fmt.Errorf(`want 1 to %d letters, digits and "_"`, maxDomainID)
+		}
+		return nil
+	})
 	fs.StringVar(&o.domainName, "domain-name", "", "")
 	fs.StringVar(&o.token, "token", v.get("KNOWHOW_TOKEN"), "")
 	fs.Var(embedder, "embedder", "")
@@ -74,9 +85,6 @@ func parseServe(v *invocation, args []string) (*serveOptions, error) {
 	fs.Var(&hosts, "allow-host", "")
 	fs.Var(&origins, "allow-origin", "")
 	err := v.parse(fs, args, func(arg string) error {
-		if label != "" && !labelPattern.MatchString(label) {
-			return v.usagef("--label %q: want letters, digits, \"_\", \".\" and \"-\" only", label)
-		}
 		o.sources = append(o.sources, sourceArg{path: arg, label: label})
 		label = ""
 		return nil
@@ -86,13 +94,6 @@ func parseServe(v *invocation, args []string) (*serveOptions, error) {
 	}
 	if label != "" {
 		return nil, v.usagef("--label %s: no source follows it", label)
-	}
-	if o.domain != "" {
-		id := strings.ReplaceAll(strings.ToLower(o.domain), "-", "_")
-		if !domainIDPattern.MatchString(id) {
-			return nil, v.usagef("--domain: got %q, want 1 to %d letters, digits and \"_\"", o.domain, maxDomainID)
-		}
-		o.domain = id
 	}
 	o.stdio = transport.value == "stdio"
 	o.hosts, o.origins = hosts, origins

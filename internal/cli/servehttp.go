@@ -33,6 +33,7 @@ func (s *serving) listen(ctx context.Context, server *mcpserver.Server, index fu
 		handlers: map[string]http.Handler{
 			mcpPath:              all,
 			mcpPath + "/{label}": mcpserver.Guard(s.httpOptions(mcpPath), labels),
+			"/":                  mcpserver.Guard(s.httpOptions(mcpPath), http.NotFoundHandler()),
 			fessPath + "/":       mcpserver.Guard(s.httpOptions(fessPath), fessserver.New(fessserver.Options{Backend: s.index, Prefix: fessPath, Log: s.log})),
 		},
 		shutdown: []func(context.Context) error{all.Shutdown, labels.shutdown},

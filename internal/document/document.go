@@ -21,6 +21,7 @@ type Document struct {
 	Filename string // last element of Path
 	Host     string // host of URL; "" for files
 
+	Size     int64     // of the original, in bytes
 	Modified time.Time // when the original was last changed
 	Hash     string    // "sha256:" and hex of Text
 	Text     string    // the whole text, paragraphs parted by an empty line

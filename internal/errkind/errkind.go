@@ -11,6 +11,7 @@ package errkind
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -111,6 +112,19 @@ func (e *Remote) Unwrap() error {
 		return Unavailable
 	}
 	return e.Kind
+}
+
+// Message returns the text of err for people: without the name of its kind at
+// the end, which wrapping the kind puts there.
+func Message(err error) string {
+	text := err.Error()
+	for _, kind := range []error{Invalid, NotFound, Conflict, Denied, Unauthorized, TooLarge, Unsupported, Busy,
+		Unavailable, Timeout, Corrupt, Usage} {
+		if short, ok := strings.CutSuffix(text, ": "+kind.Error()); ok {
+			return short
+		}
+	}
+	return text
 }
 
 // Retryable says whether the same request may succeed later, without a change

@@ -64,3 +64,18 @@ func TestRemoteKind(t *testing.T) {
 		t.Errorf("Error() = %q, want %q", got, want)
 	}
 }
+
+func TestMessage(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{fmt.Errorf("the label is taken: %w", errkind.Conflict), "the label is taken"},
+		{fmt.Errorf("reading: %w", errors.New("denied by someone")), "reading: denied by someone"},
+		{errkind.NotFound, "not found"},
+	} {
+		if got := errkind.Message(tt.err); got != tt.want {
+			t.Errorf("Message(%v) = %q, want %q", tt.err, got, tt.want)
+		}
+	}
+}

@@ -43,7 +43,7 @@ func noJSON(a *answer) error {
 	switch s := a.status; {
 	case 300 <= s && s < 400:
 		r.Status = http.StatusBadGateway
-		r.Message = fmt.Sprintf("answered with a redirect (%d): check the path of fessBaseUrl, and that the Fess server's API is "+
+		r.Message = fmt.Sprintf("the Fess server answered with a redirect (%d): check the path of fessBaseUrl, and that the Fess server's API is "+
 			"enabled (v1 is in Fess 14.8 to 15.6 and in the plugin fess-webapp-v1-api, v2 in Fess 15.7 and later)", s)
 	case s == http.StatusBadRequest:
 		// Tomcat answers so where a request line is over 8 KB.
@@ -62,7 +62,7 @@ func noJSON(a *answer) error {
 		r.Message = "the Fess server or a proxy in front of it failed; try again, then see its log"
 	default:
 		r.Status = http.StatusBadGateway
-		r.Message = "answered with something other than JSON: check that fessBaseUrl names a Fess server and that its API is enabled"
+		r.Message = "the Fess server answered with something other than JSON: check that fessBaseUrl names a Fess server and that its API is enabled"
 	}
 	return r
 }
@@ -100,7 +100,7 @@ func (c *Client) refusal(ctx context.Context, a *answer) error {
 		r.Kind, r.Message = errkind.Invalid, "the Fess server refuses the request"
 	default:
 		r.Status = http.StatusBadGateway
-		r.Message = fmt.Sprintf("answered with an unexpected status (%d): check that fessBaseUrl names a Fess server", s)
+		r.Message = fmt.Sprintf("the Fess server answered with an unexpected status (%d): check that fessBaseUrl names a Fess server", s)
 	}
 	return r
 }

@@ -39,8 +39,8 @@ type count struct {
 func (a *documents) page(q search.Query) *search.Page {
 	total := max(int(a.RecordCount), 0)
 	p := &search.Page{
-		Total:   min(total, maxWindow),
-		AtLeast: total > 0 && a.RecordCountRelation == "GREATER_THAN_OR_EQUAL_TO" || a.Partial == "true" || total > maxWindow,
+		Total:   total,
+		AtLeast: total > 0 && a.RecordCountRelation == "GREATER_THAN_OR_EQUAL_TO" || a.Partial == "true",
 		Hits:    []search.Hit{},
 	}
 	for _, row := range a.Data {

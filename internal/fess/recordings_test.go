@@ -225,7 +225,7 @@ func TestRecordedErrors(t *testing.T) {
 		{name: "plugin-auth-wrong", path: documents, kind: errkind.Unauthorized, status: 401, code: "bc7de37c-feb7-48e2-a327-e7d847ea1a40", says: "access token"},
 		{name: "exc-included-sort", path: documents, kind: errkind.Invalid, status: 400, says: "cannot understand the query"},
 		{name: "exc-included-token", path: documents, kind: errkind.Unauthorized, status: 401, says: "access token"},
-		{name: "path-v2-health", path: labels, kind: errkind.Unavailable, status: 502, says: "answered with a redirect"},
+		{name: "path-v2-health", path: labels, kind: errkind.Unavailable, status: 502, says: "the Fess server answered with a redirect"},
 		{name: "ctx-outside-health", path: health, kind: errkind.Unsupported, status: 404, says: "fessBaseUrl"},
 		{name: "path-unknown", path: popular, kind: errkind.Unsupported, status: 404, says: "fessBaseUrl"},
 		{name: "q-raw-brackets", path: documents, kind: errkind.Invalid, status: 400, says: "shorter"},

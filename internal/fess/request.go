@@ -160,7 +160,9 @@ func geoParams(g *search.Geo) ([]param, error) {
 // facetSorts are the orders of counts that Fess knows; it ignores others.
 var facetSorts = [...]string{"count.desc", "count.asc", "term.asc", "term.desc"}
 
-// facetFields are the fields that Fess counts: it has no lang among them.
+// FacetFields implements [search.Faceter]: Fess counts all fields but lang.
+func (c *Client) FacetFields() []string { return facetFields() }
+
 func facetFields() []string {
 	return slices.DeleteFunc(slices.Clone(search.FacetFields[:]), func(name string) bool { return name == "lang" })
 }

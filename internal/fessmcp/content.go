@@ -2,11 +2,15 @@ package fessmcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"knowhow/internal/chunk"
 	"knowhow/internal/errkind"
+	"knowhow/internal/job"
+	"knowhow/internal/search"
 )
 
 // A piece is one chunk of a document's text, and the read_content tool's
@@ -20,22 +24,25 @@ type piece struct {
 	IsLast     bool   `json:"isLast"`
 }
 
-// readPiece returns the chunk of a document's text at which the cursor stands,
-// "" for the first. Chunks are at most maxChunkBytes long and follow one
-// another without a gap; NUL bytes are left out of what is shown.
-func (b *bridge) readPiece(ctx context.Context, id, at string) (*piece, error) {
-	var from place
-	if at != "" {
-		var err error
-		if from, err = parseCursor(at, textCursor, b.textScope(id)); err != nil {
-			return nil, err
-		}
+// textPlace returns where the cursor stands in a document's text, "" for the
+// beginning. The beginning has no mark.
+func (b *bridge) textPlace(id, at string) (place, error) {
+	if at == "" {
+		return place{}, nil
 	}
-	t, err := b.backend.ReadText(ctx, id, b.labels, from.offset, b.maxChunkBytes)
+	return parseCursor(at, textCursor, b.textScope(id))
+}
+
+// readPiece returns the chunk of a document's text that begins at a place.
+// Chunks are at most maxChunkBytes long and follow one another without a gap;
+// NUL bytes are left out of what is shown.
+func (b *bridge) readPiece(ctx context.Context, id string, from place, report job.Report) (*piece, error) {
+	t, err := b.window(ctx, id, from, report)
 	if err != nil {
-		return nil, b.unknown(id, err)
+		return nil, err
 	}
-	if at != "" && !from.isIn(t.Hash) {
+	if from.mark != nil && !from.isIn(t.Hash) {
+		b.changes.Add(1)
 		return nil, fmt.Errorf("%w: document %q changed since the first chunk; read it again without a cursor", errkind.Conflict, id)
 	}
 	toEnd := from.offset+int64(len(t.Window)) >= t.Size
@@ -58,3 +65,50 @@ func (b *bridge) readPiece(ctx context.Context, id, at string) (*piece, error) {
 }
 
 func (b *bridge) textScope(id string) string { return b.domain.ID + "/" + id }
+
+// window returns the text from a place on, as much as a chunk may need: from
+// the texts that are at hand if a cursor speaks of one, else from the service,
+// else from a stored copy or the document's address. Every way checks first that
+// the document is one of the domain.
+func (b *bridge) window(ctx context.Context, id string, from place, report job.Report) (*search.Text, error) {
+	if t := b.texts.get(id); t != nil && from.mark != nil && from.isIn(t.hash) {
+		h, err := b.find(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		return t.window(h, from.offset, b.maxChunkBytes), nil
+	}
+	found, err := b.backend.ReadText(ctx, id, b.labels, from.offset, b.maxChunkBytes)
+	if err == nil {
+		return found, nil
+	}
+	if _, remote := errors.AsType[*errkind.Remote](err); remote || b.content == nil || !errors.Is(err, errkind.Unsupported) {
+		return nil, b.unknown(id, err)
+	}
+	h, err := b.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	t, err := b.acquire(ctx, h, report)
+	if err != nil {
+		return nil, err
+	}
+	report(progressChunking, progressTotal, phaseChunking)
+	return t.window(h, from.offset, b.maxChunkBytes), nil
+}
+
+// window returns at most n bytes of the text from byte off on, cut at the border
+// of a rune.
+func (t *heldText) window(h *search.Hit, off int64, n int) *search.Text {
+	w := &search.Text{DocID: t.id, URL: h.URL, Hash: t.hash, Size: int64(len(t.text)), Offset: off}
+	if off >= w.Size {
+		return w
+	}
+	rest := t.text[off:]
+	end := min(n, len(rest))
+	for end > 0 && end < len(rest) && !utf8.RuneStart(rest[end]) {
+		end--
+	}
+	w.Window = rest[:end]
+	return w
+}

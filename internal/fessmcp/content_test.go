@@ -25,12 +25,21 @@ func withText(text string) *fakeBackend {
 	return &fakeBackend{docs: []fakeDoc{{id: "d1", label: "finance_docs", title: "Long", text: text}}}
 }
 
+// readAt reads the piece at a cursor.
+func readAt(b *bridge, id, at string) (*piece, error) {
+	from, err := b.textPlace(id, at)
+	if err != nil {
+		return nil, err
+	}
+	return b.readPiece(context.Background(), id, from, func(float64, float64, string) {})
+}
+
 // walk reads a text to its end and returns the pieces.
 func walk(t *testing.T, b *bridge, id string) []*piece {
 	t.Helper()
 	var pieces []*piece
 	for at := ""; ; {
-		p, err := b.readPiece(context.Background(), id, at)
+		p, err := readAt(b, id, at)
 		if err != nil {
 			t.Fatalf("readPiece(%s, %q) after %d pieces: %v", id, at, len(pieces), err)
 		}
@@ -108,12 +117,11 @@ func TestContentLeavesTextAlone(t *testing.T) {
 // A cursor holds for a new server over the same documents.
 func TestContentCursorOutlivesServer(t *testing.T) {
 	text := longText(5000)
-	first, err := newBridge(Options{Domain: finance, Backend: withText(text), MaxChunkBytes: 1024}).readPiece(context.Background(), "d1", "")
+	first, err := readAt(newBridge(Options{Domain: finance, Backend: withText(text), MaxChunkBytes: 1024}), "d1", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := newBridge(Options{Domain: finance, Backend: withText(text), MaxChunkBytes: 1024}).
-		readPiece(context.Background(), "d1", first.NextCursor)
+	second, err := readAt(newBridge(Options{Domain: finance, Backend: withText(text), MaxChunkBytes: 1024}), "d1", first.NextCursor)
 	if err != nil || !strings.HasPrefix(text, first.Text+second.Text) {
 		t.Errorf("readPiece with a cursor of another server = %+v, %v, want the text's second piece", second, err)
 	}
@@ -126,7 +134,7 @@ func TestContentErrors(t *testing.T) {
 		fakeDoc{id: "bare", label: "finance_docs", noText: true},
 		fakeDoc{id: "x1", label: "hr", text: "secret"})
 	b := newBridge(Options{Domain: finance, Backend: backend, MaxChunkBytes: 1024})
-	first, err := b.readPiece(context.Background(), "d1", "")
+	first, err := readAt(b, "d1", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +152,7 @@ func TestContentErrors(t *testing.T) {
 		{"no text", "bare", "", errkind.Unsupported, "bare"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p, err := b.readPiece(context.Background(), tt.id, tt.cursor)
+			p, err := readAt(b, tt.id, tt.cursor)
 			if !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.contains) {
 				t.Errorf("readPiece(%s, %q) = %+v, %v, want %v with %q", tt.id, tt.cursor, p, err, tt.kind, tt.contains)
 			}
@@ -156,12 +164,12 @@ func TestContentErrors(t *testing.T) {
 func TestContentShrunk(t *testing.T) {
 	backend := withText(longText(5000))
 	b := newBridge(Options{Domain: finance, Backend: backend, MaxChunkBytes: 1024})
-	first, err := b.readPiece(context.Background(), "d1", "")
+	first, err := readAt(b, "d1", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	backend.docs[0].text = "short"
-	if p, err := b.readPiece(context.Background(), "d1", first.NextCursor); !errors.Is(err, errkind.Conflict) {
+	if p, err := readAt(b, "d1", first.NextCursor); !errors.Is(err, errkind.Conflict) {
 		t.Errorf("readPiece of a shrunk text = %+v, %v, want kind Conflict", p, err)
 	}
 }
@@ -169,7 +177,7 @@ func TestContentShrunk(t *testing.T) {
 // A service that stops giving text is an error, not an endless text.
 func TestContentStops(t *testing.T) {
 	b := newBridge(Options{Domain: finance, Backend: silent{withText("text")}})
-	if p, err := b.readPiece(context.Background(), "d1", ""); err == nil {
+	if p, err := readAt(b, "d1", ""); err == nil {
 		t.Errorf("readPiece of a service without text = %+v, want an error", p)
 	}
 }

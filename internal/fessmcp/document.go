@@ -43,7 +43,7 @@ type summary struct {
 	HashOf        string `json:"hashOf"`
 }
 
-func newSummary(h *search.Hit) summary {
+func (b *bridge) summary(h *search.Hit) summary {
 	s := summary{
 		Title:         title(h.Title),
 		URL:           link(h.URL),
@@ -61,22 +61,26 @@ func newSummary(h *search.Hit) summary {
 	if l := stringField(h, "url_link"); l != h.URL {
 		s.URLLink = link(l)
 	}
-	s.Hash, s.HashOf = hash(h)
+	s.Hash, s.HashOf = b.hash(h)
 	return s
 }
 
-// hash returns the hash of the document's text where the service knows it,
-// else of what does not depend on the query that found the document.
-func hash(h *search.Hit) (sum, of string) {
+// hash returns the hash of the document's text where the service knows it or
+// where the text is at hand, else of what does not depend on the query that
+// found the document.
+func (b *bridge) hash(h *search.Hit) (sum, of string) {
 	if h.TextHash != "" {
 		return h.TextHash, ofContent
 	}
-	b, err := json.Marshal([]string{h.Title, h.URL, h.Digest, h.ID, stringField(h, "timestamp")})
+	if t := b.texts.get(h.ID); t != nil && t.stamp == stringField(h, "timestamp") {
+		return t.hash, ofContent
+	}
+	facts, err := json.Marshal([]string{h.Title, h.URL, h.Digest, h.ID, stringField(h, "timestamp")})
 	if err != nil {
 		// Strings always have a JSON form.
 		return "", ofSummary
 	}
-	s := sha256.Sum256(b)
+	s := sha256.Sum256(facts)
 	return "sha256:" + hex.EncodeToString(s[:]), ofSummary
 }
 

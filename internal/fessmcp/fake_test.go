@@ -22,6 +22,7 @@ type fakeDoc struct {
 	id, label, title, text string
 	fields                 map[string]any
 	noText                 bool
+	address                string // "" is one made of label and id
 }
 
 // A call is one call that a fakeBackend got.
@@ -157,7 +158,12 @@ func hasWords(d fakeDoc, text string) bool {
 	return true
 }
 
-func (d fakeDoc) url() string { return "https://docs.example.com/" + d.label + "/" + d.id + ".html" }
+func (d fakeDoc) url() string {
+	if d.address != "" {
+		return d.address
+	}
+	return "https://docs.example.com/" + d.label + "/" + d.id + ".html"
+}
 
 func (d fakeDoc) hit() search.Hit {
 	h := search.Hit{ID: d.id, Title: d.title, URL: d.url(), Digest: d.text, Score: 1.5, Fields: d.fields}

@@ -4,12 +4,16 @@
 // It speaks of documents as package search does and therefore serves a Fess
 // server and the embedded index alike. Every call that it makes carries the
 // domain's label; only listing the labels and asking for the health don't.
-// The command line registers it with a server of package mcpserver.
+// Calls that take long go on as jobs, and texts that the service does not hold
+// are got from where the documents are. The command line registers it with a
+// server of package mcpserver.
 package fessmcp
 
 import (
 	"log/slog"
+	"sync/atomic"
 
+	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/schema"
 	"knowhow/internal/search"
@@ -29,7 +33,8 @@ const (
 )
 
 // A Backend is the search service behind the tools. One that is also a
-// [search.Indexer] has its progress shown with every search.
+// [search.Indexer] has its progress shown with every search; one that is a
+// [search.CopyReader] is asked for copies of documents that it has no text of.
 type Backend interface {
 	search.Searcher
 	search.Finder
@@ -53,6 +58,15 @@ type Options struct {
 	// answer, in bytes of UTF-8, at least 4; 0 means 262144.
 	MaxChunkBytes int
 
+	// Jobs runs what the tools and resources ask of the service, but for
+	// lists of resources. It must serve this domain alone. nil lets every
+	// call last as long as it does, and offers no job_get tool.
+	Jobs *job.Manager
+
+	// Content says where texts come from that Backend does not hold; nil
+	// means from nowhere.
+	Content *Content
+
 	Log *slog.Logger // nil discards
 }
 
@@ -64,11 +78,12 @@ func Register(s *mcpserver.Server, o Options) {
 	b.addWords(s)
 	b.addService(s)
 	b.addReading(s)
+	b.addJobs(s)
 	s.SetResources(b, b.templates()...)
 }
 
-// bridge answers the calls of one domain. It holds no state of its own, so that
-// cursors and ids survive a restart.
+// bridge answers the calls of one domain. What it holds besides jobs is there to
+// be quick: cursors and ids survive a restart.
 type bridge struct {
 	domain        Domain
 	backend       Backend
@@ -76,6 +91,14 @@ type bridge struct {
 	maxPageSize   int
 	maxChunkBytes int
 	log           *slog.Logger
+
+	jobs      *job.Manager // nil where there are none
+	interests interests
+	changes   atomic.Int64 // how often a cursor met a changed document
+
+	content     *Content      // nil where there is none
+	texts       *texts        // nil without content
+	extractions chan struct{} // slots
 }
 
 func newBridge(o Options) *bridge {
@@ -85,6 +108,16 @@ func newBridge(o Options) *bridge {
 		maxPageSize:   o.MaxPageSize,
 		maxChunkBytes: o.MaxChunkBytes,
 		log:           o.Log,
+		jobs:          o.Jobs,
+	}
+	if o.Content != nil {
+		c := *o.Content
+		if c.MaxBytes <= 0 {
+			c.MaxBytes = defaultMaxContent
+		}
+		// A text may be longer than the document that it was in.
+		b.content, b.texts = &c, newTexts(max(minTexts, 2*c.MaxBytes))
+		b.extractions = make(chan struct{}, maxExtractions)
 	}
 	if o.Domain.Label != "" {
 		b.labels = []string{o.Domain.Label}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/schema"
 )
@@ -14,14 +15,13 @@ func (b *bridge) addReading(s *mcpserver.Server) {
 	id := schema.Property{Name: "docId", Schema: text("doc_id of a hit; required")}
 	alias := schema.Property{Name: "doc_id", Schema: text("In place of docId")}
 	document := b.tool("get_document", "Get a document's facts",
-		"Get title, url, digest, dates and hash of a document. Use it to see how old a document is or whether it has changed; "+
-			"for its text use "+b.toolName("read_content")+".",
+		"Get title, url, digest, dates and hash of a document. Use it to see how old it is or whether it has changed.",
 		schema.Schema{Properties: []schema.Property{id, alias}})
-	document.Output = output(returns("title", "string"), returns("url", "string"), returns("timestamp", "string"), returns("hash", "string"))
+	document.Output = output(returns("title", "string"), returns("hash", "string"))
 	mcpserver.AddTool(s, document, b.getDocument)
 
 	content := b.tool("read_content", "Read a document's text",
-		"Read the text of a document. Use it before you answer from a document that a search found. "+
+		"Read the text of a document. Use it before you answer from a hit. "+
 			"A long text comes in chunks: while isLast is false, call again with nextCursor as cursor.",
 		schema.Schema{Properties: []schema.Property{id, alias,
 			{Name: "cursor", Schema: text("nextCursor of the chunk before")}}})
@@ -60,11 +60,13 @@ func (b *bridge) getDocument(ctx context.Context, in documentArgs) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	h, err := b.find(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return newSummary(h), nil
+	return b.do(ctx, work{key: b.key(ctx, "get_document", id), run: func(ctx context.Context, _ job.Report) (any, error) {
+		h, err := b.find(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		return b.summary(h), nil
+	}})
 }
 
 type contentArgs struct {
@@ -77,5 +79,11 @@ func (b *bridge) readContent(ctx context.Context, in contentArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.readPiece(ctx, id, in.Cursor)
+	from, err := b.textPlace(id, in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	return b.do(ctx, work{key: b.key(ctx, "read_content", id, in.Cursor), run: func(ctx context.Context, report job.Report) (any, error) {
+		return b.readPiece(ctx, id, from, report)
+	}})
 }

@@ -6,6 +6,7 @@ import (
 
 	"knowhow/internal/compact"
 	"knowhow/internal/errkind"
+	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/search"
 )
@@ -83,7 +84,7 @@ func (b *bridge) resource(h *search.Hit) mcpserver.Resource {
 	if d := digest(h.Digest, listDigestRunes); d != "" {
 		about = d + "\n\n" + about
 	}
-	sum, of := hash(h)
+	sum, of := b.hash(h)
 	return mcpserver.Resource{
 		URI:         b.domain.documentURI(h.ID),
 		Name:        name,
@@ -94,19 +95,45 @@ func (b *bridge) resource(h *search.Hit) mcpserver.Resource {
 	}
 }
 
-// ReadResource returns a document's facts or one chunk of its text.
+// ReadResource returns a document's facts or one chunk of its text, or a handle
+// where that takes long.
 func (b *bridge) ReadResource(ctx context.Context, uri, at string) (*mcpserver.Contents, error) {
 	a, err := b.domain.parseURI(uri)
 	if err != nil {
 		return nil, err
 	}
 	if a.content {
-		return b.readText(ctx, a.id, at)
+		from, err := b.textPlace(a.id, at)
+		if err != nil {
+			return nil, err
+		}
+		return b.read(ctx, b.domain.contentURI(a.id), work{key: b.key(ctx, "content", a.id, at),
+			run: func(ctx context.Context, report job.Report) (any, error) { return b.readText(ctx, a.id, from, report) }})
 	}
 	if at != "" {
 		return nil, &errkind.Argument{Name: "cursor", Value: at, Want: "none: the facts of a document come at once"}
 	}
-	return b.readFacts(ctx, a.id)
+	return b.read(ctx, b.domain.documentURI(a.id), work{key: b.key(ctx, "document", a.id),
+		run: func(ctx context.Context, _ job.Report) (any, error) { return b.readFacts(ctx, a.id) }})
+}
+
+// read reads a resource, or shows the handle of the job that does.
+func (b *bridge) read(ctx context.Context, uri string, w work) (*mcpserver.Contents, error) {
+	answer, err := b.do(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	switch a := answer.(type) {
+	case *mcpserver.Contents:
+		return a, nil
+	case *handle:
+		text, err := compact.Marshal(a)
+		if err != nil {
+			return nil, fmt.Errorf("writing the job of resource %s: %w", uri, err)
+		}
+		return &mcpserver.Contents{URI: uri, MIMEType: documentType, Text: string(text), ResultMeta: map[string]any{"job": a}}, nil
+	}
+	return nil, fmt.Errorf("reading resource %s: got a %T", uri, answer)
 }
 
 func (b *bridge) readFacts(ctx context.Context, id string) (*mcpserver.Contents, error) {
@@ -114,7 +141,7 @@ func (b *bridge) readFacts(ctx context.Context, id string) (*mcpserver.Contents,
 	if err != nil {
 		return nil, err
 	}
-	s := newSummary(h)
+	s := b.summary(h)
 	text, err := compact.Marshal(s)
 	if err != nil {
 		return nil, fmt.Errorf("writing document %s: %w", id, err)
@@ -128,8 +155,8 @@ func (b *bridge) readFacts(ctx context.Context, id string) (*mcpserver.Contents,
 	}, nil
 }
 
-func (b *bridge) readText(ctx context.Context, id, at string) (*mcpserver.Contents, error) {
-	p, err := b.readPiece(ctx, id, at)
+func (b *bridge) readText(ctx context.Context, id string, from place, report job.Report) (*mcpserver.Contents, error) {
+	p, err := b.readPiece(ctx, id, from, report)
 	if err != nil {
 		return nil, err
 	}

@@ -192,13 +192,13 @@ func TestReadDocumentMetadata(t *testing.T) {
 // The hash of a summary stays while its five facts do, however found.
 func TestSummaryHash(t *testing.T) {
 	base := search.Hit{ID: "d1", Title: "T", URL: "u", Digest: "d", Score: 1, Fields: map[string]any{"timestamp": "2025-11-01T08:00:00Z"}}
-	sum, of := hash(&base)
+	sum, of := newBridge(Options{}).hash(&base)
 	if of != "summary" || !strings.HasPrefix(sum, "sha256:") || len(sum) != len("sha256:")+64 {
 		t.Errorf("hash = %s of %s", sum, of)
 	}
 	same := base
 	same.Score, same.Fields = 0, map[string]any{"timestamp": "2025-11-01T08:00:00Z", "host": "h"}
-	if got, _ := hash(&same); got != sum {
+	if got, _ := newBridge(Options{}).hash(&same); got != sum {
 		t.Errorf("hash with other facts = %s, want %s", got, sum)
 	}
 	for name, change := range map[string]func(*search.Hit){
@@ -211,7 +211,7 @@ func TestSummaryHash(t *testing.T) {
 	} {
 		h := base
 		change(&h)
-		if got, _ := hash(&h); got == sum {
+		if got, _ := newBridge(Options{}).hash(&h); got == sum {
 			t.Errorf("hash after a change of %s is the same", name)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/schema"
 	"knowhow/internal/search"
@@ -35,8 +36,8 @@ func (b *bridge) searchTool() mcpserver.Tool {
 			{Name: "lang", Schema: text("For example en or en,ja")},
 			{Name: "facets", Schema: facetSchema()},
 			{Name: "geo", Schema: geoSchema()},
-			{Name: "includeFields", Schema: textList("Fields of a hit in place of the default ones: " +
-				strings.Join(search.HitFields[:], ", "))},
+			{Name: "includeFields", Schema: textList("Fields of a hit in place of the default ones: title, url, digest, score, created, " +
+				"last_modified, timestamp, content_length, filename, filetype, mimetype, host, label, lang and more")},
 		}})
 	t.Output = output(returns("total", "integer"), returns("results", "array"), returns("nextStart", "integer"), returns("facets", "object"))
 	return t
@@ -99,11 +100,22 @@ func (b *bridge) search(ctx context.Context, in searchArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := b.backend.Search(ctx, q)
-	if err != nil {
-		return nil, err
+	answer, err := b.do(ctx, work{run: func(ctx context.Context, _ job.Report) (any, error) {
+		page, err := b.backend.Search(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		b.log.Debug("search", "start", q.Start, "num", q.Num, "hits", len(page.Hits), "total", page.Total, "relaxed", page.Relaxed)
+		return b.searchResult(q, page, fields), nil
+	}})
+	if r, ok := answer.(searchResult); ok {
+		return b.withProgress(ctx, r), nil
 	}
-	b.log.Debug("search", "start", q.Start, "num", q.Num, "hits", len(page.Hits), "total", page.Total, "relaxed", page.Relaxed)
+	return answer, err
+}
+
+// searchResult shows a page of hits, with the given fields.
+func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string) searchResult {
 	r := searchResult{
 		Total:     page.Total,
 		Start:     q.Start,
@@ -125,7 +137,7 @@ func (b *bridge) search(ctx context.Context, in searchArgs) (any, error) {
 	if len(page.Hits) == 0 {
 		r.Hint = b.emptyHint(q, page)
 	}
-	return b.withProgress(ctx, r), nil
+	return r
 }
 
 // query turns the arguments into a query of the domain.

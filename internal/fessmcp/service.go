@@ -3,20 +3,20 @@ package fessmcp
 import (
 	"context"
 
+	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/schema"
 )
 
 func (b *bridge) addService(s *mcpserver.Server) {
 	labels := b.tool("list_labels", "List labels",
-		"List all labels configured in the underlying Fess server. Useful for diagnostics: it shows which other domains there are; "+
-			"a search stays in its own.",
+		"List all labels configured in the underlying Fess server. Useful for diagnostics; a search stays in its own.",
 		schema.Schema{})
 	labels.Output = output(returns("labels", "array"))
 	mcpserver.AddTool(s, labels, b.listLabels)
 
 	health := b.tool("health", "Check health",
-		"Check the health status of the underlying Fess server. Use it when searches fail. green and yellow are well; red is not.",
+		"Check the health status of the underlying Fess server. Use it when searches fail. green and yellow are well.",
 		schema.Schema{})
 	health.Output = output(returns("status", "string"), returns("timed_out", "boolean"))
 	mcpserver.AddTool(s, health, b.health)
@@ -35,15 +35,17 @@ type label struct {
 }
 
 func (b *bridge) listLabels(ctx context.Context, _ noArgs) (any, error) {
-	found, err := b.backend.Labels(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r := labelsResult{Labels: make([]label, 0, len(found))}
-	for _, l := range found {
-		r.Labels = append(r.Labels, label{Label: word(l.Name), Value: word(l.Value)})
-	}
-	return r, nil
+	return b.do(ctx, work{run: func(ctx context.Context, _ job.Report) (any, error) {
+		found, err := b.backend.Labels(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r := labelsResult{Labels: make([]label, 0, len(found))}
+		for _, l := range found {
+			r.Labels = append(r.Labels, label{Label: word(l.Name), Value: word(l.Value)})
+		}
+		return r, nil
+	}})
 }
 
 type healthResult struct {
@@ -52,9 +54,11 @@ type healthResult struct {
 }
 
 func (b *bridge) health(ctx context.Context, _ noArgs) (any, error) {
-	h, err := b.backend.Health(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return healthResult{Status: h.Status, TimedOut: h.TimedOut}, nil
+	return b.do(ctx, work{run: func(ctx context.Context, _ job.Report) (any, error) {
+		h, err := b.backend.Health(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return healthResult{Status: h.Status, TimedOut: h.TimedOut}, nil
+	}})
 }

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/mcpserver/mcptest"
 	"knowhow/internal/search"
@@ -29,15 +32,16 @@ var required = map[string]args{
 	"read_content":  {"docId": "d3"},
 }
 
-// toolNames is the order of tools/list.
+// toolNames is the order of tools/list; job_get, which needs a job, comes last.
 var toolNames = []string{"search", "suggest", "popular_words", "list_labels", "health", "get_document", "read_content"}
 
 // TestTranscripts compares the lists and one answer of each tool and resource
 // with testdata/transcripts.txtar.
 func TestTranscripts(t *testing.T) {
 	const path = "testdata/transcripts.txtar"
-	c := start(t, Options{Domain: finance, Backend: corpus(), MaxPageSize: 2}, mcpserver.Pinned)
-	newest := start(t, Options{Domain: finance, Backend: corpus()}, "2025-06-18")
+	jobs := job.New(job.Options{Threshold: time.Minute})
+	c := start(t, Options{Domain: finance, Backend: corpus(), MaxPageSize: 2, Jobs: jobs}, mcpserver.Pinned)
+	newest := start(t, Options{Domain: finance, Backend: corpus(), Jobs: jobs}, "2025-06-18")
 	got := &txtar.Archive{Comment: []byte("What clients see. Written by go test -update.\n")}
 	add := func(name string, a mcptest.Message) {
 		raw := a.Result
@@ -61,6 +65,7 @@ func TestTranscripts(t *testing.T) {
 	}
 	add("search of 2025-06-18", newest.tool("search", required["search"]))
 	add("search refused", c.tool("search", args{"query": "test", "sort": "date"}))
+	add("job_get of an unknown job", c.tool("job_get", args{"jobId": "made-up"}))
 	add("get_document of an unknown id", c.tool("get_document", args{"docId": "nope"}))
 	list := c.Call("resources/list", nil)
 	add("resources/list", list)
@@ -103,7 +108,7 @@ func listTools(t *testing.T, c session) ([]listedTool, []byte) {
 
 // TestToolListing is AT-TOOL-001.
 func TestToolListing(t *testing.T) {
-	c := start(t, Options{Domain: finance, Backend: corpus()}, mcpserver.Pinned)
+	c := start(t, Options{Domain: finance, Backend: corpus(), Jobs: job.New(job.Options{})}, mcpserver.Pinned)
 	tools, _ := listTools(t, c)
 	var names []string
 	for _, tool := range tools {
@@ -116,7 +121,7 @@ func TestToolListing(t *testing.T) {
 			t.Errorf("%s: title %q, annotations (-want +got):\n%s", tool.Name, tool.Title, diff)
 		}
 	}
-	if diff := cmp.Diff(toolNames, names); diff != "" {
+	if diff := cmp.Diff(append(slices.Clone(toolNames), "job_get"), names); diff != "" {
 		t.Errorf("tools (-want +got):\n%s", diff)
 	}
 	for i, first := range []string{
@@ -125,6 +130,8 @@ func TestToolListing(t *testing.T) {
 		"Retrieve popular words in the knowledge domain.",
 		"List all labels configured in the underlying Fess server.",
 		"Check the health status of the underlying Fess server.",
+		"", "",
+		"Retrieve progress information for a long-running operation.",
 	} {
 		if !strings.HasPrefix(tools[i].Description, first) {
 			t.Errorf("%s: description begins %.60q, want %q", tools[i].Name, tools[i].Description, first)
@@ -134,11 +141,19 @@ func TestToolListing(t *testing.T) {
 
 // The tools of a session cost a model no more than 8 KB, in every revision.
 func TestToolListSize(t *testing.T) {
-	for _, revision := range []mcpserver.Revision{mcpserver.Cody, mcpserver.Pinned, "2025-06-18"} {
-		_, raw := listTools(t, start(t, Options{Domain: finance, Backend: corpus()}, revision))
+	jobs := job.New(job.Options{Threshold: time.Minute})
+	for _, revision := range []mcpserver.Revision{mcpserver.Cody, mcpserver.Pinned, "2025-06-18", "2025-11-25"} {
+		_, raw := listTools(t, start(t, Options{Domain: finance, Backend: corpus(), Jobs: jobs}, revision))
 		if len(raw) > 8<<10 {
 			t.Errorf("tools/list of revision %s takes %d bytes, want at most %d", revision, len(raw), 8<<10)
 		}
+	}
+	c := start(t, Options{Domain: finance, Backend: corpus(), Jobs: jobs}, "2025-11-25")
+	a := c.Call("tools/list", args{"_meta": args{"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+		"io.modelcontextprotocol/clientInfo":         args{"name": "t", "version": "1"},
+		"io.modelcontextprotocol/clientCapabilities": args{}}})
+	if len(a.Result) > 8<<10 || a.Error != nil {
+		t.Errorf("tools/list of revision 2026-07-28 takes %d bytes, want at most %d; error %v", len(a.Result), 8<<10, a.Error)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/schema"
 	"knowhow/internal/search"
@@ -20,8 +21,7 @@ func (b *bridge) addWords(s *mcpserver.Server) {
 	prefix := text("Beginning of a word")
 	prefix.MinLength = 1
 	suggest := b.tool("suggest", "Suggest terms",
-		"Suggest related terms for a query in the knowledge domain. Use it when a search finds nothing or to learn how a word is spelled here. "+
-			"Often empty where few have searched yet.",
+		"Suggest related terms for a query in the knowledge domain. Use it when a search finds nothing or to learn how a word is spelled here.",
 		schema.Schema{Properties: []schema.Property{
 			{Name: "prefix", Required: true, Schema: prefix},
 			{Name: "num", Schema: integer("", 1, maxSuggestions, defaultSuggestions)},
@@ -32,10 +32,9 @@ func (b *bridge) addWords(s *mcpserver.Server) {
 	mcpserver.AddTool(s, suggest, b.suggest)
 
 	popular := b.tool("popular_words", "Popular words",
-		"Retrieve popular words in the knowledge domain. Use it to see what people search for here. "+
-			"Often empty where few have searched yet.",
+		"Retrieve popular words in the knowledge domain. Use it to see what people search for here.",
 		schema.Schema{Properties: []schema.Property{
-			{Name: "seed", Schema: schema.Schema{Type: "integer", Description: "Another seed, another choice"}},
+			{Name: "seed", Schema: schema.Schema{Type: "integer"}},
 			{Name: "field", Schema: text("Only words of this field")},
 		}})
 	popular.Output = output(returns("words", "array"))
@@ -69,11 +68,17 @@ func (b *bridge) suggest(ctx context.Context, in suggestArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := b.backend.Suggest(ctx, search.SuggestQuery{Prefix: in.Prefix, Num: in.Num, Labels: b.labels,
-		Fields: in.Fields, Langs: langs})
-	if err != nil {
-		return nil, err
-	}
+	q := search.SuggestQuery{Prefix: in.Prefix, Num: in.Num, Labels: b.labels, Fields: in.Fields, Langs: langs}
+	return b.do(ctx, work{run: func(ctx context.Context, _ job.Report) (any, error) {
+		found, err := b.backend.Suggest(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		return newSuggestResult(found), nil
+	}})
+}
+
+func newSuggestResult(found []search.Suggestion) suggestResult {
 	r := suggestResult{Suggestions: make([]suggestion, 0, len(found))}
 	for _, s := range found {
 		labels := make([]string, 0, len(s.Labels))
@@ -82,7 +87,7 @@ func (b *bridge) suggest(ctx context.Context, in suggestArgs) (any, error) {
 		}
 		r.Suggestions = append(r.Suggestions, suggestion{word(s.Text), labels})
 	}
-	return r, nil
+	return r
 }
 
 type wordsArgs struct {
@@ -105,15 +110,17 @@ func (b *bridge) popularWords(ctx context.Context, in wordsArgs) (any, error) {
 	if err := checkFields("field", q.Fields); err != nil {
 		return nil, err
 	}
-	found, err := b.backend.PopularWords(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	r := wordsResult{Words: make([]string, 0, len(found))}
-	for _, w := range found {
-		r.Words = append(r.Words, word(w))
-	}
-	return r, nil
+	return b.do(ctx, work{run: func(ctx context.Context, _ job.Report) (any, error) {
+		found, err := b.backend.PopularWords(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		r := wordsResult{Words: make([]string, 0, len(found))}
+		for _, w := range found {
+			r.Words = append(r.Words, word(w))
+		}
+		return r, nil
+	}})
 }
 
 // checkFields checks names that are handed on as they are: which fields words

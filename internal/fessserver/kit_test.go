@@ -63,7 +63,7 @@ func corpus(t testing.TB) []document.Document {
 		d := document.Document{
 			ID: c.ID, Label: "none", Path: c.URL, URL: c.URL, Title: c.Title, MIMEType: c.MIMEType, FileType: c.FileType,
 			Filename: c.Filename, Host: c.Host, Modified: c.Timestamp, Hash: "sha256:" + hex.EncodeToString(sum[:]), Text: text,
-			Stamp: document.Stamp{Size: c.Size, ModTime: c.Timestamp},
+			Size: c.Size, Stamp: document.Stamp{Size: c.Size, ModTime: c.Timestamp},
 		}
 		if len(c.Label) > 0 {
 			d.Label = c.Label[0]

@@ -235,14 +235,14 @@ func (p *poster) putRow(ctx context.Context, d *document.Document) (int64, error
 	now := p.now.UnixMilli()
 	var id int64
 	err := p.tx.QueryRowContext(ctx, `INSERT INTO docs(doc_id, label, path, title, url, mimetype, filetype, lang, host, filename,
-			modified, created, indexed, size, stamp_sec, stamp_nsec, hash, text_size, posted)
-		VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			modified, created, indexed, size, stamp_size, stamp_sec, stamp_nsec, hash, text_size, posted)
+		VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT(label, path) DO UPDATE SET doc_id=excluded.doc_id, title=excluded.title, url=excluded.url,
 			mimetype=excluded.mimetype, filetype=excluded.filetype, lang=excluded.lang, host=excluded.host, filename=excluded.filename,
-			modified=excluded.modified, indexed=excluded.indexed, size=excluded.size, stamp_sec=excluded.stamp_sec,
+			modified=excluded.modified, indexed=excluded.indexed, size=excluded.size, stamp_size=excluded.stamp_size, stamp_sec=excluded.stamp_sec,
 			stamp_nsec=excluded.stamp_nsec, hash=excluded.hash, text_size=excluded.text_size, posted=excluded.posted
 		RETURNING id`,
 		d.ID, d.Label, d.Path, d.Title, d.URL, d.MIMEType, d.FileType, d.Lang, d.Host, d.Filename,
-		modified, now, now, d.Stamp.Size, d.Stamp.ModTime.Unix(), d.Stamp.ModTime.Nanosecond(), d.Hash, len(d.Text), analysis.Version).Scan(&id)
+		modified, now, now, d.Size, d.Stamp.Size, d.Stamp.ModTime.Unix(), d.Stamp.ModTime.Nanosecond(), d.Hash, len(d.Text), analysis.Version).Scan(&id)
 	return id, err
 }

@@ -65,6 +65,7 @@ func doc(label, file, title, text string) document.Document {
 		Title: title, Lang: "en", MIMEType: "text/plain", FileType: "txt", Filename: path.Base(file),
 		Modified: time.Date(2025, 1, 1, 0, 0, len(text), 0, time.UTC),
 		Hash:     "sha256:" + hex.EncodeToString(hash[:]), Text: text,
+		Size:  int64(len(text)),
 		Stamp: document.Stamp{Size: int64(len(text)), ModTime: time.Date(2025, 1, 1, 0, 0, 0, 123456789, time.UTC)},
 	}
 	for off := 0; off < len(text); {

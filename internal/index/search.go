@@ -15,7 +15,8 @@ import (
 //
 // Words are joined by AND over the whole document. A plain query of three words
 // or more is staged: first come the documents with all its words, then those
-// with some. That holds for each order: a field orders within these groups.
+// with some. That holds for each order: a field orders within these groups. A
+// plain query of two words that finds nothing is relaxed to documents with one.
 // A query without text, or for everything, gives the newest documents first
 // unless it says otherwise.
 func (x *Index) Search(ctx context.Context, q search.Query) (*search.Page, error) {
@@ -40,6 +41,9 @@ func (x *Index) Search(ctx context.Context, q search.Query) (*search.Page, error
 	}
 	return page, nil
 }
+
+// FacetFields implements [search.Faceter].
+func (x *Index) FacetFields() []string { return retrieve.FacetFields() }
 
 // Find returns one document; see [search.Finder]. Its digest is the beginning
 // of the text.

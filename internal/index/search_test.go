@@ -171,6 +171,31 @@ func TestStaged(t *testing.T) {
 	}
 }
 
+// TestRelaxed: two words that no document has both of are looked for one by
+// one, within the label; anything else that finds nothing finds nothing.
+func TestRelaxed(t *testing.T) {
+	x := open(t, t.TempDir())
+	put(t, x, doc("a", "one", "One", "red"), doc("a", "two", "Two", "blue"), doc("b", "other", "Other", "red green"))
+	for _, tt := range []struct {
+		text    string
+		total   int
+		relaxed bool
+	}{
+		{"red blue", 2, true},
+		{"red nothing?", 1, true},
+		{"green blue", 1, true},
+		{"green nothing", 0, false},
+		{"red AND blue", 0, false},
+		{"(red blue)", 0, false},
+		{"red", 1, false},
+	} {
+		p := page(t, x, search.Query{Text: tt.text, Labels: []string{"a"}})
+		if p.Total != tt.total || p.Relaxed != tt.relaxed || p.Staged {
+			t.Errorf("Search(%q) = total %d, relaxed %v, staged %v, want %d, %v, false", tt.text, p.Total, p.Relaxed, p.Staged, tt.total, tt.relaxed)
+		}
+	}
+}
+
 // falls checks that scores are positive and fall.
 func falls(t *testing.T, hits []search.Hit) {
 	t.Helper()

@@ -29,7 +29,7 @@ func (x *Index) Stamps(ctx context.Context, label string) (map[string]document.S
 			s.ModTime = time.Unix(sec, nsec).UTC()
 			stamps[path] = s
 			return nil
-		}, `SELECT path, size, stamp_sec, stamp_nsec FROM docs WHERE label=?`, label)
+		}, `SELECT path, stamp_size, stamp_sec, stamp_nsec FROM docs WHERE label=?`, label)
 	})
 	return stamps, err
 }

@@ -183,6 +183,7 @@ func TestSyncMakesDocuments(t *testing.T) {
 		MIMEType: "text/markdown", FileType: "txt", Filename: "my notes.md", Modified: mtime,
 		Hash: chunk.Hash(body), Text: body,
 		Chunks: []document.Chunk{{Offset: 0, Length: len(body), Heading: "First"}},
+		Size:   int64(len(body)) + 1,
 		Stamp:  document.Stamp{Size: int64(len(body)) + 1, ModTime: mtime},
 	}
 	got := sink.doc("sub/my notes.md")

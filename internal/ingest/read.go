@@ -146,6 +146,7 @@ func newDocument(src document.Source, file string, e entry, r reading, text *ext
 		MIMEType: text.MediaType,
 		FileType: text.FileType,
 		Filename: path.Base(e.path),
+		Size:     r.stamp.Size,
 		Modified: r.stamp.ModTime.UTC(),
 		Hash:     chunk.Hash(text.Body),
 		Text:     text.Body,

@@ -120,6 +120,30 @@ func TestUnknownTool(t *testing.T) {
 	})
 }
 
+// What no capability declares is unknown in every revision, with params and
+// without.
+func TestUndeclaredCapabilities(t *testing.T) {
+	for _, revision := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
+		transports(t, mcpserver.Options{}, func(t *testing.T, _ *kit, s *mcptest.Session) {
+			s.Initialize(revision)
+			for method, params := range map[string]map[string]any{
+				"prompts/list":          {},
+				"prompts/get":           {"name": "x"},
+				"completion/complete":   {"ref": map[string]any{"type": "ref/prompt", "name": "x"}, "argument": map[string]any{"name": "x", "value": ""}},
+				"logging/setLevel":      {"level": "info"},
+				"resources/subscribe":   {"uri": "x:y"},
+				"resources/unsubscribe": {"uri": "x:y"},
+			} {
+				for _, m := range []mcptest.Message{s.Call(method, params), s.Call(method, nil)} {
+					if m.Error == nil || m.Error.Code != -32601 {
+						t.Errorf("%s in %s = %s, want the error -32601", method, revision, m.Raw)
+					}
+				}
+			}
+		})
+	}
+}
+
 func TestUnknownMethod(t *testing.T) {
 	for _, revision := range []mcpserver.Revision{mcpserver.Pinned, mcpserver.Latest} {
 		transports(t, mcpserver.Options{Revision: revision}, func(t *testing.T, _ *kit, s *mcptest.Session) {

@@ -131,8 +131,9 @@ func describe(err error, revision string) *ErrorObject {
 	return o
 }
 
-// describeRemote adds what an upstream said. A failure that the caller can
-// mend keeps the code of its kind; the others are the upstream's fault.
+// describeRemote adds what an upstream said. That a thing does not exist keeps
+// its code; all else is a failure of the upstream, also what it calls invalid:
+// the arguments have passed our own checks.
 func describeRemote(o *ErrorObject, r *errkind.Remote) {
 	o.Message = sentence(r.Error())
 	o.Data["endpoint"], o.Data["httpStatus"] = r.Endpoint, r.Status
@@ -143,7 +144,7 @@ func describeRemote(o *ErrorObject, r *errkind.Remote) {
 		o.Data["retryAfterMs"] = r.Retry.Milliseconds()
 	}
 	switch {
-	case errors.Is(r, errkind.Invalid), errors.Is(r, errkind.NotFound), errors.Is(r, errkind.Conflict), errors.Is(r, errkind.TooLarge):
+	case errors.Is(r, errkind.NotFound):
 	case errors.Is(r, errkind.Timeout), r.Status == http.StatusGatewayTimeout:
 		o.Code, o.Data["code"] = codeTimeout, "UPSTREAM_TIMEOUT"
 	case errors.Is(r, errkind.Unavailable) && (r.Status == http.StatusBadGateway || r.Status == 0):

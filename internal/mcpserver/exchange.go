@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 
+	"knowhow/internal/mcpserver/access"
 	"knowhow/internal/spell"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -27,13 +28,18 @@ func (x *exchange) stateless() bool {
 	return x.handler.modern != nil && x.request.Header.Get(headerRevision) >= statelessRevision
 }
 
+// old says whether the request is a message of the older transport.
+func (x *exchange) old() bool {
+	return x.handler.oldSSE != nil && x.request.URL.Query().Has("sessionid")
+}
+
 // get opens a server-to-client stream: of a session, or of the older
 // transport, where it starts the session.
 func (x *exchange) get() {
 	h := x.handler
 	switch {
 	case h.opts.DisableSSE:
-		refuseMethod(x.filter, h.methods())
+		access.RefuseMethod(x.filter, h.methods())
 	case x.stateless():
 		x.pass(h.modern)
 	case h.oldSSE != nil && x.request.Header.Get(headerSession) == "":
@@ -44,9 +50,12 @@ func (x *exchange) get() {
 		}
 		defer h.done(ss)
 		defer ss.stop()
+		ss.header = x.request.Header
 		x.in(ss)
 		x.pass(h.oldSSE)
 	default:
+		x.filter.resumed = x.request.Header.Get(headerResume) != ""
+		x.filter.stream = x.filter.resumed
 		x.pass(h.legacy)
 	}
 }
@@ -72,8 +81,10 @@ func (x *exchange) post() {
 	if !ok {
 		return
 	}
-	h := x.handler
-	old := h.oldSSE != nil && x.request.URL.Query().Has("sessionid")
+	if p.batch && !x.sift(&p) {
+		return
+	}
+	h, old := x.handler, x.old()
 	first, initialize := x.inspect(p)
 	x.filter.id, x.filter.stream = first, first.IsValid() && !initialize && !old
 	if x.filter.answered() {
@@ -129,30 +140,35 @@ func (x *exchange) tooManySessions(id jsonrpc.ID) {
 		map[string]any{"code": "BUSY", "retryable": true, "retryAfterMs": 60000}))
 }
 
+// maxDrain is how much is read of a body that is too large, in bytes.
+const maxDrain = 64 << 20
+
 // body reads and parses the body. If it cannot be served, the request has been
 // answered.
 func (x *exchange) body() (payload, bool) {
 	w, r, limit := x.filter, x.request, x.handler.opts.MaxBody
 	tooLarge := fmt.Sprintf("the body of a request must not exceed %d bytes", limit)
 	if r.ContentLength > limit {
-		refuse(w, http.StatusRequestEntityTooLarge, tooLarge)
+		access.Drain(w, r, maxDrain)
+		access.Refuse(w, http.StatusRequestEntityTooLarge, tooLarge)
 		return payload{}, false
 	}
 	if mt, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mt != "application/json" {
-		refuse(w, http.StatusUnsupportedMediaType, "the Content-Type of a request must be application/json")
+		access.Refuse(w, http.StatusUnsupportedMediaType, "the Content-Type of a request must be application/json")
 		return payload{}, false
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		refuse(w, http.StatusRequestEntityTooLarge, tooLarge)
+		access.Drain(w, r, maxDrain)
+		access.Refuse(w, http.StatusRequestEntityTooLarge, tooLarge)
 		return payload{}, false
 	}
 	if err != nil {
-		refuse(w, http.StatusBadRequest, "the body of the request could not be read")
+		access.Refuse(w, http.StatusBadRequest, "the body of the request could not be read")
 		return payload{}, false
 	}
 	p := parse(body, x.handler.pinned)
-	if len(p.bad) > 0 {
+	if len(p.bad) > 0 && !p.batch {
 		writeJSON(w, http.StatusBadRequest, p.bad[0])
 		return payload{}, false
 	}
@@ -163,13 +179,14 @@ func (x *exchange) body() (payload, bool) {
 func (x *exchange) rewind(p payload) bool {
 	body, err := p.encode()
 	if err != nil {
-		refuse(x.filter, http.StatusBadRequest, "the request could not be read")
+		access.Refuse(x.filter, http.StatusBadRequest, "the request could not be read")
 		return false
 	}
 	r := x.request
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	if x.handler.opts.DisableSSE {
-		// The answer will be JSON: do not insist on clients that take streams.
+	if x.handler.opts.DisableSSE || r.Header.Get("Accept") == "" {
+		// The answer will be JSON, or the client takes anything (RFC 9110,
+		// section 12.5.1): do not insist on clients that ask for streams.
 		r.Header.Set("Accept", "application/json, text/event-stream")
 	}
 	return true
@@ -179,7 +196,7 @@ func (x *exchange) rewind(p payload) bool {
 // last call, for errors that concern the whole body, and whether the body
 // starts a session.
 func (x *exchange) inspect(p payload) (id jsonrpc.ID, initialize bool) {
-	old := x.handler.oldSSE != nil && x.request.URL.Query().Has("sessionid")
+	old := x.old()
 	for _, m := range p.msgs {
 		r, ok := m.(*jsonrpc.Request)
 		if !ok {
@@ -189,17 +206,14 @@ func (x *exchange) inspect(p payload) (id jsonrpc.ID, initialize bool) {
 			id = r.ID
 		}
 		switch {
-		case r.Method == methodInitialize && p.batch:
-			reply(x.filter, http.StatusBadRequest, r.ID, errBatchedInitialize())
-			return id, false
 		case r.Method == methodInitialize && !p.modern:
 			x.request.Header.Del(headerRevision) // the body negotiates, and the client may be ahead of us
 			initialize = true
 		case x.stateless() || old: // answers of the older transport go to its stream
-		case !slices.Contains(legacyMethods, r.Method):
-			x.unknownMethod(r, p)
+		case !slices.Contains(legacyMethods, r.Method) && !slices.Contains(legacyNotifications, r.Method):
+			x.unknownMethod(r)
 			return id, false
-		case !old && x.request.Header.Get(headerSession) == "":
+		case x.request.Header.Get(headerSession) == "":
 			reply(x.filter, http.StatusBadRequest, r.ID, protocolError(codeInvalidRequest,
 				"the "+headerSession+" header is required, initialize gives one", map[string]any{
 					"code": "NOT_INITIALIZED", "retryable": true, "reason": "noSession"}))
@@ -210,26 +224,23 @@ func (x *exchange) inspect(p payload) (id jsonrpc.ID, initialize bool) {
 }
 
 // unknownMethod answers a call of a method that no revision with a handshake
-// has. The SDK refuses it with text, and drops the rest of a batch.
-func (x *exchange) unknownMethod(r *jsonrpc.Request, p payload) {
-	switch {
-	case !r.IsCall() && !p.batch:
+// has. The SDK refuses it with text.
+func (x *exchange) unknownMethod(r *jsonrpc.Request) {
+	if !r.IsCall() {
 		x.filter.WriteHeader(http.StatusAccepted) // unknown notifications are ignored
-	case p.batch:
-		reply(x.filter, http.StatusBadRequest, r.ID, errUnknownMethod(r.Method))
-	default:
-		reply(x.filter, http.StatusOK, r.ID, errUnknownMethod(r.Method))
+		return
 	}
+	reply(x.filter, http.StatusOK, r.ID, errUnknownMethod(r.Method))
 }
 
 func errUnknownMethod(method string) *jsonrpc.Error {
 	return protocolError(codeMethodNotFound, "there is no method "+spell.Quote(method), nil)
 }
 
-// legacyMethods are those that the SDK knows of the revisions with a handshake.
-var legacyMethods = []string{
-	methodInitialize, methodPing, methodListTools, methodCallTool, methodListResources, methodReadResource,
-	methodListTemplates, "resources/subscribe", "resources/unsubscribe", "prompts/list", "prompts/get",
-	"completion/complete", "logging/setLevel", methodDiscover,
-	notifyCancelled, notifyInitialized, "notifications/progress", "notifications/roots/list_changed",
-}
+// legacyMethods and legacyNotifications are those that the SDK knows of the
+// revisions with a handshake.
+var (
+	legacyMethods = append([]string{methodInitialize, methodPing, methodListTools, methodCallTool, methodListResources,
+		methodReadResource, methodListTemplates, methodDiscover}, undeclared...)
+	legacyNotifications = []string{notifyCancelled, notifyInitialized, notifyProgress, "notifications/roots/list_changed"}
+)

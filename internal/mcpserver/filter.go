@@ -3,14 +3,13 @@ package mcpserver
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"knowhow/internal/compact"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -20,9 +19,15 @@ import (
 // text refusals into JSON-RPC errors, and keeps idle streams alive.
 type filter struct {
 	http.ResponseWriter
-	header http.Header // the SDK's; copied when it is sent, so that comment never reads it
-	id     jsonrpc.ID  // of the request, for refusals
-	stream bool        // a stream is what the answer will be, unless it is a refusal
+	header http.Header       // the SDK's; copied when it is sent, so that comment never reads it
+	id     jsonrpc.ID        // of the request, for refusals
+	stream bool              // a stream is what the answer will be, unless it is a refusal
+	ready  []json.RawMessage // answers to elements of a batch, to be sent with the SDK's
+
+	// resumed says that the request resumes a stream. If nothing more comes on
+	// it, because its last answer was dropped, the client must be told so: by
+	// 204, else it would resume it for ever.
+	resumed bool
 
 	mu      sync.Mutex // guards what follows and the writer
 	started bool       // the header has been sent
@@ -63,6 +68,17 @@ func (f *filter) send(status int) {
 	f.started, f.events = true, f.streaming()
 	maps.Copy(f.ResponseWriter.Header(), f.header)
 	f.ResponseWriter.WriteHeader(status)
+	f.sendReady()
+}
+
+// sendReady sends the ready answers as the first events of a stream.
+func (f *filter) sendReady() {
+	if f.events {
+		for _, a := range f.ready {
+			_, _ = fmt.Fprintf(f.ResponseWriter, "event: message\ndata: %s\n\n", a) // an error means that the client is gone
+		}
+		f.ready = nil
+	}
 }
 
 // WriteHeader implements [http.ResponseWriter].
@@ -73,14 +89,33 @@ func (f *filter) WriteHeader(status int) {
 		f.status = status
 		return
 	}
+	switch {
+	case status >= 400:
+		f.ready = nil // the whole is refused
+	case len(f.ready) > 0 && !f.streaming(): // the SDK has nothing to say
+		f.sendBatch(nil)
+		return
+	}
 	f.send(status)
+}
+
+// sendBatch sends the ready answers and the SDK's as one array.
+func (f *filter) sendBatch(answers []byte) {
+	all, more := f.ready, []json.RawMessage(nil)
+	if json.Unmarshal(answers, &more) == nil {
+		all = append(all, more...)
+	}
+	f.ready = nil
+	f.header.Set("Content-Type", "application/json")
+	f.send(http.StatusOK)
+	_, _ = f.ResponseWriter.Write(batchOf(all)) // an error means that the client is gone
 }
 
 // Flush implements [http.Flusher].
 func (f *filter) Flush() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.status == 0 && !f.silent {
+	if f.status == 0 && !f.silent && (f.started || !f.resumed) {
 		f.send(http.StatusOK)
 		_ = http.NewResponseController(f.ResponseWriter).Flush() // best effort, as in the SDK
 	}
@@ -102,6 +137,10 @@ func (f *filter) Write(b []byte) (int, error) {
 	out := b
 	if slices.ContainsFunc(suspects, func(s []byte) bool { return bytes.Contains(b, s) }) {
 		out = f.rewrite(b)
+	}
+	if len(f.ready) > 0 && !f.streaming() {
+		f.sendBatch(out)
+		return len(b), nil
 	}
 	if len(out) == 0 {
 		if !f.started && !f.streaming() {
@@ -152,11 +191,7 @@ func mendBody(b []byte) []byte {
 	if len(out) == 0 {
 		return nil
 	}
-	mended, err := compact.Marshal(out)
-	if err != nil {
-		return b
-	}
-	return mended
+	return batchOf(out)
 }
 
 // mendMessage returns a response as it should be sent, nil if it should not.
@@ -195,6 +230,9 @@ func (f *filter) finish() int {
 		f.send(f.status)
 		// An error means that the client is gone.
 		_, _ = f.ResponseWriter.Write(refusal(f.id, protocolError(codeInvalidRequest, sentence(f.text.String()), nil)))
+	case f.resumed:
+		f.header.Del("Content-Type")
+		f.send(http.StatusNoContent)
 	default:
 		f.send(http.StatusOK)
 	}
@@ -220,6 +258,7 @@ func (f *filter) comment(every time.Duration) {
 		f.ResponseWriter.Header().Set("Content-Type", "text/event-stream")
 		f.ResponseWriter.Header().Set("Cache-Control", "no-cache, no-transform")
 		f.ResponseWriter.WriteHeader(http.StatusOK)
+		f.sendReady()
 	}
 	// An error means that the client is gone, which ends the request elsewhere.
 	_, _ = f.ResponseWriter.Write([]byte(": keep-alive\n\n"))

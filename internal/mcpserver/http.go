@@ -6,6 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"knowhow/internal/mcpserver/access"
+	"knowhow/internal/mcpserver/stream"
+
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -30,6 +33,7 @@ const (
 	shutdownCancel = 200 * time.Millisecond // for cancelled ones to say so
 	headerSession  = "Mcp-Session-Id"
 	headerRevision = "Mcp-Protocol-Version"
+	headerResume   = "Last-Event-ID"
 )
 
 // An HTTPHandler is the MCP endpoint of a [Server]: Streamable HTTP for the
@@ -38,12 +42,15 @@ const (
 //
 // It checks, in this order, the path (404), the token (401), Host and Origin
 // (403), the method (405), size and type of the body (413, 415). Until the
-// token is right nothing of the request is parsed. Every refusal is a JSON-RPC
-// error.
+// token is right nothing of the request is parsed but what CORS needs, of pages
+// whose Origin passes. Every refusal is a JSON-RPC error.
+//
+// A client whose connection broke may resume a stream with Last-Event-ID; the
+// latest 8 MiB of events, of all sessions together, are kept for that.
 type HTTPHandler struct {
 	server *Server
 	opts   HTTPOptions
-	access *access
+	access *access.Access
 	pinned bool
 
 	legacy http.Handler // Streamable HTTP with sessions
@@ -83,8 +90,12 @@ func (s *Server) HTTP(o HTTPOptions) *HTTPHandler {
 	get := func(*http.Request) *mcp.Server { return s.sdk }
 	// Host is checked before the SDK sees a request, with the hosts that are
 	// allowed besides loopback.
-	h.legacy = mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{JSONResponse: o.DisableSSE,
-		SessionTimeout: o.SessionIdle, MaxRequestBodyBytes: -1, DisableLocalhostProtection: true})
+	legacy := &mcp.StreamableHTTPOptions{JSONResponse: o.DisableSSE,
+		SessionTimeout: o.SessionIdle, MaxRequestBodyBytes: -1, DisableLocalhostProtection: true}
+	if !o.DisableSSE {
+		legacy.EventStore = &stream.Events{}
+	}
+	h.legacy = mcp.NewStreamableHTTPHandler(get, legacy)
 	if !h.pinned {
 		h.modern = mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{JSONResponse: o.DisableSSE, Stateless: true,
 			PropagateRequestCancellation: true, MaxRequestBodyBytes: -1, DisableLocalhostProtection: true})
@@ -98,10 +109,10 @@ func (s *Server) HTTP(o HTTPOptions) *HTTPHandler {
 // ServeHTTP implements [http.Handler].
 func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != h.opts.Path {
-		refuse(w, http.StatusNotFound, "there is no MCP endpoint at this path, it is at "+h.opts.Path)
+		access.Refuse(w, http.StatusNotFound, "there is no MCP endpoint at this path, it is at "+h.opts.Path)
 		return
 	}
-	if !h.access.admit(w, r) {
+	if h.access.Preflight(w, r, h.methods()) || !h.access.Admit(w, r) {
 		return
 	}
 	ctx, cancel := context.WithCancel(r.Context())
@@ -124,7 +135,7 @@ func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodDelete:
 		x.delete()
 	default:
-		refuseMethod(w, h.methods())
+		access.RefuseMethod(w, h.methods())
 	}
 }
 

@@ -139,6 +139,9 @@ var failures = map[string]error{
 	"unreachable": fmt.Errorf("searching: %w", &errkind.Remote{Endpoint: "/json", Status: 502, Message: "Fess was not reached, check fessBaseUrl"}),
 	"slow":        &errkind.Remote{Endpoint: "/json", Status: 504, Kind: errkind.Timeout, Message: "Fess did not answer in time"},
 	"throttled":   &errkind.Remote{Endpoint: "/json", Status: 429, Kind: errkind.Busy, Message: "Fess is busy", Retry: 3 * time.Second},
+	"rejected":    fmt.Errorf("searching: %w", &errkind.Remote{Endpoint: "/json", Status: 400, Kind: errkind.Invalid, Message: "Fess does not understand the query"}),
+	"clash":       &errkind.Remote{Endpoint: "/doc", Status: 409, Kind: errkind.Conflict, Message: "the note was changed"},
+	"oversize":    &errkind.Remote{Endpoint: "/doc", Status: 413, Kind: errkind.TooLarge, Message: "the document is too large"},
 	"gone":        &errkind.Remote{Endpoint: "/doc", Status: 404, Kind: errkind.NotFound, Message: "there is no such document"},
 	"two lines":   fmt.Errorf("one\n two\x00\xff: %w", errkind.Conflict),
 }

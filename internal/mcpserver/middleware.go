@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +25,12 @@ const (
 	methodListTemplates = "resources/templates/list"
 	notifyInitialized   = "notifications/initialized"
 	notifyCancelled     = "notifications/cancelled"
+	notifyProgress      = "notifications/progress"
 )
+
+// undeclared are the methods of capabilities that no server of ours declares.
+var undeclared = []string{"prompts/list", "prompts/get", "completion/complete", "logging/setLevel",
+	"resources/subscribe", "resources/unsubscribe"}
 
 // requestMeta returns the _meta of a request's params, nil if it has none.
 func requestMeta(req mcp.Request) map[string]any {
@@ -64,6 +70,9 @@ func (s *Server) guard(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 			return res, err
 		case methodPing, methodDiscover, notifyCancelled:
+			if method == notifyCancelled {
+				ss.cancelled(cancelledID(req))
+			}
 			return next(ctx, method, req)
 		}
 		return s.serve(ctx, ss, method, req, next)
@@ -86,7 +95,7 @@ func (s *Server) initialize(ctx context.Context, ss *session, req mcp.Request, n
 // serve answers a request that needs a session in order, or that brings its
 // revision along.
 func (s *Server) serve(ctx context.Context, ss *session, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	c := &call{revision: requestRevision(req), token: progressToken(requestMeta(req))}
+	c := &call{revision: requestRevision(req), token: progressToken(requestMeta(req)), id: metaID(requestMeta(req)[metaRequest])}
 	c.sdk, _ = req.GetSession().(*mcp.ServerSession)
 	if c.revision < statelessRevision {
 		c.revision = ss.revisionInUse()
@@ -97,7 +106,7 @@ func (s *Server) serve(ctx context.Context, ss *session, method string, req mcp.
 			return nil, errNotInitialized(method)
 		}
 	}
-	work, end, err := ss.begin(context.WithValue(ctx, callKey{}, c), c)
+	work, end, err := ss.begin(context.WithValue(s.withHeader(ctx, ss, req), callKey{}, c), c)
 	if err != nil {
 		return nil, errShuttingDown()
 	}
@@ -106,6 +115,7 @@ func (s *Server) serve(ctx context.Context, ss *session, method string, req mcp.
 	res, err := next(work, method, req)
 	switch {
 	case cancelledByPeer(ctx):
+		ss.cancelled(c.id)
 		return nil, errCancelled()
 	case err != nil && ss.stopped():
 		return nil, errShuttingDown()
@@ -113,6 +123,18 @@ func (s *Server) serve(ctx context.Context, ss *session, method string, req mcp.
 		return nil, s.peerError(err, method, c.revision)
 	}
 	return res, nil
+}
+
+// withHeader returns ctx with what the caller takes from the HTTP header.
+func (s *Server) withHeader(ctx context.Context, ss *session, req mcp.Request) context.Context {
+	header := ss.header
+	if extra := req.GetExtra(); extra != nil && extra.Header != nil {
+		header = extra.Header
+	}
+	if s.opts.Header == nil || header == nil {
+		return ctx
+	}
+	return s.opts.Header(ctx, header)
 }
 
 // cancelledByPeer says whether the request was cancelled by a notification.
@@ -153,7 +175,7 @@ func (s *Server) dispatch(next mcp.MethodHandler) mcp.MethodHandler {
 			defer s.limit.release()
 		}
 		c := callFrom(ctx)
-		if c != nil && c.revision >= statelessRevision && !s.has(method) {
+		if c != nil && !s.has(method, c.revision) {
 			return nil, errUnknownMethod(method)
 		}
 		switch p := req.GetParams().(type) {
@@ -179,14 +201,14 @@ func (s *Server) dispatch(next mcp.MethodHandler) mcp.MethodHandler {
 }
 
 // has says whether a method belongs to something that the server declares.
-// Clients of older revisions get empty lists where it does not, because many of
-// them ask without looking.
-func (s *Server) has(method string) bool {
+// Clients of older revisions get empty lists of resources where it does not,
+// because many of them ask without looking.
+func (s *Server) has(method, revision string) bool {
 	switch {
-	case strings.HasPrefix(method, "prompts/"):
+	case slices.Contains(undeclared, method):
 		return false
 	case strings.HasPrefix(method, "resources/"):
-		return s.res != nil
+		return s.res != nil || revision < statelessRevision
 	}
 	return true
 }

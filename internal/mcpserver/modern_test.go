@@ -97,6 +97,9 @@ func TestModernRefusals(t *testing.T) {
 	}{
 		{"unknown method", "POST", "nope/x", "", map[string]any{}, 404, "-32601"},
 		{"no prompts", "POST", "prompts/list", "", map[string]any{}, 404, "-32601"},
+		{"no logging", "POST", "logging/setLevel", "", map[string]any{"level": "info"}, 404, "-32601"},
+		{"no completions", "POST", "completion/complete", "", map[string]any{}, 404, "-32601"},
+		{"no subscriptions", "POST", "resources/subscribe", "", map[string]any{"uri": "x:y"}, 404, "-32601"},
 		{"initialize", "POST", "initialize", "", map[string]any{}, 404, "-32601"},
 		{"wrong name", "POST", "tools/call", "other", map[string]any{"name": "echo"}, 400, "-32020"},
 		{"bad argument", "POST", "tools/call", "search", map[string]any{"name": "search"}, 400, "-32602"},

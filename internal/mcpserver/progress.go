@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -14,6 +15,9 @@ type call struct {
 	revision string // the revision the request is served under
 	sdk      *mcp.ServerSession
 	token    any // the request's progressToken: a string, a number, or nil
+	id       jsonrpc.ID
+
+	cancelled bool // by the client; guarded by the session's mutex
 
 	mu       sync.Mutex // guards what follows, and the order of notifications
 	answered bool

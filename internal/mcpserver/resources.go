@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/url"
 	"strconv"
@@ -29,12 +30,12 @@ type Resources interface {
 
 // A Resource is one entry of resources/list.
 type Resource struct {
-	URI         string
-	Name        string
-	Title       string
-	Description string
-	MIMEType    string
-	Meta        map[string]any
+	URI         string         `json:"uri"`
+	Name        string         `json:"name"`
+	Title       string         `json:"title,omitempty"`
+	Description string         `json:"description,omitempty"`
+	MIMEType    string         `json:"mimeType,omitempty"`
+	Meta        map[string]any `json:"_meta,omitempty"`
 }
 
 // A ResourceList is one page of resources.
@@ -57,11 +58,11 @@ type Contents struct {
 
 // A Template tells clients how the URIs of resources are made.
 type Template struct {
-	URITemplate string // RFC 6570
-	Name        string
-	Title       string
-	Description string
-	MIMEType    string
+	URITemplate string `json:"uriTemplate"` // RFC 6570
+	Name        string `json:"name"`
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+	MIMEType    string `json:"mimeType,omitempty"`
 }
 
 // SetResources makes the server offer resources. It must be called before the
@@ -70,20 +71,11 @@ func (s *Server) SetResources(r Resources, templates ...Template) {
 	s.res, s.template = r, templates
 }
 
-type listedResource struct {
-	URI         string         `json:"uri"`
-	Name        string         `json:"name"`
-	Title       string         `json:"title,omitempty"`
-	Description string         `json:"description,omitempty"`
-	MIMEType    string         `json:"mimeType,omitempty"`
-	Meta        map[string]any `json:"_meta,omitempty"`
-}
-
 type resourcesResult struct {
 	mcp.ResultBase
 	freshness
-	Resources  []listedResource `json:"resources"`
-	NextCursor string           `json:"nextCursor,omitempty"`
+	Resources  []Resource `json:"resources"`
+	NextCursor string     `json:"nextCursor,omitempty"`
 }
 
 func (s *Server) listResources(ctx context.Context, p *mcp.ListResourcesParams, revision string) (mcp.Result, error) {
@@ -96,34 +88,19 @@ func (s *Server) listResources(ctx context.Context, p *mcp.ListResourcesParams, 
 		return nil, err
 	}
 	res := &resourcesResult{freshness: freshnessFor(revision), NextCursor: list.NextCursor,
-		Resources: make([]listedResource, 0, len(list.Resources))}
+		Resources: append([]Resource{}, list.Resources...)} // never null
 	res.Meta = maps.Clone(list.Meta)
-	for _, r := range list.Resources {
-		res.Resources = append(res.Resources, listedResource(r))
-	}
 	return res, nil
-}
-
-type listedTemplate struct {
-	URITemplate string `json:"uriTemplate"`
-	Name        string `json:"name"`
-	Title       string `json:"title,omitempty"`
-	Description string `json:"description,omitempty"`
-	MIMEType    string `json:"mimeType,omitempty"`
 }
 
 type templatesResult struct {
 	mcp.ResultBase
 	freshness
-	Templates []listedTemplate `json:"resourceTemplates"`
+	Templates []Template `json:"resourceTemplates"`
 }
 
 func (s *Server) listTemplates(revision string) *templatesResult {
-	res := &templatesResult{freshness: freshnessFor(revision), Templates: make([]listedTemplate, 0, len(s.template))}
-	for _, t := range s.template {
-		res.Templates = append(res.Templates, listedTemplate(t))
-	}
-	return res
+	return &templatesResult{freshness: freshnessFor(revision), Templates: append([]Template{}, s.template...)} // never null
 }
 
 // readResult is the answer to resources/read. The SDK's own leaves an empty
@@ -163,6 +140,9 @@ func (s *Server) readResource(ctx context.Context, p *mcp.ReadResourceParams, re
 		return nil, &errkind.Argument{Name: "cursor", Want: "a nextCursor of an earlier read"}
 	}
 	c, err := s.res.ReadResource(ctx, uri, cursor)
+	if _, own := errors.AsType[*Error](err); !own && errors.Is(err, errkind.NotFound) {
+		err = &Error{Err: err, Data: map[string]any{"uri": p.URI}}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -88,6 +88,7 @@ func TestReadResource(t *testing.T) {
 			}
 		}
 		wantError(t, s.Call("resources/read", map[string]any{"uri": "fess://nope"}), -32002, "code", "NOT_FOUND")
+		wantError(t, s.Call("resources/read", map[string]any{"uri": "fess://nope"}), -32002, "uri", "fess://nope")
 		wantError(t, s.Call("resources/read", map[string]any{"uri": uri, "cursor": "9"}), -32602, "argument", "cursor")
 		wantError(t, s.Call("resources/read", map[string]any{"uri": uri, "cursor": map[string]any{}}), -32602, "argument", "cursor")
 		wantError(t, s.Call("resources/read", nil), -32602, "argument", "uri")

@@ -9,7 +9,9 @@
 package mcpserver
 
 import (
+	"context"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -64,6 +66,14 @@ type Options struct {
 	MaxQueued    int           // how many more may wait; 0 is 64
 	QueueWait    time.Duration // how long they may wait; 0 is 5 s
 	Log          *slog.Logger  // nil discards
+
+	// Header takes from the HTTP header of a request what its handler needs
+	// to know, for example a token, and returns ctx with that; nil takes
+	// nothing. It is called before the handler of each request but initialize
+	// and ping, by many goroutines at once, and must not change the header. Over
+	// HTTP+SSE it sees the header of the GET that opened the stream; on stdio
+	// it is not called.
+	Header func(ctx context.Context, h http.Header) context.Context
 }
 
 // A Server answers MCP requests. Its tools and resources are set before it is

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ var errShutdown = errors.New("server is shutting down")
 type session struct {
 	grace  time.Duration   // how long a request may be ahead of notifications/initialized
 	opened func(id string) // told the session's id once initialize has succeeded; may be nil
+	header http.Header     // of the request that opened the older transport's stream, else nil
 	ready  chan struct{}   // closed by notifications/initialized
 	once   sync.Once       // guards the closing of ready
 
@@ -26,6 +28,7 @@ type session struct {
 	revision string // negotiated by initialize, "" before it
 	closed   bool
 	running  map[*call]context.CancelCauseFunc
+	hooks    []*cancelHook // oldest first
 }
 
 func newSession(grace time.Duration) *session {

@@ -6,8 +6,13 @@ import (
 	"io"
 	"time"
 
+	"knowhow/internal/mcpserver/stream"
+
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
+
+// maxLine bounds one message on stdio, in bytes.
+const maxLine = 16 << 20
 
 // How a stdio server ends: it has a second in all.
 const (
@@ -66,8 +71,9 @@ type stdioTransport struct {
 }
 
 // Connect implements [mcp.Transport].
-func (t *stdioTransport) Connect(context.Context) (mcp.Connection, error) {
+func (t *stdioTransport) Connect(ctx context.Context) (mcp.Connection, error) {
 	t.conn = newStdioConn(t)
-	go readLines(t.in, t.conn.lines, t.conn.closed)
+	t.conn.session = sessionFrom(ctx)
+	go stream.ReadLines(t.in, maxLine, t.conn.lines, t.conn.closed)
 	return t.conn, nil
 }

@@ -10,8 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"knowhow/internal/compact"
-	"knowhow/internal/spell"
+	"knowhow/internal/mcpserver/stream"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -21,9 +20,10 @@ import (
 // before the end of input, and answers cancelled requests.
 type stdioConn struct {
 	out     io.Writer
+	session *session
 	pinned  bool
 	end     <-chan struct{} // closed when nothing more shall be read
-	lines   chan line
+	lines   chan stream.Line
 	closed  chan struct{} // closed by Close
 	drained chan struct{} // closed when input has ended and answers have been waited for
 	idle    chan struct{} // told when no call is open
@@ -59,7 +59,7 @@ type openBatch struct {
 }
 
 func newStdioConn(t *stdioTransport) *stdioConn {
-	return &stdioConn{out: t.out, pinned: t.pinned, end: t.end, lines: make(chan line), closed: make(chan struct{}),
+	return &stdioConn{out: t.out, pinned: t.pinned, end: t.end, lines: make(chan stream.Line), closed: make(chan struct{}),
 		drained: make(chan struct{}), idle: make(chan struct{}, 1), turn: make(chan struct{}, 1), calls: map[jsonrpc.ID]*openCall{}}
 }
 
@@ -83,22 +83,22 @@ func (c *stdioConn) Read(context.Context) (jsonrpc.Message, error) {
 				return m, nil
 			}
 		}
-		var l line
+		var l stream.Line
 		select {
 		case <-c.closed:
 			return nil, io.EOF
 		case <-c.end:
-			l.err = io.EOF
+			l.Err = io.EOF
 		case l = <-c.lines:
 		}
 		switch {
-		case errors.Is(l.err, errLineTooLong):
+		case errors.Is(l.Err, stream.ErrTooLong):
 			c.write(errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: a message must not exceed %d bytes", maxLine)))
-		case l.err != nil:
+		case l.Err != nil:
 			c.drain()
-			return nil, l.err
+			return nil, l.Err
 		default:
-			c.accept(parse(l.data, c.pinned))
+			c.accept(parse(l.Data, c.pinned))
 		}
 	}
 }
@@ -147,8 +147,7 @@ func (c *stdioConn) register(m jsonrpc.Message, b *openBatch) json.RawMessage {
 		return refusal(r.ID, errBatchedInitialize())
 	}
 	if c.calls[r.ID] != nil {
-		id, _ := compact.Marshal(r.ID.Raw()) // strings and integers always have a JSON form
-		return errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: the id %s is in use by a request that has not been answered", spell.Cut(string(id))))
+		return duplicateID(r.ID)
 	}
 	c.calls[r.ID] = &openCall{method: r.Method, batch: b}
 	if b != nil {
@@ -173,13 +172,16 @@ func (c *stdioConn) admit(m jsonrpc.Message) bool {
 		return false
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	open := c.calls[id]
-	if open == nil || open.method == methodInitialize {
-		return false
+	pass := open != nil && open.method != methodInitialize
+	if pass {
+		open.cancelled = true
 	}
-	open.cancelled = true
-	return true
+	c.mu.Unlock()
+	if open == nil {
+		c.session.cancelled(id) // answered already, or never heard of
+	}
+	return pass
 }
 
 // Write sends what the SDK has to say, except answers to cancelled requests.
@@ -241,10 +243,7 @@ func (b *openBatch) whole() json.RawMessage {
 	if b.open > 0 || len(b.out) == 0 {
 		return nil
 	}
-	data, err := compact.Marshal(b.out)
-	if err != nil {
-		return errorLine(codeInternal, "internal error")
-	}
+	data := batchOf(b.out)
 	b.out = nil
 	return data
 }

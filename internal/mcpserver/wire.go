@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"knowhow/internal/compact"
+	"knowhow/internal/spell"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -20,6 +23,10 @@ type payload struct {
 	batch  bool
 	modern bool // some message names a revision without batches for itself
 }
+
+// maxBatch bounds the answer to a batch: what is no message may be two bytes
+// long, and gets a hundred.
+const maxBatch = 10000
 
 // parse splits one line or body into messages, and prepares each for the SDK.
 // pinned hides from the SDK that a client could speak 2026-07-28.
@@ -37,6 +44,10 @@ func parse(data []byte, pinned bool) payload {
 	var elements []json.RawMessage
 	if err := json.Unmarshal(data, &elements); err != nil || len(elements) == 0 {
 		p.bad = []json.RawMessage{errorLine(codeInvalidRequest, "invalid request: empty batch")}
+		return p
+	}
+	if len(elements) > maxBatch {
+		p.bad = []json.RawMessage{errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: a batch must not have more than %d elements", maxBatch))}
 		return p
 	}
 	p.batch = true
@@ -127,7 +138,7 @@ func decodeID(raw json.RawMessage) (jsonrpc.ID, error) {
 	}
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil || n < -maxInteger || n > maxInteger {
-		return jsonrpc.ID{}, errors.New("id must be a string or an integer")
+		return jsonrpc.ID{}, errors.New("id must be a string or an integer of at most 2^53")
 	}
 	return jsonrpc.MakeID(float64(n))
 }
@@ -139,20 +150,23 @@ var revisionHint = []byte("/protocolVersion")
 // adapt prepares a request for the SDK.
 //
 // Params that are missing become empty ones, so that what they lack is reported
-// by name. The cursor of resources/read goes where the SDK keeps it. And where
-// one revision is pinned, the revision that a 2026-07-28 client puts into each
+// by name. The cursor of resources/read goes where the SDK keeps it, and so does
+// the id of a request that may be cancelled after its answer. And where one
+// revision is pinned, the revision that a 2026-07-28 client puts into each
 // request is hidden: the SDK would answer it with -32022, upon which a client
 // must not fall back to initialize.
 func adapt(r *jsonrpc.Request, pinned bool) {
 	if len(r.Params) == 0 || bytes.Equal(r.Params, []byte("null")) {
-		if r.Method == methodCallTool || r.Method == methodReadResource {
+		if r.Method == methodCallTool || r.Method == methodReadResource || slices.Contains(undeclared, r.Method) {
 			r.Params = json.RawMessage("{}")
 		}
 		return
 	}
 	cursor := r.Method == methodReadResource && bytes.Contains(r.Params, []byte(`"cursor"`))
 	revision := pinned && bytes.Contains(r.Params, revisionHint)
-	if !cursor && !revision {
+	id, err := compact.Marshal(r.ID.Raw())
+	lasting := err == nil && r.IsCall() && (r.Method == methodCallTool || r.Method == methodReadResource)
+	if !cursor && !revision && !lasting {
 		return
 	}
 	var params, meta map[string]json.RawMessage
@@ -168,7 +182,9 @@ func adapt(r *jsonrpc.Request, pinned bool) {
 	if cursor && params["cursor"] != nil {
 		meta[metaCursor] = params["cursor"]
 	}
-	var err error
+	if lasting {
+		meta[metaRequest] = id
+	}
 	if params["_meta"], err = compact.Marshal(meta); err != nil {
 		return
 	}
@@ -234,6 +250,12 @@ func errorLine(code int64, message string) json.RawMessage {
 	w.Add("id", nil)
 	w.Add("error", ErrorObject{Code: code, Message: message})
 	return w.Bytes()
+}
+
+// duplicateID is the answer to a request whose id is taken.
+func duplicateID(id jsonrpc.ID) json.RawMessage {
+	raw, _ := compact.Marshal(id.Raw()) // strings and integers always have a JSON form
+	return errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: the id %s is in use by a request that has not been answered", spell.Cut(string(raw))))
 }
 
 // refusal is an error response to a request.

@@ -69,6 +69,12 @@ type Indexer interface {
 	Indexing(ctx context.Context) (done, total int, busy bool)
 }
 
+// A Faceter tells which of [FacetFields] hits can be counted by. It is an
+// optional ability: who lacks it counts by all of them.
+type Faceter interface {
+	FacetFields() []string
+}
+
 // A Query asks for documents. The zero Query lists every document.
 type Query struct {
 	// Text is in Fess's query language (package query). "" matches every
@@ -134,7 +140,8 @@ type Geo struct {
 
 // A Page is a part of the documents that match a query.
 type Page struct {
-	// Total counts the matching documents that can be paged to.
+	// Total counts the matching documents. A service may not let all of
+	// them be paged to: Fess shows the first 10,000.
 	Total int
 	// AtLeast says that Total is a lower bound.
 	AtLeast bool

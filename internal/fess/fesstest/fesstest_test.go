@@ -20,7 +20,7 @@ func docs() []document.Document {
 	doc := func(id, label, title, text string) document.Document {
 		return document.Document{ID: id, Label: label, Title: title, Text: text, URL: "https://" + label + ".example/" + id, Host: label + ".example",
 			Filename: id, FileType: "html", MIMEType: "text/html", Modified: time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC),
-			Stamp: document.Stamp{Size: int64(len(text))}}
+			Size: int64(len(text))}
 	}
 	return []document.Document{
 		doc("f1", "finance", "Budget <2024>", "The test budget of finance."),

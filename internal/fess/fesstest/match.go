@@ -65,7 +65,7 @@ func (d doc) keyword(field string) (string, bool) {
 	case "lang":
 		return d.Lang, true
 	case "content_length":
-		return strconv.FormatInt(d.Stamp.Size, 10), true
+		return strconv.FormatInt(d.Size, 10), true
 	case "created", "timestamp", "last_modified":
 		return stamp(d.Modified), true
 	case "click_count", "favorite_count":

@@ -172,7 +172,7 @@ func corpus(t *testing.T, o Options, all, group []Recording) *Handler {
 		o.More[id] = d.more()
 		docs = append(docs, document.Document{ID: id, URL: d.URL, Title: d.Title, Text: d.Content + strings.Repeat(d.Repeat.Text, d.Repeat.Times) + d.Tail,
 			MIMEType: d.MIMEType, FileType: d.FileType, Host: d.Host, Filename: d.Filename, Lang: strings.Join(d.Lang, ""), Modified: d.Modified,
-			Stamp: document.Stamp{Size: d.Length}})
+			Size: d.Length})
 	}
 	o.Labels = []search.Label{{Name: "Finance", Value: "finance"}, {Name: "人事", Value: "hr"}, {Name: "Tech", Value: "tech"}}
 	o.HiddenLabels = []HiddenLabel{{Label: search.Label{Name: "Board", Value: "board"}, Role: "Rboard"},

@@ -29,7 +29,7 @@ func (h *Handler) row(d doc, f *found) map[string]any {
 		"site":                site, "site_path": site, "mimetype": d.MIMEType, "filetype": d.FileType, "filename": d.Filename,
 		// Strings, as for every document that was crawled. Those with a
 		// host below are numbers, as if loaded through the admin API.
-		"content_length": strconv.FormatInt(d.Stamp.Size, 10), "boost": "1.0",
+		"content_length": strconv.FormatInt(d.Size, 10), "boost": "1.0",
 		"created": stamp(d.Modified), "timestamp": stamp(d.Modified), "last_modified": stamp(d.Modified),
 	}
 	if link, err := url.PathUnescape(d.URL); err == nil && strings.HasPrefix(d.URL, "file:") {
@@ -42,7 +42,7 @@ func (h *Handler) row(d doc, f *found) map[string]any {
 		row["host"] = d.Host
 	}
 	if d.Host != "" || d.more.Loaded {
-		row["content_length"], row["boost"] = d.Stamp.Size, 1.0
+		row["content_length"], row["boost"] = d.Size, 1.0
 	}
 	if f.scored {
 		row["score"] = d.score(f.tree)

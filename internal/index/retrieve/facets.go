@@ -18,6 +18,9 @@ import (
 // facetFields are the fields that this index counts by.
 var facetFields = [...]string{"label", "host", "filetype", "mimetype", "lang", "filename"}
 
+// FacetFields returns the fields that hits can be counted by.
+func FacetFields() []string { return slices.Clone(facetFields[:]) }
+
 // facetSize is how many values of a field are counted unless the query says.
 const facetSize = 10
 

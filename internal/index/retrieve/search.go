@@ -59,6 +59,11 @@ func (e *Evaluator) Search(ctx context.Context, q search.Query) (*search.Page, e
 	page := &search.Page{Staged: len(groups) > 1}
 	if page.Staged {
 		page.AllWords = groups[0].n
+	} else if words := query.Words(q.Text); groups[0].n == 0 && len(words) > 1 && query.Plain(q.Text) {
+		if groups, err = e.staged(ctx, words, tables.Conditions{Labels: q.Labels, Langs: q.Langs}); err != nil {
+			return nil, err
+		}
+		page.Relaxed = groups[1].n > 0
 	}
 	var leaves []*leaf
 	for _, g := range groups {

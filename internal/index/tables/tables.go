@@ -29,6 +29,7 @@ CREATE TABLE docs(
 	created INTEGER NOT NULL,
 	indexed INTEGER NOT NULL,
 	size INTEGER NOT NULL,
+	stamp_size INTEGER NOT NULL,
 	stamp_sec INTEGER NOT NULL,
 	stamp_nsec INTEGER NOT NULL,
 	hash TEXT NOT NULL,

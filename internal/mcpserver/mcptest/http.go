@@ -179,12 +179,13 @@ func (c *httpClient) delete(ctx context.Context) error {
 	return nil
 }
 
-// readEvents calls f with the data of every event of a stream.
+// readEvents calls f with the data of every event of a stream that has some:
+// the first of a stream may be there for its id alone.
 func readEvents(r io.Reader, f func(data string)) error {
 	sc := bufio.NewScanner(r)
 	sc.Buffer(nil, 64<<20)
 	for sc.Scan() {
-		if data, ok := strings.CutPrefix(sc.Text(), "data: "); ok {
+		if data, ok := strings.CutPrefix(sc.Text(), "data: "); ok && data != "" {
 			f(data)
 		}
 	}

@@ -100,7 +100,8 @@ func (r row) document(i int) document.Document {
 		d.Host = r.label + ".example.com"
 		d.URL = "https://" + d.Host + "/" + r.path
 	}
-	d.Stamp = document.Stamp{Size: int64(1000*(i%7) + 100*(i%11) + i + 500), ModTime: d.Modified}
+	d.Size = int64(1000*(i%7) + 100*(i%11) + i + 500)
+	d.Stamp = document.Stamp{Size: d.Size, ModTime: d.Modified}
 	return d
 }
 

@@ -55,7 +55,7 @@ func (s *suite) checkHit(t *testing.T, h search.Hit) {
 	}
 	for name, want := range map[string]any{
 		"filename": d.Filename, "filetype": d.FileType, "mimetype": d.MIMEType,
-		"content_length": d.Stamp.Size, "timestamp": d.Modified.Format("2006-01-02T15:04:05Z"),
+		"content_length": d.Size, "timestamp": d.Modified.Format("2006-01-02T15:04:05Z"),
 	} {
 		got := h.Fields[name]
 		if text, ok := got.(string); name == "timestamp" && ok && len(text) > 20 { // "….000Z" says the same
@@ -71,7 +71,7 @@ func (s *suite) checkHit(t *testing.T, h search.Hit) {
 func (s *suite) sort(t *testing.T) {
 	orders := map[string]func(a, b document.Document) int{
 		"filename":       func(a, b document.Document) int { return cmp.Compare(a.Filename, b.Filename) },
-		"content_length": func(a, b document.Document) int { return cmp.Compare(a.Stamp.Size, b.Stamp.Size) },
+		"content_length": func(a, b document.Document) int { return cmp.Compare(a.Size, b.Size) },
 		"timestamp":      func(a, b document.Document) int { return a.Modified.Compare(b.Modified) },
 		"last_modified":  func(a, b document.Document) int { return a.Modified.Compare(b.Modified) },
 	}

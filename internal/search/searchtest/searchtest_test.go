@@ -17,7 +17,7 @@ func TestCorpus(t *testing.T) {
 	seen := map[any]string{}
 	types := map[string]int{}
 	for _, d := range docs {
-		for _, key := range []any{d.ID, d.URL, d.Filename, d.Stamp.Size, d.Modified} {
+		for _, key := range []any{d.ID, d.URL, d.Filename, d.Size, d.Modified} {
 			if other, ok := seen[key]; ok {
 				t.Errorf("%s and %s share %v", other, place(d), key)
 			}

@@ -36,7 +36,7 @@ func main() {
 	docs := append(searchtest.Corpus(), document.Document{
 		ID: "ledger", Label: "finance", Path: "ledger.txt", URL: "http://docs.example.com/ledger.txt", Title: "Ledger",
 		MIMEType: "text/plain", FileType: "txt", Filename: "ledger.txt", Host: "docs.example.com",
-		Text: ledger, Modified: time.Unix(1750000000, 0), Stamp: document.Stamp{Size: int64(len(ledger))},
+		Text: ledger, Modified: time.Unix(1750000000, 0), Size: int64(len(ledger)),
 	})
 	s := &http.Server{Handler: fesstest.NewHandler(docs, fesstest.Options{SendContent: true}), ReadHeaderTimeout: 10 * time.Second}
 	fmt.Fprintln(os.Stderr, "fakefess:", s.Serve(l))

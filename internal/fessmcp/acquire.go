@@ -1,0 +1,209 @@
+package fessmcp
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"mime"
+	"net/url"
+	"path"
+	"strings"
+
+	"knowhow/internal/chunk"
+	"knowhow/internal/errkind"
+	"knowhow/internal/extract"
+	"knowhow/internal/fetch"
+	"knowhow/internal/job"
+	"knowhow/internal/search"
+)
+
+// A Fetcher gets documents from their addresses under a policy;
+// [knowhow/internal/fetch.Fetcher] is one.
+type Fetcher interface {
+	// Check says whether Get would refuse an address for its scheme or host.
+	Check(url string) error
+
+	// Get returns the document at an address. report is told how many
+	// bytes have come, of how many; a total of 0 is unknown.
+	Get(ctx context.Context, url string, report func(done, total int64)) (*fetch.Document, error)
+}
+
+// Content says where texts come from that the service does not hold.
+type Content struct {
+	Enabled  bool    // false refuses to look further, with an error that names contentFetch.enabled
+	Fetch    Fetcher // required where Enabled
+	MaxBytes int64   // largest document that Fetch gets, which texts to keep are sized by; 0 means 5 MiB
+
+	// FessCache says when the copy that the service stored is read before
+	// the document's address is asked: CacheAlways; CacheNever; CachePolicy
+	// (also ""), only where Fetch would be allowed to ask the address.
+	FessCache string
+
+	EnablePDF bool // convert PDF documents
+}
+
+// The values of [Content.FessCache].
+const (
+	CachePolicy = "policy"
+	CacheAlways = "always"
+	CacheNever  = "never"
+)
+
+// Progress of reading a document, of progressTotal: how much of it is done when
+// a phase begins.
+const (
+	progressTotal      = 100
+	progressConverting = 80
+	progressChunking   = 95
+)
+
+const (
+	defaultMaxContent = 5 << 20
+	maxExtractions    = 4 // documents converted at once
+)
+
+// acquire gets the text of a document of the domain that the service holds no
+// text of: from the service's stored copy or from the document's address. What
+// it gets is kept, so that further chunks don't need it again.
+func (b *bridge) acquire(ctx context.Context, h *search.Hit, report job.Report) (*heldText, error) {
+	c := b.content
+	if !c.Enabled {
+		return nil, fmt.Errorf("the index gives no text of document %s, and fetching it from its address is disabled; "+
+			"set contentFetch.enabled to true in the configuration: %w", h.ID, errkind.Denied)
+	}
+	report(0, progressTotal, phaseFetching)
+	refused := c.Fetch.Check(h.URL)
+	if c.FessCache == CacheAlways || c.FessCache != CacheNever && refused == nil {
+		body, err := b.fromCopy(ctx, h, report)
+		switch {
+		case err == nil:
+			return b.hold(h, body)
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		}
+		b.log.Debug("reading a stored copy", "doc_id", h.ID, "error", err)
+	}
+	if refused != nil {
+		return nil, refused
+	}
+	body, err := b.fromAddress(ctx, h, report)
+	if err != nil {
+		return nil, err
+	}
+	return b.hold(h, body)
+}
+
+// fromCopy returns the text of the copy that the service stored.
+func (b *bridge) fromCopy(ctx context.Context, h *search.Hit, report job.Report) (string, error) {
+	r, ok := b.backend.(search.CopyReader)
+	if !ok {
+		return "", fmt.Errorf("the service stores no copies: %w", errkind.Unsupported)
+	}
+	stored, err := r.StoredCopy(ctx, h.ID, b.labels)
+	if err != nil {
+		return "", err
+	}
+	return b.convert(ctx, extract.Input{Name: pathOf(h.URL), MediaType: stored.MediaType, Data: stored.Data}, report)
+}
+
+// fromAddress returns the text of what the document's address leads to.
+func (b *bridge) fromAddress(ctx context.Context, h *search.Hit, report job.Report) (string, error) {
+	doc, err := b.content.Fetch.Get(ctx, h.URL, func(done, total int64) {
+		part := float64(done) / float64(max(done, total, 1))
+		if total <= 0 {
+			part = float64(done) / float64(max(done, b.content.MaxBytes))
+		}
+		report(math.Round(part*progressConverting), progressTotal, phaseFetching)
+	})
+	if err != nil {
+		return "", err
+	}
+	return b.convert(ctx, extract.Input{Name: pathOf(doc.URL), MediaType: doc.MediaType, Data: doc.Data}, report)
+}
+
+// convert turns a document into plain text.
+func (b *bridge) convert(ctx context.Context, in extract.Input, report job.Report) (string, error) {
+	report(progressConverting, progressTotal, phaseConverting)
+	if isPDF(in) && !b.content.EnablePDF {
+		return "", fmt.Errorf("PDF conversion is disabled; set contentFetch.enablePdf to true in the configuration: %w", errkind.Denied)
+	}
+	t, err := b.extract(ctx, in)
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	if err != nil {
+		return "", fmt.Errorf("the document cannot be converted to text, open its url in another way: %w", err)
+	}
+	if strings.TrimSpace(t.Body) == "" && len(in.Data) > 0 {
+		return "", fmt.Errorf("the document holds no text that can be read, open its url in another way: %w", errkind.Unsupported)
+	}
+	return t.Body, nil
+}
+
+// extract calls extract.Extract and gives up when ctx ends. That cannot be
+// interrupted: it then goes on, for as long as its bounds let it, with its slot
+// taken, so that no more of them run than there are slots.
+func (b *bridge) extract(ctx context.Context, in extract.Input) (*extract.Text, error) {
+	select {
+	case b.extractions <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	type outcome struct {
+		text *extract.Text
+		err  error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		o := outcome{err: fmt.Errorf("converting a document: its reader failed: %w", errkind.Unsupported)}
+		defer func() {
+			if p := recover(); p != nil {
+				b.log.Error("converting a document panicked", "panic", p)
+			}
+			<-b.extractions
+			done <- o
+		}()
+		o.text, o.err = extract.Extract(in)
+	}()
+	select {
+	case o := <-done:
+		return o.text, o.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// hold keeps a text for the chunks to come.
+func (b *bridge) hold(h *search.Hit, body string) (*heldText, error) {
+	t := &heldText{id: h.ID, stamp: stringField(h, "timestamp"), hash: chunk.Hash(body), text: body}
+	if t.cost() > b.texts.max {
+		return nil, fmt.Errorf("the text of document %s has %d bytes, more than can be kept; raise contentFetch.maxBytes to read it: %w",
+			h.ID, len(body), errkind.TooLarge)
+	}
+	b.texts.put(t)
+	return t, nil
+}
+
+// isPDF reports whether a document says that it is PDF, or is.
+func isPDF(in extract.Input) bool {
+	media, _, err := mime.ParseMediaType(in.MediaType)
+	if err != nil {
+		media, _, _ = strings.Cut(strings.ToLower(in.MediaType), ";")
+	}
+	switch strings.TrimSpace(media) {
+	case "application/pdf", "application/x-pdf":
+		return true
+	}
+	return bytes.HasPrefix(bytes.TrimLeft(in.Data[:min(len(in.Data), 1024)], "\x00\t\n\f\r \xef\xbb\xbf"), []byte("%PDF-"))
+}
+
+// pathOf returns the last element of an address's path, whose ending tells the
+// kind of a document where its server doesn't.
+func pathOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return path.Base(u.Path)
+}

@@ -1,0 +1,95 @@
+package fessmcp
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"knowhow/internal/job"
+	"knowhow/internal/mcpserver"
+	"knowhow/internal/schema"
+)
+
+const (
+	maxWait     = 30 * time.Second // under the limit that clients set to a call
+	maxJobIDLen = 100
+)
+
+func (b *bridge) addJobs(s *mcpserver.Server) {
+	if b.jobs == nil {
+		return
+	}
+	id := text("")
+	id.MinLength, id.MaxLength = 1, maxJobIDLen
+	get := b.tool("job_get", "Get a job",
+		"Retrieve progress information for a long-running operation. Use it when an answer is a jobId: "+
+			"call until state is done; result is then the answer.",
+		schema.Schema{Properties: []schema.Property{
+			{Name: "jobId", Required: true, Schema: id},
+			{Name: "waitMs", Schema: integer("How long to wait for a change", 0, int(maxWait.Milliseconds()), 0)},
+		}})
+	get.Output = output(returns("state", "string"), returns("result", "object"))
+	mcpserver.AddTool(s, get, b.getJob)
+}
+
+type jobArgs struct {
+	JobID  string `json:"jobId"`
+	WaitMs int    `json:"waitMs"`
+}
+
+// A jobResult is a job as the job_get tool shows it.
+type jobResult struct {
+	JobID     string                 `json:"jobId"`
+	State     string                 `json:"state"`
+	Progress  float64                `json:"progress"`
+	Total     float64                `json:"total,omitempty"` // left out where it is not known
+	Message   string                 `json:"message"`
+	StartedAt string                 `json:"startedAt"`
+	UpdatedAt string                 `json:"updatedAt"`
+	Result    any                    `json:"result,omitempty"` // once done
+	Error     *mcpserver.ErrorObject `json:"error,omitempty"`  // once failed
+}
+
+func (b *bridge) getJob(ctx context.Context, in jobArgs) (any, error) {
+	st, err := b.jobs.Wait(ctx, in.JobID, time.Duration(in.WaitMs)*time.Millisecond)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("job %q: %w", short(in.JobID, maxJobIDLen, maxJobIDLen), err)
+	}
+	h := newHandle(&st)
+	r := jobResult{JobID: h.JobID, State: h.State, Progress: h.Progress, Total: st.Total, Message: h.Message,
+		StartedAt: h.StartedAt, UpdatedAt: h.UpdatedAt}
+	switch st.State {
+	case job.Done:
+		r.Result = asResult(st.Result)
+	case job.Failed:
+		b.log.Info("a job failed", "job", st.ID, "error", st.Err)
+		r.Error = mcpserver.DescribeError(ctx, st.Err)
+	}
+	return r, nil
+}
+
+// A readResult is the answer to resources/read inside of a job.
+type readResult struct {
+	Contents   []readContents `json:"contents"`
+	NextCursor string         `json:"nextCursor,omitempty"`
+	IsLast     bool           `json:"isLast"`
+}
+
+type readContents struct {
+	URI      string         `json:"uri"`
+	MIMEType string         `json:"mimeType"`
+	Text     string         `json:"text"`
+	Meta     map[string]any `json:"_meta,omitempty"`
+}
+
+// asResult returns what the request of a job would have been answered with.
+func asResult(answer any) any {
+	c, ok := answer.(*mcpserver.Contents)
+	if !ok {
+		return answer
+	}
+	return readResult{[]readContents{{c.URI, c.MIMEType, c.Text, c.Meta}}, c.NextCursor, c.IsLast}
+}

@@ -1,0 +1,177 @@
+package fessmcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"knowhow/internal/job"
+	"knowhow/internal/mcpserver"
+	"knowhow/internal/search"
+)
+
+// The phases of an upstream call (FRS 9.2), as its progress names them; the
+// states queued and done come from the job.
+const (
+	phaseFetching   = "fetching"
+	phaseConverting = "converting"
+	phaseChunking   = "chunking"
+)
+
+// A work is an upstream call that may outlast the request that asks for it.
+type work struct {
+	// key is the same for those who may share the call and its result; ""
+	// shares nothing. See [bridge.key].
+	key string
+
+	// run does the call. Its result is the tool's or the resource's answer.
+	run func(ctx context.Context, report job.Report) (any, error)
+}
+
+// do runs an upstream call. It returns what that returned, or a *handle where
+// it goes on beyond the threshold. The request's progress token is told of it
+// before and after the answer; the request's cancellation ends it, unless
+// others wait for it too.
+func (b *bridge) do(ctx context.Context, w work) (any, error) {
+	if b.jobs == nil {
+		return w.run(ctx, func(float64, float64, string) {})
+	}
+	var watch watcher
+	outlasting := context.WithoutCancel(ctx)
+	value, st, err := b.jobs.Do(ctx, job.Task{
+		Key: w.key,
+		Run: func(ctx context.Context, report job.Report) (any, error) {
+			report(0, 0, phaseFetching)
+			return w.run(ctx, report)
+		},
+		Size: sizeOf,
+		Notify: func(st job.Status) {
+			mcpserver.Progress(outlasting, st.Progress, st.Total, st.Message)
+			if st.State.Ended() {
+				watch.end()
+			}
+		},
+	})
+	if err != nil || st == nil {
+		return value, err
+	}
+	b.interests.add(st.ID)
+	stop := mcpserver.AfterCancel(ctx, func() {
+		if b.interests.remove(st.ID) {
+			// NotFound means that it has ended long since.
+			_ = b.jobs.Cancel(st.ID)
+		}
+	})
+	watch.begin(func() {
+		stop()
+		b.interests.forget(st.ID)
+	})
+	h := newHandle(st)
+	return &h, nil
+}
+
+// key names the work of reading something. It holds who asks, because what a
+// service shows may depend on that, and how often documents were seen to have
+// changed: what was read before that is not shared any more.
+func (b *bridge) key(ctx context.Context, what ...string) string {
+	caller := sha256.Sum256([]byte(search.TokenFrom(ctx)))
+	return strings.Join(append(what, hex.EncodeToString(caller[:]), strconv.FormatInt(b.changes.Load(), 10)), "\x00")
+}
+
+// A watcher calls a function once its job has ended, however that coincides
+// with finding out which function that is.
+type watcher struct {
+	mu    sync.Mutex
+	ended bool
+	f     func()
+}
+
+func (w *watcher) begin(f func()) {
+	w.mu.Lock()
+	w.f = f
+	ended := w.ended
+	w.mu.Unlock()
+	if ended {
+		f()
+	}
+}
+
+func (w *watcher) end() {
+	w.mu.Lock()
+	w.ended = true
+	f := w.f
+	w.mu.Unlock()
+	if f != nil {
+		f()
+	}
+}
+
+// interests count the requests that were answered with a handle, by the id of
+// the job, so that one of several callers cannot cancel the work of the others.
+type interests struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+func (i *interests) add(id string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.count == nil {
+		i.count = map[string]int{}
+	}
+	i.count[id]++
+}
+
+// remove reports whether the last one has gone.
+func (i *interests) remove(id string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.count[id]--; i.count[id] > 0 {
+		return false
+	}
+	delete(i.count, id)
+	return true
+}
+
+func (i *interests) forget(id string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.count, id)
+}
+
+// sizeOf returns about how many bytes an answer takes while it is kept.
+func sizeOf(answer any) int64 {
+	const small = 4 << 10
+	n := small
+	switch a := answer.(type) {
+	case searchResult:
+		for _, hit := range a.Results {
+			n += len(hit)
+		}
+	case *piece:
+		n += len(a.Text)
+	case *mcpserver.Contents:
+		n += len(a.Text)
+	}
+	return int64(n)
+}
+
+// A handle is the answer in the place of one that is not ready yet.
+type handle struct {
+	JobID     string  `json:"jobId"`
+	State     string  `json:"state"`
+	Progress  float64 `json:"progress"`
+	Message   string  `json:"message"`
+	StartedAt string  `json:"startedAt"` // RFC 3339, as UpdatedAt
+	UpdatedAt string  `json:"updatedAt"`
+}
+
+func newHandle(st *job.Status) handle {
+	return handle{st.ID, string(st.State), st.Progress, st.Message, instant(st.StartedAt), instant(st.UpdatedAt)}
+}
+
+func instant(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }

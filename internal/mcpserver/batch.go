@@ -1,0 +1,88 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"knowhow/internal/compact"
+	"knowhow/internal/mcpserver/access"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// sift keeps from the SDK the elements of a batch for which it would refuse the
+// whole. What is said to them goes out with the answers to the others. If there
+// are no others, the request has been answered, and sift says no.
+func (x *exchange) sift(p *payload) bool {
+	if x.batchless() {
+		access.Refuse(x.filter, http.StatusBadRequest, "the negotiated revision has no batches")
+		return false
+	}
+	unknown, seen := false, map[jsonrpc.ID]bool{}
+	p.msgs = slices.DeleteFunc(p.msgs, func(m jsonrpc.Message) bool {
+		r, ok := m.(*jsonrpc.Request)
+		if !ok {
+			return false
+		}
+		e := elementError(r)
+		switch {
+		case !r.IsCall():
+			return e != nil
+		case e == nil && seen[r.ID]:
+			p.bad = append(p.bad, duplicateID(r.ID))
+			return true
+		case e == nil:
+			seen[r.ID] = true
+			return false
+		}
+		unknown = unknown || e.Code == codeMethodNotFound
+		p.bad = append(p.bad, refusal(r.ID, e))
+		return true
+	})
+	switch {
+	case len(p.msgs) > 0:
+		x.filter.ready = p.bad
+		return true
+	case len(p.bad) == 0:
+		x.filter.WriteHeader(http.StatusAccepted)
+	case unknown: // as for an unknown method that comes alone
+		writeJSON(x.filter, http.StatusOK, batchOf(p.bad))
+	default:
+		writeJSON(x.filter, http.StatusBadRequest, batchOf(p.bad))
+	}
+	return false
+}
+
+// batchless says whether the revision of the request has no batches. Not every
+// client says it in the header.
+func (x *exchange) batchless() bool {
+	revision := x.request.Header.Get(headerRevision)
+	if ss := x.handler.session(x.request.Header.Get(headerSession)); ss != nil {
+		revision = max(revision, ss.revisionInUse())
+	}
+	return revision >= structuredRevision || x.old()
+}
+
+// elementError says why the SDK would refuse a request, nil if it would not.
+func elementError(r *jsonrpc.Request) *jsonrpc.Error {
+	notification := slices.Contains(legacyNotifications, r.Method)
+	switch {
+	case r.Method == methodInitialize:
+		return errBatchedInitialize()
+	case !notification && !slices.Contains(legacyMethods, r.Method):
+		return errUnknownMethod(r.Method)
+	case notification == r.IsCall(), r.Method == notifyProgress && len(r.Params) == 0:
+		return protocolError(codeInvalidRequest, "invalid request: a notification has no id, and all else has one", nil)
+	}
+	return nil
+}
+
+// batchOf is the JSON of an array of answers.
+func batchOf(answers []json.RawMessage) []byte {
+	b, err := compact.Marshal(answers)
+	if err != nil { // an answer that is no JSON
+		return errorLine(codeInternal, "internal error")
+	}
+	return b
+}
