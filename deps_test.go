@@ -25,7 +25,8 @@ var deps = map[string]string{
 	"spell": "", "compact": "", "schema": "compact spell",
 
 	// Text, pure: no disk, no network.
-	"extract": "", "chunk": "", "analysis": "", "query": "",
+	"extract": "extract/pdf", "chunk": "", "analysis": "", "query": "",
+	"extract/pdf": "extract/pdf/cos", "extract/pdf/cos": "",
 
 	// Things with a life.
 	"index":          "document search analysis query index/retrieve index/tables",
@@ -71,7 +72,7 @@ var fences = map[string]string{
 }
 
 // pure are the packages that open no file and no socket.
-var pure = []string{"errkind", "document", "search", "extract", "chunk", "analysis", "query", "spell", "compact", "schema"}
+var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cos", "chunk", "analysis", "query", "spell", "compact", "schema"}
 
 // TestDeps holds every package against deps and fences.
 func TestDeps(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"knowhow/internal/fessmcp"
 	"knowhow/internal/logfile"
 	"knowhow/internal/mcpserver"
+	"knowhow/internal/search"
 )
 
 const fessHelp = `Usage: {cmd} [FLAGS]
@@ -142,6 +143,7 @@ func (v *invocation) serveFess(ctx context.Context, c *FessConfig, flags *fessFl
 	client, err := fess.New(fess.Options{
 		BaseURL:            c.FessBaseURL,
 		API:                c.FessAPI,
+		PassThrough:        c.FessAuth.PassThrough,
 		AccessToken:        c.FessAuth.AccessToken,
 		CAFile:             c.TLS.CAFile,
 		InsecureSkipVerify: c.TLS.InsecureSkipVerify,
@@ -171,6 +173,7 @@ func (v *invocation) serveFess(ctx context.Context, c *FessConfig, flags *fessFl
 		Revision:     mcpserver.Revision(flags.revision.value),
 		MaxInFlight:  c.Limits.MaxInFlightRequests,
 		Log:          log,
+		Header:       callersToken,
 	})
 	fessmcp.Register(server, fessmcp.Options{
 		Domain:        domain,
@@ -186,7 +189,9 @@ func (v *invocation) serveFess(ctx context.Context, c *FessConfig, flags *fessFl
 	var check sync.WaitGroup
 	defer check.Wait()
 	defer stopCheck()
-	check.Go(func() { checkFess(checkCtx, client, c, log) })
+	if !c.FessAuth.PassThrough { // else nobody has said yet on whose behalf
+		check.Go(func() { checkFess(checkCtx, client, c, log) })
+	}
 
 	if flags.transport.value == "http" {
 		return v.serveFessHTTP(ctx, c, flags, server, log)
@@ -218,6 +223,12 @@ func (v *invocation) serveFessHTTP(ctx context.Context, c *FessConfig, flags *fe
 		portHint: "Set httpTransport.port to another one, or to 0 to let the system choose.",
 		log:      log,
 	})
+}
+
+// callersToken keeps the token that a caller wants Fess to be asked with; the
+// client uses it if fessAuth.passThrough is set.
+func callersToken(ctx context.Context, h http.Header) context.Context {
+	return search.WithToken(ctx, h.Get("X-Fess-Token"))
 }
 
 // checkFess warns in the log if Fess cannot be asked or is not well. Requests

@@ -155,7 +155,8 @@ func TestFessConfigRules(t *testing.T) {
 		{with(`"security": {"httpAuthToken": "a b"}`), true, "security.httpAuthToken: got a value that is not shown"},
 		{with(`"fessAuth": {"accessToken": ""}`), true, ""},
 		{with(`"fessAuth": {"accessToken": "a\n"}`), true, "fessAuth.accessToken: got a value that is not shown"},
-		{with(`"fessAuth": {"passThrough": true}`), true, "cannot pass the callers' tokens on"},
+		{with(`"fessAuth": {"passThrough": true}`), true, ""},
+		{with(`"fessAuth": {"passThrough": true}`), false, "fessAuth.passThrough: callers name their tokens in HTTP headers"},
 		// content
 		{with(`"contentFetch": {"fessCache": "always"}`), true, ""},
 		{with(`"contentFetch": {"allowedHostAllowlist": ["*"]}`), true, "contentFetch.allowedHostAllowlist[0]"},

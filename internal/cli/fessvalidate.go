@@ -73,7 +73,7 @@ func (c *checker) each(path string, values []string, ok func(string) bool, want 
 // against security.allowNonLocalhostBind.
 func (c *FessConfig) Validate(file *config.File, http bool) (warnings []string, err error) {
 	k := &checker{file: file}
-	c.checkFess(k)
+	c.checkFess(k, http)
 	c.checkDomain(k)
 	c.checkHTTP(k, http)
 	c.checkNumbers(k)
@@ -89,7 +89,7 @@ func (c *FessConfig) Validate(file *config.File, http bool) (warnings []string, 
 }
 
 // checkFess checks how Fess is reached.
-func (c *FessConfig) checkFess(k *checker) {
+func (c *FessConfig) checkFess(k *checker, http bool) {
 	u, err := url.Parse(c.FessBaseURL)
 	absolute := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
 	k.want(absolute, "fessBaseUrl", "an absolute http or https URL such as http://localhost:8080")
@@ -98,8 +98,8 @@ func (c *FessConfig) checkFess(k *checker) {
 			"a URL without user name, query and fragment; an access token belongs in fessAuth.accessToken")
 	}
 	k.word("fessApi", c.FessAPI, "auto", "v1", "v2")
-	k.refuse(c.FessAuth.PassThrough, "fessAuth.passThrough",
-		"this version cannot pass the callers' tokens on to Fess; use fessAuth.accessToken")
+	k.refuse(c.FessAuth.PassThrough && !http, "fessAuth.passThrough",
+		"callers name their tokens in HTTP headers; start with --transport http")
 	k.want(c.FessAuth.AccessToken == "" || visiblePattern.MatchString(c.FessAuth.AccessToken),
 		"fessAuth.accessToken", "visible ASCII characters without blanks")
 	if c.TLS.InsecureSkipVerify {

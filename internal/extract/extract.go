@@ -1,8 +1,8 @@
 // Package extract turns the bytes of a file or a web page into plain text with
 // a title, headings and a language.
 //
-// It knows HTML, Markdown and plain text of every kind (source code, tables,
-// logs) in any common charset. It is pure: it opens no file and no socket, so
+// It knows PDF, HTML, Markdown and plain text of every kind (source code,
+// tables, logs) in any common charset. It is pure: it opens no file and no socket, so
 // that whoever has bytes can use it: the ingest pipeline, the content fetch of
 // the search bridge, uploads.
 package extract
@@ -40,11 +40,11 @@ type Input struct {
 // A Text is the readable part of a document. All strings are valid UTF-8
 // without control characters other than newline and tab.
 type Text struct {
-	Title     string // <title>, front matter title, else first heading; "" if there is none
+	Title     string // <title>, front matter or metadata title, else first (of a PDF largest) heading; "" if there is none
 	Body      string // paragraphs parted by an empty line; Markdown and plain text as written, without front matter
 	Lang      string // ISO 639-1 code; "" where unknown
 	MediaType string // without parameters, for example "text/html"
-	FileType  string // Fess's word for it: "html", "txt" for prose, "others" for code and data
+	FileType  string // Fess's word for it: "html", "pdf", "txt" for prose, "others" for code and data
 	Headings  []Heading
 	Canonical string // absolute http or https URL that an HTML page gives for itself; "" if none
 }
@@ -57,16 +57,25 @@ type Heading struct {
 }
 
 // Extract returns the text of a document. Damaged documents yield what can be
-// read of them. The only errors are of kind [errkind.Unsupported]: a binary
-// file, or a format that is not known; the message names the format.
+// read of them. Errors are of kind [errkind.Unsupported] for a binary file, a
+// format that is not known (the message names it) and a PDF without text or
+// with a password, [errkind.Corrupt] for a PDF damaged beyond repair, and
+// [errkind.TooLarge] for one that passes a limit of package pdf.
 func Extract(in Input) (*Text, error) {
 	f, err := formatOf(in)
 	if err != nil {
 		return nil, fmt.Errorf("extracting text of %q: %w", shorten(in.Name, 200), err)
 	}
 	t := &Text{MediaType: f.media, FileType: f.fileType()}
-	s := decode(in.Data, charsetParam(in.MediaType), f.kind == kindHTML)
+	var s string
+	if f.kind != kindPDF {
+		s = decode(in.Data, charsetParam(in.MediaType), f.kind == kindHTML)
+	}
 	switch f.kind {
+	case kindPDF:
+		if err := extractPDF(t, in.Data); err != nil {
+			return nil, fmt.Errorf("extracting text of %q: %w", shorten(in.Name, 200), err)
+		}
 	case kindHTML:
 		extractHTML(t, s)
 	case kindMarkdown:

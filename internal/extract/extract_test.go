@@ -82,8 +82,8 @@ func TestExtractRefuses(t *testing.T) {
 		in   Input
 		want string // in the message
 	}{
-		{Input{Name: "a.pdf", Data: []byte("%PDF-1.7\n")}, "PDF"},
-		{Input{Name: "a.html", MediaType: "text/html", Data: []byte("%PDF-1.7\n")}, "PDF"},
+		{Input{Name: "a.pdf", Data: []byte("<html>404")}, "PDF"},
+		{Input{Name: "a.pdf"}, "PDF"},
 		{Input{Name: "report", MediaType: "application/pdf", Data: []byte("x")}, "PDF"},
 		{Input{Name: "a.docx", Data: []byte("PK\x03\x04abc")}, "office"},
 		{Input{Name: "photo.JPG", Data: []byte("text in truth")}, "image"},
@@ -148,6 +148,12 @@ func TestSupported(t *testing.T) {
 		{"utf16", "h\x00e\x00l\x00l\x00o\x00 \x00w\x00o\x00r\x00l\x00d\x00", true},
 		{"a.txt", strings.Repeat("x", 50) + "\x00", true},
 		{"a", strings.Repeat("x", 50) + "\x00", false},
+		{"a.pdf", "%PDF-1.4\n", true},
+		{"a", "%PDF-1.4\n", true},
+		{"a.txt", "%PDF-1.4\n", true},
+		{"a.pdf", "junk\n%PDF-1.4\n", true},
+		{"a.pdf", "text", false},
+		{"a.txt", "see %PDF-1.4\n", true},
 		{"a.png", "\x89PNG\r\n\x1a\n", false},
 		{"a.exe", "MZ", false},
 		{"a", "\x7fELF\x02\x01", false},
@@ -211,13 +217,14 @@ func FuzzExtract(f *testing.F) {
 	f.Add("a", "text/html; charset=shift_jis", []byte("<p>\x93\xfa\x96{"))
 	f.Add("a.txt", "", []byte("\x1b$B\x46\x7c\x1b(B \xff\xfe\x00"))
 	f.Add("", "", []byte("h\x00e\x00l\x00l\x00o\x00 \x00w\x00o\x00r\x00l\x00d\x00"))
+	f.Add("x.pdf", "", []byte(smallPDF))
 	f.Add("x.html", "", []byte("<h1><a href=#x><main>#</main></a><pre><main>\n\n</pre>#</a>"))
 	f.Fuzz(func(t *testing.T, name, media string, data []byte) {
 		for _, in := range []Input{{name, media, data}, {"a.html", "", data}, {"a.md", "", data}, {"a.txt", "", data}} {
 			x, err := Extract(in)
 			if err != nil {
-				if !errors.Is(err, errkind.Unsupported) {
-					t.Fatalf("Extract = %v, want kind Unsupported", err)
+				if x != nil || !errors.Is(err, errkind.Unsupported) && !errors.Is(err, errkind.Corrupt) && !errors.Is(err, errkind.TooLarge) {
+					t.Fatalf("Extract = %v, %v, want a kind of error alone", x, err)
 				}
 				continue
 			}

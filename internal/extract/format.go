@@ -17,6 +17,7 @@ const (
 	kindText kind = iota
 	kindMarkdown
 	kindHTML
+	kindPDF
 )
 
 // A format is how a document is read and what it is called.
@@ -32,6 +33,8 @@ func (f format) fileType() string {
 	switch f.media {
 	case "text/html", "application/xhtml+xml":
 		return "html"
+	case mediaPDF:
+		return "pdf"
 	case "text/plain", "text/markdown", "text/x-rst", "text/asciidoc", "text/org":
 		return "txt"
 	}
@@ -42,11 +45,14 @@ func (f format) fileType() string {
 // name's ending, and whether the bytes look like text, in this order.
 func formatOf(in Input) (format, error) {
 	head := in.Data[:min(len(in.Data), sniffLen)]
+	media := mediaType(in.MediaType)
+	ext := strings.ToLower(path.Ext(path.Base(strings.ReplaceAll(in.Name, `\`, "/"))))
+	if isPDF(head, ext == ".pdf" || media == mediaPDF) {
+		return format{kindPDF, mediaPDF}, nil
+	}
 	if what := magic(head); what != "" {
 		return format{}, unsupported(what)
 	}
-	media := mediaType(in.MediaType)
-	ext := strings.ToLower(path.Ext(path.Base(strings.ReplaceAll(in.Name, `\`, "/"))))
 	f, known := byExtension(ext)
 	switch {
 	case media == "text/html", media == "application/xhtml+xml":
@@ -74,6 +80,17 @@ func formatOf(in Input) (format, error) {
 		}
 	}
 	return f, nil
+}
+
+// mediaPDF is the media type of PDF (RFC 8118).
+const mediaPDF = "application/pdf"
+
+// isPDF reports whether head is the beginning of a PDF. In a file that is
+// called one, bytes of mail or web servers may stand before it, as readers of
+// PDF have always allowed (ISO 32000-1, Annex H, implementation note 13).
+func isPDF(head []byte, named bool) bool {
+	i := bytes.Index(head, []byte("%PDF-"))
+	return i == 0 || i > 0 && named
 }
 
 // byExtension returns the format of a name with a known text ending.
@@ -127,7 +144,7 @@ func isTextMedia(media string) bool {
 // binaryMedia names the format of a media type that is known not to be text.
 func binaryMedia(media string) string {
 	switch {
-	case media == "application/pdf":
+	case media == mediaPDF:
 		return "PDF document"
 	case strings.HasPrefix(media, "image/"), strings.HasPrefix(media, "audio/"),
 		strings.HasPrefix(media, "video/"), strings.HasPrefix(media, "font/"):

@@ -6,7 +6,6 @@ var magics = [...]struct {
 	at          int
 	bytes, what string
 }{
-	{0, "%PDF-", "PDF document"},
 	{0, "%!PS", "PostScript document"},
 	{0, `{\rtf`, "RTF document"},
 	{0, "PK\x03\x04", "ZIP archive or office document"},

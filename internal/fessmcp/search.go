@@ -14,7 +14,7 @@ import (
 	"knowhow/internal/search"
 )
 
-const digestRunes = 220
+const digestRunes = 200
 
 func (b *bridge) addSearch(s *mcpserver.Server) {
 	mcpserver.AddTool(s, b.searchTool(), b.search)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"path"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"knowhow/internal/chunk"
@@ -56,7 +57,8 @@ func (g *Ingester) read(t tree, src document.Source, base string, e entry) (r re
 	}
 	text, err := extract.Extract(extract.Input{Name: e.path, Data: data})
 	switch {
-	case errors.Is(err, errkind.Unsupported):
+	case errors.Is(err, errkind.Unsupported) && !strings.EqualFold(path.Ext(e.path), ".pdf"):
+		// A PDF without text is named: people expect to find it.
 		r.err = errNoText
 		return r
 	case err != nil:

@@ -1,0 +1,16 @@
+package extract
+
+import "knowhow/internal/extract/pdf"
+
+// extractPDF takes over what package pdf read, within the bounds of Text.
+func extractPDF(t *Text, data []byte) error {
+	p, err := pdf.Read(data)
+	if err != nil {
+		return err
+	}
+	t.Title, t.Lang, t.Body = oneLine(clean(p.Title)), p.Lang, p.Body
+	for _, h := range p.Headings[:min(len(p.Headings), maxHeadings)] {
+		t.Headings = append(t.Headings, Heading{Offset: h.Offset, Level: h.Level, Text: shorten(h.Text, maxHeading)})
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package pdf
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// isRTL reports whether a character is written from right to left.
+func isRTL(r rune) bool {
+	return r >= 0x590 && r <= 0x8ff || r >= 0xfb1d && r <= 0xfdff || r >= 0xfe70 && r <= 0xfeff
+}
+
+// sortRTL puts the glyphs of a page that stand on one baseline with text
+// written from right to left into the order of their positions: writers paint
+// such text in either direction.
+func sortRTL(glyphs []glyph) {
+	hasRTL := func(g glyph) bool { return strings.IndexFunc(g.text, isRTL) >= 0 }
+	if !slices.ContainsFunc(glyphs, hasRTL) {
+		return
+	}
+	for i := 0; i < len(glyphs); {
+		j := i + 1
+		for j < len(glyphs) && glyphs[j].turn == glyphs[i].turn && math.Abs(glyphs[j].y-glyphs[i].y) < 0.3*glyphs[i].size {
+			j++
+		}
+		if run := glyphs[i:j]; slices.ContainsFunc(run, hasRTL) {
+			slices.SortStableFunc(run, func(a, b glyph) int { return cmp.Compare(a.x, b.x) })
+		}
+		i = j
+	}
+}
+
+// mirrored are the characters whose picture turns with the direction.
+var mirrored = map[rune]rune{'(': ')', ')': '(', '[': ']', ']': '[', '{': '}', '}': '{', '<': '>', '>': '<', '«': '»', '»': '«'}
+
+// logical turns a line from the order of positions into that of reading, a
+// small inverse of the Unicode bidirectional algorithm.
+func logical(s string) string {
+	if strings.IndexFunc(s, isRTL) < 0 {
+		return s
+	}
+	rs := []rune(norm.NFKC.String(s)) // letters for the forms they take in a word
+	rtl, ltr := 0, 0
+	for _, r := range rs {
+		switch {
+		case isRTL(r):
+			rtl++
+		case unicode.IsLetter(r):
+			ltr++
+		}
+	}
+	if rtl < ltr { // a few words inside of other text
+		reverseRuns(rs, isRTL)
+		return string(rs)
+	}
+	slices.Reverse(rs)
+	for i, r := range rs {
+		if m, ok := mirrored[r]; ok {
+			rs[i] = m
+		}
+	}
+	reverseRuns(rs, func(r rune) bool { return !isRTL(r) && (unicode.IsLetter(r) || unicode.IsDigit(r)) })
+	return string(rs)
+}
+
+// reverseRuns turns the runs that begin and end with a character for which in
+// holds and have no letter of the other direction between.
+func reverseRuns(rs []rune, in func(rune) bool) {
+	for i := 0; i < len(rs); i++ {
+		if !in(rs[i]) {
+			continue
+		}
+		end := i + 1
+		for j := i + 1; j < len(rs); j++ {
+			if in(rs[j]) {
+				end = j + 1
+			} else if unicode.IsLetter(rs[j]) || unicode.IsMark(rs[j]) {
+				break
+			}
+		}
+		slices.Reverse(rs[i:end])
+		i = end - 1
+	}
+}

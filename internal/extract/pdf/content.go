@@ -1,0 +1,345 @@
+package pdf
+
+import (
+	"bytes"
+	"math"
+
+	"knowhow/internal/extract/pdf/cos"
+)
+
+// Bounds on content streams.
+const (
+	maxForms    = 24      // form XObjects inside each other
+	maxStates   = 512     // q without Q
+	maxOperands = 1 << 16 // before an operator; the strings of TJ count
+	maxGlyphs   = 1 << 20 // of one page
+)
+
+// A matrix is [a b c d e f] of ISO 32000-1, 8.3.3.
+type matrix [6]float64
+
+var identity = matrix{1, 0, 0, 1, 0, 0}
+
+// mul returns the matrix that applies m first and then n.
+func (m matrix) mul(n matrix) matrix {
+	return matrix{
+		m[0]*n[0] + m[1]*n[2], m[0]*n[1] + m[1]*n[3],
+		m[2]*n[0] + m[3]*n[2], m[2]*n[1] + m[3]*n[3],
+		m[4]*n[0] + m[5]*n[2] + n[4], m[4]*n[1] + m[5]*n[3] + n[5],
+	}
+}
+
+// A glyph is a character on the page, in device space turned so that its
+// baseline runs to the right.
+type glyph struct {
+	text       string
+	x, y       float64 // where the baseline begins
+	end        float64 // x where it ends
+	size       float64 // of the font
+	turn       int8    // direction of the baseline in steps of 90 degrees; turned glyphs are not on one line with others
+	stacked    bool    // written from top to bottom
+	fromSpaces bool    // text is a blank
+}
+
+// textState is what q saves and Q restores (ISO 32000-1, 8.4 and 9.3).
+type textState struct {
+	ctm                        matrix
+	font                       *font
+	size, charSpace, wordSpace float64
+	scale, leading, rise       float64
+}
+
+// An interpreter runs the content streams of one page and collects glyphs.
+type interpreter struct {
+	f         *cos.File
+	fonts     map[cos.Ref]*font  // of the whole document
+	direct    map[cos.Name]*font // of these resources, where a font is no object of its own
+	resources cos.Dict
+	textState
+	states   []textState
+	tm, tlm  matrix
+	operands []cos.Token
+	glyphs   []glyph
+	unknown  int // characters whose text the file does not tell
+	forms    int // depth
+	marks    []mark
+}
+
+// A mark is an open marked-content sequence; the glyphs of one with actual
+// text stand for that text (ISO 32000-1, 14.9.4).
+type mark struct {
+	actual bool
+	text   string
+	first  int // glyph it began at
+}
+
+// run interprets a content stream.
+func (in *interpreter) run(data []byte, resources cos.Dict) {
+	if !in.f.Budget.Spend(len(data) + 200) {
+		return
+	}
+	in.forms++
+	outer, direct, depth, marks := in.resources, in.direct, len(in.states), len(in.marks)
+	in.resources, in.direct = resources, map[cos.Name]*font{}
+	l := cos.Lexer{Src: data}
+	in.operands = in.operands[:0]
+	for len(in.glyphs) < maxGlyphs && !in.f.Budget.Spent() {
+		t := l.Next()
+		if t.Kind == cos.TokEOF {
+			break
+		}
+		switch {
+		case t.Kind == cos.TokOpenDict:
+			in.markDict(&l)
+		case t.Kind == cos.TokKeyword:
+			in.operator(string(t.Text), &l)
+			in.operands = in.operands[:0]
+		case len(in.operands) < maxOperands:
+			in.operands = append(in.operands, t)
+		}
+	}
+	for len(in.marks) > marks {
+		in.endMark()
+	}
+	in.states = in.states[:min(len(in.states), depth)]
+	in.resources, in.direct = outer, direct
+	in.forms--
+}
+
+// num returns the nth operand from the end, 0 where there is none.
+func (in *interpreter) num(n int) float64 {
+	if i := len(in.operands) - n; i >= 0 && in.operands[i].Kind == cos.TokNumber {
+		return in.operands[i].Num
+	}
+	return 0
+}
+
+func (in *interpreter) lastName() cos.Name {
+	for i := len(in.operands) - 1; i >= 0; i-- {
+		if in.operands[i].Kind == cos.TokName {
+			return cos.Name(in.operands[i].Text)
+		}
+	}
+	return ""
+}
+
+func (in *interpreter) matrixOperand() matrix {
+	return matrix{in.num(6), in.num(5), in.num(4), in.num(3), in.num(2), in.num(1)}
+}
+
+// operator runs one operator (ISO 32000-1, Annex A); those that paint or
+// choose colours say nothing about text.
+func (in *interpreter) operator(op string, l *cos.Lexer) {
+	switch op {
+	case "q":
+		if len(in.states) < maxStates {
+			in.states = append(in.states, in.textState)
+		}
+	case "Q":
+		if n := len(in.states); n > 0 {
+			in.textState, in.states = in.states[n-1], in.states[:n-1]
+		}
+	case "cm":
+		in.ctm = in.matrixOperand().mul(in.ctm)
+	case "BT":
+		in.tm, in.tlm = identity, identity
+	case "Tf":
+		in.size, in.font = in.num(1), in.findFont(in.lastName())
+	case "Tc":
+		in.charSpace = in.num(1)
+	case "Tw":
+		in.wordSpace = in.num(1)
+	case "Tz":
+		in.scale = in.num(1) / 100
+	case "TL":
+		in.leading = in.num(1)
+	case "Ts":
+		in.rise = in.num(1)
+	case "Td":
+		in.moveLine(in.num(2), in.num(1))
+	case "TD":
+		in.leading = -in.num(1)
+		in.moveLine(in.num(2), in.num(1))
+	case "Tm":
+		in.tm = in.matrixOperand()
+		in.tlm = in.tm
+	case "T*":
+		in.moveLine(0, -in.leading)
+	case "Tj", "TJ":
+		in.showOperands()
+	case "'":
+		in.moveLine(0, -in.leading)
+		in.showOperands()
+	case "\"":
+		in.wordSpace, in.charSpace = in.num(3), in.num(2)
+		in.moveLine(0, -in.leading)
+		in.operands = in.operands[max(0, len(in.operands)-1):]
+		in.showOperands()
+	case "Do":
+		in.form(in.lastName())
+	case "gs":
+		in.graphicsState(in.lastName())
+	case "BMC":
+		in.marks = append(in.marks, mark{})
+	case "BDC":
+		in.beginMark(in.lastName())
+	case "EMC":
+		in.endMark()
+	case "BI":
+		skipInlineImage(l)
+	}
+}
+
+func (in *interpreter) moveLine(x, y float64) {
+	in.tlm = matrix{1, 0, 0, 1, x, y}.mul(in.tlm)
+	in.tm = in.tlm
+}
+
+// findFont returns the font of a name in the resources, nil where there is none.
+func (in *interpreter) findFont(n cos.Name) *font {
+	o := in.f.Dict(in.resources["Font"])[n]
+	if r, ok := o.(cos.Ref); ok {
+		return in.fontAt(r)
+	}
+	ft, ok := in.direct[n]
+	if d, isDict := o.(cos.Dict); !ok && isDict {
+		ft = loadFont(in.f, d)
+		in.direct[n] = ft
+	}
+	return ft
+}
+
+func (in *interpreter) fontAt(r cos.Ref) *font {
+	ft, ok := in.fonts[r]
+	if !ok {
+		if d := in.f.Dict(r); d != nil {
+			ft = loadFont(in.f, d)
+		}
+		in.fonts[r] = ft
+	}
+	return ft
+}
+
+// graphicsState takes a font from an ExtGState dictionary.
+func (in *interpreter) graphicsState(n cos.Name) {
+	d := in.f.Dict(in.f.Dict(in.resources["ExtGState"])[n])
+	if a := in.f.Array(d["Font"]); len(a) == 2 {
+		if r, ok := a[0].(cos.Ref); ok {
+			in.font, in.size = in.fontAt(r), in.f.Number(a[1], 0)
+		}
+	}
+}
+
+// form runs a form XObject (ISO 32000-1, 8.10).
+func (in *interpreter) form(n cos.Name) {
+	s := in.f.Stream(in.f.Dict(in.resources["XObject"])[n])
+	if s != nil && in.f.Name(s.Dict["Subtype"]) == "Form" {
+		in.runForm(s, in.resources)
+	}
+}
+
+// runForm runs the stream of a form, with the given resources if it has none.
+func (in *interpreter) runForm(s *cos.Stream, resources cos.Dict) {
+	if in.forms >= maxForms {
+		return
+	}
+	data, err := in.f.Decode(s)
+	if err != nil {
+		return
+	}
+	if own := in.f.Dict(s.Dict["Resources"]); own != nil {
+		resources = own
+	}
+	save, tm, tlm := in.textState, in.tm, in.tlm
+	if m := in.f.Array(s.Dict["Matrix"]); len(m) == 6 {
+		var fm matrix
+		for i := range fm {
+			fm[i] = in.f.Number(m[i], 0)
+		}
+		in.ctm = fm.mul(in.ctm)
+	}
+	in.run(data, resources)
+	in.textState, in.tm, in.tlm = save, tm, tlm
+}
+
+// markDict reads the property list before BDC; only its actual text matters.
+func (in *interpreter) markDict(l *cos.Lexer) {
+	if d := l.PropertyList(); d != nil {
+		t := cos.Token{Kind: cos.TokOpenDict}
+		if s, ok := d["ActualText"].(string); ok {
+			t.Whole, t.Text = true, []byte(s)
+		}
+		in.operands = append(in.operands, t)
+	}
+}
+
+func (in *interpreter) beginMark(n cos.Name) {
+	m := mark{first: len(in.glyphs)}
+	if len(in.operands) > 0 {
+		if t := in.operands[len(in.operands)-1]; t.Kind == cos.TokOpenDict {
+			m.actual, m.text = t.Whole, textString(string(t.Text))
+			in.f.Budget.Spend(len(t.Text))
+		} else if s, ok := in.f.Resolve(in.f.Dict(in.f.Dict(in.resources["Properties"])[n])["ActualText"]).(string); ok && !in.f.Encrypted() {
+			m.actual, m.text = true, textString(s)
+			in.f.Budget.Spend(len(s))
+		}
+	}
+	if len(in.marks) < maxStates {
+		in.marks = append(in.marks, m)
+	}
+}
+
+// endMark puts the actual text in place of the glyphs of the sequence. Where
+// these are on several lines they stay: the text has no place of its own.
+func (in *interpreter) endMark() {
+	if len(in.marks) == 0 {
+		return
+	}
+	m := in.marks[len(in.marks)-1]
+	in.marks = in.marks[:len(in.marks)-1]
+	if !m.actual || m.first >= len(in.glyphs) {
+		return
+	}
+	in.f.Budget.Spend(len(in.glyphs) - m.first)
+	g := in.glyphs[m.first]
+	for _, o := range in.glyphs[m.first:] {
+		if math.Abs(o.y-g.y) > g.size || o.turn != g.turn {
+			return
+		}
+		g.x, g.end = min(g.x, o.x), max(g.end, o.end)
+	}
+	g.text, g.fromSpaces = m.text, false
+	in.glyphs = append(in.glyphs[:m.first], g)
+}
+
+// skipInlineImage goes behind the EI of an inline image, whose data may hold
+// anything.
+func skipInlineImage(l *cos.Lexer) {
+	i := bytes.Index(l.Src[l.Pos:], []byte("ID"))
+	if i < 0 {
+		l.Pos = len(l.Src)
+		return
+	}
+	l.Pos += i + 2
+	for {
+		i := bytes.Index(l.Src[l.Pos:], []byte("EI"))
+		if i < 0 {
+			l.Pos = len(l.Src)
+			return
+		}
+		l.Pos += i + 2
+		if i > 0 && cos.IsSpace(l.Src[l.Pos-3]) && (l.Pos >= len(l.Src) || cos.IsSpace(l.Src[l.Pos])) && looksLikeContent(l.Src[l.Pos:]) {
+			return
+		}
+	}
+}
+
+// looksLikeContent reports whether what follows can be operators, not pixels.
+func looksLikeContent(b []byte) bool {
+	for _, c := range b[:min(len(b), 16)] {
+		if c >= 0x7f || c < 0x20 && !cos.IsSpace(c) {
+			return false
+		}
+	}
+	return true
+}

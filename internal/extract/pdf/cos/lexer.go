@@ -1,0 +1,305 @@
+package cos
+
+import "bytes"
+
+// A TokenKind tells what a [Token] is.
+type TokenKind uint8
+
+// The kinds of tokens. Everything that is no other kind is a keyword.
+const (
+	TokEOF TokenKind = iota
+	TokNumber
+	TokString
+	TokName
+	TokKeyword
+	TokOpenArray
+	tokCloseArray
+	TokOpenDict
+	tokCloseDict
+)
+
+// A Token is a lexical unit (ISO 32000-1, 7.2). Its Text may alias the source.
+type Token struct {
+	Kind  TokenKind
+	Whole bool    // a number without a decimal point
+	Num   float64 // of numbers, finite
+	Text  []byte  // of keywords, and of strings and names decoded
+}
+
+// A Lexer splits bytes into tokens. It never fails: what makes no sense is a
+// keyword.
+type Lexer struct {
+	Src []byte
+	Pos int // where the next token is looked for
+}
+
+// IsSpace reports whether c parts tokens (ISO 32000-1, table 1).
+func IsSpace(c byte) bool {
+	return c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == '\f' || c == 0
+}
+
+func isDelimiter(c byte) bool {
+	switch c {
+	case '(', ')', '<', '>', '[', ']', '{', '}', '/', '%':
+		return true
+	}
+	return false
+}
+
+func isRegular(c byte) bool { return !IsSpace(c) && !isDelimiter(c) }
+
+// skipSpace goes to the next byte that is neither blank nor in a comment.
+func (l *Lexer) skipSpace() {
+	for l.Pos < len(l.Src) {
+		switch c := l.Src[l.Pos]; {
+		case IsSpace(c):
+			l.Pos++
+		case c == '%':
+			for l.Pos < len(l.Src) && l.Src[l.Pos] != '\n' && l.Src[l.Pos] != '\r' {
+				l.Pos++
+			}
+		default:
+			return
+		}
+	}
+}
+
+// Next returns the next token, tokEOF at the end.
+func (l *Lexer) Next() Token {
+	l.skipSpace()
+	if l.Pos >= len(l.Src) {
+		return Token{Kind: TokEOF}
+	}
+	c := l.Src[l.Pos]
+	switch {
+	case c >= '0' && c <= '9' || c == '-' || c == '+' || c == '.':
+		return l.number()
+	case c == '(':
+		return l.literalString()
+	case c == '/':
+		return l.name()
+	case c == '<':
+		if l.peekAt(1) == '<' {
+			l.Pos += 2
+			return Token{Kind: TokOpenDict}
+		}
+		return l.hexString()
+	case c == '>' && l.peekAt(1) == '>':
+		l.Pos += 2
+		return Token{Kind: tokCloseDict}
+	case c == '[':
+		l.Pos++
+		return Token{Kind: TokOpenArray}
+	case c == ']':
+		l.Pos++
+		return Token{Kind: tokCloseArray}
+	}
+	start := l.Pos
+	l.Pos++
+	if isRegular(c) {
+		for l.Pos < len(l.Src) && isRegular(l.Src[l.Pos]) {
+			l.Pos++
+		}
+	}
+	return Token{Kind: TokKeyword, Text: l.Src[start:l.Pos]}
+}
+
+func (l *Lexer) peekAt(n int) byte {
+	if l.Pos+n < len(l.Src) {
+		return l.Src[l.Pos+n]
+	}
+	return 0
+}
+
+// number reads a number, and forgives what writers got wrong: several signs,
+// a sign in the middle (which ends the number), letters after it.
+func (l *Lexer) number() Token {
+	t := Token{Kind: TokNumber, Whole: true}
+	start, digits, scale := l.Pos, 0, 1.0
+	sign := 1.0
+	for ; l.Pos < len(l.Src); l.Pos++ {
+		c := l.Src[l.Pos]
+		switch {
+		case c >= '0' && c <= '9':
+			if digits++; digits > 40 {
+				continue
+			}
+			if t.Whole {
+				t.Num = t.Num*10 + float64(c-'0')
+			} else {
+				scale /= 10
+				t.Num += float64(c-'0') * scale
+			}
+			continue
+		case c == '.' && t.Whole:
+			t.Whole = false
+			continue
+		case c == '-' && digits == 0:
+			sign = -1
+			continue
+		case (c == '-' || c == '+') && (digits == 0 || t.Num == 0):
+			continue
+		}
+		break
+	}
+	if digits > 0 || !t.Whole {
+		for l.Pos < len(l.Src) && l.Src[l.Pos] == '-' { // "12-34", as one producer writes
+			for l.Pos++; l.Pos < len(l.Src) && isRegular(l.Src[l.Pos]); l.Pos++ {
+			}
+		}
+		t.Num *= sign
+		return t
+	}
+	for l.Pos < len(l.Src) && isRegular(l.Src[l.Pos]) {
+		l.Pos++
+	}
+	return Token{Kind: TokKeyword, Text: l.Src[start:l.Pos]}
+}
+
+// name reads a name and its #xx escapes.
+func (l *Lexer) name() Token {
+	l.Pos++
+	start := l.Pos
+	for l.Pos < len(l.Src) && isRegular(l.Src[l.Pos]) {
+		l.Pos++
+	}
+	text := l.Src[start:l.Pos]
+	if bytes.IndexByte(text, '#') >= 0 {
+		out := make([]byte, 0, len(text))
+		for i := 0; i < len(text); i++ {
+			if text[i] == '#' && i+2 < len(text) && hexValue(text[i+1]) >= 0 && hexValue(text[i+2]) >= 0 {
+				out = append(out, byte(hexValue(text[i+1])<<4|hexValue(text[i+2])))
+				i += 2
+				continue
+			}
+			out = append(out, text[i])
+		}
+		text = out
+	}
+	return Token{Kind: TokName, Text: text}
+}
+
+func hexValue(c byte) int {
+	switch {
+	case c >= '0' && c <= '9':
+		return int(c - '0')
+	case c >= 'a' && c <= 'f':
+		return int(c-'a') + 10
+	case c >= 'A' && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}
+
+// hexString reads <...>; an odd last digit is followed by an implied 0.
+func (l *Lexer) hexString() Token {
+	l.Pos++
+	end := bytes.IndexByte(l.Src[l.Pos:], '>')
+	if end < 0 {
+		end = len(l.Src) - l.Pos
+	}
+	digits := l.Src[l.Pos : l.Pos+end]
+	l.Pos = min(l.Pos+end+1, len(l.Src))
+	return Token{Kind: TokString, Text: unhex(digits)}
+}
+
+// unhex decodes pairs of hexadecimal digits and skips everything else.
+func unhex(digits []byte) []byte {
+	out := make([]byte, 0, len(digits)/2+1)
+	high := -1
+	for _, c := range digits {
+		v := hexValue(c)
+		switch {
+		case v < 0:
+		case high < 0:
+			high = v
+		default:
+			out = append(out, byte(high<<4|v))
+			high = -1
+		}
+	}
+	if high >= 0 {
+		out = append(out, byte(high<<4))
+	}
+	return out
+}
+
+// literalString reads (...) with balanced parentheses and escapes.
+func (l *Lexer) literalString() Token {
+	l.Pos++
+	start, depth, plain := l.Pos, 1, true
+	for l.Pos < len(l.Src) {
+		switch l.Src[l.Pos] {
+		case '\\':
+			plain = false
+			l.Pos++
+		case '\r':
+			plain = false
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		l.Pos++
+		if depth == 0 {
+			break
+		}
+	}
+	l.Pos = min(l.Pos, len(l.Src))
+	text := l.Src[start:l.Pos]
+	if depth == 0 {
+		text = text[:len(text)-1]
+	}
+	if !plain {
+		text = unescape(text)
+	}
+	return Token{Kind: TokString, Text: text}
+}
+
+// unescape decodes the inside of a literal string (ISO 32000-1, 7.3.4.2).
+func unescape(s []byte) []byte {
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c == '\r' {
+			if i+1 < len(s) && s[i+1] == '\n' {
+				i++
+			}
+			out = append(out, '\n')
+			continue
+		}
+		if c != '\\' || i+1 >= len(s) {
+			out = append(out, c)
+			continue
+		}
+		i++
+		switch c = s[i]; c {
+		case 'n':
+			out = append(out, '\n')
+		case 'r':
+			out = append(out, '\r')
+		case 't':
+			out = append(out, '\t')
+		case 'b':
+			out = append(out, '\b')
+		case 'f':
+			out = append(out, '\f')
+		case '\n':
+		case '\r':
+			if i+1 < len(s) && s[i+1] == '\n' {
+				i++
+			}
+		case '0', '1', '2', '3', '4', '5', '6', '7':
+			v := 0
+			for n := 0; n < 3 && i < len(s) && s[i] >= '0' && s[i] <= '7'; n++ {
+				v = v<<3 | int(s[i]-'0')
+				i++
+			}
+			i--
+			out = append(out, byte(v))
+		default:
+			out = append(out, c)
+		}
+	}
+	return out
+}

@@ -1,0 +1,116 @@
+package cos
+
+// maxNesting bounds arrays and dictionaries inside each other.
+const maxNesting = 64
+
+// object reads the next object. ok is false at a keyword that begins none, at
+// a closing bracket and at the end. References ("3 0 R") are recognised only
+// where refs is set: content streams have none.
+func (l *Lexer) object(refs bool, depth int) (o Object, ok bool) {
+	return l.objectFrom(l.Next(), refs, depth)
+}
+
+func (l *Lexer) objectFrom(t Token, refs bool, depth int) (o Object, ok bool) {
+	switch t.Kind {
+	case TokNumber:
+		if !t.Whole || t.Num >= 1<<53 || t.Num <= -1<<53 {
+			return t.Num, true
+		}
+		if refs && t.Num >= 0 {
+			if r, ok := l.reference(int(t.Num)); ok {
+				return r, true
+			}
+		}
+		return int(t.Num), true
+	case TokString:
+		return string(t.Text), true
+	case TokName:
+		return Name(t.Text), true
+	case TokOpenArray:
+		return l.array(refs, depth+1), true
+	case TokOpenDict:
+		return l.dict(refs, depth+1), true
+	case TokKeyword:
+		switch string(t.Text) {
+		case "true":
+			return true, true
+		case "false":
+			return false, true
+		case "null":
+			return nil, true
+		}
+	}
+	return nil, false
+}
+
+// PropertyList reads the rest of a dictionary in a content stream, whose << was
+// the last token.
+func (l *Lexer) PropertyList() Dict { return l.dict(false, 1) }
+
+// reference reads the rest of "num gen R" if there is one.
+func (l *Lexer) reference(num int) (Ref, bool) {
+	save := l.Pos
+	if g := l.Next(); g.Kind == TokNumber && g.Whole && g.Num >= 0 && g.Num <= 65535 {
+		l.skipSpace()
+		if l.peekAt(0) == 'R' && !isRegular(l.peekAt(1)) {
+			l.Pos++
+			return Ref{num, int(g.Num)}, true
+		}
+	}
+	l.Pos = save
+	return Ref{}, false
+}
+
+func (l *Lexer) array(refs bool, depth int) Array {
+	a := Array{}
+	for {
+		t := l.Next()
+		if t.Kind == TokEOF || t.Kind == tokCloseArray || t.Kind == tokCloseDict || depth > maxNesting || endsObject(t) {
+			return a
+		}
+		if o, ok := l.objectFrom(t, refs, depth); ok {
+			a = append(a, o)
+		}
+	}
+}
+
+func (l *Lexer) dict(refs bool, depth int) Dict {
+	d := Dict{}
+	for {
+		t := l.Next()
+		if t.Kind == TokEOF || t.Kind == tokCloseDict || depth > maxNesting || endsObject(t) {
+			return d
+		}
+		if t.Kind != TokName && !refs {
+			return d // in a content stream the next operators are worth more
+		}
+		if t.Kind != TokName {
+			continue
+		}
+		save := l.Pos
+		v, ok := l.object(refs, depth)
+		if !ok {
+			l.Pos = save // the value is missing; what is here may end the dictionary
+			if t := l.Next(); t.Kind == TokKeyword && !endsObject(t) {
+				continue
+			}
+			l.Pos = save
+			continue
+		}
+		if _, twice := d[Name(t.Text)]; !twice {
+			d[Name(t.Text)] = v
+		}
+	}
+}
+
+// endsObject reports whether a keyword shows that a closing bracket is missing.
+func endsObject(t Token) bool {
+	if t.Kind != TokKeyword {
+		return false
+	}
+	switch string(t.Text) {
+	case "endobj", "stream", "endstream", "obj", "xref", "trailer":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,330 @@
+package pdf
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"knowhow/internal/extract/pdf/cos"
+)
+
+// A char is what a character code stands for.
+type char struct {
+	text  string
+	width float64 // in units of text space at size 1
+	known bool    // text is what the author wrote; false where the file does not tell
+}
+
+// A font decodes the strings of a content stream.
+type font struct {
+	composite bool
+	codes     *cmap    // of composite fonts
+	charset   *charset // what codes are made of, where a predefined CMap tells
+	toUnicode *cmap    // nil where there is none
+	glyphs    map[int]string
+	encoding  byteEncoding
+	widths    map[int]float64
+	standard  *[95]uint16 // widths of a standard font
+	missing   float64     // width of what widths lacks
+	unit      float64     // of widths
+	em        float64     // size of the font at size 1
+	cache     map[uint32]char
+}
+
+// loadFont reads a font dictionary. It never fails: a font that cannot be read
+// is one whose characters are not known.
+func loadFont(f *cos.File, d cos.Dict) *font {
+	f.Budget.Spend(2000)
+	ft := &font{unit: 0.001, em: 1, widths: map[int]float64{}, cache: map[uint32]char{}}
+	if s := f.Stream(d["ToUnicode"]); s != nil {
+		if data, err := f.Decode(s); err == nil {
+			ft.toUnicode = parseCMap(data, func(string) *cmap { return nil }, f.Budget)
+			if len(ft.toUnicode.text)+len(ft.toUnicode.ranges) == 0 {
+				ft.toUnicode = nil
+			}
+		}
+	}
+	if f.Name(d["Subtype"]) == "Type0" {
+		ft.loadComposite(f, d)
+	} else {
+		ft.loadSimple(f, d)
+	}
+	return ft
+}
+
+// loadComposite reads a Type0 font and its descendant (ISO 32000-1, 9.7).
+func (ft *font) loadComposite(f *cos.File, d cos.Dict) {
+	ft.composite = true
+	ft.codes, ft.charset = encodingCMap(f, d["Encoding"])
+	var cidFont cos.Dict
+	if ds := f.List(d["DescendantFonts"]); len(ds) > 0 {
+		cidFont = f.Dict(ds[0])
+	}
+	ft.missing = f.Number(cidFont["DW"], 1000)
+	w := f.Array(cidFont["W"])
+	for i := 0; i+1 < len(w) && f.Budget.Spend(1); {
+		from, ok := cos.Integer(f.Resolve(w[i]))
+		if !ok {
+			break
+		}
+		if list, ok := f.Resolve(w[i+1]).(cos.Array); ok {
+			for j, o := range list {
+				ft.widths[from+j] = f.Number(o, ft.missing)
+			}
+			i += 2
+			continue
+		}
+		to, ok := cos.Integer(f.Resolve(w[i+1]))
+		if !ok || i+2 >= len(w) || to-from > 1<<16 || !f.Budget.Spend(to-from) {
+			break
+		}
+		width := f.Number(w[i+2], ft.missing)
+		for c := from; c <= to; c++ {
+			ft.widths[c] = width
+		}
+		i += 3
+	}
+	if ft.toUnicode == nil && ft.charset == nil && ft.codes.identity {
+		ft.glyphs = glyphTexts(f, cidFont)
+	}
+}
+
+// encodingCMap reads the Encoding of a composite font: a name or a stream.
+func encodingCMap(f *cos.File, o cos.Object) (*cmap, *charset) {
+	if s := f.Stream(o); s != nil {
+		base := func(n string) *cmap { m, _ := predefined(n); return m }
+		if data, err := f.Decode(s); err == nil {
+			m := parseCMap(data, base, f.Budget)
+			if n := f.Name(s.Dict["UseCMap"]); n != "" {
+				m.use(base(string(n)))
+			}
+			return m, nil
+		}
+	}
+	if m, cs := predefined(string(f.Name(o))); m != nil {
+		return m, cs
+	}
+	return &cmap{identity: true}, nil
+}
+
+// loadSimple reads a Type1, TrueType or Type3 font (ISO 32000-1, 9.6).
+func (ft *font) loadSimple(f *cos.File, d cos.Dict) {
+	descriptor := f.Dict(d["FontDescriptor"])
+	base := strings.ToLower(string(f.Name(d["BaseFont"])))
+	if i := strings.IndexByte(base, '+'); i == 6 {
+		base = base[7:]
+	}
+	ft.missing = f.Number(descriptor["MissingWidth"], 0)
+	from := int(f.Number(d["FirstChar"], 0))
+	widths := f.Array(d["Widths"])
+	for i, o := range widths[:min(len(widths), 256)] {
+		ft.widths[from+i] = f.Number(o, ft.missing)
+	}
+	if len(widths) == 0 {
+		ft.standard, ft.missing = standardWidths(base)
+	}
+	type3 := f.Name(d["Subtype"]) == "Type3"
+	if m := f.Array(d["FontMatrix"]); type3 && len(m) == 6 {
+		ft.unit = f.Number(m[0], 0.001)
+	}
+	ft.encoding = *baseEncoding(f, d, descriptor, base)
+	e := f.Dict(d["Encoding"])
+	code := 0
+	differences := f.Array(e["Differences"])
+	f.Budget.Spend(100 + len(differences))
+	for _, o := range differences {
+		switch v := f.Resolve(o).(type) {
+		case int:
+			code = v
+		case cos.Name:
+			if code >= 0 && code < 256 {
+				ft.encoding[code] = simpleGlyph(string(v), code)
+			}
+			code++
+		}
+	}
+	if type3 {
+		ft.em = ft.guessEm()
+	}
+}
+
+// guessEm estimates the size of a Type3 font, whose units are its own: an m is
+// 0.8 em wide, and characters on average half an em.
+func (ft *font) guessEm() float64 {
+	sum, n := 0.0, 0
+	for code, text := range ft.encoding {
+		w := math.Abs(ft.widths[code])
+		if w > 0 && text == "m" {
+			return w * ft.unit / 0.8
+		}
+		if w > 0 {
+			sum, n = sum+w, n+1
+		}
+	}
+	if n == 0 {
+		return 1
+	}
+	return sum / float64(n) * ft.unit / 0.5
+}
+
+// simpleGlyph returns the text of a glyph in a Differences array. The names of
+// bitmap fonts made by TeX hold the code itself: "a65".
+func simpleGlyph(n string, code int) string {
+	s, ok := glyphText(n)
+	if ok {
+		return s
+	}
+	if len(n) == 1 && n[0] > ' ' && n[0] < 0x7f {
+		return n // the character itself, as in "2" for "two"
+	}
+	digits := strings.TrimLeft(n, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+	if v, err := strconv.Atoi(digits); err == nil && len(n)-len(digits) <= 2 && v == code {
+		switch {
+		case code > 0x20 && code < 0x7f:
+			return string(rune(code))
+		case code >= 11 && code <= 15:
+			return []string{"ff", "fi", "fl", "ffi", "ffl"}[code-11]
+		}
+	}
+	return ""
+}
+
+// baseEncoding returns the encoding that Differences change.
+func baseEncoding(f *cos.File, d, descriptor cos.Dict, base string) *byteEncoding {
+	n := f.Name(d["Encoding"])
+	if e := f.Dict(d["Encoding"]); e != nil {
+		n = f.Name(e["BaseEncoding"])
+	}
+	if n != "" {
+		return namedEncoding(n)
+	}
+	if e := builtinEncoding(f, descriptor); e != nil {
+		return e
+	}
+	switch {
+	case base == "symbol":
+		return namedEncoding("Symbol")
+	case base == "zapfdingbats":
+		return new(byteEncoding)
+	case f.Name(d["Subtype"]) == "Type3":
+		return new(byteEncoding)
+	case f.Name(d["Subtype"]) == "TrueType":
+		return namedEncoding("WinAnsiEncoding")
+	}
+	return namedEncoding("StandardEncoding")
+}
+
+// next takes the first character off s and says how many bytes it has.
+func (ft *font) next(s string) (char, uint32, int) {
+	code, n := uint32(s[0]), 1
+	if ft.composite {
+		code, n = ft.codes.next(s)
+	}
+	key := uint32(n)<<30 ^ code
+	c, ok := ft.cache[key]
+	if !ok {
+		c = ft.decode(code, n)
+		if len(ft.cache) < 1<<17 {
+			ft.cache[key] = c
+		}
+	}
+	return c, code, n
+}
+
+func (ft *font) decode(code uint32, n int) char {
+	var c char
+	if ft.toUnicode != nil {
+		c.text, c.known = ft.toUnicode.lookup(code)
+		if !meaningful(c.text) {
+			c.text, c.known = "", false
+		}
+	}
+	if !ft.composite {
+		if !c.known {
+			c.text = ft.encoding[byte(code)]
+			c.known = c.text != ""
+		}
+		c.width = ft.simpleWidth(int(code)) * ft.unit
+		return c
+	}
+	cid := ft.codes.cid(code)
+	if !c.known && ft.charset != nil {
+		c.text, c.known = ft.charset.text(code, n)
+	}
+	if !c.known && ft.glyphs != nil {
+		c.text = ft.glyphs[cid]
+		c.known = c.text != ""
+	}
+	w, ok := ft.widths[cid]
+	switch {
+	case ok && (ft.charset == nil || len(ft.codes.cids) > 0):
+	case ft.charset != nil && utf8.RuneCountInString(c.text) == 1 && isHalfWidth(c.text):
+		w = 500 // the CIDs of predefined CMaps are not known here
+	default:
+		w = ft.missing
+	}
+	c.width = w * ft.unit
+	return c
+}
+
+func isHalfWidth(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return r < 0x100 || r >= 0xff61 && r <= 0xff9f
+}
+
+// meaningful reports whether a text is one that a reader could have seen: not
+// only control characters, private use or replacement characters.
+func meaningful(s string) bool {
+	for _, r := range s {
+		if r >= 0x20 && r != 0x7f && !(r >= 0x80 && r < 0xa0) && r != utf8.RuneError && !(r >= 0xe000 && r <= 0xf8ff) && r < 0xf0000 {
+			return true
+		}
+		if r == '\t' || r == '\n' || r == '\r' {
+			return true
+		}
+	}
+	return false
+}
+
+func (ft *font) simpleWidth(code int) float64 {
+	if w, ok := ft.widths[code]; ok {
+		return w
+	}
+	if ft.standard != nil && code >= 0x20 && code < 0x7f {
+		return float64(ft.standard[code-0x20])
+	}
+	return ft.missing
+}
+
+// standardWidths returns the widths of a standard font that the file does not
+// tell (ISO 32000-1, 9.6.2.2): those of the printable ASCII characters and one
+// for the others. Bold and italic cuts differ too little to matter for blanks.
+func standardWidths(base string) (*[95]uint16, float64) {
+	switch {
+	case strings.Contains(base, "courier"), strings.Contains(base, "mono"):
+		return nil, 600
+	case strings.Contains(base, "times"), strings.Contains(base, "serif"), strings.Contains(base, "roman"):
+		return &timesWidths, 500
+	case strings.Contains(base, "symbol"), strings.Contains(base, "dingbats"):
+		return nil, 600
+	}
+	return &helveticaWidths, 556
+}
+
+// The widths of Helvetica and Times-Roman from blank to tilde (Adobe's metrics
+// of the core fonts).
+var (
+	helveticaWidths = [95]uint16{278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278,
+		556, 556, 556, 556, 556, 556, 556, 556, 556, 556, 278, 278, 584, 584, 584, 556,
+		1015, 667, 667, 722, 722, 667, 611, 778, 722, 278, 500, 667, 556, 833, 722, 778,
+		667, 778, 722, 667, 611, 722, 667, 944, 667, 667, 611, 278, 278, 278, 469, 556,
+		333, 556, 556, 500, 556, 556, 278, 556, 556, 222, 222, 500, 222, 833, 556, 556,
+		556, 556, 333, 500, 278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584}
+	timesWidths = [95]uint16{250, 333, 408, 500, 500, 833, 778, 180, 333, 333, 500, 564, 250, 333, 250, 278,
+		500, 500, 500, 500, 500, 500, 500, 500, 500, 500, 278, 278, 564, 564, 564, 444,
+		921, 722, 667, 667, 722, 611, 556, 722, 722, 333, 389, 722, 611, 889, 722, 722,
+		556, 722, 667, 556, 611, 722, 722, 944, 722, 722, 500, 333, 278, 333, 469, 500,
+		333, 444, 500, 444, 500, 444, 333, 500, 500, 278, 278, 500, 278, 778, 500, 500,
+		500, 500, 333, 389, 278, 500, 500, 722, 500, 500, 444, 480, 200, 480, 541}
+)

@@ -1,0 +1,244 @@
+package pdf
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"knowhow/internal/extract/pdf/cos"
+)
+
+// fontProgram returns the bytes of an embedded font and the key they were under.
+func fontProgram(f *cos.File, descriptor cos.Dict) ([]byte, cos.Name) {
+	for _, key := range []cos.Name{"FontFile", "FontFile2", "FontFile3"} {
+		if s := f.Stream(descriptor[key]); s != nil {
+			if data, err := f.Decode(s); err == nil {
+				return data, key
+			}
+		}
+	}
+	return nil, ""
+}
+
+// builtinEncoding reads the encoding of an embedded font program, nil where
+// there is none that names its glyphs.
+func builtinEncoding(f *cos.File, descriptor cos.Dict) *byteEncoding {
+	data, key := fontProgram(f, descriptor)
+	f.Budget.Spend(len(data))
+	switch {
+	case key == "FontFile":
+		return type1Encoding(data)
+	case key == "FontFile2" || bytes.HasPrefix(data, []byte("true")):
+		return parseSFNT(data).encoding()
+	case key == "FontFile3":
+		if bytes.HasPrefix(data, []byte("OTTO")) {
+			data = parseSFNT(data)["CFF "]
+		}
+		return parseCFF(data).encoding()
+	}
+	return nil
+}
+
+// glyphTexts returns the text of the glyphs of a composite font by CID, as far
+// as the embedded font program tells; nil if it does not.
+func glyphTexts(f *cos.File, cidFont cos.Dict) map[int]string {
+	data, key := fontProgram(f, f.Dict(cidFont["FontDescriptor"]))
+	f.Budget.Spend(len(data))
+	var texts map[int]string
+	switch {
+	case key == "FontFile2", bytes.HasPrefix(data, []byte("OTTO")):
+		texts = parseSFNT(data).texts()
+	case key == "FontFile3":
+		texts = parseCFF(data).texts()
+	}
+	s := f.Stream(cidFont["CIDToGIDMap"])
+	if s == nil || texts == nil {
+		return texts
+	}
+	toGID, err := f.Decode(s)
+	if err != nil {
+		return texts
+	}
+	byCID := map[int]string{}
+	for cid := 0; 2*cid+1 < len(toGID); cid++ {
+		if t := texts[int(binary.BigEndian.Uint16(toGID[2*cid:]))]; t != "" {
+			byCID[cid] = t
+		}
+	}
+	return byCID
+}
+
+// type1Encoding reads the Encoding array in the clear text of a Type 1 font
+// (Adobe Type 1 Font Format, 2.3).
+func type1Encoding(data []byte) *byteEncoding {
+	if i := bytes.Index(data, []byte("eexec")); i >= 0 {
+		data = data[:i]
+	}
+	i := bytes.Index(data, []byte("/Encoding"))
+	if i < 0 {
+		return nil
+	}
+	l := cos.Lexer{Src: data, Pos: i + len("/Encoding")}
+	var e byteEncoding
+	for {
+		t := l.Next()
+		switch {
+		case t.Kind == cos.TokEOF:
+			return nil
+		case t.Kind != cos.TokKeyword:
+		case string(t.Text) == "StandardEncoding":
+			return namedEncoding("StandardEncoding")
+		case string(t.Text) == "def", string(t.Text) == "readonly":
+			return &e
+		case string(t.Text) == "dup":
+			code, glyph := l.Next(), l.Next()
+			if code.Kind == cos.TokNumber && code.Num >= 0 && code.Num < 256 && glyph.Kind == cos.TokName {
+				e[int(code.Num)] = simpleGlyph(string(glyph.Text), int(code.Num))
+			}
+		}
+	}
+}
+
+// A sfnt is a TrueType or OpenType font program. What it lacks is empty.
+type sfnt map[string][]byte
+
+func parseSFNT(data []byte) sfnt {
+	s := sfnt{}
+	if len(data) < 12 {
+		return s
+	}
+	for i := range int(binary.BigEndian.Uint16(data[4:])) {
+		at := 12 + 16*i
+		if at+16 > len(data) {
+			break
+		}
+		off, n := u32(data, at+8), u32(data, at+12)
+		if off <= len(data) {
+			s[string(data[at:at+4])] = data[off:min(off+n, len(data))]
+		}
+	}
+	return s
+}
+
+// u16 and u32 read a big-endian number, 0 beyond the end.
+func u16(b []byte, at int) int {
+	if at < 0 || at+2 > len(b) {
+		return 0
+	}
+	return int(b[at])<<8 | int(b[at+1])
+}
+
+func u32(b []byte, at int) int { return u16(b, at)<<16 | u16(b, at+2) }
+
+// subtable returns the cmap subtable of a platform and encoding.
+func (s sfnt) subtable(platform, encoding int) []byte {
+	t := s["cmap"]
+	for i := range u16(t, 2) {
+		at := 4 + 8*i
+		if off := u32(t, at+4); at+8 <= len(t) && u16(t, at) == platform && u16(t, at+2) == encoding && off < len(t) {
+			return t[off:]
+		}
+	}
+	return nil
+}
+
+// each calls fn for the mappings of a cmap subtable (OpenType, cmap).
+func each(t []byte, fn func(code, gid int)) {
+	switch u16(t, 0) {
+	case 0:
+		for c := 0; c < 256 && 6+c < len(t); c++ {
+			fn(c, int(t[6+c]))
+		}
+	case 4:
+		n, total := u16(t, 6)/2, 0
+		for i := range n {
+			end, start := u16(t, 14+2*i), u16(t, 16+2*n+2*i)
+			delta, off := u16(t, 16+4*n+2*i), u16(t, 16+6*n+2*i)
+			for c := start; c <= end && c < 0xffff && total < maxMappings; c++ {
+				total++
+				gid := c
+				if off != 0 {
+					if gid = u16(t, 16+6*n+2*i+off+2*(c-start)); gid == 0 {
+						continue
+					}
+				}
+				fn(c, (gid+delta)&0xffff)
+			}
+		}
+	case 6:
+		first := u16(t, 6)
+		for i := range u16(t, 8) {
+			fn(first+i, u16(t, 10+2*i))
+		}
+	case 12:
+		total := 0
+		for i := range min(u32(t, 12), len(t)/12) {
+			start, end, gid := u32(t, 16+12*i), u32(t, 20+12*i), u32(t, 24+12*i)
+			for c := start; c <= end && c <= 0x10ffff && total < maxMappings; c++ {
+				fn(c, gid+c-start)
+				total++
+			}
+		}
+	}
+}
+
+// texts returns the text of glyphs by their number, from the font's own
+// character map.
+func (s sfnt) texts() map[int]string {
+	out := map[int]string{}
+	for _, k := range [][2]int{{3, 10}, {3, 1}, {0, 6}, {0, 4}, {0, 3}, {0, 2}, {0, 1}, {0, 0}} {
+		each(s.subtable(k[0], k[1]), func(code, gid int) {
+			if t := string(rune(code)); out[gid] == "" && gid > 0 && meaningful(t) {
+				out[gid] = t
+			}
+		})
+	}
+	for gid, n := range s.names() {
+		if t, ok := glyphText(n); ok && out[gid] == "" {
+			out[gid] = t
+		}
+	}
+	return out
+}
+
+// names returns the glyph names of a post table of version 2; those of the
+// standard Macintosh order are left out.
+func (s sfnt) names() map[int]string {
+	t := s["post"]
+	if u32(t, 0) != 0x00020000 {
+		return nil
+	}
+	n := u16(t, 32)
+	var own []string
+	for at := 34 + 2*n; at < len(t); {
+		end := min(at+1+int(t[at]), len(t))
+		own = append(own, string(t[at+1:end]))
+		at = end
+	}
+	out := map[int]string{}
+	for gid := range n {
+		if i := u16(t, 34+2*gid) - 258; i >= 0 && i < len(own) {
+			out[gid] = own[i]
+		}
+	}
+	return out
+}
+
+// encoding returns the text of codes of a simple symbolic font (ISO 32000-1,
+// 9.6.6.4), nil where its glyphs have no known text.
+func (s sfnt) encoding() *byteEncoding {
+	texts := s.texts()
+	var e byteEncoding
+	found := false
+	for _, k := range [][2]int{{3, 0}, {1, 0}} {
+		each(s.subtable(k[0], k[1]), func(code, gid int) {
+			if c := code & 0xff; (code < 256 || code>>8 == 0xf0) && e[c] == "" && texts[gid] != "" {
+				e[c] = texts[gid]
+				found = true
+			}
+		})
+	}
+	if !found {
+		return nil
+	}
+	return &e
+}

@@ -1,0 +1,254 @@
+package pdf
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Gaps between glyphs that part words, in units of the font size. Kerning
+// hardly ever widens by a tenth; the tightest blanks of justified text are 0.12.
+const (
+	wordGap    = 0.1
+	cjkWordGap = 0.6 // these scripts have no blanks; punctuation is kerned
+	cellGap    = 3.0 // parts the cells of a table
+)
+
+// A line is a run of glyphs on one baseline.
+type line struct {
+	text     string
+	x, end   float64
+	y, size  float64 // baseline and font size of most of it
+	turn     int8
+	stacked  bool
+	advance  float64 // width of every character, 0 unless all are alike
+	short    bool    // too short to tell by advance
+	firstEnd float64 // where its first word ends
+}
+
+// A lineMaker collects the glyphs of a line.
+type lineMaker struct {
+	lines   []line
+	b       []byte
+	cur     line
+	last    glyph
+	lastAt  int // where the text of last begins in b
+	blank   bool
+	weights map[float64]float64 // width of text by font size
+	lo, hi  float64             // widths of characters
+	count   int
+}
+
+// linesOf cuts the glyphs of a page into lines, in the order in which they
+// were painted: writers paint in reading order far more often than position
+// alone could tell (columns, boxes, tables).
+func linesOf(glyphs []glyph) []line {
+	sortRTL(glyphs)
+	m := lineMaker{weights: map[float64]float64{}}
+	for _, g := range glyphs {
+		m.add(g)
+	}
+	m.flush()
+	return m.lines
+}
+
+func (m *lineMaker) add(g glyph) {
+	if len(m.b) > 0 && !m.continues(g) {
+		m.flush()
+	}
+	if g.fromSpaces {
+		if len(m.b) > 0 {
+			m.blank = true
+			m.cur.end = max(m.cur.end, g.end)
+		}
+		return
+	}
+	if len(m.b) == 0 {
+		m.cur = line{x: g.x, y: g.y, turn: g.turn, stacked: g.stacked, size: g.size}
+		m.lo, m.hi, m.count, m.blank = math.Inf(1), 0, 0, false
+	} else {
+		if g.text == m.last.text && math.Abs(g.x-m.last.x) < 0.1*g.size && math.Abs(g.y-m.last.y) < 0.1*g.size {
+			return // painted twice to look bold
+		}
+		if m.compose(g) {
+			return
+		}
+		m.space(g)
+	}
+	m.lastAt = len(m.b)
+	m.b = append(m.b, g.text...)
+	if _, ok := m.weights[g.size]; ok || len(m.weights) < 100 {
+		m.weights[g.size] += g.end - g.x
+	}
+	if width := (g.end - g.x) / g.size; utf8.RuneCountInString(g.text) == 1 {
+		m.lo, m.hi = min(m.lo, width), max(m.hi, width)
+		m.count++
+	}
+	m.last = g
+	m.cur.end = g.end
+	if m.lastAt < 200 && !bytes.ContainsAny(m.b[:m.lastAt], " \t") {
+		m.cur.firstEnd = g.end
+	}
+}
+
+// continues reports whether a glyph belongs to the line so far.
+func (m *lineMaker) continues(g glyph) bool {
+	size := max(m.last.size, g.size)
+	return g.turn == m.cur.turn && g.stacked == m.cur.stacked &&
+		(math.Abs(g.y-m.last.y) <= 0.45*size || math.Abs(g.y-m.cur.y) <= 0.45*size) &&
+		g.x-m.cur.end > -size
+}
+
+// space writes the blank that the gap before a glyph means.
+func (m *lineMaker) space(g glyph) {
+	size := max(min(m.last.size, g.size), 0.5*max(m.last.size, g.size))
+	gap := g.x - m.last.end
+	limit := wordGap
+	r, _ := utf8.DecodeLastRuneInString(m.last.text)
+	s, _ := utf8.DecodeRuneInString(g.text)
+	if isCJK(r) && isCJK(s) {
+		limit = cjkWordGap
+	}
+	switch {
+	case gap > cellGap*size:
+		m.b = append(m.b, '\t')
+	case m.blank || gap > limit*size, m.lastAt == 0 && m.last.size < 0.8*g.size && m.last.y > g.y+0.15*g.size:
+		// The mark of a footnote stands close to its text.
+		m.b = append(m.b, ' ')
+	}
+	m.blank = false
+}
+
+// accents are the spacing accents that old fonts paint over a letter, and the
+// combining characters that mean the same.
+var accents = map[string]rune{"´": '\u0301', "`": '\u0300', "ˆ": '\u0302', "^": '\u0302', "˜": '\u0303', "¨": '\u0308',
+	"¸": '\u0327', "ˇ": '\u030c', "˘": '\u0306', "˚": '\u030a', "˙": '\u0307', "˝": '\u030b', "˛": '\u0328', "¯": '\u0304'}
+
+// compose joins a letter with the accent painted at the same place, before or
+// after it. It reports whether it did.
+func (m *lineMaker) compose(g glyph) bool {
+	middle := (g.x + g.end) / 2
+	if middle > m.last.end || middle < m.last.x-0.2*g.size {
+		return false
+	}
+	letter, mark := g.text, accents[m.last.text]
+	if mark == 0 {
+		letter, mark = m.last.text, accents[g.text]
+	}
+	r, n := utf8.DecodeRuneInString(letter)
+	if mark == 0 || n != len(letter) || !unicode.IsLetter(r) {
+		return false
+	}
+	switch r {
+	case 'ı':
+		letter = "i"
+	case 'ȷ':
+		letter = "j"
+	}
+	composed := norm.NFC.String(letter + string(mark))
+	m.b = append(m.b[:m.lastAt], composed...)
+	m.last.text = composed
+	m.last.end = max(m.last.end, g.end)
+	m.cur.end = m.last.end
+	return true
+}
+
+// flush ends the line.
+func (m *lineMaker) flush() {
+	text := logical(tidy(string(m.b)))
+	m.b = m.b[:0]
+	if text == "" {
+		clear(m.weights)
+		return
+	}
+	best := 0.0
+	for size, w := range m.weights {
+		if w > best || w == best && size > m.cur.size {
+			best, m.cur.size = w, size
+		}
+	}
+	clear(m.weights)
+	m.cur.text, m.cur.short = text, m.count < 5
+	if m.count >= 5 && m.hi-m.lo < 0.02 && m.hi < 0.75 {
+		m.cur.advance = m.hi * m.cur.size
+	}
+	if n := len(m.lines); n > 0 && paintedTwice(m.lines[n-1], m.cur) {
+		return
+	}
+	m.lines = append(m.lines, m.cur)
+}
+
+// paintedTwice reports whether a line repeats the one before at the same
+// place, to look bold or to throw a shadow.
+func paintedTwice(a, b line) bool {
+	return a.text == b.text && a.turn == b.turn && math.Abs(a.x-b.x) < 0.3*a.size && math.Abs(a.y-b.y) < 0.3*a.size
+}
+
+// isCJK reports whether a character belongs to a script that is written
+// without blanks.
+func isCJK(r rune) bool {
+	return r >= 0x2e80 && r <= 0x9fff || r >= 0xf900 && r <= 0xfaff || r >= 0xff00 && r <= 0xffef || r >= 0x20000 && r <= 0x3ffff
+}
+
+// ligatures are written as the letters they join, so that words can be found.
+var ligatures = strings.NewReplacer("ﬀ", "ff", "ﬁ", "fi", "ﬂ", "fl", "ﬃ", "ffi", "ﬄ", "ffl", "ﬅ", "st", "ﬆ", "st")
+
+// tidy makes one line of plain text: blanks of all kinds become one, and the
+// leaders of a table of contents an ellipsis.
+func tidy(s string) string {
+	s = ligatures.Replace(s)
+	out := make([]byte, 0, len(s))
+	blank := byte(0)
+	for i, r := range s {
+		switch {
+		case r == '\t':
+			blank = '\t'
+		case unicode.IsSpace(r), r == '\u200b':
+			if blank == 0 {
+				blank = ' '
+			}
+		case r == '\u00ad' && i+len("\u00ad") < len(s): // a hyphen that is not seen
+		case unicode.IsControl(r), r == utf8.RuneError, r == '\ufeff', r >= 0xe000 && r <= 0xf8ff:
+		default:
+			if blank != 0 && len(out) > 0 {
+				out = append(out, blank)
+			}
+			blank = 0
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return shortenLeaders(string(out))
+}
+
+// shortenLeaders replaces runs of four dots and more, with or without blanks.
+func shortenLeaders(s string) string {
+	if !strings.Contains(s, "....") && !strings.Contains(s, ". . . .") {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		if s[i] != '.' {
+			b.WriteByte(s[i])
+			i++
+			continue
+		}
+		end, dots := i, 0
+		for j := i; j < len(s) && (s[j] == '.' || s[j] == ' '); j++ {
+			if s[j] == '.' {
+				dots++
+				end = j + 1
+			}
+		}
+		if dots >= 4 {
+			b.WriteString("…")
+		} else {
+			b.WriteString(s[i:end])
+		}
+		i = end
+	}
+	return b.String()
+}

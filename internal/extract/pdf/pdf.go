@@ -1,0 +1,206 @@
+// Package pdf reads the text of PDF documents: their characters in reading
+// order, words and paragraphs found by position, headings by size.
+//
+// It serves package extract. It is pure, and made for foreign bytes: damaged
+// files are repaired as far as they can be, and the work that a file may cause
+// is bounded. Not read are pictures of text (there is no OCR), fonts that do
+// not tell what their characters mean, and files that need a password.
+package pdf
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/extract/pdf/cos"
+)
+
+// Bounds on a document. What passes them is of kind [errkind.TooLarge].
+const (
+	// MaxPages is how many pages a document may have.
+	MaxPages = 20000
+
+	maxText  = 64 << 20 // bytes
+	maxSteps = 1 << 30  // some twenty seconds of work; a book of 3,700 pages takes a fourteenth
+)
+
+// A Text is what a document says. All strings are valid UTF-8.
+type Text struct {
+	Title    string // from the metadata, else the largest line of the first page with text; one line, "" if there is none
+	Lang     string // BCP 47 tag that the document declares; "" if none
+	Body     string // paragraphs parted by an empty line; a page begins a new one unless a sentence goes on
+	Headings []Heading
+}
+
+// A Heading is a paragraph in larger type than the body.
+type Heading struct {
+	Offset int // first byte in Body
+	Level  int // 1 (largest) to 6
+	Text   string
+}
+
+// Read returns the text of a document. Its errors are of kind
+// [errkind.Unsupported] where there is no text that could be read,
+// [errkind.Corrupt] where the file is damaged beyond repair, and
+// [errkind.TooLarge]; their messages are for users.
+func Read(data []byte) (*Text, error) { return read(data, &cos.Budget{Left: maxSteps}) }
+
+func read(data []byte, b *cos.Budget) (*Text, error) {
+	f, err := cos.Open(data, b)
+	if err != nil {
+		return nil, err
+	}
+	pages := pagesOf(f)
+	if len(pages) > MaxPages {
+		return nil, tooLarge(fmt.Sprintf("more than %d pages", MaxPages))
+	}
+	ps, unknown, err := paragraphs(f, pages)
+	switch {
+	case err != nil:
+		return nil, err
+	case b.Spent():
+		return nil, tooLarge("more work than is allowed for one document")
+	case len(pages) == 0:
+		return nil, fmt.Errorf("damaged PDF document: it holds no pages: %w", errkind.Corrupt)
+	}
+	t := &Text{Title: title(f), Lang: textString(f.Text(f.Root()["Lang"]))}
+	t.render(ps)
+	switch {
+	case legible(t.Body, unknown):
+	case f.Damaged() && unknown == 0:
+		return nil, fmt.Errorf("damaged PDF document: no text was found in what is left of it: %w", errkind.Corrupt)
+	default:
+		return nil, fmt.Errorf("PDF document that holds no text which can be extracted (it was scanned, or its fonts lack a character map): %w", errkind.Unsupported)
+	}
+	if t.Title == "" {
+		t.Title = largest(ps)
+	}
+	return t, nil
+}
+
+func tooLarge(what string) error {
+	return fmt.Errorf("PDF document with %s: %w", what, errkind.TooLarge)
+}
+
+// paragraphs interprets the pages. unknown counts the characters whose text
+// the file does not tell.
+func paragraphs(f *cos.File, pages []cos.Dict) (ps []paragraph, unknown int, err error) {
+	fonts := map[cos.Ref]*font{}
+	size := 0
+	for i, page := range pages {
+		glyphs, n := interpret(f, page, fonts)
+		unknown += n
+		if len(glyphs) >= maxGlyphs {
+			return nil, 0, tooLarge(fmt.Sprintf("a page of more than %d characters", maxGlyphs))
+		}
+		for _, g := range glyphs {
+			size += len(g.text)
+		}
+		if size > maxText {
+			return nil, 0, tooLarge(fmt.Sprintf("more than %d bytes of text", maxText))
+		}
+		more := paragraphsOf(linesOf(glyphs), i)
+		if len(ps) > 0 && len(more) > 0 {
+			more[0].goesOn = follows(ps[len(ps)-1], more[0])
+		}
+		ps = append(ps, more...)
+	}
+	return ps, unknown, nil
+}
+
+// legible reports whether a text is worth having. A document with many
+// characters that nobody can decode is misleading rather than incomplete.
+func legible(body string, unknown int) bool {
+	letters := 0
+	for _, r := range body {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			letters++
+		}
+	}
+	return letters > 0 && unknown <= 2*letters
+}
+
+// render writes the body and notes its headings.
+func (t *Text) render(ps []paragraph) {
+	levels := headingLevels(ps)
+	r := newRenderer(ps)
+	for i := range ps {
+		at := r.write(ps[i])
+		if level := levels[sizeKey(ps[i].size())]; level > 0 && !ps[i].goesOn && isHeading(&ps[i]) {
+			text := strings.Join(strings.Fields(string(r.b[at:])), " ")
+			t.Headings = append(t.Headings, Heading{Offset: at, Level: level, Text: text})
+		}
+	}
+	t.Body = string(r.b)
+}
+
+// sizeKey rounds font sizes, which differ by arithmetic.
+func sizeKey(size float64) int { return int(math.Round(size * 4)) }
+
+// headingLevels ranks the sizes of possible headings: those larger than the
+// size of most of the text.
+func headingLevels(ps []paragraph) map[int]int {
+	count := map[int]int{}
+	for _, p := range ps {
+		for _, l := range p.lines {
+			count[sizeKey(l.size)] += utf8.RuneCountInString(l.text)
+		}
+	}
+	body := 0
+	for _, size := range sortedKeys(count) {
+		if count[size] > count[body] {
+			body = size
+		}
+	}
+	seen := map[int]bool{}
+	for i := range ps {
+		p := &ps[i]
+		if k := sizeKey(p.size()); float64(k) > 1.12*float64(body) && isHeading(p) {
+			seen[k] = true
+		}
+	}
+	levels := map[int]int{}
+	level, last := 0, math.Inf(1)
+	for _, size := range slices.Backward(sortedKeys(seen)) {
+		if float64(size) < 0.95*last { // else the same with the eye
+			level, last = min(level+1, 6), float64(size)
+		}
+		levels[size] = level
+	}
+	return levels
+}
+
+// isHeading reports whether a paragraph is short enough to be one and has a letter.
+func isHeading(p *paragraph) bool {
+	n := 0
+	letter := false
+	for _, l := range p.lines {
+		n += len(l.text)
+		letter = letter || strings.IndexFunc(l.text, unicode.IsLetter) >= 0
+	}
+	return letter && n <= 250 && len(p.lines) <= 4 && p.advance() == 0
+}
+
+// largest returns the paragraph in the largest type on the first page with text.
+func largest(ps []paragraph) string {
+	var best *paragraph
+	for i := range ps {
+		p := &ps[i]
+		if p.page != ps[0].page {
+			break
+		}
+		if isHeading(p) && (best == nil || p.size() > 1.02*best.size()) {
+			best = p
+		}
+	}
+	if best == nil {
+		return ""
+	}
+	r := newRenderer(ps)
+	r.write(*best)
+	return strings.Join(strings.Fields(string(r.b)), " ")
+}
