@@ -76,7 +76,7 @@ type facetArgs struct {
 	Missing     string   `json:"missing"`
 }
 
-func (f *facetArgs) parse() (*search.Facets, error) {
+func (f *facetArgs) parse(fields []string) (*search.Facets, error) {
 	if f == nil {
 		return nil, nil
 	}
@@ -84,8 +84,8 @@ func (f *facetArgs) parse() (*search.Facets, error) {
 		return nil, &errkind.Argument{Name: "facets", Want: "a field or a query to count by"}
 	}
 	for _, name := range f.Field {
-		if !slices.Contains(search.FacetFields[:], name) || len(f.Field) > len(search.FacetFields) {
-			return nil, &errkind.Argument{Name: "facets.field", Value: name, Want: oneOf(search.FacetFields[:])}
+		if !slices.Contains(fields, name) || len(f.Field) > len(fields) {
+			return nil, &errkind.Argument{Name: "facets.field", Value: name, Want: oneOf(fields)}
 		}
 	}
 	for _, q := range f.Query {

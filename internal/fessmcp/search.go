@@ -34,7 +34,7 @@ func (b *bridge) searchTool() mcpserver.Tool {
 			{Name: "sort", Schema: text("field.asc or field.desc, comma-separated, of " +
 				strings.Join(search.SortFields[:], ", ") + ". Default: relevance")},
 			{Name: "lang", Schema: text("For example en or en,ja")},
-			{Name: "facets", Schema: facetSchema()},
+			{Name: "facets", Schema: facetSchema(b.facetFields())},
 			{Name: "geo", Schema: geoSchema()},
 			{Name: "includeFields", Schema: textList("Fields of a hit in place of the default ones: title, url, digest, score, created, " +
 				"last_modified, timestamp, content_length, filename, filetype, mimetype, host, label, lang and more")},
@@ -43,8 +43,16 @@ func (b *bridge) searchTool() mcpserver.Tool {
 	return t
 }
 
-func facetSchema() schema.Schema {
-	field, query, order := textList("Of "+strings.Join(search.FacetFields[:], ", ")), textList(""), text("")
+// facetFields are the fields that the service counts hits by.
+func (b *bridge) facetFields() []string {
+	if f, ok := b.backend.(search.Faceter); ok {
+		return f.FacetFields()
+	}
+	return search.FacetFields[:]
+}
+
+func facetSchema(fields []string) schema.Schema {
+	field, query, order := textList("Of "+strings.Join(fields, ", ")), textList(""), text("")
 	field.OneOrMany, query.OneOrMany = true, true
 	order.Enum = []string{"count.desc", "count.asc", "term.asc", "term.desc"}
 	return schema.Schema{Type: "object", Description: "Count all matches by fields or queries", Properties: []schema.Property{
@@ -158,7 +166,7 @@ func (b *bridge) query(in searchArgs) (search.Query, error) {
 	if q.Langs, err = parseLangs(in.Lang); err != nil {
 		return q, err
 	}
-	if q.Facets, err = in.Facets.parse(); err != nil {
+	if q.Facets, err = in.Facets.parse(b.facetFields()); err != nil {
 		return q, err
 	}
 	q.Geo, err = in.Geo.parse()
