@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+//go:embed maven
+var poms embed.FS
+
+// install returns the folder that holds the jars, one folder of them for each
+// file in maven/. What the cache has is not asked for again.
+func install(ctx context.Context, cache, java string) (string, error) {
+	sum := sha256.New()
+	names, err := fs.Glob(poms, "maven/*.xml")
+	if err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		data, err := poms.ReadFile(name)
+		if err != nil {
+			return "", err
+		}
+		sum.Write(data)
+	}
+	jars := filepath.Join(cache, "jars-"+hex.EncodeToString(sum.Sum(nil)[:6]))
+	err = pack(jars, func(dir string) error {
+		if err := needMaven(ctx); err != nil {
+			return err
+		}
+		fmt.Println("installing Fess and OpenSearch from Maven Central")
+		return getJars(ctx, dir, java)
+	})
+	return jars, err
+}
+
+// needMaven installs Maven in CI where it is missing.
+func needMaven(ctx context.Context) error {
+	if _, err := exec.LookPath("mvn"); err == nil {
+		return nil
+	}
+	if !inCI() {
+		return fmt.Errorf("%w: no mvn on the PATH; install Maven", errSkip)
+	}
+	fmt.Println("installing Maven")
+	if err := aptInstall(ctx, "maven"); err != nil {
+		return fmt.Errorf("installing Maven: %w", err)
+	}
+	return nil
+}
+
+// getJars copies the dependencies of each POM into a folder of its name below dir.
+func getJars(ctx context.Context, dir, java string) error {
+	// POMs of third parties name repositories that are gone. An empty folder
+	// stands for all of them, so that only Maven Central is asked.
+	empty := filepath.Join(dir, "empty")
+	settings := filepath.Join(dir, "settings.xml")
+	mirror := url.URL{Scheme: "file", Path: empty}
+	err := errors.Join(os.Mkdir(empty, 0o755), os.WriteFile(settings, []byte(`<settings><mirrors><mirror><id>empty</id><mirrorOf>*,!central</mirrorOf><url>`+
+		mirror.String()+`</url></mirror></mirrors></settings>`), 0o644))
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"opensearch", "boot", "fess"} {
+		pom, err := poms.ReadFile("maven/" + name + ".xml")
+		if err != nil {
+			return err
+		}
+		file := filepath.Join(dir, name+".xml")
+		if err := os.WriteFile(file, pom, 0o644); err != nil {
+			return err
+		}
+		err = command(ctx, mavenJava(java), "mvn", "--quiet", "--batch-mode", "--no-transfer-progress", "--global-settings", settings, "--file", file,
+			"org.apache.maven.plugins:maven-dependency-plugin:2.8:copy-dependencies",
+			"-DincludeScope=runtime", "-DoutputDirectory="+filepath.Join(dir, name))
+		if err != nil {
+			return fmt.Errorf("installing the jars of %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// mavenJava is what to add to Maven's environment: the Java where the machine has
+// no other. Its own is better, for it may know certificates of the site's own.
+func mavenJava(java string) []string {
+	if _, err := exec.LookPath("java"); err == nil || os.Getenv("JAVA_HOME") != "" {
+		return nil
+	}
+	return []string{"JAVA_HOME=" + java}
+}
+
+// pack makes a folder unless it is there. It is filled under another name, so
+// that it is whole or not there at all.
+func pack(dir string, fill func(dir string) error) error {
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	partial, err := os.MkdirTemp(filepath.Dir(dir), "partial-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(partial)
+	if err := fill(partial); err != nil {
+		return err
+	}
+	err = os.Rename(partial, dir)
+	if _, there := os.Stat(dir); there == nil { // from another run, perhaps
+		return nil
+	}
+	return err
+}
+
+// command runs a program and returns what it printed as an error if it fails.
+func command(ctx context.Context, env []string, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", name, err, bytes.TrimSpace(out[max(0, len(out)-2000):]))
+	}
+	return nil
+}

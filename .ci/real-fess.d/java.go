@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+)
+
+// leastJava is the oldest Java that Fess 15.4 and OpenSearch 3 run on.
+const leastJava = 21
+
+// findJava returns the home folder of a Java that is recent enough: one that is
+// on the machine, or in CI one out of Debian 13.
+func findJava(ctx context.Context, cache string) (string, error) {
+	debian := filepath.Join(cache, "debian-13")
+	packaged := filepath.Join(debian, "java")
+	for _, home := range append(javaHomes(), packaged) {
+		if javaVersion(ctx, home) >= leastJava {
+			return home, nil
+		}
+	}
+	if !inCI() {
+		return "", fmt.Errorf("%w: no Java %d or later found; set JAVA_HOME", errSkip, leastJava)
+	}
+	fmt.Println("installing Java 21 from Debian 13")
+	err := pack(debian, func(dir string) error { return getJava(ctx, dir) })
+	if err == nil && javaVersion(ctx, packaged) < leastJava {
+		err = fmt.Errorf("no Java runs in %s", packaged)
+	}
+	if err != nil {
+		return "", fmt.Errorf("installing Java: %w", err)
+	}
+	return packaged, nil
+}
+
+// runJava runs the Java of a Debian that lies in the folder above on top of that
+// Debian's own libraries, as those of the machine may be too old for it. So they
+// may be for the program that Java starts others with, which VFORK does without.
+const runJava = `#!/bin/sh
+d=${0%/java/bin/java}
+exec "$d"/usr/lib64/ld-linux-*.so.* --library-path "$(echo "$d"/usr/lib/*-linux-gnu)" "$(echo "$d"/usr/lib/jvm/java-21-openjdk-*/bin/java)" \
+	-Djdk.lang.Process.launchMechanism=VFORK "$@"
+`
+
+// getJava installs a small Debian with a Java in a folder; it needs to be root.
+// Packages of Java with fewer languages will not do: OpenSearch asks for Thai.
+func getJava(ctx context.Context, dir string) error {
+	if err := aptInstall(ctx, "debootstrap"); err != nil {
+		return err
+	}
+	if err := command(ctx, nil, "debootstrap", "--variant=minbase", "--include=openjdk-21-jre-headless", "trixie", dir); err != nil {
+		return err
+	}
+	if err := relink(dir, filepath.Join(dir, "usr", "lib", "jvm")); err != nil {
+		return err
+	}
+	file := filepath.Join(dir, "java", "bin", "java")
+	return errors.Join(write(file, []byte(runJava)), os.Chmod(file, 0o755))
+}
+
+// relink makes the symbolic links in a folder that lead to a place of the system's
+// root lead to that place below root.
+func relink(root, in string) error {
+	return filepath.WalkDir(in, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.Type() != fs.ModeSymlink {
+			return err
+		}
+		to, err := os.Readlink(file)
+		if err != nil || !filepath.IsAbs(to) {
+			return err
+		}
+		if to, err = filepath.Rel(filepath.Dir(file), filepath.Join(root, to)); err != nil {
+			return err
+		}
+		return errors.Join(os.Remove(file), os.Symlink(to, file))
+	})
+}
+
+// aptInstall installs a package of the machine's own Debian.
+func aptInstall(ctx context.Context, name string) error {
+	if err := command(ctx, nil, "apt-get", "update", "-qq"); err != nil {
+		return err
+	}
+	return command(ctx, nil, "apt-get", "install", "-y", "-qq", "--no-install-recommends", name)
+}
+
+// javaHomes lists where a Java may be, most wanted first.
+func javaHomes() []string {
+	homes := []string{os.Getenv("JAVA_HOME")}
+	if java, err := exec.LookPath("java"); err == nil {
+		if java, err = filepath.EvalSymlinks(java); err == nil {
+			homes = append(homes, filepath.Dir(filepath.Dir(java)))
+		}
+	}
+	user, _ := os.UserHomeDir()
+	for _, pattern := range []string{"/usr/lib/jvm/*", "/usr/java/*", "/opt/java/*", "/opt/*jdk*", user + "/.sdkman/candidates/java/*",
+		user + "/.jdks/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home", "/opt/homebrew/opt/openjdk*"} {
+		found, _ := filepath.Glob(pattern)
+		homes = append(homes, found...)
+	}
+	return homes
+}
+
+var versionForm = regexp.MustCompile(`version "(\d+)`)
+
+// javaVersion returns the feature release of the Java in a folder, 0 if there is
+// none that runs.
+func javaVersion(ctx context.Context, home string) int {
+	if home == "" {
+		return 0
+	}
+	out, err := exec.CommandContext(ctx, filepath.Join(home, "bin", "java"), "-version").CombinedOutput()
+	if m := versionForm.FindSubmatch(out); err == nil && m != nil {
+		n, _ := strconv.Atoi(string(m[1]))
+		return n
+	}
+	return 0
+}
+
+// inCI reports whether the run may install what is missing on the machine.
+func inCI() bool { return os.Getenv("CI") == "true" }

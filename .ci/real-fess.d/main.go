@@ -1,0 +1,154 @@
+// Command real-fess holds knowhow against a real Fess server; .ci/real-fess
+// builds and runs it.
+//
+// Fess 15.4.0 and OpenSearch 3.4.0 come from Maven Central, where Fess's four
+// OpenSearch plugins are not to be had: index.go says what that changes. Each
+// run starts with an empty index in a folder of its own, that is gone afterwards;
+// only the jars are kept, in the user's cache folder.
+//
+// The checks are Go tests called TestRealFess*, which find the server by the
+// environment variables that check sets, and scripts in acceptance/.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// errSkip says that the checks cannot run on this machine.
+var errSkip = errors.New("skipped")
+
+func main() {
+	// The servers end with the thread that started them: see endWithParent.
+	runtime.LockOSThread()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	switch {
+	case errors.Is(err, errSkip):
+		fmt.Println("real-fess:", err)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "real-fess:", err)
+		os.Exit(1)
+	}
+}
+
+// run does what the command line says and removes the work folder.
+func run(ctx context.Context, args []string) error {
+	if len(args) < 1 || len(args) > 2 || len(args) == 2 && args[1] != "serve" {
+		return errors.New("usage: .ci/real-fess [serve]")
+	}
+	work := args[0]
+	defer os.RemoveAll(work)
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return err
+	}
+	cache = filepath.Join(cache, "knowhow-ci", "real-fess")
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return err
+	}
+	began := time.Now()
+	java, err := findJava(ctx, cache)
+	if err != nil {
+		return err
+	}
+	jars, err := install(ctx, cache, java)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("Java in %s, jars in %s, after %v\n", java, jars, since(began))
+	if len(args) == 1 {
+		if err := build(ctx, work); err != nil {
+			return err
+		}
+	}
+	s := &site{work: work, java: java, jars: jars}
+	defer func() { s.stop() }()
+	if err := s.start(ctx); err != nil {
+		return err
+	}
+	if err := s.load(ctx); err != nil {
+		return fmt.Errorf("loading the corpus: %w", err)
+	}
+	fmt.Printf("Fess runs at %s, OpenSearch at %s, after %v\n", s.fessURL, s.engineURL, since(began))
+	if len(args) == 2 {
+		fmt.Printf("administrator's token: %s\ntoken of a role that sees nothing: %s\n", adminToken, nobodyToken)
+		<-ctx.Done()
+		return nil
+	}
+	if err := s.checkAll(ctx); err != nil {
+		return err
+	}
+	fmt.Printf("all checks passed after %v\n", since(began))
+	return nil
+}
+
+// build builds the program and the tests, so that all checks are of one state of
+// the sources.
+func build(ctx context.Context, work string) error {
+	env := []string{"CGO_ENABLED=0"}
+	if err := command(ctx, env, "go", "build", "-o", filepath.Join(work, "knowhow"), "./cmd/knowhow"); err != nil {
+		return err
+	}
+	for _, name := range packages {
+		if err := command(ctx, env, "go", "test", "-c", "-o", filepath.Join(work, name+".test"), "./internal/"+name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// packages are those with checks, in their order: the first asks the server
+// little, the other a lot, of which Fess may learn words.
+var packages = [...]string{"cli", "fess"}
+
+// checkAll runs the checks in each setup of the server.
+func (s *site) checkAll(ctx context.Context) error {
+	if err := s.check(ctx, "plain"); err != nil {
+		return err
+	}
+	// A server that sends the texts and the labels of its documents.
+	s.fess.stop()
+	if err := s.startFess(ctx, "-Dfess.config.query.additional.response.fields=content,label",
+		"-Dfess.config.query.additional.api.response.fields=content,label"); err != nil {
+		return err
+	}
+	if err := s.check(ctx, "content"); err != nil {
+		return err
+	}
+	s.engine.stop()
+	return s.check(ctx, "down")
+}
+
+// check runs the tests against the server in one setup.
+func (s *site) check(ctx context.Context, setup string) error {
+	began := time.Now()
+	for _, name := range packages {
+		fmt.Printf("== checks of %s, server %s\n", name, setup)
+		args := []string{"-test.run=^TestRealFess", "-test.timeout=5m"}
+		if name == "fess" {
+			args = append(args, "-test.v") // what the scripts say at length is of use only when they fail
+		}
+		cmd := exec.CommandContext(ctx, s.path(name+".test"), args...)
+		cmd.Dir = filepath.Join("internal", name)
+		cmd.Env = append(os.Environ(), "KNOWHOW_REAL_FESS="+s.fessURL, "KNOWHOW_REAL_FESS_SETUP="+setup,
+			"KNOWHOW_REAL_FESS_NOBODY="+nobodyToken, "KNOWHOW_PROGRAM="+s.path("knowhow"))
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("checks of %s, server %s: %w", name, setup, err)
+		}
+	}
+	fmt.Printf("== server %s checked in %v\n", setup, since(began))
+	return nil
+}
+
+func since(t time.Time) time.Duration { return time.Since(t).Round(time.Second) }

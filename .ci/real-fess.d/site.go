@@ -1,0 +1,251 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// A site is a Fess server with its search engine.
+type site struct {
+	work string // folder of this run
+	java string // home of the Java
+	jars string // the folder of install
+
+	engine, fess       *process
+	engineURL, fessURL string
+}
+
+// start starts both servers.
+func (s *site) start(ctx context.Context) error {
+	if err := s.prepare(); err != nil {
+		return fmt.Errorf("preparing Fess: %w", err)
+	}
+	if err := s.startEngine(ctx); err != nil {
+		return err
+	}
+	return s.startFess(ctx)
+}
+
+// stop stops both servers.
+func (s *site) stop() {
+	s.fess.stop()
+	s.engine.stop()
+}
+
+func (s *site) path(name string) string { return filepath.Join(s.work, filepath.FromSlash(name)) }
+
+// quick are settings for a JVM that lives for minutes only: it compiles less, and
+// collects garbage on one thread.
+var quick = [...]string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}
+
+// startEngine starts OpenSearch on two free ports. The runner takes HTTP ports up
+// to 9299 only, and numbers them from the one behind its base.
+func (s *site) startEngine(ctx context.Context) error {
+	port := 9210
+	for ; port <= 9299 && !(free(port) && free(port+100)); port++ {
+	}
+	if port > 9299 {
+		return errors.New("starting OpenSearch: no free port from 9210 to 9299")
+	}
+	s.engineURL = fmt.Sprintf("http://127.0.0.1:%d", port)
+	err := write(s.path("engine/conf/opensearch.yml"), fmt.Appendf(nil, `discovery.type: single-node
+action.auto_create_index: "-*"
+network.host: 127.0.0.1
+http.port: %d
+transport.port: %d
+`, port, port+100))
+	if err != nil {
+		return err
+	}
+	s.engine, err = startProcess("OpenSearch", s.path("opensearch.log"), s.work, filepath.Join(s.java, "bin", "java"),
+		append(quick[:], "-Xms384m", "-Xmx640m", "--enable-native-access=ALL-UNNAMED", "--add-opens=java.base/java.io=ALL-UNNAMED",
+			"-cp", filepath.Join(s.jars, "opensearch", "*"), "org.codelibs.opensearch.runner.OpenSearchRunner",
+			"-basePath", s.path("engine/data"), "-confPath", s.path("engine/conf"), "-numOfNode", "1",
+			"-baseHttpPort", fmt.Sprint(port-1), "-clusterName", "knowhow-ci", "-indexStoreType", "niofs")...)
+	if err != nil {
+		return err
+	}
+	return s.engine.ready(ctx, s.engineURL+"/_cluster/health?wait_for_status=yellow&timeout=5s")
+}
+
+// free reports whether a port of the loopback address can be listened on.
+func free(port int) bool {
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	return err == nil && l.Close() == nil
+}
+
+// startFess starts Fess on a free port, the same one each time.
+func (s *site) startFess(ctx context.Context, settings ...string) error {
+	if s.fessURL == "" {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		s.fessURL = "http://" + l.Addr().String()
+		if err := l.Close(); err != nil {
+			return err
+		}
+	}
+	java := filepath.Join(s.java, "bin", "java")
+	args := append(quick[:], "-Xms256m", "-Xmx640m", "-Djava.awt.headless=true", "-Dfile.encoding=UTF-8", "--enable-native-access=ALL-UNNAMED",
+		"-Dfess", "-Dfess.home="+s.work, "-Dfess.context.path=/", "-Dfess.port="+s.fessURL[strings.LastIndexByte(s.fessURL, ':')+1:],
+		"-Dfess.webapp.path="+s.path("app"), "-Dfess.temp.path="+s.path("temp"), "-Dfess.log.name=fess", "-Dfess.log.path="+s.work,
+		"-Dfess.log.level=info", "-Dlasta.env=web", "-Dtomcat.config.path=tomcat_config.properties",
+		"-Dfess.search_engine.http_address="+s.engineURL, "-Dfess.config.search_engine.type=cloud", "-Dfess.dictionary.path=",
+		"-Dfess.config.index.number_of_shards=1",
+		// The suggest job has a JVM of its own, waits while the machine is
+		// busy, and reads half of the documents, unless it is told otherwise.
+		"-Dfess.config.java.command.path="+java, "-Dfess.config.adaptive.load.control=0",
+		"-Dfess.config.suggest.update.contents.limit.num.percentage=100%", "-Dfess.config.suggest.popular.word.query.freq=1")
+	args = append(append(args, settings...), "-cp", s.path("boot")+string(filepath.ListSeparator)+filepath.Join(s.jars, "boot", "*"),
+		"org.codelibs.fess.FessBoot")
+	var err error
+	if s.fess, err = startProcess("Fess", s.path("fess.out"), s.work, java, args...); err != nil {
+		return err
+	}
+	return s.fess.ready(ctx, s.fessURL+"/api/v1/health")
+}
+
+//go:embed webapp
+var webapp embed.FS
+
+// prepare lays out Fess's web application with the few files that its API and
+// its suggest job need.
+func (s *site) prepare() error {
+	classes := s.path("app/WEB-INF/classes")
+	if err := unzip(filepath.Join(s.jars, "fess", fessJar), classes); err != nil {
+		return err
+	}
+	if err := prepareIndex(classes, s.path("engine/conf")); err != nil {
+		return err
+	}
+	if err := onDemand(filepath.Join(classes, "fess_indices/fess_config.scheduled_job/scheduled_job.bulk")); err != nil {
+		return err
+	}
+	// What starts Tomcat is loaded outside of the web application.
+	for _, part := range []string{"FessBoot*.class", "tomcat"} {
+		if err := copyAll(filepath.Join(classes, "org/codelibs/fess"), part, s.path("boot/org/codelibs/fess")); err != nil {
+			return err
+		}
+	}
+	if err := copyAll(filepath.Join(s.jars, "fess"), "*.jar", s.path("app/WEB-INF/lib")); err != nil {
+		return err
+	}
+	if err := os.Remove(s.path("app/WEB-INF/lib/" + fessJar)); err != nil { // its classes would be there twice
+		return err
+	}
+	if err := copyAll(filepath.Join(s.jars, "boot"), "tomcat-annotations-api-*.jar", s.path("app/WEB-INF/env/suggest/lib")); err != nil {
+		return err
+	}
+	for from, to := range map[string]string{"web.xml": "web.xml", "redirect.jsp": "view/redirect.jsp", "suggest.xml": "env/suggest/resources/app.xml",
+		"creator.xml": "env/suggest/resources/my_creator.xml", "log4j2.xml": "env/suggest/resources/log4j2.xml"} {
+		data, err := webapp.ReadFile("webapp/" + from)
+		if err != nil {
+			return err
+		}
+		if err := write(s.path("app/WEB-INF/"+to), data); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{"app/WEB-INF/conf", "app/WEB-INF/plugin", "app/WEB-INF/thumbnails", "app/WEB-INF/logs", "temp"} {
+		if err := os.MkdirAll(s.path(dir), 0o755); err != nil {
+			return err
+		}
+	}
+	return errors.Join(
+		write(s.path("app/WEB-INF/project.properties"), []byte("fess.version=15.4.0\n")),
+		write(s.path("boot/tomcat_config.properties"), []byte("tomcat.URIEncoding = UTF-8\ntomcat.useBodyEncodingForURI = true\ntomcat.bindAddress = 127.0.0.1\n")),
+		write(s.path("boot/logging.properties"), []byte("handlers = java.util.logging.ConsoleHandler\n.level = INFO\n")))
+}
+
+// fessJar is the name of Fess's own jar.
+const fessJar = "fess-15.4.0.jar"
+
+// onDemand leaves the jobs that Fess runs each minute to be started by hand. One
+// of them starts a JVM for thumbnails, another makes suggestions of the searches
+// so far, so that an answer would depend on the time of the question.
+func onDemand(file string) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	const each, never = `"cronExpression":"* * * * *"`, `"cronExpression":""`
+	if !bytes.Contains(data, []byte(each)) {
+		return fmt.Errorf("no job for each minute in %s", filepath.Base(file))
+	}
+	return os.WriteFile(file, bytes.ReplaceAll(data, []byte(each), []byte(never)), 0o644)
+}
+
+// write writes a file and the folders it is in.
+func write(file string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(file, data, 0o644)
+}
+
+// unzip unpacks an archive into a folder.
+func unzip(file, dir string) error {
+	r, err := zip.OpenReader(file)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return os.CopyFS(dir, r)
+}
+
+// copyAll links or copies the files of a folder that match a pattern, and what is
+// in the folders that do, into another.
+func copyAll(from, pattern, to string) error {
+	found, err := filepath.Glob(filepath.Join(from, pattern))
+	if err != nil || len(found) == 0 {
+		return fmt.Errorf("no %s in %s", pattern, from)
+	}
+	for _, root := range found {
+		err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			name, err := filepath.Rel(from, file)
+			if err != nil {
+				return err
+			}
+			return linkOrCopy(file, filepath.Join(to, name))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// linkOrCopy makes a second name of a file, or a copy where that cannot be.
+func linkOrCopy(from, to string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
