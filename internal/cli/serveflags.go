@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-
-	"knowhow/internal/document"
 )
 
 const serveHelp = `Usage: {cmd} [FLAGS] [SOURCE ...]
@@ -171,10 +169,4 @@ func resolveSource(arg string) (string, error) {
 		return "", &hintError{fmt.Errorf("source %q is neither a folder nor a file", arg), "Name a folder."}
 	}
 	return abs, nil
-}
-
-// sourceExists reports whether a remembered source is still there.
-func sourceExists(src document.Source) error {
-	_, err := os.Stat(src.Path)
-	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -85,7 +86,7 @@ func (v *invocation) listSources(ctx context.Context, x *index.Index) error {
 	w := tabwriter.NewWriter(v.stdout, 0, 0, 2, ' ', 0)
 	for _, src := range sources {
 		note := ""
-		if err := sourceExists(src); err != nil {
+		if _, err := os.Stat(src.Path); err != nil {
 			note = "  (" + pathReason(err).Error() + ")"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s%s\n", src.Label, plural(stats.ByLabel[src.Label].Documents, "document"), printable(src.Path), note)

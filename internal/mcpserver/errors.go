@@ -108,7 +108,7 @@ func describe(err error, revision string) *ErrorObject {
 	}
 	o.Code = kinds[i].code
 	// data.code says the kind already; as the end of a sentence it is noise.
-	o.Message = sentence(strings.TrimSuffix(err.Error(), ": "+kinds[i].kind.Error()))
+	o.Message = sentence(errkind.Message(err))
 	o.Data["code"], o.Data["retryable"] = kinds[i].name, errkind.Retryable(err)
 	if arg, ok := errors.AsType[*errkind.Argument](err); ok {
 		o.Data["argument"], o.Data["want"] = arg.Name, arg.Want
