@@ -44,6 +44,9 @@ var deps = map[string]string{
 	"mcpserver/access": "compact",
 	"mcpserver/stream": "",
 
+	// The door to MCP servers for clients.
+	"mcpsettings": "spell",
+
 	// The systems. None imports another, or a backend it need not know:
 	// fessmcp sees search, never fess or index.
 	"fessmcp": "search fetch extract chunk job mcpserver schema compact",

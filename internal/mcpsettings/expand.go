@@ -1,0 +1,181 @@
+package mcpsettings
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+const (
+	// maxPlaceholder is how far the end of a placeholder is looked for, in
+	// bytes, so that a text of nothing but beginnings takes no time.
+	maxPlaceholder = 1024
+
+	// maxExpanded bounds what the texts of one server may grow to, in bytes.
+	maxExpanded = 1 << 20
+)
+
+// A piece is a part of a text that may hold placeholders.
+type piece struct {
+	text string // as the file has it
+	lit  string // what stands for itself; "" for a placeholder
+
+	name     string // of the variable, or "workspaceFolder" and the like
+	fallback string // the text after ":-"
+	optional bool   // $NAME: stays as it is if there is no such variable
+	env      bool   // ${env:NAME}: never the name of a folder
+	foreign  bool   // what only the editor can fill in, such as ${input:token}
+	withFall bool
+}
+
+// pieces cuts a text into what stands for itself and placeholders. With braces,
+// {env:NAME} and {file:NAME} are placeholders too, as in OpenCode.
+func pieces(s string, braces bool) []piece {
+	var parts []piece
+	lit := 0
+	for i := 0; i < len(s); {
+		p := placeholder(s[i:], braces)
+		if p.text == "" {
+			i++
+			continue
+		}
+		if lit < i {
+			parts = append(parts, piece{text: s[lit:i], lit: s[lit:i]})
+		}
+		parts = append(parts, p)
+		i += len(p.text)
+		lit = i
+	}
+	if lit < len(s) {
+		parts = append(parts, piece{text: s[lit:], lit: s[lit:]})
+	}
+	return parts
+}
+
+// placeholder returns the one that s begins with; its text is "" if there is
+// none.
+func placeholder(s string, braces bool) piece {
+	switch {
+	case strings.HasPrefix(s, "$$"):
+		return piece{text: "$$", lit: "$"}
+	case strings.HasPrefix(s, "${"):
+		return inBraces(s, s[2:])
+	case braces && (strings.HasPrefix(s, "{env:") || strings.HasPrefix(s, "{file:")):
+		return inBraces(s, s[1:])
+	case strings.HasPrefix(s, "$"):
+		n := 1
+		for n < len(s) && isWord(s[n]) {
+			n++
+		}
+		if isName(s[1:n]) {
+			return piece{text: s[:n], name: s[1:n], optional: true}
+		}
+	}
+	return piece{}
+}
+
+// inBraces reads a placeholder that s begins with and whose name rest begins
+// with.
+func inBraces(s, rest string) piece {
+	end := strings.IndexByte(rest[:min(len(rest), maxPlaceholder)], '}')
+	if end < 0 {
+		return piece{}
+	}
+	p := piece{text: s[:len(s)-len(rest)+end+1]}
+	inner, env := strings.CutPrefix(rest[:end], "env:")
+	p.env = env
+	p.name, p.fallback, p.withFall = strings.Cut(inner, ":-")
+	if isName(p.name) || p.name == "/" {
+		return p
+	}
+	if who, _, ok := strings.Cut(inner, ":"); ok && slices.Contains([]string{"input", "command", "config", "secret", "file", "workspaceFolder"}, who) {
+		return piece{text: p.text, name: p.text, foreign: true}
+	}
+	return piece{} // part of a script or a pattern
+}
+
+// isName says whether s can name a variable. Windows has ProgramFiles(x86),
+// packages have user_config.token.
+func isName(s string) bool {
+	if s == "" || !isWord(s[0]) || '0' <= s[0] && s[0] <= '9' {
+		return false
+	}
+	for i := range len(s) {
+		if !isWord(s[i]) && !strings.ContainsRune(".-()", rune(s[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+// An expander puts environment variables into the texts of one server.
+type expander struct {
+	getenv    func(string) (string, bool)
+	workspace string
+	braces    bool
+
+	used, missing, foreign map[string]bool
+	nul                    bool // a text has a NUL, which no process can be given
+	size                   int
+}
+
+// newExpander returns an expander for one server.
+func newExpander(getenv func(string) (string, bool), workspace string, braces bool) *expander {
+	return &expander{getenv: getenv, workspace: workspace, braces: braces,
+		used: map[string]bool{}, missing: map[string]bool{}, foreign: map[string]bool{}}
+}
+
+// expand returns s with its placeholders filled in; those that cannot be are
+// noted and left out.
+func (x *expander) expand(s string) string {
+	var b strings.Builder
+	for _, p := range pieces(s, x.braces) {
+		value := p.lit
+		switch {
+		case p.foreign:
+			x.foreign[p.name] = true
+		case p.name != "":
+			value = x.value(p)
+		}
+		if x.size += len(value); x.size > maxExpanded {
+			break
+		}
+		b.WriteString(value)
+	}
+	x.nul = x.nul || strings.ContainsRune(b.String(), 0)
+	return b.String()
+}
+
+// value returns what a placeholder stands for.
+func (x *expander) value(p piece) string {
+	name := p.name
+	if !p.env && !p.optional {
+		switch name {
+		case "workspaceFolder", "workspaceRoot":
+			return x.workspace
+		case "workspaceFolderBasename":
+			return filepath.Base(x.workspace)
+		case "pathSeparator", "/":
+			return string(os.PathSeparator)
+		case "userHome":
+			name = "HOME"
+			if _, ok := x.getenv("USERPROFILE"); ok && runtime.GOOS == "windows" {
+				name = "USERPROFILE"
+			}
+		}
+	}
+	value, ok := x.getenv(name)
+	switch {
+	case ok && (value != "" || !p.withFall):
+		x.used[name] = true
+		return value
+	case p.withFall:
+		return p.fallback
+	case p.optional:
+		return p.text
+	}
+	x.missing[name] = true
+	return ""
+}

@@ -1,0 +1,183 @@
+package mcpsettings
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/spell"
+)
+
+// geminiURL names the transport that Gemini CLI means by the key it has a
+// server's address under; rank is that of the key in urlKeys.
+func (r *draft) geminiURL(rank int) {
+	if r.how != "" || r.unknown != "" || r.server.Command != "" {
+		return
+	}
+	switch {
+	case rank == 0:
+		r.how = HTTP
+	case rank == 1 && r.gemini:
+		r.how = SSE
+	}
+}
+
+// addHeaders turns Codex's names of variables into placeholders, so that they
+// are expanded, missed and hashed as all others are.
+func (r *draft) addHeaders() {
+	if r.server.Headers == nil && (r.bearer != "" || len(r.fromEnv) > 0) {
+		r.server.Headers = map[string]string{}
+	}
+	for header, name := range r.fromEnv {
+		r.server.Headers[header] = "${env:" + name + "}"
+	}
+	if r.bearer != "" {
+		r.server.Headers["Authorization"] = "Bearer ${env:" + r.bearer + "}"
+	}
+}
+
+// transport returns the transport of a server whose address is address; "" if
+// there is nothing to tell it by. What is named beats a command, which beats a
+// path of the address with "sse" in it.
+func (r *draft) transport(address string) string {
+	switch {
+	case r.how != "" && r.how != "remote":
+		return r.how
+	case r.server.Command != "" && r.how == "":
+		return Stdio
+	case address == "" && r.how == "":
+		return ""
+	}
+	_, path, _ := strings.Cut(address, "://")
+	path, _, _ = strings.Cut(path, "#")
+	path, _, _ = strings.Cut(path, "?")
+	for _, part := range strings.Split(path, "/")[1:] {
+		if strings.EqualFold(part, "sse") {
+			return SSE
+		}
+	}
+	return HTTP
+}
+
+// finish expands an enabled server and checks that it has what it needs.
+func (d *decoder) finish(r *draft, x *expander) (Server, error) {
+	if err := d.complete(r); err != nil {
+		return Server{}, err
+	}
+	s := r.server
+	s.Command, s.Dir, s.URL = x.expand(s.Command), x.expand(s.Dir), x.expand(s.URL)
+	s.Args = slices.Clone(s.Args)
+	for i, a := range s.Args {
+		s.Args[i] = x.expand(a)
+	}
+	s.Env, s.Headers = x.expandAll(s.Env), x.expandAll(s.Headers)
+	s.Transport = r.transport(s.URL)
+	s.Expanded = slices.Sorted(maps.Keys(x.used))
+	if problems := r.problems(s, x); len(problems) > 0 {
+		s.Problem = fmt.Errorf("%s: %w", strings.Join(problems, "; "), errkind.Invalid)
+	}
+	return s, nil
+}
+
+// complete reports what an enabled server lacks or has too much of.
+func (d *decoder) complete(r *draft) error {
+	s := r.server
+	if r.unknown != "" || d.settings.Dialect == "zed" && s.Transport == "" {
+		return nil // a problem of this one server
+	}
+	switch {
+	case s.Transport == "":
+		return d.src.fail(r.at, r.path, `the server has neither a "command" nor a "url"; give one`)
+	case s.Transport == Stdio && s.Command == "":
+		return d.src.fail(r.at, key(r.path, "command"), "missing, want the program that is the server")
+	case s.Transport != Stdio && s.URL == "":
+		return d.src.fail(r.at, key(r.path, "url"), "missing, want the http or https URL of the server")
+	case s.Transport != Stdio && !isAbsolute(s.URL) && !r.hasPlaceholder(s.URL):
+		return d.src.fail(r.at, key(r.path, "url"), "want an absolute http or https URL, such as https://example.com/mcp")
+	case s.Command != "" && s.URL != "":
+		d.warn(r.path, "has both a command and a URL; transport %q decides which is used", s.Transport)
+	}
+	for name := range s.Headers {
+		if s.Transport != Stdio && !httpguts.ValidHeaderFieldName(name) {
+			return d.src.fail(r.at, key(key(r.path, "headers"), name), "this cannot be the name of an HTTP header")
+		}
+	}
+	return nil
+}
+
+// hasPlaceholder says whether s is not yet what it will be.
+func (r *draft) hasPlaceholder(s string) bool {
+	return slices.ContainsFunc(pieces(s, r.braces), func(p piece) bool { return p.name != "" })
+}
+
+// isAbsolute says whether s is the URL of a server.
+func isAbsolute(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (strings.EqualFold(u.Scheme, "http") || strings.EqualFold(u.Scheme, "https")) && u.Hostname() != ""
+}
+
+// expandAll expands the values of a table.
+func (x *expander) expandAll(table map[string]string) map[string]string {
+	out := maps.Clone(table)
+	for k, v := range out {
+		out[k] = x.expand(v)
+	}
+	return out
+}
+
+// problems returns why s cannot be used here, for people.
+func (r *draft) problems(s Server, x *expander) []string {
+	var all []string
+	switch {
+	case r.unknown != "":
+		all = append(all, fmt.Sprintf("transport %s is not supported, want stdio, http or sse", spell.Quote(r.unknown)))
+	case s.Transport == "":
+		all = append(all, `the server is part of an extension of the editor; give a "command" or a "url"`)
+	}
+	if names := listed(x.missing); len(x.missing) == 1 {
+		all = append(all, fmt.Sprintf("the environment variable %s is not set; set it, or write ${NAME:-default}", names))
+	} else if len(x.missing) > 1 {
+		all = append(all, fmt.Sprintf("the environment variables %s are not set; set them, or write ${NAME:-default}", names))
+	}
+	if len(x.foreign) > 0 {
+		all = append(all, fmt.Sprintf("only the editor can fill in %s; write ${NAME} and set that environment variable", listed(x.foreign)))
+	}
+	switch {
+	case len(all) > 0:
+	case x.size > maxExpanded:
+		all = append(all, fmt.Sprintf("its texts grow to more than %d bytes when environment variables are put in", maxExpanded))
+	case x.nul:
+		all = append(all, "one of its texts has a NUL character; remove it")
+	case s.Transport == Stdio && strings.TrimSpace(s.Command) == "":
+		all = append(all, "the command is empty when environment variables are put in")
+	case s.Transport != Stdio && !isAbsolute(s.URL):
+		all = append(all, "the url is no absolute http or https URL when environment variables are put in")
+	case s.Transport != Stdio:
+		for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
+			if !httpguts.ValidHeaderFieldValue(s.Headers[name]) {
+				all = append(all, fmt.Sprintf("the value of the header %s has a line break or another character that HTTP does not allow", spell.Quote(name)))
+			}
+		}
+	}
+	return all
+}
+
+// maxListed is how many names a message lists.
+const maxListed = 100
+
+// listed writes names for a message, sorted.
+func listed(names map[string]bool) string {
+	all := slices.Sorted(maps.Keys(names))
+	for i := range all {
+		all[i] = spell.Cut(all[i])
+	}
+	if len(all) > maxListed {
+		all = append(all[:maxListed], fmt.Sprintf("and %d more", len(all)-maxListed))
+	}
+	return strings.Join(all, ", ")
+}

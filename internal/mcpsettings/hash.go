@@ -1,0 +1,146 @@
+package mcpsettings
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Hash returns 64 hexadecimal digits that change when what the file says about
+// the servers does: an id, a switch, and of the enabled ones everything in
+// [Server] that comes from the file. Placeholders count as they are written, so
+// the environment plays no part; nor do the order of keys, white space,
+// comments, and keys that are not used.
+//
+// Values that are secret by the look of their names (a token, a password, an
+// Authorization header, credentials in a URL) are left out of it, but for the
+// placeholders in them: who knows the rest of the file learns nothing about
+// them from the hash. So a new token alone does not change it.
+func (s *Settings) Hash() string {
+	if s.hash == "" {
+		return hash(s.Servers) // put together by hand
+	}
+	return s.hash
+}
+
+// hash hashes servers whose texts are as the file has them.
+func hash(servers []Server) string {
+	type canonical struct {
+		ID, Transport, Command, Dir, URL string
+		Disabled                         bool
+		Args, Include, Exclude           []string
+		Env, Headers                     map[string]string
+		Timeout                          time.Duration
+	}
+	all := []canonical{}
+	for _, s := range servers {
+		c := canonical{ID: s.ID, Disabled: s.Disabled}
+		if !s.Disabled {
+			c.Transport, c.Command, c.Dir, c.URL, c.Timeout = s.Transport, s.Command, s.Dir, withoutSecrets(s.URL), s.Timeout
+			c.Args, c.Env, c.Headers = publicArgs(s.Args), publicTable(s.Env), publicTable(s.Headers)
+			c.Include, c.Exclude = slices.Sorted(slices.Values(s.Include)), slices.Sorted(slices.Values(s.Exclude))
+		}
+		all = append(all, c)
+	}
+	slices.SortStableFunc(all, func(a, b canonical) int { return strings.Compare(a.ID, b.ID) })
+	h := sha256.New()
+	fmt.Fprintln(h, "mcp settings 1")
+	// Strings, numbers and maps of strings: there is nothing that fails.
+	_ = json.NewEncoder(h).Encode(all)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// isSecret says whether a name looks like that of a secret.
+func isSecret(name string) bool {
+	name = strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
+	return slices.ContainsFunc([]string{"token", "secret", "passw", "authorization", "apikey", "accesskey", "privatekey", "cookie", "credential", "pat"},
+		func(word string) bool {
+			return strings.Contains(name, word) && (word != "pat" || strings.HasSuffix(name, word))
+		})
+}
+
+// public leaves only the placeholders of a text, without their defaults.
+func public(s string) string {
+	var b strings.Builder
+	b.WriteString("*")
+	for _, p := range pieces(s, true) {
+		if p.name != "" {
+			b.WriteString("${" + p.name + "}")
+		}
+	}
+	return b.String()
+}
+
+// publicTable returns a table without the secrets among its values.
+func publicTable(table map[string]string) map[string]string {
+	out := map[string]string{}
+	for k, v := range table {
+		if isSecret(k) {
+			v = public(v)
+		} else {
+			v = withoutSecrets(v)
+		}
+		out[k] = v
+	}
+	return out
+}
+
+// publicArgs returns arguments without the secrets in them: --token=X,
+// --api-key X, Authorization: X.
+func publicArgs(args []string) []string {
+	out := []string{}
+	for i, a := range args {
+		name, value, ok := cutName(a)
+		switch {
+		case ok && isSecret(name):
+			a = name + "=" + public(value)
+		case i > 0 && strings.HasPrefix(args[i-1], "-") && isSecret(args[i-1]) && !strings.ContainsAny(args[i-1], "=:"):
+			a = public(a)
+		default:
+			a = withoutSecrets(a)
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// cutName cuts NAME=VALUE and NAME: VALUE.
+func cutName(s string) (name, value string, ok bool) {
+	i := strings.IndexAny(s, "=: ")
+	if i <= 0 || s[i] == ' ' {
+		return "", "", false
+	}
+	return s[:i], s[i+1:], true
+}
+
+// withoutSecrets returns a URL without its credentials and the secrets among
+// its parameters; any other text as it is.
+func withoutSecrets(s string) string {
+	scheme, rest, ok := strings.Cut(s, "://")
+	if !ok {
+		return s
+	}
+	address, query, hasQuery := strings.Cut(rest, "?")
+	host, path, hasPath := strings.Cut(address, "/")
+	if at := strings.LastIndexByte(host, '@'); at >= 0 {
+		host = public(host[:at]) + host[at:]
+	}
+	s = scheme + "://" + host
+	if hasPath {
+		s += "/" + path
+	}
+	if !hasQuery {
+		return s
+	}
+	params := strings.Split(query, "&")
+	for i, p := range params {
+		if name, value, ok := strings.Cut(p, "="); ok && (isSecret(name) || strings.EqualFold(name, "key")) {
+			params[i] = name + "=" + public(value)
+		}
+	}
+	return s + "?" + strings.Join(params, "&")
+}

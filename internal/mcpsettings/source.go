@@ -1,0 +1,271 @@
+package mcpsettings
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/BurntSushi/toml"
+	"github.com/tailscale/hujson"
+
+	"knowhow/internal/errkind"
+)
+
+const (
+	// maxDepth bounds the nesting of values, because the parsers recurse.
+	maxDepth = 500
+
+	// maxDepthTOML bounds it for TOML, and the parts of a key, with which the
+	// parser's time grows more than linearly.
+	maxDepthTOML = 32
+)
+
+// A fault is what is wrong with a file, and where.
+type fault struct {
+	file    string // with line and column where they are known
+	path    string // of the key; "" where it is about none
+	what    string
+	example string
+}
+
+// Error gives the place, what is wrong and how it would be right.
+func (f *fault) Error() string {
+	where := f.file + ": "
+	if f.path != "" {
+		where += f.path + ": "
+	}
+	return where + f.what + ". Example: " + f.example
+}
+
+// Unwrap makes a fault one of kind errkind.Invalid.
+func (f *fault) Unwrap() error { return errkind.Invalid }
+
+// A source is the file that is read.
+type source struct {
+	path    string
+	data    []byte // without a byte order mark
+	toml    bool
+	dialect string
+}
+
+// fail returns the error for the key path, which begins at the byte at.
+func (s *source) fail(at int, path, format string, args ...any) error {
+	file := s.path
+	if at >= 0 {
+		before := s.data[:min(at, len(s.data))]
+		start := bytes.LastIndexByte(before, '\n') + 1
+		file = fmt.Sprintf("%s:%d:%d", s.path, 1+bytes.Count(before, []byte("\n")), 1+utf8.RuneCount(before[start:]))
+	}
+	return &fault{file: file, path: path, what: fmt.Sprintf(format, args...), example: examples[s.dialect]}
+}
+
+// mismatch returns the error for a value of the wrong kind.
+func (s *source) mismatch(n node, path, want string) error {
+	return s.fail(n.at, path, "got %s, want %s", n.kind, want)
+}
+
+// parse reads JSON or TOML.
+func (s *source) parse(data []byte) (node, error) {
+	if len(data) > MaxSize {
+		return node{}, s.fail(-1, "", "the file is larger than %d bytes; give one that holds the settings only", MaxSize)
+	}
+	s.data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	for i := 0; i < len(s.data); {
+		r, n := utf8.DecodeRune(s.data[i:])
+		if r == utf8.RuneError && n == 1 {
+			return node{}, s.fail(i, "", "the file is not UTF-8; save it with that encoding")
+		}
+		i += n
+	}
+	first := bytes.TrimSpace(s.data)
+	if len(first) == 0 {
+		return node{}, s.fail(0, "", "the file is empty")
+	}
+	s.toml = first[0] != '{' && first[0] != '/' && first[0] != '"' && !json.Valid(first)
+	if at := s.tooDeep(); at >= 0 {
+		return node{}, s.fail(at, "", "values are nested more than %d deep", s.maxDepth())
+	}
+	if !s.toml {
+		return s.parseJSON()
+	}
+	root, err := s.parseTOML()
+	if err != nil && !strings.HasSuffix(strings.ToLower(s.path), ".toml") && !bytes.Contains(s.data, []byte("=")) {
+		// Neither of the two: people mean JSON.
+		return s.parseJSON()
+	}
+	return root, err
+}
+
+// tooDeep returns where a value is nested too deep, or -1. It looks at brackets
+// outside strings and comments only.
+func (s *source) tooDeep() int {
+	depth, dots := 0, 0 // the parts of a TOML key nest as well
+	for i := 0; i < len(s.data); i++ {
+		switch c := s.data[i]; {
+		case c == '[' || c == '{':
+			depth, dots = depth+1, 0
+		case c == ']' || c == '}':
+			depth = max(0, depth-1)
+		case c == '.':
+			dots++
+		case c == '=' || c == ',' || c == '\n':
+			dots = 0
+		default:
+			i += max(0, s.skip(i)-1)
+		}
+		if depth > s.maxDepth() || s.toml && dots > maxDepthTOML {
+			return i
+		}
+	}
+	return -1
+}
+
+// maxDepth returns how deep values may be nested.
+func (s *source) maxDepth() int {
+	if s.toml {
+		return maxDepthTOML
+	}
+	return maxDepth
+}
+
+// skip returns the length of the string or comment that begins at the byte i,
+// or 0.
+func (s *source) skip(i int) int {
+	rest := s.data[i:]
+	end := ""
+	switch c := rest[0]; {
+	case s.toml && (bytes.HasPrefix(rest, []byte(`"""`)) || bytes.HasPrefix(rest, []byte(`'''`))):
+		end = string(rest[:3])
+	case c == '"' || s.toml && c == '\'':
+		end = string(rest[:1])
+	case s.toml && c == '#' || bytes.HasPrefix(rest, []byte("//")) && !s.toml:
+		end = "\n"
+	case bytes.HasPrefix(rest, []byte("/*")) && !s.toml:
+		end = "*/"
+	default:
+		return 0
+	}
+	for n := len(end); n < len(rest); n++ {
+		switch {
+		case rest[n] == '\\' && end[0] == '"':
+			n++
+		case bytes.HasPrefix(rest[n:], []byte(end)):
+			return n + len(end)
+		case rest[n] == '\n' && len(end) == 1:
+			return n // a string that is not closed: the parser will tell
+		}
+	}
+	return len(rest)
+}
+
+// parseJSON reads JSON with comments and trailing commas.
+func (s *source) parseJSON() (node, error) {
+	s.toml, s.dialect = false, "claude"
+	// The parser wants a line's end after the last comment.
+	lines := append(bytes.Clone(s.data), '\n')
+	v, err := hujson.Parse(lines)
+	if err == nil {
+		return fromJSON(v), nil
+	}
+	var line, column int
+	if _, scan := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &column); scan != nil {
+		return node{}, s.fail(0, "", "invalid JSON")
+	}
+	at := 0
+	for range line - 1 {
+		at += bytes.IndexByte(lines[at:], '\n') + 1
+	}
+	what := "there is a word or a string that JSON does not know"
+	if cause := errors.Unwrap(err); errors.Is(err, io.ErrUnexpectedEOF) {
+		what = "the file ends too early"
+	} else if cause != nil && !strings.HasPrefix(cause.Error(), "invalid literal") { // which would show a secret
+		what = cause.Error()
+	}
+	return node{}, s.fail(at+column-1, "", "invalid JSON: %s", what)
+}
+
+// fromJSON turns what hujson read into a node.
+func fromJSON(v hujson.Value) node {
+	n := node{at: v.StartOffset}
+	switch t := v.Value.(type) {
+	case *hujson.Object:
+		n.kind = object
+		for _, m := range t.Members {
+			name := fromJSON(m.Name)
+			n.members = append(n.members, member{name.text, name.at, fromJSON(m.Value)})
+		}
+	case *hujson.Array:
+		n.kind = list
+		for _, e := range t.Elements {
+			n.items = append(n.items, fromJSON(e))
+		}
+	case hujson.Literal:
+		switch t.Kind() {
+		case '"':
+			n.kind, n.text = text, t.String()
+		case '0':
+			n.kind, n.text = number, string(t)
+		case 't', 'f':
+			n.kind, n.truth = boolean, t.Bool()
+		default:
+			n.kind = null
+		}
+	}
+	return n
+}
+
+// parseTOML reads TOML.
+func (s *source) parseTOML() (node, error) {
+	var root map[string]any
+	_, err := toml.Decode(string(s.data), &root)
+	if err == nil {
+		return fromTOML(root), nil
+	}
+	var parse toml.ParseError
+	if !errors.As(err, &parse) {
+		return node{}, s.fail(-1, "", "invalid TOML")
+	}
+	s.dialect = "codex"
+	// What the parser quotes may be a secret.
+	what, _, _ := strings.Cut(parse.Message, `"`)
+	what = strings.TrimRight(what, " :.")
+	if bad(what, "") != "" || what == "" {
+		what = "the line cannot be read"
+	}
+	return node{}, s.fail(min(max(0, parse.Position.Start), len(s.data)), "", "invalid TOML: %s", what)
+}
+
+// fromTOML turns what the TOML parser read into a node.
+func fromTOML(v any) node {
+	n := node{at: -1, kind: date}
+	switch t := v.(type) {
+	case map[string]any:
+		n.kind = object
+		for _, name := range slices.Sorted(maps.Keys(t)) {
+			n.members = append(n.members, member{name, -1, fromTOML(t[name])})
+		}
+	case []any:
+		n.kind = list
+		for _, e := range t {
+			n.items = append(n.items, fromTOML(e))
+		}
+	case []map[string]any:
+		n.kind = list
+		for _, e := range t {
+			n.items = append(n.items, fromTOML(e))
+		}
+	case string:
+		n.kind, n.text = text, t
+	case int64, float64:
+		n.kind, n.text = number, fmt.Sprint(t)
+	case bool:
+		n.kind, n.truth = boolean, t
+	}
+	return n
+}
