@@ -22,7 +22,7 @@ var deps = map[string]string{
 
 	// The program's own plumbing.
 	"config": "spell", "logfile": "",
-	"spell": "", "compact": "", "schema": "compact spell",
+	"spell": "", "compact": "", "schema": "compact spell", "terminal": "",
 
 	// Text, pure: no disk, no network.
 	"extract": "extract/pdf", "chunk": "", "analysis": "", "query": "",
@@ -33,6 +33,7 @@ var deps = map[string]string{
 	"index/retrieve": "search analysis query index/tables",
 	"index/tables":   "",
 	"ingest":         "document extract chunk",
+	"indexing":       "document index ingest terminal",
 
 	"fetch": "",
 	"job":   "",
@@ -40,12 +41,22 @@ var deps = map[string]string{
 	// The far sides, and the door to the MCP SDK.
 	"fess":             "search query",
 	"fessserver":       "search query",
-	"mcpserver":        "schema compact spell mcpserver/access mcpserver/stream",
+	"mcpserver":        "schema compact spell mcpserver/access mcpserver/fault mcpserver/stream mcpserver/wire",
 	"mcpserver/access": "compact",
+	"mcpserver/fault":  "schema",
 	"mcpserver/stream": "",
+	"mcpserver/wire":   "compact spell mcpserver/fault",
 
 	// The door to MCP servers for clients.
-	"mcpsettings": "spell",
+	"mcpsettings":      "spell",
+	"mcpclient":        "mcpsettings spell mcpclient/child mcpclient/redact",
+	"mcpclient/child":  "",
+	"mcpclient/redact": "",
+
+	// MCP servers as skills.
+	"skill":       "mcpclient spell",
+	"skill/store": "skill",
+	"invoke":      "mcpclient compact spell",
 
 	// The systems. None imports another, or a backend it need not know:
 	// fessmcp sees search, never fess or index.
@@ -65,17 +76,17 @@ var deps = map[string]string{
 
 // fences says which packages may import a module or package from outside.
 var fences = map[string]string{
-	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
+	"github.com/modelcontextprotocol/go-sdk": "mcpserver mcpserver/fault mcpserver/wire",
 	"modernc.org/sqlite":                     "index",
 	"database/sql":                           "index index/retrieve index/tables",
-	"net/http":                               "mcpserver mcpserver/access fess fessserver fetch cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest",
+	"net/http":                               "mcpserver mcpserver/access mcpserver/fault fess fessserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest",
 	"testing":                                "search/searchtest fess/fesstest mcpserver/mcptest",
 	"flag":                                   "cli",
-	"os/signal":                              "cmd/knowhow cmd/mcp-fess",
+	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",
 }
 
 // pure are the packages that open no file and no socket.
-var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cos", "chunk", "analysis", "query", "spell", "compact", "schema"}
+var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cos", "chunk", "analysis", "query", "spell", "compact", "schema", "skill"}
 
 // TestDeps holds every package against deps and fences.
 func TestDeps(t *testing.T) {

@@ -31,9 +31,16 @@ type process struct {
 // start starts the program with a home folder of its own.
 func start(b *testing.B, args ...string) *process {
 	b.Helper()
-	p := &process{b: b, cmd: exec.CommandContext(patient(b), program(b), args...), lines: make(chan string, 1000)}
+	cmd := exec.CommandContext(patient(b), program(b), args...)
 	home := b.TempDir()
-	p.cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
+	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
+	return spawn(b, cmd)
+}
+
+// spawn starts a command that ends with its input.
+func spawn(b *testing.B, cmd *exec.Cmd) *process {
+	b.Helper()
+	p := &process{b: b, cmd: cmd, lines: make(chan string, 1000)}
 	var err error
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		b.Fatal(err)

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -29,11 +30,24 @@ func starts(b *testing.B, args ...string) {
 }
 
 // BenchmarkMemory tells how much memory the program takes up when it has
-// nothing to do.
+// nothing to do: two seconds after its last answer.
 func BenchmarkMemory(b *testing.B) {
 	b.Run("fess", func(b *testing.B) {
 		p := startFess(b).stdio(b)
 		p.rest(b)
+	})
+	b.Run("fess-after-calls", func(b *testing.B) {
+		p := startFess(b).stdio(b)
+		l := p.pipeline(b, searchParams(tool(b, p, "search")))
+		done := 0
+		for _, n := range []int{1_000, 10_000, 100_000} {
+			calls(l, clients, n-done)
+			done = n
+			time.Sleep(idle)
+			b.ReportMetric(p.memory("VmRSS"), fmt.Sprintf("%d-calls-MB", n))
+		}
+		b.ReportMetric(0, "ns/op")
+		b.ReportMetric(p.memory("VmHWM"), "most-MB")
 	})
 	b.Run("serve", func(b *testing.B) {
 		p := generated(b).indexed(b).serve(b)
@@ -42,12 +56,16 @@ func BenchmarkMemory(b *testing.B) {
 	})
 }
 
+// idle is how long a program does nothing before its memory is read.
+const idle = 2 * time.Second
+
 // rest waits until p has come to rest and reports its memory.
 func (p *process) rest(b *testing.B) {
 	for b.Loop() {
 		// A ping's answer comes after what was asked before.
 		p.call("ping", nil)
 	}
+	time.Sleep(idle)
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(p.memory("VmRSS"), "MB")
 }

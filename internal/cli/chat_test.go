@@ -13,7 +13,9 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -34,13 +36,15 @@ var initLines = []string{
 // nothing if it has none or if that is not to be waited for.
 type chat struct {
 	send   func(line string, wait bool) []string
-	header http.Header // of later messages over HTTP
-	base   string      // URL of the server over HTTP
-	path   string      // that messages are posted to
-	cursor string      // nextCursor of the last answer
-	docID  string      // first doc_id of the last answer that had one
-	jobID  string      // jobId of the last answer that had one
-	until  string      // what the next message is repeated for
+	late   sync.WaitGroup // messages over HTTP that are not waited for
+	heard  chan string    // what comes on the stream; nil before @listen
+	header http.Header    // of later messages over HTTP
+	base   string         // URL of the server over HTTP
+	path   string         // that messages are posted to
+	cursor string         // nextCursor of the last answer
+	docID  string         // first doc_id of the last answer that had one
+	jobID  string         // jobId of the last answer that had one
+	until  string         // what the next message is repeated for
 }
 
 // mcpchat [-http] FILE PROGRAM ARG... runs an MCP server and sends it the
@@ -53,10 +57,13 @@ type chat struct {
 //	# ...            is a comment
 //	!MESSAGE         is sent without waiting for an answer
 //	*MESSAGE         is sent as long as the last answer has a nextCursor
+//	@times N MESSAGE sends a message so many times, with its number for $n
 //	@init            stands for the messages of the handshake
 //	@wait TEXT       waits until the fake Fess has noted TEXT
 //	@note TEXT       has the fake Fess note TEXT
 //	@header K: V     sets a header; an empty value removes it
+//	@listen          opens the stream of what the server sends by itself; what comes on it is printed
+//	@heard TEXT      waits until TEXT has come on it
 //	@get PATH        prints status and body of GET PATH
 //	@path PATH       posts to another path from here on, in a new session
 //	@until TEXT      repeats the next message until an answer has TEXT; of the answers before, notifications alone are printed
@@ -117,6 +124,23 @@ func (c *chat) line(line string) {
 	case word == "@header":
 		key, value, _ := strings.Cut(rest, ":")
 		c.header.Set(key, strings.TrimSpace(value))
+	case word == "@times":
+		times, message, _ := strings.Cut(rest, " ")
+		n, err := strconv.Atoi(times)
+		check(err)
+		for i := range n {
+			c.line(strings.ReplaceAll(message, "$n", strconv.Itoa(i+1)))
+		}
+	case word == "@listen":
+		c.listen()
+	case word == "@heard":
+		for event := range c.heard {
+			fmt.Println(event)
+			if strings.Contains(event, rest) {
+				return
+			}
+		}
+		log.Fatalf("mcpchat: the stream ended without %s", rest)
 	case word == "@get":
 		resp, err := http.Get(c.base + rest)
 		check(err)
@@ -278,8 +302,20 @@ func (c *chat) startHTTP(cmd *exec.Cmd) (end func() error) {
 	check(err)
 	c.base = u.Scheme + "://" + u.Host
 	c.path = u.Path
-	c.send = func(message string, _ bool) []string { return c.post(c.base+c.path, message) }
+	c.send = func(message string, wait bool) []string {
+		req := c.request("POST", strings.NewReader(message))
+		if wait {
+			return c.answers(req)
+		}
+		c.late.Go(func() {
+			for _, answer := range c.answers(req) {
+				fmt.Println("late:", answer)
+			}
+		})
+		return nil
+	}
 	return func() error {
+		c.late.Wait()
 		check(cmd.Process.Signal(syscall.SIGTERM))
 		<-rest
 		err := cmd.Wait()
@@ -290,24 +326,50 @@ func (c *chat) startHTTP(cmd *exec.Cmd) (end func() error) {
 	}
 }
 
-// post sends a message over HTTP.
-func (c *chat) post(address, message string) []string {
-	req, err := http.NewRequest("POST", address, strings.NewReader(message))
+// request makes a request with the headers of the script.
+func (c *chat) request(method string, body io.Reader) *http.Request {
+	req, err := http.NewRequest(method, c.base+c.path, body)
 	check(err)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
 	for key, values := range c.header {
 		if values[0] != "" {
 			req.Header[key] = values
 		}
 	}
 	req.Host = c.header.Get("Host")
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
+	return req
+}
+
+// listen opens a stream of what comes without being asked for.
+func (c *chat) listen() {
+	req := c.request("GET", nil)
+	resp, err := http.DefaultClient.Do(req)
+	check(err)
+	if resp.StatusCode != http.StatusOK {
+		log.Fatalf("mcpchat: @listen: %s", resp.Status)
+	}
+	c.heard = make(chan string, 1000)
+	go func() { // ends with the server
+		defer close(c.heard)
+		defer resp.Body.Close()
+		lines := bufio.NewScanner(resp.Body)
+		for lines.Scan() {
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && data != "" {
+				c.heard <- data
+			}
+		}
+	}()
+}
+
+// answers sends a message over HTTP and returns what came back.
+func (c *chat) answers(req *http.Request) []string {
 	resp, err := http.DefaultClient.Do(req)
 	check(err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	check(err)
-	if id := resp.Header.Get("Mcp-Session-Id"); id != "" {
+	if id := resp.Header.Get("Mcp-Session-Id"); id != "" && req.Header.Get("Mcp-Session-Id") == "" {
 		c.header.Set("Mcp-Session-Id", id)
 	}
 	var answers []string

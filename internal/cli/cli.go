@@ -11,9 +11,12 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
+	"strings"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/spell"
+	"knowhow/internal/terminal"
 )
 
 // The exit statuses.
@@ -33,6 +36,10 @@ type Env struct {
 	// Command, if set, is the one command that the program consists of:
 	// its name is not typed, and texts call it by Program alone.
 	Command string
+
+	// Commands, if set, names the commands that the program has besides version
+	// and help; nil means all.
+	Commands []string
 
 	// Lookup looks up an environment variable as os.LookupEnv does.
 	Lookup func(name string) (value string, ok bool)
@@ -74,15 +81,21 @@ type command struct {
 	run     func(ctx context.Context, v *invocation, args []string) error
 }
 
-// commands returns the commands in the order of the help text.
-func commands() []command {
-	return []command{
+// commands returns the program's commands in the order of the help text.
+func (e Env) commands() []command {
+	all := []command{
 		{"serve", "index folders and files, and serve them to agents over MCP", serveHelp, runServe},
 		{"sources", "list the indexed sources, or forget one", sourcesHelp, runSources},
 		{"fess", "MCP bridge in front of a Fess server", fessHelp, runFess},
+		{"sync", "write the tools of MCP servers as Agent Skills", syncHelp, runSync},
+		{"start", "the same, then serve POST /invoke, by which skills call the tools", startHelp, runStart},
+		{"call", "call a tool of an MCP server", callHelp, runCall},
 		{"version", "print version, commit and Go version", versionHelp, runVersion},
 		{"help", "show help for a command", helpHelp, runHelp},
 	}
+	return slices.DeleteFunc(all, func(c command) bool {
+		return e.Commands != nil && !slices.Contains(e.Commands, c.name) && c.name != "version" && c.name != "help"
+	})
 }
 
 // An invocation is one run of a command and the world that it sees.
@@ -114,7 +127,7 @@ func Main(ctx context.Context, args []string, env Env, stdin io.Reader, stdout, 
 	case "--version", "-version":
 		name = "version"
 	}
-	cmd, ok := find(name)
+	cmd, ok := env.find(name)
 	if !ok {
 		return v.fail(ctx, unknownCommand(name, v))
 	}
@@ -134,8 +147,8 @@ func isMeta(arg string) bool {
 }
 
 // find returns the command of that name.
-func find(name string) (command, bool) {
-	for _, c := range commands() {
+func (e Env) find(name string) (command, bool) {
+	for _, c := range e.commands() {
 		if c.name == name {
 			return c, true
 		}
@@ -146,7 +159,7 @@ func find(name string) (command, bool) {
 // unknownCommand returns the error for a command that does not exist.
 func unknownCommand(name string, v *invocation) error {
 	var names []string
-	for _, c := range commands() {
+	for _, c := range v.commands() {
 		names = append(names, c.name)
 	}
 	hint := fmt.Sprintf("Run %q for the list of commands.", v.Program+" help")
@@ -161,7 +174,7 @@ func (v *invocation) fail(ctx context.Context, err error) int {
 	var sig SignalError
 	interrupted := errors.As(context.Cause(ctx), &sig) && sig.Signal == os.Interrupt
 	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
-		fmt.Fprintf(v.stderr, "%s: %s\n", v.name, errkind.Message(err))
+		fmt.Fprintf(v.stderr, "%s: %s\n", v.name, printableLines(errkind.Message(err)))
 		var hint hinter
 		if errors.As(err, &hint) {
 			fmt.Fprintln(v.stderr, hint.hintText())
@@ -178,6 +191,16 @@ func (v *invocation) fail(ctx context.Context, err error) int {
 		return exitFailure
 	}
 	return exitOK
+}
+
+// printableLines returns a message, in which may be what came from outside, with
+// its line ends as they are and nothing else that could steer a terminal.
+func printableLines(message string) string {
+	lines := strings.Split(message, "\n")
+	for i, line := range lines {
+		lines[i] = terminal.Printable(line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // A hinter is an error that knows what the user should do next.

@@ -36,7 +36,7 @@ type fakeFess struct {
 // startFake serves a fake Fess on a loopback port until the script ends. The
 // options are token=TOKEN, docs=N, content, path=PATH, hang: its health is
 // never told, and page=ID=URL: a document with that address, whose text the
-// server does not send.
+// server does not send. Who searches for "evilNAME" gets one of misdeeds.
 func startFake(ts *testscript.TestScript, neg bool, args []string) {
 	f := ts.Value(fakeKey{}).(*fakeFess)
 	f.changed, f.journal = make(chan struct{}), nil
@@ -67,11 +67,14 @@ func startFake(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	f.Handler = fesstest.NewHandler(append(corpus(docs), pages...), o)
 	mux := http.NewServeMux()
-	mux.Handle("/", f.Handler)
+	mux.Handle("/", orMisdeed(f.Handler))
 	mux.HandleFunc("/_wait", f.wait)
 	mux.HandleFunc("/_note", func(_ http.ResponseWriter, r *http.Request) { f.note(r.URL.Query().Get("text")) })
 	server := httptest.NewServer(mux)
-	ts.Defer(server.Close)
+	ts.Defer(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
 	ts.Setenv("FESS_URL", server.URL+o.ContextPath)
 	ts.Setenv("FESS_WAIT", server.URL+"/_wait")
 	ts.Setenv("FESS_PORT", server.URL[strings.LastIndexByte(server.URL, ':')+1:])

@@ -173,7 +173,7 @@ func (v *invocation) serveFess(ctx context.Context, c *FessConfig, flags *fessFl
 		Revision:     mcpserver.Revision(flags.revision.value),
 		MaxInFlight:  c.Limits.MaxInFlightRequests,
 		Log:          log,
-		Header:       callersToken,
+		Header:       c.callersToken(),
 	})
 	fessmcp.Register(server, fessmcp.Options{
 		Domain:        domain,
@@ -225,10 +225,16 @@ func (v *invocation) serveFessHTTP(ctx context.Context, c *FessConfig, flags *fe
 	})
 }
 
-// callersToken keeps the token that a caller wants Fess to be asked with; the
-// client uses it if fessAuth.passThrough is set.
-func callersToken(ctx context.Context, h http.Header) context.Context {
-	return search.WithToken(ctx, h.Get("X-Fess-Token"))
+// callersToken returns what keeps the token that a caller wants Fess to be asked
+// with; the client uses it. It is nil unless fessAuth.passThrough is set: whose job
+// is whose must not hang on a header that means nothing.
+func (c *FessConfig) callersToken() func(context.Context, http.Header) context.Context {
+	if !c.FessAuth.PassThrough {
+		return nil
+	}
+	return func(ctx context.Context, h http.Header) context.Context {
+		return search.WithToken(ctx, h.Get("X-Fess-Token"))
+	}
 }
 
 // checkFess warns in the log if Fess cannot be asked or is not well. Requests

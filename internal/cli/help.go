@@ -36,7 +36,7 @@ func runHelp(_ context.Context, v *invocation, args []string) error {
 		}
 		topic = v.Command
 	}
-	cmd, ok := find(topic)
+	cmd, ok := v.find(topic)
 	if !ok {
 		return unknownCommand(topic, v)
 	}
@@ -47,9 +47,13 @@ func runHelp(_ context.Context, v *invocation, args []string) error {
 // overview returns the list of commands.
 func overview(e Env) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s puts an organisation's documents in front of AI agents through the\nModel Context Protocol (MCP).\n\n", e.Program)
+	if e.Commands == nil {
+		fmt.Fprintf(&b, "%s puts an organisation's documents in front of AI agents through the\nModel Context Protocol (MCP), and turns MCP servers into skills.\n\n", e.Program)
+	} else {
+		fmt.Fprintf(&b, "%s turns MCP servers into skills that agents load when they need them.\n\n", e.Program)
+	}
 	fmt.Fprintf(&b, "Usage: %s COMMAND [FLAGS]\n\nCommands:\n", e.Program)
-	for _, c := range commands() {
+	for _, c := range e.commands() {
 		fmt.Fprintf(&b, "  %-10s %s\n", c.name, c.summary)
 	}
 	fmt.Fprintf(&b, "\nRun %q for a command's flags and examples.\n", e.Program+" help COMMAND")

@@ -52,9 +52,9 @@ type httpService struct {
 // serveHTTP listens, says so on stderr, and serves until ctx ends, then for at
 // most shutdownTime more. It returns nil if it was ended by ctx.
 func (v *invocation) serveHTTP(ctx context.Context, s httpService) error {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(s.host, strconv.Itoa(s.port)))
+	listener, err := listen(ctx, s.host, s.port, s.portHint)
 	if err != nil {
-		return s.listenError(err)
+		return err
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) {
@@ -107,16 +107,20 @@ func (s *httpService) stop(ctx context.Context, server *http.Server) {
 	}
 }
 
-// listenError explains why an address cannot be listened on.
-func (s *httpService) listenError(err error) error {
-	addr := net.JoinHostPort(s.host, strconv.Itoa(s.port))
+// listen listens on an address, port 0 being any free one. If the port is taken,
+// the error carries portHint.
+func listen(ctx context.Context, host string, port int, portHint string) (net.Listener, error) {
+	addr := net.JoinHostPort(host, strconv.Itoa(port))
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return &hintError{fmt.Errorf("listening on %s: the port is in use by another program", addr), s.portHint}
+		return nil, &hintError{fmt.Errorf("listening on %s: the port is in use by another program", addr), portHint}
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("listening on %s: this machine has no such address; use 127.0.0.1, or 0.0.0.0 for all of its addresses", addr)
+		return nil, fmt.Errorf("listening on %s: this machine has no such address; use 127.0.0.1, or 0.0.0.0 for all of its addresses", addr)
+	case err != nil:
+		return nil, fmt.Errorf("listening on %s: %w", addr, err)
 	}
-	return fmt.Errorf("listening on %s: %w", addr, err)
+	return l, nil
 }
 
 // isLoopback reports whether what listens on host can be reached from this

@@ -21,6 +21,10 @@ func TestMain(m *testing.M) {
 		"knowhow":  func() { program(cli.Env{Program: "knowhow", Lookup: os.LookupEnv}) },
 		"mcp-fess": func() { program(cli.Env{Program: "mcp-fess", Command: "fess", Lookup: os.LookupEnv}) },
 		"mcpchat":  mcpchat,
+
+		"mcp-bridge": mcpBridge,
+		"fakemcp":    fakemcp,
+		"ask":        ask,
 	})
 }
 
@@ -37,6 +41,7 @@ func program(env cli.Env) {
 //	status N PROGRAM ARG...   run a program that must end with this status
 //	fakefess [OPTION...]      start a fake Fess server and set FESS_URL
 //	webserver DIR             serve the files of a folder and set WEB_URL; see serveWeb
+//	evilweb                   serve documents that no server should send and set EVIL_URL; see misdeeds
 //	checkprogress TOKEN N     stdout has N progress notifications or more, see there
 //	fessengine STATE          set the state of the fake's search engine
 //	fessrequests FILE         write the requests that the fake got to a file
@@ -54,12 +59,15 @@ func TestScript(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir+"/home")
 			env.Values[fakeKey{}] = &fakeFess{}
+			env.Values[bridgeKey{}] = &runningBridge{}
 			return nil
 		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+		Condition: bridgeCondition,
+		Cmds: bridgeCommands(map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"status":        runStatus,
 			"fakefess":      startFake,
 			"webserver":     serveWeb,
+			"evilweb":       serveMisdeeds,
 			"checkprogress": checkProgress,
 			"fessengine":    setFakeEngine,
 			"fessrequests":  writeFakeRequests,
@@ -67,7 +75,7 @@ func TestScript(t *testing.T) {
 			"glob":          globFiles,
 			"oldfiles":      makeOldFiles,
 			"envfile":       expandFile,
-		},
+		}),
 	})
 }
 

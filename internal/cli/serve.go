@@ -14,6 +14,7 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/fessmcp"
 	"knowhow/internal/index"
+	"knowhow/internal/indexing"
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
 )
@@ -113,10 +114,9 @@ func (s *serving) run(ctx context.Context) error {
 	defer cancel()
 	defer s.closeJobs(ctx)
 	index := func() {
-		view := &progressView{index: s.index, out: s.stderr}
-		w := &indexer{index: s.index, view: view, log: s.log, once: s.o.noWatch}
 		background.Go(func() {
-			if err := w.run(ctx); err != nil && ctx.Err() == nil {
+			err := indexing.Run(ctx, indexing.Options{Index: s.index, Out: s.stderr, Log: s.log, Once: s.o.noWatch})
+			if err != nil && ctx.Err() == nil {
 				s.log.Error("indexing stopped; what is indexed can still be searched", "error", err)
 			}
 		})

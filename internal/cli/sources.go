@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"text/tabwriter"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
+	"knowhow/internal/terminal"
 )
 
 const sourcesHelp = `Usage: {cmd} [--data DIR]
@@ -89,7 +89,7 @@ func (v *invocation) listSources(ctx context.Context, x *index.Index) error {
 		if _, err := os.Stat(src.Path); err != nil {
 			note = "  (" + pathReason(err).Error() + ")"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s%s\n", src.Label, plural(stats.ByLabel[src.Label].Documents, "document"), printable(src.Path), note)
+		fmt.Fprintf(w, "%s\t%s\t%s%s\n", src.Label, terminal.Plural(stats.ByLabel[src.Label].Documents, "document"), terminal.Printable(src.Path), note)
 	}
 	return w.Flush()
 }
@@ -110,14 +110,4 @@ func (v *invocation) removeSource(ctx context.Context, x *index.Index, label str
 // unknownLabel is the error for a label that no source has.
 func unknownLabel(label string) error {
 	return &hintError{fmt.Errorf("no source has the label %q", label), "List the sources with: knowhow sources"}
-}
-
-// printable makes a path fit for a terminal.
-func printable(path string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return '?'
-		}
-		return r
-	}, path)
 }

@@ -1,6 +1,7 @@
 package compact_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"testing"
@@ -65,5 +66,75 @@ func TestObjectBytesAreACopy(t *testing.T) {
 	o.Add("b", 2)
 	if string(first) != `{"a":1}` || string(o.Bytes()) != `{"a":1,"b":2}` {
 		t.Errorf("Bytes = %s, then %s, want {\"a\":1}, then {\"a\":1,\"b\":2}", first, o.Bytes())
+	}
+}
+
+// encoded is v as encoding/json writes it.
+func encoded(t *testing.T, v any) string {
+	t.Helper()
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		t.Fatal(err)
+	}
+	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+}
+
+// What is written without encoding/json looks the same.
+func TestMarshalAlike(t *testing.T) {
+	var all bytes.Buffer
+	for r := range rune(0x3000) {
+		all.WriteRune(r)
+	}
+	for _, v := range []any{
+		nil, true, false, 0, -7, int64(math.MinInt64), int64(math.MaxInt64), "", all.String(), "\xff\xc3(\xe2\x80", "a\u2028\u2029b", "\U0001F600",
+		[]string(nil), []string{}, []string{"a", "\"<\n"},
+		0.0, math.Copysign(0, -1), 1.5, -2.25, 1e-6, 9.9e-7, 1e20, 1e21, 100.0, 1.0865598, math.MaxFloat64, math.SmallestNonzeroFloat64, json.Number("1.50"), map[string]any{"b": "<", "a": 1},
+	} {
+		if got, err := compact.Marshal(v); err != nil || string(got) != encoded(t, v) {
+			t.Errorf("Marshal(%#v) = %s, %v, want %s", v, got, err, encoded(t, v))
+		}
+	}
+}
+
+// FuzzString holds our strings against those of encoding/json.
+func FuzzString(f *testing.F) {
+	for _, s := range []string{"", "a\"b\\c", "\x00\x1f\x7f\x80", "\u2027\u2028\u2029\u202a", "検索 \xe6\xa4", "<&>"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if got, want := string(compact.AppendString(nil, s)), encoded(t, s); got != want {
+			t.Errorf("AppendString(%q) = %s, want %s", s, got, want)
+		}
+	})
+}
+
+func TestAppend(t *testing.T) {
+	b := []byte("x")
+	if got, err := compact.Append(b, math.NaN()); err == nil || string(got) != "x" {
+		t.Errorf("Append(x, NaN) = %s, %v, want x and an error", got, err)
+	}
+	if got, err := compact.Append(b, []any{1}); err != nil || string(got) != "x[1]" {
+		t.Errorf("Append(x, [1]) = %s, %v, want x[1]", got, err)
+	}
+}
+
+// Objects in objects are the same as their bytes would be, however they got there.
+func TestObjectInside(t *testing.T) {
+	inner := &compact.Object{}
+	inner.Add("<", "&")
+	var none *compact.Object
+	for _, v := range []any{inner, inner.Bytes(), none, []*compact.Object{inner, inner}, []*compact.Object{}, []*compact.Object(nil),
+		map[string]any{"a": inner}, struct{ O *compact.Object }{inner}} {
+		o := &compact.Object{}
+		o.Add("v", v)
+		want := `{"v":` + encoded(t, v) + `}`
+		if got := string(o.Bytes()); got != want || o.Len() != len(want) {
+			t.Errorf("Object of %#v = %s of %d bytes, want %s", v, got, o.Len(), want)
+		}
+		if got, err := compact.Marshal(o); err != nil || string(got) != want {
+			t.Errorf("Marshal of an Object = %s, %v, want %s", got, err, want)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package fess
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -91,7 +92,7 @@ func (c *Client) send(ctx context.Context, path string, params []param, want str
 	defer resp.Body.Close()
 	a := &answer{path: path, status: resp.StatusCode, header: resp.Header, wanted: hasType(resp.Header, want)}
 	if a.wanted {
-		a.body, err = io.ReadAll(io.LimitReader(resp.Body, c.maxBody+1))
+		a.body, err = c.body(resp)
 		if err != nil {
 			return nil, callError(ctx, call, path, err)
 		}
@@ -104,6 +105,23 @@ func (c *Client) send(ctx context.Context, path string, params []param, want str
 		"took", time.Since(start).Round(time.Microsecond))
 	return a, nil
 }
+
+// body reads the body of an answer, up to one byte more than the limit. It makes
+// room for what answers usually need, because growing costs more than reading.
+func (c *Client) body(resp *http.Response) ([]byte, error) {
+	var b bytes.Buffer
+	room := resp.ContentLength
+	if room < 0 {
+		room = c.usual.Load()
+	}
+	b.Grow(int(min(max(room, 0), maxUsual)) + bytes.MinRead)
+	_, err := b.ReadFrom(io.LimitReader(resp.Body, c.maxBody+1))
+	c.usual.Store(int64(b.Len()))
+	return b.Bytes(), err
+}
+
+// maxUsual bounds the room that is made before anything was read, in bytes.
+const maxUsual = 256 << 10
 
 // maxToken bounds a token, in bytes. Tomcat takes header lines of 8 KB.
 const maxToken = 4096

@@ -33,12 +33,12 @@ func (c *Client) StoredCopy(ctx context.Context, id string, labels []string) (*s
 	if err != nil {
 		return nil, err
 	}
-	h := hit(row)
+	h := row.hit()
 	none := fmt.Errorf("the Fess server keeps no copy of document %s: %w", id, errkind.Unsupported)
 	var framed []byte
 	if c.api.known() == v2 {
 		// From Fess 15.7 on a hit says whether there is a copy.
-		if s, _ := scalar(row["has_cache"]); s != "true" {
+		if row.text("has_cache") != "true" {
 			return nil, none
 		}
 		framed, err = c.copyV2(ctx, id, none)

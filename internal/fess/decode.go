@@ -2,8 +2,6 @@ package fess
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -30,11 +28,7 @@ type text string
 
 // UnmarshalJSON never fails on well-formed JSON.
 func (t *text) UnmarshalJSON(data []byte) error {
-	var v any
-	if err := decodeExactly(data, &v); err != nil {
-		return err
-	}
-	s, _ := scalar(v)
+	s, _ := scalar(string(data))
 	*t = text(s)
 	return nil
 }
@@ -44,52 +38,6 @@ type list []string
 
 // UnmarshalJSON never fails on well-formed JSON.
 func (l *list) UnmarshalJSON(data []byte) error {
-	var v any
-	if err := decodeExactly(data, &v); err != nil {
-		return err
-	}
-	*l = stringList(v)
+	*l = stringList(string(data))
 	return nil
-}
-
-// decodeExactly reads one JSON value, behind which nothing may follow, and
-// keeps numbers as they were written.
-func decodeExactly(data []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	if err := d.Decode(v); err != nil {
-		return err
-	}
-	if len(bytes.TrimSpace(data[d.InputOffset():])) > 0 {
-		return errors.New("something follows the JSON value")
-	}
-	return nil
-}
-
-// scalar returns a string, number or boolean as a string.
-func scalar(v any) (string, bool) {
-	switch v := v.(type) {
-	case string:
-		return v, true
-	case json.Number:
-		return v.String(), true
-	case bool:
-		return strconv.FormatBool(v), true
-	}
-	return "", false
-}
-
-// stringList returns a list's scalars, or one scalar as a list.
-func stringList(v any) []string {
-	if s, ok := scalar(v); ok {
-		return []string{s}
-	}
-	values, _ := v.([]any)
-	var all []string
-	for _, v := range values {
-		if s, ok := scalar(v); ok {
-			all = append(all, s)
-		}
-	}
-	return all
 }

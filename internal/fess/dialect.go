@@ -2,7 +2,6 @@ package fess
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"strings"
 
@@ -95,15 +94,21 @@ func (c *Client) get(ctx context.Context, q question, v any) (string, error) {
 
 // decode reads a whole answer into v. Of API v2 that is what its envelope holds.
 func decode(a *answer, v any) error {
-	body, ok := a.body, true
+	s := &scanner{data: a.body}
+	ok := false
 	if versionOf(a.path) == v2 {
-		var envelope struct {
-			Response json.RawMessage `json:"response"`
-		}
-		ok = json.Unmarshal(body, &envelope) == nil && envelope.Response != nil
-		body = envelope.Response
+		open := s.object(func(name []byte) bool {
+			if string(name) != "response" {
+				return s.skip()
+			}
+			ok = s.into(v)
+			return ok
+		})
+		ok = ok && open
+	} else {
+		ok = s.into(v)
 	}
-	if !ok || decodeExactly(body, v) != nil {
+	if !ok || !s.ended() {
 		return notFess(a.path)
 	}
 	return nil

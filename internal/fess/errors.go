@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -116,9 +115,9 @@ func (c *Client) tokenHint() string {
 // A fault is what a refused request's answer says.
 type fault struct{ code, message string }
 
-// safeCode is the form of Fess's error codes: UUIDs in API v1, names such as
+// maxCode bounds Fess's error codes, in bytes: UUIDs in API v1, names such as
 // invalid_request in v2. Other text could be anything.
-var safeCode = regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}$`)
+const maxCode = 64
 
 // readFault reads an answer of status 400 and above, as far as it can.
 func readFault(body []byte) fault {
@@ -141,7 +140,7 @@ func readFault(body []byte) fault {
 	var f fault
 	f.message, _ = said.Message.(string)
 	for _, code := range []any{said.ColonCode, said.Code, said.Response.Error.Code} {
-		if s, ok := code.(string); ok && safeCode.MatchString(s) {
+		if s, ok := code.(string); ok && isName(s, maxCode, "_-") {
 			f.code = s
 		}
 	}

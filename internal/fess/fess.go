@@ -78,7 +78,8 @@ type Client struct {
 	maxBody     int64
 	log         *slog.Logger
 	api         detector
-	sawCapped   atomic.Bool // the server's lower page size has been logged
+	sawCapped   atomic.Bool  // the server's lower page size has been logged
+	usual       atomic.Int64 // bytes of the last answer
 }
 
 // New returns a client of the server that o names. It makes no request. An
@@ -119,6 +120,7 @@ func New(o Options) (*Client, error) {
 				MaxIdleConns:        o.MaxConns,
 				MaxIdleConnsPerHost: o.MaxConns,
 				IdleConnTimeout:     90 * time.Second,
+				ReadBufferSize:      32 << 10, // a page of hits in one read
 				TLSHandshakeTimeout: 10 * time.Second,
 			},
 			// The API never redirects. A redirect leads to an HTML page,

@@ -2,6 +2,7 @@ package fess
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -74,10 +75,24 @@ func TestHit(t *testing.T) {
 			search.Hit{ID: "a", TextHash: hash("text"), Fields: map[string]any{"content": "text"}}},
 	}
 	for _, test := range tests {
-		if got := hit(test.row); !reflect.DeepEqual(got, test.want) {
+		if got := rowOf(t, test.row).hit(); !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%s: hit(%v) = %+v, want %+v", test.name, test.row, got, test.want)
 		}
 	}
+}
+
+// rowOf returns the row of an answer with the given fields.
+func rowOf(t *testing.T, fields map[string]any) *row {
+	t.Helper()
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, ok := readRow(&scanner{data: raw})
+	if !ok {
+		t.Fatalf("%s is no row", raw)
+	}
+	return r
 }
 
 func TestTotals(t *testing.T) {
@@ -148,6 +163,16 @@ func fuzzCalls(t *testing.T, c *Client) {
 	} {
 		if _, ok := errors.AsType[*errkind.Remote](call()); !ok && call() != nil {
 			t.Errorf("call = %v, want an *errkind.Remote", call())
+		}
+	}
+}
+
+func TestIsName(t *testing.T) {
+	for s, want := range map[string]bool{
+		"a": true, "azAZ09_-": true, "": false, "a b": false, "a.b": false, "ä": false, "a\n": false, "a\xff": false, "12345678": true, "123456789": false,
+	} {
+		if got := isName(s, 8, "_-"); got != want {
+			t.Errorf("isName(%q) = %t, want %t", s, got, want)
 		}
 	}
 }

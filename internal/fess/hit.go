@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"html"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -16,17 +14,20 @@ import (
 
 // documents is the answer to a search, as far as it is of use here.
 type documents struct {
-	RecordCount         number           `json:"record_count"`
-	RecordCountRelation text             `json:"record_count_relation"`
-	PageSize            number           `json:"page_size"`
-	QueryTime           number           `json:"query_time"`
-	Partial             text             `json:"partial"`
-	Data                []map[string]any `json:"data"`
-	FacetField          []struct {
-		Name   text    `json:"name"`
-		Result []count `json:"result"`
-	} `json:"facet_field"`
-	FacetQuery []count `json:"facet_query"`
+	RecordCount         number
+	RecordCountRelation text
+	PageSize            number
+	QueryTime           number
+	Partial             text
+	Data                []*row // those that have a doc_id, maxNum of them at most
+	FacetField          []facet
+	FacetQuery          []count
+}
+
+// A facet is the counts of a field.
+type facet struct {
+	Name   text    `json:"name"`
+	Result []count `json:"result"`
 }
 
 // A count is one value of a facet.
@@ -35,22 +36,106 @@ type count struct {
 	Count number `json:"count"`
 }
 
+// read implements [reader].
+func (a *documents) read(s *scanner) bool {
+	return s.object(func(name []byte) bool {
+		switch string(name) {
+		case "data":
+			return a.readRows(s)
+		case "record_count":
+			return s.into(&a.RecordCount)
+		case "record_count_relation":
+			return s.into(&a.RecordCountRelation)
+		case "page_size":
+			return s.into(&a.PageSize)
+		case "query_time":
+			return s.into(&a.QueryTime)
+		case "partial":
+			return s.into(&a.Partial)
+		case "facet_field":
+			return s.into(&a.FacetField)
+		case "facet_query":
+			return s.into(&a.FacetQuery)
+		}
+		return s.skip()
+	})
+}
+
+// readRows reads the list of hits.
+func (a *documents) readRows(s *scanner) bool {
+	if s.space() == 'n' {
+		return s.word("null")
+	}
+	return s.array(func() bool {
+		if s.space() == 'n' {
+			return s.word("null")
+		}
+		r, ok := readRow(s)
+		// A document without an ID could never be read.
+		if ok && len(a.Data) < maxNum && r.text("doc_id") != "" {
+			a.Data = append(a.Data, r)
+		}
+		return ok
+	})
+}
+
+// readRow reads one hit.
+func readRow(s *scanner) (*row, bool) {
+	s.space()
+	start := s.at
+	var fields [len(row{})]struct{ from, to int }
+	if !s.object(func(name []byte) bool {
+		s.space()
+		from := s.at
+		ok := s.skip()
+		if i, known := rowFields[string(name)]; known {
+			fields[i].from, fields[i].to = from-start, s.at-start
+		}
+		return ok
+	}) {
+		return nil, false
+	}
+	// One string for all of them: most are parts of it for ever.
+	text, r := string(s.data[start:s.at]), &row{}
+	for i, f := range fields {
+		r[i] = text[f.from:f.to]
+	}
+	return r, true
+}
+
+// A row is one hit of an answer: the JSON values of the fields in
+// [search.HitFields], in that order, "" for those that Fess did not send.
+type row [len(search.HitFields)]string
+
+// rowFields are the places of a row's fields.
+var rowFields = func() map[string]int {
+	places := map[string]int{}
+	for i, name := range search.HitFields {
+		places[name] = i
+	}
+	return places
+}()
+
+// text returns a field that is a string, a number or a boolean as a string, ""
+// for all else. The field must be one of [search.HitFields].
+func (r *row) text(name string) string {
+	s, _ := scalar(r[rowFields[name]])
+	return s
+}
+
 // page turns the answer into what was asked for.
 func (a *documents) page(q search.Query) *search.Page {
 	total := max(int(a.RecordCount), 0)
 	p := &search.Page{
 		Total:   total,
 		AtLeast: total > 0 && a.RecordCountRelation == "GREATER_THAN_OR_EQUAL_TO" || a.Partial == "true",
-		Hits:    []search.Hit{},
+		Hits:    make([]search.Hit, 0, min(len(a.Data), q.Num)),
 	}
 	for _, row := range a.Data {
 		if len(p.Hits) == q.Num {
 			break
 		}
-		// A document without an ID could never be read.
-		if h := hit(row); h.ID != "" {
-			p.Hits = append(p.Hits, h)
-		}
+		p.Hits = append(p.Hits, row.hit())
 	}
 	if q.Facets != nil {
 		p.Facets = a.counts(q.Facets)
@@ -89,35 +174,43 @@ func (a *documents) counts(f *search.Facets) *search.FacetCounts {
 	return all
 }
 
-// hit makes a hit of a row of an answer. Fields that Fess did not send are
-// absent.
-func hit(row map[string]any) search.Hit {
-	get := func(name string) string {
-		s, _ := scalar(row[name])
-		return s
+// sent returns how many fields there are.
+func (r *row) sent() int {
+	n := 0
+	for _, raw := range r {
+		if raw != "" {
+			n++
+		}
 	}
+	return n
+}
+
+// hit makes a hit of the row.
+func (r *row) hit() search.Hit {
 	h := search.Hit{
-		ID:     get("doc_id"),
-		URL:    cmp.Or(get("url"), get("url_link")),
-		Digest: plain(cmp.Or(get("digest"), get("content_description"))),
-		Fields: map[string]any{},
+		ID:     r.text("doc_id"),
+		URL:    cmp.Or(r.text("url"), r.text("url_link")),
+		Digest: plain(cmp.Or(r.text("digest"), r.text("content_description"))),
+		Fields: make(map[string]any, r.sent()),
 	}
-	h.Title = cmp.Or(strings.TrimSpace(get("title")), get("filename"), h.URL)
-	h.Score, _ = strconv.ParseFloat(get("score"), 64)
+	h.Title = cmp.Or(strings.TrimSpace(r.text("title")), r.text("filename"), h.URL)
+	h.Score, _ = strconv.ParseFloat(r.text("score"), 64)
 	if math.IsNaN(h.Score) || math.IsInf(h.Score, 0) {
 		h.Score = 0
 	}
-	for _, name := range search.HitFields {
-		if v := row[name]; v != nil {
-			if v := value(name, v); v != nil {
-				h.Fields[name] = v
-			}
+	for i, name := range search.HitFields {
+		switch name {
+		case "doc_id", "title", "url", "digest", "score":
+			continue
+		}
+		if r[i] == "" {
+			continue
+		}
+		if v := value(name, r[i]); v != nil {
+			h.Fields[name] = v
 		}
 	}
-	for _, own := range []string{"doc_id", "title", "url", "digest", "score"} {
-		delete(h.Fields, own)
-	}
-	if whole, ok := wholeText(row); ok {
+	if whole, ok := r.wholeText(); ok {
 		h.TextHash = hash(whole)
 	}
 	return h
@@ -125,14 +218,14 @@ func hit(row map[string]any) search.Hit {
 
 // value gives one field the type that package search promises, nil where that
 // cannot be.
-func value(name string, v any) any {
+func value(name, raw string) any {
 	if name == "label" || name == "lang" {
-		if l := stringList(v); l != nil {
+		if l := stringList(raw); l != nil {
 			return l
 		}
 		return nil
 	}
-	s, ok := scalar(v)
+	s, ok := scalar(raw)
 	if !ok {
 		return nil
 	}
@@ -155,34 +248,21 @@ func value(name string, v any) any {
 	return s
 }
 
-// tag is the mark-up that Fess puts around matches, and the elements that an
-// excerpt of a page may have kept. Other words between angle brackets are text,
-// for example the type parameters of a program.
-var tag = regexp.MustCompile(`(?i)</?(a|b|br|code|dd|div|dl|dt|em|font|h[1-6]|hr|i|img|li|mark|ol|p|pre|small|span|strong|sub|sup|` +
-	`table|tbody|td|th|thead|tr|u|ul)(\s[^<>]*)?/?>`)
-
-// plain turns an excerpt as Fess prepares it for an HTML page into text.
-func plain(s string) string {
-	if strings.Contains(s, "<") { // a regular expression costs more than all the rest of a hit
-		s = tag.ReplaceAllString(s, "")
-	}
-	return strings.TrimSpace(html.UnescapeString(s))
-}
-
 // wholeText returns the text of a document if the row holds all of it: in the
 // field content, which Fess sends only where it is set up to, or in a digest
 // that is no shorter than the original.
-func wholeText(row map[string]any) (string, bool) {
-	if s, ok := row["content"].(string); ok {
-		return s, true
+func (r *row) wholeText() (string, bool) {
+	if raw := r[rowFields["content"]]; len(raw) > 0 && raw[0] == '"' {
+		return unquote(raw), true
 	}
-	digest, ok := row["digest"].(string)
-	if !ok || digest == "" {
+	raw := r[rowFields["digest"]]
+	if len(raw) <= len(`""`) || raw[0] != '"' {
 		return "", false
 	}
+	digest := unquote(raw)
 	// A character takes a byte or more in every encoding, so that a text
 	// of no more bytes than the digest has characters was not cut.
-	length, ok := value("content_length", row["content_length"]).(int64)
+	length, ok := value("content_length", r[rowFields["content_length"]]).(int64)
 	if !ok || length <= 0 || length > int64(utf8.RuneCountInString(digest)) {
 		return "", false
 	}

@@ -3,7 +3,6 @@ package fess
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -11,9 +10,9 @@ import (
 	"knowhow/internal/search"
 )
 
-// idForm is what Fess's names of documents look like: 32 hexadecimal digits, or
-// what was given when the document was loaded.
-var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+// maxID bounds Fess's names of documents, in bytes: 32 hexadecimal digits, or what
+// was given when the document was loaded.
+const maxID = 128
 
 // Find implements [search.Finder]. Fess gives a document another ID whenever it
 // is indexed anew, so that an ID that was good yesterday may not be found.
@@ -22,18 +21,18 @@ func (c *Client) Find(ctx context.Context, id string, labels []string) (*search.
 	if err != nil {
 		return nil, err
 	}
-	h := hit(row)
+	h := row.hit()
 	return &h, nil
 }
 
 // row looks one document up. No API has a call for it; doc_id is a field that
 // can be searched.
-func (c *Client) row(ctx context.Context, id string, labels []string) (map[string]any, error) {
+func (c *Client) row(ctx context.Context, id string, labels []string) (*row, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	missing := fmt.Errorf("document %.130q: %w", id, errkind.NotFound)
-	if !idForm.MatchString(id) || labels != nil && len(labels) == 0 {
+	if !isName(id, maxID, "_-") || labels != nil && len(labels) == 0 {
 		return nil, missing
 	}
 	text := "doc_id:" + id
@@ -50,7 +49,7 @@ func (c *Client) row(ctx context.Context, id string, labels []string) (map[strin
 		return nil, err
 	}
 	for _, row := range a.Data {
-		if got, _ := scalar(row["doc_id"]); got == id {
+		if row.text("doc_id") == id {
 			return row, nil
 		}
 	}
@@ -69,12 +68,12 @@ func (c *Client) ReadText(ctx context.Context, id string, labels []string, off i
 	if err != nil {
 		return nil, err
 	}
-	whole, ok := wholeText(row)
+	whole, ok := row.wholeText()
 	if !ok {
 		return nil, fmt.Errorf("the index gives no text of document %s; set query.additional.response.fields=content and "+
 			"query.additional.api.response.fields=content on the Fess server to make it: %w", id, errkind.Unsupported)
 	}
-	h := hit(row)
+	h := row.hit()
 	t := &search.Text{DocID: id, URL: h.URL, Hash: hash(whole), Size: int64(len(whole)), Offset: off}
 	if off < t.Size {
 		start := int(off)

@@ -18,15 +18,23 @@ const (
 	maxWindow = 10_000 // hits that can be paged to (OpenSearch's index.max_result_window)
 )
 
-// labelForm is what a label's value may look like: it is put into Fess's query
-// between quotes, without any escape.
-var labelForm = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,100}$`)
+// maxLabel bounds a label's value, in bytes.
+const maxLabel = 100
+
+// isName says whether s is made of letters of ASCII, digits and the given signs,
+// of at least one of them and at most the given number. Labels are put into Fess's
+// query between quotes, without any escape.
+func isName(s string, most int, signs string) bool {
+	return 0 < len(s) && len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < '0' || '9' < r) && (r < 'A' || 'Z' < r) && (r < 'a' || 'z' < r) && !strings.ContainsRune(signs, r)
+	})
+}
 
 // labelParams makes one parameter of each label; several mean any of them.
 func labelParams(name string, labels []string) ([]param, error) {
 	var params []param
 	for _, l := range labels {
-		if !labelForm.MatchString(l) {
+		if !isName(l, maxLabel, "_.-") {
 			return nil, &errkind.Argument{Name: "labels", Value: l, Want: "letters of ASCII, digits and the signs _ . -"}
 		}
 		params = append(params, param{name, l})

@@ -24,6 +24,9 @@ var unmark = strings.NewReplacer(openMark, "", closeMark, "")
 // line returns s as one line: white space folded to single blanks, invisible
 // characters removed.
 func line(s string) string {
+	if isLine(s) {
+		return s
+	}
 	var b strings.Builder
 	b.Grow(len(s))
 	space := false
@@ -54,6 +57,23 @@ func line(s string) string {
 		b.WriteRune(r)
 	}
 	return b.String()
+}
+
+// isLine reports whether s is printable ASCII with single blanks inside, as most
+// texts are: they need no copy.
+func isLine(s string) bool {
+	blank := true // no blank may follow
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == ' ' && !blank:
+			blank = true
+		case ' ' < c && c < 0x7f:
+			blank = false
+		default:
+			return false
+		}
+	}
+	return !blank || s == ""
 }
 
 // isJoiner reports whether r changes how its neighbours look: the zero-width
@@ -97,6 +117,9 @@ func cut(s string, runes, bytes int) string {
 // link returns s as an address that shows all of itself: what line would take
 // away is percent-encoded, so that the address still leads to its document.
 func link(s string) string {
+	if isLine(s) {
+		return s
+	}
 	if strings.IndexFunc(s, isHidden) < 0 {
 		return s
 	}

@@ -9,6 +9,8 @@ import (
 func TestLine(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
 		{"plain", "Annual report", "Annual report"},
+		{"blanks", "a  b ", "a b"},
+		{"one blank", " ", ""},
 		{"white space", "  a\t\tb\r\n c\u00a0\u3000d\u2028e ", "a b c d e"},
 		{"control characters", "a\x00b\x1b[31mc\x7f", "ab[31mc"},
 		{"bidirectional override", "invoice\u202egpj.exe", "invoicegpj.exe"},

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
+	"strings"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/search"
@@ -58,11 +60,36 @@ func (b *bridge) summary(h *search.Hit) summary {
 		Label:         fieldValue(h, "label"),
 		Lang:          fieldValue(h, "lang"),
 	}
-	if l := stringField(h, "url_link"); l != h.URL {
-		s.URLLink = link(l)
-	}
+	s.URLLink = link(otherLink(h))
 	s.Hash, s.HashOf = b.hash(h)
 	return s
+}
+
+// otherLink returns the url_link of a hit, "" where it says no more than the
+// url. Of a file that is the url, decoded; Fess 15.4 and 15.7 also lose slashes of
+// it, so that a folder becomes a host: of file:///srv/a%20b.txt they make
+// file://srv/a b.txt, which leads nowhere.
+func otherLink(h *search.Hit) string {
+	l := stringField(h, "url_link")
+	if l == h.URL {
+		return ""
+	}
+	if path, ok := filePath(h.URL); ok {
+		if other, ok := filePath(l); ok && other == path {
+			return ""
+		}
+	}
+	return l
+}
+
+// filePath returns the path of a file's address, decoded and without its
+// slashes in front; it says no to other addresses.
+func filePath(address string) (string, bool) {
+	path, ok := strings.CutPrefix(address, "file:")
+	if decoded, err := url.PathUnescape(path); err == nil {
+		path = decoded
+	}
+	return strings.TrimLeft(path, "/"), ok
 }
 
 // hash returns the hash of the document's text where the service knows it or

@@ -15,6 +15,9 @@ import (
 // document comes through read_content, not twenty at a time.
 const fieldRunes = 1000
 
+// hitSize is about how many bytes a hit takes.
+const hitSize = 512
+
 // defaultFields are what a hit shows unless includeFields says otherwise;
 // url_link goes with them where it says something else than url.
 var defaultFields = [...]string{"doc_id", "title", "url", "digest", "score"}
@@ -41,21 +44,22 @@ func hitFields(asked []string) ([]string, error) {
 
 // newHit returns h as a JSON object with the given fields in their order, nil for
 // the default ones. What the service did not send is left out.
-func newHit(h *search.Hit, fields []string) json.RawMessage {
+func newHit(h *search.Hit, fields []string) *compact.Object {
 	names := fields
 	if names == nil {
 		names = defaultFields[:]
-		if l := stringField(h, "url_link"); l != "" && l != h.URL {
+		if otherLink(h) != "" {
 			names = append(slices.Clone(names), "url_link")
 		}
 	}
 	out := &compact.Object{}
+	out.Grow(hitSize)
 	for _, name := range names {
 		if v := fieldValue(h, name); v != nil {
 			out.Add(name, v)
 		}
 	}
-	return out.Bytes()
+	return out
 }
 
 // fieldValue returns a field of h, cleaned, and nil where h lacks it.

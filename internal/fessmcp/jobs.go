@@ -2,9 +2,11 @@ package fessmcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"knowhow/internal/errkind"
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/schema"
@@ -29,7 +31,7 @@ func (b *bridge) addJobs(s *mcpserver.Server) {
 			{Name: "waitMs", Schema: integer("How long to wait for a change", 0, int(maxWait.Milliseconds()), 0)},
 		}})
 	get.Output = output(returns("state", "string"), returns("result", "object"))
-	mcpserver.AddTool(s, get, b.getJob)
+	mcpserver.AddTool(s, get, func(ctx context.Context, in jobArgs) (any, error) { return b.getJob(ctx, s, in) })
 }
 
 type jobArgs struct {
@@ -50,13 +52,21 @@ type jobResult struct {
 	Error     *mcpserver.ErrorObject `json:"error,omitempty"`  // once failed
 }
 
-func (b *bridge) getJob(ctx context.Context, in jobArgs) (any, error) {
-	st, err := b.jobs.Wait(ctx, in.JobID, time.Duration(in.WaitMs)*time.Millisecond)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, err
-		}
+// getJob shows a job to the caller who started it. To everybody else it is
+// unknown: its result is what that caller's roles allow to see.
+func (b *bridge) getJob(ctx context.Context, s *mcpserver.Server, in jobArgs) (any, error) {
+	st, err := b.jobs.Status(callerOf(ctx), in.JobID)
+	if err == nil && in.WaitMs > 0 {
+		err = s.Wait(func() (err error) {
+			st, err = b.jobs.Wait(ctx, callerOf(ctx), in.JobID, time.Duration(in.WaitMs)*time.Millisecond)
+			return err
+		})
+	}
+	switch {
+	case errors.Is(err, errkind.NotFound):
 		return nil, fmt.Errorf("job %q: %w", short(in.JobID, maxJobIDLen, maxJobIDLen), err)
+	case err != nil:
+		return nil, err
 	}
 	h := newHandle(&st)
 	r := jobResult{JobID: h.JobID, State: h.State, Progress: h.Progress, Total: st.Total, Message: h.Message,

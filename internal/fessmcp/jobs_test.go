@@ -383,6 +383,69 @@ func TestJobsByCaller(t *testing.T) {
 	})
 }
 
+// A job is known to the caller who started it alone, whatever else is known of
+// it, and a request that waits for it takes nobody's turn.
+func TestJobsOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		jobs := job.New(job.Options{Threshold: time.Second})
+		defer jobs.Close(t.Context())
+		f := &slowBackend{fakeBackend: corpus(), takes: 10 * time.Second}
+		s := mcpserver.New(mcpserver.Options{})
+		b := newBridge(Options{Domain: finance, Backend: f, Jobs: jobs})
+		as := func(token string) context.Context { return search.WithToken(t.Context(), token) }
+		a, err := b.search(as("a"), searchArgs{Query: "test", PageSize: 5})
+		h, ok := a.(*handle)
+		if err != nil || !ok {
+			t.Fatalf("search() = %v, %v, want a handle", a, err)
+		}
+		_, unknown := b.getJob(as("b"), s, jobArgs{JobID: "X", WaitMs: 1000})
+		for _, token := range []string{"b", "", callerOf(as("a"))} {
+			begin := time.Now()
+			got, err := b.getJob(as(token), s, jobArgs{JobID: h.JobID, WaitMs: 1000})
+			if err == nil || err.Error() != strings.Replace(unknown.Error(), "X", h.JobID, 1) || !errors.Is(err, errkind.NotFound) || time.Since(begin) > 0 {
+				t.Errorf("token %q: getJob() = %v, %v after %v, want what is said of an unknown job at once", token, got, err, time.Since(begin))
+			}
+			if err := jobs.Cancel(callerOf(as(token)), h.JobID); !errors.Is(err, errkind.NotFound) {
+				t.Errorf("token %q: Cancel() = %v, want NotFound", token, err)
+			}
+		}
+		time.Sleep(time.Minute)
+		got, err := b.getJob(as("a"), s, jobArgs{JobID: h.JobID})
+		if r, ok := got.(jobResult); err != nil || !ok || r.State != "done" || r.Result == nil {
+			t.Errorf("getJob() of the owner = %+v, %v, want the result", got, err)
+		}
+	})
+}
+
+// Any number of clients that wait for jobs leaves room for those that search.
+func TestWaitingForJobsTakesNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		jobs := job.New(job.Options{Threshold: time.Second})
+		defer jobs.Close(t.Context())
+		f := &slowBackend{fakeBackend: corpus(), takes: 20 * time.Second}
+		s := mcpserver.New(mcpserver.Options{MaxInFlight: 1, MaxQueued: 1, QueueWait: time.Second})
+		Register(s, Options{Domain: finance, Backend: f, Jobs: jobs})
+		c := session{mcptest.Stdio(t, s.ServeStdio), t}
+		c.Initialize("2025-03-26")
+		var h shown
+		c.into("search", args{"query": "test"}, &h)
+		var waiting []int
+		for range 16 {
+			waiting = append(waiting, c.Start("tools/call", args{"name": "fess_finance_job_get", "arguments": args{"jobId": h.JobID, "waitMs": 30_000}}))
+			synctest.Wait()
+		}
+		begin := time.Now()
+		if c.ok("search", args{"query": "test"}); time.Since(begin) != time.Second {
+			t.Errorf("a search beside 16 waiting clients took %v, want the threshold", time.Since(begin))
+		}
+		for _, id := range waiting {
+			if text, err := c.ToolText(c.Wait(id)); err != nil || !strings.Contains(text, `"state":"done"`) {
+				t.Errorf("job_get = %s, %v, want done", text, err)
+			}
+		}
+	})
+}
+
 // A kept text is not given out any more once a cursor has found that the
 // document has changed.
 func TestChangedDocumentIsReadAnew(t *testing.T) {
@@ -394,8 +457,8 @@ func TestChangedDocumentIsReadAnew(t *testing.T) {
 		read := func(at string) any {
 			a, err := b.readContent(t.Context(), contentArgs{documentArgs{DocID: &f.docs[0].id}, at})
 			if h, ok := a.(*handle); ok {
-				st, err := jobs.Wait(t.Context(), h.JobID, time.Second)
-				for ; err == nil && !st.State.Ended(); st, err = jobs.Wait(t.Context(), h.JobID, time.Second) {
+				st, err := jobs.Wait(t.Context(), callerOf(t.Context()), h.JobID, time.Second)
+				for ; err == nil && !st.State.Ended(); st, err = jobs.Wait(t.Context(), callerOf(t.Context()), h.JobID, time.Second) {
 				}
 				if st.Err != nil {
 					return st.Err

@@ -2,11 +2,11 @@ package fessmcp
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
 
+	"knowhow/internal/compact"
 	"knowhow/internal/errkind"
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
@@ -85,20 +85,6 @@ type searchArgs struct {
 	IncludeFields []string   `json:"includeFields"`
 }
 
-// searchResult is the search tool's answer.
-type searchResult struct {
-	Total     int               `json:"total"`
-	Start     int               `json:"start"`
-	PageSize  int               `json:"pageSize"` // as asked for, not len(Results)
-	Results   []json.RawMessage `json:"results"`
-	NextStart int               `json:"nextStart,omitempty"`
-	Facets    *facetResult      `json:"facets,omitempty"`
-	Relaxed   bool              `json:"relaxed,omitempty"`
-	AllWords  *int              `json:"allWords,omitempty"` // nil unless the page is staged
-	AtLeast   bool              `json:"totalIsLowerBound,omitempty"`
-	Hint      string            `json:"hint,omitempty"`
-}
-
 func (b *bridge) search(ctx context.Context, in searchArgs) (any, error) {
 	q, err := b.query(in)
 	if err != nil {
@@ -116,34 +102,42 @@ func (b *bridge) search(ctx context.Context, in searchArgs) (any, error) {
 		b.log.Debug("search", "start", q.Start, "num", q.Num, "hits", len(page.Hits), "total", page.Total, "relaxed", page.Relaxed)
 		return b.searchResult(q, page, fields), nil
 	}})
-	if r, ok := answer.(searchResult); ok {
+	if r, ok := answer.(*compact.Object); ok {
 		return b.withProgress(ctx, r), nil
 	}
 	return answer, err
 }
 
-// searchResult shows a page of hits, with the given fields.
-func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string) searchResult {
-	r := searchResult{
-		Total:     page.Total,
-		Start:     q.Start,
-		PageSize:  q.Num,
-		Results:   make([]json.RawMessage, 0, len(page.Hits)),
-		NextStart: nextStart(q, page),
-		Relaxed:   page.Relaxed,
-		AtLeast:   page.AtLeast,
-	}
+// searchResult is the search tool's answer: a page of hits, with the given fields.
+func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string) *compact.Object {
+	hits, size := make([]*compact.Object, len(page.Hits)), hitSize
 	for i := range page.Hits {
-		r.Results = append(r.Results, newHit(&page.Hits[i], fields))
+		hits[i] = newHit(&page.Hits[i], fields)
+		size += hits[i].Len()
 	}
-	if page.Staged {
-		r.AllWords = &page.AllWords
+	r := &compact.Object{}
+	r.Grow(size)
+	r.Add("total", page.Total)
+	r.Add("start", q.Start)
+	r.Add("pageSize", q.Num) // as asked for, not the number of hits
+	r.Add("results", hits)
+	if next := nextStart(q, page); next > 0 {
+		r.Add("nextStart", next)
 	}
 	if q.Facets != nil {
-		r.Facets = newFacetResult(page.Facets)
+		r.Add("facets", newFacetResult(page.Facets))
+	}
+	if page.Relaxed {
+		r.Add("relaxed", true)
+	}
+	if page.Staged {
+		r.Add("allWords", page.AllWords)
+	}
+	if page.AtLeast {
+		r.Add("totalIsLowerBound", true)
 	}
 	if len(page.Hits) == 0 {
-		r.Hint = b.emptyHint(q, page)
+		r.Add("hint", b.emptyHint(q, page))
 	}
 	return r
 }
@@ -207,7 +201,7 @@ type indexing struct {
 }
 
 // withProgress adds to a result how far indexing has come, while it goes on.
-func (b *bridge) withProgress(ctx context.Context, r searchResult) any {
+func (b *bridge) withProgress(ctx context.Context, r *compact.Object) any {
 	if x, ok := b.backend.(search.Indexer); ok {
 		if done, total, busy := x.Indexing(ctx); busy {
 			return &mcpserver.Result{Value: r, Meta: map[string]any{"indexing": indexing{done, total}}}

@@ -200,6 +200,30 @@ func TestSearchHit(t *testing.T) {
 	}
 }
 
+func TestOtherLink(t *testing.T) {
+	for _, tt := range []struct{ url, link, want string }{
+		{"https://a.example/x", "", ""},
+		{"https://a.example/x", "https://a.example/x", ""},
+		{"https://a.example/x?a=%41", "https://a.example/x?a=A", "https://a.example/x?a=A"},
+		{"file:///srv/share/finance/report%202024.xls", "file://srv/share/finance/report 2024.xls", ""}, // as recorded of 15.4 and 15.7
+		{"file:////server/share/a.txt", "file://server/share/a.txt", ""},
+		{"file:///srv/docs/a%20b.txt", "file:///srv/docs/a b.txt", ""},
+		{"file:///srv/100%.txt", "file://srv/100%.txt", ""},
+		{"smb://files.example.com/hr/a.docx", "file://files.example.com/hr/a.docx", "file://files.example.com/hr/a.docx"},
+		{"file:///srv/a.txt", "https://files.example.com/a.txt", "https://files.example.com/a.txt"},
+		{"file:///srv/a.txt", "file:///mnt/a.txt", "file:///mnt/a.txt"},
+	} {
+		h := &search.Hit{URL: tt.url, Fields: map[string]any{"url_link": tt.link}}
+		if got := otherLink(h); got != tt.want {
+			t.Errorf("otherLink(%q, %q) = %q, want %q", tt.url, tt.link, got, tt.want)
+		}
+		b := newBridge(Options{Domain: finance, Backend: corpus()})
+		if got := b.summary(h).URLLink; got != link(tt.want) {
+			t.Errorf("summary(%q, %q).URLLink = %q, want %q", tt.url, tt.link, got, link(tt.want))
+		}
+	}
+}
+
 // fullPage is a page of 20 ordinary hits with long texts.
 func fullPage() *search.Page {
 	p := &search.Page{Total: 12345}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"knowhow/internal/compact"
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/search"
@@ -43,7 +44,8 @@ func (b *bridge) do(ctx context.Context, w work) (any, error) {
 	var watch watcher
 	outlasting := context.WithoutCancel(ctx)
 	value, st, err := b.jobs.Do(ctx, job.Task{
-		Key: w.key,
+		Key:   w.key,
+		Owner: callerOf(ctx),
 		Run: func(ctx context.Context, report job.Report) (any, error) {
 			report(0, 0, phaseFetching)
 			return w.run(ctx, report)
@@ -63,7 +65,7 @@ func (b *bridge) do(ctx context.Context, w work) (any, error) {
 	stop := mcpserver.AfterCancel(ctx, func() {
 		if b.interests.remove(st.ID) {
 			// NotFound means that it has ended long since.
-			_ = b.jobs.Cancel(st.ID)
+			_ = b.jobs.Cancel(callerOf(ctx), st.ID)
 		}
 	})
 	watch.begin(func() {
@@ -78,8 +80,14 @@ func (b *bridge) do(ctx context.Context, w work) (any, error) {
 // service shows may depend on that, and how often documents were seen to have
 // changed: what was read before that is not shared any more.
 func (b *bridge) key(ctx context.Context, what ...string) string {
-	caller := sha256.Sum256([]byte(search.TokenFrom(ctx)))
-	return strings.Join(append(what, hex.EncodeToString(caller[:]), strconv.FormatInt(b.changes.Load(), 10)), "\x00")
+	return strings.Join(append(what, callerOf(ctx), strconv.FormatInt(b.changes.Load(), 10)), "\x00")
+}
+
+// callerOf stands for who asks: a hash of the token that he would have the
+// service asked with.
+func callerOf(ctx context.Context) string {
+	sum := sha256.Sum256([]byte(search.TokenFrom(ctx)))
+	return hex.EncodeToString(sum[:])
 }
 
 // A watcher calls a function once its job has ended, however that coincides
@@ -148,10 +156,8 @@ func sizeOf(answer any) int64 {
 	const small = 4 << 10
 	n := small
 	switch a := answer.(type) {
-	case searchResult:
-		for _, hit := range a.Results {
-			n += len(hit)
-		}
+	case *compact.Object:
+		n += a.Len()
 	case *piece:
 		n += len(a.Text)
 	case *mcpserver.Contents:

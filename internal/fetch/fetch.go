@@ -10,6 +10,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -176,66 +177,80 @@ func (f *Fetcher) Check(rawURL string) error {
 // that names the restriction; of kind TooLarge where the document is larger than
 // MaxBytes; of kind Unsupported where the URL or the encoding cannot be read;
 // and of type *errkind.Remote for all that went wrong on the way (status 502,
-// after Timeout 504) or that the server answered other than 200. They never hold
-// a host's address that was not in the URL. Where ctx ends first, its error is
-// returned.
+// after Timeout 504) or that the server answered other than 200. They name
+// nothing of a network that was not in rawURL: neither the address of its host
+// nor where a redirect leads. Where ctx ends first, its error is returned.
 func (f *Fetcher) Get(ctx context.Context, rawURL string, report func(done, total int64)) (*Document, error) {
 	call, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	at := rawURL
+	var named *url.URL // that errors are about: rawURL's
 	for hop := 0; ; hop++ {
 		u, err := f.policy.check(at)
 		if err != nil {
 			return nil, onHop(hop, err)
 		}
+		if hop == 0 {
+			named = u
+		}
 		req := (&http.Request{Method: http.MethodGet, URL: u, Header: f.header.Clone()}).WithContext(call)
 		resp, err := f.transport.RoundTrip(req)
 		if err != nil {
-			return nil, onHop(hop, f.callError(ctx, call, u, err, unreachable))
+			return nil, onHop(hop, f.callError(ctx, call, named, err, unreachable))
 		}
-		to, err := f.next(u, resp, hop)
+		to, err := f.next(u, named, resp, hop)
 		if err == nil && to == "" {
-			return f.read(ctx, call, u, resp, report)
+			data, err := f.read(ctx, call, named, resp, report)
+			if err != nil {
+				return nil, onHop(hop, err)
+			}
+			mediaType := resp.Header.Get("Content-Type")
+			return &Document{u.String(), mediaType[:min(len(mediaType), maxMediaType)], data}, nil
 		}
 		resp.Body.Close()
 		if err != nil {
-			return nil, err
+			return nil, onHop(hop, err)
 		}
 		at = to
 	}
 }
 
-// onHop says of a refusal or the like that the document's own URL is not the
-// one it is about.
+// onHop says of an error that the document's own URL is not the one it is
+// about. Who asks for a document knows where it is, but not to which host of
+// whose network a server sends us from there.
 func onHop(hop int, err error) error {
-	if hop == 0 {
+	if hop == 0 || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
+	}
+	if r, ok := errors.AsType[*refusal](err); ok {
+		err = &refusal{r.unnamed, r.unnamed}
 	}
 	return fmt.Errorf("following a redirect of the document: %w", err)
 }
 
-// next returns where an answer leads, "" if it is the document.
-func (f *Fetcher) next(u *url.URL, resp *http.Response, hop int) (string, error) {
+// next returns where the answer of u leads, "" if it is the document. Errors
+// are about named.
+func (f *Fetcher) next(u, named *url.URL, resp *http.Response, hop int) (string, error) {
 	switch resp.StatusCode {
 	case http.StatusOK, http.StatusNonAuthoritativeInfo:
 		return "", nil
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
 		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 	default:
-		return "", statusError(u, resp)
+		return "", statusError(named, resp)
 	}
 	if hop >= f.maxRedirects {
-		return "", remote(u, resp.StatusCode, nil, "the document's server redirects too often; correct the document's address")
+		return "", remote(named, resp.StatusCode, nil, "the document's server redirects too often; correct the document's address")
 	}
 	to, err := u.Parse(resp.Header.Get("Location"))
 	if err != nil || resp.Header.Get("Location") == "" {
-		return "", remote(u, resp.StatusCode, nil, "the document's server redirects to nowhere; correct the document's address")
+		return "", remote(named, resp.StatusCode, nil, "the document's server redirects to nowhere; correct the document's address")
 	}
 	return to.String(), nil
 }
 
-// read takes the document from an answer.
-func (f *Fetcher) read(ctx, call context.Context, u *url.URL, resp *http.Response, report func(done, total int64)) (*Document, error) {
+// read takes the document's body from an answer. Errors are about named.
+func (f *Fetcher) read(ctx, call context.Context, named *url.URL, resp *http.Response, report func(done, total int64)) ([]byte, error) {
 	defer resp.Body.Close()
 	if e := strings.ToLower(resp.Header.Get("Content-Encoding")); e != "" && e != "identity" {
 		return nil, fmt.Errorf("the document's server sent it in a compression that was not asked for: %w", errkind.Unsupported)
@@ -257,11 +272,10 @@ func (f *Fetcher) read(ctx, call context.Context, u *url.URL, resp *http.Respons
 			report(int64(len(data)), total)
 		}
 		if err == io.EOF {
-			mediaType := resp.Header.Get("Content-Type")
-			return &Document{u.String(), mediaType[:min(len(mediaType), maxMediaType)], data}, nil
+			return data, nil
 		}
 		if err != nil {
-			return nil, f.callError(ctx, call, u, err, brokenOff)
+			return nil, f.callError(ctx, call, named, err, brokenOff)
 		}
 	}
 }

@@ -37,12 +37,24 @@ type host struct {
 }
 
 // A refusal is an error of kind Denied whose text is meant for the user.
-type refusal struct{ message string }
+type refusal struct {
+	message string
+	unnamed string // the message without the host
+}
 
 func (r *refusal) Error() string { return r.message }
 func (r *refusal) Unwrap() error { return errkind.Denied }
 
-func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
+func refuse(format string, args ...any) error {
+	message := fmt.Sprintf(format, args...)
+	return &refusal{message, message}
+}
+
+// refuseHost makes a refusal about a host, for which a %s in the message
+// stands.
+func refuseHost(host, message string) error {
+	return &refusal{fmt.Sprintf(message, fmt.Sprintf("the host %q", host)), fmt.Sprintf(message, "the host that it leads to")}
+}
 
 // Bounds on what comes from outside.
 const (
@@ -148,7 +160,7 @@ var errAddress = fmt.Errorf("the document's address is not a web address that ca
 func (p *policy) checkHost(h host) error {
 	switch {
 	case p.hosts != nil && !p.named(h):
-		return refuse("the host %q is not allowed: it is not in contentFetch.allowedHostAllowlist", h.name)
+		return refuseHost(h.name, "%s is not allowed: it is not in contentFetch.allowedHostAllowlist")
 	case h.addr.IsValid():
 		return p.checkAddr(h, h.addr)
 	case (h.name == "localhost" || strings.HasSuffix(h.name, ".localhost")) && !p.mayBePrivate(h):
@@ -184,16 +196,16 @@ func (p *policy) checkAddr(h host, a netip.Addr) error {
 	case h.addr.IsValid() && h.addr == a && p.named(h):
 		return nil // this very address is in the list
 	case p.named(h):
-		return refuse("the host %q has a link-local, multicast or reserved address: "+
-			"set contentFetch.allowPrivateNetworkTargets to allow that", h.name)
+		return refuseHost(h.name, "%s has a link-local, multicast or reserved address: "+
+			"set contentFetch.allowPrivateNetworkTargets to allow that")
 	}
 	return refusePrivate(h)
 }
 
 // refusePrivate names the host, never the address that a name server gave.
 func refusePrivate(h host) error {
-	return refuse("private network targets are not allowed, and the host %q is in a private or reserved network: "+
-		"name it in contentFetch.allowedHostAllowlist or set contentFetch.allowPrivateNetworkTargets", h.name)
+	return refuseHost(h.name, "private network targets are not allowed, and %s is in a private or reserved network: "+
+		"name it in contentFetch.allowedHostAllowlist or set contentFetch.allowPrivateNetworkTargets")
 }
 
 // parseHost returns the canonical form of a host as [url.URL.Hostname] gives
@@ -226,7 +238,7 @@ func parseHost(s string) (host, error) {
 		// Some resolvers read 127.1, 0x7f000001 and 017700000001 as
 		// addresses (inet_aton); no name ends so (WHATWG URL, "ends in a
 		// number").
-		return host{}, refuse("the host %q is an address in an unusual spelling: write it as four decimal numbers", short(s))
+		return host{}, refuseHost(short(s), "%s is an address in an unusual spelling: write it as four decimal numbers")
 	}
 	return host{name: s}, nil
 }

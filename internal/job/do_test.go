@@ -88,7 +88,7 @@ func TestJoin(t *testing.T) {
 		})
 		wg.Wait()
 		// Kept, because the first one has a handle.
-		if got, err := m.Status(<-first); got.Result != "r" || err != nil {
+		if got, err := m.Status("", <-first); got.Result != "r" || err != nil {
 			t.Errorf("Status() = %+v, %v", got, err)
 		}
 		start := time.Now()
@@ -168,7 +168,7 @@ func TestJoinAfterFailure(t *testing.T) {
 		if a.ID == b.ID || state(t, m, a.ID) != Failed || state(t, m, b.ID) != Running {
 			t.Errorf("after a failure: %q, then %q", state(t, m, a.ID), state(t, m, b.ID))
 		}
-		if err := m.Cancel(b.ID); err != nil {
+		if err := m.Cancel("", b.ID); err != nil {
 			t.Error(err)
 		}
 		if c := handle(t, m, fail); c.ID == b.ID {
@@ -232,7 +232,7 @@ func TestJoinedJobIsCancelled(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		if err := m.Cancel(id); err != nil {
+		if err := m.Cancel("", id); err != nil {
 			t.Error(err)
 		}
 		wg.Wait()
@@ -374,7 +374,7 @@ func TestNotifyCancelled(t *testing.T) {
 		notify, told := listen()
 		st := handle(t, m, Task{Run: lasting(time.Hour, nil), Notify: notify})
 		time.Sleep(time.Second)
-		if err := m.Cancel(st.ID); err != nil {
+		if err := m.Cancel("", st.ID); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(time.Minute)
@@ -434,10 +434,10 @@ func TestLoad(t *testing.T) {
 				}
 				return
 			}
-			if _, err := m.Wait(t.Context(), st.ID, time.Millisecond); err != nil && !errors.Is(err, errkind.NotFound) {
+			if _, err := m.Wait(t.Context(), "", st.ID, time.Millisecond); err != nil && !errors.Is(err, errkind.NotFound) {
 				t.Errorf("Wait() = %v", err)
 			}
-			if err := m.Cancel(st.ID); err != nil && !errors.Is(err, errkind.NotFound) {
+			if err := m.Cancel("", st.ID); err != nil && !errors.Is(err, errkind.NotFound) {
 				t.Errorf("Cancel() = %v", err)
 			}
 		})

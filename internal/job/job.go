@@ -33,7 +33,7 @@ func (s State) Ended() bool { return s == Done || s == Failed || s == Cancelled 
 
 // A Status is what there is to know of a job at one moment.
 type Status struct {
-	ID    string // unguessable: whoever knows it may see the result
+	ID    string // unguessable
 	State State
 
 	// Progress never falls. It is in the unit of Total; a Total of 0 is
@@ -64,6 +64,11 @@ type Task struct {
 	// the identity of the caller included where results differ by caller.
 	// "" shares nothing.
 	Key string
+
+	// Owner is who alone may ask for the job and end it, besides knowing its
+	// ID: the identity of the caller, or something that stands for it. Tasks
+	// of one Key must have one Owner. "" is everybody who says so.
+	Owner string
 
 	// Run does the work. It must return soon after ctx has ended, because it
 	// holds its slot until then. ctx carries the values of the first
@@ -145,12 +150,13 @@ func New(o Options) *Manager {
 		idle: make(chan struct{})}
 }
 
-// Status returns how the job of that id is doing. Only jobs of which Do has
-// returned a handle can be asked for. The error is of kind NotFound.
-func (m *Manager) Status(id string) (Status, error) {
+// Status returns how the owner's job of that id is doing. Only jobs of which Do
+// has returned a handle can be asked for. The error is of kind NotFound; of a job
+// of somebody else it is the same as of one that never was.
+func (m *Manager) Status(owner, id string) (Status, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	j, err := m.findLocked(id)
+	j, err := m.findLocked(owner, id)
 	if err != nil {
 		return Status{}, err
 	}
@@ -159,9 +165,9 @@ func (m *Manager) Status(id string) (Status, error) {
 
 // Wait is like Status, but waits up to d for a change. It returns at once if
 // the job has ended. Where ctx ends first, it returns its error.
-func (m *Manager) Wait(ctx context.Context, id string, d time.Duration) (Status, error) {
+func (m *Manager) Wait(ctx context.Context, owner, id string, d time.Duration) (Status, error) {
 	m.mu.Lock()
-	j, err := m.findLocked(id)
+	j, err := m.findLocked(owner, id)
 	if err != nil {
 		m.mu.Unlock()
 		return Status{}, err
@@ -185,13 +191,13 @@ func (m *Manager) Wait(ctx context.Context, id string, d time.Duration) (Status,
 	return j.status, nil
 }
 
-// Cancel ends the job of that id as cancelled, for everybody who waits for it.
-// It changes nothing where the job has ended already. The error is of kind
-// NotFound.
-func (m *Manager) Cancel(id string) error {
+// Cancel ends the owner's job of that id as cancelled, for everybody who waits
+// for it. It changes nothing where the job has ended already. The error is that
+// of Status.
+func (m *Manager) Cancel(owner, id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	j, err := m.findLocked(id)
+	j, err := m.findLocked(owner, id)
 	if err != nil {
 		return err
 	}
@@ -199,8 +205,8 @@ func (m *Manager) Cancel(id string) error {
 	return nil
 }
 
-func (m *Manager) findLocked(id string) (*job, error) {
-	if j := m.jobs[id]; j != nil {
+func (m *Manager) findLocked(owner, id string) (*job, error) {
+	if j := m.jobs[id]; j != nil && j.owner == owner {
 		return j, nil
 	}
 	return nil, fmt.Errorf("no such job: its id is wrong, or its result is no longer kept; make the request that started it again: %w",

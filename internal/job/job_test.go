@@ -59,7 +59,7 @@ func handle(t *testing.T, m *Manager, task Task) *Status {
 
 func state(t *testing.T, m *Manager, id string) State {
 	t.Helper()
-	st, err := m.Status(id)
+	st, err := m.Status("", id)
 	if errors.Is(err, errkind.NotFound) {
 		return ""
 	}
@@ -133,26 +133,26 @@ func TestStatus(t *testing.T) {
 				t.Errorf("%s: the handle (-want +got):\n%s", tt.name, d)
 			}
 			time.Sleep(2 * time.Second)
-			got, err := m.Status(st.ID)
+			got, err := m.Status("", st.ID)
 			want.Progress, want.Total, want.Message, want.UpdatedAt = 1, 4, "fetching", start.Add(2*time.Second)
 			if d := cmp.Diff(want, got, ignore); d != "" || err != nil {
 				t.Errorf("%s: while it runs, %v (-want +got):\n%s", tt.name, err, d)
 			}
 			time.Sleep(10*time.Minute + 8*time.Second)
-			got, err = m.Status(st.ID)
+			got, err = m.Status("", st.ID)
 			want = tt.end
 			want.ID, want.StartedAt, want.UpdatedAt = st.ID, start, start.Add(12*time.Second)
 			if d := cmp.Diff(want, got, ignore); d != "" || err != nil || !errors.Is(got.Err, tt.end.Err) {
 				t.Errorf("%s: at the end, %v, Err %v (-want +got):\n%s", tt.name, err, got.Err, d)
 			}
 			time.Sleep(2 * time.Second)
-			if _, err := m.Status(st.ID); !errors.Is(err, errkind.NotFound) {
+			if _, err := m.Status("", st.ID); !errors.Is(err, errkind.NotFound) {
 				t.Errorf("%s: ten minutes later: %v, want NotFound", tt.name, err)
 			}
-			if _, err := m.Wait(t.Context(), st.ID, time.Second); !errors.Is(err, errkind.NotFound) {
+			if _, err := m.Wait(t.Context(), "", st.ID, time.Second); !errors.Is(err, errkind.NotFound) {
 				t.Errorf("%s: ten minutes later Wait() = %v, want NotFound", tt.name, err)
 			}
-			if err := m.Cancel(st.ID); !errors.Is(err, errkind.NotFound) {
+			if err := m.Cancel("", st.ID); !errors.Is(err, errkind.NotFound) {
 				t.Errorf("%s: ten minutes later Cancel() = %v, want NotFound", tt.name, err)
 			}
 		})
@@ -165,14 +165,40 @@ func TestStatusWithoutAHandle(t *testing.T) {
 		go m.Do(t.Context(), Task{Run: lasting(30*time.Second, 1)})
 		synctest.Wait()
 		for j := range m.live {
-			if _, err := m.Status(j.status.ID); !errors.Is(err, errkind.NotFound) {
+			if _, err := m.Status("", j.status.ID); !errors.Is(err, errkind.NotFound) {
 				t.Errorf("Status() = %v, want NotFound", err)
 			}
 		}
 		for _, id := range []string{"", "x", strings.Repeat("A", 1e6)} {
-			if _, err := m.Status(id); !errors.Is(err, errkind.NotFound) || len(err.Error()) > 200 {
+			if _, err := m.Status("", id); !errors.Is(err, errkind.NotFound) || len(err.Error()) > 200 {
 				t.Errorf("Status(%.10q) = %.300v, want a short NotFound", id, err)
 			}
+		}
+	})
+}
+
+// A job's id is worth nothing to somebody else.
+func TestOwner(t *testing.T) {
+	run(t, Options{Threshold: time.Second}, func(t *testing.T, m *Manager) {
+		st := handle(t, m, Task{Owner: "a", Run: lasting(time.Minute, 1)})
+		_, unknown := m.Status("b", "made-up")
+		for _, owner := range []string{"", "b"} {
+			_, err := m.Status(owner, st.ID)
+			if !errors.Is(err, errkind.NotFound) || err.Error() != unknown.Error() {
+				t.Errorf("Status(%q) = %v, want what an unknown job gets, %v", owner, err, unknown)
+			}
+			if _, err := m.Wait(t.Context(), owner, st.ID, time.Second); !errors.Is(err, errkind.NotFound) {
+				t.Errorf("Wait(%q) = %v, want NotFound", owner, err)
+			}
+			if err := m.Cancel(owner, st.ID); !errors.Is(err, errkind.NotFound) {
+				t.Errorf("Cancel(%q) = %v, want NotFound", owner, err)
+			}
+		}
+		if got, err := m.Status("a", st.ID); err != nil || got.State != Running {
+			t.Errorf("Status() of the owner = %+v, %v, want running", got, err)
+		}
+		if err := m.Cancel("a", st.ID); err != nil {
+			t.Errorf("Cancel() of the owner = %v", err)
 		}
 	})
 }
@@ -204,15 +230,15 @@ func TestReport(t *testing.T) {
 		for _, tt := range tests {
 			next <- tt.say
 			synctest.Wait()
-			if got, _ := m.Status(st.ID); got.Progress != tt.want.done || got.Total != tt.want.total || got.Message != "running" {
+			if got, _ := m.Status("", st.ID); got.Progress != tt.want.done || got.Total != tt.want.total || got.Message != "running" {
 				t.Errorf("after %v: %v of %v, %q, want %v", tt.say, got.Progress, got.Total, got.Message, tt.want)
 			}
 		}
 		close(next)
 		synctest.Wait()
-		before, _ := m.Status(st.ID)
+		before, _ := m.Status("", st.ID)
 		late(1e9, 0, "late")
-		if after, _ := m.Status(st.ID); after.Progress != before.Progress || after.Message != "failed" {
+		if after, _ := m.Status("", st.ID); after.Progress != before.Progress || after.Message != "failed" {
 			t.Errorf("a report after the end changed %+v to %+v", before, after)
 		}
 	})
@@ -236,7 +262,7 @@ func TestWait(t *testing.T) {
 			{30 * time.Second, 10 * time.Second, "half"}, {time.Second, 11 * time.Second, "half"},
 			{30 * time.Second, 20 * time.Second, "done"}, {30 * time.Second, 20 * time.Second, "done"},
 		} {
-			got, err := m.Wait(t.Context(), st.ID, tt.d)
+			got, err := m.Wait(t.Context(), "", st.ID, tt.d)
 			if at := time.Since(start); got.Message != tt.want || err != nil || at != tt.at {
 				t.Errorf("Wait(%v) = %q, %v at %v, want %q at %v", tt.d, got.Message, err, at, tt.want, tt.at)
 			}
@@ -245,7 +271,7 @@ func TestWait(t *testing.T) {
 		st = handle(t, m, Task{Run: lasting(time.Hour, nil)})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := m.Wait(ctx, st.ID, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := m.Wait(ctx, "", st.ID, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Wait() past its context = %v", err)
 		}
 		if got := state(t, m, st.ID); got != Running {
@@ -271,7 +297,7 @@ func TestQueue(t *testing.T) {
 			}
 		}
 		check(Running, Running, Queued, Queued)
-		if got, _ := m.Status(ids[2]); got.Message != "queued" {
+		if got, _ := m.Status("", ids[2]); got.Message != "queued" {
 			t.Errorf("message of a queued job = %q", got.Message)
 		}
 		_, _, err := m.Do(t.Context(), Task{Run: lasting(0, 0)})
@@ -280,7 +306,7 @@ func TestQueue(t *testing.T) {
 		}
 		time.Sleep(10500 * time.Millisecond)
 		check(Done, Running, Running, Queued)
-		if err := m.Cancel(ids[3]); err != nil {
+		if err := m.Cancel("", ids[3]); err != nil {
 			t.Errorf("Cancel() = %v", err)
 		}
 		check(Done, Running, Running, Cancelled)
@@ -300,7 +326,7 @@ func TestCancelHoldsTheSlot(t *testing.T) {
 			return "too late", nil
 		}})
 		b := handle(t, m, Task{Run: lasting(time.Second, "b")})
-		if err := m.Cancel(a.ID); err != nil {
+		if err := m.Cancel("", a.ID); err != nil {
 			t.Errorf("Cancel() = %v", err)
 		}
 		synctest.Wait()
@@ -312,11 +338,11 @@ func TestCancelHoldsTheSlot(t *testing.T) {
 			t.Errorf("after the work returned the next job is %q", got)
 		}
 		time.Sleep(time.Second)
-		got, err := m.Status(a.ID)
+		got, err := m.Status("", a.ID)
 		if got.State != Cancelled || got.Result != nil || !errors.Is(got.Err, errkind.Unavailable) || err != nil {
 			t.Errorf("a cancelled job = %+v, %v", got, err)
 		}
-		if err := m.Cancel(b.ID); err != nil || state(t, m, b.ID) != Done {
+		if err := m.Cancel("", b.ID); err != nil || state(t, m, b.ID) != Done {
 			t.Errorf("Cancel() of a done job = %v, now %q", err, state(t, m, b.ID))
 		}
 	})
@@ -346,7 +372,7 @@ func TestKept(t *testing.T) {
 				if got := state(t, m, id); got != tt.want[i] {
 					t.Errorf("%s: job %d is %q, want %q", tt.name, i, got, tt.want[i])
 				}
-				if got, _ := m.Status(id); got.State == Failed && !errors.Is(got.Err, errkind.TooLarge) {
+				if got, _ := m.Status("", id); got.State == Failed && !errors.Is(got.Err, errkind.TooLarge) {
 					t.Errorf("%s: job %d: %v, want TooLarge", tt.name, i, got.Err)
 				}
 			}

@@ -17,6 +17,7 @@ import (
 // changes.
 type job struct {
 	key    string
+	owner  string
 	begin  func()             // starts the work in a goroutine of its own
 	cancel context.CancelFunc // ends the context of the work
 
@@ -65,7 +66,7 @@ func (m *Manager) joinLocked(ctx context.Context, t Task) (*job, error) {
 			m.running, len(m.waiting), errkind.Busy)
 	}
 	now := time.Now()
-	j := &job{key: t.Key, waiters: 1, status: Status{ID: rand.Text(), StartedAt: now, UpdatedAt: now,
+	j := &job{key: t.Key, owner: t.Owner, waiters: 1, status: Status{ID: rand.Text(), StartedAt: now, UpdatedAt: now,
 		State: Queued, Message: string(Queued)}}
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	j.cancel = cancel

@@ -13,10 +13,6 @@ import (
 // oldest is forgotten first.
 const maxAfterCancel = 256
 
-// metaRequest is the member of params._meta that holds the id of a request. The
-// transports put it there, because the SDK shows it to nobody.
-const metaRequest = "knowhow/requestId"
-
 // A cancelHook is what to do when a request is cancelled.
 type cancelHook struct {
 	id jsonrpc.ID
@@ -61,6 +57,9 @@ func (ss *session) cancelled(id jsonrpc.ID) {
 	ss.mu.Lock()
 	for c := range ss.running {
 		c.cancelled = c.cancelled || c.id == id
+	}
+	if cancel := ss.direct[id]; cancel != nil {
+		cancel(nil)
 	}
 	i := slices.IndexFunc(ss.hooks, func(h *cancelHook) bool { return h.id == id })
 	var f func()

@@ -1,12 +1,12 @@
 package mcpserver
 
 import (
-	"encoding/json"
 	"net/http"
 	"slices"
 
-	"knowhow/internal/compact"
 	"knowhow/internal/mcpserver/access"
+	"knowhow/internal/mcpserver/fault"
+	"knowhow/internal/mcpserver/wire"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -14,13 +14,13 @@ import (
 // sift keeps from the SDK the elements of a batch for which it would refuse the
 // whole. What is said to them goes out with the answers to the others. If there
 // are no others, the request has been answered, and sift says no.
-func (x *exchange) sift(p *payload) bool {
+func (x *exchange) sift(p *wire.Payload) bool {
 	if x.batchless() {
 		access.Refuse(x.filter, http.StatusBadRequest, "the negotiated revision has no batches")
 		return false
 	}
 	unknown, seen := false, map[jsonrpc.ID]bool{}
-	p.msgs = slices.DeleteFunc(p.msgs, func(m jsonrpc.Message) bool {
+	p.Msgs = slices.DeleteFunc(p.Msgs, func(m jsonrpc.Message) bool {
 		r, ok := m.(*jsonrpc.Request)
 		if !ok {
 			return false
@@ -30,26 +30,26 @@ func (x *exchange) sift(p *payload) bool {
 		case !r.IsCall():
 			return e != nil
 		case e == nil && seen[r.ID]:
-			p.bad = append(p.bad, duplicateID(r.ID))
+			p.Bad = append(p.Bad, wire.DuplicateID(r.ID))
 			return true
 		case e == nil:
 			seen[r.ID] = true
 			return false
 		}
-		unknown = unknown || e.Code == codeMethodNotFound
-		p.bad = append(p.bad, refusal(r.ID, e))
+		unknown = unknown || e.Code == fault.CodeMethodNotFound
+		p.Bad = append(p.Bad, wire.Refusal(r.ID, e))
 		return true
 	})
 	switch {
-	case len(p.msgs) > 0:
-		x.filter.ready = p.bad
+	case len(p.Msgs) > 0:
+		x.filter.ready = p.Bad
 		return true
-	case len(p.bad) == 0:
+	case len(p.Bad) == 0:
 		x.filter.WriteHeader(http.StatusAccepted)
 	case unknown: // as for an unknown method that comes alone
-		writeJSON(x.filter, http.StatusOK, batchOf(p.bad))
+		writeJSON(x.filter, http.StatusOK, wire.Batch(p.Bad))
 	default:
-		writeJSON(x.filter, http.StatusBadRequest, batchOf(p.bad))
+		writeJSON(x.filter, http.StatusBadRequest, wire.Batch(p.Bad))
 	}
 	return false
 }
@@ -73,16 +73,7 @@ func elementError(r *jsonrpc.Request) *jsonrpc.Error {
 	case !notification && !slices.Contains(legacyMethods, r.Method):
 		return errUnknownMethod(r.Method)
 	case notification == r.IsCall(), r.Method == notifyProgress && len(r.Params) == 0:
-		return protocolError(codeInvalidRequest, "invalid request: a notification has no id, and all else has one", nil)
+		return fault.New(fault.CodeInvalidRequest, "invalid request: a notification has no id, and all else has one", nil)
 	}
 	return nil
-}
-
-// batchOf is the JSON of an array of answers.
-func batchOf(answers []json.RawMessage) []byte {
-	b, err := compact.Marshal(answers)
-	if err != nil { // an answer that is no JSON
-		return errorLine(codeInternal, "internal error")
-	}
-	return b
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"knowhow/internal/mcpserver/access"
+	"knowhow/internal/mcpserver/fault"
+	"knowhow/internal/mcpserver/wire"
 	"knowhow/internal/spell"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -81,13 +83,16 @@ func (x *exchange) post() {
 	if !ok {
 		return
 	}
-	if p.batch && !x.sift(&p) {
+	if p.Batch && !x.sift(&p) {
 		return
 	}
 	h, old := x.handler, x.old()
 	first, initialize := x.inspect(p)
 	x.filter.id, x.filter.stream = first, first.IsValid() && !initialize && !old
 	if x.filter.answered() {
+		return
+	}
+	if !x.stateless() && !old && (x.taken(p) || !initialize && x.callDirectly(p)) {
 		return
 	}
 	if !x.rewind(p) {
@@ -135,7 +140,7 @@ func (x *exchange) pass(next http.Handler) {
 
 func (x *exchange) tooManySessions(id jsonrpc.ID) {
 	x.filter.Header().Set("Retry-After", "60")
-	reply(x.filter, http.StatusServiceUnavailable, id, protocolError(codeBusy,
+	reply(x.filter, http.StatusServiceUnavailable, id, fault.New(fault.CodeBusy,
 		fmt.Sprintf("the server has %d sessions, which is all it may have, try again later", x.handler.opts.MaxSessions),
 		map[string]any{"code": "BUSY", "retryable": true, "retryAfterMs": 60000}))
 }
@@ -145,39 +150,39 @@ const maxDrain = 64 << 20
 
 // body reads and parses the body. If it cannot be served, the request has been
 // answered.
-func (x *exchange) body() (payload, bool) {
+func (x *exchange) body() (wire.Payload, bool) {
 	w, r, limit := x.filter, x.request, x.handler.opts.MaxBody
 	tooLarge := fmt.Sprintf("the body of a request must not exceed %d bytes", limit)
 	if r.ContentLength > limit {
 		access.Drain(w, r, maxDrain)
 		access.Refuse(w, http.StatusRequestEntityTooLarge, tooLarge)
-		return payload{}, false
+		return wire.Payload{}, false
 	}
 	if mt, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mt != "application/json" {
 		access.Refuse(w, http.StatusUnsupportedMediaType, "the Content-Type of a request must be application/json")
-		return payload{}, false
+		return wire.Payload{}, false
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		access.Drain(w, r, maxDrain)
 		access.Refuse(w, http.StatusRequestEntityTooLarge, tooLarge)
-		return payload{}, false
+		return wire.Payload{}, false
 	}
 	if err != nil {
 		access.Refuse(w, http.StatusBadRequest, "the body of the request could not be read")
-		return payload{}, false
+		return wire.Payload{}, false
 	}
-	p := parse(body, x.handler.pinned)
-	if len(p.bad) > 0 && !p.batch {
-		writeJSON(w, http.StatusBadRequest, p.bad[0])
-		return payload{}, false
+	p := wire.Parse(body, x.handler.pinned)
+	if len(p.Bad) > 0 && !p.Batch {
+		writeJSON(w, http.StatusBadRequest, p.Bad[0])
+		return wire.Payload{}, false
 	}
 	return p, true
 }
 
 // rewind puts the body back for the SDK.
-func (x *exchange) rewind(p payload) bool {
-	body, err := p.encode()
+func (x *exchange) rewind(p wire.Payload) bool {
+	body, err := p.Encode()
 	if err != nil {
 		access.Refuse(x.filter, http.StatusBadRequest, "the request could not be read")
 		return false
@@ -195,9 +200,9 @@ func (x *exchange) rewind(p payload) bool {
 // inspect answers what the SDK would answer wrongly. It returns the id of the
 // last call, for errors that concern the whole body, and whether the body
 // starts a session.
-func (x *exchange) inspect(p payload) (id jsonrpc.ID, initialize bool) {
+func (x *exchange) inspect(p wire.Payload) (id jsonrpc.ID, initialize bool) {
 	old := x.old()
-	for _, m := range p.msgs {
+	for _, m := range p.Msgs {
 		r, ok := m.(*jsonrpc.Request)
 		if !ok {
 			continue
@@ -206,7 +211,7 @@ func (x *exchange) inspect(p payload) (id jsonrpc.ID, initialize bool) {
 			id = r.ID
 		}
 		switch {
-		case r.Method == methodInitialize && !p.modern:
+		case r.Method == methodInitialize && !p.Modern:
 			x.request.Header.Del(headerRevision) // the body negotiates, and the client may be ahead of us
 			initialize = true
 		case x.stateless() || old: // answers of the older transport go to its stream
@@ -214,7 +219,7 @@ func (x *exchange) inspect(p payload) (id jsonrpc.ID, initialize bool) {
 			x.unknownMethod(r)
 			return id, false
 		case x.request.Header.Get(headerSession) == "":
-			reply(x.filter, http.StatusBadRequest, r.ID, protocolError(codeInvalidRequest,
+			reply(x.filter, http.StatusBadRequest, r.ID, fault.New(fault.CodeInvalidRequest,
 				"the "+headerSession+" header is required, initialize gives one", map[string]any{
 					"code": "NOT_INITIALIZED", "retryable": true, "reason": "noSession"}))
 			return id, false
@@ -234,13 +239,13 @@ func (x *exchange) unknownMethod(r *jsonrpc.Request) {
 }
 
 func errUnknownMethod(method string) *jsonrpc.Error {
-	return protocolError(codeMethodNotFound, "there is no method "+spell.Quote(method), nil)
+	return fault.New(fault.CodeMethodNotFound, "there is no method "+spell.Quote(method), nil)
 }
 
 // legacyMethods and legacyNotifications are those that the SDK knows of the
 // revisions with a handshake.
 var (
 	legacyMethods = append([]string{methodInitialize, methodPing, methodListTools, methodCallTool, methodListResources,
-		methodReadResource, methodListTemplates, methodDiscover}, undeclared...)
+		methodReadResource, methodListTemplates, methodDiscover}, wire.Undeclared()...)
 	legacyNotifications = []string{notifyCancelled, notifyInitialized, notifyProgress, "notifications/roots/list_changed"}
 )

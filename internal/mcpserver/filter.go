@@ -11,6 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"knowhow/internal/mcpserver/fault"
+	"knowhow/internal/mcpserver/wire"
+
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
@@ -23,6 +26,8 @@ type filter struct {
 	id     jsonrpc.ID        // of the request, for refusals
 	stream bool              // a stream is what the answer will be, unless it is a refusal
 	ready  []json.RawMessage // answers to elements of a batch, to be sent with the SDK's
+
+	plain bool // what is written is a result, which needs no change
 
 	// resumed says that the request resumes a stream. If nothing more comes on
 	// it, because its last answer was dropped, the client must be told so: by
@@ -108,7 +113,7 @@ func (f *filter) sendBatch(answers []byte) {
 	f.ready = nil
 	f.header.Set("Content-Type", "application/json")
 	f.send(http.StatusOK)
-	_, _ = f.ResponseWriter.Write(batchOf(all)) // an error means that the client is gone
+	_, _ = f.ResponseWriter.Write(wire.Batch(all)) // an error means that the client is gone
 }
 
 // Flush implements [http.Flusher].
@@ -124,7 +129,7 @@ func (f *filter) Flush() {
 // suspects are what the messages that must be changed contain. All others pass
 // without being parsed.
 var suspects = [][]byte{
-	[]byte(`"error":{"code":-31999`), []byte(`"error":{"code":0,`), []byte(sdkTypeName), []byte(sdkUninitialized),
+	[]byte(`"error":{"code":-31999`), []byte(`"error":{"code":0,`), []byte(wire.SDKTypeName), []byte(wire.SDKUninitialized),
 }
 
 // Write implements [http.ResponseWriter]. The SDK writes one event at a time.
@@ -135,7 +140,7 @@ func (f *filter) Write(b []byte) (int, error) {
 		return f.text.Write(b)
 	}
 	out := b
-	if slices.ContainsFunc(suspects, func(s []byte) bool { return bytes.Contains(b, s) }) {
+	if !f.plain && slices.ContainsFunc(suspects, func(s []byte) bool { return bytes.Contains(b, s) }) {
 		out = f.rewrite(b)
 	}
 	if len(f.ready) > 0 && !f.streaming() {
@@ -161,55 +166,17 @@ func (f *filter) Write(b []byte) (int, error) {
 // nothing if it must not be sent.
 func (f *filter) rewrite(b []byte) []byte {
 	if !f.streaming() {
-		return mendBody(b)
+		return wire.MendBody(b)
 	}
 	head, data, ok := bytes.Cut(b, []byte("data: "))
 	if !ok {
 		return b
 	}
-	mended := mendMessage(bytes.TrimRight(data, "\n"))
+	mended := wire.MendMessage(bytes.TrimRight(data, "\n"))
 	if mended == nil {
 		return nil
 	}
 	return slices.Concat(head, []byte("data: "), mended, []byte("\n\n"))
-}
-
-// mendBody mends one message or a batch.
-func mendBody(b []byte) []byte {
-	if t := bytes.TrimSpace(b); len(t) == 0 || t[0] != '[' {
-		return mendMessage(b)
-	}
-	var in, out []json.RawMessage
-	if json.Unmarshal(b, &in) != nil {
-		return b
-	}
-	for _, m := range in {
-		if m = mendMessage(m); m != nil {
-			out = append(out, m)
-		}
-	}
-	if len(out) == 0 {
-		return nil
-	}
-	return batchOf(out)
-}
-
-// mendMessage returns a response as it should be sent, nil if it should not.
-func mendMessage(raw []byte) []byte {
-	m, err := decode(raw)
-	r, ok := m.(*jsonrpc.Response)
-	if err != nil || !ok {
-		return raw
-	}
-	if isCancelled(r) {
-		return nil
-	}
-	mendError(r)
-	mended, err := jsonrpc.EncodeMessage(r)
-	if err != nil {
-		return raw
-	}
-	return mended
 }
 
 // finish ends the response when the SDK is done with it. A plain text refusal
@@ -229,7 +196,7 @@ func (f *filter) finish() int {
 		f.header.Del("Content-Length")
 		f.send(f.status)
 		// An error means that the client is gone.
-		_, _ = f.ResponseWriter.Write(refusal(f.id, protocolError(codeInvalidRequest, sentence(f.text.String()), nil)))
+		_, _ = f.ResponseWriter.Write(wire.Refusal(f.id, fault.New(fault.CodeInvalidRequest, fault.Sentence(f.text.String()), nil)))
 	case f.resumed:
 		f.header.Del("Content-Type")
 		f.send(http.StatusNoContent)
@@ -237,6 +204,13 @@ func (f *filter) finish() int {
 		f.send(http.StatusOK)
 	}
 	return f.status
+}
+
+// noStream says that the answer will not be a stream.
+func (f *filter) noStream() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stream = false
 }
 
 // keepAlive writes a comment on the stream every so often until finish, so

@@ -45,6 +45,9 @@ const (
 // token is right nothing of the request is parsed but what CORS needs, of pages
 // whose Origin passes. Every refusal is a JSON-RPC error.
 //
+// Clients should accept JSON and streams. Those that accept JSON alone are
+// answered in JSON, and miss what would have come before the answer.
+//
 // A client whose connection broke may resume a stream with Last-Event-ID; the
 // latest 8 MiB of events, of all sessions together, are kept for that.
 type HTTPHandler struct {
@@ -53,9 +56,10 @@ type HTTPHandler struct {
 	access *access.Access
 	pinned bool
 
-	legacy http.Handler // Streamable HTTP with sessions
-	modern http.Handler // 2026-07-28, without; nil where a revision is pinned
-	oldSSE http.Handler // HTTP+SSE of 2024-11-05; nil where it is not served
+	events *stream.Events // nil where there are no streams
+	legacy http.Handler   // Streamable HTTP with sessions
+	modern http.Handler   // 2026-07-28, without; nil where a revision is pinned
+	oldSSE http.Handler   // HTTP+SSE of 2024-11-05; nil where it is not served
 
 	mu       sync.Mutex // guards what follows
 	closed   bool
@@ -91,14 +95,15 @@ func (s *Server) HTTP(o HTTPOptions) *HTTPHandler {
 	// Host is checked before the SDK sees a request, with the hosts that are
 	// allowed besides loopback.
 	legacy := &mcp.StreamableHTTPOptions{JSONResponse: o.DisableSSE,
-		SessionTimeout: o.SessionIdle, MaxRequestBodyBytes: -1, DisableLocalhostProtection: true}
+		SessionTimeout: o.SessionIdle + o.SessionIdle/idleShare, MaxRequestBodyBytes: -1, DisableLocalhostProtection: true}
 	if !o.DisableSSE {
-		legacy.EventStore = &stream.Events{}
+		h.events = &stream.Events{}
+		legacy.EventStore = h.events
 	}
-	h.legacy = mcp.NewStreamableHTTPHandler(get, legacy)
+	h.legacy = anyAccept(mcp.NewStreamableHTTPHandler(get, legacy))
 	if !h.pinned {
-		h.modern = mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{JSONResponse: o.DisableSSE, Stateless: true,
-			PropagateRequestCancellation: true, MaxRequestBodyBytes: -1, DisableLocalhostProtection: true})
+		h.modern = anyAccept(mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{JSONResponse: o.DisableSSE, Stateless: true,
+			PropagateRequestCancellation: true, MaxRequestBodyBytes: -1, DisableLocalhostProtection: true}))
 	}
 	if !o.DisableSSE && s.opts.Revision != Pinned {
 		h.oldSSE = mcp.NewSSEHandler(get, &mcp.SSEOptions{MaxRequestBodyBytes: -1, DisableLocalhostProtection: true})
@@ -230,6 +235,7 @@ func closeSessions(all []*session) {
 			if sdk := ss.sdkSession(); sdk != nil {
 				wg.Go(func() { _ = sdk.Close() })
 			}
+			wg.Go(ss.directs.Wait)
 		}
 		wg.Wait()
 	}()

@@ -2,21 +2,32 @@ package mcpserver
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"time"
+
+	"knowhow/internal/mcpserver/fault"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
+// maxIdle bounds the handlers that only wait.
+const maxIdle = 10_000
+
 // A limiter bounds the requests that do real work. What is over the bound waits
 // in a queue that is bounded in length and in time.
 type limiter struct {
-	slots   chan struct{}
-	waiters chan struct{}
-	maxWait time.Duration
+	inFlight, queued, idling int // bounds
+	maxWait                  time.Duration
+
+	mu      sync.Mutex // guards what follows
+	running int        // slots taken; handlers that come back from waiting may exceed the bound for a moment
+	idle    int        // handlers in wait
+	queue   []chan struct{}
 }
 
 func newLimiter(inFlight, queued int, maxWait time.Duration) *limiter {
-	return &limiter{make(chan struct{}, inFlight), make(chan struct{}, queued), maxWait}
+	return &limiter{inFlight: inFlight, queued: queued, idling: maxIdle, maxWait: maxWait}
 }
 
 // limited says whether a method does work that is counted. Everything that
@@ -32,32 +43,94 @@ func limited(method string) bool {
 // acquire waits for a slot. The error is the context's, or one that tells the
 // peer to come back later.
 func (l *limiter) acquire(ctx context.Context) error {
-	select {
-	case l.slots <- struct{}{}:
+	l.mu.Lock()
+	if l.running < l.inFlight && len(l.queue) == 0 {
+		l.running++
+		l.mu.Unlock()
 		return nil
-	default:
 	}
-	select {
-	case l.waiters <- struct{}{}:
-		defer func() { <-l.waiters }()
-	default:
+	if len(l.queue) >= l.queued {
+		l.mu.Unlock()
 		return l.busy()
 	}
+	turn := make(chan struct{})
+	l.queue = append(l.queue, turn)
+	l.mu.Unlock()
 	t := time.NewTimer(l.maxWait)
 	defer t.Stop()
 	select {
-	case l.slots <- struct{}{}:
+	case <-turn:
 		return nil
 	case <-t.C:
-		return l.busy()
+		if l.leave(turn) {
+			return l.busy()
+		}
+		return nil
 	case <-ctx.Done():
+		if !l.leave(turn) {
+			l.release()
+		}
 		return context.Cause(ctx)
 	}
 }
 
-func (l *limiter) release() { <-l.slots }
+// leave takes a request out of the queue. It says no if that has just got its
+// slot.
+func (l *limiter) leave(turn chan struct{}) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.queue, turn)
+	if i < 0 {
+		return false
+	}
+	l.queue = slices.Delete(l.queue, i, i+1)
+	return true
+}
+
+func (l *limiter) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running--
+	l.nextLocked()
+}
+
+// nextLocked hands free slots to those who wait, first come first.
+func (l *limiter) nextLocked() {
+	for l.running < l.inFlight && len(l.queue) > 0 {
+		l.running++
+		close(l.queue[0])
+		l.queue = slices.Delete(l.queue, 0, 1)
+	}
+}
+
+// wait calls f, whose caller holds a slot, without that slot.
+func (l *limiter) wait(f func() error) error {
+	l.mu.Lock()
+	if l.idle >= l.idling {
+		l.mu.Unlock()
+		return l.busy()
+	}
+	l.idle++
+	l.running--
+	l.nextLocked()
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.idle--
+		l.running++ // what is left to do is to write an answer
+	}()
+	return f()
+}
 
 func (l *limiter) busy() *jsonrpc.Error {
-	return protocolError(codeBusy, "the server is busy with other requests, try again in a second", map[string]any{
-		"code": "BUSY", "retryable": true, "retryAfterMs": 1000, "maxInFlightRequests": cap(l.slots)})
+	return fault.New(fault.CodeBusy, "the server is busy with other requests, try again in a second", map[string]any{
+		"code": "BUSY", "retryable": true, "retryAfterMs": 1000, "maxInFlightRequests": l.inFlight})
 }
+
+// Wait calls f on behalf of a tool's or a resource's handler, during which the
+// request does not count among the MaxInFlight ones: f is to wait for something
+// that goes on elsewhere, and to do no work. At most 10,000 handlers wait at
+// once; the error of a further one tells its peer to come back later. Otherwise
+// the error is f's. It must be called from the handler's own goroutine.
+func (s *Server) Wait(f func() error) error { return s.limit.wait(f) }

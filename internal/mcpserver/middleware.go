@@ -9,6 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"knowhow/internal/mcpserver/fault"
+	"knowhow/internal/mcpserver/wire"
+
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -19,18 +22,14 @@ const (
 	methodPing          = "ping"
 	methodDiscover      = "server/discover"
 	methodListTools     = "tools/list"
-	methodCallTool      = "tools/call"
+	methodCallTool      = wire.MethodCallTool
 	methodListResources = "resources/list"
-	methodReadResource  = "resources/read"
+	methodReadResource  = wire.MethodReadResource
 	methodListTemplates = "resources/templates/list"
 	notifyInitialized   = "notifications/initialized"
 	notifyCancelled     = "notifications/cancelled"
 	notifyProgress      = "notifications/progress"
 )
-
-// undeclared are the methods of capabilities that no server of ours declares.
-var undeclared = []string{"prompts/list", "prompts/get", "completion/complete", "logging/setLevel",
-	"resources/subscribe", "resources/unsubscribe"}
 
 // requestMeta returns the _meta of a request's params, nil if it has none.
 func requestMeta(req mcp.Request) map[string]any {
@@ -56,7 +55,7 @@ func (s *Server) guard(next mcp.MethodHandler) mcp.MethodHandler {
 		defer func() {
 			if p := recover(); p != nil {
 				s.log.Error("handler panicked", "method", method, "panic", p, "stack", string(debug.Stack()))
-				res, err = nil, describe(errors.New("panic"), "").wire()
+				res, err = nil, fault.Describe(errors.New("panic"), "").Wire()
 			}
 			s.logRequest(method, time.Since(start), err)
 		}()
@@ -83,7 +82,7 @@ func (s *Server) guard(next mcp.MethodHandler) mcp.MethodHandler {
 func (s *Server) initialize(ctx context.Context, ss *session, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
 	res, err := next(ctx, methodInitialize, req)
 	if err != nil {
-		return nil, protocolError(codeInvalidRequest, sentence(err.Error()), nil)
+		return nil, fault.New(fault.CodeInvalidRequest, fault.Sentence(err.Error()), nil)
 	}
 	if r, ok := res.(*initializeResult); ok {
 		sdk, _ := req.GetSession().(*mcp.ServerSession)
@@ -95,7 +94,7 @@ func (s *Server) initialize(ctx context.Context, ss *session, req mcp.Request, n
 // serve answers a request that needs a session in order, or that brings its
 // revision along.
 func (s *Server) serve(ctx context.Context, ss *session, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	c := &call{revision: requestRevision(req), token: progressToken(requestMeta(req)), id: metaID(requestMeta(req)[metaRequest])}
+	c := &call{revision: requestRevision(req), token: progressToken(requestMeta(req)), id: metaID(requestMeta(req)[wire.MetaRequest])}
 	c.sdk, _ = req.GetSession().(*mcp.ServerSession)
 	if c.revision < statelessRevision {
 		c.revision = ss.revisionInUse()
@@ -103,7 +102,7 @@ func (s *Server) serve(ctx context.Context, ss *session, method string, req mcp.
 			if cancelledByPeer(ctx) {
 				return nil, errCancelled()
 			}
-			return nil, errNotInitialized(method)
+			return nil, fault.NotInitialized(method)
 		}
 	}
 	work, end, err := ss.begin(context.WithValue(s.withHeader(ctx, ss, req), callKey{}, c), c)
@@ -149,11 +148,11 @@ func (s *Server) peerError(err error, method, revision string) error {
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return e
 	}
-	o := describe(err, revision)
-	if o.Code == codeInternal {
+	o := fault.Describe(err, revision)
+	if o.Code == fault.CodeInternal {
 		s.log.Error("request failed", "method", method, "error", err)
 	}
-	return o.wire()
+	return o.Wire()
 }
 
 func (s *Server) logRequest(method string, took time.Duration, err error) {
@@ -205,7 +204,7 @@ func (s *Server) dispatch(next mcp.MethodHandler) mcp.MethodHandler {
 // because many of them ask without looking.
 func (s *Server) has(method, revision string) bool {
 	switch {
-	case slices.Contains(undeclared, method):
+	case slices.Contains(wire.Undeclared(), method):
 		return false
 	case strings.HasPrefix(method, "resources/"):
 		return s.res != nil || revision < statelessRevision
@@ -213,16 +212,11 @@ func (s *Server) has(method, revision string) bool {
 	return true
 }
 
-func errNotInitialized(method string) *jsonrpc.Error {
-	return protocolError(codeInvalidRequest, method+" is not allowed before notifications/initialized", map[string]any{
-		"code": "NOT_INITIALIZED", "retryable": true, "reason": "notInitialized"})
-}
-
 func errShuttingDown() *jsonrpc.Error {
-	return protocolError(codeUnavailable, "the server is shutting down, try again when it is back", map[string]any{
+	return fault.New(fault.CodeUnavailable, "the server is shutting down, try again when it is back", map[string]any{
 		"code": "UNAVAILABLE", "retryable": true})
 }
 
 func errCancelled() *jsonrpc.Error {
-	return &jsonrpc.Error{Code: codeCancelled, Message: "cancelled"}
+	return &jsonrpc.Error{Code: fault.CodeCancelled, Message: "cancelled"}
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"sync"
 
+	"knowhow/internal/mcpserver/fault"
+
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -70,7 +72,7 @@ func Progress(ctx context.Context, done, total float64, message string) {
 	// An error means that the client is gone or has no stream to send to:
 	// neither is a reason to stop the work.
 	_ = c.sdk.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
-		ProgressToken: c.token, Progress: done, Total: max(total, 0), Message: sentence(message)})
+		ProgressToken: c.token, Progress: done, Total: max(total, 0), Message: fault.Sentence(message)})
 }
 
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }

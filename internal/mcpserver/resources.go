@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/mcpserver/wire"
 	"knowhow/internal/schema"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -120,17 +121,13 @@ type textContents struct {
 	Meta     map[string]any `json:"_meta,omitempty"`
 }
 
-// metaCursor is the member of params._meta that holds the cursor of a read.
-// The transports copy params.cursor to it, because the SDK drops that.
-const metaCursor = "cursor"
-
 func (s *Server) readResource(ctx context.Context, p *mcp.ReadResourceParams, revision string) (mcp.Result, error) {
 	if p.URI == "" {
 		return nil, &schema.Error{Argument: "uri", Want: "the URI of a resource",
 			Message: `argument "uri" is missing: want the URI of a resource, see resources/list`}
 	}
 	uri, cursor := cutCursor(p.URI)
-	switch v := p.Meta[metaCursor].(type) {
+	switch v := p.Meta[wire.MetaCursor].(type) {
 	case nil:
 	case string:
 		cursor = v

@@ -14,6 +14,9 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"knowhow/internal/mcpserver/fault"
+	"knowhow/internal/mcpserver/wire"
+
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -152,7 +155,7 @@ func TestSDKCancelCause(t *testing.T) {
 	if err := <-cause; !errors.Is(err, context.Canceled) {
 		t.Errorf("cause = %v, want context.Canceled", err)
 	}
-	if r := c.response(t); !isCancelled(r) {
+	if r := c.response(t); !wire.IsCancelled(r) {
 		t.Errorf("answer = %v, want the error that the handler returned", r.Error)
 	}
 }
@@ -204,7 +207,7 @@ func TestSDKCancelledInQueue(t *testing.T) {
 		synctest.Wait()
 		close(release)
 		c.response(t)
-		if r := c.response(t); !isCancelled(r) {
+		if r := c.response(t); !wire.IsCancelled(r) {
 			t.Errorf("answer = %v, want one that is known as cancelled", r.Error)
 		}
 	})
@@ -259,19 +262,19 @@ func TestSDKKeepsMeta(t *testing.T) {
 func TestSDKErrorTexts(t *testing.T) {
 	c := sdkServer(t, nil, pass)
 	c.send(t, sdkListTools)
-	if r := c.response(t); r.Error == nil || !strings.Contains(r.Error.Error(), sdkUninitialized) {
-		t.Errorf("a request before initialize = %v, want %q in it", r.Error, sdkUninitialized)
+	if r := c.response(t); r.Error == nil || !strings.Contains(r.Error.Error(), wire.SDKUninitialized) {
+		t.Errorf("a request before initialize = %v, want %q in it", r.Error, wire.SDKUninitialized)
 	}
 	c.send(t, sdkInitialize)
 	c.response(t)
 	c.send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}`)
-	if r := c.response(t); r.Error == nil || !strings.Contains(r.Error.Error(), sdkTypeName) {
-		t.Errorf("params of a wrong type = %v, want %q in it", r.Error, sdkTypeName)
+	if r := c.response(t); r.Error == nil || !strings.Contains(r.Error.Error(), wire.SDKTypeName) {
+		t.Errorf("params of a wrong type = %v, want %q in it", r.Error, wire.SDKTypeName)
 	}
 	c.send(t, `{"jsonrpc":"2.0","id":1,"method":"nope"}`)
 	e, ok := errors.AsType[*jsonrpc.Error](c.response(t).Error)
-	if !ok || e.Code != codeMethodNotFound {
-		t.Errorf("an unknown method = %v, want %d", e, codeMethodNotFound)
+	if !ok || e.Code != fault.CodeMethodNotFound {
+		t.Errorf("an unknown method = %v, want %d", e, fault.CodeMethodNotFound)
 	}
 }
 

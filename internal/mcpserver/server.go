@@ -80,6 +80,7 @@ type Options struct {
 // first served; then it may be served on any number of connections at once.
 type Server struct {
 	sdk      *mcp.Server
+	handle   mcp.MethodHandler // what the SDK's middleware is, without the SDK below it
 	opts     Options
 	info     *mcp.Implementation
 	log      *slog.Logger
@@ -117,6 +118,7 @@ func New(o Options) *Server {
 		Capabilities:              &mcp.ServerCapabilities{},
 	})
 	s.sdk.AddReceivingMiddleware(s.guard, s.identify, s.dispatch)
+	s.handle = s.guard(s.identify(s.dispatch(notHandled)))
 	return s
 }
 

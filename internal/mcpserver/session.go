@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -23,12 +24,16 @@ type session struct {
 	ready  chan struct{}   // closed by notifications/initialized
 	once   sync.Once       // guards the closing of ready
 
+	directs sync.WaitGroup // the calls in direct
+
 	mu       sync.Mutex // guards what follows
 	sdk      *mcp.ServerSession
 	revision string // negotiated by initialize, "" before it
 	closed   bool
 	running  map[*call]context.CancelCauseFunc
-	hooks    []*cancelHook // oldest first
+	hooks    []*cancelHook                          // oldest first
+	direct   map[jsonrpc.ID]context.CancelCauseFunc // plain calls that run
+	seen     time.Time                              // when the SDK last saw a call
 }
 
 func newSession(grace time.Duration) *session {
@@ -50,7 +55,7 @@ func sessionFrom(ctx context.Context) *session {
 // negotiated notes the outcome of initialize.
 func (ss *session) negotiated(sdk *mcp.ServerSession, revision string) {
 	ss.mu.Lock()
-	ss.sdk, ss.revision = sdk, revision
+	ss.sdk, ss.revision, ss.seen = sdk, revision, time.Now()
 	ss.mu.Unlock()
 	if ss.opened != nil {
 		ss.opened(sdk.ID())
@@ -67,12 +72,20 @@ func (ss *session) revisionInUse() string {
 // initialized opens the gate.
 func (ss *session) initialized() { ss.once.Do(func() { close(ss.ready) }) }
 
-// awaitReady says whether the gate is open, after the grace at most.
-func (ss *session) awaitReady(ctx context.Context) bool {
+// isReady says whether the gate is open.
+func (ss *session) isReady() bool {
 	select {
 	case <-ss.ready:
 		return true
 	default:
+		return false
+	}
+}
+
+// awaitReady says whether the gate is open, after the grace at most.
+func (ss *session) awaitReady(ctx context.Context) bool {
+	if ss.isReady() {
+		return true
 	}
 	if ss.grace <= 0 {
 		return false
@@ -105,6 +118,52 @@ func (ss *session) begin(ctx context.Context, c *call) (context.Context, func(),
 		ss.mu.Unlock()
 		cancel(nil)
 	}, nil
+}
+
+// beginDirect notes a call that goes around the SDK, so that it can be cancelled
+// and waited for. It says no if the id is taken, or the session has been stopped.
+func (ss *session) beginDirect(ctx context.Context, id jsonrpc.ID) (context.Context, func(), bool) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.closed || ss.direct[id] != nil {
+		cancel(nil)
+		return nil, nil, false
+	}
+	if ss.direct == nil {
+		ss.direct = map[jsonrpc.ID]context.CancelCauseFunc{}
+	}
+	ss.direct[id] = cancel
+	ss.directs.Add(1)
+	return ctx, func() {
+		defer ss.directs.Done()
+		ss.mu.Lock()
+		delete(ss.direct, id)
+		ss.mu.Unlock()
+		cancel(nil)
+	}, true
+}
+
+// runsDirectly says whether a call of that id runs that goes around the SDK.
+func (ss *session) runsDirectly(id jsonrpc.ID) bool {
+	if ss == nil {
+		return false
+	}
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.direct[id] != nil
+}
+
+// mayBypass says whether a call may go around the SDK, which must see one every
+// so often.
+func (ss *session) mayBypass(every time.Duration) bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if time.Since(ss.seen) < every {
+		return true
+	}
+	ss.seen = time.Now()
+	return false
 }
 
 // stop ends the contexts of all running calls and refuses new ones.

@@ -31,7 +31,7 @@ const (
 // nothing they return is written.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	ss := newSession(0) // lines come in order: nothing overtakes notifications/initialized
-	t := &stdioTransport{in: in, out: out, end: ctx.Done(), pinned: s.opts.Revision.pinned()}
+	t := &stdioTransport{in: in, out: out, handle: s.handle, end: ctx.Done(), pinned: s.opts.Revision.pinned()}
 	sdk, err := s.sdk.Connect(withSession(context.WithoutCancel(ctx), ss), t, nil)
 	if err != nil {
 		return fmt.Errorf("serving stdio: %w", err)
@@ -40,6 +40,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	go func() {
 		defer close(ended)
 		_ = sdk.Wait() // the end of in or out: both are how clients leave
+		ss.directs.Wait()
 	}()
 	select {
 	case <-ended:
@@ -65,6 +66,7 @@ func waitFor(done <-chan struct{}, d time.Duration) {
 type stdioTransport struct {
 	in     io.Reader
 	out    io.Writer
+	handle mcp.MethodHandler
 	end    <-chan struct{} // closed when nothing more shall be read
 	pinned bool
 	conn   *stdioConn

@@ -10,9 +10,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"knowhow/internal/mcpserver/fault"
 	"knowhow/internal/mcpserver/stream"
+	"knowhow/internal/mcpserver/wire"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // stdioConn implements [mcp.Connection] over lines. The SDK's own ends the
@@ -21,6 +24,7 @@ import (
 type stdioConn struct {
 	out     io.Writer
 	session *session
+	handle  mcp.MethodHandler // answers plain calls
 	pinned  bool
 	end     <-chan struct{} // closed when nothing more shall be read
 	lines   chan stream.Line
@@ -59,7 +63,7 @@ type openBatch struct {
 }
 
 func newStdioConn(t *stdioTransport) *stdioConn {
-	return &stdioConn{out: t.out, pinned: t.pinned, end: t.end, lines: make(chan stream.Line), closed: make(chan struct{}),
+	return &stdioConn{out: t.out, handle: t.handle, pinned: t.pinned, end: t.end, lines: make(chan stream.Line), closed: make(chan struct{}),
 		drained: make(chan struct{}), idle: make(chan struct{}, 1), turn: make(chan struct{}, 1), calls: map[jsonrpc.ID]*openCall{}}
 }
 
@@ -74,12 +78,13 @@ func (c *stdioConn) Close() error {
 
 // Read returns the next message for the SDK, and answers what is none itself.
 // It is called by one goroutine.
-func (c *stdioConn) Read(context.Context) (jsonrpc.Message, error) {
+func (c *stdioConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
 		for len(c.queue) > 0 {
 			m := c.queue[0]
 			c.queue = c.queue[1:]
-			if c.admit(m) {
+			if c.admit(ctx, m) {
+				wire.Adapt(m, c.pinned)
 				return m, nil
 			}
 		}
@@ -93,29 +98,29 @@ func (c *stdioConn) Read(context.Context) (jsonrpc.Message, error) {
 		}
 		switch {
 		case errors.Is(l.Err, stream.ErrTooLong):
-			c.write(errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: a message must not exceed %d bytes", maxLine)))
+			c.write(wire.ErrorLine(fault.CodeInvalidRequest, fmt.Sprintf("invalid request: a message must not exceed %d bytes", maxLine)))
 		case l.Err != nil:
 			c.drain()
 			return nil, l.Err
 		default:
-			c.accept(parse(l.Data, c.pinned))
+			c.accept(wire.Parse(l.Data, c.pinned))
 		}
 	}
 }
 
 // accept queues the messages of one line, and answers what is wrong with it.
-func (c *stdioConn) accept(p payload) {
-	if p.batch && (c.noBatch.Load() || p.modern) {
-		c.write(errorLine(codeInvalidRequest, "invalid request: the negotiated revision has no batches"))
+func (c *stdioConn) accept(p wire.Payload) {
+	if p.Batch && (c.noBatch.Load() || p.Modern) {
+		c.write(wire.ErrorLine(fault.CodeInvalidRequest, "invalid request: the negotiated revision has no batches"))
 		return
 	}
 	var b *openBatch
-	if p.batch {
+	if p.Batch {
 		b = &openBatch{}
 	}
-	answers := p.bad
+	answers := p.Bad
 	c.mu.Lock()
-	for _, m := range p.msgs {
+	for _, m := range p.Msgs {
 		if bad := c.register(m, b); bad != nil {
 			answers = append(answers, bad)
 			continue
@@ -144,10 +149,10 @@ func (c *stdioConn) register(m jsonrpc.Message, b *openBatch) json.RawMessage {
 		return nil
 	}
 	if b != nil && r.Method == methodInitialize {
-		return refusal(r.ID, errBatchedInitialize())
+		return wire.Refusal(r.ID, errBatchedInitialize())
 	}
 	if c.calls[r.ID] != nil {
-		return duplicateID(r.ID)
+		return wire.DuplicateID(r.ID)
 	}
 	c.calls[r.ID] = &openCall{method: r.Method, batch: b}
 	if b != nil {
@@ -157,17 +162,18 @@ func (c *stdioConn) register(m jsonrpc.Message, b *openBatch) json.RawMessage {
 }
 
 func errBatchedInitialize() *jsonrpc.Error {
-	return protocolError(codeInvalidRequest, "initialize must not be part of a batch", nil)
+	return fault.New(fault.CodeInvalidRequest, "initialize must not be part of a batch", nil)
 }
 
-// admit marks the call that a cancellation names. It keeps from the SDK those
+// admit says whether the SDK shall see a message. It starts plain calls itself
+// and marks the call that a cancellation names. It keeps from the SDK those
 // that name nothing, and those of initialize, which cannot be cancelled.
-func (c *stdioConn) admit(m jsonrpc.Message) bool {
+func (c *stdioConn) admit(ctx context.Context, m jsonrpc.Message) bool {
 	r, ok := m.(*jsonrpc.Request)
 	if !ok || r.Method != notifyCancelled {
-		return true
+		return !ok || !c.callDirectly(ctx, r)
 	}
-	id, ok := cancelTarget(r)
+	id, ok := wire.CancelTarget(r)
 	if !ok {
 		return false
 	}
@@ -194,12 +200,18 @@ func (c *stdioConn) Write(_ context.Context, m jsonrpc.Message) error {
 		}
 		return c.write(b)
 	}
-	cancelled := isCancelled(r)
-	mendError(r)
+	cancelled := wire.IsCancelled(r)
+	wire.MendError(r)
 	data, err := jsonrpc.EncodeMessage(r)
 	if err != nil {
 		return err
 	}
+	return c.send(r, data, cancelled)
+}
+
+// send writes data, which is the response r, if it shall be written.
+func (c *stdioConn) send(r *jsonrpc.Response, data []byte, cancelled bool) error {
+	var err error
 	if data = c.answer(r, data, cancelled); data != nil {
 		err = c.write(data)
 	}
@@ -243,7 +255,7 @@ func (b *openBatch) whole() json.RawMessage {
 	if b.open > 0 || len(b.out) == 0 {
 		return nil
 	}
-	data := batchOf(b.out)
+	data := wire.Batch(b.out)
 	b.out = nil
 	return data
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"knowhow/internal/compact"
+	"knowhow/internal/mcpserver/fault"
+	"knowhow/internal/mcpserver/wire"
 	"knowhow/internal/schema"
 	"knowhow/internal/spell"
 
@@ -120,19 +122,6 @@ func (s *Server) listTools(revision string) *toolsResult {
 	return res
 }
 
-// toolResult is the answer to tools/call. The SDK's own escapes <, > and &.
-type toolResult struct {
-	mcp.ResultBase
-	ResultType        string          `json:"resultType,omitempty"` // 2026-07-28 only
-	Content           []textContent   `json:"content"`
-	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
-}
-
-type textContent struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
-}
-
 func (s *Server) callTool(ctx context.Context, p *mcp.CallToolParamsRaw, revision string) (mcp.Result, error) {
 	t := s.byName[p.Name]
 	if t == nil {
@@ -142,7 +131,7 @@ func (s *Server) callTool(ctx context.Context, p *mcp.CallToolParamsRaw, revisio
 	if err != nil {
 		return nil, err
 	}
-	res := &toolResult{}
+	res := &wire.ToolResult{}
 	if r, ok := value.(*Result); ok && r != nil {
 		value, res.Meta = r.Value, r.Meta
 	}
@@ -150,7 +139,7 @@ func (s *Server) callTool(ctx context.Context, p *mcp.CallToolParamsRaw, revisio
 	if err != nil {
 		return nil, fmt.Errorf("writing the result of tool %s: %w", t.Name, err)
 	}
-	res.Content = []textContent{{Type: "text", Text: string(text)}}
+	res.Content = []wire.TextContent{{Type: "text", Text: string(text)}}
 	if revision >= structuredRevision && text[0] == '{' {
 		res.StructuredContent = text
 	}
@@ -173,5 +162,5 @@ func (s *Server) unknownTool(name string) error {
 	default:
 		message += ", see tools/list for those there are"
 	}
-	return invalidParams(message, data)
+	return fault.InvalidParams(message, data)
 }

@@ -1,0 +1,144 @@
+package bench
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"testing"
+
+	"knowhow/internal/compact"
+	"knowhow/internal/mcpserver"
+	"knowhow/internal/schema"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// roleEnv names the server that the test program is where it is not a test.
+const roleEnv = "BENCH_SERVE"
+
+// TestServe makes the program a server where it is told to be one: this program's
+// MCP layer or the bare SDK, with the same tool, in a process of its own.
+func TestServe(t *testing.T) {
+	serve, ok := map[string]func() error{"layer-stdio": layerStdio, "layer-http": layerHTTP, "sdk-stdio": sdkStdio, "sdk-http": sdkHTTP}[os.Getenv(roleEnv)]
+	if !ok {
+		t.Skip("this is no server: " + roleEnv + " is not set")
+	}
+	if err := serve(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// searchIn are the arguments of the tool that both servers have.
+type searchIn struct {
+	Query string `json:"query"`
+}
+
+// hits is what the tool answers with: 20 hits, 6 KB.
+func hits() *compact.Object {
+	var list []*compact.Object
+	for i := range 20 {
+		h := &compact.Object{}
+		h.Add("doc_id", fmt.Sprintf("%032x", i))
+		h.Add("title", "Budget report of a department")
+		h.Add("url", "https://intranet.example.com/finance/report.html")
+		h.Add("digest", strings.Repeat("the budget of the quarter, ", 5))
+		h.Add("score", 1.5)
+		list = append(list, h)
+	}
+	all := &compact.Object{}
+	all.Add("total", len(list))
+	all.Add("results", list)
+	return all
+}
+
+// layer is the tool on this program's MCP layer.
+func layer() *mcpserver.Server {
+	debug.SetGCPercent(400) // as the program does
+	s := mcpserver.New(mcpserver.Options{Name: "bench", Version: "1", Revision: mcpserver.Pinned})
+	answer := hits()
+	mcpserver.AddTool(s, mcpserver.Tool{Name: "search", Description: "Searches.", ReadOnly: true,
+		Input: schema.Schema{Properties: []schema.Property{{Name: "query", Required: true, Schema: schema.Schema{Type: "string"}}}}},
+		func(context.Context, searchIn) (any, error) { return answer, nil })
+	return s
+}
+
+func layerStdio() error { return layer().ServeStdio(context.Background(), os.Stdin, os.Stdout) }
+
+func layerHTTP() error { return listen(layer().HTTP(mcpserver.HTTPOptions{})) }
+
+// sdk is the tool on the bare SDK, as its documentation shows it.
+func sdk() *mcp.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"}, &mcp.ServerOptions{SupportedProtocolVersions: []string{"2025-03-26"}})
+	answer := string(hits().Bytes())
+	mcp.AddTool(s, &mcp.Tool{Name: "search", Description: "Searches."}, func(context.Context, *mcp.CallToolRequest, searchIn) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: answer}}}, nil, nil
+	})
+	return s
+}
+
+func sdkStdio() error {
+	_ = sdk().Run(context.Background(), &mcp.StdioTransport{}) // the client has gone
+	return nil
+}
+
+func sdkHTTP() error {
+	s := sdk()
+	return listen(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
+}
+
+// listen serves a handler until the end of the standard input, and says where.
+func listen(h http.Handler) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: h}
+	go func() { _ = server.Serve(l) }() // always an error: closed
+	fmt.Fprintf(os.Stderr, "listening on http://%s/mcp\n", l.Addr())
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return server.Close()
+}
+
+// serveAs starts the test program as one of its servers. gogc is the value of
+// GOGC, "" for the default one.
+func serveAs(b *testing.B, role, gogc string) *process {
+	b.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	cmd := exec.CommandContext(patient(b), self, "-test.run=^TestServe$")
+	cmd.Env = []string{roleEnv + "=" + role, "GOGC=" + cmp.Or(gogc, "100")}
+	return spawn(b, cmd)
+}
+
+// used returns how much processor time p has used, in seconds, and skips the
+// benchmark where there is no /proc.
+func (p *process) used() float64 {
+	p.b.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		p.b.Skip("processor time is read from /proc, which this system does not have")
+	}
+	// Behind the name of the program, the 12th and 13th field are the time in
+	// user and in kernel mode, in hundredths of a second.
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	user, err := strconv.ParseFloat(fields[11], 64)
+	if err != nil {
+		p.b.Fatal(err)
+	}
+	kernel, err := strconv.ParseFloat(fields[12], 64)
+	if err != nil {
+		p.b.Fatal(err)
+	}
+	return (user + kernel) / 100
+}

@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/invoke"
+	"knowhow/internal/skill/store"
+	"knowhow/internal/terminal"
+)
+
+const startHelp = `Usage: {cmd} --mcp-settings FILE [FLAGS]
+
+Generates the skills, then serves POST /invoke on this machine alone, through
+which they call the tools of the MCP servers. Servers are started when they are
+first needed and ended when they have been idle.
+
+Flags:
+` + syncFlagsHelp + `  --port N               where to listen on 127.0.0.1 (3333)
+  --idle-timeout DURATION  a server that was not used that long is ended (10m)
+  --token TOKEN          asked of every caller (MCP_BRIDGE_TOKEN)
+
+Examples:
+  {cmd} --mcp-settings mcp_settings.json
+  {cmd} --mcp-settings ~/.claude.json --port 4444 --log-level WARN
+  curl -sS http://127.0.0.1:3333/servers
+`
+
+// defaultBridgePort is where the bridge listens.
+const defaultBridgePort = 3333
+
+// runStart generates the skills and serves the bridge until ctx ends.
+func runStart(ctx context.Context, v *invocation, args []string) error {
+	f := &syncFlags{port: defaultBridgePort, idleTimeout: 10 * time.Minute, token: v.get("MCP_BRIDGE_TOKEN")}
+	set := v.newFlags()
+	f.define(set)
+	set.Var((*port)(&f.port), "port", "")
+	set.Var((*positiveDuration)(&f.idleTimeout), "idle-timeout", "")
+	set.StringVar(&f.token, "token", f.token, "")
+	if err := v.parse(set, args, nil); err != nil {
+		return err
+	}
+	if err := f.required(v); err != nil {
+		return err
+	}
+	y, err := v.newSyncing(f)
+	if err != nil {
+		return err
+	}
+	// The port is taken before any server is started, so that a conflict shows
+	// at once.
+	l, err := listen(ctx, "127.0.0.1", f.port, "End the program that uses it, or choose another one with --port.")
+	if err != nil {
+		return err
+	}
+	return errors.Join(y.serve(ctx, l), closeListener(l))
+}
+
+// closeListener closes a listener that its server may have closed before.
+func closeListener(l net.Listener) error {
+	if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// serve generates the skills where they are not up to date, and serves the
+// bridge. Skills follow the servers whose tools change meanwhile.
+func (y *syncing) serve(ctx context.Context, l net.Listener) error {
+	changed := make(chan string, len(y.settings.Servers))
+	y.connect(func(server string) {
+		select {
+		case changed <- server:
+		default: // as many changes as there are servers are waiting already
+		}
+	})
+	defer y.close(ctx)
+	current, err := y.current()
+	if err != nil {
+		return err
+	}
+	if !current {
+		err := y.firstSync(ctx)
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return nil // ended before it could serve, as it may be ended later
+		}
+		if err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var background sync.WaitGroup
+	defer background.Wait()
+	defer cancel()
+	background.Go(func() { y.follow(ctx, changed) })
+
+	port := l.Addr().(*net.TCPAddr).Port
+	handler := invoke.New(invoke.Options{Servers: y.pool, Token: y.f.token, Version: version(), Port: port, Log: y.log})
+	fmt.Fprintf(y.stdout, "Server listening on http://localhost:%s\n", strconv.Itoa(port))
+	return invoke.Serve(ctx, l, handler, y.log)
+}
+
+// current says whether the skills on disk are those of the settings, so that no
+// server need be asked.
+func (y *syncing) current() (bool, error) {
+	if y.f.force || y.f.check || y.f.dryRun || y.f.strict {
+		return false, nil
+	}
+	current, err := store.Current(y.storeOptions())
+	if err == nil && current {
+		y.log.Info("Skills up to date, skipping regeneration")
+	}
+	return current, err
+}
+
+// firstSync generates the skills. That servers fail does not keep the bridge
+// from serving the others, nor these later.
+func (y *syncing) firstSync(ctx context.Context) error {
+	g, err := y.gather(ctx)
+	if err != nil {
+		return err
+	}
+	report, skills, err := y.write(ctx, g)
+	if err != nil {
+		return err
+	}
+	y.summarize(g, report, skills)
+	switch {
+	case y.f.check && report.Stale:
+		return &hintError{errors.New("skills are stale"), "Run it again without --check to bring them up to date."}
+	case len(g.failed) > 0 && y.f.strict:
+		return fmt.Errorf("%s failed, and --strict forbids that", terminal.Plural(len(g.failed), "server"))
+	}
+	return nil
+}
+
+// follow writes the skills of all servers again when the tools of one have
+// changed, until ctx ends: names depend on the tools of all of them.
+func (y *syncing) follow(ctx context.Context, changed <-chan string) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case server := <-changed:
+			y.log.Info("Tools changed on server: " + server)
+		}
+		for len(changed) > 0 {
+			<-changed
+		}
+		g, err := y.gather(ctx)
+		if err == nil {
+			_, _, err = y.write(ctx, g)
+		}
+		if err != nil && ctx.Err() == nil {
+			y.log.Error("bringing the skills up to date", "error", errkind.Message(err))
+		}
+	}
+}
+
+// A port is a flag.Value that takes a port number.
+type port int
+
+// String returns the port as Set takes it.
+func (p *port) String() string { return strconv.Itoa(int(*p)) }
+
+// Set sets the port.
+func (p *port) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 || n > 65535 {
+		return errors.New("want a port from 0 to 65535, where 0 means any free one")
+	}
+	*p = port(n)
+	return nil
+}

@@ -1,0 +1,288 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/mcpclient"
+	"knowhow/internal/mcpsettings"
+	"knowhow/internal/skill"
+	"knowhow/internal/skill/store"
+	"knowhow/internal/terminal"
+)
+
+// catalogBudget is how many characters of skill descriptions Claude Code shows
+// by default: 1 % of a context window of 200,000 tokens.
+const catalogBudget = 8000
+
+// disconnectTime is how long servers have to end.
+const disconnectTime = 5 * time.Second
+
+// runSync generates the skills and ends.
+func runSync(ctx context.Context, v *invocation, args []string) (err error) {
+	f := &syncFlags{}
+	set := v.newFlags()
+	f.define(set)
+	if err := v.parse(set, args, nil); err != nil {
+		return err
+	}
+	if err := f.required(v); err != nil {
+		return err
+	}
+	y, err := v.newSyncing(f)
+	if err != nil {
+		return err
+	}
+	defer y.close(ctx)
+	return y.sync(ctx)
+}
+
+// A syncing turns the tools of servers into skills on disk.
+type syncing struct {
+	*invocation
+	f        *syncFlags
+	settings *mcpsettings.Settings
+	pool     *mcpclient.Pool
+	log      *slog.Logger
+	lines    *terminal.Lines
+	base     string // the working directory
+}
+
+// newSyncing reads the settings.
+func (v *invocation) newSyncing(f *syncFlags) (*syncing, error) {
+	handler := terminal.NewHandler(v.stderr, f.level.Level)
+	y := &syncing{invocation: v, f: f, log: slog.New(handler), lines: handler.Lines}
+	var err error
+	if y.base, err = os.Getwd(); err != nil {
+		return nil, err
+	}
+	y.log.Info("Loading configuration from " + f.settings)
+	if y.settings, err = mcpsettings.Load(f.settings, v.Lookup); err != nil {
+		return nil, err
+	}
+	for _, w := range y.settings.Warnings {
+		y.log.Warn(w)
+	}
+	for _, s := range y.settings.Servers {
+		if len(s.Expanded) > 0 {
+			y.log.Debug("expanded environment variables", "server", s.ID, "names", strings.Join(s.Expanded, " "))
+		}
+	}
+	return y, nil
+}
+
+// connect makes the pool of servers, which connects to each when it is first used.
+func (y *syncing) connect(toolsChanged func(server string)) {
+	y.pool = mcpclient.New(mcpclient.Options{
+		Servers:        y.settings.Servers,
+		Log:            y.log,
+		Version:        version(),
+		IdleTimeout:    y.f.idleTimeout,
+		CallTimeout:    y.f.timeout,
+		ConnectTimeout: y.f.timeout,
+		ToolsChanged:   toolsChanged,
+	})
+}
+
+// close ends all servers.
+func (y *syncing) close(ctx context.Context) {
+	if y.pool == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), disconnectTime)
+	defer cancel()
+	if err := y.pool.Close(ctx); err != nil {
+		y.log.Warn("ending the servers", "error", err)
+	}
+}
+
+// storeOptions say where skills go.
+func (y *syncing) storeOptions() store.Options {
+	return store.Options{
+		Base:       y.base,
+		OutputDir:  y.f.outputDir,
+		LinkDirs:   y.f.skillsDirs,
+		Force:      y.f.force,
+		DryRun:     y.f.dryRun || y.f.check,
+		ConfigHash: y.f.configHash(y.settings),
+		Log:        y.log,
+	}
+}
+
+// A gathering is what the servers answered.
+type gathering struct {
+	catalogs []mcpclient.Catalog
+	failed   map[string]error // by server
+}
+
+// gather asks all enabled servers for their tools, all at once.
+func (y *syncing) gather(ctx context.Context) (*gathering, error) {
+	enabled := y.settings.Enabled()
+	y.showBar(len(enabled))
+	defer y.lines.Show(nil)
+	g := &gathering{failed: map[string]error{}}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, s := range enabled {
+		wg.Go(func() {
+			c, err := y.pool.Catalog(ctx, s.ID)
+			if err != nil && ctx.Err() == nil {
+				y.log.Error(fmt.Sprintf("Server %s failed: %s", s.ID, reason(s.ID, err)))
+			}
+			y.lines.Advance()
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				g.failed[s.ID] = err
+			} else {
+				g.catalogs = append(g.catalogs, y.filter(c))
+			}
+		})
+	}
+	wg.Wait()
+	return g, ctx.Err()
+}
+
+// reason returns the message of a server's error without the server's name,
+// which stands before it.
+func reason(id string, err error) string {
+	return strings.TrimPrefix(errkind.Message(err), fmt.Sprintf("server %q: ", id))
+}
+
+// filter returns a catalog with the tools that the flags let through.
+func (y *syncing) filter(c *mcpclient.Catalog) mcpclient.Catalog {
+	out := *c
+	out.Tools = nil
+	for _, t := range c.Tools {
+		if y.f.keeps(c.Server, t.Name) {
+			out.Tools = append(out.Tools, t)
+		}
+	}
+	return out
+}
+
+// showBar shows how many servers have answered, on a terminal that other
+// messages do not keep alive.
+func (y *syncing) showBar(servers int) {
+	f, ok := y.stderr.(*os.File)
+	if servers < 2 || !ok || !term.IsTerminal(int(f.Fd())) {
+		return
+	}
+	y.lines.Show(progressbar.NewOptions(servers, progressbar.OptionSetWriter(y.stderr), progressbar.OptionSetDescription("asking the servers"),
+		progressbar.OptionShowCount(), progressbar.OptionFullWidth(), progressbar.OptionClearOnFinish()))
+}
+
+// sync generates the skills of all servers that answer and prints the summary.
+// It fails if nothing could be written, or if the servers fail: all of them, or
+// any of them with --strict.
+func (y *syncing) sync(ctx context.Context) error {
+	if y.pool == nil {
+		y.connect(nil)
+	}
+	g, err := y.gather(ctx)
+	if err != nil {
+		return err
+	}
+	report, skills, err := y.write(ctx, g)
+	if err != nil {
+		return err
+	}
+	y.summarize(g, report, skills)
+	switch {
+	case y.f.check && report.Stale:
+		return &hintError{errors.New("skills are stale"), "Run it again without --check to bring them up to date."}
+	case len(g.failed) > 0 && len(g.catalogs) == 0:
+		return &hintError{errors.New("no server answered"), "The lines above say why, server by server."}
+	case len(g.failed) > 0 && y.f.strict:
+		return fmt.Errorf("%s failed, and --strict forbids that", terminal.Plural(len(g.failed), "server"))
+	}
+	return nil
+}
+
+// write renders the skills and brings the disk up to date.
+func (y *syncing) write(ctx context.Context, g *gathering) (*store.Report, []skill.Skill, error) {
+	skills, warnings := skill.Render(g.catalogs, skill.Options{
+		GroupByServer: y.f.groupBy.value == "server",
+		Description:   y.f.description.value,
+		Version:       version(),
+	})
+	content := store.Content{Skills: skills}
+	for id := range g.failed {
+		content.Failed = append(content.Failed, id)
+	}
+	slices.Sort(content.Failed)
+	for _, s := range y.settings.Servers {
+		if s.Disabled {
+			content.Disabled = append(content.Disabled, s.ID)
+		}
+	}
+	report, err := store.Sync(ctx, y.storeOptions(), content)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, w := range warnings { // those of the store are in the log already
+		y.log.Warn(w)
+	}
+	return report, skills, nil
+}
+
+// summarize prints what came of it.
+func (y *syncing) summarize(g *gathering, r *store.Report, skills []skill.Skill) {
+	out := y.stdout
+	if y.f.dryRun || y.f.check {
+		y.printPlan(r)
+	} else {
+		fmt.Fprintf(out, "Generated %d skills from %d servers", len(r.Written), len(g.catalogs))
+		if len(r.Unchanged) > 0 {
+			fmt.Fprintf(out, " (%d unchanged)", len(r.Unchanged))
+		}
+		fmt.Fprintln(out)
+	}
+	fmt.Fprintf(out, "%d succeeded, %d failed", len(g.catalogs), len(g.failed))
+	var reasons []string
+	for id, err := range g.failed {
+		reasons = append(reasons, fmt.Sprintf("%s (%s)", terminal.Printable(id), terminal.Printable(reason(id, err))))
+	}
+	if slices.Sort(reasons); len(reasons) > 0 {
+		fmt.Fprintf(out, ": %s", strings.Join(reasons, "; "))
+	}
+	fmt.Fprintln(out)
+	for _, name := range r.Changed {
+		fmt.Fprintf(out, "changed since the last sync: %s: read its description before you trust it\n", name)
+	}
+	if len(skills) == 0 {
+		return
+	}
+	size := skill.CatalogLine(skills)
+	fmt.Fprintf(out, "catalog: %s, %d characters (Claude Code shows %d)\n", terminal.Plural(len(skills), "skill"), size, catalogBudget)
+	if size > catalogBudget {
+		y.log.Warn(fmt.Sprintf("the catalog has %d characters, and Claude Code leaves descriptions out beyond %d: "+
+			"try --group-by server, or fewer tools by --include and --exclude", size, catalogBudget))
+	}
+}
+
+// printPlan prints what a sync would do.
+func (y *syncing) printPlan(r *store.Report) {
+	for _, part := range []struct {
+		what  string
+		names []string
+	}{{"write", r.Written}, {"remove", r.Removed}, {"link", r.Linked}, {"copy", r.Copied}, {"unlink", r.Unlinked}} {
+		for _, name := range part.names {
+			fmt.Fprintf(y.stdout, "would %s %s\n", part.what, name)
+		}
+	}
+	if !r.Stale {
+		fmt.Fprintln(y.stdout, "Skills up to date")
+	}
+}

@@ -1,0 +1,178 @@
+package invoke
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"knowhow/internal/compact"
+	"knowhow/internal/errkind"
+)
+
+const (
+	probeTime = 2 * time.Second
+	maxAnswer = 64 << 20
+)
+
+// ClientOptions say how a bridge is reached.
+type ClientOptions struct {
+	URL     string        // of the bridge, without a path
+	Token   string        // that the bridge asks for; "" for none
+	Timeout time.Duration // of one request; 0 means none besides the context's
+}
+
+// A Client calls the tools of a running bridge. Make one with NewClient. Its
+// methods may be called by many goroutines at once.
+type Client struct {
+	base  string
+	token string
+	http  *http.Client
+}
+
+// NewClient returns a client. The error is of kind errkind.Invalid, where the URL is none.
+func NewClient(o ClientOptions) (*Client, error) {
+	u, err := url.Parse(o.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("want the URL of a bridge, such as http://127.0.0.1:3333: %w", errkind.Invalid)
+	}
+	return &Client{base: strings.TrimRight(o.URL, "/"), token: o.Token, http: &http.Client{
+		Timeout: o.Timeout,
+		// The bridge redirects nobody, so whoever does is no bridge, and must not get the token.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// A Tool is what a bridge tells of a tool.
+type Tool struct {
+	Name        string          `json:"name"`
+	InputSchema json.RawMessage `json:"inputSchema"` // as the server wrote it
+}
+
+// Probe asks whether a bridge is there. The error is of kind errkind.Unavailable.
+func (c *Client) Probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	var health struct {
+		Status string `json:"status"`
+		Name   string `json:"name"`
+	}
+	if err := c.do(ctx, http.MethodGet, "/", nil, &health); err != nil {
+		return err
+	}
+	if health.Status != "ok" || health.Name == "" {
+		return fmt.Errorf("what answers there is no bridge: %w", errkind.Unavailable)
+	}
+	return nil
+}
+
+// Tools returns the tools of a server, in the bridge's order. Errors are of the kinds that
+// [mcpclient.Pool] has.
+func (c *Client) Tools(ctx context.Context, server string) ([]Tool, error) {
+	var answer struct {
+		Tools []Tool `json:"tools"`
+	}
+	if err := c.do(ctx, http.MethodGet, "/tools?server="+url.QueryEscape(server), nil, &answer); err != nil {
+		return nil, err
+	}
+	return answer.Tools, nil
+}
+
+// Call calls a tool and returns the result as the server wrote it. Errors are of
+// the kinds that [mcpclient.Pool] has; nothing is ever sent twice.
+func (c *Client) Call(ctx context.Context, server, tool string, arguments json.RawMessage) (json.RawMessage, error) {
+	body := &compact.Object{}
+	body.Add("server_id", server)
+	body.Add("tool_name", tool)
+	body.Add("arguments", arguments)
+	var answer struct {
+		Result json.RawMessage `json:"result"`
+	}
+	if err := c.do(ctx, http.MethodPost, "/invoke", body.Bytes(), &answer); err != nil {
+		return nil, err
+	}
+	return answer.Result, nil
+}
+
+// do sends a request and reads the answer into out.
+func (c *Client) do(ctx context.Context, method, path string, body []byte, out any) error {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("asking the bridge: %w", err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return transportError(ctx, err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return transportError(ctx, err)
+	case len(data) > maxAnswer:
+		return fmt.Errorf("asking the bridge: the answer is larger than %d MiB: %w", maxAnswer>>20, errkind.TooLarge)
+	case resp.StatusCode != http.StatusOK:
+		return answeredError(resp.StatusCode, data)
+	}
+	if err := json.Unmarshal(data, out); err != nil {
+		return fmt.Errorf("asking the bridge: what answers there is no bridge: %w", errkind.Unavailable)
+	}
+	return nil
+}
+
+// transportError gives an error of net/http its kind.
+func transportError(ctx context.Context, err error) error {
+	if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return ctx.Err()
+	}
+	var late interface{ Timeout() bool }
+	if errors.As(err, &late) && late.Timeout() {
+		return fmt.Errorf("asking the bridge: no answer in time: %w", errkind.Timeout)
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err // the URL may hold what the user would not see in a log
+	}
+	return fmt.Errorf("asking the bridge: %w: %w", err, errkind.Unavailable)
+}
+
+// answeredError is the error by which a bridge answered.
+func answeredError(status int, body []byte) error {
+	var answer struct {
+		Error  string          `json:"error"`
+		Detail json.RawMessage `json:"detail"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil || answer.Error == "" {
+		return fmt.Errorf("asking the bridge: it answered with status %d: %w", status, errkind.Unavailable)
+	}
+	kind := errkind.Unavailable
+	for _, k := range kinds {
+		if k.status == status {
+			kind = k.kind
+			break
+		}
+	}
+	switch status {
+	case http.StatusUnauthorized:
+		return fmt.Errorf("the bridge asks for a token: set MCP_BRIDGE_TOKEN: %w", errkind.Unauthorized)
+	case http.StatusBadRequest:
+		kind = errkind.Invalid
+	}
+	detail := string(answer.Detail)
+	var text string
+	if json.Unmarshal(answer.Detail, &text) == nil {
+		detail = text
+	}
+	return fmt.Errorf("%s: %s: %w", answer.Error, cut(detail, maxDetail), kind)
+}

@@ -1,0 +1,168 @@
+package invoke
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"unicode/utf8"
+
+	"knowhow/internal/compact"
+	"knowhow/internal/errkind"
+	"knowhow/internal/mcpclient"
+	"knowhow/internal/spell"
+)
+
+// A failure is an answer that is an error. Two requests that fail for the same
+// reason get the same text; the detail says more.
+type failure struct {
+	status int
+	text   string // short and stable
+	detail string // the cause, and what to do next
+
+	header, value string                 // that goes with the status; "" for none
+	remote        *mcpclient.RemoteError // what a server answered, or nil
+	ended         bool                   // nothing more can be read of the request
+}
+
+// statusGone stands in the log for the status of a request whose client left
+// before it could be answered.
+const statusGone = 499
+
+// kinds is the one table from kinds of failure of a server to statuses. The
+// first that matches holds; an error of no kind is our own fault.
+var kinds = []struct {
+	kind   error
+	status int
+	text   string
+}{
+	{errkind.NotFound, http.StatusNotFound, "unknown server"},
+	{errkind.Denied, http.StatusForbidden, "server is disabled"},
+	{errkind.Timeout, http.StatusGatewayTimeout, "server timed out"},
+	{context.DeadlineExceeded, http.StatusGatewayTimeout, "server timed out"},
+	{errkind.Unavailable, http.StatusBadGateway, "server unavailable"},
+	{errkind.Unauthorized, http.StatusBadGateway, "server unavailable"},
+	{errkind.TooLarge, http.StatusBadGateway, "server unavailable"},
+	{errkind.Invalid, http.StatusBadGateway, "server settings are wrong"},
+	{errkind.Busy, http.StatusServiceUnavailable, textBusy},
+}
+
+const textBusy = "busy"
+
+// What is passed on of a server's error, in bytes.
+const (
+	maxDetail = 8 << 10
+	maxData   = 64 << 10
+)
+
+// classify returns the failure that an error of [Servers] is.
+func (h *handler) classify(server string, err error) *failure {
+	if remote, ok := errors.AsType[*mcpclient.RemoteError](err); ok {
+		return remoteFailure(remote)
+	}
+	for _, k := range kinds {
+		if !errors.Is(err, k.kind) {
+			continue
+		}
+		f := &failure{status: k.status, text: k.text, detail: cut(errkind.Message(err), maxDetail)}
+		switch k.kind {
+		case errkind.NotFound:
+			f.detail = h.unknownServer(server)
+		case errkind.Denied:
+			f.detail = "the server " + spell.Quote(server) + " is disabled in the MCP settings: enable it there and start the bridge again"
+		}
+		return f
+	}
+	return internalFailure()
+}
+
+// serverFailure is classify for a request that asked for this one server. It
+// logs what the operator should know.
+func (h *handler) serverFailure(ctx context.Context, server string, err error) *failure {
+	if f := abandoned(ctx); f != nil {
+		return f
+	}
+	f := h.classify(server, err)
+	if f.status >= http.StatusInternalServerError && f.remote == nil {
+		h.log.Error("calling an MCP server", "server", server, "status", f.status, "error", err)
+	}
+	return f
+}
+
+// unknownServer says that no server has this id, and which ones are like it.
+func (h *handler) unknownServer(server string) string {
+	var ids []string
+	for _, s := range h.servers.Status() {
+		ids = append(ids, s.ID)
+	}
+	text := "the MCP settings have no server " + spell.Quote(server)
+	if near := spell.Near(server, ids, 3); len(near) > 0 {
+		text += ", did you mean " + spell.List(near) + "?"
+	}
+	return text + " (GET /servers lists them)"
+}
+
+// remoteFailure passes on what a server answered.
+func remoteFailure(e *mcpclient.RemoteError) *failure {
+	message := cut(e.Message, maxDetail)
+	detail := fmt.Sprintf("JSON-RPC error %d: %s", e.Code, message)
+	sent := &mcpclient.RemoteError{Code: e.Code, Message: message}
+	if len(e.Data) > 0 && len(e.Data) <= maxData && json.Valid(e.Data) {
+		sent.Data = e.Data
+		detail += "; data: " + cut(string(e.Data), maxDetail)
+	}
+	return &failure{status: http.StatusInternalServerError, text: "server answered with an error", detail: detail, remote: sent}
+}
+
+// internalFailure says nothing of its cause, which is for the log.
+func internalFailure() *failure {
+	return &failure{status: http.StatusInternalServerError, text: "internal error",
+		detail: "the bridge could not handle this request: its log says why"}
+}
+
+// busy asks the client to come again.
+func busy(detail string) *failure {
+	return &failure{status: http.StatusServiceUnavailable, text: textBusy, detail: detail, header: "Retry-After", value: "1"}
+}
+
+// malformed refuses what can never work.
+func malformed(text, format string, args ...any) *failure {
+	return &failure{status: http.StatusBadRequest, text: text, detail: fmt.Sprintf(format, args...)}
+}
+
+// noRoute refuses a path that is not served.
+func noRoute(path string) *failure {
+	return &failure{status: http.StatusNotFound, text: "not found",
+		detail: "nothing is served at " + spell.Quote(path) + ": use POST /invoke, or GET /, /servers, /tools or /openapi.json"}
+}
+
+// json returns the failure as it is sent.
+func (f *failure) json() []byte {
+	o := &compact.Object{}
+	o.Add("status", "error")
+	o.Add("error", f.text)
+	o.Add("detail", f.detail)
+	if f.remote != nil {
+		e := &compact.Object{}
+		e.Add("code", f.remote.Code)
+		e.Add("message", f.remote.Message)
+		if f.remote.Data != nil {
+			e.Add("data", f.remote.Data)
+		}
+		o.Add("rpc_error", e.Bytes())
+	}
+	return append(o.Bytes(), '\n')
+}
+
+// cut returns the first n bytes of a text that came from outside, or a little
+// less so that no character is split.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n] + "…"
+}

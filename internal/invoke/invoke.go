@@ -1,0 +1,224 @@
+// Package invoke serves tools of MCP servers to programs that speak plain HTTP:
+// POST /invoke calls one, in the two formats of FR-7.2, and GET /, /servers,
+// /tools and /openapi.json say what there is. The program's start command
+// serves it over a pool of connections.
+package invoke
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"knowhow/internal/mcpclient"
+	"knowhow/internal/spell"
+)
+
+// Servers are the MCP servers behind the bridge. Its methods may be called by
+// many goroutines at once.
+type Servers interface {
+	// Call sends a request to a server and returns the result as the server
+	// wrote it, which is valid JSON. It may keep params. Errors are of kind NotFound where no server has this
+	// id, Denied where it is disabled, Invalid where its settings cannot
+	// work, Unavailable and Timeout; or a [*mcpclient.RemoteError], which is
+	// the server's own answer.
+	Call(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error)
+
+	// Catalog returns what a server offers. Its errors are those of Call.
+	Catalog(ctx context.Context, server string) (*mcpclient.Catalog, error)
+
+	// Status returns all servers, the disabled ones too, sorted by id. It
+	// connects to none.
+	Status() []mcpclient.Status
+}
+
+// Options says what is served, and to whom.
+type Options struct {
+	Servers Servers
+	Token   string       // the bearer token that is asked for; "" asks for none
+	Version string       // ours, for GET / and the OpenAPI document
+	Port    int          // that is listened on, for the OpenAPI document; 0 leaves it out there
+	Log     *slog.Logger // nil discards
+}
+
+const (
+	// maxInFlight is how many requests are worked on at once. Clients are
+	// programs of this machine, so a limit that is reached means that one
+	// of them has run wild.
+	maxInFlight = 1000
+
+	maxBody    = 4 << 20 // bytes of a request's body
+	keepBuffer = 1 << 16 // bytes; what grew beyond is not used again
+)
+
+// New returns the handler of the whole API. Every answer is JSON; an error is
+// {"status":"error","error":...,"detail":...}, and the statuses are those of the
+// table in errors.go.
+//
+// It checks, in this order, the token (401; GET / asks for none), Host and
+// Origin (403), path (404), method (405), the number of requests in flight
+// (503), and of POST /invoke the type (415) and size (413) of the body. Nothing
+// of a request is parsed before. It answers loopback names only, whatever it
+// listens on, and sends no CORS headers.
+func New(o Options) http.Handler {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	h := &handler{servers: o.Servers, version: o.Version, port: o.Port, log: o.Log,
+		token: newToken(o.Token), slots: make(chan struct{}, maxInFlight)}
+	h.routes = map[string]route{
+		"/":             {forReading, h.health},
+		"/servers":      {forReading, h.listServers},
+		"/tools":        {forReading, h.listTools},
+		"/openapi.json": {forReading, h.openAPI},
+		"/invoke":       {http.MethodPost, h.invoke},
+	}
+	return h
+}
+
+// forReading is what Allow says of a path that is only read.
+const forReading = "GET, HEAD"
+
+type route struct {
+	methods string // with commas, as Allow has them
+	handle  func(*http.Request, *exchange) *failure
+}
+
+type handler struct {
+	servers Servers
+	version string
+	port    int
+	log     *slog.Logger
+	token   token
+	slots   chan struct{}
+	routes  map[string]route
+	buffers bufferPool
+}
+
+// An exchange is one request and what is to be answered.
+type exchange struct {
+	body    []byte          // of the answer
+	result  json.RawMessage // if set, wrapped in a success and answered instead of body
+	request request         // to a server, where the path is /invoke
+	failure *failure        // if set, answered instead of all
+}
+
+// ServeHTTP implements [http.Handler].
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	x := &exchange{}
+	x.failure = h.work(r, x)
+	if x.failure == nil || x.failure.status != statusGone {
+		h.send(w, r, x)
+		h.trace(r, x, start)
+		return
+	}
+	h.trace(r, x, start)
+	panic(http.ErrAbortHandler) // net/http's way to end a connection without an answer
+}
+
+// work does what the request asks for. A panic is a failure of this request
+// alone.
+func (h *handler) work(r *http.Request, x *exchange) (f *failure) {
+	defer h.catch(&f)
+	if f := h.admit(r); f != nil {
+		return f
+	}
+	to, ok := h.routes[r.URL.Path]
+	if !ok {
+		return noRoute(r.URL.Path)
+	}
+	if !slices.Contains(strings.Split(to.methods, ", "), r.Method) {
+		return &failure{status: http.StatusMethodNotAllowed, text: "method not allowed",
+			detail: "use " + to.methods + " for this path", header: "Allow", value: to.methods}
+	}
+	if r.URL.Path != "/" { // which must answer however busy we are
+		select {
+		case h.slots <- struct{}{}:
+			defer func() { <-h.slots }()
+		default:
+			return busy(fmt.Sprintf("%d requests are being worked on, try again in a second", cap(h.slots)))
+		}
+	}
+	return to.handle(r, x)
+}
+
+// catch, deferred, turns a panic into a failure.
+func (h *handler) catch(f **failure) {
+	if v := recover(); v != nil {
+		h.log.Error("a request panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+		*f = internalFailure()
+	}
+}
+
+// invoke answers POST /invoke.
+func (h *handler) invoke(r *http.Request, x *exchange) *failure {
+	req, f := h.read(r)
+	if f != nil {
+		return f
+	}
+	x.request = req
+	result, err := h.servers.Call(r.Context(), req.server, req.method, req.params)
+	if err != nil {
+		return h.serverFailure(r.Context(), req.server, err)
+	}
+	if x.result = result; len(result) == 0 {
+		x.result = json.RawMessage("null")
+	}
+	return nil
+}
+
+// read reads and parses the body of POST /invoke.
+func (h *handler) read(r *http.Request) (request, *failure) {
+	if f := checkType(r.Header); f != nil {
+		return request{}, f
+	}
+	buf := h.buffers.get()
+	defer h.buffers.put(buf)
+	if f := readBody(r, buf); f != nil {
+		return request{}, f
+	}
+	return parse(buf.Bytes())
+}
+
+// trace writes one line about a request. It names no argument and no result.
+func (h *handler) trace(r *http.Request, x *exchange, start time.Time) {
+	if !h.log.Enabled(r.Context(), slog.LevelDebug) {
+		return
+	}
+	status := http.StatusOK
+	if x.failure != nil {
+		status = x.failure.status
+	}
+	attrs := []slog.Attr{slog.String("path", spell.Quote(r.URL.Path)), slog.Int("status", status)}
+	if q := x.request; q.server != "" {
+		attrs = append(attrs, slog.String("server", spell.Quote(q.server)), slog.String("method", spell.Quote(q.method)))
+		if q.tool != "" {
+			attrs = append(attrs, slog.String("tool", spell.Quote(q.tool)))
+		}
+	}
+	attrs = append(attrs, slog.Duration("duration", time.Since(start)))
+	h.log.LogAttrs(r.Context(), slog.LevelDebug, "request", attrs...)
+}
+
+// errEnding is why requests are cancelled when the bridge ends.
+var errEnding = errors.New("the bridge is ending")
+
+// abandoned returns the failure of a request whose context has ended, else nil:
+// the client has gone, or the bridge is ending.
+func abandoned(ctx context.Context) *failure {
+	switch {
+	case ctx.Err() == nil:
+		return nil
+	case errors.Is(context.Cause(ctx), errEnding):
+		return &failure{status: http.StatusServiceUnavailable, text: "shutting down",
+			detail: "the bridge was ended while the call ran; the server may have carried it out"}
+	}
+	return &failure{status: statusGone}
+}

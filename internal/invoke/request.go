@@ -1,0 +1,202 @@
+package invoke
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"knowhow/internal/spell"
+)
+
+// A request is what a body asks a server for. It shares no memory with the
+// body.
+type request struct {
+	server string
+	method string
+	tool   string // the tool that is called in format 1, else ""
+	params json.RawMessage
+}
+
+// fields are those of a body, as written in it; nil where missing or null.
+type fields struct{ serverID, toolName, method, arguments, params []byte }
+
+const (
+	maxMethod = 200 // bytes
+
+	textMalformed = "malformed JSON"
+	textInvalid   = "invalid request"
+	example       = `{"server_id":"SERVER","tool_name":"TOOL","arguments":{}}`
+)
+
+// parse reads the body of POST /invoke (FR-7.2, FR-7.3). Faults are looked for
+// in this order: JSON that is malformed, fields that are unknown or doubled,
+// server_id, tool_name or method, arguments or params. Of objects within
+// arguments and params nothing is checked: they go to the server as they are.
+func parse(body []byte) (request, *failure) {
+	f, fail := readFields(body)
+	if fail != nil {
+		return request{}, fail
+	}
+	if f.serverID == nil {
+		return request{}, malformed("missing server_id", "say which server to call with server_id, for example %s", example)
+	}
+	server, fail := text("server_id", f.serverID)
+	if fail != nil {
+		return request{}, fail
+	}
+	switch {
+	case f.toolName != nil:
+		return toolRequest(server, f)
+	case f.method != nil:
+		return methodRequest(server, f)
+	}
+	return request{}, malformed("missing tool_name or method", "say which tool to call with tool_name, or which MCP request to send with method, for example %s", example)
+}
+
+// readFields takes a body apart.
+func readFields(body []byte) (f fields, fail *failure) {
+	switch err := checkJSON(body); {
+	case err != nil:
+		return f, malformed(textMalformed, "the body is no valid JSON: %v", err)
+	case body[firstSign(body)] != '{':
+		return f, malformed(textInvalid, "the body must be a JSON object, for example %s", example)
+	}
+	known := []string{"server_id", "tool_name", "method", "arguments", "params"}
+	at := []*[]byte{&f.serverID, &f.toolName, &f.method, &f.arguments, &f.params}
+	var seen [5]bool
+	for m := range members(body) {
+		i := slices.Index(known, m.name)
+		switch {
+		case i < 0:
+			return f, malformed("unknown field", "the body has an unknown field %s%s", spell.Quote(m.name), meant(m.name, known))
+		case seen[i]:
+			return f, malformed("duplicate field", "the body has %q twice", m.name)
+		}
+		if seen[i] = true; m.value[0] != 'n' { // null
+			*at[i] = m.value
+		}
+	}
+	return f, nil
+}
+
+// meant suggests what an unknown field was meant to be.
+func meant(name string, known []string) string {
+	if near := spell.Near(name, known, 1); len(near) > 0 {
+		return ", did you mean " + spell.List(near) + "?"
+	}
+	return ", known are " + spell.List(known)
+}
+
+// checkJSON says what is wrong with a text that should be JSON.
+func checkJSON(body []byte) error {
+	switch {
+	case len(bytes.TrimSpace(body)) == 0:
+		return errors.New("it is empty")
+	case !utf8.Valid(body):
+		return errors.New("it is not UTF-8")
+	case json.Valid(body):
+		return nil
+	}
+	var raw json.RawMessage
+	return json.Unmarshal(body, &raw)
+}
+
+// toolRequest is format 1.
+func toolRequest(server string, f fields) (request, *failure) {
+	tool, fail := text("tool_name", f.toolName)
+	if fail != nil {
+		return request{}, fail
+	}
+	if f.params != nil && f.method == nil {
+		return request{}, malformed(textInvalid, "params goes with method: give what the tool takes as arguments")
+	}
+	arguments, fail := object("arguments", f.arguments)
+	if fail != nil {
+		return request{}, fail
+	}
+	var params bytes.Buffer
+	params.Grow(len(`{"name":,"arguments":}`) + len(f.toolName) + len(arguments))
+	params.WriteString(`{"name":`)
+	params.Write(f.toolName)
+	params.WriteString(`,"arguments":`)
+	params.Write(arguments)
+	params.WriteByte('}')
+	return request{server: server, method: "tools/call", tool: tool, params: params.Bytes()}, nil
+}
+
+// methodRequest is format 2.
+func methodRequest(server string, f fields) (request, *failure) {
+	method, fail := text("method", f.method)
+	if fail != nil {
+		return request{}, fail
+	}
+	switch {
+	case len(method) > maxMethod || strings.ContainsFunc(method, unicode.IsControl):
+		return request{}, malformed(textInvalid, "method must be at most %d bytes, without control characters", maxMethod)
+	case method == "initialize" || strings.HasPrefix(method, "notifications/"):
+		return request{}, malformed(textInvalid, "%s is not for callers: the bridge connects to servers itself, and passes on requests only", spell.Quote(method))
+	case f.arguments != nil:
+		return request{}, malformed(textInvalid, "arguments goes with tool_name: give what the method takes as params")
+	}
+	params, fail := object("params", f.params)
+	if fail != nil {
+		return request{}, fail
+	}
+	if method == "tasks/status" { // which no revision of MCP has, but skills use
+		method = "tasks/get"
+	}
+	params, fail = taskParams(method, params)
+	return request{server: server, method: method, params: params}, fail
+}
+
+// taskParams returns a copy of params. A task_id of the methods that MCP has for
+// tasks is renamed to taskId, as MCP spells it.
+func taskParams(method string, params []byte) (json.RawMessage, *failure) {
+	switch method {
+	case "tasks/get", "tasks/result", "tasks/cancel":
+	default:
+		return bytes.Clone(params), nil
+	}
+	var renamed json.RawMessage
+	count, at := 0, 0
+	for m := range members(params) {
+		if m.name != "taskId" && m.name != "task_id" {
+			continue
+		}
+		if count++; m.name == "task_id" {
+			renamed = append(append(renamed, params[at:m.start]...), `"taskId"`...)
+			at = m.start + m.nameLen
+		}
+	}
+	if count > 1 {
+		return nil, malformed(textInvalid, "params names the task more than once: give taskId only")
+	}
+	return append(renamed, params[at:]...), nil
+}
+
+// text returns a field that must be a non-empty string.
+func text(name string, value []byte) (string, *failure) {
+	s := ""
+	if value[0] == '"' {
+		s = unquote(value)
+	}
+	if s == "" {
+		return "", malformed(textInvalid, "%s must be a string that is not empty", name)
+	}
+	return s, nil
+}
+
+// object returns a field that must be an object, {} where it is missing.
+func object(name string, value []byte) ([]byte, *failure) {
+	switch {
+	case value == nil:
+		return []byte("{}"), nil
+	case value[0] != '{':
+		return nil, malformed(textInvalid, "%s must be a JSON object", name)
+	}
+	return value, nil
+}

@@ -1,0 +1,231 @@
+package mcpclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/mcpclient/redact"
+	"knowhow/internal/spell"
+)
+
+const (
+	maxPages  = 100
+	maxTools  = 10_000
+	maxList   = 64 << 20 // bytes of all pages
+	quiet     = 500 * time.Millisecond
+	maxUnrest = 5 * time.Second // after which a change is told although there are more and more
+)
+
+// tools returns the catalog, which one caller at a time fetches.
+func (s *server) tools(ctx context.Context) (*Catalog, error) {
+	if c := s.known(); c != nil {
+		return c, nil
+	}
+	select {
+	case s.listing <- struct{}{}:
+		defer func() { <-s.listing }()
+	case <-ctx.Done():
+		return nil, s.gaveUp("tools/list", context.Cause(ctx))
+	}
+	if c := s.known(); c != nil {
+		return c, nil
+	}
+	for again := true; ; again = false {
+		sess, err := s.acquire(ctx, "tools/list")
+		if err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		intro, changes := s.intro, s.changes
+		s.mu.Unlock()
+		c, unsent, err := s.list(ctx, sess, intro)
+		s.release()
+		if unsent && again && sess.reason() != nil && !isClosed(s.pool.stop) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.keep(c, sess, changes)
+		s.log.InfoContext(ctx, fmt.Sprintf("Fetched %d tools from %s", len(c.Tools), s.cfg.ID))
+		return c, nil
+	}
+}
+
+// known returns the catalog if it is at hand and no change was heard of.
+func (s *server) known() *Catalog {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.catalog
+}
+
+// keep keeps a catalog for the next caller, unless it is old already.
+func (s *server) keep(c *Catalog, sess *session, changes int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count = len(c.Tools)
+	if s.sess == sess && s.changes == changes {
+		s.catalog = c
+	}
+}
+
+// list fetches all pages.
+func (s *server) list(ctx context.Context, sess *session, intro *introduction) (c *Catalog, unsent bool, err error) {
+	c = &Catalog{
+		Server: s.cfg.ID, Name: intro.Info.Name, Version: intro.Info.Version, Protocol: intro.Protocol,
+		Instructions: intro.Instructions, TaskCalls: len(intro.Capabilities.Tasks.Requests.Tools.Call) > 0,
+	}
+	seen, cursors, size := map[string]bool{}, map[string]bool{}, 0
+	var params json.RawMessage
+	for page := 0; ; page++ {
+		result, unsent, err := sess.call(ctx, "tools/list", params, s.timeout())
+		if remote, ok := errors.AsType[*RemoteError](err); ok && remote.Code == codeNoMethod && intro.Capabilities.Tools == nil {
+			return c, false, nil // it never said that it has tools
+		}
+		if err != nil {
+			return nil, unsent, err
+		}
+		size += len(result)
+		cursor, err := addPage(c, seen, result, s.offers)
+		switch {
+		case err != nil:
+		case cursor == "":
+			slices.SortFunc(c.Tools, func(a, b Tool) int { return strings.Compare(a.Name, b.Name) })
+			return c, false, nil
+		case cursors[cursor]:
+			err = errors.New("the list has no end: a cursor came back")
+		case page+1 == maxPages || len(seen) > maxTools || size > maxList:
+			err = fmt.Errorf("the list is too long: more than %d pages, %d tools or %d MiB", maxPages, maxTools, maxList>>20)
+		}
+		if err != nil {
+			return nil, false, &ServerError{Server: s.cfg.ID, Op: "tools/list", Stderr: sess.link.lastWords(), Err: err}
+		}
+		cursors[cursor] = true
+		if params, err = json.Marshal(map[string]string{"cursor": cursor}); err != nil {
+			return nil, false, err
+		}
+	}
+}
+
+// addPage adds the tools of a page that are offered to the catalog and returns
+// the cursor of the next one. Tools without a name cannot be called and are left
+// out, as are those whose name came before.
+func addPage(c *Catalog, seen map[string]bool, result json.RawMessage, offers func(string) bool) (cursor string, err error) {
+	var page struct {
+		Tools  []json.RawMessage `json:"tools"`
+		Cursor string            `json:"nextCursor"`
+	}
+	if err := json.Unmarshal(result, &page); err != nil {
+		return "", fmt.Errorf("the list cannot be read: %s", redact.Escape(err.Error()))
+	}
+	for _, raw := range page.Tools {
+		var t struct {
+			Name         string          `json:"name"`
+			Title        string          `json:"title"`
+			Description  string          `json:"description"`
+			InputSchema  json.RawMessage `json:"inputSchema"`
+			OutputSchema json.RawMessage `json:"outputSchema"`
+			Annotations  json.RawMessage `json:"annotations"`
+			Execution    struct {
+				TaskSupport string `json:"taskSupport"`
+			} `json:"execution"`
+		}
+		if json.Unmarshal(raw, &t) != nil || t.Name == "" || seen[t.Name] {
+			continue
+		}
+		seen[t.Name] = true
+		if len(seen) > maxTools {
+			return "", fmt.Errorf("the list is too long: more than %d tools", maxTools)
+		}
+		if offers(t.Name) {
+			c.Tools = append(c.Tools, Tool{
+				Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema,
+				OutputSchema: t.OutputSchema, Annotations: t.Annotations, TaskSupport: t.Execution.TaskSupport,
+			})
+		}
+	}
+	return page.Cursor, nil
+}
+
+// permits refuses the call of a tool that the settings leave out.
+func (s *server) permits(method string, params json.RawMessage) error {
+	if method != "tools/call" || len(s.cfg.Include) == 0 && len(s.cfg.Exclude) == 0 {
+		return nil
+	}
+	var p struct {
+		Name string `json:"name"`
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		return &errkind.Argument{Name: "params", Want: "a JSON object with the name of a tool"}
+	}
+	if !s.offers(p.Name) {
+		return fmt.Errorf("the settings of server %q leave out its tool %s: %w", s.cfg.ID, spell.Quote(p.Name), errkind.Denied)
+	}
+	return nil
+}
+
+// offers reports whether the settings let a tool through: some glob of Include
+// matches it, where there are any, and none of Exclude.
+func (s *server) offers(tool string) bool {
+	match := func(glob string) bool { return globMatch(glob, tool) }
+	return (len(s.cfg.Include) == 0 || slices.ContainsFunc(s.cfg.Include, match)) && !slices.ContainsFunc(s.cfg.Exclude, match)
+}
+
+// globMatch matches a name against a pattern in which * stands for any text and
+// ? for any one byte.
+func globMatch(glob, name string) bool {
+	g, n, star, mark := 0, 0, -1, 0
+	for n < len(name) {
+		switch {
+		case g < len(glob) && glob[g] == '*':
+			star, mark = g, n
+			g++
+		case g < len(glob) && (glob[g] == '?' || glob[g] == name[n]):
+			g, n = g+1, n+1
+		case star >= 0:
+			mark++
+			g, n = star+1, mark
+		default:
+			return false
+		}
+	}
+	return strings.Trim(glob[g:], "*") == ""
+}
+
+// listChanged forgets the catalog and has it told, once for a storm of changes.
+func (s *server) listChanged() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.catalog = nil
+	s.changes++
+	s.changed = time.Now()
+	if s.pool.o.ToolsChanged != nil && !s.telling {
+		s.telling = s.pool.run(s.tell)
+	}
+}
+
+// tell waits until the storm is over and tells of it.
+func (s *server) tell() {
+	for limit := time.Now().Add(maxUnrest); ; {
+		s.mu.Lock()
+		wait := time.Until(s.changed.Add(quiet))
+		if wait <= 0 || time.Now().After(limit) {
+			s.telling = false
+			s.mu.Unlock()
+			break
+		}
+		s.mu.Unlock()
+		select {
+		case <-time.After(wait):
+		case <-s.pool.stop:
+			return
+		}
+	}
+	s.pool.o.ToolsChanged(s.cfg.ID)
+}

@@ -1,0 +1,12 @@
+//go:build unix && !linux
+
+package child
+
+import "syscall"
+
+// awaitZombie is false: these systems have no dependable way to wait for a child
+// without reaping it. What is left of the group is killed right afterwards.
+func awaitZombie(int) bool { return false }
+
+// dieWithUs does nothing: these systems have no signal at the parent's death.
+func dieWithUs(*syscall.SysProcAttr) {}

@@ -1,0 +1,113 @@
+//go:build unix
+
+package child
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// A Family is a child and all that it starts: a process group, of which the
+// child is the leader.
+type Family struct {
+	pgid  int
+	guard *Guard
+
+	mu   sync.Mutex
+	gone bool // the leader is reaped: the number may belong to somebody else
+}
+
+// Command finds a command on the PATH of env, by which it is meant to run in
+// dir, and returns it ready for [Start]. The error says what to do and is final.
+func Command(name string, args []string, dir string, env []string) (*exec.Cmd, error) {
+	file := name
+	if !strings.Contains(name, "/") {
+		file = search(name, lookIn(env, "PATH", func(a, b string) bool { return a == b }))
+	} else if !runnable(at(dir, name)) {
+		file = ""
+	}
+	if file == "" {
+		return nil, notFound(name)
+	}
+	return &exec.Cmd{Path: file, Args: append([]string{name}, args...), Env: env, Dir: dir}, nil
+}
+
+// at returns the place of a path that is relative to dir.
+func at(dir, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(dir, name)
+}
+
+// search looks for a command in the folders of a PATH. Relative ones are left
+// out, because what they mean depends on where we were started.
+func search(name, path string) string {
+	for _, dir := range filepath.SplitList(path) {
+		if file := filepath.Join(dir, name); filepath.IsAbs(dir) && runnable(file) {
+			return file
+		}
+	}
+	return ""
+}
+
+func runnable(file string) bool {
+	info, err := os.Stat(file)
+	return err == nil && !info.IsDir() && info.Mode()&0o111 != 0
+}
+
+// Start starts cmd as the leader of a new process group and has it
+// guarded.
+func Start(cmd *exec.Cmd, g *Guard) (*Family, error) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if !g.ready() {
+		dieWithUs(cmd.SysProcAttr)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	f := &Family{pgid: cmd.Process.Pid, guard: g}
+	g.add(f.pgid)
+	return f, nil
+}
+
+// Reap waits for the leader's end, kills what is left of the group, and returns
+// how the leader ended.
+func (f *Family) Reap(cmd *exec.Cmd) string {
+	// As long as the leader is not reaped its number is taken, so that the
+	// signal and the guard cannot hit a stranger's group.
+	zombie := awaitZombie(f.pgid)
+	if !zombie {
+		_ = cmd.Wait() // the state says it all
+	}
+	f.Kill()
+	f.guard.remove(f.pgid)
+	f.mu.Lock()
+	f.gone = true
+	f.mu.Unlock()
+	if zombie {
+		_ = cmd.Wait()
+	}
+	if cmd.ProcessState == nil {
+		return "in an unknown way"
+	}
+	return cmd.ProcessState.String()
+}
+
+// Terminate asks all members of the group to end.
+func (f *Family) Terminate() { f.signal(syscall.SIGTERM) }
+
+// Kill ends all members of the group.
+func (f *Family) Kill() { f.signal(syscall.SIGKILL) }
+
+func (f *Family) signal(sig syscall.Signal) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.gone {
+		_ = syscall.Kill(-f.pgid, sig) // a group that is gone is what is wanted
+	}
+}

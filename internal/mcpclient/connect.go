@@ -1,0 +1,187 @@
+package mcpclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/mcpsettings"
+)
+
+// gaveUp returns the error of a caller who waits for a connection no longer.
+func (s *server) gaveUp(op string, cause error) error {
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return &ServerError{Server: s.cfg.ID, Op: op, Kind: errkind.Timeout, Err: fmt.Errorf("connecting took too long: %w", cause)}
+	}
+	return fmt.Errorf("connecting to server %q: %w", s.cfg.ID, cause)
+}
+
+// beginLocked starts an attempt to connect. It goes on when the caller gives up,
+// because others may wait for it.
+func (s *server) beginLocked(ctx context.Context) *attempt {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.pool.o.ConnectTimeout)
+	a := &attempt{cancel: cancel, done: make(chan struct{})}
+	s.attempt = a
+	work := func() {
+		defer cancel()
+		s.finish(a, s.connect(ctx, a))
+	}
+	if !s.pool.run(work) {
+		cancel()
+		a.err = &ServerError{Server: s.cfg.ID, Op: "connecting", Err: errClosed}
+		s.attempt = nil
+		close(a.done)
+	}
+	return a
+}
+
+// finish publishes what an attempt came to.
+func (s *server) finish(a *attempt, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attempt = nil
+	if a.err = err; err != nil {
+		s.enterLocked(StateFailed, err)
+	}
+	close(a.done)
+}
+
+// connect connects, at most four times where there is hope.
+func (s *server) connect(ctx context.Context, a *attempt) error {
+	s.mu.Lock()
+	s.enterLocked(StateConnecting, nil)
+	last := s.lastErr
+	s.mu.Unlock()
+	var err error
+	for try := 0; try <= maxRetries; try++ {
+		if wait, ok := s.patience(ctx); !ok {
+			if err == nil {
+				err = &ServerError{Server: s.cfg.ID, Op: "connecting", Err: fmt.Errorf(
+					"it failed before and is tried again in %v; the last error was: %s", wait.Round(time.Second), last)}
+			}
+			return err
+		}
+		if try == 0 {
+			s.log.InfoContext(ctx, "Connecting to server: "+s.cfg.ID)
+		} else {
+			s.log.WarnContext(ctx, "Connecting to server once more: "+s.cfg.ID, "err", err)
+		}
+		var sess *session
+		var intro *introduction
+		if sess, intro, err = s.open(ctx); err == nil {
+			return s.install(a, sess, intro)
+		}
+		final := asFault(err).final
+		err = s.connectError(ctx, err)
+		if ctx.Err() != nil || final {
+			return err
+		}
+		s.mu.Lock()
+		s.failures++
+		s.notUntil = time.Now().Add(backoff(s.failures))
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// patience waits until the last connection is cleaned up and the server may be
+// started again. It is false where that takes too long, and says how long.
+func (s *server) patience(ctx context.Context) (time.Duration, bool) {
+	s.mu.Lock()
+	cleaned, wait := s.cleaned, time.Until(s.notUntil)
+	s.mu.Unlock()
+	if wait > waitBackoff {
+		return wait, false
+	}
+	if cleaned != nil {
+		select {
+		case <-cleaned:
+		case <-ctx.Done():
+		}
+	}
+	pause(ctx, max(wait, 0)) // an end of ctx shows at once when the server is opened
+	return wait, true
+}
+
+// connectError says why a connection was not made.
+func (s *server) connectError(ctx context.Context, err error) error {
+	e := &ServerError{Server: s.cfg.ID, Op: "connecting", Err: err}
+	if inner, ok := errors.AsType[*ServerError](err); ok {
+		e.Stderr, e.Err = inner.Stderr, inner.Err
+	}
+	switch {
+	case isClosed(s.pool.stop):
+		e.Err = errClosed
+	case ctx.Err() != nil:
+		e.Err = fmt.Errorf("the server was not ready within %v; a longer timeout may help, if it has to be downloaded first", s.pool.o.ConnectTimeout)
+	}
+	return e
+}
+
+// install makes a new session the server's connection.
+func (s *server) install(a *attempt, sess *session, intro *introduction) error {
+	s.mu.Lock()
+	if isClosed(s.pool.stop) {
+		s.mu.Unlock()
+		sess.fail(errClosed)
+		return &ServerError{Server: s.cfg.ID, Op: "connecting", Err: errClosed}
+	}
+	a.sess, s.sess, s.intro, s.catalog = sess, sess, intro, nil
+	s.enterLocked(StateReady, nil)
+	s.watchIdleLocked()
+	s.mu.Unlock()
+	if sess.reason() != nil {
+		s.lost(sess) // it ended before it was ours to lose
+	}
+	return nil
+}
+
+// dial connects once, by the transport of the settings. A server that turns
+// down streamable HTTP may be an old one that speaks HTTP+SSE (MCP 2025-11-25,
+// Transports, Backwards Compatibility).
+func (s *server) dial(ctx context.Context) (*session, *introduction, error) {
+	switch s.cfg.Transport {
+	case mcpsettings.Stdio:
+		return s.dialWith(ctx, func(sess *session) error { return startProcess(ctx, &s.cfg, sess, &s.pool.guard) })
+	case mcpsettings.SSE:
+		return s.dialOld(ctx)
+	}
+	sess, intro, err := s.dialWith(ctx, func(sess *session) error { newStreamable(&s.cfg, sess); return nil })
+	if err == nil || !asFault(err).legacy {
+		return sess, intro, err
+	}
+	if sess, intro, old := s.dialOld(ctx); old == nil {
+		return sess, intro, nil
+	}
+	return nil, nil, err
+}
+
+func (s *server) dialOld(ctx context.Context) (*session, *introduction, error) {
+	return s.dialWith(ctx, func(sess *session) error { return startOldSSE(ctx, &s.cfg, sess) })
+}
+
+// dialWith makes a session over a link and goes through the handshake.
+func (s *server) dialWith(ctx context.Context, start func(*session) error) (*session, *introduction, error) {
+	sess := newSession(s.cfg.ID, s.log, s.redact, s.listChanged)
+	if err := start(sess); err != nil {
+		return nil, nil, err
+	}
+	limit := 2 * s.pool.o.ConnectTimeout // ctx ends first
+	intro, err := sess.initialize(ctx, s.pool.client, limit)
+	if errors.Is(err, errNoHandshake) {
+		intro, err = sess.discover(ctx, s.pool.client, limit)
+	}
+	cleaned := make(chan struct{})
+	s.mu.Lock()
+	s.cleaned = cleaned
+	s.mu.Unlock()
+	s.pool.wg.Go(func() { s.lookAfter(sess, cleaned) }) // the attempt is one of the pool's goroutines, so Close still waits
+	if err != nil {
+		err = sess.failed("connecting", err)
+		sess.fail(err)
+		return nil, nil, err
+	}
+	return sess, intro, nil
+}

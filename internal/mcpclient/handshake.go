@@ -1,0 +1,126 @@
+package mcpclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"knowhow/internal/mcpclient/redact"
+)
+
+// The revisions of MCP that we speak. revisionModern has no handshake.
+const (
+	revisionLatest = "2025-11-25"
+	revisionModern = "2026-07-28"
+	revisionsKnown = "2025-11-25 2025-06-18 2025-03-26 2024-11-05"
+)
+
+// An introduction is what a server says of itself when it is connected.
+type introduction struct {
+	Protocol     string `json:"protocolVersion"`
+	Instructions string `json:"instructions"`
+	Info         struct {
+		Name    string `json:"name"`
+		Version string `json:"version"`
+	} `json:"serverInfo"`
+	Capabilities struct {
+		Tools json.RawMessage `json:"tools"`
+		Tasks struct {
+			Requests struct {
+				Tools struct {
+					Call json.RawMessage `json:"call"`
+				} `json:"tools"`
+			} `json:"requests"`
+		} `json:"tasks"`
+	} `json:"capabilities"`
+}
+
+// errNoHandshake says that a server speaks only revisions without a handshake.
+var errNoHandshake = errors.New("the server has no handshake")
+
+// clientInfo returns how we introduce ourselves.
+func clientInfo(version string) json.RawMessage {
+	info := struct {
+		Name    string `json:"name"`
+		Version string `json:"version"`
+	}{"knowhow", version}
+	if info.Version == "" {
+		info.Version = "0"
+	}
+	b, err := json.Marshal(info)
+	if err != nil {
+		return json.RawMessage(`{"name":"knowhow","version":"0"}`) // two strings can always be written
+	}
+	return b
+}
+
+// initialize makes the handshake. We offer no capabilities: with roots, which
+// clients offer by habit, some servers ignore the end of their input.
+func (s *session) initialize(ctx context.Context, client json.RawMessage, timeout time.Duration) (*introduction, error) {
+	params := fmt.Appendf(nil, `{"protocolVersion":%q,"capabilities":{},"clientInfo":%s}`, revisionLatest, client)
+	result, _, err := s.call(ctx, "initialize", params, timeout)
+	if remote, ok := errors.AsType[*RemoteError](err); ok {
+		if remote.Code == codeNoMethod || remote.Code == codeRevision {
+			return nil, errNoHandshake
+		}
+		return nil, refusedHandshake(remote)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var in introduction
+	if err := json.Unmarshal(result, &in); err != nil {
+		return nil, &fault{err: fmt.Errorf("the server's answer to initialize cannot be read: %s", redact.Escape(err.Error())), final: true}
+	}
+	if !slices.Contains(strings.Fields(revisionsKnown), in.Protocol) {
+		return nil, unknownRevision(in.Protocol)
+	}
+	s.link.agreed(ctx, in.Protocol)
+	if err := s.notify(ctx, "notifications/initialized"); err != nil {
+		return nil, err
+	}
+	return &in, nil
+}
+
+// discover does without a handshake, as MCP 2026-07-28 does.
+func (s *session) discover(ctx context.Context, client json.RawMessage, timeout time.Duration) (*introduction, error) {
+	s.link.agreed(ctx, revisionModern)
+	s.meta = modernMeta(client)
+	result, _, err := s.call(ctx, "server/discover", nil, timeout)
+	if remote, ok := errors.AsType[*RemoteError](err); ok {
+		return nil, refusedHandshake(remote)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var in introduction
+	var more struct {
+		Supported []string                   `json:"supportedVersions"`
+		Meta      map[string]json.RawMessage `json:"_meta"`
+	}
+	if err := errors.Join(json.Unmarshal(result, &in), json.Unmarshal(result, &more)); err != nil {
+		return nil, &fault{err: fmt.Errorf("the server's answer to server/discover cannot be read: %s", redact.Escape(err.Error())), final: true}
+	}
+	if !slices.Contains(more.Supported, revisionModern) {
+		return nil, unknownRevision(strings.Join(more.Supported, ", "))
+	}
+	in.Protocol = revisionModern
+	if info := more.Meta[metaPrefix+"serverInfo"]; info != nil {
+		_ = json.Unmarshal(info, &in.Info) // a server without a name is as good
+	}
+	return &in, nil
+}
+
+// refusedHandshake hides the type of a server's refusal: callers would take it
+// for the answer to their call.
+func refusedHandshake(remote *RemoteError) error {
+	return &fault{err: fmt.Errorf("the handshake was refused: %s", remote.Error()), final: true}
+}
+
+func unknownRevision(revision string) error {
+	return &fault{err: fmt.Errorf("the server speaks revision %q of MCP; this client speaks %s to %s", redact.Cut(redact.Escape(revision), 80), "2024-11-05", revisionModern), final: true}
+}

@@ -1,0 +1,141 @@
+package mcpclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+
+	"knowhow/internal/mcpclient/redact"
+	"knowhow/internal/mcpsettings"
+)
+
+// An oldSSELink speaks HTTP+SSE, the transport of MCP 2024-11-05: one stream of
+// events brings everything from the server, its first event says where to POST.
+type oldSSELink struct {
+	*remote
+	cancel   context.CancelFunc
+	endpoint string
+}
+
+// startOldSSE opens the stream, waits for the address and makes both the
+// session's link.
+func startOldSSE(ctx context.Context, srv *mcpsettings.Server, sess *session) error {
+	l := &oldSSELink{remote: newRemote(srv, sess)}
+	sess.link = l
+	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	l.cancel = cancel
+	stop := context.AfterFunc(ctx, cancel)
+	body, events, err := l.open(streamCtx)
+	if !stop() && err == nil {
+		_ = body.Close()
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		cancel()
+		return err
+	}
+	l.spawn(func() {
+		defer body.Close()
+		for {
+			ev, err := events.next()
+			if err != nil {
+				sess.fail(fmt.Errorf("the server ended the stream of its answers: %w", err))
+				return
+			}
+			if ev.name == "" || ev.name == "message" {
+				sess.receive(streamCtx, nil, ev.data)
+			}
+		}
+	})
+	return nil
+}
+
+// open asks for the stream and reads its first event.
+func (l *oldSSELink) open(ctx context.Context) (io.ReadCloser, *eventReader, error) {
+	resp, err := l.do(ctx, nil, http.MethodGet, l.srv.URL, nil, func(h http.Header) { h.Set("Accept", "text/event-stream") })
+	if err != nil {
+		return nil, nil, err
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		defer resp.Body.Close()
+		body, err := readBody(io.LimitReader(resp.Body, 64<<10))
+		if err != nil {
+			body = nil // the status says enough
+		}
+		return nil, nil, l.rejected(resp, body)
+	}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if kind != "text/event-stream" {
+		_ = resp.Body.Close()
+		return nil, nil, &fault{err: fmt.Errorf("the answer is of type %q, want a stream of events; check the URL", redact.Cut(redact.Escape(kind), 80)), final: true}
+	}
+	events := newEventReader(resp.Body)
+	ev, err := events.next()
+	if err == nil && ev.name != "endpoint" {
+		err = errors.New("the stream does not begin with an endpoint event")
+	}
+	if err == nil {
+		l.endpoint, err = l.resolve(string(ev.data))
+	}
+	if err != nil {
+		_ = resp.Body.Close()
+		return nil, nil, fmt.Errorf("waiting for the address of the server: %w", err)
+	}
+	return resp.Body, events, nil
+}
+
+// resolve returns the address for POSTs, which must be on the host of the
+// settings: the headers of the settings go there.
+func (l *oldSSELink) resolve(ref string) (string, error) {
+	base, err := url.Parse(l.srv.URL)
+	if err != nil {
+		return "", errors.New("the URL in the settings cannot be used")
+	}
+	u, err := base.Parse(ref)
+	if err != nil || u.Scheme != base.Scheme || u.Host != base.Host {
+		return "", &fault{err: errors.New("the server names an address on another host"), final: true}
+	}
+	return u.String(), nil
+}
+
+func (l *oldSSELink) send(ctx context.Context, c *call, frame []byte) error {
+	resp, err := l.do(ctx, c, http.MethodPost, l.endpoint, frame, func(h http.Header) {
+		h.Set("Content-Type", "application/json")
+	})
+	if err != nil {
+		return err
+	}
+	defer discard(resp.Body)
+	if resp.StatusCode >= 200 && resp.StatusCode <= 299 {
+		return nil
+	}
+	body, err := readBody(io.LimitReader(resp.Body, 64<<10))
+	if err != nil {
+		body = nil
+	}
+	f := l.rejected(resp, body)
+	if resp.StatusCode == http.StatusNotFound {
+		f.refused, f.over = true, true // the session is gone
+	}
+	return f
+}
+
+func (l *oldSSELink) post(ctx context.Context, frame []byte) {
+	l.later(ctx, func(ctx context.Context) error { return l.send(ctx, nil, frame) })
+}
+
+func (l *oldSSELink) withdraw(c *call) bool { return !c.sent.Load() }
+
+func (l *oldSSELink) agreed(context.Context, string) {}
+
+func (l *oldSSELink) halt() {}
+
+// close ends the stream, which is the transport's goodbye.
+func (l *oldSSELink) close(<-chan struct{}) {
+	l.cancel()
+	l.wait()
+}

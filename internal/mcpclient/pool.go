@@ -1,0 +1,226 @@
+// Package mcpclient is the only door to MCP servers for clients. A [Pool] keeps
+// one connection to each server of the settings, over stdio, streamable HTTP or
+// HTTP+SSE: it is made when first needed, shared by all callers, closed when it
+// was not used for a while, and made again when a server has died. Params and
+// results pass as they were written, so that any method can be called.
+//
+// The package speaks JSON-RPC itself, because results must stay as the server
+// wrote them and because it must know whether a request was sent: a tool call
+// that was is never sent twice.
+package mcpclient
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/mcpclient/child"
+	"knowhow/internal/mcpsettings"
+	"knowhow/internal/spell"
+)
+
+// Options are the servers and limits of a Pool.
+type Options struct {
+	Servers        []mcpsettings.Server
+	Log            *slog.Logger        // nil discards
+	Version        string              // ours, for clientInfo
+	IdleTimeout    time.Duration       // a connection unused that long is closed; 0 means 10 minutes, negative never
+	CallTimeout    time.Duration       // of one request, from its last sign of progress; 0 means 30 s; a server's own Timeout beats it
+	ConnectTimeout time.Duration       // of start and handshake, retries included; 0 means 30 s
+	ToolsChanged   func(server string) // called about 500 ms after a server said that its tools changed; nil ignores it
+}
+
+// The defaults of Options.
+const (
+	defaultIdle    = 10 * time.Minute
+	defaultCall    = 30 * time.Second
+	defaultConnect = 30 * time.Second
+)
+
+// A Status is what there is to know of a server at one moment.
+type Status struct {
+	ID        string
+	Disabled  bool
+	Transport string    // as the settings say
+	State     string    // one of the states below
+	Tools     int       // how many it offers after Include and Exclude; -1 for unknown
+	Error     string    // the last failure of its connection, "" if there was none since it last worked
+	Since     time.Time // when it came into its state
+}
+
+// The states of a server.
+const (
+	StateIdle       = "idle" // not connected, because nobody needs it
+	StateConnecting = "connecting"
+	StateReady      = "ready"
+	StateFailed     = "failed" // the last attempt failed, or the connection broke
+)
+
+// A Pool keeps the connections. Its methods may be called from any goroutine.
+type Pool struct {
+	o       Options
+	servers map[string]*server
+	ids     []string // sorted
+	client  json.RawMessage
+	guard   child.Guard
+
+	wg    sync.WaitGroup // all goroutines
+	stop  chan struct{}  // closed when Close begins
+	hurry chan struct{}  // closed when Close must not take any longer
+
+	mu     sync.Mutex
+	closed bool
+}
+
+// New returns a Pool. It connects to nothing.
+func New(o Options) *Pool {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	for _, d := range []struct {
+		v       *time.Duration
+		initial time.Duration
+	}{{&o.IdleTimeout, defaultIdle}, {&o.CallTimeout, defaultCall}, {&o.ConnectTimeout, defaultConnect}} {
+		if *d.v == 0 {
+			*d.v = d.initial
+		}
+	}
+	p := &Pool{
+		o: o, servers: map[string]*server{}, client: clientInfo(o.Version),
+		stop: make(chan struct{}), hurry: make(chan struct{}),
+	}
+	for i := range o.Servers {
+		s := newServer(p, o.Servers[i])
+		p.servers[s.cfg.ID] = s
+		p.ids = append(p.ids, s.cfg.ID)
+	}
+	slices.Sort(p.ids)
+	p.ids = slices.Compact(p.ids)
+	return p
+}
+
+// Call sends one request to a server, connecting if need be, and returns its
+// result as the server wrote it. Params are a JSON object or nil.
+//
+// Errors are of kind errkind.NotFound for an unknown server, errkind.Denied for
+// a disabled one and for a call of a tool that its Include and Exclude leave
+// out, errkind.Invalid for params that are no JSON object and for methods that
+// belong to the connection; the Problem of the settings; a *RemoteError where
+// the server answered with an error; a *ServerError where it could not be
+// reached, died or did not answer in time. When ctx ends Call returns at once,
+// and the server is told. A request that may have reached the server is never
+// sent again.
+func (p *Pool) Call(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error) {
+	s, err := p.find(server)
+	if err != nil {
+		return nil, err
+	}
+	if method == "" || method == "initialize" || strings.HasPrefix(method, "notifications/") {
+		return nil, &errkind.Argument{Name: "method", Value: method, Want: "a request of MCP such as tools/call; initialize and notifications belong to the connection"}
+	}
+	if err := s.permits(method, params); err != nil {
+		return nil, err
+	}
+	return s.call(ctx, method, params)
+}
+
+// Catalog returns what a server offers, connecting if need be. It is kept until
+// the server says that its tools changed, or is connected again. The caller must
+// not change it. Errors are those of Call; a list without end is a *ServerError.
+func (p *Pool) Catalog(ctx context.Context, server string) (*Catalog, error) {
+	s, err := p.find(server)
+	if err != nil {
+		return nil, err
+	}
+	return s.tools(ctx)
+}
+
+// find returns a server that may be used.
+func (p *Pool) find(id string) (*server, error) {
+	s, ok := p.servers[id]
+	switch {
+	case !ok:
+		hint := ""
+		if near := spell.Near(id, p.ids, 3); len(near) > 0 {
+			hint = "; did you mean " + spell.List(near) + "?"
+		}
+		return nil, fmt.Errorf("no server %s is in the settings%s: %w", spell.Quote(id), hint, errkind.NotFound)
+	case s.cfg.Disabled:
+		return nil, fmt.Errorf("server %q is disabled in the settings: %w", id, errkind.Denied)
+	case s.cfg.Problem != nil:
+		return nil, s.cfg.Problem
+	}
+	return s, nil
+}
+
+// Status returns the state of every server, sorted by id.
+func (p *Pool) Status() []Status {
+	all := make([]Status, 0, len(p.ids))
+	for _, id := range p.ids {
+		all = append(all, p.servers[id].status())
+	}
+	return all
+}
+
+// Close ends all connections at the same time and waits for every process and
+// goroutine of the pool. Calls in flight fail. A child gets a second to end by
+// itself and another after SIGTERM; when ctx ends the rest is killed at once.
+// The error is nil, or ctx's where it came to that.
+func (p *Pool) Close(ctx context.Context) error {
+	p.mu.Lock()
+	first := !p.closed
+	p.closed = true
+	p.mu.Unlock()
+	if first {
+		close(p.stop)
+		for _, id := range p.ids {
+			p.servers[id].shut()
+		}
+	}
+	done := make(chan struct{})
+	go func() { // ends with the pool's goroutines, which are waited for below
+		p.wg.Wait()
+		close(done)
+	}()
+	var err error
+	select {
+	case <-done:
+	case <-ctx.Done():
+		err = fmt.Errorf("closing the connections to MCP servers: %w", ctx.Err())
+		p.mu.Lock()
+		if !isClosed(p.hurry) {
+			close(p.hurry)
+		}
+		p.mu.Unlock()
+		<-done
+	}
+	p.guard.Close()
+	return err
+}
+
+// run starts work in a goroutine that Close waits for. It is false once Close
+// has begun.
+func (p *Pool) run(work func()) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.wg.Go(work)
+	return true
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,267 @@
+// Package redact writes what MCP servers and we say to each other so that it may
+// stand in logs and messages: without secrets, without control characters and
+// within bounds. Package mcpclient uses it.
+package redact
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const (
+	maxLogged = 16 << 10 // bytes of a frame or line that are logged
+	minSecret = 4        // shorter values are hidden only where they stand alone, else nothing would stay legible
+	hidden    = "***"
+)
+
+// A Redactor writes what servers and we say to each other so that it may be
+// logged. It hides the values of the server's environment and headers, and
+// whatever stands under the name of a secret.
+type Redactor struct {
+	long     []string        // values hidden wherever they occur, longest first
+	short    map[string]bool // values hidden where they are all of a string
+	longest  int             // bytes of the longest value
+	replacer *strings.Replacer
+	name     *regexp.Regexp // of members and flags that hold secrets
+	pair     *regexp.Regexp // such a name and its value in running text
+}
+
+// Sources are where the secrets of a server stand. Env and Headers are secret as
+// a whole; of the rest what bears the name of a secret is, such as the value of
+// --api-key or of ?token=.
+type Sources struct {
+	Env       map[string]string
+	Headers   map[string]string
+	Args      []string
+	URL       string
+	Variables []string // names of variables of our own environment that were put into the settings
+}
+
+// New returns the Redactor of a server.
+func New(s Sources) *Redactor {
+	const names = `token|secret|password|authorization|api[-_]?key`
+	r := &Redactor{
+		short: map[string]bool{},
+		name:  regexp.MustCompile(`(?i)` + names),
+		pair:  regexp.MustCompile(`(?i)((?:` + names + `)[\w-]*["']?\s*[:=]\s*)(?:(?:bearer|basic)\s+)?("[^"]*"?|[^\s"]+)|(bearer\s+)\S+`),
+	}
+	seen := map[string]bool{"": true}
+	for _, v := range r.secrets(s) {
+		if seen[v] {
+			continue
+		}
+		seen[v] = true
+		if len(v) < minSecret {
+			r.short[v] = true
+			continue
+		}
+		r.long = append(r.long, v)
+		r.longest = max(r.longest, len(v))
+	}
+	slices.SortFunc(r.long, func(a, b string) int { return len(b) - len(a) })
+	var pairs []string
+	for _, v := range r.long {
+		pairs = append(pairs, v, hidden)
+	}
+	r.replacer = strings.NewReplacer(pairs...)
+	return r
+}
+
+// secrets lists the values to hide: of the environment, the headers, variables
+// and flags with the name of a secret, and of the URL's credentials.
+func (r *Redactor) secrets(s Sources) []string {
+	values := slices.Collect(maps.Values(s.Env))
+	for _, v := range s.Headers {
+		values = append(values, v)
+		if _, credentials, ok := strings.Cut(v, " "); ok {
+			values = append(values, credentials)
+		}
+	}
+	for _, name := range s.Variables {
+		if r.name.MatchString(name) {
+			values = append(values, os.Getenv(name))
+		}
+	}
+	for i, arg := range s.Args {
+		if flag, v, ok := strings.Cut(arg, "="); ok && r.name.MatchString(flag) {
+			values = append(values, v)
+		} else if strings.HasPrefix(arg, "-") && r.name.MatchString(arg) && i+1 < len(s.Args) {
+			values = append(values, s.Args[i+1])
+		}
+	}
+	if u, err := url.Parse(s.URL); err == nil {
+		if password, ok := u.User.Password(); ok {
+			values = append(values, password)
+		}
+		for name, v := range u.Query() {
+			if r.name.MatchString(name) {
+				values = append(values, v...)
+			}
+		}
+	}
+	return values
+}
+
+// Longest is the length in bytes of the longest value that is hidden: text that
+// was cut may end or begin with that much of one.
+func (r *Redactor) Longest() int { return r.longest }
+
+// Text hides the secrets of running text.
+func (r *Redactor) Text(s string) string {
+	if r.short[s] {
+		return hidden
+	}
+	if len(r.long) > 0 {
+		s = r.replacer.Replace(s)
+	}
+	return r.pair.ReplaceAllString(s, "${1}${3}"+hidden)
+}
+
+// Line returns what a server wrote, fit for a line of a log or message.
+func (r *Redactor) Line(b []byte) string {
+	return Cut(Escape(r.Text(r.head(string(b)))), maxLogged)
+}
+
+// head cuts a long text before it is searched. The end of what is left is
+// dropped too: it may be the first half of a secret.
+func (r *Redactor) head(s string) string {
+	const most = 2 * maxLogged
+	if len(s) <= most+r.longest {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "")
+}
+
+// Frame returns a JSON-RPC message for the log: at most 16 KiB and a note of the
+// length, its members in their order, the values of secret names hidden.
+func (r *Redactor) Frame(b []byte) string {
+	w := frameWriter{r: r, dec: json.NewDecoder(bytes.NewReader(b))}
+	w.dec.UseNumber()
+	err := w.value(false)
+	text := w.out.String()
+	switch {
+	case err == errFull || len(text) > maxLogged:
+		return fmt.Sprintf("%s (%d bytes in all)", Cut(text, maxLogged), len(b))
+	case err != nil && err != io.EOF:
+		return r.Line(b)
+	}
+	return text
+}
+
+// errFull says that as much is written as is logged.
+var errFull = io.ErrShortWrite
+
+// A frameWriter copies JSON token by token.
+type frameWriter struct {
+	r   *Redactor
+	dec *json.Decoder
+	out strings.Builder
+}
+
+// value copies the next value, or hides it.
+func (w *frameWriter) value(hide bool) error {
+	token, err := w.dec.Token()
+	if err != nil {
+		return err
+	}
+	if hide {
+		w.out.WriteString(`"` + hidden + `"`)
+		return w.skip(token)
+	}
+	switch v := token.(type) {
+	case json.Delim:
+		return w.composite(v)
+	case string:
+		return w.text(v)
+	case json.Number:
+		if s := v.String(); !w.r.short[s] && w.r.Text(s) != s {
+			return w.text(s)
+		}
+		w.out.WriteString(v.String())
+	default:
+		fmt.Fprint(&w.out, jsonLiteral(v))
+	}
+	return nil
+}
+
+// jsonLiteral writes true, false and null.
+func jsonLiteral(v any) string {
+	if v == nil {
+		return "null"
+	}
+	return fmt.Sprint(v)
+}
+
+// composite copies the rest of an object or array.
+func (w *frameWriter) composite(open json.Delim) error {
+	w.out.WriteString(open.String())
+	for first := true; w.dec.More(); first = false {
+		if !first {
+			w.out.WriteByte(',')
+		}
+		if w.out.Len() > maxLogged {
+			return errFull
+		}
+		hide := false
+		if open == '{' {
+			key, err := w.dec.Token()
+			if err != nil {
+				return err
+			}
+			name, _ := key.(string)
+			// The progress token is no secret, and calls are followed by it.
+			hide = w.r.name.MatchString(name) && name != "progressToken"
+			if err := w.text(name); err != nil {
+				return err
+			}
+			w.out.WriteByte(':')
+		}
+		if err := w.value(hide); err != nil {
+			return err
+		}
+	}
+	end, err := w.dec.Token()
+	if err != nil {
+		return err
+	}
+	w.out.WriteString(end.(json.Delim).String())
+	return nil
+}
+
+// text writes a string without its secrets.
+func (w *frameWriter) text(s string) error {
+	b, err := json.Marshal(w.r.Text(w.r.head(s)))
+	if err != nil {
+		return err
+	}
+	w.out.Write(b)
+	return nil
+}
+
+// skip reads to the end of the value that token began.
+func (w *frameWriter) skip(token json.Token) error {
+	depth := 0
+	for {
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		if depth == 0 {
+			return nil
+		}
+		var err error
+		if token, err = w.dec.Token(); err != nil {
+			return err
+		}
+	}
+}

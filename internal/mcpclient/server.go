@@ -1,0 +1,247 @@
+package mcpclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"knowhow/internal/mcpclient/redact"
+	"knowhow/internal/mcpsettings"
+)
+
+const (
+	firstBackoff = 100 * time.Millisecond // before a start after a failure; it doubles with each
+	maxBackoff   = 30 * time.Second
+	waitBackoff  = 2 * time.Second  // a longer wait is answered with the last error instead
+	maxRetries   = 3                // of one attempt to connect
+	healthyAfter = 10 * time.Second // a connection that lived that long, or answered, was healthy
+)
+
+// A server is one server of the settings and its connection, if it has one.
+type server struct {
+	pool    *Pool
+	cfg     mcpsettings.Server
+	log     *slog.Logger
+	redact  *redact.Redactor
+	open    func(ctx context.Context) (*session, *introduction, error) // connects once; tests put another here
+	listing chan struct{}                                              // a token for the one who lists the tools
+
+	mu       sync.Mutex
+	sess     *session // nil where there is no connection
+	intro    *introduction
+	attempt  *attempt // nil where nobody connects
+	cleaned  chan struct{}
+	inflight int
+	idle     *time.Timer
+	failures int // starts since the last healthy connection
+	notUntil time.Time
+	state    string
+	since    time.Time
+	lastErr  string
+	catalog  *Catalog
+	count    int       // tools in the last catalog, -1 before the first
+	changes  int       // how often the tools have changed
+	changed  time.Time // when they did last
+	telling  bool      // a goroutine waits to tell of it
+}
+
+// An attempt is a connection in the making, for all who wait for it.
+type attempt struct {
+	cancel context.CancelFunc
+	done   chan struct{} // closed when sess or err is there
+	sess   *session
+	err    error
+}
+
+func newServer(p *Pool, cfg mcpsettings.Server) *server {
+	s := &server{
+		pool: p, cfg: cfg, log: p.o.Log, redact: redact.New(secrets(&cfg)),
+		listing: make(chan struct{}, 1), state: StateIdle, since: time.Now(), count: -1,
+	}
+	s.open = s.dial
+	return s
+}
+
+// secrets says where the secrets of a server of the settings stand.
+func secrets(cfg *mcpsettings.Server) redact.Sources {
+	return redact.Sources{Env: cfg.Env, Headers: cfg.Headers, Args: cfg.Args, URL: cfg.URL, Variables: cfg.Expanded}
+}
+
+func (s *server) status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := Status{
+		ID: s.cfg.ID, Disabled: s.cfg.Disabled, Transport: s.cfg.Transport,
+		State: s.state, Tools: s.count, Error: s.lastErr, Since: s.since,
+	}
+	if s.cfg.Problem != nil && !s.cfg.Disabled {
+		st.State, st.Error = StateFailed, s.cfg.Problem.Error()
+	}
+	return st
+}
+
+func (s *server) enterLocked(state string, err error) {
+	s.state, s.since = state, time.Now()
+	if err != nil {
+		s.lastErr = err.Error()
+	} else if state == StateReady {
+		s.lastErr = ""
+	}
+}
+
+// timeout returns the limit of one call.
+func (s *server) timeout() time.Duration {
+	if s.cfg.Timeout > 0 {
+		return s.cfg.Timeout
+	}
+	return s.pool.o.CallTimeout
+}
+
+// call sends a request, once more over a new connection where the first ended
+// before the server saw anything of it.
+func (s *server) call(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	for again := true; ; again = false {
+		sess, err := s.acquire(ctx, method)
+		if err != nil {
+			return nil, err
+		}
+		result, unsent, err := sess.call(ctx, method, params, s.timeout())
+		s.release()
+		if !unsent || !again || sess.reason() == nil || isClosed(s.pool.stop) {
+			return result, err
+		}
+	}
+}
+
+// acquire returns the connection, which is made if there is none, and keeps it
+// from being closed as idle until release.
+func (s *server) acquire(ctx context.Context, op string) (*session, error) {
+	s.mu.Lock()
+	if s.sess != nil && s.sess.reason() == nil {
+		defer s.mu.Unlock()
+		s.holdLocked()
+		return s.sess, nil
+	}
+	a := s.attempt
+	if a == nil {
+		a = s.beginLocked(ctx)
+	}
+	// Held already, so that the connection isn't idle before it is used.
+	s.holdLocked()
+	s.mu.Unlock()
+	select {
+	case <-a.done:
+		if a.err == nil {
+			return a.sess, nil
+		}
+		s.release()
+		if e, ok := errors.AsType[*ServerError](a.err); ok {
+			return nil, e
+		}
+		return nil, &ServerError{Server: s.cfg.ID, Op: op, Err: a.err}
+	case <-ctx.Done():
+		s.release()
+		return nil, s.gaveUp(op, context.Cause(ctx))
+	}
+}
+
+func (s *server) holdLocked() {
+	s.inflight++
+	if s.idle != nil {
+		s.idle.Stop()
+	}
+}
+
+// release lets go of what acquire returned.
+func (s *server) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inflight--
+	s.watchIdleLocked()
+}
+
+// watchIdleLocked starts the time after which an unused connection is closed.
+func (s *server) watchIdleLocked() {
+	after := s.pool.o.IdleTimeout
+	if s.inflight > 0 || s.sess == nil || after < 0 {
+		return
+	}
+	if s.idle != nil {
+		s.idle.Reset(after)
+		return
+	}
+	s.idle = time.AfterFunc(after, s.closeIdle)
+}
+
+// closeIdle ends the connection, unless somebody came in the meantime. The
+// goroutine that looks after the session does the work.
+func (s *server) closeIdle() {
+	s.mu.Lock()
+	sess := s.sess
+	if s.inflight > 0 {
+		sess = nil
+	}
+	if sess != nil {
+		s.sess, s.failures = nil, 0
+		s.enterLocked(StateIdle, nil)
+	}
+	s.mu.Unlock()
+	if sess != nil {
+		sess.fail(errIdle)
+	}
+}
+
+// shut ends the connection and whatever is about to become one.
+func (s *server) shut() {
+	s.mu.Lock()
+	sess, a := s.sess, s.attempt
+	s.sess = nil
+	if s.idle != nil {
+		s.idle.Stop()
+	}
+	if sess != nil {
+		s.enterLocked(StateIdle, nil)
+	}
+	s.mu.Unlock()
+	if a != nil {
+		a.cancel()
+	}
+	if sess != nil {
+		sess.fail(errClosed)
+	}
+}
+
+// lookAfter waits for a session's end and cleans up behind it.
+func (s *server) lookAfter(sess *session, cleaned chan struct{}) {
+	<-sess.over
+	s.lost(sess)
+	sess.link.close(s.pool.hurry)
+	close(cleaned)
+}
+
+// lost notes that a connection ended that nobody meant to end.
+func (s *server) lost(sess *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sess != sess {
+		return
+	}
+	s.sess = nil
+	s.failures++
+	if sess.answers.Load() > 1 || time.Since(s.since) > healthyAfter {
+		s.failures = 0 // more than the handshake was answered
+	}
+	s.notUntil = time.Now().Add(backoff(max(s.failures-1, 0))) // the first start after a crash is at once
+	s.enterLocked(StateFailed, sess.failed("running", sess.reason()))
+}
+
+// backoff returns how long to wait after the n-th failure in a row.
+func backoff(n int) time.Duration {
+	if n == 0 {
+		return 0
+	}
+	return min(firstBackoff<<min(n-1, 10), maxBackoff)
+}

@@ -1,0 +1,312 @@
+package mcpclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/mcpsettings"
+)
+
+// A fakeLink is a connection without a process: it answers every request with
+// its own params, unless it is mute.
+type fakeLink struct {
+	sess *session
+	mute bool
+	keep bool // nothing is sent, as if the server did not read
+
+	mu     sync.Mutex
+	posted []string
+	closed bool
+}
+
+func (l *fakeLink) send(ctx context.Context, c *call, frame []byte) error {
+	if c == nil || l.keep {
+		return nil
+	}
+	c.sent.Store(true)
+	if l.mute {
+		return nil
+	}
+	var m fakeMessage
+	if err := json.Unmarshal(frame, &m); err != nil {
+		return err
+	}
+	result := string(m.Params)
+	if result == "" {
+		result = "{}"
+	}
+	if m.Method == "initialize" {
+		result = `{"protocolVersion":"2025-11-25","capabilities":{}}`
+	}
+	l.sess.receive(ctx, nil, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"%s","result":%s}`, m.ID, result))
+	return nil
+}
+
+func (l *fakeLink) post(_ context.Context, frame []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.posted = append(l.posted, string(frame))
+}
+
+func (l *fakeLink) withdraw(c *call) bool          { return !c.sent.Load() }
+func (l *fakeLink) agreed(context.Context, string) {}
+func (l *fakeLink) halt()                          {}
+func (l *fakeLink) lastWords() string              { return "" }
+
+func (l *fakeLink) close(<-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+}
+
+func (l *fakeLink) isClosed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
+}
+
+// linked returns a pool whose one server, "fake", is reached by fake links.
+func linked(o Options, make func(n int) (*fakeLink, error)) (*Pool, *server) {
+	o.Servers = []mcpsettings.Server{{ID: "fake", Transport: mcpsettings.Stdio}}
+	p := New(o)
+	s := p.servers["fake"]
+	opened := 0
+	s.open = func(ctx context.Context) (*session, *introduction, error) {
+		opened++
+		return s.dialWith(ctx, func(sess *session) error {
+			l, err := make(opened)
+			if err != nil {
+				return err
+			}
+			l.sess, sess.link = sess, l
+			return nil
+		})
+	}
+	return p, s
+}
+
+func TestIdleClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var links []*fakeLink
+		p, _ := linked(Options{IdleTimeout: time.Minute, CallTimeout: time.Hour}, func(int) (*fakeLink, error) {
+			links = append(links, &fakeLink{})
+			return links[len(links)-1], nil
+		})
+		defer p.Close(t.Context())
+		call := func() {
+			if got, err := p.Call(t.Context(), "fake", "x", json.RawMessage(`{"a":1}`)); err != nil || string(got) != `{"a":1}` {
+				t.Errorf("Call() = %s, %v", got, err)
+			}
+		}
+		call()
+		time.Sleep(59 * time.Second)
+		call() // starts the minute anew
+		time.Sleep(59 * time.Second)
+		synctest.Wait()
+		if len(links) != 1 || links[0].isClosed() {
+			t.Fatalf("the connection was closed before its time")
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if st := p.Status()[0]; !links[0].isClosed() || st.State != StateIdle || st.Error != "" {
+			t.Errorf("after a minute the connection is closed: %v, Status() = %+v", links[0].isClosed(), st)
+		}
+		call()
+		if len(links) != 2 {
+			t.Errorf("%d connections were made, want 2", len(links))
+		}
+		// Nothing is closed while a call is in flight.
+		links[1].mute = true
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		if _, err := p.Call(ctx, "fake", "x", nil); !errors.Is(err, errkind.Timeout) {
+			t.Errorf("a mute server gave %v, want Timeout", err)
+		}
+		if links[1].isClosed() {
+			t.Error("the connection was closed while a call was in flight")
+		}
+		if len(links[1].posted) != 1 || !strings.Contains(links[1].posted[0], "notifications/cancelled") {
+			t.Errorf("the server heard %q, want that the call was cancelled", links[1].posted)
+		}
+	})
+}
+
+func TestBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var starts []time.Duration
+		begin := time.Now()
+		works := false
+		p, s := linked(Options{}, func(int) (*fakeLink, error) {
+			starts = append(starts, time.Since(begin))
+			if works {
+				return &fakeLink{}, nil
+			}
+			return nil, errors.New("no luck")
+		})
+		defer p.Close(t.Context())
+		call := func() error {
+			_, err := p.Call(t.Context(), "fake", "x", nil)
+			return err
+		}
+		for range 5 {
+			if err := call(); !errors.Is(err, errkind.Unavailable) || !strings.Contains(err.Error(), "no luck") {
+				t.Errorf("Call() = %v, want Unavailable and the reason", err)
+			}
+		}
+		ms := time.Millisecond
+		want := []time.Duration{0, 100 * ms, 300 * ms, 700 * ms, 1500 * ms, 3100 * ms}
+		if fmt.Sprint(starts) != fmt.Sprint(want) {
+			t.Errorf("the server was started at %v, want %v", starts, want)
+		}
+		works = true
+		if err := call(); err == nil || !strings.Contains(err.Error(), "tried again in 3s") {
+			t.Errorf("a call during the backoff gave %v, want the time to wait", err)
+		}
+		time.Sleep(3200 * ms)
+		if err := call(); err != nil {
+			t.Errorf("after the backoff Call() = %v", err)
+		}
+		// It was healthy: after it breaks it is started again at once.
+		before := time.Now()
+		s.sess.fail(errors.New("gone"))
+		synctest.Wait()
+		if err := call(); err != nil || time.Since(before) != 0 {
+			t.Errorf("after a crash Call() = %v after %v, want at once", err, time.Since(before))
+		}
+	})
+}
+
+// TestUnsentIsSentAgain breaks connections before and after they took a call.
+func TestUnsentIsSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var links []*fakeLink
+		p, s := linked(Options{}, func(n int) (*fakeLink, error) {
+			links = append(links, &fakeLink{})
+			return links[n-1], nil
+		})
+		defer p.Close(t.Context())
+		if _, err := p.Call(t.Context(), "fake", "x", nil); err != nil {
+			t.Errorf("Call() = %v", err)
+		}
+		for _, sent := range []bool{false, true} {
+			last := links[len(links)-1]
+			last.mute, last.keep = sent, !sent
+			n := len(links)
+			done := make(chan error, 1)
+			go func() {
+				_, err := p.Call(t.Context(), "fake", "tools/call", json.RawMessage(`{"name":"pay"}`))
+				done <- err
+			}()
+			synctest.Wait()
+			s.sess.fail(errors.New("gone"))
+			err := <-done
+			switch {
+			case sent && (!errors.Is(err, errkind.Unavailable) || len(links) != n):
+				t.Errorf("a call that was sent gave %v over %d more connections, want Unavailable", err, len(links)-n)
+			case !sent && (err != nil || len(links) != n+1):
+				t.Errorf("a call that was not sent gave %v over %d more connections, want one more", err, len(links)-n)
+			}
+		}
+	})
+}
+
+// TestAttemptOutlivesCaller lets the first caller give up.
+func TestAttemptOutlivesCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := linked(Options{}, func(int) (*fakeLink, error) {
+			time.Sleep(time.Second)
+			return &fakeLink{}, nil
+		})
+		defer p.Close(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := p.Call(ctx, "fake", "x", json.RawMessage("{}")); !errors.Is(err, errkind.Timeout) {
+			t.Errorf("the first caller got %v, want Timeout", err)
+		}
+		if st := p.Status()[0]; st.State != StateConnecting {
+			t.Errorf("the state is %q, want %q", st.State, StateConnecting)
+		}
+		if _, err := p.Call(t.Context(), "fake", "x", json.RawMessage("{}")); err != nil {
+			t.Errorf("the second caller got %v", err)
+		}
+	})
+}
+
+func TestGlobMatch(t *testing.T) {
+	for _, tt := range []struct {
+		glob, name string
+		want       bool
+	}{
+		{"", "", true}, {"", "a", false}, {"*", "", true}, {"*", "a/b", true}, {"a*c", "abbc", true}, {"a*c", "abcd", false},
+		{"*_*_x", "a_b_c_x", true}, {"?", "", false}, {"a?c", "abc", true}, {"[a]", "a", false}, {"[a]", "[a]", true}, {"a**", "a", true},
+	} {
+		if got := globMatch(tt.glob, tt.name); got != tt.want {
+			t.Errorf("globMatch(%q, %q) = %v, want %v", tt.glob, tt.name, got, tt.want)
+		}
+	}
+}
+
+// FuzzReceive takes in whatever a server may send.
+func FuzzReceive(f *testing.F) {
+	for _, s := range []string{
+		`{"jsonrpc":"2.0","id":1,"result":{}}`, `[{"id":"1","error":{"code":"x"}}]`, `{"id":1,"error":7}`, `{"id":null,"error":{}}`,
+		`{"method":"ping","id":[1]}`, `{"method":"notifications/progress","params":{"progressToken":1}}`, `[[[[`, `{"id":1}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		log := slog.New(slog.NewTextHandler(&logBuffer{}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		p, s := linked(Options{Log: log}, nil)
+		defer p.Close(t.Context())
+		sess := newSession("fake", log, s.redact, func() {})
+		l := &fakeLink{sess: sess, mute: true}
+		sess.link = l
+		c := &call{id: 1, token: json.RawMessage("1"), start: time.Now(), timeout: time.Hour, done: make(chan struct{})}
+		c.timer = time.AfterFunc(time.Hour, func() {})
+		defer c.timer.Stop()
+		_, c.cancel = context.WithCancelCause(t.Context())
+		defer c.cancel(nil)
+		if err := sess.register(c); err != nil {
+			t.Fatal(err)
+		}
+		sess.receive(t.Context(), nil, frame)
+		if c.ended() && c.err == nil && !json.Valid(c.result) {
+			t.Errorf("the result is %q", c.result)
+		}
+		for _, answer := range l.posted {
+			if !json.Valid([]byte(answer)) {
+				t.Errorf("the answer to %q is %q", frame, answer)
+			}
+		}
+	})
+}
+
+func FuzzRequestFrame(f *testing.F) {
+	f.Add("tools/call", []byte("{\"a\":\n1}"), []byte(`"x":1`))
+	f.Add("x\n", []byte(` {"_meta":{}} `), []byte(`"x":1`))
+	f.Fuzz(func(t *testing.T, method string, params, members []byte) {
+		frame, err := requestFrame(7, method, params)
+		if err != nil {
+			return
+		}
+		if !json.Valid(frame) || strings.Count(string(frame), "\n") != 1 {
+			t.Errorf("requestFrame(%q, %q) = %q, want JSON on one line", method, params, frame)
+		}
+		if !json.Valid([]byte("{"+string(members)+"}")) || strings.TrimSpace(string(members)) == "" {
+			return
+		}
+		with, err := withMeta(params, members)
+		if err == nil && !json.Valid(with) {
+			t.Errorf("withMeta(%q, %q) = %q, which is no JSON", params, members, with)
+		}
+	})
+}

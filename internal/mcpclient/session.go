@@ -1,0 +1,358 @@
+package mcpclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/mcpclient/redact"
+)
+
+// longestCall ends a call whatever its progress, unless its own limit is longer:
+// a server that reports progress for ever must not hold a caller for ever.
+const longestCall = time.Hour
+
+// A link carries frames to one server. What the server sends goes to
+// [session.receive], the end of the link to [session.fail].
+type link interface {
+	// send delivers the frame of a request, or of a notification where c is
+	// nil. It may return before the answer is there or after.
+	send(ctx context.Context, c *call, frame []byte) error
+
+	// post delivers a frame that nobody waits for, later, if it can.
+	post(ctx context.Context, frame []byte)
+
+	// withdraw reports whether c's frame was not sent and will never be.
+	withdraw(c *call) bool
+
+	// agreed tells the link the handshake's outcome: the revision of MCP.
+	agreed(ctx context.Context, revision string)
+
+	// halt makes sure that nothing more is sent.
+	halt()
+
+	// close ends the link and waits for all that belongs to it. When hurry is
+	// closed it stops being polite.
+	close(hurry <-chan struct{})
+
+	// lastWords returns the end of the server's stderr, "" where it has none.
+	lastWords() string
+}
+
+// A call is one request in flight.
+type call struct {
+	id      int64
+	method  string
+	token   json.RawMessage // the caller's progress token, nil for none
+	sent    atomic.Bool     // some of it may have reached the server
+	start   time.Time
+	timeout time.Duration
+	timer   *time.Timer
+	cancel  context.CancelCauseFunc
+
+	done   chan struct{} // closed when result and err are there
+	result json.RawMessage
+	err    error
+}
+
+// ended reports whether the call has its answer.
+func (c *call) ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// A session is the JSON-RPC side of one connection: it multiplexes calls.
+type session struct {
+	server  string
+	log     *slog.Logger
+	redact  *redact.Redactor
+	link    link
+	changed func()          // told of notifications/tools/list_changed
+	meta    json.RawMessage // members of the _meta of every request; nil before MCP 2026-07-28
+
+	nextID  atomic.Int64
+	answers atomic.Int64 // responses to our requests so far
+
+	mu      sync.Mutex
+	pending map[int64]*call
+	err     error // why it ended
+
+	over chan struct{} // closed when it ended
+}
+
+func newSession(server string, log *slog.Logger, r *redact.Redactor, changed func()) *session {
+	return &session{
+		server: server, log: log, redact: r, changed: changed,
+		pending: map[int64]*call{}, over: make(chan struct{}),
+	}
+}
+
+// expire ends the session for new calls. Those in flight go on, because each
+// hears by itself whether the server took it.
+func (s *session) expire(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = err
+		close(s.over)
+	}
+}
+
+// fail ends the session, and every call in flight with it.
+func (s *session) fail(err error) {
+	s.expire(err)
+	// Whatever the link has not sent by now stays unsent, which is what the
+	// decision to send it again rests on.
+	s.link.halt()
+	s.mu.Lock()
+	calls := s.pending
+	s.pending = map[int64]*call{}
+	s.mu.Unlock()
+	for _, c := range calls {
+		c.err = err
+		close(c.done)
+		c.cancel(errHalted)
+	}
+}
+
+// reason returns why the session ended, nil while it lives.
+func (s *session) reason() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// call sends one request and waits for its answer, which is returned as the
+// server wrote it. unsent says of an error that the server saw nothing of the
+// request, or refused to look at it, so that it may be sent again.
+func (s *session) call(ctx context.Context, method string, params json.RawMessage, timeout time.Duration) (
+	result json.RawMessage, unsent bool, err error) {
+	if s.meta != nil {
+		if params, err = withMeta(params, s.meta); err != nil {
+			return nil, false, err
+		}
+	}
+	c := &call{
+		id: s.nextID.Add(1), method: method, token: progressToken(params), start: time.Now(), timeout: timeout,
+		done: make(chan struct{}),
+	}
+	frame, err := requestFrame(c.id, method, params)
+	if err != nil {
+		return nil, false, err
+	}
+	callCtx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c.cancel = cancel
+	c.timer = time.AfterFunc(timeout, func() { cancel(errDeadline) })
+	defer c.timer.Stop()
+	if err := s.register(c); err != nil {
+		return nil, true, s.failed(method, err)
+	}
+	s.trace(ctx, "sent", frame)
+	if err := s.link.send(callCtx, c, frame); err != nil {
+		mine := callCtx.Err() == nil && s.forget(c)
+		if asFault(err).over {
+			s.expire(err)
+		}
+		if mine {
+			return nil, asFault(err).refused || !c.sent.Load(), s.failed(method, err)
+		}
+	}
+	select {
+	case <-c.done:
+	case <-callCtx.Done():
+		if s.forget(c) {
+			return nil, false, s.abandon(ctx, c, context.Cause(callCtx))
+		}
+		<-c.done // the answer came at the same moment
+	}
+	return s.outcome(c)
+}
+
+// outcome returns what a call came to.
+func (s *session) outcome(c *call) (json.RawMessage, bool, error) {
+	if c.err == nil {
+		return c.result, false, nil
+	}
+	if _, ok := errors.AsType[*RemoteError](c.err); ok {
+		return nil, false, c.err
+	}
+	return nil, !c.sent.Load(), s.failed(c.method, c.err)
+}
+
+// failed returns the ServerError of a failure.
+func (s *session) failed(op string, err error) error {
+	if e, ok := errors.AsType[*ServerError](err); ok {
+		return &ServerError{Server: e.Server, Op: op, Stderr: e.Stderr, Kind: e.Kind, Err: e.Err}
+	}
+	return &ServerError{Server: s.server, Op: op, Stderr: s.link.lastWords(), Err: err}
+}
+
+// abandon gives up a call for which nobody waits any longer, tells the server
+// and returns the caller's error.
+func (s *session) abandon(ctx context.Context, c *call, cause error) error {
+	if !s.link.withdraw(c) && c.method != "initialize" {
+		params := fmt.Appendf(nil, `{"requestId":%d,"reason":%q}`, c.id, cancelReason(cause))
+		if frame, err := requestFrame(0, "notifications/cancelled", params); err == nil {
+			s.trace(ctx, "sent", frame)
+			s.link.post(context.WithoutCancel(ctx), frame)
+		}
+	}
+	switch {
+	case errors.Is(cause, errDeadline):
+		err := fmt.Errorf("no answer and no sign of progress for %v; set a longer timeout, if the work may take that long", c.timeout)
+		return &ServerError{Server: s.server, Op: c.method, Stderr: s.link.lastWords(), Kind: errkind.Timeout, Err: err}
+	case errors.Is(cause, context.DeadlineExceeded):
+		return &ServerError{Server: s.server, Op: c.method, Stderr: s.link.lastWords(), Kind: errkind.Timeout, Err: cause}
+	}
+	return fmt.Errorf("calling %s of server %q: %w", c.method, s.server, cause)
+}
+
+func cancelReason(cause error) string {
+	if errors.Is(cause, errDeadline) || errors.Is(cause, context.DeadlineExceeded) {
+		return "timeout"
+	}
+	return "the caller gave up"
+}
+
+// notify sends a notification and waits until it is on its way.
+func (s *session) notify(ctx context.Context, method string) error {
+	frame, err := requestFrame(0, method, nil)
+	if err != nil {
+		return err
+	}
+	s.trace(ctx, "sent", frame)
+	return s.link.send(ctx, nil, frame)
+}
+
+func (s *session) register(c *call) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
+	s.pending[c.id] = c
+	return nil
+}
+
+// forget takes c off the list of those that wait. It is false where c has its
+// answer already.
+func (s *session) forget(c *call) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pending[c.id] != c {
+		return false
+	}
+	delete(s.pending, c.id)
+	return true
+}
+
+// receive takes in a message of the server, or a batch of them. via is the call
+// whose own stream it came by, nil where the link has but one stream. The frame
+// is not kept. What is no message is skipped, because servers print all sorts
+// of things.
+func (s *session) receive(ctx context.Context, via *call, frame []byte) {
+	frame = bytes.TrimSpace(frame)
+	if len(frame) == 0 {
+		return
+	}
+	if frame[0] == '[' {
+		var batch []json.RawMessage
+		if json.Unmarshal(frame, &batch) == nil {
+			for _, part := range batch {
+				s.receive(ctx, via, part)
+			}
+			return
+		}
+	}
+	var m message
+	if frame[0] != '{' || json.Unmarshal(frame, &m) != nil || len(m.Method) == 0 && len(m.ID) == 0 {
+		s.skipped(ctx, frame)
+		return
+	}
+	s.trace(ctx, "received", frame)
+	switch {
+	case len(m.Method) == 0:
+		s.complete(via, &m)
+	case m.asks():
+		answer := answerFrame(&m)
+		s.trace(ctx, "sent", answer)
+		s.link.post(context.WithoutCancel(ctx), answer)
+	default:
+		s.notified(&m)
+	}
+}
+
+// complete hands a response to the call that waits for it. Nobody waits for a
+// late one.
+func (s *session) complete(via *call, m *message) {
+	id, ok := m.number()
+	if !ok && via != nil && m.failure() != nil {
+		id = via.id // servers answer with id null what they would not read
+	}
+	s.mu.Lock()
+	c := s.pending[id]
+	delete(s.pending, id)
+	s.mu.Unlock()
+	if c == nil {
+		return
+	}
+	s.answers.Add(1)
+	if c.err = m.failure(); c.err == nil {
+		c.result = m.Result
+	}
+	if c.err == nil && m.Result == nil {
+		c.err = errors.New("the server answered with neither a result nor an error")
+	}
+	close(c.done)
+	if via != c {
+		c.cancel(nil) // it may be waiting for its own stream
+	}
+}
+
+// notified takes in a notification. Those that mean nothing to us are left.
+func (s *session) notified(m *message) {
+	switch string(m.Method) {
+	case `"notifications/tools/list_changed"`:
+		s.changed()
+	case `"notifications/progress"`:
+		var p struct {
+			Token json.RawMessage `json:"progressToken"`
+		}
+		if json.Unmarshal(m.Params, &p) != nil || len(p.Token) == 0 {
+			return
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, c := range s.pending {
+			if bytes.Equal(c.token, p.Token) && time.Since(c.start) < longestCall {
+				c.timer.Reset(c.timeout)
+			}
+		}
+	}
+}
+
+// trace logs a frame at DEBUG. It costs a look at the level otherwise.
+func (s *session) trace(ctx context.Context, what string, frame []byte) {
+	if s.log.Enabled(ctx, slog.LevelDebug) {
+		s.log.DebugContext(ctx, what, "server", s.server, "frame", s.redact.Frame(frame))
+	}
+}
+
+// skipped logs what was no message.
+func (s *session) skipped(ctx context.Context, line []byte) {
+	if s.log.Enabled(ctx, slog.LevelDebug) {
+		s.log.DebugContext(ctx, "skipped output that is no message", "server", s.server, "line", s.redact.Line(line))
+	}
+}

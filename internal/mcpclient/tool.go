@@ -1,0 +1,44 @@
+package mcpclient
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// A Catalog is what a server says of itself and offers.
+type Catalog struct {
+	Server       string // the id in the settings
+	Name         string // serverInfo.name, "" where it gave none
+	Version      string // serverInfo.version
+	Protocol     string // the revision of MCP that was negotiated
+	Instructions string // how to use the server, in its own words
+	TaskCalls    bool   // tools may be called as tasks (capability tasks.requests.tools.call)
+	Tools        []Tool // sorted by name; all pages
+}
+
+// A Tool is one entry of a server's tools/list. All of it is foreign text.
+type Tool struct {
+	Name         string
+	Title        string
+	Description  string
+	InputSchema  json.RawMessage // as the server wrote it, its members in their order; nil where it gave none
+	OutputSchema json.RawMessage // nil where it gave none
+	Annotations  json.RawMessage // nil where it gave none
+	TaskSupport  string          // execution.taskSupport: "", "forbidden", "optional" or "required"
+}
+
+// A RemoteError is the JSON-RPC error by which a server answered a request.
+type RemoteError struct {
+	Code    int64
+	Message string          // as the server wrote it
+	Data    json.RawMessage // nil where it gave none
+}
+
+// Error says the code and the message, quoted and cut, because they come from outside.
+func (e *RemoteError) Error() string {
+	message := []rune(e.Message)
+	if len(message) > 500 {
+		message = append(message[:500], '…')
+	}
+	return fmt.Sprintf("the server answered with error %d: %q", e.Code, string(message))
+}

@@ -1,0 +1,242 @@
+package skill
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	maxListDepth = 4        // levels of arguments that are listed
+	maxList      = 16 << 10 // bytes of the list after which it ends
+	maxArgText   = 600      // characters of an argument's description
+	maxChoices   = 20       // values of an enum that are listed
+)
+
+// A lister writes a schema as a nested Markdown list.
+type lister struct {
+	*document
+	b    strings.Builder
+	full bool // the list has its length; nothing more is written
+}
+
+// list returns the arguments as a Markdown list, "" if there are none.
+func (d *document) list() string {
+	d.steps = 0
+	l := &lister{document: d}
+	l.children(d.shape(d.root), 0)
+	return l.b.String()
+}
+
+// item writes one line of the list, unless it is long enough already.
+func (l *lister) item(depth int, text string) {
+	if l.full {
+		return
+	}
+	if l.b.Len()+len(text) > maxList {
+		l.full = true
+		depth, text = 0, "… more in the exact schema"
+	}
+	fmt.Fprintf(&l.b, "%s- %s\n", strings.Repeat("  ", depth), text)
+}
+
+// children writes what lies within a schema: properties, those of an array's
+// items, and variants.
+func (l *lister) children(s *shape, depth int) {
+	if l.full || depth >= maxListDepth {
+		return
+	}
+	for range maxListDepth {
+		items := s.items()
+		if items == nil || s.is("object") {
+			break
+		}
+		s = l.shape(items)
+	}
+	for _, name := range s.names {
+		if l.full {
+			return
+		}
+		l.property(codeSpan(name), s.schemas[name], s.required[name], depth)
+	}
+	if more := s.keyword("additionalProperties"); more != nil && (more.kind == objectKind || more.isTrue()) {
+		l.property("any other name", more, false, depth)
+	}
+	if patterns := s.keyword("patternProperties"); patterns != nil {
+		for i, pattern := range patterns.names {
+			l.property("names that match "+codeSpan(pattern), patterns.items[i], false, depth)
+		}
+	}
+	l.alternatives(s, depth)
+}
+
+// property writes a property and what lies within it.
+func (l *lister) property(label string, schema *value, required bool, depth int) {
+	s := l.shape(schema)
+	facts := []string{l.typeName(s, 0)}
+	if required {
+		facts = append(facts, "required")
+	}
+	facts = append(facts, l.facts(s)...)
+	text := label + " (" + strings.Join(facts, "; ") + ")"
+	if d := cleanLine(s.keyword("description").str(), maxArgText); d != "" {
+		text += ": " + d
+	} else if t := cleanLine(s.keyword("title").str(), maxArgText); t != "" {
+		text += ": " + t
+	}
+	l.item(depth, text)
+	l.children(s, depth+1)
+}
+
+// alternatives writes the variants of a choice, where more can be said of them
+// than their types.
+func (l *lister) alternatives(s *shape, depth int) {
+	if len(s.constants()) > 0 {
+		return // they are listed as choices
+	}
+	for i, v := range s.variants {
+		if l.full || depth >= maxListDepth {
+			return
+		}
+		variant := l.shape(v)
+		text := cleanLine(variant.keyword("description").str(), maxArgText)
+		if text == "" {
+			text = cleanLine(variant.keyword("title").str(), maxArgText)
+		}
+		if names := requiredOnly(variant); text == "" && names != "" {
+			text = "with " + names
+		}
+		facts := strings.Join(append([]string{l.typeName(variant, 0)}, l.facts(variant)...), "; ")
+		inner := len(variant.names) > 0 || variant.items() != nil && len(l.shape(variant.items()).names) > 0
+		if text == "" && !inner && len(l.facts(variant)) == 0 {
+			continue
+		}
+		if text != "" {
+			text = ": " + text
+		}
+		l.item(depth, fmt.Sprintf("variant %d (%s)%s", i+1, facts, text))
+		l.children(variant, depth+1)
+	}
+}
+
+// requiredOnly names the properties that a variant without properties of its
+// own asks for.
+func requiredOnly(s *shape) string {
+	if len(s.names) > 0 {
+		return ""
+	}
+	var names []string
+	for _, r := range bounded(s.keyword("required").list()) {
+		names = append(names, codeSpan(r.str()))
+	}
+	return strings.Join(names, ", ")
+}
+
+// typeName says what a value may be: "array of string", "integer or null".
+func (l *lister) typeName(s *shape, depth int) string {
+	const maxNames = 6
+	var names []string
+	add := func(name string) {
+		if len(names) == maxNames {
+			name = "…"
+		}
+		if len(names) <= maxNames && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, t := range s.types {
+		if items := s.items(); t == "array" && items != nil && depth < maxListDepth {
+			t += " of " + l.typeName(l.shape(items), depth+1)
+		}
+		add(t)
+	}
+	if len(names) == 0 && depth < maxListDepth {
+		for _, v := range s.variants {
+			add(l.typeName(l.shape(v), depth+1))
+		}
+	}
+	switch {
+	case s.never:
+		return "nothing"
+	case len(names) == 0 && s.nullable && s.keyword("type") != nil:
+		return "null"
+	case len(names) == 0:
+		return "any"
+	case s.nullable:
+		add("null")
+	}
+	return strings.Join(names, " or ")
+}
+
+// facts says what else is known of a value: choices, default, bounds.
+func (l *lister) facts(s *shape) []string {
+	var facts []string
+	add := func(format string, args ...any) { facts = append(facts, fmt.Sprintf(format, args...)) }
+	if items := s.items(); items != nil {
+		if choices := choices(l.shape(items)); choices != "" {
+			add("each %s", choices)
+		}
+	}
+	if choices := choices(s); choices != "" {
+		facts = append(facts, choices)
+	}
+	if c := s.keyword("const"); c != nil {
+		add("always %s", shortValue(c))
+	}
+	if d := s.keyword("default"); d != nil {
+		add("default %s", shortValue(d))
+	}
+	if format := cleanLine(s.keyword("format").str(), 40); format != "" {
+		add("format %s", format)
+	}
+	if pattern := s.keyword("pattern").str(); pattern != "" && len(pattern) <= 60 {
+		add("matches %s", codeSpan(pattern))
+	}
+	for _, limit := range []struct{ word, text string }{
+		{"minimum", "at least"}, {"exclusiveMinimum", "more than"},
+		{"maximum", "at most"}, {"exclusiveMaximum", "less than"},
+		{"minLength", "characters at least"}, {"maxLength", "characters at most"},
+		{"minItems", "items at least"}, {"maxItems", "items at most"},
+	} {
+		n, ok := s.number(limit.word)
+		// The bounds of what JavaScript counts exactly are no news, nor is 0.
+		if ok && n < 1<<53-1 && n > -(1<<53-1) && (n != 0 || !strings.HasPrefix(limit.word, "min") || limit.word == "minimum") {
+			add("%s %s", limit.text, strconv.FormatFloat(n, 'f', -1, 64))
+		}
+	}
+	return facts
+}
+
+// choices says what an enum, or a choice between constants, allows; "" if there
+// is none.
+func choices(s *shape) string {
+	enum := s.keyword("enum").list()
+	if len(enum) == 0 {
+		enum = s.constants()
+	}
+	if len(enum) == 0 {
+		return ""
+	}
+	var shown []string
+	for _, v := range enum[:min(len(enum), maxChoices)] {
+		shown = append(shown, shortValue(v))
+	}
+	text := "one of " + strings.Join(shown, ", ")
+	if n := len(enum); n > maxChoices {
+		text += fmt.Sprintf(" … (%d in all)", n)
+	}
+	return text
+}
+
+// shortValue returns a value for reading: a word as it is, all else as JSON.
+func shortValue(v *value) string {
+	if v.kind == stringKind && v.text != "" && quoteShell(v.text) == v.text {
+		return cut(v.text, 80)
+	}
+	text, whole := v.json(400)
+	if !whole {
+		text += "…"
+	}
+	return cut(strings.Join(strings.Fields(text), " "), 80)
+}

@@ -1,0 +1,160 @@
+package skill
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxSentence is the length in characters of a short description: of 200 about
+// 40 fit into what Claude Code lists.
+const maxSentence = 200
+
+// firstSentence returns the first sentence of a description on one line,
+// without the Markdown before and around it; all of it if it has no end.
+func firstSentence(description string) string {
+	text := firstParagraph(cleanText(description, 16<<10))
+	end := sentenceEnd(text, 0)
+	// "Important!" says nothing alone. (A sentence of Chinese has no blanks.)
+	for end < len(text) && text[end] == ' ' && !strings.Contains(strings.TrimSpace(text[:end]), " ") {
+		end = sentenceEnd(text, end)
+	}
+	text = strings.TrimSpace(text[:end])
+	if head, ok := strings.CutSuffix(text, ":"); ok {
+		text = head + "…"
+	}
+	return text
+}
+
+// firstRune returns the first character of s.
+func firstRune(s string) rune {
+	r, _ := utf8.DecodeRuneInString(s)
+	return r
+}
+
+// firstParagraph returns the first lines of prose as one. A heading is taken
+// only if nothing else is there.
+func firstParagraph(text string) string {
+	const wrapped = 60 // from this length on a line is taken to go on in the next
+	var paragraph, heading string
+	fenced := false
+	for line := range strings.SplitSeq(text, "\n") {
+		if mark := strings.TrimSpace(line); strings.HasPrefix(mark, "```") || strings.HasPrefix(mark, "~~~") {
+			fenced = !fenced
+			line = ""
+		}
+		content, kind := stripMarkdown(line)
+		switch {
+		case fenced || kind == markupLine:
+			content = ""
+		case kind == headingLine:
+			if heading == "" {
+				heading = content
+			}
+			content = ""
+		}
+		goesOn := kind == proseLine && (len(paragraph) >= wrapped || unicode.IsLower(firstRune(content)))
+		switch {
+		case paragraph == "":
+			paragraph = content
+		case content != "" && goesOn:
+			paragraph += " " + content
+		default:
+			return paragraph
+		}
+	}
+	if paragraph == "" {
+		return heading
+	}
+	return paragraph
+}
+
+// The kinds of lines in a description.
+const (
+	proseLine   = iota
+	bulletLine  // an item of a list, a quotation
+	headingLine // "# Search"
+	markupLine  // a rule, a tag alone, a row of a table
+)
+
+// stripMarkdown returns a line without what Markdown puts before and around its
+// words.
+func stripMarkdown(line string) (content string, kind int) {
+	content = strings.TrimSpace(line)
+	if rest := strings.TrimLeft(content, "#"); rest != content && (rest == "" || rest[0] == ' ') {
+		kind, content = headingLine, strings.Trim(rest, " #")
+	}
+	for {
+		rest := strings.TrimLeft(content, "0123456789")
+		switch {
+		case hasAnyPrefix(content, "- ", "* ", "+ ", "> ", "• "):
+			_, content, _ = strings.Cut(content, " ")
+		case rest != content && hasAnyPrefix(rest, ". ", ") "):
+			content = rest[2:]
+		default:
+			content = strings.NewReplacer("**", "", "__", "").Replace(content)
+			switch {
+			case strings.Trim(content, "-=*_ |:") == "",
+				strings.HasPrefix(content, "<") && strings.HasSuffix(content, ">") && strings.Count(content, "<") == 1:
+				return content, markupLine
+			}
+			return content, kind
+		}
+		content = strings.TrimSpace(content)
+		if kind == proseLine {
+			kind = bulletLine
+		}
+	}
+}
+
+// hasAnyPrefix says whether s starts with one of the prefixes.
+func hasAnyPrefix(s string, prefixes ...string) bool {
+	for _, p := range prefixes {
+		if strings.HasPrefix(s, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// sentenceEnd returns where the sentence that starts at from ends: behind its
+// full stop, or at the end of text.
+func sentenceEnd(text string, from int) int {
+	for i, r := range text[from:] {
+		i += from
+		after := i + utf8.RuneLen(r)
+		switch r {
+		case '。', '！', '？':
+			return after
+		case '.', '!', '?':
+			for after < len(text) && strings.IndexByte(`.!?)]"'*`, text[after]) >= 0 {
+				after++
+			}
+			if after == len(text) || text[after] == ' ' && !goesOn(text, i, after) {
+				return after
+			}
+		}
+	}
+	return len(text)
+}
+
+// goesOn says whether the sentence goes on after the full stop at text[stop]
+// and the blank at text[blank], because the stop belongs to an abbreviation or
+// what follows starts in lower case.
+func goesOn(text string, stop, blank int) bool {
+	next := firstRune(strings.TrimLeft(text[blank:], ` "'([*`+"`"))
+	if unicode.IsLower(next) {
+		return true
+	}
+	if text[stop] != '.' {
+		return false
+	}
+	word := text[strings.LastIndexByte(text[:stop], ' ')+1 : stop]
+	word = strings.ToLower(strings.TrimLeft(word, `("'[`))
+	switch word {
+	case "e.g", "i.e", "eg", "ie", "cf", "vs", "approx", "resp", "incl", "excl", "esp", "no", "fig", "dr", "mr", "mrs", "st":
+		return true
+	}
+	// An initial, as in "J. Smith"; "U.S." has its stops within.
+	return len(word) == 1 && word[0] >= 'a' && word[0] <= 'z' && unicode.IsUpper(rune(text[stop-1]))
+}

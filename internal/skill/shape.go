@@ -1,0 +1,253 @@
+package skill
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	maxLayers   = 24 // schemas that are taken as one: a schema, its $ref, its allOf
+	maxVariants = 24 // of anyOf and oneOf that are looked at
+)
+
+// maxSteps bounds the work on one document: schemas that were looked at,
+// properties, and types. References may lead round and round.
+const maxSteps = 200_000
+
+// A document is an input schema whose references are followed.
+type document struct {
+	root  *value
+	steps int // that were made
+}
+
+// A shape is a schema with its references followed, its allOf merged in, and a
+// choice between one schema and null taken as that schema.
+type shape struct {
+	layers   []*value // what it was made of, the schema itself first
+	types    []string // that are allowed, without null; none where nothing is said
+	nullable bool
+	variants []*value // of a choice between several, without null
+	never    bool     // the schema false
+	names    []string // of the properties, in their order
+	schemas  map[string]*value
+	required map[string]bool
+}
+
+// shape looks at a schema, which may be nil.
+func (d *document) shape(schema *value) *shape {
+	s := &shape{schemas: map[string]*value{}, required: map[string]bool{}}
+	queue := []*value{schema}
+	for len(queue) > 0 && len(s.layers) < maxLayers && d.steps < maxSteps {
+		layer := queue[0]
+		queue = queue[1:]
+		if layer == nil || slices.Contains(s.layers, layer) {
+			continue
+		}
+		s.layers = append(s.layers, layer)
+		if layer.kind == boolKind && layer.text == "false" {
+			s.never = true
+		}
+		queue = append(queue, d.resolve(layer.get("$ref").str()))
+		queue = append(queue, bounded(layer.get("allOf").list())...)
+		queue = append(queue, s.choice(layer)...)
+		d.steps += 1 + s.addProperties(layer)
+	}
+	s.findTypes()
+	return s
+}
+
+// bounded returns the first of many schemas.
+func bounded(schemas []*value) []*value { return schemas[:min(len(schemas), maxVariants)] }
+
+// choice notes the variants of anyOf and oneOf. A single one that is not null
+// is no choice: it is returned.
+func (s *shape) choice(layer *value) []*value {
+	for _, word := range []string{"anyOf", "oneOf"} {
+		var variants []*value
+		all := layer.get(word).list()
+		for _, v := range all[:min(len(all), 2*maxVariants)] {
+			if v.get("type").str() == "null" {
+				s.nullable = true
+				continue
+			}
+			variants = append(variants, v)
+		}
+		if len(variants) == 1 {
+			return variants
+		}
+		if s.variants == nil {
+			s.variants = bounded(variants)
+		}
+	}
+	return nil
+}
+
+// addProperties merges the properties of a layer; earlier layers win. It
+// returns how many it looked at.
+func (s *shape) addProperties(layer *value) (steps int) {
+	if p := layer.get("properties"); p != nil && p.kind == objectKind {
+		for _, name := range p.names {
+			if _, ok := s.schemas[name]; !ok {
+				s.names = append(s.names, name)
+				s.schemas[name] = p.get(name)
+			}
+		}
+		steps = len(p.names)
+	}
+	required := layer.get("required").list()
+	for _, r := range required {
+		if r.kind == stringKind {
+			s.required[r.text] = true
+		}
+	}
+	return steps + len(required)
+}
+
+// findTypes reads the types, or tells them from other keywords.
+func (s *shape) findTypes() {
+	if t := s.keyword("type"); t != nil {
+		types := append([]*value{t}, t.list()...)
+		for _, t := range types[:min(len(types), 10)] {
+			switch {
+			case t.str() == "null":
+				s.nullable = true
+			case t.str() != "" && !slices.Contains(s.types, t.text):
+				s.types = append(s.types, cleanLine(t.text, 40))
+			}
+		}
+	}
+	if s.keyword("nullable").isTrue() {
+		s.nullable = true
+	}
+	if len(s.types) > 0 || len(s.variants) > 0 {
+		return
+	}
+	values := s.keyword("enum").list()
+	values = values[:min(len(values), 100)]
+	if c := s.keyword("const"); c != nil {
+		values = []*value{c}
+	}
+	for _, v := range values {
+		if name := typeOf(v); name == "null" {
+			s.nullable = true
+		} else if !slices.Contains(s.types, name) {
+			s.types = append(s.types, name)
+		}
+	}
+	switch {
+	case len(s.types) > 0:
+	case len(s.names) > 0 || s.keyword("additionalProperties") != nil:
+		s.types = []string{"object"}
+	case s.keyword("items") != nil:
+		s.types = []string{"array"}
+	}
+}
+
+// typeOf names a value's type in JSON Schema's words.
+func typeOf(v *value) string {
+	switch v.kind {
+	case boolKind:
+		return "boolean"
+	case numberKind:
+		if strings.ContainsAny(v.text, ".eE") {
+			return "number"
+		}
+		return "integer"
+	case stringKind:
+		return "string"
+	case arrayKind:
+		return "array"
+	case objectKind:
+		return "object"
+	}
+	return "null"
+}
+
+// keyword returns the first value that a layer has for a keyword, nil if none
+// has one.
+func (s *shape) keyword(name string) *value {
+	for _, layer := range s.layers {
+		if v := layer.get(name); v != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+// is says whether a type is among the allowed ones. An integer is a number.
+func (s *shape) is(name string) bool {
+	return slices.Contains(s.types, name) || name == "integer" && slices.Contains(s.types, "number")
+}
+
+// items returns the schema of an array's items, nil if nothing is said of them.
+// A tuple gives its first.
+func (s *shape) items() *value {
+	for _, word := range []string{"prefixItems", "items"} {
+		v := s.keyword(word)
+		if v != nil && v.kind != arrayKind {
+			return v
+		}
+		if list := v.list(); len(list) > 0 {
+			return list[0]
+		}
+	}
+	return nil
+}
+
+// constants returns the values of a choice that is one between constants.
+func (s *shape) constants() []*value {
+	var constants []*value
+	for _, v := range s.variants {
+		c := v.get("const")
+		if c == nil {
+			return nil
+		}
+		constants = append(constants, c)
+	}
+	return constants
+}
+
+// number returns the value of a keyword that is a number.
+func (s *shape) number(name string) (n float64, ok bool) {
+	v := s.keyword(name)
+	if v == nil || v.kind != numberKind {
+		return 0, false
+	}
+	n, err := strconv.ParseFloat(v.text, 64)
+	return n, err == nil
+}
+
+// resolve follows a reference within the document, nil if it leads nowhere or
+// outside, where nothing is fetched from.
+func (d *document) resolve(ref string) *value {
+	pointer, ok := strings.CutPrefix(ref, "#")
+	if !ok {
+		return nil
+	}
+	if unescaped, err := url.PathUnescape(pointer); err == nil {
+		pointer = unescaped
+	}
+	if pointer == "" {
+		return d.root
+	}
+	at := d.root
+	steps := strings.Split(pointer, "/")
+	if steps[0] != "" || len(steps) > maxNesting {
+		return nil
+	}
+	for _, step := range steps[1:] {
+		step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
+		if list := at.list(); list != nil {
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(list) {
+				return nil
+			}
+			at = list[i]
+			continue
+		}
+		at = at.get(step)
+	}
+	return at
+}

@@ -1,0 +1,163 @@
+package skill
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"knowhow/internal/spell"
+)
+
+// maxName is the length of a skill's name that the Agent Skills specification
+// allows.
+const maxName = 64
+
+// A claim is a tool, a server, or a tool within its server's skill that wants a
+// name of its own.
+type claim struct {
+	server, tool string
+	base         string // the plain name: letters, digits, single hyphens; "mcp" where nothing is left
+	trouble      string // why base can't be the name whatever the others want; "" if it can
+}
+
+// claimTool claims a skill for one tool.
+func claimTool(server, tool string) claim {
+	s, t := slug(server), slug(tool)
+	return claim{server, tool, slug(s + "-" + t), emptyPart(s != "" && t != "")}.settle()
+}
+
+// claimServer claims a skill for all tools of a server.
+func claimServer(server string) claim {
+	s := slug(server)
+	return claim{server, "", s, emptyPart(s != "")}.settle()
+}
+
+// claimFile claims the name of a tool's file within its server's skill.
+func claimFile(server, tool string) claim {
+	s := slug(tool)
+	return claim{server, tool, s, emptyPart(s != "")}.settle()
+}
+
+// emptyPart returns the trouble of a name of which nothing is left.
+func emptyPart(ok bool) string {
+	if ok {
+		return ""
+	}
+	return "a name without letters a-z and digits leaves nothing for it"
+}
+
+// settle finds the remaining troubles of a claim.
+func (c claim) settle() claim {
+	switch {
+	case c.base == "":
+		c.base = "mcp"
+	case c.trouble != "":
+	case len(c.base) > maxName:
+		c.trouble = fmt.Sprintf("the plain name has %d characters, at most %d are allowed", len(c.base), maxName)
+	case reserved(c.base):
+		c.trouble = "Windows keeps the plain name for a device"
+	}
+	return c
+}
+
+// name returns the claim's name at a level: the plain one at level 0, then
+// with 6, 12, 24 and 48 hexadecimal digits of a hash of the original names.
+func (c claim) name(level int) string {
+	if level == 0 {
+		return c.base
+	}
+	digits := 6 << (level - 1)
+	sum := sha256.Sum256([]byte(c.server + "\x00" + c.tool))
+	base := c.base[:min(len(c.base), maxName-1-digits)]
+	return strings.TrimRight(base, "-") + "-" + hex.EncodeToString(sum[:])[:digits]
+}
+
+// who names the claimant in a warning.
+func (c claim) who() string {
+	if c.tool == "" {
+		return "server " + spell.Quote(c.server)
+	}
+	return fmt.Sprintf("tool %s of server %s", spell.Quote(c.tool), spell.Quote(c.server))
+}
+
+// assign gives every claim a name that no other has. Where several claim the
+// same, none gets it plain: who came first must not matter. Two claims must not
+// have the same server and tool.
+func assign(claims []claim) (names, warnings []string) {
+	const maxLevel = 4
+	levels := make([]int, len(claims))
+	for i, c := range claims {
+		if c.trouble != "" {
+			levels[i] = 1
+		}
+	}
+	names = make([]string, len(claims))
+	for again := true; again; {
+		again = false
+		count := make(map[string]int, len(claims))
+		for i, c := range claims {
+			names[i] = c.name(levels[i])
+			count[names[i]]++
+		}
+		for i := range claims {
+			if count[names[i]] > 1 && levels[i] < maxLevel {
+				levels[i]++
+				again = true
+			}
+		}
+	}
+	for i, c := range claims {
+		if levels[i] == 0 {
+			continue
+		}
+		why := c.trouble
+		if why == "" {
+			why = fmt.Sprintf("another has the plain name %q too", c.base)
+		}
+		warnings = append(warnings, fmt.Sprintf("%s is called %q: %s", c.who(), names[i], why))
+	}
+	return names, warnings
+}
+
+// slug turns a name into lower-case letters a-z and digits with single hyphens
+// between them, one also where camelCase starts a new word: getUserData is
+// get-user-data, parseHTMLDoc is parse-html-doc. It is "" if nothing is left.
+func slug(name string) string {
+	lower := func(c byte) bool { return c >= 'a' && c <= 'z' }
+	upper := func(c byte) bool { return c >= 'A' && c <= 'Z' }
+	digit := func(c byte) bool { return c >= '0' && c <= '9' }
+	var b strings.Builder
+	gap := false
+	for i := range len(name) {
+		c := name[i]
+		if !lower(c) && !upper(c) && !digit(c) {
+			gap = true
+			continue
+		}
+		if i > 0 && upper(c) {
+			before := name[i-1]
+			gap = gap || lower(before) || digit(before) ||
+				upper(before) && i+1 < len(name) && lower(name[i+1])
+		}
+		if gap && b.Len() > 0 {
+			b.WriteByte('-')
+		}
+		gap = false
+		if upper(c) {
+			c += 'a' - 'A'
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// reserved says whether Windows takes a file of that name, with any extension,
+// for a device.
+func reserved(name string) bool {
+	switch name {
+	case "con", "prn", "aux", "nul":
+		return true
+	}
+	return len(name) == 4 && (name[:3] == "com" || name[:3] == "lpt") && name[3] >= '0' && name[3] <= '9'
+}

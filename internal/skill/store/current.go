@@ -1,0 +1,57 @@
+package store
+
+import (
+	"path"
+	"slices"
+)
+
+// current does the work of [Current].
+func (s *syncer) current() (bool, error) {
+	l := s.prev
+	switch {
+	case s.raw == nil, l.ConfigHash != s.o.ConfigHash, len(l.Failed) > 0,
+		l.OutputDir != s.out.key, !slices.Equal(l.LinkDirs, s.linkKeys()):
+		s.log.Debug("the lock file is missing or of other settings", "config_hash", s.o.ConfigHash, "before", l.ConfigHash)
+		return false, nil
+	}
+	texts := map[string][]byte{}
+	for name, e := range l.Skills {
+		for p, hash := range e.Files {
+			content := s.out.read(path.Join(name, p))
+			if content == nil || p != skillFile && sum(content) != hash {
+				s.log.Debug("a file is missing or changed", "path", s.out.show(path.Join(name, p)))
+				return false, nil
+			}
+			if p == skillFile {
+				texts[name] = content
+			}
+		}
+		if ok, err := s.connected(name, e); !ok || err != nil {
+			return false, err
+		}
+	}
+	hash := hashTexts(texts)
+	s.log.Debug("computed the hash of all skills", "files", len(texts), "hash", hash, "before", l.Hash)
+	return hash == l.Hash, nil
+}
+
+// connected reports whether the links of a skill are as the last sync left
+// them.
+func (s *syncer) connected(name string, e *entry) (bool, error) {
+	it := &item{name: name, entry: *e, prev: e}
+	for _, f := range s.links {
+		if !e.linked(f) {
+			continue
+		}
+		state, err := s.look(f, name, e, it)
+		if err != nil {
+			return false, err
+		}
+		copyOK := state == copied && sum(f.read(path.Join(name, skillFile))) == e.Files[skillFile]
+		if state != linked && !copyOK {
+			s.log.Debug("a link is missing or changed", "path", f.show(name))
+			return false, nil
+		}
+	}
+	return true, nil
+}

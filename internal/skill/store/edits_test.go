@@ -1,0 +1,248 @@
+package store
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"knowhow/internal/mcpclient"
+	"knowhow/internal/skill"
+)
+
+const file = "mcp-skills/a-x/SKILL.md"
+
+// A description edited by hand survives; every other edit is undone.
+func TestEdits(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(t *testing.T, o *Options)
+		then   Content
+		want   string // the description
+	}{
+		{"description", func(t *testing.T, o *Options) {
+			replace(t, `"Does x."`, `"Better."`, o.Base, file)
+		}, content("a/x"), "Better."},
+		{"description in another form", func(t *testing.T, o *Options) {
+			replace(t, `"Does x."`, `>-
+  Better
+  so.`, o.Base, file)
+		}, content("a/x"), "Better so."},
+		{"description and the rest", func(t *testing.T, o *Options) {
+			replace(t, `"Does x."`, `Better.`, o.Base, file)
+			replace(t, "# MCP Tool", "# My Tool", o.Base, file)
+		}, content("a/x"), "Better."},
+		{"the server has news too", func(t *testing.T, o *Options) {
+			replace(t, `"Does x."`, `"Better."`, o.Base, file)
+		}, Content{Skills: append(content().Skills, offered("a", "x", "Does x and y."))}, "Better."},
+		{"only the server has news", func(*testing.T, *Options) {},
+			Content{Skills: append(content().Skills, offered("a", "x", "Does x and y."))}, "Does x and y."},
+		{"without a lock", func(t *testing.T, o *Options) {
+			replace(t, `"Does x."`, `"Better."`, o.Base, file)
+			remove(t, o.Base, LockName)
+		}, content("a/x"), "Better."},
+		{"without a lock, and the rest differs", func(t *testing.T, o *Options) {
+			replace(t, `"Does x."`, `"Better."`, o.Base, file)
+			remove(t, o.Base, LockName)
+		}, Content{Skills: append(content().Skills, offered("a", "x", "Does x and y."))}, "Does x and y."},
+		{"forced", func(t *testing.T, o *Options) {
+			replace(t, `"Does x."`, `"Better."`, o.Base, file)
+			o.Force = true
+		}, content("a/x"), "Does x."},
+		{"emptied", func(t *testing.T, o *Options) {
+			replace(t, `"Does x."`, `""`, o.Base, file)
+		}, content("a/x"), "Does x."},
+		{"body", func(t *testing.T, o *Options) {
+			replace(t, "# MCP Tool", "# My Tool", o.Base, file)
+		}, content("a/x"), "Does x."},
+		{"frontmatter", func(t *testing.T, o *Options) { write(t, "nothing", o.Base, file) }, content("a/x"), "Does x."},
+		{"schema", func(t *testing.T, o *Options) { write(t, "x", o.Base, "mcp-skills/a-x/references/schema.json") }, content("a/x"), "Does x."},
+		{"file removed", func(t *testing.T, o *Options) { remove(t, o.Base, file) }, content("a/x"), "Does x."},
+		{"folder removed", func(t *testing.T, o *Options) { remove(t, o.Base, "mcp-skills") }, content("a/x"), "Does x."},
+		{"file made a folder of links", func(t *testing.T, o *Options) {
+			remove(t, o.Base, file)
+			symlink(t, "/etc/hostname", o.Base, file)
+		}, content("a/x"), "Does x."},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := options(t)
+			mustSync(t, o, content("a/x"))
+			tt.change(t, &o)
+			mustSync(t, o, tt.then)
+			o.Force = false
+			want := strings.Replace(string(tt.then.Skills[0].Files[1].Content),
+				"description: \""+tt.then.Skills[0].Description+"\"", "description: \""+tt.want+"\"", 1)
+			same(t, "the file", read(t, o.Base, file), want)
+			same(t, "the schema", read(t, o.Base, "mcp-skills/a-x/references/schema.json"), "{}\n")
+			if r := mustSync(t, o, tt.then); r.Stale {
+				t.Errorf("a second sync changes something: %+v", r)
+			}
+			if ok, err := Current(o); !ok || err != nil {
+				t.Errorf("Current = %v, %v, want true", ok, err)
+			}
+		})
+	}
+}
+
+// An edited description outlives later syncs, until it is made ours again.
+func TestEditStays(t *testing.T) {
+	o := options(t)
+	mustSync(t, o, content("a/x"))
+	replace(t, `"Does x."`, `"Better."`, o.Base, file)
+	mustSync(t, o, content("a/x"))
+	news := Content{Skills: append(content().Skills, offered("a", "x", "Does x and y."))}
+	mustSync(t, o, news)
+	mustSync(t, o, Content{Failed: []string{"a"}})
+	if md := read(t, o.Base, file); !strings.Contains(md, `description: "Better."`) || !strings.Contains(md, "Does x and y.") {
+		t.Errorf("file = %s, want the edited description and the new text", md)
+	}
+	replace(t, `"Better."`, `"Best."`, o.Base, file)
+	mustSync(t, o, news)
+	if md := read(t, o.Base, file); !strings.Contains(md, `description: "Best."`) {
+		t.Errorf("file = %s, want the description edited again", md)
+	}
+	// The server is switched off: the user's work stays, without a link, and
+	// is taken up again.
+	r := mustSync(t, o, Content{Disabled: []string{"a"}})
+	same(t, "Kept", r.Kept, []string{"mcp-skills/a-x"})
+	same(t, "tree", paths(t, o.Base), []string{file, "skills/"})
+	mustSync(t, o, news)
+	if md := read(t, o.Base, file); !strings.Contains(md, `description: "Best."`) {
+		t.Errorf("file = %s, want the edited description", md)
+	}
+	replace(t, `"Best."`, `"Does x and y."`, o.Base, file)
+	mustSync(t, o, news)
+	mustSync(t, o, content("a/x"))
+	if md := read(t, o.Base, file); !strings.Contains(md, `description: "Does x."`) {
+		t.Errorf("file = %s, want the server's description", md)
+	}
+}
+
+// A description edited in a copy counts as well.
+func TestEditInCopy(t *testing.T) {
+	o := options(t)
+	o.Link = refuse
+	mustSync(t, o, content("a/x"))
+	replace(t, `"Does x."`, `"Better."`, o.Base, "skills/a-x/SKILL.md")
+	mustSync(t, o, content("a/x"))
+	for _, dir := range []string{"skills", "mcp-skills"} {
+		if md := read(t, o.Base, dir, "a-x/SKILL.md"); !strings.Contains(md, `description: "Better."`) {
+			t.Errorf("file in %s = %s, want the edited description", dir, md)
+		}
+	}
+	if r := mustSync(t, o, content("a/x")); r.Stale {
+		t.Errorf("a second sync changes something: %+v", r)
+	}
+}
+
+// A description that can't be read is replaced, but not silently.
+func TestBadEdit(t *testing.T) {
+	o := options(t)
+	mustSync(t, o, content("a/x"))
+	replace(t, `"Does x."`, `does: [x`, o.Base, file)
+	if r := mustSync(t, o, content("a/x")); len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], file) {
+		t.Errorf("Warnings = %q, want one about %s", r.Warnings, file)
+	}
+}
+
+// What users put beside our files stays there.
+func TestUsersFiles(t *testing.T) {
+	o := options(t)
+	write(t, "mine", o.Base, "mcp-skills/a-taken/SKILL.md")
+	write(t, "mine", o.Base, "mcp-skills/a-file")
+	write(t, "mine", o.Base, "outside/SKILL.md")
+	symlink(t, "../outside", o.Base, "mcp-skills/a-link")
+	write(t, "mine", o.Base, "mcp-skills/a-folder/SKILL.md/notes")
+	c := content("a/taken", "a/file", "a/link", "a/folder", "a/x", "a/y")
+	r := mustSync(t, o, c)
+	same(t, "Kept", r.Kept, []string{"mcp-skills/a-file", "mcp-skills/a-folder", "mcp-skills/a-link", "mcp-skills/a-taken"})
+	remove(t, o.Base, "mcp-skills/a-folder")
+	same(t, "Written", r.Written, []string{"a-x", "a-y"})
+	same(t, "tree", paths(t, o.Base), []string{
+		"mcp-skills/a-file", "mcp-skills/a-link -> ../outside", "mcp-skills/a-taken/SKILL.md",
+		"mcp-skills/a-x/SKILL.md", "mcp-skills/a-y/SKILL.md", "outside/SKILL.md",
+		"skills/a-x -> ../mcp-skills/a-x", "skills/a-y -> ../mcp-skills/a-y",
+	})
+	for _, p := range []string{"mcp-skills/a-taken/SKILL.md", "mcp-skills/a-file", "outside/SKILL.md"} {
+		same(t, p, read(t, o.Base, p), "mine")
+	}
+
+	write(t, "mine", o.Base, "mcp-skills/a-x/notes.txt")
+	write(t, "changed", o.Base, "mcp-skills/a-y/references/schema.json")
+	r = mustSync(t, o, Content{Disabled: []string{"a"}})
+	same(t, "tree", paths(t, o.Base), []string{
+		"mcp-skills/a-file", "mcp-skills/a-link -> ../outside", "mcp-skills/a-taken/SKILL.md",
+		"mcp-skills/a-x/notes.txt", "outside/SKILL.md", "skills/",
+	})
+	same(t, "the changed schema", read(t, o.Base, "mcp-skills/a-y/references/schema.json"), "changed")
+	same(t, "Kept", r.Kept, []string{"mcp-skills/a-x", "mcp-skills/a-y"})
+}
+
+// Files that a skill has no more are removed, if they are as we wrote them.
+func TestDroppedFiles(t *testing.T) {
+	o := options(t)
+	mustSync(t, o, content("a/x", "a/y"))
+	write(t, "changed", o.Base, "mcp-skills/a-y/references/schema.json")
+	c := content("a/x", "a/y")
+	for i := range c.Skills {
+		c.Skills[i].Files = c.Skills[i].Files[1:]
+	}
+	r := mustSync(t, o, c)
+	same(t, "Kept", r.Kept, []string{"mcp-skills/a-y/references/schema.json"})
+	same(t, "Written", r.Written, []string{"a-x"})
+	if _, err := os.Stat(filepath.Join(o.Base, "mcp-skills/a-x/references")); err == nil {
+		t.Error("the folder of a dropped file is still there")
+	}
+	if r := mustSync(t, o, c); r.Stale {
+		t.Errorf("a second sync changes something: %+v", r)
+	}
+}
+
+// A folder with our metadata is ours without a lock; another server's is not.
+func TestAdoption(t *testing.T) {
+	o := options(t)
+	mustSync(t, o, content("a/x", "a/y"))
+	remove(t, o.Base, LockName)
+	replace(t, `mcp_server_id: "a"`, `mcp_server_id: "b"`, o.Base, "mcp-skills/a-y/SKILL.md")
+	r := mustSync(t, o, content("a/x", "a/y"))
+	same(t, "Kept", r.Kept, []string{"mcp-skills/a-y"})
+	same(t, "Unchanged", r.Unchanged, []string{"a-x"})
+}
+
+// Skills as they are really rendered are known again without a lock, and keep
+// edited descriptions, one skill a tool as well as one a server.
+func TestRendered(t *testing.T) {
+	catalog := mcpclient.Catalog{Server: "my.Server", Tools: []mcpclient.Tool{
+		{Name: "getUserData", Description: "Gets --- the user's \"data\".\n\nAll of it.", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		{Name: "listFiles", InputSchema: json.RawMessage(`{"type":"object","properties":{"dir":{"type":"string"}},"required":["dir"]}`)},
+	}}
+	for _, grouped := range []bool{false, true} {
+		skills, _ := skill.Render([]mcpclient.Catalog{catalog}, skill.Options{GroupByServer: grouped})
+		if len(skills) == 0 {
+			t.Fatal("nothing was rendered")
+		}
+		o := options(t)
+		r := mustSync(t, o, Content{Skills: skills})
+		for _, sk := range skills {
+			path := filepath.Join("mcp-skills", sk.Name, "SKILL.md")
+			if got := serverOf([]byte(read(t, o.Base, path))); got != sk.Server {
+				t.Errorf("serverOf(%s) = %q, want %q", path, got, sk.Server)
+			}
+		}
+		remove(t, o.Base, LockName)
+		again := mustSync(t, o, Content{Skills: skills})
+		same(t, "Unchanged", again.Unchanged, r.Written)
+		path := filepath.Join("mcp-skills", skills[0].Name, "SKILL.md")
+		edited, err := skill.SetFrontmatterDescription([]byte(read(t, o.Base, path)), "Better: # so.")
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, string(edited), o.Base, path)
+		mustSync(t, o, Content{Skills: skills})
+		same(t, "the edited file", read(t, o.Base, path), string(edited))
+		if r := mustSync(t, o, Content{Skills: skills}); r.Stale {
+			t.Errorf("a second sync changes something: %+v", r)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"knowhow/internal/errkind"
+)
+
+// explain says in one sentence what a file system's error means for the user
+// and what to do. The path is what the operation was about.
+func explain(operation, path string, err error) error {
+	dir := nearest(path)
+	switch {
+	case err == nil:
+		return nil
+	case isFull(err):
+		return fmt.Errorf("%s %s: free space on the disk of %s: %w", operation, path, dir, cause(err))
+	case isReadOnly(err):
+		return fmt.Errorf("%s %s: the file system is read-only: mount it writable or choose another folder with --output-dir and --skills-dir: %w",
+			operation, path, errkind.Denied)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s %s: permission denied: check the permissions of %s: %w", operation, path, dir, errkind.Denied)
+	}
+	if way := inTheWay(filepath.Dir(path)); way != "" {
+		return blockedBy(operation, path, way)
+	}
+	return fmt.Errorf("%s %s: %w", operation, path, cause(err))
+}
+
+// explainFolder is [explain] for an operation on a folder itself.
+func explainFolder(operation, path string, err error) error {
+	if way := inTheWay(path); way != "" {
+		return blockedBy(operation, path, way)
+	}
+	return explain(operation, path, err)
+}
+
+func blockedBy(operation, path, way string) error {
+	return fmt.Errorf("%s %s: a file is in the way of the folder %s: move it or choose another folder with --output-dir or --skills-dir: %w",
+		operation, path, way, errkind.Conflict)
+}
+
+// nearest returns the folder that path is, or else the first above it that
+// exists.
+func nearest(path string) string {
+	for {
+		if info, err := os.Stat(path); err == nil && info.IsDir() || path == filepath.Dir(path) {
+			return path
+		}
+		path = filepath.Dir(path)
+	}
+}
+
+// cause returns an error of the file system without the path and the name of
+// the system call.
+func cause(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err
+	}
+	if le, ok := errors.AsType[*os.LinkError](err); ok {
+		return le.Err
+	}
+	return err
+}

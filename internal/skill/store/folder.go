@@ -1,0 +1,266 @@
+package store
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	skillFile  = "SKILL.md"
+	maxFile    = 16 << 20         // bytes of one file of a skill
+	tempPrefix = ".mcp-sync.tmp-" // of everything that a sync makes for a moment
+)
+
+// A folder is one that holds skills, links or the lock. All access goes through
+// an [os.Root], so that a link inside can't lead it anywhere else; the folder
+// itself may be a link.
+type folder struct {
+	key  string   // as the lock spells it: relative to the base, with slashes, or absolute
+	path string   // absolute, as the user spelled it
+	real string   // path with its links resolved
+	root *os.Root // nil while the folder does not exist
+}
+
+// newFolder returns a folder that is not open.
+func newFolder(base, name string) *folder {
+	p := filepath.Clean(name)
+	if !filepath.IsAbs(p) {
+		p = filepath.Join(base, p)
+	}
+	key := p
+	if rel, err := filepath.Rel(base, p); err == nil && (filepath.IsLocal(rel) || !filepath.IsAbs(name)) {
+		key = rel
+	}
+	return &folder{key: filepath.ToSlash(key), path: p, real: realPath(p)}
+}
+
+// open opens the folder if it exists.
+func (f *folder) open() error {
+	root, err := os.OpenRoot(f.path)
+	switch {
+	case err == nil:
+		f.root = root
+		return nil
+	case errors.Is(err, fs.ErrNotExist) && inTheWay(f.path) == "":
+		return nil
+	}
+	return explainFolder("opening", f.path, err)
+}
+
+// make makes and opens the folder if it does not exist.
+func (f *folder) make() error {
+	if f.root != nil {
+		return nil
+	}
+	if err := os.MkdirAll(f.path, 0o755); err != nil {
+		return explainFolder("making", f.path, err)
+	}
+	if err := f.open(); err != nil {
+		return err
+	}
+	if f.root == nil {
+		return fmt.Errorf("opening %s: %w", f.path, fs.ErrNotExist)
+	}
+	f.real = realPath(f.path)
+	return nil
+}
+
+// show returns the path of a thing in the folder as people know it.
+func (f *folder) show(name string) string { return path.Join(f.key, name) }
+
+// lstat returns nil where there is nothing.
+func (f *folder) lstat(name string) (fs.FileInfo, error) {
+	if f.root == nil {
+		return nil, nil
+	}
+	info, err := f.root.Lstat(filepath.FromSlash(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, explain("looking at", filepath.Join(f.path, name), err)
+	}
+	return info, nil
+}
+
+// read returns the content of a regular file, or nil where there is none, where
+// it can't be read, or where it is larger than any of ours.
+func (f *folder) read(name string) []byte {
+	info, err := f.lstat(name)
+	if err != nil || info == nil || !info.Mode().IsRegular() || info.Size() > maxFile {
+		return nil
+	}
+	data, err := readFile(f.root, filepath.FromSlash(name), maxFile)
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// readFile reads at most limit bytes of a file; one that has more is an error.
+func readFile(root *os.Root, name string, limit int64) ([]byte, error) {
+	file, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var buf bytes.Buffer
+	if info, err := file.Stat(); err == nil && info.Size() < limit {
+		buf.Grow(int(info.Size()) + bytes.MinRead)
+	}
+	if _, err := buf.ReadFrom(io.LimitReader(file, limit+1)); err != nil {
+		return nil, err
+	}
+	if int64(buf.Len()) > limit {
+		return nil, fmt.Errorf("reading %s: larger than %d bytes", name, limit)
+	}
+	return append([]byte{}, buf.Bytes()...), nil
+}
+
+// names returns what lies in the folder.
+func (f *folder) names(dir string) ([]fs.DirEntry, error) {
+	if f.root == nil {
+		return nil, nil
+	}
+	d, err := f.root.Open(filepath.FromSlash(dir))
+	if err != nil {
+		return nil, explain("reading", filepath.Join(f.path, dir), err)
+	}
+	defer d.Close()
+	entries, err := d.ReadDir(-1)
+	if err != nil {
+		return nil, explain("reading", filepath.Join(f.path, dir), err)
+	}
+	return entries, nil
+}
+
+// plain reports whether a skill's folder and those in it that lead to the files
+// are real folders or missing, and no file's place is taken by a folder: so
+// nothing is written through a link.
+func (f *folder) plain(name string, paths []string) bool {
+	dirs := map[string]bool{}
+	for _, p := range paths {
+		for d := path.Dir(p); d != "."; d = path.Dir(d) {
+			dirs[path.Join(name, d)] = true
+		}
+	}
+	dirs[name] = true
+	for d := range dirs {
+		if info, err := f.lstat(d); err != nil || info != nil && !info.IsDir() {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(paths, func(p string) bool {
+		info, err := f.lstat(path.Join(name, p))
+		return err != nil || info != nil && info.IsDir()
+	})
+}
+
+// removeFiles removes those files of a skill that ours allows and then the
+// folders that this emptied. It reports whether the skill's folder is gone.
+func (f *folder) removeFiles(name string, paths []string, ours func(path string, content []byte) bool) (bool, error) {
+	if !f.plain(name, paths) {
+		return false, nil
+	}
+	for _, p := range paths {
+		full := path.Join(name, p)
+		content := f.read(full)
+		if content == nil || !ours(p, content) {
+			continue
+		}
+		if err := f.root.Remove(filepath.FromSlash(full)); err != nil {
+			return false, explain("removing", filepath.Join(f.path, filepath.FromSlash(full)), err)
+		}
+		for d := path.Dir(full); d != name && d != "."; d = path.Dir(d) {
+			if err := f.removeEmpty(d); err != nil {
+				return false, err
+			}
+		}
+	}
+	if err := f.removeEmpty(name); err != nil {
+		return false, err
+	}
+	info, err := f.lstat(name)
+	return info == nil, err
+}
+
+// removeEmpty removes a folder if nothing is in it.
+func (f *folder) removeEmpty(dir string) error {
+	info, err := f.lstat(dir)
+	if err != nil || info == nil || !info.IsDir() {
+		return err
+	}
+	entries, err := f.names(dir)
+	if err != nil || len(entries) > 0 {
+		return err
+	}
+	if err := f.root.Remove(filepath.FromSlash(dir)); err != nil {
+		return explain("removing", filepath.Join(f.path, dir), err)
+	}
+	return nil
+}
+
+// sweep removes what a sync that was killed left behind. Only the holder of the
+// sync's exclusive right may call it.
+func (f *folder) sweep(dir string) error {
+	entries, err := f.names(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), tempPrefix) {
+			continue
+		}
+		name := filepath.Join(filepath.FromSlash(dir), e.Name())
+		if err := f.root.RemoveAll(name); err != nil {
+			return explain("removing", filepath.Join(f.path, name), err)
+		}
+	}
+	return nil
+}
+
+// tempName returns a name that nothing has.
+func tempName() string { return fmt.Sprintf("%s%016x", tempPrefix, rand.Uint64()) }
+
+// sum returns the SHA-256 of content in hex.
+func sum(content []byte) string {
+	h := sha256.Sum256(content)
+	return hex.EncodeToString(h[:])
+}
+
+// serverOf returns the server id that a SKILL.md of ours carries in its
+// metadata, or "".
+func serverOf(md []byte) string {
+	const maxFrontmatter = 64 << 10
+	md = bytes.ReplaceAll(md[:min(len(md), maxFrontmatter)], []byte("\r\n"), []byte("\n"))
+	front, ok := bytes.CutPrefix(md, []byte("---\n"))
+	if !ok {
+		return ""
+	}
+	front, _, ok = bytes.Cut(front, []byte("\n---"))
+	if !ok {
+		return ""
+	}
+	var fields struct {
+		Metadata struct {
+			Server string `yaml:"mcp_server_id"`
+		} `yaml:"metadata"`
+	}
+	if yaml.Unmarshal(front, &fields) != nil {
+		return ""
+	}
+	return fields.Metadata.Server
+}

@@ -1,0 +1,255 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+)
+
+// A place says what lies where a link shall be.
+type place int
+
+const (
+	empty   place = iota
+	linked        // the link as it shall be
+	astray        // a link of ours that leads elsewhere
+	copied        // a copy that we made
+	foreign       // somebody else's
+)
+
+// target returns where the link of that name in f shall lead: relative, except
+// from one volume to another.
+func (s *syncer) target(f *folder, name string) (to string, relative bool) {
+	if rel, err := filepath.Rel(f.real, s.reach); err == nil {
+		return filepath.Join(rel, name), true
+	}
+	return filepath.Join(s.reach, name), false
+}
+
+// leadsTo returns the folder of skills, the present or the earlier one, into
+// which a link in f leads, and where to in it. It looks at the path alone:
+// the target need not exist.
+func (s *syncer) leadsTo(f *folder, target string) (*folder, string) {
+	ways := []string{target}
+	if !filepath.IsAbs(target) {
+		ways = []string{filepath.Join(f.real, target), filepath.Join(f.path, target)}
+	}
+	for _, out := range []*folder{s.out, s.old} {
+		for _, dir := range []string{out.path, out.real} {
+			for _, way := range ways {
+				rel, err := filepath.Rel(dir, way)
+				if err == nil && filepath.IsLocal(rel) && rel != "." {
+					return out, filepath.ToSlash(rel)
+				}
+			}
+		}
+	}
+	return nil, ""
+}
+
+// look says what lies in f under the name of a skill. The last sync's entry and
+// the item, if any, help to recognise what is ours.
+func (s *syncer) look(f *folder, name string, prev *entry, it *item) (place, error) {
+	info, err := f.lstat(name)
+	switch {
+	case err != nil:
+		return foreign, err
+	case info == nil:
+		return empty, nil
+	case info.IsDir():
+		return s.lookAtFolder(f, name, prev, it), nil
+	case info.Mode()&fs.ModeSymlink == 0:
+		return foreign, nil
+	}
+	target, err := f.root.Readlink(name)
+	if err != nil {
+		return foreign, explain("reading the link", filepath.Join(f.path, name), err)
+	}
+	if it != nil {
+		if want, _ := s.target(f, name); filepath.Clean(target) == want {
+			return linked, nil
+		}
+		if out, _ := s.leadsTo(f, target); out != nil || prev.linked(f) {
+			return astray, nil
+		}
+		return foreign, nil
+	}
+	if out, rel := s.leadsTo(f, target); out != nil && rel == name {
+		return astray, nil
+	}
+	return foreign, nil
+}
+
+// lookAtFolder tells a copy of ours from somebody's own folder. Ours is what
+// the lock says we copied, or what is as we wrote it or would write it.
+func (s *syncer) lookAtFolder(f *folder, name string, prev *entry, it *item) place {
+	md := f.read(path.Join(name, skillFile))
+	if prev.linked(f) && prev.Copied && (md == nil || serverOf(md) == prev.Server) {
+		return copied
+	}
+	if md == nil {
+		return foreign
+	}
+	for _, e := range []*entry{prev, it.record()} {
+		if e != nil && serverOf(md) == e.Server && sum(md) == e.Files[skillFile] {
+			return copied
+		}
+	}
+	return foreign
+}
+
+func (it *item) record() *entry {
+	if it == nil {
+		return nil
+	}
+	return &it.entry
+}
+
+// linkSkills makes the links of all items, or copies where links are refused.
+func (s *syncer) linkSkills(ctx context.Context) error {
+	for _, f := range s.links {
+		if _, relative := s.target(f, ""); !relative && len(s.items) > 0 {
+			s.warn("%s and %s are on different volumes: links between them are absolute", f.path, s.out.path)
+		}
+		for _, it := range s.items {
+			state, err := s.look(f, it.name, it.prev, it)
+			if err != nil {
+				return err
+			}
+			switch {
+			case state == foreign:
+				s.keep(f, it.name, "is in the way of a link and was left alone, because it is not ours: move it")
+				continue
+			case state == linked || state == copied && s.o.DryRun && !s.outdated(f, it):
+				it.entry.Copied = it.entry.Copied || state == copied
+			case s.o.DryRun:
+				s.foresee(f, it, state)
+			default:
+				if err := s.connect(ctx, f, it, state); err != nil {
+					return err
+				}
+			}
+			it.entry.Links = append(it.entry.Links, f.key)
+		}
+	}
+	for _, it := range s.items {
+		slices.Sort(it.entry.Links)
+	}
+	return nil
+}
+
+// foresee notes what a sync would do about a link. Whether links are refused
+// it can't know; it goes by what the last sync met.
+func (s *syncer) foresee(f *folder, it *item, state place) {
+	if state == copied {
+		it.entry.Copied = true
+		s.report.Copied = append(s.report.Copied, f.show(it.name))
+		return
+	}
+	s.report.Linked = append(s.report.Linked, f.show(it.name))
+}
+
+// outdated reports whether a copy differs from its item.
+func (s *syncer) outdated(f *folder, it *item) bool {
+	return slices.ContainsFunc(it.entry.paths(), func(p string) bool {
+		content := f.read(path.Join(it.name, p))
+		return content == nil || sum(content) != it.sum(p)
+	})
+}
+
+// sum returns the hash of one of the item's files.
+func (it *item) sum(p string) string {
+	for _, f := range it.files {
+		if f.Path == p {
+			return sum(f.Content)
+		}
+	}
+	return ""
+}
+
+// connect makes the item's link in f, or its copy.
+func (s *syncer) connect(ctx context.Context, f *folder, it *item, state place) error {
+	temp := s.tryLink(f, it)
+	if temp == "" {
+		return s.copySkill(ctx, f, it, state)
+	}
+	defer f.root.Remove(temp) // gone already if all went well
+	switch state {
+	case astray:
+		// A link to a folder can't be renamed over on every system.
+		if err := f.root.Remove(it.name); err != nil {
+			return explain("replacing the link", filepath.Join(f.path, it.name), err)
+		}
+	case copied:
+		gone, err := s.removeCopy(f, it.name, it.prev, it, func(string, []byte) bool { return true })
+		if err != nil {
+			return err
+		}
+		if !gone {
+			s.keep(f, it.name, "holds files that are not ours, so it can't become a link")
+			return s.copySkill(ctx, f, it, copied)
+		}
+	}
+	if err := f.root.Rename(temp, it.name); err != nil {
+		return explain("making the link", filepath.Join(f.path, it.name), err)
+	}
+	s.report.Linked = append(s.report.Linked, f.show(it.name))
+	s.log.Info("Created symlink: " + it.name)
+	return nil
+}
+
+// tryLink makes the item's link under a temporary name, which it returns. That
+// is "" where links are refused. The folder itself is known to be writable.
+func (s *syncer) tryLink(f *folder, it *item) string {
+	if s.refused[f] != nil {
+		return ""
+	}
+	link := s.o.Link
+	if link == nil {
+		// Not Root.Symlink: on Windows that makes a link to a file where the
+		// target lies outside of the root.
+		link = os.Symlink
+	}
+	target, _ := s.target(f, it.name)
+	temp := tempName()
+	err := link(target, filepath.Join(f.path, temp))
+	if err == nil {
+		return temp
+	}
+	s.refused[f] = err
+	s.warn("links can't be made in %s (%v): the skills are copied there instead, and again by each sync that changes them", f.path, cause(err))
+	return ""
+}
+
+// copySkill makes or refreshes the item's copy in f.
+func (s *syncer) copySkill(ctx context.Context, f *folder, it *item, state place) error {
+	it.entry.Copied = true
+	if state == copied && !s.outdated(f, it) {
+		return nil
+	}
+	c := *it
+	c.fresh, c.put, c.drop = state != copied, nil, nil
+	for _, file := range it.files {
+		if c.fresh || !bytes.Equal(f.read(path.Join(it.name, file.Path)), file.Content) {
+			c.put = append(c.put, file.Path)
+		}
+	}
+	if it.prev != nil && !c.fresh {
+		c.drop = slices.DeleteFunc(it.prev.paths(), func(p string) bool { return it.sum(p) != "" })
+	}
+	c.overLink = state == astray
+	if state == copied && !f.plain(it.name, append(it.entry.paths(), c.drop...)) {
+		s.keep(f, it.name, "holds links in place of folders and was left alone: move it")
+		return nil
+	}
+	if err := s.put(ctx, f, []*item{&c}); err != nil {
+		return err
+	}
+	s.report.Copied = append(s.report.Copied, f.show(it.name))
+	s.log.Info("Copied skill: " + it.name)
+	return nil
+}

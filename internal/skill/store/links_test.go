@@ -1,0 +1,319 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// What lies where a link shall be decides what becomes of it.
+func TestLinks(t *testing.T) {
+	const want = "-> ../mcp-skills/a-x"
+	for _, tt := range []struct {
+		name   string
+		before func(t *testing.T, o Options)
+		first  bool // an earlier sync ran
+		want   string
+		kept   bool
+	}{
+		{"nothing", func(*testing.T, Options) {}, false, want, false},
+		{"a lost link", func(t *testing.T, o Options) { remove(t, o.Base, "skills") }, true, want, false},
+		{"another target of ours", func(t *testing.T, o Options) {
+			remove(t, o.Base, "skills/a-x")
+			symlink(t, "../mcp-skills/a-y", o.Base, "skills/a-x")
+		}, false, want, false},
+		{"an absolute link of ours", func(t *testing.T, o Options) {
+			symlink(t, filepath.Join(o.Base, "mcp-skills", "a-x"), o.Base, "skills/a-x")
+		}, false, want, false},
+		{"a dangling link of ours", func(t *testing.T, o Options) {
+			symlink(t, "../mcp-skills/old", o.Base, "skills/a-x")
+		}, false, want, false},
+		{"our link, led astray", func(t *testing.T, o Options) {
+			remove(t, o.Base, "skills/a-x")
+			symlink(t, "../elsewhere", o.Base, "skills/a-x")
+		}, true, want, false},
+		{"a foreign link", func(t *testing.T, o Options) { symlink(t, "../elsewhere", o.Base, "skills/a-x") }, false, "-> ../elsewhere", true},
+		{"a foreign link after a sync", func(t *testing.T, o Options) {
+			symlink(t, "../elsewhere", o.Base, "skills/a-x")
+			mustSync(t, o, content("a/x"))
+		}, false, "-> ../elsewhere", true},
+		{"a link beside ours", func(t *testing.T, o Options) {
+			symlink(t, "../mcp-skills-old/a-x", o.Base, "skills/a-x")
+		}, false, "-> ../mcp-skills-old/a-x", true},
+		{"a file", func(t *testing.T, o Options) { write(t, "mine", o.Base, "skills/a-x") }, false, "mine", true},
+		{"an empty folder", func(t *testing.T, o Options) {
+			if err := os.MkdirAll(filepath.Join(o.Base, "skills/a-x"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}, false, "dir", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := options(t)
+			if tt.first {
+				mustSync(t, o, content("a/x"))
+			}
+			tt.before(t, o)
+			r := mustSync(t, o, content("a/x"))
+			got := tree(t, o.Base)["skills/a-x"] + tree(t, o.Base)["skills/a-x/"]
+			if got != tt.want {
+				t.Errorf("skills/a-x = %q, want %q", got, tt.want)
+			}
+			if kept := len(r.Kept) > 0; kept != tt.kept || len(r.Warnings) != len(r.Kept) {
+				t.Errorf("Kept = %q, Warnings = %q, want kept %v", r.Kept, r.Warnings, tt.kept)
+			}
+			if again := mustSync(t, o, content("a/x")); again.Stale {
+				t.Errorf("a second sync changes something: %+v", again)
+			}
+		})
+	}
+}
+
+// Of a disabled server's links those go that are ours.
+func TestUnlink(t *testing.T) {
+	disabled := Content{Skills: content("git-hub/list").Skills, Disabled: []string{"git"}}
+	for _, tt := range []struct {
+		name   string
+		change func(t *testing.T, o Options)
+		want   string // what is then at skills/git-status
+	}{
+		{"nothing", func(*testing.T, Options) {}, ""},
+		{"the target is gone", func(t *testing.T, o Options) { remove(t, o.Base, "mcp-skills/git-status") }, ""},
+		{"the lock is gone", func(t *testing.T, o Options) { remove(t, o.Base, LockName) }, ""},
+		{"lock and target are gone", func(t *testing.T, o Options) {
+			remove(t, o.Base, LockName)
+			remove(t, o.Base, "mcp-skills/git-status")
+		}, ""},
+		{"a link elsewhere", func(t *testing.T, o Options) {
+			remove(t, o.Base, "skills/git-status")
+			symlink(t, "../mine", o.Base, "skills/git-status")
+		}, "-> ../mine"},
+		{"a file", func(t *testing.T, o Options) {
+			remove(t, o.Base, "skills/git-status")
+			write(t, "mine", o.Base, "skills/git-status")
+		}, "mine"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := options(t)
+			mustSync(t, o, content("git/status", "git-hub/list"))
+			write(t, "mine", o.Base, "skills/README.md")
+			write(t, "mine", o.Base, "skills/git-own/SKILL.md")
+			symlink(t, "../mcp-skills/git-hub-list", o.Base, "skills/my-list")
+			tt.change(t, o)
+			mustSync(t, o, disabled)
+			found := tree(t, o.Base)
+			if got := found["skills/git-status"]; got != tt.want {
+				t.Errorf("skills/git-status = %q, want %q", got, tt.want)
+			}
+			for p, want := range map[string]string{
+				"skills/README.md": "mine", "skills/git-own/SKILL.md": "mine",
+				"skills/my-list": "-> ../mcp-skills/git-hub-list", "skills/git-hub-list": "-> ../mcp-skills/git-hub-list",
+			} {
+				if found[p] != want {
+					t.Errorf("%s = %q, want %q", p, found[p], want)
+				}
+			}
+		})
+	}
+}
+
+// Where links are refused skills are copied, until links are allowed again.
+func TestCopies(t *testing.T) {
+	o := options(t)
+	o.LinkDirs = []string{"skills", ".claude/skills"}
+	var log bytes.Buffer
+	o.Log = logTo(&log, slog.LevelWarn)
+	o.Link = refuse
+	r := mustSync(t, o, content("a/x", "a/y"))
+	same(t, "Copied", r.Copied, []string{".claude/skills/a-x", ".claude/skills/a-y", "skills/a-x", "skills/a-y"})
+	if n := strings.Count(log.String(), "level=WARN"); n != 2 || !strings.Contains(log.String(), "copied") {
+		t.Errorf("log = %q, want one warning for each folder", log.String())
+	}
+	found := tree(t, o.Base)
+	for _, p := range []string{"a-x/SKILL.md", "a-y/references/schema.json"} {
+		if found["skills/"+p] != found["mcp-skills/"+p] || found["skills/"+p] == "" {
+			t.Errorf("the copy of %s is %q, want %q", p, found["skills/"+p], found["mcp-skills/"+p])
+		}
+	}
+	if again := mustSync(t, o, content("a/x", "a/y")); again.Stale {
+		t.Errorf("a second sync changes something: %+v", again)
+	}
+	dry := o
+	dry.DryRun, dry.Link = true, nil
+	if r := mustSync(t, dry, content("a/x", "a/y")); r.Stale {
+		t.Errorf("copies are stale: %+v", r)
+	}
+
+	// One changes, one goes.
+	c := Content{Skills: append(content().Skills, offered("a", "x", "Is new."))}
+	write(t, "mine", o.Base, "skills/a-y/notes.txt")
+	r = mustSync(t, o, c)
+	same(t, "Copied", r.Copied, []string{".claude/skills/a-x", "skills/a-x"})
+	same(t, "Unlinked", r.Unlinked, []string{".claude/skills/a-y"})
+	same(t, "Kept", r.Kept, []string{"skills/a-y"})
+	same(t, "tree", paths(t, o.Base), []string{
+		".claude/skills/a-x/SKILL.md", "mcp-skills/a-x/SKILL.md", "skills/a-x/SKILL.md", "skills/a-y/notes.txt",
+	})
+	same(t, "the copy", read(t, o.Base, "skills/a-x/SKILL.md"), read(t, o.Base, "mcp-skills/a-x/SKILL.md"))
+
+	// A copy that somebody put a file into stays one.
+	write(t, "mine", o.Base, "skills/a-x/notes.txt")
+	o.Link = nil
+	r = mustSync(t, o, c)
+	same(t, "Linked", r.Linked, []string{".claude/skills/a-x"})
+	same(t, "tree", paths(t, o.Base), []string{
+		".claude/skills/a-x -> ../../mcp-skills/a-x", "mcp-skills/a-x/SKILL.md",
+		"skills/a-x/SKILL.md", "skills/a-x/notes.txt", "skills/a-y/notes.txt",
+	})
+	remove(t, o.Base, "skills/a-x/notes.txt")
+	r = mustSync(t, o, c)
+	same(t, "Linked", r.Linked, []string{"skills/a-x"})
+}
+
+// A folder of the user's is no copy of ours, whatever the lock says of others.
+func TestNoCopyOfOurs(t *testing.T) {
+	o := options(t)
+	write(t, "mine", o.Base, "skills/a-x/SKILL.md")
+	o.Link = refuse
+	c := content("a/x", "a/y")
+	for range 2 {
+		r := mustSync(t, o, c)
+		same(t, "Kept", r.Kept, []string{"skills/a-x"})
+	}
+	mustSync(t, o, Content{Disabled: []string{"a"}})
+	same(t, "tree", paths(t, o.Base), []string{"mcp-skills/", "skills/a-x/SKILL.md"})
+}
+
+// Copies are known again without a lock if nobody changed them.
+func TestCopyWithoutLock(t *testing.T) {
+	o := options(t)
+	o.Link = refuse
+	mustSync(t, o, content("a/x", "a/y"))
+	remove(t, o.Base, LockName)
+	replace(t, "Does y.", "Was mine.", o.Base, "skills/a-y/SKILL.md")
+	o.Link = nil
+	r := mustSync(t, o, content("a/x", "a/y"))
+	same(t, "Linked", r.Linked, []string{"skills/a-x"})
+	same(t, "Kept", r.Kept, []string{"skills/a-y"})
+}
+
+// The folders may be anywhere, and be links themselves.
+func TestPlaces(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(t *testing.T, o *Options)
+		link   string // where the link is
+		target string
+	}{
+		{"output elsewhere", func(_ *testing.T, o *Options) { o.OutputDir = "gen/skills" }, "skills/a-x", "../gen/skills/a-x"},
+		{"absolute", func(_ *testing.T, o *Options) { o.OutputDir = filepath.Join(o.Base, "gen") }, "skills/a-x", "../gen/a-x"},
+		{"deep links", func(_ *testing.T, o *Options) { o.LinkDirs = []string{".claude/skills"} }, ".claude/skills/a-x", "../../mcp-skills/a-x"},
+		{"links in a linked folder", func(t *testing.T, o *Options) {
+			write(t, "", o.Base, "deep/er/skills/x")
+			symlink(t, "deep/er/skills", o.Base, "skills")
+		}, "deep/er/skills/a-x", "../../../mcp-skills/a-x"},
+		{"skills in a linked folder", func(t *testing.T, o *Options) {
+			write(t, "", o.Base, "deep/er/x")
+			symlink(t, "deep/er", o.Base, "mcp-skills")
+		}, "skills/a-x", "../mcp-skills/a-x"},
+		{"the output folder holds the links", func(_ *testing.T, o *Options) { o.OutputDir = "." }, "skills/a-x", "../a-x"},
+		{"two names of one folder", func(t *testing.T, o *Options) {
+			write(t, "", o.Base, "skills/x")
+			symlink(t, "skills", o.Base, "alias")
+			o.LinkDirs = []string{"skills", "alias"}
+		}, "skills/a-x", "../mcp-skills/a-x"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := options(t)
+			tt.change(t, &o)
+			mustSync(t, o, content("a/x"))
+			if got, want := tree(t, o.Base)[tt.link], "-> "+tt.target; got != want {
+				t.Errorf("%s = %q, want %q", tt.link, got, want)
+			}
+			if _, err := os.ReadFile(filepath.Join(o.Base, filepath.FromSlash(tt.link), "SKILL.md")); err != nil {
+				t.Error(err)
+			}
+			if r := mustSync(t, o, content("a/x")); r.Stale {
+				t.Errorf("a second sync changes something: %+v", r)
+			}
+			if ok, err := Current(o); !ok || err != nil {
+				t.Errorf("Current = %v, %v, want true", ok, err)
+			}
+			mustSync(t, o, Content{Disabled: []string{"a"}})
+			for _, p := range paths(t, o.Base) {
+				if strings.Contains(p, "a-x") {
+					t.Errorf("%s is still there", p)
+				}
+			}
+		})
+	}
+}
+
+// When the folders move, what is ours moves along, edits and the skills of
+// failed servers too.
+func TestMove(t *testing.T) {
+	o := options(t)
+	mustSync(t, o, content("a/x", "a/y", "b/z"))
+	replace(t, "Does x.", "Better.", o.Base, "mcp-skills/a-x/SKILL.md")
+	write(t, "mine", o.Base, "mcp-skills/a-y/notes.txt")
+	write(t, "mine", o.Base, "mcp-skills/own/SKILL.md")
+	o.OutputDir, o.LinkDirs = "gen", []string{"links"}
+	c := content("a/x", "a/y")
+	c.Failed = []string{"b"}
+	r := mustSync(t, o, c)
+	same(t, "tree", paths(t, o.Base), []string{
+		"gen/a-x/SKILL.md", "gen/a-y/SKILL.md", "gen/b-z/SKILL.md",
+		"links/a-x -> ../gen/a-x", "links/a-y -> ../gen/a-y", "links/b-z -> ../gen/b-z",
+		"mcp-skills/a-y/notes.txt", "mcp-skills/own/SKILL.md",
+		"skills/",
+	})
+	same(t, "Kept", r.Kept, []string{"mcp-skills/a-y"})
+	if len(r.Removed) > 0 {
+		t.Errorf("Removed = %q, want none", r.Removed)
+	}
+	if md := read(t, o.Base, "gen/a-x/SKILL.md"); !strings.Contains(md, `description: "Better."`) {
+		t.Errorf("the edited description is lost:\n%s", md)
+	}
+	if r := mustSync(t, o, c); r.Stale {
+		t.Errorf("a second sync changes something: %+v", r)
+	}
+}
+
+// Links that can't be renewed become copies, and a copy that can't be written
+// is an error.
+func TestLinksBecomeCopies(t *testing.T) {
+	o := options(t)
+	mustSync(t, o, content("a/x", "a/y"))
+	before := read(t, o.Base, LockName)
+	o.OutputDir, o.Link = "gen", refuse
+	failures := 0
+	for after := range 100 {
+		_, err := syncWith(t.Context(), o, content("a/x", "a/y"), failing(after, syscall.ENOSPC))
+		if err == nil {
+			break
+		}
+		failures++
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("after %d files: Sync = %v, want no space", after, err)
+		}
+		same(t, "lock", read(t, o.Base, LockName), before)
+		for _, name := range []string{"a-x", "a-y"} {
+			if md := read(t, o.Base, "skills", name, "SKILL.md"); !strings.Contains(md, "Does") {
+				t.Errorf("after %d files: skills/%s can't be read", after, name)
+			}
+		}
+	}
+	if failures < 8 {
+		t.Errorf("%d syncs failed, want at least 8", failures)
+	}
+	same(t, "tree", paths(t, o.Base), []string{
+		"gen/a-x/SKILL.md", "gen/a-y/SKILL.md", "mcp-skills/", "skills/a-x/SKILL.md", "skills/a-y/SKILL.md",
+	})
+	if r := mustSync(t, o, content("a/x", "a/y")); r.Stale {
+		t.Errorf("a second sync changes something: %+v", r)
+	}
+}

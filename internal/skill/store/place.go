@@ -1,0 +1,189 @@
+package store
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/skill"
+)
+
+// place finds out where everything lies. It opens nothing.
+func (s *syncer) place() error {
+	base, err := filepath.Abs(s.o.Base)
+	if err != nil {
+		return fmt.Errorf("finding the working directory: %w", err)
+	}
+	s.base = &folder{key: ".", path: base, real: realPath(base)}
+	if s.o.OutputDir == "" {
+		s.o.OutputDir = "mcp-skills"
+	}
+	if s.o.LinkDirs == nil {
+		s.o.LinkDirs = []string{"skills"}
+	}
+	if !validPath(s.o.OutputDir) {
+		return &errkind.Argument{Name: "output-dir", Value: s.o.OutputDir, Want: "the path of a folder"}
+	}
+	s.out = newFolder(base, s.o.OutputDir)
+	// A link's ".." does not follow links, so it needs the real path; but the
+	// folder itself may be a link, which people may lead elsewhere later.
+	s.reach = filepath.Join(realPath(filepath.Dir(s.out.path)), filepath.Base(s.out.path))
+	for _, name := range s.o.LinkDirs {
+		if !validPath(name) {
+			return &errkind.Argument{Name: "skills-dir", Value: name, Want: "the path of a folder"}
+		}
+		f := newFolder(base, name)
+		if f.real == s.out.real {
+			return &errkind.Argument{Name: "skills-dir", Value: name, Want: "another folder than that of the skills themselves"}
+		}
+		if !slices.ContainsFunc(s.links, func(l *folder) bool { return l.real == f.real }) {
+			s.links = append(s.links, f)
+		}
+	}
+	return nil
+}
+
+// validPath reports whether p can be the path of a folder.
+func validPath(p string) bool {
+	return p != "" && len(p) <= 4096 && !strings.ContainsRune(p, 0) && utf8.ValidString(p)
+}
+
+// open opens the folders that exist and reads the lock.
+func (s *syncer) open() error {
+	if err := s.base.open(); err != nil {
+		return err
+	}
+	if s.base.root == nil {
+		return fmt.Errorf("the folder %s does not exist: make it or start in another one: %w", s.base.path, errkind.NotFound)
+	}
+	if err := s.out.open(); err != nil {
+		return err
+	}
+	for _, f := range s.links {
+		if err := f.open(); err != nil {
+			return err
+		}
+	}
+	if err := s.readLock(); err != nil {
+		return err
+	}
+	return s.openFormer()
+}
+
+// openFormer opens the folders that only the lock names. They are foreign
+// input: what can't be opened is passed over.
+func (s *syncer) openFormer() error {
+	s.old = s.out
+	if dir := s.prev.OutputDir; dir != "" && dir != s.out.key {
+		if f := newFolder(s.base.path, filepath.FromSlash(dir)); f.real != s.out.real {
+			if err := f.open(); err != nil {
+				s.warn("the earlier folder of skills, %s, can't be opened: what it holds stays there", f.path)
+			}
+			s.old = f
+		}
+	}
+	for _, dir := range s.prev.LinkDirs {
+		f := newFolder(s.base.path, filepath.FromSlash(dir))
+		same := func(l *folder) bool { return l.real == f.real }
+		if slices.ContainsFunc(s.links, same) || slices.ContainsFunc(s.left, same) || same(s.out) || same(s.old) {
+			continue
+		}
+		if err := f.open(); err != nil {
+			s.warn("the earlier folder of links, %s, can't be opened: what it holds stays there", f.path)
+		}
+		s.left = append(s.left, f)
+	}
+	return nil
+}
+
+// close closes what open opened.
+func (s *syncer) close() {
+	all := append([]*folder{s.base, s.out, s.old}, append(slices.Clone(s.links), s.left...)...)
+	for _, f := range all {
+		if f != nil && f.root != nil {
+			f.root.Close()
+			f.root = nil
+		}
+	}
+}
+
+// linkKeys returns the folders of links as the lock spells them.
+func (s *syncer) linkKeys() []string {
+	keys := []string{}
+	for _, f := range s.links {
+		keys = append(keys, f.key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+var slug = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
+// validName reports whether name is a skill's, and so a safe folder name.
+func validName(name string) bool { return len(name) <= 64 && slug.MatchString(name) }
+
+// validFile reports whether p is a path that stays within a skill's folder on
+// every system.
+func validFile(p string) bool {
+	return len(p) <= 255 && utf8.ValidString(p) && fs.ValidPath(p) && p != "." && !strings.ContainsAny(p, "\\:\x00") &&
+		filepath.IsLocal(filepath.FromSlash(p)) && !strings.HasPrefix(p, tempPrefix)
+}
+
+// check refuses skills that no folder can hold.
+func check(c Content) error {
+	seen := map[string]bool{}
+	for _, sk := range c.Skills {
+		switch {
+		case !validName(sk.Name):
+			return fmt.Errorf("a skill of server %q has the name %q, which can't be a folder's: %w", sk.Server, sk.Name, errkind.Invalid)
+		case seen[sk.Name]:
+			return fmt.Errorf("two skills have the name %q: %w", sk.Name, errkind.Invalid)
+		case !slices.ContainsFunc(sk.Files, func(f skill.File) bool { return f.Path == skillFile }):
+			return fmt.Errorf("the skill %q has no %s: %w", sk.Name, skillFile, errkind.Invalid)
+		}
+		seen[sk.Name] = true
+		paths := map[string]bool{}
+		for _, f := range sk.Files {
+			if !validFile(f.Path) || paths[f.Path] || len(f.Content) > maxFile {
+				return fmt.Errorf("the skill %q has a file %q, which can't be written: %w", sk.Name, f.Path, errkind.Invalid)
+			}
+			paths[f.Path] = true
+		}
+	}
+	return nil
+}
+
+// realPath resolves the links in an absolute path, as far as it exists.
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	dir := filepath.Dir(path)
+	if dir == path {
+		return path
+	}
+	return filepath.Join(realPath(dir), filepath.Base(path))
+}
+
+// inTheWay returns the first part of an absolute path that exists and is no
+// folder, or "".
+func inTheWay(path string) string {
+	if dir := filepath.Dir(path); dir != path {
+		if way := inTheWay(dir); way != "" {
+			return way
+		}
+	}
+	if _, err := os.Lstat(path); err != nil {
+		return ""
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return ""
+	}
+	return path
+}

@@ -1,0 +1,46 @@
+package terminal_test
+
+import (
+	"log/slog"
+	"regexp"
+	"strings"
+	"testing"
+
+	"knowhow/internal/terminal"
+)
+
+func TestHandler(t *testing.T) {
+	var out strings.Builder
+	log := slog.New(terminal.NewHandler(&out, slog.LevelInfo))
+	log.Debug("not written")
+	log.Info("Connecting to server: a")
+	log.With("server", "x y").WithGroup("g").Warn("a\nb\x1b[31m", "n", 1)
+	want := regexp.MustCompile(`^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO Connecting to server: a
+20\S+ WARN a\\nb\\x1b\[31m server="x y" g\.n=1
+$`)
+	if !want.MatchString(out.String()) {
+		t.Errorf("the log is %q, want it to match %s", out.String(), want)
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	for s, want := range map[string]string{
+		"":               "",
+		"päth 日本":        "päth 日本",
+		"a\tb\r\n":       `a\tb\r\n`,
+		"\u202e\u009b x": `\u202e\u009b x`,
+		"a\xffb":         "a\ufffdb",
+	} {
+		if got := terminal.Printable(s); got != want {
+			t.Errorf("Printable(%q) = %q, want %q", s, got, want)
+		}
+	}
+}
+
+func TestPlural(t *testing.T) {
+	for n, want := range map[int]string{0: "0 skills", 1: "1 skill", 2: "2 skills"} {
+		if got := terminal.Plural(n, "skill"); got != want {
+			t.Errorf("Plural(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
