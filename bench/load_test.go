@@ -179,5 +179,5 @@ func throughput(b *testing.B, n int, start func(b *testing.B, role, gogc string)
 		b.ReportMetric(slices.Max(perSecond[s.name]), s.name+"-best-calls/s")
 		b.ReportMetric(middle(micros[s.name]), s.name+"-processor-µs")
 	}
-	b.ReportMetric(middle(perSecond["layer"])/middle(perSecond["sdk"]), "times-the-sdk")
+	b.ReportMetric(middle(perSecond["layer"])/middle(perSecond["sdk"]), "against-sdk-times")
 }

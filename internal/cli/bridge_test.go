@@ -159,7 +159,7 @@ func runBridge(ts *testscript.TestScript, args []string) *runningBridge {
 	b.cmd = exec.Command(path, args...)
 	b.cmd.Dir = ts.MkAbs(".")
 	b.cmd.Stdout, b.cmd.Stderr = b.out, b.errs
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "MCP_BRIDGE_TOKEN", "FAKE_DIR", "MY_TOKEN", "SERVERS"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "MCP_BRIDGE_TOKEN", "GORACE", "FAKE_DIR", "MY_TOKEN", "SERVERS"} {
 		b.cmd.Env = append(b.cmd.Env, name+"="+ts.Getenv(name))
 	}
 	ts.Check(b.cmd.Start())
@@ -216,7 +216,7 @@ func checkGone(ts *testscript.TestScript, neg bool, args []string) {
 	if got := strconv.Itoa(len(ids)); got != args[0] && (args[0] != "some" || got == "0") {
 		ts.Fatalf("%s processes in %s, want %s", got, args[1], args[0])
 	}
-	limit := time.After(2 * time.Second)
+	limit := time.After(5 * time.Second)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for slices.ContainsFunc(ids, alive) {

@@ -37,7 +37,7 @@ type fakeServer struct {
 }
 
 // fakemcp [OPTION...] TOOL... is an MCP server on stdio. Tools that are not in
-// fakeTools say "Does NAME.". It appends its process id to $FAKE_DIR/pids and
+// fakeTools say "Does NAME." and $FAKE_MOOD. It appends its process id to $FAKE_DIR/pids and
 // each tool called to $FAKE_DIR/calls, where that variable is set. The
 // options:
 //
@@ -144,7 +144,7 @@ func (s *fakeServer) list() []string {
 	for _, name := range names {
 		tool, ok := fakeTools[name]
 		if !ok {
-			tool = fmt.Sprintf(`{"name":%q,"description":"Does %s.","inputSchema":{"type":"object"}}`, name, name)
+			tool = fmt.Sprintf(`{"name":%q,"description":%q,"inputSchema":{"type":"object"}}`, name, "Does "+name+"."+os.Getenv("FAKE_MOOD"))
 		}
 		tools = append(tools, tool)
 	}

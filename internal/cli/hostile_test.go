@@ -33,6 +33,9 @@ var misdeeds = map[string]func(w http.ResponseWriter, r *http.Request, contentTy
 			if _, err := z.Write(piece); err != nil {
 				return
 			}
+			if z.Flush() != nil || http.NewResponseController(w).Flush() != nil {
+				return
+			}
 		}
 		_ = z.Close() // an error means that the client has gone
 	},

@@ -58,6 +58,7 @@ func TestScript(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir+"/home")
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector would have each program wait a second
 			env.Values[fakeKey{}] = &fakeFess{}
 			env.Values[bridgeKey{}] = &runningBridge{}
 			return nil

@@ -5,14 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/invoke"
+	"knowhow/internal/mcpclient"
+	"knowhow/internal/skill"
 	"knowhow/internal/skill/store"
-	"knowhow/internal/terminal"
 )
 
 const startHelp = `Usage: {cmd} --mcp-settings FILE [FLAGS]
@@ -49,6 +52,10 @@ func runStart(ctx context.Context, v *invocation, args []string) error {
 	if err := f.required(v); err != nil {
 		return err
 	}
+	if _, ok := v.Lookup("GOGC"); !ok {
+		// The bridge makes little garbage for each call, and is there all day.
+		debug.SetGCPercent(100)
+	}
 	y, err := v.newSyncing(f)
 	if err != nil {
 		return err
@@ -73,32 +80,34 @@ func closeListener(l net.Listener) error {
 // serve generates the skills where they are not up to date, and serves the
 // bridge. Skills follow the servers whose tools change meanwhile.
 func (y *syncing) serve(ctx context.Context, l net.Listener) error {
-	changed := make(chan string, len(y.settings.Servers))
-	y.connect(func(server string) {
+	news := make(chan string, 2*len(y.settings.Servers))
+	tell := func(server string) {
 		select {
-		case changed <- server:
-		default: // as many changes as there are servers are waiting already
+		case news <- server:
+		default: // each server has been told of
 		}
-	})
+	}
+	y.connect(tell)
 	defer y.close(ctx)
 	current, err := y.current()
 	if err != nil {
 		return err
 	}
 	if !current {
-		err := y.firstSync(ctx)
+		_, err := y.generate(ctx)
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return nil // ended before it could serve, as it may be ended later
 		}
 		if err != nil {
 			return err
 		}
+		y.f.force = false // that was for once
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer cancel()
-	background.Go(func() { y.follow(ctx, changed) })
+	background.Go(func() { y.follow(ctx, news) })
 
 	port := l.Addr().(*net.TCPAddr).Port
 	handler := invoke.New(invoke.Options{Servers: y.pool, Token: y.f.token, Version: version(), Port: port, Log: y.log})
@@ -119,48 +128,48 @@ func (y *syncing) current() (bool, error) {
 	return current, err
 }
 
-// firstSync generates the skills. That servers fail does not keep the bridge
-// from serving the others, nor these later.
-func (y *syncing) firstSync(ctx context.Context) error {
-	g, err := y.gather(ctx)
-	if err != nil {
-		return err
-	}
-	report, skills, err := y.write(ctx, g)
-	if err != nil {
-		return err
-	}
-	y.summarize(g, report, skills)
-	switch {
-	case y.f.check && report.Stale:
-		return &hintError{errors.New("skills are stale"), "Run it again without --check to bring them up to date."}
-	case len(g.failed) > 0 && y.f.strict:
-		return fmt.Errorf("%s failed, and --strict forbids that", terminal.Plural(len(g.failed), "server"))
-	}
-	return nil
-}
-
-// follow writes the skills of all servers again when the tools of one have
-// changed, until ctx ends: names depend on the tools of all of them.
-func (y *syncing) follow(ctx context.Context, changed <-chan string) {
+// follow looks at the tools of the servers that are told of, because they were
+// connected or their tools changed, until ctx ends. Where they differ from the
+// skills, all servers are asked: names depend on the tools of all of them.
+func (y *syncing) follow(ctx context.Context, news <-chan string) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case server := <-changed:
-			y.log.Info("Tools changed on server: " + server)
-		}
-		for len(changed) > 0 {
-			<-changed
-		}
-		g, err := y.gather(ctx)
-		if err == nil {
-			_, _, err = y.write(ctx, g)
-		}
-		if err != nil && ctx.Err() == nil {
-			y.log.Error("bringing the skills up to date", "error", errkind.Message(err))
+		case server := <-news:
+			if err := y.compare(ctx, server); err != nil && ctx.Err() == nil {
+				y.log.Error("bringing the skills up to date", "error", errkind.Message(err))
+			}
 		}
 	}
+}
+
+// compare writes the skills again if those of a server are stale.
+func (y *syncing) compare(ctx context.Context, server string) error {
+	before, err := store.SourceHashes(y.storeOptions(), server)
+	if err != nil {
+		return err
+	}
+	c, err := y.pool.Catalog(ctx, server)
+	if err != nil {
+		return err
+	}
+	skills, _ := skill.Render([]mcpclient.Catalog{y.filter(c)}, y.renderOptions())
+	now := make([]string, 0, len(skills))
+	for _, s := range skills {
+		now = append(now, s.SourceHash)
+	}
+	slices.Sort(now)
+	if slices.Equal(before, now) {
+		return nil
+	}
+	y.log.Info("Tools changed on server: " + server)
+	g, err := y.gather(ctx)
+	if err != nil {
+		return err
+	}
+	_, _, err = y.write(ctx, g)
+	return err
 }
 
 // A port is a flag.Value that takes a port number.

@@ -82,8 +82,9 @@ func (v *invocation) newSyncing(f *syncFlags) (*syncing, error) {
 	return y, nil
 }
 
-// connect makes the pool of servers, which connects to each when it is first used.
-func (y *syncing) connect(toolsChanged func(server string)) {
+// connect makes the pool of servers, which connects to each when it is first
+// used. tell is called with those that were connected or whose tools changed.
+func (y *syncing) connect(tell func(server string)) {
 	y.pool = mcpclient.New(mcpclient.Options{
 		Servers:        y.settings.Servers,
 		Log:            y.log,
@@ -91,7 +92,8 @@ func (y *syncing) connect(toolsChanged func(server string)) {
 		IdleTimeout:    y.f.idleTimeout,
 		CallTimeout:    y.f.timeout,
 		ConnectTimeout: y.f.timeout,
-		ToolsChanged:   toolsChanged,
+		Connected:      tell,
+		ToolsChanged:   tell,
 	})
 }
 
@@ -183,40 +185,46 @@ func (y *syncing) showBar(servers int) {
 		progressbar.OptionShowCount(), progressbar.OptionFullWidth(), progressbar.OptionClearOnFinish()))
 }
 
-// sync generates the skills of all servers that answer and prints the summary.
-// It fails if nothing could be written, or if the servers fail: all of them, or
-// any of them with --strict.
+// sync generates the skills and fails also where no server answered.
 func (y *syncing) sync(ctx context.Context) error {
-	if y.pool == nil {
-		y.connect(nil)
+	y.connect(nil)
+	g, err := y.generate(ctx)
+	if err == nil && len(g.failed) > 0 && len(g.catalogs) == 0 {
+		return &hintError{errors.New("no server answered"), "The lines above say why, server by server."}
 	}
+	return err
+}
+
+// generate generates the skills of all servers that answer and prints the
+// summary. It fails if they could not be written; with --check if they are stale,
+// and with --strict if any server failed.
+func (y *syncing) generate(ctx context.Context) (*gathering, error) {
 	g, err := y.gather(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	report, skills, err := y.write(ctx, g)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	y.summarize(g, report, skills)
 	switch {
 	case y.f.check && report.Stale:
-		return &hintError{errors.New("skills are stale"), "Run it again without --check to bring them up to date."}
-	case len(g.failed) > 0 && len(g.catalogs) == 0:
-		return &hintError{errors.New("no server answered"), "The lines above say why, server by server."}
+		return nil, &hintError{errors.New("skills are stale"), "Run it again without --check to bring them up to date."}
 	case len(g.failed) > 0 && y.f.strict:
-		return fmt.Errorf("%s failed, and --strict forbids that", terminal.Plural(len(g.failed), "server"))
+		return nil, fmt.Errorf("%s failed, and --strict forbids that", terminal.Plural(len(g.failed), "server"))
 	}
-	return nil
+	return g, nil
+}
+
+// renderOptions say how skills look.
+func (y *syncing) renderOptions() skill.Options {
+	return skill.Options{GroupByServer: y.f.groupBy.value == "server", Description: y.f.description.value, Version: version()}
 }
 
 // write renders the skills and brings the disk up to date.
 func (y *syncing) write(ctx context.Context, g *gathering) (*store.Report, []skill.Skill, error) {
-	skills, warnings := skill.Render(g.catalogs, skill.Options{
-		GroupByServer: y.f.groupBy.value == "server",
-		Description:   y.f.description.value,
-		Version:       version(),
-	})
+	skills, warnings := skill.Render(g.catalogs, y.renderOptions())
 	content := store.Content{Skills: skills}
 	for id := range g.failed {
 		content.Failed = append(content.Failed, id)

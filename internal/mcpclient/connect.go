@@ -114,7 +114,7 @@ func (s *server) connectError(ctx context.Context, err error) error {
 	switch {
 	case isClosed(s.pool.stop):
 		e.Err = errClosed
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		e.Err = fmt.Errorf("the server was not ready within %v; a longer timeout may help, if it has to be downloaded first", s.pool.o.ConnectTimeout)
 	}
 	return e
@@ -134,6 +134,8 @@ func (s *server) install(a *attempt, sess *session, intro *introduction) error {
 	s.mu.Unlock()
 	if sess.reason() != nil {
 		s.lost(sess) // it ended before it was ours to lose
+	} else if tell := s.pool.o.Connected; tell != nil {
+		s.pool.run(func() { tell(s.cfg.ID) })
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ type Options struct {
 	IdleTimeout    time.Duration       // a connection unused that long is closed; 0 means 10 minutes, negative never
 	CallTimeout    time.Duration       // of one request, from its last sign of progress; 0 means 30 s; a server's own Timeout beats it
 	ConnectTimeout time.Duration       // of start and handshake, retries included; 0 means 30 s
+	Connected      func(server string) // called after a connection was made, which Close waits for; nil ignores it
 	ToolsChanged   func(server string) // called about 500 ms after a server said that its tools changed; nil ignores it
 }
 

@@ -62,7 +62,7 @@ func TestDirectAlike(t *testing.T) {
 	}
 }
 
-// event is the id of an event; Date depends on the time.
+// event is the line with the id of an event.
 var event = regexp.MustCompile(`(?m)^id: [A-Z2-7]+_0$`)
 
 func TestDirectAlikeHTTP(t *testing.T) {
@@ -147,6 +147,27 @@ func TestDirectEnds(t *testing.T) {
 		close(k.release)
 		if _, err := s.Tool("echo", nil); err != nil {
 			t.Errorf("afterwards = %v", err)
+		}
+	})
+}
+
+// What a plain call was answered with can be resumed as if it had come through the
+// SDK.
+func TestDirectResumed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		site := newKit(mcpserver.Options{}).http(t, mcpserver.HTTPOptions{})
+		s := site.session(t)
+		s.Initialize("2025-03-26")
+		header := map[string]string{"Mcp-Session-Id": s.SessionID()}
+		var got [2]string
+		for i, direct := range []bool{false, true} {
+			_, _, body := site.request(t, "POST", call(7, `"name":"echo"`, direct), header)
+			id := strings.TrimPrefix(event.FindString(body), "id: ")
+			status, _, missed := site.request(t, "GET", "", map[string]string{"Mcp-Session-Id": s.SessionID(), "Last-Event-ID": id})
+			got[i] = fmt.Sprintf("%d %s", status, missed)
+		}
+		if got[0] != got[1] || !strings.HasPrefix(got[0], "204") {
+			t.Errorf("resuming what has been read = %s and %s, want 204 and nothing", got[0], got[1])
 		}
 	})
 }

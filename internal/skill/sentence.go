@@ -92,7 +92,7 @@ func stripMarkdown(line string) (content string, kind int) {
 		case rest != content && hasAnyPrefix(rest, ". ", ") "):
 			content = rest[2:]
 		default:
-			content = strings.NewReplacer("**", "", "__", "").Replace(content)
+			content = strings.ReplaceAll(strings.ReplaceAll(content, "**", ""), "__", "")
 			switch {
 			case strings.Trim(content, "-=*_ |:") == "",
 				strings.HasPrefix(content, "<") && strings.HasSuffix(content, ">") && strings.Count(content, "<") == 1:

@@ -8,6 +8,14 @@ import (
 	"unicode/utf8"
 )
 
+var (
+	// lineEnds turns all that ends a line somewhere into a line feed.
+	lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n",
+		"\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+
+	angles = strings.NewReplacer("<", "‹", ">", "›")
+)
+
 // hidden says whether a character is invisible or changes how its neighbours
 // are shown: controls, bidirectional marks, tags and the like, in which text
 // can be hidden from people that a model reads. The two joiners, which
@@ -31,8 +39,7 @@ func cleanText(s string, limit int) string {
 		s = strings.ToValidUTF8(s[:limit], "") + "…"
 	}
 	s = strings.ToValidUTF8(s, "\ufffd")
-	s = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n",
-		"\u0085", "\n", "\u2028", "\n", "\u2029", "\n").Replace(s)
+	s = lineEnds.Replace(s)
 	s = strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && hidden(r) {
 			return -1
@@ -59,7 +66,7 @@ func cleanLine(s string, limit int) string {
 // angle brackets, which uploads to claude.ai are refused for, become quotation
 // marks of the same shape.
 func plainLine(s string, limit int) string {
-	return cleanLine(strings.NewReplacer("<", "‹", ">", "›").Replace(s), limit)
+	return cleanLine(angles.Replace(s), limit)
 }
 
 // cut shortens a line to limit characters, at the end of a word if there is one

@@ -5,6 +5,29 @@ import (
 	"slices"
 )
 
+// SourceHashes returns the hashes of the tools that a server's skills were made
+// of by the last sync, as skill.Skill has them, sorted. So a server's tools can be
+// compared without asking the other servers. Errors are those of [Current].
+func SourceHashes(o Options, server string) ([]string, error) {
+	s, err := newSyncer(o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	s.o.DryRun = true
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	var hashes []string
+	for _, e := range s.prev.Skills {
+		if e.Server == server {
+			hashes = append(hashes, e.SourceHash)
+		}
+	}
+	slices.Sort(hashes)
+	return hashes, nil
+}
+
 // current does the work of [Current].
 func (s *syncer) current() (bool, error) {
 	l := s.prev
