@@ -67,6 +67,7 @@ type chat struct {
 //	@get PATH        prints status and body of GET PATH
 //	@path PATH       posts to another path from here on, in a new session
 //	@until TEXT      repeats the next message until an answer has TEXT; of the answers before, notifications alone are printed
+//	@file FILE TEXT  waits until a file has TEXT
 //	@write FILE TEXT writes a file
 //	@remove FILE     removes a file
 //	$docID           is the first doc_id of the last answer
@@ -153,6 +154,12 @@ func (c *chat) line(line string) {
 		c.header.Del("Mcp-Session-Id")
 	case word == "@until":
 		c.until = rest
+	case word == "@file":
+		name, text, _ := strings.Cut(rest, " ")
+		// What a program writes beside its answers can only be looked for.
+		for data := []byte(nil); !bytes.Contains(data, []byte(text)); <-time.After(10 * time.Millisecond) {
+			data, _ = os.ReadFile(name) // it may come yet
+		}
 	case word == "@write":
 		name, text, _ := strings.Cut(rest, " ")
 		check(os.WriteFile(name, []byte(text+"\n"), 0o666))

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -96,9 +97,15 @@ func mostlyUTF8(data []byte) bool {
 	return bad*100 <= len(data)
 }
 
+// lazily compiles a pattern when it is first needed: those with large counts take
+// milliseconds, which a program that reads no document should not pay.
+func lazily(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
+
 var (
-	metaCharset = regexp.MustCompile(`(?is)<meta\s[^>]{0,200}charset\s*=\s*["']?\s*([a-z0-9_:.-]{2,40})`)
-	xmlEncoding = regexp.MustCompile(`^\s*<\?xml\s[^>]{0,100}encoding\s*=\s*["']([A-Za-z0-9_:.-]{2,40})["']`)
+	metaCharset = lazily(`(?is)<meta\s[^>]{0,200}charset\s*=\s*["']?\s*([a-z0-9_:.-]{2,40})`)
+	xmlEncoding = lazily(`^\s*<\?xml\s[^>]{0,100}encoding\s*=\s*["']([A-Za-z0-9_:.-]{2,40})["']`)
 )
 
 // inDocument returns the charset that a document declares in its first bytes.
@@ -107,11 +114,11 @@ var (
 func inDocument(data []byte, isHTML bool) string {
 	head := data[:min(len(data), metaLen)]
 	var name string
-	if m := xmlEncoding.FindSubmatch(head); m != nil {
+	if m := xmlEncoding().FindSubmatch(head); m != nil {
 		name = string(m[1])
 	}
 	if isHTML {
-		if m := metaCharset.FindSubmatch(head); m != nil {
+		if m := metaCharset().FindSubmatch(head); m != nil {
 			name = string(m[1])
 		}
 	}

@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"regexp"
 	"strings"
 )
 
@@ -170,18 +169,18 @@ func isParagraphLine(line string) bool {
 }
 
 var (
-	inlineLink   = regexp.MustCompile(`!?\[([^\[\]]{0,300})\](?:\([^()]{0,500}\)|\[[^\[\]]{0,100}\])`)
-	headingAttrs = regexp.MustCompile(`\s*\{[#.:][^{}]{0,200}\}\s*$`)
-	inlineTag    = regexp.MustCompile(`</?[a-zA-Z][^<>]{0,300}>`)
+	inlineLink   = lazily(`!?\[([^\[\]]{0,300})\](?:\([^()]{0,500}\)|\[[^\[\]]{0,100}\])`)
+	headingAttrs = lazily(`\s*\{[#.:][^{}]{0,200}\}\s*$`)
+	inlineTag    = lazily(`</?[a-zA-Z][^<>]{0,300}>`)
 )
 
 // plainInline removes the markup inside a heading: links, emphasis, code marks,
 // tags, attribute blocks and escapes.
 func plainInline(s string) string {
 	s = s[:min(len(s), 4096)] // what is longer is cut afterwards anyway
-	s = headingAttrs.ReplaceAllString(s, "")
-	s = inlineLink.ReplaceAllString(s, "$1")
-	s = inlineTag.ReplaceAllString(s, "")
+	s = headingAttrs().ReplaceAllString(s, "")
+	s = inlineLink().ReplaceAllString(s, "$1")
+	s = inlineTag().ReplaceAllString(s, "")
 	var b strings.Builder
 	inCode := false
 	for i := 0; i < len(s); i++ {

@@ -3,22 +3,34 @@
 package child
 
 import (
+	"os"
 	"os/exec"
 	"slices"
 	"syscall"
 	"testing"
 )
 
-// start starts a program that ignores SIGTERM, guarded by g.
+// start starts a program that ignores SIGTERM, guarded by g, and waits until it
+// does.
 func start(t *testing.T, g *Guard) (*Family, *exec.Cmd) {
 	t.Helper()
-	cmd, err := Command("sh", []string{"-c", "trap '' TERM; sleep 100 & wait; wait"}, "", []string{"PATH=/bin:/usr/bin"})
+	cmd, err := Command("sh", []string{"-c", "trap '' TERM; echo; sleep 100 >/dev/null & wait; wait"}, "", []string{"PATH=/bin:/usr/bin"})
 	if err != nil {
 		t.Skip("no shell here")
 	}
-	f, err := Start(cmd, g)
+	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
+	}
+	defer r.Close()
+	cmd.Stdout = w
+	f, err := Start(cmd, g)
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Read(make([]byte, 1)); err != nil {
+		t.Fatalf("waiting for the program: %v", err)
 	}
 	return f, cmd
 }
