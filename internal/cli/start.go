@@ -24,7 +24,8 @@ Generates the skills, then serves POST /invoke on this machine alone, through
 which they call the tools of the MCP servers. Servers are started when they are
 first needed and ended when they have been idle.
 
-Flags:
+Flags, of which --check ends with 1 before it serves if a skill is stale, and
+--dry-run serves without changing a skill:
 ` + syncFlagsHelp + `  --port N               where to listen on 127.0.0.1 (3333)
   --idle-timeout DURATION  a server that was not used that long is ended (10m)
   --token TOKEN          asked of every caller (MCP_BRIDGE_TOKEN)
@@ -124,6 +125,7 @@ func (y *syncing) current() (bool, error) {
 	current, err := store.Current(y.storeOptions())
 	if err == nil && current {
 		y.log.Info("Skills up to date, skipping regeneration")
+		fmt.Fprintln(y.stdout, "Generated 0 skills from 0 servers (all are up to date, so no server was asked)")
 	}
 	return current, err
 }

@@ -199,6 +199,13 @@ func (y *syncing) sync(ctx context.Context) error {
 // summary. It fails if they could not be written; with --check if they are stale,
 // and with --strict if any server failed.
 func (y *syncing) generate(ctx context.Context) (*gathering, error) {
+	// Before any server is started.
+	if err := store.Check(y.storeOptions()); err != nil {
+		if arg, ok := errors.AsType[*errkind.Argument](err); ok {
+			return nil, y.usagef("--%s: got %q, want %s", arg.Name, arg.Value, arg.Want)
+		}
+		return nil, err
+	}
 	g, err := y.gather(ctx)
 	if err != nil {
 		return nil, err
@@ -249,7 +256,7 @@ func (y *syncing) write(ctx context.Context, g *gathering) (*store.Report, []ski
 func (y *syncing) summarize(g *gathering, r *store.Report, skills []skill.Skill) {
 	out := y.stdout
 	if y.f.dryRun || y.f.check {
-		y.printPlan(r)
+		y.printPlan(r, len(g.failed))
 	} else {
 		fmt.Fprintf(out, "Generated %d skills from %d servers", len(r.Written), len(g.catalogs))
 		if len(r.Unchanged) > 0 {
@@ -269,6 +276,10 @@ func (y *syncing) summarize(g *gathering, r *store.Report, skills []skill.Skill)
 	for _, name := range r.Changed {
 		fmt.Fprintf(out, "changed since the last sync: %s: read its description before you trust it\n", name)
 	}
+	// What others have in a skill's place, no agent is told of.
+	skills = slices.DeleteFunc(slices.Clone(skills), func(k skill.Skill) bool {
+		return !slices.Contains(r.Written, k.Name) && !slices.Contains(r.Unchanged, k.Name)
+	})
 	if len(skills) == 0 {
 		return
 	}
@@ -280,8 +291,8 @@ func (y *syncing) summarize(g *gathering, r *store.Report, skills []skill.Skill)
 	}
 }
 
-// printPlan prints what a sync would do.
-func (y *syncing) printPlan(r *store.Report) {
+// printPlan prints what a sync would do. Of servers that failed nobody knows.
+func (y *syncing) printPlan(r *store.Report, failed int) {
 	for _, part := range []struct {
 		what  string
 		names []string
@@ -290,7 +301,10 @@ func (y *syncing) printPlan(r *store.Report) {
 			fmt.Fprintf(y.stdout, "would %s %s\n", part.what, name)
 		}
 	}
-	if !r.Stale {
+	switch {
+	case !r.Stale && failed > 0:
+		fmt.Fprintf(y.stdout, "Skills of the servers that answered are up to date; %s could not be asked\n", terminal.Plural(failed, "server"))
+	case !r.Stale:
 		fmt.Fprintln(y.stdout, "Skills up to date")
 	}
 }

@@ -47,6 +47,12 @@ func (d *decoder) warn(path, format string, args ...any) {
 	d.settings.Warnings = append(d.settings.Warnings, path+": "+fmt.Sprintf(format, args...))
 }
 
+// comment says whether an entry that is no object is one that people put among
+// servers all the same: a remark, or a server taken out by null.
+func comment(m member) bool {
+	return m.value.kind == null || m.name == "" || strings.HasPrefix(m.name, "//") || strings.HasPrefix(m.name, "_") || strings.HasPrefix(m.name, "$")
+}
+
 // servers reads the entries of the object found.
 func (d *decoder) servers(root node, found member) ([]*draft, error) {
 	seen := map[string]bool{}
@@ -56,9 +62,13 @@ func (d *decoder) servers(root node, found member) ([]*draft, error) {
 		if found.name == "" && m.name == "$schema" {
 			continue
 		}
-		if m.value.kind != object {
+		switch {
+		case m.value.kind == object:
+		case comment(m):
 			d.warn(path, "left out, because it is %s and no server", m.value.kind)
 			continue
+		default:
+			return nil, d.src.mismatch(m.value, path, "an object with the command or the url of a server")
 		}
 		if c := bad(m.name, `/\`); c != "" || m.name == "" || len(m.name) > maxID {
 			return nil, d.src.fail(m.at, path, "the id of a server must have 1 to %d bytes and no slash, backslash or control character; rename it", maxID)

@@ -36,6 +36,8 @@ func TestErrors(t *testing.T) {
 		{"[mcp_servers.s]\nurl = 'http://h'\nenv_http_headers = { A = 'S3CRET 1' }", `f: mcp_servers.s.env_http_headers.A: want the name of an environment variable`},
 		{`{"context_servers":{"s":{"command":{"path":5}}}}`, `context_servers.s.command.path: got a number, want a string`},
 		{strings.Repeat(" ", mcpsettings.MaxSize+1), `f: the file is larger than 4194304 bytes`},
+		{`{"mcpServers":{"s":{"command":"a"},"t":"text"}}`, `f:1:40: mcpServers.t: got a string, want an object with the command or the url of a server. Example`},
+		{`{"mcpServers":{"s":[]}}`, `f:1:20: mcpServers.s: got a list, want an object`},
 		// the place of the servers
 		{`[]`, `f:1:1: got a list, want an object`},
 		{`"x"`, `f:1:1: got a string, want an object`},

@@ -74,7 +74,7 @@ func TestHash(t *testing.T) {
 		"a time limit":       change(`60`, `61`),
 		"the transport":      change(`"headers"`, `"type":"sse","headers"`),
 		"where tools go":     change(`disabledTools`, `enabledTools`),
-		"a server left out":  change(`"c":{"command":"c","disabled":true}`, `"c":5`),
+		"a server left out":  change(`"c":{"command":"c","disabled":true}`, `"c":null`),
 		"an order of values": change(`"-y","pkg"`, `"pkg","-y"`),
 	} {
 		if got := hashOf(t, text, env); got == base {

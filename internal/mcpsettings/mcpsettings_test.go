@@ -265,9 +265,8 @@ func TestTimeout(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	for _, tc := range []struct{ file, want string }{
-		{`{"mcpServers":{"a":5,"b":null,"//":"text","c":[]}}`, "mcpServers.a: left out, because it is a number and no server\n" +
-			"mcpServers.b: left out, because it is null and no server\nmcpServers[\"//\"]: left out, because it is a string and no server\n" +
-			"mcpServers.c: left out, because it is a list and no server"},
+		{`{"mcpServers":{"_a":5,"b":null,"//":"text"}}`, "mcpServers._a: left out, because it is a number and no server\n" +
+			"mcpServers.b: left out, because it is null and no server\nmcpServers[\"//\"]: left out, because it is a string and no server"},
 		{`{"mcpServers":{"a":{"command":"a","arg":[],"zzz\u0007":1}}}`, "mcpServers.a.arg: unknown key, left out; is it meant to be \"args\"?\nmcpServers.a[\"zzz\\a\"]: unknown key, left out"},
 		{`{"mcpServers":{"a":{"command":"a","url":"http://h"}}}`, `mcpServers.a: has both a command and a URL; transport "stdio" decides which is used`},
 		{`{"mcpServers":{}}`, ``},
@@ -281,7 +280,7 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("Parse(%s) warns\n got %s\nwant %s", tc.file, got, tc.want)
 		}
 	}
-	s, err := parse(`{"mcpServers":{` + strings.TrimSuffix(strings.Repeat(`"x":1,`, 500), ",") + `}}`)
+	s, err := parse(`{"mcpServers":{` + strings.TrimSuffix(strings.Repeat(`"_x":1,`, 500), ",") + `}}`)
 	if err != nil || len(s.Warnings) != 101 || s.Warnings[100] != "there are 400 more warnings of this sort" {
 		t.Errorf("Parse of 500 bad entries = %v with %d warnings, want 101", err, len(s.Warnings))
 	}

@@ -1,9 +1,22 @@
 package store
 
 import (
+	"log/slog"
 	"path"
 	"slices"
 )
+
+// Check sees whether the options and the folders that they name can be used, as
+// far as that shows without changing anything. Errors are those of [Sync].
+func Check(o Options) error {
+	s, err := newSyncer(o)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	s.o.DryRun, s.log = true, slog.New(slog.DiscardHandler) // the sync warns of the same
+	return s.open()
+}
 
 // SourceHashes returns the hashes of the tools that a server's skills were made
 // of by the last sync, as skill.Skill has them, sorted. So a server's tools can be

@@ -202,7 +202,7 @@ func TestLog(t *testing.T) {
 			t.Errorf("log has the line %q", line)
 		}
 	}
-	for _, want := range []string{"Generated skill: ", "Created symlink: a-x", "computed the hash", "wrote a skill"} {
+	for _, want := range []string{"Generated skill: ", "(skills/a-x)", "computed the hash", "wrote a skill"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("log has no %q:\n%s", want, log.String())
 		}

@@ -198,7 +198,7 @@ func (s *syncer) connect(ctx context.Context, f *folder, it *item, state place) 
 		return explain("making the link", filepath.Join(f.path, it.name), err)
 	}
 	s.report.Linked = append(s.report.Linked, f.show(it.name))
-	s.log.Info("Created symlink: " + it.name)
+	s.log.Info("Created symlink: " + it.tool() + " (" + f.show(it.name) + ")")
 	return nil
 }
 

@@ -64,7 +64,7 @@ func (s *syncer) readLock() error {
 	var bad []string
 	s.raw = raw
 	if s.prev, bad, err = parseLock(raw); err != nil {
-		s.prev = &lock{}
+		s.prev, s.raw = &lock{}, nil
 		s.warn("%s is not a lock file that can be read (%v): going on as if there was none", LockName, err)
 	}
 	for _, name := range bad {

@@ -20,7 +20,7 @@ func TestBadLock(t *testing.T) {
 		if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], LockName) {
 			t.Errorf("with lock %q: Warnings = %q, want one about the lock", text, r.Warnings)
 		}
-		same(t, "Unchanged", r.Unchanged, []string{"a-x"})
+		same(t, "Written", r.Written, []string{"a-x"})
 		if r := mustSync(t, o, content("a/x")); r.Stale || len(r.Warnings) > 0 {
 			t.Errorf("a second sync changes something: %+v", r)
 		}

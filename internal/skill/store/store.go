@@ -190,7 +190,7 @@ func (s *syncer) finish() {
 	if len(r.Written)+len(r.Removed)+len(r.Linked)+len(r.Copied)+len(r.Unlinked) > 0 {
 		r.Stale = true
 	}
-	if len(r.Written)+len(r.Removed) == 0 {
+	if len(r.Written)+len(r.Removed) == 0 && len(r.Unchanged) > 0 {
 		s.log.Info("Skills up to date, skipping regeneration")
 	}
 }

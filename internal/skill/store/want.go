@@ -186,7 +186,8 @@ func (s *syncer) decide() error {
 // changes reports whether there is anything to do in an item's folder.
 func (it *item) changes() bool { return it.fresh || len(it.put)+len(it.drop) > 0 }
 
-// compare compares an item with its folder.
+// compare compares an item with its folder. Without a lock nothing is known to be
+// up to date (FR-6.2).
 func (s *syncer) compare(it *item) error {
 	info, err := s.out.lstat(it.name)
 	if err != nil {
@@ -212,7 +213,7 @@ func (s *syncer) compare(it *item) error {
 		}
 	}
 	for _, f := range it.files {
-		if it.fresh || s.o.Force && !it.held || !bytes.Equal(s.out.read(path.Join(it.name, f.Path)), f.Content) {
+		if it.fresh || (s.o.Force || s.raw == nil) && !it.held || !bytes.Equal(s.out.read(path.Join(it.name, f.Path)), f.Content) {
 			it.put = append(it.put, f.Path)
 		}
 	}

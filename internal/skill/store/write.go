@@ -83,13 +83,17 @@ func (s *syncer) writeSkills(ctx context.Context) error {
 		return err
 	}
 	for _, it := range todo {
-		tool := it.name
-		if len(it.entry.Tools) == 1 {
-			tool = printable(it.entry.Tools[0])
-		}
-		s.log.Info("Generated skill: " + tool)
+		s.log.Info("Generated skill: " + it.tool() + " (" + s.out.show(it.name) + ")")
 	}
 	return nil
+}
+
+// tool names the item's tool for people, or the skill where it has several.
+func (it *item) tool() string {
+	if len(it.entry.Tools) == 1 {
+		return printable(it.entry.Tools[0])
+	}
+	return it.name
 }
 
 // probeItem sees whether the existing folders of an item can be written to.
