@@ -55,7 +55,7 @@ func runStart(ctx context.Context, v *invocation, args []string) error {
 	}
 	if _, ok := v.Lookup("GOGC"); !ok {
 		// The bridge makes little garbage for each call, and is there all day.
-		debug.SetGCPercent(100)
+		debug.SetGCPercent(50)
 	}
 	y, err := v.newSyncing(f)
 	if err != nil {
@@ -112,7 +112,10 @@ func (y *syncing) serve(ctx context.Context, l net.Listener) error {
 
 	port := l.Addr().(*net.TCPAddr).Port
 	handler := invoke.New(invoke.Options{Servers: y.pool, Token: y.f.token, Version: version(), Port: port, Log: y.log})
-	fmt.Fprintf(y.stdout, "Server listening on http://localhost:%s\n", strconv.Itoa(port))
+	// Printed (FR-1.2) and logged (FR-7.1): who waits for it may look at either.
+	ready := "Server listening on http://localhost:" + strconv.Itoa(port)
+	fmt.Fprintln(y.stdout, ready)
+	y.log.Info(ready)
 	return invoke.Serve(ctx, l, handler, y.log)
 }
 

@@ -66,20 +66,24 @@ func (c *Client) copyV2(ctx context.Context, id string, none error) ([]byte, err
 		return nil, none
 	case !a.wanted:
 		return nil, c.unusable(a)
-	case a.status != http.StatusOK:
-		return nil, c.refusal(ctx, a)
+	}
+	if err := c.check(ctx, a); err != nil {
+		return nil, err
 	}
 	var said struct {
-		DocID   text `json:"doc_id"`
-		Content text `json:"content"`
+		DocID   *text `json:"doc_id"`
+		Content *text `json:"content"`
 	}
 	if err := decode(a, &said); err != nil {
 		return nil, err
 	}
-	if string(said.DocID) != id {
+	switch {
+	case said.DocID == nil || said.Content == nil:
+		return nil, notFess(a)
+	case string(*said.DocID) != id:
 		return nil, none
 	}
-	return []byte(said.Content), nil
+	return []byte(*said.Content), nil
 }
 
 // copyPage asks for the page of a copy. none is the error where there is none:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 
 	"knowhow/internal/errkind"
@@ -96,7 +97,7 @@ func (c *Client) detect(ctx context.Context, q question, a *answer) (*answer, er
 	}
 	if !ok {
 		if a.wanted && a.status == http.StatusOK {
-			return nil, notFess(a.path)
+			return nil, notFess(a)
 		}
 		return a, c.unusable(a)
 	}
@@ -174,7 +175,7 @@ func (a *answer) stranger() bool {
 }
 
 // isV1 says whether the answer is one of API v1. The filter that limits rates
-// answers before the API and has a key "error".
+// answers before the API and has a key "error". A success has something to tell.
 func (a *answer) isV1() bool {
 	var keys map[string]json.RawMessage
 	if !a.wanted || a.status < 200 || 300 <= a.status && a.status < 400 || json.Unmarshal(a.body, &keys) != nil {
@@ -183,12 +184,11 @@ func (a *answer) isV1() bool {
 	if keys["error"] != nil || keys["response"] != nil {
 		return false
 	}
-	for _, key := range []string{"data", "record_count", "error_code", "error_code:", "message"} {
-		if keys[key] != nil {
-			return true
-		}
+	told := []string{"data", "record_count", "error_code", "error_code:", "message"}
+	if a.status == http.StatusOK {
+		told = told[:2]
 	}
-	return false
+	return slices.ContainsFunc(told, func(key string) bool { return keys[key] != nil })
 }
 
 // isV2 says whether the answer is one of API v2 to a question for its health.

@@ -79,17 +79,51 @@ func (c *Client) put(ctx context.Context, v version, q question) (*answer, error
 	return c.send(ctx, paths[q.to][v], q.in(v), jsonType)
 }
 
-// get asks a question and decodes the answer into v. A status other than 200 is
-// an error. The endpoint that was asked is returned.
-func (c *Client) get(ctx context.Context, q question, v any) (string, error) {
+// get asks a question and returns the answer, which is a success.
+func (c *Client) get(ctx context.Context, q question) (*answer, error) {
 	a, err := c.ask(ctx, q)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
+	return a, c.check(ctx, a)
+}
+
+// check returns the error that an answer tells of, nil for a success: by its
+// status, and in API v2 by its envelope, whose error then counts as if the status
+// were the one that Fess gives it.
+func (c *Client) check(ctx context.Context, a *answer) error {
 	if a.status != http.StatusOK {
-		return a.path, c.refusal(ctx, a)
+		return c.refusal(ctx, a)
 	}
-	return a.path, decode(a, v)
+	if versionOf(a.path) != v2 || a.succeeded() {
+		return nil
+	}
+	status, ok := statuses[readFault(a.body).code]
+	if !ok {
+		return notFess(a)
+	}
+	told := *a
+	told.status = status
+	return c.refusal(ctx, &told)
+}
+
+// succeeded says whether the envelope of an answer of API v2 tells of a success.
+func (a *answer) succeeded() bool {
+	s, ok := &scanner{data: a.body}, false
+	s.object(func(name []byte) bool {
+		if string(name) != "response" {
+			return s.skip()
+		}
+		return s.object(func(name []byte) bool {
+			if string(name) != "status" {
+				return s.skip()
+			}
+			raw, _ := s.value()
+			ok = string(raw) == "0"
+			return false // it stands first: no need to read on
+		})
+	})
+	return ok
 }
 
 // decode reads a whole answer into v. Of API v2 that is what its envelope holds.
@@ -109,13 +143,13 @@ func decode(a *answer, v any) error {
 		ok = s.into(v)
 	}
 	if !ok || !s.ended() {
-		return notFess(a.path)
+		return notFess(a)
 	}
 	return nil
 }
 
 // notFess is the error of an answer that no Fess server gives.
-func notFess(path string) error {
-	return &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: http.StatusBadGateway,
+func notFess(a *answer) error {
+	return &errkind.Remote{Kind: errkind.Unavailable, Endpoint: a.path, Status: http.StatusBadGateway, Code: readFault(a.body).code,
 		Message: "the Fess server's answer is not what its API sends; check that fessBaseUrl names a Fess server"}
 }

@@ -55,10 +55,10 @@ func noJSON(a *answer) error {
 		r.Kind, r.Message = errkind.Unsupported, "no Fess server is found there; check the path of fessBaseUrl"
 	case s == http.StatusTooManyRequests:
 		r.Kind, r.Message = errkind.Busy, "the Fess server is asked too often; wait a little and try again"
-	case s == http.StatusGatewayTimeout:
-		r.Kind, r.Message = errkind.Timeout, "a proxy in front of the Fess server got no answer in time; try again"
+	case s == http.StatusGatewayTimeout || s == http.StatusRequestTimeout:
+		r.Kind, r.Status, r.Message = errkind.Timeout, http.StatusGatewayTimeout, "a proxy in front of the Fess server got no answer in time; try again"
 	case s >= 500:
-		r.Message = "the Fess server or a proxy in front of it failed; try again, then see its log"
+		r.Message = "the Fess server or a proxy in front of it failed; " + afterFailure(r)
 	default:
 		r.Status = http.StatusBadGateway
 		r.Message = "the Fess server answered with something other than JSON: check that fessBaseUrl names a Fess server and that its API is enabled"
@@ -87,14 +87,14 @@ func (c *Client) refusal(ctx context.Context, a *answer) error {
 		r.Kind, r.Message = errkind.Unsupported, "the Fess server does not know this call; check its version and the path of fessBaseUrl"
 	case s == http.StatusTooManyRequests:
 		r.Kind, r.Message = errkind.Busy, "the Fess server is busy; wait a little and try again"
-	case s == http.StatusGatewayTimeout:
-		r.Kind, r.Message = errkind.Timeout, "the Fess server did not answer in time; try again"
+	case s == http.StatusGatewayTimeout || s == http.StatusRequestTimeout:
+		r.Kind, r.Status, r.Message = errkind.Timeout, http.StatusGatewayTimeout, "the Fess server did not answer in time; try again"
 	case s == http.StatusInternalServerError && a.is(healthCall):
 		r.Message = "the Fess server's search engine does not answer; see the server's log"
 	case s == http.StatusInternalServerError && c.refusedToken(ctx, a):
 		r.Kind, r.Message = errkind.Unauthorized, "the Fess server seems to refuse the access token; "+c.tokenHint()
 	case s >= 500:
-		r.Message = "the Fess server failed; try again, then see its log"
+		r.Message = "the Fess server failed; " + afterFailure(r)
 	case s >= 400:
 		r.Kind, r.Message = errkind.Invalid, "the Fess server refuses the request"
 	default:
@@ -102,6 +102,15 @@ func (c *Client) refusal(ctx context.Context, a *answer) error {
 		r.Message = fmt.Sprintf("the Fess server answered with an unexpected status (%d): check that fessBaseUrl names a Fess server", s)
 	}
 	return r
+}
+
+// afterFailure says what to do about a server's failure: to ask again only where
+// that may help.
+func afterFailure(r *errkind.Remote) string {
+	if errkind.Retryable(r) {
+		return "try again, then see its log"
+	}
+	return "see its log"
 }
 
 // tokenHint says who can set the access token right.

@@ -104,8 +104,7 @@ func TestTotals(t *testing.T) {
 		{documents{RecordCount: 42, RecordCountRelation: "EQUAL_TO"}, 42, false},
 		{documents{RecordCount: 10_000, RecordCountRelation: "GREATER_THAN_OR_EQUAL_TO"}, 10_000, true},
 		{documents{RecordCount: 25_000, RecordCountRelation: "EQUAL_TO"}, 25_000, false},
-		{documents{RecordCount: 42, Partial: "true"}, 42, true},
-		{documents{RecordCount: -1}, 0, false},
+		{documents{RecordCount: 42, Partial: true}, 42, true},
 		{documents{RecordCountRelation: "GREATER_THAN_OR_EQUAL_TO"}, 0, false},
 	}
 	for _, test := range tests {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -18,7 +19,7 @@ type documents struct {
 	RecordCountRelation text
 	PageSize            number
 	QueryTime           number
-	Partial             text
+	Partial             bool
 	Data                []*row // those that have a doc_id, maxNum of them at most
 	FacetField          []facet
 	FacetQuery          []count
@@ -38,11 +39,14 @@ type count struct {
 
 // read implements [reader].
 func (a *documents) read(s *scanner) bool {
-	return s.object(func(name []byte) bool {
+	counted, listed := false, false
+	ok := s.object(func(name []byte) bool {
 		switch string(name) {
 		case "data":
+			listed = true
 			return a.readRows(s)
 		case "record_count":
+			counted = true
 			return s.into(&a.RecordCount)
 		case "record_count_relation":
 			return s.into(&a.RecordCountRelation)
@@ -53,23 +57,20 @@ func (a *documents) read(s *scanner) bool {
 		case "partial":
 			return s.into(&a.Partial)
 		case "facet_field":
-			return s.into(&a.FacetField)
+			return s.into(&a.FacetField) && !slices.ContainsFunc(a.FacetField, func(f facet) bool { return f.Result == nil })
 		case "facet_query":
 			return s.into(&a.FacetQuery)
 		}
 		return s.skip()
 	})
+	// All answers that were seen have both, those to questions without an
+	// answer too.
+	return ok && counted && listed
 }
 
 // readRows reads the list of hits.
 func (a *documents) readRows(s *scanner) bool {
-	if s.space() == 'n' {
-		return s.word("null")
-	}
 	return s.array(func() bool {
-		if s.space() == 'n' {
-			return s.word("null")
-		}
 		r, ok := readRow(s)
 		// A document without an ID could never be read.
 		if ok && len(a.Data) < maxNum && r.text("doc_id") != "" {
@@ -125,10 +126,10 @@ func (r *row) text(name string) string {
 
 // page turns the answer into what was asked for.
 func (a *documents) page(q search.Query) *search.Page {
-	total := max(int(a.RecordCount), 0)
+	total := int(a.RecordCount)
 	p := &search.Page{
 		Total:   total,
-		AtLeast: total > 0 && a.RecordCountRelation == "GREATER_THAN_OR_EQUAL_TO" || a.Partial == "true",
+		AtLeast: total > 0 && a.RecordCountRelation == "GREATER_THAN_OR_EQUAL_TO" || a.Partial,
 		Hits:    make([]search.Hit, 0, min(len(a.Data), q.Num)),
 	}
 	for _, row := range a.Data {

@@ -106,7 +106,7 @@ func FuzzScan(f *testing.F) {
 // Rows beyond those that can have been asked for are read and forgotten, and so
 // are those without an ID.
 func TestRowsAreBounded(t *testing.T) {
-	body := `{"data":[{"title":"x"},` + strings.Repeat(`{"doc_id":"a"},`, 10*maxNum) + `{"doc_id":""}]}`
+	body := `{"record_count":1001,"data":[{"title":"x"},` + strings.Repeat(`{"doc_id":"a"},`, 10*maxNum) + `{"doc_id":""}]}`
 	var a documents
 	if s := (&scanner{data: []byte(body)}); !a.read(s) || len(a.Data) != maxNum {
 		t.Errorf("%d rows were kept, want %d", len(a.Data), maxNum)

@@ -104,8 +104,11 @@ func (c *Client) page(ctx context.Context, q search.Query, text, rest []param) (
 // server is in good health.
 func (c *Client) documents(ctx context.Context, params []param, facets *search.Facets) (*documents, error) {
 	var a documents
-	path, err := c.get(ctx, question{to: documentsCall, params: params}, &a)
+	said, err := c.get(ctx, question{to: documentsCall, params: params})
 	if err != nil {
+		return nil, err
+	}
+	if err := decode(said, &a); err != nil {
 		return nil, err
 	}
 	counted := facets != nil && len(facets.Fields)+len(facets.Queries) > 0
@@ -116,12 +119,12 @@ func (c *Client) documents(ctx context.Context, params []param, facets *search.F
 	h, err := c.Health(ctx)
 	switch {
 	case err != nil:
-		return nil, engineDown(path, err)
+		return nil, engineDown(said.path, err)
 	case h.Status == "red":
-		return nil, &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: http.StatusServiceUnavailable,
+		return nil, &errkind.Remote{Kind: errkind.Unavailable, Endpoint: said.path, Status: http.StatusServiceUnavailable,
 			Message: "the Fess server's search engine is in state red and found nothing; see the server's log"}
 	case counted:
-		return nil, &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: http.StatusBadGateway,
+		return nil, &errkind.Remote{Kind: errkind.Unavailable, Endpoint: said.path, Status: http.StatusBadGateway,
 			Message: "the Fess server failed to count the facets and says no more; ask without facets, or see its log"}
 	}
 	return &a, nil

@@ -23,6 +23,20 @@ const (
 var arguments = map[string]string{"q": "query", "ex_q": "query", "fields.label": "labels", "label": "labels", "facet.field": "facets.field",
 	"facet.query": "facets.query", "facet.missing": "facets.missing", "field": "fields", "fn": "fields"}
 
+// statuses are those that go with the error codes of API v2 (Fess 15.7, package
+// api.v2).
+var statuses = map[string]int{
+	"invalid_request":     http.StatusBadRequest,
+	"unauthorized":        http.StatusUnauthorized,
+	"forbidden":           http.StatusForbidden,
+	"not_found":           http.StatusNotFound,
+	"method_not_allowed":  http.StatusMethodNotAllowed,
+	"payload_too_large":   http.StatusRequestEntityTooLarge,
+	"rate_limited":        http.StatusTooManyRequests,
+	"internal_error":      http.StatusInternalServerError,
+	"service_unavailable": http.StatusServiceUnavailable,
+}
+
 // checkV2 refuses parameters beyond the bounds of API v2.
 func checkV2(params []param) error {
 	values := map[string]int{}

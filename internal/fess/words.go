@@ -43,18 +43,21 @@ func (c *Client) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.S
 		// the other (SearchApiManager, 15.4).
 		fields = append(fields, param{"fields", strings.Join(q.Fields, ",")})
 	}
-	var a struct {
-		Data  []suggested `json:"data"`
-		Words []suggested `json:"suggest_words"` // API v2
+	a, err := c.get(ctx, question{suggestCall, slices.Concat(params, fields, lang), slices.Concat(params, repeat("fn", q.Fields), lang)})
+	if err != nil {
+		return nil, err
 	}
-	_, err = c.get(ctx, question{suggestCall, slices.Concat(params, fields, lang), slices.Concat(params, repeat("fn", q.Fields), lang)}, &a)
+	found, err := rows[suggested](a, "suggest_words")
 	if err != nil {
 		return nil, err
 	}
 	words := []search.Suggestion{}
-	for _, w := range append(a.Data, a.Words...) {
-		if w.Text != "" && len(words) < q.Num {
-			words = append(words, search.Suggestion{Text: string(w.Text), Labels: slices.Concat([]string{}, w.Labels, w.Types)})
+	for _, w := range found {
+		switch {
+		case w.Text == nil:
+			return nil, notFess(a)
+		case *w.Text != "" && len(words) < q.Num:
+			words = append(words, search.Suggestion{Text: string(*w.Text), Labels: texts(slices.Concat(w.Labels, w.Types))})
 		}
 	}
 	return words, nil
@@ -62,9 +65,9 @@ func (c *Client) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.S
 
 // suggested is a word of an answer.
 type suggested struct {
-	Text   text `json:"text"`
-	Labels list `json:"labels"`
-	Types  list `json:"types"` // the labels in API v2
+	Text   *text  `json:"text"`
+	Labels []text `json:"labels"`
+	Types  []text `json:"types"` // the labels in API v2
 }
 
 // PopularWords implements [search.WordLister]. Fess lists words that were
@@ -79,40 +82,35 @@ func (c *Client) PopularWords(ctx context.Context, q search.WordsQuery) ([]strin
 	}
 	params = append(params, repeat("seed", []string{q.Seed})...)
 	params = append(params, repeat("field", q.Fields)...)
-	var a struct {
-		Data  list `json:"data"`
-		Words list `json:"popular_words"` // API v2
-	}
-	if _, err := c.get(ctx, question{to: popularCall, params: params}, &a); err != nil {
+	a, err := c.get(ctx, question{to: popularCall, params: params})
+	if err != nil {
 		return nil, err
 	}
-	words := []string{}
-	for _, w := range append(a.Data, a.Words...) {
-		if w != "" {
-			words = append(words, w)
-		}
+	words, err := rows[text](a, "popular_words")
+	if err != nil {
+		return nil, err
 	}
-	return words, nil
+	return texts(slices.DeleteFunc(words, func(w text) bool { return w == "" })), nil
 }
 
 // Labels implements [search.Labeler]. Fess lists the labels that our token may
 // see.
 func (c *Client) Labels(ctx context.Context) ([]search.Label, error) {
-	var a struct {
-		Data   []label `json:"data"`
-		Labels []label `json:"labels"` // API v2
+	a, err := c.get(ctx, question{to: labelsCall})
+	if err != nil {
+		return nil, err
 	}
-	if _, err := c.get(ctx, question{to: labelsCall}, &a); err != nil {
+	found, err := rows[label](a, "labels")
+	if err != nil {
 		return nil, err
 	}
 	labels := []search.Label{}
-	for _, l := range append(a.Data, a.Labels...) {
-		if l.Value != "" {
-			name := l.Label
-			if name == "" {
-				name = l.Value
-			}
-			labels = append(labels, search.Label{Name: string(name), Value: string(l.Value)})
+	for _, l := range found {
+		switch {
+		case l.Value == nil:
+			return nil, notFess(a)
+		case *l.Value != "":
+			labels = append(labels, search.Label{Name: string(cmp.Or(l.Label, *l.Value)), Value: string(*l.Value)})
 		}
 	}
 	return labels, nil
@@ -120,8 +118,8 @@ func (c *Client) Labels(ctx context.Context) ([]search.Label, error) {
 
 // label is a label of an answer.
 type label struct {
-	Label text `json:"label"`
-	Value text `json:"value"`
+	Label text  `json:"label"`
+	Value *text `json:"value"`
 }
 
 // Health implements [search.Checker]. Fess answers with status 503 where its
@@ -132,12 +130,14 @@ func (c *Client) Health(ctx context.Context) (search.Health, error) {
 	if err != nil {
 		return search.Health{}, err
 	}
-	if a.status != http.StatusOK && a.status != http.StatusServiceUnavailable {
-		return search.Health{}, c.refusal(ctx, a)
+	if a.status != http.StatusServiceUnavailable {
+		if err := c.check(ctx, a); err != nil {
+			return search.Health{}, err
+		}
 	}
 	type engine struct {
 		Status   text `json:"status"`
-		TimedOut text `json:"timed_out"`
+		TimedOut bool `json:"timed_out"`
 	}
 	var said struct {
 		Data   engine `json:"data"`
@@ -148,13 +148,14 @@ func (c *Client) Health(ctx context.Context) (search.Health, error) {
 			} `json:"details"`
 		} `json:"error"` // API v2, a red engine
 	}
-	if err := decode(a, &said); err != nil {
+	err = decode(a, &said)
+	if err != nil && a.status == http.StatusOK {
 		return search.Health{}, err
 	}
 	status := strings.ToLower(string(cmp.Or(said.Data.Status, said.Engine.Status, said.Error.Details.Engine.Status)))
 	switch {
 	case status == "green", status == "yellow", status == "red":
-		return search.Health{Status: status, TimedOut: said.Data.TimedOut == "true"}, nil
+		return search.Health{Status: status, TimedOut: said.Data.TimedOut}, nil
 	case a.status == http.StatusServiceUnavailable:
 		return search.Health{}, c.refusal(ctx, a)
 	}

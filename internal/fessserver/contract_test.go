@@ -34,7 +34,6 @@ func TestContract(t *testing.T) {
 				Open: func(t *testing.T, docs []document.Document) searchtest.Service {
 					return client(t, docs, api)
 				},
-				NoText:      true, // no version of Fess sends texts with its hits
 				NoLangFacet: true,
 			})
 		})

@@ -8,13 +8,19 @@
 //   - A label (fields.label) is a structural condition. Fess writes it behind
 //     the query, where an operator at the query's end can undo it.
 //   - What Fess answers with an empty page is an error: 500 where the search
-//     itself fails, 400 for a facet that cannot be counted, a number that is none
-//     and a start below 0.
+//     itself fails, 400 for a facet that Fess does not count, a number that is
+//     none, a bound that is no date and a start below 0.
 //   - A text of words only means AND between them, whatever else the
 //     implementation would do with one.
 //
-// Every document that the implementation holds a text of has a cached copy here:
-// that is how a reader gets the whole text. There is no CORS, and no session.
+// What Fess can do and the implementation cannot is answered as by a Fess whose
+// documents have nothing of the kind: a field that is not counted has no counts,
+// and no document is near to a place.
+//
+// Every document that the implementation holds a text of has a cached copy here,
+// and its text comes along, as the field content, where it is asked for by its ID
+// alone and is not long: that is how a reader gets the whole text. There is no
+// CORS, and no session.
 //
 // Who mounts the handler guards it: it asks for no token, and leaves the Host and
 // Origin headers to its caller.

@@ -59,9 +59,13 @@ func (c *call) search(ctx context.Context, x *question, hit func(search.Hit, boo
 	page := &search.Page{AtLeast: true}
 	if !x.empty {
 		var err error
-		if page, err = c.backend.Search(ctx, x.asked); err != nil {
+		if page, err = c.ask(ctx, x); err != nil {
 			return nil, err
 		}
+	}
+	text, err := c.content(ctx, x, page)
+	if err != nil {
+		return nil, err
 	}
 	took := time.Since(began)
 	d := &documents{
@@ -79,7 +83,11 @@ func (c *call) search(ctx context.Context, x *question, hit func(search.Hit, boo
 	d.paginate(x, page)
 	byScore := len(x.asked.Sort) == 0 || x.asked.Sort[0].Field == "score"
 	for _, h := range page.Hits {
-		d.Data = append(d.Data, hit(h, byScore))
+		row := hit(h, byScore)
+		if text != nil {
+			row["content"] = text.Window
+		}
+		d.Data = append(d.Data, row)
 	}
 	if x.asked.Facets != nil && page.Facets != nil {
 		d.count(page.Facets)

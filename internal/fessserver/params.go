@@ -30,6 +30,7 @@ type question struct {
 	echo   string // search_query
 	empty  bool   // nothing is asked for: Fess then does not search at all
 	totals int    // greatest count of hits that is told
+	points int    // how many places were named; asked.Geo is the first
 }
 
 // question reads the parameters of a search. strict is API v2's way: it refuses
@@ -56,7 +57,7 @@ func (c *call) question(strict bool) (*question, error) {
 	if x.asked.Facets, err = c.facets(); err != nil {
 		return nil, err
 	}
-	if x.asked.Geo, err = c.geo(); err != nil {
+	if err = c.geo(x); err != nil {
 		return nil, err
 	}
 	if len(c.list("sdh")) > 0 {
@@ -222,29 +223,27 @@ var (
 	distanceForm = regexp.MustCompile(`^\d{1,9}(\.\d{1,9})?\s*(mm|cm|m|km|in|ft|yd|mi|nmi|NM)?$`)
 )
 
-// geo reads the place to be near to, nil for none. Fess takes no notice of a
-// point without a distance.
-func (c *call) geo() (*search.Geo, error) {
+// geo reads the places to be near to one of. Fess takes no notice of a point
+// without a distance.
+func (c *call) geo(x *question) error {
 	points, distance := c.list("geo.location.point"), c.params.Get("geo.location.distance")
 	if len(points) == 0 || distance == "" {
-		return nil, nil
+		return nil
 	}
 	for _, p := range points {
 		m := pointForm.FindStringSubmatch(p)
 		if m == nil {
-			return nil, &refusal{"Invalid geo point: " + cut(p)}
+			return &refusal{"Invalid geo point: " + cut(p)}
 		}
 		for i, bound := range [...]float64{90, 180} {
 			if x, err := strconv.ParseFloat(m[i+1], 64); err != nil || math.Abs(x) > bound {
-				return nil, &refusal{"Invalid geo point: " + cut(p)}
+				return &refusal{"Invalid geo point: " + cut(p)}
 			}
 		}
 	}
 	if !distanceForm.MatchString(distance) {
-		return nil, &refusal{"Invalid geo distance: " + cut(distance)}
+		return &refusal{"Invalid geo distance: " + cut(distance)}
 	}
-	if len(points) > 1 {
-		return nil, &refusal{"geo.location.point takes one point here"}
-	}
-	return &search.Geo{Point: points[0], Distance: distance}, nil
+	x.asked.Geo, x.points = &search.Geo{Point: points[0], Distance: distance}, len(points)
+	return nil
 }

@@ -84,6 +84,9 @@ func (m *matched) Search(ctx context.Context, q search.Query) (*search.Page, err
 	return p, nil
 }
 
+// FacetFields are those of the backend.
+func (m *matched) FacetFields() []string { return m.Backend.(search.Faceter).FacetFields() }
+
 // recorded returns the number of documents that a recorded answer tells, nil
 // where it does not or tells no exact one.
 func (r recording) recorded() *int {

@@ -80,9 +80,11 @@ func statusError(u *url.URL, resp *http.Response) error {
 	case s == http.StatusTooManyRequests:
 		r.Kind, r.Message = errkind.Busy, "the document's server is asked too often; wait a little and try again"
 	case s == http.StatusRequestTimeout, s == http.StatusGatewayTimeout:
-		r.Kind, r.Message = errkind.Timeout, "the document's server did not answer in time; try again"
-	case s >= 500:
+		r.Kind, r.Status, r.Message = errkind.Timeout, http.StatusGatewayTimeout, "the document's server did not answer in time; try again"
+	case errkind.Retryable(r):
 		r.Message = "the document's server failed; try again later"
+	case s >= 500:
+		r.Message = "the document's server failed; ask its operator"
 	default:
 		r.Message = fmt.Sprintf("the document's server answered %d instead of the document", s)
 	}

@@ -39,7 +39,7 @@ type host struct {
 // A refusal is an error of kind Denied whose text is meant for the user.
 type refusal struct {
 	message string
-	unnamed string // the message without the host
+	unnamed string // the message where a redirect leads there: without the host, and without advice about the document
 }
 
 func (r *refusal) Error() string { return r.message }
@@ -54,6 +54,13 @@ func refuse(format string, args ...any) error {
 // stands.
 func refuseHost(host, message string) error {
 	return &refusal{fmt.Sprintf(message, fmt.Sprintf("the host %q", host)), fmt.Sprintf(message, "the host that it leads to")}
+}
+
+// refuseScheme makes a refusal about a scheme. Of a document itself there may be a
+// copy; of what it redirects to there is none.
+func refuseScheme(scheme string, allowed []string) error {
+	message := fmt.Sprintf("the scheme %q is not allowed: contentFetch.allowedSchemes has %s", short(scheme), strings.Join(allowed, ", "))
+	return &refusal{message + `; set contentFetch.fessCache to "always" to read the copy that Fess holds, if it holds one`, message}
 }
 
 // Bounds on what comes from outside.
@@ -111,7 +118,7 @@ func (p *policy) check(raw string) (*url.URL, error) {
 	case u.Scheme == "":
 		return nil, errAddress
 	case !slices.Contains(p.schemes, u.Scheme):
-		return nil, refuse("the scheme %q is not allowed: contentFetch.allowedSchemes has %s", short(u.Scheme), strings.Join(p.schemes, ", "))
+		return nil, refuseScheme(u.Scheme, p.schemes)
 	case u.User != nil:
 		return nil, refuse("a document's address must not hold a user name or a password")
 	case u.Opaque != "":

@@ -68,7 +68,7 @@ func TestRedirectErrorsNameNobody(t *testing.T) {
 			} else if !errors.Is(err, errkind.Denied) && !errors.Is(err, errkind.TooLarge) {
 				t.Errorf("%v is of no kind that is right", err)
 			}
-			for _, leak := range []string{"7.corp", "10.9.8.7", "0x0a", "169.254", "93.184", "admin"} {
+			for _, leak := range []string{"7.corp", "10.9.8.7", "0x0a", "169.254", "93.184", "admin", "fessCache"} {
 				if strings.Contains(said, leak) {
 					t.Errorf("%q holds %q", said, leak)
 				}

@@ -82,6 +82,7 @@ func (s *server) list(ctx context.Context, sess *session, intro *introduction) (
 		Instructions: intro.Instructions, TaskCalls: len(intro.Capabilities.Tasks.Requests.Tools.Call) > 0,
 	}
 	seen, cursors, size := map[string]bool{}, map[string]bool{}, 0
+	var out leftOut
 	var params json.RawMessage
 	for page := 0; ; page++ {
 		result, unsent, err := sess.call(ctx, "tools/list", params, s.timeout())
@@ -92,10 +93,11 @@ func (s *server) list(ctx context.Context, sess *session, intro *introduction) (
 			return nil, unsent, err
 		}
 		size += len(result)
-		cursor, err := addPage(c, seen, result, s.offers)
+		cursor, err := addPage(c, seen, &out, result, s.offers)
 		switch {
 		case err != nil:
 		case cursor == "":
+			s.warnLeftOut(ctx, &out)
 			slices.SortFunc(c.Tools, func(a, b Tool) int { return strings.Compare(a.Name, b.Name) })
 			return c, false, nil
 		case cursors[cursor]:
@@ -114,9 +116,9 @@ func (s *server) list(ctx context.Context, sess *session, intro *introduction) (
 }
 
 // addPage adds the tools of a page that are offered to the catalog and returns
-// the cursor of the next one. Tools without a name cannot be called and are left
-// out, as are those whose name came before.
-func addPage(c *Catalog, seen map[string]bool, result json.RawMessage, offers func(string) bool) (cursor string, err error) {
+// the cursor of the next one. Entries that cannot be called, and those whose name
+// came before, go to out.
+func addPage(c *Catalog, seen map[string]bool, out *leftOut, result json.RawMessage, offers func(string) bool) (cursor string, err error) {
 	var page struct {
 		Tools  []json.RawMessage `json:"tools"`
 		Cursor string            `json:"nextCursor"`
@@ -136,7 +138,7 @@ func addPage(c *Catalog, seen map[string]bool, result json.RawMessage, offers fu
 				TaskSupport string `json:"taskSupport"`
 			} `json:"execution"`
 		}
-		if json.Unmarshal(raw, &t) != nil || t.Name == "" || seen[t.Name] {
+		if err := json.Unmarshal(raw, &t); out.refuse(raw, t.Name, err, seen) {
 			continue
 		}
 		seen[t.Name] = true

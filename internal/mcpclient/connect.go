@@ -37,12 +37,16 @@ func (s *server) beginLocked(ctx context.Context) *attempt {
 	return a
 }
 
-// finish publishes what an attempt came to.
+// finish publishes what an attempt came to. One that only heard that it is too
+// early leaves the last failure as it was.
 func (s *server) finish(a *attempt, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.attempt = nil
 	if a.err = err; err != nil {
+		if _, early := errors.AsType[*tooEarly](err); early {
+			err = nil
+		}
 		s.enterLocked(StateFailed, err)
 	}
 	close(a.done)
@@ -52,30 +56,32 @@ func (s *server) finish(a *attempt, err error) {
 func (s *server) connect(ctx context.Context, a *attempt) error {
 	s.mu.Lock()
 	s.enterLocked(StateConnecting, nil)
-	last := s.lastErr
+	last := s.failure
 	s.mu.Unlock()
-	var err error
+	var err error // of the last try that the time limit did not end
 	for try := 0; try <= maxRetries; try++ {
 		if wait, ok := s.patience(ctx); !ok {
 			if err == nil {
-				err = &ServerError{Server: s.cfg.ID, Op: "connecting", Err: fmt.Errorf(
-					"it failed before and is tried again in %v; the last error was: %s", wait.Round(time.Second), last)}
+				e := s.unconnected(last)
+				e.Err = &tooEarly{last: e.Err, wait: wait}
+				return e
 			}
 			return err
+		}
+		if ctx.Err() != nil {
+			return s.connectError(ctx, ctx.Err(), err)
 		}
 		if try == 0 {
 			s.log.InfoContext(ctx, "Connecting to server: "+s.cfg.ID)
 		} else {
 			s.log.WarnContext(ctx, "Connecting to server once more: "+s.cfg.ID, "err", err)
 		}
-		var sess *session
-		var intro *introduction
-		if sess, intro, err = s.open(ctx); err == nil {
+		sess, intro, failure := s.open(ctx)
+		if failure == nil {
 			return s.install(a, sess, intro)
 		}
-		final := asFault(err).final
-		err = s.connectError(ctx, err)
-		if ctx.Err() != nil || final {
+		err = s.connectError(ctx, failure, err)
+		if ctx.Err() != nil || asFault(failure).final {
 			return err
 		}
 		s.mu.Lock()
@@ -87,12 +93,13 @@ func (s *server) connect(ctx context.Context, a *attempt) error {
 }
 
 // patience waits until the last connection is cleaned up and the server may be
-// started again. It is false where that takes too long, and says how long.
+// started again. It is false where that takes too long, or longer than ctx
+// lasts, and says how long.
 func (s *server) patience(ctx context.Context) (time.Duration, bool) {
 	s.mu.Lock()
 	cleaned, wait := s.cleaned, time.Until(s.notUntil)
 	s.mu.Unlock()
-	if wait > waitBackoff {
+	if limit, ok := ctx.Deadline(); wait > waitBackoff || wait > 0 && ok && wait >= time.Until(limit) {
 		return wait, false
 	}
 	if cleaned != nil {
@@ -101,24 +108,45 @@ func (s *server) patience(ctx context.Context) (time.Duration, bool) {
 		case <-ctx.Done():
 		}
 	}
-	pause(ctx, max(wait, 0)) // an end of ctx shows at once when the server is opened
+	pause(ctx, max(wait, 0))
 	return wait, true
 }
 
-// connectError says why a connection was not made.
-func (s *server) connectError(ctx context.Context, err error) error {
-	e := &ServerError{Server: s.cfg.ID, Op: "connecting", Err: err}
-	if inner, ok := errors.AsType[*ServerError](err); ok {
-		e.Stderr, e.Err = inner.Stderr, inner.Err
-	}
-	switch {
+// connectError says why a connection was not made. The end of the time for it
+// says less than what went wrong before, which is earlier, nil for nothing.
+func (s *server) connectError(ctx context.Context, err, earlier error) error {
+	e := s.unconnected(err)
+	switch late := ctx.Err() != nil && errors.Is(err, ctx.Err()); {
 	case isClosed(s.pool.stop):
 		e.Err = errClosed
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+	case late && earlier != nil:
+		return earlier
+	case late:
 		e.Err = fmt.Errorf("the server was not ready within %v; a longer timeout may help, if it has to be downloaded first", s.pool.o.ConnectTimeout)
 	}
 	return e
 }
+
+// unconnected returns the ServerError of a failure to connect.
+func (s *server) unconnected(err error) *ServerError {
+	e := &ServerError{Server: s.cfg.ID, Op: "connecting", Err: err}
+	if inner, ok := errors.AsType[*ServerError](err); ok {
+		e.Stderr, e.Err = inner.Stderr, inner.Err
+	}
+	return e
+}
+
+// tooEarly is the failure of a server that may not be started again yet.
+type tooEarly struct {
+	last error // the failure before
+	wait time.Duration
+}
+
+func (e *tooEarly) Error() string {
+	return fmt.Sprintf("%v; it is tried again in %v", e.last, max(e.wait.Round(time.Second), time.Second))
+}
+
+func (e *tooEarly) Unwrap() error { return e.last }
 
 // install makes a new session the server's connection.
 func (s *server) install(a *attempt, sess *session, intro *introduction) error {

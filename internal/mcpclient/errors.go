@@ -8,7 +8,8 @@ import (
 )
 
 // A ServerError is the failure of a server to be started, reached or to answer.
-// None of its texts holds a value of the server's Env or Headers.
+// None of its texts holds a value of the server's Env or Headers, or a secret
+// that the settings took from a variable of the environment.
 type ServerError struct {
 	Server string // its id in the settings
 	Op     string // what was being done: "connecting", or the method that was called

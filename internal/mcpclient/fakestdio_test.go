@@ -103,6 +103,9 @@ func note(variable, line string) {
 func (f *fakeServer) serve() {
 	f.out = bufio.NewWriter(os.Stdout)
 	note("FAKE_STARTS", strconv.Itoa(os.Getpid()))
+	if f.has("talks") {
+		fmt.Fprintln(os.Stderr, "starting with", os.Args[1:])
+	}
 	if f.has("die") {
 		fmt.Fprintln(os.Stderr, "cannot find module \x1b[31mleft-pad\x1b[0m, key="+os.Getenv("FAKE_SECRET"))
 		os.Exit(7)
@@ -224,6 +227,9 @@ func (f *fakeServer) list(m *fakeMessage, reply func(string)) {
 			next = fmt.Sprintf(`,"nextCursor":"%d"`, n+1)
 		}
 		reply(fmt.Sprintf(`{"tools":[{"name":"tool_%d_b"},{"name":"tool_%d_a"}]%s}`, n, n, next))
+	case f.has("messy"):
+		reply(`{"tools":[null,[1],{"title":"x"},{"name":"odd","title":7},{"name":"` + os.Getenv("FAKE_SECRET") + `"},{"name":"` + os.Getenv("FAKE_SECRET") + `"},` +
+			strings.Repeat(`{"name":"twice\u001b"},`, 7) + `{"name":"` + strings.Repeat("n", 200) + `","title":7}]}`)
 	case f.has("endless"):
 		reply(`{"tools":[],"nextCursor":"again"}`)
 	default:

@@ -30,8 +30,10 @@ func startOldSSE(ctx context.Context, srv *mcpsettings.Server, sess *session) er
 	l.cancel = cancel
 	stop := context.AfterFunc(ctx, cancel)
 	body, events, err := l.open(streamCtx)
-	if !stop() && err == nil {
-		_ = body.Close()
+	if !stop() && (err == nil || errors.Is(err, context.Canceled)) {
+		if err == nil {
+			_ = body.Close()
+		}
 		err = context.Cause(ctx)
 	}
 	if err != nil {

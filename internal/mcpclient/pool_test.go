@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -216,6 +217,58 @@ func TestCatalog(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int{"fake": 2, "pages": 10, "filtered": 1, "endless": -1}, states); diff != "" {
 		t.Errorf("numbers of tools differ (-want +got):\n%s", diff)
+	}
+}
+
+// TestLeftOut has a list of tools with entries that are none.
+func TestLeftOut(t *testing.T) {
+	log := &logBuffer{}
+	messy := fakeSettings("fake", "messy", "FAKE_SECRET", "hunter2-hunter2")
+	p := newPool(t, Options{Log: slog.New(slog.NewTextHandler(log, nil))}, messy, fakeSettings("pages", "pages"))
+	for range 2 {
+		c, err := p.Catalog(t.Context(), "fake")
+		if err != nil || len(c.Tools) != 2 {
+			t.Fatalf("Catalog() = %+v, %v, want two tools", c, err)
+		}
+		p.servers["fake"].listChanged()
+		if _, err := p.Catalog(t.Context(), "pages"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var warnings []string
+	for line := range strings.Lines(log.String()) {
+		if _, text, ok := strings.Cut(strings.TrimSpace(line), "level=WARN "); ok {
+			warnings = append(warnings, text)
+		}
+	}
+	twice := strings.TrimSuffix(strings.Repeat(`"twice\x1b", `, 4), ", ")
+	text := `Left out 12 entries of the tools of fake: 2 that are no object; 2 with members of a wrong type ("odd", "` + strings.Repeat("n", 80) +
+		`…"); 1 without a name; 7 with a name that came before ("***", ` + twice + `, …)`
+	if diff := cmp.Diff([]string{"msg=" + strconv.Quote(text)}, warnings); diff != "" {
+		t.Errorf("the warnings differ (-want +got):\n%s", diff)
+	}
+}
+
+// TestExpandedSecrets has a server that writes to stderr what the settings took
+// from the environment into its arguments.
+func TestExpandedSecrets(t *testing.T) {
+	t.Setenv("LICENCE_OF_BOB", "abcd-efgh-1234")
+	log := &logBuffer{}
+	for _, behaviour := range []string{"talks die", "talks refuses"} {
+		srv := fakeSettings("fake", behaviour)
+		srv.Args, srv.Expanded = []string{"abcd-efgh-1234", "plain"}, []string{"LICENCE_OF_BOB"}
+		p := newPool(t, Options{Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}, srv)
+		_, err := p.Call(t.Context(), "fake", "tools/call", toolCall("echo", "1"))
+		failed, ok := errors.AsType[*ServerError](err)
+		if !ok || !strings.Contains(failed.Stderr, "starting with [*** plain]") {
+			t.Errorf("a server that is to %s gave %v, want the end of its stderr", behaviour, err)
+		}
+		if all := fmt.Sprintf("%v %+v", err, p.Status()); strings.Contains(all, "efgh") {
+			t.Errorf("a server that is to %s gave away a secret: %s", behaviour, all)
+		}
+	}
+	if !strings.Contains(log.String(), "starting with [*** plain]") || strings.Contains(log.String(), "efgh") {
+		t.Errorf("the log lacks the line or holds the secret:\n%s", log)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"knowhow/internal/mcpclient/child"
+	"knowhow/internal/mcpclient/redact"
 	"knowhow/internal/mcpsettings"
 )
 
@@ -31,7 +32,7 @@ type processLink struct {
 	stdin  *os.File
 	stdout *os.File
 	stderr *os.File
-	tail   *tail
+	tail   *redact.Tail
 
 	wake   chan struct{} // capacity 1: there is something to write, or nothing any more
 	read   chan struct{} // closed when stdout has ended
@@ -64,7 +65,7 @@ func startProcess(ctx context.Context, srv *mcpsettings.Server, sess *session, g
 		return &fault{err: err, final: true}
 	}
 	l := &processLink{
-		sess: sess, cmd: cmd, tail: &tail{redact: sess.redact},
+		sess: sess, cmd: cmd, tail: redact.NewTail(sess.redact),
 		wake: make(chan struct{}, 1), read: make(chan struct{}), heard: make(chan struct{}), exited: make(chan struct{}),
 	}
 	sess.link = l
@@ -76,7 +77,7 @@ func startProcess(ctx context.Context, srv *mcpsettings.Server, sess *session, g
 	l.wg.Go(func() { l.readLines(ctx) })
 	l.wg.Go(func() {
 		defer close(l.heard)
-		l.tail.follow(ctx, sess.server, sess.log, l.stderr)
+		l.tail.Follow(ctx, sess.server, sess.log, l.stderr)
 	})
 	l.wg.Go(l.await)
 	return nil

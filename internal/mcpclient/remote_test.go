@@ -274,6 +274,20 @@ func TestOldSSE(t *testing.T) {
 	}
 }
 
+// TestOldSSEHangs has a server that never says where to POST.
+func TestOldSSEHangs(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	defer s.Close()
+	p := newPool(t, Options{ConnectTimeout: 200 * time.Millisecond}, remoteSettings("old", mcpsettings.SSE, s.URL))
+	if _, err := p.Call(t.Context(), "old", "ping", nil); err == nil || !strings.Contains(err.Error(), "not ready within 200ms") {
+		t.Errorf("a server without an address gave %v, want the limit", err)
+	}
+}
+
 func TestEvents(t *testing.T) {
 	text := "\uFEFFretry: 20\n: comment\n\nid: 1\nevent: message\ndata: a\ndata:b\n\nevent: lost\n\ndata\n\nid: 2\n\n" +
 		"data: " + strings.Repeat("z", 40_000) + "\r\n\r\ndata: cut off"

@@ -40,11 +40,12 @@ type server struct {
 	notUntil time.Time
 	state    string
 	since    time.Time
-	lastErr  string
+	failure  error // the last one, nil once it is connected
 	catalog  *Catalog
 	count    int       // tools in the last catalog, -1 before the first
 	changes  int       // how often the tools have changed
 	changed  time.Time // when they did last
+	warned   string    // what the last list had that is no tool
 	telling  bool      // a goroutine waits to tell of it
 }
 
@@ -75,7 +76,10 @@ func (s *server) status() Status {
 	defer s.mu.Unlock()
 	st := Status{
 		ID: s.cfg.ID, Disabled: s.cfg.Disabled, Transport: s.cfg.Transport,
-		State: s.state, Tools: s.count, Error: s.lastErr, Since: s.since,
+		State: s.state, Tools: s.count, Since: s.since,
+	}
+	if s.failure != nil {
+		st.Error = s.failure.Error()
 	}
 	if s.cfg.Problem != nil && !s.cfg.Disabled {
 		st.State, st.Error = StateFailed, s.cfg.Problem.Error()
@@ -86,9 +90,9 @@ func (s *server) status() Status {
 func (s *server) enterLocked(state string, err error) {
 	s.state, s.since = state, time.Now()
 	if err != nil {
-		s.lastErr = err.Error()
+		s.failure = err
 	} else if state == StateReady {
-		s.lastErr = ""
+		s.failure = nil
 	}
 }
 

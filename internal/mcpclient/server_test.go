@@ -185,6 +185,100 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
+// TestCallsDuringBackoff asks again and again before the server may be started.
+func TestCallsDuringBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, s := linked(Options{}, nil)
+		defer p.Close(t.Context())
+		s.open = func(context.Context) (*session, *introduction, error) {
+			return nil, nil, &ServerError{Server: "fake", Op: "connecting", Stderr: "no licence", Err: errors.New("it ended")}
+		}
+		const original = `server "fake": connecting: it ended; its stderr ends with "no licence"`
+		call := func() string {
+			_, err := p.Call(t.Context(), "fake", "x", nil)
+			if failed, ok := errors.AsType[*ServerError](err); !ok || !errors.Is(err, errkind.Unavailable) || failed.Stderr != "no licence" {
+				t.Fatalf("Call() = %v, want Unavailable and the end of stderr", err)
+			}
+			return err.Error()
+		}
+		for s.failures < 6 { // then the wait is 3.2 s
+			if got := call(); got != original {
+				t.Fatalf("Call() = %s, want %s", got, original)
+			}
+		}
+		for range 100 {
+			if got, want := call(), `server "fake": connecting: it ended; it is tried again in 3s; its stderr ends with "no licence"`; got != want {
+				t.Fatalf("Call() = %s, want %s", got, want)
+			}
+			if got := p.Status()[0]; got.Error != original || got.State != StateFailed {
+				t.Fatalf("Status() = %+v, want the failure %s", got, original)
+			}
+		}
+	})
+}
+
+// TestCrashBeforeTheLimit has servers whose first tries fail for a reason and
+// whose last ends with the time to connect, at work or in the wait before it.
+func TestCrashBeforeTheLimit(t *testing.T) {
+	for _, tt := range []struct {
+		limit time.Duration
+		tries int
+		took  time.Duration
+		want  string
+	}{
+		{2500 * time.Millisecond, 3, 2500 * time.Millisecond, "it ended 2"},
+		{1050 * time.Millisecond, 1, time.Second, "it ended 1"},
+		{900 * time.Millisecond, 1, 900 * time.Millisecond, "not ready within 900ms"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p, s := linked(Options{ConnectTimeout: tt.limit}, nil)
+			defer p.Close(t.Context())
+			tries := 0
+			s.open = func(ctx context.Context) (*session, *introduction, error) {
+				tries++
+				if !pause(ctx, time.Second) {
+					return nil, nil, &ServerError{Server: "fake", Op: "initialize", Stderr: "starting", Kind: errkind.Timeout, Err: ctx.Err()}
+				}
+				return nil, nil, &ServerError{Server: "fake", Op: "initialize", Stderr: "no licence", Err: fmt.Errorf("it ended %d", tries)}
+			}
+			begin := time.Now()
+			_, err := p.Call(t.Context(), "fake", "x", nil)
+			failed, ok := errors.AsType[*ServerError](err)
+			if !ok || !strings.Contains(err.Error(), tt.want) || failed.Stderr == "no licence" != strings.Contains(tt.want, "ended") {
+				t.Errorf("with %v Call() = %v, want %q and the stderr of that try", tt.limit, err, tt.want)
+			}
+			if took := time.Since(begin); tries != tt.tries || took != tt.took {
+				t.Errorf("with %v there were %d tries in %v, want %d in %v", tt.limit, tries, took, tt.tries, tt.took)
+			}
+			if st := p.Status()[0]; st.Error != err.Error() {
+				t.Errorf("with %v Status() = %+v, want the error %v", tt.limit, st, err)
+			}
+		})
+	}
+}
+
+// TestNoTimeForTheWait has a wait that is longer than the time to connect.
+func TestNoTimeForTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, s := linked(Options{ConnectTimeout: time.Second}, func(int) (*fakeLink, error) { return nil, errors.New("no luck") })
+		defer p.Close(t.Context())
+		for range 2 {
+			_, err := p.Call(t.Context(), "fake", "x", nil)
+			if err == nil || !strings.Contains(err.Error(), "no luck") {
+				t.Errorf("Call() = %v, want the reason", err)
+			}
+		}
+		if s.failures != 5 {
+			t.Fatalf("the server was started %d times, want 5", s.failures)
+		}
+		begin := time.Now()
+		_, err := p.Call(t.Context(), "fake", "x", nil)
+		if want := "no luck; it is tried again in 2s"; err == nil || !strings.Contains(err.Error(), want) || time.Since(begin) != 0 {
+			t.Errorf("Call() = %v after %v, want %q at once", err, time.Since(begin), want)
+		}
+	})
+}
+
 // TestUnsentIsSentAgain breaks connections before and after they took a call.
 func TestUnsentIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

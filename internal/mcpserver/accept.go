@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 
+	"knowhow/internal/mcpserver/stream"
 	"knowhow/internal/mcpserver/wire"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -21,7 +22,7 @@ import (
 // are.
 func anyAccept(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asJSON, asStream := accepts(r.Header.Values("Accept"))
+		asJSON, asStream := stream.Accepts(r.Header.Values("Accept"))
 		if r.Method != http.MethodPost || asJSON == asStream {
 			next.ServeHTTP(w, r)
 			return
@@ -38,24 +39,6 @@ func anyAccept(next http.Handler) http.Handler {
 		next.ServeHTTP(j, r)
 		j.finish()
 	})
-}
-
-// accepts reads an Accept header as the SDK does, without weights.
-func accepts(values []string) (asJSON, asStream bool) {
-	for _, v := range values {
-		for media := range strings.SplitSeq(v, ",") {
-			media, _, _ = strings.Cut(media, ";")
-			switch strings.ToLower(strings.TrimSpace(media)) {
-			case "*/*":
-				return true, true
-			case "application/json", "application/*":
-				asJSON = true
-			case "text/event-stream", "text/*":
-				asStream = true
-			}
-		}
-	}
-	return asJSON, asStream
 }
 
 // isBatch says whether the body of a request, which is in memory, is a batch.

@@ -41,6 +41,11 @@ func (x *exchange) sift(p *wire.Payload) bool {
 		return true
 	})
 	switch {
+	case x.old(): // answers go to the stream that started the session
+		if ss := x.oldSession(); ss != nil {
+			ss.old.Response.(*filter).tell(p.Bad)
+		}
+		return true
 	case len(p.Msgs) > 0:
 		x.filter.ready = p.Bad
 		return true
@@ -58,10 +63,14 @@ func (x *exchange) sift(p *wire.Payload) bool {
 // client says it in the header.
 func (x *exchange) batchless() bool {
 	revision := x.request.Header.Get(headerRevision)
-	if ss := x.handler.session(x.request.Header.Get(headerSession)); ss != nil {
+	ss := x.handler.session(x.request.Header.Get(headerSession))
+	if x.old() {
+		ss = x.oldSession()
+	}
+	if ss != nil {
 		revision = max(revision, ss.revisionInUse())
 	}
-	return revision >= structuredRevision || x.old()
+	return revision >= structuredRevision
 }
 
 // elementError says why the SDK would refuse a request, nil if it would not.
@@ -69,7 +78,7 @@ func elementError(r *jsonrpc.Request) *jsonrpc.Error {
 	notification := slices.Contains(legacyNotifications, r.Method)
 	switch {
 	case r.Method == methodInitialize:
-		return errBatchedInitialize()
+		return fault.BatchedInitialize()
 	case !notification && !slices.Contains(legacyMethods, r.Method):
 		return errUnknownMethod(r.Method)
 	case notification == r.IsCall(), r.Method == notifyProgress && len(r.Params) == 0:

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"knowhow/internal/mcpserver/fault"
+	"knowhow/internal/mcpserver/stream"
 	"knowhow/internal/mcpserver/wire"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -45,7 +46,7 @@ func (c *stdioConn) callDirectly(ctx context.Context, r *jsonrpc.Request) bool {
 			return
 		}
 		if err == nil {
-			response.Error = errNoResult()
+			response.Error = fault.NoResult()
 		}
 		_ = c.Write(ctx, response)
 	}()
@@ -129,7 +130,7 @@ const primedRevision = "2025-11-25"
 // would look at twice.
 func plainHeader(h http.Header, inUse string) bool {
 	revision := h.Get(headerRevision)
-	asJSON, asStream := accepts(h.Values("Accept"))
+	asJSON, asStream := stream.Accepts(h.Values("Accept"))
 	return (revision == "" || revision == inUse && revision < primedRevision) && h.Get(headerResume) == "" &&
 		(asJSON && asStream || h.Get("Accept") == "")
 }
@@ -139,12 +140,10 @@ func asWireError(err error) *jsonrpc.Error {
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return e
 	}
-	return errNoResult()
+	return fault.NoResult()
 }
 
 // notHandled is below our layers where the SDK is not. Nothing gets there.
 func notHandled(_ context.Context, method string, _ mcp.Request) (mcp.Result, error) {
 	return nil, errUnknownMethod(method)
 }
-
-func errNoResult() *jsonrpc.Error { return fault.Describe(errors.New("no result"), "").Wire() }

@@ -32,7 +32,7 @@ func (x *exchange) stateless() bool {
 
 // old says whether the request is a message of the older transport.
 func (x *exchange) old() bool {
-	return x.handler.oldSSE != nil && x.request.URL.Query().Has("sessionid")
+	return x.handler.old != nil && x.request.URL.Query().Has("sessionid")
 }
 
 // get opens a server-to-client stream: of a session, or of the older
@@ -44,7 +44,7 @@ func (x *exchange) get() {
 		access.RefuseMethod(x.filter, h.methods())
 	case x.stateless():
 		x.pass(h.modern)
-	case h.oldSSE != nil && x.request.Header.Get(headerSession) == "":
+	case h.old != nil && x.request.Header.Get(headerSession) == "":
 		ss := h.opens()
 		if ss == nil {
 			x.tooManySessions(jsonrpc.ID{})
@@ -54,7 +54,7 @@ func (x *exchange) get() {
 		defer ss.stop()
 		ss.header = x.request.Header
 		x.in(ss)
-		x.pass(h.oldSSE)
+		x.openOld(ss)
 	default:
 		x.filter.resumed = x.request.Header.Get(headerResume) != ""
 		x.filter.stream = x.filter.resumed
@@ -95,6 +95,10 @@ func (x *exchange) post() {
 	if !x.stateless() && !old && (x.taken(p) || !initialize && x.callDirectly(p)) {
 		return
 	}
+	if old && !x.stateless() {
+		x.postOld(p)
+		return
+	}
 	if !x.rewind(p) {
 		return
 	}
@@ -104,8 +108,6 @@ func (x *exchange) post() {
 		defer h.done(ss)
 		x.in(ss)
 		x.pass(h.modern)
-	case old:
-		x.pass(h.oldSSE)
 	case initialize && x.request.Header.Get(headerSession) == "":
 		ss := h.opens()
 		if ss == nil {

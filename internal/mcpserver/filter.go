@@ -86,6 +86,17 @@ func (f *filter) sendReady() {
 	}
 }
 
+// tell writes answers into a stream that has begun.
+func (f *filter) tell(answers []json.RawMessage) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.ended {
+		f.ready = answers
+		f.sendReady()
+		_ = http.NewResponseController(f.ResponseWriter).Flush() // best effort
+	}
+}
+
 // WriteHeader implements [http.ResponseWriter].
 func (f *filter) WriteHeader(status int) {
 	f.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"knowhow/internal/mcpserver/access"
+	"knowhow/internal/mcpserver/fault"
 	"knowhow/internal/mcpserver/stream"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -59,7 +60,6 @@ type HTTPHandler struct {
 	events *stream.Events // nil where there are no streams
 	legacy http.Handler   // Streamable HTTP with sessions
 	modern http.Handler   // 2026-07-28, without; nil where a revision is pinned
-	oldSSE http.Handler   // HTTP+SSE of 2024-11-05; nil where it is not served
 
 	mu       sync.Mutex // guards what follows
 	closed   bool
@@ -67,6 +67,7 @@ type HTTPHandler struct {
 	quiet    chan struct{}            // closed when posts is 0 after closed; nil before
 	requests map[*http.Request]func() // ends the HTTP requests that run
 	sessions map[string]*session      // by id
+	old      map[string]*session      // those of HTTP+SSE of 2024-11-05, by the id in their endpoint; nil where it is not served
 	opening  map[*session]struct{}    // those that have no id yet, or never will
 	passing  map[*session]struct{}    // those of requests that bring everything along
 }
@@ -106,7 +107,7 @@ func (s *Server) HTTP(o HTTPOptions) *HTTPHandler {
 			PropagateRequestCancellation: true, MaxRequestBodyBytes: -1, DisableLocalhostProtection: true}))
 	}
 	if !o.DisableSSE && s.opts.Revision != Pinned {
-		h.oldSSE = mcp.NewSSEHandler(get, &mcp.SSEOptions{MaxRequestBodyBytes: -1, DisableLocalhostProtection: true})
+		h.old = map[string]*session{}
 	}
 	return h
 }
@@ -124,7 +125,7 @@ func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	r = r.WithContext(ctx)
 	if !h.enter(r, cancel) {
-		reply(w, http.StatusServiceUnavailable, jsonrpc.ID{}, errShuttingDown())
+		reply(w, http.StatusServiceUnavailable, jsonrpc.ID{}, fault.ShuttingDown())
 		return
 	}
 	defer h.leave(r)

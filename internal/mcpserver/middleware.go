@@ -100,14 +100,14 @@ func (s *Server) serve(ctx context.Context, ss *session, method string, req mcp.
 		c.revision = ss.revisionInUse()
 		if !ss.awaitReady(ctx) {
 			if cancelledByPeer(ctx) {
-				return nil, errCancelled()
+				return nil, fault.Cancelled()
 			}
 			return nil, fault.NotInitialized(method)
 		}
 	}
 	work, end, err := ss.begin(context.WithValue(s.withHeader(ctx, ss, req), callKey{}, c), c)
 	if err != nil {
-		return nil, errShuttingDown()
+		return nil, fault.ShuttingDown()
 	}
 	defer end()
 	defer c.finish()
@@ -115,9 +115,9 @@ func (s *Server) serve(ctx context.Context, ss *session, method string, req mcp.
 	switch {
 	case cancelledByPeer(ctx):
 		ss.cancelled(c.id)
-		return nil, errCancelled()
+		return nil, fault.Cancelled()
 	case err != nil && ss.stopped():
-		return nil, errShuttingDown()
+		return nil, fault.ShuttingDown()
 	case err != nil:
 		return nil, s.peerError(err, method, c.revision)
 	}
@@ -179,6 +179,9 @@ func (s *Server) dispatch(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		switch p := req.GetParams().(type) {
 		case *mcp.ListToolsParams:
+			if p != nil && p.Cursor != "" {
+				return nil, fault.NoCursor(p.Cursor)
+			}
 			return s.listTools(c.revision), nil
 		case *mcp.CallToolParamsRaw:
 			return s.callTool(ctx, p, c.revision)
@@ -191,6 +194,9 @@ func (s *Server) dispatch(next mcp.MethodHandler) mcp.MethodHandler {
 				return s.readResource(ctx, p, c.revision)
 			}
 		case *mcp.ListResourceTemplatesParams:
+			if s.res != nil && p != nil && p.Cursor != "" {
+				return nil, fault.NoCursor(p.Cursor)
+			}
 			if s.res != nil {
 				return s.listTemplates(c.revision), nil
 			}
@@ -210,13 +216,4 @@ func (s *Server) has(method, revision string) bool {
 		return s.res != nil || revision < statelessRevision
 	}
 	return true
-}
-
-func errShuttingDown() *jsonrpc.Error {
-	return fault.New(fault.CodeUnavailable, "the server is shutting down, try again when it is back", map[string]any{
-		"code": "UNAVAILABLE", "retryable": true})
-}
-
-func errCancelled() *jsonrpc.Error {
-	return &jsonrpc.Error{Code: fault.CodeCancelled, Message: "cancelled"}
 }

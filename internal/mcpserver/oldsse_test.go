@@ -2,12 +2,83 @@ package mcpserver_test
 
 import (
 	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	"knowhow/internal/mcpserver"
+
+	"github.com/google/go-cmp/cmp"
 )
+
+// An oldClient speaks the HTTP+SSE transport of 2024-11-05.
+type oldClient struct {
+	t        *testing.T
+	site     *site
+	events   chan string // the data of the stream's events
+	end      func() error
+	endpoint string
+}
+
+func openOld(t *testing.T, s *site) *oldClient {
+	t.Helper()
+	res, err := s.client.Get(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &oldClient{t: t, site: s, events: make(chan string, 1000), end: res.Body.Close}
+	go func() { // ends with the stream
+		defer close(c.events)
+		for sc := bufio.NewScanner(res.Body); sc.Scan(); {
+			if data, ok := strings.CutPrefix(sc.Text(), "data: "); ok {
+				c.events <- data
+			}
+		}
+	}()
+	c.endpoint = strings.TrimPrefix(c.next(), "/mcp?")
+	return c
+}
+
+// next returns the data of the stream's next event.
+func (c *oldClient) next() string {
+	if data, ok := <-c.events; ok {
+		return data
+	}
+	return "the stream ended"
+}
+
+// post sends a body to the endpoint and returns the status.
+func (c *oldClient) post(body string) int {
+	c.t.Helper()
+	status, _ := c.send(body, nil)
+	return status
+}
+
+func (c *oldClient) send(body string, header map[string]string) (int, string) {
+	c.t.Helper()
+	req, err := http.NewRequest("POST", c.site.url+"?"+c.endpoint, strings.NewReader(body))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	for name, value := range header {
+		req.Header.Set(name, value)
+	}
+	res, err := c.site.client.Do(req)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer res.Body.Close() // read to its end
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return res.StatusCode, string(text)
+}
 
 // The HTTP+SSE transport of 2024-11-05 is served on the same path.
 func TestOldSSE(t *testing.T) {
@@ -15,30 +86,9 @@ func TestOldSSE(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			k := newKit(mcpserver.Options{Revision: revision})
 			site := k.http(t, mcpserver.HTTPOptions{MaxSessions: 1})
-			res, err := site.client.Get(site.url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer res.Body.Close() // given up
-			sc := bufio.NewScanner(res.Body)
-			next := func() string {
-				for sc.Scan() {
-					if data, ok := strings.CutPrefix(sc.Text(), "data: "); ok {
-						return data
-					}
-				}
-				return "the stream ended"
-			}
-			endpoint := strings.TrimPrefix(next(), "/mcp?")
-			post := func(body string) int {
-				t.Helper()
-				res, err := site.client.Post(site.url+"?"+endpoint, "application/json", strings.NewReader(body))
-				if err != nil {
-					t.Fatal(err)
-				}
-				res.Body.Close() // empty
-				return res.StatusCode
-			}
+			c := openOld(t, site)
+			defer c.end()
+			post, next := c.post, c.next
 			post(strings.Replace(initializeBody, "2025-03-26", "2024-11-05", 1))
 			if got := next(); !strings.Contains(got, `"protocolVersion":"2024-11-05"`) {
 				t.Errorf("initialize = %s", got)
@@ -67,5 +117,84 @@ func TestOldSSE(t *testing.T) {
 	site := newKit(mcpserver.Options{Revision: mcpserver.Pinned}).http(t, mcpserver.HTTPOptions{})
 	if status, _, _ := site.request(t, "GET", "", nil); status != 400 {
 		t.Errorf("GET without a session on a server pinned to 2025-03-26 = %d, want 400", status)
+	}
+}
+
+// A batch is answered on the stream, one event an answer, where the negotiated
+// revision has batches.
+func TestOldSSEBatch(t *testing.T) {
+	const (
+		pong     = `{"jsonrpc":"2.0","id":99,"result":{}}`
+		echo     = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}`
+		echoed   = `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\"name\":\"\"}"}]}}`
+		unknown  = `{"jsonrpc":"2.0","id":"u","method":"nope/x"}`
+		noMethod = `{"jsonrpc":"2.0","id":"u","error":{"code":-32601,"message":"there is no method \"nope/x\""}}`
+		noObject = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request: not a JSON-RPC object"}}`
+		note     = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`
+	)
+	ids := func(n int) (in, out []string) {
+		for i := range n {
+			in = append(in, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, 1000+i))
+			out = append(out, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, 1000+i))
+		}
+		return in, out
+	}
+	many, pongs := ids(300)
+	for _, tc := range []struct {
+		name     string
+		revision mcpserver.Revision
+		asked    string
+		header   map[string]string
+		in       []string
+		status   int
+		want     []string
+	}{
+		{"two calls", mcpserver.Cody, "2024-11-05", nil, []string{echo, ping}, 202, []string{echoed, pong}},
+		{"with the header", mcpserver.Cody, "2024-11-05", map[string]string{"Mcp-Protocol-Version": "2024-11-05"}, []string{ping}, 202, []string{pong}},
+		{"latest, 2024-11-05", mcpserver.Latest, "2024-11-05", nil, []string{echo, ping}, 202, []string{echoed, pong}},
+		{"latest, 2025-03-26", mcpserver.Latest, "2025-03-26", nil, []string{echo, ping}, 202, []string{echoed, pong}},
+		{"latest, 2025-06-18", mcpserver.Latest, "2025-06-18", nil, []string{echo, ping}, 400, nil},
+		{"notification", mcpserver.Cody, "2024-11-05", nil, []string{note}, 202, nil},
+		{"invalid and unknown among others", mcpserver.Cody, "2024-11-05", nil, []string{"5", unknown, ping}, 202, []string{noObject, noMethod, pong}},
+		{"invalid alone", mcpserver.Cody, "2024-11-05", nil, []string{"5"}, 202, []string{noObject}},
+		{"many", mcpserver.Cody, "2024-11-05", nil, many, 202, pongs},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			site := newKit(mcpserver.Options{Revision: tc.revision}).http(t, mcpserver.HTTPOptions{})
+			c := openOld(t, site)
+			defer c.end()
+			c.post(strings.Replace(initializeBody, "2025-03-26", tc.asked, 1))
+			if got := c.next(); !strings.Contains(got, `"protocolVersion":"`+tc.asked+`"`) {
+				t.Fatalf("initialize = %s, want revision %s", got, tc.asked)
+			}
+			c.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			status, body := c.send("["+strings.Join(tc.in, ",")+"]", tc.header)
+			if status != tc.status || (status == 202) != (body == "") || status == 400 && !strings.Contains(body, "has no batches") {
+				t.Errorf("status = %d with %q, want %d", status, body, tc.status)
+			}
+			// What comes last shows that nothing else did.
+			c.post(`{"jsonrpc":"2.0","id":"last","method":"tools/list"}`)
+			var got []string
+			for range len(tc.want) + 1 {
+				if data := c.next(); !strings.Contains(data, `"id":"last"`) {
+					got = append(got, data)
+				}
+			}
+			want := slices.Sorted(slices.Values(tc.want)) // calls run at once
+			if slices.Sort(got); !cmp.Equal(want, got) && len(want)+len(got) > 0 {
+				t.Errorf("answers (-want +got):\n%s", cmp.Diff(want, got))
+			}
+		})
+	}
+}
+
+// A message to a stream that is not there is refused, alone and in a batch.
+func TestOldSSEUnknownSession(t *testing.T) {
+	site := newKit(mcpserver.Options{Revision: mcpserver.Cody}).http(t, mcpserver.HTTPOptions{})
+	c := &oldClient{t: t, site: site, endpoint: "sessionid=X"}
+	for _, body := range []string{ping, "[" + ping + "]", "[5]"} {
+		if status, got := c.send(body, nil); status != 404 || !strings.Contains(got, "session not found") {
+			t.Errorf("%s = %d %s, want 404 with session not found", body, status, got)
+		}
 	}
 }

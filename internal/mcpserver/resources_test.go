@@ -109,3 +109,17 @@ func TestWithoutResources(t *testing.T) {
 		t.Errorf("tools/list = %s", m.Raw)
 	}
 }
+
+// Lists that come at once have no cursors, and say so (MCP 2025-03-26, pagination).
+func TestListsWithoutCursors(t *testing.T) {
+	for _, revision := range []string{"2025-03-26", "2025-11-25"} {
+		s := newKit(mcpserver.Options{Revision: mcpserver.Latest}).http(t, mcpserver.HTTPOptions{}).session(t)
+		s.Initialize(revision)
+		for _, method := range []string{"tools/list", "resources/templates/list"} {
+			wantError(t, s.Call(method, map[string]any{"cursor": "made-up"}), -32602, "argument", "cursor")
+			if m := s.Call(method, map[string]any{"cursor": ""}); m.Error != nil {
+				t.Errorf("%s with an empty cursor = %v, want the list", method, m.Error)
+			}
+		}
+	}
+}

@@ -145,7 +145,7 @@ func TestSDKCancelCause(t *testing.T) {
 		close(started)
 		<-ctx.Done()
 		cause <- context.Cause(ctx)
-		return nil, errCancelled()
+		return nil, fault.Cancelled()
 	})
 	c.send(t, sdkInitialize)
 	c.response(t)
@@ -311,7 +311,7 @@ func TestSDKOverHTTP(t *testing.T) {
 	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			if method == methodCallTool {
-				return nil, errCancelled()
+				return nil, fault.Cancelled()
 			}
 			return next(ctx, method, req)
 		}

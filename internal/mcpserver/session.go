@@ -18,11 +18,12 @@ var errShutdown = errors.New("server is shutting down")
 // put it into the context that they connect the SDK with; the SDK hands that
 // context's values on to every request of the connection.
 type session struct {
-	grace  time.Duration   // how long a request may be ahead of notifications/initialized
-	opened func(id string) // told the session's id once initialize has succeeded; may be nil
-	header http.Header     // of the request that opened the older transport's stream, else nil
-	ready  chan struct{}   // closed by notifications/initialized
-	once   sync.Once       // guards the closing of ready
+	grace  time.Duration           // how long a request may be ahead of notifications/initialized
+	opened func(id string)         // told the session's id once initialize has succeeded; may be nil
+	header http.Header             // of the request that opened the older transport's stream, else nil
+	old    *mcp.SSEServerTransport // the SDK's side of that stream, else nil
+	ready  chan struct{}           // closed by notifications/initialized
+	once   sync.Once               // guards the closing of ready
 
 	directs sync.WaitGroup // the calls in direct
 

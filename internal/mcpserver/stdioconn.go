@@ -149,7 +149,7 @@ func (c *stdioConn) register(m jsonrpc.Message, b *openBatch) json.RawMessage {
 		return nil
 	}
 	if b != nil && r.Method == methodInitialize {
-		return wire.Refusal(r.ID, errBatchedInitialize())
+		return wire.Refusal(r.ID, fault.BatchedInitialize())
 	}
 	if c.calls[r.ID] != nil {
 		return wire.DuplicateID(r.ID)
@@ -159,10 +159,6 @@ func (c *stdioConn) register(m jsonrpc.Message, b *openBatch) json.RawMessage {
 		b.open++
 	}
 	return nil
-}
-
-func errBatchedInitialize() *jsonrpc.Error {
-	return fault.New(fault.CodeInvalidRequest, "initialize must not be part of a batch", nil)
 }
 
 // admit says whether the SDK shall see a message. It starts plain calls itself

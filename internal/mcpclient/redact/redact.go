@@ -8,9 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
-	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,8 +20,8 @@ const (
 )
 
 // A Redactor writes what servers and we say to each other so that it may be
-// logged. It hides the values of the server's environment and headers, and
-// whatever stands under the name of a secret.
+// logged. It hides the values of its [Sources], whatever stands under the name of
+// a secret, and the passwords of addresses.
 type Redactor struct {
 	long     []string        // values hidden wherever they occur, longest first
 	short    map[string]bool // values hidden where they are all of a string
@@ -32,26 +29,14 @@ type Redactor struct {
 	replacer *strings.Replacer
 	name     *regexp.Regexp // of members and flags that hold secrets
 	pair     *regexp.Regexp // such a name and its value in running text
-}
-
-// Sources are where the secrets of a server stand. Env and Headers are secret as
-// a whole; of the rest what bears the name of a secret is, such as the value of
-// --api-key or of ?token=.
-type Sources struct {
-	Env       map[string]string
-	Headers   map[string]string
-	Args      []string
-	URL       string
-	Variables []string // names of variables of our own environment that were put into the settings
+	userinfo *regexp.Regexp // the name and the password of an address
 }
 
 // New returns the Redactor of a server.
 func New(s Sources) *Redactor {
-	const names = `token|secret|password|authorization|api[-_]?key`
 	r := &Redactor{
-		short: map[string]bool{},
-		name:  regexp.MustCompile(`(?i)` + names),
-		pair:  regexp.MustCompile(`(?i)((?:` + names + `)[\w-]*["']?\s*[:=]\s*)(?:(?:bearer|basic)\s+)?("[^"]*"?|[^\s"]+)|(bearer\s+)\S+`),
+		short: map[string]bool{}, name: regexp.MustCompile(secretName),
+		pair: regexp.MustCompile(secretPair), userinfo: regexp.MustCompile(userinfo),
 	}
 	seen := map[string]bool{"": true}
 	for _, v := range r.secrets(s) {
@@ -75,45 +60,6 @@ func New(s Sources) *Redactor {
 	return r
 }
 
-// secrets lists the values to hide: of the environment, the headers, variables
-// and flags with the name of a secret, and of the URL's credentials.
-func (r *Redactor) secrets(s Sources) []string {
-	values := slices.Collect(maps.Values(s.Env))
-	for _, v := range s.Headers {
-		values = append(values, v)
-		if _, credentials, ok := strings.Cut(v, " "); ok {
-			values = append(values, credentials)
-		}
-	}
-	for _, name := range s.Variables {
-		if r.name.MatchString(name) {
-			values = append(values, os.Getenv(name))
-		}
-	}
-	for i, arg := range s.Args {
-		if flag, v, ok := strings.Cut(arg, "="); ok && r.name.MatchString(flag) {
-			values = append(values, v)
-		} else if strings.HasPrefix(arg, "-") && r.name.MatchString(arg) && i+1 < len(s.Args) {
-			values = append(values, s.Args[i+1])
-		}
-	}
-	if u, err := url.Parse(s.URL); err == nil {
-		if password, ok := u.User.Password(); ok {
-			values = append(values, password)
-		}
-		for name, v := range u.Query() {
-			if r.name.MatchString(name) {
-				values = append(values, v...)
-			}
-		}
-	}
-	return values
-}
-
-// Longest is the length in bytes of the longest value that is hidden: text that
-// was cut may end or begin with that much of one.
-func (r *Redactor) Longest() int { return r.longest }
-
 // Text hides the secrets of running text.
 func (r *Redactor) Text(s string) string {
 	if r.short[s] {
@@ -122,22 +68,43 @@ func (r *Redactor) Text(s string) string {
 	if len(r.long) > 0 {
 		s = r.replacer.Replace(s)
 	}
-	return r.pair.ReplaceAllString(s, "${1}${3}"+hidden)
+	// Most texts are words, which need no search.
+	if strings.Contains(s, "@") {
+		s = r.userinfo.ReplaceAllString(s, "${1}"+hidden+"@")
+	}
+	if strings.ContainsAny(s, ":= \t\r\n") {
+		s = r.pair.ReplaceAllString(s, "${1}${2}${3}"+hidden)
+	}
+	return s
 }
 
 // Line returns what a server wrote, fit for a line of a log or message.
 func (r *Redactor) Line(b []byte) string {
-	return Cut(Escape(r.Text(r.head(string(b)))), maxLogged)
+	return Cut(Escape(r.bounded(string(b))), maxLogged)
 }
 
-// head cuts a long text before it is searched. The end of what is left is
-// dropped too: it may be the first half of a secret.
-func (r *Redactor) head(s string) string {
+// bounded hides the secrets of a text, of which it returns no more than 32 KiB
+// where it is much longer.
+func (r *Redactor) bounded(s string) string {
 	const most = 2 * maxLogged
 	if len(s) <= most+r.longest {
-		return s
+		return r.Text(s)
 	}
-	return strings.ToValidUTF8(s[:most], "")
+	return r.Before(s[:most])
+}
+
+// Before hides the secrets of a text that goes on after s. The end of s may be
+// the first half of one and is dropped.
+func (r *Redactor) Before(s string) string {
+	s = r.Text(s)
+	return strings.ToValidUTF8(s[:max(0, len(s)-r.longest)], "")
+}
+
+// After hides the secrets of a text that has begun before s. The beginning of s
+// may be the second half of one and is dropped.
+func (r *Redactor) After(s string) string {
+	s = r.Text(s)
+	return strings.ToValidUTF8(s[min(len(s), r.longest):], "")
 }
 
 // Frame returns a JSON-RPC message for the log: at most 16 KiB and a note of the
@@ -238,7 +205,7 @@ func (w *frameWriter) composite(open json.Delim) error {
 
 // text writes a string without its secrets.
 func (w *frameWriter) text(s string) error {
-	b, err := json.Marshal(w.r.Text(w.r.head(s)))
+	b, err := json.Marshal(w.r.bounded(s))
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,17 @@ func TestFrame(t *testing.T) {
 		{`{"text":"url-password query-value arg-key-value tok-value abcdef123456 plain"}`, `{"text":"*** *** *** *** *** plain"}`},
 		{`{"text":"{\"password\": \"pw\", \"x\": 1}"}`, `{"text":"{\"password\": ***, \"x\": 1}"}`},
 		{`{"text":"export API_KEY=zzz; Authorization: Bearer yyy"}`, `{"text":"export API_KEY=*** Authorization: ***"}`},
+		{`{"Passwd":1,"db_pwd":2,"pass":3,"PASSPHRASE":4,"private-key":5,"accessKeyId":6,"Set-Cookie":7,"bearer":8}`,
+			`{"Passwd":"***","db_pwd":"***","pass":"***","PASSPHRASE":"***","private-key":"***","accessKeyId":"***","Set-Cookie":"***","bearer":"***"}`},
+		{`{"credential":1,"credentials":[2],"auth":{"a":3},"X-Auth":4,"proxy_auth":5,"basicAuth":6,"authKey":7,"userPass":8,"jwt":9,"session_id":0,"sessionId":0}`,
+			`{"credential":"***","credentials":"***","auth":"***","X-Auth":"***","proxy_auth":"***","basicAuth":"***","authKey":"***","userPass":"***","jwt":"***","session_id":"***","sessionId":"***"}`},
+		{`{"author":"a","AUTHOR":"b","Authors":"c","authority":"d","co-author":"e","bypass":"f","passenger":"g","compass":"h","keys":"i","session":"j"}`,
+			`{"author":"a","AUTHOR":"b","Authors":"c","authority":"d","co-author":"e","bypass":"f","passenger":"g","compass":"h","keys":"i","session":"j"}`},
+		{`{"dsn":"postgres://bob:p@ss?w#rd@db:5432/x and redis://:pw@r","u":"http://localhost:80/@me ssh://git@h mailto:a@b"}`,
+			`{"dsn":"postgres://bob:***@db:5432/x and redis://:***@r","u":"http://localhost:80/@me ssh://git@h mailto:a@b"}`},
+		{`{"text":"Cookie: a=b; c=d\nauth=x, author: y; Authorization: token zzz"}`, `{"text":"Cookie: ***\nauth=*** author: y; Authorization: ***"}`},
+		{`{"text":"{\"passwords\": [\"a\", \"b\"], \"x\": \"{\\\"jwt\\\":\\\"zzz\\\"}\"}"}`, `{"text":"{\"passwords\": ***, \"x\": \"{\\\"jwt\\\":***}\"}"}`},
+		{`{"text":"pwd='a b' access_key=\"c\\\"d\" end"}`, `{"text":"pwd=*** access_key=*** end"}`},
 		{`{"progressToken":7,"token":7}`, `{"progressToken":7,"token":"***"}`},
 		{`not JSON, token: zzz`, `not JSON, token: ***`},
 		{"{\"a\":\x1b", `{"a":\x1b`},
@@ -47,6 +58,59 @@ func TestFrame(t *testing.T) {
 	many := r.Frame([]byte(`{"a":[` + strings.Repeat("2,", 100_000) + `2]}`))
 	if len(many) > maxLogged+100 {
 		t.Errorf("Frame() of many numbers has %d bytes", len(many))
+	}
+}
+
+// TestVariables hides what the settings took from the environment, wherever they
+// put it, unless it is what every environment has or no secret by its looks.
+func TestVariables(t *testing.T) {
+	for _, tt := range []struct {
+		name, value string
+		hidden      bool
+	}{
+		{"LICENCE", "abcd-efgh-1234", true},
+		{"LICENCE", "abcd-ef", false},
+		{"SOME_FOLDER", "/srv/data/files", false},
+		{"SOME_FOLDER", `C:\data\files`, false},
+		{"GREETING", "good morning", false},
+		{"DB_PASS", "/a b/", true},
+		{"AUTHOR", "bob", false},
+		{"USER", "administrator", false},
+		{"HOME", "home-of-bob", false},
+		{"PWD", "/srv/data/files", false},
+		{"lc_all", "en_US.UTF-8", false},
+	} {
+		t.Setenv(tt.name, tt.value)
+		r := New(Sources{Variables: []string{tt.name}})
+		text := "I was given <" + tt.value + ">"
+		want := text
+		if tt.hidden {
+			want = "I was given <***>"
+		}
+		if got := r.Text(text); got != want {
+			t.Errorf("with %s=%s Text(%q) = %q, want %q", tt.name, tt.value, text, got, want)
+		}
+	}
+}
+
+// TestFlagWithoutValue hides no flag that follows another.
+func TestFlagWithoutValue(t *testing.T) {
+	r := New(Sources{Args: []string{"--no-auth", "--port", "--auth", "arg-value"}})
+	if got, want := r.Text("--port and arg-value"), "--port and ***"; got != want {
+		t.Errorf("Text() = %q, want %q", got, want)
+	}
+}
+
+// TestCutInASecret has texts that are cut in the middle of a secret.
+func TestCutInASecret(t *testing.T) {
+	r := New(Sources{Env: map[string]string{"A": "HIDE-ME-0123"}})
+	for shift := range 12 {
+		text := strings.Repeat("y", shift) + strings.Repeat("HIDE-ME-0123", 5000)
+		for _, got := range []string{r.Line([]byte(text)), r.Frame([]byte(`"` + text + `"`)), r.Before(text[:100]), r.After(text[100:])} {
+			if !strings.Contains(got, hidden) || strings.ContainsAny(got, "HIDE01") {
+				t.Errorf("shifted by %d the text became %q", shift, got)
+			}
+		}
 	}
 }
 

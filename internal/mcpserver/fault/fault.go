@@ -205,3 +205,25 @@ func NotInitialized(what string) *jsonrpc.Error {
 	return New(CodeInvalidRequest, what+" is not allowed before notifications/initialized", map[string]any{
 		"code": "NOT_INITIALIZED", "retryable": true, "reason": "notInitialized"})
 }
+
+// ShuttingDown is the error of a request that came too late, or takes too long.
+func ShuttingDown() *jsonrpc.Error {
+	return New(CodeUnavailable, "the server is shutting down, try again when it is back", map[string]any{
+		"code": "UNAVAILABLE", "retryable": true})
+}
+
+// Cancelled marks the answer to a cancelled request, which is not sent.
+func Cancelled() *jsonrpc.Error { return &jsonrpc.Error{Code: CodeCancelled, Message: "cancelled"} }
+
+// BatchedInitialize is the answer to an initialize in a batch.
+func BatchedInitialize() *jsonrpc.Error {
+	return New(CodeInvalidRequest, "initialize must not be part of a batch", nil)
+}
+
+// NoCursor refuses the cursor of a list that is never cut.
+func NoCursor(at string) error {
+	return &errkind.Argument{Name: "cursor", Value: at, Want: "none: the list comes at once"}
+}
+
+// NoResult is the error of a call whose handler gave nothing that can be sent.
+func NoResult() *jsonrpc.Error { return Describe(errors.New("no result"), "").Wire() }

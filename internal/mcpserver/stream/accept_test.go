@@ -1,4 +1,4 @@
-package mcpserver
+package stream
 
 import "testing"
 
@@ -9,12 +9,12 @@ func FuzzAccepts(f *testing.F) {
 		f.Add(s, "application/json")
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
-		aJSON, aStream := accepts([]string{a})
-		bJSON, bStream := accepts([]string{b})
+		aJSON, aStream := Accepts([]string{a})
+		bJSON, bStream := Accepts([]string{b})
 		for _, values := range [][]string{{a, b}, {b, a}, {a + "," + b}} {
-			asJSON, asStream := accepts(values)
+			asJSON, asStream := Accepts(values)
 			if asJSON != (aJSON || bJSON) || asStream != (aStream || bStream) {
-				t.Errorf("accepts(%q) = %t, %t; want %t, %t", values, asJSON, asStream, aJSON || bJSON, aStream || bStream)
+				t.Errorf("Accepts(%q) = %t, %t; want %t, %t", values, asJSON, asStream, aJSON || bJSON, aStream || bStream)
 			}
 		}
 	})

@@ -1,4 +1,4 @@
-package mcpclient
+package redact
 
 import (
 	"bufio"
@@ -9,8 +9,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-
-	"knowhow/internal/mcpclient/redact"
 )
 
 const (
@@ -19,27 +17,32 @@ const (
 	stderrLine = 4 << 10 // of longer lines the rest is not logged
 )
 
-// A tail keeps the end of what a server writes to stderr.
-type tail struct {
-	redact *redact.Redactor
+// A Tail keeps the end of what a server writes to stderr. Its methods may be
+// called from any goroutine.
+type Tail struct {
+	redact *Redactor
 
 	mu      sync.Mutex
 	kept    []byte
 	dropped bool // there was more before
 }
 
-// follow reads r to its end. Each line goes to the log at DEBUG.
-func (t *tail) follow(ctx context.Context, server string, log *slog.Logger, r io.Reader) {
+// NewTail returns an empty Tail that hides what r hides.
+func NewTail(r *Redactor) *Tail { return &Tail{redact: r} }
+
+// Follow reads r to its end. Each line goes to the log at DEBUG.
+func (t *Tail) Follow(ctx context.Context, server string, log *slog.Logger, r io.Reader) {
 	br := bufio.NewReaderSize(r, stderrLine)
 	for middle := false; ; {
 		line, err := br.ReadSlice('\n')
 		t.add(line)
 		more := errors.Is(err, bufio.ErrBufferFull)
 		if len(line) > 0 && !middle && log.Enabled(ctx, slog.LevelDebug) {
+			text := t.redact.Line(bytes.TrimRight(line, "\r\n"))
 			if more {
-				line = line[:len(line)-min(len(line), t.redact.Longest())] // half a secret may stand at the cut
+				text = Escape(t.redact.Before(string(line)))
 			}
-			log.DebugContext(ctx, "stderr", "server", server, "line", t.redact.Line(bytes.TrimRight(line, "\r\n")))
+			log.DebugContext(ctx, "stderr", "server", server, "line", text)
 		}
 		middle = more
 		if err != nil && !more {
@@ -48,7 +51,7 @@ func (t *tail) follow(ctx context.Context, server string, log *slog.Logger, r io
 	}
 }
 
-func (t *tail) add(b []byte) {
+func (t *Tail) add(b []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.kept = append(t.kept, b...)
@@ -59,19 +62,19 @@ func (t *tail) add(b []byte) {
 }
 
 // String returns the end, at most 2 KiB of it, on one line and without secrets.
-func (t *tail) String() string {
+func (t *Tail) String() string {
 	t.mu.Lock()
 	kept, dropped := string(t.kept), t.dropped
 	t.mu.Unlock()
-	if dropped {
-		// What is left of the first line may begin with half a secret.
-		if i := strings.IndexByte(kept, '\n'); i >= 0 {
-			kept = kept[i+1:]
-		} else {
-			kept = kept[min(len(kept), t.redact.Longest()):]
-		}
+	// What is left of the first line may begin with half a secret.
+	if _, rest, more := strings.Cut(kept, "\n"); dropped && more {
+		kept, dropped = rest, false
 	}
-	text := redact.Escape(strings.TrimSpace(strings.ToValidUTF8(t.redact.Text(kept), "\uFFFD")))
+	hide := t.redact.Text
+	if dropped {
+		hide = t.redact.After
+	}
+	text := Escape(strings.TrimSpace(strings.ToValidUTF8(hide(kept), "\uFFFD")))
 	if len(text) <= maxTail {
 		return text
 	}

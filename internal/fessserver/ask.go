@@ -1,0 +1,113 @@
+package fessserver
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/query"
+	"knowhow/internal/search"
+)
+
+// maxContent bounds a text that goes along with a hit, in bytes. Written in JSON it
+// takes up to six times as much, and readers bound answers.
+const maxContent = 2 << 20
+
+// ask puts a question to the backend. What Fess can do and the backend cannot is
+// answered as by a Fess whose documents have nothing of the kind: none has a place
+// to be near to, and none a value in a field that is not counted by.
+func (c *call) ask(ctx context.Context, x *question) (*search.Page, error) {
+	q := x.asked
+	if q.Facets != nil {
+		q.Facets = c.countable(q.Facets)
+	}
+	page, err := c.backend.Search(ctx, q)
+	switch {
+	case q.Geo == nil:
+	case errors.Is(err, errkind.Unsupported):
+		q.Geo, q.Labels = nil, []string{}
+		page, err = c.backend.Search(ctx, q)
+	case err == nil && x.points > 1:
+		return nil, &refusal{"geo.location.point takes one point here"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if x.asked.Facets != nil {
+		page.Facets = inOrder(x.asked.Facets.Fields, page.Facets)
+	}
+	return page, nil
+}
+
+// countable drops the fields that Fess counts by and the backend does not. It
+// returns nil where nothing is left. What neither knows stays, for the backend to
+// refuse.
+func (c *call) countable(f *search.Facets) *search.Facets {
+	b, ok := c.backend.(search.Faceter)
+	if !ok {
+		return f
+	}
+	left := *f
+	left.Fields = slices.DeleteFunc(slices.Clone(f.Fields), func(name string) bool {
+		return slices.Contains(search.FacetFields[:], name) && !slices.Contains(b.FacetFields(), name)
+	})
+	if len(left.Fields)+len(left.Queries) == 0 {
+		return nil
+	}
+	return &left
+}
+
+// inOrder brings counts into the order of the fields asked for, with none for
+// those that were not counted.
+func inOrder(fields []string, f *search.FacetCounts) *search.FacetCounts {
+	all := &search.FacetCounts{}
+	if f != nil {
+		all.Queries = f.Queries
+	}
+	for _, name := range fields {
+		field := search.FieldCounts{Name: name}
+		if f != nil {
+			if i := slices.IndexFunc(f.Fields, func(got search.FieldCounts) bool { return got.Name == name }); i >= 0 {
+				field = f.Fields[i]
+			}
+		}
+		all.Fields = append(all.Fields, field)
+	}
+	return all
+}
+
+// content returns the text of the one document that was asked for by its ID, nil
+// where something else was asked for or the text is long: it is in the cached copy
+// then. A Fess that is set up to send the field content sends it with every hit;
+// who looks a document up by its ID is about to read it.
+func (c *call) content(ctx context.Context, x *question, page *search.Page) (*search.Text, error) {
+	if len(page.Hits) != 1 || !byID(x.asked.Text) {
+		return nil, nil
+	}
+	text, err := c.backend.ReadText(ctx, page.Hits[0].ID, x.asked.Labels, 0, maxContent)
+	switch {
+	case errors.Is(err, errkind.Unsupported), errors.Is(err, errkind.NotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case text.Size > maxContent:
+		return nil, nil
+	}
+	return text, nil
+}
+
+// byID reports whether a query asks for an ID and nothing else.
+func byID(text string) bool {
+	n, err := query.Parse(text)
+	if err != nil {
+		return false
+	}
+	switch n := n.(type) {
+	case query.Term:
+		return n.Field == "doc_id"
+	case query.Phrase:
+		return n.Field == "doc_id"
+	}
+	return false
+}
