@@ -292,6 +292,9 @@ func (v *invocation) readFessConfig(path string, overHTTP bool) (*FessConfig, []
 		c.FessAuth.AccessToken = token
 	}
 	c.resolve(path)
+	if err := c.checkCAFile(file); err != nil {
+		return nil, nil, err
+	}
 	return c, warnings, nil
 }
 

@@ -2,9 +2,12 @@ package cli
 
 import (
 	"cmp"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -105,6 +108,25 @@ func (c *FessConfig) checkFess(k *checker, http bool) {
 	if c.TLS.InsecureSkipVerify {
 		k.warnings = append(k.warnings, "tls.insecureSkipVerify: the Fess server's certificate is not checked")
 	}
+}
+
+// checkCAFile reads the certificates that tls.caFile names, whose path has been
+// resolved. The error is a *config.Error.
+func (c *FessConfig) checkCAFile(file *config.File) error {
+	if c.TLS.CAFile == "" {
+		return nil
+	}
+	pem, err := os.ReadFile(c.TLS.CAFile)
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		err = p.Err
+	}
+	if err == nil && !x509.NewCertPool().AppendCertsFromPEM(pem) {
+		err = errors.New("it holds none")
+	}
+	if err == nil {
+		return nil
+	}
+	return file.Bad("tls.caFile", fmt.Sprintf("a PEM file with certificates (reading %s: %v)", c.TLS.CAFile, err))
 }
 
 // checkDomain checks what the bridge is about, and normalises the id.

@@ -46,6 +46,25 @@ func clean(s string) string {
 	return b.String()
 }
 
+// printable returns s without what no reader of it wants: terminal sequences, and
+// control characters but those of lines and pages. All else stays as it is.
+func printable(s string) string {
+	var b strings.Builder
+	b.Grow(len(s))
+	for i := 0; i < len(s); {
+		if s[i] == 0x1b {
+			i += escapeLen(s[i:])
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == '\r' || r == '\f' || r == '\u0085' || r == '\ufeff' || !isControl(r) {
+			b.WriteString(s[i : i+n])
+		}
+		i += n
+	}
+	return b.String()
+}
+
 // cleaned reports whether clean drops or replaces r.
 func cleaned(r rune) bool { return isControl(r) || r == '\u2028' || r == '\u2029' }
 

@@ -35,10 +35,16 @@ type Input struct {
 	MediaType string
 
 	Data []byte // never changed
+
+	// Verbatim keeps the line ends, blank lines and trailing blanks of plain
+	// text, and the front matter of Markdown that its origin calls
+	// "text/plain".
+	Verbatim bool
 }
 
 // A Text is the readable part of a document. All strings are valid UTF-8
-// without control characters other than newline and tab.
+// without control characters other than newline and tab, and, where Verbatim was
+// asked for, the other ends of lines and pages.
 type Text struct {
 	Title     string // <title>, front matter or metadata title, else first (of a PDF largest) heading; "" if there is none
 	Body      string // paragraphs parted by an empty line; Markdown and plain text as written, without front matter
@@ -71,14 +77,16 @@ func Extract(in Input) (*Text, error) {
 	if f.kind != kindPDF {
 		s = decode(in.Data, charsetParam(in.MediaType), f.kind == kindHTML)
 	}
-	switch f.kind {
-	case kindPDF:
+	switch {
+	case f.kind == kindPDF:
 		if err := extractPDF(t, in.Data); err != nil {
 			return nil, fmt.Errorf("extracting text of %q: %w", shorten(in.Name, 200), err)
 		}
-	case kindHTML:
+	case f.kind == kindHTML:
 		extractHTML(t, s)
-	case kindMarkdown:
+	case in.Verbatim && (f.kind == kindText || mediaType(in.MediaType) == "text/plain"):
+		t.Body = printable(s)
+	case f.kind == kindMarkdown:
 		extractMarkdown(t, clean(s))
 	default:
 		t.Body = trimBlankLines(clean(s))

@@ -77,6 +77,34 @@ func TestExtractPlainText(t *testing.T) {
 	}
 }
 
+// onLine drops the signs that end lines and pages, which a verbatim text may have,
+// and byte order marks, which it may have inside.
+func onLine(r rune) rune {
+	if strings.ContainsRune("\r\f\u0085\ufeff", r) {
+		return -1
+	}
+	return r
+}
+
+// A verbatim text is as it was written, but for what nobody can see (FRS 8.5.3).
+func TestExtractVerbatim(t *testing.T) {
+	for _, tt := range []struct{ name, media, in, want string }{
+		{"a.txt", "text/plain", "  a\r\nb\r\n\r\nend \n\n", "  a\r\nb\r\n\r\nend \n\n"},
+		{"a", "text/plain; charset=iso-8859-1", "\n\tcaf\xe9\r\r\x0c", "\n\tcafé\r\r\x0c"},
+		{"a.txt", "text/plain", "\ufeffBOM and\u0085no \ufeff BOM\u2028\n", "BOM and\u0085no \ufeff BOM\u2028\n"},
+		{"a.txt", "text/plain", "a\x00b\x01c\x7fd\u0090e and \x1b[1;31mred\x1b[0m \x1bq\n", "abcde and red q\n"},
+		{"a.csv", "text/csv", "a,b\r\n1,2\r\n", "a,b\r\n1,2\r\n"},
+		{"a.md", "text/plain", "---\ntitle: T\n---\n\n# A\r\n", "---\ntitle: T\n---\n\n# A\r\n"},
+		{"a.md", "text/markdown", "---\ntitle: T\n---\n\n# A\r\n", "# A"},
+		{"a.html", "text/html", "<p>a</p>\r\n<p>b</p>\r\n", "a\n\nb"},
+	} {
+		x, err := Extract(Input{Name: tt.name, MediaType: tt.media, Data: []byte(tt.in), Verbatim: true})
+		if err != nil || x.Body != tt.want {
+			t.Errorf("Extract(%s, %s, %q) = %+v, %v, want %q", tt.name, tt.media, tt.in, x, err, tt.want)
+		}
+	}
+}
+
 func TestExtractRefuses(t *testing.T) {
 	tests := []struct {
 		in   Input
@@ -220,13 +248,16 @@ func FuzzExtract(f *testing.F) {
 	f.Add("x.pdf", "", []byte(smallPDF))
 	f.Add("x.html", "", []byte("<h1><a href=#x><main>#</main></a><pre><main>\n\n</pre>#</a>"))
 	f.Fuzz(func(t *testing.T, name, media string, data []byte) {
-		for _, in := range []Input{{name, media, data}, {"a.html", "", data}, {"a.md", "", data}, {"a.txt", "", data}} {
+		for _, in := range []Input{{name, media, data, false}, {"a.html", "", data, false}, {"a.md", "", data, false}, {"a.txt", "", data, false}, {"a.txt", "", data, true}} {
 			x, err := Extract(in)
 			if err != nil {
 				if x != nil || !errors.Is(err, errkind.Unsupported) && !errors.Is(err, errkind.Corrupt) && !errors.Is(err, errkind.TooLarge) {
 					t.Fatalf("Extract = %v, %v, want a kind of error alone", x, err)
 				}
 				continue
+			}
+			if in.Verbatim {
+				x.Body = strings.Map(onLine, x.Body)
 			}
 			checkText(t, x)
 			if !Supported(in.Name, data[:min(len(data), 512)]) && in.MediaType == "" {

@@ -104,7 +104,7 @@ func (b *bridge) fromCopy(ctx context.Context, h *search.Hit, report job.Report)
 	if err != nil {
 		return "", err
 	}
-	return b.convert(ctx, extract.Input{Name: pathOf(h.URL), MediaType: stored.MediaType, Data: stored.Data}, report)
+	return b.convert(ctx, extract.Input{Name: pathOf(h.URL), MediaType: stored.MediaType, Data: stored.Data, Verbatim: true}, report)
 }
 
 // fromAddress returns the text of what the document's address leads to.
@@ -119,7 +119,7 @@ func (b *bridge) fromAddress(ctx context.Context, h *search.Hit, report job.Repo
 	if err != nil {
 		return "", err
 	}
-	return b.convert(ctx, extract.Input{Name: pathOf(doc.URL), MediaType: doc.MediaType, Data: doc.Data}, report)
+	return b.convert(ctx, extract.Input{Name: pathOf(doc.URL), MediaType: doc.MediaType, Data: doc.Data, Verbatim: true}, report)
 }
 
 // convert turns a document into plain text.
@@ -176,7 +176,7 @@ func (b *bridge) extract(ctx context.Context, in extract.Input) (*extract.Text, 
 
 // hold keeps a text for the chunks to come.
 func (b *bridge) hold(h *search.Hit, body string) (*heldText, error) {
-	t := &heldText{id: h.ID, stamp: stringField(h, "timestamp"), hash: chunk.Hash(body), text: body}
+	t := &heldText{id: h.ID, stamp: stampOf(h), hash: chunk.Hash(body), text: body}
 	if t.cost() > b.texts.max {
 		return nil, fmt.Errorf("the text of document %s has %d bytes, more than can be kept; raise contentFetch.maxBytes to read it: %w",
 			h.ID, len(body), errkind.TooLarge)

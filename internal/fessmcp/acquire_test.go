@@ -145,6 +145,7 @@ func TestAcquire(t *testing.T) {
 		{name: "HTML", page: page{mediaType: "text/html; charset=utf-8", body: sample}, want: "Heading\n\nFirst paragraph & more.\n\nSecond one."},
 		{name: "plain text", page: page{mediaType: "text/plain", body: "One.\n\nTwo <b>."}, want: "One.\n\nTwo <b>."},
 		{name: "Markdown", page: page{mediaType: "text/markdown", body: "# One\n\n*Two*"}, want: "# One\n\n*Two*"},
+		{name: "plain text as it is", page: page{mediaType: "text/plain", body: "  a\r\nb\r\n\r\nend \n\n"}, want: "  a\r\nb\r\n\r\nend \n\n"},
 		{name: "another charset", page: page{mediaType: "text/plain; charset=iso-8859-1", body: "caf\xe9"}, want: "café"},
 		{name: "empty", page: page{mediaType: "text/plain"}, want: ""},
 		{name: "PDF", page: page{mediaType: "application/pdf", body: "%PDF-1.4\n"}, kind: errkind.Denied,

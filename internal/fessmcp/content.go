@@ -22,6 +22,32 @@ type piece struct {
 	Text       string `json:"text"`
 	NextCursor string `json:"nextCursor,omitempty"` // "" on the last one
 	IsLast     bool   `json:"isLast"`
+
+	stamp string // of the document when it was read, "" where the service holds the text
+}
+
+// stillCurrent returns a piece that was read before, or the contents made of
+// one, if the document is still one of the domain and has not changed since; nil
+// if it has.
+func (b *bridge) stillCurrent(ctx context.Context, id string, shared any) (any, error) {
+	h, err := b.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	p, _ := shared.(*piece)
+	if c, ok := shared.(*pieceContents); ok {
+		p = c.piece
+	}
+	if h.TextHash == p.Hash || h.TextHash == "" && p.stamp == stampOf(h) {
+		return shared, nil
+	}
+	return nil, nil
+}
+
+// stampOf returns what changes of a document, as far as the service knows, when
+// its text does.
+func stampOf(h *search.Hit) string {
+	return fmt.Sprint(h.URL, h.Fields["timestamp"], h.Fields["last_modified"], h.Fields["content_length"])
 }
 
 // textPlace returns where the cursor stands in a document's text, "" for the
@@ -37,7 +63,7 @@ func (b *bridge) textPlace(id, at string) (place, error) {
 // Chunks are at most maxChunkBytes long and follow one another without a gap;
 // NUL bytes are left out of what is shown.
 func (b *bridge) readPiece(ctx context.Context, id string, from place, report job.Report) (*piece, error) {
-	t, err := b.window(ctx, id, from, report)
+	t, stamp, err := b.window(ctx, id, from, report)
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +76,9 @@ func (b *bridge) readPiece(ctx context.Context, id string, from place, report jo
 		return nil, fmt.Errorf("reading document %s: no text at byte %d of %d", id, from.offset, t.Size)
 	}
 	n := chunk.Cut(t.Window, b.maxChunkBytes, toEnd)
+	if n > 1 && (n < len(t.Window) || !toEnd) && t.Window[n-1] == '\r' {
+		n-- // not between the two signs of a line end
+	}
 	next := from.offset + int64(n)
 	p := &piece{
 		DocID:  id,
@@ -57,6 +86,7 @@ func (b *bridge) readPiece(ctx context.Context, id string, from place, report jo
 		Hash:   t.Hash,
 		Text:   strings.ReplaceAll(t.Window[:n], "\x00", ""),
 		IsLast: next >= t.Size,
+		stamp:  stamp,
 	}
 	if !p.IsLast {
 		p.NextCursor = cursor{kind: textCursor, scope: b.textScope(id), mark: t.Hash, offset: next}.String()
@@ -69,32 +99,33 @@ func (b *bridge) textScope(id string) string { return b.domain.ID + "/" + id }
 // window returns the text from a place on, as much as a chunk may need: from
 // the texts that are at hand if a cursor speaks of one, else from the service,
 // else from a stored copy or the document's address. Every way checks first that
-// the document is one of the domain.
-func (b *bridge) window(ctx context.Context, id string, from place, report job.Report) (*search.Text, error) {
+// the document is one of the domain. The second result is the document's stamp,
+// "" where the service holds the text.
+func (b *bridge) window(ctx context.Context, id string, from place, report job.Report) (*search.Text, string, error) {
 	if t := b.texts.get(id); t != nil && from.mark != nil && from.isIn(t.hash) {
 		h, err := b.find(ctx, id)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		return t.window(h, from.offset, b.maxChunkBytes), nil
+		return t.window(h, from.offset, b.maxChunkBytes), stampOf(h), nil
 	}
 	found, err := b.backend.ReadText(ctx, id, b.labels, from.offset, b.maxChunkBytes)
 	if err == nil {
-		return found, nil
+		return found, "", nil
 	}
 	if _, remote := errors.AsType[*errkind.Remote](err); remote || b.content == nil || !errors.Is(err, errkind.Unsupported) {
-		return nil, b.unknown(id, err)
+		return nil, "", b.unknown(id, err)
 	}
 	h, err := b.find(ctx, id)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	t, err := b.acquire(ctx, h, report)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	report(progressChunking, progressTotal, phaseChunking)
-	return t.window(h, from.offset, b.maxChunkBytes), nil
+	return t.window(h, from.offset, b.maxChunkBytes), stampOf(h), nil
 }
 
 // window returns at most n bytes of the text from byte off on, cut at the border

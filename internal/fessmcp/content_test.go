@@ -66,6 +66,8 @@ func TestContentChunks(t *testing.T) {
 	}{
 		{"long", longText(50_000), 1024, 0},
 		{"no place to cut", strings.Repeat("x", 5000), 1024, 5},
+		{"other line ends", strings.ReplaceAll(longText(20_000), "\n", "\r\n"), 1024, 0},
+		{"line end at the border", strings.Repeat("x", 1023) + "\r\nend", 1024, 2},
 		{"four-byte characters", strings.Repeat("🔥", 3000), 1025, 0},
 		{"fits exactly", strings.Repeat("y", 1024), 1024, 1},
 		{"one byte too many", strings.Repeat("y", 1025), 1024, 2},
@@ -82,6 +84,9 @@ func TestContentChunks(t *testing.T) {
 				all.WriteString(p.Text)
 				if len(p.Text) > b.maxChunkBytes || !utf8.ValidString(p.Text) {
 					t.Errorf("piece %d has %d bytes (valid UTF-8: %v), want at most %d", i, len(p.Text), utf8.ValidString(p.Text), b.maxChunkBytes)
+				}
+				if strings.HasSuffix(p.Text, "\r") && !p.IsLast {
+					t.Errorf("piece %d ends inside of a line end", i)
 				}
 				if p.Hash != textHash(tt.text) || p.DocID != "d1" || p.URL == "" {
 					t.Errorf("piece %d = doc_id %q, url %q, hash %q", i, p.DocID, p.URL, p.Hash)

@@ -99,7 +99,7 @@ func (b *bridge) hash(h *search.Hit) (sum, of string) {
 	if h.TextHash != "" {
 		return h.TextHash, ofContent
 	}
-	if t := b.texts.get(h.ID); t != nil && t.stamp == stringField(h, "timestamp") {
+	if t := b.texts.get(h.ID); t != nil && t.stamp == stampOf(h) {
 		return t.hash, ofContent
 	}
 	facts, err := json.Marshal([]string{h.Title, h.URL, h.Digest, h.ID, stringField(h, "timestamp")})

@@ -97,6 +97,9 @@ type readContents struct {
 
 // asResult returns what the request of a job would have been answered with.
 func asResult(answer any) any {
+	if p, ok := answer.(*pieceContents); ok {
+		answer = p.contents()
+	}
 	c, ok := answer.(*mcpserver.Contents)
 	if !ok {
 		return answer

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/fetch"
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/mcpserver/mcptest"
@@ -152,7 +153,7 @@ func TestSlowTool(t *testing.T) {
 }
 
 // A slow resource is answered with a handle, and once the job is done reading
-// it again gives the text at once.
+// it again gives the text after one look at the document.
 func TestSlowResource(t *testing.T) {
 	for _, uri := range []string{"fess://finance/doc/d3", "fess://finance/doc/d3/content"} {
 		withJobs(t, 2*time.Second, func(t *testing.T, c session, f *slowBackend) {
@@ -177,10 +178,11 @@ func TestSlowResource(t *testing.T) {
 				t.Errorf("reading it again meanwhile = %+v, want the same job", again)
 			}
 			s := c.until(h.JobID)
+			f.takes = time.Second
 			begin := time.Now()
 			r = read()
-			if took := time.Since(begin); took != 0 || r.Meta.Job != nil || !r.IsLast || r.Contents[0].URI != uri || r.Contents[0].Text == "" {
-				t.Errorf("reading %s again = %+v after %v, want the text at once", uri, r, took)
+			if took := time.Since(begin); took != time.Second || r.Meta.Job != nil || !r.IsLast || r.Contents[0].URI != uri || r.Contents[0].Text == "" {
+				t.Errorf("reading %s again = %+v after %v, want the text after a look at the document", uri, r, took)
 			}
 			var inner result
 			if err := json.Unmarshal(s.Result, &inner); err != nil {
@@ -189,8 +191,8 @@ func TestSlowResource(t *testing.T) {
 			if diff := cmp.Diff(r, inner); diff != "" {
 				t.Errorf("the job's result (-answer +result):\n%s", diff)
 			}
-			if n := len(f.calls); n != 1 {
-				t.Errorf("the service was asked %d times, want once", n)
+			if n := len(f.calls); n != 2 || f.calls[1].method != "Find" {
+				t.Errorf("the service was asked %v, want once for the text and once for the document", f.calls)
 			}
 		})
 	}
@@ -366,7 +368,8 @@ func TestInterestsEnd(t *testing.T) {
 	})
 }
 
-// Callers with tokens of their own share nothing.
+// Callers with tokens of their own share nothing: only the one who has read the
+// document before is answered at once.
 func TestJobsByCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		jobs := job.New(job.Options{})
@@ -376,7 +379,7 @@ func TestJobsByCaller(t *testing.T) {
 		for i, token := range []string{"a", "b", "", "a"} {
 			c, err := b.ReadResource(search.WithToken(t.Context(), token), "fess://finance/doc/d3", "")
 			synctest.Wait()
-			if want := min(i+1, 3); err != nil || len(f.calls) != want || (c.ResultMeta == nil) != (i == 3) {
+			if want := i + 1; err != nil || len(f.calls) != want || (c.ResultMeta == nil) != (i == 3) {
 				t.Errorf("read %d = %+v, %v after %d calls, want %d", i, c, err, len(f.calls), want)
 			}
 		}
@@ -479,6 +482,100 @@ func TestChangedDocumentIsReadAnew(t *testing.T) {
 			t.Errorf("reading again = %+v, want the new text", p)
 		}
 	})
+}
+
+// A result that is kept is given out only as long as the service shows the
+// document, unchanged, to the caller.
+func TestKeptResultIsChecked(t *testing.T) {
+	const slow = 10 * time.Second
+	refused := &errkind.Remote{Kind: errkind.Unauthorized, Endpoint: "/api/v1/documents", Status: 401, Message: "the token is not valid"}
+	stamped := func(text, stamp string) fakeDoc {
+		return fakeDoc{id: "d1", label: "finance_docs", text: text, noText: stamp != "", fields: map[string]any{"last_modified": stamp}}
+	}
+	type reader func(b *bridge) (any, error)
+	readers := map[string]reader{
+		"read_content": func(b *bridge) (any, error) {
+			return b.readContent(context.Background(), contentArgs{documentArgs{DocID: new("d1")}, ""})
+		},
+		"content": func(b *bridge) (any, error) {
+			return b.ReadResource(context.Background(), "fess://finance/doc/d1/content", "")
+		},
+		"get_document": func(b *bridge) (any, error) {
+			return b.getDocument(context.Background(), documentArgs{DocID: new("d1")})
+		},
+		"document": func(b *bridge) (any, error) {
+			return b.ReadResource(context.Background(), "fess://finance/doc/d1", "")
+		},
+	}
+	for _, tt := range []struct {
+		name   string
+		before fakeDoc
+		after  func(f *slowBackend)
+		err    error
+		text   string // what a reader of the text gets; "" is a new job
+	}{
+		{"unchanged", stamped("one", ""), func(*slowBackend) {}, nil, "one"},
+		{"moved to another label", stamped("one", ""), func(f *slowBackend) { f.docs[0].label = "hr" }, errkind.NotFound, ""},
+		{"deleted", stamped("one", ""), func(f *slowBackend) { f.docs = nil }, errkind.NotFound, ""},
+		{"token refused", stamped("one", ""), func(f *slowBackend) { f.err = refused }, errkind.Unauthorized, ""},
+		{"another text", stamped("one", ""), func(f *slowBackend) { f.docs[0].text = "two" }, nil, ""},
+		{"fetched, unchanged", stamped("", "2026-01-01"), func(*slowBackend) {}, nil, "page"},
+		{"fetched, moved", stamped("", "2026-01-01"), func(f *slowBackend) { f.docs[0].label = "hr" }, errkind.NotFound, ""},
+		{"fetched, modified", stamped("", "2026-01-01"), func(f *slowBackend) { f.docs[0] = stamped("", "2026-02-02") }, nil, ""},
+	} {
+		for name, read := range readers {
+			t.Run(tt.name+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					jobs := job.New(job.Options{Threshold: 2 * time.Second})
+					defer jobs.Close(t.Context())
+					f := &slowBackend{fakeBackend: &fakeBackend{docs: []fakeDoc{tt.before}}, takes: slow}
+					b := newBridge(Options{Domain: finance, Backend: f, Jobs: jobs, Content: &Content{Enabled: true, Fetch: onePage{}}})
+					if _, _, isJob := shownAnswer(read(b)); !isJob {
+						t.Fatal("the first read is no job")
+					}
+					time.Sleep(time.Minute)
+					synctest.Wait()
+					tt.after(f)
+					begin := time.Now()
+					text, err, isJob := shownAnswer(read(b))
+					if !errors.Is(err, tt.err) || tt.err == nil && err != nil {
+						t.Fatalf("reading again = %q, %v, want error %v", text, err, tt.err)
+					}
+					facts := strings.HasSuffix(name, "document")
+					if want := tt.err == nil && tt.text == "" && !facts; isJob != want || !isJob && time.Since(begin) != slow {
+						t.Errorf("reading again = %q after %v, want a new job %v, else one look at the document", text, time.Since(begin), want)
+					}
+					if !facts && tt.text != "" && text != tt.text {
+						t.Errorf("reading again = %q, want %q", text, tt.text)
+					}
+				})
+			})
+		}
+	}
+}
+
+// shownAnswer returns the text of what was read, and whether it is a job.
+func shownAnswer(answer any, err error) (string, error, bool) {
+	switch a := answer.(type) {
+	case *handle:
+		return "", err, true
+	case *piece:
+		return a.Text, err, false
+	case *mcpserver.Contents:
+		if a != nil {
+			return a.Text, err, a.ResultMeta["job"] != nil
+		}
+	}
+	return "", err, false
+}
+
+// onePage fetches the same text from everywhere.
+type onePage struct{}
+
+func (onePage) Check(string) error { return nil }
+
+func (onePage) Get(context.Context, string, func(done, total int64)) (*fetch.Document, error) {
+	return &fetch.Document{MediaType: "text/plain", Data: []byte("page")}, nil
 }
 
 // Without jobs there is no tool that asks for them.

@@ -60,13 +60,18 @@ func (b *bridge) getDocument(ctx context.Context, in documentArgs) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	return b.do(ctx, work{key: b.key(ctx, "get_document", id), run: func(ctx context.Context, _ job.Report) (any, error) {
+	facts := func(ctx context.Context) (any, error) {
 		h, err := b.find(ctx, id)
 		if err != nil {
 			return nil, err
 		}
 		return b.summary(h), nil
-	}})
+	}
+	return b.do(ctx, work{
+		what:  []string{"get_document", id},
+		run:   func(ctx context.Context, _ job.Report) (any, error) { return facts(ctx) },
+		still: func(ctx context.Context, _ any) (any, error) { return facts(ctx) }, // all of them come with the check
+	})
 }
 
 type contentArgs struct {
@@ -83,7 +88,9 @@ func (b *bridge) readContent(ctx context.Context, in contentArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.do(ctx, work{key: b.key(ctx, "read_content", id, in.Cursor), run: func(ctx context.Context, report job.Report) (any, error) {
-		return b.readPiece(ctx, id, from, report)
-	}})
+	return b.do(ctx, work{
+		what:  []string{"read_content", id, in.Cursor},
+		run:   func(ctx context.Context, report job.Report) (any, error) { return b.readPiece(ctx, id, from, report) },
+		still: func(ctx context.Context, shared any) (any, error) { return b.stillCurrent(ctx, id, shared) },
+	})
 }

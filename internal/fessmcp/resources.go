@@ -107,14 +107,20 @@ func (b *bridge) ReadResource(ctx context.Context, uri, at string) (*mcpserver.C
 		if err != nil {
 			return nil, err
 		}
-		return b.read(ctx, b.domain.contentURI(a.id), work{key: b.key(ctx, "content", a.id, at),
-			run: func(ctx context.Context, report job.Report) (any, error) { return b.readText(ctx, a.id, from, report) }})
+		return b.read(ctx, b.domain.contentURI(a.id), work{
+			what:  []string{"content", a.id, at},
+			run:   func(ctx context.Context, report job.Report) (any, error) { return b.readText(ctx, a.id, from, report) },
+			still: func(ctx context.Context, shared any) (any, error) { return b.stillCurrent(ctx, a.id, shared) },
+		})
 	}
 	if at != "" {
 		return nil, &errkind.Argument{Name: "cursor", Value: at, Want: "none: the facts of a document come at once"}
 	}
-	return b.read(ctx, b.domain.documentURI(a.id), work{key: b.key(ctx, "document", a.id),
-		run: func(ctx context.Context, _ job.Report) (any, error) { return b.readFacts(ctx, a.id) }})
+	return b.read(ctx, b.domain.documentURI(a.id), work{
+		what:  []string{"document", a.id},
+		run:   func(ctx context.Context, _ job.Report) (any, error) { return b.readFacts(ctx, a.id) },
+		still: func(ctx context.Context, _ any) (any, error) { return b.readFacts(ctx, a.id) }, // all of them come with the check
+	})
 }
 
 // read reads a resource, or shows the handle of the job that does.
@@ -126,6 +132,8 @@ func (b *bridge) read(ctx context.Context, uri string, w work) (*mcpserver.Conte
 	switch a := answer.(type) {
 	case *mcpserver.Contents:
 		return a, nil
+	case *pieceContents:
+		return a.contents(), nil
 	case *handle:
 		text, err := compact.Marshal(a)
 		if err != nil {
@@ -155,17 +163,28 @@ func (b *bridge) readFacts(ctx context.Context, id string) (*mcpserver.Contents,
 	}, nil
 }
 
-func (b *bridge) readText(ctx context.Context, id string, from place, report job.Report) (*mcpserver.Contents, error) {
+// pieceContents is a piece that was read as a resource.
+type pieceContents struct {
+	uri   string
+	piece *piece
+}
+
+func (c *pieceContents) contents() *mcpserver.Contents {
+	p := c.piece
+	return &mcpserver.Contents{
+		URI:        c.uri,
+		MIMEType:   contentType,
+		Text:       p.Text,
+		Meta:       identity(p.DocID, p.URL, p.Hash, ofContent),
+		NextCursor: p.NextCursor,
+		IsLast:     p.IsLast,
+	}
+}
+
+func (b *bridge) readText(ctx context.Context, id string, from place, report job.Report) (any, error) {
 	p, err := b.readPiece(ctx, id, from, report)
 	if err != nil {
 		return nil, err
 	}
-	return &mcpserver.Contents{
-		URI:        b.domain.contentURI(id),
-		MIMEType:   contentType,
-		Text:       p.Text,
-		Meta:       identity(id, p.URL, p.Hash, ofContent),
-		NextCursor: p.NextCursor,
-		IsLast:     p.IsLast,
-	}, nil
+	return &pieceContents{b.domain.contentURI(id), p}, nil
 }

@@ -15,7 +15,7 @@ const textCost = 512
 // was extracted from a copy or from the document's address.
 type heldText struct {
 	id    string
-	stamp string // timestamp of the document when it was read
+	stamp string // of the document when it was read, by stampOf
 	hash  string
 	text  string
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"knowhow/internal/compact"
@@ -25,28 +27,54 @@ const (
 
 // A work is an upstream call that may outlast the request that asks for it.
 type work struct {
-	// key is the same for those who may share the call and its result; ""
-	// shares nothing. See [bridge.key].
-	key string
+	// what names the call and its arguments, for callers who want the same
+	// and share it and its result; nil shares nothing.
+	what []string
 
 	// run does the call. Its result is the tool's or the resource's answer.
 	run func(ctx context.Context, report job.Report) (any, error)
+
+	// still asks the service whether the caller may still have a result that
+	// was shared, and returns what to answer: nil where the document has
+	// changed, so that run must be called. Required with what.
+	still func(ctx context.Context, shared any) (any, error)
 }
 
 // do runs an upstream call. It returns what that returned, or a *handle where
 // it goes on beyond the threshold. The request's progress token is told of it
 // before and after the answer; the request's cancellation ends it, unless
 // others wait for it too.
+//
+// A result that is kept from before may be minutes old, in which a document can
+// have moved to another label, or the caller's token have lost its meaning: no
+// such result is given out before the service has been asked.
 func (b *bridge) do(ctx context.Context, w work) (any, error) {
 	if b.jobs == nil {
 		return w.run(ctx, func(float64, float64, string) {})
 	}
+	for {
+		answer, shared, err := b.share(ctx, w)
+		if err != nil || !shared {
+			return answer, err
+		}
+		if answer, err = w.still(ctx, answer); answer != nil || err != nil {
+			return answer, err
+		}
+		b.changes.Add(1)
+	}
+}
+
+// share runs an upstream call, or joins one that was started before. It says
+// whether the result is one of those.
+func (b *bridge) share(ctx context.Context, w work) (answer any, shared bool, err error) {
 	var watch watcher
+	var ran atomic.Bool
 	outlasting := context.WithoutCancel(ctx)
 	value, st, err := b.jobs.Do(ctx, job.Task{
-		Key:   w.key,
+		Key:   b.key(ctx, w.what),
 		Owner: callerOf(ctx),
 		Run: func(ctx context.Context, report job.Report) (any, error) {
+			ran.Store(true)
 			report(0, 0, phaseFetching)
 			return w.run(ctx, report)
 		},
@@ -59,7 +87,7 @@ func (b *bridge) do(ctx context.Context, w work) (any, error) {
 		},
 	})
 	if err != nil || st == nil {
-		return value, err
+		return value, !ran.Load(), err
 	}
 	b.interests.add(st.ID)
 	stop := mcpserver.AfterCancel(ctx, func() {
@@ -73,14 +101,17 @@ func (b *bridge) do(ctx context.Context, w work) (any, error) {
 		b.interests.forget(st.ID)
 	})
 	h := newHandle(st)
-	return &h, nil
+	return &h, false, nil
 }
 
 // key names the work of reading something. It holds who asks, because what a
 // service shows may depend on that, and how often documents were seen to have
 // changed: what was read before that is not shared any more.
-func (b *bridge) key(ctx context.Context, what ...string) string {
-	return strings.Join(append(what, callerOf(ctx), strconv.FormatInt(b.changes.Load(), 10)), "\x00")
+func (b *bridge) key(ctx context.Context, what []string) string {
+	if what == nil {
+		return ""
+	}
+	return strings.Join(append(slices.Clone(what), callerOf(ctx), strconv.FormatInt(b.changes.Load(), 10)), "\x00")
 }
 
 // callerOf stands for who asks: a hash of the token that he would have the
@@ -160,6 +191,8 @@ func sizeOf(answer any) int64 {
 		n += a.Len()
 	case *piece:
 		n += len(a.Text)
+	case *pieceContents:
+		n += len(a.piece.Text)
 	case *mcpserver.Contents:
 		n += len(a.Text)
 	}

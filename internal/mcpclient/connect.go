@@ -209,9 +209,15 @@ func (s *server) dialWith(ctx context.Context, start func(*session) error) (*ses
 	s.mu.Unlock()
 	s.pool.wg.Go(func() { s.lookAfter(sess, cleaned) }) // the attempt is one of the pool's goroutines, so Close still waits
 	if err != nil {
-		err = sess.failed("connecting", err)
 		sess.fail(err)
-		return nil, nil, err
+		// What the server wrote of it may come after its answer.
+		ending, stop := context.WithTimeout(ctx, grace)
+		defer stop()
+		select {
+		case <-cleaned:
+		case <-ending.Done():
+		}
+		return nil, nil, sess.failed("connecting", err)
 	}
 	return sess, intro, nil
 }
