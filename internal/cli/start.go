@@ -6,16 +6,14 @@ import (
 	"fmt"
 	"net"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/invoke"
-	"knowhow/internal/mcpclient"
-	"knowhow/internal/skill"
 	"knowhow/internal/skill/store"
+	"knowhow/internal/skill/update"
 )
 
 const startHelp = `Usage: {cmd} --mcp-settings FILE [FLAGS]
@@ -134,47 +132,18 @@ func (y *syncing) current() (bool, error) {
 }
 
 // follow looks at the tools of the servers that are told of, because they were
-// connected or their tools changed, until ctx ends. Where they differ from the
-// skills, all servers are asked: names depend on the tools of all of them.
+// connected or their tools changed, until ctx ends.
 func (y *syncing) follow(ctx context.Context, news <-chan string) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case server := <-news:
-			if err := y.compare(ctx, server); err != nil && ctx.Err() == nil {
+			if err := update.Follow(ctx, y.updateOptions(), server); err != nil && ctx.Err() == nil {
 				y.log.Error("bringing the skills up to date", "error", errkind.Message(err))
 			}
 		}
 	}
-}
-
-// compare writes the skills again if those of a server are stale.
-func (y *syncing) compare(ctx context.Context, server string) error {
-	before, err := store.SourceHashes(y.storeOptions(), server)
-	if err != nil {
-		return err
-	}
-	c, err := y.pool.Catalog(ctx, server)
-	if err != nil {
-		return err
-	}
-	skills, _ := skill.Render([]mcpclient.Catalog{y.filter(c)}, y.renderOptions())
-	now := make([]string, 0, len(skills))
-	for _, s := range skills {
-		now = append(now, s.SourceHash)
-	}
-	slices.Sort(now)
-	if slices.Equal(before, now) {
-		return nil
-	}
-	y.log.Info("Tools changed on server: " + server)
-	g, err := y.gather(ctx)
-	if err != nil {
-		return err
-	}
-	_, _, err = y.write(ctx, g)
-	return err
 }
 
 // A port is a flag.Value that takes a port number.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -19,6 +18,7 @@ import (
 	"knowhow/internal/mcpsettings"
 	"knowhow/internal/skill"
 	"knowhow/internal/skill/store"
+	"knowhow/internal/skill/update"
 	"knowhow/internal/terminal"
 )
 
@@ -122,56 +122,20 @@ func (y *syncing) storeOptions() store.Options {
 	}
 }
 
-// A gathering is what the servers answered.
-type gathering struct {
-	catalogs []mcpclient.Catalog
-	failed   map[string]error // by server
-}
-
-// gather asks all enabled servers for their tools, all at once.
-func (y *syncing) gather(ctx context.Context) (*gathering, error) {
-	enabled := y.settings.Enabled()
-	y.showBar(len(enabled))
-	defer y.lines.Show(nil)
-	g := &gathering{failed: map[string]error{}}
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for _, s := range enabled {
-		wg.Go(func() {
-			c, err := y.pool.Catalog(ctx, s.ID)
-			if err != nil && ctx.Err() == nil {
-				y.log.Error(fmt.Sprintf("Server %s failed: %s", s.ID, reason(s.ID, err)))
-			}
-			y.lines.Advance()
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				g.failed[s.ID] = err
-			} else {
-				g.catalogs = append(g.catalogs, y.filter(c))
-			}
-		})
+// updateOptions say which servers are asked, and what becomes of their tools.
+func (y *syncing) updateOptions() update.Options {
+	o := update.Options{
+		Servers: y.pool, Keep: y.f.keeps, Store: y.storeOptions(), Log: y.log, Answered: y.lines.Advance,
+		Render: skill.Options{GroupByServer: y.f.groupBy.value == "server", Description: y.f.description.value, Version: version()},
 	}
-	wg.Wait()
-	return g, ctx.Err()
-}
-
-// reason returns the message of a server's error without the server's name,
-// which stands before it.
-func reason(id string, err error) string {
-	return strings.TrimPrefix(errkind.Message(err), fmt.Sprintf("server %q: ", id))
-}
-
-// filter returns a catalog with the tools that the flags let through.
-func (y *syncing) filter(c *mcpclient.Catalog) mcpclient.Catalog {
-	out := *c
-	out.Tools = nil
-	for _, t := range c.Tools {
-		if y.f.keeps(c.Server, t.Name) {
-			out.Tools = append(out.Tools, t)
+	for _, s := range y.settings.Servers {
+		if s.Disabled {
+			o.Disabled = append(o.Disabled, s.ID)
+		} else {
+			o.Enabled = append(o.Enabled, s.ID)
 		}
 	}
-	return out
+	return o
 }
 
 // showBar shows how many servers have answered, on a terminal that other
@@ -189,7 +153,7 @@ func (y *syncing) showBar(servers int) {
 func (y *syncing) sync(ctx context.Context) error {
 	y.connect(nil)
 	g, err := y.generate(ctx)
-	if err == nil && len(g.failed) > 0 && len(g.catalogs) == 0 {
+	if err == nil && len(g.Failed) > 0 && len(g.Catalogs) == 0 {
 		return &hintError{errors.New("no server answered"), "The lines above say why, server by server."}
 	}
 	return err
@@ -198,7 +162,7 @@ func (y *syncing) sync(ctx context.Context) error {
 // generate generates the skills of all servers that answer and prints the
 // summary. It fails if they could not be written; with --check if they are stale,
 // and with --strict if any server failed.
-func (y *syncing) generate(ctx context.Context) (*gathering, error) {
+func (y *syncing) generate(ctx context.Context) (*update.Answers, error) {
 	// Before any server is started.
 	if err := store.Check(y.storeOptions()); err != nil {
 		if arg, ok := errors.AsType[*errkind.Argument](err); ok {
@@ -206,11 +170,14 @@ func (y *syncing) generate(ctx context.Context) (*gathering, error) {
 		}
 		return nil, err
 	}
-	g, err := y.gather(ctx)
+	o := y.updateOptions()
+	y.showBar(len(o.Enabled))
+	g, err := update.Ask(ctx, o)
+	y.lines.Show(nil)
 	if err != nil {
 		return nil, err
 	}
-	report, skills, err := y.write(ctx, g)
+	report, skills, err := update.Write(ctx, o, g)
 	if err != nil {
 		return nil, err
 	}
@@ -218,56 +185,28 @@ func (y *syncing) generate(ctx context.Context) (*gathering, error) {
 	switch {
 	case y.f.check && report.Stale:
 		return nil, &hintError{errors.New("skills are stale"), "Run it again without --check to bring them up to date."}
-	case len(g.failed) > 0 && y.f.strict:
-		return nil, fmt.Errorf("%s failed, and --strict forbids that", terminal.Plural(len(g.failed), "server"))
+	case len(g.Failed) > 0 && y.f.strict:
+		return nil, fmt.Errorf("%s failed, and --strict forbids that", terminal.Plural(len(g.Failed), "server"))
 	}
 	return g, nil
 }
 
-// renderOptions say how skills look.
-func (y *syncing) renderOptions() skill.Options {
-	return skill.Options{GroupByServer: y.f.groupBy.value == "server", Description: y.f.description.value, Version: version()}
-}
-
-// write renders the skills and brings the disk up to date.
-func (y *syncing) write(ctx context.Context, g *gathering) (*store.Report, []skill.Skill, error) {
-	skills, warnings := skill.Render(g.catalogs, y.renderOptions())
-	content := store.Content{Skills: skills}
-	for id := range g.failed {
-		content.Failed = append(content.Failed, id)
-	}
-	slices.Sort(content.Failed)
-	for _, s := range y.settings.Servers {
-		if s.Disabled {
-			content.Disabled = append(content.Disabled, s.ID)
-		}
-	}
-	report, err := store.Sync(ctx, y.storeOptions(), content)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, w := range warnings { // those of the store are in the log already
-		y.log.Warn(w)
-	}
-	return report, skills, nil
-}
-
 // summarize prints what came of it.
-func (y *syncing) summarize(g *gathering, r *store.Report, skills []skill.Skill) {
+func (y *syncing) summarize(g *update.Answers, r *store.Report, skills []skill.Skill) {
 	out := y.stdout
 	if y.f.dryRun || y.f.check {
-		y.printPlan(r, len(g.failed))
+		y.printPlan(r, len(g.Failed))
 	} else {
-		fmt.Fprintf(out, "Generated %d skills from %d servers", len(r.Written), len(g.catalogs))
+		fmt.Fprintf(out, "Generated %d skills from %d servers", len(r.Written), len(g.Catalogs))
 		if len(r.Unchanged) > 0 {
 			fmt.Fprintf(out, " (%d unchanged)", len(r.Unchanged))
 		}
 		fmt.Fprintln(out)
 	}
-	fmt.Fprintf(out, "%d succeeded, %d failed", len(g.catalogs), len(g.failed))
+	fmt.Fprintf(out, "%d succeeded, %d failed", len(g.Catalogs), len(g.Failed))
 	var reasons []string
-	for id, err := range g.failed {
-		reasons = append(reasons, fmt.Sprintf("%s (%s)", terminal.Printable(id), terminal.Printable(reason(id, err))))
+	for id, err := range g.Failed {
+		reasons = append(reasons, fmt.Sprintf("%s (%s)", terminal.Printable(id), terminal.Printable(update.Reason(id, err))))
 	}
 	if slices.Sort(reasons); len(reasons) > 0 {
 		fmt.Fprintf(out, ": %s", strings.Join(reasons, "; "))
