@@ -144,7 +144,7 @@ func closeInTime(t *testing.T, p *Pool, mark string) {
 	if err := p.Close(t.Context()); err != nil {
 		t.Errorf("Close() = %v", err)
 	}
-	if took := time.Since(begin); took > 1500*time.Millisecond {
+	if took := time.Since(begin); took > 4*time.Second { // a server that is told of roots takes 5 s
 		t.Errorf("Close() took %v", took)
 	}
 	gone(t, mark)

@@ -73,6 +73,12 @@ func secrets(cfg *mcpsettings.Server) redact.Sources {
 
 func (s *server) status() Status {
 	s.mu.Lock()
+	sess := s.sess
+	s.mu.Unlock()
+	if sess != nil && sess.reason() != nil {
+		s.lost(sess) // lookAfter is about to note it
+	}
+	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := Status{
 		ID: s.cfg.ID, Disabled: s.cfg.Disabled, Transport: s.cfg.Transport,
