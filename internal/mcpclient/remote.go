@@ -95,6 +95,9 @@ func (r *remote) do(ctx context.Context, c *call, method, target string, body []
 	if moved, ok := errors.AsType[*fault](err); ok {
 		return nil, moved
 	}
+	// Where one connection broke the others are dead too, as after a restart: a
+	// later request must not be lost on one of them.
+	r.client.CloseIdleConnections()
 	f := &fault{err: fmt.Errorf("the server was not reached: %s", r.sess.redact.Line([]byte(err.Error())))}
 	// Nothing was sent: the server is gone, and its sessions with it.
 	f.over = c != nil && !c.sent.Load()
