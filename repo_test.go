@@ -62,42 +62,22 @@ func TestVet(t *testing.T) {
 	}
 }
 
-// TestSizes holds files and packages against the house's limits: a room that
-// outgrows them wants to be two.
-func TestSizes(t *testing.T) {
-	const maxFile, maxFunc, maxPackage = 400, 60, 3000
-	packages := map[string]int{}
+// TestDocComments reports exported functions and methods without a doc comment.
+func TestDocComments(t *testing.T) {
 	for file, src := range goFiles(t) {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		lines := bytes.Count(src, []byte("\n"))
-		if lines > maxFile {
-			t.Errorf("%s has %d lines, want at most %d", file, lines, maxFile)
-		}
-		packages[filepath.Dir(file)] += lines
-		fset := token.NewFileSet()
-		f, err := parser.ParseFile(fset, file, src, parser.ParseComments)
+		f, err := parser.ParseFile(token.NewFileSet(), file, src, parser.ParseComments)
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 			continue
 		}
 		for _, decl := range f.Decls {
 			fn, ok := decl.(*ast.FuncDecl)
-			if !ok {
-				continue
-			}
-			if n := fset.Position(fn.End()).Line - fset.Position(fn.Pos()).Line + 1; n > maxFunc {
-				t.Errorf("%s: %s has %d lines, want at most %d", file, fn.Name.Name, n, maxFunc)
-			}
-			if fn.Name.IsExported() && fn.Doc == nil && (fn.Recv == nil || exportedReceiver(fn)) {
+			if ok && fn.Name.IsExported() && fn.Doc == nil && (fn.Recv == nil || exportedReceiver(fn)) {
 				t.Errorf("%s: %s is exported and has no doc comment", file, fn.Name.Name)
 			}
-		}
-	}
-	for dir, n := range packages {
-		if n > maxPackage {
-			t.Errorf("package %s has %d lines, want at most %d", dir, n, maxPackage)
 		}
 	}
 }
