@@ -6,7 +6,6 @@ import (
 	"errors"
 
 	"knowhow/internal/index/retrieve"
-	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -23,7 +22,6 @@ func (x *Index) Search(ctx context.Context, q search.Query) (*search.Page, error
 	if err := retrieve.Check(q); err != nil {
 		return nil, err
 	}
-	q.Text = query.Question(q.Text)
 	var page *search.Page
 	err := x.read(ctx, "searching", func(tx *sql.Tx) error {
 		e, err := retrieve.New(ctx, tx, &x.sets)
