@@ -40,16 +40,18 @@ func (x *Index) Sources(ctx context.Context) ([]document.Source, error) {
 	err := x.read(ctx, "listing sources", func(tx *sql.Tx) error {
 		return tables.Collect(ctx, tx, func(rows *sql.Rows) error {
 			var s document.Source
-			err := rows.Scan(&s.Label, &s.Path)
+			err := rows.Scan(&s.Label, &s.Path, &s.Description)
 			out = append(out, s)
 			return err
-		}, `SELECT label, path FROM sources ORDER BY label`)
+		}, `SELECT label, path, description FROM sources ORDER BY label`)
 	})
 	return out, err
 }
 
-// AddSource remembers a source. Adding it again makes no difference; a label or
-// a path that belongs to another source gives an error of kind Conflict.
+// AddSource remembers a source. If the label and the path are known, a
+// description that is not empty replaces the remembered one, and nothing else
+// happens. A label or a path that belongs to another source gives an error of
+// kind Conflict.
 func (x *Index) AddSource(ctx context.Context, s document.Source) error {
 	if s.Label == "" || s.Path == "" {
 		return fmt.Errorf("a source needs a label and a path: %w", errkind.Invalid)
@@ -60,9 +62,12 @@ func (x *Index) AddSource(ctx context.Context, s document.Source) error {
 			Scan(&other.Label, &other.Path)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
-			_, err = tx.ExecContext(ctx, `INSERT INTO sources(label, path) VALUES(?, ?)`, s.Label, s.Path)
+			_, err = tx.ExecContext(ctx, `INSERT INTO sources(label, path, description) VALUES(?, ?, ?)`, s.Label, s.Path, s.Description)
 			return err
-		case err != nil || other == s:
+		case err != nil:
+			return err
+		case other.Label == s.Label && other.Path == s.Path:
+			_, err = tx.ExecContext(ctx, `UPDATE sources SET description=?1 WHERE label=?2 AND ?1<>''`, s.Description, s.Label)
 			return err
 		case other.Label == s.Label:
 			return fmt.Errorf("label %q belongs to the source %s: choose another label: %w", s.Label, other.Path, errkind.Conflict)

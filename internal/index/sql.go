@@ -24,13 +24,28 @@ func (x *Index) read(ctx context.Context, op string, f func(tx *sql.Tx) error) e
 }
 
 func (x *Index) transact(ctx context.Context, db *sql.DB, op string, f func(tx *sql.Tx) error) error {
-	tx, err := begin(ctx, db)
-	if err == nil {
-		if err = f(tx); err == nil {
-			err = tx.Commit()
-		} else if e := tx.Rollback(); e != nil && !errors.Is(e, sql.ErrTxDone) {
-			x.log.Debug("rolling back", "error", e)
+	tx, err := begin(ctx, db, busyWait)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
+		return x.fault(op, err)
+	}
+	return x.finish(ctx, tx, op, func(tx *sql.Tx) error {
+		if err := x.checkVersion(ctx, tx); err != nil {
+			return err
+		}
+		return f(tx)
+	})
+}
+
+// finish runs f and commits its transaction, or rolls it back.
+func (x *Index) finish(ctx context.Context, tx *sql.Tx, op string, f func(tx *sql.Tx) error) error {
+	err := f(tx)
+	if err == nil {
+		err = tx.Commit()
+	} else if e := tx.Rollback(); e != nil && !errors.Is(e, sql.ErrTxDone) {
+		x.log.Debug("rolling back", "error", e)
 	}
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
@@ -45,15 +60,16 @@ const (
 	busyStep = time.Millisecond
 )
 
-// begin starts a transaction, and waits for other processes that write.
-func begin(ctx context.Context, db *sql.DB) (*sql.Tx, error) {
+// begin starts a transaction. It waits as long as wait for other processes
+// that write.
+func begin(ctx context.Context, db *sql.DB, wait time.Duration) (*sql.Tx, error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if !busy(err) {
 		return tx, err
 	}
 	step := time.NewTicker(busyStep)
 	defer step.Stop()
-	end := time.After(busyWait)
+	end := time.After(wait)
 	for {
 		select {
 		case <-ctx.Done():
@@ -97,6 +113,6 @@ func (x *Index) fault(op string, err error) error {
 
 // corrupt is the error for a damaged index.
 func (x *Index) corrupt() error {
-	return fmt.Errorf("the index %s is damaged: stop knowhow, move the file and those beside it with the same name and -wal or -shm away, "+
-		"and start again to index the sources anew: %w", x.path, errkind.Corrupt)
+	return fmt.Errorf("the index %s is damaged: stop knowhow and copy the file and those beside it with the same name and -wal or -shm; "+
+		"then restore a backup, or choose another data folder and index the sources there: %w", x.path, errkind.Corrupt)
 }
