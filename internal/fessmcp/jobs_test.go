@@ -428,7 +428,7 @@ func TestWaitingForJobsTakesNoTurn(t *testing.T) {
 		f := &slowBackend{fakeBackend: corpus(), takes: 20 * time.Second}
 		s := mcpserver.New(mcpserver.Options{MaxInFlight: 1, MaxQueued: 1, QueueWait: time.Second})
 		Register(s, Options{Domain: finance, Backend: f, Jobs: jobs})
-		c := session{mcptest.Stdio(t, s.ServeStdio), t}
+		c := session{mcptest.Stdio(t, s.ServeStdio), t, "fess_finance_"}
 		c.Initialize("2025-03-26")
 		var h shown
 		c.into("search", args{"query": "test"}, &h)
