@@ -29,11 +29,9 @@ var deps = map[string]string{
 	"extract/pdf": "extract/pdf/cos", "extract/pdf/cos": "",
 
 	// Things with a life.
-	"index":          "document search analysis query index/retrieve index/tables",
-	"index/retrieve": "search analysis query index/tables",
-	"index/tables":   "",
-	"ingest":         "document extract chunk",
-	"indexing":       "document index ingest terminal",
+	"index":    "document search analysis query",
+	"ingest":   "document extract chunk",
+	"indexing": "document index ingest terminal",
 
 	"fetch": "",
 	"job":   "",
@@ -79,7 +77,7 @@ var deps = map[string]string{
 var fences = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver mcpserver/fault mcpserver/wire",
 	"modernc.org/sqlite":                     "index",
-	"database/sql":                           "index index/retrieve index/tables",
+	"database/sql":                           "index",
 	"net/http":                               "mcpserver mcpserver/access mcpserver/fault fess fessserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest",
 	"testing":                                "search/searchtest fess/fesstest mcpserver/mcptest",
 	"flag":                                   "cli",
