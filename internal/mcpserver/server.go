@@ -29,8 +29,9 @@ const (
 
 // Revisions in which something changed that this package answers differently.
 const (
-	structuredRevision = "2025-06-18" // outputSchema and structuredContent; no more batches
-	statelessRevision  = "2026-07-28" // no handshake, the revision comes with each request
+	unbatchedRevision = "2025-06-18" // no more batches
+	resultsRevision   = "2025-11-25" // failures of tools are results
+	statelessRevision = "2026-07-28" // no handshake, the revision comes with each request
 )
 
 // pinned says whether the server speaks one revision only.
