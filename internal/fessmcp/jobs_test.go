@@ -484,7 +484,7 @@ func TestWaitingForJobsTakesNoTurn(t *testing.T) {
 		jobs := job.New(job.Options{Threshold: time.Second})
 		defer jobs.Close(t.Context())
 		f := &slowBackend{fakeBackend: corpus(), takes: 20 * time.Second}
-		s := mcpserver.New(mcpserver.Options{MaxInFlight: 1, MaxQueued: 1, QueueWait: time.Second})
+		s := mcpserver.New(mcpserver.Options{MaxInFlight: 1, QueueWait: time.Second})
 		Register(s, Options{Domain: finance, Backend: f, Jobs: jobs})
 		c := session{mcptest.Stdio(t, s.ServeStdio), t}
 		c.Initialize("2025-03-26")

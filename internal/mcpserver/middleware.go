@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"runtime/debug"
 	"slices"
@@ -54,7 +55,7 @@ func (s *Server) guard(next mcp.MethodHandler) mcp.MethodHandler {
 		start := time.Now()
 		defer func() {
 			if p := recover(); p != nil {
-				res, err = nil, s.panicked(method, p)
+				res, err = nil, s.peerError(panicked(p), &call{method: method})
 			}
 			s.logRequest(method, time.Since(start), err)
 		}()
@@ -128,30 +129,22 @@ func (s *Server) serve(ctx context.Context, ss *session, method string, req mcp.
 func (s *Server) try(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (res mcp.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			res, err = nil, s.panicked(method, p)
+			res, err = nil, panicked(p)
 		}
 	}()
 	return next(ctx, method, req)
 }
 
-// panicked logs a panic and returns the error that the peer sees.
-func (s *Server) panicked(method string, p any) error {
-	s.log.Error("handler panicked", "method", method, "panic", p, "stack", string(debug.Stack()))
-	return fault.Describe(errors.New("panic")).Wire()
-}
-
-// A refusal is an error about the request itself. It is answered with a JSON-RPC
-// error in every revision.
-type refusal struct{ error }
-
-func (r refusal) Unwrap() error { return r.error }
+// panicked returns the error of a recovered panic, for the log.
+func panicked(p any) error { return fmt.Errorf("the handler panicked: %v\n%s", p, debug.Stack()) }
 
 // failed returns the answer to a call that failed with err: a JSON-RPC error, or
 // from 2025-11-25 on, if a tool failed, a result that says so. Clients show such
-// results to the model and discard JSON-RPC errors.
+// results to the model and discard JSON-RPC errors. An err that is one already is
+// about the request, not of the tool.
 func (s *Server) failed(c *call, err error) (mcp.Result, error) {
 	e := s.peerError(err, c)
-	if _, refused := errors.AsType[refusal](err); refused || c.method != methodCallTool || c.revision < resultsRevision {
+	if _, refused := errors.AsType[*jsonrpc.Error](err); refused || c.method != methodCallTool || c.revision < resultsRevision {
 		return nil, e
 	}
 	res := wire.NewToolResult(e.Message, c.revision)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/mcpserver/mcptest"
@@ -25,7 +26,9 @@ func revisions(t *testing.T, test func(t *testing.T, revision string, call asked
 		t.Run(revision, func(t *testing.T) {
 			transports(t, mcpserver.Options{}, func(t *testing.T, _ *kit, s *mcptest.Session) {
 				s.Initialize(revision)
-				test(t, revision, func(_ *testing.T, method string, params map[string]any) mcptest.Message { return s.Call(method, params) })
+				test(t, revision, func(_ *testing.T, method string, params map[string]any) mcptest.Message {
+					return s.Call(method, params)
+				})
 			})
 		})
 	}
@@ -151,4 +154,25 @@ func quote(t *testing.T, s string) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// A full server and one that ends are failures of the call, too.
+func TestBusyByRevision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(mcpserver.Options{MaxInFlight: 1})
+		s := k.http(t, mcpserver.HTTPOptions{}).session(t)
+		s.Initialize("2025-11-25")
+		held := s.Start("tools/call", hold("x"))
+		<-k.started
+		m := s.Call("tools/call", map[string]any{"name": "echo"})
+		if got, want := errorObject(t, "2025-11-25", m), `{"code":-31429,"message":"the server is busy with other requests, try again in a second","data":`+
+			`{"code":"BUSY","maxInFlightRequests":1,"retryAfterMs":1000,"retryable":true}}`; got != want {
+			t.Errorf("error of a busy server = %s, want %s", got, want)
+		}
+		wantError(t, s.Call("resources/list", nil), -31429, "code", "BUSY")
+		close(k.release)
+		if _, err := s.ToolText(s.Wait(held)); err != nil {
+			t.Error(err)
+		}
+	})
 }

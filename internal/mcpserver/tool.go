@@ -149,5 +149,5 @@ func (s *Server) unknownTool(name string) error {
 	default:
 		message += ", see tools/list for those there are"
 	}
-	return refusal{fault.InvalidParams(message, data)}
+	return fault.InvalidParams(message, data)
 }

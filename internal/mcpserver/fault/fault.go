@@ -199,9 +199,8 @@ func NotInitialized(what string) *jsonrpc.Error {
 }
 
 // ShuttingDown is the error of a request that came too late, or takes too long.
-func ShuttingDown() *jsonrpc.Error {
-	return New(CodeUnavailable, "the server is shutting down, try again when it is back", map[string]any{
-		"code": "UNAVAILABLE", "retryable": true})
+func ShuttingDown() error {
+	return fmt.Errorf("the server is shutting down, try again when it is back: %w", errkind.Unavailable)
 }
 
 // Cancelled marks the answer to a cancelled request, which is not sent.
