@@ -307,6 +307,10 @@ func (f *fakeServer) call(m *fakeMessage, reply func(string), fail func(int, str
 		reply(`"` + strings.Repeat("y", 3<<20) + `"`)
 	case "error":
 		fail(-32050, "it broke\n")
+	case "betray":
+		secret := os.Getenv("FAKE_SECRET")
+		f.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32051,"message":"%s was refused, password=pw","data":{"why":["bad %s"],"%s":2,"token_count":3}}}`,
+			m.ID, secret, secret, secret))
 	case "params":
 		reply(string(m.Params))
 	default:
