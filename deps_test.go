@@ -22,7 +22,7 @@ var deps = map[string]string{
 
 	// The program's own plumbing.
 	"config": "spell", "logfile": "",
-	"spell": "", "compact": "", "schema": "compact spell", "terminal": "",
+	"spell": "", "compact": "", "sanitize": "", "schema": "compact spell", "terminal": "",
 
 	// Text, pure: no disk, no network.
 	"extract": "extract/pdf", "chunk": "", "analysis": "", "query": "",
@@ -85,7 +85,7 @@ var fences = map[string]string{
 }
 
 // pure are the packages that open no file and no socket.
-var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cos", "chunk", "analysis", "query", "spell", "compact", "schema", "skill"}
+var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cos", "chunk", "analysis", "query", "spell", "compact", "sanitize", "schema", "skill"}
 
 // TestDeps holds every package against deps and fences.
 func TestDeps(t *testing.T) {

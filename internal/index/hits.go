@@ -39,9 +39,9 @@ func (e *evaluator) hit(ctx context.Context, r ranked, leaves []*leaf) (*search.
 	var label, mime, filetype, lang, host, filename string
 	var modified sql.NullInt64
 	var created, size, textSize int64
-	err := e.tx.QueryRowContext(ctx, `SELECT doc_id, label, title, url, mimetype, filetype, lang, host, filename, modified, created, size, hash, text_size
+	err := e.tx.QueryRowContext(ctx, `SELECT doc_id, label, path, title, url, mimetype, filetype, lang, host, filename, modified, created, size, hash, text_size
 		FROM docs WHERE id=?`, r.doc).
-		Scan(&h.ID, &label, &h.Title, &h.URL, &mime, &filetype, &lang, &host, &filename, &modified, &created, &size, &h.TextHash, &textSize)
+		Scan(&h.ID, &label, &h.Path, &h.Title, &h.URL, &mime, &filetype, &lang, &host, &filename, &modified, &created, &size, &h.TextHash, &textSize)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,6 @@ func (x *Index) Search(ctx context.Context, q search.Query) (*search.Page, error
 	if err := checkQuery(q); err != nil {
 		return nil, err
 	}
-	q.Text = query.Question(q.Text)
 	var page *search.Page
 	err := x.read(ctx, "searching", func(tx *sql.Tx) error {
 		e, err := newEvaluator(ctx, tx, &x.sets)

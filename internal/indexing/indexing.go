@@ -34,25 +34,35 @@ const (
 // Options say what is indexed and who is told.
 type Options struct {
 	Index *index.Index // required
-	Out   io.Writer    // gets a bar, if it is a terminal, and a line a source; required
-	Log   *slog.Logger // required
-	Once  bool         // look at the sources once and don't watch
+
+	// Sources returns the sources that this process indexes and watches. It is
+	// called again and again, because sources come and go. nil means all
+	// sources of Index.
+	Sources func(ctx context.Context) ([]document.Source, error)
+
+	Out  io.Writer    // gets a bar, if it is a terminal, and a line a source; required
+	Log  *slog.Logger // required
+	Once bool         // look at the sources once and don't watch
 }
 
 // An indexer keeps an index true to its sources while it holds the indexing
 // lease, and waits to take over while another process holds it.
 type indexer struct {
-	index *index.Index
-	view  *progressView
-	log   *slog.Logger
-	once  bool
+	index   *index.Index
+	sources func(context.Context) ([]document.Source, error)
+	view    *progressView
+	log     *slog.Logger
+	once    bool
 }
 
 // Run indexes until ctx ends; with o.Once, until this process has looked at the
 // sources. Sources that cannot be read are reported and tried again. The error is
 // of kind errkind.Corrupt, or with o.Once whatever kept the index from being brought up to date.
 func Run(ctx context.Context, o Options) error {
-	w := &indexer{index: o.Index, view: &progressView{index: o.Index, out: o.Out}, log: o.Log, once: o.Once}
+	if o.Sources == nil {
+		o.Sources = o.Index.Sources
+	}
+	w := &indexer{index: o.Index, sources: o.Sources, view: &progressView{index: o.Index, out: o.Out}, log: o.Log, once: o.Once}
 	return w.run(ctx)
 }
 
@@ -128,12 +138,12 @@ func (w *indexer) hold(ctx context.Context, owner string) error {
 	if err := w.syncAll(ctx, in); err != nil || w.once {
 		return err
 	}
-	return in.Watch(ctx, w.index.Sources, ingest.WatchOptions{})
+	return in.Watch(ctx, w.sources, ingest.WatchOptions{})
 }
 
 // syncAll looks at every source once, for the progress bar and the summary.
 func (w *indexer) syncAll(ctx context.Context, in *ingest.Ingester) error {
-	sources, err := w.index.Sources(ctx)
+	sources, err := w.sources(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -36,7 +37,7 @@ type reading struct {
 }
 
 // read makes a document of a file.
-func (g *Ingester) read(t tree, src document.Source, base string, e entry) (r reading) {
+func (g *Ingester) read(ctx context.Context, t tree, src document.Source, base string, e entry) (r reading) {
 	defer func() {
 		// The decoders work on foreign bytes; a defect in one of them must
 		// cost us one file, not the program.
@@ -55,7 +56,7 @@ func (g *Ingester) read(t tree, src document.Source, base string, e entry) (r re
 		r.err = err
 		return r
 	}
-	text, err := extract.Extract(extract.Input{Name: e.path, Data: data})
+	text, err := extract.Extract(ctx, extract.Input{Name: e.path, Data: data})
 	switch {
 	case errors.Is(err, errkind.Unsupported) && !strings.EqualFold(path.Ext(e.path), ".pdf"):
 		// A PDF without text is named: people expect to find it.
