@@ -15,6 +15,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
@@ -195,7 +196,8 @@ func TestMigrateFails(t *testing.T) {
 	}
 }
 
-// TestMigrateKilled kills a process in the middle of a migration.
+// TestMigrateKilled kills a process in the middle of a migration, for which
+// another one waits.
 func TestMigrateKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a process")
@@ -216,12 +218,18 @@ func TestMigrateKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, waited := Open(short, Options{Dir: dir})
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // it was killed
 	if line != "migrated\n" {
 		t.Fatalf("the process said %q (%v), want that it migrated", line, err)
+	}
+	if !errors.Is(waited, context.DeadlineExceeded) {
+		t.Errorf("Open() during the migration = %v, want that it waits until the context ends", waited)
 	}
 	if v, docs := numberedDocuments(t, dir); v != 1 || !gocmp.Equal(docs, storedDocuments) {
 		t.Errorf("version %d with %v, want version 1 with %v", v, docs, storedDocuments)
