@@ -75,7 +75,11 @@ func (b *bridge) getJob(ctx context.Context, s *mcpserver.Server, in jobArgs) (a
 		r.Result = asResult(st.Result)
 	case job.Failed:
 		b.log.Info("a job failed", "job", st.ID, "error", st.Err)
-		r.Error = mcpserver.DescribeError(ctx, st.Err)
+		if f, ok := errors.AsType[*failure](st.Err); ok {
+			r.Error = f.object
+		} else { // the job's own, for example that it was cancelled
+			r.Error = mcpserver.DescribeError(ctx, st.Err)
+		}
 	}
 	return r, nil
 }

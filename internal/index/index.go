@@ -26,7 +26,6 @@ import (
 	"modernc.org/sqlite"
 
 	"knowhow/internal/errkind"
-	"knowhow/internal/index/retrieve"
 )
 
 // FileName is the name of the index file inside the data folder.
@@ -46,10 +45,10 @@ type Index struct {
 	w       *sql.DB // one connection that writes
 	r       *sql.DB // connections that read
 
-	damaged atomic.Bool    // whether an operation met damaged pages
-	sets    retrieve.Cache // sets of documents by word
-	popular wordCache      // fallback of PopularWords
-	counts  searchLog      // words searched for, not yet written
+	damaged atomic.Bool // whether an operation met damaged pages
+	sets    setCache    // sets of documents by word
+	popular wordCache   // fallback of PopularWords
+	counts  searchLog   // words searched for, not yet written
 
 	mu         sync.Mutex
 	progressAt time.Time // when SetProgress wrote last

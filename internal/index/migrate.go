@@ -9,7 +9,6 @@ import (
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/errkind"
-	"knowhow/internal/index/tables"
 )
 
 // applicationID tells our files from other SQLite files: "KnHw".
@@ -28,6 +27,7 @@ type migration func(ctx context.Context, tx *sql.Tx) error
 var migrations = []migration{
 	makeTables,
 	statements(`ALTER TABLE sources ADD COLUMN description TEXT NOT NULL DEFAULT ''`),
+	statements(tables3),
 }
 
 // statements returns a migration that runs SQL statements.
@@ -40,11 +40,11 @@ func statements(text string) migration {
 
 // makeTables makes the tables of version 1 in an empty file.
 func makeTables(ctx context.Context, tx *sql.Tx) error {
-	if _, err := tx.ExecContext(ctx, tables.Schema+fmt.Sprintf("PRAGMA application_id=%d", applicationID)); err != nil {
+	if _, err := tx.ExecContext(ctx, tables1+fmt.Sprintf("PRAGMA application_id=%d", applicationID)); err != nil {
 		return err
 	}
 	_, err := tx.ExecContext(ctx, `INSERT INTO kv(key, value) VALUES(?, ?), (?, '0')`,
-		tables.KeyAnalyzer, strconv.Itoa(analysis.Version), tables.KeyGeneration)
+		keyAnalyzer, strconv.Itoa(analysis.Version), keyGeneration)
 	return err
 }
 
@@ -94,7 +94,7 @@ func (x *Index) migrate(ctx context.Context, steps []migration) error {
 // fileVersion returns the version of the tables in the file, 0 for an empty
 // file. A file of another program gives an error of kind Corrupt, one with a
 // version above newest an error of kind Unsupported.
-func (x *Index) fileVersion(ctx context.Context, q tables.Querier, newest int) (int, error) {
+func (x *Index) fileVersion(ctx context.Context, q querier, newest int) (int, error) {
 	var app, version, tables int
 	for _, s := range []struct {
 		text string

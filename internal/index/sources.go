@@ -11,7 +11,6 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
-	"knowhow/internal/index/tables"
 	"knowhow/internal/search"
 )
 
@@ -19,7 +18,7 @@ import (
 func (x *Index) Stamps(ctx context.Context, label string) (map[string]document.Stamp, error) {
 	stamps := map[string]document.Stamp{}
 	err := x.read(ctx, "reading stamps", func(tx *sql.Tx) error {
-		return tables.Collect(ctx, tx, func(rows *sql.Rows) error {
+		return collect(ctx, tx, func(rows *sql.Rows) error {
 			var path string
 			var s document.Stamp
 			var sec, nsec int64
@@ -38,7 +37,7 @@ func (x *Index) Stamps(ctx context.Context, label string) (map[string]document.S
 func (x *Index) Sources(ctx context.Context) ([]document.Source, error) {
 	var out []document.Source
 	err := x.read(ctx, "listing sources", func(tx *sql.Tx) error {
-		return tables.Collect(ctx, tx, func(rows *sql.Rows) error {
+		return collect(ctx, tx, func(rows *sql.Rows) error {
 			var s document.Source
 			err := rows.Scan(&s.Label, &s.Path, &s.Description)
 			out = append(out, s)
@@ -119,7 +118,7 @@ func (x *Index) RemoveSource(ctx context.Context, label string) error {
 func somePaths(ctx context.Context, tx *sql.Tx, label string) ([]string, error) {
 	var paths []string
 	chunks := 0
-	err := tables.Collect(ctx, tx, func(rows *sql.Rows) error {
+	err := collect(ctx, tx, func(rows *sql.Rows) error {
 		var path string
 		var n int
 		err := rows.Scan(&path, &n)
@@ -129,7 +128,7 @@ func somePaths(ctx context.Context, tx *sql.Tx, label string) ([]string, error) 
 		chunks += n
 		return err
 	}, `SELECT path, 1+(SELECT count(*) FROM chunks c WHERE c.id BETWEEN d.id<<? AND (d.id<<?)+?) FROM docs d WHERE label=? LIMIT 50`,
-		tables.ChunkBits, tables.ChunkBits, tables.MaxParts-1, label)
+		chunkBits, chunkBits, maxParts-1, label)
 	return paths, err
 }
 
@@ -150,7 +149,7 @@ func removeAll(ctx context.Context, tx *sql.Tx, label string, paths []string) er
 func (x *Index) Labels(ctx context.Context) ([]search.Label, error) {
 	var out []search.Label
 	err := x.read(ctx, "listing labels", func(tx *sql.Tx) error {
-		return tables.Collect(ctx, tx, func(rows *sql.Rows) error {
+		return collect(ctx, tx, func(rows *sql.Rows) error {
 			var l search.Label
 			err := rows.Scan(&l.Value)
 			l.Name = l.Value

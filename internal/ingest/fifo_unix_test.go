@@ -25,7 +25,7 @@ func TestSyncNeverOpensPipes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeTree()
-	r := g.read(dt, docs(root), root, entry{path: "pipe.txt", name: "pipe.txt", open: "pipe.txt"})
+	r := g.read(t.Context(), dt, docs(root), root, entry{path: "pipe.txt", name: "pipe.txt", open: "pipe.txt"})
 	if r.err != errNoText {
 		t.Errorf("reading a pipe = %v, want errNoText", r.err)
 	}

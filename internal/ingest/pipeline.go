@@ -62,7 +62,7 @@ func (s *syncing) pipeline(ctx context.Context, t tree, todo []task, b *batch) e
 		wg.Go(func() {
 			for j := range work {
 				if ctx.Err() == nil {
-					j.result = s.g.read(t, s.src, s.base, j.entry)
+					j.result = s.g.read(ctx, t, s.src, s.base, j.entry)
 				}
 				close(j.done)
 			}

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/chunk"
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/extract"
@@ -36,7 +36,7 @@ type reading struct {
 }
 
 // read makes a document of a file.
-func (g *Ingester) read(t tree, src document.Source, base string, e entry) (r reading) {
+func (g *Ingester) read(ctx context.Context, t tree, src document.Source, base string, e entry) (r reading) {
 	defer func() {
 		// The decoders work on foreign bytes; a defect in one of them must
 		// cost us one file, not the program.
@@ -55,7 +55,11 @@ func (g *Ingester) read(t tree, src document.Source, base string, e entry) (r re
 		r.err = err
 		return r
 	}
-	text, err := extract.Extract(extract.Input{Name: e.path, Data: data})
+	r.doc, err = Make(ctx, data, document.Document{
+		Label: src.Label, Path: e.path, SourcePath: e.path,
+		URL:      fileURL(filepath.Join(base, filepath.FromSlash(e.name))),
+		Modified: r.stamp.ModTime.UTC(),
+	})
 	switch {
 	case errors.Is(err, errkind.Unsupported) && !strings.EqualFold(path.Ext(e.path), ".pdf"):
 		// A PDF without text is named: people expect to find it.
@@ -65,8 +69,9 @@ func (g *Ingester) read(t tree, src document.Source, base string, e entry) (r re
 		r.err = err
 		return r
 	}
-	r.settled = r.settled && settled(r.stamp, start)
-	r.doc = newDocument(src, filepath.Join(base, filepath.FromSlash(e.name)), e, r, text)
+	if r.settled = r.settled && settled(r.stamp, start); r.settled {
+		r.doc.Stamp = r.stamp
+	}
 	return r
 }
 
@@ -130,37 +135,4 @@ func readAll(f io.Reader, data []byte, limit int64) ([]byte, error) {
 
 func (g *Ingester) tooLarge() error {
 	return fmt.Errorf("larger than the limit of %d bytes for a file: %w", g.o.MaxFileSize, errkind.TooLarge)
-}
-
-// newDocument puts together what is known of a file.
-func newDocument(src document.Source, file string, e entry, r reading, text *extract.Text) *document.Document {
-	headings := make([]chunk.Heading, len(text.Headings))
-	for i, h := range text.Headings {
-		headings[i] = chunk.Heading{Offset: h.Offset, Level: h.Level, Text: h.Text}
-	}
-	d := &document.Document{
-		ID:       DocID(src.Label, e.path),
-		Label:    src.Label,
-		Path:     e.path,
-		URL:      fileURL(file),
-		Title:    text.Title,
-		Lang:     text.Lang,
-		MIMEType: text.MediaType,
-		FileType: text.FileType,
-		Filename: path.Base(e.path),
-		Size:     r.stamp.Size,
-		Modified: r.stamp.ModTime.UTC(),
-		Hash:     chunk.Hash(text.Body),
-		Text:     text.Body,
-	}
-	if d.Title == "" {
-		d.Title = titleFromName(d.Filename)
-	}
-	for _, c := range chunk.Split(text.Body, headings, chunk.Options{}) {
-		d.Chunks = append(d.Chunks, document.Chunk{Offset: c.Offset, Length: c.Length, Heading: c.Heading})
-	}
-	if r.settled {
-		d.Stamp = r.stamp
-	}
-	return d
 }
