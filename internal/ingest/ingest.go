@@ -38,8 +38,9 @@ type Sink interface {
 	// Apply makes all changes or none.
 	Apply(ctx context.Context, changes []document.Change) error
 
-	// Stamps returns what the documents of a label looked like when they
-	// were read, by path.
+	// Stamps returns what the files of the source with a label looked like
+	// when they were read, by path. Other documents with the label are not
+	// among them.
 	Stamps(ctx context.Context, label string) (map[string]document.Stamp, error)
 }
 

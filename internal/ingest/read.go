@@ -56,7 +56,7 @@ func (g *Ingester) read(ctx context.Context, t tree, src document.Source, base s
 		return r
 	}
 	r.doc, err = Make(ctx, data, document.Document{
-		Label: src.Label, Path: e.path, SourcePath: e.path,
+		Label: src.Label, Path: e.path, SourcePath: e.path, FromSource: true,
 		URL:      fileURL(filepath.Join(base, filepath.FromSlash(e.name))),
 		Modified: r.stamp.ModTime.UTC(),
 	})
