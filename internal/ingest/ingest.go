@@ -16,6 +16,7 @@ package ingest
 
 import (
 	"context"
+	"hash/maphash"
 	"log/slog"
 	"runtime"
 	"sync"
@@ -41,6 +42,10 @@ type Sink interface {
 	// Stamps returns what the documents of a label looked like when they
 	// were read, by path.
 	Stamps(ctx context.Context, label string) (map[string]document.Stamp, error)
+
+	// Generation returns a text that differs after each change of documents,
+	// whoever made it.
+	Generation(ctx context.Context) (string, error)
 }
 
 // Options configure an [Ingester].
@@ -98,9 +103,11 @@ type Ingester struct {
 	o        Options
 	openTree func(path string) (tree, func() error, error)
 	inFlight int64 // bytes
+	seed     maphash.Seed
 
-	mu   sync.Mutex
-	seen map[string]memory // by label
+	mu      sync.Mutex
+	seen    map[string]memory       // by label
+	settled map[string]settledState // by label
 }
 
 // New returns an Ingester. Only o.Sink is required.
@@ -117,5 +124,6 @@ func New(o Options) *Ingester {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Ingester{o: o, openTree: openTree, inFlight: maxInFlight, seen: map[string]memory{}}
+	return &Ingester{o: o, openTree: openTree, inFlight: maxInFlight, seed: maphash.MakeSeed(),
+		seen: map[string]memory{}, settled: map[string]settledState{}}
 }
