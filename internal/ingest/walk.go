@@ -77,25 +77,16 @@ func (w *walker) list(ctx context.Context, dir string) error {
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	for _, e := range entries {
-		name := dir + e.Name()
 		switch {
 		case isExcluded(e.Name(), e.IsDir()):
 		case e.IsDir():
-			err := w.trail.enter(e.Name())
-			switch {
-			case errors.Is(err, fs.ErrNotExist), errors.Is(err, errReplaced): // since its parent was listed
-			case err != nil:
-				w.note(name+"/", err)
-			default:
-				err = w.list(ctx, name+"/")
-				w.trail.leave()
-				if err != nil {
-					return err
-				}
+			if err := w.enter(ctx, dir, e.Name()); err != nil {
+				return err
 			}
 		case e.Type()&fs.ModeSymlink != 0:
-			w.link(name)
+			w.link(dir + e.Name())
 		case e.Type().IsRegular():
+			name := dir + e.Name()
 			info, err := e.Info()
 			if err == nil {
 				w.add(newEntry(name, name, info))
@@ -105,6 +96,20 @@ func (w *walker) list(ctx context.Context, dir string) error {
 		}
 	}
 	return nil
+}
+
+// enter lists a folder inside the last one of the trail, whose name is dir.
+func (w *walker) enter(ctx context.Context, dir, name string) error {
+	err := w.trail.enter(name)
+	switch dir += name + "/"; {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errReplaced): // since dir was listed
+		return nil
+	case err != nil:
+		w.note(dir, err)
+		return nil
+	}
+	defer w.trail.leave()
+	return w.list(ctx, dir)
 }
 
 // link adds the file that a link leads to, unless that has been or will be read
