@@ -34,6 +34,18 @@ func (x *Index) Stamps(ctx context.Context, label string) (map[string]document.S
 	return stamps, err
 }
 
+// Generation returns a text that differs after each change of documents, by
+// whichever process.
+func (x *Index) Generation(ctx context.Context) (string, error) {
+	var generation string
+	err := x.read(ctx, "reading the generation", func(tx *sql.Tx) error {
+		var err error
+		generation, err = tables.Value(ctx, tx, tables.KeyGeneration)
+		return err
+	})
+	return generation, err
+}
+
 // Sources returns the remembered sources by label.
 func (x *Index) Sources(ctx context.Context) ([]document.Source, error) {
 	var out []document.Source

@@ -16,6 +16,7 @@ package ingest
 
 import (
 	"context"
+	"hash/maphash"
 	"log/slog"
 	"runtime"
 	"sync"
@@ -42,6 +43,10 @@ type Sink interface {
 	// when they were read, by path. Other documents with the label are not
 	// among them.
 	Stamps(ctx context.Context, label string) (map[string]document.Stamp, error)
+
+	// Generation returns a text that differs after each change of documents,
+	// whoever made it.
+	Generation(ctx context.Context) (string, error)
 }
 
 // Options configure an [Ingester].
@@ -99,9 +104,11 @@ type Ingester struct {
 	o        Options
 	openTree func(path string) (tree, func() error, error)
 	inFlight int64 // bytes
+	seed     maphash.Seed
 
-	mu   sync.Mutex
-	seen map[string]memory // by label
+	mu      sync.Mutex
+	seen    map[string]memory       // by label
+	settled map[string]settledState // by label
 }
 
 // New returns an Ingester. Only o.Sink is required.
@@ -118,5 +125,6 @@ func New(o Options) *Ingester {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Ingester{o: o, openTree: openTree, inFlight: maxInFlight, seen: map[string]memory{}}
+	return &Ingester{o: o, openTree: openTree, inFlight: maxInFlight, seed: maphash.MakeSeed(),
+		seen: map[string]memory{}, settled: map[string]settledState{}}
 }
