@@ -40,7 +40,7 @@ func (x *Index) Generation(ctx context.Context) (string, error) {
 	var generation string
 	err := x.read(ctx, "reading the generation", func(tx *sql.Tx) error {
 		var err error
-		generation, err = tables.Value(ctx, tx, tables.KeyGeneration)
+		generation, err = kvValue(ctx, tx, keyGeneration)
 		return err
 	})
 	return generation, err
