@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"knowhow/internal/httpguard"
 )
 
 const serveHelp = `Usage: {cmd} [FLAGS] [SOURCE ...]
@@ -76,7 +78,7 @@ func parseServe(v *invocation, args []string) (*serveOptions, error) {
 		return nil
 	})
 	fs.StringVar(&o.domainName, "domain-name", "", "")
-	fs.StringVar(&o.token, "token", v.get("KNOWHOW_TOKEN"), "")
+	fs.Var((*token)(&o.token), "token", "")
 	fs.Var(embedder, "embedder", "")
 	fs.BoolVar(&o.noWatch, "no-watch", false, "")
 	fs.Var(revision, "revision", "")
@@ -88,6 +90,9 @@ func parseServe(v *invocation, args []string) (*serveOptions, error) {
 		return nil
 	})
 	if err != nil {
+		return nil, err
+	}
+	if o.token, err = v.tokenOr(o.token, "KNOWHOW_TOKEN"); err != nil {
 		return nil, err
 	}
 	if label != "" {
@@ -111,7 +116,7 @@ func (o *serveOptions) listener(v *invocation) (host string, port int, err error
 	if err != nil {
 		return "", 0, v.usagef("--addr: got %q, want HOST:PORT, for example 127.0.0.1:7411", o.addr)
 	}
-	if o.token == "" && !isLoopback(host) {
+	if o.token == "" && !httpguard.Loopback(host) {
 		return "", 0, &hintError{fmt.Errorf("--addr %s listens beyond this machine, which needs a token", o.addr),
 			"Set --token or KNOWHOW_TOKEN, or listen on 127.0.0.1."}
 	}

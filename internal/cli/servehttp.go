@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	"knowhow/internal/document"
 	"knowhow/internal/fessserver"
+	"knowhow/internal/httpguard"
 	"knowhow/internal/mcpserver"
 )
 
@@ -26,17 +28,20 @@ const (
 // listen serves every source on one listener until ctx ends. index is called
 // once it listens.
 func (s *serving) listen(ctx context.Context, server *mcpserver.Server, index func()) error {
-	all := server.HTTP(s.httpOptions(mcpPath))
+	all := server.HTTP(mcpserver.HTTPOptions{}).Route(mcpPath)
 	labels := &labelHandlers{serving: s, made: map[string]*mcpserver.HTTPHandler{}}
+	one := all
+	one.Tree, one.Handler, one.Shutdown = true, labels, labels.shutdown
 	return s.serveHTTP(ctx, httpService{
 		host: s.host, port: s.port, path: mcpPath,
-		handlers: map[string]http.Handler{
-			mcpPath:              all,
-			mcpPath + "/{label}": mcpserver.Guard(s.httpOptions(mcpPath), labels),
-			"/":                  mcpserver.Guard(s.httpOptions(mcpPath), http.NotFoundHandler()),
-			fessPath + "/":       mcpserver.Guard(s.httpOptions(fessPath), fessserver.New(fessserver.Options{Backend: s.index, Prefix: fessPath, Log: s.log})),
+		guard: httpguard.Options{
+			Token: s.o.token, AllowedHosts: s.o.hosts, AllowedOrigins: s.o.origins, Refuse: mcpserver.Refuse,
+			Routes: []httpguard.Route{
+				all, one,
+				fessserver.Route(fessserver.Options{Backend: s.index, Prefix: fessPath, Log: s.log}),
+				{Path: "/", Tree: true}, // so that every path asks for the token
+			},
 		},
-		shutdown: []func(context.Context) error{all.Shutdown, labels.shutdown},
 		ready: func(url string) {
 			fmt.Fprint(s.stderr, snippets(s.snippetName(), url, s.o.token != ""))
 			index()
@@ -54,11 +59,6 @@ func (s *serving) snippetName() string {
 	return "knowhow"
 }
 
-// httpOptions are those of an MCP endpoint at path.
-func (s *serving) httpOptions(path string) mcpserver.HTTPOptions {
-	return mcpserver.HTTPOptions{Path: path, Token: s.o.token, AllowedHosts: s.o.hosts, AllowedOrigins: s.o.origins}
-}
-
 // labelHandlers serve one source each, made when a source is first asked for:
 // sources come and go while the program runs.
 type labelHandlers struct {
@@ -71,15 +71,16 @@ type labelHandlers struct {
 // ServeHTTP passes a request to the endpoint of the source that its path
 // names.
 func (l *labelHandlers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	label := r.PathValue("label")
+	label := strings.TrimPrefix(r.URL.Path, mcpPath+"/")
 	sources, err := l.index.Sources(r.Context())
 	if err != nil {
 		l.log.Error("reading the sources", "error", err)
-		http.Error(w, "the index cannot be read: see the log of knowhow", http.StatusInternalServerError)
+		mcpserver.Refuse(w, r, httpguard.Refusal{Status: http.StatusInternalServerError, Message: "the index cannot be read, see the log of knowhow"})
 		return
 	}
 	if !slices.ContainsFunc(sources, func(s document.Source) bool { return s.Label == label }) {
-		http.Error(w, "no source has this label: knowhow sources lists them", http.StatusNotFound)
+		mcpserver.Refuse(w, r, httpguard.Refusal{Reason: httpguard.NotFound, Status: http.StatusNotFound,
+			Message: "no source has this label, the command knowhow sources lists them"})
 		return
 	}
 	l.handler(label).ServeHTTP(w, r)
@@ -91,7 +92,7 @@ func (l *labelHandlers) handler(label string) *mcpserver.HTTPHandler {
 	defer l.mu.Unlock()
 	h, ok := l.made[label]
 	if !ok {
-		h = l.server(labelDomain(label)).HTTP(l.httpOptions(mcpPath + "/" + label))
+		h = l.server(labelDomain(label)).HTTP(mcpserver.HTTPOptions{})
 		l.made[label] = h
 	}
 	return h
