@@ -70,24 +70,33 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		},
 		DisableGeneralOptionsHandler: true, // it answers "OPTIONS *" without a check
 	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
-	var failed error
+	var err, failed error
+	stopped := make(chan struct{}) // closed when err is set
+	go func() {
+		defer close(stopped)
+		err = server.Serve(l)
+	}()
 	select {
-	case err := <-served:
+	case <-stopped:
 		failed = fmt.Errorf("serving on %s: %w", l.Addr(), err)
-		served <- err
 	case <-ctx.Done():
 		s.o.Log.Info("shutting down", "cause", context.Cause(ctx))
 	}
-	s.end(context.WithoutCancel(ctx), server, cancel, &open)
-	<-served
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		<-stopped
+		open.Wait()
+	}()
+	s.end(context.WithoutCancel(ctx), server, cancel, closed)
+	<-stopped
 	return failed
 }
 
 // end ends the server: first the requests that finish by themselves, then those
-// that are cancelled.
-func (s *Server) end(ctx context.Context, server *http.Server, cancel context.CancelCauseFunc, open *sync.WaitGroup) {
+// that are cancelled. It waits until closed says that all connections are closed,
+// but no longer than Grace.
+func (s *Server) end(ctx context.Context, server *http.Server, cancel context.CancelCauseFunc, closed <-chan struct{}) {
 	drain, stop := context.WithTimeout(ctx, s.o.Drain)
 	defer stop()
 	for _, route := range s.o.Routes {
@@ -106,11 +115,6 @@ func (s *Server) end(ctx context.Context, server *http.Server, cancel context.Ca
 		s.o.Log.Warn("cutting off the requests that are still running")
 		server.Close()
 	}
-	closed := make(chan struct{})
-	go func() {
-		defer close(closed)
-		open.Wait()
-	}()
 	select {
 	case <-closed:
 	case <-grace.Done():
