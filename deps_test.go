@@ -22,18 +22,16 @@ var deps = map[string]string{
 
 	// The program's own plumbing.
 	"config": "spell", "logfile": "",
-	"spell": "", "compact": "", "schema": "compact spell", "terminal": "",
+	"spell": "", "compact": "", "sanitize": "", "schema": "compact spell", "terminal": "",
 
 	// Text, pure: no disk, no network.
 	"extract": "extract/pdf", "chunk": "", "analysis": "", "query": "",
 	"extract/pdf": "extract/pdf/cos", "extract/pdf/cos": "",
 
 	// Things with a life.
-	"index":          "document search analysis query index/retrieve index/tables",
-	"index/retrieve": "search analysis query index/tables",
-	"index/tables":   "",
-	"ingest":         "document extract chunk",
-	"indexing":       "document index ingest terminal",
+	"index":    "document search analysis query",
+	"ingest":   "document extract chunk",
+	"indexing": "document index ingest terminal",
 
 	"fetch": "",
 	"job":   "",
@@ -79,7 +77,7 @@ var deps = map[string]string{
 var fences = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver mcpserver/fault mcpserver/wire",
 	"modernc.org/sqlite":                     "index",
-	"database/sql":                           "index index/retrieve index/tables",
+	"database/sql":                           "index",
 	"net/http":                               "mcpserver mcpserver/access mcpserver/fault fess fessserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest",
 	"testing":                                "search/searchtest fess/fesstest mcpserver/mcptest",
 	"flag":                                   "cli",
@@ -87,7 +85,7 @@ var fences = map[string]string{
 }
 
 // pure are the packages that open no file and no socket.
-var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cos", "chunk", "analysis", "query", "spell", "compact", "schema", "skill"}
+var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cos", "chunk", "analysis", "query", "spell", "compact", "sanitize", "schema", "skill"}
 
 // TestDeps holds every package against deps and fences.
 func TestDeps(t *testing.T) {

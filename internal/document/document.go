@@ -60,6 +60,7 @@ type Ref struct{ Label, Path string }
 // A Source is something whose documents are indexed under one label: a folder
 // or a file.
 type Source struct {
-	Label string
-	Path  string // absolute, links resolved
+	Label       string
+	Path        string // absolute, links resolved
+	Description string // what its documents are about, for people and models; "" if nobody said
 }

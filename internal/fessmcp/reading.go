@@ -17,7 +17,6 @@ func (b *bridge) addReading(s *mcpserver.Server) {
 	document := b.tool("get_document", "Get a document's facts",
 		"Get title, url, digest, dates and hash of a document. Use it to see how old it is or whether it has changed.",
 		schema.Schema{Properties: []schema.Property{id, alias}})
-	document.Output = output(returns("title", "string"), returns("hash", "string"))
 	mcpserver.AddTool(s, document, b.getDocument)
 
 	content := b.tool("read_content", "Read a document's text",
@@ -25,7 +24,6 @@ func (b *bridge) addReading(s *mcpserver.Server) {
 			"A long text comes in chunks: while isLast is false, call again with nextCursor as cursor.",
 		schema.Schema{Properties: []schema.Property{id, alias,
 			{Name: "cursor", Schema: text("nextCursor of the chunk before")}}})
-	content.Output = output(returns("text", "string"), returns("nextCursor", "string"), returns("isLast", "boolean"))
 	// Claude Code puts a longer result into a file unless a tool says how
 	// long it may get, up to this many characters.
 	content.Meta = map[string]any{"anthropic/maxResultSizeChars": 500_000}

@@ -39,7 +39,6 @@ func (b *bridge) searchTool() mcpserver.Tool {
 			{Name: "includeFields", Schema: textList("Fields of a hit in place of the default ones: title, url, digest, score, created, " +
 				"last_modified, timestamp, content_length, filename, filetype, mimetype, host, label, lang and more")},
 		}})
-	t.Output = output(returns("total", "integer"), returns("results", "array"), returns("nextStart", "integer"), returns("facets", "object"))
 	return t
 }
 

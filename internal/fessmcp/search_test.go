@@ -187,12 +187,6 @@ func TestSearchHit(t *testing.T) {
 			if want := `{"total":1,"start":0,"pageSize":20,"results":[` + tt.want + `]}`; got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
-			// Structured content says the same.
-			c = start(t, Options{Domain: finance, Backend: f}, mcpserver.Latest)
-			var r struct{ StructuredContent json.RawMessage }
-			if c.tool("search", a).Decode(t, &r); string(r.StructuredContent) != got {
-				t.Errorf("structuredContent = %s, want %s", r.StructuredContent, got)
-			}
 		})
 	}
 	if got := fieldValue(&h, "content").(string); len([]rune(got)) > fieldRunes {

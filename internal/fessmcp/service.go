@@ -12,13 +12,11 @@ func (b *bridge) addService(s *mcpserver.Server) {
 	labels := b.tool("list_labels", "List labels",
 		"List all labels configured in the underlying Fess server. Useful for diagnostics; a search stays in its own.",
 		schema.Schema{})
-	labels.Output = output(returns("labels", "array"))
 	mcpserver.AddTool(s, labels, b.listLabels)
 
 	health := b.tool("health", "Check health",
 		"Check the health status of the underlying Fess server. Use it when searches fail. green and yellow are well.",
 		schema.Schema{})
-	health.Output = output(returns("status", "string"), returns("timed_out", "boolean"))
 	mcpserver.AddTool(s, health, b.health)
 }
 

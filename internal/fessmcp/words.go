@@ -28,7 +28,6 @@ func (b *bridge) addWords(s *mcpserver.Server) {
 			{Name: "fields", Schema: textList("Of content, title, _default (past queries)")},
 			{Name: "lang", Schema: text("For example en")},
 		}})
-	suggest.Output = output(returns("suggestions", "array"))
 	mcpserver.AddTool(s, suggest, b.suggest)
 
 	popular := b.tool("popular_words", "Popular words",
@@ -37,7 +36,6 @@ func (b *bridge) addWords(s *mcpserver.Server) {
 			{Name: "seed", Schema: schema.Schema{Type: "integer"}},
 			{Name: "field", Schema: text("Only words of this field")},
 		}})
-	popular.Output = output(returns("words", "array"))
 	mcpserver.AddTool(s, popular, b.popularWords)
 }
 

@@ -11,7 +11,6 @@ import (
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
-	"knowhow/internal/index/tables"
 )
 
 // Limits on what one document may bring.
@@ -81,7 +80,7 @@ func checkChange(c document.Change) error {
 	switch {
 	case d.ID == "" || d.Label == "" || d.Path == "":
 		return bad("lacks an ID, a label or a path")
-	case len(d.Chunks) >= tables.MaxParts || len(d.Text)/tables.TextPart >= tables.MaxParts:
+	case len(d.Chunks) >= maxParts || len(d.Text)/textPart >= maxParts:
 		return bad("is too large to be stored")
 	case !utf8.ValidString(d.Text):
 		return bad("has a text that is not UTF-8")
@@ -161,7 +160,7 @@ func (p *poster) erase(ctx context.Context, s stored) error {
 		return err
 	}
 	for _, t := range []string{`DELETE FROM chunks WHERE id BETWEEN ? AND ?`, `DELETE FROM texts WHERE id BETWEEN ? AND ?`} {
-		if _, err := p.tx.ExecContext(ctx, t, tables.Row(s.id, 0), tables.Row(s.id, tables.MaxParts-1)); err != nil {
+		if _, err := p.tx.ExecContext(ctx, t, rowOf(s.id, 0), rowOf(s.id, maxParts-1)); err != nil {
 			return err
 		}
 	}
@@ -171,7 +170,7 @@ func (p *poster) erase(ctx context.Context, s stored) error {
 // unpost takes a document's postings out.
 func (p *poster) unpost(ctx context.Context, s stored) error {
 	if s.posted == analysis.Version {
-		text, err := tables.Window(ctx, p.tx, s.id, 0, s.textSize)
+		text, err := window(ctx, p.tx, s.id, 0, s.textSize)
 		if err != nil {
 			return err
 		}
@@ -179,12 +178,12 @@ func (p *poster) unpost(ctx context.Context, s stored) error {
 			return err
 		}
 	}
-	return tables.Collect(ctx, p.tx, func(rows *sql.Rows) error {
+	return collect(ctx, p.tx, func(rows *sql.Rows) error {
 		c := change{gone: true}
 		err := rows.Scan(&c.row)
 		p.postings = append(p.postings, c)
 		return err
-	}, `SELECT id FROM chunks WHERE id BETWEEN ? AND ?`, tables.Row(s.id, 0), tables.Row(s.id, tables.MaxParts-1))
+	}, `SELECT id FROM chunks WHERE id BETWEEN ? AND ?`, rowOf(s.id, 0), rowOf(s.id, maxParts-1))
 }
 
 // put stores a document in the place of the one of the same label and path.
@@ -209,8 +208,8 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 	if err != nil {
 		return err
 	}
-	for off, n := 0, 0; off < len(d.Text); off, n = off+tables.TextPart, n+1 {
-		if _, err := p.addText.ExecContext(ctx, tables.Row(id, n), []byte(d.Text[off:min(off+tables.TextPart, len(d.Text))])); err != nil {
+	for off, n := 0, 0; off < len(d.Text); off, n = off+textPart, n+1 {
+		if _, err := p.addText.ExecContext(ctx, rowOf(id, n), []byte(d.Text[off:min(off+textPart, len(d.Text))])); err != nil {
 			return err
 		}
 	}
@@ -219,7 +218,7 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 		chunks = []document.Chunk{{Length: len(d.Text)}}
 	}
 	for n, c := range chunks {
-		if _, err := p.addChunk.ExecContext(ctx, tables.Row(id, n), c.Offset, c.Length, c.Heading); err != nil {
+		if _, err := p.addChunk.ExecContext(ctx, rowOf(id, n), c.Offset, c.Length, c.Heading); err != nil {
 			return err
 		}
 	}

@@ -166,7 +166,10 @@ func TestApplyAtRandom(t *testing.T) {
 func TestSources(t *testing.T) {
 	x := open(t, t.TempDir())
 	docs, notes := document.Source{Label: "docs", Path: "/srv/docs"}, document.Source{Label: "notes", Path: "/srv/notes"}
-	for _, s := range []document.Source{notes, docs, docs} {
+	described := docs
+	described.Description = "How the program is used"
+	notes.Description = "Notes of the team"
+	for _, s := range []document.Source{notes, docs, described, docs} { // no description keeps the one before
 		if err := x.AddSource(t.Context(), s); err != nil {
 			t.Fatalf("AddSource(%v) = %v", s, err)
 		}
@@ -182,7 +185,7 @@ func TestSources(t *testing.T) {
 	}
 	put(t, x, many...)
 	put(t, x, doc("orphan", "o", "T", "one"), doc("notes", "n", "T", "one"))
-	if got, err := x.Sources(t.Context()); err != nil || !cmp.Equal(got, []document.Source{docs, notes}) {
+	if got, err := x.Sources(t.Context()); err != nil || !cmp.Equal(got, []document.Source{described, notes}) {
 		t.Errorf("Sources() = %v, %v", got, err)
 	}
 	labels, err := x.Labels(t.Context())

@@ -11,7 +11,6 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
-	"knowhow/internal/index/tables"
 	"knowhow/internal/search"
 )
 
@@ -19,7 +18,7 @@ import (
 func (x *Index) Stamps(ctx context.Context, label string) (map[string]document.Stamp, error) {
 	stamps := map[string]document.Stamp{}
 	err := x.read(ctx, "reading stamps", func(tx *sql.Tx) error {
-		return tables.Collect(ctx, tx, func(rows *sql.Rows) error {
+		return collect(ctx, tx, func(rows *sql.Rows) error {
 			var path string
 			var s document.Stamp
 			var sec, nsec int64
@@ -38,18 +37,20 @@ func (x *Index) Stamps(ctx context.Context, label string) (map[string]document.S
 func (x *Index) Sources(ctx context.Context) ([]document.Source, error) {
 	var out []document.Source
 	err := x.read(ctx, "listing sources", func(tx *sql.Tx) error {
-		return tables.Collect(ctx, tx, func(rows *sql.Rows) error {
+		return collect(ctx, tx, func(rows *sql.Rows) error {
 			var s document.Source
-			err := rows.Scan(&s.Label, &s.Path)
+			err := rows.Scan(&s.Label, &s.Path, &s.Description)
 			out = append(out, s)
 			return err
-		}, `SELECT label, path FROM sources ORDER BY label`)
+		}, `SELECT label, path, description FROM sources ORDER BY label`)
 	})
 	return out, err
 }
 
-// AddSource remembers a source. Adding it again makes no difference; a label or
-// a path that belongs to another source gives an error of kind Conflict.
+// AddSource remembers a source. If the label and the path are known, a
+// description that is not empty replaces the remembered one, and nothing else
+// happens. A label or a path that belongs to another source gives an error of
+// kind Conflict.
 func (x *Index) AddSource(ctx context.Context, s document.Source) error {
 	if s.Label == "" || s.Path == "" {
 		return fmt.Errorf("a source needs a label and a path: %w", errkind.Invalid)
@@ -60,9 +61,12 @@ func (x *Index) AddSource(ctx context.Context, s document.Source) error {
 			Scan(&other.Label, &other.Path)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
-			_, err = tx.ExecContext(ctx, `INSERT INTO sources(label, path) VALUES(?, ?)`, s.Label, s.Path)
+			_, err = tx.ExecContext(ctx, `INSERT INTO sources(label, path, description) VALUES(?, ?, ?)`, s.Label, s.Path, s.Description)
 			return err
-		case err != nil || other == s:
+		case err != nil:
+			return err
+		case other.Label == s.Label && other.Path == s.Path:
+			_, err = tx.ExecContext(ctx, `UPDATE sources SET description=?1 WHERE label=?2 AND ?1<>''`, s.Description, s.Label)
 			return err
 		case other.Label == s.Label:
 			return fmt.Errorf("label %q belongs to the source %s: choose another label: %w", s.Label, other.Path, errkind.Conflict)
@@ -114,7 +118,7 @@ func (x *Index) RemoveSource(ctx context.Context, label string) error {
 func somePaths(ctx context.Context, tx *sql.Tx, label string) ([]string, error) {
 	var paths []string
 	chunks := 0
-	err := tables.Collect(ctx, tx, func(rows *sql.Rows) error {
+	err := collect(ctx, tx, func(rows *sql.Rows) error {
 		var path string
 		var n int
 		err := rows.Scan(&path, &n)
@@ -124,7 +128,7 @@ func somePaths(ctx context.Context, tx *sql.Tx, label string) ([]string, error) 
 		chunks += n
 		return err
 	}, `SELECT path, 1+(SELECT count(*) FROM chunks c WHERE c.id BETWEEN d.id<<? AND (d.id<<?)+?) FROM docs d WHERE label=? LIMIT 50`,
-		tables.ChunkBits, tables.ChunkBits, tables.MaxParts-1, label)
+		chunkBits, chunkBits, maxParts-1, label)
 	return paths, err
 }
 
@@ -145,7 +149,7 @@ func removeAll(ctx context.Context, tx *sql.Tx, label string, paths []string) er
 func (x *Index) Labels(ctx context.Context) ([]search.Label, error) {
 	var out []search.Label
 	err := x.read(ctx, "listing labels", func(tx *sql.Tx) error {
-		return tables.Collect(ctx, tx, func(rows *sql.Rows) error {
+		return collect(ctx, tx, func(rows *sql.Rows) error {
 			var l search.Label
 			err := rows.Scan(&l.Value)
 			l.Name = l.Value

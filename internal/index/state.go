@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"knowhow/internal/errkind"
-	"knowhow/internal/index/tables"
 	"knowhow/internal/search"
 )
 
@@ -67,7 +66,7 @@ func (x *Index) SetProgress(ctx context.Context, done, total int) error {
 	}
 	return x.write(ctx, "writing the progress", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO kv(key, value) VALUES(?, ?) ON CONFLICT DO UPDATE SET value=excluded.value`,
-			tables.KeyProgress, fmt.Sprint(done, " ", total, " ", now.UnixMilli()))
+			keyProgress, fmt.Sprint(done, " ", total, " ", now.UnixMilli()))
 		return err
 	})
 }
@@ -75,7 +74,7 @@ func (x *Index) SetProgress(ctx context.Context, done, total int) error {
 // Indexing tells how far indexing has come, in whichever process it runs; see
 // [search.Indexer].
 func (x *Index) Indexing(ctx context.Context) (done, total int, busy bool) {
-	v, err := tables.Value(ctx, x.r, tables.KeyProgress)
+	v, err := kvValue(ctx, x.r, keyProgress)
 	var at int64
 	if err != nil {
 		return 0, 0, false
@@ -134,7 +133,7 @@ func (x *Index) Stats(ctx context.Context) (Stats, error) {
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM chunks`).Scan(&s.Chunks); err != nil {
 			return err
 		}
-		return tables.Collect(ctx, tx, func(rows *sql.Rows) error {
+		return collect(ctx, tx, func(rows *sql.Rows) error {
 			var label string
 			var l LabelStats
 			err := rows.Scan(&label, &l.Documents, &l.TextBytes)

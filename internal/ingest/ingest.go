@@ -144,10 +144,5 @@ func New(o Options) *Ingester {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Ingester{o: o, openTree: openTree, extract: extractText, seen: map[string]memory{}}
-}
-
-// extractText stands in for extract.Extract until that takes a context.
-func extractText(_ context.Context, in extract.Input) (*extract.Text, error) {
-	return extract.Extract(in)
+	return &Ingester{o: o, openTree: openTree, extract: extract.Extract, seen: map[string]memory{}}
 }

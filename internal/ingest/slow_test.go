@@ -51,7 +51,7 @@ func (s *slowText) extract(ctx context.Context, in extract.Input) (*extract.Text
 			return nil, ctx.Err()
 		}
 	}
-	return extract.Extract(in)
+	return extract.Extract(ctx, in)
 }
 
 func (s *slowText) times(name string) int {

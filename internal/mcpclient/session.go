@@ -309,11 +309,13 @@ func (s *session) complete(via *call, m *message) {
 		return
 	}
 	s.answers.Add(1)
-	if c.err = m.failure(); c.err == nil {
-		c.result = m.Result
-	}
-	if c.err == nil && m.Result == nil {
+	switch e := m.failure(); {
+	case e != nil:
+		c.err = &RemoteError{Code: e.Code, Message: s.redact.Text(e.Message), Data: s.redact.JSON(e.Data)}
+	case m.Result == nil:
 		c.err = errors.New("the server answered with neither a result nor an error")
+	default:
+		c.result = m.Result
 	}
 	close(c.done)
 	if via != c {

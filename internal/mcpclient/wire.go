@@ -36,9 +36,10 @@ func (m *message) number() (int64, bool) {
 // asks reports whether the message is a request that waits for an answer.
 func (m *message) asks() bool { return len(m.ID) > 0 && string(m.ID) != "null" }
 
-// failure returns the error of a response, nil where it is a result. An error
-// that is no object as JSON-RPC wants it counts too: its text is the message.
-func (m *message) failure() error {
+// failure returns the error of a response, as the server wrote it and so perhaps
+// with secrets; nil where the response is a result. An error that is no object
+// as JSON-RPC wants it counts too: its text is the message.
+func (m *message) failure() *RemoteError {
 	if len(m.Error) == 0 || string(m.Error) == "null" {
 		return nil
 	}

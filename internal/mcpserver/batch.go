@@ -70,7 +70,7 @@ func (x *exchange) batchless() bool {
 	if ss != nil {
 		revision = max(revision, ss.revisionInUse())
 	}
-	return revision >= structuredRevision
+	return revision >= unbatchedRevision
 }
 
 // elementError says why the SDK would refuse a request, nil if it would not.

@@ -143,7 +143,7 @@ func (x *exchange) pass(next http.Handler) {
 func (x *exchange) tooManySessions(id jsonrpc.ID) {
 	x.filter.Header().Set("Retry-After", "60")
 	reply(x.filter, http.StatusServiceUnavailable, id, fault.New(fault.CodeBusy,
-		fmt.Sprintf("the server has %d sessions, which is all it may have, try again later", x.handler.opts.MaxSessions),
+		fmt.Sprintf("the server has %d sessions, all of them in use, try again later", x.handler.opts.MaxSessions),
 		map[string]any{"code": "BUSY", "retryable": true, "retryAfterMs": 60000}))
 }
 

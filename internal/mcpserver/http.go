@@ -23,7 +23,7 @@ type HTTPOptions struct {
 	AllowedHosts   []string      // hosts besides loopback that a loopback listener answers to, with or without port
 	DisableSSE     bool          // answers are plain JSON, and there are no server-to-client streams
 	MaxBody        int64         // bytes of a request's body; 0 is 4 MiB
-	MaxSessions    int           // sessions at once; 0 is 1000
+	MaxSessions    int           // sessions at once, of which the idle make room for new ones; 0 is 1000
 	SessionIdle    time.Duration // how long a session lives without a request; 0 is 30 minutes
 }
 
@@ -125,13 +125,14 @@ func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	r = r.WithContext(ctx)
 	if !h.enter(r, cancel) {
-		reply(w, http.StatusServiceUnavailable, jsonrpc.ID{}, fault.ShuttingDown())
+		reply(w, http.StatusServiceUnavailable, jsonrpc.ID{}, fault.Describe(fault.ShuttingDown()).Wire())
 		return
 	}
 	defer h.leave(r)
 	if h.pinned {
 		r.Header.Del(headerRevision) // the pinned revisions do not have this header
 	}
+	defer h.use(r.Header.Get(headerSession))()
 	x := &exchange{handler: h, filter: newFilter(w), request: r}
 	switch r.Method {
 	case http.MethodPost:

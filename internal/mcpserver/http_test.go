@@ -231,6 +231,9 @@ func TestSessions(t *testing.T) {
 	a, b, c := site.session(t), site.session(t), site.session(t)
 	a.Initialize("2025-03-26")
 	b.Initialize("2025-03-26")
+	for _, s := range []*mcptest.Session{a, b} {
+		s.Listen()
+	}
 	wantError(t, c.Handshake("2025-03-26"), -31429, "retryable", "true")
 	if got := c.Statuses(); got[0] != 503 {
 		t.Errorf("a third session = %d, want 503", got[0])
@@ -249,6 +252,67 @@ func TestSessions(t *testing.T) {
 		}
 	}
 	c.Initialize("2025-03-26")
+}
+
+// A new client takes the place of the session that has been idle for the longest
+// time. Sessions with a stream or a running request keep theirs.
+func TestSessionsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(mcpserver.Options{})
+		site := k.http(t, mcpserver.HTTPOptions{MaxSessions: 4})
+		open := func() *mcptest.Session {
+			time.Sleep(time.Second) // virtual: so that they differ in age
+			s := site.session(t)
+			s.Initialize("2025-03-26")
+			return s
+		}
+		lives := func(s *mcptest.Session) bool {
+			status, _, _ := site.request(t, "POST", ping, map[string]string{"Mcp-Session-Id": s.SessionID()})
+			return status == 200
+		}
+		running, listening, first, second := open(), open(), open(), open()
+		id := running.Start("tools/call", hold("a"))
+		<-k.started
+		listening.Listen()
+		time.Sleep(time.Second)
+		if _, err := first.Tool("echo", nil); err != nil { // now the other is the oldest
+			t.Fatal(err)
+		}
+		third := open()
+		if lives(second) {
+			t.Error("the session that was idle for the longest time lives, want a new one in its place")
+		}
+		for name, s := range map[string]*mcptest.Session{"first": first, "third": third} {
+			if !lives(s) {
+				t.Errorf("the %s session is gone, want another in its place", name)
+			}
+		}
+		first.Listen()
+		third.Listen()
+		if m := site.session(t).Handshake("2025-03-26"); m.Error == nil || m.Error.Code != -31429 {
+			t.Errorf("initialize while all sessions are in use = %s, want the error -31429", m.Raw)
+		}
+		close(k.release)
+		if _, err := running.ToolText(running.Wait(id)); err != nil {
+			t.Errorf("the running request = %v", err)
+		}
+		open()
+		if lives(running) {
+			t.Error("the session whose request has ended lives, want a new one in its place")
+		}
+	})
+}
+
+// A thousand idle sessions keep nobody out.
+func TestIdleSessionsKeepNobodyOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		site := newKit(mcpserver.Options{}).http(t, mcpserver.HTTPOptions{MaxSessions: 50})
+		for i := range 60 {
+			if status, _, body := site.request(t, "POST", initializeBody, nil); status != 200 {
+				t.Fatalf("initialize %d = %d %s, want 200", i, status, body)
+			}
+		}
+	})
 }
 
 func TestSessionIdle(t *testing.T) {

@@ -61,8 +61,6 @@ func newKit(o mcpserver.Options) *kit {
 				{Name: "size", Schema: schema.Schema{Type: "integer", Minimum: ptr(1), Maximum: ptr(1000), Default: 10}},
 			}}},
 		}},
-		Output: &schema.Schema{Type: "object", Properties: []schema.Property{
-			{Name: "query", Required: true, Schema: schema.Schema{Type: "string"}}}},
 		Meta: map[string]any{"kind": "sample"},
 	}, func(_ context.Context, in searchIn) (any, error) { return in, nil })
 	k.addBehaviours()

@@ -165,6 +165,7 @@ type Hit struct {
 	URL    string
 	Digest string  // a short excerpt, plain text; an index that can marks matches with <strong> and </strong>
 	Score  float64 // relevance, comparable within one answer; 0 where hits are ordered by a field
+	Path   string  // inside the source, with forward slashes; "" where the service has no sources
 
 	// TextHash is "sha256:" and hex of the text that the service holds, ""
 	// where it holds none.

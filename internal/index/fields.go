@@ -1,4 +1,4 @@
-package retrieve
+package index
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"knowhow/internal/errkind"
-	"knowhow/internal/index/tables"
 	"knowhow/internal/query"
 )
 
@@ -26,7 +25,7 @@ const site = `substr(d.url, instr(d.url, '://')+3)`
 
 // field finds the documents by a field that holds one value. A field that no
 // document here has matches nothing.
-func (e *Evaluator) field(ctx context.Context, n query.Node, field, text string) (docSet, error) {
+func (e *evaluator) field(ctx context.Context, n query.Node, field, text string) (docSet, error) {
 	switch field {
 	case "timestamp", "last_modified", "content_length":
 		return e.inRange(ctx, query.Range{Field: field, Low: text, High: text})
@@ -55,9 +54,9 @@ func (e *Evaluator) field(ctx context.Context, n query.Node, field, text string)
 }
 
 // docs finds the documents for which a condition over docs d holds.
-func (e *Evaluator) docs(ctx context.Context, where string, args ...any) (docSet, error) {
+func (e *evaluator) docs(ctx context.Context, where string, args ...any) (docSet, error) {
 	out := docSet{}
-	err := tables.Collect(ctx, e.tx, func(rows *sql.Rows) error {
+	err := collect(ctx, e.tx, func(rows *sql.Rows) error {
 		var id int64
 		if err := rows.Scan(&id); err != nil {
 			return err
@@ -98,7 +97,7 @@ func globOf(pattern string) (string, error) {
 }
 
 // glob finds the documents where an expression matches a pattern.
-func (e *Evaluator) glob(ctx context.Context, expr, pattern string) (docSet, error) {
+func (e *evaluator) glob(ctx context.Context, expr, pattern string) (docSet, error) {
 	g, err := globOf(pattern)
 	if err != nil {
 		return nil, err
@@ -107,7 +106,7 @@ func (e *Evaluator) glob(ctx context.Context, expr, pattern string) (docSet, err
 }
 
 // inRange finds the documents whose field lies in a range.
-func (e *Evaluator) inRange(ctx context.Context, r query.Range) (docSet, error) {
+func (e *evaluator) inRange(ctx context.Context, r query.Range) (docSet, error) {
 	switch r.Field {
 	case "timestamp", "last_modified":
 		return e.between(ctx, "d.modified", r, e.dateBound)
@@ -127,7 +126,7 @@ func (e *Evaluator) inRange(ctx context.Context, r query.Range) (docSet, error) 
 // of it into the least value that it stands for and the least value beyond, nil
 // where it stands for one value alone. An end that stands for many, such as a
 // day, lies in the range whole or not at all.
-func (e *Evaluator) between(ctx context.Context, column string, r query.Range, bound func(string) (from, beyond any, err error)) (docSet, error) {
+func (e *evaluator) between(ctx context.Context, column string, r query.Range, bound func(string) (from, beyond any, err error)) (docSet, error) {
 	where := column + ` IS NOT NULL`
 	var args []any
 	if r.Low != "" && r.Low != "*" {
@@ -163,13 +162,13 @@ func (e *Evaluator) between(ctx context.Context, column string, r query.Range, b
 func sizeBound(s string) (from, beyond any, err error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		return nil, nil, fmt.Errorf("content_length wants whole numbers of bytes, not %q: %w", tables.CutBytes(s, 40), errkind.Invalid)
+		return nil, nil, fmt.Errorf("content_length wants whole numbers of bytes, not %q: %w", cutBytes(s, 40), errkind.Invalid)
 	}
 	return n, nil, nil
 }
 
 // dateBound reads a date, see [dateSpan].
-func (e *Evaluator) dateBound(s string) (from, beyond any, err error) {
+func (e *evaluator) dateBound(s string) (from, beyond any, err error) {
 	a, b, err := dateSpan(s, e.now)
 	if err != nil {
 		return nil, nil, err

@@ -1,7 +1,4 @@
-// Package retrieve finds, ranks, counts and excerpts documents in the tables of
-// an index: it answers the queries of package search within one transaction.
-// Package index, which owns the file, is its only user.
-package retrieve
+package index
 
 import (
 	"context"
@@ -13,26 +10,25 @@ import (
 	"time"
 
 	"knowhow/internal/errkind"
-	"knowhow/internal/index/tables"
 	"knowhow/internal/query"
 )
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-// An Evaluator answers queries over the one state of the index that a
+// An evaluator answers queries over the one state of the index that a
 // transaction sees. It is not safe for concurrent use.
-type Evaluator struct {
-	tx         *tables.Statements
-	sets       *Cache
+type evaluator struct {
+	tx         *preparedTx
+	sets       *setCache
 	generation string
 	now        time.Time
 }
 
-// New starts work on the state that tx sees. The cache is shared by all
+// newEvaluator starts work on the state that tx sees. The cache is shared by all
 // evaluators of one index.
-func New(ctx context.Context, tx *sql.Tx, sets *Cache) (*Evaluator, error) {
-	generation, err := tables.Value(ctx, tx, tables.KeyGeneration)
-	return &Evaluator{tx: &tables.Statements{Tx: tx}, sets: sets, generation: generation, now: time.Now()}, err
+func newEvaluator(ctx context.Context, tx *sql.Tx, sets *setCache) (*evaluator, error) {
+	generation, err := kvValue(ctx, tx, keyGeneration)
+	return &evaluator{tx: &preparedTx{tx: tx}, sets: sets, generation: generation, now: time.Now()}, err
 }
 
 // A found is what a part of a query's tree matches.
@@ -48,10 +44,10 @@ type found struct {
 }
 
 // eval finds the documents of a tree.
-func (e *Evaluator) eval(ctx context.Context, n query.Node) (found, error) {
+func (e *evaluator) eval(ctx context.Context, n query.Node) (found, error) {
 	switch n := n.(type) {
 	case query.All:
-		docs, err := e.every(ctx, tables.Conditions{})
+		docs, err := e.every(ctx, conditions{})
 		return found{docs: docs}, err
 	case query.And:
 		f, err := e.and(ctx, n.Nodes)
@@ -102,7 +98,7 @@ func fieldOf(n query.Node) (field, text string) {
 
 // and finds the documents that meet all parts; those that are negated are
 // taken away.
-func (e *Evaluator) and(ctx context.Context, nodes []query.Node) (found, error) {
+func (e *evaluator) and(ctx context.Context, nodes []query.Node) (found, error) {
 	out := found{void: true}
 	var not docSet
 	var chunks []string
@@ -140,7 +136,7 @@ func (e *Evaluator) and(ctx context.Context, nodes []query.Node) (found, error) 
 		return out, nil
 	}
 	if out.void {
-		docs, err := e.every(ctx, tables.Conditions{})
+		docs, err := e.every(ctx, conditions{})
 		if err != nil {
 			return out, err
 		}
@@ -151,7 +147,7 @@ func (e *Evaluator) and(ctx context.Context, nodes []query.Node) (found, error) 
 }
 
 // or finds the documents that meet any part.
-func (e *Evaluator) or(ctx context.Context, nodes []query.Node) (found, error) {
+func (e *evaluator) or(ctx context.Context, nodes []query.Node) (found, error) {
 	out := found{void: true}
 	var chunks []string
 	for _, n := range nodes {
@@ -181,7 +177,7 @@ func join(parts []string, op string) string {
 }
 
 // words finds the documents with a word, phrase, beginning, ....
-func (e *Evaluator) words(ctx context.Context, n query.Node, field string) (found, error) {
+func (e *evaluator) words(ctx context.Context, n query.Node, field string) (found, error) {
 	l := &leaf{weight: 1}
 	switch field {
 	case "title":
@@ -233,7 +229,7 @@ func (l *leaf) add(p pattern, ok bool) {
 }
 
 // leaf finds the documents of one leaf.
-func (e *Evaluator) leaf(ctx context.Context, l *leaf) (found, error) {
+func (e *evaluator) leaf(ctx context.Context, l *leaf) (found, error) {
 	for _, expr := range l.expressions() {
 		p, err := e.match(ctx, expr)
 		if err != nil {
@@ -246,25 +242,25 @@ func (e *Evaluator) leaf(ctx context.Context, l *leaf) (found, error) {
 }
 
 // match finds the documents with a chunk that matches a full-text expression.
-func (e *Evaluator) match(ctx context.Context, expr string) (posting, error) {
-	return e.cached(ctx, "fts "+expr, `SELECT rowid>>`+itoa(tables.ChunkBits)+` FROM fts WHERE fts MATCH ?`, expr)
+func (e *evaluator) match(ctx context.Context, expr string) (posting, error) {
+	return e.cached(ctx, "fts "+expr, `SELECT rowid>>`+itoa(chunkBits)+` FROM fts WHERE fts MATCH ?`, expr)
 }
 
 // every finds all documents that meet conditions.
-func (e *Evaluator) every(ctx context.Context, c tables.Conditions) (docSet, error) {
-	where, args := c.Where()
-	p, err := e.cached(ctx, "docs "+c.Key(), `SELECT d.id FROM docs d WHERE `+where+` ORDER BY d.id`, args...)
+func (e *evaluator) every(ctx context.Context, c conditions) (docSet, error) {
+	where, args := c.where()
+	p, err := e.cached(ctx, "docs "+c.key(), `SELECT d.id FROM docs d WHERE `+where+` ORDER BY d.id`, args...)
 	return p.docs, err
 }
 
 // cached runs a query that gives document numbers, rising and perhaps more
 // than once, unless its answer is known under the key.
-func (e *Evaluator) cached(ctx context.Context, key, text string, args ...any) (posting, error) {
+func (e *evaluator) cached(ctx context.Context, key, text string, args ...any) (posting, error) {
 	if p, ok := e.sets.get(e.generation, key); ok {
 		return p, ctx.Err()
 	}
 	p := posting{docs: docSet{}}
-	err := tables.Collect(ctx, e.tx, func(rows *sql.Rows) error {
+	err := collect(ctx, e.tx, func(rows *sql.Rows) error {
 		var doc int64
 		if err := rows.Scan(&doc); err != nil {
 			return err
@@ -284,7 +280,7 @@ func (e *Evaluator) cached(ctx context.Context, key, text string, args ...any) (
 }
 
 // chunkCount returns how many chunks the index has.
-func (e *Evaluator) chunkCount(ctx context.Context) (int, error) {
+func (e *evaluator) chunkCount(ctx context.Context) (int, error) {
 	const key = "chunks"
 	if p, ok := e.sets.get(e.generation, key); ok {
 		return p.chunks, nil

@@ -1,4 +1,4 @@
-package retrieve
+package index
 
 import (
 	"container/list"
@@ -93,14 +93,14 @@ type posting struct {
 	chunks int // how many chunks match
 }
 
-// maxCached is how many document numbers a Cache holds.
+// maxCached is how many document numbers a setCache holds.
 const maxCached = 2 << 20
 
-// A Cache remembers what expressions matched in one generation of the
+// A setCache remembers what expressions matched in one generation of the
 // index: the words of a query come again when a page is turned, and common
-// words come in every other query. The zero Cache is ready for use. It
+// words come in every other query. The zero setCache is ready for use. It
 // is safe for concurrent use.
-type Cache struct {
+type setCache struct {
 	mu         sync.Mutex
 	generation string
 	entries    map[string]*list.Element
@@ -114,7 +114,7 @@ type setEntry struct {
 }
 
 // get returns what key matched in a generation.
-func (c *Cache) get(generation, key string) (posting, bool) {
+func (c *setCache) get(generation, key string) (posting, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entries[key]
@@ -127,7 +127,7 @@ func (c *Cache) get(generation, key string) (posting, bool) {
 
 // put remembers what key matched. What belongs to another generation than the
 // last one put is forgotten.
-func (c *Cache) put(generation, key string, p posting) {
+func (c *setCache) put(generation, key string, p posting) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.generation != generation || c.entries == nil {

@@ -1,16 +1,13 @@
-// Package tables describes the tables of an index file: their schema, how
-// their rows are numbered, and the queries that both writing and searching
-// need. Package index writes them, package retrieve searches them.
-package tables
+package index
 
-// Schema makes the tables of an empty index.
+// tables1 makes the tables of version 1; see migrations for what came later.
 //
 // A document's number (docs.id) is never used again. A text is stored in parts
-// of TextPart bytes, because SQLite loads a BLOB whole even for a window of
-// it. Row number [Row] of fts holds the tokens of chunk n; its tags column
+// of textPart bytes, because SQLite loads a BLOB whole even for a window of
+// it. Row [rowOf] of fts holds the tokens of chunk n; its tags column
 // holds one token a tag, made of the tag's number, so that no two labels ever
 // share one. All times are milliseconds since 1970 unless the name says else.
-const Schema = `
+const tables1 = `
 CREATE TABLE kv(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE tags(id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, name TEXT NOT NULL, UNIQUE(kind, name));
 CREATE TABLE docs(
@@ -62,27 +59,27 @@ CREATE TABLE sources(label TEXT PRIMARY KEY, path TEXT NOT NULL UNIQUE) WITHOUT 
 
 // The keys of table kv.
 const (
-	KeyAnalyzer   = "analyzer"   // version of package analysis that the terms are of
-	KeyGeneration = "generation" // rises with every change of documents
-	KeyProgress   = "progress"   // "done total time" of indexing
+	keyAnalyzer   = "analyzer"   // version of package analysis that the terms are of
+	keyGeneration = "generation" // rises with every change of documents
+	keyProgress   = "progress"   // "done total time" of indexing
 )
 
-// ChunkBits is how many bits of a row number tell a part of a document, of
-// which there are at most MaxParts. The rest is the document's number, so that
+// chunkBits is how many bits of a row number tell a part of a document, of
+// which there are at most maxParts. The rest is the document's number, so that
 // no join is needed to get it.
 const (
-	ChunkBits = 20
-	MaxParts  = 1 << ChunkBits
+	chunkBits = 20
+	maxParts  = 1 << chunkBits
 )
 
-// Row is the row number of part n of a document in fts, chunks and texts.
-func Row(doc int64, n int) int64 { return doc<<ChunkBits | int64(n) }
+// rowOf is the row number of part n of a document in fts, chunks and texts.
+func rowOf(doc int64, n int) int64 { return doc<<chunkBits | int64(n) }
 
 // Sizes of what the tables hold.
 const (
-	TextPart  = 32 << 10 // bytes of a text in one row of texts
-	TitleSize = 1 << 10  // bytes of a title that are searched
+	textPart  = 32 << 10 // bytes of a text in one row of texts
+	titleSize = 1 << 10  // bytes of a title that are searched
 )
 
-// LastRune, behind a prefix, ends the range of words that begin with it.
-const LastRune = "\U0010FFFF"
+// lastRune, behind a prefix, ends the range of words that begin with it.
+const lastRune = "\U0010FFFF"

@@ -1,4 +1,4 @@
-package retrieve
+package index
 
 import (
 	"context"
@@ -12,14 +12,13 @@ import (
 	"time"
 
 	"knowhow/internal/analysis"
-	"knowhow/internal/index/tables"
 	"knowhow/internal/search"
 )
 
-// Document returns one document by its number, with the beginning of its text
+// readDocument returns one document by its number, with the beginning of its text
 // as the digest.
-func Document(ctx context.Context, tx *sql.Tx, doc int64) (*search.Hit, error) {
-	e := Evaluator{tx: &tables.Statements{Tx: tx}}
+func readDocument(ctx context.Context, tx *sql.Tx, doc int64) (*search.Hit, error) {
+	e := evaluator{tx: &preparedTx{tx: tx}}
 	return e.hit(ctx, ranked{doc: doc, chunk: -1}, nil)
 }
 
@@ -35,14 +34,14 @@ const (
 )
 
 // hit reads one document and makes its excerpt.
-func (e *Evaluator) hit(ctx context.Context, r ranked, leaves []*leaf) (*search.Hit, error) {
+func (e *evaluator) hit(ctx context.Context, r ranked, leaves []*leaf) (*search.Hit, error) {
 	var h search.Hit
 	var label, mime, filetype, lang, host, filename string
 	var modified sql.NullInt64
 	var created, size, textSize int64
-	err := e.tx.QueryRowContext(ctx, `SELECT doc_id, label, title, url, mimetype, filetype, lang, host, filename, modified, created, size, hash, text_size
+	err := e.tx.QueryRowContext(ctx, `SELECT doc_id, label, path, title, url, mimetype, filetype, lang, host, filename, modified, created, size, hash, text_size
 		FROM docs WHERE id=?`, r.doc).
-		Scan(&h.ID, &label, &h.Title, &h.URL, &mime, &filetype, &lang, &host, &filename, &modified, &created, &size, &h.TextHash, &textSize)
+		Scan(&h.ID, &label, &h.Path, &h.Title, &h.URL, &mime, &filetype, &lang, &host, &filename, &modified, &created, &size, &h.TextHash, &textSize)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +93,7 @@ func urlLink(s string) string {
 }
 
 // excerpted returns the text that an excerpt is made of.
-func (e *Evaluator) excerpted(ctx context.Context, r ranked, matches bool) (string, error) {
+func (e *evaluator) excerpted(ctx context.Context, r ranked, matches bool) (string, error) {
 	if r.chunk >= 0 {
 		_, text, err := e.chunkText(ctx, r.chunk)
 		return text, err
@@ -103,7 +102,7 @@ func (e *Evaluator) excerpted(ctx context.Context, r ranked, matches bool) (stri
 	if matches {
 		size = wholeText
 	}
-	return tables.Window(ctx, e.tx, r.doc, 0, size)
+	return window(ctx, e.tx, r.doc, 0, size)
 }
 
 // dropStopwords takes the function words of a question out of what is marked,

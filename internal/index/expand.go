@@ -1,4 +1,4 @@
-package retrieve
+package index
 
 import (
 	"cmp"
@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"knowhow/internal/analysis"
-	"knowhow/internal/index/tables"
 )
 
 // Limits on how many words of the index a pattern stands for.
@@ -21,12 +20,12 @@ const (
 
 // expandPrefix adds the words that begin with text but whose tokens don't,
 // because their ending was cut or changed ("happy" is indexed as happi).
-func (e *Evaluator) expandPrefix(ctx context.Context, l *leaf, text string) error {
+func (e *evaluator) expandPrefix(ctx context.Context, l *leaf, text string) error {
 	if len(l.patterns) != 1 || len(l.patterns[0].tokens) != 1 {
 		return nil
 	}
 	token, low := l.patterns[0].tokens[0], analysis.Lower(text)
-	return tables.Collect(ctx, e.tx, func(rows *sql.Rows) error {
+	return collect(ctx, e.tx, func(rows *sql.Rows) error {
 		var term string
 		if err := rows.Scan(&term); err != nil {
 			return err
@@ -35,18 +34,18 @@ func (e *Evaluator) expandPrefix(ctx context.Context, l *leaf, text string) erro
 			l.add(p, true)
 		}
 		return nil
-	}, `SELECT DISTINCT term FROM terms WHERE term>=? AND term<? LIMIT ?`, low, low+tables.LastRune, maxPrefixTerms)
+	}, `SELECT DISTINCT term FROM terms WHERE term>=? AND term<? LIMIT ?`, low, low+lastRune, maxPrefixTerms)
 }
 
 // expandWildcard adds the words that match a pattern, the most frequent first
 // where there are too many.
-func (e *Evaluator) expandWildcard(ctx context.Context, l *leaf, pattern string) error {
+func (e *evaluator) expandWildcard(ctx context.Context, l *leaf, pattern string) error {
 	g, err := globOf(analysis.Lower(pattern))
 	if err != nil {
 		return err
 	}
 	low := g[:max(strings.IndexAny(g, "*?["), 0)]
-	return tables.Collect(ctx, e.tx, func(rows *sql.Rows) error {
+	return collect(ctx, e.tx, func(rows *sql.Rows) error {
 		var term string
 		if err := rows.Scan(&term); err != nil {
 			return err
@@ -54,12 +53,12 @@ func (e *Evaluator) expandWildcard(ctx context.Context, l *leaf, pattern string)
 		l.add(termPattern(term, 0))
 		return nil
 	}, `SELECT term FROM terms WHERE term>=? AND term<? AND term GLOB ? GROUP BY term ORDER BY sum(df) DESC, term LIMIT ?`,
-		low, low+tables.LastRune, g, maxGlobTerms)
+		low, low+lastRune, g, maxGlobTerms)
 }
 
 // expandFuzzy adds the words that differ from text by at most so many letters,
 // the nearest first.
-func (e *Evaluator) expandFuzzy(ctx context.Context, l *leaf, text string, edits int) error {
+func (e *evaluator) expandFuzzy(ctx context.Context, l *leaf, text string, edits int) error {
 	edits = min(max(edits, 0), 2)
 	word := []rune(analysis.Lower(text))
 	if edits == 0 || len(l.patterns) != 1 || len(l.patterns[0].tokens) != 1 || len(word) > 40 {
@@ -71,7 +70,7 @@ func (e *Evaluator) expandFuzzy(ctx context.Context, l *leaf, text string, edits
 		df       int64
 	}
 	var all []near
-	err := tables.Collect(ctx, e.tx, func(rows *sql.Rows) error {
+	err := collect(ctx, e.tx, func(rows *sql.Rows) error {
 		var raw sql.RawBytes
 		var df int64
 		if err := rows.Scan(&raw, &df); err != nil {

@@ -1,4 +1,4 @@
-package retrieve
+package index
 
 import (
 	"cmp"
@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"knowhow/internal/analysis"
-	"knowhow/internal/index/tables"
 )
 
 // How documents are ranked. FTS5's bm25 costs about two microseconds a
@@ -38,7 +37,7 @@ type ranked struct {
 // order of documents does not depend on need: first those that have a chunk
 // which meets the query by itself, then those with any chunk that meets a part
 // of it, then the rest by number.
-func (e *Evaluator) rank(ctx context.Context, f found, c tables.Conditions, need int) ([]ranked, error) {
+func (e *evaluator) rank(ctx context.Context, f found, c conditions, need int) ([]ranked, error) {
 	leaves := rankLeaves(f.leaves)
 	var out []ranked
 	seen := map[int64]bool{}
@@ -97,7 +96,7 @@ func expressionsOf(leaves []*leaf) []string {
 
 // anyOf is the expression for chunks that meet any of the leaves that are not
 // common, or the rarest leaf if all are. common says that some were left out.
-func (e *Evaluator) anyOf(ctx context.Context, leaves []*leaf) (expr string, common bool, err error) {
+func (e *evaluator) anyOf(ctx context.Context, leaves []*leaf) (expr string, common bool, err error) {
 	all, err := e.chunkCount(ctx)
 	if err != nil {
 		return "", false, err
@@ -117,7 +116,7 @@ func (e *Evaluator) anyOf(ctx context.Context, leaves []*leaf) (expr string, com
 
 // best returns up to n documents of a set that are not seen yet, by their best
 // chunk that matches an expression, and marks them as seen.
-func (e *Evaluator) best(ctx context.Context, expr string, docs docSet, c tables.Conditions, seen map[int64]bool, n int) ([]ranked, error) {
+func (e *evaluator) best(ctx context.Context, expr string, docs docSet, c conditions, seen map[int64]bool, n int) ([]ranked, error) {
 	expr, err := e.narrow(ctx, expr, c)
 	if err != nil {
 		return nil, err
@@ -133,7 +132,7 @@ func (e *Evaluator) best(ctx context.Context, expr string, docs docSet, c tables
 		if err := rows.Scan(&r.chunk, &r.score); err != nil {
 			return nil, err
 		}
-		r.doc, r.score = r.chunk>>tables.ChunkBits, -r.score
+		r.doc, r.score = r.chunk>>chunkBits, -r.score
 		if !seen[r.doc] && docs.contains(r.doc) {
 			seen[r.doc] = true
 			out = append(out, r)
@@ -145,25 +144,25 @@ func (e *Evaluator) best(ctx context.Context, expr string, docs docSet, c tables
 // narrow adds the label to an expression, so that chunks outside need not be
 // ranked. That pays where most documents are outside: ranking counts every
 // token of an expression over all chunks, the label's too. What may be seen
-// does not hang on it: [Evaluator.best] looks at the set of documents.
-func (e *Evaluator) narrow(ctx context.Context, expr string, c tables.Conditions) (string, error) {
-	if c.Labels == nil || len(c.Labels) > maxAlternatives {
+// does not hang on it: [evaluator.best] looks at the set of documents.
+func (e *evaluator) narrow(ctx context.Context, expr string, c conditions) (string, error) {
+	if c.labels == nil || len(c.labels) > maxAlternatives {
 		return expr, nil
 	}
-	all, err := e.every(ctx, tables.Conditions{})
+	all, err := e.every(ctx, conditions{})
 	if err != nil {
 		return "", err
 	}
 	if inside, err := e.every(ctx, c); err != nil || 2*len(inside) > len(all) {
 		return expr, err
 	}
-	ids, err := tables.FindTags(ctx, e.tx, tables.TagLabel, c.Labels)
+	ids, err := findTags(ctx, e.tx, tagLabel, c.labels)
 	if err != nil || len(ids) == 0 {
 		return expr, err
 	}
 	parts := make([]string, len(ids))
 	for i, id := range ids {
-		parts[i] = quote(tables.TagToken(id))
+		parts[i] = quote(tagToken(id))
 	}
 	return "(" + expr + ") AND (tags : (" + strings.Join(parts, " OR ") + "))", nil
 }
@@ -196,7 +195,7 @@ const (
 
 // rerank orders documents by all leaves, looking at the text of their best
 // chunks. Those that come behind in out keep scores below.
-func (e *Evaluator) rerank(ctx context.Context, top []ranked, leaves []*leaf) error {
+func (e *evaluator) rerank(ctx context.Context, top []ranked, leaves []*leaf) error {
 	if len(top) == 0 {
 		return nil
 	}
@@ -256,9 +255,9 @@ func score(leaves []*leaf, idf []float64, title, text []string) float64 {
 }
 
 // chunkText reads the title and the text of a chunk.
-func (e *Evaluator) chunkText(ctx context.Context, row int64) (title, text string, err error) {
+func (e *evaluator) chunkText(ctx context.Context, row int64) (title, text string, err error) {
 	var off, n int64
-	err = e.tx.QueryRowContext(ctx, `SELECT c.off, c.len, d.title FROM chunks c CROSS JOIN docs d ON d.id=c.id>>? WHERE c.id=?`, tables.ChunkBits, row).
+	err = e.tx.QueryRowContext(ctx, `SELECT c.off, c.len, d.title FROM chunks c CROSS JOIN docs d ON d.id=c.id>>? WHERE c.id=?`, chunkBits, row).
 		Scan(&off, &n, &title)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", "", nil // postings without their chunk: a later Maintain mends it
@@ -266,8 +265,8 @@ func (e *Evaluator) chunkText(ctx context.Context, row int64) (title, text strin
 	if err != nil {
 		return "", "", err
 	}
-	text, err = tables.Window(ctx, e.tx, row>>tables.ChunkBits, off, off+min(n, maxScored))
-	return tables.CutBytes(title, tables.TitleSize), text, err
+	text, err = window(ctx, e.tx, row>>chunkBits, off, off+min(n, maxScored))
+	return cutBytes(title, titleSize), text, err
 }
 
 // maxScored is how many bytes of a chunk are looked at for ranking and

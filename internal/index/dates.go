@@ -1,4 +1,4 @@
-package retrieve
+package index
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"knowhow/internal/errkind"
-	"knowhow/internal/index/tables"
 )
 
 // dateSpan reads a date of the query language: OpenSearch's date math ("now/d-1d",
@@ -16,7 +15,7 @@ import (
 // the time it is over: a day lasts until the next one begins. Dates without a
 // zone are UTC.
 func dateSpan(s string, now time.Time) (from, beyond time.Time, err error) {
-	bad := fmt.Errorf("%q is no date: want for example 2025-03-01, 2025-03-01T12:00:00Z, now or now/d-7d: %w", tables.CutBytes(s, 40), errkind.Invalid)
+	bad := fmt.Errorf("%q is no date: want for example 2025-03-01, 2025-03-01T12:00:00Z, now or now/d-7d: %w", cutBytes(s, 40), errkind.Invalid)
 	base, math, found := strings.Cut(s, "||")
 	if rest, ok := strings.CutPrefix(s, "now"); ok {
 		math, found = rest, true

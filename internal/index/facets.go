@@ -1,4 +1,4 @@
-package retrieve
+package index
 
 import (
 	"cmp"
@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"knowhow/internal/errkind"
-	"knowhow/internal/index/tables"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
@@ -18,8 +17,9 @@ import (
 // facetFields are the fields that this index counts by.
 var facetFields = [...]string{"label", "host", "filetype", "mimetype", "lang", "filename"}
 
-// FacetFields returns the fields that hits can be counted by.
-func FacetFields() []string { return slices.Clone(facetFields[:]) }
+// FacetFields returns the fields that hits can be counted by; see
+// [search.Faceter].
+func (x *Index) FacetFields() []string { return slices.Clone(facetFields[:]) }
 
 // facetSize is how many values of a field are counted unless the query says.
 const facetSize = 10
@@ -49,8 +49,8 @@ func checkFacets(f *search.Facets) error {
 }
 
 // facets counts the documents of all groups.
-func (e *Evaluator) facets(ctx context.Context, groups []group, q search.Query) (*search.FacetCounts, error) {
-	c := tables.Conditions{Labels: q.Labels, Langs: q.Langs}
+func (e *evaluator) facets(ctx context.Context, groups []group, q search.Query) (*search.FacetCounts, error) {
+	c := conditions{labels: q.Labels, langs: q.Langs}
 	all := groups[0].all
 	var docs docSet
 	for _, g := range groups {
@@ -84,10 +84,10 @@ func (e *Evaluator) facets(ctx context.Context, groups []group, q search.Query) 
 }
 
 // countField counts documents by the values of a field.
-func (e *Evaluator) countField(ctx context.Context, name string, all bool, docs docSet, c tables.Conditions, f *search.Facets) ([]search.Count, error) {
+func (e *evaluator) countField(ctx context.Context, name string, all bool, docs docSet, c conditions, f *search.Facets) ([]search.Count, error) {
 	from, args := e.source(all, docs, c)
 	var counts []search.Count
-	err := tables.Collect(ctx, e.tx, func(rows *sql.Rows) error {
+	err := collect(ctx, e.tx, func(rows *sql.Rows) error {
 		var n search.Count
 		if err := rows.Scan(&n.Value, &n.Count); err != nil {
 			return err
@@ -123,7 +123,7 @@ func (e *Evaluator) countField(ctx context.Context, name string, all bool, docs 
 }
 
 // countQuery counts those documents of a set that a query matches.
-func (e *Evaluator) countQuery(ctx context.Context, text string, docs docSet) (int, error) {
+func (e *evaluator) countQuery(ctx context.Context, text string, docs docSet) (int, error) {
 	node, err := query.Parse(text)
 	if err != nil {
 		return 0, err
