@@ -17,6 +17,7 @@ import (
 	"knowhow/internal/indexing"
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
+	"knowhow/internal/terminal"
 )
 
 // runServe indexes sources and serves them.
@@ -25,8 +26,9 @@ func runServe(ctx context.Context, v *invocation, args []string) error {
 	if err != nil {
 		return err
 	}
-	s := &serving{invocation: v, o: o,
-		log: slog.New(slog.NewTextHandler(v.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	lines := terminal.NewLines(v.stderr, nil)
+	v.stderr = lines // whatever is written makes way for the progress bar
+	s := &serving{invocation: v, o: o, lines: lines, log: slog.New(terminal.NewHandler(lines, slog.LevelWarn))}
 	if !o.stdio {
 		if s.host, s.port, err = o.listener(v); err != nil {
 			return err
@@ -99,6 +101,7 @@ type serving struct {
 	port    int
 	index   *index.Index
 	sources []document.Source
+	lines   *terminal.Lines // stderr
 	log     *slog.Logger
 
 	mu   sync.Mutex
@@ -115,7 +118,7 @@ func (s *serving) run(ctx context.Context) error {
 	defer s.closeJobs(ctx)
 	index := func() {
 		background.Go(func() {
-			err := indexing.Run(ctx, indexing.Options{Index: s.index, Out: s.stderr, Log: s.log, Once: s.o.noWatch})
+			err := indexing.Run(ctx, indexing.Options{Index: s.index, Dir: s.o.data, Lines: s.lines, Log: s.log, Once: s.o.noWatch})
 			if err != nil && ctx.Err() == nil {
 				s.log.Error("indexing stopped; what is indexed can still be searched", "error", err)
 			}

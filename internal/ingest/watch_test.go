@@ -57,7 +57,7 @@ func TestWatchSeesChanges(t *testing.T) {
 		sink := &memorySink{}
 		rounds := 0
 		watching(t, New(Options{Sink: sink}), docs(root), WatchOptions{
-			Synced: func(document.Source, *Result, error) { rounds++ },
+			Synced: func(document.Source, *Result, error) bool { rounds++; return false },
 		})
 		synctest.Wait()
 		if sink.doc("a.txt") == nil {
@@ -84,10 +84,11 @@ func TestWatchLogsAFailureOnceAndRecovers(t *testing.T) {
 		ft := withFaults(g)
 		ft.fail(".", fs.ErrPermission)
 		fails := 0
-		watching(t, g, docs(root), WatchOptions{Synced: func(_ document.Source, _ *Result, err error) {
+		watching(t, g, docs(root), WatchOptions{Synced: func(_ document.Source, _ *Result, err error) bool {
 			if err != nil {
 				fails++
 			}
+			return false
 		}})
 		time.Sleep(3*DefaultMaxInterval + time.Second)
 		synctest.Wait()
