@@ -59,7 +59,10 @@ var deps = map[string]string{
 
 	// The systems. None imports another, or a backend it need not know:
 	// fessmcp sees search, never fess or index.
-	"fessmcp": "search fetch extract chunk job mcpserver schema compact",
+	"fessmcp": "search query fetch extract chunk job mcpserver schema compact",
+
+	// A part of a search service that is restricted to labels.
+	"search/scope": "search",
 
 	// The command line may import everything.
 	"cli": "*",

@@ -168,7 +168,7 @@ func (v *invocation) serveFess(ctx context.Context, c *FessConfig, flags *fessFl
 		Name:         "mcp-fess",
 		Title:        c.Domain.Name,
 		Version:      version(),
-		Instructions: fessmcp.Instructions(domain),
+		Instructions: fessmcp.Instructions(fessmcp.Options{Domain: domain}),
 		Domain:       &mcpserver.Domain{ID: domain.ID, Name: domain.Name, Description: domain.Description, LabelFilter: domain.Label},
 		Revision:     mcpserver.Revision(flags.revision.value),
 		MaxInFlight:  c.Limits.MaxInFlightRequests,

@@ -11,6 +11,7 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/fessserver"
 	"knowhow/internal/mcpserver"
+	"knowhow/internal/search/scope"
 )
 
 const (
@@ -34,7 +35,7 @@ func (s *serving) listen(ctx context.Context, server *mcpserver.Server, index fu
 			mcpPath:              all,
 			mcpPath + "/{label}": mcpserver.Guard(s.httpOptions(mcpPath), labels),
 			"/":                  mcpserver.Guard(s.httpOptions(mcpPath), http.NotFoundHandler()),
-			fessPath + "/":       mcpserver.Guard(s.httpOptions(fessPath), fessserver.New(fessserver.Options{Backend: s.index, Prefix: fessPath, Log: s.log})),
+			fessPath + "/":       mcpserver.Guard(s.httpOptions(fessPath), fessserver.New(fessserver.Options{Backend: s.backend, Prefix: fessPath, Log: s.log})),
 		},
 		shutdown: []func(context.Context) error{all.Shutdown, labels.shutdown},
 		ready: func(url string) {
@@ -59,8 +60,8 @@ func (s *serving) httpOptions(path string) mcpserver.HTTPOptions {
 	return mcpserver.HTTPOptions{Path: path, Token: s.o.token, AllowedHosts: s.o.hosts, AllowedOrigins: s.o.origins}
 }
 
-// labelHandlers serve one source each, made when a source is first asked for:
-// sources come and go while the program runs.
+// labelHandlers serve one source each, for the sources of the process. A handler
+// is made at the first request for its source.
 type labelHandlers struct {
 	*serving
 
@@ -72,27 +73,29 @@ type labelHandlers struct {
 // names.
 func (l *labelHandlers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	label := r.PathValue("label")
-	sources, err := l.index.Sources(r.Context())
+	sources, err := l.current(r.Context())
 	if err != nil {
 		l.log.Error("reading the sources", "error", err)
 		http.Error(w, "the index cannot be read: see the log of knowhow", http.StatusInternalServerError)
 		return
 	}
-	if !slices.ContainsFunc(sources, func(s document.Source) bool { return s.Label == label }) {
-		http.Error(w, "no source has this label: knowhow sources lists them", http.StatusNotFound)
+	i := slices.IndexFunc(sources, func(s document.Source) bool { return s.Label == label })
+	if i < 0 {
+		http.Error(w, "this server serves no source with this label; start it with the folder, or see knowhow sources", http.StatusNotFound)
 		return
 	}
-	l.handler(label).ServeHTTP(w, r)
+	l.handler(sources[i]).ServeHTTP(w, r)
 }
 
 // handler returns the endpoint of a source.
-func (l *labelHandlers) handler(label string) *mcpserver.HTTPHandler {
+func (l *labelHandlers) handler(src document.Source) *mcpserver.HTTPHandler {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	h, ok := l.made[label]
+	h, ok := l.made[src.Label]
 	if !ok {
-		h = l.server(labelDomain(label)).HTTP(l.httpOptions(mcpPath + "/" + label))
-		l.made[label] = h
+		server := l.server(sourceDomain(src), scope.New(l.index, src.Label))
+		h = server.HTTP(l.httpOptions(mcpPath + "/" + src.Label))
+		l.made[src.Label] = h
 	}
 	return h
 }

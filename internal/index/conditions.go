@@ -1,17 +1,27 @@
 package index
 
-import "encoding/json"
+import (
+	"encoding/json"
 
-// conditions let through only documents with one of the labels and one of the
-// languages; nil means any.
-type conditions struct{ labels, langs []string }
+	"knowhow/internal/document"
+	"knowhow/internal/search"
+)
+
+// conditions let through only documents with one of the labels, one of the
+// languages and all of the tags; nil means any.
+type conditions struct{ labels, langs, tags []string }
+
+// conditionsOf returns the conditions of a query.
+func conditionsOf(q search.Query) conditions {
+	return conditions{labels: q.Labels, langs: q.Langs, tags: q.Tags}
+}
 
 // none reports whether the conditions let everything through.
-func (c conditions) none() bool { return c.labels == nil && c.langs == nil }
+func (c conditions) none() bool { return c.labels == nil && c.langs == nil && len(c.tags) == 0 }
 
 // key names the conditions unmistakably.
 func (c conditions) key() string {
-	b, _ := json.Marshal([2][]string{c.labels, c.langs}) // strings always marshal
+	b, _ := json.Marshal([3][]string{c.labels, c.langs, c.tags}) // strings always marshal
 	return string(b)
 }
 
@@ -33,6 +43,15 @@ func (c conditions) where() (where string, args []any) {
 			where += " AND d." + s.column + " IN (SELECT value FROM json_each(?))"
 			args = append(args, string(list))
 		}
+	}
+	for _, tag := range c.tags {
+		if label, ok := document.TagLabel(tag); ok {
+			where += " AND d.label=?"
+			args = append(args, label)
+			continue
+		}
+		where += " AND d.id IN (SELECT dt.doc FROM doc_tags dt JOIN tags t ON t.id=dt.tag WHERE t.kind='" + tagUser + "' AND t.name=?)"
+		args = append(args, tag)
 	}
 	return where, args
 }

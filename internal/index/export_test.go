@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// Version is the version of the tables.
+var Version = len(migrations)
+
 // MigrateForever makes all migrations in a data folder, says so on stdout, and
 // never commits them.
 func MigrateForever(dir string) error {

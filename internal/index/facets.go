@@ -50,7 +50,7 @@ func checkFacets(f *search.Facets) error {
 
 // facets counts the documents of all groups.
 func (e *evaluator) facets(ctx context.Context, groups []group, q search.Query) (*search.FacetCounts, error) {
-	c := conditions{labels: q.Labels, langs: q.Langs}
+	c := conditionsOf(q)
 	all := groups[0].all
 	var docs docSet
 	for _, g := range groups {

@@ -83,7 +83,7 @@ func repost(ctx context.Context, tx *sql.Tx, last int64) (int64, int, error) {
 		if err != nil {
 			return last, 0, err
 		}
-		done, err := p.repost(ctx, s)
+		done, err := p.repost(ctx, s, s.label)
 		if err != nil {
 			return last, 0, err
 		}
@@ -93,8 +93,9 @@ func repost(ctx context.Context, tx *sql.Tx, last int64) (int64, int, error) {
 	return last, n, p.finish(ctx)
 }
 
-// repost makes the postings of one document and returns how many chunks it has.
-func (p *poster) repost(ctx context.Context, s stored) (int, error) {
+// repost makes the postings of one document under a label and returns how many
+// chunks it has.
+func (p *poster) repost(ctx context.Context, s stored, label string) (int, error) {
 	if err := p.unpost(ctx, s); err != nil {
 		return 0, err
 	}
@@ -112,7 +113,7 @@ func (p *poster) repost(ctx context.Context, s stored) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := p.post(ctx, s.id, s.label, s.lang, s.title, text, chunks); err != nil {
+	if err := p.post(ctx, s.id, label, s.lang, s.title, text, chunks); err != nil {
 		return 0, err
 	}
 	_, err = p.tx.ExecContext(ctx, `UPDATE docs SET posted=? WHERE id=?`, analysis.Version, s.id)

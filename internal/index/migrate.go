@@ -27,6 +27,7 @@ type migration func(ctx context.Context, tx *sql.Tx) error
 var migrations = []migration{
 	makeTables,
 	statements(`ALTER TABLE sources ADD COLUMN description TEXT NOT NULL DEFAULT ''`),
+	statements(tables3),
 }
 
 // statements returns a migration that runs SQL statements.

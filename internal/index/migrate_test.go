@@ -15,6 +15,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
@@ -56,7 +57,10 @@ var (
 		{5, "281d601705d398be2e892177a66a8139", "notes-2", "en.md"},
 		{6, "5488525083f171db6300a0d80119daa8", "notes-2", "fr/été.md"},
 	}
-	storedSources = []document.Source{{Label: "docs", Path: "/srv/docs"}, {Label: "notes-2", Path: "/srv/notes"}}
+	storedSources = []document.Source{
+		{Label: "docs", Path: "/srv/docs", Description: "How the program is used"},
+		{Label: "notes-2", Path: "/srv/notes"},
+	}
 )
 
 // A numbered is a document with its number.
@@ -105,8 +109,12 @@ func TestMigrate(t *testing.T) {
 			}
 			x := openIn(t, dir)
 			apply(t, x, simple("new", 1))
-			if got, err := x.Sources(t.Context()); err != nil || !gocmp.Equal(got, storedSources) {
-				t.Errorf("Sources() = %v, %v, want %v", got, err, storedSources)
+			sources := slices.Clone(storedSources)
+			if version == 1 {
+				sources[0].Description = ""
+			}
+			if got, err := x.Sources(t.Context()); err != nil || !gocmp.Equal(got, sources) {
+				t.Errorf("Sources() = %v, %v, want %v", got, err, sources)
 			}
 			for _, test := range []struct {
 				text string
@@ -119,6 +127,10 @@ func TestMigrate(t *testing.T) {
 			text, err := x.ReadText(t.Context(), storedDocuments[1].ID, []string{"docs"}, 0, 100)
 			if want := "Die Häuser stehen am Fluss.\n\nEin Schloss steht auf dem Hügel."; err != nil || text.Window != want {
 				t.Errorf("ReadText() = %v, %v, want %q", text, err, want)
+			}
+			var kind, sourcePath string
+			if err := x.w.QueryRow(`SELECT type, source_path FROM docs WHERE id=6 AND from_source`).Scan(&kind, &sourcePath); err != nil || kind != "text" || sourcePath != "fr/été.md" {
+				t.Errorf("document 6 has type %q and source path %q, %v, want text and fr/été.md", kind, sourcePath, err)
 			}
 			closeIt(t, x)
 			v, docs := numberedDocuments(t, dir)
@@ -184,7 +196,8 @@ func TestMigrateFails(t *testing.T) {
 	}
 }
 
-// TestMigrateKilled kills a process in the middle of a migration.
+// TestMigrateKilled kills a process in the middle of a migration, for which
+// another one waits.
 func TestMigrateKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a process")
@@ -205,12 +218,18 @@ func TestMigrateKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, waited := Open(short, Options{Dir: dir})
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // it was killed
 	if line != "migrated\n" {
 		t.Fatalf("the process said %q (%v), want that it migrated", line, err)
+	}
+	if !errors.Is(waited, context.DeadlineExceeded) {
+		t.Errorf("Open() during the migration = %v, want that it waits until the context ends", waited)
 	}
 	if v, docs := numberedDocuments(t, dir); v != 1 || !gocmp.Equal(docs, storedDocuments) {
 		t.Errorf("version %d with %v, want version 1 with %v", v, docs, storedDocuments)

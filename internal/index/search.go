@@ -111,7 +111,7 @@ func (e *evaluator) search(ctx context.Context, q search.Query) (*search.Page, e
 	if page.Staged {
 		page.AllWords = groups[0].n
 	} else if words := query.Words(q.Text); groups[0].n == 0 && len(words) > 1 && query.Plain(q.Text) {
-		if groups, err = e.staged(ctx, words, conditions{labels: q.Labels, langs: q.Langs}); err != nil {
+		if groups, err = e.staged(ctx, words, conditionsOf(q)); err != nil {
 			return nil, err
 		}
 		page.Relaxed = groups[1].n > 0
@@ -144,7 +144,7 @@ func (e *evaluator) search(ctx context.Context, q search.Query) (*search.Page, e
 
 // groups finds the documents that a query asks for.
 func (e *evaluator) groups(ctx context.Context, q search.Query) ([]group, error) {
-	c := conditions{labels: q.Labels, langs: q.Langs}
+	c := conditionsOf(q)
 	if query.Plain(q.Text) {
 		if words := query.Words(q.Text); len(words) >= stagedWords {
 			return e.staged(ctx, words, c)
@@ -242,11 +242,11 @@ func (e *evaluator) listGroup(ctx context.Context, g group, q search.Query, star
 		if len(keys) == 0 {
 			keys = []search.SortKey{{Field: "timestamp", Desc: true}}
 		}
-		return e.sorted(ctx, g, conditions{labels: q.Labels, langs: q.Langs}, keys, nil, start, n)
+		return e.sorted(ctx, g, conditionsOf(q), keys, nil, start, n)
 	}
 	needScore := slices.ContainsFunc(keys, func(k search.SortKey) bool { return k.Field == "score" })
 	if byScore && (len(keys) == 0 || keys[0].Desc) {
-		list, err := e.rank(ctx, g.found, conditions{labels: q.Labels, langs: q.Langs}, start+n)
+		list, err := e.rank(ctx, g.found, conditionsOf(q), start+n)
 		if err != nil {
 			return nil, err
 		}
@@ -255,11 +255,11 @@ func (e *evaluator) listGroup(ctx context.Context, g group, q search.Query, star
 	var order []ranked
 	if needScore {
 		var err error
-		if order, err = e.rank(ctx, g.found, conditions{labels: q.Labels, langs: q.Langs}, g.n); err != nil {
+		if order, err = e.rank(ctx, g.found, conditionsOf(q), g.n); err != nil {
 			return nil, err
 		}
 	}
-	return e.sorted(ctx, g, conditions{labels: q.Labels, langs: q.Langs}, keys, order, start, n)
+	return e.sorted(ctx, g, conditionsOf(q), keys, order, start, n)
 }
 
 // sorted returns n documents of a group from start on, ordered by fields.

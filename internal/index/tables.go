@@ -57,6 +57,35 @@ CREATE TABLE leases(name TEXT PRIMARY KEY, owner TEXT NOT NULL, until INTEGER NO
 CREATE TABLE sources(label TEXT PRIMARY KEY, path TEXT NOT NULL UNIQUE) WITHOUT ROWID;
 `
 
+// tables3 adds what documents of users need: whether a source or a user brought
+// them, a type, the path that users know the original by, and tags, which are
+// rows of tags of the kind "tag" (the label is the column docs.label).
+// docs.updated is when the document was last put or tagged.
+//
+// A vector of a chunk is what a model made of its text. It is derived: it goes
+// with its chunk, and can be made again.
+const tables3 = `
+ALTER TABLE docs RENAME COLUMN indexed TO updated;
+ALTER TABLE docs ADD COLUMN from_source INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE docs ADD COLUMN type TEXT NOT NULL DEFAULT '';
+ALTER TABLE docs ADD COLUMN source_path TEXT NOT NULL DEFAULT '';
+UPDATE docs SET from_source=1, source_path=path, type=CASE mimetype
+	WHEN 'text/markdown' THEN 'markdown' WHEN 'text/html' THEN 'html' WHEN 'application/xhtml+xml' THEN 'html'
+	WHEN 'application/pdf' THEN 'pdf' ELSE 'text' END;
+CREATE INDEX docs_source_path ON docs(source_path);
+CREATE TABLE doc_tags(
+	doc INTEGER NOT NULL REFERENCES docs(id) ON DELETE CASCADE,
+	tag INTEGER NOT NULL REFERENCES tags(id),
+	PRIMARY KEY(doc, tag)) WITHOUT ROWID;
+CREATE INDEX doc_tags_tag ON doc_tags(tag, doc);
+CREATE TABLE models(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE vectors(
+	chunk INTEGER NOT NULL REFERENCES chunks(id) ON DELETE CASCADE,
+	model INTEGER NOT NULL REFERENCES models(id),
+	vector BLOB NOT NULL,
+	UNIQUE(chunk, model));
+`
+
 // The keys of table kv.
 const (
 	keyAnalyzer   = "analyzer"   // version of package analysis that the terms are of

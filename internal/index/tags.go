@@ -11,6 +11,7 @@ import (
 const (
 	tagLabel = "label"
 	tagLang  = "lang"
+	tagUser  = "tag" // given by users; see table doc_tags
 )
 
 // tagToken is what a tag is called in the full-text table. It is made of the

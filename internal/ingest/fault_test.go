@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -38,13 +39,36 @@ func (t *faultyTree) fault(name string) error {
 	return t.bad[name]
 }
 
-func (t *faultyTree) ReadDir(name string) ([]fs.DirEntry, error) {
-	if err := t.fault(name); err != nil {
-		return nil, &fs.PathError{Op: "open", Path: "/root/" + name, Err: err}
+func (t *faultyTree) Folder() (openFolder, error) {
+	f, err := t.tree.Folder()
+	if err != nil {
+		return nil, err
 	}
-	entries, err := t.tree.ReadDir(name)
+	return faultyFolder{f, t, "."}, nil
+}
+
+// A faultyFolder is a folder of a faultyTree.
+type faultyFolder struct {
+	openFolder
+	tree *faultyTree
+	name string
+}
+
+func (f faultyFolder) Folder(name string) (openFolder, error) {
+	sub, err := f.openFolder.Folder(name)
+	if err != nil {
+		return nil, err
+	}
+	return faultyFolder{sub, f.tree, path.Join(f.name, name)}, nil
+}
+
+func (f faultyFolder) ReadDir() ([]fs.DirEntry, error) {
+	if err := f.tree.fault(f.name); err != nil {
+		return nil, &fs.PathError{Op: "open", Path: "/root/" + f.name, Err: err}
+	}
+	entries, err := f.openFolder.ReadDir()
 	for i, e := range entries {
-		if err := t.fault("state of " + e.Name()); err != nil {
+		if err := f.tree.fault("state of " + e.Name()); err != nil {
 			entries[i] = stateless{e, err}
 		}
 	}

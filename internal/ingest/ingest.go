@@ -16,12 +16,12 @@ package ingest
 
 import (
 	"context"
+	"hash/maphash"
 	"log/slog"
 	"sync"
 	"time"
 
 	"knowhow/internal/document"
-	"knowhow/internal/extract"
 )
 
 // Defaults of [Options], and bounds that are not for users to set.
@@ -41,9 +41,14 @@ type Sink interface {
 	// Apply makes all changes or none.
 	Apply(ctx context.Context, changes []document.Change) error
 
-	// Stamps returns what the documents of a label looked like when they
-	// were read, by path.
+	// Stamps returns what the files of the source with a label looked like
+	// when they were read, by path. Other documents with the label are not
+	// among them.
 	Stamps(ctx context.Context, label string) (map[string]document.Stamp, error)
+
+	// Generation returns a text that differs after each change of documents,
+	// whoever made it.
+	Generation(ctx context.Context) (string, error)
 }
 
 // Options configure an [Ingester].
@@ -118,10 +123,12 @@ func (r *Result) leaveOut(reason Reason) {
 type Ingester struct {
 	o        Options
 	openTree func(path string) (tree, func() error, error)
-	extract  func(ctx context.Context, in extract.Input) (*extract.Text, error)
+	makeDoc  func(ctx context.Context, data []byte, known document.Document) (*document.Document, error) // Make
+	seed     maphash.Seed
 
-	mu   sync.Mutex
-	seen map[string]memory // by label
+	mu      sync.Mutex
+	seen    map[string]memory       // by label
+	settled map[string]settledState // by label
 }
 
 // New returns an Ingester. Only o.Sink is required.
@@ -144,5 +151,6 @@ func New(o Options) *Ingester {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Ingester{o: o, openTree: openTree, extract: extract.Extract, seen: map[string]memory{}}
+	return &Ingester{o: o, openTree: openTree, makeDoc: Make, seed: maphash.MakeSeed(),
+		seen: map[string]memory{}, settled: map[string]settledState{}}
 }

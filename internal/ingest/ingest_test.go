@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -26,6 +27,7 @@ type memorySink struct {
 	mu      sync.Mutex
 	docs    map[document.Ref]*document.Document
 	batches [][]document.Change
+	asked   int // calls of Stamps
 }
 
 func (m *memorySink) Apply(ctx context.Context, changes []document.Change) error {
@@ -56,6 +58,7 @@ func (m *memorySink) Apply(ctx context.Context, changes []document.Change) error
 func (m *memorySink) Stamps(ctx context.Context, label string) (map[string]document.Stamp, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.asked++
 	stamps := map[string]document.Stamp{}
 	for ref, d := range m.docs {
 		if ref.Label == label {
@@ -63,6 +66,12 @@ func (m *memorySink) Stamps(ctx context.Context, label string) (map[string]docum
 		}
 	}
 	return stamps, nil
+}
+
+func (m *memorySink) Generation(context.Context) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return fmt.Sprint(len(m.batches)), nil
 }
 
 func (m *memorySink) doc(path string) *document.Document {
@@ -181,7 +190,7 @@ func TestSyncMakesDocuments(t *testing.T) {
 
 	body := "# First\n\nThe text of the first is in it.\n\n# Second\n\nEnd."
 	want := &document.Document{
-		ID: DocID("docs", "sub/my notes.md"), Label: "docs", Path: "sub/my notes.md",
+		ID: DocID("docs", "sub/my notes.md"), Label: "docs", Path: "sub/my notes.md", SourcePath: "sub/my notes.md", FromSource: true, Type: "markdown",
 		URL: "file://" + filepath.ToSlash(root) + "/sub/my%20notes.md", Title: "First", Lang: "en",
 		MIMEType: "text/markdown", FileType: "txt", Filename: "my notes.md", Modified: mtime,
 		Hash: chunk.Hash(body), Text: body,

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/chunk"
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/extract"
@@ -91,14 +90,15 @@ func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 	}
 	end := g.o.Journal.Begin(s.ref(k), r.stamp)
 	r.doc, r.err = within(ctx, g.o.FileTimeout, func(ctx context.Context) (*document.Document, error) {
-		text, err := g.extract(ctx, extract.Input{Name: k.path, Data: c.data})
+		d, err := g.makeDoc(ctx, c.data, document.Document{
+			Label: s.src.Label, Path: k.path, SourcePath: k.path, FromSource: true,
+			URL:      fileURL(filepath.Join(s.base, filepath.FromSlash(k.name))),
+			Modified: r.stamp.ModTime.UTC(),
+		})
 		if errors.Is(err, errkind.Unsupported) && !strings.EqualFold(path.Ext(k.path), ".pdf") {
 			err = errNoText // but a PDF without text is named: people expect to find it
 		}
-		if err != nil {
-			return nil, err
-		}
-		return newDocument(s.src, filepath.Join(s.base, filepath.FromSlash(k.name)), k.path, r.stamp, text), nil
+		return d, err
 	})
 	switch {
 	case ctx.Err() != nil:
@@ -231,34 +231,4 @@ func readAll(ctx context.Context, f io.Reader, data []byte, limit int64) ([]byte
 
 func (g *Ingester) tooLarge() error {
 	return fmt.Errorf("larger than the limit of %d bytes for a file: %w", g.o.MaxFileSize, errkind.TooLarge)
-}
-
-// newDocument returns the document of a file, without its Stamp.
-func newDocument(src document.Source, file, name string, stamp document.Stamp, text *extract.Text) *document.Document {
-	headings := make([]chunk.Heading, len(text.Headings))
-	for i, h := range text.Headings {
-		headings[i] = chunk.Heading{Offset: h.Offset, Level: h.Level, Text: h.Text}
-	}
-	d := &document.Document{
-		ID:       DocID(src.Label, name),
-		Label:    src.Label,
-		Path:     name,
-		URL:      fileURL(file),
-		Title:    text.Title,
-		Lang:     text.Lang,
-		MIMEType: text.MediaType,
-		FileType: text.FileType,
-		Filename: path.Base(name),
-		Size:     stamp.Size,
-		Modified: stamp.ModTime.UTC(),
-		Hash:     chunk.Hash(text.Body),
-		Text:     text.Body,
-	}
-	if d.Title == "" {
-		d.Title = titleFromName(d.Filename)
-	}
-	for _, c := range chunk.Split(text.Body, headings, chunk.Options{}) {
-		d.Chunks = append(d.Chunks, document.Chunk{Offset: c.Offset, Length: c.Length, Heading: c.Heading})
-	}
-	return d
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"knowhow/internal/document"
-	"knowhow/internal/extract"
 )
 
 // slowText is a parser that takes a minute for documents whose name contains
@@ -27,21 +26,21 @@ type slowText struct {
 	most   map[string]int
 }
 
-func (s *slowText) extract(ctx context.Context, in extract.Input) (*extract.Text, error) {
+func (s *slowText) makeDoc(ctx context.Context, data []byte, known document.Document) (*document.Document, error) {
 	s.mu.Lock()
-	s.names = append(s.names, in.Name)
+	s.names = append(s.names, known.Path)
 	s.atOnce++
 	if s.most == nil {
 		s.most = map[string]int{}
 	}
-	s.most[in.Name] = s.atOnce
+	s.most[known.Path] = s.atOnce
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.atOnce--
 	}()
-	if strings.Contains(in.Name, "slow") {
+	if strings.Contains(known.Path, "slow") {
 		if s.deaf {
 			ctx = context.Background()
 		}
@@ -51,7 +50,7 @@ func (s *slowText) extract(ctx context.Context, in extract.Input) (*extract.Text
 			return nil, ctx.Err()
 		}
 	}
-	return extract.Extract(ctx, in)
+	return Make(ctx, data, known)
 }
 
 func (s *slowText) times(name string) int {
@@ -104,7 +103,7 @@ func TestSlowFileIsLeftOutUntilItChanges(t *testing.T) {
 			var g *Ingester
 			newProcess := func(timeout time.Duration) {
 				g = New(Options{Sink: sink, Journal: journal, FileTimeout: timeout})
-				g.extract = text.extract
+				g.makeDoc = text.makeDoc
 			}
 			newProcess(0)
 			start := time.Now()
@@ -136,7 +135,7 @@ func TestSlowFileIsRemoved(t *testing.T) {
 		sink := &memorySink{}
 		g := New(Options{Sink: sink})
 		mustSync(t, g, docs(root), Result{Added: 1})
-		g.extract = (&slowText{}).extract
+		g.makeDoc = (&slowText{}).makeDoc
 		write(t, root, "slow.txt", "changed", anHourAgo())
 		mustSync(t, g, docs(root), Result{Removed: 1, SkippedTotal: 1, LeftOut: left(TooSlow, 1)})
 	})
@@ -181,7 +180,7 @@ func TestSlowSourceDoesNotDelayOthers(t *testing.T) {
 		sink, pool, text := &memorySink{}, NewPool(2), &slowText{}
 		newIngester := func() *Ingester {
 			g := New(Options{Sink: sink, Pool: pool})
-			g.extract = text.extract
+			g.makeDoc = text.makeDoc
 			return g
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -212,7 +211,7 @@ func TestSyncStopsInTheMiddleOfAFile(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			pool, journal := NewPool(1), newMemoryJournal()
 			g := New(Options{Sink: &memorySink{}, Pool: pool, Journal: journal})
-			g.extract = (&slowText{deaf: deaf}).extract
+			g.makeDoc = (&slowText{deaf: deaf}).makeDoc
 			ctx, cancel := context.WithCancel(t.Context())
 			var canceled time.Time
 			time.AfterFunc(5*time.Second, func() {
@@ -249,11 +248,11 @@ func TestSuspectsAreReadLastAndAlone(t *testing.T) {
 		write(t, root, name, "changed", anHourAgo())
 	}
 	g := New(Options{Sink: sink, Journal: journal})
-	g.extract = func(ctx context.Context, in extract.Input) (*extract.Text, error) {
-		if in.Name == "a.txt" && len(sink.paths()) == 5 {
+	g.makeDoc = func(ctx context.Context, data []byte, known document.Document) (*document.Document, error) {
+		if known.Path == "a.txt" && len(sink.paths()) == 5 {
 			t.Error("a suspect is read before everything else is applied")
 		}
-		return text.extract(ctx, in)
+		return text.makeDoc(ctx, data, known)
 	}
 	res := mustSync(t, g, docs(root), Result{Changed: 4, Removed: 1, SkippedTotal: 1, LeftOut: left(Crashed, 1)})
 	want := "knowhow ended 2 times while it extracted its text; it is read again when it changes: repair it, or convert it to another format"
@@ -281,7 +280,7 @@ func TestSuspectsAreAloneInThePool(t *testing.T) {
 		journal.past[document.Ref{Label: "docs", Path: "a.txt"}] = Past{Deaths: 1}
 		newIngester := func() *Ingester {
 			g := New(Options{Sink: &memorySink{}, Pool: pool, Journal: journal})
-			g.extract = text.extract
+			g.makeDoc = text.makeDoc
 			return g
 		}
 		var done sync.WaitGroup

@@ -55,14 +55,24 @@ func (g *Ingester) sync(ctx context.Context, src document.Source) (*Result, time
 		}
 		return s.res, took, err
 	}
+	now := settledState{src: src, walk: w.sum(g.seed)}
+	if now.generation, err = g.o.Sink.Generation(ctx); err != nil {
+		return s.res, took, fmt.Errorf("reading the state of the index: %w", err)
+	}
+	if res, ok := g.settledResult(now); ok {
+		return res, took, nil
+	}
 	stored, err := g.o.Sink.Stamps(ctx, src.Label)
 	if err != nil {
-		return s.res, took, fmt.Errorf("asking the index for the state of %q: %w", src.Label, err)
+		return s.res, took, fmt.Errorf("reading what the index has of %q: %w", src.Label, err)
 	}
 	todo, gone := s.plan(w, stored)
 	err = s.readAndApply(ctx, t, todo, gone)
 	slices.SortFunc(s.res.Skipped, func(a, b Skipped) int { return strings.Compare(a.Path, b.Path) })
 	g.remember(src.Label, s.mem)
+	if err == nil && len(todo) == 0 && len(gone) == 0 {
+		g.settle(now, s.res)
+	}
 	return s.res, took, err
 }
 
@@ -110,7 +120,7 @@ func (s *syncing) walk(ctx context.Context, t tree) (*walker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &walker{paths: map[string]bool{}}
+	w := &walker{odd: map[string]bool{}}
 	w.add(newEntry(s.file, name, info))
 	return w, nil
 }

@@ -122,3 +122,31 @@ func TestWatchSurvivesAFailingListOfSources(t *testing.T) {
 		}
 	})
 }
+
+// As long as nothing changes, a look at a source does not read the state of
+// every document from the index.
+func TestSyncComparesWithTheIndexOnlyAfterChanges(t *testing.T) {
+	root := folder(t, map[string]string{"a.txt": "a", "b.txt": "b", "blob": "\x00"})
+	sink := &memorySink{}
+	g := New(Options{Sink: sink})
+	mustSync(t, g, docs(root), Result{Added: 2, LeftOut: left(NoText, 1)})
+	for range 5 {
+		mustSync(t, g, docs(root), Result{Unchanged: 2, LeftOut: left(NoText, 1)})
+	}
+	if sink.asked != 2 {
+		t.Errorf("compared with the index %d times, want 2: for the files, and to see that nothing is left to do", sink.asked)
+	}
+	write(t, root, "b.txt", "B", time.Unix(1e9, 0))
+	mustSync(t, g, docs(root), Result{Unchanged: 1, Changed: 1, LeftOut: left(NoText, 1)})
+	mustSync(t, g, docs(root), Result{Unchanged: 2, LeftOut: left(NoText, 1)})
+	mustSync(t, g, docs(root), Result{Unchanged: 2, LeftOut: left(NoText, 1)})
+
+	// Another process removes a document.
+	if err := sink.Apply(t.Context(), []document.Change{{Delete: &document.Ref{Label: "docs", Path: "a.txt"}}}); err != nil {
+		t.Fatal(err)
+	}
+	mustSync(t, g, docs(root), Result{Added: 1, Unchanged: 1, LeftOut: left(NoText, 1)})
+	if sink.doc("a.txt") == nil {
+		t.Error("the document that another process removed is still missing")
+	}
+}

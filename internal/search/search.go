@@ -86,6 +86,12 @@ type Query struct {
 	// can widen it.
 	Labels []string
 
+	// Tags lets only documents through that carry all of them. Like Labels
+	// they are a structural condition. The tag "collection:" and a label
+	// stands for that label. A service without tags refuses them with an
+	// error of kind Unsupported.
+	Tags []string
+
 	Langs []string  // languages to search in, ISO 639-1; nil means any
 	Sort  []SortKey // nil means by relevance, best first
 	Start int       // index of the first hit, from 0
