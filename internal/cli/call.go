@@ -161,7 +161,7 @@ func (c *calling) direct(settings string) (callBackend, error) {
 	if err != nil {
 		return nil, err
 	}
-	log := slog.New(terminal.NewHandler(c.stderr, slog.LevelWarn))
+	log := slog.New(terminal.NewHandler(terminal.NewLines(c.stderr, nil), slog.LevelWarn))
 	return poolBackend{mcpclient.New(mcpclient.Options{Servers: loaded.Servers, Log: log, Version: version(), CallTimeout: c.timeout, ConnectTimeout: c.timeout})}, nil
 }
 
