@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/httpguard"
 	"knowhow/internal/invoke"
 	"knowhow/internal/skill/store"
 	"knowhow/internal/skill/update"
@@ -34,18 +35,29 @@ Examples:
   curl -sS http://127.0.0.1:3333/servers
 `
 
-// defaultBridgePort is where the bridge listens.
-const defaultBridgePort = 3333
+const (
+	// defaultBridgePort is where the bridge listens.
+	defaultBridgePort = 3333
+
+	// drainCalls is how long calls have to finish when the bridge ends, endCalls
+	// how long they then have to be answered that they were cancelled.
+	drainCalls = 5 * time.Second
+	endCalls   = time.Second
+)
 
 // runStart generates the skills and serves the bridge until ctx ends.
 func runStart(ctx context.Context, v *invocation, args []string) error {
-	f := &syncFlags{port: defaultBridgePort, idleTimeout: 10 * time.Minute, token: v.get("MCP_BRIDGE_TOKEN")}
+	f := &syncFlags{port: defaultBridgePort, idleTimeout: 10 * time.Minute}
 	set := v.newFlags()
 	f.define(set)
 	set.Var((*port)(&f.port), "port", "")
 	set.Var((*positiveDuration)(&f.idleTimeout), "idle-timeout", "")
-	set.StringVar(&f.token, "token", f.token, "")
-	if err := v.parse(set, args, nil); err != nil {
+	set.Var((*token)(&f.token), "token", "")
+	err := v.parse(set, args, nil)
+	if err != nil {
+		return err
+	}
+	if f.token, err = v.tokenOr(f.token, "MCP_BRIDGE_TOKEN"); err != nil {
 		return err
 	}
 	if err := f.required(v); err != nil {
@@ -109,12 +121,14 @@ func (y *syncing) serve(ctx context.Context, l net.Listener) error {
 	background.Go(func() { y.follow(ctx, news) })
 
 	port := l.Addr().(*net.TCPAddr).Port
-	handler := invoke.New(invoke.Options{Servers: y.pool, Token: y.f.token, Version: version(), Port: port, Log: y.log})
+	bridge := invoke.New(invoke.Options{Servers: y.pool, NeedsToken: y.f.token != "", Version: version(), Port: port, Log: y.log})
+	server := httpguard.New(httpguard.Options{Token: y.f.token, Routes: invoke.Routes(bridge), Refuse: invoke.Refuse,
+		Drain: drainCalls, Grace: endCalls, Log: y.log})
 	// Printed (FR-1.2) and logged (FR-7.1): who waits for it may look at either.
 	ready := "Server listening on http://localhost:" + strconv.Itoa(port)
 	fmt.Fprintln(y.stdout, ready)
 	y.log.Info(ready)
-	return invoke.Serve(ctx, l, handler, y.log)
+	return server.Serve(ctx, l)
 }
 
 // current says whether the skills on disk are those of the settings, so that no

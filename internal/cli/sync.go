@@ -10,9 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
-
 	"knowhow/internal/errkind"
 	"knowhow/internal/mcpclient"
 	"knowhow/internal/mcpsettings"
@@ -61,8 +58,8 @@ type syncing struct {
 
 // newSyncing reads the settings.
 func (v *invocation) newSyncing(f *syncFlags) (*syncing, error) {
-	handler := terminal.NewHandler(v.stderr, f.level.Level)
-	y := &syncing{invocation: v, f: f, log: slog.New(handler), lines: handler.Lines}
+	lines := terminal.NewLines(v.stderr, nil)
+	y := &syncing{invocation: v, f: f, log: slog.New(terminal.NewHandler(lines, f.level.Level)), lines: lines}
 	var err error
 	if y.base, err = os.Getwd(); err != nil {
 		return nil, err
@@ -138,17 +135,6 @@ func (y *syncing) updateOptions() update.Options {
 	return o
 }
 
-// showBar shows how many servers have answered, on a terminal that other
-// messages do not keep alive.
-func (y *syncing) showBar(servers int) {
-	f, ok := y.stderr.(*os.File)
-	if servers < 2 || !ok || !term.IsTerminal(int(f.Fd())) {
-		return
-	}
-	y.lines.Show(progressbar.NewOptions(servers, progressbar.OptionSetWriter(y.stderr), progressbar.OptionSetDescription("asking the servers"),
-		progressbar.OptionShowCount(), progressbar.OptionFullWidth(), progressbar.OptionClearOnFinish()))
-}
-
 // sync generates the skills and fails also where no server answered.
 func (y *syncing) sync(ctx context.Context) error {
 	y.connect(nil)
@@ -171,9 +157,11 @@ func (y *syncing) generate(ctx context.Context) (*update.Answers, error) {
 		return nil, err
 	}
 	o := y.updateOptions()
-	y.showBar(len(o.Enabled))
+	if len(o.Enabled) > 1 {
+		y.lines.Show(terminal.Bar{What: "asking the servers", Total: len(o.Enabled)})
+	}
 	g, err := update.Ask(ctx, o)
-	y.lines.Show(nil)
+	y.lines.Show(terminal.Bar{})
 	if err != nil {
 		return nil, err
 	}

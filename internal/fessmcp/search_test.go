@@ -125,7 +125,7 @@ func TestSearchPage(t *testing.T) {
 		{"nothing", args{}, search.Page{}, `{"total":0,"start":0,"pageSize":20,"results":[],"hint":"Nothing found in domain finance ` +
 			`(label finance_docs). Try fewer or other words, or fess_finance_suggest."}`},
 		{"nothing in a language", args{"lang": "ja"}, search.Page{}, `{"total":0,"start":0,"pageSize":20,"results":[],"hint":"Nothing found in domain finance ` +
-			`(label finance_docs). Try fewer or other words, or fess_finance_suggest. Leaving out lang and geo finds more."}`},
+			`(label finance_docs). Try fewer or other words, or fess_finance_suggest. Leaving out lang finds more."}`},
 		{"past the end", args{"start": 40}, search.Page{Total: 25}, `{"total":25,"start":40,"pageSize":20,"results":[],` +
 			`"hint":"No hits from start 40 on: there are 25 in all."}`},
 	} {
@@ -158,11 +158,11 @@ func TestSearchHit(t *testing.T) {
 		change func(*search.Hit)
 		want   string
 	}{
-		{"default", nil, nil, `{"doc_id":"d1","title":"Annual report","url":"file:///a b.txt","digest":"the <strong>test</strong> <b>","score":1.2346,"url_link":"file://host/a b.txt"}`},
+		{"default", nil, nil, `{"doc_id":"d1","title":"Annual report","url":"file:///a b.txt","digest":"the test <b>","score":1.2346,"url_link":"file://host/a b.txt"}`},
 		{"same url_link, no score", nil, func(h *search.Hit) { h.URL, h.Score = "file://host/a b.txt", 0 },
-			`{"doc_id":"d1","title":"Annual report","url":"file://host/a b.txt","digest":"the <strong>test</strong> <b>"}`},
+			`{"doc_id":"d1","title":"Annual report","url":"file://host/a b.txt","digest":"the test <b>"}`},
 		{"odd score", nil, func(h *search.Hit) { h.Score, h.Fields = math.NaN(), nil },
-			`{"doc_id":"d1","title":"Annual report","url":"file:///a b.txt","digest":"the <strong>test</strong> <b>"}`},
+			`{"doc_id":"d1","title":"Annual report","url":"file:///a b.txt","digest":"the test <b>"}`},
 		{"small score", []string{"score"}, func(h *search.Hit) { h.Score = 0.0000123456 }, `{"doc_id":"d1","score":0.000012346}`},
 		{"one field", []string{"host"}, nil, `{"doc_id":"d1","host":"h"}`},
 		{"order is ours", []string{"label", "score", "title"}, nil, `{"doc_id":"d1","title":"Annual report","score":1.2346,"label":["a","b"]}`},
@@ -186,12 +186,6 @@ func TestSearchHit(t *testing.T) {
 			got := c.ok("search", a)
 			if want := `{"total":1,"start":0,"pageSize":20,"results":[` + tt.want + `]}`; got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
-			}
-			// Structured content says the same.
-			c = start(t, Options{Domain: finance, Backend: f}, mcpserver.Latest)
-			var r struct{ StructuredContent json.RawMessage }
-			if c.tool("search", a).Decode(t, &r); string(r.StructuredContent) != got {
-				t.Errorf("structuredContent = %s, want %s", r.StructuredContent, got)
 			}
 		})
 	}

@@ -76,7 +76,11 @@ func (b *bridge) share(ctx context.Context, w work) (answer any, shared bool, er
 		Run: func(ctx context.Context, report job.Report) (any, error) {
 			ran.Store(true)
 			report(0, 0, phaseFetching)
-			return w.run(ctx, report)
+			answer, err := w.run(ctx, report)
+			if err != nil {
+				err = &failure{err, mcpserver.DescribeError(outlasting, err)}
+			}
+			return answer, err
 		},
 		Size: sizeOf,
 		Notify: func(st job.Status) {
@@ -103,6 +107,15 @@ func (b *bridge) share(ctx context.Context, w work) (answer any, shared bool, er
 	h := newHandle(st)
 	return &h, false, nil
 }
+
+// A failure is an error of a work with the object that describes it to the caller
+// who started the work.
+type failure struct {
+	error
+	object *mcpserver.ErrorObject
+}
+
+func (f *failure) Unwrap() error { return f.error }
 
 // key names the work of reading something. It holds who asks, because what a
 // service shows may depend on that, and how often documents were seen to have
@@ -187,6 +200,8 @@ func sizeOf(answer any) int64 {
 	const small = 4 << 10
 	n := small
 	switch a := answer.(type) {
+	case *mcpserver.Result:
+		return sizeOf(a.Value)
 	case *compact.Object:
 		n += a.Len()
 	case *piece:

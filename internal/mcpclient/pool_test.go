@@ -315,6 +315,26 @@ func TestKindsOfErrors(t *testing.T) {
 	}
 }
 
+// TestSecretsInErrors has servers answer with errors that hold a value of their
+// settings.
+func TestSecretsInErrors(t *testing.T) {
+	const secret = "hunter2-hunter2"
+	p := newPool(t, Options{}, fakeSettings("fake", "normal", "FAKE_SECRET", secret), fakeSettings("refuses", "refuses", "FAKE_SECRET", secret))
+	_, err := p.Call(t.Context(), "fake", "tools/call", toolCall("betray", "{}"))
+	want := &RemoteError{Code: -32051, Message: "*** was refused, password=***", Data: json.RawMessage(`{"why":["bad ***"],"***":2,"token_count":3}`)}
+	if got, ok := errors.AsType[*RemoteError](err); !ok || !cmp.Equal(want, got) {
+		t.Errorf("an error of the server came as %v:\n%s", err, cmp.Diff(want, got))
+	}
+	if _, err := p.Catalog(t.Context(), "refuses"); err == nil || strings.Contains(err.Error(), secret) {
+		t.Errorf("a handshake that was refused gave %v, want it without the secret", err)
+	}
+	for _, st := range p.Status() {
+		if strings.Contains(st.Error, secret) {
+			t.Errorf("the state of %s shows the secret: %s", st.ID, st.Error)
+		}
+	}
+}
+
 func TestCrash(t *testing.T) {
 	dir := t.TempDir()
 	starts, calls := filepath.Join(dir, "starts"), filepath.Join(dir, "calls")
@@ -491,8 +511,8 @@ func TestModernServer(t *testing.T) {
 		t.Fatalf("Catalog() of a server without a handshake = %+v, %v", c, err)
 	}
 	got, err := p.Call(t.Context(), "fake", "tools/call", json.RawMessage(`{"name":"params"}`))
-	want := `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"knowhow","version":"1.2.3"},` +
-		`"io.modelcontextprotocol/clientCapabilities":{}},"name":"params"}`
+	want := `{"_meta":{"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"knowhow","version":"1.2.3"},` +
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"name":"params"}`
 	if err != nil || string(got) != want {
 		t.Errorf("the request was %s, %v, want %s", got, err, want)
 	}

@@ -78,8 +78,8 @@ type session struct {
 	log     *slog.Logger
 	redact  *redact.Redactor
 	link    link
-	changed func()          // told of notifications/tools/list_changed
-	meta    json.RawMessage // members of the _meta of every request; nil before MCP 2026-07-28
+	changed func()         // told of notifications/tools/list_changed
+	meta    map[string]any // members of the _meta of every request; nil before MCP 2026-07-28
 
 	nextID  atomic.Int64
 	answers atomic.Int64 // responses to our requests so far
@@ -309,11 +309,13 @@ func (s *session) complete(via *call, m *message) {
 		return
 	}
 	s.answers.Add(1)
-	if c.err = m.failure(); c.err == nil {
-		c.result = m.Result
-	}
-	if c.err == nil && m.Result == nil {
+	switch e := m.failure(); {
+	case e != nil:
+		c.err = &RemoteError{Code: e.Code, Message: s.redact.Text(e.Message), Data: s.redact.JSON(e.Data)}
+	case m.Result == nil:
 		c.err = errors.New("the server answered with neither a result nor an error")
+	default:
+		c.result = m.Result
 	}
 	close(c.done)
 	if via != c {

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"errors"
 
 	"knowhow/internal/mcpserver/fault"
 )
@@ -13,10 +14,26 @@ type Error = fault.Error
 // An ErrorObject is the error member of a JSON-RPC answer.
 type ErrorObject = fault.Object
 
-// DescribeError returns the object that a peer would see if the handler of the
-// request that ctx belongs to had returned err. Jobs use it for failures that
-// come after the answer. An error of no kind becomes "internal error": the
+// DescribeError returns the error object that describes err to the peer whose
+// request ctx belongs to: the error of its answer, or what _meta.error of a tool's
+// result holds. Jobs use it for failures that come after the answer. An error of no kind becomes "internal error": the
 // caller logs its text.
 func DescribeError(ctx context.Context, err error) *ErrorObject {
-	return fault.Describe(err, RevisionFrom(ctx))
+	return callFrom(ctx).describe(err)
+}
+
+// describe returns the error object of a call that failed with err, nil being any
+// call.
+func (c *call) describe(err error) *fault.Object {
+	o := fault.Describe(err)
+	if c == nil || c.method == methodCallTool || o.Code != fault.CodeNotFound {
+		return o
+	}
+	if _, own := errors.AsType[*Error](err); !own && c.uri != "" {
+		o.Data["uri"] = c.uri
+	}
+	if c.revision >= statelessRevision {
+		o.Code = fault.CodeInvalidParams // it gave up -32002, which MCP had for resources
+	}
+	return o
 }

@@ -150,9 +150,11 @@ func (f *filter) Write(b []byte) (int, error) {
 	if f.status != 0 {
 		return f.text.Write(b)
 	}
-	out := b
+	// The SDK names the event that begins a stream "prime". Some clients complain
+	// about names that are not "message"; without a name it is one of those.
+	out := bytes.TrimPrefix(b, []byte("event: prime\n"))
 	if !f.plain && slices.ContainsFunc(suspects, func(s []byte) bool { return bytes.Contains(b, s) }) {
-		out = f.rewrite(b)
+		out = f.rewrite(out)
 	}
 	if len(f.ready) > 0 && !f.streaming() {
 		f.sendBatch(out)

@@ -2,20 +2,24 @@ package mcpserver
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
-	"knowhow/internal/mcpserver/fault"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"knowhow/internal/errkind"
 )
 
-// maxIdle bounds the handlers that only wait.
-const maxIdle = 10_000
+// Bounds on memory: on the requests in the queue, and on the handlers that only
+// wait.
+const (
+	maxQueued = 10_000
+	maxIdle   = 10_000
+)
 
 // A limiter bounds the requests that do real work. What is over the bound waits
-// in a queue that is bounded in length and in time.
+// in a queue, each request for a bounded time, so that clients that come at once
+// are all served.
 type limiter struct {
 	inFlight, queued, idling int // bounds
 	maxWait                  time.Duration
@@ -26,8 +30,8 @@ type limiter struct {
 	queue   []chan struct{}
 }
 
-func newLimiter(inFlight, queued int, maxWait time.Duration) *limiter {
-	return &limiter{inFlight: inFlight, queued: queued, idling: maxIdle, maxWait: maxWait}
+func newLimiter(inFlight int, maxWait time.Duration) *limiter {
+	return &limiter{inFlight: inFlight, queued: maxQueued, idling: maxIdle, maxWait: maxWait}
 }
 
 // limited says whether a method does work that is counted. Everything that
@@ -99,7 +103,8 @@ func (l *limiter) nextLocked() {
 	for l.running < l.inFlight && len(l.queue) > 0 {
 		l.running++
 		close(l.queue[0])
-		l.queue = slices.Delete(l.queue, 0, 1)
+		l.queue[0] = nil // for the garbage collector
+		l.queue = l.queue[1:]
 	}
 }
 
@@ -123,9 +128,9 @@ func (l *limiter) wait(f func() error) error {
 	return f()
 }
 
-func (l *limiter) busy() *jsonrpc.Error {
-	return fault.New(fault.CodeBusy, "the server is busy with other requests, try again in a second", map[string]any{
-		"code": "BUSY", "retryable": true, "retryAfterMs": 1000, "maxInFlightRequests": l.inFlight})
+func (l *limiter) busy() error {
+	return &Error{Err: fmt.Errorf("the server is busy with other requests, try again in a second: %w", errkind.Busy),
+		Data: map[string]any{"retryAfterMs": 1000, "maxInFlightRequests": l.inFlight}}
 }
 
 // Wait calls f on behalf of a tool's or a resource's handler, during which the

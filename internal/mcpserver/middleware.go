@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"runtime/debug"
 	"slices"
@@ -54,8 +55,7 @@ func (s *Server) guard(next mcp.MethodHandler) mcp.MethodHandler {
 		start := time.Now()
 		defer func() {
 			if p := recover(); p != nil {
-				s.log.Error("handler panicked", "method", method, "panic", p, "stack", string(debug.Stack()))
-				res, err = nil, fault.Describe(errors.New("panic"), "").Wire()
+				res, err = nil, s.peerError(panicked(p), &call{method: method})
 			}
 			s.logRequest(method, time.Since(start), err)
 		}()
@@ -105,22 +105,51 @@ func (s *Server) serve(ctx context.Context, ss *session, method string, req mcp.
 			return nil, fault.NotInitialized(method)
 		}
 	}
+	c.method = method
 	work, end, err := ss.begin(context.WithValue(s.withHeader(ctx, ss, req), callKey{}, c), c)
 	if err != nil {
-		return nil, fault.ShuttingDown()
+		return s.failed(c, fault.ShuttingDown())
 	}
 	defer end()
 	defer c.finish()
-	res, err := next(work, method, req)
+	res, err := s.try(work, method, req, next)
 	switch {
 	case cancelledByPeer(ctx):
 		ss.cancelled(c.id)
 		return nil, fault.Cancelled()
-	case err != nil && ss.stopped():
-		return nil, fault.ShuttingDown()
-	case err != nil:
-		return nil, s.peerError(err, method, c.revision)
+	case err == nil:
+		return res, nil
+	case ss.stopped():
+		err = fault.ShuttingDown()
 	}
+	return s.failed(c, err)
+}
+
+// try calls next and turns a panic into an error.
+func (s *Server) try(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (res mcp.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			res, err = nil, panicked(p)
+		}
+	}()
+	return next(ctx, method, req)
+}
+
+// panicked returns the error of a recovered panic, for the log.
+func panicked(p any) error { return fmt.Errorf("the handler panicked: %v\n%s", p, debug.Stack()) }
+
+// failed returns the answer to a call that failed with err: a JSON-RPC error, or
+// from 2025-11-25 on, if a tool failed, a result that says so. Clients show such
+// results to the model and discard JSON-RPC errors. An err that is one already is
+// about the request, not of the tool.
+func (s *Server) failed(c *call, err error) (mcp.Result, error) {
+	e := s.peerError(err, c)
+	if _, refused := errors.AsType[*jsonrpc.Error](err); refused || c.method != methodCallTool || c.revision < resultsRevision {
+		return nil, e
+	}
+	res := wire.NewToolResult(e.Message, c.revision)
+	res.IsError, res.Meta = true, mcp.Meta{"error": e}
+	s.sign(res, c.revision)
 	return res, nil
 }
 
@@ -144,13 +173,13 @@ func cancelledByPeer(ctx context.Context) bool {
 
 // peerError turns a handler's error into one that a peer may see. An error of
 // no kind goes to the log instead.
-func (s *Server) peerError(err error, method, revision string) error {
+func (s *Server) peerError(err error, c *call) *jsonrpc.Error {
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return e
 	}
-	o := fault.Describe(err, revision)
+	o := c.describe(err)
 	if o.Code == fault.CodeInternal {
-		s.log.Error("request failed", "method", method, "error", err)
+		s.log.Error("request failed", "method", c.method, "error", err)
 	}
 	return o.Wire()
 }

@@ -14,6 +14,8 @@ import (
 // A call is one request while it is answered, and the progress of the work it
 // started for as long as that goes on.
 type call struct {
+	method   string
+	uri      string // of resources/read
 	revision string // the revision the request is served under
 	sdk      *mcp.ServerSession
 	token    any // the request's progressToken: a string, a number, or nil

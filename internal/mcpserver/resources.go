@@ -2,7 +2,6 @@ package mcpserver
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"net/url"
 	"strconv"
@@ -136,10 +135,8 @@ func (s *Server) readResource(ctx context.Context, p *mcp.ReadResourceParams, re
 	default:
 		return nil, &errkind.Argument{Name: "cursor", Want: "a nextCursor of an earlier read"}
 	}
+	callFrom(ctx).uri = p.URI
 	c, err := s.res.ReadResource(ctx, uri, cursor)
-	if _, own := errors.AsType[*Error](err); !own && errors.Is(err, errkind.NotFound) {
-		err = &Error{Err: err, Data: map[string]any{"uri": p.URI}}
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -107,7 +107,7 @@ func TestSDKPinsRevisions(t *testing.T) {
 		}
 	}
 	known := mcp.SupportedProtocolVersions()
-	for _, v := range []string{string(Cody), string(Pinned), structuredRevision, statelessRevision} {
+	for _, v := range []string{string(Cody), string(Pinned), unbatchedRevision, statelessRevision} {
 		if !slices.Contains(known, v) {
 			t.Errorf("the SDK does not know %s", v)
 		}

@@ -29,8 +29,9 @@ const (
 
 // Revisions in which something changed that this package answers differently.
 const (
-	structuredRevision = "2025-06-18" // outputSchema and structuredContent; no more batches
-	statelessRevision  = "2026-07-28" // no handshake, the revision comes with each request
+	unbatchedRevision = "2025-06-18" // no more batches
+	resultsRevision   = "2025-11-25" // failures of tools are results
+	statelessRevision = "2026-07-28" // no handshake, the revision comes with each request
 )
 
 // pinned says whether the server speaks one revision only.
@@ -63,8 +64,7 @@ type Options struct {
 	Domain       *Domain
 	Revision     Revision
 	MaxInFlight  int           // tool calls and reads that run at once; 0 is 32
-	MaxQueued    int           // how many more may wait; 0 is 64
-	QueueWait    time.Duration // how long they may wait; 0 is 5 s
+	QueueWait    time.Duration // how long further ones wait for their turn; 0 is 2 s
 	Log          *slog.Logger  // nil discards
 
 	// Header takes from the HTTP header of a request what its handler needs
@@ -96,11 +96,8 @@ func New(o Options) *Server {
 	if o.MaxInFlight <= 0 {
 		o.MaxInFlight = 32
 	}
-	if o.MaxQueued <= 0 {
-		o.MaxQueued = 64
-	}
 	if o.QueueWait <= 0 {
-		o.QueueWait = 5 * time.Second
+		o.QueueWait = 2 * time.Second
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -109,7 +106,7 @@ func New(o Options) *Server {
 		opts:   o,
 		info:   &mcp.Implementation{Name: o.Name, Title: o.Title, Version: o.Version},
 		log:    o.Log,
-		limit:  newLimiter(o.MaxInFlight, o.MaxQueued, o.QueueWait),
+		limit:  newLimiter(o.MaxInFlight, o.QueueWait),
 		byName: map[string]*tool{},
 	}
 	s.sdk = mcp.NewServer(s.info, &mcp.ServerOptions{

@@ -35,6 +35,8 @@ type session struct {
 	hooks    []*cancelHook                          // oldest first
 	direct   map[jsonrpc.ID]context.CancelCauseFunc // plain calls that run
 	seen     time.Time                              // when the SDK last saw a call
+	requests int                                    // HTTP requests, streams among them, that use it
+	used     time.Time                              // when the last of them ended
 }
 
 func newSession(grace time.Duration) *session {
@@ -56,7 +58,7 @@ func sessionFrom(ctx context.Context) *session {
 // negotiated notes the outcome of initialize.
 func (ss *session) negotiated(sdk *mcp.ServerSession, revision string) {
 	ss.mu.Lock()
-	ss.sdk, ss.revision, ss.seen = sdk, revision, time.Now()
+	ss.sdk, ss.revision, ss.seen, ss.used = sdk, revision, time.Now(), time.Now()
 	ss.mu.Unlock()
 	if ss.opened != nil {
 		ss.opened(sdk.ID())
@@ -165,6 +167,21 @@ func (ss *session) mayBypass(every time.Duration) bool {
 	}
 	ss.seen = time.Now()
 	return false
+}
+
+// use adds n to the number of the HTTP requests that use the session.
+func (ss *session) use(n int) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.requests, ss.used = ss.requests+n, time.Now()
+}
+
+// idleSince returns when the session was last used. It reports false if it is in
+// use.
+func (ss *session) idleSince() (time.Time, bool) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.used, ss.requests == 0 && len(ss.running) == 0
 }
 
 // stop ends the contexts of all running calls and refuses new ones.

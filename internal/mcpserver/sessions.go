@@ -3,26 +3,52 @@ package mcpserver
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// opens makes the session of a request that starts one. It returns nil if
-// there are too many. Every session that it makes is given to done when the
-// request has ended.
+// opens makes the session of a request that starts one. If there are too many,
+// the one that has been idle for the longest time is ended; it returns nil if all
+// are in use. Every session that it makes is given to done when the request has
+// ended.
 func (h *HTTPHandler) opens() *session {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	if h.fullLocked() {
 		h.sweepLocked()
 	}
+	var dropped *session
 	if h.fullLocked() {
-		return nil
+		dropped = h.dropLocked()
 	}
-	ss := newSession(httpGrace)
-	ss.opened = func(id string) { h.file(id, ss) }
-	h.opening[ss] = struct{}{}
+	var ss *session
+	if !h.fullLocked() {
+		ss = newSession(httpGrace)
+		ss.opened = func(id string) { h.file(id, ss) }
+		h.opening[ss] = struct{}{}
+	}
+	h.mu.Unlock()
+	if dropped != nil {
+		_ = dropped.sdkSession().Close() // nothing runs in it, and nobody is told
+	}
 	return ss
+}
+
+// dropLocked forgets and stops the session that has been idle for the longest
+// time. It returns nil if all sessions are in use.
+func (h *HTTPHandler) dropLocked() *session {
+	oldest, at := "", time.Time{}
+	for id, ss := range h.sessions {
+		if used, idle := ss.idleSince(); idle && (oldest == "" || used.Before(at)) {
+			oldest, at = id, used
+		}
+	}
+	dropped := h.sessions[oldest]
+	if dropped != nil {
+		delete(h.sessions, oldest)
+		dropped.stop()
+	}
+	return dropped
 }
 
 func (h *HTTPHandler) fullLocked() bool {
@@ -57,6 +83,19 @@ func (h *HTTPHandler) done(ss *session) {
 	defer h.mu.Unlock()
 	delete(h.opening, ss)
 	delete(h.passing, ss)
+}
+
+// use marks the session of that id as in use by an HTTP request until release is
+// called. Without such a session it does nothing.
+func (h *HTTPHandler) use(id string) (release func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ss := h.sessions[id]
+	if ss == nil {
+		return func() {}
+	}
+	ss.use(1)
+	return func() { ss.use(-1) }
 }
 
 // session returns the session of that id, nil if there is none.

@@ -229,7 +229,7 @@ func (c *stdioConn) answer(r *jsonrpc.Response, data []byte, cancelled bool) []b
 	if open.method == methodInitialize {
 		var res struct{ ProtocolVersion string }
 		if json.Unmarshal(r.Result, &res) == nil {
-			c.noBatch.Store(res.ProtocolVersion >= structuredRevision)
+			c.noBatch.Store(res.ProtocolVersion >= unbatchedRevision)
 		}
 	}
 	if cancelled || open.cancelled {

@@ -1,4 +1,4 @@
-// Package schema describes the values that tools take and give. A [Schema] is
+// Package schema describes the values that tools take. A [Schema] is
 // shown to clients as JSON Schema, and the arguments of a call are checked
 // against it. The tools declare schemas, the MCP door shows and checks them.
 package schema
@@ -10,7 +10,7 @@ import (
 	"knowhow/internal/compact"
 )
 
-// A Schema describes one value in a tool's arguments or result. It is the part
+// A Schema describes one value in a tool's arguments. It is the part
 // of JSON Schema that every client understands: one type a value, no unions.
 // The zero value of a bound means that there is none.
 type Schema struct {
@@ -36,13 +36,11 @@ type Property struct {
 }
 
 // Render returns the schema as JSON Schema, with the properties in their
-// order. A closed object forbids members that it does not list, as
-// [Schema.Check] does; an object that lists none is open unless it is the root.
-func (s *Schema) Render(closed bool) json.RawMessage {
-	return s.renderObject(closed, closed)
-}
+// order. An object forbids members that it does not list, as [Schema.Check]
+// does; an object that lists none is open unless it is the root.
+func (s *Schema) Render() json.RawMessage { return s.render(true) }
 
-func (s *Schema) renderObject(closed, root bool) json.RawMessage {
+func (s *Schema) render(root bool) json.RawMessage {
 	w := &compact.Object{}
 	w.Add("type", s.Type)
 	if s.Description != "" {
@@ -51,7 +49,7 @@ func (s *Schema) renderObject(closed, root bool) json.RawMessage {
 	if s.Type == "object" && (root || len(s.Properties) > 0) {
 		props, required := &compact.Object{}, []string{}
 		for _, p := range s.Properties {
-			props.Add(p.Name, p.Schema.renderObject(closed, false))
+			props.Add(p.Name, p.Schema.render(false))
 			if p.Required {
 				required = append(required, p.Name)
 			}
@@ -60,12 +58,10 @@ func (s *Schema) renderObject(closed, root bool) json.RawMessage {
 		if len(required) > 0 {
 			w.Add("required", required)
 		}
-		if closed {
-			w.Add("additionalProperties", false)
-		}
+		w.Add("additionalProperties", false)
 	}
 	if s.Items != nil {
-		w.Add("items", s.Items.renderObject(closed, false))
+		w.Add("items", s.Items.render(false))
 	}
 	s.renderBounds(w)
 	if s.Default != nil {

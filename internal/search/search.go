@@ -86,6 +86,12 @@ type Query struct {
 	// can widen it.
 	Labels []string
 
+	// Tags lets only documents through that carry all of them. Like Labels
+	// they are a structural condition. The tag "collection:" and a label
+	// stands for that label. A service without tags refuses them with an
+	// error of kind Unsupported.
+	Tags []string
+
 	Langs []string  // languages to search in, ISO 639-1; nil means any
 	Sort  []SortKey // nil means by relevance, best first
 	Start int       // index of the first hit, from 0
@@ -165,6 +171,7 @@ type Hit struct {
 	URL    string
 	Digest string  // a short excerpt, plain text; an index that can marks matches with <strong> and </strong>
 	Score  float64 // relevance, comparable within one answer; 0 where hits are ordered by a field
+	Path   string  // inside the source, with forward slashes; "" where the service has no sources
 
 	// TextHash is "sha256:" and hex of the text that the service holds, ""
 	// where it holds none.

@@ -83,7 +83,7 @@ func (in *interpreter) run(data []byte, resources cos.Dict) {
 	in.resources, in.direct = resources, map[cos.Name]*font{}
 	l := cos.Lexer{Src: data}
 	in.operands = in.operands[:0]
-	for len(in.glyphs) < maxGlyphs && !in.f.Budget.Spent() {
+	for len(in.glyphs) < maxGlyphs && in.f.Budget.Err() == nil {
 		t := l.Next()
 		if t.Kind == cos.TokEOF {
 			break

@@ -8,6 +8,7 @@
 package pdf
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -26,6 +27,8 @@ const (
 
 	maxText  = 64 << 20 // bytes
 	maxSteps = 1 << 30  // some twenty seconds of work; a book of 3,700 pages takes a fourteenth
+
+	maxMemory = 128 << 20 // bytes
 )
 
 // A Text is what a document says. All strings are valid UTF-8.
@@ -47,7 +50,11 @@ type Heading struct {
 // [errkind.Unsupported] where there is no text that could be read,
 // [errkind.Corrupt] where the file is damaged beyond repair, and
 // [errkind.TooLarge]; their messages are for users.
-func Read(data []byte) (*Text, error) { return read(data, &cos.Budget{Left: maxSteps}) }
+//
+// Read stops soon after ctx is done, with ctx's cause.
+func Read(ctx context.Context, data []byte) (*Text, error) {
+	return read(data, cos.NewBudget(maxSteps, maxMemory, func() error { return context.Cause(ctx) }))
+}
 
 func read(data []byte, b *cos.Budget) (*Text, error) {
 	f, err := cos.Open(data, b)
@@ -62,8 +69,8 @@ func read(data []byte, b *cos.Budget) (*Text, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case b.Spent():
-		return nil, tooLarge("more work than is allowed for one document")
+	case b.Err() != nil:
+		return nil, b.Err()
 	case len(pages) == 0:
 		return nil, fmt.Errorf("damaged PDF document: it holds no pages: %w", errkind.Corrupt)
 	}

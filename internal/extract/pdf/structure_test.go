@@ -68,7 +68,7 @@ func TestStructure(t *testing.T) {
 		"unknown filter first":    replace("/Contents 4 0 R", "/Contents[2 0 R 4 0 R]"),
 	}
 	for name, data := range tests {
-		x, err := Read(data)
+		x, err := Read(t.Context(), data)
 		if err != nil || x.Body != "Hello, world" {
 			t.Errorf("%s: Read = %v, %v, want Hello, world", name, x, err)
 		}
@@ -114,7 +114,7 @@ func TestLimits(t *testing.T) {
 		"nested arrays":       {nested.bytes(), nil},
 		"saved states":        {states.bytes(), nil},
 	} {
-		x, err := read(tt.data, &cos.Budget{Left: 50 << 20})
+		x, err := read(tt.data, cos.NewBudget(50<<20, maxMemory, nil))
 		if !errors.Is(err, tt.kind) || err == nil && !strings.HasPrefix(x.Body, "Hello") && x.Body != "x" {
 			t.Errorf("%s: Read = %v, %v, want kind %v", name, x, err, tt.kind)
 		}
@@ -131,7 +131,7 @@ func FuzzRead(f *testing.F) {
 	comp.add(streamObject("", "1 begincodespacerange <0000> <ffff> endcodespacerange 1 beginbfrange <0041> <0042> <0391> endbfrange"))
 	f.Add(comp.bytes())
 	f.Fuzz(func(t *testing.T, data []byte) {
-		x, err := read(data, &cos.Budget{Left: 1 << 22})
+		x, err := read(data, cos.NewBudget(1<<22, maxMemory, nil))
 		if err == nil {
 			checkText(t, x)
 			return
@@ -153,7 +153,7 @@ func FuzzContent(f *testing.F) {
 		m.add(streamObject("", cmap))
 		for _, kind := range []string{"/Type1", "/Type0"} {
 			m.objects[4] = strings.Replace(m.objects[4], "/Type1", kind, 1)
-			if x, err := read(m.bytes(), &cos.Budget{Left: 1 << 22}); err == nil {
+			if x, err := read(m.bytes(), cos.NewBudget(1<<22, maxMemory, nil)); err == nil {
 				checkText(t, x)
 			}
 		}
@@ -173,7 +173,7 @@ func BenchmarkRead(b *testing.B) {
 	data := m.bytes()
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		if _, err := Read(data); err != nil {
+		if _, err := Read(b.Context(), data); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -87,10 +87,9 @@ type Object struct {
 	Data    map[string]any `json:"data,omitempty"`
 }
 
-// Describe returns the object that a peer whose request is served under a revision
-// sees of err. An error of no kind becomes "internal error": the caller logs its
-// text.
-func Describe(err error, revision string) *Object {
+// Describe returns the object that a peer sees of err. An error of no kind becomes
+// "internal error": the caller logs its text.
+func Describe(err error) *Object {
 	o := &Object{Code: CodeInternal, Message: "internal error",
 		Data: map[string]any{"code": "INTERNAL", "retryable": false}}
 	if errors.Is(err, context.DeadlineExceeded) && kindOf(err) < 0 {
@@ -119,15 +118,8 @@ func Describe(err error, revision string) *Object {
 			o.Data["code"] = own.Code
 		}
 	}
-	if o.Code == CodeNotFound && revision >= invalidResource {
-		o.Code = CodeInvalidParams // 2026-07-28 gave -32002 up
-	}
 	return o
 }
-
-// invalidResource is the first revision that calls a resource which does not
-// exist an invalid param.
-const invalidResource = "2026-07-28"
 
 // describeRemote adds what an upstream said. That a thing does not exist keeps
 // its code; all else is a failure of the upstream, also what it calls invalid:
@@ -207,9 +199,8 @@ func NotInitialized(what string) *jsonrpc.Error {
 }
 
 // ShuttingDown is the error of a request that came too late, or takes too long.
-func ShuttingDown() *jsonrpc.Error {
-	return New(CodeUnavailable, "the server is shutting down, try again when it is back", map[string]any{
-		"code": "UNAVAILABLE", "retryable": true})
+func ShuttingDown() error {
+	return fmt.Errorf("the server is shutting down, try again when it is back: %w", errkind.Unavailable)
 }
 
 // Cancelled marks the answer to a cancelled request, which is not sent.
@@ -226,4 +217,4 @@ func NoCursor(at string) error {
 }
 
 // NoResult is the error of a call whose handler gave nothing that can be sent.
-func NoResult() *jsonrpc.Error { return Describe(errors.New("no result"), "").Wire() }
+func NoResult() *jsonrpc.Error { return Describe(errors.New("no result")).Wire() }

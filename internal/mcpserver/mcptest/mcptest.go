@@ -237,7 +237,8 @@ func (s *Session) Tool(name string, args any) (string, *Error) {
 	return s.ToolText(s.Call("tools/call", map[string]any{"name": name, "arguments": args}))
 }
 
-// ToolText returns the text of a tools/call response, as Tool does.
+// ToolText returns the text of a tools/call response, or the error of one that
+// failed, which is in _meta.error where the result says isError.
 func (s *Session) ToolText(m Message) (string, *Error) {
 	s.t.Helper()
 	if m.Error != nil {
@@ -246,10 +247,14 @@ func (s *Session) ToolText(m Message) (string, *Error) {
 	var r struct {
 		Content []struct{ Type, Text string }
 		IsError bool
+		Meta    struct{ Error *Error } `json:"_meta"`
 	}
 	m.Decode(s.t, &r)
-	if len(r.Content) != 1 || r.Content[0].Type != "text" || r.IsError {
-		s.t.Fatalf("the tool's result is %s, want one text block", m.Result)
+	if len(r.Content) != 1 || r.Content[0].Type != "text" || r.IsError != (r.Meta.Error != nil) {
+		s.t.Fatalf("the tool's result is %s, want one text block, and _meta.error with isError", m.Result)
+	}
+	if r.IsError {
+		return "", r.Meta.Error
 	}
 	return r.Content[0].Text, nil
 }

@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"encoding/json"
-
 	"knowhow/internal/compact"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -12,9 +10,18 @@ import (
 // A ToolResult is the answer to tools/call. The SDK's own escapes <, > and &.
 type ToolResult struct {
 	mcp.ResultBase
-	ResultType        string          `json:"resultType,omitempty"` // 2026-07-28 only
-	Content           []TextContent   `json:"content"`
-	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
+	ResultType string        `json:"resultType,omitempty"` // 2026-07-28 only
+	Content    []TextContent `json:"content"`
+	IsError    bool          `json:"isError,omitempty"`
+}
+
+// NewToolResult returns a result of one block of text, for a revision.
+func NewToolResult(text, revision string) *ToolResult {
+	r := &ToolResult{Content: []TextContent{{Type: "text", Text: text}}}
+	if revision >= "2026-07-28" {
+		r.ResultType = "complete"
+	}
+	return r
 }
 
 // A TextContent is a block of text.
@@ -30,7 +37,7 @@ func Frame(id jsonrpc.ID, res mcp.Result) ([]byte, bool) {
 	if !ok {
 		return nil, false
 	}
-	size := 256 + 2*len(r.StructuredContent)
+	size := 256
 	for _, c := range r.Content {
 		size += len(c.Text) + len(c.Text)/4
 	}
@@ -69,8 +76,8 @@ func (r *ToolResult) appendTo(b []byte) ([]byte, error) {
 		b = append(b, '}')
 	}
 	b = append(b, ']')
-	if len(r.StructuredContent) > 0 {
-		b = append(append(b, `,"structuredContent":`...), r.StructuredContent...)
+	if r.IsError {
+		b = append(b, `,"isError":true`...)
 	}
 	return append(b, '}'), nil
 }

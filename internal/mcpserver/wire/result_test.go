@@ -24,8 +24,8 @@ func TestFrame(t *testing.T) {
 		}
 		for _, r := range []*wire.ToolResult{
 			{Content: block}, {Content: []wire.TextContent{}}, {Content: append(block, block...), ResultBase: meta},
-			{Content: block, ResultType: "complete", StructuredContent: json.RawMessage(`{"x":"<&>"}`)},
-			{Content: block, ResultBase: meta, ResultType: "complete", StructuredContent: json.RawMessage(`{}`)},
+			{Content: block, ResultType: "complete", IsError: true},
+			{Content: block, ResultBase: meta, IsError: true},
 		} {
 			want, err := sdkFrame(id, r)
 			if err != nil {

@@ -46,7 +46,7 @@ func TestFilters(t *testing.T) {
 		{"/FlateDecode", "null", "", ""},
 	}
 	for _, tt := range tests {
-		f := &File{Budget: &Budget{Left: 1 << 30}}
+		f := &File{Budget: NewBudget(1<<30, 1<<30, nil)}
 		l := Lexer{Src: fmt.Appendf(nil, "<</Filter %s/DecodeParms %s>>", tt.filter, tt.parms)}
 		o, _ := l.object(true, 0)
 		got, err := f.Decode(&Stream{Dict: o.(Dict), raw: []byte(tt.data)})
@@ -84,19 +84,19 @@ func TestObjects(t *testing.T) {
 func TestBudget(t *testing.T) {
 	big := "1 0 obj [" + strings.Repeat("1 ", 1<<19) + "] endobj\n"
 	data := []byte("%PDF-1.7\n" + big)
-	b := &Budget{Left: 40 << 20}
+	b := NewBudget(40<<20, 1<<30, nil)
 	f, err := Open(data, b)
 	if err != nil {
 		t.Fatal(err)
 	}
 	reads := 0
-	for num := 2; num < 100000 && !b.Spent(); num++ {
+	for num := 2; num < 100000 && b.Err() == nil; num++ {
 		f.entries[num] = entry{at: 9}
 		f.load(num)
 		reads++
 	}
-	if reads > 50 || !b.Spent() {
-		t.Errorf("%d reads of a megabyte, spent %t, want the budget of 40 million steps to stop them", reads, b.Spent())
+	if reads > 50 || b.Err() == nil {
+		t.Errorf("%d reads of a megabyte, error %v, want the budget of 40 million steps to stop them", reads, b.Err())
 	}
 }
 
@@ -104,7 +104,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add([]byte("%PDF-1.7\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Length 3>>stream\nabc\nendstream endobj xref\n0 1\n0 65535 f \ntrailer<</Root 1 0 R>>startxref 0"))
 	f.Add([]byte("1 0 obj<</Type/ObjStm/N 1/First 4/Length 9/Filter/AHx>>stream\n33203020(a)\nendstream endobj trailer<</Encrypt<</Filter/Standard/V 4/R 4/O()/U()/CF<</S<</CFM/AESV2>>>>/StmF/S>>>>"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file, err := Open(data, &Budget{Left: 1 << 22})
+		file, err := Open(data, NewBudget(1<<22, 1<<28, nil))
 		if err != nil {
 			return
 		}
