@@ -18,6 +18,12 @@ type Document struct {
 	Label string // the source's label or the collection; every document has exactly one
 	Path  string // path inside the source, with forward slashes; unique within the label
 
+	// FromSource says that the document is a file of the source with its
+	// label: it goes with the file and with the source. Otherwise users
+	// wrote it, and only they remove it; its Path should then begin with a
+	// dot, because that of a file in a folder never does.
+	FromSource bool
+
 	// SourcePath is the path that users know the original by; "" if it
 	// has none. It is not unique: two notes may have the same one. For
 	// files of a folder it is Path.
@@ -86,7 +92,7 @@ type Change struct {
 // it.
 type Tagging struct {
 	ID     string   // of the document
-	Label  string   // the new label; "" keeps the one it has
+	Label  string   // the new label; "" keeps the one it has, as a document from a source must
 	Add    []string // a tag that the document has is ignored
 	Remove []string // a tag that the document does not have is ignored
 }

@@ -31,7 +31,7 @@ const (
 // Other processes wait meanwhile, so that a batch should stay below about 200
 // chunks. A document or a tag that cannot be stored gives an error of kind
 // Invalid, a document whose ID or whose path under its label another one has
-// one of kind Conflict, a Tagging of a document that does not exist one of
+// and a new label for a document from a source one of kind Conflict, a Tagging of a document that does not exist one of
 // kind NotFound, and a full disk one of kind Unavailable.
 func (x *Index) Apply(ctx context.Context, changes []document.Change) error {
 	if len(changes) == 0 {
@@ -283,15 +283,15 @@ func (p *poster) putRow(ctx context.Context, d *document.Document) (int64, error
 	}
 	now := p.now.UnixMilli()
 	var id int64
-	err := p.tx.QueryRowContext(ctx, `INSERT INTO docs(doc_id, label, path, source_path, type, title, url, mimetype, filetype, lang, host, filename,
+	err := p.tx.QueryRowContext(ctx, `INSERT INTO docs(doc_id, label, path, from_source, source_path, type, title, url, mimetype, filetype, lang, host, filename,
 			modified, created, updated, size, stamp_size, stamp_sec, stamp_nsec, hash, text_size, posted)
-		VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT(label, path) DO UPDATE SET doc_id=excluded.doc_id, source_path=excluded.source_path, type=excluded.type, title=excluded.title, url=excluded.url,
+		VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT(label, path) DO UPDATE SET doc_id=excluded.doc_id, from_source=excluded.from_source, source_path=excluded.source_path, type=excluded.type, title=excluded.title, url=excluded.url,
 			mimetype=excluded.mimetype, filetype=excluded.filetype, lang=excluded.lang, host=excluded.host, filename=excluded.filename,
 			modified=excluded.modified, updated=excluded.updated, size=excluded.size, stamp_size=excluded.stamp_size, stamp_sec=excluded.stamp_sec,
 			stamp_nsec=excluded.stamp_nsec, hash=excluded.hash, text_size=excluded.text_size, posted=excluded.posted
 		RETURNING id`,
-		d.ID, d.Label, d.Path, d.SourcePath, d.Type, d.Title, d.URL, d.MIMEType, d.FileType, d.Lang, d.Host, d.Filename,
+		d.ID, d.Label, d.Path, d.FromSource, d.SourcePath, d.Type, d.Title, d.URL, d.MIMEType, d.FileType, d.Lang, d.Host, d.Filename,
 		modified, now, now, d.Size, d.Stamp.Size, d.Stamp.ModTime.Unix(), d.Stamp.ModTime.Nanosecond(), d.Hash, len(d.Text), analysis.Version).Scan(&id)
 	return id, err
 }
@@ -300,8 +300,9 @@ func (p *poster) putRow(ctx context.Context, d *document.Document) (int64, error
 func (p *poster) retag(ctx context.Context, t document.Tagging) error {
 	s := stored{}
 	var path string
-	err := p.tx.QueryRowContext(ctx, `UPDATE docs SET updated=? WHERE doc_id=? RETURNING id, posted, text_size, label, title, lang, path`,
-		p.now.UnixMilli(), t.ID).Scan(&s.id, &s.posted, &s.textSize, &s.label, &s.title, &s.lang, &path)
+	var fromSource bool
+	err := p.tx.QueryRowContext(ctx, `UPDATE docs SET updated=? WHERE doc_id=? RETURNING id, posted, text_size, label, title, lang, path, from_source`,
+		p.now.UnixMilli(), t.ID).Scan(&s.id, &s.posted, &s.textSize, &s.label, &s.title, &s.lang, &path, &fromSource)
 	if errors.Is(err, sql.ErrNoRows) {
 		return noDocument(t.ID)
 	}
@@ -319,6 +320,9 @@ func (p *poster) retag(ctx context.Context, t document.Tagging) error {
 	}
 	if t.Label == "" || t.Label == s.label {
 		return nil
+	}
+	if fromSource {
+		return fmt.Errorf("document %q is a file of the source %q, which its label follows: %w", path, s.label, errkind.Conflict)
 	}
 	if _, exists, err := p.find(ctx, document.Ref{Label: t.Label, Path: path}); err != nil {
 		return err

@@ -1,11 +1,12 @@
 // Package index is the embedded store: one SQLite file that holds documents,
-// their texts, the postings for full-text search, sources and leases.
+// their texts and tags, the postings for full-text search, sources and leases.
 //
-// It implements package search over that file, and it is where ingestion puts
-// what it read. One transaction covers everything a change touches. Several
+// It implements package search over that file, and ingestion stores documents
+// in it. One transaction covers everything that a change touches. Several
 // processes may have one index open at once; each search reads one consistent
-// state. Everything but the texts and the rows about documents is derived and
-// can be made anew from them (see [Index.Maintain]).
+// state. Documents, texts, tags and sources may be the only copy of what users
+// wrote: they outlive every new version of the tables. Postings, words and
+// vectors are derived and can be made again (see [Index.Maintain]).
 package index
 
 import (
@@ -21,7 +22,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"modernc.org/sqlite"
 
@@ -49,9 +49,6 @@ type Index struct {
 	sets    setCache    // sets of documents by word
 	popular wordCache   // fallback of PopularWords
 	counts  searchLog   // words searched for, not yet written
-
-	mu         sync.Mutex
-	progressAt time.Time // when SetProgress wrote last
 
 	stop context.CancelFunc
 	done sync.WaitGroup

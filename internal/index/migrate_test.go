@@ -129,7 +129,7 @@ func TestMigrate(t *testing.T) {
 				t.Errorf("ReadText() = %v, %v, want %q", text, err, want)
 			}
 			var kind, sourcePath string
-			if err := x.w.QueryRow(`SELECT type, source_path FROM docs WHERE id=6`).Scan(&kind, &sourcePath); err != nil || kind != "text" || sourcePath != "fr/été.md" {
+			if err := x.w.QueryRow(`SELECT type, source_path FROM docs WHERE id=6 AND from_source`).Scan(&kind, &sourcePath); err != nil || kind != "text" || sourcePath != "fr/été.md" {
 				t.Errorf("document 6 has type %q and source path %q, %v, want text and fr/été.md", kind, sourcePath, err)
 			}
 			closeIt(t, x)

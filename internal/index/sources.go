@@ -14,7 +14,8 @@ import (
 	"knowhow/internal/search"
 )
 
-// Stamps returns the stamps of the documents of a label by their paths.
+// Stamps returns the stamps of the documents from the source with a label, by
+// their paths.
 func (x *Index) Stamps(ctx context.Context, label string) (map[string]document.Stamp, error) {
 	stamps := map[string]document.Stamp{}
 	err := x.read(ctx, "reading stamps", func(tx *sql.Tx) error {
@@ -28,9 +29,21 @@ func (x *Index) Stamps(ctx context.Context, label string) (map[string]document.S
 			s.ModTime = time.Unix(sec, nsec).UTC()
 			stamps[path] = s
 			return nil
-		}, `SELECT path, stamp_size, stamp_sec, stamp_nsec FROM docs WHERE label=?`, label)
+		}, `SELECT path, stamp_size, stamp_sec, stamp_nsec FROM docs WHERE label=? AND from_source`, label)
 	})
 	return stamps, err
+}
+
+// Generation returns a text that differs after each change of documents, by
+// whichever process.
+func (x *Index) Generation(ctx context.Context) (string, error) {
+	var generation string
+	err := x.read(ctx, "reading the generation", func(tx *sql.Tx) error {
+		var err error
+		generation, err = kvValue(ctx, tx, keyGeneration)
+		return err
+	})
+	return generation, err
 }
 
 // Sources returns the remembered sources by label.
@@ -78,10 +91,11 @@ func (x *Index) AddSource(ctx context.Context, s document.Source) error {
 // removeBatch is about how many chunks one transaction takes out.
 const removeBatch = 200
 
-// RemoveSource forgets a source and takes its documents out, in transactions
-// that are short enough for other writers. If it is cut short the source is
-// still there, with what is left of its documents. A label that neither a
-// source nor a document has gives an error of kind NotFound.
+// RemoveSource forgets a source and removes the documents from it, in
+// transactions that are short enough for other writers. Documents that users
+// wrote under its label stay. If RemoveSource is interrupted, the source is
+// still there with the rest of its documents. A label that neither a source nor
+// a document from one has gives an error of kind NotFound.
 func (x *Index) RemoveSource(ctx context.Context, label string) error {
 	known := false
 	for {
@@ -113,8 +127,8 @@ func (x *Index) RemoveSource(ctx context.Context, label string) error {
 	}
 }
 
-// somePaths returns paths of a label's documents, few enough for one
-// transaction.
+// somePaths returns paths of documents from the source with a label, few enough
+// for one transaction.
 func somePaths(ctx context.Context, tx *sql.Tx, label string) ([]string, error) {
 	var paths []string
 	chunks := 0
@@ -127,7 +141,7 @@ func somePaths(ctx context.Context, tx *sql.Tx, label string) ([]string, error) 
 		}
 		chunks += n
 		return err
-	}, `SELECT path, 1+(SELECT count(*) FROM chunks c WHERE c.id BETWEEN d.id<<? AND (d.id<<?)+?) FROM docs d WHERE label=? LIMIT 50`,
+	}, `SELECT path, 1+(SELECT count(*) FROM chunks c WHERE c.id BETWEEN d.id<<? AND (d.id<<?)+?) FROM docs d WHERE label=? AND from_source LIMIT 50`,
 		chunkBits, chunkBits, maxParts-1, label)
 	return paths, err
 }

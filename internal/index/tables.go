@@ -57,18 +57,19 @@ CREATE TABLE leases(name TEXT PRIMARY KEY, owner TEXT NOT NULL, until INTEGER NO
 CREATE TABLE sources(label TEXT PRIMARY KEY, path TEXT NOT NULL UNIQUE) WITHOUT ROWID;
 `
 
-// tables3 adds what documents of users need: a type, the path that users know
-// the original by, and tags, which are rows of tags of the kind "tag" (the label
-// is the column docs.label). docs.updated is when the document was last put or
-// tagged.
+// tables3 adds what documents of users need: whether a source or a user brought
+// them, a type, the path that users know the original by, and tags, which are
+// rows of tags of the kind "tag" (the label is the column docs.label).
+// docs.updated is when the document was last put or tagged.
 //
 // A vector of a chunk is what a model made of its text. It is derived: it goes
 // with its chunk, and can be made again.
 const tables3 = `
 ALTER TABLE docs RENAME COLUMN indexed TO updated;
+ALTER TABLE docs ADD COLUMN from_source INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE docs ADD COLUMN type TEXT NOT NULL DEFAULT '';
 ALTER TABLE docs ADD COLUMN source_path TEXT NOT NULL DEFAULT '';
-UPDATE docs SET source_path=path, type=CASE mimetype
+UPDATE docs SET from_source=1, source_path=path, type=CASE mimetype
 	WHEN 'text/markdown' THEN 'markdown' WHEN 'text/html' THEN 'html' WHEN 'application/xhtml+xml' THEN 'html'
 	WHEN 'application/pdf' THEN 'pdf' ELSE 'text' END;
 CREATE INDEX docs_source_path ON docs(source_path);
@@ -89,7 +90,7 @@ CREATE TABLE vectors(
 const (
 	keyAnalyzer   = "analyzer"   // version of package analysis that the terms are of
 	keyGeneration = "generation" // rises with every change of documents
-	keyProgress   = "progress"   // "done total time" of indexing
+	keyProgress   = "progress:"  // and a label: "done total time" of indexing
 )
 
 // chunkBits is how many bits of a row number tell a part of a document, of

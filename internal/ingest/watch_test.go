@@ -57,7 +57,7 @@ func TestWatchSeesChanges(t *testing.T) {
 		sink := &memorySink{}
 		rounds := 0
 		watching(t, New(Options{Sink: sink}), docs(root), WatchOptions{
-			Synced: func(document.Source, *Result, error) { rounds++ },
+			Synced: func(document.Source, *Result, error) bool { rounds++; return false },
 		})
 		synctest.Wait()
 		if sink.doc("a.txt") == nil {
@@ -84,10 +84,11 @@ func TestWatchLogsAFailureOnceAndRecovers(t *testing.T) {
 		ft := withFaults(g)
 		ft.fail(".", fs.ErrPermission)
 		fails := 0
-		watching(t, g, docs(root), WatchOptions{Synced: func(_ document.Source, _ *Result, err error) {
+		watching(t, g, docs(root), WatchOptions{Synced: func(_ document.Source, _ *Result, err error) bool {
 			if err != nil {
 				fails++
 			}
+			return false
 		}})
 		time.Sleep(3*DefaultMaxInterval + time.Second)
 		synctest.Wait()
@@ -120,4 +121,32 @@ func TestWatchSurvivesAFailingListOfSources(t *testing.T) {
 			t.Errorf("Watch = %v with documents %v, want the deadline and a.txt", err, sink.paths())
 		}
 	})
+}
+
+// As long as nothing changes, a look at a source does not read the state of
+// every document from the index.
+func TestSyncComparesWithTheIndexOnlyAfterChanges(t *testing.T) {
+	root := folder(t, map[string]string{"a.txt": "a", "b.txt": "b", "blob": "\x00"})
+	sink := &memorySink{}
+	g := New(Options{Sink: sink})
+	mustSync(t, g, docs(root), Result{Added: 2, LeftOut: left(NoText, 1)})
+	for range 5 {
+		mustSync(t, g, docs(root), Result{Unchanged: 2, LeftOut: left(NoText, 1)})
+	}
+	if sink.asked != 2 {
+		t.Errorf("compared with the index %d times, want 2: for the files, and to see that nothing is left to do", sink.asked)
+	}
+	write(t, root, "b.txt", "B", time.Unix(1e9, 0))
+	mustSync(t, g, docs(root), Result{Unchanged: 1, Changed: 1, LeftOut: left(NoText, 1)})
+	mustSync(t, g, docs(root), Result{Unchanged: 2, LeftOut: left(NoText, 1)})
+	mustSync(t, g, docs(root), Result{Unchanged: 2, LeftOut: left(NoText, 1)})
+
+	// Another process removes a document.
+	if err := sink.Apply(t.Context(), []document.Change{{Delete: &document.Ref{Label: "docs", Path: "a.txt"}}}); err != nil {
+		t.Fatal(err)
+	}
+	mustSync(t, g, docs(root), Result{Added: 1, Unchanged: 1, LeftOut: left(NoText, 1)})
+	if sink.doc("a.txt") == nil {
+		t.Error("the document that another process removed is still missing")
+	}
 }

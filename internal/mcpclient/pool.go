@@ -10,6 +10,7 @@
 package mcpclient
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -68,7 +69,7 @@ type Pool struct {
 	o       Options
 	servers map[string]*server
 	ids     []string // sorted
-	client  json.RawMessage
+	client  clientInfo
 	guard   child.Guard
 
 	wg    sync.WaitGroup // all goroutines
@@ -93,7 +94,7 @@ func New(o Options) *Pool {
 		}
 	}
 	p := &Pool{
-		o: o, servers: map[string]*server{}, client: clientInfo(o.Version),
+		o: o, servers: map[string]*server{}, client: clientInfo{"knowhow", cmp.Or(o.Version, "0")},
 		stop: make(chan struct{}), hurry: make(chan struct{}),
 	}
 	for i := range o.Servers {

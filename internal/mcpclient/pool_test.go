@@ -511,8 +511,8 @@ func TestModernServer(t *testing.T) {
 		t.Fatalf("Catalog() of a server without a handshake = %+v, %v", c, err)
 	}
 	got, err := p.Call(t.Context(), "fake", "tools/call", json.RawMessage(`{"name":"params"}`))
-	want := `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"knowhow","version":"1.2.3"},` +
-		`"io.modelcontextprotocol/clientCapabilities":{}},"name":"params"}`
+	want := `{"_meta":{"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"knowhow","version":"1.2.3"},` +
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"name":"params"}`
 	if err != nil || string(got) != want {
 		t.Errorf("the request was %s, %v, want %s", got, err, want)
 	}

@@ -78,8 +78,8 @@ type session struct {
 	log     *slog.Logger
 	redact  *redact.Redactor
 	link    link
-	changed func()          // told of notifications/tools/list_changed
-	meta    json.RawMessage // members of the _meta of every request; nil before MCP 2026-07-28
+	changed func()         // told of notifications/tools/list_changed
+	meta    map[string]any // members of the _meta of every request; nil before MCP 2026-07-28
 
 	nextID  atomic.Int64
 	answers atomic.Int64 // responses to our requests so far
