@@ -81,7 +81,9 @@ func TestSearchWholeIndex(t *testing.T) {
 	if f.query.Labels != nil || r.Total != 3 {
 		t.Errorf("labels = %v, total = %d, want none and 3", f.query.Labels, r.Total)
 	}
-	var list struct{ Resources []struct{ Description string } }
+	var list struct {
+		Resources []struct{ Description string }
+	}
 	c.Call("resources/list", nil).Decode(t, &list)
 	for _, entry := range list.Resources {
 		if !strings.HasSuffix(entry.Description, "\n\n"+d.Block()) {
