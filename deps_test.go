@@ -52,10 +52,9 @@ var deps = map[string]string{
 	"mcpclient/redact": "",
 
 	// MCP servers as skills.
-	"skill":        "mcpclient spell",
-	"skill/store":  "skill",
-	"skill/update": "skill skill/store mcpclient",
-	"invoke":       "httpguard mcpclient compact spell",
+	"skill":       "mcpclient spell",
+	"skill/store": "skill",
+	"invoke":      "httpguard mcpclient compact spell",
 
 	// The systems. None imports another, or a backend it need not know:
 	// fessmcp sees search, never fess or index.

@@ -8,13 +8,13 @@ import (
 	"runtime/debug"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/httpguard"
 	"knowhow/internal/invoke"
 	"knowhow/internal/skill/store"
-	"knowhow/internal/skill/update"
 )
 
 const startHelp = `Usage: {cmd} --mcp-settings FILE [FLAGS]
@@ -77,7 +77,12 @@ func runStart(ctx context.Context, v *invocation, args []string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(y.serve(ctx, l), closeListener(l))
+	err = errors.Join(y.serve(ctx, l), closeListener(l))
+	if ctx.Err() != nil {
+		y.endLine(ctx)
+		y.log.Info("Ended, with all servers: " + context.Cause(ctx).Error())
+	}
+	return err
 }
 
 // closeListener closes a listener that its server may have closed before.
@@ -98,7 +103,12 @@ func (y *syncing) serve(ctx context.Context, l net.Listener) error {
 		default: // each server has been told of
 		}
 	}
-	y.connect(tell)
+	var generated atomic.Bool // until then the servers that are connected are asked anyway
+	y.connect(func(server string) {
+		if generated.Load() {
+			tell(server)
+		}
+	}, tell)
 	defer y.close(ctx)
 	current, err := y.current()
 	if err != nil {
@@ -106,7 +116,7 @@ func (y *syncing) serve(ctx context.Context, l net.Listener) error {
 	}
 	if !current {
 		_, err := y.generate(ctx)
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		if ctx.Err() != nil {
 			return nil // ended before it could serve, as it may be ended later
 		}
 		if err != nil {
@@ -114,6 +124,7 @@ func (y *syncing) serve(ctx context.Context, l net.Listener) error {
 		}
 		y.f.force = false // that was for once
 	}
+	generated.Store(true)
 	ctx, cancel := context.WithCancel(ctx)
 	var background sync.WaitGroup
 	defer background.Wait()
@@ -138,11 +149,14 @@ func (y *syncing) current() (bool, error) {
 		return false, nil
 	}
 	current, err := store.Current(y.storeOptions())
-	if err == nil && current {
+	if err != nil {
+		return false, storeError(err)
+	}
+	if current {
 		y.log.Info("Skills up to date, skipping regeneration")
 		fmt.Fprintln(y.stdout, "Generated 0 skills from 0 servers (all are up to date, so no server was asked)")
 	}
-	return current, err
+	return current, nil
 }
 
 // follow looks at the tools of the servers that are told of, because they were
@@ -153,7 +167,7 @@ func (y *syncing) follow(ctx context.Context, news <-chan string) {
 		case <-ctx.Done():
 			return
 		case server := <-news:
-			if err := update.Follow(ctx, y.updateOptions(), server); err != nil && ctx.Err() == nil {
+			if err := y.writer().follow(ctx, server); err != nil && ctx.Err() == nil {
 				y.log.Error("bringing the skills up to date", "error", errkind.Message(err))
 			}
 		}
