@@ -129,7 +129,11 @@ func (c *calling) connect(ctx context.Context) (callBackend, error) {
 		}
 		url = fmt.Sprintf("http://127.0.0.1:%d", defaultBridgePort)
 	}
-	client, err := invoke.NewClient(invoke.ClientOptions{URL: url, Token: c.get("MCP_BRIDGE_TOKEN"), Timeout: startTime + c.timeout})
+	token, err := c.tokenOr("", "MCP_BRIDGE_TOKEN")
+	if err != nil {
+		return nil, err
+	}
+	client, err := invoke.NewClient(invoke.ClientOptions{URL: url, Token: token, Timeout: startTime + c.timeout})
 	if err != nil {
 		return nil, c.usagef("--bridge-url: %s", errkind.Message(err))
 	}

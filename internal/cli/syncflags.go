@@ -18,8 +18,9 @@ import (
 const syncFlagsHelp = `  --mcp-settings FILE    settings that name the MCP servers (required); the files of
                          Claude, Cursor, VS Code, Codex, Gemini and OpenCode will do
   --output-dir DIR       where skills are generated (mcp-skills)
-  --skills-dir DIR       where links to them go (skills); repeatable, for example
-                         .claude/skills and .agents/skills
+  --skills-dir DIR       where links to them go; repeatable, for example
+                         .claude/skills and .agents/skills (where the last sync
+                         put them, or else skills)
   --force-refresh        write all skills again, and undo edits of descriptions
   --check                change nothing; end with 1 if a skill is stale
   --dry-run              change nothing; say what would change

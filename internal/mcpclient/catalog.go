@@ -53,9 +53,17 @@ func (s *server) tools(ctx context.Context) (*Catalog, error) {
 			return nil, err
 		}
 		s.keep(c, sess, changes)
-		s.log.InfoContext(ctx, fmt.Sprintf("Fetched %d tools from %s", len(c.Tools), s.cfg.ID))
+		s.log.InfoContext(ctx, fmt.Sprintf("Fetched %s from %s", plural(len(c.Tools), "tool", "tools"), s.cfg.ID))
 		return c, nil
 	}
+}
+
+// plural counts things in English.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // known returns the catalog if it is at hand and no change was heard of.

@@ -72,9 +72,9 @@ func (s *server) connect(ctx context.Context, a *attempt) error {
 			return s.connectError(ctx, ctx.Err(), err)
 		}
 		if try == 0 {
-			s.log.InfoContext(ctx, "Connecting to server: "+s.cfg.ID)
-		} else {
-			s.log.WarnContext(ctx, "Connecting to server once more: "+s.cfg.ID, "err", err)
+			s.log.DebugContext(ctx, "Connecting to server: "+s.cfg.ID)
+		} else { // the last failure is the caller's to report
+			s.log.DebugContext(ctx, "Connecting to server once more: "+s.cfg.ID, "err", err)
 		}
 		sess, intro, failure := s.open(ctx)
 		if failure == nil {

@@ -83,6 +83,6 @@ func (s *server) warnLeftOut(ctx context.Context, l *leftOut) {
 		return
 	}
 	if l.n > 0 {
-		s.log.WarnContext(ctx, fmt.Sprintf("Left out %d entries of the tools of %s: %s", l.n, s.cfg.ID, text))
+		s.log.WarnContext(ctx, fmt.Sprintf("Left out %s of the tools of %s: %s", plural(l.n, "entry", "entries"), s.cfg.ID, text))
 	}
 }

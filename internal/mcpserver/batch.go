@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"slices"
 
-	"knowhow/internal/mcpserver/access"
 	"knowhow/internal/mcpserver/fault"
 	"knowhow/internal/mcpserver/wire"
 
@@ -16,7 +15,7 @@ import (
 // are no others, the request has been answered, and sift says no.
 func (x *exchange) sift(p *wire.Payload) bool {
 	if x.batchless() {
-		access.Refuse(x.filter, http.StatusBadRequest, "the negotiated revision has no batches")
+		refuse(x.filter, http.StatusBadRequest, "the negotiated revision has no batches")
 		return false
 	}
 	unknown, seen := false, map[jsonrpc.ID]bool{}

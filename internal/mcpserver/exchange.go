@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"slices"
 
-	"knowhow/internal/mcpserver/access"
+	"knowhow/internal/httpguard"
 	"knowhow/internal/mcpserver/fault"
 	"knowhow/internal/mcpserver/wire"
 	"knowhow/internal/spell"
@@ -41,7 +41,7 @@ func (x *exchange) get() {
 	h := x.handler
 	switch {
 	case h.opts.DisableSSE:
-		access.RefuseMethod(x.filter, h.methods())
+		refuseMethod(x.filter, h.methods())
 	case x.stateless():
 		x.pass(h.modern)
 	case h.old != nil && x.request.Header.Get(headerSession) == "":
@@ -156,22 +156,22 @@ func (x *exchange) body() (wire.Payload, bool) {
 	w, r, limit := x.filter, x.request, x.handler.opts.MaxBody
 	tooLarge := fmt.Sprintf("the body of a request must not exceed %d bytes", limit)
 	if r.ContentLength > limit {
-		access.Drain(w, r, maxDrain)
-		access.Refuse(w, http.StatusRequestEntityTooLarge, tooLarge)
+		httpguard.Drain(w, r, maxDrain)
+		refuse(w, http.StatusRequestEntityTooLarge, tooLarge)
 		return wire.Payload{}, false
 	}
 	if mt, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mt != "application/json" {
-		access.Refuse(w, http.StatusUnsupportedMediaType, "the Content-Type of a request must be application/json")
+		refuse(w, http.StatusUnsupportedMediaType, "the Content-Type of a request must be application/json")
 		return wire.Payload{}, false
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		access.Drain(w, r, maxDrain)
-		access.Refuse(w, http.StatusRequestEntityTooLarge, tooLarge)
+		httpguard.Drain(w, r, maxDrain)
+		refuse(w, http.StatusRequestEntityTooLarge, tooLarge)
 		return wire.Payload{}, false
 	}
 	if err != nil {
-		access.Refuse(w, http.StatusBadRequest, "the body of the request could not be read")
+		refuse(w, http.StatusBadRequest, "the body of the request could not be read")
 		return wire.Payload{}, false
 	}
 	p := wire.Parse(body, x.handler.pinned)
@@ -186,7 +186,7 @@ func (x *exchange) body() (wire.Payload, bool) {
 func (x *exchange) rewind(p wire.Payload) bool {
 	body, err := p.Encode()
 	if err != nil {
-		access.Refuse(x.filter, http.StatusBadRequest, "the request could not be read")
+		refuse(x.filter, http.StatusBadRequest, "the request could not be read")
 		return false
 	}
 	r := x.request

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/mcpserver/access"
+	"knowhow/internal/httpguard"
 	"knowhow/internal/mcpserver/fault"
 	"knowhow/internal/mcpserver/stream"
 
@@ -17,14 +17,10 @@ import (
 // HTTPOptions says how a server is reached over HTTP. The zero value of a
 // bound is its default.
 type HTTPOptions struct {
-	Path           string        // the endpoint's path; "" is "/mcp"
-	Token          string        // the bearer token that is asked for; "" asks for none
-	AllowedOrigins []string      // web origins besides those of this machine, for example "https://app.example"
-	AllowedHosts   []string      // hosts besides loopback that a loopback listener answers to, with or without port
-	DisableSSE     bool          // answers are plain JSON, and there are no server-to-client streams
-	MaxBody        int64         // bytes of a request's body; 0 is 4 MiB
-	MaxSessions    int           // sessions at once, of which the idle make room for new ones; 0 is 1000
-	SessionIdle    time.Duration // how long a session lives without a request; 0 is 30 minutes
+	DisableSSE  bool          // answers are plain JSON, and there are no server-to-client streams
+	MaxBody     int64         // bytes of a request's body; 0 is 4 MiB
+	MaxSessions int           // sessions at once, of which the idle make room for new ones; 0 is 1000
+	SessionIdle time.Duration // how long a session lives without a request; 0 is 30 minutes
 }
 
 const (
@@ -41,10 +37,9 @@ const (
 // revisions with a handshake and for those without, and the older HTTP+SSE
 // transport, all on one path. Make one with [Server.HTTP].
 //
-// It checks, in this order, the path (404), the token (401), Host and Origin
-// (403), the method (405), size and type of the body (413, 415). Until the
-// token is right nothing of the request is parsed but what CORS needs, of pages
-// whose Origin passes. Every refusal is a JSON-RPC error.
+// It checks neither token nor Host nor Origin: mount it with [HTTPHandler.Route]
+// on a server that does. It checks, in this order, the method (405), size and
+// type of the body (413, 415). Every refusal is a JSON-RPC error.
 //
 // Clients should accept JSON and streams. Those that accept JSON alone are
 // answered in JSON, and miss what would have come before the answer.
@@ -54,7 +49,6 @@ const (
 type HTTPHandler struct {
 	server *Server
 	opts   HTTPOptions
-	access *access.Access
 	pinned bool
 
 	events *stream.Events // nil where there are no streams
@@ -72,14 +66,10 @@ type HTTPHandler struct {
 	passing  map[*session]struct{}    // those of requests that bring everything along
 }
 
-// HTTP returns a handler that serves s at o.Path. The caller owns the listener
-// and the [http.Server]; that should set ReadHeaderTimeout, and no WriteTimeout
-// because streams last. When it ends, it calls [HTTPHandler.Shutdown] before
-// that of the http.Server.
+// HTTP returns a handler that serves s. A server that does not mount its Route
+// calls [HTTPHandler.Shutdown] when it ends, before it waits for the requests
+// that run, and sets no WriteTimeout, because streams last.
 func (s *Server) HTTP(o HTTPOptions) *HTTPHandler {
-	if o.Path == "" {
-		o.Path = "/mcp"
-	}
 	if o.MaxBody <= 0 {
 		o.MaxBody = 4 << 20
 	}
@@ -89,7 +79,7 @@ func (s *Server) HTTP(o HTTPOptions) *HTTPHandler {
 	if o.SessionIdle <= 0 {
 		o.SessionIdle = 30 * time.Minute
 	}
-	h := &HTTPHandler{server: s, opts: o, access: newAccess(o), pinned: s.opts.Revision.pinned(),
+	h := &HTTPHandler{server: s, opts: o, pinned: s.opts.Revision.pinned(),
 		requests: map[*http.Request]func(){}, sessions: map[string]*session{},
 		opening: map[*session]struct{}{}, passing: map[*session]struct{}{}}
 	get := func(*http.Request) *mcp.Server { return s.sdk }
@@ -112,15 +102,14 @@ func (s *Server) HTTP(o HTTPOptions) *HTTPHandler {
 	return h
 }
 
+// Route mounts h at a path of a guarded listener.
+func (h *HTTPHandler) Route(path string) httpguard.Route {
+	return httpguard.Route{Path: path, Handler: h, Refuse: Refuse, Methods: h.methods(),
+		Expose: headerSession + ", WWW-Authenticate, Retry-After", Shutdown: h.Shutdown}
+}
+
 // ServeHTTP implements [http.Handler].
 func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != h.opts.Path {
-		access.Refuse(w, http.StatusNotFound, "there is no MCP endpoint at this path, it is at "+h.opts.Path)
-		return
-	}
-	if h.access.Preflight(w, r, h.methods()) || !h.access.Admit(w, r) {
-		return
-	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	r = r.WithContext(ctx)
@@ -142,7 +131,7 @@ func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodDelete:
 		x.delete()
 	default:
-		access.RefuseMethod(w, h.methods())
+		refuseMethod(w, h.methods())
 	}
 }
 

@@ -145,7 +145,10 @@ func Parse(path string, data []byte, getenv func(string) (string, bool)) (*Setti
 		d.settings.Servers = append(d.settings.Servers, server)
 	}
 	d.settings.hash = hash(raw)
-	if d.more > 0 {
+	switch {
+	case d.more == 1:
+		d.settings.Warnings = append(d.settings.Warnings, "there is 1 more warning of this sort")
+	case d.more > 1:
 		d.settings.Warnings = append(d.settings.Warnings, fmt.Sprintf("there are %d more warnings of this sort", d.more))
 	}
 	return d.settings, nil

@@ -148,7 +148,11 @@ func gather(catalogs []mcpclient.Catalog) (sources []source, warnings []string) 
 		return a.catalog.Server == b.catalog.Server && a.tool.Name == b.tool.Name
 	})
 	if n := len(sources) - len(kept); n > 0 {
-		warnings = append(warnings, fmt.Sprintf("%d tools are left out: their servers list them more than once", n))
+		text := fmt.Sprintf("%d tools are left out: their servers list them more than once", n)
+		if n == 1 {
+			text = "1 tool is left out: its server lists it more than once"
+		}
+		warnings = append(warnings, text)
 	}
 	return kept, warnings
 }

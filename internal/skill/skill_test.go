@@ -217,7 +217,7 @@ func TestRenderLeavesOut(t *testing.T) {
 		t.Errorf("names differ (-want +got):\n%s", diff)
 	}
 	want := []string{
-		`1 tools are left out: their servers list them more than once`,
+		`1 tool is left out: its server lists it more than once`,
 		`a tool of server "a" is left out: its name has 0 bytes, want 1 to 512`,
 		`a tool of server "a" is left out: its name has 513 bytes, want 1 to 512`,
 		`tool "bad" of server "b": its schema is not JSON and is left out`,

@@ -41,7 +41,7 @@ func TestDiskFails(t *testing.T) {
 	}{
 		{syscall.ENOSPC, []string{"free space on the disk of "}, syscall.ENOSPC},
 		{syscall.EACCES, []string{"check the permissions of "}, errkind.Denied},
-		{syscall.EROFS, []string{"read-only", "--output-dir"}, errkind.Denied},
+		{syscall.EROFS, []string{"read-only", "choose another folder"}, errkind.Denied},
 		{syscall.EIO, []string{"input/output error"}, syscall.EIO},
 	} {
 		if runtime.GOOS == "windows" {
@@ -109,8 +109,8 @@ func TestInTheWay(t *testing.T) {
 		path string
 		want string
 	}{
-		{"mcp-skills", "--output-dir"},
-		{"skills", "--skills-dir"},
+		{"mcp-skills", "choose another folder"},
+		{"skills", "choose another folder"},
 	} {
 		o := options(t)
 		write(t, "mine", o.Base, tt.path)

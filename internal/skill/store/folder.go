@@ -14,8 +14,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
 const (
@@ -25,8 +23,8 @@ const (
 )
 
 // A folder is one that holds skills, links or the lock. All access goes through
-// an [os.Root], so that a link inside can't lead it anywhere else; the folder
-// itself may be a link.
+// an [os.Root], so that a link inside can't lead it anywhere else. A folder of
+// links may itself be a link.
 type folder struct {
 	key  string   // as the lock spells it: relative to the base, with slashes, or absolute
 	path string   // absolute, as the user spelled it
@@ -58,6 +56,21 @@ func (f *folder) open() error {
 		return nil
 	}
 	return explainFolder("opening", f.path, err)
+}
+
+// isLink reports whether the folder itself is a symbolic link, and where that
+// leads.
+func (f *folder) isLink() (target string, ok bool) {
+	target, err := os.Readlink(f.path)
+	return target, err == nil
+}
+
+// close closes the folder if it is open.
+func (f *folder) close() {
+	if f.root != nil {
+		_ = f.root.Close() // it was only a handle
+		f.root = nil
+	}
 }
 
 // make makes and opens the folder if it does not exist.
@@ -239,28 +252,4 @@ func tempName() string { return fmt.Sprintf("%s%016x", tempPrefix, rand.Uint64()
 func sum(content []byte) string {
 	h := sha256.Sum256(content)
 	return hex.EncodeToString(h[:])
-}
-
-// serverOf returns the server id that a SKILL.md of ours carries in its
-// metadata, or "".
-func serverOf(md []byte) string {
-	const maxFrontmatter = 64 << 10
-	md = bytes.ReplaceAll(md[:min(len(md), maxFrontmatter)], []byte("\r\n"), []byte("\n"))
-	front, ok := bytes.CutPrefix(md, []byte("---\n"))
-	if !ok {
-		return ""
-	}
-	front, _, ok = bytes.Cut(front, []byte("\n---"))
-	if !ok {
-		return ""
-	}
-	var fields struct {
-		Metadata struct {
-			Server string `yaml:"mcp_server_id"`
-		} `yaml:"metadata"`
-	}
-	if yaml.Unmarshal(front, &fields) != nil {
-		return ""
-	}
-	return fields.Metadata.Server
 }

@@ -126,16 +126,6 @@ func FuzzParseLock(f *testing.F) {
 	})
 }
 
-func FuzzServerOf(f *testing.F) {
-	f.Add("---\nmetadata:\n  mcp_server_id: \"a\"\n---\n")
-	f.Add("---\nmetadata: &a [*a]\n---\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		if got := serverOf([]byte(text)); got != "" && !strings.HasPrefix(text, "---") {
-			t.Errorf("serverOf(%q) = %q, want none without frontmatter", text, got)
-		}
-	})
-}
-
 // manyTools are those of ten servers with fifty tools each.
 func manyTools() Content {
 	var names []string

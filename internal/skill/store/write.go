@@ -83,7 +83,7 @@ func (s *syncer) writeSkills(ctx context.Context) error {
 		return err
 	}
 	for _, it := range todo {
-		s.log.Info("Generated skill: " + it.tool() + " (" + s.out.show(it.name) + ")")
+		s.log.Debug("Generated skill: " + it.tool() + " (" + s.out.show(it.name) + ")")
 	}
 	return nil
 }
