@@ -58,10 +58,10 @@ type Status struct {
 
 // The states of a server.
 const (
-	StateIdle       = "idle" // not connected, because nobody needs it
-	StateConnecting = "connecting"
-	StateReady      = "ready"
-	StateFailed     = "failed" // the last attempt failed, or the connection broke
+	stateIdle       = "idle" // not connected, because nobody needs it
+	stateConnecting = "connecting"
+	stateReady      = "ready"
+	stateFailed     = "failed" // the last attempt failed, or the connection broke
 )
 
 // A Pool keeps the connections. Its methods may be called from any goroutine.

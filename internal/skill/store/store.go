@@ -21,8 +21,8 @@ import (
 	"knowhow/internal/skill"
 )
 
-// LockName is the name of the lock file in [Options].Base.
-const LockName = "mcp_settings.lock"
+// lockName is the name of the lock file in [Options].Base.
+const lockName = "mcp_settings.lock"
 
 // Options say where skills go and how.
 type Options struct {
