@@ -50,14 +50,19 @@ type entry struct {
 // absent; a bad entry of it likewise.
 func (s *syncer) readLock() error {
 	name := filepath.Join(s.base.path, lockName)
-	raw, err := readFile(s.base.root, lockName, maxLock)
+	info, err := s.base.root.Stat(lockName)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		if info, _ := s.base.lstat(lockName); info != nil && info.IsDir() {
-			return fmt.Errorf("reading %s: a folder is in the way of the lock file: move it: %w", name, errkind.Conflict)
-		}
+		return explain("reading", name, err)
+	case info.IsDir():
+		return fmt.Errorf("reading %s: a folder is in the way of the lock file: move it: %w", name, errkind.Conflict)
+	case info.Size() > maxLock:
+		return fmt.Errorf("reading %s: the lock file has more than %d bytes: move it: %w", name, maxLock, errkind.TooLarge)
+	}
+	raw, err := s.base.root.ReadFile(lockName)
+	if err != nil {
 		return explain("reading", name, err)
 	}
 	var bad []string

@@ -93,22 +93,6 @@ func Sync(ctx context.Context, o Options, c Content) (*Report, error) {
 	return s.sync(ctx, c)
 }
 
-// Current reports whether the last sync had the same options and configuration
-// hash and heard from all servers, and whether the skills and links that it
-// left are still there unchanged. Then there is nothing to ask of any server.
-func Current(o Options) (bool, error) {
-	s, err := newSyncer(o)
-	if err != nil {
-		return false, err
-	}
-	defer s.close()
-	s.o.DryRun = true
-	if err := s.open(); err != nil {
-		return false, err
-	}
-	return s.current()
-}
-
 // A syncer is one sync. Its zero parts are filled in the order of sync.
 type syncer struct {
 	o   Options
