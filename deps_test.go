@@ -41,11 +41,8 @@ var deps = map[string]string{
 	// The far sides, and the door to the MCP SDK.
 	"fess":             "search query",
 	"fessserver":       "search query",
-	"mcpserver":        "schema compact spell mcpserver/access mcpserver/fault mcpserver/stream mcpserver/wire",
+	"mcpserver":        "schema compact spell mcpserver/access",
 	"mcpserver/access": "compact",
-	"mcpserver/fault":  "schema",
-	"mcpserver/stream": "",
-	"mcpserver/wire":   "compact spell mcpserver/fault",
 
 	// The door to MCP servers for clients.
 	"mcpsettings":      "spell",
@@ -77,10 +74,10 @@ var deps = map[string]string{
 
 // fences says which packages may import a module or package from outside.
 var fences = map[string]string{
-	"github.com/modelcontextprotocol/go-sdk": "mcpserver mcpserver/fault mcpserver/wire",
+	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
 	"modernc.org/sqlite":                     "index",
 	"database/sql":                           "index index/retrieve index/tables",
-	"net/http":                               "mcpserver mcpserver/access mcpserver/fault fess fessserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest",
+	"net/http":                               "mcpserver mcpserver/access fess fessserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest",
 	"testing":                                "search/searchtest fess/fesstest mcpserver/mcptest",
 	"flag":                                   "cli",
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",

@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"knowhow/internal/mcpserver/access"
-	"knowhow/internal/mcpserver/wire"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -29,7 +28,7 @@ func newAccess(o HTTPOptions) *access.Access {
 
 // reply answers a request with an HTTP status and a JSON-RPC error.
 func reply(w http.ResponseWriter, status int, id jsonrpc.ID, e *jsonrpc.Error) {
-	writeJSON(w, status, wire.Refusal(id, e))
+	writeJSON(w, status, errorResponse(id, e))
 }
 
 func writeJSON(w http.ResponseWriter, status int, body []byte) {
