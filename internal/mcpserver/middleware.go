@@ -42,7 +42,7 @@ func (s *Server) guard(next mcp.MethodHandler) mcp.MethodHandler {
 			if p, ok := errors.AsType[*panicError](err); ok {
 				err = s.peerError(p, &call{method: method})
 			}
-			s.logRequest(method, time.Since(start), err)
+			s.logRequest(method, time.Since(start), res, err)
 		}()
 		next := func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			return try(ctx, method, req, next)
@@ -166,7 +166,10 @@ func (s *Server) peerError(err error, k *call) *jsonrpc.Error {
 	return o.wire()
 }
 
-func (s *Server) logRequest(method string, took time.Duration, err error) {
+func (s *Server) logRequest(method string, took time.Duration, res mcp.Result, err error) {
+	if r, ok := res.(*toolResult); ok && r.IsError {
+		err, _ = r.Meta["error"].(error)
+	}
 	code := int64(0)
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		code = e.Code

@@ -332,8 +332,12 @@ func (h *HTTPHandler) postStateless(w http.ResponseWriter, r *http.Request, p pa
 	}
 	c := newConn(h.server, "", 0)
 	h.mu.Lock()
+	closed := h.closed
 	h.conns[c] = struct{}{}
 	h.mu.Unlock()
+	if closed {
+		c.stop() // which the call is told
+	}
 	defer func() {
 		if r.Context().Err() != nil {
 			c.cancel(one.ID) // the client's end of the request is its cancellation

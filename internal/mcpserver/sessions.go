@@ -33,33 +33,46 @@ func (h *HTTPHandler) open(old bool) *session {
 		s.get.lasting = true
 		s.conn.alone = s.get
 	}
-	h.mu.Lock()
-	var dropped *session
-	if len(h.sessions) >= h.opts.MaxSessions {
-		for _, o := range h.sessions {
-			if o.posts == 0 && o.streams == 0 && (dropped == nil || o.used.Before(dropped.used)) && !o.conn.isBusy() {
-				dropped = o
-			}
-		}
-		if dropped == nil {
-			h.mu.Unlock()
-			return nil
-		}
-		h.forgetLocked(dropped)
-	}
-	h.sessions[s.id], h.conns[s.conn] = s, struct{}{}
-	s.posts = 1
-	s.idle = time.AfterFunc(h.opts.SessionIdle, func() { h.expire(s) })
-	s.idle.Stop()
-	h.mu.Unlock()
 	if h.events != nil && !old {
 		s.get.events, s.get.name = h.events, streamName{s.id, ""}
-		h.events.open(s.get)
 	}
+	h.mu.Lock()
+	dropped := h.makeRoomLocked()
+	opened := !h.closed && len(h.sessions) < h.opts.MaxSessions
+	if opened {
+		h.sessions[s.id], h.conns[s.conn] = s, struct{}{}
+		s.posts = 1
+		s.idle = time.AfterFunc(h.opts.SessionIdle, func() { h.expire(s) })
+		s.idle.Stop() // until it is released
+		if s.get != nil && s.get.events != nil {
+			h.events.open(s.get)
+		}
+	}
+	h.mu.Unlock()
 	if dropped != nil {
 		dropped.conn.end(context.Background())
 	}
+	if !opened {
+		return nil
+	}
 	return s
+}
+
+// makeRoomLocked forgets the session that has been idle for the longest time if
+// there is no room for another. It returns nil if there is room, or all are in use.
+func (h *HTTPHandler) makeRoomLocked() *session {
+	var oldest *session
+	if len(h.sessions) >= h.opts.MaxSessions {
+		for _, s := range h.sessions {
+			if s.posts == 0 && s.streams == 0 && (oldest == nil || s.used.Before(oldest.used)) && !s.conn.isBusy() {
+				oldest = s
+			}
+		}
+	}
+	if oldest != nil {
+		h.forgetLocked(oldest)
+	}
+	return oldest
 }
 
 // use returns the session of that id, which is in use until it is released, for a
@@ -80,17 +93,16 @@ func (h *HTTPHandler) use(id string, old, stream bool) *session {
 	return s
 }
 
-// release ends what use began. A session that was not initialized by its first
-// request ends with it.
+// release ends what use or open began.
 func (h *HTTPHandler) release(s *session, stream bool) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	s.used = time.Now()
 	if stream {
 		s.streams--
-	} else if s.posts--; s.posts == 0 && !s.old {
+	} else if s.posts--; s.posts == 0 && !s.old && h.sessions[s.id] == s {
 		s.idle.Reset(h.opts.SessionIdle)
 	}
-	h.mu.Unlock()
 }
 
 // expire ends a session that has not been used for so long.
