@@ -37,13 +37,10 @@ var deps = map[string]string{
 	"job":   "",
 
 	// The far sides, the guarded listener of the servers, and the door to the MCP SDK.
-	"fess":             "search query",
-	"httpguard":        "spell",
-	"fessserver":       "httpguard search query",
-	"mcpserver":        "httpguard schema compact spell mcpserver/fault mcpserver/stream mcpserver/wire",
-	"mcpserver/fault":  "schema",
-	"mcpserver/stream": "",
-	"mcpserver/wire":   "compact spell mcpserver/fault",
+	"fess":       "search query",
+	"httpguard":  "spell",
+	"fessserver": "httpguard search query",
+	"mcpserver":  "httpguard schema compact spell",
 
 	// The door to MCP servers for clients.
 	"mcpsettings":      "spell",
@@ -77,10 +74,10 @@ var deps = map[string]string{
 
 // fences says which packages may import a module or package from outside.
 var fences = map[string]string{
-	"github.com/modelcontextprotocol/go-sdk": "mcpserver mcpserver/fault mcpserver/wire",
+	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
 	"modernc.org/sqlite":                     "index",
 	"database/sql":                           "index",
-	"net/http":                               "httpguard mcpserver mcpserver/fault fess fessserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest",
+	"net/http":                               "httpguard mcpserver fess fessserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest",
 	"testing":                                "search/searchtest fess/fesstest mcpserver/mcptest",
 	"flag":                                   "cli",
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",
