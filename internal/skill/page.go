@@ -204,7 +204,7 @@ func hints(annotations json.RawMessage) string {
 		hints = append(hints, "read-only")
 	case destructive.isTrue():
 		hints = append(hints, "destructive")
-	case destructive != nil && destructive.kind == boolKind:
+	case destructive != nil && destructive.kind == "boolean":
 		hints = append(hints, "not destructive")
 	}
 	if !readOnly && root.get("idempotentHint").isTrue() {
