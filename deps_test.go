@@ -22,27 +22,25 @@ var deps = map[string]string{
 
 	// The program's own plumbing.
 	"config": "spell", "logfile": "",
-	"spell": "", "compact": "", "schema": "compact spell", "terminal": "",
+	"spell": "", "compact": "", "sanitize": "", "schema": "compact spell", "terminal": "",
 
 	// Text, pure: no disk, no network.
 	"extract": "extract/pdf", "chunk": "", "analysis": "", "query": "",
 	"extract/pdf": "extract/pdf/cos", "extract/pdf/cos": "",
 
 	// Things with a life.
-	"index":          "document search analysis query index/retrieve index/tables",
-	"index/retrieve": "search analysis query index/tables",
-	"index/tables":   "",
-	"ingest":         "document extract chunk",
-	"indexing":       "document index ingest terminal",
+	"index":    "document search analysis query",
+	"ingest":   "document extract chunk",
+	"indexing": "document index ingest terminal",
 
 	"fetch": "",
 	"job":   "",
 
-	// The far sides, and the door to the MCP SDK.
-	"fess":             "search query",
-	"fessserver":       "search query",
-	"mcpserver":        "schema compact spell mcpserver/access",
-	"mcpserver/access": "compact",
+	// The far sides, the guarded listener of the servers, and the door to the MCP SDK.
+	"fess":       "search query",
+	"httpguard":  "spell",
+	"fessserver": "httpguard search query",
+	"mcpserver":  "httpguard schema compact spell",
 
 	// The door to MCP servers for clients.
 	"mcpsettings":      "spell",
@@ -51,14 +49,16 @@ var deps = map[string]string{
 	"mcpclient/redact": "",
 
 	// MCP servers as skills.
-	"skill":        "mcpclient spell",
-	"skill/store":  "skill",
-	"skill/update": "skill skill/store mcpclient",
-	"invoke":       "mcpclient compact spell",
+	"skill":       "mcpclient spell",
+	"skill/store": "skill",
+	"invoke":      "httpguard mcpclient compact spell",
 
 	// The systems. None imports another, or a backend it need not know:
 	// fessmcp sees search, never fess or index.
-	"fessmcp": "search fetch extract chunk job mcpserver schema compact",
+	"fessmcp": "search query fetch extract chunk job mcpserver schema compact",
+
+	// A part of a search service that is restricted to labels.
+	"search/scope": "search",
 
 	// The command line may import everything.
 	"cli": "*",
@@ -76,15 +76,15 @@ var deps = map[string]string{
 var fences = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
 	"modernc.org/sqlite":                     "index",
-	"database/sql":                           "index index/retrieve index/tables",
-	"net/http":                               "mcpserver mcpserver/access fess fessserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest",
+	"database/sql":                           "index",
+	"net/http":                               "httpguard mcpserver fess fessserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest",
 	"testing":                                "search/searchtest fess/fesstest mcpserver/mcptest",
 	"flag":                                   "cli",
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",
 }
 
 // pure are the packages that open no file and no socket.
-var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cos", "chunk", "analysis", "query", "spell", "compact", "schema", "skill"}
+var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cos", "chunk", "analysis", "query", "spell", "compact", "sanitize", "schema", "skill"}
 
 // TestDeps holds every package against deps and fences.
 func TestDeps(t *testing.T) {

@@ -85,12 +85,12 @@ type command struct {
 func (e Env) commands() []command {
 	all := []command{
 		{"serve", "index folders and files, and serve them to agents over MCP", serveHelp, runServe},
-		{"sources", "list the indexed sources, or forget one", sourcesHelp, runSources},
+		{"sources", "list the remembered sources, or remove one", sourcesHelp, runSources},
 		{"fess", "MCP bridge in front of a Fess server", fessHelp, runFess},
 		{"sync", "write the tools of MCP servers as Agent Skills", syncHelp, runSync},
 		{"start", "the same, then serve POST /invoke, by which skills call the tools", startHelp, runStart},
 		{"call", "call a tool of an MCP server", callHelp, runCall},
-		{"version", "print version, commit and Go version", versionHelp, runVersion},
+		{"version", "print the version, the commit and the Go version", versionHelp, runVersion},
 		{"help", "show help for a command", helpHelp, runHelp},
 	}
 	return slices.DeleteFunc(all, func(c command) bool {
@@ -124,7 +124,7 @@ func Main(ctx context.Context, args []string, env Env, stdin io.Reader, stdout, 
 	switch name {
 	case "--help", "-help", "-h":
 		name = "help"
-	case "--version", "-version":
+	case "--version", "-version", "-v":
 		name = "version"
 	}
 	cmd, ok := env.find(name)
@@ -143,7 +143,7 @@ func Main(ctx context.Context, args []string, env Env, stdin io.Reader, stdout, 
 
 // isMeta reports whether arg asks a program of one command about itself.
 func isMeta(arg string) bool {
-	return arg == "help" || arg == "version" || arg == "--version"
+	return slices.Contains([]string{"help", "version", "--version", "-version", "-v"}, arg)
 }
 
 // find returns the command of that name.
@@ -158,6 +158,10 @@ func (e Env) find(name string) (command, bool) {
 
 // unknownCommand returns the error for a command that does not exist.
 func unknownCommand(name string, v *invocation) error {
+	if strings.HasPrefix(name, "-") {
+		return &usageError{message: fmt.Sprintf("unknown flag %s", name),
+			hint: fmt.Sprintf("Flags follow the command: %s COMMAND [FLAGS]. Run %q for the list of commands.", v.Program, v.Program+" help")}
+	}
 	var names []string
 	for _, c := range v.commands() {
 		names = append(names, c.name)

@@ -17,8 +17,9 @@ var labelPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 // under 64 characters with a client's prefix.
 const maxDomainID = 24
 
-// slug makes a label of a path's last element: lower case, every run of other
-// signs than a to z and 0 to 9 one "-", "source" where nothing is left.
+// slug makes a label of the last element of a path: in lower case, with "-" for
+// every run of characters other than a to z and 0 to 9. If nothing is left, it is
+// "source".
 func slug(path string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(filepath.Base(path)) {
@@ -36,20 +37,19 @@ func slug(path string) string {
 }
 
 // domainID makes a domain id of a label: lower case, "_" for "-" and ".", at
-// most maxDomainID characters.
+// most maxDomainID characters. Of "kb" it is "kb_docs", because the tools of the
+// knowledge base have names that begin with "kb_".
 func domainID(label string) string {
 	id := strings.NewReplacer("-", "_", ".", "_").Replace(strings.ToLower(label))
-	if len(id) > maxDomainID {
-		id = id[:maxDomainID]
+	if id == "kb" {
+		return "kb_docs"
 	}
-	return id
+	return id[:min(len(id), maxDomainID)]
 }
 
-// addSource decides under which label the folder or file at path is indexed,
-// given the sources there are: a source is one however it is spelled, and a
-// label belongs to one source. label "" chooses the path's slug, numbered
-// where another source has it. The result is known already where added is
-// false.
+// addSource returns the source of the folder or file at path, and whether it is
+// new. A path that is known keeps its label. A new one gets the given label or, for
+// "", the slug of the path, with a number if another source has it.
 func addSource(known []document.Source, path, label string) (src document.Source, added bool, err error) {
 	taken := map[string]string{}
 	for _, k := range known {
@@ -58,14 +58,14 @@ func addSource(known []document.Source, path, label string) (src document.Source
 			continue
 		}
 		if label != "" && label != k.Label {
-			return src, false, fmt.Errorf("%s is already known as %q: to give it another label, first type knowhow sources rm %s: %w",
+			return src, false, fmt.Errorf("%s already has the label %q; to give it another one, first type: knowhow sources rm %s: %w",
 				path, k.Label, k.Label, errkind.Conflict)
 		}
 		return k, false, nil
 	}
 	if label != "" {
 		if other, ok := taken[label]; ok {
-			return src, false, fmt.Errorf("--label %s: the label belongs to %s: choose another, or first type knowhow sources rm %s: %w",
+			return src, false, fmt.Errorf("--label %s: the label belongs to %s; choose another one, or first type: knowhow sources rm %s: %w",
 				label, other, label, errkind.Conflict)
 		}
 		return document.Source{Label: label, Path: path}, true, nil

@@ -33,6 +33,8 @@ func TestDomainID(t *testing.T) {
 		{"docs-2", "docs_2"},
 		{"A.b-C", "a_b_c"},
 		{"abcdefghijklmnopqrstuvwxyz", "abcdefghijklmnopqrstuvwx"},
+		{"kb", "kb_docs"},
+		{"KB", "kb_docs"},
 	}
 	for _, tt := range tests {
 		if got := domainID(tt.label); got != tt.want {

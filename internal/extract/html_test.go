@@ -127,7 +127,7 @@ func BenchmarkExtractHTML(b *testing.B) {
 		strings.Repeat("<h2>Heading</h2><p>Some words make a <b>sentence</b>, and this is one.</p><ul><li>item</ul>\n", 1000) + "</main></body></html>")
 	b.SetBytes(int64(len(page)))
 	for b.Loop() {
-		if _, err := Extract(Input{Name: "a.html", Data: page}); err != nil {
+		if _, err := Extract(b.Context(), Input{Name: "a.html", Data: page}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -137,7 +137,7 @@ func BenchmarkExtractMarkdown(b *testing.B) {
 	page := []byte(strings.Repeat("## Heading\n\nSome words make a *sentence*, and this is one.\n\n", 60))
 	b.SetBytes(int64(len(page)))
 	for b.Loop() {
-		if _, err := Extract(Input{Name: "a.md", Data: page}); err != nil {
+		if _, err := Extract(b.Context(), Input{Name: "a.md", Data: page}); err != nil {
 			b.Fatal(err)
 		}
 	}

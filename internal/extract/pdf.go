@@ -1,10 +1,14 @@
 package extract
 
-import "knowhow/internal/extract/pdf"
+import (
+	"context"
+
+	"knowhow/internal/extract/pdf"
+)
 
 // extractPDF takes over what package pdf read, within the bounds of Text.
-func extractPDF(t *Text, data []byte) error {
-	p, err := pdf.Read(data)
+func extractPDF(ctx context.Context, t *Text, data []byte) error {
+	p, err := pdf.Read(ctx, data)
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,7 @@ func TestContract(t *testing.T) {
 				},
 				NoText:      !o.SendContent,
 				NoLangFacet: true,
+				NoTags:      true,
 			})
 		})
 	}

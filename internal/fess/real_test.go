@@ -66,6 +66,7 @@ func TestRealFessContract(t *testing.T) {
 		},
 		NoText:      os.Getenv("KNOWHOW_REAL_FESS_SETUP") != "content",
 		NoLangFacet: true,
+		NoTags:      true,
 	})
 }
 

@@ -84,6 +84,8 @@ func conditions(q search.Query) ([]param, error) {
 	case q.Start > maxWindow || q.Start+max(q.Num, 1) > maxWindow:
 		return nil, &errkind.Argument{Name: "start", Value: q.Start,
 			Want: fmt.Sprintf("start and page size of at most %d together, because Fess shows no more; narrow the query instead", maxWindow)}
+	case len(q.Tags) > 0:
+		return nil, fmt.Errorf("tags: documents of a Fess server have none, leave them out: %w", errkind.Unsupported)
 	}
 	sort, err := sortParams(q.Sort)
 	if err != nil {

@@ -28,7 +28,6 @@ func (c *Client) Search(ctx context.Context, q search.Query) (*search.Page, erro
 	if q.Labels != nil && len(q.Labels) == 0 {
 		return nothing(q), nil
 	}
-	q.Text = query.Question(q.Text)
 	text, err := textParams(q.Text, q.Labels)
 	if err != nil {
 		return nil, err

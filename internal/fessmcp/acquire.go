@@ -164,7 +164,7 @@ func (b *bridge) extract(ctx context.Context, in extract.Input) (*extract.Text, 
 			<-b.extractions
 			done <- o
 		}()
-		o.text, o.err = extract.Extract(in)
+		o.text, o.err = extract.Extract(ctx, in)
 	}()
 	select {
 	case o := <-done:

@@ -12,14 +12,8 @@ import (
 // would: control characters, bidirectional overrides, zero-width characters,
 // tag characters (U+E0000 on), fillers. A document's own text is left alone.
 
-// An index that can marks the words it found.
-const (
-	openMark  = "<strong>"
-	closeMark = "</strong>"
-)
-
-// unmark takes the marks out of a text.
-var unmark = strings.NewReplacer(openMark, "", closeMark, "")
+// unmark removes the marks that a service puts around the words that it found.
+var unmark = strings.NewReplacer("<strong>", "", "</strong>", "")
 
 // line returns s as one line: white space folded to single blanks, invisible
 // characters removed.
@@ -140,30 +134,11 @@ func isHidden(r rune) bool {
 	return isInvisible(r) || isJoiner(r) || r != ' ' && unicode.IsSpace(r)
 }
 
-// title, digest, marked and word bound what they clean to what a list of them
-// needs.
+// title, digest and word bound what they clean to what a list of them needs.
 func title(s string) string { return short(s, 200, 600) }
 
 func digest(s string, runes int) string {
 	return short(unmark.Replace(head(s, 8*runes)), runes, runes*3/2)
-}
-
-// marked is a digest that keeps its marks, one for words in a row, and each of
-// them closed. Marks count as text.
-func marked(s string, runes int) string {
-	s = strings.ReplaceAll(line(head(s, 8*runes)), closeMark+" "+openMark, " ")
-	s, more := strings.CutSuffix(cut(s, runes-len(closeMark), runes*3/2-len(closeMark)), "…")
-	if i := strings.LastIndexByte(s, '<'); more && i >= 0 && i > strings.LastIndexByte(s, '>') &&
-		(strings.HasPrefix(openMark, s[i:]) || strings.HasPrefix(closeMark, s[i:])) {
-		s = s[:i] // the cut went through a mark
-	}
-	if strings.LastIndex(s, openMark) > strings.LastIndex(s, closeMark) {
-		s += closeMark
-	}
-	if more {
-		s += "…"
-	}
-	return s
 }
 
 func word(s string) string { return short(s, 100, 300) }

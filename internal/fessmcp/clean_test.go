@@ -59,39 +59,6 @@ func TestDigestLosesMarks(t *testing.T) {
 	}
 }
 
-func TestMarked(t *testing.T) {
-	for _, tt := range []struct {
-		in    string
-		runes int
-		want  string
-	}{
-		{"the <strong>annual</strong> <strong>report</strong>\nof 2026", 240, "the <strong>annual report</strong> of 2026"},
-		{"no marks", 240, "no marks"},
-		{"a <strong>" + strings.Repeat("x", 80) + "</strong> b", 60, "a <strong>" + strings.Repeat("x", 40) + "</strong>…"},
-		{"some words <strong>report</strong> b", 26, "some words…"},
-		{"words <strong>report</strong> and more", 45, "words <strong>report</strong> and…"},
-	} {
-		if got := marked(tt.in, tt.runes); got != tt.want {
-			t.Errorf("marked(%q, %d) = %q, want %q", tt.in, tt.runes, got, tt.want)
-		}
-	}
-}
-
-func FuzzMarked(f *testing.F) {
-	f.Add("the <strong>annual</strong> <strong>report</strong> of", 30)
-	f.Add("<strong><strong></strong>", 24)
-	f.Fuzz(func(t *testing.T, s string, n int) {
-		n = 20 + min(max(n, 0), 1000)
-		got := marked(s, n)
-		if !utf8.ValidString(got) || utf8.RuneCountInString(got) > n || len(got) > n*3/2 {
-			t.Errorf("marked(%+q, %d) = %+q: %d runes, %d bytes", s, n, got, utf8.RuneCountInString(got), len(got))
-		}
-		if strings.LastIndex(got, openMark) > strings.LastIndex(got, closeMark) {
-			t.Errorf("marked(%+q, %d) = %+q, want the last mark closed", s, n, got)
-		}
-	})
-}
-
 // The work on a text is bounded, not its outcome alone.
 func TestDigestOfLongText(t *testing.T) {
 	for _, in := range []string{strings.Repeat("words ", 1<<20), strings.Repeat("日本", 1<<20), strings.Repeat("\xbf", 1<<20)} {

@@ -132,6 +132,6 @@ func (b *bridge) unknown(id string, err error) error {
 	if !errors.Is(err, errkind.NotFound) || errors.As(err, &remote) {
 		return err
 	}
-	return fmt.Errorf("%w: document %q in domain %s; search again, because ids may change when documents are crawled anew",
-		errkind.NotFound, id, b.domain.ID)
+	return fmt.Errorf("%w: document %q in domain %s; search again, because %s", errkind.NotFound, id, b.domain.ID,
+		b.say("ids may change when documents are crawled anew", "the file may have been moved or deleted"))
 }

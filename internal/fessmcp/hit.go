@@ -43,8 +43,9 @@ func hitFields(asked []string) ([]string, error) {
 }
 
 // newHit returns h as a JSON object with the given fields in their order, nil for
-// the default ones. What the service did not send is left out.
-func newHit(h *search.Hit, fields []string) *compact.Object {
+// the default ones, and of folders with its path and, if there are several, its
+// source. What the service did not send is left out.
+func (b *bridge) newHit(h *search.Hit, fields []string) *compact.Object {
 	names := fields
 	if names == nil {
 		names = defaultFields[:]
@@ -58,8 +59,25 @@ func newHit(h *search.Hit, fields []string) *compact.Object {
 		if v := fieldValue(h, name); v != nil {
 			out.Add(name, v)
 		}
+		if name == "title" || name == "doc_id" && !slices.Contains(names, "title") {
+			b.addPlace(out, h)
+		}
 	}
 	return out
+}
+
+// addPlace adds where a document of a folder is: the path inside the source, and
+// the source if there are several.
+func (b *bridge) addPlace(out *compact.Object, h *search.Hit) {
+	if b.wording != OfFolders {
+		return
+	}
+	if h.Path != "" {
+		out.Add("path", link(h.Path))
+	}
+	if labels, _ := h.Fields["label"].([]string); b.nameSource && len(labels) == 1 {
+		out.Add("source", labels[0])
+	}
 }
 
 // fieldValue returns a field of h, cleaned, and nil where h lacks it.
@@ -72,7 +90,7 @@ func fieldValue(h *search.Hit, name string) any {
 	case "url":
 		return link(h.URL)
 	case "digest":
-		return marked(h.Digest, digestRunes)
+		return digest(h.Digest, digestRunes)
 	case "score":
 		if h.Score == 0 {
 			return nil

@@ -100,6 +100,9 @@ type readContents struct {
 
 // asResult returns what the request of a job would have been answered with.
 func asResult(answer any) any {
+	if r, ok := answer.(*mcpserver.Result); ok {
+		return r.Value
+	}
 	if p, ok := answer.(*pieceContents); ok {
 		answer = p.contents()
 	}

@@ -304,7 +304,7 @@ func TestFailedJobByRevision(t *testing.T) {
 				jobs := job.New(job.Options{Threshold: 2 * time.Second})
 				defer jobs.Close(t.Context())
 				Register(s, Options{Domain: finance, Backend: f, Jobs: jobs})
-				c = session{mcptest.Stdio(t, s.ServeStdio), t}
+				c = session{mcptest.Stdio(t, s.ServeStdio), t, "fess_finance_"}
 				request := func(method string, params args) mcptest.Message {
 					if params = maps.Clone(params); tt.revision == "2026-07-28" {
 						params["_meta"] = args{"io.modelcontextprotocol/protocolVersion": tt.revision, "io.modelcontextprotocol/clientCapabilities": args{}}
@@ -486,7 +486,7 @@ func TestWaitingForJobsTakesNoTurn(t *testing.T) {
 		f := &slowBackend{fakeBackend: corpus(), takes: 20 * time.Second}
 		s := mcpserver.New(mcpserver.Options{MaxInFlight: 1, QueueWait: time.Second})
 		Register(s, Options{Domain: finance, Backend: f, Jobs: jobs})
-		c := session{mcptest.Stdio(t, s.ServeStdio), t}
+		c := session{mcptest.Stdio(t, s.ServeStdio), t, "fess_finance_"}
 		c.Initialize("2025-03-26")
 		var h shown
 		c.into("search", args{"query": "test"}, &h)

@@ -3,6 +3,7 @@ package fessmcp
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"knowhow/internal/compact"
 	"knowhow/internal/errkind"
@@ -20,18 +21,18 @@ type truncated struct {
 }
 
 func (b *bridge) templates() []mcpserver.Template {
-	block := "\n\n" + b.domain.Block()
+	about := b.about()
 	return []mcpserver.Template{{
 		URITemplate: b.domain.documentURI("{docId}"),
 		Name:        "document",
 		Title:       "Document",
-		Description: "Title, url, digest, dates and hash of the document with this doc_id." + block,
+		Description: "Title, url, digest, dates and hash of the document with this doc_id." + about,
 		MIMEType:    documentType,
 	}, {
 		URITemplate: b.domain.contentURI("{docId}"),
 		Name:        "content",
 		Title:       "Text of a document",
-		Description: "The text of the document with this doc_id, in chunks: while isLast is false, read again with nextCursor as cursor." + block,
+		Description: "The text of the document with this doc_id, in chunks: while isLast is false, read again with nextCursor as cursor." + about,
 		MIMEType:    contentType,
 	}}
 }
@@ -80,10 +81,7 @@ func (b *bridge) resource(h *search.Hit) mcpserver.Resource {
 	if name == "" {
 		name = h.ID
 	}
-	about := b.domain.Block()
-	if d := digest(h.Digest, listDigestRunes); d != "" {
-		about = d + "\n\n" + about
-	}
+	about := strings.TrimLeft(digest(h.Digest, listDigestRunes)+b.about(), "\n")
 	sum, of := b.hash(h)
 	return mcpserver.Resource{
 		URI:         b.domain.documentURI(h.ID),

@@ -81,6 +81,15 @@ func TestSearchWholeIndex(t *testing.T) {
 	if f.query.Labels != nil || r.Total != 3 {
 		t.Errorf("labels = %v, total = %d, want none and 3", f.query.Labels, r.Total)
 	}
+	var list struct {
+		Resources []struct{ Description string }
+	}
+	c.Call("resources/list", nil).Decode(t, &list)
+	for _, entry := range list.Resources {
+		if !strings.HasSuffix(entry.Description, "\n\n"+d.Block()) {
+			t.Errorf("description = %q, want it to end with %q", entry.Description, d.Block())
+		}
+	}
 	c.into("search", args{"query": "zebra"}, &r)
 	if !strings.Contains(r.Hint, "the whole index") {
 		t.Errorf("hint = %q, want it to say that the whole index was searched", r.Hint)
@@ -125,7 +134,7 @@ func TestSearchPage(t *testing.T) {
 		{"nothing", args{}, search.Page{}, `{"total":0,"start":0,"pageSize":20,"results":[],"hint":"Nothing found in domain finance ` +
 			`(label finance_docs). Try fewer or other words, or fess_finance_suggest."}`},
 		{"nothing in a language", args{"lang": "ja"}, search.Page{}, `{"total":0,"start":0,"pageSize":20,"results":[],"hint":"Nothing found in domain finance ` +
-			`(label finance_docs). Try fewer or other words, or fess_finance_suggest. Leaving out lang and geo finds more."}`},
+			`(label finance_docs). Try fewer or other words, or fess_finance_suggest. Leaving out lang finds more."}`},
 		{"past the end", args{"start": 40}, search.Page{Total: 25}, `{"total":25,"start":40,"pageSize":20,"results":[],` +
 			`"hint":"No hits from start 40 on: there are 25 in all."}`},
 	} {
@@ -158,11 +167,11 @@ func TestSearchHit(t *testing.T) {
 		change func(*search.Hit)
 		want   string
 	}{
-		{"default", nil, nil, `{"doc_id":"d1","title":"Annual report","url":"file:///a b.txt","digest":"the <strong>test</strong> <b>","score":1.2346,"url_link":"file://host/a b.txt"}`},
+		{"default", nil, nil, `{"doc_id":"d1","title":"Annual report","url":"file:///a b.txt","digest":"the test <b>","score":1.2346,"url_link":"file://host/a b.txt"}`},
 		{"same url_link, no score", nil, func(h *search.Hit) { h.URL, h.Score = "file://host/a b.txt", 0 },
-			`{"doc_id":"d1","title":"Annual report","url":"file://host/a b.txt","digest":"the <strong>test</strong> <b>"}`},
+			`{"doc_id":"d1","title":"Annual report","url":"file://host/a b.txt","digest":"the test <b>"}`},
 		{"odd score", nil, func(h *search.Hit) { h.Score, h.Fields = math.NaN(), nil },
-			`{"doc_id":"d1","title":"Annual report","url":"file:///a b.txt","digest":"the <strong>test</strong> <b>"}`},
+			`{"doc_id":"d1","title":"Annual report","url":"file:///a b.txt","digest":"the test <b>"}`},
 		{"small score", []string{"score"}, func(h *search.Hit) { h.Score = 0.0000123456 }, `{"doc_id":"d1","score":0.000012346}`},
 		{"one field", []string{"host"}, nil, `{"doc_id":"d1","host":"h"}`},
 		{"order is ours", []string{"label", "score", "title"}, nil, `{"doc_id":"d1","title":"Annual report","score":1.2346,"label":["a","b"]}`},

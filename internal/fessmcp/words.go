@@ -20,23 +20,22 @@ const (
 func (b *bridge) addWords(s *mcpserver.Server) {
 	prefix := text("Beginning of a word")
 	prefix.MinLength = 1
-	suggest := b.tool("suggest", "Suggest terms",
+	mcpserver.AddTool(s, b.tool("suggest", "Suggest terms", b.say(
 		"Suggest related terms for a query in the knowledge domain. Use it when a search finds nothing or to learn how a word is spelled here.",
+		"Complete the beginning of a word with words of these documents. Use it when a search finds nothing."),
 		schema.Schema{Properties: []schema.Property{
 			{Name: "prefix", Required: true, Schema: prefix},
 			{Name: "num", Schema: integer("", 1, maxSuggestions, defaultSuggestions)},
 			{Name: "fields", Schema: textList("Of content, title, _default (past queries)")},
 			{Name: "lang", Schema: text("For example en")},
-		}})
-	mcpserver.AddTool(s, suggest, b.suggest)
-
-	popular := b.tool("popular_words", "Popular words",
+		}}), b.suggest)
+	mcpserver.AddTool(s, b.tool("popular_words", "Popular words", b.say(
 		"Retrieve popular words in the knowledge domain. Use it to see what people search for here.",
+		"List words that are searched for often or that many of these documents contain."),
 		schema.Schema{Properties: []schema.Property{
 			{Name: "seed", Schema: schema.Schema{Type: "integer"}},
 			{Name: "field", Schema: text("Only words of this field")},
-		}})
-	mcpserver.AddTool(s, popular, b.popularWords)
+		}}), b.popularWords)
 }
 
 type suggestArgs struct {

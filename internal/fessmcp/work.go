@@ -200,6 +200,8 @@ func sizeOf(answer any) int64 {
 	const small = 4 << 10
 	n := small
 	switch a := answer.(type) {
+	case *mcpserver.Result:
+		return sizeOf(a.Value)
 	case *compact.Object:
 		n += a.Len()
 	case *piece:

@@ -35,6 +35,7 @@ func TestContract(t *testing.T) {
 					return client(t, docs, api)
 				},
 				NoLangFacet: true,
+				NoTags:      true,
 			})
 		})
 	}

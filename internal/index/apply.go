@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -11,11 +12,12 @@ import (
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
-	"knowhow/internal/index/tables"
 )
 
 // Limits on what one document may bring.
 const (
+	maxTags     = 200    // of a document, and of a Tagging
+	maxTagSize  = 200    // bytes of a tag
 	maxSurfaces = 50_000 // different words of a text that can be suggested
 	overlapSize = 96     // bytes of the next chunk that are searched with a chunk
 )
@@ -23,12 +25,14 @@ const (
 // Apply makes changes in one durable transaction: when it returns nil they
 // survive a crash, otherwise nothing has changed. Applying the same changes
 // again makes no difference. A document that replaces another one keeps its
-// number and its time of creation.
+// number and its time of creation. The number of a document that was removed is
+// never used again.
 //
 // Other processes wait meanwhile, so that a batch should stay below about 200
-// chunks. A document that cannot be stored gives an error of kind Invalid, one
-// whose ID another document has one of kind Conflict, and a full disk one of
-// kind Unavailable.
+// chunks. A document or a tag that cannot be stored gives an error of kind
+// Invalid, a document whose ID or whose path under its label another one has
+// and a new label for a document from a source one of kind Conflict, a Tagging of a document that does not exist one of
+// kind NotFound, and a full disk one of kind Unavailable.
 func (x *Index) Apply(ctx context.Context, changes []document.Change) error {
 	if len(changes) == 0 {
 		return ctx.Err()
@@ -45,9 +49,12 @@ func (x *Index) Apply(ctx context.Context, changes []document.Change) error {
 			return err
 		}
 		for _, c := range changes {
-			if c.Delete != nil {
+			switch {
+			case c.Delete != nil:
 				err = p.remove(ctx, *c.Delete)
-			} else {
+			case c.Tag != nil:
+				err = p.retag(ctx, *c.Tag)
+			default:
 				err = p.put(ctx, c.Put)
 			}
 			if err != nil {
@@ -68,12 +75,24 @@ const breather = 2 * busyStep
 
 // checkChange refuses what would break the index or a promise of it.
 func checkChange(c document.Change) error {
-	d := c.Put
-	if (d == nil) == (c.Delete == nil) {
-		return fmt.Errorf("a change must either put or delete a document: %w", errkind.Invalid)
+	n := 0
+	for _, set := range []bool{c.Put != nil, c.Delete != nil, c.Tag != nil} {
+		if set {
+			n++
+		}
 	}
+	if n != 1 {
+		return fmt.Errorf("a change must put, delete or tag a document, and only one of these: %w", errkind.Invalid)
+	}
+	if c.Tag != nil {
+		return cmp.Or(checkTags(c.Tag.Add), checkTags(c.Tag.Remove))
+	}
+	d := c.Put
 	if d == nil {
 		return nil
+	}
+	if err := checkTags(d.Tags); err != nil {
+		return err
 	}
 	bad := func(what string) error {
 		return fmt.Errorf("document %q of label %q %s: %w", d.Path, d.Label, what, errkind.Invalid)
@@ -81,7 +100,7 @@ func checkChange(c document.Change) error {
 	switch {
 	case d.ID == "" || d.Label == "" || d.Path == "":
 		return bad("lacks an ID, a label or a path")
-	case len(d.Chunks) >= tables.MaxParts || len(d.Text)/tables.TextPart >= tables.MaxParts:
+	case len(d.Chunks) >= maxParts || len(d.Text)/textPart >= maxParts:
 		return bad("is too large to be stored")
 	case !utf8.ValidString(d.Text):
 		return bad("has a text that is not UTF-8")
@@ -89,6 +108,28 @@ func checkChange(c document.Change) error {
 	for _, k := range d.Chunks {
 		if k.Offset < 0 || k.Length < 0 || k.Offset > len(d.Text) || k.Length > len(d.Text)-k.Offset {
 			return bad("has a chunk outside its text")
+		}
+	}
+	return nil
+}
+
+// checkTagCount refuses more tags than a document can have.
+func checkTagCount(n int) error {
+	if n > maxTags {
+		return fmt.Errorf("%d tags are too many, a document can have at most %d: %w", n, maxTags, errkind.Invalid)
+	}
+	return nil
+}
+
+// checkTags refuses tags that cannot be stored.
+func checkTags(tags []string) error {
+	if err := checkTagCount(len(tags)); err != nil {
+		return err
+	}
+	for _, tag := range tags {
+		if _, ok := document.TagLabel(tag); ok || tag == "" || len(tag) > maxTagSize || !utf8.ValidString(tag) {
+			return fmt.Errorf("tag %q cannot be stored: a tag has 1 to %d bytes of UTF-8 and does not begin with %q: %w",
+				cutBytes(tag, maxTagSize), maxTagSize, document.LabelTag(""), errkind.Invalid)
 		}
 	}
 	return nil
@@ -161,7 +202,7 @@ func (p *poster) erase(ctx context.Context, s stored) error {
 		return err
 	}
 	for _, t := range []string{`DELETE FROM chunks WHERE id BETWEEN ? AND ?`, `DELETE FROM texts WHERE id BETWEEN ? AND ?`} {
-		if _, err := p.tx.ExecContext(ctx, t, tables.Row(s.id, 0), tables.Row(s.id, tables.MaxParts-1)); err != nil {
+		if _, err := p.tx.ExecContext(ctx, t, rowOf(s.id, 0), rowOf(s.id, maxParts-1)); err != nil {
 			return err
 		}
 	}
@@ -171,7 +212,7 @@ func (p *poster) erase(ctx context.Context, s stored) error {
 // unpost takes a document's postings out.
 func (p *poster) unpost(ctx context.Context, s stored) error {
 	if s.posted == analysis.Version {
-		text, err := tables.Window(ctx, p.tx, s.id, 0, s.textSize)
+		text, err := window(ctx, p.tx, s.id, 0, s.textSize)
 		if err != nil {
 			return err
 		}
@@ -179,12 +220,12 @@ func (p *poster) unpost(ctx context.Context, s stored) error {
 			return err
 		}
 	}
-	return tables.Collect(ctx, p.tx, func(rows *sql.Rows) error {
+	return collect(ctx, p.tx, func(rows *sql.Rows) error {
 		c := change{gone: true}
 		err := rows.Scan(&c.row)
 		p.postings = append(p.postings, c)
 		return err
-	}, `SELECT id FROM chunks WHERE id BETWEEN ? AND ?`, tables.Row(s.id, 0), tables.Row(s.id, tables.MaxParts-1))
+	}, `SELECT id FROM chunks WHERE id BETWEEN ? AND ?`, rowOf(s.id, 0), rowOf(s.id, maxParts-1))
 }
 
 // put stores a document in the place of the one of the same label and path.
@@ -209,8 +250,16 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 	if err != nil {
 		return err
 	}
-	for off, n := 0, 0; off < len(d.Text); off, n = off+tables.TextPart, n+1 {
-		if _, err := p.addText.ExecContext(ctx, tables.Row(id, n), []byte(d.Text[off:min(off+tables.TextPart, len(d.Text))])); err != nil {
+	if d.Tags != nil {
+		if _, err := p.tx.ExecContext(ctx, `DELETE FROM doc_tags WHERE doc=?`, id); err != nil {
+			return err
+		}
+		if err := p.addTags(ctx, id, d.Tags); err != nil {
+			return err
+		}
+	}
+	for off, n := 0, 0; off < len(d.Text); off, n = off+textPart, n+1 {
+		if _, err := p.addText.ExecContext(ctx, rowOf(id, n), []byte(d.Text[off:min(off+textPart, len(d.Text))])); err != nil {
 			return err
 		}
 	}
@@ -219,7 +268,7 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 		chunks = []document.Chunk{{Length: len(d.Text)}}
 	}
 	for n, c := range chunks {
-		if _, err := p.addChunk.ExecContext(ctx, tables.Row(id, n), c.Offset, c.Length, c.Heading); err != nil {
+		if _, err := p.addChunk.ExecContext(ctx, rowOf(id, n), c.Offset, c.Length, c.Heading); err != nil {
 			return err
 		}
 	}
@@ -234,15 +283,73 @@ func (p *poster) putRow(ctx context.Context, d *document.Document) (int64, error
 	}
 	now := p.now.UnixMilli()
 	var id int64
-	err := p.tx.QueryRowContext(ctx, `INSERT INTO docs(doc_id, label, path, title, url, mimetype, filetype, lang, host, filename,
-			modified, created, indexed, size, stamp_size, stamp_sec, stamp_nsec, hash, text_size, posted)
-		VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT(label, path) DO UPDATE SET doc_id=excluded.doc_id, title=excluded.title, url=excluded.url,
+	err := p.tx.QueryRowContext(ctx, `INSERT INTO docs(doc_id, label, path, from_source, source_path, type, title, url, mimetype, filetype, lang, host, filename,
+			modified, created, updated, size, stamp_size, stamp_sec, stamp_nsec, hash, text_size, posted)
+		VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT(label, path) DO UPDATE SET doc_id=excluded.doc_id, from_source=excluded.from_source, source_path=excluded.source_path, type=excluded.type, title=excluded.title, url=excluded.url,
 			mimetype=excluded.mimetype, filetype=excluded.filetype, lang=excluded.lang, host=excluded.host, filename=excluded.filename,
-			modified=excluded.modified, indexed=excluded.indexed, size=excluded.size, stamp_size=excluded.stamp_size, stamp_sec=excluded.stamp_sec,
+			modified=excluded.modified, updated=excluded.updated, size=excluded.size, stamp_size=excluded.stamp_size, stamp_sec=excluded.stamp_sec,
 			stamp_nsec=excluded.stamp_nsec, hash=excluded.hash, text_size=excluded.text_size, posted=excluded.posted
 		RETURNING id`,
-		d.ID, d.Label, d.Path, d.Title, d.URL, d.MIMEType, d.FileType, d.Lang, d.Host, d.Filename,
+		d.ID, d.Label, d.Path, d.FromSource, d.SourcePath, d.Type, d.Title, d.URL, d.MIMEType, d.FileType, d.Lang, d.Host, d.Filename,
 		modified, now, now, d.Size, d.Stamp.Size, d.Stamp.ModTime.Unix(), d.Stamp.ModTime.Nanosecond(), d.Hash, len(d.Text), analysis.Version).Scan(&id)
 	return id, err
+}
+
+// retag changes the tags and the label of a document.
+func (p *poster) retag(ctx context.Context, t document.Tagging) error {
+	s := stored{}
+	var path string
+	var fromSource bool
+	err := p.tx.QueryRowContext(ctx, `UPDATE docs SET updated=? WHERE doc_id=? RETURNING id, posted, text_size, label, title, lang, path, from_source`,
+		p.now.UnixMilli(), t.ID).Scan(&s.id, &s.posted, &s.textSize, &s.label, &s.title, &s.lang, &path, &fromSource)
+	if errors.Is(err, sql.ErrNoRows) {
+		return noDocument(t.ID)
+	}
+	if err != nil {
+		return err
+	}
+	for _, tag := range t.Remove {
+		if _, err := p.tx.ExecContext(ctx, `DELETE FROM doc_tags WHERE doc=? AND tag=(SELECT id FROM tags WHERE kind=? AND name=?)`,
+			s.id, tagUser, tag); err != nil {
+			return err
+		}
+	}
+	if err := p.addTags(ctx, s.id, t.Add); err != nil {
+		return err
+	}
+	if t.Label == "" || t.Label == s.label {
+		return nil
+	}
+	if fromSource {
+		return fmt.Errorf("document %q is a file of the source %q, which its label follows: %w", path, s.label, errkind.Conflict)
+	}
+	if _, exists, err := p.find(ctx, document.Ref{Label: t.Label, Path: path}); err != nil {
+		return err
+	} else if exists {
+		return fmt.Errorf("label %q has a document %q already: %w", t.Label, path, errkind.Conflict)
+	}
+	if _, err := p.tx.ExecContext(ctx, `UPDATE docs SET label=? WHERE id=?`, t.Label, s.id); err != nil {
+		return err
+	}
+	_, err = p.repost(ctx, s, t.Label)
+	return err
+}
+
+// addTags gives a document tags.
+func (p *poster) addTags(ctx context.Context, doc int64, tags []string) error {
+	for _, name := range tags {
+		tag, err := p.tag(ctx, tagUser, name)
+		if err != nil {
+			return err
+		}
+		if _, err := p.tx.ExecContext(ctx, `INSERT OR IGNORE INTO doc_tags(doc, tag) VALUES(?, ?)`, doc, tag); err != nil {
+			return err
+		}
+	}
+	var n int
+	if err := p.tx.QueryRowContext(ctx, `SELECT count(*) FROM doc_tags WHERE doc=?`, doc).Scan(&n); err != nil {
+		return err
+	}
+	return checkTagCount(n)
 }

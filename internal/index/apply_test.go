@@ -166,7 +166,10 @@ func TestApplyAtRandom(t *testing.T) {
 func TestSources(t *testing.T) {
 	x := open(t, t.TempDir())
 	docs, notes := document.Source{Label: "docs", Path: "/srv/docs"}, document.Source{Label: "notes", Path: "/srv/notes"}
-	for _, s := range []document.Source{notes, docs, docs} {
+	described := docs
+	described.Description = "How the program is used"
+	notes.Description = "Notes of the team"
+	for _, s := range []document.Source{notes, docs, described, docs} { // no description keeps the one before
 		if err := x.AddSource(t.Context(), s); err != nil {
 			t.Fatalf("AddSource(%v) = %v", s, err)
 		}
@@ -182,7 +185,7 @@ func TestSources(t *testing.T) {
 	}
 	put(t, x, many...)
 	put(t, x, doc("orphan", "o", "T", "one"), doc("notes", "n", "T", "one"))
-	if got, err := x.Sources(t.Context()); err != nil || !cmp.Equal(got, []document.Source{docs, notes}) {
+	if got, err := x.Sources(t.Context()); err != nil || !cmp.Equal(got, []document.Source{described, notes}) {
 		t.Errorf("Sources() = %v, %v", got, err)
 	}
 	labels, err := x.Labels(t.Context())
@@ -199,5 +202,44 @@ func TestSources(t *testing.T) {
 	}
 	if got := find(t, x, search.Query{Text: "one"}); !cmp.Equal(got, []string{"n"}) {
 		t.Errorf("after the removal Search(one) = %v, want n", got)
+	}
+}
+
+// TestUsersDocuments keeps what users wrote under the label of a source.
+func TestUsersDocuments(t *testing.T) {
+	x := open(t, t.TempDir())
+	if err := x.AddSource(t.Context(), document.Source{Label: "docs", Path: "/srv/docs"}); err != nil {
+		t.Fatalf("AddSource() = %v", err)
+	}
+	note := doc("docs", ".notes/1", "Note", "one note")
+	note.FromSource = false
+	file := doc("docs", "a.txt", "File", "one file")
+	put(t, x, note, file)
+	stamps, err := x.Stamps(t.Context(), "docs")
+	if err != nil || len(stamps) != 1 || stamps["a.txt"] != file.Stamp {
+		t.Errorf("Stamps() = %v, %v, want that of the file alone", stamps, err)
+	}
+	for _, test := range []struct {
+		id   string
+		want error
+	}{{file.ID, errkind.Conflict}, {note.ID, nil}} {
+		for _, label := range []string{"more", "docs"} {
+			err := x.Apply(t.Context(), []document.Change{{Tag: &document.Tagging{ID: test.id, Label: label, Add: []string{"red"}}}})
+			if want := map[bool]error{true: test.want}[label == "more"]; !errors.Is(err, want) {
+				t.Errorf("giving %s the label %s = %v, want %v", test.id, label, err, want)
+			}
+		}
+	}
+	if err := x.RemoveSource(t.Context(), "docs"); err != nil {
+		t.Errorf("RemoveSource() = %v", err)
+	}
+	if got := find(t, x, search.Query{Text: "one"}); !cmp.Equal(got, []string{".notes/1"}) {
+		t.Errorf("after the source was removed Search(one) = %v, want the note", got)
+	}
+	if labels, err := x.Labels(t.Context()); err != nil || !cmp.Equal(labels, []search.Label{{Name: "docs", Value: "docs"}}) {
+		t.Errorf("Labels() = %v, %v, want docs", labels, err)
+	}
+	if err := x.RemoveSource(t.Context(), "docs"); !errors.Is(err, errkind.NotFound) {
+		t.Errorf("RemoveSource() again = %v, want an error of kind NotFound", err)
 	}
 }

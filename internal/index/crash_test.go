@@ -17,12 +17,16 @@ import (
 )
 
 // The environment that makes the test binary a writer: the data folder and the
-// label it writes under.
+// label it writes under. Without a label it migrates and stops in the middle.
 const writerDir, writerLabel = "KNOWHOW_TEST_WRITER_DIR", "KNOWHOW_TEST_WRITER_LABEL"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(writerDir); dir != "" {
-		if err := writeForever(dir, os.Getenv(writerLabel)); err != nil {
+		run := func() error { return writeForever(dir, os.Getenv(writerLabel)) }
+		if os.Getenv(writerLabel) == "" {
+			run = func() error { return index.MigrateForever(dir) }
+		}
+		if err := run(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

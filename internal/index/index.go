@@ -1,11 +1,12 @@
 // Package index is the embedded store: one SQLite file that holds documents,
-// their texts, the postings for full-text search, sources and leases.
+// their texts and tags, the postings for full-text search, sources and leases.
 //
-// It implements package search over that file, and it is where ingestion puts
-// what it read. One transaction covers everything a change touches. Several
+// It implements package search over that file, and ingestion stores documents
+// in it. One transaction covers everything that a change touches. Several
 // processes may have one index open at once; each search reads one consistent
-// state. Everything but the texts and the rows about documents is derived and
-// can be made anew from them (see [Index.Maintain]).
+// state. Documents, texts, tags and sources may be the only copy of what users
+// wrote: they outlive every new version of the tables. Postings, words and
+// vectors are derived and can be made again (see [Index.Maintain]).
 package index
 
 import (
@@ -21,12 +22,10 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"modernc.org/sqlite"
 
 	"knowhow/internal/errkind"
-	"knowhow/internal/index/retrieve"
 )
 
 // FileName is the name of the index file inside the data folder.
@@ -40,28 +39,30 @@ type Options struct {
 
 // An Index is an open index file. Its methods are safe for concurrent use.
 type Index struct {
-	path string
-	log  *slog.Logger
-	w    *sql.DB // one connection that writes
-	r    *sql.DB // connections that read
+	path    string
+	log     *slog.Logger
+	version int     // of the tables; see migrations
+	w       *sql.DB // one connection that writes
+	r       *sql.DB // connections that read
 
-	damaged atomic.Bool    // whether an operation met damaged pages
-	sets    retrieve.Cache // sets of documents by word
-	popular wordCache      // fallback of PopularWords
-	counts  searchLog      // words searched for, not yet written
-
-	mu         sync.Mutex
-	progressAt time.Time // when SetProgress wrote last
+	damaged atomic.Bool // whether an operation met damaged pages
+	sets    setCache    // sets of documents by word
+	popular wordCache   // fallback of PopularWords
+	counts  searchLog   // words searched for, not yet written
 
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
 
-// Open opens the index in a data folder and makes it where there is none. It
-// never deletes anything: a file that is no index or is damaged gives an error
-// of kind Corrupt, one of a newer program an error of kind Unsupported, and
-// both say which file to move away.
-func Open(ctx context.Context, o Options) (*Index, error) {
+// Open opens the index in a data folder and makes it where there is none. A
+// file that an older version of the program wrote is migrated; it keeps all
+// that it holds. A file that is no index or is damaged gives an error of kind
+// Corrupt, one of a newer program an error of kind Unsupported; such a file is
+// left as it is, and the error names it.
+func Open(ctx context.Context, o Options) (*Index, error) { return open(ctx, o, migrations) }
+
+// open opens an index and brings it to the version that the steps lead to.
+func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 	if o.Dir == "" {
 		return nil, &errkind.Argument{Name: "data", Want: "a folder"}
 	}
@@ -79,13 +80,13 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 	if err := x.checkHeader(); err != nil {
 		return nil, err
 	}
-	if x.w, err = x.open(1, true); err != nil {
+	if x.w, err = x.connect(1, true); err != nil {
 		return nil, err
 	}
-	if x.r, err = x.open(min(4, max(2, runtime.GOMAXPROCS(0))), false); err != nil {
+	if x.r, err = x.connect(min(4, max(2, runtime.GOMAXPROCS(0))), false); err != nil {
 		return nil, err
 	}
-	if err := x.prepare(ctx); err != nil {
+	if err := x.prepare(ctx, steps); err != nil {
 		return nil, errors.Join(x.fault("opening the index", err), x.w.Close(), x.r.Close())
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -105,8 +106,8 @@ func (x *Index) Close() error {
 // Go's heap, so that no memory limit of the runtime covers it.
 const cacheKiB = 8192
 
-// open returns a pool of n connections.
-func (x *Index) open(n int, write bool) (*sql.DB, error) {
+// connect returns a pool of n connections.
+func (x *Index) connect(n int, write bool) (*sql.DB, error) {
 	v := url.Values{"_pragma": {
 		"busy_timeout(10000)", "synchronous(full)", "foreign_keys(1)", "temp_store(memory)",
 		fmt.Sprintf("cache_size(-%d)", cacheKiB), "journal_size_limit(67108864)", "trusted_schema(0)",

@@ -62,7 +62,7 @@ func doc(label, file, title, text string) document.Document {
 	hash := sha256.Sum256([]byte(text))
 	d := document.Document{
 		ID: hex.EncodeToString(id[:16]), Label: label, Path: file, URL: "file:///srv/" + label + "/" + file,
-		Title: title, Lang: "en", MIMEType: "text/plain", FileType: "txt", Filename: path.Base(file),
+		FromSource: true, Title: title, Lang: "en", MIMEType: "text/plain", FileType: "txt", Filename: path.Base(file),
 		Modified: time.Date(2025, 1, 1, 0, 0, len(text), 0, time.UTC),
 		Hash:     "sha256:" + hex.EncodeToString(hash[:]), Text: text,
 		Size:  int64(len(text)),

@@ -8,7 +8,6 @@ import (
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
-	"knowhow/internal/index/tables"
 )
 
 // A change of the full-text table: a row that goes, or one that comes.
@@ -21,19 +20,19 @@ type change struct {
 
 // post makes a document's postings.
 func (p *poster) post(ctx context.Context, id int64, label, lang, title, text string, chunks []document.Chunk) error {
-	labelTag, err := p.tag(ctx, tables.TagLabel, label)
+	labelTag, err := p.tag(ctx, tagLabel, label)
 	if err != nil {
 		return err
 	}
-	langTag, err := p.tag(ctx, tables.TagLang, lang)
+	langTag, err := p.tag(ctx, tagLang, lang)
 	if err != nil {
 		return err
 	}
-	tags := tables.TagToken(labelTag) + " " + tables.TagToken(langTag)
+	tags := tagToken(labelTag) + " " + tagToken(langTag)
 	title = strings.ToValidUTF8(title, " ")
-	head := analysis.Join(tables.CutBytes(title, tables.TitleSize))
+	head := analysis.Join(cutBytes(title, titleSize))
 	for n, c := range chunks {
-		p.postings = append(p.postings, change{row: tables.Row(id, n), title: head, text: text, tags: tags, chunk: c})
+		p.postings = append(p.postings, change{row: rowOf(id, n), title: head, text: text, tags: tags, chunk: c})
 	}
 	return p.countTerms(ctx, label, title, text, 1)
 }
@@ -47,7 +46,7 @@ func searched(text string, c document.Chunk) string {
 	if rest == "" || strings.HasSuffix(own, "\n\n") || strings.HasPrefix(rest, "\n\n") {
 		return own
 	}
-	tail := tables.CutBytes(rest, overlapSize)
+	tail := cutBytes(rest, overlapSize)
 	if para, _, ok := strings.Cut(tail, "\n\n"); ok {
 		return text[c.Offset : end+len(para)]
 	}
@@ -63,7 +62,7 @@ func (p *poster) tag(ctx context.Context, kind, name string) (int64, error) {
 	if id, ok := p.tags[key]; ok {
 		return id, nil
 	}
-	id, err := tables.FindTag(ctx, p.tx, kind, name)
+	id, err := findTag(ctx, p.tx, kind, name)
 	if err == nil && id == 0 {
 		err = p.tx.QueryRowContext(ctx, `INSERT INTO tags(kind, name) VALUES(?, ?) RETURNING id`, kind, name).Scan(&id)
 	}
@@ -76,7 +75,7 @@ func (p *poster) tag(ctx context.Context, kind, name string) (int64, error) {
 
 // countTerms notes that a document's words are in one document more or less.
 func (p *poster) countTerms(ctx context.Context, label, title, text string, by int) error {
-	tag, err := p.tag(ctx, tables.TagLabel, label)
+	tag, err := p.tag(ctx, tagLabel, label)
 	if err != nil {
 		return err
 	}
@@ -105,7 +104,7 @@ func (p *poster) finish(ctx context.Context) error {
 	if err := p.writeTerms(ctx); err != nil {
 		return err
 	}
-	_, err := p.tx.ExecContext(ctx, `UPDATE kv SET value=value+1 WHERE key=?`, tables.KeyGeneration)
+	_, err := p.tx.ExecContext(ctx, `UPDATE kv SET value=value+1 WHERE key=?`, keyGeneration)
 	return err
 }
 

@@ -182,7 +182,6 @@ func TestRelaxed(t *testing.T) {
 		relaxed bool
 	}{
 		{"red blue", 2, true},
-		{"red nothing?", 1, true},
 		{"green blue", 1, true},
 		{"green nothing", 0, false},
 		{"red AND blue", 0, false},

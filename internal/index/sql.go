@@ -24,13 +24,28 @@ func (x *Index) read(ctx context.Context, op string, f func(tx *sql.Tx) error) e
 }
 
 func (x *Index) transact(ctx context.Context, db *sql.DB, op string, f func(tx *sql.Tx) error) error {
-	tx, err := begin(ctx, db)
-	if err == nil {
-		if err = f(tx); err == nil {
-			err = tx.Commit()
-		} else if e := tx.Rollback(); e != nil && !errors.Is(e, sql.ErrTxDone) {
-			x.log.Debug("rolling back", "error", e)
+	tx, err := begin(ctx, db, busyWait)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
+		return x.fault(op, err)
+	}
+	return x.finish(ctx, tx, op, func(tx *sql.Tx) error {
+		if err := x.checkVersion(ctx, tx); err != nil {
+			return err
+		}
+		return f(tx)
+	})
+}
+
+// finish runs f and commits its transaction, or rolls it back.
+func (x *Index) finish(ctx context.Context, tx *sql.Tx, op string, f func(tx *sql.Tx) error) error {
+	err := f(tx)
+	if err == nil {
+		err = tx.Commit()
+	} else if e := tx.Rollback(); e != nil && !errors.Is(e, sql.ErrTxDone) {
+		x.log.Debug("rolling back", "error", e)
 	}
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
@@ -45,15 +60,16 @@ const (
 	busyStep = time.Millisecond
 )
 
-// begin starts a transaction, and waits for other processes that write.
-func begin(ctx context.Context, db *sql.DB) (*sql.Tx, error) {
+// begin starts a transaction. It waits as long as wait for other processes
+// that write.
+func begin(ctx context.Context, db *sql.DB, wait time.Duration) (*sql.Tx, error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if !busy(err) {
 		return tx, err
 	}
 	step := time.NewTicker(busyStep)
 	defer step.Stop()
-	end := time.After(busyWait)
+	end := time.After(wait)
 	for {
 		select {
 		case <-ctx.Done():
@@ -97,6 +113,78 @@ func (x *Index) fault(op string, err error) error {
 
 // corrupt is the error for a damaged index.
 func (x *Index) corrupt() error {
-	return fmt.Errorf("the index %s is damaged: stop knowhow, move the file and those beside it with the same name and -wal or -shm away, "+
-		"and start again to index the sources anew: %w", x.path, errkind.Corrupt)
+	return fmt.Errorf("the index %s is damaged: stop knowhow and copy the file and those beside it with the same name and -wal or -shm; "+
+		"then restore a backup, or choose another data folder and index the sources there: %w", x.path, errkind.Corrupt)
+}
+
+// A querier is what *sql.DB and *sql.Tx have in common.
+type querier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// collect runs a query and passes each row to scan.
+func collect(ctx context.Context, q querier, scan func(*sql.Rows) error, text string, args ...any) error {
+	rows, err := q.QueryContext(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// kvValue reads one value of table kv, "" where it is missing.
+func kvValue(ctx context.Context, q querier, key string) (string, error) {
+	var v string
+	err := q.QueryRowContext(ctx, `SELECT value FROM kv WHERE key=?`, key).Scan(&v)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return v, err
+}
+
+// A preparedTx runs queries within one transaction and keeps each prepared,
+// because a search asks the same of a hundred documents. It is not safe for
+// concurrent use.
+type preparedTx struct {
+	tx         *sql.Tx
+	statements map[string]*sql.Stmt // closed with the transaction
+}
+
+func (p *preparedTx) prepare(ctx context.Context, text string) (*sql.Stmt, error) {
+	if s := p.statements[text]; s != nil {
+		return s, nil
+	}
+	s, err := p.tx.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	if p.statements == nil {
+		p.statements = map[string]*sql.Stmt{}
+	}
+	p.statements[text] = s
+	return s, nil
+}
+
+// QueryRowContext asks for one row.
+func (p *preparedTx) QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row {
+	s, err := p.prepare(ctx, text)
+	if err != nil {
+		return p.tx.QueryRowContext(ctx, text, args...) // fails in the same way
+	}
+	return s.QueryRowContext(ctx, args...)
+}
+
+// QueryContext asks for rows.
+func (p *preparedTx) QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
+	s, err := p.prepare(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	return s.QueryContext(ctx, args...)
 }

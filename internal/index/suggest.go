@@ -10,7 +10,6 @@ import (
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/errkind"
-	"knowhow/internal/index/tables"
 	"knowhow/internal/search"
 )
 
@@ -29,13 +28,13 @@ func (x *Index) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.Su
 	err := x.read(ctx, "suggesting words", func(tx *sql.Tx) error {
 		only := ""
 		if q.Labels != nil {
-			ids, err := tables.FindTags(ctx, tx, tables.TagLabel, q.Labels)
+			ids, err := findTags(ctx, tx, tagLabel, q.Labels)
 			if err != nil {
 				return err
 			}
 			only = ` AND w.label IN ` + numbers(ids)
 		}
-		return tables.Collect(ctx, tx, func(rows *sql.Rows) error {
+		return collect(ctx, tx, func(rows *sql.Rows) error {
 			var s search.Suggestion
 			var labels string
 			if err := rows.Scan(&s.Text, &labels); err != nil {
@@ -51,7 +50,7 @@ func (x *Index) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.Su
 			FROM (SELECT w.term, sum(w.df) AS n FROM terms w WHERE w.term>=? AND w.term<?`+only+`
 				GROUP BY w.term ORDER BY n DESC, w.term LIMIT ?) s
 			CROSS JOIN terms w ON w.term=s.term`+only+` CROSS JOIN tags t ON t.id=w.label
-			GROUP BY s.term ORDER BY max(s.n) DESC, s.term`, prefix, prefix+tables.LastRune, q.Num)
+			GROUP BY s.term ORDER BY max(s.n) DESC, s.term`, prefix, prefix+lastRune, q.Num)
 	})
 	return out, err
 }

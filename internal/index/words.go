@@ -13,7 +13,6 @@ import (
 	"unicode/utf8"
 
 	"knowhow/internal/analysis"
-	"knowhow/internal/index/tables"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
@@ -164,7 +163,7 @@ func (x *Index) PopularWords(ctx context.Context, q search.WordsQuery) ([]string
 		if asked, err = askedWords(ctx, tx, q.Labels); err != nil || len(asked) >= popularPool {
 			return err
 		}
-		key := tables.Conditions{Labels: q.Labels}.Key()
+		key := conditions{labels: q.Labels}.key()
 		var ok bool
 		if frequent, ok = x.popular.get(key); ok {
 			return nil
@@ -203,8 +202,8 @@ func shuffled(words []wordCount, seed string) []wordCount {
 }
 
 // askedWords are the words that were searched for.
-func askedWords(ctx context.Context, q tables.Querier, labels []string) ([]wordCount, error) {
-	where, args := tables.Conditions{Labels: labels}.Where()
+func askedWords(ctx context.Context, q querier, labels []string) ([]wordCount, error) {
+	where, args := conditions{labels: labels}.where()
 	return wordCounts(ctx, q, `SELECT word, sum(n) AS n FROM queries d WHERE `+where+` GROUP BY word ORDER BY n DESC, word LIMIT ?`,
 		append(args, popularPool)...)
 }
@@ -212,16 +211,16 @@ func askedWords(ctx context.Context, q tables.Querier, labels []string) ([]wordC
 // frequentWords are the words that the most documents have, without those that
 // say nothing: function words, numbers, and words that nearly every document
 // has.
-func frequentWords(ctx context.Context, q tables.Querier, labels []string) ([]wordCount, error) {
+func frequentWords(ctx context.Context, q querier, labels []string) ([]wordCount, error) {
 	where := "1"
 	if labels != nil {
-		ids, err := tables.FindTags(ctx, q, tables.TagLabel, labels)
+		ids, err := findTags(ctx, q, tagLabel, labels)
 		if err != nil {
 			return nil, err
 		}
 		where = "label IN " + numbers(ids)
 	}
-	cond, args := tables.Conditions{Labels: labels}.Where()
+	cond, args := conditions{labels: labels}.where()
 	var docs int
 	if err := q.QueryRowContext(ctx, `SELECT count(*) FROM docs d WHERE `+cond, args...).Scan(&docs); err != nil {
 		return nil, err
@@ -238,9 +237,9 @@ func frequentWords(ctx context.Context, q tables.Querier, labels []string) ([]wo
 	return words[:min(len(words), popularPool)], nil
 }
 
-func wordCounts(ctx context.Context, q tables.Querier, text string, args ...any) ([]wordCount, error) {
+func wordCounts(ctx context.Context, q querier, text string, args ...any) ([]wordCount, error) {
 	var out []wordCount
-	err := tables.Collect(ctx, q, func(rows *sql.Rows) error {
+	err := collect(ctx, q, func(rows *sql.Rows) error {
 		var w wordCount
 		err := rows.Scan(&w.word, &w.n)
 		out = append(out, w)

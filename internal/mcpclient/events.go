@@ -3,7 +3,6 @@ package mcpclient
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"io"
 	"strconv"
 	"time"
@@ -33,10 +32,7 @@ func (e *eventReader) next() (event, error) {
 	var ev event
 	seen, size, first := false, 0, true
 	for {
-		line, err := e.r.ReadSlice('\n')
-		if errors.Is(err, bufio.ErrBufferFull) {
-			line, err = e.rest(line)
-		}
+		line, err := readLine(e.r)
 		if err != nil {
 			return event{}, err
 		}
@@ -57,21 +53,6 @@ func (e *eventReader) next() (event, error) {
 		}
 		if e.field(&ev, line) {
 			seen = true
-		}
-	}
-}
-
-// rest reads the rest of a line that is longer than the buffer.
-func (e *eventReader) rest(line []byte) ([]byte, error) {
-	long := bytes.Clone(line)
-	for {
-		part, err := e.r.ReadSlice('\n')
-		long = append(long, part...)
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return long, err
-		}
-		if len(long) > maxMessage {
-			return nil, errTooLong
 		}
 	}
 }

@@ -26,6 +26,14 @@ func TestMain(m *testing.M) {
 	case "sleeper":
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 		time.Sleep(5 * time.Minute)
+	case "forker": // leaves an orphan behind
+		c := exec.Command(os.Args[0])
+		c.Env = append(os.Environ(), "KNOWHOW_FAKE=sleeper")
+		detach(c)
+		if err := c.Start(); err != nil {
+			panic(err)
+		}
+		note("FAKE_GRANDCHILD", strconv.Itoa(c.Process.Pid))
 	case "parent":
 		fakeParent()
 	default:
@@ -47,8 +55,12 @@ func fakeSettings(id, behaviour string, more ...string) mcpsettings.Server {
 
 // fakeParent is a program that uses a pool and waits to be killed.
 func fakeParent() {
+	one := "stubborn grandchild"
+	if os.Getenv("FAKE_DETACHED") != "" {
+		one += " detached"
+	}
 	p := New(Options{Servers: []mcpsettings.Server{
-		fakeSettings("one", "stubborn grandchild"), fakeSettings("two", "normal"), fakeSettings("gone", "normal"),
+		fakeSettings("one", one), fakeSettings("two", "normal"), fakeSettings("gone", "normal"),
 	}})
 	for _, id := range []string{"one", "two", "gone"} {
 		if _, err := p.Call(context.Background(), id, "ping", nil); err != nil {
@@ -112,12 +124,25 @@ func (f *fakeServer) serve() {
 	}
 	if f.has("grandchild") {
 		c := exec.Command(os.Args[0])
-		c.Env = append(os.Environ(), "KNOWHOW_FAKE=sleeper")
-		c.Stdout, c.Stderr = os.Stdout, os.Stderr
-		if err := c.Start(); err != nil {
-			panic(err)
+		c.Env, c.Stdout, c.Stderr = os.Environ(), os.Stdout, os.Stderr
+		if f.has("nameless") {
+			c.Env = []string{"FAKE_GRANDCHILD=" + os.Getenv("FAKE_GRANDCHILD")}
 		}
-		note("FAKE_GRANDCHILD", strconv.Itoa(c.Process.Pid))
+		if f.has("orphaned") {
+			c.Env = append(c.Env, "KNOWHOW_FAKE=forker")
+			if err := c.Run(); err != nil {
+				panic(err)
+			}
+		} else {
+			c.Env = append(c.Env, "KNOWHOW_FAKE=sleeper")
+			if f.has("detached") {
+				detach(c)
+			}
+			if err := c.Start(); err != nil {
+				panic(err)
+			}
+			note("FAKE_GRANDCHILD", strconv.Itoa(c.Process.Pid))
+		}
 	}
 	if f.has("stubborn") {
 		signal.Ignore(syscall.SIGTERM)
@@ -282,6 +307,10 @@ func (f *fakeServer) call(m *fakeMessage, reply func(string), fail func(int, str
 		reply(`"` + strings.Repeat("y", 3<<20) + `"`)
 	case "error":
 		fail(-32050, "it broke\n")
+	case "betray":
+		secret := os.Getenv("FAKE_SECRET")
+		f.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32051,"message":"%s was refused, password=pw","data":{"why":["bad %s"],"%s":2,"token_count":3}}}`,
+			m.ID, secret, secret, secret))
 	case "params":
 		reply(string(m.Params))
 	default:

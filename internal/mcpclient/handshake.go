@@ -23,10 +23,6 @@ const (
 type introduction struct {
 	Protocol     string `json:"protocolVersion"`
 	Instructions string `json:"instructions"`
-	Info         struct {
-		Name    string `json:"name"`
-		Version string `json:"version"`
-	} `json:"serverInfo"`
 	Capabilities struct {
 		Tools json.RawMessage `json:"tools"`
 		Tasks struct {
@@ -42,26 +38,23 @@ type introduction struct {
 // errNoHandshake says that a server speaks only revisions without a handshake.
 var errNoHandshake = errors.New("the server has no handshake")
 
-// clientInfo returns how we introduce ourselves.
-func clientInfo(version string) json.RawMessage {
-	info := struct {
-		Name    string `json:"name"`
-		Version string `json:"version"`
-	}{"knowhow", version}
-	if info.Version == "" {
-		info.Version = "0"
-	}
-	b, err := json.Marshal(info)
-	if err != nil {
-		return json.RawMessage(`{"name":"knowhow","version":"0"}`) // two strings can always be written
-	}
-	return b
+// A clientInfo is how we introduce ourselves.
+type clientInfo struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
 }
 
 // initialize makes the handshake. We offer no capabilities: with roots, which
 // clients offer by habit, some servers ignore the end of their input.
-func (s *session) initialize(ctx context.Context, client json.RawMessage, timeout time.Duration) (*introduction, error) {
-	params := fmt.Appendf(nil, `{"protocolVersion":%q,"capabilities":{},"clientInfo":%s}`, revisionLatest, client)
+func (s *session) initialize(ctx context.Context, client clientInfo, timeout time.Duration) (*introduction, error) {
+	params, err := encode(struct {
+		Protocol     string     `json:"protocolVersion"`
+		Capabilities struct{}   `json:"capabilities"`
+		Client       clientInfo `json:"clientInfo"`
+	}{Protocol: revisionLatest, Client: client})
+	if err != nil {
+		return nil, err
+	}
 	result, _, err := s.call(ctx, "initialize", params, timeout)
 	if remote, ok := errors.AsType[*RemoteError](err); ok {
 		if remote.Code == codeNoMethod || remote.Code == codeRevision {
@@ -87,7 +80,7 @@ func (s *session) initialize(ctx context.Context, client json.RawMessage, timeou
 }
 
 // discover does without a handshake, as MCP 2026-07-28 does.
-func (s *session) discover(ctx context.Context, client json.RawMessage, timeout time.Duration) (*introduction, error) {
+func (s *session) discover(ctx context.Context, client clientInfo, timeout time.Duration) (*introduction, error) {
 	s.link.agreed(ctx, revisionModern)
 	s.meta = modernMeta(client)
 	result, _, err := s.call(ctx, "server/discover", nil, timeout)
@@ -99,8 +92,7 @@ func (s *session) discover(ctx context.Context, client json.RawMessage, timeout 
 	}
 	var in introduction
 	var more struct {
-		Supported []string                   `json:"supportedVersions"`
-		Meta      map[string]json.RawMessage `json:"_meta"`
+		Supported []string `json:"supportedVersions"`
 	}
 	if err := errors.Join(json.Unmarshal(result, &in), json.Unmarshal(result, &more)); err != nil {
 		return nil, &fault{err: fmt.Errorf("the server's answer to server/discover cannot be read: %s", redact.Escape(err.Error())), final: true}
@@ -109,9 +101,6 @@ func (s *session) discover(ctx context.Context, client json.RawMessage, timeout 
 		return nil, unknownRevision(strings.Join(more.Supported, ", "))
 	}
 	in.Protocol = revisionModern
-	if info := more.Meta[metaPrefix+"serverInfo"]; info != nil {
-		_ = json.Unmarshal(info, &in.Info) // a server without a name is as good
-	}
 	return &in, nil
 }
 

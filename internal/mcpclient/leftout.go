@@ -13,39 +13,36 @@ import (
 // maxNamed is how many of the entries left out for one reason are named.
 const maxNamed = 5
 
-// A leftOut counts the entries of tools/list that are no tools, by reason.
+// reasons are why an entry of tools/list cannot be a tool.
+var reasons = [...]string{"no object", "a member of a wrong type", "no name", "a name that came before"}
+
+// A leftOut counts the entries of tools/list that are no tools.
 type leftOut struct {
-	noObjects, unreadable, nameless, repeated excluded
-}
-
-// excluded are the entries left out for one reason.
-type excluded struct {
-	n     int
-	names []string // of the first
-}
-
-// add counts an entry. Its name is "" where it has none.
-func (e *excluded) add(name string) {
-	e.n++
-	if name != "" && len(e.names) < maxNamed {
-		e.names = append(e.names, name)
-	}
+	n      int
+	counts [len(reasons)]int
+	names  [len(reasons)][]string // of the first entries, where they have one
 }
 
 // refuse reports whether an entry cannot be a tool, and counts it. name and err
 // are what reading it gave, seen the names before it.
 func (l *leftOut) refuse(raw json.RawMessage, name string, err error, seen map[string]bool) bool {
+	reason := -1
 	switch {
 	case !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")):
-		l.noObjects.add("")
+		reason, name = 0, ""
 	case err != nil:
-		l.unreadable.add(name)
+		reason = 1
 	case name == "":
-		l.nameless.add("")
+		reason = 2
 	case seen[name]:
-		l.repeated.add(name)
+		reason = 3
 	default:
 		return false
+	}
+	l.n++
+	l.counts[reason]++
+	if name != "" && len(l.names[reason]) < maxNamed {
+		l.names[reason] = append(l.names[reason], name)
 	}
 	return true
 }
@@ -53,33 +50,25 @@ func (l *leftOut) refuse(raw json.RawMessage, name string, err error, seen map[s
 // describe says how many entries were left out and why, "" for none. show makes
 // a name fit to be shown.
 func (l *leftOut) describe(show func(string) string) string {
-	var reasons []string
-	for _, r := range []struct {
-		excluded
-		why string
-	}{
-		{l.noObjects, "that are no object"},
-		{l.unreadable, "with members of a wrong type"},
-		{l.nameless, "without a name"},
-		{l.repeated, "with a name that came before"},
-	} {
-		if r.n == 0 {
+	var all []string
+	for i, n := range l.counts {
+		if n == 0 {
 			continue
 		}
-		reason := fmt.Sprintf("%d %s", r.n, r.why)
-		if len(r.names) > 0 {
-			shown := make([]string, 0, len(r.names)+1)
-			for _, name := range r.names {
-				shown = append(shown, show(name))
-			}
-			if r.n > len(r.names) {
-				shown = append(shown, "…")
-			}
-			reason += " (" + strings.Join(shown, ", ") + ")"
+		var names []string
+		for _, name := range l.names[i] {
+			names = append(names, show(name))
 		}
-		reasons = append(reasons, reason)
+		text := fmt.Sprintf("%s: %d", reasons[i], n)
+		switch {
+		case len(names) > 0 && n > len(names):
+			text += " (" + strings.Join(names, ", ") + ", …)"
+		case len(names) > 0:
+			text += " (" + strings.Join(names, ", ") + ")"
+		}
+		all = append(all, text)
 	}
-	return strings.Join(reasons, "; ")
+	return strings.Join(all, "; ")
 }
 
 // warnLeftOut says what the server's list has that is no tool, once for as long
@@ -93,7 +82,7 @@ func (s *server) warnLeftOut(ctx context.Context, l *leftOut) {
 	if known {
 		return
 	}
-	if n := l.noObjects.n + l.unreadable.n + l.nameless.n + l.repeated.n; n > 0 {
-		s.log.WarnContext(ctx, fmt.Sprintf("Left out %d entries of the tools of %s: %s", n, s.cfg.ID, text))
+	if l.n > 0 {
+		s.log.WarnContext(ctx, fmt.Sprintf("Left out %s of the tools of %s: %s", plural(l.n, "entry", "entries"), s.cfg.ID, text))
 	}
 }

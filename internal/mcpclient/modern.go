@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -14,50 +15,33 @@ import (
 const metaPrefix = "io.modelcontextprotocol/"
 
 // modernMeta returns the members of _meta by which each request of MCP
-// 2026-07-28 introduces itself, without the braces.
-func modernMeta(client json.RawMessage) json.RawMessage {
-	return json.RawMessage(`"` + metaPrefix + `protocolVersion":"` + revisionModern + `","` +
-		metaPrefix + `clientInfo":` + string(client) + `,"` + metaPrefix + `clientCapabilities":{}`)
+// 2026-07-28 introduces itself.
+func modernMeta(client clientInfo) map[string]any {
+	return map[string]any{
+		metaPrefix + "protocolVersion":    revisionModern,
+		metaPrefix + "clientInfo":         client,
+		metaPrefix + "clientCapabilities": struct{}{},
+	}
 }
 
-// withMeta returns params with the given members in their _meta, before those
-// that stand there. The rest stays as it was written.
-func withMeta(params, members json.RawMessage) (json.RawMessage, error) {
-	var fields struct {
-		Meta json.RawMessage `json:"_meta"`
-	}
-	text := bytes.TrimSpace(params)
-	if len(text) == 0 || string(text) == "null" {
-		text = []byte("{}")
-	}
-	if text[0] != '{' || json.Unmarshal(text, &fields) != nil {
+// withMeta returns params with the given members in their _meta, besides those
+// that stand there.
+func withMeta(params json.RawMessage, members map[string]any) (json.RawMessage, error) {
+	var fields, given map[string]json.RawMessage
+	if len(bytes.TrimSpace(params)) > 0 && json.Unmarshal(params, &fields) != nil {
 		return nil, &errkind.Argument{Name: "params", Want: "a JSON object"}
 	}
-	meta := joinMembers(members, fields.Meta)
-	if fields.Meta == nil {
-		return joinMembers(append([]byte(`"_meta":`), meta...), text), nil
+	_ = json.Unmarshal(fields["_meta"], &given) // one that is no object is replaced
+	meta := maps.Clone(members)
+	for name, v := range given {
+		meta[name] = v
 	}
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(text, &all); err != nil {
-		return nil, err
+	all := map[string]any{}
+	for name, v := range fields {
+		all[name] = v
 	}
 	all["_meta"] = meta
-	return json.Marshal(all)
-}
-
-// joinMembers returns an object with members, then those of object, which may
-// be nil.
-func joinMembers(members, object json.RawMessage) json.RawMessage {
-	rest := bytes.TrimSpace(object)
-	if len(rest) < 2 || rest[0] != '{' || len(bytes.TrimSpace(rest[1:len(rest)-1])) == 0 {
-		rest = []byte("{}")
-	} else {
-		rest = append([]byte(","), rest[1:]...)
-	}
-	if rest[0] == '{' {
-		rest = rest[1:]
-	}
-	return append(append([]byte("{"), members...), rest...)
+	return encode(all)
 }
 
 // describe writes into the headers what a request of MCP 2026-07-28 is, so that

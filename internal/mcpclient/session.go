@@ -63,14 +63,7 @@ type call struct {
 }
 
 // ended reports whether the call has its answer.
-func (c *call) ended() bool {
-	select {
-	case <-c.done:
-		return true
-	default:
-		return false
-	}
-}
+func (c *call) ended() bool { return isClosed(c.done) }
 
 // A session is the JSON-RPC side of one connection: it multiplexes calls.
 type session struct {
@@ -78,8 +71,8 @@ type session struct {
 	log     *slog.Logger
 	redact  *redact.Redactor
 	link    link
-	changed func()          // told of notifications/tools/list_changed
-	meta    json.RawMessage // members of the _meta of every request; nil before MCP 2026-07-28
+	changed func()         // told of notifications/tools/list_changed
+	meta    map[string]any // members of the _meta of every request; nil before MCP 2026-07-28
 
 	nextID  atomic.Int64
 	answers atomic.Int64 // responses to our requests so far
@@ -309,11 +302,13 @@ func (s *session) complete(via *call, m *message) {
 		return
 	}
 	s.answers.Add(1)
-	if c.err = m.failure(); c.err == nil {
-		c.result = m.Result
-	}
-	if c.err == nil && m.Result == nil {
+	switch e := m.failure(); {
+	case e != nil:
+		c.err = &RemoteError{Code: e.Code, Message: s.redact.Text(e.Message), Data: s.redact.JSON(e.Data)}
+	case m.Result == nil:
 		c.err = errors.New("the server answered with neither a result nor an error")
+	default:
+		c.result = m.Result
 	}
 	close(c.done)
 	if via != c {

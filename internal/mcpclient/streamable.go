@@ -158,8 +158,8 @@ func saysNoHandshake(body []byte) bool {
 	if json.Unmarshal(body, &m) != nil {
 		return false
 	}
-	remote, ok := errors.AsType[*RemoteError](m.failure())
-	return ok && (remote.Code == codeNoMethod || remote.Code == codeRevision)
+	remote := m.failure()
+	return remote != nil && (remote.Code == codeNoMethod || remote.Code == codeRevision)
 }
 
 // stream takes in the events of a POST's answer, until the call has its result.

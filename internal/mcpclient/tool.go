@@ -8,9 +8,6 @@ import (
 // A Catalog is what a server says of itself and offers.
 type Catalog struct {
 	Server       string // the id in the settings
-	Name         string // serverInfo.name, "" where it gave none
-	Version      string // serverInfo.version
-	Protocol     string // the revision of MCP that was negotiated
 	Instructions string // how to use the server, in its own words
 	TaskCalls    bool   // tools may be called as tasks (capability tasks.requests.tools.call)
 	Tools        []Tool // sorted by name; all pages
@@ -27,11 +24,12 @@ type Tool struct {
 	TaskSupport  string          // execution.taskSupport: "", "forbidden", "optional" or "required"
 }
 
-// A RemoteError is the JSON-RPC error by which a server answered a request.
+// A RemoteError is the JSON-RPC error by which a server answered a request. Like
+// a [ServerError] it shows no secrets of the settings: *** stands for them.
 type RemoteError struct {
 	Code    int64
-	Message string          // as the server wrote it
-	Data    json.RawMessage // nil where it gave none
+	Message string          // in the server's words, at most 32 KiB
+	Data    json.RawMessage // nil where it gave none, and where it has more than 64 KiB
 }
 
 // Error says the code and the message, quoted and cut, because they come from outside.

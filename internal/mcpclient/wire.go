@@ -3,6 +3,8 @@ package mcpclient
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strconv"
 
 	"knowhow/internal/errkind"
@@ -36,9 +38,10 @@ func (m *message) number() (int64, bool) {
 // asks reports whether the message is a request that waits for an answer.
 func (m *message) asks() bool { return len(m.ID) > 0 && string(m.ID) != "null" }
 
-// failure returns the error of a response, nil where it is a result. An error
-// that is no object as JSON-RPC wants it counts too: its text is the message.
-func (m *message) failure() error {
+// failure returns the error of a response, as the server wrote it and so perhaps
+// with secrets; nil where the response is a result. An error that is no object
+// as JSON-RPC wants it counts too: its text is the message.
+func (m *message) failure() *RemoteError {
 	if len(m.Error) == 0 || string(m.Error) == "null" {
 		return nil
 	}
@@ -60,50 +63,50 @@ const (
 	codeRevision = -32022 // the server does not speak the revision (MCP 2026-07-28)
 )
 
-// appendHead appends what stands before the params of a request of ours; id 0
-// makes a notification.
-func appendHead(b []byte, id int64, method string) []byte {
-	b = append(b, `{"jsonrpc":"2.0",`...)
-	if id != 0 {
-		b = append(b, `"id":`...)
-		b = strconv.AppendInt(b, id, 10)
-		b = append(b, ',')
-	}
-	b = append(b, `"method":`...)
-	name, err := json.Marshal(method)
-	if err != nil {
-		name = []byte(`""`) // a string can always be written
-	}
-	return append(b, name...)
+// A request is one of ours, or with ID 0 a notification.
+type request struct {
+	Version string          `json:"jsonrpc"`
+	ID      int64           `json:"id,omitempty"`
+	Method  string          `json:"method"`
+	Params  json.RawMessage `json:"params,omitempty"`
 }
 
 // requestFrame returns a request, or with id 0 a notification, on one line that
 // ends with a newline. The params must be a JSON object; nil and null leave
 // them out.
 func requestFrame(id int64, method string, params json.RawMessage) ([]byte, error) {
-	buf := bytes.NewBuffer(make([]byte, 0, 80+len(method)+len(params)))
-	buf.Write(appendHead(buf.AvailableBuffer(), id, method))
-	if text := bytes.TrimSpace(params); len(text) > 0 && string(text) != "null" {
-		if text[0] != '{' {
-			return nil, &errkind.Argument{Name: "params", Want: "a JSON object"}
-		}
-		buf.WriteString(`,"params":`)
-		if err := json.Compact(buf, text); err != nil {
-			return nil, &errkind.Argument{Name: "params", Want: "valid JSON (" + err.Error() + ")"}
-		}
+	text := bytes.TrimSpace(params)
+	if string(text) == "null" {
+		text = nil
 	}
-	buf.WriteString("}\n")
-	return buf.Bytes(), nil
+	if len(text) > 0 && text[0] != '{' {
+		return nil, &errkind.Argument{Name: "params", Want: "a JSON object"}
+	}
+	frame, err := encode(request{"2.0", id, method, text})
+	if err != nil {
+		return nil, &errkind.Argument{Name: "params", Want: "valid JSON (" + errors.Unwrap(err).Error() + ")"}
+	}
+	return frame, nil
+}
+
+// encode returns a value as JSON on one line that ends with a newline. What is
+// JSON already stays as it was written, but for white space.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return b.Bytes(), err
 }
 
 // answerFrame returns the answer to a server's request: every ping is answered,
 // nothing else is offered. The id goes back as it came.
 func answerFrame(m *message) []byte {
-	b := append([]byte(`{"jsonrpc":"2.0","id":`), m.ID...)
-	if string(m.Method) == `"ping"` {
-		return append(b, `,"result":{}}`+"\n"...)
+	body := `"result":{}`
+	if string(m.Method) != `"ping"` {
+		body = `"error":{"code":-32601,"message":"this client offers no such method"}`
 	}
-	return append(b, `,"error":{"code":-32601,"message":"this client offers no such method"}}`+"\n"...)
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, body)
 }
 
 // progressToken returns the _meta.progressToken of params, as it was written;

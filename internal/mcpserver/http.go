@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/mcpserver/access"
+	"knowhow/internal/httpguard"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -22,14 +22,10 @@ import (
 // HTTPOptions says how a server is reached over HTTP. The zero value of a
 // bound is its default.
 type HTTPOptions struct {
-	Path           string        // the endpoint's path; "" is "/mcp"
-	Token          string        // the bearer token that is asked for; "" asks for none
-	AllowedOrigins []string      // web origins besides those of this machine, for example "https://app.example"
-	AllowedHosts   []string      // hosts besides loopback that a loopback listener answers to, with or without port
-	DisableSSE     bool          // answers are plain JSON, and there are no server-to-client streams
-	MaxBody        int64         // bytes of a request's body; 0 is 4 MiB
-	MaxSessions    int           // sessions at once, of which the idle make room for new ones; 0 is 1000
-	SessionIdle    time.Duration // how long a session lives without a request; 0 is 30 minutes
+	DisableSSE  bool          // answers are plain JSON, and there are no server-to-client streams
+	MaxBody     int64         // bytes of a request's body; 0 is 4 MiB
+	MaxSessions int           // sessions at once, of which the idle make room for new ones; 0 is 1000
+	SessionIdle time.Duration // how long a session lives without a request; 0 is 30 minutes
 }
 
 const (
@@ -45,10 +41,9 @@ const (
 // revisions with a handshake and for those without, and the older HTTP+SSE
 // transport, all on one path. Make one with [Server.HTTP].
 //
-// It checks, in this order, the path (404), the token (401), Host and Origin
-// (403), the method (405), size and type of the body (413, 415). Until the
-// token is right nothing of the request is parsed but what CORS needs, of pages
-// whose Origin passes. Every refusal is a JSON-RPC error.
+// It checks neither token nor Host nor Origin: mount it with [HTTPHandler.Route]
+// on a server that does. It checks, in this order, the method (405), size and
+// type of the body (413, 415). Every refusal is a JSON-RPC error.
 //
 // Clients should accept JSON and streams. Those that accept JSON alone are
 // answered in JSON, and miss what would have come before the answer.
@@ -58,7 +53,6 @@ const (
 type HTTPHandler struct {
 	server *Server
 	opts   HTTPOptions
-	access *access.Access
 	pinned bool
 	events *events // nil where there are no streams
 
@@ -68,14 +62,10 @@ type HTTPHandler struct {
 	conns    map[*conn]struct{} // those of sessions, and of requests of 2026-07-28
 }
 
-// HTTP returns a handler that serves s at o.Path. The caller owns the listener
-// and the [http.Server]; that should set ReadHeaderTimeout, and no WriteTimeout
-// because streams last. When it ends, it calls [HTTPHandler.Shutdown] before
-// that of the http.Server.
+// HTTP returns a handler that serves s. A server that does not mount its Route
+// calls [HTTPHandler.Shutdown] when it ends, before it waits for the requests
+// that run, and sets no WriteTimeout, because streams last.
 func (s *Server) HTTP(o HTTPOptions) *HTTPHandler {
-	if o.Path == "" {
-		o.Path = "/mcp"
-	}
 	if o.MaxBody <= 0 {
 		o.MaxBody = 4 << 20
 	}
@@ -85,7 +75,7 @@ func (s *Server) HTTP(o HTTPOptions) *HTTPHandler {
 	if o.SessionIdle <= 0 {
 		o.SessionIdle = 30 * time.Minute
 	}
-	h := &HTTPHandler{server: s, opts: o, access: newAccess(o), pinned: s.opts.Revision.pinned(),
+	h := &HTTPHandler{server: s, opts: o, pinned: s.opts.Revision.pinned(),
 		sessions: map[string]*session{}, conns: map[*conn]struct{}{}}
 	if !o.DisableSSE {
 		h.events = &events{}
@@ -93,15 +83,14 @@ func (s *Server) HTTP(o HTTPOptions) *HTTPHandler {
 	return h
 }
 
+// Route mounts h at a path of a guarded listener.
+func (h *HTTPHandler) Route(path string) httpguard.Route {
+	return httpguard.Route{Path: path, Handler: h, Refuse: Refuse, Methods: h.methods(),
+		Expose: headerSession + ", WWW-Authenticate, Retry-After", Shutdown: h.Shutdown}
+}
+
 // ServeHTTP implements [http.Handler].
 func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != h.opts.Path {
-		access.Refuse(w, http.StatusNotFound, "there is no MCP endpoint at this path, it is at "+h.opts.Path)
-		return
-	}
-	if h.access.Preflight(w, r, h.methods()) || !h.access.Admit(w, r) {
-		return
-	}
 	h.mu.Lock()
 	closed := h.closed
 	h.mu.Unlock()
@@ -120,7 +109,7 @@ func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodDelete:
 		h.delete(w, r)
 	default:
-		access.RefuseMethod(w, h.methods())
+		refuseMethod(w, h.methods())
 	}
 }
 
@@ -153,7 +142,7 @@ func (h *HTTPHandler) post(w http.ResponseWriter, r *http.Request) {
 	}
 	switch stateless := h.stateless(r); {
 	case stateless && p.batch:
-		access.Refuse(w, http.StatusBadRequest, noBatches)
+		refuse(w, http.StatusBadRequest, jsonrpc.ID{}, noBatches)
 	case stateless:
 		h.postStateless(w, r, p, one)
 	case h.old() && r.URL.Query().Has("sessionid"):
@@ -172,22 +161,22 @@ func (h *HTTPHandler) read(w http.ResponseWriter, r *http.Request) (payload, boo
 	limit := h.opts.MaxBody
 	tooLarge := fmt.Sprintf("the body of a request must not exceed %d bytes", limit)
 	if r.ContentLength > limit {
-		access.Drain(w, r, maxDrain)
-		access.Refuse(w, http.StatusRequestEntityTooLarge, tooLarge)
+		httpguard.Drain(w, r, maxDrain)
+		refuse(w, http.StatusRequestEntityTooLarge, jsonrpc.ID{}, tooLarge)
 		return payload{}, false
 	}
 	if mt, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mt != "application/json" {
-		access.Refuse(w, http.StatusUnsupportedMediaType, "the Content-Type of a request must be application/json")
+		refuse(w, http.StatusUnsupportedMediaType, jsonrpc.ID{}, "the Content-Type of a request must be application/json")
 		return payload{}, false
 	}
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		access.Drain(w, r, maxDrain)
-		access.Refuse(w, http.StatusRequestEntityTooLarge, tooLarge)
+		httpguard.Drain(w, r, maxDrain)
+		refuse(w, http.StatusRequestEntityTooLarge, jsonrpc.ID{}, tooLarge)
 		return payload{}, false
 	}
 	if err != nil {
-		access.Refuse(w, http.StatusBadRequest, "the body of the request could not be read")
+		refuse(w, http.StatusBadRequest, jsonrpc.ID{}, "the body of the request could not be read")
 		return payload{}, false
 	}
 	p := parse(data, h.pinned)
@@ -196,11 +185,6 @@ func (h *HTTPHandler) read(w http.ResponseWriter, r *http.Request) (payload, boo
 		return payload{}, false
 	}
 	return p, true
-}
-
-// refuse answers a request with an HTTP status and an error of the protocol layer.
-func refuse(w http.ResponseWriter, status int, id jsonrpc.ID, message string) {
-	reply(w, status, id, newError(codeInvalidRequest, message, nil))
 }
 
 // revisionKnown reports whether a request names a revision in its header that the

@@ -3,8 +3,6 @@ package mcpserver
 import (
 	"net/http"
 
-	"knowhow/internal/mcpserver/access"
-
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
@@ -35,7 +33,7 @@ func (h *HTTPHandler) postOld(w http.ResponseWriter, r *http.Request, p payload,
 	}
 	defer h.release(s, false)
 	if p.batch && max(s.conn.revisionInUse(), r.Header.Get(headerRevision)) >= unbatchedRevision {
-		access.Refuse(w, http.StatusBadRequest, noBatches)
+		refuse(w, http.StatusBadRequest, jsonrpc.ID{}, noBatches)
 		return
 	}
 	if one != nil {

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"knowhow/internal/compact"
-	"knowhow/internal/mcpserver/access"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -73,7 +72,7 @@ func (h *HTTPHandler) postSession(w http.ResponseWriter, r *http.Request, p payl
 	defer h.release(s, false)
 	switch revision := s.conn.revisionInUse(); {
 	case p.batch && max(revision, r.Header.Get(headerRevision)) >= unbatchedRevision:
-		access.Refuse(w, http.StatusBadRequest, noBatches)
+		refuse(w, http.StatusBadRequest, jsonrpc.ID{}, noBatches)
 		return
 	case r.Header.Get(headerResume) != "":
 		refuse(w, http.StatusBadRequest, id, "can't send Last-Event-ID for POST request")
@@ -163,7 +162,7 @@ func (h *HTTPHandler) get(w http.ResponseWriter, r *http.Request) {
 	name, none := r.Header.Get(headerSession), jsonrpc.ID{}
 	switch {
 	case h.events == nil:
-		access.RefuseMethod(w, h.methods())
+		refuseMethod(w, h.methods())
 		return
 	case h.stateless(r):
 		onlyPost(w)

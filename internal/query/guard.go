@@ -16,47 +16,6 @@ const (
 	allInURL   = "allinurl:"
 )
 
-// Question returns the words of s alone where s is a sentence as people and
-// agents write it: two words or more with punctuation around them and no
-// operator. Else it returns s. A question mark at the end, parentheses around
-// words, slashes and dashes between them and lone signs mean nothing there, but
-// in Fess's language "LDAP?" asks for one more letter, and "flow ." for a word
-// that no text has.
-func Question(s string) string {
-	if Plain(s) && !slices.ContainsFunc(Words(s), isSigns) || strings.ContainsAny(s, "\"*~^[]{}\\|&") {
-		return s
-	}
-	if strings.HasPrefix(strings.TrimSpace(s), "(") {
-		return s // no sentence begins so; a query that means to be one does
-	}
-	var words []string
-	for _, w := range Words(s) {
-		if strings.IndexAny(w, "+-!") == 0 && !isSigns(w) {
-			return s // an operator on a word
-		}
-		if i := strings.IndexAny(w, "?:"); i >= 0 && !isSigns(w[i:]) {
-			return s // a wildcard or a field
-		}
-		for part := range strings.FieldsFuncSeq(w, func(r rune) bool { return r == '/' }) {
-			if part = strings.TrimFunc(part, isSign); part != "" {
-				words = append(words, part)
-			}
-		}
-	}
-	if cut := strings.Join(words, " "); len(words) > 1 && Plain(cut) {
-		return cut
-	}
-	return s
-}
-
-// isSign reports whether r is punctuation that parts sentences and their
-// pieces, and isSigns whether nothing else is in w.
-func isSign(r rune) bool {
-	return strings.ContainsRune("()?!.,;:-–—…'？！。、，；：（）", r)
-}
-
-func isSigns(w string) bool { return strings.TrimFunc(w, isSign) == "" }
-
 // Plain reports whether s is words only: at least one word and no operator,
 // field, quote, wildcard or other reserved character. "don't", "C", "full-text",
 // "Node.js, Deno" and Japanese words are plain; "C++", "why?" and "a OR b" are
@@ -91,7 +50,7 @@ func plainWord(w string) bool {
 	inside := false // the character before must be followed by one
 	for _, r := range w {
 		switch {
-		case unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || r == '_':
+		case isWordRune(r):
 			if !unicode.IsMark(r) {
 				seen = true
 			}
@@ -104,12 +63,21 @@ func plainWord(w string) bool {
 				return false
 			}
 			inside = true
-		case !strings.ContainsRune("'’.,#@%$、。・「」", r):
+		case !isPlain(r):
 			return false
 		}
 		after = false
 	}
 	return seen && !inside
+}
+
+// isWordRune reports whether words are made of r.
+func isWordRune(r rune) bool { return isLetter(r) || unicode.IsMark(r) || r == '_' }
+
+// isPlain reports whether r is an ordinary character of a word in Lucene's
+// grammar wherever it stands.
+func isPlain(r rune) bool {
+	return isWordRune(r) || strings.ContainsRune("'’.,#@%$、。・「」", r)
 }
 
 // Words returns the words of a plain query, in order, as they are written. For
@@ -144,7 +112,7 @@ type Guarded struct {
 // find.
 func Guard(q string) (Guarded, error) {
 	if len(q) > maxBytes {
-		return Guarded{}, &limitError{fmt.Sprintf("it has %d bytes; %d are allowed", len(q), maxBytes)}
+		return Guarded{}, tooLong(q)
 	}
 	q = trim(q)
 	switch {

@@ -52,29 +52,45 @@ func (e *limitError) Unwrap() error { return errkind.Invalid }
 // errkind.Invalid that says where, and so is a query of more than 10,000 bytes,
 // 1,024 clauses or 64 levels of parentheses.
 func Parse(s string) (Node, error) {
-	if len(s) > maxBytes {
-		return nil, &limitError{fmt.Sprintf("it has %d bytes; %d are allowed", len(s), maxBytes)}
-	}
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	s = s[blanks(s):]
-	field := ""
-	offset := 0
-	switch {
-	case strings.HasPrefix(s, allInTitle):
-		field, offset = "title", len(allInTitle)
-	case strings.HasPrefix(s, allInURL):
-		field, offset = "inurl", len(allInURL)
-	}
-	n, err := parse(s[offset:], field)
-	if e, ok := err.(*syntaxError); ok {
-		var again error
-		if n, again = parse(escape(s[offset:]), field); again != nil {
-			e.char += offset
-			return nil, e
+	n, err := parseOnce(s)
+	if _, ok := err.(*syntaxError); ok {
+		field, offset := wholeField(s)
+		if n, err := parse(escape(strings.ToValidUTF8(s[offset:], "\uFFFD")), field); err == nil {
+			return n, nil
 		}
-		return n, nil
 	}
 	return n, err
+}
+
+// parseOnce reads a query as [Parse] does, but an error of syntax is an error.
+func parseOnce(s string) (Node, error) {
+	if len(s) > maxBytes {
+		return nil, tooLong(s)
+	}
+	field, offset := wholeField(s)
+	n, err := parse(strings.ToValidUTF8(s[offset:], "\uFFFD"), field)
+	if e, ok := err.(*syntaxError); ok {
+		e.char += utf8.RuneCountInString(s[blanks(s):offset])
+	}
+	return n, err
+}
+
+// tooLong is the error for a query of more than maxBytes bytes.
+func tooLong(s string) error {
+	return &limitError{fmt.Sprintf("it has %d bytes; %d are allowed", len(s), maxBytes)}
+}
+
+// wholeField returns the field that a prefix such as "allintitle:" moves the whole
+// query to, "" for none, and the offset behind the prefix and the blanks before it.
+func wholeField(s string) (field string, offset int) {
+	offset = blanks(s)
+	switch {
+	case strings.HasPrefix(s[offset:], allInTitle):
+		return "title", offset + len(allInTitle)
+	case strings.HasPrefix(s[offset:], allInURL):
+		return "inurl", offset + len(allInURL)
+	}
+	return "", offset
 }
 
 // parse reads a query once. Its errors are *syntaxError and *limitError.

@@ -62,11 +62,12 @@ type Checker interface {
 	Health(ctx context.Context) (Health, error)
 }
 
-// An Indexer tells how far indexing has come. It is an optional ability.
+// An Indexer reports how far indexing has come. It is an optional ability.
 type Indexer interface {
-	// Indexing returns how many of how many documents are done; busy is
-	// false when nothing is being indexed.
-	Indexing(ctx context.Context) (done, total int, busy bool)
+	// Indexing returns how many of how many documents with one of the labels
+	// are done; nil means any label. busy is false if none of them is being
+	// indexed.
+	Indexing(ctx context.Context, labels []string) (done, total int, busy bool)
 }
 
 // A Faceter tells which of [FacetFields] hits can be counted by. It is an
@@ -85,6 +86,12 @@ type Query struct {
 	// no such condition. They are a structural condition: nothing in Text
 	// can widen it.
 	Labels []string
+
+	// Tags lets only documents through that carry all of them. Like Labels
+	// they are a structural condition. The tag "collection:" and a label
+	// stands for that label. A service without tags refuses them with an
+	// error of kind Unsupported.
+	Tags []string
 
 	Langs []string  // languages to search in, ISO 639-1; nil means any
 	Sort  []SortKey // nil means by relevance, best first
@@ -165,6 +172,7 @@ type Hit struct {
 	URL    string
 	Digest string  // a short excerpt, plain text; an index that can marks matches with <strong> and </strong>
 	Score  float64 // relevance, comparable within one answer; 0 where hits are ordered by a field
+	Path   string  // inside the source, with forward slashes; "" where the service has no sources
 
 	// TextHash is "sha256:" and hex of the text that the service holds, ""
 	// where it holds none.

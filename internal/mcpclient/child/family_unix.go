@@ -16,6 +16,7 @@ import (
 type Family struct {
 	pgid  int
 	guard *Guard
+	mark  string // in the environment of all members, "" for none
 
 	mu   sync.Mutex
 	gone bool // the leader is reaped: the number may belong to somebody else
@@ -64,19 +65,23 @@ func runnable(file string) bool {
 // guarded.
 func Start(cmd *exec.Cmd, g *Guard) (*Family, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if !g.ready() {
+	mark, running := g.ready()
+	if !running {
 		dieWithUs(cmd.SysProcAttr)
+	}
+	if mark != "" {
+		cmd.Env = append(cmd.Environ(), markName+"="+mark)
 	}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	f := &Family{pgid: cmd.Process.Pid, guard: g}
+	f := &Family{pgid: cmd.Process.Pid, guard: g, mark: mark}
 	g.add(f.pgid)
 	return f, nil
 }
 
-// Reap waits for the leader's end, kills what is left of the group, and returns
-// how the leader ended.
+// Reap waits for the leader's end, kills what is left of the group, and what has
+// left the group (on Linux only), and returns how the leader ended.
 func (f *Family) Reap(cmd *exec.Cmd) string {
 	// As long as the leader is not reaped its number is taken, so that the
 	// signal and the guard cannot hit a stranger's group.
@@ -91,6 +96,9 @@ func (f *Family) Reap(cmd *exec.Cmd) string {
 	f.mu.Unlock()
 	if zombie {
 		_ = cmd.Wait()
+	}
+	if f.mark != "" {
+		endOrphans(func(environ []byte) bool { return hasMark(environ, f.mark) })
 	}
 	if cmd.ProcessState == nil {
 		return "in an unknown way"

@@ -15,6 +15,7 @@ import (
 
 const (
 	maxLogged = 16 << 10 // bytes of a frame or line that are logged
+	maxShown  = 64 << 10 // bytes of an error's data that are shown
 	minSecret = 4        // shorter values are hidden only where they stand alone, else nothing would stay legible
 	hidden    = "***"
 )
@@ -60,8 +61,18 @@ func New(s Sources) *Redactor {
 	return r
 }
 
-// Text hides the secrets of running text.
+// Text hides the secrets of running text, of which it returns no more than
+// 32 KiB where it is much longer.
 func (r *Redactor) Text(s string) string {
+	const most = 2 * maxLogged
+	if len(s) <= most+r.longest {
+		return r.hide(s)
+	}
+	return r.Before(s[:most])
+}
+
+// hide hides the secrets of a text of any length.
+func (r *Redactor) hide(s string) string {
 	if r.short[s] {
 		return hidden
 	}
@@ -80,38 +91,28 @@ func (r *Redactor) Text(s string) string {
 
 // Line returns what a server wrote, fit for a line of a log or message.
 func (r *Redactor) Line(b []byte) string {
-	return Cut(Escape(r.bounded(string(b))), maxLogged)
-}
-
-// bounded hides the secrets of a text, of which it returns no more than 32 KiB
-// where it is much longer.
-func (r *Redactor) bounded(s string) string {
-	const most = 2 * maxLogged
-	if len(s) <= most+r.longest {
-		return r.Text(s)
-	}
-	return r.Before(s[:most])
+	return Cut(Escape(r.Text(string(b))), maxLogged)
 }
 
 // Before hides the secrets of a text that goes on after s. The end of s may be
 // the first half of one and is dropped.
 func (r *Redactor) Before(s string) string {
-	s = r.Text(s)
+	s = r.hide(s)
 	return strings.ToValidUTF8(s[:max(0, len(s)-r.longest)], "")
 }
 
 // After hides the secrets of a text that has begun before s. The beginning of s
 // may be the second half of one and is dropped.
 func (r *Redactor) After(s string) string {
-	s = r.Text(s)
+	s = r.hide(s)
 	return strings.ToValidUTF8(s[min(len(s), r.longest):], "")
 }
 
 // Frame returns a JSON-RPC message for the log: at most 16 KiB and a note of the
 // length, its members in their order, the values of secret names hidden.
 func (r *Redactor) Frame(b []byte) string {
-	w := frameWriter{r: r, dec: json.NewDecoder(bytes.NewReader(b))}
-	w.dec.UseNumber()
+	w := newFrameWriter(r, b, maxLogged)
+	w.names = true
 	err := w.value(false)
 	text := w.out.String()
 	switch {
@@ -123,14 +124,33 @@ func (r *Redactor) Frame(b []byte) string {
 	return text
 }
 
-// errFull says that as much is written as is logged.
+// JSON returns a JSON value of an error without the values of the [Sources],
+// which may be shown to the caller: what stands under the name of a secret stays
+// otherwise. It is nil for what is longer than 64 KiB, or no JSON.
+func (r *Redactor) JSON(b []byte) json.RawMessage {
+	w := newFrameWriter(r, b, maxShown)
+	if err := w.value(false); err != nil || w.out.Len() > maxShown {
+		return nil
+	}
+	return json.RawMessage(w.out.String())
+}
+
+// errFull says that as much is written as there may be.
 var errFull = io.ErrShortWrite
 
 // A frameWriter copies JSON token by token.
 type frameWriter struct {
-	r   *Redactor
-	dec *json.Decoder
-	out strings.Builder
+	r     *Redactor
+	names bool // what stands under the name of a secret is hidden
+	limit int  // bytes after which writing ends
+	dec   *json.Decoder
+	out   strings.Builder
+}
+
+func newFrameWriter(r *Redactor, b []byte, limit int) *frameWriter {
+	w := &frameWriter{r: r, limit: limit, dec: json.NewDecoder(bytes.NewReader(b))}
+	w.dec.UseNumber()
+	return w
 }
 
 // value copies the next value, or hides it.
@@ -174,7 +194,7 @@ func (w *frameWriter) composite(open json.Delim) error {
 		if !first {
 			w.out.WriteByte(',')
 		}
-		if w.out.Len() > maxLogged {
+		if w.out.Len() > w.limit {
 			return errFull
 		}
 		hide := false
@@ -185,7 +205,7 @@ func (w *frameWriter) composite(open json.Delim) error {
 			}
 			name, _ := key.(string)
 			// The progress token is no secret, and calls are followed by it.
-			hide = w.r.name.MatchString(name) && name != "progressToken"
+			hide = w.names && w.r.name.MatchString(name) && name != "progressToken"
 			if err := w.text(name); err != nil {
 				return err
 			}
@@ -205,7 +225,7 @@ func (w *frameWriter) composite(open json.Delim) error {
 
 // text writes a string without its secrets.
 func (w *frameWriter) text(s string) error {
-	b, err := json.Marshal(w.r.bounded(s))
+	b, err := json.Marshal(w.r.Text(s))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -141,6 +142,9 @@ func FuzzRedact(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, at int) {
 		at = max(0, min(at, len(b)))
 		in := append(append(append([]byte{}, b[:at]...), hideMe...), b[at:]...)
+		if got := r.JSON(in); bytes.Contains(got, []byte(hideMe)) || got != nil && !json.Valid(got) {
+			t.Errorf("JSON(%q) = %s", in, got)
+		}
 		for _, got := range []string{r.Frame(in), r.Line(in)} {
 			if strings.Contains(got, hideMe) {
 				t.Errorf("the value shows in %q", got)

@@ -40,6 +40,7 @@ type Options struct {
 
 	NoText      bool // the service holds no texts: ReadText is Unsupported and TextHash is ""
 	NoLangFacet bool // the service cannot count by lang and must refuse to
+	NoTags      bool // the service has no tags and must refuse to look for them
 }
 
 // Run runs the whole contract.
@@ -53,6 +54,7 @@ func Run(t *testing.T, o Options) {
 		{"words", (*suite).words},
 		{"labels", (*suite).labels},
 		{"isolation", (*suite).isolation},
+		{"tags", (*suite).tags},
 		{"invalid queries", (*suite).invalidQueries},
 		{"japanese", (*suite).japanese},
 		{"hits", (*suite).hits},
