@@ -108,10 +108,13 @@ func (h *HTTPHandler) release(s *session, stream bool) {
 // expire ends a session that has not been used for so long.
 func (h *HTTPHandler) expire(s *session) {
 	h.mu.Lock()
-	used := s.posts > 0
+	idle := s.posts == 0
+	if idle {
+		h.forgetLocked(s)
+	}
 	h.mu.Unlock()
-	if !used {
-		h.end(s)
+	if idle {
+		s.conn.end(context.Background())
 	}
 }
 

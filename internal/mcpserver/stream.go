@@ -144,7 +144,6 @@ func (s *stream) startLocked() {
 	h := s.w.Header()
 	h.Set("Cache-Control", "no-cache, no-transform")
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("Connection", "keep-alive")
 	s.w.WriteHeader(http.StatusOK)
 }
 
