@@ -18,7 +18,7 @@ const module = "knowhow"
 // it to fix a build.
 var deps = map[string]string{
 	// Vocabulary: no behaviour to speak of.
-	"errkind": "", "document": "", "search": "",
+	"errkind": "", "document": "", "search": "query",
 
 	// The program's own plumbing.
 	"config": "spell", "logfile": "",
@@ -38,7 +38,7 @@ var deps = map[string]string{
 
 	// The far sides, and the door to the MCP SDK.
 	"fess":             "search query",
-	"fessserver":       "search query",
+	"fessserver":       "search query sanitize",
 	"mcpserver":        "schema compact spell mcpserver/access mcpserver/fault mcpserver/stream mcpserver/wire",
 	"mcpserver/access": "compact",
 	"mcpserver/fault":  "schema",
@@ -59,7 +59,7 @@ var deps = map[string]string{
 
 	// The systems. None imports another, or a backend it need not know:
 	// fessmcp sees search, never fess or index.
-	"fessmcp": "search query fetch extract chunk job mcpserver schema compact",
+	"fessmcp": "search query fetch extract chunk job mcpserver schema compact sanitize",
 
 	// A part of a search service that is restricted to labels.
 	"search/scope": "search",

@@ -71,8 +71,8 @@ func (x *Index) SetProgress(ctx context.Context, done, total int) error {
 	})
 }
 
-// Indexing tells how far indexing has come, in whichever process it runs; see
-// [search.Indexer].
+// Indexing returns how many of how many documents are indexed, whichever process
+// indexes them; busy is false when none does.
 func (x *Index) Indexing(ctx context.Context) (done, total int, busy bool) {
 	v, err := kvValue(ctx, x.r, keyProgress)
 	var at int64
@@ -89,7 +89,7 @@ func (x *Index) Indexing(ctx context.Context) (done, total int, busy bool) {
 	return done, total, true
 }
 
-// Health reports green, or red once damage was met; see [search.Checker].
+// Health reports green, or red once damage was met; see [search.Service].
 func (x *Index) Health(ctx context.Context) (search.Health, error) {
 	err := x.read(ctx, "checking the index", func(tx *sql.Tx) error {
 		var n int64
