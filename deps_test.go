@@ -36,14 +36,11 @@ var deps = map[string]string{
 	"fetch": "",
 	"job":   "",
 
-	// The far sides, and the door to the MCP SDK.
-	"fess":             "search query",
-	"fessserver":       "search query sanitize",
-	"mcpserver":        "schema compact spell mcpserver/access mcpserver/fault mcpserver/stream mcpserver/wire",
-	"mcpserver/access": "compact",
-	"mcpserver/fault":  "schema",
-	"mcpserver/stream": "",
-	"mcpserver/wire":   "compact spell mcpserver/fault",
+	// The far sides, the guarded listener of the servers, and the door to the MCP SDK.
+	"fess":       "search query",
+	"httpguard":  "spell",
+	"fessserver": "httpguard search query sanitize",
+	"mcpserver":  "httpguard schema compact spell",
 
 	// The door to MCP servers for clients.
 	"mcpsettings":      "spell",
@@ -52,10 +49,9 @@ var deps = map[string]string{
 	"mcpclient/redact": "",
 
 	// MCP servers as skills.
-	"skill":        "mcpclient spell",
-	"skill/store":  "skill",
-	"skill/update": "skill skill/store mcpclient",
-	"invoke":       "mcpclient compact spell",
+	"skill":       "mcpclient spell",
+	"skill/store": "skill",
+	"invoke":      "httpguard mcpclient compact spell",
 
 	// The systems. None imports another, or a backend it need not know:
 	// fessmcp sees search, never fess or index.
@@ -78,10 +74,10 @@ var deps = map[string]string{
 
 // fences says which packages may import a module or package from outside.
 var fences = map[string]string{
-	"github.com/modelcontextprotocol/go-sdk": "mcpserver mcpserver/fault mcpserver/wire",
+	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
 	"modernc.org/sqlite":                     "index",
 	"database/sql":                           "index",
-	"net/http":                               "mcpserver mcpserver/access mcpserver/fault fess fessserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest",
+	"net/http":                               "httpguard mcpserver fess fessserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest",
 	"testing":                                "search/searchtest fess/fesstest mcpserver/mcptest",
 	"flag":                                   "cli",
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",

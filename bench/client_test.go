@@ -171,7 +171,7 @@ func decode(b *testing.B, data []byte) reply {
 
 // hello are the params of initialize.
 func hello() any {
-	return map[string]any{"protocolVersion": "2025-06-18", "capabilities": map[string]any{},
+	return map[string]any{"protocolVersion": "2025-11-25", "capabilities": map[string]any{},
 		"clientInfo": map[string]any{"name": "bench", "version": "1"}}
 }
 

@@ -232,7 +232,7 @@ func sizes(b *testing.B, c caller, query string) {
 	name := tool(b, c, "search")
 	for b.Loop() {
 		_, tools, _ = c.call("tools/list", nil)
-		raw, result, _ = c.call("tools/call", map[string]any{"name": name, "arguments": map[string]any{"query": query}})
+		raw, result, _ = c.call("tools/call", map[string]any{"name": name, "arguments": map[string]any{"query": query, "pageSize": 20}})
 	}
 	var r struct{ Content []struct{ Text string } }
 	if err := json.Unmarshal(raw, &r); err != nil || len(r.Content) != 1 {

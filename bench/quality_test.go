@@ -95,8 +95,7 @@ func BenchmarkQuality(b *testing.B) {
 	c.indexed(b)
 	p := c.serve(b)
 	name := tool(b, p, "search")
-	// Sentences as the collection has them, and their words alone: a sign
-	// such as a parenthesis makes a query one in the query language.
+	// Sentences as the collection has them, and their words alone.
 	words := regexp.MustCompile(`[\pL\pN]+`)
 	b.Run("cranfield-as-written", func(b *testing.B) { c.judge(b, p, name, func(q string) string { return q }) })
 	b.Run("cranfield-words", func(b *testing.B) {

@@ -141,7 +141,7 @@ func (c corpus) queries(b *testing.B) {
 	p := c.serve(b)
 	name := tool(b, p, "search")
 	ask := func(q query) (int, time.Duration) {
-		args := map[string]any{"query": q.text, "start": q.start}
+		args := map[string]any{"query": q.text, "start": q.start, "pageSize": 20}
 		if q.sort {
 			args["sort"] = "timestamp.desc"
 		}

@@ -63,7 +63,7 @@ func hits() *compact.Object {
 // layer is the tool on this program's MCP layer.
 func layer() *mcpserver.Server {
 	debug.SetGCPercent(400) // as the program does
-	s := mcpserver.New(mcpserver.Options{Name: "bench", Version: "1", Revision: mcpserver.Pinned})
+	s := mcpserver.New(mcpserver.Options{Name: "bench", Version: "1"})
 	answer := hits()
 	mcpserver.AddTool(s, mcpserver.Tool{Name: "search", Description: "Searches.", ReadOnly: true,
 		Input: schema.Schema{Properties: []schema.Property{{Name: "query", Required: true, Schema: schema.Schema{Type: "string"}}}}},
@@ -77,7 +77,7 @@ func layerHTTP() error { return listen(layer().HTTP(mcpserver.HTTPOptions{})) }
 
 // sdk is the tool on the bare SDK, as its documentation shows it.
 func sdk() *mcp.Server {
-	s := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"}, &mcp.ServerOptions{SupportedProtocolVersions: []string{"2025-03-26"}})
+	s := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
 	answer := string(hits().Bytes())
 	mcp.AddTool(s, &mcp.Tool{Name: "search", Description: "Searches."}, func(context.Context, *mcp.CallToolRequest, searchIn) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: answer}}}, nil, nil

@@ -146,6 +146,9 @@ func TestSyncEnds(t *testing.T) {
 				if err != nil || strings.Contains(string(text), "mcp-bridge "+command[0]+":") {
 					t.Errorf("stderr has %q, %v, want no complaint", text, err)
 				}
+				if !strings.Contains(string(text), "WARN Interrupted before anything was written") {
+					t.Errorf("stderr has %q, want a last line", text)
+				}
 				if got := status(cmd); got != want {
 					t.Errorf("exit status = %d, want %d", got, want)
 				}

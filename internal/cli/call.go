@@ -129,7 +129,11 @@ func (c *calling) connect(ctx context.Context) (callBackend, error) {
 		}
 		url = fmt.Sprintf("http://127.0.0.1:%d", defaultBridgePort)
 	}
-	client, err := invoke.NewClient(invoke.ClientOptions{URL: url, Token: c.get("MCP_BRIDGE_TOKEN"), Timeout: startTime + c.timeout})
+	token, err := c.tokenOr("", "MCP_BRIDGE_TOKEN")
+	if err != nil {
+		return nil, err
+	}
+	client, err := invoke.NewClient(invoke.ClientOptions{URL: url, Token: token, Timeout: startTime + c.timeout})
 	if err != nil {
 		return nil, c.usagef("--bridge-url: %s", errkind.Message(err))
 	}
@@ -157,7 +161,7 @@ func (c *calling) direct(settings string) (callBackend, error) {
 	if err != nil {
 		return nil, err
 	}
-	log := slog.New(terminal.NewHandler(c.stderr, slog.LevelWarn))
+	log := slog.New(terminal.NewHandler(terminal.NewLines(c.stderr, nil), slog.LevelWarn))
 	return poolBackend{mcpclient.New(mcpclient.Options{Servers: loaded.Servers, Log: log, Version: version(), CallTimeout: c.timeout, ConnectTimeout: c.timeout})}, nil
 }
 

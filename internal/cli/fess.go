@@ -17,6 +17,7 @@ import (
 	"knowhow/internal/config"
 	"knowhow/internal/fess"
 	"knowhow/internal/fessmcp"
+	"knowhow/internal/httpguard"
 	"knowhow/internal/logfile"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/search"
@@ -204,22 +205,20 @@ func (v *invocation) serveFess(ctx context.Context, c *FessConfig, flags *fessFl
 // names.
 func (v *invocation) serveFessHTTP(ctx context.Context, c *FessConfig, flags *fessFlags, server *mcpserver.Server, log *slog.Logger) error {
 	t := &c.HTTPTransport
-	if !isLoopback(t.BindAddress) && c.Security.HTTPAuthToken == "" {
+	if !httpguard.Loopback(t.BindAddress) && c.Security.HTTPAuthToken == "" {
 		v.warn(log, "everyone who can reach this machine can search the domain: set security.httpAuthToken")
 	}
-	handler := server.HTTP(mcpserver.HTTPOptions{
-		Path:           t.Path,
-		Token:          c.Security.HTTPAuthToken,
-		AllowedOrigins: append(t.AllowedOrigins, flags.origins...),
-		AllowedHosts:   append(t.AllowedHosts, flags.hosts...),
-		DisableSSE:     !t.EnableSSE,
-	})
 	return v.serveHTTP(ctx, httpService{
-		host:     t.BindAddress,
-		port:     t.Port,
-		path:     t.Path,
-		handlers: map[string]http.Handler{t.Path: handler},
-		shutdown: []func(context.Context) error{handler.Shutdown},
+		host: t.BindAddress,
+		port: t.Port,
+		path: t.Path,
+		guard: httpguard.Options{
+			Token:          c.Security.HTTPAuthToken,
+			AllowedOrigins: append(t.AllowedOrigins, flags.origins...),
+			AllowedHosts:   append(t.AllowedHosts, flags.hosts...),
+			Routes:         []httpguard.Route{server.HTTP(mcpserver.HTTPOptions{DisableSSE: !t.EnableSSE}).Route(t.Path)},
+			Refuse:         mcpserver.Refuse,
+		},
 		portHint: "Set httpTransport.port to another one, or to 0 to let the system choose.",
 		log:      log,
 	})

@@ -14,6 +14,7 @@ import (
 
 	"knowhow/internal/config"
 	"knowhow/internal/fetch"
+	"knowhow/internal/httpguard"
 )
 
 const maxTimeoutMs = 3_600_000
@@ -156,12 +157,12 @@ func (c *FessConfig) checkHTTP(k *checker, http bool) {
 	t := &c.HTTPTransport
 	k.want(hostNamePattern.MatchString(t.BindAddress), "httpTransport.bindAddress", "an IP address such as 127.0.0.1 or ::1")
 	t.BindAddress = strings.Trim(t.BindAddress, "[]")
-	k.refuse(http && t.BindAddress != "" && !isLoopback(t.BindAddress) && !c.Security.AllowNonLocalhostBind, "httpTransport.bindAddress",
+	k.refuse(http && t.BindAddress != "" && !httpguard.Loopback(t.BindAddress) && !c.Security.AllowNonLocalhostBind, "httpTransport.bindAddress",
 		fmt.Sprintf("non-loopback binding (here %s) is disabled; set security.allowNonLocalhostBind to true to allow it, "+
 			"or bind to 127.0.0.1", t.BindAddress))
 	k.number("httpTransport.port", t.Port, 0, 65535, "")
-	k.want(httpPathPattern.MatchString(t.Path) && t.Path != healthPath, "httpTransport.path",
-		"a path such as /mcp, other than "+healthPath)
+	k.want(httpPathPattern.MatchString(t.Path) && t.Path != httpguard.HealthPath, "httpTransport.path",
+		"a path such as /mcp, other than "+httpguard.HealthPath)
 	notEmpty := func(s string) bool { return s != "" }
 	k.each("httpTransport.allowedOrigins", t.AllowedOrigins, notEmpty, "an origin such as https://chat.example.com")
 	k.each("httpTransport.allowedHosts", t.AllowedHosts, notEmpty, "a host name")

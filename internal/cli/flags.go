@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"slices"
@@ -123,4 +124,30 @@ func (l *list) Set(s string) error {
 	}
 	*l = append(*l, s)
 	return nil
+}
+
+// A token is a flag.Value that takes a bearer token.
+type token string
+
+func (t *token) String() string { return string(*t) }
+
+func (t *token) Set(s string) error {
+	if !visiblePattern.MatchString(s) {
+		return errors.New("want visible ASCII characters without blanks; leave it out to use no token")
+	}
+	*t = token(s)
+	return nil
+}
+
+// tokenOr returns the token that a flag gave, or else that of an environment
+// variable. A variable that is empty is like one that is not set.
+func (v *invocation) tokenOr(given, variable string) (string, error) {
+	value := v.get(variable)
+	if given != "" || value == "" {
+		return given, nil
+	}
+	if !visiblePattern.MatchString(value) {
+		return "", v.usagef("%s: want visible ASCII characters without blanks; unset it to use no token", variable)
+	}
+	return value, nil
 }

@@ -17,6 +17,7 @@ import (
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/search/scope"
+	"knowhow/internal/terminal"
 )
 
 // runServe indexes sources and serves them.
@@ -25,8 +26,9 @@ func runServe(ctx context.Context, v *invocation, args []string) error {
 	if err != nil {
 		return err
 	}
-	s := &serving{invocation: v, o: o,
-		log: slog.New(slog.NewTextHandler(v.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	lines := terminal.NewLines(v.stderr, nil)
+	v.stderr = lines // whatever is written makes way for the progress bar
+	s := &serving{invocation: v, o: o, lines: lines, log: slog.New(terminal.NewHandler(lines, slog.LevelWarn))}
 	if !o.stdio {
 		if s.host, s.port, err = o.listener(v); err != nil {
 			return err
@@ -50,6 +52,7 @@ type serving struct {
 	index   *index.Index
 	sources []document.Source // that this process serves
 	backend *scope.Scope      // the part of index that this process serves
+	lines   *terminal.Lines   // stderr
 	log     *slog.Logger
 
 	mu   sync.Mutex
@@ -66,7 +69,9 @@ func (s *serving) run(ctx context.Context) error {
 	defer s.closeJobs(ctx)
 	index := func() {
 		background.Go(func() {
-			err := indexing.Run(ctx, indexing.Options{Index: s.index, Sources: s.current, Out: s.stderr, Log: s.log, Once: s.o.noWatch})
+			err := indexing.Run(ctx, indexing.Options{
+				Index: s.index, Sources: s.current, Dir: s.o.data, Lines: s.lines, Log: s.log, Once: s.o.noWatch,
+			})
 			if err != nil && ctx.Err() == nil {
 				s.log.Error("indexing stopped; what is indexed can still be searched", "error", err)
 			}

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"knowhow/internal/fessmcp"
+	"knowhow/internal/httpguard"
 	"knowhow/internal/spell"
 )
 
@@ -113,7 +114,7 @@ func parseServe(v *invocation, args []string) (*serveOptions, error) {
 		return nil
 	})
 	fs.StringVar(&o.domainName, "domain-name", "", "")
-	fs.StringVar(&o.token, "token", v.get("KNOWHOW_TOKEN"), "")
+	fs.Var((*token)(&o.token), "token", "")
 	fs.Var(embedder, "embedder", "")
 	fs.BoolVar(&o.noWatch, "no-watch", false, "")
 	fs.BoolVar(&o.yes, "yes", false, "")
@@ -127,6 +128,9 @@ func parseServe(v *invocation, args []string) (*serveOptions, error) {
 		return nil
 	})
 	if err != nil {
+		return nil, err
+	}
+	if o.token, err = v.tokenOr(o.token, "KNOWHOW_TOKEN"); err != nil {
 		return nil, err
 	}
 	switch {
@@ -191,7 +195,7 @@ func (o *serveOptions) listener(v *invocation) (host string, port int, err error
 	if err != nil {
 		return "", 0, v.usagef("--addr: got %q, want HOST:PORT, for example 127.0.0.1:7411", o.addr)
 	}
-	if o.token == "" && !isLoopback(host) {
+	if o.token == "" && !httpguard.Loopback(host) {
 		return "", 0, &hintError{fmt.Errorf("--addr %s listens beyond this machine, which needs a token", o.addr),
 			"Set --token or KNOWHOW_TOKEN, or listen on 127.0.0.1."}
 	}

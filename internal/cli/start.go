@@ -8,12 +8,13 @@ import (
 	"runtime/debug"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/httpguard"
 	"knowhow/internal/invoke"
 	"knowhow/internal/skill/store"
-	"knowhow/internal/skill/update"
 )
 
 const startHelp = `Usage: {cmd} --mcp-settings FILE [FLAGS]
@@ -34,18 +35,29 @@ Examples:
   curl -sS http://127.0.0.1:3333/servers
 `
 
-// defaultBridgePort is where the bridge listens.
-const defaultBridgePort = 3333
+const (
+	// defaultBridgePort is where the bridge listens.
+	defaultBridgePort = 3333
+
+	// drainCalls is how long calls have to finish when the bridge ends, endCalls
+	// how long they then have to be answered that they were cancelled.
+	drainCalls = 5 * time.Second
+	endCalls   = time.Second
+)
 
 // runStart generates the skills and serves the bridge until ctx ends.
 func runStart(ctx context.Context, v *invocation, args []string) error {
-	f := &syncFlags{port: defaultBridgePort, idleTimeout: 10 * time.Minute, token: v.get("MCP_BRIDGE_TOKEN")}
+	f := &syncFlags{port: defaultBridgePort, idleTimeout: 10 * time.Minute}
 	set := v.newFlags()
 	f.define(set)
 	set.Var((*port)(&f.port), "port", "")
 	set.Var((*positiveDuration)(&f.idleTimeout), "idle-timeout", "")
-	set.StringVar(&f.token, "token", f.token, "")
-	if err := v.parse(set, args, nil); err != nil {
+	set.Var((*token)(&f.token), "token", "")
+	err := v.parse(set, args, nil)
+	if err != nil {
+		return err
+	}
+	if f.token, err = v.tokenOr(f.token, "MCP_BRIDGE_TOKEN"); err != nil {
 		return err
 	}
 	if err := f.required(v); err != nil {
@@ -65,7 +77,12 @@ func runStart(ctx context.Context, v *invocation, args []string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(y.serve(ctx, l), closeListener(l))
+	err = errors.Join(y.serve(ctx, l), closeListener(l))
+	if ctx.Err() != nil {
+		y.endLine(ctx)
+		y.log.Info("Ended, with all servers: " + context.Cause(ctx).Error())
+	}
+	return err
 }
 
 // closeListener closes a listener that its server may have closed before.
@@ -86,7 +103,12 @@ func (y *syncing) serve(ctx context.Context, l net.Listener) error {
 		default: // each server has been told of
 		}
 	}
-	y.connect(tell)
+	var generated atomic.Bool // until then the servers that are connected are asked anyway
+	y.connect(func(server string) {
+		if generated.Load() {
+			tell(server)
+		}
+	}, tell)
 	defer y.close(ctx)
 	current, err := y.current()
 	if err != nil {
@@ -94,7 +116,7 @@ func (y *syncing) serve(ctx context.Context, l net.Listener) error {
 	}
 	if !current {
 		_, err := y.generate(ctx)
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		if ctx.Err() != nil {
 			return nil // ended before it could serve, as it may be ended later
 		}
 		if err != nil {
@@ -102,6 +124,7 @@ func (y *syncing) serve(ctx context.Context, l net.Listener) error {
 		}
 		y.f.force = false // that was for once
 	}
+	generated.Store(true)
 	ctx, cancel := context.WithCancel(ctx)
 	var background sync.WaitGroup
 	defer background.Wait()
@@ -109,12 +132,14 @@ func (y *syncing) serve(ctx context.Context, l net.Listener) error {
 	background.Go(func() { y.follow(ctx, news) })
 
 	port := l.Addr().(*net.TCPAddr).Port
-	handler := invoke.New(invoke.Options{Servers: y.pool, Token: y.f.token, Version: version(), Port: port, Log: y.log})
+	bridge := invoke.New(invoke.Options{Servers: y.pool, NeedsToken: y.f.token != "", Version: version(), Port: port, Log: y.log})
+	server := httpguard.New(httpguard.Options{Token: y.f.token, Routes: invoke.Routes(bridge), Refuse: invoke.Refuse,
+		Drain: drainCalls, Grace: endCalls, Log: y.log})
 	// Printed (FR-1.2) and logged (FR-7.1): who waits for it may look at either.
 	ready := "Server listening on http://localhost:" + strconv.Itoa(port)
 	fmt.Fprintln(y.stdout, ready)
 	y.log.Info(ready)
-	return invoke.Serve(ctx, l, handler, y.log)
+	return server.Serve(ctx, l)
 }
 
 // current says whether the skills on disk are those of the settings, so that no
@@ -124,11 +149,14 @@ func (y *syncing) current() (bool, error) {
 		return false, nil
 	}
 	current, err := store.Current(y.storeOptions())
-	if err == nil && current {
+	if err != nil {
+		return false, storeError(err)
+	}
+	if current {
 		y.log.Info("Skills up to date, skipping regeneration")
 		fmt.Fprintln(y.stdout, "Generated 0 skills from 0 servers (all are up to date, so no server was asked)")
 	}
-	return current, err
+	return current, nil
 }
 
 // follow looks at the tools of the servers that are told of, because they were
@@ -139,7 +167,7 @@ func (y *syncing) follow(ctx context.Context, news <-chan string) {
 		case <-ctx.Done():
 			return
 		case server := <-news:
-			if err := update.Follow(ctx, y.updateOptions(), server); err != nil && ctx.Err() == nil {
+			if err := y.writer().follow(ctx, server); err != nil && ctx.Err() == nil {
 				y.log.Error("bringing the skills up to date", "error", errkind.Message(err))
 			}
 		}

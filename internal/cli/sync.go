@@ -8,17 +8,14 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
-
-	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/mcpclient"
 	"knowhow/internal/mcpsettings"
 	"knowhow/internal/skill"
 	"knowhow/internal/skill/store"
-	"knowhow/internal/skill/update"
 	"knowhow/internal/terminal"
 )
 
@@ -61,8 +58,8 @@ type syncing struct {
 
 // newSyncing reads the settings.
 func (v *invocation) newSyncing(f *syncFlags) (*syncing, error) {
-	handler := terminal.NewHandler(v.stderr, f.level.Level)
-	y := &syncing{invocation: v, f: f, log: slog.New(handler), lines: handler.Lines}
+	lines := terminal.NewLines(v.stderr, nil)
+	y := &syncing{invocation: v, f: f, log: slog.New(terminal.NewHandler(lines, f.level.Level)), lines: lines}
 	var err error
 	if y.base, err = os.Getwd(); err != nil {
 		return nil, err
@@ -83,8 +80,8 @@ func (v *invocation) newSyncing(f *syncFlags) (*syncing, error) {
 }
 
 // connect makes the pool of servers, which connects to each when it is first
-// used. tell is called with those that were connected or whose tools changed.
-func (y *syncing) connect(tell func(server string)) {
+// used, and tells of those that were connected and those whose tools changed.
+func (y *syncing) connect(connected, changed func(server string)) {
 	y.pool = mcpclient.New(mcpclient.Options{
 		Servers:        y.settings.Servers,
 		Log:            y.log,
@@ -92,8 +89,8 @@ func (y *syncing) connect(tell func(server string)) {
 		IdleTimeout:    y.f.idleTimeout,
 		CallTimeout:    y.f.timeout,
 		ConnectTimeout: y.f.timeout,
-		Connected:      tell,
-		ToolsChanged:   tell,
+		Connected:      connected,
+		ToolsChanged:   changed,
 	})
 }
 
@@ -117,43 +114,80 @@ func (y *syncing) storeOptions() store.Options {
 		LinkDirs:   y.f.skillsDirs,
 		Force:      y.f.force,
 		DryRun:     y.f.dryRun || y.f.check,
-		ConfigHash: y.f.configHash(y.settings),
+		ConfigHash: y.f.configHash(y.Program, y.settings),
 		Log:        y.log,
 	}
 }
 
-// updateOptions say which servers are asked, and what becomes of their tools.
-func (y *syncing) updateOptions() update.Options {
-	o := update.Options{
-		Servers: y.pool, Keep: y.f.keeps, Store: y.storeOptions(), Log: y.log, Answered: y.lines.Advance,
-		Render: skill.Options{GroupByServer: y.f.groupBy.value == "server", Description: y.f.description.value, Version: version()},
+// writer returns what asks the servers and writes the skills.
+func (y *syncing) writer() *skillWriter {
+	w := &skillWriter{
+		servers: y.pool, keep: y.f.keeps, store: y.storeOptions(), log: y.log,
+		render: skill.Options{GroupByServer: y.f.groupBy.value == "server", Description: y.f.description.value, Version: version(), Start: y.f.startCommand(y.Program)},
 	}
 	for _, s := range y.settings.Servers {
 		if s.Disabled {
-			o.Disabled = append(o.Disabled, s.ID)
+			w.disabled = append(w.disabled, s.ID)
 		} else {
-			o.Enabled = append(o.Enabled, s.ID)
+			w.enabled = append(w.enabled, s.ID)
 		}
 	}
-	return o
+	return w
 }
 
-// showBar shows how many servers have answered, on a terminal that other
-// messages do not keep alive.
-func (y *syncing) showBar(servers int) {
-	f, ok := y.stderr.(*os.File)
-	if servers < 2 || !ok || !term.IsTerminal(int(f.Fd())) {
-		return
+// progressTime is how often a line says which servers have not answered.
+const progressTime = 10 * time.Second
+
+// endLine begins a new line where a terminal has written ^C into the last one.
+func (y *syncing) endLine(ctx context.Context) {
+	if sig, ok := errors.AsType[SignalError](context.Cause(ctx)); ok && sig.Signal == os.Interrupt && y.lines.Terminal() {
+		fmt.Fprintln(y.stderr)
 	}
-	y.lines.Show(progressbar.NewOptions(servers, progressbar.OptionSetWriter(y.stderr), progressbar.OptionSetDescription("asking the servers"),
-		progressbar.OptionShowCount(), progressbar.OptionFullWidth(), progressbar.OptionClearOnFinish()))
+}
+
+// watch shows how many of the servers have answered: by a bar on a terminal,
+// which other messages do not keep alive, else by a line every ten seconds.
+// answered is to be called for each that has, end when none is waited for any
+// more.
+func (y *syncing) watch(servers []string) (answered func(server string), end func()) {
+	if len(servers) > 1 && y.lines.Terminal() {
+		y.lines.Show(terminal.Bar{What: "asking the servers", Total: len(servers)})
+		return func(string) { y.lines.Advance() }, func() { y.lines.Show(terminal.Bar{}) }
+	}
+	var mu sync.Mutex
+	waiting := slices.Sorted(slices.Values(servers))
+	stop := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		tick := time.NewTicker(progressTime)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				mu.Lock()
+				y.log.Info(fmt.Sprintf("Waiting for %d of %s: %s", len(waiting), terminal.Plural(len(servers), "server"), strings.Join(waiting, ", ")))
+				mu.Unlock()
+			case <-stop:
+				return
+			}
+		}
+	})
+	answered = func(server string) {
+		mu.Lock()
+		defer mu.Unlock()
+		waiting = slices.DeleteFunc(waiting, func(s string) bool { return s == server })
+	}
+	return answered, func() {
+		close(stop)
+		watching.Wait()
+	}
 }
 
 // sync generates the skills and fails also where no server answered.
 func (y *syncing) sync(ctx context.Context) error {
-	y.connect(nil)
-	g, err := y.generate(ctx)
-	if err == nil && len(g.Failed) > 0 && len(g.Catalogs) == 0 {
+	y.connect(nil, nil)
+	a, err := y.generate(ctx)
+	if err == nil && len(a.failed) > 0 && len(a.catalogs) == 0 {
 		return &hintError{errors.New("no server answered"), "The lines above say why, server by server."}
 	}
 	return err
@@ -162,51 +196,69 @@ func (y *syncing) sync(ctx context.Context) error {
 // generate generates the skills of all servers that answer and prints the
 // summary. It fails if they could not be written; with --check if they are stale,
 // and with --strict if any server failed.
-func (y *syncing) generate(ctx context.Context) (*update.Answers, error) {
+func (y *syncing) generate(ctx context.Context) (*answers, error) {
 	// Before any server is started.
 	if err := store.Check(y.storeOptions()); err != nil {
 		if arg, ok := errors.AsType[*errkind.Argument](err); ok {
 			return nil, y.usagef("--%s: got %q, want %s", arg.Name, arg.Value, arg.Want)
 		}
-		return nil, err
+		return nil, storeError(err)
 	}
-	o := y.updateOptions()
-	y.showBar(len(o.Enabled))
-	g, err := update.Ask(ctx, o)
-	y.lines.Show(nil)
+	w := y.writer()
+	answered, end := y.watch(w.enabled)
+	a, err := w.ask(ctx, answered)
+	end()
 	if err != nil {
+		y.endLine(ctx)
+		y.log.Warn("Interrupted before anything was written: run it again to bring the skills up to date")
 		return nil, err
 	}
-	report, skills, err := update.Write(ctx, o, g)
-	if err != nil {
-		return nil, err
+	report, skills, err := w.write(ctx, a)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		y.endLine(ctx)
+		y.log.Warn("Interrupted while the skills were written: run it again to bring them up to date")
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, storeError(err)
 	}
-	y.summarize(g, report, skills)
+	y.summarize(a, report, skills)
 	switch {
 	case y.f.check && report.Stale:
 		return nil, &hintError{errors.New("skills are stale"), "Run it again without --check to bring them up to date."}
-	case len(g.Failed) > 0 && y.f.strict:
-		return nil, fmt.Errorf("%s failed, and --strict forbids that", terminal.Plural(len(g.Failed), "server"))
+	case len(a.failed) > 0 && y.f.strict:
+		return nil, fmt.Errorf("%s failed, and --strict forbids that", terminal.Plural(len(a.failed), "server"))
 	}
-	return g, nil
+	return a, nil
+}
+
+// storeError says which flags choose the folders that can't be used.
+func storeError(err error) error {
+	if errors.Is(err, errkind.Conflict) || errors.Is(err, errkind.Denied) {
+		return &hintError{err, "The skills go to the folder that --output-dir names, links to them to those that --skills-dir names."}
+	}
+	return err
 }
 
 // summarize prints what came of it.
-func (y *syncing) summarize(g *update.Answers, r *store.Report, skills []skill.Skill) {
+func (y *syncing) summarize(a *answers, r *store.Report, skills []skill.Skill) {
 	out := y.stdout
 	if y.f.dryRun || y.f.check {
-		y.printPlan(r, len(g.Failed))
+		y.printPlan(r, len(a.failed))
 	} else {
-		fmt.Fprintf(out, "Generated %d skills from %d servers", len(r.Written), len(g.Catalogs))
+		fmt.Fprintf(out, "Generated %s from %s", terminal.Plural(len(r.Written), "skill"), terminal.Plural(len(a.catalogs), "server"))
 		if len(r.Unchanged) > 0 {
 			fmt.Fprintf(out, " (%d unchanged)", len(r.Unchanged))
 		}
 		fmt.Fprintln(out)
+		if len(r.Removed) > 0 {
+			fmt.Fprintf(out, "Removed %s\n", terminal.Plural(len(r.Removed), "skill"))
+		}
 	}
-	fmt.Fprintf(out, "%d succeeded, %d failed", len(g.Catalogs), len(g.Failed))
+	fmt.Fprintf(out, "%d succeeded, %d failed", len(a.catalogs), len(a.failed))
 	var reasons []string
-	for id, err := range g.Failed {
-		reasons = append(reasons, fmt.Sprintf("%s (%s)", terminal.Printable(id), terminal.Printable(update.Reason(id, err))))
+	for id, err := range a.failed {
+		reasons = append(reasons, fmt.Sprintf("%s (%s)", terminal.Printable(id), terminal.Printable(briefReason(id, err))))
 	}
 	if slices.Sort(reasons); len(reasons) > 0 {
 		fmt.Fprintf(out, ": %s", strings.Join(reasons, "; "))
@@ -215,7 +267,7 @@ func (y *syncing) summarize(g *update.Answers, r *store.Report, skills []skill.S
 	for _, name := range r.Changed {
 		fmt.Fprintf(out, "changed since the last sync: %s: read its description before you trust it\n", name)
 	}
-	// What others have in a skill's place, no agent is told of.
+	// Agents are not told of skills whose place is taken.
 	skills = slices.DeleteFunc(slices.Clone(skills), func(k skill.Skill) bool {
 		return !slices.Contains(r.Written, k.Name) && !slices.Contains(r.Unchanged, k.Name)
 	})
@@ -223,11 +275,21 @@ func (y *syncing) summarize(g *update.Answers, r *store.Report, skills []skill.S
 		return
 	}
 	size := skill.CatalogLine(skills)
-	fmt.Fprintf(out, "catalog: %s, %d characters (Claude Code shows %d)\n", terminal.Plural(len(skills), "skill"), size, catalogBudget)
+	fmt.Fprintf(out, "catalog: %s, %s (Claude Code shows %d)\n", terminal.Plural(len(skills), "skill"), terminal.Plural(size, "character"), catalogBudget)
 	if size > catalogBudget {
 		y.log.Warn(fmt.Sprintf("the catalog has %d characters, and Claude Code leaves descriptions out beyond %d: "+
 			"try --group-by server, or fewer tools by --include and --exclude", size, catalogBudget))
 	}
+}
+
+// briefReason returns why a server failed, without what the log says besides:
+// advice, and what the server wrote.
+func briefReason(id string, err error) string {
+	if e, ok := errors.AsType[*mcpclient.ServerError](err); ok {
+		err = e.Err
+	}
+	reason, _, _ := strings.Cut(serverReason(id, err), "; ")
+	return reason
 }
 
 // printPlan prints what a sync would do. Of servers that failed nobody knows.

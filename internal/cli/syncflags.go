@@ -18,8 +18,9 @@ import (
 const syncFlagsHelp = `  --mcp-settings FILE    settings that name the MCP servers (required); the files of
                          Claude, Cursor, VS Code, Codex, Gemini and OpenCode will do
   --output-dir DIR       where skills are generated (mcp-skills)
-  --skills-dir DIR       where links to them go (skills); repeatable, for example
-                         .claude/skills and .agents/skills
+  --skills-dir DIR       where links to them go; repeatable, for example
+                         .claude/skills and .agents/skills (where the last sync
+                         put them, or else skills)
   --force-refresh        write all skills again, and undo edits of descriptions
   --check                change nothing; end with 1 if a skill is stale
   --dry-run              change nothing; say what would change
@@ -95,11 +96,33 @@ func (f *syncFlags) required(v *invocation) error {
 // configHash is the hash of everything but the servers' answers that decides
 // what is generated: as long as it is the same, so are the skills of servers that
 // have not changed.
-func (f *syncFlags) configHash(settings *mcpsettings.Settings) string {
-	// Strings, lists and booleans: marshalling cannot fail.
-	data, _ := json.Marshal([]any{settings.Hash(), version(), f.groupBy.value, f.description.value, f.include, f.exclude})
+func (f *syncFlags) configHash(program string, settings *mcpsettings.Settings) string {
+	// Strings and lists: marshalling cannot fail.
+	data, _ := json.Marshal([]any{settings.Hash(), version(), f.startCommand(program)})
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
+}
+
+// startCommand returns the words of the command that starts the bridge to the
+// same servers and generates the same skills. Where links go the lock file knows.
+func (f *syncFlags) startCommand(program string) []string {
+	words := []string{program, "start", "--mcp-settings", f.settings}
+	if f.outputDir != "" {
+		words = append(words, "--output-dir", f.outputDir)
+	}
+	if f.groupBy.value == "server" {
+		words = append(words, "--group-by", "server")
+	}
+	if f.description.value == "full" {
+		words = append(words, "--description", "full")
+	}
+	for _, glob := range f.include {
+		words = append(words, "--include", glob)
+	}
+	for _, glob := range f.exclude {
+		words = append(words, "--exclude", glob)
+	}
+	return words
 }
 
 // keeps says whether the flags let a tool through.

@@ -59,10 +59,9 @@ type Options struct {
 	Domain Domain
 
 	// Backend is the search service behind the tools. It is required. If it
-	// has a method Indexing(ctx) (done, total int, busy bool), every search
-	// shows the progress of indexing. If it has the method StoredCopy of
-	// package fess's Client, copies of documents that it has no text of are
-	// read.
+	// is a [search.Indexer], every search shows the progress of indexing. If
+	// it has the method StoredCopy of package fess's Client, the copies that
+	// it stored of documents are read where it has no text.
 	Backend search.Service
 
 	Wording Wording

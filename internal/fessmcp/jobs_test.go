@@ -304,7 +304,7 @@ func TestFailedJobByRevision(t *testing.T) {
 				jobs := job.New(job.Options{Threshold: 2 * time.Second})
 				defer jobs.Close(t.Context())
 				Register(s, Options{Domain: finance, Backend: f, Jobs: jobs})
-				c = session{mcptest.Stdio(t, s.ServeStdio), t, c.prefix}
+				c = session{mcptest.Stdio(t, s.ServeStdio), t, "fess_finance_"}
 				request := func(method string, params args) mcptest.Message {
 					if params = maps.Clone(params); tt.revision == "2026-07-28" {
 						params["_meta"] = args{"io.modelcontextprotocol/protocolVersion": tt.revision, "io.modelcontextprotocol/clientCapabilities": args{}}

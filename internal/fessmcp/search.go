@@ -201,10 +201,8 @@ type indexing struct {
 // withProgress adds to a result how far indexing has come, if it is under way: for
 // the model that reads the result, and in _meta for programs.
 func (b *bridge) withProgress(ctx context.Context, r *compact.Object) any {
-	if x, ok := b.backend.(interface {
-		Indexing(ctx context.Context) (done, total int, busy bool)
-	}); ok {
-		if done, total, busy := x.Indexing(ctx); busy {
+	if x, ok := b.backend.(search.Indexer); ok {
+		if done, total, busy := x.Indexing(ctx, nil); busy {
 			r.Add("indexing", indexing{done, total})
 			return &mcpserver.Result{Value: r, Meta: map[string]any{"indexing": indexing{done, total}}}
 		}

@@ -22,17 +22,19 @@
 // alone and is not long: that is how a reader gets the whole text. There is no
 // CORS, and no session.
 //
-// Who mounts the handler guards it: it asks for no token, and leaves the Host and
-// Origin headers to its caller.
+// The handler checks neither token nor Host nor Origin: mount it with [Route] on
+// a server that does.
 package fessserver
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"path"
 	"strings"
 
+	"knowhow/internal/httpguard"
 	"knowhow/internal/search"
 )
 
@@ -49,7 +51,16 @@ const maxURL = 8 << 10
 // New returns a handler of all paths below o.Prefix. It takes paths with
 // repeated slashes and with a slash at the end, as Fess does; an
 // [http.ServeMux] in front of it must not redirect them.
-func New(o Options) http.Handler {
+func New(o Options) http.Handler { return newHandler(o) }
+
+// Route mounts a new handler at o.Prefix on a guarded listener. Refusals have the
+// form of the API that the path belongs to.
+func Route(o Options) httpguard.Route {
+	h := newHandler(o)
+	return httpguard.Route{Path: cmp.Or(h.prefix, "/"), Tree: true, Handler: h, Refuse: h.refuse}
+}
+
+func newHandler(o Options) *handler {
 	h := &handler{backend: o.Backend, prefix: strings.TrimRight(o.Prefix, "/"), log: o.Log}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
@@ -112,6 +123,19 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	writeHTML(w, http.StatusNotFound, "Nothing is here. The API is at "+h.prefix+"/api/v1/documents and "+h.prefix+"/api/v2/search.")
+}
+
+// refuse is an [httpguard.RefuseFunc].
+func (h *handler) refuse(w http.ResponseWriter, r *http.Request, f httpguard.Refusal) {
+	c := &call{handler: h, w: w, r: r}
+	below, _ := under(path.Clean("/"+r.URL.Path), h.prefix)
+	if _, ok := under(below, "/api/v1"); ok {
+		c.writeV1(f.Status, message{f.Message})
+	} else if _, ok := under(below, "/api/v2"); ok {
+		c.refuseV2(f.Status, f.Message)
+	} else {
+		writeHTML(w, f.Status, f.Message)
+	}
 }
 
 // under returns what follows a folder's name in a clean path. The folder itself

@@ -227,6 +227,7 @@ func (c *call) cacheV2(id string) {
 // codes are API v2's words for statuses.
 var codes = map[int]string{
 	http.StatusBadRequest:            "invalid_request",
+	http.StatusUnauthorized:          "auth_required",
 	http.StatusForbidden:             "forbidden",
 	http.StatusNotFound:              "not_found",
 	http.StatusMethodNotAllowed:      "method_not_allowed",

@@ -170,7 +170,7 @@ func TestLeases(t *testing.T) {
 		defer x.Close()
 		take := func(owner string, want bool) {
 			t.Helper()
-			if got, err := x.Lease(t.Context(), "indexing", owner, 10*time.Second); err != nil || got != want {
+			if got, err := x.Lease(t.Context(), owner, 10*time.Second, "indexing"); err != nil || slices.Equal(got, []string{"indexing"}) != want {
 				t.Errorf("Lease(%s) = %v, %v, want %v", owner, got, err, want)
 			}
 		}
@@ -183,14 +183,20 @@ func TestLeases(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		take("two", true) // it has ended
 		take("one", false)
-		if err := x.Release(t.Context(), "indexing", "one"); err != nil { // not its own
+		if err := x.Release(t.Context(), "one", "indexing"); err != nil { // not its own
 			t.Errorf("Release(one) = %v", err)
 		}
 		take("one", false)
-		if err := x.Release(t.Context(), "indexing", "two"); err != nil {
+		if err := x.Release(t.Context(), "two", "indexing"); err != nil {
 			t.Errorf("Release(two) = %v", err)
 		}
 		take("one", true)
+
+		// Several at once: the owner gets those that are free or its own.
+		got, err := x.Lease(t.Context(), "two", 10*time.Second, "a", "indexing", "b")
+		if diff := cmp.Diff([]string{"a", "b"}, got); err != nil || diff != "" {
+			t.Errorf("Lease of three = %v (-want +got):\n%s", err, diff)
+		}
 	})
 }
 
@@ -209,30 +215,35 @@ func TestProgress(t *testing.T) {
 		check := func(want progress) {
 			t.Helper()
 			var got progress
-			got.done, got.total, got.busy = x.Indexing(t.Context())
+			got.done, got.total, got.busy = x.Indexing(t.Context(), nil)
 			if got != want {
 				t.Errorf("Indexing() = %+v, want %+v", got, want)
 			}
 		}
-		set := func(done, total int) {
+		set := func(p ...index.Progress) {
 			t.Helper()
-			if err := x.SetProgress(t.Context(), done, total); err != nil {
-				t.Errorf("SetProgress(%d, %d) = %v", done, total, err)
+			if err := x.SetProgress(t.Context(), p...); err != nil {
+				t.Errorf("SetProgress(%v) = %v", p, err)
 			}
 		}
 		check(progress{})
-		set(1, 10)
+		set(index.Progress{Label: "a", Done: 1, Total: 10})
 		check(progress{1, 10, true})
-		set(2, 10) // too soon to be written
-		check(progress{1, 10, true})
-		time.Sleep(time.Second)
-		set(3, 10)
-		check(progress{3, 10, true})
 		time.Sleep(21 * time.Second)
 		check(progress{})
-		set(4, 10)
-		check(progress{4, 10, true})
-		set(10, 10)
+		// The labels that processes work on are added up.
+		set(index.Progress{Label: "a", Done: 3, Total: 10}, index.Progress{Label: "b", Total: 5})
+		set(index.Progress{Label: "c", Done: 2, Total: 3})
+		check(progress{5, 18, true})
+		if done, total, busy := x.Indexing(t.Context(), []string{"b", "c"}); done != 2 || total != 8 || !busy {
+			t.Errorf("Indexing(b, c) = %d, %d, %v, want 2, 8, true", done, total, busy)
+		}
+		// One that is done counts until all are.
+		set(index.Progress{Label: "a", Done: 10, Total: 10}, index.Progress{Label: "c"})
+		check(progress{10, 15, true})
+		set(index.Progress{Label: "b", Done: 5, Total: 5})
+		check(progress{})
+		set(index.Progress{Label: "a"}, index.Progress{Label: "b"})
 		check(progress{})
 	})
 }

@@ -22,7 +22,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"modernc.org/sqlite"
 
@@ -50,9 +49,6 @@ type Index struct {
 	sets    setCache    // sets of documents by word
 	popular wordCache   // fallback of PopularWords
 	counts  searchLog   // words searched for, not yet written
-
-	mu         sync.Mutex
-	progressAt time.Time // when SetProgress wrote last
 
 	stop context.CancelFunc
 	done sync.WaitGroup

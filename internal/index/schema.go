@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"time"
 
@@ -15,6 +16,11 @@ import (
 // touches it. Where there is none it makes an empty one that only its owner can
 // read; SQLite gives the files beside it the same mode.
 func (x *Index) checkHeader() error {
+	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} { // those that SQLite opens
+		if err := checkRegular(x.path + suffix); err != nil {
+			return err
+		}
+	}
 	f, err := os.OpenFile(x.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("opening the index: %w", err)
@@ -32,6 +38,30 @@ func (x *Index) checkHeader() error {
 		return x.foreign()
 	}
 	return nil
+}
+
+// checkRegular refuses what is not a file, such as a named pipe: opening one
+// waits for another program.
+func checkRegular(path string) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("opening the index: %w", err)
+	}
+	kind := "a device"
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		return nil
+	case mode.IsDir():
+		kind = "a folder"
+	case mode&fs.ModeNamedPipe != 0:
+		kind = "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		kind = "a socket"
+	}
+	return fmt.Errorf("%s is %s, where knowhow keeps a file: move it away or choose another data folder: %w", path, kind, errkind.Corrupt)
 }
 
 // foreign is the error for a file that is not ours.

@@ -90,7 +90,7 @@ CREATE TABLE vectors(
 const (
 	keyAnalyzer   = "analyzer"   // version of package analysis that the terms are of
 	keyGeneration = "generation" // rises with every change of documents
-	keyProgress   = "progress"   // "done total time" of indexing
+	keyProgress   = "progress:"  // and a label: "done total time" of indexing
 )
 
 // chunkBits is how many bits of a row number tell a part of a document, of

@@ -26,7 +26,8 @@ func TestSyncNeverOpensPipes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeTree()
-	r := g.read(t.Context(), dt, docs(root), root, entry{path: "pipe.txt", name: "pipe.txt", open: "pipe.txt"})
+	s := &syncing{g: g, src: docs(root), base: root}
+	r := s.read(t.Context(), dt, task{entry: entry{path: "pipe.txt", name: "pipe.txt", open: "pipe.txt"}})
 	if r.err != errNoText {
 		t.Errorf("reading a pipe = %v, want errNoText", r.err)
 	}

@@ -13,7 +13,7 @@ type memory map[string]seen
 type outcome int
 
 const (
-	unread    outcome = iota // could not be read: not tried again while it looks the same
+	unread    outcome = iota // is skipped: not tried again while it looks the same
 	noText                   // holds no text: likewise
 	unsettled                // is in the index, but may have changed unseen: to be read again
 )
@@ -23,6 +23,7 @@ type seen struct {
 	outcome outcome
 	stamp   document.Stamp
 	mode    fs.FileMode
+	reason  Reason // for unread
 	err     error  // for unread
 	hash    string // of the text, for unsettled
 }

@@ -4,13 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/httpguard"
 	"knowhow/internal/invoke"
 	"knowhow/internal/mcpclient"
 )
@@ -24,6 +27,7 @@ type farSide struct {
 
 var failures = map[string]error{
 	"off":     fmt.Errorf("server off is disabled: %w", errkind.Denied),
+	"choosy":  fmt.Errorf("server choosy: the settings leave out its tool \"add\": %w", errkind.Denied),
 	"dead":    fmt.Errorf("starting the server: exit status 1; it wrote: \"no such file\": %w", errkind.Unavailable),
 	"slow":    fmt.Errorf("no answer within 30s: %w", errkind.Timeout),
 	"unset":   fmt.Errorf("the environment has no API_KEY: %w", errkind.Invalid),
@@ -42,7 +46,7 @@ func (f *farSide) Call(ctx context.Context, server, method string, params json.R
 	if err := f.fail(server); err != nil {
 		return nil, err
 	}
-	return json.RawMessage(`{"b":1.50, "a":"<é>","isError":true}`), nil
+	return json.RawMessage(`{"b":1.50, "a":"<é>"}`), nil
 }
 
 func (f *farSide) fail(server string) error {
@@ -77,7 +81,9 @@ func (f *farSide) Status() []mcpclient.Status {
 
 // newRequest is a request as curl on this machine sends it.
 func newRequest(method, path, body string) *http.Request {
-	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 3333}
+	ctx := context.WithValue(context.Background(), http.LocalAddrContextKey, local)
+	r := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
 	r.Host = "127.0.0.1:3333"
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/json")
@@ -85,14 +91,24 @@ func newRequest(method, path, body string) *http.Request {
 	return r
 }
 
+// token is what a bridge asks for whose options say NeedsToken.
+const token = "s3cret"
+
+// guarded is a bridge as the program serves it, until it is told to end.
+func guarded(o invoke.Options) *httpguard.Server {
+	g := httpguard.Options{Routes: invoke.Routes(invoke.New(o)), Refuse: invoke.Refuse, Drain: 5 * time.Second, Grace: time.Second}
+	if o.NeedsToken {
+		g.Token = token
+	}
+	return httpguard.New(g)
+}
+
 // serve answers one request of a new bridge.
 func serve(o invoke.Options, r *http.Request) *httptest.ResponseRecorder {
 	if o.Servers == nil {
 		o.Servers = &farSide{}
 	}
-	w := httptest.NewRecorder()
-	invoke.New(o).ServeHTTP(w, r)
-	return w
+	return record(guarded(o), r)
 }
 
 // An errorBody is what every failure is answered with.

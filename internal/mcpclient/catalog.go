@@ -53,9 +53,17 @@ func (s *server) tools(ctx context.Context) (*Catalog, error) {
 			return nil, err
 		}
 		s.keep(c, sess, changes)
-		s.log.InfoContext(ctx, fmt.Sprintf("Fetched %d tools from %s", len(c.Tools), s.cfg.ID))
+		s.log.InfoContext(ctx, fmt.Sprintf("Fetched %s from %s", plural(len(c.Tools), "tool", "tools"), s.cfg.ID))
 		return c, nil
 	}
+}
+
+// plural counts things in English.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // known returns the catalog if it is at hand and no change was heard of.
@@ -78,8 +86,7 @@ func (s *server) keep(c *Catalog, sess *session, changes int) {
 // list fetches all pages.
 func (s *server) list(ctx context.Context, sess *session, intro *introduction) (c *Catalog, unsent bool, err error) {
 	c = &Catalog{
-		Server: s.cfg.ID, Name: intro.Info.Name, Version: intro.Info.Version, Protocol: intro.Protocol,
-		Instructions: intro.Instructions, TaskCalls: len(intro.Capabilities.Tasks.Requests.Tools.Call) > 0,
+		Server: s.cfg.ID, Instructions: intro.Instructions, TaskCalls: len(intro.Capabilities.Tasks.Requests.Tools.Call) > 0,
 	}
 	seen, cursors, size := map[string]bool{}, map[string]bool{}, 0
 	var out leftOut

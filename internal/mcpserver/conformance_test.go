@@ -56,8 +56,9 @@ func TestConformance(t *testing.T) {
 // checks had which status.
 func runSuite(t *testing.T, node string, args []string) map[string]int {
 	t.Helper()
-	h := newSuiteServer().HTTP(HTTPOptions{})
-	site := httptest.NewServer(h)
+	s := newSuiteServer()
+	h := s.HTTP(HTTPOptions{})
+	site := httptest.NewServer(s.serve(h))
 	defer site.Close()
 	defer func() {
 		if err := h.Shutdown(context.Background()); err != nil {

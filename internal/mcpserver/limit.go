@@ -10,10 +10,10 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// Bounds on memory: on the requests in the queue, and on the handlers that only
-// wait.
+// Bounds on memory: on the requests in the queue, which may have large arguments,
+// and on the handlers that only wait.
 const (
-	maxQueued = 10_000
+	maxQueued = 1000
 	maxIdle   = 10_000
 )
 

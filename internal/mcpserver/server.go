@@ -1,6 +1,11 @@
-// Package mcpserver is the only door to the MCP SDK for servers. Front ends
-// describe their tools and resources to a [Server] in plain Go values and serve
-// it over stdio or HTTP; nothing of the SDK shows in this API.
+// Package mcpserver is the only package that uses the MCP SDK for servers. Front
+// ends describe their tools and resources to a [Server] in plain Go values and
+// serve it over stdio or HTTP; nothing of the SDK shows in this API.
+//
+// A connection is a conn, whatever carries it. Three framings feed it: lines on
+// stdio, Streamable HTTP, and HTTP+SSE. It reads the messages, answers plain calls
+// of tools itself and passes all else to the SDK, above which the same layers stand
+// as middleware.
 //
 // The package adds to the SDK what this program promises to its users: pinned
 // revisions, the gate before notifications/initialized, the domain block, exact
@@ -115,7 +120,9 @@ func New(o Options) *Server {
 		Capabilities:              &mcp.ServerCapabilities{},
 	})
 	s.sdk.AddReceivingMiddleware(s.guard, s.identify, s.dispatch)
-	s.handle = s.guard(s.identify(s.dispatch(notHandled)))
+	s.handle = s.guard(s.identify(s.dispatch(func(_ context.Context, method string, _ mcp.Request) (mcp.Result, error) {
+		return nil, errUnknownMethod(method) // nothing gets there
+	})))
 	return s
 }
 

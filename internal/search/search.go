@@ -54,6 +54,14 @@ type Service interface {
 	FacetFields() []string
 }
 
+// An Indexer reports how far indexing has come. A Service may be one.
+type Indexer interface {
+	// Indexing returns how many of how many documents with one of the labels
+	// are done; nil means any label. busy is false if none of them is being
+	// indexed.
+	Indexing(ctx context.Context, labels []string) (done, total int, busy bool)
+}
+
 // A Query asks for documents. The zero Query lists every document.
 type Query struct {
 	// Text is in Fess's query language (package query). "" matches every

@@ -2,6 +2,9 @@ package skill
 
 import (
 	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -17,9 +20,6 @@ const (
 
 	// maxFrontmatter bounds in bytes what is given to the YAML reader.
 	maxFrontmatter = 64 << 10
-
-	// compatibility tells an agent, and people, what must be there.
-	compatibility = "Requires a running knowhow bridge (mcp-bridge start) or the mcp-bridge command."
 )
 
 // A pair is a member of the frontmatter's metadata.
@@ -28,9 +28,13 @@ type pair struct{ key, value string }
 // writeFrontmatter writes the head of a SKILL.md. Only what every reader of
 // skills knows stands at the top level: clients and the official validator
 // refuse other keys there.
-func writeFrontmatter(b *strings.Builder, name, description string, metadata []pair) {
+func writeFrontmatter(b *strings.Builder, s Skill, o Options, metadata []pair) {
+	program := "knowhow start"
+	if len(o.Start) > 1 {
+		program = plainLine(o.Start[0]+" "+o.Start[1], 100)
+	}
 	fmt.Fprintf(b, "---\nname: %s\ndescription: %s\ncompatibility: %s\nmetadata:\n",
-		quoteYAML(name), quoteYAML(description), quoteYAML(compatibility))
+		quoteYAML(s.Name), quoteYAML(s.Description), quoteYAML("Requires curl and a running bridge to the MCP server ("+program+")."))
 	for _, p := range metadata {
 		fmt.Fprintf(b, "  %s: %s\n", p.key, quoteYAML(p.value))
 	}
@@ -43,104 +47,80 @@ func writeFrontmatter(b *strings.Builder, name, description string, metadata []p
 // mapping with a description of text, or if the description is blank or has
 // more than 1,024 characters.
 func FrontmatterDescription(skillMD []byte) (string, error) {
-	head, _, err := splitFrontmatter(string(skillMD))
+	head, _, err := readFrontmatter(skillMD)
 	if err != nil {
 		return "", err
 	}
-	_, value, _, err := findDescription(head)
-	if err != nil {
-		return "", err
+	switch d := head["description"].(type) {
+	case nil:
+		return "", fmt.Errorf("reading frontmatter: there is no description: %w", errkind.Invalid)
+	case string:
+		return d, checkDescription(d)
+	default:
+		return "", fmt.Errorf("reading frontmatter: the description is no text; put it in quotes: %w", errkind.Invalid)
 	}
-	return value, checkDescription(value)
 }
 
-// SetFrontmatterDescription returns the SKILL.md with another description and
-// everything else as it was. A description that is blank or has more than 1,024
-// characters is an [errkind.Argument]; a SKILL.md without frontmatter or
-// without a description, on lines of its own, is of kind [errkind.Invalid].
+// FrontmatterServer returns the id of the server that a SKILL.md of ours has in
+// its metadata, "" where it has none or cannot be read.
+func FrontmatterServer(skillMD []byte) string {
+	head, _, _ := readFrontmatter(skillMD)
+	metadata, _ := head["metadata"].(map[string]any)
+	server, _ := metadata["mcp_server_id"].(string)
+	return server
+}
+
+// SameButDescription reports whether two SKILL.md say the same but for their
+// descriptions, whatever the form of YAML.
+func SameButDescription(a, b []byte) bool {
+	headA, bodyA, errA := readFrontmatter(a)
+	headB, bodyB, errB := readFrontmatter(b)
+	if errA != nil || errB != nil {
+		return false
+	}
+	delete(headA, "description")
+	delete(headB, "description")
+	return bodyA == bodyB && reflect.DeepEqual(headA, headB)
+}
+
+// descriptionLine is that line of a SKILL.md as it is rendered.
+var descriptionLine = regexp.MustCompile(`(?m)^description: .*$`)
+
+// SetFrontmatterDescription returns a SKILL.md as [Render] makes it with another
+// description. One that is blank or has more than 1,024 characters is an error
+// of kind [errkind.Invalid].
 func SetFrontmatterDescription(skillMD []byte, description string) ([]byte, error) {
-	description = strings.ToValidUTF8(description, "\ufffd")
 	if err := checkDescription(description); err != nil {
-		return nil, &errkind.Argument{Name: "description", Want: "1 to 1,024 characters, not all blank"}
-	}
-	text := string(skillMD)
-	head, start, err := splitFrontmatter(text)
-	if err != nil {
 		return nil, err
 	}
-	key, _, next, err := findDescription(head)
-	if err != nil {
-		return nil, err
+	at := descriptionLine.FindIndex(skillMD)
+	if at == nil {
+		return nil, fmt.Errorf("setting the description: there is none: %w", errkind.Invalid)
 	}
-	lines := strings.SplitAfter(head, "\n")
-	if next == 0 || next > len(lines) {
-		next = len(lines)
-	}
-	for next > key.Line && strings.HasPrefix(lines[next-1], "#") {
-		next-- // a comment belongs to what follows
-	}
-	if key.Column != 1 || next <= key.Line-1 {
-		return nil, fmt.Errorf("setting the description: it shares its line with others: %w", errkind.Invalid)
-	}
-	old := strings.Join(lines[key.Line-1:next], "")
-	line := "description: " + quoteYAML(description)
-	if strings.HasSuffix(old, "\r\n") {
-		line += "\r"
-	}
-	before := start + len(strings.Join(lines[:key.Line-1], ""))
-	edited := text[:before] + line + "\n" + text[before+len(old):]
-	if got, err := FrontmatterDescription([]byte(edited)); err != nil || got != description {
-		return nil, fmt.Errorf("setting the description: the frontmatter has a form that can't be edited: %w", errkind.Invalid)
-	}
-	return []byte(edited), nil
+	return slices.Concat(skillMD[:at[0]], []byte("description: "+quoteYAML(description)), skillMD[at[1]:]), nil
 }
 
-// splitFrontmatter returns the YAML between the two lines "---" at the top of a
-// SKILL.md and where it starts.
-func splitFrontmatter(text string) (head string, start int, err error) {
-	const bom = "\ufeff"
-	rest := strings.TrimPrefix(text, bom)
-	first, rest, _ := strings.Cut(rest, "\n")
-	if strings.TrimRight(first, " \t\r") != "---" {
-		return "", 0, fmt.Errorf("reading frontmatter: the file does not start with a line ---: %w", errkind.Invalid)
+// readFrontmatter returns the frontmatter of a SKILL.md, the YAML between two
+// lines "---" at its top, and what follows.
+func readFrontmatter(skillMD []byte) (head map[string]any, body string, err error) {
+	text := strings.ReplaceAll(strings.TrimPrefix(string(skillMD), "\ufeff"), "\r\n", "\n")
+	first, rest, _ := strings.Cut(text, "\n")
+	if strings.TrimRight(first, " \t") != "---" {
+		return nil, "", fmt.Errorf("reading frontmatter: the file does not start with a line ---: %w", errkind.Invalid)
 	}
-	start = len(text) - len(rest)
 	end := 0
 	for line := range strings.SplitAfterSeq(rest, "\n") {
-		if strings.TrimRight(line, " \t\r\n") == "---" {
-			return rest[:end], start, nil
+		if strings.TrimRight(line, " \t\n") == "---" {
+			if err := yaml.Unmarshal([]byte(rest[:end]), &head); err != nil {
+				return nil, "", fmt.Errorf("reading frontmatter: %w: %w", err, errkind.Invalid)
+			}
+			return head, rest[end+len(line):], nil
 		}
 		if end += len(line); end > maxFrontmatter {
 			break
 		}
 	}
-	return "", 0, fmt.Errorf("reading frontmatter: no line --- ends it within 64 KiB: %w", errkind.Invalid)
-}
-
-// findDescription returns the key and the value of the description, and the
-// number of lines before the key that follows it, 0 if it is the last.
-func findDescription(head string) (key *yaml.Node, value string, next int, err error) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal([]byte(head), &doc); err != nil {
-		return nil, "", 0, fmt.Errorf("reading frontmatter: %w: %w", err, errkind.Invalid)
-	}
-	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
-		return nil, "", 0, fmt.Errorf("reading frontmatter: it has no keys: %w", errkind.Invalid)
-	}
-	content := doc.Content[0].Content
-	for i := 0; i+1 < len(content); i += 2 {
-		if content[i].Value != "description" {
-			continue
-		}
-		if v := content[i+1]; v.Kind != yaml.ScalarNode || v.ShortTag() != "!!str" {
-			return nil, "", 0, fmt.Errorf("reading frontmatter: the description is no text; put it in quotes: %w", errkind.Invalid)
-		}
-		if i+2 < len(content) {
-			next = content[i+2].Line - 1
-		}
-		return content[i], content[i+1].Value, next, nil
-	}
-	return nil, "", 0, fmt.Errorf("reading frontmatter: there is no description: %w", errkind.Invalid)
+	return nil, "", fmt.Errorf("reading frontmatter: no line --- ends it within 64 KiB: %w", errkind.Invalid)
 }
 
 // checkDescription holds a description against the specification.

@@ -2,6 +2,7 @@ package skill
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -49,23 +50,21 @@ func FuzzRender(f *testing.F) {
 	})
 }
 
-// FuzzFrontmatter edits whatever an editor may have left of a SKILL.md.
+// FuzzFrontmatter reads whatever an editor may have left of a SKILL.md.
 func FuzzFrontmatter(f *testing.F) {
-	f.Add("---\nname: x\ndescription: \"old\"\n---\nbody\n", "new")
-	f.Add("---\ndescription: >-\n  a\n  b\nx: y\n---\n", "a\n--- b")
-	f.Add("\ufeff---\r\n? description\r\n: 'a'\r\n---\r\n", "\u2028")
-	f.Fuzz(func(t *testing.T, md, description string) {
-		before, err := FrontmatterDescription([]byte(md))
-		if err == nil && (before == "" || utf8.RuneCountInString(before) > maxDescription) {
-			t.Errorf("FrontmatterDescription(%q) = %q without an error", md, before)
+	f.Add("---\nname: x\ndescription: \"old\"\n---\nbody\n")
+	f.Add("---\ndescription: >-\n  a\n  b\nx: y\n---\n")
+	f.Add("\ufeff---\r\n? description\r\n: 'a'\r\n---\r\n")
+	f.Add("---\nmetadata: &a [*a]\n---\n")
+	f.Fuzz(func(t *testing.T, md string) {
+		description, err := FrontmatterDescription([]byte(md))
+		if err == nil && (description == "" || utf8.RuneCountInString(description) > maxDescription) {
+			t.Errorf("FrontmatterDescription(%q) = %q without an error", md, description)
 		}
-		edited, err := SetFrontmatterDescription([]byte(md), description)
-		if err != nil || !utf8.ValidString(description) {
-			return
+		if got := FrontmatterServer([]byte(md)); got != "" && !strings.HasPrefix(strings.TrimPrefix(md, "\ufeff"), "---") {
+			t.Errorf("FrontmatterServer(%q) = %q, want none without frontmatter", md, got)
 		}
-		if got, err := FrontmatterDescription(edited); err != nil || got != description {
-			t.Errorf("FrontmatterDescription(%q) = %q, %v, want %q", edited, got, err, description)
-		}
+		SameButDescription([]byte(md), []byte(md))
 	})
 }
 

@@ -36,6 +36,26 @@ type Options struct {
 
 	// Version is the generator's own, for the metadata.
 	Version string
+
+	// Start is the command, as words, that starts the bridge to these servers.
+	// Nil means knowhow start --mcp-settings FILE.
+	Start []string
+}
+
+// startCommand returns the command that starts the bridge, for a shell.
+func (o Options) startCommand() string {
+	words := o.Start
+	if words == nil {
+		words = []string{"knowhow", "start", "--mcp-settings", "FILE"}
+	}
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		if strings.ContainsFunc(w, hidden) {
+			w = cleanLine(w, maxDescription)
+		}
+		quoted[i] = quoteShell(w)
+	}
+	return strings.Join(quoted, " ")
 }
 
 // full says whether descriptions are to be given whole.
@@ -55,10 +75,6 @@ type Skill struct {
 	// names, whole descriptions, schemas, hints and, where grouped, the
 	// instructions. It changes when and only when one of these does.
 	SourceHash string
-
-	// DescriptionHash is the SHA-256 in hex of the foreign descriptions (and
-	// instructions, where grouped) alone.
-	DescriptionHash string
 
 	Files []File // sorted by Path
 }
@@ -148,7 +164,11 @@ func gather(catalogs []mcpclient.Catalog) (sources []source, warnings []string) 
 		return a.catalog.Server == b.catalog.Server && a.tool.Name == b.tool.Name
 	})
 	if n := len(sources) - len(kept); n > 0 {
-		warnings = append(warnings, fmt.Sprintf("%d tools are left out: their servers list them more than once", n))
+		text := fmt.Sprintf("%d tools are left out: their servers list them more than once", n)
+		if n == 1 {
+			text = "1 tool is left out: its server lists it more than once"
+		}
+		warnings = append(warnings, text)
 	}
 	return kept, warnings
 }
@@ -158,22 +178,21 @@ func renderTool(s source, name string, o Options) (Skill, []string) {
 	const schemaPath = "references/schema.json"
 	p := newPage(s, schemaPath)
 	skill := Skill{
-		Name:            name,
-		Server:          s.catalog.Server,
-		Tools:           []string{s.tool.Name},
-		Description:     toolDescription(s, o),
-		SourceHash:      s.hash(),
-		DescriptionHash: digest(s.tool.Description),
+		Name:        name,
+		Server:      s.catalog.Server,
+		Tools:       []string{s.tool.Name},
+		Description: toolDescription(s, o),
+		SourceHash:  s.hash(),
 	}
 	var b strings.Builder
-	writeFrontmatter(&b, skill.Name, skill.Description, []pair{
+	writeFrontmatter(&b, skill, o, []pair{
 		{"mcp_server_id", s.catalog.Server},
 		{"mcp_tool_name", s.tool.Name},
 		{"mcp_bridge_version", o.Version},
 		{"mcp_schema_sha256", schemaHash(s.tool)},
 	})
 	b.WriteByte('\n')
-	p.write(&b)
+	p.write(&b, o)
 	skill.Files = append(skill.Files, File{Path: "SKILL.md", Content: []byte(b.String())})
 	if p.schema != nil {
 		skill.Files = append(skill.Files, File{Path: schemaPath, Content: p.schema})

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"knowhow/internal/spell"
@@ -18,25 +20,44 @@ const maxName = 64
 type claim struct {
 	server, tool string
 	base         string // the plain name: letters, digits, single hyphens; "mcp" where nothing is left
+	long         string // base with the words that server and tool share twice; "" where they share none
 	trouble      string // why base can't be the name whatever the others want; "" if it can
 }
 
-// claimTool claims a skill for one tool.
+// claimTool claims a skill for one tool. Words at the end of the server's name
+// with which the tool's name begins are not said twice: git_diff of the server
+// git is git-diff.
 func claimTool(server, tool string) claim {
 	s, t := slug(server), slug(tool)
-	return claim{server, tool, slug(s + "-" + t), emptyPart(s != "" && t != "")}.settle()
+	c := claim{server: server, tool: tool, base: slug(s + "-" + t), trouble: emptyPart(s != "" && t != "")}
+	if rest := withoutOverlap(s, t); rest != t && c.trouble == "" {
+		c.base, c.long = slug(s+"-"+rest), c.base
+	}
+	return c.settle()
+}
+
+// withoutOverlap returns the slug t without the words at its beginning that the
+// slug s ends with.
+func withoutOverlap(s, t string) string {
+	server, tool := strings.Split(s, "-"), strings.Split(t, "-")
+	for n := min(len(server), len(tool)); n > 0; n-- {
+		if slices.Equal(server[len(server)-n:], tool[:n]) {
+			return strings.Join(tool[n:], "-")
+		}
+	}
+	return t
 }
 
 // claimServer claims a skill for all tools of a server.
 func claimServer(server string) claim {
 	s := slug(server)
-	return claim{server, "", s, emptyPart(s != "")}.settle()
+	return claim{server: server, base: s, trouble: emptyPart(s != "")}.settle()
 }
 
 // claimFile claims the name of a tool's file within its server's skill.
 func claimFile(server, tool string) claim {
 	s := slug(tool)
-	return claim{server, tool, s, emptyPart(s != "")}.settle()
+	return claim{server: server, tool: tool, base: s, trouble: emptyPart(s != "")}.settle()
 }
 
 // emptyPart returns the trouble of a name of which nothing is left.
@@ -86,6 +107,7 @@ func (c claim) who() string {
 // have the same server and tool.
 func assign(claims []claim) (names, warnings []string) {
 	const maxLevel = 4
+	claims = withoutDoubles(claims)
 	levels := make([]int, len(claims))
 	for i, c := range claims {
 		if c.trouble != "" {
@@ -120,39 +142,39 @@ func assign(claims []claim) (names, warnings []string) {
 	return names, warnings
 }
 
+// withoutDoubles returns the claims, in which those say shared words twice that
+// would else claim what another claims.
+func withoutDoubles(claims []claim) []claim {
+	count := map[string]int{}
+	for _, c := range claims {
+		count[c.base]++
+	}
+	claims = slices.Clone(claims)
+	for i, c := range claims {
+		if c.long != "" && count[c.base] > 1 {
+			claims[i].base, claims[i].trouble = c.long, ""
+			claims[i] = claims[i].settle()
+		}
+	}
+	return claims
+}
+
+var (
+	gaps      = regexp.MustCompile(`[^A-Za-z0-9]+`)
+	camelCase = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+	acronym   = regexp.MustCompile(`([A-Z])([A-Z][a-z])`)
+)
+
 // slug turns a name into lower-case letters a-z and digits with single hyphens
 // between them, one also where camelCase starts a new word: getUserData is
 // get-user-data, parseHTMLDoc is parse-html-doc. It is "" if nothing is left.
 func slug(name string) string {
-	lower := func(c byte) bool { return c >= 'a' && c <= 'z' }
-	upper := func(c byte) bool { return c >= 'A' && c <= 'Z' }
-	digit := func(c byte) bool { return c >= '0' && c <= '9' }
-	var b strings.Builder
-	gap := false
-	for i := range len(name) {
-		c := name[i]
-		if !lower(c) && !upper(c) && !digit(c) {
-			gap = true
-			continue
-		}
-		if i > 0 && upper(c) {
-			before := name[i-1]
-			gap = gap || lower(before) || digit(before) ||
-				upper(before) && i+1 < len(name) && lower(name[i+1])
-		}
-		if gap && b.Len() > 0 {
-			b.WriteByte('-')
-		}
-		gap = false
-		if upper(c) {
-			c += 'a' - 'A'
-		}
-		b.WriteByte(c)
-	}
-	return b.String()
+	name = gaps.ReplaceAllString(name, "-")
+	name = acronym.ReplaceAllString(camelCase.ReplaceAllString(name, "$1-$2"), "$1-$2")
+	return strings.ToLower(strings.Trim(name, "-"))
 }
 
-// reserved says whether Windows takes a file of that name, with any extension,
+// reserved reports whether Windows takes a file of that name, with any extension,
 // for a device.
 func reserved(name string) bool {
 	switch name {

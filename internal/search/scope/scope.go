@@ -16,15 +16,12 @@ import (
 // A Service can be restricted. Package index implements it.
 type Service interface {
 	search.Service
-
-	// Indexing returns how many of how many documents are indexed; busy is
-	// false when none is being indexed.
-	Indexing(ctx context.Context) (done, total int, busy bool)
+	search.Indexer
 }
 
 // A Scope is a service that has only the documents with one of some labels. Its
-// methods are safe for concurrent use. Health, the progress of indexing and the
-// fields that can be counted are those of the whole service.
+// methods are safe for concurrent use. Health and the fields that can
+// be counted are those of the whole service.
 type Scope struct {
 	service Service
 	labels  []string // never nil
@@ -99,9 +96,9 @@ func (s *Scope) Labels(ctx context.Context) ([]search.Label, error) {
 // Health implements [search.Service].
 func (s *Scope) Health(ctx context.Context) (search.Health, error) { return s.service.Health(ctx) }
 
-// Indexing implements [Service].
-func (s *Scope) Indexing(ctx context.Context) (done, total int, busy bool) {
-	return s.service.Indexing(ctx)
+// Indexing implements [search.Indexer].
+func (s *Scope) Indexing(ctx context.Context, labels []string) (done, total int, busy bool) {
+	return s.service.Indexing(ctx, s.within(labels))
 }
 
 // FacetFields implements [search.Service].

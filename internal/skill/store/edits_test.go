@@ -40,11 +40,11 @@ func TestEdits(t *testing.T) {
 			Content{Skills: append(content().Skills, offered("a", "x", "Does x and y."))}, "Does x and y."},
 		{"without a lock", func(t *testing.T, o *Options) {
 			replace(t, `"Does x."`, `"Better."`, o.Base, file)
-			remove(t, o.Base, LockName)
+			remove(t, o.Base, lockName)
 		}, content("a/x"), "Better."},
 		{"without a lock, and the rest differs", func(t *testing.T, o *Options) {
 			replace(t, `"Does x."`, `"Better."`, o.Base, file)
-			remove(t, o.Base, LockName)
+			remove(t, o.Base, lockName)
 		}, Content{Skills: append(content().Skills, offered("a", "x", "Does x and y."))}, "Does x and y."},
 		{"forced", func(t *testing.T, o *Options) {
 			replace(t, `"Does x."`, `"Better."`, o.Base, file)
@@ -116,6 +116,68 @@ func TestEditStays(t *testing.T) {
 	mustSync(t, o, content("a/x"))
 	if md := read(t, o.Base, file); !strings.Contains(md, `description: "Does x."`) {
 		t.Errorf("file = %s, want the server's description", md)
+	}
+}
+
+// TestRename has skills whose tools are the same and whose names are not: as when
+// names are made in another way. Their old folders go, edited descriptions stay.
+func TestRename(t *testing.T) {
+	named := func(name, text string) Content {
+		sk := offered("git", "diff", text)
+		md := &sk.Files[1]
+		md.Content = []byte(strings.Replace(string(md.Content), "name: \"git-diff\"", "name: \""+name+"\"", 1))
+		sk.Name = name
+		return Content{Skills: []skill.Skill{sk, offered("git", "log", "Does log.")}}
+	}
+	for _, link := range []func(string, string) error{nil, refuse} {
+		for _, tt := range []struct {
+			name         string
+			edit         string
+			force        bool
+			text         string
+			want         string
+			changed, own bool
+		}{
+			{name: "plain", text: "Does diff.", want: "Does diff."},
+			{name: "edited", edit: "Better.", text: "Does diff.", want: "Better."},
+			{name: "edited, and the server has news", edit: "Better.", text: "Does more.", want: "Better.", changed: true},
+			{name: "forced", edit: "Better.", force: true, text: "Does diff.", want: "Does diff."},
+			{name: "a file of the user's", text: "Does diff.", want: "Does diff.", own: true},
+		} {
+			o := options(t)
+			o.Link = link
+			mustSync(t, o, named("git-git-diff", "Does diff."))
+			if tt.edit != "" {
+				replace(t, `"Does diff."`, `"`+tt.edit+`"`, o.Base, "mcp-skills/git-git-diff/SKILL.md")
+			}
+			if tt.own {
+				write(t, "mine", o.Base, "mcp-skills/git-git-diff/notes.txt")
+			}
+			o.Force = tt.force
+			r := mustSync(t, o, named("git-diff", tt.text))
+			md := read(t, o.Base, "mcp-skills/git-diff/SKILL.md")
+			if !strings.Contains(md, "name: \"git-diff\"") || !strings.Contains(md, "description: \""+tt.want+"\"") {
+				t.Errorf("%s: the skill is\n%s", tt.name, md)
+			}
+			old := []string{}
+			for _, p := range paths(t, o.Base) {
+				if strings.Contains(p, "git-git-diff") {
+					old = append(old, p)
+				}
+			}
+			if tt.own {
+				same(t, tt.name, old, []string{"mcp-skills/git-git-diff/notes.txt"})
+			} else {
+				same(t, tt.name, old, []string{})
+			}
+			if changed := len(r.Changed) > 0; changed != tt.changed {
+				t.Errorf("%s: Changed = %q, want some: %v", tt.name, r.Changed, tt.changed)
+			}
+			o.Force = false
+			if r := mustSync(t, o, named("git-diff", tt.text)); r.Stale || len(r.Kept) > 0 {
+				t.Errorf("%s: a second sync changes something: %+v", tt.name, r)
+			}
+		}
 	}
 }
 
@@ -203,7 +265,7 @@ func TestDroppedFiles(t *testing.T) {
 func TestAdoption(t *testing.T) {
 	o := options(t)
 	mustSync(t, o, content("a/x", "a/y"))
-	remove(t, o.Base, LockName)
+	remove(t, o.Base, lockName)
 	replace(t, `mcp_server_id: "a"`, `mcp_server_id: "b"`, o.Base, "mcp-skills/a-y/SKILL.md")
 	r := mustSync(t, o, content("a/x", "a/y"))
 	same(t, "Kept", r.Kept, []string{"mcp-skills/a-y"})
@@ -226,11 +288,11 @@ func TestRendered(t *testing.T) {
 		r := mustSync(t, o, Content{Skills: skills})
 		for _, sk := range skills {
 			path := filepath.Join("mcp-skills", sk.Name, "SKILL.md")
-			if got := serverOf([]byte(read(t, o.Base, path))); got != sk.Server {
-				t.Errorf("serverOf(%s) = %q, want %q", path, got, sk.Server)
+			if got := skill.FrontmatterServer([]byte(read(t, o.Base, path))); got != sk.Server {
+				t.Errorf("skill.FrontmatterServer(%s) = %q, want %q", path, got, sk.Server)
 			}
 		}
-		remove(t, o.Base, LockName)
+		remove(t, o.Base, lockName)
 		again := mustSync(t, o, Content{Skills: skills})
 		same(t, "Written again", again.Written, r.Written)
 		path := filepath.Join("mcp-skills", skills[0].Name, "SKILL.md")

@@ -20,7 +20,7 @@ func explain(operation, path string, err error) error {
 	case isFull(err):
 		return fmt.Errorf("%s %s: free space on the disk of %s: %w", operation, path, dir, cause(err))
 	case isReadOnly(err):
-		return fmt.Errorf("%s %s: the file system is read-only: mount it writable or choose another folder with --output-dir and --skills-dir: %w",
+		return fmt.Errorf("%s %s: the file system is read-only: mount it writable or choose another folder: %w",
 			operation, path, errkind.Denied)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s %s: permission denied: check the permissions of %s: %w", operation, path, dir, errkind.Denied)
@@ -40,7 +40,7 @@ func explainFolder(operation, path string, err error) error {
 }
 
 func blockedBy(operation, path, way string) error {
-	return fmt.Errorf("%s %s: a file is in the way of the folder %s: move it or choose another folder with --output-dir or --skills-dir: %w",
+	return fmt.Errorf("%s %s: a file is in the way of the folder %s: move it or choose another folder: %w",
 		operation, path, way, errkind.Conflict)
 }
 

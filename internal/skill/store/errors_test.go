@@ -41,7 +41,7 @@ func TestDiskFails(t *testing.T) {
 	}{
 		{syscall.ENOSPC, []string{"free space on the disk of "}, syscall.ENOSPC},
 		{syscall.EACCES, []string{"check the permissions of "}, errkind.Denied},
-		{syscall.EROFS, []string{"read-only", "--output-dir"}, errkind.Denied},
+		{syscall.EROFS, []string{"read-only", "choose another folder"}, errkind.Denied},
 		{syscall.EIO, []string{"input/output error"}, syscall.EIO},
 	} {
 		if runtime.GOOS == "windows" {
@@ -67,13 +67,13 @@ func TestDiskFails(t *testing.T) {
 				}
 			}
 			found := tree(t, o.Base)
-			same(t, "lock", found[LockName], before[LockName])
+			same(t, "lock", found[lockName], before[lockName])
 			for p := range found {
 				if strings.Contains(p, tempPrefix) {
 					t.Errorf("after %d files: %s was left behind", after, p)
 				}
 			}
-			if strings.Contains(err.Error(), LockName) {
+			if strings.Contains(err.Error(), lockName) {
 				continue // all else is done by then
 			}
 			same(t, "tree", found, before)
@@ -109,8 +109,8 @@ func TestInTheWay(t *testing.T) {
 		path string
 		want string
 	}{
-		{"mcp-skills", "--output-dir"},
-		{"skills", "--skills-dir"},
+		{"mcp-skills", "choose another folder"},
+		{"skills", "choose another folder"},
 	} {
 		o := options(t)
 		write(t, "mine", o.Base, tt.path)
@@ -122,7 +122,7 @@ func TestInTheWay(t *testing.T) {
 		same(t, "tree", tree(t, o.Base), map[string]string{tt.path: "mine"})
 	}
 	o := options(t)
-	write(t, "mine", o.Base, LockName, "x")
+	write(t, "mine", o.Base, lockName, "x")
 	if _, err := Sync(t.Context(), o, content("a/x")); !errors.Is(err, errkind.Conflict) {
 		t.Errorf("Sync with a folder for a lock = %v, want kind Conflict", err)
 	}

@@ -1,12 +1,10 @@
 package store
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -14,8 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
 const (
@@ -25,8 +21,8 @@ const (
 )
 
 // A folder is one that holds skills, links or the lock. All access goes through
-// an [os.Root], so that a link inside can't lead it anywhere else; the folder
-// itself may be a link.
+// an [os.Root], so that a link inside can't lead it anywhere else. A folder of
+// links may itself be a link.
 type folder struct {
 	key  string   // as the lock spells it: relative to the base, with slashes, or absolute
 	path string   // absolute, as the user spelled it
@@ -58,6 +54,21 @@ func (f *folder) open() error {
 		return nil
 	}
 	return explainFolder("opening", f.path, err)
+}
+
+// isLink reports whether the folder itself is a symbolic link, and where that
+// leads.
+func (f *folder) isLink() (target string, ok bool) {
+	target, err := os.Readlink(f.path)
+	return target, err == nil
+}
+
+// close closes the folder if it is open.
+func (f *folder) close() {
+	if f.root != nil {
+		_ = f.root.Close() // it was only a handle
+		f.root = nil
+	}
 }
 
 // make makes and opens the folder if it does not exist.
@@ -103,44 +114,19 @@ func (f *folder) read(name string) []byte {
 	if err != nil || info == nil || !info.Mode().IsRegular() || info.Size() > maxFile {
 		return nil
 	}
-	data, err := readFile(f.root, filepath.FromSlash(name), maxFile)
+	data, err := f.root.ReadFile(filepath.FromSlash(name))
 	if err != nil {
 		return nil
 	}
 	return data
 }
 
-// readFile reads at most limit bytes of a file; one that has more is an error.
-func readFile(root *os.Root, name string, limit int64) ([]byte, error) {
-	file, err := root.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	var buf bytes.Buffer
-	if info, err := file.Stat(); err == nil && info.Size() < limit {
-		buf.Grow(int(info.Size()) + bytes.MinRead)
-	}
-	if _, err := buf.ReadFrom(io.LimitReader(file, limit+1)); err != nil {
-		return nil, err
-	}
-	if int64(buf.Len()) > limit {
-		return nil, fmt.Errorf("reading %s: larger than %d bytes", name, limit)
-	}
-	return append([]byte{}, buf.Bytes()...), nil
-}
-
-// names returns what lies in the folder.
+// names returns what is in a folder in f, sorted by name.
 func (f *folder) names(dir string) ([]fs.DirEntry, error) {
 	if f.root == nil {
 		return nil, nil
 	}
-	d, err := f.root.Open(filepath.FromSlash(dir))
-	if err != nil {
-		return nil, explain("reading", filepath.Join(f.path, dir), err)
-	}
-	defer d.Close()
-	entries, err := d.ReadDir(-1)
+	entries, err := fs.ReadDir(f.root.FS(), dir)
 	if err != nil {
 		return nil, explain("reading", filepath.Join(f.path, dir), err)
 	}
@@ -239,28 +225,4 @@ func tempName() string { return fmt.Sprintf("%s%016x", tempPrefix, rand.Uint64()
 func sum(content []byte) string {
 	h := sha256.Sum256(content)
 	return hex.EncodeToString(h[:])
-}
-
-// serverOf returns the server id that a SKILL.md of ours carries in its
-// metadata, or "".
-func serverOf(md []byte) string {
-	const maxFrontmatter = 64 << 10
-	md = bytes.ReplaceAll(md[:min(len(md), maxFrontmatter)], []byte("\r\n"), []byte("\n"))
-	front, ok := bytes.CutPrefix(md, []byte("---\n"))
-	if !ok {
-		return ""
-	}
-	front, _, ok = bytes.Cut(front, []byte("\n---"))
-	if !ok {
-		return ""
-	}
-	var fields struct {
-		Metadata struct {
-			Server string `yaml:"mcp_server_id"`
-		} `yaml:"metadata"`
-	}
-	if yaml.Unmarshal(front, &fields) != nil {
-		return ""
-	}
-	return fields.Metadata.Server
 }

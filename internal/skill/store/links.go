@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io/fs"
+	"knowhow/internal/skill"
 	"os"
 	"path"
 	"path/filepath"
@@ -16,7 +17,7 @@ type place int
 const (
 	empty   place = iota
 	linked        // the link as it shall be
-	astray        // a link of ours that leads elsewhere
+	astray        // a link that leads elsewhere; of a skill that is gone, one of ours
 	copied        // a copy that we made
 	foreign       // somebody else's
 )
@@ -24,10 +25,10 @@ const (
 // target returns where the link of that name in f shall lead: relative, except
 // from one volume to another.
 func (s *syncer) target(f *folder, name string) (to string, relative bool) {
-	if rel, err := filepath.Rel(f.real, s.reach); err == nil {
+	if rel, err := filepath.Rel(f.real, s.out.real); err == nil {
 		return filepath.Join(rel, name), true
 	}
-	return filepath.Join(s.reach, name), false
+	return filepath.Join(s.out.real, name), false
 }
 
 // leadsTo returns the folder of skills, the present or the earlier one, into
@@ -73,10 +74,7 @@ func (s *syncer) look(f *folder, name string, prev *entry, it *item) (place, err
 		if want, _ := s.target(f, name); filepath.Clean(target) == want {
 			return linked, nil
 		}
-		if out, _ := s.leadsTo(f, target); out != nil || prev.linked(f) {
-			return astray, nil
-		}
-		return foreign, nil
+		return astray, nil // FR-5.1
 	}
 	if out, rel := s.leadsTo(f, target); out != nil && rel == name {
 		return astray, nil
@@ -88,14 +86,14 @@ func (s *syncer) look(f *folder, name string, prev *entry, it *item) (place, err
 // the lock says we copied, or what is as we wrote it or would write it.
 func (s *syncer) lookAtFolder(f *folder, name string, prev *entry, it *item) place {
 	md := f.read(path.Join(name, skillFile))
-	if prev.linked(f) && prev.Copied && (md == nil || serverOf(md) == prev.Server) {
+	if prev.linked(f) && prev.Copied && (md == nil || skill.FrontmatterServer(md) == prev.Server) {
 		return copied
 	}
 	if md == nil {
 		return foreign
 	}
 	for _, e := range []*entry{prev, it.record()} {
-		if e != nil && serverOf(md) == e.Server && sum(md) == e.Files[skillFile] {
+		if e != nil && skill.FrontmatterServer(md) == e.Server && sum(md) == e.Files[skillFile] {
 			return copied
 		}
 	}
@@ -124,6 +122,10 @@ func (s *syncer) linkSkills(ctx context.Context) error {
 			case state == foreign:
 				s.keep(f, it.name, "is in the way of a link and was left alone, because it is not ours: move it")
 				continue
+			case state == astray:
+				s.warnOfTarget(f, it.name)
+			}
+			switch {
 			case state == linked || state == copied && s.o.DryRun && !s.outdated(f, it):
 				it.entry.Copied = it.entry.Copied || state == copied
 			case s.o.DryRun:
@@ -140,6 +142,18 @@ func (s *syncer) linkSkills(ctx context.Context) error {
 		slices.Sort(it.entry.Links)
 	}
 	return nil
+}
+
+// warnOfTarget warns of a link that is about to be replaced, unless it leads to
+// where our link to this skill has led before.
+func (s *syncer) warnOfTarget(f *folder, name string) {
+	target, err := f.root.Readlink(name)
+	if err != nil {
+		return // replacing it will fail
+	}
+	if out, rel := s.leadsTo(f, target); out == nil || rel != name {
+		s.warn("the link %s to %s is replaced by one to the skill of that name", f.show(name), printable(target))
+	}
 }
 
 // foresee notes what a sync would do about a link. Whether links are refused
@@ -198,7 +212,7 @@ func (s *syncer) connect(ctx context.Context, f *folder, it *item, state place) 
 		return explain("making the link", filepath.Join(f.path, it.name), err)
 	}
 	s.report.Linked = append(s.report.Linked, f.show(it.name))
-	s.log.Info("Created symlink: " + it.tool() + " (" + f.show(it.name) + ")")
+	s.log.Debug("Created symlink: " + it.tool() + " (" + f.show(it.name) + ")")
 	return nil
 }
 
@@ -250,6 +264,6 @@ func (s *syncer) copySkill(ctx context.Context, f *folder, it *item, state place
 		return err
 	}
 	s.report.Copied = append(s.report.Copied, f.show(it.name))
-	s.log.Info("Copied skill: " + it.name)
+	s.log.Debug("Copied skill: " + it.name)
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"knowhow/internal/errkind"
 )
 
 // What lies where a link shall be decides what becomes of it.
@@ -20,37 +22,38 @@ func TestLinks(t *testing.T) {
 		first  bool // an earlier sync ran
 		want   string
 		kept   bool
+		warned string // a link that was replaced
 	}{
-		{"nothing", func(*testing.T, Options) {}, false, want, false},
-		{"a lost link", func(t *testing.T, o Options) { remove(t, o.Base, "skills") }, true, want, false},
+		{"nothing", func(*testing.T, Options) {}, false, want, false, ""},
+		{"a lost link", func(t *testing.T, o Options) { remove(t, o.Base, "skills") }, true, want, false, ""},
 		{"another target of ours", func(t *testing.T, o Options) {
 			remove(t, o.Base, "skills/a-x")
 			symlink(t, "../mcp-skills/a-y", o.Base, "skills/a-x")
-		}, false, want, false},
+		}, false, want, false, "../mcp-skills/a-y"},
 		{"an absolute link of ours", func(t *testing.T, o Options) {
 			symlink(t, filepath.Join(o.Base, "mcp-skills", "a-x"), o.Base, "skills/a-x")
-		}, false, want, false},
+		}, false, want, false, ""},
 		{"a dangling link of ours", func(t *testing.T, o Options) {
 			symlink(t, "../mcp-skills/old", o.Base, "skills/a-x")
-		}, false, want, false},
+		}, false, want, false, "../mcp-skills/old"},
 		{"our link, led astray", func(t *testing.T, o Options) {
 			remove(t, o.Base, "skills/a-x")
 			symlink(t, "../elsewhere", o.Base, "skills/a-x")
-		}, true, want, false},
-		{"a foreign link", func(t *testing.T, o Options) { symlink(t, "../elsewhere", o.Base, "skills/a-x") }, false, "-> ../elsewhere", true},
+		}, true, want, false, "../elsewhere"},
+		{"a foreign link", func(t *testing.T, o Options) { symlink(t, "../else\nwhere", o.Base, "skills/a-x") }, false, want, false, `"../else\nwhere"`},
 		{"a foreign link after a sync", func(t *testing.T, o Options) {
 			symlink(t, "../elsewhere", o.Base, "skills/a-x")
 			mustSync(t, o, content("a/x"))
-		}, false, "-> ../elsewhere", true},
+		}, false, want, false, ""},
 		{"a link beside ours", func(t *testing.T, o Options) {
 			symlink(t, "../mcp-skills-old/a-x", o.Base, "skills/a-x")
-		}, false, "-> ../mcp-skills-old/a-x", true},
-		{"a file", func(t *testing.T, o Options) { write(t, "mine", o.Base, "skills/a-x") }, false, "mine", true},
+		}, false, want, false, "../mcp-skills-old/a-x"},
+		{"a file", func(t *testing.T, o Options) { write(t, "mine", o.Base, "skills/a-x") }, false, "mine", true, ""},
 		{"an empty folder", func(t *testing.T, o Options) {
 			if err := os.MkdirAll(filepath.Join(o.Base, "skills/a-x"), 0o755); err != nil {
 				t.Fatal(err)
 			}
-		}, false, "dir", true},
+		}, false, "dir", true, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := options(t)
@@ -58,13 +61,20 @@ func TestLinks(t *testing.T) {
 				mustSync(t, o, content("a/x"))
 			}
 			tt.before(t, o)
+			dry := o
+			dry.DryRun = true
+			planned := mustSync(t, dry, content("a/x"))
 			r := mustSync(t, o, content("a/x"))
+			same(t, "the warnings of a dry run", planned.Warnings, r.Warnings)
 			got := tree(t, o.Base)["skills/a-x"] + tree(t, o.Base)["skills/a-x/"]
 			if got != tt.want {
 				t.Errorf("skills/a-x = %q, want %q", got, tt.want)
 			}
-			if kept := len(r.Kept) > 0; kept != tt.kept || len(r.Warnings) != len(r.Kept) {
+			if kept := len(r.Kept) > 0; kept != tt.kept || tt.warned == "" && len(r.Warnings) != len(r.Kept) {
 				t.Errorf("Kept = %q, Warnings = %q, want kept %v", r.Kept, r.Warnings, tt.kept)
+			}
+			if want := "the link skills/a-x to " + tt.warned + " is replaced by one to the skill of that name"; tt.warned != "" {
+				same(t, "Warnings", r.Warnings, []string{want})
 			}
 			if again := mustSync(t, o, content("a/x")); again.Stale {
 				t.Errorf("a second sync changes something: %+v", again)
@@ -83,9 +93,9 @@ func TestUnlink(t *testing.T) {
 	}{
 		{"nothing", func(*testing.T, Options) {}, ""},
 		{"the target is gone", func(t *testing.T, o Options) { remove(t, o.Base, "mcp-skills/git-status") }, ""},
-		{"the lock is gone", func(t *testing.T, o Options) { remove(t, o.Base, LockName) }, ""},
+		{"the lock is gone", func(t *testing.T, o Options) { remove(t, o.Base, lockName) }, ""},
 		{"lock and target are gone", func(t *testing.T, o Options) {
-			remove(t, o.Base, LockName)
+			remove(t, o.Base, lockName)
 			remove(t, o.Base, "mcp-skills/git-status")
 		}, ""},
 		{"a link elsewhere", func(t *testing.T, o Options) {
@@ -193,7 +203,7 @@ func TestCopyWithoutLock(t *testing.T) {
 	o := options(t)
 	o.Link = refuse
 	mustSync(t, o, content("a/x", "a/y"))
-	remove(t, o.Base, LockName)
+	remove(t, o.Base, lockName)
 	replace(t, "Does y.", "Was mine.", o.Base, "skills/a-y/SKILL.md")
 	o.Link = nil
 	r := mustSync(t, o, content("a/x", "a/y"))
@@ -201,7 +211,106 @@ func TestCopyWithoutLock(t *testing.T) {
 	same(t, "Kept", r.Kept, []string{"skills/a-y"})
 }
 
-// The folders may be anywhere, and be links themselves.
+// TestOutputIsLink refuses to write skills through a link.
+func TestOutputIsLink(t *testing.T) {
+	for _, target := range []string{"elsewhere", "nowhere"} {
+		o := options(t)
+		write(t, "mine", o.Base, "elsewhere/x")
+		symlink(t, target, o.Base, "mcp-skills")
+		for _, act := range []func() error{
+			func() error { return Check(o) },
+			func() error { _, err := Current(o); return err },
+			func() error { _, err := Sync(t.Context(), o, content("a/x")); return err },
+		} {
+			err := act()
+			if !errors.Is(err, errkind.Conflict) || !strings.Contains(err.Error(), "is a symbolic link to "+target+": remove it, or choose ") {
+				t.Errorf("with a link to %s in place of the folder: %v, want kind Conflict", target, err)
+			}
+		}
+		same(t, "tree", paths(t, o.Base), []string{"elsewhere/x", "mcp-skills -> " + target})
+	}
+
+	// The folder of the last sync became a link.
+	o := options(t)
+	mustSync(t, o, content("a/x"))
+	if err := os.Rename(filepath.Join(o.Base, "mcp-skills"), filepath.Join(o.Base, "moved")); err != nil {
+		t.Fatal(err)
+	}
+	symlink(t, "moved", o.Base, "mcp-skills")
+	o.OutputDir = "gen"
+	r := mustSync(t, o, content("a/x"))
+	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "mcp-skills") {
+		t.Errorf("Warnings = %q, want one about the earlier folder", r.Warnings)
+	}
+	same(t, "tree", paths(t, o.Base), []string{
+		"gen/a-x/SKILL.md", "mcp-skills -> moved", "moved/a-x/SKILL.md", "skills/a-x -> ../gen/a-x",
+	})
+}
+
+// TestRememberedLinks syncs without a word on where links go: they stay where
+// the last sync put them.
+func TestRememberedLinks(t *testing.T) {
+	outside := t.TempDir()
+	for _, dirs := range [][]string{{".claude/skills"}, {".claude/skills", ".agents/skills"}, {outside}, {"skills", filepath.Join("..", "x")}} {
+		for _, link := range []func(string, string) error{nil, refuse} {
+			o := options(t)
+			o.Base = filepath.Join(o.Base, "base")
+			if err := os.Mkdir(o.Base, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			o.LinkDirs, o.Link = dirs, link
+			mustSync(t, o, content("a/x"))
+			before := paths(t, filepath.Dir(o.Base))
+			o.LinkDirs = nil
+			if ok, err := Current(o); !ok || err != nil {
+				t.Errorf("%q: Current = %v, %v, want true", dirs, ok, err)
+			}
+			if r := mustSync(t, o, content("a/x")); r.Stale {
+				t.Errorf("%q: a second sync changes something: %+v", dirs, r)
+			}
+			same(t, "tree", paths(t, filepath.Dir(o.Base)), before)
+			mustSync(t, o, content("a/x", "a/y"))
+			for _, dir := range dirs {
+				if !filepath.IsAbs(dir) {
+					dir = filepath.Join(o.Base, dir)
+				}
+				if _, err := os.Stat(filepath.Join(dir, "a-y", "SKILL.md")); err != nil {
+					t.Errorf("%q: a new skill has no link: %v", dirs, err)
+				}
+			}
+			mustSync(t, o, Content{Disabled: []string{"a"}})
+		}
+	}
+
+	// Others are named: the links move, and the log says so.
+	o := options(t)
+	var log bytes.Buffer
+	o.Log = logTo(&log, slog.LevelInfo)
+	o.LinkDirs = []string{".claude/skills"}
+	mustSync(t, o, content("a/x", "a/y"))
+	o.LinkDirs = []string{"skills"}
+	mustSync(t, o, content("a/x", "a/y"))
+	same(t, "tree", paths(t, o.Base), []string{
+		".claude/skills/", "mcp-skills/a-x/SKILL.md", "mcp-skills/a-y/SKILL.md", "skills/a-x -> ../mcp-skills/a-x", "skills/a-y -> ../mcp-skills/a-y",
+	})
+	if want := "level=INFO msg=\"Removed 2 links from .claude/skills, where no links go any more\""; !strings.Contains(log.String(), want) {
+		t.Errorf("log = %s, want %s", log.String(), want)
+	}
+}
+
+// TestHostileLinkDirs has a lock, which may come with a repository, that names a
+// folder outside.
+func TestHostileLinkDirs(t *testing.T) {
+	o := options(t)
+	outside := t.TempDir()
+	write(t, "mine", outside, "own/SKILL.md")
+	write(t, `{"version":1,"link_dirs":["`+filepath.ToSlash(outside)+`"],"skills":{}}`, o.Base, lockName)
+	mustSync(t, o, content("a/x"))
+	same(t, "the folder outside", tree(t, outside), map[string]string{"own/SKILL.md": "mine"})
+	same(t, "tree", paths(t, o.Base), []string{"mcp-skills/a-x/SKILL.md", "skills/a-x -> ../mcp-skills/a-x"})
+}
+
+// The folders may be anywhere, and that of the links be a link itself.
 func TestPlaces(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -216,10 +325,11 @@ func TestPlaces(t *testing.T) {
 			write(t, "", o.Base, "deep/er/skills/x")
 			symlink(t, "deep/er/skills", o.Base, "skills")
 		}, "deep/er/skills/a-x", "../../../mcp-skills/a-x"},
-		{"skills in a linked folder", func(t *testing.T, o *Options) {
+		{"skills below a linked folder", func(t *testing.T, o *Options) {
 			write(t, "", o.Base, "deep/er/x")
-			symlink(t, "deep/er", o.Base, "mcp-skills")
-		}, "skills/a-x", "../mcp-skills/a-x"},
+			symlink(t, "deep/er", o.Base, "gen")
+			o.OutputDir = "gen/skills"
+		}, "skills/a-x", "../deep/er/skills/a-x"},
 		{"the output folder holds the links", func(_ *testing.T, o *Options) { o.OutputDir = "." }, "skills/a-x", "../a-x"},
 		{"two names of one folder", func(t *testing.T, o *Options) {
 			write(t, "", o.Base, "skills/x")
@@ -288,7 +398,7 @@ func TestMove(t *testing.T) {
 func TestLinksBecomeCopies(t *testing.T) {
 	o := options(t)
 	mustSync(t, o, content("a/x", "a/y"))
-	before := read(t, o.Base, LockName)
+	before := read(t, o.Base, lockName)
 	o.OutputDir, o.Link = "gen", refuse
 	failures := 0
 	for after := range 100 {
@@ -300,7 +410,7 @@ func TestLinksBecomeCopies(t *testing.T) {
 		if !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("after %d files: Sync = %v, want no space", after, err)
 		}
-		same(t, "lock", read(t, o.Base, LockName), before)
+		same(t, "lock", read(t, o.Base, lockName), before)
 		for _, name := range []string{"a-x", "a-y"} {
 			if md := read(t, o.Base, "skills", name, "SKILL.md"); !strings.Contains(md, "Does") {
 				t.Errorf("after %d files: skills/%s can't be read", after, name)

@@ -24,29 +24,31 @@ func (s *syncer) place() error {
 	if s.o.OutputDir == "" {
 		s.o.OutputDir = "mcp-skills"
 	}
-	if s.o.LinkDirs == nil {
-		s.o.LinkDirs = []string{"skills"}
-	}
 	if !validPath(s.o.OutputDir) {
 		return &errkind.Argument{Name: "output-dir", Value: s.o.OutputDir, Want: "the path of a folder"}
 	}
 	s.out = newFolder(base, s.o.OutputDir)
-	// A link's ".." does not follow links, so it needs the real path; but the
-	// folder itself may be a link, which people may lead elsewhere later.
-	s.reach = filepath.Join(realPath(filepath.Dir(s.out.path)), filepath.Base(s.out.path))
 	for _, name := range s.o.LinkDirs {
 		if !validPath(name) {
 			return &errkind.Argument{Name: "skills-dir", Value: name, Want: "the path of a folder"}
 		}
-		f := newFolder(base, name)
-		if f.real == s.out.real {
+		if !s.addLinks(newFolder(base, name)) {
 			return &errkind.Argument{Name: "skills-dir", Value: name, Want: "another folder than that of the skills themselves"}
-		}
-		if !slices.ContainsFunc(s.links, func(l *folder) bool { return l.real == f.real }) {
-			s.links = append(s.links, f)
 		}
 	}
 	return nil
+}
+
+// addLinks adds a folder of links, unless it is there already. It is false for
+// the folder of the skills themselves.
+func (s *syncer) addLinks(f *folder) bool {
+	if f.real == s.out.real {
+		return false
+	}
+	if !slices.ContainsFunc(s.links, func(l *folder) bool { return l.real == f.real }) {
+		s.links = append(s.links, f)
+	}
+	return true
 }
 
 // validPath reports whether p can be the path of a folder.
@@ -62,32 +64,79 @@ func (s *syncer) open() error {
 	if s.base.root == nil {
 		return fmt.Errorf("the folder %s does not exist: make it or start in another one: %w", s.base.path, errkind.NotFound)
 	}
+	if target, ok := s.out.isLink(); ok && s.out.path != s.base.path {
+		return fmt.Errorf("the folder %s, which is written to, is a symbolic link to %s: remove it, or choose the folder that it leads to: %w",
+			s.out.path, printable(target), errkind.Conflict)
+	}
 	if err := s.out.open(); err != nil {
 		return err
 	}
+	if err := s.readLock(); err != nil {
+		return err
+	}
+	s.openFormer()
+	s.chooseLinks()
 	for _, f := range s.links {
 		if err := f.open(); err != nil {
 			return err
 		}
 	}
-	if err := s.readLock(); err != nil {
-		return err
-	}
-	return s.openFormer()
+	s.openLeft()
+	return nil
 }
 
-// openFormer opens the folders that only the lock names. They are foreign
+// openFormer opens the folder of skills that only the lock names. It is foreign
 // input: what can't be opened is passed over.
-func (s *syncer) openFormer() error {
+func (s *syncer) openFormer() {
 	s.old = s.out
 	if dir := s.prev.OutputDir; dir != "" && dir != s.out.key {
-		if f := newFolder(s.base.path, filepath.FromSlash(dir)); f.real != s.out.real {
-			if err := f.open(); err != nil {
-				s.warn("the earlier folder of skills, %s, can't be opened: what it holds stays there", f.path)
-			}
-			s.old = f
+		f := newFolder(s.base.path, filepath.FromSlash(dir))
+		_, link := f.isLink()
+		if f.real == s.out.real && !link {
+			return
+		}
+		if link || f.open() != nil {
+			s.warn("the earlier folder of skills, %s, can't be opened or is a link: what it holds stays there", f.path)
+		}
+		s.old = f
+	}
+}
+
+// chooseLinks chooses the folders of links where the options name none: those of
+// the last sync, or else "skills". The lock file may have come with a
+// repository, so a folder outside of the base counts only if something of ours
+// is there.
+func (s *syncer) chooseLinks() {
+	if s.o.LinkDirs != nil {
+		return
+	}
+	for _, dir := range s.prev.LinkDirs {
+		if f := newFolder(s.base.path, filepath.FromSlash(dir)); filepath.IsLocal(filepath.FromSlash(dir)) || s.holdsOurs(f) {
+			s.addLinks(f)
 		}
 	}
+	if len(s.links) == 0 {
+		s.addLinks(newFolder(s.base.path, "skills"))
+	}
+}
+
+// holdsOurs reports whether a link or a copy of ours is in a folder.
+func (s *syncer) holdsOurs(f *folder) bool {
+	if f.open() != nil || f.root == nil {
+		return false
+	}
+	defer f.close()
+	for name, e := range s.prev.Skills {
+		if state, err := s.look(f, name, e, nil); err == nil && (state == astray || state == copied) {
+			return true
+		}
+	}
+	return false
+}
+
+// openLeft opens the folders of links that only the lock names, as openFormer
+// does that of skills.
+func (s *syncer) openLeft() {
 	for _, dir := range s.prev.LinkDirs {
 		f := newFolder(s.base.path, filepath.FromSlash(dir))
 		same := func(l *folder) bool { return l.real == f.real }
@@ -99,16 +148,14 @@ func (s *syncer) openFormer() error {
 		}
 		s.left = append(s.left, f)
 	}
-	return nil
 }
 
 // close closes what open opened.
 func (s *syncer) close() {
 	all := append([]*folder{s.base, s.out, s.old}, append(slices.Clone(s.links), s.left...)...)
 	for _, f := range all {
-		if f != nil && f.root != nil {
-			f.root.Close()
-			f.root = nil
+		if f != nil {
+			f.close()
 		}
 	}
 }

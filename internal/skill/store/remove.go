@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
+	"knowhow/internal/skill"
 	"path"
 	"path/filepath"
 	"slices"
@@ -35,7 +37,7 @@ func (s *syncer) findUnlisted(disabled []string) error {
 			if err != nil {
 				return err
 			}
-			if info == nil || slices.Contains(disabled, serverOf(out.read(path.Join(name, skillFile)))) {
+			if info == nil || slices.Contains(disabled, skill.FrontmatterServer(out.read(path.Join(name, skillFile)))) {
 				s.gone = append(s.gone, name)
 			}
 		}
@@ -59,10 +61,16 @@ func (s *syncer) removeLinks(context.Context) error {
 			names = append(names, name)
 		}
 		slices.Sort(names)
+		before := len(s.report.Unlinked)
 		for _, name := range slices.Compact(names) {
 			if err := s.unlink(f, name); err != nil {
 				return err
 			}
+		}
+		if n := len(s.report.Unlinked) - before; n == 1 && !s.o.DryRun {
+			s.log.Info("Removed 1 link from " + f.key + ", where no links go any more")
+		} else if n > 1 && !s.o.DryRun {
+			s.log.Info(fmt.Sprintf("Removed %d links from %s, where no links go any more", n, f.key))
 		}
 	}
 	return nil
@@ -80,7 +88,7 @@ func (s *syncer) unlink(f *folder, name string) error {
 			return explain("removing the link", filepath.Join(f.path, name), err)
 		}
 	case state == copied && !s.o.DryRun:
-		gone, err := s.removeCopy(f, name, prev, nil, nil)
+		gone, err := s.removeCopy(f, name, prev, nil, s.ours(name, prev))
 		if err != nil {
 			return err
 		}
@@ -95,13 +103,21 @@ func (s *syncer) unlink(f *folder, name string) error {
 		s.report.Unlinked = append(s.report.Unlinked, f.show(name))
 	}
 	if !s.o.DryRun && (state == astray || state == copied) {
-		s.log.Info("Removed symlink: " + name)
+		s.log.Debug("Removed symlink: " + name)
 	}
 	return nil
 }
 
-// removeCopy removes the files of a copy that ours allows; nil allows those
-// that are as the last sync wrote them.
+// ours returns the function that says which files of a skill that is gone may be
+// removed: those that are as the last sync wrote them, and all that it wrote
+// where the skill lives on under another name, with the edited description.
+func (s *syncer) ours(name string, prev *entry) func(path string, content []byte) bool {
+	return func(p string, content []byte) bool {
+		return s.renamed[name] || prev != nil && sum(content) == prev.Files[p]
+	}
+}
+
+// removeCopy removes the files of a copy that ours allows.
 func (s *syncer) removeCopy(f *folder, name string, prev *entry, it *item, ours func(string, []byte) bool) (bool, error) {
 	var paths []string
 	for _, e := range []*entry{prev, it.record()} {
@@ -110,9 +126,6 @@ func (s *syncer) removeCopy(f *folder, name string, prev *entry, it *item, ours 
 		}
 	}
 	slices.Sort(paths)
-	if ours == nil {
-		ours = func(p string, content []byte) bool { return sum(content) == prev.Files[p] }
-	}
 	return f.removeFiles(name, slices.Compact(paths), ours)
 }
 
@@ -134,7 +147,7 @@ func (s *syncer) removeSkills(context.Context) error {
 			continue
 		}
 		// What was edited there has been taken along.
-		if md := s.old.read(path.Join(it.name, skillFile)); md == nil || serverOf(md) != it.prev.Server {
+		if md := s.old.read(path.Join(it.name, skillFile)); md == nil || skill.FrontmatterServer(md) != it.prev.Server {
 			continue
 		}
 		gone, err := s.old.removeFiles(it.name, it.prev.paths(), func(string, []byte) bool { return true })
@@ -160,26 +173,27 @@ func (s *syncer) removeSkill(name string, prev *entry) error {
 		return nil
 	}
 	md := s.old.read(path.Join(name, skillFile))
-	if s.old != s.out && serverOf(md) != prev.Server {
+	if s.old != s.out && skill.FrontmatterServer(md) != prev.Server {
 		// Where the folder is not the one that the user names now, the lock
 		// alone is not enough.
 		s.keep(s.old, name, "does not look like ours any more and was left alone")
 		return nil
 	}
-	if md != nil && (prev.DescriptionEdited || sum(md) != prev.Files[skillFile]) || !s.old.plain(name, prev.paths()) {
+	edited := md != nil && !s.renamed[name] && (prev.DescriptionEdited || sum(md) != prev.Files[skillFile])
+	if edited || !s.old.plain(name, prev.paths()) {
 		s.keep(s.old, name, "is no longer generated but was changed, so it was left alone: remove it if you don't need it")
 		return nil
 	}
 	if s.o.DryRun {
 		return nil
 	}
-	gone, err := s.old.removeFiles(name, prev.paths(), func(p string, content []byte) bool { return sum(content) == prev.Files[p] })
+	gone, err := s.old.removeFiles(name, prev.paths(), s.ours(name, prev))
 	if err != nil {
 		return err
 	}
 	if !gone {
 		s.keep(s.old, name, "holds files that are not ours or were changed, which were left alone")
 	}
-	s.log.Info("Removed skill: " + name)
+	s.log.Debug("Removed skill: " + name)
 	return nil
 }

@@ -21,14 +21,14 @@ import (
 	"knowhow/internal/skill"
 )
 
-// LockName is the name of the lock file in [Options].Base.
-const LockName = "mcp_settings.lock"
+// lockName is the name of the lock file in [Options].Base.
+const lockName = "mcp_settings.lock"
 
 // Options say where skills go and how.
 type Options struct {
 	Base       string       // the working directory, where links and the lock live; "" is the current one
 	OutputDir  string       // "" means "mcp-skills"; relative to Base or absolute
-	LinkDirs   []string     // nil means {"skills"}; relative to Base or absolute
+	LinkDirs   []string     // nil means those of the last sync, or else {"skills"}; relative to Base or absolute
 	Force      bool         // write every skill, and drop descriptions edited by hand
 	DryRun     bool         // report what a sync would do, and change nothing
 	ConfigHash string       // of the settings and options that the skills come from
@@ -93,22 +93,6 @@ func Sync(ctx context.Context, o Options, c Content) (*Report, error) {
 	return s.sync(ctx, c)
 }
 
-// Current reports whether the last sync had the same options and configuration
-// hash and heard from all servers, and whether the skills and links that it
-// left are still there unchanged. Then there is nothing to ask of any server.
-func Current(o Options) (bool, error) {
-	s, err := newSyncer(o)
-	if err != nil {
-		return false, err
-	}
-	defer s.close()
-	s.o.DryRun = true
-	if err := s.open(); err != nil {
-		return false, err
-	}
-	return s.current()
-}
-
 // A syncer is one sync. Its zero parts are filled in the order of sync.
 type syncer struct {
 	o   Options
@@ -117,7 +101,6 @@ type syncer struct {
 	base  *folder
 	out   *folder   // where skills go
 	old   *folder   // where the last sync put them; the same as out unless it moved
-	reach string    // the path of out for links: real, but for its last part
 	links []*folder // where links go
 	left  []*folder // where links of the last sync are and none go any more
 
@@ -127,6 +110,7 @@ type syncer struct {
 
 	items   []*item // skills to be there afterwards, by name
 	gone    []string
+	renamed map[string]bool // those of gone whose tools have a skill of another name now
 	report  *Report
 	write   writeFunc
 	refused map[*folder]error // folders of links in which no link can be made
@@ -135,7 +119,7 @@ type syncer struct {
 func newSyncer(o Options) (*syncer, error) {
 	s := &syncer{
 		o: o, log: o.Log, report: &Report{}, write: writeFile,
-		refused: map[*folder]error{}, prev: &lock{},
+		refused: map[*folder]error{}, renamed: map[string]bool{}, prev: &lock{},
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

@@ -19,8 +19,12 @@ type item struct {
 	files []skill.File // sorted by path
 	entry entry        // for the next lock
 	prev  *entry       // of the last lock; nil for a new one
-	held  bool         // of a failed server: files are what lies on disk
 
+	// As prev, but for a skill that had another name the entry of that one.
+	former     *entry
+	formerName string
+
+	held     bool     // of a failed server: files are what lies on disk
 	blocked  bool     // something of the user's is in its place
 	fresh    bool     // its folder is to be made
 	overLink bool     // its folder replaces a link of ours
@@ -30,10 +34,11 @@ type item struct {
 
 // want says which skills shall be there and what is in them.
 func (s *syncer) want(c Content) error {
+	former := s.formerNames(c)
 	for _, sk := range c.Skills {
-		it := s.wanted(sk)
+		it := s.wanted(sk, former[toolsOf(sk.Server, sk.Tools)])
 		s.items = append(s.items, it)
-		if p := it.prev; p != nil && p.SourceHash != "" && p.SourceHash != sk.SourceHash {
+		if p := it.former; p != nil && p.SourceHash != "" && p.SourceHash != sk.SourceHash {
 			s.report.Changed = append(s.report.Changed, sk.Name)
 		}
 	}
@@ -57,14 +62,38 @@ func (s *syncer) want(c Content) error {
 	return s.findUnlisted(c.Disabled)
 }
 
+// formerNames returns the names of the last lock's skills that are no longer
+// used, by their tools.
+func (s *syncer) formerNames(c Content) map[string]string {
+	used := map[string]bool{}
+	for _, sk := range c.Skills {
+		used[sk.Name] = true
+	}
+	former := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(s.prev.Skills)) {
+		if e := s.prev.Skills[name]; !used[name] {
+			former[toolsOf(e.Server, e.Tools)] = name
+		}
+	}
+	return former
+}
+
+// toolsOf is the same for two skills if they are of the same tools.
+func toolsOf(server string, tools []string) string { return fmt.Sprintf("%q%q", server, tools) }
+
 // wanted returns the item of a skill as a server offers it, with the
-// description that somebody gave it.
-func (s *syncer) wanted(sk skill.Skill) *item {
+// description that somebody gave it. A skill that the lock does not have may
+// have had another name, "" for none.
+func (s *syncer) wanted(sk skill.Skill, formerName string) *item {
 	it := &item{name: sk.Name, prev: s.prev.Skills[sk.Name], files: slices.Clone(sk.Files)}
+	it.former, it.formerName = it.prev, sk.Name
+	if it.prev == nil && formerName != "" {
+		it.former, it.formerName = s.prev.Skills[formerName], formerName
+		s.renamed[formerName] = true
+	}
 	slices.SortFunc(it.files, func(a, b skill.File) int { return cmp.Compare(a.Path, b.Path) })
 	it.entry = entry{
-		Server: sk.Server, Tools: append([]string{}, sk.Tools...), SourceHash: sk.SourceHash,
-		DescriptionHash: sk.DescriptionHash, Files: map[string]string{},
+		Server: sk.Server, Tools: append([]string{}, sk.Tools...), SourceHash: sk.SourceHash, Files: map[string]string{},
 	}
 	description := sk.Description
 	for i, f := range it.files {
@@ -98,11 +127,11 @@ func (s *syncer) edited(it *item, rendered []byte, description string) (string, 
 	if s.o.Force {
 		return "", false
 	}
-	file := path.Join(it.name, skillFile)
+	file, former := path.Join(it.formerName, skillFile), it.former
 	texts := [][]byte{s.old.read(file)}
-	if it.prev != nil && it.prev.Copied {
+	if former != nil && former.Copied {
 		for _, f := range append(slices.Clone(s.links), s.left...) {
-			if info, err := f.lstat(it.name); err == nil && info != nil && info.IsDir() && it.prev.linked(f) {
+			if info, err := f.lstat(it.formerName); err == nil && info != nil && info.IsDir() && former.linked(f) {
 				texts = append(texts, f.read(file))
 			}
 		}
@@ -112,13 +141,13 @@ func (s *syncer) edited(it *item, rendered []byte, description string) (string, 
 			continue
 		}
 		found, err := skill.FrontmatterDescription(text)
-		if err != nil && it.prev != nil && sum(text) != it.prev.Files[skillFile] {
-			s.warn("%s was changed so that its description can't be read, and is written anew: %v", s.out.show(file), err)
+		if err != nil && former != nil && sum(text) != former.Files[skillFile] {
+			s.warn("%s was changed so that its description can't be read, and is written again: %v", s.out.show(file), err)
 		}
 		if err != nil || found == description {
 			continue
 		}
-		if isEdited(it.prev, text, found, rendered, description) {
+		if isEdited(former, text, found, rendered) {
 			return found, true
 		}
 	}
@@ -128,15 +157,14 @@ func (s *syncer) edited(it *item, rendered []byte, description string) (string, 
 // isEdited reports whether a description found in a file is not one of ours.
 // Without a lock that is so only where nothing else differs from what we would
 // write: then the server can't have changed it.
-func isEdited(prev *entry, text []byte, found string, rendered []byte, description string) bool {
+func isEdited(former *entry, text []byte, found string, rendered []byte) bool {
 	switch {
-	case prev == nil || prev.WrittenDescription == "":
-		back, err := skill.SetFrontmatterDescription(text, description)
-		return err == nil && bytes.Equal(back, rendered)
-	case prev.DescriptionEdited:
+	case former == nil || former.WrittenDescription == "":
+		return skill.SameButDescription(text, rendered)
+	case former.DescriptionEdited:
 		return true
 	}
-	return sum(text) != prev.Files[skillFile] && sum([]byte(found)) != prev.WrittenDescription
+	return sum(text) != former.Files[skillFile] && sum([]byte(found)) != former.WrittenDescription
 }
 
 // held returns the item of a skill whose server did not answer, or nil if it is
@@ -247,7 +275,7 @@ func (s *syncer) owns(it *item) (bool, error) {
 		return true, nil
 	}
 	if md := s.out.read(path.Join(it.name, skillFile)); md != nil {
-		return serverOf(md) == it.entry.Server, nil
+		return skill.FrontmatterServer(md) == it.entry.Server, nil
 	}
 	entries, err := s.out.names(it.name)
 	return len(entries) == 0, err

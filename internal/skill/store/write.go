@@ -83,7 +83,7 @@ func (s *syncer) writeSkills(ctx context.Context) error {
 		return err
 	}
 	for _, it := range todo {
-		s.log.Info("Generated skill: " + it.tool() + " (" + s.out.show(it.name) + ")")
+		s.log.Debug("Generated skill: " + it.tool() + " (" + s.out.show(it.name) + ")")
 	}
 	return nil
 }
@@ -183,7 +183,7 @@ func (s *syncer) stage(f *folder, temp, name string, content []byte) error {
 	if err := s.write(f.root, name, content, false); err != nil {
 		return explain("writing", full, err)
 	}
-	back, err := readFile(f.root, name, maxFile)
+	back, err := f.root.ReadFile(name)
 	if err != nil {
 		return explain("reading back", full, err)
 	}
