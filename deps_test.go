@@ -18,7 +18,7 @@ const module = "knowhow"
 // it to fix a build.
 var deps = map[string]string{
 	// Vocabulary: no behaviour to speak of.
-	"errkind": "", "document": "", "search": "",
+	"errkind": "", "document": "", "search": "query",
 
 	// The program's own plumbing.
 	"config": "spell", "logfile": "",
@@ -39,7 +39,7 @@ var deps = map[string]string{
 	// The far sides, the guarded listener of the servers, and the door to the MCP SDK.
 	"fess":       "search query",
 	"httpguard":  "spell",
-	"fessserver": "httpguard search query",
+	"fessserver": "httpguard search query sanitize",
 	"mcpserver":  "httpguard schema compact spell",
 
 	// The door to MCP servers for clients.
@@ -55,7 +55,7 @@ var deps = map[string]string{
 
 	// The systems. None imports another, or a backend it need not know:
 	// fessmcp sees search, never fess or index.
-	"fessmcp": "search query fetch extract chunk job mcpserver schema compact",
+	"fessmcp": "search query fetch extract chunk job mcpserver schema compact sanitize",
 
 	// A part of a search service that is restricted to labels.
 	"search/scope": "search",

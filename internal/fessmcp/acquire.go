@@ -94,9 +94,17 @@ func (b *bridge) acquire(ctx context.Context, h *search.Hit, report job.Report) 
 	return b.hold(h, body)
 }
 
+// A copyReader reads the copies of originals that a service stored.
+type copyReader interface {
+	// StoredCopy returns the copy of a document. It looks the document up as
+	// Find does. A document without a copy gives an error of kind
+	// Unsupported.
+	StoredCopy(ctx context.Context, id string, labels []string) (*search.StoredCopy, error)
+}
+
 // fromCopy returns the text of the copy that the service stored.
 func (b *bridge) fromCopy(ctx context.Context, h *search.Hit, report job.Report) (string, error) {
-	r, ok := b.backend.(search.CopyReader)
+	r, ok := b.backend.(copyReader)
 	if !ok {
 		return "", fmt.Errorf("the service stores no copies: %w", errkind.Unsupported)
 	}

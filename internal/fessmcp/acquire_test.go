@@ -90,7 +90,7 @@ func (w *web) requests() int {
 // d1, which has the given address. Another, x1, belongs to another label.
 func pointingAt(url string) *fakeBackend {
 	return &fakeBackend{docs: []fakeDoc{
-		{id: "d1", label: "finance_docs", title: "Far away", noText: true, address: url, fields: map[string]any{"timestamp": "2026-01-01T00:00:00.000Z"}},
+		{id: "d1", label: "finance_docs", title: "Far away", noText: true, address: url, facts: search.Hit{Timestamp: time.Unix(1_767_225_600, 0)}},
 		{id: "x1", label: "hr", title: "Secret", noText: true, address: url}}}
 }
 
@@ -279,7 +279,7 @@ func TestAcquiredChunks(t *testing.T) {
 	if sum, of := b.hash(&h); sum != textHash(text) || of != ofContent {
 		t.Errorf("hash of the document = %s of %s, want that of its text", sum, of)
 	}
-	h.Fields = map[string]any{"timestamp": "2026-02-02T00:00:00.000Z"}
+	h.Timestamp = time.Unix(1_770_000_000, 0)
 	if _, of := b.hash(&h); of != ofSummary {
 		t.Errorf("hash of a document that was crawled anew is of its %s, want the summary", of)
 	}

@@ -102,8 +102,8 @@ func TestStamps(t *testing.T) {
 	if err != nil {
 		t.Fatalf("Find(zero) = %v", err)
 	}
-	if _, ok := h.Fields["timestamp"]; ok {
-		t.Errorf("a document without a time has the timestamp %v, want none", h.Fields["timestamp"])
+	if !h.Timestamp.IsZero() || !h.Modified.IsZero() {
+		t.Errorf("a document without a time has the times %v and %v, want none", h.Timestamp, h.Modified)
 	}
 }
 

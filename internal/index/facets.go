@@ -18,35 +18,11 @@ import (
 var facetFields = [...]string{"label", "host", "filetype", "mimetype", "lang", "filename"}
 
 // FacetFields returns the fields that hits can be counted by; see
-// [search.Faceter].
+// [search.Service].
 func (x *Index) FacetFields() []string { return slices.Clone(facetFields[:]) }
 
 // facetSize is how many values of a field are counted unless the query says.
 const facetSize = 10
-
-// checkFacets refuses facets that cannot be counted.
-func checkFacets(f *search.Facets) error {
-	if f == nil {
-		return nil
-	}
-	for _, name := range f.Fields {
-		if !slices.Contains(facetFields[:], name) {
-			return &errkind.Argument{Name: "facets.field", Value: name, Want: "one of " + strings.Join(facetFields[:], ", ")}
-		}
-	}
-	switch f.Sort {
-	case "", "count.desc", "count.asc", "term.asc", "term.desc":
-	default:
-		return &errkind.Argument{Name: "facets.sort", Value: f.Sort, Want: "count.desc, count.asc, term.asc or term.desc"}
-	}
-	if f.Size < 0 {
-		return &errkind.Argument{Name: "facets.size", Value: f.Size, Want: "0 (which means 10) or more"}
-	}
-	if f.MinDocCount < 0 {
-		return &errkind.Argument{Name: "facets.minDocCount", Value: f.MinDocCount, Want: "0 (which means 1) or more"}
-	}
-	return nil
-}
 
 // facets counts the documents of all groups.
 func (e *evaluator) facets(ctx context.Context, groups []group, q search.Query) (*search.FacetCounts, error) {

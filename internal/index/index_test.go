@@ -13,17 +13,7 @@ import (
 	"knowhow/internal/search"
 )
 
-// Every ability that package search names.
-var _ interface {
-	search.Searcher
-	search.Finder
-	search.TextReader
-	search.Suggester
-	search.WordLister
-	search.Labeler
-	search.Checker
-	search.Indexer
-} = (*index.Index)(nil)
+var _ search.Service = (*index.Index)(nil)
 
 // open opens the index in a folder until the test ends.
 func open(t testing.TB, dir string) *index.Index {

@@ -16,11 +16,7 @@ var alike = []string{"docs", "Docs", "docs-2", "docs_2", "docs.2", "docs 2", "t1
 
 // alikeIndex holds two documents of each of the labels, which are their tags
 // too.
-func alikeIndex(t testing.TB) (x interface {
-	search.Searcher
-	search.Suggester
-	search.WordLister
-}, labelOf map[string]string) {
+func alikeIndex(t testing.TB) (x search.Service, labelOf map[string]string) {
 	all, labelOf := []document.Document{}, map[string]string{}
 	for i, label := range alike {
 		all = append(all, doc(label, "one", "budget t1", "budget zeppelin own"+string(rune('a'+i))+"word"),

@@ -15,17 +15,19 @@ import (
 )
 
 // Search returns one page of the documents that match a query; see
-// [search.Searcher].
+// [search.Service].
 //
 // Words are joined by AND over the whole document. A plain query of three words
 // or more is staged: first come the documents with all its words, then those
-// with some. That holds for each order: a field orders within these groups. A
-// plain query of two words that finds nothing is relaxed to documents with one.
+// with some. That holds for each order: a field orders within these groups.
 // A query without text, or for everything, gives the newest documents first
 // unless it says otherwise.
 func (x *Index) Search(ctx context.Context, q search.Query) (*search.Page, error) {
-	if err := checkQuery(q); err != nil {
+	if err := q.Validate(facetFields[:]); err != nil {
 		return nil, err
+	}
+	if q.Geo != nil {
+		return nil, fmt.Errorf("geo: no document of this index has a location: %w", errkind.Unsupported)
 	}
 	var page *search.Page
 	err := x.read(ctx, "searching", func(tx *sql.Tx) error {
@@ -45,7 +47,7 @@ func (x *Index) Search(ctx context.Context, q search.Query) (*search.Page, error
 	return page, nil
 }
 
-// Find returns one document; see [search.Finder]. Its digest is the beginning
+// Find returns one document; see [search.Service]. Its digest is the beginning
 // of the text.
 func (x *Index) Find(ctx context.Context, id string, labels []string) (*search.Hit, error) {
 	var h *search.Hit
@@ -59,7 +61,8 @@ func (x *Index) Find(ctx context.Context, id string, labels []string) (*search.H
 		if err != nil {
 			return err
 		}
-		h, err = readDocument(ctx, tx, doc)
+		e := evaluator{tx: &preparedTx{tx: tx}}
+		h, err = e.hit(ctx, ranked{doc: doc, chunk: -1}, nil)
 		return err
 	})
 	return h, err
@@ -77,31 +80,7 @@ type group struct {
 	n   int  // how many documents
 }
 
-// checkQuery refuses a query that is outside its bounds, before a transaction is
-// begun for it.
-func checkQuery(q search.Query) error {
-	if q.Start < 0 {
-		return &errkind.Argument{Name: "start", Value: q.Start, Want: "0 or more"}
-	}
-	if q.Num < 0 || q.Num > 100 {
-		return &errkind.Argument{Name: "num", Value: q.Num, Want: "0 to 100"}
-	}
-	for _, k := range q.Sort {
-		if !slices.Contains(search.SortFields[:], k.Field) {
-			return &errkind.Argument{Name: "sort", Value: k.Field, Want: "one of " + strings.Join(search.SortFields[:], ", ")}
-		}
-	}
-	if q.Geo != nil {
-		if q.Geo.Point == "" || q.Geo.Distance == "" {
-			return &errkind.Argument{Name: "geo", Want: "both a point and a distance"}
-		}
-		return fmt.Errorf("geo: no document of this index has a place: %w", errkind.Unsupported)
-	}
-	return checkFacets(q.Facets)
-}
-
-// search returns one page of the documents that match a query that [checkQuery] let
-// through.
+// search returns one page of the documents that match a valid query.
 func (e *evaluator) search(ctx context.Context, q search.Query) (*search.Page, error) {
 	groups, err := e.groups(ctx, q)
 	if err != nil {
@@ -110,11 +89,6 @@ func (e *evaluator) search(ctx context.Context, q search.Query) (*search.Page, e
 	page := &search.Page{Staged: len(groups) > 1}
 	if page.Staged {
 		page.AllWords = groups[0].n
-	} else if words := query.Words(q.Text); groups[0].n == 0 && len(words) > 1 && query.Plain(q.Text) {
-		if groups, err = e.staged(ctx, words, conditionsOf(q)); err != nil {
-			return nil, err
-		}
-		page.Relaxed = groups[1].n > 0
 	}
 	var leaves []*leaf
 	for _, g := range groups {

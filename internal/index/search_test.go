@@ -188,7 +188,10 @@ func TestRelaxed(t *testing.T) {
 		{"(red blue)", 0, false},
 		{"red", 1, false},
 	} {
-		p := page(t, x, search.Query{Text: tt.text, Labels: []string{"a"}})
+		p, err := search.Relax(x).Search(t.Context(), search.Query{Text: tt.text, Labels: []string{"a"}})
+		if err != nil {
+			t.Fatal(err)
+		}
 		if p.Total != tt.total || p.Relaxed != tt.relaxed || p.Staged {
 			t.Errorf("Search(%q) = total %d, relaxed %v, staged %v, want %d, %v, false", tt.text, p.Total, p.Relaxed, p.Staged, tt.total, tt.relaxed)
 		}

@@ -124,7 +124,7 @@ func (x *Index) Indexing(ctx context.Context, labels []string) (done, total int,
 	return done, total, true
 }
 
-// Health reports green, or red once damage was met; see [search.Checker].
+// Health reports green, or red once damage was met; see [search.Service].
 func (x *Index) Health(ctx context.Context) (search.Health, error) {
 	err := x.read(ctx, "checking the index", func(tx *sql.Tx) error {
 		var n int64

@@ -11,7 +11,7 @@ import (
 	"knowhow/internal/search"
 )
 
-// ReadText returns a window on a document's text; see [search.TextReader]. A
+// ReadText returns a window on a document's text; see [search.Service]. A
 // window that would begin inside a character begins behind it.
 func (x *Index) ReadText(ctx context.Context, id string, labels []string, off int64, n int) (*search.Text, error) {
 	t := search.Text{DocID: id, Offset: max(off, 0)}

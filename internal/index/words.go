@@ -154,7 +154,7 @@ func (c *wordCache) put(key string, words []wordCount) {
 
 // PopularWords returns up to ten words: those that were searched for most and
 // found something, filled up with those that the most documents have; see
-// [search.WordLister]. The seed picks among words that are about equal, which
+// [search.Service]. The seed picks among words that are about equal, which
 // means the same power of two.
 func (x *Index) PopularWords(ctx context.Context, q search.WordsQuery) ([]string, error) {
 	var asked, frequent []wordCount
