@@ -178,6 +178,8 @@ func (s *fakeServer) call(params json.RawMessage) (result, failure string) {
 		return "", `{"code":-32000,"message":"\u001b[31mred"}`
 	case "refuse":
 		return "", `{"code":-32602,"message":"I would rather not","data":{"why":"mood"}}`
+	case "unknown":
+		return "", `{"code":-32602,"message":"Tool unknown not found"}`
 	case "crash":
 		fmt.Fprintln(os.Stderr, "out of cheese")
 		os.Exit(3)

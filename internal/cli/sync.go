@@ -112,7 +112,7 @@ func (y *syncing) storeOptions() store.Options {
 		LinkDirs:   y.f.skillsDirs,
 		Force:      y.f.force,
 		DryRun:     y.f.dryRun || y.f.check,
-		ConfigHash: y.f.configHash(y.settings),
+		ConfigHash: y.f.configHash(y.Program, y.settings),
 		Log:        y.log,
 	}
 }
@@ -121,7 +121,7 @@ func (y *syncing) storeOptions() store.Options {
 func (y *syncing) writer() *skillWriter {
 	w := &skillWriter{
 		servers: y.pool, keep: y.f.keeps, store: y.storeOptions(), log: y.log,
-		render: skill.Options{GroupByServer: y.f.groupBy == "server", Description: y.f.description, Version: version()},
+		render: skill.Options{GroupByServer: y.f.groupBy == "server", Description: y.f.description, Version: version(), Start: y.f.startCommand(y.Program)},
 	}
 	for _, s := range y.settings.Servers {
 		if s.Disabled {

@@ -43,11 +43,13 @@ type syncFlags struct {
 	token                string        // of start
 }
 
+const defaultOutputDir = "mcp-skills"
+
 // define declares the flags of sync in f.
 func (o *syncFlags) define(f *flagSet) {
 	f.String(&o.settings, flag{Name: "mcp-settings", Value: "FILE",
 		Help: "required: settings file that lists the MCP servers, in the format of Claude, Cursor, VS Code, Codex, Gemini, OpenCode or others"})
-	f.String(&o.outputDir, flag{Name: "output-dir", Value: "DIR", Default: "mcp-skills", Help: "folder for the generated skills"})
+	f.String(&o.outputDir, flag{Name: "output-dir", Value: "DIR", Default: defaultOutputDir, Help: "folder for the generated skills"})
 	f.List(&o.skillsDirs, flag{Name: "skills-dir", Value: "DIR",
 		Help: "folder for links to the skills, for example .claude/skills; by default the folders of the last sync, or skills"})
 	f.Bool(&o.force, flag{Name: "force-refresh", Help: "write all skills again, and undo edits of descriptions"})
@@ -80,11 +82,33 @@ func (f *syncFlags) required(v *invocation) error {
 // configHash is the hash of everything but the servers' answers that decides
 // what is generated: as long as it is the same, so are the skills of servers that
 // have not changed.
-func (f *syncFlags) configHash(settings *mcpsettings.Settings) string {
-	// Strings, lists and booleans: marshalling cannot fail.
-	data, _ := json.Marshal([]any{settings.Hash(), version(), f.groupBy, f.description, f.include, f.exclude})
+func (f *syncFlags) configHash(program string, settings *mcpsettings.Settings) string {
+	// Strings and lists: marshalling cannot fail.
+	data, _ := json.Marshal([]any{settings.Hash(), version(), f.startCommand(program)})
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
+}
+
+// startCommand returns the words of the command that starts the bridge to the
+// same servers and generates the same skills. Where links go the lock file knows.
+func (f *syncFlags) startCommand(program string) []string {
+	words := []string{program, "start", "--mcp-settings", f.settings}
+	if f.outputDir != defaultOutputDir {
+		words = append(words, "--output-dir", f.outputDir)
+	}
+	if f.groupBy == "server" {
+		words = append(words, "--group-by", "server")
+	}
+	if f.description == "full" {
+		words = append(words, "--description", "full")
+	}
+	for _, glob := range f.include {
+		words = append(words, "--include", glob)
+	}
+	for _, glob := range f.exclude {
+		words = append(words, "--exclude", glob)
+	}
+	return words
 }
 
 // keeps says whether the flags let a tool through.

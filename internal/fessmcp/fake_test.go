@@ -134,7 +134,9 @@ func (f *fakeBackend) Health(context.Context) (search.Health, error) {
 // indexingBackend is a fakeBackend that indexes as well.
 type indexingBackend struct{ *fakeBackend }
 
-func (f indexingBackend) Indexing(context.Context) (done, total int, busy bool) { return 3, 40, f.busy }
+func (f indexingBackend) Indexing(context.Context, []string) (done, total int, busy bool) {
+	return 3, 40, f.busy
+}
 
 func (f *fakeBackend) doc(id string, labels []string) (fakeDoc, error) {
 	for _, d := range f.docs {

@@ -81,7 +81,7 @@ func (b *bridge) resource(h *search.Hit) mcpserver.Resource {
 	if name == "" {
 		name = h.ID
 	}
-	about := strings.TrimSpace(digest(h.Digest, listDigestRunes) + b.about())
+	about := strings.TrimLeft(digest(h.Digest, listDigestRunes)+b.about(), "\n")
 	sum, of := b.hash(h)
 	return mcpserver.Resource{
 		URI:         b.domain.documentURI(h.ID),

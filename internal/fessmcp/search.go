@@ -214,7 +214,7 @@ type indexing struct {
 // the model that reads the result, and in _meta for programs.
 func (b *bridge) withProgress(ctx context.Context, r *compact.Object) any {
 	if x, ok := b.backend.(search.Indexer); ok {
-		if done, total, busy := x.Indexing(ctx); busy {
+		if done, total, busy := x.Indexing(ctx, nil); busy {
 			r.Add("indexing", indexing{done, total})
 			return &mcpserver.Result{Value: r, Meta: map[string]any{"indexing": indexing{done, total}}}
 		}

@@ -81,6 +81,15 @@ func TestSearchWholeIndex(t *testing.T) {
 	if f.query.Labels != nil || r.Total != 3 {
 		t.Errorf("labels = %v, total = %d, want none and 3", f.query.Labels, r.Total)
 	}
+	var list struct {
+		Resources []struct{ Description string }
+	}
+	c.Call("resources/list", nil).Decode(t, &list)
+	for _, entry := range list.Resources {
+		if !strings.HasSuffix(entry.Description, "\n\n"+d.Block()) {
+			t.Errorf("description = %q, want it to end with %q", entry.Description, d.Block())
+		}
+	}
 	c.into("search", args{"query": "zebra"}, &r)
 	if !strings.Contains(r.Hint, "the whole index") {
 		t.Errorf("hint = %q, want it to say that the whole index was searched", r.Hint)

@@ -222,7 +222,7 @@ func TestProgress(t *testing.T) {
 		check := func(want progress) {
 			t.Helper()
 			var got progress
-			got.done, got.total, got.busy = x.Indexing(t.Context())
+			got.done, got.total, got.busy = x.Indexing(t.Context(), nil)
 			if got != want {
 				t.Errorf("Indexing() = %+v, want %+v", got, want)
 			}
@@ -242,8 +242,8 @@ func TestProgress(t *testing.T) {
 		set(index.Progress{Label: "a", Done: 3, Total: 10}, index.Progress{Label: "b", Total: 5})
 		set(index.Progress{Label: "c", Done: 2, Total: 3})
 		check(progress{5, 18, true})
-		if done, total, busy := x.IndexingOf(t.Context(), []string{"b", "c"}); done != 2 || total != 8 || !busy {
-			t.Errorf("IndexingOf(b, c) = %d, %d, %v, want 2, 8, true", done, total, busy)
+		if done, total, busy := x.Indexing(t.Context(), []string{"b", "c"}); done != 2 || total != 8 || !busy {
+			t.Errorf("Indexing(b, c) = %d, %d, %v, want 2, 8, true", done, total, busy)
 		}
 		// One that is done counts until all are.
 		set(index.Progress{Label: "a", Done: 10, Total: 10}, index.Progress{Label: "c"})

@@ -14,8 +14,7 @@ import (
 // of another version of package analysis. It works in short transactions, so
 // that others can search and write meanwhile; cut short, it goes on where it
 // was the next time. progress, unless nil, is told how many documents are done.
-// The caller holds the lease under which it indexes, so that only one process
-// does the work.
+// Processes that call it at the same time share the work.
 func (x *Index) Maintain(ctx context.Context, progress func(done, total int)) error {
 	var total int
 	err := x.write(ctx, "preparing the postings", func(tx *sql.Tx) error {

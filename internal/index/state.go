@@ -95,12 +95,7 @@ func (x *Index) SetProgress(ctx context.Context, progress ...Progress) error {
 
 // Indexing reports how far indexing has come, in whichever processes it runs; see
 // [search.Indexer].
-func (x *Index) Indexing(ctx context.Context) (done, total int, busy bool) {
-	return x.IndexingOf(ctx, nil)
-}
-
-// IndexingOf is like Indexing for the documents of some labels; nil means all.
-func (x *Index) IndexingOf(ctx context.Context, labels []string) (done, total int, busy bool) {
+func (x *Index) Indexing(ctx context.Context, labels []string) (done, total int, busy bool) {
 	err := x.read(ctx, "reading the progress", func(tx *sql.Tx) error {
 		return collect(ctx, tx, func(rows *sql.Rows) error {
 			var key, value string

@@ -21,6 +21,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"knowhow/internal/document"
@@ -33,9 +34,7 @@ import (
 // The leases and their times. A process that died is replaced at the latest
 // after both times together.
 const (
-	maintainLease = "maintenance" // of the index as a whole, before anything is indexed
-	sourceLease   = "indexing:"   // and a label
-
+	sourceLease   = "indexing:" // and a label
 	leaseTTL      = 10 * time.Second
 	leaseInterval = 3 * time.Second
 )
@@ -89,29 +88,31 @@ func Run(ctx context.Context, o Options) error {
 	return w.run(ctx)
 }
 
-// An indexer is one call of Run. Its fields belong to run's goroutine.
+// An indexer is one call of Run. Its fields belong to run's goroutine, but for the
+// mutex and what is safe for concurrent use.
 type indexer struct {
 	Options
 	owner string // of leases
 	pool  *ingest.Pool
 	view  *progressView
 
-	maintained bool             // the index has been brought to this version
-	tasks      map[string]*task // that are running, by the names of their leases
-	ended      chan *task
-	held       []string        // leases, when they were last renewed
-	quit       chan struct{}   // closed when nobody receives from ended any more
-	renewed    time.Time       // when the leases were last renewed
-	synced     map[string]bool // with Once: labels that are done
-	elsewhere  int             // tasks that another process does
-	told       map[string]bool // labels that the user knows to be indexed by another process
-	failing    string          // the failure of the last step, as it was logged
+	tasks     map[string]*task // that are running, by the names of their leases
+	ended     chan *task
+	quit      chan struct{}   // closed when nobody receives from ended any more
+	held      []string        // leases, when they were last renewed
+	renewed   time.Time       // when that was
+	synced    map[string]bool // with Once: labels that are done
+	elsewhere int             // sources that another process indexes
+	told      map[string]bool // labels that the user knows to be indexed by another process
+	failing   string          // the failure of the last step, as it was logged
+
+	maintaining sync.Mutex // held by the task that maintains the index
 }
 
-// A task is work that is done under a lease.
+// A task is the indexing of a source, under its lease.
 type task struct {
 	lease  string
-	src    document.Source // the zero Source for the index as a whole
+	src    document.Source
 	run    func(ctx context.Context) error
 	cancel context.CancelFunc
 	err    error // that run has returned, once the task is sent to ended
@@ -193,7 +194,7 @@ func (w *indexer) step(ctx context.Context) error {
 			continue
 		}
 		w.elsewhere++
-		if label := t.src.Label; label != "" && !w.told[label] {
+		if label := t.src.Label; !w.told[label] {
 			w.told[label] = true
 			news = append(news, label)
 		}
@@ -208,9 +209,6 @@ func (w *indexer) step(ctx context.Context) error {
 
 // wanted returns what there is to do, by the names of the leases.
 func (w *indexer) wanted(ctx context.Context) (map[string]*task, error) {
-	if !w.maintained {
-		return map[string]*task{maintainLease: {lease: maintainLease, run: w.maintain}}, nil
-	}
 	sources, err := w.Sources(ctx)
 	if err != nil {
 		return nil, err
@@ -250,8 +248,6 @@ func (w *indexer) start(ctx context.Context, t *task) {
 func (w *indexer) finish(ctx context.Context, t *task) {
 	w.view.stop(ctx, t.src.Label)
 	switch {
-	case t.err == nil && t.lease == maintainLease:
-		w.maintained = true
 	case t.err == nil && w.Once:
 		w.synced[t.src.Label] = true
 	case errors.Is(t.err, context.Canceled):
@@ -265,7 +261,7 @@ func (w *indexer) finish(ctx context.Context, t *task) {
 }
 
 // done reports whether with Once nothing is left to do.
-func (w *indexer) done() bool { return w.maintained && len(w.tasks) == 0 && w.elsewhere == 0 }
+func (w *indexer) done() bool { return len(w.tasks) == 0 && w.elsewhere == 0 }
 
 // logFailure logs the failure of a step when it is new.
 func (w *indexer) logFailure(err error) {
@@ -301,8 +297,12 @@ func (w *indexer) stop(ctx context.Context) {
 	}
 }
 
-// maintain brings the index to the version of this program.
+// maintain brings the index to the version of this program. Tasks of other
+// processes may do that at the same time; then they share the work.
 func (w *indexer) maintain(ctx context.Context) error {
+	w.maintaining.Lock()
+	defer w.maintaining.Unlock()
+	defer w.view.stop(ctx, "")
 	return w.Index.Maintain(ctx, func(done, total int) {
 		w.view.report(ctx, ingest.Progress{Done: done, Total: total})
 	})
@@ -312,6 +312,9 @@ func (w *indexer) maintain(ctx context.Context) error {
 func (w *indexer) index(ctx context.Context, src document.Source) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if err := w.maintain(ctx); err != nil {
+		return err
+	}
 	o := ingest.Options{
 		Sink:   sourceSink{w.Index, src},
 		Pool:   w.pool,

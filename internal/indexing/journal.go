@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -67,6 +68,9 @@ func openJournal(dir, label string, log *slog.Logger) *journal {
 	sum := sha256.Sum256([]byte(label))
 	path := filepath.Join(dir, journalFolder, hex.EncodeToString(sum[:8])+".jsonl")
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if info, statErr := os.Stat(path); statErr == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a file", path) // reading from a named pipe would wait for ever
+	}
 	if err == nil {
 		j.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	}

@@ -57,7 +57,7 @@ func TestProgressFinished(t *testing.T) {
 		{"mixed", 0, &ingest.Result{Added: 1, Changed: 2, Removed: 3, Unchanged: 4}, nil, "docs: 7 documents (1 new, 2 changed, 3 gone) in 0.1 s\n"},
 		{"same", 61 * time.Second, &ingest.Result{Unchanged: 1}, nil, "docs: 1 document in 1 min 1 s\n"},
 		{"skipped", time.Second, many, nil, "docs: 1 document (1 new) in 1 s\n" + leftOut},
-		{"unreadable", 0, &ingest.Result{}, errors.New("the folder is gone"), "docs: the folder is gone; what is indexed of it can still be searched\n"},
+		{"unreadable", 0, &ingest.Result{}, errors.New("the folder\x1b is gone"), "docs: the folder\\x1b is gone; what is indexed of it can still be searched\n"},
 		{"failed", 0, many, errors.New("disk full"), "docs: disk full; what is indexed of it can still be searched\n" + leftOut},
 		{"interrupted", 0, &ingest.Result{Added: 1}, context.Canceled, ""},
 	} {

@@ -24,6 +24,9 @@ type Pool struct {
 	// alone is shared by the files that are being read; a suspect takes all of
 	// it. If the process dies then, the suspect is the cause.
 	alone *semaphore.Weighted
+
+	mu    sync.Mutex
+	walks map[*watch]time.Duration // how long the last walks of each watch took
 }
 
 // NewPool returns a Pool that reads so many files at once; 0 or less means
@@ -40,6 +43,7 @@ func newPool(workers int, space int64) *Pool {
 		workers: make(chan struct{}, workers),
 		space:   semaphore.NewWeighted(space), size: space,
 		alone: semaphore.NewWeighted(math.MaxInt64),
+		walks: map[*watch]time.Duration{},
 	}
 }
 
@@ -79,4 +83,24 @@ func (p *Pool) share(ctx context.Context, n int64, f func()) error {
 func (p *Pool) acquire(ctx context.Context, n int64) (int64, error) {
 	n = min(n, p.size)
 	return n, p.space.Acquire(ctx, n)
+}
+
+// addWalks takes in how long the last walks of a watch took, and returns the sum
+// over all watches.
+func (p *Pool) addWalks(w *watch, took time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.walks[w] = took
+	var sum time.Duration
+	for _, t := range p.walks {
+		sum += t
+	}
+	return sum
+}
+
+// forgetWalks says that a watch has ended.
+func (p *Pool) forgetWalks(w *watch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.walks, w)
 }

@@ -42,8 +42,8 @@ func (e *leftOut) Error() string { return e.text }
 var errNoText = &leftOut{NoText, "it holds no text of a known format: convert it, or name another file"}
 
 func tooSlow(limit time.Duration) error {
-	return &leftOut{TooSlow, fmt.Sprintf("extracting its text takes longer than %v; it is read again when it changes: "+
-		"split it, or convert it to another format", limit)}
+	return &leftOut{TooSlow, fmt.Sprintf("extracting its text takes longer than %g s; it is read again when it changes: "+
+		"split it, or convert it to another format", limit.Seconds())}
 }
 
 func crashed(deaths int) error {
@@ -84,7 +84,7 @@ func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 	}
 	if r.err = err; err != nil {
 		if timedOut(ctx, err) {
-			r.err = fmt.Errorf("reading: no end after %v: check the disk or the network that it is on", readTime)
+			r.err = fmt.Errorf("reading takes longer than %g s: check the disk or the network that it is on", readTime.Seconds())
 		}
 		return r
 	}

@@ -111,7 +111,7 @@ func TestSlowFileIsLeftOutUntilItChanges(t *testing.T) {
 			if took := time.Since(start); took > DefaultFileTimeout+time.Second {
 				t.Errorf("the sync took %v, want it to give up after %v", took, DefaultFileTimeout)
 			}
-			want := "extracting its text takes longer than 10s; it is read again when it changes: split it, or convert it to another format"
+			want := "extracting its text takes longer than 10 s; it is read again when it changes: split it, or convert it to another format"
 			if s := res.Skipped[0]; s.Path != "slow.txt" || s.Reason != TooSlow || s.Err.Error() != want {
 				t.Errorf("Skipped = %+v, want slow.txt and %q", s, want)
 			}

@@ -13,14 +13,16 @@ const (
 	DefaultMaxInterval = 10 * time.Second
 )
 
-// walkShare is how many times the walks' duration the watch rests between them.
+// walkShare is how many times the walks' duration a watch rests between them. The
+// walks of all watches of its pool count, so that many watches take no more of the
+// machine than one.
 const walkShare = 10
 
 // WatchOptions configure [Ingester.Watch].
 type WatchOptions struct {
 	// MinInterval and MaxInterval bound the rest between two looks at the
-	// sources; inside these bounds it is ten times what a look takes. 0
-	// means the defaults.
+	// sources; inside these bounds it is ten times what a look takes at all
+	// sources of the Pool. 0 means the defaults.
 	MinInterval, MaxInterval time.Duration
 
 	// Synced is called after every sync, also of those that found nothing
@@ -45,6 +47,7 @@ func (g *Ingester) Watch(ctx context.Context, sources func(ctx context.Context) 
 		o.MaxInterval = DefaultMaxInterval
 	}
 	w := &watch{g: g, sources: sources, o: o, failing: map[string]string{}}
+	defer g.o.Pool.forgetWalks(w)
 	for {
 		timer := time.NewTimer(w.round(ctx))
 		select {
@@ -99,7 +102,7 @@ func (w *watch) round(ctx context.Context) time.Duration {
 			delete(w.failing, label)
 		}
 	}
-	return min(max(rest, walkShare*walks), w.o.MaxInterval)
+	return min(max(rest, walkShare*w.g.o.Pool.addWalks(w, walks)), w.o.MaxInterval)
 }
 
 // log logs a failure when it is new, unless it has been reported, and its end.

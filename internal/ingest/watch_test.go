@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -149,4 +150,47 @@ func TestSyncComparesWithTheIndexOnlyAfterChanges(t *testing.T) {
 	if sink.doc("a.txt") == nil {
 		t.Error("the document that another process removed is still missing")
 	}
+}
+
+// slowFolder takes half a second to be listed.
+type slowFolder struct{ openFolder }
+
+func (f slowFolder) ReadDir() ([]fs.DirEntry, error) {
+	time.Sleep(500 * time.Millisecond)
+	return f.openFolder.ReadDir()
+}
+
+// slowTree is a tree whose folder takes half a second to be listed.
+type slowTree struct{ tree }
+
+func (t slowTree) Folder() (openFolder, error) {
+	f, err := t.tree.Folder()
+	return slowFolder{f}, err
+}
+
+// Watches of one pool rest as long as one watch of all their sources would.
+func TestWatchesRestTogether(t *testing.T) {
+	roots := []string{folder(t, map[string]string{"a.txt": "a"}), folder(t, map[string]string{"b.txt": "b"})}
+	synctest.Test(t, func(t *testing.T) {
+		pool := NewPool(0)
+		rounds := make([]int, len(roots))
+		for i, root := range roots {
+			g := New(Options{Sink: &memorySink{}, Pool: pool})
+			g.openTree = func(path string) (tree, func() error, error) {
+				disk, closeTree, err := openTree(path)
+				return slowTree{disk}, closeTree, err
+			}
+			watching(t, g, document.Source{Label: fmt.Sprint(i), Path: root}, WatchOptions{
+				MaxInterval: time.Hour,
+				Synced:      func(document.Source, *Result, error) bool { rounds[i]++; return false },
+			})
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		for i, n := range rounds {
+			if n < 6 || n > 7 { // one rests 10 s and looks half a second
+				t.Errorf("%d rounds of source %d in a minute, want 6 or 7", n, i)
+			}
+		}
+	})
 }

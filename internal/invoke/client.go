@@ -87,14 +87,18 @@ func (c *Client) Tools(ctx context.Context, server string) ([]Tool, error) {
 // Call calls a tool and returns the result as the server wrote it. Errors are of
 // the kinds that [mcpclient.Pool] has; nothing is ever sent twice.
 func (c *Client) Call(ctx context.Context, server, tool string, arguments json.RawMessage) (json.RawMessage, error) {
-	body := &compact.Object{}
-	body.Add("server_id", server)
-	body.Add("tool_name", tool)
-	body.Add("arguments", arguments)
+	body, err := compact.Marshal(struct {
+		Server    string          `json:"server_id"`
+		Tool      string          `json:"tool_name"`
+		Arguments json.RawMessage `json:"arguments"`
+	}{server, tool, arguments})
+	if err != nil {
+		return nil, fmt.Errorf("writing the arguments: %w: %w", err, errkind.Invalid)
+	}
 	var answer struct {
 		Result json.RawMessage `json:"result"`
 	}
-	if err := c.do(ctx, http.MethodPost, "/invoke", body.Bytes(), &answer); err != nil {
+	if err := c.do(ctx, http.MethodPost, "/invoke", body, &answer); err != nil {
 		return nil, err
 	}
 	return answer.Result, nil

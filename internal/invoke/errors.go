@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"unicode/utf8"
 
 	"knowhow/internal/compact"
@@ -70,7 +71,11 @@ func (h *handler) classify(server string, err error) *failure {
 		case errkind.NotFound:
 			f.detail = h.unknownServer(server)
 		case errkind.Denied:
-			f.detail = "the server " + spell.Quote(server) + " is disabled in the MCP settings: enable it there and start the bridge again"
+			if h.disabled(server) {
+				f.detail = "the server " + spell.Quote(server) + " is disabled in the MCP settings: enable it there and start the bridge again"
+			} else {
+				f.text = "tool is left out"
+			}
 		}
 		return f
 	}
@@ -88,6 +93,11 @@ func (h *handler) serverFailure(ctx context.Context, server string, err error) *
 		h.log.Error("calling an MCP server", "server", server, "status", f.status, "error", err)
 	}
 	return f
+}
+
+// disabled reports whether a server is disabled in the settings.
+func (h *handler) disabled(server string) bool {
+	return slices.ContainsFunc(h.servers.Status(), func(s mcpclient.Status) bool { return s.ID == server && s.Disabled })
 }
 
 // unknownServer says that no server has this id, and which ones are like it.
@@ -139,20 +149,22 @@ func noRoute(path string) *failure {
 
 // json returns the failure as it is sent.
 func (f *failure) json() []byte {
-	o := &compact.Object{}
-	o.Add("status", "error")
-	o.Add("error", f.text)
-	o.Add("detail", f.detail)
-	if f.remote != nil {
-		e := &compact.Object{}
-		e.Add("code", f.remote.Code)
-		e.Add("message", f.remote.Message)
-		if f.remote.Data != nil {
-			e.Add("data", f.remote.Data)
-		}
-		o.Add("rpc_error", e.Bytes())
+	type rpcError struct {
+		Code    int64           `json:"code"`
+		Message string          `json:"message"`
+		Data    json.RawMessage `json:"data,omitempty"`
 	}
-	return append(o.Bytes(), '\n')
+	answer := struct {
+		Status string    `json:"status"`
+		Error  string    `json:"error"`
+		Detail string    `json:"detail"`
+		RPC    *rpcError `json:"rpc_error,omitempty"`
+	}{Status: "error", Error: f.text, Detail: f.detail}
+	if f.remote != nil {
+		answer.RPC = &rpcError{f.remote.Code, f.remote.Message, f.remote.Data}
+	}
+	body, _ := compact.Marshal(answer) // the data is JSON: remoteFailure looked
+	return append(body, '\n')
 }
 
 // cut returns the first n bytes of a text that came from outside, or a little

@@ -23,34 +23,36 @@ func (h *handler) health(_ *http.Request, x *exchange) *failure {
 			enabled++
 		}
 	}
-	servers, o := &compact.Object{}, &compact.Object{}
-	servers.Add("enabled", enabled)
-	servers.Add("disabled", disabled)
-	o.Add("status", "ok")
-	o.Add("name", "knowhow")
-	o.Add("version", h.version)
-	o.Add("servers", servers.Bytes())
-	x.body = append(o.Bytes(), '\n')
-	return nil
+	type counts struct {
+		Enabled  int `json:"enabled"`
+		Disabled int `json:"disabled"`
+	}
+	return x.answer(struct {
+		Status  string `json:"status"`
+		Name    string `json:"name"`
+		Version string `json:"version"`
+		Servers counts `json:"servers"`
+	}{"ok", "knowhow", h.version, counts{enabled, disabled}})
 }
 
 // listServers answers GET /servers. It connects to none, and says nothing of
 // how a server is reached, because commands and addresses may hold secrets.
 func (h *handler) listServers(_ *http.Request, x *exchange) *failure {
-	list := []json.RawMessage{}
+	type server struct {
+		ID        string `json:"id"`
+		Transport string `json:"transport"`
+		Disabled  bool   `json:"disabled"`
+		State     string `json:"state"`
+		Tools     *int   `json:"tools,omitempty"`
+		Error     string `json:"error,omitempty"`
+	}
+	list := []server{}
 	for _, s := range h.servers.Status() {
-		o := &compact.Object{}
-		o.Add("id", s.ID)
-		o.Add("transport", s.Transport)
-		o.Add("disabled", s.Disabled)
-		o.Add("state", s.State)
-		if s.Tools >= 0 {
-			o.Add("tools", s.Tools)
+		one := server{s.ID, s.Transport, s.Disabled, s.State, &s.Tools, cut(s.Error, maxDetail)}
+		if s.Tools < 0 {
+			one.Tools = nil
 		}
-		if s.Error != "" {
-			o.Add("error", cut(s.Error, maxDetail))
-		}
-		list = append(list, o.Bytes())
+		list = append(list, one)
 	}
 	return x.answer(list)
 }
@@ -76,36 +78,34 @@ func (h *handler) listTools(r *http.Request, x *exchange) *failure {
 	if fail != nil {
 		return fail
 	}
-	o := &compact.Object{}
+	type unasked struct {
+		Server string `json:"server_id"`
+		Error  string `json:"error"`
+		Detail string `json:"detail"`
+	}
+	answer := struct {
+		Tools  []offeredTool `json:"tools"`
+		Errors []unasked     `json:"errors"`
+	}{[]offeredTool{}, []unasked{}}
 	if server != "" {
 		c, err := h.servers.Catalog(r.Context(), server)
 		if err != nil {
 			return h.serverFailure(r.Context(), server, err)
 		}
-		o.Add("tools", describeTools(server, c))
-		o.Add("errors", []json.RawMessage{})
-		x.body = append(o.Bytes(), '\n')
-		return nil
+		answer.Tools = describeTools(server, c)
+		return x.answer(answer)
 	}
-	tools, errs := []json.RawMessage{}, []json.RawMessage{}
 	for _, a := range h.askAll(r.Context()) {
 		if a.failure == nil {
-			tools = append(tools, describeTools(a.server, a.catalog)...)
-			continue
+			answer.Tools = append(answer.Tools, describeTools(a.server, a.catalog)...)
+		} else {
+			answer.Errors = append(answer.Errors, unasked{a.server, a.failure.text, a.failure.detail})
 		}
-		e := &compact.Object{}
-		e.Add("server_id", a.server)
-		e.Add("error", a.failure.text)
-		e.Add("detail", a.failure.detail)
-		errs = append(errs, e.Bytes())
 	}
 	if f := abandoned(r.Context()); f != nil {
 		return f
 	}
-	o.Add("tools", tools)
-	o.Add("errors", errs)
-	x.body = append(o.Bytes(), '\n')
-	return nil
+	return x.answer(answer)
 }
 
 // serverParameter reads the query of GET /tools.
@@ -162,24 +162,24 @@ func (h *handler) ask(ctx context.Context, o *offer) {
 	o.catalog = catalog
 }
 
-// describeTools returns a server's tools for clients, who get what they need to
-// call them.
-func describeTools(server string, c *mcpclient.Catalog) []json.RawMessage {
-	list := make([]json.RawMessage, 0, len(c.Tools))
+// An offeredTool is what clients need to call a tool.
+type offeredTool struct {
+	Server      string          `json:"server_id"`
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"inputSchema"`
+	TaskSupport string          `json:"taskSupport,omitempty"`
+}
+
+// describeTools returns a server's tools for clients.
+func describeTools(server string, c *mcpclient.Catalog) []offeredTool {
+	list := make([]offeredTool, 0, len(c.Tools))
 	for _, t := range c.Tools {
-		o := &compact.Object{}
-		o.Add("server_id", server)
-		o.Add("name", t.Name)
-		o.Add("description", t.Description)
-		schema := t.InputSchema
-		if schema == nil {
-			schema = json.RawMessage(`{"type":"object"}`)
+		one := offeredTool{server, t.Name, t.Description, t.InputSchema, t.TaskSupport}
+		if one.InputSchema == nil {
+			one.InputSchema = json.RawMessage(`{"type":"object"}`)
 		}
-		o.Add("inputSchema", schema)
-		if t.TaskSupport != "" {
-			o.Add("taskSupport", t.TaskSupport)
-		}
-		list = append(list, o.Bytes())
+		list = append(list, one)
 	}
 	return list
 }

@@ -5,17 +5,20 @@
 package invoke
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
+	"knowhow/internal/compact"
 	"knowhow/internal/httpguard"
 	"knowhow/internal/mcpclient"
 	"knowhow/internal/spell"
@@ -172,12 +175,79 @@ func (h *handler) invoke(r *http.Request, x *exchange) *failure {
 	x.request = req
 	result, err := h.servers.Call(r.Context(), req.server, req.method, req.params)
 	if err != nil {
-		return h.serverFailure(r.Context(), req.server, err)
+		f := h.serverFailure(r.Context(), req.server, err)
+		if f.remote != nil {
+			if hint := h.unknownTool(r.Context(), req); hint != "" {
+				f.detail += "; " + hint
+			}
+		}
+		return f
 	}
-	if x.result = result; len(result) == 0 {
+	switch {
+	case isError(result):
+		x.body = toolError(result, h.unknownTool(r.Context(), req))
+	case len(result) == 0:
 		x.result = json.RawMessage("null")
+	default:
+		x.result = result
 	}
 	return nil
+}
+
+// isError reports whether a result says of itself that the tool has failed.
+func isError(result json.RawMessage) bool {
+	if !bytes.Contains(result, []byte(`"isError"`)) {
+		return false // without reading all of it
+	}
+	var r struct {
+		IsError bool `json:"isError"`
+	}
+	return json.Unmarshal(result, &r) == nil && r.IsError
+}
+
+// toolError returns the answer to a call whose tool has failed: the result as the
+// server wrote it, and beside it that it is an error, with a detail unless that
+// is "".
+func toolError(result json.RawMessage, detail string) []byte {
+	body := []byte(`{"status":"success","isError":true,`)
+	if detail != "" {
+		body = append(compact.AppendString(append(body, `"detail":`...), detail), ',')
+	}
+	return slices.Concat(body, []byte(`"result":`), result, []byte("}\n"))
+}
+
+// unknownTool says that a server has no tool of the name that a request calls, and
+// which ones are like it; "" where it has, or where its tools are not known.
+func (h *handler) unknownTool(ctx context.Context, req request) string {
+	name := req.tool
+	if name == "" && req.method == "tools/call" {
+		var p struct {
+			Name string `json:"name"`
+		}
+		_ = json.Unmarshal(req.params, &p) // a call without a name is the server's affair
+		name = p.Name
+	}
+	if name == "" {
+		return ""
+	}
+	c, err := h.servers.Catalog(ctx, req.server)
+	if err != nil {
+		return ""
+	}
+	var names []string
+	for _, t := range c.Tools {
+		if t.Name == name {
+			return ""
+		}
+		names = append(names, t.Name)
+	}
+	text := "the server " + spell.Quote(req.server) + " has no tool " + spell.Quote(name)
+	if near := spell.Near(name, names, 3); len(near) > 0 {
+		text += ", did you mean " + spell.List(near) + "?"
+	} else if len(names) > 0 {
+		text += ", it has " + spell.List(names[:min(len(names), 5)])
+	}
+	return text + " (GET /tools?server=" + url.QueryEscape(req.server) + " lists its tools)"
 }
 
 // read reads and parses the body of POST /invoke.

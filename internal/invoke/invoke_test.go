@@ -47,12 +47,54 @@ func TestForwarding(t *testing.T) {
 		if diff := cmp.Diff([]string{tc.want}, far.calls); diff != "" {
 			t.Errorf("%s: calls (-want +got):\n%s", tc.name, diff)
 		}
-		// The result is the server's, byte for byte, and isError is a result.
-		want := `{"status":"success","result":{"b":1.50, "a":"<é>","isError":true}}` + "\n"
+		// The result is the server's, byte for byte.
+		want := `{"status":"success","result":{"b":1.50, "a":"<é>"}}` + "\n"
 		if got := w.Body.String(); w.Code != 200 || got != want {
 			t.Errorf("%s: answered %d %s, want 200 %s", tc.name, w.Code, got, want)
 		}
 		wantHeaders(t, tc.name, w)
+	}
+}
+
+// TestIsError has tools that fail: the body says so beside the result, and what
+// the tool may have meant to be where the server has none of that name.
+func TestIsError(t *testing.T) {
+	const add = `{"server_id":"echo","tool_name":"add"}`
+	for _, tc := range []struct{ name, body, result, want string }{
+		{"a failure", add, `{ "isError" : true,"content":[]}`, `"isError":true,"result":{ "isError" : true,"content":[]}`},
+		{"no failure", add, `{"isError":false}`, `"result":{"isError":false}`},
+		{"a failure within", add, `{"content":[{"isError":true}]}`, `"result":{"content":[{"isError":true}]}`},
+		{"a word", add, `{"isError":"true"}`, `"result":{"isError":"true"}`},
+		{"no object", add, `["isError",true]`, `"result":["isError",true]`},
+		{"an unknown tool", `{"server_id":"echo","tool_name":"ad\u001b"}`, `{"isError":true}`,
+			`"isError":true,"detail":"the server \"echo\" has no tool \"ad\\x1b\", did you mean \"add\"? (GET /tools?server=echo lists its tools)","result":{"isError":true}`},
+		{"an unknown tool, format 2", `{"server_id":"echo","method":"tools/call","params":{"name":"rum"}}`, `{"isError":true}`,
+			`"isError":true,"detail":"the server \"echo\" has no tool \"rum\", did you mean \"run\"? (GET /tools?server=echo lists its tools)","result":{"isError":true}`},
+		{"an unknown tool that works", `{"server_id":"echo","tool_name":"secret"}`, `{}`, `"result":{}`},
+		{"another method", `{"server_id":"echo","method":"tasks/result","params":{"taskId":"1"}}`, `{"isError":true}`, `"isError":true,"result":{"isError":true}`},
+	} {
+		far := &farSide{call: func(context.Context, string, string, json.RawMessage) (json.RawMessage, error) {
+			return json.RawMessage(tc.result), nil
+		}}
+		w := serve(invoke.Options{Servers: far}, newRequest("POST", "/invoke", tc.body))
+		if want := `{"status":"success",` + tc.want + "}\n"; w.Code != 200 || w.Body.String() != want {
+			t.Errorf("%s: answered %d %s, want 200 %s", tc.name, w.Code, w.Body, want)
+		}
+		wantHeaders(t, tc.name, w)
+	}
+
+	refuse := &farSide{call: func(context.Context, string, string, json.RawMessage) (json.RawMessage, error) {
+		return nil, &mcpclient.RemoteError{Code: -32602, Message: "Tool not found"}
+	}}
+	for tool, want := range map[string]string{
+		"add":    `JSON-RPC error -32602: Tool not found`,
+		"adds":   `JSON-RPC error -32602: Tool not found; the server \"echo\" has no tool \"adds\", did you mean \"add\"? (GET /tools?server=echo lists its tools)`,
+		"zzzzzz": `JSON-RPC error -32602: Tool not found; the server \"echo\" has no tool \"zzzzzz\", it has \"add\" or \"run\" (GET /tools?server=echo lists its tools)`,
+	} {
+		w := serve(invoke.Options{Servers: refuse}, newRequest("POST", "/invoke", `{"server_id":"echo","tool_name":"`+tool+`"}`))
+		if want := `"detail":"` + want + `"`; w.Code != 500 || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: answered %d %s, want 500 with %s", tool, w.Code, w.Body, want)
+		}
 	}
 }
 
@@ -116,6 +158,7 @@ func TestServerFailures(t *testing.T) {
 		{"ecko", 404, "unknown server", `no server "ecko", did you mean "echo"?`},
 		{"zzzzzzzz", 404, "unknown server", `no server "zzzzzzzz" (GET /servers`},
 		{"off", 403, "server is disabled", `"off" is disabled`},
+		{"choosy", 403, "tool is left out", `the settings leave out its tool "add"`},
 		{"dead", 502, "server unavailable", "it wrote: \"no such file\""},
 		{"slow", 504, "server timed out", "no answer within 30s"},
 		{"unset", 502, "server settings are wrong", "API_KEY"},

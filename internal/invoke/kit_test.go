@@ -27,6 +27,7 @@ type farSide struct {
 
 var failures = map[string]error{
 	"off":     fmt.Errorf("server off is disabled: %w", errkind.Denied),
+	"choosy":  fmt.Errorf("server choosy: the settings leave out its tool \"add\": %w", errkind.Denied),
 	"dead":    fmt.Errorf("starting the server: exit status 1; it wrote: \"no such file\": %w", errkind.Unavailable),
 	"slow":    fmt.Errorf("no answer within 30s: %w", errkind.Timeout),
 	"unset":   fmt.Errorf("the environment has no API_KEY: %w", errkind.Invalid),
@@ -45,7 +46,7 @@ func (f *farSide) Call(ctx context.Context, server, method string, params json.R
 	if err := f.fail(server); err != nil {
 		return nil, err
 	}
-	return json.RawMessage(`{"b":1.50, "a":"<é>","isError":true}`), nil
+	return json.RawMessage(`{"b":1.50, "a":"<é>"}`), nil
 }
 
 func (f *farSide) fail(server string) error {

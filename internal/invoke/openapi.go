@@ -18,18 +18,17 @@ var document string
 // openAPI answers GET /openapi.json. It connects to no server: the document
 // names the enabled ones, and tells where to find their tools.
 func (h *handler) openAPI(_ *http.Request, x *exchange) *failure {
-	ids := []string{}
+	var ids []string
 	for _, s := range h.servers.Status() {
 		if !s.Disabled {
 			ids = append(ids, s.ID)
 		}
 	}
-	server := &compact.Object{}
-	server.Add("type", "string")
-	server.Add("description", "An MCP server that is enabled in the settings.")
-	if len(ids) > 0 { // JSON Schema wants enums with values
-		server.Add("enum", ids)
-	}
+	server := struct {
+		Type        string   `json:"type"`
+		Description string   `json:"description"`
+		Enum        []string `json:"enum,omitempty"` // JSON Schema wants enums with values
+	}{"string", "An MCP server that is enabled in the settings.", ids}
 	here := "/" // of where the document was found
 	if h.port != 0 {
 		here = "http://127.0.0.1:" + strconv.Itoa(h.port)
@@ -42,7 +41,7 @@ func (h *handler) openAPI(_ *http.Request, x *exchange) *failure {
 	for _, p := range []struct {
 		mark  string
 		value any
-	}{{`"@version@"`, h.version}, {`"@url@"`, here}, {`"@security@"`, security}, {`"@server_id@"`, server.Bytes()}} {
+	}{{`"@version@"`, h.version}, {`"@url@"`, here}, {`"@security@"`, security}, {`"@server_id@"`, server}} {
 		value, err := compact.Marshal(p.value)
 		if err != nil {
 			return internalFailure()

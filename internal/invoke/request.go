@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"iter"
 	"slices"
 	"strings"
 	"unicode"
@@ -62,7 +63,7 @@ func readFields(body []byte) (f fields, fail *failure) {
 	switch err := checkJSON(body); {
 	case err != nil:
 		return f, malformed(textMalformed, "the body is no valid JSON: %v", err)
-	case body[firstSign(body)] != '{':
+	case bytes.TrimSpace(body)[0] != '{':
 		return f, malformed(textInvalid, "the body must be a JSON object, for example %s", example)
 	}
 	known := []string{"server_id", "tool_name", "method", "arguments", "params"}
@@ -178,13 +179,38 @@ func taskParams(method string, params []byte) (json.RawMessage, *failure) {
 	return append(renamed, params[at:]...), nil
 }
 
+// A member is one of a JSON object.
+type member struct {
+	name           string
+	start, nameLen int             // where its name stands in the object, quotes included
+	value          json.RawMessage // as written, without the white space around
+}
+
+// members walks over the members of a valid JSON object, in their order.
+func members(object []byte) iter.Seq[member] {
+	return func(yield func(member) bool) {
+		dec := json.NewDecoder(bytes.NewReader(object))
+		_, err := dec.Token() // the brace
+		for err == nil && dec.More() {
+			at := int(dec.InputOffset())
+			m := member{start: at + bytes.IndexByte(object[at:], '"')} // behind at most a comma
+			var name json.Token
+			if name, err = dec.Token(); err != nil {
+				return
+			}
+			m.name, _ = name.(string)
+			m.nameLen = int(dec.InputOffset()) - m.start
+			if err = dec.Decode(&m.value); err != nil || !yield(m) {
+				return
+			}
+		}
+	}
+}
+
 // text returns a field that must be a non-empty string.
 func text(name string, value []byte) (string, *failure) {
 	s := ""
-	if value[0] == '"' {
-		s = unquote(value)
-	}
-	if s == "" {
+	if json.Unmarshal(value, &s) != nil || s == "" {
 		return "", malformed(textInvalid, "%s must be a string that is not empty", name)
 	}
 	return s, nil

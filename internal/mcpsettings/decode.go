@@ -29,6 +29,7 @@ type draft struct {
 	how     string   // the transport that the entry names; "" for none
 	howKey  string   // and the key that does
 	unknown string   // a transport that exists but not here
+	meant   string   // what an unknown key may have been meant to be, where that is a command or a URL; "" or a clause
 	bearer  string   // the variable that holds a token
 	fromEnv map[string]string
 	gemini  bool // of Gemini CLI
@@ -227,7 +228,7 @@ func (d *decoder) field(r *draft, name, path string, v node) (err error) {
 		d.warn(path, `not used, there is no sign-in; give what the server wants in "headers"`)
 	default:
 		if !slices.Contains(strings.Fields(ignored), name) {
-			d.unknown(name, path)
+			d.unknown(r, name, path)
 		}
 	}
 	return err
@@ -247,16 +248,20 @@ const known = `command args env cwd type transport url headers disabled enabled 
  env_http_headers tool_timeout_sec enabled_tools disabled_tools`
 
 // unknown warns about a key.
-func (d *decoder) unknown(name, path string) {
+func (d *decoder) unknown(r *draft, name, path string) {
 	if len(d.settings.Warnings) == maxWarnings {
 		d.more++ // without a search for what may have been meant
 		return
 	}
-	if near := spell.Near(name, strings.Fields(known), 1); len(near) > 0 {
-		d.warn(path, "unknown key, left out; is it meant to be %q?", near[0])
+	near := spell.Near(name, strings.Fields(known), 1)
+	if len(near) == 0 {
+		d.warn(path, "unknown key, left out")
 		return
 	}
-	d.warn(path, "unknown key, left out")
+	d.warn(path, "unknown key, left out; is it meant to be %q?", near[0])
+	if r.meant == "" && (near[0] == "command" || slices.Contains(urlKeys, near[0])) {
+		r.meant = fmt.Sprintf("; perhaps %s is meant to be %q", spell.Quote(name), near[0])
+	}
 }
 
 // command reads a command: a string, a list that holds its arguments too
@@ -280,7 +285,7 @@ func (d *decoder) command(r *draft, path string, v node) (err error) {
 			case "env":
 				r.server.Env, err = d.table(r.server.Env, m.value, at)
 			default:
-				d.unknown(m.name, at)
+				d.unknown(r, m.name, at)
 			}
 			if err != nil {
 				return err

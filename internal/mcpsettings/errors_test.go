@@ -77,6 +77,11 @@ func TestErrors(t *testing.T) {
 		{"[mcp_servers.s]\nurl = 'http://h'\nbearer_token_env_var = 'sk-S3CRET 1'", `f: mcp_servers.s.bearer_token_env_var: want the name of an environment variable, not a value`},
 		// what a server needs
 		{`{"mcpServers":{"s":{}}}`, `f:1:20: mcpServers.s: the server has neither a "command" nor a "url"; give one`},
+		{`{"mcpServers":{"s":{"comand":"a"}}}`, `f:1:20: mcpServers.s: the server has neither a "command" nor a "url"; give one; perhaps "comand" is meant to be "command". Example: `},
+		{`{"mcpServers":{"s":{"Comand":"a","ulr":"http://h"}}}`, `give one; perhaps "Comand" is meant to be "command". Example: `},
+		{`{"servers":{"s":{"type":"stdio","cmd":"a","commnad":"b"}}}`, `servers.s.command: missing, want the program that is the server; perhaps "commnad" is meant to be "command". Example: `},
+		{`{"servers":{"s":{"type":"http","serverURL":"http://h"}}}`, `servers.s.url: missing, want the http or https URL of the server; perhaps "serverURL" is meant to be "serverUrl". Example: `},
+		{`{"mcpServers":{"s":{"colour":"red"}}}`, `nor a "url"; give one. Example: `},
 		{`{"mcpServers":{"s":{"type":"stdio","url":"http://h"}}}`, `mcpServers.s.command: missing, want the program that is the server`},
 		{`{"mcpServers":{"s":{"command":[]}}}`, `mcpServers.s: the server has neither`},
 		{`{"mcpServers":{"s":{"type":"http","command":"a"}}}`, `mcpServers.s.url: missing, want the http or https URL of the server`},

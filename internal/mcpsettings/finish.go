@@ -92,11 +92,11 @@ func (d *decoder) complete(r *draft) error {
 	}
 	switch {
 	case s.Transport == "":
-		return d.src.fail(r.at, r.path, `the server has neither a "command" nor a "url"; give one`)
+		return d.src.fail(r.at, r.path, `the server has neither a "command" nor a "url"; give one%s`, r.meant)
 	case s.Transport == Stdio && s.Command == "":
-		return d.src.fail(r.at, key(r.path, "command"), "missing, want the program that is the server")
+		return d.src.fail(r.at, key(r.path, "command"), "missing, want the program that is the server%s", r.meant)
 	case s.Transport != Stdio && s.URL == "":
-		return d.src.fail(r.at, key(r.path, "url"), "missing, want the http or https URL of the server")
+		return d.src.fail(r.at, key(r.path, "url"), "missing, want the http or https URL of the server%s", r.meant)
 	case s.Transport != Stdio && !isAbsolute(s.URL) && !r.hasPlaceholder(s.URL):
 		return d.src.fail(r.at, key(r.path, "url"), "want an absolute http or https URL, such as https://example.com/mcp")
 	case s.Command != "" && s.URL != "":

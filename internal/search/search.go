@@ -62,11 +62,12 @@ type Checker interface {
 	Health(ctx context.Context) (Health, error)
 }
 
-// An Indexer tells how far indexing has come. It is an optional ability.
+// An Indexer reports how far indexing has come. It is an optional ability.
 type Indexer interface {
-	// Indexing returns how many of how many documents are done; busy is
-	// false when nothing is being indexed.
-	Indexing(ctx context.Context) (done, total int, busy bool)
+	// Indexing returns how many of how many documents with one of the labels
+	// are done; nil means any label. busy is false if none of them is being
+	// indexed.
+	Indexing(ctx context.Context, labels []string) (done, total int, busy bool)
 }
 
 // A Faceter tells which of [FacetFields] hits can be counted by. It is an

@@ -1,6 +1,8 @@
 package skill
 
 import (
+	"cmp"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,11 +24,7 @@ type exampler struct {
 }
 
 // An argument is one member of an example's arguments.
-type argument struct {
-	name, json string
-	text       bool // the parameter takes strings and nothing else
-	maybeText  bool // it may take strings
-}
+type argument struct{ name, json string }
 
 // arguments returns an example of every required argument in the order of the
 // properties; of as many as 16 KiB hold, should there be more.
@@ -39,11 +37,7 @@ func (d *document) arguments() []argument {
 		if e.size += len(name); e.size > maxExample {
 			break
 		}
-		s := e.shape(top.schemas[name])
-		a := argument{name: name, json: e.value(s, name, 1)}
-		a.text = len(s.types) == 1 && s.types[0] == "string" && len(s.variants) == 0 && !s.nullable
-		a.maybeText = len(s.types) == 0 || s.is("string")
-		args = append(args, a)
+		args = append(args, argument{name, e.value(e.shape(top.schemas[name]), hint{name: name}, 1)})
 	}
 	return args
 }
@@ -109,10 +103,15 @@ func (e *exampler) wanted(s *shape) []string {
 	return names[:min(len(names), maxExampleNodes)]
 }
 
-// value returns an example for a shape as JSON. The name is that of the
-// property, which may tell what kind of text it is.
-func (e *exampler) value(s *shape, name string, depth int) string {
+// A hint is what tells the meaning of a value besides its type.
+type hint struct{ name, description string }
+
+// value returns an example for a shape as JSON.
+func (e *exampler) value(s *shape, h hint, depth int) string {
 	e.nodes++
+	if d := s.keyword("description").str(); d != "" {
+		h.description = cleanLine(d, maxArgText)
+	}
 	if given := e.given(s); given != "" {
 		e.size += len(given)
 		return given
@@ -121,7 +120,7 @@ func (e *exampler) value(s *shape, name string, depth int) string {
 		s.variants = nil
 	}
 	if len(s.variants) > 0 {
-		return e.value(e.pick(s), name, depth+1)
+		return e.value(e.pick(s), h, depth+1)
 	}
 	kind := ""
 	if len(s.types) > 0 {
@@ -131,9 +130,9 @@ func (e *exampler) value(s *shape, name string, depth int) string {
 	case "object":
 		return e.object(s, depth)
 	case "array":
-		return e.array(s, name, depth)
+		return e.array(s, h, depth)
 	case "integer", "number":
-		return exampleNumber(s, kind == "integer")
+		return exampleNumber(s, h, kind == "integer")
 	case "boolean":
 		return "false"
 	case "":
@@ -141,7 +140,7 @@ func (e *exampler) value(s *shape, name string, depth int) string {
 			return "null"
 		}
 	}
-	return quoteJSON(exampleString(s, name))
+	return quoteJSON(exampleString(s, h))
 }
 
 // given returns a value that the schema itself gives and that has its type, ""
@@ -174,13 +173,13 @@ func (e *exampler) object(s *shape, depth int) string {
 		if e.size += len(name); e.size > maxExample {
 			break
 		}
-		members = append(members, quoteJSON(name)+":"+e.value(e.shape(s.schemas[name]), name, depth+1))
+		members = append(members, quoteJSON(name)+":"+e.value(e.shape(s.schemas[name]), hint{name: name}, depth+1))
 	}
 	return "{" + strings.Join(members, ",") + "}"
 }
 
 // array returns an example with one item, or as many as there must be.
-func (e *exampler) array(s *shape, name string, depth int) string {
+func (e *exampler) array(s *shape, h hint, depth int) string {
 	const maxItems = 16
 	n := 1
 	if least, ok := s.number("minItems"); ok && least > 1 {
@@ -199,7 +198,7 @@ func (e *exampler) array(s *shape, name string, depth int) string {
 		if e.nodes > maxExampleNodes || e.size > maxExample {
 			break
 		}
-		text := e.value(item, name, depth+1)
+		text := e.value(item, h, depth+1)
 		switch {
 		case i > 0 && i < len(choices):
 			if choice, whole := choices[i].json(maxGiven); whole {
@@ -213,8 +212,8 @@ func (e *exampler) array(s *shape, name string, depth int) string {
 	return "[" + strings.Join(items, ",") + "]"
 }
 
-// exampleNumber returns a small number within the bounds.
-func exampleNumber(s *shape, integer bool) string {
+// exampleNumber returns a number within the bounds that suits the hint.
+func exampleNumber(s *shape, h hint, integer bool) string {
 	low, hasLow := s.number("minimum")
 	high, hasHigh := s.number("maximum")
 	above, hasAbove := s.number("exclusiveMinimum")
@@ -224,7 +223,11 @@ func exampleNumber(s *shape, integer bool) string {
 		return !(hasLow && n < low || hasHigh && n > high || hasAbove && n <= above || hasBelow && n >= below ||
 			integer && n != float64(int64(n)))
 	}
-	candidates := []float64{1, low, above + 1, high, below - 1, (low + high) / 2, (above + below) / 2, 0}
+	guess := namedNumber(h)
+	if hasHigh {
+		guess = min(guess, high)
+	}
+	candidates := []float64{guess, 1, low, above + 1, high, below - 1, (low + high) / 2, (above + below) / 2, 0}
 	if step > 0 {
 		first := float64(int64(max(low, above)/step)) * step
 		candidates = append([]float64{step, first, first + step}, candidates...)
@@ -237,19 +240,16 @@ func exampleNumber(s *shape, integer bool) string {
 	return "1"
 }
 
-// exampleString returns a text by pattern, format and name, of a length that is
-// allowed.
-func exampleString(s *shape, name string) string {
+// exampleString returns a text by pattern, format, description and name, of a
+// length that is allowed.
+func exampleString(s *shape, h hint) string {
 	const longest = 200 // a longer minimum is not met: the example shows the call, not the text
 	least, _ := s.number("minLength")
 	most, hasMost := s.number("maxLength")
 	if !hasMost {
 		most = longest
 	}
-	text := formatted(s.keyword("format").str())
-	if text == "" {
-		text = named(name)
-	}
+	text := cmp.Or(formatted(s.keyword("format").str()), quoted(h.description), named(h), "example")
 	if s.keyword("contentEncoding").str() == "base64" {
 		text = "ZXhhbXBsZQ=="
 	}
@@ -265,19 +265,30 @@ func exampleString(s *shape, name string) string {
 	return text
 }
 
+// Values of examples that several formats and names share.
+const (
+	exampleDate = "2026-01-31"
+	exampleTime = "2026-01-31T12:00:00Z"
+	exampleURL  = "https://example.com/"
+	exampleMail = "user@example.com"
+	exampleUUID = "123e4567-e89b-12d3-a456-426614174000"
+	exampleFile = "/path/to/file"
+	exampleDir  = "/path/to/folder"
+)
+
 // formatted returns an example of a JSON Schema format, "" of others.
 func formatted(format string) string {
 	switch format {
 	case "date":
-		return "2026-01-31"
+		return exampleDate
 	case "time":
 		return "12:00:00Z"
 	case "date-time":
-		return "2026-01-31T12:00:00Z"
+		return exampleTime
 	case "duration":
 		return "PT1H"
 	case "email", "idn-email":
-		return "user@example.com"
+		return exampleMail
 	case "hostname", "idn-hostname":
 		return "example.com"
 	case "ipv4":
@@ -285,9 +296,9 @@ func formatted(format string) string {
 	case "ipv6":
 		return "2001:db8::1"
 	case "uri", "url", "iri", "uri-reference", "iri-reference":
-		return "https://example.com/"
+		return exampleURL
 	case "uuid":
-		return "123e4567-e89b-12d3-a456-426614174000"
+		return exampleUUID
 	case "byte":
 		return "ZXhhbXBsZQ=="
 	case "regex":
@@ -298,20 +309,161 @@ func formatted(format string) string {
 	return ""
 }
 
-// named guesses an example from a property's name.
-func named(name string) string {
-	name = slug(name)
-	for _, guess := range []struct{ part, text string }{
-		{"url", "https://example.com/"}, {"uri", "https://example.com/"},
-		{"email", "user@example.com"},
-		{"path", "/path/to/file"}, {"file", "/path/to/file"}, {"directory", "/path/to"},
-		{"query", "words to find"}, {"search", "words to find"},
-		{"date", "2026-01-31"},
-		{"message", "Hello"}, {"text", "Hello"},
-	} {
-		if name == guess.part || strings.HasSuffix(name, "-"+guess.part) || strings.HasPrefix(name, guess.part+"-") {
-			return guess.text
+var (
+	// quotedExample finds an example in a description: e.g. "main".
+	quotedExample = regexp.MustCompile(`(?i)(?:\be\.?g\.|\bsuch as|\bfor example|\bin the format|\bexamples?\b[^:."'` + "`" + `]{0,40}:)[,:]?\s*` +
+		`(?:"([^"]{1,80})"|'([^']{1,80})'|` + "`([^`]{1,80})`)")
+
+	// listedExample finds one without quotes: examples of kinds are: Pod, Service.
+	listedExample = regexp.MustCompile(`(?i)\bexamples?\b[^:."'` + "`" + `]{0,40}:\s*(\w[\w./@-]*\w)(?:[,;) ]|\.?$)`)
+)
+
+// quoted returns an example that a description gives, "" if there is none.
+func quoted(description string) string {
+	if m := quotedExample.FindStringSubmatch(description); m != nil {
+		return m[1] + m[2] + m[3]
+	}
+	if m := listedExample.FindStringSubmatch(description); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// named guesses an example from a property's name, whose last word says most,
+// and from its description; "" if neither says anything.
+func named(h hint) string {
+	description := strings.ToLower(h.description)
+	mentions := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(description, w) })
+	}
+	words := strings.Split(slug(h.name), "-")
+	for _, word := range slices.Backward(words) {
+		switch strings.TrimSuffix(word, "s") {
+		case "url", "uri", "link", "href", "website", "webpage":
+			return exampleURL
+		case "email", "mail":
+			return exampleMail
+		case "path", "file", "filepath":
+			switch {
+			case slices.Contains(words, "repo") || slices.Contains(words, "repository"):
+				return "/path/to/repository"
+			case mentions("folder", "director") && !mentions("file"):
+				return exampleDir
+			}
+			return exampleFile
+		case "source", "destination", "src", "dest", "dst":
+			if description == "" || mentions("path", "file", "folder", "director") {
+				return exampleFile
+			}
+		case "filename":
+			return "file.txt"
+		case "directory", "directorie", "dir", "folder", "cwd":
+			return exampleDir
+		case "query", "search", "q", "keyword", "term":
+			if mentions("sql") {
+				return "SELECT 1"
+			}
+			return "words to find"
+		case "sql":
+			return "SELECT 1"
+		case "date", "day", "since", "until", "deadline":
+			if mentions("iso 8601", "iso-8601", "rfc 3339", "rfc3339", "timestamp", "date-time", "datetime") {
+				return exampleTime
+			}
+			return exampleDate
+		case "time", "datetime", "timestamp":
+			return exampleTime
+		case "timezone", "tz":
+			return "UTC"
+		case "uuid", "guid":
+			return exampleUUID
+		case "id", "uid":
+			if mentions("uuid") {
+				return exampleUUID
+			}
+			return "123"
+		case "message", "text", "content", "body", "comment", "reply":
+			return "Hello"
+		case "title", "subject":
+			return "A title"
+		case "question":
+			return "What is new?"
+		case "owner", "user", "username", "login", "author":
+			return "user"
+		case "repo", "repository":
+			return "repository"
+		case "branch":
+			return "main"
+		case "host", "hostname", "domain":
+			return "example.com"
+		case "ip":
+			return "192.0.2.1"
+		case "language", "lang", "locale":
+			return "en"
+		case "city", "location":
+			return "Berlin"
+		case "country":
+			return "DE"
+		case "currency":
+			return "EUR"
+		case "phone":
+			return "+15550100"
+		case "color", "colour":
+			return "#336699"
+		case "version":
+			return "1.0.0"
+		case "namespace":
+			return "default"
 		}
 	}
-	return "example"
+	switch {
+	case mentions("uuid"):
+		return exampleUUID
+	case mentions("iso 8601", "iso-8601", "rfc 3339", "rfc3339"):
+		return exampleTime
+	case mentions("yyyy-mm-dd"):
+		return exampleDate
+	case mentions("url ", "uri ") || strings.HasSuffix(description, "url"):
+		return exampleURL
+	case mentions("email address", "e-mail address"):
+		return exampleMail
+	case mentions("path to", "path of", "file path", "file name"):
+		return exampleFile
+	case mentions("name of the branch", "branch name"):
+		return "main"
+	}
+	return ""
+}
+
+// namedNumber guesses a number from a property's name.
+func namedNumber(h hint) float64 {
+	words := strings.Split(slug(h.name), "-")
+	for _, word := range slices.Backward(words) {
+		switch word {
+		case "limit", "count", "max", "top", "size", "results", "k":
+			return 10
+		case "offset", "start", "skip", "cursor":
+			return 0
+		case "port":
+			return 8080
+		case "year":
+			return 2026
+		case "timeout":
+			if d := strings.ToLower(h.description); slices.Contains(words, "ms") || strings.Contains(d, "millisecond") || strings.Contains(d, "(ms") {
+				return 30_000
+			}
+			return 30
+		case "width":
+			return 1280
+		case "height":
+			return 720
+		case "latitude", "lat":
+			return 52.5
+		case "longitude", "lon", "lng":
+			return 13.4
+		case "percent", "percentage", "quality":
+			return 50
+		}
+	}
+	return 1
 }

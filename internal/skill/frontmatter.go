@@ -20,9 +20,6 @@ const (
 
 	// maxFrontmatter bounds in bytes what is given to the YAML reader.
 	maxFrontmatter = 64 << 10
-
-	// compatibility tells an agent, and people, what must be there.
-	compatibility = "Requires a running knowhow bridge (mcp-bridge start) or the mcp-bridge command."
 )
 
 // A pair is a member of the frontmatter's metadata.
@@ -31,9 +28,13 @@ type pair struct{ key, value string }
 // writeFrontmatter writes the head of a SKILL.md. Only what every reader of
 // skills knows stands at the top level: clients and the official validator
 // refuse other keys there.
-func writeFrontmatter(b *strings.Builder, name, description string, metadata []pair) {
+func writeFrontmatter(b *strings.Builder, s Skill, o Options, metadata []pair) {
+	program := "knowhow start"
+	if len(o.Start) > 1 {
+		program = plainLine(o.Start[0]+" "+o.Start[1], 100)
+	}
 	fmt.Fprintf(b, "---\nname: %s\ndescription: %s\ncompatibility: %s\nmetadata:\n",
-		quoteYAML(name), quoteYAML(description), quoteYAML(compatibility))
+		quoteYAML(s.Name), quoteYAML(s.Description), quoteYAML("Requires curl and a running bridge to the MCP server ("+program+")."))
 	for _, p := range metadata {
 		fmt.Fprintf(b, "  %s: %s\n", p.key, quoteYAML(p.value))
 	}

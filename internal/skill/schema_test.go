@@ -43,6 +43,18 @@ func TestExample(t *testing.T) {
 		{`{"properties":{"when":{"type":"string","format":"date-time"}},"required":["when"]}`, `{"when":"2026-01-31T12:00:00Z"}`},
 		{`{"properties":{"filePath":{"type":"string"},"searchQuery":{"type":"string"},"source_url":{"type":"string"}},"required":["filePath","searchQuery","source_url"]}`,
 			`{"filePath":"/path/to/file","searchQuery":"words to find","source_url":"https://example.com/"}`},
+		{`{"properties":{"source_paths":{"type":"array","items":{"type":"string"}},"repoPath":{},"dir":{},"url_list":{},"start_date":{},"createdAt":{"description":"ISO 8601"},` +
+			`"user_id":{},"page_ids":{"type":"array"},"cc":{"description":"An email address"},"filename":{}},` +
+			`"required":["source_paths","repoPath","dir","url_list","start_date","createdAt","user_id","page_ids","cc","filename"]}`,
+			`{"source_paths":["/path/to/file"],"repoPath":"/path/to/repository","dir":"/path/to/folder","url_list":"https://example.com/","start_date":"2026-01-31",` +
+				`"createdAt":"2026-01-31T12:00:00Z","user_id":"123","page_ids":["123"],"cc":"user@example.com","filename":"file.txt"}`},
+		{`{"properties":{"limit":{"type":"integer"},"max_results":{"type":"integer","maximum":5},"page":{"type":"integer"},"offset":{"type":"integer"},"port":{"type":"integer"},` +
+			`"timeoutMs":{"type":"integer"},"lat":{"type":"number"}},"required":["limit","max_results","page","offset","port","timeoutMs","lat"]}`,
+			`{"limit":10,"max_results":5,"page":1,"offset":0,"port":8080,"timeoutMs":30000,"lat":52.5}`},
+		{`{"properties":{"kind":{"description":"kind of the resource (examples of valid kind are: Pod, Service)"},"key":{"description":"A key (e.g., \"Control+A\", \"Enter\")"},` +
+			"\"lib\":{\"description\":\"Such as `a/b`\"},\"thread\":{\"description\":\"a time in the format '12.34'\"},\"odd\":{\"description\":\"For example: don't\"}," +
+			`"short":{"type":"string","maxLength":2,"description":"e.g. 'long'"}},"required":["kind","key","lib","thread","odd","short"]}`,
+			`{"kind":"Pod","key":"Control+A","lib":"a/b","thread":"12.34","odd":"example","short":"lo"}`},
 		{`{"properties":{"a":{"type":"string","minLength":10},"b":{"type":"string","maxLength":3}},"required":["a","b"]}`, `{"a":"examplexxx","b":"exa"}`},
 		{`{"properties":{"a":{"type":"string","pattern":"^[0-9a-f]{4}-(x|y)+$"},"b":{"type":"string","pattern":"(?<=x)"}},"required":["a","b"]}`,
 			`{"a":"aaaa-x","b":"example"}`},

@@ -36,6 +36,26 @@ type Options struct {
 
 	// Version is the generator's own, for the metadata.
 	Version string
+
+	// Start is the command, as words, that starts the bridge to these servers.
+	// Nil means knowhow start --mcp-settings FILE.
+	Start []string
+}
+
+// startCommand returns the command that starts the bridge, for a shell.
+func (o Options) startCommand() string {
+	words := o.Start
+	if words == nil {
+		words = []string{"knowhow", "start", "--mcp-settings", "FILE"}
+	}
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		if strings.ContainsFunc(w, hidden) {
+			w = cleanLine(w, maxDescription)
+		}
+		quoted[i] = quoteShell(w)
+	}
+	return strings.Join(quoted, " ")
 }
 
 // full says whether descriptions are to be given whole.
@@ -170,14 +190,14 @@ func renderTool(s source, name string, o Options) (Skill, []string) {
 		DescriptionHash: digest(s.tool.Description),
 	}
 	var b strings.Builder
-	writeFrontmatter(&b, skill.Name, skill.Description, []pair{
+	writeFrontmatter(&b, skill, o, []pair{
 		{"mcp_server_id", s.catalog.Server},
 		{"mcp_tool_name", s.tool.Name},
 		{"mcp_bridge_version", o.Version},
 		{"mcp_schema_sha256", schemaHash(s.tool)},
 	})
 	b.WriteByte('\n')
-	p.write(&b)
+	p.write(&b, o)
 	skill.Files = append(skill.Files, File{Path: "SKILL.md", Content: []byte(b.String())})
 	if p.schema != nil {
 		skill.Files = append(skill.Files, File{Path: schemaPath, Content: p.schema})

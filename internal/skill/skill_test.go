@@ -384,8 +384,12 @@ func checkPage(t testing.TB, s Skill, f File) {
 		Tool   string `json:"tool_name"`
 		Params struct{ Name string }
 	}
-	if err := json.NewDecoder(strings.NewReader(code)).Decode(&request); err != nil {
+	_, after, _ := strings.Cut("\n"+code, "\n{")
+	if err := json.NewDecoder(strings.NewReader("{" + after)).Decode(&request); err != nil {
 		t.Errorf("skill %s: %s: the request does not parse: %v\n%s", s.Name, f.Path, err, code)
+	}
+	if n := strings.Count("\n"+code, "\ncurl "); n != 1 || !strings.Contains(code, "\nknowhow start --mcp-settings ") {
+		t.Errorf("skill %s: %s: it has %d commands that call the tool, want 1, and the one that starts the bridge:\n%s", s.Name, f.Path, n, code)
 	}
 	valid := func(name string) bool { return name == strings.ToValidUTF8(name, "") }
 	if tool := request.Tool + request.Params.Name; request.Server != s.Server && valid(s.Server) ||

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"knowhow/internal/spell"
@@ -18,25 +19,44 @@ const maxName = 64
 type claim struct {
 	server, tool string
 	base         string // the plain name: letters, digits, single hyphens; "mcp" where nothing is left
+	long         string // base with the words that server and tool share twice; "" where they share none
 	trouble      string // why base can't be the name whatever the others want; "" if it can
 }
 
-// claimTool claims a skill for one tool.
+// claimTool claims a skill for one tool. Words at the end of the server's name
+// with which the tool's name begins are not said twice: git_diff of the server
+// git is git-diff.
 func claimTool(server, tool string) claim {
 	s, t := slug(server), slug(tool)
-	return claim{server, tool, slug(s + "-" + t), emptyPart(s != "" && t != "")}.settle()
+	c := claim{server: server, tool: tool, base: slug(s + "-" + t), trouble: emptyPart(s != "" && t != "")}
+	if rest := withoutOverlap(s, t); rest != t && c.trouble == "" {
+		c.base, c.long = slug(s+"-"+rest), c.base
+	}
+	return c.settle()
+}
+
+// withoutOverlap returns the slug t without the words at its beginning that the
+// slug s ends with.
+func withoutOverlap(s, t string) string {
+	server, tool := strings.Split(s, "-"), strings.Split(t, "-")
+	for n := min(len(server), len(tool)); n > 0; n-- {
+		if slices.Equal(server[len(server)-n:], tool[:n]) {
+			return strings.Join(tool[n:], "-")
+		}
+	}
+	return t
 }
 
 // claimServer claims a skill for all tools of a server.
 func claimServer(server string) claim {
 	s := slug(server)
-	return claim{server, "", s, emptyPart(s != "")}.settle()
+	return claim{server: server, base: s, trouble: emptyPart(s != "")}.settle()
 }
 
 // claimFile claims the name of a tool's file within its server's skill.
 func claimFile(server, tool string) claim {
 	s := slug(tool)
-	return claim{server, tool, s, emptyPart(s != "")}.settle()
+	return claim{server: server, tool: tool, base: s, trouble: emptyPart(s != "")}.settle()
 }
 
 // emptyPart returns the trouble of a name of which nothing is left.
@@ -86,6 +106,7 @@ func (c claim) who() string {
 // have the same server and tool.
 func assign(claims []claim) (names, warnings []string) {
 	const maxLevel = 4
+	claims = withoutDoubles(claims)
 	levels := make([]int, len(claims))
 	for i, c := range claims {
 		if c.trouble != "" {
@@ -118,6 +139,23 @@ func assign(claims []claim) (names, warnings []string) {
 		warnings = append(warnings, fmt.Sprintf("%s is called %q: %s", c.who(), names[i], why))
 	}
 	return names, warnings
+}
+
+// withoutDoubles returns the claims, in which those say shared words twice that
+// would else claim what another claims.
+func withoutDoubles(claims []claim) []claim {
+	count := map[string]int{}
+	for _, c := range claims {
+		count[c.base]++
+	}
+	claims = slices.Clone(claims)
+	for i, c := range claims {
+		if c.long != "" && count[c.base] > 1 {
+			claims[i].base, claims[i].trouble = c.long, ""
+			claims[i] = claims[i].settle()
+		}
+	}
+	return claims
 }
 
 // slug turns a name into lower-case letters a-z and digits with single hyphens

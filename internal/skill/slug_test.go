@@ -40,6 +40,12 @@ func TestSlug(t *testing.T) {
 		{"srv/v2Beta", "srv-v2-beta"},
 		{"srv/日本search", "srv-search"},
 		{"awslabs.aws-api-mcp-server/call_aws", "awslabs-aws-api-mcp-server-call-aws"},
+		{"git/git_diff", "git-diff"},
+		{"my-git/gitDiff", "my-git-diff"},
+		{"mcp-git/mcp_git_diff", "mcp-git-diff"},
+		{"git/git", "git"},
+		{"git/github_log", "git-github-log"},
+		{"a/a_a", "a-a"},
 		{"srv/日本語", "srv-524f5e"},
 		{"日本/工具", "mcp-b87724"},
 		{"日本/tool", "tool-e546a1"},
@@ -82,6 +88,19 @@ func TestSlugCollisions(t *testing.T) {
 	}
 	if diff := cmp.Diff(wantWarnings, warnings); diff != "" {
 		t.Errorf("warnings differ (-want +got):\n%s", diff)
+	}
+}
+
+// TestSlugDoubles has names that differ only in whether they say the server's
+// name twice: then each is said in full.
+func TestSlugDoubles(t *testing.T) {
+	names, warnings := render(t, Options{}, "git/diff", "git/git_diff", "git/git_log", "a/b", "a/a_b", "a-a/b")
+	want := map[string]string{
+		"git/diff": "git-diff", "git/git_diff": "git-git-diff", "git/git_log": "git-log",
+		"a/b": "a-b", "a/a_b": "a-a-b-35ab59", "a-a/b": "a-a-b-0f0698",
+	}
+	if diff := cmp.Diff(want, names); diff != "" || len(warnings) != 2 {
+		t.Errorf("names differ (-want +got), with warnings %q:\n%s", warnings, diff)
 	}
 }
 

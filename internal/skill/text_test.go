@@ -2,7 +2,9 @@ package skill
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,62 +108,49 @@ func TestShell(t *testing.T) {
 	if err != nil {
 		t.Skip("no sh")
 	}
-	type words []string
-	for _, tc := range []struct {
-		server, tool, schema string
-		arguments            string // of the request
-		call                 words  // of mcp-bridge, nil if it is not offered
-	}{
-		{"srv", "plain", `{"properties":{"path":{"type":"string","default":"/a b"},"n":{"type":"integer"}},"required":["n","path"]}`,
-			`{"path":"/a b","n":1}`, words{"srv/plain", "path=/a b", "n=1"}},
-		{"srv", "it's $(id) `id` \"x\" \\ !", `{"required":["a'b $x"]}`,
-			`{"a'b $x":"example"}`, words{"srv/it's $(id) `id` \"x\" \\ !", "a'b $x=example"}},
+	start := []string{"mcp-bridge", "start", "--mcp-settings", "it's $(here)/mcp settings.json", "--include", "a*"}
+	for _, tc := range []struct{ server, tool, schema, arguments string }{
+		{"srv", "plain", `{"properties":{"path":{"type":"string","default":"/a b"},"n":{"type":"integer"}},"required":["n","path"]}`, `{"path":"/a b","n":1}`},
+		{"srv", "it's $(id) `id` \"x\" \\ !", `{"required":["a'b $x"]}`, `{"a'b $x":"example"}`},
 		{"srv", "nested", `{"properties":{"o":{"type":"object","properties":{"k":{"const":"it's"}},"required":["k"]},"s":{"type":"string","const":""}},"required":["o","s"]}`,
-			`{"o":{"k":"it's"},"s":""}`, words{"srv/nested", `o={"k":"it\u0027s"}`, "s="}},
-		{"srv", "number as text", `{"properties":{"v":{"type":["string","number"],"default":5}},"required":["v"]}`,
-			`{"v":5}`, words{"srv/number as text", `{"v":5}`}},
-		{"srv", "text that is JSON", `{"properties":{"v":{"default":"5"},"w":{"type":"string","default":"5"}},"required":["v"]}`,
-			`{"v":"5"}`, words{"srv/text that is JSON", `{"v":"5"}`}},
-		{"srv", "names", `{"required":["a=b"]}`, `{"a=b":"example"}`, words{"srv/names", `{"a=b":"example"}`}},
-		{"srv", "line\nfeed", `{"required":["a\u202eb"]}`, `{"a` + "\u202e" + `b":"example"}`, nil},
-		{"-srv", "x", ``, `{}`, nil},
+			`{"o":{"k":"it's"},"s":""}`},
+		{"srv", "line\nEND\nfeed", `{"required":["a\u202eb\nEND"]}`, `{"a` + "\u202e" + `b\nEND":"example"}`},
+		{"-srv", "x", ``, `{}`},
 	} {
-		skills, _ := Render([]mcpclient.Catalog{{Server: tc.server, Tools: []mcpclient.Tool{{Name: tc.tool, InputSchema: json.RawMessage(tc.schema)}}}}, Options{})
-		var curl, call []string
-		for _, code := range fences(file(t, skills[0], "SKILL.md"), "sh") {
-			out, err := exec.Command(sh, "-c", "words() { printf '%s\\0' \"$@\"; }\nwords "+code).Output()
+		skills, _ := Render([]mcpclient.Catalog{{Server: tc.server, Tools: []mcpclient.Tool{{Name: tc.tool, InputSchema: json.RawMessage(tc.schema)}}}}, Options{Start: start})
+		codes := fences(file(t, skills[0], "SKILL.md"), "sh")
+		if len(codes) != 2 {
+			t.Fatalf("%s: commands %q, want one that calls and one that starts", tc.tool, codes)
+		}
+		var words [2][]string // of a command, and what it reads
+		for i, code := range codes {
+			cmd := exec.Command(sh, "-c", "words() { printf '%s\\0' \"$@\"; cat; }\nwords "+code)
+			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "MCP_BRIDGE_TOKEN=a b"}
+			out, err := cmd.Output()
 			if err != nil {
 				t.Fatalf("%s: the shell refuses %s: %v", tc.tool, code, err)
 			}
-			got := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
-			if got[0] == "curl" {
-				curl = got
-			} else {
-				call = got
-			}
+			words[i] = strings.Split(string(out), "\x00")
+		}
+		curl := words[0][:len(words[0])-1]
+		if diff := cmp.Diff([]string{"curl", "-sS", "http://127.0.0.1:3333/invoke", "-H", "Content-Type: application/json", "-H", "Authorization: Bearer a b", "-d", "@-"}, curl); diff != "" {
+			t.Errorf("%s: words of curl differ (-want +got):\n%s", tc.tool, diff)
+		}
+		if diff := cmp.Diff(append(slices.Clone(start), ""), words[1]); diff != "" {
+			t.Errorf("%s: words of the start differ (-want +got):\n%s", tc.tool, diff)
 		}
 		var request struct {
 			Server    string          `json:"server_id"`
 			Tool      string          `json:"tool_name"`
 			Arguments json.RawMessage `json:"arguments"`
 		}
-		if len(curl) != 9 || curl[4] != "http://127.0.0.1:3333/invoke" {
-			t.Errorf("%s: curl gets %q", tc.tool, curl)
-			continue
-		}
-		if err := json.Unmarshal([]byte(curl[8]), &request); err != nil {
-			t.Errorf("%s: reading %q: %v", tc.tool, curl[8], err)
+		body := words[0][len(words[0])-1]
+		if err := json.Unmarshal([]byte(body), &request); err != nil {
+			t.Errorf("%s: reading %q: %v", tc.tool, body, err)
 			continue
 		}
 		if request.Server != tc.server || request.Tool != tc.tool || !sameJSON(t, string(request.Arguments), tc.arguments) {
-			t.Errorf("%s: the request is %s, want arguments %s", tc.tool, curl[8], tc.arguments)
-		}
-		var want []string
-		if tc.call != nil {
-			want = append([]string{"mcp-bridge", "call"}, tc.call...)
-		}
-		if diff := cmp.Diff(want, call); diff != "" {
-			t.Errorf("%s: words of mcp-bridge differ (-want +got):\n%s", tc.tool, diff)
+			t.Errorf("%s: the request is %s, want arguments %s", tc.tool, body, tc.arguments)
 		}
 	}
 }

@@ -33,14 +33,13 @@ func NewLines(out io.Writer, width func() int) *Lines {
 	if width == nil {
 		width = func() int {
 			f, ok := out.(*os.File)
-			if !ok {
+			if !ok || !term.IsTerminal(int(f.Fd())) {
 				return 0
 			}
-			columns, _, err := term.GetSize(int(f.Fd()))
-			if err != nil {
-				return 0
+			if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+				return columns
 			}
-			return columns
+			return 80 // it does not say
 		}
 	}
 	return &Lines{out: out, width: width}
@@ -142,11 +141,11 @@ func (b Bar) speed() string {
 	if rate < 1 {
 		return ""
 	}
-	if b.Done >= b.Total {
-		return fmt.Sprintf(", %.0f/%s", rate, unit)
+	s := fmt.Sprintf(", %.0f/%s", rate, unit)
+	if left := took.Seconds() * float64(b.Total-b.Done) / float64(b.Done); left >= 1 {
+		s += ", " + Duration(time.Duration(left)*time.Second) + " left"
 	}
-	left := took.Seconds() * float64(b.Total-b.Done) / float64(b.Done)
-	return fmt.Sprintf(", %.0f/%s, %s left", rate, unit, Duration(time.Duration(left)*time.Second))
+	return s
 }
 
 // draw returns the progress in at most so many columns, with a bar if there is

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"strings"
 	"testing"
+
+	"knowhow/internal/extract/pdf/cos"
 )
 
 // composite is a Type0 font with an encoding and what else its dictionaries hold.
@@ -160,10 +162,11 @@ func FuzzFontPrograms(f *testing.F) {
 	f.Add([]byte(ttf(true)))
 	f.Add([]byte("/Encoding 256 array dup 65 /A put readonly def"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		type1Encoding(data)
-		s := parseSFNT(data)
+		b := cos.NewBudget(1<<22, 1<<24, nil)
+		type1Encoding(data, b)
+		s := parseSFNT(data, b)
 		s.encoding()
-		c := parseCFF(data)
+		c := parseCFF(data, b)
 		for gid, text := range c.texts() {
 			if gid >= len(c.names) || text == "" {
 				t.Fatalf("glyph %d has text %q", gid, text)

@@ -75,6 +75,42 @@ func TestStructure(t *testing.T) {
 	}
 }
 
+// TestContentsAreNotOverwritten reads content streams without filters, which are
+// parts of the file. An earlier version wrote the second behind the first, over
+// what follows in the file.
+func TestContentsAreNotOverwritten(t *testing.T) {
+	m := newMaker(helvetica, "BT /F1 10 Tf 72 700 Td (one) Tj")
+	m.objects[2] = strings.Replace(m.objects[2], "4 0 R", "[4 0 R 6 0 R]", 1)
+	third := m.add(streamObject("", "BT /F1 10 Tf 72 700 Td (Three) Tj ET"))
+	m.add(streamObject("", "0 -12 Td (two) Tj ET"+strings.Repeat(" ", 200)))
+	page := m.add("<</Type/Page/Contents " + third + "/Resources<</Font<</F1 " + helvetica + ">>>>>>")
+	m.objects[1] = "<</Type/Pages/Kids[3 0 R " + page + "]>>"
+	if got, want := mustRead(t, m.bytes()).Body, "one two\n\nThree"; got != want {
+		t.Errorf("body = %q, want %q", got, want)
+	}
+}
+
+// TestManyFonts reads a document whose fonts and objects take more memory than
+// there is: those of earlier pages are dropped.
+func TestManyFonts(t *testing.T) {
+	const pages = 200
+	m := newMaker(helvetica, hello)
+	var want strings.Builder
+	want.WriteString("Hello, world")
+	for i := range pages {
+		cmap := m.add(streamObject("", "1 beginbfchar <61> <0062> "+strings.Repeat("<01> <0001> ", 200)+" endbfchar"))
+		font := m.add("<</Type/Font/Subtype/Type1/ToUnicode " + cmap + "/Unused[" + strings.Repeat("1 ", 200) + "]>>")
+		content := m.add(streamObject("", fmt.Sprintf("BT /F1 10 Tf 72 700 Td (aaa) Tj /F2 10 Tf ( %d) Tj ET", i)))
+		page := m.add("<</Type/Page/Contents " + content + "/Resources<</Font<</F1 " + font + "/F2 " + helvetica + ">>>>>>")
+		m.objects[1] = strings.Replace(m.objects[1], "]", " "+page+"]", 1)
+		fmt.Fprintf(&want, "\n\nbbb %d", i)
+	}
+	x, err := read(m.bytes(), cos.NewBudget(maxSteps, 2<<20, nil))
+	if err != nil || x.Body != want.String() {
+		t.Errorf("Read = %v, %v, want the text of all pages", x, err)
+	}
+}
+
 func TestPagesInOrder(t *testing.T) {
 	m := newMaker(helvetica, hello)
 	for i := range 5 {

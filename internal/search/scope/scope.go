@@ -28,8 +28,7 @@ type Service interface {
 
 // A Scope is a service that has only the documents with one of some labels. Its
 // methods are safe for concurrent use. What does not depend on documents
-// (health, the progress of indexing, the fields that can be counted) is that of
-// the whole service.
+// (health, the fields that can be counted) is that of the whole service.
 type Scope struct {
 	service Service
 	labels  []string // never nil
@@ -104,8 +103,8 @@ func (s *Scope) Labels(ctx context.Context) ([]search.Label, error) {
 func (s *Scope) Health(ctx context.Context) (search.Health, error) { return s.service.Health(ctx) }
 
 // Indexing implements [search.Indexer].
-func (s *Scope) Indexing(ctx context.Context) (done, total int, busy bool) {
-	return s.service.Indexing(ctx)
+func (s *Scope) Indexing(ctx context.Context, labels []string) (done, total int, busy bool) {
+	return s.service.Indexing(ctx, s.within(labels))
 }
 
 // FacetFields implements [search.Faceter].

@@ -1,7 +1,6 @@
 package scope_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -89,8 +88,16 @@ func TestOutside(t *testing.T) {
 	if p, err := scope.New(x).Search(ctx, search.Query{Num: 10}); err != nil || p.Total != 0 {
 		t.Errorf("Search in a scope without a label = %+v, %v, want nothing", p, err)
 	}
-	if done, total, busy := s.Indexing(context.Background()); busy || done != 0 || total != 0 {
-		t.Errorf("Indexing() = %d, %d, %v, want nothing under way", done, total, busy)
+	for _, step := range []struct {
+		label string
+		busy  bool
+	}{{"public", false}, {"finance", true}} {
+		if err := x.SetProgress(ctx, index.Progress{Label: step.label, Done: 1, Total: 2}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, busy := s.Indexing(ctx, nil); busy != step.busy {
+			t.Errorf("Indexing() while %s is indexed reports %v, want %v", step.label, busy, step.busy)
+		}
 	}
 	if h, err := s.Health(ctx); err != nil || h.Status != "green" {
 		t.Errorf("Health() = %+v, %v, want green", h, err)

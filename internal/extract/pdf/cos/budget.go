@@ -7,31 +7,31 @@ import (
 )
 
 // checkEvery is how many steps pass between two calls of a Budget's check:
-// about a millisecond.
+// about a millisecond of work.
 const checkEvery = 1 << 16
 
 // The errors of a Budget that is used up.
 var (
 	errSteps  = fmt.Errorf("PDF document with more work than is allowed for one document: %w", errkind.TooLarge)
-	errMemory = fmt.Errorf("PDF document that takes more memory than is allowed for one document: %w", errkind.TooLarge)
+	errMemory = fmt.Errorf("PDF document that needs more memory than is allowed for one document: %w", errkind.TooLarge)
 )
 
 // A Budget bounds the work and the memory that a document may take, however
 // its parts refer to each other. A step is about a byte that is read or
-// decoded, or ten nanoseconds.
+// decoded; memory is counted in bytes that are in use at the same time.
 //
-// Once a Budget has refused something it refuses everything, so that all work
-// soon ends. A test checks that no result of Spend and Alloc is dropped.
+// Once a Budget has refused something, it refuses everything, so that all work
+// ends soon. TestBudgetIsObeyed checks that no caller ignores a refusal.
 type Budget struct {
 	steps int          // left
-	pause int          // the value of steps at which check is called next
+	pause int          // the value of steps at which check is due
 	bytes int          // left
 	check func() error // nil where there is none
 	err   error        // why everything is refused
 }
 
-// NewBudget returns a budget of that many steps and bytes. check is called
-// now and then, and its error ends the work; nil checks nothing.
+// NewBudget returns a budget of a number of steps and bytes. check is called
+// now and then, and an error of it ends the work; nil checks nothing.
 func NewBudget(steps, bytes int, check func() error) *Budget {
 	b := &Budget{steps: steps, bytes: bytes, check: check}
 	b.schedule()
@@ -46,14 +46,13 @@ func (b *Budget) schedule() {
 	}
 }
 
-// Spend takes n steps, before the work is done or while it is. It reports
-// false where the caller must stop.
+// Spend takes n steps. It reports false where the caller must stop.
 func (b *Budget) Spend(n int) bool {
 	b.steps -= n
 	return b.steps >= b.pause || b.settle()
 }
 
-// settle is the rest of Spend, where a bound was reached or check is due.
+// settle is the part of Spend that is seldom needed.
 func (b *Budget) settle() bool {
 	switch {
 	case b.err != nil:
@@ -73,20 +72,51 @@ func (b *Budget) settle() bool {
 // Alloc takes n bytes of memory, before they are allocated. It reports false
 // where the caller must stop.
 func (b *Budget) Alloc(n int) bool {
-	if b.err == nil && n > b.bytes {
+	if n > b.bytes && b.err == nil {
 		b.err = errMemory
-	}
-	if b.err != nil {
 		b.steps, b.pause = -1, 0
-		return false
 	}
 	b.bytes -= n
-	return true
+	return b.err == nil
 }
 
-// Free gives back bytes that Alloc took.
+// Memory returns how many bytes are left.
+func (b *Budget) Memory() int { return b.bytes }
+
+// Free gives back n bytes that Alloc took.
 func (b *Budget) Free(n int) { b.bytes += n }
 
 // Err returns why work was refused: an error of kind [errkind.TooLarge], or
-// that of the check; nil where all work was done.
+// the error of the check; nil where nothing was refused.
 func (b *Budget) Err() error { return b.err }
+
+// A Share is the part of a Budget's memory that is given back at one time. Its
+// zero value belongs to no budget.
+type Share struct {
+	b *Budget
+	n int // bytes
+}
+
+// Share returns a share without memory.
+func (b *Budget) Share() Share { return Share{b: b} }
+
+// Alloc takes n bytes more, as [Budget.Alloc] does.
+func (s *Share) Alloc(n int) bool {
+	s.n += n
+	return s.b.Alloc(n)
+}
+
+// Size returns how many bytes the share has.
+func (s *Share) Size() int { return s.n }
+
+// Free gives back all memory of the share, which can be used again.
+func (s *Share) Free() {
+	s.b.Free(s.n)
+	s.n = 0
+}
+
+// take moves the memory of another share to this one.
+func (s *Share) take(from *Share) {
+	s.n += from.n
+	from.n = 0
+}

@@ -47,7 +47,7 @@ func TestFilters(t *testing.T) {
 	}
 	for _, tt := range tests {
 		f := &File{Budget: NewBudget(1<<30, 1<<30, nil)}
-		l := Lexer{Src: fmt.Appendf(nil, "<</Filter %s/DecodeParms %s>>", tt.filter, tt.parms)}
+		l := NewLexer(fmt.Appendf(nil, "<</Filter %s/DecodeParms %s>>", tt.filter, tt.parms), 0, f.Budget)
 		o, _ := l.object(true, 0)
 		got, err := f.Decode(&Stream{Dict: o.(Dict), raw: []byte(tt.data)})
 		if string(got) != tt.want || (err != nil) != (tt.want == "") {
@@ -71,7 +71,7 @@ func TestObjects(t *testing.T) {
 		{"[1 [2] 3", Array{1, Array{2}, 3}},
 	}
 	for _, tt := range tests {
-		l := Lexer{Src: []byte(tt.in)}
+		l := NewLexer([]byte(tt.in), 0, NewBudget(1<<20, 1<<20, nil))
 		got, ok := l.object(true, 0)
 		if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(Ref{})); diff != "" || !ok {
 			t.Errorf("object(%q), ok %t (-want +got):\n%s", tt.in, ok, diff)
@@ -79,9 +79,9 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestBudget shows that work stops when the budget is spent: a megabyte of
-// objects that all lie in one place is not read once for each.
-func TestBudget(t *testing.T) {
+// TestObjectsInOnePlace shows that work stops when the budget is used up: a
+// megabyte that many objects claim is not read once for each of them.
+func TestObjectsInOnePlace(t *testing.T) {
 	big := "1 0 obj [" + strings.Repeat("1 ", 1<<19) + "] endobj\n"
 	data := []byte("%PDF-1.7\n" + big)
 	b := NewBudget(40<<20, 1<<30, nil)
@@ -91,7 +91,7 @@ func TestBudget(t *testing.T) {
 	}
 	reads := 0
 	for num := 2; num < 100000 && b.Err() == nil; num++ {
-		f.entries[num] = entry{at: 9}
+		f.entries.set(num, atOffset(9))
 		f.load(num)
 		reads++
 	}
@@ -108,7 +108,7 @@ func FuzzOpen(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for num := range file.entries {
+		for num := range file.entries.objects() {
 			if s := file.Stream(Ref{num: num}); s != nil {
 				if out, err := file.Decode(s); err == nil && len(out) > MaxStream {
 					t.Fatalf("a stream of %d bytes", len(out))
