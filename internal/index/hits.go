@@ -15,8 +15,8 @@ import (
 	"knowhow/internal/search"
 )
 
-// readDocument returns one document by its number, with the beginning of its text
-// as the digest.
+// readDocument returns a document by its number. The digest of the hit is the
+// beginning of the text.
 func readDocument(ctx context.Context, tx *sql.Tx, doc int64) (*search.Hit, error) {
 	e := evaluator{tx: &preparedTx{tx: tx}}
 	return e.hit(ctx, ranked{doc: doc, chunk: -1}, nil)
@@ -29,11 +29,11 @@ const openMark, closeMark = "\x02", "\x03"
 // Sizes of excerpts. Fess cuts a title at 50 characters.
 const (
 	titleDigest = 50
-	startOfText = 4 << 10   // bytes that an excerpt without matches is made of
-	wholeText   = 256 << 10 // bytes searched for matches where no chunk is known
+	startOfText = 4 << 10   // bytes at the start of a text that an excerpt without matches is made of
+	wholeText   = 256 << 10 // bytes searched for matches if no chunk is known
 )
 
-// hit reads one document and makes its excerpt.
+// hit reads a document and makes its excerpt.
 func (e *evaluator) hit(ctx context.Context, r ranked, leaves []*leaf) (*search.Hit, error) {
 	var h search.Hit
 	var label, mime, filetype, lang, host, filename string
@@ -77,12 +77,13 @@ func (e *evaluator) hit(ctx context.Context, r ranked, leaves []*leaf) (*search.
 	return &h, nil
 }
 
-// stampText is a time as Fess writes it.
+// stampText formats milliseconds since 1970 as Fess does.
 func stampText(ms int64) string {
 	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// urlLink is the address to click on; like Fess's it is decoded for files.
+// urlLink returns the address for people to open. As in Fess, file URLs are
+// decoded.
 func urlLink(s string) string {
 	if strings.HasPrefix(s, "file:") {
 		if p, err := url.PathUnescape(s); err == nil {
@@ -92,7 +93,7 @@ func urlLink(s string) string {
 	return s
 }
 
-// excerpted returns the text that an excerpt is made of.
+// excerpted returns the part of the text that the excerpt is made of.
 func (e *evaluator) excerpted(ctx context.Context, r ranked, matches bool) (string, error) {
 	if r.chunk >= 0 {
 		_, text, err := e.chunkText(ctx, r.chunk)
@@ -105,8 +106,8 @@ func (e *evaluator) excerpted(ctx context.Context, r ranked, matches bool) (stri
 	return window(ctx, e.tx, r.doc, 0, size)
 }
 
-// dropStopwords takes the function words of a question out of what is marked,
-// unless there is nothing else: they would mark half of a text.
+// dropStopwords removes function words from want, unless there are no other
+// words. Marking them would mark much of the text.
 func dropStopwords(want map[string]bool) {
 	for term := range want {
 		if !analysis.Stopword(term) {
@@ -136,7 +137,7 @@ func digests(text, title string, leaves []*leaf) (body, head string) {
 	return body, analysis.Digest(title, inTitle, o)
 }
 
-// unmarked takes our marks out of a text that happens to have them.
+// unmarked removes the mark characters from a text.
 func unmarked(s string) string {
 	if !strings.ContainsAny(s, openMark+closeMark) {
 		return s
@@ -144,7 +145,8 @@ func unmarked(s string) string {
 	return strings.NewReplacer(openMark, " ", closeMark, " ").Replace(s)
 }
 
-// marked escapes an excerpt for HTML and puts the tags in, as Fess does.
+// marked escapes an excerpt for HTML and replaces the marks by tags, as Fess
+// does.
 func marked(s string) string {
 	return strings.NewReplacer(openMark, "<strong>", closeMark, "</strong>").Replace(html.EscapeString(s))
 }
