@@ -27,8 +27,8 @@ func (h *Handler) row(d doc, f *found) map[string]any {
 		"content_title":       emphasise(html.EscapeString(abbreviate(d.Title, 50)), terms),
 		"content_description": emphasise(html.EscapeString(digest), terms),
 		"site":                site, "site_path": site, "mimetype": d.MIMEType, "filetype": d.FileType, "filename": d.Filename,
-		// Strings, as for a document that was crawled. Documents with Loaded
-		// get numbers below.
+		// Strings, as for a document that was crawled. Documents with a host or
+		// with Loaded get numbers below.
 		"content_length": strconv.FormatInt(d.Size, 10), "boost": "1.0",
 		"created": stamp(d.Modified), "timestamp": stamp(d.Modified), "last_modified": stamp(d.Modified),
 	}
