@@ -6,17 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// DigestOptions says how an excerpt looks.
+// DigestOptions configures [Digest].
 type DigestOptions struct {
-	Size        int    // runes of text, without marks and ellipses; 0 means 240
-	Open, Close string // put around matches, for example "<strong>" and "</strong>"; "" means no mark
+	Size        int    // maximum runes of text, without marks and ellipses; 0 means 240
+	Open, Close string // inserted around matches, for example "<strong>" and "</strong>"
 }
 
-// Bounds of the work for one digest.
+// Limits of the work for one digest.
 const (
 	digestSize    = 240
-	digestMatches = 4096 // matches that are looked at
-	digestTokens  = 4000 // tokens that are read once every term was seen
+	digestMatches = 4096 // matches that are considered
+	digestTokens  = 4000 // tokens that are read after every term was found
 )
 
 // A match is a wanted token in a text.
@@ -26,17 +26,16 @@ type match struct {
 	term       int // number of the wanted term
 }
 
-// Digest returns the part of text that says most about the terms in want, which
-// are token texts (a single CJK character stands for every token that begins
-// with it): the window with the most different terms, among equals the one with
-// the most matches, among those the first. Without a match it is the beginning
-// of the text.
+// Digest returns the excerpt of text that fits the terms in want best. Terms
+// are token texts; a single CJK character matches every token that begins with
+// it. The excerpt is the window with the most different terms, then the most
+// matches, then the first position. Without a match it is the beginning of the
+// text.
 //
-// White space and control characters are folded to single blanks, whole words
-// are kept where that is possible, "…" stands where the text goes on, and Open
-// and Close are put around matches (around adjoining ones together). Nothing is
-// escaped. The result is valid UTF-8 of at most Size runes, not counting marks
-// and ellipses.
+// White space and control characters become single blanks, words are not cut if
+// possible, "…" marks omitted text, and Open and Close are inserted around
+// matches (around adjacent matches together). Nothing is escaped. The result is
+// valid UTF-8 of at most Size runes, not counting marks and ellipses.
 func Digest(text string, want map[string]bool, o DigestOptions) string {
 	if o.Size <= 0 {
 		o.Size = digestSize
@@ -50,7 +49,7 @@ func Digest(text string, want map[string]bool, o DigestOptions) string {
 	from += blankPrefix(text[from:])
 	to := windowEnd(text, from, o.Size)
 	if to == len(text) && from > 0 && len(ms) > 0 {
-		// The text ends before the window is full: begin earlier.
+		// The text ends before the window is full, so begin earlier.
 		spare := o.Size - foldedRunes(text[from:to])
 		from = stepBack(text, from, spare)
 		from += blankPrefix(text[from:])
@@ -65,7 +64,7 @@ func matches(text string, want map[string]bool) []match {
 		return nil
 	}
 	terms := make(map[string]int, len(want))
-	lone := false // some term is to be matched as a prefix
+	lone := false // some term must be matched as a prefix
 	for t, ok := range want {
 		if ok {
 			terms[t] = len(terms)
@@ -102,8 +101,8 @@ func matches(text string, want map[string]bool) []match {
 	return ms
 }
 
-// firstCharacter returns where the first character of a CJK token ends in the
-// text. Half-width kana write voicing as a character of its own.
+// firstCharacter returns the end of the first character of a CJK token in the
+// text. In half-width kana, a voicing mark is a separate character.
 func firstCharacter(text string, t Token) int {
 	_, n := utf8.DecodeRuneInString(text[t.Start:])
 	switch r, m := utf8.DecodeRuneInString(text[t.Start+n:]); r {
@@ -113,8 +112,8 @@ func firstCharacter(text string, t Token) int {
 	return min(t.Start+n, t.End)
 }
 
-// bestWindow returns the first and the last match of the best window of size
-// runes. It is 0, 0 where there is no match.
+// bestWindow returns the indexes of the first and the last match of the best
+// window of size runes, or 0, 0 if there is no match.
 func bestWindow(ms []match, size int) (first, last int) {
 	count := map[int]int{} // matches in the window, by term
 	best := -1
@@ -134,16 +133,16 @@ func bestWindow(ms []match, size int) (first, last int) {
 	return first, last
 }
 
-// windowStart returns where a window begins that holds the matches and shows
-// some of what stands before them.
+// windowStart returns the start of a window that contains the matches and some
+// text before them.
 func windowStart(text string, first, last match, size int) int {
 	spare := size - (last.runes - first.runes) - (last.end - last.start)
 	return stepBack(text, first.start, min(spare/2, size/4))
 }
 
-// stepBack returns a word border at most n runes before the offset at, the
-// beginning of the text if that is near enough. It is at itself where no border
-// is near.
+// stepBack returns a word border at most n runes before offset at, or the
+// beginning of the text if it is that near. If no border is near, it returns
+// at.
 func stepBack(text string, at, n int) int {
 	from := at
 	for ; n > 0 && from > 0; n-- {
@@ -163,8 +162,8 @@ func stepBack(text string, at, n int) int {
 	return at
 }
 
-// isBorder reports whether a text may be cut at the offset i: beside white
-// space or between CJK characters.
+// isBorder reports whether a text may be cut at offset i: next to white space
+// or between CJK characters.
 func isBorder(text string, i int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:i])
 	after, _ := utf8.DecodeRuneInString(text[i:])
@@ -177,11 +176,11 @@ func isBorder(text string, i int) bool {
 // isSpace reports whether r is folded to a blank.
 func isSpace(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
-// blankPrefix returns the length of the white space that s begins with.
+// blankPrefix returns the length of the white space at the beginning of s.
 func blankPrefix(s string) int { return len(s) - len(strings.TrimLeftFunc(s, isSpace)) }
 
-// windowEnd returns where a window of size runes ends that begins at from, on a
-// word border if there is one after from.
+// windowEnd returns the end of a window of size runes that begins at from. It
+// is a word border if there is one after from.
 func windowEnd(text string, from, size int) int {
 	border := from // last place to cut
 	n := 0
@@ -216,7 +215,7 @@ func windowEnd(text string, from, size int) int {
 	return len(text)
 }
 
-// foldedRunes counts the runes of s with white space folded.
+// foldedRunes returns the number of runes of s with white space folded.
 func foldedRunes(s string) int {
 	n, space := 0, true
 	for _, r := range s {
@@ -233,13 +232,13 @@ func foldedRunes(s string) int {
 	return n
 }
 
-// render writes text[from:to] with white space folded and matches marked.
+// render returns text[from:to] with white space folded and matches marked.
 func render(text string, from, to int, ms []match, o DigestOptions) string {
 	var b strings.Builder
 	if from > blankPrefix(text) {
 		b.WriteString("…")
 	}
-	open := 0 // end of the match that is open, 0 for none
+	open := 0 // end of the match that is being marked, 0 if there is none
 	space := false
 	for i, r := range text[from:to] {
 		i += from

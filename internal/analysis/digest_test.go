@@ -8,7 +8,7 @@ import (
 	"knowhow/internal/analysis"
 )
 
-// terms makes a set of wanted terms.
+// terms returns a set of wanted terms.
 func terms(ts ...string) map[string]bool {
 	m := map[string]bool{}
 	for _, t := range ts {
@@ -61,11 +61,11 @@ func TestDigest(t *testing.T) {
 
 func TestDigestDefaults(t *testing.T) {
 	got := analysis.Digest(strings.Repeat("word ", 100), terms("word"), analysis.DigestOptions{})
-	if n := utf8.RuneCountInString(got); n != 240 { // 48 words of five, less a blank, and the ellipsis
+	if n := utf8.RuneCountInString(got); n != 240 { // 48 words of five runes, without the last blank but with the ellipsis
 		t.Errorf("Digest has %d runes, want 240: %q", n, got)
 	}
 	if strings.Contains(got, "<") {
-		t.Errorf("Digest marks without being asked to: %q", got)
+		t.Errorf("Digest without Open and Close has marks: %q", got)
 	}
 }
 
