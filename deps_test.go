@@ -79,7 +79,7 @@ var fences = map[string]string{
 	"database/sql":                           "index",
 	"net/http":                               "httpguard mcpserver fess fessserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest",
 	"testing":                                "search/searchtest fess/fesstest mcpserver/mcptest",
-	"flag":                                   "cli",
+	"flag":                                   "", // cli/flags.go declares the flags
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",
 }
 

@@ -28,17 +28,7 @@ A VALUE is what the tool's schema asks for: text as it is, and numbers, lists an
 objects as JSON. A KEY that takes a list may be given several times. All arguments
 can also be given as one JSON object, or with "-" be read from standard input.
 
-Flags:
-  --mcp-settings FILE    call the server directly, as these settings say; where no
-                         bridge runs, mcp_settings.json and .mcp.json are tried
-  --bridge-url URL       the bridge to call through (MCP_BRIDGE_URL,
-                         http://127.0.0.1:3333)
-  --json                 print the whole result as JSON, not its text alone
-  --timeout DURATION     how long to wait for the server to start, and then for the
-                         answer (30s)
-
-Environment:
-  MCP_BRIDGE_TOKEN       token that the bridge asks for
+{flags}
 
 Examples:
   {cmd} everything/echo message=hello
@@ -58,32 +48,34 @@ var defaultSettings = [...]string{"mcp_settings.json", ".mcp.json"}
 // A calling is one call of a tool.
 type calling struct {
 	*invocation
-	settings, bridgeURL string
-	json                bool
-	timeout             time.Duration
-	server, tool        string
-	arguments           []string // KEY=VALUE, or one of "-" and a JSON object
+	settings, bridgeURL, token string
+	json                       bool
+	timeout                    time.Duration
+	server, tool               string
+	arguments                  []string // KEY=VALUE, or one of "-" and a JSON object
 }
 
-// runCall calls a tool.
-func runCall(ctx context.Context, v *invocation, args []string) error {
-	c := &calling{invocation: v, timeout: 30 * time.Second}
-	set := v.newFlags()
-	set.StringVar(&c.settings, "mcp-settings", "", "")
-	set.StringVar(&c.bridgeURL, "bridge-url", v.get("MCP_BRIDGE_URL"), "")
-	set.BoolVar(&c.json, "json", false, "")
-	set.Var((*positiveDuration)(&c.timeout), "timeout", "")
-	if err := v.parse(set, args, c.operand); err != nil {
-		return err
+// callCommand calls a tool.
+func callCommand(v *invocation, f *flagSet) func(context.Context) error {
+	c := &calling{invocation: v}
+	f.String(&c.settings, flag{Name: "mcp-settings", Value: "FILE",
+		Help: "start the server as this settings file says; if no bridge runs, mcp_settings.json and .mcp.json in the working directory are tried"})
+	f.String(&c.bridgeURL, flag{Name: "bridge-url", Value: "URL", Env: "MCP_BRIDGE_URL",
+		Help: fmt.Sprintf("bridge to call through; by default http://127.0.0.1:%s", defaultBridgePort)})
+	f.Bool(&c.json, flag{Name: "json", Help: "print the whole result as JSON, not only its text"})
+	f.Duration(&c.timeout, flag{Name: "timeout", Value: "DURATION", Default: "30s", Help: "limit of the start of the server, and of the call"})
+	f.Token(&c.token, flag{Env: "MCP_BRIDGE_TOKEN", Help: "token that the bridge requires"})
+	f.operand = c.operand
+	return func(ctx context.Context) error {
+		if c.server == "" {
+			return v.usagef("SERVER/TOOL is missing")
+		}
+		backend, err := c.connect(ctx)
+		if err != nil {
+			return err
+		}
+		return errors.Join(c.call(ctx, backend), backend.close(ctx))
 	}
-	if c.server == "" {
-		return v.usagef("SERVER/TOOL is missing")
-	}
-	backend, err := c.connect(ctx)
-	if err != nil {
-		return err
-	}
-	return errors.Join(c.call(ctx, backend), backend.close(ctx))
 }
 
 // operand takes SERVER/TOOL, then the arguments.
@@ -127,13 +119,9 @@ func (c *calling) connect(ctx context.Context) (callBackend, error) {
 		if c.settings != "" {
 			return c.direct(c.settings)
 		}
-		url = fmt.Sprintf("http://127.0.0.1:%d", defaultBridgePort)
+		url = "http://127.0.0.1:" + defaultBridgePort
 	}
-	token, err := c.tokenOr("", "MCP_BRIDGE_TOKEN")
-	if err != nil {
-		return nil, err
-	}
-	client, err := invoke.NewClient(invoke.ClientOptions{URL: url, Token: token, Timeout: startTime + c.timeout})
+	client, err := invoke.NewClient(invoke.ClientOptions{URL: url, Token: c.token, Timeout: startTime + c.timeout})
 	if err != nil {
 		return nil, c.usagef("--bridge-url: %s", errkind.Message(err))
 	}

@@ -6,7 +6,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -77,21 +76,24 @@ func Prepare() (stdout *os.File) {
 type command struct {
 	name    string
 	summary string // a line in the list of commands
-	help    string // the whole help text; {cmd} stands for what the user types to call it
-	run     func(ctx context.Context, v *invocation, args []string) error
+	help    string // the help text; {cmd} stands for what the user types to call it, {flags} for the flags
+
+	// define declares the flags and operands of the command in f. It returns
+	// the function that runs the command once they are parsed.
+	define func(v *invocation, f *flagSet) func(context.Context) error
 }
 
 // commands returns the program's commands in the order of the help text.
 func (e Env) commands() []command {
 	all := []command{
-		{"serve", "index folders and files, and serve them to agents over MCP", serveHelp, runServe},
-		{"sources", "list the remembered sources, or remove one", sourcesHelp, runSources},
-		{"fess", "MCP bridge in front of a Fess server", fessHelp, runFess},
-		{"sync", "write the tools of MCP servers as Agent Skills", syncHelp, runSync},
-		{"start", "the same, then serve POST /invoke, by which skills call the tools", startHelp, runStart},
-		{"call", "call a tool of an MCP server", callHelp, runCall},
-		{"version", "print the version, the commit and the Go version", versionHelp, runVersion},
-		{"help", "show help for a command", helpHelp, runHelp},
+		{"serve", "index folders and files, and serve them to agents over MCP", serveHelp, serveCommand},
+		{"sources", "list the remembered sources, or remove one", sourcesHelp, sourcesCommand},
+		{"fess", "MCP bridge in front of a Fess server", fessHelp, fessCommand},
+		{"sync", "write the tools of MCP servers as Agent Skills", syncHelp, syncCommand},
+		{"start", "the same, then serve POST /invoke, by which skills call the tools", startHelp, startCommand},
+		{"call", "call a tool of an MCP server", callHelp, callCommand},
+		{"version", "print the version, the commit and the Go version", versionHelp, versionCommand},
+		{"help", "show help for a command", helpHelp, helpCommand},
 	}
 	return slices.DeleteFunc(all, func(c command) bool {
 		return e.Commands != nil && !slices.Contains(e.Commands, c.name) && c.name != "version" && c.name != "help"
@@ -134,8 +136,13 @@ func Main(ctx context.Context, args []string, env Env, stdin io.Reader, stdout, 
 	if env.Command == "" {
 		v.name += " " + name
 	}
-	err := cmd.run(ctx, v, args[1:])
-	if errors.Is(err, flag.ErrHelp) {
+	f := &flagSet{invocation: v}
+	run := cmd.define(v, f)
+	err := f.parse(args[1:])
+	switch {
+	case err == nil:
+		err = run(ctx)
+	case errors.Is(err, errHelp):
 		_, err = io.WriteString(stdout, commandHelp(cmd, v))
 	}
 	return v.fail(ctx, err)

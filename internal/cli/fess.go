@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -28,19 +27,7 @@ const fessHelp = `Usage: {cmd} [FLAGS]
 Serves the documents of a Fess server to AI agents over MCP. One bridge serves
 one knowledge domain: the documents with one Fess label.
 
-Flags:
-  --config FILE          configuration file; by default the first that exists of
-                         ~/.mcp-feiss/config.json, ~/mcp-feiss/config.json and
-                         ~/.mcp-fess/config.json
-  --transport stdio|http how clients connect (default stdio)
-  --debug                log everything into a file of its own, with elapsed times
-  --cody                 speak MCP revision 2024-11-05 instead of 2025-03-26
-  --revision latest      negotiate any MCP revision (also: 2025-03-26, 2024-11-05)
-  --allow-host HOST      HTTP: let this Host header pass as well; repeatable
-  --allow-origin ORIGIN  HTTP: let pages of this origin call; repeatable
-
-Environment:
-  FESS_API_TOKEN         access token for Fess; goes before fessAuth.accessToken
+{flags}
 
 The smallest configuration file:
   {
@@ -57,59 +44,50 @@ Examples:
 
 // fessFlags are the flags of the command.
 type fessFlags struct {
-	config    string
-	transport *choice
-	debug     bool
-	cody      bool
-	revision  *choice
-	hosts     list
-	origins   list
+	config, transport, revision, token string
+	debug, cody                        bool
+	hosts, origins                     []string
 }
 
-// define makes set the flags of f, with their defaults.
-func (f *fessFlags) define(set *flag.FlagSet) {
-	f.transport = newChoice("stdio", "http")
-	f.revision = newChoice(string(mcpserver.Pinned), string(mcpserver.Cody), string(mcpserver.Latest))
-	set.StringVar(&f.config, "config", "", "")
-	set.Var(f.transport, "transport", "")
-	set.BoolVar(&f.debug, "debug", false, "")
-	set.BoolVar(&f.cody, "cody", false, "")
-	set.Var(f.revision, "revision", "")
-	set.Var(&f.hosts, "allow-host", "")
-	set.Var(&f.origins, "allow-origin", "")
-}
-
-// parseFess reads the flags.
-func (v *invocation) parseFess(args []string) (*fessFlags, error) {
-	f := &fessFlags{}
-	set := v.newFlags()
-	f.define(set)
-	if err := v.parse(set, args, nil); err != nil {
-		return nil, err
-	}
-	if f.cody {
-		if f.revision.given && f.revision.value != string(mcpserver.Cody) {
-			return nil, v.usagef("--cody and --revision %s exclude each other", f.revision.value)
+// fessCommand serves the bridge until its client or a signal ends it.
+func fessCommand(v *invocation, f *flagSet) func(context.Context) error {
+	o := &fessFlags{}
+	f.String(&o.config, flag{Name: "config", Value: "FILE",
+		Help: "configuration file; by default the first of ~/.mcp-feiss/config.json, ~/mcp-feiss/config.json and ~/.mcp-fess/config.json that exists"})
+	f.Choice(&o.transport, flag{Name: "transport", Help: "how clients connect"}, "stdio", "http")
+	f.Bool(&o.debug, flag{Name: "debug", Help: "log everything to a separate file DATE_TIME_server.log, with the time since the start on each line"})
+	f.Bool(&o.cody, flag{Name: "cody", Help: "use MCP revision 2024-11-05"})
+	f.Choice(&o.revision, flag{Name: "revision", Help: "MCP revision; latest negotiates every revision"},
+		string(mcpserver.Pinned), string(mcpserver.Cody), string(mcpserver.Latest))
+	httpFlags(f, &o.hosts, &o.origins)
+	f.String(&o.token, flag{Env: "FESS_API_TOKEN", Help: "access token for Fess; takes precedence over fessAuth.accessToken"})
+	return func(ctx context.Context) error {
+		if o.cody {
+			if f.given("revision") && o.revision != string(mcpserver.Cody) {
+				return v.usagef("--cody and --revision %s exclude each other", o.revision)
+			}
+			o.revision = string(mcpserver.Cody)
 		}
-		f.revision.value = string(mcpserver.Cody)
+		return v.runFess(ctx, o)
 	}
-	return f, nil
 }
 
-// runFess serves the bridge until its client or a signal ends it.
-func runFess(ctx context.Context, v *invocation, args []string) error {
-	flags, err := v.parseFess(args)
-	if err != nil {
-		return err
-	}
+// httpFlags declares the flags for the Host and Origin headers.
+func httpFlags(f *flagSet, hosts, origins *[]string) {
+	f.List(hosts, flag{Name: "allow-host", Value: "HOST", Help: "HTTP: additional value that the Host header may have"})
+	f.List(origins, flag{Name: "allow-origin", Value: "ORIGIN", Help: "HTTP: additional value that the Origin header may have"})
+}
+
+// runFess reads the configuration and serves the bridge.
+func (v *invocation) runFess(ctx context.Context, flags *fessFlags) (err error) {
 	path := flags.config
 	if path == "" {
 		if path, err = v.findFessConfig(); err != nil {
 			return err
 		}
 	}
-	overHTTP := flags.transport.value == "http"
-	c, warnings, err := v.readFessConfig(path, overHTTP)
+	overHTTP := flags.transport == "http"
+	c, warnings, err := v.readFessConfig(path, flags.token, overHTTP)
 	if err != nil {
 		return err
 	}
@@ -122,8 +100,8 @@ func runFess(ctx context.Context, v *invocation, args []string) error {
 		Fallback:   v.stderr,
 	})
 	defer log.Close()
-	log.Info("starting", "version", version(), "config", path, "transport", flags.transport.value,
-		"revision", flags.revision.value, "domain", c.Domain.ID, "label", c.Domain.LabelFilter)
+	log.Info("starting", "version", version(), "config", path, "transport", flags.transport,
+		"revision", flags.revision, "domain", c.Domain.ID, "label", c.Domain.LabelFilter)
 	for _, w := range warnings {
 		v.warn(log.Logger, w)
 	}
@@ -171,7 +149,7 @@ func (v *invocation) serveFess(ctx context.Context, c *FessConfig, flags *fessFl
 		Version:      version(),
 		Instructions: fessmcp.Instructions(fessmcp.Options{Domain: domain}),
 		Domain:       &mcpserver.Domain{ID: domain.ID, Name: domain.Name, Description: domain.Description, LabelFilter: domain.Label},
-		Revision:     mcpserver.Revision(flags.revision.value),
+		Revision:     mcpserver.Revision(flags.revision),
 		MaxInFlight:  c.Limits.MaxInFlightRequests,
 		Log:          log,
 		Header:       c.callersToken(),
@@ -194,7 +172,7 @@ func (v *invocation) serveFess(ctx context.Context, c *FessConfig, flags *fessFl
 		check.Go(func() { checkFess(checkCtx, client, c, log) })
 	}
 
-	if flags.transport.value == "http" {
+	if flags.transport == "http" {
 		return v.serveFessHTTP(ctx, c, flags, server, log)
 	}
 	log.Info("serving on standard input and output")
@@ -273,8 +251,9 @@ func (v *invocation) findFessConfig() (string, error) {
 		fmt.Sprintf("Write %s, or name a file with --config. %q shows the smallest one.", tried[0], v.name+" --help")}
 }
 
-// readFessConfig reads and checks the configuration file at path.
-func (v *invocation) readFessConfig(path string, overHTTP bool) (*FessConfig, []string, error) {
+// readFessConfig reads and checks the configuration file at path. A token takes
+// precedence over the one in the file.
+func (v *invocation) readFessConfig(path, token string, overHTTP bool) (*FessConfig, []string, error) {
 	c := defaultFessConfig()
 	file, err := config.ReadFile(path, c, config.Options{Env: v.Lookup})
 	if err != nil {
@@ -284,7 +263,7 @@ func (v *invocation) readFessConfig(path string, overHTTP bool) (*FessConfig, []
 	if err != nil {
 		return nil, nil, err
 	}
-	if token := v.get("FESS_API_TOKEN"); token != "" {
+	if token != "" {
 		if !visiblePattern.MatchString(token) {
 			return nil, nil, errors.New("environment variable FESS_API_TOKEN: want visible ASCII characters without blanks")
 		}

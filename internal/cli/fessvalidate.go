@@ -23,7 +23,6 @@ var (
 	domainIDPattern = regexp.MustCompile(fmt.Sprintf(`^[a-z0-9_]{1,%d}$`, maxDomainID))
 	httpPathPattern = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$|^/$`)
 	hostNamePattern = regexp.MustCompile(`^[A-Za-z0-9._:-]+$|^\[[A-Fa-f0-9:.]+\]$`)
-	visiblePattern  = regexp.MustCompile(`^[!-~]+$`)
 )
 
 // A checker collects what is wrong in a configuration, so that the user sees

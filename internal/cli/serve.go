@@ -20,16 +20,24 @@ import (
 	"knowhow/internal/terminal"
 )
 
-// runServe indexes sources and serves them.
-func runServe(ctx context.Context, v *invocation, args []string) error {
-	o, err := parseServe(v, args)
-	if err != nil {
-		return err
+// serveCommand indexes sources and serves them.
+func serveCommand(v *invocation, f *flagSet) func(context.Context) error {
+	o := &serveOptions{}
+	o.define(f)
+	return func(ctx context.Context) error {
+		if err := o.check(f); err != nil {
+			return err
+		}
+		return v.runServe(ctx, o)
 	}
+}
+
+// runServe indexes sources and serves them.
+func (v *invocation) runServe(ctx context.Context, o *serveOptions) (err error) {
 	lines := terminal.NewLines(v.stderr, nil)
 	v.stderr = lines // whatever is written makes way for the progress bar
 	s := &serving{invocation: v, o: o, lines: lines, log: slog.New(terminal.NewHandler(lines, slog.LevelWarn))}
-	if !o.stdio {
+	if !o.stdio() {
 		if s.host, s.port, err = o.listener(v); err != nil {
 			return err
 		}
@@ -78,7 +86,7 @@ func (s *serving) run(ctx context.Context) error {
 		})
 	}
 	server := s.server(s.mainDomain(), s.backend)
-	if s.o.stdio {
+	if s.o.stdio() {
 		index()
 		return server.ServeStdio(ctx, s.stdin, s.stdout)
 	}

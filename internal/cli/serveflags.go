@@ -22,23 +22,7 @@ Indexes folders and files, and lets agents search and read them over MCP.
 Exactly the named sources are served. Sources are remembered: without a SOURCE
 all remembered sources are served.
 
-Flags:
-  --addr HOST:PORT       address to listen on (127.0.0.1:7411)
-  --port PORT            the same as --addr 127.0.0.1:PORT
-  --transport KIND       http, or stdio for a client that starts the program (http)
-  --data DIR             data folder (KNOWHOW_DATA)
-  --label NAME           label of the source that follows
-  --description TEXT     what the source that follows is about; remembered
-  --tools GROUPS         groups of tools: search, fess, or both with a comma (search)
-  --domain ID            domain of /mcp; the names of the tools begin with it
-  --domain-name NAME     name of that domain, for people and agents
-  --token TOKEN          required of every caller; needed beyond loopback (KNOWHOW_TOKEN)
-  --embedder NAME        this version searches by words: builtin or none (KNOWHOW_EMBEDDER)
-  --no-watch             look for changes only at the start
-  --yes                  index a home folder or a whole disk without a question
-  --revision latest      MCP revisions to negotiate
-  --allow-host HOST      additional value that the Host header may have; repeatable
-  --allow-origin ORIGIN  additional value that the Origin header may have; repeatable
+{flags}
 
 Examples:
   {cmd} docs
@@ -60,102 +44,82 @@ const (
 // serveOptions are the flags and operands of serve.
 type serveOptions struct {
 	addr, data, domain, domainName, token string
-	stdio, noWatch, yes                   bool
+	transport                             string
+	noWatch, yes                          bool
 	hosts, origins                        []string
 	groups                                []fessmcp.Group
 	sources                               []sourceArg
+	next                                  sourceArg // the flags of the source that follows
 }
 
 // A sourceArg is a source as the command line names it.
 type sourceArg struct{ path, label, description string }
 
-// parseServe reads the command line of serve.
-func parseServe(v *invocation, args []string) (*serveOptions, error) {
-	o := &serveOptions{groups: []fessmcp.Group{fessmcp.SearchTools}}
-	fs := v.newFlags()
-	transport, revision := newChoice("http", "stdio"), newChoice("latest")
-	embedder := newChoice("builtin", "none")
-	if e := v.get("KNOWHOW_EMBEDDER"); e != "" {
-		if err := embedder.Set(e); err != nil {
-			return nil, v.usagef("KNOWHOW_EMBEDDER: got %q, %v", e, err)
-		}
-	}
-	var next sourceArg
-	var port string
-	var hosts, origins list
-	fs.StringVar(&o.addr, "addr", "", "")
-	fs.Func("port", "", func(s string) error {
-		port = s
+// define declares the flags and operands of serve in f.
+func (o *serveOptions) define(f *flagSet) {
+	var ignored string // of choices that change nothing yet
+	f.String(&o.addr, flag{Name: "addr", Value: "HOST:PORT", Default: defaultHost + ":7411", Help: "address to listen on"})
+	f.Func(flag{Name: "port", Value: "PORT", Help: "short for --addr " + defaultHost + ":PORT"}, func(s string) error {
+		o.addr = net.JoinHostPort(defaultHost, s)
 		return checkPort(s)
 	})
-	fs.Var(transport, "transport", "")
-	fs.StringVar(&o.data, "data", "", "")
-	fs.Func("label", "", func(s string) error {
-		if next.label = s; !labelPattern.MatchString(s) {
+	f.Choice(&o.transport, flag{Name: "transport", Help: "how clients connect; with stdio the server serves the one client that started it"}, "http", "stdio")
+	dataFlag(f, &o.data)
+	f.Func(flag{Name: "label", Value: "NAME", Help: "label of the source that follows"}, func(s string) error {
+		if o.next.label = s; !labelPattern.MatchString(s) {
 			return errors.New(`want letters, digits, "_", "." and "-" only`)
 		}
 		return nil
 	})
-	fs.Func("description", "", func(s string) error {
-		next.description = strings.TrimSpace(s)
-		if n := utf8.RuneCountInString(next.description); n == 0 || n > maxDescription {
+	f.Func(flag{Name: "description", Value: "TEXT", Help: "what the source that follows contains; it is remembered"}, func(s string) error {
+		o.next.description = strings.TrimSpace(s)
+		if n := utf8.RuneCountInString(o.next.description); n == 0 || n > maxDescription {
 			return fmt.Errorf("want 1 to %d characters", maxDescription)
 		}
 		return nil
 	})
-	fs.Func("tools", "", func(s string) (err error) {
+	f.Func(flag{Name: "tools", Value: "GROUPS", Default: "search", Help: "groups of tools: search, fess, or search,fess"}, func(s string) (err error) {
 		o.groups, err = toolGroups(s)
 		return err
 	})
-	fs.Func("domain", "", func(s string) error {
+	f.Func(flag{Name: "domain", Value: "ID", Help: "domain of /mcp, with which the names of the tools begin; by default the label of the one source, or all"}, func(s string) error {
 		if o.domain = strings.ReplaceAll(strings.ToLower(s), "-", "_"); !domainIDPattern.MatchString(o.domain) {
 			return fmt.Errorf(`want 1 to %d letters, digits and "_"`, maxDomainID)
 		}
 		return nil
 	})
-	fs.StringVar(&o.domainName, "domain-name", "", "")
-	fs.Var((*token)(&o.token), "token", "")
-	fs.Var(embedder, "embedder", "")
-	fs.BoolVar(&o.noWatch, "no-watch", false, "")
-	fs.BoolVar(&o.yes, "yes", false, "")
-	fs.Var(revision, "revision", "")
-	fs.Var(&hosts, "allow-host", "")
-	fs.Var(&origins, "allow-origin", "")
-	err := v.parse(fs, args, func(arg string) error {
-		next.path = arg
-		o.sources = append(o.sources, next)
-		next = sourceArg{}
+	f.String(&o.domainName, flag{Name: "domain-name", Value: "NAME", Help: "name of that domain, for people and agents"})
+	f.Token(&o.token, flag{Name: "token", Value: "TOKEN", Env: "KNOWHOW_TOKEN",
+		Help: "token that every caller must send as Authorization: Bearer; required to listen on other addresses than loopback"})
+	f.Choice(&ignored, flag{Name: "embedder", Env: "KNOWHOW_EMBEDDER", Help: "this version searches by words with either value"}, "builtin", "none")
+	f.Bool(&o.noWatch, flag{Name: "no-watch", Help: "look for changes only at the start"})
+	f.Bool(&o.yes, flag{Name: "yes", Help: "index a home folder or a whole disk without asking"})
+	f.Choice(&ignored, flag{Name: "revision", Help: "MCP revisions to negotiate; latest is every one"}, "latest")
+	httpFlags(f, &o.hosts, &o.origins)
+	f.operand = func(arg string) error {
+		o.next.path = arg
+		o.sources = append(o.sources, o.next)
+		o.next = sourceArg{}
 		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
-	if o.token, err = v.tokenOr(o.token, "KNOWHOW_TOKEN"); err != nil {
-		return nil, err
-	}
-	switch {
-	case next.label != "":
-		return nil, v.usagef("--label %s: no source follows it", next.label)
-	case next.description != "":
-		return nil, v.usagef("--description: no source follows it")
-	case port != "" && o.addr != "":
-		return nil, v.usagef("--addr and --port name the same thing; give one of them")
-	case o.addr == "":
-		if port == "" {
-			port = defaultPort
-		}
-		o.addr = net.JoinHostPort(defaultHost, port)
-	}
-	o.stdio = transport.value == "stdio"
-	o.hosts, o.origins = hosts, origins
-	if o.data, err = dataFolder(v.Env, o.data); err != nil {
-		return nil, err
-	}
-	return o, nil
 }
 
-// defaultPort is the port of serve unless told otherwise.
-const defaultPort = "7411"
+// stdio reports whether the client started the program.
+func (o *serveOptions) stdio() bool { return o.transport == "stdio" }
+
+// check checks what no flag can check alone.
+func (o *serveOptions) check(f *flagSet) (err error) {
+	switch {
+	case o.next.label != "":
+		return f.usagef("--label %s: no source follows it", o.next.label)
+	case o.next.description != "":
+		return f.usagef("--description: no source follows it")
+	case f.given("port") && f.given("addr"):
+		return f.usagef("--addr and --port name the same thing; give one of them")
+	}
+	o.data, err = dataFolder(f.Env, o.data)
+	return err
+}
 
 // checkPort refuses what is not the number of a port.
 func checkPort(s string) error {
@@ -202,14 +166,11 @@ func (o *serveOptions) listener(v *invocation) (host string, port int, err error
 	return host, port, nil
 }
 
-// dataFolder returns the folder that holds the index: the flag, the variable,
-// or the platform's place for a user's data.
-func dataFolder(e Env, flag string) (string, error) {
-	if flag != "" {
-		return filepath.Abs(flag)
-	}
-	if dir := e.get("KNOWHOW_DATA"); dir != "" {
-		return filepath.Abs(dir)
+// dataFolder returns the folder that holds the index: the one that the user
+// named, or the platform's place for a user's data.
+func dataFolder(e Env, named string) (string, error) {
+	if named != "" {
+		return filepath.Abs(named)
 	}
 	home := e.get("HOME")
 	switch runtime.GOOS {

@@ -20,22 +20,30 @@ const sourcesHelp = `Usage: {cmd} [list] [--data DIR]
 Lists the folders and files that serve remembers, or removes one of them and its
 documents from the index. The files themselves are never changed.
 
-Flags:
-  --data DIR  data folder (KNOWHOW_DATA)
+{flags}
 
 Examples:
   {cmd}
   {cmd} rm docs
 `
 
-// runSources lists the sources or removes one.
-func runSources(ctx context.Context, v *invocation, args []string) error {
-	fs := v.newFlags()
-	data := fs.String("data", "", "")
+// dataFlag declares the flag that names the data folder.
+func dataFlag(f *flagSet, dir *string) {
+	f.String(dir, flag{Name: "data", Value: "DIR", Env: "KNOWHOW_DATA",
+		Help: "data folder; by default $XDG_DATA_HOME/knowhow, otherwise ~/.local/share/knowhow; on macOS and Windows the platform's own folder for data"})
+}
+
+// sourcesCommand lists the sources or removes one.
+func sourcesCommand(v *invocation, f *flagSet) func(context.Context) error {
+	var data string
 	var words []string
-	if err := v.parse(fs, args, func(arg string) error { words = append(words, arg); return nil }); err != nil {
-		return err
-	}
+	dataFlag(f, &data)
+	f.operand = func(arg string) error { words = append(words, arg); return nil }
+	return func(ctx context.Context) error { return v.runSources(ctx, data, words) }
+}
+
+// runSources lists the sources or removes one, as words say.
+func (v *invocation) runSources(ctx context.Context, data string, words []string) error {
 	switch {
 	case len(words) == 0, len(words) == 1 && words[0] == "list", len(words) == 2 && words[0] == "rm":
 	case words[0] == "rm":
@@ -49,7 +57,7 @@ func runSources(ctx context.Context, v *invocation, args []string) error {
 		}
 		return e
 	}
-	dir, err := dataFolder(v.Env, *data)
+	dir, err := dataFolder(v.Env, data)
 	if err != nil {
 		return err
 	}

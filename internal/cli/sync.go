@@ -26,23 +26,21 @@ const catalogBudget = 8000
 // disconnectTime is how long servers have to end.
 const disconnectTime = 5 * time.Second
 
-// runSync generates the skills and ends.
-func runSync(ctx context.Context, v *invocation, args []string) (err error) {
-	f := &syncFlags{}
-	set := v.newFlags()
-	f.define(set)
-	if err := v.parse(set, args, nil); err != nil {
-		return err
+// syncCommand generates the skills and ends.
+func syncCommand(v *invocation, f *flagSet) func(context.Context) error {
+	o := &syncFlags{}
+	o.define(f)
+	return func(ctx context.Context) error {
+		if err := o.required(v); err != nil {
+			return err
+		}
+		y, err := v.newSyncing(o)
+		if err != nil {
+			return err
+		}
+		defer y.close(ctx)
+		return y.sync(ctx)
 	}
-	if err := f.required(v); err != nil {
-		return err
-	}
-	y, err := v.newSyncing(f)
-	if err != nil {
-		return err
-	}
-	defer y.close(ctx)
-	return y.sync(ctx)
 }
 
 // A syncing turns the tools of servers into skills on disk.
@@ -59,7 +57,7 @@ type syncing struct {
 // newSyncing reads the settings.
 func (v *invocation) newSyncing(f *syncFlags) (*syncing, error) {
 	lines := terminal.NewLines(v.stderr, nil)
-	y := &syncing{invocation: v, f: f, log: slog.New(terminal.NewHandler(lines, f.level.Level)), lines: lines}
+	y := &syncing{invocation: v, f: f, log: slog.New(terminal.NewHandler(lines, f.level)), lines: lines}
 	var err error
 	if y.base, err = os.Getwd(); err != nil {
 		return nil, err
@@ -123,7 +121,7 @@ func (y *syncing) storeOptions() store.Options {
 func (y *syncing) writer() *skillWriter {
 	w := &skillWriter{
 		servers: y.pool, keep: y.f.keeps, store: y.storeOptions(), log: y.log,
-		render: skill.Options{GroupByServer: y.f.groupBy.value == "server", Description: y.f.description.value, Version: version(), Start: y.f.startCommand(y.Program)},
+		render: skill.Options{GroupByServer: y.f.groupBy == "server", Description: y.f.description, Version: version(), Start: y.f.startCommand(y.Program)},
 	}
 	for _, s := range y.settings.Servers {
 		if s.Disabled {

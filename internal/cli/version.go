@@ -17,15 +17,14 @@ Example:
   {cmd}
 `
 
-// runVersion prints what the build records about itself.
-func runVersion(_ context.Context, v *invocation, args []string) error {
-	if err := v.parse(v.newFlags(), args, nil); err != nil {
+// versionCommand prints what the build records about itself.
+func versionCommand(v *invocation, _ *flagSet) func(context.Context) error {
+	return func(context.Context) error {
+		info, _ := debug.ReadBuildInfo()
+		_, err := fmt.Fprintf(v.stdout, "%s %s\ncommit %s\n%s %s/%s\n",
+			v.Program, versionOf(info), commitOf(info), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		return err
 	}
-	info, _ := debug.ReadBuildInfo()
-	_, err := fmt.Fprintf(v.stdout, "%s %s\ncommit %s\n%s %s/%s\n",
-		v.Program, versionOf(info), commitOf(info), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	return err
 }
 
 // version returns the version of the program, "devel" if the build records none.

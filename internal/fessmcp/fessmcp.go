@@ -134,9 +134,9 @@ type bridge struct {
 	interests interests
 	changes   atomic.Int64 // how often a cursor met a changed document
 
-	content     *Content      // nil where there is none
-	texts       *texts        // nil without content
-	extractions chan struct{} // slots
+	content   *Content   // nil where there is none
+	texts     *texts     // nil without content
+	converter *converter // nil without content
 }
 
 func newBridge(o Options) *bridge {
@@ -159,7 +159,6 @@ func newBridge(o Options) *bridge {
 		}
 		// A text may be longer than the document that it was in.
 		b.content, b.texts = &c, newTexts(max(minTexts, 2*c.MaxBytes))
-		b.extractions = make(chan struct{}, maxExtractions)
 	}
 	if o.Domain.Label != "" {
 		b.labels = []string{o.Domain.Label}
@@ -176,6 +175,9 @@ func newBridge(o Options) *bridge {
 	}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
+	}
+	if b.content != nil {
+		b.converter = newConverter(b.log)
 	}
 	return b
 }

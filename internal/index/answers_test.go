@@ -30,7 +30,7 @@ func TestDigests(t *testing.T) {
 		{"filename:deep", "deep", "nothing of interest"},
 	}
 	for _, test := range tests {
-		// By relevance the chunk is known, by a field the whole text is looked at.
+		// By relevance, the chunk is known. By a field, the whole text is searched.
 		for _, sort := range [][]search.SortKey{nil, {{Field: "filename"}}} {
 			p := page(t, x, search.Query{Text: test.text, Sort: sort})
 			if len(p.Hits) != 1 || p.Hits[0].Filename != test.in {
@@ -136,7 +136,7 @@ func TestPopularWords(t *testing.T) {
 			page(t, x, search.Query{Text: "badger", Labels: []string{"a", "b"}})
 			page(t, x, search.Query{Text: "helicopter"})
 		}
-		time.Sleep(31 * time.Second) // the clock of the bubble
+		time.Sleep(31 * time.Second) // virtual time
 		synctest.Wait()
 		for _, test := range []struct {
 			labels []string
@@ -181,9 +181,9 @@ func TestLeases(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		take("two", false)
 		time.Sleep(5 * time.Second)
-		take("two", true) // it has ended
+		take("two", true) // the lease of one has expired
 		take("one", false)
-		if err := x.Release(t.Context(), "one", "indexing"); err != nil { // not its own
+		if err := x.Release(t.Context(), "one", "indexing"); err != nil { // one does not hold it
 			t.Errorf("Release(one) = %v", err)
 		}
 		take("one", false)
@@ -192,7 +192,7 @@ func TestLeases(t *testing.T) {
 		}
 		take("one", true)
 
-		// Several at once: the owner gets those that are free or its own.
+		// Of several leases, the owner gets those that are free or its own.
 		got, err := x.Lease(t.Context(), "two", 10*time.Second, "a", "indexing", "b")
 		if diff := cmp.Diff([]string{"a", "b"}, got); err != nil || diff != "" {
 			t.Errorf("Lease of three = %v (-want +got):\n%s", err, diff)
@@ -231,14 +231,14 @@ func TestProgress(t *testing.T) {
 		check(progress{1, 10, true})
 		time.Sleep(21 * time.Second)
 		check(progress{})
-		// The labels that processes work on are added up.
+		// The progress of several processes is summed.
 		set(index.Progress{Label: "a", Done: 3, Total: 10}, index.Progress{Label: "b", Total: 5})
 		set(index.Progress{Label: "c", Done: 2, Total: 3})
 		check(progress{5, 18, true})
 		if done, total, busy := x.Indexing(t.Context(), []string{"b", "c"}); done != 2 || total != 8 || !busy {
 			t.Errorf("Indexing(b, c) = %d, %d, %v, want 2, 8, true", done, total, busy)
 		}
-		// One that is done counts until all are.
+		// A finished label counts until all labels are finished.
 		set(index.Progress{Label: "a", Done: 10, Total: 10}, index.Progress{Label: "c"})
 		check(progress{10, 15, true})
 		set(index.Progress{Label: "b", Done: 5, Total: 5})
@@ -262,7 +262,7 @@ func TestReadTextWindows(t *testing.T) {
 		off = w.Offset + int64(len(w.Window))
 	}
 	if b.String() != long.Text {
-		t.Errorf("the windows hold %d bytes that differ from the text's %d", b.Len(), len(long.Text))
+		t.Errorf("the windows have %d bytes and differ from the text, which has %d", b.Len(), len(long.Text))
 	}
 	tests := []struct {
 		off    int64

@@ -14,14 +14,15 @@ import (
 	"knowhow/internal/search"
 )
 
-// facetFields are the fields that this index counts by.
+// facetFields are the fields that documents can be counted by.
 var facetFields = [...]string{"label", "host", "filetype", "mimetype", "lang", "filename"}
 
 // FacetFields returns the fields that hits can be counted by; see
 // [search.Service].
 func (x *Index) FacetFields() []string { return slices.Clone(facetFields[:]) }
 
-// facetSize is how many values of a field are counted unless the query says.
+// facetSize is how many values of a field are counted if the query does not set
+// a size.
 const facetSize = 10
 
 // facets counts the documents of all groups.
@@ -98,7 +99,7 @@ func (e *evaluator) countField(ctx context.Context, name string, all bool, docs 
 	return counts[:min(len(counts), size)], nil
 }
 
-// countQuery counts those documents of a set that a query matches.
+// countQuery returns how many documents of a set match a query.
 func (e *evaluator) countQuery(ctx context.Context, text string, docs docSet) (int, error) {
 	node, err := query.Parse(text)
 	if err != nil {

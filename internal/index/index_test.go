@@ -80,7 +80,7 @@ func find(t testing.TB, x *index.Index, q search.Query) []string {
 	return paths
 }
 
-// page searches; without Num it asks for 100 hits.
+// page searches. If q.Num is 0, it asks for 100 hits.
 func page(t testing.TB, x *index.Index, q search.Query) *search.Page {
 	t.Helper()
 	if q.Num == 0 {

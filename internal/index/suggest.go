@@ -54,7 +54,7 @@ func (x *Index) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.Su
 	return out, err
 }
 
-// numbers is a list of numbers in SQL.
+// numbers returns a list of numbers in SQL.
 func numbers(ids []int64) string {
 	parts := make([]string, len(ids))
 	for i, id := range ids {

@@ -56,7 +56,7 @@ type conn struct {
 // is noticed by whatever reads from it.
 type sink interface {
 	// send sends an answer, or an array of them. code is that of the error in
-	// a single answer, else 0. If flush is false, more follows at once.
+	// a single answer, else 0. Without flush it may stay in a buffer until end.
 	send(data []byte, code int64, flush bool)
 
 	// notify sends what is no answer.

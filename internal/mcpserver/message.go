@@ -169,7 +169,7 @@ var (
 
 // checkRequest returns why a request cannot be served in any state of a
 // connection, nil if it can. It is of the code codeMethodNotFound where nothing is
-// known by its name. modern says whether the request may be one of 2026-07-28.
+// known by its name. modern reports that the request may be one of 2026-07-28.
 func checkRequest(r *jsonrpc.Request, modern bool) *jsonrpc.Error {
 	notification := slices.Contains(knownNotifications, r.Method)
 	switch {

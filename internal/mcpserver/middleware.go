@@ -219,7 +219,7 @@ func (s *Server) dispatch(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// has says whether a method belongs to something that the server declares.
+// has reports whether a method belongs to something that the server declares.
 // Clients of older revisions get empty lists of resources where it does not,
 // because many of them ask without looking.
 func (s *Server) has(method, revision string) bool {

@@ -60,7 +60,7 @@ func RevisionFrom(ctx context.Context) string {
 // one sent is dropped, as are values that are not finite. A total of 0 is
 // unknown.
 //
-// Work that goes on after the answer may continue to report with a context made by
+// Work that continues after the answer may report with a context made by
 // [context.WithoutCancel]. Over HTTP that reaches the client only if it keeps a
 // GET stream open; otherwise it is lost, as is everything while SSE is off.
 func Progress(ctx context.Context, done, total float64, message string) {

@@ -39,10 +39,10 @@ const (
 	statelessRevision = "2026-07-28" // no handshake, the revision comes with each request
 )
 
-// pinned says whether the server speaks one revision only.
+// pinned reports whether the server speaks one revision only.
 func (r Revision) pinned() bool { return r == Pinned || r == Cody }
 
-// versions returns what the SDK is told to support; nil is everything.
+// versions returns the revisions that the SDK shall support; nil is all it knows.
 func (r Revision) versions() []string {
 	if r.pinned() {
 		return []string{string(r)}
@@ -65,7 +65,7 @@ type Options struct {
 	Name         string // serverInfo.name
 	Title        string // serverInfo.title; "" leaves it out
 	Version      string // serverInfo.version
-	Instructions string // told to the client on initialize; "" leaves them out
+	Instructions string // sent to the client with the answer to initialize; "" leaves them out
 	Domain       *Domain
 	Revision     Revision
 	MaxInFlight  int           // tool calls and reads that run at once; 0 is 32

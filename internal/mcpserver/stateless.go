@@ -39,7 +39,7 @@ func (h *HTTPHandler) postStateless(w http.ResponseWriter, r *http.Request, p pa
 	h.conns[c] = struct{}{}
 	h.mu.Unlock()
 	if closed {
-		c.stop() // which the call is told
+		c.stop() // the call is answered that the server is shutting down
 	}
 	defer func() {
 		if r.Context().Err() != nil {

@@ -237,8 +237,8 @@ func (h *HTTPHandler) resume(w http.ResponseWriter, r *http.Request, s *session,
 	case !attached:
 		refuse(w, http.StatusConflict, none, "stream ID conflicts with ongoing stream")
 	default:
-		// If nothing more comes, because its last answer was dropped, the client
-		// must be told so, else it would resume it for ever.
+		// If nothing more comes, because its last answer was dropped, the status
+		// says so. Without that the client would resume the stream for ever.
 		st.carry(r.Context(), s.conn.closed, http.StatusNoContent, true)
 	}
 }
