@@ -95,6 +95,7 @@ type Remote struct {
 	Code     string        // the remote's own opaque error code, "" if it gave none
 	Message  string        // one sanitised sentence that says what to do next
 	Retry    time.Duration // how long the remote asked to wait; 0 if it did not say
+	Reason   Reason        // option that it may be due to; "" for none
 }
 
 // Error says the sentence, the endpoint and the status.
@@ -112,6 +113,34 @@ func (e *Remote) Unwrap() error {
 		return Unavailable
 	}
 	return e.Kind
+}
+
+// A Reason is an option of a package that an error is due to: with another value
+// of it the error would not occur. Packages declare theirs. The edge that knows
+// how the operator sets the option adds that to the message.
+type Reason string
+
+// A Restriction is an error that is due to an option.
+type Restriction struct {
+	Reason Reason
+	Err    error // says what is wrong, and has a kind; must not be nil
+}
+
+// Error returns the text of the wrapped error.
+func (e *Restriction) Error() string { return e.Err.Error() }
+
+// Unwrap returns the wrapped error.
+func (e *Restriction) Unwrap() error { return e.Err }
+
+// ReasonOf returns the option that err is due to, "" if there is none.
+func ReasonOf(err error) Reason {
+	if e, ok := errors.AsType[*Restriction](err); ok {
+		return e.Reason
+	}
+	if e, ok := errors.AsType[*Remote](err); ok {
+		return e.Reason
+	}
+	return ""
 }
 
 // Message returns the text of err for people: without the name of its kind at

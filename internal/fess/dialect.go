@@ -151,5 +151,5 @@ func decode(a *answer, v any) error {
 // notFess is the error of an answer that no Fess server gives.
 func notFess(a *answer) error {
 	return &errkind.Remote{Kind: errkind.Unavailable, Endpoint: a.path, Status: http.StatusBadGateway, Code: readFault(a.body).code,
-		Message: "the Fess server's answer is not what its API sends; check that fessBaseUrl names a Fess server"}
+		Message: "the Fess server's answer is not what its API sends; check that its address is right", Reason: AddressReason}
 }
