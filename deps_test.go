@@ -20,7 +20,7 @@ const module = "knowhow"
 // it to fix a build.
 var deps = map[string]string{
 	// Vocabulary: no behaviour to speak of.
-	"errkind": "", "document": "", "search": "",
+	"errkind": "", "document": "", "search": "query",
 
 	// The program's own plumbing.
 	"config": "spell", "logfile": "",
@@ -39,13 +39,10 @@ var deps = map[string]string{
 	"job":   "",
 
 	// The far sides, the guarded listener of the servers, and the door to the MCP SDK.
-	"fess":             "search query",
-	"httpguard":        "spell",
-	"fessserver":       "httpguard search query",
-	"mcpserver":        "httpguard schema compact spell mcpserver/fault mcpserver/stream mcpserver/wire",
-	"mcpserver/fault":  "schema",
-	"mcpserver/stream": "",
-	"mcpserver/wire":   "compact spell mcpserver/fault",
+	"fess":       "search query",
+	"httpguard":  "spell",
+	"fessserver": "httpguard search query sanitize",
+	"mcpserver":  "httpguard schema compact spell",
 
 	// The door to MCP servers for clients.
 	"mcpsettings":      "spell",
@@ -60,7 +57,7 @@ var deps = map[string]string{
 
 	// The systems. None imports another, or a backend it need not know:
 	// fessmcp sees search, never fess or index.
-	"fessmcp": "search query fetch extract chunk job mcpserver schema compact",
+	"fessmcp": "search query fetch extract chunk job mcpserver schema compact sanitize",
 
 	// What the command line would otherwise do itself: the names of sources, and the
 	// configuration of the bridge, the one place below cli that knows its keys.
@@ -84,10 +81,10 @@ var deps = map[string]string{
 
 // fences says which packages may import a module or package from outside.
 var fences = map[string]string{
-	"github.com/modelcontextprotocol/go-sdk": "mcpserver mcpserver/fault mcpserver/wire",
+	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
 	"modernc.org/sqlite":                     "index",
 	"database/sql":                           "index",
-	"net/http":                               "httpguard mcpserver mcpserver/fault fess fessserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest",
+	"net/http":                               "httpguard mcpserver fess fessserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest",
 	"testing":                                "search/searchtest fess/fesstest mcpserver/mcptest",
 	"flag":                                   "", // cli/flags.go declares the flags
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",

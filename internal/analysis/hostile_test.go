@@ -29,7 +29,7 @@ func BenchmarkHostile(b *testing.B) {
 			for b.Loop() {
 				for range analysis.Tokens(text) {
 				}
-				analysis.Digest(text, terms("値", "absent"), analysis.DigestOptions{})
+				analysis.Digest(text, terms("値", "absent"), 240)
 				for range analysis.Surfaces(text) {
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -55,6 +56,11 @@ func TestScript(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir+"/home")
+			hostile, err := filepath.Abs("../extract/pdf/testdata")
+			if err != nil {
+				return err
+			}
+			env.Setenv("HOSTILE", hostile)            // see serve_hostile
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector would have each program wait a second
 			env.Values[fakeKey{}] = &fakeFess{}
 			env.Values[bridgeKey{}] = &runningBridge{}

@@ -96,10 +96,9 @@ func stopped(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", cause, errkind.TooLarge)
 }
 
+// extract does the work of Extract. Its parsers stop early when ctx is done; what
+// they have by then is dropped.
 func extract(ctx context.Context, in Input) (*Text, error) {
-	if err := context.Cause(ctx); err != nil {
-		return nil, err
-	}
 	f, err := formatOf(in)
 	if err != nil {
 		return nil, err
@@ -107,7 +106,7 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 	t := &Text{MediaType: f.media, FileType: f.fileType()}
 	var s string
 	if f.kind != kindPDF {
-		s = decode(in.Data, charsetParam(in.MediaType), f.kind == kindHTML)
+		s = decode(ctx, in.Data, charsetParam(in.MediaType), f.kind == kindHTML)
 	}
 	switch {
 	case f.kind == kindPDF:
@@ -115,19 +114,22 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 			return nil, err
 		}
 	case f.kind == kindHTML:
-		extractHTML(t, s)
+		extractHTML(ctx, t, s)
 	case in.Verbatim && (f.kind == kindText || mediaType(in.MediaType) == "text/plain"):
-		t.Body = printable(s)
+		t.Body = printable(ctx, s)
 	case f.kind == kindMarkdown:
-		extractMarkdown(t, clean(s))
+		extractMarkdown(ctx, t, clean(ctx, s))
 	default:
-		t.Body = trimBlankLines(clean(s))
+		t.Body = trimBlankLines(clean(ctx, s))
 	}
 	if t.Title == "" && len(t.Headings) > 0 {
 		t.Title = t.Headings[0].Text
 	}
 	t.Title = shorten(t.Title, maxTitle)
 	t.Lang = language(t.Body, t.Lang)
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
 	return t, nil
 }
 

@@ -12,7 +12,7 @@ func extractPDF(ctx context.Context, t *Text, data []byte) error {
 	if err != nil {
 		return err
 	}
-	t.Title, t.Lang, t.Body = oneLine(clean(p.Title)), p.Lang, p.Body
+	t.Title, t.Lang, t.Body = oneLine(clean(ctx, p.Title)), p.Lang, p.Body
 	for _, h := range p.Headings[:min(len(p.Headings), maxHeadings)] {
 		t.Headings = append(t.Headings, Heading{Offset: h.Offset, Level: h.Level, Text: shorten(h.Text, maxHeading)})
 	}

@@ -11,7 +11,7 @@ import (
 	"knowhow/internal/search"
 )
 
-var _ search.CopyReader = (*Client)(nil)
+var _ search.Service = (*Client)(nil)
 
 // copyPath is the page that shows a stored copy, in every version of Fess.
 const copyPath = "/cache/"
@@ -21,7 +21,8 @@ const copyPath = "/cache/"
 var frame = regexp.MustCompile(`^\s*<!DOCTYPE html>\r?\n<meta http-equiv="Content-Type"[^\n]*\n<base href="[^\n]*\n` +
 	`<div [^\n]*\n<div [^\n]*</div>\r?\n</div>\r?\n`)
 
-// StoredCopy implements [search.CopyReader]. Fess stores copies of pages that it
+// StoredCopy returns the copy that Fess stored of a document. It looks the
+// document up as Find does. Fess stores copies of pages that it
 // crawled as text/html, up to 2.5 MB. It answers for other documents as well,
 // with its frame and nothing in it; such an answer, and one with a frame that is
 // not Fess's own, is an error of kind Unsupported.
@@ -38,7 +39,7 @@ func (c *Client) StoredCopy(ctx context.Context, id string, labels []string) (*s
 	var framed []byte
 	if c.api.known() == v2 {
 		// From Fess 15.7 on a hit says whether there is a copy.
-		if row.text("has_cache") != "true" {
+		if scalar(row.HasCache) != "true" {
 			return nil, none
 		}
 		framed, err = c.copyV2(ctx, id, none)

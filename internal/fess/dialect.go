@@ -1,7 +1,11 @@
 package fess
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 
@@ -107,45 +111,25 @@ func (c *Client) check(ctx context.Context, a *answer) error {
 	return c.refusal(ctx, &told)
 }
 
-// succeeded says whether the envelope of an answer of API v2 tells of a success.
+// succeeded reports whether the envelope of an answer of API v2 says so.
 func (a *answer) succeeded() bool {
-	s, ok := &scanner{data: a.body}, false
-	s.object(func(name []byte) bool {
-		if string(name) != "response" {
-			return s.skip()
+	d, ok := json.NewDecoder(bytes.NewReader(a.body)), false
+	// The status comes first in real answers: the rest need not be read.
+	_ = members(d, func(name string) error {
+		if name != "response" {
+			return skip(d)
 		}
-		return s.object(func(name []byte) bool {
-			if string(name) != "status" {
-				return s.skip()
+		return members(d, func(name string) error {
+			if name != "status" {
+				return skip(d)
 			}
-			raw, _ := s.value()
-			ok = string(raw) == "0"
-			return false // it stands first: no need to read on
+			var status json.RawMessage
+			err := d.Decode(&status)
+			ok = string(status) == "0"
+			return cmp.Or(err, io.EOF)
 		})
 	})
 	return ok
-}
-
-// decode reads a whole answer into v. Of API v2 that is what its envelope holds.
-func decode(a *answer, v any) error {
-	s := &scanner{data: a.body}
-	ok := false
-	if versionOf(a.path) == v2 {
-		open := s.object(func(name []byte) bool {
-			if string(name) != "response" {
-				return s.skip()
-			}
-			ok = s.into(v)
-			return ok
-		})
-		ok = ok && open
-	} else {
-		ok = s.into(v)
-	}
-	if !ok || !s.ended() {
-		return notFess(a)
-	}
-	return nil
 }
 
 // notFess is the error of an answer that no Fess server gives.

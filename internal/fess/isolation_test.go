@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
@@ -36,7 +37,7 @@ func secrets() []document.Document {
 	for i, text := range []string{"alpha", "beta", "alpha beta", "gamma", "alpha AND beta or not", "label hr finance", "(alpha)", "delta TO"} {
 		for _, label := range []string{"finance", "hr"} {
 			docs = append(docs, document.Document{ID: fmt.Sprintf("%s%d", label, i), Label: label, Title: text, Text: text + " " + label,
-				URL: "file:///" + label, Filename: "f", FileType: "txt", MIMEType: "text/plain"})
+				URL: "file:///" + label, Filename: "f", FileType: "txt", MIMEType: "text/plain", Modified: time.Unix(1_700_000_000, 0)})
 		}
 	}
 	return docs

@@ -14,7 +14,7 @@ import (
 // was given when the document was loaded.
 const maxID = 128
 
-// Find implements [search.Finder]. Fess gives a document another ID whenever it
+// Find implements [search.Service]. Fess gives a document another ID whenever it
 // is indexed anew, so that an ID that was good yesterday may not be found.
 func (c *Client) Find(ctx context.Context, id string, labels []string) (*search.Hit, error) {
 	row, err := c.row(ctx, id, labels)
@@ -49,14 +49,14 @@ func (c *Client) row(ctx context.Context, id string, labels []string) (*row, err
 		return nil, err
 	}
 	for _, row := range a.Data {
-		if row.text("doc_id") == id {
+		if scalar(row.DocID) == id {
 			return row, nil
 		}
 	}
 	return nil, missing
 }
 
-// ReadText implements [search.TextReader]. Fess sends the text of a document
+// ReadText implements [search.Service]. Fess sends the text of a document
 // only where query.additional.response.fields and
 // query.additional.api.response.fields name the field content; a text that is
 // shorter than a digest is known without.

@@ -7,16 +7,11 @@ import (
 	"strconv"
 
 	"knowhow/internal/errkind"
-	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
-// Search implements [search.Searcher]. Fess shows the first 10,000 matches only,
-// so that Start plus Num beyond it is an *errkind.Argument named "start"; Total
-// is 10,000 and AtLeast where there are more.
-//
-// A query of words alone joins them with AND; where it finds nothing it is asked
-// once more with OR, and Relaxed says so.
+// Search implements [search.Service]. Fess joins the words of a plain query with
+// AND. It counts at most 10,000 matches: AtLeast is set if there are more.
 func (c *Client) Search(ctx context.Context, q search.Query) (*search.Page, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -36,22 +31,7 @@ func (c *Client) Search(ctx context.Context, q search.Query) (*search.Page, erro
 	if err != nil {
 		return nil, err
 	}
-	relaxed := false
-	if words := plainWords(q.Text); a.RecordCount == 0 && len(words) > 1 {
-		text[0] = param{"q", query.AnyOf(words)}
-		some, err := c.page(ctx, q, text, rest)
-		switch {
-		case errors.Is(err, errkind.Invalid):
-			// The words between the words made it too long for Fess.
-		case err != nil:
-			return nil, err
-		case some.RecordCount > 0:
-			a, relaxed = some, true
-		}
-	}
-	p := a.page(q)
-	p.Relaxed = relaxed
-	return p, nil
+	return a.page(q), nil
 }
 
 // nothing is the page of a query that no document can match.

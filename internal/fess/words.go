@@ -12,23 +12,13 @@ import (
 	"knowhow/internal/search"
 )
 
-// maxPrefix bounds what is to be completed, in bytes.
-const maxPrefix = 1000
-
-// Suggest implements [search.Suggester]. A label lets through only words of
+// Suggest implements [search.Service]. A label lets through only words of
 // documents that carry it, and words that were searched for under it.
 func (c *Client) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.Suggestion, error) {
-	if q.Num < 1 || q.Num > maxNum {
-		return nil, &errkind.Argument{Name: "num", Value: q.Num, Want: "an integer from 1 to " + strconv.Itoa(maxNum)}
-	}
-	if len(q.Prefix) > maxPrefix {
-		return nil, &errkind.Argument{Name: "prefix", Value: q.Prefix, Want: "at most " + strconv.Itoa(maxPrefix) + " bytes"}
-	}
-	where, err := labelParams("label", q.Labels)
-	if err != nil {
+	if err := q.Validate(); err != nil {
 		return nil, err
 	}
-	lang, err := langParams(q.Langs)
+	where, err := labelParams("label", q.Labels)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +27,7 @@ func (c *Client) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.S
 	}
 	// Fess fails without q, so that it is always there.
 	params := append([]param{{"q", q.Prefix}, {"num", strconv.Itoa(q.Num)}}, where...)
-	fields := repeat("field", q.Fields)
+	lang, fields := repeat("lang", q.Langs), repeat("field", q.Fields)
 	if len(q.Fields) > 0 {
 		// The name and the form that Fess's manual gives; the code reads
 		// the other (SearchApiManager, 15.4).
@@ -70,7 +60,7 @@ type suggested struct {
 	Types  []text `json:"types"` // the labels in API v2
 }
 
-// PopularWords implements [search.WordLister]. Fess lists words that were
+// PopularWords implements [search.Service]. Fess lists words that were
 // searched for ten times or more.
 func (c *Client) PopularWords(ctx context.Context, q search.WordsQuery) ([]string, error) {
 	params, err := labelParams("label", q.Labels)
@@ -93,7 +83,7 @@ func (c *Client) PopularWords(ctx context.Context, q search.WordsQuery) ([]strin
 	return texts(slices.DeleteFunc(words, func(w text) bool { return w == "" })), nil
 }
 
-// Labels implements [search.Labeler]. Fess lists the labels that our token may
+// Labels implements [search.Service]. Fess lists the labels that our token may
 // see.
 func (c *Client) Labels(ctx context.Context) ([]search.Label, error) {
 	a, err := c.get(ctx, question{to: labelsCall})
@@ -122,7 +112,7 @@ type label struct {
 	Value *text `json:"value"`
 }
 
-// Health implements [search.Checker]. Fess answers with status 503 where its
+// Health implements [search.Service]. Fess answers with status 503 where its
 // engine is red, and with 500 where it cannot reach the engine; only the latter
 // is an error. API v2 does not say whether the engine timed out.
 func (c *Client) Health(ctx context.Context) (search.Health, error) {

@@ -3,12 +3,15 @@ package fessmcp
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"mime"
 	"net/url"
 	"path"
 	"strings"
+	"time"
 
 	"knowhow/internal/chunk"
 	"knowhow/internal/errkind"
@@ -64,10 +67,7 @@ const (
 	progressChunking   = 95
 )
 
-const (
-	defaultMaxContent = 5 << 20
-	maxExtractions    = 4 // documents converted at once
-)
+const defaultMaxContent = 5 << 20
 
 // acquire gets the text of a document of the domain that the service holds no
 // text of: from the service's stored copy or from the document's address. What
@@ -100,9 +100,17 @@ func (b *bridge) acquire(ctx context.Context, h *search.Hit, report job.Report) 
 	return b.hold(h, body)
 }
 
+// A copyReader reads the copies of originals that a service stored.
+type copyReader interface {
+	// StoredCopy returns the copy of a document. It looks the document up as
+	// Find does. A document without a copy gives an error of kind
+	// Unsupported.
+	StoredCopy(ctx context.Context, id string, labels []string) (*search.StoredCopy, error)
+}
+
 // fromCopy returns the text of the copy that the service stored.
 func (b *bridge) fromCopy(ctx context.Context, h *search.Hit, report job.Report) (string, error) {
-	r, ok := b.backend.(search.CopyReader)
+	r, ok := b.backend.(copyReader)
 	if !ok {
 		return "", fmt.Errorf("the service stores no copies: %w", errkind.Unsupported)
 	}
@@ -134,11 +142,13 @@ func (b *bridge) convert(ctx context.Context, in extract.Input, report job.Repor
 	if isPDF(in) && !b.content.EnablePDF {
 		return "", &errkind.Restriction{Reason: PDFReason, Err: fmt.Errorf("PDF conversion is disabled: %w", errkind.Denied)}
 	}
-	t, err := b.extract(ctx, in)
-	if ctx.Err() != nil {
+	t, err := b.converter.convert(ctx, in)
+	switch {
+	case ctx.Err() != nil:
 		return "", ctx.Err()
-	}
-	if err != nil {
+	case errors.Is(err, errkind.Busy):
+		return "", err
+	case err != nil:
 		return "", fmt.Errorf("the document cannot be converted to text, open its url in another way: %w", err)
 	}
 	if strings.TrimSpace(t.Body) == "" && len(in.Data) > 0 {
@@ -147,37 +157,73 @@ func (b *bridge) convert(ctx context.Context, in extract.Input, report job.Repor
 	return t.Body, nil
 }
 
-// extract calls extract.Extract and gives up when ctx ends. That cannot be
-// interrupted: it then goes on, for as long as its bounds let it, with its slot
-// taken, so that no more of them run than there are slots.
-func (b *bridge) extract(ctx context.Context, in extract.Input) (*extract.Text, error) {
+// Bounds on converting documents.
+const (
+	maxConversions  = 4                // at once, and as many that take long
+	quickConversion = time.Second      // what takes more time takes long
+	maxConversion   = 10 * time.Second // of one document
+)
+
+var (
+	errSlow = fmt.Errorf("reading took longer than %v", maxConversion)
+	errBusy = fmt.Errorf("the document takes long to convert, and %d others that do are being converted; try again later: %w",
+		maxConversions, errkind.Busy)
+)
+
+// A converter turns documents into text, a few at a time. One that takes long
+// gives its place to others and goes on in one of the places for such
+// documents, so that these don't keep the others waiting. It is given up where
+// all of those places are taken.
+type converter struct {
+	extract     func(context.Context, extract.Input) (*extract.Text, error)
+	quick, slow chan struct{} // one element for each place that is taken
+	log         *slog.Logger
+}
+
+func newConverter(log *slog.Logger) *converter {
+	return &converter{extract.Extract, make(chan struct{}, maxConversions), make(chan struct{}, maxConversions), log}
+}
+
+// convert calls extract.Extract. Its errors are those of Extract, ctx's error
+// while it waits for a place, and of kind Busy where too many documents take
+// long.
+func (c *converter) convert(ctx context.Context, in extract.Input) (t *extract.Text, err error) {
 	select {
-	case b.extractions <- struct{}{}:
+	case c.quick <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	type outcome struct {
-		text *extract.Text
-		err  error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		o := outcome{err: fmt.Errorf("converting a document: its reader failed: %w", errkind.Unsupported)}
-		defer func() {
-			if p := recover(); p != nil {
-				b.log.Error("converting a document panicked", "panic", p)
-			}
-			<-b.extractions
-			done <- o
-		}()
-		o.text, o.err = extract.Extract(ctx, in)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	ctx, cancel := context.WithTimeoutCause(ctx, maxConversion, errSlow)
+	defer cancel()
+	place := make(chan chan struct{}, 1) // the one that is taken, once the timer has fired
+	timer := time.AfterFunc(quickConversion, func() {
+		select {
+		case c.slow <- struct{}{}:
+			<-c.quick
+			place <- c.slow
+		default:
+			stop(errBusy)
+			place <- c.quick
+		}
+	})
+	defer func() {
+		if p := recover(); p != nil {
+			c.log.Error("converting a document panicked", "panic", p)
+			t, err = nil, fmt.Errorf("converting a document: its reader failed: %w", errkind.Unsupported)
+		}
+		if timer.Stop() {
+			<-c.quick
+			return
+		}
+		<-<-place
 	}()
-	select {
-	case o := <-done:
-		return o.text, o.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	t, err = c.extract(ctx, in)
+	if err != nil && context.Cause(ctx) == errBusy {
+		return nil, errBusy
 	}
+	return t, err
 }
 
 // hold keeps a text for the chunks to come.

@@ -47,7 +47,7 @@ func (b *bridge) stillCurrent(ctx context.Context, id string, shared any) (any, 
 // stampOf returns what changes of a document, as far as the service knows, when
 // its text does.
 func stampOf(h *search.Hit) string {
-	return fmt.Sprint(h.URL, h.Fields["timestamp"], h.Fields["last_modified"], h.Fields["content_length"])
+	return fmt.Sprint(h.URL, h.Timestamp, h.Modified, h.Size)
 }
 
 // textPlace returns where the cursor stands in a document's text, "" for the

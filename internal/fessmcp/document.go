@@ -49,7 +49,7 @@ func (b *bridge) summary(h *search.Hit) summary {
 	s := summary{
 		Title:         title(h.Title),
 		URL:           link(h.URL),
-		Digest:        digest(h.Digest, documentDigestRunes),
+		Digest:        digest(h.Digest.Text, documentDigestRunes),
 		DocID:         h.ID,
 		Timestamp:     fieldValue(h, "timestamp"),
 		Created:       fieldValue(h, "created"),
@@ -70,7 +70,7 @@ func (b *bridge) summary(h *search.Hit) summary {
 // it, so that a folder becomes a host: of file:///srv/a%20b.txt they make
 // file://srv/a b.txt, which leads nowhere.
 func otherLink(h *search.Hit) string {
-	l := stringField(h, "url_link")
+	l, _ := h.Extra["url_link"].(string)
 	if l == h.URL {
 		return ""
 	}
@@ -102,7 +102,8 @@ func (b *bridge) hash(h *search.Hit) (sum, of string) {
 	if t := b.texts.get(h.ID); t != nil && t.stamp == stampOf(h) {
 		return t.hash, ofContent
 	}
-	facts, err := json.Marshal([]string{h.Title, h.URL, h.Digest, h.ID, stringField(h, "timestamp")})
+	timestamp, _ := knownTime(h.Timestamp).(string)
+	facts, err := json.Marshal([]string{h.Title, h.URL, h.Digest.Text, h.ID, timestamp})
 	if err != nil {
 		// Strings always have a JSON form.
 		return "", ofSummary

@@ -3,6 +3,8 @@ package fessmcp
 import (
 	"fmt"
 	"strings"
+
+	"knowhow/internal/sanitize"
 )
 
 // A Domain is the body of knowledge that one server offers: the documents that
@@ -20,12 +22,12 @@ type Domain struct {
 // removed, because they would let a description pose as other lines.
 func (d Domain) Block() string {
 	return fmt.Sprintf("[Knowledge Domain]\nid: %s\nname: %s\ndescription: %s\nfessLabel: %s",
-		d.ID, line(d.Name), line(d.Description), d.Label)
+		d.ID, sanitize.Line(d.Name), sanitize.Line(d.Description), d.Label)
 }
 
 // line names the domain in one line.
 func (d Domain) line() string {
-	if about := line(d.Description); about != "" {
+	if about := sanitize.Line(d.Description); about != "" {
 		return "Domain " + d.ID + ": " + about
 	}
 	return "Domain " + d.ID
@@ -38,14 +40,14 @@ func Instructions(o Options) string {
 	b, d := newBridge(o), o.Domain
 	var s strings.Builder
 	if o.Wording == OfFolders {
-		fmt.Fprintf(&s, "Searches and reads the documents of %q.\n\n%s\n", short(d.Name, 60, 120), d.Block())
+		fmt.Fprintf(&s, "Searches and reads the documents of %q.\n\n%s\n", sanitize.Short(d.Name, 60, 120), d.Block())
 		if b.offers(SearchTools) {
 			fmt.Fprintf(&s, "\nSearch with %s, in a question or a few telling words. A digest is only an excerpt: read a hit with %s before you answer from it.",
 				b.toolName("search"), b.toolName("read_content"))
 		}
 	} else {
-		fmt.Fprintf(&s, "Searches the documents of %q (domain %s).", short(d.Name, 60, 120), d.ID)
-		if about := short(d.Description, 200, 280); about != "" {
+		fmt.Fprintf(&s, "Searches the documents of %q (domain %s).", sanitize.Short(d.Name, 60, 120), d.ID)
+		if about := sanitize.Short(d.Description, 200, 280); about != "" {
 			fmt.Fprintf(&s, " They are about: %s", about)
 			if !strings.HasSuffix(about, ".") {
 				s.WriteByte('.')

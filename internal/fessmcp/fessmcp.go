@@ -21,30 +21,13 @@ import (
 )
 
 const (
-	// window is how many hits can be paged to: Fess refuses a start+num
-	// beyond it, because its engine does (index.max_result_window).
-	window = 10_000
-
 	defaultPageSize      = 20
-	defaultMaxPageSize   = 100 // Fess 15.4 gives no more hits at once
+	defaultMaxPageSize   = search.MaxNum
 	defaultMaxChunkBytes = 256 << 10
 
 	documentType = "application/json"
 	contentType  = "text/plain"
 )
-
-// A Backend is the search service behind the tools. One that is also a
-// [search.Indexer] has its progress shown with every search; one that is a
-// [search.CopyReader] is asked for copies of documents that it has no text of.
-type Backend interface {
-	search.Searcher
-	search.Finder
-	search.TextReader
-	search.Suggester
-	search.WordLister
-	search.Labeler
-	search.Checker
-}
 
 // A Wording says what the names and texts of a server speak of. The tools are the
 // same.
@@ -73,8 +56,13 @@ const (
 
 // Options say what to serve.
 type Options struct {
-	Domain  Domain
-	Backend Backend // required
+	Domain Domain
+
+	// Backend is the search service behind the tools. It is required. If it
+	// is a [search.Indexer], every search shows the progress of indexing. If
+	// it has the method StoredCopy of package fess's Client, the copies that
+	// it stored of documents are read where it has no text.
+	Backend search.Service
 
 	Wording Wording
 	Groups  []Group // of tools; nil means all
@@ -136,7 +124,7 @@ func Register(s *mcpserver.Server, o Options) {
 // cache: cursors and ids survive a restart.
 type bridge struct {
 	domain        Domain
-	backend       Backend
+	backend       search.Service
 	wording       Wording
 	groups        []Group // nil for all
 	nameSource    bool
@@ -151,9 +139,9 @@ type bridge struct {
 	interests interests
 	changes   atomic.Int64 // how often a cursor met a changed document
 
-	content     *Content      // nil where there is none
-	texts       *texts        // nil without content
-	extractions chan struct{} // slots
+	content   *Content   // nil where there is none
+	texts     *texts     // nil without content
+	converter *converter // nil without content
 }
 
 func newBridge(o Options) *bridge {
@@ -177,7 +165,6 @@ func newBridge(o Options) *bridge {
 		}
 		// A text may be longer than the document that it was in.
 		b.content, b.texts = &c, newTexts(max(minTexts, 2*c.MaxBytes))
-		b.extractions = make(chan struct{}, maxExtractions)
 	}
 	if o.Domain.Label != "" {
 		b.labels = []string{o.Domain.Label}
@@ -197,6 +184,9 @@ func newBridge(o Options) *bridge {
 	}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
+	}
+	if b.content != nil {
+		b.converter = newConverter(b.log)
 	}
 	return b
 }

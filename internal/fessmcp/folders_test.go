@@ -93,7 +93,7 @@ func TestToolGroups(t *testing.T) {
 func TestFolderHits(t *testing.T) {
 	f := corpus()
 	f.page = &search.Page{Total: 1, Hits: []search.Hit{{ID: "d1", Title: "Report", URL: "file:///docs/a/report.md", Path: "a/report\u202e.md",
-		Digest: "the <strong>report</strong>", Fields: map[string]any{"label": []string{"docs"}, "lang": []string{"en"}}}}}
+		Digest: search.Excerpt{Text: "the report", Matches: []search.Span{{Start: 4, End: 10}}}, Labels: []string{"docs"}, Langs: []string{"en"}}}}
 	for _, tt := range []struct {
 		several bool
 		fields  []string
@@ -153,6 +153,7 @@ func TestFolderErrors(t *testing.T) {
 func TestQuestions(t *testing.T) {
 	for _, wording := range []Wording{OfFess, OfFolders} {
 		f := corpus()
+		f.total = 1 // nothing is searched for twice
 		c := start(t, Options{Domain: finance, Backend: f, Wording: wording}, mcpserver.Latest)
 		for _, tt := range []struct {
 			query, want string

@@ -9,6 +9,7 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
+	"knowhow/internal/sanitize"
 	"knowhow/internal/schema"
 )
 
@@ -63,7 +64,7 @@ func (b *bridge) getJob(ctx context.Context, s *mcpserver.Server, in jobArgs) (a
 	}
 	switch {
 	case errors.Is(err, errkind.NotFound):
-		return nil, fmt.Errorf("job %q: %w", short(in.JobID, maxJobIDLen, maxJobIDLen), err)
+		return nil, fmt.Errorf("job %q: %w", sanitize.Short(in.JobID, maxJobIDLen, maxJobIDLen), err)
 	case err != nil:
 		return nil, err
 	}

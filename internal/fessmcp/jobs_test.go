@@ -547,8 +547,9 @@ func TestChangedDocumentIsReadAnew(t *testing.T) {
 func TestKeptResultIsChecked(t *testing.T) {
 	const slow = 10 * time.Second
 	refused := &errkind.Remote{Kind: errkind.Unauthorized, Endpoint: "/api/v1/documents", Status: 401, Message: "the token is not valid"}
-	stamped := func(text, stamp string) fakeDoc {
-		return fakeDoc{id: "d1", label: "finance_docs", text: text, noText: stamp != "", fields: map[string]any{"last_modified": stamp}}
+	old, changed := time.Unix(1_760_000_000, 0), time.Unix(1_770_000_000, 0)
+	stamped := func(text string, modified time.Time) fakeDoc {
+		return fakeDoc{id: "d1", label: "finance_docs", text: text, noText: text == "", facts: search.Hit{Modified: modified}}
 	}
 	type reader func(b *bridge) (any, error)
 	readers := map[string]reader{
@@ -572,14 +573,14 @@ func TestKeptResultIsChecked(t *testing.T) {
 		err    error
 		text   string // what a reader of the text gets; "" is a new job
 	}{
-		{"unchanged", stamped("one", ""), func(*slowBackend) {}, nil, "one"},
-		{"moved to another label", stamped("one", ""), func(f *slowBackend) { f.docs[0].label = "hr" }, errkind.NotFound, ""},
-		{"deleted", stamped("one", ""), func(f *slowBackend) { f.docs = nil }, errkind.NotFound, ""},
-		{"token refused", stamped("one", ""), func(f *slowBackend) { f.err = refused }, errkind.Unauthorized, ""},
-		{"another text", stamped("one", ""), func(f *slowBackend) { f.docs[0].text = "two" }, nil, ""},
-		{"fetched, unchanged", stamped("", "2026-01-01"), func(*slowBackend) {}, nil, "page"},
-		{"fetched, moved", stamped("", "2026-01-01"), func(f *slowBackend) { f.docs[0].label = "hr" }, errkind.NotFound, ""},
-		{"fetched, modified", stamped("", "2026-01-01"), func(f *slowBackend) { f.docs[0] = stamped("", "2026-02-02") }, nil, ""},
+		{"unchanged", stamped("one", old), func(*slowBackend) {}, nil, "one"},
+		{"moved to another label", stamped("one", old), func(f *slowBackend) { f.docs[0].label = "hr" }, errkind.NotFound, ""},
+		{"deleted", stamped("one", old), func(f *slowBackend) { f.docs = nil }, errkind.NotFound, ""},
+		{"token refused", stamped("one", old), func(f *slowBackend) { f.err = refused }, errkind.Unauthorized, ""},
+		{"another text", stamped("one", old), func(f *slowBackend) { f.docs[0].text = "two" }, nil, ""},
+		{"fetched, unchanged", stamped("", old), func(*slowBackend) {}, nil, "page"},
+		{"fetched, moved", stamped("", old), func(f *slowBackend) { f.docs[0].label = "hr" }, errkind.NotFound, ""},
+		{"fetched, modified", stamped("", old), func(f *slowBackend) { f.docs[0] = stamped("", changed) }, nil, ""},
 	} {
 		for name, read := range readers {
 			t.Run(tt.name+"/"+name, func(t *testing.T) {

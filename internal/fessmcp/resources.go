@@ -46,8 +46,8 @@ func (b *bridge) ListResources(ctx context.Context, at string) (*mcpserver.Resou
 		if err != nil {
 			return nil, err
 		}
-		if p.offset >= window {
-			return nil, &errkind.Argument{Name: "cursor", Value: at, Want: fmt.Sprintf("one of the first %d documents", window)}
+		if p.offset >= search.Window {
+			return nil, &errkind.Argument{Name: "cursor", Value: at, Want: fmt.Sprintf("one of the first %d documents", search.Window)}
 		}
 		start = int(p.offset)
 	}
@@ -55,7 +55,7 @@ func (b *bridge) ListResources(ctx context.Context, at string) (*mcpserver.Resou
 		Labels: b.labels,
 		Sort:   []search.SortKey{{Field: "timestamp", Desc: true}},
 		Start:  start,
-		Num:    min(b.maxPageSize, window-start),
+		Num:    min(b.maxPageSize, search.Window-start),
 	})
 	if err != nil {
 		return nil, b.explained(err)
@@ -67,7 +67,7 @@ func (b *bridge) ListResources(ctx context.Context, at string) (*mcpserver.Resou
 	next := start + len(page.Hits)
 	switch more := next < page.Total || page.AtLeast; {
 	case !more || len(page.Hits) == 0:
-	case next < window:
+	case next < search.Window:
 		list.NextCursor = cursor{kind: listCursor, scope: scope, offset: int64(next)}.String()
 	default:
 		list.Meta = map[string]any{"truncated": truncated{Shown: next, Total: page.Total, AtLeast: page.AtLeast}}
@@ -81,7 +81,7 @@ func (b *bridge) resource(h *search.Hit) mcpserver.Resource {
 	if name == "" {
 		name = h.ID
 	}
-	about := strings.TrimLeft(digest(h.Digest, listDigestRunes)+b.about(), "\n")
+	about := strings.TrimLeft(digest(h.Digest.Text, listDigestRunes)+b.about(), "\n")
 	sum, of := b.hash(h)
 	return mcpserver.Resource{
 		URI:         b.domain.documentURI(h.ID),

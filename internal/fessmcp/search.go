@@ -24,11 +24,11 @@ func (b *bridge) addSearch(s *mcpserver.Server) {
 	properties := []schema.Property{
 		{Name: "query", Required: true, Schema: query},
 		{Name: "pageSize", Schema: integer("", 1, b.maxPageSize, b.pageSize)},
-		{Name: "start", Schema: integer("Index of the first hit", 0, window-1, 0)},
+		{Name: "start", Schema: integer("Index of the first hit", 0, search.Window-1, 0)},
 		{Name: "sort", Schema: text(b.say("field.asc or field.desc, comma-separated, of "+strings.Join(search.SortFields[:], ", ")+". Default: relevance",
 			"timestamp.desc: newest first. Also score, filename, created, content_length"))},
 		{Name: "lang", Schema: text("For example en or en,ja")},
-		{Name: "facets", Schema: facetSchema(b.facetFields())},
+		{Name: "facets", Schema: facetSchema(b.backend.FacetFields())},
 	}
 	if b.wording == OfFess { // files have no location
 		properties = append(properties, schema.Property{Name: "geo", Schema: geoSchema()})
@@ -46,18 +46,10 @@ func (b *bridge) addSearch(s *mcpserver.Server) {
 		schema.Schema{Properties: properties}), b.search)
 }
 
-// facetFields are the fields that the service counts hits by.
-func (b *bridge) facetFields() []string {
-	if f, ok := b.backend.(search.Faceter); ok {
-		return f.FacetFields()
-	}
-	return search.FacetFields[:]
-}
-
 func facetSchema(fields []string) schema.Schema {
 	field, query, order := textList("Of "+strings.Join(fields, ", ")), textList(""), text("")
 	field.OneOrMany, query.OneOrMany = true, true
-	order.Enum = []string{"count.desc", "count.asc", "term.asc", "term.desc"}
+	order.Enum = search.FacetSorts[:]
 	return schema.Schema{Type: "object", Description: "Count all matches by fields or queries", Properties: []schema.Property{
 		{Name: "field", Schema: field},
 		{Name: "query", Schema: query},
@@ -98,7 +90,7 @@ func (b *bridge) search(ctx context.Context, in searchArgs) (any, error) {
 		return nil, err
 	}
 	return b.do(ctx, work{run: func(ctx context.Context, _ job.Report) (any, error) {
-		page, err := b.backend.Search(ctx, q)
+		page, err := search.Relax(b.backend).Search(ctx, q)
 		if err != nil {
 			return nil, err
 		}
@@ -153,21 +145,17 @@ func (b *bridge) query(in searchArgs) (q search.Query, relaxed bool, err error) 
 			Want: fmt.Sprintf("at least one word and at most %d bytes", maxQueryBytes)}
 	}
 	q.Text = r.Text
-	if q.Start+q.Num > window {
-		return q, false, &errkind.Argument{Name: "start", Value: q.Start,
-			Want: fmt.Sprintf("start + pageSize of at most %d; narrow the query to see what lies beyond", window)}
-	}
 	if q.Sort, err = parseSort(in.Sort); err != nil {
 		return q, false, err
 	}
 	if q.Langs, err = parseLangs(in.Lang); err != nil {
 		return q, false, err
 	}
-	if q.Facets, err = in.Facets.parse(b.facetFields()); err != nil {
+	if q.Facets, err = in.Facets.parse(); err != nil {
 		return q, false, err
 	}
-	q.Geo, err = in.Geo.parse()
-	return q, r.Relaxed, err
+	q.Geo = (*search.Geo)(in.Geo)
+	return q, r.Relaxed, q.Validate(b.backend.FacetFields())
 }
 
 // nextStart is where the next page begins; 0 if there is none, or none that
@@ -175,7 +163,7 @@ func (b *bridge) query(in searchArgs) (q search.Query, relaxed bool, err error) 
 func nextStart(q search.Query, p *search.Page) int {
 	next := q.Start + len(p.Hits)
 	more := next < p.Total || p.AtLeast && len(p.Hits) == q.Num
-	if len(p.Hits) == 0 || !more || next+q.Num > window {
+	if len(p.Hits) == 0 || !more || next+q.Num > search.Window {
 		return 0
 	}
 	return next

@@ -55,8 +55,8 @@ type suggestion struct {
 }
 
 func (b *bridge) suggest(ctx context.Context, in suggestArgs) (any, error) {
-	if strings.TrimSpace(in.Prefix) == "" || len(in.Prefix) > maxFacetQuery {
-		return nil, &errkind.Argument{Name: "prefix", Value: in.Prefix, Want: "the beginning of a word, at most 1000 bytes"}
+	if strings.TrimSpace(in.Prefix) == "" {
+		return nil, &errkind.Argument{Name: "prefix", Value: in.Prefix, Want: "the beginning of a word"}
 	}
 	if err := checkFields("fields", in.Fields); err != nil {
 		return nil, err
@@ -66,6 +66,9 @@ func (b *bridge) suggest(ctx context.Context, in suggestArgs) (any, error) {
 		return nil, err
 	}
 	q := search.SuggestQuery{Prefix: in.Prefix, Num: in.Num, Labels: b.labels, Fields: in.Fields, Langs: langs}
+	if err := q.Validate(); err != nil {
+		return nil, err
+	}
 	return b.do(ctx, work{run: func(ctx context.Context, _ job.Report) (any, error) {
 		found, err := b.backend.Suggest(ctx, q)
 		if err != nil {
@@ -78,11 +81,7 @@ func (b *bridge) suggest(ctx context.Context, in suggestArgs) (any, error) {
 func newSuggestResult(found []search.Suggestion) suggestResult {
 	r := suggestResult{Suggestions: make([]suggestion, 0, len(found))}
 	for _, s := range found {
-		labels := make([]string, 0, len(s.Labels))
-		for _, l := range s.Labels {
-			labels = append(labels, word(l))
-		}
-		r.Suggestions = append(r.Suggestions, suggestion{word(s.Text), labels})
+		r.Suggestions = append(r.Suggestions, suggestion{word(s.Text), words(s.Labels)})
 	}
 	return r
 }
@@ -112,11 +111,7 @@ func (b *bridge) popularWords(ctx context.Context, in wordsArgs) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		r := wordsResult{Words: make([]string, 0, len(found))}
-		for _, w := range found {
-			r.Words = append(r.Words, word(w))
-		}
-		return r, nil
+		return wordsResult{words(found)}, nil
 	}})
 }
 

@@ -44,13 +44,9 @@ func (c *call) ask(ctx context.Context, x *question) (*search.Page, error) {
 // returns nil where nothing is left. What neither knows stays, for the backend to
 // refuse.
 func (c *call) countable(f *search.Facets) *search.Facets {
-	b, ok := c.backend.(search.Faceter)
-	if !ok {
-		return f
-	}
-	left := *f
+	left, known := *f, c.backend.FacetFields()
 	left.Fields = slices.DeleteFunc(slices.Clone(f.Fields), func(name string) bool {
-		return slices.Contains(search.FacetFields[:], name) && !slices.Contains(b.FacetFields(), name)
+		return slices.Contains(search.FacetFields[:], name) && !slices.Contains(known, name)
 	})
 	if len(left.Fields)+len(left.Queries) == 0 {
 		return nil

@@ -11,6 +11,7 @@ import (
 	"net/http"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/sanitize"
 )
 
 // A refusal is an error of kind Invalid with a sentence for the caller.
@@ -47,12 +48,7 @@ func sentenceOf(err error) string {
 }
 
 // cut shortens a value for a message.
-func cut(s string) string {
-	if r := []rune(s); len(r) > 80 {
-		return string(r[:80]) + "…"
-	}
-	return s
-}
+func cut(s string) string { return sanitize.Short(s, 80, 320) }
 
 // logFailure writes down an error under the code that the caller sees. What the
 // caller did wrong and calls that were given up are of no interest to most.

@@ -38,20 +38,9 @@ import (
 	"knowhow/internal/search"
 )
 
-// A Backend is what a search implementation must be able to do.
-type Backend interface {
-	search.Searcher
-	search.Finder
-	search.TextReader
-	search.Suggester
-	search.WordLister
-	search.Labeler
-	search.Checker
-}
-
 // Options say what is served, and where.
 type Options struct {
-	Backend Backend
+	Backend search.Service
 	Prefix  string       // path before /api, for example "/fess"; "" for none
 	Log     *slog.Logger // nil discards
 }
@@ -81,7 +70,7 @@ func newHandler(o Options) *handler {
 
 // A handler serves the API. It is safe for concurrent use.
 type handler struct {
-	backend Backend
+	backend search.Service
 	prefix  string
 	log     *slog.Logger
 }

@@ -1,23 +1,22 @@
 package fessserver
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"knowhow/internal/errkind"
 	"knowhow/internal/search"
 )
 
 // Bounds of Fess's own.
 const (
-	defaultNum = 10     // paging.search.page.size
-	maxNum     = 100    // paging.search.page.max.size
-	maxWindow  = 10_000 // hits that can be paged to (OpenSearch's index.max_result_window)
+	defaultNum = 10 // paging.search.page.size
 	maxOffset  = 100_000
 	maxValues  = 100  // values of one parameter (api.v2.param.max.array.size)
 	maxFacets  = 1000 // counts of one field
@@ -39,7 +38,7 @@ func (c *call) question(strict bool) (*question, error) {
 	if err := c.checkSizes(strict); err != nil {
 		return nil, err
 	}
-	x := &question{totals: maxWindow}
+	x := &question{totals: search.Window}
 	if c.params.Has("q") {
 		q := c.params.Get("q")
 		x.q = &q
@@ -110,10 +109,10 @@ func (c *call) window(x *question, strict bool) error {
 		return &refusal{fmt.Sprintf("start must be non-negative, got: %d", start)}
 	case strict && c.integer("offset", 0) < 0:
 		return &refusal{fmt.Sprintf("offset must be non-negative, got: %d", c.integer("offset", 0))}
-	case num <= 0 || num > maxNum:
-		num = maxNum
+	case num <= 0 || num > search.MaxNum:
+		num = search.MaxNum
 	}
-	if start > maxOffset || start+num > maxWindow {
+	if start > maxOffset || start+num > search.Window {
 		return &refusal{"The number of result size is exceeded."}
 	}
 	x.asked.Start, x.asked.Num = start, num
@@ -198,7 +197,7 @@ func (c *call) facets() (*search.Facets, error) {
 		return nil, err
 	}
 	order := strings.Replace(c.params.Get("facet.sort"), "key.", "term.", 1)
-	if slices.Contains([]string{"count.desc", "count.asc", "term.asc", "term.desc"}, order) {
+	if slices.Contains(search.FacetSorts[:], order) {
 		f.Sort = order
 	}
 	return f, nil
@@ -217,32 +216,21 @@ func (c *call) natural(name string, least int) (int, error) {
 	return int(n), nil
 }
 
-// The forms of a place.
-var (
-	pointForm    = regexp.MustCompile(`^\s*(-?\d{1,3}(?:\.\d+)?)\s*,\s*(-?\d{1,3}(?:\.\d+)?)\s*$`)
-	distanceForm = regexp.MustCompile(`^\d{1,9}(\.\d{1,9})?\s*(mm|cm|m|km|in|ft|yd|mi|nmi|NM)?$`)
-)
-
 // geo reads the places to be near to one of. Fess takes no notice of a point
-// without a distance.
+// without a distance, and takes one without a unit for metres.
 func (c *call) geo(x *question) error {
-	points, distance := c.list("geo.location.point"), c.params.Get("geo.location.distance")
+	points, distance := c.list("geo.location.point"), strings.Join(strings.Fields(c.params.Get("geo.location.distance")), "")
 	if len(points) == 0 || distance == "" {
 		return nil
 	}
-	for _, p := range points {
-		m := pointForm.FindStringSubmatch(p)
-		if m == nil {
-			return &refusal{"Invalid geo point: " + cut(p)}
-		}
-		for i, bound := range [...]float64{90, 180} {
-			if x, err := strconv.ParseFloat(m[i+1], 64); err != nil || math.Abs(x) > bound {
-				return &refusal{"Invalid geo point: " + cut(p)}
-			}
-		}
+	if last := distance[len(distance)-1]; '0' <= last && last <= '9' {
+		distance += "m"
 	}
-	if !distanceForm.MatchString(distance) {
-		return &refusal{"Invalid geo distance: " + cut(distance)}
+	for _, p := range points {
+		g := search.Geo{Point: p, Distance: distance}
+		if a, bad := errors.AsType[*errkind.Argument]((search.Query{Geo: &g}).Validate(nil)); bad {
+			return &refusal{fmt.Sprintf("Invalid %s: %s", strings.Replace(a.Name, ".", " ", 1), cut(fmt.Sprint(a.Value)))}
+		}
 	}
 	x.asked.Geo, x.points = &search.Geo{Point: points[0], Distance: distance}, len(points)
 	return nil

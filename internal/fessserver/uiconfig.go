@@ -52,7 +52,7 @@ func (c *call) uiConfig() {
 			"thumbnail_enabled": false, "display_label_type": len(labels) > 0, "clipboard_copy_icon": false,
 			"eol_link": "", "installation_link": "", "login_link": false, "rag_chat_enabled": false,
 		},
-		PageSizeDefault: defaultNum, PageSizeMax: maxNum,
+		PageSizeDefault: defaultNum, PageSizeMax: search.MaxNum,
 		SortOptions:     []option{{"", "labels.search_result_sort_score_desc"}, {"score.desc", "labels.search_result_sort_score_desc"}},
 		NumOptions:      []int{10, 20, 30, 40, 50, 100},
 		LangOptions:     []option{{"all", "labels.searchoptions_all_langs"}},

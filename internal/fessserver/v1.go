@@ -153,7 +153,7 @@ func (c *call) suggest(fields []string, num int) (words []suggestion, total int,
 // as Fess then gives any.
 func (c *call) completions(fields []string) ([]search.Suggestion, error) {
 	if q := c.params.Get("q"); strings.TrimSpace(q) != "" {
-		return c.backend.Suggest(c.r.Context(), search.SuggestQuery{Prefix: q, Num: maxNum,
+		return c.backend.Suggest(c.r.Context(), search.SuggestQuery{Prefix: q, Num: search.MaxNum,
 			Labels: c.list("label"), Fields: fields, Langs: c.list("lang")})
 	}
 	words, err := c.backend.PopularWords(c.r.Context(), search.WordsQuery{Labels: c.list("label"), Fields: fields})

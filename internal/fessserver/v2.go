@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"knowhow/internal/errkind"
-	"knowhow/internal/search"
 )
 
 // An envelope is around every answer of API v2.
@@ -222,7 +221,7 @@ func (c *call) cacheV2(id string) {
 		URL      string `json:"url"`
 		Created  string `json:"created"`
 		Charset  string `json:"charset"`
-	}{0, id, "text/html", page, hit.URL, created(hit), "UTF-8"})
+	}{0, id, "text/html", page, hit.URL, created(hit, timeForm), "UTF-8"})
 }
 
 // codes are API v2's words for statuses.
@@ -260,13 +259,3 @@ func (c *call) writeV2(v any) { c.writeJSON(http.StatusOK, envelope{v}, asItIs) 
 
 // asItIs leaves JSON as it is.
 func asItIs(data []byte) []byte { return data }
-
-// created is the time that a document was made known, "" where it is not told.
-func created(h *search.Hit) string {
-	for _, name := range [...]string{"created", "timestamp"} {
-		if s, ok := h.Fields[name].(string); ok {
-			return s
-		}
-	}
-	return ""
-}

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// check returns why a request is refused, nil if it is not.
+// check returns why a request is refused, or nil.
 func (s *Server) check(r *http.Request, route *Route) *Refusal {
 	switch {
 	case !route.Open && !s.authorized(r):
@@ -42,10 +42,10 @@ func (s *Server) authorized(r *http.Request) bool {
 	return subtle.ConstantTimeCompare(given[:], s.token[:]) == 1 && strings.EqualFold(scheme, "Bearer")
 }
 
-// hostAllowed keeps web pages away from a loopback listener whose authors point
-// a name of their own to this machine (DNS rebinding). A listener that is
-// reached from outside was opened on purpose, under names that are not known
-// here.
+// hostAllowed reports whether the Host of a request is allowed. On a loopback
+// listener, this prevents DNS rebinding: web pages whose authors point a name
+// of their own to this machine. Other listeners are reachable on purpose, under
+// names that the program does not know.
 func (s *Server) hostAllowed(r *http.Request) bool {
 	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); !ok || !Loopback(local.String()) {
 		return true
@@ -53,17 +53,17 @@ func (s *Server) hostAllowed(r *http.Request) bool {
 	return Loopback(r.Host) || s.hostListed(r.Host)
 }
 
-// hostListed reports whether AllowedHosts has a host, with its port or without
-// one.
+// hostListed reports whether AllowedHosts contains a host, with its port or
+// without a port.
 func (s *Server) hostListed(host string) bool {
 	host = strings.ToLower(host)
 	return slices.Contains(s.o.AllowedHosts, host) || slices.Contains(s.o.AllowedHosts, hostname(host))
 }
 
-// originAllowed checks the Origin, which only browsers send. Pages of this
-// machine pass, and so do pages that this listener served itself, if it was
-// reached by an address or an allowed name: any other name could belong to the
-// page's author.
+// originAllowed reports whether the Origin of a request, which only browsers
+// send, is allowed. It allows pages of this machine, and pages that this
+// listener served itself if it was reached by an address or an allowed name.
+// Any other name could belong to the page's author.
 func (s *Server) originAllowed(r *http.Request) bool {
 	for _, origin := range r.Header["Origin"] {
 		if slices.Contains(s.o.AllowedOrigins, strings.ToLower(origin)) {
@@ -81,13 +81,13 @@ func (s *Server) originAllowed(r *http.Request) bool {
 	return true
 }
 
-// siteAllowed checks Sec-Fetch-Site, by which browsers tell pages apart where
-// they send no Origin, as for images, links and simple reads. With an Origin,
-// [Server.originAllowed] has decided.
+// siteAllowed reports whether Sec-Fetch-Site is allowed. Browsers send this
+// header also with requests that have no Origin, such as those for images,
+// links and simple GETs. With an Origin, [Server.originAllowed] has decided.
 //
 // The value same-site means another port of the same host or another name of
-// the same domain. Only for a host of this machine is that surely a page of
-// this machine.
+// the same domain. Only for a host of this machine does it always mean a page
+// of this machine.
 func siteAllowed(r *http.Request) bool {
 	if len(r.Header["Origin"]) > 0 {
 		return true
@@ -106,10 +106,9 @@ func siteAllowed(r *http.Request) bool {
 	return true
 }
 
-// cors answers the preflight by which a browser asks whether a page may send a
-// request. To the responses of all other requests of a page that passes the
-// checks it adds what lets the page read them. It reports whether the request
-// has been answered.
+// cors answers a preflight request and reports whether it did. To other
+// requests of a page that is allowed, it adds the response headers that let the
+// page read the response.
 func (s *Server) cors(w http.ResponseWriter, r *http.Request, route *Route) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" || !s.hostAllowed(r) || !s.originAllowed(r) {
@@ -130,7 +129,7 @@ func (s *Server) cors(w http.ResponseWriter, r *http.Request, route *Route) bool
 }
 
 // Loopback reports whether a host, with or without a port, is a name or an
-// address that leads to this machine only.
+// address of the loopback interface.
 func Loopback(hostport string) bool {
 	host := hostname(hostport)
 	ip := net.ParseIP(host)

@@ -12,7 +12,8 @@ import (
 	"knowhow/internal/httpguard"
 )
 
-// The order is token, Host, Origin; the Host counts on loopback listeners only.
+// The token is checked first, then the Host, then the Origin. The Host is
+// checked only on loopback listeners.
 func TestChecks(t *testing.T) {
 	local, outside := net.IPv4(127, 0, 0, 1), net.IPv4(192, 0, 2, 7)
 	o := httpguard.Options{Token: "s3cret", AllowedOrigins: []string{"https://app.example/"}, AllowedHosts: []string{"Knowhow.local"},
@@ -40,14 +41,14 @@ func TestChecks(t *testing.T) {
 		{"no host", local, "Bearer s3cret", "", "", "", 403},
 		{"IPv6", local, "Bearer s3cret", "[::1]:80", "", "", 200},
 		{"IPv6 without port", local, "Bearer s3cret", "[::1]", "", "", 200},
-		{"our name in front", local, "Bearer s3cret", "localhost.evil.example", "", "", 403},
-		{"our address in front", local, "Bearer s3cret", "127.0.0.1.evil.example", "", "", 403},
+		{"name of this machine as a prefix", local, "Bearer s3cret", "localhost.evil.example", "", "", 403},
+		{"address of this machine as a prefix", local, "Bearer s3cret", "127.0.0.1.evil.example", "", "", 403},
 
 		{"foreign origin", local, "Bearer s3cret", "localhost", "http://evil.example", "", 403},
 		{"null origin", local, "Bearer s3cret", "localhost", "null", "", 403},
 		{"empty origin", local, "Bearer s3cret", "localhost", "-", "", 403},
 		{"local page", local, "Bearer s3cret", "localhost", "http://localhost:8080", "cross-site", 200},
-		{"our name as user", local, "Bearer s3cret", "localhost", "http://localhost@evil.example", "", 403},
+		{"name of this machine as user", local, "Bearer s3cret", "localhost", "http://localhost@evil.example", "", 403},
 		{"user", local, "Bearer s3cret", "localhost", "http://x@localhost", "", 403},
 		{"extension", local, "Bearer s3cret", "localhost", "chrome-extension://localhost", "", 403},
 		{"broken origin", local, "Bearer s3cret", "localhost", "http://[::1", "", 403},
@@ -58,7 +59,7 @@ func TestChecks(t *testing.T) {
 		{"foreign origin outside", outside, "Bearer s3cret", "192.0.2.7:80", "http://evil.example", "", 403},
 
 		{"image of another site", local, "Bearer s3cret", "localhost", "", "cross-site", 403},
-		{"in capitals", local, "Bearer s3cret", "localhost", "", "Cross-Site", 403},
+		{"cross-site in capitals", local, "Bearer s3cret", "localhost", "", "Cross-Site", 403},
 		{"unknown value", local, "Bearer s3cret", "localhost", "", "new-site", 403},
 		{"address bar", local, "Bearer s3cret", "localhost", "", "none", 200},
 		{"own page", local, "Bearer s3cret", "localhost", "", "same-origin", 200},
@@ -88,11 +89,11 @@ func TestTwoOrigins(t *testing.T) {
 	r := newRequest("POST", "/")
 	r.Header["Origin"] = []string{"http://localhost", "https://evil.example"}
 	if w := answer(httpguard.Options{Routes: everything(named("page"))}, r); w.Code != 403 {
-		t.Errorf("a request of two origins = %d, want 403", w.Code)
+		t.Errorf("a request with two origins = %d, want 403", w.Code)
 	}
 }
 
-// A refusal says what to do in words of the caller, and goes to the function of
+// A refusal contains the hints of the caller and is written by the function of
 // its route.
 func TestRefusals(t *testing.T) {
 	var log bytes.Buffer
@@ -139,7 +140,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Health is checked without a token, but not by web pages.
+// The health check requires no token, but refuses web pages.
 func TestHealth(t *testing.T) {
 	o := httpguard.Options{Token: "s3cret", Routes: everything(named("page"))}
 	for _, tc := range []struct {
@@ -171,7 +172,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// Paths are compared as they are. Nothing is redirected.
+// Paths are compared unchanged, and nothing is redirected.
 func TestRoutes(t *testing.T) {
 	o := httpguard.Options{Token: "s3cret", Routes: []httpguard.Route{
 		{Path: "/mcp", Handler: named("all")}, {Path: "/mcp", Tree: true, Handler: named("one")},
@@ -198,7 +199,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// Without Methods there is no CORS.
+// A route without Methods has no CORS headers.
 func TestNoCORS(t *testing.T) {
 	o := httpguard.Options{Token: "s3cret", Routes: everything(named("page"))}
 	for _, token := range []string{"", "s3cret"} {
@@ -209,7 +210,7 @@ func TestNoCORS(t *testing.T) {
 		w := answer(o, r)
 		for name := range w.Header() {
 			if strings.HasPrefix(name, "Access-Control-") {
-				t.Errorf("the response has the header %s, want none of CORS", name)
+				t.Errorf("the response has the header %s, want no CORS headers", name)
 			}
 		}
 		if want := map[string]int{"": 401, "s3cret": 200}[token]; w.Code != want {

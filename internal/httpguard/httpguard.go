@@ -1,10 +1,10 @@
-// Package httpguard serves handlers on an HTTP listener to those who may use
-// them. Before a handler sees a request, the package checks its bearer token,
-// its Host (against DNS rebinding) and the web page that sent it. It bounds the
-// time that headers and bodies may take, answers health checks, and ends
-// gracefully.
+// Package httpguard serves HTTP handlers to authorized clients. Before a
+// handler is called, the package checks the bearer token of the request, its
+// Host (against DNS rebinding) and the web page that sent it. It limits the
+// time in which headers and bodies must arrive, answers health checks, and
+// shuts down gracefully.
 //
-// Handlers know nothing of tokens. A [Route] mounts a handler and names the
+// Handlers do not deal with tokens. A [Route] mounts a handler and has a
 // function that writes refusals in the form that the clients of the handler
 // understand.
 package httpguard
@@ -21,32 +21,32 @@ import (
 	"knowhow/internal/spell"
 )
 
-// HealthPath is the path that answers GET and HEAD with 200 and
-// {"status":"ok"} while the server runs. It requires no token, so that probes
-// need none. Host and Origin are checked there as everywhere: a web page must
-// not learn from it what runs on this machine. A request without a Host, which
-// browsers never send and some load balancers do, passes there.
+// HealthPath is the path that answers GET and HEAD with 200 and {"status":"ok"}
+// while the server runs. It requires no token, so that probes need none. Host
+// and Origin are checked as everywhere, so that a web page cannot find out what
+// runs on this machine. A request without a Host is allowed there: browsers
+// never send one, but some load balancers do.
 const HealthPath = "/healthz"
 
-// Options describes a [Server].
+// Options configures a [Server].
 type Options struct {
 	Token          string   // the bearer token that requests must carry; "" requires none
 	AllowedOrigins []string // origins of web pages that may send requests, besides those of this machine, for example "https://app.example"
-	AllowedHosts   []string // hosts that pass on a loopback listener besides those of this machine, with or without a port
+	AllowedHosts   []string // hosts that are allowed on a loopback listener besides those of this machine, with or without a port
 
-	// HostHint and OriginHint say in the message of a refusal how to allow the
-	// Host or the Origin, for example "set allowedHosts". They may be "".
+	// HostHint and OriginHint are added to the messages of refusals. They
+	// explain how to allow the Host or the Origin, for example "set
+	// allowedHosts". They may be "".
 	HostHint, OriginHint string
 
 	Routes []Route
 
-	// Refuse writes the refusals of routes without a function of their own, of
+	// Refuse writes the refusals of routes that have no Refuse function, of
 	// paths without a route, and of HealthPath. nil writes plain text.
 	Refuse RefuseFunc
 
-	// Drain is how long requests may still run when the server ends, and Grace
-	// how long they may then take to notice that they were cancelled. With 0
-	// they get no time.
+	// Drain is how long requests may continue to run when the server ends.
+	// Grace is how long the server then waits for cancelled requests.
 	Drain, Grace time.Duration
 
 	Log *slog.Logger // nil discards
@@ -58,60 +58,60 @@ type Options struct {
 // is Open; after that, reading it fails.
 type Route struct {
 	Path string // clean, for example "/mcp"; only this path
-	Tree bool   // also all paths below Path; of several trees the longest holds
+	Tree bool   // also all paths below Path; of several trees that match, the longest is used
 	Open bool   // requires no token
 
-	// Handler serves the requests that pass. Their paths are as the client
-	// sent them, repeated slashes and dots included: nothing is redirected.
-	// nil refuses them with 404.
+	// Handler serves the requests that are not refused. Their paths are as
+	// the client sent them, including repeated slashes and dots: nothing is
+	// redirected. nil refuses all requests with 404.
 	Handler http.Handler
 
-	Refuse RefuseFunc // nil is that of the Options
+	Refuse RefuseFunc // nil means that of the Options
 
-	// Methods are those that web pages of allowed origins may use (CORS), and
-	// Expose the headers of responses that they may read, as lists with
-	// commas. Without Methods there is no CORS: such pages can send requests
-	// but not read the responses.
+	// Methods are the methods that web pages of allowed origins may use
+	// (CORS), and Expose the response headers that they may read, as lists
+	// with commas. Without Methods there is no CORS: such pages can send
+	// requests but not read the responses.
 	Methods, Expose string
 
 	// Shutdown, if set, is called when the server ends, before the listener
-	// closes, to end what would keep connections busy. Its context ends after
-	// Drain.
+	// closes. It ends whatever would keep connections busy, such as streams.
+	// Its context ends after Drain.
 	Shutdown func(context.Context) error
 }
 
 // A RefuseFunc writes a refusal as the response: the status, and the message in
-// the form that the clients of a handler understand. WWW-Authenticate and Allow
-// are set before.
+// the form that the clients of a handler understand. The headers
+// WWW-Authenticate and Allow are already set.
 type RefuseFunc func(http.ResponseWriter, *http.Request, Refusal)
 
-// A Reason says why a request is refused.
+// A Reason is why a request is refused.
 type Reason int
 
 // The reasons.
 const (
 	NoToken       Reason = iota // 401: the token is missing or wrong
 	ForeignHost                 // 403: the Host names another machine
-	ForeignOrigin               // 403: a web page that is not allowed sent the request
+	ForeignOrigin               // 403: the request was sent by a web page that is not allowed
 	NotFound                    // 404
 	WrongMethod                 // 405
 )
 
-// A Refusal says why a request is not served.
+// A Refusal describes why a request is refused.
 type Refusal struct {
 	Reason  Reason
 	Status  int    // the HTTP status
 	Message string // for the client; says what to do
 }
 
-// A Server serves routes to those who may use them. Make one with [New].
+// A Server serves routes to authorized clients. Create one with [New].
 type Server struct {
 	o      Options
-	token  [sha256.Size]byte // hashes have one length, so that comparing them takes one time
+	token  [sha256.Size]byte // hashes have the same length, so comparing them takes constant time
 	health Route
 }
 
-// New returns the server that o describes.
+// New returns a server configured by o.
 func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -130,10 +130,10 @@ func New(o Options) *Server {
 	return s
 }
 
-// ServeHTTP implements [http.Handler]. It checks, in this order, the path (404),
-// the token (401), the Host and the page that sent the request (403). A
-// preflight of an allowed page is answered before the token is checked: it
-// carries none.
+// ServeHTTP implements [http.Handler]. It checks, in this order, the path
+// (404), the token (401), the Host and the page that sent the request (403). A
+// preflight request of an allowed page is answered before the token is checked,
+// because it has none.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	limitBody(w, r, refusedBodyTime)
 	route := s.route(r.URL.Path)
@@ -158,7 +158,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	route.Handler.ServeHTTP(w, r)
 }
 
-// route returns the route of a path, nil if there is none.
+// route returns the route of a path, or nil.
 func (s *Server) route(path string) *Route {
 	if path == HealthPath {
 		return &s.health

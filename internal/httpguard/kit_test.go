@@ -16,8 +16,8 @@ import (
 	"knowhow/internal/httpguard"
 )
 
-// A memory is a listener on loopback that is reached without a network, so that
-// it works in a synctest bubble.
+// A memory is a loopback listener without a network, so that it works in a
+// synctest bubble.
 type memory struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -47,10 +47,10 @@ func (m *memory) dial() (net.Conn, error) {
 	}
 }
 
-// A served is a server that serves in memory.
+// A served is a server that serves on a memory.
 type served struct {
 	*memory
-	end  func() // tells it to end
+	end  func() // ends the server
 	done chan error
 }
 
@@ -65,13 +65,13 @@ func serve(t *testing.T, o httpguard.Options) *served {
 		if err := <-s.done; err != nil {
 			t.Errorf("Serve() = %v, want nil", err)
 		}
-		s.done <- nil // for those who waited before
+		s.done <- nil // for a second receiver
 	})
 	return s
 }
 
-// exchange sends bytes on a new connection and returns the status of the
-// response, or 0 if there is none, and its body.
+// exchange sends bytes on a new connection and returns the status and the body
+// of the response. The status is 0 if there is none.
 func (s *served) exchange(t *testing.T, sent string) (int, string) {
 	t.Helper()
 	conn, err := s.dial()
@@ -87,7 +87,7 @@ func (s *served) exchange(t *testing.T, sent string) (int, string) {
 func talk(conn io.Writer, from *bufio.Reader, sent string) (int, string) {
 	var sending sync.WaitGroup
 	defer sending.Wait()
-	sending.Go(func() { _, _ = io.WriteString(conn, sent) }) // refused bodies are not read to their end
+	sending.Go(func() { _, _ = io.WriteString(conn, sent) }) // fails if the server does not read all of a refused body
 	res, err := http.ReadResponse(from, nil)
 	for err == nil && res.StatusCode == http.StatusContinue {
 		res, err = http.ReadResponse(from, nil)
@@ -102,12 +102,12 @@ func talk(conn io.Writer, from *bufio.Reader, sent string) (int, string) {
 	return res.StatusCode, string(body)
 }
 
-// newRequest is a request that came in on loopback.
+// newRequest returns a request that was received on the loopback address.
 func newRequest(method, target string) *http.Request {
 	return from(httptest.NewRequest(method, target, nil), net.IPv4(127, 0, 0, 1))
 }
 
-// from is a request that came in on an address of this machine.
+// from returns r as received on an address of this machine.
 func from(r *http.Request, ip net.IP) *http.Request {
 	r.Host = "localhost"
 	return r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: ip, Port: 80}))
@@ -120,17 +120,18 @@ func answer(o httpguard.Options, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// named is a handler that answers with its name.
+// named returns a handler that answers with its name.
 func named(name string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) })
 }
 
-// everything mounts a handler at all paths.
+// everything returns a route for all paths.
 func everything(h http.Handler) []httpguard.Route {
 	return []httpguard.Route{{Path: "/", Tree: true, Handler: h}}
 }
 
-// wait reads the body and answers after some time, with its length.
+// wait returns a handler that reads the body and, after some time, answers with
+// its length.
 func wait(d time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, err := io.Copy(io.Discard, r.Body)
@@ -147,7 +148,7 @@ func wait(d time.Duration) http.Handler {
 	})
 }
 
-// post is the head of a POST whose body has a length.
+// post returns the header of a POST with a body of a length.
 func post(path string, length int, header ...string) string {
 	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n%s\r\n", path, length, strings.Join(header, ""))
 }

@@ -21,12 +21,13 @@ const (
 	maxHeader  = 64 << 10 // bytes
 )
 
-// ErrShutdown is the cause that the contexts of requests are cancelled with
-// when the server ends.
+// ErrShutdown is the cause of the cancellation of requests when the server
+// ends.
 var ErrShutdown = errors.New("the server is ending")
 
 // Listen listens on a TCP port of host, a name or an address of this machine.
-// Port 0 is any free one. An error is of kind Conflict if the port is taken.
+// Port 0 means any free port. The error is of kind Conflict if the port is in
+// use.
 func Listen(ctx context.Context, host string, port int) (net.Listener, error) {
 	addr := net.JoinHostPort(host, strconv.Itoa(port))
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
@@ -42,16 +43,17 @@ func Listen(ctx context.Context, host string, port int) (net.Listener, error) {
 }
 
 // Serve serves on l until ctx ends. It then calls the Shutdown functions of the
-// routes, closes l, and lets the requests that still run finish, all within
-// Drain. It cancels the contexts of the rest with [ErrShutdown], and after Grace
-// closes their connections. A handler that ignores its context is left behind.
+// routes, closes l, and waits for running requests, all within Drain. It
+// cancels the contexts of the remaining requests with [ErrShutdown] and closes
+// their connections after Grace. It does not wait for a handler that ignores
+// its context.
 //
-// Serve closes l. It returns nil if it was ended by ctx.
+// Serve closes l. It returns nil if ctx ended it.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	// Connections are counted, because an http.Server does not wait for their
-	// goroutines. All are new before its Serve returns.
+	// goroutines. Each is counted before the http.Server's Serve returns.
 	var open sync.WaitGroup
 	server := &http.Server{
 		Handler:           s,
@@ -68,7 +70,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 				open.Done()
 			}
 		},
-		DisableGeneralOptionsHandler: true, // it answers "OPTIONS *" without a check
+		DisableGeneralOptionsHandler: true, // it would answer "OPTIONS *" without the checks
 	}
 	var err, failed error
 	stopped := make(chan struct{}) // closed when err is set
@@ -93,9 +95,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return failed
 }
 
-// end ends the server: first the requests that finish by themselves, then those
-// that are cancelled. It waits until closed says that all connections are closed,
-// but no longer than Grace.
+// end ends the server: it waits for running requests and then cancels the
+// others. It returns when closed is closed, which means that all connections
+// are, or after Grace.
 func (s *Server) end(ctx context.Context, server *http.Server, cancel context.CancelCauseFunc, closed <-chan struct{}) {
 	drain, stop := context.WithTimeout(ctx, s.o.Drain)
 	defer stop()

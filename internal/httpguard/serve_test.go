@@ -18,7 +18,8 @@ import (
 	"knowhow/internal/httpguard"
 )
 
-// A client that is slow with its header or its body is not waited for.
+// The server does not wait for a client that sends its header or its body
+// slowly.
 func TestSlowClients(t *testing.T) {
 	read := wait(0)
 	unread := named("page")
@@ -27,13 +28,13 @@ func TestSlowClients(t *testing.T) {
 		name   string
 		h      http.Handler
 		sent   string
-		status int // 0: the connection just ends
+		status int // 0: the connection ends without a response
 		after  time.Duration
 	}{
 		{"nothing", read, "", 0, 10 * time.Second}, // as for a header
 		{"header", read, "GET / HTTP/1.1\r\nHost: localhost\r\n", 0, 10 * time.Second},
 		{"body", read, post("/", 100, auth) + "x", 400, 30 * time.Second},
-		{"body that the handler leaves alone", unread, post("/", 100, auth) + "x", 200, 30 * time.Second},
+		{"body that the handler does not read", unread, post("/", 100, auth) + "x", 200, 30 * time.Second},
 		{"body of unknown length", read, "POST / HTTP/1.1\r\nHost: localhost\r\n" + auth + "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n", 400, 30 * time.Second},
 		{"body of a GET", unread, strings.Replace(post("/", 100, auth), "POST", "GET", 1) + "x", 200, 30 * time.Second},
 		{"body of a refused request", read, post("/", 100) + "x", 401, 5 * time.Second},
@@ -41,7 +42,7 @@ func TestSlowClients(t *testing.T) {
 		{"body to health", read, post("/healthz", 100) + "x", 405, 5 * time.Second},
 		{"body with a request for health", read, strings.Replace(post("/healthz", 100), "POST", "GET", 1) + "x", 200, 5 * time.Second},
 		{"preflight with a body", read, strings.Replace(post("/", 100, "Origin: http://localhost\r\nAccess-Control-Request-Method: POST\r\n"), "POST", "OPTIONS", 1), 204, 5 * time.Second},
-		{"refused body that waits for us", read, post("/", 100, "Expect: 100-continue\r\n"), 401, 0},
+		{"refused body with Expect", read, post("/", 100, "Expect: 100-continue\r\n"), 401, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -58,9 +59,9 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// The deadline of a body ends with the body: neither a long call nor a stream
-// nor the next request on the connection is cut off.
-func TestDeadlineIsLifted(t *testing.T) {
+// The deadline of a body is removed after the body. It interrupts neither a
+// long call nor a stream nor the next request on the connection.
+func TestBodyDeadlineIsRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		long := wait(10 * time.Minute)
 		stream := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -98,7 +99,8 @@ func TestDeadlineIsLifted(t *testing.T) {
 	})
 }
 
-// A client that leaves ends its request, with a deadline or without one.
+// A client that closes its connection ends its request, with a deadline or
+// without one.
 func TestClientLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		left := make(chan error, 1)
@@ -125,7 +127,7 @@ func TestClientLeaves(t *testing.T) {
 	})
 }
 
-// A client that sends all of its body before it looks for a response gets the
+// A client that sends all of its body before it reads the response gets the
 // status of a refusal, not a broken connection.
 func TestLargeRefusedBody(t *testing.T) {
 	l, err := httpguard.Listen(t.Context(), "127.0.0.1", 0)
@@ -159,7 +161,8 @@ func TestLargeRefusedBody(t *testing.T) {
 	}
 }
 
-// "OPTIONS *" concerns no path, so it is not answered before the checks.
+// "OPTIONS *" has no path of a route, so it must not be answered without the
+// checks.
 func TestGeneralOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serve(t, httpguard.Options{Token: "s3cret", Routes: everything(named("page"))})
@@ -169,14 +172,14 @@ func TestGeneralOptions(t *testing.T) {
 	})
 }
 
-// A request under way when the server ends is waited for, then cancelled, then
-// cut off.
+// Requests that run when the server ends may finish, are then cancelled, and
+// are then cut off.
 func TestServeEnds(t *testing.T) {
 	stubborn := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(time.Minute) })
 	for _, tc := range []struct {
 		name   string
 		h      http.Handler
-		status int // 0: the connection just ends
+		status int // 0: the connection ends without a response
 		answer string
 		ended  time.Duration // at most
 	}{
@@ -228,7 +231,7 @@ func TestServeEnds(t *testing.T) {
 	}
 }
 
-// A listener that fails ends the server with an error.
+// If the listener fails, Serve returns an error.
 func TestServeFails(t *testing.T) {
 	l, err := httpguard.Listen(t.Context(), "127.0.0.1", 0)
 	if err != nil {
@@ -248,6 +251,6 @@ func TestListenTaken(t *testing.T) {
 	defer l.Close()
 	_, err = httpguard.Listen(t.Context(), "127.0.0.1", l.Addr().(*net.TCPAddr).Port)
 	if want := "listening on " + l.Addr().String() + ": the port is in use by another program"; !errors.Is(err, errkind.Conflict) || errkind.Message(err) != want {
-		t.Errorf("Listen() of a port that is taken = %v, want %q of kind Conflict", err, want)
+		t.Errorf("Listen() on a port that is in use = %v, want %q of kind Conflict", err, want)
 	}
 }

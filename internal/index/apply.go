@@ -14,25 +14,28 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// Limits on what one document may bring.
+// Limits on one document.
 const (
 	maxTags     = 200    // of a document, and of a Tagging
 	maxTagSize  = 200    // bytes of a tag
-	maxSurfaces = 50_000 // different words of a text that can be suggested
-	overlapSize = 96     // bytes of the next chunk that are searched with a chunk
+	maxSurfaces = 50_000 // distinct words of a text that can be suggested
+	overlapSize = 96     // bytes of the next chunk that are indexed with a chunk
 )
 
-// Apply makes changes in one durable transaction: when it returns nil they
-// survive a crash, otherwise nothing has changed. Applying the same changes
-// again makes no difference. A document that replaces another one keeps its
-// number and its time of creation. The number of a document that was removed is
-// never used again.
+// Apply makes changes in one durable transaction: if it returns nil, the
+// changes survive a crash; otherwise nothing has changed. Applying the same
+// changes again has no effect. A document that replaces another one keeps its
+// number and its time of creation. The number of a removed document is never
+// used again.
 //
-// Other processes wait meanwhile, so that a batch should stay below about 200
-// chunks. A document or a tag that cannot be stored gives an error of kind
-// Invalid, a document whose ID or whose path under its label another one has
-// and a new label for a document from a source one of kind Conflict, a Tagging of a document that does not exist one of
-// kind NotFound, and a full disk one of kind Unavailable.
+// Other processes that write wait for the transaction to end, so a batch should
+// stay below about 200 chunks.
+//
+// Errors have these kinds: Invalid for a document or a tag that cannot be
+// stored; Conflict for a document whose ID or whose path under its label
+// belongs to another document, and for a new label of a document from a source;
+// NotFound for a Tagging of a document that does not exist; Unavailable if the
+// disk is full.
 func (x *Index) Apply(ctx context.Context, changes []document.Change) error {
 	if len(changes) == 0 {
 		return ctx.Err()
@@ -63,17 +66,19 @@ func (x *Index) Apply(ctx context.Context, changes []document.Change) error {
 		}
 		return p.finish(ctx)
 	})
-	if err == nil && time.Since(begin) > 2*breather {
-		time.Sleep(breather)
+	if err == nil && time.Since(begin) > 2*writePause {
+		time.Sleep(writePause)
 	}
 	return err
 }
 
-// breather is how long Apply pauses after more than a small change, so that
-// other processes, who look each busyStep, get a turn.
-const breather = 2 * busyStep
+// writePause is how long Apply pauses after a change that took longer than
+// twice this time, so that other processes, which retry every busyStep, can
+// write.
+const writePause = 2 * busyStep
 
-// checkChange refuses what would break the index or a promise of it.
+// checkChange returns an error of kind Invalid if a change is malformed or
+// cannot be stored.
 func checkChange(c document.Change) error {
 	n := 0
 	for _, set := range []bool{c.Put != nil, c.Delete != nil, c.Tag != nil} {
@@ -82,7 +87,7 @@ func checkChange(c document.Change) error {
 		}
 	}
 	if n != 1 {
-		return fmt.Errorf("a change must put, delete or tag a document, and only one of these: %w", errkind.Invalid)
+		return fmt.Errorf("a change must put, delete or tag a document, and no more than one of these: %w", errkind.Invalid)
 	}
 	if c.Tag != nil {
 		return cmp.Or(checkTags(c.Tag.Add), checkTags(c.Tag.Remove))
@@ -99,7 +104,7 @@ func checkChange(c document.Change) error {
 	}
 	switch {
 	case d.ID == "" || d.Label == "" || d.Path == "":
-		return bad("lacks an ID, a label or a path")
+		return bad("has no ID, no label or no path")
 	case len(d.Chunks) >= maxParts || len(d.Text)/textPart >= maxParts:
 		return bad("is too large to be stored")
 	case !utf8.ValidString(d.Text):
@@ -113,15 +118,16 @@ func checkChange(c document.Change) error {
 	return nil
 }
 
-// checkTagCount refuses more tags than a document can have.
+// checkTagCount returns an error of kind Invalid if n is more tags than a
+// document can have.
 func checkTagCount(n int) error {
 	if n > maxTags {
-		return fmt.Errorf("%d tags are too many, a document can have at most %d: %w", n, maxTags, errkind.Invalid)
+		return fmt.Errorf("%d tags are too many: a document can have at most %d: %w", n, maxTags, errkind.Invalid)
 	}
 	return nil
 }
 
-// checkTags refuses tags that cannot be stored.
+// checkTags returns an error of kind Invalid if a tag cannot be stored.
 func checkTags(tags []string) error {
 	if err := checkTagCount(len(tags)); err != nil {
 		return err
@@ -135,15 +141,15 @@ func checkTags(tags []string) error {
 	return nil
 }
 
-// A poster puts documents and their postings into one transaction. It gathers
-// the changes of the full-text table for the end, because SQLite lets FTS5
-// write out what it has with each statement on another table that may fail
-// halfway.
+// A poster writes documents and their postings in one transaction. It collects
+// the changes of the full-text table and writes them at the end, because SQLite
+// makes FTS5 flush its pending data at each statement on another table that may
+// fail halfway.
 type poster struct {
 	tx       *sql.Tx
 	now      time.Time
 	tags     map[[2]string]int64
-	deltas   map[int64]map[string]int // by the label's number and the word
+	deltas   map[int64]map[string]int // by tag number of the label, and word
 	postings []change
 	addText  *sql.Stmt // closed with the transaction
 	addChunk *sql.Stmt
@@ -166,13 +172,13 @@ func newPoster(ctx context.Context, tx *sql.Tx) (*poster, error) {
 	return p, nil
 }
 
-// A stored is what there is of a document already.
+// A stored is what the index holds of a document.
 type stored struct {
 	id, posted, textSize int64
 	label, title, lang   string
 }
 
-// find looks a stored document up.
+// find returns the stored document that r names. ok is false if there is none.
 func (p *poster) find(ctx context.Context, r document.Ref) (s stored, ok bool, err error) {
 	s.label = r.Label
 	err = p.tx.QueryRowContext(ctx, `SELECT id, posted, text_size, title, lang FROM docs WHERE label=? AND path=?`, r.Label, r.Path).
@@ -183,7 +189,7 @@ func (p *poster) find(ctx context.Context, r document.Ref) (s stored, ok bool, e
 	return s, err == nil, err
 }
 
-// remove takes a document out, where it exists.
+// remove removes a document. A document that does not exist is ignored.
 func (p *poster) remove(ctx context.Context, r document.Ref) error {
 	s, ok, err := p.find(ctx, r)
 	if err != nil || !ok {
@@ -196,7 +202,7 @@ func (p *poster) remove(ctx context.Context, r document.Ref) error {
 	return err
 }
 
-// erase takes all of a document out but its row in docs.
+// erase removes everything of a document except its row in docs.
 func (p *poster) erase(ctx context.Context, s stored) error {
 	if err := p.unpost(ctx, s); err != nil {
 		return err
@@ -209,7 +215,7 @@ func (p *poster) erase(ctx context.Context, s stored) error {
 	return nil
 }
 
-// unpost takes a document's postings out.
+// unpost removes a document's postings.
 func (p *poster) unpost(ctx context.Context, s stored) error {
 	if s.posted == analysis.Version {
 		text, err := window(ctx, p.tx, s.id, 0, s.textSize)
@@ -228,7 +234,7 @@ func (p *poster) unpost(ctx context.Context, s stored) error {
 	}, `SELECT id FROM chunks WHERE id BETWEEN ? AND ?`, rowOf(s.id, 0), rowOf(s.id, maxParts-1))
 }
 
-// put stores a document in the place of the one of the same label and path.
+// put stores a document. It replaces the one with the same label and path.
 func (p *poster) put(ctx context.Context, d *document.Document) error {
 	old, exists, err := p.find(ctx, document.Ref{Label: d.Label, Path: d.Path})
 	if err != nil {
@@ -237,7 +243,7 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 	var other int64
 	err = p.tx.QueryRowContext(ctx, `SELECT id FROM docs WHERE doc_id=? AND id<>?`, d.ID, old.id).Scan(&other)
 	if err == nil {
-		return fmt.Errorf("document %q of label %q has the ID of another one, %s: %w", d.Path, d.Label, d.ID, errkind.Conflict)
+		return fmt.Errorf("document %q of label %q has the ID %s, which belongs to another document: %w", d.Path, d.Label, d.ID, errkind.Conflict)
 	} else if !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
@@ -264,7 +270,7 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 		}
 	}
 	chunks := d.Chunks
-	if len(chunks) == 0 { // a document without text still has a title
+	if len(chunks) == 0 { // a document without text can be found by its title
 		chunks = []document.Chunk{{Length: len(d.Text)}}
 	}
 	for n, c := range chunks {
@@ -322,12 +328,12 @@ func (p *poster) retag(ctx context.Context, t document.Tagging) error {
 		return nil
 	}
 	if fromSource {
-		return fmt.Errorf("document %q is a file of the source %q, which its label follows: %w", path, s.label, errkind.Conflict)
+		return fmt.Errorf("document %q is a file of the source %q and cannot get another label: %w", path, s.label, errkind.Conflict)
 	}
 	if _, exists, err := p.find(ctx, document.Ref{Label: t.Label, Path: path}); err != nil {
 		return err
 	} else if exists {
-		return fmt.Errorf("label %q has a document %q already: %w", t.Label, path, errkind.Conflict)
+		return fmt.Errorf("label %q already has a document %q: %w", t.Label, path, errkind.Conflict)
 	}
 	if _, err := p.tx.ExecContext(ctx, `UPDATE docs SET label=? WHERE id=?`, t.Label, s.id); err != nil {
 		return err
@@ -336,7 +342,7 @@ func (p *poster) retag(ctx context.Context, t document.Tagging) error {
 	return err
 }
 
-// addTags gives a document tags.
+// addTags adds tags to a document.
 func (p *poster) addTags(ctx context.Context, doc int64, tags []string) error {
 	for _, name := range tags {
 		tag, err := p.tag(ctx, tagUser, name)

@@ -83,7 +83,7 @@ func TestApplyRefuses(t *testing.T) {
 			t.Errorf("%s: Apply() = %v, want an error of kind %v", test.name, err, test.want)
 		}
 		if p := page(t, x, search.Query{}); p.Total != 0 {
-			t.Errorf("%s: %d documents are there, want none of the batch", test.name, p.Total)
+			t.Errorf("%s: the index has %d documents, want none of the batch", test.name, p.Total)
 		}
 	}
 }
@@ -102,13 +102,13 @@ func TestStamps(t *testing.T) {
 	if err != nil {
 		t.Fatalf("Find(zero) = %v", err)
 	}
-	if _, ok := h.Fields["timestamp"]; ok {
-		t.Errorf("a document without a time has the timestamp %v, want none", h.Fields["timestamp"])
+	if !h.Timestamp.IsZero() || !h.Modified.IsZero() {
+		t.Errorf("a document without a time has the times %v and %v, want none", h.Timestamp, h.Modified)
 	}
 }
 
-// TestApplyAtRandom compares an index after many changes with one that was
-// given the final documents only, and with what the texts say.
+// TestApplyAtRandom compares an index after many changes with one to which only
+// the final documents were applied, and with the texts.
 func TestApplyAtRandom(t *testing.T) {
 	vocabulary := strings.Fields("walrus zebra budget running policies 検索結果 設定値 naïve x86 alpha beta gamma")
 	r := rand.New(rand.NewPCG(3, 4))
@@ -169,7 +169,7 @@ func TestSources(t *testing.T) {
 	described := docs
 	described.Description = "How the program is used"
 	notes.Description = "Notes of the team"
-	for _, s := range []document.Source{notes, docs, described, docs} { // no description keeps the one before
+	for _, s := range []document.Source{notes, docs, described, docs} { // an empty description keeps the earlier one
 		if err := x.AddSource(t.Context(), s); err != nil {
 			t.Fatalf("AddSource(%v) = %v", s, err)
 		}
@@ -201,11 +201,12 @@ func TestSources(t *testing.T) {
 		}
 	}
 	if got := find(t, x, search.Query{Text: "one"}); !cmp.Equal(got, []string{"n"}) {
-		t.Errorf("after the removal Search(one) = %v, want n", got)
+		t.Errorf("after the removal, Search(one) = %v, want n", got)
 	}
 }
 
-// TestUsersDocuments keeps what users wrote under the label of a source.
+// TestUsersDocuments checks that what users wrote under the label of a source
+// stays when the source is removed.
 func TestUsersDocuments(t *testing.T) {
 	x := open(t, t.TempDir())
 	if err := x.AddSource(t.Context(), document.Source{Label: "docs", Path: "/srv/docs"}); err != nil {

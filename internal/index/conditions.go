@@ -7,8 +7,8 @@ import (
 	"knowhow/internal/search"
 )
 
-// conditions let through only documents with one of the labels, one of the
-// languages and all of the tags; nil means any.
+// conditions restrict a search to documents with one of the labels, one of the
+// languages and all of the tags. A nil list is no condition.
 type conditions struct{ labels, langs, tags []string }
 
 // conditionsOf returns the conditions of a query.
@@ -16,17 +16,17 @@ func conditionsOf(q search.Query) conditions {
 	return conditions{labels: q.Labels, langs: q.Langs, tags: q.Tags}
 }
 
-// none reports whether the conditions let everything through.
+// none reports whether there are no conditions.
 func (c conditions) none() bool { return c.labels == nil && c.langs == nil && len(c.tags) == 0 }
 
-// key names the conditions unmistakably.
+// key returns a text that differs for different conditions.
 func (c conditions) key() string {
 	b, _ := json.Marshal([3][]string{c.labels, c.langs, c.tags}) // strings always marshal
 	return string(b)
 }
 
 // where returns the conditions as an SQL expression over the table docs, which
-// the statement names d, and its arguments.
+// must have the alias d, and the arguments of the expression.
 func (c conditions) where() (where string, args []any) {
 	where = "1"
 	for _, s := range []struct {
@@ -35,7 +35,7 @@ func (c conditions) where() (where string, args []any) {
 	}{{"label", c.labels}, {"lang", c.langs}} {
 		switch {
 		case s.values == nil:
-		case len(s.values) == 1: // lets an index give the order too
+		case len(s.values) == 1: // SQLite can then use an index on the column for the order, too
 			where += " AND d." + s.column + "=?"
 			args = append(args, s.values[0])
 		default:

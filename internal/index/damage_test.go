@@ -34,7 +34,7 @@ func closeIt(t *testing.T, x *Index) {
 	}
 }
 
-// simple makes a document of n paragraphs.
+// simple returns a document of n paragraphs.
 func simple(path string, n int) document.Change {
 	var b strings.Builder
 	d := &document.Document{ID: "id-" + path, Label: "a", Path: path, Title: "Title", URL: "file:///" + path, Hash: "sha256:"}
@@ -88,7 +88,7 @@ func TestOpenRefuses(t *testing.T) {
 		name string
 		make func(t *testing.T, path string)
 		kind error
-		says string
+		want string
 	}{
 		{"text", write("these are my notes, not an index"), errkind.Corrupt, "not an index of knowhow"},
 		{"short text", write("x"), errkind.Corrupt, "not an index of knowhow"},
@@ -124,13 +124,13 @@ func TestOpenRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		x, err := Open(t.Context(), Options{Dir: dir})
-		if !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: Open() = %v, want an error of kind %v that says %q and names the file", test.name, err, test.kind, test.says)
+		if !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: Open() = %v, want an error of kind %v that says %q and names the file", test.name, err, test.kind, test.want)
 		}
 		if err == nil {
 			closeIt(t, x)
 		} else if strings.Contains(err.Error(), "away") || strings.Contains(err.Error(), "delete") {
-			t.Errorf("%s: Open() = %v, which advises to lose the file", test.name, err)
+			t.Errorf("%s: Open() = %v, want no advice to delete or move the file", test.name, err)
 		}
 		if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
 			t.Errorf("%s: the file has changed (%v)", test.name, err)
@@ -159,7 +159,7 @@ func TestOpenEmptyFileAndOddPath(t *testing.T) {
 }
 
 // TestNewerWhileOpen migrates the file of an open index as a newer program
-// does.
+// would.
 func TestNewerWhileOpen(t *testing.T) {
 	dir := t.TempDir()
 	x := openIn(t, dir)
@@ -173,12 +173,12 @@ func TestNewerWhileOpen(t *testing.T) {
 	_, searched := x.Search(t.Context(), search.Query{Text: "happy"})
 	for op, err := range map[string]error{"Search": searched, "Apply": x.Apply(t.Context(), []document.Change{simple("two", 2)})} {
 		if !errors.Is(err, errkind.Unsupported) || !strings.Contains(err.Error(), "update knowhow") {
-			t.Errorf("%s() in a file that was migrated meanwhile = %v, want an error of kind Unsupported that says what to do", op, err)
+			t.Errorf("%s() in a file that was migrated meanwhile = %v, want an error of kind Unsupported that contains \"update knowhow\"", op, err)
 		}
 	}
 }
 
-// TestOpenAtOnce opens a fresh index many times at the same moment.
+// TestOpenAtOnce opens a new index many times concurrently.
 func TestOpenAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	var group sync.WaitGroup
@@ -215,7 +215,7 @@ func TestDamageWhileOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for off := 20 * 4096; off < len(b); off++ { // the tables' first pages stay
+	for off := 20 * 4096; off < len(b); off++ { // keep the first pages of the tables
 		b[off] = 0xa5
 	}
 	if err := os.WriteFile(path, b, 0o600); err != nil {
@@ -250,22 +250,22 @@ func TestDiskFull(t *testing.T) {
 		}
 	}
 	if !errors.Is(err, errkind.Unavailable) || !strings.Contains(err.Error(), "disk full") {
-		t.Errorf("Apply() on a full disk = %v, want an error of kind Unavailable that says so", err)
+		t.Errorf("Apply() on a full disk = %v, want an error of kind Unavailable that contains \"disk full\"", err)
 	}
 	if n := total(t, x, "happy"); n != stored+1 {
-		t.Errorf("after the disk was full %d documents are there, want %d", n, stored+1)
+		t.Errorf("after the disk was full, the index has %d documents, want %d", n, stored+1)
 	}
 	if _, err := x.w.Exec(`PRAGMA max_page_count=1000000`); err != nil {
 		t.Fatal(err)
 	}
 	apply(t, x, simple("again", 10))
 	if n := total(t, x, "again"); n != 1 {
-		t.Errorf("after space was made Search(again) = %d, want 1", n)
+		t.Errorf("after space was freed, Search(again) = %d, want 1", n)
 	}
 }
 
-// stale counts the documents whose postings are of another version of package
-// analysis.
+// stale counts the documents whose postings another version of package analysis
+// made.
 func stale(t *testing.T, x *Index) (n int) {
 	t.Helper()
 	if err := x.w.QueryRow(`SELECT count(*) FROM docs WHERE posted<>?`, analysis.Version).Scan(&n); err != nil {
@@ -280,7 +280,7 @@ func TestMaintain(t *testing.T) {
 	for i := range 30 {
 		apply(t, x, simple(fmt.Sprint(i), 20))
 	}
-	// As an older analyzer would have left it: other tokens, other words.
+	// As an older analyzer would have left it: with other tokens and words.
 	for _, s := range []string{`INSERT INTO fts(fts) VALUES('delete-all')`, `UPDATE docs SET posted=` + fmt.Sprint(analysis.Version+100),
 		`DELETE FROM terms`, `INSERT INTO terms VALUES('oldword', 1, 5)`, `UPDATE kv SET value=value+1 WHERE key='generation'`, `UPDATE kv SET value='0' WHERE key='analyzer'`} {
 		if _, err := x.w.Exec(s); err != nil {
@@ -290,9 +290,9 @@ func TestMaintain(t *testing.T) {
 	if n := stale(t, x); n != 30 {
 		t.Errorf("%d documents have postings of another version, want 30", n)
 	}
-	// What changes meanwhile is not lost.
+	// Changes before or during Maintain are kept.
 	apply(t, x, simple("7", 3), document.Change{Delete: &document.Ref{Label: "a", Path: "8"}})
-	// Cut short, it goes on the next time.
+	// After an interruption, the next call continues.
 	ctx, cancel := context.WithCancel(t.Context())
 	if err := x.Maintain(ctx, func(int, int) { cancel() }); !errors.Is(err, context.Canceled) {
 		t.Errorf("Maintain() = %v, want context.Canceled", err)
@@ -302,7 +302,7 @@ func TestMaintain(t *testing.T) {
 		t.Fatalf("Maintain() = %v", err)
 	}
 	if done != all || done == 0 || done >= 29 {
-		t.Errorf("Maintain() did %d of %d the second time, want some but not all of 29", done, all)
+		t.Errorf("the second Maintain() reported %d of %d, want some but not all of 29", done, all)
 	}
 	if n := total(t, x, "happy"); n != 29 {
 		t.Errorf("Search(happy) = %d, want 29", n)

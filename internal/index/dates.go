@@ -9,13 +9,13 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// dateSpan reads a date of the query language: OpenSearch's date math ("now/d-1d",
-// "2025-03||+1M/d"), a year, month, day, hour, minute or second ("2025-03-01T12"),
-// RFC 3339, or milliseconds since 1970. It returns the time the date begins and
-// the time it is over: a day lasts until the next one begins. Dates without a
-// zone are UTC.
+// dateSpan parses a date of the query language: OpenSearch's date math
+// ("now/d-1d", "2025-03||+1M/d"), a year, month, day, hour, minute or second
+// ("2025-03-01T12"), RFC 3339, or milliseconds since 1970. It returns the first
+// moment of the date and the first moment after it. Dates without a zone are
+// UTC. A malformed date gives an error of kind Invalid.
 func dateSpan(s string, now time.Time) (from, beyond time.Time, err error) {
-	bad := fmt.Errorf("%q is no date: want for example 2025-03-01, 2025-03-01T12:00:00Z, now or now/d-7d: %w", cutBytes(s, 40), errkind.Invalid)
+	bad := fmt.Errorf("%q is not a date: want for example 2025-03-01, 2025-03-01T12:00:00Z, now or now/d-7d: %w", cutBytes(s, 40), errkind.Invalid)
 	base, math, found := strings.Cut(s, "||")
 	if rest, ok := strings.CutPrefix(s, "now"); ok {
 		math, found = rest, true
@@ -33,7 +33,7 @@ func dateSpan(s string, now time.Time) (from, beyond time.Time, err error) {
 	return from, beyond, bad
 }
 
-// dateForms are the ways a date is written and how long each lasts.
+// dateForms are the layouts of dates and how long a date of each lasts.
 var dateForms = [...]struct {
 	layout              string
 	years, months, days int
@@ -51,13 +51,13 @@ var dateForms = [...]struct {
 	{"2006-01-02T15:04:05.999Z07:00", 0, 0, 0, time.Millisecond},
 }
 
-// dateOnly reads a date without arithmetic.
+// dateOnly parses a date without date math.
 func dateOnly(s string) (from, beyond time.Time, ok bool) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil && len(s) > 4 && len(s) < 16 {
 		from = time.UnixMilli(n).UTC()
 		return from, from.Add(time.Millisecond), true
 	}
-	// time.Parse takes a fraction behind any second.
+	// time.Parse accepts a fraction after any second.
 	fraction := strings.Contains(s, ".")
 	for _, f := range dateForms {
 		if fraction != strings.Contains(f.layout, ".") {
@@ -113,7 +113,7 @@ func dateMath(from, beyond time.Time, math string) (_, _ time.Time, ok bool) {
 	return from, beyond, true
 }
 
-// shift moves a time by n units.
+// shift adds n units to a time.
 func shift(t time.Time, n int, unit byte) (time.Time, bool) {
 	switch unit {
 	case 'y':
@@ -134,7 +134,7 @@ func shift(t time.Time, n int, unit byte) (time.Time, bool) {
 	return t, false
 }
 
-// floor returns the beginning of the unit that t lies in. Weeks begin on
+// floor returns the beginning of the unit that contains t. Weeks begin on
 // Monday.
 func floor(t time.Time, unit byte) (time.Time, bool) {
 	y, m, d := t.Date()

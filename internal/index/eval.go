@@ -15,8 +15,8 @@ import (
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-// An evaluator answers queries over the one state of the index that a
-// transaction sees. It is not safe for concurrent use.
+// An evaluator evaluates queries in one transaction and so over one state of
+// the index. It is not safe for concurrent use.
 type evaluator struct {
 	tx         *preparedTx
 	sets       *setCache
@@ -24,7 +24,7 @@ type evaluator struct {
 	now        time.Time
 }
 
-// newEvaluator starts work on the state that tx sees. The cache is shared by all
+// newEvaluator returns an evaluator for tx. The cache is shared by all
 // evaluators of one index.
 func newEvaluator(ctx context.Context, tx *sql.Tx, sets *setCache) (*evaluator, error) {
 	generation, err := kvValue(ctx, tx, keyGeneration)
@@ -43,7 +43,7 @@ type found struct {
 	leaves []*leaf // conditions on words that are not negated
 }
 
-// eval finds the documents of a tree.
+// eval returns the documents that match a tree.
 func (e *evaluator) eval(ctx context.Context, n query.Node) (found, error) {
 	switch n := n.(type) {
 	case query.All:
@@ -79,7 +79,7 @@ func (e *evaluator) eval(ctx context.Context, n query.Node) (found, error) {
 	return found{docs: docs}, err
 }
 
-// fieldOf returns the field and the text of a tree's leaf.
+// fieldOf returns the field and the text of a leaf.
 func fieldOf(n query.Node) (field, text string) {
 	switch n := n.(type) {
 	case query.Term:
@@ -96,8 +96,7 @@ func fieldOf(n query.Node) (field, text string) {
 	return "", ""
 }
 
-// and finds the documents that meet all parts; those that are negated are
-// taken away.
+// and returns the documents that match all nodes and none of the negated ones.
 func (e *evaluator) and(ctx context.Context, nodes []query.Node) (found, error) {
 	out := found{void: true}
 	var not docSet
@@ -146,7 +145,7 @@ func (e *evaluator) and(ctx context.Context, nodes []query.Node) (found, error) 
 	return out, nil
 }
 
-// or finds the documents that meet any part.
+// or returns the documents that match any node.
 func (e *evaluator) or(ctx context.Context, nodes []query.Node) (found, error) {
 	out := found{void: true}
 	var chunks []string
@@ -176,7 +175,8 @@ func join(parts []string, op string) string {
 	return "(" + strings.Join(parts, ")"+op+"(") + ")"
 }
 
-// words finds the documents with a word, phrase, beginning, ....
+// words returns the documents that match a condition on words, such as a phrase
+// or a prefix.
 func (e *evaluator) words(ctx context.Context, n query.Node, field string) (found, error) {
 	l := &leaf{weight: 1}
 	switch field {
@@ -206,7 +206,7 @@ func (e *evaluator) words(ctx context.Context, n query.Node, field string) (foun
 		l.add(termPattern(n.Text, 0))
 		err = e.expandFuzzy(ctx, l, n.Text, n.Edits)
 	default:
-		return found{}, fmt.Errorf("a query with a part of an unknown kind (%T): %w", n, errkind.Invalid)
+		return found{}, fmt.Errorf("the query has a part of an unknown kind (%T): %w", n, errkind.Invalid)
 	}
 	if err != nil || len(l.patterns) == 0 {
 		return found{void: true}, err
@@ -214,7 +214,7 @@ func (e *evaluator) words(ctx context.Context, n query.Node, field string) (foun
 	return e.leaf(ctx, l)
 }
 
-// add adds a pattern unless the leaf has it.
+// add adds a pattern if ok is true and the leaf does not have it yet.
 func (l *leaf) add(p pattern, ok bool) {
 	if !ok {
 		return
@@ -228,7 +228,7 @@ func (l *leaf) add(p pattern, ok bool) {
 	l.patterns = append(l.patterns, p)
 }
 
-// leaf finds the documents of one leaf.
+// leaf returns the documents that match a leaf.
 func (e *evaluator) leaf(ctx context.Context, l *leaf) (found, error) {
 	for _, expr := range l.expressions() {
 		p, err := e.match(ctx, expr)
@@ -241,20 +241,21 @@ func (e *evaluator) leaf(ctx context.Context, l *leaf) (found, error) {
 	return found{docs: l.posting.docs, chunks: l.forRank(), leaves: []*leaf{l}}, nil
 }
 
-// match finds the documents with a chunk that matches a full-text expression.
+// match returns the documents with a chunk that matches a full-text expression.
 func (e *evaluator) match(ctx context.Context, expr string) (posting, error) {
 	return e.cached(ctx, "fts "+expr, `SELECT rowid>>`+itoa(chunkBits)+` FROM fts WHERE fts MATCH ?`, expr)
 }
 
-// every finds all documents that meet conditions.
+// every returns all documents that meet conditions.
 func (e *evaluator) every(ctx context.Context, c conditions) (docSet, error) {
 	where, args := c.where()
 	p, err := e.cached(ctx, "docs "+c.key(), `SELECT d.id FROM docs d WHERE `+where+` ORDER BY d.id`, args...)
 	return p.docs, err
 }
 
-// cached runs a query that gives document numbers, rising and perhaps more
-// than once, unless its answer is known under the key.
+// cached returns the document numbers that a query selects, in rising order.
+// The query must order them; it may return a number more than once. The result
+// is cached under key.
 func (e *evaluator) cached(ctx context.Context, key, text string, args ...any) (posting, error) {
 	if p, ok := e.sets.get(e.generation, key); ok {
 		return p, ctx.Err()
@@ -279,7 +280,7 @@ func (e *evaluator) cached(ctx context.Context, key, text string, args ...any) (
 	return p, nil
 }
 
-// chunkCount returns how many chunks the index has.
+// chunkCount returns the number of chunks in the index.
 func (e *evaluator) chunkCount(ctx context.Context) (int, error) {
 	const key = "chunks"
 	if p, ok := e.sets.get(e.generation, key); ok {

@@ -11,15 +11,16 @@ import (
 	"knowhow/internal/analysis"
 )
 
-// Limits on how many words of the index a pattern stands for.
+// Limits on how many words of the index a pattern is expanded to.
 const (
 	maxPrefixTerms = 2000
 	maxGlobTerms   = 500
 	maxFuzzyTerms  = 50
 )
 
-// expandPrefix adds the words that begin with text but whose tokens don't,
-// because their ending was cut or changed ("happy" is indexed as happi).
+// expandPrefix adds the words that begin with text although their tokens do
+// not, because stemming removed or changed the ending ("happy" is indexed as
+// happi).
 func (e *evaluator) expandPrefix(ctx context.Context, l *leaf, text string) error {
 	if len(l.patterns) != 1 || len(l.patterns[0].tokens) != 1 {
 		return nil
@@ -37,8 +38,8 @@ func (e *evaluator) expandPrefix(ctx context.Context, l *leaf, text string) erro
 	}, `SELECT DISTINCT term FROM terms WHERE term>=? AND term<? LIMIT ?`, low, low+lastRune, maxPrefixTerms)
 }
 
-// expandWildcard adds the words that match a pattern, the most frequent first
-// where there are too many.
+// expandWildcard adds the words that match a pattern. If there are too many, it
+// adds the most frequent ones.
 func (e *evaluator) expandWildcard(ctx context.Context, l *leaf, pattern string) error {
 	g, err := globOf(analysis.Lower(pattern))
 	if err != nil {
@@ -56,8 +57,8 @@ func (e *evaluator) expandWildcard(ctx context.Context, l *leaf, pattern string)
 		low, low+lastRune, g, maxGlobTerms)
 }
 
-// expandFuzzy adds the words that differ from text by at most so many letters,
-// the nearest first.
+// expandFuzzy adds the words within a number of edits of text, the nearest
+// first.
 func (e *evaluator) expandFuzzy(ctx context.Context, l *leaf, text string, edits int) error {
 	edits = min(max(edits, 0), 2)
 	word := []rune(analysis.Lower(text))
@@ -93,8 +94,9 @@ func (e *evaluator) expandFuzzy(ctx context.Context, l *leaf, text string, edits
 	return nil
 }
 
-// distance counts the letters to add, drop, change or swap with a neighbour to
-// make one word of the other. It gives up with limit+1.
+// distance returns the number of letters to insert, delete, replace or swap
+// with a neighbour to turn one word into the other, or limit+1 if there are
+// more than limit.
 func distance(a []rune, other []byte, limit int) int {
 	var buf [48]rune
 	b := buf[:0]

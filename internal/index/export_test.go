@@ -11,8 +11,8 @@ import (
 // Version is the version of the tables.
 var Version = len(migrations)
 
-// MigrateForever makes all migrations in a data folder, says so on stdout, and
-// never commits them.
+// MigrateForever runs all migrations in a data folder, prints "migrated" on
+// stdout, and never commits.
 func MigrateForever(dir string) error {
 	stall := func(ctx context.Context, tx *sql.Tx) error {
 		fmt.Println("migrated")

@@ -14,39 +14,16 @@ import (
 	"knowhow/internal/search"
 )
 
-// facetFields are the fields that this index counts by.
+// facetFields are the fields that documents can be counted by.
 var facetFields = [...]string{"label", "host", "filetype", "mimetype", "lang", "filename"}
 
 // FacetFields returns the fields that hits can be counted by; see
-// [search.Faceter].
+// [search.Service].
 func (x *Index) FacetFields() []string { return slices.Clone(facetFields[:]) }
 
-// facetSize is how many values of a field are counted unless the query says.
+// facetSize is how many values of a field are counted if the query does not set
+// a size.
 const facetSize = 10
-
-// checkFacets refuses facets that cannot be counted.
-func checkFacets(f *search.Facets) error {
-	if f == nil {
-		return nil
-	}
-	for _, name := range f.Fields {
-		if !slices.Contains(facetFields[:], name) {
-			return &errkind.Argument{Name: "facets.field", Value: name, Want: "one of " + strings.Join(facetFields[:], ", ")}
-		}
-	}
-	switch f.Sort {
-	case "", "count.desc", "count.asc", "term.asc", "term.desc":
-	default:
-		return &errkind.Argument{Name: "facets.sort", Value: f.Sort, Want: "count.desc, count.asc, term.asc or term.desc"}
-	}
-	if f.Size < 0 {
-		return &errkind.Argument{Name: "facets.size", Value: f.Size, Want: "0 (which means 10) or more"}
-	}
-	if f.MinDocCount < 0 {
-		return &errkind.Argument{Name: "facets.minDocCount", Value: f.MinDocCount, Want: "0 (which means 1) or more"}
-	}
-	return nil
-}
 
 // facets counts the documents of all groups.
 func (e *evaluator) facets(ctx context.Context, groups []group, q search.Query) (*search.FacetCounts, error) {
@@ -122,7 +99,7 @@ func (e *evaluator) countField(ctx context.Context, name string, all bool, docs 
 	return counts[:min(len(counts), size)], nil
 }
 
-// countQuery counts those documents of a set that a query matches.
+// countQuery returns how many documents of a set match a query.
 func (e *evaluator) countQuery(ctx context.Context, text string, docs docSet) (int, error) {
 	node, err := query.Parse(text)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"knowhow/internal/query"
 )
 
-// keywords are the fields that hold one value as it stands, and their columns.
+// keyword returns the column of a field that holds one value and is not
+// tokenized. ok is false if the field is none of these.
 func keyword(field string) (column string, ok bool) {
 	switch field {
 	case "label", "filetype", "mimetype", "host", "filename", "lang", "url", "doc_id":
@@ -23,8 +24,8 @@ func keyword(field string) (column string, ok bool) {
 // site is a document's address without its scheme, as Fess has it.
 const site = `substr(d.url, instr(d.url, '://')+3)`
 
-// field finds the documents by a field that holds one value. A field that no
-// document here has matches nothing.
+// field returns the documents that match a condition on such a field. A field
+// that no document of this index has matches nothing.
 func (e *evaluator) field(ctx context.Context, n query.Node, field, text string) (docSet, error) {
 	switch field {
 	case "timestamp", "last_modified", "content_length":
@@ -53,7 +54,7 @@ func (e *evaluator) field(ctx context.Context, n query.Node, field, text string)
 	return e.docs(ctx, column+`=?`, text)
 }
 
-// docs finds the documents for which a condition over docs d holds.
+// docs returns the documents for which an SQL condition over docs d holds.
 func (e *evaluator) docs(ctx context.Context, where string, args ...any) (docSet, error) {
 	out := docSet{}
 	err := collect(ctx, e.tx, func(rows *sql.Rows) error {
@@ -67,14 +68,14 @@ func (e *evaluator) docs(ctx context.Context, where string, args ...any) (docSet
 	return out, err
 }
 
-// Limits on a wildcard pattern, because SQLite tries every way to match it.
+// Limits on a wildcard pattern, because SQLite matches patterns by backtracking.
 const (
 	maxGlob  = 256
 	maxStars = 8
 )
 
-// globOf makes SQLite's pattern of a query's: there [ is special too, and there
-// is no backslash.
+// globOf translates a wildcard pattern of a query into a GLOB pattern of
+// SQLite, in which [ is special and the backslash is not.
 func globOf(pattern string) (string, error) {
 	if len(pattern) > maxGlob || strings.Count(pattern, "*") > maxStars {
 		return "", fmt.Errorf("a wildcard pattern may have at most %d bytes and %d stars: %w", maxGlob, maxStars, errkind.Invalid)
@@ -96,7 +97,8 @@ func globOf(pattern string) (string, error) {
 	return b.String(), nil
 }
 
-// glob finds the documents where an expression matches a pattern.
+// glob returns the documents for which an SQL expression matches a wildcard
+// pattern.
 func (e *evaluator) glob(ctx context.Context, expr, pattern string) (docSet, error) {
 	g, err := globOf(pattern)
 	if err != nil {
@@ -105,7 +107,7 @@ func (e *evaluator) glob(ctx context.Context, expr, pattern string) (docSet, err
 	return e.docs(ctx, expr+` GLOB ?`, g)
 }
 
-// inRange finds the documents whose field lies in a range.
+// inRange returns the documents whose field is in a range.
 func (e *evaluator) inRange(ctx context.Context, r query.Range) (docSet, error) {
 	switch r.Field {
 	case "timestamp", "last_modified":
@@ -113,7 +115,7 @@ func (e *evaluator) inRange(ctx context.Context, r query.Range) (docSet, error) 
 	case "content_length":
 		return e.between(ctx, "d.size", r, sizeBound)
 	case "", "title", "content":
-		return nil, fmt.Errorf("a range needs a field with an order, for example timestamp:[now/d-7d TO *]: %w", errkind.Invalid)
+		return nil, fmt.Errorf("a range needs a field whose values have an order, for example timestamp:[now/d-7d TO *]: %w", errkind.Invalid)
 	}
 	column, ok := keyword(r.Field)
 	if !ok {
@@ -122,10 +124,11 @@ func (e *evaluator) inRange(ctx context.Context, r query.Range) (docSet, error) 
 	return e.between(ctx, column, r, func(s string) (any, any, error) { return s, nil, nil })
 }
 
-// between finds the documents where column lies in a range. bound turns an end
-// of it into the least value that it stands for and the least value beyond, nil
-// where it stands for one value alone. An end that stands for many, such as a
-// day, lies in the range whole or not at all.
+// between returns the documents for which column is in a range. bound parses
+// one end of the range: from is the least value that the end stands for and
+// beyond the least value above those, nil if the end stands for a single value.
+// An end that stands for several values, such as a day, is in the range as a
+// whole or not at all.
 func (e *evaluator) between(ctx context.Context, column string, r query.Range, bound func(string) (from, beyond any, err error)) (docSet, error) {
 	where := column + ` IS NOT NULL`
 	var args []any
@@ -158,16 +161,16 @@ func (e *evaluator) between(ctx context.Context, column string, r query.Range, b
 	return e.docs(ctx, where, args...)
 }
 
-// sizeBound reads a number of bytes.
+// sizeBound parses a number of bytes.
 func sizeBound(s string) (from, beyond any, err error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		return nil, nil, fmt.Errorf("content_length wants whole numbers of bytes, not %q: %w", cutBytes(s, 40), errkind.Invalid)
+		return nil, nil, fmt.Errorf("content_length needs a whole number of bytes, got %q: %w", cutBytes(s, 40), errkind.Invalid)
 	}
 	return n, nil, nil
 }
 
-// dateBound reads a date, see [dateSpan].
+// dateBound parses a date; see [dateSpan].
 func (e *evaluator) dateBound(s string) (from, beyond any, err error) {
 	a, b, err := dateSpan(s, e.now)
 	if err != nil {

@@ -2,12 +2,8 @@ package index
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
-	"html"
 	"maps"
-	"net/url"
 	"strings"
 	"time"
 
@@ -15,33 +11,23 @@ import (
 	"knowhow/internal/search"
 )
 
-// readDocument returns one document by its number, with the beginning of its text
-// as the digest.
-func readDocument(ctx context.Context, tx *sql.Tx, doc int64) (*search.Hit, error) {
-	e := evaluator{tx: &preparedTx{tx: tx}}
-	return e.hit(ctx, ranked{doc: doc, chunk: -1}, nil)
-}
-
-// Marks that stand for <strong> and </strong> until a digest is escaped. They
-// are control characters, which no text needs.
-const openMark, closeMark = "\x02", "\x03"
-
 // Sizes of excerpts. Fess cuts a title at 50 characters.
 const (
-	titleDigest = 50
+	textDigest  = 240       // runes
+	titleDigest = 50        // runes
 	startOfText = 4 << 10   // bytes that an excerpt without matches is made of
-	wholeText   = 256 << 10 // bytes searched for matches where no chunk is known
+	wholeText   = 256 << 10 // bytes searched for matches if no chunk is known
 )
 
-// hit reads one document and makes its excerpt.
+// hit reads one document and makes its excerpts.
 func (e *evaluator) hit(ctx context.Context, r ranked, leaves []*leaf) (*search.Hit, error) {
 	var h search.Hit
-	var label, mime, filetype, lang, host, filename string
+	var label, lang string
 	var modified sql.NullInt64
-	var created, size, textSize int64
-	err := e.tx.QueryRowContext(ctx, `SELECT doc_id, label, path, title, url, mimetype, filetype, lang, host, filename, modified, created, size, hash, text_size
+	var created int64
+	err := e.tx.QueryRowContext(ctx, `SELECT doc_id, label, path, title, url, mimetype, filetype, lang, host, filename, modified, created, size, hash
 		FROM docs WHERE id=?`, r.doc).
-		Scan(&h.ID, &label, &h.Path, &h.Title, &h.URL, &mime, &filetype, &lang, &host, &filename, &modified, &created, &size, &h.TextHash, &textSize)
+		Scan(&h.ID, &label, &h.Path, &h.Title, &h.URL, &h.MIMEType, &h.FileType, &lang, &h.Host, &h.Filename, &modified, &created, &h.Size, &h.TextHash)
 	if err != nil {
 		return nil, err
 	}
@@ -49,47 +35,16 @@ func (e *evaluator) hit(ctx context.Context, r ranked, leaves []*leaf) (*search.
 	if err != nil {
 		return nil, err
 	}
-	body, title := digests(text, h.Title, leaves)
-	h.Digest = strings.NewReplacer(openMark, "<strong>", closeMark, "</strong>").Replace(body)
-	sum := sha256.Sum256([]byte(h.URL))
-	h.Fields = map[string]any{
-		"_id":                 hex.EncodeToString(sum[:]),
-		"content_length":      size,
-		"created":             stampText(created),
-		"content_description": marked(body),
-		"content_title":       marked(title),
-		"label":               []string{label},
-		"url_link":            urlLink(h.URL),
-	}
+	h.Digest, h.TitleExcerpt = excerpts(text, h.Title, leaves)
+	h.Created, h.Labels = time.UnixMilli(created), []string{label}
 	if modified.Valid {
-		h.Fields["timestamp"] = stampText(modified.Int64)
-		h.Fields["last_modified"] = stampText(modified.Int64)
+		h.Modified = time.UnixMilli(modified.Int64)
+		h.Timestamp = h.Modified
 	}
 	if lang != "" {
-		h.Fields["lang"] = []string{lang}
-	}
-	_, place, _ := strings.Cut(h.URL, "://")
-	for name, v := range map[string]string{"filename": filename, "filetype": filetype, "mimetype": mime, "host": host, "site": place, "site_path": place} {
-		if v != "" {
-			h.Fields[name] = v
-		}
+		h.Langs = []string{lang}
 	}
 	return &h, nil
-}
-
-// stampText is a time as Fess writes it.
-func stampText(ms int64) string {
-	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
-}
-
-// urlLink is the address to click on; like Fess's it is decoded for files.
-func urlLink(s string) string {
-	if strings.HasPrefix(s, "file:") {
-		if p, err := url.PathUnescape(s); err == nil {
-			return p
-		}
-	}
-	return s
 }
 
 // excerpted returns the text that an excerpt is made of.
@@ -105,8 +60,8 @@ func (e *evaluator) excerpted(ctx context.Context, r ranked, matches bool) (stri
 	return window(ctx, e.tx, r.doc, 0, size)
 }
 
-// dropStopwords takes the function words of a question out of what is marked,
-// unless there is nothing else: they would mark half of a text.
+// dropStopwords removes the function words of a question from the terms, unless
+// there are no others: they would match half of a text.
 func dropStopwords(want map[string]bool) {
 	for term := range want {
 		if !analysis.Stopword(term) {
@@ -116,35 +71,28 @@ func dropStopwords(want map[string]bool) {
 	}
 }
 
-// digests makes the excerpts of a text and of a title, with marks.
-func digests(text, title string, leaves []*leaf) (body, head string) {
-	o := analysis.DigestOptions{Open: openMark, Close: closeMark}
-	text, title = strings.ToValidUTF8(unmarked(text), ""), strings.ToValidUTF8(unmarked(title), "")
-	inText, inTitle := map[string]bool{}, map[string]bool{}
+// excerpts makes the excerpts of a text and of a title.
+func excerpts(text, title string, leaves []*leaf) (inText, inTitle search.Excerpt) {
+	text, title = strings.ToValidUTF8(text, ""), strings.ToValidUTF8(title, "")
+	textTerms, titleTerms := map[string]bool{}, map[string]bool{}
 	for _, l := range leaves {
 		if l.column != "title" {
-			l.mark(inText, text)
+			l.mark(textTerms, text)
 		}
 		if l.column != "text" {
-			l.mark(inTitle, title)
+			l.mark(titleTerms, title)
 		}
 	}
-	dropStopwords(inText)
-	dropStopwords(inTitle)
-	body = analysis.Digest(text, inText, o)
-	o.Size = titleDigest
-	return body, analysis.Digest(title, inTitle, o)
+	return excerpt(text, textTerms, textDigest), excerpt(title, titleTerms, titleDigest)
 }
 
-// unmarked takes our marks out of a text that happens to have them.
-func unmarked(s string) string {
-	if !strings.ContainsAny(s, openMark+closeMark) {
-		return s
+// excerpt makes an excerpt of at most size runes.
+func excerpt(text string, terms map[string]bool, size int) search.Excerpt {
+	dropStopwords(terms)
+	digest, spans := analysis.Digest(text, terms, size)
+	x := search.Excerpt{Text: digest}
+	for _, s := range spans {
+		x.Matches = append(x.Matches, search.Span(s))
 	}
-	return strings.NewReplacer(openMark, " ", closeMark, " ").Replace(s)
-}
-
-// marked escapes an excerpt for HTML and puts the tags in, as Fess does.
-func marked(s string) string {
-	return strings.NewReplacer(openMark, "<strong>", closeMark, "</strong>").Replace(html.EscapeString(s))
+	return x
 }

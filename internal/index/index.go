@@ -1,12 +1,13 @@
-// Package index is the embedded store: one SQLite file that holds documents,
-// their texts and tags, the postings for full-text search, sources and leases.
+// Package index is the embedded document store. One SQLite file holds
+// documents, their texts and tags, the postings for full-text search, sources
+// and leases.
 //
-// It implements package search over that file, and ingestion stores documents
-// in it. One transaction covers everything that a change touches. Several
-// processes may have one index open at once; each search reads one consistent
-// state. Documents, texts, tags and sources may be the only copy of what users
-// wrote: they outlive every new version of the tables. Postings, words and
-// vectors are derived and can be made again (see [Index.Maintain]).
+// The package implements the interfaces of package search over that file. Each
+// change is one transaction. Several processes may have the same index open;
+// each search reads one consistent state. Documents, texts, tags and sources
+// may be the only copy of what users wrote, so every migration of the tables
+// keeps them. Postings, words and vectors are derived and can be rebuilt (see
+// [Index.Maintain]).
 package index
 
 import (
@@ -31,9 +32,9 @@ import (
 // FileName is the name of the index file inside the data folder.
 const FileName = "knowhow.db"
 
-// Options say where an index lies.
+// Options configures [Open].
 type Options struct {
-	Dir string       // the data folder; made with mode 0700 where it is missing
+	Dir string       // the data folder; created with mode 0700 if it does not exist
 	Log *slog.Logger // nil discards
 }
 
@@ -45,23 +46,23 @@ type Index struct {
 	w       *sql.DB // one connection that writes
 	r       *sql.DB // connections that read
 
-	damaged atomic.Bool // whether an operation met damaged pages
+	damaged atomic.Bool // set when an operation finds damaged pages
 	sets    setCache    // sets of documents by word
 	popular wordCache   // fallback of PopularWords
-	counts  searchLog   // words searched for, not yet written
+	counts  searchLog   // words that were searched for and are not yet written
 
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
 
-// Open opens the index in a data folder and makes it where there is none. A
-// file that an older version of the program wrote is migrated; it keeps all
-// that it holds. A file that is no index or is damaged gives an error of kind
-// Corrupt, one of a newer program an error of kind Unsupported; such a file is
-// left as it is, and the error names it.
+// Open opens the index in a data folder and creates it if there is none. A file
+// of an older version of the program is migrated without loss. The error is of
+// kind Corrupt for a file that is damaged or not an index, and of kind
+// Unsupported for a file of a newer version. Such a file is not changed, and
+// the error names it.
 func Open(ctx context.Context, o Options) (*Index, error) { return open(ctx, o, migrations) }
 
-// open opens an index and brings it to the version that the steps lead to.
+// open opens an index and runs the migrations in steps that the file lacks.
 func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 	if o.Dir == "" {
 		return nil, &errkind.Argument{Name: "data", Want: "a folder"}
@@ -95,15 +96,15 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 	return x, nil
 }
 
-// Close waits for what is running in the background and closes the file.
+// Close waits for background work to end and closes the file.
 func (x *Index) Close() error {
 	x.stop()
 	x.done.Wait()
 	return errors.Join(x.r.Close(), x.w.Close())
 }
 
-// cacheKiB is the page cache of one connection. SQLite's memory is outside
-// Go's heap, so that no memory limit of the runtime covers it.
+// cacheKiB is the size of one connection's page cache. SQLite's memory is not
+// part of Go's heap, so the runtime's memory limit does not cover it.
 const cacheKiB = 8192
 
 // connect returns a pool of n connections.
@@ -117,8 +118,8 @@ func (x *Index) connect(n int, write bool) (*sql.DB, error) {
 	} else {
 		v.Set("_query_only", "1")
 	}
-	// A path may hold what is special in a URI; on Windows it has no
-	// leading slash.
+	// A path may contain characters that are special in a URI. On
+	// Windows it has no leading slash.
 	path := filepath.ToSlash(x.path)
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path

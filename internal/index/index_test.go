@@ -13,17 +13,7 @@ import (
 	"knowhow/internal/search"
 )
 
-// Every ability that package search names.
-var _ interface {
-	search.Searcher
-	search.Finder
-	search.TextReader
-	search.Suggester
-	search.WordLister
-	search.Labeler
-	search.Checker
-	search.Indexer
-} = (*index.Index)(nil)
+var _ search.Service = (*index.Index)(nil)
 
 // open opens the index in a folder until the test ends.
 func open(t testing.TB, dir string) *index.Index {
@@ -90,7 +80,7 @@ func find(t testing.TB, x *index.Index, q search.Query) []string {
 	return paths
 }
 
-// page searches; without Num it asks for 100 hits.
+// page searches. If q.Num is 0, it asks for 100 hits.
 func page(t testing.TB, x *index.Index, q search.Query) *search.Page {
 	t.Helper()
 	if q.Num == 0 {

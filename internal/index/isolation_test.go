@@ -11,16 +11,12 @@ import (
 	"knowhow/internal/search"
 )
 
-// alike are labels that a careless tokenizer would take for one.
+// alike are labels that a tokenizer might confuse.
 var alike = []string{"docs", "Docs", "docs-2", "docs_2", "docs.2", "docs 2", "t1", "t2", `do"cs`, "docs*", "ドキュメント", "dócs"}
 
 // alikeIndex holds two documents of each of the labels, which are their tags
 // too.
-func alikeIndex(t testing.TB) (x interface {
-	search.Searcher
-	search.Suggester
-	search.WordLister
-}, labelOf map[string]string) {
+func alikeIndex(t testing.TB) (x search.Service, labelOf map[string]string) {
 	all, labelOf := []document.Document{}, map[string]string{}
 	for i, label := range alike {
 		all = append(all, doc(label, "one", "budget t1", "budget zeppelin own"+string(rune('a'+i))+"word"),
@@ -78,13 +74,13 @@ func TestLabelsApart(t *testing.T) {
 	}
 }
 
-// pieces are what FuzzIsolation makes queries of.
+// pieces are the parts of the queries of FuzzIsolation.
 var pieces = []string{"budget", "walrus", "zeppelin", "検索", "t1", "t2", "OR", "AND", "NOT", "&&", "||", "!", "+", "-", "(", ")", `"`, `\`,
 	"*", "?", "~", "~1", "^2", ":", "label:", "label:docs", "label:Docs", `label:"docs-2"`, "title:", "tags:", "text:", "rowid:", "fts", "NEAR(", "{title text} :",
 	"[a TO b]", "[", "{", "}", "]", "TO", "*:*", "lang:en", "doc_id:*", "inurl:", "site:", "timestamp:[* TO *]", "allintitle:", "allinurl:", "'", ";", "--", "\u3000", "\t", "\x00"}
 
-// FuzzIsolation asks any query within one label or tag and must never see
-// documents of another one.
+// FuzzIsolation runs any query within one label or tag and checks that it never
+// returns documents of another one.
 func FuzzIsolation(f *testing.F) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for range 400 {

@@ -7,14 +7,15 @@ import (
 	"knowhow/internal/analysis"
 )
 
-// A pattern is a row of tokens that a text has one after the other.
+// A pattern is a sequence of tokens to find in a text.
 type pattern struct {
 	tokens []string
-	prefix bool // the last token of the text may go on
-	slop   int  // how many tokens may lie between
+	prefix bool // the last token need only be a prefix of the text's token
+	slop   int  // how many other tokens may lie between them
 }
 
-// A leaf is one condition on words: a chunk meets it by any of its patterns.
+// A leaf is one condition on words. A chunk meets it if it matches any of the
+// patterns.
 type leaf struct {
 	column   string // "title", "text" or "" for both
 	patterns []pattern
@@ -22,15 +23,15 @@ type leaf struct {
 	posting  posting // filled in when the leaf is evaluated
 }
 
-// Limits on how many patterns one full-text expression joins. FTS5's bm25 looks
-// every one up for each chunk.
+// Limits on how many patterns one full-text expression joins. FTS5's bm25
+// evaluates each pattern for each chunk.
 const (
 	maxAlternatives    = 48
 	rankedAlternatives = 12
 )
 
-// termPattern is the pattern of a word or phrase; ok is false where it holds
-// nothing that could be searched.
+// termPattern returns the pattern of a word or phrase. ok is false if the text
+// has no tokens.
 func termPattern(text string, slop int) (p pattern, ok bool) {
 	p.tokens = analysis.Terms(text)
 	if len(p.tokens) == 0 {
@@ -54,15 +55,15 @@ func prefixPattern(text string) (p pattern, ok bool) {
 	for _, t := range toks[:len(toks)-1] {
 		p.tokens = append(p.tokens, t.Text)
 	}
-	// The ending of a beginning must not be cut.
+	// A prefix is not stemmed.
 	p.tokens, p.prefix = append(p.tokens, last.Surface), true
 	return p, true
 }
 
-// quote makes a full-text string of text. Within one nothing has a meaning.
+// quote returns text as a string of the FTS5 query language.
 func quote(text string) string { return `"` + strings.ReplaceAll(text, `"`, `""`) + `"` }
 
-// expression is the pattern in the language of FTS5.
+// expression returns the pattern in the FTS5 query language.
 func (p pattern) expression() string {
 	if p.slop > 0 && len(p.tokens) > 1 && !p.prefix {
 		quoted := make([]string, len(p.tokens))
@@ -78,7 +79,7 @@ func (p pattern) expression() string {
 	return s
 }
 
-// columns is the column filter of a leaf.
+// columns returns the column filter of the leaf.
 func (l *leaf) columns() string {
 	if l.column == "" {
 		return "{title text} : "
@@ -86,8 +87,9 @@ func (l *leaf) columns() string {
 	return l.column + " : "
 }
 
-// expressions returns the leaf in the language of FTS5, in as many pieces as
-// its length asks for. A chunk meets the leaf if it matches any of them.
+// expressions returns the leaf as expressions of the FTS5 query language, as
+// many as its length requires. A chunk meets the leaf if it matches any of
+// them.
 func (l *leaf) expressions() []string {
 	var out []string
 	for some := range slices.Chunk(l.patterns, maxAlternatives) {
@@ -96,7 +98,7 @@ func (l *leaf) expressions() []string {
 	return out
 }
 
-// forRank is the expression that chunks are ranked by: the first patterns.
+// forRank returns the expression that chunks are ranked by: the first patterns.
 func (l *leaf) forRank() string {
 	return l.expression(l.patterns[:min(len(l.patterns), rankedAlternatives)])
 }
@@ -110,8 +112,8 @@ func (l *leaf) expression(some []pattern) string {
 	return l.columns() + "(" + strings.Join(parts, " OR ") + ")"
 }
 
-// count returns how often tokens match one of the leaf's patterns, and where
-// the first match is (-1 without one).
+// count returns how often tokens match one of the leaf's patterns, and the
+// index of the first match, or -1 if there is none.
 func (l *leaf) count(tokens []string) (n, first int) {
 	first = -1
 	for i := range tokens {
@@ -150,7 +152,7 @@ func (p pattern) at(tokens []string) bool {
 	return true
 }
 
-// mark adds the tokens of text that the leaf is about to want, for
+// mark adds to want the tokens of text that match the leaf, for
 // [analysis.Digest].
 func (l *leaf) mark(want map[string]bool, text string) {
 	for _, p := range l.patterns {

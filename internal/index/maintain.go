@@ -10,11 +10,11 @@ import (
 	"knowhow/internal/document"
 )
 
-// Maintain makes the postings of all documents anew from their texts that are
-// of another version of package analysis. It works in short transactions, so
-// that others can search and write meanwhile; cut short, it goes on where it
-// was the next time. progress, unless nil, is told how many documents are done.
-// Processes that call it at the same time share the work.
+// Maintain rebuilds the postings that another version of package analysis made,
+// from the stored texts. It works in short transactions, so that searches and
+// writes are possible meanwhile. If it is interrupted, the next call continues
+// where it stopped. Processes that call it at the same time share the work. If
+// progress is not nil, it is called with the number of documents that are done.
 func (x *Index) Maintain(ctx context.Context, progress func(done, total int)) error {
 	var total int
 	err := x.write(ctx, "preparing the postings", func(tx *sql.Tx) error {
@@ -29,7 +29,7 @@ func (x *Index) Maintain(ctx context.Context, progress func(done, total int)) er
 	var last int64
 	for done := 0; ; {
 		var n int
-		err := x.write(ctx, "making postings anew", func(tx *sql.Tx) error {
+		err := x.write(ctx, "rebuilding postings", func(tx *sql.Tx) error {
 			var err error
 			last, n, err = repost(ctx, tx, last)
 			return err
@@ -44,9 +44,9 @@ func (x *Index) Maintain(ctx context.Context, progress func(done, total int)) er
 	}
 }
 
-// resetTerms forgets the counts of words where they were made by an older
-// version: they cannot be taken away one by one, because the words of a text
-// are others now.
+// resetTerms deletes the document counts of words if another version of package
+// analysis made them. They cannot be decremented one by one, because that
+// version cut texts into other words.
 func resetTerms(ctx context.Context, tx *sql.Tx) error {
 	v, err := kvValue(ctx, tx, keyAnalyzer)
 	if err != nil {
@@ -64,8 +64,8 @@ func resetTerms(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// repost makes the postings of the next few documents after number last. It
-// returns the number it came to and how many it did.
+// repost rebuilds the postings of the next few documents with numbers above
+// last. It returns the last number and how many documents it rebuilt.
 func repost(ctx context.Context, tx *sql.Tx, last int64) (int64, int, error) {
 	p, err := newPoster(ctx, tx)
 	if err != nil {
@@ -92,8 +92,8 @@ func repost(ctx context.Context, tx *sql.Tx, last int64) (int64, int, error) {
 	return last, n, p.finish(ctx)
 }
 
-// repost makes the postings of one document under a label and returns how many
-// chunks it has.
+// repost rebuilds the postings of one document under a label and returns how
+// many chunks it has.
 func (p *poster) repost(ctx context.Context, s stored, label string) (int, error) {
 	if err := p.unpost(ctx, s); err != nil {
 		return 0, err

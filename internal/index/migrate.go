@@ -11,19 +11,19 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// applicationID tells our files from other SQLite files: "KnHw".
+// applicationID distinguishes index files from other SQLite files: "KnHw".
 const applicationID = 0x4b6e4877
 
-// migrationWait is how long a process waits for another one that migrates.
+// migrationWait is how long a process waits for another process that migrates.
 const migrationWait = 10 * time.Minute
 
-// A migration changes the tables of one version into those of the next one.
-// All that a file lacks run in one transaction.
+// A migration changes the tables from one version to the next. All migrations
+// that a file lacks run in one transaction.
 type migration func(ctx context.Context, tx *sql.Tx) error
 
-// migrations lead from an empty file to the tables of this program. The one
-// at i makes version i+1, which PRAGMA user_version holds. A migration that
-// was released is never changed; testdata has a file of each version.
+// migrations lead from an empty file to the current tables. The migration at
+// index i makes version i+1, which PRAGMA user_version holds. A released
+// migration is never changed; testdata has a file of each version.
 var migrations = []migration{
 	makeTables,
 	statements(`ALTER TABLE sources ADD COLUMN description TEXT NOT NULL DEFAULT ''`),
@@ -38,7 +38,7 @@ func statements(text string) migration {
 	}
 }
 
-// makeTables makes the tables of version 1 in an empty file.
+// makeTables creates the tables of version 1 in an empty file.
 func makeTables(ctx context.Context, tx *sql.Tx) error {
 	if _, err := tx.ExecContext(ctx, tables1+fmt.Sprintf("PRAGMA application_id=%d", applicationID)); err != nil {
 		return err
@@ -48,8 +48,8 @@ func makeTables(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// prepare checks what kind of file this is and brings it to the version that
-// the steps lead to. Of several processes one does so and the others wait.
+// prepare checks the kind of the file and runs the migrations in steps that it
+// lacks. If several processes open the file, one migrates and the others wait.
 func (x *Index) prepare(ctx context.Context, steps []migration) error {
 	version, err := x.fileVersion(ctx, x.w, len(steps))
 	if err != nil {
@@ -68,7 +68,7 @@ func (x *Index) prepare(ctx context.Context, steps []migration) error {
 	return x.migrate(ctx, steps)
 }
 
-// migrate runs the steps that the file lacks.
+// migrate runs the migrations that the file lacks.
 func (x *Index) migrate(ctx context.Context, steps []migration) error {
 	const op = "migrating the index"
 	tx, err := begin(ctx, x.w, migrationWait)
@@ -76,7 +76,7 @@ func (x *Index) migrate(ctx context.Context, steps []migration) error {
 		return x.fault(op, err)
 	}
 	return x.finish(ctx, tx, op, func(tx *sql.Tx) error {
-		// Another process may have been faster.
+		// Another process may have migrated meanwhile.
 		version, err := x.fileVersion(ctx, tx, len(steps))
 		if err != nil {
 			return err
@@ -92,8 +92,8 @@ func (x *Index) migrate(ctx context.Context, steps []migration) error {
 }
 
 // fileVersion returns the version of the tables in the file, 0 for an empty
-// file. A file of another program gives an error of kind Corrupt, one with a
-// version above newest an error of kind Unsupported.
+// file. A file of another program gives an error of kind Corrupt, a version
+// above newest an error of kind Unsupported.
 func (x *Index) fileVersion(ctx context.Context, q querier, newest int) (int, error) {
 	var app, version, tables int
 	for _, s := range []struct {
@@ -117,9 +117,8 @@ func (x *Index) fileVersion(ctx context.Context, q querier, newest int) (int, er
 	return version, nil
 }
 
-// checkVersion reports an error of kind Unsupported if another process has
-// migrated the file since it was opened: the tables are no longer those that
-// this program knows.
+// checkVersion returns an error of kind Unsupported if another process has
+// migrated the file since it was opened.
 func (x *Index) checkVersion(ctx context.Context, tx *sql.Tx) error {
 	var version int
 	if err := tx.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version); err != nil {
@@ -131,7 +130,7 @@ func (x *Index) checkVersion(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// newer is the error for a file that a newer program wrote.
+// newer returns the error for a file of a newer version of the program.
 func (x *Index) newer(version, newest int) error {
 	return fmt.Errorf("%s was written by a newer version of knowhow (tables of version %d, this program knows %d): "+
 		"update knowhow and start it again: %w", x.path, version, newest, errkind.Unsupported)

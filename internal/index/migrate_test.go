@@ -23,8 +23,8 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// storedFile puts the stored file of a version into a new data folder. The files
-// were written by the programs of their versions: see testdata/README.md.
+// storedFile copies the stored file of a version into a new data folder. The
+// programs of these versions wrote the files: see testdata/README.md.
 func storedFile(t *testing.T, version int) (dir string) {
 	t.Helper()
 	f, err := os.Open(fmt.Sprintf("testdata/v%d.db.gz", version))
@@ -47,8 +47,8 @@ func storedFile(t *testing.T, version int) (dir string) {
 	return dir
 }
 
-// The documents and sources of the stored files: two more documents, numbers 2
-// and 7, were removed.
+// The documents and sources of the stored files. Two more documents, with the
+// numbers 2 and 7, were removed.
 var (
 	storedDocuments = []numbered{
 		{1, "9236b17a3cd9c9f054340fae74635768", "docs", "en.md"},
@@ -69,7 +69,7 @@ type numbered struct {
 	ID, Label, Path string
 }
 
-// numberedDocuments returns all documents in a file, whatever its version.
+// numberedDocuments returns the version of a file and all its documents.
 func numberedDocuments(t *testing.T, dir string) (version int, docs []numbered) {
 	t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(dir, FileName))
@@ -142,8 +142,8 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-// TestMigrateAtOnce opens an old file many times at the same moment: one of
-// them migrates it.
+// TestMigrateAtOnce opens an old file many times concurrently. One of the calls
+// migrates it.
 func TestMigrateAtOnce(t *testing.T) {
 	dir := storedFile(t, 1)
 	steps := slices.Concat(migrations, []migration{statements(`CREATE TABLE once(n)`)})
@@ -167,8 +167,8 @@ func TestMigrateAtOnce(t *testing.T) {
 	}
 }
 
-// TestMigrateFails leaves the file as it was where a migration fails or is
-// cut short.
+// TestMigrateFails checks that a migration that fails or is cancelled does not
+// change the file.
 func TestMigrateFails(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -196,8 +196,8 @@ func TestMigrateFails(t *testing.T) {
 	}
 }
 
-// TestMigrateKilled kills a process in the middle of a migration, for which
-// another one waits.
+// TestMigrateKilled kills a process during a migration while another call of
+// Open waits for it.
 func TestMigrateKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a process")
@@ -226,10 +226,10 @@ func TestMigrateKilled(t *testing.T) {
 	}
 	_ = cmd.Wait() // it was killed
 	if line != "migrated\n" {
-		t.Fatalf("the process said %q (%v), want that it migrated", line, err)
+		t.Fatalf("the process printed %q (%v), want \"migrated\"", line, err)
 	}
 	if !errors.Is(waited, context.DeadlineExceeded) {
-		t.Errorf("Open() during the migration = %v, want that it waits until the context ends", waited)
+		t.Errorf("Open() during the migration = %v, want an error when the context ends", waited)
 	}
 	if v, docs := numberedDocuments(t, dir); v != 1 || !gocmp.Equal(docs, storedDocuments) {
 		t.Errorf("version %d with %v, want version 1 with %v", v, docs, storedDocuments)

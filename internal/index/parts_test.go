@@ -59,7 +59,7 @@ func TestDateSpan(t *testing.T) {
 	}
 	for _, in := range []string{"", "yesterday", "2024-13", "2024-02-30", "now/", "now+", "now+1", "now+1q", "now/2d", "nowd", "2024||", "2024||x",
 		"2024+1d", "now+999999999999999999999d", "now*2d", "99999999999999999999"} {
-		// A date alone behind || is fine: nothing is to be added.
+		// A date followed by || alone is valid.
 		if from, beyond, err := dateSpan(in, now); err == nil && in != "2024||" {
 			t.Errorf("dateSpan(%q) = %v to %v, want an error", in, from, beyond)
 		}
@@ -79,7 +79,7 @@ func FuzzDateSpan(f *testing.F) {
 	})
 }
 
-// FuzzSets compares the operations on sets with those on maps.
+// FuzzSets compares the set operations with the same operations on maps.
 func FuzzSets(f *testing.F) {
 	f.Add([]byte{1, 2, 3}, []byte{2, 3, 4})
 	f.Add([]byte{9}, []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18})
@@ -124,28 +124,28 @@ func FuzzSets(f *testing.F) {
 func TestSetCache(t *testing.T) {
 	var c setCache
 	if _, ok := c.get("1", "a"); ok {
-		t.Error("an empty cache has a set")
+		t.Error("get in an empty cache found a set")
 	}
 	c.put("1", "a", posting{docs: docSet{1}, chunks: 2})
 	if p, ok := c.get("1", "a"); !ok || p.chunks != 2 {
-		t.Errorf("get(1, a) = %v, %v, want what was put", p, ok)
+		t.Errorf("get(1, a) = %v, %v, want the set that was put", p, ok)
 	}
 	if _, ok := c.get("2", "a"); ok {
-		t.Error("a set of another generation was found")
+		t.Error("get found a set of another generation")
 	}
 	c.put("2", "b", posting{})
 	if _, ok := c.get("2", "a"); ok {
-		t.Error("a set of an older generation was found")
+		t.Error("get found a set of an older generation")
 	}
 	big := make(docSet, maxCached/4)
 	for _, key := range []string{"w", "x", "y", "z"} {
 		c.put("2", key, posting{docs: big})
 	}
 	if _, ok := c.get("2", "b"); ok {
-		t.Error("the set that was used least is still there")
+		t.Error("the least recently used set is still cached")
 	}
 	if _, ok := c.get("2", "z"); !ok || c.size > maxCached {
-		t.Errorf("the cache holds %d numbers, want at most %d and the last set", c.size, maxCached)
+		t.Errorf("the cache holds %d numbers, want at most %d, including the last set", c.size, maxCached)
 	}
 }
 

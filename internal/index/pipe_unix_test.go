@@ -14,8 +14,8 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// Opening a named pipe would wait for another program, which may never come.
-func TestOpenRefusesWhatIsNoFile(t *testing.T) {
+// Opening a named pipe would block until another program opens it.
+func TestOpenIrregularFiles(t *testing.T) {
 	pipe := func(path string) error { return syscall.Mkfifo(path, 0o600) }
 	socket := func(path string) error {
 		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
@@ -28,7 +28,7 @@ func TestOpenRefusesWhatIsNoFile(t *testing.T) {
 	tests := []struct {
 		file string
 		make func(path string) error
-		says string
+		kind string
 	}{
 		{"knowhow.db", pipe, "a named pipe"},
 		{"knowhow.db-wal", pipe, "a named pipe"},
@@ -39,11 +39,11 @@ func TestOpenRefusesWhatIsNoFile(t *testing.T) {
 		{"knowhow.db", func(path string) error { return os.Symlink("/dev/null", path) }, "a device"},
 	}
 	for _, test := range tests {
-		t.Run(test.file+" is "+test.says, func(t *testing.T) {
+		t.Run(test.file+" is "+test.kind, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, test.file)
 			if err := test.make(path); err != nil {
-				t.Skipf("not possible here: %v", err)
+				t.Skipf("not supported here: %v", err)
 			}
 			x, err := Open(t.Context(), Options{Dir: dir})
 			if err == nil {
@@ -52,13 +52,13 @@ func TestOpenRefusesWhatIsNoFile(t *testing.T) {
 			if !errors.Is(err, errkind.Corrupt) {
 				t.Fatalf("Open() = %v, want an error of kind Corrupt", err)
 			}
-			for _, want := range []string{path, test.says, "choose another data folder"} {
+			for _, want := range []string{path, test.kind, "choose another data folder"} {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("Open() = %v, want it to contain %q", err, want)
 				}
 			}
 			if _, err := os.Lstat(path); err != nil {
-				t.Errorf("it is not left as it was: %v", err)
+				t.Errorf("the file has changed: %v", err)
 			}
 		})
 	}

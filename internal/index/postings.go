@@ -10,15 +10,15 @@ import (
 	"knowhow/internal/document"
 )
 
-// A change of the full-text table: a row that goes, or one that comes.
+// A change is a row of the full-text table to delete or to insert.
 type change struct {
 	row               int64
 	gone              bool
-	title, text, tags string // text is whole, of which chunk is a part
+	title, text, tags string // text is the whole text; chunk is a part of it
 	chunk             document.Chunk
 }
 
-// post makes a document's postings.
+// post adds a document's postings.
 func (p *poster) post(ctx context.Context, id int64, label, lang, title, text string, chunks []document.Chunk) error {
 	labelTag, err := p.tag(ctx, tagLabel, label)
 	if err != nil {
@@ -37,9 +37,9 @@ func (p *poster) post(ctx context.Context, id int64, label, lang, title, text st
 	return p.countTerms(ctx, label, title, text, 1)
 }
 
-// searched is the text that a chunk is searched with: its own, and, where it
-// ends inside a paragraph, a little of what follows, so that a phrase or a
-// Japanese word across the border is found.
+// searched returns the text that is indexed for a chunk: its own text and, if
+// it ends inside a paragraph, the beginning of the next chunk, so that a phrase
+// or a Japanese word across the border is found.
 func searched(text string, c document.Chunk) string {
 	end := c.Offset + c.Length
 	own, rest := text[c.Offset:end], text[end:]
@@ -51,12 +51,12 @@ func searched(text string, c document.Chunk) string {
 		return text[c.Offset : end+len(para)]
 	}
 	if r, _ := utf8.DecodeLastRuneInString(tail); len(tail) < len(rest) && !analysis.IsCJK(r) {
-		tail = tail[:strings.LastIndexAny(tail, " \n\t")+1] // no half words
+		tail = tail[:strings.LastIndexAny(tail, " \n\t")+1] // whole words only
 	}
 	return text[c.Offset : end+len(tail)]
 }
 
-// tag returns the number of a tag and makes one where it is new.
+// tag returns the number of a tag and adds the tag if it is new.
 func (p *poster) tag(ctx context.Context, kind, name string) (int64, error) {
 	key := [2]string{kind, name}
 	if id, ok := p.tags[key]; ok {
@@ -73,7 +73,7 @@ func (p *poster) tag(ctx context.Context, kind, name string) (int64, error) {
 	return id, nil
 }
 
-// countTerms notes that a document's words are in one document more or less.
+// countTerms adds by, 1 or -1, to the document counts of a document's words.
 func (p *poster) countTerms(ctx context.Context, label, title, text string, by int) error {
 	tag, err := p.tag(ctx, tagLabel, label)
 	if err != nil {
@@ -96,7 +96,7 @@ func (p *poster) countTerms(ctx context.Context, label, title, text string, by i
 	return nil
 }
 
-// finish writes the postings and what was counted.
+// finish writes the collected postings and counts.
 func (p *poster) finish(ctx context.Context) error {
 	if err := p.writePostings(ctx); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (p *poster) finish(ctx context.Context) error {
 	return err
 }
 
-// writePostings writes the changes of the full-text table, in their order.
+// writePostings writes the changes of the full-text table in order.
 func (p *poster) writePostings(ctx context.Context) error {
 	add, err := p.tx.PrepareContext(ctx, `INSERT INTO fts(rowid, title, text, tags) VALUES(?, ?, ?, ?)`)
 	if err != nil {
@@ -131,8 +131,8 @@ func (p *poster) writePostings(ctx context.Context) error {
 	return nil
 }
 
-// writeTerms writes the changed counts of words. JSON carries many rows into
-// one statement, with its keys sorted, which is the order of the table.
+// writeTerms writes the changed counts of words. JSON passes many rows to one
+// statement; its keys are sorted, which is the order of the table.
 func (p *poster) writeTerms(ctx context.Context) error {
 	for label, deltas := range p.deltas {
 		fewer := map[string]int{}

@@ -12,31 +12,32 @@ import (
 	"knowhow/internal/analysis"
 )
 
-// How documents are ranked. FTS5's bm25 costs about two microseconds a
-// matching chunk, whether it is wanted or not. So chunks that hold nothing but
-// common words are not asked for where rarer ones can be had, and the best of
-// those that are left are ranked again here, by all words.
+// Limits of the ranking. FTS5's bm25 takes about two microseconds for each
+// matching chunk. So chunks that match only common words are skipped if the
+// query has rarer words, and the best of the remaining chunks are ranked again
+// here, by all words.
 const (
 	rerank      = 100  // documents that are ranked again
-	commonPart  = 0.1  // a word in more than this part of all chunks is common,
-	commonLeast = 3000 // if it is in more chunks than this
-	maxRanked   = 64   // conditions on words that count for the ranking
+	commonPart  = 0.1  // a word in more than this part of all chunks is common
+	commonLeast = 3000 // if it is also in more chunks than this
+	maxRanked   = 64   // leaves that are used for ranking
 )
 
-// rankedBy is how FTS5 weighs title, text and tags.
+// rankedBy selects matching chunks, the best first. The weights are those of
+// title, text and tags.
 const rankedBy = `SELECT rowid, rank FROM fts WHERE fts MATCH ? AND rank MATCH 'bm25(3.0, 1.0, 0.0)' ORDER BY rank`
 
-// A ranked document and the chunk it owes its place to.
+// A ranked is a document with its score and its best chunk.
 type ranked struct {
 	doc   int64
-	chunk int64   // row of the chunk, -1 where no chunk decided
-	score float64 // falls from document to document
+	chunk int64   // row of the chunk, -1 if the document was not ranked by a chunk
+	score float64 // decreases from document to document
 }
 
-// rank returns the first need documents of f by relevance, perhaps more. The
-// order of documents does not depend on need: first those that have a chunk
-// which meets the query by itself, then those with any chunk that meets a part
-// of it, then the rest by number.
+// rank returns at least the first need documents of f by relevance. The order
+// of documents does not depend on need: first those with a chunk that meets the
+// whole query, then those with a chunk that meets a part of it, then the rest
+// by number.
 func (e *evaluator) rank(ctx context.Context, f found, c conditions, need int) ([]ranked, error) {
 	leaves := rankLeaves(f.leaves)
 	var out []ranked
@@ -76,7 +77,8 @@ func (e *evaluator) rank(ctx context.Context, f found, c conditions, need int) (
 	return out, nil
 }
 
-// rankLeaves returns the leaves that count, the rarest if there are too many.
+// rankLeaves returns the leaves that are used for ranking: the rarest if there
+// are too many.
 func rankLeaves(leaves []*leaf) []*leaf {
 	if len(leaves) <= maxRanked {
 		return leaves
@@ -94,8 +96,9 @@ func expressionsOf(leaves []*leaf) []string {
 	return out
 }
 
-// anyOf is the expression for chunks that meet any of the leaves that are not
-// common, or the rarest leaf if all are. common says that some were left out.
+// anyOf returns an expression for the chunks that meet any leaf that is not
+// common, or the rarest leaf if all are common. common reports whether leaves
+// were left out.
 func (e *evaluator) anyOf(ctx context.Context, leaves []*leaf) (expr string, common bool, err error) {
 	all, err := e.chunkCount(ctx)
 	if err != nil {
@@ -114,8 +117,8 @@ func (e *evaluator) anyOf(ctx context.Context, leaves []*leaf) (expr string, com
 	return join(expressionsOf(rare), " OR "), len(rare) < len(leaves), nil
 }
 
-// best returns up to n documents of a set that are not seen yet, by their best
-// chunk that matches an expression, and marks them as seen.
+// best returns up to n documents of docs that are not in seen, ordered by their
+// best chunk that matches expr, and adds them to seen.
 func (e *evaluator) best(ctx context.Context, expr string, docs docSet, c conditions, seen map[int64]bool, n int) ([]ranked, error) {
 	expr, err := e.narrow(ctx, expr, c)
 	if err != nil {
@@ -141,10 +144,11 @@ func (e *evaluator) best(ctx context.Context, expr string, docs docSet, c condit
 	return out, rows.Err()
 }
 
-// narrow adds the label to an expression, so that chunks outside need not be
-// ranked. That pays where most documents are outside: ranking counts every
-// token of an expression over all chunks, the label's too. What may be seen
-// does not hang on it: [evaluator.best] looks at the set of documents.
+// narrow adds the label to an expression, so that chunks with other labels are
+// not ranked. It does so only if most documents have other labels, because bm25
+// evaluates every token of an expression, including the label's, over all
+// chunks. The isolation of labels does not depend on it: [evaluator.best]
+// checks the set of documents.
 func (e *evaluator) narrow(ctx context.Context, expr string, c conditions) (string, error) {
 	if c.labels == nil || len(c.labels) > maxAlternatives {
 		return expr, nil
@@ -167,7 +171,7 @@ func (e *evaluator) narrow(ctx context.Context, expr string, c conditions) (stri
 	return "(" + expr + ") AND (tags : (" + strings.Join(parts, " OR ") + "))", nil
 }
 
-// chain puts documents behind others and makes their scores go on falling.
+// chain appends more to out and lowers the scores of more below those of out.
 func chain(out, more []ranked) []ranked {
 	if len(out) == 0 || len(more) == 0 {
 		return append(out, more...)
@@ -183,18 +187,17 @@ func chain(out, more []ranked) []ranked {
 	return out
 }
 
-// Constants of the ranking in Go: BM25 with the title's words counted thrice.
+// Constants of [score]: BM25 in which a word of the title counts three times.
 const (
 	bmK          = 1.2
 	bmB          = 0.75
-	usualLength  = 150.0 // words of a chunk
+	usualLength  = 150.0 // words in an average chunk
 	titleWeight  = 3.0
-	nearBonus    = 0.3 // for two conditions met side by side
+	nearBonus    = 0.3 // for two leaves that match next to each other
 	nearDistance = 8   // words
 )
 
-// rerank orders documents by all leaves, looking at the text of their best
-// chunks. Those that come behind in out keep scores below.
+// rerank orders documents by the scores of their best chunks for all leaves.
 func (e *evaluator) rerank(ctx context.Context, top []ranked, leaves []*leaf) error {
 	if len(top) == 0 {
 		return nil
@@ -228,8 +231,8 @@ func tokensOf(text string) []string {
 	return out
 }
 
-// score is the relevance of a chunk: BM25 over title and text, and a little
-// for conditions that are met close together, in the order of the query.
+// score returns the relevance of a chunk: BM25 over title and text, and a bonus
+// for leaves that match close together and in the order of the query.
 func score(leaves []*leaf, idf []float64, title, text []string) float64 {
 	var sum, near float64
 	before, beforeIDF := -1, 0.0
@@ -260,7 +263,7 @@ func (e *evaluator) chunkText(ctx context.Context, row int64) (title, text strin
 	err = e.tx.QueryRowContext(ctx, `SELECT c.off, c.len, d.title FROM chunks c CROSS JOIN docs d ON d.id=c.id>>? WHERE c.id=?`, chunkBits, row).
 		Scan(&off, &n, &title)
 	if errors.Is(err, sql.ErrNoRows) {
-		return "", "", nil // postings without their chunk: a later Maintain mends it
+		return "", "", nil // postings without their chunk: the next Maintain repairs this
 	}
 	if err != nil {
 		return "", "", err
@@ -269,6 +272,5 @@ func (e *evaluator) chunkText(ctx context.Context, row int64) (title, text strin
 	return cutBytes(title, titleSize), text, err
 }
 
-// maxScored is how many bytes of a chunk are looked at for ranking and
-// excerpts.
+// maxScored is how many bytes of a chunk are used for ranking and excerpts.
 const maxScored = 64 << 10

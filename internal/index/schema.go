@@ -12,11 +12,11 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// checkHeader refuses a file that cannot be an SQLite database, before SQLite
-// touches it. Where there is none it makes an empty one that only its owner can
-// read; SQLite gives the files beside it the same mode.
+// checkHeader returns an error if the file cannot be an SQLite database, before
+// SQLite opens it. If there is no file, it creates an empty one that only its
+// owner can read; SQLite gives the files beside it the same mode.
 func (x *Index) checkHeader() error {
-	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} { // those that SQLite opens
+	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} { // the files that SQLite opens
 		if err := checkRegular(x.path + suffix); err != nil {
 			return err
 		}
@@ -31,7 +31,7 @@ func (x *Index) checkHeader() error {
 	n, err := io.ReadFull(f, head)
 	switch {
 	case errors.Is(err, io.EOF):
-		return nil // empty: SQLite makes a database of it
+		return nil // empty: SQLite creates a database in it
 	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("opening the index: %w", err)
 	case string(head[:n]) != magic:
@@ -40,8 +40,8 @@ func (x *Index) checkHeader() error {
 	return nil
 }
 
-// checkRegular refuses what is not a file, such as a named pipe: opening one
-// waits for another program.
+// checkRegular returns an error if path exists and is not a regular file.
+// Opening a named pipe, for example, waits for another program.
 func checkRegular(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,13 +64,13 @@ func checkRegular(path string) error {
 	return fmt.Errorf("%s is %s, where knowhow keeps a file: move it away or choose another data folder: %w", path, kind, errkind.Corrupt)
 }
 
-// foreign is the error for a file that is not ours.
+// foreign returns the error for a file that is not an index.
 func (x *Index) foreign() error {
 	return fmt.Errorf("%s is not an index of knowhow and was left as it is: choose another data folder: %w", x.path, errkind.Corrupt)
 }
 
-// useWAL switches the file to a write-ahead log, which lasts. Another process
-// that does the same makes it fail at once, whatever the timeout.
+// useWAL switches the file to a write-ahead log, which is a lasting setting. If
+// another process does the same, SQLite fails at once, whatever the timeout.
 func (x *Index) useWAL(ctx context.Context) error {
 	retry := time.NewTicker(busyStep)
 	defer retry.Stop()
@@ -86,5 +86,5 @@ func (x *Index) useWAL(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	return fmt.Errorf("opening %s: another process holds it, try again: %w", x.path, errkind.Busy)
+	return fmt.Errorf("opening %s: another process is using it, try again: %w", x.path, errkind.Busy)
 }

@@ -15,17 +15,19 @@ import (
 )
 
 // Search returns one page of the documents that match a query; see
-// [search.Searcher].
+// [search.Service].
 //
 // Words are joined by AND over the whole document. A plain query of three words
 // or more is staged: first come the documents with all its words, then those
-// with some. That holds for each order: a field orders within these groups. A
-// plain query of two words that finds nothing is relaxed to documents with one.
+// with some. That holds for each order: a field orders within these groups.
 // A query without text, or for everything, gives the newest documents first
 // unless it says otherwise.
 func (x *Index) Search(ctx context.Context, q search.Query) (*search.Page, error) {
-	if err := checkQuery(q); err != nil {
+	if err := q.Validate(facetFields[:]); err != nil {
 		return nil, err
+	}
+	if q.Geo != nil {
+		return nil, fmt.Errorf("geo: no document of this index has a location: %w", errkind.Unsupported)
 	}
 	var page *search.Page
 	err := x.read(ctx, "searching", func(tx *sql.Tx) error {
@@ -45,7 +47,7 @@ func (x *Index) Search(ctx context.Context, q search.Query) (*search.Page, error
 	return page, nil
 }
 
-// Find returns one document; see [search.Finder]. Its digest is the beginning
+// Find returns one document; see [search.Service]. Its digest is the beginning
 // of the text.
 func (x *Index) Find(ctx context.Context, id string, labels []string) (*search.Hit, error) {
 	var h *search.Hit
@@ -59,49 +61,26 @@ func (x *Index) Find(ctx context.Context, id string, labels []string) (*search.H
 		if err != nil {
 			return err
 		}
-		h, err = readDocument(ctx, tx, doc)
+		e := evaluator{tx: &preparedTx{tx: tx}}
+		h, err = e.hit(ctx, ranked{doc: doc, chunk: -1}, nil)
 		return err
 	})
 	return h, err
 }
 
-// stagedWords is the least number of words from which on a plain query also
-// finds documents with some of them.
+// stagedWords is the least number of words for which a plain query also finds
+// documents with only some of them.
 const stagedWords = 3
 
-// A group is a part of the answer: its documents come before those of the next
+// A group is a part of the result. Its documents come before those of the next
 // group.
 type group struct {
 	found
-	all bool // every document that meets the conditions; found holds nothing
+	all bool // the group is all documents that meet the conditions; found is empty
 	n   int  // how many documents
 }
 
-// checkQuery refuses a query that is outside its bounds, before a transaction is
-// begun for it.
-func checkQuery(q search.Query) error {
-	if q.Start < 0 {
-		return &errkind.Argument{Name: "start", Value: q.Start, Want: "0 or more"}
-	}
-	if q.Num < 0 || q.Num > 100 {
-		return &errkind.Argument{Name: "num", Value: q.Num, Want: "0 to 100"}
-	}
-	for _, k := range q.Sort {
-		if !slices.Contains(search.SortFields[:], k.Field) {
-			return &errkind.Argument{Name: "sort", Value: k.Field, Want: "one of " + strings.Join(search.SortFields[:], ", ")}
-		}
-	}
-	if q.Geo != nil {
-		if q.Geo.Point == "" || q.Geo.Distance == "" {
-			return &errkind.Argument{Name: "geo", Want: "both a point and a distance"}
-		}
-		return fmt.Errorf("geo: no document of this index has a place: %w", errkind.Unsupported)
-	}
-	return checkFacets(q.Facets)
-}
-
-// search returns one page of the documents that match a query that [checkQuery] let
-// through.
+// search returns one page of the documents that match a valid query.
 func (e *evaluator) search(ctx context.Context, q search.Query) (*search.Page, error) {
 	groups, err := e.groups(ctx, q)
 	if err != nil {
@@ -110,11 +89,6 @@ func (e *evaluator) search(ctx context.Context, q search.Query) (*search.Page, e
 	page := &search.Page{Staged: len(groups) > 1}
 	if page.Staged {
 		page.AllWords = groups[0].n
-	} else if words := query.Words(q.Text); groups[0].n == 0 && len(words) > 1 && query.Plain(q.Text) {
-		if groups, err = e.staged(ctx, words, conditionsOf(q)); err != nil {
-			return nil, err
-		}
-		page.Relaxed = groups[1].n > 0
 	}
 	var leaves []*leaf
 	for _, g := range groups {
@@ -142,7 +116,7 @@ func (e *evaluator) search(ctx context.Context, q search.Query) (*search.Page, e
 	return page, err
 }
 
-// groups finds the documents that a query asks for.
+// groups returns the documents that match a query.
 func (e *evaluator) groups(ctx context.Context, q search.Query) ([]group, error) {
 	c := conditionsOf(q)
 	if query.Plain(q.Text) {
@@ -168,8 +142,8 @@ func (e *evaluator) groups(ctx context.Context, q search.Query) ([]group, error)
 	return []group{g}, err
 }
 
-// within keeps only the documents that meet the conditions. This is where a
-// label is enforced: whatever a query says, it got no further than f.
+// within returns the documents of f that meet the conditions. Labels are
+// enforced here, whatever the query contains.
 func (e *evaluator) within(ctx context.Context, f found, c conditions) (group, error) {
 	if !c.none() {
 		docs, err := e.every(ctx, c)
@@ -181,7 +155,7 @@ func (e *evaluator) within(ctx context.Context, f found, c conditions) (group, e
 	return group{found: f, n: len(f.docs)}, nil
 }
 
-// staged finds the documents with all words, and those with some.
+// staged returns the documents with all words and those with only some.
 func (e *evaluator) staged(ctx context.Context, words []string, c conditions) ([]group, error) {
 	nodes := make([]query.Node, len(words))
 	for i, w := range words {
@@ -230,11 +204,11 @@ func (e *evaluator) list(ctx context.Context, groups []group, q search.Query) ([
 	return out, nil
 }
 
-// squash maps a score to 0..1, so that the groups of an answer can be told
-// apart by adding one.
+// squash maps a score to 0..1, so that adding whole numbers separates the
+// groups of a result.
 func squash(score float64) float64 { return max(score, 0) / (max(score, 0) + 10) }
 
-// listGroup returns n documents of a group from start on.
+// listGroup returns up to n documents of a group, beginning with number start.
 func (e *evaluator) listGroup(ctx context.Context, g group, q search.Query, start, n int) ([]ranked, error) {
 	keys := q.Sort
 	byScore := len(keys) == 0 || keys[0].Field == "score"
@@ -262,8 +236,8 @@ func (e *evaluator) listGroup(ctx context.Context, g group, q search.Query, star
 	return e.sorted(ctx, g, conditionsOf(q), keys, order, start, n)
 }
 
-// sorted returns n documents of a group from start on, ordered by fields.
-// order is the group by relevance, where a key asks for it.
+// sorted returns up to n documents of a group, beginning with number start,
+// ordered by fields. order is the group by relevance, if a sort key needs it.
 func (e *evaluator) sorted(ctx context.Context, g group, c conditions, keys []search.SortKey, order []ranked, start, n int) ([]ranked, error) {
 	by := make([]string, 0, len(keys)+1)
 	for _, k := range keys {
@@ -282,12 +256,12 @@ func (e *evaluator) sorted(ctx context.Context, g group, c conditions, keys []se
 			by = append(by, "d.modified"+direction)
 		case "score":
 			if order != nil {
-				// j.key counts from the best document on.
+				// j.key is 0 for the best document.
 				by = append(by, "j.key"+map[bool]string{true: "", false: " DESC"}[k.Desc])
 			}
 		}
 	}
-	// The number breaks ties, in the direction that the index on times has.
+	// The document number breaks ties, in the order of the index on times.
 	last := "d.id"
 	if len(keys) > 0 && keys[0].Desc {
 		last = "d.id DESC"
@@ -315,8 +289,9 @@ func (e *evaluator) sorted(ctx context.Context, g group, c conditions, keys []se
 	return out, err
 }
 
-// source is the FROM and WHERE of a statement over documents d: all that meet
-// the conditions, or those of a list. The conditions hold either way.
+// source returns the FROM and WHERE clauses of a statement over documents d,
+// and their arguments. The documents are all, or those of ids, that meet the
+// conditions.
 func (e *evaluator) source(all bool, ids docSet, c conditions) (from string, args []any) {
 	where, args := c.where()
 	if all {

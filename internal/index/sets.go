@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// A docSet is a set of documents: their numbers, rising. A docSet is never
-// changed once it is made, because sets are shared.
+// A docSet is a sorted list of document numbers without repetitions. Sets are
+// shared, so a docSet is never changed after it was made.
 type docSet []int64
 
-// intersect returns the documents of both sets.
+// intersect returns the documents in both sets.
 func intersect(a, b docSet) docSet {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -40,7 +40,7 @@ func intersect(a, b docSet) docSet {
 	return out
 }
 
-// union returns the documents of either set.
+// union returns the documents in either set.
 func union(a, b docSet) docSet {
 	switch {
 	case len(a) == 0:
@@ -87,7 +87,7 @@ func (s docSet) contains(doc int64) bool {
 	return ok
 }
 
-// A posting is what the full-text table has for one expression.
+// A posting is the set of documents that match a full-text expression.
 type posting struct {
 	docs   docSet
 	chunks int // how many chunks match
@@ -96,10 +96,9 @@ type posting struct {
 // maxCached is how many document numbers a setCache holds.
 const maxCached = 2 << 20
 
-// A setCache remembers what expressions matched in one generation of the
-// index: the words of a query come again when a page is turned, and common
-// words come in every other query. The zero setCache is ready for use. It
-// is safe for concurrent use.
+// A setCache caches postings of one generation of the index. The words of a
+// query are evaluated again for every page, and common words occur in many
+// queries. The zero setCache is ready for use. It is safe for concurrent use.
 type setCache struct {
 	mu         sync.Mutex
 	generation string
@@ -113,7 +112,7 @@ type setEntry struct {
 	p   posting
 }
 
-// get returns what key matched in a generation.
+// get returns the cached posting of key in a generation.
 func (c *setCache) get(generation, key string) (posting, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,8 +124,8 @@ func (c *setCache) get(generation, key string) (posting, bool) {
 	return e.Value.(*setEntry).p, true
 }
 
-// put remembers what key matched. What belongs to another generation than the
-// last one put is forgotten.
+// put caches the posting of key. If the generation differs from that of the
+// last put, all other postings are dropped.
 func (c *setCache) put(generation, key string, p posting) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 )
 
 // Stamps returns the stamps of the documents from the source with a label, by
-// their paths.
+// path.
 func (x *Index) Stamps(ctx context.Context, label string) (map[string]document.Stamp, error) {
 	stamps := map[string]document.Stamp{}
 	err := x.read(ctx, "reading stamps", func(tx *sql.Tx) error {
@@ -34,8 +34,8 @@ func (x *Index) Stamps(ctx context.Context, label string) (map[string]document.S
 	return stamps, err
 }
 
-// Generation returns a text that differs after each change of documents, by
-// whichever process.
+// Generation returns a text that changes with each change of documents by any
+// process.
 func (x *Index) Generation(ctx context.Context) (string, error) {
 	var generation string
 	err := x.read(ctx, "reading the generation", func(tx *sql.Tx) error {
@@ -46,7 +46,7 @@ func (x *Index) Generation(ctx context.Context) (string, error) {
 	return generation, err
 }
 
-// Sources returns the remembered sources by label.
+// Sources returns the stored sources, sorted by label.
 func (x *Index) Sources(ctx context.Context) ([]document.Source, error) {
 	var out []document.Source
 	err := x.read(ctx, "listing sources", func(tx *sql.Tx) error {
@@ -60,10 +60,9 @@ func (x *Index) Sources(ctx context.Context) ([]document.Source, error) {
 	return out, err
 }
 
-// AddSource remembers a source. If the label and the path are known, a
-// description that is not empty replaces the remembered one, and nothing else
-// happens. A label or a path that belongs to another source gives an error of
-// kind Conflict.
+// AddSource stores a source. If a source with this label and path exists, a
+// description that is not empty replaces its description. A label or a path
+// that belongs to another source gives an error of kind Conflict.
 func (x *Index) AddSource(ctx context.Context, s document.Source) error {
 	if s.Label == "" || s.Path == "" {
 		return fmt.Errorf("a source needs a label and a path: %w", errkind.Invalid)
@@ -84,18 +83,18 @@ func (x *Index) AddSource(ctx context.Context, s document.Source) error {
 		case other.Label == s.Label:
 			return fmt.Errorf("label %q belongs to the source %s: choose another label: %w", s.Label, other.Path, errkind.Conflict)
 		}
-		return fmt.Errorf("%s is a source already, with label %q: %w", s.Path, other.Label, errkind.Conflict)
+		return fmt.Errorf("%s is already a source with the label %q: %w", s.Path, other.Label, errkind.Conflict)
 	})
 }
 
-// removeBatch is about how many chunks one transaction takes out.
+// removeBatch is about how many chunks one transaction removes.
 const removeBatch = 200
 
-// RemoveSource forgets a source and removes the documents from it, in
-// transactions that are short enough for other writers. Documents that users
-// wrote under its label stay. If RemoveSource is interrupted, the source is
-// still there with the rest of its documents. A label that neither a source nor
-// a document from one has gives an error of kind NotFound.
+// RemoveSource removes a source and the documents from it, in transactions that
+// are short enough for other writers. Documents that users wrote under its
+// label stay. If RemoveSource is interrupted, the source and the rest of its
+// documents remain. If neither a source nor a document from a source has the
+// label, the error is of kind NotFound.
 func (x *Index) RemoveSource(ctx context.Context, label string) error {
 	known := false
 	for {
@@ -127,8 +126,8 @@ func (x *Index) RemoveSource(ctx context.Context, label string) error {
 	}
 }
 
-// somePaths returns paths of documents from the source with a label, few enough
-// for one transaction.
+// somePaths returns paths of documents from the source with a label, as many as
+// one transaction removes.
 func somePaths(ctx context.Context, tx *sql.Tx, label string) ([]string, error) {
 	var paths []string
 	chunks := 0

@@ -13,12 +13,12 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// write runs f in one durable transaction. op names what is done, for errors.
+// write runs f in a durable transaction. op names the operation in errors.
 func (x *Index) write(ctx context.Context, op string, f func(tx *sql.Tx) error) error {
 	return x.transact(ctx, x.w, op, f)
 }
 
-// read runs f over one state of the index, however others change it meanwhile.
+// read runs f in a transaction that sees one state of the index.
 func (x *Index) read(ctx context.Context, op string, f func(tx *sql.Tx) error) error {
 	return x.transact(ctx, x.r, op, f)
 }
@@ -39,7 +39,7 @@ func (x *Index) transact(ctx context.Context, db *sql.DB, op string, f func(tx *
 	})
 }
 
-// finish runs f and commits its transaction, or rolls it back.
+// finish runs f and commits the transaction, or rolls it back if f fails.
 func (x *Index) finish(ctx context.Context, tx *sql.Tx, op string, f func(tx *sql.Tx) error) error {
 	err := f(tx)
 	if err == nil {
@@ -53,15 +53,16 @@ func (x *Index) finish(ctx context.Context, tx *sql.Tx, op string, f func(tx *sq
 	return x.fault(op, err)
 }
 
-// How a writer waits for another process. SQLite's own waiting grows to 100 ms
-// a step, and a process that writes without a pause then starves all others.
+// How long a writer waits for other processes, and how often it retries.
+// SQLite's own busy handler waits up to 100 ms between attempts, so that a
+// process that writes without a pause starves all others.
 const (
 	busyWait = 10 * time.Second
 	busyStep = time.Millisecond
 )
 
-// begin starts a transaction. It waits as long as wait for other processes
-// that write.
+// begin begins a transaction. If another process writes, it retries for up to
+// wait.
 func begin(ctx context.Context, db *sql.DB, wait time.Duration) (*sql.Tx, error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if !busy(err) {
@@ -84,14 +85,14 @@ func begin(ctx context.Context, db *sql.DB, wait time.Duration) (*sql.Tx, error)
 	}
 }
 
-// busy reports whether another process was in the way.
+// busy reports whether err means that another process holds a lock.
 func busy(err error) bool {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	return ok && e.Code()&0xff == sqlite3.SQLITE_BUSY
 }
 
-// fault turns an error of SQLite into one of ours that says what to do. Errors
-// that have a kind already pass.
+// fault turns an error of SQLite into one with a kind that says what to do. It
+// returns errors that already have a kind unchanged.
 func (x *Index) fault(op string, err error) error {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {
@@ -104,14 +105,14 @@ func (x *Index) fault(op string, err error) error {
 	case sqlite3.SQLITE_FULL:
 		return fmt.Errorf("%s: disk full: free space on the disk of %s and try again: %w", op, x.path, errkind.Unavailable)
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
-		return fmt.Errorf("%s: another process is writing to %s, try again: %w", op, x.path, errkind.Busy)
+		return fmt.Errorf("%s: another process is writing to %s; try again: %w", op, x.path, errkind.Busy)
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
 		return fmt.Errorf("%s: %s cannot be written: allow it or choose another data folder: %w", op, x.path, errkind.Denied)
 	}
 	return fmt.Errorf("%s: %w", op, err)
 }
 
-// corrupt is the error for a damaged index.
+// corrupt returns the error for a damaged index.
 func (x *Index) corrupt() error {
 	return fmt.Errorf("the index %s is damaged: stop knowhow and copy the file and those beside it with the same name and -wal or -shm; "+
 		"then restore a backup, or choose another data folder and index the sources there: %w", x.path, errkind.Corrupt)
@@ -123,7 +124,7 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// collect runs a query and passes each row to scan.
+// collect runs a query and calls scan for each row.
 func collect(ctx context.Context, q querier, scan func(*sql.Rows) error, text string, args ...any) error {
 	rows, err := q.QueryContext(ctx, text, args...)
 	if err != nil {
@@ -138,7 +139,7 @@ func collect(ctx context.Context, q querier, scan func(*sql.Rows) error, text st
 	return rows.Err()
 }
 
-// kvValue reads one value of table kv, "" where it is missing.
+// kvValue returns a value of table kv, "" if there is none.
 func kvValue(ctx context.Context, q querier, key string) (string, error) {
 	var v string
 	err := q.QueryRowContext(ctx, `SELECT value FROM kv WHERE key=?`, key).Scan(&v)
@@ -148,9 +149,9 @@ func kvValue(ctx context.Context, q querier, key string) (string, error) {
 	return v, err
 }
 
-// A preparedTx runs queries within one transaction and keeps each prepared,
-// because a search asks the same of a hundred documents. It is not safe for
-// concurrent use.
+// A preparedTx runs queries in one transaction and keeps the prepared
+// statements, because a search runs the same queries for a hundred documents.
+// It is not safe for concurrent use.
 type preparedTx struct {
 	tx         *sql.Tx
 	statements map[string]*sql.Stmt // closed with the transaction
@@ -171,16 +172,16 @@ func (p *preparedTx) prepare(ctx context.Context, text string) (*sql.Stmt, error
 	return s, nil
 }
 
-// QueryRowContext asks for one row.
+// QueryRowContext runs a query that returns one row.
 func (p *preparedTx) QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row {
 	s, err := p.prepare(ctx, text)
 	if err != nil {
-		return p.tx.QueryRowContext(ctx, text, args...) // fails in the same way
+		return p.tx.QueryRowContext(ctx, text, args...) // returns the same error
 	}
 	return s.QueryRowContext(ctx, args...)
 }
 
-// QueryContext asks for rows.
+// QueryContext runs a query.
 func (p *preparedTx) QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
 	s, err := p.prepare(ctx, text)
 	if err != nil {

@@ -13,9 +13,10 @@ import (
 	"knowhow/internal/search"
 )
 
-// Lease takes leases for ttl, or renews those that the owner has, and returns
-// the names of the leases that the owner has now. At most one owner has a lease
-// at a time, among all processes; a lease that is not renewed ends with its ttl.
+// Lease acquires leases for ttl, or renews those that the owner has. It returns
+// the names of the leases that the owner now has. At most one owner among all
+// processes has a lease at a time. A lease that is not renewed expires after
+// its ttl.
 func (x *Index) Lease(ctx context.Context, owner string, ttl time.Duration, names ...string) (held []string, err error) {
 	if owner == "" || ttl <= 0 || slices.Contains(names, "") {
 		return nil, fmt.Errorf("a lease needs a name, an owner and a time: %w", errkind.Invalid)
@@ -27,7 +28,7 @@ func (x *Index) Lease(ctx context.Context, owner string, ttl time.Duration, name
 		held = nil
 		now := time.Now()
 		for _, name := range names {
-			// A clock that was set back must not keep a lease alive for ever.
+			// A clock that was set back must not extend a lease for ever.
 			r, err := tx.ExecContext(ctx, `INSERT INTO leases(name, owner, until) VALUES(?1, ?2, ?3)
 				ON CONFLICT DO UPDATE SET owner=?2, until=?3 WHERE owner=?2 OR until<=?4 OR until>?4+86400000`,
 				name, owner, now.Add(ttl).UnixMilli(), now.UnixMilli())
@@ -48,7 +49,7 @@ func (x *Index) Lease(ctx context.Context, owner string, ttl time.Duration, name
 	return held, nil
 }
 
-// Release gives back those of the leases that the owner has.
+// Release releases those of the named leases that the owner has.
 func (x *Index) Release(ctx context.Context, owner string, names ...string) error {
 	if len(names) == 0 {
 		return nil
@@ -63,20 +64,21 @@ func (x *Index) Release(ctx context.Context, owner string, names ...string) erro
 	})
 }
 
-// progressStale is how long the progress of indexing is believed.
+// progressStale is how long reported progress is valid.
 const progressStale = 20 * time.Second
 
-// A Progress says how far the indexing of the documents of one label has come.
+// A Progress is how far the indexing of the documents of one label has come.
 type Progress struct {
 	Label       string
 	Done, Total int
 }
 
-// SetProgress tells all processes how far indexing has come for some labels.
-// Done = Total means that a label is done but others of the same work are not;
-// Total = 0 ends it. Until then the process that indexes the label calls
-// SetProgress at least every 20 seconds, even if nothing has changed, and at most
-// a few times a second, because each call is a transaction.
+// SetProgress reports to all processes how far indexing has come for some
+// labels. Done = Total means that a label is done and other labels of the same
+// run are not. Total = 0 ends the report. Until then, the process that indexes
+// the label calls SetProgress at least every 20 seconds, even if nothing has
+// changed. Each call is a transaction, so it should be called at most a few
+// times a second.
 func (x *Index) SetProgress(ctx context.Context, progress ...Progress) error {
 	return x.write(ctx, "writing the progress", func(tx *sql.Tx) error {
 		for _, p := range progress {
@@ -93,7 +95,7 @@ func (x *Index) SetProgress(ctx context.Context, progress ...Progress) error {
 	})
 }
 
-// Indexing reports how far indexing has come, in whichever processes it runs; see
+// Indexing returns how far indexing has come in all processes; see
 // [search.Indexer].
 func (x *Index) Indexing(ctx context.Context, labels []string) (done, total int, busy bool) {
 	err := x.read(ctx, "reading the progress", func(tx *sql.Tx) error {
@@ -119,12 +121,12 @@ func (x *Index) Indexing(ctx context.Context, labels []string) (done, total int,
 		}, `SELECT key, value FROM kv WHERE key>=?1 AND key<?1||char(0x10ffff)`, keyProgress)
 	})
 	if err != nil || !busy {
-		return 0, 0, false // progress is a courtesy
+		return 0, 0, false // progress is optional information, so errors are ignored
 	}
 	return done, total, true
 }
 
-// Health reports green, or red once damage was met; see [search.Checker].
+// Health reports green, or red once damage was met; see [search.Service].
 func (x *Index) Health(ctx context.Context) (search.Health, error) {
 	err := x.read(ctx, "checking the index", func(tx *sql.Tx) error {
 		var n int64
@@ -146,7 +148,7 @@ func (x *Index) Health(ctx context.Context) (search.Health, error) {
 	return search.Health{Status: "green"}, nil
 }
 
-// Stats counts what an index holds.
+// Stats is how much an index holds.
 type Stats struct {
 	Documents int
 	Chunks    int
@@ -155,7 +157,7 @@ type Stats struct {
 	ByLabel   map[string]LabelStats
 }
 
-// LabelStats counts what an index holds under one label.
+// LabelStats is how much an index holds under one label.
 type LabelStats struct {
 	Documents int
 	TextBytes int64

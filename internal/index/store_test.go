@@ -14,9 +14,9 @@ import (
 	"knowhow/internal/search"
 )
 
-var store = flag.Bool("store", false, "write the index file of this version to testdata, for the migrations to come")
+var store = flag.Bool("store", false, "write the index file of this version to testdata, to test later migrations")
 
-// TestStore writes the file that later versions are tested with.
+// TestStore writes the file that migrations of later versions are tested with.
 func TestStore(t *testing.T) {
 	if !*store {
 		t.Skip("writes testdata with -store only")

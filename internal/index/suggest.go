@@ -9,16 +9,15 @@ import (
 	"strings"
 
 	"knowhow/internal/analysis"
-	"knowhow/internal/errkind"
 	"knowhow/internal/search"
 )
 
 // Suggest returns words that begin with a prefix, those of the most documents
-// first; see [search.Suggester]. All words of titles and texts are known,
+// first; see [search.Service]. All words of titles and texts are known,
 // whatever fields and languages the query names.
 func (x *Index) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.Suggestion, error) {
-	if q.Num < 1 || q.Num > 100 {
-		return nil, &errkind.Argument{Name: "num", Value: q.Num, Want: "1 to 100"}
+	if err := q.Validate(); err != nil {
+		return nil, err
 	}
 	prefix := strings.TrimSpace(analysis.Lower(q.Prefix))
 	var out []search.Suggestion
@@ -55,7 +54,7 @@ func (x *Index) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.Su
 	return out, err
 }
 
-// numbers is a list of numbers in SQL.
+// numbers returns a list of numbers in SQL.
 func numbers(ids []int64) string {
 	parts := make([]string, len(ids))
 	for i, id := range ids {

@@ -1,12 +1,13 @@
 package index
 
-// tables1 makes the tables of version 1; see migrations for what came later.
+// tables1 creates the tables of version 1; see migrations for later versions.
 //
 // A document's number (docs.id) is never used again. A text is stored in parts
-// of textPart bytes, because SQLite loads a BLOB whole even for a window of
-// it. Row [rowOf] of fts holds the tokens of chunk n; its tags column
-// holds one token a tag, made of the tag's number, so that no two labels ever
-// share one. All times are milliseconds since 1970 unless the name says else.
+// of textPart bytes, because SQLite loads a whole BLOB even if only a part of
+// it is read. Row [rowOf] of fts holds the tokens of chunk n. Its tags column
+// holds one token for each tag, made of the tag's number, so that no two labels
+// share a token. All times are milliseconds since 1970 unless the name says
+// otherwise.
 const tables1 = `
 CREATE TABLE kv(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE tags(id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, name TEXT NOT NULL, UNIQUE(kind, name));
@@ -57,13 +58,13 @@ CREATE TABLE leases(name TEXT PRIMARY KEY, owner TEXT NOT NULL, until INTEGER NO
 CREATE TABLE sources(label TEXT PRIMARY KEY, path TEXT NOT NULL UNIQUE) WITHOUT ROWID;
 `
 
-// tables3 adds what documents of users need: whether a source or a user brought
-// them, a type, the path that users know the original by, and tags, which are
-// rows of tags of the kind "tag" (the label is the column docs.label).
-// docs.updated is when the document was last put or tagged.
+// tables3 adds what documents of users need: whether a document comes from a
+// source or from a user, a type, the path by which users know the original, and
+// tags, which are rows of tags of the kind "tag" (the label is the column
+// docs.label). docs.updated is when the document was last stored or tagged.
 //
-// A vector of a chunk is what a model made of its text. It is derived: it goes
-// with its chunk, and can be made again.
+// A vector is what a model computed from the text of a chunk. It is derived
+// data, and is deleted with its chunk.
 const tables3 = `
 ALTER TABLE docs RENAME COLUMN indexed TO updated;
 ALTER TABLE docs ADD COLUMN from_source INTEGER NOT NULL DEFAULT 0;
@@ -89,26 +90,27 @@ CREATE TABLE vectors(
 // The keys of table kv.
 const (
 	keyAnalyzer   = "analyzer"   // version of package analysis that the terms are of
-	keyGeneration = "generation" // rises with every change of documents
-	keyProgress   = "progress:"  // and a label: "done total time" of indexing
+	keyGeneration = "generation" // increases with every change of documents
+	keyProgress   = "progress:"  // followed by a label; the value is "done total time" of indexing
 )
 
-// chunkBits is how many bits of a row number tell a part of a document, of
-// which there are at most maxParts. The rest is the document's number, so that
-// no join is needed to get it.
+// A row number in fts, chunks and texts is a document number and, in the lowest
+// chunkBits bits, the number of a part of the document. So the document number
+// is known without a join.
 const (
 	chunkBits = 20
 	maxParts  = 1 << chunkBits
 )
 
-// rowOf is the row number of part n of a document in fts, chunks and texts.
+// rowOf returns the row number of part n of a document in fts, chunks and
+// texts.
 func rowOf(doc int64, n int) int64 { return doc<<chunkBits | int64(n) }
 
-// Sizes of what the tables hold.
+// Sizes of stored values.
 const (
 	textPart  = 32 << 10 // bytes of a text in one row of texts
-	titleSize = 1 << 10  // bytes of a title that are searched
+	titleSize = 1 << 10  // bytes of a title that are indexed
 )
 
-// lastRune, behind a prefix, ends the range of words that begin with it.
+// lastRune, appended to a prefix, ends the range of words with that prefix.
 const lastRune = "\U0010FFFF"

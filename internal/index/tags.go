@@ -14,11 +14,11 @@ const (
 	tagUser  = "tag" // given by users; see table doc_tags
 )
 
-// tagToken is what a tag is called in the full-text table. It is made of the
-// tag's number, so that two names never share one however they are spelled.
+// tagToken returns the token of a tag in the full-text table. It is made of the
+// tag's number, so that no two names share a token, whatever their spelling.
 func tagToken(id int64) string { return "t" + strconv.FormatInt(id, 10) }
 
-// findTag returns the number of a tag, 0 where nothing has it.
+// findTag returns the number of a tag, 0 if it is not stored.
 func findTag(ctx context.Context, q querier, kind, name string) (int64, error) {
 	var id int64
 	err := q.QueryRowContext(ctx, `SELECT id FROM tags WHERE kind=? AND name=?`, kind, name).Scan(&id)
@@ -28,7 +28,7 @@ func findTag(ctx context.Context, q querier, kind, name string) (int64, error) {
 	return id, err
 }
 
-// findTags returns the numbers of those tags that something has.
+// findTags returns the numbers of those of the tags that are stored.
 func findTags(ctx context.Context, q querier, kind string, names []string) ([]int64, error) {
 	var ids []int64
 	for _, name := range names {

@@ -28,7 +28,7 @@ func tagged(t *testing.T, x *Index, text string, tags ...string) []string {
 	return paths
 }
 
-// with returns a document of simple with tags.
+// with returns a document of [simple] with tags.
 func with(path string, tags ...string) document.Change {
 	c := simple(path, 2)
 	c.Put.Tags = tags
@@ -94,7 +94,7 @@ func TestTags(t *testing.T) {
 		}
 	}
 	if got, want := tagged(t, x, ""), []string{"1", "2"}; !cmp.Equal(got, want) {
-		t.Errorf("after refused changes there are %q, want %q", got, want)
+		t.Errorf("after refused changes the tagged documents are %q, want %q", got, want)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestMoved(t *testing.T) {
 		want := before
 		want.Label = label
 		if got := read(); got != want {
-			t.Errorf("moved to %s it is %+v, want %+v", label, got, want)
+			t.Errorf("moved to %s, the document is %+v, want %+v", label, got, want)
 		}
 		for _, other := range []string{"a", "b", "c"} {
 			for _, text := range []string{"", "kept", "paragraph of kept"} {
@@ -147,7 +147,7 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// TestUserColumns looks at what is stored for users.
+// TestUserColumns checks the columns that are stored for users.
 func TestUserColumns(t *testing.T) {
 	x := openIn(t, t.TempDir())
 	defer closeIt(t, x)
@@ -166,7 +166,7 @@ func TestUserColumns(t *testing.T) {
 	}
 }
 
-// TestNumbers never uses a document's number again.
+// TestNumbers checks that a document's number is never used again.
 func TestNumbers(t *testing.T) {
 	dir := t.TempDir()
 	x := openIn(t, dir)
@@ -183,7 +183,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestVectors takes the vectors of chunks out with them.
+// TestVectors checks that vectors are deleted with their chunks.
 func TestVectors(t *testing.T) {
 	x := openIn(t, t.TempDir())
 	defer closeIt(t, x)

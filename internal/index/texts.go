@@ -11,7 +11,7 @@ import (
 	"knowhow/internal/search"
 )
 
-// ReadText returns a window on a document's text; see [search.TextReader]. A
+// ReadText returns a window on a document's text; see [search.Service]. A
 // window that would begin inside a character begins behind it.
 func (x *Index) ReadText(ctx context.Context, id string, labels []string, off int64, n int) (*search.Text, error) {
 	t := search.Text{DocID: id, Offset: max(off, 0)}
@@ -31,7 +31,7 @@ func (x *Index) ReadText(ctx context.Context, id string, labels []string, off in
 		if int64(n) < t.Size-t.Offset {
 			end = t.Offset + int64(n)
 		}
-		// One byte more tells whether the end is a rune border.
+		// One more byte shows whether the window ends at a rune border.
 		w, err := window(ctx, tx, doc, t.Offset, min(end+1, t.Size))
 		if err != nil {
 			return err
@@ -51,15 +51,16 @@ func (x *Index) ReadText(ctx context.Context, id string, labels []string, off in
 	return &t, nil
 }
 
-// noDocument is the error for a document that is not there or not to be seen.
+// noDocument returns the error for a document that does not exist or that the
+// caller may not see.
 func noDocument(id string) error {
 	if len(id) > 80 {
 		id = cutBytes(id, 80) + "…"
 	}
-	return fmt.Errorf("document %q does not exist, or not under the labels asked for: %w", id, errkind.NotFound)
+	return fmt.Errorf("document %q does not exist, or has none of the labels asked for: %w", id, errkind.NotFound)
 }
 
-// admits reports whether a condition on labels lets a document through.
+// admits reports whether label is in labels; nil labels contain all.
 func admits(labels []string, label string) bool {
 	if labels == nil {
 		return true
@@ -72,7 +73,7 @@ func admits(labels []string, label string) bool {
 	return false
 }
 
-// cutBytes cuts s to at most n bytes, at a rune border.
+// cutBytes returns at most the first n bytes of s, cut at a rune border.
 func cutBytes(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -83,8 +84,8 @@ func cutBytes(s string, n int) string {
 	return s[:n]
 }
 
-// window reads bytes from (with) to (without) of a document's text. Bounds
-// beyond the text are cut.
+// window returns the bytes of a document's text from from up to but not
+// including to. Bounds beyond the text are reduced to its length.
 func window(ctx context.Context, q querier, doc, from, to int64) (string, error) {
 	if from >= to {
 		return "", nil

@@ -56,8 +56,11 @@ func reasonOf(err error) Reason {
 	if e, ok := errors.AsType[*leftOut](err); ok {
 		return e.reason
 	}
-	if errors.Is(err, errkind.TooLarge) {
+	switch {
+	case errors.Is(err, errkind.TooLarge):
 		return TooLarge
+	case errors.Is(err, errkind.Unsupported):
+		return NoText
 	}
 	return Unreadable
 }

@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"knowhow/internal/document"
+	"knowhow/internal/errkind"
 )
 
 // slowText is a parser that takes a minute for documents whose name contains
@@ -295,4 +297,27 @@ func TestSuspectsAreAloneInThePool(t *testing.T) {
 		}
 		done.Wait()
 	})
+}
+
+// A PDF file without text is counted among the files without text, and named,
+// because people expect to find it.
+func TestSyncNamesPDFWithoutText(t *testing.T) {
+	root := folder(t, map[string]string{"a.txt": "a", "scan.pdf": "%PDF-1.4"})
+	sink := &memorySink{}
+	g := New(Options{Sink: sink})
+	g.makeDoc = func(ctx context.Context, data []byte, known document.Document) (*document.Document, error) {
+		if known.Path == "scan.pdf" {
+			return nil, fmt.Errorf("it was scanned: %w", errkind.Unsupported)
+		}
+		return Make(ctx, data, known)
+	}
+	for range 2 {
+		res, err := g.Sync(t.Context(), docs(root))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(left(NoText, 1), res.LeftOut); diff != "" || len(res.Skipped) != 1 || res.Skipped[0].Path != "scan.pdf" {
+			t.Errorf("skipped %v, want scan.pdf; left out (-want +got):\n%s", res.Skipped, diff)
+		}
+	}
 }

@@ -224,7 +224,7 @@ func (s *syncing) finish(k task, r reading) (c document.Change, n Result) {
 	switch {
 	case errors.Is(r.err, fs.ErrNotExist):
 		return document.Change{}, n // the next walk will not find it
-	case m.reason == NoText && s.file == "":
+	case errors.Is(r.err, errNoText) && s.file == "":
 		m.outcome = noText
 		s.mem[k.path] = m
 		s.res.leaveOut(NoText)

@@ -86,8 +86,7 @@ func (s *server) keep(c *Catalog, sess *session, changes int) {
 // list fetches all pages.
 func (s *server) list(ctx context.Context, sess *session, intro *introduction) (c *Catalog, unsent bool, err error) {
 	c = &Catalog{
-		Server: s.cfg.ID, Name: intro.Info.Name, Version: intro.Info.Version, Protocol: intro.Protocol,
-		Instructions: intro.Instructions, TaskCalls: len(intro.Capabilities.Tasks.Requests.Tools.Call) > 0,
+		Server: s.cfg.ID, Instructions: intro.Instructions, TaskCalls: len(intro.Capabilities.Tasks.Requests.Tools.Call) > 0,
 	}
 	seen, cursors, size := map[string]bool{}, map[string]bool{}, 0
 	var out leftOut

@@ -47,7 +47,7 @@ func (s *server) finish(a *attempt, err error) {
 		if _, early := errors.AsType[*tooEarly](err); early {
 			err = nil
 		}
-		s.enterLocked(StateFailed, err)
+		s.enterLocked(stateFailed, err)
 	}
 	close(a.done)
 }
@@ -55,7 +55,7 @@ func (s *server) finish(a *attempt, err error) {
 // connect connects, at most four times where there is hope.
 func (s *server) connect(ctx context.Context, a *attempt) error {
 	s.mu.Lock()
-	s.enterLocked(StateConnecting, nil)
+	s.enterLocked(stateConnecting, nil)
 	last := s.failure
 	s.mu.Unlock()
 	var err error // of the last try that the time limit did not end
@@ -157,7 +157,7 @@ func (s *server) install(a *attempt, sess *session, intro *introduction) error {
 		return &ServerError{Server: s.cfg.ID, Op: "connecting", Err: errClosed}
 	}
 	a.sess, s.sess, s.intro, s.catalog = sess, sess, intro, nil
-	s.enterLocked(StateReady, nil)
+	s.enterLocked(stateReady, nil)
 	s.watchIdleLocked()
 	s.mu.Unlock()
 	if sess.reason() != nil {

@@ -23,10 +23,6 @@ const (
 type introduction struct {
 	Protocol     string `json:"protocolVersion"`
 	Instructions string `json:"instructions"`
-	Info         struct {
-		Name    string `json:"name"`
-		Version string `json:"version"`
-	} `json:"serverInfo"`
 	Capabilities struct {
 		Tools json.RawMessage `json:"tools"`
 		Tasks struct {
@@ -96,8 +92,7 @@ func (s *session) discover(ctx context.Context, client clientInfo, timeout time.
 	}
 	var in introduction
 	var more struct {
-		Supported []string                   `json:"supportedVersions"`
-		Meta      map[string]json.RawMessage `json:"_meta"`
+		Supported []string `json:"supportedVersions"`
 	}
 	if err := errors.Join(json.Unmarshal(result, &in), json.Unmarshal(result, &more)); err != nil {
 		return nil, &fault{err: fmt.Errorf("the server's answer to server/discover cannot be read: %s", redact.Escape(err.Error())), final: true}
@@ -106,9 +101,6 @@ func (s *session) discover(ctx context.Context, client clientInfo, timeout time.
 		return nil, unknownRevision(strings.Join(more.Supported, ", "))
 	}
 	in.Protocol = revisionModern
-	if info := more.Meta[metaPrefix+"serverInfo"]; info != nil {
-		_ = json.Unmarshal(info, &in.Info) // a server without a name is as good
-	}
 	return &in, nil
 }
 

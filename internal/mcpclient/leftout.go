@@ -14,7 +14,7 @@ import (
 const maxNamed = 5
 
 // reasons are why an entry of tools/list cannot be a tool.
-var reasons = [...]string{"that are no object", "with members of a wrong type", "without a name", "with a name that came before"}
+var reasons = [...]string{"no object", "a member of a wrong type", "no name", "a name that came before"}
 
 // A leftOut counts the entries of tools/list that are no tools.
 type leftOut struct {
@@ -59,7 +59,7 @@ func (l *leftOut) describe(show func(string) string) string {
 		for _, name := range l.names[i] {
 			names = append(names, show(name))
 		}
-		text := fmt.Sprintf("%d %s", n, reasons[i])
+		text := fmt.Sprintf("%s: %d", reasons[i], n)
 		switch {
 		case len(names) > 0 && n > len(names):
 			text += " (" + strings.Join(names, ", ") + ", …)"

@@ -58,10 +58,10 @@ type Status struct {
 
 // The states of a server.
 const (
-	StateIdle       = "idle" // not connected, because nobody needs it
-	StateConnecting = "connecting"
-	StateReady      = "ready"
-	StateFailed     = "failed" // the last attempt failed, or the connection broke
+	stateIdle       = "idle" // not connected, because nobody needs it
+	stateConnecting = "connecting"
+	stateReady      = "ready"
+	stateFailed     = "failed" // the last attempt failed, or the connection broke
 )
 
 // A Pool keeps the connections. Its methods may be called from any goroutine.
@@ -85,14 +85,9 @@ func New(o Options) *Pool {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	for _, d := range []struct {
-		v       *time.Duration
-		initial time.Duration
-	}{{&o.IdleTimeout, defaultIdle}, {&o.CallTimeout, defaultCall}, {&o.ConnectTimeout, defaultConnect}} {
-		if *d.v == 0 {
-			*d.v = d.initial
-		}
-	}
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, defaultIdle)
+	o.CallTimeout = cmp.Or(o.CallTimeout, defaultCall)
+	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, defaultConnect)
 	p := &Pool{
 		o: o, servers: map[string]*server{}, client: clientInfo{"knowhow", cmp.Or(o.Version, "0")},
 		stop: make(chan struct{}), hurry: make(chan struct{}),

@@ -94,7 +94,7 @@ func (l *logBuffer) String() string {
 func TestLazySharedReused(t *testing.T) {
 	starts := filepath.Join(t.TempDir(), "starts")
 	p := newPool(t, Options{}, fakeSettings("fake", "normal", "FAKE_STARTS", starts))
-	if got := p.Status()[0].State; got != StateIdle || len(lines(t, starts)) != 0 {
+	if got := p.Status()[0].State; got != stateIdle || len(lines(t, starts)) != 0 {
 		t.Fatalf("before the first call the state is %q and %d processes were started", got, len(lines(t, starts)))
 	}
 	var wg sync.WaitGroup
@@ -118,7 +118,7 @@ func TestLazySharedReused(t *testing.T) {
 	if got := lines(t, starts); len(got) != 1 {
 		t.Errorf("%d processes were started, want 1", len(got))
 	}
-	if got := p.Status()[0]; got.State != StateReady || got.Tools != -1 || got.Error != "" {
+	if got := p.Status()[0]; got.State != stateReady || got.Tools != -1 || got.Error != "" {
 		t.Errorf("Status() = %+v, want a ready server with unknown tools", got)
 	}
 }
@@ -166,14 +166,14 @@ func TestCatalog(t *testing.T) {
 	log := &logBuffer{}
 	filtered := fakeSettings("filtered", "normal")
 	filtered.Include, filtered.Exclude = []string{"e*", "z?ta"}, []string{"*eta"}
-	p := newPool(t, Options{Log: slog.New(slog.NewTextHandler(log, nil))},
+	p := newPool(t, Options{Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))},
 		fakeSettings("fake", "normal"), fakeSettings("pages", "pages"), filtered, fakeSettings("endless", "endless"))
 	got, err := p.Catalog(t.Context(), "fake")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &Catalog{
-		Server: "fake", Name: "fake", Version: "1.0", Protocol: "2025-06-18", Instructions: "be nice", TaskCalls: true,
+		Server: "fake", Instructions: "be nice", TaskCalls: true,
 		Tools: []Tool{
 			{
 				Name: "echo", Title: "Echo", Description: "says it",
@@ -189,7 +189,7 @@ func TestCatalog(t *testing.T) {
 	if again, err := p.Catalog(t.Context(), "fake"); err != nil || again != got {
 		t.Errorf("the second Catalog() = %p, %v, want the kept one %p", again, err, got)
 	}
-	for _, want := range []string{`msg="Connecting to server: fake"`, `msg="Fetched 2 tools from fake"`} {
+	for _, want := range []string{`level=DEBUG msg="Connecting to server: fake"`, `level=INFO msg="Fetched 2 tools from fake"`} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log does not say %s:\n%s", want, log)
 		}
@@ -242,8 +242,8 @@ func TestLeftOut(t *testing.T) {
 		}
 	}
 	twice := strings.TrimSuffix(strings.Repeat(`"twice\x1b", `, 4), ", ")
-	text := `Left out 12 entries of the tools of fake: 2 that are no object; 2 with members of a wrong type ("odd", "` + strings.Repeat("n", 80) +
-		`…"); 1 without a name; 7 with a name that came before ("***", ` + twice + `, …)`
+	text := `Left out 12 entries of the tools of fake: no object: 2; a member of a wrong type: 2 ("odd", "` + strings.Repeat("n", 80) +
+		`…"); no name: 1; a name that came before: 7 ("***", ` + twice + `, …)`
 	if diff := cmp.Diff([]string{"msg=" + strconv.Quote(text)}, warnings); diff != "" {
 		t.Errorf("the warnings differ (-want +got):\n%s", diff)
 	}
@@ -309,7 +309,7 @@ func TestKindsOfErrors(t *testing.T) {
 		t.Errorf("an error of the server came as %v", err)
 	}
 	for _, st := range p.Status() {
-		if want := map[string]string{"bad": StateFailed, "github": StateReady, "missing": StateFailed, "off": StateIdle}[st.ID]; want != "" && st.State != want {
+		if want := map[string]string{"bad": stateFailed, "github": stateReady, "missing": stateFailed, "off": stateIdle}[st.ID]; want != "" && st.State != want {
 			t.Errorf("the state of %s is %q (%s), want %q", st.ID, st.State, st.Error, want)
 		}
 	}
@@ -361,7 +361,7 @@ func TestCrash(t *testing.T) {
 	if err := <-slow; !errors.Is(err, errkind.Unavailable) || time.Since(begin) > 10*time.Second { // not its own limit of 30 s
 		t.Errorf("another call in flight ended after %v with %v, want at once and Unavailable", time.Since(begin), err)
 	}
-	if st := p.Status()[0]; st.State != StateFailed || !strings.Contains(st.Error, "exit status 3") {
+	if st := p.Status()[0]; st.State != stateFailed || !strings.Contains(st.Error, "exit status 3") {
 		t.Errorf("Status() after a crash = %+v", st)
 	}
 	if got := mustCall(t, p, "fake", "echo", "2"); got != "2" {
@@ -373,7 +373,7 @@ func TestCrash(t *testing.T) {
 	if got := lines(t, calls); len(got) != 4 {
 		t.Errorf("the server saw %d calls, want 4: each once", len(got))
 	}
-	if st := p.Status()[0]; st.State != StateReady || st.Error != "" {
+	if st := p.Status()[0]; st.State != stateReady || st.Error != "" {
 		t.Errorf("Status() after the restart = %+v", st)
 	}
 }
@@ -507,7 +507,7 @@ func TestGiantMessage(t *testing.T) {
 func TestModernServer(t *testing.T) {
 	p := newPool(t, Options{}, fakeSettings("fake", "modern"))
 	c, err := p.Catalog(t.Context(), "fake")
-	if err != nil || c.Protocol != revisionModern || c.Name != "fresh" || len(c.Tools) != 2 {
+	if err != nil || p.servers["fake"].intro.Protocol != revisionModern || len(c.Tools) != 2 {
 		t.Fatalf("Catalog() of a server without a handshake = %+v, %v", c, err)
 	}
 	got, err := p.Call(t.Context(), "fake", "tools/call", json.RawMessage(`{"name":"params"}`))

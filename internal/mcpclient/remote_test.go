@@ -30,7 +30,7 @@ func TestStreamable(t *testing.T) {
 				}
 			}
 			c, err := p.Catalog(t.Context(), "web")
-			if err != nil || c.Name != "web" || c.Protocol != revisionLatest || len(c.Tools) != 1 {
+			if err != nil || p.servers["web"].intro.Protocol != revisionLatest || len(c.Tools) != 1 {
 				t.Errorf("Catalog() = %+v, %v", c, err)
 			}
 			if f.sse {

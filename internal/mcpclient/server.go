@@ -60,7 +60,7 @@ type attempt struct {
 func newServer(p *Pool, cfg mcpsettings.Server) *server {
 	s := &server{
 		pool: p, cfg: cfg, log: p.o.Log, redact: redact.New(secrets(&cfg)),
-		listing: make(chan struct{}, 1), state: StateIdle, since: time.Now(), count: -1,
+		listing: make(chan struct{}, 1), state: stateIdle, since: time.Now(), count: -1,
 	}
 	s.open = s.dial
 	return s
@@ -88,7 +88,7 @@ func (s *server) status() Status {
 		st.Error = s.failure.Error()
 	}
 	if s.cfg.Problem != nil && !s.cfg.Disabled {
-		st.State, st.Error = StateFailed, s.cfg.Problem.Error()
+		st.State, st.Error = stateFailed, s.cfg.Problem.Error()
 	}
 	return st
 }
@@ -97,7 +97,7 @@ func (s *server) enterLocked(state string, err error) {
 	s.state, s.since = state, time.Now()
 	if err != nil {
 		s.failure = err
-	} else if state == StateReady {
+	} else if state == stateReady {
 		s.failure = nil
 	}
 }
@@ -196,7 +196,7 @@ func (s *server) closeIdle() {
 	}
 	if sess != nil {
 		s.sess, s.failures = nil, 0
-		s.enterLocked(StateIdle, nil)
+		s.enterLocked(stateIdle, nil)
 	}
 	s.mu.Unlock()
 	if sess != nil {
@@ -213,7 +213,7 @@ func (s *server) shut() {
 		s.idle.Stop()
 	}
 	if sess != nil {
-		s.enterLocked(StateIdle, nil)
+		s.enterLocked(stateIdle, nil)
 	}
 	s.mu.Unlock()
 	if a != nil {
@@ -245,7 +245,7 @@ func (s *server) lost(sess *session) {
 		s.failures = 0 // more than the handshake was answered
 	}
 	s.notUntil = time.Now().Add(backoff(max(s.failures-1, 0))) // the first start after a crash is at once
-	s.enterLocked(StateFailed, sess.failed("running", sess.reason()))
+	s.enterLocked(stateFailed, sess.failed("running", sess.reason()))
 }
 
 // backoff returns how long to wait after the n-th failure in a row.

@@ -117,7 +117,7 @@ func TestIdleClose(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if st := p.Status()[0]; !links[0].isClosed() || st.State != StateIdle || st.Error != "" {
+		if st := p.Status()[0]; !links[0].isClosed() || st.State != stateIdle || st.Error != "" {
 			t.Errorf("after a minute the connection is closed: %v, Status() = %+v", links[0].isClosed(), st)
 		}
 		call()
@@ -210,7 +210,7 @@ func TestCallsDuringBackoff(t *testing.T) {
 			if got, want := call(), `server "fake": connecting: it ended; it is tried again in 3s; its stderr ends with "no licence"`; got != want {
 				t.Fatalf("Call() = %s, want %s", got, want)
 			}
-			if got := p.Status()[0]; got.Error != original || got.State != StateFailed {
+			if got := p.Status()[0]; got.Error != original || got.State != stateFailed {
 				t.Fatalf("Status() = %+v, want the failure %s", got, original)
 			}
 		}
@@ -326,8 +326,8 @@ func TestAttemptOutlivesCaller(t *testing.T) {
 		if _, err := p.Call(ctx, "fake", "x", json.RawMessage("{}")); !errors.Is(err, errkind.Timeout) {
 			t.Errorf("the first caller got %v, want Timeout", err)
 		}
-		if st := p.Status()[0]; st.State != StateConnecting {
-			t.Errorf("the state is %q, want %q", st.State, StateConnecting)
+		if st := p.Status()[0]; st.State != stateConnecting {
+			t.Errorf("the state is %q, want %q", st.State, stateConnecting)
 		}
 		if _, err := p.Call(t.Context(), "fake", "x", json.RawMessage("{}")); err != nil {
 			t.Errorf("the second caller got %v", err)

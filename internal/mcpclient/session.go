@@ -63,14 +63,7 @@ type call struct {
 }
 
 // ended reports whether the call has its answer.
-func (c *call) ended() bool {
-	select {
-	case <-c.done:
-		return true
-	default:
-		return false
-	}
-}
+func (c *call) ended() bool { return isClosed(c.done) }
 
 // A session is the JSON-RPC side of one connection: it multiplexes calls.
 type session struct {

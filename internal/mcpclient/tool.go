@@ -8,9 +8,6 @@ import (
 // A Catalog is what a server says of itself and offers.
 type Catalog struct {
 	Server       string // the id in the settings
-	Name         string // serverInfo.name, "" where it gave none
-	Version      string // serverInfo.version
-	Protocol     string // the revision of MCP that was negotiated
 	Instructions string // how to use the server, in its own words
 	TaskCalls    bool   // tools may be called as tasks (capability tasks.requests.tools.call)
 	Tools        []Tool // sorted by name; all pages

@@ -36,7 +36,9 @@ func (s *Server) identify(next mcp.MethodHandler) mcp.MethodHandler {
 			r.Capabilities = s.capabilities()
 			r.CacheScope = "private"
 		}
-		s.sign(res, requestRevision(req))
+		if k := callOf(req); k != nil && (method == methodDiscover || k.revision >= statelessRevision) {
+			s.sign(res, statelessRevision)
+		}
 		return res, nil
 	}
 }

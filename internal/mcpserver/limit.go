@@ -10,10 +10,10 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// Bounds on memory: on the requests in the queue, and on the handlers that only
-// wait.
+// Bounds on memory: on the requests in the queue, which may have large arguments,
+// and on the handlers that only wait.
 const (
-	maxQueued = 10_000
+	maxQueued = 1000
 	maxIdle   = 10_000
 )
 
@@ -34,7 +34,7 @@ func newLimiter(inFlight int, maxWait time.Duration) *limiter {
 	return &limiter{inFlight: inFlight, queued: maxQueued, idling: maxIdle, maxWait: maxWait}
 }
 
-// limited says whether a method does work that is counted. Everything that
+// limited reports whether a method does work that is counted. Everything that
 // keeps a session alive passes always.
 func limited(method string) bool {
 	switch method {
@@ -78,7 +78,7 @@ func (l *limiter) acquire(ctx context.Context) error {
 	}
 }
 
-// leave takes a request out of the queue. It says no if that has just got its
+// leave takes a request out of the queue. It reports false if that has just got its
 // slot.
 func (l *limiter) leave(turn chan struct{}) bool {
 	l.mu.Lock()
@@ -98,7 +98,7 @@ func (l *limiter) release() {
 	l.nextLocked()
 }
 
-// nextLocked hands free slots to those who wait, first come first.
+// nextLocked gives free slots to the requests that wait, the oldest first.
 func (l *limiter) nextLocked() {
 	for l.running < l.inFlight && len(l.queue) > 0 {
 		l.running++
@@ -135,7 +135,7 @@ func (l *limiter) busy() error {
 
 // Wait calls f on behalf of a tool's or a resource's handler, during which the
 // request does not count among the MaxInFlight ones: f is to wait for something
-// that goes on elsewhere, and to do no work. At most 10,000 handlers wait at
+// that happens elsewhere, and to do no work. At most 10,000 handlers wait at
 // once; the error of a further one tells its peer to come back later. Otherwise
 // the error is f's. It must be called from the handler's own goroutine.
 func (s *Server) Wait(f func() error) error { return s.limit.wait(f) }

@@ -8,8 +8,6 @@ import (
 	"slices"
 
 	"knowhow/internal/compact"
-	"knowhow/internal/mcpserver/fault"
-	"knowhow/internal/mcpserver/wire"
 	"knowhow/internal/schema"
 	"knowhow/internal/spell"
 
@@ -130,7 +128,7 @@ func (s *Server) callTool(ctx context.Context, p *mcp.CallToolParamsRaw, revisio
 	if err != nil {
 		return nil, fmt.Errorf("writing the result of tool %s: %w", t.Name, err)
 	}
-	res := wire.NewToolResult(string(text), revision)
+	res := newToolResult(string(text), revision)
 	res.Meta = meta
 	return res, nil
 }
@@ -149,5 +147,5 @@ func (s *Server) unknownTool(name string) error {
 	default:
 		message += ", see tools/list for those there are"
 	}
-	return fault.InvalidParams(message, data)
+	return invalidParams(message, data)
 }

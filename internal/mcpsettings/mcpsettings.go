@@ -17,7 +17,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -152,12 +151,6 @@ func Parse(path string, data []byte, getenv func(string) (string, bool)) (*Setti
 		d.settings.Warnings = append(d.settings.Warnings, fmt.Sprintf("there are %d more warnings of this sort", d.more))
 	}
 	return d.settings, nil
-}
-
-// Enabled returns the servers that are not switched off, also those with a
-// Problem.
-func (s *Settings) Enabled() []Server {
-	return slices.DeleteFunc(slices.Clone(s.Servers), func(s Server) bool { return s.Disabled })
 }
 
 // workspace returns what ${workspaceFolder} stands for: the folder of the file,

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -171,7 +172,7 @@ func TestDisabled(t *testing.T) {
 	for _, v := range s.Servers {
 		all = append(all, v.ID)
 	}
-	for _, v := range s.Enabled() {
+	for _, v := range slices.DeleteFunc(s.Servers, func(v mcpsettings.Server) bool { return v.Disabled }) {
 		enabled = append(enabled, v.ID)
 	}
 	if got := fmt.Sprint(all, enabled, s.Warnings); got != `[a b c] [a c] [mcpServers.b.args: got a number, want a list of strings (the server is disabled)]` {

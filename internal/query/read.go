@@ -6,25 +6,25 @@ import (
 	"unicode"
 )
 
-// A Reading says how a text that a person or an agent typed is searched for.
+// A Reading is how to search for a text that a person or an agent typed.
 type Reading struct {
-	Text    string // in the query language: the text as it is, or its words
-	Relaxed bool   // the text could not be parsed, and its words are searched for instead
+	Text    string // in the query language: the unchanged text, or its words
+	Relaxed bool   // the text cannot be parsed, and Text is its words
 }
 
 // Read returns how to search for s, which may be a sentence or a query.
 //
-// Of a sentence it returns the words: four or more words without an operator in
-// capitals, a known field with its value, a word with ^, ~ or * attached, or + or
-// - before the first word. No other character is an operator in it. Of two or
-// three words Read drops the punctuation at their ends, because "LDAP timeout?"
-// asks for one more letter in the query language. Every other text is a query and
-// stays as it is.
+// A sentence is a text of four or more words without an operator in capitals, a
+// known field with its value, a word with ^, ~ or * attached, or + or - before
+// the first word. No other character is an operator in a sentence, and Read
+// returns its words. From two or three words, Read removes the punctuation at
+// their ends, because in the query language "LDAP timeout?" requires one more
+// letter. Any other text is a query and is not changed.
 //
-// Of a query that cannot be parsed Read returns the words without the operators;
-// a slash, which would begin a regular expression, is a character in it like any
-// other. A text that cannot be parsed and has no word, and one of more than 10,000
-// bytes, is an error of kind errkind.Invalid.
+// If a query cannot be parsed, Read returns its words without the operators. A
+// slash, which would begin a regular expression, is an ordinary character
+// there. A text that cannot be parsed and has no word, and a text of more than
+// 10,000 bytes, is an error of kind errkind.Invalid.
 func Read(s string) (Reading, error) {
 	if len(s) > maxBytes {
 		return Reading{}, tooLong(s)
@@ -46,10 +46,10 @@ func Read(s string) (Reading, error) {
 	return Reading{}, err
 }
 
-// minSentence is how many words a sentence has at least.
+// minSentence is the least number of words in a sentence.
 const minSentence = 4
 
-// isSentence reports whether s is a sentence, as [Read] describes it.
+// isSentence reports whether s is a sentence as defined by [Read].
 func isSentence(s string) bool {
 	if field, _ := wholeField(s); field != "" {
 		return false
@@ -73,10 +73,10 @@ func isSentence(s string) bool {
 	return n >= minSentence
 }
 
-// isLetter reports whether r can make a word: a letter or a digit of any script.
+// isLetter reports whether r is a letter or a digit of any script.
 func isLetter(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 
-// hasOperator reports whether a piece between blanks contains an operator in
+// hasOperator reports whether a part between blanks contains an operator in
 // capitals.
 func hasOperator(w string) bool {
 	for part := range strings.FieldsFuncSeq(w, func(r rune) bool { return strings.ContainsRune(`():^[]"{}~!/`, r) }) {
@@ -88,7 +88,7 @@ func hasOperator(w string) bool {
 	return false
 }
 
-// hasField reports whether a piece between blanks begins with a search field, its
+// hasField reports whether a part between blanks begins with a search field, a
 // colon and a value.
 func hasField(w string) bool {
 	name, value, _ := strings.Cut(w, ":")
@@ -96,8 +96,8 @@ func hasField(w string) bool {
 	return (isField(name) || name == "sort") && !isSigns(value)
 }
 
-// isPunctuated reports whether s is two or three words with punctuation around
-// them and nothing that is an operator.
+// isPunctuated reports whether s is two or three words with punctuation at
+// their ends and no operator.
 func isPunctuated(s string) bool {
 	words := Words(s)
 	if field, _ := wholeField(s); field != "" || strings.ContainsAny(s, "\"*~^[]{}\\|&+/") || len(words) > 0 && strings.HasPrefix(words[0], "(") ||
@@ -119,17 +119,18 @@ func isPunctuated(s string) bool {
 	return 1 < n && n < minSentence
 }
 
-// isSign reports whether r is punctuation that parts sentences and their
-// pieces, and isSigns whether nothing else is in w.
+// isSign reports whether r is punctuation that separates sentences and their
+// parts.
 func isSign(r rune) bool {
 	return strings.ContainsRune("()?!.,;:-–—…'？！。、，；：（）", r)
 }
 
+// isSigns reports whether w consists of such punctuation.
 func isSigns(w string) bool { return strings.TrimFunc(w, isSign) == "" }
 
-// plainWords returns the words of any text, each as a plain query may have it:
-// without reserved characters, without punctuation at the end, and TO in small
-// letters. AND, OR and NOT are left out unless there is no other word.
+// plainWords returns the words of any text as they may be in a plain query:
+// without reserved characters, without punctuation at the end, and with TO in
+// lower case. AND, OR and NOT are omitted unless there is no other word.
 func plainWords(s string) []string {
 	var words, operators []string
 	for piece := range strings.FieldsFuncSeq(strings.ToValidUTF8(s, " "), func(r rune) bool { return !isPlain(r) && r != '-' && r != '&' }) {

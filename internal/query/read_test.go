@@ -37,8 +37,8 @@ func TestRead(t *testing.T) {
 		{"a\xffb c d e", "a b c d e"},
 		{"one\u3000two three four？", "one two three four"},
 
-		// Not sentences: an operator in capitals, a known field with a value, a
-		// sign attached to a word or before the first one.
+		// Not sentences: they have an operator in capitals, a known field with a
+		// value, or an operator character attached to a word or before the first one.
 		{"red green OR blue yellow", "red green OR blue yellow"},
 		{"(NOT red) green blue yellow", "(NOT red) green blue yellow"},
 		{"title:policy travel costs in Japan?", "title:policy travel costs in Japan?"},
@@ -80,7 +80,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A query that cannot be parsed is read as its words.
+// A query that cannot be parsed is replaced by its words.
 func TestReadUnparsable(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{
 		{"pears OR", "pears"},
@@ -109,8 +109,8 @@ func TestReadUnparsable(t *testing.T) {
 	}
 }
 
-// checkRead checks that what is read can be parsed and sent, stays in its label,
-// and that words are read again as they are.
+// checkRead checks that the result of Read can be parsed, finds only documents
+// of its label when it is sent to Fess, and is not changed by Read.
 func checkRead(t *testing.T, q string, ds []doc) (relaxed bool) {
 	t.Helper()
 	r, err := query.Read(q)
@@ -143,7 +143,7 @@ func TestReadNeverLeavesLabel(t *testing.T) {
 		}
 	}
 	if relaxed < n/100 {
-		t.Errorf("%d of %d queries could not be parsed; these are too few to show anything", relaxed, n)
+		t.Errorf("%d of %d queries could not be parsed; too few to prove anything", relaxed, n)
 	}
 }
 

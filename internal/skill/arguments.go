@@ -60,7 +60,7 @@ func (l *lister) children(s *shape, depth int) {
 		}
 		l.property(codeSpan(name), s.schemas[name], s.required[name], depth)
 	}
-	if more := s.keyword("additionalProperties"); more != nil && (more.kind == objectKind || more.isTrue()) {
+	if more := s.keyword("additionalProperties"); more != nil && (more.kind == "object" || more.isTrue()) {
 		l.property("any other name", more, false, depth)
 	}
 	if patterns := s.keyword("patternProperties"); patterns != nil {
@@ -231,12 +231,9 @@ func choices(s *shape) string {
 
 // shortValue returns a value for reading: a word as it is, all else as JSON.
 func shortValue(v *value) string {
-	if v.kind == stringKind && v.text != "" && quoteShell(v.text) == v.text {
+	if v.text != "" && quoteShell(v.text) == v.text {
 		return cut(v.text, 80)
 	}
-	text, whole := v.json(400)
-	if !whole {
-		text += "…"
-	}
-	return cut(strings.Join(strings.Fields(text), " "), 80)
+	const most = 400 // bytes, of which 80 characters are shown
+	return cut(cleanLine(v.raw[:min(len(v.raw), most)], most), 80)
 }

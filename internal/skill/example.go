@@ -153,11 +153,11 @@ func (e *exampler) given(s *shape) string {
 	candidates = append(candidates, bounded(s.keyword("enum").list())...)
 	candidates = append(candidates, s.keyword("const"))
 	for _, v := range candidates {
-		if v == nil || v.kind == nullKind || len(s.types) > 0 && !s.is(typeOf(v)) {
+		if v == nil || v.kind == "null" || len(s.types) > 0 && !s.is(v.kind) {
 			continue
 		}
-		if text, whole := v.json(maxGiven); whole {
-			return text
+		if len(v.raw) <= maxGiven {
+			return v.raw
 		}
 	}
 	return ""
@@ -201,7 +201,7 @@ func (e *exampler) array(s *shape, h hint, depth int) string {
 		text := e.value(item, h, depth+1)
 		switch {
 		case i > 0 && i < len(choices):
-			if choice, whole := choices[i].json(maxGiven); whole {
+			if choice := choices[i].raw; len(choice) <= maxGiven {
 				text = choice
 			}
 		case i > 0 && strings.HasPrefix(text, `"`) && len(choices) == 0 && item.keyword("format") == nil && item.keyword("pattern") == nil:

@@ -38,17 +38,16 @@ func renderServer(tools []source, name string, o Options) (Skill, []string) {
 	skill := Skill{Name: name, Server: tools[0].catalog.Server}
 	instructions := serverInstructions(tools)
 	claims := make([]claim, len(tools))
-	said, described := []string{instructions}, []string{instructions}
+	said := []string{instructions}
 	var schemas []string
 	for i, s := range tools {
 		claims[i] = claimFile(skill.Server, s.tool.Name)
 		skill.Tools = append(skill.Tools, s.tool.Name)
 		said = append(said, s.hash())
-		described = append(described, s.tool.Name, s.tool.Description)
 		schemas = append(schemas, s.tool.Name, schemaHash(s.tool))
 	}
 	skill.Description = serverDescription(skill, instructions, o)
-	skill.SourceHash, skill.DescriptionHash = digest(said...), digest(described...)
+	skill.SourceHash = digest(said...)
 
 	files, warnings := assign(claims)
 	var index strings.Builder

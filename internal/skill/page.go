@@ -192,25 +192,26 @@ func hints(annotations json.RawMessage) string {
 	if len(annotations) > maxText {
 		return ""
 	}
-	root, err := parseValue(annotations)
-	if err != nil {
-		return ""
+	var claims struct {
+		ReadOnly    bool  `json:"readOnlyHint"`
+		Destructive *bool `json:"destructiveHint"`
+		Idempotent  bool  `json:"idempotentHint"`
+		OpenWorld   bool  `json:"openWorldHint"`
 	}
-	readOnly := root.get("readOnlyHint").isTrue()
-	destructive := root.get("destructiveHint")
+	_ = json.Unmarshal(annotations, &claims) // a claim of another type counts as none
 	var hints []string
 	switch {
-	case readOnly:
+	case claims.ReadOnly:
 		hints = append(hints, "read-only")
-	case destructive.isTrue():
+	case claims.Destructive != nil && *claims.Destructive:
 		hints = append(hints, "destructive")
-	case destructive != nil && destructive.kind == boolKind:
+	case claims.Destructive != nil:
 		hints = append(hints, "not destructive")
 	}
-	if !readOnly && root.get("idempotentHint").isTrue() {
+	if claims.Idempotent && !claims.ReadOnly {
 		hints = append(hints, "idempotent")
 	}
-	if root.get("openWorldHint").isTrue() {
+	if claims.OpenWorld {
 		hints = append(hints, "reaches beyond the server")
 	}
 	return strings.Join(hints, ", ")

@@ -1,6 +1,7 @@
 package skill
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -77,44 +78,30 @@ const (
 	markupLine  // a rule, a tag alone, a row of a table
 )
 
+var (
+	headingMarks = regexp.MustCompile(`^#+(?: |$)`)
+	bulletMarks  = regexp.MustCompile(`^(?:(?:[-*+>•]|\d+[.)]) +)+`)
+	markupAlone  = regexp.MustCompile(`^(?:[-=*_ |:]*|<[^<]*>)$`)
+)
+
 // stripMarkdown returns a line without what Markdown puts before and around its
 // words.
 func stripMarkdown(line string) (content string, kind int) {
 	content = strings.TrimSpace(line)
-	if rest := strings.TrimLeft(content, "#"); rest != content && (rest == "" || rest[0] == ' ') {
-		kind, content = headingLine, strings.Trim(rest, " #")
+	if headingMarks.MatchString(content) {
+		kind, content = headingLine, strings.Trim(content, " #")
 	}
-	for {
-		rest := strings.TrimLeft(content, "0123456789")
-		switch {
-		case hasAnyPrefix(content, "- ", "* ", "+ ", "> ", "• "):
-			_, content, _ = strings.Cut(content, " ")
-		case rest != content && hasAnyPrefix(rest, ". ", ") "):
-			content = rest[2:]
-		default:
-			content = strings.ReplaceAll(strings.ReplaceAll(content, "**", ""), "__", "")
-			switch {
-			case strings.Trim(content, "-=*_ |:") == "",
-				strings.HasPrefix(content, "<") && strings.HasSuffix(content, ">") && strings.Count(content, "<") == 1:
-				return content, markupLine
-			}
-			return content, kind
-		}
-		content = strings.TrimSpace(content)
+	if marks := bulletMarks.FindString(content); marks != "" {
+		content = content[len(marks):]
 		if kind == proseLine {
 			kind = bulletLine
 		}
 	}
-}
-
-// hasAnyPrefix says whether s starts with one of the prefixes.
-func hasAnyPrefix(s string, prefixes ...string) bool {
-	for _, p := range prefixes {
-		if strings.HasPrefix(s, p) {
-			return true
-		}
+	content = strings.NewReplacer("**", "", "__", "").Replace(content)
+	if markupAlone.MatchString(content) {
+		kind = markupLine
 	}
-	return false
+	return content, kind
 }
 
 // sentenceEnd returns where the sentence that starts at from ends: behind its

@@ -46,7 +46,7 @@ func (d *document) shape(schema *value) *shape {
 			continue
 		}
 		s.layers = append(s.layers, layer)
-		if layer.kind == boolKind && layer.text == "false" {
+		if layer.raw == "false" {
 			s.never = true
 		}
 		queue = append(queue, d.resolve(layer.get("$ref").str()))
@@ -87,7 +87,7 @@ func (s *shape) choice(layer *value) []*value {
 // addProperties merges the properties of a layer; earlier layers win. It
 // returns how many it looked at.
 func (s *shape) addProperties(layer *value) (steps int) {
-	if p := layer.get("properties"); p != nil && p.kind == objectKind {
+	if p := layer.get("properties"); p != nil && p.kind == "object" {
 		for _, name := range p.names {
 			if _, ok := s.schemas[name]; !ok {
 				s.names = append(s.names, name)
@@ -98,7 +98,7 @@ func (s *shape) addProperties(layer *value) (steps int) {
 	}
 	required := layer.get("required").list()
 	for _, r := range required {
-		if r.kind == stringKind {
+		if r.kind == "string" {
 			s.required[r.text] = true
 		}
 	}
@@ -130,10 +130,10 @@ func (s *shape) findTypes() {
 		values = []*value{c}
 	}
 	for _, v := range values {
-		if name := typeOf(v); name == "null" {
+		if v.kind == "null" {
 			s.nullable = true
-		} else if !slices.Contains(s.types, name) {
-			s.types = append(s.types, name)
+		} else if !slices.Contains(s.types, v.kind) {
+			s.types = append(s.types, v.kind)
 		}
 	}
 	switch {
@@ -143,26 +143,6 @@ func (s *shape) findTypes() {
 	case s.keyword("items") != nil:
 		s.types = []string{"array"}
 	}
-}
-
-// typeOf names a value's type in JSON Schema's words.
-func typeOf(v *value) string {
-	switch v.kind {
-	case boolKind:
-		return "boolean"
-	case numberKind:
-		if strings.ContainsAny(v.text, ".eE") {
-			return "number"
-		}
-		return "integer"
-	case stringKind:
-		return "string"
-	case arrayKind:
-		return "array"
-	case objectKind:
-		return "object"
-	}
-	return "null"
 }
 
 // keyword returns the first value that a layer has for a keyword, nil if none
@@ -186,7 +166,7 @@ func (s *shape) is(name string) bool {
 func (s *shape) items() *value {
 	for _, word := range []string{"prefixItems", "items"} {
 		v := s.keyword(word)
-		if v != nil && v.kind != arrayKind {
+		if v != nil && v.kind != "array" {
 			return v
 		}
 		if list := v.list(); len(list) > 0 {
@@ -212,10 +192,10 @@ func (s *shape) constants() []*value {
 // number returns the value of a keyword that is a number.
 func (s *shape) number(name string) (n float64, ok bool) {
 	v := s.keyword(name)
-	if v == nil || v.kind != numberKind {
+	if v == nil || v.kind != "integer" && v.kind != "number" {
 		return 0, false
 	}
-	n, err := strconv.ParseFloat(v.text, 64)
+	n, err := strconv.ParseFloat(v.raw, 64)
 	return n, err == nil
 }
 

@@ -76,10 +76,6 @@ type Skill struct {
 	// instructions. It changes when and only when one of these does.
 	SourceHash string
 
-	// DescriptionHash is the SHA-256 in hex of the foreign descriptions (and
-	// instructions, where grouped) alone.
-	DescriptionHash string
-
 	Files []File // sorted by Path
 }
 
@@ -182,12 +178,11 @@ func renderTool(s source, name string, o Options) (Skill, []string) {
 	const schemaPath = "references/schema.json"
 	p := newPage(s, schemaPath)
 	skill := Skill{
-		Name:            name,
-		Server:          s.catalog.Server,
-		Tools:           []string{s.tool.Name},
-		Description:     toolDescription(s, o),
-		SourceHash:      s.hash(),
-		DescriptionHash: digest(s.tool.Description),
+		Name:        name,
+		Server:      s.catalog.Server,
+		Tools:       []string{s.tool.Name},
+		Description: toolDescription(s, o),
+		SourceHash:  s.hash(),
 	}
 	var b strings.Builder
 	writeFrontmatter(&b, skill, o, []pair{

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -158,39 +159,22 @@ func withoutDoubles(claims []claim) []claim {
 	return claims
 }
 
+var (
+	gaps      = regexp.MustCompile(`[^A-Za-z0-9]+`)
+	camelCase = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+	acronym   = regexp.MustCompile(`([A-Z])([A-Z][a-z])`)
+)
+
 // slug turns a name into lower-case letters a-z and digits with single hyphens
 // between them, one also where camelCase starts a new word: getUserData is
 // get-user-data, parseHTMLDoc is parse-html-doc. It is "" if nothing is left.
 func slug(name string) string {
-	lower := func(c byte) bool { return c >= 'a' && c <= 'z' }
-	upper := func(c byte) bool { return c >= 'A' && c <= 'Z' }
-	digit := func(c byte) bool { return c >= '0' && c <= '9' }
-	var b strings.Builder
-	gap := false
-	for i := range len(name) {
-		c := name[i]
-		if !lower(c) && !upper(c) && !digit(c) {
-			gap = true
-			continue
-		}
-		if i > 0 && upper(c) {
-			before := name[i-1]
-			gap = gap || lower(before) || digit(before) ||
-				upper(before) && i+1 < len(name) && lower(name[i+1])
-		}
-		if gap && b.Len() > 0 {
-			b.WriteByte('-')
-		}
-		gap = false
-		if upper(c) {
-			c += 'a' - 'A'
-		}
-		b.WriteByte(c)
-	}
-	return b.String()
+	name = gaps.ReplaceAllString(name, "-")
+	name = acronym.ReplaceAllString(camelCase.ReplaceAllString(name, "$1-$2"), "$1-$2")
+	return strings.ToLower(strings.Trim(name, "-"))
 }
 
-// reserved says whether Windows takes a file of that name, with any extension,
+// reserved reports whether Windows takes a file of that name, with any extension,
 // for a device.
 func reserved(name string) bool {
 	switch name {

@@ -4,25 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 )
 
-// The kinds of JSON values.
-const (
-	nullKind = iota
-	boolKind
-	numberKind
-	stringKind
-	arrayKind
-	objectKind
-)
-
-// A value is a JSON value that keeps the order of an object's members, which
-// servers put the important ones first in.
+// A value is a JSON value that keeps the order of an object's members, of which
+// servers put the important ones first.
 type value struct {
-	kind  int
-	text  string         // of a string; of a number or boolean as it was written
+	kind  string         // its type in JSON Schema's words; of a number "integer" where it is written as one
+	raw   string         // compact JSON, in which nothing is hidden
+	text  string         // of a string
 	items []*value       // of an array; of an object's members
 	names []string       // of an object's members, in their order
 	index map[string]int // where a name's last member lies in items
@@ -31,66 +21,77 @@ type value struct {
 // maxNesting is how deep values are read. No schema of a tool comes near it.
 const maxNesting = 64
 
-// errNesting is what parseValue gives for values that are nested deeper.
-var errNesting = errors.New("nested too deeply")
-
 // parseValue reads one JSON text.
 func parseValue(raw []byte) (*value, error) {
-	if !json.Valid(raw) {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
 		return nil, errors.New("not JSON")
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	return readValue(dec, maxNesting)
+	r := valueReader{text: string(showHidden(b.Bytes()))}
+	r.dec = json.NewDecoder(strings.NewReader(r.text))
+	r.dec.UseNumber()
+	return r.read(maxNesting)
 }
 
-// readValue reads the next value, with at most depth levels within.
-func readValue(dec *json.Decoder, depth int) (*value, error) {
-	token, err := dec.Token()
+// A valueReader reads the values of a compact JSON text.
+type valueReader struct {
+	text string
+	dec  *json.Decoder
+}
+
+// read reads the next value, with at most depth levels within.
+func (r *valueReader) read(depth int) (*value, error) {
+	start := int(r.dec.InputOffset())
+	if start < len(r.text) && (r.text[start] == ',' || r.text[start] == ':') {
+		start++
+	}
+	token, err := r.dec.Token()
 	if err != nil {
 		return nil, err
 	}
+	v := &value{kind: "null"}
 	switch t := token.(type) {
 	case string:
-		return &value{kind: stringKind, text: t}, nil
-	case json.Number:
-		return &value{kind: numberKind, text: t.String()}, nil
+		v.kind, v.text = "string", t
 	case bool:
-		return &value{kind: boolKind, text: fmt.Sprint(t)}, nil
-	case json.Delim:
-		if depth == 0 {
-			return nil, errNesting
+		v.kind = "boolean"
+	case json.Number:
+		if v.kind = "integer"; strings.ContainsAny(t.String(), ".eE") {
+			v.kind = "number"
 		}
-		return readContainer(dec, t, depth)
-	default:
-		return &value{kind: nullKind, text: "null"}, nil
+	case json.Delim:
+		if v.kind = "array"; t == '{' {
+			v.kind, v.index = "object", map[string]int{}
+		}
+		if depth == 0 {
+			return nil, errors.New("nested too deeply")
+		}
+		err = r.readItems(v, depth-1)
 	}
+	v.raw = r.text[start:r.dec.InputOffset()]
+	return v, err
 }
 
-// readContainer reads the rest of an array or object.
-func readContainer(dec *json.Decoder, open json.Delim, depth int) (*value, error) {
-	v := &value{kind: arrayKind}
-	if open == '{' {
-		v.kind, v.index = objectKind, map[string]int{}
-	}
-	for dec.More() {
-		if v.kind == objectKind {
-			token, err := dec.Token()
+// readItems reads the rest of an array or object.
+func (r *valueReader) readItems(v *value, depth int) error {
+	for r.dec.More() {
+		if v.index != nil {
+			token, err := r.dec.Token()
 			if err != nil {
-				return nil, err
+				return err
 			}
 			name, _ := token.(string)
 			v.index[name] = len(v.items)
 			v.names = append(v.names, name)
 		}
-		item, err := readValue(dec, depth-1)
+		item, err := r.read(depth)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		v.items = append(v.items, item)
 	}
-	_, err := dec.Token()
-	return v, err
+	_, err := r.dec.Token()
+	return err
 }
 
 // get returns an object's member, nil if v is no object or has none of that
@@ -107,7 +108,7 @@ func (v *value) get(name string) *value {
 
 // str returns the text of a string, "" of everything else.
 func (v *value) str() string {
-	if v == nil || v.kind != stringKind {
+	if v == nil {
 		return ""
 	}
 	return v.text
@@ -115,57 +116,11 @@ func (v *value) str() string {
 
 // list returns the items of an array, none of everything else.
 func (v *value) list() []*value {
-	if v == nil || v.kind != arrayKind {
+	if v == nil || v.kind != "array" {
 		return nil
 	}
 	return v.items
 }
 
-// isTrue says whether v is true.
-func (v *value) isTrue() bool { return v != nil && v.kind == boolKind && v.text == "true" }
-
-// json returns v as compact JSON in which nothing is hidden, or what of it a
-// little more than limit bytes hold, and whether that is all.
-func (v *value) json(limit int) (text string, whole bool) {
-	var b strings.Builder
-	whole = v.write(&b, limit)
-	return b.String(), whole
-}
-
-// write appends v to b until that has limit bytes, and says whether v ended
-// before.
-func (v *value) write(b *strings.Builder, limit int) bool {
-	switch v.kind {
-	case stringKind:
-		if len(v.text) > limit {
-			b.WriteString(quoteJSON(strings.ToValidUTF8(v.text[:limit], "")))
-			return false
-		}
-		b.WriteString(quoteJSON(v.text))
-	case arrayKind, objectKind:
-		open, end := "[", "]"
-		if v.kind == objectKind {
-			open, end = "{", "}"
-		}
-		b.WriteString(open)
-		for i, item := range v.items {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			if v.kind == objectKind {
-				name := value{kind: stringKind, text: v.names[i]}
-				if !name.write(b, limit) {
-					return false
-				}
-				b.WriteByte(':')
-			}
-			if !item.write(b, limit) {
-				return false
-			}
-		}
-		b.WriteString(end)
-	default:
-		b.WriteString(v.text[:min(len(v.text), limit)])
-	}
-	return b.Len() <= limit
-}
+// isTrue reports whether v is true.
+func (v *value) isTrue() bool { return v != nil && v.raw == "true" }

@@ -49,7 +49,7 @@ func others() []document.Document {
 // labels: totals, facets, suggestions, popular words and labels included.
 func TestContract(t *testing.T) {
 	searchtest.Run(t, searchtest.Options{
-		Open: func(t *testing.T, docs []document.Document) searchtest.Service {
+		Open: func(t *testing.T, docs []document.Document) search.Service {
 			return scope.New(open(t, append(docs, others()...)...), "finance", "hr", "docs")
 		},
 	})

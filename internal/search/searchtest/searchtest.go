@@ -19,24 +19,12 @@ import (
 	"knowhow/internal/search"
 )
 
-// A Service has every ability that package search names and that a search
-// implementation owes its callers.
-type Service interface {
-	search.Searcher
-	search.Finder
-	search.TextReader
-	search.Suggester
-	search.WordLister
-	search.Labeler
-	search.Checker
-}
-
 // Options say how to get at an implementation and where it honestly differs.
 type Options struct {
 	// Open returns a service that holds exactly docs and that ends with the
 	// test. Every document has Label, Path, ID, URL, Title, Text and Chunks
 	// set. docs may be empty.
-	Open func(t *testing.T, docs []document.Document) Service
+	Open func(t *testing.T, docs []document.Document) search.Service
 
 	NoText      bool // the service holds no texts: ReadText is Unsupported and TextHash is ""
 	NoLangFacet bool // the service cannot count by lang and must refuse to
@@ -81,7 +69,7 @@ func Run(t *testing.T, o Options) {
 type suite struct {
 	o    Options
 	docs []document.Document
-	svc  Service
+	svc  search.Service
 }
 
 // search runs q and fails the test on an error.

@@ -1,36 +1,45 @@
 package store
 
 import (
-	"log/slog"
 	"path"
 	"slices"
 )
 
+// inspect opens the folders as a sync that changes nothing does. The caller
+// closes them.
+func inspect(o Options) (*syncer, error) {
+	o.DryRun = true
+	s, err := newSyncer(o)
+	if err == nil {
+		err = s.open()
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
 // Check sees whether the options and the folders that they name can be used, as
 // far as that shows without changing anything. Errors are those of [Sync].
 func Check(o Options) error {
-	s, err := newSyncer(o)
-	if err != nil {
-		return err
+	o.Log = nil // the sync warns of the same
+	s, err := inspect(o)
+	if err == nil {
+		s.close()
 	}
-	defer s.close()
-	s.o.DryRun, s.log = true, slog.New(slog.DiscardHandler) // the sync warns of the same
-	return s.open()
+	return err
 }
 
 // SourceHashes returns the hashes of the tools that a server's skills were made
 // of by the last sync, as skill.Skill has them, sorted. So a server's tools can be
 // compared without asking the other servers. Errors are those of [Current].
 func SourceHashes(o Options, server string) ([]string, error) {
-	s, err := newSyncer(o)
+	s, err := inspect(o)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
-	s.o.DryRun = true
-	if err := s.open(); err != nil {
-		return nil, err
-	}
 	var hashes []string
 	for _, e := range s.prev.Skills {
 		if e.Server == server {
@@ -39,6 +48,18 @@ func SourceHashes(o Options, server string) ([]string, error) {
 	}
 	slices.Sort(hashes)
 	return hashes, nil
+}
+
+// Current reports whether the last sync had the same options and configuration
+// hash and heard from all servers, and whether the skills and links that it
+// left are still there unchanged. Then there is nothing to ask of any server.
+func Current(o Options) (bool, error) {
+	s, err := inspect(o)
+	if err != nil {
+		return false, err
+	}
+	defer s.close()
+	return s.current()
 }
 
 // current does the work of [Current].

@@ -40,11 +40,11 @@ func TestEdits(t *testing.T) {
 			Content{Skills: append(content().Skills, offered("a", "x", "Does x and y."))}, "Does x and y."},
 		{"without a lock", func(t *testing.T, o *Options) {
 			replace(t, `"Does x."`, `"Better."`, o.Base, file)
-			remove(t, o.Base, LockName)
+			remove(t, o.Base, lockName)
 		}, content("a/x"), "Better."},
 		{"without a lock, and the rest differs", func(t *testing.T, o *Options) {
 			replace(t, `"Does x."`, `"Better."`, o.Base, file)
-			remove(t, o.Base, LockName)
+			remove(t, o.Base, lockName)
 		}, Content{Skills: append(content().Skills, offered("a", "x", "Does x and y."))}, "Does x and y."},
 		{"forced", func(t *testing.T, o *Options) {
 			replace(t, `"Does x."`, `"Better."`, o.Base, file)
@@ -265,7 +265,7 @@ func TestDroppedFiles(t *testing.T) {
 func TestAdoption(t *testing.T) {
 	o := options(t)
 	mustSync(t, o, content("a/x", "a/y"))
-	remove(t, o.Base, LockName)
+	remove(t, o.Base, lockName)
 	replace(t, `mcp_server_id: "a"`, `mcp_server_id: "b"`, o.Base, "mcp-skills/a-y/SKILL.md")
 	r := mustSync(t, o, content("a/x", "a/y"))
 	same(t, "Kept", r.Kept, []string{"mcp-skills/a-y"})
@@ -292,7 +292,7 @@ func TestRendered(t *testing.T) {
 				t.Errorf("skill.FrontmatterServer(%s) = %q, want %q", path, got, sk.Server)
 			}
 		}
-		remove(t, o.Base, LockName)
+		remove(t, o.Base, lockName)
 		again := mustSync(t, o, Content{Skills: skills})
 		same(t, "Written again", again.Written, r.Written)
 		path := filepath.Join("mcp-skills", skills[0].Name, "SKILL.md")

@@ -67,13 +67,13 @@ func TestDiskFails(t *testing.T) {
 				}
 			}
 			found := tree(t, o.Base)
-			same(t, "lock", found[LockName], before[LockName])
+			same(t, "lock", found[lockName], before[lockName])
 			for p := range found {
 				if strings.Contains(p, tempPrefix) {
 					t.Errorf("after %d files: %s was left behind", after, p)
 				}
 			}
-			if strings.Contains(err.Error(), LockName) {
+			if strings.Contains(err.Error(), lockName) {
 				continue // all else is done by then
 			}
 			same(t, "tree", found, before)
@@ -122,7 +122,7 @@ func TestInTheWay(t *testing.T) {
 		same(t, "tree", tree(t, o.Base), map[string]string{tt.path: "mine"})
 	}
 	o := options(t)
-	write(t, "mine", o.Base, LockName, "x")
+	write(t, "mine", o.Base, lockName, "x")
 	if _, err := Sync(t.Context(), o, content("a/x")); !errors.Is(err, errkind.Conflict) {
 		t.Errorf("Sync with a folder for a lock = %v, want kind Conflict", err)
 	}

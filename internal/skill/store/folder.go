@@ -1,12 +1,10 @@
 package store
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -116,44 +114,19 @@ func (f *folder) read(name string) []byte {
 	if err != nil || info == nil || !info.Mode().IsRegular() || info.Size() > maxFile {
 		return nil
 	}
-	data, err := readFile(f.root, filepath.FromSlash(name), maxFile)
+	data, err := f.root.ReadFile(filepath.FromSlash(name))
 	if err != nil {
 		return nil
 	}
 	return data
 }
 
-// readFile reads at most limit bytes of a file; one that has more is an error.
-func readFile(root *os.Root, name string, limit int64) ([]byte, error) {
-	file, err := root.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	var buf bytes.Buffer
-	if info, err := file.Stat(); err == nil && info.Size() < limit {
-		buf.Grow(int(info.Size()) + bytes.MinRead)
-	}
-	if _, err := buf.ReadFrom(io.LimitReader(file, limit+1)); err != nil {
-		return nil, err
-	}
-	if int64(buf.Len()) > limit {
-		return nil, fmt.Errorf("reading %s: larger than %d bytes", name, limit)
-	}
-	return append([]byte{}, buf.Bytes()...), nil
-}
-
-// names returns what lies in the folder.
+// names returns what is in a folder in f, sorted by name.
 func (f *folder) names(dir string) ([]fs.DirEntry, error) {
 	if f.root == nil {
 		return nil, nil
 	}
-	d, err := f.root.Open(filepath.FromSlash(dir))
-	if err != nil {
-		return nil, explain("reading", filepath.Join(f.path, dir), err)
-	}
-	defer d.Close()
-	entries, err := d.ReadDir(-1)
+	entries, err := fs.ReadDir(f.root.FS(), dir)
 	if err != nil {
 		return nil, explain("reading", filepath.Join(f.path, dir), err)
 	}

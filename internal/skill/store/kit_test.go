@@ -24,7 +24,7 @@ func offered(server, tool, description string) skill.Skill {
 		name, description, server, tool, tool, description)
 	return skill.Skill{
 		Name: name, Server: server, Tools: []string{tool}, Description: description,
-		SourceHash: sum([]byte(tool + description)), DescriptionHash: sum([]byte(description)),
+		SourceHash: sum([]byte(tool + description)),
 		Files: []skill.File{
 			{Path: "references/schema.json", Content: []byte("{}\n")},
 			{Path: "SKILL.md", Content: []byte(md)},
@@ -98,7 +98,7 @@ func paths(t testing.TB, dir string) []string {
 	list := []string{}
 	for p, what := range tree(t, dir) {
 		switch {
-		case p == LockName || strings.HasSuffix(p, "/schema.json"):
+		case p == lockName || strings.HasSuffix(p, "/schema.json"):
 			continue
 		case strings.HasPrefix(what, "-> "):
 			p += " " + what

@@ -93,9 +93,9 @@ func TestUnlink(t *testing.T) {
 	}{
 		{"nothing", func(*testing.T, Options) {}, ""},
 		{"the target is gone", func(t *testing.T, o Options) { remove(t, o.Base, "mcp-skills/git-status") }, ""},
-		{"the lock is gone", func(t *testing.T, o Options) { remove(t, o.Base, LockName) }, ""},
+		{"the lock is gone", func(t *testing.T, o Options) { remove(t, o.Base, lockName) }, ""},
 		{"lock and target are gone", func(t *testing.T, o Options) {
-			remove(t, o.Base, LockName)
+			remove(t, o.Base, lockName)
 			remove(t, o.Base, "mcp-skills/git-status")
 		}, ""},
 		{"a link elsewhere", func(t *testing.T, o Options) {
@@ -203,7 +203,7 @@ func TestCopyWithoutLock(t *testing.T) {
 	o := options(t)
 	o.Link = refuse
 	mustSync(t, o, content("a/x", "a/y"))
-	remove(t, o.Base, LockName)
+	remove(t, o.Base, lockName)
 	replace(t, "Does y.", "Was mine.", o.Base, "skills/a-y/SKILL.md")
 	o.Link = nil
 	r := mustSync(t, o, content("a/x", "a/y"))
@@ -304,7 +304,7 @@ func TestHostileLinkDirs(t *testing.T) {
 	o := options(t)
 	outside := t.TempDir()
 	write(t, "mine", outside, "own/SKILL.md")
-	write(t, `{"version":1,"link_dirs":["`+filepath.ToSlash(outside)+`"],"skills":{}}`, o.Base, LockName)
+	write(t, `{"version":1,"link_dirs":["`+filepath.ToSlash(outside)+`"],"skills":{}}`, o.Base, lockName)
 	mustSync(t, o, content("a/x"))
 	same(t, "the folder outside", tree(t, outside), map[string]string{"own/SKILL.md": "mine"})
 	same(t, "tree", paths(t, o.Base), []string{"mcp-skills/a-x/SKILL.md", "skills/a-x -> ../mcp-skills/a-x"})
@@ -398,7 +398,7 @@ func TestMove(t *testing.T) {
 func TestLinksBecomeCopies(t *testing.T) {
 	o := options(t)
 	mustSync(t, o, content("a/x", "a/y"))
-	before := read(t, o.Base, LockName)
+	before := read(t, o.Base, lockName)
 	o.OutputDir, o.Link = "gen", refuse
 	failures := 0
 	for after := range 100 {
@@ -410,7 +410,7 @@ func TestLinksBecomeCopies(t *testing.T) {
 		if !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("after %d files: Sync = %v, want no space", after, err)
 		}
-		same(t, "lock", read(t, o.Base, LockName), before)
+		same(t, "lock", read(t, o.Base, lockName), before)
 		for _, name := range []string{"a-x", "a-y"} {
 			if md := read(t, o.Base, "skills", name, "SKILL.md"); !strings.Contains(md, "Does") {
 				t.Errorf("after %d files: skills/%s can't be read", after, name)

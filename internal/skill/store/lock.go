@@ -33,11 +33,10 @@ type lock struct {
 
 // An entry is one skill of a lock.
 type entry struct {
-	Server          string            `json:"server"`
-	Tools           []string          `json:"tools"`
-	SourceHash      string            `json:"source_hash"`      // of the tool as the server gave it
-	DescriptionHash string            `json:"description_hash"` // of the tool's description as the server gave it
-	Files           map[string]string `json:"files"`            // path to SHA-256 as written
+	Server     string            `json:"server"`
+	Tools      []string          `json:"tools"`
+	SourceHash string            `json:"source_hash"` // of the tool as the server gave it
+	Files      map[string]string `json:"files"`       // path to SHA-256 as written
 
 	// WrittenDescription is the SHA-256 of the frontmatter's description as
 	// written: what differs from it was edited.
@@ -50,25 +49,30 @@ type entry struct {
 // readLock reads the lock file. One that is no lock of this version counts as
 // absent; a bad entry of it likewise.
 func (s *syncer) readLock() error {
-	name := filepath.Join(s.base.path, LockName)
-	raw, err := readFile(s.base.root, LockName, maxLock)
+	name := filepath.Join(s.base.path, lockName)
+	info, err := s.base.root.Stat(lockName)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		if info, _ := s.base.lstat(LockName); info != nil && info.IsDir() {
-			return fmt.Errorf("reading %s: a folder is in the way of the lock file: move it: %w", name, errkind.Conflict)
-		}
+		return explain("reading", name, err)
+	case info.IsDir():
+		return fmt.Errorf("reading %s: a folder is in the way of the lock file: move it: %w", name, errkind.Conflict)
+	case info.Size() > maxLock:
+		return fmt.Errorf("reading %s: the lock file has more than %d bytes: move it: %w", name, maxLock, errkind.TooLarge)
+	}
+	raw, err := s.base.root.ReadFile(lockName)
+	if err != nil {
 		return explain("reading", name, err)
 	}
 	var bad []string
 	s.raw = raw
 	if s.prev, bad, err = parseLock(raw); err != nil {
 		s.prev, s.raw = &lock{}, nil
-		s.warn("%s is not a lock file that can be read (%v): going on as if there was none", LockName, err)
+		s.warn("%s is not a lock file that can be read (%v): going on as if there was none", lockName, err)
 	}
 	for _, name := range bad {
-		s.warn("%s has a bad entry %.80q: going on without it", LockName, name)
+		s.warn("%s has a bad entry %.80q: going on without it", lockName, name)
 	}
 	return nil
 }
@@ -162,9 +166,9 @@ func (s *syncer) writeLock() error {
 	if s.o.DryRun {
 		return nil
 	}
-	path := filepath.Join(s.base.path, LockName)
+	path := filepath.Join(s.base.path, lockName)
 	mode := fs.FileMode(0o644)
-	if info, _ := s.base.lstat(LockName); info != nil && info.Mode().IsRegular() {
+	if info, _ := s.base.lstat(lockName); info != nil && info.Mode().IsRegular() {
 		mode = info.Mode().Perm()
 	}
 	temp := tempName()
@@ -175,7 +179,7 @@ func (s *syncer) writeLock() error {
 	if err := s.base.root.Chmod(temp, mode); err != nil {
 		return explain("writing", path, err)
 	}
-	if err := s.base.root.Rename(temp, LockName); err != nil {
+	if err := s.base.root.Rename(temp, lockName); err != nil {
 		return explain("writing", path, err)
 	}
 	s.log.Debug("wrote the lock file", "path", path, "hash", s.next.Hash, "config_hash", s.next.ConfigHash)

@@ -15,9 +15,9 @@ func TestBadLock(t *testing.T) {
 		"<<<<<<< HEAD\n{}", `{"version":1,"output_dir":"a\u0000b"}`, `{"version":1,"skills":[]}`} {
 		o := options(t)
 		mustSync(t, o, content("a/x"))
-		write(t, text, o.Base, LockName)
+		write(t, text, o.Base, lockName)
 		r := mustSync(t, o, content("a/x"))
-		if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], LockName) {
+		if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], lockName) {
 			t.Errorf("with lock %q: Warnings = %q, want one about the lock", text, r.Warnings)
 		}
 		same(t, "Written", r.Written, []string{"a-x"})
@@ -73,7 +73,7 @@ func TestHostileLock(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			write(t, string(data), o.Base, LockName)
+			write(t, string(data), o.Base, lockName)
 			mustSync(t, o, content("a/new"))
 			mustSync(t, o, Content{Disabled: []string{"a"}})
 			after := tree(t, o.Base)
@@ -153,7 +153,7 @@ func BenchmarkHash(b *testing.B) {
 func BenchmarkLock(b *testing.B) {
 	o := options(b)
 	mustSync(b, o, manyTools())
-	raw := []byte(read(b, o.Base, LockName))
+	raw := []byte(read(b, o.Base, lockName))
 	for b.Loop() {
 		s, err := newSyncer(o)
 		if err != nil {

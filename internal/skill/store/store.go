@@ -21,8 +21,8 @@ import (
 	"knowhow/internal/skill"
 )
 
-// LockName is the name of the lock file in [Options].Base.
-const LockName = "mcp_settings.lock"
+// lockName is the name of the lock file in [Options].Base.
+const lockName = "mcp_settings.lock"
 
 // Options say where skills go and how.
 type Options struct {
@@ -91,22 +91,6 @@ func Sync(ctx context.Context, o Options, c Content) (*Report, error) {
 	}
 	defer s.close()
 	return s.sync(ctx, c)
-}
-
-// Current reports whether the last sync had the same options and configuration
-// hash and heard from all servers, and whether the skills and links that it
-// left are still there unchanged. Then there is nothing to ask of any server.
-func Current(o Options) (bool, error) {
-	s, err := newSyncer(o)
-	if err != nil {
-		return false, err
-	}
-	defer s.close()
-	s.o.DryRun = true
-	if err := s.open(); err != nil {
-		return false, err
-	}
-	return s.current()
 }
 
 // A syncer is one sync. Its zero parts are filled in the order of sync.

@@ -70,7 +70,6 @@ func TestLockForm(t *testing.T) {
         "status"
       ],
       "source_hash": "` + sk.SourceHash + `",
-      "description_hash": "` + sk.DescriptionHash + `",
       "files": {
         "SKILL.md": "` + sum(sk.Files[1].Content) + `",
         "references/schema.json": "` + sum(sk.Files[0].Content) + `"
@@ -83,14 +82,14 @@ func TestLockForm(t *testing.T) {
   }
 }
 `
-	same(t, "lock", read(t, o.Base, LockName), want)
+	same(t, "lock", read(t, o.Base, lockName), want)
 }
 
 // The lock's permissions are kept, and no other file remains.
 func TestLockMode(t *testing.T) {
 	o := options(t)
 	mustSync(t, o, content("git/status"))
-	lock := filepath.Join(o.Base, LockName)
+	lock := filepath.Join(o.Base, lockName)
 	if err := os.Chmod(lock, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +227,7 @@ func TestServers(t *testing.T) {
 			}
 			same(t, "tree", paths(t, o.Base), want)
 			var l lock
-			if err := json.Unmarshal([]byte(read(t, o.Base, LockName)), &l); err != nil {
+			if err := json.Unmarshal([]byte(read(t, o.Base, lockName)), &l); err != nil {
 				t.Fatal(err)
 			}
 			if len(l.Skills) != len(tt.want) {
@@ -296,8 +295,8 @@ func TestCurrent(t *testing.T) {
 		{"an edited schema", func(t *testing.T, o *Options) { write(t, "x", o.Base, "mcp-skills/a-x/references/schema.json") }, false},
 		{"a lost link", func(t *testing.T, o *Options) { remove(t, o.Base, "skills/a-x") }, false},
 		{"a lost skill", func(t *testing.T, o *Options) { remove(t, o.Base, "mcp-skills/a-x") }, false},
-		{"a lost lock", func(t *testing.T, o *Options) { remove(t, o.Base, LockName) }, false},
-		{"a broken lock", func(t *testing.T, o *Options) { write(t, "{", o.Base, LockName) }, false},
+		{"a lost lock", func(t *testing.T, o *Options) { remove(t, o.Base, lockName) }, false},
+		{"a broken lock", func(t *testing.T, o *Options) { write(t, "{", o.Base, lockName) }, false},
 		{"somebody's file", func(t *testing.T, o *Options) { write(t, "x", o.Base, "mcp-skills/a-x/mine") }, true},
 		{"a failed server", func(t *testing.T, o *Options) {
 			mustSync(t, *o, Content{Failed: []string{"a"}})

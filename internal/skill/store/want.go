@@ -93,8 +93,7 @@ func (s *syncer) wanted(sk skill.Skill, formerName string) *item {
 	}
 	slices.SortFunc(it.files, func(a, b skill.File) int { return cmp.Compare(a.Path, b.Path) })
 	it.entry = entry{
-		Server: sk.Server, Tools: append([]string{}, sk.Tools...), SourceHash: sk.SourceHash,
-		DescriptionHash: sk.DescriptionHash, Files: map[string]string{},
+		Server: sk.Server, Tools: append([]string{}, sk.Tools...), SourceHash: sk.SourceHash, Files: map[string]string{},
 	}
 	description := sk.Description
 	for i, f := range it.files {

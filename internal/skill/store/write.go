@@ -183,7 +183,7 @@ func (s *syncer) stage(f *folder, temp, name string, content []byte) error {
 	if err := s.write(f.root, name, content, false); err != nil {
 		return explain("writing", full, err)
 	}
-	back, err := readFile(f.root, name, maxFile)
+	back, err := f.root.ReadFile(name)
 	if err != nil {
 		return explain("reading back", full, err)
 	}

@@ -1,4 +1,4 @@
-package wire
+package mcpserver
 
 import (
 	"knowhow/internal/compact"
@@ -7,33 +7,33 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A ToolResult is the answer to tools/call. The SDK's own escapes <, > and &.
-type ToolResult struct {
+// A toolResult is the answer to tools/call. The SDK's own escapes <, > and &.
+type toolResult struct {
 	mcp.ResultBase
 	ResultType string        `json:"resultType,omitempty"` // 2026-07-28 only
-	Content    []TextContent `json:"content"`
+	Content    []textContent `json:"content"`
 	IsError    bool          `json:"isError,omitempty"`
 }
 
-// NewToolResult returns a result of one block of text, for a revision.
-func NewToolResult(text, revision string) *ToolResult {
-	r := &ToolResult{Content: []TextContent{{Type: "text", Text: text}}}
-	if revision >= "2026-07-28" {
+// newToolResult returns a result of one block of text, for a revision.
+func newToolResult(text, revision string) *toolResult {
+	r := &toolResult{Content: []textContent{{Type: "text", Text: text}}}
+	if revision >= statelessRevision {
 		r.ResultType = "complete"
 	}
 	return r
 }
 
-// A TextContent is a block of text.
-type TextContent struct {
+// A textContent is a block of text.
+type textContent struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
 }
 
-// Frame returns the response to a call as the SDK would write it. It says no to
-// results that are not those of tools.
-func Frame(id jsonrpc.ID, res mcp.Result) ([]byte, bool) {
-	r, ok := res.(*ToolResult)
+// frame returns the response to a call as the SDK would write it. It reports
+// false for results that are not those of tools.
+func frame(id jsonrpc.ID, res mcp.Result) ([]byte, bool) {
+	r, ok := res.(*toolResult)
 	if !ok {
 		return nil, false
 	}
@@ -54,7 +54,7 @@ func Frame(id jsonrpc.ID, res mcp.Result) ([]byte, bool) {
 }
 
 // appendTo appends the result as encoding/json would write it.
-func (r *ToolResult) appendTo(b []byte) ([]byte, error) {
+func (r *toolResult) appendTo(b []byte) ([]byte, error) {
 	b = append(b, '{')
 	if len(r.Meta) > 0 {
 		var err error

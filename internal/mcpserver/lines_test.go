@@ -1,4 +1,4 @@
-package stream_test
+package mcpserver
 
 import (
 	"bytes"
@@ -8,25 +8,23 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"knowhow/internal/mcpserver/stream"
-
 	"github.com/google/go-cmp/cmp"
 )
 
-// read returns the lines of r, and how they end.
-func read(r io.Reader, limit int) ([]string, error) {
-	lines, done := make(chan stream.Line), make(chan struct{})
+// allLines returns the lines of r, and how they end.
+func allLines(r io.Reader, limit int) ([]string, error) {
+	lines, done := make(chan line), make(chan struct{})
 	defer close(done)
-	go stream.ReadLines(r, limit, lines, done)
+	go readLines(r, limit, lines, done)
 	var got []string
 	for {
 		switch l := <-lines; {
-		case errors.Is(l.Err, stream.ErrTooLong):
+		case errors.Is(l.err, errTooLong):
 			got = append(got, "TOO LONG")
-		case l.Err != nil:
-			return got, l.Err
+		case l.err != nil:
+			return got, l.err
 		default:
-			got = append(got, string(l.Data))
+			got = append(got, string(l.data))
 		}
 	}
 }
@@ -50,14 +48,14 @@ func TestReadLines(t *testing.T) {
 		{"long and too long", long + "\na\n", 100_000, []string{"TOO LONG", "a\n"}},
 	} {
 		for name, r := range map[string]io.Reader{"at once": strings.NewReader(tc.in), "in bytes": iotest.OneByteReader(strings.NewReader(tc.in))} {
-			got, err := read(r, tc.limit)
+			got, err := allLines(r, tc.limit)
 			if d := cmp.Diff(tc.want, got); d != "" || !errors.Is(err, io.EOF) {
 				t.Errorf("%s, %s: ends with %v (-want +got):\n%s", tc.name, name, err, d)
 			}
 		}
 	}
 	broken := errors.New("broken")
-	if got, err := read(io.MultiReader(strings.NewReader("a\n"), iotest.ErrReader(broken)), 10); !errors.Is(err, broken) || len(got) != 1 {
+	if got, err := allLines(io.MultiReader(strings.NewReader("a\n"), iotest.ErrReader(broken)), 10); !errors.Is(err, broken) || len(got) != 1 {
 		t.Errorf("lines before an error = %q, %v", got, err)
 	}
 }
@@ -68,7 +66,7 @@ func TestReadLinesDone(t *testing.T) {
 	close(done)
 	go func() {
 		defer close(ended)
-		stream.ReadLines(strings.NewReader(strings.Repeat("a\n", 100)), 10, make(chan stream.Line), done)
+		readLines(strings.NewReader(strings.Repeat("a\n", 100)), 10, make(chan line), done)
 	}()
 	<-ended
 }
@@ -80,7 +78,7 @@ func FuzzReadLines(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
 		const limit = 8
-		got, err := read(bytes.NewReader(in), limit)
+		got, err := allLines(bytes.NewReader(in), limit)
 		if !errors.Is(err, io.EOF) {
 			t.Fatalf("ends with %v", err)
 		}
