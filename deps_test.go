@@ -1,9 +1,11 @@
 package knowhow_test
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,6 +58,11 @@ var deps = map[string]string{
 	// The systems. None imports another, or a backend it need not know:
 	// fessmcp sees search, never fess or index.
 	"fessmcp": "search query fetch extract chunk job mcpserver schema compact sanitize",
+
+	// Names of sources, and the configuration of the bridge: the one package below
+	// cli that knows its keys.
+	"source":     "document",
+	"fessconfig": "config fess fessmcp fetch httpguard source",
 
 	// A search service restricted to some labels.
 	"search/scope": "search",
@@ -144,5 +151,36 @@ func checkImports(t *testing.T, file string, src []byte, name string) {
 		if slices.Contains(pure, name) && (imp == "os" || imp == "net" || strings.HasPrefix(imp, "os/")) {
 			t.Errorf("%s: %s must not open files or sockets and so must not import %s", file, name, imp)
 		}
+	}
+}
+
+// setting matches a flag or a key of the bridge's configuration in a message.
+var setting = regexp.MustCompile(`(^|[\s("'])--[a-z]|\b(contentFetch|fessAuth|httpTransport)\.[a-z]|\b(security|timeouts|limits|logging|tls)\.[a-z]+[A-Z]|` +
+	`\bfessBaseUrl\b|\blogging\.dir\b|\b(KNOWHOW|MCP_BRIDGE|FESS)_(TOKEN|DATA|URL|API_TOKEN)\b`)
+
+// namesSettings are the packages that may name flags and keys: the command line,
+// the configuration of the bridge, and the skills, which contain command lines.
+var namesSettings = []string{"cli", "fessconfig", "skill"}
+
+// TestSettingsAreNamedAtTheEdge checks that no other package names a flag or a
+// key: its errors have an errkind.Reason, to which the edge adds the name.
+func TestSettingsAreNamedAtTheEdge(t *testing.T) {
+	for file, src := range goFiles(t) {
+		name := strings.TrimPrefix(path.Dir(file), "internal/")
+		if strings.HasSuffix(file, "_test.go") || slices.Contains(namesSettings, name) || strings.HasPrefix(name, "cmd/") || strings.Contains(file, "test/") {
+			continue
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, file, src, 0)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING && setting.MatchString(lit.Value) {
+				t.Errorf("%s: %s names a setting", fset.Position(lit.Pos()), lit.Value)
+			}
+			return true
+		})
 	}
 }

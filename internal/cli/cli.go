@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,9 @@ func (e Env) get(name string) string {
 	value, _ := e.Lookup(name)
 	return value
 }
+
+// home returns the user's home folder, "" if it is not known.
+func (e Env) home() string { return cmp.Or(e.get("HOME"), e.get("USERPROFILE")) }
 
 // A SignalError is the cause that a main cancels Main's context with when
 // a signal arrives. os.Interrupt makes the exit status 130; after any other

@@ -17,6 +17,7 @@ import (
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/search/scope"
+	"knowhow/internal/source"
 	"knowhow/internal/terminal"
 )
 
@@ -149,7 +150,7 @@ func cutDescription(s string) string {
 
 // sourceDomain returns the domain of one source.
 func sourceDomain(src document.Source) fessmcp.Domain {
-	d := fessmcp.Domain{ID: domainID(src.Label), Name: src.Label, Label: src.Label, Description: src.Description}
+	d := fessmcp.Domain{ID: source.Domain(src.Label), Name: src.Label, Label: src.Label, Description: src.Description}
 	if d.Description == "" {
 		what := "Documents in the folder "
 		if info, err := os.Stat(src.Path); err == nil && !info.IsDir() {

@@ -10,6 +10,7 @@ import (
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
+	"knowhow/internal/source"
 	"knowhow/internal/spell"
 	"knowhow/internal/terminal"
 )
@@ -103,7 +104,7 @@ func (v *invocation) listSources(ctx context.Context, x *index.Index) error {
 	for _, src := range sources {
 		note := ""
 		if _, err := os.Stat(src.Path); err != nil {
-			note = "  (" + pathReason(err).Error() + ")"
+			note = "  (" + source.Reason(err).Error() + ")"
 		}
 		if src.Description != "" {
 			note += "\t" + terminal.Printable(src.Description)

@@ -198,7 +198,8 @@ func (y *syncing) generate(ctx context.Context) (*answers, error) {
 	// Before any server is started.
 	if err := store.Check(y.storeOptions()); err != nil {
 		if arg, ok := errors.AsType[*errkind.Argument](err); ok {
-			return nil, y.usagef("--%s: got %q, want %s", arg.Name, arg.Value, arg.Want)
+			name := map[string]string{"OutputDir": "output-dir", "LinkDirs": "skills-dir"}[arg.Name]
+			return nil, y.usagef("--%s: got %q, want %s", name, arg.Value, arg.Want)
 		}
 		return nil, storeError(err)
 	}

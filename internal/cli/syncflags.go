@@ -93,7 +93,7 @@ func (f *syncFlags) configHash(program string, settings *mcpsettings.Settings) s
 // same servers and generates the same skills. Where links go the lock file knows.
 func (f *syncFlags) startCommand(program string) []string {
 	words := []string{program, "start", "--mcp-settings", f.settings}
-	if f.outputDir != defaultOutputDir {
+	if f.outputDir != "" && f.outputDir != defaultOutputDir {
 		words = append(words, "--output-dir", f.outputDir)
 	}
 	if f.groupBy == "server" {

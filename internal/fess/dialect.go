@@ -136,5 +136,5 @@ func (a *answer) succeeded() bool {
 // notFess returns the error of an answer that no Fess server sends.
 func notFess(a *answer) error {
 	return &errkind.Remote{Kind: errkind.Unavailable, Endpoint: a.path, Status: http.StatusBadGateway, Code: readFault(a.body).code,
-		Message: "the Fess server's answer is not what its API sends; check that fessBaseUrl names a Fess server"}
+		Message: "the Fess server's answer is not what its API sends; check that its address is right", Reason: AddressReason}
 }

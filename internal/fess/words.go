@@ -149,5 +149,5 @@ func (c *Client) Health(ctx context.Context) (search.Health, error) {
 		return search.Health{}, c.refusal(ctx, a)
 	}
 	return search.Health{}, &errkind.Remote{Endpoint: a.path, Status: http.StatusBadGateway,
-		Message: "the Fess server's answer names no state of health; check that fessBaseUrl names a Fess server"}
+		Message: "the Fess server's answer names no state of health; check that its address is right", Reason: AddressReason}
 }

@@ -35,7 +35,7 @@ type Fetcher interface {
 
 // Content configures where texts come from that the service does not hold.
 type Content struct {
-	Enabled  bool    // false refuses to look further, with an error that names contentFetch.enabled
+	Enabled  bool    // false refuses to look further
 	Fetch    Fetcher // required where Enabled
 	MaxBytes int64   // largest document that Fetch gets, which texts to keep are sized by; 0 means 5 MiB
 
@@ -46,6 +46,12 @@ type Content struct {
 
 	EnablePDF bool // convert PDF documents
 }
+
+// The options that errors are due to; see [errkind.ReasonOf].
+const (
+	DisabledReason errkind.Reason = "fessmcp: Content.Enabled"
+	PDFReason      errkind.Reason = "fessmcp: Content.EnablePDF"
+)
 
 // The values of [Content.FessCache].
 const (
@@ -70,8 +76,8 @@ const defaultMaxContent = 5 << 20
 func (b *bridge) acquire(ctx context.Context, h *search.Hit, report job.Report) (*heldText, error) {
 	c := b.content
 	if !c.Enabled {
-		return nil, fmt.Errorf("the index gives no text of document %s, and fetching it from its address is disabled; "+
-			"set contentFetch.enabled to true in the configuration: %w", h.ID, errkind.Denied)
+		return nil, &errkind.Restriction{Reason: DisabledReason,
+			Err: fmt.Errorf("the index gives no text of document %s, and fetching it from its address is disabled: %w", h.ID, errkind.Denied)}
 	}
 	report(0, progressTotal, phaseFetching)
 	refused := c.Fetch.Check(h.URL)
@@ -135,7 +141,7 @@ func (b *bridge) fromAddress(ctx context.Context, h *search.Hit, report job.Repo
 func (b *bridge) convert(ctx context.Context, in extract.Input, report job.Report) (string, error) {
 	report(progressConverting, progressTotal, phaseConverting)
 	if isPDF(in) && !b.content.EnablePDF {
-		return "", fmt.Errorf("PDF conversion is disabled; set contentFetch.enablePdf to true in the configuration: %w", errkind.Denied)
+		return "", &errkind.Restriction{Reason: PDFReason, Err: fmt.Errorf("PDF conversion is disabled: %w", errkind.Denied)}
 	}
 	t, err := b.converter.convert(ctx, in)
 	switch {
@@ -225,8 +231,8 @@ func (c *converter) convert(ctx context.Context, in extract.Input) (t *extract.T
 func (b *bridge) hold(h *search.Hit, body string) (*heldText, error) {
 	t := &heldText{id: h.ID, stamp: stampOf(h), hash: chunk.Hash(body), text: body}
 	if t.cost() > b.texts.max {
-		return nil, fmt.Errorf("the text of document %s has %d bytes, more than can be kept; raise contentFetch.maxBytes to read it: %w",
-			h.ID, len(body), errkind.TooLarge)
+		return nil, &errkind.Restriction{Reason: fetch.SizeReason,
+			Err: fmt.Errorf("the text of document %s has %d bytes, more than can be kept: %w", h.ID, len(body), errkind.TooLarge)}
 	}
 	b.texts.put(t)
 	return t, nil

@@ -58,7 +58,7 @@ func (b *bridge) ListResources(ctx context.Context, at string) (*mcpserver.Resou
 		Num:    min(b.maxPageSize, search.Window-start),
 	})
 	if err != nil {
-		return nil, err
+		return nil, b.explained(err)
 	}
 	list := &mcpserver.ResourceList{Resources: make([]mcpserver.Resource, 0, len(page.Hits))}
 	for i := range page.Hits {
