@@ -79,8 +79,8 @@ var deps = map[string]string{
 	"fess/fesstest/fakefess": "fess/fesstest search/searchtest document",
 }
 
-// fences says which packages may import a module or package from outside.
-var fences = map[string]string{
+// restricted says which packages may import a module or package from outside.
+var restricted = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
 	"modernc.org/sqlite":                     "index",
 	"database/sql":                           "index",
