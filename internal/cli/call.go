@@ -108,7 +108,7 @@ func (c *calling) operand(s string) error {
 	return nil
 }
 
-// isWhole says whether an operand stands for all arguments.
+// isWhole reports whether an operand stands for all arguments.
 func isWhole(s string) bool { return s == "-" || strings.HasPrefix(s, "{") }
 
 // A callBackend is a way to reach servers. Both methods return errors of the

@@ -17,7 +17,7 @@ type token struct {
 
 func newToken(s string) token { return token{hash: sha256.Sum256([]byte(s)), open: s == ""} }
 
-// shown says whether a request carries the token.
+// shown reports whether a request carries the token.
 func (t *token) shown(header http.Header) bool {
 	if t.open {
 		return true
@@ -60,7 +60,7 @@ func originAllowed(header http.Header) bool {
 	return len(origins) > 0 || !strings.EqualFold(header.Get("Sec-Fetch-Site"), "cross-site")
 }
 
-// loopback says whether a host, with or without a port, is this machine.
+// loopback reports whether a host, with or without a port, is this machine.
 func loopback(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {

@@ -81,7 +81,7 @@ func end(work context.Context, cancel context.CancelCauseFunc, server *http.Serv
 	}
 }
 
-// shutdown says whether no request is left after at most limit.
+// shutdown reports whether no request is left after at most limit.
 func shutdown(ctx context.Context, server *http.Server, limit time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

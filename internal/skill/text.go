@@ -16,7 +16,7 @@ var (
 	angles = strings.NewReplacer("<", "‹", ">", "›")
 )
 
-// hidden says whether a character is invisible or changes how its neighbours
+// hidden reports whether a character is invisible or changes how its neighbours
 // are shown: controls, bidirectional marks, tags and the like, in which text
 // can be hidden from people that a model reads. The two joiners, which
 // spelling needs, are not.
