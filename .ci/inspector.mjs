@@ -1,5 +1,5 @@
-// The checks of .ci/inspector. Arguments: the Inspector, a work folder with
-// bin/knowhow and bin/fakefess, the repository.
+// The checks of .ci/inspector. Arguments: the path of the Inspector, a work
+// folder with bin/knowhow and bin/fakefess, and the path of the repository.
 import { spawn, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -17,7 +17,7 @@ function check(name, ok, detail) {
   console.error(`FAIL ${name}: ${detail}`);
 }
 
-// inspect runs one Inspector command and returns its JSON answer.
+// inspect runs one Inspector command and returns its JSON output.
 function inspect(target, ...args) {
   const base = ['--cli', '--format', 'json', ...args];
   const argv = target.url ? [...base, '--server-url', target.url, '--transport', 'http'] : [...base, '--', ...target.command];
@@ -46,25 +46,26 @@ async function start(command, stream, pattern) {
 }
 
 async function everything(name, target, id, query) {
-  const expected = ['search', 'suggest', 'popular_words', 'list_labels', 'health', 'get_document', 'read_content'].map(t => `fess_${id}_${t}`);
+  const prefix = target.prefix ?? `fess_${id}_`;
+  const expected = ['search', 'suggest', 'popular_words', 'list_labels', 'health', 'get_document', 'read_content'].map(t => prefix + t);
   const tools = inspect(target, '--method', 'tools/list').tools.map(t => t.name);
   check(`${name} tools/list`, expected.every(t => tools.includes(t)), tools.join(' '));
   let page;
   for (let i = 0; i < 40; i++) { // a folder is indexed while it is served
-    page = call(target, `fess_${id}_search`, { query, sort: 'content_length.desc' });
+    page = call(target, `${prefix}search`, { query, sort: 'content_length.desc' });
     if (page.total > 0) break;
   }
   check(`${name} search`, page.total > 0 && page.results[0].doc_id, JSON.stringify(page));
   const doc = page.results[0].doc_id;
-  check(`${name} suggest`, Array.isArray(call(target, `fess_${id}_suggest`, { prefix: query.slice(0, 2) }).suggestions), 'no list');
-  check(`${name} popular_words`, Array.isArray(call(target, `fess_${id}_popular_words`, {}).words), 'no list');
-  check(`${name} list_labels`, call(target, `fess_${id}_list_labels`, {}).labels.length > 0, 'no label');
-  check(`${name} health`, call(target, `fess_${id}_health`, {}).status === 'green', 'not green');
-  check(`${name} get_document`, call(target, `fess_${id}_get_document`, { docId: doc }).doc_id === doc, 'another document');
+  check(`${name} suggest`, Array.isArray(call(target, `${prefix}suggest`, { prefix: query.slice(0, 2) }).suggestions), 'no list');
+  check(`${name} popular_words`, Array.isArray(call(target, `${prefix}popular_words`, {}).words), 'no list');
+  check(`${name} list_labels`, call(target, `${prefix}list_labels`, {}).labels.length > 0, 'no label');
+  check(`${name} health`, call(target, `${prefix}health`, {}).status === 'green', 'not green');
+  check(`${name} get_document`, call(target, `${prefix}get_document`, { docId: doc }).doc_id === doc, 'another document');
 
   let text = '', chunks = 0, part = {};
   do {
-    part = call(target, `fess_${id}_read_content`, part.nextCursor ? { docId: doc, cursor: part.nextCursor } : { docId: doc });
+    part = call(target, `${prefix}read_content`, part.nextCursor ? { docId: doc, cursor: part.nextCursor } : { docId: doc });
     text += part.text;
     chunks++;
   } while (!part.isLast && chunks < 1000);
@@ -83,9 +84,9 @@ async function everything(name, target, id, query) {
 
 try {
   const data = kind => ['--data', `${work}/data-${kind}`];
-  await everything('serve stdio', { command: [knowhow, 'serve', '--transport', 'stdio', ...data('stdio'), `${root}/docs`] }, 'docs', 'knowhow');
-  const served = await start([knowhow, 'serve', '--addr', '127.0.0.1:0', ...data('http'), `${root}/docs`], 'stderr', /^listening on (\S+)$/);
-  await everything('serve http', { url: served }, 'docs', 'knowhow');
+  await everything('serve stdio', { command: [knowhow, 'serve', '--transport', 'stdio', '--tools', 'search,fess', ...data('stdio'), `${root}/docs`], prefix: 'docs_' }, 'docs', 'knowhow');
+  const served = await start([knowhow, 'serve', '--addr', '127.0.0.1:0', '--tools', 'search,fess', ...data('http'), `${root}/docs`], 'stderr', /^listening on (\S+)$/);
+  await everything('serve http', { url: served, prefix: 'docs_' }, 'docs', 'knowhow');
 
   const fess = await start([`${work}/bin/fakefess`], 'stdout', /^(http\S+)$/);
   mkdirSync(`${work}/fess`);

@@ -23,13 +23,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// peers are the programs that bench/bridge-peers installed. BRIDGE_PEERS names
-// their folder; by default it is bridge-peers in BENCH_DIR.
+// peers are the programs that bench/bridge-peers installs. BRIDGE_PEERS is
+// their folder, by default bridge-peers in BENCH_DIR.
 type peers struct {
 	dir, node, everything, supergateway, mcporter string // paths
 }
 
-// findPeers skips the benchmark where they are not installed.
+// findPeers skips the benchmark if the programs are not installed.
 func findPeers(b *testing.B) *peers {
 	b.Helper()
 	dir := os.Getenv("BRIDGE_PEERS")
@@ -41,7 +41,7 @@ func findPeers(b *testing.B) *peers {
 		b.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "PACKAGES")); err != nil {
-		b.Skip("Node and the other bridges are not installed: bench/bridge-peers FOLDER does that where there is npm; name it in BRIDGE_PEERS")
+		b.Skip("Node and the other bridges are not installed: run bench/bridge-peers FOLDER, which needs npm, and set BRIDGE_PEERS to the folder")
 	}
 	modules := filepath.Join(dir, "node_modules")
 	return &peers{
@@ -53,13 +53,13 @@ func findPeers(b *testing.B) *peers {
 	}
 }
 
-// greeting is what is sent, echo what must come back.
+// greeting is the request, echoed the text that the response must contain.
 const (
 	greeting = `{"server_id":"everything","tool_name":"echo","arguments":{"message":"hello"}}`
 	echoed   = "Echo: hello"
 )
 
-// paths are the ways to call a tool within one process.
+// paths returns the ways to call a tool from one process.
 func (p *peers) paths() []*path {
 	const warm, sequential, parallel = 200, 400, 3200
 	return []*path{
@@ -72,7 +72,7 @@ func (p *peers) paths() []*path {
 	}
 }
 
-// commands are the ways to call it with a process a call.
+// commands returns the ways to call it that start a process for each call.
 func (p *peers) commands() []*path {
 	return []*path{
 		{"curl", 5, 100, 200, p.curl, false},
@@ -82,10 +82,10 @@ func (p *peers) commands() []*path {
 	}
 }
 
-// listening is how the bridge says that it serves.
+// listening matches the line by which the bridge reports that it serves.
 const listening = `^Server listening on http://localhost:(\d+)`
 
-// A running is a program that serves until it is told to end.
+// A running is a program that runs until end is called.
 type running struct {
 	pid  int
 	dir  string
@@ -93,18 +93,18 @@ type running struct {
 	end  func()
 }
 
-// launch starts a program in a folder of its own and waits until a line of its
-// standard output matches ready or, where that is "", until port accepts
-// connections. The line's first group is the port then.
+// launch starts a program in dir. It waits until a line of standard output
+// matches ready, whose first group is the port, or, if ready is "", until port
+// accepts connections.
 func launch(b *testing.B, dir string, port int, ready, name string, args ...string) (*running, error) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.Context()), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.Context()), maxWait)
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
 	cmd.Dir, cmd.Env = dir, environment(dir)
-	var said bytes.Buffer
-	cmd.Stderr = &said
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	stdout, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -133,17 +133,17 @@ func launch(b *testing.B, dir string, port int, ready, name string, args ...stri
 	}
 	if err != nil {
 		r.end()
-		return nil, fmt.Errorf("starting %s: %w: %s", filepath.Base(name), err, strings.Join(strings.Fields(said.String()), " "))
+		return nil, fmt.Errorf("starting %s: %w: %s", filepath.Base(name), err, strings.Join(strings.Fields(stderr.String()), " "))
 	}
 	return r, nil
 }
 
-// environment is what programs get that live in dir.
+// environment returns the environment of programs that run in dir.
 func environment(dir string) []string {
 	return []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "NO_COLOR=1"}
 }
 
-// awaitPort reads lines until one says a port.
+// awaitPort reads lines until one matches ready and returns the port in it.
 func awaitPort(lines *bufio.Reader, ready string) (int, error) {
 	re := regexp.MustCompile(ready)
 	var seen strings.Builder
@@ -158,7 +158,7 @@ func awaitPort(lines *bufio.Reader, ready string) (int, error) {
 	}
 }
 
-// awaitListener waits until somebody listens on a port of this machine.
+// awaitListener waits until a port of this machine accepts connections.
 func awaitListener(port int) error {
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	var err error
@@ -172,7 +172,7 @@ func awaitListener(port int) error {
 	return err
 }
 
-// freePort returns a port that nobody listens on.
+// freePort returns a port that no program uses.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -181,19 +181,20 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }
 
-// direct is a client that starts the server itself: what a bridge cannot beat.
-func (p *peers) direct(b *testing.B) (*opened, error) {
+// direct is a client that starts the server itself: the lower bound for every
+// bridge.
+func (p *peers) direct(b *testing.B) (*openPath, error) {
 	cmd := exec.Command(p.node, p.everything, "stdio")
 	cmd.Env = environment(b.TempDir())
 	return session(b, &mcp.CommandTransport{Command: cmd}, nil)
 }
 
-// session connects to an MCP server. r, where it is not nil, ends with it.
-func session(b *testing.B, t mcp.Transport, r *running) (*opened, error) {
+// session connects to an MCP server. If r is not nil, it ends with the session.
+func session(b *testing.B, t mcp.Transport, r *running) (*openPath, error) {
 	b.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"},
 		&mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}})
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.Context()), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.Context()), maxWait)
 	finish := func() {
 		cancel()
 		if r != nil {
@@ -205,8 +206,8 @@ func session(b *testing.B, t mcp.Transport, r *running) (*opened, error) {
 		finish()
 		return nil, fmt.Errorf("connecting: %w", err)
 	}
-	o := &opened{finish: func() {
-		_ = s.Close() // a process that was ended by a signal says so
+	o := &openPath{finish: func() {
+		_ = s.Close() // fails if the process was ended by a signal
 		finish()
 	}}
 	if r != nil {
@@ -233,7 +234,7 @@ func (p *peers) bridge(b *testing.B) (*running, error) {
 	return launch(b, dir, 0, listening, program(b), "start", "--mcp-settings", settings, "--port", "0", "--log-level", "WARN")
 }
 
-// settings writes a file that names the server.
+// settings writes a settings file with the server and returns its path.
 func (p *peers) settings(b *testing.B, dir, lifecycle string) string {
 	b.Helper()
 	server := map[string]any{"command": p.node, "args": []string{p.everything, "stdio"}}
@@ -256,18 +257,18 @@ func writeJSON(b *testing.B, path string, v any) string {
 	return path
 }
 
-// invoke is a program that calls the bridge over HTTP, with connections that
-// stay open.
-func (p *peers) invoke(b *testing.B) (*opened, error) {
+// invoke is a program that calls the bridge over HTTP with persistent
+// connections.
+func (p *peers) invoke(b *testing.B) (*openPath, error) {
 	return p.over(b, http.MethodPost, "/invoke", greeting, echoed)
 }
 
-// health asks the bridge whether it is there.
-func (p *peers) health(b *testing.B) (*opened, error) {
+// health requests the bridge's health check.
+func (p *peers) health(b *testing.B) (*openPath, error) {
 	return p.over(b, http.MethodGet, "/", "", `"status":"ok"`)
 }
 
-func (p *peers) over(b *testing.B, method, path, body, want string) (*opened, error) {
+func (p *peers) over(b *testing.B, method, path, body, want string) (*openPath, error) {
 	b.Helper()
 	r, err := p.bridge(b)
 	if err != nil {
@@ -275,7 +276,7 @@ func (p *peers) over(b *testing.B, method, path, body, want string) (*opened, er
 	}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * callers, DisableCompression: true}}
 	url := fmt.Sprintf("http://127.0.0.1:%d%s", r.port, path)
-	return &opened{
+	return &openPath{
 		pids: []int{r.pid},
 		finish: func() {
 			client.CloseIdleConnections()
@@ -301,8 +302,8 @@ func (p *peers) over(b *testing.B, method, path, body, want string) (*opened, er
 	}, nil
 }
 
-// loopback makes a Node program listen on this machine alone. supergateway
-// would listen on all its addresses.
+// loopback makes a Node program listen on the loopback address only. By
+// default supergateway listens on all addresses.
 const loopback = `const p = require("net").Server.prototype, listen = p.listen
 p.listen = function (port, ...rest) {
 	if (typeof port !== "number") return listen.call(this, port, ...rest)
@@ -326,9 +327,9 @@ func (p *peers) gateway(b *testing.B, flags ...string) (*running, error) {
 		"--stdio", p.node + " " + p.everything + " stdio", "--port", strconv.Itoa(port), "--logLevel", "none"}, flags...)...)
 }
 
-// streamable is supergateway with sessions. Without them, which is its default,
-// it starts a server for every call.
-func (p *peers) streamable(b *testing.B) (*opened, error) {
+// streamable is supergateway with sessions. Without sessions, its default, it
+// starts a server for every call.
+func (p *peers) streamable(b *testing.B) (*openPath, error) {
 	r, err := p.gateway(b, "--outputTransport", "streamableHttp", "--stateful")
 	if err != nil {
 		return nil, err
@@ -338,7 +339,7 @@ func (p *peers) streamable(b *testing.B) (*opened, error) {
 }
 
 // sse is supergateway with its older transport.
-func (p *peers) sse(b *testing.B) (*opened, error) {
+func (p *peers) sse(b *testing.B) (*openPath, error) {
 	r, err := p.gateway(b, "--outputTransport", "sse")
 	if err != nil {
 		return nil, err
@@ -346,8 +347,8 @@ func (p *peers) sse(b *testing.B) (*opened, error) {
 	return session(b, &mcp.SSEClientTransport{Endpoint: fmt.Sprintf("http://127.0.0.1:%d/sse", r.port)}, r)
 }
 
-// mcporterServe is mcporter's bridge. Behind it is a daemon, whose memory counts.
-func (p *peers) mcporterServe(b *testing.B) (*opened, error) {
+// mcporterServe is mcporter's bridge. The memory of its daemon is included.
+func (p *peers) mcporterServe(b *testing.B) (*openPath, error) {
 	dir := b.TempDir()
 	settings := p.settings(b, dir, "keep-alive")
 	port, err := freePort()
@@ -367,11 +368,11 @@ func (p *peers) mcporterServe(b *testing.B) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := o.call(); err != nil { // which starts the daemon
+	if err := o.call(); err != nil { // this starts the daemon
 		o.finish()
 		return nil, err
 	}
-	out, _ := command(dir, p.node, p.mcporter, "--config", settings, "daemon", "status")() // its status says the rest
+	out, _ := command(dir, p.node, p.mcporter, "--config", settings, "daemon", "status")() // an error shows in the output
 	if m := regexp.MustCompile(`pid (\d+)`).FindStringSubmatch(out); m != nil {
 		pid, _ := strconv.Atoi(m[1]) // digits
 		o.pids = append(o.pids, pid)
@@ -379,12 +380,12 @@ func (p *peers) mcporterServe(b *testing.B) (*opened, error) {
 	return o, nil
 }
 
-// endDaemon ends the daemon of a folder.
+// endDaemon stops the daemon of a folder.
 func (p *peers) endDaemon(dir, settings string) {
-	_, _ = command(dir, p.node, p.mcporter, "--config", settings, "daemon", "stop")() // there may be none
+	_, _ = command(dir, p.node, p.mcporter, "--config", settings, "daemon", "stop")() // there may be no daemon
 }
 
-// command returns a function that runs a program and returns what it printed.
+// command returns a function that runs a program and returns its output.
 func command(dir, name string, args ...string) func() (string, error) {
 	return func() (string, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -399,7 +400,8 @@ func command(dir, name string, args ...string) func() (string, error) {
 	}
 }
 
-// echoes is a call by a process.
+// echoes returns a function that calls run and checks that the output contains
+// the echoed text.
 func echoes(run func() (string, error)) func() error {
 	return func() error {
 		out, err := run()
@@ -410,11 +412,11 @@ func echoes(run func() (string, error)) func() error {
 	}
 }
 
-// curl calls the bridge by curl, as skills tell agents to.
-func (p *peers) curl(b *testing.B) (*opened, error) {
+// curl calls the bridge with curl, as skills instruct agents to.
+func (p *peers) curl(b *testing.B) (*openPath, error) {
 	name, err := exec.LookPath("curl")
 	if err != nil {
-		return nil, errors.New("there is no curl")
+		return nil, errors.New("curl is not installed")
 	}
 	r, err := p.bridge(b)
 	if err != nil {
@@ -422,26 +424,26 @@ func (p *peers) curl(b *testing.B) (*opened, error) {
 	}
 	run := command(r.dir, name, "-sS", "-X", "POST", fmt.Sprintf("http://127.0.0.1:%d/invoke", r.port),
 		"-H", "Content-Type: application/json", "-d", greeting)
-	return &opened{call: echoes(run), finish: r.end}, nil
+	return &openPath{call: echoes(run), finish: r.end}, nil
 }
 
-// knowhowCall calls the bridge by knowhow call.
-func (p *peers) knowhowCall(b *testing.B) (*opened, error) {
+// knowhowCall calls the bridge with knowhow call.
+func (p *peers) knowhowCall(b *testing.B) (*openPath, error) {
 	r, err := p.bridge(b)
 	if err != nil {
 		return nil, err
 	}
 	run := command(r.dir, program(b), "call", "--bridge-url", fmt.Sprintf("http://127.0.0.1:%d", r.port), "everything/echo", "message=hello")
-	return &opened{call: echoes(run), finish: r.end}, nil
+	return &openPath{call: echoes(run), finish: r.end}, nil
 }
 
-// mcporterCall calls by mcporter, whose daemon keeps the server or whose every
-// call starts one.
-func (p *peers) mcporterCall(lifecycle string) func(b *testing.B) (*opened, error) {
-	return func(b *testing.B) (*opened, error) {
+// mcporterCall calls the tool with mcporter. Depending on lifecycle, its daemon
+// keeps the server running or every call starts one.
+func (p *peers) mcporterCall(lifecycle string) func(b *testing.B) (*openPath, error) {
+	return func(b *testing.B) (*openPath, error) {
 		dir := b.TempDir()
 		settings := p.settings(b, dir, lifecycle)
-		return &opened{
+		return &openPath{
 			call:   echoes(command(dir, p.node, p.mcporter, "--config", settings, "call", "everything.echo", "message=hello")),
 			finish: func() { p.endDaemon(dir, settings) },
 		}, nil

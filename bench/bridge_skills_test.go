@@ -14,17 +14,17 @@ import (
 	"knowhow/internal/skill"
 )
 
-// references are the recorded servers that are there to show what MCP is; the
-// others are in use.
+// references are the recorded servers that demonstrate MCP. The others are in
+// practical use.
 const references = " everything filesystem memory sequential-thinking "
 
-// A recordedServer is what a public server answered once.
+// A recordedServer is the recorded answers of a public server.
 type recordedServer struct {
 	catalog mcpclient.Catalog
 	raw     []json.RawMessage // its tools as it wrote them
 }
 
-// recordedServers returns all of them, by name.
+// recordedServers returns all recorded servers, sorted by name.
 func recordedServers(b *testing.B) []recordedServer {
 	b.Helper()
 	files, err := filepath.Glob("../internal/skill/testdata/servers/*.json")
@@ -59,8 +59,8 @@ func recordedServers(b *testing.B) []recordedServer {
 	return all
 }
 
-// injected returns the tools as a client puts them into a model's context, in
-// the shape of Anthropic's API.
+// injected returns the tools as a client adds them to a model's context, in the
+// format of Anthropic's API.
 func injected(b *testing.B, servers []recordedServer) string {
 	b.Helper()
 	type tool struct {
@@ -83,7 +83,7 @@ func injected(b *testing.B, servers []recordedServer) string {
 	return strings.TrimSpace(out.String())
 }
 
-// catalogText returns the list of skills that a client shows a model.
+// catalogText returns the list of skills as a client shows it to a model.
 func catalogText(servers []recordedServer, o skill.Options) string {
 	var catalogs []mcpclient.Catalog
 	for _, s := range servers {
@@ -97,7 +97,8 @@ func catalogText(servers []recordedServer, o skill.Options) string {
 	return out.String()
 }
 
-// tokens counts the o200k tokens of texts where a tokenizer is installed.
+// tokens returns the number of o200k tokens of each text, if a tokenizer is
+// installed.
 func tokens(b *testing.B, texts []string) []int {
 	b.Helper()
 	p := findPeers(b)
@@ -124,8 +125,8 @@ console.log(JSON.stringify(JSON.parse(input).map(text => encode(text, {disallowe
 	return counts
 }
 
-// BenchmarkBridgeSkills tells how much of a model's context the tools of
-// recorded servers take, and the lists of their skills.
+// BenchmarkBridgeSkills reports how much of a model's context the tools of
+// recorded servers use, and how much the lists of their skills use.
 func BenchmarkBridgeSkills(b *testing.B) {
 	all := recordedServers(b)
 	sets := map[string][]recordedServer{}
@@ -149,21 +150,21 @@ func BenchmarkBridgeSkills(b *testing.B) {
 					counts = append(counts, utf8.RuneCountInString(t))
 				}
 			}
-			tellSmaller(b, names, counts, "characters")
+			reportRatios(b, names, counts, "characters")
 		})
 		b.Run(set+"/tokens", func(b *testing.B) {
 			var counts []int
 			for b.Loop() {
 				counts = tokens(b, texts)
 			}
-			tellSmaller(b, names, counts, "tokens")
+			reportRatios(b, names, counts, "tokens")
 		})
 	}
 }
 
-// tellSmaller reports the sizes of texts, and how many times smaller than the
+// reportRatios reports the sizes of texts, and how many times smaller than the
 // first one they are.
-func tellSmaller(b *testing.B, names []string, counts []int, unit string) {
+func reportRatios(b *testing.B, names []string, counts []int, unit string) {
 	b.Helper()
 	b.ReportMetric(0, "ns/op")
 	for i, name := range names {

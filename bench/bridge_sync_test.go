@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// What a sync is measured with: servers that take from 50 to 400 ms to start.
+// The fake servers of a sync, which take 50 to 400 ms to start.
 const (
 	fakeServers  = 10
 	toolsAServer = 50
@@ -25,7 +25,7 @@ const (
 // fakeArgument makes the test program an MCP server; see TestMain.
 const fakeArgument = "serve-mcp"
 
-// TestMain lets the benchmarks start this program as an MCP server.
+// TestMain lets the benchmarks run the test program as an MCP server.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == fakeArgument {
 		if err := serveFake(os.Args[2], os.Args[3]); err != nil {
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serveFake is an MCP server over stdio that takes a while to start and offers
+// serveFake runs an MCP server over stdio that takes delay to start and offers
 // the tools in a file.
 func serveFake(delay, file string) error {
 	wait, err := time.ParseDuration(delay)
@@ -83,8 +83,8 @@ type fakeFleet struct {
 	size     int      // bytes of all tools
 }
 
-// newFleet writes the tools of the fake servers, which are those of the recorded
-// servers in turn under new names, and their settings.
+// newFleet writes the settings and the tools of the fake servers. Their tools
+// are those of the recorded servers under new names.
 func newFleet(b *testing.B) *fakeFleet {
 	b.Helper()
 	self, err := os.Executable()
@@ -115,7 +115,7 @@ func newFleet(b *testing.B) *fakeFleet {
 	return f
 }
 
-// renamed returns a tool with a number in its name.
+// renamed returns a tool with a number appended to its name.
 func renamed(b *testing.B, tool json.RawMessage, n int) json.RawMessage {
 	b.Helper()
 	var t struct{ Name string }
@@ -130,8 +130,8 @@ func renamed(b *testing.B, tool json.RawMessage, n int) json.RawMessage {
 	return bytes.Replace(tool, []byte(before), []byte(after), 1)
 }
 
-// alone returns how long the slowest server takes, asked by nobody else, from
-// its start to the last byte of its tools.
+// alone returns the time from the start of the slowest server to the last byte
+// of its tools, without a bridge.
 func (f *fakeFleet) alone(b *testing.B) time.Duration {
 	b.Helper()
 	cmd := exec.Command(f.slowest[0], f.slowest[1:]...)
@@ -140,12 +140,12 @@ func (f *fakeFleet) alone(b *testing.B) time.Duration {
 	out, err := cmd.Output()
 	took := time.Since(began)
 	if err != nil || bytes.Count(out, []byte("inputSchema")) < toolsAServer {
-		b.Fatalf("asking the slowest server: %v, %.300s", err, out)
+		b.Fatalf("calling the slowest server: %v, %.300s", err, out)
 	}
 	return took
 }
 
-// sync runs the command sync, which must print want.
+// sync runs the command sync, whose output must contain want.
 func (f *fakeFleet) sync(b *testing.B, dir, want string) time.Duration {
 	b.Helper()
 	began := time.Now()
@@ -157,8 +157,8 @@ func (f *fakeFleet) sync(b *testing.B, dir, want string) time.Duration {
 	return took
 }
 
-// start runs the command start until it says that it listens, and returns how
-// long that took and its memory in MB then, now and at most; 0 for unknown.
+// start runs the command start until it listens. It returns how long that took,
+// and the process's memory at that moment and its maximum, in MB; 0 if unknown.
 func (f *fakeFleet) start(b *testing.B, dir string) (took time.Duration, now, most float64) {
 	b.Helper()
 	began := time.Now()
@@ -175,13 +175,13 @@ func (f *fakeFleet) start(b *testing.B, dir string) (took time.Duration, now, mo
 	return took, now, most
 }
 
-// A synced is what one round came to.
-type synced struct {
+// A syncRound is the measurements of one round.
+type syncRound struct {
 	alone, first, again, startFirst, startAgain time.Duration
 	firstMost, againMost                        float64
 }
 
-func (f *fakeFleet) round(b *testing.B) (s synced) {
+func (f *fakeFleet) round(b *testing.B) (s syncRound) {
 	b.Helper()
 	dir := b.TempDir()
 	const n = fakeServers * toolsAServer
@@ -193,22 +193,22 @@ func (f *fakeFleet) round(b *testing.B) (s synced) {
 	return s
 }
 
-// BenchmarkBridgeSync measures how long it takes to make skills of 500 tools, and
-// how long where there is nothing to do. The first sub-benchmark does the work
-// for all, in rounds as many as -benchtime says.
+// BenchmarkBridgeSync measures how long it takes to generate skills of 500
+// tools, and how long if nothing has changed. The first sub-benchmark takes all
+// measurements, in -benchtime rounds.
 func BenchmarkBridgeSync(b *testing.B) {
 	f := newFleet(b)
-	var rounds []synced
+	var rounds []syncRound
 	for _, row := range []struct {
 		name string
-		took func(synced) time.Duration
-		most func(synced) float64
+		took func(syncRound) time.Duration
+		most func(syncRound) float64
 	}{
-		{"slowest-server-alone", func(s synced) time.Duration { return s.alone }, nil},
-		{"first", func(s synced) time.Duration { return s.first }, nil},
-		{"unchanged", func(s synced) time.Duration { return s.again }, nil},
-		{"start-first", func(s synced) time.Duration { return s.startFirst }, func(s synced) float64 { return s.firstMost }},
-		{"start-unchanged", func(s synced) time.Duration { return s.startAgain }, func(s synced) float64 { return s.againMost }},
+		{"slowest-server-alone", func(s syncRound) time.Duration { return s.alone }, nil},
+		{"first", func(s syncRound) time.Duration { return s.first }, nil},
+		{"unchanged", func(s syncRound) time.Duration { return s.again }, nil},
+		{"start-first", func(s syncRound) time.Duration { return s.startFirst }, func(s syncRound) float64 { return s.firstMost }},
+		{"start-unchanged", func(s syncRound) time.Duration { return s.startAgain }, func(s syncRound) float64 { return s.againMost }},
 	} {
 		b.Run(row.name, func(b *testing.B) {
 			measured := rounds != nil
@@ -218,14 +218,14 @@ func BenchmarkBridgeSync(b *testing.B) {
 				}
 			}
 			b.ReportMetric(0, "ns/op")
-			took := sortedBy(rounds, func(s synced) float64 { return ms(row.took(s)) })
+			took := sortedBy(rounds, func(s syncRound) float64 { return ms(row.took(s)) })
 			b.ReportMetric(took[0], "best-ms")
 			b.ReportMetric(median(took), "median-ms")
 			switch row.name {
 			case "slowest-server-alone":
 				b.ReportMetric(float64(f.size)/1000, "all-tools-KB")
 			case "first", "unchanged", "start-first":
-				added := sortedBy(rounds, func(s synced) float64 { return ms(row.took(s) - s.alone) })
+				added := sortedBy(rounds, func(s syncRound) float64 { return ms(row.took(s) - s.alone) })
 				b.ReportMetric(added[0], "added-best-ms")
 				b.ReportMetric(median(added), "added-median-ms")
 			}

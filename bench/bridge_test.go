@@ -12,52 +12,52 @@ import (
 )
 
 // A path is one way to call the tool echo of the server everything, or one way
-// to ask the bridge something. Its sizes say how often in a round.
+// to send a request to the bridge. Its numbers are calls in one round.
 type path struct {
 	name       string
 	warm       int // calls that are not measured
 	sequential int
-	parallel   int // by callers at once; 0 leaves that out
-	open       func(b *testing.B) (*opened, error)
-	adds       bool // whether it is told what it costs more than the first path
+	parallel   int // by all callers together; 0 skips this measurement
+	open       func(b *testing.B) (*openPath, error)
+	adds       bool // whether to report the time in addition to that of the first path
 }
 
-// callers is how many callers call at once.
+// callers is the number of concurrent callers.
 const callers = 16
 
-// opened is a path in use.
-type opened struct {
+// An openPath is a path that is ready for calls.
+type openPath struct {
 	call   func() error
-	pids   []int // the processes of the bridge, without the MCP server; nil has its memory left out
+	pids   []int // the processes of the bridge, without the MCP server; nil skips the memory
 	finish func()
 }
 
-// A taken is what one round of a path came to.
-type taken struct {
+// A measurement is the result of one round of a path.
+type measurement struct {
 	sequential, parallel Times
-	rate                 float64 // calls per second by all callers
+	rate                 float64 // calls per second of all callers together
 	idle, loaded         float64 // MB; 0 for unknown
-	failed               error   // that it cannot be used at all
+	failed               error   // why the path cannot be used
 }
 
-// round opens a path, takes its figures and closes it.
-func (p *path) round(b *testing.B) taken {
+// round opens a path, measures it and closes it.
+func (p *path) round(b *testing.B) measurement {
 	b.Helper()
 	o, err := p.open(b)
 	if err != nil {
-		return taken{failed: err}
+		return measurement{failed: err}
 	}
 	defer o.finish()
 	if err := o.call(); err != nil {
-		return taken{failed: fmt.Errorf("the first call: %w", err)}
+		return measurement{failed: fmt.Errorf("the first call: %w", err)}
 	}
-	t := taken{idle: residentSet(b, o.pids)}
+	t := measurement{idle: residentSet(b, o.pids)}
 	for range p.warm {
-		o.must(b)
+		o.mustCall(b)
 	}
 	for range p.sequential {
 		began := time.Now()
-		o.must(b)
+		o.mustCall(b)
 		t.sequential = append(t.sequential, time.Since(began))
 	}
 	if p.parallel > 0 {
@@ -70,25 +70,25 @@ func (p *path) round(b *testing.B) taken {
 }
 
 // must calls once.
-func (o *opened) must(b *testing.B) {
+func (o *openPath) mustCall(b *testing.B) {
 	if err := o.call(); err != nil {
 		b.Fatal(err)
 	}
 }
 
-// atOnce has all callers make n calls between them.
-func (o *opened) atOnce(b *testing.B, n int) Times {
+// atOnce makes n calls in all with concurrent callers.
+func (o *openPath) atOnce(b *testing.B, n int) Times {
 	b.Helper()
-	work := make(chan struct{}, n)
+	jobs := make(chan struct{}, n)
 	for range n {
-		work <- struct{}{}
+		jobs <- struct{}{}
 	}
-	close(work)
+	close(jobs)
 	all, errs := make([]Times, callers), make([]error, callers)
 	var wg sync.WaitGroup
 	for i := range callers {
 		wg.Go(func() {
-			for range work {
+			for range jobs {
 				began := time.Now()
 				if errs[i] = o.call(); errs[i] != nil {
 					return
@@ -106,8 +106,8 @@ func (o *opened) atOnce(b *testing.B, n int) Times {
 	return slices.Concat(all...)
 }
 
-// residentSet returns the memory of processes in MB (10^6 bytes), 0 where the
-// system does not tell.
+// residentSet returns the memory of processes in MB (10^6 bytes), 0 if the
+// system does not report it.
 func residentSet(b *testing.B, pids []int) (sum float64) {
 	b.Helper()
 	if _, err := os.Stat("/proc/self/status"); err != nil {
@@ -119,30 +119,30 @@ func residentSet(b *testing.B, pids []int) (sum float64) {
 	return sum
 }
 
-// memoryOf is [process.memory] of any process.
+// memoryOf is [process.memory] for any process.
 func memoryOf(b *testing.B, pid int, name string) float64 {
 	b.Helper()
 	p := &process{b: b, cmd: &exec.Cmd{Process: &os.Process{Pid: pid}}}
 	return p.memory(name)
 }
 
-// BenchmarkBridgeInvoke measures calls of one tool of one MCP server by all the
-// ways there are. The ways take turns, in rounds as many as -benchtime says, and
-// each round starts them anew. The first way is the floor: no bridge at all.
+// BenchmarkBridgeInvoke measures calls of one tool of one MCP server on all
+// paths. The paths take turns in -benchtime rounds, and each round opens them
+// again. The first path uses no bridge and is the baseline.
 func BenchmarkBridgeInvoke(b *testing.B) {
 	alternate(b, findPeers(b).paths())
 }
 
-// BenchmarkBridgeCall measures what an agent pays that starts a process for
+// BenchmarkBridgeCall measures the cost for an agent that starts a process for
 // every call.
 func BenchmarkBridgeCall(b *testing.B) {
 	alternate(b, findPeers(b).commands())
 }
 
-// alternate takes the figures of all paths and tells them, a sub-benchmark a
-// path. The first sub-benchmark does the work for all.
+// alternate measures all paths and reports each as a sub-benchmark. The first
+// sub-benchmark takes all measurements.
 func alternate(b *testing.B, paths []*path) {
-	rounds := make([][]taken, len(paths))
+	rounds := make([][]measurement, len(paths))
 	for i, p := range paths {
 		b.Run(p.name, func(b *testing.B) {
 			first := rounds[i] == nil
@@ -157,50 +157,51 @@ func alternate(b *testing.B, paths []*path) {
 					b.Skipf("%.200s", t.failed)
 				}
 			}
-			tell(b, rounds[i])
+			reportRounds(b, rounds[i])
 			if p.adds && rounds[0][0].failed == nil {
-				tellAdded(b, rounds[i], rounds[0])
+				reportAdded(b, rounds[i], rounds[0])
 			}
 		})
 	}
 }
 
-// tell reports the best and the median of some rounds.
-func tell(b *testing.B, rounds []taken) {
+// reportRounds reports the best and the median of the rounds.
+func reportRounds(b *testing.B, rounds []measurement) {
 	b.Helper()
-	each := func(of func(taken) float64) []float64 { return sortedBy(rounds, of) }
-	p50 := each(func(t taken) float64 { return ms(t.sequential.at(0.5)) })
-	p99 := each(func(t taken) float64 { return ms(t.sequential.at(0.99)) })
+	each := func(of func(measurement) float64) []float64 { return sortedBy(rounds, of) }
+	p50 := each(func(t measurement) float64 { return ms(t.sequential.at(0.5)) })
+	p99 := each(func(t measurement) float64 { return ms(t.sequential.at(0.99)) })
 	b.ReportMetric(p50[0], "p50-best-ms")
 	b.ReportMetric(median(p50), "p50-median-ms")
 	b.ReportMetric(p99[0], "p99-best-ms")
 	b.ReportMetric(median(p99), "p99-median-ms")
 	if rounds[0].parallel != nil {
-		rate := each(func(t taken) float64 { return t.rate })
+		rate := each(func(t measurement) float64 { return t.rate })
 		b.ReportMetric(rate[len(rate)-1], "16-at-once-best-calls/s")
 		b.ReportMetric(median(rate), "16-at-once-median-calls/s")
-		b.ReportMetric(median(each(func(t taken) float64 { return ms(t.parallel.at(0.5)) })), "16-at-once-p50-median-ms")
+		b.ReportMetric(median(each(func(t measurement) float64 { return ms(t.parallel.at(0.5)) })), "16-at-once-p50-median-ms")
 	}
 	if rounds[0].loaded > 0 {
-		b.ReportMetric(median(each(func(t taken) float64 { return t.idle })), "idle-MB")
-		loaded := each(func(t taken) float64 { return t.loaded })
+		b.ReportMetric(median(each(func(t measurement) float64 { return t.idle })), "idle-MB")
+		loaded := each(func(t measurement) float64 { return t.loaded })
 		b.ReportMetric(loaded[len(loaded)-1], "loaded-most-MB")
 	}
 }
 
-// tellAdded reports what a path costs more than the floor in the same round.
-func tellAdded(b *testing.B, rounds, floor []taken) {
+// reportAdded reports how much longer a path takes than the baseline in the
+// same round.
+func reportAdded(b *testing.B, rounds, baseline []measurement) {
 	b.Helper()
 	var added []float64
 	for i := range rounds {
-		added = append(added, ms(rounds[i].sequential.at(0.5)-floor[i].sequential.at(0.5)))
+		added = append(added, ms(rounds[i].sequential.at(0.5)-baseline[i].sequential.at(0.5)))
 	}
 	slices.Sort(added)
 	b.ReportMetric(added[0], "added-p50-best-ms")
 	b.ReportMetric(median(added), "added-p50-median-ms")
 }
 
-// sortedBy returns a figure of all rounds, the least first.
+// sortedBy returns a value of all rounds, sorted.
 func sortedBy[T any](rounds []T, of func(T) float64) []float64 {
 	var all []float64
 	for _, r := range rounds {
@@ -210,5 +211,5 @@ func sortedBy[T any](rounds []T, of func(T) float64) []float64 {
 	return all
 }
 
-// median returns the middle of sorted figures, the upper one of two.
+// median returns the middle of sorted values, the upper one of two.
 func median[T cmp.Ordered](sorted []T) T { return sorted[len(sorted)/2] }

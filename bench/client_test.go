@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// A process is the program, started by a client.
+// A process is a running program whose client is the benchmark.
 type process struct {
 	b      *testing.B
 	cmd    *exec.Cmd
@@ -31,13 +31,13 @@ type process struct {
 // start starts the program with a home folder of its own.
 func start(b *testing.B, args ...string) *process {
 	b.Helper()
-	cmd := exec.CommandContext(patient(b), program(b), args...)
+	cmd := exec.CommandContext(waitContext(b), program(b), args...)
 	home := b.TempDir()
 	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
 	return spawn(b, cmd)
 }
 
-// spawn starts a command that ends with its input.
+// spawn starts a command and stops it by closing its input.
 func spawn(b *testing.B, cmd *exec.Cmd) *process {
 	b.Helper()
 	p := &process{b: b, cmd: cmd, lines: make(chan string, 1000)}
@@ -64,7 +64,7 @@ func spawn(b *testing.B, cmd *exec.Cmd) *process {
 		for sc := bufio.NewScanner(stderr); sc.Scan(); {
 			select {
 			case p.lines <- sc.Text():
-			default: // nobody waits for so many
+			default: // no benchmark waits for so many lines
 			}
 		}
 	}()
@@ -79,14 +79,14 @@ func spawn(b *testing.B, cmd *exec.Cmd) *process {
 	})
 	b.Cleanup(func() {
 		if err := p.stop(); err != nil {
-			b.Errorf("the program ended: %v", err)
+			b.Errorf("the program failed: %v", err)
 		}
 	})
 	return p
 }
 
-// await returns the first match of a line on the standard error, with its
-// groups.
+// await returns the first match of pattern in a line of standard error, with
+// its groups.
 func (p *process) await(pattern string) []string {
 	p.b.Helper()
 	re := regexp.MustCompile(pattern)
@@ -101,21 +101,21 @@ func (p *process) await(pattern string) []string {
 	return nil
 }
 
-// A reply is what the benchmarks read of a response.
+// A reply is the part of a message that the benchmarks read.
 type reply struct {
 	ID     json.RawMessage
-	Method string // of what is no response
+	Method string // "" for a response
 	Result json.RawMessage
 	Error  json.RawMessage
 }
 
-// A caller sends a request and returns the result, how many bytes the response
-// had, and how long it took from the first byte sent to the last one received.
+// A caller sends a request. It returns the result, the size of the response in
+// bytes, and the time from the first byte sent to the last one received.
 type caller interface {
 	call(method string, params any) (result json.RawMessage, size int, took time.Duration)
 }
 
-// request encodes a request, or a notification where id is 0.
+// request returns an encoded request, or a notification if id is 0.
 func request(b *testing.B, id int, method string, params any) []byte {
 	b.Helper()
 	m := map[string]any{"jsonrpc": "2.0", "method": method}
@@ -132,7 +132,7 @@ func request(b *testing.B, id int, method string, params any) []byte {
 	return append(line, '\n')
 }
 
-// call is caller's, over the pipes.
+// call implements caller over pipes.
 func (p *process) call(method string, params any) (json.RawMessage, int, time.Duration) {
 	p.b.Helper()
 	p.id++
@@ -156,7 +156,7 @@ func (p *process) call(method string, params any) (json.RawMessage, int, time.Du
 	}
 }
 
-// decode reads a message, which must be no error.
+// decode parses a message and fails the benchmark if it is an error.
 func decode(b *testing.B, data []byte) reply {
 	b.Helper()
 	var r reply
@@ -169,14 +169,13 @@ func decode(b *testing.B, data []byte) reply {
 	return r
 }
 
-// hello are the params of initialize.
+// hello returns the params of initialize.
 func hello() any {
-	return map[string]any{"protocolVersion": "2025-06-18", "capabilities": map[string]any{},
+	return map[string]any{"protocolVersion": "2025-11-25", "capabilities": map[string]any{},
 		"clientInfo": map[string]any{"name": "bench", "version": "1"}}
 }
 
-// initialize does the handshake and returns how long the answer to its request
-// took.
+// initialize does the handshake and returns how long the response took.
 func (p *process) initialize() time.Duration {
 	p.b.Helper()
 	_, _, took := p.call("initialize", hello())
@@ -231,7 +230,7 @@ func (c *webClient) post(message []byte) []byte {
 		c.b.Fatal(err)
 	}
 	body, err := io.ReadAll(res.Body)
-	res.Body.Close() // read to its end
+	res.Body.Close() // the body was read to its end
 	if err != nil || res.StatusCode >= 300 {
 		c.b.Fatalf("POST %s: %s %v %s", c.url, res.Status, err, body)
 	}
@@ -241,7 +240,7 @@ func (c *webClient) post(message []byte) []byte {
 	return body
 }
 
-// call is caller's, over HTTP.
+// call implements caller over HTTP.
 func (c *webClient) call(method string, params any) (json.RawMessage, int, time.Duration) {
 	c.b.Helper()
 	c.id++
@@ -262,7 +261,7 @@ func (c *webClient) call(method string, params any) (json.RawMessage, int, time.
 	return nil, 0, 0
 }
 
-// tool returns the name of the tool that ends so.
+// tool returns the name of the tool with a suffix.
 func tool(b *testing.B, c caller, suffix string) string {
 	b.Helper()
 	result, _, _ := c.call("tools/list", nil)
@@ -279,7 +278,7 @@ func tool(b *testing.B, c caller, suffix string) string {
 	return ""
 }
 
-// A found is what a search result says.
+// A found is a search result.
 type found struct {
 	Total   int
 	Results []struct {
@@ -288,7 +287,7 @@ type found struct {
 	}
 }
 
-// search calls the search tool and reads its result.
+// search calls the search tool and returns its result.
 func search(b *testing.B, c caller, name string, args map[string]any) (found, time.Duration) {
 	b.Helper()
 	result, _, took := c.call("tools/call", map[string]any{"name": name, "arguments": args})
@@ -307,8 +306,8 @@ func search(b *testing.B, c caller, name string, args map[string]any) (found, ti
 	return f, took
 }
 
-// memory returns a process's figure from /proc in MB (10^6 bytes), and skips the
-// benchmark where there is no /proc.
+// memory returns a value of the process from /proc in MB (10^6 bytes). It skips
+// the benchmark if there is no /proc.
 func (p *process) memory(name string) float64 {
 	p.b.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
@@ -324,6 +323,6 @@ func (p *process) memory(name string) float64 {
 			return kib * 1024 / 1e6
 		}
 	}
-	p.b.Fatalf("/proc tells no %s", name)
+	p.b.Fatalf("/proc has no %s", name)
 	return 0
 }

@@ -14,26 +14,26 @@ import (
 	"time"
 )
 
-// A corpus is a folder of documents and where its index is kept.
+// A corpus is a folder of documents and the data folder of its index.
 type corpus struct {
 	label  string
 	source string // folder
 	data   string // data folder of the program
-	key    string // changes with what an index is made of
+	key    string // differs for different sources
 }
 
 // generatedDocuments is how many documents the generated corpus has.
 const generatedDocuments = 10_000
 
-// generatedVersion is to be raised when generate changes.
+// generatedVersion must be incremented when generate changes.
 const generatedVersion = "1"
 
 // settled is the time that generated files were last changed: the program
 // reads files once more that have just been written.
 var settled = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// generated returns a corpus of documents made of paragraphs of our own
-// documentation, the same ones each time.
+// generated returns a corpus of documents made of paragraphs of the project's
+// documentation. It is the same each time.
 func generated(b *testing.B) corpus {
 	b.Helper()
 	pages, err := filepath.Glob("../docs/*.md")
@@ -43,7 +43,7 @@ func generated(b *testing.B) corpus {
 	var paragraphs []string
 	for _, page := range pages {
 		if filepath.Base(page) == "benchmarks.md" {
-			continue // it changes with what it is made from
+			continue // this page is generated and changes often
 		}
 		text, err := os.ReadFile(page)
 		if err != nil {
@@ -79,7 +79,7 @@ func generate(dir string, paragraphs []string) error {
 	return nil
 }
 
-// writeSettled writes a file that has not changed for long.
+// writeSettled writes a file with an old modification time.
 func writeSettled(dir, name, text string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -96,7 +96,7 @@ func debian(b *testing.B) corpus {
 	b.Helper()
 	dir := os.Getenv("DEBIAN_DOCS")
 	if dir == "" {
-		b.Skip("DEBIAN_DOCS is not set: bench/debian-docs FOLDER fills a folder for it")
+		b.Skip("DEBIAN_DOCS is not set: run bench/debian-docs FOLDER and set it to the folder")
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -104,7 +104,7 @@ func debian(b *testing.B) corpus {
 	}
 	packages, err := os.ReadFile(filepath.Join(dir, "PACKAGES"))
 	if err != nil {
-		b.Skipf("DEBIAN_DOCS: %v: bench/debian-docs FOLDER fills a folder", err)
+		b.Skipf("DEBIAN_DOCS: %v: run bench/debian-docs FOLDER to fill the folder", err)
 	}
 	return newCorpus(b, "debian", filepath.Join(dir, "usr"), string(packages))
 }
@@ -115,7 +115,8 @@ func newCorpus(b *testing.B, label, source, key string) corpus {
 	return corpus{label, source, filepath.Join(workDir(b), "data-"+label), key}
 }
 
-// fill calls write for an empty source folder unless that was done before.
+// fill calls write for an empty source folder, unless an earlier call has
+// filled it.
 func (c corpus) fill(b *testing.B, write func() error) {
 	b.Helper()
 	marker := c.source + ".made"
@@ -137,7 +138,7 @@ func (c corpus) fill(b *testing.B, write func() error) {
 	}
 }
 
-// size returns the bytes of files in a folder and below it.
+// size returns the total size of the files in a folder tree.
 func size(b *testing.B, dir string) (bytes int64) {
 	b.Helper()
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
@@ -156,15 +157,15 @@ func size(b *testing.B, dir string) (bytes int64) {
 	return bytes
 }
 
-// An indexing is how the program indexed a corpus.
+// An indexing is the measurements of indexing a corpus.
 type indexing struct {
 	documents int
-	took      time.Duration // from the start of the process to the line that says it is done
-	cpu       time.Duration // of the process, both kinds
+	took      time.Duration // from the start of the process to the line that reports the end
+	cpu       time.Duration // user and system time of the process
 	peak      float64       // memory in MB
 }
 
-// index lets the program index the corpus into an empty data folder.
+// index indexes the corpus into an empty data folder.
 func (c corpus) index(b *testing.B) indexing {
 	b.Helper()
 	if err := os.RemoveAll(c.data); err != nil {
@@ -189,8 +190,8 @@ func (c corpus) index(b *testing.B) indexing {
 	return x
 }
 
-// indexed makes sure that there is an index of the corpus, made by this
-// program.
+// indexed creates the index of the corpus unless this program has already
+// created it.
 func (c corpus) indexed(b *testing.B) corpus {
 	b.Helper()
 	made, err := os.ReadFile(c.data + ".made")
@@ -200,8 +201,8 @@ func (c corpus) indexed(b *testing.B) corpus {
 	return c
 }
 
-// serve starts the program on the index of the corpus and waits until it is
-// done looking at the source.
+// serve starts the program on the index of the corpus and waits until it has
+// scanned the source.
 func (c corpus) serve(b *testing.B) *process {
 	b.Helper()
 	p := start(b, "serve", "--transport", "stdio", "--no-watch", "--data", c.data)

@@ -21,14 +21,15 @@ import (
 	"knowhow/internal/fess/fesstest"
 )
 
-// A recording answers like another handler, from memory where it has been asked
-// before, so that the work of a fake does not blur what is measured.
+// A recording returns the responses of another handler, from memory for
+// repeated requests, so that the time of the fake does not affect the
+// measurements.
 type recording struct {
 	handler http.Handler
 
 	mu      sync.Mutex
 	answers map[string]*httptest.ResponseRecorder
-	last    *http.Request // a search, the last one
+	last    *http.Request // the last search
 	asked   int           // searches
 }
 
@@ -50,7 +51,7 @@ func (r *recording) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		w.Header()[name] = values
 	}
 	w.WriteHeader(a.Code)
-	_, _ = w.Write(a.Body.Bytes()) // the client may have gone
+	_, _ = w.Write(a.Body.Bytes()) // an error means that the client has gone
 }
 
 // A fakeFess is a fake Fess server and the configuration of a bridge to it.
@@ -59,8 +60,8 @@ type fakeFess struct {
 	config string // file
 }
 
-// startFess starts a fake Fess server over 200 documents of which every one
-// has the word "budget".
+// startFess starts a fake Fess server with 200 documents, all of which contain
+// the word "budget".
 func startFess(b *testing.B) *fakeFess {
 	b.Helper()
 	words := strings.Fields("report quarter revenue cost forecast approval committee supplier contract invoice travel " +
@@ -110,14 +111,14 @@ func (f *fakeFess) stdio(b *testing.B) *process {
 func (f *fakeFess) listen(b *testing.B) (url string) {
 	b.Helper()
 	p := start(b, "fess", "--config", f.config, "--transport", "http")
-	b.Cleanup(func() { _ = p.cmd.Process.Signal(syscall.SIGTERM) }) // before stop waits for its end
+	b.Cleanup(func() { _ = p.cmd.Process.Signal(syscall.SIGTERM) }) // runs before stop, which waits for the end
 	return p.await(`^listening on (http://\S+)`)[1]
 }
 
-// BenchmarkLatency measures what a search costs more through the bridge than
-// the plain HTTP call that the bridge makes, and what that is for many clients at
-// once: that many in flight over the pipes, or so many sessions over HTTP. The
-// figures are differences of quantiles, the median of several rounds and the best.
+// BenchmarkLatency measures how much longer a search through the bridge takes
+// than the HTTP call that the bridge makes, for one client and for many: many
+// requests in flight over the pipes, or many sessions over HTTP. The results
+// are differences of quantiles, as the median and the best of several rounds.
 func BenchmarkLatency(b *testing.B) {
 	f := startFess(b)
 	for _, n := range []int{1, clients} {
@@ -142,8 +143,9 @@ func BenchmarkLatency(b *testing.B) {
 	}
 }
 
-// latency makes b.N calls a round, and as many plain ones. One client makes them
-// in turns; many make the one after the others.
+// latency makes b.N calls in each round, and as many plain ones. One client
+// alternates between them; many clients make all calls of one kind and then all
+// of the other.
 func latency(b *testing.B, n int, through, plain target) {
 	calls(through, n, b.N/5+1) // warms up
 	calls(plain, n, b.N/5+1)
@@ -168,14 +170,14 @@ func latency(b *testing.B, n int, through, plain target) {
 	b.ReportMetric(middle(direct), "plain-p50-ms")
 }
 
-// plainCalls makes the HTTP call that the bridge makes for a search.
+// A plainCalls makes the HTTP call that the bridge makes for a search.
 type plainCalls struct {
 	b       *testing.B
 	request *http.Request
 	client  *http.Client
 }
 
-// plain finds out which call that is.
+// plain returns the plain calls for a search of c.
 func (f *fakeFess) plain(b *testing.B, c caller, params any) *plainCalls {
 	b.Helper()
 	f.mu.Lock()
@@ -185,9 +187,9 @@ func (f *fakeFess) plain(b *testing.B, c caller, params any) *plainCalls {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.asked != before+1 {
-		b.Fatalf("a search asked Fess %d times, want once", f.asked-before)
+		b.Fatalf("a search sent %d requests to Fess, want 1", f.asked-before)
 	}
-	if n := bytes.Count(result, []byte(`doc_id`)); n != 20 && n != 40 { // once more in structuredContent
+	if n := bytes.Count(result, []byte(`doc_id`)); n != 20 {
 		b.Fatalf("a search found %d documents, want 20", n)
 	}
 	req := f.last.Clone(b.Context())
@@ -197,7 +199,7 @@ func (f *fakeFess) plain(b *testing.B, c caller, params any) *plainCalls {
 	return &plainCalls{b, req, client}
 }
 
-// call implements target: it takes until the answer was read.
+// call implements target. It returns when the response has been read.
 func (p *plainCalls) call(int) time.Duration {
 	began := time.Now()
 	res, err := p.client.Do(p.request)
@@ -207,15 +209,15 @@ func (p *plainCalls) call(int) time.Duration {
 	}
 	_, err = io.Copy(io.Discard, res.Body)
 	took := time.Since(began)
-	res.Body.Close() // read to its end
+	res.Body.Close() // the body was read to its end
 	if err != nil || res.StatusCode != http.StatusOK {
-		p.b.Errorf("asking the fake: %s, %v", res.Status, err)
+		p.b.Errorf("calling the fake server: %s, %v", res.Status, err)
 	}
 	return took
 }
 
-// BenchmarkSize tells the bytes of a search result with 20 hits, of its text
-// alone, and of the list of tools.
+// BenchmarkSize reports the sizes in bytes of a search result with 20 hits, of
+// its text, and of the list of tools.
 func BenchmarkSize(b *testing.B) {
 	b.Run("fess", func(b *testing.B) {
 		c := startFess(b).stdio(b)
@@ -232,7 +234,7 @@ func sizes(b *testing.B, c caller, query string) {
 	name := tool(b, c, "search")
 	for b.Loop() {
 		_, tools, _ = c.call("tools/list", nil)
-		raw, result, _ = c.call("tools/call", map[string]any{"name": name, "arguments": map[string]any{"query": query}})
+		raw, result, _ = c.call("tools/call", map[string]any{"name": name, "arguments": map[string]any{"query": query, "pageSize": 20}})
 	}
 	var r struct{ Content []struct{ Text string } }
 	if err := json.Unmarshal(raw, &r); err != nil || len(r.Content) != 1 {

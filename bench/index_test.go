@@ -7,8 +7,8 @@ import (
 )
 
 // BenchmarkIndexing measures how fast the program indexes a folder, from the
-// start of the process on an empty data folder to the line that says it is
-// done.
+// start of the process with an empty data folder to the line that reports the
+// end.
 func BenchmarkIndexing(b *testing.B) {
 	b.Run("generated", func(b *testing.B) { generated(b).speed(b) })
 	b.Run("debian", func(b *testing.B) { debian(b).speed(b) })
@@ -49,7 +49,7 @@ func (c corpus) open(b *testing.B) *index.Index {
 	return x
 }
 
-// stats counts what the index of the corpus holds.
+// stats returns how much the index of the corpus holds.
 func (c corpus) stats(b *testing.B) index.Stats {
 	b.Helper()
 	s, err := c.open(b).Stats(b.Context())

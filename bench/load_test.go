@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// clients is how many clients there are where there are many.
+// clients is the number of clients in measurements with many.
 const clients = 16
 
-// A target is something that can be called by several workers at once. call makes
-// one call and returns how long it took from the first byte sent to the last one
-// received.
+// A target can be called by several workers concurrently. call makes one call
+// and returns the time from the first byte sent to the last one received.
 type target interface {
 	call(worker int) time.Duration
 }
 
-// calls makes n calls by so many workers, each of which makes the next one when it
-// has the answer to the last. It returns how long each took, and all together.
+// calls makes n calls with a number of workers. Each worker makes its next call
+// when it has the response to the last one. calls returns the time of each call
+// and of all together.
 func calls(t target, workers, n int) (each Times, all time.Duration) {
 	each = make(Times, n)
 	var next atomic.Int64
@@ -39,24 +39,24 @@ func calls(t target, workers, n int) (each Times, all time.Duration) {
 	return each, time.Since(began)
 }
 
-// A pipeline is the far side of pipes, called by several workers over them. It has
-// a reader of its own from then on: the process must not be called otherwise.
+// A pipeline is called by several workers over the pipes of a process. It reads
+// the process's output, so the process must not be called otherwise.
 type pipeline struct {
 	p       *process
 	message [][]byte // by worker
-	size    int      // of an answer that is right
+	size    int      // of a correct response
 
 	mu      sync.Mutex // held while writing
 	answers []chan int // sizes, by worker
 }
 
-// pipeline makes the calls of a tool with p.
+// pipeline returns a pipeline that calls a tool of p.
 func (p *process) pipeline(b *testing.B, params any) *pipeline {
 	b.Helper()
 	_, size, _ := p.call("tools/call", params)
 	l := &pipeline{p: p, size: size}
 	for worker := range clients {
-		// Ids of one length make answers of one size.
+		// All ids have the same length, so all responses have the same size.
 		l.message = append(l.message, request(b, worker+100, "tools/call", params))
 		l.answers = append(l.answers, make(chan int, 1))
 	}
@@ -87,15 +87,15 @@ func (l *pipeline) call(worker int) time.Duration {
 	size := <-l.answers[worker]
 	took := time.Since(began)
 	if err != nil || size < l.size || size > l.size+2 {
-		l.p.b.Errorf("a call was answered with %d bytes, want %d: %v", size, l.size, err)
+		l.p.b.Errorf("a response has %d bytes, want %d: %v", size, l.size, err)
 	}
 	return took
 }
 
-// A web is the clients of an MCP endpoint over HTTP.
+// A web is a set of clients of an MCP endpoint over HTTP.
 type web struct {
 	clients []*webClient // by worker
-	message [][]byte     // likewise
+	message [][]byte     // by worker
 	size    int
 }
 
@@ -119,22 +119,22 @@ func (w *web) call(worker int) time.Duration {
 	took := time.Since(began)
 	// The ids of calls and of events differ in length.
 	if len(body) < w.size-8 || len(body) > w.size+8 || bytes.Contains(body, []byte(`"error":{`)) {
-		w.clients[worker].b.Errorf("a call was answered with %d bytes, want about %d", len(body), w.size)
+		w.clients[worker].b.Errorf("a response has %d bytes, want about %d", len(body), w.size)
 	}
 	return took
 }
 
-// rounds is how often a figure is taken, all others in turn with it. The median of
-// the rounds is reported, and the best of them, which other programs on the machine
-// have disturbed the least.
+// rounds is how often each value is measured, in turn with the others. The median
+// of the rounds is reported, and the best, which other programs on the machine
+// disturbed the least.
 const rounds = 7
 
 // middle returns the median of values, which must not be empty.
 func middle(values []float64) float64 { return slices.Sorted(slices.Values(values))[len(values)/2] }
 
-// BenchmarkThroughput measures how many calls a second our layer serves, and how
-// many the bare SDK does with the same tool, which answers with 20 hits. The two
-// take turns. The processor time is that of the server.
+// BenchmarkThroughput measures how many calls a second this program's MCP layer
+// serves, and how many the bare SDK serves with the same tool, which returns 20
+// hits. The two take turns. The processor time is that of the server.
 func BenchmarkThroughput(b *testing.B) {
 	stdio := func(b *testing.B, role, gogc string) (*process, target) {
 		p := serveAs(b, role+"-stdio", gogc)
@@ -151,12 +151,13 @@ func BenchmarkThroughput(b *testing.B) {
 	}
 }
 
-// searchParams are the params of a search with a tool.
+// searchParams returns the params of a search with a tool.
 func searchParams(name string) any {
 	return map[string]any{"name": name, "arguments": map[string]any{"query": "budget"}}
 }
 
-// throughput makes b.N calls a round of each server with n of them in flight.
+// throughput makes b.N calls in each round to each server, with n of them in
+// flight.
 func throughput(b *testing.B, n int, start func(b *testing.B, role, gogc string) (*process, target)) {
 	servers := []struct{ name, role, gogc string }{{"layer", "layer", ""}, {"sdk", "sdk", ""}, {"sdk-GOGC-400", "sdk", "400"}}
 	perSecond, micros := map[string][]float64{}, map[string][]float64{}

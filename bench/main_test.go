@@ -1,10 +1,10 @@
-// Package bench measures the compiled program from outside, as a client of it
-// would: over pipes and over HTTP. It holds benchmarks only; bench/run runs
-// them and prints their figures as a table.
+// Package bench measures the compiled program as a client: over pipes and over
+// HTTP. It contains only benchmarks; bench/run runs them and prints the results
+// as a table.
 //
 // Environment:
 //
-//	KNOWHOW_BIN  the program; built anew where it is not set
+//	KNOWHOW_BIN  the program; built if it is not set
 //	BENCH_DIR    folder for corpora and indexes, kept between runs; by default
 //	             knowhow-bench in the user's cache folder
 //	DEBIAN_DOCS  folder that bench/debian-docs filled
@@ -95,7 +95,7 @@ func fileHash(b *testing.B, path string) string {
 // Times are measured durations.
 type Times []time.Duration
 
-// at returns the p-th quantile, p in 0..1, by the nearest-rank method.
+// at returns the p-th quantile, with p in 0..1, by the nearest-rank method.
 func (t Times) at(p float64) time.Duration {
 	if len(t) == 0 {
 		return 0
@@ -110,7 +110,7 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 
 // report reports quantiles of t in milliseconds.
 func (t Times) report(b *testing.B, high float64) {
-	b.ReportMetric(0, "ns/op") // the loop also does what is not measured
+	b.ReportMetric(0, "ns/op") // the loop also contains work that is not measured
 	b.ReportMetric(ms(t.at(0.5)), "p50-ms")
 	b.ReportMetric(ms(t.at(high)), fmt.Sprintf("p%.0f-ms", 100*high))
 }
@@ -134,19 +134,20 @@ func TestTimesAt(t *testing.T) {
 	}
 }
 
-// ended reports whether err says that a process ended with a status of its own.
+// ended reports whether err means that a process exited with a status, not
+// because of a signal.
 func ended(err error) bool {
 	_, ok := errors.AsType[*exec.ExitError](err)
 	return err == nil || ok
 }
 
-// patience bounds every wait for the program.
-const patience = 30 * time.Minute
+// maxWait is the maximum time of any wait for the program.
+const maxWait = 30 * time.Minute
 
-// patient returns a context that ends after the benchmark's cleanup, or when
-// patience does.
-func patient(b *testing.B) context.Context {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.Context()), patience)
+// waitContext returns a context that ends after the benchmark's cleanup or
+// after maxWait.
+func waitContext(b *testing.B) context.Context {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.Context()), maxWait)
 	b.Cleanup(cancel)
 	return ctx
 }

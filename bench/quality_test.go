@@ -12,11 +12,12 @@ import (
 	"testing"
 )
 
-// A collection is a test collection: documents and queries with judgements.
+// A collection is a test collection: documents, and queries with relevance
+// judgements.
 type collection struct {
 	corpus
 	queries []string
-	grades  []map[int]int // of the documents that are relevant to a query, 4 best to 1
+	grades  []map[int]int // by query: the grade of each relevant document, from 4 (best) to 1
 }
 
 // cranfield returns the Cranfield collection.
@@ -52,10 +53,11 @@ func cranfield(b *testing.B) collection {
 	return c
 }
 
-// fieldPattern is the line that begins a field of a record.
+// fieldPattern matches the line that begins a field of a record.
 var fieldPattern = regexp.MustCompile(`(?m)^\.([ITABW])(?: (\d+))?[ \t]*$`)
 
-// records reads records of fields ".I number", ".T", ".A", ".B" and ".W".
+// records parses records with the fields ".I number", ".T", ".A", ".B" and
+// ".W".
 func records(text string) (all []map[string]string) {
 	at := fieldPattern.FindAllStringSubmatchIndex(text, -1)
 	for i, m := range at {
@@ -72,11 +74,11 @@ func records(text string) (all []map[string]string) {
 	return all
 }
 
-// writeCranfield writes a file a document, named by its number.
+// writeCranfield writes each document to a file named by its number.
 func writeCranfield(dir, documents string) error {
 	for _, r := range records(documents) {
 		title := strings.Join(strings.Fields(r["T"]), " ")
-		text := strings.TrimSpace(strings.TrimPrefix(r["W"], r["T"])) // the title begins the text as well
+		text := strings.TrimSpace(strings.TrimPrefix(r["W"], r["T"])) // the text begins with the title
 		number, err := strconv.Atoi(r["I"])
 		if err != nil {
 			return err
@@ -88,15 +90,15 @@ func writeCranfield(dir, documents string) error {
 	return nil
 }
 
-// BenchmarkQuality tells how good the order of hits is: nDCG@10 (gains 4 to 1),
-// MRR@10 and recall@100, means over the queries of the Cranfield collection.
+// BenchmarkQuality reports how good the order of hits is: nDCG@10 (gains 4 to
+// 1), MRR@10 and recall@100, as means over the queries of the Cranfield
+// collection.
 func BenchmarkQuality(b *testing.B) {
 	c := cranfield(b)
 	c.indexed(b)
 	p := c.serve(b)
 	name := tool(b, p, "search")
-	// Sentences as the collection has them, and their words alone: a sign
-	// such as a parenthesis makes a query one in the query language.
+	// The sentences of the collection, and only their words.
 	words := regexp.MustCompile(`[\pL\pN]+`)
 	b.Run("cranfield-as-written", func(b *testing.B) { c.judge(b, p, name, func(q string) string { return q }) })
 	b.Run("cranfield-words", func(b *testing.B) {
@@ -131,9 +133,9 @@ func (c collection) judge(b *testing.B, p *process, name string, text func(strin
 	b.ReportMetric(recall/queries, "recall@100")
 }
 
-// measures returns nDCG@10, the reciprocal rank within the first 10 and
-// recall@100 of hits, the best first. Documents without a grade are not
-// relevant.
+// measures returns nDCG@10, the reciprocal rank within the first 10, and
+// recall@100 of hits, which are sorted by rank. Documents without a grade are
+// not relevant.
 func measures(hits []int, grades map[int]int) (ndcg, reciprocal, recall float64) {
 	if len(grades) == 0 {
 		return 0, 0, 0

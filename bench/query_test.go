@@ -14,7 +14,7 @@ import (
 	ksearch "knowhow/internal/search"
 )
 
-// queriesPerClass is how many queries a class has.
+// queriesPerClass is the number of queries in a class.
 const queriesPerClass = 100
 
 // A class is a kind of query.
@@ -23,7 +23,8 @@ type class struct {
 	queries []query
 }
 
-// A query is one search, as both ways of asking need it.
+// A query is one search, both as arguments of the tool and as a query of the
+// index.
 type query struct {
 	text  string
 	start int
@@ -35,8 +36,9 @@ var (
 	phrasePattern = regexp.MustCompile(`\b[a-z]{2,20} [a-z]{2,20} [a-z]{2,20}\b`)
 )
 
-// draw draws queries from the texts of an index, the same ones each time. Words
-// are drawn where they stand, so that common ones come more often.
+// draw returns queries made of words of the texts in an index, the same ones
+// each time. Words are chosen by their position in the texts, so that common
+// words occur more often.
 func draw(b *testing.B, x *index.Index, label string) []class {
 	b.Helper()
 	rnd := rand.New(rand.NewPCG(5, 6))
@@ -82,7 +84,7 @@ func draw(b *testing.B, x *index.Index, label string) []class {
 	return append(classes, list)
 }
 
-// texts returns windows on texts of an index that have words enough.
+// texts returns windows on texts of an index that have enough words.
 func texts(b *testing.B, x *index.Index, rnd *rand.Rand) []string {
 	b.Helper()
 	stats, err := x.Stats(b.Context())
@@ -109,7 +111,8 @@ func texts(b *testing.B, x *index.Index, rnd *rand.Rand) []string {
 	return windows
 }
 
-// commonWords returns the 50 words of four letters or more that most texts have.
+// commonWords returns the 50 words of four or more letters that are in the most
+// texts.
 func commonWords(windows []string) []string {
 	in := map[string]int{}
 	for _, w := range windows {
@@ -128,7 +131,7 @@ func commonWords(windows []string) []string {
 }
 
 // BenchmarkQuery measures searches with 20 hits, through MCP over pipes and in
-// process.
+// the same process.
 func BenchmarkQuery(b *testing.B) {
 	b.Run("generated", func(b *testing.B) { generated(b).queries(b) })
 	b.Run("debian", func(b *testing.B) { debian(b).queries(b) })
@@ -141,7 +144,7 @@ func (c corpus) queries(b *testing.B) {
 	p := c.serve(b)
 	name := tool(b, p, "search")
 	ask := func(q query) (int, time.Duration) {
-		args := map[string]any{"query": q.text, "start": q.start}
+		args := map[string]any{"query": q.text, "start": q.start, "pageSize": 20}
 		if q.sort {
 			args["sort"] = "timestamp.desc"
 		}
@@ -167,8 +170,8 @@ func (c corpus) queries(b *testing.B) {
 	}
 }
 
-// measure asks the queries of a class one after the other. The first tenth is
-// asked once before that, to warm up.
+// measure runs the queries of a class one after the other. Before that it runs
+// the first tenth once, to warm up.
 func (c class) measure(b *testing.B, ask func(query) (total int, took time.Duration)) {
 	for _, q := range c.queries[:queriesPerClass/10] {
 		ask(q)

@@ -22,27 +22,28 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// roleEnv names the server that the test program is where it is not a test.
+// roleEnv is the environment variable with the name of the server that the test
+// program should be.
 const roleEnv = "BENCH_SERVE"
 
-// TestServe makes the program a server where it is told to be one: this program's
-// MCP layer or the bare SDK, with the same tool, in a process of its own.
+// TestServe makes the program a server if roleEnv is set: this program's MCP
+// layer or the bare SDK, with the same tool, in a separate process.
 func TestServe(t *testing.T) {
 	serve, ok := map[string]func() error{"layer-stdio": layerStdio, "layer-http": layerHTTP, "sdk-stdio": sdkStdio, "sdk-http": sdkHTTP}[os.Getenv(roleEnv)]
 	if !ok {
-		t.Skip("this is no server: " + roleEnv + " is not set")
+		t.Skip("not a server: " + roleEnv + " is not set")
 	}
 	if err := serve(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// searchIn are the arguments of the tool that both servers have.
+// A searchIn is the arguments of the tool of both servers.
 type searchIn struct {
 	Query string `json:"query"`
 }
 
-// hits is what the tool answers with: 20 hits, 6 KB.
+// hits returns the result of the tool: 20 hits, 6 KB.
 func hits() *compact.Object {
 	var list []*compact.Object
 	for i := range 20 {
@@ -60,10 +61,10 @@ func hits() *compact.Object {
 	return all
 }
 
-// layer is the tool on this program's MCP layer.
+// layer returns a server with the tool on this program's MCP layer.
 func layer() *mcpserver.Server {
 	debug.SetGCPercent(400) // as the program does
-	s := mcpserver.New(mcpserver.Options{Name: "bench", Version: "1", Revision: mcpserver.Pinned})
+	s := mcpserver.New(mcpserver.Options{Name: "bench", Version: "1"})
 	answer := hits()
 	mcpserver.AddTool(s, mcpserver.Tool{Name: "search", Description: "Searches.", ReadOnly: true,
 		Input: schema.Schema{Properties: []schema.Property{{Name: "query", Required: true, Schema: schema.Schema{Type: "string"}}}}},
@@ -75,9 +76,10 @@ func layerStdio() error { return layer().ServeStdio(context.Background(), os.Std
 
 func layerHTTP() error { return listen(layer().HTTP(mcpserver.HTTPOptions{})) }
 
-// sdk is the tool on the bare SDK, as its documentation shows it.
+// sdk returns a server with the tool on the bare SDK, written as its
+// documentation shows.
 func sdk() *mcp.Server {
-	s := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"}, &mcp.ServerOptions{SupportedProtocolVersions: []string{"2025-03-26"}})
+	s := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
 	answer := string(hits().Bytes())
 	mcp.AddTool(s, &mcp.Tool{Name: "search", Description: "Searches."}, func(context.Context, *mcp.CallToolRequest, searchIn) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: answer}}}, nil, nil
@@ -86,7 +88,7 @@ func sdk() *mcp.Server {
 }
 
 func sdkStdio() error {
-	_ = sdk().Run(context.Background(), &mcp.StdioTransport{}) // the client has gone
+	_ = sdk().Run(context.Background(), &mcp.StdioTransport{}) // ends with an error when the client has gone
 	return nil
 }
 
@@ -95,7 +97,7 @@ func sdkHTTP() error {
 	return listen(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
 }
 
-// listen serves a handler until the end of the standard input, and says where.
+// listen serves a handler until standard input ends, and prints its address.
 func listen(h http.Handler) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -109,28 +111,28 @@ func listen(h http.Handler) error {
 }
 
 // serveAs starts the test program as one of its servers. gogc is the value of
-// GOGC, "" for the default one.
+// GOGC, "" for the default.
 func serveAs(b *testing.B, role, gogc string) *process {
 	b.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		b.Fatal(err)
 	}
-	cmd := exec.CommandContext(patient(b), self, "-test.run=^TestServe$")
+	cmd := exec.CommandContext(waitContext(b), self, "-test.run=^TestServe$")
 	cmd.Env = []string{roleEnv + "=" + role, "GOGC=" + cmp.Or(gogc, "100")}
 	return spawn(b, cmd)
 }
 
-// used returns how much processor time p has used, in seconds, and skips the
-// benchmark where there is no /proc.
+// used returns how much processor time p has used, in seconds. It skips the
+// benchmark if there is no /proc.
 func (p *process) used() float64 {
 	p.b.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 	if err != nil {
 		p.b.Skip("processor time is read from /proc, which this system does not have")
 	}
-	// Behind the name of the program, the 12th and 13th field are the time in
-	// user and in kernel mode, in hundredths of a second.
+	// After the name of the program, the 12th and 13th fields are the times
+	// in user and kernel mode, in hundredths of a second.
 	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 	user, err := strconv.ParseFloat(fields[11], 64)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// BenchmarkStart measures the time from starting the program to its answer to
+// BenchmarkStart measures the time from starting the program to its response to
 // initialize.
 func BenchmarkStart(b *testing.B) {
 	f := startFess(b)
@@ -29,8 +29,8 @@ func starts(b *testing.B, args ...string) {
 	all.report(b, 0.95)
 }
 
-// BenchmarkMemory tells how much memory the program takes up when it has
-// nothing to do: two seconds after its last answer.
+// BenchmarkMemory reports how much memory the idle program uses, two seconds
+// after its last response.
 func BenchmarkMemory(b *testing.B) {
 	b.Run("fess", func(b *testing.B) {
 		p := startFess(b).stdio(b)
@@ -56,13 +56,13 @@ func BenchmarkMemory(b *testing.B) {
 	})
 }
 
-// idle is how long a program does nothing before its memory is read.
+// idle is how long a program is idle before its memory is read.
 const idle = 2 * time.Second
 
-// rest waits until p has come to rest and reports its memory.
+// rest waits until p is idle and reports its memory.
 func (p *process) rest(b *testing.B) {
 	for b.Loop() {
-		// A ping's answer comes after what was asked before.
+		// The response to a ping follows all earlier responses.
 		p.call("ping", nil)
 	}
 	time.Sleep(idle)

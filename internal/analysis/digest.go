@@ -6,15 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// DigestOptions says how an excerpt looks.
-type DigestOptions struct {
-	Size        int    // runes of text, without marks and ellipses; 0 means 240
-	Open, Close string // put around matches, for example "<strong>" and "</strong>"; "" means no mark
-}
+// A Span is a part of a text, in bytes.
+type Span struct{ Start, End int }
 
 // Bounds of the work for one digest.
 const (
-	digestSize    = 240
 	digestMatches = 4096 // matches that are looked at
 	digestTokens  = 4000 // tokens that are read once every term was seen
 )
@@ -26,37 +22,33 @@ type match struct {
 	term       int // number of the wanted term
 }
 
-// Digest returns the part of text that says most about the terms in want, which
-// are token texts (a single CJK character stands for every token that begins
-// with it): the window with the most different terms, among equals the one with
-// the most matches, among those the first. Without a match it is the beginning
-// of the text.
+// Digest returns the part of text that says most about the terms in want, and
+// where it has them. The terms are texts of tokens; a single CJK character stands
+// for every token that begins with it. The digest is the window with the most
+// different terms, of those the one with the most matches, and of those the
+// first. Without a match it is the beginning of the text.
 //
-// White space and control characters are folded to single blanks, whole words
-// are kept where that is possible, "…" stands where the text goes on, and Open
-// and Close are put around matches (around adjoining ones together). Nothing is
-// escaped. The result is valid UTF-8 of at most Size runes, not counting marks
-// and ellipses.
-func Digest(text string, want map[string]bool, o DigestOptions) string {
-	if o.Size <= 0 {
-		o.Size = digestSize
-	}
+// White space and control characters become single blanks, words are kept whole
+// where possible, and "…" stands where the text continues. The digest is valid
+// UTF-8 of at most size runes, not counting the ellipses. The spans are in order;
+// matches next to each other share one.
+func Digest(text string, want map[string]bool, size int) (string, []Span) {
 	ms := matches(text, want)
-	first, last := bestWindow(ms, o.Size)
+	first, last := bestWindow(ms, size)
 	from := 0
 	if len(ms) > 0 {
-		from = windowStart(text, ms[first], ms[last], o.Size)
+		from = windowStart(text, ms[first], ms[last], size)
 	}
 	from += blankPrefix(text[from:])
-	to := windowEnd(text, from, o.Size)
+	to := windowEnd(text, from, size)
 	if to == len(text) && from > 0 && len(ms) > 0 {
 		// The text ends before the window is full: begin earlier.
-		spare := o.Size - foldedRunes(text[from:to])
+		spare := size - foldedRunes(text[from:to])
 		from = stepBack(text, from, spare)
 		from += blankPrefix(text[from:])
-		to = windowEnd(text, from, o.Size)
+		to = windowEnd(text, from, size)
 	}
-	return render(text, from, to, ms, o)
+	return render(text, from, to, ms)
 }
 
 // matches returns the wanted tokens of text in order.
@@ -102,8 +94,8 @@ func matches(text string, want map[string]bool) []match {
 	return ms
 }
 
-// firstCharacter returns where the first character of a CJK token ends in the
-// text. Half-width kana write voicing as a character of its own.
+// firstCharacter returns the end in the text of the first character of a CJK token.
+// Half-width kana have a separate character for voicing.
 func firstCharacter(text string, t Token) int {
 	_, n := utf8.DecodeRuneInString(text[t.Start:])
 	switch r, m := utf8.DecodeRuneInString(text[t.Start+n:]); r {
@@ -113,8 +105,8 @@ func firstCharacter(text string, t Token) int {
 	return min(t.Start+n, t.End)
 }
 
-// bestWindow returns the first and the last match of the best window of size
-// runes. It is 0, 0 where there is no match.
+// bestWindow returns the first and the last match of the best window of size runes;
+// 0, 0 if there is no match.
 func bestWindow(ms []match, size int) (first, last int) {
 	count := map[int]int{} // matches in the window, by term
 	best := -1
@@ -134,16 +126,15 @@ func bestWindow(ms []match, size int) (first, last int) {
 	return first, last
 }
 
-// windowStart returns where a window begins that holds the matches and shows
-// some of what stands before them.
+// windowStart returns the start of a window that has the matches and some of the
+// text before them.
 func windowStart(text string, first, last match, size int) int {
 	spare := size - (last.runes - first.runes) - (last.end - last.start)
 	return stepBack(text, first.start, min(spare/2, size/4))
 }
 
-// stepBack returns a word border at most n runes before the offset at, the
-// beginning of the text if that is near enough. It is at itself where no border
-// is near.
+// stepBack returns a word border at most n runes before the offset at, or the
+// beginning of the text if that is as near. It returns at if no border is near.
 func stepBack(text string, at, n int) int {
 	from := at
 	for ; n > 0 && from > 0; n-- {
@@ -163,8 +154,8 @@ func stepBack(text string, at, n int) int {
 	return at
 }
 
-// isBorder reports whether a text may be cut at the offset i: beside white
-// space or between CJK characters.
+// isBorder reports whether a text may be cut at the offset i: next to white space or
+// between CJK characters.
 func isBorder(text string, i int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:i])
 	after, _ := utf8.DecodeRuneInString(text[i:])
@@ -174,14 +165,14 @@ func isBorder(text string, i int) bool {
 	return (IsCJK(before) || IsCJK(after)) && !unicode.IsMark(after)
 }
 
-// isSpace reports whether r is folded to a blank.
+// isSpace reports whether r becomes a blank.
 func isSpace(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
 // blankPrefix returns the length of the white space that s begins with.
 func blankPrefix(s string) int { return len(s) - len(strings.TrimLeftFunc(s, isSpace)) }
 
-// windowEnd returns where a window of size runes ends that begins at from, on a
-// word border if there is one after from.
+// windowEnd returns the end of a window of size runes that begins at from, at a word
+// border if there is one after from.
 func windowEnd(text string, from, size int) int {
 	border := from // last place to cut
 	n := 0
@@ -233,18 +224,19 @@ func foldedRunes(s string) int {
 	return n
 }
 
-// render writes text[from:to] with white space folded and matches marked.
-func render(text string, from, to int, ms []match, o DigestOptions) string {
+// render returns text[from:to] with white space folded, and the matches in it.
+func render(text string, from, to int, ms []match) (string, []Span) {
 	var b strings.Builder
 	if from > blankPrefix(text) {
 		b.WriteString("…")
 	}
-	open := 0 // end of the match that is open, 0 for none
+	var spans []Span
+	open := 0 // end in text of the last span, 0 once its End is set
 	space := false
 	for i, r := range text[from:to] {
 		i += from
 		if open > 0 && i >= open && (len(ms) == 0 || ms[0].start > i) {
-			b.WriteString(o.Close)
+			spans[len(spans)-1].End = b.Len()
 			open = 0
 		}
 		if isSpace(r) {
@@ -258,7 +250,7 @@ func render(text string, from, to int, ms []match, o DigestOptions) string {
 		for len(ms) > 0 && ms[0].start <= i {
 			if ms[0].end > i {
 				if open == 0 {
-					b.WriteString(o.Open)
+					spans = append(spans, Span{Start: b.Len()})
 				}
 				open = max(open, ms[0].end)
 			}
@@ -267,10 +259,10 @@ func render(text string, from, to int, ms []match, o DigestOptions) string {
 		b.WriteRune(r)
 	}
 	if open > 0 {
-		b.WriteString(o.Close)
+		spans[len(spans)-1].End = b.Len()
 	}
 	if blankPrefix(text[to:]) < len(text)-to {
 		b.WriteString("…")
 	}
-	return b.String()
+	return b.String(), spans
 }

@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// The functions here look for the last good place in (lo, hi] to end a piece
-// of s. They return the length of the piece, 0 if there is no such place. White
-// space at the place belongs to the piece. 0 <= lo <= hi <= len(s).
+// Each function in this file returns the length of the longest piece of s that
+// ends at a suitable place in (lo, hi], or 0 if there is none. White space at the
+// end belongs to the piece. 0 <= lo <= hi <= len(s).
 
-// afterParagraph ends a piece after an empty line, which may hold blanks.
+// afterParagraph ends a piece after an empty line, which may contain blanks.
 func afterParagraph(s string, lo, hi int) int {
 	for n := hi; n > lo; {
 		i := strings.LastIndexByte(s[lo:n], '\n') // end of the empty line
@@ -34,8 +34,8 @@ func afterLine(s string, lo, hi int) int {
 	return 0
 }
 
-// afterSentence ends a piece after a full stop, question or exclamation mark:
-// an ASCII one with the blank that follows it, or a wide one.
+// afterSentence ends a piece after a full stop, question mark or exclamation
+// mark: an ASCII one and the blank that follows it, or a full-width one.
 func afterSentence(s string, lo, hi int) int {
 	for n := hi; n > lo; {
 		i := strings.LastIndexAny(s[lo:n], " 。！？．")
@@ -63,8 +63,8 @@ func afterBlank(s string, lo, hi int) int {
 	return 0
 }
 
-// runeBorder returns n, or less where s[:n] ends inside a rune: then the start
-// of that rune, at most three bytes before.
+// runeBorder returns n, or the start of the rune that s[:n] cuts, at most three
+// bytes before n.
 func runeBorder(s string, n int) int {
 	for i := n - 1; i >= 0 && i > n-utf8.UTFMax; i-- {
 		if utf8.RuneStart(s[i]) {

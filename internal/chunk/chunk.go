@@ -1,9 +1,8 @@
-// Package chunk cuts texts into pieces: for search, where a piece should speak
-// of one thing, and for reading, where a piece should fit into an answer.
+// Package chunk cuts texts into pieces: for search, where a piece should have
+// one subject, and for reading, where a piece should fit into one tool result.
 //
-// It is pure. The ingest pipeline and the content reader of the search bridge
-// use it; both must cut the same text the same way for good, because stored
-// offsets and readers' cursors depend on it.
+// The package has no state. The same version and options always cut a text in
+// the same way, because stored offsets and the cursors of readers depend on it.
 package chunk
 
 import (
@@ -20,13 +19,13 @@ const (
 	DefaultMax  = 2000
 )
 
-// minMax is the least maximum: a rune always fits.
+// minMax is the smallest maximum: any rune fits.
 const minMax = utf8.UTFMax
 
-// Options are the sizes of pieces for search.
+// Options are the sizes of chunks.
 type Options struct {
-	Size int // bytes to aim at; 0 means DefaultSize; at most Max
-	Max  int // bytes that no chunk is longer than; 0 means DefaultMax; at least 4
+	Size int // preferred number of bytes; 0 means DefaultSize; at most Max
+	Max  int // maximum number of bytes; 0 means DefaultMax; at least 4
 }
 
 // A Heading is a title inside a text.
@@ -40,15 +39,15 @@ type Heading struct {
 type Chunk struct {
 	Offset, Length int // in bytes
 	// Heading is the path of headings at the start of the chunk, such as
-	// "Installation > Linux", at most 300 bytes; "" above the first one.
+	// "Installation > Linux", at most 300 bytes; "" before the first one.
 	Heading string
 }
 
-// Split cuts text into chunks that cover all of it in order, without gaps and
-// overlaps, at rune borders. It cuts before headings, unless that leaves a
-// scrap, else after paragraphs, lines, sentences and words, in this order of
-// preference. Headings outside the text are ignored. An empty text has no
-// chunks.
+// Split cuts text into chunks that cover all of it in order, without gaps or
+// overlaps, at rune borders. It cuts before headings, unless the chunk would be
+// shorter than a quarter of Size, and otherwise after a paragraph, a line, a
+// sentence or a word, in this order of preference. Headings outside the text
+// are ignored. An empty text has no chunks.
 func Split(text string, headings []Heading, o Options) []Chunk {
 	if o.Size <= 0 {
 		o.Size = DefaultSize
@@ -62,7 +61,7 @@ func Split(text string, headings []Heading, o Options) []Chunk {
 
 	var chunks []Chunk
 	var p path
-	next := 0 // first heading behind the start of the chunk
+	next := 0 // index of the first heading after the start of the chunk
 	for start := 0; start < len(text); {
 		for ; next < len(hs) && hs[next].Offset <= start; next++ {
 			p.enter(hs[next])
@@ -74,7 +73,7 @@ func Split(text string, headings []Heading, o Options) []Chunk {
 	return chunks
 }
 
-// usable returns the headings that lie inside text, in order.
+// usable returns the headings that are inside text, sorted by offset.
 func usable(text string, headings []Heading) []Heading {
 	hs := slices.Clone(headings)
 	hs = slices.DeleteFunc(hs, func(h Heading) bool {
@@ -84,16 +83,16 @@ func usable(text string, headings []Heading) []Heading {
 	return hs
 }
 
-// pieceLen returns the length of the first chunk of s, which begins at byte start
-// of the text; hs are the headings behind that.
+// pieceLen returns the length of the first chunk of s, which begins at byte
+// start of the text. hs are the headings after start.
 func pieceLen(s string, hs []Heading, start int, o Options) int {
-	scrap := o.Size / 4
+	least := o.Size / 4
 	for _, h := range hs {
 		n := h.Offset - start
 		if n > o.Max {
 			break
 		}
-		if n >= scrap && n > 0 {
+		if n >= least && n > 0 {
 			return n
 		}
 	}
@@ -110,9 +109,10 @@ func pieceLen(s string, hs []Heading, start int, o Options) int {
 	return lastBreak(s, half, o.Size, o.Max)
 }
 
-// lastBreak returns the best place in (lo, hi] to end a piece of s: after a
-// line, a sentence, a word, else the last rune border up to hi, or up to limit
-// where a rune is too long for that. len(s) >= limit >= 4.
+// lastBreak returns the length of the piece of s that ends at the best place in
+// (lo, hi]: after a line, a sentence or a word, or else at the last rune border
+// up to hi, or up to limit if a rune is too long for that. len(s) >= limit >=
+// 4.
 func lastBreak(s string, lo, hi, limit int) int {
 	for _, after := range [...]func(string, int, int) int{afterLine, afterSentence, afterBlank} {
 		if n := after(s, lo, hi); n > 0 {
@@ -125,16 +125,17 @@ func lastBreak(s string, lo, hi, limit int) int {
 	return max(runeBorder(s, limit), 1)
 }
 
-// Cut returns how many bytes of window form the next piece for reading, at
-// most max (at least 4), never ending inside a rune. window starts where the
-// last piece ended; last says that it goes up to the text's end, and then all
-// of it is one piece if it fits. Otherwise the piece ends with a paragraph in
-// the second half of what fits, else with a line, a sentence, a word there,
-// else anywhere. Given at least max bytes, or all that is left, the answer does
-// not depend on how much more the window holds.
+// Cut returns the length in bytes of the next piece of window for reading, at
+// most max (at least 4). It never cuts a rune. window begins where the previous
+// piece ended; last reports whether it extends to the end of the text. If it
+// does and fits, all of it is one piece. Otherwise the piece ends after a
+// paragraph in the second half of what fits, or else after a line, a sentence
+// or a word there, or else at any rune border. If the window has at least max
+// bytes or is the last one, the result does not depend on how much more it
+// holds.
 //
 // The result is positive, except that it is 0 for an empty window and for one
-// that is not the last and holds nothing but the beginning of a rune.
+// that is not the last and holds only an incomplete rune.
 func Cut(window string, max int, last bool) int {
 	if max < minMax {
 		max = minMax
@@ -154,13 +155,13 @@ func Cut(window string, max int, last bool) int {
 	return runeBorder(window, hi)
 }
 
-// Hash returns "sha256:" and the hash of text in hex digits.
+// Hash returns "sha256:" followed by the SHA-256 hash of text in hexadecimal.
 func Hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// A path is the chain of headings down to a place.
+// A path is the chain of headings above a place in the text.
 type path []Heading
 
 // Bounds of a path as a string.
@@ -171,7 +172,7 @@ const (
 	pathSep      = " > "
 )
 
-// enter goes on to the next heading.
+// enter changes the path to that of the next heading.
 func (p *path) enter(h Heading) {
 	for len(*p) > 0 && (*p)[len(*p)-1].Level >= h.Level {
 		*p = (*p)[:len(*p)-1]
@@ -182,7 +183,8 @@ func (p *path) enter(h Heading) {
 	*p = append(*p, h)
 }
 
-// String joins the path; where it is too long, the highest headings go first.
+// String joins the headings of the path. If the result would be too long, the
+// highest headings are left out.
 func (p path) String() string {
 	s := ""
 	for _, h := range slices.Backward(p) {

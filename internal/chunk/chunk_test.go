@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// pieces returns the text of the chunks after checking that they cover text.
+// pieces returns the texts of the chunks and checks that they cover text.
 func pieces(t *testing.T, text string, cs []Chunk) []string {
 	t.Helper()
 	var out []string
@@ -40,7 +40,7 @@ func TestSplit(t *testing.T) {
 		{"small", "one\n\ntwo", nil, Options{}, []string{"one\n\ntwo"}, []string{""}},
 		{"paragraphs", "aaaa bbbb\n\ncccc dddd\n\neeee ffff", nil, Options{Size: 12, Max: 14},
 			[]string{"aaaa bbbb\n\n", "cccc dddd\n\n", "eeee ffff"}, []string{"", "", ""}},
-		{"blank line of blanks", "aaaa bbbb\n \t\ncccc dddd eeee", nil, Options{Size: 14, Max: 15},
+		{"empty line with blanks", "aaaa bbbb\n \t\ncccc dddd eeee", nil, Options{Size: 14, Max: 15},
 			[]string{"aaaa bbbb\n \t\n", "cccc dddd eeee"}, []string{"", ""}},
 		{"paragraph somewhat over the size", "aaaa bbbb cccc\n\ndddd eeee ffff gggg", nil, Options{Size: 12, Max: 20},
 			[]string{"aaaa bbbb cccc\n\n", "dddd eeee ffff gggg"}, []string{"", ""}},
@@ -58,7 +58,7 @@ func TestSplit(t *testing.T) {
 			[]Heading{{13, 1, "A"}, {70, 2, "B"}, {128, 1, "C"}}, Options{Size: 40, Max: 80},
 			[]string{"intro intro\n\n", "# A\n\n" + long + "\n\n", "## B\n\n" + long + "\n\n", "# C\n\n" + long},
 			[]string{"", "A", "A > B", "C"}},
-		{"a scrap stays with what follows", "# A\n\n## B\n\n" + long, []Heading{{0, 1, "A"}, {5, 2, "B"}},
+		{"a short section is joined to the next", "# A\n\n## B\n\n" + long, []Heading{{0, 1, "A"}, {5, 2, "B"}},
 			Options{Size: 60, Max: 80}, []string{"# A\n\n## B\n\n" + long}, []string{"A"}},
 		{"headings outside are ignored", "é text", []Heading{{-1, 1, "x"}, {1, 1, "y"}, {99, 1, "z"}},
 			Options{}, []string{"é text"}, []string{""}},
@@ -100,22 +100,22 @@ func TestCut(t *testing.T) {
 	}{
 		{"empty", "", 10, true, ""},
 		{"fits", "aaa\n\nbbb", 10, true, "aaa\n\nbbb"},
-		{"fits, but goes on", "aaa\n\nbbb", 10, false, "aaa\n\n"},
+		{"fits, but is not the last", "aaa\n\nbbb", 10, false, "aaa\n\n"},
 		{"paragraph before line", "aaaa\n\nb\ncc dd", 10, false, "aaaa\n\n"},
-		{"paragraph in the first half is no end", "a\n\nbbb ccc ddd", 12, false, "a\n\nbbb ccc "},
+		{"paragraph in the first half is ignored", "a\n\nbbb ccc ddd", 12, false, "a\n\nbbb ccc "},
 		{"line", "aaaa bb\ncc ddd", 10, false, "aaaa bb\n"},
 		{"sentence", "aaaa b. cc ddd", 12, false, "aaaa b. "},
 		{"blank", "aaaa bbbb cccc", 12, false, "aaaa bbbb "},
 		{"runes", "日本語日本語", 10, false, "日本語"},
 		{"max is at least a rune", "😀😀", 1, false, "😀"},
 		{"incomplete rune at the end", "日\xe6\x9c", 10, false, "日"},
-		{"nothing but the start of a rune", "\xe6\x9c", 10, false, ""},
-		{"broken text", "\x80\x80\x80\x80\x80\x80", 4, false, "\x80\x80\x80\x80"},
+		{"only an incomplete rune", "\xe6\x9c", 10, false, ""},
+		{"invalid UTF-8", "\x80\x80\x80\x80\x80\x80", 4, false, "\x80\x80\x80\x80"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := tt.window[:Cut(tt.window, tt.max, tt.last)]; got != tt.want {
-				t.Errorf("Cut(%q, %d, %t) gives %q, want %q", tt.window, tt.max, tt.last, got, tt.want)
+				t.Errorf("Cut(%q, %d, %t) returns %q, want %q", tt.window, tt.max, tt.last, got, tt.want)
 			}
 		})
 	}
@@ -177,7 +177,7 @@ func FuzzCut(f *testing.F) {
 			rest = rest[n:]
 		}
 		if b.String() != text {
-			t.Errorf("the pieces are not the text")
+			t.Errorf("the joined pieces differ from the text")
 		}
 	})
 }

@@ -45,6 +45,7 @@ type chat struct {
 	docID  string         // first doc_id of the last answer that had one
 	jobID  string         // jobId of the last answer that had one
 	until  string         // what the next message is repeated for
+	gone   string         // what it is repeated to get rid of
 }
 
 // mcpchat [-http] FILE PROGRAM ARG... runs an MCP server and sends it the
@@ -67,6 +68,7 @@ type chat struct {
 //	@get PATH        prints status and body of GET PATH
 //	@path PATH       posts to another path from here on, in a new session
 //	@until TEXT      repeats the next message until an answer has TEXT; of the answers before, notifications alone are printed
+//	@gone TEXT       repeats the next message until no answer has TEXT
 //	@file FILE TEXT  waits until a file has TEXT
 //	@write FILE TEXT writes a file
 //	@remove FILE     removes a file
@@ -154,6 +156,8 @@ func (c *chat) line(line string) {
 		c.header.Del("Mcp-Session-Id")
 	case word == "@until":
 		c.until = rest
+	case word == "@gone":
+		c.gone = rest
 	case word == "@file":
 		name, text, _ := strings.Cut(rest, " ")
 		// What a program writes beside its answers can only be looked for.
@@ -184,7 +188,11 @@ func (c *chat) message(line string) {
 	answers := c.send(message, !quiet)
 	// The server works at its own pace, and what it does shows in its
 	// answers alone: so they are asked for until chatTime is over.
-	for c.until != "" && !strings.Contains(strings.Join(answers, "\n"), c.until) {
+	again := func() bool {
+		all := strings.Join(answers, "\n")
+		return !strings.Contains(all, c.until) || c.gone != "" && strings.Contains(all, c.gone)
+	}
+	for again() {
 		for _, answer := range answers {
 			if strings.Contains(answer, `"method":`) {
 				fmt.Println(answer)
@@ -193,7 +201,7 @@ func (c *chat) message(line string) {
 		<-time.After(20 * time.Millisecond)
 		answers = c.send(message, true)
 	}
-	c.until = ""
+	c.until, c.gone = "", ""
 	for _, answer := range answers {
 		fmt.Println(answer)
 		c.cursor = nextCursor(answer)

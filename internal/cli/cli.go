@@ -4,9 +4,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -51,6 +51,9 @@ func (e Env) get(name string) string {
 	return value
 }
 
+// home returns the user's home folder, "" if it is not known.
+func (e Env) home() string { return cmp.Or(e.get("HOME"), e.get("USERPROFILE")) }
+
 // A SignalError is the cause that a main cancels Main's context with when
 // a signal arrives. os.Interrupt makes the exit status 130; after any other
 // signal a server that ends in order has succeeded.
@@ -77,21 +80,24 @@ func Prepare() (stdout *os.File) {
 type command struct {
 	name    string
 	summary string // a line in the list of commands
-	help    string // the whole help text; {cmd} stands for what the user types to call it
-	run     func(ctx context.Context, v *invocation, args []string) error
+	help    string // the help text; {cmd} stands for what the user types to call it, {flags} for the flags
+
+	// define declares the flags and operands of the command in f. It returns
+	// the function that runs the command once they are parsed.
+	define func(v *invocation, f *flagSet) func(context.Context) error
 }
 
 // commands returns the program's commands in the order of the help text.
 func (e Env) commands() []command {
 	all := []command{
-		{"serve", "index folders and files, and serve them to agents over MCP", serveHelp, runServe},
-		{"sources", "list the indexed sources, or forget one", sourcesHelp, runSources},
-		{"fess", "MCP bridge in front of a Fess server", fessHelp, runFess},
-		{"sync", "write the tools of MCP servers as Agent Skills", syncHelp, runSync},
-		{"start", "the same, then serve POST /invoke, by which skills call the tools", startHelp, runStart},
-		{"call", "call a tool of an MCP server", callHelp, runCall},
-		{"version", "print version, commit and Go version", versionHelp, runVersion},
-		{"help", "show help for a command", helpHelp, runHelp},
+		{"serve", "index folders and files, and serve them to agents over MCP", serveHelp, serveCommand},
+		{"sources", "list the remembered sources, or remove one", sourcesHelp, sourcesCommand},
+		{"fess", "MCP bridge in front of a Fess server", fessHelp, fessCommand},
+		{"sync", "write the tools of MCP servers as Agent Skills", syncHelp, syncCommand},
+		{"start", "the same, then serve POST /invoke, by which skills call the tools", startHelp, startCommand},
+		{"call", "call a tool of an MCP server", callHelp, callCommand},
+		{"version", "print the version, the commit and the Go version", versionHelp, versionCommand},
+		{"help", "show help for a command", helpHelp, helpCommand},
 	}
 	return slices.DeleteFunc(all, func(c command) bool {
 		return e.Commands != nil && !slices.Contains(e.Commands, c.name) && c.name != "version" && c.name != "help"
@@ -124,7 +130,7 @@ func Main(ctx context.Context, args []string, env Env, stdin io.Reader, stdout, 
 	switch name {
 	case "--help", "-help", "-h":
 		name = "help"
-	case "--version", "-version":
+	case "--version", "-version", "-v":
 		name = "version"
 	}
 	cmd, ok := env.find(name)
@@ -134,8 +140,13 @@ func Main(ctx context.Context, args []string, env Env, stdin io.Reader, stdout, 
 	if env.Command == "" {
 		v.name += " " + name
 	}
-	err := cmd.run(ctx, v, args[1:])
-	if errors.Is(err, flag.ErrHelp) {
+	f := &flagSet{invocation: v}
+	run := cmd.define(v, f)
+	err := f.parse(args[1:])
+	switch {
+	case err == nil:
+		err = run(ctx)
+	case errors.Is(err, errHelp):
 		_, err = io.WriteString(stdout, commandHelp(cmd, v))
 	}
 	return v.fail(ctx, err)
@@ -143,7 +154,7 @@ func Main(ctx context.Context, args []string, env Env, stdin io.Reader, stdout, 
 
 // isMeta reports whether arg asks a program of one command about itself.
 func isMeta(arg string) bool {
-	return arg == "help" || arg == "version" || arg == "--version"
+	return slices.Contains([]string{"help", "version", "--version", "-version", "-v"}, arg)
 }
 
 // find returns the command of that name.
@@ -158,6 +169,10 @@ func (e Env) find(name string) (command, bool) {
 
 // unknownCommand returns the error for a command that does not exist.
 func unknownCommand(name string, v *invocation) error {
+	if strings.HasPrefix(name, "-") {
+		return &usageError{message: fmt.Sprintf("unknown flag %s", name),
+			hint: fmt.Sprintf("Flags follow the command: %s COMMAND [FLAGS]. Run %q for the list of commands.", v.Program, v.Program+" help")}
+	}
 	var names []string
 	for _, c := range v.commands() {
 		names = append(names, c.name)

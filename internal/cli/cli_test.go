@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -46,38 +45,36 @@ func TestParse(t *testing.T) {
 		{"--name=", "name="},
 		{"--name=a=b", "name=a=b"},
 		{"a --name x b --name y c", "a name=x b name=y c"},
-		{"--on a", "on=true a"},
-		{"--on=false a", "on=false a"},
+		{"--on a", "a on"},
+		{"--on=true --on=false a", "a"},
 		{"- a", "- a"},
 		{"a -- --name x -- --on", "a --name x -- --on"},
-		{"a --help --nope", "error: flag: help requested"},
-		{"a -h", "error: flag: help requested"},
+		{"a --help --nope", "error: help requested"},
+		{"a -h", "error: help requested"},
 		{"a --nam x", `error: unknown flag --nam / Did you mean --name? Run "knowhow test --help" for usage.`},
 		{"--name", `error: flag --name needs a value / Run "knowhow test --help" for usage.`},
 		{"--on=x", `error: flag --on: got "x", want true or false / Run "knowhow test --help" for usage.`},
-		{"--api-token bad", `error: flag --api-token: want better / Run "knowhow test --help" for usage.`},
+		{"--api-token hünter2", `error: flag --api-token: want visible ASCII characters without blanks; leave it out to use no token / Run "knowhow test --help" for usage.`},
 		{"refused", "error: refused"},
 	}
 	for _, tt := range tests {
 		v, _ := testInvocation(nil)
-		fs := v.newFlags()
 		var got []string
-		fs.Func("name", "", func(s string) error { got = append(got, "name="+s); return nil })
-		fs.Func("api-token", "", func(string) error { return errors.New("want better") })
-		fs.BoolFunc("on", "", func(s string) error {
-			if s == "x" {
-				return errors.New("want true or false")
-			}
-			got = append(got, "on="+s)
-			return nil
-		})
-		err := v.parse(fs, strings.Fields(tt.args), func(arg string) error {
+		on, token := false, ""
+		f := &flagSet{invocation: v, operand: func(arg string) error {
 			if arg == "refused" {
 				return errors.New("refused")
 			}
 			got = append(got, arg)
 			return nil
-		})
+		}}
+		f.Func(flag{Name: "name", Value: "NAME"}, func(s string) error { got = append(got, "name="+s); return nil })
+		f.Token(&token, flag{Name: "api-token", Value: "TOKEN"})
+		f.Bool(&on, flag{Name: "on"})
+		err := f.parse(strings.Fields(tt.args))
+		if on {
+			got = append(got, "on")
+		}
 		text := strings.Join(got, " ")
 		if err != nil {
 			text = "error: " + err.Error()
@@ -187,23 +184,69 @@ func TestHelpTexts(t *testing.T) {
 			t.Errorf("help of %s has a placeholder left or no line end: %s", c.name, text)
 		}
 		for _, line := range strings.Split(text, "\n") {
-			if len(line) > 100 {
+			if len(line) > helpWidth+20 {
 				t.Errorf("help of %s has a line of %d bytes: %s", c.name, len(line), line)
 			}
 		}
 	}
 }
 
-// TestFessFlagsInHelp checks that the help names each flag of the bridge.
-func TestFessFlagsInHelp(t *testing.T) {
-	v, _ := testInvocation(nil)
-	set := v.newFlags()
-	new(fessFlags).define(set)
-	set.VisitAll(func(f *flag.Flag) {
-		if !strings.Contains(fessHelp, "\n  --"+f.Name+" ") {
-			t.Errorf("the help of fess does not describe --%s", f.Name)
+// TestEnvironment checks that a flag takes precedence over its variable, and
+// the variable over the default.
+func TestEnvironment(t *testing.T) {
+	for _, tt := range []struct{ args, addr, token, want string }{
+		{"", "", "", "localhost "},
+		{"", "example.com", "s3cret", "example.com s3cret"},
+		{"--addr here", "example.com", "", "here "},
+		{"--addr=", "example.com", "", " "},
+		{"--token x", "", "not valid", "localhost x"},
+		{"", "a b", "", `error: ADDR: got "a b", want no blank`},
+		{"", "", "not valid", "error: TOKEN: want visible ASCII characters without blanks; unset it to use no token"},
+	} {
+		v, _ := testInvocation(map[string]string{"ADDR": tt.addr, "TOKEN": tt.token})
+		f := &flagSet{invocation: v}
+		var addr, token string
+		f.Func(flag{Name: "addr", Value: "HOST", Default: "localhost", Env: "ADDR"}, func(s string) error {
+			if strings.Contains(s, " ") {
+				return errors.New("want no blank")
+			}
+			addr = s
+			return nil
+		})
+		f.Token(&token, flag{Name: "token", Value: "TOKEN", Env: "TOKEN"})
+		got := ""
+		if err := f.parse(strings.Fields(tt.args)); err != nil {
+			got = "error: " + err.Error()
+		} else {
+			got = addr + " " + token
 		}
-	})
+		if got != tt.want {
+			t.Errorf("parse(%q) with ADDR=%q TOKEN=%q = %q, want %q", tt.args, tt.addr, tt.token, got, tt.want)
+		}
+	}
+}
+
+// TestDeclarations checks what is declared about the flags of every command.
+func TestDeclarations(t *testing.T) {
+	v, _ := testInvocation(nil)
+	for _, c := range v.commands() {
+		f := &flagSet{invocation: v}
+		c.define(v, f)
+		for _, d := range f.flags {
+			if d.Default != "" && d.set(d.Default) != nil {
+				t.Errorf("%s: %s does not accept its default %q", c.name, d, d.Default)
+			}
+			if d.Help == "" || strings.HasSuffix(d.Help, ".") || d.Name == "" && d.Env == "" {
+				t.Errorf("%s: %s is declared with the name %q, the variable %q and the help %q", c.name, d, d.Name, d.Env, d.Help)
+			}
+			if d.Name != "" && f.find(d.Name) != d {
+				t.Errorf("%s: %s is declared twice", c.name, d)
+			}
+		}
+		if (len(f.flags) > 0) != strings.Contains(c.help, "\n{flags}\n\n") {
+			t.Errorf("%s: the help text and the %d flags do not agree", c.name, len(f.flags))
+		}
+	}
 }
 
 func TestFindFessConfig(t *testing.T) {

@@ -1,14 +1,16 @@
 package cli
 
 import (
-	"flag"
+	flags "flag"
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // page returns a page of the documents.
@@ -21,109 +23,96 @@ func page(t *testing.T, name string) string {
 	return string(text)
 }
 
-// rows returns the second cells of the rows of a page's tables whose first cell
-// is a name in backquotes, by that name.
-func rows(text string) map[string]string {
-	found := map[string]string{}
-	for _, m := range regexp.MustCompile("(?m)^\\| `([^`|]+)` \\| ([^|]*) \\|").FindAllStringSubmatch(text, -1) {
-		found[m[1]] = m[2]
-	}
-	return found
-}
+// Update rewrites the tables in the documents and the expected output in the scripts.
+var Update = flags.Bool("update", false, "rewrite the tables in the documents and the expected output in the test scripts")
 
-// configKeys returns the defaults of a configuration by their keys.
-func configKeys(v reflect.Value, prefix string) map[string]any {
-	keys := map[string]any{}
-	for i := range v.NumField() {
-		name, field := prefix+v.Type().Field(i).Tag.Get("json"), v.Field(i)
-		if field.Kind() != reflect.Struct {
-			keys[name] = field.Interface()
-			continue
-		}
-		for k, d := range configKeys(field, name+".") {
-			keys[k] = d
+// TestFlagTables compares the tables of flags in the documents with the flags. A
+// table stands between <!-- flags COMMAND --> and <!-- /flags -->; -update
+// rewrites it. The table of start leaves out the flags of sync.
+func TestFlagTables(t *testing.T) {
+	v, _ := testInvocation(nil)
+	table := regexp.MustCompile(`(?s)<!-- flags (\w+) -->\n(.*?)<!-- /flags -->`)
+	var missing []string
+	for _, c := range v.commands() {
+		if strings.Contains(c.help, "{flags}") {
+			missing = append(missing, c.name)
 		}
 	}
-	return keys
-}
-
-// Every key of the bridge's configuration is in the documents with its default,
-// and no other one.
-func TestDocumentedKeys(t *testing.T) {
-	documented := rows(page(t, "fess.md"))
-	for key, def := range rows(page(t, "content.md")) {
-		documented["contentFetch."+key] = def
+	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	delete(documented, "contentFetch.*")
-	keys := configKeys(reflect.ValueOf(defaultFessConfig()).Elem(), "")
-	for key, def := range keys {
-		got, ok := documented[key]
-		var want []string
-		switch d := def.(type) {
-		case []string:
-			want = []string{"none"}
-			if len(d) > 0 {
-				want = []string{"`[\"" + strings.Join(d, `", "`) + "\"]`"}
+	for _, path := range pages {
+		text := page(t, filepath.Base(path))
+		want := table.ReplaceAllStringFunc(text, func(s string) string {
+			name := table.FindStringSubmatch(s)[1]
+			c, ok := v.find(name)
+			if !ok {
+				t.Errorf("%s: there is no command %s", path, name)
+				return s
 			}
-		case string:
-			want = []string{"`" + d + "`"}
-			if d == "" {
-				want = []string{"required", "none", "empty", "`knowhow/VERSION`"}
-			}
-		default:
-			want = []string{fmt.Sprintf("`%v`", def)}
-		}
-		if key == "logging.dir" {
-			want = []string{"`log` beside the file"}
-		}
-		if !ok || !strings.Contains("|"+strings.Join(want, "|")+"|", "|"+got+"|") {
-			t.Errorf("docs: key %s has the default %q, want one of %v", key, got, want)
-		}
-	}
-	for key := range documented {
-		if _, ok := keys[key]; !ok && !strings.HasPrefix(key, "--") {
-			t.Errorf("docs: there is no key %s", key)
-		}
-	}
-}
-
-// Every flag of the bridge is in the documents, and no other one.
-func TestDocumentedFlags(t *testing.T) {
-	set := flag.NewFlagSet("", flag.ContinueOnError)
-	new(fessFlags).define(set)
-	text := page(t, "fess.md")
-	set.VisitAll(func(f *flag.Flag) {
-		if !strings.Contains(text, "`--"+f.Name) {
-			t.Errorf("docs/fess.md does not tell of --%s", f.Name)
-		}
-	})
-	for _, m := range regexp.MustCompile("`--([a-z-]+)").FindAllStringSubmatch(text, -1) {
-		if set.Lookup(m[1]) == nil {
-			t.Errorf("docs/fess.md tells of --%s, which does not exist", m[1])
-		}
-	}
-}
-
-// The examples of configurations in the documents can be used.
-func TestDocumentedConfigurations(t *testing.T) {
-	block := regexp.MustCompile("(?s)```json\n(.*?)```")
-	for _, name := range []string{"fess.md", "content.md", "security.md", "getting-started.md", "troubleshooting.md"} {
-		for _, m := range block.FindAllStringSubmatch(page(t, name), -1) {
-			text := m[1]
-			if !regexp.MustCompile(`"(fessBaseUrl|fessAuth|contentFetch|httpTransport|security|limits|timeouts|logging|tls)"`).MatchString(text) {
-				continue
-			}
-			if !strings.HasPrefix(text, "{") {
-				text = fmt.Sprintf(minimal, ", "+text)
-			}
-			text = regexp.MustCompile(`\$\{[A-Z_]+\}`).ReplaceAllString(text, "secret")
-			path := filepath.Join(t.TempDir(), "config.json")
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			missing = slices.DeleteFunc(missing, func(s string) bool { return s == name })
+			return "<!-- flags " + name + " -->\n" + flagTable(v, c) + "<!-- /flags -->"
+		})
+		if *Update && want != text {
+			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			v := &invocation{Env: Env{Lookup: func(string) (string, bool) { return "", false }}}
-			if _, _, err := v.readFessConfig(path, true); err != nil {
-				t.Errorf("%s: %s\n%v", name, m[1], err)
+		} else if diff := cmp.Diff(want, text); diff != "" {
+			t.Errorf("%s (-want +got):\n%s\nrun go test ./internal/cli -run TestFlagTables -update", path, diff)
+		}
+	}
+	if len(missing) > 0 {
+		t.Errorf("no document has the flags of %v", missing)
+	}
+}
+
+// flagTable returns the table of a command's flags.
+func flagTable(v *invocation, c command) string {
+	f, sync := &flagSet{invocation: v}, &flagSet{invocation: v}
+	c.define(v, f)
+	if c.name == "start" {
+		new(syncFlags).define(sync)
+	}
+	code := func(s string) string {
+		if s == "" {
+			return ""
+		}
+		return "`" + strings.ReplaceAll(s, "|", `\|`) + "`"
+	}
+	var b strings.Builder
+	b.WriteString("| flag | default | environment variable | meaning |\n|---|---|---|---|\n")
+	for _, d := range f.flags {
+		name, help := d.String(), d.Help
+		switch {
+		case sync.find(d.Name) != nil:
+			continue
+		case d.Name == "":
+			name = ""
+		}
+		if d.many {
+			help += "; repeatable"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", code(name), code(d.Default), code(d.Env), help)
+	}
+	return b.String()
+}
+
+// Every flag that the documents mention exists.
+func TestDocumentedFlags(t *testing.T) {
+	v, _ := testInvocation(nil)
+	known := map[string]bool{"help": true, "version": true}
+	for _, c := range v.commands() {
+		f := &flagSet{invocation: v}
+		c.define(v, f)
+		for _, d := range f.flags {
+			known[d.Name] = true
+		}
+	}
+	for _, name := range []string{"serve.md", "fess.md", "skills.md", "bridge.md", "content.md", "jobs.md", "security.md", "troubleshooting.md"} {
+		for _, m := range regexp.MustCompile("`--([a-z-]+)").FindAllStringSubmatch(page(t, name), -1) {
+			if !known[m[1]] {
+				t.Errorf("docs/%s mentions --%s, which does not exist", name, m[1])
 			}
 		}
 	}

@@ -1,22 +1,23 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/http"
-	"os"
-	"path/filepath"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
 
-	"knowhow/internal/config"
 	"knowhow/internal/fess"
+	"knowhow/internal/fessconfig"
 	"knowhow/internal/fessmcp"
+	"knowhow/internal/fetch"
+	"knowhow/internal/httpguard"
+	"knowhow/internal/job"
 	"knowhow/internal/logfile"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/search"
@@ -27,19 +28,7 @@ const fessHelp = `Usage: {cmd} [FLAGS]
 Serves the documents of a Fess server to AI agents over MCP. One bridge serves
 one knowledge domain: the documents with one Fess label.
 
-Flags:
-  --config FILE          configuration file; by default the first that exists of
-                         ~/.mcp-feiss/config.json, ~/mcp-feiss/config.json and
-                         ~/.mcp-fess/config.json
-  --transport stdio|http how clients connect (default stdio)
-  --debug                log everything into a file of its own, with elapsed times
-  --cody                 speak MCP revision 2024-11-05 instead of 2025-03-26
-  --revision latest      negotiate any MCP revision (also: 2025-03-26, 2024-11-05)
-  --allow-host HOST      HTTP: let this Host header pass as well; repeatable
-  --allow-origin ORIGIN  HTTP: let pages of this origin call; repeatable
-
-Environment:
-  FESS_API_TOKEN         access token for Fess; goes before fessAuth.accessToken
+{flags}
 
 The smallest configuration file:
   {
@@ -56,61 +45,57 @@ Examples:
 
 // fessFlags are the flags of the command.
 type fessFlags struct {
-	config    string
-	transport *choice
-	debug     bool
-	cody      bool
-	revision  *choice
-	hosts     list
-	origins   list
+	config, transport, revision, token string
+	debug, cody                        bool
+	hosts, origins                     []string
 }
 
-// define makes set the flags of f, with their defaults.
-func (f *fessFlags) define(set *flag.FlagSet) {
-	f.transport = newChoice("stdio", "http")
-	f.revision = newChoice(string(mcpserver.Pinned), string(mcpserver.Cody), string(mcpserver.Latest))
-	set.StringVar(&f.config, "config", "", "")
-	set.Var(f.transport, "transport", "")
-	set.BoolVar(&f.debug, "debug", false, "")
-	set.BoolVar(&f.cody, "cody", false, "")
-	set.Var(f.revision, "revision", "")
-	set.Var(&f.hosts, "allow-host", "")
-	set.Var(&f.origins, "allow-origin", "")
-}
-
-// parseFess reads the flags.
-func (v *invocation) parseFess(args []string) (*fessFlags, error) {
-	f := &fessFlags{}
-	set := v.newFlags()
-	f.define(set)
-	if err := v.parse(set, args, nil); err != nil {
-		return nil, err
-	}
-	if f.cody {
-		if f.revision.given && f.revision.value != string(mcpserver.Cody) {
-			return nil, v.usagef("--cody and --revision %s exclude each other", f.revision.value)
+// fessCommand serves the bridge until its client or a signal ends it.
+func fessCommand(v *invocation, f *flagSet) func(context.Context) error {
+	o := &fessFlags{}
+	f.String(&o.config, flag{Name: "config", Value: "FILE",
+		Help: "configuration file; by default the first of ~/.mcp-feiss/config.json, ~/mcp-feiss/config.json and ~/.mcp-fess/config.json that exists"})
+	f.Choice(&o.transport, flag{Name: "transport", Help: "how clients connect"}, "stdio", "http")
+	f.Bool(&o.debug, flag{Name: "debug", Help: "log everything to a separate file DATE_TIME_server.log, with the time since the start on each line"})
+	f.Bool(&o.cody, flag{Name: "cody", Help: "use MCP revision 2024-11-05"})
+	f.Choice(&o.revision, flag{Name: "revision", Help: "MCP revision; latest negotiates every revision"},
+		string(mcpserver.Pinned), string(mcpserver.Cody), string(mcpserver.Latest))
+	httpFlags(f, &o.hosts, &o.origins)
+	f.String(&o.token, flag{Env: "FESS_API_TOKEN", Help: "access token for Fess; takes precedence over fessAuth.accessToken"})
+	return func(ctx context.Context) error {
+		if o.cody {
+			if f.given("revision") && o.revision != string(mcpserver.Cody) {
+				return v.usagef("--cody and --revision %s exclude each other", o.revision)
+			}
+			o.revision = string(mcpserver.Cody)
 		}
-		f.revision.value = string(mcpserver.Cody)
+		return v.runFess(ctx, o)
 	}
-	return f, nil
 }
 
-// runFess serves the bridge until its client or a signal ends it.
-func runFess(ctx context.Context, v *invocation, args []string) error {
-	flags, err := v.parseFess(args)
-	if err != nil {
-		return err
-	}
+// httpFlags declares the flags for the Host and Origin headers.
+func httpFlags(f *flagSet, hosts, origins *[]string) {
+	f.List(hosts, flag{Name: "allow-host", Value: "HOST", Help: "HTTP: additional value that the Host header may have"})
+	f.List(origins, flag{Name: "allow-origin", Value: "ORIGIN", Help: "HTTP: additional value that the Origin header may have"})
+}
+
+// runFess reads the configuration and serves the bridge.
+func (v *invocation) runFess(ctx context.Context, flags *fessFlags) (err error) {
 	path := flags.config
 	if path == "" {
 		if path, err = v.findFessConfig(); err != nil {
 			return err
 		}
 	}
-	overHTTP := flags.transport.value == "http"
-	c, warnings, err := v.readFessConfig(path, overHTTP)
+	c, warnings, err := fessconfig.Read(path, fessconfig.Options{Env: v.Lookup, HTTP: flags.transport == "http"})
 	if err != nil {
 		return err
+	}
+	if flags.token != "" {
+		if !visiblePattern.MatchString(flags.token) {
+			return errors.New("environment variable FESS_API_TOKEN: want visible ASCII characters without blanks")
+		}
+		c.FessAuth.AccessToken = flags.token
 	}
 	log := logfile.Open(logfile.Options{
 		Dir:        c.Logging.Dir,
@@ -118,11 +103,12 @@ func runFess(ctx context.Context, v *invocation, args []string) error {
 		Level:      logLevel(c.Logging.Level),
 		RetainDays: c.Logging.RetainDays,
 		Secrets:    []string{c.FessAuth.AccessToken, c.Security.HTTPAuthToken},
+		Hint:       "set logging.dir to another one",
 		Fallback:   v.stderr,
 	})
 	defer log.Close()
-	log.Info("starting", "version", version(), "config", path, "transport", flags.transport.value,
-		"revision", flags.revision.value, "domain", c.Domain.ID, "label", c.Domain.LabelFilter)
+	log.Info("starting", "version", version(), "config", path, "transport", flags.transport,
+		"revision", flags.revision, "domain", c.Domain.ID, "label", c.Domain.LabelFilter)
 	for _, w := range warnings {
 		v.warn(log.Logger, w)
 	}
@@ -139,7 +125,7 @@ func runFess(ctx context.Context, v *invocation, args []string) error {
 }
 
 // serveFess wires the bridge and serves it.
-func (v *invocation) serveFess(ctx context.Context, c *FessConfig, flags *fessFlags, log *slog.Logger) error {
+func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, flags *fessFlags, log *slog.Logger) error {
 	client, err := fess.New(fess.Options{
 		BaseURL:            c.FessBaseURL,
 		API:                c.FessAPI,
@@ -156,24 +142,29 @@ func (v *invocation) serveFess(ctx context.Context, c *FessConfig, flags *fessFl
 		return &hintError{fmt.Errorf("connecting to Fess: %w", err), "Check fessBaseUrl, fessAuth and tls in the configuration."}
 	}
 	defer client.Close()
-	documents, err := c.fetcher()
+	documents, err := newFetcher(c)
 	if err != nil {
 		return err
 	}
 	defer documents.Close()
-	jobs := c.jobs(log)
+	jobs := job.New(job.Options{
+		Threshold:  time.Duration(c.Timeouts.LongRunningThresholdMs) * time.Millisecond,
+		Keep:       jobKeep,
+		MaxRunning: c.Limits.MaxInFlightRequests,
+		Log:        log,
+	})
 	defer closeJobs(ctx, log, jobs)
 	domain := fessmcp.Domain{ID: c.Domain.ID, Name: c.Domain.Name, Description: c.Domain.Description, Label: c.Domain.LabelFilter}
 	server := mcpserver.New(mcpserver.Options{
 		Name:         "mcp-fess",
 		Title:        c.Domain.Name,
 		Version:      version(),
-		Instructions: fessmcp.Instructions(domain),
+		Instructions: fessmcp.Instructions(fessmcp.Options{Domain: domain}),
 		Domain:       &mcpserver.Domain{ID: domain.ID, Name: domain.Name, Description: domain.Description, LabelFilter: domain.Label},
-		Revision:     mcpserver.Revision(flags.revision.value),
+		Revision:     mcpserver.Revision(flags.revision),
 		MaxInFlight:  c.Limits.MaxInFlightRequests,
 		Log:          log,
-		Header:       c.callersToken(),
+		Header:       callersToken(c),
 	})
 	fessmcp.Register(server, fessmcp.Options{
 		Domain:        domain,
@@ -181,8 +172,15 @@ func (v *invocation) serveFess(ctx context.Context, c *FessConfig, flags *fessFl
 		MaxPageSize:   c.Limits.MaxPageSize,
 		MaxChunkBytes: c.Limits.MaxChunkBytes,
 		Jobs:          jobs,
-		Content:       c.content(documents),
-		Log:           log,
+		Content: &fessmcp.Content{
+			Enabled:   c.ContentFetch.Enabled,
+			Fetch:     documents,
+			MaxBytes:  int64(c.ContentFetch.MaxBytes),
+			FessCache: c.ContentFetch.FessCache,
+			EnablePDF: c.ContentFetch.EnablePDF,
+		},
+		Explain: c.Explain,
+		Log:     log,
 	})
 
 	checkCtx, stopCheck := context.WithCancel(ctx)
@@ -193,7 +191,7 @@ func (v *invocation) serveFess(ctx context.Context, c *FessConfig, flags *fessFl
 		check.Go(func() { checkFess(checkCtx, client, c, log) })
 	}
 
-	if flags.transport.value == "http" {
+	if flags.transport == "http" {
 		return v.serveFessHTTP(ctx, c, flags, server, log)
 	}
 	log.Info("serving on standard input and output")
@@ -202,24 +200,22 @@ func (v *invocation) serveFess(ctx context.Context, c *FessConfig, flags *fessFl
 
 // serveFessHTTP serves the bridge on the address that the configuration
 // names.
-func (v *invocation) serveFessHTTP(ctx context.Context, c *FessConfig, flags *fessFlags, server *mcpserver.Server, log *slog.Logger) error {
+func (v *invocation) serveFessHTTP(ctx context.Context, c *fessconfig.Config, flags *fessFlags, server *mcpserver.Server, log *slog.Logger) error {
 	t := &c.HTTPTransport
-	if !isLoopback(t.BindAddress) && c.Security.HTTPAuthToken == "" {
+	if !httpguard.Loopback(t.BindAddress) && c.Security.HTTPAuthToken == "" {
 		v.warn(log, "everyone who can reach this machine can search the domain: set security.httpAuthToken")
 	}
-	handler := server.HTTP(mcpserver.HTTPOptions{
-		Path:           t.Path,
-		Token:          c.Security.HTTPAuthToken,
-		AllowedOrigins: append(t.AllowedOrigins, flags.origins...),
-		AllowedHosts:   append(t.AllowedHosts, flags.hosts...),
-		DisableSSE:     !t.EnableSSE,
-	})
 	return v.serveHTTP(ctx, httpService{
-		host:     t.BindAddress,
-		port:     t.Port,
-		path:     t.Path,
-		handlers: map[string]http.Handler{t.Path: handler},
-		shutdown: []func(context.Context) error{handler.Shutdown},
+		host: t.BindAddress,
+		port: t.Port,
+		path: t.Path,
+		guard: httpguard.Options{
+			Token:          c.Security.HTTPAuthToken,
+			AllowedOrigins: append(t.AllowedOrigins, flags.origins...),
+			AllowedHosts:   append(t.AllowedHosts, flags.hosts...),
+			Routes:         []httpguard.Route{server.HTTP(mcpserver.HTTPOptions{DisableSSE: !t.EnableSSE}).Route(t.Path)},
+			Refuse:         mcpserver.Refuse,
+		},
 		portHint: "Set httpTransport.port to another one, or to 0 to let the system choose.",
 		log:      log,
 	})
@@ -228,7 +224,7 @@ func (v *invocation) serveFessHTTP(ctx context.Context, c *FessConfig, flags *fe
 // callersToken returns what keeps the token that a caller wants Fess to be asked
 // with; the client uses it. It is nil unless fessAuth.passThrough is set: whose job
 // is whose must not hang on a header that means nothing.
-func (c *FessConfig) callersToken() func(context.Context, http.Header) context.Context {
+func callersToken(c *fessconfig.Config) func(context.Context, http.Header) context.Context {
 	if !c.FessAuth.PassThrough {
 		return nil
 	}
@@ -237,14 +233,39 @@ func (c *FessConfig) callersToken() func(context.Context, http.Header) context.C
 	}
 }
 
+// newFetcher returns the fetcher of the documents that Fess gives no text of.
+func newFetcher(c *fessconfig.Config) (*fetch.Fetcher, error) {
+	f := &c.ContentFetch
+	o := fetch.Options{
+		Schemes:      f.AllowedSchemes,
+		AllowedHosts: f.AllowedHostAllowlist,
+		AllowPrivate: f.AllowPrivateNetworkTargets,
+		MaxBytes:     int64(f.MaxBytes),
+		Timeout:      time.Duration(f.TimeoutMs) * time.Millisecond,
+		UserAgent:    cmp.Or(f.UserAgent, "knowhow/"+version()),
+	}
+	if f.Proxy != "" {
+		u, err := url.Parse(f.Proxy)
+		if err != nil {
+			return nil, errors.New("contentFetch.proxy: want an absolute http or https URL") // the error may hold a password
+		}
+		o.Proxy = u
+	}
+	fetcher, err := fetch.New(o)
+	if err != nil {
+		return nil, &hintError{fmt.Errorf("preparing to fetch documents: %w", err), "Check contentFetch in the configuration."}
+	}
+	return fetcher, nil
+}
+
 // checkFess warns in the log if Fess cannot be asked or is not well. Requests
 // fail one by one as long as that lasts.
-func checkFess(ctx context.Context, client *fess.Client, c *FessConfig, log *slog.Logger) {
+func checkFess(ctx context.Context, client *fess.Client, c *fessconfig.Config, log *slog.Logger) {
 	health, err := client.Health(ctx)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		log.Warn("Fess does not answer; requests will fail until it does", "fessBaseUrl", c.FessBaseURL, "error", err)
+		log.Warn("Fess does not answer; requests will fail until it does", "fessBaseUrl", c.FessBaseURL, "error", c.Explain(err))
 	case health.Status == "red":
 		log.Warn("Fess answers that its search engine is down", "fessBaseUrl", c.FessBaseURL)
 	default:
@@ -254,48 +275,17 @@ func checkFess(ctx context.Context, client *fess.Client, c *FessConfig, log *slo
 
 // findFessConfig returns the first configuration file that exists.
 func (v *invocation) findFessConfig() (string, error) {
-	home := v.get("HOME")
-	if home == "" {
-		home = v.get("USERPROFILE")
-	}
+	home := v.home()
 	if home == "" {
 		return "", &hintError{errors.New("config.json cannot be looked for: no home directory is known"),
 			"Set HOME, or name the file with --config."}
 	}
-	var tried []string
-	for _, dir := range []string{".mcp-feiss", "mcp-feiss", ".mcp-fess"} {
-		path := filepath.Join(home, dir, "config.json")
-		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-			return path, nil
-		}
-		tried = append(tried, path)
+	path, tried := fessconfig.Find(home)
+	if path == "" {
+		return "", &hintError{fmt.Errorf("config.json is missing: there is no %s, no %s and no %s", tried[0], tried[1], tried[2]),
+			fmt.Sprintf("Write %s, or name a file with --config. %q shows the smallest one.", tried[0], v.name+" --help")}
 	}
-	return "", &hintError{fmt.Errorf("config.json is missing: there is no %s, no %s and no %s", tried[0], tried[1], tried[2]),
-		fmt.Sprintf("Write %s, or name a file with --config. %q shows the smallest one.", tried[0], v.name+" --help")}
-}
-
-// readFessConfig reads and checks the configuration file at path.
-func (v *invocation) readFessConfig(path string, overHTTP bool) (*FessConfig, []string, error) {
-	c := defaultFessConfig()
-	file, err := config.ReadFile(path, c, config.Options{Env: v.Lookup})
-	if err != nil {
-		return nil, nil, err
-	}
-	warnings, err := c.Validate(file, overHTTP)
-	if err != nil {
-		return nil, nil, err
-	}
-	if token := v.get("FESS_API_TOKEN"); token != "" {
-		if !visiblePattern.MatchString(token) {
-			return nil, nil, errors.New("environment variable FESS_API_TOKEN: want visible ASCII characters without blanks")
-		}
-		c.FessAuth.AccessToken = token
-	}
-	c.resolve(path)
-	if err := c.checkCAFile(file); err != nil {
-		return nil, nil, err
-	}
-	return c, warnings, nil
+	return path, nil
 }
 
 // logLevel returns the level of that name in a configuration.

@@ -1,27 +1,152 @@
 package cli
 
 import (
-	"flag"
+	"errors"
 	"fmt"
+	"path"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
-	"knowhow/internal/config"
 	"knowhow/internal/spell"
 )
 
-// newFlags returns an empty set of flags for [invocation.parse].
-func (v *invocation) newFlags() *flag.FlagSet {
-	return flag.NewFlagSet(v.name, flag.ContinueOnError)
+// A flag declares a flag of a command: all that parsing it, the help text and
+// the tables in the documents need. A flag without a Name is an environment
+// variable that no flag corresponds to.
+type flag struct {
+	Name    string // without dashes
+	Value   string // stands for the value in texts, for example FILE; "" if the flag takes none
+	Default string // the value if none is given; "" if there is none
+	Env     string // variable that is read if the flag is not given; an empty one is like one that is not set
+	Help    string // what it does; ends without a period
+
+	set    func(value string) error
+	many   bool // may be given several times
+	secret bool // messages do not repeat the value
+	given  bool // on the command line
 }
 
-// parse sets the flags of fs from args, in any order with the operands, each
-// of which it hands to operand as it comes; nil means that the command takes
-// none. After "--" everything is an operand. It returns flag.ErrHelp if help
-// was asked for, and a [usageError] if args do not fit; the flag package's own
-// loop is not used because it stops at the first operand and because its
-// messages cannot suggest the flag that was meant.
-func (v *invocation) parse(fs *flag.FlagSet, args []string, operand func(string) error) error {
+// errHelp means that the command line asks for the help text.
+var errHelp = errors.New("help requested")
+
+// A flagSet is what a command accepts on its command line.
+type flagSet struct {
+	*invocation
+	flags   []*flag
+	operand func(string) error // is called for each operand in its order with the flags; nil means that there are none
+}
+
+// Func declares a flag whose values are passed to set. Its errors say what
+// is wanted.
+func (f *flagSet) Func(d flag, set func(value string) error) {
+	d.set = set
+	f.flags = append(f.flags, &d)
+	if d.Default != "" {
+		_ = set(d.Default) // TestDeclarations checks that there is no error
+	}
+}
+
+// String declares a flag that takes any text.
+func (f *flagSet) String(p *string, d flag) {
+	f.Func(d, func(s string) error { *p = s; return nil })
+}
+
+// Bool declares a flag that is false unless it is given.
+func (f *flagSet) Bool(p *bool, d flag) {
+	f.Func(d, func(s string) (err error) {
+		if *p, err = strconv.ParseBool(s); err != nil {
+			return errors.New("want true or false")
+		}
+		return nil
+	})
+}
+
+// Choice declares a flag that takes one of words, the first being the default.
+func (f *flagSet) Choice(p *string, d flag, words ...string) {
+	d.Default, d.Value = words[0], strings.Join(words, "|")
+	f.Func(d, func(s string) error {
+		if !slices.Contains(words, s) {
+			return fmt.Errorf("want %s", strings.Join(words, " or "))
+		}
+		*p = s
+		return nil
+	})
+}
+
+// List declares a flag that may be given several times.
+func (f *flagSet) List(p *[]string, d flag) {
+	d.many = true
+	f.Func(d, func(s string) error {
+		if s == "" {
+			return errors.New("want a value")
+		}
+		*p = append(*p, s)
+		return nil
+	})
+}
+
+// Globs declares a flag that takes patterns of package path and may be given
+// several times.
+func (f *flagSet) Globs(p *[]string, d flag) {
+	d.many = true
+	f.Func(d, func(s string) error {
+		if _, err := path.Match(s, ""); err != nil || s == "" {
+			return errors.New(`want a pattern such as "get_*" or "github/*"`)
+		}
+		*p = append(*p, s)
+		return nil
+	})
+}
+
+// Duration declares a flag that takes a Go duration above zero.
+func (f *flagSet) Duration(p *time.Duration, d flag) {
+	f.Func(d, func(s string) error {
+		value, err := time.ParseDuration(s)
+		if err != nil || value <= 0 {
+			return errors.New("want a duration such as 30s or 5m")
+		}
+		*p = value
+		return nil
+	})
+}
+
+// visiblePattern matches what a token consists of.
+var visiblePattern = regexp.MustCompile(`^[!-~]+$`)
+
+// Token declares a flag that takes a bearer token.
+func (f *flagSet) Token(p *string, d flag) {
+	d.secret = true
+	f.Func(d, func(s string) error {
+		if !visiblePattern.MatchString(s) {
+			return errors.New("want visible ASCII characters without blanks")
+		}
+		*p = s
+		return nil
+	})
+}
+
+// given reports whether the command line has the flag.
+func (f *flagSet) given(name string) bool { return f.find(name).given }
+
+// find returns the flag of that name, nil if there is none.
+func (f *flagSet) find(name string) *flag {
+	for _, d := range f.flags {
+		if d.Name == name && name != "" {
+			return d
+		}
+	}
+	return nil
+}
+
+// parse sets the flags from args, in any order with the operands. After "--"
+// everything is an operand. A flag that args do not have is set from its
+// environment variable. parse returns errHelp if help is requested, and a
+// [usageError] if args do not fit. Package flag is not used because it stops at
+// the first operand and knows neither variables nor suggestions.
+func (f *flagSet) parse(args []string) error {
 	onlyOperands := false
 	for len(args) > 0 {
 		arg := args[0]
@@ -30,16 +155,23 @@ func (v *invocation) parse(fs *flag.FlagSet, args []string, operand func(string)
 		case arg == "--" && !onlyOperands:
 			onlyOperands = true
 		case strings.HasPrefix(arg, "-") && arg != "-" && !onlyOperands:
-			rest, err := v.parseFlag(fs, arg, args)
+			rest, err := f.parseFlag(arg, args)
 			if err != nil {
 				return err
 			}
 			args = rest
-		case operand == nil:
-			return v.usagef("unexpected argument %q", arg)
+		case f.operand == nil:
+			return f.usagef("unexpected argument %q", arg)
 		default:
-			if err := operand(arg); err != nil {
+			if err := f.operand(arg); err != nil {
 				return err
+			}
+		}
+	}
+	for _, d := range f.flags {
+		if value := f.get(d.Env); value != "" && !d.given {
+			if err := d.set(value); err != nil {
+				return f.badValue(d, d.Env, "unset it", value, err)
 			}
 		}
 	}
@@ -48,39 +180,46 @@ func (v *invocation) parse(fs *flag.FlagSet, args []string, operand func(string)
 
 // parseFlag sets the flag that arg names, with the value after its "=" or the
 // first of args, and returns the rest of args.
-func (v *invocation) parseFlag(fs *flag.FlagSet, arg string, args []string) ([]string, error) {
+func (f *flagSet) parseFlag(arg string, args []string) ([]string, error) {
 	name, value, hasValue := strings.Cut(strings.TrimPrefix(arg[1:], "-"), "=")
 	if name == "help" || name == "h" {
-		return nil, flag.ErrHelp
+		return nil, errHelp
 	}
-	f := fs.Lookup(name)
-	if f == nil {
-		return nil, v.unknownFlag(fs, name)
-	}
-	boolean, _ := f.Value.(interface{ IsBoolFlag() bool })
+	d := f.find(name)
 	switch {
+	case d == nil:
+		return nil, f.unknown(name)
 	case hasValue:
-	case boolean != nil && boolean.IsBoolFlag():
+	case d.Value == "":
 		value = "true"
 	case len(args) == 0:
-		return nil, v.usagef("flag --%s needs a value", name)
+		return nil, f.usagef("flag --%s needs a value", name)
 	default:
 		value, args = args[0], args[1:]
 	}
-	if err := fs.Set(name, value); err != nil {
-		if config.Secret(name) {
-			return nil, v.usagef("flag --%s: %v", name, err)
-		}
-		return nil, v.usagef("flag --%s: got %q, %v", name, value, err)
+	d.given = true
+	if err := d.set(value); err != nil {
+		return nil, f.badValue(d, "flag --"+name, "leave it out", value, err)
 	}
 	return args, nil
 }
 
-// unknownFlag returns the error for a flag that fs does not have.
-func (v *invocation) unknownFlag(fs *flag.FlagSet, name string) error {
+// badValue returns the error for a value that a flag does not accept. source
+// is where the value comes from, and omit is how one does without it.
+func (f *flagSet) badValue(d *flag, source, omit, value string, err error) error {
+	if d.secret {
+		return f.usagef("%s: %v; %s to use no token", source, err, omit)
+	}
+	return f.usagef("%s: got %q, %v", source, value, err)
+}
+
+// unknown returns the error for a flag that does not exist.
+func (f *flagSet) unknown(name string) error {
 	var known []string
-	fs.VisitAll(func(f *flag.Flag) { known = append(known, f.Name) })
-	e := v.usagef("unknown flag --%s", name)
+	for _, d := range f.flags {
+		known = append(known, d.Name)
+	}
+	e := f.usagef("unknown flag --%s", name)
 	if near := spell.Near(name, known, 1); len(near) > 0 {
 		e.hint = fmt.Sprintf("Did you mean --%s? ", near[0]) + e.hint
 	}
@@ -92,35 +231,69 @@ func (v *invocation) usagef(format string, args ...any) *usageError {
 	return &usageError{message: fmt.Sprintf(format, args...), hint: fmt.Sprintf("Run %q for usage.", v.name+" --help")}
 }
 
-// A choice is a flag.Value that takes one of a few words. The first is the
-// default.
-type choice struct {
-	words []string
-	value string
-	given bool // on the command line
+// String returns the flag or the variable as the user types it.
+func (d *flag) String() string {
+	switch {
+	case d.Name == "":
+		return d.Env
+	case d.Value == "":
+		return "--" + d.Name
+	}
+	return "--" + d.Name + " " + d.Value
 }
 
-func newChoice(words ...string) *choice { return &choice{words: words, value: words[0]} }
+const (
+	flagColumn = 26 // where the descriptions of flags begin
+	helpWidth  = 80 // columns of a help text
+)
 
-func (c *choice) String() string { return c.value }
-
-func (c *choice) Set(s string) error {
-	if !slices.Contains(c.words, s) {
-		return fmt.Errorf("want %s", strings.Join(c.words, " or "))
+// text returns the part of the help text that describes the flags.
+func (f *flagSet) text() string {
+	var flags, variables strings.Builder
+	for _, d := range f.flags {
+		b, notes := &flags, []string{}
+		if d.Default != "" {
+			notes = append(notes, "default "+d.Default)
+		}
+		switch {
+		case d.Name == "":
+			b = &variables
+		case d.Env != "":
+			notes = append(notes, "environment variable "+d.Env)
+		}
+		if d.many {
+			notes = append(notes, "repeatable")
+		}
+		help := d.Help
+		if len(notes) > 0 {
+			help += " (" + strings.Join(notes, "; ") + ")"
+		}
+		d.write(b, help)
 	}
-	c.value, c.given = s, true
-	return nil
+	text := ""
+	if flags.Len() > 0 {
+		text = "Flags:\n" + flags.String()
+	}
+	if variables.Len() > 0 {
+		text += "\nEnvironment variables:\n" + variables.String()
+	}
+	return text
 }
 
-// A list is a flag.Value that may be given several times.
-type list []string
-
-func (l *list) String() string { return strings.Join(*l, ",") }
-
-func (l *list) Set(s string) error {
-	if s == "" {
-		return fmt.Errorf("want a value")
+// write writes a flag and its description, wrapped in a column of its own.
+func (d *flag) write(b *strings.Builder, help string) {
+	line := "  " + d.String()
+	if len(line) > flagColumn-2 {
+		b.WriteString(line + "\n")
+		line = ""
 	}
-	*l = append(*l, s)
-	return nil
+	line += strings.Repeat(" ", flagColumn-1-len(line))
+	for word := range strings.FieldsSeq(help) {
+		if len(line)+1+len(word) > helpWidth {
+			b.WriteString(line + "\n")
+			line = strings.Repeat(" ", flagColumn-1)
+		}
+		line += " " + word
+	}
+	b.WriteString(line + "\n")
 }

@@ -16,32 +16,31 @@ Examples:
   {cmd} fess
 `
 
-// runHelp shows the help of the command that is named, or the overview.
-func runHelp(_ context.Context, v *invocation, args []string) error {
+// helpCommand shows the help of the command that is named, or the overview.
+func helpCommand(v *invocation, f *flagSet) func(context.Context) error {
 	topic := ""
-	err := v.parse(v.newFlags(), args, func(arg string) error {
+	f.operand = func(arg string) error {
 		if topic != "" {
 			return v.usagef("unexpected argument %q", arg)
 		}
 		topic = arg
 		return nil
-	})
-	if err != nil {
+	}
+	return func(context.Context) error {
+		if topic == "" {
+			if v.Command == "" {
+				_, err := io.WriteString(v.stdout, overview(v.Env))
+				return err
+			}
+			topic = v.Command
+		}
+		cmd, ok := v.find(topic)
+		if !ok {
+			return unknownCommand(topic, v)
+		}
+		_, err := io.WriteString(v.stdout, commandHelp(cmd, v))
 		return err
 	}
-	if topic == "" {
-		if v.Command == "" {
-			_, err := io.WriteString(v.stdout, overview(v.Env))
-			return err
-		}
-		topic = v.Command
-	}
-	cmd, ok := v.find(topic)
-	if !ok {
-		return unknownCommand(topic, v)
-	}
-	_, err = io.WriteString(v.stdout, commandHelp(cmd, v))
-	return err
 }
 
 // overview returns the list of commands.
@@ -66,5 +65,7 @@ func commandHelp(c command, v *invocation) string {
 	if v.Command != c.name {
 		typed += " " + c.name
 	}
-	return strings.ReplaceAll(c.help, "{cmd}", typed)
+	f := &flagSet{invocation: v}
+	c.define(v, f)
+	return strings.NewReplacer("{cmd}", typed, "{flags}\n", f.text()).Replace(c.help)
 }

@@ -3,9 +3,9 @@ package cli_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -13,8 +13,6 @@ import (
 
 	"knowhow/internal/cli"
 )
-
-var update = flag.Bool("update", false, "rewrite the expected output in the test scripts")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
@@ -53,11 +51,16 @@ func program(env cli.Env) {
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
-		UpdateScripts:       *update,
+		UpdateScripts:       *cli.Update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir+"/home")
+			hostile, err := filepath.Abs("../extract/pdf/testdata")
+			if err != nil {
+				return err
+			}
+			env.Setenv("HOSTILE", hostile)            // see serve_hostile
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector would have each program wait a second
 			env.Values[fakeKey{}] = &fakeFess{}
 			env.Values[bridgeKey{}] = &runningBridge{}

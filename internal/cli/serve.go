@@ -3,11 +3,10 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -17,17 +16,29 @@ import (
 	"knowhow/internal/indexing"
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
+	"knowhow/internal/search/scope"
+	"knowhow/internal/source"
+	"knowhow/internal/terminal"
 )
 
-// runServe indexes sources and serves them.
-func runServe(ctx context.Context, v *invocation, args []string) error {
-	o, err := parseServe(v, args)
-	if err != nil {
-		return err
+// serveCommand indexes sources and serves them.
+func serveCommand(v *invocation, f *flagSet) func(context.Context) error {
+	o := &serveOptions{}
+	o.define(f)
+	return func(ctx context.Context) error {
+		if err := o.check(f); err != nil {
+			return err
+		}
+		return v.runServe(ctx, o)
 	}
-	s := &serving{invocation: v, o: o,
-		log: slog.New(slog.NewTextHandler(v.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
-	if !o.stdio {
+}
+
+// runServe indexes sources and serves them.
+func (v *invocation) runServe(ctx context.Context, o *serveOptions) (err error) {
+	lines := terminal.NewLines(v.stderr, nil)
+	v.stderr = lines // whatever is written makes way for the progress bar
+	s := &serving{invocation: v, o: o, lines: lines, log: slog.New(terminal.NewHandler(lines, slog.LevelWarn))}
+	if !o.stdio() {
 		if s.host, s.port, err = o.listener(v); err != nil {
 			return err
 		}
@@ -37,58 +48,8 @@ func runServe(ctx context.Context, v *invocation, args []string) error {
 		return err
 	}
 	s.index, s.sources = x, sources
+	s.backend = scope.New(x, s.labels()...)
 	return errors.Join(s.run(ctx), x.Close())
-}
-
-// pathReason returns what is wrong with a path without repeating the path.
-func pathReason(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	return err
-}
-
-// openSources opens the data folder and adds the sources that the command line
-// names to those it remembers.
-func openSources(ctx context.Context, v *invocation, o *serveOptions) (*index.Index, []document.Source, error) {
-	var paths []string
-	for _, arg := range o.sources {
-		path, err := resolveSource(arg.path)
-		if err != nil {
-			return nil, nil, err
-		}
-		paths = append(paths, path)
-	}
-	none := &usageError{"no source: nothing is indexed yet", fmt.Sprintf("Name a folder, for example: %s docs", v.name)}
-	if len(paths) == 0 && !fileExists(filepath.Join(o.data, index.FileName)) {
-		return nil, nil, none
-	}
-	x, err := index.Open(ctx, index.Options{Dir: o.data})
-	if err != nil {
-		return nil, nil, err
-	}
-	known, err := x.Sources(ctx)
-	for i := 0; err == nil && i < len(paths); i++ {
-		var src document.Source
-		var added bool
-		if src, added, err = addSource(known, paths[i], o.sources[i].label); err == nil && added {
-			known = append(known, src)
-			err = x.AddSource(ctx, src)
-		}
-	}
-	if err == nil && len(known) == 0 {
-		err = none
-	}
-	if err != nil {
-		return nil, nil, errors.Join(err, x.Close())
-	}
-	return x, known, nil
-}
-
-// fileExists reports whether there is something at path.
-func fileExists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // A serving is a running serve.
@@ -98,7 +59,9 @@ type serving struct {
 	host    string // to listen on
 	port    int
 	index   *index.Index
-	sources []document.Source
+	sources []document.Source // that this process serves
+	backend *scope.Scope      // the part of index that this process serves
+	lines   *terminal.Lines   // stderr
 	log     *slog.Logger
 
 	mu   sync.Mutex
@@ -115,31 +78,54 @@ func (s *serving) run(ctx context.Context) error {
 	defer s.closeJobs(ctx)
 	index := func() {
 		background.Go(func() {
-			err := indexing.Run(ctx, indexing.Options{Index: s.index, Out: s.stderr, Log: s.log, Once: s.o.noWatch})
+			err := indexing.Run(ctx, indexing.Options{
+				Index: s.index, Sources: s.current, Dir: s.o.data, Lines: s.lines, Log: s.log, Once: s.o.noWatch,
+			})
 			if err != nil && ctx.Err() == nil {
 				s.log.Error("indexing stopped; what is indexed can still be searched", "error", err)
 			}
 		})
 	}
-	server := s.server(s.mainDomain())
-	if s.o.stdio {
+	server := s.server(s.mainDomain(), s.backend)
+	if s.o.stdio() {
 		index()
 		return server.ServeStdio(ctx, s.stdin, s.stdout)
 	}
 	return s.listen(ctx, server, index)
 }
 
-// mainDomain is the domain of /mcp: of the one source, or of all.
+// labels returns the labels of the sources that this process serves.
+func (s *serving) labels() []string {
+	labels := make([]string, len(s.sources))
+	for i, src := range s.sources {
+		labels[i] = src.Label
+	}
+	return labels
+}
+
+// current returns those sources of this process that are still remembered: another
+// process may have forgotten one, or given its label to another folder.
+func (s *serving) current(ctx context.Context) ([]document.Source, error) {
+	all, err := s.index.Sources(ctx)
+	return slices.DeleteFunc(all, func(a document.Source) bool {
+		return !slices.ContainsFunc(s.sources, func(src document.Source) bool { return src.Label == a.Label && src.Path == a.Path })
+	}), err
+}
+
+// mainDomain returns the domain of /mcp: that of the one source, or of all.
 func (s *serving) mainDomain() fessmcp.Domain {
 	d := fessmcp.Domain{ID: "all", Name: "all"}
 	if len(s.sources) == 1 {
-		d = labelDomain(s.sources[0].Label)
+		d = sourceDomain(s.sources[0])
 	} else {
-		labels := make([]string, len(s.sources))
+		about := make([]string, len(s.sources))
 		for i, src := range s.sources {
-			labels[i] = src.Label
+			about[i] = src.Label
+			if src.Description != "" {
+				about[i] += " (" + src.Description + ")"
+			}
 		}
-		d.Description = "Documents of the sources " + strings.Join(labels, ", ")
+		d.Description = cutDescription("Documents of the sources " + strings.Join(about, ", "))
 	}
 	if s.o.domain != "" {
 		d.ID = s.o.domain
@@ -153,25 +139,56 @@ func (s *serving) mainDomain() fessmcp.Domain {
 	return d
 }
 
-// labelDomain is the domain of one source.
-func labelDomain(label string) fessmcp.Domain {
-	return fessmcp.Domain{ID: domainID(label), Name: label, Label: label, Description: "Documents of the source " + label}
+// cutDescription cuts a description that was put together of many to 1,000
+// characters.
+func cutDescription(s string) string {
+	if runes := []rune(s); len(runes) > 2*maxDescription {
+		return string(runes[:2*maxDescription-1]) + "…"
+	}
+	return s
 }
 
-// server returns an MCP server for a domain.
-func (s *serving) server(d fessmcp.Domain) *mcpserver.Server {
+// sourceDomain returns the domain of one source.
+func sourceDomain(src document.Source) fessmcp.Domain {
+	d := fessmcp.Domain{ID: source.Domain(src.Label), Name: src.Label, Label: src.Label, Description: src.Description}
+	if d.Description == "" {
+		what := "Documents in the folder "
+		if info, err := os.Stat(src.Path); err == nil && !info.IsDir() {
+			what = "The file "
+		}
+		d.Description = what + filepath.Base(src.Path)
+	}
+	return d
+}
+
+// folderPage is how many hits a page has unless the caller says otherwise.
+const folderPage = 8
+
+// server returns an MCP server for a domain over a part of the index.
+func (s *serving) server(d fessmcp.Domain, backend *scope.Scope) *mcpserver.Server {
+	o := fessmcp.Options{
+		Domain:     d,
+		Backend:    backend,
+		Wording:    fessmcp.OfFolders,
+		Groups:     s.o.groups,
+		NameSource: d.Label == "",
+		PageSize:   folderPage,
+		Log:        s.log,
+	}
+	if slices.Contains(s.o.groups, fessmcp.FessTools) {
+		o.Jobs = job.New(job.Options{Threshold: jobThreshold, Keep: jobKeep, Log: s.log})
+		s.mu.Lock()
+		s.jobs = append(s.jobs, o.Jobs)
+		s.mu.Unlock()
+	}
 	server := mcpserver.New(mcpserver.Options{
 		Name: "knowhow", Title: "knowhow: " + d.Name, Version: version(),
-		Instructions: fessmcp.Instructions(d),
+		Instructions: fessmcp.Instructions(o),
 		Domain:       &mcpserver.Domain{ID: d.ID, Name: d.Name, Description: d.Description, LabelFilter: d.Label},
 		Revision:     mcpserver.Latest,
 		Log:          s.log,
 	})
-	jobs := job.New(job.Options{Threshold: jobThreshold, Keep: jobKeep, Log: s.log})
-	s.mu.Lock()
-	s.jobs = append(s.jobs, jobs)
-	s.mu.Unlock()
-	fessmcp.Register(server, fessmcp.Options{Domain: d, Backend: s.index, Jobs: jobs, Log: s.log})
+	fessmcp.Register(server, o)
 	return server
 }
 

@@ -4,101 +4,151 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"knowhow/internal/fessmcp"
+	"knowhow/internal/httpguard"
+	"knowhow/internal/source"
+	"knowhow/internal/spell"
 )
 
 const serveHelp = `Usage: {cmd} [FLAGS] [SOURCE ...]
 
-Indexes folders and files and lets agents search and read them through MCP.
-Sources are remembered: without a SOURCE it goes on with those it knows.
+Indexes folders and files, and lets agents search and read them over MCP.
+Exactly the named sources are served. Sources are remembered: without a SOURCE
+all remembered sources are served.
 
-Flags:
-  --addr HOST:PORT       where to listen (127.0.0.1:7411)
-  --transport KIND       http, or stdio for a client that starts the program (http)
-  --data DIR             data folder (KNOWHOW_DATA)
-  --label NAME           label of the source that follows
-  --domain ID            domain of /mcp, part of the tools' names
-  --domain-name NAME     name of that domain, for people and agents
-  --token TOKEN          asked of every caller; needed beyond loopback (KNOWHOW_TOKEN)
-  --embedder NAME        this version searches by words: builtin or none (KNOWHOW_EMBEDDER)
-  --no-watch             look for changes at the start only
-  --revision latest      MCP revisions to negotiate
-  --allow-host HOST      further Host that requests may have; repeatable
-  --allow-origin ORIGIN  further Origin that requests may have; repeatable
+{flags}
 
 Examples:
   {cmd} docs
   {cmd} ~/handbook --label policies ~/company/legal
+  {cmd} --description "Minutes of the board since 2019" ~/board
   {cmd} --transport stdio ~/handbook
   {cmd} --addr 0.0.0.0:7411 --token "$TOKEN"
 `
 
+const (
+	// defaultHost is where serve listens unless told otherwise.
+	defaultHost = "127.0.0.1"
+
+	// maxDescription is the longest description of a source, in characters:
+	// with it the instructions of a server stay within what clients show.
+	maxDescription = 500
+)
+
 // serveOptions are the flags and operands of serve.
 type serveOptions struct {
 	addr, data, domain, domainName, token string
-	stdio, noWatch                        bool
+	transport                             string
+	noWatch, yes                          bool
 	hosts, origins                        []string
+	groups                                []fessmcp.Group
 	sources                               []sourceArg
+	next                                  sourceArg // the flags of the source that follows
 }
 
 // A sourceArg is a source as the command line names it.
-type sourceArg struct{ path, label string }
+type sourceArg struct{ path, label, description string }
 
-// parseServe reads the command line of serve.
-func parseServe(v *invocation, args []string) (*serveOptions, error) {
-	o := &serveOptions{}
-	fs := v.newFlags()
-	transport, revision := newChoice("http", "stdio"), newChoice("latest")
-	embedder := newChoice("builtin", "none")
-	if e := v.get("KNOWHOW_EMBEDDER"); e != "" {
-		if err := embedder.Set(e); err != nil {
-			return nil, v.usagef("KNOWHOW_EMBEDDER: got %q, %v", e, err)
-		}
-	}
-	var label string
-	var hosts, origins list
-	fs.StringVar(&o.addr, "addr", "127.0.0.1:7411", "")
-	fs.Var(transport, "transport", "")
-	fs.StringVar(&o.data, "data", "", "")
-	fs.Func("label", "", func(s string) error {
-		if label = s; !labelPattern.MatchString(s) {
+// define declares the flags and operands of serve in f.
+func (o *serveOptions) define(f *flagSet) {
+	var ignored string // of choices that change nothing yet
+	f.String(&o.addr, flag{Name: "addr", Value: "HOST:PORT", Default: defaultHost + ":7411", Help: "address to listen on"})
+	f.Func(flag{Name: "port", Value: "PORT", Help: "short for --addr " + defaultHost + ":PORT"}, func(s string) error {
+		o.addr = net.JoinHostPort(defaultHost, s)
+		return checkPort(s)
+	})
+	f.Choice(&o.transport, flag{Name: "transport", Help: "how clients connect; with stdio the server serves the one client that started it"}, "http", "stdio")
+	dataFlag(f, &o.data)
+	f.Func(flag{Name: "label", Value: "NAME", Help: "label of the source that follows"}, func(s string) error {
+		if o.next.label = s; !source.ValidLabel(s) {
 			return errors.New(`want letters, digits, "_", "." and "-" only`)
 		}
 		return nil
 	})
-	fs.Func("domain", "", func(s string) error {
-		if o.domain = strings.ReplaceAll(strings.ToLower(s), "-", "_"); !domainIDPattern.MatchString(o.domain) {
-			return fmt.Errorf(`want 1 to %d letters, digits and "_"`, maxDomainID)
+	f.Func(flag{Name: "description", Value: "TEXT", Help: "what the source that follows contains; it is remembered"}, func(s string) error {
+		o.next.description = strings.TrimSpace(s)
+		if n := utf8.RuneCountInString(o.next.description); n == 0 || n > maxDescription {
+			return fmt.Errorf("want 1 to %d characters", maxDescription)
 		}
 		return nil
 	})
-	fs.StringVar(&o.domainName, "domain-name", "", "")
-	fs.StringVar(&o.token, "token", v.get("KNOWHOW_TOKEN"), "")
-	fs.Var(embedder, "embedder", "")
-	fs.BoolVar(&o.noWatch, "no-watch", false, "")
-	fs.Var(revision, "revision", "")
-	fs.Var(&hosts, "allow-host", "")
-	fs.Var(&origins, "allow-origin", "")
-	err := v.parse(fs, args, func(arg string) error {
-		o.sources = append(o.sources, sourceArg{path: arg, label: label})
-		label = ""
+	f.Func(flag{Name: "tools", Value: "GROUPS", Default: "search", Help: "groups of tools: search, fess, or search,fess"}, func(s string) (err error) {
+		o.groups, err = toolGroups(s)
+		return err
+	})
+	f.Func(flag{Name: "domain", Value: "ID", Help: "domain of /mcp, with which the names of the tools begin; by default the label of the one source, or all"}, func(s string) error {
+		var ok bool
+		if o.domain, ok = source.NormalDomain(s); !ok {
+			return fmt.Errorf(`want 1 to %d letters, digits and "_"`, source.MaxDomain)
+		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
+	f.String(&o.domainName, flag{Name: "domain-name", Value: "NAME", Help: "name of that domain, for people and agents"})
+	f.Token(&o.token, flag{Name: "token", Value: "TOKEN", Env: "KNOWHOW_TOKEN",
+		Help: "token that every caller must send as Authorization: Bearer; required to listen on other addresses than loopback"})
+	f.Choice(&ignored, flag{Name: "embedder", Env: "KNOWHOW_EMBEDDER", Help: "this version searches by words with either value"}, "builtin", "none")
+	f.Bool(&o.noWatch, flag{Name: "no-watch", Help: "look for changes only at the start"})
+	f.Bool(&o.yes, flag{Name: "yes", Help: "index a home folder or a whole disk without asking"})
+	f.Choice(&ignored, flag{Name: "revision", Help: "MCP revisions to negotiate; latest is every one"}, "latest")
+	httpFlags(f, &o.hosts, &o.origins)
+	f.operand = func(arg string) error {
+		o.next.path = arg
+		o.sources = append(o.sources, o.next)
+		o.next = sourceArg{}
+		return nil
 	}
-	if label != "" {
-		return nil, v.usagef("--label %s: no source follows it", label)
+}
+
+// stdio reports whether the client started the program.
+func (o *serveOptions) stdio() bool { return o.transport == "stdio" }
+
+// check checks what no flag can check alone.
+func (o *serveOptions) check(f *flagSet) (err error) {
+	switch {
+	case o.next.label != "":
+		return f.usagef("--label %s: no source follows it", o.next.label)
+	case o.next.description != "":
+		return f.usagef("--description: no source follows it")
+	case f.given("port") && f.given("addr"):
+		return f.usagef("--addr and --port name the same thing; give one of them")
 	}
-	o.stdio = transport.value == "stdio"
-	o.hosts, o.origins = hosts, origins
-	if o.data, err = dataFolder(v.Env, o.data); err != nil {
-		return nil, err
+	o.data, err = dataFolder(f.Env, o.data)
+	return err
+}
+
+// checkPort refuses what is not the number of a port.
+func checkPort(s string) error {
+	if n, err := strconv.ParseUint(s, 10, 16); err != nil || strconv.FormatUint(n, 10) != s {
+		return errors.New("want a number from 0 to 65535")
 	}
-	return o, nil
+	return nil
+}
+
+// toolGroups reads the value of --tools.
+func toolGroups(s string) ([]fessmcp.Group, error) {
+	known := []string{string(fessmcp.SearchTools), string(fessmcp.FessTools)}
+	var groups []fessmcp.Group
+	for name := range strings.SplitSeq(s, ",") {
+		name = strings.TrimSpace(name)
+		switch {
+		case name == "kb":
+			return nil, errors.New("but this version has no kb tools; want search, fess or search,fess")
+		case !slices.Contains(known, name):
+			if near := spell.Near(name, known, 1); len(near) > 0 {
+				return nil, fmt.Errorf("want search, fess or search,fess; did you mean %s?", near[0])
+			}
+			return nil, errors.New("want search, fess or search,fess")
+		}
+		groups = append(groups, fessmcp.Group(name))
+	}
+	return groups, nil
 }
 
 // listener returns the host and port to listen on. It refuses to listen beyond
@@ -111,21 +161,18 @@ func (o *serveOptions) listener(v *invocation) (host string, port int, err error
 	if err != nil {
 		return "", 0, v.usagef("--addr: got %q, want HOST:PORT, for example 127.0.0.1:7411", o.addr)
 	}
-	if o.token == "" && !isLoopback(host) {
+	if o.token == "" && !httpguard.Loopback(host) {
 		return "", 0, &hintError{fmt.Errorf("--addr %s listens beyond this machine, which needs a token", o.addr),
 			"Set --token or KNOWHOW_TOKEN, or listen on 127.0.0.1."}
 	}
 	return host, port, nil
 }
 
-// dataFolder returns the folder that holds the index: the flag, the variable,
-// or the platform's place for a user's data.
-func dataFolder(e Env, flag string) (string, error) {
-	if flag != "" {
-		return filepath.Abs(flag)
-	}
-	if dir := e.get("KNOWHOW_DATA"); dir != "" {
-		return filepath.Abs(dir)
+// dataFolder returns the folder that holds the index: the one that the user
+// named, or the platform's place for a user's data.
+func dataFolder(e Env, named string) (string, error) {
+	if named != "" {
+		return filepath.Abs(named)
 	}
 	home := e.get("HOME")
 	switch runtime.GOOS {
@@ -146,27 +193,4 @@ func dataFolder(e Env, flag string) (string, error) {
 		}
 	}
 	return "", &hintError{fmt.Errorf("no data folder: the home directory is not known"), "Name a folder with --data or KNOWHOW_DATA."}
-}
-
-// resolveSource makes the path of a source absolute and free of links, so that
-// a folder is one source however it is spelled.
-func resolveSource(arg string) (string, error) {
-	if strings.Contains(arg, "://") {
-		return "", &hintError{fmt.Errorf("source %q is a web address, and this version indexes folders and files", arg), "Name a folder."}
-	}
-	abs, err := filepath.Abs(arg)
-	if err == nil {
-		abs, err = filepath.EvalSymlinks(abs)
-	}
-	if err != nil {
-		return "", &hintError{fmt.Errorf("source %q cannot be read: %w", arg, pathReason(err)), "Check the spelling, or name another folder."}
-	}
-	info, err := os.Stat(abs)
-	if err != nil {
-		return "", &hintError{fmt.Errorf("source %q cannot be read: %w", arg, pathReason(err)), "Check the spelling, or name another folder."}
-	}
-	if !info.IsDir() && !info.Mode().IsRegular() {
-		return "", &hintError{fmt.Errorf("source %q is neither a folder nor a file", arg), "Name a folder."}
-	}
-	return abs, nil
 }

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	"knowhow/internal/document"
 	"knowhow/internal/fessserver"
+	"knowhow/internal/httpguard"
 	"knowhow/internal/mcpserver"
+	"knowhow/internal/search/scope"
 )
 
 const (
@@ -26,17 +29,20 @@ const (
 // listen serves every source on one listener until ctx ends. index is called
 // once it listens.
 func (s *serving) listen(ctx context.Context, server *mcpserver.Server, index func()) error {
-	all := server.HTTP(s.httpOptions(mcpPath))
+	all := server.HTTP(mcpserver.HTTPOptions{}).Route(mcpPath)
 	labels := &labelHandlers{serving: s, made: map[string]*mcpserver.HTTPHandler{}}
+	one := all
+	one.Tree, one.Handler, one.Shutdown = true, labels, labels.shutdown
 	return s.serveHTTP(ctx, httpService{
 		host: s.host, port: s.port, path: mcpPath,
-		handlers: map[string]http.Handler{
-			mcpPath:              all,
-			mcpPath + "/{label}": mcpserver.Guard(s.httpOptions(mcpPath), labels),
-			"/":                  mcpserver.Guard(s.httpOptions(mcpPath), http.NotFoundHandler()),
-			fessPath + "/":       mcpserver.Guard(s.httpOptions(fessPath), fessserver.New(fessserver.Options{Backend: s.index, Prefix: fessPath, Log: s.log})),
+		guard: httpguard.Options{
+			Token: s.o.token, AllowedHosts: s.o.hosts, AllowedOrigins: s.o.origins, Refuse: mcpserver.Refuse,
+			Routes: []httpguard.Route{
+				all, one,
+				fessserver.Route(fessserver.Options{Backend: s.backend, Prefix: fessPath, Log: s.log}),
+				{Path: "/", Tree: true}, // so that every path asks for the token
+			},
 		},
-		shutdown: []func(context.Context) error{all.Shutdown, labels.shutdown},
 		ready: func(url string) {
 			fmt.Fprint(s.stderr, snippets(s.snippetName(), url, s.o.token != ""))
 			index()
@@ -54,13 +60,8 @@ func (s *serving) snippetName() string {
 	return "knowhow"
 }
 
-// httpOptions are those of an MCP endpoint at path.
-func (s *serving) httpOptions(path string) mcpserver.HTTPOptions {
-	return mcpserver.HTTPOptions{Path: path, Token: s.o.token, AllowedHosts: s.o.hosts, AllowedOrigins: s.o.origins}
-}
-
-// labelHandlers serve one source each, made when a source is first asked for:
-// sources come and go while the program runs.
+// labelHandlers serve one source each, for the sources of the process. A handler
+// is made at the first request for its source.
 type labelHandlers struct {
 	*serving
 
@@ -71,28 +72,30 @@ type labelHandlers struct {
 // ServeHTTP passes a request to the endpoint of the source that its path
 // names.
 func (l *labelHandlers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	label := r.PathValue("label")
-	sources, err := l.index.Sources(r.Context())
+	label := strings.TrimPrefix(r.URL.Path, mcpPath+"/")
+	sources, err := l.current(r.Context())
 	if err != nil {
 		l.log.Error("reading the sources", "error", err)
-		http.Error(w, "the index cannot be read: see the log of knowhow", http.StatusInternalServerError)
+		mcpserver.Refuse(w, r, httpguard.Refusal{Status: http.StatusInternalServerError, Message: "the index cannot be read, see the log of knowhow"})
 		return
 	}
-	if !slices.ContainsFunc(sources, func(s document.Source) bool { return s.Label == label }) {
-		http.Error(w, "no source has this label: knowhow sources lists them", http.StatusNotFound)
+	i := slices.IndexFunc(sources, func(s document.Source) bool { return s.Label == label })
+	if i < 0 {
+		mcpserver.Refuse(w, r, httpguard.Refusal{Reason: httpguard.NotFound, Status: http.StatusNotFound,
+			Message: "this server serves no source with this label, start it with the folder, or see knowhow sources"})
 		return
 	}
-	l.handler(label).ServeHTTP(w, r)
+	l.handler(sources[i]).ServeHTTP(w, r)
 }
 
 // handler returns the endpoint of a source.
-func (l *labelHandlers) handler(label string) *mcpserver.HTTPHandler {
+func (l *labelHandlers) handler(src document.Source) *mcpserver.HTTPHandler {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	h, ok := l.made[label]
+	h, ok := l.made[src.Label]
 	if !ok {
-		h = l.server(labelDomain(label)).HTTP(l.httpOptions(mcpPath + "/" + label))
-		l.made[label] = h
+		h = l.server(sourceDomain(src), scope.New(l.index, src.Label)).HTTP(mcpserver.HTTPOptions{})
+		l.made[src.Label] = h
 	}
 	return h
 }

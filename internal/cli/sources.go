@@ -10,39 +10,55 @@ import (
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
+	"knowhow/internal/source"
+	"knowhow/internal/spell"
 	"knowhow/internal/terminal"
 )
 
-const sourcesHelp = `Usage: {cmd} [--data DIR]
+const sourcesHelp = `Usage: {cmd} [list] [--data DIR]
        {cmd} rm [--data DIR] LABEL
 
-Lists the folders and files that serve remembers, or forgets one of them with
-its documents. The originals are not touched.
+Lists the folders and files that serve remembers, or removes one of them and its
+documents from the index. The files themselves are never changed.
 
-Flags:
-  --data DIR  data folder (KNOWHOW_DATA)
+{flags}
 
 Examples:
   {cmd}
   {cmd} rm docs
 `
 
-// runSources lists or forgets sources.
-func runSources(ctx context.Context, v *invocation, args []string) error {
-	fs := v.newFlags()
-	data := fs.String("data", "", "")
+// dataFlag declares the flag that names the data folder.
+func dataFlag(f *flagSet, dir *string) {
+	f.String(dir, flag{Name: "data", Value: "DIR", Env: "KNOWHOW_DATA",
+		Help: "data folder; by default $XDG_DATA_HOME/knowhow, otherwise ~/.local/share/knowhow; on macOS and Windows the platform's own folder for data"})
+}
+
+// sourcesCommand lists the sources or removes one.
+func sourcesCommand(v *invocation, f *flagSet) func(context.Context) error {
+	var data string
 	var words []string
-	if err := v.parse(fs, args, func(arg string) error { words = append(words, arg); return nil }); err != nil {
-		return err
-	}
+	dataFlag(f, &data)
+	f.operand = func(arg string) error { words = append(words, arg); return nil }
+	return func(ctx context.Context) error { return v.runSources(ctx, data, words) }
+}
+
+// runSources lists the sources or removes one, as words say.
+func (v *invocation) runSources(ctx context.Context, data string, words []string) error {
 	switch {
-	case len(words) == 0, len(words) == 2 && words[0] == "rm":
+	case len(words) == 0, len(words) == 1 && words[0] == "list", len(words) == 2 && words[0] == "rm":
 	case words[0] == "rm":
-		return v.usagef("rm takes one label")
+		return v.usagef("rm needs exactly one label")
+	case words[0] == "list":
+		return v.usagef("unexpected argument %q", words[1])
 	default:
-		return v.usagef("unexpected argument %q", words[0])
+		e := v.usagef("unexpected argument %q", words[0])
+		if near := spell.Near(words[0], []string{"list", "rm"}, 1); len(near) > 0 {
+			e.hint = fmt.Sprintf("Did you mean %q? ", near[0]) + e.hint
+		}
+		return e
 	}
-	dir, err := dataFolder(v.Env, *data)
+	dir, err := dataFolder(v.Env, data)
 	if err != nil {
 		return err
 	}
@@ -64,13 +80,14 @@ func runSources(ctx context.Context, v *invocation, args []string) error {
 	return errors.Join(err, x.Close())
 }
 
-// noSources says what to do where nothing is remembered.
+// noSources prints what to do if no source is remembered.
 func (v *invocation) noSources() error {
 	_, err := fmt.Fprintf(v.stderr, "No sources yet. Index a folder with: %s serve FOLDER\n", v.Program)
 	return err
 }
 
-// listSources prints a line a source: label, documents, path.
+// listSources prints a line for each source: label, number of documents, path and
+// description.
 func (v *invocation) listSources(ctx context.Context, x *index.Index) error {
 	sources, err := x.Sources(ctx)
 	if err != nil {
@@ -87,27 +104,35 @@ func (v *invocation) listSources(ctx context.Context, x *index.Index) error {
 	for _, src := range sources {
 		note := ""
 		if _, err := os.Stat(src.Path); err != nil {
-			note = "  (" + pathReason(err).Error() + ")"
+			note = "  (" + source.Reason(err).Error() + ")"
+		}
+		if src.Description != "" {
+			note += "\t" + terminal.Printable(src.Description)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s%s\n", src.Label, terminal.Plural(stats.ByLabel[src.Label].Documents, "document"), terminal.Printable(src.Path), note)
 	}
 	return w.Flush()
 }
 
-// removeSource forgets a source and its documents.
+// removeSource removes a source and its documents from the index.
 func (v *invocation) removeSource(ctx context.Context, x *index.Index, label string) error {
-	err := x.RemoveSource(ctx, label)
+	stats, err := x.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	err = x.RemoveSource(ctx, label)
 	if errors.Is(err, errkind.NotFound) {
 		return unknownLabel(label)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(v.stdout, "forgot %s\n", label)
+	_, err = fmt.Fprintf(v.stdout, "removed source %s and %s from the index; the files are unchanged\n",
+		label, terminal.Plural(stats.ByLabel[label].Documents, "document"))
 	return err
 }
 
-// unknownLabel is the error for a label that no source has.
+// unknownLabel returns the error for a label that no source has.
 func unknownLabel(label string) error {
 	return &hintError{fmt.Errorf("no source has the label %q", label), "List the sources with: knowhow sources"}
 }

@@ -12,21 +12,20 @@ import (
 	"time"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/httpguard"
 	"knowhow/internal/invoke"
 	"knowhow/internal/skill/store"
 )
 
 const startHelp = `Usage: {cmd} --mcp-settings FILE [FLAGS]
 
-Generates the skills, then serves POST /invoke on this machine alone, through
-which they call the tools of the MCP servers. Servers are started when they are
-first needed and ended when they have been idle.
+Generates the skills, then serves POST /invoke on this machine only. Through it
+the skills call the tools of the MCP servers. A server is started when it is
+first needed and ended when it has been idle. With --check the command exits with
+status 1 before it serves if a skill is stale. With --dry-run it serves without
+changing a skill.
 
-Flags, of which --check ends with 1 before it serves if a skill is stale, and
---dry-run serves without changing a skill:
-` + syncFlagsHelp + `  --port N               where to listen on 127.0.0.1 (3333)
-  --idle-timeout DURATION  a server that was not used that long is ended (10m)
-  --token TOKEN          asked of every caller (MCP_BRIDGE_TOKEN)
+{flags}
 
 Examples:
   {cmd} --mcp-settings mcp_settings.json
@@ -34,20 +33,33 @@ Examples:
   curl -sS http://127.0.0.1:3333/servers
 `
 
-// defaultBridgePort is where the bridge listens.
-const defaultBridgePort = 3333
+const (
+	// defaultBridgePort is where the bridge listens.
+	defaultBridgePort = "3333"
+
+	// drainCalls is how long calls have to finish when the bridge ends, endCalls
+	// how long they then have to be answered that they were cancelled.
+	drainCalls = 5 * time.Second
+	endCalls   = time.Second
+)
+
+// startCommand generates the skills and serves the bridge until ctx ends.
+func startCommand(v *invocation, f *flagSet) func(context.Context) error {
+	o := &syncFlags{}
+	o.define(f)
+	f.Func(flag{Name: "port", Value: "PORT", Default: defaultBridgePort, Help: "port to listen on, on 127.0.0.1; 0 is any free one"}, func(s string) (err error) {
+		if o.port, err = strconv.Atoi(s); err != nil || o.port < 0 || o.port > 65535 {
+			return errors.New("want a port from 0 to 65535, where 0 means any free one")
+		}
+		return nil
+	})
+	f.Duration(&o.idleTimeout, flag{Name: "idle-timeout", Value: "DURATION", Default: "10m", Help: "end a server that was not used for this long"})
+	f.Token(&o.token, flag{Name: "token", Value: "TOKEN", Env: "MCP_BRIDGE_TOKEN", Help: "token that every caller must send"})
+	return func(ctx context.Context) error { return v.runStart(ctx, o) }
+}
 
 // runStart generates the skills and serves the bridge until ctx ends.
-func runStart(ctx context.Context, v *invocation, args []string) error {
-	f := &syncFlags{port: defaultBridgePort, idleTimeout: 10 * time.Minute, token: v.get("MCP_BRIDGE_TOKEN")}
-	set := v.newFlags()
-	f.define(set)
-	set.Var((*port)(&f.port), "port", "")
-	set.Var((*positiveDuration)(&f.idleTimeout), "idle-timeout", "")
-	set.StringVar(&f.token, "token", f.token, "")
-	if err := v.parse(set, args, nil); err != nil {
-		return err
-	}
+func (v *invocation) runStart(ctx context.Context, f *syncFlags) error {
 	if err := f.required(v); err != nil {
 		return err
 	}
@@ -120,12 +132,14 @@ func (y *syncing) serve(ctx context.Context, l net.Listener) error {
 	background.Go(func() { y.follow(ctx, news) })
 
 	port := l.Addr().(*net.TCPAddr).Port
-	handler := invoke.New(invoke.Options{Servers: y.pool, Token: y.f.token, Version: version(), Port: port, Log: y.log})
+	bridge := invoke.New(invoke.Options{Servers: y.pool, NeedsToken: y.f.token != "", Version: version(), Port: port, Log: y.log})
+	server := httpguard.New(httpguard.Options{Token: y.f.token, Routes: invoke.Routes(bridge), Refuse: invoke.Refuse,
+		Drain: drainCalls, Grace: endCalls, Log: y.log})
 	// Printed (FR-1.2) and logged (FR-7.1): who waits for it may look at either.
 	ready := "Server listening on http://localhost:" + strconv.Itoa(port)
 	fmt.Fprintln(y.stdout, ready)
 	y.log.Info(ready)
-	return invoke.Serve(ctx, l, handler, y.log)
+	return server.Serve(ctx, l)
 }
 
 // current reports whether the skills on disk are those of the settings, so that no
@@ -158,20 +172,4 @@ func (y *syncing) follow(ctx context.Context, news <-chan string) {
 			}
 		}
 	}
-}
-
-// A port is a flag.Value that takes a port number.
-type port int
-
-// String returns the port as Set takes it.
-func (p *port) String() string { return strconv.Itoa(int(*p)) }
-
-// Set sets the port.
-func (p *port) Set(s string) error {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 || n > 65535 {
-		return errors.New("want a port from 0 to 65535, where 0 means any free one")
-	}
-	*p = port(n)
-	return nil
 }

@@ -11,9 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
-
 	"knowhow/internal/errkind"
 	"knowhow/internal/mcpclient"
 	"knowhow/internal/mcpsettings"
@@ -29,23 +26,21 @@ const catalogBudget = 8000
 // disconnectTime is how long servers have to end.
 const disconnectTime = 5 * time.Second
 
-// runSync generates the skills and ends.
-func runSync(ctx context.Context, v *invocation, args []string) (err error) {
-	f := &syncFlags{}
-	set := v.newFlags()
-	f.define(set)
-	if err := v.parse(set, args, nil); err != nil {
-		return err
+// syncCommand generates the skills and ends.
+func syncCommand(v *invocation, f *flagSet) func(context.Context) error {
+	o := &syncFlags{}
+	o.define(f)
+	return func(ctx context.Context) error {
+		if err := o.required(v); err != nil {
+			return err
+		}
+		y, err := v.newSyncing(o)
+		if err != nil {
+			return err
+		}
+		defer y.close(ctx)
+		return y.sync(ctx)
 	}
-	if err := f.required(v); err != nil {
-		return err
-	}
-	y, err := v.newSyncing(f)
-	if err != nil {
-		return err
-	}
-	defer y.close(ctx)
-	return y.sync(ctx)
 }
 
 // A syncing turns the tools of servers into skills on disk.
@@ -61,8 +56,8 @@ type syncing struct {
 
 // newSyncing reads the settings.
 func (v *invocation) newSyncing(f *syncFlags) (*syncing, error) {
-	handler := terminal.NewHandler(v.stderr, f.level.Level)
-	y := &syncing{invocation: v, f: f, log: slog.New(handler), lines: handler.Lines}
+	lines := terminal.NewLines(v.stderr, nil)
+	y := &syncing{invocation: v, f: f, log: slog.New(terminal.NewHandler(lines, f.level)), lines: lines}
 	var err error
 	if y.base, err = os.Getwd(); err != nil {
 		return nil, err
@@ -126,7 +121,7 @@ func (y *syncing) storeOptions() store.Options {
 func (y *syncing) writer() *skillWriter {
 	w := &skillWriter{
 		servers: y.pool, keep: y.f.keeps, store: y.storeOptions(), log: y.log,
-		render: skill.Options{GroupByServer: y.f.groupBy.value == "server", Description: y.f.description.value, Version: version(), Start: y.f.startCommand(y.Program)},
+		render: skill.Options{GroupByServer: y.f.groupBy == "server", Description: y.f.description, Version: version(), Start: y.f.startCommand(y.Program)},
 	}
 	for _, s := range y.settings.Servers {
 		if s.Disabled {
@@ -141,15 +136,9 @@ func (y *syncing) writer() *skillWriter {
 // progressTime is how often a line says which servers have not answered.
 const progressTime = 10 * time.Second
 
-// onTerminal reports whether messages go to a terminal.
-func (y *syncing) onTerminal() bool {
-	f, ok := y.stderr.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
 // endLine begins a new line where a terminal has written ^C into the last one.
 func (y *syncing) endLine(ctx context.Context) {
-	if sig, ok := errors.AsType[SignalError](context.Cause(ctx)); ok && sig.Signal == os.Interrupt && y.onTerminal() {
+	if sig, ok := errors.AsType[SignalError](context.Cause(ctx)); ok && sig.Signal == os.Interrupt && y.lines.Terminal() {
 		fmt.Fprintln(y.stderr)
 	}
 }
@@ -159,12 +148,9 @@ func (y *syncing) endLine(ctx context.Context) {
 // answered is to be called for each that has, end when none is waited for any
 // more.
 func (y *syncing) watch(servers []string) (answered func(server string), end func()) {
-	if len(servers) > 1 && y.onTerminal() {
-		// The line is short, so that it does not wrap, also with a ^C in it.
-		y.lines.Show(progressbar.NewOptions(len(servers), progressbar.OptionSetWriter(y.stderr), progressbar.OptionSetDescription("asking the servers"),
-			progressbar.OptionSetWidth(20), progressbar.OptionShowCount(), progressbar.OptionSetElapsedTime(false), progressbar.OptionSetPredictTime(false),
-			progressbar.OptionClearOnFinish()))
-		return func(string) { y.lines.Advance() }, func() { y.lines.Show(nil) }
+	if len(servers) > 1 && y.lines.Terminal() {
+		y.lines.Show(terminal.Bar{What: "asking the servers", Total: len(servers)})
+		return func(string) { y.lines.Advance() }, func() { y.lines.Show(terminal.Bar{}) }
 	}
 	var mu sync.Mutex
 	waiting := slices.Sorted(slices.Values(servers))
@@ -212,7 +198,8 @@ func (y *syncing) generate(ctx context.Context) (*answers, error) {
 	// Before any server is started.
 	if err := store.Check(y.storeOptions()); err != nil {
 		if arg, ok := errors.AsType[*errkind.Argument](err); ok {
-			return nil, y.usagef("--%s: got %q, want %s", arg.Name, arg.Value, arg.Want)
+			name := map[string]string{"OutputDir": "output-dir", "LinkDirs": "skills-dir"}[arg.Name]
+			return nil, y.usagef("--%s: got %q, want %s", name, arg.Value, arg.Want)
 		}
 		return nil, storeError(err)
 	}

@@ -5,33 +5,14 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"flag"
-	"fmt"
 	"log/slog"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
 	"knowhow/internal/mcpsettings"
 )
-
-const syncFlagsHelp = `  --mcp-settings FILE    settings that name the MCP servers (required); the files of
-                         Claude, Cursor, VS Code, Codex, Gemini and OpenCode will do
-  --output-dir DIR       where skills are generated (mcp-skills)
-  --skills-dir DIR       where links to them go; repeatable, for example
-                         .claude/skills and .agents/skills (where the last sync
-                         put them, or else skills)
-  --force-refresh        write all skills again, and undo edits of descriptions
-  --check                change nothing; end with 1 if a skill is stale
-  --dry-run              change nothing; say what would change
-  --group-by KIND        one skill a tool, or one skill a server (tool)
-  --description KIND     first-sentence or full, in the list that agents see
-  --include GLOB         only these tools, as TOOL or SERVER/TOOL; repeatable
-  --exclude GLOB         without these tools; repeatable
-  --strict               end with 1 if any server fails, not only if all do
-  --timeout DURATION     limit of a server's start, and of one call to it (30s)
-  --log-level LEVEL      DEBUG, INFO, WARN or ERROR (INFO)
-`
 
 const syncHelp = `Usage: {cmd} --mcp-settings FILE [FLAGS]
 
@@ -39,8 +20,8 @@ Asks MCP servers for their tools and writes each as an Agent Skill (SKILL.md),
 which an agent loads only when it needs it. Links to the skills go to skills/,
 what was generated is remembered in mcp_settings.lock.
 
-Flags:
-` + syncFlagsHelp + `
+{flags}
+
 Examples:
   {cmd} --mcp-settings mcp_settings.json
   {cmd} --mcp-settings ~/.claude.json --skills-dir .claude/skills --group-by server
@@ -50,37 +31,42 @@ Examples:
 // syncFlags are the flags of sync, which start has too.
 type syncFlags struct {
 	settings, outputDir  string
-	skillsDirs           list
+	skillsDirs           []string
 	force, check, dryRun bool
 	strict               bool
-	groupBy, description *choice
-	include, exclude     list
-	level                *levelFlag
+	groupBy, description string
+	include, exclude     []string
+	level                slog.Level
 	timeout              time.Duration
 	port                 int           // of start
 	idleTimeout          time.Duration // of start
 	token                string        // of start
 }
 
-// define makes set the flags of f, with their defaults.
-func (f *syncFlags) define(set *flag.FlagSet) {
-	f.groupBy = newChoice("tool", "server")
-	f.description = newChoice("first-sentence", "full")
-	f.level = new(levelFlag)
-	set.StringVar(&f.settings, "mcp-settings", "", "")
-	set.StringVar(&f.outputDir, "output-dir", "", "")
-	set.Var(&f.skillsDirs, "skills-dir", "")
-	set.BoolVar(&f.force, "force-refresh", false, "")
-	set.BoolVar(&f.check, "check", false, "")
-	set.BoolVar(&f.dryRun, "dry-run", false, "")
-	set.BoolVar(&f.strict, "strict", false, "")
-	set.Var(f.groupBy, "group-by", "")
-	set.Var(f.description, "description", "")
-	set.Var(globs{&f.include}, "include", "")
-	set.Var(globs{&f.exclude}, "exclude", "")
-	set.Var(f.level, "log-level", "")
-	f.timeout = 30 * time.Second
-	set.Var((*positiveDuration)(&f.timeout), "timeout", "")
+const defaultOutputDir = "mcp-skills"
+
+// define declares the flags of sync in f.
+func (o *syncFlags) define(f *flagSet) {
+	f.String(&o.settings, flag{Name: "mcp-settings", Value: "FILE",
+		Help: "required: settings file that lists the MCP servers, in the format of Claude, Cursor, VS Code, Codex, Gemini, OpenCode or others"})
+	f.String(&o.outputDir, flag{Name: "output-dir", Value: "DIR", Default: defaultOutputDir, Help: "folder for the generated skills"})
+	f.List(&o.skillsDirs, flag{Name: "skills-dir", Value: "DIR",
+		Help: "folder for links to the skills, for example .claude/skills; by default the folders of the last sync, or skills"})
+	f.Bool(&o.force, flag{Name: "force-refresh", Help: "write all skills again, and undo edits of descriptions"})
+	f.Bool(&o.check, flag{Name: "check", Help: "change nothing; exit with status 1 if a skill is stale"})
+	f.Bool(&o.dryRun, flag{Name: "dry-run", Help: "change nothing; print what would change"})
+	f.Choice(&o.groupBy, flag{Name: "group-by", Help: "write one skill for each tool or for each server"}, "tool", "server")
+	f.Choice(&o.description, flag{Name: "description", Help: "how much of a tool's description agents see in the list of skills"}, "first-sentence", "full")
+	f.Globs(&o.include, flag{Name: "include", Value: "GLOB", Help: "only these tools, as TOOL or SERVER/TOOL"})
+	f.Globs(&o.exclude, flag{Name: "exclude", Value: "GLOB", Help: "leave out these tools"})
+	f.Bool(&o.strict, flag{Name: "strict", Help: "exit with status 1 if any server fails, not only if all do"})
+	f.Duration(&o.timeout, flag{Name: "timeout", Value: "DURATION", Default: "30s", Help: "limit of the start of a server, and of one call"})
+	f.Func(flag{Name: "log-level", Value: "LEVEL", Default: "INFO", Help: "DEBUG, INFO, WARN or ERROR"}, func(s string) error {
+		if !slices.Contains([]string{"DEBUG", "INFO", "WARN", "ERROR"}, strings.ToUpper(s)) {
+			return errors.New("want DEBUG, INFO, WARN or ERROR")
+		}
+		return o.level.UnmarshalText([]byte(s))
+	})
 }
 
 // required checks what no default can stand for.
@@ -107,13 +93,13 @@ func (f *syncFlags) configHash(program string, settings *mcpsettings.Settings) s
 // same servers and generates the same skills. Where links go the lock file knows.
 func (f *syncFlags) startCommand(program string) []string {
 	words := []string{program, "start", "--mcp-settings", f.settings}
-	if f.outputDir != "" {
+	if f.outputDir != "" && f.outputDir != defaultOutputDir {
 		words = append(words, "--output-dir", f.outputDir)
 	}
-	if f.groupBy.value == "server" {
+	if f.groupBy == "server" {
 		words = append(words, "--group-by", "server")
 	}
-	if f.description.value == "full" {
+	if f.description == "full" {
 		words = append(words, "--description", "full")
 	}
 	for _, glob := range f.include {
@@ -147,43 +133,4 @@ func matchesAny(patterns []string, server, tool string) bool {
 		}
 	}
 	return false
-}
-
-// globs is a flag.Value that takes patterns.
-type globs struct{ *list }
-
-// Set adds a pattern.
-func (g globs) Set(s string) error {
-	if _, err := path.Match(s, ""); err != nil || s == "" {
-		return errors.New(`want a pattern such as "get_*" or "github/*"`)
-	}
-	return g.list.Set(s)
-}
-
-// A levelFlag is a flag.Value that takes a log level in any case.
-type levelFlag struct{ slog.Level }
-
-// Set sets the level.
-func (l *levelFlag) Set(s string) error {
-	switch strings.ToUpper(s) {
-	case "DEBUG", "INFO", "WARN", "ERROR":
-		return l.UnmarshalText([]byte(s))
-	}
-	return errors.New("want DEBUG, INFO, WARN or ERROR")
-}
-
-// A positiveDuration is a flag.Value that takes a Go duration above zero.
-type positiveDuration time.Duration
-
-// String returns the duration as Set takes it.
-func (d *positiveDuration) String() string { return time.Duration(*d).String() }
-
-// Set sets the duration.
-func (d *positiveDuration) Set(s string) error {
-	value, err := time.ParseDuration(s)
-	if err != nil || value <= 0 {
-		return fmt.Errorf("want a duration such as 30s or 5m")
-	}
-	*d = positiveDuration(value)
-	return nil
 }

@@ -129,8 +129,8 @@ func TestFollow(t *testing.T) {
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		handler := terminal.NewHandler(&out, slog.LevelInfo)
-		y := &syncing{invocation: &invocation{stderr: &out}, log: slog.New(handler), lines: handler.Lines}
+		lines := terminal.NewLines(&out, nil)
+		y := &syncing{invocation: &invocation{stderr: &out}, log: slog.New(terminal.NewHandler(lines, slog.LevelInfo)), lines: lines}
 		answered, end := y.watch([]string{"b", "a\x1b", "c"})
 		time.Sleep(9 * time.Second)
 		answered("c")

@@ -3,45 +3,71 @@ package cli
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 )
 
 const versionHelp = `Usage: {cmd}
 
-Prints the version, the commit that it was built from, and the version of Go.
+Prints the version, the commit that the program was built from, and the version
+of Go.
 
 Example:
   {cmd}
 `
 
-// runVersion prints what the build says of itself.
-func runVersion(_ context.Context, v *invocation, args []string) error {
-	if err := v.parse(v.newFlags(), args, nil); err != nil {
+// versionCommand prints what the build records about itself.
+func versionCommand(v *invocation, _ *flagSet) func(context.Context) error {
+	return func(context.Context) error {
+		info, _ := debug.ReadBuildInfo()
+		_, err := fmt.Fprintf(v.stdout, "%s %s\ncommit %s\n%s %s/%s\n",
+			v.Program, versionOf(info), commitOf(info), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		return err
 	}
-	commit := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			switch {
-			case s.Key == "vcs.revision":
-				commit = s.Value
-			case s.Key == "vcs.modified" && s.Value == "true":
-				commit += " (modified)"
-			}
-		}
-	}
-	_, err := fmt.Fprintf(v.stdout, "%s %s\ncommit %s\n%s %s/%s\n",
-		v.Program, version(), commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	return err
 }
 
-// version returns the main module's version, "devel" for a build that has
-// none.
+// version returns the version of the program, "devel" if the build records none.
 func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+	info, _ := debug.ReadBuildInfo()
+	return versionOf(info)
+}
+
+// versionOf returns the version of the main module, "devel" if info, which may be
+// nil, has none.
+func versionOf(info *debug.BuildInfo) string {
+	if info == nil || info.Main.Version == "" || info.Main.Version == "(devel)" {
 		return "devel"
 	}
 	return info.Main.Version
+}
+
+// pseudoVersion matches the end of a pseudo-version, such as
+// v0.0.0-20260102150405-abcdefabcdef: the beginning of the commit. "go install
+// module@version" records nothing else of it.
+var pseudoVersion = regexp.MustCompile(`[-.]\d{14}-([0-9a-f]{12})(\+incompatible)?(\+dirty)?$`)
+
+// commitOf returns the commit that the program was built from, or says why info,
+// which may be nil, does not have it.
+func commitOf(info *debug.BuildInfo) string {
+	if info == nil {
+		info = &debug.BuildInfo{}
+	}
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	commit := settings["vcs.revision"]
+	if m := pseudoVersion.FindStringSubmatch(info.Main.Version); commit == "" && m != nil {
+		commit = m[1]
+	}
+	switch {
+	case commit == "" && versionOf(info) != "devel":
+		return "of the tag " + info.Main.Version
+	case commit == "":
+		return "unknown: go run does not record it; build with go build -buildvcs=true in a clone of the repository"
+	case settings["vcs.modified"] == "true":
+		return commit + " (modified)"
+	}
+	return commit
 }

@@ -1,7 +1,7 @@
-// Package compact writes JSON for readers who count every byte: without white
-// space, without escaping what only HTML needs escaped, and with an object's
-// members in an order that was chosen. The MCP door, the schemas of its tools
-// and the tools themselves use it.
+// Package compact writes compact JSON: without white space, without escapes
+// that only HTML needs, and with the members of objects in a chosen order. It
+// is used for MCP messages, schemas and tool results, where every byte costs
+// tokens of a model.
 package compact
 
 import (
@@ -12,12 +12,12 @@ import (
 	"strconv"
 )
 
-// Marshal is json.Marshal without the escaping of <, > and &, which would make
-// texts longer and harder to read for a model.
+// Marshal is like [json.Marshal], but does not escape <, > and &, because the
+// escapes make texts longer and harder to read for a model.
 func Marshal(v any) (json.RawMessage, error) { return Append(nil, v) }
 
-// Append appends what [Marshal] returns of v to b. Where that fails it returns b
-// as it was.
+// Append appends the JSON encoding of v, as returned by [Marshal], to b. If it
+// returns an error, it returns b unchanged.
 func Append(b []byte, v any) ([]byte, error) {
 	switch v := v.(type) {
 	case nil:
@@ -31,7 +31,7 @@ func Append(b []byte, v any) ([]byte, error) {
 	case int64:
 		return strconv.AppendInt(b, v, 10), nil
 	case float64:
-		// The others have an exponent, or are none.
+		// Other numbers have an exponent or are not valid JSON.
 		if abs := math.Abs(v); v == 0 || abs >= 1e-6 && abs < 1e21 {
 			return strconv.AppendFloat(b, v, 'f', -1, 64), nil
 		}
@@ -48,14 +48,14 @@ func Append(b []byte, v any) ([]byte, error) {
 			return appendList(b, v, appendObject), nil
 		}
 	}
-	// Everything else takes several times as long.
+	// The encoder is several times slower.
 	w := bytes.NewBuffer(b)
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		return b, err
 	}
-	w.Truncate(w.Len() - 1) // the encoder ends with a line feed
+	w.Truncate(w.Len() - 1) // the encoder appends a newline
 	return w.Bytes(), nil
 }
 
@@ -79,15 +79,15 @@ func appendObject(b []byte, o *Object) []byte {
 	return append(b, '}')
 }
 
-// An Object is a JSON object whose members keep the order they came in. The
+// An Object is a JSON object whose members stay in the order of insertion. The
 // zero Object is empty and ready to use. A *Object, or a list of them, may be a
-// member of another one, and is written without being looked at again; changes
-// that come later do not show there.
+// member of another Object. Its current members are copied; later changes have
+// no effect on the other Object.
 type Object struct{ members []byte }
 
-// Add appends a member, written as by [Marshal]. A value that JSON cannot hold,
-// such as a NaN, is left out with its name. A name that is added twice is there
-// twice.
+// Add appends a member, encoded as by [Marshal]. If the value cannot be
+// encoded, such as a NaN, the member is omitted. A name that is added twice
+// occurs twice.
 func (o *Object) Add(name string, v any) {
 	b := o.members
 	if len(b) > 0 {
@@ -99,13 +99,13 @@ func (o *Object) Add(name string, v any) {
 	}
 }
 
-// Grow makes room for n bytes more.
+// Grow reserves space for n more bytes.
 func (o *Object) Grow(n int) { o.members = slices.Grow(o.members, n) }
 
-// Len returns how many bytes the object takes as JSON.
+// Len returns the length of the JSON encoding in bytes.
 func (o *Object) Len() int { return len(o.members) + len("{}") }
 
-// Bytes returns the object as JSON, {} if nothing was added.
+// Bytes returns the JSON encoding as a new slice, {} if nothing was added.
 func (o *Object) Bytes() json.RawMessage { return appendObject(make([]byte, 0, o.Len()), o) }
 
 // MarshalJSON implements [json.Marshaler].

@@ -58,7 +58,7 @@ func TestObject(t *testing.T) {
 	}
 }
 
-// Bytes that were handed out do not change when the object grows.
+// Bytes that were returned do not change when the object grows.
 func TestObjectBytesAreACopy(t *testing.T) {
 	o := &compact.Object{}
 	o.Add("a", 1)
@@ -69,7 +69,7 @@ func TestObjectBytesAreACopy(t *testing.T) {
 	}
 }
 
-// encoded is v as encoding/json writes it.
+// encoded returns the encoding of v by encoding/json.
 func encoded(t *testing.T, v any) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -81,7 +81,7 @@ func encoded(t *testing.T, v any) string {
 	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
 }
 
-// What is written without encoding/json looks the same.
+// The values that are encoded without encoding/json have the same encoding.
 func TestMarshalAlike(t *testing.T) {
 	var all bytes.Buffer
 	for r := range rune(0x3000) {
@@ -98,7 +98,7 @@ func TestMarshalAlike(t *testing.T) {
 	}
 }
 
-// FuzzString holds our strings against those of encoding/json.
+// FuzzString compares AppendString with encoding/json.
 func FuzzString(f *testing.F) {
 	for _, s := range []string{"", "a\"b\\c", "\x00\x1f\x7f\x80", "\u2027\u2028\u2029\u202a", "検索 \xe6\xa4", "<&>"} {
 		f.Add(s)
@@ -120,7 +120,7 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// Objects in objects are the same as their bytes would be, however they got there.
+// An object in an object has the same encoding as its bytes.
 func TestObjectInside(t *testing.T) {
 	inner := &compact.Object{}
 	inner.Add("<", "&")

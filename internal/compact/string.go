@@ -4,12 +4,12 @@ import "unicode/utf8"
 
 const digits = "0123456789abcdef"
 
-// AppendString appends s as a JSON string to b, to the letter as encoding/json
-// writes it without the escaping for HTML. Bytes that are no UTF-8 become U+FFFD
-// each.
+// AppendString appends s as a JSON string to b, exactly as encoding/json
+// encodes it without HTML escapes. Each byte that is not valid UTF-8 becomes
+// U+FFFD.
 func AppendString(b []byte, s string) []byte {
 	b = append(b, '"')
-	start := 0 // of what has not been written
+	start := 0 // start of the bytes that have not been appended
 	for i := 0; i < len(s); {
 		if c := s[i]; c < utf8.RuneSelf {
 			if c >= ' ' && c != '"' && c != '\\' {
@@ -36,7 +36,7 @@ func AppendString(b []byte, s string) []byte {
 	return append(append(b, s[start:]...), '"')
 }
 
-// appendEscape appends a character of ASCII that cannot stand for itself.
+// appendEscape appends an ASCII character that must be escaped.
 func appendEscape(b []byte, c byte) []byte {
 	switch c {
 	case '"', '\\':

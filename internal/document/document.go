@@ -1,65 +1,106 @@
-// Package document holds the words for what is stored: documents, their
-// chunks, and the changes that bring them into an index.
+// Package document defines what an index stores: documents, their chunks, and
+// the changes that are applied to an index.
 package document
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
-// A Document is one thing that can be found: a file, later also a note or a
-// web page. Its text is plain UTF-8.
+// A Document is one unit of search results: a file, a note or an upload. Its
+// text is plain UTF-8.
 type Document struct {
-	// ID is the document's name towards callers (doc_id): it depends on
-	// the label and the path alone, so that it outlives re-indexing.
+	// ID identifies the document for callers (doc_id). The ID of a file
+	// depends only on the label and the path, so it stays the same when
+	// the file is indexed again.
 	ID string
 
-	Label    string // the source's label; every document has exactly one
-	Path     string // path inside the source, with forward slashes; unique within the label
-	URL      string // canonical address, for files a file: URL
-	Title    string // first heading or <title>, else the file name; never empty
-	Lang     string // ISO 639-1 code; "" where unknown
+	Label string // the source's label or the collection; every document has exactly one
+	Path  string // path inside the source, with forward slashes; unique within the label
+
+	// FromSource reports whether the document is a file of the source with
+	// its label. Such a document is removed with its file and its source.
+	// Other documents were written by users, and only users remove them.
+	// Their Path should begin with a dot, which a file's never does.
+	FromSource bool
+
+	// SourcePath is the path by which users know the original; "" if there
+	// is none. It need not be unique. For files of a folder it equals Path.
+	SourcePath string
+
+	// Tags are the tags that users gave the document, in any order, without
+	// the tag of its label (see [LabelTag]). If Tags is nil, a document that
+	// replaces another one keeps the other's tags.
+	Tags []string
+
+	Type     string // note, text, markdown, html, pdf, ...; "" if unknown
+	URL      string // canonical URL; for files a file: URL
+	Title    string // first heading or <title>, or else the file name; never empty
+	Lang     string // ISO 639-1 code; "" if unknown
 	MIMEType string // for example "text/markdown"
-	FileType string // Fess's word for it: html, word, excel, powerpoint, pdf, txt, others
+	FileType string // one of Fess's: html, word, excel, powerpoint, pdf, txt, others
 	Filename string // last element of Path
 	Host     string // host of URL; "" for files
 
 	Size     int64     // of the original, in bytes
 	Modified time.Time // when the original was last changed
 	Hash     string    // "sha256:" and hex of Text
-	Text     string    // the whole text, paragraphs parted by an empty line
-	Chunks   []Chunk   // parts of Text in order, for search; together they cover all of it
+	Text     string    // the whole text, with an empty line between paragraphs
+	Chunks   []Chunk   // parts of Text in order, which together cover all of it
 
-	Stamp Stamp // what the original looked like when it was read
+	Stamp Stamp // state of the original when it was read
 }
 
-// A Chunk is a part of a document's text that is searched as one piece.
+// A Chunk is a part of a document's text that is indexed as one unit.
 type Chunk struct {
 	Offset  int    // first byte in Text
 	Length  int    // in bytes
 	Heading string // nearest heading above, "" if there is none
 }
 
-// A Stamp tells cheaply whether an original has changed since it was read.
-// The zero Stamp equals that of no file.
+// A Stamp is the size and time of an original file. Comparing stamps shows
+// whether the file may have changed since it was read. The zero Stamp differs
+// from that of any file.
 type Stamp struct {
 	Size    int64     // in bytes
-	ModTime time.Time // as the file system tells it
+	ModTime time.Time // as reported by the file system
 }
 
-// Equal reports whether two stamps speak of the same state.
+// Equal reports whether two stamps are of the same state.
 func (s Stamp) Equal(t Stamp) bool { return s.Size == t.Size && s.ModTime.Equal(t.ModTime) }
 
-// A Change brings one document into an index or takes it out. Exactly one of
-// Put and Delete is set.
+// LabelTag returns the tag of a label: "collection:" followed by the label.
+// Every document has exactly one such tag, which is not stored.
+func LabelTag(label string) string { return labelTag + label }
+
+// TagLabel returns the label of a tag that [LabelTag] returned. ok is false for
+// other tags.
+func TagLabel(tag string) (label string, ok bool) { return strings.CutPrefix(tag, labelTag) }
+
+const labelTag = "collection:"
+
+// A Change adds or replaces one document in an index, deletes it, or changes
+// its tags. Exactly one of Put, Delete and Tag is set.
 type Change struct {
 	Put    *Document // replaces the document of the same label and path
-	Delete *Ref      // nothing happens where it does not exist
+	Delete *Ref      // a document that does not exist is ignored
+	Tag    *Tagging
 }
 
-// A Ref names a document by where it comes from.
+// A Tagging changes only the tags and the label of a document.
+type Tagging struct {
+	ID     string   // of the document
+	Label  string   // the new label; "" keeps the current one; a document from a source cannot get another
+	Add    []string // a tag that the document has is ignored
+	Remove []string // a tag that the document does not have is ignored
+}
+
+// A Ref identifies a document by its label and path.
 type Ref struct{ Label, Path string }
 
-// A Source is something whose documents are indexed under one label: a folder
-// or a file.
+// A Source is a folder or a file whose documents are indexed under one label.
 type Source struct {
-	Label string
-	Path  string // absolute, links resolved
+	Label       string
+	Path        string // absolute, with symbolic links resolved
+	Description string // what its documents are about, for people and models; may be ""
 }

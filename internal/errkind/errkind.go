@@ -1,12 +1,13 @@
-// Package errkind names the kinds of failure that cross a room's border.
+// Package errkind defines the kinds of errors that packages return to each
+// other.
 //
-// An error belongs to a kind when [errors.Is] finds the kind in its chain. Rooms
-// add a kind with %w or with one of the error types here; only the edges (the
-// MCP door, the HTTP servers, the command line) turn kinds into JSON-RPC codes,
-// HTTP and exit statuses, each from one table.
+// An error is of a kind if [errors.Is] finds the kind in its tree. Packages add
+// a kind with %w or with one of the error types in this package. Only packages
+// that answer peers (mcpserver, the HTTP servers, the command line) turn kinds
+// into JSON-RPC codes, HTTP statuses and exit statuses, each with one table.
 package errkind
 
-//lint:file-ignore ST1012 the kinds are read with the package's name: errkind.NotFound
+//lint:file-ignore ST1012 the names are used with the package name: errkind.NotFound
 
 import (
 	"errors"
@@ -15,42 +16,44 @@ import (
 	"time"
 )
 
-// The kinds. An error of no kind is an internal one: its text is for the log,
-// never for a peer.
+// The kinds. An error without a kind is internal: its text is logged and never
+// sent to a peer.
 var (
-	// Invalid means that the caller asked for something that can never work:
-	// an argument out of its bounds, a query that does not parse.
+	// Invalid means that the request can never succeed: an argument is out of
+	// bounds, or a query does not parse.
 	Invalid = errors.New("invalid")
 
-	// NotFound means that a thing which the caller named does not exist.
+	// NotFound means that something that the caller named does not exist.
 	NotFound = errors.New("not found")
 
-	// Conflict means that the request clashes with the state of the thing
-	// it names.
+	// Conflict means that the request contradicts the current state, for
+	// example that a name is already in use.
 	Conflict = errors.New("conflict")
 
-	// Denied means that a policy or a configuration forbids it. The caller
-	// can do nothing; the operator can.
+	// Denied means that a policy or the configuration forbids the request.
+	// Only the operator can change that.
 	Denied = errors.New("denied")
 
 	// Unauthorized means that credentials are missing or wrong.
 	Unauthorized = errors.New("unauthorized")
 
-	// TooLarge means that a size limit was passed.
+	// TooLarge means that a size limit was exceeded.
 	TooLarge = errors.New("too large")
 
-	// Unsupported means that this backend or build cannot do it.
+	// Unsupported means that this backend or build cannot do what was
+	// requested.
 	Unsupported = errors.New("unsupported")
 
-	// Busy means that a limit on work in flight was reached. Retrying helps.
+	// Busy means that a limit on concurrent work was reached. Retrying later
+	// helps.
 	Busy = errors.New("busy")
 
-	// Unavailable means that something we depend on did not answer or
-	// answered that it is down. Retrying may help.
+	// Unavailable means that a service or resource that the program depends
+	// on is down. Retrying may help.
 	Unavailable = errors.New("unavailable")
 
-	// Timeout means that something we depend on did not answer in time.
-	// Retrying may help.
+	// Timeout means that a service that the program depends on did not answer
+	// in time. Retrying may help.
 	Timeout = errors.New("timeout")
 
 	// Corrupt means that stored data is damaged.
@@ -60,15 +63,15 @@ var (
 	Usage = errors.New("usage")
 )
 
-// An Argument is an [Invalid] error that names the argument at fault.
+// An Argument is an [Invalid] error that names the invalid argument.
 type Argument struct {
 	Name  string // as the caller spells it, for example "pageSize" or "facets.size"
-	Value any    // what was given; nil where it was missing
+	Value any    // the value; nil if the argument is missing
 	Want  string // what is allowed, for example "an integer from 1 to 100"
 }
 
-// Error says the argument, its value where there is one, and what is allowed.
-// A long value is cut, because it comes from outside.
+// Error returns a message with the argument, its value if there is one, and
+// what is allowed. A long value is cut, because it comes from outside.
 func (e *Argument) Error() string {
 	if e.Value == nil {
 		return fmt.Sprintf("argument %q: want %s", e.Name, e.Want)
@@ -86,18 +89,19 @@ func (e *Argument) Error() string {
 // Unwrap makes an Argument an [Invalid] error.
 func (e *Argument) Unwrap() error { return Invalid }
 
-// A Remote is the failure of a call to a server that we depend on. It holds
+// A Remote is the failure of a call to another server. Its fields contain
 // nothing that a caller must not see: no host, no credential, no stack trace.
 type Remote struct {
-	Kind     error         // Unavailable, Timeout, Invalid, Unauthorized, NotFound, ... ; nil is Unavailable
+	Kind     error         // Unavailable, Timeout, Invalid, Unauthorized, NotFound, ...; nil means Unavailable
 	Endpoint string        // the path only, for example "/api/v1/documents"
-	Status   int           // HTTP status; 502 where the server was not reached, 504 after a timeout
-	Code     string        // the remote's own opaque error code, "" if it gave none
-	Message  string        // one sanitised sentence that says what to do next
-	Retry    time.Duration // how long the remote asked to wait; 0 if it did not say
+	Status   int           // HTTP status; 502 if the server was not reached, 504 after a timeout
+	Code     string        // the server's own opaque error code, "" if it sent none
+	Message  string        // one sanitized sentence that says what to do next
+	Retry    time.Duration // how long the server asked to wait; 0 if unknown
+	Reason   Reason        // option that it may be due to; "" for none
 }
 
-// Error says the sentence, the endpoint and the status.
+// Error returns the message with the endpoint, the status and the code.
 func (e *Remote) Error() string {
 	s := fmt.Sprintf("%s (%s, status %d)", e.Message, e.Endpoint, e.Status)
 	if e.Code != "" {
@@ -114,8 +118,36 @@ func (e *Remote) Unwrap() error {
 	return e.Kind
 }
 
-// Message returns the text of err for people: without the name of its kind at
-// the end, which wrapping the kind puts there.
+// A Reason is an option of a package that an error is due to: with another value
+// of it the error would not occur. Packages declare theirs. The edge that knows
+// how the operator sets the option adds that to the message.
+type Reason string
+
+// A Restriction is an error that is due to an option.
+type Restriction struct {
+	Reason Reason
+	Err    error // says what is wrong, and has a kind; must not be nil
+}
+
+// Error returns the text of the wrapped error.
+func (e *Restriction) Error() string { return e.Err.Error() }
+
+// Unwrap returns the wrapped error.
+func (e *Restriction) Unwrap() error { return e.Err }
+
+// ReasonOf returns the option that err is due to, "" if there is none.
+func ReasonOf(err error) Reason {
+	if e, ok := errors.AsType[*Restriction](err); ok {
+		return e.Reason
+	}
+	if e, ok := errors.AsType[*Remote](err); ok {
+		return e.Reason
+	}
+	return ""
+}
+
+// Message returns the text of err for users, without the name of its kind at
+// the end.
 func Message(err error) string {
 	text := err.Error()
 	for _, kind := range []error{Invalid, NotFound, Conflict, Denied, Unauthorized, TooLarge, Unsupported, Busy,
@@ -127,8 +159,8 @@ func Message(err error) string {
 	return text
 }
 
-// Retryable says whether the same request may succeed later, without a change
-// by the caller or the operator. Of a Remote the status alone decides.
+// Retryable reports whether the same request may succeed later without a change
+// by the caller or the operator. For a Remote, only the status counts.
 func Retryable(err error) bool {
 	if r, ok := errors.AsType[*Remote](err); ok {
 		switch r.Status {

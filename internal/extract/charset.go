@@ -2,6 +2,8 @@ package extract
 
 import (
 	"bytes"
+	"context"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"github.com/wlynxg/chardet"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/transform"
 )
 
 // How much of a document decides about its charset.
@@ -24,25 +27,25 @@ const (
 // mark, else the one that the origin declared, else the one that the document
 // declares, else found by looking: valid UTF-8, UTF-16 without a mark,
 // ISO-2022-JP, statistics, and at last windows-1252, which never fails.
-func decode(data []byte, declared string, isHTML bool) string {
+func decode(ctx context.Context, data []byte, declared string, isHTML bool) string {
 	if name := bomOf(data); name != "" {
-		return decodeAs(data, name)
+		return decodeAs(ctx, data, name)
 	}
 	for _, name := range []string{declared, inDocument(data, isHTML)} {
-		if name == "" || isUTF8Name(name) && !mostlyUTF8(data) {
+		if name == "" || isUTF8Name(name) && !mostlyUTF8(ctx, data) {
 			continue
 		}
 		if _, err := htmlindex.Get(name); err == nil {
-			return decodeAs(data, name)
+			return decodeAs(ctx, data, name)
 		}
 	}
 	if name := utf16Without(data[:min(len(data), metaLen)]); name != "" {
-		return decodeAs(data, name)
+		return decodeAs(ctx, data, name)
 	}
-	if utf8.Valid(data) && !bytes.Contains(data, escJIS) && !bytes.Contains(data, escJISRoman) {
+	if valid(ctx, data) && !bytes.Contains(data, escJIS) && !bytes.Contains(data, escJISRoman) {
 		return string(data)
 	}
-	return decodeAs(data, detect(data))
+	return decodeAs(ctx, data, detect(ctx, data))
 }
 
 // The sequences that switch ISO-2022-JP to two-byte characters (RFC 1468).
@@ -53,16 +56,48 @@ var (
 
 // decodeAs decodes with an encoding that the WHATWG Encoding Standard knows;
 // an unknown name is UTF-8. What cannot be decoded becomes U+FFFD.
-func decodeAs(data []byte, name string) string {
+func decodeAs(ctx context.Context, data []byte, name string) string {
 	e, err := htmlindex.Get(name)
 	if err != nil || isUTF8Name(name) || e == encoding.Replacement {
-		return strings.TrimPrefix(strings.ToValidUTF8(string(data), "\ufffd"), "\ufeff")
+		return strings.TrimPrefix(toValid(ctx, data), "\ufeff")
 	}
-	out, err := e.NewDecoder().Bytes(data)
-	if err != nil {
-		return strings.ToValidUTF8(string(data), "\ufffd")
+	var b strings.Builder
+	b.Grow(len(data))
+	if _, err := io.Copy(&b, transform.NewReader(reader{ctx, bytes.NewReader(data)}, e.NewDecoder())); err != nil {
+		return toValid(ctx, data)
 	}
-	return strings.TrimPrefix(strings.ToValidUTF8(string(out), "\ufffd"), "\ufeff")
+	return strings.TrimPrefix(strings.ToValidUTF8(b.String(), "\ufffd"), "\ufeff")
+}
+
+// valid reports whether data is UTF-8.
+func valid(ctx context.Context, data []byte) bool {
+	for _, piece := range pieces(ctx, data) {
+		if !utf8.Valid(piece) {
+			return false
+		}
+	}
+	return true
+}
+
+// toValid returns data with U+FFFD in place of every run of bytes that are not
+// UTF-8.
+func toValid(ctx context.Context, data []byte) string {
+	if valid(ctx, data) {
+		return string(data)
+	}
+	var b strings.Builder
+	b.Grow(len(data))
+	inRun := false // the last piece ended with such a run
+	for _, piece := range pieces(ctx, data) {
+		s := strings.ToValidUTF8(string(piece), "\ufffd")
+		if r, n := utf8.DecodeRune(piece); inRun && r == utf8.RuneError && n == 1 {
+			s = strings.TrimPrefix(s, "\ufffd")
+		}
+		b.WriteString(s)
+		r, n := utf8.DecodeLastRune(piece)
+		inRun = r == utf8.RuneError && n == 1
+	}
+	return b.String()
 }
 
 // bomOf returns the charset that a byte order mark tells, "" if there is none.
@@ -85,14 +120,16 @@ func isUTF8Name(name string) bool {
 
 // mostlyUTF8 reports whether a declaration of UTF-8 can be true: at most one
 // byte in a hundred does not fit. Servers add the charset to every file.
-func mostlyUTF8(data []byte) bool {
+func mostlyUTF8(ctx context.Context, data []byte) bool {
 	bad := 0
-	for b := data; len(b) > 0; {
-		r, n := utf8.DecodeRune(b)
-		if r == utf8.RuneError && n == 1 {
-			bad++
+	for _, b := range pieces(ctx, data) {
+		for len(b) > 0 {
+			r, n := utf8.DecodeRune(b)
+			if r == utf8.RuneError && n == 1 {
+				bad++
+			}
+			b = b[n:]
 		}
-		b = b[n:]
 	}
 	return bad*100 <= len(data)
 }
@@ -178,7 +215,7 @@ func isTypical(u rune) bool {
 }
 
 // detect guesses a charset by escape sequences and statistics.
-func detect(data []byte) string {
+func detect(ctx context.Context, data []byte) string {
 	if bytes.Contains(data, escJIS) || bytes.Contains(data, escJISRoman) {
 		return "iso-2022-jp"
 	}
@@ -196,7 +233,7 @@ func detect(data []byte) string {
 	case "gb2312":
 		name = "gb18030" // a superset
 	case "utf-8":
-		if !mostlyUTF8(data) {
+		if !mostlyUTF8(ctx, data) {
 			return latinCharset(sample)
 		}
 	}
@@ -256,7 +293,7 @@ func highLines(data []byte) []byte {
 			line = data[:i+1]
 		}
 		data = data[len(line):]
-		if bytes.IndexFunc(line, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 {
+		if slices.ContainsFunc(line, func(b byte) bool { return b >= utf8.RuneSelf }) {
 			out = append(out, line[:min(len(line), detectLen-len(out))]...)
 		}
 	}

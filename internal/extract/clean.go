@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"context"
 	"strings"
 	"unicode/utf8"
 )
@@ -8,13 +9,24 @@ import (
 // clean makes a decoded text fit for storing: lines end with \n, terminal
 // colour sequences and control characters are gone, a form feed is a newline.
 // The result is valid UTF-8 if s is.
-func clean(s string) string {
-	if strings.IndexFunc(s, cleaned) < 0 {
+func clean(ctx context.Context, s string) string {
+	dirty := false
+	for _, piece := range pieces(ctx, s) {
+		if dirty = strings.IndexFunc(piece, cleaned) >= 0; dirty {
+			break
+		}
+	}
+	if !dirty {
 		return s
 	}
 	var b strings.Builder
 	b.Grow(len(s))
-	for i := 0; i < len(s); {
+	for i, next := 0, 0; i < len(s); {
+		if i >= next {
+			if next = i + pieceLen; ctx.Err() != nil {
+				break
+			}
+		}
 		c := s[i]
 		if c >= utf8.RuneSelf {
 			r, n := utf8.DecodeRuneInString(s[i:])
@@ -48,10 +60,15 @@ func clean(s string) string {
 
 // printable returns s without what no reader of it wants: terminal sequences, and
 // control characters but those of lines and pages. All else stays as it is.
-func printable(s string) string {
+func printable(ctx context.Context, s string) string {
 	var b strings.Builder
 	b.Grow(len(s))
-	for i := 0; i < len(s); {
+	for i, next := 0, 0; i < len(s); {
+		if i >= next {
+			if next = i + pieceLen; ctx.Err() != nil {
+				break
+			}
+		}
 		if s[i] == 0x1b {
 			i += escapeLen(s[i:])
 			continue

@@ -8,6 +8,8 @@
 package extract
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -67,35 +69,67 @@ type Heading struct {
 // format that is not known (the message names it) and a PDF without text or
 // with a password, [errkind.Corrupt] for a PDF damaged beyond repair, and
 // [errkind.TooLarge] for one that passes a limit of package pdf.
-func Extract(in Input) (*Text, error) {
-	f, err := formatOf(in)
+//
+// Extract stops soon after ctx is done, with an error that wraps ctx's cause.
+// After a deadline it is also of kind TooLarge, because the same document takes
+// as long the next time; give the deadline a cause that says how long it was.
+func Extract(ctx context.Context, in Input) (*Text, error) {
+	t, err := extract(ctx, in)
+	if stop := stopped(ctx); err != nil && stop != nil {
+		err = stop
+	}
 	if err != nil {
 		return nil, fmt.Errorf("extracting text of %q: %w", shorten(in.Name, 200), err)
+	}
+	return t, nil
+}
+
+// stopped returns why ctx is done, nil if it is not.
+func stopped(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	switch {
+	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return cause
+	case cause == context.DeadlineExceeded:
+		return fmt.Errorf("reading took too long: %w: %w", cause, errkind.TooLarge)
+	}
+	return fmt.Errorf("%w: %w", cause, errkind.TooLarge)
+}
+
+// extract does the work of Extract. Its parsers stop early when ctx is done; what
+// they have by then is dropped.
+func extract(ctx context.Context, in Input) (*Text, error) {
+	f, err := formatOf(in)
+	if err != nil {
+		return nil, err
 	}
 	t := &Text{MediaType: f.media, FileType: f.fileType()}
 	var s string
 	if f.kind != kindPDF {
-		s = decode(in.Data, charsetParam(in.MediaType), f.kind == kindHTML)
+		s = decode(ctx, in.Data, charsetParam(in.MediaType), f.kind == kindHTML)
 	}
 	switch {
 	case f.kind == kindPDF:
-		if err := extractPDF(t, in.Data); err != nil {
-			return nil, fmt.Errorf("extracting text of %q: %w", shorten(in.Name, 200), err)
+		if err := extractPDF(ctx, t, in.Data); err != nil {
+			return nil, err
 		}
 	case f.kind == kindHTML:
-		extractHTML(t, s)
+		extractHTML(ctx, t, s)
 	case in.Verbatim && (f.kind == kindText || mediaType(in.MediaType) == "text/plain"):
-		t.Body = printable(s)
+		t.Body = printable(ctx, s)
 	case f.kind == kindMarkdown:
-		extractMarkdown(t, clean(s))
+		extractMarkdown(ctx, t, clean(ctx, s))
 	default:
-		t.Body = trimBlankLines(clean(s))
+		t.Body = trimBlankLines(clean(ctx, s))
 	}
 	if t.Title == "" && len(t.Headings) > 0 {
 		t.Title = t.Headings[0].Text
 	}
 	t.Title = shorten(t.Title, maxTitle)
 	t.Lang = language(t.Body, t.Lang)
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
 	return t, nil
 }
 

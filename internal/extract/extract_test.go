@@ -14,7 +14,7 @@ import (
 // mustExtract extracts and checks what holds for every text.
 func mustExtract(t *testing.T, in Input) *Text {
 	t.Helper()
-	x, err := Extract(in)
+	x, err := Extract(t.Context(), in)
 	if err != nil {
 		t.Fatalf("Extract(%q): %v", in.Name, err)
 	}
@@ -98,7 +98,7 @@ func TestExtractVerbatim(t *testing.T) {
 		{"a.md", "text/markdown", "---\ntitle: T\n---\n\n# A\r\n", "# A"},
 		{"a.html", "text/html", "<p>a</p>\r\n<p>b</p>\r\n", "a\n\nb"},
 	} {
-		x, err := Extract(Input{Name: tt.name, MediaType: tt.media, Data: []byte(tt.in), Verbatim: true})
+		x, err := Extract(t.Context(), Input{Name: tt.name, MediaType: tt.media, Data: []byte(tt.in), Verbatim: true})
 		if err != nil || x.Body != tt.want {
 			t.Errorf("Extract(%s, %s, %q) = %+v, %v, want %q", tt.name, tt.media, tt.in, x, err, tt.want)
 		}
@@ -123,7 +123,7 @@ func TestExtractRefuses(t *testing.T) {
 		{Input{Name: "x.rtf", Data: []byte(`{\rtf1 text}`)}, "RTF"},
 	}
 	for _, tt := range tests {
-		x, err := Extract(tt.in)
+		x, err := Extract(t.Context(), tt.in)
 		if !errors.Is(err, errkind.Unsupported) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("Extract(%s, %q) = %v, %v, want kind Unsupported and %q", tt.in.Name, tt.in.Data, x, err, tt.want)
 		}
@@ -249,7 +249,7 @@ func FuzzExtract(f *testing.F) {
 	f.Add("x.html", "", []byte("<h1><a href=#x><main>#</main></a><pre><main>\n\n</pre>#</a>"))
 	f.Fuzz(func(t *testing.T, name, media string, data []byte) {
 		for _, in := range []Input{{name, media, data, false}, {"a.html", "", data, false}, {"a.md", "", data, false}, {"a.txt", "", data, false}, {"a.txt", "", data, true}} {
-			x, err := Extract(in)
+			x, err := Extract(t.Context(), in)
 			if err != nil {
 				if x != nil || !errors.Is(err, errkind.Unsupported) && !errors.Is(err, errkind.Corrupt) && !errors.Is(err, errkind.TooLarge) {
 					t.Fatalf("Extract = %v, %v, want a kind of error alone", x, err)

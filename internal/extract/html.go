@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"context"
 	"net/url"
 	"strings"
 
@@ -14,15 +15,15 @@ import (
 // Navigation is left out and, where the page marks its main content, everything
 // else as well; but a page never loses its text to a tag that was not closed
 // or a <main> that holds next to nothing: loss is worse than boilerplate.
-func extractHTML(t *Text, src string) {
-	w := newWalker(src)
-	w.walk()
+func extractHTML(ctx context.Context, t *Text, src string) {
+	w := newWalker(ctx, src)
+	w.walk(ctx)
 	if len(w.out.buf) == 0 || w.skip.tag != "" {
-		w = newWalker(src)
+		w = newWalker(ctx, src)
 		w.keepAll = true
-		w.walk()
+		w.walk(ctx)
 	}
-	t.Title = oneLine(clean(strings.ToValidUTF8(w.title, "")))
+	t.Title = oneLine(clean(ctx, strings.ToValidUTF8(w.title, "")))
 	t.Lang = w.lang
 	t.Canonical = w.canonical
 	t.Body, t.Headings = w.mainContent()
@@ -52,14 +53,14 @@ type walker struct {
 	title, lang, canonical string
 }
 
-func newWalker(src string) *walker {
-	w := &walker{z: html.NewTokenizer(strings.NewReader(src))}
+func newWalker(ctx context.Context, src string) *walker {
+	w := &walker{z: html.NewTokenizer(reader{ctx, strings.NewReader(src)})}
 	w.xml = strings.HasPrefix(strings.TrimLeft(src[:min(len(src), 256)], " \t\r\n"), "<?xml")
 	return w
 }
 
 // walk reads all tokens.
-func (w *walker) walk() {
+func (w *walker) walk(ctx context.Context) {
 	for {
 		switch tt := w.z.Next(); tt {
 		case html.ErrorToken:
@@ -68,7 +69,7 @@ func (w *walker) walk() {
 			w.articles = w.article.end(w.articles, len(w.out.buf))
 			return
 		case html.TextToken:
-			w.text(w.z.Text())
+			w.text(ctx, w.z.Text())
 		case html.StartTagToken, html.SelfClosingTagToken:
 			w.startTag(tt == html.SelfClosingTagToken && w.xml)
 		case html.EndTagToken:
@@ -79,7 +80,7 @@ func (w *walker) walk() {
 }
 
 // text takes the text between two tags.
-func (w *walker) text(b []byte) {
+func (w *walker) text(ctx context.Context, b []byte) {
 	switch w.raw {
 	case atom.Title:
 		if w.title == "" && w.skip.tag == "" {
@@ -92,9 +93,11 @@ func (w *walker) text(b []byte) {
 	if w.skip.tag != "" {
 		return
 	}
-	start := w.out.write(b)
-	if w.heading.level > 0 && w.heading.start < 0 && start >= 0 {
-		w.heading.start = start
+	for _, piece := range pieces(ctx, b) {
+		start := w.out.write(piece)
+		if w.heading.level > 0 && w.heading.start < 0 && start >= 0 {
+			w.heading.start = start
+		}
 	}
 }
 

@@ -111,6 +111,14 @@ func TestHostileHTML(t *testing.T) {
 		"entities":         strings.Repeat("&amp", n) + "deep",
 		"blanks":           strings.Repeat(" \n", n) + "deep",
 		"raw text":         "deep" + strings.Repeat("<script><", n),
+		"open scripts":     "deep<script>" + strings.Repeat("<!--<script>", n),
+		"open titles":      "deep<title>" + strings.Repeat("</titl", n),
+		"cells":            "<table><tr>" + strings.Repeat("<td>", n) + "deep",
+		"breaks":           strings.Repeat("<br>\n", n) + "deep",
+		"links in heading": "<h1>" + strings.Repeat("<a href=#x>deep</a>", n),
+		"mains":            strings.Repeat("<main>deep</main>", n),
+		"long attribute":   "<a href='" + strings.Repeat("&amp", n) + "'>deep",
+		"end tags":         "deep" + strings.Repeat("</p></main></nav>", n),
 	}
 	for name, page := range pages {
 		t.Run(name, func(t *testing.T) {
@@ -122,12 +130,51 @@ func TestHostileHTML(t *testing.T) {
 	}
 }
 
+// TestHostileMarkdown does the same for Markdown, whose headings are looked
+// through for markup.
+func TestHostileMarkdown(t *testing.T) {
+	lines := func(line string) string {
+		const size = 1 << 20
+		return "# deep\n" + strings.Repeat(line+"\n", size/(len(line)+1))
+	}
+	for name, src := range map[string]string{
+		"brackets":        lines("# " + strings.Repeat("[", 4000)),
+		"links":           lines("# " + strings.Repeat("[a](", 1000)),
+		"references":      lines("# " + strings.Repeat("[a][", 1000)),
+		"pictures":        lines("# " + strings.Repeat("![](", 1000)),
+		"tags":            lines("# " + strings.Repeat("<a ", 1300)),
+		"attributes":      lines("# " + strings.Repeat("{#", 2000)),
+		"emphasis":        lines("# " + strings.Repeat("*", 4000)),
+		"underscores":     lines("# " + strings.Repeat("_a", 2000)),
+		"code":            lines("# " + strings.Repeat("`", 4000)),
+		"escapes":         lines("# " + strings.Repeat("\\", 4000)),
+		"hashes":          lines("# x " + strings.Repeat("#", 4000)),
+		"headings":        lines("# a"),
+		"underlined":      lines("a\n="),
+		"quotes":          lines(strings.Repeat(">", 4000)),
+		"lists":           lines(strings.Repeat("- ", 2000)),
+		"fences":          lines("```") + "~~~",
+		"a long fence":    lines("```" + strings.Repeat("~", 4000)),
+		"a long line":     "# deep\n" + strings.Repeat("[*`<{#", 1<<19),
+		"a long heading":  "# deep " + strings.Repeat("[*`<{#", 1<<19),
+		"front matter":    "---\n" + strings.Repeat("title: \"\\\"deep\n", 400) + "---\n# deep",
+		"unclosed matter": "---\ntitle: " + strings.Repeat("deep ", 1<<19) + "\n# deep",
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := mustExtract(t, Input{Name: "a.md", Data: []byte(src)})
+			if !strings.Contains(x.Title, "deep") {
+				t.Errorf("title = %q, want the first heading", x.Title)
+			}
+		})
+	}
+}
+
 func BenchmarkExtractHTML(b *testing.B) {
 	page := []byte("<html><head><title>T</title></head><body><nav>n</nav><main>" +
 		strings.Repeat("<h2>Heading</h2><p>Some words make a <b>sentence</b>, and this is one.</p><ul><li>item</ul>\n", 1000) + "</main></body></html>")
 	b.SetBytes(int64(len(page)))
 	for b.Loop() {
-		if _, err := Extract(Input{Name: "a.html", Data: page}); err != nil {
+		if _, err := Extract(b.Context(), Input{Name: "a.html", Data: page}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -137,7 +184,7 @@ func BenchmarkExtractMarkdown(b *testing.B) {
 	page := []byte(strings.Repeat("## Heading\n\nSome words make a *sentence*, and this is one.\n\n", 60))
 	b.SetBytes(int64(len(page)))
 	for b.Loop() {
-		if _, err := Extract(Input{Name: "a.md", Data: page}); err != nil {
+		if _, err := Extract(b.Context(), Input{Name: "a.md", Data: page}); err != nil {
 			b.Fatal(err)
 		}
 	}

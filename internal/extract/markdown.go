@@ -1,17 +1,20 @@
 package extract
 
 import (
+	"context"
 	"strings"
+	"unicode/utf8"
 )
 
 // extractMarkdown keeps the source, which reads well as it stands, and finds
 // its headings (CommonMark 4.2 and 4.3) outside of fenced code.
-func extractMarkdown(t *Text, src string) {
+func extractMarkdown(ctx context.Context, t *Text, src string) {
 	body, meta := frontMatter(src)
 	t.Body = trimBlankLines(body)
-	t.Title = oneLine(meta["title"])
+	title := meta["title"]
+	t.Title = oneLine(strings.ToValidUTF8(title[:min(len(title), 4*maxTitle)], ""))
 	t.Lang = meta["lang"]
-	t.Headings = markdownHeadings(t.Body)
+	t.Headings = markdownHeadings(ctx, t.Body)
 }
 
 // frontMatter parts a leading block of YAML (---) or TOML (+++) from the rest
@@ -59,16 +62,21 @@ func unquote(s string) string {
 }
 
 // markdownHeadings returns the ATX and setext headings of body.
-func markdownHeadings(body string) []Heading {
+func markdownHeadings(ctx context.Context, body string) []Heading {
 	var hs []Heading
 	add := func(offset, level int, text string) {
-		if text = shorten(plainInline(text), maxHeading); text != "" && len(hs) < maxHeadings {
+		if text = shorten(plainInline(text), maxHeading); text != "" {
 			hs = append(hs, Heading{Offset: offset, Level: level, Text: text})
 		}
 	}
 	fence := ""             // of the code block that we are in
 	prev, prevOff := "", -1 // paragraph line above, for setext
-	for off := 0; off < len(body); {
+	for off, next := 0, 0; off < len(body) && len(hs) < maxHeadings; {
+		if off >= next {
+			if next = off + pieceLen; ctx.Err() != nil {
+				break
+			}
+		}
 		line, _, _ := strings.Cut(body[off:], "\n")
 		start := off
 		off += len(line) + 1
@@ -168,19 +176,11 @@ func isParagraphLine(line string) bool {
 	return !(len(s) > 1 && strings.ContainsRune("-*+", rune(s[0])) && s[1] == ' ')
 }
 
-var (
-	inlineLink   = lazily(`!?\[([^\[\]]{0,300})\](?:\([^()]{0,500}\)|\[[^\[\]]{0,100}\])`)
-	headingAttrs = lazily(`\s*\{[#.:][^{}]{0,200}\}\s*$`)
-	inlineTag    = lazily(`</?[a-zA-Z][^<>]{0,300}>`)
-)
-
 // plainInline removes the markup inside a heading: links, emphasis, code marks,
 // tags, attribute blocks and escapes.
 func plainInline(s string) string {
 	s = s[:min(len(s), 4096)] // what is longer is cut afterwards anyway
-	s = headingAttrs().ReplaceAllString(s, "")
-	s = inlineLink().ReplaceAllString(s, "$1")
-	s = inlineTag().ReplaceAllString(s, "")
+	s = withoutTags(withoutLinks(withoutAttributes(s)))
 	var b strings.Builder
 	inCode := false
 	for i := 0; i < len(s); i++ {
@@ -199,6 +199,84 @@ func plainInline(s string) string {
 		}
 	}
 	return oneLine(strings.ToValidUTF8(b.String(), ""))
+}
+
+// withoutAttributes removes a block of attributes at the end, such as {#id}.
+func withoutAttributes(s string) string {
+	t := strings.TrimRight(s, " \t")
+	i := strings.LastIndexByte(t, '{')
+	if i < 0 || i+1 == len(t) || !strings.ContainsRune("#.:", rune(t[i+1])) || enclosed(t[i:], "{}", 201) != len(t)-i {
+		return s
+	}
+	return strings.TrimRight(t[:i], " \t")
+}
+
+// withoutLinks puts the text of links and pictures in their place.
+func withoutLinks(s string) string {
+	var b strings.Builder
+	for {
+		i := strings.IndexByte(s, '[')
+		if i < 0 {
+			b.WriteString(s)
+			return b.String()
+		}
+		text := enclosed(s[i:], "[]", 300)
+		target := 0
+		if rest := s[i+text:]; text > 0 && rest != "" {
+			switch rest[0] {
+			case '(':
+				target = enclosed(rest, "()", 500)
+			case '[':
+				target = enclosed(rest, "[]", 100)
+			}
+		}
+		if target == 0 {
+			b.WriteString(s[:i+1])
+			s = s[i+1:]
+			continue
+		}
+		b.WriteString(strings.TrimSuffix(s[:i], "!"))
+		b.WriteString(s[i+1 : i+text-1])
+		s = s[i+text+target:]
+	}
+}
+
+// withoutTags removes HTML tags.
+func withoutTags(s string) string {
+	var b strings.Builder
+	for {
+		i := strings.IndexByte(s, '<')
+		if i < 0 {
+			b.WriteString(s)
+			return b.String()
+		}
+		b.WriteString(s[:i])
+		s = s[i:]
+		n := enclosed(s, "<>", 302)
+		if n > 0 {
+			name := strings.TrimPrefix(s[1:n-1], "/")
+			if name == "" || name[0]|0x20 < 'a' || name[0]|0x20 > 'z' || utf8.RuneCountInString(name) > 301 {
+				n = 0
+			}
+		}
+		if n == 0 {
+			b.WriteByte('<')
+			n = 1
+		}
+		s = s[n:]
+	}
+}
+
+// enclosed returns the length of the brackets at the start of s and what they
+// enclose: at most max characters, and neither of the brackets. It is 0 where
+// there are none. The search ends at the next bracket, so that many of them take
+// no longer than one.
+func enclosed(s, brackets string, max int) int {
+	i := strings.IndexAny(s[1:], brackets)
+	if i < 0 || s[1+i] != brackets[1] || utf8.RuneCountInString(s[1:1+i]) > max {
+		return 0
+	}
+	return i + 2
 }
 
 // loneMark reports whether the mark at i stands between blanks, as in "a * b".

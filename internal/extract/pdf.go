@@ -1,14 +1,18 @@
 package extract
 
-import "knowhow/internal/extract/pdf"
+import (
+	"context"
+
+	"knowhow/internal/extract/pdf"
+)
 
 // extractPDF takes over what package pdf read, within the bounds of Text.
-func extractPDF(t *Text, data []byte) error {
-	p, err := pdf.Read(data)
+func extractPDF(ctx context.Context, t *Text, data []byte) error {
+	p, err := pdf.Read(ctx, data)
 	if err != nil {
 		return err
 	}
-	t.Title, t.Lang, t.Body = oneLine(clean(p.Title)), p.Lang, p.Body
+	t.Title, t.Lang, t.Body = oneLine(clean(ctx, p.Title)), p.Lang, p.Body
 	for _, h := range p.Headings[:min(len(p.Headings), maxHeadings)] {
 		t.Headings = append(t.Headings, Heading{Offset: h.Offset, Level: h.Level, Text: shorten(h.Text, maxHeading)})
 	}

@@ -47,7 +47,7 @@ func TestExtractDamagedPDF(t *testing.T) {
 		"no text":       {strings.Replace(smallPDF, "/Length 9999", "/Filter/DCTDecode", 1), errkind.Corrupt},
 		"encrypted":     {strings.Replace(smallPDF, "/Info", "/Encrypt<</Filter/Standard/V 1/R 2/O()/U()>>/Info", 1), errkind.Unsupported},
 	} {
-		x, err := Extract(Input{Name: "a.pdf", Data: []byte(tt.data)})
+		x, err := Extract(t.Context(), Input{Name: "a.pdf", Data: []byte(tt.data)})
 		if x != nil || !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), "PDF") {
 			t.Errorf("%s: Extract = %v, %v, want kind %v", name, x, err, tt.kind)
 		}

@@ -6,6 +6,7 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/fess"
 	"knowhow/internal/fess/fesstest"
+	"knowhow/internal/search"
 	"knowhow/internal/search/searchtest"
 )
 
@@ -34,12 +35,12 @@ func TestContract(t *testing.T) {
 	for name, o := range servers {
 		t.Run(name, func(t *testing.T) {
 			searchtest.Run(t, searchtest.Options{
-				Open: func(t *testing.T, docs []document.Document) searchtest.Service {
+				Open: func(t *testing.T, docs []document.Document) search.Service {
 					c, _ := open(t, docs, o)
 					return c
 				},
-				NoText:      !o.SendContent,
-				NoLangFacet: true,
+				NoText: !o.SendContent,
+				NoTags: true,
 			})
 		})
 	}

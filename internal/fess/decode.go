@@ -4,15 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"math"
 )
 
 // errShape means that a value of an answer is not of the type that Fess sends.
 var errShape = errors.New("a value of another type was expected")
 
-// A number is a JSON number from 0 on; what is above an int32 is its greatest
-// value. All counts and times of Fess's answers are such numbers, but not the
-// numbers of a hit, which a [row] reads.
+// A number is a JSON number from 0 on. Numbers above the greatest int32 become
+// it. All counts and times of Fess's answers are such numbers, except those in a
+// hit; see [row].
 type number float64
 
 // UnmarshalJSON refuses everything else, null included.
@@ -33,8 +34,7 @@ func (t *text) UnmarshalJSON(data []byte) error {
 	if len(data) == 0 || data[0] != '"' {
 		return errShape
 	}
-	*t = text(unquote(string(data)))
-	return nil
+	return json.Unmarshal(data, (*string)(t))
 }
 
 // texts turns texts into strings.
@@ -46,33 +46,109 @@ func texts(list []text) []string {
 	return all
 }
 
-// A listing is an answer that lists things. The list is in the member "data" of
-// API v1, in one of its own name in v2.
+// A reader decodes itself. Its checks go beyond what struct tags can express.
+type reader interface{ read(d *json.Decoder) error }
+
+// decode reads a whole answer into v, a [reader] or a pointer for package
+// encoding/json. In API v2 the answer is inside of an envelope.
+func decode(a *answer, v any) error {
+	d := json.NewDecoder(bytes.NewReader(a.body))
+	d.UseNumber()
+	read := func() error {
+		if r, ok := v.(reader); ok {
+			return r.read(d)
+		}
+		return d.Decode(v)
+	}
+	var err error
+	if versionOf(a.path) == v2 {
+		err = errShape
+		if broken := members(d, func(name string) error {
+			if name != "response" {
+				return skip(d)
+			}
+			err = read()
+			return err
+		}); broken != nil {
+			err = broken
+		}
+	} else {
+		err = read()
+	}
+	if _, end := d.Token(); err != nil || end != io.EOF {
+		return notFess(a)
+	}
+	return nil
+}
+
+// members reads an object. It calls f with the name of each member; f must decode
+// the value.
+func members(d *json.Decoder, f func(name string) error) error {
+	return list(d, '{', func() error {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		return f(name.(string)) // Token returns nothing else here
+	})
+}
+
+// elements reads an array. It calls f for each element; f must decode it.
+func elements(d *json.Decoder, f func() error) error { return list(d, '[', f) }
+
+// list reads an object or an array and calls f for each item in it.
+func list(d *json.Decoder, opening json.Delim, f func() error) error {
+	if t, err := d.Token(); err != nil || t != opening {
+		return errShape
+	}
+	for d.More() {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	_, err := d.Token()
+	return err
+}
+
+// skip reads a value that is of no use.
+func skip(d *json.Decoder) error {
+	var raw json.RawMessage
+	return d.Decode(&raw)
+}
+
+// A listing is an answer that lists things. The name of the list's member is
+// "data" in API v1 and differs between the calls of API v2.
 type listing[T any] struct {
 	member string
 	rows   []T
-	total  *number // of rows that there are
+	total  *number // of rows that exist
 	size   *number // of rows that were sent; nil in most answers
 }
 
 // read implements [reader].
-func (l *listing[T]) read(s *scanner) bool {
-	ok := s.object(func(name []byte) bool {
-		switch string(name) {
+func (l *listing[T]) read(d *json.Decoder) error {
+	err := members(d, func(name string) error {
+		switch name {
 		case l.member:
-			return s.into(&l.rows) && l.rows != nil
+			if err := d.Decode(&l.rows); err != nil || l.rows == nil {
+				return errShape
+			}
+			return nil
 		case "record_count":
-			return s.into(&l.total)
+			return d.Decode(&l.total)
 		case "page_size":
-			return s.into(&l.size)
+			return d.Decode(&l.size)
 		}
-		return s.skip()
+		return skip(d)
 	})
-	return ok && l.total != nil
+	if err == nil && l.total == nil {
+		return errShape
+	}
+	return err
 }
 
-// rows returns what an answer lists; member is the list's name in API v2. API v1
-// leaves the list out where it would be empty, but not that of popular words.
+// rows returns what an answer lists; member is the name of the list in API v2.
+// API v1 leaves an empty list out, except that of popular words.
 func rows[T any](a *answer, member string) ([]T, error) {
 	l := listing[T]{member: member}
 	if versionOf(a.path) == v1 {

@@ -62,7 +62,7 @@ func TestDetection(t *testing.T) {
 		{"v2", "v2", "v2/search v2/labels", ""},
 		{"both", "v2", "v2/search v2/labels", ""},
 		{"v1", "v1", "v1/documents v1/labels", ""},
-		{"v2", "v1", "v1/documents v1/labels", "redirect (302): check the path of fessBaseUrl"},
+		{"v2", "v1", "v1/documents v1/labels", "redirect (302): check that its API is enabled"},
 		{"v1", "v2", "v2/search v2/labels", "fessApi is v2, auto finds"},
 	}
 	for _, test := range tests {
@@ -296,15 +296,15 @@ func TestV2Limits(t *testing.T) {
 	}
 }
 
-// TestRelaxedTooLong checks that a query which the words between its words make
-// too long is asked as it was.
+// TestRelaxedTooLong checks that a query that OR makes too long for Fess is sent
+// only as it was.
 func TestRelaxedTooLong(t *testing.T) {
 	h := fakeOf("v2")
 	var text strings.Builder
 	for i := range 140 {
 		fmt.Fprintf(&text, " zq%03d", i)
 	}
-	p, err := clientOf(t, h, Options{API: "v2"}).Search(t.Context(), search.Query{Text: text.String()[1:], Num: 1})
+	p, err := search.Relax(clientOf(t, h, Options{API: "v2"})).Search(t.Context(), search.Query{Text: text.String()[1:], Num: 1})
 	if err != nil || p.Total != 0 || p.Relaxed || strings.Count(asked(h), "search") != 1 {
 		t.Errorf("Search() = %+v, %v, asked %s, want nothing found and one search", p, err, asked(h))
 	}

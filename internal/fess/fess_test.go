@@ -6,10 +6,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/search"
@@ -45,54 +48,60 @@ func TestNew(t *testing.T) {
 }
 
 func TestHit(t *testing.T) {
+	type extra = map[string]any
+	excerpt := func(text string) search.Excerpt { return search.Excerpt{Text: text} }
 	tests := []struct {
-		name string
-		row  map[string]any
-		want search.Hit
+		name, row string
+		want      search.Hit
 	}{
-		{"empty", map[string]any{}, search.Hit{Fields: map[string]any{}}},
-		{"only a link", map[string]any{"doc_id": "a", "url_link": "http://x"},
-			search.Hit{ID: "a", Title: "http://x", URL: "http://x", Fields: map[string]any{"url_link": "http://x"}}},
-		{"file name for a title", map[string]any{"doc_id": "a", "url": "u", "title": "  ", "filename": "f"},
-			search.Hit{ID: "a", Title: "f", URL: "u", Fields: map[string]any{"filename": "f"}}},
-		{"strings for numbers", map[string]any{"doc_id": "a", "score": "1.5", "content_length": "29624", "boost": "1.0", "click_count": "3"},
-			search.Hit{ID: "a", Score: 1.5, Fields: map[string]any{"content_length": int64(29624), "boost": 1.0, "click_count": int64(3)}}},
-		{"lists", map[string]any{"doc_id": "a", "label": []any{"x", "y"}, "lang": "en"},
-			search.Hit{ID: "a", Fields: map[string]any{"label": []string{"x", "y"}, "lang": []string{"en"}}}},
-		{"nonsense", map[string]any{"doc_id": "a", "content_length": "many", "boost": "NaN", "filename": []any{}, "label": map[string]any{}, "score": "NaN",
-			"host": nil, "secret": "x"}, search.Hit{ID: "a", Fields: map[string]any{}}},
-		{"digest with marks", map[string]any{"doc_id": "a", "digest": "<p>a &lt;b&gt; <em class='x'>c</em> map<string, T> &amp;amp;</p>"},
-			search.Hit{ID: "a", Digest: "a <b> c map<string, T> &amp;", Fields: map[string]any{}}},
-		{"no digest", map[string]any{"doc_id": "a", "content_description": " one <strong>two</strong>... "},
-			search.Hit{ID: "a", Digest: "one two...", Fields: map[string]any{"content_description": "one two..."}}},
-		{"short text", map[string]any{"doc_id": "a", "digest": "whole", "content_length": "5"},
-			search.Hit{ID: "a", Digest: "whole", TextHash: hash("whole"), Fields: map[string]any{"content_length": int64(5)}}},
-		{"cut text", map[string]any{"doc_id": "a", "digest": "whole", "content_length": "6"},
-			search.Hit{ID: "a", Digest: "whole", Fields: map[string]any{"content_length": int64(6)}}},
-		{"bytes are not characters", map[string]any{"doc_id": "a", "digest": "検索", "content_length": "6"},
-			search.Hit{ID: "a", Digest: "検索", Fields: map[string]any{"content_length": int64(6)}}},
-		{"content", map[string]any{"doc_id": "a", "content": "text"},
-			search.Hit{ID: "a", TextHash: hash("text"), Fields: map[string]any{"content": "text"}}},
+		{"empty", `{}`, search.Hit{Size: -1}},
+		{"only a link", `{"doc_id":"a","url_link":"http://x"}`,
+			search.Hit{ID: "a", Title: "http://x", URL: "http://x", Size: -1, Extra: extra{"url_link": "http://x"}}},
+		{"file name for a title", `{"doc_id":"a","url":"u","title":"  ","filename":"f"}`, search.Hit{ID: "a", Title: "f", URL: "u", Filename: "f", Size: -1}},
+		{"strings for numbers", `{"doc_id":"a","score":"1.5","content_length":"29624","boost":"1.0","click_count":"3"}`,
+			search.Hit{ID: "a", Score: 1.5, Size: 29624, Extra: extra{"boost": 1.0, "click_count": int64(3)}}},
+		{"numbers for strings", `{"doc_id":5,"score":1.5,"content_length":3e2,"has_cache":true,"filename":1.50}`,
+			search.Hit{ID: "5", Title: "1.50", Filename: "1.50", Score: 1.5, Size: 300, Extra: extra{"has_cache": "true"}}},
+		{"lists", `{"doc_id":"a","label":["x",1.50,true,null,{},["b"],""],"lang":"en"}`,
+			search.Hit{ID: "a", Size: -1, Labels: []string{"x", "1.50", "true"}, Langs: []string{"en"}}},
+		{"nonsense", `{"doc_id":"a","content_length":"many","boost":"NaN","filename":[],"label":{},"lang":[],"score":"NaN","host":null,"secret":"x",
+			"click_count":1e300,"created":"yesterday","timestamp":5}`, search.Hit{ID: "a", Size: -1}},
+		{"digest with marks", `{"doc_id":"a","digest":"<p>a &lt;b&gt; <em class='x'>c</em> map<string, T> &amp;amp;</p>"}`,
+			search.Hit{ID: "a", Digest: excerpt("a <b> c map<string, T> &amp;"), Size: -1}},
+		{"no digest", `{"doc_id":"a","content_description":" one <strong>two</strong>... ","content_title":"<strong>A</strong> title"}`,
+			search.Hit{ID: "a", Digest: excerpt("one two..."), TitleExcerpt: excerpt("A title"), Size: -1, Extra: extra{"content_description": "one two..."}}},
+		{"times", `{"doc_id":"a","created":"2023-06-27T03:04:05.000Z","last_modified":"2023-06-27T03:04:05Z","timestamp":"2023-06-27T05:04:05+02:00"}`,
+			search.Hit{ID: "a", Size: -1, Created: at, Modified: at, Timestamp: at}},
+		{"short text", `{"doc_id":"a","digest":"whole","content_length":"5"}`, search.Hit{ID: "a", Digest: excerpt("whole"), TextHash: hash("whole"), Size: 5}},
+		{"cut text", `{"doc_id":"a","digest":"whole","content_length":"6"}`, search.Hit{ID: "a", Digest: excerpt("whole"), Size: 6}},
+		{"bytes are not characters", `{"doc_id":"a","digest":"検索","content_length":"6"}`, search.Hit{ID: "a", Digest: excerpt("検索"), Size: 6}},
+		{"content", `{"doc_id":"a","content":"text"}`, search.Hit{ID: "a", TextHash: hash("text"), Size: -1, Extra: extra{"content": "text"}}},
+		{"half a character", `{"doc_id":"a","title":"\ud83dx"}`, search.Hit{ID: "a", Title: "\ufffdx", Size: -1}},
 	}
 	for _, test := range tests {
-		if got := rowOf(t, test.row).hit(); !reflect.DeepEqual(got, test.want) {
-			t.Errorf("%s: hit(%v) = %+v, want %+v", test.name, test.row, got, test.want)
+		d := json.NewDecoder(strings.NewReader(test.row))
+		d.UseNumber()
+		var r row
+		if err := d.Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, r.hit(), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: hit of %s: (-want +got)\n%s", test.name, test.row, diff)
 		}
 	}
 }
 
-// rowOf returns the row of an answer with the given fields.
-func rowOf(t *testing.T, fields map[string]any) *row {
-	t.Helper()
-	raw, err := json.Marshal(fields)
-	if err != nil {
-		t.Fatal(err)
+// at is the time in the rows of TestHit.
+var at = time.Date(2023, 6, 27, 3, 4, 5, 0, time.UTC)
+
+// TestRowsAreBounded checks that hits beyond the greatest page, and those without
+// an ID, are read and dropped.
+func TestRowsAreBounded(t *testing.T) {
+	a := &answer{path: paths[documentsCall][v1], body: []byte(`{"record_count":1001,"data":[{"title":"x"},` + strings.Repeat(`{"doc_id":"a"},`, 10*search.MaxNum) + `{"doc_id":""}]}`)}
+	var got documents
+	if err := decode(a, &got); err != nil || len(got.Data) != search.MaxNum {
+		t.Errorf("decode() = %v with %d hits, want %d", err, len(got.Data), search.MaxNum)
 	}
-	r, ok := readRow(&scanner{data: raw})
-	if !ok {
-		t.Fatalf("%s is no row", raw)
-	}
-	return r
 }
 
 func TestTotals(t *testing.T) {

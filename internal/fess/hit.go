@@ -4,23 +4,25 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"knowhow/internal/search"
 )
 
-// documents is the answer to a search, as far as it is of use here.
+// documents is the answer to a search, without the parts that are not used here.
 type documents struct {
 	RecordCount         number
 	RecordCountRelation text
 	PageSize            number
 	QueryTime           number
 	Partial             bool
-	Data                []*row // those that have a doc_id, maxNum of them at most
+	Data                []*row // those that have a doc_id, at most search.MaxNum
 	FacetField          []facet
 	FacetQuery          []count
 }
@@ -38,93 +40,89 @@ type count struct {
 }
 
 // read implements [reader].
-func (a *documents) read(s *scanner) bool {
+func (a *documents) read(d *json.Decoder) error {
 	counted, listed := false, false
-	ok := s.object(func(name []byte) bool {
-		switch string(name) {
+	err := members(d, func(name string) error {
+		switch name {
 		case "data":
 			listed = true
-			return a.readRows(s)
+			return elements(d, func() error { return a.readRow(d) })
 		case "record_count":
 			counted = true
-			return s.into(&a.RecordCount)
+			return d.Decode(&a.RecordCount)
 		case "record_count_relation":
-			return s.into(&a.RecordCountRelation)
+			return d.Decode(&a.RecordCountRelation)
 		case "page_size":
-			return s.into(&a.PageSize)
+			return d.Decode(&a.PageSize)
 		case "query_time":
-			return s.into(&a.QueryTime)
+			return d.Decode(&a.QueryTime)
 		case "partial":
-			return s.into(&a.Partial)
+			return d.Decode(&a.Partial)
 		case "facet_field":
-			return s.into(&a.FacetField) && !slices.ContainsFunc(a.FacetField, func(f facet) bool { return f.Result == nil })
+			if err := d.Decode(&a.FacetField); err != nil || slices.ContainsFunc(a.FacetField, func(f facet) bool { return f.Result == nil }) {
+				return errShape
+			}
+			return nil
 		case "facet_query":
-			return s.into(&a.FacetQuery)
+			return d.Decode(&a.FacetQuery)
 		}
-		return s.skip()
+		return skip(d)
 	})
-	// All answers that were seen have both, those to questions without an
-	// answer too.
-	return ok && counted && listed
-}
-
-// readRows reads the list of hits.
-func (a *documents) readRows(s *scanner) bool {
-	return s.array(func() bool {
-		r, ok := readRow(s)
-		// A document without an ID could never be read.
-		if ok && len(a.Data) < maxNum && r.text("doc_id") != "" {
-			a.Data = append(a.Data, r)
-		}
-		return ok
-	})
-}
-
-// readRow reads one hit.
-func readRow(s *scanner) (*row, bool) {
-	s.space()
-	start := s.at
-	var fields [len(row{})]struct{ from, to int }
-	if !s.object(func(name []byte) bool {
-		s.space()
-		from := s.at
-		ok := s.skip()
-		if i, known := rowFields[string(name)]; known {
-			fields[i].from, fields[i].to = from-start, s.at-start
-		}
-		return ok
-	}) {
-		return nil, false
+	// All recorded answers have both, also those without hits.
+	if err == nil && !(counted && listed) {
+		return errShape
 	}
-	// One string for all of them: most are parts of it for ever.
-	text, r := string(s.data[start:s.at]), &row{}
-	for i, f := range fields {
-		r[i] = text[f.from:f.to]
-	}
-	return r, true
+	return err
 }
 
-// A row is one hit of an answer: the JSON values of the fields in
-// [search.HitFields], in that order, "" for those that Fess did not send.
-type row [len(search.HitFields)]string
-
-// rowFields are the places of a row's fields.
-var rowFields = func() map[string]int {
-	places := map[string]int{}
-	for i, name := range search.HitFields {
-		places[name] = i
+// readRow reads one hit. A document without an ID could never be read.
+func (a *documents) readRow(d *json.Decoder) error {
+	var r *row
+	if err := d.Decode(&r); err != nil || r == nil {
+		return errShape
 	}
-	return places
-}()
-
-// text returns a field that is a string, a number or a boolean as a string, ""
-// for all else. The field must be one of [search.HitFields].
-func (r *row) text(name string) string {
-	s, _ := scalar(r[rowFields[name]])
-	return s
+	if len(a.Data) < search.MaxNum && scalar(r.DocID) != "" {
+		a.Data = append(a.Data, r)
+	}
+	return nil
 }
 
-// page turns the answer into what was asked for.
+// A row is one hit of an answer (Fess 15.4 and 15.7, QueryFieldConfig; content,
+// label and lang if a server is set up to send them). Servers differ in which
+// values they send as strings, so that every value may be of any type.
+type row struct {
+	DocID              any `json:"doc_id"`
+	Title              any `json:"title"`
+	URL                any `json:"url"`
+	URLLink            any `json:"url_link"`
+	Digest             any `json:"digest"`
+	Score              any `json:"score"`
+	Content            any `json:"content"`
+	ContentTitle       any `json:"content_title"`
+	ContentDescription any `json:"content_description"`
+	ContentLength      any `json:"content_length"`
+	Created            any `json:"created"`
+	LastModified       any `json:"last_modified"`
+	Timestamp          any `json:"timestamp"`
+	Filename           any `json:"filename"`
+	FileType           any `json:"filetype"`
+	MIMEType           any `json:"mimetype"`
+	Host               any `json:"host"`
+	Label              any `json:"label"`
+	Lang               any `json:"lang"`
+	HasCache           any `json:"has_cache"`
+	InternalID         any `json:"_id"`
+	Boost              any `json:"boost"`
+	ClickCount         any `json:"click_count"`
+	FavoriteCount      any `json:"favorite_count"`
+	SimilarDocsCount   any `json:"similar_docs_count"`
+	SimilarDocsHash    any `json:"similar_docs_hash"`
+	Site               any `json:"site"`
+	SitePath           any `json:"site_path"`
+	Thumbnail          any `json:"thumbnail"`
+}
+
+// page turns the answer into a page of at most q.Num hits.
 func (a *documents) page(q search.Query) *search.Page {
 	total := int(a.RecordCount)
 	p := &search.Page{
@@ -144,8 +142,8 @@ func (a *documents) page(q search.Query) *search.Page {
 	return p
 }
 
-// counts brings the counts into the order of the question: Fess gives them in
-// one of its own.
+// counts returns the counts in the order of the question. Fess sends them in another
+// order.
 func (a *documents) counts(f *search.Facets) *search.FacetCounts {
 	all := &search.FacetCounts{}
 	seen := map[string]bool{}
@@ -175,41 +173,29 @@ func (a *documents) counts(f *search.Facets) *search.FacetCounts {
 	return all
 }
 
-// sent returns how many fields there are.
-func (r *row) sent() int {
-	n := 0
-	for _, raw := range r {
-		if raw != "" {
-			n++
-		}
-	}
-	return n
-}
-
 // hit makes a hit of the row.
 func (r *row) hit() search.Hit {
 	h := search.Hit{
-		ID:     r.text("doc_id"),
-		URL:    cmp.Or(r.text("url"), r.text("url_link")),
-		Digest: plain(cmp.Or(r.text("digest"), r.text("content_description"))),
-		Fields: make(map[string]any, r.sent()),
+		ID:           scalar(r.DocID),
+		URL:          cmp.Or(scalar(r.URL), scalar(r.URLLink)),
+		Digest:       search.Excerpt{Text: plain(cmp.Or(scalar(r.Digest), scalar(r.ContentDescription)))},
+		TitleExcerpt: search.Excerpt{Text: plain(scalar(r.ContentTitle))},
+		Created:      instant(r.Created),
+		Modified:     instant(r.LastModified),
+		Timestamp:    instant(r.Timestamp),
+		Size:         -1,
+		Filename:     scalar(r.Filename),
+		FileType:     scalar(r.FileType),
+		MIMEType:     scalar(r.MIMEType),
+		Host:         scalar(r.Host),
+		Labels:       scalars(r.Label),
+		Langs:        scalars(r.Lang),
+		Extra:        r.extra(),
 	}
-	h.Title = cmp.Or(strings.TrimSpace(r.text("title")), r.text("filename"), h.URL)
-	h.Score, _ = strconv.ParseFloat(r.text("score"), 64)
-	if math.IsNaN(h.Score) || math.IsInf(h.Score, 0) {
-		h.Score = 0
-	}
-	for i, name := range search.HitFields {
-		switch name {
-		case "doc_id", "title", "url", "digest", "score":
-			continue
-		}
-		if r[i] == "" {
-			continue
-		}
-		if v := value(name, r[i]); v != nil {
-			h.Fields[name] = v
-		}
+	h.Score, _ = float(r.Score)
+	h.Title = cmp.Or(strings.TrimSpace(scalar(r.Title)), h.Filename, h.URL)
+	if n, ok := integer(r.ContentLength); ok {
+		h.Size = n
 	}
 	if whole, ok := r.wholeText(); ok {
 		h.TextHash = hash(whole)
@@ -217,60 +203,110 @@ func (r *row) hit() search.Hit {
 	return h
 }
 
-// value gives one field the type that package search promises, nil where that
-// cannot be.
-func value(name, raw string) any {
-	if name == "label" || name == "lang" {
-		if l := stringList(raw); l != nil {
-			return l
+// extra returns the fields that package search has no name for.
+func (r *row) extra() map[string]any {
+	extra := make(map[string]any, 16)
+	text := func(name string, v any) {
+		switch v.(type) {
+		case string, json.Number, bool:
+			extra[name] = scalar(v)
 		}
-		return nil
 	}
-	s, ok := scalar(raw)
-	if !ok {
-		return nil
-	}
-	switch name {
-	case "content_length", "click_count", "favorite_count", "similar_docs_count":
-		f, err := strconv.ParseFloat(s, 64)
-		if err != nil || math.Abs(f) >= 1<<62 {
-			return nil
+	count := func(name string, v any) {
+		if n, ok := integer(v); ok {
+			extra[name] = n
 		}
-		return int64(f)
-	case "boost":
-		f, err := strconv.ParseFloat(s, 64)
-		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-			return nil
-		}
-		return f
-	case "content_description", "content_title":
-		return plain(s)
 	}
-	return s
+	text("_id", r.InternalID)
+	text("content", r.Content)
+	if s, ok := r.ContentDescription.(string); ok {
+		extra["content_description"] = plain(s)
+	}
+	text("has_cache", r.HasCache)
+	text("similar_docs_hash", r.SimilarDocsHash)
+	text("site", r.Site)
+	text("site_path", r.SitePath)
+	text("thumbnail", r.Thumbnail)
+	text("url_link", r.URLLink)
+	count("click_count", r.ClickCount)
+	count("favorite_count", r.FavoriteCount)
+	count("similar_docs_count", r.SimilarDocsCount)
+	if f, ok := float(r.Boost); ok {
+		extra["boost"] = f
+	}
+	return extra
 }
 
-// wholeText returns the text of a document if the row holds all of it: in the
-// field content, which Fess sends only where it is set up to, or in a digest
-// that is no shorter than the original.
+// scalar returns a string, a number or a boolean as a string, "" for other
+// values.
+func scalar(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case json.Number:
+		return string(v)
+	case bool:
+		return strconv.FormatBool(v)
+	}
+	return ""
+}
+
+// scalars returns the scalars of a list, or one scalar as a list; nil if there
+// are none.
+func scalars(v any) []string {
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	var all []string
+	for _, v := range list {
+		if s := scalar(v); s != "" {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// float returns a finite number.
+func float(v any) (f float64, ok bool) {
+	f, err := strconv.ParseFloat(scalar(v), 64)
+	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+		return 0, false
+	}
+	return f, true
+}
+
+// integer returns a number without its fraction.
+func integer(v any) (n int64, ok bool) {
+	f, ok := float(v)
+	return int64(f), ok && math.Abs(f) < 1<<62
+}
+
+// instant returns a time, the zero time if v is none. Fess writes
+// "2006-01-02T15:04:05.000Z".
+func instant(v any) time.Time {
+	t, err := time.Parse(time.RFC3339, scalar(v))
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// wholeText returns the text of a document if the row has all of it: in the
+// field content, which Fess sends only if it is set up to, or in a digest that is
+// no shorter than the original.
 func (r *row) wholeText() (string, bool) {
-	if raw := r[rowFields["content"]]; len(raw) > 0 && raw[0] == '"' {
-		return unquote(raw), true
+	if s, ok := r.Content.(string); ok {
+		return s, true
 	}
-	raw := r[rowFields["digest"]]
-	if len(raw) <= len(`""`) || raw[0] != '"' {
-		return "", false
-	}
-	digest := unquote(raw)
 	// A character takes a byte or more in every encoding, so that a text
 	// of no more bytes than the digest has characters was not cut.
-	length, ok := value("content_length", r[rowFields["content_length"]]).(int64)
-	if !ok || length <= 0 || length > int64(utf8.RuneCountInString(digest)) {
-		return "", false
-	}
-	return digest, true
+	digest, _ := r.Digest.(string)
+	length, ok := integer(r.ContentLength)
+	return digest, ok && 0 < length && length <= int64(utf8.RuneCountInString(digest))
 }
 
-// hash names a text by what it says.
+// hash returns the hash of a text as package search has it.
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "sha256:" + hex.EncodeToString(sum[:])

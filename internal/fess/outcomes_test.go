@@ -167,7 +167,7 @@ func callOf(path string) (caller, string) {
 func callSearch(t *testing.T, c *Client, r fesstest.Recording) (string, error) {
 	values, _ := url.ParseQuery(r.Query)
 	q := search.Query{Text: "test", Num: 10}
-	if n, err := strconv.Atoi(values.Get("num")); err == nil && n >= 1 && n <= maxNum {
+	if n, err := strconv.Atoi(values.Get("num")); err == nil && n >= 1 && n <= search.MaxNum {
 		q.Num = n
 	}
 	for name := range values {
@@ -179,7 +179,7 @@ func callSearch(t *testing.T, c *Client, r fesstest.Recording) (string, error) {
 				}
 				q.Facets.Fields = append(q.Facets.Fields, field)
 			}
-			if _, err := facetParams(q.Facets); err != nil {
+			if q.Validate(facetFields()) != nil {
 				q.Facets = &search.Facets{Fields: []string{"label"}}
 			}
 		}
@@ -191,12 +191,25 @@ func callSearch(t *testing.T, c *Client, r fesstest.Recording) (string, error) {
 	line := fmt.Sprintf("page of %d of %d, at least %v", len(p.Hits), p.Total, p.AtLeast)
 	if len(p.Hits) > 0 {
 		h := p.Hits[0]
-		line += fmt.Sprintf(", first %s %q %q scored %v, %d fields, %d characters of digest", h.ID, h.URL, h.Title, h.Score > 0, len(h.Fields), len([]rune(h.Digest)))
+		line += fmt.Sprintf(", first %s %q %q scored %v, %d fields, %d characters of digest", h.ID, h.URL, h.Title, h.Score > 0, fieldsOf(h), len([]rune(h.Digest.Text)))
 	}
 	if p.Facets != nil {
 		line += fmt.Sprintf(", facets %v", *p.Facets)
 	}
 	return line, nil
+}
+
+// fieldsOf counts the fields that Fess sent of a hit, besides those that every hit
+// has.
+func fieldsOf(h search.Hit) int {
+	n := len(h.Extra)
+	for _, known := range []bool{!h.Created.IsZero(), !h.Modified.IsZero(), !h.Timestamp.IsZero(), h.Size >= 0, h.TitleExcerpt.Text != "",
+		h.Filename != "", h.FileType != "", h.MIMEType != "", h.Host != "", h.Labels != nil, h.Langs != nil} {
+		if known {
+			n++
+		}
+	}
+	return n
 }
 
 func callSuggest(t *testing.T, c *Client, _ fesstest.Recording) (string, error) {

@@ -115,18 +115,19 @@ var searchPromises = []promise{
 	}},
 	{"17 no score where a field sorts, no mark-up in excerpts", func(t *testing.T, c *Client, h *fesstest.Handler) {
 		p, err := c.Search(t.Context(), search.Query{Text: "alpha", Num: 1, Sort: []search.SortKey{{Field: "created"}}})
-		if err != nil || len(p.Hits) != 1 || p.Hits[0].Score != 0 || p.Hits[0].URL != "file:///finance" || p.Hits[0].Fields["url_link"] != "file:///finance" {
+		if err != nil || len(p.Hits) != 1 || p.Hits[0].Score != 0 || p.Hits[0].URL != "file:///finance" || p.Hits[0].Extra["url_link"] != "file:///finance" {
 			t.Fatalf("Search() = %+v, %v, want a hit without a score", p, err)
 		}
-		for _, name := range []string{"content_title", "content_description"} {
-			if s, _ := p.Hits[0].Fields[name].(string); s == "" || strings.Contains(s, "<") {
-				t.Errorf("%s = %q, want plain text", name, s)
+		description, _ := p.Hits[0].Extra["content_description"].(string)
+		for _, s := range []string{p.Hits[0].TitleExcerpt.Text, description} {
+			if s == "" || strings.Contains(s, "<") {
+				t.Errorf("excerpt %q, want plain text", s)
 			}
 		}
 	}},
 	{"20 the three times come along", func(t *testing.T, c *Client, h *fesstest.Handler) {
 		hit, err := c.Find(t.Context(), "finance0", nil)
-		if err != nil || hit.Fields["timestamp"] == nil || hit.Fields["created"] == nil || hit.Fields["last_modified"] == nil {
+		if err != nil || hit.Timestamp.IsZero() || hit.Created.IsZero() || hit.Modified.IsZero() {
 			t.Errorf("Find() = %+v, %v, want timestamp, created and last_modified", hit, err)
 		}
 	}},

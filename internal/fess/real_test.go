@@ -58,14 +58,14 @@ func realClient(t *testing.T, base, token string) *fess.Client {
 func TestRealFessContract(t *testing.T) {
 	base := realFess(t, "plain", "content")
 	searchtest.Run(t, searchtest.Options{
-		Open: func(t *testing.T, docs []document.Document) searchtest.Service {
+		Open: func(t *testing.T, docs []document.Document) search.Service {
 			if len(docs) == 0 {
 				return realClient(t, base, os.Getenv("KNOWHOW_REAL_FESS_NOBODY"))
 			}
 			return realClient(t, base, "")
 		},
-		NoText:      os.Getenv("KNOWHOW_REAL_FESS_SETUP") != "content",
-		NoLangFacet: true,
+		NoText: os.Getenv("KNOWHOW_REAL_FESS_SETUP") != "content",
+		NoTags: true,
 	})
 }
 

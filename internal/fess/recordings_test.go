@@ -86,7 +86,7 @@ func TestRecordedSearch(t *testing.T) {
 			if h.ID == "" || h.Title == "" || h.URL == "" || h.Score <= 0 {
 				t.Errorf("hit of %s = %+v, want ID, title, URL and score", name, h)
 			}
-			if strings.ContainsAny(h.Digest+h.Title, "<>&") {
+			if strings.ContainsAny(h.Digest.Text+h.Title, "<>&") {
 				t.Errorf("hit of %s = %+v, want plain text", name, h)
 			}
 		}
@@ -97,12 +97,13 @@ func TestRecordedSearch(t *testing.T) {
 	}
 	want := search.Hit{
 		ID: "be468f86e1a64a259c4d45ac51d1ab23", Title: "Shared drive report", URL: "file:///srv/share/finance/report%202024.xls",
-		Digest: "Spreadsheet on a file share. Test file URL.", Score: 1.0865598,
-		Fields: map[string]any{
+		Digest: search.Excerpt{Text: "Spreadsheet on a file share. Test file URL."}, TitleExcerpt: search.Excerpt{Text: "Shared drive report"},
+		Score: 1.0865598, Size: 9999, Filename: "report%202024.xls", FileType: "excel", MIMEType: "application/vnd.ms-excel",
+		Created:  time.Date(2023, 6, 27, 3, 4, 5, 0, time.UTC),
+		Modified: time.Date(2023, 6, 27, 8, 10, 0, 0, time.UTC), Timestamp: time.Date(2023, 6, 27, 8, 10, 0, 0, time.UTC),
+		Extra: map[string]any{
 			"_id":   "1553b0500586bb05283ead043df71cb0798963452a0f547d8b08af8031b46ab54779a86355f35f657aae0c5c07406e054d7ae182a43c89eafed38596c7fa75ac",
-			"boost": 1.0, "content_length": int64(9999), "content_title": "Shared drive report", "content_description": "Test file URL....",
-			"created": "2023-06-27T03:04:05.000Z", "timestamp": "2023-06-27T08:10:00.000Z", "last_modified": "2023-06-27T08:10:00.000Z",
-			"filename": "report%202024.xls", "filetype": "excel", "mimetype": "application/vnd.ms-excel",
+			"boost": 1.0, "content_description": "Test file URL....",
 			"site": "srv/share/finance/report%202024.xls", "site_path": "srv/share/finance/report%202024.xls",
 			"url_link": "file://srv/share/finance/report 2024.xls",
 		},
@@ -121,7 +122,7 @@ func TestRecordedMarkup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := p.Hits[0].Fields["content_description"], `100% "quoted" <tags> & ampersands....`; got != want {
+	if got, want := p.Hits[0].Extra["content_description"], `100% "quoted" <tags> & ampersands....`; got != want {
 		t.Errorf("content_description = %q, want %q", got, want)
 	}
 }
@@ -226,8 +227,8 @@ func TestRecordedErrors(t *testing.T) {
 		{name: "exc-included-sort", path: documents, kind: errkind.Invalid, status: 400, says: "cannot understand the query"},
 		{name: "exc-included-token", path: documents, kind: errkind.Unauthorized, status: 401, says: "access token"},
 		{name: "path-v2-health", path: labels, kind: errkind.Unavailable, status: 502, says: "the Fess server answered with a redirect"},
-		{name: "ctx-outside-health", path: health, kind: errkind.Unsupported, status: 404, says: "fessBaseUrl"},
-		{name: "path-unknown", path: popular, kind: errkind.Unsupported, status: 404, says: "fessBaseUrl"},
+		{name: "ctx-outside-health", path: health, kind: errkind.Unsupported, status: 404, says: "path of its address"},
+		{name: "path-unknown", path: popular, kind: errkind.Unsupported, status: 404, says: "path of its address"},
 		{name: "q-raw-brackets", path: documents, kind: errkind.Invalid, status: 400, says: "shorter"},
 		{name: "method-post-documents", path: documents, kind: errkind.Invalid, status: 405, says: "refuses"},
 		{name: "favorites-disabled", path: popular, kind: errkind.Unsupported, status: 400, says: "switched off"},

@@ -7,16 +7,11 @@ import (
 	"strconv"
 
 	"knowhow/internal/errkind"
-	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
-// Search implements [search.Searcher]. Fess shows the first 10,000 matches only,
-// so that Start plus Num beyond it is an *errkind.Argument named "start"; Total
-// is 10,000 and AtLeast where there are more.
-//
-// A query of words alone joins them with AND; where it finds nothing it is asked
-// once more with OR, and Relaxed says so.
+// Search implements [search.Service]. Fess joins the words of a plain query with
+// AND. It counts at most 10,000 matches: AtLeast is set if there are more.
 func (c *Client) Search(ctx context.Context, q search.Query) (*search.Page, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -28,7 +23,6 @@ func (c *Client) Search(ctx context.Context, q search.Query) (*search.Page, erro
 	if q.Labels != nil && len(q.Labels) == 0 {
 		return nothing(q), nil
 	}
-	q.Text = query.Question(q.Text)
 	text, err := textParams(q.Text, q.Labels)
 	if err != nil {
 		return nil, err
@@ -37,25 +31,10 @@ func (c *Client) Search(ctx context.Context, q search.Query) (*search.Page, erro
 	if err != nil {
 		return nil, err
 	}
-	relaxed := false
-	if words := plainWords(q.Text); a.RecordCount == 0 && len(words) > 1 {
-		text[0] = param{"q", query.AnyOf(words)}
-		some, err := c.page(ctx, q, text, rest)
-		switch {
-		case errors.Is(err, errkind.Invalid):
-			// The words between the words made it too long for Fess.
-		case err != nil:
-			return nil, err
-		case some.RecordCount > 0:
-			a, relaxed = some, true
-		}
-	}
-	p := a.page(q)
-	p.Relaxed = relaxed
-	return p, nil
+	return a.page(q), nil
 }
 
-// nothing is the page of a query that no document can match.
+// nothing returns the page for a query that no document can match.
 func nothing(q search.Query) *search.Page {
 	p := &search.Page{Hits: []search.Hit{}}
 	if q.Facets != nil {
@@ -64,9 +43,9 @@ func nothing(q search.Query) *search.Page {
 	return p
 }
 
-// page asks for the hits of q, in more than one request where the server's
-// greatest page (paging.search.page.max.size) is smaller than q.Num: Fess says so
-// in its answer's page_size alone.
+// page asks for the hits of q. It makes several requests if the greatest page of the
+// server (paging.search.page.max.size) is smaller than q.Num, which shows only in
+// the page_size of the answer.
 func (c *Client) page(ctx context.Context, q search.Query, text, rest []param) (*documents, error) {
 	ask := func(start, num int) (*documents, error) {
 		params := append(text[:len(text):len(text)],
@@ -98,9 +77,9 @@ func (c *Client) page(ctx context.Context, q search.Query, text, rest []param) (
 	return a, nil
 }
 
-// documents makes one search request. Where the engine behind Fess fails, Fess
-// answers 200 with no hits, a query time of 0 and without the facets asked for
-// (RankFusionProcessor, 15.4 and later). Such an answer counts only if the
+// documents makes one search request. If its engine fails, Fess answers with status
+// 200, no hits, a query time of 0 and none of the requested facets
+// (RankFusionProcessor, 15.4 and later). Such an answer is accepted only if the
 // server is in good health.
 func (c *Client) documents(ctx context.Context, params []param, facets *search.Facets) (*documents, error) {
 	var a documents
@@ -130,8 +109,8 @@ func (c *Client) documents(ctx context.Context, params []param, facets *search.F
 	return &a, nil
 }
 
-// engineDown turns the failure of a health check into that of the search which
-// led to it.
+// engineDown turns the failure of a health check into the failure of the search
+// before it.
 func engineDown(path string, err error) error {
 	r, ok := errors.AsType[*errkind.Remote](err)
 	if !ok || r.Status != http.StatusInternalServerError {

@@ -3,12 +3,15 @@ package fessmcp
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"mime"
 	"net/url"
 	"path"
 	"strings"
+	"time"
 
 	"knowhow/internal/chunk"
 	"knowhow/internal/errkind"
@@ -18,10 +21,11 @@ import (
 	"knowhow/internal/search"
 )
 
-// A Fetcher gets documents from their addresses under a policy;
-// [knowhow/internal/fetch.Fetcher] is one.
+// A Fetcher gets documents from their addresses under a policy. Package fetch
+// implements it.
 type Fetcher interface {
-	// Check says whether Get would refuse an address for its scheme or host.
+	// Check returns the error with which Get would refuse an address for its
+	// scheme or host.
 	Check(url string) error
 
 	// Get returns the document at an address. report is told how many
@@ -29,9 +33,9 @@ type Fetcher interface {
 	Get(ctx context.Context, url string, report func(done, total int64)) (*fetch.Document, error)
 }
 
-// Content says where texts come from that the service does not hold.
+// Content configures where texts come from that the service does not hold.
 type Content struct {
-	Enabled  bool    // false refuses to look further, with an error that names contentFetch.enabled
+	Enabled  bool    // false refuses to look further
 	Fetch    Fetcher // required where Enabled
 	MaxBytes int64   // largest document that Fetch gets, which texts to keep are sized by; 0 means 5 MiB
 
@@ -42,6 +46,12 @@ type Content struct {
 
 	EnablePDF bool // convert PDF documents
 }
+
+// The options that errors are due to; see [errkind.ReasonOf].
+const (
+	DisabledReason errkind.Reason = "fessmcp: Content.Enabled"
+	PDFReason      errkind.Reason = "fessmcp: Content.EnablePDF"
+)
 
 // The values of [Content.FessCache].
 const (
@@ -58,19 +68,16 @@ const (
 	progressChunking   = 95
 )
 
-const (
-	defaultMaxContent = 5 << 20
-	maxExtractions    = 4 // documents converted at once
-)
+const defaultMaxContent = 5 << 20
 
-// acquire gets the text of a document of the domain that the service holds no
-// text of: from the service's stored copy or from the document's address. What
-// it gets is kept, so that further chunks don't need it again.
+// acquire gets the text of a document that the service holds no text of: from the
+// service's stored copy or from the document's address. The text is kept for
+// further chunks.
 func (b *bridge) acquire(ctx context.Context, h *search.Hit, report job.Report) (*heldText, error) {
 	c := b.content
 	if !c.Enabled {
-		return nil, fmt.Errorf("the index gives no text of document %s, and fetching it from its address is disabled; "+
-			"set contentFetch.enabled to true in the configuration: %w", h.ID, errkind.Denied)
+		return nil, &errkind.Restriction{Reason: DisabledReason,
+			Err: fmt.Errorf("the index gives no text of document %s, and fetching it from its address is disabled: %w", h.ID, errkind.Denied)}
 	}
 	report(0, progressTotal, phaseFetching)
 	refused := c.Fetch.Check(h.URL)
@@ -94,9 +101,17 @@ func (b *bridge) acquire(ctx context.Context, h *search.Hit, report job.Report) 
 	return b.hold(h, body)
 }
 
+// A copyReader reads the copies of originals that a service stored.
+type copyReader interface {
+	// StoredCopy returns the copy of a document. It looks the document up as
+	// Find does. A document without a copy gives an error of kind
+	// Unsupported.
+	StoredCopy(ctx context.Context, id string, labels []string) (*search.StoredCopy, error)
+}
+
 // fromCopy returns the text of the copy that the service stored.
 func (b *bridge) fromCopy(ctx context.Context, h *search.Hit, report job.Report) (string, error) {
-	r, ok := b.backend.(search.CopyReader)
+	r, ok := b.backend.(copyReader)
 	if !ok {
 		return "", fmt.Errorf("the service stores no copies: %w", errkind.Unsupported)
 	}
@@ -107,7 +122,7 @@ func (b *bridge) fromCopy(ctx context.Context, h *search.Hit, report job.Report)
 	return b.convert(ctx, extract.Input{Name: pathOf(h.URL), MediaType: stored.MediaType, Data: stored.Data, Verbatim: true}, report)
 }
 
-// fromAddress returns the text of what the document's address leads to.
+// fromAddress returns the text of the document at its address.
 func (b *bridge) fromAddress(ctx context.Context, h *search.Hit, report job.Report) (string, error) {
 	doc, err := b.content.Fetch.Get(ctx, h.URL, func(done, total int64) {
 		part := float64(done) / float64(max(done, total, 1))
@@ -126,13 +141,15 @@ func (b *bridge) fromAddress(ctx context.Context, h *search.Hit, report job.Repo
 func (b *bridge) convert(ctx context.Context, in extract.Input, report job.Report) (string, error) {
 	report(progressConverting, progressTotal, phaseConverting)
 	if isPDF(in) && !b.content.EnablePDF {
-		return "", fmt.Errorf("PDF conversion is disabled; set contentFetch.enablePdf to true in the configuration: %w", errkind.Denied)
+		return "", &errkind.Restriction{Reason: PDFReason, Err: fmt.Errorf("PDF conversion is disabled: %w", errkind.Denied)}
 	}
-	t, err := b.extract(ctx, in)
-	if ctx.Err() != nil {
+	t, err := b.converter.convert(ctx, in)
+	switch {
+	case ctx.Err() != nil:
 		return "", ctx.Err()
-	}
-	if err != nil {
+	case errors.Is(err, errkind.Busy):
+		return "", err
+	case err != nil:
 		return "", fmt.Errorf("the document cannot be converted to text, open its url in another way: %w", err)
 	}
 	if strings.TrimSpace(t.Body) == "" && len(in.Data) > 0 {
@@ -141,51 +158,87 @@ func (b *bridge) convert(ctx context.Context, in extract.Input, report job.Repor
 	return t.Body, nil
 }
 
-// extract calls extract.Extract and gives up when ctx ends. That cannot be
-// interrupted: it then goes on, for as long as its bounds let it, with its slot
-// taken, so that no more of them run than there are slots.
-func (b *bridge) extract(ctx context.Context, in extract.Input) (*extract.Text, error) {
-	select {
-	case b.extractions <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	type outcome struct {
-		text *extract.Text
-		err  error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		o := outcome{err: fmt.Errorf("converting a document: its reader failed: %w", errkind.Unsupported)}
-		defer func() {
-			if p := recover(); p != nil {
-				b.log.Error("converting a document panicked", "panic", p)
-			}
-			<-b.extractions
-			done <- o
-		}()
-		o.text, o.err = extract.Extract(in)
-	}()
-	select {
-	case o := <-done:
-		return o.text, o.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+// Bounds on converting documents.
+const (
+	maxConversions  = 4                // at once, and as many that take long
+	quickConversion = time.Second      // what takes more time takes long
+	maxConversion   = 10 * time.Second // of one document
+)
+
+var (
+	errSlow = fmt.Errorf("reading took longer than %v", maxConversion)
+	errBusy = fmt.Errorf("the document takes long to convert, and %d others that do are being converted; try again later: %w",
+		maxConversions, errkind.Busy)
+)
+
+// A converter turns documents into text, a few at a time. One that takes long
+// gives its place to others and goes on in one of the places for such
+// documents, so that these don't keep the others waiting. It is given up where
+// all of those places are taken.
+type converter struct {
+	extract     func(context.Context, extract.Input) (*extract.Text, error)
+	quick, slow chan struct{} // one element for each place that is taken
+	log         *slog.Logger
 }
 
-// hold keeps a text for the chunks to come.
+func newConverter(log *slog.Logger) *converter {
+	return &converter{extract.Extract, make(chan struct{}, maxConversions), make(chan struct{}, maxConversions), log}
+}
+
+// convert calls extract.Extract. Its errors are those of Extract, ctx's error
+// while it waits for a place, and of kind Busy where too many documents take
+// long.
+func (c *converter) convert(ctx context.Context, in extract.Input) (t *extract.Text, err error) {
+	select {
+	case c.quick <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	ctx, cancel := context.WithTimeoutCause(ctx, maxConversion, errSlow)
+	defer cancel()
+	place := make(chan chan struct{}, 1) // the one that is taken, once the timer has fired
+	timer := time.AfterFunc(quickConversion, func() {
+		select {
+		case c.slow <- struct{}{}:
+			<-c.quick
+			place <- c.slow
+		default:
+			stop(errBusy)
+			place <- c.quick
+		}
+	})
+	defer func() {
+		if p := recover(); p != nil {
+			c.log.Error("converting a document panicked", "panic", p)
+			t, err = nil, fmt.Errorf("converting a document: its reader failed: %w", errkind.Unsupported)
+		}
+		if timer.Stop() {
+			<-c.quick
+			return
+		}
+		<-<-place
+	}()
+	t, err = c.extract(ctx, in)
+	if err != nil && context.Cause(ctx) == errBusy {
+		return nil, errBusy
+	}
+	return t, err
+}
+
+// hold keeps a text for further chunks.
 func (b *bridge) hold(h *search.Hit, body string) (*heldText, error) {
 	t := &heldText{id: h.ID, stamp: stampOf(h), hash: chunk.Hash(body), text: body}
 	if t.cost() > b.texts.max {
-		return nil, fmt.Errorf("the text of document %s has %d bytes, more than can be kept; raise contentFetch.maxBytes to read it: %w",
-			h.ID, len(body), errkind.TooLarge)
+		return nil, &errkind.Restriction{Reason: fetch.SizeReason,
+			Err: fmt.Errorf("the text of document %s has %d bytes, more than can be kept: %w", h.ID, len(body), errkind.TooLarge)}
 	}
 	b.texts.put(t)
 	return t, nil
 }
 
-// isPDF reports whether a document says that it is PDF, or is.
+// isPDF reports whether a document is PDF by its media type or its first bytes.
 func isPDF(in extract.Input) bool {
 	media, _, err := mime.ParseMediaType(in.MediaType)
 	if err != nil {
@@ -198,8 +251,8 @@ func isPDF(in extract.Input) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(in.Data[:min(len(in.Data), 1024)], "\x00\t\n\f\r \xef\xbb\xbf"), []byte("%PDF-"))
 }
 
-// pathOf returns the last element of an address's path, whose ending tells the
-// kind of a document where its server doesn't.
+// pathOf returns the last element of an address's path. Its ending shows the kind of
+// a document if the media type does not.
 func pathOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

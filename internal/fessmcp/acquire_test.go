@@ -1,10 +1,10 @@
 package fessmcp
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -90,7 +90,7 @@ func (w *web) requests() int {
 // d1, which has the given address. Another, x1, belongs to another label.
 func pointingAt(url string) *fakeBackend {
 	return &fakeBackend{docs: []fakeDoc{
-		{id: "d1", label: "finance_docs", title: "Far away", noText: true, address: url, fields: map[string]any{"timestamp": "2026-01-01T00:00:00.000Z"}},
+		{id: "d1", label: "finance_docs", title: "Far away", noText: true, address: url, facts: search.Hit{Timestamp: time.Unix(1_767_225_600, 0)}},
 		{id: "x1", label: "hr", title: "Secret", noText: true, address: url}}}
 }
 
@@ -141,6 +141,7 @@ func TestAcquire(t *testing.T) {
 		want string // the text
 		kind error
 		says string // part of the error
+		why  errkind.Reason
 	}{
 		{name: "HTML", page: page{mediaType: "text/html; charset=utf-8", body: sample}, want: "Heading\n\nFirst paragraph & more.\n\nSecond one."},
 		{name: "plain text", page: page{mediaType: "text/plain", body: "One.\n\nTwo <b>."}, want: "One.\n\nTwo <b>."},
@@ -149,14 +150,14 @@ func TestAcquire(t *testing.T) {
 		{name: "another charset", page: page{mediaType: "text/plain; charset=iso-8859-1", body: "caf\xe9"}, want: "café"},
 		{name: "empty", page: page{mediaType: "text/plain"}, want: ""},
 		{name: "PDF", page: page{mediaType: "application/pdf", body: "%PDF-1.4\n"}, kind: errkind.Denied,
-			says: "PDF conversion is disabled; set contentFetch.enablePdf to true in the configuration"},
-		{name: "PDF with parameters", page: page{mediaType: "Application/PDF;x=\"", body: "whatever"}, kind: errkind.Denied, says: "PDF conversion is disabled"},
-		{name: "PDF in disguise", page: page{mediaType: "text/html", body: "\n%PDF-1.7 ..."}, kind: errkind.Denied, says: "PDF conversion is disabled"},
+			says: "PDF conversion is disabled", why: PDFReason},
+		{name: "PDF with parameters", page: page{mediaType: "Application/PDF;x=\"", body: "whatever"}, kind: errkind.Denied, says: "PDF conversion is disabled", why: PDFReason},
+		{name: "PDF in disguise", page: page{mediaType: "text/html", body: "\n%PDF-1.7 ..."}, kind: errkind.Denied, says: "PDF conversion is disabled", why: PDFReason},
 		{name: "broken PDF", page: page{mediaType: "application/pdf", body: "%PDF-1.4\n"}, pdf: true, kind: errkind.Corrupt, says: "cannot be converted"},
 		{name: "PDF enabled", page: page{mediaType: "application/pdf", body: samplePDF}, pdf: true, want: "Printed words"},
 		{name: "archive", page: page{mediaType: "application/zip", body: "PK\x03\x04aaaaaaaaaa"}, kind: errkind.Unsupported, says: "cannot be converted"},
 		{name: "a page without text", page: page{mediaType: "text/html", body: "<script>app()</script>"}, kind: errkind.Unsupported, says: "holds no text"},
-		{name: "too large", page: page{mediaType: "text/plain", body: strings.Repeat("x", 4001)}, kind: errkind.TooLarge, says: "contentFetch.maxBytes"},
+		{name: "too large", page: page{mediaType: "text/plain", body: strings.Repeat("x", 4001)}, kind: errkind.TooLarge, says: "larger than 4000 bytes", why: fetch.SizeReason},
 		{name: "gone", page: page{status: 404}, kind: errkind.NotFound, says: "no longer at its address"},
 		{name: "server error", page: page{status: 500, body: "at 10.0.0.1"}, kind: errkind.Unavailable, says: "status 500"},
 	} {
@@ -166,7 +167,7 @@ func TestAcquire(t *testing.T) {
 				Content: &Content{Enabled: true, Fetch: w.fetch, MaxBytes: 4000, EnablePDF: tt.pdf}})
 			p, err := readAt(b, "d1", "")
 			if tt.kind != nil {
-				if !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "10.0.0.1") {
+				if !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "10.0.0.1") || errkind.ReasonOf(err) != tt.why {
 					t.Errorf("reading = %+v, %v, want %v with %q", p, err, tt.kind, tt.says)
 				}
 				return
@@ -193,7 +194,7 @@ func TestAcquireOrder(t *testing.T) {
 		kind    error
 		says    string
 	}{
-		{name: "disabled", copy: stored, kind: errkind.Denied, says: "contentFetch.enabled"},
+		{name: "disabled", copy: stored, kind: errkind.Denied, says: "fetching it from its address is disabled"},
 		{name: "copy first", content: Content{Enabled: true}, copy: stored, want: "The stored copy."},
 		{name: "no copy", content: Content{Enabled: true}, want: "The page."},
 		{name: "empty copy", content: Content{Enabled: true}, copy: &search.StoredCopy{MediaType: "text/html", Data: []byte("<p></p>")}, want: "The page."},
@@ -279,7 +280,7 @@ func TestAcquiredChunks(t *testing.T) {
 	if sum, of := b.hash(&h); sum != textHash(text) || of != ofContent {
 		t.Errorf("hash of the document = %s of %s, want that of its text", sum, of)
 	}
-	h.Fields = map[string]any{"timestamp": "2026-02-02T00:00:00.000Z"}
+	h.Timestamp = time.Unix(1_770_000_000, 0)
 	if _, of := b.hash(&h); of != ofSummary {
 		t.Errorf("hash of a document that was crawled anew is of its %s, want the summary", of)
 	}
@@ -375,21 +376,87 @@ func TestSlowFetch(t *testing.T) {
 	})
 }
 
-// A conversion that cannot be interrupted does not hold up who gives up on it,
-// and no more than so many run at once.
+// fakeConverter extracts documents by their names: that of "slow" only ends
+// with its context, that of "defect" panics.
+func fakeConverter() *converter {
+	c := newConverter(slog.New(slog.DiscardHandler))
+	c.extract = func(ctx context.Context, in extract.Input) (*extract.Text, error) {
+		switch in.Name {
+		case "slow":
+			<-ctx.Done()
+			return nil, fmt.Errorf("extracting: %w", context.Cause(ctx))
+		case "defect":
+			panic("defect")
+		}
+		return &extract.Text{Body: in.Name}, nil
+	}
+	return c
+}
+
+// Documents that take long don't keep others waiting, and all of them end.
+func TestSlowConversions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := fakeConverter()
+		start := time.Now()
+		type outcome struct {
+			err  error
+			took time.Duration
+		}
+		convert := func(ctx context.Context, name string) outcome {
+			_, err := c.convert(ctx, extract.Input{Name: name})
+			return outcome{err, time.Since(start)}
+		}
+		slow := make(chan outcome, 100)
+		begin := func(n int) {
+			for range n {
+				go func() { slow <- convert(t.Context(), "slow") }()
+			}
+			synctest.Wait()
+		}
+		begin(maxConversions)
+		if o := convert(t.Context(), "quick"); o.err != nil || o.took != quickConversion {
+			t.Errorf("the fifth document: %v after %v, want its text after %v", o.err, o.took, quickConversion)
+		}
+		begin(maxConversions) // for which there is no place beyond the first second
+		for range maxConversions {
+			if o := <-slow; o.err != errBusy || o.took != 2*quickConversion {
+				t.Errorf("a further slow document: %v after %v, want %v", o.err, o.took, errBusy)
+			}
+		}
+		if o := convert(t.Context(), "quick"); o.err != nil || o.took != 2*quickConversion {
+			t.Errorf("a document after all of them: %v after %v, want its text at once", o.err, o.took)
+		}
+		for range maxConversions {
+			if o := <-slow; !errors.Is(o.err, errSlow) || o.took != maxConversion {
+				t.Errorf("a slow document: %v after %v, want %v after %v", o.err, o.took, errSlow, maxConversion)
+			}
+		}
+		if len(c.quick)+len(c.slow) != 0 {
+			t.Errorf("%d and %d places are taken after all conversions", len(c.quick), len(c.slow))
+		}
+	})
+}
+
+// A caller who gives up ends the conversion, or the wait for a place.
 func TestConversionIsGivenUp(t *testing.T) {
-	b := newBridge(Options{Domain: finance, Backend: corpus(), Content: &Content{Enabled: true}})
-	for range maxExtractions {
-		b.extractions <- struct{}{}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	in := extract.Input{MediaType: "text/html", Data: bytes.Repeat([]byte("<p>x"), 100)}
-	if _, err := b.extract(ctx, in); !errors.Is(err, context.Canceled) {
-		t.Errorf("extract without a slot = %v, want context.Canceled", err)
-	}
-	<-b.extractions
-	if got, err := b.extract(t.Context(), in); err != nil || !strings.HasPrefix(got.Body, "x\n\nx") {
-		t.Errorf("extract with a slot = %+v, %v", got, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := fakeConverter()
+		for range maxConversions + 1 {
+			go func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+				defer cancel()
+				if _, err := c.convert(ctx, extract.Input{Name: "slow"}); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("convert = %v, want context.DeadlineExceeded", err)
+				}
+			}()
+		}
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if got, err := c.convert(t.Context(), extract.Input{Name: "quick"}); err != nil || got.Body != "quick" || len(c.quick) != 0 {
+			t.Errorf("convert = %+v, %v with %d places taken, want the text", got, err, len(c.quick))
+		}
+		if _, err := c.convert(t.Context(), extract.Input{Name: "defect"}); !errors.Is(err, errkind.Unsupported) || len(c.quick) != 0 {
+			t.Errorf("convert = %v with %d places taken after a defect, want kind Unsupported", err, len(c.quick))
+		}
+	})
 }

@@ -20,7 +20,7 @@ func TestArgumentsRefused(t *testing.T) {
 		}
 		return l
 	}
-	sortFields, hitFields := strings.Join(search.SortFields[:], ", "), strings.Join(search.HitFields[:], ", ")
+	sortFields, hitFields := strings.Join(search.SortFields[:], ", "), strings.Join(fieldNames[:], ", ")
 	facetFields := strings.Join(search.FacetFields[:], ", ")
 	for _, tt := range []struct {
 		tool, argument string // tool and the argument that the error names

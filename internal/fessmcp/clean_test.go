@@ -4,93 +4,9 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"knowhow/internal/sanitize"
 )
-
-func TestLine(t *testing.T) {
-	for _, tt := range []struct{ name, in, want string }{
-		{"plain", "Annual report", "Annual report"},
-		{"blanks", "a  b ", "a b"},
-		{"one blank", " ", ""},
-		{"white space", "  a\t\tb\r\n c\u00a0\u3000d\u2028e ", "a b c d e"},
-		{"control characters", "a\x00b\x1b[31mc\x7f", "ab[31mc"},
-		{"bidirectional override", "invoice\u202egpj.exe", "invoicegpj.exe"},
-		{"zero width", "a\u200bb\u2060c\ufeffd", "abcd"},
-		{"joiners in Latin", "pass\u200dwo\u200crd", "password"},
-		{"tag characters", "hi\U000e0049\U000e0067", "hi"},
-		{"fillers", "a\u3164b\u115fc", "abc"},
-		{"Persian keeps its joiner", "می\u200cخواهم", "می\u200cخواهم"},
-		{"emoji keeps its joiners", "❤\ufe0f\u200d🔥", "❤\ufe0f\u200d🔥"},
-		{"data hidden in selectors", "🔥\U000e0101\U000e0102\U000e0103\U000e0104", "🔥\U000e0101\U000e0102"},
-		{"invalid UTF-8", "a\xffb", "a\ufffdb"},
-		{"only invisible", "\u200b \u200b", ""},
-		{"letters that look odd stay", "日本語 Ωmega naïve", "日本語 Ωmega naïve"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := line(tt.in); got != tt.want {
-				t.Errorf("line(%+q) = %+q, want %+q", tt.in, got, tt.want)
-			}
-		})
-	}
-}
-
-func TestCut(t *testing.T) {
-	for _, tt := range []struct {
-		in           string
-		runes, bytes int
-		want         string
-	}{
-		{"short", 10, 10, "short"},
-		{"exactly ten", 11, 11, "exactly ten"},
-		{"one two three", 9, 99, "one two…"},
-		{strings.Repeat("x", 50), 10, 99, strings.Repeat("x", 9) + "…"},
-		{"日本語日本語", 99, 12, "日本語…"},
-		{"日本語日本語", 4, 99, "日本語…"},
-	} {
-		if got := cut(tt.in, tt.runes, tt.bytes); got != tt.want {
-			t.Errorf("cut(%q, %d, %d) = %q, want %q", tt.in, tt.runes, tt.bytes, got, tt.want)
-		}
-	}
-}
-
-func TestDigestLosesMarks(t *testing.T) {
-	in := "the <strong>test</strong> of <b>tags</b>\nand\tlines"
-	if got, want := digest(in, 240), "the test of <b>tags</b> and lines"; got != want {
-		t.Errorf("digest(%q) = %q, want %q", in, got, want)
-	}
-}
-
-func TestMarked(t *testing.T) {
-	for _, tt := range []struct {
-		in    string
-		runes int
-		want  string
-	}{
-		{"the <strong>annual</strong> <strong>report</strong>\nof 2026", 240, "the <strong>annual report</strong> of 2026"},
-		{"no marks", 240, "no marks"},
-		{"a <strong>" + strings.Repeat("x", 80) + "</strong> b", 60, "a <strong>" + strings.Repeat("x", 40) + "</strong>…"},
-		{"some words <strong>report</strong> b", 26, "some words…"},
-		{"words <strong>report</strong> and more", 45, "words <strong>report</strong> and…"},
-	} {
-		if got := marked(tt.in, tt.runes); got != tt.want {
-			t.Errorf("marked(%q, %d) = %q, want %q", tt.in, tt.runes, got, tt.want)
-		}
-	}
-}
-
-func FuzzMarked(f *testing.F) {
-	f.Add("the <strong>annual</strong> <strong>report</strong> of", 30)
-	f.Add("<strong><strong></strong>", 24)
-	f.Fuzz(func(t *testing.T, s string, n int) {
-		n = 20 + min(max(n, 0), 1000)
-		got := marked(s, n)
-		if !utf8.ValidString(got) || utf8.RuneCountInString(got) > n || len(got) > n*3/2 {
-			t.Errorf("marked(%+q, %d) = %+q: %d runes, %d bytes", s, n, got, utf8.RuneCountInString(got), len(got))
-		}
-		if strings.LastIndex(got, openMark) > strings.LastIndex(got, closeMark) {
-			t.Errorf("marked(%+q, %d) = %+q, want the last mark closed", s, n, got)
-		}
-	})
-}
 
 // The work on a text is bounded, not its outcome alone.
 func TestDigestOfLongText(t *testing.T) {
@@ -116,7 +32,7 @@ func TestLink(t *testing.T) {
 }
 
 func FuzzClean(f *testing.F) {
-	f.Add("Annual <strong>test</strong>\u202e report\x00", 20)
+	f.Add("Annual test\u202e report\x00", 20)
 	f.Add("日本語\U000e0041\u200d\u200d\u200d", 3)
 	f.Fuzz(func(t *testing.T, s string, n int) {
 		n = 2 + min(max(n, 0), 1000)
@@ -124,8 +40,8 @@ func FuzzClean(f *testing.F) {
 		if !utf8.ValidString(got) || utf8.RuneCountInString(got) > n || len(got) > max(n*3/2, len("…")) {
 			t.Errorf("digest(%+q, %d) = %+q: %d runes, %d bytes", s, n, got, utf8.RuneCountInString(got), len(got))
 		}
-		if again := line(got); again != got {
-			t.Errorf("line(%+q) = %+q, want no change", got, again)
+		if again := sanitize.Line(got); again != got {
+			t.Errorf("Line(%+q) = %+q, want no change", got, again)
 		}
 		if strings.IndexFunc(link(s), isHidden) >= 0 {
 			t.Errorf("link(%+q) = %+q hides something", s, link(s))

@@ -20,7 +20,7 @@ const (
 	listDigestRunes     = 120
 )
 
-// What a hash speaks of.
+// The values of hashOf.
 const (
 	ofContent = "content" // the document's text
 	ofSummary = "summary" // title, url, digest, doc_id and timestamp
@@ -49,7 +49,7 @@ func (b *bridge) summary(h *search.Hit) summary {
 	s := summary{
 		Title:         title(h.Title),
 		URL:           link(h.URL),
-		Digest:        digest(h.Digest, documentDigestRunes),
+		Digest:        digest(h.Digest.Text, documentDigestRunes),
 		DocID:         h.ID,
 		Timestamp:     fieldValue(h, "timestamp"),
 		Created:       fieldValue(h, "created"),
@@ -65,12 +65,12 @@ func (b *bridge) summary(h *search.Hit) summary {
 	return s
 }
 
-// otherLink returns the url_link of a hit, "" where it says no more than the
-// url. Of a file that is the url, decoded; Fess 15.4 and 15.7 also lose slashes of
-// it, so that a folder becomes a host: of file:///srv/a%20b.txt they make
-// file://srv/a b.txt, which leads nowhere.
+// otherLink returns the url_link of a hit, "" if it is only another form of the url.
+// For a file it is the decoded url, from which Fess 15.4 and 15.7 also remove
+// slashes, so that a folder becomes a host: file:///srv/a%20b.txt becomes
+// file://srv/a b.txt, which is no valid address of it.
 func otherLink(h *search.Hit) string {
-	l := stringField(h, "url_link")
+	l, _ := h.Extra["url_link"].(string)
 	if l == h.URL {
 		return ""
 	}
@@ -82,9 +82,9 @@ func otherLink(h *search.Hit) string {
 	return l
 }
 
-// filePath returns the path of a file's address, decoded and without its
-// slashes in front; it says no to other addresses.
-func filePath(address string) (string, bool) {
+// filePath returns the path of a file's address, decoded and without leading
+// slashes. ok is false for other addresses.
+func filePath(address string) (_ string, ok bool) {
 	path, ok := strings.CutPrefix(address, "file:")
 	if decoded, err := url.PathUnescape(path); err == nil {
 		path = decoded
@@ -92,9 +92,8 @@ func filePath(address string) (string, bool) {
 	return strings.TrimLeft(path, "/"), ok
 }
 
-// hash returns the hash of the document's text where the service knows it or
-// where the text is at hand, else of what does not depend on the query that
-// found the document.
+// hash returns the hash of the document's text if the service knows it or the text
+// is kept, otherwise the hash of those facts that do not depend on the query.
 func (b *bridge) hash(h *search.Hit) (sum, of string) {
 	if h.TextHash != "" {
 		return h.TextHash, ofContent
@@ -102,7 +101,8 @@ func (b *bridge) hash(h *search.Hit) (sum, of string) {
 	if t := b.texts.get(h.ID); t != nil && t.stamp == stampOf(h) {
 		return t.hash, ofContent
 	}
-	facts, err := json.Marshal([]string{h.Title, h.URL, h.Digest, h.ID, stringField(h, "timestamp")})
+	timestamp, _ := knownTime(h.Timestamp).(string)
+	facts, err := json.Marshal([]string{h.Title, h.URL, h.Digest.Text, h.ID, timestamp})
 	if err != nil {
 		// Strings always have a JSON form.
 		return "", ofSummary
@@ -116,7 +116,7 @@ func identity(id, url, hash, hashOf string) map[string]any {
 	return map[string]any{"doc_id": id, "url": url, "hash": hash, "hashOf": hashOf}
 }
 
-// find looks a document of the domain up.
+// find looks up a document of the domain.
 func (b *bridge) find(ctx context.Context, id string) (*search.Hit, error) {
 	h, err := b.backend.Find(ctx, id, b.labels)
 	if err != nil {
@@ -125,13 +125,13 @@ func (b *bridge) find(ctx context.Context, id string) (*search.Hit, error) {
 	return h, nil
 }
 
-// unknown explains an error of kind NotFound that is about the document. One of
-// a server that lacks the whole address stays as it is.
+// unknown adds advice to an error of kind NotFound about a document. It returns
+// other errors, and those of a server that lacks the whole API, unchanged.
 func (b *bridge) unknown(id string, err error) error {
 	var remote *errkind.Remote
 	if !errors.Is(err, errkind.NotFound) || errors.As(err, &remote) {
 		return err
 	}
-	return fmt.Errorf("%w: document %q in domain %s; search again, because ids may change when documents are crawled anew",
-		errkind.NotFound, id, b.domain.ID)
+	return fmt.Errorf("%w: document %q in domain %s; search again, because %s", errkind.NotFound, id, b.domain.ID,
+		b.say("ids may change when documents are crawled anew", "the file may have been moved or deleted"))
 }

@@ -28,7 +28,7 @@ func TestBlock(t *testing.T) {
 func TestInstructions(t *testing.T) {
 	long := Domain{ID: strings.Repeat("i", 24), Name: strings.Repeat("名", 500), Description: strings.Repeat("説明 ", 500), Label: "l"}
 	for _, d := range []Domain{finance, {ID: "all", Name: "All"}, long} {
-		got := Instructions(d)
+		got := Instructions(Options{Domain: d})
 		if len(got) >= 1024 {
 			t.Errorf("Instructions of %.20s has %d bytes, want under 1024", d.Name, len(got))
 		}
@@ -37,5 +37,19 @@ func TestInstructions(t *testing.T) {
 				t.Errorf("Instructions(%s) = %q, want it to contain %q", d.ID, got, want)
 			}
 		}
+	}
+	got := Instructions(Options{Domain: finance, Wording: OfFolders, Groups: []Group{SearchTools}})
+	for _, want := range []string{"\n\n" + finance.Block() + "\n", " finance_search", " finance_read_content"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("Instructions of folders = %q, want it to contain %q", got, want)
+		}
+	}
+	for _, unwanted := range []string{"Fess", "fess_", "job_get", "suggest"} {
+		if strings.Contains(got, unwanted) {
+			t.Errorf("Instructions of folders = %q, want no %q in it", got, unwanted)
+		}
+	}
+	if n := len(got) - len(finance.Block()); n > 500 {
+		t.Errorf("Instructions of folders have %d bytes beside the block, want at most 500", n)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"knowhow/internal/errkind"
@@ -20,7 +21,7 @@ var finance = Domain{ID: "finance", Name: "Finance", Description: "Budgets and r
 // A fakeDoc is a document of a fakeBackend.
 type fakeDoc struct {
 	id, label, title, text string
-	fields                 map[string]any
+	facts                  search.Hit // the other fields
 	noText                 bool
 	address                string // "" is one made of label and id
 }
@@ -127,6 +128,8 @@ func (f *fakeBackend) Labels(context.Context) ([]search.Label, error) {
 	return f.labels, f.called("Labels", nil)
 }
 
+func (f *fakeBackend) FacetFields() []string { return search.FacetFields[:] }
+
 func (f *fakeBackend) Health(context.Context) (search.Health, error) {
 	return f.health, f.called("Health", nil)
 }
@@ -134,7 +137,9 @@ func (f *fakeBackend) Health(context.Context) (search.Health, error) {
 // indexingBackend is a fakeBackend that indexes as well.
 type indexingBackend struct{ *fakeBackend }
 
-func (f indexingBackend) Indexing(context.Context) (done, total int, busy bool) { return 3, 40, f.busy }
+func (f indexingBackend) Indexing(context.Context, []string) (done, total int, busy bool) {
+	return 3, 40, f.busy
+}
 
 func (f *fakeBackend) doc(id string, labels []string) (fakeDoc, error) {
 	for _, d := range f.docs {
@@ -166,7 +171,8 @@ func (d fakeDoc) url() string {
 }
 
 func (d fakeDoc) hit() search.Hit {
-	h := search.Hit{ID: d.id, Title: d.title, URL: d.url(), Digest: d.text, Score: 1.5, Fields: d.fields}
+	h := d.facts
+	h.ID, h.Title, h.URL, h.Digest.Text, h.Score = d.id, d.title, d.url(), d.text, 1.5
 	if !d.noText {
 		h.TextHash = textHash(d.text)
 	}
@@ -180,16 +186,16 @@ func textHash(s string) string {
 
 // corpus is three documents of finance and one of another label.
 func corpus() *fakeBackend {
-	facts := func(day string) map[string]any {
-		return map[string]any{"timestamp": day + "T08:00:00.000Z", "created": day + "T09:00:00.000Z", "filetype": "html",
-			"mimetype": "text/html", "content_length": int64(2048), "host": "docs.example.com"}
+	facts := func(day int) search.Hit {
+		return search.Hit{Timestamp: time.Date(2025, 11, day, 8, 0, 0, 0, time.UTC), Created: time.Date(2025, 11, day, 9, 0, 0, 0, time.UTC),
+			FileType: "html", MIMEType: "text/html", Size: 2048, Host: "docs.example.com"}
 	}
 	return &fakeBackend{
 		docs: []fakeDoc{
-			{id: "d3", label: "finance_docs", title: "Budget 2026", text: "The test budget for 2026 <draft> & plan.", fields: facts("2025-11-03")},
-			{id: "d2", label: "finance_docs", title: "Quarterly report", text: "A test of the quarterly figures.\n\nThey are good.", fields: facts("2025-11-02")},
-			{id: "d1", label: "finance_docs", title: "Travel policy", text: "Trips must be booked early.", fields: facts("2025-11-01"), noText: true},
-			{id: "x1", label: "hr", title: "Secret test", text: "Salaries test", fields: facts("2025-11-04")},
+			{id: "d3", label: "finance_docs", title: "Budget 2026", text: "The test budget for 2026 <draft> & plan.", facts: facts(3)},
+			{id: "d2", label: "finance_docs", title: "Quarterly report", text: "A test of the quarterly figures.\n\nThey are good.", facts: facts(2)},
+			{id: "d1", label: "finance_docs", title: "Travel policy", text: "Trips must be booked early.", facts: facts(1), noText: true},
+			{id: "x1", label: "hr", title: "Secret test", text: "Salaries test", facts: facts(4)},
 		},
 		labels: []search.Label{{Name: "Finance", Value: "finance_docs"}, {Name: "HR", Value: "hr"}},
 		words:  []string{"budget", "report"},

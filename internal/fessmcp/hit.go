@@ -1,40 +1,50 @@
 package fessmcp
 
 import (
-	"encoding/json"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"knowhow/internal/compact"
 	"knowhow/internal/errkind"
 	"knowhow/internal/search"
 )
 
-// fieldRunes bounds the strings that includeFields can ask for. A text of a
-// document comes through read_content, not twenty at a time.
+// fieldRunes bounds the strings that includeFields can ask for. The text of a
+// document is read with read_content.
 const fieldRunes = 1000
 
-// hitSize is about how many bytes a hit takes.
+// hitSize is the usual size of a hit, in bytes.
 const hitSize = 512
 
-// defaultFields are what a hit shows unless includeFields says otherwise;
-// url_link goes with them where it says something else than url.
+// fieldNames are the fields that a Fess server can send of a hit, in the order in
+// which a hit shows them (Fess 15.4 and 15.7, QueryFieldConfig; content, label and
+// lang if a server is set up to send them).
+var fieldNames = [...]string{"doc_id", "title", "url", "digest", "score",
+	"_id", "boost", "click_count", "content", "content_description", "content_length", "content_title",
+	"created", "favorite_count", "filename", "filetype", "has_cache", "host", "label", "lang",
+	"last_modified", "mimetype", "similar_docs_count", "similar_docs_hash", "site", "site_path",
+	"thumbnail", "timestamp", "url_link"}
+
+// defaultFields are those that a hit shows without includeFields, and url_link if
+// it differs from url.
 var defaultFields = [...]string{"doc_id", "title", "url", "digest", "score"}
 
-// hitFields returns the names to show in the order of [search.HitFields], and
-// nil for the default ones.
+// hitFields returns the names to show in the order of fieldNames, or nil for the
+// default ones.
 func hitFields(asked []string) ([]string, error) {
 	if len(asked) == 0 {
 		return nil, nil
 	}
 	for _, name := range asked {
-		if !slices.Contains(search.HitFields[:], name) {
-			return nil, &errkind.Argument{Name: "includeFields", Value: name, Want: oneOf(search.HitFields[:])}
+		if !slices.Contains(fieldNames[:], name) {
+			return nil, &errkind.Argument{Name: "includeFields", Value: name, Want: "one of " + strings.Join(fieldNames[:], ", ")}
 		}
 	}
 	var names []string
-	for _, name := range search.HitFields {
+	for _, name := range fieldNames {
 		if name == "doc_id" || slices.Contains(asked, name) {
 			names = append(names, name)
 		}
@@ -42,9 +52,10 @@ func hitFields(asked []string) ([]string, error) {
 	return names, nil
 }
 
-// newHit returns h as a JSON object with the given fields in their order, nil for
-// the default ones. What the service did not send is left out.
-func newHit(h *search.Hit, fields []string) *compact.Object {
+// newHit returns h as a JSON object with the given fields in their order; nil means
+// the default ones. Over folders it also has the path and, if there are several
+// sources, the source. Unknown values are omitted.
+func (b *bridge) newHit(h *search.Hit, fields []string) *compact.Object {
 	names := fields
 	if names == nil {
 		names = defaultFields[:]
@@ -58,11 +69,28 @@ func newHit(h *search.Hit, fields []string) *compact.Object {
 		if v := fieldValue(h, name); v != nil {
 			out.Add(name, v)
 		}
+		if name == "title" || name == "doc_id" && !slices.Contains(names, "title") {
+			b.addPlace(out, h)
+		}
 	}
 	return out
 }
 
-// fieldValue returns a field of h, cleaned, and nil where h lacks it.
+// addPlace adds the path of a document inside its source, and the source if there
+// are several.
+func (b *bridge) addPlace(out *compact.Object, h *search.Hit) {
+	if b.wording != OfFolders {
+		return
+	}
+	if h.Path != "" {
+		out.Add("path", link(h.Path))
+	}
+	if b.nameSource && len(h.Labels) == 1 {
+		out.Add("source", h.Labels[0])
+	}
+}
+
+// fieldValue returns a field of h by Fess's name, cleaned; nil if it is unknown.
 func fieldValue(h *search.Hit, name string) any {
 	switch name {
 	case "doc_id":
@@ -72,36 +100,79 @@ func fieldValue(h *search.Hit, name string) any {
 	case "url":
 		return link(h.URL)
 	case "digest":
-		return marked(h.Digest, digestRunes)
+		return digest(h.Digest.Text, digestRunes)
 	case "score":
 		if h.Score == 0 {
 			return nil
 		}
 		return number(round(h.Score))
+	case "content_length":
+		if h.Size < 0 {
+			return nil
+		}
+		return h.Size
+	case "content_title":
+		return known(h.TitleExcerpt.Text)
+	case "filename":
+		return known(h.Filename)
+	case "filetype":
+		return known(h.FileType)
+	case "mimetype":
+		return known(h.MIMEType)
+	case "host":
+		return known(h.Host)
+	case "label":
+		return knownWords(h.Labels)
+	case "lang":
+		return knownWords(h.Langs)
+	case "created":
+		return knownTime(h.Created)
+	case "last_modified":
+		return knownTime(h.Modified)
+	case "timestamp":
+		return knownTime(h.Timestamp)
 	case "url_link", "thumbnail":
-		if s := stringField(h, name); s != "" {
+		if s, _ := h.Extra[name].(string); s != "" {
 			return link(s)
 		}
 		return nil
 	}
-	switch v := h.Fields[name].(type) {
+	switch v := h.Extra[name].(type) {
 	case string:
 		return digest(v, fieldRunes)
-	case []string:
-		out := make([]string, len(v))
-		for i, s := range v {
-			out[i] = word(s)
-		}
-		return out
 	case float64:
 		return number(v)
-	case int, int64, bool, json.Number:
+	case int64, bool:
 		return v
 	}
 	return nil
 }
 
-// round returns v with five significant digits: more say nothing to a reader.
+// known returns a text, or nil if it is empty.
+func known(s string) any {
+	if s == "" {
+		return nil
+	}
+	return digest(s, fieldRunes)
+}
+
+// knownWords returns words, or nil if there are none.
+func knownWords(list []string) any {
+	if len(list) == 0 {
+		return nil
+	}
+	return words(list)
+}
+
+// knownTime returns a time as Fess writes it, or nil for the zero time.
+func knownTime(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return instant(t)
+}
+
+// round returns v with five significant digits.
 func round(v float64) float64 {
 	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 5, 64), 64)
 	if err != nil {
@@ -110,7 +181,7 @@ func round(v float64) float64 {
 	return r
 }
 
-// number returns v, and nil where JSON has no such number.
+// number returns v, or nil if JSON cannot express it.
 func number(v float64) any {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
@@ -118,13 +189,8 @@ func number(v float64) any {
 	return v
 }
 
-func stringField(h *search.Hit, name string) string {
-	s, _ := h.Fields[name].(string)
-	return s
-}
-
-// facetResult is the counts as the search tool shows them. Both lists are
-// always there.
+// facetResult is the counts in the result of the search tool. Both lists are always
+// present.
 type facetResult struct {
 	Fields  []fieldCounts `json:"fields"`
 	Queries []count       `json:"queries"`

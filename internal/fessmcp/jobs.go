@@ -9,6 +9,7 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
+	"knowhow/internal/sanitize"
 	"knowhow/internal/schema"
 )
 
@@ -30,7 +31,6 @@ func (b *bridge) addJobs(s *mcpserver.Server) {
 			{Name: "jobId", Required: true, Schema: id},
 			{Name: "waitMs", Schema: integer("How long to wait for a change", 0, int(maxWait.Milliseconds()), 0)},
 		}})
-	get.Output = output(returns("state", "string"), returns("result", "object"))
 	mcpserver.AddTool(s, get, func(ctx context.Context, in jobArgs) (any, error) { return b.getJob(ctx, s, in) })
 }
 
@@ -64,7 +64,7 @@ func (b *bridge) getJob(ctx context.Context, s *mcpserver.Server, in jobArgs) (a
 	}
 	switch {
 	case errors.Is(err, errkind.NotFound):
-		return nil, fmt.Errorf("job %q: %w", short(in.JobID, maxJobIDLen, maxJobIDLen), err)
+		return nil, fmt.Errorf("job %q: %w", sanitize.Short(in.JobID, maxJobIDLen, maxJobIDLen), err)
 	case err != nil:
 		return nil, err
 	}
@@ -76,7 +76,11 @@ func (b *bridge) getJob(ctx context.Context, s *mcpserver.Server, in jobArgs) (a
 		r.Result = asResult(st.Result)
 	case job.Failed:
 		b.log.Info("a job failed", "job", st.ID, "error", st.Err)
-		r.Error = mcpserver.DescribeError(ctx, st.Err)
+		if f, ok := errors.AsType[*failure](st.Err); ok {
+			r.Error = f.object
+		} else { // the job's own, for example that it was cancelled
+			r.Error = mcpserver.DescribeError(ctx, st.Err)
+		}
 	}
 	return r, nil
 }
@@ -97,6 +101,9 @@ type readContents struct {
 
 // asResult returns what the request of a job would have been answered with.
 func asResult(answer any) any {
+	if r, ok := answer.(*mcpserver.Result); ok {
+		return r.Value
+	}
 	if p, ok := answer.(*pieceContents); ok {
 		answer = p.contents()
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -281,6 +283,62 @@ func TestFailedJob(t *testing.T) {
 	}
 }
 
+// The error of a job is the object that the call would have been answered with, in
+// the form of the revision: a code of its own for a resource that does not exist in
+// 2026-07-28, and the object of a result with isError for a tool.
+func TestFailedJobByRevision(t *testing.T) {
+	for _, tt := range []struct {
+		revision, method string
+		params           args
+		code             int64
+	}{
+		{"2025-03-26", "resources/read", args{"uri": "fess://finance/doc/nope"}, -32002},
+		{"2025-11-25", "resources/read", args{"uri": "fess://finance/doc/nope"}, -32002},
+		{"2026-07-28", "resources/read", args{"uri": "fess://finance/doc/nope"}, -32602},
+		{"2025-11-25", "tools/call", args{"name": "fess_finance_get_document", "arguments": args{"docId": "nope"}}, -32002},
+		{"2026-07-28", "tools/call", args{"name": "fess_finance_get_document", "arguments": args{"docId": "nope"}}, -32002},
+	} {
+		t.Run(tt.revision+" "+tt.method, func(t *testing.T) {
+			withJobs(t, 2*time.Second, func(t *testing.T, c session, f *slowBackend) {
+				s := mcpserver.New(mcpserver.Options{Name: "test", Version: "1"})
+				jobs := job.New(job.Options{Threshold: 2 * time.Second})
+				defer jobs.Close(t.Context())
+				Register(s, Options{Domain: finance, Backend: f, Jobs: jobs})
+				c = session{mcptest.Stdio(t, s.ServeStdio), t, "fess_finance_"}
+				request := func(method string, params args) mcptest.Message {
+					if params = maps.Clone(params); tt.revision == "2026-07-28" {
+						params["_meta"] = args{"io.modelcontextprotocol/protocolVersion": tt.revision, "io.modelcontextprotocol/clientCapabilities": args{}}
+					}
+					return c.Call(method, params)
+				}
+				if tt.revision != "2026-07-28" {
+					c.Initialize(tt.revision)
+				}
+				handle := request(tt.method, tt.params)
+				id := regexp.MustCompile(`jobId[\\":]+([^\\"]+)`).FindStringSubmatch(handle.Raw)
+				if id == nil {
+					t.Fatalf("%s = %s, want a job", tt.method, handle.Raw)
+				}
+				time.Sleep(time.Minute)
+				text, err := c.ToolText(request("tools/call", args{"name": "fess_finance_job_get", "arguments": args{"jobId": id[1]}}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				var ended shown
+				decode(t, text, &ended)
+				f.takes = 0
+				want := request(tt.method, tt.params)
+				if want.Error == nil {
+					_, want.Error = c.ToolText(want)
+				}
+				if diff := cmp.Diff(want.Error, ended.Error); diff != "" || ended.Error == nil || ended.Error.Code != tt.code {
+					t.Errorf("error of the job (-call +job):\n%s\nwant the code %d", diff, tt.code)
+				}
+			})
+		})
+	}
+}
+
 func TestUnknownJob(t *testing.T) {
 	withJobs(t, time.Second, func(t *testing.T, c session, _ *slowBackend) {
 		a := c.tool("job_get", args{"jobId": "made-up"})
@@ -426,9 +484,9 @@ func TestWaitingForJobsTakesNoTurn(t *testing.T) {
 		jobs := job.New(job.Options{Threshold: time.Second})
 		defer jobs.Close(t.Context())
 		f := &slowBackend{fakeBackend: corpus(), takes: 20 * time.Second}
-		s := mcpserver.New(mcpserver.Options{MaxInFlight: 1, MaxQueued: 1, QueueWait: time.Second})
+		s := mcpserver.New(mcpserver.Options{MaxInFlight: 1, QueueWait: time.Second})
 		Register(s, Options{Domain: finance, Backend: f, Jobs: jobs})
-		c := session{mcptest.Stdio(t, s.ServeStdio), t}
+		c := session{mcptest.Stdio(t, s.ServeStdio), t, "fess_finance_"}
 		c.Initialize("2025-03-26")
 		var h shown
 		c.into("search", args{"query": "test"}, &h)
@@ -489,8 +547,9 @@ func TestChangedDocumentIsReadAnew(t *testing.T) {
 func TestKeptResultIsChecked(t *testing.T) {
 	const slow = 10 * time.Second
 	refused := &errkind.Remote{Kind: errkind.Unauthorized, Endpoint: "/api/v1/documents", Status: 401, Message: "the token is not valid"}
-	stamped := func(text, stamp string) fakeDoc {
-		return fakeDoc{id: "d1", label: "finance_docs", text: text, noText: stamp != "", fields: map[string]any{"last_modified": stamp}}
+	old, changed := time.Unix(1_760_000_000, 0), time.Unix(1_770_000_000, 0)
+	stamped := func(text string, modified time.Time) fakeDoc {
+		return fakeDoc{id: "d1", label: "finance_docs", text: text, noText: text == "", facts: search.Hit{Modified: modified}}
 	}
 	type reader func(b *bridge) (any, error)
 	readers := map[string]reader{
@@ -514,14 +573,14 @@ func TestKeptResultIsChecked(t *testing.T) {
 		err    error
 		text   string // what a reader of the text gets; "" is a new job
 	}{
-		{"unchanged", stamped("one", ""), func(*slowBackend) {}, nil, "one"},
-		{"moved to another label", stamped("one", ""), func(f *slowBackend) { f.docs[0].label = "hr" }, errkind.NotFound, ""},
-		{"deleted", stamped("one", ""), func(f *slowBackend) { f.docs = nil }, errkind.NotFound, ""},
-		{"token refused", stamped("one", ""), func(f *slowBackend) { f.err = refused }, errkind.Unauthorized, ""},
-		{"another text", stamped("one", ""), func(f *slowBackend) { f.docs[0].text = "two" }, nil, ""},
-		{"fetched, unchanged", stamped("", "2026-01-01"), func(*slowBackend) {}, nil, "page"},
-		{"fetched, moved", stamped("", "2026-01-01"), func(f *slowBackend) { f.docs[0].label = "hr" }, errkind.NotFound, ""},
-		{"fetched, modified", stamped("", "2026-01-01"), func(f *slowBackend) { f.docs[0] = stamped("", "2026-02-02") }, nil, ""},
+		{"unchanged", stamped("one", old), func(*slowBackend) {}, nil, "one"},
+		{"moved to another label", stamped("one", old), func(f *slowBackend) { f.docs[0].label = "hr" }, errkind.NotFound, ""},
+		{"deleted", stamped("one", old), func(f *slowBackend) { f.docs = nil }, errkind.NotFound, ""},
+		{"token refused", stamped("one", old), func(f *slowBackend) { f.err = refused }, errkind.Unauthorized, ""},
+		{"another text", stamped("one", old), func(f *slowBackend) { f.docs[0].text = "two" }, nil, ""},
+		{"fetched, unchanged", stamped("", old), func(*slowBackend) {}, nil, "page"},
+		{"fetched, moved", stamped("", old), func(f *slowBackend) { f.docs[0].label = "hr" }, errkind.NotFound, ""},
+		{"fetched, modified", stamped("", old), func(f *slowBackend) { f.docs[0] = stamped("", changed) }, nil, ""},
 	} {
 		for name, read := range readers {
 			t.Run(tt.name+"/"+name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package fessmcp
 
 import (
 	"context"
+	"slices"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/job"
@@ -9,23 +10,24 @@ import (
 	"knowhow/internal/schema"
 )
 
-// addReading adds the tools that offer what the resources do, for clients that
-// have tools only.
+// addReading adds the tools that do what the resources do, for clients that have
+// tools only.
 func (b *bridge) addReading(s *mcpserver.Server) {
-	id := schema.Property{Name: "docId", Schema: text("doc_id of a hit; required")}
-	alias := schema.Property{Name: "doc_id", Schema: text("In place of docId")}
-	document := b.tool("get_document", "Get a document's facts",
+	which := []schema.Property{
+		{Name: "docId", Schema: text("doc_id of a hit; required")},
+		{Name: "doc_id", Schema: text("In place of docId")},
+	}
+	if b.wording == OfFolders {
+		which = []schema.Property{{Name: "docId", Required: true, Schema: text("doc_id of a hit")}}
+	}
+	mcpserver.AddTool(s, b.tool("get_document", "Get a document's facts",
 		"Get title, url, digest, dates and hash of a document. Use it to see how old it is or whether it has changed.",
-		schema.Schema{Properties: []schema.Property{id, alias}})
-	document.Output = output(returns("title", "string"), returns("hash", "string"))
-	mcpserver.AddTool(s, document, b.getDocument)
+		schema.Schema{Properties: which}), b.getDocument)
 
 	content := b.tool("read_content", "Read a document's text",
 		"Read the text of a document. Use it before you answer from a hit. "+
 			"A long text comes in chunks: while isLast is false, call again with nextCursor as cursor.",
-		schema.Schema{Properties: []schema.Property{id, alias,
-			{Name: "cursor", Schema: text("nextCursor of the chunk before")}}})
-	content.Output = output(returns("text", "string"), returns("nextCursor", "string"), returns("isLast", "boolean"))
+		schema.Schema{Properties: append(slices.Clone(which), schema.Property{Name: "cursor", Schema: text("nextCursor of the chunk before")})})
 	// Claude Code puts a longer result into a file unless a tool says how
 	// long it may get, up to this many characters.
 	content.Meta = map[string]any{"anthropic/maxResultSizeChars": 500_000}

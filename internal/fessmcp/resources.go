@@ -3,6 +3,7 @@ package fessmcp
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"knowhow/internal/compact"
 	"knowhow/internal/errkind"
@@ -11,8 +12,8 @@ import (
 	"knowhow/internal/search"
 )
 
-// truncated says, in the _meta of the last page, that the list ends before the
-// domain does.
+// truncated is in the _meta of the last page if the list does not have all documents
+// of the domain.
 type truncated struct {
 	Shown   int  `json:"shown"`
 	Total   int  `json:"total"`
@@ -20,18 +21,18 @@ type truncated struct {
 }
 
 func (b *bridge) templates() []mcpserver.Template {
-	block := "\n\n" + b.domain.Block()
+	about := b.about()
 	return []mcpserver.Template{{
 		URITemplate: b.domain.documentURI("{docId}"),
 		Name:        "document",
 		Title:       "Document",
-		Description: "Title, url, digest, dates and hash of the document with this doc_id." + block,
+		Description: "Title, url, digest, dates and hash of the document with this doc_id." + about,
 		MIMEType:    documentType,
 	}, {
 		URITemplate: b.domain.contentURI("{docId}"),
 		Name:        "content",
 		Title:       "Text of a document",
-		Description: "The text of the document with this doc_id, in chunks: while isLast is false, read again with nextCursor as cursor." + block,
+		Description: "The text of the document with this doc_id, in chunks: while isLast is false, read again with nextCursor as cursor." + about,
 		MIMEType:    contentType,
 	}}
 }
@@ -45,8 +46,8 @@ func (b *bridge) ListResources(ctx context.Context, at string) (*mcpserver.Resou
 		if err != nil {
 			return nil, err
 		}
-		if p.offset >= window {
-			return nil, &errkind.Argument{Name: "cursor", Value: at, Want: fmt.Sprintf("one of the first %d documents", window)}
+		if p.offset >= search.Window {
+			return nil, &errkind.Argument{Name: "cursor", Value: at, Want: fmt.Sprintf("one of the first %d documents", search.Window)}
 		}
 		start = int(p.offset)
 	}
@@ -54,10 +55,10 @@ func (b *bridge) ListResources(ctx context.Context, at string) (*mcpserver.Resou
 		Labels: b.labels,
 		Sort:   []search.SortKey{{Field: "timestamp", Desc: true}},
 		Start:  start,
-		Num:    min(b.maxPageSize, window-start),
+		Num:    min(b.maxPageSize, search.Window-start),
 	})
 	if err != nil {
-		return nil, err
+		return nil, b.explained(err)
 	}
 	list := &mcpserver.ResourceList{Resources: make([]mcpserver.Resource, 0, len(page.Hits))}
 	for i := range page.Hits {
@@ -66,7 +67,7 @@ func (b *bridge) ListResources(ctx context.Context, at string) (*mcpserver.Resou
 	next := start + len(page.Hits)
 	switch more := next < page.Total || page.AtLeast; {
 	case !more || len(page.Hits) == 0:
-	case next < window:
+	case next < search.Window:
 		list.NextCursor = cursor{kind: listCursor, scope: scope, offset: int64(next)}.String()
 	default:
 		list.Meta = map[string]any{"truncated": truncated{Shown: next, Total: page.Total, AtLeast: page.AtLeast}}
@@ -80,10 +81,7 @@ func (b *bridge) resource(h *search.Hit) mcpserver.Resource {
 	if name == "" {
 		name = h.ID
 	}
-	about := b.domain.Block()
-	if d := digest(h.Digest, listDigestRunes); d != "" {
-		about = d + "\n\n" + about
-	}
+	about := strings.TrimLeft(digest(h.Digest.Text, listDigestRunes)+b.about(), "\n")
 	sum, of := b.hash(h)
 	return mcpserver.Resource{
 		URI:         b.domain.documentURI(h.ID),
@@ -95,8 +93,8 @@ func (b *bridge) resource(h *search.Hit) mcpserver.Resource {
 	}
 }
 
-// ReadResource returns a document's facts or one chunk of its text, or a handle
-// where that takes long.
+// ReadResource returns a document's facts or one chunk of its text, or a handle if
+// that takes long.
 func (b *bridge) ReadResource(ctx context.Context, uri, at string) (*mcpserver.Contents, error) {
 	a, err := b.domain.parseURI(uri)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/search"
@@ -91,8 +92,8 @@ func TestResourceListingEnds(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBridge(Options{Domain: finance, Backend: windowed{docs: 10_005, total: tt.total, lower: tt.lower}, MaxPageSize: 70})
 			sizes, uris, meta := listAll(t, b)
-			if len(uris) != window || sizes[len(sizes)-1] != window%70 {
-				t.Errorf("listed %d documents, %d on the last page, want %d and %d", len(uris), sizes[len(sizes)-1], window, window%70)
+			if len(uris) != search.Window || sizes[len(sizes)-1] != search.Window%70 {
+				t.Errorf("listed %d documents, %d on the last page, want %d and %d", len(uris), sizes[len(sizes)-1], search.Window, search.Window%70)
 			}
 			if got := meta["truncated"]; !cmp.Equal(tt.want, got) {
 				t.Errorf("_meta.truncated = %+v, want %+v", got, tt.want)
@@ -110,7 +111,7 @@ type windowed struct {
 }
 
 func (w windowed) Search(_ context.Context, q search.Query) (*search.Page, error) {
-	if q.Start+q.Num > window {
+	if q.Start+q.Num > search.Window {
 		return nil, fmt.Errorf("%w: page beyond the window", errkind.Invalid)
 	}
 	p := &search.Page{Total: w.total, AtLeast: w.lower}
@@ -191,22 +192,22 @@ func TestReadDocumentMetadata(t *testing.T) {
 
 // The hash of a summary stays while its five facts do, however found.
 func TestSummaryHash(t *testing.T) {
-	base := search.Hit{ID: "d1", Title: "T", URL: "u", Digest: "d", Score: 1, Fields: map[string]any{"timestamp": "2025-11-01T08:00:00Z"}}
+	base := search.Hit{ID: "d1", Title: "T", URL: "u", Digest: search.Excerpt{Text: "d"}, Score: 1, Timestamp: time.Unix(1_760_000_000, 0)}
 	sum, of := newBridge(Options{}).hash(&base)
 	if of != "summary" || !strings.HasPrefix(sum, "sha256:") || len(sum) != len("sha256:")+64 {
 		t.Errorf("hash = %s of %s", sum, of)
 	}
 	same := base
-	same.Score, same.Fields = 0, map[string]any{"timestamp": "2025-11-01T08:00:00Z", "host": "h"}
+	same.Score, same.Host, same.Digest.Matches = 0, "h", []search.Span{{Start: 0, End: 1}}
 	if got, _ := newBridge(Options{}).hash(&same); got != sum {
 		t.Errorf("hash with other facts = %s, want %s", got, sum)
 	}
 	for name, change := range map[string]func(*search.Hit){
 		"title":     func(h *search.Hit) { h.Title = "T2" },
 		"url":       func(h *search.Hit) { h.URL = "u2" },
-		"digest":    func(h *search.Hit) { h.Digest = "d2" },
+		"digest":    func(h *search.Hit) { h.Digest.Text = "d2" },
 		"doc_id":    func(h *search.Hit) { h.ID = "d2" },
-		"timestamp": func(h *search.Hit) { h.Fields = nil },
+		"timestamp": func(h *search.Hit) { h.Timestamp = time.Time{} },
 		"moved":     func(h *search.Hit) { h.Title, h.URL = "Tu", "" },
 	} {
 		h := base
@@ -265,7 +266,7 @@ func TestListResourcesCursorRefused(t *testing.T) {
 		"garbage":      "next",
 		"other domain": cursor{kind: listCursor, scope: "hr/hr", offset: 1}.String(),
 		"of a text":    cursor{kind: textCursor, scope: "finance/finance_docs", offset: 1}.String(),
-		"beyond":       cursor{kind: listCursor, scope: "finance/finance_docs", offset: window}.String(),
+		"beyond":       cursor{kind: listCursor, scope: "finance/finance_docs", offset: search.Window}.String(),
 	} {
 		var arg *errkind.Argument
 		if l, err := b.ListResources(context.Background(), at); !errors.As(err, &arg) || arg.Name != "cursor" {

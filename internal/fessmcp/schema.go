@@ -18,15 +18,3 @@ func integer(about string, min, max int, def any) schema.Schema {
 func textList(about string) schema.Schema {
 	return schema.Schema{Type: "array", Description: about, Items: &schema.Schema{Type: "string"}}
 }
-
-// output returns the schema of a result: what a program reads first, not every
-// member. Nothing in it is required, because a result leaves out what the
-// service does not know.
-func output(members ...schema.Property) *schema.Schema {
-	return &schema.Schema{Type: "object", Properties: members}
-}
-
-// returns is a member of a result; its name says what it is.
-func returns(name, typ string) schema.Property {
-	return schema.Property{Name: name, Schema: schema.Schema{Type: typ}}
-}

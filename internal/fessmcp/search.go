@@ -10,6 +10,7 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
+	"knowhow/internal/query"
 	"knowhow/internal/schema"
 	"knowhow/internal/search"
 )
@@ -17,44 +18,38 @@ import (
 const digestRunes = 200
 
 func (b *bridge) addSearch(s *mcpserver.Server) {
-	mcpserver.AddTool(s, b.searchTool(), b.search)
-}
-
-func (b *bridge) searchTool() mcpserver.Tool {
-	query := text(`Words (all must occur), "a phrase", OR, NOT, title:word, word*`)
+	query := text(b.say(`Words (all must occur), "a phrase", OR, NOT, title:word, word*`,
+		`A question or words; "a phrase", OR, NOT, title:word, word*`))
 	query.MinLength = 1
-	t := b.tool("search", "Search documents",
+	properties := []schema.Property{
+		{Name: "query", Required: true, Schema: query},
+		{Name: "pageSize", Schema: integer("", 1, b.maxPageSize, b.pageSize)},
+		{Name: "start", Schema: integer("Index of the first hit", 0, search.Window-1, 0)},
+		{Name: "sort", Schema: text(b.say("field.asc or field.desc, comma-separated, of "+strings.Join(search.SortFields[:], ", ")+". Default: relevance",
+			"timestamp.desc: newest first. Also score, filename, created, content_length"))},
+		{Name: "lang", Schema: text("For example en or en,ja")},
+		{Name: "facets", Schema: facetSchema(b.backend.FacetFields())},
+	}
+	if b.wording == OfFess { // files have no location
+		properties = append(properties, schema.Property{Name: "geo", Schema: geoSchema()})
+	}
+	properties = append(properties, schema.Property{Name: "includeFields", Schema: textList(b.say(
+		"Fields of a hit in place of the default ones: title, url, digest, score, created, "+
+			"last_modified, timestamp, content_length, filename, filetype, mimetype, host, label, lang and more",
+		"Fields of a hit: title, url, digest, score, timestamp, content_length, filetype, lang and more"))})
+	mcpserver.AddTool(s, b.tool("search", "Search documents", b.say(
 		"Search the knowledge domain for documents matching a query. Use it first for every question about this domain. "+
 			"A hit is doc_id, title, url, digest (an excerpt) and score; read its text with "+b.toolName("read_content")+
 			". Next page: start = nextStart.",
-		schema.Schema{Properties: []schema.Property{
-			{Name: "query", Required: true, Schema: query},
-			{Name: "pageSize", Schema: integer("", 1, b.maxPageSize, min(defaultPageSize, b.maxPageSize))},
-			{Name: "start", Schema: integer("Index of the first hit", 0, window-1, 0)},
-			{Name: "sort", Schema: text("field.asc or field.desc, comma-separated, of " +
-				strings.Join(search.SortFields[:], ", ") + ". Default: relevance")},
-			{Name: "lang", Schema: text("For example en or en,ja")},
-			{Name: "facets", Schema: facetSchema(b.facetFields())},
-			{Name: "geo", Schema: geoSchema()},
-			{Name: "includeFields", Schema: textList("Fields of a hit in place of the default ones: title, url, digest, score, created, " +
-				"last_modified, timestamp, content_length, filename, filetype, mimetype, host, label, lang and more")},
-		}})
-	t.Output = output(returns("total", "integer"), returns("results", "array"), returns("nextStart", "integer"), returns("facets", "object"))
-	return t
-}
-
-// facetFields are the fields that the service counts hits by.
-func (b *bridge) facetFields() []string {
-	if f, ok := b.backend.(search.Faceter); ok {
-		return f.FacetFields()
-	}
-	return search.FacetFields[:]
+		"Search the documents of these folders. Use it first for every question about them. "+
+			"Read a hit with "+b.toolName("read_content")+". Next page: start = nextStart."),
+		schema.Schema{Properties: properties}), b.search)
 }
 
 func facetSchema(fields []string) schema.Schema {
 	field, query, order := textList("Of "+strings.Join(fields, ", ")), textList(""), text("")
 	field.OneOrMany, query.OneOrMany = true, true
-	order.Enum = []string{"count.desc", "count.asc", "term.asc", "term.desc"}
+	order.Enum = search.FacetSorts[:]
 	return schema.Schema{Type: "object", Description: "Count all matches by fields or queries", Properties: []schema.Property{
 		{Name: "field", Schema: field},
 		{Name: "query", Schema: query},
@@ -72,8 +67,8 @@ func geoSchema() schema.Schema {
 	}}
 }
 
-// searchArgs are the arguments of the search tool, as its schema allows them and
-// with the defaults filled in.
+// searchArgs are the arguments of the search tool, checked against its schema and
+// with its defaults.
 type searchArgs struct {
 	Query         string     `json:"query"`
 	PageSize      int        `json:"pageSize"`
@@ -86,7 +81,7 @@ type searchArgs struct {
 }
 
 func (b *bridge) search(ctx context.Context, in searchArgs) (any, error) {
-	q, err := b.query(in)
+	q, relaxed, err := b.query(in)
 	if err != nil {
 		return nil, err
 	}
@@ -94,25 +89,23 @@ func (b *bridge) search(ctx context.Context, in searchArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := b.do(ctx, work{run: func(ctx context.Context, _ job.Report) (any, error) {
-		page, err := b.backend.Search(ctx, q)
+	return b.do(ctx, work{run: func(ctx context.Context, _ job.Report) (any, error) {
+		page, err := search.Relax(b.backend).Search(ctx, q)
 		if err != nil {
 			return nil, err
 		}
+		page.Relaxed = page.Relaxed || relaxed
 		b.log.Debug("search", "start", q.Start, "num", q.Num, "hits", len(page.Hits), "total", page.Total, "relaxed", page.Relaxed)
-		return b.searchResult(q, page, fields), nil
+		return b.withProgress(ctx, b.searchResult(q, page, fields)), nil
 	}})
-	if r, ok := answer.(*compact.Object); ok {
-		return b.withProgress(ctx, r), nil
-	}
-	return answer, err
 }
 
-// searchResult is the search tool's answer: a page of hits, with the given fields.
+// searchResult returns the result of the search tool: a page of hits with the
+// given fields.
 func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string) *compact.Object {
 	hits, size := make([]*compact.Object, len(page.Hits)), hitSize
 	for i := range page.Hits {
-		hits[i] = newHit(&page.Hits[i], fields)
+		hits[i] = b.newHit(&page.Hits[i], fields)
 		size += hits[i].Len()
 	}
 	r := &compact.Object{}
@@ -142,43 +135,41 @@ func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string
 	return r
 }
 
-// query turns the arguments into a query of the domain.
-func (b *bridge) query(in searchArgs) (search.Query, error) {
-	q := search.Query{Text: in.Query, Labels: b.labels, Start: in.Start, Num: in.PageSize}
-	if strings.TrimSpace(in.Query) == "" || len(in.Query) > maxQueryBytes {
-		return q, &errkind.Argument{Name: "query", Value: in.Query,
+// query turns the arguments into a query of the domain. It reports whether the
+// text could not be parsed and is searched for by its words.
+func (b *bridge) query(in searchArgs) (q search.Query, relaxed bool, err error) {
+	q = search.Query{Labels: b.labels, Start: in.Start, Num: in.PageSize}
+	r, err := query.Read(in.Query)
+	if err != nil || strings.TrimSpace(in.Query) == "" || len(in.Query) > maxQueryBytes {
+		return q, false, &errkind.Argument{Name: "query", Value: in.Query,
 			Want: fmt.Sprintf("at least one word and at most %d bytes", maxQueryBytes)}
 	}
-	if q.Start+q.Num > window {
-		return q, &errkind.Argument{Name: "start", Value: q.Start,
-			Want: fmt.Sprintf("start + pageSize of at most %d; narrow the query to see what lies beyond", window)}
-	}
-	var err error
+	q.Text = r.Text
 	if q.Sort, err = parseSort(in.Sort); err != nil {
-		return q, err
+		return q, false, err
 	}
 	if q.Langs, err = parseLangs(in.Lang); err != nil {
-		return q, err
+		return q, false, err
 	}
-	if q.Facets, err = in.Facets.parse(b.facetFields()); err != nil {
-		return q, err
+	if q.Facets, err = in.Facets.parse(); err != nil {
+		return q, false, err
 	}
-	q.Geo, err = in.Geo.parse()
-	return q, err
+	q.Geo = (*search.Geo)(in.Geo)
+	return q, r.Relaxed, q.Validate(b.backend.FacetFields())
 }
 
-// nextStart is where the next page begins; 0 if there is none, or none that
-// the same page size can reach.
+// nextStart returns the start of the next page, 0 if there is none or if it is
+// beyond the window.
 func nextStart(q search.Query, p *search.Page) int {
 	next := q.Start + len(p.Hits)
 	more := next < p.Total || p.AtLeast && len(p.Hits) == q.Num
-	if len(p.Hits) == 0 || !more || next+q.Num > window {
+	if len(p.Hits) == 0 || !more || next+q.Num > search.Window {
 		return 0
 	}
 	return next
 }
 
-// emptyHint says where was searched and what to try, for a page without hits.
+// emptyHint returns advice after a page without hits.
 func (b *bridge) emptyHint(q search.Query, p *search.Page) string {
 	if p.Total > 0 {
 		return fmt.Sprintf("No hits from start %d on: there are %d in all.", q.Start, p.Total)
@@ -187,23 +178,32 @@ func (b *bridge) emptyHint(q search.Query, p *search.Page) string {
 	if b.domain.Label != "" {
 		where = "label " + b.domain.Label
 	}
-	hint := fmt.Sprintf("Nothing found in domain %s (%s). Try fewer or other words, or %s.", b.domain.ID, where, b.toolName("suggest"))
-	if q.Langs != nil || q.Geo != nil {
+	hint := "Nothing found in domain " + b.domain.ID + b.say(" ("+where+")", "") + ". Try fewer or other words"
+	if b.offers(FessTools) {
+		hint += ", or " + b.toolName("suggest")
+	}
+	hint += "."
+	switch {
+	case q.Geo != nil:
 		hint += " Leaving out lang and geo finds more."
+	case q.Langs != nil:
+		hint += " Leaving out lang finds more."
 	}
 	return hint
 }
 
-// indexing is how far indexing has come, for _meta.indexing.
+// indexing is the progress of indexing, in documents.
 type indexing struct {
 	Done  int `json:"done"`
 	Total int `json:"total"`
 }
 
-// withProgress adds to a result how far indexing has come, while it goes on.
+// withProgress adds the progress of indexing to a result while documents are being
+// indexed: for models to the result itself, for programs to its _meta.
 func (b *bridge) withProgress(ctx context.Context, r *compact.Object) any {
 	if x, ok := b.backend.(search.Indexer); ok {
-		if done, total, busy := x.Indexing(ctx); busy {
+		if done, total, busy := x.Indexing(ctx, nil); busy {
+			r.Add("indexing", indexing{done, total})
 			return &mcpserver.Result{Value: r, Meta: map[string]any{"indexing": indexing{done, total}}}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/mcpserver"
@@ -46,7 +47,7 @@ func TestSearchQuery(t *testing.T) {
 		{"lang", args{"lang": "en"}, 0, with(func(q *search.Query) { q.Langs = []string{"en"} })},
 		{"langs", args{"lang": "ja, zh-cn"}, 0, with(func(q *search.Query) { q.Langs = []string{"ja", "zh-cn"} })},
 		{"geo", args{"geo": args{"point": "35.68, -139.7", "distance": "1.5km"}}, 0,
-			with(func(q *search.Query) { q.Geo = &search.Geo{Point: "35.68,-139.7", Distance: "1.5km"} })},
+			with(func(q *search.Query) { q.Geo = &search.Geo{Point: "35.68, -139.7", Distance: "1.5km"} })},
 		{"facets", args{"facets": args{"field": []string{"label", "filetype"}, "query": []string{"a", "b:c"}, "size": 1000, "minDocCount": 2,
 			"sort": "term.asc", "missing": "none"}}, 0, with(func(q *search.Query) {
 			q.Facets = &search.Facets{Fields: []string{"label", "filetype"}, Queries: []string{"a", "b:c"}, Size: 1000, MinDocCount: 2,
@@ -80,6 +81,15 @@ func TestSearchWholeIndex(t *testing.T) {
 	c.into("search", args{"query": "test"}, &r)
 	if f.query.Labels != nil || r.Total != 3 {
 		t.Errorf("labels = %v, total = %d, want none and 3", f.query.Labels, r.Total)
+	}
+	var list struct {
+		Resources []struct{ Description string }
+	}
+	c.Call("resources/list", nil).Decode(t, &list)
+	for _, entry := range list.Resources {
+		if !strings.HasSuffix(entry.Description, "\n\n"+d.Block()) {
+			t.Errorf("description = %q, want it to end with %q", entry.Description, d.Block())
+		}
 	}
 	c.into("search", args{"query": "zebra"}, &r)
 	if !strings.Contains(r.Hint, "the whole index") {
@@ -125,7 +135,7 @@ func TestSearchPage(t *testing.T) {
 		{"nothing", args{}, search.Page{}, `{"total":0,"start":0,"pageSize":20,"results":[],"hint":"Nothing found in domain finance ` +
 			`(label finance_docs). Try fewer or other words, or fess_finance_suggest."}`},
 		{"nothing in a language", args{"lang": "ja"}, search.Page{}, `{"total":0,"start":0,"pageSize":20,"results":[],"hint":"Nothing found in domain finance ` +
-			`(label finance_docs). Try fewer or other words, or fess_finance_suggest. Leaving out lang and geo finds more."}`},
+			`(label finance_docs). Try fewer or other words, or fess_finance_suggest. Leaving out lang finds more."}`},
 		{"past the end", args{"start": 40}, search.Page{Total: 25}, `{"total":25,"start":40,"pageSize":20,"results":[],` +
 			`"hint":"No hits from start 40 on: there are 25 in all."}`},
 	} {
@@ -147,10 +157,11 @@ func TestSearchPage(t *testing.T) {
 
 func TestSearchHit(t *testing.T) {
 	h := search.Hit{
-		ID: "d1", Title: " Annual\u202e\n report ", URL: "file:///a b.txt", Digest: "the <strong>test</strong> <b>", Score: 1.23456789,
-		Fields: map[string]any{"url_link": "file://host/a b.txt", "host": "h", "content_length": int64(5), "boost": 1.5, "label": []string{"a", "b\u200b"},
-			"timestamp": "2025-11-01T08:00:00Z", "content": strings.Repeat("long ", 1000), "has_cache": true, "site": map[string]any{"odd": 1},
-			"click_count": math.Inf(1)},
+		ID: "d1", Title: " Annual\u202e\n report ", URL: "file:///a b.txt", Score: 1.23456789, Size: 5, Host: "h", Labels: []string{"a", "b\u200b"},
+		Digest:    search.Excerpt{Text: "the test <b>", Matches: []search.Span{{Start: 4, End: 8}}},
+		Timestamp: time.Date(2025, 11, 1, 9, 0, 0, 0, time.FixedZone("", 3600)),
+		Extra: map[string]any{"url_link": "file://host/a b.txt", "boost": 1.5, "content": strings.Repeat("long ", 1000), "has_cache": true,
+			"site": map[string]any{"odd": 1}, "click_count": math.Inf(1)},
 	}
 	for _, tt := range []struct {
 		name   string
@@ -158,18 +169,18 @@ func TestSearchHit(t *testing.T) {
 		change func(*search.Hit)
 		want   string
 	}{
-		{"default", nil, nil, `{"doc_id":"d1","title":"Annual report","url":"file:///a b.txt","digest":"the <strong>test</strong> <b>","score":1.2346,"url_link":"file://host/a b.txt"}`},
+		{"default", nil, nil, `{"doc_id":"d1","title":"Annual report","url":"file:///a b.txt","digest":"the test <b>","score":1.2346,"url_link":"file://host/a b.txt"}`},
 		{"same url_link, no score", nil, func(h *search.Hit) { h.URL, h.Score = "file://host/a b.txt", 0 },
-			`{"doc_id":"d1","title":"Annual report","url":"file://host/a b.txt","digest":"the <strong>test</strong> <b>"}`},
-		{"odd score", nil, func(h *search.Hit) { h.Score, h.Fields = math.NaN(), nil },
-			`{"doc_id":"d1","title":"Annual report","url":"file:///a b.txt","digest":"the <strong>test</strong> <b>"}`},
+			`{"doc_id":"d1","title":"Annual report","url":"file://host/a b.txt","digest":"the test <b>"}`},
+		{"odd score", nil, func(h *search.Hit) { h.Score, h.Extra = math.NaN(), nil },
+			`{"doc_id":"d1","title":"Annual report","url":"file:///a b.txt","digest":"the test <b>"}`},
 		{"small score", []string{"score"}, func(h *search.Hit) { h.Score = 0.0000123456 }, `{"doc_id":"d1","score":0.000012346}`},
 		{"one field", []string{"host"}, nil, `{"doc_id":"d1","host":"h"}`},
 		{"order is ours", []string{"label", "score", "title"}, nil, `{"doc_id":"d1","title":"Annual report","score":1.2346,"label":["a","b"]}`},
 		{"twice the same", []string{"host", "host"}, nil, `{"doc_id":"d1","host":"h"}`},
 		{"not sent", []string{"lang", "created"}, nil, `{"doc_id":"d1"}`},
 		{"kinds", []string{"boost", "content_length", "has_cache", "site", "timestamp", "click_count"}, nil,
-			`{"doc_id":"d1","boost":1.5,"content_length":5,"has_cache":true,"timestamp":"2025-11-01T08:00:00Z"}`},
+			`{"doc_id":"d1","boost":1.5,"content_length":5,"has_cache":true,"timestamp":"2025-11-01T08:00:00.000Z"}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			hit := h
@@ -186,12 +197,6 @@ func TestSearchHit(t *testing.T) {
 			got := c.ok("search", a)
 			if want := `{"total":1,"start":0,"pageSize":20,"results":[` + tt.want + `]}`; got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
-			}
-			// Structured content says the same.
-			c = start(t, Options{Domain: finance, Backend: f}, mcpserver.Latest)
-			var r struct{ StructuredContent json.RawMessage }
-			if c.tool("search", a).Decode(t, &r); string(r.StructuredContent) != got {
-				t.Errorf("structuredContent = %s, want %s", r.StructuredContent, got)
 			}
 		})
 	}
@@ -213,7 +218,7 @@ func TestOtherLink(t *testing.T) {
 		{"file:///srv/a.txt", "https://files.example.com/a.txt", "https://files.example.com/a.txt"},
 		{"file:///srv/a.txt", "file:///mnt/a.txt", "file:///mnt/a.txt"},
 	} {
-		h := &search.Hit{URL: tt.url, Fields: map[string]any{"url_link": tt.link}}
+		h := &search.Hit{URL: tt.url, Extra: map[string]any{"url_link": tt.link}}
 		if got := otherLink(h); got != tt.want {
 			t.Errorf("otherLink(%q, %q) = %q, want %q", tt.url, tt.link, got, tt.want)
 		}
@@ -230,8 +235,8 @@ func fullPage() *search.Page {
 	for i := range 20 {
 		p.Hits = append(p.Hits, search.Hit{
 			ID: fmt.Sprintf("%032x", i), Title: "Quarterly report of the year", URL: fmt.Sprintf("https://docs.example.com/report%d.html", i),
-			Digest: strings.Repeat("many words of a <strong>text</strong> ", 500), Score: 12.34567,
-			Fields: map[string]any{"content": strings.Repeat("x", 100_000), "url_link": fmt.Sprintf("https://docs.example.com/report%d.html", i)},
+			Digest: search.Excerpt{Text: strings.Repeat("many words of a text ", 500)}, Score: 12.34567,
+			Extra: map[string]any{"content": strings.Repeat("x", 100_000), "url_link": fmt.Sprintf("https://docs.example.com/report%d.html", i)},
 		})
 	}
 	return p

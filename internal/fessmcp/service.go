@@ -9,17 +9,14 @@ import (
 )
 
 func (b *bridge) addService(s *mcpserver.Server) {
-	labels := b.tool("list_labels", "List labels",
+	mcpserver.AddTool(s, b.tool("list_labels", "List labels", b.say(
 		"List all labels configured in the underlying Fess server. Useful for diagnostics; a search stays in its own.",
-		schema.Schema{})
-	labels.Output = output(returns("labels", "array"))
-	mcpserver.AddTool(s, labels, b.listLabels)
-
-	health := b.tool("health", "Check health",
+		"List the labels of the folders and files that are served."),
+		schema.Schema{}), b.listLabels)
+	mcpserver.AddTool(s, b.tool("health", "Check health", b.say(
 		"Check the health status of the underlying Fess server. Use it when searches fail. green and yellow are well.",
-		schema.Schema{})
-	health.Output = output(returns("status", "string"), returns("timed_out", "boolean"))
-	mcpserver.AddTool(s, health, b.health)
+		"Check whether the index of the documents can be used. Use it when searches fail: green is well, red is damaged."),
+		schema.Schema{}), b.health)
 }
 
 // noArgs are the arguments of tools that take none.

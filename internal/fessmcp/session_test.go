@@ -8,10 +8,11 @@ import (
 	"knowhow/internal/mcpserver/mcptest"
 )
 
-// A session is a client of a server of the domain finance.
+// A session is a client of a server of one domain.
 type session struct {
 	*mcptest.Session
-	t *testing.T
+	t      *testing.T
+	prefix string // of the names of its tools
 }
 
 // start serves o over stdio and initializes a session of the given revision.
@@ -19,7 +20,7 @@ func start(t *testing.T, o Options, revision mcpserver.Revision) session {
 	t.Helper()
 	s := mcpserver.New(mcpserver.Options{Name: "test", Version: "1", Revision: mcpserver.Latest})
 	Register(s, o)
-	c := session{mcptest.Stdio(t, s.ServeStdio), t}
+	c := session{mcptest.Stdio(t, s.ServeStdio), t, newBridge(o).toolName("")}
 	c.Initialize(string(revision))
 	return c
 }
@@ -27,7 +28,7 @@ func start(t *testing.T, o Options, revision mcpserver.Revision) session {
 // tool calls a tool by the end of its name.
 func (c session) tool(name string, arguments any) mcptest.Message {
 	c.t.Helper()
-	return c.Call("tools/call", args{"name": "fess_finance_" + name, "arguments": arguments})
+	return c.Call("tools/call", args{"name": c.prefix + name, "arguments": arguments})
 }
 
 // ok calls a tool and returns its text; there must be no error.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/sanitize"
 )
 
 const maxIDLen = 128
@@ -41,7 +42,7 @@ type address struct {
 // has taken the cursor off.
 func (d Domain) parseURI(uri string) (address, error) {
 	notFound := fmt.Errorf("%w: resource %q; this server's resources are %s and %s", errkind.NotFound,
-		short(uri, 200, 300), d.documentURI("DOC_ID"), d.contentURI("DOC_ID"))
+		sanitize.Short(uri, 200, 300), d.documentURI("DOC_ID"), d.contentURI("DOC_ID"))
 	var a address
 	rest, ok := strings.CutPrefix(uri, d.documentURI(""))
 	if !ok {

@@ -20,25 +20,22 @@ const (
 func (b *bridge) addWords(s *mcpserver.Server) {
 	prefix := text("Beginning of a word")
 	prefix.MinLength = 1
-	suggest := b.tool("suggest", "Suggest terms",
+	mcpserver.AddTool(s, b.tool("suggest", "Suggest terms", b.say(
 		"Suggest related terms for a query in the knowledge domain. Use it when a search finds nothing or to learn how a word is spelled here.",
+		"Complete the beginning of a word with words of these documents. Use it when a search finds nothing."),
 		schema.Schema{Properties: []schema.Property{
 			{Name: "prefix", Required: true, Schema: prefix},
 			{Name: "num", Schema: integer("", 1, maxSuggestions, defaultSuggestions)},
 			{Name: "fields", Schema: textList("Of content, title, _default (past queries)")},
 			{Name: "lang", Schema: text("For example en")},
-		}})
-	suggest.Output = output(returns("suggestions", "array"))
-	mcpserver.AddTool(s, suggest, b.suggest)
-
-	popular := b.tool("popular_words", "Popular words",
+		}}), b.suggest)
+	mcpserver.AddTool(s, b.tool("popular_words", "Popular words", b.say(
 		"Retrieve popular words in the knowledge domain. Use it to see what people search for here.",
+		"List words that are searched for often or that many of these documents contain."),
 		schema.Schema{Properties: []schema.Property{
 			{Name: "seed", Schema: schema.Schema{Type: "integer"}},
 			{Name: "field", Schema: text("Only words of this field")},
-		}})
-	popular.Output = output(returns("words", "array"))
-	mcpserver.AddTool(s, popular, b.popularWords)
+		}}), b.popularWords)
 }
 
 type suggestArgs struct {
@@ -58,8 +55,8 @@ type suggestion struct {
 }
 
 func (b *bridge) suggest(ctx context.Context, in suggestArgs) (any, error) {
-	if strings.TrimSpace(in.Prefix) == "" || len(in.Prefix) > maxFacetQuery {
-		return nil, &errkind.Argument{Name: "prefix", Value: in.Prefix, Want: "the beginning of a word, at most 1000 bytes"}
+	if strings.TrimSpace(in.Prefix) == "" {
+		return nil, &errkind.Argument{Name: "prefix", Value: in.Prefix, Want: "the beginning of a word"}
 	}
 	if err := checkFields("fields", in.Fields); err != nil {
 		return nil, err
@@ -69,6 +66,9 @@ func (b *bridge) suggest(ctx context.Context, in suggestArgs) (any, error) {
 		return nil, err
 	}
 	q := search.SuggestQuery{Prefix: in.Prefix, Num: in.Num, Labels: b.labels, Fields: in.Fields, Langs: langs}
+	if err := q.Validate(); err != nil {
+		return nil, err
+	}
 	return b.do(ctx, work{run: func(ctx context.Context, _ job.Report) (any, error) {
 		found, err := b.backend.Suggest(ctx, q)
 		if err != nil {
@@ -81,11 +81,7 @@ func (b *bridge) suggest(ctx context.Context, in suggestArgs) (any, error) {
 func newSuggestResult(found []search.Suggestion) suggestResult {
 	r := suggestResult{Suggestions: make([]suggestion, 0, len(found))}
 	for _, s := range found {
-		labels := make([]string, 0, len(s.Labels))
-		for _, l := range s.Labels {
-			labels = append(labels, word(l))
-		}
-		r.Suggestions = append(r.Suggestions, suggestion{word(s.Text), labels})
+		r.Suggestions = append(r.Suggestions, suggestion{word(s.Text), words(s.Labels)})
 	}
 	return r
 }
@@ -115,11 +111,7 @@ func (b *bridge) popularWords(ctx context.Context, in wordsArgs) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		r := wordsResult{Words: make([]string, 0, len(found))}
-		for _, w := range found {
-			r.Words = append(r.Words, word(w))
-		}
-		return r, nil
+		return wordsResult{words(found)}, nil
 	}})
 }
 

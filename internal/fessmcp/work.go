@@ -50,7 +50,8 @@ type work struct {
 // such result is given out before the service has been asked.
 func (b *bridge) do(ctx context.Context, w work) (any, error) {
 	if b.jobs == nil {
-		return w.run(ctx, func(float64, float64, string) {})
+		answer, err := w.run(ctx, func(float64, float64, string) {})
+		return answer, b.explained(err)
 	}
 	for {
 		answer, shared, err := b.share(ctx, w)
@@ -58,10 +59,18 @@ func (b *bridge) do(ctx context.Context, w work) (any, error) {
 			return answer, err
 		}
 		if answer, err = w.still(ctx, answer); answer != nil || err != nil {
-			return answer, err
+			return answer, b.explained(err)
 		}
 		b.changes.Add(1)
 	}
+}
+
+// explained returns the error of a call as the caller sees it.
+func (b *bridge) explained(err error) error {
+	if err == nil {
+		return nil
+	}
+	return b.explain(err)
 }
 
 // share runs an upstream call, or joins one that was started before. It says
@@ -76,7 +85,11 @@ func (b *bridge) share(ctx context.Context, w work) (answer any, shared bool, er
 		Run: func(ctx context.Context, report job.Report) (any, error) {
 			ran.Store(true)
 			report(0, 0, phaseFetching)
-			return w.run(ctx, report)
+			answer, err := w.run(ctx, report)
+			if err = b.explained(err); err != nil {
+				err = &failure{err, mcpserver.DescribeError(outlasting, err)}
+			}
+			return answer, err
 		},
 		Size: sizeOf,
 		Notify: func(st job.Status) {
@@ -103,6 +116,15 @@ func (b *bridge) share(ctx context.Context, w work) (answer any, shared bool, er
 	h := newHandle(st)
 	return &h, false, nil
 }
+
+// A failure is an error of a work with the object that describes it to the caller
+// who started the work.
+type failure struct {
+	error
+	object *mcpserver.ErrorObject
+}
+
+func (f *failure) Unwrap() error { return f.error }
 
 // key names the work of reading something. It holds who asks, because what a
 // service shows may depend on that, and how often documents were seen to have
@@ -187,6 +209,8 @@ func sizeOf(answer any) int64 {
 	const small = 4 << 10
 	n := small
 	switch a := answer.(type) {
+	case *mcpserver.Result:
+		return sizeOf(a.Value)
 	case *compact.Object:
 		n += a.Len()
 	case *piece:

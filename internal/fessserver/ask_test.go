@@ -94,12 +94,12 @@ func TestContent(t *testing.T) {
 		}
 		d := docs[0]
 		page, err := c.Search(t.Context(), search.Query{Num: 100})
-		if err != nil || len(page.Hits) != len(docs) || page.Hits[0].Fields["content"] != nil {
+		if err != nil || len(page.Hits) != len(docs) || page.Hits[0].Extra["content"] != nil {
 			t.Errorf("%s: Search() = %d hits, %v, want all without content", api, len(page.Hits), err)
 		}
 		for _, text := range []string{"doc_id:" + d.ID + " OR label:nosuch", "title:" + d.ID} {
 			page, err := c.Search(t.Context(), search.Query{Text: text, Num: 1})
-			if err != nil || len(page.Hits) > 0 && page.Hits[0].Fields["content"] != nil {
+			if err != nil || len(page.Hits) > 0 && page.Hits[0].Extra["content"] != nil {
 				t.Errorf("%s: Search(%q) = %+v, %v, want no content", api, text, page, err)
 			}
 		}

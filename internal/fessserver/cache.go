@@ -6,9 +6,9 @@ import (
 	"html"
 	"net/http"
 	"strings"
-	"unicode"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/sanitize"
 	"knowhow/internal/search"
 )
 
@@ -16,8 +16,8 @@ import (
 const maxText = 16 << 20
 
 // cached returns a document's text as a page with Fess's head (Fess 15.4,
-// cache.hbs), and the document. The text is one preformatted block, so that
-// nothing of it is lost. A document without a text gives the head alone.
+// cache.hbs), and the document. The text is one preformatted block, which keeps
+// its white space. The page of a document without a text has only the head.
 func (c *call) cached(id string) (string, *search.Hit, error) {
 	ctx := c.r.Context()
 	hit, err := c.backend.Find(ctx, id, nil)
@@ -25,18 +25,15 @@ func (c *call) cached(id string) (string, *search.Hit, error) {
 		return "", nil, err
 	}
 	var b strings.Builder
-	address := html.EscapeString(oneLine(hit.URL))
-	at := created(hit)
-	if day, ok := strings.CutSuffix(at, "Z"); ok {
-		at = day + "+0000"
-	}
+	// Clients recognize the head by its lines, so the URL must be one line.
+	address := html.EscapeString(sanitize.Line(hit.URL))
 	fmt.Fprintf(&b, `<!DOCTYPE html>
 <meta http-equiv="Content-Type" content="text/html; charset=UTF-8">
 <base href="%s">
 <div style="border:1px solid #999;margin:5px -1px;padding:0;">
 <div style="color:#000;background:#ddd;border:1px solid #666;margin:10px 15px;padding:5px;text-align:left;">This is a cache of %s. It is a snapshot of the page as it appeared on %s.</div>
 </div>
-`, address, address, html.EscapeString(oneLine(at)))
+`, address, address, created(hit, "2006-01-02T15:04:05.000-0700"))
 	text, err := c.backend.ReadText(ctx, id, nil, 0, maxText)
 	switch {
 	case errors.Is(err, errkind.Unsupported):
@@ -53,15 +50,17 @@ func (c *call) cached(id string) (string, *search.Hit, error) {
 	return b.String(), hit, nil
 }
 
-// oneLine takes control characters out of a text. Readers know the head by its
-// lines.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return -1
-		}
-		return r
-	}, s)
+// created returns when a document became known, in a form of package time; "" if
+// that is not known.
+func created(h *search.Hit, form string) string {
+	t := h.Created
+	if t.IsZero() {
+		t = h.Timestamp
+	}
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(form)
 }
 
 // cachePage answers GET /cache/?docId= with a document's text as a page.
@@ -86,7 +85,7 @@ func (c *call) cachePage() {
 		writeHTML(c.w, status(err), said)
 		return
 	}
-	// The text is escaped; the policy is for what nobody has thought of.
+	// The text is escaped; the policy is a second line of defence.
 	c.w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox")
 	c.w.Header().Set("Content-Disposition", `inline; filename="`+id+`"`)
 	c.w.Header().Set("Content-Type", "text/html;charset=UTF-8")

@@ -55,6 +55,8 @@ func (s *stub) PopularWords(context.Context, search.WordsQuery) ([]string, error
 
 func (s *stub) Labels(context.Context) ([]search.Label, error) { return s.labels, s.err }
 
+func (s *stub) FacetFields() []string { return search.FacetFields[:] }
+
 func (s *stub) Health(context.Context) (search.Health, error) { return s.health, s.err }
 
 // pages returns a document's cached copy from both places.
@@ -105,11 +107,12 @@ func TestCachedText(t *testing.T) {
 func TestHostileDocument(t *testing.T) {
 	const evil = `"><script>alert(1)</script>` + "\n" + `<img src=x onerror=y></pre></title>&lt;b&gt;<strong>kept</strong><strong x>`
 	s := &stub{
-		hit:  search.Hit{ID: "x", Title: evil, URL: "http://x/" + evil, Fields: map[string]any{"created": evil}},
+		hit:  search.Hit{ID: "x", Title: evil, URL: "http://x/" + evil, Filename: evil},
 		text: &search.Text{Window: evil, Size: int64(len(evil))},
 	}
 	hit := s.hit
-	hit.Digest, hit.Fields = evil, map[string]any{"content_title": evil, "url_link": evil, "content": "secret", "label": []string{"secret"}, "lang": []string{"secret"}, "boost": "no"}
+	hit.Digest, hit.TitleExcerpt = search.Excerpt{Text: evil, Matches: []search.Span{{Start: 2, End: 40}}}, search.Excerpt{Text: evil}
+	hit.Labels, hit.Langs, hit.Extra = []string{"secret"}, []string{"secret"}, map[string]any{"url_link": evil, "content": "secret", "boost": "no"}
 	s.page = search.Page{Total: 1, Hits: []search.Hit{hit}}
 	h := fessserver.New(fessserver.Options{Backend: s})
 	for path, page := range pages(t, h, "x") {

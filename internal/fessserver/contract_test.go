@@ -9,6 +9,7 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/fess"
 	"knowhow/internal/fessserver"
+	"knowhow/internal/search"
 	"knowhow/internal/search/searchtest"
 )
 
@@ -31,10 +32,10 @@ func TestContract(t *testing.T) {
 	for _, api := range []string{"v1", "v2"} {
 		t.Run(api, func(t *testing.T) {
 			searchtest.Run(t, searchtest.Options{
-				Open: func(t *testing.T, docs []document.Document) searchtest.Service {
+				Open: func(t *testing.T, docs []document.Document) search.Service {
 					return client(t, docs, api)
 				},
-				NoLangFacet: true,
+				NoTags: true,
 			})
 		})
 	}

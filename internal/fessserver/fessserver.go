@@ -1,55 +1,45 @@
 // Package fessserver serves Fess's HTTP API over any search implementation: API
-// v1 as Fess 15.4 has it, API v2 as Fess 15.7 has it, and the page /cache/. Who
-// speaks to a Fess server, our own package fess included, can speak to it.
+// v1 as in Fess 15.4, API v2 as in Fess 15.7, and the page /cache/. Clients of Fess,
+// package fess among them, can use it.
 //
 // Answers have the keys, types, defaults, bounds and statuses that were recorded
-// from these servers. Where Fess hides a failure it is told here:
+// from these servers. The differences are:
 //
-//   - A label (fields.label) is a structural condition. Fess writes it behind
-//     the query, where an operator at the query's end can undo it.
-//   - What Fess answers with an empty page is an error: 500 where the search
-//     itself fails, 400 for a facet that Fess does not count, a number that is
-//     none, a bound that is no date and a start below 0.
-//   - A text of words only means AND between them, whatever else the
-//     implementation would do with one.
+//   - No operator in a query can undo the condition on a label (fields.label).
+//     Fess appends the condition to the text of the query.
+//   - Some requests that Fess answers with an empty page give an error: 500 if
+//     the search fails, 400 for a facet that Fess does not count, a malformed
+//     number, a bound that is not a date, and a start below 0.
+//   - Words are joined with AND, also if the implementation treats a query of
+//     words alone in another way.
 //
-// What Fess can do and the implementation cannot is answered as by a Fess whose
-// documents have nothing of the kind: a field that is not counted has no counts,
-// and no document is near to a place.
+// Where Fess has a function that the implementation lacks, the answer is that of a
+// Fess server without such data: a field that is not counted has no counts, and no
+// document is near to a location.
 //
-// Every document that the implementation holds a text of has a cached copy here,
-// and its text comes along, as the field content, where it is asked for by its ID
-// alone and is not long: that is how a reader gets the whole text. There is no
-// CORS, and no session.
+// Every document with a text has a cached copy. A client that asks for one document
+// by its ID gets its text in the field content, unless it is long. There is no CORS
+// and no session.
 //
-// Who mounts the handler guards it: it asks for no token, and leaves the Host and
-// Origin headers to its caller.
+// The handler checks neither token nor Host nor Origin: mount it with [Route] on
+// a server that does.
 package fessserver
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"path"
 	"strings"
 
+	"knowhow/internal/httpguard"
 	"knowhow/internal/search"
 )
 
-// A Backend is what a search implementation must be able to do.
-type Backend interface {
-	search.Searcher
-	search.Finder
-	search.TextReader
-	search.Suggester
-	search.WordLister
-	search.Labeler
-	search.Checker
-}
-
-// Options say what is served, and where.
+// Options name the service and its path.
 type Options struct {
-	Backend Backend
+	Backend search.Service
 	Prefix  string       // path before /api, for example "/fess"; "" for none
 	Log     *slog.Logger // nil discards
 }
@@ -60,7 +50,16 @@ const maxURL = 8 << 10
 // New returns a handler of all paths below o.Prefix. It takes paths with
 // repeated slashes and with a slash at the end, as Fess does; an
 // [http.ServeMux] in front of it must not redirect them.
-func New(o Options) http.Handler {
+func New(o Options) http.Handler { return newHandler(o) }
+
+// Route mounts a new handler at o.Prefix on a guarded listener. Refusals have the
+// form of the API that the path belongs to.
+func Route(o Options) httpguard.Route {
+	h := newHandler(o)
+	return httpguard.Route{Path: cmp.Or(h.prefix, "/"), Tree: true, Handler: h, Refuse: h.refuse}
+}
+
+func newHandler(o Options) *handler {
 	h := &handler{backend: o.Backend, prefix: strings.TrimRight(o.Prefix, "/"), log: o.Log}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
@@ -70,7 +69,7 @@ func New(o Options) http.Handler {
 
 // A handler serves the API. It is safe for concurrent use.
 type handler struct {
-	backend Backend
+	backend search.Service
 	prefix  string
 	log     *slog.Logger
 }
@@ -91,7 +90,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeHTML(w, http.StatusBadRequest, "The address is too long: it may have 8192 bytes.")
 		return
 	}
-	// Java takes a semicolon for a character like any other.
+	// A semicolon has no special meaning in Fess.
 	params, err := url.ParseQuery(strings.ReplaceAll(r.URL.RawQuery, ";", "%3B"))
 	if err != nil {
 		writeHTML(w, http.StatusBadRequest, "The parameters are not well-formed: write a percent sign as %25.")
@@ -125,8 +124,20 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeHTML(w, http.StatusNotFound, "Nothing is here. The API is at "+h.prefix+"/api/v1/documents and "+h.prefix+"/api/v2/search.")
 }
 
-// under returns what follows a folder's name in a clean path. The folder itself
-// gives "".
+// refuse is an [httpguard.RefuseFunc].
+func (h *handler) refuse(w http.ResponseWriter, r *http.Request, f httpguard.Refusal) {
+	c := &call{handler: h, w: w, r: r}
+	below, _ := under(path.Clean("/"+r.URL.Path), h.prefix)
+	if _, ok := under(below, "/api/v1"); ok {
+		c.writeV1(f.Status, message{f.Message})
+	} else if _, ok := under(below, "/api/v2"); ok {
+		c.refuseV2(f.Status, f.Message)
+	} else {
+		writeHTML(w, f.Status, f.Message)
+	}
+}
+
+// under returns the rest of a clean path after a folder, "" for the folder itself.
 func under(p, folder string) (below string, ok bool) {
 	below, ok = strings.CutPrefix(p, folder)
 	if below == "/" {
@@ -135,12 +146,11 @@ func under(p, folder string) (below string, ok bool) {
 	return below, ok && (below == "" || below[0] == '/')
 }
 
-// list returns the values of a parameter that may be repeated, without blank
-// ones and without those said twice (Fess 15.4,
-// SearchRequestParams.simplifyArray).
+// list returns the values of a parameter that may be repeated, without blank values
+// and repetitions (Fess 15.4, SearchRequestParams.simplifyArray).
 func (c *call) list(name string) []string { return distinct(c.params[name]) }
 
-// distinct drops blank values and those that came before.
+// distinct drops blank values and repetitions.
 func distinct(values []string) []string {
 	var all []string
 	seen := map[string]bool{}

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -23,12 +24,12 @@ var changing = regexp.MustCompile(`("query_id":"|"error_code:":"|"exec_time":"?|
 
 // TestGolden holds whole answers, byte for byte.
 func TestGolden(t *testing.T) {
+	at := time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC)
 	hit := search.Hit{
-		ID: "d0f11f509d8b4edc8706a9e118bb59cf", Title: "Bericht über \"A/B\"", URL: "file:///srv/docs/a%20b.txt", Digest: "Ein <strong>Test</strong> 😀.",
-		Score: 0.25, TextHash: "sha256:00",
-		Fields: map[string]any{"_id": "ab", "content_length": int64(12), "content_title": "Bericht über &#34;A/B&#34;", "content_description": "Ein <strong>Test</strong> 😀.",
-			"created": "2025-01-02T03:04:05.000Z", "timestamp": "2025-01-02T03:04:05.000Z", "filename": "a b.txt", "filetype": "txt", "host": "",
-			"label": []string{"docs"}, "url_link": "file:///srv/docs/a b.txt"},
+		ID: "d0f11f509d8b4edc8706a9e118bb59cf", Title: "Bericht über \"A/B\"", URL: "file:///srv/docs/a%20b.txt",
+		Digest: search.Excerpt{Text: "Ein Test 😀.", Matches: []search.Span{{Start: 4, End: 8}}},
+		Score:  0.25, TextHash: "sha256:00", Size: 12, Created: at, Timestamp: at, Filename: "a b.txt", FileType: "txt", Labels: []string{"docs"},
+		Extra: map[string]any{"_id": "ab", "url_link": "file:///srv/docs/a b.txt"},
 	}
 	h := fessserver.New(fessserver.Options{Backend: &stub{
 		page: search.Page{Total: 12, Hits: []search.Hit{hit}, Facets: &search.FacetCounts{

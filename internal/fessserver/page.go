@@ -2,6 +2,8 @@ package fessserver
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"html"
 	"math"
@@ -77,7 +79,7 @@ func (c *call) search(ctx context.Context, x *question, hit func(search.Hit, boo
 		PageNumbers:     []string{}, RelatedQuery: []string{}, RelatedContents: []string{}, Data: []map[string]any{},
 	}
 	if !x.empty {
-		// Rounded up: Fess's clients take 0 for the sign of a failed search.
+		// Rounded up, because 0 means a failed search to clients of Fess.
 		d.QueryTime = int64(took/time.Millisecond) + 1
 	}
 	d.paginate(x, page)
@@ -95,7 +97,7 @@ func (c *call) search(ctx context.Context, x *question, hit func(search.Hit, boo
 	return d, nil
 }
 
-// paginate fills in what Fess says about pages (Fess 15.4, QueryResponseList).
+// paginate sets the fields about pages (Fess 15.4, QueryResponseList).
 func (d *documents) paginate(x *question, page *search.Page) {
 	total, start, num := page.Total, x.asked.Start, x.asked.Num
 	d.RecordCountRelation = "EQUAL_TO"
@@ -104,8 +106,8 @@ func (d *documents) paginate(x *question, page *search.Page) {
 	}
 	total = min(total, x.totals)
 	d.RecordCount, d.PageSize = total, num
-	// Without a hit the division gives one page, and none of pages of one
-	// hit. So it is in Fess.
+	// As in Fess, without a hit the division gives one page, or none if a
+	// page has one hit.
 	d.PageCount = (total-1)/num + 1
 	d.PageNumber = start/num + 1
 	d.PrevPage, d.NextPage = start > 0, start < (d.PageCount-1)*num
@@ -118,7 +120,7 @@ func (d *documents) paginate(x *question, page *search.Page) {
 	}
 }
 
-// count fills in the counts.
+// count sets the counts.
 func (d *documents) count(f *search.FacetCounts) {
 	fields, queries := []facetField{}, []facetCount{}
 	for _, field := range f.Fields {
@@ -137,7 +139,7 @@ func counts(list []search.Count) []facetCount {
 	return all
 }
 
-// highlights is highlight_params, what is to be marked in documents: nil where
+// highlights returns highlight_params, the terms to be marked in documents; nil if
 // nothing was searched for.
 func (x *question) highlights() *string {
 	if x.empty {
@@ -199,52 +201,80 @@ func eachTerm(n query.Node, f func(string)) {
 	}
 }
 
-// The fields of a hit that the two versions send, beside its own (Fess 15.4 and
-// 15.7, QueryFieldConfig). label, lang and content are not among them.
-var (
-	fieldsV1 = [...]string{"site_path", "url_link", "_id", "boost", "content_length", "host", "site", "last_modified",
-		"timestamp", "mimetype", "filetype", "filename", "created"}
-	fieldsV2 = [...]string{"thumbnail", "click_count", "favorite_count", "similar_docs_count", "similar_docs_hash"}
-)
+// timeForm is how Fess writes times, in UTC.
+const timeForm = "2006-01-02T15:04:05.000Z"
 
-// rowV1 makes a row of a hit as API v1 has it.
+// rowV1 makes a row of a hit as API v1 has it (Fess 15.4, QueryFieldConfig). Fess
+// does not send label, lang and content there.
 func rowV1(h search.Hit, byScore bool) map[string]any {
+	title := h.TitleExcerpt
+	if title.Text == "" {
+		title.Text = h.Title
+	}
 	row := map[string]any{
 		"doc_id":              h.ID,
 		"title":               h.Title,
-		"content_title":       marked(h, "content_title", h.Title),
-		"content_description": marked(h, "content_description", h.Digest),
-		"boost":               1.0, // none is preferred to another, unless it says so
+		"content_title":       marked(title),
+		"content_description": marked(h.Digest),
+		"boost":               1.0, // no document is preferred
 	}
-	if h.URL != "" {
-		row["url"] = h.URL
-	}
-	if d := strings.TrimSpace(unmark.Replace(h.Digest)); d != "" {
-		row["digest"] = d
+	if h.Size >= 0 {
+		row["content_length"] = h.Size
 	}
 	if byScore {
 		row["score"] = finite(h.Score)
 	}
-	pass(row, h, fieldsV1[:])
+	for name, t := range map[string]time.Time{"created": h.Created, "last_modified": h.Modified, "timestamp": h.Timestamp} {
+		if !t.IsZero() {
+			row[name] = t.UTC().Format(timeForm)
+		}
+	}
+	for name, s := range map[string]string{"url": h.URL, "digest": strings.TrimSpace(h.Digest.Text), "host": h.Host,
+		"mimetype": h.MIMEType, "filename": h.Filename, "filetype": h.FileType} {
+		if s != "" {
+			row[name] = s
+		}
+	}
+	extra := h.Extra
+	if extra == nil {
+		extra = derived(h.URL)
+	}
+	pass(row, extra, "site_path", "url_link", "_id", "boost", "site")
 	return row
 }
 
-// rowV2 makes a row of a hit as API v2 has it.
+// derived returns the fields that Fess makes from a document's address.
+func derived(address string) map[string]any {
+	sum := sha256.Sum256([]byte(address))
+	link := address
+	if strings.HasPrefix(address, "file:") {
+		if decoded, err := url.PathUnescape(address); err == nil {
+			link = decoded
+		}
+	}
+	extra := map[string]any{"_id": hex.EncodeToString(sum[:]), "url_link": link}
+	if _, site, _ := strings.Cut(address, "://"); site != "" {
+		extra["site"], extra["site_path"] = site, site
+	}
+	return extra
+}
+
+// rowV2 makes a row of a hit as API v2 has it (Fess 15.7, QueryFieldConfig).
 func rowV2(h search.Hit, byScore bool) map[string]any {
 	row := rowV1(h, byScore)
-	row["click_count"], row["favorite_count"] = 0, 0 // nobody counts them
-	pass(row, h, fieldsV2[:])
+	row["click_count"], row["favorite_count"] = 0, 0 // they are not counted
+	pass(row, h.Extra, "thumbnail", "click_count", "favorite_count", "similar_docs_count", "similar_docs_hash")
 	if h.TextHash != "" {
 		row["has_cache"] = "true"
 	}
 	return row
 }
 
-// pass takes over fields that hold a text or a number.
-func pass(row map[string]any, h search.Hit, names []string) {
+// pass copies fields that are a text or a number.
+func pass(row, extra map[string]any, names ...string) {
 	for _, name := range names {
-		switch v := h.Fields[name].(type) {
-		case string, int, int64:
+		switch v := extra[name].(type) {
+		case string, int64:
 			row[name] = v
 		case float64:
 			row[name] = finite(v)
@@ -252,7 +282,7 @@ func pass(row map[string]any, h search.Hit, names []string) {
 	}
 }
 
-// finite is f, or 0 where JSON has no word for it.
+// finite returns f, or 0 if JSON cannot express it.
 func finite(f float64) float64 {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return 0
@@ -260,40 +290,20 @@ func finite(f float64) float64 {
 	return f
 }
 
-// unmark takes the marks around matches away.
-var unmark = strings.NewReplacer("<strong>", "", "</strong>", "")
-
-// marked returns an excerpt as Fess writes it: HTML, with no element but the
-// marks around matches. Whether what the service sent is HTML or plain, no other
-// element gets through.
-func marked(h search.Hit, name, otherwise string) string {
-	s, ok := h.Fields[name].(string)
-	if !ok {
-		s = html.EscapeString(unmark.Replace(otherwise))
-	}
+// marked returns an excerpt as Fess writes it: HTML, with <strong> around the
+// matches.
+func marked(x search.Excerpt) string {
 	var b strings.Builder
-	for s != "" {
-		i := strings.IndexByte(s, '<')
-		if i < 0 {
-			i = len(s)
-		}
-		b.WriteString(escapeHTML(html.UnescapeString(s[:i])))
-		s = s[i:]
-		for _, tag := range [...]string{"<strong>", "</strong>", "<"} {
-			if rest, ok := strings.CutPrefix(s, tag); ok {
-				s = rest
-				if tag == "<" {
-					tag = "&lt;"
-				}
-				b.WriteString(tag)
-				break
-			}
-		}
+	at := 0
+	for _, m := range x.Matches {
+		b.WriteString(escapeHTML(x.Text[at:m.Start]) + "<strong>" + escapeHTML(x.Text[m.Start:m.End]) + "</strong>")
+		at = m.End
 	}
+	b.WriteString(escapeHTML(x.Text[at:]))
 	return b.String()
 }
 
 // escapeHTML escapes a text for HTML with Fess's numbers for quotes.
-func escapeHTML(s string) string {
-	return strings.NewReplacer("&#34;", "&#034;", "&#39;", "&#039;").Replace(html.EscapeString(s))
-}
+func escapeHTML(s string) string { return fessQuotes.Replace(html.EscapeString(s)) }
+
+var fessQuotes = strings.NewReplacer("&#34;", "&#034;", "&#39;", "&#039;")

@@ -1,45 +1,44 @@
 package fessserver
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"knowhow/internal/errkind"
 	"knowhow/internal/search"
 )
 
 // Bounds of Fess's own.
 const (
-	defaultNum = 10     // paging.search.page.size
-	maxNum     = 100    // paging.search.page.max.size
-	maxWindow  = 10_000 // hits that can be paged to (OpenSearch's index.max_result_window)
+	defaultNum = 10 // paging.search.page.size
 	maxOffset  = 100_000
 	maxValues  = 100  // values of one parameter (api.v2.param.max.array.size)
 	maxFacets  = 1000 // counts of one field
 )
 
-// A question is a search as a request asks for it.
+// A question is a request for a search.
 type question struct {
-	q      *string // the parameter as it was sent; nil where it is absent
+	q      *string // the parameter as it was sent; nil if absent
 	asked  search.Query
 	echo   string // search_query
-	empty  bool   // nothing is asked for: Fess then does not search at all
-	totals int    // greatest count of hits that is told
-	points int    // how many places were named; asked.Geo is the first
+	empty  bool   // the request has no condition: Fess does not search then
+	totals int    // greatest exact count of hits
+	points int    // number of locations; asked.Geo is the first
 }
 
-// question reads the parameters of a search. strict is API v2's way: it refuses
-// what v1 clamps or drops.
+// question reads the parameters of a search. strict refuses the values that API v2
+// refuses and v1 clamps or drops.
 func (c *call) question(strict bool) (*question, error) {
 	if err := c.checkSizes(strict); err != nil {
 		return nil, err
 	}
-	x := &question{totals: maxWindow}
+	x := &question{totals: search.Window}
 	if c.params.Has("q") {
 		q := c.params.Get("q")
 		x.q = &q
@@ -61,7 +60,7 @@ func (c *call) question(strict bool) (*question, error) {
 		return nil, err
 	}
 	if len(c.list("sdh")) > 0 {
-		// No document is the near copy of another here.
+		// No document here is known as a near copy of another.
 		x.asked.Labels = []string{}
 	}
 	switch n, err := strconv.Atoi(c.params.Get("track_total_hits")); {
@@ -73,7 +72,7 @@ func (c *call) question(strict bool) (*question, error) {
 	return x, nil
 }
 
-// checkSizes bounds what a parameter may hold.
+// checkSizes bounds the number and the length of the values of parameters.
 func (c *call) checkSizes(strict bool) error {
 	for _, name := range slices.Sorted(maps.Keys(c.params)) {
 		values := c.list(name)
@@ -91,7 +90,7 @@ func (c *call) checkSizes(strict bool) error {
 	return nil
 }
 
-// integer reads a number of Java's type int. What is none gives the default.
+// integer reads a number of Java's type int, or returns the default.
 func (c *call) integer(name string, otherwise int) int {
 	n, err := strconv.ParseInt(c.params.Get(name), 10, 32)
 	if err != nil {
@@ -110,18 +109,18 @@ func (c *call) window(x *question, strict bool) error {
 		return &refusal{fmt.Sprintf("start must be non-negative, got: %d", start)}
 	case strict && c.integer("offset", 0) < 0:
 		return &refusal{fmt.Sprintf("offset must be non-negative, got: %d", c.integer("offset", 0))}
-	case num <= 0 || num > maxNum:
-		num = maxNum
+	case num <= 0 || num > search.MaxNum:
+		num = search.MaxNum
 	}
-	if start > maxOffset || start+num > maxWindow {
+	if start > maxOffset || start+num > search.Window {
 		return &refusal{"The number of result size is exceeded."}
 	}
 	x.asked.Start, x.asked.Num = start, num
 	return nil
 }
 
-// conditions reads what to look for, where, and in which order. The parameter
-// lang is for choosing among fields of Fess's index; it keeps no document out.
+// conditions reads the query, its conditions and its order. The parameter lang only
+// chooses among the fields of Fess's index; it excludes no document.
 func (c *call) conditions(x *question) error {
 	var s sentence
 	advanced, err := s.advanced(c.list)
@@ -178,7 +177,7 @@ func sortKeys(order string) ([]search.SortKey, error) {
 	return keys, nil
 }
 
-// facets reads what is to be counted, nil for nothing.
+// facets reads the parameters of counts; nil if nothing is counted.
 func (c *call) facets() (*search.Facets, error) {
 	f := &search.Facets{Fields: c.list("facet.field"), Queries: c.list("facet.query"), Missing: c.params.Get("facet.missing")}
 	if len(f.Fields)+len(f.Queries) == 0 {
@@ -198,13 +197,13 @@ func (c *call) facets() (*search.Facets, error) {
 		return nil, err
 	}
 	order := strings.Replace(c.params.Get("facet.sort"), "key.", "term.", 1)
-	if slices.Contains([]string{"count.desc", "count.asc", "term.asc", "term.desc"}, order) {
+	if slices.Contains(search.FacetSorts[:], order) {
 		f.Sort = order
 	}
 	return f, nil
 }
 
-// natural reads a number from least on; 0 where the parameter is absent.
+// natural reads a number that is least or more; 0 if the parameter is absent.
 func (c *call) natural(name string, least int) (int, error) {
 	v := c.params.Get(name)
 	if v == "" {
@@ -217,32 +216,21 @@ func (c *call) natural(name string, least int) (int, error) {
 	return int(n), nil
 }
 
-// The forms of a place.
-var (
-	pointForm    = regexp.MustCompile(`^\s*(-?\d{1,3}(?:\.\d+)?)\s*,\s*(-?\d{1,3}(?:\.\d+)?)\s*$`)
-	distanceForm = regexp.MustCompile(`^\d{1,9}(\.\d{1,9})?\s*(mm|cm|m|km|in|ft|yd|mi|nmi|NM)?$`)
-)
-
-// geo reads the places to be near to one of. Fess takes no notice of a point
-// without a distance.
+// geo reads the locations. Fess ignores a point without a distance, and a distance
+// without a unit is in metres.
 func (c *call) geo(x *question) error {
-	points, distance := c.list("geo.location.point"), c.params.Get("geo.location.distance")
+	points, distance := c.list("geo.location.point"), strings.Join(strings.Fields(c.params.Get("geo.location.distance")), "")
 	if len(points) == 0 || distance == "" {
 		return nil
 	}
-	for _, p := range points {
-		m := pointForm.FindStringSubmatch(p)
-		if m == nil {
-			return &refusal{"Invalid geo point: " + cut(p)}
-		}
-		for i, bound := range [...]float64{90, 180} {
-			if x, err := strconv.ParseFloat(m[i+1], 64); err != nil || math.Abs(x) > bound {
-				return &refusal{"Invalid geo point: " + cut(p)}
-			}
-		}
+	if last := distance[len(distance)-1]; '0' <= last && last <= '9' {
+		distance += "m"
 	}
-	if !distanceForm.MatchString(distance) {
-		return &refusal{"Invalid geo distance: " + cut(distance)}
+	for _, p := range points {
+		g := search.Geo{Point: p, Distance: distance}
+		if a, bad := errors.AsType[*errkind.Argument]((search.Query{Geo: &g}).Validate(nil)); bad {
+			return &refusal{fmt.Sprintf("Invalid %s: %s", strings.Replace(a.Name, ".", " ", 1), cut(fmt.Sprint(a.Value)))}
+		}
 	}
 	x.asked.Geo, x.points = &search.Geo{Point: points[0], Distance: distance}, len(points)
 	return nil

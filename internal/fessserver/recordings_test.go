@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
@@ -62,30 +63,25 @@ type exception struct{ name, difference, reason string }
 // A matched backend finds as many documents as the recorded server did, so that
 // what follows from their number can be compared.
 type matched struct {
-	fessserver.Backend
+	search.Service
 	total *int // nil: as many as there are
 }
 
 // Search changes the number of documents found and the length of the page.
 func (m *matched) Search(ctx context.Context, q search.Query) (*search.Page, error) {
-	p, err := m.Backend.Search(ctx, q)
+	p, err := m.Service.Search(ctx, q)
 	if err != nil || m.total == nil {
 		return p, err
 	}
 	p.Total = *m.total
 	n := max(min(q.Num, p.Total-q.Start), 0)
 	for len(p.Hits) < n {
-		p.Hits = append(p.Hits, search.Hit{ID: "x", Title: "x", URL: "http://127.0.0.1/", Fields: map[string]any{"_id": "x", "filename": "x",
-			"filetype": "html", "mimetype": "text/html", "content_length": 1, "created": "2025-01-01T00:00:00.000Z", "last_modified": "2025-01-01T00:00:00.000Z",
-			"timestamp": "2025-01-01T00:00:00.000Z",
-			"site":      "x", "site_path": "x", "url_link": "http://127.0.0.1/"}})
+		p.Hits = append(p.Hits, search.Hit{ID: "x", Title: "x", URL: "http://127.0.0.1/", Filename: "x", FileType: "html", MIMEType: "text/html",
+			Digest: search.Excerpt{Text: "x"}, Size: 1, Created: time.Unix(0, 0), Modified: time.Unix(0, 0), Timestamp: time.Unix(0, 0)})
 	}
 	p.Hits = p.Hits[:n]
 	return p, nil
 }
-
-// FacetFields are those of the backend.
-func (m *matched) FacetFields() []string { return m.Backend.(search.Faceter).FacetFields() }
 
 // recorded returns the number of documents that a recorded answer tells, nil
 // where it does not or tells no exact one.
@@ -103,7 +99,7 @@ func (r recording) recorded() *int {
 
 // replay asks what was asked of a real server, and compares the answers.
 func replay(t *testing.T, file string, exceptions []exception) {
-	backend := &matched{Backend: open(t, corpus(t))}
+	backend := &matched{Service: open(t, corpus(t))}
 	h := fessserver.New(fessserver.Options{Backend: backend})
 	all := recordings(t, file)
 	rows := rowTypes(all)

@@ -21,47 +21,40 @@ func TestDigests(t *testing.T) {
 	put(t, x,
 		doc("a", "deep", "The <b>title</b> & more", filler+filler+"Use a <script> & a zeppelin's \x02 engine.\n\n"+filler),
 		doc("a", "ja", "検索の題", "前の文。\n\n全文検索エンジンの検索結果です。"))
-	tests := []struct {
-		text, in string
-		digest   []string
-		html     []string
-	}{
-		{"zeppelin", "deep", []string{"a <strong>zeppelin", "</strong>", "<script> & a"}, []string{"&lt;script&gt; &amp; a <strong>zeppelin"}},
-		{"zepp*", "deep", []string{"<strong>zeppelin"}, []string{"<strong>zeppelin"}},
-		{"検索", "ja", []string{"全文<strong>検索</strong>エンジンの<strong>検索</strong>結果"}, []string{"<strong>検索</strong>"}},
-		{"全文検索", "ja", []string{"<strong>全文検索</strong>エンジン"}, nil},
-		{"索", "ja", []string{"検<strong>索"}, nil},
-		{"filename:deep", "deep", []string{"nothing of interest"}, nil},
+	tests := []struct{ text, in, digest string }{
+		{"zeppelin", "deep", "Use a <script> & a [zeppelin's] engine."},
+		{"zepp*", "deep", "a [zeppelin's] engine"},
+		{"検索", "ja", "全文[検索]エンジンの[検索]結果"},
+		{"全文検索", "ja", "[全文検索]エンジン"},
+		{"索", "ja", "検[索]"},
+		{"filename:deep", "deep", "nothing of interest"},
 	}
 	for _, test := range tests {
-		// By relevance the chunk is known, by a field the whole text is looked at.
+		// By relevance, the chunk is known. By a field, the whole text is searched.
 		for _, sort := range [][]search.SortKey{nil, {{Field: "filename"}}} {
 			p := page(t, x, search.Query{Text: test.text, Sort: sort})
-			if len(p.Hits) != 1 || p.Hits[0].Fields["filename"] != test.in {
+			if len(p.Hits) != 1 || p.Hits[0].Filename != test.in {
 				t.Errorf("Search(%q) = %+v, want %s", test.text, p.Hits, test.in)
 				continue
 			}
-			h := p.Hits[0]
-			description, _ := h.Fields["content_description"].(string)
-			for _, s := range test.digest {
-				if !strings.Contains(h.Digest, s) {
-					t.Errorf("Search(%q, %v): digest %q, want %q in it", test.text, sort, h.Digest, s)
-				}
-			}
-			for _, s := range test.html {
-				if !strings.Contains(description, s) {
-					t.Errorf("Search(%q, %v): content_description %q, want %q in it", test.text, sort, description, s)
-				}
-			}
-			if strings.Contains(description, "<script>") || strings.ContainsAny(h.Digest+description, "\x02\x03") {
-				t.Errorf("Search(%q): content_description %q is not clean", test.text, description)
+			if got := bracketed(p.Hits[0].Digest); !strings.Contains(got, test.digest) || strings.Contains(got, "\x02") {
+				t.Errorf("Search(%q, %v): digest %q, want %q in it", test.text, sort, got, test.digest)
 			}
 		}
 	}
 	h := page(t, x, search.Query{Text: "title:title"}).Hits[0]
-	if got, want := h.Fields["content_title"], "The &lt;b&gt;<strong>title</strong>&lt;/b&gt; &amp; more"; got != want {
-		t.Errorf("content_title = %q, want %q", got, want)
+	if got, want := bracketed(h.TitleExcerpt), "The <b>[title]</b> & more"; got != want {
+		t.Errorf("TitleExcerpt = %q, want %q", got, want)
 	}
+}
+
+// bracketed puts the matches of an excerpt in brackets.
+func bracketed(x search.Excerpt) string {
+	s := x.Text
+	for _, m := range slices.Backward(x.Matches) {
+		s = s[:m.Start] + "[" + s[m.Start:m.End] + "]" + s[m.End:]
+	}
+	return s
 }
 
 func TestFacets(t *testing.T) {
@@ -99,7 +92,7 @@ func TestRefusedQueries(t *testing.T) {
 		{search.Query{Start: -1}, errkind.Invalid, "start"},
 		{search.Query{Num: 101}, errkind.Invalid, "num"},
 		{search.Query{Sort: []search.SortKey{{Field: "boost"}}}, errkind.Invalid, "sort"},
-		{search.Query{Geo: &search.Geo{Point: "1,2"}}, errkind.Invalid, "geo"},
+		{search.Query{Geo: &search.Geo{Point: "1,2"}}, errkind.Invalid, "geo.distance"},
 		{search.Query{Geo: &search.Geo{Point: "1,2", Distance: "1km"}}, errkind.Unsupported, ""},
 		{search.Query{Facets: &search.Facets{Fields: []string{"url"}}}, errkind.Invalid, "facets.field"},
 		{search.Query{Facets: &search.Facets{MinDocCount: -1}}, errkind.Invalid, "facets.minDocCount"},
@@ -143,7 +136,7 @@ func TestPopularWords(t *testing.T) {
 			page(t, x, search.Query{Text: "badger", Labels: []string{"a", "b"}})
 			page(t, x, search.Query{Text: "helicopter"})
 		}
-		time.Sleep(31 * time.Second) // the clock of the bubble
+		time.Sleep(31 * time.Second) // virtual time
 		synctest.Wait()
 		for _, test := range []struct {
 			labels []string
@@ -177,7 +170,7 @@ func TestLeases(t *testing.T) {
 		defer x.Close()
 		take := func(owner string, want bool) {
 			t.Helper()
-			if got, err := x.Lease(t.Context(), "indexing", owner, 10*time.Second); err != nil || got != want {
+			if got, err := x.Lease(t.Context(), owner, 10*time.Second, "indexing"); err != nil || slices.Equal(got, []string{"indexing"}) != want {
 				t.Errorf("Lease(%s) = %v, %v, want %v", owner, got, err, want)
 			}
 		}
@@ -188,16 +181,22 @@ func TestLeases(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		take("two", false)
 		time.Sleep(5 * time.Second)
-		take("two", true) // it has ended
+		take("two", true) // the lease of one has expired
 		take("one", false)
-		if err := x.Release(t.Context(), "indexing", "one"); err != nil { // not its own
+		if err := x.Release(t.Context(), "one", "indexing"); err != nil { // one does not hold it
 			t.Errorf("Release(one) = %v", err)
 		}
 		take("one", false)
-		if err := x.Release(t.Context(), "indexing", "two"); err != nil {
+		if err := x.Release(t.Context(), "two", "indexing"); err != nil {
 			t.Errorf("Release(two) = %v", err)
 		}
 		take("one", true)
+
+		// Of several leases, the owner gets those that are free or its own.
+		got, err := x.Lease(t.Context(), "two", 10*time.Second, "a", "indexing", "b")
+		if diff := cmp.Diff([]string{"a", "b"}, got); err != nil || diff != "" {
+			t.Errorf("Lease of three = %v (-want +got):\n%s", err, diff)
+		}
 	})
 }
 
@@ -216,30 +215,35 @@ func TestProgress(t *testing.T) {
 		check := func(want progress) {
 			t.Helper()
 			var got progress
-			got.done, got.total, got.busy = x.Indexing(t.Context())
+			got.done, got.total, got.busy = x.Indexing(t.Context(), nil)
 			if got != want {
 				t.Errorf("Indexing() = %+v, want %+v", got, want)
 			}
 		}
-		set := func(done, total int) {
+		set := func(p ...index.Progress) {
 			t.Helper()
-			if err := x.SetProgress(t.Context(), done, total); err != nil {
-				t.Errorf("SetProgress(%d, %d) = %v", done, total, err)
+			if err := x.SetProgress(t.Context(), p...); err != nil {
+				t.Errorf("SetProgress(%v) = %v", p, err)
 			}
 		}
 		check(progress{})
-		set(1, 10)
+		set(index.Progress{Label: "a", Done: 1, Total: 10})
 		check(progress{1, 10, true})
-		set(2, 10) // too soon to be written
-		check(progress{1, 10, true})
-		time.Sleep(time.Second)
-		set(3, 10)
-		check(progress{3, 10, true})
 		time.Sleep(21 * time.Second)
 		check(progress{})
-		set(4, 10)
-		check(progress{4, 10, true})
-		set(10, 10)
+		// The progress of several processes is summed.
+		set(index.Progress{Label: "a", Done: 3, Total: 10}, index.Progress{Label: "b", Total: 5})
+		set(index.Progress{Label: "c", Done: 2, Total: 3})
+		check(progress{5, 18, true})
+		if done, total, busy := x.Indexing(t.Context(), []string{"b", "c"}); done != 2 || total != 8 || !busy {
+			t.Errorf("Indexing(b, c) = %d, %d, %v, want 2, 8, true", done, total, busy)
+		}
+		// A finished label counts until all labels are finished.
+		set(index.Progress{Label: "a", Done: 10, Total: 10}, index.Progress{Label: "c"})
+		check(progress{10, 15, true})
+		set(index.Progress{Label: "b", Done: 5, Total: 5})
+		check(progress{})
+		set(index.Progress{Label: "a"}, index.Progress{Label: "b"})
 		check(progress{})
 	})
 }
@@ -258,7 +262,7 @@ func TestReadTextWindows(t *testing.T) {
 		off = w.Offset + int64(len(w.Window))
 	}
 	if b.String() != long.Text {
-		t.Errorf("the windows hold %d bytes that differ from the text's %d", b.Len(), len(long.Text))
+		t.Errorf("the windows have %d bytes and differ from the text, which has %d", b.Len(), len(long.Text))
 	}
 	tests := []struct {
 		off    int64

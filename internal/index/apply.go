@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -11,24 +12,30 @@ import (
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
-	"knowhow/internal/index/tables"
 )
 
-// Limits on what one document may bring.
+// Limits on one document.
 const (
-	maxSurfaces = 50_000 // different words of a text that can be suggested
-	overlapSize = 96     // bytes of the next chunk that are searched with a chunk
+	maxTags     = 200    // of a document, and of a Tagging
+	maxTagSize  = 200    // bytes of a tag
+	maxSurfaces = 50_000 // distinct words of a text that can be suggested
+	overlapSize = 96     // bytes of the next chunk that are indexed with a chunk
 )
 
-// Apply makes changes in one durable transaction: when it returns nil they
-// survive a crash, otherwise nothing has changed. Applying the same changes
-// again makes no difference. A document that replaces another one keeps its
-// number and its time of creation.
+// Apply makes changes in one durable transaction: if it returns nil, the
+// changes survive a crash; otherwise nothing has changed. Applying the same
+// changes again has no effect. A document that replaces another one keeps its
+// number and its time of creation. The number of a removed document is never
+// used again.
 //
-// Other processes wait meanwhile, so that a batch should stay below about 200
-// chunks. A document that cannot be stored gives an error of kind Invalid, one
-// whose ID another document has one of kind Conflict, and a full disk one of
-// kind Unavailable.
+// Other processes that write wait for the transaction to end, so a batch should
+// stay below about 200 chunks.
+//
+// Errors have these kinds: Invalid for a document or a tag that cannot be
+// stored; Conflict for a document whose ID or whose path under its label
+// belongs to another document, and for a new label of a document from a source;
+// NotFound for a Tagging of a document that does not exist; Unavailable if the
+// disk is full.
 func (x *Index) Apply(ctx context.Context, changes []document.Change) error {
 	if len(changes) == 0 {
 		return ctx.Err()
@@ -45,9 +52,12 @@ func (x *Index) Apply(ctx context.Context, changes []document.Change) error {
 			return err
 		}
 		for _, c := range changes {
-			if c.Delete != nil {
+			switch {
+			case c.Delete != nil:
 				err = p.remove(ctx, *c.Delete)
-			} else {
+			case c.Tag != nil:
+				err = p.retag(ctx, *c.Tag)
+			default:
 				err = p.put(ctx, c.Put)
 			}
 			if err != nil {
@@ -56,32 +66,46 @@ func (x *Index) Apply(ctx context.Context, changes []document.Change) error {
 		}
 		return p.finish(ctx)
 	})
-	if err == nil && time.Since(begin) > 2*breather {
-		time.Sleep(breather)
+	if err == nil && time.Since(begin) > 2*writePause {
+		time.Sleep(writePause)
 	}
 	return err
 }
 
-// breather is how long Apply pauses after more than a small change, so that
-// other processes, who look each busyStep, get a turn.
-const breather = 2 * busyStep
+// writePause is how long Apply pauses after a change that took longer than
+// twice this time, so that other processes, which retry every busyStep, can
+// write.
+const writePause = 2 * busyStep
 
-// checkChange refuses what would break the index or a promise of it.
+// checkChange returns an error of kind Invalid if a change is malformed or
+// cannot be stored.
 func checkChange(c document.Change) error {
-	d := c.Put
-	if (d == nil) == (c.Delete == nil) {
-		return fmt.Errorf("a change must either put or delete a document: %w", errkind.Invalid)
+	n := 0
+	for _, set := range []bool{c.Put != nil, c.Delete != nil, c.Tag != nil} {
+		if set {
+			n++
+		}
 	}
+	if n != 1 {
+		return fmt.Errorf("a change must put, delete or tag a document, and no more than one of these: %w", errkind.Invalid)
+	}
+	if c.Tag != nil {
+		return cmp.Or(checkTags(c.Tag.Add), checkTags(c.Tag.Remove))
+	}
+	d := c.Put
 	if d == nil {
 		return nil
+	}
+	if err := checkTags(d.Tags); err != nil {
+		return err
 	}
 	bad := func(what string) error {
 		return fmt.Errorf("document %q of label %q %s: %w", d.Path, d.Label, what, errkind.Invalid)
 	}
 	switch {
 	case d.ID == "" || d.Label == "" || d.Path == "":
-		return bad("lacks an ID, a label or a path")
-	case len(d.Chunks) >= tables.MaxParts || len(d.Text)/tables.TextPart >= tables.MaxParts:
+		return bad("has no ID, no label or no path")
+	case len(d.Chunks) >= maxParts || len(d.Text)/textPart >= maxParts:
 		return bad("is too large to be stored")
 	case !utf8.ValidString(d.Text):
 		return bad("has a text that is not UTF-8")
@@ -94,15 +118,38 @@ func checkChange(c document.Change) error {
 	return nil
 }
 
-// A poster puts documents and their postings into one transaction. It gathers
-// the changes of the full-text table for the end, because SQLite lets FTS5
-// write out what it has with each statement on another table that may fail
-// halfway.
+// checkTagCount returns an error of kind Invalid if n is more tags than a
+// document can have.
+func checkTagCount(n int) error {
+	if n > maxTags {
+		return fmt.Errorf("%d tags are too many: a document can have at most %d: %w", n, maxTags, errkind.Invalid)
+	}
+	return nil
+}
+
+// checkTags returns an error of kind Invalid if a tag cannot be stored.
+func checkTags(tags []string) error {
+	if err := checkTagCount(len(tags)); err != nil {
+		return err
+	}
+	for _, tag := range tags {
+		if _, ok := document.TagLabel(tag); ok || tag == "" || len(tag) > maxTagSize || !utf8.ValidString(tag) {
+			return fmt.Errorf("tag %q cannot be stored: a tag has 1 to %d bytes of UTF-8 and does not begin with %q: %w",
+				cutBytes(tag, maxTagSize), maxTagSize, document.LabelTag(""), errkind.Invalid)
+		}
+	}
+	return nil
+}
+
+// A poster writes documents and their postings in one transaction. It collects
+// the changes of the full-text table and writes them at the end, because SQLite
+// makes FTS5 flush its pending data at each statement on another table that may
+// fail halfway.
 type poster struct {
 	tx       *sql.Tx
 	now      time.Time
 	tags     map[[2]string]int64
-	deltas   map[int64]map[string]int // by the label's number and the word
+	deltas   map[int64]map[string]int // by tag number of the label, and word
 	postings []change
 	addText  *sql.Stmt // closed with the transaction
 	addChunk *sql.Stmt
@@ -125,13 +172,13 @@ func newPoster(ctx context.Context, tx *sql.Tx) (*poster, error) {
 	return p, nil
 }
 
-// A stored is what there is of a document already.
+// A stored is what the index holds of a document.
 type stored struct {
 	id, posted, textSize int64
 	label, title, lang   string
 }
 
-// find looks a stored document up.
+// find returns the stored document that r names. ok is false if there is none.
 func (p *poster) find(ctx context.Context, r document.Ref) (s stored, ok bool, err error) {
 	s.label = r.Label
 	err = p.tx.QueryRowContext(ctx, `SELECT id, posted, text_size, title, lang FROM docs WHERE label=? AND path=?`, r.Label, r.Path).
@@ -142,7 +189,7 @@ func (p *poster) find(ctx context.Context, r document.Ref) (s stored, ok bool, e
 	return s, err == nil, err
 }
 
-// remove takes a document out, where it exists.
+// remove removes a document. A document that does not exist is ignored.
 func (p *poster) remove(ctx context.Context, r document.Ref) error {
 	s, ok, err := p.find(ctx, r)
 	if err != nil || !ok {
@@ -155,23 +202,23 @@ func (p *poster) remove(ctx context.Context, r document.Ref) error {
 	return err
 }
 
-// erase takes all of a document out but its row in docs.
+// erase removes everything of a document except its row in docs.
 func (p *poster) erase(ctx context.Context, s stored) error {
 	if err := p.unpost(ctx, s); err != nil {
 		return err
 	}
 	for _, t := range []string{`DELETE FROM chunks WHERE id BETWEEN ? AND ?`, `DELETE FROM texts WHERE id BETWEEN ? AND ?`} {
-		if _, err := p.tx.ExecContext(ctx, t, tables.Row(s.id, 0), tables.Row(s.id, tables.MaxParts-1)); err != nil {
+		if _, err := p.tx.ExecContext(ctx, t, rowOf(s.id, 0), rowOf(s.id, maxParts-1)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// unpost takes a document's postings out.
+// unpost removes a document's postings.
 func (p *poster) unpost(ctx context.Context, s stored) error {
 	if s.posted == analysis.Version {
-		text, err := tables.Window(ctx, p.tx, s.id, 0, s.textSize)
+		text, err := window(ctx, p.tx, s.id, 0, s.textSize)
 		if err != nil {
 			return err
 		}
@@ -179,15 +226,15 @@ func (p *poster) unpost(ctx context.Context, s stored) error {
 			return err
 		}
 	}
-	return tables.Collect(ctx, p.tx, func(rows *sql.Rows) error {
+	return collect(ctx, p.tx, func(rows *sql.Rows) error {
 		c := change{gone: true}
 		err := rows.Scan(&c.row)
 		p.postings = append(p.postings, c)
 		return err
-	}, `SELECT id FROM chunks WHERE id BETWEEN ? AND ?`, tables.Row(s.id, 0), tables.Row(s.id, tables.MaxParts-1))
+	}, `SELECT id FROM chunks WHERE id BETWEEN ? AND ?`, rowOf(s.id, 0), rowOf(s.id, maxParts-1))
 }
 
-// put stores a document in the place of the one of the same label and path.
+// put stores a document. It replaces the one with the same label and path.
 func (p *poster) put(ctx context.Context, d *document.Document) error {
 	old, exists, err := p.find(ctx, document.Ref{Label: d.Label, Path: d.Path})
 	if err != nil {
@@ -196,7 +243,7 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 	var other int64
 	err = p.tx.QueryRowContext(ctx, `SELECT id FROM docs WHERE doc_id=? AND id<>?`, d.ID, old.id).Scan(&other)
 	if err == nil {
-		return fmt.Errorf("document %q of label %q has the ID of another one, %s: %w", d.Path, d.Label, d.ID, errkind.Conflict)
+		return fmt.Errorf("document %q of label %q has the ID %s, which belongs to another document: %w", d.Path, d.Label, d.ID, errkind.Conflict)
 	} else if !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
@@ -209,17 +256,25 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 	if err != nil {
 		return err
 	}
-	for off, n := 0, 0; off < len(d.Text); off, n = off+tables.TextPart, n+1 {
-		if _, err := p.addText.ExecContext(ctx, tables.Row(id, n), []byte(d.Text[off:min(off+tables.TextPart, len(d.Text))])); err != nil {
+	if d.Tags != nil {
+		if _, err := p.tx.ExecContext(ctx, `DELETE FROM doc_tags WHERE doc=?`, id); err != nil {
+			return err
+		}
+		if err := p.addTags(ctx, id, d.Tags); err != nil {
+			return err
+		}
+	}
+	for off, n := 0, 0; off < len(d.Text); off, n = off+textPart, n+1 {
+		if _, err := p.addText.ExecContext(ctx, rowOf(id, n), []byte(d.Text[off:min(off+textPart, len(d.Text))])); err != nil {
 			return err
 		}
 	}
 	chunks := d.Chunks
-	if len(chunks) == 0 { // a document without text still has a title
+	if len(chunks) == 0 { // a document without text can be found by its title
 		chunks = []document.Chunk{{Length: len(d.Text)}}
 	}
 	for n, c := range chunks {
-		if _, err := p.addChunk.ExecContext(ctx, tables.Row(id, n), c.Offset, c.Length, c.Heading); err != nil {
+		if _, err := p.addChunk.ExecContext(ctx, rowOf(id, n), c.Offset, c.Length, c.Heading); err != nil {
 			return err
 		}
 	}
@@ -234,15 +289,73 @@ func (p *poster) putRow(ctx context.Context, d *document.Document) (int64, error
 	}
 	now := p.now.UnixMilli()
 	var id int64
-	err := p.tx.QueryRowContext(ctx, `INSERT INTO docs(doc_id, label, path, title, url, mimetype, filetype, lang, host, filename,
-			modified, created, indexed, size, stamp_size, stamp_sec, stamp_nsec, hash, text_size, posted)
-		VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT(label, path) DO UPDATE SET doc_id=excluded.doc_id, title=excluded.title, url=excluded.url,
+	err := p.tx.QueryRowContext(ctx, `INSERT INTO docs(doc_id, label, path, from_source, source_path, type, title, url, mimetype, filetype, lang, host, filename,
+			modified, created, updated, size, stamp_size, stamp_sec, stamp_nsec, hash, text_size, posted)
+		VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT(label, path) DO UPDATE SET doc_id=excluded.doc_id, from_source=excluded.from_source, source_path=excluded.source_path, type=excluded.type, title=excluded.title, url=excluded.url,
 			mimetype=excluded.mimetype, filetype=excluded.filetype, lang=excluded.lang, host=excluded.host, filename=excluded.filename,
-			modified=excluded.modified, indexed=excluded.indexed, size=excluded.size, stamp_size=excluded.stamp_size, stamp_sec=excluded.stamp_sec,
+			modified=excluded.modified, updated=excluded.updated, size=excluded.size, stamp_size=excluded.stamp_size, stamp_sec=excluded.stamp_sec,
 			stamp_nsec=excluded.stamp_nsec, hash=excluded.hash, text_size=excluded.text_size, posted=excluded.posted
 		RETURNING id`,
-		d.ID, d.Label, d.Path, d.Title, d.URL, d.MIMEType, d.FileType, d.Lang, d.Host, d.Filename,
+		d.ID, d.Label, d.Path, d.FromSource, d.SourcePath, d.Type, d.Title, d.URL, d.MIMEType, d.FileType, d.Lang, d.Host, d.Filename,
 		modified, now, now, d.Size, d.Stamp.Size, d.Stamp.ModTime.Unix(), d.Stamp.ModTime.Nanosecond(), d.Hash, len(d.Text), analysis.Version).Scan(&id)
 	return id, err
+}
+
+// retag changes the tags and the label of a document.
+func (p *poster) retag(ctx context.Context, t document.Tagging) error {
+	s := stored{}
+	var path string
+	var fromSource bool
+	err := p.tx.QueryRowContext(ctx, `UPDATE docs SET updated=? WHERE doc_id=? RETURNING id, posted, text_size, label, title, lang, path, from_source`,
+		p.now.UnixMilli(), t.ID).Scan(&s.id, &s.posted, &s.textSize, &s.label, &s.title, &s.lang, &path, &fromSource)
+	if errors.Is(err, sql.ErrNoRows) {
+		return noDocument(t.ID)
+	}
+	if err != nil {
+		return err
+	}
+	for _, tag := range t.Remove {
+		if _, err := p.tx.ExecContext(ctx, `DELETE FROM doc_tags WHERE doc=? AND tag=(SELECT id FROM tags WHERE kind=? AND name=?)`,
+			s.id, tagUser, tag); err != nil {
+			return err
+		}
+	}
+	if err := p.addTags(ctx, s.id, t.Add); err != nil {
+		return err
+	}
+	if t.Label == "" || t.Label == s.label {
+		return nil
+	}
+	if fromSource {
+		return fmt.Errorf("document %q is a file of the source %q and cannot get another label: %w", path, s.label, errkind.Conflict)
+	}
+	if _, exists, err := p.find(ctx, document.Ref{Label: t.Label, Path: path}); err != nil {
+		return err
+	} else if exists {
+		return fmt.Errorf("label %q already has a document %q: %w", t.Label, path, errkind.Conflict)
+	}
+	if _, err := p.tx.ExecContext(ctx, `UPDATE docs SET label=? WHERE id=?`, t.Label, s.id); err != nil {
+		return err
+	}
+	_, err = p.repost(ctx, s, t.Label)
+	return err
+}
+
+// addTags adds tags to a document.
+func (p *poster) addTags(ctx context.Context, doc int64, tags []string) error {
+	for _, name := range tags {
+		tag, err := p.tag(ctx, tagUser, name)
+		if err != nil {
+			return err
+		}
+		if _, err := p.tx.ExecContext(ctx, `INSERT OR IGNORE INTO doc_tags(doc, tag) VALUES(?, ?)`, doc, tag); err != nil {
+			return err
+		}
+	}
+	var n int
+	if err := p.tx.QueryRowContext(ctx, `SELECT count(*) FROM doc_tags WHERE doc=?`, doc).Scan(&n); err != nil {
+		return err
+	}
+	return checkTagCount(n)
 }

@@ -83,7 +83,7 @@ func TestApplyRefuses(t *testing.T) {
 			t.Errorf("%s: Apply() = %v, want an error of kind %v", test.name, err, test.want)
 		}
 		if p := page(t, x, search.Query{}); p.Total != 0 {
-			t.Errorf("%s: %d documents are there, want none of the batch", test.name, p.Total)
+			t.Errorf("%s: the index has %d documents, want none of the batch", test.name, p.Total)
 		}
 	}
 }
@@ -102,13 +102,13 @@ func TestStamps(t *testing.T) {
 	if err != nil {
 		t.Fatalf("Find(zero) = %v", err)
 	}
-	if _, ok := h.Fields["timestamp"]; ok {
-		t.Errorf("a document without a time has the timestamp %v, want none", h.Fields["timestamp"])
+	if !h.Timestamp.IsZero() || !h.Modified.IsZero() {
+		t.Errorf("a document without a time has the times %v and %v, want none", h.Timestamp, h.Modified)
 	}
 }
 
-// TestApplyAtRandom compares an index after many changes with one that was
-// given the final documents only, and with what the texts say.
+// TestApplyAtRandom compares an index after many changes with one to which only
+// the final documents were applied, and with the texts.
 func TestApplyAtRandom(t *testing.T) {
 	vocabulary := strings.Fields("walrus zebra budget running policies 検索結果 設定値 naïve x86 alpha beta gamma")
 	r := rand.New(rand.NewPCG(3, 4))
@@ -166,7 +166,10 @@ func TestApplyAtRandom(t *testing.T) {
 func TestSources(t *testing.T) {
 	x := open(t, t.TempDir())
 	docs, notes := document.Source{Label: "docs", Path: "/srv/docs"}, document.Source{Label: "notes", Path: "/srv/notes"}
-	for _, s := range []document.Source{notes, docs, docs} {
+	described := docs
+	described.Description = "How the program is used"
+	notes.Description = "Notes of the team"
+	for _, s := range []document.Source{notes, docs, described, docs} { // an empty description keeps the earlier one
 		if err := x.AddSource(t.Context(), s); err != nil {
 			t.Fatalf("AddSource(%v) = %v", s, err)
 		}
@@ -182,7 +185,7 @@ func TestSources(t *testing.T) {
 	}
 	put(t, x, many...)
 	put(t, x, doc("orphan", "o", "T", "one"), doc("notes", "n", "T", "one"))
-	if got, err := x.Sources(t.Context()); err != nil || !cmp.Equal(got, []document.Source{docs, notes}) {
+	if got, err := x.Sources(t.Context()); err != nil || !cmp.Equal(got, []document.Source{described, notes}) {
 		t.Errorf("Sources() = %v, %v", got, err)
 	}
 	labels, err := x.Labels(t.Context())
@@ -198,6 +201,46 @@ func TestSources(t *testing.T) {
 		}
 	}
 	if got := find(t, x, search.Query{Text: "one"}); !cmp.Equal(got, []string{"n"}) {
-		t.Errorf("after the removal Search(one) = %v, want n", got)
+		t.Errorf("after the removal, Search(one) = %v, want n", got)
+	}
+}
+
+// TestUsersDocuments checks that what users wrote under the label of a source
+// stays when the source is removed.
+func TestUsersDocuments(t *testing.T) {
+	x := open(t, t.TempDir())
+	if err := x.AddSource(t.Context(), document.Source{Label: "docs", Path: "/srv/docs"}); err != nil {
+		t.Fatalf("AddSource() = %v", err)
+	}
+	note := doc("docs", ".notes/1", "Note", "one note")
+	note.FromSource = false
+	file := doc("docs", "a.txt", "File", "one file")
+	put(t, x, note, file)
+	stamps, err := x.Stamps(t.Context(), "docs")
+	if err != nil || len(stamps) != 1 || stamps["a.txt"] != file.Stamp {
+		t.Errorf("Stamps() = %v, %v, want that of the file alone", stamps, err)
+	}
+	for _, test := range []struct {
+		id   string
+		want error
+	}{{file.ID, errkind.Conflict}, {note.ID, nil}} {
+		for _, label := range []string{"more", "docs"} {
+			err := x.Apply(t.Context(), []document.Change{{Tag: &document.Tagging{ID: test.id, Label: label, Add: []string{"red"}}}})
+			if want := map[bool]error{true: test.want}[label == "more"]; !errors.Is(err, want) {
+				t.Errorf("giving %s the label %s = %v, want %v", test.id, label, err, want)
+			}
+		}
+	}
+	if err := x.RemoveSource(t.Context(), "docs"); err != nil {
+		t.Errorf("RemoveSource() = %v", err)
+	}
+	if got := find(t, x, search.Query{Text: "one"}); !cmp.Equal(got, []string{".notes/1"}) {
+		t.Errorf("after the source was removed Search(one) = %v, want the note", got)
+	}
+	if labels, err := x.Labels(t.Context()); err != nil || !cmp.Equal(labels, []search.Label{{Name: "docs", Value: "docs"}}) {
+		t.Errorf("Labels() = %v, %v, want docs", labels, err)
+	}
+	if err := x.RemoveSource(t.Context(), "docs"); !errors.Is(err, errkind.NotFound) {
+		t.Errorf("RemoveSource() again = %v, want an error of kind NotFound", err)
 	}
 }

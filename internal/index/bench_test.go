@@ -13,8 +13,8 @@ import (
 	"knowhow/internal/search"
 )
 
-// A generator makes documents whose words are as unevenly spread as those of a
-// language: word n comes about 1/n times as often as the first.
+// A generator makes documents whose words have the frequencies of a natural
+// language: word n occurs about 1/n times as often as the first.
 type generator struct {
 	r    *rand.Rand
 	zipf *rand.Zipf
@@ -25,7 +25,7 @@ func newGenerator() *generator {
 	return &generator{r, rand.NewZipf(r, 1.1, 2, 200_000)}
 }
 
-// word is the n-th most frequent word.
+// word returns the n-th most frequent word.
 func word(n uint64) string {
 	var b strings.Builder
 	for n += 27; n > 0; n /= 26 {
@@ -34,7 +34,7 @@ func word(n uint64) string {
 	return b.String() + "q" // no English ending
 }
 
-// document makes document n, of chunks of about 150 words.
+// document returns document n with chunks of about 150 words.
 func (g *generator) document(n, chunks int) document.Document {
 	var b strings.Builder
 	for range chunks {
@@ -48,7 +48,7 @@ func (g *generator) document(n, chunks int) document.Document {
 	return doc(fmt.Sprintf("label-%d", n%4), fmt.Sprintf("%d.txt", n), title, b.String())
 }
 
-// fill stores documents of ten chunks, twenty a batch.
+// fill stores documents of ten chunks in batches of twenty.
 func (g *generator) fill(t testing.TB, x *index.Index, docs int) {
 	for n := 0; n < docs; n += 20 {
 		batch := make([]document.Document, min(20, docs-n))
@@ -81,8 +81,8 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// BenchmarkSearch measures classes of queries over 2,000 documents of ten
-// chunks, or as many as BENCH_DOCS says.
+// BenchmarkSearch measures classes of queries over documents of ten chunks.
+// BENCH_DOCS is the number of documents, 2,000 by default.
 func BenchmarkSearch(b *testing.B) {
 	docs := 2000
 	if n, err := strconv.Atoi(os.Getenv("BENCH_DOCS")); err == nil {

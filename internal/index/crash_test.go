@@ -16,13 +16,18 @@ import (
 	"knowhow/internal/search"
 )
 
-// The environment that makes the test binary a writer: the data folder and the
-// label it writes under.
+// Environment variables that make the test binary a writer: the data folder and
+// the label to write under. Without a label it starts a migration and does not
+// commit it.
 const writerDir, writerLabel = "KNOWHOW_TEST_WRITER_DIR", "KNOWHOW_TEST_WRITER_LABEL"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(writerDir); dir != "" {
-		if err := writeForever(dir, os.Getenv(writerLabel)); err != nil {
+		run := func() error { return writeForever(dir, os.Getenv(writerLabel)) }
+		if os.Getenv(writerLabel) == "" {
+			run = func() error { return index.MigrateForever(dir) }
+		}
+		if err := run(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -30,8 +35,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// writeForever stores documents and says on stdout which are acknowledged,
-// until it is killed.
+// writeForever stores documents and prints the number of each stored one on
+// stdout, until it is killed.
 func writeForever(dir, label string) error {
 	ctx := context.Background()
 	x, err := index.Open(ctx, index.Options{Dir: dir})
@@ -43,7 +48,7 @@ func writeForever(dir, label string) error {
 		return err
 	}
 	for n := stats.ByLabel[label].Documents; ; n++ {
-		// Every other batch replaces a document too.
+		// Every second batch also replaces a document.
 		d, old := writerDoc(label, n), writerDoc(label, n/2)
 		if err := x.Apply(ctx, puts(d, old)); err != nil {
 			return err
@@ -60,8 +65,9 @@ func writerText(n int) string {
 	return strings.Repeat(fmt.Sprintf("unique%d and some words.\n\n", n), 5)
 }
 
-// start runs a writer; stop kills it and returns the last document that it
-// acknowledged, -1 for none.
+// start starts a writer and waits until it has stored a few documents. stop
+// kills it and returns the number of the last document that it reported as
+// stored, -1 if there is none.
 func start(t *testing.T, dir, label string) (stop func() int) {
 	t.Helper()
 	exe, err := os.Executable()
@@ -94,7 +100,6 @@ func start(t *testing.T, dir, label string) (stop func() int) {
 		}
 		last <- n
 	}()
-	// Let it work a while: until it has stored a few documents.
 	first := -1
 	for n := range acked {
 		if first < 0 {
@@ -116,7 +121,7 @@ func start(t *testing.T, dir, label string) (stop func() int) {
 }
 
 // TestKilledWriters kills processes that write, two at a time into one index,
-// and looks whether all that they acknowledged is there.
+// and checks that all documents that they reported as stored exist.
 func TestKilledWriters(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
@@ -136,7 +141,7 @@ func TestKilledWriters(t *testing.T) {
 			if err != nil {
 				t.Fatalf("Stats() = %v", err)
 			}
-			// One batch may have been written and not acknowledged.
+			// One more batch may have been stored and not yet reported.
 			if n := stats.ByLabel[label].Documents; last < 0 || n < last+1 || n > last+2 {
 				t.Errorf("round %d: %d documents of %s, want %d or one more", round, n, label, last+1)
 			}

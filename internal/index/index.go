@@ -1,11 +1,13 @@
-// Package index is the embedded store: one SQLite file that holds documents,
-// their texts, the postings for full-text search, sources and leases.
+// Package index is the embedded document store. One SQLite file holds
+// documents, their texts and tags, the postings for full-text search, sources
+// and leases.
 //
-// It implements package search over that file, and it is where ingestion puts
-// what it read. One transaction covers everything a change touches. Several
-// processes may have one index open at once; each search reads one consistent
-// state. Everything but the texts and the rows about documents is derived and
-// can be made anew from them (see [Index.Maintain]).
+// The package implements the interfaces of package search over that file. Each
+// change is one transaction. Several processes may have the same index open;
+// each search reads one consistent state. Documents, texts, tags and sources
+// may be the only copy of what users wrote, so every migration of the tables
+// keeps them. Postings, words and vectors are derived and can be rebuilt (see
+// [Index.Maintain]).
 package index
 
 import (
@@ -21,47 +23,47 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"modernc.org/sqlite"
 
 	"knowhow/internal/errkind"
-	"knowhow/internal/index/retrieve"
 )
 
 // FileName is the name of the index file inside the data folder.
 const FileName = "knowhow.db"
 
-// Options say where an index lies.
+// Options configures [Open].
 type Options struct {
-	Dir string       // the data folder; made with mode 0700 where it is missing
+	Dir string       // the data folder; created with mode 0700 if it does not exist
 	Log *slog.Logger // nil discards
 }
 
 // An Index is an open index file. Its methods are safe for concurrent use.
 type Index struct {
-	path string
-	log  *slog.Logger
-	w    *sql.DB // one connection that writes
-	r    *sql.DB // connections that read
+	path    string
+	log     *slog.Logger
+	version int     // of the tables; see migrations
+	w       *sql.DB // one connection that writes
+	r       *sql.DB // connections that read
 
-	damaged atomic.Bool    // whether an operation met damaged pages
-	sets    retrieve.Cache // sets of documents by word
-	popular wordCache      // fallback of PopularWords
-	counts  searchLog      // words searched for, not yet written
-
-	mu         sync.Mutex
-	progressAt time.Time // when SetProgress wrote last
+	damaged atomic.Bool // set when an operation finds damaged pages
+	sets    setCache    // sets of documents by word
+	popular wordCache   // fallback of PopularWords
+	counts  searchLog   // words that were searched for and are not yet written
 
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
 
-// Open opens the index in a data folder and makes it where there is none. It
-// never deletes anything: a file that is no index or is damaged gives an error
-// of kind Corrupt, one of a newer program an error of kind Unsupported, and
-// both say which file to move away.
-func Open(ctx context.Context, o Options) (*Index, error) {
+// Open opens the index in a data folder and creates it if there is none. A file
+// of an older version of the program is migrated without loss. The error is of
+// kind Corrupt for a file that is damaged or not an index, and of kind
+// Unsupported for a file of a newer version. Such a file is not changed, and
+// the error names it.
+func Open(ctx context.Context, o Options) (*Index, error) { return open(ctx, o, migrations) }
+
+// open opens an index and runs the migrations in steps that the file lacks.
+func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 	if o.Dir == "" {
 		return nil, &errkind.Argument{Name: "data", Want: "a folder"}
 	}
@@ -79,13 +81,13 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 	if err := x.checkHeader(); err != nil {
 		return nil, err
 	}
-	if x.w, err = x.open(1, true); err != nil {
+	if x.w, err = x.connect(1, true); err != nil {
 		return nil, err
 	}
-	if x.r, err = x.open(min(4, max(2, runtime.GOMAXPROCS(0))), false); err != nil {
+	if x.r, err = x.connect(min(4, max(2, runtime.GOMAXPROCS(0))), false); err != nil {
 		return nil, err
 	}
-	if err := x.prepare(ctx); err != nil {
+	if err := x.prepare(ctx, steps); err != nil {
 		return nil, errors.Join(x.fault("opening the index", err), x.w.Close(), x.r.Close())
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -94,19 +96,19 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 	return x, nil
 }
 
-// Close waits for what is running in the background and closes the file.
+// Close waits for background work to end and closes the file.
 func (x *Index) Close() error {
 	x.stop()
 	x.done.Wait()
 	return errors.Join(x.r.Close(), x.w.Close())
 }
 
-// cacheKiB is the page cache of one connection. SQLite's memory is outside
-// Go's heap, so that no memory limit of the runtime covers it.
+// cacheKiB is the size of one connection's page cache. SQLite's memory is not
+// part of Go's heap, so the runtime's memory limit does not cover it.
 const cacheKiB = 8192
 
-// open returns a pool of n connections.
-func (x *Index) open(n int, write bool) (*sql.DB, error) {
+// connect returns a pool of n connections.
+func (x *Index) connect(n int, write bool) (*sql.DB, error) {
 	v := url.Values{"_pragma": {
 		"busy_timeout(10000)", "synchronous(full)", "foreign_keys(1)", "temp_store(memory)",
 		fmt.Sprintf("cache_size(-%d)", cacheKiB), "journal_size_limit(67108864)", "trusted_schema(0)",
@@ -116,8 +118,8 @@ func (x *Index) open(n int, write bool) (*sql.DB, error) {
 	} else {
 		v.Set("_query_only", "1")
 	}
-	// A path may hold what is special in a URI; on Windows it has no
-	// leading slash.
+	// A path may contain characters that are special in a URI. On
+	// Windows it has no leading slash.
 	path := filepath.ToSlash(x.path)
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path

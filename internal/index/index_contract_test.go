@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"knowhow/internal/document"
+	"knowhow/internal/search"
 	"knowhow/internal/search/searchtest"
 )
 
 func TestContract(t *testing.T) {
 	searchtest.Run(t, searchtest.Options{
-		Open: func(t *testing.T, docs []document.Document) searchtest.Service {
+		Open: func(t *testing.T, docs []document.Document) search.Service {
 			x := open(t, t.TempDir())
 			put(t, x, docs...)
 			return x

@@ -13,17 +13,7 @@ import (
 	"knowhow/internal/search"
 )
 
-// Every ability that package search names.
-var _ interface {
-	search.Searcher
-	search.Finder
-	search.TextReader
-	search.Suggester
-	search.WordLister
-	search.Labeler
-	search.Checker
-	search.Indexer
-} = (*index.Index)(nil)
+var _ search.Service = (*index.Index)(nil)
 
 // open opens the index in a folder until the test ends.
 func open(t testing.TB, dir string) *index.Index {
@@ -62,7 +52,7 @@ func doc(label, file, title, text string) document.Document {
 	hash := sha256.Sum256([]byte(text))
 	d := document.Document{
 		ID: hex.EncodeToString(id[:16]), Label: label, Path: file, URL: "file:///srv/" + label + "/" + file,
-		Title: title, Lang: "en", MIMEType: "text/plain", FileType: "txt", Filename: path.Base(file),
+		FromSource: true, Title: title, Lang: "en", MIMEType: "text/plain", FileType: "txt", Filename: path.Base(file),
 		Modified: time.Date(2025, 1, 1, 0, 0, len(text), 0, time.UTC),
 		Hash:     "sha256:" + hex.EncodeToString(hash[:]), Text: text,
 		Size:  int64(len(text)),
@@ -90,7 +80,7 @@ func find(t testing.TB, x *index.Index, q search.Query) []string {
 	return paths
 }
 
-// page searches; without Num it asks for 100 hits.
+// page searches. If q.Num is 0, it asks for 100 hits.
 func page(t testing.TB, x *index.Index, q search.Query) *search.Page {
 	t.Helper()
 	if q.Num == 0 {

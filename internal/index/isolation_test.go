@@ -11,22 +11,20 @@ import (
 	"knowhow/internal/search"
 )
 
-// alike are labels that a careless tokenizer would take for one.
+// alike are labels that a tokenizer might confuse.
 var alike = []string{"docs", "Docs", "docs-2", "docs_2", "docs.2", "docs 2", "t1", "t2", `do"cs`, "docs*", "ドキュメント", "dócs"}
 
-// alikeIndex holds two documents of each of the labels.
-func alikeIndex(t testing.TB) (x interface {
-	search.Searcher
-	search.Suggester
-	search.WordLister
-}, labelOf map[string]string) {
+// alikeIndex holds two documents of each of the labels, which are their tags
+// too.
+func alikeIndex(t testing.TB) (x search.Service, labelOf map[string]string) {
 	all, labelOf := []document.Document{}, map[string]string{}
 	for i, label := range alike {
 		all = append(all, doc(label, "one", "budget t1", "budget zeppelin own"+string(rune('a'+i))+"word"),
 			doc(label, "two", "walrus", "a walrus and a budget 検索\n\nt1 t2 label docs"))
 	}
-	for _, d := range all {
+	for i, d := range all {
 		labelOf[d.ID] = d.Label
+		all[i].Tags = []string{d.Label}
 	}
 	idx := open(t, t.TempDir())
 	put(t, idx, all...)
@@ -76,13 +74,13 @@ func TestLabelsApart(t *testing.T) {
 	}
 }
 
-// pieces are what FuzzIsolation makes queries of.
+// pieces are the parts of the queries of FuzzIsolation.
 var pieces = []string{"budget", "walrus", "zeppelin", "検索", "t1", "t2", "OR", "AND", "NOT", "&&", "||", "!", "+", "-", "(", ")", `"`, `\`,
 	"*", "?", "~", "~1", "^2", ":", "label:", "label:docs", "label:Docs", `label:"docs-2"`, "title:", "tags:", "text:", "rowid:", "fts", "NEAR(", "{title text} :",
 	"[a TO b]", "[", "{", "}", "]", "TO", "*:*", "lang:en", "doc_id:*", "inurl:", "site:", "timestamp:[* TO *]", "allintitle:", "allinurl:", "'", ";", "--", "\u3000", "\t", "\x00"}
 
-// FuzzIsolation asks whatever comes to mind of one label and must never see
-// another's documents.
+// FuzzIsolation runs any query within one label or tag and checks that it never
+// returns documents of another one.
 func FuzzIsolation(f *testing.F) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for range 400 {
@@ -93,12 +91,17 @@ func FuzzIsolation(f *testing.F) {
 				b.WriteByte(' ')
 			}
 		}
-		f.Add(b.String(), uint8(r.IntN(len(alike))))
+		f.Add(b.String(), uint8(r.IntN(len(alike))), r.IntN(3) == 0)
 	}
 	x, labelOf := alikeIndex(f)
-	f.Fuzz(func(t *testing.T, text string, n uint8) {
+	f.Fuzz(func(t *testing.T, text string, n uint8, byTag bool) {
 		label := alike[int(n)%len(alike)]
-		q := search.Query{Text: text, Labels: []string{label}, Num: 100, Facets: &search.Facets{Fields: []string{"label"}, Queries: []string{text}}}
+		q := search.Query{Text: text, Num: 100, Facets: &search.Facets{Fields: []string{"label"}, Queries: []string{text}}}
+		if byTag {
+			q.Tags = []string{label}
+		} else {
+			q.Labels = []string{label}
+		}
 		p, err := x.Search(t.Context(), q)
 		if err != nil {
 			if !errors.Is(err, errkind.Invalid) || strings.Contains(err.Error(), "fts5") {

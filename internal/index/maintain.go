@@ -8,26 +8,13 @@ import (
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
-	"knowhow/internal/index/tables"
 )
 
-// Stale reports whether postings were made by another version of package
-// analysis, so that [Index.Maintain] has something to do. Searches go on
-// meanwhile and may miss documents.
-func (x *Index) Stale(ctx context.Context) (bool, error) {
-	var stale bool
-	err := x.read(ctx, "checking the postings", func(tx *sql.Tx) error {
-		return tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM docs WHERE posted<>?)`, analysis.Version).Scan(&stale)
-	})
-	return stale, err
-}
-
-// Maintain makes the postings of all documents anew from their texts that are
-// of another version of package analysis. It works in short transactions, so
-// that others can search and write meanwhile; cut short, it goes on where it
-// was the next time. progress, unless nil, is told how many documents are done.
-// The caller holds the lease under which it indexes, so that only one process
-// does the work.
+// Maintain rebuilds the postings that another version of package analysis made,
+// from the stored texts. It works in short transactions, so that searches and
+// writes are possible meanwhile. If it is interrupted, the next call continues
+// where it stopped. Processes that call it at the same time share the work. If
+// progress is not nil, it is called with the number of documents that are done.
 func (x *Index) Maintain(ctx context.Context, progress func(done, total int)) error {
 	var total int
 	err := x.write(ctx, "preparing the postings", func(tx *sql.Tx) error {
@@ -42,7 +29,7 @@ func (x *Index) Maintain(ctx context.Context, progress func(done, total int)) er
 	var last int64
 	for done := 0; ; {
 		var n int
-		err := x.write(ctx, "making postings anew", func(tx *sql.Tx) error {
+		err := x.write(ctx, "rebuilding postings", func(tx *sql.Tx) error {
 			var err error
 			last, n, err = repost(ctx, tx, last)
 			return err
@@ -57,11 +44,11 @@ func (x *Index) Maintain(ctx context.Context, progress func(done, total int)) er
 	}
 }
 
-// resetTerms forgets the counts of words where they were made by an older
-// version: they cannot be taken away one by one, because the words of a text
-// are others now.
+// resetTerms deletes the document counts of words if another version of package
+// analysis made them. They cannot be decremented one by one, because that
+// version cut texts into other words.
 func resetTerms(ctx context.Context, tx *sql.Tx) error {
-	v, err := tables.Value(ctx, tx, tables.KeyAnalyzer)
+	v, err := kvValue(ctx, tx, keyAnalyzer)
 	if err != nil {
 		return err
 	}
@@ -73,12 +60,12 @@ func resetTerms(ctx context.Context, tx *sql.Tx) error {
 			return err
 		}
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE kv SET value=? WHERE key=?`, strconv.Itoa(analysis.Version), tables.KeyAnalyzer)
+	_, err = tx.ExecContext(ctx, `UPDATE kv SET value=? WHERE key=?`, strconv.Itoa(analysis.Version), keyAnalyzer)
 	return err
 }
 
-// repost makes the postings of the next few documents after number last. It
-// returns the number it came to and how many it did.
+// repost rebuilds the postings of the next few documents with numbers above
+// last. It returns the last number and how many documents it rebuilt.
 func repost(ctx context.Context, tx *sql.Tx, last int64) (int64, int, error) {
 	p, err := newPoster(ctx, tx)
 	if err != nil {
@@ -95,7 +82,7 @@ func repost(ctx context.Context, tx *sql.Tx, last int64) (int64, int, error) {
 		if err != nil {
 			return last, 0, err
 		}
-		done, err := p.repost(ctx, s)
+		done, err := p.repost(ctx, s, s.label)
 		if err != nil {
 			return last, 0, err
 		}
@@ -105,26 +92,27 @@ func repost(ctx context.Context, tx *sql.Tx, last int64) (int64, int, error) {
 	return last, n, p.finish(ctx)
 }
 
-// repost makes the postings of one document and returns how many chunks it has.
-func (p *poster) repost(ctx context.Context, s stored) (int, error) {
+// repost rebuilds the postings of one document under a label and returns how
+// many chunks it has.
+func (p *poster) repost(ctx context.Context, s stored, label string) (int, error) {
 	if err := p.unpost(ctx, s); err != nil {
 		return 0, err
 	}
-	text, err := tables.Window(ctx, p.tx, s.id, 0, s.textSize)
+	text, err := window(ctx, p.tx, s.id, 0, s.textSize)
 	if err != nil {
 		return 0, err
 	}
 	var chunks []document.Chunk
-	err = tables.Collect(ctx, p.tx, func(rows *sql.Rows) error {
+	err = collect(ctx, p.tx, func(rows *sql.Rows) error {
 		var c document.Chunk
 		err := rows.Scan(&c.Offset, &c.Length)
 		chunks = append(chunks, c)
 		return err
-	}, `SELECT off, len FROM chunks WHERE id BETWEEN ? AND ? ORDER BY id`, tables.Row(s.id, 0), tables.Row(s.id, tables.MaxParts-1))
+	}, `SELECT off, len FROM chunks WHERE id BETWEEN ? AND ? ORDER BY id`, rowOf(s.id, 0), rowOf(s.id, maxParts-1))
 	if err != nil {
 		return 0, err
 	}
-	if err := p.post(ctx, s.id, s.label, s.lang, s.title, text, chunks); err != nil {
+	if err := p.post(ctx, s.id, label, s.lang, s.title, text, chunks); err != nil {
 		return 0, err
 	}
 	_, err = p.tx.ExecContext(ctx, `UPDATE docs SET posted=? WHERE id=?`, analysis.Version, s.id)

@@ -8,62 +8,61 @@ import (
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
-	"knowhow/internal/index/tables"
 )
 
-// A change of the full-text table: a row that goes, or one that comes.
+// A change is a row of the full-text table to delete or to insert.
 type change struct {
 	row               int64
 	gone              bool
-	title, text, tags string // text is whole, of which chunk is a part
+	title, text, tags string // text is the whole text; chunk is a part of it
 	chunk             document.Chunk
 }
 
-// post makes a document's postings.
+// post adds a document's postings.
 func (p *poster) post(ctx context.Context, id int64, label, lang, title, text string, chunks []document.Chunk) error {
-	labelTag, err := p.tag(ctx, tables.TagLabel, label)
+	labelTag, err := p.tag(ctx, tagLabel, label)
 	if err != nil {
 		return err
 	}
-	langTag, err := p.tag(ctx, tables.TagLang, lang)
+	langTag, err := p.tag(ctx, tagLang, lang)
 	if err != nil {
 		return err
 	}
-	tags := tables.TagToken(labelTag) + " " + tables.TagToken(langTag)
+	tags := tagToken(labelTag) + " " + tagToken(langTag)
 	title = strings.ToValidUTF8(title, " ")
-	head := analysis.Join(tables.CutBytes(title, tables.TitleSize))
+	head := analysis.Join(cutBytes(title, titleSize))
 	for n, c := range chunks {
-		p.postings = append(p.postings, change{row: tables.Row(id, n), title: head, text: text, tags: tags, chunk: c})
+		p.postings = append(p.postings, change{row: rowOf(id, n), title: head, text: text, tags: tags, chunk: c})
 	}
 	return p.countTerms(ctx, label, title, text, 1)
 }
 
-// searched is the text that a chunk is searched with: its own, and, where it
-// ends inside a paragraph, a little of what follows, so that a phrase or a
-// Japanese word across the border is found.
+// searched returns the text that is indexed for a chunk: its own text and, if
+// it ends inside a paragraph, the beginning of the next chunk, so that a phrase
+// or a Japanese word across the border is found.
 func searched(text string, c document.Chunk) string {
 	end := c.Offset + c.Length
 	own, rest := text[c.Offset:end], text[end:]
 	if rest == "" || strings.HasSuffix(own, "\n\n") || strings.HasPrefix(rest, "\n\n") {
 		return own
 	}
-	tail := tables.CutBytes(rest, overlapSize)
+	tail := cutBytes(rest, overlapSize)
 	if para, _, ok := strings.Cut(tail, "\n\n"); ok {
 		return text[c.Offset : end+len(para)]
 	}
 	if r, _ := utf8.DecodeLastRuneInString(tail); len(tail) < len(rest) && !analysis.IsCJK(r) {
-		tail = tail[:strings.LastIndexAny(tail, " \n\t")+1] // no half words
+		tail = tail[:strings.LastIndexAny(tail, " \n\t")+1] // whole words only
 	}
 	return text[c.Offset : end+len(tail)]
 }
 
-// tag returns the number of a tag and makes one where it is new.
+// tag returns the number of a tag and adds the tag if it is new.
 func (p *poster) tag(ctx context.Context, kind, name string) (int64, error) {
 	key := [2]string{kind, name}
 	if id, ok := p.tags[key]; ok {
 		return id, nil
 	}
-	id, err := tables.FindTag(ctx, p.tx, kind, name)
+	id, err := findTag(ctx, p.tx, kind, name)
 	if err == nil && id == 0 {
 		err = p.tx.QueryRowContext(ctx, `INSERT INTO tags(kind, name) VALUES(?, ?) RETURNING id`, kind, name).Scan(&id)
 	}
@@ -74,9 +73,9 @@ func (p *poster) tag(ctx context.Context, kind, name string) (int64, error) {
 	return id, nil
 }
 
-// countTerms notes that a document's words are in one document more or less.
+// countTerms adds by, 1 or -1, to the document counts of a document's words.
 func (p *poster) countTerms(ctx context.Context, label, title, text string, by int) error {
-	tag, err := p.tag(ctx, tables.TagLabel, label)
+	tag, err := p.tag(ctx, tagLabel, label)
 	if err != nil {
 		return err
 	}
@@ -97,7 +96,7 @@ func (p *poster) countTerms(ctx context.Context, label, title, text string, by i
 	return nil
 }
 
-// finish writes the postings and what was counted.
+// finish writes the collected postings and counts.
 func (p *poster) finish(ctx context.Context) error {
 	if err := p.writePostings(ctx); err != nil {
 		return err
@@ -105,11 +104,11 @@ func (p *poster) finish(ctx context.Context) error {
 	if err := p.writeTerms(ctx); err != nil {
 		return err
 	}
-	_, err := p.tx.ExecContext(ctx, `UPDATE kv SET value=value+1 WHERE key=?`, tables.KeyGeneration)
+	_, err := p.tx.ExecContext(ctx, `UPDATE kv SET value=value+1 WHERE key=?`, keyGeneration)
 	return err
 }
 
-// writePostings writes the changes of the full-text table, in their order.
+// writePostings writes the changes of the full-text table in order.
 func (p *poster) writePostings(ctx context.Context) error {
 	add, err := p.tx.PrepareContext(ctx, `INSERT INTO fts(rowid, title, text, tags) VALUES(?, ?, ?, ?)`)
 	if err != nil {
@@ -132,8 +131,8 @@ func (p *poster) writePostings(ctx context.Context) error {
 	return nil
 }
 
-// writeTerms writes the changed counts of words. JSON carries many rows into
-// one statement, with its keys sorted, which is the order of the table.
+// writeTerms writes the changed counts of words. JSON passes many rows to one
+// statement; its keys are sorted, which is the order of the table.
 func (p *poster) writeTerms(ctx context.Context) error {
 	for label, deltas := range p.deltas {
 		fewer := map[string]int{}

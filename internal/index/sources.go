@@ -11,15 +11,15 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
-	"knowhow/internal/index/tables"
 	"knowhow/internal/search"
 )
 
-// Stamps returns the stamps of the documents of a label by their paths.
+// Stamps returns the stamps of the documents from the source with a label, by
+// path.
 func (x *Index) Stamps(ctx context.Context, label string) (map[string]document.Stamp, error) {
 	stamps := map[string]document.Stamp{}
 	err := x.read(ctx, "reading stamps", func(tx *sql.Tx) error {
-		return tables.Collect(ctx, tx, func(rows *sql.Rows) error {
+		return collect(ctx, tx, func(rows *sql.Rows) error {
 			var path string
 			var s document.Stamp
 			var sec, nsec int64
@@ -29,27 +29,40 @@ func (x *Index) Stamps(ctx context.Context, label string) (map[string]document.S
 			s.ModTime = time.Unix(sec, nsec).UTC()
 			stamps[path] = s
 			return nil
-		}, `SELECT path, stamp_size, stamp_sec, stamp_nsec FROM docs WHERE label=?`, label)
+		}, `SELECT path, stamp_size, stamp_sec, stamp_nsec FROM docs WHERE label=? AND from_source`, label)
 	})
 	return stamps, err
 }
 
-// Sources returns the remembered sources by label.
+// Generation returns a text that changes with each change of documents by any
+// process.
+func (x *Index) Generation(ctx context.Context) (string, error) {
+	var generation string
+	err := x.read(ctx, "reading the generation", func(tx *sql.Tx) error {
+		var err error
+		generation, err = kvValue(ctx, tx, keyGeneration)
+		return err
+	})
+	return generation, err
+}
+
+// Sources returns the stored sources, sorted by label.
 func (x *Index) Sources(ctx context.Context) ([]document.Source, error) {
 	var out []document.Source
 	err := x.read(ctx, "listing sources", func(tx *sql.Tx) error {
-		return tables.Collect(ctx, tx, func(rows *sql.Rows) error {
+		return collect(ctx, tx, func(rows *sql.Rows) error {
 			var s document.Source
-			err := rows.Scan(&s.Label, &s.Path)
+			err := rows.Scan(&s.Label, &s.Path, &s.Description)
 			out = append(out, s)
 			return err
-		}, `SELECT label, path FROM sources ORDER BY label`)
+		}, `SELECT label, path, description FROM sources ORDER BY label`)
 	})
 	return out, err
 }
 
-// AddSource remembers a source. Adding it again makes no difference; a label or
-// a path that belongs to another source gives an error of kind Conflict.
+// AddSource stores a source. If a source with this label and path exists, a
+// description that is not empty replaces its description. A label or a path
+// that belongs to another source gives an error of kind Conflict.
 func (x *Index) AddSource(ctx context.Context, s document.Source) error {
 	if s.Label == "" || s.Path == "" {
 		return fmt.Errorf("a source needs a label and a path: %w", errkind.Invalid)
@@ -60,24 +73,28 @@ func (x *Index) AddSource(ctx context.Context, s document.Source) error {
 			Scan(&other.Label, &other.Path)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
-			_, err = tx.ExecContext(ctx, `INSERT INTO sources(label, path) VALUES(?, ?)`, s.Label, s.Path)
+			_, err = tx.ExecContext(ctx, `INSERT INTO sources(label, path, description) VALUES(?, ?, ?)`, s.Label, s.Path, s.Description)
 			return err
-		case err != nil || other == s:
+		case err != nil:
+			return err
+		case other.Label == s.Label && other.Path == s.Path:
+			_, err = tx.ExecContext(ctx, `UPDATE sources SET description=?1 WHERE label=?2 AND ?1<>''`, s.Description, s.Label)
 			return err
 		case other.Label == s.Label:
 			return fmt.Errorf("label %q belongs to the source %s: choose another label: %w", s.Label, other.Path, errkind.Conflict)
 		}
-		return fmt.Errorf("%s is a source already, with label %q: %w", s.Path, other.Label, errkind.Conflict)
+		return fmt.Errorf("%s is already a source with the label %q: %w", s.Path, other.Label, errkind.Conflict)
 	})
 }
 
-// removeBatch is about how many chunks one transaction takes out.
+// removeBatch is about how many chunks one transaction removes.
 const removeBatch = 200
 
-// RemoveSource forgets a source and takes its documents out, in transactions
-// that are short enough for other writers. If it is cut short the source is
-// still there, with what is left of its documents. A label that neither a
-// source nor a document has gives an error of kind NotFound.
+// RemoveSource removes a source and the documents from it, in transactions that
+// are short enough for other writers. Documents that users wrote under its
+// label stay. If RemoveSource is interrupted, the source and the rest of its
+// documents remain. If neither a source nor a document from a source has the
+// label, the error is of kind NotFound.
 func (x *Index) RemoveSource(ctx context.Context, label string) error {
 	known := false
 	for {
@@ -109,12 +126,12 @@ func (x *Index) RemoveSource(ctx context.Context, label string) error {
 	}
 }
 
-// somePaths returns paths of a label's documents, few enough for one
-// transaction.
+// somePaths returns paths of documents from the source with a label, as many as
+// one transaction removes.
 func somePaths(ctx context.Context, tx *sql.Tx, label string) ([]string, error) {
 	var paths []string
 	chunks := 0
-	err := tables.Collect(ctx, tx, func(rows *sql.Rows) error {
+	err := collect(ctx, tx, func(rows *sql.Rows) error {
 		var path string
 		var n int
 		err := rows.Scan(&path, &n)
@@ -123,8 +140,8 @@ func somePaths(ctx context.Context, tx *sql.Tx, label string) ([]string, error) 
 		}
 		chunks += n
 		return err
-	}, `SELECT path, 1+(SELECT count(*) FROM chunks c WHERE c.id BETWEEN d.id<<? AND (d.id<<?)+?) FROM docs d WHERE label=? LIMIT 50`,
-		tables.ChunkBits, tables.ChunkBits, tables.MaxParts-1, label)
+	}, `SELECT path, 1+(SELECT count(*) FROM chunks c WHERE c.id BETWEEN d.id<<? AND (d.id<<?)+?) FROM docs d WHERE label=? AND from_source LIMIT 50`,
+		chunkBits, chunkBits, maxParts-1, label)
 	return paths, err
 }
 
@@ -145,7 +162,7 @@ func removeAll(ctx context.Context, tx *sql.Tx, label string, paths []string) er
 func (x *Index) Labels(ctx context.Context) ([]search.Label, error) {
 	var out []search.Label
 	err := x.read(ctx, "listing labels", func(tx *sql.Tx) error {
-		return tables.Collect(ctx, tx, func(rows *sql.Rows) error {
+		return collect(ctx, tx, func(rows *sql.Rows) error {
 			var l search.Label
 			err := rows.Scan(&l.Value)
 			l.Name = l.Value

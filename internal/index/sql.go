@@ -13,24 +13,39 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// write runs f in one durable transaction. op names what is done, for errors.
+// write runs f in a durable transaction. op names the operation in errors.
 func (x *Index) write(ctx context.Context, op string, f func(tx *sql.Tx) error) error {
 	return x.transact(ctx, x.w, op, f)
 }
 
-// read runs f over one state of the index, however others change it meanwhile.
+// read runs f in a transaction that sees one state of the index.
 func (x *Index) read(ctx context.Context, op string, f func(tx *sql.Tx) error) error {
 	return x.transact(ctx, x.r, op, f)
 }
 
 func (x *Index) transact(ctx context.Context, db *sql.DB, op string, f func(tx *sql.Tx) error) error {
-	tx, err := begin(ctx, db)
-	if err == nil {
-		if err = f(tx); err == nil {
-			err = tx.Commit()
-		} else if e := tx.Rollback(); e != nil && !errors.Is(e, sql.ErrTxDone) {
-			x.log.Debug("rolling back", "error", e)
+	tx, err := begin(ctx, db, busyWait)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
+		return x.fault(op, err)
+	}
+	return x.finish(ctx, tx, op, func(tx *sql.Tx) error {
+		if err := x.checkVersion(ctx, tx); err != nil {
+			return err
+		}
+		return f(tx)
+	})
+}
+
+// finish runs f and commits the transaction, or rolls it back if f fails.
+func (x *Index) finish(ctx context.Context, tx *sql.Tx, op string, f func(tx *sql.Tx) error) error {
+	err := f(tx)
+	if err == nil {
+		err = tx.Commit()
+	} else if e := tx.Rollback(); e != nil && !errors.Is(e, sql.ErrTxDone) {
+		x.log.Debug("rolling back", "error", e)
 	}
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
@@ -38,22 +53,24 @@ func (x *Index) transact(ctx context.Context, db *sql.DB, op string, f func(tx *
 	return x.fault(op, err)
 }
 
-// How a writer waits for another process. SQLite's own waiting grows to 100 ms
-// a step, and a process that writes without a pause then starves all others.
+// How long a writer waits for other processes, and how often it retries.
+// SQLite's own busy handler waits up to 100 ms between attempts, so that a
+// process that writes without a pause starves all others.
 const (
 	busyWait = 10 * time.Second
 	busyStep = time.Millisecond
 )
 
-// begin starts a transaction, and waits for other processes that write.
-func begin(ctx context.Context, db *sql.DB) (*sql.Tx, error) {
+// begin begins a transaction. If another process writes, it retries for up to
+// wait.
+func begin(ctx context.Context, db *sql.DB, wait time.Duration) (*sql.Tx, error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if !busy(err) {
 		return tx, err
 	}
 	step := time.NewTicker(busyStep)
 	defer step.Stop()
-	end := time.After(busyWait)
+	end := time.After(wait)
 	for {
 		select {
 		case <-ctx.Done():
@@ -68,14 +85,14 @@ func begin(ctx context.Context, db *sql.DB) (*sql.Tx, error) {
 	}
 }
 
-// busy reports whether another process was in the way.
+// busy reports whether err means that another process holds a lock.
 func busy(err error) bool {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	return ok && e.Code()&0xff == sqlite3.SQLITE_BUSY
 }
 
-// fault turns an error of SQLite into one of ours that says what to do. Errors
-// that have a kind already pass.
+// fault turns an error of SQLite into one with a kind that says what to do. It
+// returns errors that already have a kind unchanged.
 func (x *Index) fault(op string, err error) error {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {
@@ -88,15 +105,87 @@ func (x *Index) fault(op string, err error) error {
 	case sqlite3.SQLITE_FULL:
 		return fmt.Errorf("%s: disk full: free space on the disk of %s and try again: %w", op, x.path, errkind.Unavailable)
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
-		return fmt.Errorf("%s: another process is writing to %s, try again: %w", op, x.path, errkind.Busy)
+		return fmt.Errorf("%s: another process is writing to %s; try again: %w", op, x.path, errkind.Busy)
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
 		return fmt.Errorf("%s: %s cannot be written: allow it or choose another data folder: %w", op, x.path, errkind.Denied)
 	}
 	return fmt.Errorf("%s: %w", op, err)
 }
 
-// corrupt is the error for a damaged index.
+// corrupt returns the error for a damaged index.
 func (x *Index) corrupt() error {
-	return fmt.Errorf("the index %s is damaged: stop knowhow, move the file and those beside it with the same name and -wal or -shm away, "+
-		"and start again to index the sources anew: %w", x.path, errkind.Corrupt)
+	return fmt.Errorf("the index %s is damaged: stop knowhow and copy the file and those beside it with the same name and -wal or -shm; "+
+		"then restore a backup, or choose another data folder and index the sources there: %w", x.path, errkind.Corrupt)
+}
+
+// A querier is what *sql.DB and *sql.Tx have in common.
+type querier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// collect runs a query and calls scan for each row.
+func collect(ctx context.Context, q querier, scan func(*sql.Rows) error, text string, args ...any) error {
+	rows, err := q.QueryContext(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// kvValue returns a value of table kv, "" if there is none.
+func kvValue(ctx context.Context, q querier, key string) (string, error) {
+	var v string
+	err := q.QueryRowContext(ctx, `SELECT value FROM kv WHERE key=?`, key).Scan(&v)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return v, err
+}
+
+// A preparedTx runs queries in one transaction and keeps the prepared
+// statements, because a search runs the same queries for a hundred documents.
+// It is not safe for concurrent use.
+type preparedTx struct {
+	tx         *sql.Tx
+	statements map[string]*sql.Stmt // closed with the transaction
+}
+
+func (p *preparedTx) prepare(ctx context.Context, text string) (*sql.Stmt, error) {
+	if s := p.statements[text]; s != nil {
+		return s, nil
+	}
+	s, err := p.tx.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	if p.statements == nil {
+		p.statements = map[string]*sql.Stmt{}
+	}
+	p.statements[text] = s
+	return s, nil
+}
+
+// QueryRowContext runs a query that returns one row.
+func (p *preparedTx) QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row {
+	s, err := p.prepare(ctx, text)
+	if err != nil {
+		return p.tx.QueryRowContext(ctx, text, args...) // returns the same error
+	}
+	return s.QueryRowContext(ctx, args...)
+}
+
+// QueryContext runs a query.
+func (p *preparedTx) QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
+	s, err := p.prepare(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	return s.QueryContext(ctx, args...)
 }

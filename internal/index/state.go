@@ -5,92 +5,128 @@ import (
 	"database/sql"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"knowhow/internal/errkind"
-	"knowhow/internal/index/tables"
 	"knowhow/internal/search"
 )
 
-// Lease takes a lease for ttl, or renews the owner's, and reports whether the
-// owner has it now. At most one owner has a lease at a time, among all
-// processes; a lease that is not renewed ends with its ttl.
-func (x *Index) Lease(ctx context.Context, name, owner string, ttl time.Duration) (bool, error) {
-	if name == "" || owner == "" || ttl <= 0 {
-		return false, fmt.Errorf("a lease needs a name, an owner and a time: %w", errkind.Invalid)
+// Lease acquires leases for ttl, or renews those that the owner has. It returns
+// the names of the leases that the owner now has. At most one owner among all
+// processes has a lease at a time. A lease that is not renewed expires after
+// its ttl.
+func (x *Index) Lease(ctx context.Context, owner string, ttl time.Duration, names ...string) (held []string, err error) {
+	if owner == "" || ttl <= 0 || slices.Contains(names, "") {
+		return nil, fmt.Errorf("a lease needs a name, an owner and a time: %w", errkind.Invalid)
 	}
-	var got bool
-	err := x.write(ctx, "taking a lease", func(tx *sql.Tx) error {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	err = x.write(ctx, "taking a lease", func(tx *sql.Tx) error {
+		held = nil
 		now := time.Now()
-		// A clock that was set back must not keep a lease alive for ever.
-		r, err := tx.ExecContext(ctx, `INSERT INTO leases(name, owner, until) VALUES(?1, ?2, ?3)
-			ON CONFLICT DO UPDATE SET owner=?2, until=?3 WHERE owner=?2 OR until<=?4 OR until>?4+86400000`,
-			name, owner, now.Add(ttl).UnixMilli(), now.UnixMilli())
-		if err != nil {
-			return err
+		for _, name := range names {
+			// A clock that was set back must not extend a lease for ever.
+			r, err := tx.ExecContext(ctx, `INSERT INTO leases(name, owner, until) VALUES(?1, ?2, ?3)
+				ON CONFLICT DO UPDATE SET owner=?2, until=?3 WHERE owner=?2 OR until<=?4 OR until>?4+86400000`,
+				name, owner, now.Add(ttl).UnixMilli(), now.UnixMilli())
+			if err != nil {
+				return err
+			}
+			if n, err := r.RowsAffected(); err != nil {
+				return err
+			} else if n > 0 {
+				held = append(held, name)
+			}
 		}
-		n, err := r.RowsAffected()
-		got = n > 0
-		return err
+		return nil
 	})
-	return got, err
-}
-
-// Release gives a lease back. Nothing happens where the owner does not have
-// it.
-func (x *Index) Release(ctx context.Context, name, owner string) error {
-	return x.write(ctx, "releasing a lease", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM leases WHERE name=? AND owner=?`, name, owner)
-		return err
-	})
-}
-
-// Times of what is told about indexing.
-const (
-	progressEvery = 250 * time.Millisecond // how often it is written at most
-	progressStale = 20 * time.Second       // when it is no longer believed
-)
-
-// SetProgress tells all processes how far indexing has come. done = total ends
-// it. While it goes on it must be told again before 20 seconds are over, even if
-// nothing has changed; calls in quick succession are dropped.
-func (x *Index) SetProgress(ctx context.Context, done, total int) error {
-	now := time.Now()
-	x.mu.Lock()
-	quick := done < total && now.Sub(x.progressAt) < progressEvery
-	if !quick {
-		x.progressAt = now
-	}
-	x.mu.Unlock()
-	if quick {
-		return ctx.Err()
-	}
-	return x.write(ctx, "writing the progress", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO kv(key, value) VALUES(?, ?) ON CONFLICT DO UPDATE SET value=excluded.value`,
-			tables.KeyProgress, fmt.Sprint(done, " ", total, " ", now.UnixMilli()))
-		return err
-	})
-}
-
-// Indexing tells how far indexing has come, in whichever process it runs; see
-// [search.Indexer].
-func (x *Index) Indexing(ctx context.Context) (done, total int, busy bool) {
-	v, err := tables.Value(ctx, x.r, tables.KeyProgress)
-	var at int64
 	if err != nil {
-		return 0, 0, false
+		return nil, err
 	}
-	if n, err := fmt.Sscan(v, &done, &total, &at); n != 3 || err != nil {
-		return 0, 0, false
+	return held, nil
+}
+
+// Release releases those of the named leases that the owner has.
+func (x *Index) Release(ctx context.Context, owner string, names ...string) error {
+	if len(names) == 0 {
+		return nil
 	}
-	age := time.Since(time.UnixMilli(at))
-	if done >= total || age > progressStale || age < -progressStale {
-		return 0, 0, false
+	return x.write(ctx, "releasing a lease", func(tx *sql.Tx) error {
+		for _, name := range names {
+			if _, err := tx.ExecContext(ctx, `DELETE FROM leases WHERE name=? AND owner=?`, name, owner); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// progressStale is how long reported progress is valid.
+const progressStale = 20 * time.Second
+
+// A Progress is how far the indexing of the documents of one label has come.
+type Progress struct {
+	Label       string
+	Done, Total int
+}
+
+// SetProgress reports to all processes how far indexing has come for some
+// labels. Done = Total means that a label is done and other labels of the same
+// run are not. Total = 0 ends the report. Until then, the process that indexes
+// the label calls SetProgress at least every 20 seconds, even if nothing has
+// changed. Each call is a transaction, so it should be called at most a few
+// times a second.
+func (x *Index) SetProgress(ctx context.Context, progress ...Progress) error {
+	return x.write(ctx, "writing the progress", func(tx *sql.Tx) error {
+		for _, p := range progress {
+			query, args := `DELETE FROM kv WHERE key=?`, []any{keyProgress + p.Label}
+			if p.Total > 0 {
+				query = `INSERT INTO kv(key, value) VALUES(?, ?) ON CONFLICT DO UPDATE SET value=excluded.value`
+				args = append(args, fmt.Sprint(p.Done, " ", p.Total, " ", time.Now().UnixMilli()))
+			}
+			if _, err := tx.ExecContext(ctx, query, args...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Indexing returns how far indexing has come in all processes; see
+// [search.Indexer].
+func (x *Index) Indexing(ctx context.Context, labels []string) (done, total int, busy bool) {
+	err := x.read(ctx, "reading the progress", func(tx *sql.Tx) error {
+		return collect(ctx, tx, func(rows *sql.Rows) error {
+			var key, value string
+			if err := rows.Scan(&key, &value); err != nil {
+				return err
+			}
+			label := strings.TrimPrefix(key, keyProgress)
+			if labels != nil && label != "" && !slices.Contains(labels, label) {
+				return nil
+			}
+			var d, t int
+			var at int64
+			if n, err := fmt.Sscan(value, &d, &t, &at); n != 3 || err != nil {
+				return nil
+			}
+			if age := time.Since(time.UnixMilli(at)); age > progressStale || age < -progressStale {
+				return nil
+			}
+			done, total, busy = done+d, total+t, busy || d < t
+			return nil
+		}, `SELECT key, value FROM kv WHERE key>=?1 AND key<?1||char(0x10ffff)`, keyProgress)
+	})
+	if err != nil || !busy {
+		return 0, 0, false // progress is optional information, so errors are ignored
 	}
 	return done, total, true
 }
 
-// Health reports green, or red once damage was met; see [search.Checker].
+// Health reports green, or red once damage was met; see [search.Service].
 func (x *Index) Health(ctx context.Context) (search.Health, error) {
 	err := x.read(ctx, "checking the index", func(tx *sql.Tx) error {
 		var n int64
@@ -112,7 +148,7 @@ func (x *Index) Health(ctx context.Context) (search.Health, error) {
 	return search.Health{Status: "green"}, nil
 }
 
-// Stats counts what an index holds.
+// Stats is how much an index holds.
 type Stats struct {
 	Documents int
 	Chunks    int
@@ -121,7 +157,7 @@ type Stats struct {
 	ByLabel   map[string]LabelStats
 }
 
-// LabelStats counts what an index holds under one label.
+// LabelStats is how much an index holds under one label.
 type LabelStats struct {
 	Documents int
 	TextBytes int64
@@ -134,7 +170,7 @@ func (x *Index) Stats(ctx context.Context) (Stats, error) {
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM chunks`).Scan(&s.Chunks); err != nil {
 			return err
 		}
-		return tables.Collect(ctx, tx, func(rows *sql.Rows) error {
+		return collect(ctx, tx, func(rows *sql.Rows) error {
 			var label string
 			var l LabelStats
 			err := rows.Scan(&label, &l.Documents, &l.TextBytes)

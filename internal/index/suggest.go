@@ -9,17 +9,15 @@ import (
 	"strings"
 
 	"knowhow/internal/analysis"
-	"knowhow/internal/errkind"
-	"knowhow/internal/index/tables"
 	"knowhow/internal/search"
 )
 
 // Suggest returns words that begin with a prefix, those of the most documents
-// first; see [search.Suggester]. All words of titles and texts are known,
+// first; see [search.Service]. All words of titles and texts are known,
 // whatever fields and languages the query names.
 func (x *Index) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.Suggestion, error) {
-	if q.Num < 1 || q.Num > 100 {
-		return nil, &errkind.Argument{Name: "num", Value: q.Num, Want: "1 to 100"}
+	if err := q.Validate(); err != nil {
+		return nil, err
 	}
 	prefix := strings.TrimSpace(analysis.Lower(q.Prefix))
 	var out []search.Suggestion
@@ -29,13 +27,13 @@ func (x *Index) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.Su
 	err := x.read(ctx, "suggesting words", func(tx *sql.Tx) error {
 		only := ""
 		if q.Labels != nil {
-			ids, err := tables.FindTags(ctx, tx, tables.TagLabel, q.Labels)
+			ids, err := findTags(ctx, tx, tagLabel, q.Labels)
 			if err != nil {
 				return err
 			}
 			only = ` AND w.label IN ` + numbers(ids)
 		}
-		return tables.Collect(ctx, tx, func(rows *sql.Rows) error {
+		return collect(ctx, tx, func(rows *sql.Rows) error {
 			var s search.Suggestion
 			var labels string
 			if err := rows.Scan(&s.Text, &labels); err != nil {
@@ -51,12 +49,12 @@ func (x *Index) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.Su
 			FROM (SELECT w.term, sum(w.df) AS n FROM terms w WHERE w.term>=? AND w.term<?`+only+`
 				GROUP BY w.term ORDER BY n DESC, w.term LIMIT ?) s
 			CROSS JOIN terms w ON w.term=s.term`+only+` CROSS JOIN tags t ON t.id=w.label
-			GROUP BY s.term ORDER BY max(s.n) DESC, s.term`, prefix, prefix+tables.LastRune, q.Num)
+			GROUP BY s.term ORDER BY max(s.n) DESC, s.term`, prefix, prefix+lastRune, q.Num)
 	})
 	return out, err
 }
 
-// numbers is a list of numbers in SQL.
+// numbers returns a list of numbers in SQL.
 func numbers(ids []int64) string {
 	parts := make([]string, len(ids))
 	for i, id := range ids {

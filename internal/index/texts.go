@@ -8,11 +8,10 @@ import (
 	"unicode/utf8"
 
 	"knowhow/internal/errkind"
-	"knowhow/internal/index/tables"
 	"knowhow/internal/search"
 )
 
-// ReadText returns a window on a document's text; see [search.TextReader]. A
+// ReadText returns a window on a document's text; see [search.Service]. A
 // window that would begin inside a character begins behind it.
 func (x *Index) ReadText(ctx context.Context, id string, labels []string, off int64, n int) (*search.Text, error) {
 	t := search.Text{DocID: id, Offset: max(off, 0)}
@@ -32,8 +31,8 @@ func (x *Index) ReadText(ctx context.Context, id string, labels []string, off in
 		if int64(n) < t.Size-t.Offset {
 			end = t.Offset + int64(n)
 		}
-		// One byte more tells whether the end is a rune border.
-		w, err := tables.Window(ctx, tx, doc, t.Offset, min(end+1, t.Size))
+		// One more byte shows whether the window ends at a rune border.
+		w, err := window(ctx, tx, doc, t.Offset, min(end+1, t.Size))
 		if err != nil {
 			return err
 		}
@@ -43,7 +42,7 @@ func (x *Index) ReadText(ctx context.Context, id string, labels []string, off in
 	if err != nil {
 		return nil, err
 	}
-	w := tables.CutBytes(t.Window, n)
+	w := cutBytes(t.Window, n)
 	begin := 0
 	for begin < len(w) && !utf8.RuneStart(w[begin]) {
 		begin++
@@ -52,15 +51,16 @@ func (x *Index) ReadText(ctx context.Context, id string, labels []string, off in
 	return &t, nil
 }
 
-// noDocument is the error for a document that is not there or not to be seen.
+// noDocument returns the error for a document that does not exist or that the
+// caller may not see.
 func noDocument(id string) error {
 	if len(id) > 80 {
-		id = tables.CutBytes(id, 80) + "…"
+		id = cutBytes(id, 80) + "…"
 	}
-	return fmt.Errorf("document %q does not exist, or not under the labels asked for: %w", id, errkind.NotFound)
+	return fmt.Errorf("document %q does not exist, or has none of the labels asked for: %w", id, errkind.NotFound)
 }
 
-// admits reports whether a condition on labels lets a document through.
+// admits reports whether label is in labels; nil labels contain all.
 func admits(labels []string, label string) bool {
 	if labels == nil {
 		return true
@@ -71,4 +71,47 @@ func admits(labels []string, label string) bool {
 		}
 	}
 	return false
+}
+
+// cutBytes returns at most the first n bytes of s, cut at a rune border.
+func cutBytes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// window returns the bytes of a document's text from from up to but not
+// including to. Bounds beyond the text are reduced to its length.
+func window(ctx context.Context, q querier, doc, from, to int64) (string, error) {
+	if from >= to {
+		return "", nil
+	}
+	first, last := from/textPart, (to-1)/textPart
+	if last >= maxParts {
+		last = maxParts - 1
+	}
+	var buf []byte
+	err := collect(ctx, q, func(rows *sql.Rows) error {
+		var part sql.RawBytes
+		if err := rows.Scan(&part); err != nil {
+			return err
+		}
+		buf = append(buf, part...)
+		return nil
+	}, `SELECT body FROM texts WHERE id BETWEEN ? AND ? ORDER BY id`, rowOf(doc, int(first)), rowOf(doc, int(last)))
+	if err != nil {
+		return "", err
+	}
+	from, to = from-first*textPart, to-first*textPart
+	if from > int64(len(buf)) {
+		from = int64(len(buf))
+	}
+	if to > int64(len(buf)) {
+		to = int64(len(buf))
+	}
+	return string(buf[from:to]), nil
 }

@@ -13,20 +13,19 @@ import (
 	"unicode/utf8"
 
 	"knowhow/internal/analysis"
-	"knowhow/internal/index/tables"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
-// Limits of the list of popular words and of what is remembered for it.
+// Limits of the list of popular words and of the recorded searches.
 const (
 	popularWords  = 10
-	popularPool   = 200              // words that the list is picked from
-	popularFresh  = time.Minute      // how long a list made of the texts is good
-	flushSearches = 30 * time.Second // how often searches are written down
-	maxPending    = 1000             // words searched for and not yet written
-	maxQueries    = 10_000           // words that are remembered
-	maxQueryWord  = 64               // bytes of a word that is remembered
+	popularPool   = 200              // words that the list is chosen from
+	popularFresh  = time.Minute      // how long a list of frequent words is cached
+	flushSearches = 30 * time.Second // how often searches are written
+	maxPending    = 1000             // words that are not yet written
+	maxQueries    = 10_000           // words that are stored
+	maxQueryWord  = 64               // bytes of a stored word
 )
 
 // A searchLog holds words that were searched for and found. The zero searchLog
@@ -36,7 +35,7 @@ type searchLog struct {
 	pending map[[2]string]int // word and label ("" for all labels)
 }
 
-// add notes the words of a plain query.
+// add records the words of a plain query.
 func (l *searchLog) add(text string, labels []string) {
 	if text == "" || !query.Plain(text) {
 		return
@@ -62,7 +61,7 @@ func (l *searchLog) add(text string, labels []string) {
 	}
 }
 
-// take empties the log.
+// take returns the recorded words and empties the log.
 func (l *searchLog) take() map[[2]string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,7 +70,8 @@ func (l *searchLog) take() map[[2]string]int {
 	return p
 }
 
-// recordSearches writes searches down now and then, and once more at the end.
+// recordSearches writes recorded searches periodically until ctx ends, and then
+// once more.
 func (x *Index) recordSearches(ctx context.Context) {
 	tick := time.NewTicker(flushSearches)
 	defer tick.Stop()
@@ -82,7 +82,7 @@ func (x *Index) recordSearches(ctx context.Context) {
 		case <-ctx.Done():
 			ended = true
 		}
-		// At the end it may not take long.
+		// Close waits for the last write, so its time is limited.
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		if err := x.flushSearches(limited); err != nil {
 			x.log.Debug("searches were not recorded", "error", err)
@@ -94,9 +94,9 @@ func (x *Index) recordSearches(ctx context.Context) {
 	}
 }
 
-// flushSearches writes down the searches since the last time. A word is kept
-// for a label only if a document of that label has it, so that no label's list
-// shows what was asked of another.
+// flushSearches writes the searches recorded since the last call. A word is
+// stored for a label only if a document of that label has it, so that the list
+// of one label never shows searches of another.
 func (x *Index) flushSearches(ctx context.Context) error {
 	pending := x.counts.take()
 	if len(pending) == 0 {
@@ -119,14 +119,14 @@ func (x *Index) flushSearches(ctx context.Context) error {
 }
 
 // A wordCount is a word and how often it was searched for, or in how many
-// documents it is.
+// documents it occurs.
 type wordCount struct {
 	word string
 	n    int
 }
 
-// A wordCache keeps the lists of frequent words for a while, because to make
-// one all words are read. The zero wordCache is ready for use.
+// A wordCache caches lists of frequent words, because computing one reads all
+// words. The zero wordCache is ready for use.
 type wordCache struct {
 	mu    sync.Mutex
 	lists map[string]cachedWords
@@ -155,7 +155,7 @@ func (c *wordCache) put(key string, words []wordCount) {
 
 // PopularWords returns up to ten words: those that were searched for most and
 // found something, filled up with those that the most documents have; see
-// [search.WordLister]. The seed picks among words that are about equal, which
+// [search.Service]. The seed picks among words that are about equal, which
 // means the same power of two.
 func (x *Index) PopularWords(ctx context.Context, q search.WordsQuery) ([]string, error) {
 	var asked, frequent []wordCount
@@ -164,7 +164,7 @@ func (x *Index) PopularWords(ctx context.Context, q search.WordsQuery) ([]string
 		if asked, err = askedWords(ctx, tx, q.Labels); err != nil || len(asked) >= popularPool {
 			return err
 		}
-		key := tables.Conditions{Labels: q.Labels}.Key()
+		key := conditions{labels: q.Labels}.key()
 		var ok bool
 		if frequent, ok = x.popular.get(key); ok {
 			return nil
@@ -188,7 +188,8 @@ func (x *Index) PopularWords(ctx context.Context, q search.WordsQuery) ([]string
 	return out, nil
 }
 
-// shuffled orders words by how often, roughly, and by the seed among equals.
+// shuffled orders words by the logarithm of their counts, and words with equal
+// logarithms by a hash of the seed and the word.
 func shuffled(words []wordCount, seed string) []wordCount {
 	words = slices.Clone(words)
 	hash := func(w string) uint64 {
@@ -202,26 +203,25 @@ func shuffled(words []wordCount, seed string) []wordCount {
 	return words
 }
 
-// askedWords are the words that were searched for.
-func askedWords(ctx context.Context, q tables.Querier, labels []string) ([]wordCount, error) {
-	where, args := tables.Conditions{Labels: labels}.Where()
+// askedWords returns the words that were searched for most often.
+func askedWords(ctx context.Context, q querier, labels []string) ([]wordCount, error) {
+	where, args := conditions{labels: labels}.where()
 	return wordCounts(ctx, q, `SELECT word, sum(n) AS n FROM queries d WHERE `+where+` GROUP BY word ORDER BY n DESC, word LIMIT ?`,
 		append(args, popularPool)...)
 }
 
-// frequentWords are the words that the most documents have, without those that
-// say nothing: function words, numbers, and words that nearly every document
-// has.
-func frequentWords(ctx context.Context, q tables.Querier, labels []string) ([]wordCount, error) {
+// frequentWords returns the words in the most documents, except function words,
+// numbers, and words in more than half of the documents.
+func frequentWords(ctx context.Context, q querier, labels []string) ([]wordCount, error) {
 	where := "1"
 	if labels != nil {
-		ids, err := tables.FindTags(ctx, q, tables.TagLabel, labels)
+		ids, err := findTags(ctx, q, tagLabel, labels)
 		if err != nil {
 			return nil, err
 		}
 		where = "label IN " + numbers(ids)
 	}
-	cond, args := tables.Conditions{Labels: labels}.Where()
+	cond, args := conditions{labels: labels}.where()
 	var docs int
 	if err := q.QueryRowContext(ctx, `SELECT count(*) FROM docs d WHERE `+cond, args...).Scan(&docs); err != nil {
 		return nil, err
@@ -238,9 +238,9 @@ func frequentWords(ctx context.Context, q tables.Querier, labels []string) ([]wo
 	return words[:min(len(words), popularPool)], nil
 }
 
-func wordCounts(ctx context.Context, q tables.Querier, text string, args ...any) ([]wordCount, error) {
+func wordCounts(ctx context.Context, q querier, text string, args ...any) ([]wordCount, error) {
 	var out []wordCount
-	err := tables.Collect(ctx, q, func(rows *sql.Rows) error {
+	err := collect(ctx, q, func(rows *sql.Rows) error {
 		var w wordCount
 		err := rows.Scan(&w.word, &w.n)
 		out = append(out, w)

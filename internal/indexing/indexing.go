@@ -1,18 +1,26 @@
-// Package indexing keeps an index true to its sources: of all processes that
-// share a data folder one at a time holds the lease, looks at the sources and
-// watches them. It shows how far it is on the terminal and in the index.
-// Command serve runs it in the background.
+// Package indexing keeps an index true to its sources: each source is indexed
+// and watched by one of the processes that share a data folder and were asked
+// for it. It shows the progress on the terminal and in the index. Command serve
+// runs it in the background.
+//
+// A process indexes a source while it holds the source's lease. So a process
+// that was asked for one source never keeps another process from having its own
+// sources indexed, and each source of a process that died is taken over by any
+// other process that was asked for it.
 package indexing
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
+	"maps"
 	"os"
+	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,153 +28,354 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
 	"knowhow/internal/ingest"
+	"knowhow/internal/terminal"
 )
 
-// The indexing lease: of the processes that share a data folder, the one that
-// holds it indexes. A process that died is replaced at the latest after both
-// times together.
+// The leases and their times. A process that died is replaced at the latest
+// after both times together.
 const (
-	indexLease    = "indexing"
+	sourceLease   = "indexing:" // and a label
 	leaseTTL      = 10 * time.Second
 	leaseInterval = 3 * time.Second
 )
 
-// Options say what is indexed and who is told.
+// stopTime is how long Run waits for what does not stop at once when its
+// context ends, such as a system call on a network folder.
+const stopTime = 400 * time.Millisecond
+
+// Options say what is indexed and how that is shown.
 type Options struct {
 	Index *index.Index // required
-	Out   io.Writer    // gets a bar, if it is a terminal, and a line a source; required
-	Log   *slog.Logger // required
-	Once  bool         // look at the sources once and don't watch
+
+	// Sources returns the sources that this process indexes and watches. It is
+	// called again and again, because sources come and go. nil means all
+	// sources of Index.
+	Sources func(ctx context.Context) ([]document.Source, error)
+
+	Dir   string          // the data folder, for the journals of files that are read; "" means that none are kept
+	Lines *terminal.Lines // get a bar, if they go to a terminal, and lines for each source; required
+	Log   *slog.Logger    // required
+	Once  bool            // sync the sources once and do not watch them
 }
 
-// An indexer keeps an index true to its sources while it holds the indexing
-// lease, and waits to take over while another process holds it.
-type indexer struct {
-	index *index.Index
-	view  *progressView
-	log   *slog.Logger
-	once  bool
-}
-
-// Run indexes until ctx ends; with o.Once, until this process has looked at the
-// sources. Sources that cannot be read are reported and tried again. The error is
-// of kind errkind.Corrupt, or with o.Once whatever kept the index from being brought up to date.
+// Run indexes until ctx ends; with o.Once, until this process has synced its
+// sources once. Sources that cannot be read are reported and tried again. The
+// error is of kind errkind.Corrupt, or with o.Once whatever kept the index from
+// being brought up to date.
+//
+// Run returns within a second after ctx ends. Work that does not stop until then is
+// left behind; its context has ended, so that it cannot write to the index.
 func Run(ctx context.Context, o Options) error {
-	w := &indexer{index: o.Index, view: &progressView{index: o.Index, out: o.Out}, log: o.Log, once: o.Once}
+	if o.Sources == nil {
+		o.Sources = o.Index.Sources
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost" // the name only helps to read the leases
+	}
+	w := &indexer{
+		Options: o,
+		owner:   fmt.Sprintf("%s-%d-%s", host, os.Getpid(), rand.Text()[:8]),
+		pool:    ingest.NewPool(0),
+		view:    &progressView{store: o.Index, lines: o.Lines},
+		tasks:   map[string]*task{},
+		ended:   make(chan *task),
+		quit:    make(chan struct{}),
+		synced:  map[string]bool{},
+		told:    map[string]bool{},
+	}
+	defer close(w.quit)
 	return w.run(ctx)
 }
 
+// An indexer is one call of Run. Its fields belong to run's goroutine, but for the
+// mutex and what is safe for concurrent use.
+type indexer struct {
+	Options
+	owner string // of leases
+	pool  *ingest.Pool
+	view  *progressView
+
+	tasks     map[string]*task // that are running, by the names of their leases
+	ended     chan *task
+	quit      chan struct{}   // closed when nobody receives from ended any more
+	held      []string        // leases, when they were last renewed
+	renewed   time.Time       // when that was
+	synced    map[string]bool // with Once: labels that are done
+	elsewhere int             // sources that another process indexes
+	told      map[string]bool // labels that the user knows to be indexed by another process
+	failing   string          // the failure of the last step, as it was logged
+
+	maintaining sync.Mutex // held by the task that maintains the index
+}
+
+// A task is the indexing of a source, under its lease.
+type task struct {
+	lease  string
+	src    document.Source
+	run    func(ctx context.Context) error
+	cancel context.CancelFunc
+	err    error // that run has returned, once the task is sent to ended
+}
+
 func (w *indexer) run(ctx context.Context) error {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "localhost" // the name only helps to read the lease
-	}
-	owner := fmt.Sprintf("%s-%d-%s", host, os.Getpid(), rand.Text()[:8])
 	tick := time.NewTicker(leaseInterval)
 	defer tick.Stop()
-	for ctx.Err() == nil {
-		held, err := w.index.Lease(ctx, indexLease, owner, leaseTTL)
-		if err != nil && ctx.Err() == nil {
-			w.log.Warn("cannot take the indexing lease", "error", err)
-		}
-		if held {
-			err := w.hold(ctx, owner)
-			w.release(ctx, owner)
-			if w.once || errors.Is(err, errkind.Corrupt) {
-				return err
-			}
-			if err != nil && ctx.Err() == nil {
-				w.log.Warn("indexing stopped and will be tried again", "error", err)
-			}
-		}
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-		}
-	}
-	return nil
-}
-
-// release gives the lease back, also when ctx has ended, so that another
-// process need not wait until it runs out.
-func (w *indexer) release(ctx context.Context, owner string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 300*time.Millisecond)
-	defer cancel()
-	if err := w.index.Release(ctx, indexLease, owner); err != nil {
-		w.log.Debug("cannot release the indexing lease", "error", err)
-	}
-}
-
-// hold indexes for as long as the lease can be renewed.
-func (w *indexer) hold(ctx context.Context, owner string) error {
-	ctx, cancel := context.WithCancel(ctx)
-	var renewing sync.WaitGroup
-	defer renewing.Wait()
-	defer cancel()
-	renewing.Go(func() {
-		tick := time.NewTicker(leaseInterval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			held, err := w.index.Lease(ctx, indexLease, owner, leaseTTL)
-			if ctx.Err() == nil && (err != nil || !held) {
-				w.log.Warn("lost the indexing lease", "error", err)
-				cancel()
-				return
-			}
-			w.view.refresh(ctx)
-		}
-	})
-	if err := w.index.Maintain(ctx, w.view.maintained); err != nil {
-		return err
-	}
-	in := ingest.New(ingest.Options{Sink: sourceSink{w.index}, Report: w.view.report(ctx), Log: w.log})
-	if err := w.syncAll(ctx, in); err != nil || w.once {
-		return err
-	}
-	return in.Watch(ctx, w.index.Sources, ingest.WatchOptions{})
-}
-
-// syncAll looks at every source once, for the progress bar and the summary.
-func (w *indexer) syncAll(ctx context.Context, in *ingest.Ingester) error {
-	sources, err := w.index.Sources(ctx)
-	if err != nil {
-		return err
-	}
-	w.view.expect(ctx, len(sources))
-	defer w.view.idle(ctx)
-	for _, src := range sources {
-		res, err := in.Sync(ctx, src)
-		w.view.finished(src, res, err)
+	defer w.stop(ctx)
+	for {
+		err := w.step(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
-		if errors.Is(err, errkind.Corrupt) {
+		w.logFailure(err)
+		if w.Once && (err != nil || w.done()) {
 			return err
 		}
+		w.view.refresh(ctx)
+		for wait := true; wait; {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-tick.C:
+				wait = false
+			case t := <-w.ended:
+				delete(w.tasks, t.lease)
+				if ctx.Err() != nil {
+					return nil
+				}
+				w.finish(ctx, t)
+				if t.err != nil && (w.Once || errors.Is(t.err, errkind.Corrupt)) {
+					return t.err
+				}
+				wait = t.err != nil // what has failed is not tried again at once
+			}
+		}
+	}
+}
+
+// step looks at the sources, renews the leases, and starts and cancels tasks so
+// that they are those of the leases.
+func (w *indexer) step(ctx context.Context) error {
+	wanted, err := w.wanted(ctx)
+	if err != nil {
+		wanted = w.tasks // nothing is known to have changed
+	}
+	names := slices.Collect(maps.Keys(wanted))
+	for lease, t := range w.tasks {
+		if next := wanted[lease]; next == nil {
+			t.cancel()
+			names = append(names, lease) // until it has ended
+		} else if !same(next.src, t.src) {
+			t.cancel()
+		}
+	}
+	held, leaseErr := w.Index.Lease(ctx, w.owner, leaseTTL, names...)
+	if leaseErr == nil {
+		w.renewed, w.held = time.Now(), held
+	} else if time.Since(w.renewed) < leaseTTL-leaseInterval {
+		return errors.Join(err, leaseErr) // they last until the next step
+	}
+	for lease, t := range w.tasks {
+		if !slices.Contains(held, lease) {
+			t.cancel()
+		}
+	}
+	if err := errors.Join(err, leaseErr); err != nil {
+		return err
+	}
+	w.elsewhere = 0
+	var news []string
+	for lease, t := range wanted {
+		if w.tasks[lease] != nil {
+			continue
+		}
+		if slices.Contains(held, lease) {
+			w.start(ctx, t)
+			continue
+		}
+		w.elsewhere++
+		if label := t.src.Label; !w.told[label] {
+			w.told[label] = true
+			news = append(news, label)
+		}
+	}
+	if len(news) > 0 {
+		slices.Sort(news)
+		fmt.Fprintf(w.Lines, "another process is indexing %s: this one searches meanwhile, and takes over when that one ends\n",
+			strings.Join(news, ", "))
 	}
 	return nil
 }
 
-// A sourceSink passes changes on while their source is still remembered:
-// another process may forget a source in the middle of its sync.
-type sourceSink struct{ *index.Index }
+// wanted returns what there is to do, by the names of the leases.
+func (w *indexer) wanted(ctx context.Context) (map[string]*task, error) {
+	sources, err := w.Sources(ctx)
+	if err != nil {
+		return nil, err
+	}
+	wanted := map[string]*task{}
+	for _, src := range sources {
+		if !w.synced[src.Label] {
+			t := &task{lease: sourceLease + src.Label, src: src}
+			t.run = func(ctx context.Context) error { return w.index(ctx, src) }
+			wanted[t.lease] = t
+		}
+	}
+	return wanted, nil
+}
 
-// Apply applies changes, which are all of one label.
+// same reports whether two sources have the same documents.
+func same(a, b document.Source) bool {
+	a.Description = b.Description
+	return reflect.DeepEqual(a, b)
+}
+
+// start runs a task.
+func (w *indexer) start(ctx context.Context, t *task) {
+	ctx, t.cancel = context.WithCancel(ctx)
+	w.tasks[t.lease] = t
+	go func() {
+		defer t.cancel()
+		t.err = t.run(ctx)
+		select {
+		case w.ended <- t:
+		case <-w.quit:
+		}
+	}()
+}
+
+// finish takes note that a task has ended.
+func (w *indexer) finish(ctx context.Context, t *task) {
+	w.view.stop(ctx, t.src.Label)
+	switch {
+	case t.err == nil && w.Once:
+		w.synced[t.src.Label] = true
+	case errors.Is(t.err, context.Canceled):
+		t.err = nil // by step
+	case t.err != nil && !w.Once && !errors.Is(t.err, errkind.Corrupt):
+		w.Log.Warn("indexing stopped and will be tried again", "label", t.src.Label, "error", t.err)
+	}
+	if err := w.Index.Release(ctx, w.owner, t.lease); err != nil && ctx.Err() == nil {
+		w.Log.Debug("cannot release a lease", "lease", t.lease, "error", err)
+	}
+}
+
+// done reports whether with Once nothing is left to do.
+func (w *indexer) done() bool { return len(w.tasks) == 0 && w.elsewhere == 0 }
+
+// logFailure logs the failure of a step when it is new.
+func (w *indexer) logFailure(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != "" && text != w.failing && !w.Once {
+		w.Log.Warn("cannot look for what to index, will try again", "error", err)
+	}
+	w.failing = text
+}
+
+// stop ends all tasks and gives their leases back, also when ctx has ended, so that
+// another process need not wait until they run out.
+func (w *indexer) stop(ctx context.Context) {
+	for _, t := range w.tasks {
+		t.cancel()
+	}
+	for late := time.After(stopTime); len(w.tasks) > 0; {
+		select {
+		case t := <-w.ended:
+			delete(w.tasks, t.lease)
+		case <-late:
+			clear(w.tasks)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 300*time.Millisecond)
+	defer cancel()
+	w.view.interrupted(ctx)
+	if err := w.Index.Release(ctx, w.owner, w.held...); err != nil {
+		w.Log.Debug("cannot release the leases", "error", err)
+	}
+}
+
+// maintain brings the index to the version of this program. Tasks of other
+// processes may do that at the same time; then they share the work.
+func (w *indexer) maintain(ctx context.Context) error {
+	w.maintaining.Lock()
+	defer w.maintaining.Unlock()
+	defer w.view.stop(ctx, "")
+	return w.Index.Maintain(ctx, func(done, total int) {
+		w.view.report(ctx, ingest.Progress{Done: done, Total: total})
+	})
+}
+
+// index syncs a source and, unless w.Once is set, watches it.
+func (w *indexer) index(ctx context.Context, src document.Source) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := w.maintain(ctx); err != nil {
+		return err
+	}
+	o := ingest.Options{
+		Sink:   sourceSink{w.Index, src},
+		Pool:   w.pool,
+		Report: func(p ingest.Progress) { w.view.report(ctx, p) },
+		Log:    w.Log,
+	}
+	if w.Dir != "" {
+		j := openJournal(w.Dir, src.Label, w.Log)
+		defer j.close()
+		o.Journal = j
+	}
+	in := ingest.New(o)
+	w.view.begin(ctx, src.Label)
+	if w.Once {
+		res, err := in.Sync(ctx, src)
+		w.view.finished(ctx, src, res, err)
+		if ctx.Err() == nil && !errors.Is(err, errkind.Corrupt) {
+			err = nil // it has been reported
+		}
+		return err
+	}
+	var corrupt error
+	first := true
+	synced := func(src document.Source, res *ingest.Result, err error) (reported bool) {
+		switch {
+		case errors.Is(err, errkind.Corrupt):
+			corrupt = err
+			cancel()
+			return true
+		case errors.Is(err, errRemoved):
+			return true // step will notice
+		case first:
+			first = false
+			w.view.finished(ctx, src, res, err)
+			return true
+		}
+		return false
+	}
+	err := in.Watch(ctx, func(context.Context) ([]document.Source, error) { return []document.Source{src}, nil },
+		ingest.WatchOptions{Synced: synced})
+	return cmp.Or(corrupt, err)
+}
+
+// errRemoved means that a source was removed in the middle of a sync.
+var errRemoved = fmt.Errorf("the source was removed: %w", errkind.NotFound)
+
+// A sourceSink passes changes on while their source is still remembered:
+// another process may remove a source, or give its label to another folder.
+type sourceSink struct {
+	*index.Index
+	src document.Source
+}
+
+// Apply applies changes to the documents of the source.
 func (s sourceSink) Apply(ctx context.Context, changes []document.Change) error {
 	sources, err := s.Sources(ctx)
 	if err != nil {
 		return err
 	}
-	for _, c := range changes {
-		known := func(src document.Source) bool { return c.Put == nil || src.Label == c.Put.Label }
-		if !slices.ContainsFunc(sources, known) {
-			return fmt.Errorf("source %s was removed: %w", c.Put.Label, errkind.NotFound)
-		}
+	if !slices.ContainsFunc(sources, func(o document.Source) bool { return o.Label == s.src.Label && o.Path == s.src.Path }) {
+		return errRemoved
 	}
 	return s.Index.Apply(ctx, changes)
 }

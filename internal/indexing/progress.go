@@ -1,160 +1,196 @@
 package indexing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
-
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/index"
 	"knowhow/internal/ingest"
 	"knowhow/internal/terminal"
 )
 
-// maxNamed is how many files that could not be read are named one by one.
+// maxNamed is how many files that are left out are named one by one.
 const maxNamed = 10
 
-// progressEvery is how often progress is put into the index.
-const progressEvery = 300 * time.Millisecond
+// Times of showing progress.
+const (
+	storeEvery = 300 * time.Millisecond // in the index
+	printEvery = 10 * time.Second       // as a line, where there is no terminal
+	barAfter   = 300 * time.Millisecond // work that takes less shows no bar
+)
 
-// A progressSetter tells all processes how far indexing has come, as
-// [index.Index.SetProgress] does.
-type progressSetter interface {
-	SetProgress(ctx context.Context, done, total int) error
+// A progressStore keeps the progress for all processes, as [index.Index] does.
+type progressStore interface {
+	SetProgress(ctx context.Context, progress ...index.Progress) error
 }
 
-// A progressView shows how far indexing has come: on a terminal as a bar with
-// rate and remaining time, elsewhere as a line when a source is done; and in
+// A progressView shows how far the indexing of all sources of a process has
+// come: on a terminal as a bar, elsewhere as a line from time to time; and in
 // the index, where the searches of all processes find it.
 type progressView struct {
-	index progressSetter
-	out   io.Writer
+	store progressStore
+	lines *terminal.Lines
 
-	mu     sync.Mutex
-	label  string                   // the source that is being indexed
-	bar    *progressbar.ProgressBar // nil where there is nothing to show
-	wrote  time.Time                // when progress was last put into the index
-	now    ingest.Progress          // of the source that is being indexed
-	before int                      // documents of the sources before it
-	left   int                      // sources still to be looked at, this one included
+	mu      sync.Mutex
+	work    map[string]*work // by label; everything since nothing was being indexed
+	since   time.Time        // when the first of work began
+	stored  time.Time        // when progress was last put into the index
+	printed time.Time        // when it was last printed
 }
 
-// report returns a function that shows progress. ctx limits its writing to
-// the index.
-func (v *progressView) report(ctx context.Context) func(ingest.Progress) {
-	return func(p ingest.Progress) {
-		if p.Total == 0 {
-			return // nothing to do; while watching that is every few seconds
-		}
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		if v.label != p.Label {
-			v.label = p.Label
-			v.begin("indexing "+p.Label, p.Total)
-		}
-		if v.bar != nil {
-			// The bar's writer is the terminal: if that is gone,
-			// nobody is left to be told.
-			_ = v.bar.Set(p.Done)
-		}
-		v.now = p
-		if p.Done < p.Total {
-			if time.Since(v.wrote) >= progressEvery {
-				v.write(ctx)
-			}
-			return
-		}
-		v.end()
-		v.label = ""
-		v.before += p.Total
-		v.now = ingest.Progress{}
-		v.write(ctx)
-	}
+// A work is the progress of one source.
+type work struct {
+	now   ingest.Progress
+	since time.Time
+	first bool // it is the first sync, at whose end finished is called
+	done  bool
 }
 
-// expect says how many sources will be looked at from now on: until that has
-// come to its end, by [progressView.idle], the index is being worked on.
-func (v *progressView) expect(ctx context.Context, sources int) {
+// begin says that a process will sync a source for the first time.
+func (v *progressView) begin(ctx context.Context, label string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.before, v.left = 0, sources
-	v.write(ctx)
+	v.add(label).first = true
+	v.show(ctx, true)
 }
 
-// idle says that everything has been looked at.
-func (v *progressView) idle(ctx context.Context) {
-	v.expect(ctx, 0)
+// add returns new work. The caller holds mu.
+func (v *progressView) add(label string) *work {
+	if len(v.work) == 0 {
+		v.work, v.since = map[string]*work{}, time.Now()
+		v.printed = v.since
+	}
+	w := &work{since: time.Now()}
+	v.work[label] = w
+	return w
 }
 
-// refresh repeats what is in the index, where it would grow stale otherwise.
+// report takes in the progress of a source.
+func (v *progressView) report(ctx context.Context, p ingest.Progress) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	w := v.work[p.Label]
+	if w == nil {
+		w = v.add(p.Label)
+	}
+	w.now = p
+	w.done = p.Done >= p.Total && !w.first
+	v.show(ctx, w.done)
+}
+
+// refresh shows the progress again, because what is in the index grows stale.
 func (v *progressView) refresh(ctx context.Context) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.left > 0 || v.now.Total > 0 {
-		v.write(ctx)
-	}
+	v.show(ctx, false)
 }
 
-// write puts the progress over all sources into the index. A source that has
-// not been counted yet counts as one document.
-func (v *progressView) write(ctx context.Context) {
-	done, total := v.before+v.now.Done, v.before+max(v.now.Total, min(v.left, 1))+max(v.left-1, 0)
-	if v.left == 0 && v.now.Total == 0 {
-		done, total, v.before = 0, 0, 0
-	}
-	v.wrote = time.Now()
-	// Progress is a courtesy: what really fails shows when documents are
-	// applied.
-	_ = v.index.SetProgress(ctx, done, total)
-}
-
-// begin starts a bar if the output is a terminal.
-func (v *progressView) begin(what string, total int) {
-	v.end()
-	f, ok := v.out.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return
-	}
-	v.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(v.out), progressbar.OptionSetDescription(what),
-		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("documents"),
-		progressbar.OptionSetPredictTime(true), progressbar.OptionFullWidth(),
-		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
-}
-
-// end takes the bar away.
-func (v *progressView) end() {
-	if v.bar != nil {
-		_ = v.bar.Finish()
-		v.bar = nil
-	}
-}
-
-// finished writes one line about a source that was looked at, and names files
-// that could not be read.
-func (v *progressView) finished(src document.Source, res *ingest.Result, err error) {
+// stop says that the work on a source has stopped, finished or not.
+func (v *progressView) stop(ctx context.Context, label string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.end()
-	v.label, v.now = "", ingest.Progress{}
-	if v.left > 0 {
-		v.left--
+	if w := v.work[label]; w != nil && !w.done {
+		w.done = true
+		v.show(ctx, true)
 	}
-	if err != nil && !errors.Is(err, context.Canceled) {
-		fmt.Fprintf(v.out, "%s: %s; what is indexed of it can still be searched\n", src.Label, errkind.Message(err))
-	}
-	if err != nil || res == nil {
+}
+
+// show shows the progress of all work where it is time to, and at once if now is
+// set. When nothing is left to do it takes the progress away. The caller holds
+// mu.
+func (v *progressView) show(ctx context.Context, now bool) {
+	if len(v.work) == 0 {
 		return
 	}
-	total := res.Added + res.Changed + res.Unchanged
-	line := fmt.Sprintf("%s: %s", src.Label, terminal.Plural(total, "document"))
+	var progress []index.Progress
+	bar := terminal.Bar{Things: "documents", Since: v.since}
+	busy := false
+	for label, w := range v.work {
+		p := index.Progress{Label: label, Done: w.now.Done, Total: w.now.Total}
+		bar.Done, bar.Total = bar.Done+p.Done, bar.Total+p.Total
+		if !w.done {
+			busy = true
+			p.Total = max(p.Total, 1) // it has not been counted yet
+		}
+		progress = append(progress, p)
+	}
+	if !busy {
+		for i := range progress {
+			progress[i] = index.Progress{Label: progress[i].Label}
+		}
+		bar, v.work = terminal.Bar{}, nil
+	}
+	bar.What = v.what()
+	if now || time.Since(v.stored) >= storeEvery {
+		v.stored = time.Now()
+		// Progress is a courtesy: what really fails shows when documents are
+		// applied.
+		_ = v.store.SetProgress(ctx, progress...)
+	}
+	switch {
+	case v.lines.Terminal():
+		if !busy || time.Since(v.since) >= barAfter {
+			v.lines.Show(bar)
+		}
+	case bar.Total > 0 && time.Since(v.printed) >= printEvery:
+		v.printed = time.Now()
+		fmt.Fprintln(v.lines, bar)
+	}
+}
+
+// what returns what is being done. The caller holds mu.
+func (v *progressView) what() string {
+	if len(v.work) != 1 {
+		return "indexing " + terminal.Plural(len(v.work), "source")
+	}
+	for label := range v.work {
+		if label != "" {
+			return "indexing " + label
+		}
+	}
+	return "updating the index for this version of knowhow"
+}
+
+// finished writes what the first sync of a source has done: one line of counts,
+// one that counts what was left out, and one for each file that could not be
+// indexed.
+func (v *progressView) finished(ctx context.Context, src document.Source, res *ingest.Result, err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	v.mu.Lock()
+	since := time.Now()
+	if w := v.work[src.Label]; w != nil {
+		since = w.since
+	}
+	v.mu.Unlock()
+	v.stop(ctx, src.Label)
+
+	var out strings.Builder
+	if err != nil {
+		fmt.Fprintf(&out, "%s: %s; what is indexed of it can still be searched\n", src.Label, terminal.Printable(errkind.Message(err)))
+	} else {
+		fmt.Fprintf(&out, "%s: %s%s in %s\n", src.Label, terminal.Plural(res.Added+res.Changed+res.Unchanged, "document"),
+			news(res), terminal.Duration(max(time.Since(since), 1)))
+	}
+	if res != nil {
+		writeLeftOut(&out, src.Label, res)
+	}
+	// Whoever cannot be written to has no use for it.
+	_, _ = v.lines.Write([]byte(out.String()))
+}
+
+// news returns what has changed, as in " (1 new, 2 gone)".
+func news(res *ingest.Result) string {
 	var news []string
 	for _, n := range []struct {
 		n    int
@@ -164,19 +200,49 @@ func (v *progressView) finished(src document.Source, res *ingest.Result, err err
 			news = append(news, fmt.Sprintf("%d %s", n.n, n.what))
 		}
 	}
-	if len(news) > 0 {
-		line += " (" + strings.Join(news, ", ") + ")"
+	if len(news) == 0 {
+		return ""
 	}
-	fmt.Fprintln(v.out, line)
+	return " (" + strings.Join(news, ", ") + ")"
+}
+
+// writeLeftOut writes what was left out.
+func writeLeftOut(out *strings.Builder, label string, res *ingest.Result) {
+	if len(res.LeftOut) > 0 {
+		reasons := slices.SortedFunc(maps.Keys(res.LeftOut), func(a, b ingest.Reason) int {
+			return cmp.Or(cmp.Compare(res.LeftOut[b], res.LeftOut[a]), cmp.Compare(a, b))
+		})
+		var counts []string
+		for _, r := range reasons {
+			counts = append(counts, fmt.Sprintf("%d %s", res.LeftOut[r], r))
+		}
+		fmt.Fprintf(out, "%s: left out: %s\n", label, strings.Join(counts, ", "))
+	}
 	for _, s := range res.Skipped[:min(maxNamed, len(res.Skipped))] {
-		fmt.Fprintf(v.out, "%s: left out %q: %s\n", src.Label, s.Path, errkind.Message(s.Err))
+		fmt.Fprintf(out, "%s: left out %q: %s\n", label, s.Path, terminal.Printable(errkind.Message(s.Err)))
 	}
 	if more := res.SkippedTotal - maxNamed; more > 0 {
-		fmt.Fprintf(v.out, "%s: and %d more\n", src.Label, more)
+		fmt.Fprintf(out, "%s: and %d more\n", label, more)
 	}
 }
 
-// maintained shows how far the rebuilding of an index has come.
-func (v *progressView) maintained(done, total int) {
-	v.report(context.Background())(ingest.Progress{Label: "again, for a new version", Done: done, Total: total})
+// interrupted writes a last line if sources have not been synced to their end,
+// and takes the progress away.
+func (v *progressView) interrupted(ctx context.Context) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	done, total, first := 0, 0, false
+	for _, w := range v.work {
+		done, total = done+w.now.Unchanged+w.now.Done, total+w.now.Unchanged+w.now.Total
+		first = first || w.first && !w.done
+		w.done = true
+	}
+	v.show(ctx, true)
+	switch {
+	case !first:
+	case total == 0:
+		fmt.Fprintln(v.lines, "interrupted before the documents were counted; start again to continue")
+	default:
+		fmt.Fprintf(v.lines, "interrupted: %d of %s are indexed; start again to continue\n", done, terminal.Plural(total, "document"))
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -38,13 +39,36 @@ func (t *faultyTree) fault(name string) error {
 	return t.bad[name]
 }
 
-func (t *faultyTree) ReadDir(name string) ([]fs.DirEntry, error) {
-	if err := t.fault(name); err != nil {
-		return nil, &fs.PathError{Op: "open", Path: "/root/" + name, Err: err}
+func (t *faultyTree) Folder() (openFolder, error) {
+	f, err := t.tree.Folder()
+	if err != nil {
+		return nil, err
 	}
-	entries, err := t.tree.ReadDir(name)
+	return faultyFolder{f, t, "."}, nil
+}
+
+// A faultyFolder is a folder of a faultyTree.
+type faultyFolder struct {
+	openFolder
+	tree *faultyTree
+	name string
+}
+
+func (f faultyFolder) Folder(name string) (openFolder, error) {
+	sub, err := f.openFolder.Folder(name)
+	if err != nil {
+		return nil, err
+	}
+	return faultyFolder{sub, f.tree, path.Join(f.name, name)}, nil
+}
+
+func (f faultyFolder) ReadDir() ([]fs.DirEntry, error) {
+	if err := f.tree.fault(f.name); err != nil {
+		return nil, &fs.PathError{Op: "open", Path: "/root/" + f.name, Err: err}
+	}
+	entries, err := f.openFolder.ReadDir()
 	for i, e := range entries {
-		if err := t.fault("state of " + e.Name()); err != nil {
+		if err := f.tree.fault("state of " + e.Name()); err != nil {
 			entries[i] = stateless{e, err}
 		}
 	}
@@ -60,7 +84,9 @@ type stateless struct {
 func (e stateless) Info() (fs.FileInfo, error) { return nil, e.err }
 
 func (t *faultyTree) Open(name string) (file, error) {
+	t.mu.Lock()
 	t.opened[name]++
+	t.mu.Unlock()
 	if err := t.fault(name); err != nil {
 		return nil, &fs.PathError{Op: "open", Path: "/root/" + name, Err: err}
 	}
@@ -71,9 +97,9 @@ func (t *faultyTree) Open(name string) (file, error) {
 	return f, err
 }
 
-// withFaults makes g read through a faultyTree. It reads one file at a time.
+// withFaults makes g read through a faultyTree. It reads at most two files at a time.
 func withFaults(g *Ingester) *faultyTree {
-	g.o.Workers = 1
+	g.o.Pool = NewPool(1)
 	ft := &faultyTree{bad: map[string]error{}, opened: map[string]int{}}
 	g.openTree = func(path string) (tree, func() error, error) {
 		t, closeTree, err := openTree(path)
@@ -89,7 +115,7 @@ func TestSyncGoesOnAfterUnreadable(t *testing.T) {
 	g := New(Options{Sink: sink})
 	ft := withFaults(g)
 	ft.fail("a.txt", fs.ErrPermission)
-	res := mustSync(t, g, docs(root), Result{Added: 4, SkippedTotal: 1})
+	res := mustSync(t, g, docs(root), Result{Added: 4, SkippedTotal: 1, LeftOut: left(Unreadable, 1)})
 	if s := res.Skipped[0]; s.Path != "a.txt" || s.Err.Error() != "opening: permission denied" {
 		t.Errorf("Skipped = %v, want a.txt with a reason that names no path", s)
 	}
@@ -99,12 +125,12 @@ func TestSyncGoesOnAfterUnreadable(t *testing.T) {
 	if err := os.Remove(filepath.Join(root, "z.txt")); err != nil {
 		t.Fatal(err)
 	}
-	res = mustSync(t, g, docs(root), Result{Removed: 1, Unchanged: 1, SkippedTotal: 2})
+	res = mustSync(t, g, docs(root), Result{Removed: 1, Unchanged: 1, SkippedTotal: 2, LeftOut: left(Unreadable, 2)})
 	if diff := cmp.Diff([]string{"sub/b.txt", "sub/deep/c.txt", "subway.txt"}, sink.paths()); diff != "" {
 		t.Errorf("documents (-want +got):\n%s", diff)
 	}
-	if got := res.Skipped[0].Path; got != "sub/" {
-		t.Errorf("Skipped[0] = %q, want sub/", got)
+	if got := res.Skipped[1].Path; got != "sub/" {
+		t.Errorf("Skipped[1] = %q, want sub/", got)
 	}
 
 	// Nor is anything if the source itself cannot be read.
@@ -124,7 +150,7 @@ func TestSyncKeepsWhatItCannotLookAt(t *testing.T) {
 	ft := withFaults(g)
 	mustSync(t, g, docs(root), Result{Added: 2})
 	ft.fail("state of a.txt", errors.New("input/output error"))
-	mustSync(t, g, docs(root), Result{Unchanged: 1, SkippedTotal: 1})
+	mustSync(t, g, docs(root), Result{Unchanged: 1, SkippedTotal: 1, LeftOut: left(Unreadable, 1)})
 	ft.fail("state of a.txt", fs.ErrNotExist) // removed since the folder was listed
 	mustSync(t, g, docs(root), Result{Unchanged: 1, Removed: 1})
 }
@@ -136,17 +162,29 @@ func TestSyncTriesAnUnreadableFileOncePerState(t *testing.T) {
 	ft := withFaults(g)
 	ft.fail("a.txt", fs.ErrPermission)
 	for range 3 {
-		mustSync(t, g, docs(root), Result{SkippedTotal: 1, LeftOut: 1})
+		mustSync(t, g, docs(root), Result{SkippedTotal: 1, LeftOut: map[Reason]int{Unreadable: 1, NoText: 1}})
 	}
 	if ft.opened["a.txt"] != 1 || ft.opened["blob"] != 1 {
 		t.Errorf("opened %v, want each file once", ft.opened)
 	}
-	if n := strings.Count(log.String(), "a.txt"); n != 1 {
-		t.Errorf("the log names the file %d times, want once:\n%s", n, log.String())
+	if log.Len() > 0 {
+		t.Errorf("the log repeats what the result of the first sync says:\n%s", log.String())
+	}
+	// A file that fails later is logged, because no caller prints later results.
+	write(t, root, "b.txt", "b", anHourAgo())
+	ft.fail("b.txt", fs.ErrPermission)
+	for range 3 {
+		mustSync(t, g, docs(root), Result{SkippedTotal: 2, LeftOut: map[Reason]int{Unreadable: 2, NoText: 1}})
+	}
+	if n := strings.Count(log.String(), "b.txt"); n != 1 || strings.Contains(log.String(), "a.txt") {
+		t.Errorf("the log names the new file %d times, want once and no other:\n%s", n, log.String())
+	}
+	if err := os.Remove(filepath.Join(root, "b.txt")); err != nil {
+		t.Fatal(err)
 	}
 	write(t, root, "a.txt", "A", time.Unix(1e9, 0))
 	ft.fail("a.txt", nil)
-	mustSync(t, g, docs(root), Result{Added: 1, LeftOut: 1})
+	mustSync(t, g, docs(root), Result{Added: 1, LeftOut: left(NoText, 1)})
 }
 
 // growing is a file that somebody writes to while it is read.
@@ -186,8 +224,7 @@ func (panicking) Read([]byte) (int, error) { panic("a defect") }
 
 func TestSyncWaitsForRoom(t *testing.T) {
 	root := folder(t, map[string]string{"a.txt": "aa", "b.txt": "bb", "c.txt": "cc", "d.txt": "dd"})
-	g := New(Options{Sink: &memorySink{}, Workers: 3})
-	g.inFlight = 3 // one file at a time
+	g := New(Options{Sink: &memorySink{}, Pool: newPool(3, 3)}) // one file at a time
 	mustSync(t, g, docs(root), Result{Added: 4})
 }
 
@@ -200,7 +237,7 @@ func TestSyncSurvivesPanic(t *testing.T) {
 		}
 		return f
 	}
-	mustSync(t, g, docs(root), Result{Added: 1, SkippedTotal: 1})
+	mustSync(t, g, docs(root), Result{Added: 1, SkippedTotal: 1, LeftOut: left(Unreadable, 1)})
 }
 
 func TestSyncReadsFreshFilesAgainOnceTheyRest(t *testing.T) {

@@ -16,9 +16,10 @@ package ingest
 
 import (
 	"context"
+	"hash/maphash"
 	"log/slog"
-	"runtime"
 	"sync"
+	"time"
 
 	"knowhow/internal/document"
 )
@@ -26,11 +27,13 @@ import (
 // Defaults of [Options], and bounds that are not for users to set.
 const (
 	DefaultMaxFileSize = 64 << 20
+	DefaultFileTimeout = 10 * time.Second
 	DefaultBatchBytes  = 1 << 20
 
-	maxBatchChunks = 200      // keeps a transaction of the index under 50 ms
-	maxInFlight    = 64 << 20 // bytes of files between reading and applying; one file may be larger
-	maxSkipped     = 100      // files named in a Result
+	maxBatchChunks = 200         // keeps a transaction of the index under 50 ms
+	maxBatchTime   = time.Second // between two transactions, if there is something to apply
+	maxInFlight    = 64 << 20    // bytes of files between reading and applying; one file may be larger
+	maxSkipped     = 100         // files named in a Result
 )
 
 // A Sink takes in what an [Ingester] found.
@@ -38,18 +41,25 @@ type Sink interface {
 	// Apply makes all changes or none.
 	Apply(ctx context.Context, changes []document.Change) error
 
-	// Stamps returns what the documents of a label looked like when they
-	// were read, by path.
+	// Stamps returns what the files of the source with a label looked like
+	// when they were read, by path. Other documents with the label are not
+	// among them.
 	Stamps(ctx context.Context, label string) (map[string]document.Stamp, error)
+
+	// Generation returns a text that differs after each change of documents,
+	// whoever made it.
+	Generation(ctx context.Context) (string, error)
 }
 
 // Options configure an [Ingester].
 type Options struct {
 	Sink        Sink
 	MaxFileSize int64          // in bytes; 0 means DefaultMaxFileSize. Larger files are skipped
-	Workers     int            // files read at once; 0 means GOMAXPROCS
+	FileTimeout time.Duration  // to extract the text of a file; 0 means DefaultFileTimeout. Slower files are skipped
+	Pool        *Pool          // shared with other Ingesters; nil means one for GOMAXPROCS files at once
 	BatchBytes  int            // text in one call of Apply; 0 means DefaultBatchBytes
-	Report      func(Progress) // told how a Sync goes on, from its goroutine; nil means none
+	Journal     Journal        // nil means none
+	Report      func(Progress) // called with the progress of a Sync, from its goroutine; nil means none
 	Log         *slog.Logger   // nil means none
 }
 
@@ -59,6 +69,7 @@ type Progress struct {
 	Label             string
 	Done, Total       int
 	Bytes, TotalBytes int64
+	Unchanged         int    // files that need not be read
 	Path              string // of the last file done; "" at the start
 }
 
@@ -66,30 +77,45 @@ type Progress struct {
 type Result struct {
 	Added, Changed, Removed, Unchanged int
 
-	// LeftOut counts the files that hold no text, such as images.
-	LeftOut int
+	// LeftOut counts what is not indexed, by reason. It includes what is
+	// skipped.
+	LeftOut map[Reason]int
 
-	// Skipped names files and folders that could not be read, at most 100 of
-	// them; SkippedTotal counts all. What was indexed of them before stays,
-	// except for files that have become too large.
+	// Skipped names files and folders that should be indexed and are not, in
+	// order, at most 100 of them; SkippedTotal counts all. What was indexed of
+	// an unreadable one before stays. What was indexed of others is removed.
 	Skipped      []Skipped
 	SkippedTotal int
 
 	Bytes int64 // of the files read
 }
 
-// A Skipped is a file or a folder (then with a slash at its end) that could not
-// be read.
+// A Reason is why a file or folder is not indexed, in words that follow a count,
+// as in "12 too large".
+type Reason string
+
+// The reasons.
+const (
+	NoText     Reason = "without text" // such as images
+	Unreadable Reason = "unreadable"
+	TooLarge   Reason = "too large"
+	TooSlow    Reason = "too slow"
+	Crashed    Reason = "after a crash" // see Journal
+)
+
+// A Skipped is a file or a folder (then with a slash at its end) that should be
+// indexed and is not.
 type Skipped struct {
-	Path string
-	Err  error // names no path
+	Path   string
+	Reason Reason
+	Err    error // names no path; says what to do where the file has to change
 }
 
-func (r *Result) skip(path string, err error) {
-	r.SkippedTotal++
-	if len(r.Skipped) < maxSkipped {
-		r.Skipped = append(r.Skipped, Skipped{Path: path, Err: err})
+func (r *Result) leaveOut(reason Reason) {
+	if r.LeftOut == nil {
+		r.LeftOut = map[Reason]int{}
 	}
+	r.LeftOut[reason]++
 }
 
 // An Ingester brings sources into a Sink. Its methods are safe for concurrent
@@ -97,10 +123,12 @@ func (r *Result) skip(path string, err error) {
 type Ingester struct {
 	o        Options
 	openTree func(path string) (tree, func() error, error)
-	inFlight int64 // bytes
+	makeDoc  func(ctx context.Context, data []byte, known document.Document) (*document.Document, error) // Make
+	seed     maphash.Seed
 
-	mu   sync.Mutex
-	seen map[string]memory // by label
+	mu      sync.Mutex
+	seen    map[string]memory       // by label
+	settled map[string]settledState // by label
 }
 
 // New returns an Ingester. Only o.Sink is required.
@@ -108,14 +136,21 @@ func New(o Options) *Ingester {
 	if o.MaxFileSize <= 0 {
 		o.MaxFileSize = DefaultMaxFileSize
 	}
-	if o.Workers <= 0 {
-		o.Workers = runtime.GOMAXPROCS(0)
+	if o.FileTimeout <= 0 {
+		o.FileTimeout = DefaultFileTimeout
+	}
+	if o.Pool == nil {
+		o.Pool = NewPool(0)
 	}
 	if o.BatchBytes <= 0 {
 		o.BatchBytes = DefaultBatchBytes
 	}
+	if o.Journal == nil {
+		o.Journal = noJournal{}
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Ingester{o: o, openTree: openTree, inFlight: maxInFlight, seen: map[string]memory{}}
+	return &Ingester{o: o, openTree: openTree, makeDoc: Make, seed: maphash.MakeSeed(),
+		seen: map[string]memory{}, settled: map[string]settledState{}}
 }

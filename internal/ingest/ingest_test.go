@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -26,6 +27,7 @@ type memorySink struct {
 	mu      sync.Mutex
 	docs    map[document.Ref]*document.Document
 	batches [][]document.Change
+	asked   int // calls of Stamps
 }
 
 func (m *memorySink) Apply(ctx context.Context, changes []document.Change) error {
@@ -56,6 +58,7 @@ func (m *memorySink) Apply(ctx context.Context, changes []document.Change) error
 func (m *memorySink) Stamps(ctx context.Context, label string) (map[string]document.Stamp, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.asked++
 	stamps := map[string]document.Stamp{}
 	for ref, d := range m.docs {
 		if ref.Label == label {
@@ -63,6 +66,12 @@ func (m *memorySink) Stamps(ctx context.Context, label string) (map[string]docum
 		}
 	}
 	return stamps, nil
+}
+
+func (m *memorySink) Generation(context.Context) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return fmt.Sprint(len(m.batches)), nil
 }
 
 func (m *memorySink) doc(path string) *document.Document {
@@ -144,6 +153,9 @@ func mustSync(t *testing.T, g *Ingester, src document.Source, want Result) *Resu
 	return res
 }
 
+// left counts n files that are left out for one reason.
+func left(reason Reason, n int) map[Reason]int { return map[Reason]int{reason: n} }
+
 func TestSyncFollowsChanges(t *testing.T) {
 	root := folder(t, map[string]string{"a.md": "# A\n\ntext", "b.txt": "bbb", "sub/c.html": "<title>C</title>x"})
 	sink := &memorySink{}
@@ -178,7 +190,7 @@ func TestSyncMakesDocuments(t *testing.T) {
 
 	body := "# First\n\nThe text of the first is in it.\n\n# Second\n\nEnd."
 	want := &document.Document{
-		ID: DocID("docs", "sub/my notes.md"), Label: "docs", Path: "sub/my notes.md",
+		ID: DocID("docs", "sub/my notes.md"), Label: "docs", Path: "sub/my notes.md", SourcePath: "sub/my notes.md", FromSource: true, Type: "markdown",
 		URL: "file://" + filepath.ToSlash(root) + "/sub/my%20notes.md", Title: "First", Lang: "en",
 		MIMEType: "text/markdown", FileType: "txt", Filename: "my notes.md", Modified: mtime,
 		Hash: chunk.Hash(body), Text: body,
@@ -219,8 +231,8 @@ func TestSyncLeavesOut(t *testing.T) {
 	if diff := cmp.Diff([]string{"Makefile", "a.txt", "only.md", "sub/b.txt"}, sink.paths()); diff != "" {
 		t.Errorf("documents (-want +got):\n%s", diff)
 	}
-	if res.LeftOut != 2 || res.SkippedTotal != 1 || res.Skipped[0].Path != "loop" {
-		t.Errorf("LeftOut = %d, skipped %v, want 2 and the link to itself", res.LeftOut, res.Skipped)
+	if diff := cmp.Diff(map[Reason]int{NoText: 2, Unreadable: 1}, res.LeftOut); diff != "" || res.SkippedTotal != 1 || res.Skipped[0].Path != "loop" {
+		t.Errorf("skipped %v, want the link to itself; left out (-want +got):\n%s", res.Skipped, diff)
 	}
 	if d := sink.doc("only.md"); d != nil && !strings.HasSuffix(d.URL, "/only.md") {
 		t.Errorf("URL of a linked file = %q, want the link's", d.URL)
@@ -231,13 +243,13 @@ func TestSyncSkipsLargeFiles(t *testing.T) {
 	root := folder(t, map[string]string{"big.txt": strings.Repeat("x", 101), "fits.txt": strings.Repeat("x", 100)})
 	sink := &memorySink{}
 	g := New(Options{Sink: sink, MaxFileSize: 100})
-	res := mustSync(t, g, docs(root), Result{Added: 1, SkippedTotal: 1})
+	res := mustSync(t, g, docs(root), Result{Added: 1, SkippedTotal: 1, LeftOut: left(TooLarge, 1)})
 	if s := res.Skipped[0]; s.Path != "big.txt" || !errors.Is(s.Err, errkind.TooLarge) {
 		t.Errorf("Skipped = %v, want big.txt of kind TooLarge", s)
 	}
 	// What has grown too large must not be found with its old text.
 	write(t, root, "fits.txt", strings.Repeat("x", 102), anHourAgo())
-	mustSync(t, g, docs(root), Result{Removed: 1, SkippedTotal: 2})
+	mustSync(t, g, docs(root), Result{Removed: 1, SkippedTotal: 2, LeftOut: left(TooLarge, 2)})
 }
 
 func TestSyncRemovesWhatTurnedBinary(t *testing.T) {
@@ -245,8 +257,8 @@ func TestSyncRemovesWhatTurnedBinary(t *testing.T) {
 	g := New(Options{Sink: &memorySink{}})
 	mustSync(t, g, docs(root), Result{Added: 1})
 	write(t, root, "f", "\x00\x01\x02", anHourAgo())
-	mustSync(t, g, docs(root), Result{Removed: 1, LeftOut: 1})
-	mustSync(t, g, docs(root), Result{LeftOut: 1})
+	mustSync(t, g, docs(root), Result{Removed: 1, LeftOut: left(NoText, 1)})
+	mustSync(t, g, docs(root), Result{LeftOut: left(NoText, 1)})
 }
 
 func TestSyncOfOneFile(t *testing.T) {
@@ -260,7 +272,7 @@ func TestSyncOfOneFile(t *testing.T) {
 	// Who names a hidden file wants it.
 	mustSync(t, g, document.Source{Label: "hidden", Path: filepath.Join(root, ".profile")}, Result{Added: 1})
 	// Who names an image should hear why nothing is found.
-	mustSync(t, g, document.Source{Label: "image", Path: filepath.Join(root, "image.png")}, Result{SkippedTotal: 1})
+	mustSync(t, g, document.Source{Label: "image", Path: filepath.Join(root, "image.png")}, Result{SkippedTotal: 1, LeftOut: left(NoText, 1)})
 
 	if err := os.Remove(filepath.Join(root, "b.txt")); err != nil {
 		t.Fatal(err)
@@ -307,7 +319,7 @@ func TestSyncWithStrangeNames(t *testing.T) {
 	}
 	sink := &memorySink{}
 	g := New(Options{Sink: sink})
-	res := mustSync(t, g, docs(root), Result{Added: 5, SkippedTotal: 1})
+	res := mustSync(t, g, docs(root), Result{Added: 5, SkippedTotal: 1, LeftOut: left(Unreadable, 1)})
 	want := []string{"bad\ufffdname.txt", "d\ufffd/x.txt", "new\nline.txt", "q?#%.txt", "日本.txt"}
 	if diff := cmp.Diff(want, sink.paths()); diff != "" {
 		t.Errorf("documents (-want +got):\n%s", diff)
@@ -321,5 +333,5 @@ func TestSyncWithStrangeNames(t *testing.T) {
 	if got := sink.doc("new\nline.txt").Title; got != "new line.txt" {
 		t.Errorf("title = %q, want no control characters", got)
 	}
-	mustSync(t, g, docs(root), Result{Unchanged: 5, SkippedTotal: 1})
+	mustSync(t, g, docs(root), Result{Unchanged: 5, SkippedTotal: 1, LeftOut: left(Unreadable, 1)})
 }

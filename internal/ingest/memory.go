@@ -13,7 +13,7 @@ type memory map[string]seen
 type outcome int
 
 const (
-	unread    outcome = iota // could not be read: not tried again while it looks the same
+	unread    outcome = iota // is skipped: not tried again while it looks the same
 	noText                   // holds no text: likewise
 	unsettled                // is in the index, but may have changed unseen: to be read again
 )
@@ -23,6 +23,7 @@ type seen struct {
 	outcome outcome
 	stamp   document.Stamp
 	mode    fs.FileMode
+	reason  Reason // for unread
 	err     error  // for unread
 	hash    string // of the text, for unsettled
 }
@@ -48,4 +49,47 @@ func (g *Ingester) forget(keep map[string]bool) {
 			delete(g.seen, label)
 		}
 	}
+	for label := range g.settled {
+		if !keep[label] {
+			delete(g.settled, label)
+		}
+	}
+}
+
+// A settledState is what a Sync that had nothing to do started from. As long as
+// it is the same, the next one has nothing to do either, and need not compare
+// each file with the index.
+type settledState struct {
+	src        document.Source
+	walk       uint64 // sum of the walker
+	generation string // of the sink
+	res        *Result
+}
+
+// settle remembers a state that leaves nothing to do, and the result of the
+// Sync that found this out. It does not if a file must be looked at again
+// later, though it stays as it is.
+func (g *Ingester) settle(s settledState, res *Result) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, m := range g.seen[s.src.Label] {
+		if m.outcome == unsettled {
+			return
+		}
+	}
+	s.res = res
+	g.settled[s.src.Label] = s
+}
+
+// settledResult returns the result of a Sync from the same state, where that
+// had nothing to do.
+func (g *Ingester) settledResult(now settledState) (*Result, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s, ok := g.settled[now.src.Label]
+	if !ok || s.src != now.src || s.walk != now.walk || s.generation != now.generation {
+		return nil, false
+	}
+	res := *s.res
+	return &res, true
 }

@@ -4,27 +4,29 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"knowhow/internal/document"
 )
 
-// A job is a task on its way through the pipeline.
-type job struct {
-	task
-	result reading
-	done   chan struct{} // closed when result is set
-}
-
-// readAndApply reads the files of todo with several workers and applies what
-// comes of them in order, then the removals.
+// readAndApply reads the files of todo and applies the results, then the
+// removals. Suspects come last, each by itself, so that whatever they do happens
+// when everything else is in the index.
 func (s *syncing) readAndApply(ctx context.Context, t tree, todo []task, gone []string) error {
-	b := &batch{s: s, progress: Progress{Label: s.src.Label, Total: len(todo)}}
-	for _, t := range todo {
-		b.progress.TotalBytes += t.stamp.Size
+	b := &batch{s: s, progress: Progress{Label: s.src.Label, Total: len(todo), Unchanged: s.res.Unchanged}}
+	var harmless, suspects []task
+	for _, k := range todo {
+		b.progress.TotalBytes += k.stamp.Size
+		if k.past.Deaths == 0 {
+			harmless = append(harmless, k)
+		} else {
+			suspects = append(suspects, k)
+		}
 	}
 	if len(todo) > 0 {
 		b.report()
-		if err := s.pipeline(ctx, t, todo, b); err != nil {
+		if err := s.pipeline(ctx, t, harmless, b); err != nil {
 			return err
 		}
 	}
@@ -34,64 +36,88 @@ func (s *syncing) readAndApply(ctx context.Context, t tree, todo []task, gone []
 			return err
 		}
 	}
+	for _, k := range suspects {
+		if err := b.flush(ctx); err != nil {
+			return err
+		}
+		var r reading
+		if err := s.g.o.Pool.doAlone(ctx, func() { r = s.read(ctx, t, k) }); err != nil {
+			return err
+		}
+		if err := b.finish(ctx, k, r); err != nil {
+			return err
+		}
+	}
 	return b.flush(ctx)
 }
 
-// pipeline runs the workers and feeds b. It returns when all of them have ended.
+// pipeline reads files with several workers and feeds b with the results as
+// they come. It returns when all workers have ended.
 func (s *syncing) pipeline(ctx context.Context, t tree, todo []task, b *batch) error {
+	type result struct {
+		task
+		reading
+		space int64
+	}
+	pool := s.g.o.Pool
 	ctx, cancel := context.WithCancel(ctx)
+	var held atomic.Int64 // bytes of pool.space
+	defer func() { pool.space.Release(held.Load()) }()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
 
-	workers := min(s.g.o.Workers, len(todo))
-	work := make(chan *job)
-	ordered := make(chan *job, 2*workers)
-	space := newBudget(s.g.inFlight)
+	work, results := make(chan result), make(chan result)
 	wg.Go(func() {
 		defer close(work)
-		defer close(ordered)
-		for _, task := range todo {
-			j := &job{task: task, done: make(chan struct{})}
-			if !space.acquire(ctx, task.stamp.Size) || !send(ctx, ordered, j) || !send(ctx, work, j) {
+		for _, k := range todo {
+			n, err := pool.acquire(ctx, k.stamp.Size)
+			if err != nil {
+				return
+			}
+			held.Add(n)
+			select {
+			case work <- result{task: k, space: n}:
+			case <-ctx.Done():
 				return
 			}
 		}
 	})
-	for range workers {
+	for range min(pool.readers(), len(todo)) {
 		wg.Go(func() {
-			for j := range work {
-				if ctx.Err() == nil {
-					j.result = s.g.read(t, s.src, s.base, j.entry)
+			for r := range work {
+				if pool.do(ctx, func() { r.reading = s.read(ctx, t, r.task) }) != nil {
+					return
 				}
-				close(j.done)
+				select {
+				case results <- r:
+				case <-ctx.Done():
+					return
+				}
 			}
 		})
 	}
-	for j := range ordered {
+	// A slow file must not hold back what was read before it.
+	tick := time.NewTicker(maxBatchTime)
+	defer tick.Stop()
+	for done := 0; done < len(todo); {
 		select {
-		case <-j.done:
+		case r := <-results:
+			if err := b.finish(ctx, r.task, r.reading); err != nil {
+				return err
+			}
+			held.Add(-r.space)
+			pool.space.Release(r.space)
+			done++
+		case <-tick.C:
+			if err := b.flush(ctx); err != nil {
+				return err
+			}
 		case <-ctx.Done():
+			return ctx.Err()
 		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := b.finish(ctx, j); err != nil {
-			return err
-		}
-		space.release(j.stamp.Size)
 	}
-	return ctx.Err()
-}
-
-// send sends j unless ctx is done first.
-func send(ctx context.Context, c chan<- *job, j *job) bool {
-	select {
-	case c <- j:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return nil
 }
 
 // A batch collects changes until they are worth a transaction.
@@ -105,11 +131,14 @@ type batch struct {
 }
 
 // finish takes in a file that has been read.
-func (b *batch) finish(ctx context.Context, j *job) error {
+func (b *batch) finish(ctx context.Context, k task, r reading) error {
+	if err := ctx.Err(); err != nil {
+		return err // and it may be r.err
+	}
 	b.progress.Done++
-	b.progress.Bytes += j.stamp.Size
-	b.progress.Path = j.path
-	if c, n := b.s.finish(j.task, j.result); c != (document.Change{}) {
+	b.progress.Bytes += k.stamp.Size
+	b.progress.Path = k.path
+	if c, n := b.s.finish(k, r); c != (document.Change{}) {
 		return b.add(ctx, c, n)
 	}
 	if len(b.changes) == 0 {
@@ -159,47 +188,5 @@ func (b *batch) flush(ctx context.Context) error {
 func (b *batch) report() {
 	if b.s.g.o.Report != nil {
 		b.s.g.o.Report(b.progress)
-	}
-}
-
-// A budget bounds the bytes that are in the pipeline. Only one goroutine may
-// acquire.
-type budget struct {
-	wake chan struct{}
-
-	mu         sync.Mutex
-	free, size int64
-}
-
-func newBudget(size int64) *budget {
-	return &budget{wake: make(chan struct{}, 1), free: size, size: size}
-}
-
-// acquire waits until n bytes are free, or all are for a larger n. It reports
-// false when ctx is done first.
-func (b *budget) acquire(ctx context.Context, n int64) bool {
-	for {
-		b.mu.Lock()
-		if b.free >= n || b.free == b.size {
-			b.free -= n
-			b.mu.Unlock()
-			return ctx.Err() == nil
-		}
-		b.mu.Unlock()
-		select {
-		case <-b.wake:
-		case <-ctx.Done():
-			return false
-		}
-	}
-}
-
-func (b *budget) release(n int64) {
-	b.mu.Lock()
-	b.free += n
-	b.mu.Unlock()
-	select {
-	case b.wake <- struct{}{}:
-	default:
 	}
 }

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/chunk"
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/extract"
@@ -24,95 +24,199 @@ const settleTime = 2 * time.Second
 // the future rest: their time says nothing about when they were written.
 func settled(s document.Stamp, at time.Time) bool { return at.Sub(s.ModTime).Abs() >= settleTime }
 
-// errNoText means that a file holds no text.
-var errNoText = errors.New("no text")
+// Bounds on the time for one file; see also [Options.FileTimeout].
+const (
+	readTime  = time.Minute            // to read its bytes, for example from a network folder
+	abandonIn = 200 * time.Millisecond // to stop when its time is over or the Sync is cancelled
+)
 
-// A reading is what came of reading one file.
+// A leftOut is the error for a file that is left out by a rule of this package.
+type leftOut struct {
+	reason Reason
+	text   string
+}
+
+// Error returns what is wrong and what to do.
+func (e *leftOut) Error() string { return e.text }
+
+var errNoText = &leftOut{NoText, "it holds no text of a known format: convert it, or name another file"}
+
+func tooSlow(limit time.Duration) error {
+	return &leftOut{TooSlow, fmt.Sprintf("extracting its text takes longer than %g s; it is read again when it changes: "+
+		"split it, or convert it to another format", limit.Seconds())}
+}
+
+func crashed(deaths int) error {
+	return &leftOut{Crashed, fmt.Sprintf("knowhow ended %d times while it extracted its text; it is read again when it changes: "+
+		"repair it, or convert it to another format", deaths)}
+}
+
+// reasonOf returns why a file that gave an error is left out.
+func reasonOf(err error) Reason {
+	if e, ok := errors.AsType[*leftOut](err); ok {
+		return e.reason
+	}
+	switch {
+	case errors.Is(err, errkind.TooLarge):
+		return TooLarge
+	case errors.Is(err, errkind.Unsupported):
+		return NoText
+	}
+	return Unreadable
+}
+
+// A reading is the result of reading one file.
 type reading struct {
 	doc     *document.Document // nil if err is set
 	stamp   document.Stamp     // of the file when it was opened
 	settled bool               // doc can be trusted to be the file's state under its stamp
-	err     error              // errNoText, of kind TooLarge, or from the file system
+	err     error              // see reasonOf; ctx's error if ctx is done
 }
 
-// read makes a document of a file.
-func (g *Ingester) read(t tree, src document.Source, base string, e entry) (r reading) {
-	defer func() {
-		// The decoders work on foreign bytes; a defect in one of them must
-		// cost us one file, not the program.
-		if p := recover(); p != nil {
-			r = reading{stamp: e.stamp, err: fmt.Errorf("extracting its text: defect in the program: %v", p)}
-		}
-	}()
-	r.stamp = e.stamp
-	if e.stamp.Size > g.o.MaxFileSize {
+// read makes a document of a file. It returns soon after ctx is done.
+func (s *syncing) read(ctx context.Context, t tree, k task) reading {
+	g, r := s.g, reading{stamp: k.stamp}
+	if k.stamp.Size > g.o.MaxFileSize {
 		r.err = g.tooLarge()
 		return r
 	}
 	start := time.Now()
-	data, err := g.readFile(t, e, &r)
-	if err != nil {
-		r.err = err
+	c, err := within(ctx, readTime, func(ctx context.Context) (contents, error) { return g.readFile(ctx, t, k.entry) })
+	if c.stamp != (document.Stamp{}) {
+		r.stamp = c.stamp
+	}
+	if r.err = err; err != nil {
+		if timedOut(ctx, err) {
+			r.err = fmt.Errorf("reading takes longer than %g s: check the disk or the network that it is on", readTime.Seconds())
+		}
 		return r
 	}
-	text, err := extract.Extract(extract.Input{Name: e.path, Data: data})
+	end := g.o.Journal.Begin(s.ref(k), r.stamp)
+	r.doc, r.err = within(ctx, g.o.FileTimeout, func(ctx context.Context) (*document.Document, error) {
+		d, err := g.makeDoc(ctx, c.data, document.Document{
+			Label: s.src.Label, Path: k.path, SourcePath: k.path, FromSource: true,
+			URL:      fileURL(filepath.Join(s.base, filepath.FromSlash(k.name))),
+			Modified: r.stamp.ModTime.UTC(),
+		})
+		if errors.Is(err, errkind.Unsupported) && !strings.EqualFold(path.Ext(k.path), ".pdf") {
+			err = errNoText // but a PDF without text is named: people expect to find it
+		}
+		return d, err
+	})
 	switch {
-	case errors.Is(err, errkind.Unsupported) && !strings.EqualFold(path.Ext(e.path), ".pdf"):
-		// A PDF without text is named: people expect to find it.
-		r.err = errNoText
-		return r
-	case err != nil:
-		r.err = err
-		return r
+	case ctx.Err() != nil:
+		end(k.past)
+	case timedOut(ctx, r.err):
+		r.err = tooSlow(g.o.FileTimeout)
+		end(Past{Slow: g.o.FileTimeout})
+	default:
+		end(Past{})
 	}
-	r.settled = r.settled && settled(r.stamp, start)
-	r.doc = newDocument(src, filepath.Join(base, filepath.FromSlash(e.name)), e, r, text)
+	r.settled = c.settled && settled(r.stamp, start)
+	if r.settled && r.doc != nil {
+		r.doc.Stamp = r.stamp
+	}
 	return r
 }
 
-// readFile reads a file whole and notes its stamp.
-func (g *Ingester) readFile(t tree, e entry, r *reading) ([]byte, error) {
+// timedOut reports whether err is from a limit on the time for one file, and not
+// from ctx.
+func timedOut(ctx context.Context, err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
+}
+
+// within returns what f returns when it is called with a context that ends
+// after limit. If f does not return soon after its context is done, because it
+// does not look at it or because a system call hangs, within returns the
+// context's error and f ends whenever it does.
+//
+// A panic of f is an error: the decoders work on foreign bytes, and a defect in
+// one of them must cost one file, not the program.
+func within[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		var r result
+		defer func() {
+			if p := recover(); p != nil {
+				r.err = fmt.Errorf("extracting its text: defect in the program: %v", p)
+			}
+			done <- r
+		}()
+		r.value, r.err = f(ctx)
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+	}
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-time.After(abandonIn):
+		var zero T
+		return zero, ctx.Err()
+	}
+}
+
+// The contents of a file.
+type contents struct {
+	data    []byte
+	stamp   document.Stamp // also with an error, if it is known
+	settled bool           // the file did not change while it was read
+}
+
+// readFile reads a whole file.
+func (g *Ingester) readFile(ctx context.Context, t tree, e entry) (c contents, err error) {
 	f, err := t.Open(e.open)
 	if err != nil {
-		return nil, fmt.Errorf("opening: %w", cause(err))
+		return c, fmt.Errorf("opening: %w", cause(err))
 	}
 	defer f.Close()
 	before, err := f.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("reading: %w", cause(err))
+		return c, fmt.Errorf("reading: %w", cause(err))
 	}
 	if !before.Mode().IsRegular() {
-		return nil, errNoText
+		return c, errNoText
 	}
-	r.stamp = stampOf(before)
+	c.stamp = stampOf(before)
 	if before.Size() > g.o.MaxFileSize {
-		return nil, g.tooLarge()
+		return c, g.tooLarge()
 	}
-	data := make([]byte, 512, max(before.Size()+1, 512))
-	n, err := io.ReadFull(f, data)
-	data = data[:n]
+	c.data = make([]byte, 512, max(before.Size()+1, 512))
+	n, err := io.ReadFull(f, c.data)
+	c.data = c.data[:n]
 	if err == nil {
-		if !extract.Supported(e.path, data) {
-			return nil, errNoText
+		if !extract.Supported(e.path, c.data) {
+			return c, errNoText
 		}
-		data, err = readAll(f, data, g.o.MaxFileSize)
+		c.data, err = readAll(ctx, f, c.data, g.o.MaxFileSize)
 	} else if err == io.EOF || err == io.ErrUnexpectedEOF {
 		err = nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading: %w", cause(err))
+		return c, fmt.Errorf("reading: %w", cause(err))
 	}
-	if int64(len(data)) > g.o.MaxFileSize {
-		return nil, g.tooLarge()
+	if int64(len(c.data)) > g.o.MaxFileSize {
+		return c, g.tooLarge()
 	}
 	after, err := f.Stat()
-	r.settled = err == nil && stampOf(after).Equal(r.stamp)
-	return data, nil
+	c.settled = err == nil && stampOf(after).Equal(c.stamp)
+	return c, nil
 }
 
 // readAll appends the rest of a file to data, one byte more than limit at most.
-func readAll(f io.Reader, data []byte, limit int64) ([]byte, error) {
+func readAll(ctx context.Context, f io.Reader, data []byte, limit int64) ([]byte, error) {
 	for int64(len(data)) <= limit {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if len(data) == cap(data) {
 			data = append(data, 0)[:len(data)]
 		}
@@ -130,37 +234,4 @@ func readAll(f io.Reader, data []byte, limit int64) ([]byte, error) {
 
 func (g *Ingester) tooLarge() error {
 	return fmt.Errorf("larger than the limit of %d bytes for a file: %w", g.o.MaxFileSize, errkind.TooLarge)
-}
-
-// newDocument puts together what is known of a file.
-func newDocument(src document.Source, file string, e entry, r reading, text *extract.Text) *document.Document {
-	headings := make([]chunk.Heading, len(text.Headings))
-	for i, h := range text.Headings {
-		headings[i] = chunk.Heading{Offset: h.Offset, Level: h.Level, Text: h.Text}
-	}
-	d := &document.Document{
-		ID:       DocID(src.Label, e.path),
-		Label:    src.Label,
-		Path:     e.path,
-		URL:      fileURL(file),
-		Title:    text.Title,
-		Lang:     text.Lang,
-		MIMEType: text.MediaType,
-		FileType: text.FileType,
-		Filename: path.Base(e.path),
-		Size:     r.stamp.Size,
-		Modified: r.stamp.ModTime.UTC(),
-		Hash:     chunk.Hash(text.Body),
-		Text:     text.Body,
-	}
-	if d.Title == "" {
-		d.Title = titleFromName(d.Filename)
-	}
-	for _, c := range chunk.Split(text.Body, headings, chunk.Options{}) {
-		d.Chunks = append(d.Chunks, document.Chunk{Offset: c.Offset, Length: c.Length, Heading: c.Heading})
-	}
-	if r.settled {
-		d.Stamp = r.stamp
-	}
-	return d
 }

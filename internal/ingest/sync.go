@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"knowhow/internal/document"
@@ -22,7 +24,12 @@ import (
 // which is named in the result. A file that was written while it was read, or
 // less than two seconds before, is read again by a later Sync, once it rests.
 // A file that could not be read, or holds no text, is not opened again by this
-// Ingester until its size, time or mode changes.
+// Ingester until its size, time or mode changes. One that takes longer than the
+// limit, or that processes died over, is not opened by later ones either if
+// there is a [Journal].
+//
+// Files are read with several workers and applied as they come. Suspects come
+// last, see Journal.
 //
 // Sync returns a Result also with an error: what was applied stays. It returns
 // ctx's error soon after ctx is done.
@@ -48,13 +55,24 @@ func (g *Ingester) sync(ctx context.Context, src document.Source) (*Result, time
 		}
 		return s.res, took, err
 	}
+	now := settledState{src: src, walk: w.sum(g.seed)}
+	if now.generation, err = g.o.Sink.Generation(ctx); err != nil {
+		return s.res, took, fmt.Errorf("reading the state of the index: %w", err)
+	}
+	if res, ok := g.settledResult(now); ok {
+		return res, took, nil
+	}
 	stored, err := g.o.Sink.Stamps(ctx, src.Label)
 	if err != nil {
-		return s.res, took, fmt.Errorf("asking the index for the state of %q: %w", src.Label, err)
+		return s.res, took, fmt.Errorf("reading what the index has of %q: %w", src.Label, err)
 	}
-	todo := s.plan(w, stored)
-	err = s.readAndApply(ctx, t, todo, w.gone(stored))
+	todo, gone := s.plan(w, stored)
+	err = s.readAndApply(ctx, t, todo, gone)
+	slices.SortFunc(s.res.Skipped, func(a, b Skipped) int { return strings.Compare(a.Path, b.Path) })
 	g.remember(src.Label, s.mem)
+	if err == nil && len(todo) == 0 && len(gone) == 0 {
+		g.settle(now, s.res)
+	}
 	return s.res, took, err
 }
 
@@ -102,7 +120,7 @@ func (s *syncing) walk(ctx context.Context, t tree) (*walker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &walker{paths: map[string]bool{}}
+	w := &walker{odd: map[string]bool{}}
 	w.add(newEntry(s.file, name, info))
 	return w, nil
 }
@@ -111,15 +129,19 @@ func (s *syncing) walk(ctx context.Context, t tree) (*walker, error) {
 type task struct {
 	entry
 	exists bool // in the index
+	past   Past
 }
 
-// plan decides which files to read.
-func (s *syncing) plan(w *walker, stored map[string]document.Stamp) []task {
+// ref names the document of a task.
+func (s *syncing) ref(k task) document.Ref { return document.Ref{Label: s.src.Label, Path: k.path} }
+
+// plan decides which files to read, and which documents to remove.
+func (s *syncing) plan(w *walker, stored map[string]document.Stamp) (todo []task, gone []string) {
 	for _, u := range w.unread {
-		s.skip(u.Path, seen{outcome: unread, err: u.Err})
+		s.skip(u.Path, seen{outcome: unread, reason: Unreadable, err: u.Err})
 	}
+	gone = w.gone(stored)
 	now := time.Now()
-	var todo []task
 	for _, e := range w.files {
 		stamp, exists := stored[e.path]
 		m, known := s.old[e.path]
@@ -129,39 +151,63 @@ func (s *syncing) plan(w *walker, stored map[string]document.Stamp) []task {
 			s.skip(e.path, m)
 		case known && m.outcome == noText:
 			s.mem[e.path] = m
-			s.res.LeftOut++
+			s.res.leaveOut(NoText)
 		case known && m.outcome == unsettled && exists && !settled(e.stamp, now):
 			s.mem[e.path] = m
 			s.res.Unchanged++
 		case exists && stamp.Equal(e.stamp):
 			s.res.Unchanged++
 		default:
-			todo = append(todo, task{e, exists})
+			k := task{entry: e, exists: exists}
+			k.past = s.g.o.Journal.Past(s.ref(k), e.stamp)
+			err := s.banned(k.past)
+			if err == nil {
+				todo = append(todo, k)
+				continue
+			}
+			s.skip(e.path, seen{outcome: unread, stamp: e.stamp, mode: e.mode, reason: reasonOf(err), err: err})
+			if exists {
+				gone = append(gone, e.path)
+			}
 		}
 	}
-	return todo
+	return todo, gone
 }
 
-// skip notes a file or folder that could not be read, and logs it unless that
-// was known.
+// banned returns why a file with a past must not be read, or nil.
+func (s *syncing) banned(p Past) error {
+	switch {
+	case p.Deaths >= maxDeaths:
+		return crashed(p.Deaths)
+	case p.Slow >= s.g.o.FileTimeout:
+		return tooSlow(p.Slow)
+	}
+	return nil
+}
+
+// skip notes a file or folder that could not be read. It is logged if it is new,
+// but not in the first sync of a source, whose result names everything.
 func (s *syncing) skip(path string, m seen) {
-	if before, ok := s.old[path]; !ok || before.outcome != unread || before.err.Error() != m.err.Error() {
-		s.g.o.Log.Warn("could not read a file", "label", s.src.Label, "path", path, "error", m.err)
+	if before, ok := s.old[path]; s.old != nil && (!ok || before.outcome != unread || before.err.Error() != m.err.Error()) {
+		s.g.o.Log.Warn("left out a file", "label", s.src.Label, "path", path, "error", errkind.Message(m.err))
 	}
 	s.mem[path] = m
-	s.res.skip(path, m.err)
+	s.res.leaveOut(m.reason)
+	s.res.SkippedTotal++
+	if len(s.res.Skipped) < maxSkipped {
+		s.res.Skipped = append(s.res.Skipped, Skipped{Path: path, Reason: m.reason, Err: m.err})
+	}
 }
 
-// finish tells what came of reading a file: the change to apply, if there is
-// one, and what to count once it is applied.
-func (s *syncing) finish(t task, r reading) (c document.Change, n Result) {
-	m := seen{stamp: r.stamp, mode: t.mode, outcome: unread, err: r.err}
-	switch {
-	case r.err == nil:
-		before, known := s.old[t.path]
+// finish takes in the result of reading a file. It returns the change to apply,
+// if there is one, and what to count once it is applied.
+func (s *syncing) finish(k task, r reading) (c document.Change, n Result) {
+	m := seen{stamp: r.stamp, mode: k.mode, outcome: unread, err: r.err}
+	if r.err == nil {
+		before, known := s.old[k.path]
 		n.Bytes = r.stamp.Size
 		switch {
-		case !t.exists:
+		case !k.exists:
 			n.Added = 1
 		case known && before.outcome == unsettled && before.hash == r.doc.Hash:
 			n.Unchanged = 1 // read again for its stamp's sake
@@ -170,29 +216,27 @@ func (s *syncing) finish(t task, r reading) (c document.Change, n Result) {
 		}
 		if !r.settled {
 			m.outcome, m.hash = unsettled, r.doc.Hash
-			s.mem[t.path] = m
+			s.mem[k.path] = m
 		}
 		return document.Change{Put: r.doc}, n
+	}
+	m.reason = reasonOf(r.err)
+	switch {
 	case errors.Is(r.err, fs.ErrNotExist):
 		return document.Change{}, n // the next walk will not find it
 	case errors.Is(r.err, errNoText) && s.file == "":
 		m.outcome = noText
-		s.mem[t.path] = m
-		s.res.LeftOut++
-	case errors.Is(r.err, errNoText):
-		m.err = errors.New("it holds no text of a known format")
-		s.skip(t.path, m)
-	case errors.Is(r.err, errkind.TooLarge):
-		s.skip(t.path, m)
-	default: // it may be readable again soon: what is indexed stays
-		s.skip(t.path, m)
-		return document.Change{}, n
+		s.mem[k.path] = m
+		s.res.leaveOut(NoText)
+	default:
+		s.skip(k.path, m)
 	}
-	if !t.exists {
+	if !k.exists || m.reason == Unreadable { // it may be readable again soon: what is indexed stays
 		return document.Change{}, n
 	}
 	n.Removed = 1
-	return document.Change{Delete: &document.Ref{Label: s.src.Label, Path: t.path}}, n
+	ref := s.ref(k)
+	return document.Change{Delete: &ref}, n
 }
 
 // count adds what has been applied.

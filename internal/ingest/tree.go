@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -10,17 +11,31 @@ import (
 )
 
 // A tree is the folder that a source is read from. Names are relative to it,
-// with forward slashes, as the file system spells them; "." is the folder.
+// with forward slashes, as the file system spells them.
 type tree interface {
-	ReadDir(name string) ([]fs.DirEntry, error)
+	// Folder opens the folder itself.
+	Folder() (openFolder, error)
 
 	// Open opens a file without waiting for a peer, should it be a pipe. It
 	// opens nothing outside of the tree.
 	Open(name string) (file, error)
 
 	// Target returns the name and state of the file that a link leads to, or
-	// errOutside.
+	// errOutside. Only one goroutine may call it.
 	Target(name string) (string, fs.FileInfo, error)
+}
+
+// An openFolder is an open folder of a tree. It stays the same folder when somebody
+// renames it or puts another one in its place.
+type openFolder interface {
+	// ReadDir returns the entries of the folder in any order.
+	ReadDir() ([]fs.DirEntry, error)
+
+	// Folder opens the folder with this name inside the folder. It follows no
+	// link; if the name is that of a link or a file, it returns errReplaced.
+	Folder(name string) (openFolder, error)
+
+	Close() error
 }
 
 // A file is an open file.
@@ -32,20 +47,37 @@ type file interface {
 // errOutside means that a link leads out of the tree.
 var errOutside = errors.New("link leads out of the source")
 
+// errReplaced means that a folder has become a link or a file.
+var errReplaced = errors.New("no longer a folder")
+
 // A diskTree is a folder on disk. All access goes through an [os.Root], which
 // holds even if somebody exchanges folders for links meanwhile.
-type diskTree struct{ root *os.Root }
+type diskTree struct {
+	root *os.Root
+	base string // path of root without links, once Target has needed it
+}
 
 func openTree(path string) (tree, func() error, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	return &diskTree{root}, root.Close, nil
+	return &diskTree{root: root}, root.Close, nil
 }
 
-func (t *diskTree) ReadDir(name string) ([]fs.DirEntry, error) {
-	f, err := t.root.Open(name)
+func (t *diskTree) Folder() (openFolder, error) {
+	root, err := t.root.OpenRoot(".")
+	if err != nil {
+		return nil, err
+	}
+	return diskFolder{root}, nil
+}
+
+// A diskFolder is an open folder on disk.
+type diskFolder struct{ root *os.Root }
+
+func (d diskFolder) ReadDir() ([]fs.DirEntry, error) {
+	f, err := d.root.OpenFile(".", os.O_RDONLY|nonBlocking, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -53,20 +85,55 @@ func (t *diskTree) ReadDir(name string) ([]fs.DirEntry, error) {
 	return f.ReadDir(-1)
 }
 
+func (d diskFolder) Folder(name string) (openFolder, error) {
+	// The dot makes the system open a folder or nothing: opening a pipe
+	// would wait for a writer.
+	sub, err := d.root.OpenRoot(name + "/.")
+	named, nameErr := d.root.Lstat(name)
+	if err != nil {
+		if nameErr == nil && !named.IsDir() {
+			err = errReplaced
+		}
+		return nil, err
+	}
+	// An os.Root follows links inside of it, so that another folder may have
+	// been opened than the one that has the name.
+	opened, err := sub.Stat(".")
+	if err = errors.Join(err, nameErr); err == nil && !os.SameFile(opened, named) {
+		err = errReplaced
+	}
+	if err != nil {
+		sub.Close()
+		return nil, err
+	}
+	return diskFolder{sub}, nil
+}
+
+func (d diskFolder) Close() error { return d.root.Close() }
+
 func (t *diskTree) Open(name string) (file, error) {
 	return t.root.OpenFile(name, os.O_RDONLY|nonBlocking, 0)
 }
 
+// maxLinkDepth is how many folders may lie above a link: resolving one costs a
+// look at each of them, in every walk.
+const maxLinkDepth = 100
+
 func (t *diskTree) Target(name string) (string, fs.FileInfo, error) {
-	base, err := filepath.EvalSymlinks(t.root.Name())
+	if strings.Count(name, "/") > maxLinkDepth {
+		return "", nil, fmt.Errorf("link below more than %d folders: index the file by its own name", maxLinkDepth)
+	}
+	if t.base == "" {
+		var err error
+		if t.base, err = filepath.EvalSymlinks(t.root.Name()); err != nil {
+			return "", nil, err
+		}
+	}
+	path, err := filepath.EvalSymlinks(filepath.Join(t.base, filepath.FromSlash(name)))
 	if err != nil {
 		return "", nil, err
 	}
-	path, err := filepath.EvalSymlinks(filepath.Join(base, filepath.FromSlash(name)))
-	if err != nil {
-		return "", nil, err
-	}
-	rel, err := filepath.Rel(base, path)
+	rel, err := filepath.Rel(t.base, path)
 	if err != nil || !filepath.IsLocal(rel) {
 		return "", nil, errOutside
 	}

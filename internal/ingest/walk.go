@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"knowhow/internal/document"
 )
@@ -35,45 +36,57 @@ func stampOf(info fs.FileInfo) document.Stamp {
 // A walker lists the files of a tree.
 type walker struct {
 	tree   tree
+	trail  *trail // to the folder that is being listed
 	files  []entry
 	unread []Skipped       // files and, with a slash at the end, folders
-	paths  map[string]bool // of files
+	odd    map[string]bool // paths of files that other files may have too
 	linked map[string]bool // files that a link has led to
 }
 
 // walk lists the files of a tree in the order of their names, folder by folder.
 // A folder that cannot be read is noted; only the tree's own is an error.
 func walk(ctx context.Context, t tree) (*walker, error) {
-	w := &walker{tree: t, paths: map[string]bool{}, linked: map[string]bool{}}
-	return w, w.folder(ctx, ".")
+	w := &walker{tree: t, odd: map[string]bool{}, linked: map[string]bool{}}
+	var err error
+	if w.trail, err = newTrail(t); err != nil {
+		return w, err
+	}
+	defer w.trail.close()
+	return w, w.list(ctx, "")
 }
 
-func (w *walker) folder(ctx context.Context, dir string) error {
+// list lists the last folder of the trail and those below it. dir is its name
+// with a slash at the end, or empty for the tree's own.
+func (w *walker) list(ctx context.Context, dir string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	entries, err := w.tree.ReadDir(dir)
+	f, err := w.trail.last()
+	if err != nil {
+		return err
+	}
+	entries, err := f.ReadDir()
 	switch {
-	case err != nil && dir == ".":
+	case err != nil && dir == "":
 		return err
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // gone since its parent was listed
+		return nil // gone since it was opened
 	case err != nil:
-		w.note(dir+"/", err)
+		w.note(dir, err)
 		return nil
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	for _, e := range entries {
-		name := path.Join(dir, e.Name())
 		switch {
 		case isExcluded(e.Name(), e.IsDir()):
 		case e.IsDir():
-			if err := w.folder(ctx, name); err != nil {
+			if err := w.enter(ctx, dir, e.Name()); err != nil {
 				return err
 			}
 		case e.Type()&fs.ModeSymlink != 0:
-			w.link(name)
+			w.link(dir + e.Name())
 		case e.Type().IsRegular():
+			name := dir + e.Name()
 			info, err := e.Info()
 			if err == nil {
 				w.add(newEntry(name, name, info))
@@ -83,6 +96,20 @@ func (w *walker) folder(ctx context.Context, dir string) error {
 		}
 	}
 	return nil
+}
+
+// enter lists a folder inside the last one of the trail, whose name is dir.
+func (w *walker) enter(ctx context.Context, dir, name string) error {
+	err := w.trail.enter(name)
+	switch dir += name + "/"; {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errReplaced): // since dir was listed
+		return nil
+	case err != nil:
+		w.note(dir, err)
+		return nil
+	}
+	defer w.trail.leave()
+	return w.list(ctx, dir)
 }
 
 // link adds the file that a link leads to, unless that has been or will be read
@@ -101,11 +128,13 @@ func (w *walker) link(name string) {
 }
 
 func (w *walker) add(e entry) {
-	if w.paths[e.path] {
-		w.note(e.name, errors.New("its name is not UTF-8 and reads like that of another file: rename it"))
-		return
+	if strings.ContainsRune(e.path, utf8.RuneError) {
+		if w.odd[e.path] {
+			w.note(e.name, errors.New("its name is not UTF-8 and reads like that of another file: rename it"))
+			return
+		}
+		w.odd[e.path] = true
 	}
-	w.paths[e.path] = true
 	w.files = append(w.files, e)
 }
 
@@ -113,16 +142,42 @@ func (w *walker) note(name string, err error) {
 	w.unread = append(w.unread, Skipped{Path: documentPath(name), Err: fmt.Errorf("reading: %w", cause(err))})
 }
 
+// sum returns a number that is another one, in all likelihood, for a walk that
+// found anything else.
+func (w *walker) sum(seed maphash.Seed) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	text := func(s string) {
+		maphash.WriteComparable(&h, len(s))
+		h.WriteString(s)
+	}
+	for _, e := range w.files {
+		text(e.name)
+		text(e.open)
+		maphash.WriteComparable(&h, [...]int64{e.stamp.Size, e.stamp.ModTime.Unix(), int64(e.stamp.ModTime.Nanosecond()), int64(e.mode)})
+	}
+	maphash.WriteComparable(&h, len(w.files))
+	for _, u := range w.unread {
+		text(u.Path)
+		text(u.Err.Error())
+	}
+	return h.Sum64()
+}
+
 // gone returns the paths among stored that the tree has no more, in order. What
 // lies in a folder that could not be read is not gone.
 func (w *walker) gone(stored map[string]document.Stamp) []string {
+	found := make(map[string]bool, len(w.files))
+	for _, e := range w.files {
+		found[e.path] = true
+	}
 	unread := map[string]bool{}
 	for _, s := range w.unread {
 		unread[s.Path] = true
 	}
 	var gone []string
 	for p := range stored {
-		if !w.paths[p] && !unread[p] && !belowAny(p, unread) {
+		if !found[p] && !unread[p] && !belowAny(p, unread) {
 			gone = append(gone, p)
 		}
 	}

@@ -13,19 +13,22 @@ const (
 	DefaultMaxInterval = 10 * time.Second
 )
 
-// walkShare is how many times the walks' duration the watch rests between them.
+// walkShare is how many times the walks' duration a watch rests between them. The
+// walks of all watches of its pool count, so that many watches take no more of the
+// machine than one.
 const walkShare = 10
 
 // WatchOptions configure [Ingester.Watch].
 type WatchOptions struct {
 	// MinInterval and MaxInterval bound the rest between two looks at the
-	// sources; inside these bounds it is ten times what a look takes. 0
-	// means the defaults.
+	// sources; inside these bounds it is ten times what a look takes at all
+	// sources of the Pool. 0 means the defaults.
 	MinInterval, MaxInterval time.Duration
 
-	// Synced is told of every sync, also those that found nothing new, from
-	// Watch's goroutine. nil means that nobody is told.
-	Synced func(src document.Source, res *Result, err error)
+	// Synced is called after every sync, also of those that found nothing
+	// new, from Watch's goroutine. It returns whether it has reported err, which
+	// is then not logged. nil means that nothing is called.
+	Synced func(src document.Source, res *Result, err error) (reported bool)
 }
 
 // Watch syncs the sources again and again, one after the other, until ctx is
@@ -44,6 +47,7 @@ func (g *Ingester) Watch(ctx context.Context, sources func(ctx context.Context) 
 		o.MaxInterval = DefaultMaxInterval
 	}
 	w := &watch{g: g, sources: sources, o: o, failing: map[string]string{}}
+	defer g.o.Pool.forgetWalks(w)
 	for {
 		timer := time.NewTimer(w.round(ctx))
 		select {
@@ -70,7 +74,7 @@ func (w *watch) round(ctx context.Context) time.Duration {
 	if ctx.Err() != nil {
 		return 0
 	}
-	w.log("", err)
+	w.log("", err, false)
 	if err != nil {
 		return w.o.MaxInterval
 	}
@@ -86,12 +90,10 @@ func (w *watch) round(ctx context.Context) time.Duration {
 			rest = w.o.MaxInterval
 		}
 		labels[src.Label] = true
-		w.log(src.Label, err)
+		reported := w.o.Synced != nil && w.o.Synced(src, res, err)
+		w.log(src.Label, err, reported)
 		if n := res.Added + res.Changed + res.Removed; n > 0 {
 			w.g.o.Log.Info("indexed changes", "label", src.Label, "added", res.Added, "changed", res.Changed, "removed", res.Removed)
-		}
-		if w.o.Synced != nil {
-			w.o.Synced(src, res, err)
 		}
 	}
 	w.g.forget(labels)
@@ -100,15 +102,17 @@ func (w *watch) round(ctx context.Context) time.Duration {
 			delete(w.failing, label)
 		}
 	}
-	return min(max(rest, walkShare*walks), w.o.MaxInterval)
+	return min(max(rest, walkShare*w.g.o.Pool.addWalks(w, walks)), w.o.MaxInterval)
 }
 
-// log logs a failure when it is new and its end.
-func (w *watch) log(label string, err error) {
+// log logs a failure when it is new, unless it has been reported, and its end.
+func (w *watch) log(label string, err error, reported bool) {
 	before, failing := w.failing[label]
 	switch {
 	case err != nil && (!failing || before != err.Error()):
-		w.failing[label] = err.Error()
+		if w.failing[label] = err.Error(); reported {
+			return
+		}
 		w.g.o.Log.Warn("could not look for changes, will try again", "label", label, "error", err)
 	case err == nil && failing:
 		delete(w.failing, label)

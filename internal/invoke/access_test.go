@@ -69,7 +69,7 @@ func TestAccess(t *testing.T) {
 				r.Header.Set(key, value)
 			}
 		}
-		w := serve(invoke.Options{Token: "s3cret"}, r)
+		w := serve(invoke.Options{NeedsToken: true}, r)
 		if w.Code != tc.status {
 			t.Errorf("%s: answered %d %s, want %d", tc.name, w.Code, w.Body, tc.status)
 		}
@@ -94,7 +94,7 @@ func TestAccessGuardsCalls(t *testing.T) {
 	r.Header.Add("Origin", "http://localhost")
 	r.Header.Add("Origin", "https://evil.example")
 	wantError(t, "two origins", serve(invoke.Options{Servers: far}, r), 403, "origin not allowed", "web pages")
-	wantError(t, "no token", serve(invoke.Options{Servers: far, Token: "x"}, newRequest("POST", "/invoke", `{`)), 401, "unauthorized", "Authorization: Bearer")
+	wantError(t, "no token", serve(invoke.Options{Servers: far, NeedsToken: true}, newRequest("POST", "/invoke", `{`)), 401, "unauthorized", "Authorization: Bearer")
 	if len(far.calls) > 0 {
 		t.Errorf("calls = %q, want none", far.calls)
 	}

@@ -65,7 +65,7 @@ func serveBench(b *testing.B) (url string, client *http.Client) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error)
-	go func() { served <- invoke.Serve(ctx, l, invoke.New(invoke.Options{Servers: echoing()}), nil) }()
+	go func() { served <- guarded(invoke.Options{Servers: echoing()}).Serve(ctx, l) }()
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	b.Cleanup(func() {
 		transport.CloseIdleConnections()

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"knowhow/internal/compact"
+	"knowhow/internal/httpguard"
 	"knowhow/internal/mcpclient"
 	"knowhow/internal/spell"
 )
@@ -41,13 +42,13 @@ type Servers interface {
 	Status() []mcpclient.Status
 }
 
-// Options says what is served, and to whom.
+// Options says what is served.
 type Options struct {
-	Servers Servers
-	Token   string       // the bearer token that is asked for; "" asks for none
-	Version string       // ours, for GET / and the OpenAPI document
-	Port    int          // that is listened on, for the OpenAPI document; 0 leaves it out there
-	Log     *slog.Logger // nil discards
+	Servers    Servers
+	NeedsToken bool         // for the OpenAPI document: callers need a bearer token
+	Version    string       // ours, for GET / and the OpenAPI document
+	Port       int          // that is listened on, for the OpenAPI document; 0 leaves it out there
+	Log        *slog.Logger // nil discards
 }
 
 const (
@@ -64,17 +65,16 @@ const (
 // {"status":"error","error":...,"detail":...}, and the statuses are those of the
 // table in errors.go.
 //
-// It checks, in this order, the token (401; GET / asks for none), Host and
-// Origin (403), path (404), method (405), the number of requests in flight
-// (503), and of POST /invoke the type (415) and size (413) of the body. Nothing
-// of a request is parsed before. It answers loopback names only, whatever it
-// listens on, and sends no CORS headers.
+// It checks neither token nor Host nor Origin: mount it with [Routes] on a
+// server that does. It checks, in this order, path (404), method (405), the
+// number of requests in flight (503), and of POST /invoke the type (415) and
+// size (413) of the body.
 func New(o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	h := &handler{servers: o.Servers, version: o.Version, port: o.Port, log: o.Log,
-		token: newToken(o.Token), slots: make(chan struct{}, maxInFlight)}
+		needsToken: o.NeedsToken, slots: make(chan struct{}, maxInFlight)}
 	h.routes = map[string]route{
 		"/":             {forReading, h.health},
 		"/servers":      {forReading, h.listServers},
@@ -83,6 +83,15 @@ func New(o Options) http.Handler {
 		"/invoke":       {http.MethodPost, h.invoke},
 	}
 	return h
+}
+
+// Routes mounts a handler of [New] on a guarded listener. GET / requires no
+// token, so that callers can find out whether the bridge runs.
+func Routes(h http.Handler) []httpguard.Route {
+	return []httpguard.Route{
+		{Path: "/", Handler: h, Refuse: Refuse, Open: true},
+		{Path: "/", Tree: true, Handler: h, Refuse: Refuse},
+	}
 }
 
 // forReading is what Allow says of a path that is only read.
@@ -94,14 +103,14 @@ type route struct {
 }
 
 type handler struct {
-	servers Servers
-	version string
-	port    int
-	log     *slog.Logger
-	token   token
-	slots   chan struct{}
-	routes  map[string]route
-	buffers bufferPool
+	servers    Servers
+	version    string
+	port       int
+	log        *slog.Logger
+	needsToken bool
+	slots      chan struct{}
+	routes     map[string]route
+	buffers    bufferPool
 }
 
 // An exchange is one request and what is to be answered.
@@ -130,9 +139,6 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // alone.
 func (h *handler) work(r *http.Request, x *exchange) (f *failure) {
 	defer h.catch(&f)
-	if f := h.admit(r); f != nil {
-		return f
-	}
 	to, ok := h.routes[r.URL.Path]
 	if !ok {
 		return noRoute(r.URL.Path)
@@ -277,16 +283,13 @@ func (h *handler) trace(r *http.Request, x *exchange, start time.Time) {
 	h.log.LogAttrs(r.Context(), slog.LevelDebug, "request", attrs...)
 }
 
-// errEnding is why requests are cancelled when the bridge ends.
-var errEnding = errors.New("the bridge is ending")
-
 // abandoned returns the failure of a request whose context has ended, else nil:
 // the client has gone, or the bridge is ending.
 func abandoned(ctx context.Context) *failure {
 	switch {
 	case ctx.Err() == nil:
 		return nil
-	case errors.Is(context.Cause(ctx), errEnding):
+	case errors.Is(context.Cause(ctx), httpguard.ErrShutdown):
 		return &failure{status: http.StatusServiceUnavailable, text: "shutting down",
 			detail: "the bridge was ended while the call ran; the server may have carried it out"}
 	}

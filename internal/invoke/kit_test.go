@@ -4,13 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/httpguard"
 	"knowhow/internal/invoke"
 	"knowhow/internal/mcpclient"
 )
@@ -78,7 +81,9 @@ func (f *farSide) Status() []mcpclient.Status {
 
 // newRequest is a request as curl on this machine sends it.
 func newRequest(method, path, body string) *http.Request {
-	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 3333}
+	ctx := context.WithValue(context.Background(), http.LocalAddrContextKey, local)
+	r := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
 	r.Host = "127.0.0.1:3333"
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/json")
@@ -86,14 +91,24 @@ func newRequest(method, path, body string) *http.Request {
 	return r
 }
 
+// token is what a bridge asks for whose options say NeedsToken.
+const token = "s3cret"
+
+// guarded is a bridge as the program serves it, until it is told to end.
+func guarded(o invoke.Options) *httpguard.Server {
+	g := httpguard.Options{Routes: invoke.Routes(invoke.New(o)), Refuse: invoke.Refuse, Drain: 5 * time.Second, Grace: time.Second}
+	if o.NeedsToken {
+		g.Token = token
+	}
+	return httpguard.New(g)
+}
+
 // serve answers one request of a new bridge.
 func serve(o invoke.Options, r *http.Request) *httptest.ResponseRecorder {
 	if o.Servers == nil {
 		o.Servers = &farSide{}
 	}
-	w := httptest.NewRecorder()
-	invoke.New(o).ServeHTTP(w, r)
-	return w
+	return record(guarded(o), r)
 }
 
 // An errorBody is what every failure is answered with.

@@ -10,7 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
+
+	"knowhow/internal/httpguard"
 )
 
 // A bufferPool lends buffers for bodies. The zero value is ready to use.
@@ -59,7 +60,7 @@ func checkType(header http.Header) *failure {
 	return nil
 }
 
-// readBody reads the body into buf, within the time that the http.Server gives.
+// readBody reads the body into buf, within the time that the server gives.
 func readBody(r *http.Request, buf *bytes.Buffer) *failure {
 	tooLarge := &failure{status: http.StatusRequestEntityTooLarge, text: "request too large",
 		detail: "the body must be at most " + strconv.Itoa(maxBody) + " bytes"}
@@ -90,34 +91,19 @@ const (
 // send answers a request, with one write unless the result is long. The result
 // is sent as the server wrote it.
 func (h *handler) send(w http.ResponseWriter, r *http.Request, x *exchange) {
-	status, body := http.StatusOK, x.body
-	header := w.Header()
-	if f := x.failure; f != nil {
-		status, body = f.status, f.json()
-		if f.header != "" {
-			header.Set(f.header, f.value)
-		}
-		if !f.ended {
-			drain(w, r)
-		}
-	}
-	result := x.result
 	if x.failure != nil {
-		result = nil
+		x.failure.send(w, r)
+		return
 	}
+	body, result := x.body, x.result
 	length := len(body)
 	if result != nil {
 		length = len(successHead) + len(result) + len(successTail)
 	}
-	header.Set("Content-Type", "application/json")
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Content-Length", strconv.Itoa(length))
-	w.WriteHeader(status)
-	if r.Method == http.MethodHead {
-		return
-	}
+	sendHeader(w, http.StatusOK, length)
 	// Errors of writing mean that the client is gone.
 	switch {
+	case r.Method == http.MethodHead:
 	case result == nil:
 		_, _ = w.Write(body)
 	case length > keepBuffer:
@@ -135,21 +121,40 @@ func (h *handler) send(w http.ResponseWriter, r *http.Request, x *exchange) {
 	}
 }
 
-// How much is read of a body that was refused, in bytes, and for how long.
-const (
-	maxRefused = 8 << 20
-	drainTime  = 5 * time.Second
-)
+// send answers a request with a failure.
+func (f *failure) send(w http.ResponseWriter, r *http.Request) {
+	if f.header != "" {
+		w.Header().Set(f.header, f.value)
+	}
+	if !f.ended {
+		httpguard.Drain(w, r, 2*maxBody)
+	}
+	body := f.json()
+	sendHeader(w, f.status, len(body))
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // an error means that the client is gone
+	}
+}
 
-// drain reads what is left of a body that was refused. Many clients look for an
-// answer only when they have sent all of it; to them a connection that is closed
-// before is broken, and the status is lost. The deadline stays: it ends what
-// net/http reads of the body itself, which sets another for the next request.
-func drain(w http.ResponseWriter, r *http.Request) {
-	if r.ContentLength == 0 || r.Header.Get("Expect") != "" { // the latter waits for the answer
-		return
+func sendHeader(w http.ResponseWriter, status, length int) {
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Content-Length", strconv.Itoa(length))
+	w.WriteHeader(status)
+}
+
+// Refuse writes what the server in front of the handler refuses in the form of
+// the handler's own failures. It is an [httpguard.RefuseFunc].
+func Refuse(w http.ResponseWriter, r *http.Request, refusal httpguard.Refusal) {
+	f := &failure{status: refusal.Status, text: strings.ToLower(http.StatusText(refusal.Status)), detail: refusal.Message, ended: true}
+	switch refusal.Reason {
+	case httpguard.NoToken:
+		f.text, f.detail = "unauthorized", "this bridge asks for a token, and the request has none or a wrong one: send Authorization: Bearer TOKEN"
+	case httpguard.ForeignHost:
+		f.text, f.detail = "host not allowed", "the bridge serves this machine only: reach it as 127.0.0.1 or localhost"
+	case httpguard.ForeignOrigin:
+		f.text, f.detail = "origin not allowed", "the bridge serves no web pages but those of this machine"
 	}
-	if http.NewResponseController(w).SetReadDeadline(time.Now().Add(drainTime)) == nil {
-		_, _ = io.CopyN(io.Discard, r.Body, maxRefused) // the answer follows in any case
-	}
+	f.send(w, r)
 }

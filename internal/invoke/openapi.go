@@ -34,7 +34,7 @@ func (h *handler) openAPI(_ *http.Request, x *exchange) *failure {
 		here = "http://127.0.0.1:" + strconv.Itoa(h.port)
 	}
 	security := []map[string][]string{}
-	if !h.token.open {
+	if h.needsToken {
 		security = append(security, map[string][]string{"bearer": {}})
 	}
 	var pairs []string

@@ -18,7 +18,7 @@ import (
 func openAPI(t *testing.T, o invoke.Options) map[string]any {
 	t.Helper()
 	r := newRequest("GET", "/openapi.json", "")
-	r.Header.Set("Authorization", "Bearer "+o.Token)
+	r.Header.Set("Authorization", "Bearer "+token)
 	w := serve(o, r)
 	wantHeaders(t, "/openapi.json", w)
 	var doc map[string]any
@@ -40,7 +40,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 	checkReferences(t, doc, doc)
 
-	doc = openAPI(t, invoke.Options{Token: "s3cret", Servers: &meeting{}})
+	doc = openAPI(t, invoke.Options{NeedsToken: true, Servers: &meeting{}})
 	got = []any{doc["servers"], doc["security"], at(doc, "components", "schemas", "ServerID", "enum")}
 	want = []any{[]any{map[string]any{"url": "/"}}, []any{map[string]any{"bearer": []any{}}}, nil}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -95,7 +95,7 @@ func resolve(t *testing.T, doc map[string]any, schema any) *jsonschema.Resolved 
 
 // What the document says of an answer holds for the answers that we give.
 func TestOpenAPIAnswers(t *testing.T) {
-	doc := openAPI(t, invoke.Options{Token: "s3cret"})
+	doc := openAPI(t, invoke.Options{NeedsToken: true})
 	call := func(server string) string { return `{"server_id":"` + server + `","tool_name":"t"}` }
 	seen := map[string]bool{}
 	for _, tc := range []struct{ method, path, token, kind, body string }{
@@ -124,7 +124,7 @@ func TestOpenAPIAnswers(t *testing.T) {
 		r := newRequest(tc.method, tc.path, tc.body)
 		r.Header.Set("Content-Type", tc.kind)
 		r.Header.Set("Authorization", "Bearer "+tc.token)
-		w := serve(invoke.Options{Token: "s3cret", Version: "1"}, r)
+		w := serve(invoke.Options{NeedsToken: true, Version: "1"}, r)
 		name := fmt.Sprintf("%s %s with %.40q: %d", tc.method, tc.path, tc.body, w.Code)
 		path, _, _ := strings.Cut(tc.path, "?")
 		response := at(doc, "paths", path, strings.ToLower(tc.method), "responses", fmt.Sprint(w.Code))

@@ -116,7 +116,7 @@ func TestServeEnds(t *testing.T) {
 		{"idle", lasting(0), 200, `"success"`, time.Second},
 		{"short call", lasting(3 * time.Second), 200, `"success"`, 4 * time.Second},
 		{"long call", lasting(time.Hour), 503, `"shutting down"`, 6 * time.Second},
-		{"stubborn call", stubborn(), 0, "", 10 * time.Second},
+		{"stubborn call", stubborn(), 0, "", 6 * time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestServeEnds(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				served := make(chan error)
 				go func() {
-					served <- invoke.Serve(ctx, l, invoke.New(invoke.Options{Servers: tc.far}), nil)
+					served <- guarded(invoke.Options{Servers: tc.far}).Serve(ctx, l)
 				}()
 				var client sync.WaitGroup
 				client.Go(func() {
@@ -146,6 +146,7 @@ func TestServeEnds(t *testing.T) {
 				if _, err := l.dial(); err == nil {
 					t.Error("the listener still accepts connections, want it closed")
 				}
+				time.Sleep(10 * time.Second) // virtual: the stubborn call returns
 			})
 		})
 	}
@@ -166,7 +167,7 @@ func TestServeLongCall(t *testing.T) {
 			ended <- err
 			return result, err
 		}
-		go func() { served <- invoke.Serve(ctx, l, invoke.New(invoke.Options{Servers: far}), nil) }()
+		go func() { served <- guarded(invoke.Options{Servers: far}).Serve(ctx, l) }()
 		if status, answer := l.exchange(t, callBody); status != 200 {
 			t.Errorf("a call of 10 minutes was answered with %d %s, want 200", status, answer)
 		}
@@ -211,7 +212,7 @@ func TestServeSlowClients(t *testing.T) {
 				l := newPipeListener()
 				ctx, cancel := context.WithCancel(t.Context())
 				served := make(chan error)
-				go func() { served <- invoke.Serve(ctx, l, invoke.New(invoke.Options{Servers: &farSide{}}), nil) }()
+				go func() { served <- guarded(invoke.Options{Servers: &farSide{}}).Serve(ctx, l) }()
 				conn, err := l.dial()
 				if err != nil {
 					t.Fatal(err)
@@ -268,7 +269,7 @@ func TestServeFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Close()
-	if err := invoke.Serve(t.Context(), l, invoke.New(invoke.Options{Servers: &farSide{}}), nil); err == nil || !strings.Contains(err.Error(), "serving on 127.0.0.1:") {
+	if err := guarded(invoke.Options{Servers: &farSide{}}).Serve(t.Context(), l); err == nil || !strings.Contains(err.Error(), "serving on 127.0.0.1:") {
 		t.Errorf("Serve() = %v, want an error that names the address", err)
 	}
 }
@@ -282,7 +283,7 @@ func TestServeTCP(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error)
-	go func() { served <- invoke.Serve(ctx, l, invoke.New(invoke.Options{Servers: &farSide{}}), nil) }()
+	go func() { served <- guarded(invoke.Options{Servers: &farSide{}}).Serve(ctx, l) }()
 	client := &http.Client{Transport: &http.Transport{}}
 	for _, tc := range []struct {
 		body   string

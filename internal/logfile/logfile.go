@@ -57,6 +57,10 @@ type Options struct {
 	// text.
 	Secrets []string
 
+	// Hint says what the operator can do if Dir cannot be written, for example
+	// "choose another folder"; "" says nothing.
+	Hint string
+
 	// Fallback gets the lines that cannot be written into Dir; nil discards
 	// them.
 	Fallback io.Writer
@@ -87,7 +91,11 @@ func Open(o Options) *Log {
 	file, err := openIn(o, start)
 	if err != nil {
 		l.Logger = slog.New(newHandler(o, o.Fallback, time.Time{}))
-		l.Warn("writing the log here, because its folder cannot be written; set logging.dir to another one", "error", err)
+		message := "writing the log here, because its folder cannot be written"
+		if o.Hint != "" {
+			message += "; " + o.Hint
+		}
+		l.Warn(message, "error", err)
 		return l
 	}
 	l.file, l.path = file, file.path

@@ -134,7 +134,7 @@ func TestFallback(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	l := Open(Options{Dir: filepath.Join(file, "log"), Debug: true, RetainDays: 1, Secrets: []string{"hunter2"}, Fallback: &out})
+	l := Open(Options{Dir: filepath.Join(file, "log"), Debug: true, RetainDays: 1, Secrets: []string{"hunter2"}, Hint: "try another", Fallback: &out})
 	l.Info("after", "x", "hunter2")
 	if l.Path() != "" {
 		t.Errorf("Path() = %q, want none", l.Path())
@@ -143,7 +143,7 @@ func TestFallback(t *testing.T) {
 		t.Errorf("Close() = %v", err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 2 || !strings.Contains(lines[0], "level=WARN") || !strings.Contains(lines[0], "logging.dir") ||
+	if len(lines) != 2 || !strings.Contains(lines[0], "level=WARN") || !strings.Contains(lines[0], "; try another") ||
 		!strings.HasSuffix(lines[1], "msg=after x=[redacted]") {
 		t.Errorf("fallback got %q, want a warning and the line", lines)
 	}

@@ -29,7 +29,7 @@ func TestHTTPBatchElements(t *testing.T) {
 		started  = `{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"initialize must not be part of a batch"}}`
 		twice    = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request: the id 99 is in use by a request that has not been answered"}}`
 		withID   = `{"jsonrpc":"2.0","id":7,"method":"notifications/cancelled"}`
-		misfit   = `{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"invalid request: a notification has no id, and all else has one"}}`
+		misfit   = `{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"invalid request: unexpected id for \"notifications/cancelled\""}}`
 	)
 	for _, tc := range []struct {
 		name   string

@@ -24,8 +24,8 @@ func bareSDK() *mcp.Server {
 	return s
 }
 
-func benchmark(b *testing.B, s *mcptest.Session) {
-	s.Initialize("2025-03-26")
+func benchmark(b *testing.B, s *mcptest.Session, revision string) {
+	s.Initialize(revision)
 	args := map[string]any{"name": "a search of ordinary length, with <signs>"}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -36,11 +36,11 @@ func benchmark(b *testing.B, s *mcptest.Session) {
 }
 
 func BenchmarkStdio(b *testing.B) {
-	b.Run("knowhow", func(b *testing.B) { benchmark(b, newKit(mcpserver.Options{}).stdio(b)) })
+	b.Run("knowhow", func(b *testing.B) { benchmark(b, newKit(mcpserver.Options{}).stdio(b), "2025-11-25") })
 	b.Run("sdk", func(b *testing.B) {
 		benchmark(b, mcptest.Stdio(b, func(ctx context.Context, in io.Reader, out io.Writer) error {
 			return bareSDK().Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(in), Writer: nopCloser{out}})
-		}))
+		}), "2025-11-25")
 	})
 }
 
@@ -54,11 +54,13 @@ func BenchmarkHTTP(b *testing.B) {
 		"sdk":     mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return bareSDK() }, nil),
 	}
 	for name, h := range handlers {
-		b.Run(name, func(b *testing.B) {
-			ts := httptest.NewServer(h)
-			b.Cleanup(ts.Close)
-			benchmark(b, mcptest.HTTP(b, ts.URL+"/mcp", nil))
-		})
+		for _, revision := range []string{"2025-03-26", "2025-11-25"} {
+			b.Run(name+"/"+revision, func(b *testing.B) {
+				ts := httptest.NewServer(h)
+				b.Cleanup(ts.Close)
+				benchmark(b, mcptest.HTTP(b, ts.URL+"/mcp", nil), revision)
+			})
+		}
 	}
 }
 

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"strings"
 
-	"knowhow/internal/mcpserver/fault"
-
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -117,7 +115,7 @@ func (s *suiteServer) addStateTools() {
 			p := r.Params
 			switch {
 			case strings.HasSuffix(p.RequestState, tampered):
-				return nil, &jsonrpc.Error{Code: fault.CodeInvalidParams, Message: "the requestState was changed"}
+				return nil, &jsonrpc.Error{Code: codeInvalidParams, Message: "the requestState was changed"}
 			case p.RequestState != "" && accepted(p.InputResponses, "confirm") != nil:
 				return suiteSays("state-ok"), nil
 			}

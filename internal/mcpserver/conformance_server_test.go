@@ -4,13 +4,18 @@ package mcpserver
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
+	"sync"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/schema"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -21,6 +26,8 @@ type suiteServer struct {
 	*Server
 	rest  mcp.MethodHandler // the SDK's own, behind everything of ours
 	tools map[string]bool   // those of the SDK's server
+
+	requests sync.Map // what ends each HTTP request, by a name in its header
 }
 
 const (
@@ -82,6 +89,9 @@ func (s *suiteServer) route(next mcp.MethodHandler) mcp.MethodHandler {
 		case *mcp.ListToolsParams:
 			return s.listAllTools(ctx, req, next)
 		case *mcp.CallToolParamsRaw:
+			if e := suiteHeader(req, p); e != nil {
+				return nil, e
+			}
 			if s.tools[p.Name] {
 				return s.rest(ctx, method, req)
 			}
@@ -94,6 +104,56 @@ func (s *suiteServer) route(next mcp.MethodHandler) mcp.MethodHandler {
 			return s.rest(ctx, method, req)
 		}
 		return next(ctx, method, req)
+	}
+}
+
+// suiteHeader checks the header of the one argument that has one (SEP-2243). No
+// tool of ours has such arguments, so this package does not look at them.
+func suiteHeader(req mcp.Request, p *mcp.CallToolParamsRaw) error {
+	k := callOf(req)
+	if p.Name != "test_x_mcp_header" || k.revision < statelessRevision || k.header == nil {
+		return nil
+	}
+	var in struct{ Region *string }
+	if err := json.Unmarshal(p.Arguments, &in); err != nil {
+		return err
+	}
+	region, sent := k.header.Get("Mcp-Param-Region"), k.header.Values("Mcp-Param-Region") != nil
+	bad := false
+	if encoded, ok := strings.CutPrefix(region, "=?base64?"); ok && strings.HasSuffix(encoded, "?=") {
+		b, err := base64.StdEncoding.DecodeString(strings.TrimSuffix(encoded, "?="))
+		region, bad = string(b), err != nil
+	}
+	if bad || sent != (in.Region != nil) || in.Region != nil && region != *in.Region {
+		return &jsonrpc.Error{Code: mcp.CodeHeaderMismatch, Message: "header mismatch: Mcp-Param-Region"}
+	}
+	return nil
+}
+
+// serve gives tools the means to end the HTTP request that they answer.
+func (s *suiteServer) serve(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		name := rand.Text()
+		s.requests.Store(name, cancel)
+		defer s.requests.Delete(name)
+		r.Header.Set("Suite-Request", name)
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// breakOff ends the HTTP request of a call, and tells the client when to come back
+// for the answer.
+func (s *suiteServer) breakOff(r *mcp.CallToolRequest) {
+	k := callOf(r)
+	if st, ok := k.group.to.(*stream); ok {
+		st.mu.Lock()
+		st.writeLocked([]byte("retry: 10\ndata: \n\n"), true)
+		st.mu.Unlock()
+	}
+	if cancel, ok := s.requests.Load(k.header.Get("Suite-Request")); ok {
+		cancel.(context.CancelFunc)()
 	}
 }
 

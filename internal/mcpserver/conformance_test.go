@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"knowhow/internal/httpguard"
 )
 
 // TestConformance runs the official conformance suite against this package,
@@ -56,8 +58,10 @@ func TestConformance(t *testing.T) {
 // checks had which status.
 func runSuite(t *testing.T, node string, args []string) map[string]int {
 	t.Helper()
-	h := newSuiteServer().HTTP(HTTPOptions{})
-	site := httptest.NewServer(h)
+	s := newSuiteServer()
+	h := s.HTTP(HTTPOptions{})
+	guarded := httpguard.New(httpguard.Options{Routes: []httpguard.Route{h.Route("/mcp")}, Refuse: Refuse})
+	site := httptest.NewServer(s.serve(guarded))
 	defer site.Close()
 	defer func() {
 		if err := h.Shutdown(context.Background()); err != nil {

@@ -88,7 +88,7 @@ func (s *suiteServer) addTools() {
 		return suiteSays("done"), r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "info", Data: "said to those who asked"})
 	})
 	s.add("test_reconnection", plain, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		r.Extra.CloseSSEStream(mcp.CloseSSEStreamArgs{RetryAfter: 10 * time.Millisecond})
+		s.breakOff(r)
 		suitePause(ctx)
 		suitePause(ctx)
 		return suiteSays("told after a reconnection"), nil

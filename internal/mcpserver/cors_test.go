@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"testing"
 
+	"knowhow/internal/httpguard"
 	"knowhow/internal/mcpserver"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,8 +47,9 @@ func TestCORS(t *testing.T) {
 		{"request of no page", "POST", map[string]string{"Authorization": "Bearer " + frontToken}, false, 200, cors{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			o := mcpserver.HTTPOptions{Token: frontToken, AllowedOrigins: []string{app}, DisableSSE: tc.noStreams}
-			status, h, body := newKit(mcpserver.Options{}).http(t, o).request(t, tc.method, initializeBody, tc.header)
+			g := httpguard.Options{Token: frontToken, AllowedOrigins: []string{app}}
+			site := newKit(mcpserver.Options{}).guarded(t, mcpserver.HTTPOptions{DisableSSE: tc.noStreams}, g)
+			status, h, body := site.request(t, tc.method, initializeBody, tc.header)
 			if status != tc.status {
 				t.Errorf("status = %d %s, want %d", status, body, tc.status)
 			}

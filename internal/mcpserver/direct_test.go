@@ -47,7 +47,7 @@ func TestDirectAlike(t *testing.T) {
 		t.Run(string(revision), func(t *testing.T) {
 			k := newKit(mcpserver.Options{Revision: revision})
 			s := k.stdio(t)
-			s.Initialize("2025-06-18")
+			s.Initialize("2025-11-25")
 			for i, params := range plainParams() {
 				var got [2]string
 				for j, direct := range []bool{false, true} {
@@ -63,35 +63,60 @@ func TestDirectAlike(t *testing.T) {
 }
 
 // event is the line with the id of an event.
-var event = regexp.MustCompile(`(?m)^id: [A-Z2-7]+_0$`)
+var event = regexp.MustCompile(`(?m)^id: [A-Z2-7]+_`)
 
 func TestDirectAlikeHTTP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, o := range []mcpserver.HTTPOptions{{}, {DisableSSE: true}} {
-			k := newKit(mcpserver.Options{})
-			site := k.http(t, o)
-			s := site.session(t)
-			s.Initialize("2025-06-18")
-			header := map[string]string{"Mcp-Session-Id": s.SessionID()}
-			for _, accept := range []string{"application/json, text/event-stream", "*/*", "", "application/json", "text/event-stream"} {
-				header["Accept"] = accept
-				for i, params := range plainParams() {
-					var got [2]string
-					for j, direct := range []bool{false, true} {
-						status, h, body := site.request(t, "POST", call(i, params, direct), header)
-						h.Del("Content-Length") // the SDK does not know the length in time
-						got[j] = fmt.Sprintf("%d %v\n%s", status, h, event.ReplaceAllString(body, "id: X_0"))
-						if !o.DisableSSE && strings.Contains(accept, ",") && !strings.Contains(got[j], "X_0") {
-							t.Errorf("no event id in %s", got[j])
+			for _, revision := range []string{"2024-11-05", "2025-06-18", "2025-11-25"} {
+				k := newKit(mcpserver.Options{})
+				site := k.http(t, o)
+				s := site.session(t)
+				s.Initialize(revision)
+				header := map[string]string{"Mcp-Session-Id": s.SessionID(), "Mcp-Protocol-Version": revision}
+				for _, accept := range []string{"application/json, text/event-stream", "*/*", "", "application/json", "text/event-stream"} {
+					header["Accept"] = accept
+					for i, params := range plainParams() {
+						var got [2]string
+						for j, direct := range []bool{false, true} {
+							status, h, body := site.request(t, "POST", call(i, params, direct), header)
+							h.Del("Content-Length") // the SDK does not know the length in time
+							got[j] = fmt.Sprintf("%d %v\n%s", status, h, event.ReplaceAllString(body, "id: X_"))
+							if !o.DisableSSE && strings.Contains(accept, ",") && !strings.Contains(got[j], "X_0") {
+								t.Errorf("no event id in %s", got[j])
+							}
+						}
+						if d := cmp.Diff(got[0], got[1]); d != "" {
+							t.Errorf("HTTP %+v, Accept %q, {%s} (-through the SDK +around it):\n%s", o, accept, params, d)
 						}
 					}
-					if d := cmp.Diff(got[0], got[1]); d != "" {
-						t.Errorf("HTTP %+v, Accept %q, {%s} (-through the SDK +around it):\n%s", o, accept, params, d)
-					}
+				}
+				if err := s.Close(); err != nil {
+					t.Error(err)
 				}
 			}
-			if err := s.Close(); err != nil {
-				t.Error(err)
+		}
+	})
+}
+
+// TestDirectAlikeStateless does the same for 2026-07-28, over both transports.
+func TestDirectAlikeStateless(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(mcpserver.Options{})
+		s, site := k.stdio(t), k.http(t, mcpserver.HTTPOptions{})
+		for i, params := range plainParams() {
+			var got, onStdio [2]string
+			for j, direct := range []bool{false, true} {
+				message := call(1000+i, params+","+meta, direct)
+				s.Send(message)
+				onStdio[j] = s.Wait(1000 + i).Raw
+				header := modernHeader("tools/call", regexp.MustCompile(`"name":"(\w*)"`).FindStringSubmatch(params)[1])
+				status, h, body := site.request(t, "POST", message, header)
+				h.Del("Content-Length")
+				got[j] = fmt.Sprintf("%d %v\n%s", status, h, body)
+			}
+			if d := cmp.Diff(got[0], got[1]) + cmp.Diff(onStdio[0], onStdio[1]); d != "" {
+				t.Errorf("{%s} (-through the SDK +around it):\n%s", params, d)
 			}
 		}
 	})
@@ -162,7 +187,7 @@ func TestDirectResumed(t *testing.T) {
 		var got [2]string
 		for i, direct := range []bool{false, true} {
 			_, _, body := site.request(t, "POST", call(7, `"name":"echo"`, direct), header)
-			id := strings.TrimPrefix(event.FindString(body), "id: ")
+			id := strings.TrimPrefix(regexp.MustCompile(`(?m)^id: \S+`).FindString(body), "id: ")
 			status, _, missed := site.request(t, "GET", "", map[string]string{"Mcp-Session-Id": s.SessionID(), "Last-Event-ID": id})
 			got[i] = fmt.Sprintf("%d %s", status, missed)
 		}

@@ -12,14 +12,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"knowhow/internal/httpguard"
 	"knowhow/internal/mcpserver"
 )
 
 // A client that sends all of its body before it looks for an answer gets the
 // status of a refusal, not a broken connection.
 func TestRefusalOfABody(t *testing.T) {
-	h := newKit(mcpserver.Options{}).server.HTTP(mcpserver.HTTPOptions{Token: frontToken})
-	hs := httptest.NewServer(h)
+	h := newKit(mcpserver.Options{}).server.HTTP(mcpserver.HTTPOptions{})
+	hs := httptest.NewServer(guard(h, httpguard.Options{Token: frontToken}))
 	defer hs.Close()
 	const admitted = "Authorization: Bearer " + frontToken + "\r\n"
 	for _, tc := range []struct {
@@ -57,7 +58,7 @@ func TestRefusalOfABody(t *testing.T) {
 
 // A body that does not come is waited for, but not for long, and not at all
 // where the client waits for us.
-func TestRefusalOfASlowBody(t *testing.T) {
+func TestSlowBody(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		header map[string]string
@@ -68,10 +69,11 @@ func TestRefusalOfASlowBody(t *testing.T) {
 		{"no token", nil, 100, 401, 5 * time.Second},
 		{"no token, expecting", map[string]string{"Expect": "100-continue"}, 100, 401, 0},
 		{"too large", map[string]string{"Authorization": "Bearer " + frontToken}, 5 << 20, 413, 5 * time.Second},
+		{"admitted", map[string]string{"Authorization": "Bearer " + frontToken}, 100, 400, 30 * time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				site := newKit(mcpserver.Options{}).http(t, mcpserver.HTTPOptions{Token: frontToken})
+				site := newKit(mcpserver.Options{}).guarded(t, mcpserver.HTTPOptions{}, httpguard.Options{Token: frontToken})
 				never, end := io.Pipe()
 				defer end.Close()
 				req, err := http.NewRequest(http.MethodPost, site.url, never)

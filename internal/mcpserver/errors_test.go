@@ -85,14 +85,6 @@ func TestInternalErrorsGoToTheLog(t *testing.T) {
 	}
 }
 
-func TestNotFoundByRevision(t *testing.T) {
-	s := newKit(mcpserver.Options{}).stdio(t)
-	m := s.Call("tools/call", modern(map[string]any{"name": "fail", "arguments": map[string]any{"name": "notfound"}}))
-	wantError(t, m, -32602, "code", "NOT_FOUND")
-	m = s.Call("resources/read", modern(map[string]any{"uri": "fess://nope"}))
-	wantError(t, m, -32602, "code", "NOT_FOUND")
-}
-
 func TestDescribeError(t *testing.T) {
 	err := fmt.Errorf("no job %q: %w", "j", errkind.NotFound)
 	want := &mcpserver.ErrorObject{Code: -32002, Message: `no job "j"`, Data: map[string]any{"code": "NOT_FOUND", "retryable": false}}

@@ -84,6 +84,12 @@ func TestGoldenTools(t *testing.T) {
 			for _, name := range []string{"echo", "meta", "list", "progress"} {
 				lines = append(lines, s.Call("tools/call", map[string]any{"name": name}).Raw)
 			}
+			for _, name := range []string{"conflict", "remote", "plain"} {
+				lines = append(lines, s.Call("tools/call", map[string]any{"name": "fail", "arguments": map[string]any{"name": name}}).Raw)
+			}
+			for _, name := range []string{"search", "nosuch"} {
+				lines = append(lines, s.Call("tools/call", map[string]any{"name": name}).Raw)
+			}
 			return lines
 		})
 		ar.Files = append(ar.Files, txtar.File{Name: revision, Data: data})

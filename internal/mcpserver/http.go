@@ -2,13 +2,18 @@ package mcpserver
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
-	"knowhow/internal/mcpserver/access"
-	"knowhow/internal/mcpserver/fault"
-	"knowhow/internal/mcpserver/stream"
+	"knowhow/internal/httpguard"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -17,19 +22,14 @@ import (
 // HTTPOptions says how a server is reached over HTTP. The zero value of a
 // bound is its default.
 type HTTPOptions struct {
-	Path           string        // the endpoint's path; "" is "/mcp"
-	Token          string        // the bearer token that is asked for; "" asks for none
-	AllowedOrigins []string      // web origins besides those of this machine, for example "https://app.example"
-	AllowedHosts   []string      // hosts besides loopback that a loopback listener answers to, with or without port
-	DisableSSE     bool          // answers are plain JSON, and there are no server-to-client streams
-	MaxBody        int64         // bytes of a request's body; 0 is 4 MiB
-	MaxSessions    int           // sessions at once; 0 is 1000
-	SessionIdle    time.Duration // how long a session lives without a request; 0 is 30 minutes
+	DisableSSE  bool          // answers are plain JSON, and there are no server-to-client streams
+	MaxBody     int64         // bytes of a request's body; 0 is 4 MiB
+	MaxSessions int           // sessions at once, of which the idle make room for new ones; 0 is 1000
+	SessionIdle time.Duration // how long a session lives without a request; 0 is 30 minutes
 }
 
 const (
 	httpGrace      = 500 * time.Millisecond // how far a request may overtake notifications/initialized
-	keepAlive      = 15 * time.Second       // between comments on an idle stream
 	shutdownDrain  = 500 * time.Millisecond // for running requests to be answered
 	shutdownCancel = 200 * time.Millisecond // for cancelled ones to say so
 	headerSession  = "Mcp-Session-Id"
@@ -41,10 +41,9 @@ const (
 // revisions with a handshake and for those without, and the older HTTP+SSE
 // transport, all on one path. Make one with [Server.HTTP].
 //
-// It checks, in this order, the path (404), the token (401), Host and Origin
-// (403), the method (405), size and type of the body (413, 415). Until the
-// token is right nothing of the request is parsed but what CORS needs, of pages
-// whose Origin passes. Every refusal is a JSON-RPC error.
+// It checks neither token nor Host nor Origin: mount it with [HTTPHandler.Route]
+// on a server that does. It checks, in this order, the method (405), size and
+// type of the body (413, 415). Every refusal is a JSON-RPC error.
 //
 // Clients should accept JSON and streams. Those that accept JSON alone are
 // answered in JSON, and miss what would have come before the answer.
@@ -54,32 +53,19 @@ const (
 type HTTPHandler struct {
 	server *Server
 	opts   HTTPOptions
-	access *access.Access
 	pinned bool
-
-	events *stream.Events // nil where there are no streams
-	legacy http.Handler   // Streamable HTTP with sessions
-	modern http.Handler   // 2026-07-28, without; nil where a revision is pinned
+	events *events // nil where there are no streams
 
 	mu       sync.Mutex // guards what follows
 	closed   bool
-	posts    int                      // requests that are being answered
-	quiet    chan struct{}            // closed when posts is 0 after closed; nil before
-	requests map[*http.Request]func() // ends the HTTP requests that run
-	sessions map[string]*session      // by id
-	old      map[string]*session      // those of HTTP+SSE of 2024-11-05, by the id in their endpoint; nil where it is not served
-	opening  map[*session]struct{}    // those that have no id yet, or never will
-	passing  map[*session]struct{}    // those of requests that bring everything along
+	sessions map[string]*session
+	conns    map[*conn]struct{} // those of sessions, and of requests of 2026-07-28
 }
 
-// HTTP returns a handler that serves s at o.Path. The caller owns the listener
-// and the [http.Server]; that should set ReadHeaderTimeout, and no WriteTimeout
-// because streams last. When it ends, it calls [HTTPHandler.Shutdown] before
-// that of the http.Server.
+// HTTP returns a handler that serves s. A server that does not mount its Route
+// calls [HTTPHandler.Shutdown] when it ends, before it waits for the requests
+// that run, and sets no WriteTimeout, because streams last.
 func (s *Server) HTTP(o HTTPOptions) *HTTPHandler {
-	if o.Path == "" {
-		o.Path = "/mcp"
-	}
 	if o.MaxBody <= 0 {
 		o.MaxBody = 4 << 20
 	}
@@ -89,59 +75,41 @@ func (s *Server) HTTP(o HTTPOptions) *HTTPHandler {
 	if o.SessionIdle <= 0 {
 		o.SessionIdle = 30 * time.Minute
 	}
-	h := &HTTPHandler{server: s, opts: o, access: newAccess(o), pinned: s.opts.Revision.pinned(),
-		requests: map[*http.Request]func(){}, sessions: map[string]*session{},
-		opening: map[*session]struct{}{}, passing: map[*session]struct{}{}}
-	get := func(*http.Request) *mcp.Server { return s.sdk }
-	// Host is checked before the SDK sees a request, with the hosts that are
-	// allowed besides loopback.
-	legacy := &mcp.StreamableHTTPOptions{JSONResponse: o.DisableSSE,
-		SessionTimeout: o.SessionIdle + o.SessionIdle/idleShare, MaxRequestBodyBytes: -1, DisableLocalhostProtection: true}
+	h := &HTTPHandler{server: s, opts: o, pinned: s.opts.Revision.pinned(),
+		sessions: map[string]*session{}, conns: map[*conn]struct{}{}}
 	if !o.DisableSSE {
-		h.events = &stream.Events{}
-		legacy.EventStore = h.events
-	}
-	h.legacy = anyAccept(mcp.NewStreamableHTTPHandler(get, legacy))
-	if !h.pinned {
-		h.modern = anyAccept(mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{JSONResponse: o.DisableSSE, Stateless: true,
-			PropagateRequestCancellation: true, MaxRequestBodyBytes: -1, DisableLocalhostProtection: true}))
-	}
-	if !o.DisableSSE && s.opts.Revision != Pinned {
-		h.old = map[string]*session{}
+		h.events = &events{}
 	}
 	return h
 }
 
+// Route mounts h at a path of a guarded listener.
+func (h *HTTPHandler) Route(path string) httpguard.Route {
+	return httpguard.Route{Path: path, Handler: h, Refuse: Refuse, Methods: h.methods(),
+		Expose: headerSession + ", WWW-Authenticate, Retry-After", Shutdown: h.Shutdown}
+}
+
 // ServeHTTP implements [http.Handler].
 func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != h.opts.Path {
-		access.Refuse(w, http.StatusNotFound, "there is no MCP endpoint at this path, it is at "+h.opts.Path)
+	h.mu.Lock()
+	closed := h.closed
+	h.mu.Unlock()
+	if closed {
+		reply(w, http.StatusServiceUnavailable, jsonrpc.ID{}, describe(shuttingDown()).wire())
 		return
 	}
-	if h.access.Preflight(w, r, h.methods()) || !h.access.Admit(w, r) {
-		return
-	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	r = r.WithContext(ctx)
-	if !h.enter(r, cancel) {
-		reply(w, http.StatusServiceUnavailable, jsonrpc.ID{}, fault.ShuttingDown())
-		return
-	}
-	defer h.leave(r)
 	if h.pinned {
 		r.Header.Del(headerRevision) // the pinned revisions do not have this header
 	}
-	x := &exchange{handler: h, filter: newFilter(w), request: r}
 	switch r.Method {
 	case http.MethodPost:
-		x.post()
+		h.post(w, r)
 	case http.MethodGet:
-		x.get()
+		h.get(w, r)
 	case http.MethodDelete:
-		x.delete()
+		h.delete(w, r)
 	default:
-		access.RefuseMethod(w, h.methods())
+		refuseMethod(w, h.methods())
 	}
 }
 
@@ -152,39 +120,116 @@ func (h *HTTPHandler) methods() string {
 	return "GET, POST, DELETE"
 }
 
-// enter notes that a request is served. It says no after Shutdown.
-func (h *HTTPHandler) enter(r *http.Request, cancel func()) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed {
-		return false
-	}
-	h.requests[r] = cancel
-	if r.Method == http.MethodPost {
-		h.posts++
-	}
-	return true
+// stateless reports whether a request belongs to a revision without sessions.
+func (h *HTTPHandler) stateless(r *http.Request) bool {
+	return !h.pinned && r.Header.Get(headerRevision) >= statelessRevision
 }
 
-func (h *HTTPHandler) leave(r *http.Request) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.requests, r)
-	if r.Method == http.MethodPost {
-		h.posts--
-	}
-	if h.closed && h.posts == 0 {
-		h.quietLocked()
-	}
+// old reports whether the older transport, HTTP+SSE of 2024-11-05, is served.
+func (h *HTTPHandler) old() bool {
+	return h.events != nil && h.server.opts.Revision != Pinned
 }
 
-// quietLocked tells Shutdown that no request is being answered.
-func (h *HTTPHandler) quietLocked() {
-	select {
-	case <-h.quiet:
+// post answers a message, or a batch of them.
+func (h *HTTPHandler) post(w http.ResponseWriter, r *http.Request) {
+	p, ok := h.read(w, r)
+	if !ok {
+		return
+	}
+	one := p.single()
+	if one != nil && one.Method == methodInitialize && !p.modern {
+		r.Header.Del(headerRevision) // the body negotiates, and the client may be ahead of us
+	}
+	switch stateless := h.stateless(r); {
+	case stateless && p.batch:
+		refuse(w, http.StatusBadRequest, jsonrpc.ID{}, noBatches)
+	case stateless:
+		h.postStateless(w, r, p, one)
+	case h.old() && r.URL.Query().Has("sessionid"):
+		h.postOld(w, r, p, one)
 	default:
-		close(h.quiet)
+		h.postSession(w, r, p, one)
 	}
+}
+
+// maxDrain is how much is read of a body that is too large, in bytes.
+const maxDrain = 64 << 20
+
+// read reads and parses the body. If it cannot be served, the request has been
+// answered.
+func (h *HTTPHandler) read(w http.ResponseWriter, r *http.Request) (payload, bool) {
+	limit := h.opts.MaxBody
+	tooLarge := fmt.Sprintf("the body of a request must not exceed %d bytes", limit)
+	if r.ContentLength > limit {
+		httpguard.Drain(w, r, maxDrain)
+		refuse(w, http.StatusRequestEntityTooLarge, jsonrpc.ID{}, tooLarge)
+		return payload{}, false
+	}
+	if mt, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mt != "application/json" {
+		refuse(w, http.StatusUnsupportedMediaType, jsonrpc.ID{}, "the Content-Type of a request must be application/json")
+		return payload{}, false
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		httpguard.Drain(w, r, maxDrain)
+		refuse(w, http.StatusRequestEntityTooLarge, jsonrpc.ID{}, tooLarge)
+		return payload{}, false
+	}
+	if err != nil {
+		refuse(w, http.StatusBadRequest, jsonrpc.ID{}, "the body of the request could not be read")
+		return payload{}, false
+	}
+	p := parse(data, h.pinned)
+	if len(p.bad) > 0 && !p.batch {
+		writeJSON(w, http.StatusBadRequest, p.bad[0])
+		return payload{}, false
+	}
+	return p, true
+}
+
+// revisionKnown reports whether a request names a revision in its header that the
+// SDK knows, or none. If not, the request has been answered.
+func revisionKnown(w http.ResponseWriter, r *http.Request, id jsonrpc.ID) bool {
+	revision, known := r.Header.Get(headerRevision), mcp.SupportedProtocolVersions()
+	if revision == "" || slices.Contains(known, revision) {
+		return true
+	}
+	refuse(w, http.StatusBadRequest, id, "Bad Request: Unsupported protocol version (supported versions: "+strings.Join(known, ",")+")")
+	return false
+}
+
+// accepted reports whether the answer to a POST shall be JSON and not a stream. If
+// the client takes neither, ok is false and the request has been answered.
+func (h *HTTPHandler) accepted(w http.ResponseWriter, r *http.Request, id jsonrpc.ID) (asJSON, ok bool) {
+	json, stream := accepts(r.Header.Values("Accept"))
+	switch {
+	case h.events == nil:
+		return true, true
+	case r.Header.Get("Accept") == "", stream: // RFC 9110, section 12.5.1: without it the client takes anything
+		return false, true
+	case !json:
+		refuse(w, http.StatusBadRequest, id, "Accept must contain both 'application/json' and 'text/event-stream'")
+	}
+	return true, json
+}
+
+// accepts reports whether the values of an Accept header take JSON and streams. It
+// reads them as the SDK does, without weights.
+func accepts(values []string) (asJSON, asStream bool) {
+	for _, v := range values {
+		for media := range strings.SplitSeq(v, ",") {
+			media, _, _ = strings.Cut(media, ";")
+			switch strings.ToLower(strings.TrimSpace(media)) {
+			case "*/*":
+				return true, true
+			case "application/json", "application/*":
+				asJSON = true
+			case "text/event-stream", "text/*":
+				asStream = true
+			}
+		}
+	}
+	return asJSON, asStream
 }
 
 // Shutdown refuses new requests, gives the running ones half a second to be
@@ -193,52 +238,28 @@ func (h *HTTPHandler) quietLocked() {
 // ended first.
 func (h *HTTPHandler) Shutdown(ctx context.Context) error {
 	h.mu.Lock()
-	if !h.closed {
-		h.closed, h.quiet = true, make(chan struct{})
-		if h.posts == 0 {
-			h.quietLocked()
+	h.closed = true
+	all := slices.Collect(maps.Keys(h.conns))
+	h.mu.Unlock()
+	drain := func(d time.Duration) {
+		ctx, cancel := context.WithTimeout(ctx, d)
+		defer cancel()
+		for _, c := range all {
+			c.drain(ctx)
 		}
 	}
-	h.mu.Unlock()
-	h.awaitQuiet(ctx, shutdownDrain)
-	all := h.allSessions()
-	for _, ss := range all {
-		ss.stop()
+	drain(shutdownDrain)
+	for _, c := range all {
+		c.stop()
 	}
-	h.awaitQuiet(ctx, shutdownCancel)
-	h.mu.Lock()
-	for _, cancel := range h.requests {
-		cancel()
+	drain(shutdownCancel)
+	for _, c := range all {
+		_ = c.Close() // returns nil
 	}
-	h.mu.Unlock()
-	closeSessions(all)
+	end, cancel := context.WithTimeout(ctx, closeTime)
+	defer cancel()
+	for _, c := range all {
+		c.end(end)
+	}
 	return ctx.Err()
-}
-
-func (h *HTTPHandler) awaitQuiet(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-h.quiet:
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
-
-// closeSessions closes the SDK's sides of sessions. That waits for handlers, so
-// one that ignores its context is left behind.
-func closeSessions(all []*session) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		var wg sync.WaitGroup
-		for _, ss := range all {
-			if sdk := ss.sdkSession(); sdk != nil {
-				wg.Go(func() { _ = sdk.Close() })
-			}
-			wg.Go(ss.directs.Wait)
-		}
-		wg.Wait()
-	}()
-	waitFor(done, closeTime)
 }

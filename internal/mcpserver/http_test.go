@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"knowhow/internal/httpguard"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/mcpserver/mcptest"
 )
@@ -91,8 +92,8 @@ func refusalCases() []refusalCase {
 // The front refuses what it must, in its order, with JSON-RPC errors.
 func TestHTTPRefusals(t *testing.T) {
 	k := newKit(mcpserver.Options{Revision: mcpserver.Pinned})
-	o := mcpserver.HTTPOptions{Token: frontToken, MaxBody: 1000, AllowedOrigins: []string{"https://app.example"}, AllowedHosts: []string{"knowhow.local"}}
-	site := k.http(t, o)
+	site := k.guarded(t, mcpserver.HTTPOptions{MaxBody: 1000},
+		httpguard.Options{Token: frontToken, AllowedOrigins: []string{"https://app.example"}, AllowedHosts: []string{"knowhow.local"}})
 	for _, tc := range refusalCases() {
 		t.Run(tc.name, func(t *testing.T) {
 			status, header, body := site.request(t, tc.method, tc.body, tc.header)
@@ -115,52 +116,6 @@ func TestHTTPRefusals(t *testing.T) {
 				t.Errorf("body = %s, want the code %d", body, tc.code)
 			}
 		})
-	}
-}
-
-// A listener that is reached from outside has names we do not know.
-func TestHostOfAnOpenListener(t *testing.T) {
-	h := newKit(mcpserver.Options{}).server.HTTP(mcpserver.HTTPOptions{})
-	for _, tc := range []struct {
-		origin, host string
-		status       int
-	}{{"", "search.example", 200}, {"http://192.0.2.7:7411", "192.0.2.7:7411", 200}, {"http://search.example", "search.example", 403}, {"http://evil.example", "192.0.2.7:7411", 403}} {
-		w := httptest.NewRecorder() // requests of httptest have no local address
-		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(initializeBody))
-		r.Host = tc.host
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Accept", "*/*")
-		if tc.origin != "" {
-			r.Header.Set("Origin", tc.origin)
-		}
-		if h.ServeHTTP(w, r); w.Code != tc.status {
-			t.Errorf("Host %s with Origin %q = %d, want %d", tc.host, tc.origin, w.Code, tc.status)
-		}
-	}
-	if err := h.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestGuardAndHealth(t *testing.T) {
-	o := mcpserver.HTTPOptions{Token: "t"}
-	guarded := mcpserver.Guard(o, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
-	for _, tc := range []struct {
-		name          string
-		h             http.Handler
-		method, token string
-		status        int
-	}{
-		{"guarded", guarded, "GET", "t", 418}, {"no token", guarded, "GET", "", 401}, {"wrong", guarded, "GET", "u", 401},
-		{"health", mcpserver.Health(o), "GET", "", 200}, {"health HEAD", mcpserver.Health(o), "HEAD", "", 200}, {"health POST", mcpserver.Health(o), "POST", "", 405},
-	} {
-		w, r := httptest.NewRecorder(), httptest.NewRequest(tc.method, "/", nil)
-		if tc.token != "" {
-			r.Header.Set("Authorization", "Bearer "+tc.token)
-		}
-		if tc.h.ServeHTTP(w, r); w.Code != tc.status {
-			t.Errorf("%s = %d, want %d", tc.name, w.Code, tc.status)
-		}
 	}
 }
 
@@ -231,6 +186,9 @@ func TestSessions(t *testing.T) {
 	a, b, c := site.session(t), site.session(t), site.session(t)
 	a.Initialize("2025-03-26")
 	b.Initialize("2025-03-26")
+	for _, s := range []*mcptest.Session{a, b} {
+		s.Listen()
+	}
 	wantError(t, c.Handshake("2025-03-26"), -31429, "retryable", "true")
 	if got := c.Statuses(); got[0] != 503 {
 		t.Errorf("a third session = %d, want 503", got[0])
@@ -249,6 +207,67 @@ func TestSessions(t *testing.T) {
 		}
 	}
 	c.Initialize("2025-03-26")
+}
+
+// A new client takes the place of the session that has been idle for the longest
+// time. Sessions with a stream or a running request keep theirs.
+func TestSessionsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(mcpserver.Options{})
+		site := k.http(t, mcpserver.HTTPOptions{MaxSessions: 4})
+		open := func() *mcptest.Session {
+			time.Sleep(time.Second) // virtual: so that they differ in age
+			s := site.session(t)
+			s.Initialize("2025-03-26")
+			return s
+		}
+		lives := func(s *mcptest.Session) bool {
+			status, _, _ := site.request(t, "POST", ping, map[string]string{"Mcp-Session-Id": s.SessionID()})
+			return status == 200
+		}
+		running, listening, first, second := open(), open(), open(), open()
+		id := running.Start("tools/call", hold("a"))
+		<-k.started
+		listening.Listen()
+		time.Sleep(time.Second)
+		if _, err := first.Tool("echo", nil); err != nil { // now the other is the oldest
+			t.Fatal(err)
+		}
+		third := open()
+		if lives(second) {
+			t.Error("the session that was idle for the longest time lives, want a new one in its place")
+		}
+		for name, s := range map[string]*mcptest.Session{"first": first, "third": third} {
+			if !lives(s) {
+				t.Errorf("the %s session is gone, want another in its place", name)
+			}
+		}
+		first.Listen()
+		third.Listen()
+		if m := site.session(t).Handshake("2025-03-26"); m.Error == nil || m.Error.Code != -31429 {
+			t.Errorf("initialize while all sessions are in use = %s, want the error -31429", m.Raw)
+		}
+		close(k.release)
+		if _, err := running.ToolText(running.Wait(id)); err != nil {
+			t.Errorf("the running request = %v", err)
+		}
+		open()
+		if lives(running) {
+			t.Error("the session whose request has ended lives, want a new one in its place")
+		}
+	})
+}
+
+// A thousand idle sessions keep nobody out.
+func TestIdleSessionsKeepNobodyOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		site := newKit(mcpserver.Options{}).http(t, mcpserver.HTTPOptions{MaxSessions: 50})
+		for i := range 60 {
+			if status, _, body := site.request(t, "POST", initializeBody, nil); status != 200 {
+				t.Fatalf("initialize %d = %d %s, want 200", i, status, body)
+			}
+		}
+	})
 }
 
 func TestSessionIdle(t *testing.T) {
@@ -372,5 +391,14 @@ func TestShutdown(t *testing.T) {
 				time.Sleep(10 * time.Second) // virtual: the stuck handler returns
 			})
 		})
+	}
+}
+
+func TestRefuse(t *testing.T) {
+	w := httptest.NewRecorder()
+	mcpserver.Refuse(w, httptest.NewRequest("GET", "/", nil), httpguard.Refusal{Status: http.StatusForbidden, Message: `not "here" <b>`})
+	want := `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"not \"here\" <b>"}}`
+	if got := w.Body.String(); w.Code != 403 || got != want || w.Header().Get("Content-Type") != "application/json" {
+		t.Errorf("Refuse() wrote %d %s, want 403 %s", w.Code, got, want)
 	}
 }

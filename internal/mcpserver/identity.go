@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"maps"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -22,7 +23,6 @@ type initializeResult struct {
 // in the answer to initialize, in that to server/discover, and in the _meta of
 // every result of 2026-07-28.
 func (s *Server) identify(next mcp.MethodHandler) mcp.MethodHandler {
-	info := serverInfo{Implementation: s.info, Domain: s.opts.Domain}
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		res, err := next(ctx, method, req)
 		if err != nil || res == nil {
@@ -31,21 +31,34 @@ func (s *Server) identify(next mcp.MethodHandler) mcp.MethodHandler {
 		switch r := res.(type) {
 		case *mcp.InitializeResult:
 			r.Capabilities = s.capabilities()
-			return &initializeResult{r, info}, nil
+			return &initializeResult{r, s.serverInfo()}, nil
 		case *mcp.DiscoverResult:
 			r.Capabilities = s.capabilities()
 			r.CacheScope = "private"
 		}
-		if requestRevision(req) >= statelessRevision {
-			meta := res.GetMeta()
-			if meta == nil {
-				meta = map[string]any{}
-			}
-			meta[mcp.MetaKeyServerInfo] = info
-			res.SetMeta(meta)
+		if k := callOf(req); k != nil && (method == methodDiscover || k.revision >= statelessRevision) {
+			s.sign(res, statelessRevision)
 		}
 		return res, nil
 	}
+}
+
+func (s *Server) serverInfo() serverInfo {
+	return serverInfo{Implementation: s.info, Domain: s.opts.Domain}
+}
+
+// sign puts the server's identity into the _meta of a result, where the revision
+// of the request wants it there.
+func (s *Server) sign(res mcp.Result, revision string) {
+	if revision < statelessRevision {
+		return
+	}
+	meta := maps.Clone(res.GetMeta())
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	meta[mcp.MetaKeyServerInfo] = s.serverInfo()
+	res.SetMeta(meta)
 }
 
 // freshness is what 2026-07-28 wants to know about every list and read. Older

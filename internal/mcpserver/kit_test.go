@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/httpguard"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/mcpserver/mcptest"
 	"knowhow/internal/schema"
@@ -61,8 +62,6 @@ func newKit(o mcpserver.Options) *kit {
 				{Name: "size", Schema: schema.Schema{Type: "integer", Minimum: ptr(1), Maximum: ptr(1000), Default: 10}},
 			}}},
 		}},
-		Output: &schema.Schema{Type: "object", Properties: []schema.Property{
-			{Name: "query", Required: true, Schema: schema.Schema{Type: "string"}}}},
 		Meta: map[string]any{"kind": "sample"},
 	}, func(_ context.Context, in searchIn) (any, error) { return in, nil })
 	k.addBehaviours()
@@ -227,9 +226,15 @@ type site struct {
 
 func (k *kit) http(t testing.TB, o mcpserver.HTTPOptions) *site {
 	t.Helper()
+	return k.guarded(t, o, httpguard.Options{})
+}
+
+// guarded is http with checks of the listener besides those that it has anyway.
+func (k *kit) guarded(t testing.TB, o mcpserver.HTTPOptions, g httpguard.Options) *site {
+	t.Helper()
 	m := &memory{conns: make(chan net.Conn), done: make(chan struct{})}
 	h := k.server.HTTP(o)
-	hs := &http.Server{Handler: h}
+	hs := &http.Server{Handler: guard(h, g)}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -255,6 +260,12 @@ func (k *kit) http(t testing.TB, o mcpserver.HTTPOptions) *site {
 		<-ended
 	})
 	return &site{handler: h, client: &http.Client{Transport: tr}, url: "http://127.0.0.1:7411/mcp"}
+}
+
+// guard mounts an endpoint at /mcp.
+func guard(h *mcpserver.HTTPHandler, g httpguard.Options) http.Handler {
+	g.Routes, g.Refuse = []httpguard.Route{h.Route("/mcp")}, mcpserver.Refuse
+	return httpguard.New(g)
 }
 
 func (s *site) session(t testing.TB) *mcptest.Session {

@@ -2,20 +2,24 @@ package mcpserver
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
-	"knowhow/internal/mcpserver/fault"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"knowhow/internal/errkind"
 )
 
-// maxIdle bounds the handlers that only wait.
-const maxIdle = 10_000
+// Bounds on memory: on the requests in the queue, which may have large arguments,
+// and on the handlers that only wait.
+const (
+	maxQueued = 1000
+	maxIdle   = 10_000
+)
 
 // A limiter bounds the requests that do real work. What is over the bound waits
-// in a queue that is bounded in length and in time.
+// in a queue, each request for a bounded time, so that clients that come at once
+// are all served.
 type limiter struct {
 	inFlight, queued, idling int // bounds
 	maxWait                  time.Duration
@@ -26,11 +30,11 @@ type limiter struct {
 	queue   []chan struct{}
 }
 
-func newLimiter(inFlight, queued int, maxWait time.Duration) *limiter {
-	return &limiter{inFlight: inFlight, queued: queued, idling: maxIdle, maxWait: maxWait}
+func newLimiter(inFlight int, maxWait time.Duration) *limiter {
+	return &limiter{inFlight: inFlight, queued: maxQueued, idling: maxIdle, maxWait: maxWait}
 }
 
-// limited says whether a method does work that is counted. Everything that
+// limited reports whether a method does work that is counted. Everything that
 // keeps a session alive passes always.
 func limited(method string) bool {
 	switch method {
@@ -74,7 +78,7 @@ func (l *limiter) acquire(ctx context.Context) error {
 	}
 }
 
-// leave takes a request out of the queue. It says no if that has just got its
+// leave takes a request out of the queue. It reports false if that has just got its
 // slot.
 func (l *limiter) leave(turn chan struct{}) bool {
 	l.mu.Lock()
@@ -94,12 +98,13 @@ func (l *limiter) release() {
 	l.nextLocked()
 }
 
-// nextLocked hands free slots to those who wait, first come first.
+// nextLocked gives free slots to the requests that wait, the oldest first.
 func (l *limiter) nextLocked() {
 	for l.running < l.inFlight && len(l.queue) > 0 {
 		l.running++
 		close(l.queue[0])
-		l.queue = slices.Delete(l.queue, 0, 1)
+		l.queue[0] = nil // for the garbage collector
+		l.queue = l.queue[1:]
 	}
 }
 
@@ -123,14 +128,14 @@ func (l *limiter) wait(f func() error) error {
 	return f()
 }
 
-func (l *limiter) busy() *jsonrpc.Error {
-	return fault.New(fault.CodeBusy, "the server is busy with other requests, try again in a second", map[string]any{
-		"code": "BUSY", "retryable": true, "retryAfterMs": 1000, "maxInFlightRequests": l.inFlight})
+func (l *limiter) busy() error {
+	return &Error{Err: fmt.Errorf("the server is busy with other requests, try again in a second: %w", errkind.Busy),
+		Data: map[string]any{"retryAfterMs": 1000, "maxInFlightRequests": l.inFlight}}
 }
 
 // Wait calls f on behalf of a tool's or a resource's handler, during which the
 // request does not count among the MaxInFlight ones: f is to wait for something
-// that goes on elsewhere, and to do no work. At most 10,000 handlers wait at
+// that happens elsewhere, and to do no work. At most 10,000 handlers wait at
 // once; the error of a further one tells its peer to come back later. Otherwise
 // the error is f's. It must be called from the handler's own goroutine.
 func (s *Server) Wait(f func() error) error { return s.limit.wait(f) }

@@ -2,6 +2,7 @@ package mcpserver_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,12 +26,37 @@ func (k *kit) addWait() {
 	})
 }
 
+// A hundred clients that start in the same instant are all served: the rest wait
+// for their turn.
+func TestManyClientsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(mcpserver.Options{})
+		site := k.http(t, mcpserver.HTTPOptions{})
+		var wg sync.WaitGroup
+		for range 100 {
+			s := site.session(t)
+			wg.Go(func() {
+				s.Initialize("2025-11-25")
+				if m := s.Call("tools/list", nil); m.Error != nil {
+					t.Errorf("tools/list = %v", m.Error)
+				}
+				if _, err := s.ToolText(s.Call("tools/call", hold("x"))); err != nil {
+					t.Errorf("a tool = %v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		time.AfterFunc(1900*time.Millisecond, func() { close(k.release) }) // virtual
+		wg.Wait()
+	})
+}
+
 // Handlers that only wait keep nobody from working, and work keeps its bound
 // while they come back.
 func TestWaitingTakesNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, transport := range []string{"stdio", "http"} {
-			k := newKit(mcpserver.Options{MaxInFlight: 2, MaxQueued: 1, QueueWait: time.Second})
+			k := newKit(mcpserver.Options{MaxInFlight: 2, QueueWait: time.Second})
 			k.addWait()
 			var s *mcptest.Session
 			if transport == "stdio" {

@@ -8,21 +8,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"knowhow/internal/mcpserver/fault"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"knowhow/internal/errkind"
 )
 
 // isBusy reports whether err tells the peer to come back later.
-func isBusy(err error) bool {
-	e, ok := errors.AsType[*jsonrpc.Error](err)
-	return ok && e.Code == fault.CodeBusy
-}
+func isBusy(err error) bool { return errors.Is(err, errkind.Busy) }
 
 // The number of those who wait is bounded, too.
 func TestLimiterWaiters(t *testing.T) {
-	l := newLimiter(1, 1, time.Second)
-	l.idling = 1
+	l := newLimiter(1, time.Second)
+	l.idling, l.queued = 1, 1
 	if err := l.acquire(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +40,8 @@ func TestLimiterWaiters(t *testing.T) {
 // Whatever happens at the same moment, slots are neither lost nor made.
 func TestLimiterKeepsCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(3, 20, 2*time.Millisecond)
+		l := newLimiter(3, 2*time.Millisecond)
+		l.queued = 20
 		var wg sync.WaitGroup
 		for i := range 200 {
 			wg.Go(func() {

@@ -3,14 +3,12 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
-
-	"knowhow/internal/mcpserver/fault"
-	"knowhow/internal/mcpserver/wire"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -21,15 +19,115 @@ const (
 	methodInitialize    = "initialize"
 	methodPing          = "ping"
 	methodDiscover      = "server/discover"
+	methodListen        = "subscriptions/listen" // of 2026-07-28: it lasts until it is cancelled
 	methodListTools     = "tools/list"
-	methodCallTool      = wire.MethodCallTool
+	methodCallTool      = "tools/call"
 	methodListResources = "resources/list"
-	methodReadResource  = wire.MethodReadResource
+	methodReadResource  = "resources/read"
 	methodListTemplates = "resources/templates/list"
 	notifyInitialized   = "notifications/initialized"
 	notifyCancelled     = "notifications/cancelled"
 	notifyProgress      = "notifications/progress"
 )
+
+// errCancelled is the error of a cancelled request, which is not answered.
+var errCancelled = errors.New("cancelled")
+
+// guard is the outermost layer around every request: panics, the gate, shutdown,
+// cancellation, and errors.
+func (s *Server) guard(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
+		start, c := time.Now(), connFrom(ctx)
+		defer func() {
+			if p, ok := errors.AsType[*panicError](err); ok {
+				err = s.peerError(p, &call{method: method})
+			}
+			s.logRequest(method, time.Since(start), res, err)
+		}()
+		next := func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			return try(ctx, method, req, next)
+		}
+		switch k := callOf(req); {
+		case method == methodInitialize:
+			return s.initialize(ctx, c, req, next)
+		case method == notifyInitialized:
+			if res, err = next(ctx, method, req); err == nil {
+				c.initialized()
+			}
+			return res, err
+		case k == nil, method == methodPing, method == methodDiscover:
+			return next(ctx, method, req)
+		default:
+			return s.serve(ctx, c, k, req, next)
+		}
+	}
+}
+
+// initialize is never cancelled, and the SDK's own errors are fit to show.
+func (s *Server) initialize(ctx context.Context, c *conn, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+	res, err := next(ctx, methodInitialize, req)
+	if _, panicked := errors.AsType[*panicError](err); err != nil && !panicked {
+		err = newError(codeInvalidRequest, sentence(err.Error()), nil)
+	}
+	if r, ok := res.(*initializeResult); ok {
+		c.negotiated(r.ProtocolVersion)
+	}
+	return res, err
+}
+
+// serve answers a request that needs a session in order, or that brings its
+// revision along, as those of 2026-07-28 do.
+func (s *Server) serve(ctx context.Context, c *conn, k *call, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+	meta := requestMeta(req)
+	k.token = progressToken(meta)
+	if k.revision, _ = meta[mcp.MetaKeyProtocolVersion].(string); k.revision < statelessRevision {
+		k.revision = c.revisionInUse()
+		if !c.awaitReady(ctx) {
+			return nil, notInitialized(k.method)
+		}
+	}
+	ctx = context.WithValue(ctx, callKey{}, k)
+	if s.opts.Header != nil && k.header != nil {
+		ctx = s.opts.Header(ctx, k.header)
+	}
+	ctx, end, err := c.begin(ctx, k)
+	if err != nil {
+		return s.failed(k, shuttingDown())
+	}
+	defer end()
+	defer k.finish()
+	res, err := next(ctx, k.method, req)
+	switch {
+	case c.isCancelled(k):
+		return nil, errCancelled
+	case err == nil:
+		return res, nil
+	case c.isStopped():
+		err = shuttingDown()
+	}
+	return s.failed(k, err)
+}
+
+// A panicError is a recovered panic. Its text is for the log.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+// Error returns the value and the stack.
+func (p *panicError) Error() string {
+	return fmt.Sprintf("the handler panicked: %v\n%s", p.value, p.stack)
+}
+
+// try calls next and turns a panic into an error.
+func try(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (res mcp.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			res, err = nil, &panicError{p, debug.Stack()}
+		}
+	}()
+	return next(ctx, method, req)
+}
 
 // requestMeta returns the _meta of a request's params, nil if it has none.
 func requestMeta(req mcp.Request) map[string]any {
@@ -40,122 +138,38 @@ func requestMeta(req mcp.Request) map[string]any {
 	return nil
 }
 
-// requestRevision returns the revision that a request names for itself, as
-// those of 2026-07-28 do; "" if it relies on the handshake.
-func requestRevision(req mcp.Request) string {
-	v, _ := requestMeta(req)[mcp.MetaKeyProtocolVersion].(string)
-	return v
-}
-
-// guard is the outermost layer around every request: panics, the gate,
-// shutdown, cancellation, and errors.
-func (s *Server) guard(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
-		start := time.Now()
-		defer func() {
-			if p := recover(); p != nil {
-				s.log.Error("handler panicked", "method", method, "panic", p, "stack", string(debug.Stack()))
-				res, err = nil, fault.Describe(errors.New("panic"), "").Wire()
-			}
-			s.logRequest(method, time.Since(start), err)
-		}()
-		ss := sessionFrom(ctx)
-		switch method {
-		case methodInitialize:
-			return s.initialize(ctx, ss, req, next)
-		case notifyInitialized:
-			if res, err = next(ctx, method, req); err == nil {
-				ss.initialized()
-			}
-			return res, err
-		case methodPing, methodDiscover, notifyCancelled:
-			if method == notifyCancelled {
-				ss.cancelled(cancelledID(req))
-			}
-			return next(ctx, method, req)
-		}
-		return s.serve(ctx, ss, method, req, next)
+// failed returns the answer to a call that failed with err: a JSON-RPC error, or
+// from 2025-11-25 on, if a tool failed, a result that says so. Clients show such
+// results to the model and discard JSON-RPC errors. An err that is one already is
+// about the request, not of the tool.
+func (s *Server) failed(k *call, err error) (mcp.Result, error) {
+	e := s.peerError(err, k)
+	if _, refused := errors.AsType[*jsonrpc.Error](err); refused || k.method != methodCallTool || k.revision < resultsRevision {
+		return nil, e
 	}
-}
-
-// initialize is never cancelled, and the SDK's own errors are fit to show.
-func (s *Server) initialize(ctx context.Context, ss *session, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	res, err := next(ctx, methodInitialize, req)
-	if err != nil {
-		return nil, fault.New(fault.CodeInvalidRequest, fault.Sentence(err.Error()), nil)
-	}
-	if r, ok := res.(*initializeResult); ok {
-		sdk, _ := req.GetSession().(*mcp.ServerSession)
-		ss.negotiated(sdk, r.ProtocolVersion)
-	}
+	res := newToolResult(e.Message, k.revision)
+	res.IsError, res.Meta = true, mcp.Meta{"error": e}
+	s.sign(res, k.revision)
 	return res, nil
-}
-
-// serve answers a request that needs a session in order, or that brings its
-// revision along.
-func (s *Server) serve(ctx context.Context, ss *session, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	c := &call{revision: requestRevision(req), token: progressToken(requestMeta(req)), id: metaID(requestMeta(req)[wire.MetaRequest])}
-	c.sdk, _ = req.GetSession().(*mcp.ServerSession)
-	if c.revision < statelessRevision {
-		c.revision = ss.revisionInUse()
-		if !ss.awaitReady(ctx) {
-			if cancelledByPeer(ctx) {
-				return nil, fault.Cancelled()
-			}
-			return nil, fault.NotInitialized(method)
-		}
-	}
-	work, end, err := ss.begin(context.WithValue(s.withHeader(ctx, ss, req), callKey{}, c), c)
-	if err != nil {
-		return nil, fault.ShuttingDown()
-	}
-	defer end()
-	defer c.finish()
-	res, err := next(work, method, req)
-	switch {
-	case cancelledByPeer(ctx):
-		ss.cancelled(c.id)
-		return nil, fault.Cancelled()
-	case err != nil && ss.stopped():
-		return nil, fault.ShuttingDown()
-	case err != nil:
-		return nil, s.peerError(err, method, c.revision)
-	}
-	return res, nil
-}
-
-// withHeader returns ctx with what the caller takes from the HTTP header.
-func (s *Server) withHeader(ctx context.Context, ss *session, req mcp.Request) context.Context {
-	header := ss.header
-	if extra := req.GetExtra(); extra != nil && extra.Header != nil {
-		header = extra.Header
-	}
-	if s.opts.Header == nil || header == nil {
-		return ctx
-	}
-	return s.opts.Header(ctx, header)
-}
-
-// cancelledByPeer says whether the request was cancelled by a notification.
-// The SDK gives every other end of a request another cause.
-func cancelledByPeer(ctx context.Context) bool {
-	return ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled)
 }
 
 // peerError turns a handler's error into one that a peer may see. An error of
 // no kind goes to the log instead.
-func (s *Server) peerError(err error, method, revision string) error {
+func (s *Server) peerError(err error, k *call) *jsonrpc.Error {
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return e
 	}
-	o := fault.Describe(err, revision)
-	if o.Code == fault.CodeInternal {
-		s.log.Error("request failed", "method", method, "error", err)
+	o := k.describe(err)
+	if o.Code == codeInternal {
+		s.log.Error("request failed", "method", k.method, "error", err)
 	}
-	return o.Wire()
+	return o.wire()
 }
 
-func (s *Server) logRequest(method string, took time.Duration, err error) {
+func (s *Server) logRequest(method string, took time.Duration, res mcp.Result, err error) {
+	if r, ok := res.(*toolResult); ok && r.IsError {
+		err, _ = r.Meta["error"].(error)
+	}
 	code := int64(0)
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		code = e.Code
@@ -173,44 +187,44 @@ func (s *Server) dispatch(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 			defer s.limit.release()
 		}
-		c := callFrom(ctx)
-		if c != nil && !s.has(method, c.revision) {
+		k := callFrom(ctx)
+		if k != nil && !s.has(method, k.revision) {
 			return nil, errUnknownMethod(method)
 		}
 		switch p := req.GetParams().(type) {
 		case *mcp.ListToolsParams:
 			if p != nil && p.Cursor != "" {
-				return nil, fault.NoCursor(p.Cursor)
+				return nil, noCursor(p.Cursor)
 			}
-			return s.listTools(c.revision), nil
+			return s.listTools(k.revision), nil
 		case *mcp.CallToolParamsRaw:
-			return s.callTool(ctx, p, c.revision)
+			return s.callTool(ctx, p, k.revision)
 		case *mcp.ListResourcesParams:
 			if s.res != nil {
-				return s.listResources(ctx, p, c.revision)
+				return s.listResources(ctx, p, k.revision)
 			}
 		case *mcp.ReadResourceParams:
 			if s.res != nil {
-				return s.readResource(ctx, p, c.revision)
+				return s.readResource(ctx, p, k.revision)
 			}
 		case *mcp.ListResourceTemplatesParams:
 			if s.res != nil && p != nil && p.Cursor != "" {
-				return nil, fault.NoCursor(p.Cursor)
+				return nil, noCursor(p.Cursor)
 			}
 			if s.res != nil {
-				return s.listTemplates(c.revision), nil
+				return s.listTemplates(k.revision), nil
 			}
 		}
 		return next(ctx, method, req)
 	}
 }
 
-// has says whether a method belongs to something that the server declares.
+// has reports whether a method belongs to something that the server declares.
 // Clients of older revisions get empty lists of resources where it does not,
 // because many of them ask without looking.
 func (s *Server) has(method, revision string) bool {
 	switch {
-	case slices.Contains(wire.Undeclared(), method):
+	case slices.Contains(undeclaredMethods, method):
 		return false
 	case strings.HasPrefix(method, "resources/"):
 		return s.res != nil || revision < statelessRevision

@@ -58,8 +58,8 @@ func TestModern(t *testing.T) {
 		want         []string
 	}{
 		{"server/discover", "", map[string]any{}, []string{`"2026-07-28"`, `"2024-11-05"`, `"experimental":{"domain":{"id":"finance"`, `"resources":{}`, `"tools":{}`, `"cacheScope":"private"`}},
-		{"tools/list", "", map[string]any{}, []string{`"resultType":"complete"`, `"ttlMs":0`, `"outputSchema"`, `"cacheScope":"private"`}},
-		{"tools/call", "echo", map[string]any{"name": "echo"}, []string{`"structuredContent":{"name":""}`, `"resultType":"complete"`, `"domain":{"id":"finance"`}},
+		{"tools/list", "", map[string]any{}, []string{`"resultType":"complete"`, `"ttlMs":0`, `"cacheScope":"private"`}},
+		{"tools/call", "echo", map[string]any{"name": "echo"}, []string{`"content":[{"type":"text","text":"{\"name\":\"\"}"}]`, `"resultType":"complete"`, `"domain":{"id":"finance"`}},
 		{"resources/list", "", map[string]any{}, []string{`"nextCursor":"100"`, `"resultType":"complete"`}},
 		{"resources/read", "fess://finance/doc/d1/content", map[string]any{"uri": "fess://finance/doc/d1/content", "cursor": "1"},
 			[]string{`"text":"second"`, `"nextCursor":"2"`, `"isLast":false`, `"ttlMs":0`, `"resultType":"complete"`}},
@@ -102,7 +102,8 @@ func TestModernRefusals(t *testing.T) {
 		{"no subscriptions", "POST", "resources/subscribe", "", map[string]any{"uri": "x:y"}, 404, "-32601"},
 		{"initialize", "POST", "initialize", "", map[string]any{}, 404, "-32601"},
 		{"wrong name", "POST", "tools/call", "other", map[string]any{"name": "echo"}, 400, "-32020"},
-		{"bad argument", "POST", "tools/call", "search", map[string]any{"name": "search"}, 400, "-32602"},
+		{"unknown tool", "POST", "tools/call", "nosuch", map[string]any{"name": "nosuch"}, 400, "-32602"},
+		{"unknown resource", "POST", "resources/read", "x:y", map[string]any{"uri": "x:y"}, 400, "-32602"},
 		{"GET", "GET", "x", "", nil, 405, "-32600"},
 		{"DELETE", "DELETE", "x", "", nil, 405, "-32600"},
 	} {
@@ -145,7 +146,7 @@ func TestPinnedAgainstModern(t *testing.T) {
 			t.Errorf("%s: a probe with escaped slashes = %s, want -32601", revision, m.Raw)
 		}
 		m := s.Call("tools/call", modern(map[string]any{"name": "echo"}))
-		if m.Error != nil || strings.Contains(m.Raw, "structuredContent") {
+		if m.Error != nil || strings.Contains(m.Raw, "resultType") {
 			t.Errorf("a call that names 2026-07-28 = %s, want an older result", m.Raw)
 		}
 	}

@@ -1,63 +1,47 @@
 package mcpserver
 
 import (
-	"context"
-	"crypto/rand"
 	"net/http"
 
-	"knowhow/internal/mcpserver/wire"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// openOld serves the stream of a session of the HTTP+SSE transport of 2024-11-05.
-// The SDK has a handler for all such sessions, but that takes no batches.
-func (x *exchange) openOld(ss *session) {
-	h, id := x.handler, rand.Text()
-	ss.old = &mcp.SSEServerTransport{Endpoint: x.request.URL.EscapedPath() + "?sessionid=" + id, Response: x.filter, MaxRequestBodyBytes: -1}
-	h.mu.Lock()
-	h.old[id] = ss
-	h.mu.Unlock()
-	for name, value := range streamHeader {
-		x.filter.Header().Set(name, value)
+// getOld opens a session of the older transport, HTTP+SSE of 2024-11-05: a stream for
+// all answers, whose first event names the endpoint to which messages are posted.
+func (h *HTTPHandler) getOld(w http.ResponseWriter, r *http.Request) {
+	s := h.open(true)
+	if s == nil {
+		h.tooManySessions(w, jsonrpc.ID{})
+		return
 	}
-	x.pass(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		sdk, err := h.server.sdk.Connect(r.Context(), ss.old, nil)
-		if err != nil { // of the first event: the client is gone
-			return
-		}
-		stop := context.AfterFunc(r.Context(), func() { _ = sdk.Close() }) // why it ended says nothing to the client
-		_ = sdk.Wait()
-		stop()
-	}))
-	h.mu.Lock()
-	delete(h.old, id)
-	h.mu.Unlock()
+	defer h.end(s)
+	s.header = r.Header
+	s.get.attach(w, func() bool {
+		s.get.eventLocked("endpoint", []byte(r.URL.EscapedPath()+"?sessionid="+s.id), true)
+		return true
+	})
+	s.get.carry(r.Context(), s.conn.closed, http.StatusOK, true)
 }
 
-// oldSession returns the session of the older transport that a message is for,
-// nil if there is none.
-func (x *exchange) oldSession() *session {
-	x.handler.mu.Lock()
-	defer x.handler.mu.Unlock()
-	return x.handler.old[x.request.URL.Query().Get("sessionid")]
-}
-
-// postOld passes the messages of a body on to their session, one by one.
-func (x *exchange) postOld(p wire.Payload) {
-	ss := x.oldSession()
-	x.pass(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if ss == nil {
-			http.Error(w, "session not found", http.StatusNotFound)
+// postOld takes what is posted to that endpoint.
+func (h *HTTPHandler) postOld(w http.ResponseWriter, r *http.Request, p payload, one *jsonrpc.Request) {
+	id := p.lastID()
+	s := h.use(r.URL.Query().Get("sessionid"), true, false)
+	if s == nil {
+		refuse(w, http.StatusNotFound, id, "session not found")
+		return
+	}
+	defer h.release(s, false)
+	if p.batch && max(s.conn.revisionInUse(), r.Header.Get(headerRevision)) >= unbatchedRevision {
+		refuse(w, http.StatusBadRequest, jsonrpc.ID{}, noBatches)
+		return
+	}
+	if one != nil {
+		if e := checkRequest(one, p.modern); e != nil {
+			refuse(w, http.StatusBadRequest, id, e.Message)
 			return
 		}
-		for one := p; len(p.Msgs) > 0 && x.filter.status == 0; p.Msgs = p.Msgs[1:] {
-			if one.Batch, one.Msgs = false, p.Msgs[:1]; x.rewind(one) {
-				ss.old.ServeHTTP(w, r)
-			}
-		}
-		if x.filter.status == 0 {
-			w.WriteHeader(http.StatusAccepted)
-		}
-	}))
+	}
+	s.conn.deliver(r.Context(), s.conn.take(p, s.header, s.get, false))
+	w.WriteHeader(http.StatusAccepted)
 }

@@ -2,44 +2,54 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"math"
+	"net/http"
 	"sync"
 
-	"knowhow/internal/mcpserver/fault"
+	"knowhow/internal/compact"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // A call is one request while it is answered, and the progress of the work it
-// started for as long as that goes on.
+// started for as long as that continues.
 type call struct {
-	revision string // the revision the request is served under
-	sdk      *mcp.ServerSession
-	token    any // the request's progressToken: a string, a number, or nil
-	id       jsonrpc.ID
+	conn   *conn
+	group  *group
+	id     jsonrpc.ID
+	method string
+	params json.RawMessage
+	header http.Header // of the HTTP request; nil on stdio
 
-	cancelled bool // by the client; guarded by the session's mutex
+	// What the middleware finds out about it.
+	revision string // the revision it is served under
+	token    any    // its progressToken: a string, a number, or nil
+	uri      string // of resources/read
 
-	mu       sync.Mutex // guards what follows, and the order of notifications
-	answered bool
-	last     float64
-	sent     bool
+	// Guarded by conn.mu.
+	cancelled bool                    // by the client
+	cancel    context.CancelCauseFunc // ends the context of the handler; nil before it is called
+
+	mu   sync.Mutex // guards what follows, and the order of notifications
+	last float64
+	sent bool
+	done bool // the handler has returned
 }
 
 type callKey struct{}
 
 // callFrom returns the call of a handler's context, nil if it has none.
 func callFrom(ctx context.Context) *call {
-	c, _ := ctx.Value(callKey{}).(*call)
-	return c
+	k, _ := ctx.Value(callKey{}).(*call)
+	return k
 }
 
 // RevisionFrom returns the revision that the request of ctx is served under,
 // for example "2025-03-26"; "" outside a request.
 func RevisionFrom(ctx context.Context) string {
-	if c := callFrom(ctx); c != nil {
-		return c.revision
+	if k := callFrom(ctx); k != nil {
+		return k.revision
 	}
 	return ""
 }
@@ -50,38 +60,44 @@ func RevisionFrom(ctx context.Context) string {
 // one sent is dropped, as are values that are not finite. A total of 0 is
 // unknown.
 //
-// Work that goes on after the answer may go on reporting with a context made by
+// Work that continues after the answer may report with a context made by
 // [context.WithoutCancel]. Over HTTP that reaches the client only if it keeps a
 // GET stream open; otherwise it is lost, as is everything while SSE is off.
 func Progress(ctx context.Context, done, total float64, message string) {
-	c := callFrom(ctx)
-	if c == nil || c.token == nil || !finite(done) || !finite(total) {
+	k := callFrom(ctx)
+	if k == nil || k.token == nil || !finite(done) || !finite(total) {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.sent && done <= c.last {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.sent && done <= k.last {
 		return
 	}
-	c.sent, c.last = true, done
-	if c.answered {
-		// The SDK refuses to send to the stream of an answered request, and
-		// knows that stream by a value in the context.
-		ctx = context.Background()
+	k.sent, k.last = true, done
+	p := struct {
+		Token    any     `json:"progressToken"`
+		Message  string  `json:"message,omitempty"`
+		Progress float64 `json:"progress"`
+		Total    float64 `json:"total,omitempty"`
+	}{k.token, sentence(message), done, max(total, 0)}
+	w := &compact.Object{}
+	w.Add("jsonrpc", "2.0")
+	w.Add("method", notifyProgress)
+	w.Add("params", p)
+	if k.done {
+		k.conn.say(nil, w.Bytes())
+	} else {
+		k.conn.say(k, w.Bytes())
 	}
-	// An error means that the client is gone or has no stream to send to:
-	// neither is a reason to stop the work.
-	_ = c.sdk.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
-		ProgressToken: c.token, Progress: done, Total: max(total, 0), Message: fault.Sentence(message)})
 }
 
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
-// finish notes that the request is about to be answered.
-func (c *call) finish() {
-	c.mu.Lock()
-	c.answered = true
-	c.mu.Unlock()
+// finish notes that the handler has returned, after what it has to say.
+func (k *call) finish() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.done = true
 }
 
 // progressToken returns the token of a request's _meta, nil if there is none

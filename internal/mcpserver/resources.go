@@ -2,13 +2,12 @@ package mcpserver
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"maps"
 	"net/url"
 	"strconv"
 
 	"knowhow/internal/errkind"
-	"knowhow/internal/mcpserver/wire"
 	"knowhow/internal/schema"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -72,6 +71,11 @@ func (s *Server) SetResources(r Resources, templates ...Template) {
 	s.res, s.template = r, templates
 }
 
+// noCursor refuses the cursor of a list that is never cut.
+func noCursor(at string) error {
+	return &errkind.Argument{Name: "cursor", Value: at, Want: "none: the list comes at once"}
+}
+
 type resourcesResult struct {
 	mcp.ResultBase
 	freshness
@@ -126,8 +130,14 @@ func (s *Server) readResource(ctx context.Context, p *mcp.ReadResourceParams, re
 		return nil, &schema.Error{Argument: "uri", Want: "the URI of a resource",
 			Message: `argument "uri" is missing: want the URI of a resource, see resources/list`}
 	}
+	k := callFrom(ctx)
 	uri, cursor := cutCursor(p.URI)
-	switch v := p.Meta[wire.MetaCursor].(type) {
+	var more struct{ Cursor any }       // the SDK drops it
+	_ = json.Unmarshal(k.params, &more) // the SDK has read them
+	if more.Cursor == nil {
+		more.Cursor = p.Meta["cursor"]
+	}
+	switch v := more.Cursor.(type) {
 	case nil:
 	case string:
 		cursor = v
@@ -136,10 +146,8 @@ func (s *Server) readResource(ctx context.Context, p *mcp.ReadResourceParams, re
 	default:
 		return nil, &errkind.Argument{Name: "cursor", Want: "a nextCursor of an earlier read"}
 	}
+	k.uri = p.URI
 	c, err := s.res.ReadResource(ctx, uri, cursor)
-	if _, own := errors.AsType[*Error](err); !own && errors.Is(err, errkind.NotFound) {
-		err = &Error{Err: err, Data: map[string]any{"uri": p.URI}}
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -198,4 +200,35 @@ func TestResumeGet(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A stream holds events of messages, and from 2025-11-25 on first one without data
+// that has an id alone. Python's SDK complains about events of any other name.
+func TestEventNames(t *testing.T) {
+	for _, revision := range []string{"2025-03-26", "2025-06-18", "2025-11-25"} {
+		site := newKit(mcpserver.Options{}).http(t, mcpserver.HTTPOptions{})
+		s := site.session(t)
+		s.Initialize(revision)
+		_, _, body := site.request(t, http.MethodPost, request(t, "tools/call", withToken("progress", 1)),
+			map[string]string{"Mcp-Session-Id": s.SessionID(), "Mcp-Protocol-Version": revision})
+		ids, names, first := 0, map[string]int{}, strings.SplitN(body, "\n\n", 2)[0]
+		for line := range strings.Lines(body) {
+			if name, ok := strings.CutPrefix(line, "event: "); ok {
+				names[strings.TrimSpace(name)]++
+			}
+			if strings.HasPrefix(line, "id: ") {
+				ids++
+			}
+		}
+		primed := 0
+		if revision >= "2025-11-25" {
+			primed = 1
+			if !regexp.MustCompile(`^id: [A-Z2-7]+_0\ndata: $`).MatchString(first) {
+				t.Errorf("%s: the first event is %q, want one with an id and empty data", revision, first)
+			}
+		}
+		if want := map[string]int{"message": 4}; !maps.Equal(names, want) || ids != 4+primed {
+			t.Errorf("%s: events %v with %d ids, want %v with %d:\n%s", revision, names, ids, want, 4+primed, body)
+		}
+	}
 }

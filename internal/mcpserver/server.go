@@ -1,6 +1,11 @@
-// Package mcpserver is the only door to the MCP SDK for servers. Front ends
-// describe their tools and resources to a [Server] in plain Go values and serve
-// it over stdio or HTTP; nothing of the SDK shows in this API.
+// Package mcpserver is the only package that uses the MCP SDK for servers. Front
+// ends describe their tools and resources to a [Server] in plain Go values and
+// serve it over stdio or HTTP; nothing of the SDK shows in this API.
+//
+// A connection is a conn, whatever carries it. Three framings feed it: lines on
+// stdio, Streamable HTTP, and HTTP+SSE. It reads the messages, answers plain calls
+// of tools itself and passes all else to the SDK, above which the same layers stand
+// as middleware.
 //
 // The package adds to the SDK what this program promises to its users: pinned
 // revisions, the gate before notifications/initialized, the domain block, exact
@@ -29,14 +34,15 @@ const (
 
 // Revisions in which something changed that this package answers differently.
 const (
-	structuredRevision = "2025-06-18" // outputSchema and structuredContent; no more batches
-	statelessRevision  = "2026-07-28" // no handshake, the revision comes with each request
+	unbatchedRevision = "2025-06-18" // no more batches
+	resultsRevision   = "2025-11-25" // failures of tools are results
+	statelessRevision = "2026-07-28" // no handshake, the revision comes with each request
 )
 
-// pinned says whether the server speaks one revision only.
+// pinned reports whether the server speaks one revision only.
 func (r Revision) pinned() bool { return r == Pinned || r == Cody }
 
-// versions returns what the SDK is told to support; nil is everything.
+// versions returns the revisions that the SDK shall support; nil is all it knows.
 func (r Revision) versions() []string {
 	if r.pinned() {
 		return []string{string(r)}
@@ -59,12 +65,11 @@ type Options struct {
 	Name         string // serverInfo.name
 	Title        string // serverInfo.title; "" leaves it out
 	Version      string // serverInfo.version
-	Instructions string // told to the client on initialize; "" leaves them out
+	Instructions string // sent to the client with the answer to initialize; "" leaves them out
 	Domain       *Domain
 	Revision     Revision
 	MaxInFlight  int           // tool calls and reads that run at once; 0 is 32
-	MaxQueued    int           // how many more may wait; 0 is 64
-	QueueWait    time.Duration // how long they may wait; 0 is 5 s
+	QueueWait    time.Duration // how long further ones wait for their turn; 0 is 2 s
 	Log          *slog.Logger  // nil discards
 
 	// Header takes from the HTTP header of a request what its handler needs
@@ -96,11 +101,8 @@ func New(o Options) *Server {
 	if o.MaxInFlight <= 0 {
 		o.MaxInFlight = 32
 	}
-	if o.MaxQueued <= 0 {
-		o.MaxQueued = 64
-	}
 	if o.QueueWait <= 0 {
-		o.QueueWait = 5 * time.Second
+		o.QueueWait = 2 * time.Second
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -109,7 +111,7 @@ func New(o Options) *Server {
 		opts:   o,
 		info:   &mcp.Implementation{Name: o.Name, Title: o.Title, Version: o.Version},
 		log:    o.Log,
-		limit:  newLimiter(o.MaxInFlight, o.MaxQueued, o.QueueWait),
+		limit:  newLimiter(o.MaxInFlight, o.QueueWait),
 		byName: map[string]*tool{},
 	}
 	s.sdk = mcp.NewServer(s.info, &mcp.ServerOptions{
@@ -118,7 +120,9 @@ func New(o Options) *Server {
 		Capabilities:              &mcp.ServerCapabilities{},
 	})
 	s.sdk.AddReceivingMiddleware(s.guard, s.identify, s.dispatch)
-	s.handle = s.guard(s.identify(s.dispatch(notHandled)))
+	s.handle = s.guard(s.identify(s.dispatch(func(_ context.Context, method string, _ mcp.Request) (mcp.Result, error) {
+		return nil, errUnknownMethod(method) // nothing gets there
+	})))
 	return s
 }
 

@@ -1,24 +1,22 @@
 package mcpserver
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
-
-	"knowhow/internal/mcpserver/stream"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // maxLine bounds one message on stdio, in bytes.
 const maxLine = 16 << 20
 
-// How a stdio server ends: it has a second in all.
-const (
-	drainTime = 800 * time.Millisecond // for running requests to be answered
-	closeTime = 100 * time.Millisecond // for handlers to return after that
-)
+// drainTime is how long the end of stdio waits for running requests to be
+// answered. With closeTime, a server is gone within a second.
+const drainTime = 800 * time.Millisecond
 
 // ServeStdio serves one client that writes requests to in and reads answers
 // from out, one JSON-RPC message a line. It returns nil within a second of the
@@ -30,52 +28,131 @@ const (
 // until in ends. Handlers that ignore their context may also outlive the call;
 // nothing they return is written.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	ss := newSession(0) // lines come in order: nothing overtakes notifications/initialized
-	t := &stdioTransport{in: in, out: out, handle: s.handle, end: ctx.Done(), pinned: s.opts.Revision.pinned()}
-	sdk, err := s.sdk.Connect(withSession(context.WithoutCancel(ctx), ss), t, nil)
-	if err != nil {
-		return fmt.Errorf("serving stdio: %w", err)
+	c := newConn(s, "", 0) // lines come in order: nothing overtakes notifications/initialized
+	to := &lineWriter{out: out, conn: c, turn: make(chan struct{}, 1)}
+	c.alone = to
+	lines := make(chan line)
+	go readLines(in, maxLine, lines, c.closed)
+	for reading := true; reading; {
+		select {
+		case <-ctx.Done():
+			reading = false
+		case <-c.closed: // nobody reads what is written
+			reading = false
+		case l := <-lines:
+			switch {
+			case errors.Is(l.err, errTooLong):
+				to.send(errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: a message must not exceed %d bytes", maxLine)), 0, true)
+			case l.err != nil: // the end of input is how clients leave
+				reading = false
+			default:
+				c.receiveLine(ctx, l.data, to)
+			}
+		}
 	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = sdk.Wait() // the end of in or out: both are how clients leave
-		ss.directs.Wait()
-	}()
+	drain, cancel := context.WithTimeout(context.Background(), drainTime)
+	defer cancel()
+	c.drain(drain)
+	c.end(context.Background())
+	return nil
+}
+
+// receiveLine takes the messages of a line.
+func (c *conn) receiveLine(ctx context.Context, data []byte, to sink) {
+	p := parse(data, c.server.opts.Revision.pinned())
+	if p.batch && (p.modern || c.revisionInUse() >= unbatchedRevision) {
+		p = payload{bad: []json.RawMessage{errorLine(codeInvalidRequest, "invalid request: "+noBatches)}}
+	}
+	c.deliver(ctx, c.take(p, nil, to, p.batch))
+}
+
+// A lineWriter is a sink that writes a message a line.
+type lineWriter struct {
+	out  io.Writer
+	conn *conn
+	turn chan struct{} // holds a value while somebody writes
+}
+
+// send implements sink.
+func (l *lineWriter) send(data []byte, _ int64, _ bool) { l.notify(data) }
+
+// end implements sink.
+func (l *lineWriter) end() {}
+
+// notify implements sink. After the end of the connection there is nobody to write
+// to, also for those that wait for their turn.
+func (l *lineWriter) notify(data []byte) {
 	select {
-	case <-ended:
-	case <-t.conn.drained:
-		ss.stop()
-		waitFor(ended, closeTime)
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-l.conn.closed:
+		return
 	}
-	ss.stop()
-	return t.conn.Close()
-}
-
-// waitFor waits for done to be closed, for d at most.
-func waitFor(done <-chan struct{}, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-done:
-	case <-t.C:
+	case <-l.conn.closed:
+		return
+	default:
+	}
+	if _, err := l.out.Write(append(data, '\n')); err != nil {
+		_ = l.conn.Close() // returns nil
 	}
 }
 
-// stdioTransport connects the SDK to a pair of streams, once.
-type stdioTransport struct {
-	in     io.Reader
-	out    io.Writer
-	handle mcp.MethodHandler
-	end    <-chan struct{} // closed when nothing more shall be read
-	pinned bool
-	conn   *stdioConn
+// errTooLong says that a line was skipped because of its length.
+var errTooLong = errors.New("line too long")
+
+// A line is one line of input that is not blank, or why there is none.
+type line struct {
+	data []byte // with its newline, if it has one
+	err  error  // errTooLong is followed by more lines, others are not
 }
 
-// Connect implements [mcp.Transport].
-func (t *stdioTransport) Connect(ctx context.Context) (mcp.Connection, error) {
-	t.conn = newStdioConn(t)
-	t.conn.session = sessionFrom(ctx)
-	go stream.ReadLines(t.in, maxLine, t.conn.lines, t.conn.closed)
-	return t.conn, nil
+// readLines sends the lines of r, of limit bytes at most, until r ends, which is
+// sent as the last line's error, or done is closed. A byte order mark at the
+// start is left out.
+func readLines(r io.Reader, limit int, lines chan<- line, done <-chan struct{}) {
+	br := bufio.NewReaderSize(r, 64<<10)
+	if bom, err := br.Peek(3); err == nil && string(bom) == "\uFEFF" {
+		_, _ = br.Discard(3) // what PowerShell puts before piped text
+	}
+	for {
+		data, err := readLine(br, limit)
+		if err == nil && len(bytes.TrimSpace(data)) == 0 {
+			continue
+		}
+		select {
+		case lines <- line{data, err}:
+		case <-done:
+			return
+		}
+		if err != nil && !errors.Is(err, errTooLong) {
+			return
+		}
+	}
+}
+
+// readLine returns the next line. One of more than limit bytes is skipped to
+// its end without being kept.
+func readLine(br *bufio.Reader, limit int) ([]byte, error) {
+	var data []byte
+	tooLong := false
+	for {
+		part, err := br.ReadSlice('\n')
+		if tooLong = tooLong || len(data)+len(part) > limit; tooLong {
+			data = nil
+		} else {
+			data = append(data, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case err == nil && tooLong, errors.Is(err, io.EOF) && tooLong:
+			return nil, errTooLong
+		case errors.Is(err, io.EOF) && len(bytes.TrimSpace(data)) > 0:
+			return data, nil // a last line without its newline; the end comes next
+		case err != nil:
+			return nil, err
+		default:
+			return data, nil
+		}
+	}
 }

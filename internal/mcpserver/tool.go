@@ -8,8 +8,6 @@ import (
 	"slices"
 
 	"knowhow/internal/compact"
-	"knowhow/internal/mcpserver/fault"
-	"knowhow/internal/mcpserver/wire"
 	"knowhow/internal/schema"
 	"knowhow/internal/spell"
 
@@ -21,12 +19,11 @@ type Tool struct {
 	Name        string
 	Title       string
 	Description string
-	Input       schema.Schema  // of type object; arguments it does not list are refused
-	Output      *schema.Schema // shown to clients of 2025-06-18 and later; nil shows none
-	ReadOnly    bool           // it changes nothing
-	Destructive bool           // it may delete or overwrite
-	Idempotent  bool           // doing it twice is doing it once
-	OpenWorld   bool           // it reaches beyond what the server holds
+	Input       schema.Schema // of type object; arguments it does not list are refused
+	ReadOnly    bool          // it changes nothing
+	Destructive bool          // it may delete or overwrite
+	Idempotent  bool          // doing it twice is doing it once
+	OpenWorld   bool          // it reaches beyond what the server holds
 	Meta        map[string]any
 }
 
@@ -37,11 +34,10 @@ type Result struct {
 	Meta  map[string]any
 }
 
-// A tool is a registered Tool with its rendered schemas and its handler.
+// A tool is a registered Tool with its rendered schema and its handler.
 type tool struct {
 	Tool
 	input  json.RawMessage
-	output json.RawMessage
 	handle func(ctx context.Context, arguments json.RawMessage) (any, error)
 }
 
@@ -50,18 +46,16 @@ type tool struct {
 //
 // h is called with arguments that the input schema allows, defaults filled in;
 // In is a struct whose JSON names are those of the schema. What h returns is
-// sent as one text block of compact JSON, and as structuredContent where the
-// client's revision has it and the value is an object. An error is answered as
-// a JSON-RPC error, by its errkind; one of no kind is an internal error whose
-// text goes to the log alone. h's ctx ends at once when the client cancels the
+// sent as one text block of compact JSON. There is no structuredContent, because
+// a client that passes both to its model doubles the cost of the result. An error
+// is described by its errkind: in revisions up to 2025-06-18 it is the error of
+// the answer, later a result with isError. One of no kind is an internal error
+// whose text goes to the log alone. h's ctx ends at once when the client cancels the
 // request, in which case nothing that h returns is sent; work that outlives the
 // answer needs [context.WithoutCancel].
 func AddTool[In any](s *Server, t Tool, h func(ctx context.Context, in In) (any, error)) {
 	t.Input.Type = "object"
-	rt := &tool{Tool: t, input: t.Input.Render(true)}
-	if t.Output != nil {
-		rt.output = t.Output.Render(false)
-	}
+	rt := &tool{Tool: t, input: t.Input.Render()}
 	rt.handle = func(ctx context.Context, arguments json.RawMessage) (any, error) {
 		checked, err := t.Input.Check(arguments)
 		if err != nil {
@@ -90,13 +84,12 @@ type toolsResult struct {
 }
 
 type listedTool struct {
-	Name         string          `json:"name"`
-	Title        string          `json:"title,omitempty"`
-	Description  string          `json:"description,omitempty"`
-	InputSchema  json.RawMessage `json:"inputSchema"`
-	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
-	Annotations  annotations     `json:"annotations"`
-	Meta         map[string]any  `json:"_meta,omitempty"`
+	Name        string          `json:"name"`
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description,omitempty"`
+	InputSchema json.RawMessage `json:"inputSchema"`
+	Annotations annotations     `json:"annotations"`
+	Meta        map[string]any  `json:"_meta,omitempty"`
 }
 
 // annotations says every hint, because the defaults of the specification are
@@ -112,12 +105,8 @@ type annotations struct {
 func (s *Server) listTools(revision string) *toolsResult {
 	res := &toolsResult{freshness: freshnessFor(revision), Tools: make([]listedTool, 0, len(s.tools))}
 	for _, t := range s.tools {
-		lt := listedTool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.input, Meta: t.Meta,
-			Annotations: annotations{t.Title, t.ReadOnly, t.Destructive, t.Idempotent, t.OpenWorld}}
-		if revision >= structuredRevision {
-			lt.OutputSchema = t.output
-		}
-		res.Tools = append(res.Tools, lt)
+		res.Tools = append(res.Tools, listedTool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.input, Meta: t.Meta,
+			Annotations: annotations{t.Title, t.ReadOnly, t.Destructive, t.Idempotent, t.OpenWorld}})
 	}
 	return res
 }
@@ -131,24 +120,20 @@ func (s *Server) callTool(ctx context.Context, p *mcp.CallToolParamsRaw, revisio
 	if err != nil {
 		return nil, err
 	}
-	res := &wire.ToolResult{}
+	var meta map[string]any
 	if r, ok := value.(*Result); ok && r != nil {
-		value, res.Meta = r.Value, r.Meta
+		value, meta = r.Value, r.Meta
 	}
 	text, err := compact.Marshal(value)
 	if err != nil {
 		return nil, fmt.Errorf("writing the result of tool %s: %w", t.Name, err)
 	}
-	res.Content = []wire.TextContent{{Type: "text", Text: string(text)}}
-	if revision >= structuredRevision && text[0] == '{' {
-		res.StructuredContent = text
-	}
-	if revision >= statelessRevision {
-		res.ResultType = "complete"
-	}
+	res := newToolResult(string(text), revision)
+	res.Meta = meta
 	return res, nil
 }
 
+// unknownTool is the error of a call of a tool that there is not.
 func (s *Server) unknownTool(name string) error {
 	names := make([]string, 0, len(s.tools))
 	for _, t := range s.tools {
@@ -162,5 +147,5 @@ func (s *Server) unknownTool(name string) error {
 	default:
 		message += ", see tools/list for those there are"
 	}
-	return fault.InvalidParams(message, data)
+	return invalidParams(message, data)
 }

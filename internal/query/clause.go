@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// maxSlop and maxBoost bound what a query can ask for.
+// Limits of the numbers in a query.
 const (
 	maxSlop  = 1000
 	maxBoost = 1e6
 )
 
-// clause reads one clause: a field if there is one, and a group or a term. It
-// returns nil for a clause that says nothing.
+// clause parses one clause: an optional field, and a group or a term. It
+// returns nil for an empty clause.
 func (p *parser) clause(field string, depth int) (Node, error) {
 	if p.clauses++; p.clauses > maxClauses {
 		return nil, &limitError{fmt.Sprintf("it has more than %d clauses", maxClauses)}
@@ -45,7 +45,7 @@ func (p *parser) clause(field string, depth int) (Node, error) {
 	return p.boosted(n), nil
 }
 
-// term reads a word, a phrase or a range with what belongs to it.
+// term parses a word, a phrase or a range with its modifiers.
 func (p *parser) term(field string) (Node, error) {
 	t := p.take()
 	switch t.kind {
@@ -78,7 +78,7 @@ func (p *parser) term(field string) (Node, error) {
 	return boost(n, caret), nil
 }
 
-// word makes the node of a word.
+// word returns the node of a word.
 func (p *parser) word(field string, t token, fuzzy *token) (Node, error) {
 	name, prefix := target(field)
 	if field == "sort" {
@@ -109,15 +109,15 @@ func (p *parser) word(field string, t token, fuzzy *token) (Node, error) {
 		n, err := p.edits(*fuzzy, utf8.RuneCountInString(text))
 		return Fuzzy{name, prefix + text, n}, err
 	case len(text) > 1 && strings.HasSuffix(text, "*"):
-		// Fess makes a prefix of an escaped asterisk too
+		// In Fess, an escaped asterisk also makes a prefix
 		// (query.replace.term.with.prefix.query).
 		return Prefix{name, prefix + strings.TrimSuffix(text, "*")}, nil
 	}
 	return Term{name, prefix + text}, nil
 }
 
-// target returns the field to search in and the text to put before the value:
-// an unknown field is part of the text.
+// target returns the field to search in and the text to put before the value.
+// An unknown field is part of the text.
 func target(field string) (name, prefix string) {
 	switch {
 	case field == "" || isField(field):
@@ -126,7 +126,7 @@ func target(field string) (name, prefix string) {
 	return "", field + ":"
 }
 
-// phrase makes the node of a quoted text.
+// phrase returns the node of a quoted text.
 func (p *parser) phrase(field string, t token) (Node, error) {
 	slop := 0
 	if f := p.peek(); f.kind == tokFuzzy {
@@ -147,7 +147,7 @@ func (p *parser) phrase(field string, t token) (Node, error) {
 	return boost(Phrase{name, prefix + text, slop}, caret), nil
 }
 
-// rangeTerm makes the node of a range whose bracket is open.
+// rangeTerm returns the node of a range after its opening bracket.
 func (p *parser) rangeTerm(field string, open token) (Node, error) {
 	first := p.i
 	var bounds []string // with the TO between them
@@ -177,7 +177,7 @@ func (p *parser) rangeTerm(field string, open token) (Node, error) {
 		return nil, p.fail(end, `a range has two bounds; write [LOW TO HIGH]`)
 	}
 	caret := p.number()
-	if !isField(field) { // Fess searches for it as text
+	if !isField(field) { // Fess searches for the range as text
 		return boost(Term{"", open.text + strings.Join(bounds, " ") + end.text}, caret), nil
 	}
 	for i := range bounds {
@@ -189,8 +189,8 @@ func (p *parser) rangeTerm(field string, open token) (Node, error) {
 	return boost(r, caret), nil
 }
 
-// edits reads how many edits a fuzzy word of n runes allows
-// (Lucene, FuzzyQuery.floatToEdits).
+// edits returns how many edits a fuzzy word of n runes allows (Lucene,
+// FuzzyQuery.floatToEdits).
 func (p *parser) edits(t token, n int) (int, error) {
 	x, err := strconv.ParseFloat(t.text[1:], 64)
 	switch {
@@ -206,19 +206,19 @@ func (p *parser) edits(t token, n int) (int, error) {
 	return 0, nil
 }
 
-// number takes a caret and its number if they come next, nil if not.
+// number reads a caret and its number. It returns nil if there is no caret.
 func (p *parser) number() *float64 {
 	if !p.accept(tokCaret) {
 		return nil
 	}
-	// The lexer gives no caret without a number. One that is too large for a
-	// float64 comes back as infinity.
+	// The lexer returns no caret without a number. ParseFloat returns infinity
+	// for a number that is too large for a float64.
 	x, _ := strconv.ParseFloat(p.take().text, 64)
 	x = min(x, maxBoost)
 	return &x
 }
 
-// boosted puts the boost that comes next, if any, on a node, which may be nil.
+// boosted reads an optional boost and applies it to a node, which may be nil.
 func (p *parser) boosted(n Node) Node {
 	caret := p.number()
 	if n == nil {
@@ -227,7 +227,7 @@ func (p *parser) boosted(n Node) Node {
 	return boost(n, caret)
 }
 
-// boost puts a boost on a node; nil and 1 are none.
+// boost returns a node with a boost. A factor of nil or 1 is no boost.
 func boost(n Node, factor *float64) Node {
 	if factor == nil || *factor == 1 {
 		return n
@@ -235,7 +235,7 @@ func boost(n Node, factor *float64) Node {
 	return Boost{n, *factor}
 }
 
-// unescape removes the backslashes of text, which is from token t, and decodes
+// unescape removes the backslashes of text, a part of token t, and decodes
 // \uXXXX (Lucene, QueryParserBase.discardEscapeChar).
 func (p *parser) unescape(t token, text string) (string, error) {
 	if !strings.Contains(text, `\`) {

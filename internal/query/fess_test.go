@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// This file is the second implementation's part that follows Fess 15.4: what
-// terms mean, and how a query string is built (QueryStringBuilder.build).
+// This file is the part of the second implementation that follows Fess 15.4: the
+// meaning of terms, and how a query string is built (QueryStringBuilder.build).
 
 // leaf matches one term of a kind.
 func leaf(kind, field, text string) (matcher, error) {
@@ -52,12 +52,13 @@ func leaf(kind, field, text string) (matcher, error) {
 	return func(d doc) bool { return hasWords(d, field+":"+text) }, nil // unknown fields are text
 }
 
-// otherFields are the search fields that the documents here don't have.
+// otherFields are the search fields that the documents of these tests do not
+// have.
 var otherFields = strings.Fields("inurl url doc_id host site content_length last_modified timestamp mimetype filetype filename " +
 	"segment anchor click_count favorite_count lang")
 
-// hasWords reports whether a document has the words of text, whatever
-// punctuation is around them.
+// hasWords reports whether a document contains the words of text, without
+// regard to punctuation.
 func hasWords(d doc, text string) bool {
 	text = strings.Trim(text, "\"()[]{}!^~:;/\\+-&|")
 	return text != "" && strings.Contains(d.words, " "+text+" ")
@@ -66,10 +67,10 @@ func hasWords(d doc, text string) bool {
 // reserved is Fess's Constants.RESERVED.
 var reserved = []string{`\`, "+", "-", "&&", "||", "!", "(", ")", "{", "}", "[", "]", "^", "~", "*", "?", ";", ":", "/"}
 
-// fessMatch answers like Fess 15.4 which documents match the parameters q,
-// ex_q and fields.label: it writes them one after the other, parses that, and
-// on an error tries again with the reserved characters of q escaped. A second
-// error is its status 400.
+// fessMatch returns which documents Fess 15.4 would find for the parameters q,
+// ex_q and fields.label. Fess joins them to one query and parses it. On an
+// error it tries again with the reserved characters of q escaped. A second
+// error is status 400.
 func fessMatch(q, extra string, labels ...string) (matcher, error) {
 	group := func(s string) string {
 		folded := strings.Map(func(r rune) rune {
@@ -109,7 +110,7 @@ func fessMatch(q, extra string, labels ...string) (matcher, error) {
 	return readQuery(build(escaped(base)))
 }
 
-// escaped is QueryStringBuilder.escapeQuery.
+// escaped implements QueryStringBuilder.escapeQuery.
 func escaped(s string) string {
 	for _, r := range reserved {
 		s = strings.ReplaceAll(s, r, `\`+strings.Join(strings.Split(r, ""), `\`))
@@ -117,7 +118,7 @@ func escaped(s string) string {
 	return s
 }
 
-// readQuery parses a query with the prefixes that Fess knows.
+// readQuery parses a query with the prefixes of Fess.
 func readQuery(s string) (matcher, error) {
 	field := ""
 	if rest, ok := strings.CutPrefix(s, "allintitle:"); ok {

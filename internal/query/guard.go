@@ -9,64 +9,23 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// The prefixes that move a whole query to one field. Fess honours them only at
-// the very start.
+// The prefixes that set the field of a whole query. Fess recognizes them only at
+// the very beginning.
 const (
 	allInTitle = "allintitle:"
 	allInURL   = "allinurl:"
 )
 
-// Question returns the words of s alone where s is a sentence as people and
-// agents write it: two words or more with punctuation around them and no
-// operator. Else it returns s. A question mark at the end, parentheses around
-// words, slashes and dashes between them and lone signs mean nothing there, but
-// in Fess's language "LDAP?" asks for one more letter, and "flow ." for a word
-// that no text has.
-func Question(s string) string {
-	if Plain(s) && !slices.ContainsFunc(Words(s), isSigns) || strings.ContainsAny(s, "\"*~^[]{}\\|&") {
-		return s
-	}
-	if strings.HasPrefix(strings.TrimSpace(s), "(") {
-		return s // no sentence begins so; a query that means to be one does
-	}
-	var words []string
-	for _, w := range Words(s) {
-		if strings.IndexAny(w, "+-!") == 0 && !isSigns(w) {
-			return s // an operator on a word
-		}
-		if i := strings.IndexAny(w, "?:"); i >= 0 && !isSigns(w[i:]) {
-			return s // a wildcard or a field
-		}
-		for part := range strings.FieldsFuncSeq(w, func(r rune) bool { return r == '/' }) {
-			if part = strings.TrimFunc(part, isSign); part != "" {
-				words = append(words, part)
-			}
-		}
-	}
-	if cut := strings.Join(words, " "); len(words) > 1 && Plain(cut) {
-		return cut
-	}
-	return s
-}
-
-// isSign reports whether r is punctuation that parts sentences and their
-// pieces, and isSigns whether nothing else is in w.
-func isSign(r rune) bool {
-	return strings.ContainsRune("()?!.,;:-–—…'？！。、，；：（）", r)
-}
-
-func isSigns(w string) bool { return strings.TrimFunc(w, isSign) == "" }
-
-// Plain reports whether s is words only: at least one word and no operator,
-// field, quote, wildcard or other reserved character. "don't", "C", "full-text",
-// "Node.js, Deno" and Japanese words are plain; "C++", "why?" and "a OR b" are
-// not.
+// Plain reports whether s consists only of words: at least one word, and no
+// operator, field, quote, wildcard or other reserved character. "don't", "C",
+// "full-text", "Node.js, Deno" and Japanese words are plain; "C++", "why?" and
+// "a OR b" are not.
 //
-// It takes more than letters, digits and underscores, but only signs that are
-// ordinary characters of a word in Lucene's grammar (QueryParser.jj): signs of
-// punctuation that it does not know, and a hyphen or an ampersand between two
-// letters or digits, where it begins no token. Parsed by Fess, a plain query is
-// therefore a sequence of terms and nothing else.
+// Besides letters, digits and underscores, a plain query may contain only
+// characters that are ordinary characters of a word in Lucene's grammar
+// (QueryParser.jj): punctuation without a meaning there, and a hyphen or an
+// ampersand between two letters or digits, where it does not begin a token. So
+// Fess parses a plain query as a sequence of terms.
 func Plain(s string) bool {
 	if len(s) > maxBytes {
 		return false
@@ -87,11 +46,11 @@ func plainWord(w string) bool {
 		return false
 	}
 	seen := false   // a letter or a digit
-	after := false  // the character before is one
-	inside := false // the character before must be followed by one
+	after := false  // the previous character is one
+	inside := false // the previous character must be followed by one
 	for _, r := range w {
 		switch {
-		case unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || r == '_':
+		case isWordRune(r):
 			if !unicode.IsMark(r) {
 				seen = true
 			}
@@ -104,7 +63,7 @@ func plainWord(w string) bool {
 				return false
 			}
 			inside = true
-		case !strings.ContainsRune("'’.,#@%$、。・「」", r):
+		case !isPlain(r):
 			return false
 		}
 		after = false
@@ -112,17 +71,26 @@ func plainWord(w string) bool {
 	return seen && !inside
 }
 
-// Words returns the words of a plain query, in order, as they are written. For
-// another query it returns the pieces between its blanks.
+// isWordRune reports whether r is a character of words.
+func isWordRune(r rune) bool { return isLetter(r) || unicode.IsMark(r) || r == '_' }
+
+// isPlain reports whether r is an ordinary character of a word in Lucene's
+// grammar in any position.
+func isPlain(r rune) bool {
+	return isWordRune(r) || strings.ContainsRune("'’.,#@%$、。・「」", r)
+}
+
+// Words returns the words of a plain query in order and unchanged. For any
+// other query it returns the parts between blanks.
 func Words(s string) []string {
 	return strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), isBlank)
 }
 
-// isBlank reports whether r parts words: white space of any kind, control
-// characters included.
+// isBlank reports whether r separates words: white space of any kind or a
+// control character.
 func isBlank(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
-// Guarded is a query in a form that cannot leave its label.
+// A Guarded is a query in a form that cannot match documents of other labels.
 type Guarded struct {
 	Q     string // value for Fess's parameter q
 	Extra string // value for its parameter ex_q, "" if it is not needed
@@ -130,21 +98,20 @@ type Guarded struct {
 
 // Guard makes a query safe to be sent to a Fess server together with a label.
 //
-// Fess writes the label condition behind the query, as text, and parses both
-// as one, so that "a OR" would ask for the documents of every label. Guard
-// folds white space and drops operators that have nothing to work on and an odd
-// backslash at the end, and puts the rest into parentheses. Plain queries stay
-// as they are, and queries that begin with allintitle: or allinurl:, which
-// parentheses would break, come with an extra condition that any operator at
-// their end meets instead of the label's. Parentheses of a query that are not
-// in pairs are escaped. What is a valid query before means the same after.
+// Fess appends the label condition to the query as text and parses both
+// together, so that "a OR" would find the documents of every label. Guard
+// normalizes white space, removes operators without operands and an unpaired
+// backslash at the end, and encloses the rest in parentheses. Plain queries are
+// not changed. Parentheses would break queries that begin with allintitle: or
+// allinurl:, so these get an extra condition, which an operator at the end of
+// the query applies to instead of the label. Unbalanced parentheses are
+// escaped. Guard does not change the meaning of a valid query.
 //
-// An empty query, one of operators only, and one of more than 10,000 bytes is
-// an error of kind errkind.Invalid. Other errors of syntax are left for Fess to
-// find.
+// An empty query, one with only operators, and one of more than 10,000 bytes is
+// an error of kind errkind.Invalid. Guard does not detect other syntax errors.
 func Guard(q string) (Guarded, error) {
 	if len(q) > maxBytes {
-		return Guarded{}, &limitError{fmt.Sprintf("it has %d bytes; %d are allowed", len(q), maxBytes)}
+		return Guarded{}, tooLong(q)
 	}
 	q = trim(q)
 	switch {
@@ -158,7 +125,8 @@ func Guard(q string) (Guarded, error) {
 	return Guarded{Q: enclose(q)}, nil
 }
 
-// trim folds white space and drops stray operators until nothing changes.
+// trim normalizes white space and removes stray operators until nothing
+// changes.
 func trim(q string) string {
 	words := Words(q)
 	for len(words) > 0 {
@@ -178,7 +146,7 @@ func trim(q string) string {
 	return ""
 }
 
-// strayEnd reports whether a word is an operator that needs a clause behind it.
+// strayEnd reports whether a word is an operator that needs a clause after it.
 func strayEnd(w string) bool {
 	switch w {
 	case "AND", "OR", "NOT", "&&", "||", "+", "-", "!":
@@ -197,9 +165,9 @@ func strayStart(w string) bool {
 	return false
 }
 
-// trimWord drops what the last word of a query must not end with: a backslash
-// that escapes nothing, an exclamation mark, which is NOT, and a sign behind
-// the end of a phrase, a group or a range.
+// trimWord removes from the last word of a query what it must not end with: a
+// backslash that escapes nothing, an exclamation mark, which is NOT, and an
+// operator character after the end of a phrase, a group or a range.
 func trimWord(w string) string {
 	n := len(w) - len(strings.TrimRight(w, `\`))
 	if n%2 == 1 {
@@ -215,16 +183,16 @@ func trimWord(w string) string {
 	return w
 }
 
-// endsEscaped reports whether a character behind s would be escaped.
+// endsEscaped reports whether a character appended to s would be escaped.
 func endsEscaped(s string) bool {
 	return (len(s)-len(strings.TrimRight(s, `\`)))%2 == 1
 }
 
-// enclose puts a query into parentheses unless it is in some already.
+// enclose encloses a query in parentheses unless it already is.
 //
-// Where the query does not even fall into tokens, Fess reads it once more with
-// all reserved characters escaped; then the last parenthesis is part of a word,
-// and nothing that stands before it can reach the label.
+// If the query cannot be split into tokens, Fess parses it again with all
+// reserved characters escaped. Then the last parenthesis is part of a word, and
+// nothing before it can affect the label condition.
 func enclose(q string) string {
 	toks, err := lex(q)
 	if err != nil {
@@ -260,7 +228,7 @@ func enclose(q string) string {
 	return "(" + q + ")"
 }
 
-// insertBackslashes puts a backslash before the bytes of s at the offsets.
+// insertBackslashes inserts a backslash before the bytes of s at the offsets.
 func insertBackslashes(s string, offsets []int) string {
 	var b strings.Builder
 	last := 0
@@ -274,8 +242,8 @@ func insertBackslashes(s string, offsets []int) string {
 }
 
 // AnyOf returns a query for documents with any of the words of a plain query,
-// in the form in which [Guard] sends it. Words that are said twice count once;
-// no word gives "".
+// in the form in which [Guard] returns it. Repeated words count once. Without
+// words it returns "".
 func AnyOf(words []string) string {
 	var parts []string
 	for _, w := range words {
@@ -299,15 +267,15 @@ func AnyOf(words []string) string {
 	return "(" + strings.Join(parts, " OR ") + ")"
 }
 
-// Quote returns s as one phrase: in quotes, with quotes and backslashes inside
-// escaped and white space folded.
+// Quote returns s as one phrase: in quotes, with quotes and backslashes escaped
+// and white space normalized.
 func Quote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(strings.Join(Words(s), " ")) + `"`
 }
 
-// escape puts a backslash before every reserved character, as Fess does before
-// it reads a query with an error once more (Constants.RESERVED). Quotes are not
-// among them.
+// escape inserts a backslash before every reserved character, as Fess does
+// before it parses an invalid query again (Constants.RESERVED). Quotes are not
+// reserved.
 func escape(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `+`, `\+`, `-`, `\-`, `&&`, `\&\&`, `||`, `\|\|`, `!`, `\!`, `(`, `\(`, `)`, `\)`,
 		`{`, `\{`, `}`, `\}`, `[`, `\[`, `]`, `\]`, `^`, `\^`, `~`, `\~`, `*`, `\*`, `?`, `\?`, `;`, `\;`, `:`, `\:`, `/`, `\/`).Replace(s)

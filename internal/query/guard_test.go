@@ -117,9 +117,9 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// The queries in label_leak.json were sent to a Fess 15.4.0; "leaks" tells
-// whether the server gave documents of other labels for the query as it is,
-// "sent" is a form for which it gave none.
+// The queries in label_leak.json were sent to Fess 15.4.0. "leaks" is true if
+// the server returned documents of other labels for the unchanged query. "sent"
+// is a form for which it returned none.
 func TestGuardLikeRecorded(t *testing.T) {
 	data, err := os.ReadFile("testdata/label_leak.json")
 	if err != nil {
@@ -144,21 +144,22 @@ func TestGuardLikeRecorded(t *testing.T) {
 			}
 			continue
 		}
-		// Here Guard does more: it puts a phrase into parentheses but not a
-		// group that is in some already, escapes parentheses without their pair, and drops an
-		// exclamation mark at the end of a word.
+		// Guard differs: it puts a phrase into parentheses, but not a group that
+		// has them, escapes unbalanced parentheses, and removes an exclamation
+		// mark at the end of a word.
 		same := g.Q == r.Sent || g.Q == "("+r.Sent+")" || "("+g.Q+")" == r.Sent || strings.ReplaceAll(strings.ReplaceAll(g.Q, `\(`, "("), `\)`, ")") == strings.ReplaceAll(strings.ReplaceAll(r.Sent, `\(`, "("), `\)`, ")")
 		if err != nil || !same {
 			t.Errorf("Guard(%q) = %q, %v, want %q", r.Q, g.Q, err, r.Sent)
 		}
 	}
 	if leaks < 50 {
-		t.Errorf("the file holds %d leaking queries, want 50 at least", leaks)
+		t.Errorf("the file has %d leaking queries, want at least 50", leaks)
 	}
 }
 
-// The evaluator of these tests reproduces what a real server does with the
-// label behind a query, or the tests below would prove nothing.
+// The evaluator of these tests must reproduce what a real server does with a
+// label condition after the query. Otherwise the tests below would prove
+// nothing.
 func TestFessMatchReproducesLeaks(t *testing.T) {
 	const all, own, foreign, none, bad = "all labels", "own label only", "other labels", "nothing", "status 400"
 	for q, want := range map[string]string{
@@ -175,7 +176,7 @@ func TestFessMatchReproducesLeaks(t *testing.T) {
 			got = map[[2]bool]string{{true, true}: all, {true, false}: own, {false, true}: foreign, {false, false}: none}[[2]bool{o, f}]
 		}
 		if q == "OR" {
-			// Alone it is an error; with the label behind it too.
+			// It is an error both alone and followed by the label condition.
 			want = bad
 		}
 		if got != want {
@@ -186,8 +187,8 @@ func TestFessMatchReproducesLeaks(t *testing.T) {
 
 var strictlyPlain = regexp.MustCompile(`^[\p{L}\p{N}_]+( [\p{L}\p{N}_]+)*$`)
 
-// checkGuard looks for a way out of the label and reports whether the query as
-// it is has one.
+// checkGuard checks that the guarded query finds only documents of its label,
+// and reports whether the unguarded query finds others.
 func checkGuard(t *testing.T, q string, ds []doc) (leaks bool) {
 	t.Helper()
 	if m, err := fessMatch(q, "", "finance"); err == nil {
@@ -206,12 +207,12 @@ func checkGuard(t *testing.T, q string, ds []doc) (leaks bool) {
 	}
 	if m, err := fessMatch(g.Q, g.Extra, "finance"); err == nil {
 		if d := foreign(m, ds, "finance"); d != nil {
-			t.Fatalf("Guard(%q) = %q finds %v beside label finance", q, g, *d)
+			t.Fatalf("Guard(%q) = %q finds %v with label finance", q, g, *d)
 		}
 	}
 	if m, err := fessMatch(g.Q, g.Extra, "finance", "docs"); err == nil {
 		if d := foreign(m, ds, "finance"); d != nil {
-			t.Fatalf("Guard(%q) = %q finds %v beside labels finance and docs", q, g, *d)
+			t.Fatalf("Guard(%q) = %q finds %v with labels finance and docs", q, g, *d)
 		}
 	}
 	if query.Plain(q) {
@@ -220,8 +221,7 @@ func checkGuard(t *testing.T, q string, ds []doc) (leaks bool) {
 	return leaks
 }
 
-// foreign returns a document of another label that a query finds, nil if there
-// is none.
+// foreign returns a document of another label that a query finds, or nil.
 func foreign(m matcher, ds []doc, label string) *doc {
 	for _, d := range ds {
 		if d.label != label && m(d) {
@@ -231,24 +231,24 @@ func foreign(m matcher, ds []doc, label string) *doc {
 	return nil
 }
 
-// checkPlain checks that Lucene takes a plain query for terms joined by AND.
+// checkPlain checks that Lucene parses a plain query as terms joined by AND.
 func checkPlain(t *testing.T, q string, ds []doc) {
 	t.Helper()
 	ps, err := pieces(strings.Join(query.Words(q), " "))
 	if err != nil || len(ps) != len(query.Words(q))+1 {
-		t.Fatalf("plain query %q falls into %v, %v; want one term a word", q, ps, err)
+		t.Fatalf("plain query %q has the tokens %v, %v; want one term for each word", q, ps, err)
 	}
 	for _, p := range ps[:len(ps)-1] {
 		if p.name != "TERM" {
-			t.Fatalf("plain query %q holds %v, want terms only", q, p)
+			t.Fatalf("plain query %q has the token %v, want only terms", q, p)
 		}
 	}
 }
 
-// checkMeaning checks that a query that is valid before means the same after.
+// checkMeaning checks that a valid query has the same meaning when guarded.
 func checkMeaning(t *testing.T, q string, ds []doc) {
 	t.Helper()
-	q = strings.Join(query.Words(q), " ") // that white space is folded is known
+	q = strings.Join(query.Words(q), " ") // white space is expected to change
 	before, err := luceneParse(q, "")
 	if err != nil || before == nil || strings.HasPrefix(q, "allin") || strings.HasSuffix(q, " TO") {
 		return
@@ -281,7 +281,7 @@ func TestGuardNeverLeavesLabel(t *testing.T) {
 		checkMeaning(t, q, ds)
 	}
 	if leaks < n/100 {
-		t.Errorf("%d of %d queries leave their label unguarded; these are too few to show anything", leaks, n)
+		t.Errorf("%d of %d queries leave their label unguarded; too few to prove anything", leaks, n)
 	}
 }
 
@@ -299,34 +299,4 @@ func FuzzGuard(f *testing.F) {
 		checkGuard(t, strings.ToValidUTF8(q, "\uFFFD"), ds)
 		checkMeaning(t, q, ds)
 	})
-}
-
-func TestQuestion(t *testing.T) {
-	for _, tt := range []struct{ in, want string }{
-		{"How do I configure LDAP?", "How do I configure LDAP"},
-		{"設定 方法？ ", "設定 方法"},
-		{"why ??", "why ??"},
-		{"te?", "te?"},
-		{"LDAP or te?t", "LDAP or te?t"},
-		{`what is "this"?`, `what is "this"?`},
-		{"a AND b?", "a AND b?"},
-		{"two words", "two words"},
-		{"heat flow .", "heat flow"},
-		{"heat , flow - and more!", "heat flow and more"},
-		{"is the (current) policy for Japan/Korea real?", "is the current policy for Japan Korea real"},
-		{"Note: travel policy", "Note travel policy"},
-		{"(a OR b) c", "(a OR b) c"},
-		{"(red green blue)", "(red green blue)"},
-		{"-draft policy?", "-draft policy?"},
-		{"title:policy travel?", "title:policy travel?"},
-		{"pol?cy travel", "pol?cy travel"},
-		{"see http://example.com/a", "see http://example.com/a"},
-		{"C++ manual", "C++ manual"},
-		{"full-text search, Node.js", "full-text search, Node.js"},
-		{"", ""},
-	} {
-		if got := query.Question(tt.in); got != tt.want {
-			t.Errorf("Question(%q) = %q, want %q", tt.in, got, tt.want)
-		}
-	}
 }

@@ -5,8 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// A kind is the kind of a token of Lucene's classic query grammar
-// (QueryParser.jj).
+// A kind is a kind of token in Lucene's classic query grammar (QueryParser.jj).
 type kind int
 
 const (
@@ -16,7 +15,7 @@ const (
 	tokNot
 	tokPlus
 	tokMinus
-	tokBareOper // an operator sign before a blank, which is a word
+	tokBareOper // an operator character before a blank, which is a word
 	tokLParen
 	tokRParen
 	tokColon
@@ -38,21 +37,22 @@ const (
 	tokNumber
 )
 
-// A token is a piece of a query.
+// A token is a token of a query.
 type token struct {
 	kind kind
-	text string // as it stands in the query
+	text string // as written in the query
 	pos  int    // byte offset
 }
 
-// A lexer cuts a query into tokens.
+// A lexer splits a query into tokens.
 type lexer struct {
 	s    string
 	i    int
 	toks []token
 }
 
-// lex returns the tokens of s, the last of kind tokEOF, or a *syntaxError.
+// lex returns the tokens of s, of which the last has kind tokEOF. The error is
+// a *syntaxError.
 func lex(s string) ([]token, error) {
 	l := lexer{s: s}
 	for {
@@ -67,18 +67,18 @@ func lex(s string) ([]token, error) {
 	}
 }
 
-// add takes the next n bytes as a token.
+// add adds the next n bytes as a token.
 func (l *lexer) add(k kind, n int) {
 	l.toks = append(l.toks, token{kind: k, text: l.s[l.i : l.i+n], pos: l.i})
 	l.i += n
 }
 
-// fail returns an error about what stands at the byte offset pos.
+// fail returns an error at byte offset pos.
 func (l *lexer) fail(pos int, msg string) error {
 	return &syntaxError{char: utf8.RuneCountInString(l.s[:pos]) + 1, msg: msg}
 }
 
-// next takes the token at l.i, which is no blank.
+// next reads the token at l.i, which is not a blank.
 func (l *lexer) next() error {
 	switch c := l.s[l.i]; c {
 	case '(':
@@ -119,7 +119,7 @@ func (l *lexer) next() error {
 	return nil
 }
 
-// operator takes a sign, with the blank behind it if there is one.
+// operator reads an operator character and the blank after it, if any.
 func (l *lexer) operator(c byte) {
 	if n := blank(l.s[l.i+1:]); n > 0 {
 		l.add(tokBareOper, 1+n)
@@ -135,7 +135,7 @@ func (l *lexer) operator(c byte) {
 	}
 }
 
-// boost takes a caret and the number behind it.
+// boost reads a caret and the number after it.
 func (l *lexer) boost() error {
 	at := l.i
 	l.add(tokCaret, 1)
@@ -152,7 +152,7 @@ func (l *lexer) boost() error {
 	return nil
 }
 
-// quoted takes a phrase with its quotes.
+// quoted reads a phrase with its quotes.
 func (l *lexer) quoted() error {
 	for j := l.i + 1; j < len(l.s); j++ {
 		switch l.s[j] {
@@ -166,7 +166,8 @@ func (l *lexer) quoted() error {
 	return l.fail(l.i, `the quote that opens here is never closed; close it, or put a backslash before it`)
 }
 
-// term takes a word, with its wildcards, or an operator spelled as a word.
+// term reads a word, which may have wildcards, or an operator that is spelled
+// as a word.
 func (l *lexer) term() error {
 	n, err := l.word(l.i, true)
 	if err != nil {
@@ -195,8 +196,8 @@ func (l *lexer) term() error {
 	return nil
 }
 
-// word returns the length of the run of characters from i on that a word can
-// have in its inside.
+// word returns the length of the run of characters from i that may be inside a
+// word.
 func (l *lexer) word(i int, wild bool) (int, error) {
 	j := i
 	for j < len(l.s) {
@@ -224,8 +225,8 @@ func (l *lexer) word(i int, wild bool) (int, error) {
 	return j - i, nil
 }
 
-// rangeBody takes the bounds of a range that opened at the offset open, and
-// its closing bracket.
+// rangeBody reads the bounds and the closing bracket of a range that begins at
+// offset open.
 func (l *lexer) rangeBody(open int) error {
 	for {
 		l.i += blanks(l.s[l.i:])
@@ -255,8 +256,8 @@ func (l *lexer) rangeBody(open int) error {
 	}
 }
 
-// goopQuoted returns the length of the quoted bound that s begins with, 0 if it
-// does not.
+// goopQuoted returns the length of the quoted bound at the beginning of s, 0 if
+// there is none.
 func goopQuoted(s string) int {
 	if s[0] != '"' {
 		return 0
@@ -277,8 +278,8 @@ func goopQuoted(s string) int {
 	return end
 }
 
-// regexpEnd returns the length of the regular expression that s begins with,
-// -1 if it does not end.
+// regexpEnd returns the length of the regular expression at the beginning of s,
+// -1 if it has no end.
 func regexpEnd(s string) int {
 	for j := 1; j < len(s); j++ {
 		switch s[j] {
@@ -293,8 +294,8 @@ func regexpEnd(s string) int {
 	return -1
 }
 
-// wildcards counts the asterisks and question marks of s that no backslash
-// takes the meaning from.
+// wildcards returns the number of asterisks and question marks in s that are
+// not escaped.
 func wildcards(s string) int {
 	n := 0
 	for j := 0; j < len(s); j++ {
@@ -308,7 +309,8 @@ func wildcards(s string) int {
 	return n
 }
 
-// blank returns the length of the blank that s begins with, 0 if it does not.
+// blank returns the length of the blank at the beginning of s, 0 if there is
+// none.
 func blank(s string) int {
 	switch {
 	case s == "":
@@ -321,7 +323,7 @@ func blank(s string) int {
 	return 0
 }
 
-// blanks returns the length of the blanks that s begins with.
+// blanks returns the length of the run of blanks at the beginning of s.
 func blanks(s string) int {
 	n := 0
 	for {
@@ -333,7 +335,7 @@ func blanks(s string) int {
 	}
 }
 
-// digits returns the length of the digits that s begins with.
+// digits returns the length of the run of digits at the beginning of s.
 func digits(s string) int {
 	n := 0
 	for n < len(s) && '0' <= s[n] && s[n] <= '9' {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// This file is a second implementation of the query language, written after
+// This file is a second implementation of the query language, which follows
 // Lucene's grammar file (QueryParser.jj: longest match, first rule on a tie).
-// It shares nothing with the package and serves to check it.
+// It shares no code with the package and is used to check it.
 
 // errSyntax is any error of Lucene's parser.
 var errSyntax = errors.New("syntax error")
@@ -54,7 +54,7 @@ var grammar = map[string][]rule{
 // A piece is a token.
 type piece struct{ name, text string }
 
-// pieces cuts a query into tokens.
+// pieces splits a query into tokens.
 func pieces(s string) ([]piece, error) {
 	var ps []piece
 	state := "default"
@@ -80,16 +80,16 @@ func pieces(s string) ([]piece, error) {
 	return append(ps, piece{name: "EOF"}), nil
 }
 
-// A doc is a document to be matched.
+// A doc is a document to match.
 type doc struct {
-	words string // with a blank before and behind each
+	words string // with a blank before and after each
 	label string
 }
 
-// A matcher is a parsed query; nil is one that says nothing.
+// A matcher is a parsed query. nil is an empty one.
 type matcher func(doc) bool
 
-// A lucene parses.
+// A lucene is a parser.
 type lucene struct {
 	ps []piece
 	i  int
@@ -122,8 +122,8 @@ func luceneParse(s, field string) (matcher, error) {
 	return m, err
 }
 
-// query is the rule Query with the method addClause and, for the meaning of the
-// clauses, the boolean query of Fess's engine.
+// query implements the rule Query with the method addClause, and, for the
+// meaning of the clauses, the boolean query of Fess's engine.
 func (l *lucene) query(field string) (matcher, error) {
 	type clause struct {
 		occur byte // '+', '-' or ' '
@@ -183,7 +183,7 @@ func (l *lucene) query(field string) (matcher, error) {
 	}, nil
 }
 
-// clause is the rule Clause.
+// clause implements the rule Clause.
 func (l *lucene) clause(field string) (matcher, error) {
 	if (l.at("TERM") || l.at("*")) && l.ps[l.i+1].name == ":" {
 		name, err := discardEscapes(l.ps[l.i].text)
@@ -206,7 +206,7 @@ func (l *lucene) clause(field string) (matcher, error) {
 	return m, l.boost()
 }
 
-// boost takes a caret, which needs its number.
+// boost reads a caret, which must be followed by a number.
 func (l *lucene) boost() error {
 	if l.eat("^") && !l.eat("NUMBER") {
 		return errSyntax
@@ -214,7 +214,7 @@ func (l *lucene) boost() error {
 	return nil
 }
 
-// term is the rule Term.
+// term implements the rule Term.
 func (l *lucene) term(field string) (matcher, error) {
 	p := l.ps[l.i]
 	if p.name == "EOF" {
@@ -265,7 +265,7 @@ func (l *lucene) term(field string) (matcher, error) {
 	return nil, errSyntax
 }
 
-// bounds is the part of the rule Term that reads a range.
+// bounds implements the part of the rule Term that parses a range.
 func (l *lucene) bounds(field string) (matcher, error) {
 	for _, want := range []string{"", "TO", ""} {
 		q := l.ps[l.i]
@@ -288,7 +288,7 @@ func (l *lucene) bounds(field string) (matcher, error) {
 	return func(doc) bool { return field == "content_length" }, l.boost()
 }
 
-// discardEscapes is QueryParserBase.discardEscapeChar.
+// discardEscapes implements QueryParserBase.discardEscapeChar.
 func discardEscapes(s string) (string, error) {
 	rs := []rune(s)
 	var out []rune

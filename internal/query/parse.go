@@ -8,76 +8,94 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// Bounds of what is parsed.
+// Limits of a query.
 const (
 	maxBytes   = 10_000
 	maxClauses = 1024 // as Lucene's own limit
 	maxDepth   = 64   // of parentheses
 )
 
-// A syntaxError says what is wrong with a query and where.
+// A syntaxError describes an error in a query and its position.
 type syntaxError struct {
 	char int // counted from 1
 	msg  string
 }
 
-// Error says it in one sentence.
+// Error returns the position and the message.
 func (e *syntaxError) Error() string { return fmt.Sprintf("query, character %d: %s", e.char, e.msg) }
 
-// Unwrap makes it an Invalid error.
+// Unwrap makes a syntaxError an Invalid error.
 func (e *syntaxError) Unwrap() error { return errkind.Invalid }
 
-// A limitError says which bound a query passes.
+// A limitError describes the limit that a query exceeds.
 type limitError struct{ msg string }
 
-// Error says it in one sentence.
+// Error returns the message.
 func (e *limitError) Error() string { return "query: " + e.msg }
 
-// Unwrap makes it an Invalid error.
+// Unwrap makes a limitError an Invalid error.
 func (e *limitError) Unwrap() error { return errkind.Invalid }
 
-// Parse reads a query as Fess 15.4 does.
+// Parse parses a query as Fess 15.4 does.
 //
-// Words are joined by AND; the operators are AND, OR and NOT in capitals, &&,
+// Words are joined by AND. The operators are AND, OR and NOT in capitals, &&,
 // ||, +, - and !, with the precedence of Lucene's classic parser (an operator
-// changes the two clauses beside it; see [And] for "a OR b AND c").
+// changes the two clauses next to it; see [And] for "a OR b AND c").
 // Parentheses, field:value for the search fields, quotes, ^n, ~n, ranges and
 // the wildcards * and ? have their usual meaning. "allintitle:" and "allinurl:"
-// at the very start move all words without a field to title and inurl. A
-// "sort:" clause means nothing here and is left out. "" is All.
+// at the very beginning change the field of all words without a field to title
+// and inurl. A "sort:" clause is ignored. "" is All.
 //
-// A query with an error of syntax is read once more with its reserved
-// characters escaped, so that they are text. What is wrong even then (an
-// unbalanced quote, an operator without its clause) is an error of kind
-// errkind.Invalid that says where, and so is a query of more than 10,000 bytes,
-// 1,024 clauses or 64 levels of parentheses.
+// If a query has a syntax error, Parse escapes its reserved characters, so that
+// they are text, and tries again. If that fails too (because of an unbalanced
+// quote, or an operator without its clause), the error is of kind
+// errkind.Invalid and contains the position. A query with more than 10,000
+// bytes, 1,024 clauses or 64 levels of parentheses is also an error of this
+// kind.
 func Parse(s string) (Node, error) {
-	if len(s) > maxBytes {
-		return nil, &limitError{fmt.Sprintf("it has %d bytes; %d are allowed", len(s), maxBytes)}
-	}
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	s = s[blanks(s):]
-	field := ""
-	offset := 0
-	switch {
-	case strings.HasPrefix(s, allInTitle):
-		field, offset = "title", len(allInTitle)
-	case strings.HasPrefix(s, allInURL):
-		field, offset = "inurl", len(allInURL)
-	}
-	n, err := parse(s[offset:], field)
-	if e, ok := err.(*syntaxError); ok {
-		var again error
-		if n, again = parse(escape(s[offset:]), field); again != nil {
-			e.char += offset
-			return nil, e
+	n, err := parseOnce(s)
+	if _, ok := err.(*syntaxError); ok {
+		field, offset := wholeField(s)
+		if n, err := parse(escape(strings.ToValidUTF8(s[offset:], "\uFFFD")), field); err == nil {
+			return n, nil
 		}
-		return n, nil
 	}
 	return n, err
 }
 
-// parse reads a query once. Its errors are *syntaxError and *limitError.
+// parseOnce is like [Parse], but returns any syntax error.
+func parseOnce(s string) (Node, error) {
+	if len(s) > maxBytes {
+		return nil, tooLong(s)
+	}
+	field, offset := wholeField(s)
+	n, err := parse(strings.ToValidUTF8(s[offset:], "\uFFFD"), field)
+	if e, ok := err.(*syntaxError); ok {
+		e.char += utf8.RuneCountInString(s[blanks(s):offset])
+	}
+	return n, err
+}
+
+// tooLong returns the error for a query of more than maxBytes bytes.
+func tooLong(s string) error {
+	return &limitError{fmt.Sprintf("it has %d bytes; %d are allowed", len(s), maxBytes)}
+}
+
+// wholeField returns the field that a prefix such as "allintitle:" sets for the
+// whole query, or "", and the offset after the prefix and the blanks before it.
+func wholeField(s string) (field string, offset int) {
+	offset = blanks(s)
+	switch {
+	case strings.HasPrefix(s[offset:], allInTitle):
+		return "title", offset + len(allInTitle)
+	case strings.HasPrefix(s[offset:], allInURL):
+		return "inurl", offset + len(allInURL)
+	}
+	return "", offset
+}
+
+// parse parses a query without a second attempt. Its errors are *syntaxError
+// and *limitError.
 func parse(s, field string) (Node, error) {
 	toks, err := lex(s)
 	if err != nil {
@@ -100,7 +118,7 @@ func parse(s, field string) (Node, error) {
 	return n, nil
 }
 
-// A parser reads the tokens of a query.
+// A parser parses the tokens of a query.
 type parser struct {
 	s       string
 	toks    []token
@@ -111,7 +129,7 @@ type parser struct {
 
 func (p *parser) peek() token { return p.toks[p.i] }
 
-// take returns the next token and goes past it, but never past the end.
+// take returns the next token and advances, but not beyond the last token.
 func (p *parser) take() token {
 	t := p.toks[p.i]
 	if t.kind != tokEOF {
@@ -120,7 +138,7 @@ func (p *parser) take() token {
 	return t
 }
 
-// accept takes the next token if it is of kind k.
+// accept advances if the next token is of kind k, and reports whether it did.
 func (p *parser) accept(k kind) bool {
 	if p.peek().kind != k {
 		return false
@@ -129,12 +147,12 @@ func (p *parser) accept(k kind) bool {
 	return true
 }
 
-// fail returns an error about a token.
+// fail returns an error at a token.
 func (p *parser) fail(t token, msg string) error {
 	return &syntaxError{char: utf8.RuneCountInString(p.s[:t.pos]) + 1, msg: msg}
 }
 
-// unexpected returns an error about a token that must not stand where it does.
+// unexpected returns the error for a token in a place where it is not allowed.
 func (p *parser) unexpected(t token) error {
 	const hint = "; to search for it as text, put it in quotes"
 	switch t.kind {
@@ -153,7 +171,7 @@ func (p *parser) unexpected(t token) error {
 	return p.fail(t, fmt.Sprintf("%q is not expected here; put a backslash before it", strings.TrimSpace(t.text)))
 }
 
-// An occur says how a clause counts (Lucene's BooleanClause.Occur).
+// An occur is how a clause counts (Lucene's BooleanClause.Occur).
 type occur int
 
 const (
@@ -168,8 +186,8 @@ type clause struct {
 	occur occur
 }
 
-// query reads clauses up to a closing parenthesis or the end. It returns nil
-// where they say nothing.
+// query parses clauses up to a closing parenthesis or the end. It returns nil
+// if all of them are empty.
 func (p *parser) query(field string, depth int) (Node, error) {
 	if depth > maxDepth {
 		return nil, &limitError{fmt.Sprintf("parentheses are nested deeper than %d", maxDepth)}
@@ -201,7 +219,8 @@ func (p *parser) more() bool {
 	return true
 }
 
-// modifier takes a sign before a clause and reports whether it negates.
+// modifier reads an operator before a clause and reports whether it negates the
+// clause.
 func (p *parser) modifier() bool {
 	switch p.peek().kind {
 	case tokPlus:
@@ -213,10 +232,10 @@ func (p *parser) modifier() bool {
 	return false
 }
 
-// addClause appends a clause the way Lucene's classic parser does with AND as
-// default operator (QueryParserBase.addClause): AND makes the clause before it
-// a must and OR makes it a should, unless it is negated. n is nil for a clause
-// that says nothing.
+// addClause appends a clause as Lucene's classic parser does with AND as the
+// default operator (QueryParserBase.addClause): AND makes the previous clause a
+// must, and OR makes it a should, unless it is negated. n is nil for an empty
+// clause.
 func addClause(cs []clause, conj kind, not bool, n Node) []clause {
 	if len(cs) > 0 && cs[len(cs)-1].occur != mustNot {
 		switch conj {
@@ -237,8 +256,9 @@ func addClause(cs []clause, conj kind, not bool, n Node) []clause {
 	return append(cs, clause{n, must})
 }
 
-// combine makes one node of clauses, nil of none. As in Fess's engine, shoulds
-// are needed only where there is no must, and negations alone match the rest.
+// combine returns one node for clauses, nil if there are none. As in Fess's
+// engine, a should is required only if there is no must, and negated clauses
+// alone match all other documents.
 func combine(cs []clause) Node {
 	var and And
 	var shoulds, nots []Node

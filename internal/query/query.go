@@ -1,50 +1,50 @@
-// Package query reads the query language of Fess.
+// Package query parses the query language of Fess.
 //
-// The language is that of Lucene's classic parser with AND as the operator
-// between words (Fess 15.4, QueryParser and the *QueryCommand classes).
-// [Parse] gives its tree, which package index evaluates. [Guard] makes a
-// query safe to be sent to a Fess server, which appends the label condition to
-// it as text; package fess uses that.
+// It is the language of Lucene's classic parser with AND as the default
+// operator (Fess 15.4, QueryParser and the *QueryCommand classes). [Parse]
+// returns a tree, which package index evaluates. [Guard] makes a query safe to
+// be sent to a Fess server, which appends a label condition to the query as
+// text; package fess uses it.
 //
-// The package is pure and all its functions are safe for concurrent use.
+// All functions are safe for concurrent use.
 package query
 
-// A Node is a part of a parsed query: one of And, Or, Not, Term, Phrase,
-// Prefix, Wildcard, Fuzzy, Range, Boost and All, as values, not pointers.
+// A Node is a part of a parsed query: an And, Or, Not, Term, Phrase, Prefix,
+// Wildcard, Fuzzy, Range, Boost or All (not a pointer to one).
 type Node interface{ node() }
 
-// An And matches what all its nodes match.
+// An And matches documents that all its nodes match.
 type And struct {
 	Nodes []Node // at least one
-	// Optional nodes raise the rank of what they match and change nothing
-	// else. They come from mixed operators without parentheses, such as
-	// "a OR b AND c", where Lucene asks for b and c.
+	// Optional nodes only raise the rank of the documents that they match.
+	// They come from mixed operators without parentheses, such as
+	// "a OR b AND c", where Lucene requires b and c.
 	Optional []Node
 }
 
-// An Or matches what one of its nodes matches.
+// An Or matches documents that at least one of its nodes matches.
 type Or struct {
 	Nodes []Node // at least two
 }
 
-// A Not matches what its node does not match. It stands alone, where a query
-// only excludes, or among the Nodes of an And.
+// A Not matches documents that its node does not match. It is the whole query
+// or one of the Nodes of an And.
 type Not struct {
 	Node Node
 }
 
-// A Term matches the words of Text one after the other (one word, mostly, but
-// "full-text" is two). It may hold no word at all, as "-" does.
+// A Term matches the words of Text in sequence. Mostly this is one word, but
+// "full-text" is two, and "-" is none.
 type Term struct {
 	Field string // one of the search fields; "" means title and content
 	Text  string // unescaped, never empty
 }
 
-// A Phrase matches the words of Text one after the other.
+// A Phrase matches the words of Text in sequence.
 type Phrase struct {
 	Field string // as in Term
 	Text  string // unescaped, without the quotes, never empty
-	Slop  int    // how many words may stand between, 0 to 1000
+	Slop  int    // how many other words may be between them, 0 to 1000
 }
 
 // A Prefix matches words that begin with Text.
@@ -53,16 +53,16 @@ type Prefix struct {
 	Text  string // unescaped, without the asterisk, never empty
 }
 
-// A Wildcard matches words of a pattern.
+// A Wildcard matches words that match a pattern.
 type Wildcard struct {
 	Field string // as in Term
-	// Pattern is not lower-cased. An asterisk stands for any run of
-	// characters, a question mark for any one, a backslash takes the
-	// meaning from the character behind it.
+	// Pattern is not converted to lower case. An asterisk matches any run
+	// of characters, a question mark any one character, and a backslash
+	// escapes the character after it.
 	Pattern string
 }
 
-// A Fuzzy matches words that become Text by a few edits.
+// A Fuzzy matches words within a number of edits of Text.
 type Fuzzy struct {
 	Field string // as in Term
 	Text  string // unescaped, never empty
@@ -73,10 +73,10 @@ type Fuzzy struct {
 type Range struct {
 	Field             string // never ""
 	Low, High         string // unescaped; "" means open
-	LowExcl, HighExcl bool   // whether the bound itself is out
+	LowExcl, HighExcl bool   // whether the bound itself is excluded
 }
 
-// A Boost matches what its node matches, with another weight.
+// A Boost matches what its node matches, with a different weight.
 type Boost struct {
 	Node   Node
 	Factor float64 // 0 to 1e6
@@ -97,9 +97,8 @@ func (Range) node()    {}
 func (Boost) node()    {}
 func (All) node()      {}
 
-// isField reports whether a name is one of the search fields (Fess 15.4,
-// QueryFieldConfig). What stands before a colon and is no search field is
-// text.
+// isField reports whether name is a search field (Fess 15.4, QueryFieldConfig).
+// Any other name before a colon is text.
 func isField(name string) bool {
 	switch name {
 	case "inurl", "url", "doc_id", "host", "site", "title", "content", "content_length", "last_modified",

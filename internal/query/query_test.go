@@ -119,7 +119,7 @@ func TestParse(t *testing.T) {
 	for _, tt := range tests {
 		got, err := query.Parse(tt.in)
 		if tt.in == "a () b" {
-			// The empty group is an error, its escaped form is text.
+			// The empty group is an error. Its escaped form is text.
 			tt.want = and{Nodes: nodes{a, word("()"), b}}
 		}
 		if tt.want == nil {
@@ -184,7 +184,7 @@ func TestString(t *testing.T) {
 	}
 }
 
-// match evaluates a tree the way lucene_test.go evaluates a query.
+// match evaluates a tree in the way lucene_test.go evaluates a query.
 func match(n query.Node, d doc) bool {
 	words := func(field, text string) bool {
 		switch field {
@@ -237,7 +237,7 @@ func match(n query.Node, d doc) bool {
 	return false
 }
 
-// docs are documents of two labels with every subset of three words.
+// docs returns documents of two labels with every subset of three words.
 func docs() []doc {
 	var ds []doc
 	for _, label := range []string{"finance", "hr"} {
@@ -254,13 +254,13 @@ func docs() []doc {
 	return ds
 }
 
-// scraps are what random queries are made of.
+// scraps are the parts of random queries.
 var scraps = []string{"a", "b", "c", "test", "te*", "*", "*:*", "AND", "OR", "NOT", "&&", "||", "+", "-", "!", "(", ")", "((", "))", `"`, `\"`,
 	`"a b"`, `\`, `\\`, ":", "^", "^2", "~", "~1", "[", "]", "{", "}", "[a TO b]", "content_length:[0 TO *]", `[a" TO b]`, "[a TO", "/", "/x/",
 	"label:hr", "label:*", "label:", `label:"hr"`, "title:", "title:(", "nosuch:a", "sort:score", "allintitle:", "allinurl:", "?", "te?t",
 	"\u3000", "\t", "\n", "'", "&", "|", "TO", `\u0022`, `\u`, "a) OR (b", ") OR (", "!a", "-b", "+c", "\x01", ";", "検索"}
 
-// randomQuery makes a query of scraps, mostly with blanks between them.
+// randomQuery returns a query made of scraps, mostly with blanks between them.
 func randomQuery(r *rand.Rand) string {
 	var b strings.Builder
 	usual := []string{"a", "b", "test", "AND", "OR", "NOT", "OR", "-"}
@@ -285,7 +285,7 @@ func checkParse(t *testing.T, q string, ds []doc) {
 	m, wantErr := readQuery(valid)
 	if wantErr != nil {
 		if strings.HasPrefix(valid, "allin") {
-			return // Fess does not honour the prefix in an escaped query, Parse does
+			return // Fess ignores the prefix in an escaped query, but Parse does not
 		}
 		m, wantErr = readQuery(escaped(valid))
 	}

@@ -7,8 +7,8 @@ import (
 )
 
 // String returns a node in a canonical form of the query language, for tests
-// and logs. It is one line whatever the query holds. Optional nodes, which the
-// language cannot write, are written OPTIONAL.
+// and logs. The result is always one line. Optional nodes, for which the
+// language has no syntax, are marked OPTIONAL.
 func String(n Node) string {
 	var b strings.Builder
 	write(&b, n)
@@ -61,7 +61,7 @@ func write(b *strings.Builder, n Node) {
 	}
 }
 
-// writeList appends nodes with a word between them.
+// writeList appends nodes separated by sep.
 func writeList(b *strings.Builder, nodes []Node, sep string) {
 	for i, n := range nodes {
 		if i > 0 {
@@ -86,7 +86,7 @@ func writeRange(b *strings.Builder, r Range) {
 	b.WriteByte("]}"[index(r.HighExcl)])
 }
 
-// index is 1 for true.
+// index returns 1 for true and 0 for false.
 func index(b bool) int {
 	if b {
 		return 1
@@ -94,7 +94,7 @@ func index(b bool) int {
 	return 0
 }
 
-// bound writes one bound of a range.
+// bound returns one bound of a range.
 func bound(s string) string {
 	if s == "" {
 		return "*"
@@ -102,7 +102,8 @@ func bound(s string) string {
 	return printable(s, strings.ContainsAny(s, ` "]}`) || s == "TO" || s == "*")
 }
 
-// printable writes text on one line, in quotes if asked or needed.
+// printable returns text on one line, in quotes if quote is true or the text
+// needs them.
 func printable(s string, quote bool) string {
 	plain := strings.IndexFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) || r == '"' }) < 0
 	if plain && !quote && s != "" {

@@ -12,14 +12,14 @@ import (
 	"knowhow/internal/compact"
 )
 
-// maxInteger is the largest integer that every JSON reader keeps exactly.
+// maxInteger is the largest integer that every JSON parser represents exactly.
 const maxInteger = 1 << 53
 
-// Check checks a tool's arguments against its schema, which is of type object,
-// and returns them as canonical JSON: defaults filled in, 5.0 written as 5, a
-// single value made a list where the schema allows it. Nothing else is coerced.
-// raw is one JSON value; an empty one and null are taken for {}. What is wrong
-// with the arguments is an [*Error].
+// Check checks the arguments of a tool against its schema, which must be of
+// type object. It returns them as canonical JSON: defaults are filled in, 5.0
+// is written as 5, and a single value becomes a list if the schema allows it.
+// No other value is converted. raw is one JSON value; an empty raw and null
+// mean {}. The error is an [*Error].
 func (s *Schema) Check(raw json.RawMessage) (json.RawMessage, error) {
 	var v any = map[string]any{}
 	if len(raw) > 0 && !bytes.Equal(raw, []byte("null")) {
@@ -40,7 +40,7 @@ func (s *Schema) Check(raw json.RawMessage) (json.RawMessage, error) {
 }
 
 // check returns the canonical form of the value at path. The path of the root
-// is empty.
+// is "".
 func (s *Schema) check(path string, v any, root bool) (any, error) {
 	switch s.Type {
 	case "object":
@@ -69,7 +69,7 @@ func (s *Schema) check(path string, v any, root bool) (any, error) {
 
 func (s *Schema) checkObject(path string, m map[string]any, root bool) (any, error) {
 	if !root && len(s.Properties) == 0 {
-		return m, nil // an open object: whatever the caller likes
+		return m, nil // an object with any members
 	}
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		if s.property(name) == nil {

@@ -10,12 +10,12 @@ import (
 	"knowhow/internal/spell"
 )
 
-// An Error says what is wrong with arguments. It is of kind errkind.Invalid. What
-// it repeats of the arguments is bounded and quoted.
+// An Error describes invalid arguments. It is of kind errkind.Invalid. The
+// parts of the arguments that it contains are cut and quoted.
 type Error struct {
-	Argument string // at fault, for example "facets.size" or "fields[1]"; cut if it is long
+	Argument string // the invalid argument, for example "facets.size" or "fields[1]"; cut if it is long
 	Message  string // a sentence that names the argument, its value and what is allowed
-	Want     string // what is allowed, for programs; "" where all arguments are at fault, not one
+	Want     string // what is allowed, for programs; "" if the error is not about one argument
 }
 
 // Error returns the message.
@@ -24,14 +24,14 @@ func (e *Error) Error() string { return e.Message }
 // Unwrap makes an Error an errkind.Invalid error.
 func (e *Error) Unwrap() error { return errkind.Invalid }
 
-// mismatch is the error for a value that the schema does not allow.
+// mismatch returns the error for a value that the schema does not allow.
 func (s *Schema) mismatch(path string, v any) error {
 	want := s.want()
 	return &Error{Argument: path, Message: fmt.Sprintf("argument %q: got %s, want %s", path, shown(v), want), Want: want}
 }
 
-// unknownArgument is the error for a member of the object at path that the
-// schema does not list.
+// unknownArgument returns the error for a member of the object at path that the
+// schema does not have.
 func (s *Schema) unknownArgument(path, name string) error {
 	var known []string
 	for _, p := range s.Properties {
@@ -49,7 +49,7 @@ func (s *Schema) unknownArgument(path, name string) error {
 	return &Error{Argument: spell.Cut(full), Message: message, Want: want}
 }
 
-// shown writes a value that came from outside, cut to fit into a sentence.
+// shown returns a value from outside as JSON, cut for use in a sentence.
 func shown(v any) string {
 	text, err := compact.Marshal(v)
 	if err != nil {
@@ -58,7 +58,7 @@ func shown(v any) string {
 	return spell.Cut(string(text))
 }
 
-// want says what the schema allows, as the end of a sentence.
+// want describes what the schema allows, for use in a sentence.
 func (s *Schema) want() string {
 	switch s.Type {
 	case "string":

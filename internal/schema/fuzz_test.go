@@ -8,8 +8,8 @@ import (
 	"knowhow/internal/schema"
 )
 
-// FuzzCheck feeds arguments to the check. What it passes must be what a
-// handler's struct takes, and what it refuses must be explained in bounds.
+// FuzzCheck checks arguments against a schema. Accepted arguments must decode
+// into the struct of a handler, and errors must have a bounded length.
 func FuzzCheck(f *testing.F) {
 	one, ten := 1.0, 10.0
 	arguments := schema.Schema{Type: "object", Properties: []schema.Property{
@@ -44,13 +44,13 @@ func FuzzCheck(f *testing.F) {
 		dec := json.NewDecoder(bytes.NewReader(checked))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&in); err != nil {
-			t.Fatalf("%s passed as %s, which does not decode: %v", raw, checked, err)
+			t.Fatalf("Check(%s) = %s, which does not decode: %v", raw, checked, err)
 		}
 		if in.Q == "" || len([]rune(in.Q)) > 5 || in.N < 1 || in.N > 10 || len(in.L) > 2 {
-			t.Fatalf("%s passed as %+v, which is out of bounds", raw, in)
+			t.Fatalf("Check(%s) decodes to %+v, which is out of bounds", raw, in)
 		}
 		if again, err := arguments.Check(checked); err != nil || !bytes.Equal(again, checked) {
-			t.Fatalf("%s became %s, which became %s, %v", raw, checked, again, err)
+			t.Fatalf("Check(%s) = %s, but Check of that = %s, %v", raw, checked, again, err)
 		}
 	})
 }

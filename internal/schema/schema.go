@@ -1,6 +1,6 @@
-// Package schema describes the values that tools take and give. A [Schema] is
-// shown to clients as JSON Schema, and the arguments of a call are checked
-// against it. The tools declare schemas, the MCP door shows and checks them.
+// Package schema describes the arguments of tools. A [Schema] is shown to
+// clients as JSON Schema, and the arguments of a call are checked against it.
+// Tools declare schemas; package mcpserver renders and checks them.
 package schema
 
 import (
@@ -10,9 +10,9 @@ import (
 	"knowhow/internal/compact"
 )
 
-// A Schema describes one value in a tool's arguments or result. It is the part
-// of JSON Schema that every client understands: one type a value, no unions.
-// The zero value of a bound means that there is none.
+// A Schema describes one value in a tool's arguments. It is a subset of JSON
+// Schema that every client understands: each value has one type, and there are
+// no unions. The zero value of a bound means that there is no bound.
 type Schema struct {
 	Type        string     // object, string, integer, number, boolean or array
 	Description string     // what the value is for, read by models
@@ -24,8 +24,8 @@ type Schema struct {
 	MaxLength   int      // of a string, in characters
 	MaxItems    int      // of an array
 	Enum        []string // of a string
-	Default     any      // filled in where the argument is missing
-	OneOrMany   bool     // of an array: a single value is taken for a list of one
+	Default     any      // filled in if the argument is missing
+	OneOrMany   bool     // of an array: a single value means a list of one element
 }
 
 // A Property is one member of an object.
@@ -35,14 +35,12 @@ type Property struct {
 	Schema   Schema
 }
 
-// Render returns the schema as JSON Schema, with the properties in their
-// order. A closed object forbids members that it does not list, as
-// [Schema.Check] does; an object that lists none is open unless it is the root.
-func (s *Schema) Render(closed bool) json.RawMessage {
-	return s.renderObject(closed, closed)
-}
+// Render returns the schema as JSON Schema, with the properties in their order.
+// An object forbids members that it does not list, as [Schema.Check] does. An
+// object without properties allows any members unless it is the root.
+func (s *Schema) Render() json.RawMessage { return s.render(true) }
 
-func (s *Schema) renderObject(closed, root bool) json.RawMessage {
+func (s *Schema) render(root bool) json.RawMessage {
 	w := &compact.Object{}
 	w.Add("type", s.Type)
 	if s.Description != "" {
@@ -51,7 +49,7 @@ func (s *Schema) renderObject(closed, root bool) json.RawMessage {
 	if s.Type == "object" && (root || len(s.Properties) > 0) {
 		props, required := &compact.Object{}, []string{}
 		for _, p := range s.Properties {
-			props.Add(p.Name, p.Schema.renderObject(closed, false))
+			props.Add(p.Name, p.Schema.render(false))
 			if p.Required {
 				required = append(required, p.Name)
 			}
@@ -60,12 +58,10 @@ func (s *Schema) renderObject(closed, root bool) json.RawMessage {
 		if len(required) > 0 {
 			w.Add("required", required)
 		}
-		if closed {
-			w.Add("additionalProperties", false)
-		}
+		w.Add("additionalProperties", false)
 	}
 	if s.Items != nil {
-		w.Add("items", s.Items.renderObject(closed, false))
+		w.Add("items", s.Items.render(false))
 	}
 	s.renderBounds(w)
 	if s.Default != nil {
@@ -94,7 +90,7 @@ func (s *Schema) renderBounds(w *compact.Object) {
 	}
 }
 
-// property returns the property of that name, nil if there is none.
+// property returns the property with a name, or nil.
 func (s *Schema) property(name string) *Property {
 	i := slices.IndexFunc(s.Properties, func(p Property) bool { return p.Name == name })
 	if i < 0 {

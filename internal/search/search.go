@@ -1,90 +1,82 @@
 // Package search defines what a document search service can be asked and what
 // it answers.
 //
-// Package index (the embedded index) and package fess (a Fess server)
-// implement it. Who needs search takes the smallest interface here that serves
-// and finds further abilities by type assertion. Package
-// [knowhow/internal/search/searchtest] holds the contract that every
-// implementation passes.
+// Package index (the embedded index) and package fess (a client of a Fess
+// server) implement [Service]. Package [knowhow/internal/search/searchtest]
+// holds the contract that every implementation passes.
 //
 // All methods are safe for concurrent use. They return errors of package
 // errkind's kinds: Invalid for what the caller must change, NotFound for a
-// document that is not there (or is outside the labels asked for), *Remote for
+// document that does not exist or is outside the labels asked for, *Remote for
 // a failed call to a server, Unsupported for what the service cannot do.
 package search
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // A Searcher finds documents.
 type Searcher interface {
 	// Search returns one page of the documents that match q. A query that
-	// matches nothing is a Page without hits, not an error.
+	// matches nothing gives a Page without hits, not an error.
 	Search(ctx context.Context, q Query) (*Page, error)
 }
 
-// A Finder looks up one document.
-type Finder interface {
-	// Find returns the document with the given ID if it carries one of the
-	// labels (nil: any), else an error of kind NotFound.
+// A Service is everything that a search service can be asked.
+type Service interface {
+	Searcher
+
+	// Find returns the document with the given ID if it has one of the
+	// labels (nil: any), otherwise an error of kind NotFound.
 	Find(ctx context.Context, id string, labels []string) (*Hit, error)
-}
 
-// A TextReader reads the text that the service holds of a document.
-type TextReader interface {
 	// ReadText returns at most n bytes of the document's text from byte off
-	// on, cut at rune borders. It looks the document up as Finder does. A
-	// document of which the service holds no text gives an error of kind
-	// Unsupported; off beyond the end gives an empty window.
+	// on, cut at the borders of runes. It looks the document up as Find does.
+	// A document whose text the service does not hold gives an error of kind
+	// Unsupported. An offset beyond the end gives an empty window.
 	ReadText(ctx context.Context, id string, labels []string, off int64, n int) (*Text, error)
-}
 
-// A Suggester completes words.
-type Suggester interface {
+	// Suggest completes a word.
 	Suggest(ctx context.Context, q SuggestQuery) ([]Suggestion, error)
-}
 
-// A WordLister lists words that stand out.
-type WordLister interface {
+	// PopularWords lists words that stand out.
 	PopularWords(ctx context.Context, q WordsQuery) ([]string, error)
-}
 
-// A Labeler lists the labels that documents carry.
-type Labeler interface {
-	// Labels returns every label that the service shows us, whatever the
-	// domain; none is an empty list.
+	// Labels returns every label that the service shows to the caller.
 	Labels(ctx context.Context) ([]Label, error)
-}
 
-// A Checker reports the health of the service.
-type Checker interface {
-	// Health returns an error only if the service could not be asked: a
-	// red engine is an answer.
+	// Health returns an error only if the service could not be asked. A red
+	// engine is an answer.
 	Health(ctx context.Context) (Health, error)
-}
 
-// An Indexer tells how far indexing has come. It is an optional ability.
-type Indexer interface {
-	// Indexing returns how many of how many documents are done; busy is
-	// false when nothing is being indexed.
-	Indexing(ctx context.Context) (done, total int, busy bool)
-}
-
-// A Faceter tells which of [FacetFields] hits can be counted by. It is an
-// optional ability: who lacks it counts by all of them.
-type Faceter interface {
+	// FacetFields returns those of [FacetFields] that hits can be counted by.
 	FacetFields() []string
+}
+
+// An Indexer reports how far indexing has come. A Service may be one.
+type Indexer interface {
+	// Indexing returns how many of how many documents with one of the labels
+	// are done; nil means any label. busy is false if none of them is being
+	// indexed.
+	Indexing(ctx context.Context, labels []string) (done, total int, busy bool)
 }
 
 // A Query asks for documents. The zero Query lists every document.
 type Query struct {
 	// Text is in Fess's query language (package query). "" matches every
-	// document that the other conditions let through.
+	// document that meets the other conditions.
 	Text string
 
-	// Labels lets only documents through that carry one of them. nil means
-	// no such condition. They are a structural condition: nothing in Text
-	// can widen it.
+	// Labels restricts the search to documents that have one of them; nil
+	// does not restrict it. Nothing in Text can widen the restriction.
 	Labels []string
+
+	// Tags restricts the search to documents that have all of them. Nothing
+	// in Text can widen the restriction. The tag "collection:" and a label
+	// stands for that label. A service without tags refuses them with an
+	// error of kind Unsupported.
+	Tags []string
 
 	Langs []string  // languages to search in, ISO 639-1; nil means any
 	Sort  []SortKey // nil means by relevance, best first
@@ -107,20 +99,10 @@ var SortFields = [...]string{"score", "filename", "created", "content_length", "
 	"timestamp", "click_count", "favorite_count"}
 
 // FacetFields are the fields that hits can be counted by (Fess 15.4, without
-// title and content, which its engine refuses, and with lang, which Fess lacks
-// and the embedded index has). An implementation refuses those it does not have
-// with an *errkind.Argument named "facets.field".
+// title and content, which its engine refuses, and with lang, which the embedded
+// index has). A service may lack some of them.
 var FacetFields = [...]string{"content_length", "filename", "filetype", "host", "label", "lang",
 	"last_modified", "mimetype", "segment", "timestamp", "url"}
-
-// HitFields are the names that a Hit's Fields may have, with those of Hit's
-// own (Fess 15.4 and 15.7, QueryFieldConfig; content, label and lang where a
-// server is set up to send them).
-var HitFields = [...]string{"doc_id", "title", "url", "digest", "score",
-	"_id", "boost", "click_count", "content", "content_description", "content_length", "content_title",
-	"created", "favorite_count", "filename", "filetype", "has_cache", "host", "label", "lang",
-	"last_modified", "mimetype", "similar_docs_count", "similar_docs_hash", "site", "site_path",
-	"thumbnail", "timestamp", "url_link"}
 
 // Facets asks for counts.
 type Facets struct {
@@ -132,10 +114,10 @@ type Facets struct {
 	Missing     string   // value that stands for documents without the field; "" means they are not counted
 }
 
-// Geo lets only documents near a point through.
+// Geo restricts a search to documents near a point.
 type Geo struct {
-	Point    string // "lat,lon"
-	Distance string // number and unit, for example "10km"
+	Point    string // "latitude,longitude" in degrees
+	Distance string // a number and a unit, for example "10km"
 }
 
 // A Page is a part of the documents that match a query.
@@ -143,38 +125,63 @@ type Page struct {
 	// Total counts the matching documents. A service may not let all of
 	// them be paged to: Fess shows the first 10,000.
 	Total int
-	// AtLeast says that Total is a lower bound.
+	// AtLeast reports whether Total is a lower bound.
 	AtLeast bool
 	// Hits are the documents from Query.Start on.
 	Hits []Hit
 	// Facets is nil unless they were asked for.
 	Facets *FacetCounts
-	// Relaxed says that no document had all the words, so that the hits
-	// have some of them.
+	// Relaxed reports whether no document had all the words, so that the
+	// hits have some of them; see [Relax].
 	Relaxed bool
-	// AllWords counts, where Staged is true, the documents that have all
-	// words of a plain query; they come before those with some.
-	AllWords int
+	// Staged reports whether the documents with all words of a plain query,
+	// AllWords of them, come first, followed by those with some.
 	Staged   bool
+	AllWords int
 }
 
-// A Hit is one document as a search returns it.
+// A Hit is one document as a search returns it. Strings, lists and times are
+// empty where the service does not know them.
 type Hit struct {
-	ID     string
-	Title  string
-	URL    string
-	Digest string  // a short excerpt, plain text; an index that can marks matches with <strong> and </strong>
-	Score  float64 // relevance, comparable within one answer; 0 where hits are ordered by a field
+	ID    string
+	URL   string
+	Path  string // inside the source, with forward slashes
+	Title string
 
-	// TextHash is "sha256:" and hex of the text that the service holds, ""
-	// where it holds none.
+	Digest       Excerpt // a short part of the text
+	TitleExcerpt Excerpt // of the title
+
+	Score float64 // relevance, comparable within one answer; 0 where hits are ordered by a field
+
+	Created   time.Time // when the service first had the document
+	Modified  time.Time // of the original
+	Timestamp time.Time // Modified, or what the service has in its place
+
+	Size     int64 // of the original, in bytes; -1 if unknown
+	MIMEType string
+	FileType string // for example "pdf"
+	Filename string
+	Host     string
+	Langs    []string // ISO 639-1
+	Labels   []string
+
+	// TextHash is "sha256:" and the hex digits of the hash of the text that
+	// the service holds, "" if it holds none.
 	TextHash string
 
-	// Fields are the other facts, by the names in [HitFields]: strings
-	// (times as RFC 3339), numbers, []string for label and lang. Names
-	// that the service did not send are absent.
-	Fields map[string]any
+	// Extra has what a Fess server sent besides, by Fess's names and as
+	// string, int64, float64 or bool. It is nil for other services.
+	Extra map[string]any
 }
+
+// An Excerpt is a short plain text and where it matches the query.
+type Excerpt struct {
+	Text    string // one line
+	Matches []Span // in order, without overlap; nil if none is known
+}
+
+// A Span is a part of a text, in bytes.
+type Span struct{ Start, End int }
 
 // FacetCounts are the counts that a query asked for.
 type FacetCounts struct {
@@ -194,14 +201,23 @@ type Count struct {
 	Count int
 }
 
-// A Text is a window on a document's text.
+// A Text is a part of a document's text.
 type Text struct {
 	DocID  string
 	URL    string
 	Hash   string // "sha256:" and hex of the whole text
 	Size   int64  // of the whole text, in bytes
-	Offset int64  // of the window
+	Offset int64  // of Window, in bytes
 	Window string
+}
+
+// A StoredCopy is an original as the service stored it when it indexed the
+// document.
+type StoredCopy struct {
+	DocID     string
+	URL       string // of the original, as in Hit
+	MediaType string // of Data, with the charset of a text: "text/html; charset=utf-8"
+	Data      []byte // never empty
 }
 
 // A SuggestQuery asks for words that begin with a prefix.

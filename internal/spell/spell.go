@@ -1,7 +1,7 @@
-// Package spell helps callers who got a name wrong: it finds the names that
-// they may have meant, and writes names that came from outside so that they fit
-// into a sentence. The MCP door uses it for tools and arguments, the command
-// line for commands and flags, configuration for keys.
+// Package spell supports messages about unknown names: it finds the known names
+// that a caller may have meant, and quotes and cuts names from outside for use
+// in a sentence. It is used for MCP tools and arguments, for commands and
+// flags, and for configuration keys.
 package spell
 
 import (
@@ -10,19 +10,20 @@ import (
 	"strings"
 )
 
-// maxName is the length in bytes up to which names are compared, because it
-// takes time in the product of their lengths. No name of ours is longer.
+// maxName is the maximum length in bytes of names that are compared, because
+// the time is proportional to the product of their lengths. No name of this
+// program is longer.
 const maxName = 128
 
-// maxShown is what Cut leaves of a text, in characters.
+// maxShown is the maximum length of a text returned by Cut, in characters.
 const maxShown = 80
 
 // Near returns up to n of the known names that a caller who wrote name may have
-// meant, the likeliest first; names that are equally likely keep their order.
-// Case and the separators _ - . and space make no difference. A name is near if
-// few characters have to be inserted, deleted, replaced or swapped with their
-// neighbour, fewer in short names, or if one of the two holds the other. A name
-// of more than 128 bytes is near nothing.
+// meant, the likeliest first. Names that are equally likely stay in their
+// order. Case and the separators _ - . and space are ignored. A name is near if
+// few characters must be inserted, deleted, replaced or swapped with their
+// neighbour (fewer in short names), or if one of the two names contains the
+// other. No name is near one of more than 128 bytes.
 func Near(name string, known []string, n int) []string {
 	type candidate struct {
 		name string
@@ -46,11 +47,12 @@ func Near(name string, known []string, n int) []string {
 	return names
 }
 
-// slip says how bad a slip it is to write asked for known, and whether it may
-// be one.
+// slip returns the cost of having written asked for known. ok is false if the
+// names are too different.
 func slip(asked, known string) (cost int, ok bool) {
 	cost = distance(asked, known)
-	// Less than the whole name: otherwise every letter is near every other.
+	// The cost must be less than the length of the name. Otherwise all
+	// names of one letter would be near each other.
 	ok = cost <= 1+len(known)/4 && cost < len(known)
 	if min(len(asked), len(known)) > 2 && (strings.Contains(known, asked) || strings.Contains(asked, known)) {
 		cost, ok = min(cost, 2), true
@@ -58,13 +60,13 @@ func slip(asked, known string) (cost int, ok bool) {
 	return cost, ok
 }
 
-// plain drops what callers get wrong first: case and separators.
+// plain returns s without separators and in lower case.
 func plain(s string) string {
 	return strings.NewReplacer("_", "", "-", "", ".", "", " ", "").Replace(strings.ToLower(s))
 }
 
-// distance returns the number of bytes to insert, delete or replace, and of
-// neighbours to swap, to turn a into b (optimal string alignment).
+// distance returns the number of insertions, deletions and replacements of
+// bytes and swaps of neighbours that turn a into b (optimal string alignment).
 func distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
@@ -87,7 +89,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// List writes names as "a", "b" or "c". No names give "".
+// List returns names in the form "a", "b" or "c". Without names it returns "".
 func List(names []string) string {
 	var b strings.Builder
 	for i, n := range names {
@@ -102,12 +104,11 @@ func List(names []string) string {
 	return b.String()
 }
 
-// Quote quotes a name that came from outside, as [strconv.Quote] does, after
-// [Cut].
+// Quote cuts a name from outside with [Cut] and quotes it with [strconv.Quote].
 func Quote(name string) string { return strconv.Quote(Cut(name)) }
 
-// Cut returns the first 80 characters of a text that came from outside, with an
-// ellipsis where more followed.
+// Cut returns the first 80 characters of a text from outside, followed by an
+// ellipsis if the text is longer.
 func Cut(text string) string {
 	n := 0
 	for i := range text {

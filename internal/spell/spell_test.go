@@ -33,19 +33,19 @@ func TestNear(t *testing.T) {
 		{"", tools, 2, ""},
 		{strings.Repeat("x", 1<<20), tools, 2, ""},
 
-		{"fses", words, 1, "fess"},    // neighbours swapped
+		{"fses", words, 1, "fess"},    // swapped neighbours
 		{"FESS", words, 1, "fess"},    // case
-		{"server", words, 1, "serve"}, // one too many
+		{"server", words, 1, "serve"}, // one letter too many
 		{"source", words, 1, "sources"},
-		{"pageSize", words, 1, "maxPageSize"}, // a part of it
+		{"pageSize", words, 1, "maxPageSize"}, // a part of the name
 		{"maxPgeSzie", words, 1, "maxPageSize"},
 		{"ix", words, 1, "id"},
-		{"nam", words, 2, "name namespace"}, // a slip is likelier than a part
+		{"nam", words, 2, "name namespace"}, // a missing letter is likelier than a part
 		{"the_version_of_it", words, 1, "version"},
 		{"", words, 1, ""},
 		{"x", words, 1, ""},
 		{"zz", words, 1, ""},
-		{"hidden", words, 1, ""}, // two letters of "id" are no hint
+		{"hidden", words, 1, ""}, // that it contains "id" is no hint
 		{strings.Repeat("version", 20), words, 1, ""},
 
 		{long, []string{long + "n"}, 1, ""},
@@ -83,8 +83,8 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// FuzzNear checks what holds for every name: a known one is near something,
-// and nothing is made up.
+// FuzzNear checks that a known name is near to some name, and that all results
+// are known names.
 func FuzzNear(f *testing.F) {
 	for _, seed := range [][3]string{{"serach", "search", "index"}, {"", "", "a"}, {"\xff_", "\xff", "_"}, {"ID", "id", "İd"}} {
 		f.Add(seed[0], seed[1], seed[2])

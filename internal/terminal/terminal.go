@@ -12,8 +12,6 @@ import (
 	"strings"
 	"sync"
 	"unicode"
-
-	"github.com/schollz/progressbar/v3"
 )
 
 // A Handler writes log lines for people: time, level, message and attributes.
@@ -21,28 +19,26 @@ import (
 type Handler struct {
 	level slog.Level
 	attrs slog.Handler // formats the attributes into buf
-	*Lines
+	buf   *lockedBuffer
+	lines *Lines
 }
 
-// Lines is what all handlers of one log share: where they write to, and a bar
-// below the lines, which makes way for them.
-type Lines struct {
-	mu  sync.Mutex
-	out io.Writer
-	buf bytes.Buffer
-	bar *progressbar.ProgressBar // nil where none is shown
+// A lockedBuffer is shared by a handler and those made of it.
+type lockedBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
 }
 
-// NewHandler returns a handler that writes to out.
-func NewHandler(out io.Writer, level slog.Level) *Handler {
-	lines := &Lines{out: out}
-	attrs := slog.NewTextHandler(&lines.buf, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+// NewHandler returns a handler that writes to lines.
+func NewHandler(lines *Lines, level slog.Level) *Handler {
+	buf := &lockedBuffer{}
+	attrs := slog.NewTextHandler(buf, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 		if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey) {
 			return slog.Attr{} // they are written by Handle
 		}
 		return a
 	}})
-	return &Handler{level: level, attrs: attrs, Lines: lines}
+	return &Handler{level: level, attrs: attrs, buf: buf, lines: lines}
 }
 
 // Enabled reports whether lines of a level are written.
@@ -50,8 +46,8 @@ func (t *Handler) Enabled(_ context.Context, level slog.Level) bool { return lev
 
 // Handle writes one line.
 func (t *Handler) Handle(ctx context.Context, r slog.Record) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.buf.mu.Lock()
+	defer t.buf.mu.Unlock()
 	t.buf.Reset()
 	if err := t.attrs.Handle(ctx, r); err != nil {
 		return err
@@ -60,50 +56,18 @@ func (t *Handler) Handle(ctx context.Context, r slog.Record) error {
 	if attrs := strings.TrimSpace(t.buf.String()); attrs != "" {
 		line += " " + attrs
 	}
-	return t.write(line + "\n")
-}
-
-// write writes a line above the bar. The caller holds mu.
-func (t *Lines) write(line string) error {
-	if t.bar != nil {
-		// The bar's writer is the terminal: if that is gone, nobody is left to be told.
-		_ = t.bar.Clear()
-		defer t.bar.RenderBlank()
-	}
-	_, err := io.WriteString(t.out, line)
+	_, err := io.WriteString(t.lines, line+"\n")
 	return err
-}
-
-// Show sets the bar that is shown below the lines; nil takes it away.
-func (t *Lines) Show(bar *progressbar.ProgressBar) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.bar != nil {
-		_ = t.bar.Clear()
-	}
-	t.bar = bar
-	if bar != nil {
-		_ = bar.RenderBlank()
-	}
-}
-
-// Advance moves the bar by one.
-func (t *Lines) Advance() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.bar != nil {
-		_ = t.bar.Add(1)
-	}
 }
 
 // WithAttrs returns a handler that adds attributes to every line.
 func (t *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &Handler{level: t.level, attrs: t.attrs.WithAttrs(attrs), Lines: t.Lines}
+	return &Handler{level: t.level, attrs: t.attrs.WithAttrs(attrs), buf: t.buf, lines: t.lines}
 }
 
 // WithGroup returns a handler that puts attributes into a group.
 func (t *Handler) WithGroup(name string) slog.Handler {
-	return &Handler{level: t.level, attrs: t.attrs.WithGroup(name), Lines: t.Lines}
+	return &Handler{level: t.level, attrs: t.attrs.WithGroup(name), buf: t.buf, lines: t.lines}
 }
 
 // Printable returns s on one line, with what could steer a terminal written as

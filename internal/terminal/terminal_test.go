@@ -11,7 +11,7 @@ import (
 
 func TestHandler(t *testing.T) {
 	var out strings.Builder
-	log := slog.New(terminal.NewHandler(&out, slog.LevelInfo))
+	log := slog.New(terminal.NewHandler(terminal.NewLines(&out, nil), slog.LevelInfo))
 	log.Debug("not written")
 	log.Info("Connecting to server: a")
 	log.With("server", "x y").WithGroup("g").Warn("a\nb\x1b[31m", "n", 1)

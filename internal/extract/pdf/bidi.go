@@ -15,12 +15,20 @@ func isRTL(r rune) bool {
 	return r >= 0x590 && r <= 0x8ff || r >= 0xfb1d && r <= 0xfdff || r >= 0xfe70 && r <= 0xfeff
 }
 
+// maxSorted is how many glyphs on one baseline are sorted. No page is so wide
+// that it has more.
+const maxSorted = 1 << 14
+
+// hasRTL reports whether any of the glyphs is written from right to left.
+func hasRTL(glyphs []glyph) bool {
+	return slices.ContainsFunc(glyphs, func(g glyph) bool { return strings.IndexFunc(g.text, isRTL) >= 0 })
+}
+
 // sortRTL puts the glyphs of a page that stand on one baseline with text
 // written from right to left into the order of their positions: writers paint
 // such text in either direction.
 func sortRTL(glyphs []glyph) {
-	hasRTL := func(g glyph) bool { return strings.IndexFunc(g.text, isRTL) >= 0 }
-	if !slices.ContainsFunc(glyphs, hasRTL) {
+	if !hasRTL(glyphs) {
 		return
 	}
 	for i := 0; i < len(glyphs); {
@@ -28,7 +36,7 @@ func sortRTL(glyphs []glyph) {
 		for j < len(glyphs) && glyphs[j].turn == glyphs[i].turn && math.Abs(glyphs[j].y-glyphs[i].y) < 0.3*glyphs[i].size {
 			j++
 		}
-		if run := glyphs[i:j]; slices.ContainsFunc(run, hasRTL) {
+		if run := glyphs[i:j]; len(run) <= maxSorted && hasRTL(run) {
 			slices.SortStableFunc(run, func(a, b glyph) int { return cmp.Compare(a.x, b.x) })
 		}
 		i = j

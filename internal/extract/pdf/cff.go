@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"strings"
 	"sync"
+
+	"knowhow/internal/extract/pdf/cos"
 )
 
 // cffStringsText are the 391 standard strings of CFF (Adobe Technical Note
@@ -21,6 +23,7 @@ type cff struct {
 	enc     int      // offset of the encoding; 0 and 1 are predefined
 	byCID   bool     // glyphs have numbers for names
 	damaged bool
+	b       *cos.Budget
 }
 
 // index reads an INDEX at a position and returns its elements and its end.
@@ -46,9 +49,10 @@ func (c *cff) index(at int) (elements [][]byte, end int) {
 		}
 		return base + v
 	}
+	elements = make([][]byte, 0, n)
 	for i := range n {
 		from, to := offset(i), offset(i+1)
-		if from > to || to > len(c.data) {
+		if from > to || to > len(c.data) || !c.b.Spend(10) {
 			c.damaged = true
 			return elements, at
 		}
@@ -58,8 +62,8 @@ func (c *cff) index(at int) (elements [][]byte, end int) {
 }
 
 // parseCFF reads names and encoding of the first font; a damaged font has none.
-func parseCFF(data []byte) *cff {
-	c := &cff{data: data}
+func parseCFF(data []byte, b *cos.Budget) *cff {
+	c := &cff{data: data, b: b}
 	if len(data) < 4 {
 		c.damaged = true
 		return c
@@ -69,6 +73,9 @@ func parseCFF(data []byte) *cff {
 	stringIndex, _ := c.index(at)
 	if c.damaged || len(tops) == 0 {
 		c.damaged = true
+		return c
+	}
+	if !b.Spend(4 * len(tops[0])) {
 		return c
 	}
 	top := cffDict(tops[0])
@@ -81,9 +88,12 @@ func parseCFF(data []byte) *cff {
 	sids := c.charset(top[15], len(glyphs))
 	c.names = make([]string, len(sids))
 	for gid, sid := range sids {
+		if !b.Spend(20) {
+			break
+		}
 		if std := cffStrings(); sid < len(std) {
 			c.names[gid] = std[sid]
-		} else if sid -= len(std); sid < len(stringIndex) {
+		} else if sid -= len(std); sid < len(stringIndex) && len(stringIndex[sid]) <= maxGlyphName {
 			c.names[gid] = string(stringIndex[sid])
 		}
 	}
@@ -161,7 +171,7 @@ func (c *cff) texts() map[int]string {
 	}
 	out := map[int]string{}
 	for gid, n := range c.names {
-		if t, ok := glyphText(n); ok {
+		if t, ok := glyphText(n); ok && c.b.Spend(charSteps) {
 			out[gid] = t
 		}
 	}
@@ -193,7 +203,7 @@ func (c *cff) encoding() *byteEncoding {
 			left = int(c.data[at])
 			at++
 		}
-		for i := 0; i <= left; i++ {
+		for i := 0; i <= left && c.b.Spend(10); i++ {
 			set(first+i, gid)
 			gid++
 		}

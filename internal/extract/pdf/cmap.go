@@ -1,14 +1,24 @@
 package pdf
 
 import (
+	"cmp"
 	"slices"
 	"unicode/utf16"
 
 	"knowhow/internal/extract/pdf/cos"
 )
 
-// maxMappings bounds the entries of one CMap; a range is one entry.
-const maxMappings = 200000
+// Bounds on one CMap.
+const (
+	maxMappings = 200000 // entries; a range is one entry
+	maxSpaces   = 100    // ranges of codes of a length; the largest CMaps of Adobe have 8
+)
+
+// The memory of the entries of a CMap in bytes, twice because slices grow.
+const (
+	textRangeSize = 2 * 24
+	cidRangeSize  = 2 * 16
+)
 
 // A cmap maps character codes to text (a ToUnicode CMap) or to the CIDs of a
 // font (an encoding), ISO 32000-1, 9.7.5 and 9.10.3.
@@ -36,46 +46,55 @@ type cidRange struct {
 	cid    int
 }
 
-// parseCMap reads what it understands of a CMap. base returns the map that
-// usecmap names.
-func parseCMap(data []byte, base func(string) *cmap, b *cos.Budget) *cmap {
-	m := &cmap{text: map[uint32]string{}}
-	l := cos.Lexer{Src: data}
+// A cmapParser reads a CMap.
+type cmapParser struct {
+	*cmap
+	l    *cos.Lexer
+	mem  *cos.Share
+	left int // entries that may still be read
+}
+
+// parseCMap reads what it understands of a CMap, with memory of mem. base
+// returns the map that usecmap names.
+func parseCMap(data []byte, base func(string) *cmap, b *cos.Budget, mem *cos.Share) *cmap {
+	p := cmapParser{&cmap{text: map[uint32]string{}}, cos.NewLexer(data, 0, b), mem, maxMappings}
+	defer p.l.Free()
 	var last cos.Token
-	entries := 0
-	for b.Spend(1) && entries < maxMappings {
-		t := l.Next()
+	for p.left > 0 {
+		t := p.l.Next()
 		if t.Kind == cos.TokEOF {
 			break
 		}
 		if t.Kind == cos.TokName && string(t.Text) == "WMode" {
-			n := l.Next()
-			m.vertical = n.Kind == cos.TokNumber && n.Num == 1
+			n := p.l.Next()
+			p.vertical = n.Kind == cos.TokNumber && n.Num == 1
 		}
 		if t.Kind == cos.TokKeyword {
 			switch string(t.Text) {
 			case "usecmap":
 				if last.Kind == cos.TokName {
-					m.use(base(string(last.Text)))
+					p.use(base(string(last.Text)))
 				}
 			case "begincodespacerange":
-				entries += m.readSpaces(&l)
+				p.readSpaces()
 			case "beginbfchar":
-				entries += m.readChars(&l)
+				p.readChars()
 			case "beginbfrange":
-				entries += m.readRanges(&l)
+				p.readRanges()
 			case "begincidrange":
-				entries += m.readCIDs(&l, true)
+				p.readCIDs(true)
 			case "begincidchar":
-				entries += m.readCIDs(&l, false)
+				p.readCIDs(false)
 			}
+			p.l.Free()
 		}
 		last = t
 	}
-	b.Spend(len(data))
-	slices.SortStableFunc(m.ranges, func(a, b textRange) int { return int(int64(a.lo) - int64(b.lo)) })
-	slices.SortStableFunc(m.cids, func(a, b cidRange) int { return int(int64(a.lo) - int64(b.lo)) })
-	return m
+	if b.Spend(20 * (len(p.ranges) + len(p.cids))) {
+		slices.SortStableFunc(p.ranges, func(a, b textRange) int { return cmp.Compare(a.lo, b.lo) })
+		slices.SortStableFunc(p.cids, func(a, b cidRange) int { return cmp.Compare(a.lo, b.lo) })
+	}
+	return p.cmap
 }
 
 // use takes over another map.
@@ -83,89 +102,120 @@ func (m *cmap) use(base *cmap) {
 	if base == nil {
 		return
 	}
-	m.spaces = append(m.spaces, base.spaces...)
-	m.cids = append(m.cids, base.cids...)
+	m.addSpaces(base.spaces...)
 	m.identity = m.identity || base.identity
 }
 
+// addSpaces adds ranges of codes that are not there yet.
+func (m *cmap) addSpaces(rs ...codeRange) {
+	for _, r := range rs {
+		if len(m.spaces) < maxSpaces && !slices.Contains(m.spaces, r) {
+			m.spaces = append(m.spaces, r)
+		}
+	}
+}
+
+// entry counts an entry and takes its memory. It reports whether there is room
+// for it.
+func (p *cmapParser) entry(size int) bool {
+	p.left--
+	p.l.Free()
+	return p.left >= 0 && p.mem.Alloc(size)
+}
+
 // pair reads two strings; ok is false at the end of the section.
-func pair(l *cos.Lexer) (lo, hi cos.Token, ok bool) {
-	lo = l.Next()
+func (p *cmapParser) pair() (lo, hi cos.Token, ok bool) {
+	lo = p.l.Next()
 	if lo.Kind != cos.TokString {
 		return lo, hi, false
 	}
-	hi = l.Next()
+	hi = p.l.Next()
 	return lo, hi, hi.Kind != cos.TokEOF
 }
 
-func (m *cmap) readSpaces(l *cos.Lexer) (n int) {
+func (p *cmapParser) readSpaces() {
 	for {
-		lo, hi, ok := pair(l)
-		if !ok {
-			return n
+		lo, hi, ok := p.pair()
+		if !ok || !p.entry(0) {
+			return
 		}
-		if n++; len(lo.Text) >= 1 && len(lo.Text) <= 4 && len(m.spaces) < 1000 {
-			m.spaces = append(m.spaces, codeRange{codeOf(lo.Text), codeOf(hi.Text), len(lo.Text)})
+		if len(lo.Text) >= 1 && len(lo.Text) <= 4 {
+			p.addSpaces(codeRange{codeOf(lo.Text), codeOf(hi.Text), len(lo.Text)})
 		}
 	}
 }
 
-func (m *cmap) readChars(l *cos.Lexer) (n int) {
+func (p *cmapParser) readChars() {
 	for {
-		code, dst, ok := pair(l)
+		code, dst, ok := p.pair()
 		if !ok {
-			return n
+			return
 		}
-		n++
 		switch dst.Kind {
 		case cos.TokString:
-			m.text[codeOf(code.Text)] = utf16Text(dst.Text)
+			p.setText(codeOf(code.Text), utf16Text(dst.Text))
 		case cos.TokName:
-			m.text[codeOf(code.Text)], _ = glyphText(string(dst.Text))
+			text, _ := glyphText(string(dst.Text))
+			p.setText(codeOf(code.Text), text)
+		}
+		if p.left <= 0 {
+			return
 		}
 	}
 }
 
-func (m *cmap) readRanges(l *cos.Lexer) (n int) {
+// setText sets the text of one code.
+func (p *cmapParser) setText(code uint32, text string) {
+	if p.entry(stringSize + len(text)) {
+		p.text[code] = text
+	}
+}
+
+func (p *cmapParser) readRanges() {
 	for {
-		lo, hi, ok := pair(l)
+		lo, hi, ok := p.pair()
 		if !ok {
-			return n
+			return
 		}
-		n++
 		from, to := codeOf(lo.Text), codeOf(hi.Text)
-		switch t := l.Next(); t.Kind {
+		switch t := p.l.Next(); t.Kind {
 		case cos.TokString:
-			if from <= to {
-				m.ranges = append(m.ranges, textRange{from, to, utf16Text(t.Text)})
+			if text := utf16Text(t.Text); from <= to && p.entry(textRangeSize+len(text)) {
+				p.ranges = append(p.ranges, textRange{from, to, text})
 			}
 		case cos.TokOpenArray:
 			for i := from; ; i++ {
-				t := l.Next()
+				t := p.l.Next()
 				if t.Kind != cos.TokString {
 					break
 				}
-				if n++; i >= from && i <= to {
-					m.text[i] = utf16Text(t.Text)
+				if i >= from && i <= to {
+					p.setText(i, utf16Text(t.Text))
 				}
 			}
+		}
+		if p.left <= 0 {
+			return
 		}
 	}
 }
 
-func (m *cmap) readCIDs(l *cos.Lexer, isRange bool) (n int) {
+func (p *cmapParser) readCIDs(isRange bool) {
 	for {
-		lo := l.Next()
+		lo := p.l.Next()
 		if lo.Kind != cos.TokString {
-			return n
+			return
 		}
 		hi := lo
 		if isRange {
-			hi = l.Next()
+			hi = p.l.Next()
 		}
-		cid := l.Next()
-		if n++; cid.Kind == cos.TokNumber && codeOf(lo.Text) <= codeOf(hi.Text) {
-			m.cids = append(m.cids, cidRange{codeOf(lo.Text), codeOf(hi.Text), int(max(0, min(cid.Num, 1<<20)))})
+		cid := p.l.Next()
+		if !p.entry(cidRangeSize) {
+			return
+		}
+		if cid.Kind == cos.TokNumber && codeOf(lo.Text) <= codeOf(hi.Text) {
+			p.cids = append(p.cids, cidRange{codeOf(lo.Text), codeOf(hi.Text), int(max(0, min(cid.Num, 1<<20)))})
 		}
 	}
 }
@@ -193,7 +243,7 @@ func utf16Text(b []byte) string {
 }
 
 // next takes the first code off s and says how many bytes it has, at least one.
-func (m *cmap) next(s string) (code uint32, n int) {
+func (m *cmap) next(s []byte) (code uint32, n int) {
 	if m.identity && len(m.spaces) == 0 {
 		if len(s) < 2 {
 			return uint32(s[0]), 1
@@ -215,7 +265,7 @@ func (m *cmap) next(s string) (code uint32, n int) {
 		}
 	}
 	n = min(n, len(s))
-	return codeOf([]byte(s[:n])), n
+	return codeOf(s[:n]), n
 }
 
 // inSpace reports whether every byte of a code lies in its range (Adobe

@@ -10,9 +10,11 @@ import (
 // Bounds on content streams.
 const (
 	maxForms    = 24      // form XObjects inside each other
-	maxStates   = 512     // q without Q
+	maxStates   = 512     // q without Q, and marked content inside each other
 	maxOperands = 1 << 16 // before an operator; the strings of TJ count
 	maxGlyphs   = 1 << 20 // of one page
+
+	formSteps = 100 // what running a content stream costs beside its tokens
 )
 
 // A matrix is [a b c d e f] of ISO 32000-1, 8.3.3.
@@ -41,6 +43,8 @@ type glyph struct {
 	fromSpaces bool    // text is a blank
 }
 
+const glyphSize = 56 // bytes
+
 // textState is what q saves and Q restores (ISO 32000-1, 8.4 and 9.3).
 type textState struct {
 	ctm                        matrix
@@ -52,8 +56,7 @@ type textState struct {
 // An interpreter runs the content streams of one page and collects glyphs.
 type interpreter struct {
 	f         *cos.File
-	fonts     map[cos.Ref]*font  // of the whole document
-	direct    map[cos.Name]*font // of these resources, where a font is no object of its own
+	fonts     *fonts
 	resources cos.Dict
 	textState
 	states   []textState
@@ -63,6 +66,8 @@ type interpreter struct {
 	unknown  int // characters whose text the file does not tell
 	forms    int // depth
 	marks    []mark
+	mem      cos.Share // memory of the texts of marks
+	kept     int       // bytes of fonts, and of objects, that are kept after a page
 }
 
 // A mark is an open marked-content sequence; the glyphs of one with actual
@@ -75,25 +80,27 @@ type mark struct {
 
 // run interprets a content stream.
 func (in *interpreter) run(data []byte, resources cos.Dict) {
-	if !in.f.Budget.Spend(len(data) + 200) {
+	if !in.f.Budget.Spend(formSteps) {
 		return
 	}
 	in.forms++
-	outer, direct, depth, marks := in.resources, in.direct, len(in.states), len(in.marks)
-	in.resources, in.direct = resources, map[cos.Name]*font{}
-	l := cos.Lexer{Src: data}
+	outer, depth, marks := in.resources, len(in.states), len(in.marks)
+	in.resources = resources
+	l := cos.NewLexer(data, 0, in.f.Budget)
+	defer l.Free()
 	in.operands = in.operands[:0]
-	for len(in.glyphs) < maxGlyphs && !in.f.Budget.Spent() {
+	for len(in.glyphs) < maxGlyphs {
 		t := l.Next()
 		if t.Kind == cos.TokEOF {
 			break
 		}
 		switch {
 		case t.Kind == cos.TokOpenDict:
-			in.markDict(&l)
+			in.markDict(l)
 		case t.Kind == cos.TokKeyword:
-			in.operator(string(t.Text), &l)
+			in.operator(t.Text, l)
 			in.operands = in.operands[:0]
+			l.Free()
 		case len(in.operands) < maxOperands:
 			in.operands = append(in.operands, t)
 		}
@@ -102,7 +109,7 @@ func (in *interpreter) run(data []byte, resources cos.Dict) {
 		in.endMark()
 	}
 	in.states = in.states[:min(len(in.states), depth)]
-	in.resources, in.direct = outer, direct
+	in.resources = outer
 	in.forms--
 }
 
@@ -129,8 +136,8 @@ func (in *interpreter) matrixOperand() matrix {
 
 // operator runs one operator (ISO 32000-1, Annex A); those that paint or
 // choose colours say nothing about text.
-func (in *interpreter) operator(op string, l *cos.Lexer) {
-	switch op {
+func (in *interpreter) operator(op []byte, l *cos.Lexer) {
+	switch string(op) {
 	case "q":
 		if len(in.states) < maxStates {
 			in.states = append(in.states, in.textState)
@@ -180,13 +187,13 @@ func (in *interpreter) operator(op string, l *cos.Lexer) {
 	case "gs":
 		in.graphicsState(in.lastName())
 	case "BMC":
-		in.marks = append(in.marks, mark{})
+		in.begin(mark{})
 	case "BDC":
 		in.beginMark(in.lastName())
 	case "EMC":
 		in.endMark()
 	case "BI":
-		skipInlineImage(l)
+		skipInlineImage(l, in.f.Budget)
 	}
 }
 
@@ -197,36 +204,14 @@ func (in *interpreter) moveLine(x, y float64) {
 
 // findFont returns the font of a name in the resources, nil where there is none.
 func (in *interpreter) findFont(n cos.Name) *font {
-	o := in.f.Dict(in.resources["Font"])[n]
-	if r, ok := o.(cos.Ref); ok {
-		return in.fontAt(r)
-	}
-	ft, ok := in.direct[n]
-	if d, isDict := o.(cos.Dict); !ok && isDict {
-		ft = loadFont(in.f, d)
-		in.direct[n] = ft
-	}
-	return ft
-}
-
-func (in *interpreter) fontAt(r cos.Ref) *font {
-	ft, ok := in.fonts[r]
-	if !ok {
-		if d := in.f.Dict(r); d != nil {
-			ft = loadFont(in.f, d)
-		}
-		in.fonts[r] = ft
-	}
-	return ft
+	return in.fonts.get(in.f.Dict(in.resources["Font"])[n])
 }
 
 // graphicsState takes a font from an ExtGState dictionary.
 func (in *interpreter) graphicsState(n cos.Name) {
 	d := in.f.Dict(in.f.Dict(in.resources["ExtGState"])[n])
 	if a := in.f.Array(d["Font"]); len(a) == 2 {
-		if r, ok := a[0].(cos.Ref); ok {
-			in.font, in.size = in.fontAt(r), in.f.Number(a[1], 0)
-		}
+		in.font, in.size = in.fonts.get(a[0]), in.f.Number(a[1], 0)
 	}
 }
 
@@ -259,6 +244,7 @@ func (in *interpreter) runForm(s *cos.Stream, resources cos.Dict) {
 		in.ctm = fm.mul(in.ctm)
 	}
 	in.run(data, resources)
+	in.f.Budget.Free(len(data))
 	in.textState, in.tm, in.tlm = save, tm, tlm
 }
 
@@ -274,17 +260,28 @@ func (in *interpreter) markDict(l *cos.Lexer) {
 }
 
 func (in *interpreter) beginMark(n cos.Name) {
-	m := mark{first: len(in.glyphs)}
+	var m mark
 	if len(in.operands) > 0 {
 		if t := in.operands[len(in.operands)-1]; t.Kind == cos.TokOpenDict {
-			m.actual, m.text = t.Whole, textString(string(t.Text))
-			in.f.Budget.Spend(len(t.Text))
+			m.actual, m.text = t.Whole, in.actualText(string(t.Text))
 		} else if s, ok := in.f.Resolve(in.f.Dict(in.f.Dict(in.resources["Properties"])[n])["ActualText"]).(string); ok && !in.f.Encrypted() {
-			m.actual, m.text = true, textString(s)
-			in.f.Budget.Spend(len(s))
+			m.actual, m.text = true, in.actualText(s)
 		}
 	}
-	if len(in.marks) < maxStates {
+	in.begin(m)
+}
+
+// actualText decodes an actual text. Its memory is given back with the page.
+func (in *interpreter) actualText(s string) string {
+	if !in.f.Budget.Spend(2*len(s)) || !in.mem.Alloc(4*len(s)) {
+		return ""
+	}
+	return textString(s)
+}
+
+// begin opens a marked-content sequence.
+func (in *interpreter) begin(m mark) {
+	if m.first = len(in.glyphs); len(in.marks) < maxStates {
 		in.marks = append(in.marks, m)
 	}
 }
@@ -297,10 +294,9 @@ func (in *interpreter) endMark() {
 	}
 	m := in.marks[len(in.marks)-1]
 	in.marks = in.marks[:len(in.marks)-1]
-	if !m.actual || m.first >= len(in.glyphs) {
+	if !m.actual || m.first >= len(in.glyphs) || !in.f.Budget.Spend(len(in.glyphs)-m.first) {
 		return
 	}
-	in.f.Budget.Spend(len(in.glyphs) - m.first)
 	g := in.glyphs[m.first]
 	for _, o := range in.glyphs[m.first:] {
 		if math.Abs(o.y-g.y) > g.size || o.turn != g.turn {
@@ -314,7 +310,7 @@ func (in *interpreter) endMark() {
 
 // skipInlineImage goes behind the EI of an inline image, whose data may hold
 // anything.
-func skipInlineImage(l *cos.Lexer) {
+func skipInlineImage(l *cos.Lexer, b *cos.Budget) {
 	i := bytes.Index(l.Src[l.Pos:], []byte("ID"))
 	if i < 0 {
 		l.Pos = len(l.Src)
@@ -323,7 +319,7 @@ func skipInlineImage(l *cos.Lexer) {
 	l.Pos += i + 2
 	for {
 		i := bytes.Index(l.Src[l.Pos:], []byte("EI"))
-		if i < 0 {
+		if i < 0 || !b.Spend(10+i/8) {
 			l.Pos = len(l.Src)
 			return
 		}

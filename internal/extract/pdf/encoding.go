@@ -96,11 +96,18 @@ var glyphNames = sync.OnceValue(func() map[string]rune {
 	return m
 })
 
+// maxGlyphName is the length in bytes of the longest name of a glyph that means
+// something.
+const maxGlyphName = 200
+
 // glyphText returns the text of a glyph's name (Adobe Glyph List
 // Specification, 2). ok is false for names that mean nothing, such as "g17".
 func glyphText(n string) (text string, ok bool) {
+	if len(n) > maxGlyphName {
+		return "", false
+	}
 	n, _, _ = strings.Cut(n, ".") // "a.sc"
-	if n == "" || len(n) > 200 {
+	if n == "" {
 		return "", false
 	}
 	if len(n) == 1 && (n[0]|0x20 >= 'a' && n[0]|0x20 <= 'z') {

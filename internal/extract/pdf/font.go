@@ -2,6 +2,7 @@ package pdf
 
 import (
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -18,28 +19,83 @@ type char struct {
 
 // A font decodes the strings of a content stream.
 type font struct {
+	dict      cos.Dict
 	composite bool
 	codes     *cmap    // of composite fonts
-	charset   *charset // what codes are made of, where a predefined CMap tells
+	charset   *charset // what codes are made of, where a predefined CMap says so
 	toUnicode *cmap    // nil where there is none
 	glyphs    map[int]string
-	encoding  byteEncoding
-	widths    map[int]float64
+	encoding  byteEncoding // of other fonts
+	widths    widths
 	standard  *[95]uint16 // widths of a standard font
 	missing   float64     // width of what widths lacks
 	unit      float64     // of widths
 	em        float64     // size of the font at size 1
 	cache     map[uint32]char
+	b         *cos.Budget
+	mem       *cos.Share // of all fonts
 }
 
-// loadFont reads a font dictionary. It never fails: a font that cannot be read
-// is one whose characters are not known.
-func loadFont(f *cos.File, d cos.Dict) *font {
-	f.Budget.Spend(2000)
-	ft := &font{unit: 0.001, em: 1, widths: map[int]float64{}, cache: map[uint32]char{}}
+// The memory of fonts in bytes.
+const (
+	fontSize   = 6000 // with the texts of an encoding
+	charSize   = 100  // an entry of the cache and its text
+	stringSize = 64   // an entry of a map to short texts
+)
+
+const (
+	fontSteps = 1000 // what loading a font costs beside what it is made of
+	charSteps = 100  // what decoding a character costs that is not in the cache
+
+	maxChars = 1 << 17 // in the cache of a font
+)
+
+// fonts holds the fonts of a document. A font is read once, wherever its
+// dictionary stands.
+type fonts struct {
+	f      *cos.File
+	byDict map[uintptr]*font // by the address of the dictionary, which the font keeps alive
+	mem    cos.Share
+}
+
+func newFonts(f *cos.File) *fonts {
+	return &fonts{f: f, byDict: map[uintptr]*font{}, mem: f.Budget.Share()}
+}
+
+// get returns the font that o is or refers to, nil where it is none.
+func (fs *fonts) get(o cos.Object) *font {
+	d := fs.f.Dict(o)
+	if d == nil {
+		return nil
+	}
+	key := reflect.ValueOf(d).Pointer()
+	ft, ok := fs.byDict[key]
+	if !ok {
+		ft = loadFont(fs.f, d, &fs.mem)
+		fs.byDict[key] = ft
+	}
+	return ft
+}
+
+// trim drops all fonts if they take more than max bytes.
+func (fs *fonts) trim(max int) {
+	if fs.mem.Size() > max {
+		clear(fs.byDict)
+		fs.mem.Free()
+	}
+}
+
+// loadFont reads a font dictionary, with memory of mem. It never fails: a font
+// that cannot be read is one whose characters are not known.
+func loadFont(f *cos.File, d cos.Dict, mem *cos.Share) *font {
+	ft := &font{dict: d, unit: 0.001, em: 1, cache: map[uint32]char{}, b: f.Budget, mem: mem}
+	if !f.Budget.Spend(fontSteps) || !mem.Alloc(fontSize) {
+		return ft
+	}
 	if s := f.Stream(d["ToUnicode"]); s != nil {
 		if data, err := f.Decode(s); err == nil {
-			ft.toUnicode = parseCMap(data, func(string) *cmap { return nil }, f.Budget)
+			ft.toUnicode = parseCMap(data, func(string) *cmap { return nil }, f.Budget, mem)
+			f.Budget.Free(len(data))
 			if len(ft.toUnicode.text)+len(ft.toUnicode.ranges) == 0 {
 				ft.toUnicode = nil
 			}
@@ -56,46 +112,25 @@ func loadFont(f *cos.File, d cos.Dict) *font {
 // loadComposite reads a Type0 font and its descendant (ISO 32000-1, 9.7).
 func (ft *font) loadComposite(f *cos.File, d cos.Dict) {
 	ft.composite = true
-	ft.codes, ft.charset = encodingCMap(f, d["Encoding"])
+	ft.codes, ft.charset = encodingCMap(f, d["Encoding"], ft.mem)
 	var cidFont cos.Dict
 	if ds := f.List(d["DescendantFonts"]); len(ds) > 0 {
 		cidFont = f.Dict(ds[0])
 	}
 	ft.missing = f.Number(cidFont["DW"], 1000)
-	w := f.Array(cidFont["W"])
-	for i := 0; i+1 < len(w) && f.Budget.Spend(1); {
-		from, ok := cos.Integer(f.Resolve(w[i]))
-		if !ok {
-			break
-		}
-		if list, ok := f.Resolve(w[i+1]).(cos.Array); ok {
-			for j, o := range list {
-				ft.widths[from+j] = f.Number(o, ft.missing)
-			}
-			i += 2
-			continue
-		}
-		to, ok := cos.Integer(f.Resolve(w[i+1]))
-		if !ok || i+2 >= len(w) || to-from > 1<<16 || !f.Budget.Spend(to-from) {
-			break
-		}
-		width := f.Number(w[i+2], ft.missing)
-		for c := from; c <= to; c++ {
-			ft.widths[c] = width
-		}
-		i += 3
-	}
+	ft.widths = widthsOf(f, f.Array(cidFont["W"]), ft.missing, ft.mem)
 	if ft.toUnicode == nil && ft.charset == nil && ft.codes.identity {
-		ft.glyphs = glyphTexts(f, cidFont)
+		ft.glyphs = glyphTexts(f, cidFont, ft.mem)
 	}
 }
 
 // encodingCMap reads the Encoding of a composite font: a name or a stream.
-func encodingCMap(f *cos.File, o cos.Object) (*cmap, *charset) {
+func encodingCMap(f *cos.File, o cos.Object, mem *cos.Share) (*cmap, *charset) {
 	if s := f.Stream(o); s != nil {
 		base := func(n string) *cmap { m, _ := predefined(n); return m }
 		if data, err := f.Decode(s); err == nil {
-			m := parseCMap(data, base, f.Budget)
+			m := parseCMap(data, base, f.Budget, mem)
+			f.Budget.Free(len(data))
 			if n := f.Name(s.Dict["UseCMap"]); n != "" {
 				m.use(base(string(n)))
 			}
@@ -116,12 +151,10 @@ func (ft *font) loadSimple(f *cos.File, d cos.Dict) {
 		base = base[7:]
 	}
 	ft.missing = f.Number(descriptor["MissingWidth"], 0)
-	from := int(f.Number(d["FirstChar"], 0))
-	widths := f.Array(d["Widths"])
-	for i, o := range widths[:min(len(widths), 256)] {
-		ft.widths[from+i] = f.Number(o, ft.missing)
-	}
-	if len(widths) == 0 {
+	from, _ := cos.Integer(f.Resolve(d["FirstChar"]))
+	list := f.Array(d["Widths"])
+	ft.widths.add(f, from, list[:min(len(list), 256)], ft.missing, ft.mem)
+	if len(ft.widths.ranges) == 0 {
 		ft.standard, ft.missing = standardWidths(base)
 	}
 	type3 := f.Name(d["Subtype"]) == "Type3"
@@ -129,11 +162,11 @@ func (ft *font) loadSimple(f *cos.File, d cos.Dict) {
 		ft.unit = f.Number(m[0], 0.001)
 	}
 	ft.encoding = *baseEncoding(f, d, descriptor, base)
-	e := f.Dict(d["Encoding"])
 	code := 0
-	differences := f.Array(e["Differences"])
-	f.Budget.Spend(100 + len(differences))
-	for _, o := range differences {
+	for _, o := range f.Array(f.Dict(d["Encoding"])["Differences"]) {
+		if !f.Budget.Spend(20) {
+			return
+		}
 		switch v := f.Resolve(o).(type) {
 		case int:
 			code = v
@@ -154,7 +187,8 @@ func (ft *font) loadSimple(f *cos.File, d cos.Dict) {
 func (ft *font) guessEm() float64 {
 	sum, n := 0.0, 0
 	for code, text := range ft.encoding {
-		w := math.Abs(ft.widths[code])
+		w, _ := ft.widths.of(code, ft.b)
+		w = math.Abs(w)
 		if w > 0 && text == "m" {
 			return w * ft.unit / 0.8
 		}
@@ -172,7 +206,7 @@ func (ft *font) guessEm() float64 {
 // bitmap fonts made by TeX hold the code itself: "a65".
 func simpleGlyph(n string, code int) string {
 	s, ok := glyphText(n)
-	if ok {
+	if ok || len(n) > maxGlyphName {
 		return s
 	}
 	if len(n) == 1 && n[0] > ' ' && n[0] < 0x7f {
@@ -216,7 +250,7 @@ func baseEncoding(f *cos.File, d, descriptor cos.Dict, base string) *byteEncodin
 }
 
 // next takes the first character off s and says how many bytes it has.
-func (ft *font) next(s string) (char, uint32, int) {
+func (ft *font) next(s []byte) (char, uint32, int) {
 	code, n := uint32(s[0]), 1
 	if ft.composite {
 		code, n = ft.codes.next(s)
@@ -224,8 +258,11 @@ func (ft *font) next(s string) (char, uint32, int) {
 	key := uint32(n)<<30 ^ code
 	c, ok := ft.cache[key]
 	if !ok {
+		if !ft.b.Spend(charSteps) {
+			return char{}, code, n
+		}
 		c = ft.decode(code, n)
-		if len(ft.cache) < 1<<17 {
+		if len(ft.cache) < maxChars && ft.mem.Alloc(charSize+len(c.text)) {
 			ft.cache[key] = c
 		}
 	}
@@ -256,7 +293,7 @@ func (ft *font) decode(code uint32, n int) char {
 		c.text = ft.glyphs[cid]
 		c.known = c.text != ""
 	}
-	w, ok := ft.widths[cid]
+	w, ok := ft.widths.of(cid, ft.b)
 	switch {
 	case ok && (ft.charset == nil || len(ft.codes.cids) > 0):
 	case ft.charset != nil && utf8.RuneCountInString(c.text) == 1 && isHalfWidth(c.text):
@@ -288,7 +325,7 @@ func meaningful(s string) bool {
 }
 
 func (ft *font) simpleWidth(code int) float64 {
-	if w, ok := ft.widths[code]; ok {
+	if w, ok := ft.widths.of(code, ft.b); ok {
 		return w
 	}
 	if ft.standard != nil && code >= 0x20 && code < 0x7f {

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"strings"
 	"testing"
+
+	"knowhow/internal/extract/pdf/cos"
 )
 
 // composite is a Type0 font with an encoding and what else its dictionaries hold.
@@ -55,7 +57,7 @@ func TestFonts(t *testing.T) {
 		case "own encoding":
 			m.add(streamObject("", "1 beginbfchar <8001> <65E5> endbfchar 1 beginbfrange <0041> <005a> <0041> endbfrange"))
 		}
-		x, err := Read(m.bytes())
+		x, err := Read(t.Context(), m.bytes())
 		if err != nil || x.Body != tt.want {
 			t.Errorf("%s: Read = %+v, %v, want %q", tt.name, x, err, tt.want)
 		}
@@ -160,15 +162,22 @@ func FuzzFontPrograms(f *testing.F) {
 	f.Add([]byte(ttf(true)))
 	f.Add([]byte("/Encoding 256 array dup 65 /A put readonly def"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		type1Encoding(data)
-		s := parseSFNT(data)
-		s.encoding()
-		c := parseCFF(data)
-		for gid, text := range c.texts() {
-			if gid >= len(c.names) || text == "" {
-				t.Fatalf("glyph %d has text %q", gid, text)
+		const steps, memory = 1 << 22, 8 << 20
+		b := cos.NewBudget(steps, memory, nil)
+		n := allocated(func() {
+			type1Encoding(data, b)
+			s := parseSFNT(data, b)
+			s.encoding()
+			c := parseCFF(data, b)
+			for gid, text := range c.texts() {
+				if gid >= len(c.names) || text == "" {
+					t.Fatalf("glyph %d has text %q", gid, text)
+				}
 			}
+			c.encoding()
+		})
+		if n > 8*memory || b.Memory() > memory {
+			t.Fatalf("%d bytes were allocated with a bound of %d, of which %d are left", n, memory, b.Memory())
 		}
-		c.encoding()
 	})
 }

@@ -3,11 +3,14 @@ package pdf
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"knowhow/internal/extract/pdf/cos"
 )
 
 // Gaps between glyphs that part words, in units of the font size. Kerning
@@ -30,6 +33,21 @@ type line struct {
 	firstEnd float64 // where its first word ends
 }
 
+const lineSize = 80 + 16 // bytes, with the header of its text
+
+// What cutting the glyphs of a page into lines takes.
+const (
+	layoutSteps = 10 // for each glyph
+	textSteps   = 1  // for each byte of text
+	textMemory  = 8  // bytes for each byte of text: all of it may be one line, which is copied
+
+	// The same where text is written from right to left: glyphs are sorted,
+	// and text is normalised.
+	rtlLayoutSteps = 50
+	rtlTextSteps   = 16
+	rtlTextMemory  = 40
+)
+
 // A lineMaker collects the glyphs of a line.
 type lineMaker struct {
 	lines   []line
@@ -41,19 +59,36 @@ type lineMaker struct {
 	weights map[float64]float64 // width of text by font size
 	lo, hi  float64             // widths of characters
 	count   int
+	budget  *cos.Budget
 }
 
 // linesOf cuts the glyphs of a page into lines, in the order in which they
 // were painted: writers paint in reading order far more often than position
-// alone could tell (columns, boxes, tables).
-func linesOf(glyphs []glyph) []line {
+// alone could tell (columns, boxes, tables). The memory of the lines is taken
+// from a budget; when that is used up, there are no lines.
+func linesOf(glyphs []glyph, b *cos.Budget) []line {
+	glyphSteps, steps, memory := layoutSteps, textSteps, textMemory
+	if hasRTL(glyphs) {
+		glyphSteps, steps, memory = rtlLayoutSteps, rtlTextSteps, rtlTextMemory
+	}
+	size := 0
+	for i := range glyphs {
+		size += len(glyphs[i].text) + 1
+	}
+	if !b.Spend(steps*size) || !b.Alloc(memory*size) {
+		return nil
+	}
+	defer b.Free(memory * size)
 	sortRTL(glyphs)
-	m := lineMaker{weights: map[float64]float64{}}
+	m := lineMaker{weights: map[float64]float64{}, budget: b}
 	for _, g := range glyphs {
+		if !b.Spend(glyphSteps) {
+			return nil
+		}
 		m.add(g)
 	}
 	m.flush()
-	return m.lines
+	return slices.Clone(m.lines)
 }
 
 func (m *lineMaker) add(g glyph) {
@@ -179,7 +214,9 @@ func (m *lineMaker) flush() {
 	if n := len(m.lines); n > 0 && paintedTwice(m.lines[n-1], m.cur) {
 		return
 	}
-	m.lines = append(m.lines, m.cur)
+	if m.budget.Alloc(lineSize + len(text)) {
+		m.lines = append(m.lines, m.cur)
+	}
 }
 
 // paintedTwice reports whether a line repeats the one before at the same

@@ -47,23 +47,44 @@ func textString(s string) string {
 
 // stripLanguage removes the escapes that mark the language inside a string.
 func stripLanguage(s string) string {
-	for strings.Count(s, "\x1b") >= 2 {
-		a := strings.IndexByte(s, 0x1b)
-		z := a + 1 + strings.IndexByte(s[a+1:], 0x1b)
-		s = s[:a] + s[z+1:]
+	if strings.Count(s, "\x1b") < 2 {
+		return s
 	}
-	return s
+	var b strings.Builder
+	for {
+		text, rest, _ := strings.Cut(s, "\x1b")
+		_, after, closed := strings.Cut(rest, "\x1b")
+		if !closed {
+			b.WriteString(s)
+			return b.String()
+		}
+		b.WriteString(text)
+		s = after
+	}
 }
+
+// Bounds on metadata in bytes. What is longer is cut.
+const (
+	maxMeta = 8192    // of a string
+	maxXMP  = 1 << 20 // of an XMP packet
+)
+
+// metaString decodes a text string of the metadata.
+func metaString(s string) string { return textString(s[:min(len(s), maxMeta)]) }
+
+// langOf returns the language that the document declares.
+func langOf(f *cos.File) string { return metaString(f.Text(f.Root()["Lang"])) }
 
 // title returns the title that the document gives for itself, "" if it gives
 // none that a person would have written.
 func title(f *cos.File) string {
-	if t := cleanTitle(textString(f.Info("Title"))); t != "" {
+	if t := cleanTitle(metaString(f.Info("Title"))); t != "" {
 		return t
 	}
 	if s := f.Stream(f.Root()["Metadata"]); s != nil {
 		if data, err := f.Decode(s); err == nil {
-			return cleanTitle(xmpTitle(data[:min(len(data), 1<<20)]))
+			defer f.Budget.Free(len(data))
+			return cleanTitle(xmpTitle(data[:min(len(data), maxXMP)], f.Budget))
 		}
 	}
 	return ""
@@ -96,13 +117,14 @@ func cleanTitle(s string) string {
 func notAlnum(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
 // xmpTitle returns dc:title of XMP metadata: the text of its first rdf:li.
-func xmpTitle(data []byte) string {
+func xmpTitle(data []byte, b *cos.Budget) string {
 	d := xml.NewDecoder(bytes.NewReader(data))
 	d.Strict = false
 	inTitle, inItem := false, false
 	for {
+		at := d.InputOffset()
 		t, err := d.Token()
-		if err != nil {
+		if err != nil || !b.Spend(50+8*int(d.InputOffset()-at)) {
 			return ""
 		}
 		switch t := t.(type) {

@@ -14,6 +14,12 @@ const (
 	maxAnnotations = 5000 // of one page
 )
 
+// What is kept from one page for the next. What is beyond is read again.
+const (
+	keptGlyphs = 1 << 15 // room for so many
+	keptShare  = 6       // a sixth of the memory for fonts, and one for objects
+)
+
 // sortedKeys returns the keys of a map in order.
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
@@ -30,8 +36,11 @@ func pagesOf(f *cos.File) []cos.Dict {
 			}
 			seen[r] = true
 		}
+		if depth > maxTreeDepth || len(out) > MaxPages || !f.Budget.Spend(10) {
+			return
+		}
 		d := f.Dict(o)
-		if d == nil || depth > maxTreeDepth || len(out) > MaxPages || !f.Budget.Spend(10) {
+		if d == nil {
 			return
 		}
 		if own := d["Resources"]; own != nil {
@@ -55,41 +64,70 @@ func pagesOf(f *cos.File) []cos.Dict {
 	if len(out) > 0 {
 		return out
 	}
-	return f.OfType("Page")
+	return f.OfType("Page", MaxPages+1)
 }
 
-// contents returns the content streams of a page, which count as one.
+// contents returns the content streams of a page, which count as one. The
+// caller frees its memory, as that of a decoded stream.
 func contents(f *cos.File, page cos.Dict) []byte {
-	var out []byte
+	var parts [][]byte
+	total := 0
 	for _, o := range f.List(page["Contents"]) {
 		s := f.Stream(o)
 		if s == nil {
 			continue
 		}
 		data, err := f.Decode(s)
-		if err != nil || len(out)+len(data) > cos.MaxStream {
+		if err != nil || total+len(data) > cos.MaxStream {
+			f.Budget.Free(len(data))
 			continue // what the other streams hold is still worth having
 		}
-		if out == nil {
-			out = data
-			continue
-		}
-		out = append(append(out, '\n'), data...)
+		total += len(data) + 1
+		parts = append(parts, data)
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	if !f.Budget.Alloc(total) || !f.Budget.Spend(total/8) {
+		return nil
+	}
+	out := make([]byte, 0, total)
+	for _, data := range parts {
+		out = append(append(out, data...), '\n')
+		f.Budget.Free(len(data))
 	}
 	return out
 }
 
-// interpret returns the glyphs of a page and how many characters have no known text.
-func interpret(f *cos.File, page cos.Dict, fonts map[cos.Ref]*font) (glyphs []glyph, unknown int) {
-	in := &interpreter{f: f, fonts: fonts}
+// interpret runs a page with its annotations. It starts with what it keeps of
+// the interpreter of the page before.
+func (in *interpreter) interpret(page cos.Dict) {
+	*in = interpreter{f: in.f, fonts: in.fonts, glyphs: in.glyphs[:0], mem: in.mem, kept: in.kept}
 	in.textState = textState{ctm: identity, scale: 1}
 	in.tm, in.tlm = identity, identity
-	in.run(contents(f, page), f.Dict(page["Resources"]))
-	annotations := f.Array(page["Annots"])
+	data := contents(in.f, page)
+	in.run(data, in.f.Dict(page["Resources"]))
+	in.f.Budget.Free(len(data))
+	annotations := in.f.Array(page["Annots"])
 	for _, o := range annotations[:min(len(annotations), maxAnnotations)] {
-		in.annotation(f.Dict(o))
+		in.annotation(in.f.Dict(o))
 	}
-	return in.glyphs, in.unknown
+}
+
+// release gives back the memory of a page, whose glyphs are not used any more,
+// and of fonts and objects where these have too much.
+func (in *interpreter) release() {
+	clear(in.glyphs) // the texts of marks
+	in.mem.Free()
+	if cap(in.glyphs) > keptGlyphs {
+		in.f.Budget.Free(cap(in.glyphs) * glyphSize)
+		in.glyphs = nil
+	}
+	*in = interpreter{f: in.f, fonts: in.fonts, glyphs: in.glyphs, mem: in.mem, kept: in.kept}
+	if in.f.Trim(in.kept) {
+		in.fonts.trim(0) // they are found by their objects
+	}
+	in.fonts.trim(in.kept)
 }
 
 // annotation runs the appearance of a form field or a text box

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"knowhow/internal/extract/pdf/cos"
 )
 
 // A paragraph is a run of lines that belong together.
@@ -15,6 +17,8 @@ type paragraph struct {
 	page   int
 	goesOn bool // the last paragraph goes on here, in the next column or on the next page
 }
+
+const paragraphSize = 2 * 40 // bytes, twice because slices grow
 
 func (p *paragraph) size() float64 { return p.lines[0].size }
 
@@ -25,13 +29,18 @@ func (p *paragraph) size() float64 { return p.lines[0].size }
 func paragraphsOf(lines []line, page int) []paragraph {
 	usual := usualLeading(lines)
 	var ps []paragraph
+	first := 0 // line of the paragraph
 	for i, l := range lines {
-		if i > 0 && joins(ps[len(ps)-1].lines, l, usual) {
-			p := &ps[len(ps)-1]
-			p.lines = append(p.lines, l)
+		if i > 0 && joins(lines[first:i], l, usual) {
 			continue
 		}
-		ps = append(ps, paragraph{lines: []line{l}, page: page})
+		if i > 0 {
+			ps = append(ps, paragraph{lines: lines[first:i:i], page: page})
+		}
+		first = i
+	}
+	if len(lines) > 0 {
+		ps = append(ps, paragraph{lines: lines[first:], page: page})
 	}
 	for i := 1; i < len(ps); i++ {
 		ps[i].goesOn = ps[i].lines[0].y > ps[i-1].last().y && follows(ps[i-1], ps[i])
@@ -110,28 +119,58 @@ func endsSentence(s string) bool {
 type renderer struct {
 	compounds map[string]bool // words with a hyphen that stand inside a line somewhere
 	b         []byte
+	budget    *cos.Budget
 }
 
-func newRenderer(ps []paragraph) *renderer {
-	r := &renderer{compounds: map[string]bool{}}
+// Bounds on the compounds of a document.
+const (
+	maxCompounds = 1 << 18
+	compoundSize = 64 // bytes, beside the word
+)
+
+// newRenderer returns a renderer with room for all paragraphs. It takes the
+// work of everything that is done with them from the budget.
+func newRenderer(ps []paragraph, b *cos.Budget) *renderer {
+	r := &renderer{compounds: map[string]bool{}, budget: b}
+	size := 0
 	for _, p := range ps {
 		for _, l := range p.lines {
-			if !strings.Contains(l.text, "-") {
-				continue
+			if !b.Spend(20 + 2*len(l.text)) {
+				return r
 			}
-			for w := range strings.FieldsSeq(l.text) {
-				if w = trimWord(w); strings.Contains(w, "-") && len(w) < 100 && len(r.compounds) < 1<<18 {
-					r.compounds[strings.ToLower(w)] = true
-				}
+			size += len(l.text) + 2
+			if p.lines[0].advance > 0 {
+				size += maxIndent
+			}
+			r.collect(l.text)
+		}
+	}
+	if b.Alloc(size) {
+		r.b = make([]byte, 0, size)
+	}
+	return r
+}
+
+// collect notes the compounds of a line.
+func (r *renderer) collect(text string) {
+	if !strings.Contains(text, "-") {
+		return
+	}
+	for w := range strings.FieldsSeq(text) {
+		if w = trimWord(w); strings.Contains(w, "-") && len(w) < 100 && len(r.compounds) < maxCompounds {
+			if w = strings.ToLower(w); !r.compounds[w] && r.budget.Alloc(compoundSize+len(w)) {
+				r.compounds[w] = true
 			}
 		}
 	}
-	return r
 }
 
 func trimWord(w string) string {
 	return strings.TrimFunc(w, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
+
+// maxIndent is the largest number of blanks before a line of program text.
+const maxIndent = 40
 
 // write appends a paragraph and returns the offset of its first byte.
 func (r *renderer) write(p paragraph) int {
@@ -154,7 +193,7 @@ func (r *renderer) write(p paragraph) int {
 			start = len(r.b)
 		}
 		if advance > 0 { // keep the indentation of program text
-			blanks := int(max(0, min(math.Round((l.x-left)/advance), 40)))
+			blanks := int(max(0, min(math.Round((l.x-left)/advance), maxIndent)))
 			r.b = append(r.b, strings.Repeat(" ", blanks)...)
 		}
 		r.b = append(r.b, l.text...)

@@ -8,6 +8,7 @@
 package pdf
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -24,9 +25,19 @@ const (
 	// MaxPages is how many pages a document may have.
 	MaxPages = 20000
 
-	maxText  = 64 << 20 // bytes
-	maxSteps = 1 << 30  // some twenty seconds of work; a book of 3,700 pages takes a fourteenth
+	maxMemory   = 128 << 20 // bytes in use at a time; the garbage collector lets the process have twice as much
+	maxHeadings = 20000
+
+	// The work on a document: a page of text takes 100,000 steps, a second
+	// has some 60 million. A small file is not allowed as much as a large one,
+	// which may be a book of thousands of pages.
+	minSteps     = 1 << 28
+	stepsPerByte = 128
+	maxSteps     = 1 << 30
 )
+
+// stepsFor returns how many steps may be spent on a file of a size in bytes.
+func stepsFor(size int) int { return min(minSteps+stepsPerByte*size, maxSteps) }
 
 // A Text is what a document says. All strings are valid UTF-8.
 type Text struct {
@@ -47,7 +58,11 @@ type Heading struct {
 // [errkind.Unsupported] where there is no text that could be read,
 // [errkind.Corrupt] where the file is damaged beyond repair, and
 // [errkind.TooLarge]; their messages are for users.
-func Read(data []byte) (*Text, error) { return read(data, &cos.Budget{Left: maxSteps}) }
+//
+// Read stops soon after ctx is done, with ctx's cause.
+func Read(ctx context.Context, data []byte) (*Text, error) {
+	return read(data, cos.NewBudget(stepsFor(len(data)), maxMemory, func() error { return context.Cause(ctx) }))
+}
 
 func read(data []byte, b *cos.Budget) (*Text, error) {
 	f, err := cos.Open(data, b)
@@ -55,87 +70,100 @@ func read(data []byte, b *cos.Budget) (*Text, error) {
 		return nil, err
 	}
 	pages := pagesOf(f)
+	f.Pin()
 	if len(pages) > MaxPages {
 		return nil, tooLarge(fmt.Sprintf("more than %d pages", MaxPages))
 	}
-	ps, unknown, err := paragraphs(f, pages)
+	p := pageReader{in: interpreter{f: f, fonts: newFonts(f), mem: b.Share(), kept: b.Memory() / keptShare}, b: b}
+	ps, err := p.paragraphs(pages)
 	switch {
 	case err != nil:
 		return nil, err
-	case b.Spent():
-		return nil, tooLarge("more work than is allowed for one document")
-	case len(pages) == 0:
+	case len(pages) == 0 && b.Err() == nil:
 		return nil, fmt.Errorf("damaged PDF document: it holds no pages: %w", errkind.Corrupt)
 	}
-	t := &Text{Title: title(f), Lang: textString(f.Text(f.Root()["Lang"]))}
-	t.render(ps)
-	switch {
-	case legible(t.Body, unknown):
-	case f.Damaged() && unknown == 0:
-		return nil, fmt.Errorf("damaged PDF document: no text was found in what is left of it: %w", errkind.Corrupt)
-	default:
-		return nil, fmt.Errorf("PDF document that holds no text which can be extracted (it was scanned, or its fonts lack a character map): %w", errkind.Unsupported)
-	}
+	t := &Text{Title: title(f), Lang: langOf(f)}
+	r := newRenderer(ps, b)
 	if t.Title == "" {
-		t.Title = largest(ps)
+		t.Title = r.largest(ps)
 	}
-	return t, nil
+	t.render(r, ps)
+	ok := legible(t.Body, p.unknown, b)
+	switch {
+	case b.Err() != nil:
+		return nil, b.Err()
+	case ok:
+		return t, nil
+	case f.Damaged() && p.unknown == 0:
+		return nil, fmt.Errorf("damaged PDF document: no text was found in what is left of it: %w", errkind.Corrupt)
+	}
+	return nil, fmt.Errorf("PDF document that holds no text which can be extracted (it was scanned, or its fonts lack a character map): %w", errkind.Unsupported)
 }
 
 func tooLarge(what string) error {
 	return fmt.Errorf("PDF document with %s: %w", what, errkind.TooLarge)
 }
 
-// paragraphs interprets the pages. unknown counts the characters whose text
-// the file does not tell.
-func paragraphs(f *cos.File, pages []cos.Dict) (ps []paragraph, unknown int, err error) {
-	fonts := map[cos.Ref]*font{}
-	size := 0
+// A pageReader reads the pages of a document.
+type pageReader struct {
+	in      interpreter
+	b       *cos.Budget
+	unknown int // characters whose text the file does not tell
+}
+
+// paragraphs interprets the pages.
+func (p *pageReader) paragraphs(pages []cos.Dict) (ps []paragraph, err error) {
 	for i, page := range pages {
-		glyphs, n := interpret(f, page, fonts)
-		unknown += n
-		if len(glyphs) >= maxGlyphs {
-			return nil, 0, tooLarge(fmt.Sprintf("a page of more than %d characters", maxGlyphs))
+		p.in.interpret(page)
+		p.unknown += p.in.unknown
+		if len(p.in.glyphs) >= maxGlyphs {
+			return nil, tooLarge(fmt.Sprintf("a page of more than %d characters", maxGlyphs))
 		}
-		for _, g := range glyphs {
-			size += len(g.text)
-		}
-		if size > maxText {
-			return nil, 0, tooLarge(fmt.Sprintf("more than %d bytes of text", maxText))
-		}
-		more := paragraphsOf(linesOf(glyphs), i)
+		more := paragraphsOf(linesOf(p.in.glyphs, p.b), i)
+		p.in.release()
 		if len(ps) > 0 && len(more) > 0 {
 			more[0].goesOn = follows(ps[len(ps)-1], more[0])
 		}
+		if !p.b.Alloc(paragraphSize * len(more)) {
+			return nil, p.b.Err()
+		}
 		ps = append(ps, more...)
 	}
-	return ps, unknown, nil
+	return ps, p.b.Err()
 }
 
 // legible reports whether a text is worth having. A document with many
 // characters that nobody can decode is misleading rather than incomplete.
-func legible(body string, unknown int) bool {
-	letters := 0
-	for _, r := range body {
+func legible(body string, unknown int, b *cos.Budget) bool {
+	letters, checked := 0, 0
+	for i, r := range body {
+		if i-checked > 1<<16 {
+			if checked = i; !b.Spend(1 << 14) {
+				return false
+			}
+		}
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			letters++
+			if letters++; unknown <= 2*letters {
+				return true
+			}
 		}
 	}
-	return letters > 0 && unknown <= 2*letters
+	return false
 }
 
 // render writes the body and notes its headings.
-func (t *Text) render(ps []paragraph) {
+func (t *Text) render(r *renderer, ps []paragraph) {
 	levels := headingLevels(ps)
-	r := newRenderer(ps)
 	for i := range ps {
 		at := r.write(ps[i])
-		if level := levels[sizeKey(ps[i].size())]; level > 0 && !ps[i].goesOn && isHeading(&ps[i]) {
+		if level := levels[sizeKey(ps[i].size())]; level > 0 && !ps[i].goesOn && isHeading(&ps[i]) && len(t.Headings) < maxHeadings {
 			text := strings.Join(strings.Fields(string(r.b[at:])), " ")
 			t.Headings = append(t.Headings, Heading{Offset: at, Level: level, Text: text})
 		}
 	}
-	t.Body = string(r.b)
+	if r.budget.Alloc(len(r.b)) {
+		t.Body = string(r.b)
+	}
 }
 
 // sizeKey rounds font sizes, which differ by arithmetic.
@@ -185,8 +213,9 @@ func isHeading(p *paragraph) bool {
 	return letter && n <= 250 && len(p.lines) <= 4 && p.advance() == 0
 }
 
-// largest returns the paragraph in the largest type on the first page with text.
-func largest(ps []paragraph) string {
+// largest returns the paragraph in the largest type on the first page with
+// text. Nothing may have been written yet.
+func (r *renderer) largest(ps []paragraph) string {
 	var best *paragraph
 	for i := range ps {
 		p := &ps[i]
@@ -200,7 +229,8 @@ func largest(ps []paragraph) string {
 	if best == nil {
 		return ""
 	}
-	r := newRenderer(ps)
 	r.write(*best)
-	return strings.Join(strings.Fields(string(r.b)), " ")
+	text := strings.Join(strings.Fields(string(r.b)), " ")
+	r.b = r.b[:0]
+	return text
 }

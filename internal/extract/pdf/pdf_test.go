@@ -18,7 +18,7 @@ import (
 // mustRead reads a document and checks what holds for every text.
 func mustRead(t *testing.T, data []byte) *Text {
 	t.Helper()
-	x, err := Read(data)
+	x, err := Read(t.Context(), data)
 	if err != nil {
 		t.Fatalf("Read: %v", err)
 	}
@@ -204,7 +204,7 @@ func TestRefuses(t *testing.T) {
 		{"other encryption", []byte("%PDF-1.7\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R/Encrypt<</Filter/Own>>>>"), errkind.Unsupported, "encryption"},
 	}
 	for _, tt := range tests {
-		x, err := Read(tt.data)
+		x, err := Read(t.Context(), tt.data)
 		if !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: Read = %v, %v, want kind %v and %q", tt.name, x, err, tt.kind, tt.want)
 		}
@@ -232,7 +232,7 @@ func TestEncrypted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if x, err := Read(data); !errors.Is(err, errkind.Unsupported) || !strings.Contains(err.Error(), "password") {
+		if x, err := Read(t.Context(), data); !errors.Is(err, errkind.Unsupported) || !strings.Contains(err.Error(), "password") {
 			t.Errorf("%s: Read = %v, %v, want kind Unsupported and a word about the password", name, x, err)
 		}
 	}

@@ -1,8 +1,13 @@
 package pdf
 
-import "knowhow/internal/extract/pdf/cos"
+import (
+	"math"
 
-import "math"
+	"knowhow/internal/extract/pdf/cos"
+)
+
+// glyphSteps is what a character costs.
+const glyphSteps = 10
 
 // showOperands shows the strings among the operands and moves by the numbers
 // between them (ISO 32000-1, 9.4.3).
@@ -15,7 +20,7 @@ func (in *interpreter) showOperands() {
 		case cos.TokNumber:
 			in.advance(-t.Num / 1000 * in.size)
 		case cos.TokString:
-			in.show(string(t.Text))
+			in.show(t.Text)
 		}
 	}
 }
@@ -31,16 +36,15 @@ func (in *interpreter) offset(d float64) matrix {
 }
 
 // show makes glyphs of a string.
-func (in *interpreter) show(s string) {
-	vertical, cost := false, 4
+func (in *interpreter) show(s []byte) {
+	vertical, cost := false, glyphSteps
 	if in.font.composite {
-		vertical, cost = in.font.codes.vertical, 4+len(in.font.codes.spaces)
+		vertical, cost = in.font.codes.vertical, glyphSteps+len(in.font.codes.spaces)
 	}
-	in.f.Budget.Spend(cost * len(s))
 	// Space after every character of a longer string is letter-spacing. In a
 	// short one it is a way to write a blank that some programs prefer.
 	spaced := len(s) >= 4
-	for len(s) > 0 && len(in.glyphs) < maxGlyphs {
+	for len(s) > 0 && len(in.glyphs) < maxGlyphs && in.f.Budget.Spend(cost) {
 		c, code, n := in.font.next(s)
 		s = s[n:]
 		width := c.width*in.size + in.charSpace
@@ -102,7 +106,22 @@ func (in *interpreter) add(c char, from, to matrix) {
 		g.x, g.end = g.end, g.x
 	}
 	g.fromSpaces = isBlank(c.text)
+	if len(in.glyphs) == cap(in.glyphs) && !in.grow() {
+		return
+	}
 	in.glyphs = append(in.glyphs, g)
+}
+
+// grow makes room for more glyphs and reports whether there is memory for them.
+func (in *interpreter) grow() bool {
+	old := in.glyphs
+	size := max(256, min(2*cap(old), maxGlyphs))
+	if !in.f.Budget.Alloc(size * glyphSize) {
+		return false
+	}
+	in.glyphs = append(make([]glyph, 0, size), old...)
+	in.f.Budget.Free(cap(old) * glyphSize)
+	return true
 }
 
 func finite(f float64) bool { return math.Abs(f) < 1e9 }

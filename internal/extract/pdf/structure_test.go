@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -68,10 +70,46 @@ func TestStructure(t *testing.T) {
 		"unknown filter first":    replace("/Contents 4 0 R", "/Contents[2 0 R 4 0 R]"),
 	}
 	for name, data := range tests {
-		x, err := Read(data)
+		x, err := Read(t.Context(), data)
 		if err != nil || x.Body != "Hello, world" {
 			t.Errorf("%s: Read = %v, %v, want Hello, world", name, x, err)
 		}
+	}
+}
+
+// TestContentsAreNotOverwritten reads content streams without filters, which are
+// parts of the file. An earlier version wrote the second behind the first, over
+// what follows in the file.
+func TestContentsAreNotOverwritten(t *testing.T) {
+	m := newMaker(helvetica, "BT /F1 10 Tf 72 700 Td (one) Tj")
+	m.objects[2] = strings.Replace(m.objects[2], "4 0 R", "[4 0 R 6 0 R]", 1)
+	third := m.add(streamObject("", "BT /F1 10 Tf 72 700 Td (Three) Tj ET"))
+	m.add(streamObject("", "0 -12 Td (two) Tj ET"+strings.Repeat(" ", 200)))
+	page := m.add("<</Type/Page/Contents " + third + "/Resources<</Font<</F1 " + helvetica + ">>>>>>")
+	m.objects[1] = "<</Type/Pages/Kids[3 0 R " + page + "]>>"
+	if got, want := mustRead(t, m.bytes()).Body, "one two\n\nThree"; got != want {
+		t.Errorf("body = %q, want %q", got, want)
+	}
+}
+
+// TestManyFonts reads a document whose fonts and objects take more memory than
+// there is: those of earlier pages are dropped.
+func TestManyFonts(t *testing.T) {
+	const pages = 200
+	m := newMaker(helvetica, hello)
+	var want strings.Builder
+	want.WriteString("Hello, world")
+	for i := range pages {
+		cmap := m.add(streamObject("", "1 beginbfchar <61> <0062> "+strings.Repeat("<01> <0001> ", 200)+" endbfchar"))
+		font := m.add("<</Type/Font/Subtype/Type1/ToUnicode " + cmap + "/Unused[" + strings.Repeat("1 ", 200) + "]>>")
+		content := m.add(streamObject("", fmt.Sprintf("BT /F1 10 Tf 72 700 Td (aaa) Tj /F2 10 Tf ( %d) Tj ET", i)))
+		page := m.add("<</Type/Page/Contents " + content + "/Resources<</Font<</F1 " + font + "/F2 " + helvetica + ">>>>>>")
+		m.objects[1] = strings.Replace(m.objects[1], "]", " "+page+"]", 1)
+		fmt.Fprintf(&want, "\n\nbbb %d", i)
+	}
+	x, err := read(m.bytes(), cos.NewBudget(maxSteps, 2<<20, nil))
+	if err != nil || x.Body != want.String() {
+		t.Errorf("Read = %v, %v, want the text of all pages", x, err)
 	}
 }
 
@@ -114,11 +152,27 @@ func TestLimits(t *testing.T) {
 		"nested arrays":       {nested.bytes(), nil},
 		"saved states":        {states.bytes(), nil},
 	} {
-		x, err := read(tt.data, &cos.Budget{Left: 50 << 20})
+		x, err := read(tt.data, cos.NewBudget(50<<20, maxMemory, nil))
 		if !errors.Is(err, tt.kind) || err == nil && !strings.HasPrefix(x.Body, "Hello") && x.Body != "x" {
 			t.Errorf("%s: Read = %v, %v, want kind %v", name, x, err, tt.kind)
 		}
 	}
+}
+
+// readBounded reads a document with a small budget. It checks that what is
+// allocated is bounded by it, and that no more memory is given back than taken.
+func readBounded(t *testing.T, data []byte) (x *Text, err error) {
+	t.Helper()
+	const steps, memory = 1 << 22, 8 << 20
+	b := cos.NewBudget(steps, memory, nil)
+	n := allocated(func() { x, err = read(data, b) })
+	if n > 8*memory+8*len(data) {
+		t.Fatalf("%d bytes were allocated for %d bytes, with a bound of %d", n, len(data), memory)
+	}
+	if b.Memory() > memory {
+		t.Fatalf("%d bytes are left of %d", b.Memory(), memory)
+	}
+	return x, err
 }
 
 func FuzzRead(f *testing.F) {
@@ -130,8 +184,21 @@ func FuzzRead(f *testing.F) {
 	comp.add("<</Subtype/Type0/Encoding/Identity-H/ToUnicode 6 0 R/DescendantFonts[<</W[1[500]3 9 600]/DW 1000>>]>>")
 	comp.add(streamObject("", "1 begincodespacerange <0000> <ffff> endcodespacerange 1 beginbfrange <0041> <0042> <0391> endbfrange"))
 	f.Add(comp.bytes())
+	for _, font := range []string{"/FontFile2 5 0 R", "/FontFile3 6 0 R"} {
+		program := newMaker("<</Subtype/Type1/FontDescriptor<<"+font+">>/FirstChar 1/Widths[9 9]>>", "BT /F1 10 Tf 72 700 Td (\001\002) Tj ET")
+		program.add(streamObject("", ttf(true)))
+		program.add(streamObject("/Subtype/Type1C", cffFont()))
+		f.Add(program.bytes())
+	}
+	for _, name := range []string{"rc4-40", "aes-256"} {
+		data, err := os.ReadFile(filepath.Join("testdata", name+".pdf"))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		x, err := read(data, &cos.Budget{Left: 1 << 22})
+		x, err := readBounded(t, data)
 		if err == nil {
 			checkText(t, x)
 			return
@@ -153,7 +220,7 @@ func FuzzContent(f *testing.F) {
 		m.add(streamObject("", cmap))
 		for _, kind := range []string{"/Type1", "/Type0"} {
 			m.objects[4] = strings.Replace(m.objects[4], "/Type1", kind, 1)
-			if x, err := read(m.bytes(), &cos.Budget{Left: 1 << 22}); err == nil {
+			if x, err := readBounded(t, m.bytes()); err == nil {
 				checkText(t, x)
 			}
 		}
@@ -173,7 +240,7 @@ func BenchmarkRead(b *testing.B) {
 	data := m.bytes()
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		if _, err := Read(data); err != nil {
+		if _, err := Read(b.Context(), data); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -11,16 +11,17 @@ import (
 	"knowhow/internal/search"
 )
 
-// roles are who asks. nil is a guest.
+// roles are the roles of a caller. A guest has nil.
 type roles []string
 
-// see says whether a document may be seen.
-func (r roles) see(d doc) bool {
+// canSee reports whether a caller with these roles may see a document.
+func (r roles) canSee(d doc) bool {
 	return d.more.Roles == nil || slices.ContainsFunc(d.more.Roles, func(s string) bool { return slices.Contains(r, s) })
 }
 
-// who reads the access token and says whether it is good, and whose it is.
-func (h *Handler) who(r *http.Request) (roles, bool) {
+// authenticate returns the roles of the caller and reports whether the access
+// token is valid.
+func (h *Handler) authenticate(r *http.Request) (roles, bool) {
 	given := r.Header.Get("Authorization")
 	token := strings.TrimPrefix(given, "Bearer ")
 	owner, known := h.o.Roles[token]
@@ -33,16 +34,17 @@ func (h *Handler) who(r *http.Request) (roles, bool) {
 	return owner, known || h.o.Token != "" && token == h.o.Token
 }
 
-// allowed checks the access token and answers where it is not good.
-func (h *Handler) allowed(w http.ResponseWriter, r *http.Request) (roles, bool) {
+// authorize is authenticate, but writes an error if the access token is not
+// valid.
+func (h *Handler) authorize(w http.ResponseWriter, r *http.Request) (roles, bool) {
 	given := r.Header.Get("Authorization")
 	if given != "" && h.engineState() == "down" {
 		h.fail(w, http.StatusInternalServerError)
 		return nil, false
 	}
-	who, ok := h.who(r)
+	caller, ok := h.authenticate(r)
 	if ok {
-		return who, true
+		return caller, true
 	}
 	reason := "invalid_token"
 	if words := strings.Fields(given); len(words) > 2 || len(words) == 2 && words[0] != "Bearer" {
@@ -53,19 +55,19 @@ func (h *Handler) allowed(w http.ResponseWriter, r *http.Request) (roles, bool) 
 	return nil, false
 }
 
-// labels are the labels that are listed for who asks.
-func (h *Handler) labels(r *http.Request, who roles) []search.Label {
+// labels returns the labels that are listed for the caller.
+func (h *Handler) labels(r *http.Request, caller roles) []search.Label {
 	all := slices.Clone(h.o.Labels)
 	for _, l := range h.o.HiddenLabels {
-		if (l.Role == "" || slices.Contains(who, l.Role)) && (l.Locale == "" || l.Locale == r.Header.Get("Accept-Language")) {
+		if (l.Role == "" || slices.Contains(caller, l.Role)) && (l.Locale == "" || l.Locale == r.Header.Get("Accept-Language")) {
 			all = append(all, l.Label)
 		}
 	}
 	return all
 }
 
-// place returns a condition of where documents are, which is no condition for a
-// distance without a point and for a point without a distance.
+// place returns a condition on the location of documents. A distance without a
+// point and a point without a distance are no condition.
 func place(values url.Values) (func(doc) bool, error) {
 	points, distance := nonblank(values["geo.location.point"]), values.Get("geo.location.distance")
 	if len(points) == 0 || distance == "" {
@@ -85,15 +87,15 @@ func place(values url.Values) (func(doc) bool, error) {
 		}
 	}
 	return func(d doc) bool {
-		here, ok := radians(d.more.Point)
+		at, ok := radians(d.more.Point)
 		return ok && slices.ContainsFunc(points, func(p string) bool {
-			there, _ := radians(p)
-			return metres(here, there) <= limit
+			center, _ := radians(p)
+			return metres(at, center) <= limit
 		})
 	}, nil
 }
 
-// radians reads a point.
+// radians parses a point.
 func radians(point string) ([2]float64, bool) {
 	lat, lon, _ := strings.Cut(point, ",")
 	y, latErr := strconv.ParseFloat(lat, 64)
@@ -101,14 +103,14 @@ func radians(point string) ([2]float64, bool) {
 	return [2]float64{y * math.Pi / 180, x * math.Pi / 180}, latErr == nil && lonErr == nil && math.Abs(y) <= 90 && math.Abs(x) <= 180
 }
 
-// metres is the distance of two points on the globe.
+// metres returns the distance of two points on the globe.
 func metres(a, b [2]float64) float64 {
 	lat, lon := math.Sin((b[0]-a[0])/2), math.Sin((b[1]-a[1])/2)
 	return 2 * 6_371_009 * math.Asin(math.Sqrt(lat*lat+math.Cos(a[0])*math.Cos(b[0])*lon*lon))
 }
 
-// advanced writes the parameters of the advanced search (as.*) as a query, ""
-// where there are none (QueryStringBuilder, 15.4).
+// advanced returns the parameters of the advanced search (as.*) as a query, ""
+// if there are none (QueryStringBuilder, 15.4).
 func advanced(values url.Values) string {
 	var parts []string
 	each := func(name string, write func(string) string) {

@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// The ends of a search that failed.
+// Failures of a search.
 var (
-	errInvalid   = errors.New("400")         // the query or the sort order: status 400
-	errSwallowed = errors.New("no such 200") // anything else: status 200 without hits
+	errInvalid = errors.New("invalid search") // invalid query or sort order: status 400
+	errNoHits  = errors.New("failed search")  // any other failure: status 200 without hits
 )
 
-// A result is the answer to a search, in the order of keys of Fess 15.4.
+// A result is the answer to a search. The keys are in the order of Fess 15.4.
 type result struct {
 	Q                   *string          `json:"q"`
 	QueryID             string           `json:"query_id"`
@@ -47,7 +47,7 @@ type result struct {
 	FacetQuery          *[]valueCount    `json:"facet_query,omitempty"`
 }
 
-// A fieldCounts are the counts of one field's values.
+// A fieldCounts holds the counts of one field's values.
 type fieldCounts struct {
 	Name   string       `json:"name"`
 	Result []valueCount `json:"result"`
@@ -59,7 +59,7 @@ type valueCount struct {
 	Count int    `json:"count"`
 }
 
-// found is what a search found, before it is cut into pages.
+// A found is the result of a search before it is cut into pages.
 type found struct {
 	docs   []doc
 	tree   node
@@ -68,17 +68,17 @@ type found struct {
 	counts *[]valueCount
 }
 
-// documents answers a search of API v1.
-func (h *Handler) documents(w http.ResponseWriter, values url.Values, who roles) {
-	if r := h.find(values, who); r != nil {
+// documents serves a search of API v1.
+func (h *Handler) documents(w http.ResponseWriter, values url.Values, caller roles) {
+	if r := h.find(values, caller); r != nil {
 		writeJSON(w, http.StatusOK, r)
 	} else {
 		h.fail(w, http.StatusBadRequest)
 	}
 }
 
-// find makes a search. nil is a search that Fess refuses.
-func (h *Handler) find(values url.Values, who roles) *result {
+// find returns the answer to a search, or nil if Fess would reject it.
+func (h *Handler) find(values url.Values, caller roles) *result {
 	num, start := number(values.Get("num"), 10), number(values.Get("start"), 0)
 	if num <= 0 || num > h.o.MaxPageSize {
 		num = h.o.MaxPageSize
@@ -93,7 +93,7 @@ func (h *Handler) find(values url.Values, who roles) *result {
 		q := values.Get("q")
 		r.Q = &q
 	}
-	f, err := h.search(values, r, who)
+	f, err := h.search(values, r, caller)
 	switch {
 	case errors.Is(err, errInvalid):
 		return nil
@@ -117,16 +117,16 @@ func (h *Handler) find(values url.Values, who roles) *result {
 	return r
 }
 
-// number reads a number as Fess does: one that is none has the default.
-func number(s string, otherwise int) int {
+// number parses a number as Fess does: anything else gives fallback.
+func number(s string, fallback int) int {
 	n, err := strconv.ParseInt(s, 10, 32)
 	if err != nil {
-		return otherwise
+		return fallback
 	}
 	return int(n)
 }
 
-// paginate fills in the numbers of pages (QueryResponseList, 15.4).
+// paginate sets the fields about pages (QueryResponseList, 15.4).
 func (r *result) paginate(total, start int) {
 	r.RecordCount, r.PageNumber = total, start/r.PageSize+1
 	if r.PageCount = (total + r.PageSize - 1) / r.PageSize; total == 0 && r.PageSize > 1 {
@@ -141,23 +141,24 @@ func (r *result) paginate(total, start int) {
 	}
 }
 
-// numeric is a number as Fess reads one.
+// numeric matches a number as Fess accepts it.
 var numeric = regexp.MustCompile(`^-?[0-9]{1,9}$`)
 
-// search finds the documents, and counts them if asked to.
-func (h *Handler) search(values url.Values, r *result, who roles) (*found, error) {
+// search returns the documents that match, with counts if the request asks for
+// them.
+func (h *Handler) search(values url.Values, r *result, caller roles) (*found, error) {
 	q := cmp.Or(advanced(values), values.Get("q"))
-	conditions, listed := joined(values)
+	conditions, listed := requestConditions(values)
 	if strings.Trim(q, blanks) == "" && !listed {
 		r.RecordCountRelation = "GREATER_THAN_OR_EQUAL_TO" // Fess does not search at all
 		return &found{}, nil
 	}
 	for _, name := range []string{"facet.size", "facet.minDocCount"} {
 		if v := values.Get(name); v != "" && !numeric.MatchString(v) {
-			return nil, errSwallowed
+			return nil, errNoHits
 		}
 	}
-	tree, text, order, err := understand(q, conditions)
+	tree, text, order, err := parseRequest(q, conditions)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +166,7 @@ func (h *Handler) search(values url.Values, r *result, who roles) (*found, error
 	terms := "&hq=" + url.QueryEscape(q)
 	r.HighlightParams = &terms
 	if h.engineState() == "down" || number(values.Get("start"), 0) < 0 {
-		return nil, errSwallowed
+		return nil, errNoHits
 	}
 	near, err := place(values)
 	if err != nil {
@@ -173,7 +174,7 @@ func (h *Handler) search(values url.Values, r *result, who roles) (*found, error
 	}
 	f := &found{tree: tree, scored: order == nil || order[0].field == "score"}
 	for _, d := range h.docs {
-		if who.see(d) && near(d) && values.Get("sdh") == "" && d.matches(tree) {
+		if caller.canSee(d) && near(d) && values.Get("sdh") == "" && d.matches(tree) {
 			f.docs = append(f.docs, d)
 		}
 	}
@@ -191,10 +192,10 @@ func (h *Handler) search(values url.Values, r *result, who roles) (*found, error
 	return f, f.count(values)
 }
 
-// joined writes the conditions of a request as text, to be put behind the query
-// (QueryStringBuilder, 15.4), and says whether there are such as list documents
-// without a query.
-func joined(values url.Values) (string, bool) {
+// requestConditions returns the conditions of a request as text that is
+// appended to the query (QueryStringBuilder, 15.4). It reports whether a
+// request with these conditions needs no query.
+func requestConditions(values url.Values) (string, bool) {
 	var b strings.Builder
 	for _, extra := range values["ex_q"] {
 		if len([]rune(extra)) <= 1000 {
@@ -230,13 +231,15 @@ func joined(values url.Values) (string, bool) {
 	return b.String(), fields
 }
 
-// reserved are the signs that Fess escapes in a query that does not parse.
+// reserved escapes the characters that Fess escapes in a query that does not
+// parse.
 var reserved = strings.NewReplacer(`\`, `\\`, "+", `\+`, "-", `\-`, "&&", `\&&`, "||", `\||`, "!", `\!`, "(", `\(`, ")", `\)`,
 	"{", `\{`, "}", `\}`, "[", `\[`, "]", `\]`, "^", `\^`, "~", `\~`, "*", `\*`, "?", `\?`, ";", `\;`, ":", `\:`, "/", `\/`)
 
-// understand parses a query with its conditions, once more with its signs
-// escaped if need be (SearchHelper, 15.4).
-func understand(q, conditions string) (tree node, text string, order []sortKey, err error) {
+// parseRequest parses a query followed by its conditions. If that fails, it
+// escapes the reserved characters of the query and tries again (SearchHelper,
+// 15.4).
+func parseRequest(q, conditions string) (tree node, text string, order []sortKey, err error) {
 	for _, q := range []string{q, reserved.Replace(q)} {
 		if strings.Contains(q, " OR ") || strings.Contains(q, " || ") {
 			q = "(" + q + ")"
@@ -282,8 +285,9 @@ func (k sortKey) compare(a, b doc, tree node) int {
 	return cmp.Compare(sortable(k.field, x), sortable(k.field, y))
 }
 
-// check takes the sort order out of a tree, puts the default field into leaves
-// without one, and refuses what Fess's query commands refuse.
+// check removes the sort order from a tree and returns it, sets the field of
+// leaves without one, and returns an error for what Fess's query commands
+// reject.
 func check(n node, field string) (node, []sortKey, error) {
 	if n.kind != group {
 		if n.field == "" {
@@ -321,7 +325,7 @@ func check(n node, field string) (node, []sortKey, error) {
 	return n, order, nil
 }
 
-// readSort reads "field.order,field.order"; a field alone ascends.
+// readSort parses "field.order,field.order". The default order is ascending.
 func readSort(s string) ([]sortKey, error) {
 	var keys []sortKey
 	for one := range strings.SplitSeq(s, ",") {

@@ -1,19 +1,20 @@
-// Package fesstest is a fake Fess server for tests of package fess and of what
-// is built on it. It serves API v1 (as Fess 15.4 does), v2 (Fess 15.7) or both
-// over documents in memory, with the habits that a client must know:
+// Package fesstest provides a fake Fess server for tests. It serves API v1 (as
+// Fess 15.4 does), v2 (Fess 15.7) or both over documents in memory. It
+// reproduces behaviour that a client must handle:
 //
-//   - It joins labels, sort order and extra conditions to the query as text and
-//     parses the whole as Lucene does, so that a query with an operator at its
-//     end reaches beyond the label asked for.
-//   - It clamps the number of hits without a word and has 10 for its default.
-//   - It answers 200 with no hits where its engine fails.
-//   - Its error codes have the key "error_code:", its numbers may be strings,
-//     and what is empty may be missing.
-//   - Its API v2 answers a bad token with status 500, and says in its errors
-//     what a caller must not see.
+//   - It appends labels, sort order and extra conditions to the query as text
+//     and parses the whole as Lucene does, so that a query that ends with an
+//     operator matches documents outside the requested label.
+//   - It reduces a number of hits above its maximum without an error, and has
+//     10 as the default.
+//   - It answers 200 with no hits if its search engine fails.
+//   - Its error codes have the key "error_code:", numbers may be strings, and
+//     empty values may be missing.
+//   - Its API v2 answers an invalid token with status 500, and its errors
+//     contain details that a caller must not see.
 //
-// [New] starts a server for one test; a [Handler] is the same for programs that
-// serve it themselves.
+// [New] starts a server for one test. A [Handler] is for programs that serve it
+// themselves.
 package fesstest
 
 import (
@@ -28,60 +29,60 @@ import (
 	"knowhow/internal/search"
 )
 
-// Options say what kind of Fess server is faked. The zero Options are a healthy
-// server at "/" that is open to everyone.
+// Options configures the fake. The zero Options describe a healthy server at
+// "/" that requires no token.
 type Options struct {
 	ContextPath string // path before /api, such as "/fess"
 
-	// Token must come with every request as "Bearer TOKEN" or alone, but
-	// for those for health. Without it no token is known, and one that is
-	// sent is refused, as Fess does.
+	// Token is required in every request except health checks, as "Bearer
+	// TOKEN" or alone. If it is "", requests need no token, and any token
+	// that is not in Roles is refused, as Fess does.
 	Token string
 
-	// Roles are further tokens that are good, each with the roles of its
-	// owner. With a Token they are as good as it; without, requests
-	// without a token are those of a guest, who has no role.
+	// Roles are further valid tokens with the roles of their owners. If
+	// Token is "", requests without a token are those of a guest, who has
+	// no roles.
 	Roles map[string][]string
 
 	API string // versions of the API: "v1" (also ""), "v2" or "both"
 
 	Engine string // state of the search engine: "green" (also ""), "yellow", "red", or "down"
 
-	MaxPageSize int  // hits a page at most, 0 means 100; more is clamped
-	SendContent bool // hits hold the field content
-	OmitColon   bool // as the plugin for Fess 15.7: error codes have the key "error_code", hits more fields
-	StackTraces bool // errors hold a stack trace in place of their code
-	Scroll      bool // /documents/all is switched on
-	Favorites   bool // favorites are switched on; every call for them lacks a session
+	MaxPageSize int  // maximum number of hits on a page, 0 means 100; larger numbers are reduced to it
+	SendContent bool // hits contain the field content
+	OmitColon   bool // as the plugin for Fess 15.7: error codes have the key "error_code", and hits have more fields
+	StackTraces bool // errors contain a stack trace instead of their code
+	Scroll      bool // /documents/all is enabled
+	Favorites   bool // favorites are enabled; all calls for them fail because they have no session
 
-	// More says by document ID what a document.Document has no room for.
+	// More holds, by document ID, what a document.Document does not.
 	More map[string]More
 
 	Labels       []search.Label // what /labels lists; nil means the documents' labels
-	HiddenLabels []HiddenLabel  // what it lists for some only
+	HiddenLabels []HiddenLabel  // labels that /labels lists only for some callers
 
 	// Delay, if set, is called before each answer and may block. It should
 	// return when the request's context ends.
 	Delay func(*http.Request)
 }
 
-// A HiddenLabel is a label that not everyone sees in the list.
+// A HiddenLabel is a label that is listed only for some callers.
 type HiddenLabel struct {
 	search.Label
-	Role   string // who sees it; "" is everyone
-	Locale string // in which Accept-Language; "" is any
+	Role   string // role of the callers who see it; "" means all
+	Locale string // value of Accept-Language; "" means any
 }
 
-// More is what a Fess document may have beside what a document.Document holds.
+// More is what a Fess document may have in addition to a document.Document.
 type More struct {
-	Labels []string // in place of Document.Label; nil means that one
-	Roles  []string // who may see it; nil means everyone
-	Point  string   // where it is, "lat,lon"
+	Labels []string // instead of Document.Label; nil means that one
+	Roles  []string // roles of the callers who may see it; nil means all
+	Point  string   // location, "lat,lon"
 	Copy   string   // the stored copy, HTML
-	Loaded bool     // it came through the administration's API: its numbers are numbers
+	Loaded bool     // loaded through the admin API: numbers are not strings
 }
 
-// A Request is a request that the server got.
+// A Request is a request that the server received.
 type Request struct {
 	Method string
 	Path   string
@@ -89,19 +90,20 @@ type Request struct {
 	Header http.Header
 }
 
-// A Handler is the fake. It is safe for concurrent use.
+// A Handler is the fake server. It is safe for concurrent use.
 type Handler struct {
 	o     Options
 	docs  []doc
 	words []word // for suggestions, the most frequent first
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	engine   string
 	requests []Request
 }
 
-// NewHandler returns a fake over docs, of which it uses Label, ID, URL, Title,
-// Text, Lang, MIMEType, FileType, Filename, Host, Modified and Stamp.Size.
+// NewHandler returns a fake server with docs. It uses their Label, ID, URL,
+// Title, Text, Lang, MIMEType, FileType, Filename, Host, Modified and
+// Stamp.Size.
 func NewHandler(docs []document.Document, o Options) *Handler {
 	h := &Handler{o: o, engine: o.Engine}
 	if h.engine == "" {
@@ -124,7 +126,7 @@ func NewHandler(docs []document.Document, o Options) *Handler {
 	return h
 }
 
-// SetEngine changes the state of the search engine, as in Options.
+// SetEngine sets the state of the search engine; see Options.Engine.
 func (h *Handler) SetEngine(state string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -138,27 +140,27 @@ func (h *Handler) engineState() string {
 	return h.engine
 }
 
-// Requests returns the requests so far, in the order in which they came.
+// Requests returns the requests received since the last Forget, in order.
 func (h *Handler) Requests() []Request {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.requests)
 }
 
-// Forget drops the requests so far.
+// Forget forgets the requests received.
 func (h *Handler) Forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.requests = nil
 }
 
-// A Server is a running fake.
+// A Server is a running fake server.
 type Server struct {
 	*Handler
-	URL string // for Options.BaseURL of package fess: with the context path, without a slash at its end
+	URL string // for Options.BaseURL of package fess: with the context path, without a trailing slash
 }
 
-// New starts a fake over docs, which ends with the test.
+// New starts a fake server with docs. It stops when the test ends.
 func New(t testing.TB, docs []document.Document, o Options) *Server {
 	t.Helper()
 	h := NewHandler(docs, o)

@@ -15,7 +15,7 @@ import (
 	"knowhow/internal/search"
 )
 
-// docs are a few documents of two labels.
+// docs returns a few documents with two labels.
 func docs() []document.Document {
 	doc := func(id, label, title, text string) document.Document {
 		return document.Document{ID: id, Label: label, Title: title, Text: text, URL: "https://" + label + ".example/" + id, Host: label + ".example",
@@ -29,7 +29,7 @@ func docs() []document.Document {
 	}
 }
 
-// get asks a handler.
+// get sends a request to a handler.
 func get(t *testing.T, h http.Handler, method, target, token string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, target, nil)
@@ -41,10 +41,10 @@ func get(t *testing.T, h http.Handler, method, target, token string) *httptest.R
 	return w
 }
 
-// v1 is where the API begins.
+// v1 is the path of API v1.
 const v1 = "/api/v1"
 
-// A quirk is a request and what must be in the answer.
+// A quirk is a request and what its response must contain.
 type quirk struct {
 	o      Options
 	method string // "" is GET
@@ -52,10 +52,11 @@ type quirk struct {
 	token  string
 	status int
 	has    string // in the body
-	hasNot string // in the body, "" for nothing
+	hasNot string // not in the body; "" is ignored
 }
 
-// TestSearchQuirks holds searches to what a real Fess 15.4 was seen to answer.
+// TestSearchQuirks compares answers to searches with those observed of Fess
+// 15.4.
 func TestSearchQuirks(t *testing.T) {
 	checkQuirks(t, []quirk{
 		{target: v1 + "/documents?q=test", status: 200, has: `"page_size":10,"page_number":1,"record_count":2,"record_count_relation":"EQUAL_TO"`},
@@ -79,7 +80,7 @@ func TestSearchQuirks(t *testing.T) {
 		{target: v1 + "/documents?q=(test", status: 200, has: `"search_query":"\\(test"`},
 		{target: v1 + "/documents?q=test+OR&fields.label=hr", status: 200, has: `"record_count":2`},
 		{target: v1 + "/documents?q=test+OR&fields.label=hr&ex_q=*:*", status: 200, has: `"record_count":1`},
-		{target: v1 + "/documents?q=tset", status: 200, has: `"record_count":2`}, // fuzzy by itself
+		{target: v1 + "/documents?q=tset", status: 200, has: `"record_count":2`}, // a term is also searched for as a fuzzy one
 		{target: v1 + "/documents?q=test&sort=nope", status: 400, has: "error_code"},
 		{target: v1 + "/documents?q=test&sort=filename.desc", status: 200, has: `"doc_id":"h1"`, hasNot: `"score"`},
 		{target: v1 + "/documents?q=test&facet.field=doc_id", status: 200, has: `"record_count":0`, hasNot: "facet_field"},
@@ -94,7 +95,8 @@ func TestSearchQuirks(t *testing.T) {
 	})
 }
 
-// TestOtherQuirks holds all other requests to that.
+// TestOtherQuirks compares answers to other requests with those observed of
+// Fess 15.4.
 func TestOtherQuirks(t *testing.T) {
 	checkQuirks(t, []quirk{
 		{o: Options{Engine: "down"}, target: v1 + "/documents?q=test&facet.field=label", status: 200, has: `"query_time":0,`, hasNot: "facet_field"},
@@ -122,7 +124,7 @@ func TestOtherQuirks(t *testing.T) {
 	})
 }
 
-// checkQuirks makes requests and compares the answers.
+// checkQuirks sends the requests and checks the responses.
 func checkQuirks(t *testing.T, tests []quirk) {
 	t.Helper()
 	for _, test := range tests {
@@ -136,8 +138,8 @@ func checkQuirks(t *testing.T, tests []quirk) {
 	}
 }
 
-// TestPrecedence holds the parser to Lucene's: with AND as the default operator,
-// OR turns the clauses on its two sides into mere wishes.
+// TestPrecedence checks Lucene's precedence of operators: with AND as the
+// default operator, OR makes the clauses on both sides optional.
 func TestPrecedence(t *testing.T) {
 	h := NewHandler([]document.Document{
 		{ID: "a", Label: "l", Title: "a", Text: "alpha"}, {ID: "b", Label: "l", Title: "b", Text: "bravo"}, {ID: "c", Label: "l", Title: "c", Text: "coda"},
@@ -147,7 +149,7 @@ func TestPrecedence(t *testing.T) {
 	tests := map[string]string{
 		"alpha bravo":             "ab abc",
 		"alpha OR coda":           "a c ab bc abc",
-		"alpha OR bravo coda":     "c bc abc", // coda must be there, the others may
+		"alpha OR bravo coda":     "c bc abc", // coda is required, the others are optional
 		"alpha bravo OR coda":     "a ab abc",
 		"alpha AND bravo OR coda": "a ab abc",
 		"alpha OR bravo AND coda": "bc abc",

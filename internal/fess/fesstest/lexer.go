@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// A tokenKind is a kind of token of Lucene's classic grammar.
+// A tokenKind is a kind of token in Lucene's classic grammar.
 type tokenKind int
 
 const (
@@ -16,7 +16,7 @@ const (
 	tokNot
 	tokPlus
 	tokMinus
-	tokBareOperator // + - ! with a blank behind it, which is a word
+	tokBareOperator // + - ! before a blank, which is a word
 	tokOpen
 	tokClose
 	tokColon
@@ -31,8 +31,8 @@ const (
 	tokRange
 )
 
-// A token is one token of a query. A range is one token too, as its inside has
-// another grammar.
+// A token is one token of a query. A whole range is one token, because it has
+// its own grammar inside.
 type token struct {
 	kind tokenKind
 	text string
@@ -40,17 +40,17 @@ type token struct {
 	open [2]bool
 }
 
-// blanks are what Lucene takes for white space.
+// blanks are the characters that Lucene treats as white space.
 const blanks = " \t\n\r\u3000"
 
-// The parts of the grammar that are regular.
+// The regular parts of the grammar.
 var (
 	boostForm = regexp.MustCompile(`^\^[0-9]+(\.[0-9]+)?`)
-	fuzzyForm = regexp.MustCompile(`^~[\p{L}\p{N}.]*`) // what is no number means the default
+	fuzzyForm = regexp.MustCompile(`^~[\p{L}\p{N}.]*`) // anything but a number means the default
 	rangeForm = regexp.MustCompile(`^([\[{]) *("(?:[^"\\]|\\.)*"|[^ \]}]+) +TO +("(?:[^"\\]|\\.)*"|[^ \]}]+) *([\]}])`)
 )
 
-// lex reads one token of s and returns the rest.
+// lex returns the first token of s and the rest of s.
 func lex(s string) (token, string, error) {
 	s = strings.TrimLeft(s, blanks)
 	if s == "" {
@@ -113,7 +113,7 @@ func lexQuoted(s string) (token, string, error) {
 	return token{}, "", errSyntax
 }
 
-// lexWord reads a term, an operator that is spelled as one, a prefix or a
+// lexWord reads a term, an operator that is spelled as a word, a prefix or a
 // wildcard.
 func lexWord(s string) (token, string, error) {
 	i, wild := 0, false
@@ -154,5 +154,5 @@ func lexWord(s string) (token, string, error) {
 	return t, s[i:], nil
 }
 
-// prefixForm is a word whose only wildcard is a star at its end.
+// prefixForm matches a word whose only wildcard is an asterisk at its end.
 var prefixForm = regexp.MustCompile(`^(?:[^*?\\]|\\.)+\*$`)

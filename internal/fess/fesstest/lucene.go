@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// This file is Lucene's classic query parser with AND as the default operator,
-// as Fess 15.4 uses it. It is written from Lucene's grammar and shares nothing
-// with package query, so that the two check each other.
+// This file implements Lucene's classic query parser with AND as the default
+// operator, as Fess 15.4 uses it. It follows Lucene's grammar and shares no code
+// with package query, so that each can be used to check the other.
 
-// An occur says what a clause means to its group.
+// An occur is how a clause counts in its group.
 type occur int
 
 const (
@@ -19,7 +19,7 @@ const (
 	mustNot
 )
 
-// A clause is a node and what it means to its group.
+// A clause is a node and how it counts.
 type clause struct {
 	occur occur
 	node  node
@@ -61,7 +61,7 @@ const (
 	orConj
 )
 
-// A parser reads tokens with one of lookahead.
+// A parser reads tokens with one token of lookahead.
 type parser struct {
 	in    string
 	tok   token
@@ -69,10 +69,10 @@ type parser struct {
 	depth int
 }
 
-// maxDepth bounds groups within groups.
+// maxDepth is the maximum nesting of groups.
 const maxDepth = 500
 
-// parse reads a whole query.
+// parse parses a whole query.
 func parse(s string) (node, error) {
 	p := &parser{in: s}
 	if err := p.advance(); err != nil {
@@ -98,7 +98,7 @@ func (p *parser) advance() error {
 	return err
 }
 
-// query reads clauses up to a closing parenthesis or the end. It follows
+// query parses clauses up to a closing parenthesis or the end. It follows
 // QueryParserBase.addClause.
 func (p *parser) query(field string) (node, error) {
 	if p.depth++; p.depth > maxDepth {
@@ -152,7 +152,7 @@ func (p *parser) query(field string) (node, error) {
 	return node{clauses: clauses}, nil
 }
 
-// clause reads a leaf or a group, with its field and its boost.
+// clause parses a leaf or a group, with its field and its boost.
 func (p *parser) clause(field string) (node, error) {
 	if (p.tok.kind == tokTerm || p.tok.kind == tokStar) && p.next.kind == tokColon {
 		field = unescape(p.tok.text)
@@ -181,7 +181,7 @@ func (p *parser) clause(field string) (node, error) {
 	return p.leaf(field)
 }
 
-// leaf reads a term, a phrase or a range.
+// leaf parses a term, a phrase or a range.
 func (p *parser) leaf(field string) (node, error) {
 	n := node{field: field, text: p.tok.text}
 	switch p.tok.kind {
@@ -202,7 +202,7 @@ func (p *parser) leaf(field string) (node, error) {
 		}
 	case tokRange:
 		n.kind, n.text, n.high, n.open = interval, p.tok.text, p.tok.high, p.tok.open
-	default: // operators, closing signs, regular expressions (Fess refuses these), the end
+	default: // operators, closing brackets, regular expressions (Fess rejects these), the end
 		return node{}, errSyntax
 	}
 	isTerm := n.kind == term
@@ -225,7 +225,7 @@ func (p *parser) leaf(field string) (node, error) {
 	return n, nil
 }
 
-// boost reads past an optional boost.
+// boost skips an optional boost.
 func (p *parser) boost() error {
 	if p.tok.kind != tokBoost {
 		return nil
@@ -233,7 +233,7 @@ func (p *parser) boost() error {
 	return p.advance()
 }
 
-// unescape drops backslashes, but for those that are escaped.
+// unescape removes backslashes that are not escaped themselves.
 func unescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {

@@ -42,8 +42,8 @@ func (d doc) labels() []string {
 	return []string{d.Label}
 }
 
-// keyword returns the value of a field that is not cut into words, and whether
-// there is such a field.
+// keyword returns the value of a field that is not tokenized. ok is false if
+// there is no such field.
 func (d doc) keyword(field string) (string, bool) {
 	switch field {
 	case "label":
@@ -76,11 +76,11 @@ func (d doc) keyword(field string) (string, bool) {
 	return "", false
 }
 
-// stamp writes a time as Fess does.
+// stamp formats a time as Fess does.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// tokens cuts a text into words: letters, digits and signs such as emoji
-// in lower case, runs of CJK as pairs.
+// tokens returns the words of a text: runs of letters and digits in lower case,
+// single symbols such as emoji, and runs of CJK characters as pairs.
 func tokens(s string) []string {
 	var all []string
 	var run []rune
@@ -113,7 +113,7 @@ func tokens(s string) []string {
 	return all
 }
 
-// matches says whether the document matches a node.
+// matches reports whether the document matches a node.
 func (d doc) matches(n node) bool {
 	if n.kind != group {
 		return d.matchesLeaf(n)
@@ -139,10 +139,11 @@ func (d doc) matches(n node) bool {
 	return needed || found || !optional
 }
 
-// textFields are the fields that are cut into words.
+// textFields are the fields that are tokenized.
 var textFields = [...]string{"title", "content"}
 
-// matchesLeaf follows Fess's query commands.
+// matchesLeaf reports whether the document matches a leaf, as Fess's query
+// commands do.
 func (d doc) matchesLeaf(n node) bool {
 	if n.kind == everything || n.kind == phrase && n.field == "" && n.text == "" {
 		return true
@@ -154,14 +155,14 @@ func (d doc) matchesLeaf(n node) bool {
 		return slices.ContainsFunc(d.labels(), func(l string) bool { return d.matchesValue(n, l) })
 	}
 	value, ok := d.keyword(n.field)
-	if !ok { // no such field: Fess looks for the text as it stands
+	if !ok { // no such field: Fess searches for the whole text
 		return d.matchesLeaf(node{kind: n.kind, text: n.field + ":" + n.text})
 	}
 	return d.matchesValue(n, value)
 }
 
-// matchesValue says whether one value of a field that is not cut into words
-// matches a leaf.
+// matchesValue reports whether a value of a field that is not tokenized matches
+// a leaf.
 func (d doc) matchesValue(n node, value string) bool {
 	switch {
 	case n.kind == interval:
@@ -178,7 +179,7 @@ func (d doc) matchesValue(n node, value string) bool {
 	return value == n.text
 }
 
-// matchesWords says whether words match a leaf of a text field.
+// matchesWords reports whether words match a leaf of a text field.
 func matchesWords(n node, words wordList) bool {
 	switch n.kind {
 	case wildcard:
@@ -189,7 +190,7 @@ func matchesWords(n node, words wordList) bool {
 	if words.phrase(tokens(n.text), n.kind == prefix) {
 		return true
 	}
-	// Fess adds a fuzzy query to every term of four letters and more.
+	// Fess adds a fuzzy query to every term of four or more letters.
 	if length := len([]rune(n.text)); n.kind == term && length >= 4 && len(tokens(n.text)) > 0 {
 		edits := 1
 		if length > 5 {
@@ -200,8 +201,8 @@ func matchesWords(n node, words wordList) bool {
 	return false
 }
 
-// phrase says whether the words stand there one after the other. The last one may
-// be the beginning of a word.
+// phrase reports whether the list contains the words next to each other and in
+// this order. If begins is true, the last one need only be a prefix.
 func (l wordList) phrase(want []string, begins bool) bool {
 	last := len(want) - 1
 	if last < 0 {
@@ -225,14 +226,14 @@ func (l wordList) phrase(want []string, begins bool) bool {
 	return false
 }
 
-// glob turns a pattern with * and ? into a regular expression.
+// glob returns a regular expression for a pattern with * and ?.
 func glob(pattern string) *regexp.Regexp {
 	p := regexp.QuoteMeta(strings.ToValidUTF8(unescape(pattern), "\uFFFD"))
 	return regexp.MustCompile("(?s)^" + strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(p) + "$")
 }
 
-// within says whether two words are at most n edits apart. Two neighbours that
-// have changed places are one edit, as in OpenSearch's fuzzy queries.
+// within reports whether two words differ by at most n edits. A transposition
+// of two neighbours is one edit, as in OpenSearch's fuzzy queries.
 func within(a, b string, n int) bool {
 	x, y := []rune(a), []rune(b)
 	if len(x)-len(y) > n || len(y)-len(x) > n {
@@ -259,7 +260,8 @@ func within(a, b string, n int) bool {
 	return rows[len(x)][len(y)] <= n
 }
 
-// sortable writes a value so that the order of strings is that of values.
+// sortable returns a value in a form whose order as a string is the order of
+// the values.
 func sortable(field, value string) string {
 	if n, err := strconv.ParseInt(value, 10, 64); err == nil && field != "timestamp" {
 		return fmt.Sprintf("%020d", n)
@@ -268,7 +270,7 @@ func sortable(field, value string) string {
 }
 
 // bounds returns the ends of a range in the form of sortable, "" for an open
-// one. A day as the upper end means its last moment.
+// end. A day as the upper end means its last moment.
 func bounds(n node, now time.Time) (low, high string, err error) {
 	ends := [2]string{n.text, n.high}
 	for i, s := range ends {
@@ -294,10 +296,10 @@ func bounds(n node, now time.Time) (low, high string, err error) {
 	return ends[0], ends[1], nil
 }
 
-// nowForm is OpenSearch's date arithmetic, as far as anybody uses it here.
+// nowForm matches OpenSearch's date arithmetic, as far as the tests use it.
 var nowForm = regexp.MustCompile(`^now(/d)?(?:([+-]\d{1,5})([dMy]))?$`)
 
-// readTime reads a time and how long the unit is that it names.
+// readTime parses a time. It also returns the length of the time's unit.
 func readTime(s string, now time.Time) (time.Time, time.Duration, bool) {
 	if m := nowForm.FindStringSubmatch(s); m != nil {
 		if m[1] != "" {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A Recording is an exchange with a real Fess server.
+// A Recording is a recorded exchange with a real Fess server.
 type Recording struct {
 	Name    string            `json:"name"`
 	Method  string            `json:"method"`
@@ -19,12 +19,13 @@ type Recording struct {
 	Body    string            `json:"body"`
 
 	Status        int               `json:"status"`
-	AnswerHeaders map[string]string `json:"answer_headers"` // without those that say how the body was sent
+	AnswerHeaders map[string]string `json:"answer_headers"` // without those about the transfer of the body
 	Answer        string            `json:"answer"`
 	Note          string            `json:"note"`
 }
 
-// Recordings reads a gzipped file of recordings, a JSON object a line.
+// Recordings reads a gzipped file with one recording as a JSON object in each
+// line.
 func Recordings(t testing.TB, file string) []Recording {
 	t.Helper()
 	f, err := os.Open(file)
@@ -47,15 +48,15 @@ func Recordings(t testing.TB, file string) []Recording {
 	return all
 }
 
-// ServeHTTP implements [http.Handler]: it answers with the recording, whatever
-// the request.
+// ServeHTTP implements [http.Handler]: it answers any request with the
+// recording.
 func (r Recording) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	for name, value := range r.AnswerHeaders {
 		w.Header().Set(name, value)
 	}
 	if r.AnswerHeaders["Content-Type"] == "" {
-		w.Header()["Content-Type"] = nil // net/http would guess one
+		w.Header()["Content-Type"] = nil // keeps net/http from guessing one
 	}
 	w.WriteHeader(r.Status)
-	_, _ = w.Write([]byte(r.Answer)) // the client has gone if this fails
+	_, _ = w.Write([]byte(r.Answer)) // an error means that the client has gone
 }

@@ -22,29 +22,31 @@ import (
 	"knowhow/internal/search"
 )
 
-// The access tokens that were good when the recordings were made.
+// The access tokens that were valid when the recordings were made.
 const (
 	adminToken = "E44TjYrJQadtGBFFuECA0SBqqVtqj7lRGmhYep53ixNdvlRxnkhwqCVCpRoO"
 	boardToken = "board000000000000000000000000000000000000000000000000000000"
 )
 
-// exceptions are recordings that the fake does not answer alike, and why.
+// exceptions are the recordings that the fake answers differently, and why.
 var exceptions = []struct{ name, why string }{
-	{`^v1/admin-(doc|labeltypes)`, "the administration's API is not faked"},
-	{`^v1/(go-|path-root)`, "of the web pages only that of a stored copy is faked"},
-	{`^v1/ctx-unknown-path`, "Tomcat's own charset of an empty page"},
-	{`^v1/down-popular-cached`, "an answer from before the engine was down"},
-	{`^v1/(suggest-elevate|suggest-field-default|suggest-ja-reading)$`, "words that someone added or searched for, and Japanese readings, are not faked"},
+	{`^v1/admin-(doc|labeltypes)`, "the admin API is not implemented"},
+	{`^v1/(go-|path-root)`, "of the web pages, only that of a stored copy is implemented"},
+	{`^v1/ctx-unknown-path`, "Tomcat chooses the charset of an empty page"},
+	{`^v1/down-popular-cached`, "a cached answer from before the engine was down"},
+	{`^v1/(suggest-elevate|suggest-field-default|suggest-ja-reading)$`, "words that were added or searched for, and Japanese readings, are not implemented"},
 	{`^v1/search-ja-katakana-halfwidth`, "words are not folded to one width"},
 	{`^v2/(auth-me|auth-wrong-ui-config|click|down-ui-config|favorite-get|related-|ui-config)`, "calls that the client never makes"},
 }
 
-// settings are the ways in which the recorded servers were set up; the first
-// that matches a name is that of the recording.
-var settings = []struct {
-	name   string
+// A setting is a configuration of a recorded server.
+type setting struct {
+	name   string // matches the names of the recordings of this server
 	change func(*Options)
-}{
+}
+
+// settings are the configurations. The first one that matches applies.
+var settings = []setting{
 	{`^(ctx-|exc-included-|scroll-off|fav-)`, func(o *Options) {
 		o.ContextPath, o.Scroll, o.StackTraces, o.Favorites = "/fess", false, true, true
 	}},
@@ -54,9 +56,9 @@ var settings = []struct {
 	{``, func(*Options) {}},
 }
 
-// TestReplay sends every recorded request to the fake and compares the kind of
-// answer: status, content type, the keys of every object and the type of every
-// value. Values differ, as the fake has no real engine.
+// TestReplay sends every recorded request to the fake and compares the form of
+// the answers: status, content type, the keys of every object and the type of
+// every value. Values are not compared, because the fake has no search engine.
 func TestReplay(t *testing.T) {
 	used, compared := map[string]bool{}, 0
 	for _, folder := range []string{"v1", "v1-plugin-15.7", "v2"} {
@@ -74,7 +76,7 @@ func TestReplay(t *testing.T) {
 			h := corpus(t, o, all, group)
 			for _, r := range group {
 				diffs := compare(h, r, known)
-				if why := excuse(folder+"/"+r.Name, used); why != "" {
+				if why := exceptionFor(folder+"/"+r.Name, used); why != "" {
 					continue
 				}
 				compared++
@@ -95,16 +97,13 @@ func TestReplay(t *testing.T) {
 }
 
 func settingOf(name string) int {
-	return slices.IndexFunc(settings, func(s struct {
-		name   string
-		change func(*Options)
-	}) bool {
+	return slices.IndexFunc(settings, func(s setting) bool {
 		return regexp.MustCompile(s.name).MatchString(name)
 	})
 }
 
-// excuse returns why a recording is excepted, "" if it is not.
-func excuse(name string, used map[string]bool) string {
+// exceptionFor returns why a recording is an exception, "" if it is not.
+func exceptionFor(name string, used map[string]bool) string {
 	for _, e := range exceptions {
 		if regexp.MustCompile(e.name).MatchString(name) {
 			used[e.name] = true
@@ -114,7 +113,7 @@ func excuse(name string, used map[string]bool) string {
 	return ""
 }
 
-// loaded is a document as it was loaded into the recorded servers.
+// A loaded is a document that was loaded into the recorded servers.
 type loaded struct {
 	URL, Title, Content, MIMEType, FileType, Host, Filename, Cache string
 
@@ -129,7 +128,7 @@ type loaded struct {
 	Tail string `json:"content_tail"`
 }
 
-// more is what of the document a document.Document has no room for.
+// more returns the properties that a document.Document does not have.
 func (d loaded) more() More {
 	m := More{Labels: append([]string{}, d.Label...), Copy: d.Cache, Loaded: true}
 	if !slices.Contains(d.Role, "Rguest") {
@@ -141,8 +140,8 @@ func (d loaded) more() More {
 	return m
 }
 
-// corpus returns a fake over the documents that the recorded servers held, with
-// the document IDs that the recordings show.
+// corpus returns a fake with the documents of the recorded servers and their
+// document IDs from the recordings.
 func corpus(t *testing.T, o Options, all, group []Recording) *Handler {
 	t.Helper()
 	data, err := os.ReadFile("../testdata/corpus.json")
@@ -180,7 +179,8 @@ func corpus(t *testing.T, o Options, all, group []Recording) *Handler {
 	return NewHandler(docs, o)
 }
 
-// parseAnswer reads JSON, or lines of JSON as a list under "lines"; nil is neither.
+// parseAnswer parses JSON, or lines of JSON as a list with the key "lines". It
+// returns nil for any other answer.
 func parseAnswer(contentType, body string) any {
 	var v any
 	if !strings.Contains(contentType, "ndjson") {
@@ -197,7 +197,7 @@ func parseAnswer(contentType, body string) any {
 	return map[string]any{"lines": lines}
 }
 
-// hits calls f with every object that has a doc_id.
+// hits calls f for each object that has a doc_id.
 func hits(v any, f func(map[string]any)) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -214,7 +214,7 @@ func hits(v any, f func(map[string]any)) {
 	}
 }
 
-// kind names the JSON type of a value.
+// kind returns the name of the JSON type of a value.
 func kind(v any) string {
 	switch v.(type) {
 	case nil:
@@ -231,11 +231,11 @@ func kind(v any) string {
 	return "object"
 }
 
-// items are the keys that the objects of a list were seen to have, by the path
-// that was asked and the list's key, with the types of their values.
+// items holds the types of the keys of list elements in the recordings, by the
+// path of the request and the key of the list, and by the key in the element.
 type items map[string]map[string]string
 
-// learn collects the items of all recordings.
+// learn returns the items of all recordings.
 func learn(all []Recording) items {
 	known := items{}
 	for _, r := range all {
@@ -252,15 +252,16 @@ func learn(all []Recording) items {
 	return known
 }
 
-// hexID is a document's ID.
+// hexID matches a document's ID.
 var hexID = regexp.MustCompile(`[0-9a-f]{32}`)
 
-// listName names a list of an answer.
+// listName returns the name of a list of an answer: the path and the key.
 func listName(r Recording, key string) string {
 	return hexID.ReplaceAllString(strings.TrimSuffix(r.Path, "/"), "ID") + " " + key
 }
 
-// walk calls f with every object in a list, and the list's key.
+// walk calls f with the key of the list and the element for each object in a
+// list.
 func walk(v any, f func(string, map[string]any)) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -280,7 +281,8 @@ func walk(v any, f func(string, map[string]any)) {
 	}
 }
 
-// compare sends the recorded request to h and says how the answer differs.
+// compare sends the recorded request to h and returns how the answer differs
+// from the recorded one.
 func compare(h *Handler, r Recording, known items) []string {
 	req := &http.Request{Method: r.Method, URL: &url.URL{Path: r.Path, RawQuery: r.Query}, Header: http.Header{}, Body: http.NoBody, RequestURI: r.Path + "?" + r.Query}
 	if u, err := url.PathUnescape(r.Path); err == nil {
@@ -297,56 +299,56 @@ func compare(h *Handler, r Recording, known items) []string {
 	h.ServeHTTP(w, req)
 	h.Forget()
 	var diffs []string
-	say := func(format string, args ...any) { diffs = append(diffs, fmt.Sprintf(format, args...)) }
+	report := func(format string, args ...any) { diffs = append(diffs, fmt.Sprintf(format, args...)) }
 	if w.Code != r.Status {
-		say("status %d, recorded %d", w.Code, r.Status)
+		report("status %d, recorded %d", w.Code, r.Status)
 	}
 	normal := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, " ", "")) }
 	if got, want := normal(w.Header().Get("Content-Type")), normal(r.AnswerHeaders["Content-Type"]); got != want {
-		say("content type %q, recorded %q", got, want)
+		report("content type %q, recorded %q", got, want)
 	}
 	got, want := parseAnswer(w.Header().Get("Content-Type"), w.Body.String()), parseAnswer(r.AnswerHeaders["Content-Type"], r.Answer)
 	if r.Method != http.MethodHead && strings.Contains(r.AnswerHeaders["Content-Type"], "json") {
-		same("answer", got, want, r, known, say)
+		compareValues("answer", got, want, r, known, report)
 	}
 	return diffs
 }
 
-// same compares two values of an answer.
-func same(at string, got, want any, r Recording, known items, say func(string, ...any)) {
+// compareValues compares two values of an answer.
+func compareValues(at string, got, want any, r Recording, known items, report func(string, ...any)) {
 	if kind(got) != kind(want) {
-		say("%s is %s, recorded %s", at, kind(got), kind(want))
+		report("%s is %s, recorded %s", at, kind(got), kind(want))
 		return
 	}
 	o, ok := want.(map[string]any)
 	if !ok {
 		return
 	}
-	here, _ := got.(map[string]any)
+	object, _ := got.(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(o)) {
-		v, ok := here[key]
+		v, ok := object[key]
 		switch list, isList := v.([]any); {
 		case !ok:
-			say("%s lacks %s", at, key)
+			report("%s has no %s", at, key)
 		case isList && kind(o[key]) == "list":
-			sameItems(at+"."+key, key, list, o[key].([]any), r, known, say)
+			compareLists(at+"."+key, key, list, o[key].([]any), r, known, report)
 		default:
-			same(at+"."+key, v, o[key], r, known, say)
+			compareValues(at+"."+key, v, o[key], r, known, report)
 		}
 	}
-	for key := range here {
+	for key := range object {
 		if _, ok := o[key]; !ok {
-			say("%s has %s, which was not recorded", at, key)
+			report("%s has %s, which was not recorded", at, key)
 		}
 	}
 }
 
-// sameItems compares lists: both have items or none, and those here are of the
-// recorded type, with the keys that all recorded ones have and no others than
-// recorded ones of that call have.
-func sameItems(at, key string, got, want []any, r Recording, known items, say func(string, ...any)) {
+// compareLists compares two lists. Either both are empty or neither is. The
+// elements must have the type of the recorded ones, all keys that every
+// recorded element has, and no keys that no recorded element of this list has.
+func compareLists(at, key string, got, want []any, r Recording, known items, report func(string, ...any)) {
 	if (len(got) == 0) != (len(want) == 0) {
-		say("%s has %d items, recorded %d", at, len(got), len(want))
+		report("%s has %d items, recorded %d", at, len(got), len(want))
 		return
 	}
 	always := map[string]bool{}
@@ -361,18 +363,18 @@ func sameItems(at, key string, got, want []any, r Recording, known items, say fu
 	}
 	for _, v := range got {
 		if kind(v) != kind(want[0]) {
-			say("%s has items that are %s, recorded %s", at, kind(v), kind(want[0]))
+			report("%s has items that are %s, recorded %s", at, kind(v), kind(want[0]))
 			return
 		}
 		o, _ := v.(map[string]any)
 		for name, x := range o {
 			if was, ok := known[listName(r, key)][name]; !ok || was != kind(x) {
-				say("%s: an item's %s is %s, recorded %q", at, name, kind(x), was)
+				report("%s: an item's %s is %s, recorded %q", at, name, kind(x), was)
 			}
 		}
 		for name := range always {
 			if _, ok := o[name]; !ok && len(want) > 1 {
-				say("%s: an item lacks %s", at, name)
+				report("%s: an item has no %s", at, name)
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// row is a document as a hit.
+// row returns a document as a hit.
 func (h *Handler) row(d doc, f *found) map[string]any {
 	sum := sha512.Sum512([]byte(d.URL))
 	site, _ := d.keyword("site")
@@ -27,8 +27,8 @@ func (h *Handler) row(d doc, f *found) map[string]any {
 		"content_title":       emphasise(html.EscapeString(abbreviate(d.Title, 50)), terms),
 		"content_description": emphasise(html.EscapeString(digest), terms),
 		"site":                site, "site_path": site, "mimetype": d.MIMEType, "filetype": d.FileType, "filename": d.Filename,
-		// Strings, as for every document that was crawled. Those with a
-		// host below are numbers, as if loaded through the admin API.
+		// Strings, as for a document that was crawled. Documents with a host or
+		// with Loaded get numbers below.
 		"content_length": strconv.FormatInt(d.Size, 10), "boost": "1.0",
 		"created": stamp(d.Modified), "timestamp": stamp(d.Modified), "last_modified": stamp(d.Modified),
 	}
@@ -50,13 +50,13 @@ func (h *Handler) row(d doc, f *found) map[string]any {
 	if h.o.SendContent {
 		row["content"] = d.Text
 	}
-	if h.o.OmitColon || h.o.API != "" && h.o.API != "v1" { // from Fess 15.7 on
+	if h.o.OmitColon || h.o.API != "" && h.o.API != "v1" { // Fess 15.7 or later
 		h.addNew(row, d)
 	}
 	return row
 }
 
-// addNew puts the fields into a row that hits have from Fess 15.7 on.
+// addNew adds the fields that hits have since Fess 15.7.
 func (h *Handler) addNew(row map[string]any, d doc) {
 	row["click_count"], row["favorite_count"] = 0, 0
 	if d.more.Copy != "" {
@@ -64,7 +64,8 @@ func (h *Handler) addNew(row map[string]any, d doc) {
 	}
 }
 
-// abbreviate cuts a text to n characters, the last three of which are dots then.
+// abbreviate cuts a text to n characters, of which the last three are then
+// dots.
 func abbreviate(s string, n int) string {
 	r := []rune(s)
 	if len(r) <= n {
@@ -73,7 +74,7 @@ func abbreviate(s string, n int) string {
 	return string(r[:n-3]) + "..."
 }
 
-// words collects the words that a query asks for.
+// words appends to all the words that a query searches for.
 func words(n node, all []string) []string {
 	for _, c := range n.clauses {
 		if c.occur != mustNot {
@@ -86,7 +87,7 @@ func words(n node, all []string) []string {
 	return all
 }
 
-// emphasise marks words in a text that is HTML already.
+// emphasise marks terms in an HTML text.
 func emphasise(s string, terms []string) string {
 	var quoted []string
 	for _, t := range terms {
@@ -100,8 +101,8 @@ func emphasise(s string, terms []string) string {
 	return regexp.MustCompile("(?i)("+strings.Join(quoted, "|")+")").ReplaceAllString(s, "<strong>$1</strong>")
 }
 
-// score is the number of leaves of the query that match, those in the title
-// twice.
+// score returns the number of leaves of the query that match; matches in the
+// title count twice.
 func (d doc) score(n node) float64 {
 	if n.kind != group {
 		if !d.matchesLeaf(n) {
@@ -121,12 +122,12 @@ func (d doc) score(n node) float64 {
 	return sum
 }
 
-// facetFields are the fields that Fess 15.4 counts. The engine refuses title and
-// content.
+// facetFields are the fields that Fess 15.4 counts by. The engine rejects title
+// and content.
 var facetFields = [...]string{"url", "host", "title", "content", "content_length", "last_modified", "timestamp", "mimetype",
 	"filename", "filetype", "label", "segment"}
 
-// count counts what was found, if asked to.
+// count counts what was found as the request asks.
 func (f *found) count(values url.Values) error {
 	names, queries := nonblank(values["facet.field"]), nonblank(values["facet.query"])
 	if len(names)+len(queries) == 0 {
@@ -134,7 +135,7 @@ func (f *found) count(values url.Values) error {
 	}
 	f.facets, f.counts = &[]fieldCounts{}, &[]valueCount{}
 	for _, text := range queries {
-		tree, err := parse(text) // Fess has no second try here
+		tree, err := parse(text) // Fess does not try the escaped form here
 		if err != nil {
 			return errInvalid
 		}
@@ -144,14 +145,14 @@ func (f *found) count(values url.Values) error {
 				n++
 			}
 		}
-		// The order is not that of the request.
+		// The order differs from that of the request.
 		*f.counts = slices.Insert(*f.counts, 0, valueCount{text, n})
 	}
 	size, least := number(values.Get("facet.size"), 10), number(values.Get("facet.minDocCount"), 1)
 	for _, name := range names {
 		switch {
 		case !slices.Contains(facetFields[:], name), size <= 0:
-			return errSwallowed
+			return errNoHits
 		case name == "title", name == "content":
 			return errInvalid
 		}
@@ -163,7 +164,7 @@ func (f *found) count(values url.Values) error {
 	return nil
 }
 
-// nonblank drops blank and repeated values.
+// nonblank returns values without blank and repeated ones.
 func nonblank(values []string) []string {
 	var all []string
 	for _, v := range values {
@@ -174,8 +175,8 @@ func nonblank(values []string) []string {
 	return all
 }
 
-// countField counts documents by the value of a field; missing, unless it is
-// "", stands for no value.
+// countField counts documents by the values of a field. missing is the name of
+// a count for documents without a value; with "" they are not counted.
 func countField(docs []doc, name, missing string) []valueCount {
 	counts := []valueCount{}
 	for _, d := range docs {
@@ -199,7 +200,7 @@ func countField(docs []doc, name, missing string) []valueCount {
 	return counts
 }
 
-// sortCounts orders counts; an order that does not exist is the default one.
+// sortCounts sorts counts. An unknown order means the default order.
 func sortCounts(counts []valueCount, order string) {
 	slices.SortStableFunc(counts, func(a, b valueCount) int {
 		switch order {

@@ -24,13 +24,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	below, ok := strings.CutPrefix(r.URL.Path, h.o.ContextPath)
 	switch {
 	case !ok || below != "" && below[0] != '/':
-		writeHTML(w, http.StatusNotFound) // Tomcat's own page
+		writeHTML(w, http.StatusNotFound) // by Tomcat
 		return
 	case below == "":
 		redirect(w, h.o.ContextPath+"/")
 		return
 	case strings.ContainsAny(r.URL.RawQuery, "[]{}|"), len(r.RequestURI) > 8<<10:
-		writeHTML(w, http.StatusBadRequest) // Tomcat's, too
+		writeHTML(w, http.StatusBadRequest) // also by Tomcat
 		return
 	case r.Method == http.MethodOptions && r.Header.Get("Origin") != "":
 		w.WriteHeader(http.StatusAccepted)
@@ -54,13 +54,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// cutPath cuts the beginning of a path off, if that is whole elements.
+// cutPath returns p without prefix. ok is false unless prefix is a sequence of
+// whole elements of p.
 func cutPath(p, prefix string) (string, bool) {
 	rest, ok := strings.CutPrefix(p, prefix)
 	return rest, ok && (rest == "" || rest[0] == '/')
 }
 
-// serveV1 answers the calls below /api/v1.
+// serveV1 serves the paths below /api/v1.
 func (h *Handler) serveV1(w http.ResponseWriter, r *http.Request, api string) {
 	values := r.URL.Query()
 	id, isFavorite := strings.CutSuffix(api, "/favorite")
@@ -76,31 +77,31 @@ func (h *Handler) serveV1(w http.ResponseWriter, r *http.Request, api string) {
 		h.favorite(w, values, strings.TrimPrefix(id, "/documents/"), isFavorite)
 		return
 	}
-	who, ok := h.allowed(w, r)
+	caller, ok := h.authorize(w, r)
 	if !ok {
 		return
 	}
 	switch {
 	case api == "/documents/all":
-		h.scroll(w, values, who, h.scrollV1)
+		h.scroll(w, values, caller, h.scrollV1)
 	case api == "", api == "/documents", strings.HasPrefix(api, "/documents/"):
-		h.documents(w, values, who)
+		h.documents(w, values, caller)
 	case api == "/labels":
-		writeJSON(w, http.StatusOK, listing(h.labels(r, who), func(l search.Label) any {
+		writeJSON(w, http.StatusOK, listing(h.labels(r, caller), func(l search.Label) any {
 			return map[string]string{"label": l.Name, "value": l.Value}
 		}))
 	case api == "/popular-words":
-		found := h.popular(values, who)
+		found := h.popular(values, caller)
 		writeJSON(w, http.StatusOK, map[string]any{"record_count": len(found), "data": found})
 	case api == "/suggest-words":
-		h.suggestWords(w, values, who)
+		h.suggestWords(w, values, caller)
 	default:
 		writeJSON(w, http.StatusNotFound, map[string]string{"message": "Not found."})
 	}
 }
 
-// favorite answers the calls for favorites: they need a session, which no API
-// call has.
+// favorite serves the calls for favorites, which fail because API calls have no
+// session.
 func (h *Handler) favorite(w http.ResponseWriter, values url.Values, id string, set bool) {
 	known := slices.ContainsFunc(h.docs, func(d doc) bool { return d.ID == id })
 	switch {
@@ -115,7 +116,8 @@ func (h *Handler) favorite(w http.ResponseWriter, values url.Values, id string, 
 	}
 }
 
-// health answers with the engine's state; a red one is a 503 with the same body.
+// health serves the state of the engine. For a red engine, the status is 503
+// with the same body.
 func (h *Handler) health(w http.ResponseWriter) {
 	state, status := h.engineState(), http.StatusOK
 	switch state {
@@ -128,7 +130,8 @@ func (h *Handler) health(w http.ResponseWriter) {
 	writeJSON(w, status, map[string]any{"data": map[string]any{"status": state, "timed_out": false}})
 }
 
-// listing is the answer of calls that list things; an empty one has no data.
+// listing returns the answer of a call that lists things. An empty list has no
+// data.
 func listing[T any](all []T, row func(T) any) map[string]any {
 	answer := map[string]any{"record_count": len(all)}
 	for _, x := range all {
@@ -138,10 +141,10 @@ func listing[T any](all []T, row func(T) any) map[string]any {
 	return answer
 }
 
-// errorCode is the same for all errors; a real one is random.
+// errorCode is the code of all errors. A real server's codes are random.
 const errorCode = "33dd765d-1469-4ce2-9db1-deb4be61b700"
 
-// fail answers with an error code.
+// fail writes an error with a code.
 func (h *Handler) fail(w http.ResponseWriter, status int) {
 	key, value := "error_code:", errorCode
 	if h.o.OmitColon {
@@ -157,24 +160,25 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil { // only plain data comes here
+	if err := e.Encode(v); err != nil { // cannot happen with plain data
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json;charset=UTF-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // the client has gone if this fails
+	_, _ = w.Write(b.Bytes()) // an error means that the client has gone
 }
 
-// htmlType is the type of Fess's pages.
+// htmlType is the content type of Fess's pages.
 const htmlType = "text/html;charset=UTF-8"
 
-// redirect answers as Fess does: with a path alone, and without a page.
+// redirect redirects as Fess does: to a path without a host, and without a
+// page.
 func redirect(w http.ResponseWriter, location string) {
 	w.Header().Set("Location", location)
 	if w.Header().Get("Content-Type") == "" {
-		w.Header()["Content-Type"] = nil // net/http would guess one
+		w.Header()["Content-Type"] = nil // keeps net/http from guessing one
 	}
 	w.WriteHeader(http.StatusFound)
 }

@@ -11,9 +11,9 @@ import (
 	"slices"
 )
 
-// scroll answers with a line for each document that is found. line writes one,
-// and says whether more may follow.
-func (h *Handler) scroll(w http.ResponseWriter, values url.Values, who roles, line func(doc, *found) (any, bool)) {
+// scroll writes a line for each document that is found. line returns a line and
+// reports whether more may follow.
+func (h *Handler) scroll(w http.ResponseWriter, values url.Values, caller roles, line func(doc, *found) (any, bool)) {
 	if !h.o.Scroll {
 		writeJSON(w, http.StatusBadRequest, map[string]string{"message": "Scroll Search is not available."})
 		return
@@ -22,7 +22,7 @@ func (h *Handler) scroll(w http.ResponseWriter, values url.Values, who roles, li
 		h.fail(w, http.StatusInternalServerError)
 		return
 	}
-	lines, err := h.lines(values, who, line)
+	lines, err := h.lines(values, caller, line)
 	if err != nil {
 		h.fail(w, http.StatusBadRequest)
 		return
@@ -30,13 +30,13 @@ func (h *Handler) scroll(w http.ResponseWriter, values url.Values, who roles, li
 	writeLines(w, lines)
 }
 
-// lines are the lines of a scroll search.
-func (h *Handler) lines(values url.Values, who roles, line func(doc, *found) (any, bool)) ([]byte, error) {
+// lines returns the lines of a scroll search.
+func (h *Handler) lines(values url.Values, caller roles, line func(doc, *found) (any, bool)) ([]byte, error) {
 	values = maps.Clone(values)
 	maps.DeleteFunc(values, func(name string, _ []string) bool {
 		return slices.Contains([]string{"start", "facet.field", "facet.query", "geo.location.point", "sdh"}, name)
 	})
-	f, err := h.search(values, &result{}, who)
+	f, err := h.search(values, &result{}, caller)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,8 @@ func (h *Handler) lines(values url.Values, who roles, line func(doc, *found) (an
 	return b.Bytes(), nil
 }
 
-// scrollV1 is a line of API v1: all that the engine stores, without the text.
+// scrollV1 returns a line of API v1: all that the engine stores except the
+// text.
 func (h *Handler) scrollV1(d doc, f *found) (any, bool) {
 	row := h.row(d, f)
 	h.addNew(row, d)
@@ -65,21 +66,21 @@ func (h *Handler) scrollV1(d doc, f *found) (any, bool) {
 	return row, true
 }
 
-// scrollV2 is a line of API v2. Fess 15.7.0 delivers the first one alone.
+// scrollV2 returns a line of API v2. Fess 15.7.0 sends only the first one.
 func (h *Handler) scrollV2(d doc, f *found) (any, bool) {
 	return map[string]any{"data": h.row(d, f)}, false
 }
 
 func writeLines(w http.ResponseWriter, lines []byte) {
 	w.Header().Set("Content-Type", "application/x-ndjson;charset=UTF-8")
-	_, _ = w.Write(lines) // the client has gone if this fails
+	_, _ = w.Write(lines) // an error means that the client has gone
 }
 
-// copyOf returns the stored copy of a document in Fess's frame
-// (WEB-INF/view/cache.hbs, 15.4); a document without one has an empty frame.
-func (h *Handler) copyOf(id string, who roles) (*doc, string) {
+// copyOf returns the stored copy of a document in the page of Fess
+// (WEB-INF/view/cache.hbs, 15.4). Without a copy the page is empty.
+func (h *Handler) copyOf(id string, caller roles) (*doc, string) {
 	for _, d := range h.docs {
-		if d.ID == id && who.see(d) {
+		if d.ID == id && caller.canSee(d) {
 			address, when := html.EscapeString(d.URL), d.Modified.UTC().Format("2006-01-02T15:04:05.000-0700")
 			return &d, fmt.Sprintf(`<!DOCTYPE html>
 <meta http-equiv="Content-Type" content="text/html; charset=UTF-8">
@@ -95,19 +96,19 @@ func (h *Handler) copyOf(id string, who roles) (*doc, string) {
 	return nil, ""
 }
 
-// cachePage is the web page that shows a stored copy to guests.
+// cachePage serves the web page that shows a stored copy to guests.
 func (h *Handler) cachePage(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("docId")
 	if id == "" {
 		writeHTML(w, http.StatusOK)
 		return
 	}
-	who, _ := h.who(r)
-	d, page := h.copyOf(id, who)
+	caller, _ := h.authenticate(r)
+	d, page := h.copyOf(id, caller)
 	if d == nil || h.engineState() == "down" {
 		redirect(w, h.o.ContextPath+"/error/")
 		return
 	}
 	w.Header().Set("Content-Type", htmlType)
-	_, _ = w.Write([]byte(page)) // the client has gone if this fails
+	_, _ = w.Write([]byte(page)) // an error means that the client has gone
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// serveV2 answers the calls below /api/v2 (Fess 15.7).
+// serveV2 serves the paths below /api/v2 (Fess 15.7).
 func (h *Handler) serveV2(w http.ResponseWriter, r *http.Request, api string) {
 	switch r.Method {
 	case http.MethodGet:
@@ -18,7 +18,7 @@ func (h *Handler) serveV2(w http.ResponseWriter, r *http.Request, api string) {
 		w.Header().Set("Allow", "GET")
 		failV2(w, http.StatusMethodNotAllowed, "method_not_allowed", "method not allowed: "+r.Method)
 		return
-	default: // before anything else: no session, no token against forgery
+	default: // Fess checks this first: the request has no session and no CSRF token
 		failV2(w, http.StatusForbidden, "forbidden", "invalid csrf token")
 		return
 	}
@@ -30,8 +30,8 @@ func (h *Handler) serveV2(w http.ResponseWriter, r *http.Request, api string) {
 	id, isCopy := strings.CutPrefix(api, "/cache/")
 	known := map[string]func(http.ResponseWriter, *http.Request, roles){
 		"/search": h.searchV2, "/documents/all": h.scrollAllV2, "/labels": h.labelsV2, "/suggest-words": h.suggestV2,
-		"/popular-words": func(w http.ResponseWriter, _ *http.Request, who roles) {
-			found := h.popular(values, who)
+		"/popular-words": func(w http.ResponseWriter, _ *http.Request, caller roles) {
+			found := h.popular(values, caller)
 			envelope(w, map[string]any{"record_count": len(found), "popular_words": found})
 		},
 		"/favorites": func(w http.ResponseWriter, _ *http.Request, _ roles) {
@@ -40,20 +40,20 @@ func (h *Handler) serveV2(w http.ResponseWriter, r *http.Request, api string) {
 	}
 	answer, ok := known[api]
 	if isCopy {
-		answer, ok = func(w http.ResponseWriter, _ *http.Request, who roles) { h.cacheV2(w, id, who) }, true
+		answer, ok = func(w http.ResponseWriter, _ *http.Request, caller roles) { h.cacheV2(w, id, caller) }, true
 	}
-	who, good := h.who(r)
+	caller, valid := h.authenticate(r)
 	switch {
 	case !ok:
 		failV2(w, http.StatusNotFound, "not_found", "endpoint not found: "+api)
-	case !good, h.engineState() == "down" && r.Header.Get("Authorization") != "":
+	case !valid, h.engineState() == "down" && r.Header.Get("Authorization") != "":
 		internalV2(w)
 	default:
-		answer(w, r, who)
+		answer(w, r, caller)
 	}
 }
 
-// failV2 answers with an error of API v2.
+// failV2 writes an error of API v2.
 func failV2(w http.ResponseWriter, status int, code, message string) {
 	class := 1
 	if status >= 500 {
@@ -62,18 +62,19 @@ func failV2(w http.ResponseWriter, status int, code, message string) {
 	writeJSON(w, status, map[string]any{"response": map[string]any{"status": class, "error": map[string]any{"code": code, "message": message}}})
 }
 
-// internalV2 is how API v2 says that it failed, and that a token is bad.
+// internalV2 writes the error of API v2 for an internal failure and for an
+// invalid token.
 func internalV2(w http.ResponseWriter) {
 	failV2(w, http.StatusInternalServerError, "internal_error", "internal error")
 }
 
-// envelope answers with a success of API v2.
+// envelope writes a successful response of API v2.
 func envelope(w http.ResponseWriter, response map[string]any) {
 	response["status"] = 0
 	writeJSON(w, http.StatusOK, map[string]any{"response": response})
 }
 
-// checkV2 applies the limits of API v2 (api.v2.param.max.*).
+// checkV2 checks the limits of API v2 (api.v2.param.max.*).
 func checkV2(values url.Values) error {
 	for _, name := range []string{"num", "start", "offset"} {
 		if n, err := strconv.ParseInt(values.Get(name), 10, 32); err == nil && (n < 0 || n == 0 && name == "num") {
@@ -93,14 +94,14 @@ func checkV2(values url.Values) error {
 	return nil
 }
 
-// searchV2 answers a search.
-func (h *Handler) searchV2(w http.ResponseWriter, r *http.Request, who roles) {
+// searchV2 serves a search.
+func (h *Handler) searchV2(w http.ResponseWriter, r *http.Request, caller roles) {
 	values := r.URL.Query()
 	if err := checkV2(values); err != nil {
 		failV2(w, http.StatusBadRequest, "invalid_request", err.Error())
 		return
 	}
-	found := h.find(values, who)
+	found := h.find(values, caller)
 	if found == nil {
 		failV2(w, http.StatusBadRequest, "invalid_request", `Failed query: {"from":0,"query":{"bool":{"must":[{"term":{"role":"Rguest"}}]}}}`)
 		return
@@ -110,7 +111,7 @@ func (h *Handler) searchV2(w http.ResponseWriter, r *http.Request, who roles) {
 	if err == nil {
 		err = json.Unmarshal(data, &response)
 	}
-	if err != nil { // only plain data comes here
+	if err != nil { // cannot happen with plain data
 		internalV2(w)
 		return
 	}
@@ -118,13 +119,13 @@ func (h *Handler) searchV2(w http.ResponseWriter, r *http.Request, who roles) {
 	envelope(w, response)
 }
 
-// scrollAllV2 answers a scroll search.
-func (h *Handler) scrollAllV2(w http.ResponseWriter, r *http.Request, who roles) {
+// scrollAllV2 serves a scroll search.
+func (h *Handler) scrollAllV2(w http.ResponseWriter, r *http.Request, caller roles) {
 	if h.engineState() == "down" {
 		internalV2(w)
 		return
 	}
-	lines, err := h.lines(r.URL.Query(), who, h.scrollV2)
+	lines, err := h.lines(r.URL.Query(), caller, h.scrollV2)
 	if err != nil || !h.o.Scroll {
 		failV2(w, http.StatusBadRequest, "invalid_request", "cannot scroll")
 		return
@@ -132,15 +133,15 @@ func (h *Handler) scrollAllV2(w http.ResponseWriter, r *http.Request, who roles)
 	writeLines(w, lines)
 }
 
-func (h *Handler) labelsV2(w http.ResponseWriter, r *http.Request, who roles) {
+func (h *Handler) labelsV2(w http.ResponseWriter, r *http.Request, caller roles) {
 	list := []any{}
-	for _, l := range h.labels(r, who) {
+	for _, l := range h.labels(r, caller) {
 		list = append(list, map[string]string{"label": l.Name, "value": l.Value})
 	}
 	envelope(w, map[string]any{"record_count": len(list), "labels": list})
 }
 
-func (h *Handler) suggestV2(w http.ResponseWriter, r *http.Request, who roles) {
+func (h *Handler) suggestV2(w http.ResponseWriter, r *http.Request, caller roles) {
 	values := r.URL.Query()
 	num := number(values.Get("num"), 10)
 	switch {
@@ -151,7 +152,7 @@ func (h *Handler) suggestV2(w http.ResponseWriter, r *http.Request, who roles) {
 		internalV2(w)
 		return
 	}
-	found, total := h.suggest(values, min(num, 100), values["fn"], who)
+	found, total := h.suggest(values, min(num, 100), values["fn"], caller)
 	list := []any{}
 	for _, x := range found {
 		list = append(list, map[string]any{"text": x.text, "types": x.labels})
@@ -159,7 +160,7 @@ func (h *Handler) suggestV2(w http.ResponseWriter, r *http.Request, who roles) {
 	envelope(w, map[string]any{"q": values.Get("q"), "page_size": len(list), "record_count": total, "query_time": 3, "suggest_words": list})
 }
 
-// healthV2 answers with the engine's state.
+// healthV2 serves the state of the engine.
 func (h *Handler) healthV2(w http.ResponseWriter) {
 	state := h.engineState()
 	engine := map[string]any{"status": strings.ToUpper(state), "ping_status": 0}
@@ -175,11 +176,11 @@ func (h *Handler) healthV2(w http.ResponseWriter) {
 	}
 }
 
-// idForm is what API v2 takes for a document's ID.
+// idForm matches the document IDs that API v2 accepts.
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-func (h *Handler) cacheV2(w http.ResponseWriter, id string, who roles) {
-	d, page := h.copyOf(id, who)
+func (h *Handler) cacheV2(w http.ResponseWriter, id string, caller roles) {
+	d, page := h.copyOf(id, caller)
 	switch {
 	case !idForm.MatchString(id):
 		failV2(w, http.StatusBadRequest, "invalid_request", "invalid doc_id")

@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// suggest finds words that begin with q, num at most, and counts all.
-func (h *Handler) suggest(values url.Values, num int, fields []string, who roles) (found []word, total int) {
+// suggest returns up to num words that begin with q, and the number of all such
+// words.
+func (h *Handler) suggest(values url.Values, num int, fields []string, caller roles) (found []word, total int) {
 	for _, x := range h.words {
-		if !strings.HasPrefix(x.text, strings.ToLower(values.Get("q"))) || !x.has(values["label"], fields, who) {
+		if !strings.HasPrefix(x.text, strings.ToLower(values.Get("q"))) || !x.has(values["label"], fields, caller) {
 			continue
 		}
 		if total++; len(found) < num {
@@ -21,8 +22,8 @@ func (h *Handler) suggest(values url.Values, num int, fields []string, who roles
 	return found, total
 }
 
-// suggestWords answers with words that begin with q.
-func (h *Handler) suggestWords(w http.ResponseWriter, values url.Values, who roles) {
+// suggestWords serves words that begin with q.
+func (h *Handler) suggestWords(w http.ResponseWriter, values url.Values, caller roles) {
 	if !values.Has("q") || h.engineState() == "down" {
 		h.fail(w, http.StatusInternalServerError)
 		return
@@ -31,7 +32,7 @@ func (h *Handler) suggestWords(w http.ResponseWriter, values url.Values, who rol
 	if err != nil || num < 0 {
 		num = 10
 	}
-	found, total := h.suggest(values, num, values["field"], who)
+	found, total := h.suggest(values, num, values["field"], caller)
 	answer := map[string]any{"query_time": 3, "record_count": total, "page_size": len(found)}
 	if len(found) > 0 {
 		list := []any{}
@@ -43,40 +44,41 @@ func (h *Handler) suggestWords(w http.ResponseWriter, values url.Values, who rol
 	writeJSON(w, http.StatusOK, answer)
 }
 
-// popular lists the documents' most frequent words: nobody has searched for any
-// yet. Words that were searched for are of the field _default.
-func (h *Handler) popular(values url.Values, who roles) []string {
+// popular returns the most frequent words of the documents. A real server
+// returns the words that were searched for most, whose field is _default.
+func (h *Handler) popular(values url.Values, caller roles) []string {
 	found := []string{}
 	if fields := nonblank(values["field"]); len(fields) > 0 && !slices.Contains(fields, "_default") {
 		return found
 	}
 	for _, x := range h.words {
-		if len(found) < 10 && h.engineState() != "down" && x.has(values["label"], nil, who) {
+		if len(found) < 10 && h.engineState() != "down" && x.has(values["label"], nil, caller) {
 			found = append(found, x.text)
 		}
 	}
 	return found
 }
 
-// A word is a word of the documents, for suggestions.
+// A word is a word of the documents.
 type word struct {
 	text   string
-	labels []string // of documents that have it
+	labels []string // of the documents that contain the word
 	fields []string // "title", "content"
 	docs   []doc
 	count  int
 }
 
-// has says whether the word is of one of the labels and one of the fields, and of
-// a document that who may see; none of the former are any.
-func (x word) has(labels, fields []string, who roles) bool {
+// has reports whether the word has one of the labels and one of the fields, and
+// is in a document that caller may see. An empty list of labels or fields is no
+// condition.
+func (x word) has(labels, fields []string, caller roles) bool {
 	anyOf := func(want, have []string) bool {
 		return len(want) == 0 || slices.ContainsFunc(want, func(s string) bool { return slices.Contains(have, s) })
 	}
-	return anyOf(labels, x.labels) && anyOf(fields, x.fields) && slices.ContainsFunc(x.docs, who.see)
+	return anyOf(labels, x.labels) && anyOf(fields, x.fields) && slices.ContainsFunc(x.docs, caller.canSee)
 }
 
-// countWords lists the words of docs, the most frequent first.
+// countWords returns the words of docs, the most frequent first.
 func countWords(docs []doc) []word {
 	var words []word
 	at := map[string]int{}

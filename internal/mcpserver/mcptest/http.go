@@ -13,16 +13,16 @@ import (
 )
 
 // HTTP returns a client of the Streamable HTTP endpoint at url. header is sent
-// with every request; it may be nil. Each message is a POST of its own, so
-// messages may overtake each other unless the test waits for answers;
-// notifications are waited for.
+// with every request; it may be nil. Each message is a separate POST, so
+// messages may overtake each other unless the test waits for responses. The
+// client waits for the response to each notification.
 func HTTP(t testing.TB, url string, header http.Header) *Session {
 	t.Helper()
 	return HTTPClient(t, http.DefaultClient, url, header)
 }
 
-// HTTPClient is HTTP with a client of one's own, for example one that reaches
-// the server through memory.
+// HTTPClient is like HTTP, but uses client, for example one that connects to
+// the server without a network.
 func HTTPClient(t testing.TB, client *http.Client, url string, header http.Header) *Session {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -37,7 +37,7 @@ func HTTPClient(t testing.TB, client *http.Client, url string, header http.Heade
 		return err
 	})
 	t.Cleanup(func() {
-		cancel() // a test that wants the DELETE calls Close
+		cancel() // no DELETE is sent unless the test calls Close
 		c.wg.Wait()
 	})
 	return s
@@ -50,12 +50,12 @@ type httpClient struct {
 	cancel func()
 	wg     sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	id       string     // Mcp-Session-Id
 	statuses []int
 }
 
-// SetHeader sets a header that goes with every later request.
+// SetHeader sets a header of all later requests.
 func (s *Session) SetHeader(name, value string) {
 	s.http.mu.Lock()
 	defer s.http.mu.Unlock()
@@ -82,8 +82,8 @@ func (s *Session) Statuses() []int {
 	return append([]int(nil), s.http.statuses...)
 }
 
-// Listen opens the server-to-client stream, whose messages arrive with the
-// others. It returns when the server has accepted it.
+// Listen opens the server-to-client stream, whose messages are received with
+// the others. It returns when the server has accepted the request.
 func (s *Session) Listen() {
 	s.t.Helper()
 	c := s.http
@@ -94,7 +94,7 @@ func (s *Session) Listen() {
 		s.t.Fatalf("GET %s: %v, want a stream", c.url, describe(res, err))
 	}
 	c.wg.Go(func() {
-		defer res.Body.Close() // read to its end or given up
+		defer res.Body.Close() // the body was read to its end or is abandoned
 		_ = readEvents(res.Body, s.receive)
 	})
 	s.t.Cleanup(func() { cancel(); c.wg.Wait() })
@@ -120,8 +120,9 @@ func (c *httpClient) do(ctx context.Context, method, body string) (*http.Respons
 	return c.client.Do(req)
 }
 
-// post sends a message. A notification is waited for, because later messages
-// rely on it; of a request only the start of the response is, if it comes.
+// post sends a message. It waits for the whole response to a notification,
+// because later messages depend on it. For a request, it waits only for the
+// beginning of the response.
 func (c *httpClient) post(ctx context.Context, s *Session, line string) {
 	exchange := func() {
 		res, err := c.do(ctx, http.MethodPost, line)
@@ -131,7 +132,7 @@ func (c *httpClient) post(ctx context.Context, s *Session, line string) {
 			}
 			return
 		}
-		defer res.Body.Close() // read to its end or given up
+		defer res.Body.Close() // the body was read to its end or is abandoned
 		c.note(res)
 		if err := c.read(res, s); err != nil && ctx.Err() == nil {
 			s.t.Errorf("reading the response to %s: %v", line, err)
@@ -172,15 +173,15 @@ func (c *httpClient) delete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer res.Body.Close() // nothing of interest in it
+	defer res.Body.Close() // the body is not used
 	if res.StatusCode != http.StatusNoContent {
 		return fmt.Errorf("DELETE %s: %s", c.url, res.Status)
 	}
 	return nil
 }
 
-// readEvents calls f with the data of every event of a stream that has some:
-// the first of a stream may be there for its id alone.
+// readEvents calls f with the data of every event of a stream that has data.
+// The first event of a stream may have only an id.
 func readEvents(r io.Reader, f func(data string)) error {
 	sc := bufio.NewScanner(r)
 	sc.Buffer(nil, 64<<20)
@@ -192,7 +193,7 @@ func readEvents(r io.Reader, f func(data string)) error {
 	return sc.Err()
 }
 
-// isNotification says whether a line is one notification.
+// isNotification reports whether a line is one notification.
 func isNotification(line string) bool {
 	return strings.HasPrefix(line, "{") && strings.Contains(line, `"method"`) && !strings.Contains(line, `"id":`)
 }

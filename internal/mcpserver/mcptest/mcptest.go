@@ -1,7 +1,7 @@
-// Package mcptest speaks raw JSON-RPC to MCP servers in tests. It knows nothing
-// of any server: it sends what it is told to, hands back what arrived, and fails
-// the test on bytes that are no JSON-RPC. It is used by the tests of mcpserver
-// and of the front ends on it.
+// Package mcptest is a client for tests of MCP servers that sends and receives
+// raw JSON-RPC. It sends what the test specifies, returns what it received, and
+// fails the test on anything that is not JSON-RPC. It is used by the tests of
+// mcpserver and of the servers built on it.
 package mcptest
 
 import (
@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// patience bounds every wait for a message. It is virtual time in a synctest
-// bubble.
-const patience = 20 * time.Second
+// maxWait is the maximum time of any wait for a message. In a synctest bubble, it
+// is virtual time.
+const maxWait = 20 * time.Second
 
-// A Message is anything a server sends.
+// A Message is a message from a server.
 type Message struct {
 	JSONRPC string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id,omitempty"`
@@ -25,7 +25,7 @@ type Message struct {
 	Params  json.RawMessage `json:"params,omitempty"`
 	Result  json.RawMessage `json:"result,omitempty"`
 	Error   *Error          `json:"error,omitempty"`
-	Raw     string          `json:"-"` // as it arrived
+	Raw     string          `json:"-"` // as received
 }
 
 // An Error is the error of a response.
@@ -35,13 +35,13 @@ type Error struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// Error writes the error with its code and data.
+// Error returns the message with its code and data.
 func (e *Error) Error() string {
 	return fmt.Sprintf("%d %s %s", e.Code, e.Message, e.Data)
 }
 
-// Field returns a member of the error's data as it stands in JSON without the
-// quotes of a string; "" if it is not there.
+// Field returns a member of the error's data as JSON, but a string without its
+// quotes. It returns "" if there is no such member.
 func (e *Error) Field(name string) string {
 	var data map[string]json.RawMessage
 	if json.Unmarshal(e.Data, &data) != nil {
@@ -54,8 +54,8 @@ func (e *Error) Field(name string) string {
 	return string(data[name])
 }
 
-// Decode reads the result into v and fails the test if that does not work or
-// if there is an error instead.
+// Decode decodes the result into v. It fails the test if it cannot, or if the
+// message is an error.
 func (m Message) Decode(t testing.TB, v any) {
 	t.Helper()
 	if m.Error != nil {
@@ -66,27 +66,27 @@ func (m Message) Decode(t testing.TB, v any) {
 	}
 }
 
-// A Session is one client of a server. Its methods fail the test when the
-// server breaks the protocol or does not answer.
+// A Session is a client of a server. Its methods fail the test if the server
+// violates the protocol or does not respond.
 type Session struct {
 	t    testing.TB
 	send func(line string)
 	end  func() error
 	http *httpClient // nil on stdio
 
-	mu            sync.Mutex // guards what follows
+	mu            sync.Mutex // guards the fields below
 	lastID        int
-	early         map[string]Message // answers that nobody has asked for yet
+	early         map[string]Message // responses that no call has waited for yet
 	notifications []Message
-	notified      chan struct{} // told when notifications grow
-	inbox         chan Message  // answers, in the order they came
+	notified      chan struct{} // receives a value when a notification arrives
+	inbox         chan Message  // responses, in the order of arrival
 }
 
 func newSession(t testing.TB) *Session {
 	return &Session{t: t, early: map[string]Message{}, inbox: make(chan Message, 4096), notified: make(chan struct{}, 1)}
 }
 
-// receive takes a message, or an array of them, from the server.
+// receive handles a message, or an array of messages, from the server.
 func (s *Session) receive(raw string) {
 	var batch []json.RawMessage
 	if json.Unmarshal([]byte(raw), &batch) == nil {
@@ -116,11 +116,11 @@ func (s *Session) deliver(m Message) {
 	}
 }
 
-// Send sends a line as it stands; it need not be JSON.
+// Send sends a line unchanged; it need not be JSON.
 func (s *Session) Send(line string) { s.send(line) }
 
-// Next returns the next response that arrives, whatever it answers. A batch
-// comes as a Message with nothing but Raw.
+// Next returns the next response that arrives, whatever its id. A batch is
+// returned as a Message in which only Raw is set.
 func (s *Session) Next() Message {
 	s.t.Helper()
 	select {
@@ -129,15 +129,15 @@ func (s *Session) Next() Message {
 			s.t.Fatal("the server has ended, want a message")
 		}
 		return m
-	case <-time.After(patience):
+	case <-time.After(maxWait):
 		s.t.Fatal("no message arrived")
 	}
 	return Message{}
 }
 
-// Pending returns how many responses have arrived that nobody has taken. It is
-// for tests that want silence: let everything settle first, with
-// synctest.Wait or by the answer to a later request.
+// Pending returns how many responses have arrived that the test has not
+// received. A test that expects no response should first wait until the server
+// is idle, with synctest.Wait or for the response to a later request.
 func (s *Session) Pending() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +155,7 @@ func (s *Session) Start(method string, params any) int {
 	return id
 }
 
-// Wait returns the response to the request of that id.
+// Wait returns the response to the request with an id.
 func (s *Session) Wait(id int) Message {
 	s.t.Helper()
 	want := strconv.Itoa(id)
@@ -214,8 +214,8 @@ func (s *Session) Handshake(revision string) Message {
 		"clientInfo": map[string]any{"name": "mcptest", "version": "1"}})
 }
 
-// Initialize sends initialize and notifications/initialized, and returns the
-// response to the former, which must be a result.
+// Initialize sends initialize and notifications/initialized. It returns the
+// response to initialize, which must be a result.
 func (s *Session) Initialize(revision string) Message {
 	s.t.Helper()
 	m := s.Handshake(revision)
@@ -237,7 +237,8 @@ func (s *Session) Tool(name string, args any) (string, *Error) {
 	return s.ToolText(s.Call("tools/call", map[string]any{"name": name, "arguments": args}))
 }
 
-// ToolText returns the text of a tools/call response, as Tool does.
+// ToolText returns the text of a response to tools/call, or the error if the
+// call failed. In a result with isError, the error is in _meta.error.
 func (s *Session) ToolText(m Message) (string, *Error) {
 	s.t.Helper()
 	if m.Error != nil {
@@ -246,10 +247,14 @@ func (s *Session) ToolText(m Message) (string, *Error) {
 	var r struct {
 		Content []struct{ Type, Text string }
 		IsError bool
+		Meta    struct{ Error *Error } `json:"_meta"`
 	}
 	m.Decode(s.t, &r)
-	if len(r.Content) != 1 || r.Content[0].Type != "text" || r.IsError {
-		s.t.Fatalf("the tool's result is %s, want one text block", m.Result)
+	if len(r.Content) != 1 || r.Content[0].Type != "text" || r.IsError != (r.Meta.Error != nil) {
+		s.t.Fatalf("the tool's result is %s, want one text block, and _meta.error with isError", m.Result)
+	}
+	if r.IsError {
+		return "", r.Meta.Error
 	}
 	return r.Content[0].Text, nil
 }
@@ -262,11 +267,11 @@ func (s *Session) Notifications() []Message {
 	return append([]Message(nil), s.notifications...)
 }
 
-// AwaitNotifications waits until the server has sent n notifications or more,
-// and returns them all.
+// AwaitNotifications waits until the server has sent at least n notifications
+// and returns all of them.
 func (s *Session) AwaitNotifications(n int) []Message {
 	s.t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(maxWait)
 	for {
 		if all := s.Notifications(); len(all) >= n {
 			return all
@@ -279,7 +284,6 @@ func (s *Session) AwaitNotifications(n int) []Message {
 	}
 }
 
-// Close ends the session and waits for the server's side of it: on stdio it
-// closes the server's input and returns what serving returned; on HTTP it
-// sends DELETE.
+// Close ends the session. On stdio, it closes the server's input, waits, and
+// returns the error of serve. On HTTP, it sends DELETE.
 func (s *Session) Close() error { return s.end() }

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Stdio starts serve on a pair of pipes and returns a client of it. The server
-// is ended with the test at the latest. Wrap t.Context or a context of your own
-// in serve to test what its end does.
+// Stdio starts serve on a pair of pipes and returns a client. The server ends
+// with the test at the latest. To test how the server ends, wrap t.Context or
+// another context in serve.
 func Stdio(t testing.TB, serve func(ctx context.Context, in io.Reader, out io.Writer) error) *Session {
 	t.Helper()
 	inR, inW := io.Pipe()
@@ -20,7 +20,7 @@ func Stdio(t testing.TB, serve func(ctx context.Context, in io.Reader, out io.Wr
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		err := serve(ctx, inR, outW)
-		outW.Close() // of a pipe: never fails
+		outW.Close() // never fails for a pipe
 		served <- err
 	}()
 	read := make(chan struct{})
@@ -29,13 +29,13 @@ func Stdio(t testing.TB, serve func(ctx context.Context, in io.Reader, out io.Wr
 		s.readLines(outR)
 	}()
 	lines := make(chan string, 4096)
-	go func() { // a server that stops reading must not stop the test
+	go func() { // a server that stops reading must not block the test
 		for l := range lines {
 			if _, err := io.WriteString(inW, l+"\n"); err != nil {
 				break
 			}
 		}
-		inW.Close() // of a pipe: never fails
+		inW.Close() // never fails for a pipe
 		for range lines {
 		}
 	}()
@@ -45,7 +45,7 @@ func Stdio(t testing.TB, serve func(ctx context.Context, in io.Reader, out io.Wr
 		err := <-served
 		<-read
 		cancel()
-		inR.Close() // of a pipe: never fails
+		inR.Close() // never fails for a pipe
 		return err
 	})
 	t.Cleanup(func() {
@@ -56,7 +56,7 @@ func Stdio(t testing.TB, serve func(ctx context.Context, in io.Reader, out io.Wr
 	return s
 }
 
-// readLines takes what the server writes until it ends.
+// readLines receives what the server writes until it ends.
 func (s *Session) readLines(r io.Reader) {
 	defer close(s.inbox)
 	sc := bufio.NewScanner(r)

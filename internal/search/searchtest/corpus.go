@@ -100,6 +100,11 @@ func (r row) document(i int) document.Document {
 		d.Host = r.label + ".example.com"
 		d.URL = "https://" + d.Host + "/" + r.path
 	}
+	for n, tag := range []string{2: "urgent", 3: "to do", 5: "至急", 7: "Urgent"} {
+		if tag != "" && i%n == 0 {
+			d.Tags = append(d.Tags, tag)
+		}
+	}
 	d.Size = int64(1000*(i%7) + 100*(i%11) + i + 500)
 	d.Stamp = document.Stamp{Size: d.Size, ModTime: d.Modified}
 	return d

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/search"
 )
@@ -98,5 +99,37 @@ func (s *suite) listLabels(t *testing.T) {
 	slices.Sort(got)
 	if want := []string{"docs", "finance", "hr"}; !cmp.Equal(got, want) {
 		t.Errorf("Labels() = %q, want %q", got, want)
+	}
+}
+
+// tags checks that documents are found by all tags that are asked for.
+func (s *suite) tags(t *testing.T) {
+	if s.o.NoTags {
+		if p, err := s.svc.Search(t.Context(), search.Query{Tags: []string{"urgent"}}); !errors.Is(err, errkind.Unsupported) {
+			t.Errorf("Search with tags = %+v, %v, want an error of kind Unsupported", p, err)
+		}
+		return
+	}
+	tagged := func(tags []string) func(document.Document) bool {
+		return func(d document.Document) bool {
+			has := append(slices.Clone(d.Tags), document.LabelTag(d.Label))
+			return !slices.ContainsFunc(tags, func(tag string) bool { return !slices.Contains(has, tag) })
+		}
+	}
+	for _, tags := range [][]string{{}, {"urgent"}, {"URGENT"}, {"urgent", "to do"}, {"to do", "urgent", "urgent"}, {"至急"},
+		{"urgent", "nosuch"}, {""}, {"collection:finance"}, {"collection:docs", "urgent"}, {"collection:docs", "collection:hr"}, {"collection:"}} {
+		for _, labels := range [][]string{nil, {"finance"}, {"hr", "docs"}} {
+			for _, text := range []string{"", "*:*", "budget", "予算"} {
+				keep := and(tagged(tags), hasText(text))
+				if labels != nil {
+					keep = and(keep, inLabels(labels))
+				}
+				want := s.want(keep)
+				p := s.search(t, search.Query{Text: text, Tags: tags, Labels: labels, Num: 100})
+				if got := slices.Sorted(slices.Values(s.places(t, p.Hits))); !slices.Equal(got, want) || p.Total != len(want) {
+					t.Errorf("Search(%q) with tags %q in %v: total %d (-want +got)\n%s", text, tags, labels, p.Total, cmp.Diff(want, got))
+				}
+			}
+		}
 	}
 }

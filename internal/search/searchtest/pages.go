@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
@@ -48,22 +49,19 @@ func (s *suite) checkHit(t *testing.T, h search.Hit) {
 	if h.TextHash != "" && h.TextHash != d.Hash {
 		t.Errorf("hit %s has hash %q, want %q", place(*d), h.TextHash, d.Hash)
 	}
-	for name := range h.Fields {
-		if !slices.Contains(search.HitFields[:], name) {
-			t.Errorf("hit %s has field %q, want only those of search.HitFields", place(*d), name)
+	for _, x := range []search.Excerpt{h.Digest, h.TitleExcerpt} {
+		at := 0
+		for _, m := range x.Matches {
+			if m.Start < at || m.End <= m.Start || m.End > len(x.Text) {
+				t.Errorf("hit %s has the excerpt %+v, want matches in order and inside of the text", place(*d), x)
+			}
+			at = m.End
 		}
 	}
-	for name, want := range map[string]any{
-		"filename": d.Filename, "filetype": d.FileType, "mimetype": d.MIMEType,
-		"content_length": d.Size, "timestamp": d.Modified.Format("2006-01-02T15:04:05Z"),
-	} {
-		got := h.Fields[name]
-		if text, ok := got.(string); name == "timestamp" && ok && len(text) > 20 { // "….000Z" says the same
-			got = text[:19] + "Z"
-		}
-		if got != want {
-			t.Errorf("hit %s: field %s = %v (%T), want %v", place(*d), name, got, got, want)
-		}
+	want := search.Hit{Filename: d.Filename, FileType: d.FileType, MIMEType: d.MIMEType, Size: d.Size, Timestamp: d.Modified}
+	got := search.Hit{Filename: h.Filename, FileType: h.FileType, MIMEType: h.MIMEType, Size: h.Size, Timestamp: h.Timestamp.Truncate(time.Second)}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("hit %s: (-want +got)\n%s", place(*d), diff)
 	}
 }
 

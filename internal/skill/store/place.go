@@ -25,15 +25,15 @@ func (s *syncer) place() error {
 		s.o.OutputDir = "mcp-skills"
 	}
 	if !validPath(s.o.OutputDir) {
-		return &errkind.Argument{Name: "output-dir", Value: s.o.OutputDir, Want: "the path of a folder"}
+		return &errkind.Argument{Name: "OutputDir", Value: s.o.OutputDir, Want: "the path of a folder"}
 	}
 	s.out = newFolder(base, s.o.OutputDir)
 	for _, name := range s.o.LinkDirs {
 		if !validPath(name) {
-			return &errkind.Argument{Name: "skills-dir", Value: name, Want: "the path of a folder"}
+			return &errkind.Argument{Name: "LinkDirs", Value: name, Want: "the path of a folder"}
 		}
 		if !s.addLinks(newFolder(base, name)) {
-			return &errkind.Argument{Name: "skills-dir", Value: name, Want: "another folder than that of the skills themselves"}
+			return &errkind.Argument{Name: "LinkDirs", Value: name, Want: "another folder than that of the skills themselves"}
 		}
 	}
 	return nil

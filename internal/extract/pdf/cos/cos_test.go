@@ -46,8 +46,8 @@ func TestFilters(t *testing.T) {
 		{"/FlateDecode", "null", "", ""},
 	}
 	for _, tt := range tests {
-		f := &File{Budget: &Budget{Left: 1 << 30}}
-		l := Lexer{Src: fmt.Appendf(nil, "<</Filter %s/DecodeParms %s>>", tt.filter, tt.parms)}
+		f := &File{Budget: NewBudget(1<<30, 1<<30, nil)}
+		l := NewLexer(fmt.Appendf(nil, "<</Filter %s/DecodeParms %s>>", tt.filter, tt.parms), 0, f.Budget)
 		o, _ := l.object(true, 0)
 		got, err := f.Decode(&Stream{Dict: o.(Dict), raw: []byte(tt.data)})
 		if string(got) != tt.want || (err != nil) != (tt.want == "") {
@@ -71,7 +71,7 @@ func TestObjects(t *testing.T) {
 		{"[1 [2] 3", Array{1, Array{2}, 3}},
 	}
 	for _, tt := range tests {
-		l := Lexer{Src: []byte(tt.in)}
+		l := NewLexer([]byte(tt.in), 0, NewBudget(1<<20, 1<<20, nil))
 		got, ok := l.object(true, 0)
 		if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(Ref{})); diff != "" || !ok {
 			t.Errorf("object(%q), ok %t (-want +got):\n%s", tt.in, ok, diff)
@@ -79,24 +79,24 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestBudget shows that work stops when the budget is spent: a megabyte of
-// objects that all lie in one place is not read once for each.
-func TestBudget(t *testing.T) {
+// TestObjectsInOnePlace shows that work stops when the budget is used up: a
+// megabyte that many objects claim is not read once for each of them.
+func TestObjectsInOnePlace(t *testing.T) {
 	big := "1 0 obj [" + strings.Repeat("1 ", 1<<19) + "] endobj\n"
 	data := []byte("%PDF-1.7\n" + big)
-	b := &Budget{Left: 40 << 20}
+	b := NewBudget(40<<20, 1<<30, nil)
 	f, err := Open(data, b)
 	if err != nil {
 		t.Fatal(err)
 	}
 	reads := 0
-	for num := 2; num < 100000 && !b.Spent(); num++ {
-		f.entries[num] = entry{at: 9}
+	for num := 2; num < 100000 && b.Err() == nil; num++ {
+		f.entries.set(num, atOffset(9))
 		f.load(num)
 		reads++
 	}
-	if reads > 50 || !b.Spent() {
-		t.Errorf("%d reads of a megabyte, spent %t, want the budget of 40 million steps to stop them", reads, b.Spent())
+	if reads > 50 || b.Err() == nil {
+		t.Errorf("%d reads of a megabyte, error %v, want the budget of 40 million steps to stop them", reads, b.Err())
 	}
 }
 
@@ -104,15 +104,24 @@ func FuzzOpen(f *testing.F) {
 	f.Add([]byte("%PDF-1.7\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Length 3>>stream\nabc\nendstream endobj xref\n0 1\n0 65535 f \ntrailer<</Root 1 0 R>>startxref 0"))
 	f.Add([]byte("1 0 obj<</Type/ObjStm/N 1/First 4/Length 9/Filter/AHx>>stream\n33203020(a)\nendstream endobj trailer<</Encrypt<</Filter/Standard/V 4/R 4/O()/U()/CF<</S<</CFM/AESV2>>>>/StmF/S>>>>"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file, err := Open(data, &Budget{Left: 1 << 22})
+		const steps, memory = 1 << 22, 8 << 20
+		b := NewBudget(steps, memory, nil)
+		defer func() {
+			if b.Memory() > memory {
+				t.Fatalf("%d bytes are left of %d", b.Memory(), memory)
+			}
+		}()
+		file, err := Open(data, b)
 		if err != nil {
 			return
 		}
-		for num := range file.entries {
+		for num := range file.entries.objects() {
 			if s := file.Stream(Ref{num: num}); s != nil {
-				if out, err := file.Decode(s); err == nil && len(out) > MaxStream {
-					t.Fatalf("a stream of %d bytes", len(out))
+				out, err := file.Decode(s)
+				if err != nil && len(out) > 0 || len(out) > memory {
+					t.Fatalf("a stream of %d bytes, error %v", len(out), err)
 				}
+				b.Free(len(out))
 			}
 		}
 	})

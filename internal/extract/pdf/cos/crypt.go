@@ -97,6 +97,7 @@ func (f *File) rc4Key(d Dict, r, length int, plainMetadata bool) []byte {
 	var id string
 	if ids := f.Array(f.trailer["ID"]); len(ids) > 0 {
 		id = f.Text(ids[0])
+		id = id[:min(len(id), 1<<20)] // 16 bytes in practice
 	}
 	h := md5.New()
 	h.Write(padding)
@@ -117,24 +118,29 @@ func (f *File) rc4Key(d Dict, r, length int, plainMetadata bool) []byte {
 		check = sum[:]
 	}
 	key = key[:length]
-	check = xorRC4(key, check)
+	check = xorRC4(key, check, f.Budget)
 	for i := 1; r >= 3 && i <= 19; i++ {
 		k := bytes.Clone(key)
 		for j := range k {
 			k[j] ^= byte(i)
 		}
-		check = xorRC4(k, check)
+		check = xorRC4(k, check, f.Budget)
 	}
-	if len(user) < 16 || !bytes.Equal(check[:16], []byte(user[:16])) {
+	if len(user) < 16 || len(check) < 16 || !bytes.Equal(check[:16], []byte(user[:16])) {
 		return nil
 	}
 	return key
 }
 
-func xorRC4(key, data []byte) []byte {
+func xorRC4(key, data []byte, b *Budget) []byte {
 	out := make([]byte, len(data))
-	if c, err := rc4.NewCipher(key); err == nil {
-		c.XORKeyStream(out, data)
+	c, err := rc4.NewCipher(key)
+	for at := 0; err == nil && at < len(out); at += checkEvery {
+		end := min(at+checkEvery, len(out))
+		if !b.Spend(end - at) {
+			return nil
+		}
+		c.XORKeyStream(out[at:end], data[at:end])
 	}
 	return out
 }
@@ -197,15 +203,27 @@ func hash2B(salt []byte) []byte {
 }
 
 // stream decrypts the bytes of a stream.
-func (c *crypt) stream(id Ref, data []byte) []byte { return c.decrypt(c.streams, id, data) }
-
-// text decrypts a string of the object id.
-func (c *crypt) text(id Ref, s string) string {
-	return string(c.decrypt(c.strings, id, []byte(s)))
+func (c *crypt) stream(id Ref, data []byte, b *Budget) []byte {
+	return c.decrypt(c.streams, id, data, b)
 }
 
-// decrypt runs algorithms 1 and 1.A.
-func (c *crypt) decrypt(m method, id Ref, data []byte) []byte {
+// text decrypts a string of the object id.
+func (c *crypt) text(id Ref, s string, b *Budget) string {
+	return string(c.decrypt(c.strings, id, []byte(s), b))
+}
+
+// decrypt runs algorithms 1 and 1.A. It takes the memory of the result from the
+// budget.
+func (c *crypt) decrypt(m method, id Ref, data []byte, b *Budget) []byte {
+	if !b.Alloc(len(data)) {
+		return nil
+	}
+	out := c.decrypted(m, id, data, b)
+	b.Free(len(data) - len(out))
+	return out
+}
+
+func (c *crypt) decrypted(m method, id Ref, data []byte, b *Budget) []byte {
 	if m == methodNone {
 		return data
 	}
@@ -220,7 +238,7 @@ func (c *crypt) decrypt(m method, id Ref, data []byte) []byte {
 		key = h.Sum(nil)[:min(len(c.key)+5, 16)]
 	}
 	if m == methodRC4 {
-		return xorRC4(key, data)
+		return xorRC4(key, data, b)
 	}
 	block, err := aes.NewCipher(key)
 	if err != nil || len(data) < 2*aes.BlockSize {
@@ -228,7 +246,14 @@ func (c *crypt) decrypt(m method, id Ref, data []byte) []byte {
 	}
 	iv, body := data[:aes.BlockSize], data[aes.BlockSize:]
 	out := make([]byte, len(body)/aes.BlockSize*aes.BlockSize)
-	cipher.NewCBCDecrypter(block, iv).CryptBlocks(out, body[:len(out)])
+	mode := cipher.NewCBCDecrypter(block, iv)
+	for at := 0; at < len(out); at += checkEvery {
+		end := min(at+checkEvery, len(out))
+		if !b.Spend(end - at) {
+			return nil
+		}
+		mode.CryptBlocks(out[at:end], body[at:end])
+	}
 	if n := int(out[len(out)-1]); n >= 1 && n <= aes.BlockSize {
 		out = out[:len(out)-n]
 	}

@@ -3,59 +3,61 @@ package cos
 import (
 	"bytes"
 	"fmt"
-	"maps"
-	"slices"
 
 	"knowhow/internal/errkind"
 )
 
-// Bounds on the structure of a file. The format's own limit (ISO 32000-1,
-// Annex C) is 8,388,607 objects.
+// Bounds on the structure of a file.
 const (
-	maxObjects     = 8 << 20
-	maxSections    = 4096 // cross-reference sections, one more for every update
-	maxLoading     = 24   // objects that need each other to be read
-	keptObjStreams = 8    // decoded object streams held at a time
+	maxSections    = 4096     // cross-reference sections, one more for every update
+	maxLoading     = 24       // objects that need each other to be read
+	keptObjStreams = 8        // decoded object streams held at a time,
+	keptObjBytes   = 16 << 20 // and their bytes, unless one alone has more
 )
-
-// An entry says where an object is.
-type entry struct {
-	at     int // byte offset; in an object stream the number of that stream
-	index  int // in the object stream
-	packed bool
-}
 
 // A File finds the objects of a PDF.
 type File struct {
+	Budget *Budget // of all work on the file
+
 	data    []byte
-	entries map[int]entry
+	entries table
 	trailer Dict
-	Budget  *Budget // of all work on the file
-	crypt   *crypt  // nil where the file is not encrypted
+	crypt   *crypt // nil where the file is not encrypted
 
 	cache      map[int]Object
-	loading    int // depth of nested loads
+	cached     Share // memory of the cache
+	loading    int   // depth of nested loads
 	repaired   bool
 	objStreams []objStream
+	inflater   inflater
 }
 
 // An objStream is a decoded object stream.
 type objStream struct {
 	num     int
 	data    []byte
-	offsets []int // of each object in data
-	nums    []int // their object numbers
+	objects []packedObject
 }
 
-// Open reads the cross-reference table, or makes one where it is damaged. Its
+// A packedObject says where an object is in the data of an object stream.
+type packedObject struct{ num, offset int32 }
+
+func (s *objStream) bytes() int { return len(s.data) + 8*len(s.objects) }
+
+// cacheEntrySize is the memory of an entry of the cache, without the object.
+const cacheEntrySize = 64
+
+// Open reads the cross-reference table. Where it is damaged, Open makes a new
+// one from the objects that are found in the file. Its
 // errors are of kind [errkind.Corrupt] where nothing is left of the file, and
 // [errkind.Unsupported] where it takes a password or an unknown method to
-// decrypt it; their messages are for users.
+// decrypt it; their messages are for users. Where the budget is used up, Open
+// returns the budget's error.
 func Open(data []byte, b *Budget) (*File, error) {
 	if i := bytes.Index(data[:min(len(data), 1024)], []byte("%PDF-")); i > 0 {
 		data = data[i:] // offsets count from here
 	}
-	f := &File{data: data, Budget: b, entries: map[int]entry{}, trailer: Dict{}, cache: map[int]Object{}}
+	f := &File{Budget: b, data: data, entries: table{mem: b.Share()}, trailer: Dict{}, cache: map[int]Object{}, cached: b.Share()}
 	if !f.readXref() || f.pagesRoot() == nil {
 		f.repair()
 	}
@@ -68,16 +70,36 @@ func Open(data []byte, b *Budget) (*File, error) {
 	if f.pagesRoot() == nil {
 		f.repair() // the catalog of an encrypted file may be in an object stream
 	}
-	if len(f.entries) == 0 {
+	if err := b.Err(); err != nil {
+		return nil, err
+	}
+	if len(f.entries.chunks) == 0 {
 		return nil, fmt.Errorf("damaged PDF document: it holds no objects: %w", errkind.Corrupt)
 	}
 	return f, nil
 }
 
-// forget drops what was decoded, because the key or the table has changed.
+// forget drops what was decoded, because the key or the table has changed. The
+// memory of objects is not given back, because callers may hold some of them.
 func (f *File) forget() {
-	f.cache, f.objStreams = map[int]Object{}, nil
+	f.cache, f.cached = map[int]Object{}, f.Budget.Share()
+	f.dropObjStreams(-1)
 }
+
+// Trim drops the objects that were read since Pin, if they take more than max
+// bytes. The caller must hold none of them. It reports whether it dropped them.
+func (f *File) Trim(max int) bool {
+	if f.cached.Size() <= max {
+		return false
+	}
+	f.cached.Free()
+	f.cache = map[int]Object{}
+	return true
+}
+
+// Pin says that the caller may hold the objects that were read so far: Trim
+// does not give back their memory.
+func (f *File) Pin() { f.cached = f.Budget.Share() }
 
 // pagesRoot returns the root of the page tree, nil where there is none.
 func (f *File) pagesRoot() Dict {
@@ -91,8 +113,7 @@ func (f *File) readXref() bool {
 	if i < 0 {
 		return false
 	}
-	l := Lexer{f.data, i + len("startxref")}
-	t := l.Next()
+	t := NewLexer(f.data, i+len("startxref"), f.Budget).Next()
 	if t.Kind != TokNumber {
 		return false
 	}
@@ -128,11 +149,11 @@ func (f *File) readXref() bool {
 
 // readSection reads a cross-reference table or stream and returns its trailer.
 func (f *File) readSection(at int) (Dict, bool) {
-	l := Lexer{f.data, at}
+	l := NewLexer(f.data, at, f.Budget)
 	if t := l.Next(); t.Kind == TokKeyword && string(t.Text) == "xref" {
-		return f.readTable(&l)
+		return f.readTable(l)
 	}
-	_, o, ok := f.objectAt(at)
+	_, o, _, ok := f.objectAt(at)
 	s, isStream := o.(*Stream)
 	if !ok || !isStream || s.Dict["Type"] != Name("XRef") {
 		return nil, false
@@ -157,22 +178,15 @@ func (f *File) readTable(l *Lexer) (Dict, bool) {
 		first := int(min(t.Num, maxObjects))
 		for i := range int(min(n.Num, maxObjects)) {
 			off, gen, use := l.Next(), l.Next(), l.Next()
-			if off.Kind != TokNumber || gen.Kind != TokNumber || use.Kind != TokKeyword || !f.Budget.Spend(20) {
+			if off.Kind != TokNumber || gen.Kind != TokNumber || use.Kind != TokKeyword {
 				return nil, false
 			}
 			if string(use.Text) == "n" {
-				f.add(first+i, entry{at: int(min(off.Num, 1<<40))})
+				f.entries.add(first+i, atOffset(int(min(off.Num, 1<<40))))
 			} else {
-				f.add(first+i, entry{at: -1})
+				f.entries.add(first+i, entry{kind: free})
 			}
 		}
-	}
-}
-
-// add notes where an object is, unless a newer section has said so.
-func (f *File) add(num int, e entry) {
-	if _, have := f.entries[num]; !have && num >= 0 && num <= maxObjects {
-		f.entries[num] = e
 	}
 }
 
@@ -192,21 +206,23 @@ func (f *File) readXrefStream(s *Stream) bool {
 		w[i] = n
 	}
 	row := w[0] + w[1] + w[2]
-	data, err := f.Decode(s)
-	if row == 0 || err != nil && len(data) == 0 {
+	all, err := f.Decode(s)
+	defer f.Budget.Free(len(all))
+	if row == 0 || err != nil {
 		return false
 	}
 	index, _ := s.Dict["Index"].(Array)
 	if index == nil {
 		index = Array{0, s.Dict["Size"]}
 	}
+	data := all
 	for i := 0; i+1 < len(index); i += 2 {
 		first, ok1 := Integer(index[i])
 		n, ok2 := Integer(index[i+1])
 		if !ok1 || !ok2 {
 			return false
 		}
-		for j := 0; j < n && len(data) >= row && f.Budget.Spend(20); j++ {
+		for j := 0; j < n && len(data) >= row && f.Budget.Spend(5); j++ {
 			f.addRow(first+j, data[:row], w)
 			data = data[row:]
 		}
@@ -230,11 +246,11 @@ func (f *File) addRow(num int, row []byte, w [3]int) {
 	a, b := field(w[1]), field(w[2])
 	switch kind {
 	case 0:
-		f.add(num, entry{at: -1})
+		f.entries.add(num, entry{kind: free})
 	case 1:
-		f.add(num, entry{at: a})
+		f.entries.add(num, atOffset(a))
 	case 2:
-		f.add(num, entry{at: a, index: b, packed: true})
+		f.entries.add(num, entry{kind: inStream, at: uint32(min(a, maxObjects+1)), index: uint32(min(b, maxObjects+1))})
 	}
 }
 
@@ -245,8 +261,8 @@ func (f *File) Root() Dict { return f.Dict(f.trailer["Root"]) }
 // not decoded; "" where there is none.
 func (f *File) Info(key Name) string {
 	s := f.Text(f.Dict(f.trailer["Info"])[key])
-	if r, ok := f.trailer["Info"].(Ref); ok && f.crypt != nil && !f.entries[r.num].packed {
-		return f.crypt.text(r, s)
+	if r, ok := f.trailer["Info"].(Ref); ok && f.crypt != nil && f.entries.get(r.num).kind == inFile {
+		return f.crypt.text(r, s, f.Budget)
 	}
 	return s
 }
@@ -254,17 +270,23 @@ func (f *File) Info(key Name) string {
 // Encrypted reports whether strings outside of content streams are encrypted.
 func (f *File) Encrypted() bool { return f.crypt != nil }
 
-// Damaged reports whether the table of objects had to be made anew.
+// Damaged reports whether the table of objects was damaged.
 func (f *File) Damaged() bool { return f.repaired }
 
-// OfType returns the dictionaries of a type by number, after a repair: it is
-// the way to pages that no tree leads to.
-func (f *File) OfType(t Name) []Dict {
+// OfType returns the first dictionaries of a type by number, max at most, after
+// a repair. It finds pages that no tree leads to.
+func (f *File) OfType(t Name, max int) []Dict {
 	f.repair()
 	var out []Dict
-	for _, num := range slices.Sorted(maps.Keys(f.entries)) {
-		if d := f.Dict(Ref{num: num}); d != nil && f.Name(d["Type"]) == t {
-			out = append(out, d)
+	for num := range f.entries.objects() {
+		o, mem := f.peek(num)
+		d := f.Dict(o)
+		if d == nil || f.Name(d["Type"]) != t {
+			mem.Free()
+			continue
+		}
+		if out = append(out, d); len(out) >= max {
+			break
 		}
 	}
 	return out
@@ -315,32 +337,57 @@ func (f *File) Number(o Object, def float64) float64 {
 	return def
 }
 
-// load reads an object by its number.
+// load returns an object by its number, nil if there is none. It keeps the
+// object in the cache.
 func (f *File) load(num int) Object {
 	if o, ok := f.cache[num]; ok {
 		return o
 	}
-	e, ok := f.entries[num]
-	if !ok || e.at < 0 || f.loading >= maxLoading || !f.Budget.Spend(50) {
+	o, mem, ok := f.read(num)
+	if !ok || !mem.Alloc(cacheEntrySize) {
 		return nil
+	}
+	f.cached.take(&mem)
+	f.cache[num] = o
+	return o
+}
+
+// peek returns an object as load does but does not add it to the cache. The
+// memory of an object from the cache is none.
+func (f *File) peek(num int) (Object, Share) {
+	if o, ok := f.cache[num]; ok {
+		return o, f.Budget.Share()
+	}
+	o, mem, _ := f.read(num)
+	return o, mem
+}
+
+// read reads an object by its number and returns the memory that it takes. ok
+// is false if there is no such object or if it cannot be read now; what is
+// there but damaged is nil.
+func (f *File) read(num int) (o Object, mem Share, ok bool) {
+	mem = f.Budget.Share()
+	e := f.entries.get(num)
+	if e.kind <= free || f.loading >= maxLoading || !f.Budget.Spend(50) {
+		return nil, mem, false
 	}
 	f.loading++
 	defer func() { f.loading-- }()
-	var o Object
-	if e.packed {
-		o, ok = f.fromObjStream(num, e)
+	var found bool
+	if e.kind == inStream {
+		o, mem, found = f.fromObjStream(num, e)
 	} else {
 		var got int
-		got, o, ok = f.objectAt(e.at)
-		ok = ok && got == num
+		got, o, mem, found = f.objectAt(int(e.at))
+		found = found && got == num
 	}
-	if !ok && !f.repaired {
-		f.repair()
-		return f.load(num)
+	if !found {
+		mem.Free()
+		if !f.repaired {
+			f.repair()
+			return f.read(num)
+		}
+		return nil, mem, f.Budget.Err() == nil
 	}
-	if !ok {
-		o = nil
-	}
-	f.cache[num] = o
-	return o
+	return o, mem, f.Budget.Err() == nil
 }

@@ -3,53 +3,91 @@ package cos
 import (
 	"bytes"
 	"compress/flate"
-	"compress/zlib"
 	"errors"
 	"io"
 )
 
-// maxStream is the largest size of a decoded stream in bytes.
+// MaxStream is the largest size of a decoded stream in bytes. What follows is
+// left out.
 const MaxStream = 64 << 20
+
+const (
+	maxFilters = 8
+	maxRow     = 16 << 20 // bytes of a row of a predictor
+
+	streamSteps = 100 // what decoding a stream costs beside its bytes
+)
 
 var (
 	errFilter = errors.New("filter that gives no text")
 	errDamage = errors.New("damaged stream")
 )
 
-// Decode returns the bytes of a stream after its filters; of a damaged stream
-// what could be decoded. It fails where that is nothing, or where a filter
+// Decode returns the bytes of a stream after its filters. Of a damaged stream
+// it returns what could be decoded. It fails if that is nothing, or if a filter
 // gives no text (pictures).
+//
+// The result takes its length from the memory of the budget, whether it is a
+// part of the file or not. The caller frees that memory.
 func (f *File) Decode(s *Stream) ([]byte, error) {
-	data := s.raw
 	filters, parms := f.List(first(s.Dict, "Filter", "F")), f.List(first(s.Dict, "DecodeParms", "DP"))
-	if f.crypt != nil && s.id != (Ref{}) {
-		own := len(filters) > 0 && f.Name(filters[0]) == "Crypt" // always /Identity in practice
-		if !own && !(s.Dict["Type"] == Name("Metadata") && f.crypt.plainMetadata) {
-			data = f.crypt.stream(s.id, data)
-			f.Budget.Spend(len(data))
-		}
-	}
-	if len(filters) > 8 {
+	if len(filters) > maxFilters {
 		return nil, errFilter
 	}
+	// References are followed before any memory is held, because what they
+	// lead to may be in a stream again.
+	var fs [maxFilters]filter
 	for i, o := range filters {
-		var p Dict
+		fs[i].name = f.Name(o)
 		if i < len(parms) {
-			p = f.Dict(parms[i])
+			fs[i].parms = f.parmsOf(f.Dict(parms[i]))
 		}
-		if !f.Budget.Spend(len(data)) {
-			return nil, errDamage
+	}
+	data := s.raw[:min(len(s.raw), MaxStream)]
+	if !f.Budget.Spend(streamSteps) || !f.Budget.Alloc(len(data)) {
+		return nil, errDamage
+	}
+	if f.crypt != nil && s.id != (Ref{}) {
+		own := fs[0].name == "Crypt" // always /Identity in practice
+		if !own && !(s.Dict["Type"] == Name("Metadata") && f.crypt.plainMetadata) {
+			in := len(data)
+			data = f.crypt.stream(s.id, data, f.Budget)
+			f.Budget.Free(in)
 		}
-		out, err := f.apply(f.Name(o), p, data)
-		if !f.Budget.Spend(len(out)) {
-			return nil, errDamage
+	}
+	for _, filter := range fs[:len(filters)] {
+		if filter.name == "Crypt" {
+			continue
 		}
-		if err != nil && len(out) == 0 {
+		out, err := f.apply(filter, data)
+		f.Budget.Free(len(data))
+		if data = out; err != nil && len(data) == 0 {
 			return nil, err
 		}
-		data = out
+	}
+	if f.Budget.Err() != nil {
+		f.Budget.Free(len(data))
+		return nil, errDamage
 	}
 	return data, nil
+}
+
+// A filter is one of a stream's filters with its parameters.
+type filter struct {
+	name Name
+	parms
+}
+
+// parms are the parameters of filters that decompress (ISO 32000-1, tables 8
+// and 10). A predictor of 0 or 1 is none.
+type parms struct {
+	predictor, colors, bits, columns int
+	lateChange                       bool
+}
+
+func (f *File) parmsOf(d Dict) parms {
+	get := func(key Name, def int) int { return int(max(1, min(f.Number(d[key], float64(def)), 1<<20))) }
+	return parms{get("Predictor", 1), get("Colors", 1), get("BitsPerComponent", 8), get("Columns", 1), f.Number(d["EarlyChange"], 1) == 0}
 }
 
 func first(d Dict, keys ...Name) Object {
@@ -74,63 +112,167 @@ func (f *File) List(o Object) Array {
 }
 
 // apply runs one filter (ISO 32000-1, 7.4).
-func (f *File) apply(filter Name, p Dict, data []byte) ([]byte, error) {
-	switch filter {
+func (f *File) apply(filter filter, data []byte) ([]byte, error) {
+	out := output{budget: f.Budget}
+	switch filter.name {
 	case "FlateDecode", "Fl":
-		out, err := inflate(data)
-		return f.predict(p, out), err
+		err := f.inflater.inflate(&out, data)
+		out.predict(filter.parms)
+		return out.bytes(), err
 	case "LZWDecode", "LZW":
-		return f.predict(p, unLZW(data, f.Number(p["EarlyChange"], 1) != 0)), nil
+		unLZW(&out, data, !filter.lateChange)
+		out.predict(filter.parms)
 	case "ASCIIHexDecode", "AHx":
 		data, _, _ = bytes.Cut(data, []byte(">"))
-		return unhex(data), nil
+		if out.room(len(data)/2 + 1) {
+			out.b = unhex(out.b, data, f.Budget)
+		}
 	case "ASCII85Decode", "A85":
-		return unASCII85(data), nil
+		unASCII85(&out, data)
 	case "RunLengthDecode", "RL":
-		return unRunLength(data), nil
-	case "Crypt":
-		return data, nil
+		unRunLength(&out, data)
+	default:
+		return nil, errFilter
 	}
-	return nil, errFilter
+	return out.bytes(), nil
+}
+
+// An output collects what a filter decodes, at most MaxStream bytes. It takes
+// its memory from a budget.
+type output struct {
+	b      []byte
+	budget *Budget
+}
+
+// room makes room for n bytes more. It reports false if there is none, which
+// ends the stream.
+func (o *output) room(n int) bool {
+	need := len(o.b) + n
+	if need <= cap(o.b) {
+		return true
+	}
+	size := min(max(2*cap(o.b), need, 512), MaxStream)
+	if need > size || !o.budget.Alloc(size) || !o.budget.Spend(size/16) {
+		return false
+	}
+	old := o.b
+	o.b = append(make([]byte, 0, size), old...)
+	o.budget.Free(cap(old))
+	return true
+}
+
+// bytes returns what was collected, for which it keeps len bytes of memory.
+func (o *output) bytes() []byte {
+	if slack := cap(o.b) - len(o.b); slack > 1<<16 && slack > len(o.b)/8 && o.budget.Alloc(len(o.b)) {
+		old := o.b
+		o.b = append(make([]byte, 0, len(old)), old...)
+		o.budget.Free(cap(old))
+	}
+	o.budget.Free(cap(o.b) - len(o.b))
+	return o.b
+}
+
+// An inflater decodes zlib data. Its reader is used again, because making one
+// costs more than decoding a small stream.
+type inflater struct {
+	r   io.ReadCloser
+	src source
+}
+
+// A source is the input of an inflater, which takes its work from a budget.
+type source struct {
+	data []byte
+	at   int
+	out  *output
+	seen int // bytes of out at the last check
+}
+
+// ReadByte implements [io.ByteReader].
+func (s *source) ReadByte() (byte, error) {
+	if s.at >= len(s.data) {
+		return 0, io.EOF
+	}
+	if s.at%sourceCheck == 0 && !s.spend() {
+		return 0, errDamage
+	}
+	c := s.data[s.at]
+	s.at++
+	return c, nil
+}
+
+// Read implements [io.Reader].
+func (s *source) Read(p []byte) (int, error) {
+	n := copy(p, s.data[s.at:])
+	s.at += n
+	switch {
+	case n == 0 && len(p) > 0:
+		return 0, io.EOF
+	case !s.out.budget.Spend(n):
+		return n, errDamage
+	}
+	return n, nil
+}
+
+// sourceCheck is after how many bytes an inflater's source takes their work.
+const sourceCheck = 1 << 16
+
+// spend takes the work of the next bytes. Input that does not become output,
+// because its blocks are empty, takes much longer than other input.
+func (s *source) spend() bool {
+	n := min(sourceCheck, len(s.data)-s.at)
+	if s.at > 0 && len(s.out.b)-s.seen < sourceCheck/4 {
+		n *= 16
+	}
+	s.seen = len(s.out.b)
+	return s.out.budget.Spend(n)
 }
 
 // inflate decodes zlib data; a damaged head or end costs only what it hides.
-func inflate(data []byte) ([]byte, error) {
-	var r io.Reader
-	zr, err := zlib.NewReader(bytes.NewReader(data))
-	if r = zr; err != nil {
+// The checksum is not looked at.
+func (z *inflater) inflate(out *output, data []byte) error {
+	if len(data) < 2 || data[0]&0x0f != 8 || (int(data[0])<<8|int(data[1]))%31 != 0 {
 		for len(data) > 0 && IsSpace(data[0]) { // a line end too many
 			data = data[1:]
 		}
-		if len(data) < 2 {
-			return nil, errDamage
-		}
-		if data[0]&0x0f == 8 {
-			data = data[2:]
-		}
-		r = flate.NewReader(bytes.NewReader(data))
 	}
-	var out bytes.Buffer
-	out.Grow(min(4*len(data), 1<<20))
-	if _, err := io.Copy(&out, io.LimitReader(r, MaxStream)); err != nil {
-		return out.Bytes(), errDamage
+	if len(data) < 2 {
+		return errDamage
 	}
-	return out.Bytes(), nil
+	if data[0]&0x0f == 8 {
+		data = data[2:]
+	}
+	z.src = source{data: data, out: out}
+	if z.r == nil {
+		z.r = flate.NewReader(&z.src)
+	} else if err := z.r.(flate.Resetter).Reset(&z.src, nil); err != nil {
+		return err
+	}
+	for size := min(4*len(data)+64, 1<<20); len(out.b) < cap(out.b) || out.room(size); size = 1 {
+		n, err := z.r.Read(out.b[len(out.b):min(cap(out.b), len(out.b)+checkEvery)])
+		out.b = out.b[:len(out.b)+n]
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil || !out.budget.Spend(n):
+			return errDamage
+		}
+	}
+	return nil
 }
 
 // unLZW decodes the LZW of PDF, which is that of TIFF: codes of 9 to 12 bits,
 // high bit first, 256 clears, 257 ends.
-func unLZW(data []byte, early bool) []byte {
+func unLZW(out *output, data []byte, early bool) {
 	type link struct {
 		prefix int16
+		first  byte
 		last   byte
 		length int32
 	}
 	var table [4096]link
 	for i := range 256 {
-		table[i] = link{-1, byte(i), 1}
+		table[i] = link{-1, byte(i), byte(i), 1}
 	}
-	var out []byte
 	bits, have, width, next, prev := uint(0), uint(0), uint(9), 258, -1
 	change := 0
 	if early {
@@ -145,31 +287,28 @@ func unLZW(data []byte, early bool) []byte {
 		code := int(bits >> have & (1<<width - 1))
 		switch {
 		case code == 257:
-			return out
+			return
 		case code == 256:
 			width, next, prev = 9, 258, -1
 			continue
 		case code > next || code == next && prev < 0 || prev < 0 && code > 255:
-			return out
+			return
 		}
 		if prev >= 0 && next < 4096 {
 			src := code
 			if code == next {
 				src = prev
 			}
-			for table[src].prefix >= 0 {
-				src = int(table[src].prefix)
-			}
-			table[next] = link{int16(prev), table[src].last, table[prev].length + 1}
+			table[next] = link{int16(prev), table[prev].first, table[src].first, table[prev].length + 1}
 			next++
 		}
-		if code >= next || len(out)+int(table[code].length) > MaxStream {
-			return out
-		}
 		n := int(table[code].length)
-		out = append(out, make([]byte, n)...)
-		for i, k := len(out)-1, code; n > 0; i, n = i-1, n-1 {
-			out[i] = table[k].last
+		if code >= next || !out.room(n) || !out.budget.Spend(4+n) {
+			return
+		}
+		out.b = out.b[:len(out.b)+n]
+		for i, k := len(out.b)-1, code; n > 0; i, n = i-1, n-1 {
+			out.b[i] = table[k].last
 			k = int(table[k].prefix)
 		}
 		prev = code
@@ -177,84 +316,110 @@ func unLZW(data []byte, early bool) []byte {
 			width++
 		}
 	}
-	return out
 }
 
-func unASCII85(data []byte) []byte {
+func unASCII85(out *output, data []byte) {
 	data = bytes.TrimPrefix(bytes.TrimLeft(data, " \r\n\t"), []byte("<~"))
-	out := make([]byte, 0, len(data)*4/5+4)
 	var v uint32
 	n := 0
-	for _, c := range data {
+	for i, c := range data {
+		if i%checkEvery == 0 && !out.budget.Spend(min(checkEvery, len(data)-i)) || !out.room(4) {
+			return
+		}
 		switch {
 		case c == '~':
 			goto end
 		case c == 'z' && n == 0:
-			out = append(out, 0, 0, 0, 0)
+			out.b = append(out.b, 0, 0, 0, 0)
 		case c >= '!' && c <= 'u':
 			v = v*85 + uint32(c-'!')
 			if n++; n == 5 {
-				out = append(out, byte(v>>24), byte(v>>16), byte(v>>8), byte(v))
+				out.b = append(out.b, byte(v>>24), byte(v>>16), byte(v>>8), byte(v))
 				v, n = 0, 0
 			}
 		}
 	}
 end:
-	if n > 1 {
+	if n > 1 && out.room(4) {
 		for range 5 - n {
 			v = v*85 + 84
 		}
 		tail := [4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}
-		out = append(out, tail[:n-1]...)
+		out.b = append(out.b, tail[:n-1]...)
 	}
-	return out
 }
 
-func unRunLength(data []byte) []byte {
-	var out []byte
-	for len(data) > 1 && data[0] != 128 && len(out) < MaxStream {
+func unRunLength(out *output, data []byte) {
+	for len(data) > 1 && data[0] != 128 && out.budget.Spend(4) {
 		n := int(data[0])
 		if n < 128 {
 			n = min(n+1, len(data)-1)
-			out = append(out, data[1:1+n]...)
+			if !out.room(n) {
+				return
+			}
+			out.b = append(out.b, data[1:1+n]...)
 			data = data[1+n:]
 			continue
 		}
-		out = append(out, bytes.Repeat(data[1:2], 257-n)...)
+		if n = 257 - n; !out.room(n) {
+			return
+		}
+		for range n {
+			out.b = append(out.b, data[1])
+		}
 		data = data[2:]
 	}
-	return out
 }
 
-// predict undoes the predictors of PNG and TIFF (ISO 32000-1, 7.4.4.4).
-func (f *File) predict(p Dict, data []byte) []byte {
-	kind := int(f.Number(p["Predictor"], 1))
-	if kind < 2 {
-		return data
-	}
-	get := func(key Name, def int) int { return int(max(1, min(f.Number(p[key], float64(def)), 1<<20))) }
-	colors, bits, columns := get("Colors", 1), get("BitsPerComponent", 8), get("Columns", 1)
-	pixel := max(1, min(colors, 64)*min(bits, 32)/8)
-	row := (min(colors, 64)*min(bits, 32)*columns + 7) / 8
-	if kind == 2 {
-		for i := 0; bits == 8 && i < len(data); i++ {
-			if i%row >= pixel {
-				data[i] += data[i-pixel]
-			}
+// predict undoes the predictors of PNG and TIFF (ISO 32000-1, 7.4.4.4), in
+// place.
+func (o *output) predict(p parms) {
+	pixel := max(1, min(p.colors, 64)*min(p.bits, 32)/8)
+	row := (min(p.colors, 64)*min(p.bits, 32)*p.columns + 7) / 8
+	switch {
+	case p.predictor < 2:
+	case row > maxRow:
+		o.b = o.b[:0]
+	case p.predictor == 2:
+		if p.bits == 8 {
+			o.predictTIFF(row, pixel)
 		}
-		return data
+	default:
+		o.predictPNG(row, pixel)
 	}
-	out := make([]byte, 0, len(data))
-	prev := make([]byte, min(row, len(data)))
-	for len(data) > 1 {
+}
+
+func (o *output) predictTIFF(row, pixel int) {
+	for data := o.b; len(data) > 0; {
+		n := min(row, len(data))
+		if !o.budget.Spend(4 + n) {
+			return
+		}
+		for i := pixel; i < n; i++ {
+			data[i] += data[i-pixel]
+		}
+		data = data[n:]
+	}
+}
+
+func (o *output) predictPNG(row, pixel int) {
+	data := o.b
+	o.b = o.b[:0]
+	row = min(row, len(data))
+	if !o.budget.Alloc(row) {
+		return
+	}
+	defer o.budget.Free(row)
+	prev := make([]byte, row)
+	for len(data) > 1 && o.budget.Spend(4+row) {
 		n := min(row, len(data)-1)
 		cur := data[1 : 1+n]
 		unfilter(data[0], cur, prev[:n], pixel)
-		out = append(out, cur...)
-		copy(prev, cur)
+		at := len(o.b)
+		o.b = append(o.b, cur...)
+		prev = o.b[at:]
 		data = data[1+n:]
 	}
-	return out
 }
 
 // unfilter undoes one of the PNG filters on a row (PNG 9.2).

@@ -26,12 +26,33 @@ type Token struct {
 	Text  []byte  // of keywords, and of strings and names decoded
 }
 
+// tokenSteps is what a token costs beside its bytes.
+const tokenSteps = 2
+
+// maxName is how many bytes of a name count. The format allows 127
+// (ISO 32000-1, Annex C).
+const maxName = 1000
+
 // A Lexer splits bytes into tokens. It never fails: what makes no sense is a
-// keyword.
+// keyword. When its budget is used up, it returns TokEOF.
 type Lexer struct {
 	Src []byte
 	Pos int // where the next token is looked for
+	mem Share
 }
+
+// NewLexer returns a lexer that begins at a position of src. The lexer takes
+// its work from a budget, and also the memory of its tokens and objects, until
+// Free is called.
+func NewLexer(src []byte, pos int, b *Budget) *Lexer {
+	return &Lexer{Src: src, Pos: pos, mem: b.Share()}
+}
+
+// Free gives back the memory of all tokens and objects so far.
+func (l *Lexer) Free() { l.mem.Free() }
+
+// alloc takes memory and the work to fill it.
+func (l *Lexer) alloc(n int) bool { return l.mem.Alloc(n) && l.mem.b.Spend(n/8) }
 
 // IsSpace reports whether c parts tokens (ISO 32000-1, table 1).
 func IsSpace(c byte) bool {
@@ -64,8 +85,17 @@ func (l *Lexer) skipSpace() {
 	}
 }
 
-// Next returns the next token, tokEOF at the end.
+// Next returns the next token, TokEOF at the end.
 func (l *Lexer) Next() Token {
+	start := l.Pos
+	t := l.next()
+	if !l.mem.b.Spend(tokenSteps + l.Pos - start) {
+		return Token{Kind: TokEOF}
+	}
+	return t
+}
+
+func (l *Lexer) next() Token {
 	l.skipSpace()
 	if l.Pos >= len(l.Src) {
 		return Token{Kind: TokEOF}
@@ -163,8 +193,8 @@ func (l *Lexer) name() Token {
 	for l.Pos < len(l.Src) && isRegular(l.Src[l.Pos]) {
 		l.Pos++
 	}
-	text := l.Src[start:l.Pos]
-	if bytes.IndexByte(text, '#') >= 0 {
+	text := l.Src[start:min(l.Pos, start+maxName)]
+	if bytes.IndexByte(text, '#') >= 0 && l.alloc(len(text)) {
 		out := make([]byte, 0, len(text))
 		for i := 0; i < len(text); i++ {
 			if text[i] == '#' && i+2 < len(text) && hexValue(text[i+1]) >= 0 && hexValue(text[i+2]) >= 0 {
@@ -200,14 +230,20 @@ func (l *Lexer) hexString() Token {
 	}
 	digits := l.Src[l.Pos : l.Pos+end]
 	l.Pos = min(l.Pos+end+1, len(l.Src))
-	return Token{Kind: TokString, Text: unhex(digits)}
+	if !l.alloc(len(digits)/2 + 1) {
+		return Token{Kind: TokEOF}
+	}
+	return Token{Kind: TokString, Text: unhex(make([]byte, 0, len(digits)/2+1), digits, l.mem.b)}
 }
 
-// unhex decodes pairs of hexadecimal digits and skips everything else.
-func unhex(digits []byte) []byte {
-	out := make([]byte, 0, len(digits)/2+1)
+// unhex appends what pairs of hexadecimal digits stand for, at most
+// len(digits)/2+1 bytes, and skips everything else.
+func unhex(out, digits []byte, b *Budget) []byte {
 	high := -1
-	for _, c := range digits {
+	for i, c := range digits {
+		if i%checkEvery == checkEvery-1 && !b.Spend(checkEvery) {
+			break
+		}
 		v := hexValue(c)
 		switch {
 		case v < 0:
@@ -228,7 +264,12 @@ func unhex(digits []byte) []byte {
 func (l *Lexer) literalString() Token {
 	l.Pos++
 	start, depth, plain := l.Pos, 1, true
-	for l.Pos < len(l.Src) {
+	for checked := start; l.Pos < len(l.Src); {
+		if l.Pos-checked >= checkEvery {
+			if checked = l.Pos; !l.mem.b.Spend(checkEvery) {
+				return Token{Kind: TokEOF}
+			}
+		}
 		switch l.Src[l.Pos] {
 		case '\\':
 			plain = false
@@ -251,15 +292,23 @@ func (l *Lexer) literalString() Token {
 		text = text[:len(text)-1]
 	}
 	if !plain {
-		text = unescape(text)
+		if !l.alloc(len(text)) {
+			return Token{Kind: TokEOF}
+		}
+		text = unescape(text, l.mem.b)
 	}
 	return Token{Kind: TokString, Text: text}
 }
 
 // unescape decodes the inside of a literal string (ISO 32000-1, 7.3.4.2).
-func unescape(s []byte) []byte {
+func unescape(s []byte, b *Budget) []byte {
 	out := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
+	for i, checked := 0, 0; i < len(s); i++ {
+		if i-checked >= checkEvery {
+			if checked = i; !b.Spend(checkEvery) {
+				break
+			}
+		}
 		c := s[i]
 		if c == '\r' {
 			if i+1 < len(s) && s[i+1] == '\n' {

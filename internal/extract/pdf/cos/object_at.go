@@ -1,37 +1,32 @@
 package cos
 
-import (
-	"bytes"
-	"maps"
-	"slices"
-)
+import "bytes"
 
 // objectAt reads "num gen obj ..." at a byte offset.
-func (f *File) objectAt(at int) (num int, o Object, ok bool) {
+func (f *File) objectAt(at int) (num int, o Object, mem Share, ok bool) {
 	if at < 0 || at >= len(f.data) {
-		return 0, nil, false
+		return 0, nil, f.Budget.Share(), false
 	}
-	l := Lexer{f.data, at}
-	defer func() { f.Budget.Spend(4 * (l.Pos - at)) }() // values cost more than bytes
+	l := NewLexer(f.data, at, f.Budget)
 	n, g, kw := l.Next(), l.Next(), l.Next()
 	if n.Kind != TokNumber || g.Kind != TokNumber || kw.Kind != TokKeyword || string(kw.Text) != "obj" {
-		return 0, nil, false
+		return 0, nil, l.mem, false
 	}
 	num = int(min(n.Num, maxObjects+1))
 	o, ok = l.object(true, 0)
 	if !ok {
-		return num, nil, true // "1 0 obj endobj" is null
+		return num, nil, l.mem, true // "1 0 obj endobj" is null
 	}
 	d, isDict := o.(Dict)
 	if !isDict {
-		return num, o, true
+		return num, o, l.mem, true
 	}
 	save := l.Pos
 	if kw := l.Next(); kw.Kind != TokKeyword || string(kw.Text) != "stream" {
 		l.Pos = save
-		return num, o, true
+		return num, o, l.mem, true
 	}
-	return num, f.streamAt(&l, d, Ref{num, int(min(g.Num, 65535))}), true
+	return num, f.streamAt(l, d, Ref{num, int(min(g.Num, 65535))}), l.mem, true
 }
 
 // streamAt makes a stream of the bytes after the keyword. Where Length does
@@ -45,80 +40,119 @@ func (f *File) streamAt(l *Lexer, d Dict, id Ref) *Stream {
 	}
 	start := min(l.Pos, len(f.data))
 	if n, ok := Integer(f.Resolve(d["Length"])); ok && n >= 0 && n <= len(f.data)-start {
-		end := Lexer{f.data, start + n}
+		end := NewLexer(f.data, start+n, f.Budget)
 		end.skipSpace()
+		if !f.Budget.Spend(end.Pos - (start + n)) {
+			return nil
+		}
 		if bytes.HasPrefix(f.data[end.Pos:], []byte("endstream")) || bytes.HasPrefix(f.data[end.Pos:], []byte("endobj")) {
 			return &Stream{d, f.data[start : start+n], id}
 		}
 	}
 	rest := f.data[start:]
-	n := bytes.Index(rest, []byte("endstream"))
+	n := f.index(rest, "endstream")
 	if n < 0 {
-		f.Budget.Spend(len(rest))
-		n = bytes.Index(rest, []byte("endobj"))
+		n = f.index(rest, "endobj")
 	}
 	if n < 0 {
 		n = len(rest)
 	}
-	f.Budget.Spend(n)
 	return &Stream{d, bytes.TrimSuffix(rest[:n], []byte("\n")), id}
 }
 
-// fromObjStream takes an object out of an object stream (ISO 32000-1, 7.5.7).
-func (f *File) fromObjStream(num int, e entry) (Object, bool) {
-	s := f.objStream(e.at)
-	if s == nil {
-		return nil, false
-	}
-	i := e.index
-	if i < 0 || i >= len(s.nums) || s.nums[i] != num {
-		for i = 0; i < len(s.nums) && s.nums[i] != num; i++ {
+// index returns where a word begins in data, -1 if it is not there or the
+// budget is used up.
+func (f *File) index(data []byte, word string) int {
+	const piece = 1 << 20
+	for at := 0; at < len(data) && f.Budget.Spend(100); at += piece {
+		part := data[at:min(len(data), at+piece+len(word)-1)]
+		if i := bytes.Index(part, []byte(word)); i >= 0 {
+			if !f.Budget.Spend(i / 8) {
+				return -1
+			}
+			return at + i
 		}
-		if i == len(s.nums) || !f.Budget.Spend(i) {
-			return nil, false
+		if !f.Budget.Spend(len(part) / 8) {
+			return -1
 		}
 	}
-	l := Lexer{s.data, s.offsets[i]}
-	o, _ := l.object(true, 0)
-	f.Budget.Spend(4 * (l.Pos - s.offsets[i]))
-	return o, true
+	return -1
 }
 
-// objStream returns a decoded object stream, nil if there is none.
+// fromObjStream takes an object out of an object stream (ISO 32000-1, 7.5.7).
+func (f *File) fromObjStream(num int, e entry) (Object, Share, bool) {
+	s := f.objStream(int(e.at))
+	if s == nil {
+		return nil, f.Budget.Share(), false
+	}
+	i := int(e.index)
+	if i >= len(s.objects) || int(s.objects[i].num) != num {
+		for i = 0; i < len(s.objects) && int(s.objects[i].num) != num; i++ {
+		}
+		if !f.Budget.Spend(i) || i == len(s.objects) {
+			return nil, f.Budget.Share(), false
+		}
+	}
+	l := NewLexer(s.data, int(s.objects[i].offset), f.Budget)
+	o, _ := l.object(true, 0)
+	return o, l.mem, true
+}
+
+// objStream returns a decoded object stream, nil if there is none. The stream
+// may be dropped when another object is read.
 func (f *File) objStream(num int) *objStream {
 	for i := range f.objStreams {
 		if f.objStreams[i].num == num {
 			return &f.objStreams[i]
 		}
 	}
-	if f.entries[num].packed {
+	if f.entries.get(num).kind == inStream {
 		return nil // an object stream is never inside another
 	}
 	st := f.Stream(Ref{num: num})
 	if st == nil || st.Dict["Type"] != Name("ObjStm") {
 		return nil
 	}
-	data, err := f.Decode(st)
 	first, ok := Integer(f.Resolve(st.Dict["First"]))
 	n, ok2 := Integer(f.Resolve(st.Dict["N"]))
-	if err != nil && len(data) == 0 || !ok || !ok2 || first < 0 || first > len(data) {
+	if !ok || !ok2 {
 		return nil
 	}
-	s := objStream{num: num, data: data}
-	l := Lexer{data[:first], 0}
+	data, err := f.Decode(st)
+	n = max(0, min(n, first/4+1)) // "1 0 " is the shortest
+	if err != nil || first < 0 || first > len(data) || !f.Budget.Alloc(8*n) {
+		f.Budget.Free(len(data))
+		return nil
+	}
+	s := objStream{num: num, data: data, objects: make([]packedObject, 0, n)}
+	l := NewLexer(data[:first], 0, f.Budget)
 	for range n {
 		a, b := l.Next(), l.Next()
 		if a.Kind != TokNumber || b.Kind != TokNumber || b.Num < 0 || b.Num > float64(len(data)-first) {
 			break
 		}
-		s.nums = append(s.nums, int(min(a.Num, maxObjects+1)))
-		s.offsets = append(s.offsets, first+int(b.Num))
+		s.objects = append(s.objects, packedObject{int32(max(-1, min(a.Num, maxObjects+1))), int32(first + int(b.Num))})
 	}
-	if len(f.objStreams) >= keptObjStreams {
-		f.objStreams = f.objStreams[1:]
-	}
+	f.Budget.Free(8 * (n - len(s.objects)))
+	f.dropObjStreams(max(0, keptObjBytes-s.bytes()))
 	f.objStreams = append(f.objStreams, s)
 	return &f.objStreams[len(f.objStreams)-1]
+}
+
+// dropObjStreams drops object streams, the oldest first, so that fewer than
+// keptObjStreams are left, with at most max bytes.
+func (f *File) dropObjStreams(max int) {
+	total := 0
+	for i := range f.objStreams {
+		total += f.objStreams[i].bytes()
+	}
+	for len(f.objStreams) > 0 && (total > max || len(f.objStreams) >= keptObjStreams) {
+		n := f.objStreams[0].bytes()
+		total -= n
+		f.Budget.Free(n)
+		f.objStreams[0] = objStream{}
+		f.objStreams = f.objStreams[1:]
+	}
 }
 
 // repair makes the table of objects by looking for "num gen obj" in the whole
@@ -130,38 +164,23 @@ func (f *File) repair() {
 	}
 	f.repaired = true
 	f.forget()
-	entries, packed := map[int]entry{}, []int{}
-	trailer := Dict{}
+	f.entries.mem.Free()
+	f.entries = table{mem: f.Budget.Share()}
 	for at := 0; ; {
 		i := bytes.Index(f.data[at:], []byte("obj"))
-		if i < 0 {
+		if i < 0 || !f.Budget.Spend(10) {
 			break
 		}
 		at += i + 3
-		if start, num, ok := objectHead(f.data, at-3); ok && num <= maxObjects {
-			entries[num] = entry{at: start}
+		if start, num, ok := objectHead(f.data, at-3); ok {
+			f.entries.set(num, atOffset(start))
 		}
 	}
-	f.entries = entries
-	for at := 0; ; {
-		i := bytes.Index(f.data[at:], []byte("trailer"))
-		if i < 0 {
-			break
-		}
-		at += i + len("trailer")
-		l := Lexer{f.data, at}
-		o, _ := l.object(true, 0)
-		if !f.Budget.Spend(l.Pos - at) {
-			return
-		}
-		if d, ok := o.(Dict); ok {
-			for k, v := range d {
-				trailer[k] = v
-			}
-		}
-	}
-	for _, num := range slices.Sorted(maps.Keys(entries)) {
-		d := f.Dict(Ref{num: num})
+	trailer := f.trailers()
+	var streams []int
+	for num := range f.entries.objects() {
+		o, mem := f.peek(num)
+		d := f.Dict(o)
 		switch d["Type"] {
 		case Name("XRef"):
 			for _, k := range []Name{"Root", "Info", "Encrypt", "ID"} {
@@ -169,16 +188,43 @@ func (f *File) repair() {
 					trailer[k] = v
 				}
 			}
+			continue // the trailer holds parts of d
 		case Name("ObjStm"):
-			packed = append(packed, num)
+			streams = append(streams, num)
 		case Name("Catalog"):
 			if trailer["Root"] == nil {
 				trailer["Root"] = Ref{num: num}
 			}
 		}
+		mem.Free()
 	}
 	f.trailer = trailer
-	f.addPacked(packed)
+	f.addPacked(streams)
+}
+
+// trailers returns what all trailers of the file say, the last first.
+func (f *File) trailers() Dict {
+	trailer := Dict{}
+	for at := 0; ; {
+		i := bytes.Index(f.data[at:], []byte("trailer"))
+		if i < 0 {
+			return trailer
+		}
+		at += i + len("trailer")
+		l := NewLexer(f.data, at, f.Budget)
+		o, ok := l.object(true, 0)
+		if f.Budget.Err() != nil {
+			return trailer
+		}
+		d, isDict := o.(Dict)
+		if !ok || !isDict {
+			l.Free()
+			continue
+		}
+		for k, v := range d {
+			trailer[k] = v
+		}
+	}
 }
 
 // addPacked notes the objects of object streams, of the later stream where two
@@ -192,20 +238,22 @@ func (f *File) addPacked(streams []int) {
 	}
 	for i := len(streams) - 1; i >= 0; i-- {
 		s := f.objStream(streams[i])
-		if s == nil {
+		if s == nil || !f.Budget.Spend(2*len(s.objects)) {
 			continue
 		}
-		for j, n := range s.nums {
-			f.add(n, entry{at: streams[i], index: j, packed: true})
+		for j, o := range s.objects {
+			f.entries.add(int(o.num), entry{kind: inStream, at: uint32(streams[i]), index: uint32(j)})
 		}
 	}
 	if f.trailer["Root"] != nil {
 		return
 	}
-	for _, num := range slices.Sorted(maps.Keys(f.entries)) {
-		if f.Dict(Ref{num: num})["Type"] == Name("Catalog") {
+	for num := range f.entries.objects() {
+		o, mem := f.peek(num)
+		if f.Dict(o)["Type"] == Name("Catalog") {
 			f.trailer["Root"] = Ref{num: num}
 		}
+		mem.Free()
 	}
 }
 

@@ -3,6 +3,13 @@ package cos
 // maxNesting bounds arrays and dictionaries inside each other.
 const maxNesting = 64
 
+// The memory of objects in bytes, beside that of their text.
+const (
+	objectSize = 48  // an interface, twice because arrays grow, and what it points to
+	dictSize   = 400 // an empty map and its first eight entries
+	entrySize  = 80  // a further entry and its key
+)
+
 // object reads the next object. ok is false at a keyword that begins none, at
 // a closing bracket and at the end. References ("3 0 R") are recognised only
 // where refs is set: content streams have none.
@@ -11,6 +18,9 @@ func (l *Lexer) object(refs bool, depth int) (o Object, ok bool) {
 }
 
 func (l *Lexer) objectFrom(t Token, refs bool, depth int) (o Object, ok bool) {
+	if !l.alloc(objectSize + len(t.Text)) {
+		return nil, false
+	}
 	switch t.Kind {
 	case TokNumber:
 		if !t.Whole || t.Num >= 1<<53 || t.Num <= -1<<53 {
@@ -76,6 +86,9 @@ func (l *Lexer) array(refs bool, depth int) Array {
 
 func (l *Lexer) dict(refs bool, depth int) Dict {
 	d := Dict{}
+	if !l.alloc(dictSize) {
+		return d
+	}
 	for {
 		t := l.Next()
 		if t.Kind == TokEOF || t.Kind == tokCloseDict || depth > maxNesting || endsObject(t) {
@@ -97,7 +110,7 @@ func (l *Lexer) dict(refs bool, depth int) Dict {
 			l.Pos = save
 			continue
 		}
-		if _, twice := d[Name(t.Text)]; !twice {
+		if _, twice := d[Name(t.Text)]; !twice && l.alloc(entrySize+len(t.Text)) {
 			d[Name(t.Text)] = v
 		}
 	}

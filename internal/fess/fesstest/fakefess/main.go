@@ -1,11 +1,11 @@
-// Command fakefess runs the fake Fess server of package fesstest with the
-// documents of the contract suite and one long one, for trying things by hand and for checks
-// with foreign MCP clients:
+// Command fakefess runs the fake Fess server of package fesstest, with the
+// documents of the contract suite and one long document. It is for manual tests
+// and for checks with other MCP clients:
 //
 //	go run ./internal/fess/fesstest/fakefess [ADDR]
 //
-// It listens on ADDR, by default any free port of 127.0.0.1, and prints its
-// URL. Hits carry the documents' texts.
+// It listens on ADDR, by default on any free port of 127.0.0.1, and prints its
+// URL. Hits contain the documents' texts.
 package main
 
 import (

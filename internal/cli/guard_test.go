@@ -1,0 +1,181 @@
+package cli_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"knowhow/internal/cli"
+)
+
+// A running is a command that serves, within the process of the test.
+type running struct {
+	url string // http://HOST:PORT
+}
+
+// run runs a command until the test ends. ready matches its ready line, of which
+// the first group is the host and port.
+func run(t *testing.T, ready string, args ...string) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	out, status := newTranscript(), make(chan int, 1)
+	done := make(chan struct{})
+	env := cli.Env{Program: "knowhow", Lookup: func(string) (string, bool) { return "", false }}
+	go func() {
+		defer close(done)
+		status <- cli.Main(ctx, args, env, strings.NewReader(""), out, out)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if got := <-status; got != 0 {
+			t.Errorf("%q ended with status %d, want 0: %s", args, got, out)
+		}
+	})
+	pattern := regexp.MustCompile(ready)
+	if !out.await("istening on http://", done) || !out.await("\n", done) {
+		t.Fatalf("%q is not ready: %s", args, out)
+	}
+	m := pattern.FindStringSubmatch(out.String())
+	if m == nil {
+		t.Fatalf("%q wrote %q, want a line that matches %s", args, out, ready)
+	}
+	return &running{url: "http://" + m[1]}
+}
+
+// ask sends a request on a connection of its own, the path as it is, and returns
+// status, header and body; of a stream no body.
+func (r *running) ask(t *testing.T, method, path string, header map[string]string) (int, http.Header, string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	request := method + " " + path + " HTTP/1.1\r\nHost: " + conn.RemoteAddr().String() + "\r\n"
+	for name, value := range header {
+		request += name + ": " + value + "\r\n"
+	}
+	if _, err := io.WriteString(conn, request+"\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+		return res.StatusCode, res.Header, ""
+	}
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, res.Header, string(body)
+}
+
+// runFolders serves a folder with the label docs.
+func runFolders(t *testing.T, args ...string) *running {
+	t.Helper()
+	dir := t.TempDir()
+	docs := filepath.Join(dir, "docs")
+	if err := os.Mkdir(docs, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(docs, "a.md"), []byte("pears\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return run(t, `(?m)^listening on http://(127\.0\.0\.1:\d+)/mcp$`,
+		append([]string{"serve", "--addr", "127.0.0.1:0", "--no-watch", "--data", filepath.Join(dir, "data"), docs}, args...)...)
+}
+
+// runInvoke serves POST /invoke over no server.
+func runInvoke(t *testing.T, args ...string) *running {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("mcp_settings.json", []byte(`{"mcpServers": {}}`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return run(t, `Server listening on http://(localhost:\d+)\n`, append([]string{"start", "--port", "0", "--mcp-settings", "mcp_settings.json"}, args...)...)
+}
+
+// Every path is guarded alike against the pages of other sites.
+func TestCrossSite(t *testing.T) {
+	const evil, app = "https://evil.example", "https://app.example"
+	folders, bridge := runFolders(t, "--allow-origin", app), runInvoke(t)
+	for _, tc := range []struct {
+		name   string
+		header map[string]string
+		status int // 0: as without the header
+	}{
+		{"no header", nil, 0},
+		{"cross-site", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403},
+		{"same-site, under another name of this machine", map[string]string{"Sec-Fetch-Site": "same-site"}, 0},
+		{"same-origin", map[string]string{"Sec-Fetch-Site": "same-origin"}, 0},
+		{"address bar", map[string]string{"Sec-Fetch-Site": "none"}, 0},
+		{"local page", map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "http://localhost:8080"}, 0},
+		{"foreign page", map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": evil}, 403},
+	} {
+		for path, status := range map[string]int{"/mcp": 200, "/mcp/docs": 200, "/fess/api/v1/documents?q=pears": 200, "/nothing": 404, "/healthz": 200} {
+			want := tc.status
+			if want == 0 {
+				want = status
+			}
+			if got, _, body := folders.ask(t, "GET", path, tc.header); got != want {
+				t.Errorf("%s: GET %s = %d %s, want %d", tc.name, path, got, body, want)
+			}
+		}
+		for path, status := range map[string]int{"/": 200, "/servers": 200, "/nothing": 404, "/healthz": 200} {
+			want := tc.status
+			if want == 0 {
+				want = status
+			}
+			if got, _, body := bridge.ask(t, "GET", path, tc.header); got != want {
+				t.Errorf("%s: GET %s of the bridge = %d %s, want %d", tc.name, path, got, body, want)
+			}
+		}
+	}
+	if got, _, body := folders.ask(t, "GET", "/fess/api/v1/health", map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": app}); got != 200 {
+		t.Errorf("GET /fess of an allowed page = %d %s, want 200", got, body)
+	}
+}
+
+// A browser asks without a token whether a page may send a request.
+func TestPreflight(t *testing.T) {
+	r := runFolders(t, "--token", "s3cret", "--allow-origin", "https://app.example")
+	for path, want := range map[string]int{"/mcp": 204, "/mcp/docs": 204, "/fess/api/v1/health": 401, "/": 401} {
+		status, header, body := r.ask(t, "OPTIONS", path, map[string]string{"Origin": "https://app.example", "Access-Control-Request-Method": "POST"})
+		if status != want || (header.Get("Access-Control-Allow-Origin") != "") != (want == 204) {
+			t.Errorf("OPTIONS %s = %d %s with Access-Control-Allow-Origin %q, want %d", path, status, body, header.Get("Access-Control-Allow-Origin"), want)
+		}
+		if status, _, body := r.ask(t, "GET", path, map[string]string{"Origin": "https://app.example"}); status != 401 {
+			t.Errorf("GET %s without a token = %d %s, want 401", path, status, body)
+		}
+	}
+}
+
+// No path is redirected: a client would send the token and the body elsewhere,
+// or get nothing.
+func TestNoRedirects(t *testing.T) {
+	folders, bridge := runFolders(t), runInvoke(t)
+	for _, tc := range []struct {
+		r      *running
+		path   string
+		status int
+	}{
+		{folders, "/fess//api/v1/health", 200}, {folders, "/fess/api//v1/documents/?q=pears", 200}, {folders, "/fess/api/v2//health", 200},
+		{folders, "/fess", 404}, {folders, "/fess/", 404}, {folders, "//fess/api/v1/health", 404}, {folders, "/fess/../mcp", 404},
+		{folders, "/mcp//docs", 404}, {folders, "/mcp/docs/", 404}, {folders, "/mcp/", 404}, {folders, "/mcp/../fess/api/v1/health", 404},
+		{folders, "/mcp/./docs", 404}, {folders, "//mcp", 404}, {folders, "/healthz/", 404}, {folders, "//healthz", 404},
+		{bridge, "/invoke//", 404}, {bridge, "//", 404}, {bridge, "//servers", 404}, {bridge, "/tools/../servers", 404},
+	} {
+		if got, header, body := tc.r.ask(t, "GET", tc.path, nil); got != tc.status {
+			t.Errorf("GET %s = %d %s with Location %q, want %d", tc.path, got, body, header.Get("Location"), tc.status)
+		}
+	}
+}

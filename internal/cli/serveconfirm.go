@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"knowhow/internal/source"
+)
+
+// Bounds of counting the files of a folder before a question about it.
+const (
+	maxCounted   = 100_000
+	maxCountTime = 2 * time.Second
+)
+
+// confirmSource asks whether to index a folder that is hardly ever meant: a whole
+// disk, a home folder, or a folder that contains the home folder. Without a terminal
+// and without --yes it is refused.
+func (v *invocation) confirmSource(ctx context.Context, o *serveOptions, path string) error {
+	what := source.Vast(path, v.home())
+	if what == "" || o.yes {
+		return nil
+	}
+	counting, cancel := context.WithTimeout(ctx, maxCountTime)
+	defer cancel()
+	n, all := source.CountFiles(counting, path, maxCounted)
+	count := thousands(n) + " files"
+	if !all {
+		count = "more than " + count
+	}
+	refused := &hintError{fmt.Errorf("%s is %s, with %s", path, what, count), "Name a smaller folder, or add --yes to index all of them."}
+	in, ok := v.stdin.(*os.File)
+	if !ok || o.stdio() || !term.IsTerminal(int(in.Fd())) {
+		return refused
+	}
+	fmt.Fprintf(v.stderr, "%s is %s, with %s. Index all of them? [y/N] ", printableLines(path), what, count)
+	answer, err := readLine(ctx, in)
+	if err != nil {
+		return err
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return &hintError{errors.New("nothing was indexed"), "Name a smaller folder."}
+}
+
+// thousands writes a number that is not negative with commas: 100,000.
+func thousands(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// readLine reads a line from a terminal. When ctx ends, it returns at once and
+// leaves the read behind: nothing can interrupt it.
+func readLine(ctx context.Context, in *os.File) (string, error) {
+	type outcome struct {
+		line string
+		err  error
+	}
+	read := make(chan outcome, 1)
+	go func() {
+		line, err := bufio.NewReader(in).ReadString('\n')
+		read <- outcome{line, err}
+	}()
+	select {
+	case o := <-read:
+		if o.err != nil && o.line == "" {
+			return "", errors.New("reading the answer: the input has ended")
+		}
+		return o.line, nil
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}

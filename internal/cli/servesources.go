@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"knowhow/internal/document"
+	"knowhow/internal/errkind"
+	"knowhow/internal/index"
+	"knowhow/internal/source"
+)
+
+// openSources opens the data folder and returns the sources to serve: those that
+// the command line names, in its order, or without any all that are remembered.
+// New ones are remembered from then on.
+func openSources(ctx context.Context, v *invocation, o *serveOptions) (*index.Index, []document.Source, error) {
+	var paths []string
+	for _, arg := range o.sources {
+		path, err := source.Resolve(arg.path)
+		switch {
+		case errors.Is(err, errkind.Unsupported):
+			return nil, nil, &hintError{err, "Name a folder."}
+		case err != nil:
+			return nil, nil, &hintError{err, "Check the spelling, or name another folder."}
+		}
+		paths = append(paths, path)
+	}
+	none := &usageError{"no source: nothing is indexed yet", fmt.Sprintf("Name a folder, for example: %s docs", v.name)}
+	if len(paths) == 0 && !fileExists(filepath.Join(o.data, index.FileName)) {
+		return nil, nil, none
+	}
+	x, err := index.Open(ctx, index.Options{Dir: o.data})
+	if err != nil {
+		return nil, nil, err
+	}
+	served, err := v.chooseSources(ctx, x, o, paths)
+	if err == nil && len(served) == 0 {
+		err = none
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, x.Close())
+	}
+	return x, served, nil
+}
+
+// chooseSources is openSources with an open index and absolute paths.
+func (v *invocation) chooseSources(ctx context.Context, x *index.Index, o *serveOptions, paths []string) ([]document.Source, error) {
+	known, err := x.Sources(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var served, news []document.Source
+	for i, path := range paths {
+		src, added, err := source.New(known, path, o.sources[i].label)
+		if err != nil {
+			return nil, labelError(err)
+		}
+		if added {
+			if err := v.confirmSource(ctx, o, path); err != nil {
+				return nil, err
+			}
+			known = append(known, src)
+		}
+		if d := o.sources[i].description; d != "" {
+			src.Description = d
+			known[slices.IndexFunc(known, func(k document.Source) bool { return k.Label == src.Label })] = src
+		}
+		if added || o.sources[i].description != "" {
+			news = append(news, src)
+		}
+		if i := slices.IndexFunc(served, func(s document.Source) bool { return s.Label == src.Label }); i >= 0 {
+			served[i] = src // named twice
+		} else {
+			served = append(served, src)
+		}
+	}
+	for _, src := range news {
+		if err := x.AddSource(ctx, src); err != nil {
+			return nil, err
+		}
+	}
+	if len(paths) == 0 {
+		served = known
+	}
+	for _, n := range source.Nested(served, known) {
+		fmt.Fprintf(v.stderr, "%s: warning: %s\n", v.name, printableLines(nestedWarning(n)))
+	}
+	return served, nil
+}
+
+// labelError adds to an error of [source.New] what to type.
+func labelError(err error) error {
+	e, ok := errors.AsType[*source.LabelError](err)
+	switch {
+	case !ok:
+		return err
+	case e.Label == e.Holder.Label:
+		return fmt.Errorf("--label %s: %v; choose another one, or first type: knowhow sources rm %s", e.Label, e, e.Label)
+	}
+	return fmt.Errorf("%v; to give it another one, first type: knowhow sources rm %s", e, e.Holder.Label)
+}
+
+// nestedWarning returns the warning about a source inside another one.
+func nestedWarning(n source.Nesting) string {
+	what := "its files are indexed twice"
+	if n.FoundTwice {
+		what += ", and found twice"
+	}
+	return fmt.Sprintf("source %q (%s) is inside source %q (%s): %s; to forget one of them, type: knowhow sources rm LABEL",
+		n.Inner.Label, n.Inner.Path, n.Outer.Label, n.Outer.Path, what)
+}
+
+// fileExists reports whether there is something at path.
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

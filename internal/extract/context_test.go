@@ -1,0 +1,103 @@
+package extract
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/japanese"
+
+	"knowhow/internal/errkind"
+)
+
+// A countingContext is done after a number of looks at it, and counts the looks
+// after that.
+type countingContext struct {
+	context.Context
+	left, after int
+}
+
+func (c *countingContext) Err() error {
+	if c.left--; c.left >= 0 {
+		return nil
+	}
+	c.after++
+	return context.Canceled
+}
+
+// longPDF makes a PDF of one page with n lines.
+func longPDF(n int) []byte {
+	line := "(The text of a page, which is plain English and goes on and on.) Tj 0 -12 Td "
+	return []byte(strings.Replace(smallPDF, "(A heading) Tj", strings.Repeat(line, n), 1))
+}
+
+// TestExtractStops shows that every parser looks at the context all the time
+// and stops when it is done. Looks are counted because time can't be.
+func TestExtractStops(t *testing.T) {
+	const size = 1 << 20
+	fill := func(s string) string { return strings.Repeat(s, size/len(s)) }
+	line := "The words of a line that is about one thing and goes on with it.\n"
+	for name, in := range map[string]Input{
+		"text":             {Name: "a.txt", Data: []byte(fill(line))},
+		"text on one line": {Name: "a.txt", Data: []byte(fill("word "))},
+		"control bytes":    {Name: "a.txt", Data: []byte(fill("a line\r\n\x1b[1m"))},
+		"verbatim":         {Name: "a.txt", Data: []byte(fill(line)), Verbatim: true},
+		"declared UTF-8":   {Name: "a", MediaType: "text/plain; charset=utf-8", Data: []byte(fill("wörter "))},
+		"damaged UTF-8":    {Name: "a", MediaType: "text/plain; charset=utf-8", Data: []byte(fill(line + line + "\xff\n"))},
+		"Shift JIS":        {Name: "a.txt", Data: bytes.Repeat(encode(t, japanese.ShiftJIS, japaneseText), size/300)},
+		"windows-1252":     {Name: "a.txt", Data: bytes.Repeat(encode(t, charmap.Windows1252, germanText), size/200)},
+		"HTML":             {Name: "a.html", Data: []byte(fill("<p>A word<b>and</b> more</p>"))},
+		"HTML text":        {Name: "a.html", Data: []byte(fill("word "))},
+		"HTML navigation":  {Name: "a.html", Data: []byte("<nav>" + fill("<p>word</p>"))},
+		"HTML comment":     {Name: "a.html", Data: []byte("a<!--" + fill("<p>"))},
+		"HTML attributes":  {Name: "a.html", Data: []byte("a<p " + fill("a=b "))},
+		"Markdown":         {Name: "a.md", Data: []byte(fill("# A heading\n\nA paragraph.\n\n"))},
+		"PDF":              {Name: "a.pdf", Data: longPDF(3000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const enough = 1 << 40
+			all := &countingContext{Context: t.Context(), left: enough}
+			if _, err := Extract(all, in); err != nil {
+				t.Fatal(err)
+			}
+			looks := enough - all.left
+			if looks < len(in.Data)/pieceLen {
+				t.Errorf("%d looks at the context for %d bytes, want at least one for each %d", looks, len(in.Data), pieceLen)
+			}
+			for _, n := range []int{0, looks / 2, looks - 3} {
+				ctx := &countingContext{Context: t.Context(), left: n}
+				x, err := Extract(ctx, in)
+				if x != nil || !errors.Is(err, context.Canceled) || ctx.after > 20 {
+					t.Errorf("after %d of %d looks: Extract = %v, %v after %d looks more, want context.Canceled at once", n, looks, x != nil, err, ctx.after)
+				}
+			}
+		})
+	}
+}
+
+func TestExtractDeadline(t *testing.T) {
+	long := errors.New("reading took longer than 10s, the file is left out")
+	for _, in := range []Input{{Name: "a.pdf", Data: []byte(smallPDF)}, {Name: "a.txt", Data: []byte("text")}} {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 0, long)
+		defer cancel()
+		_, err := Extract(ctx, in)
+		want := fmt.Sprintf("extracting text of %q: %v", in.Name, long)
+		if !errors.Is(err, long) || !errors.Is(err, errkind.TooLarge) || errkind.Message(err) != want {
+			t.Errorf("Extract(%s) = %v, want kind TooLarge and %q", in.Name, err, want)
+		}
+		ctx, cancel = context.WithTimeout(t.Context(), 0)
+		defer cancel()
+		if _, err = Extract(ctx, in); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errkind.TooLarge) {
+			t.Errorf("Extract(%s) = %v, want context.DeadlineExceeded of kind TooLarge", in.Name, err)
+		}
+		ctx, stop := context.WithCancelCause(t.Context())
+		stop(long)
+		if _, err = Extract(ctx, in); !errors.Is(err, long) || errors.Is(err, errkind.TooLarge) {
+			t.Errorf("Extract(%s) = %v, want the cause and no kind", in.Name, err)
+		}
+	}
+}

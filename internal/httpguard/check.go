@@ -1,0 +1,153 @@
+package httpguard
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// check returns why a request is refused, or nil.
+func (s *Server) check(r *http.Request, route *Route) *Refusal {
+	switch {
+	case !route.Open && !s.authorized(r):
+		return &Refusal{NoToken, http.StatusUnauthorized, "a bearer token is required, and this request has none or a wrong one"}
+	case !s.hostAllowed(r) && !(r.Host == "" && r.URL.Path == HealthPath):
+		return &Refusal{ForeignHost, http.StatusForbidden, hinted("the Host header names another host than this one", s.o.HostHint)}
+	case !s.originAllowed(r):
+		return &Refusal{ForeignOrigin, http.StatusForbidden, hinted("requests from this web origin are not allowed", s.o.OriginHint)}
+	case !siteAllowed(r):
+		return &Refusal{ForeignOrigin, http.StatusForbidden,
+			"a page of another site sent this request without an Origin header, type the address or send the request from a program"}
+	}
+	return nil
+}
+
+func hinted(message, hint string) string {
+	if hint == "" {
+		return message
+	}
+	return message + ", " + hint
+}
+
+func (s *Server) authorized(r *http.Request) bool {
+	if s.o.Token == "" {
+		return true
+	}
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	given := sha256.Sum256([]byte(strings.TrimSpace(token)))
+	return subtle.ConstantTimeCompare(given[:], s.token[:]) == 1 && strings.EqualFold(scheme, "Bearer")
+}
+
+// hostAllowed reports whether the Host of a request is allowed. On a loopback
+// listener, this prevents DNS rebinding: web pages whose authors point a name
+// of their own to this machine. Other listeners are reachable on purpose, under
+// names that the program does not know.
+func (s *Server) hostAllowed(r *http.Request) bool {
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); !ok || !Loopback(local.String()) {
+		return true
+	}
+	return Loopback(r.Host) || s.hostListed(r.Host)
+}
+
+// hostListed reports whether AllowedHosts contains a host, with its port or
+// without a port.
+func (s *Server) hostListed(host string) bool {
+	host = strings.ToLower(host)
+	return slices.Contains(s.o.AllowedHosts, host) || slices.Contains(s.o.AllowedHosts, hostname(host))
+}
+
+// originAllowed reports whether the Origin of a request, which only browsers
+// send, is allowed. It allows pages of this machine, and pages that this
+// listener served itself if it was reached by an address or an allowed name.
+// Any other name could belong to the page's author.
+func (s *Server) originAllowed(r *http.Request) bool {
+	for _, origin := range r.Header["Origin"] {
+		if slices.Contains(s.o.AllowedOrigins, strings.ToLower(origin)) {
+			continue
+		}
+		u, err := url.Parse(origin)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
+			return false
+		}
+		own := strings.EqualFold(u.Host, r.Host) && (net.ParseIP(hostname(r.Host)) != nil || s.hostListed(r.Host))
+		if !Loopback(u.Host) && !own {
+			return false
+		}
+	}
+	return true
+}
+
+// siteAllowed reports whether Sec-Fetch-Site is allowed. Browsers send this
+// header also with requests that have no Origin, such as those for images,
+// links and simple GETs. With an Origin, [Server.originAllowed] has decided.
+//
+// The value same-site means another port of the same host or another name of
+// the same domain. Only for a host of this machine does it always mean a page
+// of this machine.
+func siteAllowed(r *http.Request) bool {
+	if len(r.Header["Origin"]) > 0 {
+		return true
+	}
+	for _, site := range r.Header["Sec-Fetch-Site"] {
+		switch strings.ToLower(site) {
+		case "none", "same-origin":
+		case "same-site":
+			if !Loopback(r.Host) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// cors answers a preflight request and reports whether it did. To other
+// requests of a page that is allowed, it adds the response headers that let the
+// page read the response.
+func (s *Server) cors(w http.ResponseWriter, r *http.Request, route *Route) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" || !s.hostAllowed(r) || !s.originAllowed(r) {
+		return false
+	}
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Set("Access-Control-Expose-Headers", route.Expose)
+	h.Set("Vary", "Origin")
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		return false
+	}
+	h.Set("Access-Control-Allow-Methods", route.Methods)
+	h.Set("Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
+	h.Set("Access-Control-Max-Age", "7200") // seconds; browsers allow no more
+	w.WriteHeader(http.StatusNoContent)
+	return true
+}
+
+// Loopback reports whether a host, with or without a port, is a name or an
+// address of the loopback interface.
+func Loopback(hostport string) bool {
+	host := hostname(hostport)
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}
+
+// hostname returns a host without its port and brackets.
+func hostname(hostport string) string {
+	if host, _, err := net.SplitHostPort(hostport); err == nil {
+		return host
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(hostport, "["), "]")
+}
+
+func lower(list []string) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = strings.ToLower(strings.TrimSuffix(s, "/"))
+	}
+	return out
+}

@@ -1,0 +1,57 @@
+package index
+
+import (
+	"encoding/json"
+
+	"knowhow/internal/document"
+	"knowhow/internal/search"
+)
+
+// conditions restrict a search to documents with one of the labels, one of the
+// languages and all of the tags. A nil list is no condition.
+type conditions struct{ labels, langs, tags []string }
+
+// conditionsOf returns the conditions of a query.
+func conditionsOf(q search.Query) conditions {
+	return conditions{labels: q.Labels, langs: q.Langs, tags: q.Tags}
+}
+
+// none reports whether there are no conditions.
+func (c conditions) none() bool { return c.labels == nil && c.langs == nil && len(c.tags) == 0 }
+
+// key returns a text that differs for different conditions.
+func (c conditions) key() string {
+	b, _ := json.Marshal([3][]string{c.labels, c.langs, c.tags}) // strings always marshal
+	return string(b)
+}
+
+// where returns the conditions as an SQL expression over the table docs, which
+// must have the alias d, and the arguments of the expression.
+func (c conditions) where() (where string, args []any) {
+	where = "1"
+	for _, s := range []struct {
+		column string
+		values []string
+	}{{"label", c.labels}, {"lang", c.langs}} {
+		switch {
+		case s.values == nil:
+		case len(s.values) == 1: // SQLite can then use an index on the column for the order, too
+			where += " AND d." + s.column + "=?"
+			args = append(args, s.values[0])
+		default:
+			list, _ := json.Marshal(s.values)
+			where += " AND d." + s.column + " IN (SELECT value FROM json_each(?))"
+			args = append(args, string(list))
+		}
+	}
+	for _, tag := range c.tags {
+		if label, ok := document.TagLabel(tag); ok {
+			where += " AND d.label=?"
+			args = append(args, label)
+			continue
+		}
+		where += " AND d.id IN (SELECT dt.doc FROM doc_tags dt JOIN tags t ON t.id=dt.tag WHERE t.kind='" + tagUser + "' AND t.name=?)"
+		args = append(args, tag)
+	}
+	return where, args
+}

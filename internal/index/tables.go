@@ -1,0 +1,116 @@
+package index
+
+// tables1 creates the tables of version 1; see migrations for later versions.
+//
+// A document's number (docs.id) is never used again. A text is stored in parts
+// of textPart bytes, because SQLite loads a whole BLOB even if only a part of
+// it is read. Row [rowOf] of fts holds the tokens of chunk n. Its tags column
+// holds one token for each tag, made of the tag's number, so that no two labels
+// share a token. All times are milliseconds since 1970 unless the name says
+// otherwise.
+const tables1 = `
+CREATE TABLE kv(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE tags(id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, name TEXT NOT NULL, UNIQUE(kind, name));
+CREATE TABLE docs(
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	doc_id TEXT NOT NULL UNIQUE,
+	label TEXT NOT NULL,
+	path TEXT NOT NULL,
+	title TEXT NOT NULL,
+	url TEXT NOT NULL,
+	mimetype TEXT NOT NULL,
+	filetype TEXT NOT NULL,
+	lang TEXT NOT NULL,
+	host TEXT NOT NULL,
+	filename TEXT NOT NULL,
+	modified INTEGER,
+	created INTEGER NOT NULL,
+	indexed INTEGER NOT NULL,
+	size INTEGER NOT NULL,
+	stamp_size INTEGER NOT NULL,
+	stamp_sec INTEGER NOT NULL,
+	stamp_nsec INTEGER NOT NULL,
+	hash TEXT NOT NULL,
+	text_size INTEGER NOT NULL,
+	posted INTEGER NOT NULL,
+	UNIQUE(label, path));
+CREATE INDEX docs_modified ON docs(modified, id);
+CREATE INDEX docs_label ON docs(label, modified, id);
+CREATE TABLE texts(id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE chunks(id INTEGER PRIMARY KEY, off INTEGER NOT NULL, len INTEGER NOT NULL, heading TEXT NOT NULL);
+CREATE VIRTUAL TABLE fts USING fts5(title, text, tags, content='', contentless_delete=1, tokenize='ascii');
+CREATE TABLE terms(term TEXT NOT NULL, label INTEGER NOT NULL, df INTEGER NOT NULL, PRIMARY KEY(term, label)) WITHOUT ROWID;
+CREATE TABLE queries(word TEXT NOT NULL, label TEXT NOT NULL, n INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY(word, label)) WITHOUT ROWID;
+CREATE TABLE queue(
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	kind TEXT NOT NULL,
+	state TEXT NOT NULL,
+	payload BLOB NOT NULL,
+	attempts INTEGER NOT NULL,
+	owner TEXT NOT NULL,
+	lease INTEGER NOT NULL,
+	created INTEGER NOT NULL,
+	updated INTEGER NOT NULL,
+	doc INTEGER,
+	error TEXT NOT NULL);
+CREATE INDEX queue_state ON queue(state, id);
+CREATE TABLE leases(name TEXT PRIMARY KEY, owner TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE sources(label TEXT PRIMARY KEY, path TEXT NOT NULL UNIQUE) WITHOUT ROWID;
+`
+
+// tables3 adds what documents of users need: whether a document comes from a
+// source or from a user, a type, the path by which users know the original, and
+// tags, which are rows of tags of the kind "tag" (the label is the column
+// docs.label). docs.updated is when the document was last stored or tagged.
+//
+// A vector is what a model computed from the text of a chunk. It is derived
+// data, and is deleted with its chunk.
+const tables3 = `
+ALTER TABLE docs RENAME COLUMN indexed TO updated;
+ALTER TABLE docs ADD COLUMN from_source INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE docs ADD COLUMN type TEXT NOT NULL DEFAULT '';
+ALTER TABLE docs ADD COLUMN source_path TEXT NOT NULL DEFAULT '';
+UPDATE docs SET from_source=1, source_path=path, type=CASE mimetype
+	WHEN 'text/markdown' THEN 'markdown' WHEN 'text/html' THEN 'html' WHEN 'application/xhtml+xml' THEN 'html'
+	WHEN 'application/pdf' THEN 'pdf' ELSE 'text' END;
+CREATE INDEX docs_source_path ON docs(source_path);
+CREATE TABLE doc_tags(
+	doc INTEGER NOT NULL REFERENCES docs(id) ON DELETE CASCADE,
+	tag INTEGER NOT NULL REFERENCES tags(id),
+	PRIMARY KEY(doc, tag)) WITHOUT ROWID;
+CREATE INDEX doc_tags_tag ON doc_tags(tag, doc);
+CREATE TABLE models(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE vectors(
+	chunk INTEGER NOT NULL REFERENCES chunks(id) ON DELETE CASCADE,
+	model INTEGER NOT NULL REFERENCES models(id),
+	vector BLOB NOT NULL,
+	UNIQUE(chunk, model));
+`
+
+// The keys of table kv.
+const (
+	keyAnalyzer   = "analyzer"   // version of package analysis that the terms are of
+	keyGeneration = "generation" // increases with every change of documents
+	keyProgress   = "progress:"  // followed by a label; the value is "done total time" of indexing
+)
+
+// A row number in fts, chunks and texts is a document number and, in the lowest
+// chunkBits bits, the number of a part of the document. So the document number
+// is known without a join.
+const (
+	chunkBits = 20
+	maxParts  = 1 << chunkBits
+)
+
+// rowOf returns the row number of part n of a document in fts, chunks and
+// texts.
+func rowOf(doc int64, n int) int64 { return doc<<chunkBits | int64(n) }
+
+// Sizes of stored values.
+const (
+	textPart  = 32 << 10 // bytes of a text in one row of texts
+	titleSize = 1 << 10  // bytes of a title that are indexed
+)
+
+// lastRune, appended to a prefix, ends the range of words with that prefix.
+const lastRune = "\U0010FFFF"

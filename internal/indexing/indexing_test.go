@@ -1,0 +1,321 @@
+package indexing
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"knowhow/internal/document"
+	"knowhow/internal/index"
+	"knowhow/internal/terminal"
+)
+
+// lockedBuffer is written to by several goroutines.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// A process is a Run over a data folder, in a bubble of synctest.
+type process struct {
+	t      *testing.T
+	x      *index.Index
+	out    lockedBuffer // what it says, logs included
+	cancel context.CancelFunc
+	done   chan error
+}
+
+// start starts a process that serves the sources with some labels; none means all.
+func start(t *testing.T, dir string, once bool, labels ...string) *process {
+	t.Helper()
+	p := &process{t: t, x: openIndex(t, dir), done: make(chan error, 1)}
+	ctx, cancel := context.WithCancel(t.Context())
+	p.cancel = cancel
+	lines := terminal.NewLines(&p.out, nil)
+	o := Options{Index: p.x, Dir: dir, Lines: lines, Log: slog.New(terminal.NewHandler(lines, slog.LevelWarn)), Once: once}
+	if len(labels) > 0 {
+		o.Sources = func(ctx context.Context) ([]document.Source, error) {
+			all, err := p.x.Sources(ctx)
+			var mine []document.Source
+			for _, src := range all {
+				for _, l := range labels {
+					if src.Label == l {
+						mine = append(mine, src)
+					}
+				}
+			}
+			return mine, err
+		}
+	}
+	go func() { p.done <- Run(ctx, o) }()
+	return p
+}
+
+func openIndex(t *testing.T, dir string) *index.Index {
+	t.Helper()
+	x, err := index.Open(t.Context(), index.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// stop ends a process in order.
+func (p *process) stop() {
+	p.t.Helper()
+	p.cancel()
+	p.wait()
+}
+
+// wait waits for the end of a process.
+func (p *process) wait() {
+	p.t.Helper()
+	if err := <-p.done; err != nil {
+		p.t.Errorf("Run = %v, want nil", err)
+	}
+	if err := p.x.Close(); err != nil {
+		p.t.Error(err)
+	}
+}
+
+// paths returns the documents of a label.
+func (p *process) paths(label string) map[string]bool {
+	p.t.Helper()
+	stamps, err := p.x.Stamps(p.t.Context(), label)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	paths := map[string]bool{}
+	for path := range stamps {
+		paths[path] = true
+	}
+	return paths
+}
+
+// folders makes a data folder that remembers sources, one for each label, with
+// one file each.
+func folders(t *testing.T, labels ...string) (dir string, roots map[string]string) {
+	t.Helper()
+	dir, roots = t.TempDir(), map[string]string{}
+	x := openIndex(t, dir)
+	defer x.Close()
+	for _, label := range labels {
+		roots[label] = t.TempDir()
+		writeFile(t, filepath.Join(roots[label], "a.txt"))
+		if err := x.AddSource(t.Context(), document.Source{Label: label, Path: roots[label]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir, roots
+}
+
+func writeFile(t *testing.T, path string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Unix(1e9, 0)
+	if err := os.Chtimes(path, old, old); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRunOnce(t *testing.T) {
+	dir, roots := folders(t, "docs", "gone", "other")
+	if err := os.RemoveAll(roots["gone"]); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, dir, true, "docs", "gone")
+		p.wait()
+		out := p.out.String()
+		for _, want := range []string{"docs: 1 document (1 new) in ", "gone: reading source \"gone\": ", "what is indexed of it can still be searched\n"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("printed %q, want it to contain %q", out, want)
+			}
+		}
+		if n := strings.Count(out, "\n"); n != 2 {
+			t.Errorf("printed %d lines, want one for each source:\n%s", n, out)
+		}
+		p = start(t, dir, true)
+		p.wait()
+		if out := p.out.String(); !strings.Contains(out, "docs: 1 document in ") || !strings.Contains(out, "other: 1 document (1 new) in ") {
+			t.Errorf("printed %q, want all sources of the index", out)
+		}
+	})
+}
+
+// Each source is indexed by one process that was asked for it, and taken over
+// by another one.
+func TestRunSharesSources(t *testing.T) {
+	dir, roots := folders(t, "a", "b", "c")
+	synctest.Test(t, func(t *testing.T) {
+		one := start(t, dir, false, "a", "b")
+		synctest.Wait()
+		two := start(t, dir, false, "b", "c")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		for _, label := range []string{"a", "b", "c"} {
+			if diff := cmp.Diff(map[string]bool{"a.txt": true}, two.paths(label)); diff != "" {
+				t.Errorf("documents of %s (-want +got):\n%s", label, diff)
+			}
+		}
+		if out := one.out.String(); strings.Contains(out, "another process") {
+			t.Errorf("the first process says %q", out)
+		}
+		time.Sleep(time.Minute)
+		want := "another process is indexing b: this one searches meanwhile, and takes over when that one ends\n"
+		if out := two.out.String(); strings.Count(out, "another process") != 1 || !strings.Contains(out, want) {
+			t.Errorf("the second process says %q, want %q once", out, want)
+		}
+
+		// The first process ends; another one takes over b and dies.
+		held, err := one.x.Lease(t.Context(), "the dead", leaseTTL, sourceLease+"b")
+		if err != nil || len(held) > 0 {
+			t.Errorf("the lease of b is free while the first process runs: %v, %v", held, err)
+		}
+		one.stop()
+		if held, err := two.x.Lease(t.Context(), "the dead", leaseTTL, sourceLease+"b"); err != nil || len(held) != 1 {
+			t.Errorf("the lease of b is not free after the first process ended: %v, %v", held, err)
+		}
+		for _, label := range []string{"a", "b", "c"} {
+			writeFile(t, filepath.Join(roots[label], "new.txt"))
+		}
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		for label, want := range map[string]bool{"a": false, "b": true, "c": true} {
+			if got := two.paths(label)["new.txt"]; got != want {
+				t.Errorf("the second process indexed the new file of %s: %v, want %v", label, got, want)
+			}
+		}
+		two.stop()
+	})
+}
+
+// Sources come and go while a process runs.
+func TestRunFollowsSources(t *testing.T) {
+	dir, _ := folders(t, "a", "b")
+	root := t.TempDir()
+	writeFile(t, filepath.Join(root, "other.txt"))
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, dir, false)
+		synctest.Wait()
+		if err := p.x.RemoveSource(t.Context(), "b"); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.x.AddSource(t.Context(), document.Source{Label: "b", Path: root}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(15 * time.Second)
+		synctest.Wait()
+		if diff := cmp.Diff(map[string]bool{"other.txt": true}, p.paths("b")); diff != "" {
+			t.Errorf("documents of b (-want +got):\n%s", diff)
+		}
+		if err := p.x.RemoveSource(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(15 * time.Second)
+		if got := p.paths("a"); len(got) > 0 {
+			t.Errorf("documents of a removed source: %v", got)
+		}
+		p.stop()
+		if out := p.out.String(); strings.Contains(out, "WARN") {
+			t.Errorf("logged a warning:\n%s", out)
+		}
+	})
+}
+
+// Run returns within a second, even if something does not look at its context.
+func TestRunStopsInTime(t *testing.T) {
+	dir, _ := folders(t, "a")
+	synctest.Test(t, func(t *testing.T) {
+		x := openIndex(t, dir)
+		defer x.Close()
+		w := &indexer{
+			Options: Options{Index: x, Lines: terminal.NewLines(&lockedBuffer{}, nil), Log: discard},
+			owner:   "me", tasks: map[string]*task{}, ended: make(chan *task), quit: make(chan struct{}),
+			view: &progressView{store: x, lines: terminal.NewLines(&lockedBuffer{}, nil)},
+		}
+		release := make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		w.start(ctx, &task{lease: "hung", run: func(context.Context) error { <-release; return nil }})
+		cancel()
+		began := time.Now()
+		w.stop(ctx)
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("stop took %v, want at most a second", took)
+		}
+		close(w.quit)
+		close(release)
+	})
+}
+
+// A file that ended two processes is left out by name, and the others that were
+// read beside it are indexed.
+func TestRunAfterDeaths(t *testing.T) {
+	dir, roots := folders(t, "a")
+	for i := range 5 {
+		writeFile(t, filepath.Join(roots["a"], fmt.Sprintf("good%d.txt", i)))
+	}
+	writeFile(t, filepath.Join(roots["a"], "evil.txt"))
+	stamp := document.Stamp{Size: 4, ModTime: time.Unix(1e9, 0)}
+	die := func(paths ...string) {
+		j := openJournal(dir, "a", discard)
+		defer j.close()
+		for _, path := range paths {
+			j.Begin(document.Ref{Label: "a", Path: path}, stamp)
+		}
+	}
+	die("good1.txt", "evil.txt")
+	die("evil.txt")
+	synctest.Test(t, func(t *testing.T) {
+		for range 2 {
+			p := start(t, dir, true)
+			p.wait()
+			want := "a: left out: 1 after a crash\n" +
+				`a: left out "evil.txt": knowhow ended 2 times while it extracted its text; it is read again when it changes: ` +
+				"repair it, or convert it to another format\n"
+			if out := p.out.String(); !strings.HasSuffix(out, want) {
+				t.Errorf("printed %q, want %q at the end", out, want)
+			}
+		}
+		p := start(t, dir, true)
+		p.wait()
+		p.x = openIndex(t, dir)
+		if paths := p.paths("a"); len(paths) != 6 || paths["evil.txt"] {
+			t.Errorf("documents %v, want all but evil.txt", paths)
+		}
+		p.x.Close()
+	})
+	if err := os.WriteFile(filepath.Join(roots["a"], "evil.txt"), []byte("repaired"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, dir, true)
+		p.wait()
+		if out := p.out.String(); !strings.HasPrefix(out, "a: 7 documents (1 new) in ") {
+			t.Errorf("printed %q, want the changed file indexed", out)
+		}
+	})
+}

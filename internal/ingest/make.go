@@ -1,0 +1,82 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"path"
+
+	"knowhow/internal/chunk"
+	"knowhow/internal/document"
+	"knowhow/internal/extract"
+)
+
+// Make returns the document that data holds: the bytes of a file, a note, an
+// upload or a web page. known is what is known besides: at least Label and
+// Path, whose ending tells the format, and MIMEType if the origin named it, as
+// in a Content-Type header.
+//
+// Make sets MIMEType, FileType, Lang, Size, Hash, Text and Chunks, and ID,
+// Filename, Title and Type unless known has them. All other fields are those of
+// known.
+//
+// It uses neither disk nor network, and stops soon after ctx is done. Errors
+// are those of [extract.Extract].
+func Make(ctx context.Context, data []byte, known document.Document) (d *document.Document, err error) {
+	defer func() {
+		// The decoders work on foreign bytes; a defect in one of them must
+		// cost one document, not the program.
+		if p := recover(); p != nil {
+			d, err = nil, fmt.Errorf("extracting its text: defect in the program: %v", p)
+		}
+	}()
+	text, err := extract.Extract(ctx, extract.Input{Name: known.Path, MediaType: known.MIMEType, Data: data})
+	if err != nil {
+		return nil, err
+	}
+	d = &known
+	d.MIMEType, d.FileType, d.Lang = text.MediaType, text.FileType, text.Lang
+	d.Size, d.Hash, d.Text = int64(len(data)), chunk.Hash(text.Body), text.Body
+	d.Chunks = chunksOf(text)
+	if d.ID == "" {
+		d.ID = DocID(d.Label, d.Path)
+	}
+	if d.Filename == "" {
+		d.Filename = path.Base(d.Path)
+	}
+	if d.Title == "" {
+		d.Title = text.Title
+	}
+	if d.Title == "" {
+		d.Title = titleFromName(d.Filename)
+	}
+	if d.Type == "" {
+		d.Type = typeOf(text.MediaType)
+	}
+	return d, nil
+}
+
+// chunksOf cuts a text into chunks.
+func chunksOf(text *extract.Text) []document.Chunk {
+	headings := make([]chunk.Heading, len(text.Headings))
+	for i, h := range text.Headings {
+		headings[i] = chunk.Heading{Offset: h.Offset, Level: h.Level, Text: h.Text}
+	}
+	var chunks []document.Chunk
+	for _, c := range chunk.Split(text.Body, headings, chunk.Options{}) {
+		chunks = append(chunks, document.Chunk{Offset: c.Offset, Length: c.Length, Heading: c.Heading})
+	}
+	return chunks
+}
+
+// typeOf returns the type of a document with a media type.
+func typeOf(media string) string {
+	switch media {
+	case "text/markdown":
+		return "markdown"
+	case "text/html", "application/xhtml+xml":
+		return "html"
+	case "application/pdf":
+		return "pdf"
+	}
+	return "text"
+}

@@ -1,0 +1,102 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"knowhow/internal/chunk"
+	"knowhow/internal/document"
+	"knowhow/internal/errkind"
+)
+
+func TestMake(t *testing.T) {
+	day := time.Date(2025, 4, 1, 0, 0, 0, 0, time.UTC)
+	tests := []struct {
+		name  string
+		data  string
+		known document.Document
+		want  document.Document
+	}{
+		{"a file", "Plain words.\n", document.Document{Label: "docs", Path: "sub/a.txt", SourcePath: "sub/a.txt", Modified: day},
+			document.Document{ID: DocID("docs", "sub/a.txt"), Label: "docs", Path: "sub/a.txt", SourcePath: "sub/a.txt", Modified: day,
+				Type: "text", Title: "a.txt", MIMEType: "text/plain", FileType: "txt", Filename: "a.txt", Size: 13, Text: "Plain words."}},
+		{"a note", "# Bullet points\n\nThe user likes them.", document.Document{ID: "note-7", Label: "memory", Path: ".notes/7", Type: "note",
+			MIMEType: "text/markdown; charset=utf-8", Tags: []string{"feedback"}},
+			document.Document{ID: "note-7", Label: "memory", Path: ".notes/7", Type: "note", Tags: []string{"feedback"}, Lang: "en",
+				Title: "Bullet points", MIMEType: "text/markdown", FileType: "txt", Filename: "7", Size: 37, Text: "# Bullet points\n\nThe user likes them."}},
+		{"with a title and a name", "<title>Page</title><p>Text", document.Document{Label: "web", Path: "p", Title: "Mine", Filename: "index.html",
+			MIMEType: "text/html", URL: "https://example.com/p", Host: "example.com"},
+			document.Document{ID: DocID("web", "p"), Label: "web", Path: "p", Type: "html", Title: "Mine", MIMEType: "text/html", FileType: "html",
+				Filename: "index.html", URL: "https://example.com/p", Host: "example.com", Size: 26, Text: "Text"}},
+		{"nothing", "", document.Document{Label: "docs", Path: "empty.md"},
+			document.Document{ID: DocID("docs", "empty.md"), Label: "docs", Path: "empty.md", Type: "markdown", Title: "empty.md",
+				MIMEType: "text/markdown", FileType: "txt", Filename: "empty.md"}},
+	}
+	for _, test := range tests {
+		got, err := Make(t.Context(), []byte(test.data), test.known)
+		if err != nil {
+			t.Errorf("%s: Make() = %v", test.name, err)
+			continue
+		}
+		test.want.Hash = chunk.Hash(test.want.Text)
+		if len(got.Chunks) != min(len(test.want.Text), 1) {
+			t.Errorf("%s: %d chunks, want one if there is a text", test.name, len(got.Chunks))
+		}
+		got.Chunks = nil
+		if diff := cmp.Diff(&test.want, got); diff != "" {
+			t.Errorf("%s: Make() (-want +got)\n%s", test.name, diff)
+		}
+	}
+}
+
+func TestMakeRefuses(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	tests := []struct {
+		ctx  context.Context
+		data string
+		path string
+		want error
+	}{
+		{t.Context(), "\x89PNG\r\n\x1a\n", "a.png", errkind.Unsupported},
+		{t.Context(), "%PDF-1.4\nnothing else", "a.pdf", errkind.Corrupt},
+		{ended, "text", "a.txt", context.Canceled},
+	}
+	for _, test := range tests {
+		if d, err := Make(test.ctx, []byte(test.data), document.Document{Label: "docs", Path: test.path}); d != nil || !errors.Is(err, test.want) {
+			t.Errorf("Make(%s) = %v, %v, want an error of kind %v", test.path, d, err, test.want)
+		}
+	}
+}
+
+// FuzzMake checks what an index demands of a document.
+func FuzzMake(f *testing.F) {
+	for _, name := range []string{"a.md", "a.html", "a.txt", "a.pdf", "a", ""} {
+		f.Add([]byte("# Title\n\ntext <b>of</b> 検索\n"), name, "")
+		f.Add([]byte("\xff\xfe<\x00h\x00>\x00"), name, "text/html; charset=utf-16")
+	}
+	f.Fuzz(func(t *testing.T, data []byte, name, media string) {
+		d, err := Make(t.Context(), data, document.Document{Label: "docs", Path: name, MIMEType: media})
+		if err != nil {
+			return
+		}
+		if d.ID == "" || d.Title == "" || d.Type == "" || d.Filename == "" || !utf8.ValidString(d.Text) || d.Size != int64(len(data)) {
+			t.Errorf("Make(%q, %q, %q) = %+v, want all fields set", data, name, media, d)
+		}
+		end := 0
+		for _, c := range d.Chunks {
+			if c.Offset != end || c.Length <= 0 {
+				t.Errorf("Make(%q, %q, %q) has chunks %v, want them side by side", data, name, media, d.Chunks)
+			}
+			end = c.Offset + c.Length
+		}
+		if end != len(d.Text) {
+			t.Errorf("Make(%q, %q, %q) has chunks up to %d of %d bytes", data, name, media, end, len(d.Text))
+		}
+	})
+}

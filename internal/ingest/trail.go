@@ -1,0 +1,84 @@
+package ingest
+
+// Which folders a trail keeps open: the last openFolders of it, and before them
+// every openFolders-th until there are as many of those. So it has at most twice
+// as many open.
+const openFolders = 64
+
+// A trail is the way from the folder of a tree down to the folder that a walk
+// lists. Each folder is opened inside the one above it, because opening it by
+// its path would open all folders above it again. A folder that the trail has
+// closed in order to hold few of them open is opened again when the walk comes
+// back to it.
+type trail struct {
+	names []string     // of the folders; the tree's own is ""
+	open  []openFolder // nil: closed; the first is always open
+}
+
+func newTrail(t tree) (*trail, error) {
+	f, err := t.Folder()
+	if err != nil {
+		return nil, err
+	}
+	return &trail{names: []string{""}, open: []openFolder{f}}, nil
+}
+
+// enter goes down into a folder inside the last one.
+func (t *trail) enter(name string) error {
+	f, err := t.last()
+	if err != nil {
+		return err
+	}
+	if f, err = f.Folder(name); err != nil {
+		return err
+	}
+	t.names, t.open = append(t.names, name), append(t.open, nil)
+	t.hold(len(t.open)-1, f)
+	return nil
+}
+
+// last returns the last folder, which stays the trail's.
+func (t *trail) last() (openFolder, error) {
+	end := len(t.open) - 1
+	i := end
+	for t.open[i] == nil {
+		i--
+	}
+	for ; i < end; i++ {
+		f, err := t.open[i].Folder(t.names[i+1])
+		if err != nil {
+			return nil, err
+		}
+		t.hold(i+1, f)
+	}
+	return t.open[end], nil
+}
+
+// hold keeps folder number i open and closes the one that is too far above it.
+func (t *trail) hold(i int, f openFolder) {
+	t.open[i] = f
+	if far := i - openFolders; far > 0 && (far%openFolders != 0 || far/openFolders >= openFolders) {
+		t.release(far)
+	}
+}
+
+func (t *trail) release(i int) {
+	if t.open[i] != nil {
+		t.open[i].Close()
+		t.open[i] = nil
+	}
+}
+
+// leave goes back up.
+func (t *trail) leave() {
+	end := len(t.open) - 1
+	t.release(end)
+	t.names, t.open = t.names[:end], t.open[:end]
+}
+
+// close closes all folders.
+func (t *trail) close() {
+	for i := range t.open {
+		t.release(i)
+	}
+}

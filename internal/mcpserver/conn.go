@@ -1,0 +1,502 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// errShutdown is the cause of a context that ends because the server does.
+var errShutdown = errors.New("server is shutting down")
+
+// closeTime is how long the end of a connection waits for handlers whose contexts
+// have ended.
+const closeTime = 100 * time.Millisecond
+
+// A conn is one connection to a client, whatever carries its messages: a pair of
+// pipes, the HTTP requests of a session, the stream of the older transport, or one
+// request of 2026-07-28. What arrives is given to take and deliver; what is to be
+// sent goes to a sink. A plain call of a tool is answered by this package alone;
+// all other requests go through the SDK, for which a conn is an [mcp.Connection].
+type conn struct {
+	server *Server
+	id     string        // Mcp-Session-Id; "" where there are no sessions
+	grace  time.Duration // how far a request may overtake notifications/initialized
+	alone  sink          // takes what is sent while no request waits for it; nil drops it
+
+	connect  sync.Once
+	sdk      *mcp.ServerSession   // the SDK's side, once connect is done
+	incoming chan jsonrpc.Message // to the SDK
+
+	ready   chan struct{}  // closed by notifications/initialized
+	opens   sync.Once      // guards the closing of ready
+	closed  chan struct{}  // closed by Close
+	closes  sync.Once      // guards the closing of closed
+	running sync.WaitGroup // handlers
+
+	mu       sync.Mutex // guards what follows
+	revision string     // negotiated by initialize, "" before it
+	stopped  bool
+	calls    map[jsonrpc.ID]*call // those that are not answered
+	sending  int                  // answers that have left calls and are not yet sent
+	quiet    chan struct{}        // closed when no answer is waited for; nil if nobody asks
+	hooks    []*cancelHook        // oldest first
+}
+
+// A sink takes what the server sends. Its methods may be called by many goroutines
+// at once. They have no errors: a client that is gone ends its connection, and that
+// is noticed by whatever reads from it.
+type sink interface {
+	// send sends an answer, or an array of them. code is that of the error in
+	// a single answer, else 0. Without flush it may stay in a buffer until end.
+	send(data []byte, code int64, flush bool)
+
+	// notify sends what is no answer.
+	notify(data []byte)
+
+	// end is called once all answers to the messages of a group have been sent.
+	end()
+}
+
+// A group is what came in one line or body, and the answers to it.
+type group struct {
+	to       sink
+	batch    bool
+	together bool // the answers are sent as one message, when the last is ready
+	items    []item
+	answers  []json.RawMessage // to what is refused, and those that wait for the others
+	open     int               // calls that are not answered
+	unsent   int               // and those whose answers are not sent
+	unknown  bool              // a call of a method that there is not was refused
+}
+
+// An item is a message of a group, with its call if it is one.
+type item struct {
+	message jsonrpc.Message
+	call    *call
+}
+
+func newConn(s *Server, id string, grace time.Duration) *conn {
+	return &conn{server: s, id: id, grace: grace, incoming: make(chan jsonrpc.Message), ready: make(chan struct{}),
+		closed: make(chan struct{}), calls: map[jsonrpc.ID]*call{}}
+}
+
+type connKey struct{}
+
+// connFrom returns the connection of a request's context, nil if it has none.
+func connFrom(ctx context.Context) *conn {
+	c, _ := ctx.Value(connKey{}).(*conn)
+	return c
+}
+
+// Connect implements [mcp.Transport].
+func (c *conn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
+
+// SessionID implements [mcp.Connection].
+func (c *conn) SessionID() string { return c.id }
+
+// Close ends reading and sending.
+func (c *conn) Close() error {
+	c.closes.Do(func() { close(c.closed) })
+	return nil
+}
+
+// Read returns the next message for the SDK.
+func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
+	select {
+	case <-c.closed:
+		return nil, io.EOF
+	case m := <-c.incoming:
+		return m, nil
+	}
+}
+
+// Write sends what the SDK has to say.
+func (c *conn) Write(ctx context.Context, m jsonrpc.Message) error {
+	r, ok := m.(*jsonrpc.Response)
+	if !ok {
+		data, err := jsonrpc.EncodeMessage(m)
+		if err != nil {
+			return err
+		}
+		c.say(callFrom(ctx), data)
+		return nil
+	}
+	c.mu.Lock()
+	k := c.calls[r.ID]
+	c.mu.Unlock()
+	if k == nil {
+		return nil
+	}
+	if r.Error != nil {
+		c.fail(k, sdkError(r.Error))
+		return nil
+	}
+	data, err := jsonrpc.EncodeMessage(r)
+	if err != nil {
+		c.fail(k, describe(err).wire())
+		return nil
+	}
+	c.answer(k, data, 0)
+	return nil
+}
+
+// take registers the calls of a payload before any of its messages is delivered,
+// so that a cancellation among them finds them. Messages that cannot be served get
+// their answers here. The payload must be fit for the negotiated revision.
+func (c *conn) take(p payload, header http.Header, to sink, together bool) *group {
+	g := &group{to: to, batch: p.batch, together: together, answers: p.bad}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range p.messages {
+		r, ok := m.(*jsonrpc.Request)
+		if !ok {
+			g.items = append(g.items, item{message: m})
+			continue
+		}
+		e := checkRequest(r, p.modern)
+		if e == nil && p.batch && r.Method == methodInitialize {
+			e = newError(codeInvalidRequest, "initialize must not be part of a batch", nil)
+		}
+		switch {
+		case e != nil && r.ID.IsValid():
+			g.answers = append(g.answers, errorResponse(r.ID, e))
+			g.unknown = g.unknown || e.Code == codeMethodNotFound
+		case e != nil:
+		case !r.IsCall():
+			g.items = append(g.items, item{message: r})
+		case c.calls[r.ID] != nil:
+			g.answers = append(g.answers, duplicateID(r.ID))
+		default:
+			k := &call{conn: c, group: g, id: r.ID, method: r.Method, params: r.Params, header: header}
+			c.calls[r.ID] = k
+			g.items = append(g.items, item{r, k})
+			g.open++
+		}
+	}
+	g.unsent = g.open
+	return g
+}
+
+// deliver starts the work on the messages of a group. The handlers' contexts have
+// the values of ctx.
+func (c *conn) deliver(ctx context.Context, g *group) {
+	ctx = context.WithValue(context.WithoutCancel(ctx), connKey{}, c)
+	if !g.together {
+		for _, a := range g.answers {
+			g.to.send(a, 0, true)
+		}
+		g.answers = nil
+	} else if g.open == 0 && len(g.answers) > 0 {
+		g.to.send(array(g.answers), 0, true)
+	}
+	for _, i := range g.items {
+		r, ok := i.message.(*jsonrpc.Request)
+		switch {
+		case !ok:
+			c.pass(ctx, i.message)
+		case r.Method == notifyCancelled:
+			if id, ok := cancelTarget(r); ok {
+				c.cancel(id)
+			}
+		default:
+			if p := c.plain(r, i.call); p != nil {
+				go c.run(ctx, i.call, p)
+				continue
+			}
+			adapt(r, c.server.opts.Revision.pinned())
+			r.Extra = i.call.extra()
+			c.pass(ctx, r)
+		}
+	}
+}
+
+// pass gives a message to the SDK.
+func (c *conn) pass(ctx context.Context, m jsonrpc.Message) {
+	c.connect.Do(func() {
+		c.sdk, _ = c.server.sdk.Connect(ctx, c, nil) // the only error is that of our Connect
+	})
+	select {
+	case c.incoming <- m:
+	case <-c.closed:
+	}
+}
+
+// plain returns the params of a call that this package answers alone, nil for all
+// else.
+//
+// The SDK reads the params of a call three times, with 32 KiB of buffer each, and
+// writes a result twice. For tools/call, which is nearly all that a client asks
+// for, that is most of what a call costs.
+func (c *conn) plain(r *jsonrpc.Request, k *call) *mcp.CallToolParamsRaw {
+	if k == nil {
+		return nil
+	}
+	p := plainCall(r, c.server.opts.Revision.pinned())
+	if p == nil || c.server.byName[p.Name] == nil || p.Meta[mcp.MetaKeyProtocolVersion] == nil && !c.isReady() {
+		return nil
+	}
+	return p
+}
+
+// run answers a plain call.
+func (c *conn) run(ctx context.Context, k *call, p *mcp.CallToolParamsRaw) {
+	res, err := c.server.handle(ctx, methodCallTool, &mcp.CallToolRequest{Params: p, Extra: k.extra()})
+	data, ok := frame(k.id, res)
+	switch {
+	case err == nil && ok:
+		c.answer(k, data, 0)
+	case err == nil: // a result of a tool that is no JSON
+		c.fail(k, describe(errors.New("no result")).wire())
+	default:
+		c.fail(k, sdkError(err))
+	}
+}
+
+// fail answers a call with an error.
+func (c *conn) fail(k *call, e *jsonrpc.Error) { c.answer(k, errorResponse(k.id, e), e.Code) }
+
+// answer sends the response to a call, or keeps it for those to the other calls of
+// its group. A cancelled call gets none. From then on the client may use the id
+// again.
+func (c *conn) answer(k *call, data []byte, code int64) {
+	g := k.group
+	c.mu.Lock()
+	if c.calls[k.id] != k {
+		c.mu.Unlock()
+		return
+	}
+	delete(c.calls, k.id)
+	if k.cancelled {
+		data = nil
+	}
+	g.open--
+	last := g.open == 0
+	if g.together {
+		if data != nil {
+			g.answers = append(g.answers, data)
+		}
+		data = nil
+		if last && len(g.answers) > 0 {
+			if data = g.answers[0]; g.batch {
+				data, code = array(g.answers), 0
+			}
+		}
+	}
+	c.sending++
+	c.mu.Unlock()
+	if data != nil {
+		g.to.send(data, code, !last)
+	}
+	c.mu.Lock()
+	g.unsent--
+	end := g.unsent == 0
+	c.mu.Unlock()
+	if end {
+		g.to.end()
+	}
+	c.mu.Lock()
+	c.sending--
+	c.checkQuietLocked()
+	c.mu.Unlock()
+}
+
+// say sends what is no answer: with those of the group of the call k while that is
+// open, and alone otherwise, also where k is nil.
+func (c *conn) say(k *call, data []byte) {
+	c.mu.Lock()
+	to := c.alone
+	if k != nil && c.calls[k.id] == k {
+		to = k.group.to
+	}
+	c.mu.Unlock()
+	if to != nil {
+		to.notify(data)
+	}
+}
+
+// isBusy reports whether a call has not been answered.
+func (c *conn) isBusy() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.calls) > 0
+}
+
+// inUse reports whether a call with that id has not been answered.
+func (c *conn) inUse(id jsonrpc.ID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls[id] != nil
+}
+
+// negotiated notes the outcome of initialize.
+func (c *conn) negotiated(revision string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.revision = revision
+}
+
+// revisionInUse returns the negotiated revision, "" before initialize.
+func (c *conn) revisionInUse() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.revision
+}
+
+// initialized opens the gate.
+func (c *conn) initialized() { c.opens.Do(func() { close(c.ready) }) }
+
+// isReady reports whether the gate is open.
+func (c *conn) isReady() bool {
+	select {
+	case <-c.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// awaitReady reports whether the gate is open, after the grace at most.
+func (c *conn) awaitReady(ctx context.Context) bool {
+	if c.isReady() || c.grace <= 0 {
+		return c.isReady()
+	}
+	t := time.NewTimer(c.grace)
+	defer t.Stop()
+	select {
+	case <-c.ready:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	return c.isReady()
+}
+
+// begin ties the handler of a call to the connection: its context ends when the
+// call is cancelled or the connection is stopped. It fails with errShutdown if
+// that has been stopped already.
+func (c *conn) begin(ctx context.Context, k *call) (context.Context, func(), error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		cancel(errShutdown)
+		return nil, nil, errShutdown
+	}
+	if k.cancelled {
+		cancel(nil)
+	}
+	k.cancel = cancel
+	c.running.Add(1)
+	return ctx, func() {
+		cancel(nil)
+		c.running.Done()
+	}, nil
+}
+
+// isCancelled reports whether the client has cancelled a call.
+func (c *conn) isCancelled(k *call) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return k.cancelled
+}
+
+// stop ends the contexts of all handlers and lets no more begin.
+func (c *conn) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopped = true
+	for _, k := range c.calls {
+		if k.cancel != nil {
+			k.cancel(errShutdown)
+		}
+	}
+}
+
+// isStopped reports whether stop was called.
+func (c *conn) isStopped() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stopped
+}
+
+// drain waits until no answer is worth waiting for, or ctx ends.
+func (c *conn) drain(ctx context.Context) {
+	c.mu.Lock()
+	if c.quiet == nil {
+		c.quiet = make(chan struct{})
+	}
+	quiet := c.quiet
+	c.checkQuietLocked()
+	c.mu.Unlock()
+	select {
+	case <-quiet:
+	case <-c.closed:
+	case <-ctx.Done():
+	}
+}
+
+// checkQuietLocked tells drain if no answer is worth waiting for.
+func (c *conn) checkQuietLocked() {
+	if c.quiet == nil || c.sending > 0 {
+		return
+	}
+	for _, k := range c.calls {
+		if !k.cancelled && k.method != methodListen {
+			return
+		}
+	}
+	close(c.quiet)
+	c.quiet = nil
+}
+
+// end stops and closes the connection. It waits for answers and handlers, until ctx
+// ends and for closeTime at most: a handler that ignores its context is left behind.
+func (c *conn) end(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, closeTime)
+	defer cancel()
+	c.stop()
+	c.drain(ctx)
+	_ = c.Close() // returns nil
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.running.Wait()
+		c.connect.Do(func() {}) // waits for one that is under way
+		if c.sdk != nil {
+			_ = c.sdk.Wait() // why it ended says nothing
+		}
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// extraKey is where the SDK carries a call to our middleware.
+const extraKey = "call"
+
+// extra returns what the SDK hands on with the request of a call.
+func (k *call) extra() *mcp.RequestExtra {
+	if k == nil {
+		return nil
+	}
+	return &mcp.RequestExtra{Header: k.header, TokenInfo: &auth.TokenInfo{Extra: map[string]any{extraKey: k}}}
+}
+
+// callOf returns the call of a request, nil for a notification.
+func callOf(req mcp.Request) *call {
+	x := req.GetExtra()
+	if x == nil || x.TokenInfo == nil {
+		return nil
+	}
+	k, _ := x.TokenInfo.Extra[extraKey].(*call)
+	return k
+}

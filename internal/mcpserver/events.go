@@ -1,0 +1,97 @@
+package mcpserver
+
+import "sync"
+
+// What an events keeps at most, of all sessions together.
+const (
+	maxEventBytes = 8 << 20
+	maxEvents     = 16 << 10
+)
+
+// An events keeps the latest events of all streams, so that a client whose
+// connection broke gets what it missed. The zero value is empty.
+type events struct {
+	mu      sync.Mutex // guards what follows
+	bytes   int
+	kept    []event // oldest first
+	streams map[streamName]*stream
+}
+
+// A streamName is unique. The stream of GET has the name "" in its session.
+type streamName struct{ session, name string }
+
+type event struct {
+	stream *stream
+	number int
+	data   []byte
+}
+
+// open makes a stream known by its name.
+func (e *events) open(s *stream) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.streams == nil {
+		e.streams = map[streamName]*stream{}
+	}
+	e.streams[s.name] = s
+}
+
+// stream returns the stream of that name. It returns nil if there is none: it was
+// never opened, its session was closed, or all its events have been forgotten.
+func (e *events) stream(name streamName) *stream {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.streams[name]
+}
+
+// add keeps the next event of a stream, and returns its index. data must not
+// change.
+func (e *events) add(s *stream, data []byte) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	number := s.next
+	s.next++
+	e.kept, e.bytes = append(e.kept, event{s, number, data}), e.bytes+len(data)
+	for len(e.kept) > maxEvents || e.bytes > maxEventBytes {
+		old := e.kept[0]
+		e.kept[0] = event{} // for the garbage collector
+		e.kept, e.bytes = e.kept[1:], e.bytes-len(old.data)
+		if old.number+1 == old.stream.next && old.stream.name.name != "" {
+			delete(e.streams, old.stream.name)
+		}
+	}
+	return number - s.first
+}
+
+// restart forgets the events of a stream and counts from 0.
+func (e *events) restart(s *stream) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s.first = s.next
+}
+
+// after returns the events of a stream after the one with that index. It reports
+// false if one of them is missing.
+func (e *events) after(s *stream, index int) ([][]byte, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var missed [][]byte
+	for _, ev := range e.kept {
+		if ev.stream == s && ev.number > s.first+index {
+			missed = append(missed, ev.data)
+		}
+	}
+	return missed, len(missed) == s.next-s.first-index-1
+}
+
+// close forgets the streams of a session. Their events make room for others with
+// time.
+func (e *events) close(session string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for name := range e.streams {
+		if name.session == session {
+			delete(e.streams, name)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package mcpserver
+
+import (
+	"net/http"
+
+	"knowhow/internal/httpguard"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// Refuse writes a refusal as a JSON-RPC error of no request. It is an
+// [httpguard.RefuseFunc] for listeners that serve MCP.
+func Refuse(w http.ResponseWriter, _ *http.Request, f httpguard.Refusal) {
+	if f.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="mcp"`)
+	}
+	refuse(w, f.Status, jsonrpc.ID{}, f.Message)
+}
+
+// refuse answers a request with an HTTP status and an error of the protocol
+// layer. The zero id stands for null.
+func refuse(w http.ResponseWriter, status int, id jsonrpc.ID, message string) {
+	reply(w, status, id, newError(codeInvalidRequest, message, nil))
+}
+
+// refuseMethod answers a request whose method is not among those of the list.
+func refuseMethod(w http.ResponseWriter, allowed string) {
+	w.Header().Set("Allow", allowed)
+	refuse(w, http.StatusMethodNotAllowed, jsonrpc.ID{}, "this method is not allowed here, use "+allowed)
+}
+
+// reply answers a request with an HTTP status and a JSON-RPC error.
+func reply(w http.ResponseWriter, status int, id jsonrpc.ID, e *jsonrpc.Error) {
+	writeJSON(w, status, errorResponse(id, e))
+}
+
+func writeJSON(w http.ResponseWriter, status int, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // an error means that the client is gone
+}

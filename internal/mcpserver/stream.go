@@ -1,0 +1,253 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// keepAlive is the time between comments on an idle stream, by which nothing
+// between us and the client takes it for dead.
+const keepAlive = 15 * time.Second
+
+// primeDelay is how long the event that begins a stream waits for an answer to be
+// sent with it. Most calls are answered sooner, and take one write less.
+const primeDelay = 10 * time.Millisecond
+
+// A stream is a sink that sends events to a client: the answers to a POST, what
+// the server sends by itself, or all that there is in the older transport. It may
+// outlive the HTTP request that carries it.
+type stream struct {
+	events      *events // keeps them for resuming; nil if nothing is kept and they have no ids
+	name        streamName
+	first, next int // numbers of the event with the index 0, and of the next one; guarded by events.mu
+
+	lasting bool // it does not end with the answers to a group
+	status  bool // an error that comes alone is answered with an HTTP status instead
+
+	mu      sync.Mutex          // guards what follows and the writer
+	w       http.ResponseWriter // of the HTTP request that carries the stream; nil if there is none
+	started bool                // its header has been written
+	primed  bool                // it holds an event that has not been flushed
+	ended   bool                // nothing more will be sent
+	over    chan struct{}       // closed when that is so
+}
+
+// newStream returns a stream that w carries.
+func newStream(w http.ResponseWriter) *stream {
+	return &stream{w: w, over: make(chan struct{})}
+}
+
+// send implements sink.
+func (s *stream) send(data []byte, code int64, flush bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if status := statusOf(code); s.status && status != 0 && !s.started && s.w != nil {
+		s.started = true
+		writeJSON(s.w, status, data)
+		return
+	}
+	s.eventLocked("message", data, flush || s.lasting)
+}
+
+// notify implements sink.
+func (s *stream) notify(data []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.eventLocked("message", data, true)
+}
+
+// attach has w carry the stream, and calls first before anything else is sent. It
+// reports false if another request carries the stream, or first does.
+func (s *stream) attach(w http.ResponseWriter, first func() bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.w != nil {
+		return false
+	}
+	s.w, s.started = w, false
+	if !first() {
+		s.w = nil
+		return false
+	}
+	return true
+}
+
+// end implements sink.
+func (s *stream) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.lasting && !s.ended {
+		s.ended = true
+		close(s.over)
+	}
+}
+
+// prime begins the stream with an event that has nothing but an id, from which a
+// client can resume before anything has come. It has no name, because Python's SDK
+// complains about any but "message".
+func (s *stream) prime() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.eventLocked("", nil, false)
+	s.primed = true
+}
+
+// eventLocked keeps and sends an event.
+func (s *stream) eventLocked(kind string, data []byte, flush bool) {
+	b := make([]byte, 0, len(data)+100)
+	if kind != "" {
+		b = append(append(append(b, "event: "...), kind...), '\n')
+	}
+	if s.events != nil {
+		b = append(append(b, "id: "...), s.name.name...)
+		b = append(strconv.AppendInt(append(b, '_'), int64(s.events.add(s, data)), 10), '\n')
+	}
+	s.writeLocked(append(append(append(b, "data: "...), data...), "\n\n"...), flush)
+}
+
+// replayLocked sends an event that has been sent before.
+func (s *stream) replayLocked(index int, data []byte) {
+	s.writeLocked(fmt.Appendf(nil, "event: message\nid: %s_%d\ndata: %s\n\n", s.name.name, index, data), false)
+}
+
+func (s *stream) writeLocked(b []byte, flush bool) {
+	if s.w == nil {
+		return
+	}
+	s.startLocked()
+	_, _ = s.w.Write(b) // an error means that the client is gone, which ends the request elsewhere
+	if flush {
+		s.flushLocked()
+	}
+}
+
+// openLocked sends something that is no event, because proxies wait for the first
+// bytes.
+func (s *stream) openLocked() { s.writeLocked([]byte(": ok\n\n"), true) }
+
+func (s *stream) flushLocked() {
+	_ = http.NewResponseController(s.w).Flush() // an error means that the client is gone
+}
+
+// startLocked sends the header, once.
+func (s *stream) startLocked() {
+	if s.started {
+		return
+	}
+	s.started = true
+	h := s.w.Header()
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("Content-Type", "text/event-stream")
+	s.w.WriteHeader(http.StatusOK)
+}
+
+// carry keeps the HTTP request open that carries the stream, until the stream or
+// the connection or ctx ends. silence is the status of a response that holds no
+// event. With comments, idle time is filled with them.
+func (s *stream) carry(ctx context.Context, closed <-chan struct{}, silence int, comments bool) {
+	wait := keepAlive
+	if s.primed {
+		wait = primeDelay
+	}
+	tick := time.NewTimer(wait)
+	defer tick.Stop()
+	for open := true; open; {
+		select {
+		case <-s.over:
+			open = false
+		case <-closed:
+			open = false
+		case <-ctx.Done():
+			open = false
+		case <-tick.C:
+			s.tick(comments)
+			tick.Reset(keepAlive)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.started:
+	case silence == http.StatusOK:
+		s.startLocked()
+	default:
+		s.w.WriteHeader(silence)
+	}
+	s.w, s.started = nil, false
+}
+
+// tick flushes the event that begins the stream, or keeps an idle stream alive.
+func (s *stream) tick(comments bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ended:
+	case s.primed:
+		s.primed = false
+		s.flushLocked()
+	case comments:
+		s.writeLocked([]byte(": keep-alive\n\n"), true)
+	}
+}
+
+// A body is a sink that sends the answers as one JSON body. What is no answer is
+// dropped.
+type body struct {
+	data []byte
+	code int64
+	over chan struct{}
+}
+
+// send implements sink. It is called once at most, because answers of a body are
+// sent together.
+func (b *body) send(data []byte, code int64, _ bool) { b.data, b.code = data, code }
+
+// notify implements sink.
+func (b *body) notify([]byte) {}
+
+// end implements sink.
+func (b *body) end() { close(b.over) }
+
+// wait writes the answers when they are there. If the connection or ctx ends
+// first, it writes nothing. Errors have an HTTP status of their own where status is
+// set.
+func (b *body) wait(ctx context.Context, w http.ResponseWriter, closed <-chan struct{}, status bool) {
+	select {
+	case <-b.over:
+	case <-ctx.Done():
+		return
+	case <-closed:
+		select {
+		case <-b.over: // both at once
+		default:
+			return
+		}
+	}
+	switch code := statusOf(b.code); {
+	case b.data == nil: // all were cancelled
+		w.WriteHeader(http.StatusAccepted)
+	case status && code != 0:
+		writeJSON(w, code, b.data)
+	default:
+		w.Header().Set("Cache-Control", "no-cache, no-transform")
+		writeJSON(w, http.StatusOK, b.data)
+	}
+}
+
+// statusOf returns the HTTP status that 2026-07-28 wants for errors of that code,
+// 0 for none.
+func statusOf(code int64) int {
+	switch code {
+	case codeMethodNotFound:
+		return http.StatusNotFound
+	case codeInvalidParams, mcp.CodeHeaderMismatch, mcp.CodeMissingRequiredClientCapabilities, mcp.CodeUnsupportedProtocolVersion:
+		return http.StatusBadRequest
+	}
+	return 0
+}

@@ -1,0 +1,160 @@
+package query_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/query"
+)
+
+func TestRead(t *testing.T) {
+	for _, tt := range []struct{ in, want string }{
+		// Sentences, whatever characters they contain.
+		{"How do I configure LDAP?", "How do I configure LDAP"},
+		{"heat , flow - and more!", "heat flow and more"},
+		{"is the (current) policy for Japan/Korea real?", "is the current policy for Japan Korea real"},
+		{`what is "this thing" about?`, "what is this thing about"},
+		{"(red green blue) yellow", "red green blue yellow"},
+		{"what's the difference: GET vs. POST (HTTP)", "what's the difference GET vs POST HTTP"},
+		{`why does "go build fail here`, "why does go build fail here"},
+		{"how to exclude -draft from the results", "how to exclude draft from the results"},
+		{"how does the --port flag of serve work", "how does the port flag of serve work"},
+		{"where is C:\\Users\\me stored on disk", "where is C Users me stored on disk"},
+		{"what does {braces} in [lists] mean", "what does braces in lists mean"},
+		{"see http://example.com/a for the rest", "see http example.com a for the rest"},
+		{"can I use && and || in bash", "can I use and in bash"},
+		{"what does * mean in a glob", "what does mean in a glob"},
+		{"is it te?t or not here", "is it te t or not here"},
+		{"Title: how to write one", "Title how to write one"},
+		{"what is the title: a word or more", "what is the title a word or more"},
+		{"the TO line of an email", "the to line of an email"},
+		{`is "title:policy text" a phrase here`, "is title policy text a phrase here"},
+		{"full-text search, Node.js and R&D don't", "full-text search Node.js and R&D don't"},
+		{"does C++ or C# or .NET fit", "does C or C# or .NET fit"},
+		{"a\xffb c d e", "a b c d e"},
+		{"one\u3000two three four？", "one two three four"},
+
+		// Not sentences: they have an operator in capitals, a known field with a
+		// value, or an operator character attached to a word or before the first one.
+		{"red green OR blue yellow", "red green OR blue yellow"},
+		{"(NOT red) green blue yellow", "(NOT red) green blue yellow"},
+		{"title:policy travel costs in Japan?", "title:policy travel costs in Japan?"},
+		{"travel costs (-title:policy) in Japan", "travel costs (-title:policy) in Japan"},
+		{`where is title:"travel policy" used`, `where is title:"travel policy" used`},
+		{"sort:score.desc red green blue", "sort:score.desc red green blue"},
+		{"allintitle: red green blue yellow", "allintitle: red green blue yellow"},
+		{"red green blue yell*", "red green blue yell*"},
+		{"red green blue~ yellow", "red green blue~ yellow"},
+		{`"red green" blue^2 yellow black`, `"red green" blue^2 yellow black`},
+		{"-draft policy of the year", "-draft policy of the year"},
+		{"(+draft policy) of the year", "(+draft policy) of the year"},
+
+		// Fewer than four words. Punctuation at the ends of words is not an operator.
+		{"設定 方法？ ", "設定 方法"},
+		{"two words", "two words"},
+		{"heat flow .", "heat flow"},
+		{"Note: travel policy", "Note travel policy"},
+		{"why ??", "why ??"},
+		{"te?", "te?"},
+		{"LDAP or te?t", "LDAP or te?t"},
+		{`what "this"?`, `what "this"?`},
+		{"a AND b?", "a AND b?"},
+		{"(red green blue)", "(red green blue)"},
+		{"-draft policy?", "-draft policy?"},
+		{"title:policy travel?", "title:policy travel?"},
+		{"pol?cy travel", "pol?cy travel"},
+		{"C++ manual", "C++ manual"},
+		{"allintitle: red green?", "allintitle: red green?"},
+		{"src/main.go", `src\/main.go`},
+		{`title:a/b c\/d`, `title:a\/b c\/d`},
+		{"full-text search, Node.js", "full-text search, Node.js"},
+		{"", ""},
+	} {
+		got, err := query.Read(tt.in)
+		if err != nil || got.Text != tt.want || got.Relaxed {
+			t.Errorf("Read(%q) = %+v, %v, want %q", tt.in, got, err, tt.want)
+		}
+	}
+}
+
+// A query that cannot be parsed is replaced by its words.
+func TestReadUnparsable(t *testing.T) {
+	for _, tt := range []struct{ in, want string }{
+		{"pears OR", "pears"},
+		{"AND pears", "pears"},
+		{`"pears`, "pears"},
+		{`title:"annual report`, "title annual report"},
+		{`(pears AND "apples`, "pears apples"},
+		{`pears" NOT`, "pears"},
+		{"--port", "port"},
+		{"(pears apples", "pears apples"},
+		{"a:b:c", "a b c"},
+		{"pears^ apples", "pears apples"},
+		{"OR", "or"},
+		{"NOT", "not"},
+		{`TO "x`, "to x"},
+	} {
+		got, err := query.Read(tt.in)
+		if err != nil || got.Text != tt.want || !got.Relaxed {
+			t.Errorf("Read(%q) = %+v, %v, want %q, relaxed", tt.in, got, err, tt.want)
+		}
+	}
+	for _, in := range []string{`"`, "!", "-", "&&", `|| "`, strings.Repeat("a ", 5_001)} {
+		if got, err := query.Read(in); !errors.Is(err, errkind.Invalid) {
+			t.Errorf("Read(%q) = %+v, %v, want an error of kind Invalid", in, got, err)
+		}
+	}
+}
+
+// checkRead checks that the result of Read can be parsed, finds only documents
+// of its label when it is sent to Fess, and is not changed by Read.
+func checkRead(t *testing.T, q string, ds []doc) (relaxed bool) {
+	t.Helper()
+	r, err := query.Read(q)
+	if err != nil {
+		return false
+	}
+	if _, err := query.Parse(r.Text); err != nil {
+		t.Fatalf("Read(%q) = %q, which does not parse: %v", q, r.Text, err)
+	}
+	if again, err := query.Read(r.Text); query.Plain(r.Text) && (err != nil || again.Text != r.Text || again.Relaxed) {
+		t.Fatalf("Read(%q) = %q, but Read of that = %q, %v", q, r.Text, again.Text, err)
+	}
+	if r.Text != q && !query.Plain(r.Text) {
+		if strings.ReplaceAll(r.Text, `\/`, "/") != strings.ReplaceAll(q, `\/`, "/") {
+			t.Fatalf("Read(%q) = %q, want words only", q, r.Text)
+		}
+	}
+	checkGuard(t, r.Text, ds)
+	return r.Relaxed
+}
+
+func TestReadNeverLeavesLabel(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	ds := docs()
+	relaxed := 0
+	const n = 3000
+	for range n {
+		if checkRead(t, randomQuery(r), ds) {
+			relaxed++
+		}
+	}
+	if relaxed < n/100 {
+		t.Errorf("%d of %d queries could not be parsed; too few to prove anything", relaxed, n)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	for _, s := range scraps {
+		f.Add(s)
+		f.Add("what does " + s + " mean here?")
+	}
+	f.Fuzz(func(t *testing.T, q string) {
+		if len(q) <= 300 {
+			checkRead(t, q, docs())
+		}
+	})
+}

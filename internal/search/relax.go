@@ -1,0 +1,39 @@
+package search
+
+import (
+	"context"
+	"errors"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/query"
+)
+
+// Relax returns a Searcher that repeats a plain query of two or more words that
+// finds nothing once with OR between the words. Page.Relaxed reports whether the
+// second search found the documents. All other queries are those of s.
+func Relax(s Searcher) Searcher { return relaxer{s} }
+
+type relaxer struct{ Searcher }
+
+func (r relaxer) Search(ctx context.Context, q Query) (*Page, error) {
+	all, err := r.Searcher.Search(ctx, q)
+	if err != nil || all.Total > 0 || all.Staged || !query.Plain(q.Text) {
+		return all, err
+	}
+	words := query.Words(q.Text)
+	if len(words) < 2 {
+		return all, nil
+	}
+	q.Text = query.AnyOf(words)
+	some, err := r.Searcher.Search(ctx, q)
+	switch {
+	case errors.Is(err, errkind.Invalid):
+		return all, nil // the ORs made the query too long
+	case err != nil:
+		return nil, err
+	case some.Total == 0:
+		return all, nil
+	}
+	some.Relaxed = true
+	return some, nil
+}

@@ -1,0 +1,67 @@
+package search_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/search"
+)
+
+// answers is a Searcher that has an answer for some texts. It finds nothing for
+// all others.
+type answers struct {
+	pages map[string]search.Page
+	errs  map[string]error
+	asked []search.Query
+}
+
+func (a *answers) Search(_ context.Context, q search.Query) (*search.Page, error) {
+	a.asked = append(a.asked, q)
+	p := a.pages[q.Text]
+	return &p, a.errs[q.Text]
+}
+
+func TestRelax(t *testing.T) {
+	failure := errors.New("failure")
+	found := map[string]search.Page{"red": {Total: 3}, "(red OR blue)": {Total: 2}, "red green blue": {Staged: true}}
+	tests := []struct {
+		text  string
+		pages map[string]search.Page
+		errs  map[string]error
+		want  search.Page
+		err   error
+		asked []string
+	}{
+		{text: "red", pages: found, want: search.Page{Total: 3}, asked: []string{"red"}},
+		{text: "red blue", pages: found, want: search.Page{Total: 2, Relaxed: true}, asked: []string{"red blue", "(red OR blue)"}},
+		{text: "red green", pages: found, asked: []string{"red green", "(red OR green)"}},
+		{text: "red green blue", pages: found, want: search.Page{Staged: true}, asked: []string{"red green blue"}},
+		{text: "yellow", asked: []string{"yellow"}},
+		{text: "red AND blue", pages: found, asked: []string{"red AND blue"}},
+		{text: `"red blue"`, pages: found, asked: []string{`"red blue"`}},
+		{text: "(red blue)", pages: found, asked: []string{"(red blue)"}},
+		{text: "", asked: []string{""}},
+		{text: "red blue", errs: map[string]error{"red blue": failure}, err: failure, asked: []string{"red blue"}},
+		{text: "red blue", errs: map[string]error{"(red OR blue)": failure}, err: failure, asked: []string{"red blue", "(red OR blue)"}},
+		{text: "red blue", errs: map[string]error{"(red OR blue)": errkind.Invalid}, asked: []string{"red blue", "(red OR blue)"}},
+	}
+	for _, test := range tests {
+		a := &answers{pages: test.pages, errs: test.errs}
+		q := search.Query{Text: test.text, Labels: []string{"docs"}, Num: 5}
+		page, err := search.Relax(a).Search(t.Context(), q)
+		if !errors.Is(err, test.err) || err == nil && !cmp.Equal(*page, test.want) {
+			t.Errorf("Search(%q) = %+v, %v, want %+v, %v", test.text, page, err, test.want, test.err)
+		}
+		var want []search.Query
+		for _, q.Text = range test.asked {
+			want = append(want, q)
+		}
+		if diff := cmp.Diff(want, a.asked); diff != "" {
+			t.Errorf("Search(%q): queries (-want +got)\n%s", test.text, diff)
+		}
+	}
+}

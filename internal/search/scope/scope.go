@@ -1,0 +1,105 @@
+// Package scope restricts a search service to some of its labels.
+//
+// Through a [Scope] no document outside of its labels can be reached: every call
+// carries them, whatever labels the caller asks for. Command serve uses one for
+// everything that it serves, so that a process serves exactly the sources that
+// were requested.
+package scope
+
+import (
+	"context"
+	"slices"
+
+	"knowhow/internal/search"
+)
+
+// A Service can be restricted. Package index implements it.
+type Service interface {
+	search.Service
+	search.Indexer
+}
+
+// A Scope is a service that has only the documents with one of some labels. Its
+// methods are safe for concurrent use. Health and the fields that can
+// be counted are those of the whole service.
+type Scope struct {
+	service Service
+	labels  []string // never nil
+}
+
+// New returns the part of a service that has one of the labels. Without a label
+// it has no document.
+func New(s Service, labels ...string) *Scope {
+	return &Scope{service: s, labels: append([]string{}, labels...)}
+}
+
+// within returns the labels for a call: those asked for that belong to the scope,
+// or all of the scope if labels is nil. The result is never nil, which would mean
+// any label.
+func (s *Scope) within(labels []string) []string {
+	if labels == nil {
+		return slices.Clone(s.labels)
+	}
+	return s.only(labels)
+}
+
+// only returns those of the labels that belong to the scope, never nil.
+func (s *Scope) only(labels []string) []string {
+	out := []string{}
+	for _, l := range labels {
+		if slices.Contains(s.labels, l) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// Search implements [search.Service].
+func (s *Scope) Search(ctx context.Context, q search.Query) (*search.Page, error) {
+	q.Labels = s.within(q.Labels)
+	return s.service.Search(ctx, q)
+}
+
+// Find implements [search.Service].
+func (s *Scope) Find(ctx context.Context, id string, labels []string) (*search.Hit, error) {
+	return s.service.Find(ctx, id, s.within(labels))
+}
+
+// ReadText implements [search.Service].
+func (s *Scope) ReadText(ctx context.Context, id string, labels []string, off int64, n int) (*search.Text, error) {
+	return s.service.ReadText(ctx, id, s.within(labels), off, n)
+}
+
+// Suggest implements [search.Service].
+func (s *Scope) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.Suggestion, error) {
+	q.Labels = s.within(q.Labels)
+	found, err := s.service.Suggest(ctx, q)
+	for i := range found {
+		found[i].Labels = s.only(found[i].Labels)
+	}
+	return found, err
+}
+
+// PopularWords implements [search.Service].
+func (s *Scope) PopularWords(ctx context.Context, q search.WordsQuery) ([]string, error) {
+	q.Labels = s.within(q.Labels)
+	return s.service.PopularWords(ctx, q)
+}
+
+// Labels implements [search.Service]. It returns the labels of the scope that the
+// service has.
+func (s *Scope) Labels(ctx context.Context) ([]search.Label, error) {
+	all, err := s.service.Labels(ctx)
+	return slices.DeleteFunc(slices.Clone(all), func(l search.Label) bool { return !slices.Contains(s.labels, l.Value) }), err
+}
+
+// Health implements [search.Service].
+func (s *Scope) Health(ctx context.Context) (search.Health, error) { return s.service.Health(ctx) }
+
+// Indexing implements [search.Indexer].
+func (s *Scope) Indexing(ctx context.Context, labels []string) (done, total int, busy bool) {
+	return s.service.Indexing(ctx, s.within(labels))
+}
+
+// FacetFields implements [search.Service].
+func (s *Scope) FacetFields() []string { return s.service.FacetFields() }

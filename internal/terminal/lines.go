@@ -1,0 +1,181 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// drawEvery is how often a bar is drawn at most.
+const drawEvery = 100 * time.Millisecond
+
+// Lines are the lines that a program writes for people and, if they go to a
+// terminal, a progress bar below them, which makes way for each line. Its methods
+// are safe for concurrent use.
+type Lines struct {
+	out   io.Writer
+	width func() int
+
+	mu    sync.Mutex
+	bar   Bar       // Total is 0 if none is shown
+	drawn time.Time // when bar was last drawn
+	used  int       // columns that it takes
+}
+
+// NewLines returns Lines that write to out. width returns how many columns the
+// terminal has, or 0 if out is not a terminal; nil means that out is asked.
+func NewLines(out io.Writer, width func() int) *Lines {
+	if width == nil {
+		width = func() int {
+			f, ok := out.(*os.File)
+			if !ok || !term.IsTerminal(int(f.Fd())) {
+				return 0
+			}
+			if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+				return columns
+			}
+			return 80 // it does not say
+		}
+	}
+	return &Lines{out: out, width: width}
+}
+
+// Terminal reports whether bars are shown.
+func (l *Lines) Terminal() bool { return l.width() > 0 }
+
+// Write writes whole lines above the bar.
+func (l *Lines) Write(lines []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.clear()
+	n, err := l.out.Write(lines)
+	l.draw()
+	return n, err
+}
+
+// Show shows a bar in place of the one before; one without a total takes it
+// away.
+func (l *Lines) Show(b Bar) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.show(b)
+}
+
+func (l *Lines) show(b Bar) {
+	shown := l.bar.Total > 0
+	l.bar = b
+	switch {
+	case b.Total <= 0:
+		l.clear()
+	case !shown || time.Since(l.drawn) >= drawEvery:
+		l.draw()
+	}
+}
+
+// Advance adds one to what is done.
+func (l *Lines) Advance() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.bar
+	b.Done++
+	l.show(b)
+}
+
+// Errors of the functions below are ignored: a terminal that is gone has nobody
+// to show a bar to.
+
+// draw draws the bar. The caller holds mu.
+func (l *Lines) draw() {
+	columns := l.width() - len("^C") - 1 // room for what the terminal echoes
+	if l.bar.Total <= 0 || columns <= 0 {
+		return
+	}
+	l.drawn = time.Now()
+	text := l.bar.draw(columns)
+	before := l.used
+	l.used = len([]rune(text))
+	fmt.Fprint(l.out, "\r", text, strings.Repeat(" ", max(0, before-l.used)))
+}
+
+// clear removes the bar from the terminal. The caller holds mu.
+func (l *Lines) clear() {
+	if l.used > 0 {
+		fmt.Fprint(l.out, "\r", strings.Repeat(" ", l.used+len("^C")), "\r")
+		l.used = 0
+	}
+}
+
+// A Bar is the progress of some work.
+type Bar struct {
+	What        string    // is being done, as in "indexing docs"
+	Done, Total int       // things
+	Things      string    // as in "documents"; "" if they need no name
+	Since       time.Time // when Done was 0; the zero time if the rate is of no interest
+}
+
+// String returns the progress in words: "indexing docs: 120 of 812 documents,
+// 85/s, 8 s left".
+func (b Bar) String() string {
+	s := fmt.Sprintf("%s: %d of %d", b.What, b.Done, b.Total)
+	if b.Things != "" {
+		s += " " + b.Things
+	}
+	return s + b.speed()
+}
+
+// speed returns the rate and the time that is left, as far as they can be known.
+func (b Bar) speed() string {
+	took := time.Since(b.Since)
+	if b.Since.IsZero() || b.Done <= 0 || took < time.Second {
+		return ""
+	}
+	rate, unit := float64(b.Done)/took.Seconds(), "s"
+	if rate < 1 {
+		rate, unit = rate*60, "min"
+	}
+	if rate < 1 {
+		return ""
+	}
+	s := fmt.Sprintf(", %.0f/%s", rate, unit)
+	if left := took.Seconds() * float64(b.Total-b.Done) / float64(b.Done); left >= 1 {
+		s += ", " + Duration(time.Duration(left)*time.Second) + " left"
+	}
+	return s
+}
+
+// draw returns the progress in at most so many columns, with a bar if there is
+// room for one.
+func (b Bar) draw(columns int) string {
+	const least, most = 10, 40
+	text := []rune(Printable(b.String()))
+	if len(text) > columns {
+		return string(text[:columns])
+	}
+	size := min(columns-len(text)-len(" []"), most)
+	if size < least {
+		return string(text)
+	}
+	done := size * min(b.Done, b.Total) / b.Total
+	return string(text) + " [" + strings.Repeat("=", done) + strings.Repeat(" ", size-done) + "]"
+}
+
+// Duration returns a duration for people, such as "0.3 s", "14 s", "3 min 5 s"
+// or "2 h 10 min".
+func Duration(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return "0 s"
+	case d < time.Second:
+		return fmt.Sprintf("%.1f s", max(d.Seconds(), 0.1))
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %d s", d/time.Minute, d%time.Minute/time.Second)
+	}
+	return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
+}
