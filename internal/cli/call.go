@@ -100,7 +100,7 @@ func (c *calling) operand(s string) error {
 	return nil
 }
 
-// isWhole says whether an operand stands for all arguments.
+// isWhole reports whether an operand stands for all arguments.
 func isWhole(s string) bool { return s == "-" || strings.HasPrefix(s, "{") }
 
 // connect chooses the way: the bridge that is named, else the settings that are

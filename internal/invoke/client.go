@@ -48,7 +48,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 	}
 	return &Client{base: strings.TrimRight(o.URL, "/"), token: o.Token, http: &http.Client{
 		Timeout: o.Timeout,
-		// The bridge redirects nobody, so whoever does is no bridge, and must not get the token.
+		// A bridge never redirects, and nothing else may get the token.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }

@@ -2,6 +2,7 @@ package skill
 
 import (
 	"cmp"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -49,31 +50,19 @@ func (e *exampler) pick(s *shape) *shape {
 	}
 	first := e.shape(s.variants[0])
 	merged := &shape{
-		layers:   append(slices.Clone(s.layers), first.layers...),
-		types:    s.types,
-		names:    slices.Clone(s.names),
-		schemas:  map[string]*value{},
-		required: map[string]bool{},
+		layers: append(slices.Clone(s.layers), first.layers...), types: s.types, variants: first.variants,
+		names: slices.Clone(s.names), schemas: maps.Clone(s.schemas), required: maps.Clone(s.required),
 	}
 	if len(merged.types) == 0 {
 		merged.types = first.types
 	}
-	for name, schema := range s.schemas {
-		merged.schemas[name] = schema
-	}
 	for _, name := range first.names {
-		// The variant knows better: it tells the kinds apart.
 		if _, ok := merged.schemas[name]; !ok {
 			merged.names = append(merged.names, name)
 		}
-		merged.schemas[name] = first.schemas[name]
 	}
-	for _, required := range []map[string]bool{s.required, first.required} {
-		for name := range required {
-			merged.required[name] = true
-		}
-	}
-	merged.variants = first.variants
+	maps.Copy(merged.schemas, first.schemas) // the variant knows better: it tells the kinds apart
+	maps.Copy(merged.required, first.required)
 	return merged
 }
 

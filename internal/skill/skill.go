@@ -58,7 +58,7 @@ func (o Options) startCommand() string {
 	return strings.Join(quoted, " ")
 }
 
-// full says whether descriptions are to be given whole.
+// full reports whether descriptions are to be given whole.
 func (o Options) full() bool { return o.Description == "full" }
 
 // A Skill is one directory of files.

@@ -22,7 +22,7 @@ import (
 	"knowhow/internal/mcpclient"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // parseCatalog reads a server's answers to initialize and tools/list, merged
 // into one object, as testdata/servers keeps them.
@@ -80,7 +80,7 @@ func recorded(t testing.TB) (catalogs []mcpclient.Catalog, sizes []int) {
 
 // TestGolden holds what is rendered against testdata/golden. Each archive has
 // an input.json (options and the servers' answers by id); -update renders the
-// rest anew.
+// rest again.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/golden/*.txtar")
 	if err != nil || len(files) == 0 {

@@ -1,6 +1,7 @@
 package skill
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode"
@@ -16,7 +17,7 @@ var (
 	angles = strings.NewReplacer("<", "‹", ">", "›")
 )
 
-// hidden says whether a character is invisible or changes how its neighbours
+// hidden reports whether a character is invisible or changes how its neighbours
 // are shown: controls, bidirectional marks, tags and the like, in which text
 // can be hidden from people that a model reads. The two joiners, which
 // spelling needs, are not.
@@ -87,66 +88,54 @@ func cut(s string, limit int) string {
 }
 
 // quoteJSON returns s as a JSON string in which nothing is hidden.
-func quoteJSON(s string) string {
-	return quote(s, func(r rune) string {
-		high, low := utf16.EncodeRune(r)
-		return fmt.Sprintf(`\u%04x\u%04x`, high, low)
-	})
-}
+func quoteJSON(s string) string { return escapeHidden(marshal(s), escapeWide) }
 
 // quoteYAML returns s as a double-quoted YAML scalar in which nothing is hidden.
 // It is a JSON string too unless s has hidden characters beyond U+FFFF, for
 // which YAML knows no surrogates. It holds no "---", at which the official
 // validator splits a SKILL.md wherever it stands.
 func quoteYAML(s string) string {
-	q := quote(s, func(r rune) string { return fmt.Sprintf(`\U%08x`, r) })
+	q := escapeHidden(marshal(s), func(r rune) string { return fmt.Sprintf(`\U%08x`, r) })
 	for strings.Contains(q, "---") {
 		q = strings.Replace(q, "---", `\u002d--`, 1)
 	}
 	return q
 }
 
-// quote returns s in double quotes with JSON's escapes; wide escapes what lies
-// beyond U+FFFF and is hidden.
-func quote(s string, wide func(rune) string) string {
+// marshal returns s as a JSON string.
+func marshal(s string) string {
 	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case hidden(r) && r > 0xffff:
-			b.WriteString(wide(r))
-		case hidden(r):
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(s) // a string can always be written
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// showHidden escapes the hidden characters of a JSON text. They stand only
-// within strings there, except for white space, so its value stays the same.
-func showHidden(json []byte) []byte {
-	json = []byte(strings.ToValidUTF8(string(json), "\ufffd"))
+// showHidden escapes the hidden characters of a JSON text.
+func showHidden(text []byte) []byte { return []byte(escapeHidden(string(text), escapeWide)) }
+
+// escapeHidden escapes the hidden characters of a JSON text, those beyond U+FFFF
+// by wide. They stand only within strings there, except for white space, so its
+// value stays the same.
+func escapeHidden(text string, wide func(rune) string) string {
 	var b strings.Builder
-	for _, r := range string(json) {
+	for _, r := range strings.ToValidUTF8(text, "\ufffd") {
 		switch {
 		case r == '\n' || r == '\r' || r == '\t' || !hidden(r):
 			b.WriteRune(r)
+		case r > 0xffff:
+			b.WriteString(wide(r))
 		default:
-			escaped := quoteJSON(string(r))
-			b.WriteString(escaped[1 : len(escaped)-1])
+			fmt.Fprintf(&b, `\u%04x`, r)
 		}
 	}
-	return []byte(b.String())
+	return b.String()
+}
+
+// escapeWide is JSON's escape of a character beyond U+FFFF.
+func escapeWide(r rune) string {
+	high, low := utf16.EncodeRune(r)
+	return fmt.Sprintf(`\u%04x\u%04x`, high, low)
 }
 
 // blockquote returns text as a Markdown quotation, out of which neither a

@@ -177,7 +177,7 @@ func fences(page, language string) []string {
 	return codes
 }
 
-// sameJSON says whether two JSON texts mean the same.
+// sameJSON reports whether two JSON texts mean the same.
 func sameJSON(t *testing.T, a, b string) bool {
 	t.Helper()
 	var x, y any
