@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"knowhow/internal/sanitize"
 )
 
 // A File is a configuration file that was read. It knows where each value
@@ -84,15 +86,7 @@ func (f *File) show(path string, at span) string {
 	}
 	const most = 80
 	s := userinfo.ReplaceAllLiteralString(string(raw), `"...@`)
-	if r := []rune(s); len(r) > most {
-		s = string(r[:most]) + "…"
-	}
-	return strings.ToValidUTF8(strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == '\u2028' || r == '\u2029' {
-			return -1
-		}
-		return r
-	}, s), "")
+	return sanitize.Short(s, most, 4*most)
 }
 
 // Secret reports whether a key's name says that its value must not be shown:
