@@ -33,30 +33,6 @@ func IsCJK(r rune) bool {
 	return false
 }
 
-// Fold returns s in the form that words are compared in before their endings
-// are cut: NFKC, lower case, Latin letters without accents. It keeps
-// everything that is no letter.
-func Fold(s string) string {
-	if isLowerASCII(s) {
-		return s
-	}
-	var b strings.Builder
-	b.Grow(len(s))
-	latin := false
-	for _, r := range norm.NFKC.String(s) {
-		if unicode.IsMark(r) {
-			if !latin {
-				b.WriteRune(r)
-			}
-			continue
-		}
-		var buf [8]byte
-		b.Write(appendFolded(buf[:0], r))
-		latin = isLatin(r)
-	}
-	return b.String()
-}
-
 // Lower returns s as [Surfaces] writes words: NFKC and lower case, accents
 // kept.
 func Lower(s string) string {

@@ -74,7 +74,7 @@ var userinfo = regexp.MustCompile(`(?s)^".*@`)
 // show returns a value as errors may show it: as the file spells it, so that
 // no expanded variable appears, on one line, cut, and without secrets.
 func (f *File) show(path string, at span) string {
-	if Secret(path) {
+	if secret(path) {
 		return "a value that is not shown"
 	}
 	raw := f.data[at.start:at.end]
@@ -89,10 +89,10 @@ func (f *File) show(path string, at span) string {
 	return sanitize.Short(s, most, 4*most)
 }
 
-// Secret reports whether a key's name says that its value must not be shown:
+// secret reports whether a key's name says that its value must not be shown:
 // it contains token, key, password or secret, in any case. In a path with
 // dots the last element counts.
-func Secret(path string) bool {
+func secret(path string) bool {
 	name := strings.ToLower(path[strings.LastIndexByte(path, '.')+1:])
 	for _, word := range []string{"token", "key", "password", "secret"} {
 		if strings.Contains(name, word) {
