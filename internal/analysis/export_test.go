@@ -7,9 +7,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Fold returns s in the form that words are compared in before their endings
-// are cut: NFKC, lower case, Latin letters without accents. It keeps
-// everything that is no letter.
+// Fold returns s in the form in which words are stemmed: NFKC, in lower case,
+// and with Latin letters without accents. Characters that are not letters are
+// kept.
 func Fold(s string) string {
 	if isLowerASCII(s) {
 		return s
@@ -31,8 +31,8 @@ func Fold(s string) string {
 	return b.String()
 }
 
-// Stem returns the stem of a folded word (English, Porter 2). A word that is
-// not made of the letters a to z alone is its own stem.
+// Stem returns the stem of a folded word (English, Porter 2). A word with other
+// characters than the letters a to z is returned unchanged.
 func Stem(word string) string {
 	for i := range len(word) {
 		if c := word[i]; c < 'a' || c > 'z' {

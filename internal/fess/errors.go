@@ -23,8 +23,8 @@ const (
 	CAReason      errkind.Reason = "fess: CAFile"
 )
 
-// transportError says in its own words why no answer came: the error's text
-// holds the server's address.
+// transportError returns the error of a call without an answer. It does not contain
+// the text of err, which has the server's address.
 func transportError(path string, err error) error {
 	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: http.StatusBadGateway,
 		Message: "the Fess server cannot be reached; check that it runs and that its address is right", Reason: AddressReason}
@@ -43,7 +43,7 @@ func transportError(path string, err error) error {
 	return r
 }
 
-// noJSON explains an answer that no Fess API gives.
+// noJSON returns the error of an answer that no Fess API sends.
 func noJSON(a *answer) error {
 	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: a.path, Status: a.status, Retry: retryAfter(a.header)}
 	switch s := a.status; {
@@ -74,9 +74,10 @@ func noJSON(a *answer) error {
 	return r
 }
 
-// refusal explains a JSON answer that says no. What it says is not passed on: it
-// may hold a stack trace (Fess 15.4, api.json.response.exception.included) or
-// the query in the engine's language (Fess 15.7).
+// refusal returns the error of a JSON answer without success. The answer's message
+// is not passed on: it may contain a stack trace (Fess 15.4,
+// api.json.response.exception.included) or the query in the language of the engine
+// (Fess 15.7).
 func (c *Client) refusal(ctx context.Context, a *answer) error {
 	said := readFault(a.body)
 	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: a.path, Status: a.status, Code: said.code, Retry: retryAfter(a.header)}
@@ -113,7 +114,7 @@ func (c *Client) refusal(ctx context.Context, a *answer) error {
 	return r
 }
 
-// afterFailure says what to do about a server's failure: to ask again only where
+// afterFailure returns the advice after a server's failure: to try again only if
 // that may help.
 func afterFailure(r *errkind.Remote) string {
 	if errkind.Retryable(r) {
@@ -123,7 +124,7 @@ func afterFailure(r *errkind.Remote) string {
 }
 
 // badToken makes r an error about the access token, which the operator or the
-// caller can set right.
+// caller can correct.
 func (c *Client) badToken(r *errkind.Remote, message string) {
 	r.Kind, r.Message, r.Reason = errkind.Unauthorized, message+"; set a valid one", TokenReason
 	if c.passThrough {
@@ -131,7 +132,7 @@ func (c *Client) badToken(r *errkind.Remote, message string) {
 	}
 }
 
-// A fault is what a refused request's answer says.
+// A fault is the content of the answer to a refused request.
 type fault struct{ code, message string }
 
 // maxCode bounds Fess's error codes, in bytes: UUIDs in API v1, names such as
@@ -166,7 +167,7 @@ func readFault(body []byte) fault {
 	return f
 }
 
-// maxRetryAfter bounds how long we pass on that a server wants us to wait.
+// maxRetryAfter bounds the time to wait that is passed on from a server.
 const maxRetryAfter = time.Hour
 
 // retryAfter reads the header of that name, in seconds or as a date.

@@ -67,8 +67,8 @@ func geoSchema() schema.Schema {
 	}}
 }
 
-// searchArgs are the arguments of the search tool, as its schema allows them and
-// with the defaults filled in.
+// searchArgs are the arguments of the search tool, checked against its schema and
+// with its defaults.
 type searchArgs struct {
 	Query         string     `json:"query"`
 	PageSize      int        `json:"pageSize"`
@@ -158,8 +158,8 @@ func (b *bridge) query(in searchArgs) (q search.Query, relaxed bool, err error) 
 	return q, r.Relaxed, q.Validate(b.backend.FacetFields())
 }
 
-// nextStart is where the next page begins; 0 if there is none, or none that
-// the same page size can reach.
+// nextStart returns the start of the next page, 0 if there is none or if it is
+// beyond the window.
 func nextStart(q search.Query, p *search.Page) int {
 	next := q.Start + len(p.Hits)
 	more := next < p.Total || p.AtLeast && len(p.Hits) == q.Num
@@ -169,7 +169,7 @@ func nextStart(q search.Query, p *search.Page) int {
 	return next
 }
 
-// emptyHint returns what to try next after a page without hits.
+// emptyHint returns advice after a page without hits.
 func (b *bridge) emptyHint(q search.Query, p *search.Page) string {
 	if p.Total > 0 {
 		return fmt.Sprintf("No hits from start %d on: there are %d in all.", q.Start, p.Total)
@@ -192,14 +192,14 @@ func (b *bridge) emptyHint(q search.Query, p *search.Page) string {
 	return hint
 }
 
-// indexing is how far indexing has come: documents done, of how many.
+// indexing is the progress of indexing, in documents.
 type indexing struct {
 	Done  int `json:"done"`
 	Total int `json:"total"`
 }
 
-// withProgress adds to a result how far indexing has come, if it is under way: for
-// the model that reads the result, and in _meta for programs.
+// withProgress adds the progress of indexing to a result while documents are being
+// indexed: for models to the result itself, for programs to its _meta.
 func (b *bridge) withProgress(ctx context.Context, r *compact.Object) any {
 	if x, ok := b.backend.(search.Indexer); ok {
 		if done, total, busy := x.Indexing(ctx, nil); busy {

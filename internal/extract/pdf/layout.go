@@ -38,9 +38,14 @@ const lineSize = 80 + 16 // bytes, with the header of its text
 // What cutting the glyphs of a page into lines takes.
 const (
 	layoutSteps = 10 // for each glyph
-	textMemory  = 8  // bytes, for each byte of text: all of it may be one line, which is copied
-	rtlSteps    = 50 // for each glyph, where text is written from right to left
-	rtlMemory   = 40 // bytes, for each byte of such text, which is normalised
+	textSteps   = 1  // for each byte of text
+	textMemory  = 8  // bytes for each byte of text: all of it may be one line, which is copied
+
+	// The same where text is written from right to left: glyphs are sorted,
+	// and text is normalised.
+	rtlLayoutSteps = 50
+	rtlTextSteps   = 16
+	rtlTextMemory  = 40
 )
 
 // A lineMaker collects the glyphs of a line.
@@ -62,22 +67,22 @@ type lineMaker struct {
 // alone could tell (columns, boxes, tables). The memory of the lines is taken
 // from a budget; when that is used up, there are no lines.
 func linesOf(glyphs []glyph, b *cos.Budget) []line {
-	steps, memory := layoutSteps, textMemory
+	glyphSteps, steps, memory := layoutSteps, textSteps, textMemory
 	if hasRTL(glyphs) {
-		steps, memory = rtlSteps, rtlMemory
+		glyphSteps, steps, memory = rtlLayoutSteps, rtlTextSteps, rtlTextMemory
 	}
 	size := 0
 	for i := range glyphs {
 		size += len(glyphs[i].text) + 1
 	}
-	if !b.Spend(size) || !b.Alloc(memory*size) {
+	if !b.Spend(steps*size) || !b.Alloc(memory*size) {
 		return nil
 	}
 	defer b.Free(memory * size)
 	sortRTL(glyphs)
 	m := lineMaker{weights: map[float64]float64{}, budget: b}
 	for _, g := range glyphs {
-		if !b.Spend(steps) {
+		if !b.Spend(glyphSteps) {
 			return nil
 		}
 		m.add(g)
