@@ -15,8 +15,8 @@ import (
 	"strings"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/sanitize"
 	"knowhow/internal/spell"
-	"knowhow/internal/terminal"
 )
 
 // The exit statuses.
@@ -222,7 +222,7 @@ func (v *invocation) fail(ctx context.Context, err error) int {
 func printableLines(message string) string {
 	lines := strings.Split(message, "\n")
 	for i, line := range lines {
-		lines[i] = terminal.Printable(line)
+		lines[i] = sanitize.Escape(line)
 	}
 	return strings.Join(lines, "\n")
 }
