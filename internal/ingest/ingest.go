@@ -99,6 +99,7 @@ const (
 	NoText     Reason = "without text" // such as images
 	Unreadable Reason = "unreadable"
 	TooLarge   Reason = "too large"
+	TooComplex Reason = "too complex" // takes more work or memory than is allowed
 	TooSlow    Reason = "too slow"
 	Crashed    Reason = "after a crash" // see Journal
 )

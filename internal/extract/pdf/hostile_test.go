@@ -119,7 +119,7 @@ func TestHostile(t *testing.T) {
 	const (
 		work   = "more work"
 		memory = "more memory"
-		noText = "holds no text"
+		noText = "without text that can be extracted"
 		text   = "" // the text is read
 	)
 	shared := func(entries string) func(int) string { // the same font dictionary again and again

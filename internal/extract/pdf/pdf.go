@@ -108,11 +108,11 @@ func read(data []byte, b *cos.Budget) (*Text, error) {
 	case f.Damaged() && p.unknown == 0:
 		return nil, fmt.Errorf("damaged PDF document: no text was found in what is left of it: %w", errkind.Corrupt)
 	}
-	return nil, fmt.Errorf("PDF document that holds no text which can be extracted (it was scanned, or its fonts lack a character map): %w", errkind.Unsupported)
+	return nil, fmt.Errorf("PDF document without text that can be extracted (it was scanned, or its fonts lack a character map): store a copy with recognized text (OCR): %w", errkind.Unsupported)
 }
 
 func tooLarge(what string) error {
-	return fmt.Errorf("PDF document with %s: %w", what, errkind.TooLarge)
+	return fmt.Errorf("PDF document with %s: split it: %w", what, errkind.TooLarge)
 }
 
 // A pageReader reads the pages of a document.
