@@ -1,9 +1,11 @@
 package knowhow_test
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,26 +14,26 @@ import (
 
 const module = "knowhow"
 
-// deps says which packages below internal each package may import; all may
-// import errkind. It is a statement of policy, in the manner of
-// go/build/deps_test.go: docs/architecture.md gives the reasons. Do not change
-// it to fix a build.
+// deps lists the packages below internal that each package may import. All
+// packages may import errkind. Like go/build/deps_test.go, it states a policy,
+// whose reasons are in docs/architecture.md. Do not change it only to make a
+// build pass.
 var deps = map[string]string{
 	// Vocabulary: no behaviour to speak of.
 	"errkind": "", "document": "", "search": "query",
 
-	// The program's own plumbing.
-	"config": "spell", "logfile": "",
-	"spell": "", "compact": "", "sanitize": "", "schema": "compact spell", "terminal": "",
+	// Configuration, logging, output and formats.
+	"config": "spell sanitize", "logfile": "",
+	"spell": "", "compact": "", "sanitize": "", "schema": "compact spell", "terminal": "sanitize",
 
-	// Text, pure: no disk, no network.
+	// Text processing without access to disk or network.
 	"extract": "extract/pdf", "chunk": "", "analysis": "", "query": "",
 	"extract/pdf": "extract/pdf/cos", "extract/pdf/cos": "",
 
-	// Things with a life.
+	// Storage, indexing and background work.
 	"index":    "document search analysis query",
-	"ingest":   "document extract chunk",
-	"indexing": "document index ingest terminal",
+	"ingest":   "document extract chunk sanitize",
+	"indexing": "document index ingest terminal sanitize",
 
 	"fetch": "",
 	"job":   "",
@@ -40,24 +42,29 @@ var deps = map[string]string{
 	"fess":       "search query",
 	"httpguard":  "spell",
 	"fessserver": "httpguard search query sanitize",
-	"mcpserver":  "httpguard schema compact spell",
+	"mcpserver":  "httpguard schema compact spell sanitize",
 
-	// The door to MCP servers for clients.
+	// MCP client.
 	"mcpsettings":      "spell",
-	"mcpclient":        "mcpsettings spell mcpclient/child mcpclient/redact",
+	"mcpclient":        "mcpsettings spell mcpclient/child mcpclient/redact sanitize",
 	"mcpclient/child":  "",
-	"mcpclient/redact": "",
+	"mcpclient/redact": "sanitize",
 
-	// MCP servers as skills.
-	"skill":       "mcpclient spell",
-	"skill/store": "skill",
-	"invoke":      "httpguard mcpclient compact spell",
+	// Agent Skills from MCP servers.
+	"skill":       "mcpclient spell sanitize",
+	"skill/store": "skill sanitize",
+	"invoke":      "httpguard mcpclient compact spell sanitize",
 
 	// The systems. None imports another, or a backend it need not know:
 	// fessmcp sees search, never fess or index.
 	"fessmcp": "search query fetch extract chunk job mcpserver schema compact sanitize",
 
-	// A part of a search service that is restricted to labels.
+	// Names of sources, and the configuration of the bridge: the one package below
+	// cli that knows its keys.
+	"source":     "document",
+	"fessconfig": "config fess fessmcp fetch httpguard source",
+
+	// A search service restricted to some labels.
 	"search/scope": "search",
 
 	// The command line may import everything.
@@ -68,12 +75,12 @@ var deps = map[string]string{
 	"fess/fesstest":     "search document",
 	"mcpserver/mcptest": "",
 
-	// A fake Fess server to run by hand.
+	// A fake Fess server for manual tests.
 	"fess/fesstest/fakefess": "fess/fesstest search/searchtest document",
 }
 
-// fences says which packages may import a module or package from outside.
-var fences = map[string]string{
+// restricted says which packages may import a module or package from outside.
+var restricted = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
 	"modernc.org/sqlite":                     "index",
 	"database/sql":                           "index",
@@ -83,14 +90,15 @@ var fences = map[string]string{
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",
 }
 
-// pure are the packages that open no file and no socket.
+// pure lists the packages that must not open files or sockets.
 var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cos", "chunk", "analysis", "query", "spell", "compact", "sanitize", "schema", "skill"}
 
-// TestDeps holds every package against deps and fences.
+// TestDeps checks the imports of every package against deps, restricted and
+// pure.
 func TestDeps(t *testing.T) {
 	seen := map[string]bool{}
-	// The files are parsed here, not listed by the go command, so that the
-	// test cache notices when one changes.
+	// The test reads the files itself instead of using go list, so that the
+	// test cache is invalidated when one changes.
 	for file, src := range goFiles(t) {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
@@ -104,7 +112,7 @@ func TestDeps(t *testing.T) {
 	}
 	for name := range deps {
 		if !seen[name] {
-			t.Errorf("deps names %s, which does not exist", name)
+			t.Errorf("deps has package %s, which does not exist", name)
 		}
 	}
 }
@@ -135,13 +143,44 @@ func checkImports(t *testing.T, file string, src []byte, name string) {
 				t.Errorf("%s: %s must not import %s", file, name, in)
 			}
 		}
-		for mod, who := range fences {
-			if (imp == mod || strings.HasPrefix(imp, mod+"/")) && !slices.Contains(strings.Fields(who), name) {
-				t.Errorf("%s: %s must not import %s; only %s may", file, name, imp, who)
+		for mod, allowed := range restricted {
+			if (imp == mod || strings.HasPrefix(imp, mod+"/")) && !slices.Contains(strings.Fields(allowed), name) {
+				t.Errorf("%s: %s must not import %s; only %s may", file, name, imp, allowed)
 			}
 		}
 		if slices.Contains(pure, name) && (imp == "os" || imp == "net" || strings.HasPrefix(imp, "os/")) {
-			t.Errorf("%s: %s is a pure room and must not import %s", file, name, imp)
+			t.Errorf("%s: %s must not open files or sockets and so must not import %s", file, name, imp)
 		}
+	}
+}
+
+// setting matches a flag or a key of the bridge's configuration in a message.
+var setting = regexp.MustCompile(`(^|[\s("'])--[a-z]|\b(contentFetch|fessAuth|httpTransport)\.[a-z]|\b(security|timeouts|limits|logging|tls)\.[a-z]+[A-Z]|` +
+	`\bfessBaseUrl\b|\blogging\.dir\b|\b(KNOWHOW|MCP_BRIDGE|FESS)_(TOKEN|DATA|URL|API_TOKEN)\b`)
+
+// namesSettings are the packages that may name flags and keys: the command line,
+// the configuration of the bridge, and the skills, which contain command lines.
+var namesSettings = []string{"cli", "fessconfig", "skill"}
+
+// TestSettingsAreNamedAtTheEdge checks that no other package names a flag or a
+// key: its errors have an errkind.Reason, to which the edge adds the name.
+func TestSettingsAreNamedAtTheEdge(t *testing.T) {
+	for file, src := range goFiles(t) {
+		name := strings.TrimPrefix(path.Dir(file), "internal/")
+		if strings.HasSuffix(file, "_test.go") || slices.Contains(namesSettings, name) || strings.HasPrefix(name, "cmd/") || strings.Contains(file, "test/") {
+			continue
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, file, src, 0)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING && setting.MatchString(lit.Value) {
+				t.Errorf("%s: %s names a setting", fset.Position(lit.Pos()), lit.Value)
+			}
+			return true
+		})
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// goFiles returns the paths and contents of all Go files of the repository.
-// Reading them here makes the test cache notice every change.
+// goFiles returns the contents of all Go files of the repository by path.
+// Reading them invalidates the test cache when one changes.
 func goFiles(t *testing.T) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
@@ -38,7 +38,7 @@ func goFiles(t *testing.T) map[string][]byte {
 	return files
 }
 
-// TestFormat holds every Go file against gofmt.
+// TestFormat checks that every Go file is formatted with gofmt.
 func TestFormat(t *testing.T) {
 	for file, src := range goFiles(t) {
 		out, err := format.Source(src)
@@ -80,7 +80,8 @@ func exportedReceiver(fn *ast.FuncDecl) bool {
 	return ok && id.IsExported()
 }
 
-// TestLinks follows every relative link of the Markdown files.
+// TestLinks checks that the relative links in Markdown files lead to existing
+// files.
 func TestLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {

@@ -1,5 +1,5 @@
-// The checks of .ci/inspector. Arguments: the Inspector, a work folder with
-// bin/knowhow and bin/fakefess, the repository.
+// The checks of .ci/inspector. Arguments: the path of the Inspector, a work
+// folder with bin/knowhow and bin/fakefess, and the path of the repository.
 import { spawn, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -17,7 +17,7 @@ function check(name, ok, detail) {
   console.error(`FAIL ${name}: ${detail}`);
 }
 
-// inspect runs one Inspector command and returns its JSON answer.
+// inspect runs one Inspector command and returns its JSON output.
 function inspect(target, ...args) {
   const base = ['--cli', '--format', 'json', ...args];
   const argv = target.url ? [...base, '--server-url', target.url, '--transport', 'http'] : [...base, '--', ...target.command];

@@ -13,14 +13,14 @@ import (
 )
 
 // Fess's own index settings need its four OpenSearch plugins (analysis-fess,
-// analysis-extension, configsync, minhash). With search_engine.type=cloud Fess
-// does without configsync and reads its settings from the folders named _cloud.
-// The files there are replaced by the ordinary ones, in which only what comes from
-// a plugin is changed. So words of Chinese, Japanese and Korean are found as
-// pairs of characters, as in the fields title and content they always are, and
-// similar documents are not grouped. All else is Fess's own.
+// analysis-extension, configsync, minhash). With search_engine.type=cloud, Fess
+// does not need configsync and reads its settings from the folders named _cloud.
+// This file replaces the settings there by the ordinary ones, and in these only
+// what requires a plugin. As a result, words of Chinese, Japanese and Korean are
+// always indexed as pairs of characters, as they are in the fields title and
+// content, and similar documents are not grouped.
 
-// An analysis is the part of an index's settings that says what words are.
+// An analysis is the part of an index's settings about text analysis.
 type analysis struct {
 	Analyzer   map[string]*analyzer      `json:"analyzer"`
 	Tokenizer  map[string]map[string]any `json:"tokenizer"`
@@ -28,7 +28,7 @@ type analysis struct {
 	CharFilter map[string]map[string]any `json:"char_filter,omitempty"`
 }
 
-// An analyzer makes words of a text.
+// An analyzer describes how a text is split into words.
 type analyzer struct {
 	Type       string   `json:"type,omitempty"`
 	Tokenizer  string   `json:"tokenizer,omitempty"`
@@ -36,17 +36,18 @@ type analyzer struct {
 	Filter     []string `json:"filter,omitempty"`
 }
 
-// fromPlugin matches the types and names that an OpenSearch without plugins lacks.
+// fromPlugin matches the types and names that OpenSearch does not have without
+// plugins.
 var fromPlugin = regexp.MustCompile(`^(fess_|kuromoji|nori|smartcn)`)
 
-// scripts matches runs of one script, for the words of suggestions; hiragana is
-// mostly grammar.
+// scripts matches runs of one script, for the words of suggestions. Hiragana is
+// not included because it is mostly grammar.
 const scripts = `[\p{IsHan}々〆]+|[\p{IsKatakana}ー]+|\p{IsHangul}+|[\p{L}\p{N}&&[^\p{IsHan}\p{IsHiragana}\p{IsKatakana}\p{IsHangul}]]+`
 
-// withoutPlugins replaces what comes from a plugin. For suggestions words are
-// runs of one script, and a word reads as it is written.
+// withoutPlugins replaces what requires a plugin. For suggestions, words are
+// runs of one script, and the reading of a word is its spelling.
 func (a *analysis) withoutPlugins(forSuggest bool) {
-	replaced := map[string][]string{} // filters that have to follow a tokenizer
+	replaced := map[string][]string{} // filters to add after a tokenizer
 	for name, spec := range a.Tokenizer {
 		typ, _ := spec["type"].(string)
 		if !fromPlugin.MatchString(typ) {
@@ -67,7 +68,7 @@ func (a *analysis) withoutPlugins(forSuggest bool) {
 	for _, part := range []map[string]map[string]any{a.Filter, a.CharFilter} {
 		for name, spec := range part {
 			typ, _ := spec["type"].(string)
-			if typ == "alphanum_word" { // drops long words
+			if typ == "alphanum_word" { // removes long words
 				part[name] = map[string]any{"type": "truncate", "length": 20}
 			} else if typ == "minhash" || fromPlugin.MatchString(typ) {
 				delete(part, name)
@@ -88,8 +89,8 @@ func (a *analysis) withoutPlugins(forSuggest bool) {
 	}
 }
 
-// prepareIndex rewrites the index settings among the classes of Fess, and copies
-// the dictionaries that configsync would bring to OpenSearch's configuration.
+// prepareIndex rewrites the index settings in the classes of Fess, and copies
+// the dictionaries to OpenSearch's configuration, which configsync would do.
 func prepareIndex(classes, conf string) error {
 	indices, suggest := filepath.Join(classes, "fess_indices"), filepath.Join(classes, "suggest_indices")
 	if err := rewrite(indices, "fess.json", func(m map[string]any) error {
@@ -110,7 +111,8 @@ func prepareIndex(classes, conf string) error {
 	return copyDictionaries(filepath.Join(indices, "fess"), conf)
 }
 
-// rewrite writes an edited copy of a JSON file of a folder into its folder _cloud.
+// rewrite writes an edited copy of a JSON file in dir to the folder _cloud in
+// dir.
 func rewrite(dir, name string, edit func(map[string]any) error) error {
 	data, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
@@ -127,12 +129,12 @@ func rewrite(dir, name string, edit func(map[string]any) error) error {
 		return err
 	}
 	if left := regexp.MustCompile(`"type":"(fess_|kuromoji|nori|smartcn|minhash|alphanum)[^"]*`).Find(data); left != nil {
-		return fmt.Errorf("editing %s: %s is of a plugin still", name, left)
+		return fmt.Errorf("editing %s: %s still requires a plugin", name, left)
 	}
 	return os.WriteFile(filepath.Join(dir, "_cloud", name), data, 0o644)
 }
 
-// editAnalysis replaces what comes from a plugin in m's entry "analysis".
+// editAnalysis replaces what requires a plugin in m's entry "analysis".
 func editAnalysis(m map[string]any, forSuggest bool) error {
 	data, err := json.Marshal(m["analysis"])
 	if err != nil {
@@ -147,7 +149,8 @@ func editAnalysis(m map[string]any, forSuggest bool) error {
 	return nil
 }
 
-// withoutMinhash takes the fields that group similar documents out of a mapping.
+// withoutMinhash removes the fields that group similar documents from a
+// mapping.
 func withoutMinhash(m map[string]any) error {
 	fields, _ := m["properties"].(map[string]any)
 	content, ok := fields["content"].(map[string]any)
@@ -160,7 +163,7 @@ func withoutMinhash(m map[string]any) error {
 	return nil
 }
 
-// copyDictionaries copies the text files of a folder and those below.
+// copyDictionaries copies the text files of a folder tree.
 func copyDictionaries(from, to string) error {
 	return filepath.WalkDir(from, func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || filepath.Ext(file) != ".txt" {

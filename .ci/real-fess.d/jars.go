@@ -18,8 +18,8 @@ import (
 //go:embed maven
 var poms embed.FS
 
-// install returns the folder that holds the jars, one folder of them for each
-// file in maven/. What the cache has is not asked for again.
+// install returns the folder with the jars, which has one folder for each file
+// in maven/. Jars that are in the cache are not downloaded again.
 func install(ctx context.Context, cache, java string) (string, error) {
 	sum := sha256.New()
 	names, err := fs.Glob(poms, "maven/*.xml")
@@ -44,7 +44,7 @@ func install(ctx context.Context, cache, java string) (string, error) {
 	return jars, err
 }
 
-// needMaven installs Maven in CI where it is missing.
+// needMaven installs Maven in CI if it is missing.
 func needMaven(ctx context.Context) error {
 	if _, err := exec.LookPath("mvn"); err == nil {
 		return nil
@@ -59,10 +59,11 @@ func needMaven(ctx context.Context) error {
 	return nil
 }
 
-// getJars copies the dependencies of each POM into a folder of its name below dir.
+// getJars copies the dependencies of each POM to a folder in dir with the POM's
+// name.
 func getJars(ctx context.Context, dir, java string) error {
-	// POMs of third parties name repositories that are gone. An empty folder
-	// stands for all of them, so that only Maven Central is asked.
+	// POMs of third parties name repositories that no longer exist. An empty
+	// folder replaces all of them, so that only Maven Central is used.
 	empty := filepath.Join(dir, "empty")
 	settings := filepath.Join(dir, "settings.xml")
 	mirror := url.URL{Scheme: "file", Path: empty}
@@ -90,8 +91,9 @@ func getJars(ctx context.Context, dir, java string) error {
 	return nil
 }
 
-// mavenJava is what to add to Maven's environment: the Java where the machine has
-// no other. Its own is better, for it may know certificates of the site's own.
+// mavenJava returns the environment for Maven: a Java if the machine has no
+// other. The machine's own is better because it may have additional
+// certificates.
 func mavenJava(java string) []string {
 	if _, err := exec.LookPath("java"); err == nil || os.Getenv("JAVA_HOME") != "" {
 		return nil
@@ -99,8 +101,8 @@ func mavenJava(java string) []string {
 	return []string{"JAVA_HOME=" + java}
 }
 
-// pack makes a folder unless it is there. It is filled under another name, so
-// that it is whole or not there at all.
+// pack creates a folder unless it exists. The folder is filled under another
+// name first, so that it never exists incomplete.
 func pack(dir string, fill func(dir string) error) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
@@ -114,13 +116,13 @@ func pack(dir string, fill func(dir string) error) error {
 		return err
 	}
 	err = os.Rename(partial, dir)
-	if _, there := os.Stat(dir); there == nil { // from another run, perhaps
+	if _, there := os.Stat(dir); there == nil { // another run may have created it
 		return nil
 	}
 	return err
 }
 
-// command runs a program and returns what it printed as an error if it fails.
+// command runs a program. If it fails, the error contains its output.
 func command(ctx context.Context, env []string, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), env...)

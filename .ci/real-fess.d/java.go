@@ -12,11 +12,11 @@ import (
 	"strconv"
 )
 
-// leastJava is the oldest Java that Fess 15.4 and OpenSearch 3 run on.
+// leastJava is the oldest Java version that Fess 15.4 and OpenSearch 3 support.
 const leastJava = 21
 
-// findJava returns the home folder of a Java that is recent enough: one that is
-// on the machine, or in CI one out of Debian 13.
+// findJava returns the home folder of a recent Java: one on the machine, or, in
+// CI, one from Debian 13.
 func findJava(ctx context.Context, cache string) (string, error) {
 	debian := filepath.Join(cache, "debian-13")
 	packaged := filepath.Join(debian, "java")
@@ -39,17 +39,19 @@ func findJava(ctx context.Context, cache string) (string, error) {
 	return packaged, nil
 }
 
-// runJava runs the Java of a Debian that lies in the folder above on top of that
-// Debian's own libraries, as those of the machine may be too old for it. So they
-// may be for the program that Java starts others with, which VFORK does without.
+// runJava runs the Java of a Debian in the parent folder with that Debian's
+// libraries, because those of the machine may be too old. They may also be too
+// old for the program with which Java starts other programs; with VFORK Java
+// does not use it.
 const runJava = `#!/bin/sh
 d=${0%/java/bin/java}
 exec "$d"/usr/lib64/ld-linux-*.so.* --library-path "$(echo "$d"/usr/lib/*-linux-gnu)" "$(echo "$d"/usr/lib/jvm/java-21-openjdk-*/bin/java)" \
 	-Djdk.lang.Process.launchMechanism=VFORK "$@"
 `
 
-// getJava installs a small Debian with a Java in a folder; it needs to be root.
-// Packages of Java with fewer languages will not do: OpenSearch asks for Thai.
+// getJava installs a small Debian with Java in a folder. It requires root. Java
+// packages with fewer locales are not sufficient, because OpenSearch needs
+// Thai.
 func getJava(ctx context.Context, dir string) error {
 	if err := aptInstall(ctx, "debootstrap"); err != nil {
 		return err
@@ -64,8 +66,8 @@ func getJava(ctx context.Context, dir string) error {
 	return errors.Join(write(file, []byte(runJava)), os.Chmod(file, 0o755))
 }
 
-// relink makes the symbolic links in a folder that lead to a place of the system's
-// root lead to that place below root.
+// relink changes absolute symbolic links in a folder so that they point to the
+// same paths below root.
 func relink(root, in string) error {
 	return filepath.WalkDir(in, func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.Type() != fs.ModeSymlink {
@@ -82,7 +84,7 @@ func relink(root, in string) error {
 	})
 }
 
-// aptInstall installs a package of the machine's own Debian.
+// aptInstall installs a package of the machine's Debian.
 func aptInstall(ctx context.Context, name string) error {
 	if err := command(ctx, nil, "apt-get", "update", "-qq"); err != nil {
 		return err
@@ -90,7 +92,7 @@ func aptInstall(ctx context.Context, name string) error {
 	return command(ctx, nil, "apt-get", "install", "-y", "-qq", "--no-install-recommends", name)
 }
 
-// javaHomes lists where a Java may be, most wanted first.
+// javaHomes returns the folders where a Java may be, the preferred one first.
 func javaHomes() []string {
 	homes := []string{os.Getenv("JAVA_HOME")}
 	if java, err := exec.LookPath("java"); err == nil {
@@ -109,8 +111,8 @@ func javaHomes() []string {
 
 var versionForm = regexp.MustCompile(`version "(\d+)`)
 
-// javaVersion returns the feature release of the Java in a folder, 0 if there is
-// none that runs.
+// javaVersion returns the feature release of the Java in a folder, 0 if there
+// is none that runs.
 func javaVersion(ctx context.Context, home string) int {
 	if home == "" {
 		return 0
@@ -123,5 +125,5 @@ func javaVersion(ctx context.Context, home string) int {
 	return 0
 }
 
-// inCI reports whether the run may install what is missing on the machine.
+// inCI reports whether missing programs may be installed on the machine.
 func inCI() bool { return os.Getenv("CI") == "true" }

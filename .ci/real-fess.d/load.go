@@ -16,18 +16,19 @@ import (
 	"knowhow/internal/search/searchtest"
 )
 
-// Access tokens of the server: one of an administrator, who sees what guests
-// see, and one of somebody who may see nothing.
+// Access tokens of the server: that of an administrator, who sees what guests
+// see, and that of a role that sees nothing.
 const (
 	adminToken  = "administrator0000000000000000000000000000000000000000000000"
 	nobodyToken = "nobody00000000000000000000000000000000000000000000000000000"
 )
 
-// client returns a client that uses no proxy: all servers are on this machine.
+// client returns a client without a proxy, because all servers are on this
+// machine.
 func client() *http.Client { return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} }
 
 // load fills the server with the corpus of the contract suite: labels,
-// documents, a few searches for the popular words, and suggestions.
+// documents, some searches for the popular words, and suggestions.
 func (s *site) load(ctx context.Context) error {
 	if err := s.addTokens(ctx); err != nil {
 		return err
@@ -71,8 +72,8 @@ func (s *site) addTokens(ctx context.Context) error {
 	return s.bulk(ctx, lines.Bytes())
 }
 
-// addDocuments loads documents through Fess's admin API. Fess gives each a name
-// of its own, which is then replaced by ours, so that the suite can tell them.
+// addDocuments loads documents through Fess's admin API. Fess assigns each
+// document an ID, which is then replaced by that of the suite.
 func (s *site) addDocuments(ctx context.Context, docs []document.Document) error {
 	rows := make([]map[string]any, len(docs))
 	ids := map[string]string{}
@@ -121,7 +122,7 @@ func (s *site) addDocuments(ctx context.Context, docs []document.Document) error
 	return s.bulk(ctx, lines.Bytes())
 }
 
-// row is a document as Fess's admin API takes it.
+// row returns a document as Fess's admin API expects it.
 func row(d document.Document) map[string]any {
 	when := d.Modified.UTC().Format("2006-01-02T15:04:05.000Z")
 	m := map[string]any{
@@ -135,14 +136,14 @@ func row(d document.Document) map[string]any {
 	return m
 }
 
-// digest is the beginning of a text, as long as Fess makes it.
+// digest returns the beginning of a text, with the length of Fess's digests.
 func digest(text string) string {
 	runes := []rune(text)
 	return string(runes[:min(len(runes), 200)])
 }
 
-// suggest runs the job that collects suggestions, once the log has so many
-// searches. Fess writes that log by a job, too.
+// suggest waits until the log, which a job of Fess writes, has a number of
+// searches, and runs the job that collects suggestions.
 func (s *site) suggest(ctx context.Context, searches int) error {
 	if err := s.admin(ctx, "PUT", "scheduler/log_aggregator/start", nil, nil); err != nil {
 		return err
@@ -182,14 +183,14 @@ func (s *site) suggested(ctx context.Context) (bool, error) {
 		case l.JobStatus == "fail":
 			return false, fmt.Errorf("%.300s", l.ScriptResult)
 		case l.JobStatus == "ok":
-			// So is a job called that failed to start its JVM.
+			// A job that failed to start its JVM also has this status.
 			var words struct {
 				Count int `json:"record_count"`
 			}
 			err := errors.Join(s.call(ctx, "POST", s.engineURL+"/_refresh", "", nil, nil),
 				s.call(ctx, "GET", s.fessURL+"/api/v1/suggest-words?q=zepp", "", nil, &words))
 			if err == nil && words.Count == 0 {
-				err = fmt.Errorf("the job found none; it says: %.300s", l.ScriptResult)
+				err = fmt.Errorf("the job found no suggestions: %.300s", l.ScriptResult)
 			}
 			return true, err
 		}
@@ -218,20 +219,20 @@ func (s *site) admin(ctx context.Context, method, path string, body, answer any)
 	return json.Unmarshal(raw, answer)
 }
 
-// bulk sends OpenSearch a list of changes.
+// bulk sends a list of changes to OpenSearch.
 func (s *site) bulk(ctx context.Context, lines []byte) error {
 	var answer struct{ Errors bool }
 	if err := s.call(ctx, "POST", s.engineURL+"/_bulk?refresh=true", "", lines, &answer); err != nil {
 		return err
 	}
 	if answer.Errors {
-		return errors.New("OpenSearch refused some changes")
+		return errors.New("OpenSearch rejected some changes")
 	}
 	return nil
 }
 
-// call makes one request with a JSON body, or the bytes given, and reads a JSON
-// answer.
+// call sends a request with a JSON body, or with body itself if it is bytes,
+// and decodes the JSON response.
 func (s *site) call(ctx context.Context, method, to, token string, body, answer any) error {
 	data, ok := body.([]byte)
 	if !ok && body != nil {

@@ -1,13 +1,14 @@
-// Command real-fess holds knowhow against a real Fess server; .ci/real-fess
-// builds and runs it.
+// Command real-fess tests knowhow with a real Fess server; .ci/real-fess builds
+// and runs it.
 //
-// Fess 15.4.0 and OpenSearch 3.4.0 come from Maven Central, where Fess's four
-// OpenSearch plugins are not to be had: index.go says what that changes. Each
-// run starts with an empty index in a folder of its own, that is gone afterwards;
-// only the jars are kept, in the user's cache folder.
+// Fess 15.4.0 and OpenSearch 3.4.0 come from Maven Central, which does not have
+// Fess's four OpenSearch plugins; see index.go for the consequences. Each run
+// starts with an empty index in a new folder, which is removed at the end. Only
+// the jars are kept, in the user's cache folder.
 //
-// The checks are Go tests called TestRealFess*, which find the server by the
-// environment variables that check sets, and scripts in acceptance/.
+// The checks are Go tests named TestRealFess*, which get the addresses of the
+// server in the environment variables that check sets, and scripts in
+// acceptance/.
 package main
 
 import (
@@ -23,11 +24,11 @@ import (
 	"time"
 )
 
-// errSkip says that the checks cannot run on this machine.
+// errSkip means that the checks cannot run on this machine.
 var errSkip = errors.New("skipped")
 
 func main() {
-	// The servers end with the thread that started them: see endWithParent.
+	// The servers end with the thread that started them; see endWithParent.
 	runtime.LockOSThread()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:])
@@ -41,7 +42,7 @@ func main() {
 	}
 }
 
-// run does what the command line says and removes the work folder.
+// run executes the command line and removes the work folder.
 func run(ctx context.Context, args []string) error {
 	if len(args) < 1 || len(args) > 2 || len(args) == 2 && args[1] != "serve" {
 		return errors.New("usage: .ci/real-fess [serve]")
@@ -92,8 +93,8 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// build builds the program and the tests, so that all checks are of one state of
-// the sources.
+// build builds the program and the tests, so that all checks use the same state
+// of the sources.
 func build(ctx context.Context, work string) error {
 	env := []string{"CGO_ENABLED=0"}
 	if err := command(ctx, env, "go", "build", "-o", filepath.Join(work, "knowhow"), "./cmd/knowhow"); err != nil {
@@ -107,16 +108,16 @@ func build(ctx context.Context, work string) error {
 	return nil
 }
 
-// packages are those with checks, in their order: the first asks the server
-// little, the other a lot, of which Fess may learn words.
+// packages are the packages with checks, in order. The first sends few requests,
+// the second many, from which Fess may learn words.
 var packages = [...]string{"cli", "fess"}
 
-// checkAll runs the checks in each setup of the server.
+// checkAll runs the checks with each configuration of the server.
 func (s *site) checkAll(ctx context.Context) error {
 	if err := s.check(ctx, "plain"); err != nil {
 		return err
 	}
-	// A server that sends the texts and the labels of its documents.
+	// This server sends the texts and the labels of its documents.
 	s.fess.stop()
 	if err := s.startFess(ctx, "-Dfess.config.query.additional.response.fields=content,label",
 		"-Dfess.config.query.additional.api.response.fields=content,label"); err != nil {
@@ -129,14 +130,14 @@ func (s *site) checkAll(ctx context.Context) error {
 	return s.check(ctx, "down")
 }
 
-// check runs the tests against the server in one setup.
+// check runs the tests with one configuration of the server.
 func (s *site) check(ctx context.Context, setup string) error {
 	began := time.Now()
 	for _, name := range packages {
 		fmt.Printf("== checks of %s, server %s\n", name, setup)
 		args := []string{"-test.run=^TestRealFess", "-test.timeout=5m"}
 		if name == "fess" {
-			args = append(args, "-test.v") // what the scripts say at length is of use only when they fail
+			args = append(args, "-test.v") // the output of the scripts is long and needed only if they fail
 		}
 		cmd := exec.CommandContext(ctx, s.path(name+".test"), args...)
 		cmd.Dir = filepath.Join("internal", name)

@@ -19,7 +19,7 @@ type process struct {
 	done chan struct{} // closed when it has ended
 }
 
-// startProcess starts a server in a folder; its output goes to a file.
+// startProcess starts a server in dir, with its output in the file log.
 func startProcess(name, log, dir, program string, args ...string) (*process, error) {
 	f, err := os.Create(log)
 	if err != nil {
@@ -33,13 +33,13 @@ func startProcess(name, log, dir, program string, args ...string) (*process, err
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
 	go func() {
-		p.cmd.Wait() // how it ended does not matter: ready and stop say so where it does
+		p.cmd.Wait() // ready and stop report how it ended if that matters
 		close(p.done)
 	}()
 	return p, nil
 }
 
-// stop ends a server that was started and waits for its end.
+// stop ends a server and waits until it has ended.
 func (p *process) stop() {
 	if p == nil {
 		return
@@ -56,7 +56,7 @@ func (p *process) stop() {
 		p.cmd.Process.Kill()
 		<-p.done
 	}
-	syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // a job of Fess that still runs is of its group
+	syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // the group may include a running job of Fess
 	if use, ok := p.cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		fmt.Printf("%s stopped; it took up to %d MiB of memory and %v of processor time\n", p.name, use.Maxrss>>10,
 			(p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()).Round(time.Second))
@@ -96,9 +96,10 @@ func get(ctx context.Context, url string) (status int, err error) {
 	return resp.StatusCode, resp.Body.Close()
 }
 
-// until asks twice a second whether something is so.
+// until calls so twice a second until it returns true, returns an error, or
+// limit has passed.
 func until(ctx context.Context, limit time.Duration, so func(context.Context) (bool, error)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no success in %v", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no success within %v", limit))
 	defer cancel()
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()

@@ -2,8 +2,8 @@ package main
 
 import "syscall"
 
-// endWithParent makes a process the first of a group of its own, and ends it with
-// ours however ours ends.
+// endWithParent makes a process the leader of a new group, and ends it when
+// this process ends for any reason.
 func endWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }

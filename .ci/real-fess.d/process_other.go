@@ -4,6 +4,6 @@ package main
 
 import "syscall"
 
-// endWithParent makes a process the first of a group of its own. There is no
-// means here to end it with ours, other than stop.
+// endWithParent makes a process the leader of a new group. On this system only
+// stop ends it.
 func endWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -19,7 +19,7 @@ import (
 type site struct {
 	work string // folder of this run
 	java string // home of the Java
-	jars string // the folder of install
+	jars string // folder returned by install
 
 	engine, fess       *process
 	engineURL, fessURL string
@@ -44,12 +44,12 @@ func (s *site) stop() {
 
 func (s *site) path(name string) string { return filepath.Join(s.work, filepath.FromSlash(name)) }
 
-// quick are settings for a JVM that lives for minutes only: it compiles less, and
-// collects garbage on one thread.
+// quick are settings for a JVM that runs only for minutes: it compiles less,
+// and collects garbage on one thread.
 var quick = [...]string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}
 
-// startEngine starts OpenSearch on two free ports. The runner takes HTTP ports up
-// to 9299 only, and numbers them from the one behind its base.
+// startEngine starts OpenSearch on two free ports. The runner uses HTTP ports
+// up to 9299 only, and numbers them from the base port plus one.
 func (s *site) startEngine(ctx context.Context) error {
 	port := 9210
 	for ; port <= 9299 && !(free(port) && free(port+100)); port++ {
@@ -103,8 +103,8 @@ func (s *site) startFess(ctx context.Context, settings ...string) error {
 		"-Dfess.log.level=info", "-Dlasta.env=web", "-Dtomcat.config.path=tomcat_config.properties",
 		"-Dfess.search_engine.http_address="+s.engineURL, "-Dfess.config.search_engine.type=cloud", "-Dfess.dictionary.path=",
 		"-Dfess.config.index.number_of_shards=1",
-		// The suggest job has a JVM of its own, waits while the machine is
-		// busy, and reads half of the documents, unless it is told otherwise.
+		// By default, the suggest job runs in its own JVM, waits while the
+		// machine is busy, and reads half of the documents.
 		"-Dfess.config.java.command.path="+java, "-Dfess.config.adaptive.load.control=0",
 		"-Dfess.config.suggest.update.contents.limit.num.percentage=100%", "-Dfess.config.suggest.popular.word.query.freq=1")
 	args = append(append(args, settings...), "-cp", s.path("boot")+string(filepath.ListSeparator)+filepath.Join(s.jars, "boot", "*"),
@@ -119,7 +119,7 @@ func (s *site) startFess(ctx context.Context, settings ...string) error {
 //go:embed webapp
 var webapp embed.FS
 
-// prepare lays out Fess's web application with the few files that its API and
+// prepare creates Fess's web application with only the files that its API and
 // its suggest job need.
 func (s *site) prepare() error {
 	classes := s.path("app/WEB-INF/classes")
@@ -132,7 +132,7 @@ func (s *site) prepare() error {
 	if err := onDemand(filepath.Join(classes, "fess_indices/fess_config.scheduled_job/scheduled_job.bulk")); err != nil {
 		return err
 	}
-	// What starts Tomcat is loaded outside of the web application.
+	// The classes that start Tomcat are loaded outside the web application.
 	for _, part := range []string{"FessBoot*.class", "tomcat"} {
 		if err := copyAll(filepath.Join(classes, "org/codelibs/fess"), part, s.path("boot/org/codelibs/fess")); err != nil {
 			return err
@@ -141,7 +141,7 @@ func (s *site) prepare() error {
 	if err := copyAll(filepath.Join(s.jars, "fess"), "*.jar", s.path("app/WEB-INF/lib")); err != nil {
 		return err
 	}
-	if err := os.Remove(s.path("app/WEB-INF/lib/" + fessJar)); err != nil { // its classes would be there twice
+	if err := os.Remove(s.path("app/WEB-INF/lib/" + fessJar)); err != nil { // its classes would be loaded twice
 		return err
 	}
 	if err := copyAll(filepath.Join(s.jars, "boot"), "tomcat-annotations-api-*.jar", s.path("app/WEB-INF/env/suggest/lib")); err != nil {
@@ -171,9 +171,10 @@ func (s *site) prepare() error {
 // fessJar is the name of Fess's own jar.
 const fessJar = "fess-15.4.0.jar"
 
-// onDemand leaves the jobs that Fess runs each minute to be started by hand. One
-// of them starts a JVM for thumbnails, another makes suggestions of the searches
-// so far, so that an answer would depend on the time of the question.
+// onDemand disables the jobs that Fess runs every minute, so that they can be
+// run when needed. One of them starts a JVM for thumbnails. Another makes
+// suggestions from the searches so far, so that answers would depend on the
+// time.
 func onDemand(file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -181,12 +182,12 @@ func onDemand(file string) error {
 	}
 	const each, never = `"cronExpression":"* * * * *"`, `"cronExpression":""`
 	if !bytes.Contains(data, []byte(each)) {
-		return fmt.Errorf("no job for each minute in %s", filepath.Base(file))
+		return fmt.Errorf("no job that runs every minute in %s", filepath.Base(file))
 	}
 	return os.WriteFile(file, bytes.ReplaceAll(data, []byte(each), []byte(never)), 0o644)
 }
 
-// write writes a file and the folders it is in.
+// write writes a file and creates its parent folders.
 func write(file string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
@@ -204,8 +205,8 @@ func unzip(file, dir string) error {
 	return os.CopyFS(dir, r)
 }
 
-// copyAll links or copies the files of a folder that match a pattern, and what is
-// in the folders that do, into another.
+// copyAll links or copies the files in a folder that match a pattern, and the
+// contents of the folders that match, to another folder.
 func copyAll(from, pattern, to string) error {
 	found, err := filepath.Glob(filepath.Join(from, pattern))
 	if err != nil || len(found) == 0 {
@@ -229,7 +230,7 @@ func copyAll(from, pattern, to string) error {
 	return nil
 }
 
-// linkOrCopy makes a second name of a file, or a copy where that cannot be.
+// linkOrCopy creates a hard link to a file, or a copy if that is not possible.
 func linkOrCopy(from, to string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err

@@ -1,4 +1,4 @@
-// Knowhow puts an organisation's documents in front of AI agents through the
+// Knowhow gives AI agents access to an organisation's documents through the
 // Model Context Protocol.
 package main
 

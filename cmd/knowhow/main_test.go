@@ -15,11 +15,10 @@ import (
 	"time"
 )
 
-// The test binary is the program itself when this variable is set.
+// If this variable is set, the test binary is the program itself.
 const beProgram = "TEST_KNOWHOW_MAIN"
 
-// endTime is more than a server may take to end; the tests would hang without
-// it.
+// endTime is more than a server needs to end. Without it the tests would hang.
 const endTime = 10 * time.Second
 
 func TestMain(m *testing.M) {
@@ -64,15 +63,15 @@ func start(t *testing.T, args ...string) (cmd *exec.Cmd, in io.WriteCloser, out,
 	return cmd, in, bufio.NewReader(stdout), bufio.NewReader(stderr)
 }
 
-// status waits for the program's end and returns its exit status, -1 where
-// a signal ended it.
+// status waits for the program to end and returns its exit status, -1 if a
+// signal ended it.
 func status(cmd *exec.Cmd) int {
 	cmd.Wait()
 	return cmd.ProcessState.ExitCode()
 }
 
-// initialize sends a first request and waits for the answer, after which the
-// program surely handles signals.
+// initialize sends a request and waits for the response. After that the program
+// handles signals.
 func initialize(t *testing.T, in io.Writer, out *bufio.Reader) {
 	t.Helper()
 	_, err := io.WriteString(in, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`+"\n")
@@ -80,7 +79,7 @@ func initialize(t *testing.T, in io.Writer, out *bufio.Reader) {
 		t.Fatal(err)
 	}
 	if line, err := out.ReadString('\n'); err != nil || !strings.Contains(line, `"id":1,"result"`) {
-		t.Fatalf("answer to initialize: %q, %v", line, err)
+		t.Fatalf("response to initialize: %q, %v", line, err)
 	}
 }
 
@@ -120,8 +119,8 @@ func TestHTTPEnds(t *testing.T) {
 			if err != nil || !ok {
 				t.Fatalf("ready line %q, %v", line, err)
 			}
-			in.Close() // means nothing to a server that listens
-			// A client that keeps its connection, as most do.
+			in.Close() // has no effect on an HTTP server
+			// The client keeps its connection open, as most clients do.
 			resp, err := http.Get(strings.TrimSuffix(url, "/mcp") + "/healthz")
 			if err != nil {
 				t.Fatal(err)

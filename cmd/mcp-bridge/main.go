@@ -1,5 +1,5 @@
-// Mcp-bridge turns MCP servers into Agent Skills: the commands sync, start and call of knowhow
-// under the name that its specification gives it.
+// Mcp-bridge turns MCP servers into Agent Skills. It provides the commands
+// sync, start and call of knowhow under the name in its specification.
 package main
 
 import (

@@ -17,18 +17,19 @@ import (
 	"time"
 )
 
-// What the test binary is instead of a test, where this variable is set.
+// If this variable is set, the test binary is one of these programs.
 const (
 	role      = "TEST_MCP_BRIDGE_ROLE"
 	beProgram = "program"
-	beServer  = "server" // an MCP server that answers nothing and does not want to end
+	beServer  = "server" // an MCP server that sends no responses and does not end by itself
 )
 
-// pidFile is the variable that names the file in which a server leaves its id.
+// pidFile is the environment variable with the name of the file to which a
+// server writes its process id.
 const pidFile = "TEST_MCP_BRIDGE_PID"
 
-// endTime is more than the program may take to end; the tests would hang
-// without it.
+// endTime is more than the program needs to end. Without it the tests would
+// hang.
 const endTime = 20 * time.Second
 
 func TestMain(m *testing.M) {
@@ -42,7 +43,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// serve reads requests and answers none.
+// serve reads requests and sends no responses.
 func serve() {
 	pid := strconv.Itoa(os.Getpid())
 	if err := os.WriteFile(os.Getenv(pidFile), []byte(pid), 0o600); err != nil {
@@ -50,11 +51,12 @@ func serve() {
 		os.Exit(1)
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin)
-	select {} // after the end of input, too
+	select {} // also after the end of input
 }
 
-// start runs the program in a new folder, with settings of one server, and
-// returns it with its streams and the file in which the server leaves its id.
+// start runs the program in a new folder, with settings of one server. It
+// returns the program with its streams and the file to which the server writes
+// its process id.
 func start(t *testing.T, disabled bool, args ...string) (cmd *exec.Cmd, out, errs *bufio.Reader, pid string) {
 	t.Helper()
 	exe, err := os.Executable()
@@ -86,7 +88,7 @@ func start(t *testing.T, disabled bool, args ...string) (cmd *exec.Cmd, out, err
 	return cmd, bufio.NewReader(stdout), bufio.NewReader(stderr), pid
 }
 
-// status waits for the program's end and returns its exit status, -1 where a
+// status waits for the program to end and returns its exit status, -1 if a
 // signal ended it.
 func status(cmd *exec.Cmd) int {
 	cmd.Wait()
@@ -95,7 +97,7 @@ func status(cmd *exec.Cmd) int {
 
 var signals = map[syscall.Signal]int{syscall.SIGTERM: 0, syscall.SIGINT: 130}
 
-// TestStartEnds ends a bridge.
+// TestStartEnds checks that a signal ends the bridge.
 func TestStartEnds(t *testing.T) {
 	for sig, want := range signals {
 		t.Run(sig.String(), func(t *testing.T) {
@@ -111,7 +113,7 @@ func TestStartEnds(t *testing.T) {
 					url = "http://127.0.0.1:" + strings.TrimSpace(rest)
 				}
 			}
-			// A client that keeps its connection, as most do.
+			// The client keeps its connection open, as most clients do.
 			resp, err := http.Get(url)
 			if err != nil {
 				t.Fatal(err)
@@ -127,15 +129,15 @@ func TestStartEnds(t *testing.T) {
 	}
 }
 
-// TestSyncEnds ends a sync, and a start that has not come to serve, while they
-// wait for a server, which must not survive them.
+// TestSyncEnds ends sync, and start before it serves, while they wait for a
+// server, which must end with them.
 func TestSyncEnds(t *testing.T) {
 	for _, command := range [][]string{{"sync"}, {"start", "--port=0"}} {
 		for sig, want := range signals {
 			t.Run(command[0]+" "+sig.String(), func(t *testing.T) {
 				t.Parallel()
 				if sig == syscall.SIGTERM && command[0] == "sync" {
-					want = 1 // it has not done what it was to do
+					want = 1 // it was interrupted
 				}
 				cmd, _, errs, pid := start(t, false, command...)
 				id := awaitServer(t, pid)
@@ -144,23 +146,23 @@ func TestSyncEnds(t *testing.T) {
 				}
 				text, err := io.ReadAll(errs)
 				if err != nil || strings.Contains(string(text), "mcp-bridge "+command[0]+":") {
-					t.Errorf("stderr has %q, %v, want no complaint", text, err)
+					t.Errorf("stderr has %q, %v, want no warnings", text, err)
 				}
 				if !strings.Contains(string(text), "WARN Interrupted before anything was written") {
-					t.Errorf("stderr has %q, want a last line", text)
+					t.Errorf("stderr has %q, want the line about the interruption", text)
 				}
 				if got := status(cmd); got != want {
 					t.Errorf("exit status = %d, want %d", got, want)
 				}
 				if err := syscall.Kill(id, 0); err == nil {
-					t.Errorf("the server, process %d, is still there", id)
+					t.Errorf("the server, process %d, still runs", id)
 				}
 			})
 		}
 	}
 }
 
-// awaitServer waits until the server has left its id.
+// awaitServer waits until the server has written its process id.
 func awaitServer(t *testing.T, file string) int {
 	t.Helper()
 	limit := time.After(endTime)
@@ -174,7 +176,7 @@ func awaitServer(t *testing.T, file string) int {
 		select {
 		case <-tick.C:
 		case <-limit:
-			t.Fatalf("the server is not there: %v", err)
+			t.Fatalf("the server has not started: %v", err)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Mcp-fess is an MCP bridge in front of a Fess server: the command knowhow fess
-// under the name that its specification gives it.
+// Mcp-fess is an MCP bridge to a Fess server: the command knowhow fess under
+// the name in its specification.
 package main
 
 import (

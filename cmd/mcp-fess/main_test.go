@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The test binary is the program itself when this variable is set.
+// If this variable is set, the test binary is the program itself.
 const beProgram = "TEST_MCP_FESS_MAIN"
 
 func TestMain(m *testing.M) {
@@ -19,17 +19,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestName checks that the program is the bridge and calls itself by its own
-// name.
+// TestName checks that the program is the bridge and uses its own name in
+// messages.
 func TestName(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	tests := []struct {
-		args []string
-		want int
-		says string
+		args   []string
+		want   int
+		output string
 	}{
 		{[]string{"--help"}, 0, "Usage: mcp-fess [FLAGS]"},
 		{[]string{"--config", "nowhere.json"}, 1, "mcp-fess: reading configuration: open nowhere.json"},
@@ -42,8 +42,8 @@ func TestName(t *testing.T) {
 		if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 			t.Fatal(err)
 		}
-		if got := cmd.ProcessState.ExitCode(); got != tt.want || !strings.Contains(string(out), tt.says) {
-			t.Errorf("mcp-fess %q = %d with %q, want %d with %q", tt.args, got, out, tt.want, tt.says)
+		if got := cmd.ProcessState.ExitCode(); got != tt.want || !strings.Contains(string(out), tt.output) {
+			t.Errorf("mcp-fess %q = %d with %q, want %d with %q", tt.args, got, out, tt.want, tt.output)
 		}
 	}
 }

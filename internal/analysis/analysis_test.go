@@ -24,7 +24,7 @@ func tokenTexts(s string) []string {
 func TestTokens(t *testing.T) {
 	tests := []struct{ name, in, want string }{
 		{"empty", "", ""},
-		{"no word", " -- !? \t\n", ""},
+		{"no words", " -- !? \t\n", ""},
 		{"stems", "Configuring the configured configurations", "configur the configur configur"},
 		{"numbers", "go1.26 x86_64 3,000", "go1 26 x86 64 3 000"},
 		{"capitals", "HTTP/2 Server IDs", "http 2 server id"},
@@ -54,7 +54,7 @@ func TestTokens(t *testing.T) {
 		{"cyrillic", "Поиск й", "поиск й"},
 		{"greek", "Αναζήτηση", "αναζήτηση"},
 		{"arabic marks stay", "كِتاب", "كِتاب"},
-		{"mark on nothing", "\u0301 a", "a"},
+		{"mark without a letter", "\u0301 a", "a"},
 		{"keycap", "1\uFE0F\u20E3", "1"},
 		{"invalid UTF-8", "ab\xffcd\xe3\x81 ef", "ab cd ef"},
 		{"fraction", "1½", "11 2"},
@@ -144,7 +144,7 @@ func TestLone(t *testing.T) {
 
 func TestIsCJK(t *testing.T) {
 	for _, r := range "検索あアーヽ々〇ｱ\U00020000검ไ\u0e31ຂက\u1781ㄅ" {
-		if r == 'ｱ' { // becomes ア before it is looked at
+		if r == 'ｱ' { // is folded to ア first
 			continue
 		}
 		if !analysis.IsCJK(r) {
@@ -223,8 +223,9 @@ func TestStopwordsAreTheirOwnStems(t *testing.T) {
 	}
 }
 
-// Every pair of kanji of a text is found by its terms, in sequence, and so is
-// every single one, as a prefix: what a search for substrings would find.
+// The terms of every pair of kanji in a text are found in sequence among its
+// tokens, and every single kanji is found as a prefix, so a search finds what a
+// substring search would find.
 func TestJapaneseSubstrings(t *testing.T) {
 	const text = "全文検索サーバFessは、Elasticsearchの設定を管理者が3分で行う。値段表。京都と東京都"
 	rs := []rune(text)
@@ -236,19 +237,19 @@ func TestJapaneseSubstrings(t *testing.T) {
 				continue
 			}
 			if terms := analysis.Terms(string(sub)); !consecutive(tokens, terms) {
-				t.Errorf("terms %q of %q do not stand one after the other in %q", terms, string(sub), tokens)
+				t.Errorf("terms %q of %q are not in sequence in %q", terms, string(sub), tokens)
 			}
 		}
 	}
 	for _, absent := range []string{"索検", "索サF", "表京", "文索"} {
 		if consecutive(tokens, analysis.Terms(absent)) {
-			t.Errorf("terms %q of %q stand in a text that does not contain it", analysis.Terms(absent), absent)
+			t.Errorf("terms %q of %q are in sequence in a text that does not contain it", analysis.Terms(absent), absent)
 		}
 	}
 }
 
-// consecutive reports whether the terms stand one after the other among the
-// tokens, the last as a prefix where it is a lone character.
+// consecutive reports whether tokens contain the terms in sequence. The last
+// term is matched as a prefix if it is a single CJK character.
 func consecutive(tokens, terms []string) bool {
 	if len(terms) == 0 {
 		return true
@@ -272,7 +273,7 @@ func TestConcurrentUse(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			if got := analysis.Join(text); got != want {
-				t.Error("Join gives another result when it runs beside itself")
+				t.Error("Join returns a different result when it is called concurrently")
 			}
 		})
 	}
@@ -315,17 +316,17 @@ func FuzzTokens(f *testing.F) {
 				}
 				sub := s[tokens[i].Start:tokens[j].End]
 				if terms := analysis.Terms(sub); !consecutive(texts, terms) {
-					t.Fatalf("terms %q of %q do not stand one after the other in %q, tokens of %q", terms, sub, texts, s)
+					t.Fatalf("terms %q of %q are not in sequence in %q, tokens of %q", terms, sub, texts, s)
 				}
 			}
 		}
 	})
 }
 
-// wordBorders reports whether tokens i to j of s begin and end where words do:
-// not inside one character that stands for several words, as ½ does, and not
-// beside an apostrophe or invisible character whose meaning hangs on what is
-// left out.
+// wordBorders reports whether tokens i to j of s begin and end at word borders:
+// not inside one character that stands for several words, such as ½, and not
+// next to an apostrophe or an invisible character whose meaning depends on the
+// text beyond the tokens.
 func wordBorders(s string, tokens []analysis.Token, i, j int) bool {
 	overlap := func(a, b analysis.Token) bool { return a.End > b.Start && !(a.CJK && b.CJK) }
 	if i > 0 && (overlap(tokens[i-1], tokens[i]) || tokens[i-1].Start == tokens[i].Start) ||

@@ -94,8 +94,8 @@ func matches(text string, want map[string]bool) []match {
 	return ms
 }
 
-// firstCharacter returns where the first character of a CJK token ends in the
-// text. Half-width kana write voicing as a character of its own.
+// firstCharacter returns the end in the text of the first character of a CJK token.
+// Half-width kana have a separate character for voicing.
 func firstCharacter(text string, t Token) int {
 	_, n := utf8.DecodeRuneInString(text[t.Start:])
 	switch r, m := utf8.DecodeRuneInString(text[t.Start+n:]); r {
@@ -105,8 +105,8 @@ func firstCharacter(text string, t Token) int {
 	return min(t.Start+n, t.End)
 }
 
-// bestWindow returns the first and the last match of the best window of size
-// runes. It is 0, 0 where there is no match.
+// bestWindow returns the first and the last match of the best window of size runes;
+// 0, 0 if there is no match.
 func bestWindow(ms []match, size int) (first, last int) {
 	count := map[int]int{} // matches in the window, by term
 	best := -1
@@ -126,16 +126,15 @@ func bestWindow(ms []match, size int) (first, last int) {
 	return first, last
 }
 
-// windowStart returns where a window begins that holds the matches and shows
-// some of what stands before them.
+// windowStart returns the start of a window that has the matches and some of the
+// text before them.
 func windowStart(text string, first, last match, size int) int {
 	spare := size - (last.runes - first.runes) - (last.end - last.start)
 	return stepBack(text, first.start, min(spare/2, size/4))
 }
 
-// stepBack returns a word border at most n runes before the offset at, the
-// beginning of the text if that is near enough. It is at itself where no border
-// is near.
+// stepBack returns a word border at most n runes before the offset at, or the
+// beginning of the text if that is as near. It returns at if no border is near.
 func stepBack(text string, at, n int) int {
 	from := at
 	for ; n > 0 && from > 0; n-- {
@@ -155,8 +154,8 @@ func stepBack(text string, at, n int) int {
 	return at
 }
 
-// isBorder reports whether a text may be cut at the offset i: beside white
-// space or between CJK characters.
+// isBorder reports whether a text may be cut at the offset i: next to white space or
+// between CJK characters.
 func isBorder(text string, i int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:i])
 	after, _ := utf8.DecodeRuneInString(text[i:])
@@ -166,14 +165,14 @@ func isBorder(text string, i int) bool {
 	return (IsCJK(before) || IsCJK(after)) && !unicode.IsMark(after)
 }
 
-// isSpace reports whether r is folded to a blank.
+// isSpace reports whether r becomes a blank.
 func isSpace(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
 // blankPrefix returns the length of the white space that s begins with.
 func blankPrefix(s string) int { return len(s) - len(strings.TrimLeftFunc(s, isSpace)) }
 
-// windowEnd returns where a window of size runes ends that begins at from, on a
-// word border if there is one after from.
+// windowEnd returns the end of a window of size runes that begins at from, at a word
+// border if there is one after from.
 func windowEnd(text string, from, size int) int {
 	border := from // last place to cut
 	n := 0

@@ -8,7 +8,7 @@ import (
 	"knowhow/internal/analysis"
 )
 
-// terms makes a set of wanted terms.
+// terms returns a set of wanted terms.
 func terms(ts ...string) map[string]bool {
 	m := map[string]bool{}
 	for _, t := range ts {

@@ -9,8 +9,8 @@ import (
 )
 
 // IsCJK reports whether r belongs to a script that is indexed as pairs of
-// characters: Han, kana, Bopomofo and Hangul, and the scripts of South East
-// Asia that write no blanks between words (Thai, Lao, Myanmar, Khmer).
+// characters: Han, kana, Bopomofo and Hangul, and the scripts of South-East
+// Asia without blanks between words (Thai, Lao, Myanmar, Khmer).
 func IsCJK(r rune) bool {
 	switch {
 	case r < 0x0E00:
@@ -33,32 +33,8 @@ func IsCJK(r rune) bool {
 	return false
 }
 
-// Fold returns s in the form that words are compared in before their endings
-// are cut: NFKC, lower case, Latin letters without accents. It keeps
-// everything that is no letter.
-func Fold(s string) string {
-	if isLowerASCII(s) {
-		return s
-	}
-	var b strings.Builder
-	b.Grow(len(s))
-	latin := false
-	for _, r := range norm.NFKC.String(s) {
-		if unicode.IsMark(r) {
-			if !latin {
-				b.WriteRune(r)
-			}
-			continue
-		}
-		var buf [8]byte
-		b.Write(appendFolded(buf[:0], r))
-		latin = isLatin(r)
-	}
-	return b.String()
-}
-
-// Lower returns s as [Surfaces] writes words: NFKC and lower case, accents
-// kept.
+// Lower returns s in the form of the words of [Surfaces]: NFKC and lower case,
+// with accents.
 func Lower(s string) string {
 	if isLowerASCII(s) {
 		return s
@@ -84,8 +60,8 @@ func isLatin(r rune) bool {
 	return unicode.Is(unicode.Latin, r)
 }
 
-// appendFolded appends r, which is no mark, in lower case, a Latin letter
-// without its accents.
+// appendFolded appends r, which is not a mark, in lower case, and without
+// accents if it is Latin.
 func appendFolded(dst []byte, r rune) []byte {
 	r = unicode.ToLower(r)
 	if r < utf8.RuneSelf {
@@ -94,8 +70,8 @@ func appendFolded(dst []byte, r rune) []byte {
 	if !isLatin(r) {
 		return utf8.AppendRune(dst, r)
 	}
-	// Letters that Unicode does not take apart, folded as Lucene's
-	// ASCIIFoldingFilter does it, which Fess uses.
+	// Letters without a decomposition in Unicode are folded as in Lucene's
+	// ASCIIFoldingFilter, which Fess uses.
 	switch r {
 	case 'ß':
 		return append(dst, "ss"...)
@@ -123,8 +99,8 @@ func appendFolded(dst []byte, r rune) []byte {
 	return utf8.AppendRune(dst, r)
 }
 
-// isIgnorable reports whether r changes only how its neighbours look: it
-// neither ends a word nor belongs to it.
+// isIgnorable reports whether r only changes the appearance of adjacent
+// characters. It neither ends a word nor is part of it.
 func isIgnorable(r rune) bool {
 	switch {
 	case r == 0x00AD, r == 0x034F, r == 0x200C, r == 0x200D, r == 0x2060, r == 0xFEFF:

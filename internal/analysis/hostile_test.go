@@ -7,8 +7,8 @@ import (
 	"knowhow/internal/analysis"
 )
 
-// BenchmarkHostile reads texts that are made to be slow. The rates are those of
-// three passes; they must not fall when the texts grow.
+// BenchmarkHostile measures texts that are made to be slow. The rates are those
+// of three passes. They must not decrease as the texts grow.
 func BenchmarkHostile(b *testing.B) {
 	for name, unit := range map[string]string{
 		"bad bytes":       "\xff",

@@ -8,36 +8,36 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A scanner cuts one text into tokens and yields them. At most one of word and
-// run is under way at a time.
+// A scanner splits one text into tokens and yields them. At most one of word
+// and run is not empty at a time.
 type scanner struct {
 	s     string
 	yield func(Token) bool
-	fold  bool   // drop accents and cut endings
+	fold  bool   // remove accents and endings
 	runs  bool   // yield CJK runs of one script, not pairs
-	done  bool   // the receiver wants no more
-	skip  int    // offset up to which the text was consumed ahead
+	done  bool   // the loop over the tokens has ended
+	skip  int    // offset up to which the text has already been consumed
 	norm  []byte // normal form of a piece of the text
 
-	word       []byte // folded letters of the word under way
+	word       []byte // folded letters of the current word
 	wordRunes  int
 	start, end int
-	latin      bool // the last letter was Latin, or a digit: marks on it are dropped
+	latin      bool // the last character was a Latin letter or a digit: its marks are dropped
 
-	prev  cjkRune // last character of the CJK run under way
+	prev  cjkRune // last character of the current CJK run
 	inRun bool
 
-	// With runs: what was gathered of the run, where it began, its script.
+	// With runs: the gathered part of the run, its start and its script.
 	runText string
 	runFrom int
 	script  script
 }
 
-// A cjkRune is a character of a CJK run and where it stands in the text.
+// A cjkRune is a character of a CJK run and its position in the text.
 type cjkRune struct {
 	r          rune
 	start, end int
-	raw        bool // the text holds just these bytes
+	raw        bool // the text contains exactly these bytes
 }
 
 // isWordByte reports whether c is an ASCII letter or digit.
@@ -62,7 +62,7 @@ func (sc *scanner) scan() {
 			j++
 		}
 		if j < len(s) && s[j] >= utf8.RuneSelf {
-			// The last letter may be composed with what follows.
+			// The last letter may combine with the next character.
 			sc.ascii(i, j-1)
 			i = sc.scanWide(j - 1)
 			continue
@@ -77,15 +77,15 @@ func (sc *scanner) scan() {
 	sc.flush()
 }
 
-// scanWide takes the text from i on, to the next ASCII character after i, and
+// scanWide scans the text from i to the next ASCII character after i and
 // returns where it stopped.
 func (sc *scanner) scanWide(i int) int {
 	to := i + 1
 	if sc.s[i] >= utf8.RuneSelf {
 		to = i
 	}
-	// A bad byte ends the piece, because package norm takes what stands
-	// behind one for normal.
+	// An invalid byte ends the piece, because package norm treats the text
+	// after one as normal.
 	for to < len(sc.s) && sc.s[to] >= utf8.RuneSelf {
 		r, n := utf8.DecodeRuneInString(sc.s[to:])
 		if r == utf8.RuneError && n == 1 {
@@ -97,7 +97,7 @@ func (sc *scanner) scanWide(i int) int {
 		return sc.separator(utf8.RuneError, i, i+1)
 	}
 	for i < to && !sc.done {
-		// What is normal already is read as it stands.
+		// Text that is already normal is read unchanged.
 		n := i + norm.NFKC.QuickSpanString(sc.s[i:to])
 		for i < n {
 			r, size := utf8.DecodeRuneInString(sc.s[i:n])
@@ -126,8 +126,8 @@ func (sc *scanner) ascii(i, j int) {
 	}
 }
 
-// asciiWord yields the whole word s[i:j] of ASCII letters and digits without a
-// detour through feed.
+// asciiWord yields the whole word s[i:j] of ASCII letters and digits. It is a
+// fast path that does not use feed.
 func (sc *scanner) asciiWord(i, j int) {
 	w := sc.s[i:min(j, i+maxWord)]
 	var buf [maxWord]byte
@@ -155,7 +155,7 @@ func (sc *scanner) asciiWord(i, j int) {
 	sc.emit(t)
 }
 
-// feed takes one normalised character.
+// feed processes one normalized character.
 func (sc *scanner) feed(c cjkRune) {
 	switch {
 	case sc.done || c.start < sc.skip || isIgnorable(c.r):
@@ -172,7 +172,7 @@ func (sc *scanner) feed(c cjkRune) {
 	}
 }
 
-// letter adds a letter or digit to the word under way.
+// letter adds a letter or digit to the current word.
 func (sc *scanner) letter(c cjkRune) {
 	if len(sc.word) == 0 {
 		sc.start, sc.wordRunes = c.start, 0
@@ -190,17 +190,17 @@ func (sc *scanner) letter(c cjkRune) {
 	n := len(sc.word)
 	sc.word = appendFolded(sc.word, c.r)
 	sc.wordRunes += utf8.RuneCount(sc.word[n:])
-	if sc.wordRunes > maxWord { // ß and its like are two
+	if sc.wordRunes > maxWord { // letters such as ß are folded to two
 		sc.word, sc.wordRunes = sc.word[:len(sc.word)-1], maxWord
 	}
 }
 
-// mark adds a combining mark to what it stands on.
+// mark adds a combining mark to the preceding character.
 func (sc *scanner) mark(c cjkRune) {
 	switch {
 	case sc.inRun:
 		sc.prev.end, sc.prev.raw = c.end, false
-	case len(sc.word) == 0: // a mark on nothing
+	case len(sc.word) == 0: // no preceding character
 	case sc.latin && sc.fold || sc.wordRunes >= maxWord:
 		sc.end = c.end
 	default:
@@ -210,9 +210,9 @@ func (sc *scanner) mark(c cjkRune) {
 	}
 }
 
-// separator ends what is under way at a character that belongs to no word, and
-// returns where the text goes on. An apostrophe takes the ending of an English
-// word along.
+// separator ends the current word or run at a character that does not belong to
+// a word, and returns where to continue. After an apostrophe, it consumes an
+// English ending.
 func (sc *scanner) separator(r rune, start, end int) int {
 	if (r == '\'' || r == '’') && len(sc.word) > 0 && sc.latin && sc.end == start {
 		if n, joined := contraction(sc.s[end:]); n > 0 {
@@ -228,9 +228,9 @@ func (sc *scanner) separator(r rune, start, end int) int {
 	return end
 }
 
-// contraction returns the length of the English ending that s begins with,
-// what stands behind the apostrophe of don't or it's, and whether it belongs
-// to the word.
+// contraction returns the length of the English ending at the beginning of s,
+// which follows an apostrophe as in don't or it's, and whether the ending is
+// part of the word.
 func contraction(s string) (n int, joined bool) {
 	for n < len(s) && n < 3 && isWordByte(s[n]) {
 		n++
@@ -248,7 +248,7 @@ func contraction(s string) (n int, joined bool) {
 	return 0, false
 }
 
-// cjk adds a character to the CJK run under way.
+// cjk adds a character to the current CJK run.
 func (sc *scanner) cjk(c cjkRune) {
 	if sc.runs {
 		sc.gather(c)
@@ -268,13 +268,13 @@ func (sc *scanner) cjk(c cjkRune) {
 	sc.prev, sc.inRun = c, true
 }
 
-// flush ends what is under way.
+// flush ends the current word or run.
 func (sc *scanner) flush() {
 	sc.flushWord()
 	sc.flushRun()
 }
 
-// flushRun yields the last character of the CJK run under way.
+// flushRun yields the last character of the current CJK run.
 func (sc *scanner) flushRun() {
 	if !sc.inRun {
 		return
@@ -293,7 +293,7 @@ func (sc *scanner) flushRun() {
 	sc.emit(Token{Text: text, Surface: text, Start: p.start, End: p.end, CJK: true})
 }
 
-// flushWord yields the word under way.
+// flushWord yields the current word.
 func (sc *scanner) flushWord() {
 	if len(sc.word) == 0 {
 		return
@@ -317,7 +317,7 @@ func (sc *scanner) flushWord() {
 	sc.emit(t)
 }
 
-// emit yields a token unless the receiver has had enough.
+// emit yields a token unless the loop over the tokens has ended.
 func (sc *scanner) emit(t Token) {
 	if !sc.done && !sc.yield(t) {
 		sc.done = true

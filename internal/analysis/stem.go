@@ -7,23 +7,9 @@ import (
 	"github.com/blevesearch/snowballstem/english"
 )
 
-// Stem returns the stem of a folded word (English, Porter 2). A word that is
-// not made of the letters a to z alone is its own stem.
-func Stem(word string) string {
-	for i := range len(word) {
-		if c := word[i]; c < 'a' || c > 'z' {
-			return word
-		}
-	}
-	if len(word) < 3 || len(word) > maxWord {
-		return word
-	}
-	return stemOf(word).stem
-}
-
-// Stopword reports whether a term is one of the commonest function words of
-// English (the 33 of Lucene's StandardAnalyzer). They count little in ranking;
-// they are indexed like all others.
+// Stopword reports whether a term is one of the most common function words of
+// English (the 33 of Lucene's StandardAnalyzer). They are indexed like all
+// others but count little in the ranking.
 func Stopword(term string) bool {
 	switch term {
 	case "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it",
@@ -37,14 +23,13 @@ func Stopword(term string) bool {
 // A stemmed is a word and its stem.
 type stemmed struct{ word, stem string }
 
-// stems remembers the stems of recent words: stemming costs twenty times as
-// much as looking here. It is a pure memo of bounded size: what it holds
-// changes no result. A word has one place, which the next word of the same
-// hash takes over.
+// stems is a cache of recently stemmed words, because stemming takes twenty
+// times as long as a lookup. Its size is fixed: a word replaces the word with
+// the same hash. It does not affect results.
 var stems [1 << 13]atomic.Pointer[stemmed]
 
-// stemOf returns the stem of a word of letters a to z. The strings that it
-// returns share no memory with word.
+// stemOf returns the stem of a word of letters a to z. The returned strings
+// share no memory with word.
 func stemOf[T string | []byte](word T) *stemmed {
 	h := uint32(2166136261) // FNV-1a
 	for i := range len(word) {

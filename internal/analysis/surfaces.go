@@ -6,18 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// Lengths of the words that are worth suggesting, in runes.
+// Lengths of the words that Surfaces returns, in runes.
 const (
 	minSurface    = 2
 	maxSurface    = 40
 	maxSurfaceCJK = 20
 )
 
-// Surfaces returns the words of s as people write them, for suggestions: in
-// the form of [Lower], not stemmed. Words of scripts that use blanks have 2 to
-// 40 runes. CJK runs are cut where the script changes, and those of 2 to 20
-// runes are words; runs of hiragana, which are mostly endings and particles,
-// are left out. What Surfaces leaves out may well be a token.
+// Surfaces returns the words of s as people write them, for suggestions: in the
+// form of [Lower] and not stemmed. Words of scripts that use blanks have 2 to
+// 40 runes. CJK runs are split where the script changes, and parts of 2 to 20
+// runes are words. Parts in hiragana, which are mostly endings and particles,
+// are omitted. A word that Surfaces omits may still be a token.
 func Surfaces(s string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		sc := scanner{s: s, runs: true}
@@ -61,7 +61,7 @@ func (sc *scanner) endGather() {
 	sc.emit(Token{Text: text, Surface: text, Start: sc.runFrom, End: sc.prev.end, CJK: true})
 }
 
-// A script is a group of characters that make up words together.
+// A script is a group of characters that form words together.
 type script int
 
 const (
@@ -73,8 +73,8 @@ const (
 	thaiScript
 )
 
-// scriptOf returns the script of r, which for the prolonged sound mark behind
-// hiragana is that of the character before it.
+// scriptOf returns the script of r. For the prolonged sound mark after
+// hiragana, it is that of the character before it.
 func scriptOf(r rune, before script) script {
 	switch {
 	case r == 'ー' && before == hiraganaScript:

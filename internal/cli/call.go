@@ -14,7 +14,7 @@ import (
 	"knowhow/internal/invoke"
 	"knowhow/internal/mcpclient"
 	"knowhow/internal/mcpsettings"
-	"knowhow/internal/spell"
+	"knowhow/internal/sanitize"
 	"knowhow/internal/terminal"
 )
 
@@ -70,11 +70,11 @@ func callCommand(v *invocation, f *flagSet) func(context.Context) error {
 		if c.server == "" {
 			return v.usagef("SERVER/TOOL is missing")
 		}
-		backend, err := c.connect(ctx)
+		caller, closePool, err := c.connect(ctx)
 		if err != nil {
 			return err
 		}
-		return errors.Join(c.call(ctx, backend), backend.close(ctx))
+		return errors.Join(c.call(ctx, caller), closePool(ctx))
 	}
 }
 
@@ -100,20 +100,13 @@ func (c *calling) operand(s string) error {
 	return nil
 }
 
-// isWhole says whether an operand stands for all arguments.
+// isWhole reports whether an operand stands for all arguments.
 func isWhole(s string) bool { return s == "-" || strings.HasPrefix(s, "{") }
 
-// A callBackend is a way to reach servers. Both methods return errors of the
-// kinds that [mcpclient.Pool] has.
-type callBackend interface {
-	tools(ctx context.Context, server string) ([]invoke.Tool, error)
-	call(ctx context.Context, server, tool string, arguments json.RawMessage) (json.RawMessage, error)
-	close(ctx context.Context) error
-}
-
-// connect chooses the way: a bridge that was named, or else settings that were
-// named, or else a bridge that runs, or else settings that lie here.
-func (c *calling) connect(ctx context.Context) (callBackend, error) {
+// connect chooses the way: the bridge that is named, else the settings that are
+// named, else a bridge that runs, else settings in the working directory. The
+// function ends what connect started.
+func (c *calling) connect(ctx context.Context) (invoke.Caller, func(context.Context) error, error) {
 	url := c.bridgeURL
 	if url == "" {
 		if c.settings != "" {
@@ -123,11 +116,11 @@ func (c *calling) connect(ctx context.Context) (callBackend, error) {
 	}
 	client, err := invoke.NewClient(invoke.ClientOptions{URL: url, Token: c.token, Timeout: startTime + c.timeout})
 	if err != nil {
-		return nil, c.usagef("--bridge-url: %s", errkind.Message(err))
+		return nil, nil, c.usagef("--bridge-url: %s", errkind.Message(err))
 	}
 	err = client.Probe(ctx)
 	if err == nil {
-		return bridgeBackend{client}, nil
+		return client, func(context.Context) error { return nil }, nil
 	}
 	if c.settings != "" {
 		return c.direct(c.settings)
@@ -139,50 +132,54 @@ func (c *calling) connect(ctx context.Context) (callBackend, error) {
 			}
 		}
 	}
-	return nil, &hintError{fmt.Errorf("no bridge answers at %s: %w", url, err),
+	return nil, nil, &hintError{fmt.Errorf("no bridge answers at %s: %w", url, err),
 		"Start one (start --mcp-settings FILE), or call the server directly with --mcp-settings FILE."}
 }
 
-// direct returns a backend that starts servers itself.
-func (c *calling) direct(settings string) (callBackend, error) {
+// direct returns a caller that starts servers itself.
+func (c *calling) direct(settings string) (invoke.Caller, func(context.Context) error, error) {
 	loaded, err := mcpsettings.Load(settings, c.Lookup)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	log := slog.New(terminal.NewHandler(terminal.NewLines(c.stderr, nil), slog.LevelWarn))
-	return poolBackend{mcpclient.New(mcpclient.Options{Servers: loaded.Servers, Log: log, Version: version(), CallTimeout: c.timeout, ConnectTimeout: c.timeout})}, nil
+	pool := mcpclient.New(mcpclient.Options{Servers: loaded.Servers, Log: log, Version: version(), CallTimeout: c.timeout, ConnectTimeout: c.timeout})
+	return invoke.Direct{Pool: pool}, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), disconnectTime)
+		defer cancel()
+		return pool.Close(ctx)
+	}, nil
 }
 
 // call calls the tool and prints the result.
-func (c *calling) call(ctx context.Context, backend callBackend) error {
-	tools, err := backend.tools(ctx, c.server)
+func (c *calling) call(ctx context.Context, caller invoke.Caller) error {
+	tool, err := invoke.FindTool(ctx, caller, c.server, c.tool)
 	if err != nil {
-		return err
-	}
-	var names []string
-	var tool *invoke.Tool
-	for i, t := range tools {
-		names = append(names, t.Name)
-		if t.Name == c.tool {
-			tool = &tools[i]
-		}
-	}
-	if tool == nil {
-		hint := fmt.Sprintf("It has %s.", terminal.Plural(len(tools), "tool"))
-		if near := spell.Near(c.tool, names, 3); len(near) > 0 {
-			hint = fmt.Sprintf("Did you mean %s?", terminal.Printable(strings.Join(near, ", ")))
-		}
-		return &hintError{fmt.Errorf("server %q has no tool %q: %w", c.server, c.tool, errkind.NotFound), hint}
+		return explainCall(err)
 	}
 	arguments, err := c.readArguments(tool)
 	if err != nil {
 		return err
 	}
-	result, err := backend.call(ctx, c.server, c.tool, arguments)
+	result, err := caller.Call(ctx, c.server, c.tool, arguments)
 	if err != nil {
-		return err
+		return explainCall(err)
 	}
 	return c.print(result)
+}
+
+// explainCall adds to the error of a call what to do about it.
+func explainCall(err error) error {
+	unknown, ok := errors.AsType[*invoke.UnknownToolError](err)
+	switch {
+	case ok && len(unknown.Near) > 0:
+		return &hintError{err, fmt.Sprintf("Did you mean %s?", sanitize.Escape(strings.Join(unknown.Near, ", ")))}
+	case ok:
+		return &hintError{err, fmt.Sprintf("It has %s.", terminal.Plural(unknown.Tools, "tool"))}
+	case errkind.ReasonOf(err) == invoke.TokenReason:
+		return &hintError{err, "Set MCP_BRIDGE_TOKEN to the token of the bridge."}
+	}
+	return err
 }
 
 // maxArguments bounds what is read from standard input: what the bridge takes.
@@ -215,14 +212,7 @@ func (c *calling) readArguments(tool *invoke.Tool) (json.RawMessage, error) {
 // print prints a result: its text, or all of it as JSON. A tool that says that
 // it failed makes the command fail.
 func (c *calling) print(result json.RawMessage) error {
-	var r struct {
-		Content []struct {
-			Type, Text, MIMEType string
-			Data                 string
-		} `json:"content"`
-		StructuredContent json.RawMessage `json:"structuredContent"`
-		IsError           bool            `json:"isError"`
-	}
+	var r invoke.Result
 	if err := json.Unmarshal(result, &r); err != nil {
 		return fmt.Errorf("reading the result: %w", err)
 	}
@@ -232,7 +222,7 @@ func (c *calling) print(result json.RawMessage) error {
 		case block.Type == "text":
 			text.WriteString(strings.TrimSuffix(block.Text, "\n") + "\n")
 		default:
-			fmt.Fprintf(&text, "[%s %s, shown by --json]\n", terminal.Printable(block.Type), terminal.Printable(block.MIMEType))
+			fmt.Fprintf(&text, "[%s %s, shown by --json]\n", sanitize.Escape(block.Type), sanitize.Escape(block.MIMEType))
 		}
 	}
 	if len(r.Content) == 0 && len(r.StructuredContent) > 0 {
@@ -253,45 +243,3 @@ func (c *calling) print(result json.RawMessage) error {
 	_, err := io.WriteString(c.stdout, text.String())
 	return err
 }
-
-// poolBackend starts servers itself.
-type poolBackend struct{ pool *mcpclient.Pool }
-
-func (b poolBackend) tools(ctx context.Context, server string) ([]invoke.Tool, error) {
-	catalog, err := b.pool.Catalog(ctx, server)
-	if err != nil {
-		return nil, err
-	}
-	tools := make([]invoke.Tool, 0, len(catalog.Tools))
-	for _, t := range catalog.Tools {
-		tools = append(tools, invoke.Tool{Name: t.Name, InputSchema: t.InputSchema})
-	}
-	return tools, nil
-}
-
-func (b poolBackend) call(ctx context.Context, server, tool string, arguments json.RawMessage) (json.RawMessage, error) {
-	params, err := json.Marshal(map[string]any{"name": tool, "arguments": arguments})
-	if err != nil {
-		return nil, err
-	}
-	return b.pool.Call(ctx, server, "tools/call", params)
-}
-
-func (b poolBackend) close(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), disconnectTime)
-	defer cancel()
-	return b.pool.Close(ctx)
-}
-
-// bridgeBackend calls through a running bridge.
-type bridgeBackend struct{ *invoke.Client }
-
-func (b bridgeBackend) tools(ctx context.Context, server string) ([]invoke.Tool, error) {
-	return b.Tools(ctx, server)
-}
-
-func (b bridgeBackend) call(ctx context.Context, server, tool string, arguments json.RawMessage) (json.RawMessage, error) {
-	return b.Call(ctx, server, tool, arguments)
-}
-
-func (bridgeBackend) close(context.Context) error { return nil }

@@ -1,22 +1,23 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/http"
-	"os"
-	"path/filepath"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
 
-	"knowhow/internal/config"
 	"knowhow/internal/fess"
+	"knowhow/internal/fessconfig"
 	"knowhow/internal/fessmcp"
+	"knowhow/internal/fetch"
 	"knowhow/internal/httpguard"
+	"knowhow/internal/job"
 	"knowhow/internal/logfile"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/search"
@@ -86,10 +87,15 @@ func (v *invocation) runFess(ctx context.Context, flags *fessFlags) (err error) 
 			return err
 		}
 	}
-	overHTTP := flags.transport == "http"
-	c, warnings, err := v.readFessConfig(path, flags.token, overHTTP)
+	c, warnings, err := fessconfig.Read(path, fessconfig.Options{Env: v.Lookup, HTTP: flags.transport == "http"})
 	if err != nil {
 		return err
+	}
+	if flags.token != "" {
+		if !visiblePattern.MatchString(flags.token) {
+			return errors.New("environment variable FESS_API_TOKEN: want visible ASCII characters without blanks")
+		}
+		c.FessAuth.AccessToken = flags.token
 	}
 	log := logfile.Open(logfile.Options{
 		Dir:        c.Logging.Dir,
@@ -97,6 +103,7 @@ func (v *invocation) runFess(ctx context.Context, flags *fessFlags) (err error) 
 		Level:      logLevel(c.Logging.Level),
 		RetainDays: c.Logging.RetainDays,
 		Secrets:    []string{c.FessAuth.AccessToken, c.Security.HTTPAuthToken},
+		Hint:       "set logging.dir to another one",
 		Fallback:   v.stderr,
 	})
 	defer log.Close()
@@ -118,7 +125,7 @@ func (v *invocation) runFess(ctx context.Context, flags *fessFlags) (err error) 
 }
 
 // serveFess wires the bridge and serves it.
-func (v *invocation) serveFess(ctx context.Context, c *FessConfig, flags *fessFlags, log *slog.Logger) error {
+func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, flags *fessFlags, log *slog.Logger) error {
 	client, err := fess.New(fess.Options{
 		BaseURL:            c.FessBaseURL,
 		API:                c.FessAPI,
@@ -135,12 +142,17 @@ func (v *invocation) serveFess(ctx context.Context, c *FessConfig, flags *fessFl
 		return &hintError{fmt.Errorf("connecting to Fess: %w", err), "Check fessBaseUrl, fessAuth and tls in the configuration."}
 	}
 	defer client.Close()
-	documents, err := c.fetcher()
+	documents, err := newFetcher(c)
 	if err != nil {
 		return err
 	}
 	defer documents.Close()
-	jobs := c.jobs(log)
+	jobs := job.New(job.Options{
+		Threshold:  time.Duration(c.Timeouts.LongRunningThresholdMs) * time.Millisecond,
+		Keep:       jobKeep,
+		MaxRunning: c.Limits.MaxInFlightRequests,
+		Log:        log,
+	})
 	defer closeJobs(ctx, log, jobs)
 	domain := fessmcp.Domain{ID: c.Domain.ID, Name: c.Domain.Name, Description: c.Domain.Description, Label: c.Domain.LabelFilter}
 	server := mcpserver.New(mcpserver.Options{
@@ -152,7 +164,7 @@ func (v *invocation) serveFess(ctx context.Context, c *FessConfig, flags *fessFl
 		Revision:     mcpserver.Revision(flags.revision),
 		MaxInFlight:  c.Limits.MaxInFlightRequests,
 		Log:          log,
-		Header:       c.callersToken(),
+		Header:       callersToken(c),
 	})
 	fessmcp.Register(server, fessmcp.Options{
 		Domain:        domain,
@@ -160,8 +172,15 @@ func (v *invocation) serveFess(ctx context.Context, c *FessConfig, flags *fessFl
 		MaxPageSize:   c.Limits.MaxPageSize,
 		MaxChunkBytes: c.Limits.MaxChunkBytes,
 		Jobs:          jobs,
-		Content:       c.content(documents),
-		Log:           log,
+		Content: &fessmcp.Content{
+			Enabled:   c.ContentFetch.Enabled,
+			Fetch:     documents,
+			MaxBytes:  int64(c.ContentFetch.MaxBytes),
+			FessCache: c.ContentFetch.FessCache,
+			EnablePDF: c.ContentFetch.EnablePDF,
+		},
+		Explain: c.Explain,
+		Log:     log,
 	})
 
 	checkCtx, stopCheck := context.WithCancel(ctx)
@@ -181,7 +200,7 @@ func (v *invocation) serveFess(ctx context.Context, c *FessConfig, flags *fessFl
 
 // serveFessHTTP serves the bridge on the address that the configuration
 // names.
-func (v *invocation) serveFessHTTP(ctx context.Context, c *FessConfig, flags *fessFlags, server *mcpserver.Server, log *slog.Logger) error {
+func (v *invocation) serveFessHTTP(ctx context.Context, c *fessconfig.Config, flags *fessFlags, server *mcpserver.Server, log *slog.Logger) error {
 	t := &c.HTTPTransport
 	if !httpguard.Loopback(t.BindAddress) && c.Security.HTTPAuthToken == "" {
 		v.warn(log, "everyone who can reach this machine can search the domain: set security.httpAuthToken")
@@ -205,7 +224,7 @@ func (v *invocation) serveFessHTTP(ctx context.Context, c *FessConfig, flags *fe
 // callersToken returns what keeps the token that a caller wants Fess to be asked
 // with; the client uses it. It is nil unless fessAuth.passThrough is set: whose job
 // is whose must not hang on a header that means nothing.
-func (c *FessConfig) callersToken() func(context.Context, http.Header) context.Context {
+func callersToken(c *fessconfig.Config) func(context.Context, http.Header) context.Context {
 	if !c.FessAuth.PassThrough {
 		return nil
 	}
@@ -214,14 +233,39 @@ func (c *FessConfig) callersToken() func(context.Context, http.Header) context.C
 	}
 }
 
+// newFetcher returns the fetcher of the documents that Fess gives no text of.
+func newFetcher(c *fessconfig.Config) (*fetch.Fetcher, error) {
+	f := &c.ContentFetch
+	o := fetch.Options{
+		Schemes:      f.AllowedSchemes,
+		AllowedHosts: f.AllowedHostAllowlist,
+		AllowPrivate: f.AllowPrivateNetworkTargets,
+		MaxBytes:     int64(f.MaxBytes),
+		Timeout:      time.Duration(f.TimeoutMs) * time.Millisecond,
+		UserAgent:    cmp.Or(f.UserAgent, "knowhow/"+version()),
+	}
+	if f.Proxy != "" {
+		u, err := url.Parse(f.Proxy)
+		if err != nil {
+			return nil, errors.New("contentFetch.proxy: want an absolute http or https URL") // the error may hold a password
+		}
+		o.Proxy = u
+	}
+	fetcher, err := fetch.New(o)
+	if err != nil {
+		return nil, &hintError{fmt.Errorf("preparing to fetch documents: %w", err), "Check contentFetch in the configuration."}
+	}
+	return fetcher, nil
+}
+
 // checkFess warns in the log if Fess cannot be asked or is not well. Requests
 // fail one by one as long as that lasts.
-func checkFess(ctx context.Context, client *fess.Client, c *FessConfig, log *slog.Logger) {
+func checkFess(ctx context.Context, client *fess.Client, c *fessconfig.Config, log *slog.Logger) {
 	health, err := client.Health(ctx)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		log.Warn("Fess does not answer; requests will fail until it does", "fessBaseUrl", c.FessBaseURL, "error", err)
+		log.Warn("Fess does not answer; requests will fail until it does", "fessBaseUrl", c.FessBaseURL, "error", c.Explain(err))
 	case health.Status == "red":
 		log.Warn("Fess answers that its search engine is down", "fessBaseUrl", c.FessBaseURL)
 	default:
@@ -231,49 +275,17 @@ func checkFess(ctx context.Context, client *fess.Client, c *FessConfig, log *slo
 
 // findFessConfig returns the first configuration file that exists.
 func (v *invocation) findFessConfig() (string, error) {
-	home := v.get("HOME")
-	if home == "" {
-		home = v.get("USERPROFILE")
-	}
+	home := v.home()
 	if home == "" {
 		return "", &hintError{errors.New("config.json cannot be looked for: no home directory is known"),
 			"Set HOME, or name the file with --config."}
 	}
-	var tried []string
-	for _, dir := range []string{".mcp-feiss", "mcp-feiss", ".mcp-fess"} {
-		path := filepath.Join(home, dir, "config.json")
-		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-			return path, nil
-		}
-		tried = append(tried, path)
+	path, tried := fessconfig.Find(home)
+	if path == "" {
+		return "", &hintError{fmt.Errorf("config.json is missing: there is no %s, no %s and no %s", tried[0], tried[1], tried[2]),
+			fmt.Sprintf("Write %s, or name a file with --config. %q shows the smallest one.", tried[0], v.name+" --help")}
 	}
-	return "", &hintError{fmt.Errorf("config.json is missing: there is no %s, no %s and no %s", tried[0], tried[1], tried[2]),
-		fmt.Sprintf("Write %s, or name a file with --config. %q shows the smallest one.", tried[0], v.name+" --help")}
-}
-
-// readFessConfig reads and checks the configuration file at path. A token takes
-// precedence over the one in the file.
-func (v *invocation) readFessConfig(path, token string, overHTTP bool) (*FessConfig, []string, error) {
-	c := defaultFessConfig()
-	file, err := config.ReadFile(path, c, config.Options{Env: v.Lookup})
-	if err != nil {
-		return nil, nil, err
-	}
-	warnings, err := c.Validate(file, overHTTP)
-	if err != nil {
-		return nil, nil, err
-	}
-	if token != "" {
-		if !visiblePattern.MatchString(token) {
-			return nil, nil, errors.New("environment variable FESS_API_TOKEN: want visible ASCII characters without blanks")
-		}
-		c.FessAuth.AccessToken = token
-	}
-	c.resolve(path)
-	if err := c.checkCAFile(file); err != nil {
-		return nil, nil, err
-	}
-	return c, warnings, nil
+	return path, nil
 }
 
 // logLevel returns the level of that name in a configuration.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"knowhow/internal/document"
 	"knowhow/internal/fessmcp"
@@ -17,6 +18,7 @@ import (
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/search/scope"
+	"knowhow/internal/source"
 	"knowhow/internal/terminal"
 )
 
@@ -67,20 +69,30 @@ type serving struct {
 	jobs []*job.Manager // of each server
 }
 
+// releaseTime bounds how long the leases of a server that could not listen are
+// given back.
+const releaseTime = 300 * time.Millisecond
+
 // run indexes in the background and serves until ctx ends or, on stdio, the
 // client goes away.
 func (s *serving) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
+	indexer := indexing.New(indexing.Options{
+		Index: s.index, Sources: s.current, Dir: s.o.data, Lines: s.lines, Log: s.log, Once: s.o.noWatch,
+	})
+	indexer.Prepare(ctx)
+	defer func() { // after background.Wait
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+		defer cancel()
+		indexer.Close(ctx)
+	}()
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer cancel()
 	defer s.closeJobs(ctx)
 	index := func() {
 		background.Go(func() {
-			err := indexing.Run(ctx, indexing.Options{
-				Index: s.index, Sources: s.current, Dir: s.o.data, Lines: s.lines, Log: s.log, Once: s.o.noWatch,
-			})
-			if err != nil && ctx.Err() == nil {
+			if err := indexer.Run(ctx); err != nil && ctx.Err() == nil {
 				s.log.Error("indexing stopped; what is indexed can still be searched", "error", err)
 			}
 		})
@@ -149,7 +161,7 @@ func cutDescription(s string) string {
 
 // sourceDomain returns the domain of one source.
 func sourceDomain(src document.Source) fessmcp.Domain {
-	d := fessmcp.Domain{ID: domainID(src.Label), Name: src.Label, Label: src.Label, Description: src.Description}
+	d := fessmcp.Domain{ID: source.Domain(src.Label), Name: src.Label, Label: src.Label, Description: src.Description}
 	if d.Description == "" {
 		what := "Documents in the folder "
 		if info, err := os.Stat(src.Path); err == nil && !info.IsDir() {

@@ -5,14 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/term"
+
+	"knowhow/internal/source"
 )
 
 // Bounds of counting the files of a folder before a question about it.
@@ -25,13 +25,13 @@ const (
 // disk, a home folder, or a folder that contains the home folder. Without a terminal
 // and without --yes it is refused.
 func (v *invocation) confirmSource(ctx context.Context, o *serveOptions, path string) error {
-	what := v.vastFolder(path)
+	what := source.Vast(path, v.home())
 	if what == "" || o.yes {
 		return nil
 	}
 	counting, cancel := context.WithTimeout(ctx, maxCountTime)
 	defer cancel()
-	n, all := countFiles(counting, path, maxCounted)
+	n, all := source.CountFiles(counting, path, maxCounted)
 	count := thousands(n) + " files"
 	if !all {
 		count = "more than " + count
@@ -51,58 +51,6 @@ func (v *invocation) confirmSource(ctx context.Context, o *serveOptions, path st
 		return nil
 	}
 	return &hintError{errors.New("nothing was indexed"), "Name a smaller folder."}
-}
-
-// vastFolder returns what a folder is if it holds far more than anybody's
-// documents, else "".
-func (v *invocation) vastFolder(path string) string {
-	if filepath.Dir(path) == path {
-		return "a whole disk"
-	}
-	home := v.get("HOME")
-	if home == "" {
-		home = v.get("USERPROFILE")
-	}
-	if home == "" {
-		return ""
-	}
-	if resolved, err := filepath.EvalSymlinks(home); err == nil {
-		home = resolved
-	}
-	switch {
-	case path == filepath.Clean(home):
-		return "your home folder"
-	case isInside(home, path):
-		return "a folder that contains your home folder"
-	}
-	return ""
-}
-
-// countFiles counts the files below a folder, without hidden ones. It stops at
-// limit and when ctx ends; all reports whether it counted to the end.
-func countFiles(ctx context.Context, dir string, limit int) (n int, all bool) {
-	all = true
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case path == dir:
-			return nil
-		case err != nil, strings.HasPrefix(d.Name(), "."):
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		case !d.Type().IsRegular():
-			return nil
-		case n == limit:
-			all = false
-			return fs.SkipAll
-		}
-		n++
-		return nil
-	})
-	return n, all && err == nil
 }
 
 // thousands writes a number that is not negative with commas: 100,000.

@@ -13,6 +13,7 @@ import (
 
 	"knowhow/internal/fessmcp"
 	"knowhow/internal/httpguard"
+	"knowhow/internal/source"
 	"knowhow/internal/spell"
 )
 
@@ -66,7 +67,7 @@ func (o *serveOptions) define(f *flagSet) {
 	f.Choice(&o.transport, flag{Name: "transport", Help: "how clients connect; with stdio the server serves the one client that started it"}, "http", "stdio")
 	dataFlag(f, &o.data)
 	f.Func(flag{Name: "label", Value: "NAME", Help: "label of the source that follows"}, func(s string) error {
-		if o.next.label = s; !labelPattern.MatchString(s) {
+		if o.next.label = s; !source.ValidLabel(s) {
 			return errors.New(`want letters, digits, "_", "." and "-" only`)
 		}
 		return nil
@@ -83,8 +84,9 @@ func (o *serveOptions) define(f *flagSet) {
 		return err
 	})
 	f.Func(flag{Name: "domain", Value: "ID", Help: "domain of /mcp, with which the names of the tools begin; by default the label of the one source, or all"}, func(s string) error {
-		if o.domain = strings.ReplaceAll(strings.ToLower(s), "-", "_"); !domainIDPattern.MatchString(o.domain) {
-			return fmt.Errorf(`want 1 to %d letters, digits and "_"`, maxDomainID)
+		var ok bool
+		if o.domain, ok = source.NormalDomain(s); !ok {
+			return fmt.Errorf(`want 1 to %d letters, digits and "_"`, source.MaxDomain)
 		}
 		return nil
 	})

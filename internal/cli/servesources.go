@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"knowhow/internal/document"
+	"knowhow/internal/errkind"
 	"knowhow/internal/index"
+	"knowhow/internal/source"
 )
 
 // openSources opens the data folder and returns the sources to serve: those that
@@ -20,9 +20,12 @@ import (
 func openSources(ctx context.Context, v *invocation, o *serveOptions) (*index.Index, []document.Source, error) {
 	var paths []string
 	for _, arg := range o.sources {
-		path, err := resolveSource(arg.path)
-		if err != nil {
-			return nil, nil, err
+		path, err := source.Resolve(arg.path)
+		switch {
+		case errors.Is(err, errkind.Unsupported):
+			return nil, nil, &hintError{err, "Name a folder."}
+		case err != nil:
+			return nil, nil, &hintError{err, "Check the spelling, or name another folder."}
 		}
 		paths = append(paths, path)
 	}
@@ -52,9 +55,9 @@ func (v *invocation) chooseSources(ctx context.Context, x *index.Index, o *serve
 	}
 	var served, news []document.Source
 	for i, path := range paths {
-		src, added, err := addSource(known, path, o.sources[i].label)
+		src, added, err := source.New(known, path, o.sources[i].label)
 		if err != nil {
-			return nil, err
+			return nil, labelError(err)
 		}
 		if added {
 			if err := v.confirmSource(ctx, o, path); err != nil {
@@ -83,74 +86,36 @@ func (v *invocation) chooseSources(ctx context.Context, x *index.Index, o *serve
 	if len(paths) == 0 {
 		served = known
 	}
-	for _, w := range nestedSources(served, known) {
-		fmt.Fprintf(v.stderr, "%s: warning: %s\n", v.name, printableLines(w))
+	for _, n := range source.Nested(served, known) {
+		fmt.Fprintf(v.stderr, "%s: warning: %s\n", v.name, printableLines(nestedWarning(n)))
 	}
 	return served, nil
 }
 
-// resolveSource makes the path of a source absolute and free of links, so that a
-// folder is one source however its path is spelled.
-func resolveSource(arg string) (string, error) {
-	if strings.Contains(arg, "://") {
-		return "", &hintError{fmt.Errorf("source %q is a web address, and this version indexes folders and files", arg), "Name a folder."}
+// labelError adds to an error of [source.New] what to type.
+func labelError(err error) error {
+	e, ok := errors.AsType[*source.LabelError](err)
+	switch {
+	case !ok:
+		return err
+	case e.Label == e.Holder.Label:
+		return fmt.Errorf("--label %s: %v; choose another one, or first type: knowhow sources rm %s", e.Label, e, e.Label)
 	}
-	abs, err := filepath.Abs(arg)
-	if err == nil {
-		abs, err = filepath.EvalSymlinks(abs)
-	}
-	if err != nil {
-		return "", &hintError{fmt.Errorf("source %q cannot be read: %w", arg, pathReason(err)), "Check the spelling, or name another folder."}
-	}
-	info, err := os.Stat(abs)
-	if err != nil {
-		return "", &hintError{fmt.Errorf("source %q cannot be read: %w", arg, pathReason(err)), "Check the spelling, or name another folder."}
-	}
-	if !info.IsDir() && !info.Mode().IsRegular() {
-		return "", &hintError{fmt.Errorf("source %q is neither a folder nor a file", arg), "Name a folder."}
-	}
-	return abs, nil
+	return fmt.Errorf("%v; to give it another one, first type: knowhow sources rm %s", e, e.Holder.Label)
 }
 
-// pathReason returns what is wrong with a path without repeating the path.
-func pathReason(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
+// nestedWarning returns the warning about a source inside another one.
+func nestedWarning(n source.Nesting) string {
+	what := "its files are indexed twice"
+	if n.FoundTwice {
+		what += ", and found twice"
 	}
-	return err
+	return fmt.Sprintf("source %q (%s) is inside source %q (%s): %s; to forget one of them, type: knowhow sources rm LABEL",
+		n.Inner.Label, n.Inner.Path, n.Outer.Label, n.Outer.Path, what)
 }
 
 // fileExists reports whether there is something at path.
 func fileExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
-}
-
-// isInside reports whether path is below the folder dir. Both are absolute.
-func isInside(path, dir string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && rel != "." && filepath.IsLocal(rel)
-}
-
-// nestedSources returns a warning for each pair of sources of which one is inside
-// the other and at least one is served.
-func nestedSources(served, known []document.Source) []string {
-	isServed := func(s document.Source) bool {
-		return slices.ContainsFunc(served, func(k document.Source) bool { return k.Label == s.Label })
-	}
-	var warnings []string
-	for _, inner := range known {
-		for _, outer := range known {
-			if !isInside(inner.Path, outer.Path) || !isServed(inner) && !isServed(outer) {
-				continue
-			}
-			what := "its files are indexed twice"
-			if isServed(inner) && isServed(outer) {
-				what += ", and found twice"
-			}
-			warnings = append(warnings, fmt.Sprintf("source %q (%s) is inside source %q (%s): %s; to forget one of them, type: knowhow sources rm LABEL",
-				inner.Label, inner.Path, outer.Label, outer.Path, what))
-		}
-	}
-	return warnings
 }

@@ -142,7 +142,7 @@ func (y *syncing) serve(ctx context.Context, l net.Listener) error {
 	return server.Serve(ctx, l)
 }
 
-// current says whether the skills on disk are those of the settings, so that no
+// current reports whether the skills on disk are those of the settings, so that no
 // server need be asked.
 func (y *syncing) current() (bool, error) {
 	if y.f.force || y.f.check || y.f.dryRun || y.f.strict {

@@ -14,6 +14,7 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/mcpclient"
 	"knowhow/internal/mcpsettings"
+	"knowhow/internal/sanitize"
 	"knowhow/internal/skill"
 	"knowhow/internal/skill/store"
 	"knowhow/internal/terminal"
@@ -198,7 +199,8 @@ func (y *syncing) generate(ctx context.Context) (*answers, error) {
 	// Before any server is started.
 	if err := store.Check(y.storeOptions()); err != nil {
 		if arg, ok := errors.AsType[*errkind.Argument](err); ok {
-			return nil, y.usagef("--%s: got %q, want %s", arg.Name, arg.Value, arg.Want)
+			name := map[string]string{"OutputDir": "output-dir", "LinkDirs": "skills-dir"}[arg.Name]
+			return nil, y.usagef("--%s: got %q, want %s", name, arg.Value, arg.Want)
 		}
 		return nil, storeError(err)
 	}
@@ -256,7 +258,7 @@ func (y *syncing) summarize(a *answers, r *store.Report, skills []skill.Skill) {
 	fmt.Fprintf(out, "%d succeeded, %d failed", len(a.catalogs), len(a.failed))
 	var reasons []string
 	for id, err := range a.failed {
-		reasons = append(reasons, fmt.Sprintf("%s (%s)", terminal.Printable(id), terminal.Printable(briefReason(id, err))))
+		reasons = append(reasons, fmt.Sprintf("%s (%s)", sanitize.Escape(id), sanitize.Escape(briefReason(id, err))))
 	}
 	if slices.Sort(reasons); len(reasons) > 0 {
 		fmt.Fprintf(out, ": %s", strings.Join(reasons, "; "))

@@ -93,7 +93,7 @@ func (f *syncFlags) configHash(program string, settings *mcpsettings.Settings) s
 // same servers and generates the same skills. Where links go the lock file knows.
 func (f *syncFlags) startCommand(program string) []string {
 	words := []string{program, "start", "--mcp-settings", f.settings}
-	if f.outputDir != defaultOutputDir {
+	if f.outputDir != "" && f.outputDir != defaultOutputDir {
 		words = append(words, "--output-dir", f.outputDir)
 	}
 	if f.groupBy == "server" {
@@ -111,12 +111,12 @@ func (f *syncFlags) startCommand(program string) []string {
 	return words
 }
 
-// keeps says whether the flags let a tool through.
+// keeps reports whether the flags let a tool through.
 func (f *syncFlags) keeps(server, tool string) bool {
 	return (len(f.include) == 0 || matchesAny(f.include, server, tool)) && !matchesAny(f.exclude, server, tool)
 }
 
-// matchesAny says whether one of the patterns matches a tool, by its name or as
+// matchesAny reports whether one of the patterns matches a tool, by its name or as
 // SERVER/TOOL.
 func matchesAny(patterns []string, server, tool string) bool {
 	for _, p := range patterns {

@@ -98,6 +98,7 @@ type Remote struct {
 	Code     string        // the server's own opaque error code, "" if it sent none
 	Message  string        // one sanitized sentence that says what to do next
 	Retry    time.Duration // how long the server asked to wait; 0 if unknown
+	Reason   Reason        // option that it may be due to; "" for none
 }
 
 // Error returns the message with the endpoint, the status and the code.
@@ -115,6 +116,34 @@ func (e *Remote) Unwrap() error {
 		return Unavailable
 	}
 	return e.Kind
+}
+
+// A Reason is an option of a package that an error is due to: with another value
+// of it the error would not occur. Packages declare theirs. The edge that knows
+// how the operator sets the option adds that to the message.
+type Reason string
+
+// A Restriction is an error that is due to an option.
+type Restriction struct {
+	Reason Reason
+	Err    error // says what is wrong, and has a kind; must not be nil
+}
+
+// Error returns the text of the wrapped error.
+func (e *Restriction) Error() string { return e.Err.Error() }
+
+// Unwrap returns the wrapped error.
+func (e *Restriction) Unwrap() error { return e.Err }
+
+// ReasonOf returns the option that err is due to, "" if there is none.
+func ReasonOf(err error) Reason {
+	if e, ok := errors.AsType[*Restriction](err); ok {
+		return e.Reason
+	}
+	if e, ok := errors.AsType[*Remote](err); ok {
+		return e.Reason
+	}
+	return ""
 }
 
 // Message returns the text of err for users, without the name of its kind at

@@ -15,8 +15,8 @@ import (
 	"knowhow/internal/search"
 )
 
-// A param is one parameter of a request. They are kept in a list, because a
-// request's order is easier to read than the alphabet's.
+// A param is one parameter of a request. Parameters are kept in a list, because
+// their order in a request is easier to read than the alphabetical one.
 type param struct{ name, value string }
 
 // encode writes parameters as a URL's query. Everything but letters, digits and
@@ -51,9 +51,9 @@ const (
 	htmlType = "text/html"
 )
 
-// An answer is an answer of any status and type.
+// An answer is an HTTP response of any status and type.
 type answer struct {
-	path   string // that was asked
+	path   string // of the request
 	status int
 	header http.Header
 	wanted bool   // it has the type that was asked for
@@ -61,8 +61,8 @@ type answer struct {
 }
 
 // send makes one request for path, such as "/api/v1/labels". It returns an
-// answer whatever its status and type, and reads the body of one of the wanted
-// type, if it is of a bearable size.
+// answer of any status and type. It reads the body only of an answer of the wanted
+// type. A body that is too large is an error.
 func (c *Client) send(ctx context.Context, path string, params []param, want string) (*answer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -106,8 +106,8 @@ func (c *Client) send(ctx context.Context, path string, params []param, want str
 	return a, nil
 }
 
-// body reads the body of an answer, up to one byte more than the limit. It makes
-// room for what answers usually need, because growing costs more than reading.
+// body reads the body of an answer, up to one byte more than the limit. It begins
+// with a buffer of the usual size, because growing costs more than reading.
 func (c *Client) body(resp *http.Response) ([]byte, error) {
 	var b bytes.Buffer
 	room := resp.ContentLength
@@ -120,19 +120,19 @@ func (c *Client) body(resp *http.Response) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// maxUsual bounds the room that is made before anything was read, in bytes.
+// maxUsual bounds the buffer that is made before anything was read, in bytes.
 const maxUsual = 256 << 10
 
 // maxToken bounds a token, in bytes. Tomcat takes header lines of 8 KB.
 const maxToken = 4096
 
-// visible says whether a token can be sent.
+// visible reports whether a token can be sent.
 func visible(token string) bool {
 	return len(token) <= maxToken && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// authorization returns the header that a request gets, "" for none. A client
-// that passes tokens through sends the caller's or nothing at all.
+// authorization returns the Authorization header of a request, "" for none. A
+// client that passes tokens through sends the caller's token or no request.
 func (c *Client) authorization(ctx context.Context, path string) (string, error) {
 	token := c.token
 	if c.passThrough {
@@ -148,14 +148,14 @@ func (c *Client) authorization(ctx context.Context, path string) (string, error)
 	return "Bearer " + token, nil
 }
 
-// hasType says whether an answer calls itself by a media type.
+// hasType reports whether an answer has a media type.
 func hasType(h http.Header, want string) bool {
 	t, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	return err == nil && t == want
 }
 
-// callError tells the caller's end, our own time limit and a failed connection
-// apart.
+// callError returns the error of a call: that of the caller's context, a timeout,
+// or a failed connection.
 func callError(ctx, call context.Context, path string, err error) error {
 	if e := ctx.Err(); e != nil {
 		return e

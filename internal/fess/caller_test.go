@@ -136,7 +136,7 @@ func TestBadToken(t *testing.T) {
 			c := clientOf(t, h, Options{AccessToken: "expired"})
 			for name, call := range calls {
 				err := call(t.Context(), c)
-				refused := errors.Is(err, errkind.Unauthorized) && strings.Contains(err.Error(), "fessAuth.accessToken")
+				refused := errors.Is(err, errkind.Unauthorized) && errkind.ReasonOf(err) == TokenReason
 				if want := engine == "green" && name != "Health"; refused != want {
 					t.Errorf("%s: %s() with a bad token, engine %s = %v, want a refusal of the token: %v", api, name, engine, err, want)
 				}

@@ -39,9 +39,8 @@ func TestContract(t *testing.T) {
 					c, _ := open(t, docs, o)
 					return c
 				},
-				NoText:      !o.SendContent,
-				NoLangFacet: true,
-				NoTags:      true,
+				NoText: !o.SendContent,
+				NoTags: true,
 			})
 		})
 	}

@@ -16,19 +16,19 @@ var _ search.Service = (*Client)(nil)
 // copyPath is the page that shows a stored copy, in every version of Fess.
 const copyPath = "/cache/"
 
-// frame is what Fess puts before a stored copy (WEB-INF/view/cache.hbs, Fess
-// 15.4 and 15.7): a document type, the charset, the base, and a box with a note.
+// frame matches the text that Fess writes before a stored copy
+// (WEB-INF/view/cache.hbs, Fess 15.4 and 15.7): a document type, the charset, the
+// base, and a box with a note.
 var frame = regexp.MustCompile(`^\s*<!DOCTYPE html>\r?\n<meta http-equiv="Content-Type"[^\n]*\n<base href="[^\n]*\n` +
 	`<div [^\n]*\n<div [^\n]*</div>\r?\n</div>\r?\n`)
 
-// StoredCopy returns the copy that Fess stored of a document. It looks the
-// document up as Find does. Fess stores copies of pages that it
-// crawled as text/html, up to 2.5 MB. It answers for other documents as well,
-// with its frame and nothing in it; such an answer, and one with a frame that is
-// not Fess's own, is an error of kind Unsupported.
+// StoredCopy returns the copy that Fess stored of a document. It looks the document
+// up as Find does. Fess stores copies of pages of type text/html, up to 2.5 MB. For
+// other documents it answers with an empty frame. Such an answer, and one with
+// another frame, is an error of kind Unsupported.
 //
-// A server with API v1 shows copies on a web page, to which tokens mean nothing
-// in some versions: a document for guests is readable there, others may not be.
+// A server with API v1 shows copies on a web page, where some versions ignore
+// tokens: only the documents for guests can surely be read there.
 func (c *Client) StoredCopy(ctx context.Context, id string, labels []string) (*search.StoredCopy, error) {
 	row, err := c.row(ctx, id, labels)
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *Client) StoredCopy(ctx context.Context, id string, labels []string) (*s
 	none := fmt.Errorf("the Fess server keeps no copy of document %s: %w", id, errkind.Unsupported)
 	var framed []byte
 	if c.api.known() == v2 {
-		// From Fess 15.7 on a hit says whether there is a copy.
+		// From Fess 15.7 on a hit has a field for that.
 		if scalar(row.HasCache) != "true" {
 			return nil, none
 		}
@@ -56,7 +56,7 @@ func (c *Client) StoredCopy(ctx context.Context, id string, labels []string) (*s
 	return &search.StoredCopy{DocID: id, URL: h.URL, MediaType: "text/html; charset=utf-8", Data: data}, nil
 }
 
-// copyV2 asks API v2 for a copy. none is the error where there is none.
+// copyV2 asks API v2 for a copy. It returns the error none if there is none.
 func (c *Client) copyV2(ctx context.Context, id string, none error) ([]byte, error) {
 	a, err := c.send(ctx, "/api/v2/cache/"+id, nil, jsonType)
 	if err != nil {
@@ -87,8 +87,8 @@ func (c *Client) copyV2(ctx context.Context, id string, none error) ([]byte, err
 	return []byte(*said.Content), nil
 }
 
-// copyPage asks for the page of a copy. none is the error where there is none:
-// Fess redirects to an error page then.
+// copyPage asks for the web page of a copy. It returns the error none if there is
+// none: Fess redirects to an error page then.
 func (c *Client) copyPage(ctx context.Context, id string, none error) ([]byte, error) {
 	a, err := c.send(ctx, copyPath, []param{{"docId", id}}, htmlType)
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *Client) copyPage(ctx context.Context, id string, none error) ([]byte, e
 	return nil, none
 }
 
-// unframe returns what is inside Fess's frame, nothing where there is none.
+// unframe returns a stored copy without Fess's frame, nil if it has none.
 func unframe(framed []byte) []byte {
 	cut := frame.FindIndex(framed)
 	if cut == nil {

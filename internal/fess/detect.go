@@ -11,14 +11,14 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// A detector remembers which version of its API a server speaks. Which that is
-// does not hang on who asks.
+// A detector remembers which version of its API a server speaks. The version is
+// the same for all callers.
 type detector struct {
-	fixed version // unknown unless the configuration says so
+	fixed version // from the configuration, or unknown
 
 	mu    sync.Mutex // guards what follows
 	found version
-	probe *probe // under way; nil if none is
+	probe *probe // in progress; nil if none is
 }
 
 // A probe is a search for API v2.
@@ -37,7 +37,7 @@ func (d *detector) known() version {
 	return d.found
 }
 
-// remember sets what is known, and says whether that is news.
+// remember sets the version and reports whether it changed.
 func (d *detector) remember(v version) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -46,13 +46,13 @@ func (d *detector) remember(v version) bool {
 	return news
 }
 
-// ask puts a question in the dialect that the server speaks and returns its
+// ask sends a question in the version that the server speaks and returns its
 // answer, which is JSON of any status.
 //
-// Which dialect that is shows in the answer to the first question: it is put to
-// API v1, and where there is none, API v2's health decides. So a server with
-// API v1 gets no request that nobody asked for. An answer which says that the
-// API is gone makes the client look anew, once.
+// The first question detects the version. It is sent to API v1. If the server has
+// no API v1, its answer to a request for the health of API v2 decides. So a server
+// with API v1 gets no additional request. If a later answer shows that the API is
+// gone, the version is detected once more.
 func (c *Client) ask(ctx context.Context, q question) (*answer, error) {
 	known := c.api.known()
 	if known == unknown {
@@ -66,7 +66,7 @@ func (c *Client) ask(ctx context.Context, q question) (*answer, error) {
 		return a, c.unusable(a)
 	}
 	if c.api.remember(unknown) {
-		c.log.WarnContext(ctx, "Fess's API is gone: looking for it anew", "version", known.String(), "status", a.status)
+		c.log.WarnContext(ctx, "Fess's API is gone: detecting its version again", "version", known.String(), "status", a.status)
 	}
 	if known == v2 {
 		a = nil
@@ -74,9 +74,9 @@ func (c *Client) ask(ctx context.Context, q question) (*answer, error) {
 	return c.detect(ctx, q, a)
 }
 
-// detect finds the version by putting the question. a is the answer of API v1
-// where it was asked already. A server that does not answer, or that fails,
-// leaves the version unknown.
+// detect finds the version by sending the question. a is the answer of API v1 if
+// that was asked before. The version stays unknown if the server does not answer
+// or fails.
 func (c *Client) detect(ctx context.Context, q question, a *answer) (*answer, error) {
 	if a == nil {
 		var err error
@@ -114,9 +114,8 @@ func (c *Client) found(ctx context.Context, v version) {
 	}
 }
 
-// joinProbe asks for API v2 and says whether it is there. Callers share one
-// probe's success; a failure is the caller's own, because it may be due to who
-// asked.
+// joinProbe reports whether the server has API v2. Callers share the success of one
+// probe, but not a failure, because that may depend on the caller's token.
 func (c *Client) joinProbe(ctx context.Context) (bool, error) {
 	d := &c.api
 	d.mu.Lock()
@@ -151,15 +150,15 @@ func (c *Client) joinProbe(ctx context.Context) (bool, error) {
 	return ok, err
 }
 
-// probeV2 makes the request of a probe. A server that cannot be reached is an
-// error.
+// probeV2 makes the request of a probe. It returns an error if the server cannot be
+// reached.
 func (c *Client) probeV2(ctx context.Context) (bool, error) {
 	a, err := c.put(ctx, v2, question{to: healthCall})
 	return err == nil && a.isV2(), err
 }
 
-// elsewhere says that the API is not where it was asked for: Fess redirects to
-// an error page then, and a server that is none answers with a page of its own.
+// elsewhere reports whether the server has no API at the path. Fess redirects to an
+// error page then; other servers answer with a page of their own.
 func (a *answer) elsewhere() bool {
 	s := a.status
 	if 300 <= s && s < 400 {
@@ -168,14 +167,14 @@ func (a *answer) elsewhere() bool {
 	return !a.wanted && s < 500 && s != http.StatusBadRequest && s != http.StatusRequestTimeout && s != http.StatusTooManyRequests
 }
 
-// stranger says that a JSON answer cannot come from Fess's API v1, and that
-// it is no complaint of what stands before both versions.
+// stranger reports whether a JSON answer cannot come from Fess's API v1, nor from
+// the filters in front of both versions.
 func (a *answer) stranger() bool {
 	return a.wanted && a.status < 500 && a.status != http.StatusTooManyRequests && !a.isV1()
 }
 
-// isV1 says whether the answer is one of API v1. The filter that limits rates
-// answers before the API and has a key "error". A success has something to tell.
+// isV1 reports whether the answer is one of API v1. The filter that limits rates
+// answers before the API does, with a key "error".
 func (a *answer) isV1() bool {
 	var keys map[string]json.RawMessage
 	if !a.wanted || a.status < 200 || 300 <= a.status && a.status < 400 || json.Unmarshal(a.body, &keys) != nil {
@@ -191,7 +190,7 @@ func (a *answer) isV1() bool {
 	return slices.ContainsFunc(told, func(key string) bool { return keys[key] != nil })
 }
 
-// isV2 says whether the answer is one of API v2 to a question for its health.
+// isV2 reports whether the answer is one of API v2 to a request for its health.
 func (a *answer) isV2() bool {
 	var said struct {
 		Response struct {
@@ -202,7 +201,7 @@ func (a *answer) isV2() bool {
 	return a.wanted && json.Unmarshal(a.body, &said) == nil && (said.Response.Engine != nil || said.Response.Error != nil)
 }
 
-// unusable explains an answer that is no JSON; it is nil for all others.
+// unusable returns the error of an answer that is not JSON, nil for all others.
 func (c *Client) unusable(a *answer) error {
 	if a.wanted && (a.status < 300 || a.status >= 400) {
 		return nil

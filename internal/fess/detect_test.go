@@ -62,7 +62,7 @@ func TestDetection(t *testing.T) {
 		{"v2", "v2", "v2/search v2/labels", ""},
 		{"both", "v2", "v2/search v2/labels", ""},
 		{"v1", "v1", "v1/documents v1/labels", ""},
-		{"v2", "v1", "v1/documents v1/labels", "redirect (302): check the path of fessBaseUrl"},
+		{"v2", "v1", "v1/documents v1/labels", "redirect (302): check that its API is enabled"},
 		{"v1", "v2", "v2/search v2/labels", "fessApi is v2, auto finds"},
 	}
 	for _, test := range tests {

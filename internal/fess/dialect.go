@@ -21,10 +21,10 @@ const (
 	v2
 )
 
-// String returns the version as people write it.
+// String returns the version as in the configuration, "?" if it is unknown.
 func (v version) String() string { return [...]string{"?", "v1", "v2"}[v] }
 
-// An endpoint is a call of Fess's API, whatever its version.
+// An endpoint is a call of Fess's API, in any version.
 type endpoint int
 
 const (
@@ -55,17 +55,17 @@ func versionOf(path string) version {
 	return unknown
 }
 
-// is says whether the answer came from an endpoint.
+// is reports whether the answer came from an endpoint.
 func (a *answer) is(e endpoint) bool { return a.path == paths[e][v1] || a.path == paths[e][v2] }
 
 // A question is a call and its parameters.
 type question struct {
 	to     endpoint
 	params []param
-	v2     []param // in their place for API v2; nil means the same
+	v2     []param // those for API v2; nil means the same
 }
 
-// in returns the parameters in a version's dialect.
+// in returns the parameters for a version.
 func (q question) in(v version) []param {
 	if v == v2 && q.v2 != nil {
 		return q.v2
@@ -73,7 +73,7 @@ func (q question) in(v version) []param {
 	return q.params
 }
 
-// put sends a question in one version's dialect.
+// put sends a question in one version.
 func (c *Client) put(ctx context.Context, v version, q question) (*answer, error) {
 	if v == v2 {
 		if err := checkV2(q.in(v)); err != nil {
@@ -83,7 +83,7 @@ func (c *Client) put(ctx context.Context, v version, q question) (*answer, error
 	return c.send(ctx, paths[q.to][v], q.in(v), jsonType)
 }
 
-// get asks a question and returns the answer, which is a success.
+// get sends a question and returns the answer if it is a success.
 func (c *Client) get(ctx context.Context, q question) (*answer, error) {
 	a, err := c.ask(ctx, q)
 	if err != nil {
@@ -92,9 +92,9 @@ func (c *Client) get(ctx context.Context, q question) (*answer, error) {
 	return a, c.check(ctx, a)
 }
 
-// check returns the error that an answer tells of, nil for a success: by its
-// status, and in API v2 by its envelope, whose error then counts as if the status
-// were the one that Fess gives it.
+// check returns the error that an answer reports, nil for a success. In API v2 the
+// envelope counts too: an error in it is treated as if the answer had the status
+// that belongs to the error.
 func (c *Client) check(ctx context.Context, a *answer) error {
 	if a.status != http.StatusOK {
 		return c.refusal(ctx, a)
@@ -111,7 +111,8 @@ func (c *Client) check(ctx context.Context, a *answer) error {
 	return c.refusal(ctx, &told)
 }
 
-// succeeded reports whether the envelope of an answer of API v2 says so.
+// succeeded reports whether the envelope of an answer of API v2 has the status of a
+// success.
 func (a *answer) succeeded() bool {
 	d, ok := json.NewDecoder(bytes.NewReader(a.body)), false
 	// The status comes first in real answers: the rest need not be read.
@@ -132,8 +133,8 @@ func (a *answer) succeeded() bool {
 	return ok
 }
 
-// notFess is the error of an answer that no Fess server gives.
+// notFess returns the error of an answer that no Fess server sends.
 func notFess(a *answer) error {
 	return &errkind.Remote{Kind: errkind.Unavailable, Endpoint: a.path, Status: http.StatusBadGateway, Code: readFault(a.body).code,
-		Message: "the Fess server's answer is not what its API sends; check that fessBaseUrl names a Fess server"}
+		Message: "the Fess server's answer is not what its API sends; check that its address is right", Reason: AddressReason}
 }

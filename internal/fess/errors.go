@@ -16,34 +16,42 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// transportError says in its own words why no answer came: the error's text
-// holds the server's address.
+// The options that errors are due to; see [errkind.ReasonOf].
+const (
+	AddressReason errkind.Reason = "fess: BaseURL"
+	TokenReason   errkind.Reason = "fess: AccessToken"
+	CAReason      errkind.Reason = "fess: CAFile"
+)
+
+// transportError returns the error of a call without an answer. It does not contain
+// the text of err, which has the server's address.
 func transportError(path string, err error) error {
 	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: http.StatusBadGateway,
-		Message: "the Fess server cannot be reached; check that it runs and that fessBaseUrl is right"}
+		Message: "the Fess server cannot be reached; check that it runs and that its address is right", Reason: AddressReason}
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
-		r.Message = "the Fess server's host name cannot be resolved; check fessBaseUrl"
+		r.Message = "the Fess server's host name cannot be resolved; check its address"
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		r.Message = "the Fess server's certificate is not trusted; set tls.caFile to its certificate authority"
+		r.Message, r.Reason = "the Fess server's certificate is not trusted; add the certificate of its authority", CAReason
 	}
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
-		r.Message = "the Fess server does not speak TLS on this port; check the scheme of fessBaseUrl"
+		r.Message = "the Fess server does not speak TLS on this port; check the scheme of its address"
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		r.Message = "the Fess server broke off its answer; try again, then see its log"
+		r.Message, r.Reason = "the Fess server broke off its answer; try again, then see its log", ""
 	}
 	return r
 }
 
-// noJSON explains an answer that no Fess API gives.
+// noJSON returns the error of an answer that no Fess API sends.
 func noJSON(a *answer) error {
 	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: a.path, Status: a.status, Retry: retryAfter(a.header)}
 	switch s := a.status; {
 	case 300 <= s && s < 400:
 		r.Status = http.StatusBadGateway
-		r.Message = fmt.Sprintf("the Fess server answered with a redirect (%d): check the path of fessBaseUrl, and that the Fess server's API is "+
-			"enabled (v1 is in Fess 14.8 to 15.6 and in the plugin fess-webapp-v1-api, v2 in Fess 15.7 and later)", s)
+		r.Reason = AddressReason
+		r.Message = fmt.Sprintf("the Fess server answered with a redirect (%d): check that its API is enabled (v1 is in Fess 14.8 to 15.6 "+
+			"and in the plugin fess-webapp-v1-api, v2 in Fess 15.7 and later), and check the path of its address", s)
 	case s == http.StatusBadRequest:
 		// Tomcat answers so where a request line is over 8 KB.
 		r.Kind, r.Message = errkind.Invalid, "the Fess server could not read the request; make the query shorter"
@@ -52,7 +60,7 @@ func noJSON(a *answer) error {
 	case s == http.StatusForbidden:
 		r.Kind, r.Message = errkind.Denied, "something in front of the Fess server forbids the request; ask its operator"
 	case s == http.StatusNotFound || s == http.StatusMethodNotAllowed:
-		r.Kind, r.Message = errkind.Unsupported, "no Fess server is found there; check the path of fessBaseUrl"
+		r.Kind, r.Message, r.Reason = errkind.Unsupported, "no Fess server is found there; check the path of its address", AddressReason
 	case s == http.StatusTooManyRequests:
 		r.Kind, r.Message = errkind.Busy, "the Fess server is asked too often; wait a little and try again"
 	case s == http.StatusGatewayTimeout || s == http.StatusRequestTimeout:
@@ -61,14 +69,15 @@ func noJSON(a *answer) error {
 		r.Message = "the Fess server or a proxy in front of it failed; " + afterFailure(r)
 	default:
 		r.Status = http.StatusBadGateway
-		r.Message = "the Fess server answered with something other than JSON: check that fessBaseUrl names a Fess server and that its API is enabled"
+		r.Message, r.Reason = "the Fess server answered with something other than JSON: check that its API is enabled and that its address is right", AddressReason
 	}
 	return r
 }
 
-// refusal explains a JSON answer that says no. What it says is not passed on: it
-// may hold a stack trace (Fess 15.4, api.json.response.exception.included) or
-// the query in the engine's language (Fess 15.7).
+// refusal returns the error of a JSON answer without success. The answer's message
+// is not passed on: it may contain a stack trace (Fess 15.4,
+// api.json.response.exception.included) or the query in the language of the engine
+// (Fess 15.7).
 func (c *Client) refusal(ctx context.Context, a *answer) error {
 	said := readFault(a.body)
 	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: a.path, Status: a.status, Code: said.code, Retry: retryAfter(a.header)}
@@ -80,11 +89,11 @@ func (c *Client) refusal(ctx context.Context, a *answer) error {
 	case s == http.StatusBadRequest && a.is(documentsCall):
 		r.Kind, r.Message = errkind.Invalid, "the Fess server cannot understand the query; check its quotes, operators and sort order"
 	case s == http.StatusUnauthorized:
-		r.Kind, r.Message = errkind.Unauthorized, "the Fess server refuses the access token; "+c.tokenHint()
+		c.badToken(r, "the Fess server refuses the access token")
 	case s == http.StatusForbidden:
 		r.Kind, r.Message = errkind.Denied, "the Fess server forbids the request; ask its operator"
 	case s == http.StatusNotFound:
-		r.Kind, r.Message = errkind.Unsupported, "the Fess server does not know this call; check its version and the path of fessBaseUrl"
+		r.Kind, r.Message, r.Reason = errkind.Unsupported, "the Fess server does not know this call; check its version and the path of its address", AddressReason
 	case s == http.StatusTooManyRequests:
 		r.Kind, r.Message = errkind.Busy, "the Fess server is busy; wait a little and try again"
 	case s == http.StatusGatewayTimeout || s == http.StatusRequestTimeout:
@@ -92,19 +101,20 @@ func (c *Client) refusal(ctx context.Context, a *answer) error {
 	case s == http.StatusInternalServerError && a.is(healthCall):
 		r.Message = "the Fess server's search engine does not answer; see the server's log"
 	case s == http.StatusInternalServerError && c.refusedToken(ctx, a):
-		r.Kind, r.Message = errkind.Unauthorized, "the Fess server seems to refuse the access token; "+c.tokenHint()
+		c.badToken(r, "the Fess server seems to refuse the access token")
 	case s >= 500:
 		r.Message = "the Fess server failed; " + afterFailure(r)
 	case s >= 400:
 		r.Kind, r.Message = errkind.Invalid, "the Fess server refuses the request"
 	default:
 		r.Status = http.StatusBadGateway
-		r.Message = fmt.Sprintf("the Fess server answered with an unexpected status (%d): check that fessBaseUrl names a Fess server", s)
+		r.Message = fmt.Sprintf("the Fess server answered with an unexpected status (%d): check that its address is right", s)
+		r.Reason = AddressReason
 	}
 	return r
 }
 
-// afterFailure says what to do about a server's failure: to ask again only where
+// afterFailure returns the advice after a server's failure: to try again only if
 // that may help.
 func afterFailure(r *errkind.Remote) string {
 	if errkind.Retryable(r) {
@@ -113,15 +123,16 @@ func afterFailure(r *errkind.Remote) string {
 	return "see its log"
 }
 
-// tokenHint says who can set the access token right.
-func (c *Client) tokenHint() string {
+// badToken makes r an error about the access token, which the operator or the
+// caller can correct.
+func (c *Client) badToken(r *errkind.Remote, message string) {
+	r.Kind, r.Message, r.Reason = errkind.Unauthorized, message+"; set a valid one", TokenReason
 	if c.passThrough {
-		return "send a valid one in the header X-Fess-Token"
+		r.Message, r.Reason = message+"; send a valid one in the header X-Fess-Token", ""
 	}
-	return "set fessAuth.accessToken to a valid one"
 }
 
-// A fault is what a refused request's answer says.
+// A fault is the content of the answer to a refused request.
 type fault struct{ code, message string }
 
 // maxCode bounds Fess's error codes, in bytes: UUIDs in API v1, names such as
@@ -156,7 +167,7 @@ func readFault(body []byte) fault {
 	return f
 }
 
-// maxRetryAfter bounds how long we pass on that a server wants us to wait.
+// maxRetryAfter bounds the time to wait that is passed on from a server.
 const maxRetryAfter = time.Hour
 
 // retryAfter reads the header of that name, in seconds or as a date.

@@ -3,14 +3,14 @@
 // 15.7 on), finds out which of them the server speaks, and implements the
 // interfaces of package search over it.
 //
-// Fess joins the label that a caller asks for to the query by writing one
-// behind the other, clamps what is out of bounds without a word, and answers
-// with an empty page when its engine fails. The client hides all three: queries
-// go through [query.Guard], bounds are checked before a request is made, and an
-// empty page that looks like a failure is checked against the server's health.
+// Fess appends the condition on a label to the text of the query, silently clamps
+// values that are out of bounds, and answers with an empty page when its engine
+// fails. The client hides all three: queries pass through [query.Guard], bounds are
+// checked before a request is made, and after an empty page that looks like a
+// failure the client asks for the server's health.
 //
-// Errors of calls are of type *errkind.Remote, arguments that Fess could not
-// take *errkind.Argument; neither ever holds the server's host, a token, or text
+// Errors of calls are of type *errkind.Remote, those of arguments that Fess does not
+// accept *errkind.Argument. Neither contains the server's host, a token, or text
 // that the server meant for its own log.
 package fess
 
@@ -30,19 +30,19 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// Options say which server a Client talks to and how.
+// Options name the server of a Client and how to connect to it.
 type Options struct {
-	// BaseURL is the absolute http or https URL of the server; it may hold
-	// a path. API paths are added to it.
+	// BaseURL is the absolute http or https URL of the server. It may contain
+	// a path, to which the paths of the API are added.
 	BaseURL string
 
 	// AccessToken is sent as a bearer token with every request; "" sends
-	// none, and Fess then shows what guests may see.
+	// none, and Fess then answers as for guests.
 	AccessToken string
 
 	// PassThrough sends the caller's own token (search.WithToken) in place
-	// of AccessToken, so that each caller sees what his roles allow. A call
-	// without one is refused with kind Unauthorized.
+	// of AccessToken, so that each caller sees what the caller's roles allow.
+	// A call without a token is refused with kind Unauthorized.
 	PassThrough bool
 
 	// API is the version to speak: "v1", "v2", or "auto" (also ""): v1 where
@@ -140,7 +140,7 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Close ends the connections that lie idle. Calls in flight go on.
+// Close closes idle connections. Calls in progress continue.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // parseBase checks the server's URL. Its messages leave out the URL, which may

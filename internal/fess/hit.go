@@ -15,7 +15,7 @@ import (
 	"knowhow/internal/search"
 )
 
-// documents is the answer to a search, as far as it is of use here.
+// documents is the answer to a search, without the parts that are not used here.
 type documents struct {
 	RecordCount         number
 	RecordCountRelation text
@@ -122,7 +122,7 @@ type row struct {
 	Thumbnail          any `json:"thumbnail"`
 }
 
-// page turns the answer into what was asked for.
+// page turns the answer into a page of at most q.Num hits.
 func (a *documents) page(q search.Query) *search.Page {
 	total := int(a.RecordCount)
 	p := &search.Page{
@@ -142,8 +142,8 @@ func (a *documents) page(q search.Query) *search.Page {
 	return p
 }
 
-// counts brings the counts into the order of the question: Fess gives them in
-// one of its own.
+// counts returns the counts in the order of the question. Fess sends them in another
+// order.
 func (a *documents) counts(f *search.Facets) *search.FacetCounts {
 	all := &search.FacetCounts{}
 	seen := map[string]bool{}

@@ -273,10 +273,10 @@ func TestTLS(t *testing.T) {
 		o    fess.Options
 		says string // "" where it works
 	}{
-		{"unknown authority", fess.Options{BaseURL: server.URL}, "tls.caFile"},
+		{"unknown authority", fess.Options{BaseURL: server.URL}, "certificate is not trusted"},
 		{"known authority", fess.Options{BaseURL: server.URL, CAFile: ca}, ""},
 		{"any", fess.Options{BaseURL: server.URL, InsecureSkipVerify: true}, ""},
-		{"no TLS there", fess.Options{BaseURL: strings.Replace(plain.URL, "http:", "https:", 1)}, "scheme of fessBaseUrl"},
+		{"no TLS there", fess.Options{BaseURL: strings.Replace(plain.URL, "http:", "https:", 1)}, "scheme of its address"},
 	}
 	for _, test := range tests {
 		c, err := fess.New(test.o)

@@ -10,8 +10,8 @@ func plain(s string) string {
 	return strings.TrimSpace(html.UnescapeString(untag(s)))
 }
 
-// untag takes tags out of a text. Words between angle brackets that are none
-// stay, for example the type parameters of a program.
+// untag removes tags from a text. Other words between angle brackets stay, for
+// example the type parameters of a program.
 func untag(s string) string {
 	i := strings.IndexByte(s, '<')
 	if i < 0 {
@@ -34,8 +34,9 @@ func untag(s string) string {
 	return b.String()
 }
 
-// tagLen returns the length of the tag that s begins with, 0 if it is none: < or
-// </, the name of an element, white space and attributes, > or />.
+// tagLen returns the length of the tag at the beginning of s, 0 if there is none. A
+// tag is < or </, the name of an element, optional attributes after white space,
+// and > or />.
 func tagLen(s string) int {
 	i := 1
 	if strings.HasPrefix(s, "</") {
@@ -50,7 +51,7 @@ func tagLen(s string) int {
 	}
 	rest := s[end:]
 	if strings.IndexByte("\t\n\f\r ", rest[0]) >= 0 {
-		// Attributes hold no angle brackets.
+		// Attributes contain no angle brackets.
 		if n := strings.IndexAny(rest, "<>"); n >= 0 && rest[n] == '>' {
 			return end + n + 1
 		}
@@ -68,8 +69,8 @@ func tagLen(s string) int {
 // maxElement is the length of the longest name that isElement knows.
 const maxElement = len("strong")
 
-// isElement says whether a name, in any case, is that of the mark-up that Fess
-// puts around matches, or of an element that an excerpt of a page may have kept.
+// isElement reports whether a name, in any case, is that of an element that Fess
+// writes around matches, or of one that an excerpt of a page may still contain.
 func isElement(name string) bool {
 	switch strings.ToLower(name) {
 	case "a", "b", "br", "code", "dd", "div", "dl", "dt", "em", "font", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "li", "mark",

@@ -10,12 +10,12 @@ import (
 	"knowhow/internal/search"
 )
 
-// maxID bounds Fess's names of documents, in bytes: 32 hexadecimal digits, or what
-// was given when the document was loaded.
+// maxID bounds the IDs of documents, in bytes. Fess makes IDs of 32 hexadecimal
+// digits; documents that were loaded through its API may have others.
 const maxID = 128
 
-// Find implements [search.Service]. Fess gives a document another ID whenever it
-// is indexed anew, so that an ID that was good yesterday may not be found.
+// Find implements [search.Service]. Fess gives a document a new ID whenever it
+// indexes it again, so that an older ID may not be found.
 func (c *Client) Find(ctx context.Context, id string, labels []string) (*search.Hit, error) {
 	row, err := c.row(ctx, id, labels)
 	if err != nil {
@@ -25,8 +25,8 @@ func (c *Client) Find(ctx context.Context, id string, labels []string) (*search.
 	return &h, nil
 }
 
-// row looks one document up. No API has a call for it; doc_id is a field that
-// can be searched.
+// row looks one document up. No API has a call for that, but the field doc_id can be
+// searched.
 func (c *Client) row(ctx context.Context, id string, labels []string) (*row, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -58,8 +58,8 @@ func (c *Client) row(ctx context.Context, id string, labels []string) (*row, err
 
 // ReadText implements [search.Service]. Fess sends the text of a document
 // only where query.additional.response.fields and
-// query.additional.api.response.fields name the field content; a text that is
-// shorter than a digest is known without.
+// query.additional.api.response.fields name the field content. A text that is
+// shorter than a digest is known without that.
 func (c *Client) ReadText(ctx context.Context, id string, labels []string, off int64, n int) (*search.Text, error) {
 	if off < 0 {
 		return nil, &errkind.Argument{Name: "offset", Value: off, Want: "an integer from 0"}

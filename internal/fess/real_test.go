@@ -64,9 +64,8 @@ func TestRealFessContract(t *testing.T) {
 			}
 			return realClient(t, base, "")
 		},
-		NoText:      os.Getenv("KNOWHOW_REAL_FESS_SETUP") != "content",
-		NoLangFacet: true,
-		NoTags:      true,
+		NoText: os.Getenv("KNOWHOW_REAL_FESS_SETUP") != "content",
+		NoTags: true,
 	})
 }
 

@@ -14,9 +14,9 @@ import (
 // maxLabel bounds a label's value, in bytes.
 const maxLabel = 100
 
-// isName says whether s is made of letters of ASCII, digits and the given signs,
-// of at least one of them and at most the given number. Labels are put into Fess's
-// query between quotes, without any escape.
+// isName reports whether s has 1 to most characters, all of them ASCII letters,
+// digits or the given signs. Fess writes labels into its query between quotes,
+// without escaping them.
 func isName(s string, most int, signs string) bool {
 	return 0 < len(s) && len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < '0' || '9' < r) && (r < 'A' || 'Z' < r) && (r < 'a' || 'z' < r) && !strings.ContainsRune(signs, r)
@@ -35,7 +35,7 @@ func labelParams(name string, labels []string) ([]param, error) {
 	return params, nil
 }
 
-// textParams makes the parameters that say what to look for, and where.
+// textParams makes the parameters for the text and the labels of a query.
 func textParams(text string, labels []string) ([]param, error) {
 	where, err := labelParams("fields.label", labels)
 	if err != nil {

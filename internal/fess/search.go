@@ -34,7 +34,7 @@ func (c *Client) Search(ctx context.Context, q search.Query) (*search.Page, erro
 	return a.page(q), nil
 }
 
-// nothing is the page of a query that no document can match.
+// nothing returns the page for a query that no document can match.
 func nothing(q search.Query) *search.Page {
 	p := &search.Page{Hits: []search.Hit{}}
 	if q.Facets != nil {
@@ -43,9 +43,9 @@ func nothing(q search.Query) *search.Page {
 	return p
 }
 
-// page asks for the hits of q, in more than one request where the server's
-// greatest page (paging.search.page.max.size) is smaller than q.Num: Fess says so
-// in its answer's page_size alone.
+// page asks for the hits of q. It makes several requests if the greatest page of the
+// server (paging.search.page.max.size) is smaller than q.Num, which shows only in
+// the page_size of the answer.
 func (c *Client) page(ctx context.Context, q search.Query, text, rest []param) (*documents, error) {
 	ask := func(start, num int) (*documents, error) {
 		params := append(text[:len(text):len(text)],
@@ -77,9 +77,9 @@ func (c *Client) page(ctx context.Context, q search.Query, text, rest []param) (
 	return a, nil
 }
 
-// documents makes one search request. Where the engine behind Fess fails, Fess
-// answers 200 with no hits, a query time of 0 and without the facets asked for
-// (RankFusionProcessor, 15.4 and later). Such an answer counts only if the
+// documents makes one search request. If its engine fails, Fess answers with status
+// 200, no hits, a query time of 0 and none of the requested facets
+// (RankFusionProcessor, 15.4 and later). Such an answer is accepted only if the
 // server is in good health.
 func (c *Client) documents(ctx context.Context, params []param, facets *search.Facets) (*documents, error) {
 	var a documents
@@ -109,8 +109,8 @@ func (c *Client) documents(ctx context.Context, params []param, facets *search.F
 	return &a, nil
 }
 
-// engineDown turns the failure of a health check into that of the search which
-// led to it.
+// engineDown turns the failure of a health check into the failure of the search
+// before it.
 func engineDown(path string, err error) error {
 	r, ok := errors.AsType[*errkind.Remote](err)
 	if !ok || r.Status != http.StatusInternalServerError {

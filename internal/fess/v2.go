@@ -11,7 +11,7 @@ import (
 
 // Bounds of Fess's API v2. It answers 400 beyond the first two
 // (api.v2.param.max.*), swallows a search with longer lists of facets, and
-// clamps the counts of a facet, all without saying which (Fess 15.7).
+// clamps the counts of a facet, without naming the parameter (Fess 15.7).
 const (
 	maxV2Text   = 1000 // UTF-16 units of one value
 	maxV2Values = 100  // values of one parameter
@@ -23,7 +23,7 @@ const (
 var arguments = map[string]string{"q": "query", "ex_q": "query", "fields.label": "labels", "label": "labels", "facet.field": "facets.field",
 	"facet.query": "facets.query", "facet.missing": "facets.missing", "field": "fields", "fn": "fields"}
 
-// statuses are those that go with the error codes of API v2 (Fess 15.7, package
+// statuses are the HTTP statuses of the error codes of API v2 (Fess 15.7, package
 // api.v2).
 var statuses = map[string]int{
 	"invalid_request":     http.StatusBadRequest,
@@ -58,10 +58,10 @@ func checkV2(params []param) error {
 	return nil
 }
 
-// refusedToken says whether a status of 500 from API v2 means that the access
-// token is bad: that is how Fess 15.7 answers one, and everything else too. A
-// server whose engine is well lists its labels, which are in its memory, unless
-// the token is bad.
+// refusedToken reports whether a status of 500 from API v2 means that the access
+// token is bad. Fess 15.7 answers a bad token and every other failure in this way.
+// If the engine is healthy, listing the labels, which are in the server's memory,
+// fails only because of the token.
 func (c *Client) refusedToken(ctx context.Context, a *answer) bool {
 	if versionOf(a.path) != v2 || c.token == "" && !c.passThrough {
 		return false

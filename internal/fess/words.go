@@ -12,8 +12,8 @@ import (
 	"knowhow/internal/search"
 )
 
-// Suggest implements [search.Service]. A label lets through only words of
-// documents that carry it, and words that were searched for under it.
+// Suggest implements [search.Service]. With a label it returns words of documents
+// that have it, and words that were searched for with it.
 func (c *Client) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.Suggestion, error) {
 	if err := q.Validate(); err != nil {
 		return nil, err
@@ -25,12 +25,12 @@ func (c *Client) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.S
 	if q.Labels != nil && len(q.Labels) == 0 {
 		return []search.Suggestion{}, ctx.Err()
 	}
-	// Fess fails without q, so that it is always there.
+	// Fess fails without q, so it is always sent.
 	params := append([]param{{"q", q.Prefix}, {"num", strconv.Itoa(q.Num)}}, where...)
 	lang, fields := repeat("lang", q.Langs), repeat("field", q.Fields)
 	if len(q.Fields) > 0 {
-		// The name and the form that Fess's manual gives; the code reads
-		// the other (SearchApiManager, 15.4).
+		// This is the name in Fess's manual. Its code reads the other
+		// (SearchApiManager, 15.4).
 		fields = append(fields, param{"fields", strings.Join(q.Fields, ",")})
 	}
 	a, err := c.get(ctx, question{suggestCall, slices.Concat(params, fields, lang), slices.Concat(params, repeat("fn", q.Fields), lang)})
@@ -83,8 +83,7 @@ func (c *Client) PopularWords(ctx context.Context, q search.WordsQuery) ([]strin
 	return texts(slices.DeleteFunc(words, func(w text) bool { return w == "" })), nil
 }
 
-// Labels implements [search.Service]. Fess lists the labels that our token may
-// see.
+// Labels implements [search.Service]. Fess lists the labels that the token may see.
 func (c *Client) Labels(ctx context.Context) ([]search.Label, error) {
 	a, err := c.get(ctx, question{to: labelsCall})
 	if err != nil {
@@ -112,9 +111,9 @@ type label struct {
 	Value *text `json:"value"`
 }
 
-// Health implements [search.Service]. Fess answers with status 503 where its
-// engine is red, and with 500 where it cannot reach the engine; only the latter
-// is an error. API v2 does not say whether the engine timed out.
+// Health implements [search.Service]. Fess answers with status 503 if its engine is
+// red and with 500 if it cannot reach the engine. Only the latter is an error. API
+// v2 does not report whether the engine timed out.
 func (c *Client) Health(ctx context.Context) (search.Health, error) {
 	a, err := c.ask(ctx, question{to: healthCall})
 	if err != nil {
@@ -150,5 +149,5 @@ func (c *Client) Health(ctx context.Context) (search.Health, error) {
 		return search.Health{}, c.refusal(ctx, a)
 	}
 	return search.Health{}, &errkind.Remote{Endpoint: a.path, Status: http.StatusBadGateway,
-		Message: "the Fess server's answer names no state of health; check that fessBaseUrl names a Fess server"}
+		Message: "the Fess server's answer names no state of health; check that its address is right", Reason: AddressReason}
 }

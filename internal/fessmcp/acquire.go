@@ -21,10 +21,11 @@ import (
 	"knowhow/internal/search"
 )
 
-// A Fetcher gets documents from their addresses under a policy;
-// [knowhow/internal/fetch.Fetcher] is one.
+// A Fetcher gets documents from their addresses under a policy. Package fetch
+// implements it.
 type Fetcher interface {
-	// Check says whether Get would refuse an address for its scheme or host.
+	// Check returns the error with which Get would refuse an address for its
+	// scheme or host.
 	Check(url string) error
 
 	// Get returns the document at an address. report is told how many
@@ -32,9 +33,9 @@ type Fetcher interface {
 	Get(ctx context.Context, url string, report func(done, total int64)) (*fetch.Document, error)
 }
 
-// Content says where texts come from that the service does not hold.
+// Content configures where texts come from that the service does not hold.
 type Content struct {
-	Enabled  bool    // false refuses to look further, with an error that names contentFetch.enabled
+	Enabled  bool    // false refuses to look further
 	Fetch    Fetcher // required where Enabled
 	MaxBytes int64   // largest document that Fetch gets, which texts to keep are sized by; 0 means 5 MiB
 
@@ -45,6 +46,12 @@ type Content struct {
 
 	EnablePDF bool // convert PDF documents
 }
+
+// The options that errors are due to; see [errkind.ReasonOf].
+const (
+	DisabledReason errkind.Reason = "fessmcp: Content.Enabled"
+	PDFReason      errkind.Reason = "fessmcp: Content.EnablePDF"
+)
 
 // The values of [Content.FessCache].
 const (
@@ -63,14 +70,14 @@ const (
 
 const defaultMaxContent = 5 << 20
 
-// acquire gets the text of a document of the domain that the service holds no
-// text of: from the service's stored copy or from the document's address. What
-// it gets is kept, so that further chunks don't need it again.
+// acquire gets the text of a document that the service holds no text of: from the
+// service's stored copy or from the document's address. The text is kept for
+// further chunks.
 func (b *bridge) acquire(ctx context.Context, h *search.Hit, report job.Report) (*heldText, error) {
 	c := b.content
 	if !c.Enabled {
-		return nil, fmt.Errorf("the index gives no text of document %s, and fetching it from its address is disabled; "+
-			"set contentFetch.enabled to true in the configuration: %w", h.ID, errkind.Denied)
+		return nil, &errkind.Restriction{Reason: DisabledReason,
+			Err: fmt.Errorf("the index gives no text of document %s, and fetching it from its address is disabled: %w", h.ID, errkind.Denied)}
 	}
 	report(0, progressTotal, phaseFetching)
 	refused := c.Fetch.Check(h.URL)
@@ -115,7 +122,7 @@ func (b *bridge) fromCopy(ctx context.Context, h *search.Hit, report job.Report)
 	return b.convert(ctx, extract.Input{Name: pathOf(h.URL), MediaType: stored.MediaType, Data: stored.Data, Verbatim: true}, report)
 }
 
-// fromAddress returns the text of what the document's address leads to.
+// fromAddress returns the text of the document at its address.
 func (b *bridge) fromAddress(ctx context.Context, h *search.Hit, report job.Report) (string, error) {
 	doc, err := b.content.Fetch.Get(ctx, h.URL, func(done, total int64) {
 		part := float64(done) / float64(max(done, total, 1))
@@ -134,7 +141,7 @@ func (b *bridge) fromAddress(ctx context.Context, h *search.Hit, report job.Repo
 func (b *bridge) convert(ctx context.Context, in extract.Input, report job.Report) (string, error) {
 	report(progressConverting, progressTotal, phaseConverting)
 	if isPDF(in) && !b.content.EnablePDF {
-		return "", fmt.Errorf("PDF conversion is disabled; set contentFetch.enablePdf to true in the configuration: %w", errkind.Denied)
+		return "", &errkind.Restriction{Reason: PDFReason, Err: fmt.Errorf("PDF conversion is disabled: %w", errkind.Denied)}
 	}
 	t, err := b.converter.convert(ctx, in)
 	switch {
@@ -220,18 +227,18 @@ func (c *converter) convert(ctx context.Context, in extract.Input) (t *extract.T
 	return t, err
 }
 
-// hold keeps a text for the chunks to come.
+// hold keeps a text for further chunks.
 func (b *bridge) hold(h *search.Hit, body string) (*heldText, error) {
 	t := &heldText{id: h.ID, stamp: stampOf(h), hash: chunk.Hash(body), text: body}
 	if t.cost() > b.texts.max {
-		return nil, fmt.Errorf("the text of document %s has %d bytes, more than can be kept; raise contentFetch.maxBytes to read it: %w",
-			h.ID, len(body), errkind.TooLarge)
+		return nil, &errkind.Restriction{Reason: fetch.SizeReason,
+			Err: fmt.Errorf("the text of document %s has %d bytes, more than can be kept: %w", h.ID, len(body), errkind.TooLarge)}
 	}
 	b.texts.put(t)
 	return t, nil
 }
 
-// isPDF reports whether a document says that it is PDF, or is.
+// isPDF reports whether a document is PDF by its media type or its first bytes.
 func isPDF(in extract.Input) bool {
 	media, _, err := mime.ParseMediaType(in.MediaType)
 	if err != nil {
@@ -244,8 +251,8 @@ func isPDF(in extract.Input) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(in.Data[:min(len(in.Data), 1024)], "\x00\t\n\f\r \xef\xbb\xbf"), []byte("%PDF-"))
 }
 
-// pathOf returns the last element of an address's path, whose ending tells the
-// kind of a document where its server doesn't.
+// pathOf returns the last element of an address's path. Its ending shows the kind of
+// a document if the media type does not.
 func pathOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

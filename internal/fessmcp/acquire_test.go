@@ -141,6 +141,7 @@ func TestAcquire(t *testing.T) {
 		want string // the text
 		kind error
 		says string // part of the error
+		why  errkind.Reason
 	}{
 		{name: "HTML", page: page{mediaType: "text/html; charset=utf-8", body: sample}, want: "Heading\n\nFirst paragraph & more.\n\nSecond one."},
 		{name: "plain text", page: page{mediaType: "text/plain", body: "One.\n\nTwo <b>."}, want: "One.\n\nTwo <b>."},
@@ -149,14 +150,14 @@ func TestAcquire(t *testing.T) {
 		{name: "another charset", page: page{mediaType: "text/plain; charset=iso-8859-1", body: "caf\xe9"}, want: "café"},
 		{name: "empty", page: page{mediaType: "text/plain"}, want: ""},
 		{name: "PDF", page: page{mediaType: "application/pdf", body: "%PDF-1.4\n"}, kind: errkind.Denied,
-			says: "PDF conversion is disabled; set contentFetch.enablePdf to true in the configuration"},
-		{name: "PDF with parameters", page: page{mediaType: "Application/PDF;x=\"", body: "whatever"}, kind: errkind.Denied, says: "PDF conversion is disabled"},
-		{name: "PDF in disguise", page: page{mediaType: "text/html", body: "\n%PDF-1.7 ..."}, kind: errkind.Denied, says: "PDF conversion is disabled"},
+			says: "PDF conversion is disabled", why: PDFReason},
+		{name: "PDF with parameters", page: page{mediaType: "Application/PDF;x=\"", body: "whatever"}, kind: errkind.Denied, says: "PDF conversion is disabled", why: PDFReason},
+		{name: "PDF in disguise", page: page{mediaType: "text/html", body: "\n%PDF-1.7 ..."}, kind: errkind.Denied, says: "PDF conversion is disabled", why: PDFReason},
 		{name: "broken PDF", page: page{mediaType: "application/pdf", body: "%PDF-1.4\n"}, pdf: true, kind: errkind.Corrupt, says: "cannot be converted"},
 		{name: "PDF enabled", page: page{mediaType: "application/pdf", body: samplePDF}, pdf: true, want: "Printed words"},
 		{name: "archive", page: page{mediaType: "application/zip", body: "PK\x03\x04aaaaaaaaaa"}, kind: errkind.Unsupported, says: "cannot be converted"},
 		{name: "a page without text", page: page{mediaType: "text/html", body: "<script>app()</script>"}, kind: errkind.Unsupported, says: "holds no text"},
-		{name: "too large", page: page{mediaType: "text/plain", body: strings.Repeat("x", 4001)}, kind: errkind.TooLarge, says: "contentFetch.maxBytes"},
+		{name: "too large", page: page{mediaType: "text/plain", body: strings.Repeat("x", 4001)}, kind: errkind.TooLarge, says: "larger than 4000 bytes", why: fetch.SizeReason},
 		{name: "gone", page: page{status: 404}, kind: errkind.NotFound, says: "no longer at its address"},
 		{name: "server error", page: page{status: 500, body: "at 10.0.0.1"}, kind: errkind.Unavailable, says: "status 500"},
 	} {
@@ -166,7 +167,7 @@ func TestAcquire(t *testing.T) {
 				Content: &Content{Enabled: true, Fetch: w.fetch, MaxBytes: 4000, EnablePDF: tt.pdf}})
 			p, err := readAt(b, "d1", "")
 			if tt.kind != nil {
-				if !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "10.0.0.1") {
+				if !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "10.0.0.1") || errkind.ReasonOf(err) != tt.why {
 					t.Errorf("reading = %+v, %v, want %v with %q", p, err, tt.kind, tt.says)
 				}
 				return
@@ -193,7 +194,7 @@ func TestAcquireOrder(t *testing.T) {
 		kind    error
 		says    string
 	}{
-		{name: "disabled", copy: stored, kind: errkind.Denied, says: "contentFetch.enabled"},
+		{name: "disabled", copy: stored, kind: errkind.Denied, says: "fetching it from its address is disabled"},
 		{name: "copy first", content: Content{Enabled: true}, copy: stored, want: "The stored copy."},
 		{name: "no copy", content: Content{Enabled: true}, want: "The page."},
 		{name: "empty copy", content: Content{Enabled: true}, copy: &search.StoredCopy{MediaType: "text/html", Data: []byte("<p></p>")}, want: "The page."},

@@ -56,7 +56,7 @@ func parseLangs(s string) ([]string, error) {
 	return langs, nil
 }
 
-// facetArgs are the search tool's facets. A nil pointer asks for none.
+// facetArgs are the search tool's facets. A nil pointer means none.
 type facetArgs struct {
 	Field       []string `json:"field"`
 	Query       []string `json:"query"`

@@ -8,10 +8,10 @@ import (
 	"knowhow/internal/sanitize"
 )
 
-// Anybody may have written the documents: titles, excerpts and words pass through
-// package sanitize. The text of a document stays as it is.
+// Documents are foreign: their titles, excerpts and words pass through package
+// sanitize. Only the text of a document is shown unchanged.
 
-// title, digest and word bound what they clean to what a list of them needs.
+// title, digest and word return their text cleaned and cut to a length for lists.
 func title(s string) string { return sanitize.Short(s, 200, 600) }
 
 func digest(s string, runes int) string { return sanitize.Short(s, runes, runes*3/2) }

@@ -23,7 +23,7 @@ type piece struct {
 	NextCursor string `json:"nextCursor,omitempty"` // "" on the last one
 	IsLast     bool   `json:"isLast"`
 
-	stamp string // of the document when it was read, "" where the service holds the text
+	stamp string // of the document when it was read, "" if the service holds the text
 }
 
 // stillCurrent returns a piece that was read before, or the contents made of
@@ -44,14 +44,13 @@ func (b *bridge) stillCurrent(ctx context.Context, id string, shared any) (any, 
 	return nil, nil
 }
 
-// stampOf returns what changes of a document, as far as the service knows, when
-// its text does.
+// stampOf returns the facts of a document that change with its text.
 func stampOf(h *search.Hit) string {
 	return fmt.Sprint(h.URL, h.Timestamp, h.Modified, h.Size)
 }
 
-// textPlace returns where the cursor stands in a document's text, "" for the
-// beginning. The beginning has no mark.
+// textPlace returns the place of a cursor in a document's text; "" is the beginning,
+// which has no mark.
 func (b *bridge) textPlace(id, at string) (place, error) {
 	if at == "" {
 		return place{}, nil
@@ -96,11 +95,11 @@ func (b *bridge) readPiece(ctx context.Context, id string, from place, report jo
 
 func (b *bridge) textScope(id string) string { return b.domain.ID + "/" + id }
 
-// window returns the text from a place on, as much as a chunk may need: from
-// the texts that are at hand if a cursor speaks of one, else from the service,
-// else from a stored copy or the document's address. Every way checks first that
-// the document is one of the domain. The second result is the document's stamp,
-// "" where the service holds the text.
+// window returns the text from a place on, as much as a chunk may need: from the
+// kept texts if the cursor refers to one, otherwise from the service, otherwise from
+// a stored copy or the document's address. In each case it first checks that the
+// document belongs to the domain. The second result is the document's stamp, "" if
+// the service holds the text.
 func (b *bridge) window(ctx context.Context, id string, from place, report job.Report) (*search.Text, string, error) {
 	if t := b.texts.get(id); t != nil && from.mark != nil && from.isIn(t.hash) {
 		h, err := b.find(ctx, id)

@@ -20,7 +20,7 @@ const (
 	listDigestRunes     = 120
 )
 
-// What a hash speaks of.
+// The values of hashOf.
 const (
 	ofContent = "content" // the document's text
 	ofSummary = "summary" // title, url, digest, doc_id and timestamp
@@ -65,10 +65,10 @@ func (b *bridge) summary(h *search.Hit) summary {
 	return s
 }
 
-// otherLink returns the url_link of a hit, "" where it says no more than the
-// url. Of a file that is the url, decoded; Fess 15.4 and 15.7 also lose slashes of
-// it, so that a folder becomes a host: of file:///srv/a%20b.txt they make
-// file://srv/a b.txt, which leads nowhere.
+// otherLink returns the url_link of a hit, "" if it is only another form of the url.
+// For a file it is the decoded url, from which Fess 15.4 and 15.7 also remove
+// slashes, so that a folder becomes a host: file:///srv/a%20b.txt becomes
+// file://srv/a b.txt, which is no valid address of it.
 func otherLink(h *search.Hit) string {
 	l, _ := h.Extra["url_link"].(string)
 	if l == h.URL {
@@ -82,9 +82,9 @@ func otherLink(h *search.Hit) string {
 	return l
 }
 
-// filePath returns the path of a file's address, decoded and without its
-// slashes in front; it says no to other addresses.
-func filePath(address string) (string, bool) {
+// filePath returns the path of a file's address, decoded and without leading
+// slashes. ok is false for other addresses.
+func filePath(address string) (_ string, ok bool) {
 	path, ok := strings.CutPrefix(address, "file:")
 	if decoded, err := url.PathUnescape(path); err == nil {
 		path = decoded
@@ -92,9 +92,8 @@ func filePath(address string) (string, bool) {
 	return strings.TrimLeft(path, "/"), ok
 }
 
-// hash returns the hash of the document's text where the service knows it or
-// where the text is at hand, else of what does not depend on the query that
-// found the document.
+// hash returns the hash of the document's text if the service knows it or the text
+// is kept, otherwise the hash of those facts that do not depend on the query.
 func (b *bridge) hash(h *search.Hit) (sum, of string) {
 	if h.TextHash != "" {
 		return h.TextHash, ofContent
@@ -117,7 +116,7 @@ func identity(id, url, hash, hashOf string) map[string]any {
 	return map[string]any{"doc_id": id, "url": url, "hash": hash, "hashOf": hashOf}
 }
 
-// find looks a document of the domain up.
+// find looks up a document of the domain.
 func (b *bridge) find(ctx context.Context, id string) (*search.Hit, error) {
 	h, err := b.backend.Find(ctx, id, b.labels)
 	if err != nil {
@@ -126,8 +125,8 @@ func (b *bridge) find(ctx context.Context, id string) (*search.Hit, error) {
 	return h, nil
 }
 
-// unknown explains an error of kind NotFound that is about the document. One of
-// a server that lacks the whole address stays as it is.
+// unknown adds advice to an error of kind NotFound about a document. It returns
+// other errors, and those of a server that lacks the whole API, unchanged.
 func (b *bridge) unknown(id string, err error) error {
 	var remote *errkind.Remote
 	if !errors.Is(err, errkind.NotFound) || errors.As(err, &remote) {

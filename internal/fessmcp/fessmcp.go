@@ -93,6 +93,10 @@ type Options struct {
 	// means from nowhere.
 	Content *Content
 
+	// Explain adds to the error of a call how the operator sets the option
+	// that it is due to; see [errkind.ReasonOf]. nil adds nothing.
+	Explain func(error) error
+
 	Log *slog.Logger // nil discards
 }
 
@@ -128,6 +132,7 @@ type bridge struct {
 	pageSize      int
 	maxPageSize   int
 	maxChunkBytes int
+	explain       func(error) error
 	log           *slog.Logger
 
 	jobs      *job.Manager // nil where there are none
@@ -149,6 +154,7 @@ func newBridge(o Options) *bridge {
 		pageSize:      o.PageSize,
 		maxPageSize:   o.MaxPageSize,
 		maxChunkBytes: o.MaxChunkBytes,
+		explain:       o.Explain,
 		log:           o.Log,
 		jobs:          o.Jobs,
 	}
@@ -172,6 +178,9 @@ func newBridge(o Options) *bridge {
 	b.pageSize = min(b.pageSize, b.maxPageSize)
 	if b.maxChunkBytes <= 0 {
 		b.maxChunkBytes = defaultMaxChunkBytes
+	}
+	if b.explain == nil {
+		b.explain = func(err error) error { return err }
 	}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)

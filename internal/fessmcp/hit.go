@@ -12,11 +12,11 @@ import (
 	"knowhow/internal/search"
 )
 
-// fieldRunes bounds the strings that includeFields can ask for. A text of a
-// document comes through read_content, not twenty at a time.
+// fieldRunes bounds the strings that includeFields can ask for. The text of a
+// document is read with read_content.
 const fieldRunes = 1000
 
-// hitSize is about how many bytes a hit takes.
+// hitSize is the usual size of a hit, in bytes.
 const hitSize = 512
 
 // fieldNames are the fields that a Fess server can send of a hit, in the order in
@@ -52,9 +52,9 @@ func hitFields(asked []string) ([]string, error) {
 	return names, nil
 }
 
-// newHit returns h as a JSON object with the given fields in their order, nil for
-// the default ones, and of folders with its path and, if there are several, its
-// source. What the service did not send is left out.
+// newHit returns h as a JSON object with the given fields in their order; nil means
+// the default ones. Over folders it also has the path and, if there are several
+// sources, the source. Unknown values are omitted.
 func (b *bridge) newHit(h *search.Hit, fields []string) *compact.Object {
 	names := fields
 	if names == nil {
@@ -76,8 +76,8 @@ func (b *bridge) newHit(h *search.Hit, fields []string) *compact.Object {
 	return out
 }
 
-// addPlace adds where a document of a folder is: the path inside the source, and
-// the source if there are several.
+// addPlace adds the path of a document inside its source, and the source if there
+// are several.
 func (b *bridge) addPlace(out *compact.Object, h *search.Hit) {
 	if b.wording != OfFolders {
 		return
@@ -172,7 +172,7 @@ func knownTime(t time.Time) any {
 	return instant(t)
 }
 
-// round returns v with five significant digits: more say nothing to a reader.
+// round returns v with five significant digits.
 func round(v float64) float64 {
 	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 5, 64), 64)
 	if err != nil {
@@ -181,7 +181,7 @@ func round(v float64) float64 {
 	return r
 }
 
-// number returns v, and nil where JSON has no such number.
+// number returns v, or nil if JSON cannot express it.
 func number(v float64) any {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
@@ -189,8 +189,8 @@ func number(v float64) any {
 	return v
 }
 
-// facetResult is the counts as the search tool shows them. Both lists are
-// always there.
+// facetResult is the counts in the result of the search tool. Both lists are always
+// present.
 type facetResult struct {
 	Fields  []fieldCounts `json:"fields"`
 	Queries []count       `json:"queries"`

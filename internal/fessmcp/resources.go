@@ -12,8 +12,8 @@ import (
 	"knowhow/internal/search"
 )
 
-// truncated says, in the _meta of the last page, that the list ends before the
-// domain does.
+// truncated is in the _meta of the last page if the list does not have all documents
+// of the domain.
 type truncated struct {
 	Shown   int  `json:"shown"`
 	Total   int  `json:"total"`
@@ -58,7 +58,7 @@ func (b *bridge) ListResources(ctx context.Context, at string) (*mcpserver.Resou
 		Num:    min(b.maxPageSize, search.Window-start),
 	})
 	if err != nil {
-		return nil, err
+		return nil, b.explained(err)
 	}
 	list := &mcpserver.ResourceList{Resources: make([]mcpserver.Resource, 0, len(page.Hits))}
 	for i := range page.Hits {
@@ -93,8 +93,8 @@ func (b *bridge) resource(h *search.Hit) mcpserver.Resource {
 	}
 }
 
-// ReadResource returns a document's facts or one chunk of its text, or a handle
-// where that takes long.
+// ReadResource returns a document's facts or one chunk of its text, or a handle if
+// that takes long.
 func (b *bridge) ReadResource(ctx context.Context, uri, at string) (*mcpserver.Contents, error) {
 	a, err := b.domain.parseURI(uri)
 	if err != nil {

@@ -67,8 +67,8 @@ func geoSchema() schema.Schema {
 	}}
 }
 
-// searchArgs are the arguments of the search tool, as its schema allows them and
-// with the defaults filled in.
+// searchArgs are the arguments of the search tool, checked against its schema and
+// with its defaults.
 type searchArgs struct {
 	Query         string     `json:"query"`
 	PageSize      int        `json:"pageSize"`
@@ -90,19 +90,26 @@ func (b *bridge) search(ctx context.Context, in searchArgs) (any, error) {
 		return nil, err
 	}
 	return b.do(ctx, work{run: func(ctx context.Context, _ job.Report) (any, error) {
+		// Asked before the search: what is indexed in between would be missing
+		// from the page without a word about it.
+		progress := b.progress(ctx)
 		page, err := search.Relax(b.backend).Search(ctx, q)
 		if err != nil {
 			return nil, err
 		}
 		page.Relaxed = page.Relaxed || relaxed
 		b.log.Debug("search", "start", q.Start, "num", q.Num, "hits", len(page.Hits), "total", page.Total, "relaxed", page.Relaxed)
-		return b.withProgress(ctx, b.searchResult(q, page, fields)), nil
+		r := b.searchResult(q, page, fields, progress)
+		if progress == nil {
+			return r, nil
+		}
+		return &mcpserver.Result{Value: r, Meta: map[string]any{"indexing": progress}}, nil
 	}})
 }
 
 // searchResult returns the result of the search tool: a page of hits with the
-// given fields.
-func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string) *compact.Object {
+// given fields, and the progress of indexing unless it is nil.
+func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string, progress *indexing) *compact.Object {
 	hits, size := make([]*compact.Object, len(page.Hits)), hitSize
 	for i := range page.Hits {
 		hits[i] = b.newHit(&page.Hits[i], fields)
@@ -130,7 +137,10 @@ func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string
 		r.Add("totalIsLowerBound", true)
 	}
 	if len(page.Hits) == 0 {
-		r.Add("hint", b.emptyHint(q, page))
+		r.Add("hint", b.emptyHint(q, page, progress))
+	}
+	if progress != nil {
+		r.Add("indexing", progress)
 	}
 	return r
 }
@@ -158,8 +168,8 @@ func (b *bridge) query(in searchArgs) (q search.Query, relaxed bool, err error) 
 	return q, r.Relaxed, q.Validate(b.backend.FacetFields())
 }
 
-// nextStart is where the next page begins; 0 if there is none, or none that
-// the same page size can reach.
+// nextStart returns the start of the next page, 0 if there is none or if it is
+// beyond the window.
 func nextStart(q search.Query, p *search.Page) int {
 	next := q.Start + len(p.Hits)
 	more := next < p.Total || p.AtLeast && len(p.Hits) == q.Num
@@ -169,10 +179,13 @@ func nextStart(q search.Query, p *search.Page) int {
 	return next
 }
 
-// emptyHint returns what to try next after a page without hits.
-func (b *bridge) emptyHint(q search.Query, p *search.Page) string {
-	if p.Total > 0 {
+// emptyHint returns advice after a page without hits.
+func (b *bridge) emptyHint(q search.Query, p *search.Page, progress *indexing) string {
+	switch {
+	case p.Total > 0:
 		return fmt.Sprintf("No hits from start %d on: there are %d in all.", q.Start, p.Total)
+	case progress != nil:
+		return "Nothing found so far: the documents are still being indexed. Search again in a few seconds."
 	}
 	where := "the whole index"
 	if b.domain.Label != "" {
@@ -192,20 +205,19 @@ func (b *bridge) emptyHint(q search.Query, p *search.Page) string {
 	return hint
 }
 
-// indexing is how far indexing has come: documents done, of how many.
+// indexing is the progress of indexing, in documents.
 type indexing struct {
 	Done  int `json:"done"`
 	Total int `json:"total"`
 }
 
-// withProgress adds to a result how far indexing has come, if it is under way: for
-// the model that reads the result, and in _meta for programs.
-func (b *bridge) withProgress(ctx context.Context, r *compact.Object) any {
+// progress returns the progress of indexing, nil if nothing is being indexed or the
+// backend does not index.
+func (b *bridge) progress(ctx context.Context) *indexing {
 	if x, ok := b.backend.(search.Indexer); ok {
 		if done, total, busy := x.Indexing(ctx, nil); busy {
-			r.Add("indexing", indexing{done, total})
-			return &mcpserver.Result{Value: r, Meta: map[string]any{"indexing": indexing{done, total}}}
+			return &indexing{done, total}
 		}
 	}
-	return r
+	return nil
 }

@@ -50,7 +50,8 @@ type work struct {
 // such result is given out before the service has been asked.
 func (b *bridge) do(ctx context.Context, w work) (any, error) {
 	if b.jobs == nil {
-		return w.run(ctx, func(float64, float64, string) {})
+		answer, err := w.run(ctx, func(float64, float64, string) {})
+		return answer, b.explained(err)
 	}
 	for {
 		answer, shared, err := b.share(ctx, w)
@@ -58,10 +59,18 @@ func (b *bridge) do(ctx context.Context, w work) (any, error) {
 			return answer, err
 		}
 		if answer, err = w.still(ctx, answer); answer != nil || err != nil {
-			return answer, err
+			return answer, b.explained(err)
 		}
 		b.changes.Add(1)
 	}
+}
+
+// explained returns the error of a call as the caller sees it.
+func (b *bridge) explained(err error) error {
+	if err == nil {
+		return nil
+	}
+	return b.explain(err)
 }
 
 // share runs an upstream call, or joins one that was started before. It says
@@ -77,7 +86,7 @@ func (b *bridge) share(ctx context.Context, w work) (answer any, shared bool, er
 			ran.Store(true)
 			report(0, 0, phaseFetching)
 			answer, err := w.run(ctx, report)
-			if err != nil {
+			if err = b.explained(err); err != nil {
 				err = &failure{err, mcpserver.DescribeError(outlasting, err)}
 			}
 			return answer, err

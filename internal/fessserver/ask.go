@@ -10,13 +10,13 @@ import (
 	"knowhow/internal/search"
 )
 
-// maxContent bounds a text that goes along with a hit, in bytes. Written in JSON it
-// takes up to six times as much, and readers bound answers.
+// maxContent bounds the text that is sent with a hit, in bytes. In JSON it takes up
+// to six times as much, and clients limit the size of answers.
 const maxContent = 2 << 20
 
-// ask puts a question to the backend. What Fess can do and the backend cannot is
-// answered as by a Fess whose documents have nothing of the kind: none has a place
-// to be near to, and none a value in a field that is not counted by.
+// ask sends a question to the backend. If the backend has no locations, no document
+// is near to anything; if it cannot count by a field, no document has a value in
+// it.
 func (c *call) ask(ctx context.Context, x *question) (*search.Page, error) {
 	q := x.asked
 	if q.Facets != nil {
@@ -41,8 +41,8 @@ func (c *call) ask(ctx context.Context, x *question) (*search.Page, error) {
 }
 
 // countable drops the fields that Fess counts by and the backend does not. It
-// returns nil where nothing is left. What neither knows stays, for the backend to
-// refuse.
+// returns nil if nothing is left. Fields that Fess does not count by stay, for the
+// backend to refuse.
 func (c *call) countable(f *search.Facets) *search.Facets {
 	left, known := *f, c.backend.FacetFields()
 	left.Fields = slices.DeleteFunc(slices.Clone(f.Fields), func(name string) bool {
@@ -54,8 +54,8 @@ func (c *call) countable(f *search.Facets) *search.Facets {
 	return &left
 }
 
-// inOrder brings counts into the order of the fields asked for, with none for
-// those that were not counted.
+// inOrder returns counts in the order of the requested fields. Fields that were not
+// counted have none.
 func inOrder(fields []string, f *search.FacetCounts) *search.FacetCounts {
 	all := &search.FacetCounts{}
 	if f != nil {
@@ -73,10 +73,10 @@ func inOrder(fields []string, f *search.FacetCounts) *search.FacetCounts {
 	return all
 }
 
-// content returns the text of the one document that was asked for by its ID, nil
-// where something else was asked for or the text is long: it is in the cached copy
-// then. A Fess that is set up to send the field content sends it with every hit;
-// who looks a document up by its ID is about to read it.
+// content returns the text of the document that a query asks for by its ID. It
+// returns nil for other queries and for a long text, which can be read as a cached
+// copy. A Fess server that is set up to send the field content sends it with every
+// hit; here only a client that asks for one document gets it.
 func (c *call) content(ctx context.Context, x *question, page *search.Page) (*search.Text, error) {
 	if len(page.Hits) != 1 || !byID(x.asked.Text) {
 		return nil, nil

@@ -16,8 +16,8 @@ import (
 const maxText = 16 << 20
 
 // cached returns a document's text as a page with Fess's head (Fess 15.4,
-// cache.hbs), and the document. The text is one preformatted block, so that
-// nothing of it is lost. A document without a text gives the head alone.
+// cache.hbs), and the document. The text is one preformatted block, which keeps
+// its white space. The page of a document without a text has only the head.
 func (c *call) cached(id string) (string, *search.Hit, error) {
 	ctx := c.r.Context()
 	hit, err := c.backend.Find(ctx, id, nil)
@@ -25,7 +25,7 @@ func (c *call) cached(id string) (string, *search.Hit, error) {
 		return "", nil, err
 	}
 	var b strings.Builder
-	// Readers know the head by its lines.
+	// Clients recognize the head by its lines, so the URL must be one line.
 	address := html.EscapeString(sanitize.Line(hit.URL))
 	fmt.Fprintf(&b, `<!DOCTYPE html>
 <meta http-equiv="Content-Type" content="text/html; charset=UTF-8">
@@ -85,7 +85,7 @@ func (c *call) cachePage() {
 		writeHTML(c.w, status(err), said)
 		return
 	}
-	// The text is escaped; the policy is for what nobody has thought of.
+	// The text is escaped; the policy is a second line of defence.
 	c.w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox")
 	c.w.Header().Set("Content-Disposition", `inline; filename="`+id+`"`)
 	c.w.Header().Set("Content-Type", "text/html;charset=UTF-8")

@@ -35,8 +35,7 @@ func TestContract(t *testing.T) {
 				Open: func(t *testing.T, docs []document.Document) search.Service {
 					return client(t, docs, api)
 				},
-				NoLangFacet: true,
-				NoTags:      true,
+				NoTags: true,
 			})
 		})
 	}

@@ -23,8 +23,8 @@ func (e *refusal) Error() string { return e.msg }
 // Unwrap makes it an Invalid error.
 func (e *refusal) Unwrap() error { return errkind.Invalid }
 
-// status is the table from kinds of failure to HTTP statuses. What is not the
-// caller's fault is 500, as Fess has it.
+// status returns the HTTP status of an error: 500 for every failure that is not the
+// caller's fault, as in Fess.
 func status(err error) int {
 	switch {
 	case errors.Is(err, errkind.Invalid), errors.Is(err, errkind.Unsupported):
@@ -39,7 +39,7 @@ func status(err error) int {
 	return http.StatusInternalServerError
 }
 
-// sentenceOf is what a caller may read about an error of status 4xx.
+// sentenceOf returns the message for the caller about an error of status 4xx.
 func sentenceOf(err error) string {
 	if r, ok := errors.AsType[*errkind.Remote](err); ok {
 		return r.Message
@@ -50,8 +50,8 @@ func sentenceOf(err error) string {
 // cut shortens a value for a message.
 func cut(s string) string { return sanitize.Short(s, 80, 320) }
 
-// logFailure writes down an error under the code that the caller sees. What the
-// caller did wrong and calls that were given up are of no interest to most.
+// logFailure logs an error under the code that the caller sees. Mistakes of callers
+// and cancelled calls are logged at level debug only.
 func (c *call) logFailure(err error, code string) {
 	level := slog.LevelError
 	if status(err) < 500 || errors.Is(err, context.Canceled) {
@@ -75,7 +75,7 @@ func newUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// writeHTML answers with a page that says one thing.
+// writeHTML answers with a page that contains a message.
 func writeHTML(w http.ResponseWriter, status int, msg string) {
 	w.Header().Set("Content-Type", "text/html;charset=utf-8")
 	w.WriteHeader(status)

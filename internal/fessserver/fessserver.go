@@ -1,26 +1,25 @@
 // Package fessserver serves Fess's HTTP API over any search implementation: API
-// v1 as Fess 15.4 has it, API v2 as Fess 15.7 has it, and the page /cache/. Who
-// speaks to a Fess server, our own package fess included, can speak to it.
+// v1 as in Fess 15.4, API v2 as in Fess 15.7, and the page /cache/. Clients of Fess,
+// package fess among them, can use it.
 //
 // Answers have the keys, types, defaults, bounds and statuses that were recorded
-// from these servers. Where Fess hides a failure it is told here:
+// from these servers. The differences are:
 //
-//   - A label (fields.label) is a structural condition. Fess writes it behind
-//     the query, where an operator at the query's end can undo it.
-//   - What Fess answers with an empty page is an error: 500 where the search
-//     itself fails, 400 for a facet that Fess does not count, a number that is
-//     none, a bound that is no date and a start below 0.
-//   - A text of words only means AND between them, whatever else the
-//     implementation would do with one.
+//   - No operator in a query can undo the condition on a label (fields.label).
+//     Fess appends the condition to the text of the query.
+//   - Some requests that Fess answers with an empty page give an error: 500 if
+//     the search fails, 400 for a facet that Fess does not count, a malformed
+//     number, a bound that is not a date, and a start below 0.
+//   - Words are joined with AND, also if the implementation treats a query of
+//     words alone in another way.
 //
-// What Fess can do and the implementation cannot is answered as by a Fess whose
-// documents have nothing of the kind: a field that is not counted has no counts,
-// and no document is near to a place.
+// Where Fess has a function that the implementation lacks, the answer is that of a
+// Fess server without such data: a field that is not counted has no counts, and no
+// document is near to a location.
 //
-// Every document that the implementation holds a text of has a cached copy here,
-// and its text comes along, as the field content, where it is asked for by its ID
-// alone and is not long: that is how a reader gets the whole text. There is no
-// CORS, and no session.
+// Every document with a text has a cached copy. A client that asks for one document
+// by its ID gets its text in the field content, unless it is long. There is no CORS
+// and no session.
 //
 // The handler checks neither token nor Host nor Origin: mount it with [Route] on
 // a server that does.
@@ -38,7 +37,7 @@ import (
 	"knowhow/internal/search"
 )
 
-// Options say what is served, and where.
+// Options name the service and its path.
 type Options struct {
 	Backend search.Service
 	Prefix  string       // path before /api, for example "/fess"; "" for none
@@ -91,7 +90,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeHTML(w, http.StatusBadRequest, "The address is too long: it may have 8192 bytes.")
 		return
 	}
-	// Java takes a semicolon for a character like any other.
+	// A semicolon has no special meaning in Fess.
 	params, err := url.ParseQuery(strings.ReplaceAll(r.URL.RawQuery, ";", "%3B"))
 	if err != nil {
 		writeHTML(w, http.StatusBadRequest, "The parameters are not well-formed: write a percent sign as %25.")
@@ -138,8 +137,7 @@ func (h *handler) refuse(w http.ResponseWriter, r *http.Request, f httpguard.Ref
 	}
 }
 
-// under returns what follows a folder's name in a clean path. The folder itself
-// gives "".
+// under returns the rest of a clean path after a folder, "" for the folder itself.
 func under(p, folder string) (below string, ok bool) {
 	below, ok = strings.CutPrefix(p, folder)
 	if below == "/" {
@@ -148,12 +146,11 @@ func under(p, folder string) (below string, ok bool) {
 	return below, ok && (below == "" || below[0] == '/')
 }
 
-// list returns the values of a parameter that may be repeated, without blank
-// ones and without those said twice (Fess 15.4,
-// SearchRequestParams.simplifyArray).
+// list returns the values of a parameter that may be repeated, without blank values
+// and repetitions (Fess 15.4, SearchRequestParams.simplifyArray).
 func (c *call) list(name string) []string { return distinct(c.params[name]) }
 
-// distinct drops blank values and those that came before.
+// distinct drops blank values and repetitions.
 func distinct(values []string) []string {
 	var all []string
 	seen := map[string]bool{}

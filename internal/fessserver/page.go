@@ -79,7 +79,7 @@ func (c *call) search(ctx context.Context, x *question, hit func(search.Hit, boo
 		PageNumbers:     []string{}, RelatedQuery: []string{}, RelatedContents: []string{}, Data: []map[string]any{},
 	}
 	if !x.empty {
-		// Rounded up: Fess's clients take 0 for the sign of a failed search.
+		// Rounded up, because 0 means a failed search to clients of Fess.
 		d.QueryTime = int64(took/time.Millisecond) + 1
 	}
 	d.paginate(x, page)
@@ -97,7 +97,7 @@ func (c *call) search(ctx context.Context, x *question, hit func(search.Hit, boo
 	return d, nil
 }
 
-// paginate fills in what Fess says about pages (Fess 15.4, QueryResponseList).
+// paginate sets the fields about pages (Fess 15.4, QueryResponseList).
 func (d *documents) paginate(x *question, page *search.Page) {
 	total, start, num := page.Total, x.asked.Start, x.asked.Num
 	d.RecordCountRelation = "EQUAL_TO"
@@ -106,8 +106,8 @@ func (d *documents) paginate(x *question, page *search.Page) {
 	}
 	total = min(total, x.totals)
 	d.RecordCount, d.PageSize = total, num
-	// Without a hit the division gives one page, and none of pages of one
-	// hit. So it is in Fess.
+	// As in Fess, without a hit the division gives one page, or none if a
+	// page has one hit.
 	d.PageCount = (total-1)/num + 1
 	d.PageNumber = start/num + 1
 	d.PrevPage, d.NextPage = start > 0, start < (d.PageCount-1)*num
@@ -120,7 +120,7 @@ func (d *documents) paginate(x *question, page *search.Page) {
 	}
 }
 
-// count fills in the counts.
+// count sets the counts.
 func (d *documents) count(f *search.FacetCounts) {
 	fields, queries := []facetField{}, []facetCount{}
 	for _, field := range f.Fields {
@@ -139,7 +139,7 @@ func counts(list []search.Count) []facetCount {
 	return all
 }
 
-// highlights is highlight_params, what is to be marked in documents: nil where
+// highlights returns highlight_params, the terms to be marked in documents; nil if
 // nothing was searched for.
 func (x *question) highlights() *string {
 	if x.empty {

@@ -22,18 +22,18 @@ const (
 	maxFacets  = 1000 // counts of one field
 )
 
-// A question is a search as a request asks for it.
+// A question is a request for a search.
 type question struct {
-	q      *string // the parameter as it was sent; nil where it is absent
+	q      *string // the parameter as it was sent; nil if absent
 	asked  search.Query
 	echo   string // search_query
-	empty  bool   // nothing is asked for: Fess then does not search at all
-	totals int    // greatest count of hits that is told
-	points int    // how many places were named; asked.Geo is the first
+	empty  bool   // the request has no condition: Fess does not search then
+	totals int    // greatest exact count of hits
+	points int    // number of locations; asked.Geo is the first
 }
 
-// question reads the parameters of a search. strict is API v2's way: it refuses
-// what v1 clamps or drops.
+// question reads the parameters of a search. strict refuses the values that API v2
+// refuses and v1 clamps or drops.
 func (c *call) question(strict bool) (*question, error) {
 	if err := c.checkSizes(strict); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (c *call) question(strict bool) (*question, error) {
 		return nil, err
 	}
 	if len(c.list("sdh")) > 0 {
-		// No document is the near copy of another here.
+		// No document here is known as a near copy of another.
 		x.asked.Labels = []string{}
 	}
 	switch n, err := strconv.Atoi(c.params.Get("track_total_hits")); {
@@ -72,7 +72,7 @@ func (c *call) question(strict bool) (*question, error) {
 	return x, nil
 }
 
-// checkSizes bounds what a parameter may hold.
+// checkSizes bounds the number and the length of the values of parameters.
 func (c *call) checkSizes(strict bool) error {
 	for _, name := range slices.Sorted(maps.Keys(c.params)) {
 		values := c.list(name)
@@ -90,7 +90,7 @@ func (c *call) checkSizes(strict bool) error {
 	return nil
 }
 
-// integer reads a number of Java's type int. What is none gives the default.
+// integer reads a number of Java's type int, or returns the default.
 func (c *call) integer(name string, otherwise int) int {
 	n, err := strconv.ParseInt(c.params.Get(name), 10, 32)
 	if err != nil {
@@ -119,8 +119,8 @@ func (c *call) window(x *question, strict bool) error {
 	return nil
 }
 
-// conditions reads what to look for, where, and in which order. The parameter
-// lang is for choosing among fields of Fess's index; it keeps no document out.
+// conditions reads the query, its conditions and its order. The parameter lang only
+// chooses among the fields of Fess's index; it excludes no document.
 func (c *call) conditions(x *question) error {
 	var s sentence
 	advanced, err := s.advanced(c.list)
@@ -177,7 +177,7 @@ func sortKeys(order string) ([]search.SortKey, error) {
 	return keys, nil
 }
 
-// facets reads what is to be counted, nil for nothing.
+// facets reads the parameters of counts; nil if nothing is counted.
 func (c *call) facets() (*search.Facets, error) {
 	f := &search.Facets{Fields: c.list("facet.field"), Queries: c.list("facet.query"), Missing: c.params.Get("facet.missing")}
 	if len(f.Fields)+len(f.Queries) == 0 {
@@ -203,7 +203,7 @@ func (c *call) facets() (*search.Facets, error) {
 	return f, nil
 }
 
-// natural reads a number from least on; 0 where the parameter is absent.
+// natural reads a number that is least or more; 0 if the parameter is absent.
 func (c *call) natural(name string, least int) (int, error) {
 	v := c.params.Get(name)
 	if v == "" {
@@ -216,8 +216,8 @@ func (c *call) natural(name string, least int) (int, error) {
 	return int(n), nil
 }
 
-// geo reads the places to be near to one of. Fess takes no notice of a point
-// without a distance, and takes one without a unit for metres.
+// geo reads the locations. Fess ignores a point without a distance, and a distance
+// without a unit is in metres.
 func (c *call) geo(x *question) error {
 	points, distance := c.list("geo.location.point"), strings.Join(strings.Fields(c.params.Get("geo.location.distance")), "")
 	if len(points) == 0 || distance == "" {

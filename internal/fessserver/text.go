@@ -9,33 +9,32 @@ import (
 	"knowhow/internal/query"
 )
 
-// maxLength is the length beyond which Fess takes no part of a query, in
-// characters (query.max.length).
+// maxLength is the greatest length of a part of a query, in characters
+// (query.max.length).
 const maxLength = 1000
 
-// A sentence collects the conditions of a request that are texts of the query
-// language. Each condition is a query by itself: none can reach into another.
+// A sentence collects the conditions of a request that are in the query language.
+// Each condition is a complete query and cannot change the meaning of another.
 type sentence struct {
 	prefix string   // "", "allintitle:" or "allinurl:"
 	texts  []string // conditions as they are searched for, to be joined by AND
 	echo   []string // conditions as Fess writes them, for search_query
 }
 
-// add takes a condition and how Fess writes it.
+// add adds a condition and the form in which Fess writes it.
 func (s *sentence) add(text, echo string) {
 	s.texts, s.echo = append(s.texts, text), append(s.echo, echo)
 }
 
-// query returns the conditions as one query. A text of several words only is
-// put into parentheses: it means AND, and a backend may do more for a text that
-// has no operator.
+// query returns the conditions as one query. Several words alone are put into
+// parentheses, which means AND: a backend may treat a plain query in another way.
 func (s *sentence) query() string {
 	texts := slices.DeleteFunc(slices.Clone(s.texts), func(t string) bool { return strings.TrimSpace(t) == "" })
 	switch {
 	case len(texts) == 0:
 		return ""
 	case len(texts) > 1:
-		// The blank keeps a sign at the end from meeting the parenthesis.
+		// The blank separates a sign at the end from the parenthesis.
 		return s.prefix + "(" + strings.Join(texts, " ) AND (") + " )"
 	case s.prefix == "" && query.Plain(texts[0]) && len(query.Words(texts[0])) > 1:
 		return "(" + texts[0] + ")"
@@ -43,9 +42,9 @@ func (s *sentence) query() string {
 	return s.prefix + texts[0]
 }
 
-// text takes the user's own text. As Fess does, it takes one with an error of
-// syntax as words, with its reserved characters escaped, and one with OR in
-// parentheses (or false: without).
+// text adds the user's own text. As in Fess, a text with an error of syntax is read
+// as words, with its reserved characters escaped. If or is set, a text with OR is put
+// into parentheses.
 func (s *sentence) text(q string, or bool) error {
 	rest := strings.TrimSpace(q)
 	if rest == "" {
@@ -76,7 +75,7 @@ func (s *sentence) text(q string, or bool) error {
 	return nil
 }
 
-// condition takes a condition that Fess appends as it stands.
+// condition adds a condition that Fess appends unchanged.
 func (s *sentence) condition(text string) error {
 	if !whole(text) {
 		return &refusal{"Invalid query: " + query.Quote(cut(text)) + " is no query by itself"}
@@ -85,7 +84,7 @@ func (s *sentence) condition(text string) error {
 	return nil
 }
 
-// advanced takes the parameters as.* (Fess 15.4,
+// advanced adds the conditions of the parameters as.* (Fess 15.4,
 // QueryStringBuilder.appendConditions). It reports whether there are any.
 func (s *sentence) advanced(get func(name string) []string) (bool, error) {
 	values := func(name string) []string {
@@ -139,11 +138,11 @@ func (s *sentence) advanced(get func(name string) []string) (bool, error) {
 	return true, nil
 }
 
-// fieldName is what the name of a field can look like.
+// fieldName is the form of the name of a field.
 var fieldName = regexp.MustCompile(`^[a-z_]{1,64}$`)
 
-// field takes a condition on a field, any of the values. What is no search
-// field is text for Fess.
+// field adds the condition that a field has one of the values. To Fess a name that
+// is not a search field is text.
 func (s *sentence) field(name string, values ...string) {
 	var texts, echo []string
 	for _, v := range values {
@@ -161,11 +160,10 @@ func (s *sentence) field(name string, values ...string) {
 	s.add("("+strings.Join(texts, " OR ")+")", "("+strings.Join(echo, " OR ")+")")
 }
 
-// whole reports whether q can be read as it stands, without the second try in
-// which all its reserved characters are text, and is a query by itself: more
-// conditions can stand before and behind it. They do so here: if all is well the
-// one that matches everything is one of the query's own then, and otherwise it is
-// text too.
+// whole reports whether q is a complete query, so that other conditions can be
+// written before and after it, without reading its reserved characters as text. It
+// writes *:* there: if q is complete, that is a node of the tree, otherwise it
+// becomes text.
 func whole(q string) bool {
 	for _, probe := range [...]string{"*:* " + q, q + " *:*"} {
 		n, err := query.Parse(probe)
@@ -176,7 +174,7 @@ func whole(q string) bool {
 	return true
 }
 
-// hasAll reports whether a tree holds an All.
+// hasAll reports whether a tree contains an All.
 func hasAll(n query.Node) bool {
 	switch n := n.(type) {
 	case query.All:

@@ -2,8 +2,8 @@ package fessserver
 
 import "knowhow/internal/search"
 
-// An option is a choice that a search page offers. Its label is the key of a
-// text in Fess's own pages.
+// An option is a choice on a search page. Its label is the key of a text in Fess's
+// own pages.
 type option struct {
 	Value    string `json:"value"`
 	LabelKey string `json:"label_key"`
@@ -15,8 +15,8 @@ type labelOption struct {
 	Name  string `json:"name"`
 }
 
-// uiConfig is what a search page must know. Clients ask for it to learn what a
-// server can do. Nothing here takes a POST, so that the token for one is empty.
+// uiConfig is the configuration of a search page. Clients ask for it to learn the
+// functions of a server. There are no POST requests, so the token for them is empty.
 type uiConfig struct {
 	Status          int               `json:"status"`
 	SiteName        string            `json:"site_name"`

@@ -14,7 +14,7 @@ import (
 	"knowhow/internal/search"
 )
 
-// A message is the answer of API v1 to what it does not do.
+// A message is the answer of API v1 to a request that it refuses.
 type message struct {
 	Message string `json:"message"`
 }
@@ -61,8 +61,8 @@ func (c *call) documentsV1() {
 	c.writeV1(http.StatusOK, d)
 }
 
-// A listing is a list with its length. Fess leaves an empty one out of the
-// answers about labels and suggestions.
+// A listing is a list with its length. Fess omits an empty list in the answers about
+// labels and suggestions.
 type listing[T any] struct {
 	QueryTime   *int64 `json:"query_time,omitempty"`
 	RecordCount int    `json:"record_count"`
@@ -96,7 +96,7 @@ func (c *call) labelsV1() {
 	c.writeV1(http.StatusOK, listing[label]{RecordCount: len(all), Data: all})
 }
 
-// popularWords lists the words that stand out.
+// popularWords lists the popular words.
 func (c *call) popularWords() ([]string, error) {
 	if err := c.checkSizes(true); err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (c *call) popularWords() ([]string, error) {
 	return append([]string{}, words...), err
 }
 
-// popularWordsV1 answers with the words that stand out.
+// popularWordsV1 answers with the popular words.
 func (c *call) popularWordsV1() {
 	words, err := c.popularWords()
 	if err != nil {
@@ -128,8 +128,8 @@ type suggestion struct {
 	Labels []string `json:"labels"`
 }
 
-// suggest completes the parameter q. It returns the first num words, how many
-// there are (up to 100), and how long it took in milliseconds.
+// suggest completes the parameter q. It returns the first num words, the number of
+// words (up to 100), and the time it took in milliseconds.
 func (c *call) suggest(fields []string, num int) (words []suggestion, total int, took int64, err error) {
 	began := time.Now()
 	words = []suggestion{}
@@ -149,8 +149,8 @@ func (c *call) suggest(fields []string, num int) (words []suggestion, total int,
 	return words, total, int64(time.Since(began)/time.Millisecond) + 1, nil
 }
 
-// completions are all words that begin with q; without a q words that stand out,
-// as Fess then gives any.
+// completions returns all words that begin with q. Without a q, for which Fess
+// returns any words, it returns the popular ones.
 func (c *call) completions(fields []string) ([]search.Suggestion, error) {
 	if q := c.params.Get("q"); strings.TrimSpace(q) != "" {
 		return c.backend.Suggest(c.r.Context(), search.SuggestQuery{Prefix: q, Num: search.MaxNum,
@@ -164,8 +164,8 @@ func (c *call) completions(fields []string) ([]search.Suggestion, error) {
 	return list, err
 }
 
-// knownFields returns those fields that words can come from; ok is false where
-// some were asked for and none is known, so that no word can be of them.
+// knownFields returns those of the fields that words can come from. ok is false if
+// there are fields but no known one, so that no word is in them.
 func knownFields(fields []string) (known []string, ok bool) {
 	for _, f := range fields {
 		if slices.Contains([]string{"content", "title", "_default"}, f) {
@@ -208,15 +208,14 @@ func (c *call) healthV1() {
 	c.writeV1(status, map[string]any{"data": map[string]any{"status": h.Status, "timed_out": h.TimedOut}})
 }
 
-// failV1 answers with an error. Fess tells a code alone, and writes the rest into
-// its log.
+// failV1 answers with an error. Fess sends only a code and logs the rest.
 func (c *call) failV1(err error) {
 	code := newUUID()
 	c.logFailure(err, code)
 	c.writeV1(status(err), map[string]string{codeKey: code})
 }
 
-// codeKey is the name of an error's code. The colon is Fess's (15.4,
+// codeKey is the name of an error's code, with the colon of Fess (15.4,
 // SearchApiManager).
 const codeKey = "error_code:"
 

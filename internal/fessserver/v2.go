@@ -15,20 +15,20 @@ type envelope struct {
 	Response any `json:"response"`
 }
 
-// A failure is an answer of API v2 that tells of an error.
+// A failure is an answer of API v2 that reports an error.
 type failure struct {
-	Status int          `json:"status"` // 1: the caller's fault, 9: ours
+	Status int          `json:"status"` // 1: the caller's fault, 9: the server's
 	Error  failureError `json:"error"`
 }
 
-// A failureError says which error.
+// A failureError is the error of a failure.
 type failureError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Details any    `json:"details,omitempty"`
 }
 
-// engine is the state of the service as API v2 tells it.
+// engine is the state of the service in API v2.
 type engine struct {
 	Status     string `json:"status"`
 	PingStatus int    `json:"ping_status"`
@@ -130,7 +130,7 @@ func (c *call) labelsV2() {
 	}{0, len(all), all})
 }
 
-// popularWordsV2 answers with the words that stand out.
+// popularWordsV2 answers with the popular words.
 func (c *call) popularWordsV2() {
 	words, err := c.popularWords()
 	if err != nil {
@@ -195,7 +195,7 @@ func (c *call) healthV2() {
 	}{0, state})
 }
 
-// idForm is what a document's name can look like.
+// idForm is the form of a document's ID.
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 
 // cacheV2 answers with the whole text of a document.
@@ -224,7 +224,7 @@ func (c *call) cacheV2(id string) {
 	}{0, id, "text/html", page, hit.URL, created(hit, timeForm), "UTF-8"})
 }
 
-// codes are API v2's words for statuses.
+// codes are the error codes of API v2 for statuses.
 var codes = map[int]string{
 	http.StatusBadRequest:            "invalid_request",
 	http.StatusUnauthorized:          "auth_required",
@@ -236,8 +236,8 @@ var codes = map[int]string{
 	http.StatusInternalServerError:   "internal_error",
 }
 
-// failV2 answers with an error. What is not the caller's fault is told to the log
-// alone.
+// failV2 answers with an error. A failure that is not the caller's fault is only
+// logged.
 func (c *call) failV2(err error) {
 	code := newUUID()
 	c.logFailure(err, code)
@@ -249,13 +249,13 @@ func (c *call) failV2(err error) {
 	c.refuseV2(s, sentenceOf(err))
 }
 
-// refuseV2 answers with an error of the caller's.
+// refuseV2 answers with an error that is the caller's fault.
 func (c *call) refuseV2(status int, msg string) {
 	c.writeJSON(status, envelope{failure{1, failureError{codes[status], msg, nil}}}, asItIs)
 }
 
-// writeV2 answers with what was asked for.
+// writeV2 answers with success.
 func (c *call) writeV2(v any) { c.writeJSON(http.StatusOK, envelope{v}, asItIs) }
 
-// asItIs leaves JSON as it is.
+// asItIs returns JSON unchanged.
 func asItIs(data []byte) []byte { return data }

@@ -44,15 +44,16 @@ func (f *Fetcher) callError(ctx, call context.Context, u *url.URL, err error, ot
 	}
 	var timeout interface{ Timeout() bool }
 	if call.Err() != nil || errors.As(err, &timeout) && timeout.Timeout() {
-		return remote(u, http.StatusGatewayTimeout, errkind.Timeout,
-			"the document did not come in time; try again, or raise contentFetch.timeoutMs")
+		r := remote(u, http.StatusGatewayTimeout, errkind.Timeout, "the document did not come in time; try again")
+		r.Reason = TimeReason
+		return r
 	}
 	if r, ok := errors.AsType[*refusal](err); ok {
-		return r
+		return r.restriction()
 	}
 	r := remote(u, http.StatusBadGateway, nil, otherwise)
 	if f.transport.Proxy != nil {
-		r.Message += ", or check contentFetch.proxy"
+		r.Reason = ProxyReason
 	}
 	if _, ok := errors.AsType[*net.DNSError](err); ok || errors.Is(err, errNoAddress) {
 		r.Message = "the name of the document's host cannot be resolved; check the document's address"

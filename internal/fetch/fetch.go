@@ -3,7 +3,7 @@
 // addresses (checked where the connection is made), redirects, size and time.
 // The search bridge reads documents with it whose text its index does not hold.
 //
-// Messages of errors name the settings of the search bridge, contentFetch.*.
+// Errors that are due to an option say so by an [errkind.Reason].
 package fetch
 
 import (
@@ -31,7 +31,7 @@ type Resolver interface {
 
 // Options are the policy and the limits of a Fetcher.
 type Options struct {
-	Schemes []string // of "http" and "https"; empty allows both
+	Schemes []string // of "http" and "https"; nil allows both
 
 	// AllowedHosts, unless empty, are the only hosts that may be asked: exact
 	// names, addresses, or "*.example.com" for every name below. They may be
@@ -223,7 +223,7 @@ func onHop(hop int, err error) error {
 		return err
 	}
 	if r, ok := errors.AsType[*refusal](err); ok {
-		err = &refusal{r.unnamed, r.unnamed}
+		err = r.redirected()
 	}
 	return fmt.Errorf("following a redirect of the document: %w", err)
 }
@@ -281,5 +281,5 @@ func (f *Fetcher) read(ctx, call context.Context, named *url.URL, resp *http.Res
 }
 
 func (f *Fetcher) tooLarge() error {
-	return fmt.Errorf("the document is larger than %d bytes, raise contentFetch.maxBytes to read it: %w", f.maxBytes, errkind.TooLarge)
+	return &errkind.Restriction{Reason: SizeReason, Err: fmt.Errorf("the document is larger than %d bytes: %w", f.maxBytes, errkind.TooLarge)}
 }

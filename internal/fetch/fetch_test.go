@@ -79,7 +79,7 @@ func TestGetPolicy(t *testing.T) {
 		{"odd literal", nil, "http://0x0a000005/", Options{}, "", "unusual spelling"},
 		{"other port", []string{publicIP}, "http://h.example:81/", Options{}, publicIP + ":81", ""},
 		{"not named", []string{publicIP}, "http://h.example/", Options{AllowedHosts: []string{"start.example"}}, "",
-			"is not in contentFetch.allowedHostAllowlist"},
+			"is not allowed"},
 		{"scheme", nil, "file:///etc/passwd", Options{}, "", `the scheme "file" is not allowed`},
 		{"https forbidden", []string{publicIP}, "https://h.example/", Options{Schemes: []string{"http"}}, "", `the scheme "https" is not allowed`},
 		{"credentials", []string{publicIP}, "http://u:secret@h.example/", Options{}, "", "user name or a password"},
@@ -128,6 +128,36 @@ func checkRefusal(t *testing.T, name string, err error, want string) {
 	for _, leak := range []string{"10.0.0.5", "169.254", "127.0.0.1", "secret", "10.9.8.7"} {
 		if strings.Contains(err.Error(), leak) && !strings.Contains(name, "literal") {
 			t.Errorf("%s: %q holds %q", name, err, leak)
+		}
+	}
+}
+
+// An error names the option that it is due to.
+func TestReasons(t *testing.T) {
+	w := newWeb(t)
+	w.host("big.example", publicIP, answer(strings.Repeat("x", 11)))
+	w.host("start.example", otherIP, redirect(http.StatusFound, "ftp://h.example/"))
+	w.name("meta.example", "169.254.169.254")
+	for _, tt := range []struct {
+		url  string
+		o    Options
+		want errkind.Reason
+	}{
+		{"ftp://h.example/", Options{}, SchemeReason},
+		{"http://h.example/", Options{Schemes: []string{}}, SchemeReason},
+		{"http://start.example/", Options{}, RedirectSchemeReason},
+		{"http://h.example/", Options{AllowedHosts: []string{"other.example"}}, HostReason},
+		{"http://10.0.0.5/", Options{}, PrivateReason},
+		{"http://meta.example/", Options{AllowedHosts: []string{"*.example"}}, ReservedReason},
+		{"http://big.example/", Options{MaxBytes: 10}, SizeReason},
+		{"http://u:p@h.example/", Options{}, ""},
+		{"http://0x0a000005/", Options{}, ""},
+	} {
+		f := w.fetcher(tt.o)
+		_, err := f.Get(t.Context(), tt.url, nil)
+		f.Close()
+		if got := errkind.ReasonOf(err); err == nil || got != tt.want {
+			t.Errorf("%+v: Get(%s) = %v with the reason %q, want %q", tt.o, tt.url, err, got, tt.want)
 		}
 	}
 }
@@ -389,7 +419,7 @@ func TestTimeout(t *testing.T) {
 			start := time.Now()
 			_, err := f.Get(t.Context(), "http://example.com/", nil)
 			r, ok := errors.AsType[*errkind.Remote](err)
-			if !ok || !errors.Is(err, errkind.Timeout) || r.Status != 504 || !strings.Contains(err.Error(), "contentFetch.timeoutMs") ||
+			if !ok || !errors.Is(err, errkind.Timeout) || r.Status != 504 || errkind.ReasonOf(err) != TimeReason ||
 				time.Since(start) != 20*time.Second {
 				t.Errorf("%s: Get() = %v after %v, want a timeout after 20s", tt.name, err, time.Since(start))
 			}
@@ -492,7 +522,10 @@ func TestProxy(t *testing.T) {
 	checkRefusal(t, "a literal behind the proxy", err, "private network targets are not allowed")
 	proxy.Host = "gone.internal:3128"
 	_, err = w.fetcher(Options{Proxy: proxy}).Get(t.Context(), "http://example.com/", nil)
-	checkRefusal(t, "no proxy", err, "contentFetch.proxy")
+	checkRefusal(t, "no proxy", err, "cannot be reached")
+	if got := errkind.ReasonOf(err); got != ProxyReason {
+		t.Errorf("no proxy: the reason is %q, want %q", got, ProxyReason)
+	}
 }
 
 // The real resolver and dialler, on this machine alone.

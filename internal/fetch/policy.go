@@ -36,31 +36,51 @@ type host struct {
 	addr netip.Addr // valid where the host is an address
 }
 
+// The options that errors are due to; see [errkind.ReasonOf].
+const (
+	SchemeReason         errkind.Reason = "fetch: Schemes"
+	RedirectSchemeReason errkind.Reason = "fetch: Schemes, of the address that the document redirects to"
+	HostReason           errkind.Reason = "fetch: AllowedHosts"
+	PrivateReason        errkind.Reason = "fetch: AllowedHosts or AllowPrivate"
+	ReservedReason       errkind.Reason = "fetch: AllowPrivate"
+	SizeReason           errkind.Reason = "fetch: MaxBytes"
+	TimeReason           errkind.Reason = "fetch: Timeout"
+	ProxyReason          errkind.Reason = "fetch: Proxy"
+)
+
 // A refusal is an error of kind Denied whose text is meant for the user.
 type refusal struct {
 	message string
-	unnamed string // the message where a redirect leads there: without the host, and without advice about the document
+	unnamed string // the message where a redirect leads there: without the host
+	reason  errkind.Reason
 }
 
 func (r *refusal) Error() string { return r.message }
 func (r *refusal) Unwrap() error { return errkind.Denied }
 
-func refuse(format string, args ...any) error {
-	message := fmt.Sprintf(format, args...)
-	return &refusal{message, message}
+// refuse returns a refusal about a host, which replaces the %s in the message, with
+// the option that it is due to, if any.
+func refuse(host, message string, reason errkind.Reason) error {
+	return (&refusal{fmt.Sprintf(message, fmt.Sprintf("the host %q", host)), fmt.Sprintf(message, "the host that it leads to"), reason}).restriction()
 }
 
-// refuseHost makes a refusal about a host, for which a %s in the message
-// stands.
-func refuseHost(host, message string) error {
-	return &refusal{fmt.Sprintf(message, fmt.Sprintf("the host %q", host)), fmt.Sprintf(message, "the host that it leads to")}
+// restriction returns the refusal as an error that carries its reason.
+func (r *refusal) restriction() error { return &errkind.Restriction{Reason: r.reason, Err: r} }
+
+// redirected returns the refusal as it is reported if the document redirects to
+// what is refused.
+func (r *refusal) redirected() error {
+	reason := r.reason
+	if reason == SchemeReason {
+		reason = RedirectSchemeReason
+	}
+	return (&refusal{r.unnamed, r.unnamed, reason}).restriction()
 }
 
-// refuseScheme makes a refusal about a scheme. Of a document itself there may be a
-// copy; of what it redirects to there is none.
-func refuseScheme(scheme string, allowed []string) error {
-	message := fmt.Sprintf("the scheme %q is not allowed: contentFetch.allowedSchemes has %s", short(scheme), strings.Join(allowed, ", "))
-	return &refusal{message + `; set contentFetch.fessCache to "always" to read the copy that Fess holds, if it holds one`, message}
+// refuseScheme returns a refusal about a scheme.
+func refuseScheme(scheme string) error {
+	message := fmt.Sprintf("the scheme %q is not allowed", short(scheme))
+	return (&refusal{message, message, SchemeReason}).restriction()
 }
 
 // Bounds on what comes from outside.
@@ -72,10 +92,10 @@ const (
 // newPolicy reads the options' lists.
 func newPolicy(o Options) (*policy, error) {
 	p := &policy{schemes: []string{"http", "https"}, allowPrivate: o.AllowPrivate}
-	for i, s := range o.Schemes {
-		if i == 0 {
-			p.schemes = nil
-		}
+	if o.Schemes != nil {
+		p.schemes = nil
+	}
+	for _, s := range o.Schemes {
 		s = strings.ToLower(s)
 		if s != "http" && s != "https" {
 			return nil, fmt.Errorf("reading the allowed schemes: got %q, want http or https: %w", s, errkind.Invalid)
@@ -118,9 +138,9 @@ func (p *policy) check(raw string) (*url.URL, error) {
 	case u.Scheme == "":
 		return nil, errAddress
 	case !slices.Contains(p.schemes, u.Scheme):
-		return nil, refuseScheme(u.Scheme, p.schemes)
+		return nil, refuseScheme(u.Scheme)
 	case u.User != nil:
-		return nil, refuse("a document's address must not hold a user name or a password")
+		return nil, errCredentials
 	case u.Opaque != "":
 		return nil, errAddress
 	}
@@ -161,13 +181,16 @@ func escape(query string) string {
 	return b.String()
 }
 
+var errCredentials error = &refusal{message: "a document's address must not contain a user name or a password",
+	unnamed: "the address that it leads to must not contain a user name or a password"}
+
 var errAddress = fmt.Errorf("the document's address is not a web address that can be read: %w", errkind.Unsupported)
 
 // checkHost says what can be said of a host before its name is resolved.
 func (p *policy) checkHost(h host) error {
 	switch {
 	case p.hosts != nil && !p.named(h):
-		return refuseHost(h.name, "%s is not allowed: it is not in contentFetch.allowedHostAllowlist")
+		return refuse(h.name, "%s is not allowed", HostReason)
 	case h.addr.IsValid():
 		return p.checkAddr(h, h.addr)
 	case (h.name == "localhost" || strings.HasSuffix(h.name, ".localhost")) && !p.mayBePrivate(h):
@@ -203,16 +226,14 @@ func (p *policy) checkAddr(h host, a netip.Addr) error {
 	case h.addr.IsValid() && h.addr == a && p.named(h):
 		return nil // this very address is in the list
 	case p.named(h):
-		return refuseHost(h.name, "%s has a link-local, multicast or reserved address: "+
-			"set contentFetch.allowPrivateNetworkTargets to allow that")
+		return refuse(h.name, "%s has a link-local, multicast or reserved address", ReservedReason)
 	}
 	return refusePrivate(h)
 }
 
 // refusePrivate names the host, never the address that a name server gave.
 func refusePrivate(h host) error {
-	return refuseHost(h.name, "private network targets are not allowed, and %s is in a private or reserved network: "+
-		"name it in contentFetch.allowedHostAllowlist or set contentFetch.allowPrivateNetworkTargets")
+	return refuse(h.name, "private network targets are not allowed, and %s is in a private or reserved network", PrivateReason)
 }
 
 // parseHost returns the canonical form of a host as [url.URL.Hostname] gives
@@ -245,7 +266,7 @@ func parseHost(s string) (host, error) {
 		// Some resolvers read 127.1, 0x7f000001 and 017700000001 as
 		// addresses (inet_aton); no name ends so (WHATWG URL, "ends in a
 		// number").
-		return host{}, refuseHost(short(s), "%s is an address in an unusual spelling: write it as four decimal numbers")
+		return host{}, refuse(short(s), "%s is an address in an unusual spelling: write it as four decimal numbers", "")
 	}
 	return host{name: s}, nil
 }

@@ -84,7 +84,7 @@ func TestCheckRefuses(t *testing.T) {
 		why  string
 		urls []string
 	}{
-		{`the scheme "file" is not allowed: contentFetch.allowedSchemes has http, https; set contentFetch.fessCache to "always" to read the copy`, []string{"file:///etc/passwd", "FILE://host/x"}},
+		{`the scheme "file" is not allowed`, []string{"file:///etc/passwd", "FILE://host/x"}},
 		{notAllowed, []string{"ftp://example.com/", "gopher://x", "javascript:alert(1)", "smb://server/share", "data:,x", "jar:http://x!/",
 			strings.Repeat("x", 7000) + "://h/"}},
 		{"user name or a password", []string{"http://user@example.com/", "http://u:p@example.com/", "http://@example.com/", "https://:p@127.0.0.1/"}},

@@ -34,11 +34,11 @@ func newEvaluator(ctx context.Context, tx *sql.Tx, sets *setCache) (*evaluator, 
 // A found is what a part of a query's tree matches.
 type found struct {
 	docs docSet
-	// void says that the part holds nothing that could be searched, such
-	// as a dash alone; it is left out of what it is part of.
+	// void reports whether the part contains nothing to search for, such
+	// as a dash alone. A void part is ignored.
 	void bool
-	// chunks is a full-text expression for the chunks that meet the part by
-	// themselves; "" where words don't decide.
+	// chunks is a full-text expression for the chunks that match the whole
+	// part; "" if the part has no conditions on words.
 	chunks string
 	leaves []*leaf // conditions on words that are not negated
 }

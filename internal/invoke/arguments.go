@@ -12,25 +12,19 @@ import (
 
 // An argumentSchema is what is known of one argument of a tool.
 type argumentSchema struct {
-	Type  typeNames       `json:"type"`
+	Type  json.RawMessage `json:"type"` // a name, or a list of names
 	Items json.RawMessage `json:"items"`
 }
 
-// typeNames is the "type" of a JSON schema: a name, or a list of names.
-type typeNames []string
-
-// UnmarshalJSON takes both forms, and nothing of any other.
-func (t *typeNames) UnmarshalJSON(data []byte) error {
+// types returns the types that are allowed, none where nothing is said.
+func (s argumentSchema) types() []string {
 	var one string
-	if json.Unmarshal(data, &one) == nil {
-		*t = typeNames{one}
-		return nil
+	if json.Unmarshal(s.Type, &one) == nil {
+		return []string{one}
 	}
 	var many []string
-	if json.Unmarshal(data, &many) == nil {
-		*t = many
-	}
-	return nil
+	_ = json.Unmarshal(s.Type, &many)
+	return many
 }
 
 // Arguments makes the arguments of a tool of KEY=VALUE pairs. What a value means, the
@@ -50,12 +44,12 @@ func Arguments(inputSchema json.RawMessage, pairs []string) (json.RawMessage, er
 		key, value, _ := strings.Cut(pair, "=")
 		var s argumentSchema
 		_ = json.Unmarshal(schema.Properties[key], &s)
-		raw := typedValue(s.Type, value)
-		if slices.Contains(s.Type, "array") && !strings.HasPrefix(strings.TrimSpace(value), "[") {
+		raw := typedValue(s.types(), value)
+		if slices.Contains(s.types(), "array") && !strings.HasPrefix(strings.TrimSpace(value), "[") {
 			lists[key] = true
 			var item argumentSchema
 			_ = json.Unmarshal(s.Items, &item)
-			raw = typedValue(item.Type, value)
+			raw = typedValue(item.types(), value)
 		}
 		values[key] = append(values[key], raw)
 	}
@@ -78,7 +72,7 @@ func Arguments(inputSchema json.RawMessage, pairs []string) (json.RawMessage, er
 }
 
 // typedValue returns one value as JSON.
-func typedValue(types typeNames, value string) json.RawMessage {
+func typedValue(types []string, value string) json.RawMessage {
 	onlyText := len(types) > 0 && !slices.ContainsFunc(types, func(t string) bool { return t != "string" && t != "null" })
 	if !onlyText && json.Valid([]byte(value)) {
 		return json.RawMessage(value)

@@ -28,6 +28,10 @@ type ClientOptions struct {
 	Timeout time.Duration // of one request; 0 means none besides the context's
 }
 
+// TokenReason is the reason of errors that are due to ClientOptions.Token; see
+// [errkind.ReasonOf].
+const TokenReason errkind.Reason = "invoke: ClientOptions.Token"
+
 // A Client calls the tools of a running bridge. Make one with NewClient. Its
 // methods may be called by many goroutines at once.
 type Client struct {
@@ -44,7 +48,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 	}
 	return &Client{base: strings.TrimRight(o.URL, "/"), token: o.Token, http: &http.Client{
 		Timeout: o.Timeout,
-		// The bridge redirects nobody, so whoever does is no bridge, and must not get the token.
+		// A bridge never redirects, and nothing else may get the token.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
@@ -169,7 +173,7 @@ func answeredError(status int, body []byte) error {
 	}
 	switch status {
 	case http.StatusUnauthorized:
-		return fmt.Errorf("the bridge asks for a token: set MCP_BRIDGE_TOKEN: %w", errkind.Unauthorized)
+		return &errkind.Restriction{Reason: TokenReason, Err: fmt.Errorf("the bridge requires a token: %w", errkind.Unauthorized)}
 	case http.StatusBadRequest:
 		kind = errkind.Invalid
 	}

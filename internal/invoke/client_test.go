@@ -71,7 +71,7 @@ func TestClientErrors(t *testing.T) {
 		{"unknown", 404, `{"status":"error","error":"unknown server","detail":"there is no \"a\""}`, errkind.NotFound, `unknown server: there is no "a"`},
 		{"disabled", 403, `{"status":"error","error":"server is disabled","detail":"d"}`, errkind.Denied, "disabled"},
 		{"refused", 400, `{"status":"error","error":"invalid request","detail":"d"}`, errkind.Invalid, "invalid request"},
-		{"token", 401, `{"status":"error","error":"unauthorized","detail":"d"}`, errkind.Unauthorized, "MCP_BRIDGE_TOKEN"},
+		{"token", 401, `{"status":"error","error":"unauthorized","detail":"d"}`, errkind.Unauthorized, "requires a token"},
 		{"late", 504, `{"status":"error","error":"server timed out","detail":"d"}`, errkind.Timeout, "timed out"},
 		{"dead", 502, long, errkind.Unavailable, "it died"},
 		{"another program", 200, `<html>`, errkind.Unavailable, "no bridge"},

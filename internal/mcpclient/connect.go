@@ -18,7 +18,7 @@ func (s *server) gaveUp(op string, cause error) error {
 	return fmt.Errorf("connecting to server %q: %w", s.cfg.ID, cause)
 }
 
-// beginLocked starts an attempt to connect. It goes on when the caller gives up,
+// beginLocked starts an attempt to connect. It continues when the caller gives up,
 // because others may wait for it.
 func (s *server) beginLocked(ctx context.Context) *attempt {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.pool.o.ConnectTimeout)

@@ -1,4 +1,4 @@
-// Package mcpclient is the only door to MCP servers for clients. A [Pool] keeps
+// Package mcpclient connects to MCP servers and calls them. A [Pool] keeps
 // one connection to each server of the settings, over stdio, streamable HTTP or
 // HTTP+SSE: it is made when first needed, shared by all callers, closed when it
 // was not used for a while, and made again when a server has died. Params and

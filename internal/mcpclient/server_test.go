@@ -109,7 +109,7 @@ func TestIdleClose(t *testing.T) {
 		}
 		call()
 		time.Sleep(59 * time.Second)
-		call() // starts the minute anew
+		call() // starts the minute again
 		time.Sleep(59 * time.Second)
 		synctest.Wait()
 		if len(links) != 1 || links[0].isClosed() {

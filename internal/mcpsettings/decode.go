@@ -48,7 +48,7 @@ func (d *decoder) warn(path, format string, args ...any) {
 	d.settings.Warnings = append(d.settings.Warnings, path+": "+fmt.Sprintf(format, args...))
 }
 
-// comment says whether an entry that is no object is one that people put among
+// comment reports whether an entry that is no object is one that people put among
 // servers all the same: a remark, or a server taken out by null.
 func comment(m member) bool {
 	return m.value.kind == null || m.name == "" || strings.HasPrefix(m.name, "//") || strings.HasPrefix(m.name, "_") || strings.HasPrefix(m.name, "$")
@@ -138,7 +138,7 @@ func (d *decoder) entry(m member, path string) (*draft, error) {
 	return r, nil
 }
 
-// disabled says whether the entry is switched off: "enabled" beats "disabled",
+// disabled reports whether the entry is switched off: "enabled" beats "disabled",
 // "isActive" is Cherry Studio's word.
 func (d *decoder) disabled(r *draft) (bool, error) {
 	for _, k := range []string{"enabled", "isActive", "disabled"} {

@@ -125,7 +125,7 @@ func refine(dialect string, root, servers node) string {
 	return dialect
 }
 
-// isBare says whether root is itself the map of servers: every object in it
+// isBare reports whether root is itself the map of servers: every object in it
 // looks like one.
 func isBare(root node) bool {
 	servers := 0

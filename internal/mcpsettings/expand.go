@@ -96,7 +96,7 @@ func inBraces(s, rest string) piece {
 	return piece{} // part of a script or a pattern
 }
 
-// isName says whether s can name a variable. Windows has ProgramFiles(x86),
+// isName reports whether s can name a variable. Windows has ProgramFiles(x86),
 // packages have user_config.token.
 func isName(s string) bool {
 	if s == "" || !isWord(s[0]) || '0' <= s[0] && s[0] <= '9' {

@@ -110,12 +110,12 @@ func (d *decoder) complete(r *draft) error {
 	return nil
 }
 
-// hasPlaceholder says whether s is not yet what it will be.
+// hasPlaceholder reports whether s is not yet what it will be.
 func (r *draft) hasPlaceholder(s string) bool {
 	return slices.ContainsFunc(pieces(s, r.braces), func(p piece) bool { return p.name != "" })
 }
 
-// isAbsolute says whether s is the URL of a server.
+// isAbsolute reports whether s is the URL of a server.
 func isAbsolute(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && (strings.EqualFold(u.Scheme, "http") || strings.EqualFold(u.Scheme, "https")) && u.Hostname() != ""

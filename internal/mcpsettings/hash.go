@@ -54,7 +54,7 @@ func hash(servers []Server) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// isSecret says whether a name looks like that of a secret.
+// isSecret reports whether a name looks like that of a secret.
 func isSecret(name string) bool {
 	name = strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
 	return slices.ContainsFunc([]string{"token", "secret", "passw", "authorization", "apikey", "accesskey", "privatekey", "cookie", "credential", "pat"},

@@ -20,7 +20,7 @@ import (
 	"knowhow/internal/mcpsettings"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // env is the environment of the tests.
 func env(name string) (string, bool) {

@@ -66,7 +66,7 @@ func key(path, name string) string {
 // item returns the path of an element of the list at path.
 func item(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// isWord says whether c may be part of a variable's name.
+// isWord reports whether c may be part of a variable's name.
 func isWord(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }

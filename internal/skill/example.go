@@ -2,11 +2,14 @@ package skill
 
 import (
 	"cmp"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"knowhow/internal/sanitize"
 )
 
 const (
@@ -49,31 +52,19 @@ func (e *exampler) pick(s *shape) *shape {
 	}
 	first := e.shape(s.variants[0])
 	merged := &shape{
-		layers:   append(slices.Clone(s.layers), first.layers...),
-		types:    s.types,
-		names:    slices.Clone(s.names),
-		schemas:  map[string]*value{},
-		required: map[string]bool{},
+		layers: append(slices.Clone(s.layers), first.layers...), types: s.types, variants: first.variants,
+		names: slices.Clone(s.names), schemas: maps.Clone(s.schemas), required: maps.Clone(s.required),
 	}
 	if len(merged.types) == 0 {
 		merged.types = first.types
 	}
-	for name, schema := range s.schemas {
-		merged.schemas[name] = schema
-	}
 	for _, name := range first.names {
-		// The variant knows better: it tells the kinds apart.
 		if _, ok := merged.schemas[name]; !ok {
 			merged.names = append(merged.names, name)
 		}
-		merged.schemas[name] = first.schemas[name]
 	}
-	for _, required := range []map[string]bool{s.required, first.required} {
-		for name := range required {
-			merged.required[name] = true
-		}
-	}
-	merged.variants = first.variants
+	maps.Copy(merged.schemas, first.schemas) // the variant knows better: it tells the kinds apart
+	maps.Copy(merged.required, first.required)
 	return merged
 }
 
@@ -140,7 +131,7 @@ func (e *exampler) value(s *shape, h hint, depth int) string {
 			return "null"
 		}
 	}
-	return quoteJSON(exampleString(s, h))
+	return sanitize.QuoteJSON(exampleString(s, h))
 }
 
 // given returns a value that the schema itself gives and that has its type, ""
@@ -173,7 +164,7 @@ func (e *exampler) object(s *shape, depth int) string {
 		if e.size += len(name); e.size > maxExample {
 			break
 		}
-		members = append(members, quoteJSON(name)+":"+e.value(e.shape(s.schemas[name]), hint{name: name}, depth+1))
+		members = append(members, sanitize.QuoteJSON(name)+":"+e.value(e.shape(s.schemas[name]), hint{name: name}, depth+1))
 	}
 	return "{" + strings.Join(members, ",") + "}"
 }

@@ -125,7 +125,7 @@ func sentenceEnd(text string, from int) int {
 	return len(text)
 }
 
-// goesOn says whether the sentence goes on after the full stop at text[stop]
+// goesOn reports whether the sentence continues after the full stop at text[stop]
 // and the blank at text[blank], because the stop belongs to an abbreviation or
 // what follows starts in lower case.
 func goesOn(text string, stop, blank int) bool {

@@ -156,7 +156,7 @@ func (s *shape) keyword(name string) *value {
 	return nil
 }
 
-// is says whether a type is among the allowed ones. An integer is a number.
+// is reports whether a type is among the allowed ones. An integer is a number.
 func (s *shape) is(name string) bool {
 	return slices.Contains(s.types, name) || name == "integer" && slices.Contains(s.types, "number")
 }

@@ -19,6 +19,7 @@ import (
 	"unicode/utf8"
 
 	"knowhow/internal/mcpclient"
+	"knowhow/internal/sanitize"
 	"knowhow/internal/spell"
 )
 
@@ -50,7 +51,7 @@ func (o Options) startCommand() string {
 	}
 	quoted := make([]string, len(words))
 	for i, w := range words {
-		if strings.ContainsFunc(w, hidden) {
+		if strings.ContainsFunc(w, sanitize.Invisible) {
 			w = cleanLine(w, maxDescription)
 		}
 		quoted[i] = quoteShell(w)
@@ -58,7 +59,7 @@ func (o Options) startCommand() string {
 	return strings.Join(quoted, " ")
 }
 
-// full says whether descriptions are to be given whole.
+// full reports whether descriptions are to be given whole.
 func (o Options) full() bool { return o.Description == "full" }
 
 // A Skill is one directory of files.

@@ -64,7 +64,7 @@ func TestSlug(t *testing.T) {
 	}
 }
 
-// isHash says whether a name ends with six hexadecimal digits.
+// isHash reports whether a name ends with six hexadecimal digits.
 func isHash(name string) bool {
 	end := name[strings.LastIndexByte(name, '-')+1:]
 	return len(end) == 6 && strings.Trim(end, "0123456789abcdef") == ""

@@ -162,16 +162,22 @@ func FuzzFontPrograms(f *testing.F) {
 	f.Add([]byte(ttf(true)))
 	f.Add([]byte("/Encoding 256 array dup 65 /A put readonly def"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		b := cos.NewBudget(1<<22, 1<<24, nil)
-		type1Encoding(data, b)
-		s := parseSFNT(data, b)
-		s.encoding()
-		c := parseCFF(data, b)
-		for gid, text := range c.texts() {
-			if gid >= len(c.names) || text == "" {
-				t.Fatalf("glyph %d has text %q", gid, text)
+		const steps, memory = 1 << 22, 8 << 20
+		b := cos.NewBudget(steps, memory, nil)
+		n := allocated(func() {
+			type1Encoding(data, b)
+			s := parseSFNT(data, b)
+			s.encoding()
+			c := parseCFF(data, b)
+			for gid, text := range c.texts() {
+				if gid >= len(c.names) || text == "" {
+					t.Fatalf("glyph %d has text %q", gid, text)
+				}
 			}
+			c.encoding()
+		})
+		if n > 8*memory || b.Memory() > memory {
+			t.Fatalf("%d bytes were allocated with a bound of %d, of which %d are left", n, memory, b.Memory())
 		}
-		c.encoding()
 	})
 }

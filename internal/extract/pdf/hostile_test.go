@@ -47,7 +47,7 @@ func TestHostileFiles(t *testing.T) {
 // The budget of TestHostile, a sixteenth of that of Read.
 const (
 	hostileSteps  = minSteps / 16
-	hostileMemory = maxMemory / 16
+	hostileMemory = minMemory / 16
 )
 
 // document makes a document of a page with the given content stream and

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -157,6 +159,22 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// readBounded reads a document with a small budget. It checks that what is
+// allocated is bounded by it, and that no more memory is given back than taken.
+func readBounded(t *testing.T, data []byte) (x *Text, err error) {
+	t.Helper()
+	const steps, memory = 1 << 22, 8 << 20
+	b := cos.NewBudget(steps, memory, nil)
+	n := allocated(func() { x, err = read(data, b) })
+	if n > 8*memory+8*len(data) {
+		t.Fatalf("%d bytes were allocated for %d bytes, with a bound of %d", n, len(data), memory)
+	}
+	if b.Memory() > memory {
+		t.Fatalf("%d bytes are left of %d", b.Memory(), memory)
+	}
+	return x, err
+}
+
 func FuzzRead(f *testing.F) {
 	m := newMaker(helvetica, hello)
 	m.info = "<</Title(T)>>"
@@ -166,8 +184,21 @@ func FuzzRead(f *testing.F) {
 	comp.add("<</Subtype/Type0/Encoding/Identity-H/ToUnicode 6 0 R/DescendantFonts[<</W[1[500]3 9 600]/DW 1000>>]>>")
 	comp.add(streamObject("", "1 begincodespacerange <0000> <ffff> endcodespacerange 1 beginbfrange <0041> <0042> <0391> endbfrange"))
 	f.Add(comp.bytes())
+	for _, font := range []string{"/FontFile2 5 0 R", "/FontFile3 6 0 R"} {
+		program := newMaker("<</Subtype/Type1/FontDescriptor<<"+font+">>/FirstChar 1/Widths[9 9]>>", "BT /F1 10 Tf 72 700 Td (\001\002) Tj ET")
+		program.add(streamObject("", ttf(true)))
+		program.add(streamObject("/Subtype/Type1C", cffFont()))
+		f.Add(program.bytes())
+	}
+	for _, name := range []string{"rc4-40", "aes-256"} {
+		data, err := os.ReadFile(filepath.Join("testdata", name+".pdf"))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		x, err := read(data, cos.NewBudget(1<<22, maxMemory, nil))
+		x, err := readBounded(t, data)
 		if err == nil {
 			checkText(t, x)
 			return
@@ -189,7 +220,7 @@ func FuzzContent(f *testing.F) {
 		m.add(streamObject("", cmap))
 		for _, kind := range []string{"/Type1", "/Type0"} {
 			m.objects[4] = strings.Replace(m.objects[4], "/Type1", kind, 1)
-			if x, err := read(m.bytes(), cos.NewBudget(1<<22, maxMemory, nil)); err == nil {
+			if x, err := readBounded(t, m.bytes()); err == nil {
 				checkText(t, x)
 			}
 		}

@@ -39,6 +39,7 @@ func start(t *testing.T, g *Guard) (*Family, *exec.Cmd) {
 // of the right ones.
 func TestGuardIsReplaced(t *testing.T) {
 	g := &Guard{}
+	defer g.Close()
 	f1, cmd1 := start(t, g)
 	f2, cmd2 := start(t, g)
 	f3, cmd3 := start(t, g)

@@ -24,17 +24,16 @@ const (
 
 // becomeSubreaper makes orphans among our descendants our children, whatever
 // group and session they are in (PR_SET_CHILD_SUBREAPER in prctl(2)). It reports
-// whether it did. started is any process that was started by package os: only
-// where that package holds processes by descriptors, and the kernel has the
-// descriptors that we need (Linux 5.10), orphans can be told from processes that
-// somebody in this program waits for.
+// whether it did. started is any process that package os has started: where that
+// can't be told from an orphan, none could be. That takes Linux 5.10, and /proc.
 func becomeSubreaper(started *os.Process) bool {
 	fd, err := unix.PidfdOpen(started.Pid, nonblock)
-	if err != nil || started.WithHandle(func(uintptr) {}) != nil {
+	if err != nil {
 		return false
 	}
 	_ = unix.Close(fd)
-	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == nil
+	return slices.Contains(processes()[os.Getpid()], started.Pid) && slices.Contains(waitedFor(), started.Pid) &&
+		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == nil
 }
 
 // An orphan is a child of ours that this program did not start.

@@ -1,10 +1,10 @@
 package child
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -61,25 +61,26 @@ func TestOrphansAreNotStolen(t *testing.T) {
 func TestZombiesAreReaped(t *testing.T) {
 	g := &Guard{}
 	defer g.Close()
-	cmd, err := Command("sh", []string{"-c", "p=$(sh -c 'sh -c : >/dev/null & echo $!'); echo $p; read y"}, "", []string{"PATH=/bin:/usr/bin"})
+	pipe := func() (r, w *os.File) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { r.Close(); w.Close() })
+		return r, w
+	}
+	in, end := pipe()
+	orphanIn, endOrphan := pipe()
+	out, w := pipe()
+	cmd, err := Command("sh", []string{"-c", "p=$(sh -c 'sh -c \"read x <&3\" >/dev/null & echo $!'); echo $p; read y 3<&-"}, "", []string{"PATH=/bin:/usr/bin"})
 	if err != nil {
 		t.Skip("no shell here")
 	}
-	in, end, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stdin, cmd.Stdout = in, w
+	cmd.Stdin, cmd.Stdout, cmd.ExtraFiles = in, w, []*os.File{orphanIn}
 	f, err := Start(cmd, g)
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.Close()
-	w.Close()
 	line := make([]byte, 20)
 	n, err := out.Read(line)
 	if err != nil {
@@ -90,18 +91,18 @@ func TestZombiesAreReaped(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Its parent has closed its output and is about to end.
-	for deadline := time.Now().Add(10 * time.Second); !awaitZombie(pid); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); !slices.Contains(processes()[os.Getpid()], pid); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("process %d is not our child", pid)
 		}
 	}
-	stat := func() []byte { b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); return b }
-	if !bytes.Contains(stat(), []byte(") Z ")) {
-		t.Errorf("process %d is no zombie: %s", pid, stat())
+	endOrphan.Close()
+	if !awaitZombie(pid) {
+		t.Fatalf("process %d did not become a zombie", pid)
 	}
 	endOrphans(func([]byte) bool { return false })
-	if s := stat(); s != nil {
-		t.Errorf("the zombie was not reaped: %s", s)
+	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
+		t.Errorf("the zombie was not reaped: %s", stat)
 	}
 	end.Close()
 	f.Reap(cmd)

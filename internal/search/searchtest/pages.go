@@ -49,6 +49,15 @@ func (s *suite) checkHit(t *testing.T, h search.Hit) {
 	if h.TextHash != "" && h.TextHash != d.Hash {
 		t.Errorf("hit %s has hash %q, want %q", place(*d), h.TextHash, d.Hash)
 	}
+	for _, x := range []search.Excerpt{h.Digest, h.TitleExcerpt} {
+		at := 0
+		for _, m := range x.Matches {
+			if m.Start < at || m.End <= m.Start || m.End > len(x.Text) {
+				t.Errorf("hit %s has the excerpt %+v, want matches in order and inside of the text", place(*d), x)
+			}
+			at = m.End
+		}
+	}
 	want := search.Hit{Filename: d.Filename, FileType: d.FileType, MIMEType: d.MIMEType, Size: d.Size, Timestamp: d.Modified}
 	got := search.Hit{Filename: h.Filename, FileType: h.FileType, MIMEType: h.MIMEType, Size: h.Size, Timestamp: h.Timestamp.Truncate(time.Second)}
 	if diff := gocmp.Diff(want, got); diff != "" {

@@ -1,11 +1,11 @@
-// Package searchtest holds the contract of package search as tests. Every
-// implementation runs it from a test of its own, over a service that holds
-// exactly the documents of [Corpus].
+// Package searchtest is the contract of package search as tests. Every
+// implementation runs it from a test of its own, over a service that has exactly
+// the documents of [Corpus].
 //
-// The suite asserts only what a Fess server and the embedded index both
-// promise: which documents are found and which are not, but not in which order
-// of relevance. The words of the corpus lie far apart, so that Fess's automatic
-// fuzzy matching finds no more than an exact search does.
+// The suite checks only the common properties of a Fess server and the embedded
+// index: which documents are found, but not their order by relevance. The words of
+// the corpus differ so much that Fess's automatic fuzzy matching finds no more than
+// an exact search.
 package searchtest
 
 import (
@@ -19,16 +19,15 @@ import (
 	"knowhow/internal/search"
 )
 
-// Options say how to get at an implementation and where it honestly differs.
+// Options describe an implementation and its differences.
 type Options struct {
-	// Open returns a service that holds exactly docs and that ends with the
+	// Open returns a service that has exactly docs, for the time of the
 	// test. Every document has Label, Path, ID, URL, Title, Text and Chunks
 	// set. docs may be empty.
 	Open func(t *testing.T, docs []document.Document) search.Service
 
-	NoText      bool // the service holds no texts: ReadText is Unsupported and TextHash is ""
-	NoLangFacet bool // the service cannot count by lang and must refuse to
-	NoTags      bool // the service has no tags and must refuse to look for them
+	NoText bool // the service holds no texts: ReadText is Unsupported and TextHash is ""
+	NoTags bool // the service has no tags and must refuse to look for them
 }
 
 // Run runs the whole contract.
@@ -139,7 +138,7 @@ func (s *suite) want(keep func(document.Document) bool) []string {
 
 func place(d document.Document) string { return d.Label + "/" + d.Path }
 
-// has says whether a document's title or text holds every one of the words.
+// has reports whether a document's title or text contains all of the words.
 func has(words ...string) func(document.Document) bool {
 	return func(d document.Document) bool {
 		for _, w := range words {

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"syscall"
 
 	"knowhow/internal/errkind"
 )
@@ -42,6 +44,22 @@ func explainFolder(operation, path string, err error) error {
 func blockedBy(operation, path, way string) error {
 	return fmt.Errorf("%s %s: a file is in the way of the folder %s: move it or choose another folder: %w",
 		operation, path, way, errkind.Conflict)
+}
+
+// isFull reports whether err means that there is no space, or none for this user.
+func isFull(err error) bool {
+	if runtime.GOOS == "windows" { // ERROR_DISK_FULL, ERROR_HANDLE_DISK_FULL
+		return errors.Is(err, syscall.Errno(112)) || errors.Is(err, syscall.Errno(39))
+	}
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// isReadOnly reports whether err means that nothing can be written at all.
+func isReadOnly(err error) bool {
+	if runtime.GOOS == "windows" { // ERROR_WRITE_PROTECT
+		return errors.Is(err, syscall.Errno(19))
+	}
+	return errors.Is(err, syscall.EROFS)
 }
 
 // nearest returns the folder that path is, or else the first above it that

@@ -69,10 +69,10 @@ func (s *syncer) readLock() error {
 	s.raw = raw
 	if s.prev, bad, err = parseLock(raw); err != nil {
 		s.prev, s.raw = &lock{}, nil
-		s.warn("%s is not a lock file that can be read (%v): going on as if there was none", lockName, err)
+		s.warn("%s is not a lock file that can be read (%v): it is treated as if there was none", lockName, err)
 	}
 	for _, name := range bad {
-		s.warn("%s has a bad entry %.80q: going on without it", lockName, name)
+		s.warn("%s has a bad entry %.80q: the entry is ignored", lockName, name)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/sanitize"
 	"knowhow/internal/skill"
 )
 
@@ -25,15 +26,15 @@ func (s *syncer) place() error {
 		s.o.OutputDir = "mcp-skills"
 	}
 	if !validPath(s.o.OutputDir) {
-		return &errkind.Argument{Name: "output-dir", Value: s.o.OutputDir, Want: "the path of a folder"}
+		return &errkind.Argument{Name: "OutputDir", Value: s.o.OutputDir, Want: "the path of a folder"}
 	}
 	s.out = newFolder(base, s.o.OutputDir)
 	for _, name := range s.o.LinkDirs {
 		if !validPath(name) {
-			return &errkind.Argument{Name: "skills-dir", Value: name, Want: "the path of a folder"}
+			return &errkind.Argument{Name: "LinkDirs", Value: name, Want: "the path of a folder"}
 		}
 		if !s.addLinks(newFolder(base, name)) {
-			return &errkind.Argument{Name: "skills-dir", Value: name, Want: "another folder than that of the skills themselves"}
+			return &errkind.Argument{Name: "LinkDirs", Value: name, Want: "another folder than that of the skills themselves"}
 		}
 	}
 	return nil
@@ -66,7 +67,7 @@ func (s *syncer) open() error {
 	}
 	if target, ok := s.out.isLink(); ok && s.out.path != s.base.path {
 		return fmt.Errorf("the folder %s, which is written to, is a symbolic link to %s: remove it, or choose the folder that it leads to: %w",
-			s.out.path, printable(target), errkind.Conflict)
+			s.out.path, sanitize.Escape(sanitize.Cut(target, 200, 800)), errkind.Conflict)
 	}
 	if err := s.out.open(); err != nil {
 		return err

@@ -104,15 +104,24 @@ func FuzzOpen(f *testing.F) {
 	f.Add([]byte("%PDF-1.7\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Length 3>>stream\nabc\nendstream endobj xref\n0 1\n0 65535 f \ntrailer<</Root 1 0 R>>startxref 0"))
 	f.Add([]byte("1 0 obj<</Type/ObjStm/N 1/First 4/Length 9/Filter/AHx>>stream\n33203020(a)\nendstream endobj trailer<</Encrypt<</Filter/Standard/V 4/R 4/O()/U()/CF<</S<</CFM/AESV2>>>>/StmF/S>>>>"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file, err := Open(data, NewBudget(1<<22, 1<<28, nil))
+		const steps, memory = 1 << 22, 8 << 20
+		b := NewBudget(steps, memory, nil)
+		defer func() {
+			if b.Memory() > memory {
+				t.Fatalf("%d bytes are left of %d", b.Memory(), memory)
+			}
+		}()
+		file, err := Open(data, b)
 		if err != nil {
 			return
 		}
 		for num := range file.entries.objects() {
 			if s := file.Stream(Ref{num: num}); s != nil {
-				if out, err := file.Decode(s); err == nil && len(out) > MaxStream {
-					t.Fatalf("a stream of %d bytes", len(out))
+				out, err := file.Decode(s)
+				if err != nil && len(out) > 0 || len(out) > memory {
+					t.Fatalf("a stream of %d bytes, error %v", len(out), err)
 				}
+				b.Free(len(out))
 			}
 		}
 	})

@@ -1,4 +1,4 @@
-package cli
+package fessconfig
 
 import (
 	"cmp"
@@ -15,13 +15,14 @@ import (
 	"knowhow/internal/config"
 	"knowhow/internal/fetch"
 	"knowhow/internal/httpguard"
+	"knowhow/internal/source"
 )
 
 const maxTimeoutMs = 3_600_000
 
 var (
-	domainIDPattern = regexp.MustCompile(fmt.Sprintf(`^[a-z0-9_]{1,%d}$`, maxDomainID))
 	httpPathPattern = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$|^/$`)
+	visiblePattern  = regexp.MustCompile(`^[!-~]+$`)
 	hostNamePattern = regexp.MustCompile(`^[A-Za-z0-9._:-]+$|^\[[A-Fa-f0-9:.]+\]$`)
 )
 
@@ -69,12 +70,10 @@ func (c *checker) each(path string, values []string, ok func(string) bool, want 
 	}
 }
 
-// Validate checks the values that file gave, and brings domain.id into the
-// form in which it is used. It returns what the user should know, and an error
-// that holds one *config.Error for each problem, in the order of the file. http says that the HTTP
-// transport will be used: only then is the address that it binds to checked
-// against security.allowNonLocalhostBind.
-func (c *FessConfig) Validate(file *config.File, http bool) (warnings []string, err error) {
+// check checks the values that file gave, and brings domain.id into the form in
+// which it is used. It returns what the user should know, and an error that holds
+// one *config.Error for each problem, in the order of the file.
+func (c *Config) check(file *config.File, http bool) (warnings []string, err error) {
 	k := &checker{file: file}
 	c.checkFess(k, http)
 	c.checkDomain(k)
@@ -92,7 +91,7 @@ func (c *FessConfig) Validate(file *config.File, http bool) (warnings []string, 
 }
 
 // checkFess checks how Fess is reached.
-func (c *FessConfig) checkFess(k *checker, http bool) {
+func (c *Config) checkFess(k *checker, http bool) {
 	u, err := url.Parse(c.FessBaseURL)
 	absolute := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
 	k.want(absolute, "fessBaseUrl", "an absolute http or https URL such as http://localhost:8080")
@@ -102,7 +101,7 @@ func (c *FessConfig) checkFess(k *checker, http bool) {
 	}
 	k.word("fessApi", c.FessAPI, "auto", "v1", "v2")
 	k.refuse(c.FessAuth.PassThrough && !http, "fessAuth.passThrough",
-		"callers name their tokens in HTTP headers; start with --transport http")
+		"callers send their tokens in HTTP headers; serve the bridge over HTTP")
 	k.want(c.FessAuth.AccessToken == "" || visiblePattern.MatchString(c.FessAuth.AccessToken),
 		"fessAuth.accessToken", "visible ASCII characters without blanks")
 	if c.TLS.InsecureSkipVerify {
@@ -112,7 +111,7 @@ func (c *FessConfig) checkFess(k *checker, http bool) {
 
 // checkCAFile reads the certificates that tls.caFile names, whose path has been
 // resolved. The error is a *config.Error.
-func (c *FessConfig) checkCAFile(file *config.File) error {
+func (c *Config) checkCAFile(file *config.File) error {
 	if c.TLS.CAFile == "" {
 		return nil
 	}
@@ -130,11 +129,10 @@ func (c *FessConfig) checkCAFile(file *config.File) error {
 }
 
 // checkDomain checks what the bridge is about, and normalises the id.
-func (c *FessConfig) checkDomain(k *checker) {
+func (c *Config) checkDomain(k *checker) {
 	d := &c.Domain
-	id := strings.ReplaceAll(strings.ToLower(d.ID), "-", "_")
-	valid := domainIDPattern.MatchString(id)
-	k.want(valid, "domain.id", fmt.Sprintf(`1 to %d lower-case letters, digits and "_"`, maxDomainID))
+	id, valid := source.NormalDomain(d.ID)
+	k.want(valid, "domain.id", fmt.Sprintf(`1 to %d lower-case letters, digits and "_"`, source.MaxDomain))
 	if valid && id != d.ID {
 		k.warnings = append(k.warnings, fmt.Sprintf("domain.id: %q is used as %q", d.ID, id))
 	}
@@ -147,12 +145,12 @@ func (c *FessConfig) checkDomain(k *checker) {
 	case d.LabelFilter == "":
 		k.want(false, "domain.labelFilter", wantLabel)
 	default:
-		k.want(labelPattern.MatchString(d.LabelFilter), "domain.labelFilter", wantLabel)
+		k.want(source.ValidLabel(d.LabelFilter), "domain.labelFilter", wantLabel)
 	}
 }
 
 // checkHTTP checks where the HTTP transport listens and whom it lets in.
-func (c *FessConfig) checkHTTP(k *checker, http bool) {
+func (c *Config) checkHTTP(k *checker, http bool) {
 	t := &c.HTTPTransport
 	k.want(hostNamePattern.MatchString(t.BindAddress), "httpTransport.bindAddress", "an IP address such as 127.0.0.1 or ::1")
 	t.BindAddress = strings.Trim(t.BindAddress, "[]")
@@ -170,7 +168,7 @@ func (c *FessConfig) checkHTTP(k *checker, http bool) {
 }
 
 // checkNumbers checks timeouts, limits and logging.
-func (c *FessConfig) checkNumbers(k *checker) {
+func (c *Config) checkNumbers(k *checker) {
 	k.number("timeouts.fessRequestTimeoutMs", c.Timeouts.FessRequestTimeoutMs, 1, maxTimeoutMs, "milliseconds")
 	k.number("timeouts.longRunningThresholdMs", c.Timeouts.LongRunningThresholdMs, 0, maxTimeoutMs, "milliseconds")
 	k.number("limits.maxPageSize", c.Limits.MaxPageSize, 1, 100, "")
@@ -182,7 +180,7 @@ func (c *FessConfig) checkNumbers(k *checker) {
 }
 
 // checkContentFetch checks the policy for fetching documents.
-func (c *FessConfig) checkContentFetch(k *checker) {
+func (c *Config) checkContentFetch(k *checker) {
 	f := &c.ContentFetch
 	k.number("contentFetch.maxBytes", f.MaxBytes, 1, 1<<30, "bytes")
 	k.number("contentFetch.timeoutMs", f.TimeoutMs, 1, maxTimeoutMs, "milliseconds")

@@ -1,8 +1,7 @@
-package cli
+package fessconfig
 
 import (
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -18,27 +17,27 @@ import (
 const minimal = `{"fessBaseUrl": "http://localhost:8080", "domain": {"id": "finance", "name": "Finance", "labelFilter": "finance"}%s}`
 
 // readConfig reads and validates a configuration.
-func readConfig(text string, http bool) (*FessConfig, []string, error) {
-	c := defaultFessConfig()
+func readConfig(text string, http bool) (*Config, []string, error) {
+	c := defaults()
 	f, err := config.Read("config.json", strings.NewReader(text), c, config.Options{})
 	if err != nil {
 		return nil, nil, err
 	}
-	warnings, err := c.Validate(f, http)
+	warnings, err := c.check(f, http)
 	return c, warnings, err
 }
 
-func TestFessConfigDefaults(t *testing.T) {
+func TestDefaults(t *testing.T) {
 	c, warnings, err := readConfig(fmt.Sprintf(minimal, ""), true)
 	if err != nil || len(warnings) > 0 {
 		t.Fatalf("minimal configuration: warnings %q, error %v", warnings, err)
 	}
-	want := defaultFessConfig()
+	want := defaults()
 	want.FessBaseURL, want.Domain.ID, want.Domain.Name, want.Domain.LabelFilter = "http://localhost:8080", "finance", "Finance", "finance"
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Errorf("minimal configuration differs from the defaults (-want +got):\n%s", diff)
 	}
-	got := fmt.Sprintf("%+v", *defaultFessConfig())
+	got := fmt.Sprintf("%+v", *defaults())
 	if golden := `{FessBaseURL: FessAPI:auto FessAuth:{AccessToken: PassThrough:false} TLS:{CAFile: InsecureSkipVerify:false} ` +
 		`Domain:{ID: Name: Description: LabelFilter: WholeIndex:false} ` +
 		`HTTPTransport:{BindAddress:127.0.0.1 Port:0 Path:/mcp EnableSSE:true AllowedOrigins:[] AllowedHosts:[]} ` +
@@ -70,7 +69,7 @@ const full = `{
     "proxy": "http://user:password@proxy.example.com:3128"}
 }`
 
-func TestFessConfigFull(t *testing.T) {
+func TestFull(t *testing.T) {
 	c, warnings, err := readConfig(full, true)
 	if err != nil {
 		t.Fatal(err)
@@ -99,13 +98,13 @@ func TestFessConfigFull(t *testing.T) {
 			}
 		}
 	}
-	walk(reflect.TypeFor[FessConfig]())
+	walk(reflect.TypeFor[Config]())
 	if len(missing) > 0 {
 		t.Errorf("this test gives no value to %v", missing)
 	}
 }
 
-func TestFessConfigRules(t *testing.T) {
+func TestRules(t *testing.T) {
 	domain := func(s string) string { return `{"fessBaseUrl": "http://h", "domain": {` + s + `}}` }
 	with := func(s string) string { return fmt.Sprintf(minimal, ", "+s) }
 	tests := []struct {
@@ -156,7 +155,7 @@ func TestFessConfigRules(t *testing.T) {
 		{with(`"fessAuth": {"accessToken": ""}`), true, ""},
 		{with(`"fessAuth": {"accessToken": "a\n"}`), true, "fessAuth.accessToken: got a value that is not shown"},
 		{with(`"fessAuth": {"passThrough": true}`), true, ""},
-		{with(`"fessAuth": {"passThrough": true}`), false, "fessAuth.passThrough: callers name their tokens in HTTP headers"},
+		{with(`"fessAuth": {"passThrough": true}`), false, "fessAuth.passThrough: callers send their tokens in HTTP headers"},
 		// content
 		{with(`"contentFetch": {"fessCache": "always"}`), true, ""},
 		{with(`"contentFetch": {"allowedHostAllowlist": ["*"]}`), true, "contentFetch.allowedHostAllowlist[0]"},
@@ -173,9 +172,9 @@ func TestFessConfigRules(t *testing.T) {
 	}
 }
 
-// TestFessConfigErrorPlaces checks that every problem is shown with its place,
+// TestErrorPlaces checks that every problem is shown with its place,
 // in the order of the file.
-func TestFessConfigErrorPlaces(t *testing.T) {
+func TestErrorPlaces(t *testing.T) {
 	_, _, err := readConfig("{\n\"limits\": {\"maxPageSize\": 0},\n\"domain\": {\"id\": \"a\"},\n\"timeouts\": {\"fessRequestTimeoutMs\": 0}}", false)
 	if err == nil {
 		t.Fatal("no error")
@@ -188,15 +187,5 @@ func TestFessConfigErrorPlaces(t *testing.T) {
 		"config.json:3:11: domain.labelFilter:", "config.json:4:38: timeouts.fessRequestTimeoutMs:"}
 	if diff := cmp.Diff(want, places); diff != "" {
 		t.Errorf("places differ (-want +got):\n%s", diff)
-	}
-}
-
-func TestLogLevel(t *testing.T) {
-	for name, want := range map[string]slog.Level{
-		"error": slog.LevelError, "warn": slog.LevelWarn, "info": slog.LevelInfo, "debug": slog.LevelDebug,
-	} {
-		if got := logLevel(name); got != want {
-			t.Errorf("logLevel(%q) = %v, want %v", name, got, want)
-		}
 	}
 }

@@ -2,11 +2,14 @@ package cli
 
 import (
 	"errors"
-	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/fessconfig"
 )
 
 // The keys of contentFetch arrive where documents are fetched.
@@ -27,23 +30,36 @@ func TestFessContent(t *testing.T) {
 		{`"allowPrivateNetworkTargets": true`, "http://10.1.2.3/", ""},
 		{`"proxy": "http://user:s3cret@proxy.example.com:3128"`, "https://docs.example.com/", ""},
 	} {
-		c, _, err := readConfig(fmt.Sprintf(minimal, `, "contentFetch": {`+tt.key+`}`), false)
+		path := filepath.Join(t.TempDir(), "config.json")
+		text := `{"fessBaseUrl": "http://localhost:8080", "domain": {"id": "finance", "name": "Finance", "labelFilter": "finance"}, "contentFetch": {` + tt.key + `}}`
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, _, err := fessconfig.Read(path, fessconfig.Options{})
 		if err != nil {
 			t.Fatalf("%s: %v", tt.key, err)
 		}
-		f, err := c.fetcher()
+		f, err := newFetcher(c)
 		if err != nil {
 			t.Fatalf("%s: %v", tt.key, err)
 		}
 		defer f.Close()
-		content := c.content(f)
-		err = content.Fetch.Check(tt.url)
+		if err = f.Check(tt.url); err != nil {
+			err = c.Explain(err)
+		}
 		switch {
 		case tt.says == "" && err != nil, tt.says != "" && (!errors.Is(err, errkind.Denied) || !strings.Contains(err.Error(), tt.says)):
 			t.Errorf("contentFetch {%s}: Check(%s) = %v, want %q", tt.key, tt.url, err, tt.says)
 		}
-		if !content.Enabled || content.EnablePDF || content.FessCache != "policy" || content.MaxBytes != 5<<20 {
-			t.Errorf("contentFetch {%s}: %+v, want the defaults", tt.key, content)
+	}
+}
+
+func TestLogLevel(t *testing.T) {
+	for name, want := range map[string]slog.Level{
+		"error": slog.LevelError, "warn": slog.LevelWarn, "info": slog.LevelInfo, "debug": slog.LevelDebug,
+	} {
+		if got := logLevel(name); got != want {
+			t.Errorf("logLevel(%q) = %v, want %v", name, got, want)
 		}
 	}
 }

@@ -1,16 +1,26 @@
-package cli
+// Package fessconfig is the configuration file of the bridge in front of a Fess
+// server: its keys, their defaults and their checks, and the keys that errors of
+// other packages are due to.
+package fessconfig
 
-import "path/filepath"
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 
-// A FessConfig is the configuration file of the bridge in front of a Fess
-// server (FRS 4.1 and the keys that were added to it). Its fields are the keys;
-// times are in milliseconds and sizes in bytes, as in the file.
-type FessConfig struct {
+	"knowhow/internal/config"
+)
+
+// A Config is a configuration file (FRS 4.1 and the keys that were added to it).
+// Its fields are the keys; times are in milliseconds and sizes in bytes, as in the
+// file.
+type Config struct {
 	FessBaseURL string `json:"fessBaseUrl"` // required; may hold a path
 	FessAPI     string `json:"fessApi"`     // auto, v1 or v2
 
 	FessAuth struct {
-		AccessToken string `json:"accessToken"` // sent to Fess; FESS_API_TOKEN goes before it
+		AccessToken string `json:"accessToken"` // sent to Fess
 		PassThrough bool   `json:"passThrough"`
 	} `json:"fessAuth"`
 
@@ -72,10 +82,10 @@ type FessConfig struct {
 	} `json:"contentFetch"`
 }
 
-// defaultFessConfig returns the configuration that an empty file would give,
-// were there no required keys.
-func defaultFessConfig() *FessConfig {
-	c := &FessConfig{FessAPI: "auto"}
+// defaults returns the configuration that an empty file would give if no key were
+// required.
+func defaults() *Config {
+	c := &Config{FessAPI: "auto"}
 	c.HTTPTransport.BindAddress = "127.0.0.1"
 	c.HTTPTransport.Path = "/mcp"
 	c.HTTPTransport.EnableSSE = true
@@ -97,10 +107,52 @@ func defaultFessConfig() *FessConfig {
 
 // resolve makes the paths in the configuration relative to the folder of the
 // file that they stand in.
-func (c *FessConfig) resolve(file string) {
+func (c *Config) resolve(file string) {
 	for _, path := range []*string{&c.TLS.CAFile, &c.Logging.Dir} {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(filepath.Dir(file), *path)
 		}
 	}
+}
+
+// Find returns the first configuration file below the home folder that exists, ""
+// if there is none, and the paths that were looked at.
+func Find(home string) (path string, tried []string) {
+	for _, dir := range []string{".mcp-feiss", "mcp-feiss", ".mcp-fess"} {
+		path := filepath.Join(home, dir, "config.json")
+		tried = append(tried, path)
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			return path, tried
+		}
+	}
+	return "", tried
+}
+
+// Options say how a file is read.
+type Options struct {
+	// Env looks up the environment variables that the file names; see
+	// [config.Options].
+	Env func(name string) (value string, ok bool)
+
+	// HTTP means that the bridge will be served over HTTP. Only then are the
+	// address to listen on and what needs headers checked.
+	HTTP bool
+}
+
+// Read reads and checks the configuration file at path. It returns what the user
+// should know, and an error that holds one [*config.Error] for each problem.
+func Read(path string, o Options) (c *Config, warnings []string, err error) {
+	c = defaults()
+	file, err := config.ReadFile(path, c, config.Options{Env: o.Env})
+	if err != nil {
+		return nil, nil, err
+	}
+	if warnings, err = c.check(file, o.HTTP); err != nil {
+		return nil, nil, err
+	}
+	c.resolve(path)
+	if err := c.checkCAFile(file); err != nil {
+		return nil, nil, err
+	}
+	return c, warnings, nil
 }

@@ -1,0 +1,87 @@
+package invoke
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/mcpclient"
+	"knowhow/internal/spell"
+)
+
+// A Caller calls the tools of servers: a [Client] through a bridge, a [Direct]
+// by itself. Errors are of the kinds that [mcpclient.Pool] has.
+type Caller interface {
+	Tools(ctx context.Context, server string) ([]Tool, error)
+	Call(ctx context.Context, server, tool string, arguments json.RawMessage) (json.RawMessage, error)
+}
+
+// Direct calls tools over connections of its own.
+type Direct struct{ Pool *mcpclient.Pool }
+
+// Tools returns the tools of a server.
+func (d Direct) Tools(ctx context.Context, server string) ([]Tool, error) {
+	catalog, err := d.Pool.Catalog(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	tools := make([]Tool, 0, len(catalog.Tools))
+	for _, t := range catalog.Tools {
+		tools = append(tools, Tool{Name: t.Name, InputSchema: t.InputSchema})
+	}
+	return tools, nil
+}
+
+// Call calls a tool and returns the result as the server wrote it.
+func (d Direct) Call(ctx context.Context, server, tool string, arguments json.RawMessage) (json.RawMessage, error) {
+	params, err := json.Marshal(map[string]any{"name": tool, "arguments": arguments})
+	if err != nil {
+		return nil, err
+	}
+	return d.Pool.Call(ctx, server, "tools/call", params)
+}
+
+// An UnknownToolError means that a server does not have a tool. It is of kind
+// errkind.NotFound.
+type UnknownToolError struct {
+	Server, Tool string
+	Near         []string // names of its tools that are spelled alike
+	Tools        int      // how many it has
+}
+
+// Error names the server and the tool.
+func (e *UnknownToolError) Error() string {
+	return fmt.Sprintf("server %q has no tool %q", e.Server, e.Tool)
+}
+
+// Unwrap returns errkind.NotFound.
+func (e *UnknownToolError) Unwrap() error { return errkind.NotFound }
+
+// FindTool returns a tool of a server. If there is none of that name, the error
+// is an [*UnknownToolError].
+func FindTool(ctx context.Context, c Caller, server, name string) (*Tool, error) {
+	tools, err := c.Tools(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(tools))
+	for i, t := range tools {
+		if t.Name == name {
+			return &tools[i], nil
+		}
+		names = append(names, t.Name)
+	}
+	return nil, &UnknownToolError{Server: server, Tool: name, Near: spell.Near(name, names, 3), Tools: len(tools)}
+}
+
+// A Result is what is read of the result of a tool to show it.
+type Result struct {
+	Content []struct {
+		Type     string `json:"type"`
+		Text     string `json:"text"`
+		MIMEType string `json:"mimeType"`
+	} `json:"content"`
+	StructuredContent json.RawMessage `json:"structuredContent"`
+	IsError           bool            `json:"isError"` // the tool reports that it failed
+}

@@ -1,0 +1,175 @@
+// Package source names the folders and files that are indexed: it turns what a
+// user types into a path, and gives a path its label and a label its domain.
+package source
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"knowhow/internal/document"
+	"knowhow/internal/errkind"
+)
+
+var (
+	labelPattern  = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+	domainPattern = regexp.MustCompile(fmt.Sprintf(`^[a-z0-9_]{1,%d}$`, MaxDomain))
+)
+
+// MaxDomain is the length of the longest id of a domain, in bytes. With it the
+// longest name of a tool stays under 64 characters with a client's prefix.
+const MaxDomain = 24
+
+// ValidLabel reports whether s can be a label: whether Fess allows it as one.
+func ValidLabel(s string) bool { return labelPattern.MatchString(s) }
+
+// NormalDomain returns the form in which the id of a domain is used: in lower
+// case and with "_" for "-". ok reports whether that can be an id.
+func NormalDomain(s string) (id string, ok bool) {
+	id = strings.ReplaceAll(strings.ToLower(s), "-", "_")
+	return id, domainPattern.MatchString(id)
+}
+
+// slug makes a label of the last element of a path: in lower case, with "-" for
+// every run of characters other than a to z and 0 to 9. If nothing is left, it is
+// "source".
+func slug(path string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(filepath.Base(path)) {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+	}
+	if s := strings.Trim(b.String(), "-"); s != "" {
+		return s
+	}
+	return "source"
+}
+
+// Domain returns the id of the domain of a label: in lower case, with "_" for "-"
+// and ".", and cut to MaxDomain characters. For "kb" it is "kb_docs", because the
+// tools of the knowledge base have names that begin with "kb_".
+func Domain(label string) string {
+	id := strings.NewReplacer("-", "_", ".", "_").Replace(strings.ToLower(label))
+	if id == "kb" {
+		return "kb_docs"
+	}
+	return id[:min(len(id), MaxDomain)]
+}
+
+// A LabelError means that a source cannot have the label that is requested. It is
+// of kind errkind.Conflict.
+type LabelError struct {
+	Label  string          // that is requested
+	Holder document.Source // has that label, or the path
+}
+
+// Error returns which source has the label, or which label the source has.
+func (e *LabelError) Error() string {
+	if e.Holder.Label == e.Label {
+		return "the label belongs to " + e.Holder.Path
+	}
+	return fmt.Sprintf("%s already has the label %q", e.Holder.Path, e.Holder.Label)
+}
+
+// Unwrap returns errkind.Conflict.
+func (e *LabelError) Unwrap() error { return errkind.Conflict }
+
+// New returns the source of the folder or file at path, and whether it is new. A
+// path that is known keeps its label. A new one gets the given label or, if that
+// is "", the slug of the path, with a number if another source has it. The error
+// is a [*LabelError].
+func New(known []document.Source, path, label string) (src document.Source, added bool, err error) {
+	taken := map[string]document.Source{}
+	for _, k := range known {
+		taken[k.Label] = k
+		if k.Path != path {
+			continue
+		}
+		if label != "" && label != k.Label {
+			return src, false, &LabelError{label, k}
+		}
+		return k, false, nil
+	}
+	if label != "" {
+		if other, ok := taken[label]; ok {
+			return src, false, &LabelError{label, other}
+		}
+		return document.Source{Label: label, Path: path}, true, nil
+	}
+	base := slug(path)
+	label = base
+	for n := 2; taken[label].Label != ""; n++ {
+		label = fmt.Sprintf("%s-%d", base, n)
+	}
+	return document.Source{Label: label, Path: path}, true, nil
+}
+
+// Resolve returns the path of a source, absolute and free of links, so that a
+// folder is one source however its path is spelled. What is neither a folder nor
+// a file is an error of kind errkind.Unsupported.
+func Resolve(name string) (string, error) {
+	if strings.Contains(name, "://") {
+		return "", fmt.Errorf("source %q is a web address, and this version indexes folders and files: %w", name, errkind.Unsupported)
+	}
+	path, err := filepath.Abs(name)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	var info fs.FileInfo
+	if err == nil {
+		info, err = os.Stat(path)
+	}
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("source %q cannot be read: %w", name, Reason(err))
+	case !info.IsDir() && !info.Mode().IsRegular():
+		return "", fmt.Errorf("source %q is neither a folder nor a file: %w", name, errkind.Unsupported)
+	}
+	return path, nil
+}
+
+// Reason returns what is wrong with a path without repeating the path.
+func Reason(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+// inside reports whether path is below the folder dir. Both are absolute.
+func inside(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != "." && filepath.IsLocal(rel)
+}
+
+// A Nesting is a pair of sources of which one is inside the other: the files of
+// the inner one are indexed twice.
+type Nesting struct {
+	Inner, Outer document.Source
+	FoundTwice   bool // because both are served
+}
+
+// Nested returns the pairs of known sources of which at least one is served.
+func Nested(served, known []document.Source) []Nesting {
+	isServed := func(s document.Source) bool {
+		return slices.ContainsFunc(served, func(k document.Source) bool { return k.Label == s.Label })
+	}
+	var pairs []Nesting
+	for _, inner := range known {
+		for _, outer := range known {
+			if inside(inner.Path, outer.Path) && (isServed(inner) || isServed(outer)) {
+				pairs = append(pairs, Nesting{inner, outer, isServed(inner) && isServed(outer)})
+			}
+		}
+	}
+	return pairs
+}

@@ -1,0 +1,154 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"knowhow/internal/document"
+	"knowhow/internal/errkind"
+)
+
+func TestSlug(t *testing.T) {
+	tests := []struct{ path, want string }{
+		{"/home/me/docs", "docs"},
+		{"/home/me/My Docs (2026)", "my-docs-2026"},
+		{"/a/Straße.md", "stra-e-md"},
+		{"/a/日本", "source"},
+		{"/", "source"},
+		{"/a/--x--", "x"},
+		{"/a/UPPER_case", "upper-case"},
+	}
+	for _, tt := range tests {
+		if got := slug(tt.path); got != tt.want {
+			t.Errorf("slug(%q) = %q, want %q", tt.path, got, tt.want)
+		}
+	}
+}
+
+func TestDomain(t *testing.T) {
+	tests := []struct{ label, want string }{
+		{"docs", "docs"},
+		{"docs-2", "docs_2"},
+		{"A.b-C", "a_b_c"},
+		{"abcdefghijklmnopqrstuvwxyz", "abcdefghijklmnopqrstuvwx"},
+		{"kb", "kb_docs"},
+		{"KB", "kb_docs"},
+	}
+	for _, tt := range tests {
+		if got := Domain(tt.label); got != tt.want {
+			t.Errorf("Domain(%q) = %q, want %q", tt.label, got, tt.want)
+		}
+	}
+}
+
+func TestNew(t *testing.T) {
+	known := []document.Source{{Label: "docs", Path: "/a/docs"}, {Label: "docs-2", Path: "/b/docs"}}
+	tests := []struct {
+		path, label string
+		want        document.Source
+		added       bool
+		kind        error
+	}{
+		{path: "/a/docs", want: known[0]},
+		{path: "/a/docs", label: "docs", want: known[0]},
+		{path: "/a/docs", label: "other", kind: errkind.Conflict},
+		{path: "/c/docs", want: document.Source{Label: "docs-3", Path: "/c/docs"}, added: true},
+		{path: "/c/docs", label: "mine", want: document.Source{Label: "mine", Path: "/c/docs"}, added: true},
+		{path: "/c/docs", label: "docs", kind: errkind.Conflict},
+		{path: "/c/new", want: document.Source{Label: "new", Path: "/c/new"}, added: true},
+	}
+	for _, tt := range tests {
+		got, added, err := New(known, tt.path, tt.label)
+		if !errors.Is(err, tt.kind) {
+			t.Errorf("New(%q, %q): error %v, want kind %v", tt.path, tt.label, err, tt.kind)
+			continue
+		}
+		if err != nil {
+			continue
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" || added != tt.added {
+			t.Errorf("New(%q, %q): added %v, want %v; source (-want +got):\n%s", tt.path, tt.label, added, tt.added, diff)
+		}
+	}
+}
+
+func TestNested(t *testing.T) {
+	docs := document.Source{Label: "docs", Path: "/a/docs"}
+	api := document.Source{Label: "api", Path: "/a/docs/api"}
+	other := document.Source{Label: "docs-2", Path: "/a/docs-2"}
+	for _, tt := range []struct {
+		name          string
+		served, known []document.Source
+		want          []Nesting
+	}{
+		{"both served", []document.Source{docs, api}, []document.Source{docs, api, other}, []Nesting{{api, docs, true}}},
+		{"inner served", []document.Source{api}, []document.Source{docs, api}, []Nesting{{api, docs, false}}},
+		{"outer served", []document.Source{docs}, []document.Source{docs, api}, []Nesting{{api, docs, false}}},
+		{"neither served", []document.Source{other}, []document.Source{docs, api, other}, nil},
+		{"beside each other", []document.Source{docs, other}, []document.Source{docs, other}, nil},
+	} {
+		if diff := cmp.Diff(tt.want, Nested(tt.served, tt.known)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+func TestVast(t *testing.T) {
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := filepath.Join(base, "people", "me")
+	link := filepath.Join(base, "link")
+	if err := os.MkdirAll(filepath.Join(home, "docs"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(home, link); err != nil {
+		t.Skip(err)
+	}
+	for _, tt := range []struct{ home, path, want string }{
+		{home, home, "your home folder"},
+		{link, home, "your home folder"},
+		{home + "/", home, "your home folder"},
+		{home, filepath.Dir(home), "a folder that contains your home folder"},
+		{home, filepath.VolumeName(base) + string(filepath.Separator), "a whole disk"},
+		{home, filepath.Join(home, "docs"), ""},
+		{home, filepath.Join(base, "people", "you"), ""},
+		{"", home, ""},
+	} {
+		if got := Vast(tt.path, tt.home); got != tt.want {
+			t.Errorf("Vast(%s) with home %s = %q, want %q", tt.path, tt.home, got, tt.want)
+		}
+	}
+}
+
+func TestCountFiles(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b/c", "b/d/e", ".hidden", ".git/config"} {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		limit, want int
+		all         bool
+	}{{10, 3, true}, {3, 3, true}, {2, 2, false}} {
+		if n, all := CountFiles(t.Context(), dir, tt.limit); n != tt.want || all != tt.all {
+			t.Errorf("CountFiles up to %d = %d, %v, want %d, %v", tt.limit, n, all, tt.want, tt.all)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if n, all := CountFiles(ended, dir, 10); n != 0 || all {
+		t.Errorf("CountFiles that was cancelled = %d, %v, want 0, false", n, all)
+	}
+}

@@ -1,0 +1,56 @@
+package source
+
+import (
+	"context"
+	"io/fs"
+	"path/filepath"
+	"strings"
+)
+
+// Vast returns what the folder at path is if it contains far more than anybody's
+// documents, else "". home is the user's home folder, "" if it is not known.
+func Vast(path, home string) string {
+	if filepath.Dir(path) == path {
+		return "a whole disk"
+	}
+	if home == "" {
+		return ""
+	}
+	if resolved, err := filepath.EvalSymlinks(home); err == nil {
+		home = resolved
+	}
+	switch {
+	case path == filepath.Clean(home):
+		return "your home folder"
+	case inside(home, path):
+		return "a folder that contains your home folder"
+	}
+	return ""
+}
+
+// CountFiles counts the files below a folder, without hidden ones. It stops at
+// limit and when ctx ends; all reports whether it counted to the end.
+func CountFiles(ctx context.Context, dir string, limit int) (n int, all bool) {
+	all = true
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case path == dir:
+			return nil
+		case err != nil, strings.HasPrefix(d.Name(), "."):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case !d.Type().IsRegular():
+			return nil
+		case n == limit:
+			all = false
+			return fs.SkipAll
+		}
+		n++
+		return nil
+	})
+	return n, all && err == nil
+}
