@@ -23,8 +23,8 @@ var deps = map[string]string{
 	"errkind": "", "document": "", "search": "query",
 
 	// Configuration, logging, output and formats.
-	"config": "spell", "logfile": "",
-	"spell": "", "compact": "", "sanitize": "", "schema": "compact spell", "terminal": "",
+	"config": "spell sanitize", "logfile": "",
+	"spell": "", "compact": "", "sanitize": "", "schema": "compact spell", "terminal": "sanitize",
 
 	// Text processing without access to disk or network.
 	"extract": "extract/pdf", "chunk": "", "analysis": "", "query": "",
@@ -32,8 +32,8 @@ var deps = map[string]string{
 
 	// Storage, indexing and background work.
 	"index":    "document search analysis query",
-	"ingest":   "document extract chunk",
-	"indexing": "document index ingest terminal",
+	"ingest":   "document extract chunk sanitize",
+	"indexing": "document index ingest terminal sanitize",
 
 	"fetch": "",
 	"job":   "",
@@ -42,18 +42,18 @@ var deps = map[string]string{
 	"fess":       "search query",
 	"httpguard":  "spell",
 	"fessserver": "httpguard search query sanitize",
-	"mcpserver":  "httpguard schema compact spell",
+	"mcpserver":  "httpguard schema compact spell sanitize",
 
 	// MCP client.
 	"mcpsettings":      "spell",
-	"mcpclient":        "mcpsettings spell mcpclient/child mcpclient/redact",
+	"mcpclient":        "mcpsettings spell mcpclient/child mcpclient/redact sanitize",
 	"mcpclient/child":  "",
-	"mcpclient/redact": "",
+	"mcpclient/redact": "sanitize",
 
 	// Agent Skills from MCP servers.
-	"skill":       "mcpclient spell",
-	"skill/store": "skill",
-	"invoke":      "httpguard mcpclient compact spell",
+	"skill":       "mcpclient spell sanitize",
+	"skill/store": "skill sanitize",
+	"invoke":      "httpguard mcpclient compact spell sanitize",
 
 	// The systems. None imports another, or a backend it need not know:
 	// fessmcp sees search, never fess or index.

@@ -8,7 +8,6 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -48,17 +47,6 @@ func TestFormat(t *testing.T) {
 		} else if !bytes.Equal(src, out) {
 			t.Errorf("%s is not formatted: run gofmt -w %s", file, file)
 		}
-	}
-}
-
-// TestVet runs go vet on the whole module.
-func TestVet(t *testing.T) {
-	if testing.Short() {
-		t.Skip("go vet takes a while; skipped with -short")
-	}
-	goFiles(t)
-	if out, err := exec.Command("go", "vet", "./...").CombinedOutput(); err != nil {
-		t.Errorf("go vet ./...: %v\n%s", err, out)
 	}
 }
 

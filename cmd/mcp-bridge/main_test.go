@@ -71,7 +71,7 @@ func start(t *testing.T, disabled bool, args ...string) (cmd *exec.Cmd, out, err
 	}
 	cmd = exec.Command(exe, append(args, "--mcp-settings", "settings.json")...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), role+"="+beProgram)
+	cmd.Env = append(os.Environ(), role+"="+beProgram, "TMPDIR="+dir) // for the lock of a sync
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -33,30 +33,6 @@ func IsCJK(r rune) bool {
 	return false
 }
 
-// Fold returns s in the form in which words are stemmed: NFKC, in lower case,
-// and with Latin letters without accents. Characters that are not letters are
-// kept.
-func Fold(s string) string {
-	if isLowerASCII(s) {
-		return s
-	}
-	var b strings.Builder
-	b.Grow(len(s))
-	latin := false
-	for _, r := range norm.NFKC.String(s) {
-		if unicode.IsMark(r) {
-			if !latin {
-				b.WriteRune(r)
-			}
-			continue
-		}
-		var buf [8]byte
-		b.Write(appendFolded(buf[:0], r))
-		latin = isLatin(r)
-	}
-	return b.String()
-}
-
 // Lower returns s in the form of the words of [Surfaces]: NFKC and lower case,
 // with accents.
 func Lower(s string) string {

@@ -7,20 +7,6 @@ import (
 	"github.com/blevesearch/snowballstem/english"
 )
 
-// Stem returns the stem of a folded word (English, Porter 2). A word with other
-// characters than the letters a to z is returned unchanged.
-func Stem(word string) string {
-	for i := range len(word) {
-		if c := word[i]; c < 'a' || c > 'z' {
-			return word
-		}
-	}
-	if len(word) < 3 || len(word) > maxWord {
-		return word
-	}
-	return stemOf(word).stem
-}
-
 // Stopword reports whether a term is one of the most common function words of
 // English (the 33 of Lucene's StandardAnalyzer). They are indexed like all
 // others but count little in the ranking.

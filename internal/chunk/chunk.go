@@ -15,8 +15,8 @@ import (
 
 // Defaults of [Options].
 const (
-	DefaultSize = 1200
-	DefaultMax  = 2000
+	defaultSize = 1200
+	defaultMax  = 2000
 )
 
 // minMax is the smallest maximum: any rune fits.
@@ -24,8 +24,8 @@ const minMax = utf8.UTFMax
 
 // Options are the sizes of chunks.
 type Options struct {
-	Size int // preferred number of bytes; 0 means DefaultSize; at most Max
-	Max  int // maximum number of bytes; 0 means DefaultMax; at least 4
+	Size int // preferred number of bytes; 0 means defaultSize; at most Max
+	Max  int // maximum number of bytes; 0 means defaultMax; at least 4
 }
 
 // A Heading is a title inside a text.
@@ -50,10 +50,10 @@ type Chunk struct {
 // are ignored. An empty text has no chunks.
 func Split(text string, headings []Heading, o Options) []Chunk {
 	if o.Size <= 0 {
-		o.Size = DefaultSize
+		o.Size = defaultSize
 	}
 	if o.Max <= 0 {
-		o.Max = DefaultMax
+		o.Max = defaultMax
 	}
 	o.Max = max(o.Max, minMax)
 	o.Size = min(max(o.Size, 1), o.Max)

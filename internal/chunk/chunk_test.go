@@ -137,7 +137,7 @@ func FuzzSplit(f *testing.F) {
 		cs := Split(text, []Heading{{h2, 2, text}, {h1, 1, "A"}}, Options{Size: size, Max: max})
 		limit := max
 		if limit <= 0 {
-			limit = DefaultMax
+			limit = defaultMax
 		}
 		for _, p := range pieces(t, text, cs) {
 			if len(p) > limit && len(p) > minMax {

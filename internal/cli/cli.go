@@ -15,8 +15,8 @@ import (
 	"strings"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/sanitize"
 	"knowhow/internal/spell"
-	"knowhow/internal/terminal"
 )
 
 // The exit statuses.
@@ -62,14 +62,23 @@ type SignalError struct{ Signal os.Signal }
 // Error names the signal.
 func (e SignalError) Error() string { return "received signal: " + e.Signal.String() }
 
+// memoryLimit is the memory, in bytes, above which the garbage collector works
+// harder. It is no bound: what is in use stays.
+const memoryLimit = 192 << 20
+
 // Prepare readies the process for Main and returns the standard output to
 // give it. From then on os.Stdout is the standard error, so that a stray print
 // cannot land between the messages of a protocol. The garbage collector runs
-// less often than it does by default, unless GOGC says how often: the servers
-// make much short-lived garbage over a small heap.
+// less often than it does by default, unless GOGC says how often, because the
+// servers make much short-lived garbage over a small heap. Over a large one it
+// runs more often, unless GOMEMLIMIT says when, so that documents that take much
+// memory to read leave no garbage of several times their size.
 func Prepare() (stdout *os.File) {
 	if _, ok := os.LookupEnv("GOGC"); !ok {
 		debug.SetGCPercent(400)
+	}
+	if _, ok := os.LookupEnv("GOMEMLIMIT"); !ok {
+		debug.SetMemoryLimit(memoryLimit)
 	}
 	stdout = os.Stdout
 	os.Stdout = os.Stderr
@@ -213,7 +222,7 @@ func (v *invocation) fail(ctx context.Context, err error) int {
 func printableLines(message string) string {
 	lines := strings.Split(message, "\n")
 	for i, line := range lines {
-		lines[i] = terminal.Printable(line)
+		lines[i] = sanitize.Escape(line)
 	}
 	return strings.Join(lines, "\n")
 }

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"context"
 	"errors"
+	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,7 +16,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	if os.Getenv("TEST_PREPARE") != "" { // the process of TestPrepare needs no programs, and would leave them behind
+		os.Exit(m.Run())
+	}
+	testscript.Main(tidy{m}, map[string]func(){
 		"knowhow":  func() { program(cli.Env{Program: "knowhow", Lookup: os.LookupEnv}) },
 		"mcp-fess": func() { program(cli.Env{Program: "mcp-fess", Command: "fess", Lookup: os.LookupEnv}) },
 		"mcpchat":  mcpchat,
@@ -24,6 +28,20 @@ func TestMain(m *testing.M) {
 		"fakemcp":    fakemcp,
 		"ask":        ask,
 	})
+}
+
+// tidy runs tests with a folder of their own for temporary files, because each
+// sync leaves the file that it locks.
+type tidy struct{ *testing.M }
+
+func (m tidy) Run() int {
+	dir, err := os.MkdirTemp("", "knowhow-cli-test")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	os.Setenv("TMPDIR", dir)
+	return m.M.Run()
 }
 
 // program does what the mains do, but for signals.

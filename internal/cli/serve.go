@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"knowhow/internal/document"
 	"knowhow/internal/fessmcp"
@@ -68,20 +69,30 @@ type serving struct {
 	jobs []*job.Manager // of each server
 }
 
+// releaseTime bounds how long the leases of a server that could not listen are
+// given back.
+const releaseTime = 300 * time.Millisecond
+
 // run indexes in the background and serves until ctx ends or, on stdio, the
 // client goes away.
 func (s *serving) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
+	indexer := indexing.New(indexing.Options{
+		Index: s.index, Sources: s.current, Dir: s.o.data, Lines: s.lines, Log: s.log, Once: s.o.noWatch,
+	})
+	indexer.Prepare(ctx)
+	defer func() { // after background.Wait
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+		defer cancel()
+		indexer.Close(ctx)
+	}()
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer cancel()
 	defer s.closeJobs(ctx)
 	index := func() {
 		background.Go(func() {
-			err := indexing.Run(ctx, indexing.Options{
-				Index: s.index, Sources: s.current, Dir: s.o.data, Lines: s.lines, Log: s.log, Once: s.o.noWatch,
-			})
-			if err != nil && ctx.Err() == nil {
+			if err := indexer.Run(ctx); err != nil && ctx.Err() == nil {
 				s.log.Error("indexing stopped; what is indexed can still be searched", "error", err)
 			}
 		})

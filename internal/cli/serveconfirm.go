@@ -33,8 +33,11 @@ func (v *invocation) confirmSource(ctx context.Context, o *serveOptions, path st
 	defer cancel()
 	n, all := source.CountFiles(counting, path, maxCounted)
 	count := thousands(n) + " files"
-	if !all {
+	switch {
+	case !all:
 		count = "more than " + count
+	case n == 1:
+		count = "1 file"
 	}
 	refused := &hintError{fmt.Errorf("%s is %s, with %s", path, what, count), "Name a smaller folder, or add --yes to index all of them."}
 	in, ok := v.stdin.(*os.File)

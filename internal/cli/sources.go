@@ -10,6 +10,7 @@ import (
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
+	"knowhow/internal/sanitize"
 	"knowhow/internal/source"
 	"knowhow/internal/spell"
 	"knowhow/internal/terminal"
@@ -107,9 +108,9 @@ func (v *invocation) listSources(ctx context.Context, x *index.Index) error {
 			note = "  (" + source.Reason(err).Error() + ")"
 		}
 		if src.Description != "" {
-			note += "\t" + terminal.Printable(src.Description)
+			note += "\t" + sanitize.Escape(src.Description)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s%s\n", src.Label, terminal.Plural(stats.ByLabel[src.Label].Documents, "document"), terminal.Printable(src.Path), note)
+		fmt.Fprintf(w, "%s\t%s\t%s%s\n", src.Label, terminal.Plural(stats.ByLabel[src.Label].Documents, "document"), sanitize.Escape(src.Path), note)
 	}
 	return w.Flush()
 }

@@ -14,6 +14,7 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/mcpclient"
 	"knowhow/internal/mcpsettings"
+	"knowhow/internal/sanitize"
 	"knowhow/internal/skill"
 	"knowhow/internal/skill/store"
 	"knowhow/internal/terminal"
@@ -257,7 +258,7 @@ func (y *syncing) summarize(a *answers, r *store.Report, skills []skill.Skill) {
 	fmt.Fprintf(out, "%d succeeded, %d failed", len(a.catalogs), len(a.failed))
 	var reasons []string
 	for id, err := range a.failed {
-		reasons = append(reasons, fmt.Sprintf("%s (%s)", terminal.Printable(id), terminal.Printable(briefReason(id, err))))
+		reasons = append(reasons, fmt.Sprintf("%s (%s)", sanitize.Escape(id), sanitize.Escape(briefReason(id, err))))
 	}
 	if slices.Sort(reasons); len(reasons) > 0 {
 		fmt.Fprintf(out, ": %s", strings.Join(reasons, "; "))

@@ -70,7 +70,6 @@ func Read(name string, r io.Reader, into any, o Options) (*File, error) {
 		return nil, fmt.Errorf("reading configuration %s: decoding into a %T, want a pointer to a struct", name, into)
 	}
 	d := &decoder{file: f, dec: json.NewDecoder(bytes.NewReader(f.data)), env: o.Env}
-	d.dec.UseNumber()
 	if err := d.value("", v.Elem()); err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"knowhow/internal/spell"
@@ -34,16 +33,13 @@ func (d *decoder) value(path string, v reflect.Value) error {
 	if err != nil {
 		return err
 	}
-	if c := d.file.data[start]; (c == '{') != (v.Kind() == reflect.Struct) || (c == '[') != (v.Kind() == reflect.Slice) {
-		return d.mismatch(path, start, want)
-	}
-	switch v.Kind() {
-	case reflect.Struct:
+	switch c := d.file.data[start]; {
+	case c == '{' && v.Kind() == reflect.Struct:
 		err = d.object(path, v)
-	case reflect.Slice:
+	case c == '[' && v.Kind() == reflect.Slice:
 		err = d.list(path, v)
 	default:
-		err = d.scalar(path, start, v, want)
+		return d.scalar(path, start, v, want)
 	}
 	d.file.values[path] = span{start, int(d.dec.InputOffset())}
 	return err
@@ -66,17 +62,6 @@ func (d *decoder) wanted(v reflect.Value) (string, error) {
 		return "a number", nil
 	}
 	return "", fmt.Errorf("reading configuration %s: a field of type %s is not supported", d.file.name, v.Type())
-}
-
-// mismatch returns the error for a value of the wrong type at start. It reads
-// the value, so that the error can show it.
-func (d *decoder) mismatch(path string, start int, want string) error {
-	var raw json.RawMessage
-	if err := d.dec.Decode(&raw); err != nil {
-		return fmt.Errorf("reading configuration %s: %w", d.file.name, err)
-	}
-	d.file.values[path] = span{start, int(d.dec.InputOffset())}
-	return d.file.Bad(path, want)
 }
 
 // skip returns the offset of the next token, which is where the last one
@@ -159,40 +144,23 @@ func (d *decoder) list(path string, v reflect.Value) error {
 	return err
 }
 
-// scalar decodes a string, a number, a boolean or null into v.
+// scalar decodes a string, a number or a boolean into v. Any other value, and one
+// of another type, is an error.
 func (d *decoder) scalar(path string, start int, v reflect.Value, want string) error {
-	token, err := d.dec.Token()
-	if err != nil {
+	var raw json.RawMessage
+	if err := d.dec.Decode(&raw); err != nil {
 		return fmt.Errorf("reading configuration %s: %w", d.file.name, err)
 	}
 	d.file.values[path] = span{start, int(d.dec.InputOffset())}
-	switch t := token.(type) {
-	case string:
-		if v.Kind() == reflect.String {
-			s, err := d.expand(path, t)
-			v.SetString(s)
-			return err
-		}
-	case bool:
-		if v.Kind() == reflect.Bool {
-			v.SetBool(t)
-			return nil
-		}
-	case json.Number:
-		if v.CanInt() {
-			if n, err := strconv.ParseInt(t.String(), 10, 64); err == nil && !v.OverflowInt(n) {
-				v.SetInt(n)
-				return nil
-			}
-		}
-		if v.CanFloat() {
-			if n, err := t.Float64(); err == nil && !v.OverflowFloat(n) {
-				v.SetFloat(n)
-				return nil
-			}
-		}
+	if k := v.Kind(); k == reflect.Struct || k == reflect.Slice || string(raw) == "null" || json.Unmarshal(raw, v.Addr().Interface()) != nil {
+		return d.file.Bad(path, want)
 	}
-	return d.file.Bad(path, want)
+	if v.Kind() != reflect.String {
+		return nil
+	}
+	expanded, err := d.expand(path, v.String())
+	v.SetString(expanded)
+	return err
 }
 
 // variable matches a reference to a variable, escaped or not, and what looks

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"knowhow/internal/sanitize"
 )
 
 // A File is a configuration file that was read. It knows where each value
@@ -72,7 +74,7 @@ var userinfo = regexp.MustCompile(`(?s)^".*@`)
 // show returns a value as errors may show it: as the file spells it, so that
 // no expanded variable appears, on one line, cut, and without secrets.
 func (f *File) show(path string, at span) string {
-	if Secret(path) {
+	if secret(path) {
 		return "a value that is not shown"
 	}
 	raw := f.data[at.start:at.end]
@@ -84,21 +86,13 @@ func (f *File) show(path string, at span) string {
 	}
 	const most = 80
 	s := userinfo.ReplaceAllLiteralString(string(raw), `"...@`)
-	if r := []rune(s); len(r) > most {
-		s = string(r[:most]) + "…"
-	}
-	return strings.ToValidUTF8(strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == '\u2028' || r == '\u2029' {
-			return -1
-		}
-		return r
-	}, s), "")
+	return sanitize.Short(s, most, 4*most)
 }
 
-// Secret reports whether a key's name says that its value must not be shown:
+// secret reports whether a key's name says that its value must not be shown:
 // it contains token, key, password or secret, in any case. In a path with
 // dots the last element counts.
-func Secret(path string) bool {
+func secret(path string) bool {
 	name := strings.ToLower(path[strings.LastIndexByte(path, '.')+1:])
 	for _, word := range []string{"token", "key", "password", "secret"} {
 		if strings.Contains(name, word) {

@@ -85,7 +85,7 @@ func TestExtractDeadline(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 0, long)
 		defer cancel()
 		_, err := Extract(ctx, in)
-		want := fmt.Sprintf("extracting text of %q: %v", in.Name, long)
+		want := fmt.Sprintf("extracting text: %v", long)
 		if !errors.Is(err, long) || !errors.Is(err, errkind.TooLarge) || errkind.Message(err) != want {
 			t.Errorf("Extract(%s) = %v, want kind TooLarge and %q", in.Name, err, want)
 		}

@@ -79,7 +79,7 @@ func Extract(ctx context.Context, in Input) (*Text, error) {
 		err = stop
 	}
 	if err != nil {
-		return nil, fmt.Errorf("extracting text of %q: %w", shorten(in.Name, 200), err)
+		return nil, fmt.Errorf("extracting text: %w", err)
 	}
 	return t, nil
 }

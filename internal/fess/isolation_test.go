@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -90,9 +91,12 @@ func randomQuery(r *rand.Rand) string {
 // TestIsolation sends operator queries, through the client and as they are. The
 // server leaks the latter, which shows that the former are a test.
 func TestIsolation(t *testing.T) {
-	count := 20_000
-	if testing.Short() {
+	count := 4_000
+	switch {
+	case testing.Short():
 		count = 2_000
+	case os.Getenv("CI") == "true":
+		count = 20_000
 	}
 	t.Run("v1", func(t *testing.T) { checkIsolation(t, "v1", count) })
 	t.Run("v2", func(t *testing.T) { checkIsolation(t, "v2", count/4) })

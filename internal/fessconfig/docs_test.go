@@ -54,7 +54,7 @@ func TestDocumentedKeys(t *testing.T) {
 		documented["contentFetch."+key] = def
 	}
 	delete(documented, "contentFetch.*")
-	keys := configKeys(reflect.ValueOf(Default()).Elem(), "")
+	keys := configKeys(reflect.ValueOf(defaults()).Elem(), "")
 	for key, def := range keys {
 		got, ok := documented[key]
 		var want []string

@@ -35,7 +35,7 @@ func TestExplain(t *testing.T) {
 			"check that its address is right (fessBaseUrl) (/, status 502)"},
 		{"another error", errkind.Busy, "policy", "busy"},
 	} {
-		c := Default()
+		c := defaults()
 		c.ContentFetch.FessCache = tt.cache
 		err := c.Explain(tt.err)
 		if err.Error() != tt.want {
@@ -56,7 +56,7 @@ func TestExplain(t *testing.T) {
 	// Every reason has its advice.
 	for _, reason := range []errkind.Reason{fess.AddressReason, fess.TokenReason, fess.CAReason, fessmcp.DisabledReason, fessmcp.PDFReason, fetch.SchemeReason,
 		fetch.RedirectSchemeReason, fetch.HostReason, fetch.PrivateReason, fetch.ReservedReason, fetch.SizeReason, fetch.TimeReason, fetch.ProxyReason} {
-		if Default().advice(reason) == "" {
+		if defaults().advice(reason) == "" {
 			t.Errorf("there is no advice for errors that are due to %s", reason)
 		}
 	}

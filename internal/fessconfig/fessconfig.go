@@ -82,9 +82,9 @@ type Config struct {
 	} `json:"contentFetch"`
 }
 
-// Default returns the configuration that an empty file would give if no key were
+// defaults returns the configuration that an empty file would give if no key were
 // required.
-func Default() *Config {
+func defaults() *Config {
 	c := &Config{FessAPI: "auto"}
 	c.HTTPTransport.BindAddress = "127.0.0.1"
 	c.HTTPTransport.Path = "/mcp"
@@ -142,7 +142,7 @@ type Options struct {
 // Read reads and checks the configuration file at path. It returns what the user
 // should know, and an error that holds one [*config.Error] for each problem.
 func Read(path string, o Options) (c *Config, warnings []string, err error) {
-	c = Default()
+	c = defaults()
 	file, err := config.ReadFile(path, c, config.Options{Env: o.Env})
 	if err != nil {
 		return nil, nil, err

@@ -18,7 +18,7 @@ const minimal = `{"fessBaseUrl": "http://localhost:8080", "domain": {"id": "fina
 
 // readConfig reads and validates a configuration.
 func readConfig(text string, http bool) (*Config, []string, error) {
-	c := Default()
+	c := defaults()
 	f, err := config.Read("config.json", strings.NewReader(text), c, config.Options{})
 	if err != nil {
 		return nil, nil, err
@@ -32,12 +32,12 @@ func TestDefaults(t *testing.T) {
 	if err != nil || len(warnings) > 0 {
 		t.Fatalf("minimal configuration: warnings %q, error %v", warnings, err)
 	}
-	want := Default()
+	want := defaults()
 	want.FessBaseURL, want.Domain.ID, want.Domain.Name, want.Domain.LabelFilter = "http://localhost:8080", "finance", "Finance", "finance"
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Errorf("minimal configuration differs from the defaults (-want +got):\n%s", diff)
 	}
-	got := fmt.Sprintf("%+v", *Default())
+	got := fmt.Sprintf("%+v", *defaults())
 	if golden := `{FessBaseURL: FessAPI:auto FessAuth:{AccessToken: PassThrough:false} TLS:{CAFile: InsecureSkipVerify:false} ` +
 		`Domain:{ID: Name: Description: LabelFilter: WholeIndex:false} ` +
 		`HTTPTransport:{BindAddress:127.0.0.1 Port:0 Path:/mcp EnableSSE:true AllowedOrigins:[] AllowedHosts:[]} ` +

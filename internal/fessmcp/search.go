@@ -90,19 +90,26 @@ func (b *bridge) search(ctx context.Context, in searchArgs) (any, error) {
 		return nil, err
 	}
 	return b.do(ctx, work{run: func(ctx context.Context, _ job.Report) (any, error) {
+		// Asked before the search: what is indexed in between would be missing
+		// from the page without a word about it.
+		progress := b.progress(ctx)
 		page, err := search.Relax(b.backend).Search(ctx, q)
 		if err != nil {
 			return nil, err
 		}
 		page.Relaxed = page.Relaxed || relaxed
 		b.log.Debug("search", "start", q.Start, "num", q.Num, "hits", len(page.Hits), "total", page.Total, "relaxed", page.Relaxed)
-		return b.withProgress(ctx, b.searchResult(q, page, fields)), nil
+		r := b.searchResult(q, page, fields, progress)
+		if progress == nil {
+			return r, nil
+		}
+		return &mcpserver.Result{Value: r, Meta: map[string]any{"indexing": progress}}, nil
 	}})
 }
 
 // searchResult returns the result of the search tool: a page of hits with the
-// given fields.
-func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string) *compact.Object {
+// given fields, and the progress of indexing unless it is nil.
+func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string, progress *indexing) *compact.Object {
 	hits, size := make([]*compact.Object, len(page.Hits)), hitSize
 	for i := range page.Hits {
 		hits[i] = b.newHit(&page.Hits[i], fields)
@@ -130,7 +137,10 @@ func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string
 		r.Add("totalIsLowerBound", true)
 	}
 	if len(page.Hits) == 0 {
-		r.Add("hint", b.emptyHint(q, page))
+		r.Add("hint", b.emptyHint(q, page, progress))
+	}
+	if progress != nil {
+		r.Add("indexing", progress)
 	}
 	return r
 }
@@ -170,9 +180,12 @@ func nextStart(q search.Query, p *search.Page) int {
 }
 
 // emptyHint returns advice after a page without hits.
-func (b *bridge) emptyHint(q search.Query, p *search.Page) string {
-	if p.Total > 0 {
+func (b *bridge) emptyHint(q search.Query, p *search.Page, progress *indexing) string {
+	switch {
+	case p.Total > 0:
 		return fmt.Sprintf("No hits from start %d on: there are %d in all.", q.Start, p.Total)
+	case progress != nil:
+		return "Nothing found so far: the documents are still being indexed. Search again in a few seconds."
 	}
 	where := "the whole index"
 	if b.domain.Label != "" {
@@ -198,14 +211,13 @@ type indexing struct {
 	Total int `json:"total"`
 }
 
-// withProgress adds the progress of indexing to a result while documents are being
-// indexed: for models to the result itself, for programs to its _meta.
-func (b *bridge) withProgress(ctx context.Context, r *compact.Object) any {
+// progress returns the progress of indexing, nil if nothing is being indexed or the
+// backend does not index.
+func (b *bridge) progress(ctx context.Context) *indexing {
 	if x, ok := b.backend.(search.Indexer); ok {
 		if done, total, busy := x.Indexing(ctx, nil); busy {
-			r.Add("indexing", indexing{done, total})
-			return &mcpserver.Result{Value: r, Meta: map[string]any{"indexing": indexing{done, total}}}
+			return &indexing{done, total}
 		}
 	}
-	return r
+	return nil
 }

@@ -58,43 +58,16 @@ type Options struct {
 	Once  bool            // sync the sources once and do not watch them
 }
 
-// Run indexes until ctx ends; with o.Once, until this process has synced its
-// sources once. Sources that cannot be read are reported and tried again. The
-// error is of kind errkind.Corrupt, or with o.Once whatever kept the index from
-// being brought up to date.
-//
-// Run returns within a second after ctx ends. Work that does not stop until then is
-// left behind; its context has ended, so that it cannot write to the index.
-func Run(ctx context.Context, o Options) error {
-	if o.Sources == nil {
-		o.Sources = o.Index.Sources
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "localhost" // the name only helps to read the leases
-	}
-	w := &indexer{
-		Options: o,
-		owner:   fmt.Sprintf("%s-%d-%s", host, os.Getpid(), rand.Text()[:8]),
-		pool:    ingest.NewPool(0),
-		view:    &progressView{store: o.Index, lines: o.Lines},
-		tasks:   map[string]*task{},
-		ended:   make(chan *task),
-		quit:    make(chan struct{}),
-		synced:  map[string]bool{},
-		told:    map[string]bool{},
-	}
-	defer close(w.quit)
-	return w.run(ctx)
-}
-
-// An indexer is one call of Run. Its fields belong to run's goroutine, but for the
-// mutex and what is safe for concurrent use.
-type indexer struct {
+// An Indexer indexes the sources of a process. Make one with [New]. Its methods
+// are called one after the other.
+type Indexer struct {
 	Options
 	owner string // of leases
 	pool  *ingest.Pool
 	view  *progressView
+
+	// The fields below belong to run's goroutine, but for the mutex and what is
+	// safe for concurrent use.
 
 	tasks     map[string]*task // that are running, by the names of their leases
 	ended     chan *task
@@ -109,6 +82,82 @@ type indexer struct {
 	maintaining sync.Mutex // held by the task that maintains the index
 }
 
+// New returns an Indexer that has not begun.
+func New(o Options) *Indexer {
+	if o.Sources == nil {
+		o.Sources = o.Index.Sources
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost" // the name only helps to read the leases
+	}
+	return &Indexer{
+		Options: o,
+		owner:   fmt.Sprintf("%s-%d-%s", host, os.Getpid(), rand.Text()[:8]),
+		pool:    ingest.NewPool(0),
+		view:    &progressView{store: o.Index, lines: o.Lines},
+		tasks:   map[string]*task{},
+		ended:   make(chan *task),
+		quit:    make(chan struct{}),
+		synced:  map[string]bool{},
+		told:    map[string]bool{},
+	}
+}
+
+// prepareTime bounds Prepare: another process may be writing to the index.
+const prepareTime = time.Second
+
+// Prepare takes the leases of the sources that no other process indexes, and
+// stores that they will be indexed, so that the first search already reports it.
+// Run follows soon. What Prepare could not do within a second is left to Run.
+func (w *Indexer) Prepare(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, prepareTime)
+	defer cancel()
+	wanted, err := w.wanted(ctx)
+	if err == nil {
+		w.held, err = w.Index.Lease(ctx, w.owner, leaseTTL, slices.Collect(maps.Keys(wanted))...)
+	}
+	if err != nil {
+		w.Log.Debug("cannot take the leases yet", "error", err)
+		return
+	}
+	w.renewed = time.Now()
+	for _, lease := range w.held {
+		w.view.begin(ctx, wanted[lease].src.Label)
+	}
+}
+
+// Close gives back what Prepare took, if Run was not called.
+func (w *Indexer) Close(ctx context.Context) {
+	if len(w.held) == 0 {
+		return
+	}
+	for _, lease := range w.held {
+		w.view.stop(ctx, strings.TrimPrefix(lease, sourceLease))
+	}
+	w.release(ctx)
+}
+
+// release gives all leases back.
+func (w *Indexer) release(ctx context.Context) {
+	if err := w.Index.Release(ctx, w.owner, w.held...); err != nil {
+		w.Log.Debug("cannot release the leases", "error", err)
+	}
+	w.held = nil
+}
+
+// Run indexes until ctx ends; with o.Once, until this process has synced its
+// sources once. Sources that cannot be read are reported and tried again. The
+// error is of kind errkind.Corrupt, or with o.Once whatever kept the index from
+// being brought up to date. Run is called once.
+//
+// Run returns within a second after ctx ends. Work that does not stop until then is
+// left behind; its context has ended, so that it cannot write to the index.
+func (w *Indexer) Run(ctx context.Context) error {
+	defer close(w.quit)
+	return w.run(ctx)
+}
+
 // A task is the indexing of a source, under its lease.
 type task struct {
 	lease  string
@@ -118,7 +167,7 @@ type task struct {
 	err    error // that run has returned, once the task is sent to ended
 }
 
-func (w *indexer) run(ctx context.Context) error {
+func (w *Indexer) run(ctx context.Context) error {
 	tick := time.NewTicker(leaseInterval)
 	defer tick.Stop()
 	defer w.stop(ctx)
@@ -155,7 +204,7 @@ func (w *indexer) run(ctx context.Context) error {
 
 // step looks at the sources, renews the leases, and starts and cancels tasks so
 // that they are those of the leases.
-func (w *indexer) step(ctx context.Context) error {
+func (w *Indexer) step(ctx context.Context) error {
 	wanted, err := w.wanted(ctx)
 	if err != nil {
 		wanted = w.tasks // nothing is known to have changed
@@ -208,7 +257,7 @@ func (w *indexer) step(ctx context.Context) error {
 }
 
 // wanted returns what there is to do, by the names of the leases.
-func (w *indexer) wanted(ctx context.Context) (map[string]*task, error) {
+func (w *Indexer) wanted(ctx context.Context) (map[string]*task, error) {
 	sources, err := w.Sources(ctx)
 	if err != nil {
 		return nil, err
@@ -231,7 +280,7 @@ func same(a, b document.Source) bool {
 }
 
 // start runs a task.
-func (w *indexer) start(ctx context.Context, t *task) {
+func (w *Indexer) start(ctx context.Context, t *task) {
 	ctx, t.cancel = context.WithCancel(ctx)
 	w.tasks[t.lease] = t
 	go func() {
@@ -245,7 +294,7 @@ func (w *indexer) start(ctx context.Context, t *task) {
 }
 
 // finish takes note that a task has ended.
-func (w *indexer) finish(ctx context.Context, t *task) {
+func (w *Indexer) finish(ctx context.Context, t *task) {
 	w.view.stop(ctx, t.src.Label)
 	switch {
 	case t.err == nil && w.Once:
@@ -261,10 +310,10 @@ func (w *indexer) finish(ctx context.Context, t *task) {
 }
 
 // done reports whether with Once nothing is left to do.
-func (w *indexer) done() bool { return len(w.tasks) == 0 && w.elsewhere == 0 }
+func (w *Indexer) done() bool { return len(w.tasks) == 0 && w.elsewhere == 0 }
 
 // logFailure logs the failure of a step when it is new.
-func (w *indexer) logFailure(err error) {
+func (w *Indexer) logFailure(err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -277,7 +326,7 @@ func (w *indexer) logFailure(err error) {
 
 // stop ends all tasks and gives their leases back, also when ctx has ended, so that
 // another process need not wait until they run out.
-func (w *indexer) stop(ctx context.Context) {
+func (w *Indexer) stop(ctx context.Context) {
 	for _, t := range w.tasks {
 		t.cancel()
 	}
@@ -292,14 +341,12 @@ func (w *indexer) stop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 300*time.Millisecond)
 	defer cancel()
 	w.view.interrupted(ctx)
-	if err := w.Index.Release(ctx, w.owner, w.held...); err != nil {
-		w.Log.Debug("cannot release the leases", "error", err)
-	}
+	w.release(ctx)
 }
 
 // maintain brings the index to the version of this program. Tasks of other
 // processes may do that at the same time; then they share the work.
-func (w *indexer) maintain(ctx context.Context) error {
+func (w *Indexer) maintain(ctx context.Context) error {
 	w.maintaining.Lock()
 	defer w.maintaining.Unlock()
 	defer w.view.stop(ctx, "")
@@ -309,7 +356,7 @@ func (w *indexer) maintain(ctx context.Context) error {
 }
 
 // index syncs a source and, unless w.Once is set, watches it.
-func (w *indexer) index(ctx context.Context, src document.Source) error {
+func (w *Indexer) index(ctx context.Context, src document.Source) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if err := w.maintain(ctx); err != nil {

@@ -68,7 +68,7 @@ func start(t *testing.T, dir string, once bool, labels ...string) *process {
 			return mine, err
 		}
 	}
-	go func() { p.done <- Run(ctx, o) }()
+	go func() { p.done <- New(o).Run(ctx) }()
 	return p
 }
 
@@ -246,13 +246,35 @@ func TestRunFollowsSources(t *testing.T) {
 	})
 }
 
+// After Prepare searches report that documents will be indexed. Close takes that
+// back, and another process may index them.
+func TestPrepare(t *testing.T) {
+	dir, _ := folders(t, "a")
+	synctest.Test(t, func(t *testing.T) {
+		x := openIndex(t, dir)
+		defer x.Close()
+		o := Options{Index: x, Lines: terminal.NewLines(&lockedBuffer{}, nil), Log: discard}
+		for range 2 { // the second is another process
+			w := New(o)
+			w.Prepare(t.Context())
+			if done, total, busy := x.Indexing(t.Context(), nil); !busy || done != 0 || total != 1 {
+				t.Errorf("after Prepare, Indexing() = %d, %d, %v, want 0, 1, true", done, total, busy)
+			}
+			w.Close(t.Context())
+			if _, _, busy := x.Indexing(t.Context(), nil); busy {
+				t.Error("after Close, Indexing() reports that documents are being indexed")
+			}
+		}
+	})
+}
+
 // Run returns within a second, even if something does not look at its context.
 func TestRunStopsInTime(t *testing.T) {
 	dir, _ := folders(t, "a")
 	synctest.Test(t, func(t *testing.T) {
 		x := openIndex(t, dir)
 		defer x.Close()
-		w := &indexer{
+		w := &Indexer{
 			Options: Options{Index: x, Lines: terminal.NewLines(&lockedBuffer{}, nil), Log: discard},
 			owner:   "me", tasks: map[string]*task{}, ended: make(chan *task), quit: make(chan struct{}),
 			view: &progressView{store: x, lines: terminal.NewLines(&lockedBuffer{}, nil)},

@@ -15,6 +15,7 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
 	"knowhow/internal/ingest"
+	"knowhow/internal/sanitize"
 	"knowhow/internal/terminal"
 )
 
@@ -177,7 +178,7 @@ func (v *progressView) finished(ctx context.Context, src document.Source, res *i
 
 	var out strings.Builder
 	if err != nil {
-		fmt.Fprintf(&out, "%s: %s; what is indexed of it can still be searched\n", src.Label, terminal.Printable(errkind.Message(err)))
+		fmt.Fprintf(&out, "%s: %s; what is indexed of it can still be searched\n", src.Label, sanitize.Escape(errkind.Message(err)))
 	} else {
 		fmt.Fprintf(&out, "%s: %s%s in %s\n", src.Label, terminal.Plural(res.Added+res.Changed+res.Unchanged, "document"),
 			news(res), terminal.Duration(max(time.Since(since), 1)))
@@ -219,7 +220,7 @@ func writeLeftOut(out *strings.Builder, label string, res *ingest.Result) {
 		fmt.Fprintf(out, "%s: left out: %s\n", label, strings.Join(counts, ", "))
 	}
 	for _, s := range res.Skipped[:min(maxNamed, len(res.Skipped))] {
-		fmt.Fprintf(out, "%s: left out %q: %s\n", label, s.Path, terminal.Printable(errkind.Message(s.Err)))
+		fmt.Fprintf(out, "%s: left out %q: %s\n", label, s.Path, sanitize.Escape(errkind.Message(s.Err)))
 	}
 	if more := res.SkippedTotal - maxNamed; more > 0 {
 		fmt.Fprintf(out, "%s: and %d more\n", label, more)

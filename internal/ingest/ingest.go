@@ -26,9 +26,9 @@ import (
 
 // Defaults of [Options], and bounds that are not for users to set.
 const (
-	DefaultMaxFileSize = 64 << 20
-	DefaultFileTimeout = 10 * time.Second
-	DefaultBatchBytes  = 1 << 20
+	defaultMaxFileSize = 64 << 20
+	defaultFileTimeout = 10 * time.Second
+	defaultBatchBytes  = 1 << 20
 
 	maxBatchChunks = 200         // keeps a transaction of the index under 50 ms
 	maxBatchTime   = time.Second // between two transactions, if there is something to apply
@@ -54,10 +54,10 @@ type Sink interface {
 // Options configure an [Ingester].
 type Options struct {
 	Sink        Sink
-	MaxFileSize int64          // in bytes; 0 means DefaultMaxFileSize. Larger files are skipped
-	FileTimeout time.Duration  // to extract the text of a file; 0 means DefaultFileTimeout. Slower files are skipped
+	MaxFileSize int64          // in bytes; 0 means defaultMaxFileSize. Larger files are skipped
+	FileTimeout time.Duration  // to extract the text of a file; 0 means defaultFileTimeout. Slower files are skipped
 	Pool        *Pool          // shared with other Ingesters; nil means one for GOMAXPROCS files at once
-	BatchBytes  int            // text in one call of Apply; 0 means DefaultBatchBytes
+	BatchBytes  int            // text in one call of Apply; 0 means defaultBatchBytes
 	Journal     Journal        // nil means none
 	Report      func(Progress) // called with the progress of a Sync, from its goroutine; nil means none
 	Log         *slog.Logger   // nil means none
@@ -99,6 +99,7 @@ const (
 	NoText     Reason = "without text" // such as images
 	Unreadable Reason = "unreadable"
 	TooLarge   Reason = "too large"
+	TooComplex Reason = "too complex" // takes more work or memory than is allowed
 	TooSlow    Reason = "too slow"
 	Crashed    Reason = "after a crash" // see Journal
 )
@@ -134,16 +135,16 @@ type Ingester struct {
 // New returns an Ingester. Only o.Sink is required.
 func New(o Options) *Ingester {
 	if o.MaxFileSize <= 0 {
-		o.MaxFileSize = DefaultMaxFileSize
+		o.MaxFileSize = defaultMaxFileSize
 	}
 	if o.FileTimeout <= 0 {
-		o.FileTimeout = DefaultFileTimeout
+		o.FileTimeout = defaultFileTimeout
 	}
 	if o.Pool == nil {
 		o.Pool = NewPool(0)
 	}
 	if o.BatchBytes <= 0 {
-		o.BatchBytes = DefaultBatchBytes
+		o.BatchBytes = defaultBatchBytes
 	}
 	if o.Journal == nil {
 		o.Journal = noJournal{}

@@ -244,8 +244,8 @@ func TestSyncSkipsLargeFiles(t *testing.T) {
 	sink := &memorySink{}
 	g := New(Options{Sink: sink, MaxFileSize: 100})
 	res := mustSync(t, g, docs(root), Result{Added: 1, SkippedTotal: 1, LeftOut: left(TooLarge, 1)})
-	if s := res.Skipped[0]; s.Path != "big.txt" || !errors.Is(s.Err, errkind.TooLarge) {
-		t.Errorf("Skipped = %v, want big.txt of kind TooLarge", s)
+	if s := res.Skipped[0]; s.Path != "big.txt" || s.Reason != TooLarge {
+		t.Errorf("Skipped = %v, want big.txt for TooLarge", s)
 	}
 	// What has grown too large must not be found with its old text.
 	write(t, root, "fits.txt", strings.Repeat("x", 102), anHourAgo())

@@ -8,6 +8,7 @@ import (
 	"knowhow/internal/chunk"
 	"knowhow/internal/document"
 	"knowhow/internal/extract"
+	"knowhow/internal/sanitize"
 )
 
 // Make returns the document that data holds: the bytes of a file, a note, an
@@ -47,7 +48,7 @@ func Make(ctx context.Context, data []byte, known document.Document) (d *documen
 		d.Title = text.Title
 	}
 	if d.Title == "" {
-		d.Title = titleFromName(d.Filename)
+		d.Title = sanitize.Line(d.Filename)
 	}
 	if d.Type == "" {
 		d.Type = typeOf(text.MediaType)

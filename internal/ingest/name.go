@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
-	"unicode"
 )
 
 // DocID returns the ID of the document with a path inside the source with a
@@ -34,16 +33,6 @@ func fileURL(path string) string {
 // documentPath returns the path by which a file is known: with U+FFFD for each
 // run of bytes that is not UTF-8.
 func documentPath(name string) string { return strings.ToValidUTF8(name, "\ufffd") }
-
-// titleFromName makes a title of a file name.
-func titleFromName(name string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, name)
-}
 
 // isExcluded reports whether a file or folder of this name is left out.
 func isExcluded(name string, dir bool) bool {

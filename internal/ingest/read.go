@@ -58,7 +58,7 @@ func reasonOf(err error) Reason {
 	}
 	switch {
 	case errors.Is(err, errkind.TooLarge):
-		return TooLarge
+		return TooComplex
 	case errors.Is(err, errkind.Unsupported):
 		return NoText
 	}
@@ -233,5 +233,5 @@ func readAll(ctx context.Context, f io.Reader, data []byte, limit int64) ([]byte
 }
 
 func (g *Ingester) tooLarge() error {
-	return fmt.Errorf("larger than the limit of %d bytes for a file: %w", g.o.MaxFileSize, errkind.TooLarge)
+	return &leftOut{TooLarge, fmt.Sprintf("larger than the limit of %d bytes for a file: split it", g.o.MaxFileSize)}
 }

@@ -110,8 +110,8 @@ func TestSlowFileIsLeftOutUntilItChanges(t *testing.T) {
 			newProcess(0)
 			start := time.Now()
 			res := mustSync(t, g, docs(root), Result{Added: 1, SkippedTotal: 1, LeftOut: left(TooSlow, 1)})
-			if took := time.Since(start); took > DefaultFileTimeout+time.Second {
-				t.Errorf("the sync took %v, want it to give up after %v", took, DefaultFileTimeout)
+			if took := time.Since(start); took > defaultFileTimeout+time.Second {
+				t.Errorf("the sync took %v, want it to give up after %v", took, defaultFileTimeout)
 			}
 			want := "extracting its text takes longer than 10 s; it is read again when it changes: split it, or convert it to another format"
 			if s := res.Skipped[0]; s.Path != "slow.txt" || s.Reason != TooSlow || s.Err.Error() != want {

@@ -9,8 +9,8 @@ import (
 
 // Defaults of [WatchOptions].
 const (
-	DefaultMinInterval = 2 * time.Second
-	DefaultMaxInterval = 10 * time.Second
+	defaultMinInterval = 2 * time.Second
+	defaultMaxInterval = 10 * time.Second
 )
 
 // walkShare is how many times the walks' duration a watch rests between them. The
@@ -41,10 +41,10 @@ type WatchOptions struct {
 // two seconds.
 func (g *Ingester) Watch(ctx context.Context, sources func(ctx context.Context) ([]document.Source, error), o WatchOptions) error {
 	if o.MinInterval <= 0 {
-		o.MinInterval = DefaultMinInterval
+		o.MinInterval = defaultMinInterval
 	}
 	if o.MaxInterval <= 0 {
-		o.MaxInterval = DefaultMaxInterval
+		o.MaxInterval = defaultMaxInterval
 	}
 	w := &watch{g: g, sources: sources, o: o, failing: map[string]string{}}
 	defer g.o.Pool.forgetWalks(w)

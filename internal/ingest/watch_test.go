@@ -65,7 +65,7 @@ func TestWatchSeesChanges(t *testing.T) {
 			t.Fatal("the first round did not index a.txt")
 		}
 		write(t, root, "b.txt", "b", anHourAgo())
-		time.Sleep(DefaultMinInterval + time.Millisecond)
+		time.Sleep(defaultMinInterval + time.Millisecond)
 		synctest.Wait()
 		if sink.doc("b.txt") == nil {
 			t.Error("b.txt is not seen after the least interval")
@@ -91,13 +91,13 @@ func TestWatchLogsAFailureOnceAndRecovers(t *testing.T) {
 			}
 			return false
 		}})
-		time.Sleep(3*DefaultMaxInterval + time.Second)
+		time.Sleep(3*defaultMaxInterval + time.Second)
 		synctest.Wait()
 		if n := strings.Count(log.String(), "permission denied"); n != 1 || fails != 4 {
 			t.Errorf("%d rounds failed and %d were logged, want 4 and 1:\n%s", fails, n, log.String())
 		}
 		ft.fail(".", nil)
-		time.Sleep(DefaultMaxInterval)
+		time.Sleep(defaultMaxInterval)
 		synctest.Wait()
 		if sink.doc("a.txt") == nil || !strings.Contains(log.String(), "works again") {
 			t.Errorf("it did not recover:\n%s", log.String())

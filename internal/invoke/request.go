@@ -7,9 +7,9 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
+	"knowhow/internal/sanitize"
 	"knowhow/internal/spell"
 )
 
@@ -129,7 +129,7 @@ func methodRequest(server string, f fields) (request, *failure) {
 		return request{}, fail
 	}
 	switch {
-	case len(method) > maxMethod || strings.ContainsFunc(method, unicode.IsControl):
+	case len(method) > maxMethod || strings.ContainsFunc(method, sanitize.Invisible):
 		return request{}, malformed(textInvalid, "method must be at most %d bytes, without control characters", maxMethod)
 	case method == "initialize" || strings.HasPrefix(method, "notifications/"):
 		return request{}, malformed(textInvalid, "%s is not for callers: the bridge connects to servers itself, and passes on requests only", spell.Quote(method))

@@ -93,7 +93,7 @@ func (m *Manager) partLocked(ctx context.Context, j *job, tell *teller) (Status,
 // follow tells how a job goes until it has ended or one of the channels is
 // ready.
 func (m *Manager) follow(gone <-chan struct{}, enough <-chan time.Time, j *job, tell *teller) {
-	timer := time.NewTimer(Heartbeat)
+	timer := time.NewTimer(heartbeat)
 	defer timer.Stop()
 	for {
 		m.mu.Lock()
@@ -127,12 +127,12 @@ type teller struct {
 func (t *teller) tell(st Status, version int) time.Duration {
 	first, ended := t.at.IsZero(), st.State.Ended()
 	if t.notify == nil || st.State == Cancelled || ended && !first && version == t.version {
-		return Heartbeat
+		return heartbeat
 	}
 	if !first && !ended {
-		interval := Heartbeat
+		interval := heartbeat
 		if version != t.version {
-			interval = MinInterval
+			interval = minInterval
 		}
 		if wait := time.Until(t.at.Add(interval)); wait > 0 {
 			return wait
@@ -150,7 +150,7 @@ func (t *teller) tell(st Status, version int) time.Duration {
 	}
 	t.notify(st)
 	t.at, t.version, t.value = time.Now(), version, st.Progress
-	return Heartbeat
+	return heartbeat
 }
 
 // step is by how much a value rises where nothing has happened. It has a short

@@ -81,9 +81,9 @@ type Task struct {
 	Size func(result any) int64
 
 	// Notify is told how the work goes: at its start, when it changes, at
-	// the end (unless cancelled), and at least every [Heartbeat] in between.
+	// the end (unless cancelled), and at least every [heartbeat] in between.
 	// The Progress it sees is larger each time, by a tiny bit where there is
-	// none; changes that follow each other closer than [MinInterval] are
+	// none; changes that follow each other closer than [minInterval] are
 	// merged. Calls come one after the other, the last one before Do returns
 	// a result; one that takes long holds up its own caller alone. It goes
 	// on after Do has returned a handle. nil listens to nothing.
@@ -92,8 +92,8 @@ type Task struct {
 
 // How often Notify is called.
 const (
-	Heartbeat   = 5 * time.Second        // at least; clients give up on silent requests after 10 s and more
-	MinInterval = 100 * time.Millisecond // at most, but for the end
+	heartbeat   = 5 * time.Second        // at least; clients give up on silent requests after 10 s and more
+	minInterval = 100 * time.Millisecond // at most, but for the end
 )
 
 // Options set a Manager's bounds. The zero value of each but Threshold is its

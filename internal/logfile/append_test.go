@@ -91,7 +91,7 @@ func TestRotation(t *testing.T) {
 			last[writer] = n
 			seen[fmt.Sprintf("%s/%d", writer, n)]++
 		}
-		if !ours.MatchString(name) && name != Name {
+		if !ours.MatchString(name) && name != fileName {
 			t.Errorf("unexpected file %s", name)
 		}
 	}
@@ -116,14 +116,14 @@ func TestDay(t *testing.T) {
 	l.Info("yesterday")
 	l.Close()
 	last := time.Now().AddDate(0, 0, -1)
-	if err := os.Chtimes(l.Path(), last, last); err != nil {
+	if err := os.Chtimes(l.path, last, last); err != nil {
 		t.Fatal(err)
 	}
 	l = Open(Options{Dir: dir})
 	l.Info("today")
 	l.Close()
 	old := "server-" + last.Format(stampLayout) + ".log"
-	for name, want := range map[string]string{Name: "today", old: "yesterday"} {
+	for name, want := range map[string]string{fileName: "today", old: "yesterday"} {
 		if got := messages(readLines(t, filepath.Join(dir, name))); !slices.Equal(got, []string{want}) {
 			t.Errorf("%s has %q, want %q", name, got, want)
 		}

@@ -52,7 +52,7 @@ func TestRetention(t *testing.T) {
 		} {
 			got := []string{}
 			for _, name := range logs(t, dir) {
-				if ours.MatchString(name) && name != filepath.Base(l.Path()) && name != filepath.Base(folder) {
+				if ours.MatchString(name) && name != filepath.Base(l.path) && name != filepath.Base(folder) {
 					got = append(got, name)
 				}
 			}
@@ -67,7 +67,7 @@ func TestRetention(t *testing.T) {
 				t.Errorf("a file that is not ours is gone: %v", err)
 			}
 		}
-		if _, err := os.Stat(l.Path()); err != nil {
+		if _, err := os.Stat(l.path); err != nil {
 			t.Errorf("the log in use is gone: %v", err)
 		}
 	})

@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// Name is the file that logs go to, unless they are for debugging.
-const Name = "server.log"
+// fileName is the file that logs go to, unless they are for debugging.
+const fileName = "server.log"
 
 const (
 	defaultMaxBytes = 16 << 20
@@ -70,7 +70,7 @@ type Options struct {
 type Log struct {
 	*slog.Logger
 
-	path    string
+	path    string      // of the file; "" if logs go to the fallback
 	file    *appendFile // nil where logs go to the fallback
 	cleaner context.CancelFunc
 	done    sync.WaitGroup
@@ -122,7 +122,7 @@ func openIn(o Options, start time.Time) (*appendFile, error) {
 		}
 		return openAppend(path, 0, o.Fallback)
 	}
-	return openAppend(filepath.Join(o.Dir, Name), o.MaxBytes, o.Fallback)
+	return openAppend(filepath.Join(o.Dir, fileName), o.MaxBytes, o.Fallback)
 }
 
 // createDebugFile creates an empty file named after start, with a number where
@@ -144,10 +144,6 @@ func createDebugFile(dir string, start time.Time) (string, error) {
 		}
 	}
 }
-
-// Path returns the file that the log goes to, "" where it goes to the
-// fallback.
-func (l *Log) Path() string { return l.path }
 
 // Close stops the deleting of old files and closes the file. Lines logged
 // afterwards go to the fallback.

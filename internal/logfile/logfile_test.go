@@ -55,7 +55,7 @@ func TestHandler(t *testing.T) {
 		defer l.Close()
 		err := slogtest.TestHandler(l.Handler(), func() []map[string]any {
 			var all []map[string]any
-			for _, line := range readLines(t, l.Path()) {
+			for _, line := range readLines(t, l.path) {
 				if debug {
 					if !regexp.MustCompile(`^\[00:00:\d\d\] `).MatchString(line) {
 						t.Errorf("line %q does not begin with the elapsed time", line)
@@ -91,7 +91,7 @@ func TestLines(t *testing.T) {
 	}
 	stamp := regexp.MustCompile(`^time=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(Z|[+-]\d\d:\d\d) `)
 	var got []string
-	for _, line := range readLines(t, filepath.Join(dir, Name)) {
+	for _, line := range readLines(t, filepath.Join(dir, fileName)) {
 		if !stamp.MatchString(line) {
 			t.Errorf("line %.100q does not begin with the time", line)
 		}
@@ -117,7 +117,7 @@ func TestModes(t *testing.T) {
 	l := Open(Options{Dir: dir})
 	l.Info("x")
 	l.Close()
-	for path, want := range map[string]os.FileMode{dir: 0o700, l.Path(): 0o600} {
+	for path, want := range map[string]os.FileMode{dir: 0o700, l.path: 0o600} {
 		info, err := os.Stat(path)
 		if err != nil {
 			t.Fatal(err)
@@ -136,8 +136,8 @@ func TestFallback(t *testing.T) {
 	var out bytes.Buffer
 	l := Open(Options{Dir: filepath.Join(file, "log"), Debug: true, RetainDays: 1, Secrets: []string{"hunter2"}, Hint: "try another", Fallback: &out})
 	l.Info("after", "x", "hunter2")
-	if l.Path() != "" {
-		t.Errorf("Path() = %q, want none", l.Path())
+	if l.path != "" {
+		t.Errorf("path = %q, want none", l.path)
 	}
 	if err := l.Close(); err != nil {
 		t.Errorf("Close() = %v", err)
@@ -170,7 +170,7 @@ func TestFallbackLater(t *testing.T) {
 	if got := messages(strings.Split(strings.TrimSpace(out.String()), "\n")); !slices.Equal(got, []string{"two", "four"}) {
 		t.Errorf("fallback got %q, want two and four", got)
 	}
-	if got := messages(readLines(t, l.Path())); !slices.Equal(got, []string{"three"}) {
+	if got := messages(readLines(t, l.path)); !slices.Equal(got, []string{"three"}) {
 		t.Errorf("file has %q, want three", got)
 	}
 }
@@ -211,7 +211,7 @@ func logs(t *testing.T, dir string) []string {
 	}
 	var names []string
 	for _, e := range entries {
-		if e.Name() != Name+".lock" {
+		if e.Name() != fileName+".lock" {
 			names = append(names, e.Name())
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"knowhow/internal/mcpclient/redact"
+	"knowhow/internal/sanitize"
 )
 
 // The revisions of MCP that we speak. revisionModern has no handshake.
@@ -111,5 +112,5 @@ func refusedHandshake(remote *RemoteError) error {
 }
 
 func unknownRevision(revision string) error {
-	return &fault{err: fmt.Errorf("the server speaks revision %q of MCP; this client speaks %s to %s", redact.Cut(redact.Escape(revision), 80), "2024-11-05", revisionModern), final: true}
+	return &fault{err: fmt.Errorf("the server speaks revision %q of MCP; this client speaks %s to %s", sanitize.Short(revision, 80, 320), "2024-11-05", revisionModern), final: true}
 }

@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"net/url"
 
-	"knowhow/internal/mcpclient/redact"
 	"knowhow/internal/mcpsettings"
+	"knowhow/internal/sanitize"
 )
 
 // An oldSSELink speaks HTTP+SSE, the transport of MCP 2024-11-05: one stream of
@@ -73,7 +73,7 @@ func (l *oldSSELink) open(ctx context.Context) (io.ReadCloser, *eventReader, err
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if kind != "text/event-stream" {
 		_ = resp.Body.Close()
-		return nil, nil, &fault{err: fmt.Errorf("the answer is of type %q, want a stream of events; check the URL", redact.Cut(redact.Escape(kind), 80)), final: true}
+		return nil, nil, &fault{err: fmt.Errorf("the answer is of type %q, want a stream of events; check the URL", sanitize.Short(kind, 80, 320)), final: true}
 	}
 	events := newEventReader(resp.Body)
 	ev, err := events.next()

@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/mcpclient/redact"
 	"knowhow/internal/mcpsettings"
+	"knowhow/internal/sanitize"
 )
 
 const (
@@ -60,7 +60,7 @@ func sameHost(req *http.Request, via []*http.Request) error {
 		return errors.New("the server redirects without end")
 	case req.Method != from.Method, req.URL.Host != from.URL.Host, req.URL.Scheme != from.URL.Scheme && req.URL.Scheme != "https":
 		return &fault{final: true, err: fmt.Errorf("the server has moved to %q; if you trust that address, put it into the settings",
-			redact.Cut(req.URL.Scheme+"://"+req.URL.Host, maxDetail))}
+			sanitize.Cut(req.URL.Scheme+"://"+req.URL.Host, maxDetail, maxDetail))}
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (r *remote) do(ctx context.Context, c *call, method, target string, body []
 func (r *remote) rejected(resp *http.Response, body []byte) *fault {
 	text := ""
 	if detail := strings.TrimSpace(string(body)); detail != "" {
-		text = `: "` + redact.Cut(r.sess.redact.Line([]byte(detail)), maxDetail) + `"`
+		text = `: "` + sanitize.Cut(r.sess.redact.Line([]byte(detail)), maxDetail, maxDetail) + `"`
 	}
 	status := fmt.Sprintf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	switch code := resp.StatusCode; code {

@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/mcpclient/redact"
 	"knowhow/internal/mcpsettings"
+	"knowhow/internal/sanitize"
 )
 
 const (
@@ -118,7 +118,7 @@ func (l *streamableLink) answer(ctx context.Context, c *call, resp *http.Respons
 		l.sess.receive(ctx, c, body)
 	default:
 		return &fault{
-			err:   fmt.Errorf("the answer is of type %q, want JSON or a stream of events; check the URL", redact.Cut(redact.Escape(kind), 80)),
+			err:   fmt.Errorf("the answer is of type %q, want JSON or a stream of events; check the URL", sanitize.Short(kind, 80, 320)),
 			final: true,
 		}
 	}

@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"strings"
-	"unicode"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/sanitize"
 	"knowhow/internal/schema"
 	"knowhow/internal/spell"
 
@@ -177,16 +176,8 @@ func kindOf(err error) int {
 const maxMessage = 1000
 
 // sentence makes a text fit for error.message: one line of bounded length
-// without control characters.
-func sentence(text string) string {
-	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {
-		return unicode.IsSpace(r) || unicode.IsControl(r)
-	}), " ")
-	if r := []rune(text); len(r) > maxMessage {
-		return string(r[:maxMessage-1]) + "…"
-	}
-	return text
-}
+// without invisible characters.
+func sentence(text string) string { return sanitize.Cut(sanitize.Line(text), maxMessage, 4*maxMessage) }
 
 // wire turns an error object into what the SDK sends as it stands.
 func (o *ErrorObject) wire() *jsonrpc.Error {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"knowhow/internal/sanitize"
 )
 
 const (
@@ -232,8 +234,8 @@ func choices(s *shape) string {
 // shortValue returns a value for reading: a word as it is, all else as JSON.
 func shortValue(v *value) string {
 	if v.text != "" && quoteShell(v.text) == v.text {
-		return cut(v.text, 80)
+		return sanitize.Cut(v.text, 80, 320)
 	}
 	const most = 400 // bytes, of which 80 characters are shown
-	return cut(cleanLine(v.raw[:min(len(v.raw), most)], most), 80)
+	return sanitize.Cut(cleanLine(v.raw[:min(len(v.raw), most)], most), 80, 320)
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"knowhow/internal/sanitize"
 )
 
 const (
@@ -129,7 +131,7 @@ func (e *exampler) value(s *shape, h hint, depth int) string {
 			return "null"
 		}
 	}
-	return quoteJSON(exampleString(s, h))
+	return sanitize.QuoteJSON(exampleString(s, h))
 }
 
 // given returns a value that the schema itself gives and that has its type, ""
@@ -162,7 +164,7 @@ func (e *exampler) object(s *shape, depth int) string {
 		if e.size += len(name); e.size > maxExample {
 			break
 		}
-		members = append(members, quoteJSON(name)+":"+e.value(e.shape(s.schemas[name]), hint{name: name}, depth+1))
+		members = append(members, sanitize.QuoteJSON(name)+":"+e.value(e.shape(s.schemas[name]), hint{name: name}, depth+1))
 	}
 	return "{" + strings.Join(members, ",") + "}"
 }

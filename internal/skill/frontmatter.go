@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/sanitize"
 )
 
 const (
@@ -34,9 +35,9 @@ func writeFrontmatter(b *strings.Builder, s Skill, o Options, metadata []pair) {
 		program = plainLine(o.Start[0]+" "+o.Start[1], 100)
 	}
 	fmt.Fprintf(b, "---\nname: %s\ndescription: %s\ncompatibility: %s\nmetadata:\n",
-		quoteYAML(s.Name), quoteYAML(s.Description), quoteYAML("Requires curl and a running bridge to the MCP server ("+program+")."))
+		sanitize.QuoteYAML(s.Name), sanitize.QuoteYAML(s.Description), sanitize.QuoteYAML("Requires curl and a running bridge to the MCP server ("+program+")."))
 	for _, p := range metadata {
-		fmt.Fprintf(b, "  %s: %s\n", p.key, quoteYAML(p.value))
+		fmt.Fprintf(b, "  %s: %s\n", p.key, sanitize.QuoteYAML(p.value))
 	}
 	b.WriteString("---\n")
 }
@@ -97,7 +98,7 @@ func SetFrontmatterDescription(skillMD []byte, description string) ([]byte, erro
 	if at == nil {
 		return nil, fmt.Errorf("setting the description: there is none: %w", errkind.Invalid)
 	}
-	return slices.Concat(skillMD[:at[0]], []byte("description: "+quoteYAML(description)), skillMD[at[1]:]), nil
+	return slices.Concat(skillMD[:at[0]], []byte("description: "+sanitize.QuoteYAML(description)), skillMD[at[1]:]), nil
 }
 
 // readFrontmatter returns the frontmatter of a SKILL.md, the YAML between two

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"knowhow/internal/sanitize"
 	"knowhow/internal/spell"
 )
 
@@ -83,7 +84,7 @@ func pretty(raw []byte) []byte {
 		}
 	}
 	b.WriteByte('\n')
-	return showHidden(b.Bytes())
+	return sanitize.ShowJSON(b.Bytes())
 }
 
 // write writes the page.
@@ -147,18 +148,18 @@ func (p *page) writeUsage(b *strings.Builder, args []argument, o Options) {
 // request returns the body that calls the tool.
 func (p *page) request(args []argument) string {
 	return fmt.Sprintf(`{"server_id":%s,"tool_name":%s,"arguments":%s}`,
-		quoteJSON(p.catalog.Server), quoteJSON(p.tool.Name), argumentsJSON(args))
+		sanitize.QuoteJSON(p.catalog.Server), sanitize.QuoteJSON(p.tool.Name), argumentsJSON(args))
 }
 
 // taskRequest returns the body that calls the tool as a task of ten minutes.
 func (p *page) taskRequest(args []argument) string {
 	return fmt.Sprintf(`{"server_id":%s,"method":"tools/call","params":{"name":%s,"arguments":%s,"task":{"ttl":600000}}}`,
-		quoteJSON(p.catalog.Server), quoteJSON(p.tool.Name), argumentsJSON(args))
+		sanitize.QuoteJSON(p.catalog.Server), sanitize.QuoteJSON(p.tool.Name), argumentsJSON(args))
 }
 
 // writeTasks writes how to call the tool as a task and to get its result.
 func (p *page) writeTasks(b *strings.Builder, args []argument) {
-	server := quoteJSON(p.catalog.Server)
+	server := sanitize.QuoteJSON(p.catalog.Server)
 	must := "may"
 	if p.tool.TaskSupport == "required" {
 		must = "must"
@@ -175,7 +176,7 @@ func (p *page) writeTasks(b *strings.Builder, args []argument) {
 func argumentsJSON(args []argument) string {
 	members := make([]string, len(args))
 	for i, a := range args {
-		members[i] = quoteJSON(a.name) + ":" + a.json
+		members[i] = sanitize.QuoteJSON(a.name) + ":" + a.json
 	}
 	return "{" + strings.Join(members, ",") + "}"
 }

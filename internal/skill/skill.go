@@ -19,6 +19,7 @@ import (
 	"unicode/utf8"
 
 	"knowhow/internal/mcpclient"
+	"knowhow/internal/sanitize"
 	"knowhow/internal/spell"
 )
 
@@ -50,7 +51,7 @@ func (o Options) startCommand() string {
 	}
 	quoted := make([]string, len(words))
 	for i, w := range words {
-		if strings.ContainsFunc(w, hidden) {
+		if strings.ContainsFunc(w, sanitize.Invisible) {
 			w = cleanLine(w, maxDescription)
 		}
 		quoted[i] = quoteShell(w)

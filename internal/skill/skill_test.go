@@ -20,6 +20,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"knowhow/internal/mcpclient"
+	"knowhow/internal/sanitize"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
@@ -288,7 +289,7 @@ func checkSkill(t testing.TB, s Skill) {
 		if !regexp.MustCompile(`^(SKILL\.md|references/[a-z0-9-]+\.(md|json|schema\.json))$`).MatchString(f.Path) {
 			t.Errorf("skill %s: path %q", s.Name, f.Path)
 		}
-		if i := bytes.IndexFunc(f.Content, func(r rune) bool { return r != '\n' && r != '\t' && hidden(r) }); i >= 0 || !utf8.Valid(f.Content) {
+		if i := bytes.IndexFunc(f.Content, func(r rune) bool { return r != '\n' && r != '\t' && sanitize.Invisible(r) }); i >= 0 || !utf8.Valid(f.Content) {
 			t.Errorf("skill %s: %s has hidden characters or is not UTF-8, at %d", s.Name, f.Path, i)
 		}
 		switch {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"knowhow/internal/mcpclient"
+	"knowhow/internal/sanitize"
 )
 
 func TestFirstSentence(t *testing.T) {
@@ -78,8 +79,8 @@ func TestQuoteYAML(t *testing.T) {
 		{"é 日 😀", `"é 日 😀"`},
 		{"\u202e\ufeff\ufffe\U000e0041", `"\u202e\ufeff\ufffe\U000e0041"`},
 	} {
-		if got := quoteYAML(tc.in); got != tc.want {
-			t.Errorf("quoteYAML(%q) = %s, want %s", tc.in, got, tc.want)
+		if got := sanitize.QuoteYAML(tc.in); got != tc.want {
+			t.Errorf("sanitize.QuoteYAML(%q) = %s, want %s", tc.in, got, tc.want)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+
+	"knowhow/internal/sanitize"
 )
 
 // A value is a JSON value that keeps the order of an object's members, of which
@@ -27,7 +29,7 @@ func parseValue(raw []byte) (*value, error) {
 	if json.Compact(&b, raw) != nil {
 		return nil, errors.New("not JSON")
 	}
-	r := valueReader{text: string(showHidden(b.Bytes()))}
+	r := valueReader{text: string(sanitize.ShowJSON(b.Bytes()))}
 	r.dec = json.NewDecoder(strings.NewReader(r.text))
 	r.dec.UseNumber()
 	return r.read(maxNesting)

@@ -145,8 +145,8 @@ func Reason(err error) error {
 	return err
 }
 
-// Inside reports whether path is below the folder dir. Both are absolute.
-func Inside(path, dir string) bool {
+// inside reports whether path is below the folder dir. Both are absolute.
+func inside(path, dir string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && rel != "." && filepath.IsLocal(rel)
 }
@@ -166,7 +166,7 @@ func Nested(served, known []document.Source) []Nesting {
 	var pairs []Nesting
 	for _, inner := range known {
 		for _, outer := range known {
-			if Inside(inner.Path, outer.Path) && (isServed(inner) || isServed(outer)) {
+			if inside(inner.Path, outer.Path) && (isServed(inner) || isServed(outer)) {
 				pairs = append(pairs, Nesting{inner, outer, isServed(inner) && isServed(outer)})
 			}
 		}

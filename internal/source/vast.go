@@ -22,7 +22,7 @@ func Vast(path, home string) string {
 	switch {
 	case path == filepath.Clean(home):
 		return "your home folder"
-	case Inside(home, path):
+	case inside(home, path):
 		return "a folder that contains your home folder"
 	}
 	return ""

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"knowhow/internal/sanitize"
 )
 
 // drawEvery is how often a bar is drawn at most.
@@ -152,7 +154,7 @@ func (b Bar) speed() string {
 // room for one.
 func (b Bar) draw(columns int) string {
 	const least, most = 10, 40
-	text := []rune(Printable(b.String()))
+	text := []rune(sanitize.Escape(b.String()))
 	if len(text) > columns {
 		return string(text[:columns])
 	}

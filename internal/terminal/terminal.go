@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strconv"
 	"strings"
 	"sync"
-	"unicode"
+
+	"knowhow/internal/sanitize"
 )
 
 // A Handler writes log lines for people: time, level, message and attributes.
@@ -52,7 +52,7 @@ func (t *Handler) Handle(ctx context.Context, r slog.Record) error {
 	if err := t.attrs.Handle(ctx, r); err != nil {
 		return err
 	}
-	line := r.Time.UTC().Format("2006-01-02T15:04:05.000Z ") + r.Level.String() + " " + Printable(r.Message)
+	line := r.Time.UTC().Format("2006-01-02T15:04:05.000Z ") + r.Level.String() + " " + sanitize.Escape(r.Message)
 	if attrs := strings.TrimSpace(t.buf.String()); attrs != "" {
 		line += " " + attrs
 	}
@@ -69,27 +69,6 @@ func (t *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 func (t *Handler) WithGroup(name string) slog.Handler {
 	return &Handler{level: t.level, attrs: t.attrs.WithGroup(name), buf: t.buf, lines: t.lines}
 }
-
-// Printable returns s on one line, with what could steer a terminal written as
-// an escape: messages hold names that come from outside.
-func Printable(s string) string {
-	s = strings.ToValidUTF8(s, "\ufffd")
-	if !strings.ContainsFunc(s, unprintable) {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if unprintable(r) {
-			quoted := strconv.QuoteRuneToASCII(r)
-			b.WriteString(quoted[1 : len(quoted)-1])
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 // Plural counts things in English.
 func Plural(n int, what string) string {

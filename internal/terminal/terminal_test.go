@@ -23,20 +23,6 @@ $`)
 	}
 }
 
-func TestPrintable(t *testing.T) {
-	for s, want := range map[string]string{
-		"":               "",
-		"päth 日本":        "päth 日本",
-		"a\tb\r\n":       `a\tb\r\n`,
-		"\u202e\u009b x": `\u202e\u009b x`,
-		"a\xffb":         "a\ufffdb",
-	} {
-		if got := terminal.Printable(s); got != want {
-			t.Errorf("Printable(%q) = %q, want %q", s, got, want)
-		}
-	}
-}
-
 func TestPlural(t *testing.T) {
 	for n, want := range map[int]string{0: "0 skills", 1: "1 skill", 2: "2 skills"} {
 		if got := terminal.Plural(n, "skill"); got != want {

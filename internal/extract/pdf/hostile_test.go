@@ -47,7 +47,7 @@ func TestHostileFiles(t *testing.T) {
 // The budget of TestHostile, a sixteenth of that of Read.
 const (
 	hostileSteps  = minSteps / 16
-	hostileMemory = maxMemory / 16
+	hostileMemory = minMemory / 16
 )
 
 // document makes a document of a page with the given content stream and
@@ -119,7 +119,7 @@ func TestHostile(t *testing.T) {
 	const (
 		work   = "more work"
 		memory = "more memory"
-		noText = "holds no text"
+		noText = "without text that can be extracted"
 		text   = "" // the text is read
 	)
 	shared := func(entries string) func(int) string { // the same font dictionary again and again

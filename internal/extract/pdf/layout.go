@@ -26,14 +26,14 @@ type line struct {
 	text     string
 	x, end   float64
 	y, size  float64 // baseline and font size of most of it
+	advance  float64 // width of every character, 0 unless all are alike
+	firstEnd float64 // where its first word ends
 	turn     int8
 	stacked  bool
-	advance  float64 // width of every character, 0 unless all are alike
-	short    bool    // too short to tell by advance
-	firstEnd float64 // where its first word ends
+	short    bool // too short to tell by advance
 }
 
-const lineSize = 80 + 16 // bytes, with the header of its text
+const lineSize = 72 + 8 // bytes, with what is lost where its text is allocated
 
 // What cutting the glyphs of a page into lines takes.
 const (
@@ -59,30 +59,30 @@ type lineMaker struct {
 	weights map[float64]float64 // width of text by font size
 	lo, hi  float64             // widths of characters
 	count   int
-	budget  *cos.Budget
+	mem     *cos.Share // of the lines
 }
 
 // linesOf cuts the glyphs of a page into lines, in the order in which they
 // were painted: writers paint in reading order far more often than position
-// alone could tell (columns, boxes, tables). The memory of the lines is taken
-// from a budget; when that is used up, there are no lines.
-func linesOf(glyphs []glyph, b *cos.Budget) []line {
-	glyphSteps, steps, memory := layoutSteps, textSteps, textMemory
+// alone could tell (columns, boxes, tables). The memory of the lines is that of
+// mem; when the budget b is used up, there are no lines.
+func linesOf(glyphs []glyph, b *cos.Budget, mem *cos.Share) []line {
+	perGlyph, perByte, memory := layoutSteps, textSteps, textMemory
 	if hasRTL(glyphs) {
-		glyphSteps, steps, memory = rtlLayoutSteps, rtlTextSteps, rtlTextMemory
+		perGlyph, perByte, memory = rtlLayoutSteps, rtlTextSteps, rtlTextMemory
 	}
 	size := 0
 	for i := range glyphs {
 		size += len(glyphs[i].text) + 1
 	}
-	if !b.Spend(steps*size) || !b.Alloc(memory*size) {
+	if !b.Spend(perByte*size) || !b.Alloc(memory*size) {
 		return nil
 	}
 	defer b.Free(memory * size)
 	sortRTL(glyphs)
-	m := lineMaker{weights: map[float64]float64{}, budget: b}
+	m := lineMaker{weights: map[float64]float64{}, mem: mem}
 	for _, g := range glyphs {
-		if !b.Spend(glyphSteps) {
+		if !b.Spend(perGlyph) {
 			return nil
 		}
 		m.add(g)
@@ -214,7 +214,7 @@ func (m *lineMaker) flush() {
 	if n := len(m.lines); n > 0 && paintedTwice(m.lines[n-1], m.cur) {
 		return
 	}
-	if m.budget.Alloc(lineSize + len(text)) {
+	if m.mem.Alloc(lineSize + len(text)) {
 		m.lines = append(m.lines, m.cur)
 	}
 }

@@ -17,7 +17,7 @@ const (
 // What is kept from one page for the next. What is beyond is read again.
 const (
 	keptGlyphs = 1 << 15 // room for so many
-	keptShare  = 6       // a sixth of the memory for fonts, and one for objects
+	keptShare  = 16      // a sixteenth of the memory for fonts, and one for objects
 )
 
 // sortedKeys returns the keys of a map in order.
@@ -114,9 +114,9 @@ func (in *interpreter) interpret(page cos.Dict) {
 	}
 }
 
-// release gives back the memory of a page, whose glyphs are not used any more,
-// and of fonts and objects where these have too much.
-func (in *interpreter) release() {
+// release gives back the memory of a page, whose glyphs are not used any more.
+// It also drops the fonts, or the objects, if they have more than kept bytes.
+func (in *interpreter) release(kept int) {
 	clear(in.glyphs) // the texts of marks
 	in.mem.Free()
 	if cap(in.glyphs) > keptGlyphs {
@@ -124,10 +124,10 @@ func (in *interpreter) release() {
 		in.glyphs = nil
 	}
 	*in = interpreter{f: in.f, fonts: in.fonts, glyphs: in.glyphs, mem: in.mem, kept: in.kept}
-	if in.f.Trim(in.kept) {
+	if in.f.Trim(kept) {
 		in.fonts.trim(0) // they are found by their objects
 	}
-	in.fonts.trim(in.kept)
+	in.fonts.trim(kept)
 }
 
 // annotation runs the appearance of a form field or a text box

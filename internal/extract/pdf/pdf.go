@@ -25,19 +25,26 @@ const (
 	// MaxPages is how many pages a document may have.
 	MaxPages = 20000
 
-	maxMemory   = 128 << 20 // bytes in use at a time; the garbage collector lets the process have twice as much
 	maxHeadings = 20000
 
-	// The work on a document: a page of text takes 100,000 steps, a second
-	// has some 60 million. A small file is not allowed as much as a large one,
-	// which may be a book of thousands of pages.
+	// The work on a document: a page of text takes some 80,000 steps, and
+	// sixty million steps take a second. A small file is not allowed as much
+	// as a large one, which may be a book of thousands of pages.
 	minSteps     = 1 << 28
 	stepsPerByte = 128
-	maxSteps     = 1 << 30
+	maxSteps     = 3 << 29
+
+	// Bytes in use at a time: a page of text takes some ten thousand. The
+	// garbage collector lets the process have twice as much.
+	minMemory     = 128 << 20
+	memoryPerByte = 3
+	maxMemory     = 256 << 20
 )
 
-// stepsFor returns how many steps may be spent on a file of a size in bytes.
-func stepsFor(size int) int { return min(minSteps+stepsPerByte*size, maxSteps) }
+// budgetFor returns the budget of a document of a size in bytes.
+func budgetFor(size int, check func() error) *cos.Budget {
+	return cos.NewBudget(min(minSteps+stepsPerByte*size, maxSteps), min(minMemory+memoryPerByte*size, maxMemory), check)
+}
 
 // A Text is what a document says. All strings are valid UTF-8.
 type Text struct {
@@ -61,7 +68,7 @@ type Heading struct {
 //
 // Read stops soon after ctx is done, with ctx's cause.
 func Read(ctx context.Context, data []byte) (*Text, error) {
-	return read(data, cos.NewBudget(stepsFor(len(data)), maxMemory, func() error { return context.Cause(ctx) }))
+	return read(data, budgetFor(len(data), func() error { return context.Cause(ctx) }))
 }
 
 func read(data []byte, b *cos.Budget) (*Text, error) {
@@ -74,7 +81,7 @@ func read(data []byte, b *cos.Budget) (*Text, error) {
 	if len(pages) > MaxPages {
 		return nil, tooLarge(fmt.Sprintf("more than %d pages", MaxPages))
 	}
-	p := pageReader{in: interpreter{f: f, fonts: newFonts(f), mem: b.Share(), kept: b.Memory() / keptShare}, b: b}
+	p := pageReader{in: interpreter{f: f, fonts: newFonts(f), mem: b.Share(), kept: b.Memory() / keptShare}, b: b, lines: b.Share()}
 	ps, err := p.paragraphs(pages)
 	switch {
 	case err != nil:
@@ -88,6 +95,10 @@ func read(data []byte, b *cos.Budget) (*Text, error) {
 		t.Title = r.largest(ps)
 	}
 	t.render(r, ps)
+	p.lines.Free() // the text is a copy of them
+	if b.Alloc(len(r.b)) {
+		t.Body = string(r.b)
+	}
 	ok := legible(t.Body, p.unknown, b)
 	switch {
 	case b.Err() != nil:
@@ -97,11 +108,11 @@ func read(data []byte, b *cos.Budget) (*Text, error) {
 	case f.Damaged() && p.unknown == 0:
 		return nil, fmt.Errorf("damaged PDF document: no text was found in what is left of it: %w", errkind.Corrupt)
 	}
-	return nil, fmt.Errorf("PDF document that holds no text which can be extracted (it was scanned, or its fonts lack a character map): %w", errkind.Unsupported)
+	return nil, fmt.Errorf("PDF document without text that can be extracted (it was scanned, or its fonts lack a character map): store a copy with recognized text (OCR): %w", errkind.Unsupported)
 }
 
 func tooLarge(what string) error {
-	return fmt.Errorf("PDF document with %s: %w", what, errkind.TooLarge)
+	return fmt.Errorf("PDF document with %s: split it: %w", what, errkind.TooLarge)
 }
 
 // A pageReader reads the pages of a document.
@@ -109,6 +120,7 @@ type pageReader struct {
 	in      interpreter
 	b       *cos.Budget
 	unknown int // characters whose text the file does not tell
+	lines   cos.Share
 }
 
 // paragraphs interprets the pages.
@@ -119,8 +131,8 @@ func (p *pageReader) paragraphs(pages []cos.Dict) (ps []paragraph, err error) {
 		if len(p.in.glyphs) >= maxGlyphs {
 			return nil, tooLarge(fmt.Sprintf("a page of more than %d characters", maxGlyphs))
 		}
-		more := paragraphsOf(linesOf(p.in.glyphs, p.b), i)
-		p.in.release()
+		more := paragraphsOf(linesOf(p.in.glyphs, p.b, &p.lines), i)
+		p.in.release(p.in.kept)
 		if len(ps) > 0 && len(more) > 0 {
 			more[0].goesOn = follows(ps[len(ps)-1], more[0])
 		}
@@ -129,6 +141,7 @@ func (p *pageReader) paragraphs(pages []cos.Dict) (ps []paragraph, err error) {
 		}
 		ps = append(ps, more...)
 	}
+	p.in.release(0)
 	return ps, p.b.Err()
 }
 
@@ -151,7 +164,7 @@ func legible(body string, unknown int, b *cos.Budget) bool {
 	return false
 }
 
-// render writes the body and notes its headings.
+// render writes the paragraphs and notes the headings.
 func (t *Text) render(r *renderer, ps []paragraph) {
 	levels := headingLevels(ps)
 	for i := range ps {
@@ -160,9 +173,6 @@ func (t *Text) render(r *renderer, ps []paragraph) {
 			text := strings.Join(strings.Fields(string(r.b[at:])), " ")
 			t.Headings = append(t.Headings, Heading{Offset: at, Level: level, Text: text})
 		}
-	}
-	if r.budget.Alloc(len(r.b)) {
-		t.Body = string(r.b)
 	}
 }
 

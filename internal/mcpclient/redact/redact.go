@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"knowhow/internal/sanitize"
 )
 
 const (
@@ -91,7 +93,7 @@ func (r *Redactor) hide(s string) string {
 
 // Line returns what a server wrote, fit for a line of a log or message.
 func (r *Redactor) Line(b []byte) string {
-	return Cut(Escape(r.Text(string(b))), maxLogged)
+	return sanitize.Cut(Escape(r.Text(string(b))), maxLogged, maxLogged)
 }
 
 // Before hides the secrets of a text that goes on after s. The end of s may be
@@ -117,7 +119,7 @@ func (r *Redactor) Frame(b []byte) string {
 	text := w.out.String()
 	switch {
 	case err == errFull || len(text) > maxLogged:
-		return fmt.Sprintf("%s (%d bytes in all)", Cut(text, maxLogged), len(b))
+		return fmt.Sprintf("%s (%d bytes in all)", sanitize.Cut(text, maxLogged, maxLogged), len(b))
 	case err != nil && err != io.EOF:
 		return r.Line(b)
 	}

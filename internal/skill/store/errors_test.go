@@ -207,7 +207,4 @@ func TestLog(t *testing.T) {
 			t.Errorf("log has no %q:\n%s", want, log.String())
 		}
 	}
-	if got, want := printable("x\ny"), `"x\ny"`; got != want {
-		t.Errorf("printable = %s, want %s", got, want)
-	}
 }

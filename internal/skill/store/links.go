@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io/fs"
+	"knowhow/internal/sanitize"
 	"knowhow/internal/skill"
 	"os"
 	"path"
@@ -152,7 +153,7 @@ func (s *syncer) warnOfTarget(f *folder, name string) {
 		return // replacing it will fail
 	}
 	if out, rel := s.leadsTo(f, target); out == nil || rel != name {
-		s.warn("the link %s to %s is replaced by one to the skill of that name", f.show(name), printable(target))
+		s.warn("the link %s to %s is replaced by one to the skill of that name", f.show(name), sanitize.Escape(sanitize.Cut(target, 200, 800)))
 	}
 }
 

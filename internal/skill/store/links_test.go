@@ -40,7 +40,7 @@ func TestLinks(t *testing.T) {
 			remove(t, o.Base, "skills/a-x")
 			symlink(t, "../elsewhere", o.Base, "skills/a-x")
 		}, true, want, false, "../elsewhere"},
-		{"a foreign link", func(t *testing.T, o Options) { symlink(t, "../else\nwhere", o.Base, "skills/a-x") }, false, want, false, `"../else\nwhere"`},
+		{"a foreign link", func(t *testing.T, o Options) { symlink(t, "../else\nwhere", o.Base, "skills/a-x") }, false, want, false, `../else\nwhere`},
 		{"a foreign link after a sync", func(t *testing.T, o Options) {
 			symlink(t, "../elsewhere", o.Base, "skills/a-x")
 			mustSync(t, o, content("a/x"))

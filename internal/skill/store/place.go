@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/sanitize"
 	"knowhow/internal/skill"
 )
 
@@ -66,7 +67,7 @@ func (s *syncer) open() error {
 	}
 	if target, ok := s.out.isLink(); ok && s.out.path != s.base.path {
 		return fmt.Errorf("the folder %s, which is written to, is a symbolic link to %s: remove it, or choose the folder that it leads to: %w",
-			s.out.path, printable(target), errkind.Conflict)
+			s.out.path, sanitize.Escape(sanitize.Cut(target, 200, 800)), errkind.Conflict)
 	}
 	if err := s.out.open(); err != nil {
 		return err

@@ -307,12 +307,3 @@ func hashTexts(texts map[string][]byte) string {
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
-
-// printable returns a foreign name fit for a line of a log.
-func printable(name string) string {
-	quoted := fmt.Sprintf("%.200q", name)
-	if inner := quoted[1 : len(quoted)-1]; inner != name {
-		return quoted
-	}
-	return name
-}

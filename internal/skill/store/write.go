@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"knowhow/internal/sanitize"
 	"knowhow/internal/skill"
 )
 
@@ -91,7 +92,7 @@ func (s *syncer) writeSkills(ctx context.Context) error {
 // tool names the item's tool for people, or the skill where it has several.
 func (it *item) tool() string {
 	if len(it.entry.Tools) == 1 {
-		return printable(it.entry.Tools[0])
+		return sanitize.Escape(sanitize.Cut(it.entry.Tools[0], 200, 800))
 	}
 	return it.name
 }

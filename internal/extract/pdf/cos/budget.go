@@ -12,8 +12,8 @@ const checkEvery = 1 << 16
 
 // The errors of a Budget that is used up.
 var (
-	errSteps  = fmt.Errorf("PDF document with more work than is allowed for one document: %w", errkind.TooLarge)
-	errMemory = fmt.Errorf("PDF document that needs more memory than is allowed for one document: %w", errkind.TooLarge)
+	errSteps  = fmt.Errorf("PDF document that takes more work than is allowed for one document: split it, or convert it to another format: %w", errkind.TooLarge)
+	errMemory = fmt.Errorf("PDF document that takes more memory than is allowed for one document: split it, or convert it to another format: %w", errkind.TooLarge)
 )
 
 // A Budget bounds the work and the memory that a document may take, however

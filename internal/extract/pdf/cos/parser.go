@@ -5,9 +5,9 @@ const maxNesting = 64
 
 // The memory of objects in bytes, beside that of their text.
 const (
-	objectSize = 48  // an interface, twice because arrays grow, and what it points to
-	dictSize   = 400 // an empty map and its first eight entries
-	entrySize  = 80  // a further entry and its key
+	objectSize = 40  // an interface, twice because arrays grow, and what it points to
+	dictSize   = 352 // a map of up to eight entries
+	entrySize  = 40  // of a larger map, or the text of a key
 )
 
 // object reads the next object. ok is false at a keyword that begins none, at
