@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -252,7 +253,8 @@ func (y *syncing) summarize(a *answers, r *store.Report, skills []skill.Skill) {
 		}
 		fmt.Fprintln(out)
 		if len(r.Removed) > 0 {
-			fmt.Fprintf(out, "Removed %s\n", terminal.Plural(len(r.Removed), "skill"))
+			fmt.Fprintf(out, "Removed %s from %s: %s\n", terminal.Plural(len(r.Removed), "skill"),
+				sanitize.Escape(cmp.Or(y.f.outputDir, defaultOutputDir)), someOf(r.Removed))
 		}
 	}
 	fmt.Fprintf(out, "%d succeeded, %d failed", len(a.catalogs), len(a.failed))
@@ -280,6 +282,15 @@ func (y *syncing) summarize(a *answers, r *store.Report, skills []skill.Skill) {
 		y.log.Warn(fmt.Sprintf("the catalog has %d characters, and Claude Code leaves descriptions out beyond %d: "+
 			"try --group-by server, or fewer tools by --include and --exclude", size, catalogBudget))
 	}
+}
+
+// someOf lists at most ten names.
+func someOf(names []string) string {
+	const most = 10
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %s", strings.Join(names[:most], ", "), terminal.Plural(len(names)-most, "other"))
 }
 
 // briefReason returns why a server failed, without what the log says besides:

@@ -75,8 +75,12 @@ func (w *skillWriter) chosen(c *mcpclient.Catalog) mcpclient.Catalog {
 }
 
 // write renders the skills and brings the disk up to date. It returns the skills
-// of the servers that answered. Errors are those of [store.Sync].
+// of the servers that answered. If all servers failed, it changes nothing. Errors
+// are those of [store.Sync].
 func (w *skillWriter) write(ctx context.Context, a *answers) (*store.Report, []skill.Skill, error) {
+	if len(a.failed) > 0 && len(a.catalogs) == 0 {
+		return &store.Report{}, nil, nil
+	}
 	skills, warnings := skill.Render(a.catalogs, w.render)
 	content := store.Content{Skills: skills, Disabled: w.disabled}
 	for id := range a.failed {

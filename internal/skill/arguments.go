@@ -233,7 +233,7 @@ func choices(s *shape) string {
 
 // shortValue returns a value for reading: a word as it is, all else as JSON.
 func shortValue(v *value) string {
-	if v.text != "" && quoteShell(v.text) == v.text {
+	if v.text != "" && QuoteShell(v.text) == v.text {
 		return sanitize.Cut(v.text, 80, 320)
 	}
 	const most = 400 // bytes, of which 80 characters are shown

@@ -54,7 +54,7 @@ func (o Options) startCommand() string {
 		if strings.ContainsFunc(w, sanitize.Invisible) {
 			w = cleanLine(w, maxDescription)
 		}
-		quoted[i] = quoteShell(w)
+		quoted[i] = QuoteShell(w)
 	}
 	return strings.Join(quoted, " ")
 }

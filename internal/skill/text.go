@@ -71,8 +71,8 @@ func backticks(s string) int {
 	return longest
 }
 
-// quoteShell returns a word for a POSIX shell that means s.
-func quoteShell(s string) string {
+// QuoteShell returns a word for a POSIX shell that means s.
+func QuoteShell(s string) string {
 	safe := strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+,=-") == ""
 	if safe && s != "" {
 		return s

@@ -56,13 +56,6 @@ func (f *folder) open() error {
 	return explainFolder("opening", f.path, err)
 }
 
-// isLink reports whether the folder itself is a symbolic link, and where that
-// leads.
-func (f *folder) isLink() (target string, ok bool) {
-	target, err := os.Readlink(f.path)
-	return target, err == nil
-}
-
 // close closes the folder if it is open.
 func (f *folder) close() {
 	if f.root != nil {

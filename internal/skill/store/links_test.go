@@ -282,7 +282,8 @@ func TestRememberedLinks(t *testing.T) {
 		}
 	}
 
-	// Others are named: the links move, and the log says so.
+	// Others are named: the links there are made, the earlier ones stay, and a
+	// warning says how to remove them.
 	o := options(t)
 	var log bytes.Buffer
 	o.Log = logTo(&log, slog.LevelInfo)
@@ -291,9 +292,10 @@ func TestRememberedLinks(t *testing.T) {
 	o.LinkDirs = []string{"skills"}
 	mustSync(t, o, content("a/x", "a/y"))
 	same(t, "tree", paths(t, o.Base), []string{
-		".claude/skills/", "mcp-skills/a-x/SKILL.md", "mcp-skills/a-y/SKILL.md", "skills/a-x -> ../mcp-skills/a-x", "skills/a-y -> ../mcp-skills/a-y",
+		".claude/skills/a-x -> ../../mcp-skills/a-x", ".claude/skills/a-y -> ../../mcp-skills/a-y",
+		"mcp-skills/a-x/SKILL.md", "mcp-skills/a-y/SKILL.md", "skills/a-x -> ../mcp-skills/a-x", "skills/a-y -> ../mcp-skills/a-y",
 	})
-	if want := "level=INFO msg=\"Removed 2 links from .claude/skills, where no links go any more\""; !strings.Contains(log.String(), want) {
+	if want := "level=WARN msg=\".claude/skills still holds 2 links of an earlier sync: if you do not need them, type: rm -r .claude/skills\""; !strings.Contains(log.String(), want) {
 		t.Errorf("log = %s, want %s", log.String(), want)
 	}
 }
@@ -325,11 +327,6 @@ func TestPlaces(t *testing.T) {
 			write(t, "", o.Base, "deep/er/skills/x")
 			symlink(t, "deep/er/skills", o.Base, "skills")
 		}, "deep/er/skills/a-x", "../../../mcp-skills/a-x"},
-		{"skills below a linked folder", func(t *testing.T, o *Options) {
-			write(t, "", o.Base, "deep/er/x")
-			symlink(t, "deep/er", o.Base, "gen")
-			o.OutputDir = "gen/skills"
-		}, "skills/a-x", "../deep/er/skills/a-x"},
 		{"the output folder holds the links", func(_ *testing.T, o *Options) { o.OutputDir = "." }, "skills/a-x", "../a-x"},
 		{"two names of one folder", func(t *testing.T, o *Options) {
 			write(t, "", o.Base, "skills/x")
@@ -363,8 +360,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// When the folders move, what is ours moves along, edits and the skills of
-// failed servers too.
+// TestMove syncs to other folders: edits and the skills of failed servers are
+// taken along, and nothing is removed from the earlier folders.
 func TestMove(t *testing.T) {
 	o := options(t)
 	mustSync(t, o, content("a/x", "a/y", "b/z"))
@@ -378,18 +375,62 @@ func TestMove(t *testing.T) {
 	same(t, "tree", paths(t, o.Base), []string{
 		"gen/a-x/SKILL.md", "gen/a-y/SKILL.md", "gen/b-z/SKILL.md",
 		"links/a-x -> ../gen/a-x", "links/a-y -> ../gen/a-y", "links/b-z -> ../gen/b-z",
-		"mcp-skills/a-y/notes.txt", "mcp-skills/own/SKILL.md",
-		"skills/",
+		"mcp-skills/a-x/SKILL.md", "mcp-skills/a-y/SKILL.md", "mcp-skills/a-y/notes.txt", "mcp-skills/b-z/SKILL.md", "mcp-skills/own/SKILL.md",
+		"skills/a-x -> ../mcp-skills/a-x", "skills/a-y -> ../mcp-skills/a-y", "skills/b-z -> ../mcp-skills/b-z",
 	})
-	same(t, "Kept", r.Kept, []string{"mcp-skills/a-y"})
-	if len(r.Removed) > 0 {
-		t.Errorf("Removed = %q, want none", r.Removed)
+	same(t, "Warnings", r.Warnings, []string{
+		"mcp-skills still holds 3 skills of an earlier sync: if you do not need them, type: rm -r mcp-skills/a-x mcp-skills/a-y mcp-skills/b-z",
+		"skills still holds 3 links of an earlier sync: if you do not need them, type: rm -r skills",
+	})
+	if len(r.Removed)+len(r.Unlinked) > 0 {
+		t.Errorf("Removed = %q, Unlinked = %q, want none", r.Removed, r.Unlinked)
 	}
 	if md := read(t, o.Base, "gen/a-x/SKILL.md"); !strings.Contains(md, `description: "Better."`) {
 		t.Errorf("the edited description is lost:\n%s", md)
 	}
-	if r := mustSync(t, o, c); r.Stale {
+	if r := mustSync(t, o, c); r.Stale || len(r.Warnings) > 0 {
 		t.Errorf("a second sync changes something: %+v", r)
+	}
+
+	// Back again: the description edited there is still somebody's own.
+	replace(t, "Does y.", "Mine.", o.Base, "mcp-skills/a-y/SKILL.md")
+	o.OutputDir, o.LinkDirs = "", []string{"skills"}
+	mustSync(t, o, c)
+	for name, want := range map[string]string{"a-x": "Better.", "a-y": "Mine."} {
+		if md := read(t, o.Base, "mcp-skills", name, "SKILL.md"); !strings.Contains(md, "description: \""+want) {
+			t.Errorf("the edited description of %s is lost:\n%s", name, md)
+		}
+	}
+}
+
+// TestMoveOutput syncs other servers to another folder for skills, with links in
+// the same one: only the links of disabled servers are removed.
+func TestMoveOutput(t *testing.T) {
+	for _, dirs := range [][]string{nil, {"skills"}} {
+		o := options(t)
+		mustSync(t, o, content("a/x", "b/y", "c/z"))
+		o.OutputDir, o.LinkDirs = "-gen it", dirs
+		c := content("c/z")
+		c.Disabled = []string{"b"}
+		dry := o
+		dry.DryRun = true
+		foreseen := mustSync(t, dry, c)
+		r := mustSync(t, o, c)
+		same(t, "report of the dry run", foreseen, r)
+		same(t, "tree", paths(t, o.Base), []string{
+			"-gen it/c-z/SKILL.md", "mcp-skills/a-x/SKILL.md", "mcp-skills/b-y/SKILL.md", "mcp-skills/c-z/SKILL.md",
+			"skills/a-x -> ../mcp-skills/a-x", "skills/c-z -> ../-gen it/c-z",
+		})
+		same(t, "Warnings", r.Warnings, []string{
+			"mcp-skills still holds 3 skills of an earlier sync: if you do not need them, type: rm -r mcp-skills",
+			"skills still holds 1 link of an earlier sync: if you do not need them, type: rm -r skills/a-x",
+		})
+		o.OutputDir = "gen"
+		write(t, "mine", o.Base, "-gen it/own")
+		r = mustSync(t, o, c)
+		same(t, "Warnings", r.Warnings, []string{
+			"-gen it still holds 1 skill of an earlier sync: if you do not need them, type: rm -r './-gen it/c-z'",
+		})
 	}
 }
 
@@ -421,9 +462,43 @@ func TestLinksBecomeCopies(t *testing.T) {
 		t.Errorf("%d syncs failed, want at least 8", failures)
 	}
 	same(t, "tree", paths(t, o.Base), []string{
-		"gen/a-x/SKILL.md", "gen/a-y/SKILL.md", "mcp-skills/", "skills/a-x/SKILL.md", "skills/a-y/SKILL.md",
+		"gen/a-x/SKILL.md", "gen/a-y/SKILL.md", "mcp-skills/a-x/SKILL.md", "mcp-skills/a-y/SKILL.md", "skills/a-x/SKILL.md", "skills/a-y/SKILL.md",
 	})
 	if r := mustSync(t, o, content("a/x", "a/y")); r.Stale {
 		t.Errorf("a second sync changes something: %+v", r)
 	}
+}
+
+// TestOutputBelowLink refuses to write skills through a link anywhere below the
+// working directory.
+func TestOutputBelowLink(t *testing.T) {
+	for _, out := range []string{"gen/sub", "gen/sub/deeper", "a/../gen/sub", "abs"} {
+		o := options(t)
+		outside := t.TempDir()
+		symlink(t, filepath.ToSlash(outside), o.Base, "gen")
+		o.OutputDir = out
+		if out == "abs" {
+			o.OutputDir = filepath.Join(o.Base, "gen", "sub")
+		}
+		for _, act := range []func() error{
+			func() error { return Check(o) },
+			func() error { _, err := Sync(t.Context(), o, content("a/x")); return err },
+		} {
+			err := act()
+			if !errors.Is(err, errkind.Conflict) || !strings.Contains(err.Error(), filepath.Join(o.Base, "gen")+", which is written to, is a symbolic link to ") {
+				t.Errorf("OutputDir %s: %v, want kind Conflict", out, err)
+			}
+		}
+		same(t, "the folder outside", tree(t, outside), map[string]string{})
+		if _, err := os.Stat(filepath.Join(o.Base, "skills")); err == nil {
+			t.Errorf("OutputDir %s: links were made", out)
+		}
+	}
+
+	// Links above the working directory are the user's choice.
+	o := options(t)
+	alias := filepath.Join(t.TempDir(), "alias")
+	symlink(t, filepath.ToSlash(o.Base), alias)
+	o.Base, o.OutputDir = alias, "gen/sub"
+	mustSync(t, o, content("a/x"))
 }

@@ -65,9 +65,9 @@ func (s *syncer) open() error {
 	if s.base.root == nil {
 		return fmt.Errorf("the folder %s does not exist: make it or start in another one: %w", s.base.path, errkind.NotFound)
 	}
-	if target, ok := s.out.isLink(); ok && s.out.path != s.base.path {
+	if link, target := s.linkTo(s.out); link != "" {
 		return fmt.Errorf("the folder %s, which is written to, is a symbolic link to %s: remove it, or choose the folder that it leads to: %w",
-			s.out.path, sanitize.Escape(sanitize.Cut(target, 200, 800)), errkind.Conflict)
+			link, sanitize.Escape(sanitize.Cut(target, 200, 800)), errkind.Conflict)
 	}
 	if err := s.out.open(); err != nil {
 		return err
@@ -86,17 +86,35 @@ func (s *syncer) open() error {
 	return nil
 }
 
+// linkTo returns the first element of f's path below the base that is a symbolic
+// link, and where that leads; "" if there is none. Outside of the base only the
+// last element counts: what is above it is the user's.
+func (s *syncer) linkTo(f *folder) (link, target string) {
+	for p := f.path; p != s.base.path && p != s.base.real; p = filepath.Dir(p) {
+		if to, err := os.Readlink(p); err == nil {
+			link, target = p, to
+		}
+		if p == filepath.Dir(p) { // f is outside
+			if to, err := os.Readlink(f.path); err == nil {
+				return f.path, to
+			}
+			return "", ""
+		}
+	}
+	return link, target
+}
+
 // openFormer opens the folder of skills that only the lock names. It is foreign
 // input: what can't be opened is passed over.
 func (s *syncer) openFormer() {
 	s.old = s.out
 	if dir := s.prev.OutputDir; dir != "" && dir != s.out.key {
 		f := newFolder(s.base.path, filepath.FromSlash(dir))
-		_, link := f.isLink()
-		if f.real == s.out.real && !link {
+		link, _ := s.linkTo(f)
+		if f.real == s.out.real && link == "" {
 			return
 		}
-		if link || f.open() != nil {
+		if link != "" || f.open() != nil {
 			s.warn("the earlier folder of skills, %s, can't be opened or is a link: what it holds stays there", f.path)
 		}
 		s.old = f

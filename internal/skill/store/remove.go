@@ -5,15 +5,20 @@ import (
 	"fmt"
 	"io/fs"
 	"knowhow/internal/skill"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 )
+
+// maxNamed is how many skills one warning names.
+const maxNamed = 10
 
 // findUnlisted finds the links that the lock does not know, but that lead to a
 // skill of their own name which is gone or belongs to a disabled server.
 func (s *syncer) findUnlisted(disabled []string) error {
-	for _, f := range append(slices.Clone(s.links), s.left...) {
+	for _, f := range s.links {
 		entries, err := f.names(".")
 		if err != nil {
 			return err
@@ -45,32 +50,13 @@ func (s *syncer) findUnlisted(disabled []string) error {
 	return nil
 }
 
-// removeLinks removes the links and copies of skills that are gone, and all of
-// ours from folders where links go no more.
+// removeLinks removes the links and copies of skills that are gone.
 func (s *syncer) removeLinks(context.Context) error {
 	for _, f := range s.links {
 		for _, name := range s.gone {
 			if err := s.unlink(f, name); err != nil {
 				return err
 			}
-		}
-	}
-	for _, f := range s.left {
-		names := slices.Clone(s.gone)
-		for name := range s.prev.Skills {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		before := len(s.report.Unlinked)
-		for _, name := range slices.Compact(names) {
-			if err := s.unlink(f, name); err != nil {
-				return err
-			}
-		}
-		if n := len(s.report.Unlinked) - before; n == 1 && !s.o.DryRun {
-			s.log.Info("Removed 1 link from " + f.key + ", where no links go any more")
-		} else if n > 1 && !s.o.DryRun {
-			s.log.Info(fmt.Sprintf("Removed %d links from %s, where no links go any more", n, f.key))
 		}
 	}
 	return nil
@@ -129,9 +115,12 @@ func (s *syncer) removeCopy(f *folder, name string, prev *entry, it *item, ours 
 	return f.removeFiles(name, slices.Compact(paths), ours)
 }
 
-// removeSkills removes the folders of skills that are gone, and those at the
-// place from which the skills have moved.
+// removeSkills removes the folders of skills that are gone. Where the skills go
+// to another folder than before, those in the earlier one stay.
 func (s *syncer) removeSkills(context.Context) error {
+	if s.old != s.out {
+		return nil
+	}
 	for _, name := range s.gone {
 		if prev := s.prev.Skills[name]; prev != nil {
 			if err := s.removeSkill(name, prev); err != nil {
@@ -139,32 +128,84 @@ func (s *syncer) removeSkills(context.Context) error {
 			}
 		}
 	}
-	if s.old == s.out || s.o.DryRun {
-		return nil
-	}
-	for _, it := range s.items {
-		if it.prev == nil {
-			continue
-		}
-		// What was edited there has been taken along.
-		if md := s.old.read(path.Join(it.name, skillFile)); md == nil || skill.FrontmatterServer(md) != it.prev.Server {
-			continue
-		}
-		gone, err := s.old.removeFiles(it.name, it.prev.paths(), func(string, []byte) bool { return true })
-		if err != nil {
+	return nil
+}
+
+// warnOfRest warns of what the last sync left in folders that this one does not
+// use, and of links to it, since no later sync knows of them.
+func (s *syncer) warnOfRest(context.Context) error {
+	known := slices.Sorted(maps.Keys(s.prev.Skills))
+	if s.old != s.out {
+		rest := slices.DeleteFunc(slices.Clone(known), func(name string) bool {
+			md := s.old.read(path.Join(name, skillFile))
+			return md == nil || skill.FrontmatterServer(md) != s.prev.Skills[name].Server
+		})
+		if err := s.warnOf(s.old, "skill", rest); err != nil {
 			return err
 		}
-		if !gone {
-			s.keep(s.old, it.name, "holds files that are not ours, which were left alone")
+	}
+	folders := s.left
+	if s.old != s.out {
+		folders = append(slices.Clone(s.links), s.left...)
+	}
+	for _, f := range folders {
+		var rest []string
+		for _, name := range known {
+			used := s.next.Skills[name] != nil || slices.Contains(s.gone, name)
+			if used && slices.Contains(s.links, f) {
+				continue
+			}
+			state, err := s.look(f, name, s.prev.Skills[name], nil)
+			if err != nil {
+				return err
+			}
+			if state == astray || state == copied {
+				rest = append(rest, name)
+			}
+		}
+		if err := s.warnOf(f, "link", rest); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// warnOf warns that f still holds the named skills or links to skills, and says
+// which command removes them: with the folder, if it holds nothing else.
+func (s *syncer) warnOf(f *folder, what string, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	entries, err := f.names(".")
+	if err != nil {
+		return err
+	}
+	count, more := fmt.Sprintf("%d %ss", len(names), what), ""
+	if len(names) == 1 {
+		count = "1 " + what
+	}
+	command := "rm -r"
+	if len(entries) == len(names) {
+		names = []string{""}
+	}
+	if len(names) > maxNamed {
+		names, more = names[:maxNamed], fmt.Sprintf(" (and %d others)", len(names)-maxNamed)
+	}
+	for _, name := range names {
+		p := f.show(name)
+		if strings.HasPrefix(p, "-") {
+			p = "./" + p
+		}
+		command += " " + skill.QuoteShell(p)
+	}
+	s.warn("%s still holds %s of an earlier sync: if you do not need them, type: %s%s", f.key, count, command, more)
 	return nil
 }
 
 // removeSkill removes the folder of a skill that is gone, unless somebody has
 // changed its SKILL.md.
 func (s *syncer) removeSkill(name string, prev *entry) error {
-	info, err := s.old.lstat(name)
+	info, err := s.out.lstat(name)
 	if err != nil {
 		return err
 	}
@@ -172,27 +213,21 @@ func (s *syncer) removeSkill(name string, prev *entry) error {
 	if info == nil {
 		return nil
 	}
-	md := s.old.read(path.Join(name, skillFile))
-	if s.old != s.out && skill.FrontmatterServer(md) != prev.Server {
-		// Where the folder is not the one that the user names now, the lock
-		// alone is not enough.
-		s.keep(s.old, name, "does not look like ours any more and was left alone")
-		return nil
-	}
+	md := s.out.read(path.Join(name, skillFile))
 	edited := md != nil && !s.renamed[name] && (prev.DescriptionEdited || sum(md) != prev.Files[skillFile])
-	if edited || !s.old.plain(name, prev.paths()) {
-		s.keep(s.old, name, "is no longer generated but was changed, so it was left alone: remove it if you don't need it")
+	if edited || !s.out.plain(name, prev.paths()) {
+		s.keep(s.out, name, "is no longer generated but was changed, so it was left alone: remove it if you don't need it")
 		return nil
 	}
 	if s.o.DryRun {
 		return nil
 	}
-	gone, err := s.old.removeFiles(name, prev.paths(), s.ours(name, prev))
+	gone, err := s.out.removeFiles(name, prev.paths(), s.ours(name, prev))
 	if err != nil {
 		return err
 	}
 	if !gone {
-		s.keep(s.old, name, "holds files that are not ours or were changed, which were left alone")
+		s.keep(s.out, name, "holds files that are not ours or were changed, which were left alone")
 	}
 	s.log.Debug("Removed skill: " + name)
 	return nil

@@ -52,7 +52,7 @@ type Content struct {
 type Report struct {
 	Written   []string // skills that are new or differ
 	Unchanged []string // the others of the servers that answered
-	Removed   []string // skills whose tool is gone or whose server is disabled
+	Removed   []string // skills of OutputDir whose tool is gone or whose server is disabled
 
 	Linked   []string // links made or corrected
 	Copied   []string // folders copied because links are refused
@@ -70,7 +70,9 @@ type Report struct {
 //
 // A description in a SKILL.md's frontmatter that somebody edited survives,
 // unless o.Force; every other edit of a generated file is undone. The skills of
-// failed servers stay as they are. Where a link can't be made the skill's
+// failed servers stay as they are. Where OutputDir or LinkDirs are others than
+// in the last sync, what is in the earlier folders stays, and a warning says how
+// to remove it. Where a link can't be made the skill's
 // folder is copied instead.
 //
 // The report's hash is the SHA-256, in hex, of the contents of all SKILL.md
@@ -102,7 +104,7 @@ type syncer struct {
 	out   *folder   // where skills go
 	old   *folder   // where the last sync put them; the same as out unless it moved
 	links []*folder // where links go
-	left  []*folder // where links of the last sync are and none go any more
+	left  []*folder // where links of the last sync are and this one makes none
 
 	prev *lock  // what the last sync left; empty where there is no lock
 	raw  []byte // the lock file's bytes, nil where there is none
@@ -151,7 +153,7 @@ func (s *syncer) sync(ctx context.Context, c Content) (*Report, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("writing skills: %w", err)
 	}
-	for _, step := range []func(context.Context) error{s.prepare, s.writeSkills, s.linkSkills, s.removeLinks, s.removeSkills} {
+	for _, step := range []func(context.Context) error{s.prepare, s.writeSkills, s.linkSkills, s.removeLinks, s.removeSkills, s.warnOfRest} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}

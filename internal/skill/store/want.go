@@ -50,7 +50,7 @@ func (s *syncer) want(c Content) error {
 			if it := s.held(name, e); it != nil {
 				s.items = append(s.items, it)
 			}
-		default:
+		case s.old == s.out || slices.Contains(c.Disabled, e.Server):
 			s.gone = append(s.gone, name)
 		}
 	}
@@ -129,6 +129,13 @@ func (s *syncer) edited(it *item, rendered []byte, description string) (string, 
 	}
 	file, former := path.Join(it.formerName, skillFile), it.former
 	texts := [][]byte{s.old.read(file)}
+	if s.old != s.out {
+		// An earlier sync, of which the lock says nothing, may have written here.
+		text := s.out.read(path.Join(it.name, skillFile))
+		if found, err := skill.FrontmatterDescription(text); err == nil && found != description && isEdited(nil, text, found, rendered) {
+			return found, true
+		}
+	}
 	if former != nil && former.Copied {
 		for _, f := range append(slices.Clone(s.links), s.left...) {
 			if info, err := f.lstat(it.formerName); err == nil && info != nil && info.IsDir() && former.linked(f) {

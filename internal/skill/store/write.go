@@ -21,8 +21,8 @@ func (s *syncer) prepare(context.Context) error {
 	if len(s.pending()) > 0 {
 		change = append(change, s.out)
 	}
-	if len(s.gone) > 0 && s.old.root != nil || s.old != s.out && s.old.root != nil {
-		change = append(change, s.old)
+	if len(s.gone) > 0 && s.old == s.out && s.out.root != nil {
+		change = append(change, s.out)
 	}
 	for _, f := range s.links {
 		work, err := s.hasWork(f)
