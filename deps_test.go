@@ -38,7 +38,7 @@ var deps = map[string]string{
 	"fetch": "",
 	"job":   "",
 
-	// The far sides, the guarded listener of the servers, and the door to the MCP SDK.
+	// The Fess client, the guarded listener of the servers, and MCP.
 	"fess":       "search query",
 	"httpguard":  "spell",
 	"fessserver": "httpguard search query sanitize",

@@ -228,7 +228,7 @@ func checkGone(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// alive says whether a process runs: one that waits to be reaped does not.
+// alive reports whether a process runs: one that waits to be reaped does not.
 func alive(id string) bool {
 	pid, err := strconv.Atoi(id)
 	if err != nil {

@@ -34,7 +34,7 @@ Examples:
 `
 
 const (
-	// defaultHost is where serve listens unless told otherwise.
+	// defaultHost is where serve listens by default.
 	defaultHost = "127.0.0.1"
 
 	// maxDescription is the longest description of a source, in characters:

@@ -52,7 +52,7 @@ func (s *serving) listen(ctx context.Context, server *mcpserver.Server, index fu
 	})
 }
 
-// snippetName is what clients are told to call the server.
+// snippetName returns the name of the server in the snippets for clients.
 func (s *serving) snippetName() string {
 	if len(s.sources) == 1 {
 		return s.sources[0].Label

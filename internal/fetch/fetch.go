@@ -161,7 +161,7 @@ func newTransport(o Options, p *policy) (*http.Transport, error) {
 // Close ends the connections that lie idle. Calls in flight go on.
 func (f *Fetcher) Close() { f.transport.CloseIdleConnections() }
 
-// Check says whether Get would refuse the URL before it asks anyone: for its
+// Check reports whether Get would refuse the URL before it asks anyone: for its
 // scheme, its host's name, or an address written in it. Errors are as those of
 // Get. It asks no name server.
 func (f *Fetcher) Check(rawURL string) error {

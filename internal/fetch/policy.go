@@ -199,7 +199,7 @@ func (p *policy) checkHost(h host) error {
 	return nil
 }
 
-// named says whether the list of allowed hosts has h.
+// named reports whether the list of allowed hosts has h.
 func (p *policy) named(h host) bool {
 	return slices.ContainsFunc(p.hosts, func(e pattern) bool {
 		switch {
@@ -214,7 +214,7 @@ func (p *policy) named(h host) bool {
 
 func (p *policy) mayBePrivate(h host) bool { return p.allowPrivate || p.named(h) }
 
-// checkAddr says whether a connection to an address of h may be made. A name
+// checkAddr reports whether a connection to an address of h may be made. A name
 // that the operator named may lead into the own network, but not to a special
 // address: whoever answers for the name would reach the metadata of a cloud.
 func (p *policy) checkAddr(h host, a netip.Addr) error {
@@ -271,13 +271,13 @@ func parseHost(s string) (host, error) {
 	return host{name: s}, nil
 }
 
-// notHost says whether r can't be in a host name. The underscore is no letter
+// notHost reports whether r can't be in a host name. The underscore is no letter
 // of host names, but they exist.
 func notHost(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
 }
 
-// numeric says whether the last label of a host makes it an address.
+// numeric reports whether the last label of a host makes it an address.
 func numeric(label string) bool {
 	if hex, ok := strings.CutPrefix(label, "0x"); ok {
 		return strings.Trim(hex, "0123456789abcdef") == ""
