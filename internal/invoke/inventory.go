@@ -63,7 +63,7 @@ func (x *exchange) answer(v any) *failure {
 	if err != nil {
 		return internalFailure()
 	}
-	x.body = append(body, '\n')
+	x.body = [][]byte{body, []byte("\n")}
 	return nil
 }
 

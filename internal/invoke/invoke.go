@@ -57,8 +57,7 @@ const (
 	// of them has run wild.
 	maxInFlight = 1000
 
-	maxBody    = 4 << 20 // bytes of a request's body
-	keepBuffer = 1 << 16 // bytes; what grew beyond is not used again
+	maxBody = 4 << 20 // bytes of a request's body
 )
 
 // New returns the handler of the whole API. Every answer is JSON; an error is
@@ -110,15 +109,13 @@ type handler struct {
 	needsToken bool
 	slots      chan struct{}
 	routes     map[string]route
-	buffers    bufferPool
 }
 
 // An exchange is one request and what is to be answered.
 type exchange struct {
-	body    []byte          // of the answer
-	result  json.RawMessage // if set, wrapped in a success and answered instead of body
-	request request         // to a server, where the path is /invoke
-	failure *failure        // if set, answered instead of all
+	body    [][]byte // of the answer, in parts
+	request request  // to a server, where the path is /invoke
+	failure *failure // if set, answered instead of body
 }
 
 // ServeHTTP implements [http.Handler].
@@ -127,7 +124,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{}
 	x.failure = h.work(r, x)
 	if x.failure == nil || x.failure.status != statusGone {
-		h.send(w, r, x)
+		x.send(w, r)
 		h.trace(r, x, start)
 		return
 	}
@@ -168,7 +165,7 @@ func (h *handler) catch(f **failure) {
 
 // invoke answers POST /invoke.
 func (h *handler) invoke(r *http.Request, x *exchange) *failure {
-	req, f := h.read(r)
+	req, f := readRequest(r)
 	if f != nil {
 		return f
 	}
@@ -183,14 +180,17 @@ func (h *handler) invoke(r *http.Request, x *exchange) *failure {
 		}
 		return f
 	}
-	switch {
-	case isError(result):
-		x.body = toolError(result, h.unknownTool(r.Context(), req))
-	case len(result) == 0:
-		x.result = json.RawMessage("null")
-	default:
-		x.result = result
+	if len(result) == 0 {
+		result = json.RawMessage("null")
 	}
+	head := []byte(`{"status":"success",`)
+	if isError(result) {
+		head = append(head, `"isError":true,`...)
+		if hint := h.unknownTool(r.Context(), req); hint != "" {
+			head = append(compact.AppendString(append(head, `"detail":`...), hint), ',')
+		}
+	}
+	x.body = [][]byte{append(head, `"result":`...), result, []byte("}\n")}
 	return nil
 }
 
@@ -203,17 +203,6 @@ func isError(result json.RawMessage) bool {
 		IsError bool `json:"isError"`
 	}
 	return json.Unmarshal(result, &r) == nil && r.IsError
-}
-
-// toolError returns the answer to a call whose tool has failed: the result as the
-// server wrote it, and beside it that it is an error, with a detail unless that
-// is "".
-func toolError(result json.RawMessage, detail string) []byte {
-	body := []byte(`{"status":"success","isError":true,`)
-	if detail != "" {
-		body = append(compact.AppendString(append(body, `"detail":`...), detail), ',')
-	}
-	return slices.Concat(body, []byte(`"result":`), result, []byte("}\n"))
 }
 
 // unknownTool says that a server has no tool of the name that a request calls, and
@@ -250,17 +239,16 @@ func (h *handler) unknownTool(ctx context.Context, req request) string {
 	return text + " (GET /tools?server=" + url.QueryEscape(req.server) + " lists its tools)"
 }
 
-// read reads and parses the body of POST /invoke.
-func (h *handler) read(r *http.Request) (request, *failure) {
+// readRequest reads and parses the body of POST /invoke.
+func readRequest(r *http.Request) (request, *failure) {
 	if f := checkType(r.Header); f != nil {
 		return request{}, f
 	}
-	buf := h.buffers.get()
-	defer h.buffers.put(buf)
-	if f := readBody(r, buf); f != nil {
+	body, f := readBody(r)
+	if f != nil {
 		return request{}, f
 	}
-	return parse(buf.Bytes())
+	return parse(body)
 }
 
 // trace writes one line about a request. It names no argument and no result.

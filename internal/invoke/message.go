@@ -1,7 +1,6 @@
 package invoke
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"mime"
@@ -9,29 +8,9 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 
 	"knowhow/internal/httpguard"
 )
-
-// A bufferPool lends buffers for bodies. The zero value is ready to use.
-type bufferPool struct{ pool sync.Pool }
-
-func (p *bufferPool) get() *bytes.Buffer {
-	if b, ok := p.pool.Get().(*bytes.Buffer); ok {
-		return b
-	}
-	return &bytes.Buffer{}
-}
-
-// put takes a buffer back. Nothing may refer to what it held.
-func (p *bufferPool) put(b *bytes.Buffer) {
-	if b.Cap() > keepBuffer {
-		return
-	}
-	b.Reset()
-	p.pool.Put(b)
-}
 
 // checkType refuses bodies that are not said to be JSON. It is more than a
 // formality: a web page may send text/plain to us without being asked first,
@@ -44,9 +23,6 @@ func checkType(header http.Header) *failure {
 		return refuse("send the body without Content-Encoding")
 	}
 	types := header["Content-Type"]
-	if len(types) == 1 && types[0] == "application/json" {
-		return nil
-	}
 	if len(types) != 1 {
 		return refuse("send one header Content-Type: application/json")
 	}
@@ -60,64 +36,43 @@ func checkType(header http.Header) *failure {
 	return nil
 }
 
-// readBody reads the body into buf, within the time that the server gives.
-func readBody(r *http.Request, buf *bytes.Buffer) *failure {
+// readBody reads the body, within the time that the server gives.
+func readBody(r *http.Request) ([]byte, *failure) {
 	tooLarge := &failure{status: http.StatusRequestEntityTooLarge, text: "request too large",
 		detail: "the body must be at most " + strconv.Itoa(maxBody) + " bytes"}
 	if r.ContentLength > maxBody {
-		return tooLarge
+		return nil, tooLarge
 	}
-	n, err := buf.ReadFrom(io.LimitReader(r.Body, maxBody+1))
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	if err != nil {
 		f := malformed("incomplete request", "the body ended before its announced length, or its chunks are wrong")
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			f.detail = "the body did not arrive in time"
 		}
 		f.ended = true
-		return f
+		return nil, f
 	}
-	if n > maxBody {
-		return tooLarge
+	if len(body) > maxBody {
+		return nil, tooLarge
 	}
-	return nil
+	return body, nil
 }
 
-// The parts of a success around its result.
-const (
-	successHead = `{"status":"success","result":`
-	successTail = "}\n"
-)
-
-// send answers a request, with one write unless the result is long. The result
-// is sent as the server wrote it.
-func (h *handler) send(w http.ResponseWriter, r *http.Request, x *exchange) {
+// send answers a request.
+func (x *exchange) send(w http.ResponseWriter, r *http.Request) {
 	if x.failure != nil {
 		x.failure.send(w, r)
 		return
 	}
-	body, result := x.body, x.result
-	length := len(body)
-	if result != nil {
-		length = len(successHead) + len(result) + len(successTail)
+	length := 0
+	for _, part := range x.body {
+		length += len(part)
 	}
 	sendHeader(w, http.StatusOK, length)
-	// Errors of writing mean that the client is gone.
-	switch {
-	case r.Method == http.MethodHead:
-	case result == nil:
-		_, _ = w.Write(body)
-	case length > keepBuffer:
-		_, _ = io.WriteString(w, successHead)
-		_, _ = w.Write(result)
-		_, _ = io.WriteString(w, successTail)
-	default:
-		buf := h.buffers.get()
-		defer h.buffers.put(buf)
-		buf.Grow(length)
-		buf.WriteString(successHead)
-		buf.Write(result)
-		buf.WriteString(successTail)
-		_, _ = w.Write(buf.Bytes())
+	if r.Method != http.MethodHead {
+		for _, part := range x.body {
+			_, _ = w.Write(part) // an error means that the client is gone
+		}
 	}
 }
 

@@ -48,6 +48,6 @@ func (h *handler) openAPI(_ *http.Request, x *exchange) *failure {
 		}
 		pairs = append(pairs, p.mark, string(value))
 	}
-	x.body = []byte(strings.NewReplacer(pairs...).Replace(document))
+	x.body = [][]byte{[]byte(strings.NewReplacer(pairs...).Replace(document))}
 	return nil
 }

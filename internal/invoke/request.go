@@ -13,8 +13,7 @@ import (
 	"knowhow/internal/spell"
 )
 
-// A request is what a body asks a server for. It shares no memory with the
-// body.
+// A request is what a body asks a server for.
 type request struct {
 	server string
 	method string
@@ -119,14 +118,8 @@ func toolRequest(server string, f fields) (request, *failure) {
 	if fail != nil {
 		return request{}, fail
 	}
-	var params bytes.Buffer
-	params.Grow(len(`{"name":,"arguments":}`) + len(f.toolName) + len(arguments))
-	params.WriteString(`{"name":`)
-	params.Write(f.toolName)
-	params.WriteString(`,"arguments":`)
-	params.Write(arguments)
-	params.WriteByte('}')
-	return request{server: server, method: "tools/call", tool: tool, params: params.Bytes()}, nil
+	params := slices.Concat([]byte(`{"name":`), f.toolName, []byte(`,"arguments":`), arguments, []byte("}"))
+	return request{server: server, method: "tools/call", tool: tool, params: params}, nil
 }
 
 // methodRequest is format 2.
@@ -154,13 +147,13 @@ func methodRequest(server string, f fields) (request, *failure) {
 	return request{server: server, method: method, params: params}, fail
 }
 
-// taskParams returns a copy of params. A task_id of the methods that MCP has for
+// taskParams returns params, in which a task_id of the methods that MCP has for
 // tasks is renamed to taskId, as MCP spells it.
 func taskParams(method string, params []byte) (json.RawMessage, *failure) {
 	switch method {
 	case "tasks/get", "tasks/result", "tasks/cancel":
 	default:
-		return bytes.Clone(params), nil
+		return params, nil
 	}
 	var renamed json.RawMessage
 	count, at := 0, 0

@@ -44,7 +44,7 @@ func TestErrors(t *testing.T) {
 		{`{}`, `f:1:1: no MCP servers in the file, want a key "mcpServers" (Claude, Cursor, Gemini CLI), "servers" (VS Code), "mcp_servers" (Codex), "context_servers" (Zed) or "mcp" (OpenCode)`},
 		{`{"command":"a"}`, `f:1:1: no MCP servers`},
 		{`{"name":"p","scripts":{"command":"x"},"dependencies":{}}`, `f:1:1: no MCP servers`},
-		{`{"mcpserver":{"a":{}}}`, `"mcp" (OpenCode); is "mcpserver" meant to be "mcpServers"?`},
+		{`{"mcpserver":{"a":{}}}`, `"mcp" (OpenCode); is "mcpserver" meant to be "mcpServers"? Example: `},
 		{"model = 'x'", `f: no MCP servers in the file`},
 		{`{"mcpServers":[]}`, `f:1:15: mcpServers: got a list, want an object with a key for each server`},
 		{`{"mcpServers":null}`, `f:1:15: mcpServers: got null, want an object with a key for each server`},
@@ -101,7 +101,7 @@ func TestErrors(t *testing.T) {
 		if strings.Contains(err.Error(), "S3CRET") {
 			t.Errorf("Parse(%.100q) = %v shows a secret", tc.text, err)
 		}
-		if _, example, ok := strings.Cut(err.Error(), ". Example: "); !ok {
+		if _, example, ok := strings.Cut(err.Error(), " Example: "); !ok {
 			t.Errorf("Parse(%.100q) = %v, want an example", tc.text, err)
 		} else if _, err := mcpsettings.Parse("f", []byte(example), env); err != nil {
 			t.Errorf("the example does not parse: %v", err)

@@ -40,7 +40,11 @@ func (f *fault) Error() string {
 	if f.path != "" {
 		where += f.path + ": "
 	}
-	return where + f.what + ". Example: " + f.example
+	end := "."
+	if strings.HasSuffix(f.what, "?") {
+		end = ""
+	}
+	return where + f.what + end + " Example: " + f.example
 }
 
 // Unwrap makes a fault one of kind errkind.Invalid.

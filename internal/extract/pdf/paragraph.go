@@ -122,20 +122,22 @@ type renderer struct {
 	budget    *cos.Budget
 }
 
+// lineSteps is what a line costs beside its text.
+const lineSteps = 10
+
 // Bounds on the compounds of a document.
 const (
 	maxCompounds = 1 << 18
 	compoundSize = 64 // bytes, beside the word
 )
 
-// newRenderer returns a renderer with room for all paragraphs. It takes the
-// work of everything that is done with them from the budget.
+// newRenderer returns a renderer with room for all paragraphs.
 func newRenderer(ps []paragraph, b *cos.Budget) *renderer {
 	r := &renderer{compounds: map[string]bool{}, budget: b}
 	size := 0
 	for _, p := range ps {
 		for _, l := range p.lines {
-			if !b.Spend(20 + 2*len(l.text)) {
+			if !b.Spend(lineSteps + len(l.text)) {
 				return r
 			}
 			size += len(l.text) + 2
@@ -181,6 +183,9 @@ func (r *renderer) write(p paragraph) int {
 	}
 	advance := p.advance()
 	for i, l := range p.lines {
+		if !r.budget.Spend(lineSteps + len(l.text)) {
+			return start
+		}
 		switch {
 		case i > 0:
 			r.join(p.lines[i-1], l, right, advance > 0)

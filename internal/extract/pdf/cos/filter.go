@@ -361,7 +361,7 @@ func unRunLength(out *output, data []byte) {
 			data = data[1+n:]
 			continue
 		}
-		if n = 257 - n; !out.room(n) {
+		if n = 257 - n; !out.room(n) || !out.budget.Spend(n/8) {
 			return
 		}
 		for range n {
