@@ -40,6 +40,8 @@ func (s *syncing) readAndApply(ctx context.Context, t tree, todo []task, gone []
 		if err := b.flush(ctx); err != nil {
 			return err
 		}
+		s.g.o.Log.Warn("knowhow ended while it was reading this file: it is read after all others, and left out if that happens again",
+			"label", s.src.Label, "path", k.path)
 		var r reading
 		if err := s.g.o.Pool.doAlone(ctx, func() { r = s.read(ctx, t, k) }); err != nil {
 			return err

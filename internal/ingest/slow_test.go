@@ -1,9 +1,11 @@
 package ingest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -249,7 +251,8 @@ func TestSuspectsAreReadLastAndAlone(t *testing.T) {
 	for _, name := range []string{"a.txt", "b.txt", "c.txt", "d.txt", "banned.txt"} {
 		write(t, root, name, "changed", anHourAgo())
 	}
-	g := New(Options{Sink: sink, Journal: journal})
+	var log bytes.Buffer
+	g := New(Options{Sink: sink, Journal: journal, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	g.makeDoc = func(ctx context.Context, data []byte, known document.Document) (*document.Document, error) {
 		if known.Path == "a.txt" && len(sink.paths()) == 5 {
 			t.Error("a suspect is read before everything else is applied")
@@ -263,6 +266,9 @@ func TestSuspectsAreReadLastAndAlone(t *testing.T) {
 	}
 	if order := text.names; len(order) != 4 || !slices.Equal(order[2:], []string{"a.txt", "b.txt"}) {
 		t.Errorf("read in the order %v, want the suspects a.txt and b.txt last", order)
+	}
+	if n := strings.Count(log.String(), "knowhow ended while it was reading this file"); n != 2 {
+		t.Errorf("%d suspects are named in the log, want 2:\n%s", n, &log)
 	}
 	if text.most["a.txt"] != 1 || text.most["b.txt"] != 1 {
 		t.Errorf("files being read beside each one: %v, want the suspects alone", text.most)
