@@ -38,6 +38,9 @@ func longPDF(n int) []byte {
 // TestExtractStops shows that every parser looks at the context all the time
 // and stops when it is done. Looks are counted because time can't be.
 func TestExtractStops(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hostile input takes minutes under the race detector")
+	}
 	const size = 1 << 20
 	fill := func(s string) string { return strings.Repeat(s, size/len(s)) }
 	line := "The words of a line that is about one thing and goes on with it.\n"

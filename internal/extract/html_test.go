@@ -94,6 +94,9 @@ func TestMainContent(t *testing.T) {
 // Hostile pages must be read in time that grows with their length alone: a walk
 // that is quadratic in one of these would not come to an end.
 func TestHostileHTML(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hostile input takes minutes under the race detector")
+	}
 	const n = 200_000
 	pages := map[string]string{
 		"nested div":       strings.Repeat("<div>", n) + "deep",
@@ -133,6 +136,9 @@ func TestHostileHTML(t *testing.T) {
 // TestHostileMarkdown does the same for Markdown, whose headings are looked
 // through for markup.
 func TestHostileMarkdown(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hostile input takes minutes under the race detector")
+	}
 	lines := func(line string) string {
 		const size = 1 << 20
 		return "# deep\n" + strings.Repeat(line+"\n", size/(len(line)+1))

@@ -28,6 +28,9 @@ func allocated(f func()) int {
 // TestHostileFiles reads files that kept an earlier reader busy for hours, or
 // took all memory.
 func TestHostileFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hostile input takes minutes under the race detector")
+	}
 	for name, kind := range map[string]error{
 		"pdf-hang.pdf":  errkind.TooLarge,    // CMaps with 200,000 ranges of codes, and a string of 20 MB
 		"pdf-hang2.pdf": errkind.Unsupported, // 300,000 times a form with fonts of its own
@@ -90,6 +93,9 @@ func fontsOf(n int, font func(i int) string, objects ...string) []byte {
 // budget most of them take minutes or gigabytes, and all of them do with larger
 // numbers.
 func TestHostile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hostile input takes minutes under the race detector")
+	}
 	flate := func(entries, data string) string { return streamObject("/Filter/FlateDecode"+entries, deflate(data)) }
 	times := strings.Repeat
 	type0 := func(more, descendant string) func(int) string {

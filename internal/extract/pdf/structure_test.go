@@ -127,6 +127,9 @@ func TestPagesInOrder(t *testing.T) {
 
 // TestLimits reads small files that ask for endless work.
 func TestLimits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hostile input takes minutes under the race detector")
+	}
 	selfForm := newMaker(helvetica, "/X Do")
 	selfForm.objects[2] = "<</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</XObject<</X 5 0 R>>/Font<</F1 " + helvetica + ">>>>>>"
 	selfForm.add(streamObject("/Subtype/Form", strings.Repeat("/X Do ", 10)+hello))
