@@ -109,6 +109,9 @@ func TestContent(t *testing.T) {
 // TestLongContent checks that a text too long to go along keeps no one from
 // finding its document, and can still be read as a copy.
 func TestLongContent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute under the race detector, and has one goroutine")
+	}
 	d := searchtest.Corpus()[0]
 	for size, want := range map[int]error{2 << 20: nil, 2<<20 + 1: errkind.Unsupported} {
 		// What takes the most room in JSON.

@@ -212,6 +212,9 @@ func falls(t *testing.T, hits []search.Hit) {
 // TestPaging reads all pages of many queries and checks that each document
 // occurs once and that the total is right.
 func TestPaging(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute under the race detector, and has one goroutine")
+	}
 	x, g := open(t, t.TempDir()), newGenerator()
 	g.fill(t, x, 60)
 	texts := []string{"", word(0), word(40), word(3) + " " + word(60), word(0) + " " + word(1) + " " + word(2),
@@ -255,6 +258,9 @@ func TestPaging(t *testing.T) {
 
 // TestPagesFit checks that pages are windows on one list.
 func TestPagesFit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute under the race detector, and has one goroutine")
+	}
 	x, g := open(t, t.TempDir()), newGenerator()
 	g.fill(t, x, 400) // so that some words are common
 	for _, text := range []string{word(0) + " OR " + word(50), word(0) + " " + word(1) + " " + word(30), word(2)} {
