@@ -1,0 +1,501 @@
+package segment
+
+import (
+	"cmp"
+	"context"
+	"math/bits"
+	"slices"
+)
+
+// A Pattern is a sequence of tokens.
+type Pattern struct {
+	Tokens []string // at least one
+	Prefix bool     // the last token stands for all that begin with it
+
+	// Slop is how far the tokens may be moved, in positions, until they are
+	// in sequence (as in Lucene: 1 allows another token between two, and 2
+	// the other order). 0 is a phrase.
+	Slop int
+}
+
+// A Leaf is a condition on the tokens of a chunk: any of several patterns, in
+// some fields. It counts as one term in the ranking.
+type Leaf struct {
+	Weight float32 // in the ranking; 1 is usual
+
+	fields Fields
+	parts  []part // of each segment
+	df     int    // chunks; for a union of terms only known when it is ranked
+	terms  bool   // every part has at most one term and no phrase
+}
+
+// A part is what a leaf finds in one segment.
+type part struct {
+	terms []entry
+	found *found // phrases, or all of the leaf once it is ranked
+	docs  Bits   // documents of phrases
+}
+
+// A found is a list of chunks and the weighed frequency of a leaf in each.
+type found struct {
+	chunks []uint32
+	tf     []float32
+	most   float32 // the greatest of tf
+}
+
+// A Search answers one query. It keeps memory that searches reuse. It is not
+// safe for concurrent use.
+type Search struct {
+	c       *Collection
+	current *Segment // that is being read, for Damage
+	kept    int      // postings that are held in founds
+
+	cursors []*cursor // free ones
+	scores  []float32 // of a window, or weighed frequencies of the chunks of a segment; zero between calls
+	marks   Bits      // of scores; empty between calls
+	buf     [2][]uint32
+	starts  [2][]uint32
+}
+
+// Limits on the memory of one search.
+const (
+	maxKept        = 1 << 22 // postings in founds: 8 bytes each
+	maxCompletions = 2000    // terms that the last token of a phrase stands for
+)
+
+// Begin begins a search. End must be called at the end.
+func (c *Collection) Begin() *Search {
+	s := c.searches.Get().(*Search)
+	s.kept = 0
+	return s
+}
+
+// End releases the memory of the search. Its leaves must not be used after it.
+func (s *Search) End() {
+	clear(s.scores)
+	clear(s.marks)
+	s.c.searches.Put(s)
+}
+
+// cursor returns a free cursor. The caller gives it back with free.
+func (s *Search) cursor() *cursor {
+	if n := len(s.cursors); n > 0 {
+		c := s.cursors[n-1]
+		s.cursors = s.cursors[:n-1]
+		return c
+	}
+	return &cursor{}
+}
+
+func (s *Search) free(c ...*cursor) { s.cursors = append(s.cursors, c...) }
+
+// Leaf returns the condition that a chunk has one of the patterns in one of the
+// fields. The error is that of ctx, or a Damage.
+func (s *Search) Leaf(ctx context.Context, fields Fields, patterns ...Pattern) (l *Leaf, err error) {
+	defer catch(&s.current, &err)
+	defer faults()()
+	l = &Leaf{Weight: 1, fields: fields, parts: make([]part, len(s.c.segments)), terms: true}
+	for i, seg := range s.c.segments {
+		s.current = seg
+		p := &l.parts[i]
+		for _, pattern := range patterns {
+			if err := s.pattern(ctx, p, pattern, fields); err != nil {
+				return nil, err
+			}
+		}
+		if len(patterns) > 1 || len(p.terms) > 1 {
+			slices.SortFunc(p.terms, func(a, b entry) int { return cmp.Compare(a.post, b.post) })
+			p.terms = slices.Compact(p.terms)
+		}
+		for _, e := range p.terms {
+			l.df += e.df
+		}
+		if len(p.terms) > 1 || p.found != nil || p.docs != nil {
+			l.terms = false
+		}
+	}
+	return l, nil
+}
+
+// pattern adds what a pattern finds in the current segment.
+func (s *Search) pattern(ctx context.Context, p *part, pattern Pattern, fields Fields) error {
+	tokens := pattern.Tokens
+	first, last := tokens[:len(tokens)-1], tokens[len(tokens)-1]
+	entries := make([]entry, 0, len(tokens))
+	for _, t := range first {
+		e, ok := s.current.terms.find(t)
+		if !ok {
+			return nil
+		}
+		entries = append(entries, e)
+	}
+	if !pattern.Prefix {
+		e, ok := s.current.terms.find(last)
+		switch {
+		case !ok:
+			return nil
+		case len(tokens) == 1:
+			p.terms = append(p.terms, e)
+			return nil
+		}
+		return s.phrase(ctx, p, append(entries, e), pattern.Slop, fields)
+	}
+	w := s.current.terms.walk()
+	n := 0
+	for ok := w.seek([]byte(last)); ok && w.under([]byte(last)); ok = w.next() {
+		if n++; n%mergedTerms == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if len(tokens) == 1 {
+			p.terms = append(p.terms, w.entry)
+			continue
+		}
+		if n > maxCompletions {
+			break
+		}
+		if err := s.phrase(ctx, p, append(entries, w.entry), pattern.Slop, fields); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkedPostings is how many postings are looked at between two looks at the
+// context.
+const checkedPostings = 1 << 14
+
+// phrase adds the chunks of the current segment in which the terms stand in
+// sequence.
+func (s *Search) phrase(ctx context.Context, p *part, terms []entry, slop int, fields Fields) error {
+	inOrder := make([]*cursor, len(terms))
+	for i, e := range terms {
+		c := s.cursor()
+		c.open(s.current, e, fields)
+		inOrder[i] = c
+	}
+	defer s.free(inOrder...)
+	byDF := slices.Clone(inOrder)
+	slices.SortFunc(byDF, func(a, b *cursor) int { return cmp.Compare(a.e.df, b.e.df) })
+	lead := byDF[0]
+	var l found
+search:
+	for n := 0; lead.chunk != noChunk; n++ {
+		if n%checkedPostings == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		for _, c := range byDF[1:] {
+			if c.advance(lead.chunk); c.chunk != lead.chunk {
+				if c.chunk == noChunk {
+					break search
+				}
+				lead.advance(c.chunk)
+				continue search
+			}
+		}
+		if tf := s.occurrences(inOrder, slop); tf > 0 {
+			l.chunks = append(l.chunks, lead.chunk)
+			l.tf = append(l.tf, tf)
+		}
+		lead.next()
+	}
+	if len(l.chunks) == 0 {
+		return nil
+	}
+	if p.docs == nil {
+		p.docs = NewBits(s.current.docs)
+	}
+	for _, c := range l.chunks {
+		p.docs.Set(s.current.doc(c))
+	}
+	if s.kept += len(l.chunks); s.kept > maxKept {
+		return nil // it is found, but not ranked
+	}
+	p.found = union(p.found, &l)
+	return nil
+}
+
+// union returns the chunks of both lists. The first may be nil.
+func union(a, b *found) *found {
+	if a == nil {
+		return b
+	}
+	out := &found{}
+	i, j := 0, 0
+	for i < len(a.chunks) || j < len(b.chunks) {
+		switch {
+		case j == len(b.chunks) || i < len(a.chunks) && a.chunks[i] < b.chunks[j]:
+			out.chunks, out.tf = append(out.chunks, a.chunks[i]), append(out.tf, a.tf[i])
+			i++
+		case i == len(a.chunks) || b.chunks[j] < a.chunks[i]:
+			out.chunks, out.tf = append(out.chunks, b.chunks[j]), append(out.tf, b.tf[j])
+			j++
+		default:
+			out.chunks, out.tf = append(out.chunks, a.chunks[i]), append(out.tf, a.tf[i]+b.tf[j])
+			i, j = i+1, j+1
+		}
+	}
+	return out
+}
+
+// occurrences returns the weighed frequency of the phrase in the current chunk
+// of the cursors, 0 if it does not occur.
+func (s *Search) occurrences(cursors []*cursor, slop int) (tf float32) {
+	if slop > 0 {
+		return s.sloppy(cursors, slop)
+	}
+	// Begin with the rarest, and read no more positions than necessary.
+	order := make([]int, 0, 16)
+	for i, c := range cursors {
+		c.frequency()
+		order = append(order, i)
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(cursors[a].frequency(), cursors[b].frequency()) })
+	lengths := s.current.lengthsOf(cursors[0].chunk)
+	var begin [fieldCount + 1]int
+	starts, at := s.starts[0][:0], [fieldCount + 1]int{}
+	for n, i := range order {
+		s.buf[0], begin = cursors[i].positions(s.buf[0])
+		if n == 0 {
+			for f := range fieldCount {
+				for _, p := range s.buf[0][begin[f]:begin[f+1]] {
+					if p >= uint32(i) && cursors[0].fields&Only(Field(f)) != 0 {
+						starts = append(starts, p-uint32(i))
+					}
+				}
+				at[f+1] = len(starts)
+			}
+		} else {
+			starts, at = follow(starts, at, s.buf[0], begin, uint32(i))
+		}
+		if len(starts) == 0 {
+			break
+		}
+	}
+	s.starts[0] = starts
+	for f := range fieldCount {
+		if n := at[f+1] - at[f]; n > 0 {
+			tf += float32(n) * s.c.norms.of(Field(f), lengths)
+		}
+	}
+	return tf
+}
+
+// follow keeps the starts of phrases whose token number i is at one of the
+// positions. Both are divided by fields.
+func follow(starts []uint32, at [fieldCount + 1]int, positions []uint32, begin [fieldCount + 1]int, i uint32) ([]uint32, [fieldCount + 1]int) {
+	kept := starts[:0]
+	var out [fieldCount + 1]int
+	for f := range fieldCount {
+		p := positions[begin[f]:begin[f+1]]
+		for _, start := range starts[at[f]:at[f+1]] {
+			for len(p) > 0 && p[0] < start+i {
+				p = p[1:]
+			}
+			if len(p) > 0 && p[0] == start+i {
+				kept = append(kept, start)
+			}
+		}
+		out[f+1] = len(kept)
+	}
+	return kept, out
+}
+
+// sloppy is occurrences for a phrase whose tokens may be moved. If the position
+// of each token, less its place in the phrase, differs by no more than slop
+// from that of the others, the phrase occurs.
+func (s *Search) sloppy(cursors []*cursor, slop int) (tf float32) {
+	type place struct{ at, token int }
+	lengths := s.current.lengthsOf(cursors[0].chunk)
+	var places [fieldCount][]place
+	for i, c := range cursors {
+		var begin [fieldCount + 1]int
+		s.buf[0], begin = c.positions(s.buf[0])
+		for f := range fieldCount {
+			if cursors[0].fields&Only(Field(f)) == 0 {
+				continue
+			}
+			for _, p := range s.buf[0][begin[f]:begin[f+1]] {
+				places[f] = append(places[f], place{int(p) - i, i})
+			}
+		}
+	}
+	for f := range places {
+		all := places[f]
+		slices.SortFunc(all, func(a, b place) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.token, b.token)) })
+		n := 0
+		count := make([]int, len(cursors))
+		have, lo := 0, 0
+		for _, p := range all {
+			if count[p.token]++; count[p.token] == 1 {
+				have++
+			}
+			for ; p.at-all[lo].at > slop; lo++ {
+				if count[all[lo].token]--; count[all[lo].token] == 0 {
+					have--
+				}
+			}
+			if have == len(cursors) { // count it, and begin again behind it
+				n++
+				clear(count)
+				have = 0
+				for ; lo < len(all) && (all[lo].at < p.at || all[lo].at == p.at && all[lo].token <= p.token); lo++ {
+				}
+			}
+		}
+		if n > 0 {
+			tf += float32(n) * s.c.norms.of(Field(f), lengths)
+		}
+	}
+	return tf
+}
+
+// Docs returns the documents that have a chunk that meets the leaf. It does not
+// leave out deleted documents.
+func (s *Search) Docs(ctx context.Context, l *Leaf) (d Docs, err error) {
+	defer catch(&s.current, &err)
+	defer faults()()
+	d = s.c.None()
+	c := s.cursor()
+	defer s.free(c)
+	for i := range l.parts {
+		p, seg := &l.parts[i], s.c.segments[i]
+		s.current = seg
+		if len(p.terms) == 0 && p.docs == nil {
+			continue
+		}
+		d[i] = NewBits(seg.docs)
+		if p.docs != nil {
+			d[i].Or(p.docs)
+		}
+		for n, e := range p.terms {
+			if n%mergedTerms == 0 && ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			seg.addDocs(d[i], e, c, l.fields)
+		}
+	}
+	return d, nil
+}
+
+// addDocs adds the documents of a term to a set.
+func (s *Segment) addDocs(to Bits, e entry, c *cursor, fields Fields) {
+	if e.set >= 0 && fields == AllFields {
+		set := s.sets[8*len(to)*e.set:][:8*len(to)]
+		for i := range to {
+			to[i] |= le.Uint64(set[8*i:])
+		}
+		return
+	}
+	if fields == AllFields {
+		for c.open(s, e, fields); c.chunk != noChunk; c.load(c.block + 1) {
+			for _, chunk := range c.chunks[:c.n] {
+				to.Set(s.doc(chunk))
+			}
+		}
+		return
+	}
+	for c.open(s, e, fields); c.chunk != noChunk; c.next() {
+		if c.in() {
+			to.Set(s.doc(c.chunk))
+		}
+	}
+}
+
+// gatherTerms makes one list of all terms and phrases of a leaf, in each
+// segment that has more than one term of it.
+func (s *Search) gatherTerms(ctx context.Context, l *Leaf) error {
+	if l.terms {
+		return nil
+	}
+	l.df = 0
+	c := s.cursor()
+	defer s.free(c)
+	for i := range l.parts {
+		p := &l.parts[i]
+		s.current = s.c.segments[i]
+		if len(p.terms) == 0 {
+			if p.found != nil {
+				p.found.limit()
+				l.df += len(p.found.chunks)
+			}
+			continue
+		}
+		if err := s.gatherPart(ctx, p, c, l.fields); err != nil {
+			return err
+		}
+		l.df += len(p.found.chunks)
+	}
+	return nil
+}
+
+func (s *Search) gatherPart(ctx context.Context, p *part, c *cursor, fields Fields) error {
+	s.reserve(s.current.chunks)
+	defer func() {
+		for w, word := range s.marks { // only if gathering was interrupted
+			if word != 0 {
+				s.marks[w] = 0
+				clear(s.scores[w<<6 : min(w<<6+64, len(s.scores))])
+			}
+		}
+	}()
+	n := 0
+	add := func(chunk uint32, tf float32) {
+		if tf == 0 {
+			return
+		}
+		if !s.marks.Has(int(chunk)) {
+			s.marks.Set(int(chunk))
+			n++
+		}
+		s.scores[chunk] += tf
+	}
+	for j, e := range p.terms {
+		if j%mergedTerms == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		for c.open(s.current, e, fields); c.chunk != noChunk; c.load(c.block + 1) {
+			c.count()
+			for i, chunk := range c.chunks[:c.n] {
+				add(chunk, c.weigh(s.c.norms, i))
+			}
+		}
+	}
+	if p.found != nil {
+		for i, chunk := range p.found.chunks {
+			add(chunk, p.found.tf[i])
+		}
+	}
+	s.kept += n
+	l := &found{}
+	if s.kept <= maxKept {
+		l.chunks, l.tf = make([]uint32, 0, n), make([]float32, 0, n)
+	}
+	for w, word := range s.marks {
+		s.marks[w] = 0
+		for ; word != 0; word &= word - 1 {
+			chunk := w<<6 + bits.TrailingZeros64(word)
+			if s.kept <= maxKept {
+				l.chunks, l.tf = append(l.chunks, uint32(chunk)), append(l.tf, s.scores[chunk])
+			}
+			s.scores[chunk] = 0
+		}
+	}
+	l.limit()
+	p.found, p.terms = l, nil
+	return nil
+}
+
+// limit computes the greatest frequency.
+func (l *found) limit() {
+	for _, tf := range l.tf {
+		l.most = max(l.most, tf)
+	}
+}
+
+// reserve makes room for n scores.
+func (s *Search) reserve(n int) {
+	if len(s.scores) < n {
+		s.scores = make([]float32, n)
+		s.marks = NewBits(n)
+	}
+}

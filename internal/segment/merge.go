@@ -1,0 +1,240 @@
+package segment
+
+import (
+	"context"
+	"io"
+	"slices"
+)
+
+// Merge writes one segment of several, without deleted documents. A set of
+// deleted documents may be nil. The rows of the documents of all segments must
+// differ, those that are deleted excepted. Merge keeps the columns and the
+// dictionaries in memory, and the postings of one term at a time.
+func Merge(ctx context.Context, out io.Writer, spool Spool, segments []*Segment, deleted []Bits) (size int64, err error) {
+	m := merger{w: writer{out: out, spool: spool}, segments: segments}
+	defer catch(&m.current, &err)
+	defer faults()()
+	m.documents(deleted)
+	m.w.columns()
+	if err := m.terms(ctx); err != nil {
+		return 0, err
+	}
+	if err := m.words(ctx); err != nil {
+		return 0, err
+	}
+	err = m.w.finish()
+	return int64(m.w.written), err
+}
+
+// A merger is the state of one call of Merge.
+type merger struct {
+	w        writer
+	segments []*Segment
+	current  *Segment   // the segment that is being read
+	chunks   [][]uint32 // new numbers of the chunks of each segment, noChunk for deleted ones
+	docs     [][]uint32 // new numbers of the documents, noChunk for deleted ones
+}
+
+// documents writes the documents that are not deleted, in the order of their
+// rows.
+func (m *merger) documents(deleted []Bits) {
+	next := make([]int, len(m.segments)) // document of each segment
+	for i, s := range m.segments {
+		m.chunks = append(m.chunks, make([]uint32, s.chunks))
+		m.docs = append(m.docs, make([]uint32, s.docs))
+		next[i] = m.skipDeleted(i, 0, deleted[i])
+	}
+	for {
+		least := -1
+		for i, s := range m.segments {
+			m.current = s
+			if next[i] < s.docs && (least < 0 || s.Row(next[i]) < m.segments[least].Row(next[least])) {
+				least = i
+			}
+		}
+		if least < 0 {
+			return
+		}
+		s, d := m.segments[least], next[least]
+		m.current = s
+		m.docs[least][d] = uint32(m.w.docs)
+		m.w.document(s.Row(d), s.titleHash(d))
+		for c := s.start(d); c < s.start(d+1); c++ {
+			m.chunks[least][c] = uint32(m.w.chunks)
+			var lengths [fieldCount]int
+			for f := range lengths {
+				lengths[f] = s.length(uint32(c), Field(f))
+			}
+			m.w.chunk(lengths)
+		}
+		next[least] = m.skipDeleted(least, d+1, deleted[least])
+	}
+}
+
+// skipDeleted returns the first document of a segment from d on that is not
+// deleted.
+func (m *merger) skipDeleted(segment, d int, deleted Bits) int {
+	s := m.segments[segment]
+	m.current = s
+	for ; deleted != nil && d < s.docs && deleted.Has(d); d++ {
+		m.docs[segment][d] = noChunk
+		for c := s.start(d); c < s.start(d+1); c++ {
+			m.chunks[segment][c] = noChunk
+		}
+	}
+	return d
+}
+
+// A merged walks over dictionaries of several segments as one.
+type merged struct {
+	walkers []*walker
+	name    []byte
+}
+
+func newMerged(segments []*Segment, of func(s *Segment) *dictionary) *merged {
+	m := &merged{}
+	for _, s := range segments {
+		w := of(s).walk()
+		w.next()
+		m.walkers = append(m.walkers, w)
+	}
+	return m
+}
+
+// next finds the next term and calls f with each walker that is at it.
+func (m *merged) next(f func(segment int, w *walker)) bool {
+	found := false
+	for _, w := range m.walkers {
+		if w.ok && (!found || string(w.name) < string(m.name)) {
+			m.name, found = append(m.name[:0], w.name...), true
+		}
+	}
+	if !found {
+		return false
+	}
+	for i, w := range m.walkers {
+		if w.ok && string(w.name) == string(m.name) {
+			f(i, w)
+			w.next()
+		}
+	}
+	return true
+}
+
+// mergedTerms is how many terms are merged between two looks at the context.
+const mergedTerms = 1000
+
+// terms writes the terms. A chunk's new number is greater than those of the
+// chunks before it in its segment, but chunks of several segments alternate, so
+// the postings of a term are sorted.
+func (m *merger) terms(ctx context.Context) error {
+	walk := newMerged(m.segments, func(s *Segment) *dictionary { return &s.terms })
+	parts := make([]*list, len(m.segments))
+	for i := range parts {
+		parts[i] = &list{}
+	}
+	var l list
+	var c cursor
+	for n := 0; ; n++ {
+		if n%mergedTerms == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var of []int
+		more := walk.next(func(i int, w *walker) {
+			m.current = m.segments[i]
+			m.read(i, w.entry, &c, parts[i])
+			of = append(of, i)
+		})
+		if !more {
+			return m.w.err
+		}
+		l.reset()
+		join(&l, parts, of)
+		if len(l.chunks) > 0 {
+			m.w.term(walk.name, &l)
+		}
+	}
+}
+
+// read decodes the postings of a term of one segment, without those of deleted
+// documents and with the new numbers.
+func (m *merger) read(segment int, e entry, c *cursor, l *list) {
+	s := m.segments[segment]
+	l.reset()
+	positions := s.positions[e.pos : e.pos+e.posSize]
+	for c.open(s, e, AllFields); c.chunk != noChunk; c.load(c.block + 1) {
+		c.count()
+		for i := range c.n {
+			n := 0
+			for f := range c.tf {
+				n += int(c.tf[f][i])
+			}
+			size := skipVarints(positions, n)
+			if to := m.chunks[segment][c.chunks[i]]; to != noChunk {
+				l.chunks = append(l.chunks, to)
+				for f := range c.tf {
+					l.tf[f] = append(l.tf[f], c.tf[f][i])
+				}
+				l.positions = append(l.positions, positions[:size]...)
+			}
+			positions = positions[size:]
+		}
+	}
+}
+
+// join merges the postings of one term from several segments into l.
+func join(l *list, parts []*list, of []int) {
+	type place struct{ i, pos int }
+	at := make([]place, len(of))
+	for {
+		least := -1
+		for j, part := range of {
+			p := parts[part]
+			if at[j].i < len(p.chunks) && (least < 0 || p.chunks[at[j].i] < parts[of[least]].chunks[at[least].i]) {
+				least = j
+			}
+		}
+		if least < 0 {
+			return
+		}
+		p, a := parts[of[least]], &at[least]
+		l.chunks = append(l.chunks, p.chunks[a.i])
+		for f := range l.tf {
+			l.tf[f] = append(l.tf[f], p.tf[f][a.i])
+		}
+		size := skipVarints(p.positions[a.pos:], p.count(a.i))
+		l.positions = append(l.positions, p.positions[a.pos:a.pos+size]...)
+		a.i, a.pos = a.i+1, a.pos+size
+	}
+}
+
+// words writes the words as written.
+func (m *merger) words(ctx context.Context) error {
+	walk := newMerged(m.segments, func(s *Segment) *dictionary { return &s.words })
+	var docs []uint32
+	for n := 0; ; n++ {
+		if n%mergedTerms == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		docs = docs[:0]
+		more := walk.next(func(i int, w *walker) {
+			m.current = m.segments[i]
+			m.segments[i].wordDocuments(w.entry, func(d int, inTitle bool) {
+				if to := m.docs[i][d]; to != noChunk {
+					to <<= 1
+					if inTitle {
+						to |= 1
+					}
+					docs = append(docs, to)
+				}
+			})
+		})
+		if !more {
+			return m.w.err
+		}
+		if len(docs) > 0 {
+			slices.Sort(docs)
+			m.w.word(walk.name, docs)
+		}
+	}
+}

@@ -1,0 +1,276 @@
+// Package segment implements immutable pieces of a full-text index.
+//
+// A [Builder] gathers documents in memory and writes a segment of them; [Merge]
+// makes one segment of several. An open [Segment] reads from one byte slice,
+// which may be a mapped file. A [Collection] searches several segments as one.
+//
+// A document consists of chunks, which are what a search ranks. A chunk has
+// tokens in four fields. The ranking is BM25F: the frequencies of a term in the
+// fields of a chunk are weighed, divided by the relative lengths of the fields,
+// and summed.
+//
+// The bytes of a segment are not trusted. A segment that is damaged gives an
+// error of kind Corrupt (see [Damage]), even where the damage is found in the
+// middle of a search.
+package segment
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"runtime"
+	"runtime/debug"
+
+	"knowhow/internal/errkind"
+)
+
+// Version is the version of the file format. It is incremented whenever the
+// format or a constant of the ranking that is part of it changes. A segment of
+// another version cannot be opened.
+const Version = 1
+
+// A Field is a part of a chunk.
+type Field int
+
+// The fields. Title and Name belong to the document and are the same for all
+// of its chunks.
+const (
+	Title   Field = iota
+	Name          // of the file
+	Heading       // path of the headings above the chunk
+	Text
+	fieldCount
+)
+
+// Fields is a set of fields: bit f is set if field f is in the set.
+type Fields uint8
+
+// AllFields has every field.
+const AllFields Fields = 1<<fieldCount - 1
+
+// Only returns the set of one field.
+func Only(f Field) Fields { return 1 << f }
+
+// maxLength is the greatest length of a field that the ranking distinguishes.
+const maxLength = 4095
+
+// The sections of a segment. Numbers are little-endian.
+const (
+	secRows      = iota // 8 bytes a document: its row
+	secStarts           // 4 bytes a document, and 4 more: its first chunk
+	secTitles           // 8 bytes a document: hash of the tokens of its title
+	secDocOf            // 4 bytes a chunk: its document
+	secLengths          // 4 times 2 bytes a chunk: tokens in each field
+	secPostings         // of each term: see writer.term
+	secPositions        // of each term: varints
+	secSets             // the documents of frequent terms, as bits
+	secTerms            // dictionary of the tokens
+	secTermIndex        // where the blocks of the dictionary begin
+	secWords            // dictionary of the words as written
+	secWordIndex
+	secWordDocs // documents of each word
+	sectionCount
+)
+
+// A segment begins with magic, and ends with a footer that has a fixed size:
+// offset, size and checksum of each section, the numbers of documents, chunks,
+// tokens and words, the sums of the lengths of the fields, the checksum of the
+// footer, and magic.
+const (
+	magic      = "KHsegm\x00\x01"
+	footerSize = sectionCount*20 + 4*4 + int(fieldCount)*8 + 4 + len(magic)
+	padding    = readAhead // zeros after each section, at least
+	align      = 8
+)
+
+var le = binary.LittleEndian
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// A Segment is an open segment. It is immutable and safe for concurrent use.
+type Segment struct {
+	data   []byte
+	docs   int
+	chunks int
+	sums   [fieldCount]uint64
+
+	// avg are the averages of the lengths that the bounds of the scores of
+	// this segment were computed with.
+	avg [fieldCount]float32
+
+	rows, starts, titles, docOf, lengths []byte
+	postings, positions                  []byte // up to the end of the data: unpack reads ahead
+	sets                                 []byte
+	terms, words                         dictionary
+	wordDocs                             []byte
+}
+
+// Damage is an error of kind Corrupt about one segment.
+type Damage struct {
+	Segment *Segment // nil if the segment could not be opened
+	Reason  string
+}
+
+// Error returns a message with the reason.
+func (e *Damage) Error() string { return "the search segment is damaged: " + e.Reason }
+
+// Unwrap makes a Damage an error of kind Corrupt.
+func (e *Damage) Unwrap() error { return errkind.Corrupt }
+
+// A damaged is what functions of this package panic with if they read values
+// that cannot be right. Catch turns it into a Damage.
+type damaged string
+
+// catch turns a failed bounds check, or a fault in mapped memory, into damage
+// of the segment that *s points to. A search sets debug.SetPanicOnFault.
+func catch(s **Segment, err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case runtime.Error:
+		*err = &Damage{Segment: *s, Reason: r.Error()}
+	case damaged:
+		*err = &Damage{Segment: *s, Reason: string(r)}
+	default:
+		panic(r)
+	}
+}
+
+// faults makes faults in mapped memory panic until the returned function is
+// called.
+func faults() (restore func()) {
+	old := debug.SetPanicOnFault(true)
+	return func() { debug.SetPanicOnFault(old) }
+}
+
+// Open returns the segment in data, which must not change while the segment is
+// used. It checks the footer; [Segment.Verify] checks the rest.
+func Open(data []byte) (s *Segment, err error) {
+	var none *Segment
+	defer catch(&none, &err)
+	defer faults()()
+	bad := func(format string, args ...any) (*Segment, error) {
+		return nil, &Damage{Reason: fmt.Sprintf(format, args...)}
+	}
+	if len(data) < len(magic)+footerSize || string(data[:len(magic)]) != magic || string(data[len(data)-len(magic):]) != magic {
+		return bad("it is truncated, or not a segment of version %d", Version)
+	}
+	footer := data[len(data)-footerSize : len(data)-len(magic)]
+	sum := footer[len(footer)-4:]
+	footer = footer[:len(footer)-4]
+	if crc32.Checksum(footer, castagnoli) != le.Uint32(sum) {
+		return bad("the checksum of the footer is wrong")
+	}
+	s = &Segment{data: data}
+	var sec [sectionCount][]byte
+	for i := range sec {
+		off, size := le.Uint64(footer[20*i:]), le.Uint64(footer[20*i+8:])
+		end := uint64(len(data) - footerSize)
+		if off > end || size > end-off || end-off-size < padding {
+			return bad("section %d is outside the segment", i)
+		}
+		sec[i] = data[off : off+size]
+	}
+	counts := footer[20*sectionCount:]
+	s.docs, s.chunks = int(le.Uint32(counts)), int(le.Uint32(counts[4:]))
+	for f := range s.sums {
+		s.sums[f] = le.Uint64(counts[16+8*f:])
+	}
+	s.avg = averages(s.sums, s.chunks)
+	s.rows, s.starts, s.titles, s.docOf, s.lengths = sec[secRows], sec[secStarts], sec[secTitles], sec[secDocOf], sec[secLengths]
+	s.postings = data[le.Uint64(footer[20*secPostings:]):]
+	s.positions = sec[secPositions]
+	s.sets, s.wordDocs = sec[secSets], sec[secWordDocs]
+	s.terms = dictionary{data: sec[secTerms], index: sec[secTermIndex], n: int(le.Uint32(counts[8:]))}
+	s.words = dictionary{data: sec[secWords], index: sec[secWordIndex], n: int(le.Uint32(counts[12:]))}
+	if len(s.rows) != 8*s.docs || len(s.titles) != 8*s.docs || len(s.starts) != 4*s.docs+4 || len(s.docOf) != 4*s.chunks || len(s.lengths) != 8*s.chunks ||
+		!s.terms.plausible() || !s.words.plausible() {
+		return bad("its numbers of documents, chunks and terms do not match its sections")
+	}
+	return s, nil
+}
+
+// averages returns the average lengths of the fields, at least 1 each.
+func averages(sums [fieldCount]uint64, chunks int) (avg [fieldCount]float32) {
+	for f := range avg {
+		avg[f] = max(float32(float64(sums[f])/float64(max(chunks, 1))), 1)
+	}
+	return avg
+}
+
+// Verify compares the checksums of all sections.
+func (s *Segment) Verify() (err error) {
+	defer catch(&s, &err)
+	defer faults()()
+	footer := s.data[len(s.data)-footerSize:]
+	for i := range sectionCount {
+		off, size := le.Uint64(footer[20*i:]), le.Uint64(footer[20*i+8:])
+		if crc32.Checksum(s.data[off:off+size], castagnoli) != le.Uint32(footer[20*i+16:]) {
+			return &Damage{Segment: s, Reason: fmt.Sprintf("the checksum of section %d is wrong", i)}
+		}
+	}
+	return nil
+}
+
+// Docs returns the number of documents, those that were deleted since included.
+func (s *Segment) Docs() int { return s.docs }
+
+// Chunks returns the number of chunks.
+func (s *Segment) Chunks() int { return s.chunks }
+
+// Size returns the size in bytes.
+func (s *Segment) Size() int { return len(s.data) }
+
+// Row returns the row of document d, a number below Docs. Rows rise from
+// document to document.
+func (s *Segment) Row(d int) int64 { return int64(le.Uint64(s.rows[8*d:])) }
+
+// DocOfRow returns the document with a row.
+func (s *Segment) DocOfRow(row int64) (d int, ok bool) {
+	lo, hi := 0, s.docs
+	for lo < hi {
+		if m := (lo + hi) / 2; s.Row(m) < row {
+			lo = m + 1
+		} else {
+			hi = m
+		}
+	}
+	return lo, lo < s.docs && s.Row(lo) == row
+}
+
+// start returns the first chunk of document d.
+func (s *Segment) start(d int) int { return int(le.Uint32(s.starts[4*d:])) }
+
+// doc returns the document of a chunk.
+func (s *Segment) doc(chunk uint32) int { return int(le.Uint32(s.docOf[4*chunk:])) }
+
+// lengthsOf returns the lengths of the fields of a chunk, 16 bits for each.
+func (s *Segment) lengthsOf(chunk uint32) uint64 {
+	return le.Uint64(s.lengths[8*chunk:])
+}
+
+// length returns the length of a field of a chunk.
+func (s *Segment) length(chunk uint32, f Field) int {
+	return int(le.Uint16(s.lengths[8*int(chunk)+2*int(f):]))
+}
+
+// titleHash returns the hash of the tokens of the title of document d.
+func (s *Segment) titleHash(d int) uint64 { return le.Uint64(s.titles[8*d:]) }
+
+// hashTokens returns a hash of a sequence of tokens, 0 for none (FNV-1a).
+func hashTokens(tokens []string) uint64 {
+	if len(tokens) == 0 {
+		return 0
+	}
+	h := uint64(14695981039346656037)
+	for _, t := range tokens {
+		for i := range len(t) {
+			h = (h ^ uint64(t[i])) * 1099511628211
+		}
+		h = (h ^ 0xff) * 1099511628211
+	}
+	return max(h, 1)
+}
+
+// noChunk is behind the last chunk.
+const noChunk = math.MaxUint32
