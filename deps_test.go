@@ -27,11 +27,11 @@ var deps = map[string]string{
 	"spell": "", "compact": "", "sanitize": "", "schema": "compact spell", "terminal": "sanitize",
 
 	// Text processing without access to disk or network.
-	"extract": "extract/pdf", "chunk": "", "analysis": "", "query": "",
+	"extract": "extract/pdf", "chunk": "", "analysis": "", "query": "", "segment": "",
 	"extract/pdf": "extract/pdf/cos", "extract/pdf/cos": "",
 
 	// Storage, indexing and background work.
-	"index":    "document search analysis query",
+	"index":    "document search analysis query segment",
 	"ingest":   "document extract chunk sanitize",
 	"indexing": "document index ingest terminal sanitize",
 

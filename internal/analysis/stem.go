@@ -51,3 +51,17 @@ func stemOf[T string | []byte](word T) *stemmed {
 	slot.Store(e)
 	return e
 }
+
+// QuestionWord reports whether a word is one that most questions contain.
+func QuestionWord(word string) bool {
+	word = Lower(word)
+	if Stopword(word) {
+		return true
+	}
+	switch word {
+	case "how", "do", "does", "did", "i", "we", "you", "my", "me", "our", "your", "what", "which", "when", "where", "who", "why",
+		"can", "could", "should", "would", "has", "have", "had", "from", "its", "been", "were", "am", "so", "than", "them", "about", "any", "some":
+		return true
+	}
+	return false
+}

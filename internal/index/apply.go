@@ -9,7 +9,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"knowhow/internal/analysis"
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 )
@@ -46,12 +45,9 @@ func (x *Index) Apply(ctx context.Context, changes []document.Change) error {
 		}
 	}
 	begin := time.Now()
-	err := x.write(ctx, "writing documents", func(tx *sql.Tx) error {
-		p, err := newPoster(ctx, tx)
-		if err != nil {
-			return err
-		}
+	err := x.change(ctx, "writing documents", func(p *poster) error {
 		for _, c := range changes {
+			var err error
 			switch {
 			case c.Delete != nil:
 				err = p.remove(ctx, *c.Delete)
@@ -64,7 +60,7 @@ func (x *Index) Apply(ctx context.Context, changes []document.Change) error {
 				return err
 			}
 		}
-		return p.finish(ctx)
+		return nil
 	})
 	if err == nil && time.Since(begin) > 2*writePause {
 		time.Sleep(writePause)
@@ -141,22 +137,23 @@ func checkTags(tags []string) error {
 	return nil
 }
 
-// A poster writes documents and their postings in one transaction. It collects
-// the changes of the full-text table and writes them at the end, because SQLite
-// makes FTS5 flush its pending data at each statement on another table that may
-// fail halfway.
+// A poster writes documents and their words in one transaction. It collects the
+// words, and writes a segment of them at the end.
 type poster struct {
-	tx       *sql.Tx
-	now      time.Time
-	tags     map[[2]string]int64
-	deltas   map[int64]map[string]int // by tag number of the label, and word
-	postings []change
-	addText  *sql.Stmt // closed with the transaction
-	addChunk *sql.Stmt
+	x         *Index
+	tx        *sql.Tx
+	now       time.Time
+	tags      map[[2]string]int64
+	labels    map[string]*labelSegments
+	mergeSoon bool      // segments should be merged in the background
+	addText   *sql.Stmt // closed with the transaction
+	addChunk  *sql.Stmt
 }
 
-func newPoster(ctx context.Context, tx *sql.Tx) (*poster, error) {
-	p := &poster{tx: tx, now: time.Now(), tags: map[[2]string]int64{}, deltas: map[int64]map[string]int{}}
+// newPoster returns a poster for a transaction. Its close method must be
+// called.
+func (x *Index) newPoster(ctx context.Context, tx *sql.Tx) (*poster, error) {
+	p := &poster{x: x, tx: tx, now: time.Now(), tags: map[[2]string]int64{}, labels: map[string]*labelSegments{}}
 	for _, s := range []struct {
 		to   **sql.Stmt
 		text string
@@ -172,17 +169,42 @@ func newPoster(ctx context.Context, tx *sql.Tx) (*poster, error) {
 	return p, nil
 }
 
+// change runs f with a poster in a durable transaction.
+func (x *Index) change(ctx context.Context, op string, f func(p *poster) error) error {
+	soon := false
+	err := x.write(ctx, op, func(tx *sql.Tx) error {
+		p, err := x.newPoster(ctx, tx)
+		if err != nil {
+			return err
+		}
+		defer p.close()
+		if err := f(p); err != nil {
+			return err
+		}
+		err = p.finish(ctx)
+		soon = p.mergeSoon
+		return err
+	})
+	if err == nil && soon {
+		select {
+		case x.mergeSoon <- struct{}{}:
+		default: // it is signalled already
+		}
+	}
+	return err
+}
+
 // A stored is what the index holds of a document.
 type stored struct {
-	id, posted, textSize int64
-	label, title, lang   string
+	id, textSize           int64
+	label, title, filename string
 }
 
 // find returns the stored document that r names. ok is false if there is none.
 func (p *poster) find(ctx context.Context, r document.Ref) (s stored, ok bool, err error) {
 	s.label = r.Label
-	err = p.tx.QueryRowContext(ctx, `SELECT id, posted, text_size, title, lang FROM docs WHERE label=? AND path=?`, r.Label, r.Path).
-		Scan(&s.id, &s.posted, &s.textSize, &s.title, &s.lang)
+	err = p.tx.QueryRowContext(ctx, `SELECT id, text_size, title, filename FROM docs WHERE label=? AND path=?`, r.Label, r.Path).
+		Scan(&s.id, &s.textSize, &s.title, &s.filename)
 	if errors.Is(err, sql.ErrNoRows) {
 		return s, false, nil
 	}
@@ -204,7 +226,7 @@ func (p *poster) remove(ctx context.Context, r document.Ref) error {
 
 // erase removes everything of a document except its row in docs.
 func (p *poster) erase(ctx context.Context, s stored) error {
-	if err := p.unpost(ctx, s); err != nil {
+	if err := p.unpost(ctx, s.id, s.label); err != nil {
 		return err
 	}
 	for _, t := range []string{`DELETE FROM chunks WHERE id BETWEEN ? AND ?`, `DELETE FROM texts WHERE id BETWEEN ? AND ?`} {
@@ -213,25 +235,6 @@ func (p *poster) erase(ctx context.Context, s stored) error {
 		}
 	}
 	return nil
-}
-
-// unpost removes a document's postings.
-func (p *poster) unpost(ctx context.Context, s stored) error {
-	if s.posted == analysis.Version {
-		text, err := window(ctx, p.tx, s.id, 0, s.textSize)
-		if err != nil {
-			return err
-		}
-		if err := p.countTerms(ctx, s.label, s.title, text, -1); err != nil {
-			return err
-		}
-	}
-	return collect(ctx, p.tx, func(rows *sql.Rows) error {
-		c := change{gone: true}
-		err := rows.Scan(&c.row)
-		p.postings = append(p.postings, c)
-		return err
-	}, `SELECT id FROM chunks WHERE id BETWEEN ? AND ?`, rowOf(s.id, 0), rowOf(s.id, maxParts-1))
 }
 
 // put stores a document. It replaces the one with the same label and path.
@@ -278,7 +281,7 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 			return err
 		}
 	}
-	return p.post(ctx, id, d.Label, d.Lang, d.Title, d.Text, chunks)
+	return p.post(ctx, id, d.Label, d.Title, d.Filename, d.Text, chunks)
 }
 
 // putRow writes the row of a document and returns its number.
@@ -290,15 +293,15 @@ func (p *poster) putRow(ctx context.Context, d *document.Document) (int64, error
 	now := p.now.UnixMilli()
 	var id int64
 	err := p.tx.QueryRowContext(ctx, `INSERT INTO docs(doc_id, label, path, from_source, source_path, type, title, url, mimetype, filetype, lang, host, filename,
-			modified, created, updated, size, stamp_size, stamp_sec, stamp_nsec, hash, text_size, posted)
-		VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			modified, created, updated, size, stamp_size, stamp_sec, stamp_nsec, hash, text_size)
+		VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT(label, path) DO UPDATE SET doc_id=excluded.doc_id, from_source=excluded.from_source, source_path=excluded.source_path, type=excluded.type, title=excluded.title, url=excluded.url,
 			mimetype=excluded.mimetype, filetype=excluded.filetype, lang=excluded.lang, host=excluded.host, filename=excluded.filename,
 			modified=excluded.modified, updated=excluded.updated, size=excluded.size, stamp_size=excluded.stamp_size, stamp_sec=excluded.stamp_sec,
-			stamp_nsec=excluded.stamp_nsec, hash=excluded.hash, text_size=excluded.text_size, posted=excluded.posted
+			stamp_nsec=excluded.stamp_nsec, hash=excluded.hash, text_size=excluded.text_size
 		RETURNING id`,
 		d.ID, d.Label, d.Path, d.FromSource, d.SourcePath, d.Type, d.Title, d.URL, d.MIMEType, d.FileType, d.Lang, d.Host, d.Filename,
-		modified, now, now, d.Size, d.Stamp.Size, d.Stamp.ModTime.Unix(), d.Stamp.ModTime.Nanosecond(), d.Hash, len(d.Text), analysis.Version).Scan(&id)
+		modified, now, now, d.Size, d.Stamp.Size, d.Stamp.ModTime.Unix(), d.Stamp.ModTime.Nanosecond(), d.Hash, len(d.Text)).Scan(&id)
 	return id, err
 }
 
@@ -307,8 +310,8 @@ func (p *poster) retag(ctx context.Context, t document.Tagging) error {
 	s := stored{}
 	var path string
 	var fromSource bool
-	err := p.tx.QueryRowContext(ctx, `UPDATE docs SET updated=? WHERE doc_id=? RETURNING id, posted, text_size, label, title, lang, path, from_source`,
-		p.now.UnixMilli(), t.ID).Scan(&s.id, &s.posted, &s.textSize, &s.label, &s.title, &s.lang, &path, &fromSource)
+	err := p.tx.QueryRowContext(ctx, `UPDATE docs SET updated=? WHERE doc_id=? RETURNING id, text_size, label, title, filename, path, from_source`,
+		p.now.UnixMilli(), t.ID).Scan(&s.id, &s.textSize, &s.label, &s.title, &s.filename, &path, &fromSource)
 	if errors.Is(err, sql.ErrNoRows) {
 		return noDocument(t.ID)
 	}
@@ -340,6 +343,23 @@ func (p *poster) retag(ctx context.Context, t document.Tagging) error {
 	}
 	_, err = p.repost(ctx, s, t.Label)
 	return err
+}
+
+// tag returns the number of a tag and adds the tag if it is new.
+func (p *poster) tag(ctx context.Context, kind, name string) (int64, error) {
+	key := [2]string{kind, name}
+	if id, ok := p.tags[key]; ok {
+		return id, nil
+	}
+	id, err := findTag(ctx, p.tx, kind, name)
+	if err == nil && id == 0 {
+		err = p.tx.QueryRowContext(ctx, `INSERT INTO tags(kind, name) VALUES(?, ?) RETURNING id`, kind, name).Scan(&id)
+	}
+	if err != nil {
+		return 0, err
+	}
+	p.tags[key] = id
+	return id, nil
 }
 
 // addTags adds tags to a document.

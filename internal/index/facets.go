@@ -12,6 +12,7 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
+	"knowhow/internal/segment"
 )
 
 // facetFields are the fields that documents can be counted by.
@@ -25,27 +26,27 @@ func (x *Index) FacetFields() []string { return slices.Clone(facetFields[:]) }
 // a size.
 const facetSize = 10
 
-// facets counts the documents of all groups.
-func (e *evaluator) facets(ctx context.Context, groups []group, q search.Query) (*search.FacetCounts, error) {
+// facets counts the documents that match.
+func (e *evaluator) facets(ctx context.Context, m *matched, q search.Query) (*search.FacetCounts, error) {
 	c := conditionsOf(q)
-	all := groups[0].all
-	var docs docSet
-	for _, g := range groups {
-		docs = union(docs, g.docs)
+	var ids []int64
+	docs := m.docs
+	var err error
+	if m.all {
+		docs, err = e.every(ctx, c)
+	} else {
+		ids, err = e.view.RowsOf(docs)
+	}
+	if err != nil {
+		return nil, err
 	}
 	out := &search.FacetCounts{}
 	for _, name := range q.Facets.Fields {
-		counts, err := e.countField(ctx, name, all, docs, c, q.Facets)
+		counts, err := e.countField(ctx, name, m.all, ids, c, q.Facets)
 		if err != nil {
 			return nil, err
 		}
 		out.Fields = append(out.Fields, search.FieldCounts{Name: name, Counts: counts})
-	}
-	if all && len(q.Facets.Queries) > 0 {
-		var err error
-		if docs, err = e.every(ctx, c); err != nil {
-			return nil, err
-		}
 	}
 	for _, text := range q.Facets.Queries {
 		n, err := e.countQuery(ctx, text, docs)
@@ -61,8 +62,8 @@ func (e *evaluator) facets(ctx context.Context, groups []group, q search.Query) 
 }
 
 // countField counts documents by the values of a field.
-func (e *evaluator) countField(ctx context.Context, name string, all bool, docs docSet, c conditions, f *search.Facets) ([]search.Count, error) {
-	from, args := e.source(all, docs, c)
+func (e *evaluator) countField(ctx context.Context, name string, all bool, ids []int64, c conditions, f *search.Facets) ([]search.Count, error) {
+	from, args := e.source(all, ids, c)
 	var counts []search.Count
 	err := collect(ctx, e.tx, func(rows *sql.Rows) error {
 		var n search.Count
@@ -100,11 +101,15 @@ func (e *evaluator) countField(ctx context.Context, name string, all bool, docs 
 }
 
 // countQuery returns how many documents of a set match a query.
-func (e *evaluator) countQuery(ctx context.Context, text string, docs docSet) (int, error) {
+func (e *evaluator) countQuery(ctx context.Context, text string, docs segment.Docs) (int, error) {
 	node, err := query.Parse(text)
 	if err != nil {
 		return 0, err
 	}
 	f, err := e.eval(ctx, node)
-	return len(intersect(f.docs, docs)), err
+	if err != nil || f.void {
+		return 0, err
+	}
+	f.docs.And(docs)
+	return f.docs.Count(), nil
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/query"
+	"knowhow/internal/segment"
 )
 
 // keyword returns the column of a field that holds one value and is not
@@ -26,7 +28,7 @@ const site = `substr(d.url, instr(d.url, '://')+3)`
 
 // field returns the documents that match a condition on such a field. A field
 // that no document of this index has matches nothing.
-func (e *evaluator) field(ctx context.Context, n query.Node, field, text string) (docSet, error) {
+func (e *evaluator) field(ctx context.Context, n query.Node, field, text string) (segment.Docs, error) {
 	switch field {
 	case "timestamp", "last_modified", "content_length":
 		return e.inRange(ctx, query.Range{Field: field, Low: text, High: text})
@@ -43,7 +45,7 @@ func (e *evaluator) field(ctx context.Context, n query.Node, field, text string)
 	}
 	column, ok := keyword(field)
 	if !ok {
-		return docSet{}, nil
+		return e.view.None(), nil
 	}
 	switch n.(type) {
 	case query.Prefix:
@@ -55,17 +57,19 @@ func (e *evaluator) field(ctx context.Context, n query.Node, field, text string)
 }
 
 // docs returns the documents for which an SQL condition over docs d holds.
-func (e *evaluator) docs(ctx context.Context, where string, args ...any) (docSet, error) {
-	out := docSet{}
-	err := collect(ctx, e.tx, func(rows *sql.Rows) error {
+func (e *evaluator) docs(ctx context.Context, where string, args ...any) (segment.Docs, error) {
+	var rows []int64
+	err := collect(ctx, e.tx, func(r *sql.Rows) error {
 		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return err
-		}
-		out = append(out, id)
-		return nil
-	}, `SELECT d.id FROM docs d WHERE `+where+` ORDER BY d.id`, args...)
-	return out, err
+		err := r.Scan(&id)
+		rows = append(rows, id)
+		return err
+	}, `SELECT d.id FROM docs d WHERE `+where, args...)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(rows)
+	return e.view.Rows(rows)
 }
 
 // Limits on a wildcard pattern, because SQLite matches patterns by backtracking.
@@ -74,11 +78,15 @@ const (
 	maxStars = 8
 )
 
+func errGlob() error {
+	return fmt.Errorf("a wildcard pattern may have at most %d bytes and %d stars: %w", maxGlob, maxStars, errkind.Invalid)
+}
+
 // globOf translates a wildcard pattern of a query into a GLOB pattern of
 // SQLite, in which [ is special and the backslash is not.
 func globOf(pattern string) (string, error) {
 	if len(pattern) > maxGlob || strings.Count(pattern, "*") > maxStars {
-		return "", fmt.Errorf("a wildcard pattern may have at most %d bytes and %d stars: %w", maxGlob, maxStars, errkind.Invalid)
+		return "", errGlob()
 	}
 	var b strings.Builder
 	escaped := false
@@ -99,7 +107,7 @@ func globOf(pattern string) (string, error) {
 
 // glob returns the documents for which an SQL expression matches a wildcard
 // pattern.
-func (e *evaluator) glob(ctx context.Context, expr, pattern string) (docSet, error) {
+func (e *evaluator) glob(ctx context.Context, expr, pattern string) (segment.Docs, error) {
 	g, err := globOf(pattern)
 	if err != nil {
 		return nil, err
@@ -108,7 +116,7 @@ func (e *evaluator) glob(ctx context.Context, expr, pattern string) (docSet, err
 }
 
 // inRange returns the documents whose field is in a range.
-func (e *evaluator) inRange(ctx context.Context, r query.Range) (docSet, error) {
+func (e *evaluator) inRange(ctx context.Context, r query.Range) (segment.Docs, error) {
 	switch r.Field {
 	case "timestamp", "last_modified":
 		return e.between(ctx, "d.modified", r, e.dateBound)
@@ -119,7 +127,7 @@ func (e *evaluator) inRange(ctx context.Context, r query.Range) (docSet, error) 
 	}
 	column, ok := keyword(r.Field)
 	if !ok {
-		return docSet{}, nil
+		return e.view.None(), nil
 	}
 	return e.between(ctx, column, r, func(s string) (any, any, error) { return s, nil, nil })
 }
@@ -129,7 +137,7 @@ func (e *evaluator) inRange(ctx context.Context, r query.Range) (docSet, error) 
 // beyond the least value above those, nil if the end stands for a single value.
 // An end that stands for several values, such as a day, is in the range as a
 // whole or not at all.
-func (e *evaluator) between(ctx context.Context, column string, r query.Range, bound func(string) (from, beyond any, err error)) (docSet, error) {
+func (e *evaluator) between(ctx context.Context, column string, r query.Range, bound func(string) (from, beyond any, err error)) (segment.Docs, error) {
 	where := column + ` IS NOT NULL`
 	var args []any
 	if r.Low != "" && r.Low != "*" {

@@ -9,6 +9,7 @@ import (
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/search"
+	"knowhow/internal/segment"
 )
 
 // Sizes of excerpts. Fess cuts a title at 50 characters.
@@ -76,10 +77,10 @@ func excerpts(text, title string, leaves []*leaf) (inText, inTitle search.Excerp
 	text, title = strings.ToValidUTF8(text, ""), strings.ToValidUTF8(title, "")
 	textTerms, titleTerms := map[string]bool{}, map[string]bool{}
 	for _, l := range leaves {
-		if l.column != "title" {
+		if l.fields != segment.Only(segment.Title) {
 			l.mark(textTerms, text)
 		}
-		if l.column != "text" {
+		if l.fields != segment.Only(segment.Text) {
 			l.mark(titleTerms, title)
 		}
 	}

@@ -1,12 +1,12 @@
-// Package index is the embedded document store. One SQLite file holds
-// documents, their texts and tags, the postings for full-text search, sources
-// and leases.
+// Package index is the embedded document store. An SQLite file holds documents,
+// their texts and tags, sources and leases, and lists the segments (package
+// segment) that searches read. Large segments are files beside it.
 //
 // The package implements the interfaces of package search over that file. Each
 // change is one transaction. Several processes may have the same index open;
 // each search reads one consistent state. Documents, texts, tags and sources
 // may be the only copy of what users wrote, so every migration of the tables
-// keeps them. Postings, words and vectors are derived and can be rebuilt (see
+// keeps them. Segments and vectors are derived and can be rebuilt (see
 // [Index.Maintain]).
 package index
 
@@ -47,12 +47,14 @@ type Index struct {
 	r       *sql.DB // connections that read
 
 	damaged atomic.Bool // set when an operation finds damaged pages
-	sets    setCache    // sets of documents by word
-	popular wordCache   // fallback of PopularWords
-	counts  searchLog   // words that were searched for and are not yet written
+	open    openSegments
+	popular wordCache // fallback of PopularWords
+	counts  searchLog // words that were searched for and are not yet written
 
-	stop context.CancelFunc
-	done sync.WaitGroup
+	mergeSoon   chan struct{} // one signal for segmentLoop
+	rebuildSoon chan struct{} // the same
+	stop        context.CancelFunc
+	done        sync.WaitGroup
 }
 
 // Open opens the index in a data folder and creates it if there is none. A file
@@ -74,7 +76,7 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the data folder: %w", err)
 	}
-	x := &Index{path: filepath.Join(dir, FileName), log: o.Log}
+	x := &Index{path: filepath.Join(dir, FileName), log: o.Log, mergeSoon: make(chan struct{}, 1), rebuildSoon: make(chan struct{}, 1)}
 	if x.log == nil {
 		x.log = slog.New(slog.DiscardHandler)
 	}
@@ -93,6 +95,7 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	x.stop = stop
 	x.done.Go(func() { x.recordSearches(background) })
+	x.done.Go(func() { x.segmentLoop(background) })
 	return x, nil
 }
 
@@ -100,6 +103,7 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 func (x *Index) Close() error {
 	x.stop()
 	x.done.Wait()
+	x.closeSegments()
 	return errors.Join(x.r.Close(), x.w.Close())
 }
 

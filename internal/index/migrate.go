@@ -28,6 +28,7 @@ var migrations = []migration{
 	makeTables,
 	statements(`ALTER TABLE sources ADD COLUMN description TEXT NOT NULL DEFAULT ''`),
 	statements(tables3),
+	statements(tables4),
 }
 
 // statements returns a migration that runs SQL statements.

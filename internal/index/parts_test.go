@@ -1,7 +1,6 @@
 package index
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -79,88 +78,22 @@ func FuzzDateSpan(f *testing.F) {
 	})
 }
 
-// FuzzSets compares the set operations with the same operations on maps.
-func FuzzSets(f *testing.F) {
-	f.Add([]byte{1, 2, 3}, []byte{2, 3, 4})
-	f.Add([]byte{9}, []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18})
-	f.Add([]byte{}, []byte{7})
-	set := func(b []byte) (docSet, map[int64]bool) {
-		m := map[int64]bool{}
-		for _, v := range b {
-			m[int64(v)] = true
-		}
-		s := docSet{}
-		for v := range m {
-			s = append(s, v)
-		}
-		slices.Sort(s)
-		return s, m
-	}
-	f.Fuzz(func(t *testing.T, x, y []byte) {
-		a, inA := set(x)
-		b, inB := set(y)
-		want := map[string]docSet{"intersect": {}, "union": {}, "without": {}}
-		for v := range int64(256) {
-			if inA[v] && inB[v] {
-				want["intersect"] = append(want["intersect"], v)
-			}
-			if inA[v] || inB[v] {
-				want["union"] = append(want["union"], v)
-			}
-			if inA[v] && !inB[v] {
-				want["without"] = append(want["without"], v)
-			}
-			if a.contains(v) != inA[v] {
-				t.Errorf("%v.contains(%d) = %v, want %v", a, v, a.contains(v), inA[v])
-			}
-		}
-		got := map[string]docSet{"intersect": intersect(a, b), "union": union(a, b), "without": without(a, b)}
-		if !cmp.Equal(got, want) {
-			t.Errorf("%v and %v: (-want +got)\n%s", a, b, cmp.Diff(want, got))
-		}
-	})
-}
-
-func TestSetCache(t *testing.T) {
-	var c setCache
-	if _, ok := c.get("1", "a"); ok {
-		t.Error("get in an empty cache found a set")
-	}
-	c.put("1", "a", posting{docs: docSet{1}, chunks: 2})
-	if p, ok := c.get("1", "a"); !ok || p.chunks != 2 {
-		t.Errorf("get(1, a) = %v, %v, want the set that was put", p, ok)
-	}
-	if _, ok := c.get("2", "a"); ok {
-		t.Error("get found a set of another generation")
-	}
-	c.put("2", "b", posting{})
-	if _, ok := c.get("2", "a"); ok {
-		t.Error("get found a set of an older generation")
-	}
-	big := make(docSet, maxCached/4)
-	for _, key := range []string{"w", "x", "y", "z"} {
-		c.put("2", key, posting{docs: big})
-	}
-	if _, ok := c.get("2", "b"); ok {
-		t.Error("the least recently used set is still cached")
-	}
-	if _, ok := c.get("2", "z"); !ok || c.size > maxCached {
-		t.Errorf("the cache holds %d numbers, want at most %d, including the last set", c.size, maxCached)
-	}
-}
-
-func TestDistance(t *testing.T) {
+func TestGlob(t *testing.T) {
 	tests := []struct {
-		a, b  string
-		limit int
-		want  int
+		pattern, word string
+		want          bool
 	}{
-		{"walrus", "walrus", 2, 0}, {"walrus", "wallrus", 2, 1}, {"walrus", "walus", 2, 1}, {"walrus", "wolrus", 2, 1},
-		{"walrus", "awlrus", 2, 1}, {"walrus", "awlurs", 2, 2}, {"walrus", "badger", 2, 3}, {"検索", "検証", 1, 1}, {"", "ab", 2, 2}, {"ab", "", 2, 2},
+		{"a*z", "abcz", true}, {"a*z", "az", true}, {"a*z", "abcy", false}, {"*b*", "abc", true}, {"?b?", "abc", true}, {"?b?", "ab", false},
+		{"a*b*c", "aXbXbYc", true}, {"a*b*c", "aXbXbY", false}, {`a\*b`, "a*b", true}, {`a\*b`, "axb", false}, {"検*", "検索", true}, {"*", "", true},
+		{"", "", true}, {"", "a", false}, {"*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac", false},
 	}
 	for _, test := range tests {
-		if got := distance([]rune(test.a), []byte(test.b), test.limit); got != test.want {
-			t.Errorf("distance(%q, %q, %d) = %d, want %d", test.a, test.b, test.limit, got, test.want)
+		g, err := newGlob(test.pattern)
+		if err != nil {
+			t.Fatalf("newGlob(%q) = %v", test.pattern, err)
+		}
+		if got := g.match(test.word); got != test.want {
+			t.Errorf("%q matches %q: %v, want %v", test.pattern, test.word, got, test.want)
 		}
 	}
 }

@@ -1,41 +1,222 @@
 package index
 
 import (
+	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
+	"iter"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
+	"knowhow/internal/segment"
 )
 
-// A change is a row of the full-text table to delete or to insert.
-type change struct {
-	row               int64
-	gone              bool
-	title, text, tags string // text is the whole text; chunk is a part of it
-	chunk             document.Chunk
+// A posting is a document whose words are added to a segment at the end of a
+// transaction.
+type posting struct {
+	id                    int64
+	title, filename, text string
+	chunks                []document.Chunk
 }
 
-// post adds a document's postings.
-func (p *poster) post(ctx context.Context, id int64, label, lang, title, text string, chunks []document.Chunk) error {
-	labelTag, err := p.tag(ctx, tagLabel, label)
-	if err != nil {
-		return err
-	}
-	langTag, err := p.tag(ctx, tagLang, lang)
-	if err != nil {
-		return err
-	}
-	tags := tagToken(labelTag) + " " + tagToken(langTag)
-	title = strings.ToValidUTF8(title, " ")
-	head := analysis.Join(cutBytes(title, titleSize))
-	for n, c := range chunks {
-		p.postings = append(p.postings, change{row: rowOf(id, n), title: head, text: text, tags: tags, chunk: c})
-	}
-	return p.countTerms(ctx, label, title, text, 1)
+// A labelSegments is the segments of one label, as a transaction changes them.
+type labelSegments struct {
+	stored []*storedSegment
+	added  []posting
 }
+
+// A storedSegment is a segment that existed before the transaction.
+type storedSegment struct {
+	row     segmentRow
+	h       *handle
+	deleted segment.Bits // nil if no document is deleted
+	changed bool
+}
+
+// segments returns the segments of a label.
+func (p *poster) segments(ctx context.Context, label string) (*labelSegments, error) {
+	if s := p.labels[label]; s != nil {
+		return s, nil
+	}
+	rows, err := segmentRows(ctx, p.tx, []string{label})
+	if err != nil {
+		return nil, err
+	}
+	s := &labelSegments{}
+	p.labels[label] = s
+	for _, r := range rows {
+		if r.format != segment.Version {
+			continue
+		}
+		h, err := p.x.openSegment(ctx, p.tx, r)
+		if err != nil {
+			return nil, err
+		}
+		deleted, err := deletions(ctx, p.tx, r)
+		s.stored = append(s.stored, &storedSegment{row: r, h: h, deleted: deleted})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// close releases the segments.
+func (p *poster) close() {
+	for _, s := range p.labels {
+		for _, g := range s.stored {
+			p.x.release(g.h)
+		}
+	}
+	p.labels = nil
+}
+
+// post adds a document's words under a label.
+func (p *poster) post(ctx context.Context, id int64, label, title, filename, text string, chunks []document.Chunk) error {
+	s, err := p.segments(ctx, label)
+	if err == nil {
+		s.added = append(s.added, posting{id, strings.ToValidUTF8(title, " "), strings.ToValidUTF8(filename, " "), text, chunks})
+	}
+	return err
+}
+
+// unpost removes a document's words under a label.
+func (p *poster) unpost(ctx context.Context, id int64, label string) error {
+	s, err := p.segments(ctx, label)
+	if err != nil {
+		return err
+	}
+	s.added = slices.DeleteFunc(s.added, func(a posting) bool { return a.id == id })
+	for _, g := range s.stored {
+		d, ok := g.h.seg.DocOfRow(id)
+		if !ok || g.deleted != nil && g.deleted.Has(d) {
+			continue
+		}
+		if g.deleted == nil {
+			g.deleted = segment.NewBits(g.row.docs)
+		}
+		g.deleted.Set(d)
+		g.row.removed++
+		g.changed = true
+	}
+	return nil
+}
+
+// finish writes the collected changes.
+func (p *poster) finish(ctx context.Context) error {
+	for _, label := range slices.Sorted(maps.Keys(p.labels)) {
+		s := p.labels[label]
+		if err := p.writeSegments(ctx, label, s); err != nil {
+			return err
+		}
+	}
+	return nextGeneration(ctx, p.tx)
+}
+
+func (p *poster) writeSegments(ctx context.Context, label string, s *labelSegments) error {
+	var rows []segmentRow
+	for _, g := range s.stored {
+		switch {
+		case g.row.removed == g.row.docs:
+			if err := dropSegment(ctx, p.tx, g.row.id); err != nil {
+				return err
+			}
+			continue
+		case g.changed:
+			if err := writeDeletions(ctx, p.tx, g.row.id, g.deleted); err != nil {
+				return err
+			}
+		}
+		if g.row.analyzer == analysis.Version {
+			rows = append(rows, g.row)
+		}
+	}
+	if len(s.added) > 0 {
+		r, err := p.addSegment(ctx, label, s, rows)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, r)
+	}
+	p.mergeSoon = p.mergeSoon || len(mergeable(rows)) > 0
+	return nil
+}
+
+// addSegment stores a segment of the added documents. If it fills a tier of
+// small segments, they become one.
+func (p *poster) addSegment(ctx context.Context, label string, s *labelSegments, rows []segmentRow) (r segmentRow, err error) {
+	slices.SortFunc(s.added, func(a, b posting) int { return cmp.Compare(a.id, b.id) })
+	var b segment.Builder
+	for _, a := range s.added {
+		if err := ctx.Err(); err != nil {
+			return r, err
+		}
+		a.build(&b)
+	}
+	var out bytes.Buffer
+	if _, err := b.WriteTo(&out); err != nil {
+		return r, err
+	}
+	data, docs := out.Bytes(), len(s.added)
+	due := mergeable(append(slices.Clone(rows), segmentRow{docs: docs, size: int64(len(data))}))
+	if len(due) < tierLength || sizeOf(due) > inlineSize {
+		return p.x.storeSegment(ctx, p.tx, label, docs, data)
+	}
+	fresh, err := segment.Open(data)
+	if err != nil {
+		return r, err
+	}
+	segments, deleted := []*segment.Segment{fresh}, []segment.Bits{nil}
+	for _, g := range s.stored {
+		if !slices.ContainsFunc(due, func(r segmentRow) bool { return r.id == g.row.id }) {
+			continue
+		}
+		segments, deleted = append(segments, g.h.seg), append(deleted, g.deleted)
+		docs += g.row.docs - g.row.removed
+		if err := dropSegment(ctx, p.tx, g.row.id); err != nil {
+			return r, err
+		}
+	}
+	if data, err = mergeInMemory(ctx, segments, deleted); err != nil {
+		return r, err
+	}
+	return p.x.storeSegment(ctx, p.tx, label, docs, data)
+}
+
+// build adds the document to a segment.
+func (a posting) build(b *segment.Builder) {
+	title := cutBytes(a.title, titleSize)
+	b.Document(segment.Document{Row: a.id, Title: tokensOf(title), Name: tokensOf(a.filename)})
+	n := 0
+	for i, part := range []string{title, a.text} {
+		for w := range analysis.Surfaces(part) {
+			if n++; n > maxSurfaces {
+				break
+			}
+			b.Word(w, i == 0)
+		}
+	}
+	for _, c := range a.chunks {
+		b.Chunk(tokens(cutBytes(c.Heading, titleSize)), tokens(searched(a.text, c)))
+	}
+}
+
+// tokens returns the tokens of a text.
+func tokens(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for t := range analysis.Tokens(text) {
+			if !yield(t.Text) {
+				return
+			}
+		}
+	}
+}
+
+func tokensOf(text string) []string { return slices.Collect(tokens(text)) }
 
 // searched returns the text that is indexed for a chunk: its own text and, if
 // it ends inside a paragraph, the beginning of the next chunk, so that a phrase
@@ -56,108 +237,9 @@ func searched(text string, c document.Chunk) string {
 	return text[c.Offset : end+len(tail)]
 }
 
-// tag returns the number of a tag and adds the tag if it is new.
-func (p *poster) tag(ctx context.Context, kind, name string) (int64, error) {
-	key := [2]string{kind, name}
-	if id, ok := p.tags[key]; ok {
-		return id, nil
-	}
-	id, err := findTag(ctx, p.tx, kind, name)
-	if err == nil && id == 0 {
-		err = p.tx.QueryRowContext(ctx, `INSERT INTO tags(kind, name) VALUES(?, ?) RETURNING id`, kind, name).Scan(&id)
-	}
-	if err != nil {
-		return 0, err
-	}
-	p.tags[key] = id
-	return id, nil
-}
-
-// countTerms adds by, 1 or -1, to the document counts of a document's words.
-func (p *poster) countTerms(ctx context.Context, label, title, text string, by int) error {
-	tag, err := p.tag(ctx, tagLabel, label)
-	if err != nil {
-		return err
-	}
-	deltas := p.deltas[tag]
-	if deltas == nil {
-		deltas = map[string]int{}
-		p.deltas[tag] = deltas
-	}
-	seen := map[string]bool{}
-	for _, part := range []string{strings.ToValidUTF8(title, " "), text} {
-		for s := range analysis.Surfaces(part) {
-			if !seen[s] && len(seen) < maxSurfaces {
-				seen[s] = true
-				deltas[s] += by
-			}
-		}
-	}
-	return nil
-}
-
-// finish writes the collected postings and counts.
-func (p *poster) finish(ctx context.Context) error {
-	if err := p.writePostings(ctx); err != nil {
-		return err
-	}
-	if err := p.writeTerms(ctx); err != nil {
-		return err
-	}
-	_, err := p.tx.ExecContext(ctx, `UPDATE kv SET value=value+1 WHERE key=?`, keyGeneration)
-	return err
-}
-
-// writePostings writes the changes of the full-text table in order.
-func (p *poster) writePostings(ctx context.Context) error {
-	add, err := p.tx.PrepareContext(ctx, `INSERT INTO fts(rowid, title, text, tags) VALUES(?, ?, ?, ?)`)
-	if err != nil {
-		return err
-	}
-	drop, err := p.tx.PrepareContext(ctx, `DELETE FROM fts WHERE rowid=?`)
-	if err != nil {
-		return err
-	}
-	for _, c := range p.postings {
-		if c.gone {
-			_, err = drop.ExecContext(ctx, c.row)
-		} else {
-			_, err = add.ExecContext(ctx, c.row, c.title, analysis.Join(searched(c.text, c.chunk)), c.tags)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// writeTerms writes the changed counts of words. JSON passes many rows to one
-// statement; its keys are sorted, which is the order of the table.
-func (p *poster) writeTerms(ctx context.Context) error {
-	for label, deltas := range p.deltas {
-		fewer := map[string]int{}
-		for term, n := range deltas {
-			if n == 0 {
-				delete(deltas, term)
-			} else if n < 0 {
-				fewer[term] = n
-			}
-		}
-		list, err := json.Marshal(deltas)
-		if err != nil {
-			return err
-		}
-		if _, err := p.tx.ExecContext(ctx, `INSERT INTO terms(term, label, df) SELECT key, ?, value FROM json_each(?) WHERE true
-			ON CONFLICT DO UPDATE SET df=df+excluded.df`, label, string(list)); err != nil {
-			return err
-		}
-		if list, err = json.Marshal(fewer); err != nil {
-			return err
-		}
-		if _, err := p.tx.ExecContext(ctx, `DELETE FROM terms WHERE df<=0 AND (term, label) IN (SELECT key, ? FROM json_each(?))`,
-			label, string(list)); err != nil {
-			return err
-		}
-	}
-	return nil
+// mergeInMemory merges small segments.
+func mergeInMemory(ctx context.Context, segments []*segment.Segment, deleted []segment.Bits) ([]byte, error) {
+	var out, spool bytes.Buffer
+	_, err := segment.Merge(ctx, &out, &spool, segments, deleted)
+	return out.Bytes(), err
 }

@@ -9,19 +9,20 @@ import (
 	"strconv"
 	"strings"
 
+	"knowhow/internal/analysis"
 	"knowhow/internal/errkind"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
+	"knowhow/internal/segment"
 )
 
 // Search returns one page of the documents that match a query; see
 // [search.Service].
 //
-// Words are joined by AND over the whole document. A plain query of three words
-// or more is staged: first come the documents with all its words, then those
-// with some. That holds for each order: a field orders within these groups.
-// A query without text, or for everything, gives the newest documents first
-// unless it says otherwise.
+// Words are joined by AND over the whole document. Words that every question
+// has do not count in a plain query. For a plain query of three words or more,
+// some of its words are enough. A query without text, or for everything, gives
+// the newest documents first unless it says otherwise.
 func (x *Index) Search(ctx context.Context, q search.Query) (*search.Page, error) {
 	if err := q.Validate(facetFields[:]); err != nil {
 		return nil, err
@@ -30,13 +31,12 @@ func (x *Index) Search(ctx context.Context, q search.Query) (*search.Page, error
 		return nil, fmt.Errorf("geo: no document of this index has a location: %w", errkind.Unsupported)
 	}
 	var page *search.Page
-	err := x.read(ctx, "searching", func(tx *sql.Tx) error {
-		e, err := newEvaluator(ctx, tx, &x.sets)
-		if err != nil {
+	err := x.readSegments(ctx, "searching", func(tx *sql.Tx) error {
+		return x.evaluate(ctx, tx, q.Labels, func(e *evaluator) error {
+			var err error
+			page, err = e.find(ctx, q)
 			return err
-		}
-		page, err = e.search(ctx, q)
-		return err
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -68,40 +68,35 @@ func (x *Index) Find(ctx context.Context, id string, labels []string) (*search.H
 	return h, err
 }
 
-// stagedWords is the least number of words for which a plain query also finds
-// documents with only some of them.
-const stagedWords = 3
+// someWords is the least number of words of a plain query for which some of them
+// are enough.
+const someWords = 3
 
-// A group is a part of the result. Its documents come before those of the next
-// group.
-type group struct {
+// matched is what a query matches.
+type matched struct {
 	found
-	all bool // the group is all documents that meet the conditions; found is empty
-	n   int  // how many documents
+	all   bool // all documents that meet the conditions; docs is nil
+	n     int  // how many documents
+	words int  // how many have all words that count; -1 unless some words are enough
 }
 
 // search returns one page of the documents that match a valid query.
-func (e *evaluator) search(ctx context.Context, q search.Query) (*search.Page, error) {
-	groups, err := e.groups(ctx, q)
+func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, error) {
+	m, err := e.match(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	page := &search.Page{Staged: len(groups) > 1}
-	if page.Staged {
-		page.AllWords = groups[0].n
+	page := &search.Page{Total: m.n}
+	if m.words >= 0 {
+		page.Staged, page.AllWords = true, m.words
 	}
-	var leaves []*leaf
-	for _, g := range groups {
-		page.Total += g.n
-		leaves = g.leaves
-	}
-	list, err := e.list(ctx, groups, q)
+	list, err := e.list(ctx, m, q)
 	if err != nil {
 		return nil, err
 	}
 	byScore := len(q.Sort) == 0 || q.Sort[0].Field == "score"
 	for _, r := range list {
-		h, err := e.hit(ctx, r, leaves)
+		h, err := e.hit(ctx, r, m.leaves)
 		if err != nil {
 			return nil, err
 		}
@@ -111,17 +106,18 @@ func (e *evaluator) search(ctx context.Context, q search.Query) (*search.Page, e
 		page.Hits = append(page.Hits, *h)
 	}
 	if q.Facets != nil {
-		page.Facets, err = e.facets(ctx, groups, q)
+		page.Facets, err = e.facets(ctx, m, q)
 	}
 	return page, err
 }
 
-// groups returns the documents that match a query.
-func (e *evaluator) groups(ctx context.Context, q search.Query) ([]group, error) {
+// match returns the documents that match a query.
+func (e *evaluator) match(ctx context.Context, q search.Query) (*matched, error) {
 	c := conditionsOf(q)
+	m := &matched{words: -1}
 	if query.Plain(q.Text) {
-		if words := query.Words(q.Text); len(words) >= stagedWords {
-			return e.staged(ctx, words, c)
+		if words := significant(query.Words(q.Text)); len(words) > 0 {
+			return m, e.matchWords(ctx, m, words, len(query.Words(q.Text)) >= someWords, c)
 		}
 	}
 	node, err := query.Parse(q.Text)
@@ -129,116 +125,123 @@ func (e *evaluator) groups(ctx context.Context, q search.Query) ([]group, error)
 		return nil, err
 	}
 	if _, ok := node.(query.All); ok {
-		g := group{all: true}
+		m.all = true
 		where, args := c.where()
-		err := e.tx.QueryRowContext(ctx, `SELECT count(*) FROM docs d WHERE `+where, args...).Scan(&g.n)
-		return []group{g}, err
+		return m, e.tx.QueryRowContext(ctx, `SELECT count(*) FROM docs d WHERE `+where, args...).Scan(&m.n)
 	}
-	f, err := e.eval(ctx, node)
-	if err != nil {
+	if m.found, err = e.eval(ctx, node); err != nil {
 		return nil, err
 	}
-	g, err := e.within(ctx, f, c)
-	return []group{g}, err
-}
-
-// within returns the documents of f that meet the conditions. Labels are
-// enforced here, whatever the query contains.
-func (e *evaluator) within(ctx context.Context, f found, c conditions) (group, error) {
-	if !c.none() {
-		docs, err := e.every(ctx, c)
-		if err != nil {
-			return group{}, err
-		}
-		f.docs = intersect(f.docs, docs)
+	if m.void {
+		m.docs = e.view.None()
 	}
-	return group{found: f, n: len(f.docs)}, nil
+	m.n, err = e.within(ctx, m.docs, c)
+	return m, err
 }
 
-// staged returns the documents with all words and those with only some.
-func (e *evaluator) staged(ctx context.Context, words []string, c conditions) ([]group, error) {
+// matchWords finds the documents with all words or, if some are enough, with
+// any of them.
+func (e *evaluator) matchWords(ctx context.Context, m *matched, words []string, some bool, c conditions) error {
 	nodes := make([]query.Node, len(words))
 	for i, w := range words {
 		nodes[i] = query.Term{Text: w}
 	}
-	all, err := e.and(ctx, nodes)
-	if err != nil {
-		return nil, err
+	var err error
+	if !some {
+		if m.found, err = e.and(ctx, nodes); err != nil {
+			return err
+		}
+		if m.void {
+			m.docs = e.view.None()
+		}
+		m.n, err = e.within(ctx, m.docs, c)
+		return err
 	}
-	some, err := e.or(ctx, nodes)
-	if err != nil {
-		return nil, err
+	m.void = true
+	var all segment.Docs
+	for _, n := range nodes {
+		f, err := e.eval(ctx, n)
+		switch {
+		case err != nil:
+			return err
+		case f.void:
+			continue
+		case m.void:
+			m.void, all, m.docs = false, f.docs.Clone(), f.docs
+		default:
+			all.And(f.docs)
+			m.docs.Or(f.docs)
+		}
+		m.leaves = append(m.leaves, f.leaves...)
 	}
-	some.docs = without(some.docs, all.docs)
-	first, err := e.within(ctx, all, c)
-	if err != nil {
-		return nil, err
+	if m.void {
+		m.docs, all = e.view.None(), e.view.None()
 	}
-	second, err := e.within(ctx, some, c)
-	return []group{first, second}, err
+	if m.words, err = e.within(ctx, all, c); err != nil {
+		return err
+	}
+	m.n, err = e.within(ctx, m.docs, c)
+	return err
+}
+
+// within removes the documents that are deleted or do not meet the conditions,
+// and returns how many are left.
+func (e *evaluator) within(ctx context.Context, docs segment.Docs, c conditions) (int, error) {
+	for i := range docs {
+		if live := e.view.Live(i); live != nil && docs[i] != nil {
+			docs[i].And(live)
+		}
+	}
+	if c.langs != nil || len(c.tags) > 0 {
+		allowed, err := e.every(ctx, c)
+		if err != nil {
+			return 0, err
+		}
+		docs.And(allowed)
+	}
+	return docs.Count(), nil
+}
+
+// significant returns the words without those that every question has, or all
+// words if there are no others.
+func significant(words []string) []string {
+	out := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return analysis.QuestionWord(w) })
+	if len(out) == 0 {
+		return words
+	}
+	return out
 }
 
 // list returns the documents of the page.
-func (e *evaluator) list(ctx context.Context, groups []group, q search.Query) ([]ranked, error) {
-	var out []ranked
-	start, num := q.Start, q.Num
-	for i, g := range groups {
-		if start >= g.n {
-			start -= g.n
-			continue
-		}
-		n := min(num-len(out), g.n-start)
-		if n <= 0 {
-			break
-		}
-		part, err := e.listGroup(ctx, g, q, start, n)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range part {
-			r.score = squash(r.score) + float64(len(groups)-1-i)
-			out = append(out, r)
-		}
-		start = 0
+func (e *evaluator) list(ctx context.Context, m *matched, q search.Query) ([]ranked, error) {
+	keys, c := q.Sort, conditionsOf(q)
+	n := min(q.Num, max(m.n-q.Start, 0))
+	if n == 0 {
+		return nil, nil
 	}
-	return out, nil
-}
-
-// squash maps a score to 0..1, so that adding whole numbers separates the
-// groups of a result.
-func squash(score float64) float64 { return max(score, 0) / (max(score, 0) + 10) }
-
-// listGroup returns up to n documents of a group, beginning with number start.
-func (e *evaluator) listGroup(ctx context.Context, g group, q search.Query, start, n int) ([]ranked, error) {
-	keys := q.Sort
-	byScore := len(keys) == 0 || keys[0].Field == "score"
-	if g.all || len(g.leaves) == 0 {
+	if m.all || len(m.leaves) == 0 {
 		if len(keys) == 0 {
 			keys = []search.SortKey{{Field: "timestamp", Desc: true}}
 		}
-		return e.sorted(ctx, g, conditionsOf(q), keys, nil, start, n)
+		return e.sorted(ctx, m, c, keys, nil, q.Start, n)
 	}
-	needScore := slices.ContainsFunc(keys, func(k search.SortKey) bool { return k.Field == "score" })
-	if byScore && (len(keys) == 0 || keys[0].Desc) {
-		list, err := e.rank(ctx, g.found, conditionsOf(q), start+n)
-		if err != nil {
-			return nil, err
-		}
-		return list[start:min(start+n, len(list))], nil
+	if len(keys) == 0 || keys[0] == (search.SortKey{Field: "score", Desc: true}) {
+		list, err := e.rank(ctx, m, q.Text, q.Start+n)
+		return list[min(q.Start, len(list)):min(q.Start+n, len(list))], err
 	}
 	var order []ranked
-	if needScore {
+	if slices.ContainsFunc(keys, func(k search.SortKey) bool { return k.Field == "score" }) {
 		var err error
-		if order, err = e.rank(ctx, g.found, conditionsOf(q), g.n); err != nil {
+		if order, err = e.rank(ctx, m, q.Text, m.n); err != nil {
 			return nil, err
 		}
 	}
-	return e.sorted(ctx, g, conditionsOf(q), keys, order, start, n)
+	return e.sorted(ctx, m, c, keys, order, q.Start, n)
 }
 
-// sorted returns up to n documents of a group, beginning with number start,
-// ordered by fields. order is the group by relevance, if a sort key needs it.
-func (e *evaluator) sorted(ctx context.Context, g group, c conditions, keys []search.SortKey, order []ranked, start, n int) ([]ranked, error) {
+// sorted returns up to n documents that match, beginning with number start,
+// ordered by fields. order is all of them by relevance, if a sort key needs it.
+func (e *evaluator) sorted(ctx context.Context, m *matched, c conditions, keys []search.SortKey, order []ranked, start, n int) ([]ranked, error) {
 	by := make([]string, 0, len(keys)+1)
 	for _, k := range keys {
 		direction := ""
@@ -266,14 +269,20 @@ func (e *evaluator) sorted(ctx context.Context, g group, c conditions, keys []se
 	if len(keys) > 0 && keys[0].Desc {
 		last = "d.id DESC"
 	}
-	ids := g.docs
+	var ids []int64
 	if order != nil {
-		ids = make(docSet, len(order))
+		ids = make([]int64, len(order))
 		for i, r := range order {
 			ids[i] = r.doc
 		}
 	}
-	from, args := e.source(g.all, ids, c)
+	if order == nil && !m.all {
+		var err error
+		if ids, err = e.view.RowsOf(m.docs); err != nil {
+			return nil, err
+		}
+	}
+	from, args := e.source(m.all, ids, c)
 	scores := map[int64]float64{}
 	for _, r := range order {
 		scores[r.doc] = r.score
@@ -292,7 +301,7 @@ func (e *evaluator) sorted(ctx context.Context, g group, c conditions, keys []se
 // source returns the FROM and WHERE clauses of a statement over documents d,
 // and their arguments. The documents are all, or those of ids, that meet the
 // conditions.
-func (e *evaluator) source(all bool, ids docSet, c conditions) (from string, args []any) {
+func (e *evaluator) source(all bool, ids []int64, c conditions) (from string, args []any) {
 	where, args := c.where()
 	if all {
 		return `FROM docs d WHERE ` + where, args

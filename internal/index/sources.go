@@ -99,19 +99,24 @@ func (x *Index) RemoveSource(ctx context.Context, label string) error {
 	known := false
 	for {
 		more := false
-		err := x.write(ctx, "removing a source", func(tx *sql.Tx) error {
-			paths, err := somePaths(ctx, tx, label)
+		err := x.change(ctx, "removing a source", func(p *poster) error {
+			paths, err := somePaths(ctx, p.tx, label)
 			if err != nil {
 				return err
+			}
+			for _, path := range paths {
+				if err := p.remove(ctx, document.Ref{Label: label, Path: path}); err != nil {
+					return err
+				}
 			}
 			if more = len(paths) > 0; more {
-				return removeAll(ctx, tx, label, paths)
+				return nil
 			}
-			r, err := tx.ExecContext(ctx, `DELETE FROM sources WHERE label=?`, label)
+			r, err := p.tx.ExecContext(ctx, `DELETE FROM sources WHERE label=?`, label)
 			if err != nil {
 				return err
 			}
-			if _, err := tx.ExecContext(ctx, `DELETE FROM queries WHERE label=?`, label); err != nil {
+			if _, err := p.tx.ExecContext(ctx, `DELETE FROM queries WHERE label=?`, label); err != nil {
 				return err
 			}
 			if n, err := r.RowsAffected(); err != nil || n > 0 || known {
@@ -145,19 +150,6 @@ func somePaths(ctx context.Context, tx *sql.Tx, label string) ([]string, error) 
 	return paths, err
 }
 
-func removeAll(ctx context.Context, tx *sql.Tx, label string, paths []string) error {
-	p, err := newPoster(ctx, tx)
-	if err != nil {
-		return err
-	}
-	for _, path := range paths {
-		if err := p.remove(ctx, document.Ref{Label: label, Path: path}); err != nil {
-			return err
-		}
-	}
-	return p.finish(ctx)
-}
-
 // Labels returns the labels of all sources and documents, sorted.
 func (x *Index) Labels(ctx context.Context) ([]search.Label, error) {
 	var out []search.Label
@@ -168,8 +160,9 @@ func (x *Index) Labels(ctx context.Context) ([]search.Label, error) {
 			l.Name = l.Value
 			out = append(out, l)
 			return err
-		}, `SELECT label FROM sources UNION
-			SELECT name FROM tags t WHERE kind='label' AND EXISTS (SELECT 1 FROM docs d WHERE d.label=t.name)`)
+		}, `WITH RECURSIVE l(label) AS (SELECT min(label) FROM docs
+				UNION ALL SELECT (SELECT min(label) FROM docs d WHERE d.label>l.label) FROM l WHERE l.label IS NOT NULL)
+			SELECT label FROM sources UNION SELECT label FROM l WHERE label IS NOT NULL`)
 	})
 	slices.SortFunc(out, func(a, b search.Label) int { return strings.Compare(a.Value, b.Value) })
 	return out, err

@@ -131,7 +131,7 @@ func (x *Index) Health(ctx context.Context) (search.Health, error) {
 	err := x.read(ctx, "checking the index", func(tx *sql.Tx) error {
 		var n int64
 		for _, s := range []string{`SELECT count(*) FROM sqlite_schema`, `SELECT coalesce(max(id), 0) FROM docs`,
-			`SELECT coalesce(max(id), 0) FROM chunks`, `SELECT count(*) FROM (SELECT rowid FROM fts LIMIT 1)`} {
+			`SELECT coalesce(max(id), 0) FROM chunks`, `SELECT count(*) FROM segments`} {
 			if err := tx.QueryRowContext(ctx, s).Scan(&n); err != nil {
 				return err
 			}
@@ -153,7 +153,7 @@ type Stats struct {
 	Documents int
 	Chunks    int
 	TextBytes int64 // of all texts
-	FileBytes int64 // of the index file, without its write-ahead log
+	FileBytes int64 // of the index file, without its write-ahead log, and of the segments in files
 	ByLabel   map[string]LabelStats
 }
 
@@ -170,6 +170,9 @@ func (x *Index) Stats(ctx context.Context) (Stats, error) {
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM chunks`).Scan(&s.Chunks); err != nil {
 			return err
 		}
+		if err := tx.QueryRowContext(ctx, `SELECT coalesce(sum(size), 0) FROM segments WHERE file<>''`).Scan(&s.FileBytes); err != nil {
+			return err
+		}
 		return collect(ctx, tx, func(rows *sql.Rows) error {
 			var label string
 			var l LabelStats
@@ -184,7 +187,7 @@ func (x *Index) Stats(ctx context.Context) (Stats, error) {
 		return Stats{}, err
 	}
 	if info, err := os.Stat(x.path); err == nil {
-		s.FileBytes = info.Size()
+		s.FileBytes += info.Size()
 	}
 	return s, nil
 }

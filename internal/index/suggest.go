@@ -1,64 +1,97 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/search"
+	"knowhow/internal/segment"
 )
 
+// suggestPool is how many words are looked at for one suggestion.
+const suggestPool = 20
+
 // Suggest returns words that begin with a prefix, those of the most documents
-// first; see [search.Service]. All words of titles and texts are known,
-// whatever fields and languages the query names.
+// first; see [search.Service].
 func (x *Index) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.Suggestion, error) {
 	if err := q.Validate(); err != nil {
 		return nil, err
 	}
 	prefix := strings.TrimSpace(analysis.Lower(q.Prefix))
-	var out []search.Suggestion
 	if prefix == "" || len(prefix) > 256 {
-		return out, ctx.Err()
+		return nil, ctx.Err()
 	}
-	err := x.read(ctx, "suggesting words", func(tx *sql.Tx) error {
-		only := ""
-		if q.Labels != nil {
-			ids, err := findTags(ctx, tx, tagLabel, q.Labels)
-			if err != nil {
-				return err
-			}
-			only = ` AND w.label IN ` + numbers(ids)
-		}
-		return collect(ctx, tx, func(rows *sql.Rows) error {
-			var s search.Suggestion
-			var labels string
-			if err := rows.Scan(&s.Text, &labels); err != nil {
-				return err
-			}
-			if err := json.Unmarshal([]byte(labels), &s.Labels); err != nil {
-				return err
-			}
-			slices.Sort(s.Labels)
-			out = append(out, s)
-			return nil
-		}, `SELECT s.term, json_group_array(t.name)
-			FROM (SELECT w.term, sum(w.df) AS n FROM terms w WHERE w.term>=? AND w.term<?`+only+`
-				GROUP BY w.term ORDER BY n DESC, w.term LIMIT ?) s
-			CROSS JOIN terms w ON w.term=s.term`+only+` CROSS JOIN tags t ON t.id=w.label
-			GROUP BY s.term ORDER BY max(s.n) DESC, s.term`, prefix, prefix+lastRune, q.Num)
+	var out []search.Suggestion
+	err := x.readSegments(ctx, "suggesting words", func(tx *sql.Tx) error {
+		out = nil
+		return x.evaluate(ctx, tx, q.Labels, func(e *evaluator) error {
+			var err error
+			out, err = e.suggest(ctx, q, prefix)
+			return err
+		})
 	})
 	return out, err
 }
 
-// numbers returns a list of numbers in SQL.
-func numbers(ids []int64) string {
-	parts := make([]string, len(ids))
-	for i, id := range ids {
-		parts[i] = strconv.FormatInt(id, 10)
+func (e *evaluator) suggest(ctx context.Context, q search.SuggestQuery, prefix string) ([]search.Suggestion, error) {
+	var words []segment.Word
+	most := q.Num * suggestPool
+	err := e.view.WordsWith(ctx, prefix, func(w segment.Word) bool {
+		if words = append(words, w); len(words) >= 2*most {
+			words = mostFrequent(words, most)
+		}
+		return true
+	})
+	if err != nil {
+		return nil, err
 	}
-	return "(" + strings.Join(parts, ",") + ")"
+	var allowed segment.Docs
+	if q.Langs != nil {
+		if allowed, err = e.every(ctx, conditions{langs: q.Langs}); err != nil {
+			return nil, err
+		}
+	}
+	titleOnly := len(q.Fields) == 1 && q.Fields[0] == "title"
+	type counted struct {
+		search.Suggestion
+		docs int
+	}
+	var found []counted
+	for _, w := range mostFrequent(words, most) {
+		docs, err := e.view.WordDocs(w.Text, titleOnly)
+		if err != nil {
+			return nil, err
+		}
+		if allowed != nil {
+			docs.And(allowed)
+		}
+		if n := docs.Count(); n > 0 {
+			found = append(found, counted{search.Suggestion{Text: w.Text, Labels: e.labelsOf(docs)}, n})
+		}
+		if allowed == nil && !titleOnly && len(found) >= 2*q.Num {
+			break
+		}
+	}
+	slices.SortStableFunc(found, func(a, b counted) int { return cmp.Or(cmp.Compare(b.docs, a.docs), strings.Compare(a.Text, b.Text)) })
+	var out []search.Suggestion
+	for _, f := range found[:min(len(found), q.Num)] {
+		out = append(out, f.Suggestion)
+	}
+	return out, nil
+}
+
+// labelsOf returns the labels of documents, sorted.
+func (e *evaluator) labelsOf(docs segment.Docs) []string {
+	var labels []string
+	for i, b := range docs {
+		if b.Next(0) >= 0 {
+			labels = append(labels, e.view.handles[i].row.label)
+		}
+	}
+	slices.Sort(labels)
+	return slices.Compact(labels)
 }

@@ -87,9 +87,31 @@ CREATE TABLE vectors(
 	UNIQUE(chunk, model));
 `
 
+// tables4 replaces the full-text table of SQLite and the table of words by
+// segments; see segments.go. Maintain builds them from the texts.
+const tables4 = `
+DROP TABLE fts;
+DROP TABLE terms;
+DELETE FROM tags WHERE kind<>'tag';
+DELETE FROM kv WHERE key='analyzer';
+ALTER TABLE docs DROP COLUMN posted;
+CREATE TABLE segments(
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	label TEXT NOT NULL,
+	analyzer INTEGER NOT NULL,
+	format INTEGER NOT NULL,
+	docs INTEGER NOT NULL,
+	size INTEGER NOT NULL,
+	removed INTEGER NOT NULL,
+	deleted BLOB,
+	file TEXT NOT NULL);
+CREATE INDEX segments_label ON segments(label);
+CREATE TABLE segment_bodies(id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+`
+
 // The keys of table kv.
 const (
-	keyAnalyzer   = "analyzer"   // version of package analysis that the terms are of
+	keyAnalyzer   = "analyzer"   // until version 3
 	keyGeneration = "generation" // increases with every change of documents
 	keyProgress   = "progress:"  // followed by a label; the value is "done total time" of indexing
 )
@@ -111,6 +133,3 @@ const (
 	textPart  = 32 << 10 // bytes of a text in one row of texts
 	titleSize = 1 << 10  // bytes of a title that are indexed
 )
-
-// lastRune, appended to a prefix, ends the range of words with that prefix.
-const lastRune = "\U0010FFFF"

@@ -15,6 +15,7 @@ import (
 	"knowhow/internal/analysis"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
+	"knowhow/internal/segment"
 )
 
 // Limits of the list of popular words and of the recorded searches.
@@ -104,10 +105,14 @@ func (x *Index) flushSearches(ctx context.Context) error {
 	}
 	return x.write(ctx, "recording searches", func(tx *sql.Tx) error {
 		for key, n := range pending {
-			_, err := tx.ExecContext(ctx, `INSERT INTO queries(word, label, n, last)
-				SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM terms WHERE term=?1
-					AND (?2='' OR label IN (SELECT id FROM tags WHERE kind='label' AND name=?2)))
-				ON CONFLICT DO UPDATE SET n=n+excluded.n, last=excluded.last`, key[0], key[1], n, time.Now().UnixMilli())
+			word, label := key[0], key[1]
+			if ok, err := x.hasWord(ctx, tx, word, label); err != nil {
+				return err
+			} else if !ok {
+				continue
+			}
+			_, err := tx.ExecContext(ctx, `INSERT INTO queries(word, label, n, last) VALUES(?1, ?2, ?3, ?4)
+				ON CONFLICT DO UPDATE SET n=n+excluded.n, last=excluded.last`, word, label, n, time.Now().UnixMilli())
 			if err != nil {
 				return err
 			}
@@ -116,6 +121,20 @@ func (x *Index) flushSearches(ctx context.Context) error {
 			(SELECT word, label FROM queries ORDER BY n DESC, last DESC LIMIT -1 OFFSET ?)`, maxQueries)
 		return err
 	})
+}
+
+// hasWord reports whether a document with a label ("": any) has a word.
+func (x *Index) hasWord(ctx context.Context, tx *sql.Tx, word, label string) (ok bool, err error) {
+	var labels []string
+	if label != "" {
+		labels = []string{label}
+	}
+	err = x.evaluate(ctx, tx, labels, func(e *evaluator) error {
+		docs, err := e.view.WordDocs(word, false)
+		ok = docs.Count() > 0
+		return err
+	})
+	return ok, err
 }
 
 // A wordCount is a word and how often it was searched for, or in how many
@@ -159,7 +178,7 @@ func (c *wordCache) put(key string, words []wordCount) {
 // means the same power of two.
 func (x *Index) PopularWords(ctx context.Context, q search.WordsQuery) ([]string, error) {
 	var asked, frequent []wordCount
-	err := x.read(ctx, "listing popular words", func(tx *sql.Tx) error {
+	err := x.readSegments(ctx, "listing popular words", func(tx *sql.Tx) error {
 		var err error
 		if asked, err = askedWords(ctx, tx, q.Labels); err != nil || len(asked) >= popularPool {
 			return err
@@ -169,7 +188,11 @@ func (x *Index) PopularWords(ctx context.Context, q search.WordsQuery) ([]string
 		if frequent, ok = x.popular.get(key); ok {
 			return nil
 		}
-		if frequent, err = frequentWords(ctx, tx, q.Labels); err == nil && len(frequent) > 0 {
+		err = x.evaluate(ctx, tx, q.Labels, func(e *evaluator) error {
+			frequent, err = e.frequentWords(ctx)
+			return err
+		})
+		if err == nil && len(frequent) > 0 {
 			x.popular.put(key, frequent)
 		}
 		return err
@@ -212,30 +235,31 @@ func askedWords(ctx context.Context, q querier, labels []string) ([]wordCount, e
 
 // frequentWords returns the words in the most documents, except function words,
 // numbers, and words in more than half of the documents.
-func frequentWords(ctx context.Context, q querier, labels []string) ([]wordCount, error) {
-	where := "1"
-	if labels != nil {
-		ids, err := findTags(ctx, q, tagLabel, labels)
+func (e *evaluator) frequentWords(ctx context.Context) ([]wordCount, error) {
+	docs := e.view.All().Count()
+	var words []segment.Word
+	err := e.view.WordsWith(ctx, "", func(w segment.Word) bool {
+		r, _ := utf8.DecodeRuneInString(w.Text)
+		short := utf8.RuneCountInString(w.Text) < 3 && !analysis.IsCJK(r)
+		if short || analysis.Stopword(w.Text) || !unicode.IsLetter(r) || docs >= 20 && 2*w.Docs > docs {
+			return true
+		}
+		if words = append(words, w); len(words) >= 10*popularPool {
+			words = mostFrequent(words, popularPool)
+		}
+		return true
+	})
+	var out []wordCount
+	for _, w := range mostFrequent(words, popularPool) {
+		live, err := e.view.WordDocs(w.Text, false)
 		if err != nil {
 			return nil, err
 		}
-		where = "label IN " + numbers(ids)
+		if n := live.Count(); n > 0 {
+			out = append(out, wordCount{w.Text, n})
+		}
 	}
-	cond, args := conditions{labels: labels}.where()
-	var docs int
-	if err := q.QueryRowContext(ctx, `SELECT count(*) FROM docs d WHERE `+cond, args...).Scan(&docs); err != nil {
-		return nil, err
-	}
-	words, err := wordCounts(ctx, q, `SELECT term, sum(df) AS n FROM terms WHERE `+where+` GROUP BY term ORDER BY n DESC, term LIMIT ?`, 4*popularPool)
-	if err != nil {
-		return nil, err
-	}
-	words = slices.DeleteFunc(words, func(w wordCount) bool {
-		r, _ := utf8.DecodeRuneInString(w.word)
-		short := utf8.RuneCountInString(w.word) < 3 && !analysis.IsCJK(r)
-		return short || analysis.Stopword(w.word) || !unicode.IsLetter(r) || docs >= 20 && 2*w.n > docs
-	})
-	return words[:min(len(words), popularPool)], nil
+	return out, err
 }
 
 func wordCounts(ctx context.Context, q querier, text string, args ...any) ([]wordCount, error) {

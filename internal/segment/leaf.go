@@ -499,3 +499,7 @@ func (s *Search) reserve(n int) {
 		s.marks = NewBits(n)
 	}
 }
+
+// Chunks returns the number of chunks that meet the leaf, those of deleted
+// documents included. It counts a chunk once for each term of a union.
+func (l *Leaf) Chunks() int { return l.df }
