@@ -175,8 +175,9 @@ func (b *Builder) WriteTo(out io.Writer) (int64, error) {
 	var l list
 	for i := range b.terms {
 		g := &b.terms[i]
-		g.list(&l)
-		w.term([]byte(g.name), &l)
+		if g.list(&l); len(l.chunks) > 0 { // a term of a title may have no chunk
+			w.term([]byte(g.name), &l)
+		}
 		g.postings, g.positions = nil, nil
 	}
 	slices.SortFunc(b.words, func(x, y gatheredWord) int { return strings.Compare(x.name, y.name) })

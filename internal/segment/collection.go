@@ -226,7 +226,9 @@ func (c *Collection) WordsWith(ctx context.Context, prefix string, f func(Word) 
 
 // WordsNear returns up to most words at a distance of at most edits from word:
 // the nearest first, of those the words of the most documents. The distance
-// counts inserted, deleted and replaced characters and swapped neighbours.
+// counts inserted, deleted and replaced characters and swapped neighbours. Words
+// with a character of a script with thousands of characters, such as Han, are
+// only found if word has one, too.
 func (c *Collection) WordsNear(ctx context.Context, word string, edits, most int) (words []Word, err error) {
 	var current *Segment
 	defer catch(&current, &err)

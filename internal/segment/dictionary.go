@@ -158,8 +158,8 @@ const cjk = 0x2e80
 
 // near calls f with the terms at a distance of at most edits from word, until f
 // returns false. The distance counts inserted, deleted and replaced characters
-// and swapped neighbours. A character of a script with thousands of characters
-// never replaces one of another script.
+// and swapped neighbours. Terms with a character of a script with thousands of
+// characters are only found if word has one, too.
 //
 // It walks the sorted terms as a trie, with a row of distances for each
 // character, and skips what is too far.

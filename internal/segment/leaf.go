@@ -25,8 +25,8 @@ type Leaf struct {
 
 	fields Fields
 	parts  []part // of each segment
-	df     int    // chunks; for a union of terms only known when it is ranked
-	terms  bool   // every part has at most one term and no phrase
+	df     int    // chunks; only known when it is ranked unless terms is true
+	terms  bool   // every part has at most one term and no phrase, and df is that of the terms
 }
 
 // A part is what a leaf finds in one segment.
@@ -94,7 +94,10 @@ func (s *Search) free(c ...*cursor) { s.cursors = append(s.cursors, c...) }
 func (s *Search) Leaf(ctx context.Context, fields Fields, patterns ...Pattern) (l *Leaf, err error) {
 	defer catch(&s.current, &err)
 	defer faults()()
-	l = &Leaf{Weight: 1, fields: fields, parts: make([]part, len(s.c.segments)), terms: true}
+	l = &Leaf{Weight: 1, fields: fields, parts: make([]part, len(s.c.segments))}
+	// In some of the fields, a union has another document frequency than its
+	// terms, even in a segment that has only one of them.
+	l.terms = fields == AllFields || len(patterns) == 1 && len(patterns[0].Tokens) == 1 && !patterns[0].Prefix
 	for i, seg := range s.c.segments {
 		s.current = seg
 		p := &l.parts[i]

@@ -94,11 +94,15 @@ func skipVarints(b []byte, n int) int {
 	return i
 }
 
-// uvarint reads a number. It panics if b ends before the number does.
+// uvarint reads a number. It panics if b ends before the number does, or the
+// number has more than 64 bits.
 func uvarint(b []byte) (int, []byte) {
 	if b[0] < 0x80 {
 		return int(b[0]), b[1:]
 	}
 	x, n := binary.Uvarint(b)
+	if n <= 0 {
+		panic(damaged("a number does not end"))
+	}
 	return int(x), b[n:]
 }

@@ -157,8 +157,14 @@ func (r *ranking) segment(ctx context.Context, i int, leaves []*Leaf) error {
 	r.s.current = s
 	accept := r.s.c.live[i]
 	if r.within != nil {
-		if accept = r.within[i]; accept == nil {
+		if r.within[i] == nil {
 			return nil
+		}
+		if accept == nil {
+			accept = r.within[i]
+		} else {
+			accept = slices.Clone(accept)
+			accept.And(r.within[i])
 		}
 	}
 	var list []ranked
