@@ -1,10 +1,12 @@
 package index
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,7 +14,6 @@ import (
 	"sync"
 	"testing"
 
-	"knowhow/internal/analysis"
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/search"
@@ -264,14 +265,15 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// stale counts the documents whose postings another version of package analysis
-// made.
-func stale(t *testing.T, x *Index) (n int) {
+// stale counts the documents with the label a that no segment of this version
+// of package analysis has.
+func stale(t *testing.T, x *Index) int {
 	t.Helper()
-	if err := x.w.QueryRow(`SELECT count(*) FROM docs WHERE posted<>?`, analysis.Version).Scan(&n); err != nil {
+	ids, err := x.missing(t.Context(), "a")
+	if err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return len(ids)
 }
 
 func TestMaintain(t *testing.T) {
@@ -280,15 +282,17 @@ func TestMaintain(t *testing.T) {
 	for i := range 30 {
 		apply(t, x, simple(fmt.Sprint(i), 20))
 	}
-	// As an older analyzer would have left it: with other tokens and words.
-	for _, s := range []string{`INSERT INTO fts(fts) VALUES('delete-all')`, `UPDATE docs SET posted=` + fmt.Sprint(analysis.Version+100),
-		`DELETE FROM terms`, `INSERT INTO terms VALUES('oldword', 1, 5)`, `UPDATE kv SET value=value+1 WHERE key='generation'`, `UPDATE kv SET value='0' WHERE key='analyzer'`} {
+	// As an older analyzer would have left it.
+	for _, s := range []string{`UPDATE segments SET analyzer=0`, `UPDATE kv SET value=value+1 WHERE key='generation'`} {
 		if _, err := x.w.Exec(s); err != nil {
 			t.Fatalf("%s: %v", s, err)
 		}
 	}
 	if n := stale(t, x); n != 30 {
-		t.Errorf("%d documents have postings of another version, want 30", n)
+		t.Errorf("%d documents are in segments of another version, want 30", n)
+	}
+	if n := total(t, x, "happy"); n != 30 {
+		t.Errorf("before Maintain, Search(happy) = %d, want 30", n)
 	}
 	// Changes before or during Maintain are kept.
 	apply(t, x, simple("7", 3), document.Change{Delete: &document.Ref{Label: "a", Path: "8"}})
@@ -312,6 +316,83 @@ func TestMaintain(t *testing.T) {
 		t.Errorf("Suggest(o) = %v, %v, want of alone", list, err)
 	}
 	if n := stale(t, x); n != 0 {
-		t.Errorf("%d documents have postings of another version, want none", n)
+		t.Errorf("%d documents are in segments of another version, want none", n)
+	}
+}
+
+// TestDamagedSegments checks that damaged segments are built again from the
+// texts, and that nothing is lost.
+func TestDamagedSegments(t *testing.T) {
+	damage := map[string]func(t *testing.T, path string){
+		"removed": func(t *testing.T, path string) {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"truncated": func(t *testing.T, path string) {
+			if err := os.Truncate(path, 1000); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"overwritten": func(t *testing.T, path string) {
+			f, err := os.OpenFile(path, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if _, err := f.WriteAt(make([]byte, 500), 20_000); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+	for name, harm := range damage {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			var log bytes.Buffer
+			x, err := Open(t.Context(), Options{Dir: dir})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 3 {
+				apply(t, x, simple(fmt.Sprint(i), 3))
+			}
+			var many []document.Change
+			for i := range 300 {
+				c := simple(fmt.Sprint("large", i), 2)
+				c.Put.Text += fmt.Sprintf(" unique%d", i)
+				for n := range 40 { // words that make the segment large
+					c.Put.Text += fmt.Sprintf(" w%dx%d", i, n)
+				}
+				c.Put.Chunks[len(c.Put.Chunks)-1].Length = len(c.Put.Text) - c.Put.Chunks[len(c.Put.Chunks)-1].Offset
+				many = append(many, c)
+			}
+			apply(t, x, many...)
+			closeIt(t, x)
+			files, err := filepath.Glob(filepath.Join(dir, segmentsDir, "*"+segmentSuffix))
+			if err != nil || len(files) != 1 {
+				t.Fatalf("the segments in files are %v, %v, want one", files, err)
+			}
+			harm(t, files[0])
+			x, err = Open(t.Context(), Options{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := total(t, x, "happy"); n < 3 {
+				t.Errorf("with a damaged segment, Search(happy) = %d, want the rest", n)
+			}
+			if err := x.Maintain(t.Context(), nil); err != nil {
+				t.Errorf("Maintain() = %v", err)
+			}
+			if n := total(t, x, "happy"); n != 303 {
+				t.Errorf("after Maintain, Search(happy) = %d, want 303", n)
+			}
+			if n := total(t, x, "unique299"); n != 1 {
+				t.Errorf("after Maintain, Search(unique299) = %d, want 1", n)
+			}
+			closeIt(t, x)
+			if !strings.Contains(log.String(), filepath.Base(files[0])) {
+				t.Errorf("the log does not name the file:\n%s", log.String())
+			}
+		})
 	}
 }

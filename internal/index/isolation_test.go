@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/search"
@@ -18,17 +20,36 @@ var alike = []string{"docs", "Docs", "docs-2", "docs_2", "docs.2", "docs 2", "t1
 // too.
 func alikeIndex(t testing.TB) (x search.Service, labelOf map[string]string) {
 	all, labelOf := []document.Document{}, map[string]string{}
-	for i, label := range alike {
-		all = append(all, doc(label, "one", "budget t1", "budget zeppelin own"+string(rune('a'+i))+"word"),
-			doc(label, "two", "walrus", "a walrus and a budget 検索\n\nt1 t2 label docs"))
+	for i := range alike {
+		all = append(all, alikeDocuments(i)...)
 	}
-	for i, d := range all {
+	for _, d := range all {
 		labelOf[d.ID] = d.Label
-		all[i].Tags = []string{d.Label}
 	}
 	idx := open(t, t.TempDir())
 	put(t, idx, all...)
 	return idx, labelOf
+}
+
+// alikeDocuments returns the documents of one label.
+func alikeDocuments(i int) []document.Document {
+	docs := []document.Document{
+		doc(alike[i], "one", "budget t1", "budget zeppelin own"+string(rune('a'+i))+"word"),
+		doc(alike[i], "two", "walrus", "a walrus and a budget 検索\n\nt1 t2 label docs"),
+	}
+	for j := range docs {
+		docs[j].Tags = []string{alike[i]}
+	}
+	return docs
+}
+
+// results returns the documents of a page with their scores, by path.
+func results(p *search.Page) map[string]float64 {
+	m := map[string]float64{}
+	for _, h := range p.Hits {
+		m[h.Path] = h.Score
+	}
+	return m
 }
 
 func TestLabelsApart(t *testing.T) {
@@ -79,8 +100,26 @@ var pieces = []string{"budget", "walrus", "zeppelin", "検索", "t1", "t2", "OR"
 	"*", "?", "~", "~1", "^2", ":", "label:", "label:docs", "label:Docs", `label:"docs-2"`, "title:", "tags:", "text:", "rowid:", "fts", "NEAR(", "{title text} :",
 	"[a TO b]", "[", "{", "}", "]", "TO", "*:*", "lang:en", "doc_id:*", "inurl:", "site:", "timestamp:[* TO *]", "allintitle:", "allinurl:", "'", ";", "--", "\u3000", "\t", "\x00"}
 
+// TestNoLabels checks that an empty list of labels admits no document, also after
+// a search without a restriction.
+func TestNoLabels(t *testing.T) {
+	x, _ := alikeIndex(t)
+	for range 2 {
+		for _, labels := range [][]string{nil, {}} {
+			p, err := x.Search(t.Context(), search.Query{Text: "budget", Labels: labels, Num: 100})
+			if err != nil {
+				t.Fatalf("Search() = %v", err)
+			}
+			if want := map[bool]int{true: 2 * len(alike), false: 0}[labels == nil]; p.Total != want {
+				t.Errorf("Search(budget, %#v) = %d, want %d", labels, p.Total, want)
+			}
+		}
+	}
+}
+
 // FuzzIsolation runs any query within one label or tag and checks that it never
-// returns documents of another one.
+// returns documents of another one, and that the result for a label is that of
+// an index that has nothing else, scores included.
 func FuzzIsolation(f *testing.F) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for range 400 {
@@ -94,6 +133,12 @@ func FuzzIsolation(f *testing.F) {
 		f.Add(b.String(), uint8(r.IntN(len(alike))), r.IntN(3) == 0)
 	}
 	x, labelOf := alikeIndex(f)
+	alone := map[string]search.Service{}
+	for i, label := range alike {
+		idx := open(f, f.TempDir())
+		put(f, idx, alikeDocuments(i)...)
+		alone[label] = idx
+	}
 	f.Fuzz(func(t *testing.T, text string, n uint8, byTag bool) {
 		label := alike[int(n)%len(alike)]
 		q := search.Query{Text: text, Num: 100, Facets: &search.Facets{Fields: []string{"label"}, Queries: []string{text}}}
@@ -115,6 +160,12 @@ func FuzzIsolation(f *testing.F) {
 		for _, h := range p.Hits {
 			if labelOf[h.ID] != label {
 				t.Errorf("Search(%q, %q) found a document of label %q", text, label, labelOf[h.ID])
+			}
+		}
+		if !byTag {
+			want, err := alone[label].Search(t.Context(), q)
+			if err != nil || !cmp.Equal(results(p), results(want)) {
+				t.Errorf("Search(%q, %q): %v (-alone +among others)\n%s", text, label, err, cmp.Diff(results(want), results(p)))
 			}
 		}
 		for _, c := range p.Facets.Fields[0].Counts {

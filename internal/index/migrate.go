@@ -66,7 +66,13 @@ func (x *Index) prepare(ctx context.Context, steps []migration) error {
 	if version == x.version {
 		return nil
 	}
-	return x.migrate(ctx, steps)
+	if err := x.migrate(ctx, steps); err != nil {
+		return err
+	}
+	if version > 0 {
+		x.rebuildSoon <- struct{}{} // the channel is empty
+	}
+	return nil
 }
 
 // migrate runs the migrations that the file lacks.

@@ -99,6 +99,14 @@ func numberedDocuments(t *testing.T, dir string) (version int, docs []numbered) 
 	return version, docs
 }
 
+// maintain builds missing segments.
+func maintain(t *testing.T, x *Index) {
+	t.Helper()
+	if err := x.Maintain(t.Context(), nil); err != nil {
+		t.Errorf("Maintain() = %v", err)
+	}
+}
+
 // TestMigrate opens the files of all earlier versions.
 func TestMigrate(t *testing.T) {
 	for version := 1; version < len(migrations); version++ {
@@ -109,6 +117,7 @@ func TestMigrate(t *testing.T) {
 			}
 			x := openIn(t, dir)
 			apply(t, x, simple("new", 1))
+			maintain(t, x)
 			sources := slices.Clone(storedSources)
 			if version == 1 {
 				sources[0].Description = ""
@@ -129,8 +138,12 @@ func TestMigrate(t *testing.T) {
 				t.Errorf("ReadText() = %v, %v, want %q", text, err, want)
 			}
 			var kind, sourcePath string
-			if err := x.w.QueryRow(`SELECT type, source_path FROM docs WHERE id=6 AND from_source`).Scan(&kind, &sourcePath); err != nil || kind != "text" || sourcePath != "fr/été.md" {
-				t.Errorf("document 6 has type %q and source path %q, %v, want text and fr/été.md", kind, sourcePath, err)
+			wantKind, wantPath := "text", "fr/été.md"
+			if version >= 3 {
+				wantKind, wantPath = "", "" // as they were stored
+			}
+			if err := x.w.QueryRow(`SELECT type, source_path FROM docs WHERE id=6 AND from_source`).Scan(&kind, &sourcePath); err != nil || kind != wantKind || sourcePath != wantPath {
+				t.Errorf("document 6 has type %q and source path %q, %v, want %q and %q", kind, sourcePath, err, wantKind, wantPath)
 			}
 			closeIt(t, x)
 			v, docs := numberedDocuments(t, dir)
@@ -155,6 +168,7 @@ func TestMigrateAtOnce(t *testing.T) {
 				t.Errorf("open() = %v", err)
 				return
 			}
+			maintain(t, x)
 			if n := total(t, x, "installing"); n != 2 {
 				t.Errorf("Search(installing) = %d, want 2", n)
 			}
@@ -236,6 +250,7 @@ func TestMigrateKilled(t *testing.T) {
 	}
 	x := openIn(t, dir)
 	defer closeIt(t, x)
+	maintain(t, x)
 	if n := total(t, x, "installing"); n != 2 {
 		t.Errorf("Search(installing) = %d, want 2", n)
 	}

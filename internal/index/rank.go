@@ -7,12 +7,15 @@ import (
 	"errors"
 	"slices"
 
+	"knowhow/internal/query"
 	"knowhow/internal/segment"
 )
 
 // Limits of the ranking.
 const (
 	maxRanked = 64 // leaves that are used: the rarest
+	nearHits  = 50 // best hits for which the distances between the words count
+	titleHits = 20 // hits whose titles are exactly the query that come first
 )
 
 // A ranked is a document with its score and its best chunk.
@@ -33,10 +36,17 @@ func (e *evaluator) rank(ctx context.Context, m *matched, text string, need int)
 		slices.SortStableFunc(leaves, func(a, b *segment.Leaf) int { return cmp.Compare(a.Chunks(), b.Chunks()) })
 		leaves = leaves[:maxRanked]
 	}
-	hits, err := e.search.Top(ctx, leaves, m.docs, need)
+	hits, err := e.search.Top(ctx, leaves, m.docs, max(need, nearHits))
 	if err != nil {
 		return nil, err
 	}
+	if err := e.search.PreferNear(hits[:min(len(hits), nearHits)], leaves); err != nil {
+		return nil, err
+	}
+	if hits, err = e.preferTitled(ctx, m, text, leaves, hits); err != nil {
+		return nil, err
+	}
+	hits = hits[:min(len(hits), need)]
 	out := make([]ranked, 0, need)
 	seen := map[int64]bool{}
 	for _, h := range hits {
@@ -59,6 +69,31 @@ func (e *evaluator) rank(ctx context.Context, m *matched, text string, need int)
 		}
 	}
 	return out, nil
+}
+
+// preferTitled puts documents first whose title is the query.
+func (e *evaluator) preferTitled(ctx context.Context, m *matched, text string, leaves []*segment.Leaf, hits []segment.Hit) ([]segment.Hit, error) {
+	if !query.Plain(text) || len(hits) < 2 {
+		return hits, nil
+	}
+	titled, err := e.view.Titled(tokensOf(text))
+	if err != nil {
+		return nil, err
+	}
+	if titled.And(m.docs); titled.Count() == 0 {
+		return hits, nil
+	}
+	first, err := e.search.Top(ctx, leaves, titled, titleHits)
+	if err != nil || len(first) == 0 {
+		return hits, err
+	}
+	seen := map[int64]bool{}
+	for i := range first {
+		first[i].Score += hits[0].Score
+		seen[first[i].Row] = true
+	}
+	rest := slices.DeleteFunc(hits, func(h segment.Hit) bool { return seen[h.Row] })
+	return append(first, rest...), nil
 }
 
 // chunkText reads the title and the text of a chunk.

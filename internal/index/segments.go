@@ -245,11 +245,10 @@ func (x *Index) view(ctx context.Context, q querier, labels []string) (*view, er
 	if err != nil {
 		return nil, err
 	}
-	sorted := slices.Compact(slices.Sorted(slices.Values(labels)))
-	if labels == nil {
-		sorted = nil
+	key := conditions{}.key()
+	if labels != nil { // an empty list admits no document
+		key = conditions{labels: slices.Compact(append([]string{}, slices.Sorted(slices.Values(labels))...))}.key()
 	}
-	key := conditions{labels: sorted}.key()
 	x.open.mu.Lock()
 	if x.open.of == generation {
 		if v := x.open.views[key]; v != nil {

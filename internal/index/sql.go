@@ -197,13 +197,13 @@ func (p *preparedTx) QueryContext(ctx context.Context, text string, args ...any)
 func (x *Index) readSegments(ctx context.Context, op string, f func(tx *sql.Tx) error) error {
 	const attempts = 5
 	var err error
-	for range attempts {
+	for n := range attempts {
 		err = x.read(ctx, op, f)
 		d, ok := errors.AsType[*damagedSegment](err)
 		if !ok {
 			return err
 		}
-		if !errors.Is(err, errGone) {
+		if !errors.Is(err, errGone) || n == attempts-2 {
 			if err := x.repair(ctx, d); err != nil {
 				return err
 			}

@@ -1,0 +1,128 @@
+package segment
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Constants of the bonus for terms that stand close together.
+const (
+	nearBonus    = 0.5 // part of the lesser weight, for two terms next to each other
+	nearDistance = 8   // positions
+	nearReversed = 0.5 // part of the bonus for terms in the other order
+)
+
+// PreferNear raises the scores of those of the hits in whose chunks leaves that
+// follow each other in the query stand close together in the text, and sorts
+// the hits. Only leaves of one term count. The hits must come from Top with the
+// same leaves.
+func (s *Search) PreferNear(hits []Hit, leaves []*Leaf) (err error) {
+	if len(leaves) < 2 {
+		return nil
+	}
+	defer catch(&s.current, &err)
+	defer faults()()
+	slices.SortFunc(hits, func(a, b Hit) int {
+		return cmp.Or(cmp.Compare(a.segment, b.segment), cmp.Compare(a.chunk, b.chunk))
+	})
+	cursors := make([]*cursor, len(leaves)) // nil where the segment does not have the leaf
+	defer func() {
+		for _, c := range cursors {
+			if c != nil {
+				s.free(c)
+			}
+		}
+	}()
+	for i := range hits {
+		h := &hits[i]
+		if i == 0 || hits[i-1].segment != h.segment {
+			s.current = s.c.segments[h.segment]
+			for j, l := range leaves {
+				if p := l.parts[h.segment]; len(p.terms) != 1 {
+					if cursors[j] != nil {
+						s.free(cursors[j])
+					}
+					cursors[j] = nil
+					continue
+				}
+				if cursors[j] == nil {
+					cursors[j] = s.cursor()
+				}
+				cursors[j].open(s.current, l.parts[h.segment].terms[0], l.fields)
+				cursors[j].weight = l.Weight * s.c.idf(l.df)
+			}
+		}
+		h.Score += s.nearness(cursors, h.chunk)
+	}
+	slices.SortFunc(hits, compareHits)
+	return nil
+}
+
+// nearness returns the bonus of a chunk.
+func (s *Search) nearness(cursors []*cursor, chunk uint32) (bonus float32) {
+	before, weight := s.buf[0][:0], float32(0)
+	for _, c := range cursors {
+		if c == nil {
+			before = before[:0]
+			continue
+		}
+		if c.advance(chunk); c.chunk != chunk {
+			before = before[:0]
+			continue
+		}
+		var begin [fieldCount + 1]int
+		s.buf[1], begin = c.positions(s.buf[1])
+		here := s.buf[1][begin[Text]:begin[Text+1]]
+		if gap, part := distance(before, here); gap > 0 {
+			bonus += nearBonus * part * min(weight, c.weight) / float32(gap)
+		}
+		before = append(before[:0], here...)
+		weight = c.weight
+	}
+	s.buf[0] = before
+	return bonus
+}
+
+// distance returns the least distance between positions of two terms that is at
+// most nearDistance, 0 if there is none, and the part of the bonus that it
+// gives. Both lists are sorted.
+func distance(a, b []uint32) (gap int, part float32) {
+	i := 0
+	for _, p := range b {
+		for i < len(a) && a[i] < p {
+			i++
+		}
+		if i > 0 && int(p-a[i-1]) <= nearDistance { // a before b
+			if d := int(p - a[i-1]); gap == 0 || float32(1)/float32(d) > part/float32(gap) {
+				gap, part = d, 1
+			}
+		}
+		if i < len(a) && a[i] > p && int(a[i]-p) <= nearDistance {
+			if d := int(a[i] - p); gap == 0 || nearReversed/float32(d) > part/float32(gap) {
+				gap, part = d, nearReversed
+			}
+		}
+	}
+	return gap, part
+}
+
+// Titled returns the documents whose title consists of exactly some tokens.
+func (c *Collection) Titled(tokens []string) (d Docs, err error) {
+	var current *Segment
+	defer catch(&current, &err)
+	defer faults()()
+	d = c.None()
+	hash := hashTokens(tokens)
+	for i, s := range c.segments {
+		current = s
+		for doc := range s.docs {
+			if s.titleHash(doc) == hash && (c.live[i] == nil || c.live[i].Has(doc)) {
+				if d[i] == nil {
+					d[i] = NewBits(s.docs)
+				}
+				d[i].Set(doc)
+			}
+		}
+	}
+	return d, nil
+}
