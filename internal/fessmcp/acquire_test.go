@@ -300,11 +300,11 @@ func TestAcquiredChunks(t *testing.T) {
 
 func TestTexts(t *testing.T) {
 	c := newTexts(3 * (textCost + 10))
-	put := func(id, hash string, n int) { c.put(&heldText{id: id, hash: hash, text: strings.Repeat("x", n)}) }
+	put := func(id, hash string, n int) { c.put(&cachedText{id: id, hash: hash, text: strings.Repeat("x", n)}) }
 	kept := func() (ids string) {
 		for _, id := range []string{"a", "b", "c", "d"} {
 			if e := c.byID[id]; e != nil {
-				ids += id + e.Value.(*heldText).hash
+				ids += id + e.Value.(*cachedText).hash
 			}
 		}
 		return ids
@@ -323,7 +323,7 @@ func TestTexts(t *testing.T) {
 		step.do()
 		var size int64
 		for e := c.used.Front(); e != nil; e = e.Next() {
-			size += e.Value.(*heldText).cost()
+			size += e.Value.(*cachedText).cost()
 		}
 		if got := kept(); got != step.want || size != c.size || size > c.max || c.used.Len() != len(c.byID) {
 			t.Errorf("kept %s with %d bytes, counted %d, want %s with at most %d", got, size, c.size, step.want, c.max)

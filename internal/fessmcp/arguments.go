@@ -9,7 +9,7 @@ import (
 	"knowhow/internal/search"
 )
 
-// Bounds of arguments beyond those of package search.
+// Limits on arguments, in addition to those of package search.
 const (
 	maxQueryBytes   = 10_000
 	maxFacetSize    = 1000
@@ -22,8 +22,8 @@ const (
 
 var fieldPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// parseSort reads "field[.asc|.desc],...". A field alone is ascending, as in
-// Fess, but score alone is descending.
+// parseSort parses "field[.asc|.desc],...". A field without a direction is
+// ascending, as in Fess, but score is descending.
 func parseSort(s string) ([]search.SortKey, error) {
 	if s == "" {
 		return nil, nil
@@ -40,7 +40,7 @@ func parseSort(s string) ([]search.SortKey, error) {
 	return keys, nil
 }
 
-// parseLangs reads one language code, or several with commas between.
+// parseLangs parses one language code, or several separated by commas.
 func parseLangs(s string) ([]string, error) {
 	if s == "" {
 		return nil, nil

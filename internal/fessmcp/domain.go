@@ -7,25 +7,25 @@ import (
 	"knowhow/internal/sanitize"
 )
 
-// A Domain is the body of knowledge that one server offers: the documents that
-// carry one label.
+// A Domain is the set of documents that one server offers: those with one
+// label.
 type Domain struct {
-	ID          string // as it stands in tool names and URIs: ^[a-z0-9_]{1,24}$
+	ID          string // as in tool names and URIs: ^[a-z0-9_]{1,24}$
 	Name        string // for people
 	Description string // what the documents are about; may be ""
 	Label       string // the label's value; "" means the whole index
 }
 
 // Block returns the Knowledge Domain block (FRS 7.3): five lines without a line
-// end after the last, the same in every description of one server. Line breaks and
-// invisible characters in the name and the description become blanks or are
-// removed, because they would let a description pose as other lines.
+// end after the last, the same in every description of one server. In the name
+// and the description, line breaks become blanks and invisible characters are
+// removed, so that a description cannot imitate other lines.
 func (d Domain) Block() string {
 	return fmt.Sprintf("[Knowledge Domain]\nid: %s\nname: %s\ndescription: %s\nfessLabel: %s",
 		d.ID, sanitize.Line(d.Name), sanitize.Line(d.Description), d.Label)
 }
 
-// line names the domain in one line.
+// line returns one line that names the domain.
 func (d Domain) line() string {
 	if about := sanitize.Line(d.Description); about != "" {
 		return "Domain " + d.ID + ": " + about
@@ -33,9 +33,10 @@ func (d Domain) line() string {
 	return "Domain " + d.ID
 }
 
-// Instructions returns the text for the answer to initialize: what the server
-// is, how to search and how to read on. Of a Fess server it has less than 1,024
-// bytes; of folders, about 400 bytes more than name and description together.
+// Instructions returns the instructions in the response to initialize: what the
+// server is, how to search and how to read documents. For a Fess server they
+// have less than 1,024 bytes. For folders they are about 400 bytes longer than
+// name and description together.
 func Instructions(o Options) string {
 	b, d := newBridge(o), o.Domain
 	var s strings.Builder

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	maxWait     = 30 * time.Second // under the limit that clients set to a call
+	maxWait     = 30 * time.Second // less than the time limit of clients for a call
 	maxJobIDLen = 100
 )
 
@@ -39,21 +39,22 @@ type jobArgs struct {
 	WaitMs int    `json:"waitMs"`
 }
 
-// A jobResult is a job as the job_get tool shows it.
+// A jobResult is a job as returned by the job_get tool.
 type jobResult struct {
 	JobID     string                 `json:"jobId"`
 	State     string                 `json:"state"`
 	Progress  float64                `json:"progress"`
-	Total     float64                `json:"total,omitempty"` // left out where it is not known
+	Total     float64                `json:"total,omitempty"` // omitted if it is not known
 	Message   string                 `json:"message"`
 	StartedAt string                 `json:"startedAt"`
 	UpdatedAt string                 `json:"updatedAt"`
-	Result    any                    `json:"result,omitempty"` // once done
-	Error     *mcpserver.ErrorObject `json:"error,omitempty"`  // once failed
+	Result    any                    `json:"result,omitempty"` // if done
+	Error     *mcpserver.ErrorObject `json:"error,omitempty"`  // if failed
 }
 
-// getJob shows a job to the caller who started it. To everybody else it is
-// unknown: its result is what that caller's roles allow to see.
+// getJob returns a job to the caller that started it. For other callers the job
+// does not exist, because its result contains what the roles of the first
+// caller permit.
 func (b *bridge) getJob(ctx context.Context, s *mcpserver.Server, in jobArgs) (any, error) {
 	st, err := b.jobs.Status(callerOf(ctx), in.JobID)
 	if err == nil && in.WaitMs > 0 {
@@ -78,14 +79,14 @@ func (b *bridge) getJob(ctx context.Context, s *mcpserver.Server, in jobArgs) (a
 		b.log.Info("a job failed", "job", st.ID, "error", st.Err)
 		if f, ok := errors.AsType[*failure](st.Err); ok {
 			r.Error = f.object
-		} else { // the job's own, for example that it was cancelled
+		} else { // an error of the job itself, for example that it was cancelled
 			r.Error = mcpserver.DescribeError(ctx, st.Err)
 		}
 	}
 	return r, nil
 }
 
-// A readResult is the answer to resources/read inside of a job.
+// A readResult is the result of resources/read in a job.
 type readResult struct {
 	Contents   []readContents `json:"contents"`
 	NextCursor string         `json:"nextCursor,omitempty"`
@@ -99,7 +100,7 @@ type readContents struct {
 	Meta     map[string]any `json:"_meta,omitempty"`
 }
 
-// asResult returns what the request of a job would have been answered with.
+// asResult returns the result that the request of a job would have had.
 func asResult(answer any) any {
 	if r, ok := answer.(*mcpserver.Result); ok {
 		return r.Value

@@ -10,8 +10,8 @@ import (
 	"knowhow/internal/schema"
 )
 
-// addReading adds the tools that do what the resources do, for clients that have
-// tools only.
+// addReading adds the tools that correspond to the resources, for clients
+// without resources.
 func (b *bridge) addReading(s *mcpserver.Server) {
 	which := []schema.Property{
 		{Name: "docId", Schema: text("doc_id of a hit; required")},
@@ -28,13 +28,14 @@ func (b *bridge) addReading(s *mcpserver.Server) {
 		"Read the text of a document. Use it before you answer from a hit. "+
 			"A long text comes in chunks: while isLast is false, call again with nextCursor as cursor.",
 		schema.Schema{Properties: append(slices.Clone(which), schema.Property{Name: "cursor", Schema: text("nextCursor of the chunk before")})})
-	// Claude Code puts a longer result into a file unless a tool says how
-	// long it may get, up to this many characters.
+	// Claude Code writes a longer result to a file, unless a tool declares the
+	// maximum length of its results, up to this many characters.
 	content.Meta = map[string]any{"anthropic/maxResultSizeChars": 500_000}
 	mcpserver.AddTool(s, content, b.readContent)
 }
 
-// documentArgs name a document. Hits call the id doc_id, so both are taken.
+// documentArgs identify a document. Both names are accepted, because hits call
+// the id doc_id.
 type documentArgs struct {
 	DocID *string `json:"docId"`
 	Alias *string `json:"doc_id"`
@@ -70,9 +71,9 @@ func (b *bridge) getDocument(ctx context.Context, in documentArgs) (any, error) 
 		return b.summary(h), nil
 	}
 	return b.do(ctx, work{
-		what:  []string{"get_document", id},
-		run:   func(ctx context.Context, _ job.Report) (any, error) { return facts(ctx) },
-		still: func(ctx context.Context, _ any) (any, error) { return facts(ctx) }, // all of them come with the check
+		key:     []string{"get_document", id},
+		run:     func(ctx context.Context, _ job.Report) (any, error) { return facts(ctx) },
+		recheck: func(ctx context.Context, _ any) (any, error) { return facts(ctx) }, // it reads all of them
 	})
 }
 
@@ -91,8 +92,8 @@ func (b *bridge) readContent(ctx context.Context, in contentArgs) (any, error) {
 		return nil, err
 	}
 	return b.do(ctx, work{
-		what:  []string{"read_content", id, in.Cursor},
-		run:   func(ctx context.Context, report job.Report) (any, error) { return b.readPiece(ctx, id, from, report) },
-		still: func(ctx context.Context, shared any) (any, error) { return b.stillCurrent(ctx, id, shared) },
+		key:     []string{"read_content", id, in.Cursor},
+		run:     func(ctx context.Context, report job.Report) (any, error) { return b.readPiece(ctx, id, from, report) },
+		recheck: func(ctx context.Context, shared any) (any, error) { return b.stillCurrent(ctx, id, shared) },
 	})
 }

@@ -2,8 +2,8 @@ package fessmcp
 
 import "knowhow/internal/schema"
 
-// Schemas are sent with every session and read by every model: what an
-// argument's name says is not said again.
+// Schemas are sent in every session and read by every model, so descriptions do
+// not repeat the names of arguments.
 
 func text(about string) schema.Schema {
 	return schema.Schema{Type: "string", Description: about}

@@ -67,8 +67,8 @@ func geoSchema() schema.Schema {
 	}}
 }
 
-// searchArgs are the arguments of the search tool, checked against its schema and
-// with its defaults.
+// searchArgs are the arguments of the search tool, after the check against its
+// schema and with its defaults.
 type searchArgs struct {
 	Query         string     `json:"query"`
 	PageSize      int        `json:"pageSize"`
@@ -90,8 +90,9 @@ func (b *bridge) search(ctx context.Context, in searchArgs) (any, error) {
 		return nil, err
 	}
 	return b.do(ctx, work{run: func(ctx context.Context, _ job.Report) (any, error) {
-		// Asked before the search: what is indexed in between would be missing
-		// from the page without a word about it.
+		// Read the progress before the search. Otherwise a document that is
+		// indexed between the two calls could be missing from the page without
+		// notice.
 		progress := b.progress(ctx)
 		page, err := search.Relax(b.backend).Search(ctx, q)
 		if err != nil {
@@ -119,7 +120,7 @@ func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string
 	r.Grow(size)
 	r.Add("total", page.Total)
 	r.Add("start", q.Start)
-	r.Add("pageSize", q.Num) // as asked for, not the number of hits
+	r.Add("pageSize", q.Num) // as requested, not the number of hits
 	r.Add("results", hits)
 	if next := nextStart(q, page); next > 0 {
 		r.Add("nextStart", next)
@@ -145,8 +146,8 @@ func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string
 	return r
 }
 
-// query turns the arguments into a query of the domain. It reports whether the
-// text could not be parsed and is searched for by its words.
+// query returns the query of the domain for the arguments. It also reports
+// whether the text could not be parsed and is searched for as plain words.
 func (b *bridge) query(in searchArgs) (q search.Query, relaxed bool, err error) {
 	q = search.Query{Labels: b.labels, Start: in.Start, Num: in.PageSize}
 	r, err := query.Read(in.Query)
@@ -168,7 +169,7 @@ func (b *bridge) query(in searchArgs) (q search.Query, relaxed bool, err error) 
 	return q, r.Relaxed, q.Validate(b.backend.FacetFields())
 }
 
-// nextStart returns the start of the next page, 0 if there is none or if it is
+// nextStart returns the start of the next page, or 0 if there is none or it is
 // beyond the window.
 func nextStart(q search.Query, p *search.Page) int {
 	next := q.Start + len(p.Hits)
@@ -179,7 +180,7 @@ func nextStart(q search.Query, p *search.Page) int {
 	return next
 }
 
-// emptyHint returns advice after a page without hits.
+// emptyHint returns advice for a page without hits.
 func (b *bridge) emptyHint(q search.Query, p *search.Page, progress *indexing) string {
 	switch {
 	case p.Total > 0:
@@ -211,8 +212,8 @@ type indexing struct {
 	Total int `json:"total"`
 }
 
-// progress returns the progress of indexing, nil if nothing is being indexed or the
-// backend does not index.
+// progress returns the progress of indexing, or nil if nothing is being indexed
+// or the backend does not index.
 func (b *bridge) progress(ctx context.Context) *indexing {
 	if x, ok := b.backend.(search.Indexer); ok {
 		if done, total, busy := x.Indexing(ctx, nil); busy {

@@ -19,7 +19,7 @@ func (b *bridge) addService(s *mcpserver.Server) {
 		schema.Schema{}), b.health)
 }
 
-// noArgs are the arguments of tools that take none.
+// noArgs are the arguments of tools that have none.
 type noArgs struct{}
 
 type labelsResult struct {

@@ -115,8 +115,8 @@ func (b *bridge) popularWords(ctx context.Context, in wordsArgs) (any, error) {
 	}})
 }
 
-// checkFields checks names that are handed on as they are: which fields words
-// have is the service's affair.
+// checkFields checks names that are passed on unchanged. The service decides
+// which fields have words.
 func checkFields(argument string, names []string) error {
 	for _, name := range names {
 		if !fieldPattern.MatchString(name) || len(names) > maxWordFields {
