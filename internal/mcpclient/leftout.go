@@ -10,21 +10,21 @@ import (
 	"knowhow/internal/spell"
 )
 
-// maxNamed is how many of the entries left out for one reason are named.
+// maxNamed is the number of entries that are named for each reason.
 const maxNamed = 5
 
-// reasons are why an entry of tools/list cannot be a tool.
-var reasons = [...]string{"no object", "a member of a wrong type", "no name", "a name that came before"}
+// reasons are the reasons why an entry of tools/list is not a valid tool.
+var reasons = [...]string{"not an object", "a member of a wrong type", "no name", "a name that occurred before"}
 
-// A leftOut counts the entries of tools/list that are no tools.
+// A leftOut counts the entries of tools/list that are not valid tools.
 type leftOut struct {
 	n      int
 	counts [len(reasons)]int
-	names  [len(reasons)][]string // of the first entries, where they have one
+	names  [len(reasons)][]string // of the first entries that have one
 }
 
-// refuse reports whether an entry cannot be a tool, and counts it. name and err
-// are what reading it gave, seen the names before it.
+// refuse reports whether an entry is not a valid tool, and counts it. name and
+// err are the results of decoding it; seen contains the previous names.
 func (l *leftOut) refuse(raw json.RawMessage, name string, err error, seen map[string]bool) bool {
 	reason := -1
 	switch {
@@ -47,8 +47,8 @@ func (l *leftOut) refuse(raw json.RawMessage, name string, err error, seen map[s
 	return true
 }
 
-// describe says how many entries were left out and why, "" for none. show makes
-// a name fit to be shown.
+// describe returns the number of entries that were left out and the reasons, or
+// "" if there are none. show makes a name printable.
 func (l *leftOut) describe(show func(string) string) string {
 	var all []string
 	for i, n := range l.counts {
@@ -71,8 +71,7 @@ func (l *leftOut) describe(show func(string) string) string {
 	return strings.Join(all, "; ")
 }
 
-// warnLeftOut says what the server's list has that is no tool, once for as long
-// as the list is wrong in the same way.
+// warnLeftOut logs which entries are not valid tools, once until they change.
 func (s *server) warnLeftOut(ctx context.Context, l *leftOut) {
 	text := l.describe(func(name string) string { return spell.Quote(s.redact.Text(name)) })
 	s.mu.Lock()

@@ -208,7 +208,7 @@ func TestCatalog(t *testing.T) {
 	if got := mustCall(t, p, "filtered", "echo", "1"); got != "1" {
 		t.Errorf("calling a tool that is let through gave %s", got)
 	}
-	if _, err := p.Catalog(t.Context(), "endless"); !errors.Is(err, errkind.Unavailable) || !strings.Contains(err.Error(), "no end") {
+	if _, err := p.Catalog(t.Context(), "endless"); !errors.Is(err, errkind.Unavailable) || !strings.Contains(err.Error(), "does not end") {
 		t.Errorf("a list without end gave %v", err)
 	}
 	states := map[string]int{}
@@ -242,8 +242,8 @@ func TestLeftOut(t *testing.T) {
 		}
 	}
 	twice := strings.TrimSuffix(strings.Repeat(`"twice\x1b", `, 4), ", ")
-	text := `Left out 12 entries of the tools of fake: no object: 2; a member of a wrong type: 2 ("odd", "` + strings.Repeat("n", 80) +
-		`…"); no name: 1; a name that came before: 7 ("***", ` + twice + `, …)`
+	text := `Left out 12 entries of the tools of fake: not an object: 2; a member of a wrong type: 2 ("odd", "` + strings.Repeat("n", 80) +
+		`…"); no name: 1; a name that occurred before: 7 ("***", ` + twice + `, …)`
 	if diff := cmp.Diff([]string{"msg=" + strconv.Quote(text)}, warnings); diff != "" {
 		t.Errorf("the warnings differ (-want +got):\n%s", diff)
 	}

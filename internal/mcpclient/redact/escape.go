@@ -6,7 +6,7 @@ import (
 	"knowhow/internal/sanitize"
 )
 
-// whiteSpace makes the white space of a line that a program prints readable.
+// whiteSpace makes the white space in a line readable.
 var whiteSpace = strings.NewReplacer("\t", " ", "\r", "")
 
 // Escape returns [sanitize.Escape] of s, with a blank for a tab and without
