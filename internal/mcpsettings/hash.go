@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// Hash returns 64 hexadecimal digits that change when what the file says about
-// the servers does: an id, a switch, and of the enabled ones everything in
-// [Server] that comes from the file. Placeholders count as they are written, so
-// the environment plays no part; nor do the order of keys, white space,
-// comments, and keys that are not used.
+// Hash returns 64 hexadecimal digits that change when the settings of the
+// servers change: an id, whether a server is enabled, and for enabled servers
+// everything in [Server] that comes from the file. Placeholders are hashed as
+// they are written, so the environment has no effect. The order of keys, white
+// space, comments and unused keys have no effect either.
 //
-// Values that are secret by the look of their names (a token, a password, an
-// Authorization header, credentials in a URL) are left out of it, but for the
-// placeholders in them: who knows the rest of the file learns nothing about
-// them from the hash. So a new token alone does not change it.
+// Values whose names are those of secrets (a token, a password, an
+// Authorization header, credentials in a URL) are not included, except for the
+// placeholders in them. So the hash reveals nothing about secrets to readers
+// who know the rest of the file, and does not change with a new token.
 func (s *Settings) Hash() string {
 	if s.hash == "" {
-		return hash(s.Servers) // put together by hand
+		return hash(s.Servers) // not from a file
 	}
 	return s.hash
 }
 
-// hash hashes servers whose texts are as the file has them.
+// hash hashes servers that are not expanded.
 func hash(servers []Server) string {
 	type canonical struct {
 		ID, Transport, Command, Dir, URL string
@@ -49,7 +49,7 @@ func hash(servers []Server) string {
 	slices.SortStableFunc(all, func(a, b canonical) int { return strings.Compare(a.ID, b.ID) })
 	h := sha256.New()
 	fmt.Fprintln(h, "mcp settings 1")
-	// Strings, numbers and maps of strings: there is nothing that fails.
+	// Strings, numbers and maps of strings: encoding cannot fail.
 	_ = json.NewEncoder(h).Encode(all)
 	return hex.EncodeToString(h.Sum(nil))
 }
@@ -63,7 +63,7 @@ func isSecret(name string) bool {
 		})
 }
 
-// public leaves only the placeholders of a text, without their defaults.
+// public returns only the placeholders in a text, without their defaults.
 func public(s string) string {
 	var b strings.Builder
 	b.WriteString("*")
@@ -75,7 +75,7 @@ func public(s string) string {
 	return b.String()
 }
 
-// publicTable returns a table without the secrets among its values.
+// publicTable returns a table without secret values.
 func publicTable(table map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range table {
@@ -89,8 +89,8 @@ func publicTable(table map[string]string) map[string]string {
 	return out
 }
 
-// publicArgs returns arguments without the secrets in them: --token=X,
-// --api-key X, Authorization: X.
+// publicArgs returns arguments without secrets: --token=X, --api-key X,
+// Authorization: X.
 func publicArgs(args []string) []string {
 	out := []string{}
 	for i, a := range args {
@@ -108,7 +108,7 @@ func publicArgs(args []string) []string {
 	return out
 }
 
-// cutName cuts NAME=VALUE and NAME: VALUE.
+// cutName splits NAME=VALUE and NAME: VALUE.
 func cutName(s string) (name, value string, ok bool) {
 	i := strings.IndexAny(s, "=: ")
 	if i <= 0 || s[i] == ' ' {
@@ -117,8 +117,8 @@ func cutName(s string) (name, value string, ok bool) {
 	return s[:i], s[i+1:], true
 }
 
-// withoutSecrets returns a URL without its credentials and the secrets among
-// its parameters; any other text as it is.
+// withoutSecrets returns a URL without its credentials and secret parameters,
+// and any other text unchanged.
 func withoutSecrets(s string) string {
 	scheme, rest, ok := strings.Cut(s, "://")
 	if !ok {

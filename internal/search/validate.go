@@ -11,15 +11,15 @@ import (
 	"knowhow/internal/query"
 )
 
-// Bounds of queries. Fess clamps or ignores most values outside of them, or
-// answers them with an empty page.
+// Limits of queries. Fess clamps or ignores most values beyond them, or returns
+// an empty page.
 const (
 	MaxNum    = 100    // hits on a page (Fess: paging.search.page.max.size)
 	Window    = 10_000 // hits that can be paged to (OpenSearch: index.max_result_window)
 	maxPrefix = 1000   // bytes of a word to complete
 )
 
-// FacetSorts are the orders of counts.
+// FacetSorts are the permitted orders of counts.
 var FacetSorts = [...]string{"count.desc", "count.asc", "term.asc", "term.desc"}
 
 var (
@@ -28,10 +28,10 @@ var (
 	distanceForm = regexp.MustCompile(`^(\d{1,9}(?:\.\d{1,9})?)(?:mm|cm|m|km|in|ft|yd|mi|nmi|NM)$`)
 )
 
-// Validate checks everything in a query but Text, Labels and Tags. facetFields
-// are those that the service counts by. It returns an *errkind.Argument that is
-// named as in the tools: "start", "num", "sort", "lang", "facets.field",
-// "geo.point" and so on.
+// Validate checks everything in a query except Text, Labels and Tags.
+// facetFields are the fields that the service counts by. The error is an
+// *errkind.Argument with a name as in the tools: "start", "num", "sort",
+// "lang", "facets.field", "geo.point" and so on.
 func (q Query) Validate(facetFields []string) error {
 	switch {
 	case q.Num < 0 || q.Num > MaxNum:
@@ -93,7 +93,8 @@ func (f *Facets) validate(fields []string) error {
 	return nil
 }
 
-// validate checks a place. nil is valid. Fess ignores a point without a distance.
+// validate checks a location. nil is valid. Fess ignores a point without a
+// distance.
 func (g *Geo) validate() error {
 	if g == nil {
 		return nil
@@ -111,14 +112,14 @@ func (g *Geo) validate() error {
 	return nil
 }
 
-// within reports whether a number is from -bound to bound.
+// within reports whether a number is between -bound and bound.
 func within(number string, bound float64) bool {
 	v, err := strconv.ParseFloat(number, 64)
 	return err == nil && -bound <= v && v <= bound
 }
 
-// Validate checks everything in a query but Labels and Fields. It returns an
-// *errkind.Argument named "num", "prefix" or "lang".
+// Validate checks everything in a query except Labels and Fields. The error is
+// an *errkind.Argument named "num", "prefix" or "lang".
 func (q SuggestQuery) Validate() error {
 	switch {
 	case q.Num < 1 || q.Num > MaxNum:

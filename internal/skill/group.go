@@ -8,10 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxInstructions is how many bytes of a server's instructions are kept.
+// maxInstructions limits a server's instructions, in bytes.
 const maxInstructions = 8 << 10
 
-// renderServers makes one skill a server of sources that are sorted by server.
+// renderServers renders one skill for each server; sources must be sorted by
+// server.
 func renderServers(sources []source, o Options) (skills []Skill, warnings []string) {
 	var groups [][]source
 	for i, s := range sources {
@@ -33,7 +34,7 @@ func renderServers(sources []source, o Options) (skills []Skill, warnings []stri
 	return skills, warnings
 }
 
-// renderServer makes the skill of one server's tools.
+// renderServer renders the skill of one server.
 func renderServer(tools []source, name string, o Options) (Skill, []string) {
 	skill := Skill{Name: name, Server: tools[0].catalog.Server}
 	instructions := serverInstructions(tools)

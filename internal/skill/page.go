@@ -16,18 +16,18 @@ const (
 )
 
 // A page is the Markdown text about one tool: a SKILL.md without its
-// frontmatter, or a file of its server's skill.
+// frontmatter, or a file in the skill of its server.
 type page struct {
 	source
-	schemaPath string // of the exact schema, inside the skill's directory
-	schema     []byte // the exact schema, nil if there is none to give
+	schemaPath string // path of the exact schema inside the skill's folder
+	schema     []byte // the exact schema, or nil if there is none
 	doc        *document
 	readable   bool // doc could be read
 	asTask     bool // the tool can be called as a task
 	warnings   []string
 }
 
-// newPage reads a tool's schema.
+// newPage reads the schema of a tool.
 func newPage(s source, schemaPath string) *page {
 	p := &page{source: s, schemaPath: schemaPath, doc: &document{}}
 	p.asTask = s.catalog.TaskCalls && (s.tool.TaskSupport == "optional" || s.tool.TaskSupport == "required")
@@ -54,15 +54,15 @@ func newPage(s source, schemaPath string) *page {
 	return p
 }
 
-// warn notes what is wrong with the tool.
+// warn records a warning about the tool.
 func (p *page) warn(format string, args ...any) {
 	p.warnings = append(p.warnings, fmt.Sprintf("tool %s of server %s: ", spell.Quote(p.tool.Name), spell.Quote(p.catalog.Server))+
 		fmt.Sprintf(format, args...))
 }
 
-// pretty indents JSON and leaves it as it is otherwise: order, numbers,
-// members of the same name. What is nested so deeply that indentation would
-// multiply its length stays on one line.
+// pretty indents JSON. It keeps the order, numbers and duplicate members.
+// Values that are nested so deep that indentation would multiply their length
+// stay on one line.
 func pretty(raw []byte) []byte {
 	const maxIndent = 32
 	var b bytes.Buffer
@@ -111,7 +111,7 @@ func (p *page) write(b *strings.Builder, o Options) {
 	}
 }
 
-// writeArguments writes the list of arguments and where the schema is.
+// writeArguments writes the list of arguments and the path of the schema.
 func (p *page) writeArguments(b *strings.Builder) {
 	switch list := p.doc.list(); {
 	case list != "":
@@ -130,8 +130,8 @@ func (p *page) writeArguments(b *strings.Builder) {
 	}
 }
 
-// writeUsage writes the request that calls the tool, which can be sent as it
-// stands, and how to start the bridge that it needs.
+// writeUsage writes a complete request that calls the tool, and the command
+// that starts the bridge.
 func (p *page) writeUsage(b *strings.Builder, args []argument, o Options) {
 	body := p.request(args)
 	if p.asTask && p.tool.TaskSupport == "required" {
@@ -182,13 +182,14 @@ func argumentsJSON(args []argument) string {
 }
 
 // post returns the command that sends a body to the bridge. The body is one
-// line, in which the shell obeys nothing.
+// line in which the shell expands nothing.
 func post(body string) string {
 	return `curl -sS "${MCP_BRIDGE_URL:-http://127.0.0.1:3333}/invoke" -H 'Content-Type: application/json' ` +
 		`-H "Authorization: Bearer ${MCP_BRIDGE_TOKEN-}" -d @- <<'END'` + "\n" + body + "\nEND"
 }
 
-// hints says what the server claims of the tool's effects, "" if nothing.
+// hints returns the server's statements about the tool's effects, or "" if
+// there are none.
 func hints(annotations json.RawMessage) string {
 	if len(annotations) > maxText {
 		return ""
@@ -199,7 +200,7 @@ func hints(annotations json.RawMessage) string {
 		Idempotent  bool  `json:"idempotentHint"`
 		OpenWorld   bool  `json:"openWorldHint"`
 	}
-	_ = json.Unmarshal(annotations, &claims) // a claim of another type counts as none
+	_ = json.Unmarshal(annotations, &claims) // a hint with a wrong type is ignored
 	var hints []string
 	switch {
 	case claims.ReadOnly:

@@ -295,7 +295,7 @@ func TestRememberedLinks(t *testing.T) {
 		".claude/skills/a-x -> ../../mcp-skills/a-x", ".claude/skills/a-y -> ../../mcp-skills/a-y",
 		"mcp-skills/a-x/SKILL.md", "mcp-skills/a-y/SKILL.md", "skills/a-x -> ../mcp-skills/a-x", "skills/a-y -> ../mcp-skills/a-y",
 	})
-	if want := "level=WARN msg=\".claude/skills still holds 2 links of an earlier sync: if you do not need them, type: rm -r .claude/skills\""; !strings.Contains(log.String(), want) {
+	if want := "level=WARN msg=\".claude/skills still contains 2 links of an earlier sync: if you do not need them, type: rm -r .claude/skills\""; !strings.Contains(log.String(), want) {
 		t.Errorf("log = %s, want %s", log.String(), want)
 	}
 }
@@ -379,8 +379,8 @@ func TestMove(t *testing.T) {
 		"skills/a-x -> ../mcp-skills/a-x", "skills/a-y -> ../mcp-skills/a-y", "skills/b-z -> ../mcp-skills/b-z",
 	})
 	same(t, "Warnings", r.Warnings, []string{
-		"mcp-skills still holds 3 skills of an earlier sync: if you do not need them, type: rm -r mcp-skills/a-x mcp-skills/a-y mcp-skills/b-z",
-		"skills still holds 3 links of an earlier sync: if you do not need them, type: rm -r skills",
+		"mcp-skills still contains 3 skills of an earlier sync: if you do not need them, type: rm -r mcp-skills/a-x mcp-skills/a-y mcp-skills/b-z",
+		"skills still contains 3 links of an earlier sync: if you do not need them, type: rm -r skills",
 	})
 	if len(r.Removed)+len(r.Unlinked) > 0 {
 		t.Errorf("Removed = %q, Unlinked = %q, want none", r.Removed, r.Unlinked)
@@ -422,14 +422,14 @@ func TestMoveOutput(t *testing.T) {
 			"skills/a-x -> ../mcp-skills/a-x", "skills/c-z -> ../-gen it/c-z",
 		})
 		same(t, "Warnings", r.Warnings, []string{
-			"mcp-skills still holds 3 skills of an earlier sync: if you do not need them, type: rm -r mcp-skills",
-			"skills still holds 1 link of an earlier sync: if you do not need them, type: rm -r skills/a-x",
+			"mcp-skills still contains 3 skills of an earlier sync: if you do not need them, type: rm -r mcp-skills",
+			"skills still contains 1 link of an earlier sync: if you do not need them, type: rm -r skills/a-x",
 		})
 		o.OutputDir = "gen"
 		write(t, "mine", o.Base, "-gen it/own")
 		r = mustSync(t, o, c)
 		same(t, "Warnings", r.Warnings, []string{
-			"-gen it still holds 1 skill of an earlier sync: if you do not need them, type: rm -r './-gen it/c-z'",
+			"-gen it still contains 1 skill of an earlier sync: if you do not need them, type: rm -r './-gen it/c-z'",
 		})
 	}
 }
