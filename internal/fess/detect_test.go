@@ -63,7 +63,7 @@ func TestDetection(t *testing.T) {
 		{"both", "v2", "v2/search v2/labels", ""},
 		{"v1", "v1", "v1/documents v1/labels", ""},
 		{"v2", "v1", "v1/documents v1/labels", "redirect (302): check that its API is enabled"},
-		{"v1", "v2", "v2/search v2/labels", "fessApi is v2, auto finds"},
+		{"v1", "v2", "v2/search v2/labels", "fessApi is v2, auto detects"},
 	}
 	for _, test := range tests {
 		h := fakeOf(test.server)

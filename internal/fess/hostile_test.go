@@ -346,7 +346,7 @@ func TestLogSaysNoSecrets(t *testing.T) {
 	if _, err := c.Search(t.Context(), search.Query{Num: 30}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"/api/v1/documents", "fewer hits a page"} {
+	for _, want := range []string{"/api/v1/documents", "fewer hits on a page"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("log %q does not say %q", &log, want)
 		}

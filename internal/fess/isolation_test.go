@@ -139,9 +139,9 @@ func checkIsolation(t *testing.T, api string, count int) {
 func rawHits(t testing.TB, c *Client, text string) []search.Hit {
 	t.Helper()
 	var a documents
-	said, err := c.get(t.Context(), question{to: documentsCall, params: []param{{"q", text}, {"fields.label", "finance"}, {"num", "100"}}})
+	answer, err := c.get(t.Context(), question{to: documentsCall, params: []param{{"q", text}, {"fields.label", "finance"}, {"num", "100"}}})
 	if err == nil {
-		err = decode(said, &a)
+		err = decode(answer, &a)
 	}
 	if err != nil && !errors.Is(err, errkind.Invalid) {
 		t.Fatalf("raw query %q = %v", text, err)

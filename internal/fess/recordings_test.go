@@ -231,7 +231,7 @@ func TestRecordedErrors(t *testing.T) {
 		{name: "path-unknown", path: popular, kind: errkind.Unsupported, status: 404, says: "path of its address"},
 		{name: "q-raw-brackets", path: documents, kind: errkind.Invalid, status: 400, says: "shorter"},
 		{name: "method-post-documents", path: documents, kind: errkind.Invalid, status: 405, says: "refuses"},
-		{name: "favorites-disabled", path: popular, kind: errkind.Unsupported, status: 400, says: "switched off"},
+		{name: "favorites-disabled", path: popular, kind: errkind.Unsupported, status: 400, says: "disabled"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

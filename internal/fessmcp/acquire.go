@@ -153,7 +153,7 @@ func (b *bridge) convert(ctx context.Context, in extract.Input, report job.Repor
 		return "", fmt.Errorf("the document cannot be converted to text, open its url in another way: %w", err)
 	}
 	if strings.TrimSpace(t.Body) == "" && len(in.Data) > 0 {
-		return "", fmt.Errorf("the document holds no text that can be read, open its url in another way: %w", errkind.Unsupported)
+		return "", fmt.Errorf("the document contains no text that can be read, open its url in another way: %w", errkind.Unsupported)
 	}
 	return t.Body, nil
 }
