@@ -14,29 +14,29 @@ import (
 	"knowhow/internal/skill/store"
 )
 
-// A skillWriter asks MCP servers for their tools and brings the skills on disk
-// up to date with them.
+// A skillWriter asks MCP servers for their tools and updates the skills on
+// disk.
 type skillWriter struct {
 	servers interface { // a [mcpclient.Pool]
 		Catalog(ctx context.Context, server string) (*mcpclient.Catalog, error)
 	}
-	enabled  []string                       // ids of the servers that are asked
-	disabled []string                       // ids of those whose skills are removed
-	keep     func(server, tool string) bool // chooses tools; nil keeps all
+	enabled  []string                       // ids of the servers to ask
+	disabled []string                       // ids of servers whose skills are removed
+	keep     func(server, tool string) bool // selects tools; nil keeps all
 	render   skill.Options
 	store    store.Options
 	log      *slog.Logger
 }
 
-// answers are what the servers said.
+// answers are the results of asking the servers.
 type answers struct {
-	catalogs []mcpclient.Catalog // in no order
+	catalogs []mcpclient.Catalog // in any order
 	failed   map[string]error    // by server
 }
 
-// ask asks all enabled servers for their tools, all at once, and calls answered
-// for each that has answered or failed, from several goroutines. Failures of
-// servers are logged; the error is ctx's.
+// ask asks all enabled servers for their tools, concurrently, and calls
+// answered for each server that has answered or failed, from several
+// goroutines. Failures of servers are logged; the error is that of ctx.
 func (w *skillWriter) ask(ctx context.Context, answered func(server string)) (*answers, error) {
 	a := &answers{failed: map[string]error{}}
 	var mu sync.Mutex
@@ -62,21 +62,21 @@ func (w *skillWriter) ask(ctx context.Context, answered func(server string)) (*a
 }
 
 // serverReason returns the message of a server's error without the server's
-// name, which stands before it.
+// name, which precedes it.
 func serverReason(id string, err error) string {
 	return strings.TrimPrefix(errkind.Message(err), fmt.Sprintf("server %q: ", id))
 }
 
-// chosen returns a catalog with the tools that are kept.
+// chosen returns a catalog with the selected tools.
 func (w *skillWriter) chosen(c *mcpclient.Catalog) mcpclient.Catalog {
 	out := *c
 	out.Tools = slices.DeleteFunc(slices.Clone(c.Tools), func(t mcpclient.Tool) bool { return w.keep != nil && !w.keep(c.Server, t.Name) })
 	return out
 }
 
-// write renders the skills and brings the disk up to date. It returns the skills
-// of the servers that answered. If all servers failed, it changes nothing. Errors
-// are those of [store.Sync].
+// write renders the skills and updates the disk. It returns the skills of the
+// servers that answered. If all servers failed, it changes nothing. Errors are
+// those of [store.Sync].
 func (w *skillWriter) write(ctx context.Context, a *answers) (*store.Report, []skill.Skill, error) {
 	if len(a.failed) > 0 && len(a.catalogs) == 0 {
 		return &store.Report{}, nil, nil
@@ -91,15 +91,15 @@ func (w *skillWriter) write(ctx context.Context, a *answers) (*store.Report, []s
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, text := range warnings { // those of the store are in the log already
+	for _, text := range warnings { // those of the store are already in the log
 		w.log.Warn(text)
 	}
 	return report, skills, nil
 }
 
-// follow writes the skills again if those of a server are stale. Then all servers
-// are asked, because names depend on the tools of all of them; else only this one
-// is. A server that fails is logged.
+// follow writes the skills again if those of a server are stale. In that case
+// all servers are asked, because names depend on the tools of all of them;
+// otherwise only this server is asked. Failures of servers are logged.
 func (w *skillWriter) follow(ctx context.Context, server string) error {
 	before, err := store.SourceHashes(w.store, server)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// clean prepares a decoded text for storing: lines end with
-// , terminal colour sequences and control characters are removed, and a form
-// feed becomes a newline. The result is valid UTF-8 if s is.
+// clean prepares a decoded text for storing: lines end with \n, terminal colour
+// sequences and control characters are removed, and a form feed becomes a
+// newline. The result is valid UTF-8 if s is.
 func clean(ctx context.Context, s string) string {
 	dirty := false
 	for _, piece := range pieces(ctx, s) {
