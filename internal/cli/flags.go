@@ -281,7 +281,7 @@ func (f *flagSet) text() string {
 	return text
 }
 
-// write writes a flag and its description, wrapped in a column of its own.
+// write writes a flag and its description, wrapped in its own column.
 func (d *flag) write(b *strings.Builder, help string) {
 	line := "  " + d.String()
 	if len(line) > flagColumn-2 {

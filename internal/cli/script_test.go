@@ -61,7 +61,7 @@ func program(env cli.Env) {
 //	checkprogress TOKEN N     stdout has N progress notifications or more, see there
 //	fessengine STATE          set the state of the fake's search engine
 //	fessrequests FILE         write the requests that the fake got to a file
-//	checkledger N             the answers in stdout hold the long ledger's text in N chunks
+//	checkledger N             the answers in stdout contain the long ledger's text in N chunks
 //	glob N PATTERN            so many files match; the first is FILE from then on
 //	oldfiles FILE...          create files that were last changed long ago
 //	envfile FILE              replace $NAME in a file by the script's variables

@@ -107,8 +107,8 @@ func (w *skillWriter) follow(ctx context.Context, server string) error {
 	}
 	one := *w
 	one.enabled = []string{server}
-	nobody := func(string) {}
-	a, err := one.ask(ctx, nobody)
+	ignore := func(string) {}
+	a, err := one.ask(ctx, ignore)
 	if err != nil || len(a.catalogs) == 0 {
 		return err
 	}
@@ -122,7 +122,7 @@ func (w *skillWriter) follow(ctx context.Context, server string) error {
 		return nil
 	}
 	w.log.Info("Tools changed on server: " + server)
-	if a, err = w.ask(ctx, nobody); err != nil {
+	if a, err = w.ask(ctx, ignore); err != nil {
 		return err
 	}
 	_, _, err = w.write(ctx, a)

@@ -1,6 +1,6 @@
 // Package config reads JSON configuration files strictly.
 //
-// A file is decoded over a struct that holds the defaults. Everything that
+// A file is decoded into a struct with the defaults. Everything that
 // could be a slip of the pen is an error that says where and what is allowed:
 // an unknown or repeated key, a value of the wrong type, an environment
 // variable that is not set, text after the end. Package cli uses it for every

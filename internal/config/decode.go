@@ -126,7 +126,7 @@ func unknownKey(path, key string, names []string) *Error {
 	return e
 }
 
-// list decodes a JSON list into the slice v, replacing what it holds.
+// list decodes a JSON list into the slice v, replacing its elements.
 func (d *decoder) list(path string, v reflect.Value) error {
 	if _, err := d.dec.Token(); err != nil { // the opening bracket
 		return fmt.Errorf("reading configuration %s: %w", d.file.name, err)

@@ -65,7 +65,7 @@ func (w *writer) flush() {
 	switch {
 	case len(w.buf) == 0:
 	case w.newline > 0 || w.tabs > 0:
-		// Preformatted text may have ended with newlines of its own.
+		// Preformatted text may have ended with newlines.
 		for i := len(w.buf) - 1; i >= 0 && w.buf[i] == '\n' && w.newline > 0; i-- {
 			w.newline--
 		}

@@ -111,11 +111,11 @@ func (c *Client) send(ctx context.Context, path string, params []param, want str
 // than reading.
 func (c *Client) body(resp *http.Response) ([]byte, error) {
 	var b bytes.Buffer
-	room := resp.ContentLength
-	if room < 0 {
-		room = c.usual.Load()
+	size := resp.ContentLength
+	if size < 0 {
+		size = c.usual.Load()
 	}
-	b.Grow(int(min(max(room, 0), maxUsual)) + bytes.MinRead)
+	b.Grow(int(min(max(size, 0), maxUsual)) + bytes.MinRead)
 	_, err := b.ReadFrom(io.LimitReader(resp.Body, c.maxBody+1))
 	c.usual.Store(int64(b.Len()))
 	return b.Bytes(), err

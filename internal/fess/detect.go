@@ -184,11 +184,11 @@ func (a *answer) isV1() bool {
 	if keys["error"] != nil || keys["response"] != nil {
 		return false
 	}
-	told := []string{"data", "record_count", "error_code", "error_code:", "message"}
+	keysV1 := []string{"data", "record_count", "error_code", "error_code:", "message"}
 	if a.status == http.StatusOK {
-		told = told[:2]
+		keysV1 = keysV1[:2]
 	}
-	return slices.ContainsFunc(told, func(key string) bool { return keys[key] != nil })
+	return slices.ContainsFunc(keysV1, func(key string) bool { return keys[key] != nil })
 }
 
 // isV2 reports whether the answer comes from API v2 and belongs to a health

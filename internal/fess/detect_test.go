@@ -221,7 +221,7 @@ func (a aborting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// TestV2Requests holds how calls go over the wire in API v2.
+// TestV2Requests compares the requests of API v2.
 func TestV2Requests(t *testing.T) {
 	h := fakeOf("v2")
 	c := clientOf(t, h, Options{API: "v2", AccessToken: ""})

@@ -106,9 +106,9 @@ func (c *Client) check(ctx context.Context, a *answer) error {
 	if !ok {
 		return notFess(a)
 	}
-	told := *a
-	told.status = status
-	return c.refusal(ctx, &told)
+	failed := *a
+	failed.status = status
+	return c.refusal(ctx, &failed)
 }
 
 // succeeded reports whether the envelope of an API v2 answer has the status of

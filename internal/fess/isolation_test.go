@@ -149,7 +149,7 @@ func rawHits(t testing.TB, c *Client, text string) []search.Hit {
 	return a.page(search.Query{Num: 100}).Hits
 }
 
-// TestRawQueriesLeak holds the fake to what a real Fess 15.4 was seen to do.
+// TestRawQueriesLeak checks that the fake behaves like a real Fess 15.4.
 func TestRawQueriesLeak(t *testing.T) {
 	c, _ := isolated(t, "v1")
 	tests := []struct {

@@ -129,7 +129,7 @@ func (c *Client) Health(ctx context.Context) (search.Health, error) {
 		Status   text `json:"status"`
 		TimedOut bool `json:"timed_out"`
 	}
-	var said struct {
+	var health struct {
 		Data   engine `json:"data"`
 		Engine engine `json:"engine"` // API v2
 		Error  struct {
@@ -138,14 +138,14 @@ func (c *Client) Health(ctx context.Context) (search.Health, error) {
 			} `json:"details"`
 		} `json:"error"` // API v2, a red engine
 	}
-	err = decode(a, &said)
+	err = decode(a, &health)
 	if err != nil && a.status == http.StatusOK {
 		return search.Health{}, err
 	}
-	status := strings.ToLower(string(cmp.Or(said.Data.Status, said.Engine.Status, said.Error.Details.Engine.Status)))
+	status := strings.ToLower(string(cmp.Or(health.Data.Status, health.Engine.Status, health.Error.Details.Engine.Status)))
 	switch {
 	case status == "green", status == "yellow", status == "red":
-		return search.Health{Status: status, TimedOut: said.Data.TimedOut}, nil
+		return search.Health{Status: status, TimedOut: health.Data.TimedOut}, nil
 	case a.status == http.StatusServiceUnavailable:
 		return search.Health{}, c.refusal(ctx, a)
 	}

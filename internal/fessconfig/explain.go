@@ -43,7 +43,7 @@ func (c *Config) advice(reason errkind.Reason) string {
 		if c.ContentFetch.FessCache == fessmcp.CacheAlways {
 			return c.schemes() + "; Fess has no copy of the document that can be read"
 		}
-		return c.schemes() + `; set contentFetch.fessCache to "always" to read the copy that Fess holds, if it holds one`
+		return c.schemes() + `; set contentFetch.fessCache to "always" to read the copy that Fess stored, if there is one`
 	case fetch.RedirectSchemeReason:
 		return c.schemes()
 	case fetch.HostReason:

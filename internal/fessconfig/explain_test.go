@@ -23,7 +23,7 @@ func TestExplain(t *testing.T) {
 		want  string
 	}{
 		{"a scheme", denied(fetch.SchemeReason, `the scheme "file" is not allowed`), "policy",
-			`the scheme "file" is not allowed: contentFetch.allowedSchemes has http, https; set contentFetch.fessCache to "always" to read the copy that Fess holds, if it holds one`},
+			`the scheme "file" is not allowed: contentFetch.allowedSchemes has http, https; set contentFetch.fessCache to "always" to read the copy that Fess stored, if there is one`},
 		{"a scheme, and there is no copy", denied(fetch.SchemeReason, `the scheme "file" is not allowed`), "always",
 			`the scheme "file" is not allowed: contentFetch.allowedSchemes has http, https; Fess has no copy of the document that can be read`},
 		{"a redirect", fmt.Errorf("following a redirect: %w", denied(fetch.RedirectSchemeReason, `the scheme "ftp" is not allowed`)), "policy",

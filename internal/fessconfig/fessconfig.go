@@ -16,7 +16,7 @@ import (
 // Its fields are the keys; times are in milliseconds and sizes in bytes, as in the
 // file.
 type Config struct {
-	FessBaseURL string `json:"fessBaseUrl"` // required; may hold a path
+	FessBaseURL string `json:"fessBaseUrl"` // required; may contain a path
 	FessAPI     string `json:"fessApi"`     // auto, v1 or v2
 
 	FessAuth struct {
@@ -32,7 +32,7 @@ type Config struct {
 	Domain struct {
 		ID          string `json:"id"`          // required
 		Name        string `json:"name"`        // required
-		Description string `json:"description"` // told to the model
+		Description string `json:"description"` // for the model
 		LabelFilter string `json:"labelFilter"` // required unless WholeIndex
 		WholeIndex  bool   `json:"wholeIndex"`
 	} `json:"domain"`
@@ -140,7 +140,7 @@ type Options struct {
 }
 
 // Read reads and checks the configuration file at path. It returns what the user
-// should know, and an error that holds one [*config.Error] for each problem.
+// should know, and an error that contains one [*config.Error] for each problem.
 func Read(path string, o Options) (c *Config, warnings []string, err error) {
 	c = defaults()
 	file, err := config.ReadFile(path, c, config.Options{Env: o.Env})

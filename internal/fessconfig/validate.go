@@ -71,7 +71,7 @@ func (c *checker) each(path string, values []string, ok func(string) bool, want 
 }
 
 // check checks the values that file gave, and brings domain.id into the form in
-// which it is used. It returns what the user should know, and an error that holds
+// which it is used. It returns what the user should know, and an error that contains
 // one *config.Error for each problem, in the order of the file.
 func (c *Config) check(file *config.File, http bool) (warnings []string, err error) {
 	k := &checker{file: file}
@@ -120,7 +120,7 @@ func (c *Config) checkCAFile(file *config.File) error {
 		err = p.Err
 	}
 	if err == nil && !x509.NewCertPool().AppendCertsFromPEM(pem) {
-		err = errors.New("it holds none")
+		err = errors.New("it contains none")
 	}
 	if err == nil {
 		return nil

@@ -94,7 +94,7 @@ func parts(n query.Node) []string {
 }
 
 // FuzzSentence checks that conditions stay apart: together they are the
-// conditions of each, whatever they hold.
+// conditions of each, whatever they contain.
 func FuzzSentence(f *testing.F) {
 	for _, seed := range [][2]string{{"a b c", "label:x"}, {"a OR b", "c OR"}, {"(a", "b)"}, {"allintitle:a", "b -"}, {`a\`, `"b`}, {"a^2", "^3"},
 		{"[a TO", "b]"}, {"a -", "- b"}, {"/a", "b/"}, {"a:", "b"}, {"a\u3000OR", "!"}, {"a OR b AND c", "x"}} {

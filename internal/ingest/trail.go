@@ -32,7 +32,7 @@ func (t *trail) enter(name string) error {
 		return err
 	}
 	t.names, t.open = append(t.names, name), append(t.open, nil)
-	t.hold(len(t.open)-1, f)
+	t.keepOpen(len(t.open)-1, f)
 	return nil
 }
 
@@ -48,14 +48,14 @@ func (t *trail) last() (openFolder, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.hold(i+1, f)
+		t.keepOpen(i+1, f)
 	}
 	return t.open[end], nil
 }
 
-// hold keeps folder number i open and closes the folder that is too far above
+// keepOpen keeps folder number i open and closes the folder that is too far above
 // it.
-func (t *trail) hold(i int, f openFolder) {
+func (t *trail) keepOpen(i int, f openFolder) {
 	t.open[i] = f
 	if far := i - openFolders; far > 0 && (far%openFolders != 0 || far/openFolders >= openFolders) {
 		t.release(far)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// detach makes a command start in a session of its own, and so outside the
+// detach makes a command start in a separate session, and so outside the
 // process group of its server.
 func detach(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 

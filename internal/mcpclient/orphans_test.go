@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// alive reports whether a process runs. One that nobody has reaped yet is dead.
+// alive reports whether a process runs. A process that is not yet reaped is dead.
 func alive(pid string) bool {
 	n, err := strconv.Atoi(pid)
 	if err != nil || syscall.Kill(n, 0) != nil {
@@ -81,7 +81,7 @@ func TestCloseInAHurry(t *testing.T) {
 	}
 }
 
-// TestLeaderDies kills a server whose grandchild holds its output open.
+// TestLeaderDies kills a server whose grandchild keeps its output open.
 func TestLeaderDies(t *testing.T) {
 	grand := filepath.Join(t.TempDir(), "grand")
 	p := newPool(t, Options{}, fakeSettings("fake", "grandchild", "FAKE_GRANDCHILD", grand))

@@ -268,7 +268,7 @@ func TestExpandedSecrets(t *testing.T) {
 		}
 	}
 	if !strings.Contains(log.String(), "starting with [*** plain]") || strings.Contains(log.String(), "efgh") {
-		t.Errorf("the log lacks the line or holds the secret:\n%s", log)
+		t.Errorf("the log lacks the line or contains the secret:\n%s", log)
 	}
 }
 
@@ -315,7 +315,7 @@ func TestKindsOfErrors(t *testing.T) {
 	}
 }
 
-// TestSecretsInErrors has servers answer with errors that hold a value of their
+// TestSecretsInErrors has servers answer with errors that contain a value of their
 // settings.
 func TestSecretsInErrors(t *testing.T) {
 	const secret = "hunter2-hunter2"
@@ -356,7 +356,7 @@ func TestCrash(t *testing.T) {
 		t.Errorf("the error of a crash is %v, want exit status and stderr", err)
 	}
 	if strings.Contains(err.Error(), "hunter2") {
-		t.Errorf("the error of a crash holds a secret: %v", err)
+		t.Errorf("the error of a crash contains a secret: %v", err)
 	}
 	if err := <-slow; !errors.Is(err, errkind.Unavailable) || time.Since(begin) > 10*time.Second { // not its own limit of 30 s
 		t.Errorf("another call in flight ended after %v with %v, want at once and Unavailable", time.Since(begin), err)
@@ -401,7 +401,7 @@ func TestHangingHandshake(t *testing.T) {
 		t.Errorf("a server that hangs gave %v, want Unavailable and the limit", err)
 	}
 	if failed, ok := errors.AsType[*ServerError](err); !ok || failed.Stderr != "still downloading" {
-		t.Errorf("the error does not hold the end of stderr: %#v", err)
+		t.Errorf("the error does not contain the end of stderr: %#v", err)
 	}
 }
 
@@ -470,9 +470,9 @@ func TestRequestsOfTheServer(t *testing.T) {
 }
 
 func TestToolsChanged(t *testing.T) {
-	var told atomic.Int32
+	var reports atomic.Int32
 	tell := make(chan string, 10)
-	p := newPool(t, Options{ToolsChanged: func(id string) { told.Add(1); tell <- id }}, fakeSettings("fake", "eager"))
+	p := newPool(t, Options{ToolsChanged: func(id string) { reports.Add(1); tell <- id }}, fakeSettings("fake", "eager"))
 	first, err := p.Catalog(t.Context(), "fake")
 	if err != nil {
 		t.Fatal(err)
@@ -488,7 +488,7 @@ func TestToolsChanged(t *testing.T) {
 	}
 	select {
 	case <-tell:
-		t.Errorf("a storm of changes was told %d times, want once", told.Load())
+		t.Errorf("a storm of changes was reported %d times, want once", reports.Load())
 	case <-time.After(700 * time.Millisecond):
 	}
 }

@@ -25,8 +25,8 @@ var testDomain = &mcpserver.Domain{ID: "finance", Name: "Finance", Description: 
 // kit is a server with tools that do what a test tells them to.
 type kit struct {
 	server  *mcpserver.Server
-	started chan string   // the hold tool tells its name argument here
-	release chan struct{} // the hold tool goes on when this is closed
+	started chan string   // receives the name argument of the hold tool
+	release chan struct{} // the hold tool continues when this is closed
 	causes  chan error    // why the context of the hold tool ended
 }
 

@@ -16,7 +16,7 @@ import (
 	"knowhow/internal/mcpsettings"
 )
 
-// FuzzParse checks what holds for every file: nothing panics, errors have their
+// FuzzParse checks the properties of every file: nothing panics, errors have their
 // kind, no message shows a value of the environment, names that were put in are
 // names of the environment, and the layout of JSON does not count.
 func FuzzParse(f *testing.F) {

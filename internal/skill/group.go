@@ -39,16 +39,16 @@ func renderServer(tools []source, name string, o Options) (Skill, []string) {
 	skill := Skill{Name: name, Server: tools[0].catalog.Server}
 	instructions := serverInstructions(tools)
 	claims := make([]claim, len(tools))
-	said := []string{instructions}
+	inputs := []string{instructions}
 	var schemas []string
 	for i, s := range tools {
 		claims[i] = claimFile(skill.Server, s.tool.Name)
 		skill.Tools = append(skill.Tools, s.tool.Name)
-		said = append(said, s.hash())
+		inputs = append(inputs, s.hash())
 		schemas = append(schemas, s.tool.Name, schemaHash(s.tool))
 	}
 	skill.Description = serverDescription(skill, instructions, o)
-	skill.SourceHash = digest(said...)
+	skill.SourceHash = digest(inputs...)
 
 	files, warnings := assign(claims)
 	var index strings.Builder

@@ -170,7 +170,7 @@ func TestCopies(t *testing.T) {
 	})
 	same(t, "the copy", read(t, o.Base, "skills/a-x/SKILL.md"), read(t, o.Base, "mcp-skills/a-x/SKILL.md"))
 
-	// A copy that somebody put a file into stays one.
+	// A copy to which the user added a file stays a copy.
 	write(t, "mine", o.Base, "skills/a-x/notes.txt")
 	o.Link = nil
 	r = mustSync(t, o, c)
@@ -198,7 +198,7 @@ func TestNoCopyOfOurs(t *testing.T) {
 	same(t, "tree", paths(t, o.Base), []string{"mcp-skills/", "skills/a-x/SKILL.md"})
 }
 
-// Copies are known again without a lock if nobody changed them.
+// Unchanged copies are recognized without a lock.
 func TestCopyWithoutLock(t *testing.T) {
 	o := options(t)
 	o.Link = refuse
@@ -327,7 +327,7 @@ func TestPlaces(t *testing.T) {
 			write(t, "", o.Base, "deep/er/skills/x")
 			symlink(t, "deep/er/skills", o.Base, "skills")
 		}, "deep/er/skills/a-x", "../../../mcp-skills/a-x"},
-		{"the output folder holds the links", func(_ *testing.T, o *Options) { o.OutputDir = "." }, "skills/a-x", "../a-x"},
+		{"the output folder contains the links", func(_ *testing.T, o *Options) { o.OutputDir = "." }, "skills/a-x", "../a-x"},
 		{"two names of one folder", func(t *testing.T, o *Options) {
 			write(t, "", o.Base, "skills/x")
 			symlink(t, "skills", o.Base, "alias")
@@ -392,7 +392,7 @@ func TestMove(t *testing.T) {
 		t.Errorf("a second sync changes something: %+v", r)
 	}
 
-	// Back again: the description edited there is still somebody's own.
+	// Back again: the description edited there is still the user's.
 	replace(t, "Does y.", "Mine.", o.Base, "mcp-skills/a-y/SKILL.md")
 	o.OutputDir, o.LinkDirs = "", []string{"skills"}
 	mustSync(t, o, c)

@@ -124,7 +124,7 @@ func (f *File) apply(filter filter, data []byte) ([]byte, error) {
 		out.predict(filter.parms)
 	case "ASCIIHexDecode", "AHx":
 		data, _, _ = bytes.Cut(data, []byte(">"))
-		if out.room(len(data)/2 + 1) {
+		if out.reserve(len(data)/2 + 1) {
 			out.b = unhex(out.b, data, f.Budget)
 		}
 	case "ASCII85Decode", "A85":
@@ -144,9 +144,9 @@ type output struct {
 	budget *Budget
 }
 
-// room makes sure that n more bytes fit. It returns false if they do not, which
+// reserve makes sure that n more bytes fit. It returns false if they do not, which
 // ends the stream.
-func (o *output) room(n int) bool {
+func (o *output) reserve(n int) bool {
 	need := len(o.b) + n
 	if need <= cap(o.b) {
 		return true
@@ -249,7 +249,7 @@ func (z *inflater) inflate(out *output, data []byte) error {
 	} else if err := z.r.(flate.Resetter).Reset(&z.src, nil); err != nil {
 		return err
 	}
-	for size := min(4*len(data)+64, 1<<20); len(out.b) < cap(out.b) || out.room(size); size = 1 {
+	for size := min(4*len(data)+64, 1<<20); len(out.b) < cap(out.b) || out.reserve(size); size = 1 {
 		n, err := z.r.Read(out.b[len(out.b):min(cap(out.b), len(out.b)+checkEvery)])
 		out.b = out.b[:len(out.b)+n]
 		switch {
@@ -305,7 +305,7 @@ func unLZW(out *output, data []byte, early bool) {
 			next++
 		}
 		n := int(table[code].length)
-		if code >= next || !out.room(n) || !out.budget.Spend(4+n) {
+		if code >= next || !out.reserve(n) || !out.budget.Spend(4+n) {
 			return
 		}
 		out.b = out.b[:len(out.b)+n]
@@ -325,7 +325,7 @@ func unASCII85(out *output, data []byte) {
 	var v uint32
 	n := 0
 	for i, c := range data {
-		if i%checkEvery == 0 && !out.budget.Spend(min(checkEvery, len(data)-i)) || !out.room(4) {
+		if i%checkEvery == 0 && !out.budget.Spend(min(checkEvery, len(data)-i)) || !out.reserve(4) {
 			return
 		}
 		switch {
@@ -342,7 +342,7 @@ func unASCII85(out *output, data []byte) {
 		}
 	}
 end:
-	if n > 1 && out.room(4) {
+	if n > 1 && out.reserve(4) {
 		for range 5 - n {
 			v = v*85 + 84
 		}
@@ -356,14 +356,14 @@ func unRunLength(out *output, data []byte) {
 		n := int(data[0])
 		if n < 128 {
 			n = min(n+1, len(data)-1)
-			if !out.room(n) {
+			if !out.reserve(n) {
 				return
 			}
 			out.b = append(out.b, data[1:1+n]...)
 			data = data[1+n:]
 			continue
 		}
-		if n = 257 - n; !out.room(n) || !out.budget.Spend(n/8) {
+		if n = 257 - n; !out.reserve(n) || !out.budget.Spend(n/8) {
 			return
 		}
 		for range n {
