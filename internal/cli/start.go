@@ -98,19 +98,19 @@ func closeListener(l net.Listener) error {
 // serve generates the skills if they are not up to date, and serves the bridge.
 // It updates the skills when the tools of a server change.
 func (y *syncing) serve(ctx context.Context, l net.Listener) error {
-	news := make(chan string, 2*len(y.settings.Servers))
-	tell := func(server string) {
+	changed := make(chan string, 2*len(y.settings.Servers))
+	report := func(server string) {
 		select {
-		case news <- server:
+		case changed <- server:
 		default: // every server was reported
 		}
 	}
 	var generated atomic.Bool // until then connected servers are asked anyway
 	y.connect(func(server string) {
 		if generated.Load() {
-			tell(server)
+			report(server)
 		}
-	}, tell)
+	}, report)
 	defer y.close(ctx)
 	current, err := y.current()
 	if err != nil {
@@ -131,7 +131,7 @@ func (y *syncing) serve(ctx context.Context, l net.Listener) error {
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer cancel()
-	background.Go(func() { y.follow(ctx, news) })
+	background.Go(func() { y.follow(ctx, changed) })
 
 	port := l.Addr().(*net.TCPAddr).Port
 	bridge := invoke.New(invoke.Options{Servers: y.pool, NeedsToken: y.f.token != "", Version: version(), Port: port, Log: y.log})
@@ -163,12 +163,12 @@ func (y *syncing) current() (bool, error) {
 
 // follow updates the skills of servers that were connected or whose tools
 // changed, until ctx ends.
-func (y *syncing) follow(ctx context.Context, news <-chan string) {
+func (y *syncing) follow(ctx context.Context, changed <-chan string) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case server := <-news:
+		case server := <-changed:
 			if err := y.writer().follow(ctx, server); err != nil && ctx.Err() == nil {
 				y.log.Error("bringing the skills up to date", "error", errkind.Message(err))
 			}

@@ -41,9 +41,9 @@ func (d *detector) known() version {
 func (d *detector) remember(v version) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	news := d.found != v
+	changed := d.found != v
 	d.found = v
-	return news
+	return changed
 }
 
 // ask sends a question in the server's API version and returns the answer,

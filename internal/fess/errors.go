@@ -38,7 +38,7 @@ func transportError(path string, err error) error {
 		r.Message = "the Fess server does not speak TLS on this port; check the scheme of its address"
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		r.Message, r.Reason = "the Fess server broke off its answer; try again, then see its log", ""
+		r.Message, r.Reason = "the Fess server ended its answer early; try again, then see its log", ""
 	}
 	return r
 }

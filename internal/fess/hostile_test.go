@@ -85,7 +85,7 @@ func TestHostileServers(t *testing.T) {
 			w.Header().Set("Content-Type", json)
 			w.Header().Set("Content-Length", "100")
 			_, _ = w.Write([]byte(`{}`))
-		}, errkind.Unavailable, 502, "broke off"},
+		}, errkind.Unavailable, 502, "ended its answer early"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -136,5 +136,5 @@ func (b *bridge) unknown(id string, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: document %q in domain %s; search again, because %s", errkind.NotFound, id, b.domain.ID,
-		b.say("ids may change when documents are crawled again", "the file may have been moved or deleted"))
+		b.choose("ids may change when documents are crawled again", "the file may have been moved or deleted"))
 }

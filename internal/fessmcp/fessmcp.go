@@ -193,8 +193,8 @@ func newBridge(o Options) *bridge {
 // offers reports whether a group of tools is offered.
 func (b *bridge) offers(g Group) bool { return b.groups == nil || slices.Contains(b.groups, g) }
 
-// say returns the text for the wording in use.
-func (b *bridge) say(ofFess, ofFolders string) string {
+// choose returns the text for the wording in use.
+func (b *bridge) choose(ofFess, ofFolders string) string {
 	if b.wording == OfFolders {
 		return ofFolders
 	}
@@ -222,9 +222,9 @@ func (b *bridge) tool(name, title, description string, in schema.Schema) mcpserv
 
 // about returns the end of a description, which names the domain.
 func (b *bridge) about() string {
-	return b.say("\n\n"+b.domain.Block(), "\n"+b.domain.line())
+	return b.choose("\n\n"+b.domain.Block(), "\n"+b.domain.line())
 }
 
 func (b *bridge) toolName(name string) string {
-	return b.say("fess_", "") + b.domain.ID + "_" + name
+	return b.choose("fess_", "") + b.domain.ID + "_" + name
 }

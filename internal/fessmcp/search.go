@@ -18,14 +18,14 @@ import (
 const digestRunes = 200
 
 func (b *bridge) addSearch(s *mcpserver.Server) {
-	query := text(b.say(`Words (all must occur), "a phrase", OR, NOT, title:word, word*`,
+	query := text(b.choose(`Words (all must occur), "a phrase", OR, NOT, title:word, word*`,
 		`A question or words; "a phrase", OR, NOT, title:word, word*`))
 	query.MinLength = 1
 	properties := []schema.Property{
 		{Name: "query", Required: true, Schema: query},
 		{Name: "pageSize", Schema: integer("", 1, b.maxPageSize, b.pageSize)},
 		{Name: "start", Schema: integer("Index of the first hit", 0, search.Window-1, 0)},
-		{Name: "sort", Schema: text(b.say("field.asc or field.desc, comma-separated, of "+strings.Join(search.SortFields[:], ", ")+". Default: relevance",
+		{Name: "sort", Schema: text(b.choose("field.asc or field.desc, comma-separated, of "+strings.Join(search.SortFields[:], ", ")+". Default: relevance",
 			"timestamp.desc: newest first. Also score, filename, created, content_length"))},
 		{Name: "lang", Schema: text("For example en or en,ja")},
 		{Name: "facets", Schema: facetSchema(b.backend.FacetFields())},
@@ -33,11 +33,11 @@ func (b *bridge) addSearch(s *mcpserver.Server) {
 	if b.wording == OfFess { // files have no location
 		properties = append(properties, schema.Property{Name: "geo", Schema: geoSchema()})
 	}
-	properties = append(properties, schema.Property{Name: "includeFields", Schema: textList(b.say(
+	properties = append(properties, schema.Property{Name: "includeFields", Schema: textList(b.choose(
 		"Fields of a hit in place of the default ones: title, url, digest, score, created, "+
 			"last_modified, timestamp, content_length, filename, filetype, mimetype, host, label, lang and more",
 		"Fields of a hit: title, url, digest, score, timestamp, content_length, filetype, lang and more"))})
-	mcpserver.AddTool(s, b.tool("search", "Search documents", b.say(
+	mcpserver.AddTool(s, b.tool("search", "Search documents", b.choose(
 		"Search the knowledge domain for documents matching a query. Use it first for every question about this domain. "+
 			"A hit is doc_id, title, url, digest (an excerpt) and score; read its text with "+b.toolName("read_content")+
 			". Next page: start = nextStart.",
@@ -192,7 +192,7 @@ func (b *bridge) emptyHint(q search.Query, p *search.Page, progress *indexing) s
 	if b.domain.Label != "" {
 		where = "label " + b.domain.Label
 	}
-	hint := "Nothing found in domain " + b.domain.ID + b.say(" ("+where+")", "") + ". Try fewer or other words"
+	hint := "Nothing found in domain " + b.domain.ID + b.choose(" ("+where+")", "") + ". Try fewer or other words"
 	if b.offers(FessTools) {
 		hint += ", or " + b.toolName("suggest")
 	}

@@ -20,7 +20,7 @@ const (
 func (b *bridge) addWords(s *mcpserver.Server) {
 	prefix := text("Beginning of a word")
 	prefix.MinLength = 1
-	mcpserver.AddTool(s, b.tool("suggest", "Suggest terms", b.say(
+	mcpserver.AddTool(s, b.tool("suggest", "Suggest terms", b.choose(
 		"Suggest related terms for a query in the knowledge domain. Use it when a search finds nothing or to learn how a word is spelled here.",
 		"Complete the beginning of a word with words of these documents. Use it when a search finds nothing."),
 		schema.Schema{Properties: []schema.Property{
@@ -29,7 +29,7 @@ func (b *bridge) addWords(s *mcpserver.Server) {
 			{Name: "fields", Schema: textList("Of content, title, _default (past queries)")},
 			{Name: "lang", Schema: text("For example en")},
 		}}), b.suggest)
-	mcpserver.AddTool(s, b.tool("popular_words", "Popular words", b.say(
+	mcpserver.AddTool(s, b.tool("popular_words", "Popular words", b.choose(
 		"Retrieve popular words in the knowledge domain. Use it to see what people search for here.",
 		"List words that are searched for often or that many of these documents contain."),
 		schema.Schema{Properties: []schema.Property{

@@ -11,9 +11,9 @@ import (
 // maxAddresses is the maximum number of addresses of a name that are tried.
 const maxAddresses = 8
 
-// patience is the time limit for connecting to an address if there is another
+// addressTimeout is the time limit for connecting to an address if there is another
 // one.
-const patience = 3 * time.Second
+const addressTimeout = 3 * time.Second
 
 // A dialer connects only to hosts and addresses that its policy allows. It
 // resolves names itself and connects to the addresses that it has checked, so a
@@ -85,7 +85,7 @@ func (d *dialer) addresses(ctx context.Context, h host) ([]netip.Addr, error) {
 func (d *dialer) try(ctx context.Context, network, address string, last bool) (net.Conn, error) {
 	if !last {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, patience)
+		ctx, cancel = context.WithTimeout(ctx, addressTimeout)
 		defer cancel()
 	}
 	return d.dial(ctx, network, address)

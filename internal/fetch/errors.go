@@ -33,7 +33,7 @@ func remote(u *url.URL, status int, kind error, message string) *errkind.Remote 
 // Messages for failures without a more specific explanation.
 const (
 	unreachable = "the document's server cannot be reached or gives no proper answer; try again later"
-	brokenOff   = "the document's server broke off or sent damaged data; try again"
+	brokenOff   = "the document's server ended its answer early or sent damaged data; try again"
 )
 
 // callError describes why a request failed. It does not contain the text of err,
@@ -44,7 +44,7 @@ func (f *Fetcher) callError(ctx, call context.Context, u *url.URL, err error, ot
 	}
 	var timeout interface{ Timeout() bool }
 	if call.Err() != nil || errors.As(err, &timeout) && timeout.Timeout() {
-		r := remote(u, http.StatusGatewayTimeout, errkind.Timeout, "the document did not come in time; try again")
+		r := remote(u, http.StatusGatewayTimeout, errkind.Timeout, "the document did not arrive in time; try again")
 		r.Reason = TimeReason
 		return r
 	}

@@ -443,7 +443,7 @@ func TestSeveralAddresses(t *testing.T) {
 		f := w.fetcher(Options{})
 		start := time.Now()
 		doc, err := f.Get(t.Context(), "http://example.com/", nil)
-		if err != nil || string(doc.Data) != "text" || time.Since(start) != patience {
+		if err != nil || string(doc.Data) != "text" || time.Since(start) != addressTimeout {
 			t.Errorf("Get() = %v, %v after %v", doc, err, time.Since(start))
 		}
 		want := []string{"[2606:4700::1]:80", otherIP + ":80", publicIP + ":80"}

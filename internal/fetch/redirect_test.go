@@ -32,7 +32,7 @@ func TestRedirectErrorsNameNobody(t *testing.T) {
 		{"redirects on to nowhere", "http://web7.corp.example/admin/nowhere", Options{}, "redirects to nowhere"},
 		{"redirects on for ever", "http://web7.corp.example/admin/loop", Options{}, "redirects too often"},
 		{"too large", "http://web7.corp.example/admin/large", Options{MaxBytes: 10}, "larger than 10 bytes"},
-		{"broken off", "http://web7.corp.example/admin/short", Options{}, "broke off"},
+		{"broken off", "http://web7.corp.example/admin/short", Options{}, "ended its answer early"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

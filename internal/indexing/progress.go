@@ -130,7 +130,7 @@ func (v *progressView) show(ctx context.Context, now bool) {
 		}
 		bar, v.work = terminal.Bar{}, nil
 	}
-	bar.What = v.what()
+	bar.What = v.describeWork()
 	if now || time.Since(v.stored) >= storeEvery {
 		v.stored = time.Now()
 		// An error is ignored: a real failure is also reported when documents
@@ -148,8 +148,8 @@ func (v *progressView) show(ctx context.Context, now bool) {
 	}
 }
 
-// what describes the current work. The caller must have locked mu.
-func (v *progressView) what() string {
+// describeWork describes the current work. The caller must have locked mu.
+func (v *progressView) describeWork() string {
 	if len(v.work) != 1 {
 		return "indexing " + terminal.Plural(len(v.work), "source")
 	}

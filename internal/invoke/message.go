@@ -109,7 +109,7 @@ func Refuse(w http.ResponseWriter, r *http.Request, refusal httpguard.Refusal) {
 	case httpguard.ForeignHost:
 		f.text, f.detail = "host not allowed", "the bridge serves this machine only: use 127.0.0.1 or localhost"
 	case httpguard.ForeignOrigin:
-		f.text, f.detail = "origin not allowed", "the bridge serves no web pages but those of this machine"
+		f.text, f.detail = "origin not allowed", "the bridge accepts requests only from web pages of this machine"
 	}
 	f.send(w, r)
 }

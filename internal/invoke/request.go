@@ -61,7 +61,7 @@ func parse(body []byte) (request, *failure) {
 func readFields(body []byte) (f fields, fail *failure) {
 	switch err := checkJSON(body); {
 	case err != nil:
-		return f, malformed(textMalformed, "the body is no valid JSON: %v", err)
+		return f, malformed(textMalformed, "the body is not valid JSON: %v", err)
 	case bytes.TrimSpace(body)[0] != '{':
 		return f, malformed(textInvalid, "the body must be a JSON object, for example %s", example)
 	}

@@ -215,18 +215,18 @@ func (s *server) listChanged() {
 	s.catalog = nil
 	s.changes++
 	s.changed = time.Now()
-	if s.pool.o.ToolsChanged != nil && !s.telling {
-		s.telling = s.pool.run(s.tell)
+	if s.pool.o.ToolsChanged != nil && !s.reporting {
+		s.reporting = s.pool.run(s.reportChanges)
 	}
 }
 
-// tell waits until the changes stop, and reports them.
-func (s *server) tell() {
+// reportChanges waits until the changes stop, and reports them.
+func (s *server) reportChanges() {
 	for limit := time.Now().Add(maxUnrest); ; {
 		s.mu.Lock()
 		wait := time.Until(s.changed.Add(quiet))
 		if wait <= 0 || time.Now().After(limit) {
-			s.telling = false
+			s.reporting = false
 			s.mu.Unlock()
 			break
 		}

@@ -60,7 +60,7 @@ func (s *server) connect(ctx context.Context, a *attempt) error {
 	s.mu.Unlock()
 	var err error // of the last try that did not exceed the time limit
 	for try := 0; try <= maxRetries; try++ {
-		if wait, ok := s.patience(ctx); !ok {
+		if wait, ok := s.awaitRestart(ctx); !ok {
 			if err == nil {
 				e := s.unconnected(last)
 				e.Err = &tooEarly{last: e.Err, wait: wait}
@@ -92,10 +92,10 @@ func (s *server) connect(ctx context.Context, a *attempt) error {
 	return err
 }
 
-// patience waits until the last connection is cleaned up and the server may be
+// awaitRestart waits until the last connection is cleaned up and the server may be
 // started again. It returns false, and the time to wait, if that takes too long
 // or longer than ctx.
-func (s *server) patience(ctx context.Context) (time.Duration, bool) {
+func (s *server) awaitRestart(ctx context.Context) (time.Duration, bool) {
 	s.mu.Lock()
 	cleaned, wait := s.cleaned, time.Until(s.notUntil)
 	s.mu.Unlock()

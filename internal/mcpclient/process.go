@@ -144,12 +144,12 @@ func (l *processLink) enqueue(o outgoing) error {
 		l.posted++
 	}
 	l.mu.Unlock()
-	l.stir()
+	l.wakeWriter()
 	return nil
 }
 
-// stir wakes the writer.
-func (l *processLink) stir() {
+// wakeWriter wakes the writer.
+func (l *processLink) wakeWriter() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -174,7 +174,7 @@ func (l *processLink) halt() {
 	l.mu.Lock()
 	l.halted, l.queue, l.posted = true, nil, 0
 	l.mu.Unlock()
-	l.stir()
+	l.wakeWriter()
 }
 
 // take moves queued frames into buf, about 64 KiB at once, and marks them as

@@ -29,24 +29,24 @@ type server struct {
 	open    func(ctx context.Context) (*session, *introduction, error) // connects once; replaced in tests
 	listing chan struct{}                                              // limits the listing of tools to one goroutine
 
-	mu       sync.Mutex
-	sess     *session // nil if there is no connection
-	intro    *introduction
-	attempt  *attempt // nil if there is no attempt
-	cleaned  chan struct{}
-	inflight int
-	idle     *time.Timer
-	failures int // starts since the last healthy connection
-	notUntil time.Time
-	state    string
-	since    time.Time
-	failure  error // the last failure; nil after connecting
-	catalog  *Catalog
-	count    int       // number of tools in the last catalog; -1 before the first
-	changes  int       // how often the tools have changed
-	changed  time.Time // time of the last change
-	warned   string    // the invalid entries in the last list
-	telling  bool      // a goroutine is about to report the change
+	mu        sync.Mutex
+	sess      *session // nil if there is no connection
+	intro     *introduction
+	attempt   *attempt // nil if there is no attempt
+	cleaned   chan struct{}
+	inflight  int
+	idle      *time.Timer
+	failures  int // starts since the last healthy connection
+	notUntil  time.Time
+	state     string
+	since     time.Time
+	failure   error // the last failure; nil after connecting
+	catalog   *Catalog
+	count     int       // number of tools in the last catalog; -1 before the first
+	changes   int       // how often the tools have changed
+	changed   time.Time // time of the last change
+	warned    string    // the invalid entries in the last list
+	reporting bool      // a goroutine is about to report the change
 }
 
 // An attempt is an attempt to connect, shared by all callers that wait for it.

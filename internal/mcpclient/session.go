@@ -350,6 +350,6 @@ func (s *session) trace(ctx context.Context, what string, frame []byte) {
 // skipped logs output that is not a message.
 func (s *session) skipped(ctx context.Context, line []byte) {
 	if s.log.Enabled(ctx, slog.LevelDebug) {
-		s.log.DebugContext(ctx, "skipped output that is no message", "server", s.server, "line", s.redact.Line(line))
+		s.log.DebugContext(ctx, "skipped output that is not a message", "server", s.server, "line", s.redact.Line(line))
 	}
 }

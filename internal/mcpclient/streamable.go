@@ -142,7 +142,7 @@ func (l *streamableLink) refusal(ctx context.Context, c *call, resp *http.Respon
 		return &fault{err: errors.New("the server does not know the session any more"), refused: true, over: true}
 	}
 	denied := resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden
-	if c != nil && !denied && strings.Contains(resp.Header.Get("Content-Type"), "json") && (!first || saysNoHandshake(body)) {
+	if c != nil && !denied && strings.Contains(resp.Header.Get("Content-Type"), "json") && (!first || lacksHandshake(body)) {
 		l.sess.receive(ctx, c, body)
 		if c.ended() {
 			return nil
@@ -151,10 +151,10 @@ func (l *streamableLink) refusal(ctx context.Context, c *call, resp *http.Respon
 	return l.rejected(resp, body)
 }
 
-// saysNoHandshake reports whether a response to initialize is that of a server
+// lacksHandshake reports whether a response to initialize is that of a server
 // that does not know this request. Any other response may be that of an old
 // server.
-func saysNoHandshake(body []byte) bool {
+func lacksHandshake(body []byte) bool {
 	var m message
 	if json.Unmarshal(body, &m) != nil {
 		return false
@@ -269,12 +269,12 @@ func (l *streamableLink) agreed(ctx context.Context, revision string) {
 		return // that revision has no such stream
 	}
 	ctx, l.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	l.spawn(func() { l.overhear(ctx) })
+	l.spawn(func() { l.readStream(ctx) })
 }
 
-// overhear reads the stream of the server's own messages until ctx ends or the
+// readStream reads the stream of the server's own messages until ctx ends or the
 // server refuses it.
-func (l *streamableLink) overhear(ctx context.Context) {
+func (l *streamableLink) readStream(ctx context.Context) {
 	last, delay := "", firstDelay
 	for {
 		resp, err := l.listen(ctx, last)

@@ -130,7 +130,7 @@ func (c *conn) Write(ctx context.Context, m jsonrpc.Message) error {
 		if err != nil {
 			return err
 		}
-		c.say(callFrom(ctx), data)
+		c.sendMessage(callFrom(ctx), data)
 		return nil
 	}
 	c.mu.Lock()
@@ -313,9 +313,9 @@ func (c *conn) answer(k *call, data []byte, code int64) {
 	c.mu.Unlock()
 }
 
-// say sends a message that is not an answer: to the sink of the group of the
+// sendMessage sends a message that is not an answer: to the sink of the group of the
 // call k while the group is open, otherwise, and if k is nil, to c.alone.
-func (c *conn) say(k *call, data []byte) {
+func (c *conn) sendMessage(k *call, data []byte) {
 	c.mu.Lock()
 	to := c.alone
 	if k != nil && c.calls[k.id] == k {

@@ -85,9 +85,9 @@ func Progress(ctx context.Context, done, total float64, message string) {
 	w.Add("method", notifyProgress)
 	w.Add("params", p)
 	if k.done {
-		k.conn.say(nil, w.Bytes())
+		k.conn.sendMessage(nil, w.Bytes())
 	} else {
-		k.conn.say(k, w.Bytes())
+		k.conn.sendMessage(k, w.Bytes())
 	}
 }
 

@@ -94,8 +94,8 @@ func (c claim) name(level int) string {
 	return strings.TrimRight(base, "-") + "-" + hex.EncodeToString(sum[:])[:digits]
 }
 
-// who describes the claimant in a warning.
-func (c claim) who() string {
+// claimant describes the claimant in a warning.
+func (c claim) claimant() string {
 	if c.tool == "" {
 		return "server " + spell.Quote(c.server)
 	}
@@ -137,7 +137,7 @@ func assign(claims []claim) (names, warnings []string) {
 		if why == "" {
 			why = fmt.Sprintf("another one has the same plain name %q", c.base)
 		}
-		warnings = append(warnings, fmt.Sprintf("%s is called %q: %s", c.who(), names[i], why))
+		warnings = append(warnings, fmt.Sprintf("%s is called %q: %s", c.claimant(), names[i], why))
 	}
 	return names, warnings
 }

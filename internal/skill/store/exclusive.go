@@ -13,8 +13,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// patience is how long a sync waits for another sync with the same base.
-const patience = 10 * time.Second
+// lockTimeout is how long a sync waits for another sync with the same base.
+const lockTimeout = 10 * time.Second
 
 // exclusive prevents other syncs with the same base until release is called. It
 // locks an empty file in the folder for temporary files, whose name depends on
@@ -26,7 +26,7 @@ func (s *syncer) exclusive(ctx context.Context) (release func(), err error) {
 	name := fmt.Sprintf("knowhow-sync-%d-%s.lock", os.Getuid(), sum([]byte(s.base.real))[:16])
 	file := filepath.Join(os.TempDir(), name)
 	l := flock.New(file)
-	wait, cancel := context.WithTimeout(ctx, patience)
+	wait, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
 	_, err = l.TryLockContext(wait, 50*time.Millisecond)
 	switch {
