@@ -88,8 +88,8 @@ func renderServer(tools []source, name string, o Options) (Skill, []string) {
 	return skill, warnings
 }
 
-// serverInstructions returns a server's instructions: where several catalogs
-// have its id, the least of theirs, so that their order does not matter.
+// serverInstructions returns a server's instructions. If several catalogs have its
+// id, it returns the least of their instructions, so that the order does not matter.
 func serverInstructions(tools []source) string {
 	least := tools[0].catalog.Instructions
 	for _, s := range tools[1:] {
@@ -98,9 +98,9 @@ func serverInstructions(tools []source) string {
 	return least
 }
 
-// serverDescription says what a server is for, in its own words where it has
-// any, and when to use it: for what its tools are called, which are the words
-// that people ask for.
+// serverDescription describes the purpose of a server, with its own description if
+// there is one, and when to use it: with the names of its tools, which contain the
+// words of people's requests.
 func serverDescription(s Skill, instructions string, o Options) string {
 	limit, intro := maxSentence, plainLine(firstSentence(instructions), maxSentence/2)
 	if o.full() {
