@@ -18,9 +18,12 @@ const (
 	maxLangs        = 10
 	maxWordFields   = 10
 	maxNameBytes    = 100
+	maxFieldName    = 64 // bytes
 )
 
-var fieldPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+// fieldPattern is the form of the name of a field, which has at most
+// maxFieldName bytes.
+var fieldPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
 // parseSort reads "field[.asc|.desc],...". A field alone is ascending, as in
 // Fess, but score alone is descending.

@@ -119,7 +119,7 @@ func (b *bridge) popularWords(ctx context.Context, in wordsArgs) (any, error) {
 // have is the service's affair.
 func checkFields(argument string, names []string) error {
 	for _, name := range names {
-		if !fieldPattern.MatchString(name) || len(names) > maxWordFields {
+		if len(name) > maxFieldName || !fieldPattern.MatchString(name) || len(names) > maxWordFields {
 			return &errkind.Argument{Name: argument, Value: name,
 				Want: "names of fields such as content, title or _default, at most " + strconv.Itoa(maxWordFields)}
 		}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -23,7 +24,11 @@ func TestDetachedGrandchildren(t *testing.T) {
 		"grandchild detached orphaned nameless",
 	} {
 		t.Run(behaviour, func(t *testing.T) {
-			t.Parallel()
+			// An orphan without a name could belong to any pool of the
+			// program: the first pool that is closed ends it.
+			if !strings.HasSuffix(behaviour, "nameless") {
+				t.Parallel()
+			}
 			p, grand := detachedPool(t, behaviour)
 			pid := lines(t, grand)[0]
 			if !alive(pid) {
