@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"testing"
 
@@ -44,6 +45,7 @@ func (m tidy) Run() int {
 	}
 	defer os.RemoveAll(dir)
 	os.Setenv("TMPDIR", dir)
+	debug.SetGCPercent(400)                                                                  // heaps are small
 	if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil { // the command line takes precedence
 		log.Fatal(err)
 	}
