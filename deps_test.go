@@ -57,7 +57,7 @@ var deps = map[string]string{
 
 	// The systems. None imports another, or a backend it need not know:
 	// fessmcp sees search, never fess or index.
-	"fessmcp": "search query fetch extract chunk job mcpserver schema compact sanitize",
+	"fessmcp": "search query fetch extract chunk job mcpserver compact sanitize",
 
 	// Names of sources, and the configuration of the bridge: the one package below
 	// cli that knows its keys.
