@@ -70,7 +70,7 @@ func (r *Redactor) Text(s string) string {
 	if len(s) <= most+r.longest {
 		return r.hide(s)
 	}
-	return r.Before(s[:most])
+	return r.before(s[:most])
 }
 
 // hide hides the secrets of a text of any length.
@@ -96,16 +96,16 @@ func (r *Redactor) Line(b []byte) string {
 	return sanitize.Cut(Escape(r.Text(string(b))), maxLogged, maxLogged)
 }
 
-// Before hides the secrets of a text that goes on after s. The end of s may be
+// before hides the secrets of a text that goes on after s. The end of s may be
 // the first half of one and is dropped.
-func (r *Redactor) Before(s string) string {
+func (r *Redactor) before(s string) string {
 	s = r.hide(s)
 	return strings.ToValidUTF8(s[:max(0, len(s)-r.longest)], "")
 }
 
-// After hides the secrets of a text that has begun before s. The beginning of s
+// after hides the secrets of a text that has begun before s. The beginning of s
 // may be the second half of one and is dropped.
-func (r *Redactor) After(s string) string {
+func (r *Redactor) after(s string) string {
 	s = r.hide(s)
 	return strings.ToValidUTF8(s[min(len(s), r.longest):], "")
 }
