@@ -52,7 +52,7 @@ var deps = map[string]string{
 
 	// Agent Skills from MCP servers.
 	"skill":       "mcpclient spell sanitize",
-	"skill/store": "skill sanitize",
+	"skill/store": "skill mcpclient sanitize",
 	"invoke":      "httpguard mcpclient compact spell sanitize",
 
 	// The systems. None imports another, or a backend it need not know:
