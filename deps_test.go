@@ -46,7 +46,7 @@ var deps = map[string]string{
 
 	// MCP client.
 	"mcpsettings":      "spell",
-	"mcpclient":        "mcpsettings spell mcpclient/child mcpclient/redact sanitize",
+	"mcpclient":        "mcpsettings compact spell mcpclient/child mcpclient/redact sanitize",
 	"mcpclient/child":  "",
 	"mcpclient/redact": "sanitize",
 

@@ -182,6 +182,22 @@ func discard(body io.ReadCloser) {
 	_ = body.Close()
 }
 
+// detail returns the first 64 KiB of the body of an answer whose status is no
+// success; nil if it cannot be read, because the status is enough.
+func detail(resp *http.Response) []byte {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil {
+		return nil
+	}
+	return body
+}
+
+func (r *remote) withdraw(c *call) bool { return !c.sent.Load() }
+
+// halt does nothing: requests are sent by those who wait for them, and end with
+// their contexts.
+func (r *remote) halt() {}
+
 // lastWords is empty: a remote server has no stderr for us.
 func (r *remote) lastWords() string { return "" }
 

@@ -34,7 +34,6 @@ type streamableLink struct {
 	mu       sync.Mutex
 	session  string // Mcp-Session-Id, "" where the server gives none
 	revision string // MCP-Protocol-Version, "" before the handshake
-	modern   bool   // requests say what they are in their headers
 }
 
 // newStreamable makes the session's link, which connects with the first send.
@@ -71,7 +70,7 @@ func (l *streamableLink) send(ctx context.Context, c *call, frame []byte) error 
 		l.headers(h)
 		h.Set("Content-Type", "application/json")
 		h.Set("Accept", "application/json, text/event-stream")
-		l.describe(h, c, frame)
+		describe(h, c, frame)
 	})
 	if err != nil {
 		stop()
@@ -131,10 +130,7 @@ func (l *streamableLink) answer(ctx context.Context, c *call, resp *http.Respons
 // refusal takes in an answer with a status that is no success. Its body may
 // still be the JSON-RPC answer.
 func (l *streamableLink) refusal(ctx context.Context, c *call, resp *http.Response) error {
-	body, err := readBody(io.LimitReader(resp.Body, 64<<10))
-	if err != nil {
-		body = nil // the status says enough
-	}
+	body := detail(resp)
 	first := c != nil && c.method == "initialize"
 	had := l.sessionID() != "" && !first
 	lost := resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest && l.forgotten.Match(body)
@@ -256,16 +252,13 @@ func (l *streamableLink) post(ctx context.Context, frame []byte) {
 	l.later(ctx, func(ctx context.Context) error { return l.send(ctx, nil, frame) })
 }
 
-func (l *streamableLink) withdraw(c *call) bool { return !c.sent.Load() }
-
 // agreed makes the headers say the revision and opens the stream of the server's
 // own messages, which need not exist.
 func (l *streamableLink) agreed(ctx context.Context, revision string) {
 	l.mu.Lock()
-	l.revision, l.modern = revision, revision == revisionModern
-	modern := l.modern
+	l.revision = revision
 	l.mu.Unlock()
-	if modern {
+	if revision == revisionModern {
 		return // that revision has no such stream
 	}
 	ctx, l.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -299,10 +292,6 @@ func (l *streamableLink) overhear(ctx context.Context) {
 		delay = min(2*delay, maxDelay)
 	}
 }
-
-// halt does nothing: requests are sent by those who wait for them, and end with
-// their contexts.
-func (l *streamableLink) halt() {}
 
 // close ends the session on the server, too.
 func (l *streamableLink) close(hurry <-chan struct{}) {

@@ -254,3 +254,10 @@ func (w *frameWriter) skip(token json.Token) error {
 		}
 	}
 }
+
+// whiteSpace makes the white space of a line that a program prints readable.
+var whiteSpace = strings.NewReplacer("\t", " ", "\r", "")
+
+// Escape returns [sanitize.Escape] of s, with a blank for a tab and without
+// carriage returns, which servers print.
+func Escape(s string) string { return sanitize.Escape(whiteSpace.Replace(s)) }
