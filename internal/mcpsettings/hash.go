@@ -10,24 +10,8 @@ import (
 	"time"
 )
 
-// Hash returns 64 hexadecimal digits that change when what the file says about
-// the servers does: an id, a switch, and of the enabled ones everything in
-// [Server] that comes from the file. Placeholders count as they are written, so
-// the environment plays no part; nor do the order of keys, white space,
-// comments, and keys that are not used.
-//
-// Values that are secret by the look of their names (a token, a password, an
-// Authorization header, credentials in a URL) are left out of it, but for the
-// placeholders in them: who knows the rest of the file learns nothing about
-// them from the hash. So a new token alone does not change it.
-func (s *Settings) Hash() string {
-	if s.hash == "" {
-		return hash(s.Servers) // put together by hand
-	}
-	return s.hash
-}
-
-// hash hashes servers whose texts are as the file has them.
+// hash returns the hash of servers in the order of their ids, whose texts are as
+// the file has them; see [Settings].
 func hash(servers []Server) string {
 	type canonical struct {
 		ID, Transport, Command, Dir, URL string
@@ -46,7 +30,6 @@ func hash(servers []Server) string {
 		}
 		all = append(all, c)
 	}
-	slices.SortStableFunc(all, func(a, b canonical) int { return strings.Compare(a.ID, b.ID) })
 	h := sha256.New()
 	fmt.Fprintln(h, "mcp settings 1")
 	// Strings, numbers and maps of strings: there is nothing that fails.
