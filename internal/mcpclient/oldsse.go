@@ -25,6 +25,7 @@ type oldSSELink struct {
 // session's link.
 func startOldSSE(ctx context.Context, srv *mcpsettings.Server, sess *session) error {
 	l := &oldSSELink{remote: newRemote(srv, sess)}
+	l.deliver = l.send
 	sess.link = l
 	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	l.cancel = cancel
@@ -116,10 +117,6 @@ func (l *oldSSELink) send(ctx context.Context, c *call, frame []byte) error {
 		f.refused, f.over = true, true // the session is gone
 	}
 	return f
-}
-
-func (l *oldSSELink) post(ctx context.Context, frame []byte) {
-	l.later(ctx, func(ctx context.Context) error { return l.send(ctx, nil, frame) })
 }
 
 func (l *oldSSELink) agreed(context.Context, string) {}

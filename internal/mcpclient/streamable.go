@@ -23,13 +23,16 @@ const (
 	maxResumes = 5                // attempts to take up a call's stream without anything new on it
 )
 
+// forgotten matches a text by which a server says that it does not know the
+// session.
+var forgotten = regexp.MustCompile(`(?i)\bsession`)
+
 // A streamableLink speaks streamable HTTP (MCP 2025-11-25, Transports): each
 // frame is a POST, which is answered with JSON or with a stream of events;
 // another stream brings what the server says of its own accord.
 type streamableLink struct {
 	*remote
-	cancel    context.CancelFunc // ends the stream of the server's own messages
-	forgotten *regexp.Regexp     // a text by which a server says that it does not know the session
+	cancel context.CancelFunc // ends the stream of the server's own messages
 
 	mu       sync.Mutex
 	session  string // Mcp-Session-Id, "" where the server gives none
@@ -38,9 +41,8 @@ type streamableLink struct {
 
 // newStreamable makes the session's link, which connects with the first send.
 func newStreamable(srv *mcpsettings.Server, sess *session) {
-	l := &streamableLink{
-		remote: newRemote(srv, sess), cancel: func() {}, forgotten: regexp.MustCompile(`(?i)\bsession`),
-	}
+	l := &streamableLink{remote: newRemote(srv, sess), cancel: func() {}}
+	l.deliver = l.send
 	sess.link = l
 }
 
@@ -133,7 +135,7 @@ func (l *streamableLink) refusal(ctx context.Context, c *call, resp *http.Respon
 	body := detail(resp)
 	first := c != nil && c.method == "initialize"
 	had := l.sessionID() != "" && !first
-	lost := resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest && l.forgotten.Match(body)
+	lost := resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest && forgotten.Match(body)
 	if had && lost {
 		return &fault{err: errors.New("the server has forgotten the session"), refused: true, over: true}
 	}
@@ -246,10 +248,6 @@ func (l *streamableLink) listen(ctx context.Context, last string) (*http.Respons
 	f := l.rejected(resp, nil)
 	f.final = f.final || resp.StatusCode < 300
 	return nil, f
-}
-
-func (l *streamableLink) post(ctx context.Context, frame []byte) {
-	l.later(ctx, func(ctx context.Context) error { return l.send(ctx, nil, frame) })
 }
 
 // agreed makes the headers say the revision and opens the stream of the server's
