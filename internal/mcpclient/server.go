@@ -82,7 +82,7 @@ func (s *server) status() Status {
 	defer s.mu.Unlock()
 	st := Status{
 		ID: s.cfg.ID, Disabled: s.cfg.Disabled, Transport: s.cfg.Transport,
-		State: s.state, Tools: s.count, Since: s.since,
+		State: s.state, Tools: s.count,
 	}
 	if s.failure != nil {
 		st.Error = s.failure.Error()

@@ -7,31 +7,23 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
 // hash returns the hash of servers in the order of their ids, whose texts are as
-// the file has them; see [Settings].
+// the file has them; see [Settings]. What may be a secret is masked here.
 func hash(servers []Server) string {
-	type canonical struct {
-		ID, Transport, Command, Dir, URL string
-		Disabled                         bool
-		Args, Include, Exclude           []string
-		Env, Headers                     map[string]string
-		Timeout                          time.Duration
-	}
-	all := []canonical{}
+	var all []Server
 	for _, s := range servers {
-		c := canonical{ID: s.ID, Disabled: s.Disabled}
+		c := Server{ID: s.ID, Disabled: s.Disabled}
 		if !s.Disabled {
-			c.Transport, c.Command, c.Dir, c.URL, c.Timeout = s.Transport, s.Command, s.Dir, withoutSecrets(s.URL), s.Timeout
-			c.Args, c.Env, c.Headers = publicArgs(s.Args), publicTable(s.Env), publicTable(s.Headers)
+			c = s
+			c.URL, c.Args, c.Env, c.Headers = withoutSecrets(s.URL), publicArgs(s.Args), publicTable(s.Env), publicTable(s.Headers)
 			c.Include, c.Exclude = slices.Sorted(slices.Values(s.Include)), slices.Sorted(slices.Values(s.Exclude))
 		}
 		all = append(all, c)
 	}
 	h := sha256.New()
-	fmt.Fprintln(h, "mcp settings 1")
+	fmt.Fprintln(h, "mcp settings 2")
 	// Strings, numbers and maps of strings: there is nothing that fails.
 	_ = json.NewEncoder(h).Encode(all)
 	return hex.EncodeToString(h.Sum(nil))

@@ -40,7 +40,6 @@ const (
 
 // Settings are what a file says.
 type Settings struct {
-	Path     string   // as it was given
 	Dialect  string   // "claude", "vscode", "codex", "gemini", "opencode", "zed", or "bare" for a map of servers with nothing around it
 	Servers  []Server // sorted by ID; those that are switched off too
 	Warnings []string // a sentence each, for people: what was not understood or is not used
@@ -132,7 +131,7 @@ func Parse(path string, data []byte, getenv func(string) (string, bool)) (*Setti
 	if err != nil {
 		return nil, err
 	}
-	d := &decoder{src: src, settings: &Settings{Path: path, Dialect: src.dialect}}
+	d := &decoder{src: src, settings: &Settings{Dialect: src.dialect}}
 	drafts, err := d.servers(root, found)
 	if err != nil {
 		return nil, err
