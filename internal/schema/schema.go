@@ -130,4 +130,11 @@ func (s *Schema) limit(n *jsonschema.Schema, name, tag string) error {
 
 // MarshalJSON returns the schema as JSON Schema, with the properties in the
 // order of the fields. An object forbids members that it does not list.
-func (s *Schema) MarshalJSON() ([]byte, error) { return json.Marshal(s.root) }
+func (s *Schema) MarshalJSON() ([]byte, error) {
+	b, err := json.Marshal(s.root)
+	return []byte(unescape.Replace(string(b))), err
+}
+
+// unescape reverses the escapes that only HTML needs, which jsonschema writes.
+// An escaped backslash stays, whatever follows it.
+var unescape = strings.NewReplacer(`\\`, `\\`, `\u003c`, "<", `\u003e`, ">", `\u0026`, "&")

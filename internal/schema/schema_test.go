@@ -49,14 +49,14 @@ func TestMarshalJSON(t *testing.T) {
 		A []int `json:"a,omitempty" limits:"maxItems=3"`
 	}
 	type small struct {
-		B string `json:"b" jsonschema:"an x" limits:"minLength=1 enum=x|y default=x"`
+		B string `json:"b" jsonschema:"an <x> & \\u003c" limits:"minLength=1 enum=x|y default=x"`
 		embedded
 		O      map[string]any          `json:"o,omitempty"`
 		P      *struct{ Q, R *bool }   `json:"p,omitempty"`
 		L      []struct{ M []float64 } `json:"l,omitempty"`
 		Hidden bool                    `json:"-"`
 	}
-	const b = `"b":{"type":"string","description":"an x","default":"x","enum":["x","y"],"minLength":1}`
+	const b = `"b":{"type":"string","description":"an <x> & \\u003c","default":"x","enum":["x","y"],"minLength":1}`
 	const a = `"a":{"type":"array","items":{"type":"integer"},"maxItems":3}`
 	const p = `"p":{"type":"object","properties":{"Q":{"type":"boolean"},"R":{"type":"boolean"}},"required":["Q","R"],"additionalProperties":false}`
 	const l = `"l":{"type":"array","items":{"type":"object","properties":{"M":{"type":"array","items":{"type":"number"}}},"required":["M"],"additionalProperties":false}}`
