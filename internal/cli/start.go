@@ -167,7 +167,7 @@ func (y *syncing) follow(ctx context.Context, news <-chan string) {
 		case <-ctx.Done():
 			return
 		case server := <-news:
-			if err := y.writer().follow(ctx, server); err != nil && ctx.Err() == nil {
+			if err := y.generator().Follow(ctx, server); err != nil && ctx.Err() == nil {
 				y.log.Error("bringing the skills up to date", "error", errkind.Message(err))
 			}
 		}

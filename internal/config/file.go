@@ -20,9 +20,6 @@ type File struct {
 // A span is where a value stands in the file.
 type span struct{ start, end int }
 
-// Name returns the name that the file was read under.
-func (f *File) Name() string { return f.name }
-
 // Has reports whether the file gives the key at path, for example
 // "security.httpAuthToken", a value.
 func (f *File) Has(path string) bool {

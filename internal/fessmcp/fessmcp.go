@@ -16,7 +16,6 @@ import (
 
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
-	"knowhow/internal/schema"
 	"knowhow/internal/search"
 )
 
@@ -205,8 +204,7 @@ func (b *bridge) say(ofFess, ofFolders string) string {
 // tool returns what all tools have in common: the name with the domain's id, the
 // domain at the end of the description, and the hints of a tool that only reads,
 // and only from the domain.
-func (b *bridge) tool(name, title, description string, in schema.Schema) mcpserver.Tool {
-	in.Type = "object"
+func (b *bridge) tool(name, title, description string) mcpserver.Tool {
 	about := b.about()
 	if name == "search" {
 		about = "\n\n" + b.domain.Block()
@@ -215,7 +213,6 @@ func (b *bridge) tool(name, title, description string, in schema.Schema) mcpserv
 		Name:        b.toolName(name),
 		Title:       title,
 		Description: description + about,
-		Input:       in,
 		ReadOnly:    true,
 		Idempotent:  true,
 	}

@@ -2,42 +2,41 @@ package fessmcp
 
 import (
 	"context"
-	"slices"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
-	"knowhow/internal/schema"
+
+	"github.com/google/jsonschema-go/jsonschema"
 )
 
 // addReading adds the tools that do what the resources do, for clients that have
 // tools only.
 func (b *bridge) addReading(s *mcpserver.Server) {
-	which := []schema.Property{
-		{Name: "docId", Schema: text("doc_id of a hit; required")},
-		{Name: "doc_id", Schema: text("In place of docId")},
-	}
-	if b.wording == OfFolders {
-		which = []schema.Property{{Name: "docId", Required: true, Schema: text("doc_id of a hit")}}
-	}
-	mcpserver.AddTool(s, b.tool("get_document", "Get a document's facts",
-		"Get title, url, digest, dates and hash of a document. Use it to see how old it is or whether it has changed.",
-		schema.Schema{Properties: which}), b.getDocument)
+	facts := b.tool("get_document", "Get a document's facts",
+		"Get title, url, digest, dates and hash of a document. Use it to see how old it is or whether it has changed.")
 
 	content := b.tool("read_content", "Read a document's text",
 		"Read the text of a document. Use it before you answer from a hit. "+
-			"A long text comes in chunks: while isLast is false, call again with nextCursor as cursor.",
-		schema.Schema{Properties: append(slices.Clone(which), schema.Property{Name: "cursor", Schema: text("nextCursor of the chunk before")})})
+			"A long text comes in chunks: while isLast is false, call again with nextCursor as cursor.")
 	// Claude Code puts a longer result into a file unless a tool says how
 	// long it may get, up to this many characters.
 	content.Meta = map[string]any{"anthropic/maxResultSizeChars": 500_000}
+	if b.wording == OfFolders {
+		facts.Adjust = func(input *jsonschema.Schema) {
+			input.Properties["docId"].Description, input.Required = "doc_id of a hit", []string{"docId"}
+			delete(input.Properties, "doc_id")
+		}
+		content.Adjust = facts.Adjust
+	}
+	mcpserver.AddTool(s, facts, b.getDocument)
 	mcpserver.AddTool(s, content, b.readContent)
 }
 
 // documentArgs name a document. Hits call the id doc_id, so both are taken.
 type documentArgs struct {
-	DocID *string `json:"docId"`
-	Alias *string `json:"doc_id"`
+	DocID *string `json:"docId,omitempty" jsonschema:"doc_id of a hit; required"`
+	Alias *string `json:"doc_id,omitempty" jsonschema:"In place of docId"`
 }
 
 func (a documentArgs) id() (string, error) {
@@ -78,7 +77,7 @@ func (b *bridge) getDocument(ctx context.Context, in documentArgs) (any, error) 
 
 type contentArgs struct {
 	documentArgs
-	Cursor string `json:"cursor"`
+	Cursor string `json:"cursor,omitempty" jsonschema:"nextCursor of the chunk before"`
 }
 
 func (b *bridge) readContent(ctx context.Context, in contentArgs) (any, error) {

@@ -24,9 +24,7 @@ func TestDetachedGrandchildren(t *testing.T) {
 		"grandchild detached orphaned nameless",
 	} {
 		t.Run(behaviour, func(t *testing.T) {
-			// An orphan without a name could belong to any pool of the
-			// program: the first pool that is closed ends it.
-			if !strings.HasSuffix(behaviour, "nameless") {
+			if !strings.HasSuffix(behaviour, "nameless") { // which every pool of this process ends when it is closed
 				t.Parallel()
 			}
 			p, grand := detachedPool(t, behaviour)

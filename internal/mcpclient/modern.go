@@ -44,13 +44,10 @@ func withMeta(params json.RawMessage, members map[string]any) (json.RawMessage, 
 	return encode(all)
 }
 
-// describe writes into the headers what a request of MCP 2026-07-28 is, so that
+// describe adds headers to a request of MCP 2026-07-28 that describe it, so that
 // proxies need not read it.
-func (l *streamableLink) describe(h http.Header, c *call, frame []byte) {
-	l.mu.Lock()
-	modern := l.modern
-	l.mu.Unlock()
-	if !modern || c == nil {
+func describe(h http.Header, c *call, frame []byte) {
+	if c == nil || h.Get("Mcp-Protocol-Version") != revisionModern {
 		return
 	}
 	h.Set("Mcp-Method", c.method)

@@ -49,11 +49,10 @@ const (
 type Status struct {
 	ID        string
 	Disabled  bool
-	Transport string    // as the settings say
-	State     string    // one of the states below
-	Tools     int       // how many it offers after Include and Exclude; -1 for unknown
-	Error     string    // the last failure of its connection, "" if there was none since it last worked
-	Since     time.Time // when it came into its state
+	Transport string // as the settings say
+	State     string // one of the states below
+	Tools     int    // how many it offers after Include and Exclude; -1 for unknown
+	Error     string // the last failure of its connection, "" if there was none since it last worked
 }
 
 // The states of a server.

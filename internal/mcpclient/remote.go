@@ -26,10 +26,11 @@ const (
 // A remote is what the two HTTP transports share: requests with the headers of
 // the settings, and what becomes of answers that are not what was asked for.
 type remote struct {
-	srv    *mcpsettings.Server
-	sess   *session
-	client *http.Client
-	posts  chan struct{} // a token for each message under way that nobody waits for
+	srv     *mcpsettings.Server
+	sess    *session
+	client  *http.Client
+	deliver func(ctx context.Context, c *call, frame []byte) error // the link's send
+	posts   chan struct{}                                          // a token for each message under way that nobody waits for
 
 	lifeMu sync.Mutex
 	ended  bool // no goroutine starts any more
@@ -125,9 +126,9 @@ func (r *remote) rejected(resp *http.Response, body []byte) *fault {
 	}
 }
 
-// later runs a message that nobody waits for, in a goroutine that close waits
-// for. When too many are under way it is dropped.
-func (r *remote) later(ctx context.Context, send func(context.Context) error) {
+// post sends a frame in a goroutine that close waits for. If too many are under
+// way, the frame is dropped.
+func (r *remote) post(ctx context.Context, frame []byte) {
 	select {
 	case r.posts <- struct{}{}:
 	default:
@@ -137,7 +138,7 @@ func (r *remote) later(ctx context.Context, send func(context.Context) error) {
 		defer func() { <-r.posts }()
 		ctx, cancel := context.WithTimeout(ctx, postTime)
 		defer cancel()
-		if err := send(ctx); err != nil {
+		if err := r.deliver(ctx, nil, frame); err != nil {
 			r.sess.log.DebugContext(ctx, "a message did not reach the server", "server", r.srv.ID, "err", err)
 		}
 	})
@@ -181,6 +182,22 @@ func discard(body io.ReadCloser) {
 	_, _ = io.CopyN(io.Discard, body, 64<<10)
 	_ = body.Close()
 }
+
+// detail returns the first 64 KiB of the body of an answer whose status is no
+// success; nil if it cannot be read, because the status is enough.
+func detail(resp *http.Response) []byte {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil {
+		return nil
+	}
+	return body
+}
+
+func (r *remote) withdraw(c *call) bool { return !c.sent.Load() }
+
+// halt does nothing: requests are sent by those who wait for them, and end with
+// their contexts.
+func (r *remote) halt() {}
 
 // lastWords is empty: a remote server has no stderr for us.
 func (r *remote) lastWords() string { return "" }

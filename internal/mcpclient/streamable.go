@@ -23,25 +23,26 @@ const (
 	maxResumes = 5                // attempts to take up a call's stream without anything new on it
 )
 
+// forgotten matches a text by which a server says that it does not know the
+// session.
+var forgotten = regexp.MustCompile(`(?i)\bsession`)
+
 // A streamableLink speaks streamable HTTP (MCP 2025-11-25, Transports): each
 // frame is a POST, which is answered with JSON or with a stream of events;
 // another stream brings what the server says of its own accord.
 type streamableLink struct {
 	*remote
-	cancel    context.CancelFunc // ends the stream of the server's own messages
-	forgotten *regexp.Regexp     // a text by which a server says that it does not know the session
+	cancel context.CancelFunc // ends the stream of the server's own messages
 
 	mu       sync.Mutex
 	session  string // Mcp-Session-Id, "" where the server gives none
 	revision string // MCP-Protocol-Version, "" before the handshake
-	modern   bool   // requests say what they are in their headers
 }
 
 // newStreamable makes the session's link, which connects with the first send.
 func newStreamable(srv *mcpsettings.Server, sess *session) {
-	l := &streamableLink{
-		remote: newRemote(srv, sess), cancel: func() {}, forgotten: regexp.MustCompile(`(?i)\bsession`),
-	}
+	l := &streamableLink{remote: newRemote(srv, sess), cancel: func() {}}
+	l.deliver = l.send
 	sess.link = l
 }
 
@@ -71,7 +72,7 @@ func (l *streamableLink) send(ctx context.Context, c *call, frame []byte) error 
 		l.headers(h)
 		h.Set("Content-Type", "application/json")
 		h.Set("Accept", "application/json, text/event-stream")
-		l.describe(h, c, frame)
+		describe(h, c, frame)
 	})
 	if err != nil {
 		stop()
@@ -131,13 +132,10 @@ func (l *streamableLink) answer(ctx context.Context, c *call, resp *http.Respons
 // refusal takes in an answer with a status that is no success. Its body may
 // still be the JSON-RPC answer.
 func (l *streamableLink) refusal(ctx context.Context, c *call, resp *http.Response) error {
-	body, err := readBody(io.LimitReader(resp.Body, 64<<10))
-	if err != nil {
-		body = nil // the status says enough
-	}
+	body := detail(resp)
 	first := c != nil && c.method == "initialize"
 	had := l.sessionID() != "" && !first
-	lost := resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest && l.forgotten.Match(body)
+	lost := resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest && forgotten.Match(body)
 	if had && lost {
 		return &fault{err: errors.New("the server has forgotten the session"), refused: true, over: true}
 	}
@@ -252,20 +250,13 @@ func (l *streamableLink) listen(ctx context.Context, last string) (*http.Respons
 	return nil, f
 }
 
-func (l *streamableLink) post(ctx context.Context, frame []byte) {
-	l.later(ctx, func(ctx context.Context) error { return l.send(ctx, nil, frame) })
-}
-
-func (l *streamableLink) withdraw(c *call) bool { return !c.sent.Load() }
-
 // agreed makes the headers say the revision and opens the stream of the server's
 // own messages, which need not exist.
 func (l *streamableLink) agreed(ctx context.Context, revision string) {
 	l.mu.Lock()
-	l.revision, l.modern = revision, revision == revisionModern
-	modern := l.modern
+	l.revision = revision
 	l.mu.Unlock()
-	if modern {
+	if revision == revisionModern {
 		return // that revision has no such stream
 	}
 	ctx, l.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -299,10 +290,6 @@ func (l *streamableLink) overhear(ctx context.Context) {
 		delay = min(2*delay, maxDelay)
 	}
 }
-
-// halt does nothing: requests are sent by those who wait for them, and end with
-// their contexts.
-func (l *streamableLink) halt() {}
 
 // close ends the session on the server, too.
 func (l *streamableLink) close(hurry <-chan struct{}) {

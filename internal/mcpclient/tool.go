@@ -15,21 +15,21 @@ type Catalog struct {
 
 // A Tool is one entry of a server's tools/list. All of it is foreign text.
 type Tool struct {
-	Name         string
-	Title        string
-	Description  string
-	InputSchema  json.RawMessage // as the server wrote it, its members in their order; nil where it gave none
-	OutputSchema json.RawMessage // nil where it gave none
-	Annotations  json.RawMessage // nil where it gave none
-	TaskSupport  string          // execution.taskSupport: "", "forbidden", "optional" or "required"
+	Name         string          `json:"name"`
+	Title        string          `json:"title"`
+	Description  string          `json:"description"`
+	InputSchema  json.RawMessage `json:"inputSchema"`  // as the server wrote it, its members in their order; nil where it gave none
+	OutputSchema json.RawMessage `json:"outputSchema"` // nil where it gave none
+	Annotations  json.RawMessage `json:"annotations"`  // nil where it gave none
+	TaskSupport  string          `json:"-"`            // execution.taskSupport: "", "forbidden", "optional" or "required"
 }
 
 // A RemoteError is the JSON-RPC error by which a server answered a request. Like
 // a [ServerError] it shows no secrets of the settings: *** stands for them.
 type RemoteError struct {
-	Code    int64
-	Message string          // in the server's words, at most 32 KiB
-	Data    json.RawMessage // nil where it gave none, and where it has more than 64 KiB
+	Code    int64           `json:"code"`
+	Message string          `json:"message"` // in the server's words, at most 32 KiB
+	Data    json.RawMessage `json:"data"`    // nil where it gave none, and where it has more than 64 KiB
 }
 
 // Error says the code and the message, quoted and cut, because they come from outside.

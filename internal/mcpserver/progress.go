@@ -45,15 +45,6 @@ func callFrom(ctx context.Context) *call {
 	return k
 }
 
-// RevisionFrom returns the revision that the request of ctx is served under,
-// for example "2025-03-26"; "" outside a request.
-func RevisionFrom(ctx context.Context) string {
-	if k := callFrom(ctx); k != nil {
-		return k.revision
-	}
-	return ""
-}
-
 // Progress sends notifications/progress for the request that ctx or one of its
 // parents belongs to. It does nothing if that request named no progressToken.
 // done must grow from call to call: a value that is not larger than the last

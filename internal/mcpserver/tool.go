@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"knowhow/internal/schema"
 	"knowhow/internal/spell"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -19,12 +19,15 @@ type Tool struct {
 	Name        string
 	Title       string
 	Description string
-	Input       schema.Schema // of type object; arguments it does not list are refused
-	ReadOnly    bool          // it changes nothing
-	Destructive bool          // it may delete or overwrite
-	Idempotent  bool          // doing it twice is doing it once
-	OpenWorld   bool          // it reaches beyond what the server holds
+	ReadOnly    bool // it changes nothing
+	Destructive bool // it may delete or overwrite
+	Idempotent  bool // a second call with the same arguments has no further effect
+	OpenWorld   bool // it reaches beyond what the server holds
 	Meta        map[string]any
+
+	// Adjust changes the schema of the arguments, which is derived from their
+	// struct, where it depends on options; see [schema.For]. nil changes nothing.
+	Adjust func(input *jsonschema.Schema)
 }
 
 // A Result is a tool's result with facts for _meta. A handler returns it by
@@ -37,35 +40,44 @@ type Result struct {
 // A tool is a registered Tool with its rendered schema and its handler.
 type tool struct {
 	Tool
-	input  json.RawMessage
+	input  json.RawMessage // its JSON Schema
 	handle func(ctx context.Context, arguments json.RawMessage) (any, error)
 }
 
 // AddTool adds a tool, or replaces the one of the same name. It must be called
 // before the server is served.
 //
-// h is called with arguments that the input schema allows, defaults filled in;
-// In is a struct whose JSON names are those of the schema. What h returns is
-// sent as one text block of compact JSON. There is no structuredContent, because
-// a client that passes both to its model doubles the cost of the result. An error
-// is described by its errkind: in revisions up to 2025-06-18 it is the error of
-// the answer, later a result with isError. One of no kind is an internal error
-// whose text goes to the log alone. h's ctx ends at once when the client cancels the
-// request, in which case nothing that h returns is sent; work that outlives the
-// answer needs [context.WithoutCancel].
+// In is a struct, whose fields and tags are the arguments that clients are shown
+// and the limits that they are checked against; see [schema.For]. Arguments
+// that it does not have are refused. AddTool panics if a tag is invalid, which is
+// a mistake in the program, as does [regexp.MustCompile].
+//
+// h is called with arguments that the schema allows, defaults filled in. What it
+// returns is sent as one text block of compact JSON. There is no
+// structuredContent, because a client that passes both to its model doubles the
+// cost of the result. An error is described by its errkind: in revisions up to
+// 2025-06-18 it is the error of the response, later a result with isError. The
+// text of an error of no kind is only logged; the client receives an internal
+// error. h's ctx ends at once when the client cancels the request, in which case
+// nothing that h returns is sent; work that outlives the response needs
+// [context.WithoutCancel].
 func AddTool[In any](s *Server, t Tool, h func(ctx context.Context, in In) (any, error)) {
-	t.Input.Type = "object"
-	rt := &tool{Tool: t, input: t.Input.Render()}
+	rt := &tool{Tool: t}
+	input, err := schema.For[In](t.Adjust)
+	if err == nil {
+		rt.input, err = input.MarshalJSON()
+	}
+	if err != nil {
+		panic(fmt.Sprintf("arguments of tool %s: %v", t.Name, err))
+	}
 	rt.handle = func(ctx context.Context, arguments json.RawMessage) (any, error) {
-		checked, err := t.Input.Check(arguments)
+		checked, err := input.Check(arguments)
 		if err != nil {
 			return nil, err
 		}
 		var in In
-		dec := json.NewDecoder(bytes.NewReader(checked))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(&in); err != nil {
-			return nil, fmt.Errorf("tool %s: the schema allows arguments that its handler cannot take: %w", t.Name, err)
+		if err := json.Unmarshal(checked, &in); err != nil {
+			return nil, fmt.Errorf("decoding the arguments of tool %s: %w", t.Name, err)
 		}
 		return h(ctx, in)
 	}

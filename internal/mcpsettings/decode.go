@@ -32,8 +32,6 @@ type draft struct {
 	meant   string   // what an unknown key may have been meant to be, where that is a command or a URL; "" or a clause
 	bearer  string   // the variable that holds a token
 	fromEnv map[string]string
-	gemini  bool // of Gemini CLI
-	braces  bool // of OpenCode
 }
 
 // maxWarnings bounds what a file can put on the screen.
@@ -117,8 +115,7 @@ func (d *decoder) gemini(root node, drafts []*draft) {
 
 // entry reads one server. What is wrong with one that is disabled is a warning.
 func (d *decoder) entry(m member, path string) (*draft, error) {
-	r := &draft{server: Server{ID: m.name}, path: path, at: m.value.at, entry: m.value,
-		gemini: d.settings.Dialect == "gemini", braces: d.settings.Dialect == "opencode"}
+	r := &draft{server: Server{ID: m.name}, path: path, at: m.value.at, entry: m.value}
 	disabled, err := d.disabled(r)
 	if err != nil {
 		return nil, err
@@ -181,7 +178,15 @@ func (d *decoder) fields(r *draft) error {
 			return err
 		}
 	}
-	r.geminiURL(rank)
+	// Gemini CLI tells the transport by the key of the address.
+	if r.how == "" && r.unknown == "" && r.server.Command == "" {
+		switch {
+		case rank == 0:
+			r.how = HTTP
+		case rank == 1 && d.settings.Dialect == "gemini":
+			r.how = SSE
+		}
+	}
 	return nil
 }
 

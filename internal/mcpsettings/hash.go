@@ -7,48 +7,23 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
-// Hash returns 64 hexadecimal digits that change when what the file says about
-// the servers does: an id, a switch, and of the enabled ones everything in
-// [Server] that comes from the file. Placeholders count as they are written, so
-// the environment plays no part; nor do the order of keys, white space,
-// comments, and keys that are not used.
-//
-// Values that are secret by the look of their names (a token, a password, an
-// Authorization header, credentials in a URL) are left out of it, but for the
-// placeholders in them: who knows the rest of the file learns nothing about
-// them from the hash. So a new token alone does not change it.
-func (s *Settings) Hash() string {
-	if s.hash == "" {
-		return hash(s.Servers) // put together by hand
-	}
-	return s.hash
-}
-
-// hash hashes servers whose texts are as the file has them.
+// hash returns the hash of servers in the order of their ids, whose texts are as
+// the file has them; see [Settings]. What may be a secret is masked here.
 func hash(servers []Server) string {
-	type canonical struct {
-		ID, Transport, Command, Dir, URL string
-		Disabled                         bool
-		Args, Include, Exclude           []string
-		Env, Headers                     map[string]string
-		Timeout                          time.Duration
-	}
-	all := []canonical{}
+	var all []Server
 	for _, s := range servers {
-		c := canonical{ID: s.ID, Disabled: s.Disabled}
+		c := Server{ID: s.ID, Disabled: s.Disabled}
 		if !s.Disabled {
-			c.Transport, c.Command, c.Dir, c.URL, c.Timeout = s.Transport, s.Command, s.Dir, withoutSecrets(s.URL), s.Timeout
-			c.Args, c.Env, c.Headers = publicArgs(s.Args), publicTable(s.Env), publicTable(s.Headers)
+			c = s
+			c.URL, c.Args, c.Env, c.Headers = withoutSecrets(s.URL), publicArgs(s.Args), publicTable(s.Env), publicTable(s.Headers)
 			c.Include, c.Exclude = slices.Sorted(slices.Values(s.Include)), slices.Sorted(slices.Values(s.Exclude))
 		}
 		all = append(all, c)
 	}
-	slices.SortStableFunc(all, func(a, b canonical) int { return strings.Compare(a.ID, b.ID) })
 	h := sha256.New()
-	fmt.Fprintln(h, "mcp settings 1")
+	fmt.Fprintln(h, "mcp settings 2")
 	// Strings, numbers and maps of strings: there is nothing that fails.
 	_ = json.NewEncoder(h).Encode(all)
 	return hex.EncodeToString(h.Sum(nil))

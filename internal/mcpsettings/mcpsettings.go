@@ -40,12 +40,21 @@ const (
 
 // Settings are what a file says.
 type Settings struct {
-	Path     string   // as it was given
 	Dialect  string   // "claude", "vscode", "codex", "gemini", "opencode", "zed", or "bare" for a map of servers with nothing around it
 	Servers  []Server // sorted by ID; those that are switched off too
 	Warnings []string // a sentence each, for people: what was not understood or is not used
 
-	hash string
+	// Hash is 64 hexadecimal digits that change when what the file says about the
+	// servers does: an id, a switch, and of the enabled ones everything in [Server]
+	// that comes from the file. Placeholders count as they are written, so the
+	// environment plays no part; nor do the order of keys, white space, comments,
+	// and keys that are not used.
+	//
+	// Values that are secret by the look of their names (a token, a password, an
+	// Authorization header, credentials in a URL) are left out of it, but for the
+	// placeholders in them: nobody who knows the rest of the file learns anything
+	// about them from the hash. So a new token alone does not change it.
+	Hash string
 }
 
 // A Server is one MCP server. Of one that is disabled, texts are as the file
@@ -122,7 +131,7 @@ func Parse(path string, data []byte, getenv func(string) (string, bool)) (*Setti
 	if err != nil {
 		return nil, err
 	}
-	d := &decoder{src: src, settings: &Settings{Path: path, Dialect: src.dialect}}
+	d := &decoder{src: src, settings: &Settings{Dialect: src.dialect}}
 	drafts, err := d.servers(root, found)
 	if err != nil {
 		return nil, err
@@ -143,7 +152,7 @@ func Parse(path string, data []byte, getenv func(string) (string, bool)) (*Setti
 		}
 		d.settings.Servers = append(d.settings.Servers, server)
 	}
-	d.settings.hash = hash(raw)
+	d.settings.Hash = hash(raw)
 	switch {
 	case d.more == 1:
 		d.settings.Warnings = append(d.settings.Warnings, "there is 1 more warning of this sort")

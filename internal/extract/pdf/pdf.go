@@ -22,8 +22,8 @@ import (
 
 // Bounds on a document. What passes them is of kind [errkind.TooLarge].
 const (
-	// MaxPages is how many pages a document may have.
-	MaxPages = 20000
+	// maxPages is how many pages a document may have.
+	maxPages = 20000
 
 	maxHeadings = 20000
 
@@ -78,8 +78,8 @@ func read(data []byte, b *cos.Budget) (*Text, error) {
 	}
 	pages := pagesOf(f)
 	f.Pin()
-	if len(pages) > MaxPages {
-		return nil, tooLarge(fmt.Sprintf("more than %d pages", MaxPages))
+	if len(pages) > maxPages {
+		return nil, tooLarge(fmt.Sprintf("more than %d pages", maxPages))
 	}
 	p := pageReader{in: interpreter{f: f, fonts: newFonts(f), mem: b.Share(), kept: b.Memory() / keptShare}, b: b, lines: b.Share()}
 	ps, err := p.paragraphs(pages)

@@ -138,7 +138,7 @@ func TestLimits(t *testing.T) {
 	bomb.objects[2] = strings.Replace(bomb.objects[2], "4 0 R", "["+strings.Repeat("4 0 R ", 1000)+"]", 1)
 	pages := newMaker(helvetica, hello)
 	var kids strings.Builder
-	for range MaxPages + 1 {
+	for range maxPages + 1 {
 		kids.WriteString("<</Type/Page/Contents 4 0 R>>")
 	}
 	pages.objects[1] = "<</Type/Pages/Kids[" + kids.String() + "]>>"

@@ -70,7 +70,7 @@ func (r *Redactor) Text(s string) string {
 	if len(s) <= most+r.longest {
 		return r.hide(s)
 	}
-	return r.Before(s[:most])
+	return r.before(s[:most])
 }
 
 // hide hides the secrets of a text of any length.
@@ -96,16 +96,16 @@ func (r *Redactor) Line(b []byte) string {
 	return sanitize.Cut(Escape(r.Text(string(b))), maxLogged, maxLogged)
 }
 
-// Before hides the secrets of a text that goes on after s. The end of s may be
+// before hides the secrets of a text that goes on after s. The end of s may be
 // the first half of one and is dropped.
-func (r *Redactor) Before(s string) string {
+func (r *Redactor) before(s string) string {
 	s = r.hide(s)
 	return strings.ToValidUTF8(s[:max(0, len(s)-r.longest)], "")
 }
 
-// After hides the secrets of a text that has begun before s. The beginning of s
+// after hides the secrets of a text that has begun before s. The beginning of s
 // may be the second half of one and is dropped.
-func (r *Redactor) After(s string) string {
+func (r *Redactor) after(s string) string {
 	s = r.hide(s)
 	return strings.ToValidUTF8(s[min(len(s), r.longest):], "")
 }
@@ -115,7 +115,7 @@ func (r *Redactor) After(s string) string {
 func (r *Redactor) Frame(b []byte) string {
 	w := newFrameWriter(r, b, maxLogged)
 	w.names = true
-	err := w.value(false)
+	err := w.value()
 	text := w.out.String()
 	switch {
 	case err == errFull || len(text) > maxLogged:
@@ -131,7 +131,7 @@ func (r *Redactor) Frame(b []byte) string {
 // otherwise. It is nil for what is longer than 64 KiB, or no JSON.
 func (r *Redactor) JSON(b []byte) json.RawMessage {
 	w := newFrameWriter(r, b, maxShown)
-	if err := w.value(false); err != nil || w.out.Len() > maxShown {
+	if err := w.value(); err != nil || w.out.Len() > maxShown {
 		return nil
 	}
 	return json.RawMessage(w.out.String())
@@ -155,15 +155,11 @@ func newFrameWriter(r *Redactor, b []byte, limit int) *frameWriter {
 	return w
 }
 
-// value copies the next value, or hides it.
-func (w *frameWriter) value(hide bool) error {
+// value copies the next value.
+func (w *frameWriter) value() error {
 	token, err := w.dec.Token()
 	if err != nil {
 		return err
-	}
-	if hide {
-		w.out.WriteString(`"` + hidden + `"`)
-		return w.skip(token)
 	}
 	switch v := token.(type) {
 	case json.Delim:
@@ -175,18 +171,12 @@ func (w *frameWriter) value(hide bool) error {
 			return w.text(s)
 		}
 		w.out.WriteString(v.String())
+	case nil:
+		w.out.WriteString("null")
 	default:
-		fmt.Fprint(&w.out, jsonLiteral(v))
+		fmt.Fprint(&w.out, v) // true or false
 	}
 	return nil
-}
-
-// jsonLiteral writes true, false and null.
-func jsonLiteral(v any) string {
-	if v == nil {
-		return "null"
-	}
-	return fmt.Sprint(v)
 }
 
 // composite copies the rest of an object or array.
@@ -199,21 +189,27 @@ func (w *frameWriter) composite(open json.Delim) error {
 		if w.out.Len() > w.limit {
 			return errFull
 		}
-		hide := false
 		if open == '{' {
 			key, err := w.dec.Token()
 			if err != nil {
 				return err
 			}
 			name, _ := key.(string)
-			// The progress token is no secret, and calls are followed by it.
-			hide = w.names && w.r.name.MatchString(name) && name != "progressToken"
 			if err := w.text(name); err != nil {
 				return err
 			}
 			w.out.WriteByte(':')
+			// The progress token is no secret, and calls are followed by it.
+			if w.names && w.r.name.MatchString(name) && name != "progressToken" {
+				w.out.WriteString(`"` + hidden + `"`)
+				var skipped json.RawMessage
+				if w.dec.Decode(&skipped) != nil {
+					return io.EOF // what follows may be a part of the secret
+				}
+				continue
+			}
 		}
-		if err := w.value(hide); err != nil {
+		if err := w.value(); err != nil {
 			return err
 		}
 	}
@@ -235,22 +231,9 @@ func (w *frameWriter) text(s string) error {
 	return nil
 }
 
-// skip reads to the end of the value that token began.
-func (w *frameWriter) skip(token json.Token) error {
-	depth := 0
-	for {
-		switch token {
-		case json.Delim('{'), json.Delim('['):
-			depth++
-		case json.Delim('}'), json.Delim(']'):
-			depth--
-		}
-		if depth == 0 {
-			return nil
-		}
-		var err error
-		if token, err = w.dec.Token(); err != nil {
-			return err
-		}
-	}
-}
+// whiteSpace makes the white space of a line that a program prints readable.
+var whiteSpace = strings.NewReplacer("\t", " ", "\r", "")
+
+// Escape returns [sanitize.Escape] of s, with a blank for a tab and without
+// carriage returns, which servers print.
+func Escape(s string) string { return sanitize.Escape(whiteSpace.Replace(s)) }

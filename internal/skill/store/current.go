@@ -31,10 +31,10 @@ func Check(o Options) error {
 	return err
 }
 
-// SourceHashes returns the hashes of the tools that a server's skills were made
+// sourceHashes returns the hashes of the tools that a server's skills were made
 // of by the last sync, as skill.Skill has them, sorted. So a server's tools can be
 // compared without asking the other servers. Errors are those of [Current].
-func SourceHashes(o Options, server string) ([]string, error) {
+func sourceHashes(o Options, server string) ([]string, error) {
 	s, err := inspect(o)
 	if err != nil {
 		return nil, err
