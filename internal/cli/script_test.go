@@ -3,10 +3,13 @@ package cli_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"strconv"
 	"testing"
 
@@ -31,7 +34,8 @@ func TestMain(m *testing.M) {
 }
 
 // tidy runs tests with a folder of their own for temporary files, because each
-// sync leaves the file that it locks.
+// sync leaves the file that it locks. It runs more scripts at the same time
+// than there are processors, because scripts mostly wait.
 type tidy struct{ *testing.M }
 
 func (m tidy) Run() int {
@@ -41,6 +45,10 @@ func (m tidy) Run() int {
 	}
 	defer os.RemoveAll(dir)
 	os.Setenv("TMPDIR", dir)
+	debug.SetGCPercent(400)                                                                  // heaps are small
+	if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil { // the command line takes precedence
+		log.Fatal(err)
+	}
 	return m.M.Run()
 }
 

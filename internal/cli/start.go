@@ -169,7 +169,7 @@ func (y *syncing) follow(ctx context.Context, changed <-chan string) {
 		case <-ctx.Done():
 			return
 		case server := <-changed:
-			if err := y.writer().follow(ctx, server); err != nil && ctx.Err() == nil {
+			if err := y.generator().Follow(ctx, server); err != nil && ctx.Err() == nil {
 				y.log.Error("bringing the skills up to date", "error", errkind.Message(err))
 			}
 		}

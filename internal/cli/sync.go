@@ -120,20 +120,20 @@ func (y *syncing) storeOptions() store.Options {
 	}
 }
 
-// writer returns the writer that asks the servers and writes the skills.
-func (y *syncing) writer() *skillWriter {
-	w := &skillWriter{
-		servers: y.pool, keep: y.f.keeps, store: y.storeOptions(), log: y.log,
-		render: skill.Options{GroupByServer: y.f.groupBy == "server", Description: y.f.description, Version: version(), Start: y.f.startCommand(y.Program)},
+// generator returns the generator that asks the servers and writes the skills.
+func (y *syncing) generator() *store.Generator {
+	g := &store.Generator{
+		Servers: y.pool, Keep: y.f.keeps, Store: y.storeOptions(),
+		Render: skill.Options{GroupByServer: y.f.groupBy == "server", Description: y.f.description, Version: version(), Start: y.f.startCommand(y.Program)},
 	}
 	for _, s := range y.settings.Servers {
 		if s.Disabled {
-			w.disabled = append(w.disabled, s.ID)
+			g.Disabled = append(g.Disabled, s.ID)
 		} else {
-			w.enabled = append(w.enabled, s.ID)
+			g.Enabled = append(g.Enabled, s.ID)
 		}
 	}
-	return w
+	return g
 }
 
 // progressTime is the interval of lines that name the servers that have not
@@ -189,7 +189,7 @@ func (y *syncing) watch(servers []string) (answered func(server string), end fun
 func (y *syncing) sync(ctx context.Context) error {
 	y.connect(nil, nil)
 	a, err := y.generate(ctx)
-	if err == nil && len(a.failed) > 0 && len(a.catalogs) == 0 {
+	if err == nil && len(a.Failed) > 0 && len(a.Catalogs) == 0 {
 		return &hintError{errors.New("no server answered"), "The lines above contain the reason for each server."}
 	}
 	return err
@@ -198,7 +198,7 @@ func (y *syncing) sync(ctx context.Context) error {
 // generate generates the skills of all servers that answer and prints the
 // summary. It fails if they could not be written; with --check also if they are
 // stale, and with --strict if any server failed.
-func (y *syncing) generate(ctx context.Context) (*answers, error) {
+func (y *syncing) generate(ctx context.Context) (*store.Answers, error) {
 	// Check this before any server is started.
 	if err := store.Check(y.storeOptions()); err != nil {
 		if arg, ok := errors.AsType[*errkind.Argument](err); ok {
@@ -207,16 +207,16 @@ func (y *syncing) generate(ctx context.Context) (*answers, error) {
 		}
 		return nil, storeError(err)
 	}
-	w := y.writer()
-	answered, end := y.watch(w.enabled)
-	a, err := w.ask(ctx, answered)
+	g := y.generator()
+	answered, end := y.watch(g.Enabled)
+	a, err := g.Ask(ctx, answered)
 	end()
 	if err != nil {
 		y.endLine(ctx)
 		y.log.Warn("Interrupted before anything was written: run it again to bring the skills up to date")
 		return nil, err
 	}
-	report, skills, err := w.write(ctx, a)
+	report, skills, err := g.Write(ctx, a)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		y.endLine(ctx)
@@ -229,8 +229,8 @@ func (y *syncing) generate(ctx context.Context) (*answers, error) {
 	switch {
 	case y.f.check && report.Stale:
 		return nil, &hintError{errors.New("skills are stale"), "Run it again without --check to bring them up to date."}
-	case len(a.failed) > 0 && y.f.strict:
-		return nil, fmt.Errorf("%s failed, and --strict is set", terminal.Plural(len(a.failed), "server"))
+	case len(a.Failed) > 0 && y.f.strict:
+		return nil, fmt.Errorf("%s failed, and --strict is set", terminal.Plural(len(a.Failed), "server"))
 	}
 	return a, nil
 }
@@ -244,12 +244,12 @@ func storeError(err error) error {
 }
 
 // summarize prints the summary.
-func (y *syncing) summarize(a *answers, r *store.Report, skills []skill.Skill) {
+func (y *syncing) summarize(a *store.Answers, r *store.Report, skills []skill.Skill) {
 	out := y.stdout
 	if y.f.dryRun || y.f.check {
-		y.printPlan(r, len(a.failed))
+		y.printPlan(r, len(a.Failed))
 	} else {
-		fmt.Fprintf(out, "Generated %s from %s", terminal.Plural(len(r.Written), "skill"), terminal.Plural(len(a.catalogs), "server"))
+		fmt.Fprintf(out, "Generated %s from %s", terminal.Plural(len(r.Written), "skill"), terminal.Plural(len(a.Catalogs), "server"))
 		if len(r.Unchanged) > 0 {
 			fmt.Fprintf(out, " (%d unchanged)", len(r.Unchanged))
 		}
@@ -259,9 +259,9 @@ func (y *syncing) summarize(a *answers, r *store.Report, skills []skill.Skill) {
 				sanitize.Escape(cmp.Or(y.f.outputDir, defaultOutputDir)), someOf(r.Removed))
 		}
 	}
-	fmt.Fprintf(out, "%d succeeded, %d failed", len(a.catalogs), len(a.failed))
+	fmt.Fprintf(out, "%d succeeded, %d failed", len(a.Catalogs), len(a.Failed))
 	var reasons []string
-	for id, err := range a.failed {
+	for id, err := range a.Failed {
 		reasons = append(reasons, fmt.Sprintf("%s (%s)", sanitize.Escape(id), sanitize.Escape(briefReason(id, err))))
 	}
 	if slices.Sort(reasons); len(reasons) > 0 {
@@ -301,7 +301,7 @@ func briefReason(id string, err error) string {
 	if e, ok := errors.AsType[*mcpclient.ServerError](err); ok {
 		err = e.Err
 	}
-	reason, _, _ := strings.Cut(serverReason(id, err), "; ")
+	reason, _, _ := strings.Cut(store.Reason(id, err), "; ")
 	return reason
 }
 

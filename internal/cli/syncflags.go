@@ -84,7 +84,7 @@ func (f *syncFlags) required(v *invocation) error {
 // not changed.
 func (f *syncFlags) configHash(program string, settings *mcpsettings.Settings) string {
 	// strings and lists can always be encoded
-	data, _ := json.Marshal([]any{settings.Hash(), version(), f.startCommand(program)})
+	data, _ := json.Marshal([]any{settings.Hash, version(), f.startCommand(program)})
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }

@@ -20,9 +20,6 @@ type File struct {
 // A span is the position of a value in the file.
 type span struct{ start, end int }
 
-// Name returns the name of the file.
-func (f *File) Name() string { return f.name }
-
 // Has reports whether the file contains a value for the key at path, for
 // example "security.httpAuthToken".
 func (f *File) Has(path string) bool {

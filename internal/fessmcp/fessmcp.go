@@ -17,7 +17,6 @@ import (
 
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
-	"knowhow/internal/schema"
 	"knowhow/internal/search"
 )
 
@@ -204,8 +203,7 @@ func (b *bridge) choose(ofFess, ofFolders string) string {
 // tool returns the common parts of a tool: the name with the domain's id, the
 // domain at the end of the description, and annotations for a tool that only
 // reads, and only from the domain.
-func (b *bridge) tool(name, title, description string, in schema.Schema) mcpserver.Tool {
-	in.Type = "object"
+func (b *bridge) tool(name, title, description string) mcpserver.Tool {
 	about := b.about()
 	if name == "search" {
 		about = "\n\n" + b.domain.Block()
@@ -214,7 +212,6 @@ func (b *bridge) tool(name, title, description string, in schema.Schema) mcpserv
 		Name:        b.toolName(name),
 		Title:       title,
 		Description: description + about,
-		Input:       in,
 		ReadOnly:    true,
 		Idempotent:  true,
 	}

@@ -10,33 +10,23 @@ import (
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/sanitize"
-	"knowhow/internal/schema"
-)
-
-const (
-	maxWait     = 30 * time.Second // less than the time limit of clients for a call
-	maxJobIDLen = 100
 )
 
 func (b *bridge) addJobs(s *mcpserver.Server) {
 	if b.jobs == nil {
 		return
 	}
-	id := text("")
-	id.MinLength, id.MaxLength = 1, maxJobIDLen
-	get := b.tool("job_get", "Get a job",
-		"Retrieve progress information for a long-running operation. Use it when an answer is a jobId: "+
-			"call until state is done; result is then the answer.",
-		schema.Schema{Properties: []schema.Property{
-			{Name: "jobId", Required: true, Schema: id},
-			{Name: "waitMs", Schema: integer("How long to wait for a change", 0, int(maxWait.Milliseconds()), 0)},
-		}})
+	get := b.tool("job_get", "Get the state of a job",
+		"Retrieve progress information for a long-running operation. Use it when a result contains a jobId. "+
+			"Call it until state is done; result is then the answer.")
 	mcpserver.AddTool(s, get, func(ctx context.Context, in jobArgs) (any, error) { return b.getJob(ctx, s, in) })
 }
 
 type jobArgs struct {
-	JobID  string `json:"jobId"`
-	WaitMs int    `json:"waitMs"`
+	JobID string `json:"jobId" limits:"minLength=1 maxLength=100"`
+
+	// The maximum is less than the time limit of clients for a call.
+	WaitMs int `json:"waitMs,omitempty" jsonschema:"Milliseconds to wait for a change" limits:"minimum=0 maximum=30000 default=0"`
 }
 
 // A jobResult is a job as returned by the job_get tool.
@@ -65,7 +55,7 @@ func (b *bridge) getJob(ctx context.Context, s *mcpserver.Server, in jobArgs) (a
 	}
 	switch {
 	case errors.Is(err, errkind.NotFound):
-		return nil, fmt.Errorf("job %q: %w", sanitize.Short(in.JobID, maxJobIDLen, maxJobIDLen), err)
+		return nil, fmt.Errorf("job %q: %w", sanitize.Short(in.JobID, 100, 100), err)
 	case err != nil:
 		return nil, err
 	}

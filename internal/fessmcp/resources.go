@@ -112,12 +112,12 @@ func (b *bridge) ReadResource(ctx context.Context, uri, at string) (*mcpserver.C
 		})
 	}
 	if at != "" {
-		return nil, &errkind.Argument{Name: "cursor", Value: at, Want: "none: the facts of a document come at once"}
+		return nil, &errkind.Argument{Name: "cursor", Value: at, Want: "none: the metadata of a document is returned at once"}
 	}
 	return b.read(ctx, b.domain.documentURI(a.id), work{
 		key:     []string{"document", a.id},
-		run:     func(ctx context.Context, _ job.Report) (any, error) { return b.readFacts(ctx, a.id) },
-		recheck: func(ctx context.Context, _ any) (any, error) { return b.readFacts(ctx, a.id) }, // it reads all of them
+		run:     func(ctx context.Context, _ job.Report) (any, error) { return b.readMetadata(ctx, a.id) },
+		recheck: func(ctx context.Context, _ any) (any, error) { return b.readMetadata(ctx, a.id) }, // it reads all of them
 	})
 }
 
@@ -142,7 +142,7 @@ func (b *bridge) read(ctx context.Context, uri string, w work) (*mcpserver.Conte
 	return nil, fmt.Errorf("reading resource %s: got a %T", uri, answer)
 }
 
-func (b *bridge) readFacts(ctx context.Context, id string) (*mcpserver.Contents, error) {
+func (b *bridge) readMetadata(ctx context.Context, id string) (*mcpserver.Contents, error) {
 	h, err := b.find(ctx, id)
 	if err != nil {
 		return nil, err

@@ -71,7 +71,7 @@ func (c *call) cachePage() {
 		return
 	}
 	id := c.params.Get("docId")
-	if !idForm.MatchString(id) {
+	if !validID(id) {
 		writeHTML(c.w, http.StatusNotFound, "There is no such document: set docId to the id of a document.")
 		return
 	}

@@ -140,8 +140,10 @@ func (s *sentence) advanced(get func(name string) []string) (bool, error) {
 	return true, nil
 }
 
-// fieldName matches the name of a field.
-var fieldName = regexp.MustCompile(`^[a-z_]{1,64}$`)
+// fieldName matches the name of a field, which has at most maxFieldName bytes.
+var fieldName = regexp.MustCompile(`^[a-z_]+$`)
+
+const maxFieldName = 64
 
 // field adds the condition that a field has one of the values. In Fess, a name
 // that is not a search field is text.
@@ -149,7 +151,7 @@ func (s *sentence) field(name string, values ...string) {
 	var texts, echo []string
 	for _, v := range values {
 		echo = append(echo, name+`:"`+v+`"`)
-		if fieldName.MatchString(name) {
+		if len(name) <= maxFieldName && fieldName.MatchString(name) {
 			texts = append(texts, name+":"+query.Quote(v))
 		} else {
 			texts = append(texts, query.Quote(name+":"+v))

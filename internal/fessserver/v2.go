@@ -195,12 +195,15 @@ func (c *call) healthV2() {
 	}{0, state})
 }
 
-// idForm matches the ID of a document.
-var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+// idForm matches the ID of a document, which has at most 128 bytes.
+var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// validID reports whether an ID has the form of a document's ID.
+func validID(id string) bool { return len(id) <= 128 && idForm.MatchString(id) }
 
 // cacheV2 answers with the whole text of a document.
 func (c *call) cacheV2(id string) {
-	if !idForm.MatchString(id) {
+	if !validID(id) {
 		c.failV2(&refusal{"invalid doc_id"})
 		return
 	}

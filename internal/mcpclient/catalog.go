@@ -36,26 +36,21 @@ func (s *server) tools(ctx context.Context) (*Catalog, error) {
 	if c := s.known(); c != nil {
 		return c, nil
 	}
-	for again := true; ; again = false {
-		sess, err := s.acquire(ctx, "tools/list")
-		if err != nil {
-			return nil, err
-		}
+	var c *Catalog
+	err := s.use(ctx, "tools/list", func(sess *session) (unsent bool, err error) {
 		s.mu.Lock()
 		intro, changes := s.intro, s.changes
 		s.mu.Unlock()
-		c, unsent, err := s.list(ctx, sess, intro)
-		s.release()
-		if unsent && again && sess.reason() != nil && !isClosed(s.pool.stop) {
-			continue
+		if c, unsent, err = s.list(ctx, sess, intro); err == nil {
+			s.keep(c, sess, changes)
 		}
-		if err != nil {
-			return nil, err
-		}
-		s.keep(c, sess, changes)
-		s.log.InfoContext(ctx, fmt.Sprintf("Fetched %s from %s", plural(len(c.Tools), "tool", "tools"), s.cfg.ID))
-		return c, nil
+		return unsent, err
+	})
+	if err != nil {
+		return nil, err
 	}
+	s.log.InfoContext(ctx, fmt.Sprintf("Fetched %s from %s", plural(len(c.Tools), "tool", "tools"), s.cfg.ID))
+	return c, nil
 }
 
 // plural counts things in English.
@@ -135,13 +130,8 @@ func addPage(c *Catalog, seen map[string]bool, out *leftOut, result json.RawMess
 	}
 	for _, raw := range page.Tools {
 		var t struct {
-			Name         string          `json:"name"`
-			Title        string          `json:"title"`
-			Description  string          `json:"description"`
-			InputSchema  json.RawMessage `json:"inputSchema"`
-			OutputSchema json.RawMessage `json:"outputSchema"`
-			Annotations  json.RawMessage `json:"annotations"`
-			Execution    struct {
+			Tool
+			Execution struct {
 				TaskSupport string `json:"taskSupport"`
 			} `json:"execution"`
 		}
@@ -153,10 +143,8 @@ func addPage(c *Catalog, seen map[string]bool, out *leftOut, result json.RawMess
 			return "", fmt.Errorf("the list is too long: more than %d tools", maxTools)
 		}
 		if offers(t.Name) {
-			c.Tools = append(c.Tools, Tool{
-				Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema,
-				OutputSchema: t.OutputSchema, Annotations: t.Annotations, TaskSupport: t.Execution.TaskSupport,
-			})
+			t.TaskSupport = t.Execution.TaskSupport
+			c.Tools = append(c.Tools, t.Tool)
 		}
 	}
 	return page.Cursor, nil

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -23,7 +24,9 @@ func TestDetachedGrandchildren(t *testing.T) {
 		"grandchild detached orphaned nameless",
 	} {
 		t.Run(behaviour, func(t *testing.T) {
-			t.Parallel()
+			if !strings.HasSuffix(behaviour, "nameless") { // every pool of this process ends such a child when it is closed
+				t.Parallel()
+			}
 			p, grand := detachedPool(t, behaviour)
 			pid := lines(t, grand)[0]
 			if !alive(pid) {

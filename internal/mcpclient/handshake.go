@@ -93,18 +93,18 @@ func (s *session) discover(ctx context.Context, client clientInfo, timeout time.
 	if err != nil {
 		return nil, err
 	}
-	var in introduction
-	var more struct {
+	var in struct {
+		introduction
 		Supported []string `json:"supportedVersions"`
 	}
-	if err := errors.Join(json.Unmarshal(result, &in), json.Unmarshal(result, &more)); err != nil {
+	if err := json.Unmarshal(result, &in); err != nil {
 		return nil, &fault{err: fmt.Errorf("the server's answer to server/discover cannot be read: %s", redact.Escape(err.Error())), final: true}
 	}
-	if !slices.Contains(more.Supported, revisionModern) {
-		return nil, unknownRevision(strings.Join(more.Supported, ", "))
+	if !slices.Contains(in.Supported, revisionModern) {
+		return nil, unknownRevision(strings.Join(in.Supported, ", "))
 	}
 	in.Protocol = revisionModern
-	return &in, nil
+	return &in.introduction, nil
 }
 
 // refusedHandshake hides the type of a server's error, which callers would

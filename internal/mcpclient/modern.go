@@ -44,12 +44,9 @@ func withMeta(params json.RawMessage, members map[string]any) (json.RawMessage, 
 }
 
 // describe sets the headers of a request of MCP 2026-07-28, which spare proxies
-// from parsing the body.
-func (l *streamableLink) describe(h http.Header, c *call, frame []byte) {
-	l.mu.Lock()
-	modern := l.modern
-	l.mu.Unlock()
-	if !modern || c == nil {
+// from parsing the body. Other requests are left as they are.
+func describe(h http.Header, c *call, frame []byte) {
+	if c == nil || h.Get("Mcp-Protocol-Version") != revisionModern {
 		return
 	}
 	h.Set("Mcp-Method", c.method)

@@ -26,6 +26,7 @@ type oldSSELink struct {
 // link.
 func startOldSSE(ctx context.Context, srv *mcpsettings.Server, sess *session) error {
 	l := &oldSSELink{remote: newRemote(srv, sess)}
+	l.deliver = l.send
 	sess.link = l
 	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	l.cancel = cancel
@@ -65,11 +66,7 @@ func (l *oldSSELink) open(ctx context.Context) (io.ReadCloser, *eventReader, err
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer resp.Body.Close()
-		body, err := readBody(io.LimitReader(resp.Body, 64<<10))
-		if err != nil {
-			body = nil // the status is sufficient
-		}
-		return nil, nil, l.rejected(resp, body)
+		return nil, nil, l.rejected(resp, detail(resp))
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if kind != "text/event-stream" {
@@ -116,26 +113,14 @@ func (l *oldSSELink) send(ctx context.Context, c *call, frame []byte) error {
 	if resp.StatusCode >= 200 && resp.StatusCode <= 299 {
 		return nil
 	}
-	body, err := readBody(io.LimitReader(resp.Body, 64<<10))
-	if err != nil {
-		body = nil
-	}
-	f := l.rejected(resp, body)
+	f := l.rejected(resp, detail(resp))
 	if resp.StatusCode == http.StatusNotFound {
 		f.refused, f.over = true, true // the session has ended
 	}
 	return f
 }
 
-func (l *oldSSELink) post(ctx context.Context, frame []byte) {
-	l.later(ctx, func(ctx context.Context) error { return l.send(ctx, nil, frame) })
-}
-
-func (l *oldSSELink) withdraw(c *call) bool { return !c.sent.Load() }
-
 func (l *oldSSELink) agreed(context.Context, string) {}
-
-func (l *oldSSELink) halt() {}
 
 // close ends the stream, which ends the session.
 func (l *oldSSELink) close(<-chan struct{}) {

@@ -94,6 +94,7 @@ func TestLeaderDies(t *testing.T) {
 // TestParentIsKilled kills a program that uses a pool, which then cannot end its
 // children itself.
 func TestParentIsKilled(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	starts, grand := filepath.Join(dir, "starts"), filepath.Join(dir, "grand")
 	parent := exec.Command(os.Args[0])

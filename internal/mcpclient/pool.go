@@ -50,11 +50,10 @@ const (
 type Status struct {
 	ID        string
 	Disabled  bool
-	Transport string    // from the settings
-	State     string    // one of the states below
-	Tools     int       // number of tools after Include and Exclude; -1 if unknown
-	Error     string    // the last failure of its connection; "" if there was none since it last worked
-	Since     time.Time // when the state was entered
+	Transport string // from the settings
+	State     string // one of the states below
+	Tools     int    // number of tools after Include and Exclude; -1 if unknown
+	Error     string // the last failure of its connection; "" if there was none since it last worked
 }
 
 // States of a server.

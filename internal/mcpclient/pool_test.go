@@ -379,6 +379,7 @@ func TestCrash(t *testing.T) {
 }
 
 func TestDiesAtStart(t *testing.T) {
+	t.Parallel()
 	starts := filepath.Join(t.TempDir(), "starts")
 	p := newPool(t, Options{}, fakeSettings("fake", "die", "FAKE_STARTS", starts, "FAKE_SECRET", "hunter2-hunter2"))
 	_, err := p.Call(t.Context(), "fake", "tools/call", toolCall("echo", "1"))
@@ -395,6 +396,7 @@ func TestDiesAtStart(t *testing.T) {
 }
 
 func TestHangingHandshake(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, Options{ConnectTimeout: 300 * time.Millisecond}, fakeSettings("fake", "hang"))
 	_, err := p.Catalog(t.Context(), "fake")
 	if !errors.Is(err, errkind.Unavailable) || errors.Is(err, errkind.Timeout) || !strings.Contains(err.Error(), "not ready within 300ms") {
@@ -470,6 +472,7 @@ func TestRequestsOfTheServer(t *testing.T) {
 }
 
 func TestToolsChanged(t *testing.T) {
+	t.Parallel()
 	var reports atomic.Int32
 	tell := make(chan string, 10)
 	p := newPool(t, Options{ToolsChanged: func(id string) { reports.Add(1); tell <- id }}, fakeSettings("fake", "eager"))
@@ -494,6 +497,7 @@ func TestToolsChanged(t *testing.T) {
 }
 
 func TestGiantMessage(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, Options{}, fakeSettings("fake", "normal"))
 	_, err := p.Call(t.Context(), "fake", "tools/call", toolCall("giant", "{}"))
 	if !errors.Is(err, errkind.Unavailable) || !strings.Contains(err.Error(), "more than 64 MiB") {

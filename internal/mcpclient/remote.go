@@ -26,10 +26,11 @@ const (
 // A remote is the common part of the two HTTP transports: it sends requests
 // with the headers of the settings, and handles error responses.
 type remote struct {
-	srv    *mcpsettings.Server
-	sess   *session
-	client *http.Client
-	posts  chan struct{} // one element for each message in progress that has no response
+	srv     *mcpsettings.Server
+	sess    *session
+	client  *http.Client
+	deliver func(ctx context.Context, c *call, frame []byte) error // the link's send
+	posts   chan struct{}                                          // one element for each message in progress that has no response
 
 	lifeMu sync.Mutex
 	ended  bool // no new goroutines may start
@@ -125,9 +126,9 @@ func (r *remote) rejected(resp *http.Response, body []byte) *fault {
 	}
 }
 
-// later sends a message without a response, in a goroutine that close waits
-// for. If there are too many, the message is dropped.
-func (r *remote) later(ctx context.Context, send func(context.Context) error) {
+// post sends a frame in a goroutine that close waits for. If too many are in
+// progress, the frame is dropped.
+func (r *remote) post(ctx context.Context, frame []byte) {
 	select {
 	case r.posts <- struct{}{}:
 	default:
@@ -137,7 +138,7 @@ func (r *remote) later(ctx context.Context, send func(context.Context) error) {
 		defer func() { <-r.posts }()
 		ctx, cancel := context.WithTimeout(ctx, postTime)
 		defer cancel()
-		if err := send(ctx); err != nil {
+		if err := r.deliver(ctx, nil, frame); err != nil {
 			r.sess.log.DebugContext(ctx, "a message did not reach the server", "server", r.srv.ID, "err", err)
 		}
 	})
@@ -181,6 +182,22 @@ func discard(body io.ReadCloser) {
 	_, _ = io.CopyN(io.Discard, body, 64<<10)
 	_ = body.Close()
 }
+
+// detail returns the first 64 KiB of the body of a response with an error
+// status, or nil if it cannot be read, because the status is sufficient.
+func detail(resp *http.Response) []byte {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil {
+		return nil
+	}
+	return body
+}
+
+func (r *remote) withdraw(c *call) bool { return !c.sent.Load() }
+
+// halt does nothing: each request is sent by its caller and ends with the
+// caller's context.
+func (r *remote) halt() {}
 
 // lastWords returns "": the stderr of a remote server is not available.
 func (r *remote) lastWords() string { return "" }

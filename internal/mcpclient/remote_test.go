@@ -97,6 +97,7 @@ func TestSessionLoss(t *testing.T) {
 }
 
 func TestHTTPErrors(t *testing.T) {
+	t.Parallel()
 	statuses := map[string]int{"401": 401, "403": 403, "404": 404, "405": 405, "500": 500, "418": 418}
 	var hits atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -208,6 +209,7 @@ func TestHTTPCancelAndTimeout(t *testing.T) {
 
 // TestOwnStream has the server say by its own stream that its tools changed.
 func TestOwnStream(t *testing.T) {
+	t.Parallel()
 	f := &fakeHTTP{sessions: true}
 	s := f.start(t)
 	changed := make(chan string, 1)

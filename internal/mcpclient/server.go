@@ -82,7 +82,7 @@ func (s *server) status() Status {
 	defer s.mu.Unlock()
 	st := Status{
 		ID: s.cfg.ID, Disabled: s.cfg.Disabled, Transport: s.cfg.Transport,
-		State: s.state, Tools: s.count, Since: s.since,
+		State: s.state, Tools: s.count,
 	}
 	if s.failure != nil {
 		st.Error = s.failure.Error()
@@ -110,18 +110,28 @@ func (s *server) timeout() time.Duration {
 	return s.pool.o.CallTimeout
 }
 
-// call sends a request. If the connection ends before the server received any
-// of it, it is sent once more over a new connection.
-func (s *server) call(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+// call sends a request.
+func (s *server) call(ctx context.Context, method string, params json.RawMessage) (result json.RawMessage, err error) {
+	err = s.use(ctx, method, func(sess *session) (unsent bool, err error) {
+		result, unsent, err = sess.call(ctx, method, params, s.timeout())
+		return unsent, err
+	})
+	return result, err
+}
+
+// use performs the operation op over the connection. If the connection ends
+// before the server received any of it, it is performed once more over a new
+// connection.
+func (s *server) use(ctx context.Context, op string, do func(*session) (unsent bool, err error)) error {
 	for again := true; ; again = false {
-		sess, err := s.acquire(ctx, method)
+		sess, err := s.acquire(ctx, op)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		result, unsent, err := sess.call(ctx, method, params, s.timeout())
+		unsent, err := do(sess)
 		s.release()
 		if !unsent || !again || sess.reason() == nil || isClosed(s.pool.stop) {
-			return result, err
+			return err
 		}
 	}
 }

@@ -23,25 +23,25 @@ const (
 	maxResumes = 5                // attempts to resume the stream of a call without a new event
 )
 
+// forgotten matches the text of a server that does not know the session.
+var forgotten = regexp.MustCompile(`(?i)\bsession`)
+
 // A streamableLink implements streamable HTTP (MCP 2025-11-25, Transports).
 // Each frame is a POST, and the response is JSON or a stream of events. A
 // separate stream contains other messages of the server.
 type streamableLink struct {
 	*remote
-	cancel    context.CancelFunc // ends the stream of the server's own messages
-	forgotten *regexp.Regexp     // matches the text of a server that does not know the session
+	cancel context.CancelFunc // ends the stream of the server's own messages
 
 	mu       sync.Mutex
 	session  string // Mcp-Session-Id; "" if the server sends none
 	revision string // MCP-Protocol-Version, "" before the handshake
-	modern   bool   // requests are described in their headers
 }
 
 // newStreamable creates the session's link, which connects with the first send.
 func newStreamable(srv *mcpsettings.Server, sess *session) {
-	l := &streamableLink{
-		remote: newRemote(srv, sess), cancel: func() {}, forgotten: regexp.MustCompile(`(?i)\bsession`),
-	}
+	l := &streamableLink{remote: newRemote(srv, sess), cancel: func() {}}
+	l.deliver = l.send
 	sess.link = l
 }
 
@@ -71,7 +71,7 @@ func (l *streamableLink) send(ctx context.Context, c *call, frame []byte) error 
 		l.headers(h)
 		h.Set("Content-Type", "application/json")
 		h.Set("Accept", "application/json, text/event-stream")
-		l.describe(h, c, frame)
+		describe(h, c, frame)
 	})
 	if err != nil {
 		stop()
@@ -131,13 +131,10 @@ func (l *streamableLink) answer(ctx context.Context, c *call, resp *http.Respons
 // refusal handles a response with an error status. Its body may still be a
 // JSON-RPC response.
 func (l *streamableLink) refusal(ctx context.Context, c *call, resp *http.Response) error {
-	body, err := readBody(io.LimitReader(resp.Body, 64<<10))
-	if err != nil {
-		body = nil // the status is sufficient
-	}
+	body := detail(resp)
 	first := c != nil && c.method == "initialize"
 	had := l.sessionID() != "" && !first
-	lost := resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest && l.forgotten.Match(body)
+	lost := resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest && forgotten.Match(body)
 	if had && lost {
 		return &fault{err: errors.New("the server does not know the session any more"), refused: true, over: true}
 	}
@@ -252,20 +249,13 @@ func (l *streamableLink) listen(ctx context.Context, last string) (*http.Respons
 	return nil, f
 }
 
-func (l *streamableLink) post(ctx context.Context, frame []byte) {
-	l.later(ctx, func(ctx context.Context) error { return l.send(ctx, nil, frame) })
-}
-
-func (l *streamableLink) withdraw(c *call) bool { return !c.sent.Load() }
-
 // agreed adds the revision to the headers and opens the stream of the server's
 // own messages, which is optional.
 func (l *streamableLink) agreed(ctx context.Context, revision string) {
 	l.mu.Lock()
-	l.revision, l.modern = revision, revision == revisionModern
-	modern := l.modern
+	l.revision = revision
 	l.mu.Unlock()
-	if modern {
+	if revision == revisionModern {
 		return // that revision has no such stream
 	}
 	ctx, l.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -299,10 +289,6 @@ func (l *streamableLink) readStream(ctx context.Context) {
 		delay = min(2*delay, maxDelay)
 	}
 }
-
-// halt does nothing: each request is sent by its caller and ends with the
-// caller's context.
-func (l *streamableLink) halt() {}
 
 // close also ends the session on the server.
 func (l *streamableLink) close(hurry <-chan struct{}) {

@@ -15,21 +15,21 @@ type Catalog struct {
 
 // A Tool is one entry of a server's tools/list. All of it is foreign text.
 type Tool struct {
-	Name         string
-	Title        string
-	Description  string
-	InputSchema  json.RawMessage // as the server wrote it, with its members in order; nil if there is none
-	OutputSchema json.RawMessage // nil if there is none
-	Annotations  json.RawMessage // nil if there is none
-	TaskSupport  string          // execution.taskSupport: "", "forbidden", "optional" or "required"
+	Name         string          `json:"name"`
+	Title        string          `json:"title"`
+	Description  string          `json:"description"`
+	InputSchema  json.RawMessage `json:"inputSchema"`  // as the server wrote it, with its members in order; nil if there is none
+	OutputSchema json.RawMessage `json:"outputSchema"` // nil if there is none
+	Annotations  json.RawMessage `json:"annotations"`  // nil if there is none
+	TaskSupport  string          `json:"-"`            // execution.taskSupport: "", "forbidden", "optional" or "required"
 }
 
 // A RemoteError is the JSON-RPC error in a server's response. Like a
 // [ServerError] it contains no secrets of the settings: *** replaces them.
 type RemoteError struct {
-	Code    int64
-	Message string          // the server's message, at most 32 KiB
-	Data    json.RawMessage // nil if there is none or if it has more than 64 KiB
+	Code    int64           `json:"code"`
+	Message string          `json:"message"` // the server's message, at most 32 KiB
+	Data    json.RawMessage `json:"data"`    // nil if there is none or if it has more than 64 KiB
 }
 
 // Error returns the code and the message, which is quoted and shortened,

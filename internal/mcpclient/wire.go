@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"knowhow/internal/compact"
 	"knowhow/internal/errkind"
 )
 
@@ -45,15 +46,11 @@ func (m *message) failure() *RemoteError {
 	if len(m.Error) == 0 || string(m.Error) == "null" {
 		return nil
 	}
-	var wire struct {
-		Code    int64           `json:"code"`
-		Message string          `json:"message"`
-		Data    json.RawMessage `json:"data"`
-	}
-	if json.Unmarshal(m.Error, &wire) != nil {
+	e := &RemoteError{}
+	if json.Unmarshal(m.Error, e) != nil {
 		return &RemoteError{Code: codeInternal, Message: string(m.Error)}
 	}
-	return &RemoteError{Code: wire.Code, Message: wire.Message, Data: wire.Data}
+	return e
 }
 
 // JSON-RPC error codes.
@@ -92,11 +89,8 @@ func requestFrame(id int64, method string, params json.RawMessage) ([]byte, erro
 // encode returns a value as JSON on one line that ends with a newline. JSON in
 // it is kept as written, except for white space.
 func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return b.Bytes(), err
+	b, err := compact.Marshal(v)
+	return append(b, '\n'), err
 }
 
 // answerFrame returns the response to a server's request. Only ping is

@@ -9,7 +9,6 @@ import (
 
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/mcpserver/mcptest"
-	"knowhow/internal/schema"
 )
 
 // A ledger counts by name what was cancelled after its answer.
@@ -36,11 +35,10 @@ func (l *ledger) stop(name string) {
 // answer. With hold set it answers only when its context has ended.
 func withLater(k *kit) *ledger {
 	l := &ledger{count: map[string]int{}, stops: map[string]func(){}}
-	mcpserver.AddTool(k.server, mcpserver.Tool{Name: "later", Input: schema.Schema{Properties: []schema.Property{
-		{Name: "name", Schema: schema.Schema{Type: "string"}}, {Name: "hold", Schema: schema.Schema{Type: "boolean"}}}}},
+	mcpserver.AddTool(k.server, mcpserver.Tool{Name: "later"},
 		func(ctx context.Context, in struct {
-			Name string `json:"name"`
-			Hold bool   `json:"hold"`
+			Name string `json:"name,omitempty"`
+			Hold bool   `json:"hold,omitempty"`
 		}) (any, error) {
 			if in.Hold {
 				k.started <- in.Name

@@ -45,15 +45,6 @@ func callFrom(ctx context.Context) *call {
 	return k
 }
 
-// RevisionFrom returns the revision of the request that ctx belongs to, for
-// example "2025-03-26", or "" outside a request.
-func RevisionFrom(ctx context.Context) string {
-	if k := callFrom(ctx); k != nil {
-		return k.revision
-	}
-	return ""
-}
-
 // Progress sends notifications/progress for the request that ctx or one of its
 // parents belongs to. It does nothing if that request has no progressToken.
 // done must increase from call to call: a value that is not larger than the

@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"knowhow/internal/schema"
 	"knowhow/internal/spell"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -19,12 +19,15 @@ type Tool struct {
 	Name        string
 	Title       string
 	Description string
-	Input       schema.Schema // of type object; unknown arguments are refused
-	ReadOnly    bool          // changes nothing
-	Destructive bool          // may delete or overwrite data
-	Idempotent  bool          // a repeated call has no further effect
-	OpenWorld   bool          // accesses systems outside of the server
+	ReadOnly    bool // changes nothing
+	Destructive bool // may delete or overwrite data
+	Idempotent  bool // a repeated call has no further effect
+	OpenWorld   bool // accesses systems outside of the server
 	Meta        map[string]any
+
+	// Adjust changes the parts of the schema of the arguments that depend on
+	// options; see [schema.For]. nil changes nothing.
+	Adjust func(input *jsonschema.Schema)
 }
 
 // A Result is a tool's result with _meta. A handler returns a pointer to it
@@ -37,36 +40,44 @@ type Result struct {
 // A tool is a registered Tool with its encoded schema and its handler.
 type tool struct {
 	Tool
-	input  json.RawMessage
+	input  json.RawMessage // its JSON Schema
 	handle func(ctx context.Context, arguments json.RawMessage) (any, error)
 }
 
 // AddTool adds a tool, or replaces the tool with the same name. It must be
 // called before the server is served.
 //
-// h is called with arguments that match the input schema, after defaults are
-// filled in. In is a struct whose JSON names are those of the schema. The
-// result of h is sent as one text block of compact JSON. There is no
+// In is a struct, whose fields and tags define the arguments that clients are
+// shown and the limits that they are checked against; see [schema.For]. Other
+// arguments are refused. AddTool panics if a tag is invalid, which is a mistake
+// in the program, as does [regexp.MustCompile].
+//
+// h is called with arguments that match the schema, after defaults are filled
+// in. The result of h is sent as one text block of compact JSON. There is no
 // structuredContent, because a client that passes both to its model doubles the
 // cost of the result. The errkind of an error determines its code: in revisions
 // up to 2025-06-18 it is a JSON-RPC error, in later revisions a result with
 // isError. An error without a kind is an internal error, and its text is only
 // logged. The context of h is cancelled when the client cancels the request. In
-// that case, the result of h is not sent. Work that outlives the answer needs
+// that case, the result of h is not sent. Work that outlives the response needs
 // [context.WithoutCancel].
 func AddTool[In any](s *Server, t Tool, h func(ctx context.Context, in In) (any, error)) {
-	t.Input.Type = "object"
-	rt := &tool{Tool: t, input: t.Input.Render()}
+	rt := &tool{Tool: t}
+	input, err := schema.For[In](t.Adjust)
+	if err == nil {
+		rt.input, err = input.MarshalJSON()
+	}
+	if err != nil {
+		panic(fmt.Sprintf("arguments of tool %s: %v", t.Name, err))
+	}
 	rt.handle = func(ctx context.Context, arguments json.RawMessage) (any, error) {
-		checked, err := t.Input.Check(arguments)
+		checked, err := input.Check(arguments)
 		if err != nil {
 			return nil, err
 		}
 		var in In
-		dec := json.NewDecoder(bytes.NewReader(checked))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(&in); err != nil {
-			return nil, fmt.Errorf("tool %s: the schema allows arguments that its handler cannot take: %w", t.Name, err)
+		if err := json.Unmarshal(checked, &in); err != nil {
+			return nil, fmt.Errorf("decoding the arguments of tool %s: %w", t.Name, err)
 		}
 		return h(ctx, in)
 	}

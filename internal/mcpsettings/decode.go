@@ -32,8 +32,6 @@ type draft struct {
 	meant   string   // a suggestion for an unknown key, if it resembles a command or a URL; "" or a clause
 	bearer  string   // the variable that contains a token
 	fromEnv map[string]string
-	gemini  bool // of Gemini CLI
-	braces  bool // of OpenCode
 }
 
 // maxWarnings limits the number of warnings from one file.
@@ -116,8 +114,7 @@ func (d *decoder) gemini(root node, drafts []*draft) {
 
 // entry decodes one server. Errors of a disabled server are warnings.
 func (d *decoder) entry(m member, path string) (*draft, error) {
-	r := &draft{server: Server{ID: m.name}, path: path, at: m.value.at, entry: m.value,
-		gemini: d.settings.Dialect == "gemini", braces: d.settings.Dialect == "opencode"}
+	r := &draft{server: Server{ID: m.name}, path: path, at: m.value.at, entry: m.value}
 	disabled, err := d.disabled(r)
 	if err != nil {
 		return nil, err
@@ -180,7 +177,15 @@ func (d *decoder) fields(r *draft) error {
 			return err
 		}
 	}
-	r.geminiURL(rank)
+	// In settings of Gemini CLI, the key of the URL determines the transport.
+	if r.how == "" && r.unknown == "" && r.server.Command == "" {
+		switch {
+		case rank == 0:
+			r.how = HTTP
+		case rank == 1 && d.settings.Dialect == "gemini":
+			r.how = SSE
+		}
+	}
 	return nil
 }
 

@@ -46,10 +46,10 @@ func (s *source) find(root node) (member, error) {
 	}
 	for _, p := range places {
 		found, err := s.walk(root, strings.Split(p.path, "/"))
-		if err != nil || found.value.kind == "" {
-			if err != nil {
-				return member{}, err
-			}
+		if err != nil {
+			return member{}, err
+		}
+		if found.value.kind == "" {
 			continue
 		}
 		s.dialect = p.dialect

@@ -13,20 +13,6 @@ import (
 	"knowhow/internal/spell"
 )
 
-// geminiURL returns the transport for the key that Gemini CLI uses for a
-// server's URL; rank is the index of the key in urlKeys.
-func (r *draft) geminiURL(rank int) {
-	if r.how != "" || r.unknown != "" || r.server.Command != "" {
-		return
-	}
-	switch {
-	case rank == 0:
-		r.how = HTTP
-	case rank == 1 && r.gemini:
-		r.how = SSE
-	}
-}
-
 // addHeaders turns Codex's names of variables into placeholders, so that they
 // are expanded, checked and hashed like all others.
 func (r *draft) addHeaders() {
@@ -97,7 +83,7 @@ func (d *decoder) complete(r *draft) error {
 		return d.src.fail(r.at, key(r.path, "command"), "missing, want the program that is the server%s", r.meant)
 	case s.Transport != Stdio && s.URL == "":
 		return d.src.fail(r.at, key(r.path, "url"), "missing, want the http or https URL of the server%s", r.meant)
-	case s.Transport != Stdio && !isAbsolute(s.URL) && !r.hasPlaceholder(s.URL):
+	case s.Transport != Stdio && !isAbsolute(s.URL) && !d.hasPlaceholder(s.URL):
 		return d.src.fail(r.at, key(r.path, "url"), "want an absolute http or https URL, such as https://example.com/mcp")
 	case s.Command != "" && s.URL != "":
 		d.warn(r.path, "has both a command and a URL; transport %q decides which is used", s.Transport)
@@ -111,8 +97,8 @@ func (d *decoder) complete(r *draft) error {
 }
 
 // hasPlaceholder reports whether s contains a placeholder.
-func (r *draft) hasPlaceholder(s string) bool {
-	return slices.ContainsFunc(pieces(s, r.braces), func(p piece) bool { return p.name != "" })
+func (d *decoder) hasPlaceholder(s string) bool {
+	return slices.ContainsFunc(pieces(s, d.settings.Dialect == "opencode"), func(p piece) bool { return p.name != "" })
 }
 
 // isAbsolute reports whether s can be the URL of a server.

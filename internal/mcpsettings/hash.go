@@ -7,48 +7,23 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
-// Hash returns 64 hexadecimal digits that change when the settings of the
-// servers change: an id, whether a server is enabled, and for enabled servers
-// everything in [Server] that comes from the file. Placeholders are hashed as
-// they are written, so the environment has no effect. The order of keys, white
-// space, comments and unused keys have no effect either.
-//
-// Values whose names are those of secrets (a token, a password, an
-// Authorization header, credentials in a URL) are not included, except for the
-// placeholders in them. So the hash reveals nothing about secrets to readers
-// who know the rest of the file, and does not change with a new token.
-func (s *Settings) Hash() string {
-	if s.hash == "" {
-		return hash(s.Servers) // not from a file
-	}
-	return s.hash
-}
-
-// hash hashes servers that are not expanded.
+// hash returns the hash of servers that are sorted by ID and not expanded; see
+// [Settings]. Values that may be secrets are masked here.
 func hash(servers []Server) string {
-	type canonical struct {
-		ID, Transport, Command, Dir, URL string
-		Disabled                         bool
-		Args, Include, Exclude           []string
-		Env, Headers                     map[string]string
-		Timeout                          time.Duration
-	}
-	all := []canonical{}
+	var all []Server
 	for _, s := range servers {
-		c := canonical{ID: s.ID, Disabled: s.Disabled}
+		c := Server{ID: s.ID, Disabled: s.Disabled}
 		if !s.Disabled {
-			c.Transport, c.Command, c.Dir, c.URL, c.Timeout = s.Transport, s.Command, s.Dir, withoutSecrets(s.URL), s.Timeout
-			c.Args, c.Env, c.Headers = publicArgs(s.Args), publicTable(s.Env), publicTable(s.Headers)
+			c = s
+			c.URL, c.Args, c.Env, c.Headers = withoutSecrets(s.URL), publicArgs(s.Args), publicTable(s.Env), publicTable(s.Headers)
 			c.Include, c.Exclude = slices.Sorted(slices.Values(s.Include)), slices.Sorted(slices.Values(s.Exclude))
 		}
 		all = append(all, c)
 	}
-	slices.SortStableFunc(all, func(a, b canonical) int { return strings.Compare(a.ID, b.ID) })
 	h := sha256.New()
-	fmt.Fprintln(h, "mcp settings 1")
+	fmt.Fprintln(h, "mcp settings 2")
 	// Strings, numbers and maps of strings: encoding cannot fail.
 	_ = json.NewEncoder(h).Encode(all)
 	return hex.EncodeToString(h.Sum(nil))

@@ -40,12 +40,21 @@ const (
 
 // Settings are the contents of a file.
 type Settings struct {
-	Path     string   // as passed by the caller
 	Dialect  string   // "claude", "vscode", "codex", "gemini", "opencode", "zed", or "bare" for a map of servers at the top level
 	Servers  []Server // sorted by ID, including disabled ones
 	Warnings []string // sentences for users about what was not understood or is not used
 
-	hash string
+	// Hash is 64 hexadecimal digits that change when the settings of the servers
+	// change: an id, whether a server is enabled, and for enabled servers
+	// everything in [Server] that comes from the file. Placeholders are hashed as
+	// they are written, so the environment has no effect. The order of keys, white
+	// space, comments and unused keys have no effect either.
+	//
+	// Values whose names are those of secrets (a token, a password, an
+	// Authorization header, credentials in a URL) are not included, except for
+	// the placeholders in them. So the hash reveals nothing about secrets to
+	// readers who know the rest of the file, and does not change with a new token.
+	Hash string
 }
 
 // A Server is one MCP server. If it is disabled, its texts are not expanded, it
@@ -122,7 +131,7 @@ func Parse(path string, data []byte, getenv func(string) (string, bool)) (*Setti
 	if err != nil {
 		return nil, err
 	}
-	d := &decoder{src: src, settings: &Settings{Path: path, Dialect: src.dialect}}
+	d := &decoder{src: src, settings: &Settings{Dialect: src.dialect}}
 	drafts, err := d.servers(root, found)
 	if err != nil {
 		return nil, err
@@ -143,7 +152,7 @@ func Parse(path string, data []byte, getenv func(string) (string, bool)) (*Setti
 		}
 		d.settings.Servers = append(d.settings.Servers, server)
 	}
-	d.settings.hash = hash(raw)
+	d.settings.Hash = hash(raw)
 	switch {
 	case d.more == 1:
 		d.settings.Warnings = append(d.settings.Warnings, "there is 1 more warning of this kind")

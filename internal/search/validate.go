@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/query"
@@ -23,10 +24,17 @@ const (
 var FacetSorts = [...]string{"count.desc", "count.asc", "term.asc", "term.desc"}
 
 var (
-	langForm     = regexp.MustCompile(`^[A-Za-z]{2,8}([_-][A-Za-z0-9]{2,8})*$`)
-	pointForm    = regexp.MustCompile(`^\s*(-?\d{1,3}(?:\.\d{1,15})?)\s*,\s*(-?\d{1,3}(?:\.\d{1,15})?)\s*$`)
-	distanceForm = regexp.MustCompile(`^(\d{1,9}(?:\.\d{1,9})?)(?:mm|cm|m|km|in|ft|yd|mi|nmi|NM)$`)
+	langForm     = lazily(`^[A-Za-z]{2,8}([_-][A-Za-z0-9]{2,8})*$`)
+	pointForm    = lazily(`^\s*(-?\d{1,3}(?:\.\d{1,15})?)\s*,\s*(-?\d{1,3}(?:\.\d{1,15})?)\s*$`)
+	distanceForm = lazily(`^(\d{1,9}(?:\.\d{1,9})?)(?:mm|cm|m|km|in|ft|yd|mi|nmi|NM)$`)
 )
+
+// lazily returns a function that compiles a pattern when it is first called.
+// Compiling a pattern with counts takes time, which would slow the start of every
+// program.
+func lazily(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
 
 // Validate checks everything in a query except Text, Labels and Tags.
 // facetFields are the fields that the service counts by. The error is an
@@ -60,7 +68,7 @@ func (q Query) Validate(facetFields []string) error {
 // validLangs checks language codes.
 func validLangs(langs []string) error {
 	for _, l := range langs {
-		if !langForm.MatchString(l) {
+		if !langForm().MatchString(l) {
 			return &errkind.Argument{Name: "lang", Value: l, Want: "a language code such as en or ja"}
 		}
 	}
@@ -99,12 +107,12 @@ func (g *Geo) validate() error {
 	if g == nil {
 		return nil
 	}
-	p := pointForm.FindStringSubmatch(g.Point)
+	p := pointForm().FindStringSubmatch(g.Point)
 	if p == nil || !within(p[1], 90) || !within(p[2], 180) {
 		return &errkind.Argument{Name: "geo.point", Value: g.Point,
 			Want: `"lat,lon" with lat from -90 to 90 and lon from -180 to 180, for example "35.68,139.77"`}
 	}
-	d := distanceForm.FindStringSubmatch(g.Distance)
+	d := distanceForm().FindStringSubmatch(g.Distance)
 	if d == nil || strings.Trim(d[1], "0.") == "" {
 		return &errkind.Argument{Name: "geo.distance", Value: g.Distance,
 			Want: `a number above 0 and a unit (mm, cm, m, km, in, ft, yd, mi, nmi), for example "10km"`}

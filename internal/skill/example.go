@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"knowhow/internal/sanitize"
@@ -303,19 +304,26 @@ func formatted(format string) string {
 
 var (
 	// quotedExample finds an example in a description: e.g. "main".
-	quotedExample = regexp.MustCompile(`(?i)(?:\be\.?g\.|\bsuch as|\bfor example|\bin the format|\bexamples?\b[^:."'` + "`" + `]{0,40}:)[,:]?\s*` +
+	quotedExample = lazily(`(?i)(?:\be\.?g\.|\bsuch as|\bfor example|\bin the format|\bexamples?\b[^:."'` + "`" + `]{0,40}:)[,:]?\s*` +
 		`(?:"([^"]{1,80})"|'([^']{1,80})'|` + "`([^`]{1,80})`)")
 
 	// listedExample finds one without quotes: examples of kinds are: Pod, Service.
-	listedExample = regexp.MustCompile(`(?i)\bexamples?\b[^:."'` + "`" + `]{0,40}:\s*(\w[\w./@-]*\w)(?:[,;) ]|\.?$)`)
+	listedExample = lazily(`(?i)\bexamples?\b[^:."'` + "`" + `]{0,40}:\s*(\w[\w./@-]*\w)(?:[,;) ]|\.?$)`)
 )
+
+// lazily returns a function that compiles a pattern when it is first called.
+// Compiling a pattern with counts takes time, which would slow the start of every
+// program.
+func lazily(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
 
 // quoted returns an example from a description, or "" if it contains none.
 func quoted(description string) string {
-	if m := quotedExample.FindStringSubmatch(description); m != nil {
+	if m := quotedExample().FindStringSubmatch(description); m != nil {
 		return m[1] + m[2] + m[3]
 	}
-	if m := listedExample.FindStringSubmatch(description); m != nil {
+	if m := listedExample().FindStringSubmatch(description); m != nil {
 		return m[1]
 	}
 	return ""

@@ -36,7 +36,7 @@ func pagesOf(f *cos.File) []cos.Dict {
 			}
 			seen[r] = true
 		}
-		if depth > maxTreeDepth || len(out) > MaxPages || !f.Budget.Spend(10) {
+		if depth > maxTreeDepth || len(out) > maxPages || !f.Budget.Spend(10) {
 			return
 		}
 		d := f.Dict(o)
@@ -64,7 +64,7 @@ func pagesOf(f *cos.File) []cos.Dict {
 	if len(out) > 0 {
 		return out
 	}
-	return f.OfType("Page", MaxPages+1)
+	return f.OfType("Page", maxPages+1)
 }
 
 // contents returns the content streams of a page, which are concatenated. The

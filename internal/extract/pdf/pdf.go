@@ -23,8 +23,8 @@ import (
 // Limits on a document. Errors of exceeded limits are of kind
 // [errkind.TooLarge].
 const (
-	// MaxPages is the maximum number of pages of a document.
-	MaxPages = 20000
+	// maxPages is the maximum number of pages of a document.
+	maxPages = 20000
 
 	maxHeadings = 20000
 
@@ -80,8 +80,8 @@ func read(data []byte, b *cos.Budget) (*Text, error) {
 	}
 	pages := pagesOf(f)
 	f.Pin()
-	if len(pages) > MaxPages {
-		return nil, tooLarge(fmt.Sprintf("more than %d pages", MaxPages))
+	if len(pages) > maxPages {
+		return nil, tooLarge(fmt.Sprintf("more than %d pages", maxPages))
 	}
 	p := pageReader{in: interpreter{f: f, fonts: newFonts(f), mem: b.Share(), kept: b.Memory() / keptShare}, b: b, lines: b.Share()}
 	ps, err := p.paragraphs(pages)

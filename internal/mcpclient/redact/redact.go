@@ -69,7 +69,7 @@ func (r *Redactor) Text(s string) string {
 	if len(s) <= most+r.longest {
 		return r.hide(s)
 	}
-	return r.Before(s[:most])
+	return r.before(s[:most])
 }
 
 // hide hides the secrets in a text of any length.
@@ -95,16 +95,16 @@ func (r *Redactor) Line(b []byte) string {
 	return sanitize.Cut(Escape(r.Text(string(b))), maxLogged, maxLogged)
 }
 
-// Before hides the secrets in a text that continues after s. The end of s may
+// before hides the secrets in a text that continues after s. The end of s may
 // be the first half of a secret and is dropped.
-func (r *Redactor) Before(s string) string {
+func (r *Redactor) before(s string) string {
 	s = r.hide(s)
 	return strings.ToValidUTF8(s[:max(0, len(s)-r.longest)], "")
 }
 
-// After hides the secrets in a text that begins before s. The beginning of s
+// after hides the secrets in a text that begins before s. The beginning of s
 // may be the second half of a secret and is dropped.
-func (r *Redactor) After(s string) string {
+func (r *Redactor) after(s string) string {
 	s = r.hide(s)
 	return strings.ToValidUTF8(s[min(len(s), r.longest):], "")
 }
@@ -114,7 +114,7 @@ func (r *Redactor) After(s string) string {
 func (r *Redactor) Frame(b []byte) string {
 	w := newFrameWriter(r, b, maxLogged)
 	w.names = true
-	err := w.value(false)
+	err := w.value()
 	text := w.out.String()
 	switch {
 	case err == errFull || len(text) > maxLogged:
@@ -130,7 +130,7 @@ func (r *Redactor) Frame(b []byte) string {
 // nil if b has more than 64 KiB or is not JSON.
 func (r *Redactor) JSON(b []byte) json.RawMessage {
 	w := newFrameWriter(r, b, maxShown)
-	if err := w.value(false); err != nil || w.out.Len() > maxShown {
+	if err := w.value(); err != nil || w.out.Len() > maxShown {
 		return nil
 	}
 	return json.RawMessage(w.out.String())
@@ -154,15 +154,11 @@ func newFrameWriter(r *Redactor, b []byte, limit int) *frameWriter {
 	return w
 }
 
-// value copies the next value, or hides it.
-func (w *frameWriter) value(hide bool) error {
+// value copies the next value.
+func (w *frameWriter) value() error {
 	token, err := w.dec.Token()
 	if err != nil {
 		return err
-	}
-	if hide {
-		w.out.WriteString(`"` + hidden + `"`)
-		return w.skip(token)
 	}
 	switch v := token.(type) {
 	case json.Delim:
@@ -174,18 +170,12 @@ func (w *frameWriter) value(hide bool) error {
 			return w.text(s)
 		}
 		w.out.WriteString(v.String())
+	case nil:
+		w.out.WriteString("null")
 	default:
-		fmt.Fprint(&w.out, jsonLiteral(v))
+		fmt.Fprint(&w.out, v) // true or false
 	}
 	return nil
-}
-
-// jsonLiteral writes true, false and null.
-func jsonLiteral(v any) string {
-	if v == nil {
-		return "null"
-	}
-	return fmt.Sprint(v)
 }
 
 // composite copies the rest of an object or array.
@@ -198,22 +188,28 @@ func (w *frameWriter) composite(open json.Delim) error {
 		if w.out.Len() > w.limit {
 			return errFull
 		}
-		hide := false
 		if open == '{' {
 			key, err := w.dec.Token()
 			if err != nil {
 				return err
 			}
 			name, _ := key.(string)
-			// The progress token is not a secret, and it identifies calls in
-			// the log.
-			hide = w.names && w.r.name.MatchString(name) && name != "progressToken"
 			if err := w.text(name); err != nil {
 				return err
 			}
 			w.out.WriteByte(':')
+			// The progress token is not a secret, and it identifies calls in
+			// the log.
+			if w.names && w.r.name.MatchString(name) && name != "progressToken" {
+				w.out.WriteString(`"` + hidden + `"`)
+				var skipped json.RawMessage
+				if w.dec.Decode(&skipped) != nil {
+					return io.EOF // what follows may be a part of the secret
+				}
+				continue
+			}
 		}
-		if err := w.value(hide); err != nil {
+		if err := w.value(); err != nil {
 			return err
 		}
 	}
@@ -235,22 +231,9 @@ func (w *frameWriter) text(s string) error {
 	return nil
 }
 
-// skip reads to the end of the value that begins with token.
-func (w *frameWriter) skip(token json.Token) error {
-	depth := 0
-	for {
-		switch token {
-		case json.Delim('{'), json.Delim('['):
-			depth++
-		case json.Delim('}'), json.Delim(']'):
-			depth--
-		}
-		if depth == 0 {
-			return nil
-		}
-		var err error
-		if token, err = w.dec.Token(); err != nil {
-			return err
-		}
-	}
-}
+// whiteSpace makes the white space in a line readable.
+var whiteSpace = strings.NewReplacer("\t", " ", "\r", "")
+
+// Escape returns [sanitize.Escape] of s, with a blank for a tab and without
+// carriage returns, which servers print.
+func Escape(s string) string { return sanitize.Escape(whiteSpace.Replace(s)) }

@@ -40,7 +40,7 @@ func (t *Tail) Follow(ctx context.Context, server string, log *slog.Logger, r io
 		if len(line) > 0 && !middle && log.Enabled(ctx, slog.LevelDebug) {
 			text := t.redact.Line(bytes.TrimRight(line, "\r\n"))
 			if more {
-				text = Escape(t.redact.Before(string(line)))
+				text = Escape(t.redact.before(string(line)))
 			}
 			log.DebugContext(ctx, "stderr", "server", server, "line", text)
 		}
@@ -73,7 +73,7 @@ func (t *Tail) String() string {
 	}
 	hide := t.redact.Text
 	if dropped {
-		hide = t.redact.After
+		hide = t.redact.after
 	}
 	text := Escape(strings.TrimSpace(strings.ToValidUTF8(hide(kept), "\uFFFD")))
 	if len(text) <= maxTail {

@@ -31,11 +31,11 @@ func Check(o Options) error {
 	return err
 }
 
-// SourceHashes returns the hashes of the tools from which the last sync
+// sourceHashes returns the hashes of the tools from which the last sync
 // generated a server's skills, in the form of skill.Skill, sorted. With them,
 // the tools of one server can be compared without connecting to the other
 // servers. Errors are those of [Current].
-func SourceHashes(o Options, server string) ([]string, error) {
+func sourceHashes(o Options, server string) ([]string, error) {
 	s, err := inspect(o)
 	if err != nil {
 		return nil, err

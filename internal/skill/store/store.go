@@ -40,6 +40,14 @@ type Options struct {
 	Link func(target, name string) error
 }
 
+// log returns Log, or a logger that discards.
+func (o *Options) log() *slog.Logger {
+	if o.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return o.Log
+}
+
 // Content is the input of a sync.
 type Content struct {
 	Skills   []skill.Skill // of the servers that answered
@@ -122,11 +130,8 @@ type syncer struct {
 
 func newSyncer(o Options) (*syncer, error) {
 	s := &syncer{
-		o: o, log: o.Log, report: &Report{}, write: writeFile,
+		o: o, log: o.log(), report: &Report{}, write: writeFile,
 		refused: map[*folder]error{}, renamed: map[string]bool{}, prev: &lock{},
-	}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
 	}
 	return s, s.place()
 }
