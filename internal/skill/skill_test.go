@@ -105,7 +105,7 @@ func TestGolden(t *testing.T) {
 				catalogs = append(catalogs, parseCatalog(t, server, raw))
 			}
 			skills, warnings := Render(catalogs, input.Options)
-			got := txtar.Archive{Comment: archive.Comment, Files: archive.Files[:1]}
+			got := txtar.Archive{Comment: archive.Comment, Files: archive.Files[:1:1]}
 			if len(warnings) > 0 {
 				got.Files = append(got.Files, txtar.File{Name: "warnings", Data: []byte(strings.Join(warnings, "\n") + "\n")})
 			}
