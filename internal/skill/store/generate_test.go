@@ -43,9 +43,11 @@ func (f *fakeServers) Catalog(_ context.Context, id string) (*mcpclient.Catalog,
 // newGenerator returns a generator for the servers a and b, and the log.
 func newGenerator(t *testing.T, f *fakeServers) (*Generator, *strings.Builder) {
 	log := &strings.Builder{}
+	o := options(t)
+	o.Log = slog.New(slog.NewTextHandler(log, nil))
 	return &Generator{
 		Servers: f, Enabled: []string{"a", "b"},
-		Store: Options{Base: t.TempDir(), Log: slog.New(slog.NewTextHandler(log, nil))},
+		Store: o,
 	}, log
 }
 
