@@ -46,18 +46,18 @@ var deps = map[string]string{
 
 	// MCP client.
 	"mcpsettings":      "spell",
-	"mcpclient":        "mcpsettings spell mcpclient/child mcpclient/redact sanitize",
+	"mcpclient":        "mcpsettings compact spell mcpclient/child mcpclient/redact sanitize",
 	"mcpclient/child":  "",
 	"mcpclient/redact": "sanitize",
 
 	// Agent Skills from MCP servers.
 	"skill":       "mcpclient spell sanitize",
-	"skill/store": "skill sanitize",
+	"skill/store": "skill mcpclient sanitize",
 	"invoke":      "httpguard mcpclient compact spell sanitize",
 
 	// The systems. None imports another, or a backend it need not know:
 	// fessmcp sees search, never fess or index.
-	"fessmcp": "search query fetch extract chunk job mcpserver schema compact sanitize",
+	"fessmcp": "search query fetch extract chunk job mcpserver compact sanitize",
 
 	// Names of sources, and the configuration of the bridge: the one package below
 	// cli that knows its keys.

@@ -17,7 +17,6 @@ import (
 
 	"knowhow/internal/compact"
 	"knowhow/internal/mcpserver"
-	"knowhow/internal/schema"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -66,8 +65,7 @@ func layer() *mcpserver.Server {
 	debug.SetGCPercent(400) // as the program does
 	s := mcpserver.New(mcpserver.Options{Name: "bench", Version: "1"})
 	answer := hits()
-	mcpserver.AddTool(s, mcpserver.Tool{Name: "search", Description: "Searches.", ReadOnly: true,
-		Input: schema.Schema{Properties: []schema.Property{{Name: "query", Required: true, Schema: schema.Schema{Type: "string"}}}}},
+	mcpserver.AddTool(s, mcpserver.Tool{Name: "search", Description: "Searches.", ReadOnly: true},
 		func(context.Context, searchIn) (any, error) { return answer, nil })
 	return s
 }

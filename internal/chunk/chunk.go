@@ -135,7 +135,7 @@ func lastBreak(s string, lo, hi, limit int) int {
 // holds.
 //
 // The result is positive, except that it is 0 for an empty window and for one
-// that is not the last and holds only an incomplete rune.
+// that is not the last and contains only an incomplete rune.
 func Cut(window string, max int, last bool) int {
 	if max < minMax {
 		max = minMax

@@ -44,7 +44,7 @@ func mcpBridge() {
 // bridgeKey is where a script's bridge is kept.
 type bridgeKey struct{}
 
-// A runningBridge is a program that runs while its script goes on.
+// A runningBridge is a program that runs while its script continues.
 type runningBridge struct {
 	cmd       *exec.Cmd
 	out, errs *transcript
@@ -75,7 +75,7 @@ func (t *transcript) String() string {
 	return t.text.String()
 }
 
-// await waits until the transcript contains a text. It says no if the program
+// await waits until the transcript contains a text. It returns false if the program
 // ends before, or takes too long.
 func (t *transcript) await(text string, done <-chan struct{}) bool {
 	limit := time.After(bridgeTime)
@@ -106,11 +106,11 @@ type scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args 
 //	endbridge SIG STATUS  end it by INT or TERM, check the status, write bridge.out and bridge.log
 //	gone N|some FILE      all N processes whose ids are in FILE, one a line, have ended
 //	mcpweb                serve MCP with another implementation: set MCP_WEB; see serveMCP
-//	linked TARGET LINK    LINK is a symbolic link that holds TARGET
+//	linked TARGET LINK    LINK is a symbolic link to TARGET
 //
 // The programs are fakemcp, a server on stdio, and ask, which sends a request.
 //
-// The condition [bridge:PORT] holds where something listens on a port.
+// The condition [bridge:PORT] is true if a program listens on the port.
 //
 // bridgeCommands adds them to the others.
 func bridgeCommands(cmds scriptCommands) scriptCommands {
@@ -232,7 +232,7 @@ func checkGone(ts *testscript.TestScript, neg bool, args []string) {
 func alive(id string) bool {
 	pid, err := strconv.Atoi(id)
 	if err != nil {
-		return true // not a process id: whoever wrote it has a bug
+		return true // not a process id, which is a bug in the program that wrote it
 	}
 	p, err := os.FindProcess(pid)
 	if err != nil || errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone) {
@@ -261,7 +261,7 @@ func serveMCP(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: mcpweb")
 	}
 	s := mcp.NewServer(&mcp.Implementation{Name: "web", Version: "1"}, nil)
-	mcp.AddTool(s, &mcp.Tool{Name: "greet", Description: "Greets somebody."},
+	mcp.AddTool(s, &mcp.Tool{Name: "greet", Description: "Greets a person."},
 		func(_ context.Context, _ *mcp.CallToolRequest, in struct {
 			Name string `json:"name" jsonschema:"whom to greet"`
 		}) (*mcp.CallToolResult, any, error) {

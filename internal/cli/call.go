@@ -21,12 +21,13 @@ import (
 const callHelp = `Usage: {cmd} [FLAGS] SERVER/TOOL [KEY=VALUE ...]
        {cmd} [FLAGS] SERVER/TOOL '{"KEY": VALUE, ...}'
 
-Calls a tool of an MCP server and prints what it answers: through a running
-bridge if there is one, else by starting the server for this one call.
+Calls a tool of an MCP server and prints the result. The call uses a running
+bridge if there is one. Otherwise it starts the server for this call.
 
-A VALUE is what the tool's schema asks for: text as it is, and numbers, lists and
-objects as JSON. A KEY that takes a list may be given several times. All arguments
-can also be given as one JSON object, or with "-" be read from standard input.
+A VALUE must match the tool's schema: text is written as it is, and numbers, lists
+and objects as JSON. A KEY that takes a list may be given several times. All
+arguments can also be given as one JSON object. With "-", that is read from
+standard input.
 
 {flags}
 
@@ -38,8 +39,8 @@ Examples:
   {cmd} everything/echo - <arguments.json
 `
 
-// startTime is how long a server may take to start for one call, which adds to
-// the time for the call itself.
+// startTime is the time limit for starting a server for one call, in addition
+// to the time limit of the call.
 const startTime = time.Minute
 
 // defaultSettings are the files that call looks for in the working directory.
@@ -59,11 +60,11 @@ type calling struct {
 func callCommand(v *invocation, f *flagSet) func(context.Context) error {
 	c := &calling{invocation: v}
 	f.String(&c.settings, flag{Name: "mcp-settings", Value: "FILE",
-		Help: "start the server as this settings file says; if no bridge runs, mcp_settings.json and .mcp.json in the working directory are tried"})
+		Help: "start the server from this settings file; if no bridge is running, mcp_settings.json and .mcp.json in the working directory are tried"})
 	f.String(&c.bridgeURL, flag{Name: "bridge-url", Value: "URL", Env: "MCP_BRIDGE_URL",
 		Help: fmt.Sprintf("bridge to call through; by default http://127.0.0.1:%s", defaultBridgePort)})
 	f.Bool(&c.json, flag{Name: "json", Help: "print the whole result as JSON, not only its text"})
-	f.Duration(&c.timeout, flag{Name: "timeout", Value: "DURATION", Default: "30s", Help: "limit of the start of the server, and of the call"})
+	f.Duration(&c.timeout, flag{Name: "timeout", Value: "DURATION", Default: "30s", Help: "time limit for starting the server, and for the call"})
 	f.Token(&c.token, flag{Env: "MCP_BRIDGE_TOKEN", Help: "token that the bridge requires"})
 	f.operand = c.operand
 	return func(ctx context.Context) error {
@@ -78,7 +79,7 @@ func callCommand(v *invocation, f *flagSet) func(context.Context) error {
 	}
 }
 
-// operand takes SERVER/TOOL, then the arguments.
+// operand parses SERVER/TOOL, then the arguments.
 func (c *calling) operand(s string) error {
 	if c.server == "" {
 		server, tool, ok := strings.Cut(s, "/")
@@ -94,18 +95,18 @@ func (c *calling) operand(s string) error {
 		return c.usagef("got %q, want KEY=VALUE, or one JSON object, or - for one on standard input", s)
 	}
 	if len(c.arguments) > 0 && (!pair || isWhole(c.arguments[0])) {
-		return c.usagef("got %q besides %q: a JSON object, or -, stands alone", s, c.arguments[0])
+		return c.usagef("got %q besides %q: a JSON object, or -, must be the only argument", s, c.arguments[0])
 	}
 	c.arguments = append(c.arguments, s)
 	return nil
 }
 
-// isWhole reports whether an operand stands for all arguments.
+// isWhole reports whether an operand contains all arguments.
 func isWhole(s string) bool { return s == "-" || strings.HasPrefix(s, "{") }
 
-// connect chooses the way: the bridge that is named, else the settings that are
-// named, else a bridge that runs, else settings in the working directory. The
-// function ends what connect started.
+// connect chooses how to call the tool: through the named bridge, else with the
+// named settings, else through a running bridge, else with settings in the
+// working directory. The returned function ends what connect started.
 func (c *calling) connect(ctx context.Context) (invoke.Caller, func(context.Context) error, error) {
 	url := c.bridgeURL
 	if url == "" {
@@ -168,7 +169,7 @@ func (c *calling) call(ctx context.Context, caller invoke.Caller) error {
 	return c.print(result)
 }
 
-// explainCall adds to the error of a call what to do about it.
+// explainCall adds advice to the error of a call.
 func explainCall(err error) error {
 	unknown, ok := errors.AsType[*invoke.UnknownToolError](err)
 	switch {
@@ -182,10 +183,10 @@ func explainCall(err error) error {
 	return err
 }
 
-// maxArguments bounds what is read from standard input: what the bridge takes.
+// maxArguments limits the input from standard input to the limit of the bridge.
 const maxArguments = 4 << 20
 
-// readArguments makes the tool's arguments of what was given.
+// readArguments returns the arguments of the tool.
 func (c *calling) readArguments(tool *invoke.Tool) (json.RawMessage, error) {
 	if len(c.arguments) == 0 || !isWhole(c.arguments[0]) {
 		arguments, err := invoke.Arguments(tool.InputSchema, c.arguments)
@@ -204,13 +205,13 @@ func (c *calling) readArguments(tool *invoke.Tool) (json.RawMessage, error) {
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(data, &object); err != nil || object == nil || len(data) > maxArguments {
-		return nil, c.usagef("%s is no JSON object of at most 4 MiB", where)
+		return nil, c.usagef("%s is not a JSON object of at most 4 MiB", where)
 	}
 	return data, nil
 }
 
-// print prints a result: its text, or all of it as JSON. A tool that says that
-// it failed makes the command fail.
+// print prints a result: its text, or all of it as JSON. If the tool reports a
+// failure, print returns an error.
 func (c *calling) print(result json.RawMessage) error {
 	var r invoke.Result
 	if err := json.Unmarshal(result, &r); err != nil {
@@ -222,7 +223,7 @@ func (c *calling) print(result json.RawMessage) error {
 		case block.Type == "text":
 			text.WriteString(strings.TrimSuffix(block.Text, "\n") + "\n")
 		default:
-			fmt.Fprintf(&text, "[%s %s, shown by --json]\n", sanitize.Escape(block.Type), sanitize.Escape(block.MIMEType))
+			fmt.Fprintf(&text, "[%s %s, shown with --json]\n", sanitize.Escape(block.Type), sanitize.Escape(block.MIMEType))
 		}
 	}
 	if len(r.Content) == 0 && len(r.StructuredContent) > 0 {
@@ -234,7 +235,7 @@ func (c *calling) print(result json.RawMessage) error {
 			return err
 		}
 		if r.IsError {
-			return errors.New("the tool says that it failed")
+			return errors.New("the tool reported a failure")
 		}
 		return nil
 	case r.IsError:

@@ -1,6 +1,6 @@
-// Package cli is the command line: it reads flags, environment and
-// configuration, wires the other packages together, and turns their errors
-// into messages and exit statuses. The mains under cmd are its only users.
+// Package cli implements the command line: it reads flags, environment and
+// configuration, connects the other packages, and turns their errors into
+// messages and exit statuses. Only the main packages under cmd use it.
 package cli
 
 import (
@@ -19,7 +19,7 @@ import (
 	"knowhow/internal/spell"
 )
 
-// The exit statuses.
+// Exit statuses.
 const (
 	exitOK          = 0
 	exitFailure     = 1
@@ -27,52 +27,51 @@ const (
 	exitInterrupted = 130
 )
 
-// An Env is what a program sees of the world besides its arguments and
-// streams.
+// An Env is the environment of a program, except its arguments and streams.
 type Env struct {
-	// Program is the name that usage texts and messages begin with.
+	// Program is the name of the program in usage texts and messages.
 	Program string
 
-	// Command, if set, is the one command that the program consists of:
-	// its name is not typed, and texts call it by Program alone.
+	// Command, if set, is the only command of the program. Its name is not
+	// typed, and texts use Program as its name.
 	Command string
 
-	// Commands, if set, names the commands that the program has besides version
+	// Commands, if set, are the commands of the program in addition to version
 	// and help; nil means all.
 	Commands []string
 
-	// Lookup looks up an environment variable as os.LookupEnv does.
+	// Lookup looks up an environment variable like os.LookupEnv.
 	Lookup func(name string) (value string, ok bool)
 }
 
-// get returns an environment variable, "" where it is not set.
+// get returns an environment variable, or "" if it is not set.
 func (e Env) get(name string) string {
 	value, _ := e.Lookup(name)
 	return value
 }
 
-// home returns the user's home folder, "" if it is not known.
+// home returns the user's home folder, or "" if it is not known.
 func (e Env) home() string { return cmp.Or(e.get("HOME"), e.get("USERPROFILE")) }
 
-// A SignalError is the cause that a main cancels Main's context with when
-// a signal arrives. os.Interrupt makes the exit status 130; after any other
-// signal a server that ends in order has succeeded.
+// A SignalError is the cause with which main cancels Main's context when a
+// signal arrives. After os.Interrupt the exit status is 130. After any other
+// signal, a server that ends normally exits with status 0.
 type SignalError struct{ Signal os.Signal }
 
 // Error names the signal.
 func (e SignalError) Error() string { return "received signal: " + e.Signal.String() }
 
-// memoryLimit is the memory, in bytes, above which the garbage collector works
-// harder. It is no bound: what is in use stays.
+// memoryLimit is the memory, in bytes, above which the garbage collector runs
+// more often. It is not a hard limit.
 const memoryLimit = 192 << 20
 
-// Prepare readies the process for Main and returns the standard output to
-// give it. From then on os.Stdout is the standard error, so that a stray print
-// cannot land between the messages of a protocol. The garbage collector runs
-// less often than it does by default, unless GOGC says how often, because the
-// servers make much short-lived garbage over a small heap. Over a large one it
-// runs more often, unless GOMEMLIMIT says when, so that documents that take much
-// memory to read leave no garbage of several times their size.
+// Prepare prepares the process for Main and returns the standard output for it.
+// Afterwards os.Stdout is the standard error, so that a stray print cannot
+// appear between the messages of a protocol. Unless GOGC is set, the garbage
+// collector runs less often than by default, because the servers produce much
+// short-lived garbage over a small heap. Unless GOMEMLIMIT is set, it runs more
+// often over a large heap, so that documents that take much memory to read do
+// not leave garbage of several times their size.
 func Prepare() (stdout *os.File) {
 	if _, ok := os.LookupEnv("GOGC"); !ok {
 		debug.SetGCPercent(400)
@@ -88,11 +87,11 @@ func Prepare() (stdout *os.File) {
 // A command is one of the program's subcommands.
 type command struct {
 	name    string
-	summary string // a line in the list of commands
-	help    string // the help text; {cmd} stands for what the user types to call it, {flags} for the flags
+	summary string // line in the list of commands
+	help    string // the help text; {cmd} is replaced by how the user calls the command, {flags} by the flags
 
 	// define declares the flags and operands of the command in f. It returns
-	// the function that runs the command once they are parsed.
+	// the function that runs the command after they are parsed.
 	define func(v *invocation, f *flagSet) func(context.Context) error
 }
 
@@ -113,19 +112,19 @@ func (e Env) commands() []command {
 	})
 }
 
-// An invocation is one run of a command and the world that it sees.
+// An invocation is one run of a command and its environment.
 type invocation struct {
 	Env
-	name           string // what the user typed, for example "knowhow fess"
+	name           string // as typed by the user, for example "knowhow fess"
 	stdin          io.Reader
 	stdout, stderr io.Writer
 }
 
-// Main runs the command that args name and returns the exit status: 0 for
-// success, also of a server that was ended by its client or by a signal other
+// Main runs the command named in args and returns the exit status: 0 for
+// success, including a server that was ended by its client or by a signal other
 // than an interrupt; 1 for failure; 2 for wrong usage; 130 for an interrupt.
-// args do not contain the program's name. The commands own stdin, stdout and
-// stderr until Main returns; a stdio server may leave a read of stdin behind.
+// args do not include the program's name. The commands own stdin, stdout and
+// stderr until Main returns. A stdio server may leave a pending read of stdin.
 func Main(ctx context.Context, args []string, env Env, stdin io.Reader, stdout, stderr io.Writer) int {
 	v := &invocation{Env: env, name: env.Program, stdin: stdin, stdout: stdout, stderr: stderr}
 	if env.Command != "" && (len(args) == 0 || !isMeta(args[0])) {
@@ -161,12 +160,13 @@ func Main(ctx context.Context, args []string, env Env, stdin io.Reader, stdout, 
 	return v.fail(ctx, err)
 }
 
-// isMeta reports whether arg asks a program of one command about itself.
+// isMeta reports whether arg asks a program with a single command for its help
+// or version.
 func isMeta(arg string) bool {
 	return slices.Contains([]string{"help", "version", "--version", "-version", "-v"}, arg)
 }
 
-// find returns the command of that name.
+// find returns the command with that name.
 func (e Env) find(name string) (command, bool) {
 	for _, c := range e.commands() {
 		if c.name == name {
@@ -193,7 +193,7 @@ func unknownCommand(name string, v *invocation) error {
 	return &usageError{message: fmt.Sprintf("unknown command %q", name), hint: hint}
 }
 
-// fail reports err, where it is one, and returns the exit status.
+// fail reports err, if it is not nil, and returns the exit status.
 func (v *invocation) fail(ctx context.Context, err error) int {
 	var sig SignalError
 	interrupted := errors.As(context.Cause(ctx), &sig) && sig.Signal == os.Interrupt
@@ -217,8 +217,8 @@ func (v *invocation) fail(ctx context.Context, err error) int {
 	return exitOK
 }
 
-// printableLines returns a message, in which may be what came from outside, with
-// its line ends as they are and nothing else that could steer a terminal.
+// printableLines returns a message that may contain foreign text. Line ends are
+// kept, and everything else that could control a terminal is escaped.
 func printableLines(message string) string {
 	lines := strings.Split(message, "\n")
 	for i, line := range lines {
@@ -227,20 +227,20 @@ func printableLines(message string) string {
 	return strings.Join(lines, "\n")
 }
 
-// A hinter is an error that knows what the user should do next.
+// A hinter is an error with advice for the user.
 type hinter interface {
 	error
 	hintText() string
 }
 
-// A usageError means that the command line is wrong.
+// A usageError is an error in the command line.
 type usageError struct{ message, hint string }
 
 func (e *usageError) Error() string    { return e.message }
 func (e *usageError) Unwrap() error    { return errkind.Usage }
 func (e *usageError) hintText() string { return e.hint }
 
-// A hintError is an error with a line that says what to do next.
+// A hintError is an error with a line that states what to do next.
 type hintError struct {
 	error
 	hint string

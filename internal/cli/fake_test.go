@@ -119,7 +119,7 @@ func ledger() string {
 	return strings.TrimSpace(b.String())
 }
 
-// checkLedger checks that the answers in stdout hold the ledger's text in so
+// checkLedger checks that the answers in stdout contain the ledger's text in so
 // many chunks.
 func checkLedger(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
@@ -152,7 +152,7 @@ func checkLedger(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// delay notes each request in the journal, and holds those that search for
+// delay notes each request in the journal, and delays those that search for
 // "slow", and for the health if that is to hang, until their client gives up;
 // those that search for "held" until the script says "release".
 func (f *fakeFess) delay(r *http.Request) {
@@ -187,7 +187,7 @@ func (f *fakeFess) wait(_ http.ResponseWriter, r *http.Request) {
 	f.await(r, r.URL.Query().Get("text"))
 }
 
-// await waits for an entry of the journal that contains a text; it says no if
+// await waits for an entry of the journal that contains a text; it returns false if
 // the request has ended first.
 func (f *fakeFess) await(r *http.Request, text string) bool {
 	for {

@@ -35,7 +35,7 @@ The smallest configuration file:
     "fessBaseUrl": "http://localhost:8080",
     "domain": {"id": "finance", "name": "Finance", "labelFilter": "finance"}
   }
-Logs go to the folder log beside it.
+Logs are written to the folder log beside it.
 
 Examples:
   {cmd}
@@ -73,7 +73,7 @@ func fessCommand(v *invocation, f *flagSet) func(context.Context) error {
 	}
 }
 
-// httpFlags declares the flags for the Host and Origin headers.
+// httpFlags declares the flags for permitted Host and Origin headers.
 func httpFlags(f *flagSet, hosts, origins *[]string) {
 	f.List(hosts, flag{Name: "allow-host", Value: "HOST", Help: "HTTP: additional value that the Host header may have"})
 	f.List(origins, flag{Name: "allow-origin", Value: "ORIGIN", Help: "HTTP: additional value that the Origin header may have"})
@@ -124,7 +124,7 @@ func (v *invocation) runFess(ctx context.Context, flags *fessFlags) (err error) 
 	return err
 }
 
-// serveFess wires the bridge and serves it.
+// serveFess creates the bridge and serves it.
 func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, flags *fessFlags, log *slog.Logger) error {
 	client, err := fess.New(fess.Options{
 		BaseURL:            c.FessBaseURL,
@@ -187,7 +187,7 @@ func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, flags 
 	var check sync.WaitGroup
 	defer check.Wait()
 	defer stopCheck()
-	if !c.FessAuth.PassThrough { // else nobody has said yet on whose behalf
+	if !c.FessAuth.PassThrough { // otherwise no token is known yet
 		check.Go(func() { checkFess(checkCtx, client, c, log) })
 	}
 
@@ -198,8 +198,7 @@ func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, flags 
 	return server.ServeStdio(ctx, v.stdin, v.stdout)
 }
 
-// serveFessHTTP serves the bridge on the address that the configuration
-// names.
+// serveFessHTTP serves the bridge on the address in the configuration.
 func (v *invocation) serveFessHTTP(ctx context.Context, c *fessconfig.Config, flags *fessFlags, server *mcpserver.Server, log *slog.Logger) error {
 	t := &c.HTTPTransport
 	if !httpguard.Loopback(t.BindAddress) && c.Security.HTTPAuthToken == "" {
@@ -221,9 +220,10 @@ func (v *invocation) serveFessHTTP(ctx context.Context, c *fessconfig.Config, fl
 	})
 }
 
-// callersToken returns what keeps the token that a caller wants Fess to be asked
-// with; the client uses it. It is nil unless fessAuth.passThrough is set: whose job
-// is whose must not hang on a header that means nothing.
+// callersToken returns the function that stores the token from a caller's
+// header, with which the client calls Fess. It is nil unless
+// fessAuth.passThrough is set: otherwise an unused header would determine the
+// owner of jobs.
 func callersToken(c *fessconfig.Config) func(context.Context, http.Header) context.Context {
 	if !c.FessAuth.PassThrough {
 		return nil
@@ -233,7 +233,7 @@ func callersToken(c *fessconfig.Config) func(context.Context, http.Header) conte
 	}
 }
 
-// newFetcher returns the fetcher of the documents that Fess gives no text of.
+// newFetcher returns the fetcher for documents whose text Fess does not send.
 func newFetcher(c *fessconfig.Config) (*fetch.Fetcher, error) {
 	f := &c.ContentFetch
 	o := fetch.Options{
@@ -247,7 +247,7 @@ func newFetcher(c *fessconfig.Config) (*fetch.Fetcher, error) {
 	if f.Proxy != "" {
 		u, err := url.Parse(f.Proxy)
 		if err != nil {
-			return nil, errors.New("contentFetch.proxy: want an absolute http or https URL") // the error may hold a password
+			return nil, errors.New("contentFetch.proxy: want an absolute http or https URL") // the error may contain a password
 		}
 		o.Proxy = u
 	}
@@ -258,8 +258,8 @@ func newFetcher(c *fessconfig.Config) (*fetch.Fetcher, error) {
 	return fetcher, nil
 }
 
-// checkFess warns in the log if Fess cannot be asked or is not well. Requests
-// fail one by one as long as that lasts.
+// checkFess logs a warning if Fess does not answer or is not healthy. In that
+// state, each request fails separately.
 func checkFess(ctx context.Context, client *fess.Client, c *fessconfig.Config, log *slog.Logger) {
 	health, err := client.Health(ctx)
 	switch {
@@ -277,7 +277,7 @@ func checkFess(ctx context.Context, client *fess.Client, c *fessconfig.Config, l
 func (v *invocation) findFessConfig() (string, error) {
 	home := v.home()
 	if home == "" {
-		return "", &hintError{errors.New("config.json cannot be looked for: no home directory is known"),
+		return "", &hintError{errors.New("config.json cannot be found: the home directory is not known"),
 			"Set HOME, or name the file with --config."}
 	}
 	path, tried := fessconfig.Find(home)
@@ -288,7 +288,7 @@ func (v *invocation) findFessConfig() (string, error) {
 	return path, nil
 }
 
-// logLevel returns the level of that name in a configuration.
+// logLevel returns the level for its name in the configuration.
 func logLevel(name string) slog.Level {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(strings.ToUpper(name))); err != nil {

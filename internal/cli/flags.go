@@ -13,34 +13,34 @@ import (
 	"knowhow/internal/spell"
 )
 
-// A flag declares a flag of a command: all that parsing it, the help text and
-// the tables in the documents need. A flag without a Name is an environment
-// variable that no flag corresponds to.
+// A flag declares a flag of a command, for parsing, the help text and the
+// tables in the documentation. A flag without a Name is an environment variable
+// without a flag.
 type flag struct {
 	Name    string // without dashes
-	Value   string // stands for the value in texts, for example FILE; "" if the flag takes none
+	Value   string // placeholder of the value in texts, for example FILE; "" if the flag takes none
 	Default string // the value if none is given; "" if there is none
-	Env     string // variable that is read if the flag is not given; an empty one is like one that is not set
-	Help    string // what it does; ends without a period
+	Env     string // variable that is read if the flag is not given; an empty variable counts as not set
+	Help    string // what the flag does, without a final period
 
 	set    func(value string) error
-	many   bool // may be given several times
-	secret bool // messages do not repeat the value
+	many   bool // may be given more than once
+	secret bool // messages do not contain the value
 	given  bool // on the command line
 }
 
-// errHelp means that the command line asks for the help text.
+// errHelp reports that the command line requests the help text.
 var errHelp = errors.New("help requested")
 
-// A flagSet is what a command accepts on its command line.
+// A flagSet contains the flags and operands that a command accepts.
 type flagSet struct {
 	*invocation
 	flags   []*flag
-	operand func(string) error // is called for each operand in its order with the flags; nil means that there are none
+	operand func(string) error // called for each operand, in order with the flags; nil means that there are none
 }
 
-// Func declares a flag whose values are passed to set. Its errors say what
-// is wanted.
+// Func declares a flag whose values are passed to set. The errors of set
+// describe what is permitted.
 func (f *flagSet) Func(d flag, set func(value string) error) {
 	d.set = set
 	f.flags = append(f.flags, &d)
@@ -49,7 +49,7 @@ func (f *flagSet) Func(d flag, set func(value string) error) {
 	}
 }
 
-// String declares a flag that takes any text.
+// String declares a flag with any text as its value.
 func (f *flagSet) String(p *string, d flag) {
 	f.Func(d, func(s string) error { *p = s; return nil })
 }
@@ -64,7 +64,8 @@ func (f *flagSet) Bool(p *bool, d flag) {
 	})
 }
 
-// Choice declares a flag that takes one of words, the first being the default.
+// Choice declares a flag with one of words as its value. The first word is the
+// default.
 func (f *flagSet) Choice(p *string, d flag, words ...string) {
 	d.Default, d.Value = words[0], strings.Join(words, "|")
 	f.Func(d, func(s string) error {
@@ -88,8 +89,8 @@ func (f *flagSet) List(p *[]string, d flag) {
 	})
 }
 
-// Globs declares a flag that takes patterns of package path and may be given
-// several times.
+// Globs declares a flag for patterns of package path that may be given several
+// times.
 func (f *flagSet) Globs(p *[]string, d flag) {
 	d.many = true
 	f.Func(d, func(s string) error {
@@ -101,7 +102,7 @@ func (f *flagSet) Globs(p *[]string, d flag) {
 	})
 }
 
-// Duration declares a flag that takes a Go duration above zero.
+// Duration declares a flag for a positive Go duration.
 func (f *flagSet) Duration(p *time.Duration, d flag) {
 	f.Func(d, func(s string) error {
 		value, err := time.ParseDuration(s)
@@ -113,10 +114,10 @@ func (f *flagSet) Duration(p *time.Duration, d flag) {
 	})
 }
 
-// visiblePattern matches what a token consists of.
+// visiblePattern matches a valid token.
 var visiblePattern = regexp.MustCompile(`^[!-~]+$`)
 
-// Token declares a flag that takes a bearer token.
+// Token declares a flag for a bearer token.
 func (f *flagSet) Token(p *string, d flag) {
 	d.secret = true
 	f.Func(d, func(s string) error {
@@ -128,10 +129,10 @@ func (f *flagSet) Token(p *string, d flag) {
 	})
 }
 
-// given reports whether the command line has the flag.
+// given reports whether the flag is on the command line.
 func (f *flagSet) given(name string) bool { return f.find(name).given }
 
-// find returns the flag of that name, nil if there is none.
+// find returns the flag with that name, or nil.
 func (f *flagSet) find(name string) *flag {
 	for _, d := range f.flags {
 		if d.Name == name && name != "" {
@@ -142,10 +143,10 @@ func (f *flagSet) find(name string) *flag {
 }
 
 // parse sets the flags from args, in any order with the operands. After "--"
-// everything is an operand. A flag that args do not have is set from its
+// everything is an operand. A flag that is not in args is set from its
 // environment variable. parse returns errHelp if help is requested, and a
-// [usageError] if args do not fit. Package flag is not used because it stops at
-// the first operand and knows neither variables nor suggestions.
+// [usageError] if args are invalid. Package flag is not used because it stops
+// at the first operand and supports neither variables nor suggestions.
 func (f *flagSet) parse(args []string) error {
 	onlyOperands := false
 	for len(args) > 0 {
@@ -178,8 +179,8 @@ func (f *flagSet) parse(args []string) error {
 	return nil
 }
 
-// parseFlag sets the flag that arg names, with the value after its "=" or the
-// first of args, and returns the rest of args.
+// parseFlag sets the flag in arg, with the value after its "=" or the first of
+// args, and returns the rest of args.
 func (f *flagSet) parseFlag(arg string, args []string) ([]string, error) {
 	name, value, hasValue := strings.Cut(strings.TrimPrefix(arg[1:], "-"), "=")
 	if name == "help" || name == "h" {
@@ -204,8 +205,8 @@ func (f *flagSet) parseFlag(arg string, args []string) ([]string, error) {
 	return args, nil
 }
 
-// badValue returns the error for a value that a flag does not accept. source
-// is where the value comes from, and omit is how one does without it.
+// badValue returns the error for an invalid value of a flag. source is the
+// origin of the value, and omit describes how to use no value.
 func (f *flagSet) badValue(d *flag, source, omit, value string, err error) error {
 	if d.secret {
 		return f.usagef("%s: %v; %s to use no token", source, err, omit)
@@ -213,7 +214,7 @@ func (f *flagSet) badValue(d *flag, source, omit, value string, err error) error
 	return f.usagef("%s: got %q, %v", source, value, err)
 }
 
-// unknown returns the error for a flag that does not exist.
+// unknown returns the error for an unknown flag.
 func (f *flagSet) unknown(name string) error {
 	var known []string
 	for _, d := range f.flags {
@@ -226,7 +227,7 @@ func (f *flagSet) unknown(name string) error {
 	return e
 }
 
-// usagef returns a usageError that points at the command's help.
+// usagef returns a usageError that refers to the command's help.
 func (v *invocation) usagef(format string, args ...any) *usageError {
 	return &usageError{message: fmt.Sprintf(format, args...), hint: fmt.Sprintf("Run %q for usage.", v.name+" --help")}
 }
@@ -243,11 +244,11 @@ func (d *flag) String() string {
 }
 
 const (
-	flagColumn = 26 // where the descriptions of flags begin
+	flagColumn = 26 // first column of the descriptions of flags
 	helpWidth  = 80 // columns of a help text
 )
 
-// text returns the part of the help text that describes the flags.
+// text returns the description of the flags for the help text.
 func (f *flagSet) text() string {
 	var flags, variables strings.Builder
 	for _, d := range f.flags {
@@ -280,7 +281,7 @@ func (f *flagSet) text() string {
 	return text
 }
 
-// write writes a flag and its description, wrapped in a column of its own.
+// write writes a flag and its description, wrapped in its own column.
 func (d *flag) write(b *strings.Builder, help string) {
 	line := "  " + d.String()
 	if len(line) > flagColumn-2 {

@@ -49,7 +49,7 @@ func run(t *testing.T, ready string, args ...string) *running {
 	return &running{url: "http://" + m[1]}
 }
 
-// ask sends a request on a connection of its own, the path as it is, and returns
+// ask sends a request on a new connection, with the path unchanged, and returns
 // status, header and body; of a stream no body.
 func (r *running) ask(t *testing.T, method, path string, header map[string]string) (int, http.Header, string) {
 	t.Helper()

@@ -16,7 +16,7 @@ Examples:
   {cmd} fess
 `
 
-// helpCommand shows the help of the command that is named, or the overview.
+// helpCommand shows the help of a command, or the overview.
 func helpCommand(v *invocation, f *flagSet) func(context.Context) error {
 	topic := ""
 	f.operand = func(arg string) error {
@@ -59,7 +59,8 @@ func overview(e Env) string {
 	return b.String()
 }
 
-// commandHelp returns a command's help as the user calls it.
+// commandHelp returns the help of a command, with its name as the user calls
+// it.
 func commandHelp(c command, v *invocation) string {
 	typed := v.Program
 	if v.Command != c.name {

@@ -13,33 +13,35 @@ import (
 	"knowhow/internal/httpguard"
 )
 
-// How a server that serves MCP over HTTP ends: within a second.
+// Time limits for the end of an MCP server over HTTP, which must end within a
+// second.
 const (
-	drainTime = 800 * time.Millisecond // for requests to finish
-	graceTime = 100 * time.Millisecond // for cancelled ones to be answered
+	drainTime = 800 * time.Millisecond // for finishing requests
+	graceTime = 100 * time.Millisecond // for answering cancelled requests
 )
 
-// An httpService says what one listener serves.
+// An httpService configures one listener.
 type httpService struct {
-	host string // name or address to listen on
+	host string // name or address of the listener
 	port int    // 0 lets the system choose
-	path string // that the ready line names, with its leading slash
+	path string // path in the ready line, with its leading slash
 
-	// guard says who may use which route. Hints, times and the log are added.
+	// guard configures access to the routes. Hints, time limits and the log are
+	// added.
 	guard httpguard.Options
 
-	// ready, if set, is called once after the ready line, with the URL
-	// that the line names.
+	// ready, if not nil, is called once after the ready line, with the URL in
+	// that line.
 	ready func(url string)
 
-	// portHint says what to do where the port is taken.
+	// portHint is advice for the case that the port is in use.
 	portHint string
 
 	log *slog.Logger
 }
 
-// serveHTTP listens, says so on stderr, and serves until ctx ends. It returns nil
-// if it was ended by ctx.
+// serveHTTP listens, prints the ready line on stderr, and serves until ctx
+// ends. It returns nil if ctx ended it.
 func (v *invocation) serveHTTP(ctx context.Context, s httpService) error {
 	listener, err := listen(ctx, s.host, s.port, s.portHint)
 	if err != nil {
@@ -57,8 +59,8 @@ func (v *invocation) serveHTTP(ctx context.Context, s httpService) error {
 	return httpguard.New(o).Serve(ctx, listener)
 }
 
-// listen listens on an address, port 0 being any free one. If the port is taken,
-// the error carries portHint.
+// listen listens on an address; port 0 means any free port. If the port is in
+// use, the error contains portHint.
 func listen(ctx context.Context, host string, port int, portHint string) (net.Listener, error) {
 	l, err := httpguard.Listen(ctx, host, port)
 	if errors.Is(err, errkind.Conflict) {
@@ -67,7 +69,7 @@ func listen(ctx context.Context, host string, port int, portHint string) (net.Li
 	return l, err
 }
 
-// warn tells the user on stderr and in the log.
+// warn prints a warning on stderr and logs it.
 func (v *invocation) warn(log *slog.Logger, message string) {
 	fmt.Fprintf(v.stderr, "%s: warning: %s\n", v.name, message)
 	log.Warn(message)

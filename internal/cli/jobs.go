@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// jobThreshold is how long a call may take before it becomes a job,
-	// where no configuration says otherwise.
+	// jobThreshold is the time after which a call becomes a job, if it is not
+	// configured.
 	jobThreshold = 2 * time.Second
 
-	// jobKeep is how long a job can be asked for after its end.
+	// jobKeep is how long a job is kept after its end.
 	jobKeep = 10 * time.Minute
 
-	// jobStop is how long the jobs that still run have to return when a
-	// server ends: a part of the second in which it does.
+	// jobStop is the time limit for the end of running jobs when a server ends,
+	// which takes at most a second.
 	jobStop = 100 * time.Millisecond
 )
 
-// closeJobs ends all jobs. Work that does not return in time is left behind.
+// closeJobs ends all jobs. Work that does not return in time is abandoned.
 func closeJobs(ctx context.Context, log *slog.Logger, all ...*job.Manager) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobStop)
 	defer cancel()

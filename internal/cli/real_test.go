@@ -16,7 +16,7 @@ import (
 )
 
 // TestRealFessScripts runs the acceptance tests that a live server can show
-// against a real Fess server, which holds searchtest.Corpus. .ci/real-fess starts
+// against a real Fess server, which contains searchtest.Corpus. .ci/real-fess starts
 // one and sets
 //
 //	KNOWHOW_REAL_FESS        its URL
@@ -26,7 +26,7 @@ import (
 // The folder of the scripts is named after the setup. They have FESS_URL and
 // PROGRAM, and besides the usual commands
 //
-//	checktext LABEL/PATH N   the answers in stdout hold the document's text in N chunks
+//	checktext LABEL/PATH N   the answers in stdout contain the document's text in N chunks
 func TestRealFessScripts(t *testing.T) {
 	base := os.Getenv("KNOWHOW_REAL_FESS")
 	if base == "" {
@@ -46,7 +46,7 @@ func TestRealFessScripts(t *testing.T) {
 	})
 }
 
-// checkText checks that the answers in stdout hold a document's text in so many
+// checkText checks that the answers in stdout contain a document's text in so many
 // chunks.
 func checkText(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {

@@ -3,10 +3,13 @@ package cli_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"strconv"
 	"testing"
 
@@ -31,7 +34,8 @@ func TestMain(m *testing.M) {
 }
 
 // tidy runs tests with a folder of their own for temporary files, because each
-// sync leaves the file that it locks.
+// sync leaves the file that it locks. It runs more scripts at the same time
+// than there are processors, because scripts mostly wait.
 type tidy struct{ *testing.M }
 
 func (m tidy) Run() int {
@@ -41,6 +45,10 @@ func (m tidy) Run() int {
 	}
 	defer os.RemoveAll(dir)
 	os.Setenv("TMPDIR", dir)
+	debug.SetGCPercent(400)                                                                  // heaps are small
+	if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil { // the command line takes precedence
+		log.Fatal(err)
+	}
 	return m.M.Run()
 }
 
@@ -61,7 +69,7 @@ func program(env cli.Env) {
 //	checkprogress TOKEN N     stdout has N progress notifications or more, see there
 //	fessengine STATE          set the state of the fake's search engine
 //	fessrequests FILE         write the requests that the fake got to a file
-//	checkledger N             the answers in stdout hold the long ledger's text in N chunks
+//	checkledger N             the answers in stdout contain the long ledger's text in N chunks
 //	glob N PATTERN            so many files match; the first is FILE from then on
 //	oldfiles FILE...          create files that were last changed long ago
 //	envfile FILE              replace $NAME in a file by the script's variables

@@ -37,7 +37,7 @@ func serveCommand(v *invocation, f *flagSet) func(context.Context) error {
 // runServe indexes sources and serves them.
 func (v *invocation) runServe(ctx context.Context, o *serveOptions) (err error) {
 	lines := terminal.NewLines(v.stderr, nil)
-	v.stderr = lines // whatever is written makes way for the progress bar
+	v.stderr = lines // all output must clear the progress bar first
 	s := &serving{invocation: v, o: o, lines: lines, log: slog.New(terminal.NewHandler(lines, slog.LevelWarn))}
 	if !o.stdio() {
 		if s.host, s.port, err = o.listener(v); err != nil {
@@ -53,7 +53,7 @@ func (v *invocation) runServe(ctx context.Context, o *serveOptions) (err error) 
 	return errors.Join(s.run(ctx), x.Close())
 }
 
-// A serving is a running serve.
+// A serving is a running serve command.
 type serving struct {
 	*invocation
 	o       *serveOptions
@@ -69,12 +69,12 @@ type serving struct {
 	jobs []*job.Manager // of each server
 }
 
-// releaseTime bounds how long the leases of a server that could not listen are
-// given back.
+// releaseTime is the time limit for releasing the leases of a server that could
+// not listen.
 const releaseTime = 300 * time.Millisecond
 
 // run indexes in the background and serves until ctx ends or, on stdio, the
-// client goes away.
+// client disconnects.
 func (s *serving) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	indexer := indexing.New(indexing.Options{
@@ -114,8 +114,9 @@ func (s *serving) labels() []string {
 	return labels
 }
 
-// current returns those sources of this process that are still remembered: another
-// process may have forgotten one, or given its label to another folder.
+// current returns the sources of this process that are still remembered:
+// another process may have removed one, or assigned its label to another
+// folder.
 func (s *serving) current(ctx context.Context) ([]document.Source, error) {
 	all, err := s.index.Sources(ctx)
 	return slices.DeleteFunc(all, func(a document.Source) bool {
@@ -123,7 +124,8 @@ func (s *serving) current(ctx context.Context) ([]document.Source, error) {
 	}), err
 }
 
-// mainDomain returns the domain of /mcp: that of the one source, or of all.
+// mainDomain returns the domain of /mcp: that of the only source, or of all
+// sources.
 func (s *serving) mainDomain() fessmcp.Domain {
 	d := fessmcp.Domain{ID: "all", Name: "all"}
 	if len(s.sources) == 1 {
@@ -150,8 +152,7 @@ func (s *serving) mainDomain() fessmcp.Domain {
 	return d
 }
 
-// cutDescription cuts a description that was put together of many to 1,000
-// characters.
+// cutDescription shortens a combined description to 1,000 characters.
 func cutDescription(s string) string {
 	if runes := []rune(s); len(runes) > 2*maxDescription {
 		return string(runes[:2*maxDescription-1]) + "…"
@@ -172,7 +173,7 @@ func sourceDomain(src document.Source) fessmcp.Domain {
 	return d
 }
 
-// folderPage is how many hits a page has unless the caller says otherwise.
+// folderPage is the default number of hits on a page.
 const folderPage = 8
 
 // server returns an MCP server for a domain over a part of the index.

@@ -15,15 +15,15 @@ import (
 	"knowhow/internal/source"
 )
 
-// Bounds of counting the files of a folder before a question about it.
+// Limits on counting the files of a folder before a confirmation.
 const (
 	maxCounted   = 100_000
 	maxCountTime = 2 * time.Second
 )
 
-// confirmSource asks whether to index a folder that is hardly ever meant: a whole
-// disk, a home folder, or a folder that contains the home folder. Without a terminal
-// and without --yes it is refused.
+// confirmSource asks for confirmation before a folder is indexed that is rarely
+// intended: a whole disk, a home folder, or a folder that contains the home
+// folder. Without a terminal and without --yes it is refused.
 func (v *invocation) confirmSource(ctx context.Context, o *serveOptions, path string) error {
 	what := source.Vast(path, v.home())
 	if what == "" || o.yes {
@@ -56,7 +56,7 @@ func (v *invocation) confirmSource(ctx context.Context, o *serveOptions, path st
 	return &hintError{errors.New("nothing was indexed"), "Name a smaller folder."}
 }
 
-// thousands writes a number that is not negative with commas: 100,000.
+// thousands formats a non-negative number with commas: 100,000.
 func thousands(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -65,8 +65,8 @@ func thousands(n int) string {
 	return s
 }
 
-// readLine reads a line from a terminal. When ctx ends, it returns at once and
-// leaves the read behind: nothing can interrupt it.
+// readLine reads a line from a terminal. When ctx ends, it returns at once; the
+// pending read cannot be interrupted.
 func readLine(ctx context.Context, in *os.File) (string, error) {
 	type outcome struct {
 		line string

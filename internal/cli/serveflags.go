@@ -19,9 +19,9 @@ import (
 
 const serveHelp = `Usage: {cmd} [FLAGS] [SOURCE ...]
 
-Indexes folders and files, and lets agents search and read them over MCP.
-Exactly the named sources are served. Sources are remembered: without a SOURCE
-all remembered sources are served.
+Indexes folders and files, and serves them to agents over MCP. Only the named
+sources are served. Sources are remembered. Without a SOURCE, all remembered
+sources are served.
 
 {flags}
 
@@ -34,11 +34,12 @@ Examples:
 `
 
 const (
-	// defaultHost is where serve listens by default.
+	// defaultHost is the default address of serve.
 	defaultHost = "127.0.0.1"
 
-	// maxDescription is the longest description of a source, in characters:
-	// with it the instructions of a server stay within what clients show.
+	// maxDescription is the maximum length of a source's description, in
+	// characters. With it, the instructions of a server stay within what
+	// clients show.
 	maxDescription = 500
 )
 
@@ -50,15 +51,15 @@ type serveOptions struct {
 	hosts, origins                        []string
 	groups                                []fessmcp.Group
 	sources                               []sourceArg
-	next                                  sourceArg // the flags of the source that follows
+	next                                  sourceArg // flags for the next source
 }
 
-// A sourceArg is a source as the command line names it.
+// A sourceArg is a source on the command line.
 type sourceArg struct{ path, label, description string }
 
 // define declares the flags and operands of serve in f.
 func (o *serveOptions) define(f *flagSet) {
-	var ignored string // of choices that change nothing yet
+	var ignored string // of choices that have no effect yet
 	f.String(&o.addr, flag{Name: "addr", Value: "HOST:PORT", Default: defaultHost + ":7411", Help: "address to listen on"})
 	f.Func(flag{Name: "port", Value: "PORT", Help: "short for --addr " + defaultHost + ":PORT"}, func(s string) error {
 		o.addr = net.JoinHostPort(defaultHost, s)
@@ -83,7 +84,7 @@ func (o *serveOptions) define(f *flagSet) {
 		o.groups, err = toolGroups(s)
 		return err
 	})
-	f.Func(flag{Name: "domain", Value: "ID", Help: "domain of /mcp, with which the names of the tools begin; by default the label of the one source, or all"}, func(s string) error {
+	f.Func(flag{Name: "domain", Value: "ID", Help: "domain of /mcp, with which tool names begin; by default the label of the only source, or all"}, func(s string) error {
 		var ok bool
 		if o.domain, ok = source.NormalDomain(s); !ok {
 			return fmt.Errorf(`want 1 to %d letters, digits and "_"`, source.MaxDomain)
@@ -109,7 +110,7 @@ func (o *serveOptions) define(f *flagSet) {
 // stdio reports whether the client started the program.
 func (o *serveOptions) stdio() bool { return o.transport == "stdio" }
 
-// check checks what no flag can check alone.
+// check checks combinations of flags.
 func (o *serveOptions) check(f *flagSet) (err error) {
 	switch {
 	case o.next.label != "":
@@ -117,13 +118,13 @@ func (o *serveOptions) check(f *flagSet) (err error) {
 	case o.next.description != "":
 		return f.usagef("--description: no source follows it")
 	case f.given("port") && f.given("addr"):
-		return f.usagef("--addr and --port name the same thing; give one of them")
+		return f.usagef("--addr and --port exclude each other")
 	}
 	o.data, err = dataFolder(f.Env, o.data)
 	return err
 }
 
-// checkPort refuses what is not the number of a port.
+// checkPort refuses a value that is not a port number.
 func checkPort(s string) error {
 	if n, err := strconv.ParseUint(s, 10, 16); err != nil || strconv.FormatUint(n, 10) != s {
 		return errors.New("want a number from 0 to 65535")
@@ -131,7 +132,7 @@ func checkPort(s string) error {
 	return nil
 }
 
-// toolGroups reads the value of --tools.
+// toolGroups parses the value of --tools.
 func toolGroups(s string) ([]fessmcp.Group, error) {
 	known := []string{string(fessmcp.SearchTools), string(fessmcp.FessTools)}
 	var groups []fessmcp.Group
@@ -151,8 +152,8 @@ func toolGroups(s string) ([]fessmcp.Group, error) {
 	return groups, nil
 }
 
-// listener returns the host and port to listen on. It refuses to listen beyond
-// loopback without a token.
+// listener returns the host and port to listen on. Without a token, it refuses
+// addresses other than loopback.
 func (o *serveOptions) listener(v *invocation) (host string, port int, err error) {
 	host, service, err := net.SplitHostPort(o.addr)
 	if err == nil {
@@ -162,14 +163,14 @@ func (o *serveOptions) listener(v *invocation) (host string, port int, err error
 		return "", 0, v.usagef("--addr: got %q, want HOST:PORT, for example 127.0.0.1:7411", o.addr)
 	}
 	if o.token == "" && !httpguard.Loopback(host) {
-		return "", 0, &hintError{fmt.Errorf("--addr %s listens beyond this machine, which needs a token", o.addr),
+		return "", 0, &hintError{fmt.Errorf("--addr %s listens beyond this machine, which requires a token", o.addr),
 			"Set --token or KNOWHOW_TOKEN, or listen on 127.0.0.1."}
 	}
 	return host, port, nil
 }
 
-// dataFolder returns the folder that holds the index: the one that the user
-// named, or the platform's place for a user's data.
+// dataFolder returns the folder of the index: the one on the command line, or
+// the default folder of the platform.
 func dataFolder(e Env, named string) (string, error) {
 	if named != "" {
 		return filepath.Abs(named)

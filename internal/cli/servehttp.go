@@ -17,16 +17,15 @@ import (
 )
 
 const (
-	// mcpPath is where all sources are served; below it lies one path a
-	// source.
+	// mcpPath is the path for all sources. Each source has a path below it.
 	mcpPath = "/mcp"
 
-	// fessPath is where the API of a Fess server is served, so that fess
-	// and any other client of Fess work against serve.
+	// fessPath is the path of the Fess API, with which fess and other clients
+	// of Fess can use serve.
 	fessPath = "/fess"
 )
 
-// listen serves every source on one listener until ctx ends. index is called
+// listen serves every source on one listener until ctx ends. It calls index
 // once it listens.
 func (s *serving) listen(ctx context.Context, server *mcpserver.Server, index func()) error {
 	all := server.HTTP(mcpserver.HTTPOptions{}).Route(mcpPath)
@@ -40,7 +39,7 @@ func (s *serving) listen(ctx context.Context, server *mcpserver.Server, index fu
 			Routes: []httpguard.Route{
 				all, one,
 				fessserver.Route(fessserver.Options{Backend: s.backend, Prefix: fessPath, Log: s.log}),
-				{Path: "/", Tree: true}, // so that every path asks for the token
+				{Path: "/", Tree: true}, // requires the token for every path
 			},
 		},
 		ready: func(url string) {
@@ -60,8 +59,8 @@ func (s *serving) snippetName() string {
 	return "knowhow"
 }
 
-// labelHandlers serve one source each, for the sources of the process. A handler
-// is made at the first request for its source.
+// labelHandlers serve one source each, for the sources of the process. A
+// handler is created at the first request for its source.
 type labelHandlers struct {
 	*serving
 
@@ -69,8 +68,7 @@ type labelHandlers struct {
 	made map[string]*mcpserver.HTTPHandler
 }
 
-// ServeHTTP passes a request to the endpoint of the source that its path
-// names.
+// ServeHTTP passes a request to the endpoint of the source in its path.
 func (l *labelHandlers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	label := strings.TrimPrefix(r.URL.Path, mcpPath+"/")
 	sources, err := l.current(r.Context())

@@ -14,9 +14,9 @@ import (
 	"knowhow/internal/source"
 )
 
-// openSources opens the data folder and returns the sources to serve: those that
-// the command line names, in its order, or without any all that are remembered.
-// New ones are remembered from then on.
+// openSources opens the data folder and returns the sources to serve: those on
+// the command line, in its order, or all remembered ones if there are none. New
+// sources are remembered.
 func openSources(ctx context.Context, v *invocation, o *serveOptions) (*index.Index, []document.Source, error) {
 	var paths []string
 	for _, arg := range o.sources {
@@ -92,7 +92,7 @@ func (v *invocation) chooseSources(ctx context.Context, x *index.Index, o *serve
 	return served, nil
 }
 
-// labelError adds to an error of [source.New] what to type.
+// labelError adds advice to an error of [source.New].
 func labelError(err error) error {
 	e, ok := errors.AsType[*source.LabelError](err)
 	switch {
@@ -114,7 +114,7 @@ func nestedWarning(n source.Nesting) string {
 		n.Inner.Label, n.Inner.Path, n.Outer.Label, n.Outer.Path, what)
 }
 
-// fileExists reports whether there is something at path.
+// fileExists reports whether a file exists at path.
 func fileExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil

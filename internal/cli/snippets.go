@@ -6,8 +6,8 @@ import (
 	"knowhow/internal/compact"
 )
 
-// snippets returns the configuration for clients of an MCP server at url. The
-// token itself is never printed.
+// snippets returns the configuration for clients of an MCP server at url. It
+// never contains the token.
 func snippets(name, url string, token bool) string {
 	type server struct {
 		Type    string            `json:"type"`
@@ -20,7 +20,7 @@ func snippets(name, url string, token bool) string {
 		header = ` --header "Authorization: Bearer $KNOWHOW_TOKEN"`
 		s.Headers = map[string]string{"Authorization": "Bearer TOKEN"}
 	}
-	// Strings and maps of strings always encode.
+	// strings and maps of strings can always be encoded
 	config, _ := compact.Marshal(map[string]any{"mcpServers": map[string]server{name: s}})
 	return fmt.Sprintf("\nClaude Code:\n  claude mcp add --transport http %s %s%s\n"+
 		"Clients that are configured by a JSON file:\n  %s\n\n", name, url, header, config)

@@ -29,7 +29,7 @@ Examples:
   {cmd} rm docs
 `
 
-// dataFlag declares the flag that names the data folder.
+// dataFlag declares the flag for the data folder.
 func dataFlag(f *flagSet, dir *string) {
 	f.String(dir, flag{Name: "data", Value: "DIR", Env: "KNOWHOW_DATA",
 		Help: "data folder; by default $XDG_DATA_HOME/knowhow, otherwise ~/.local/share/knowhow; on macOS and Windows the platform's own folder for data"})
@@ -44,7 +44,7 @@ func sourcesCommand(v *invocation, f *flagSet) func(context.Context) error {
 	return func(ctx context.Context) error { return v.runSources(ctx, data, words) }
 }
 
-// runSources lists the sources or removes one, as words say.
+// runSources lists the sources or removes one, according to words.
 func (v *invocation) runSources(ctx context.Context, data string, words []string) error {
 	switch {
 	case len(words) == 0, len(words) == 1 && words[0] == "list", len(words) == 2 && words[0] == "rm":
@@ -87,8 +87,8 @@ func (v *invocation) noSources() error {
 	return err
 }
 
-// listSources prints a line for each source: label, number of documents, path and
-// description.
+// listSources prints a line for each source: label, number of documents, path
+// and description.
 func (v *invocation) listSources(ctx context.Context, x *index.Index) error {
 	sources, err := x.Sources(ctx)
 	if err != nil {
@@ -133,7 +133,7 @@ func (v *invocation) removeSource(ctx context.Context, x *index.Index, label str
 	return err
 }
 
-// unknownLabel returns the error for a label that no source has.
+// unknownLabel returns the error for a label without a source.
 func unknownLabel(label string) error {
 	return &hintError{fmt.Errorf("no source has the label %q", label), "List the sources with: knowhow sources"}
 }

@@ -19,11 +19,11 @@ import (
 
 const startHelp = `Usage: {cmd} --mcp-settings FILE [FLAGS]
 
-Generates the skills, then serves POST /invoke on this machine only. Through it
-the skills call the tools of the MCP servers. A server is started when it is
-first needed and ended when it has been idle. With --check the command exits with
-status 1 before it serves if a skill is stale. With --dry-run it serves without
-changing a skill.
+Generates the skills, then serves POST /invoke on this machine only. The skills
+use it to call the tools of the MCP servers. A server is started when it is first
+needed, and ended after some time without use. With --check, the command exits
+with status 1 before it serves if a skill is stale. With --dry-run, it serves
+without changing a skill.
 
 {flags}
 
@@ -34,11 +34,12 @@ Examples:
 `
 
 const (
-	// defaultBridgePort is where the bridge listens.
+	// defaultBridgePort is the default port of the bridge.
 	defaultBridgePort = "3333"
 
-	// drainCalls is how long calls have to finish when the bridge ends, endCalls
-	// how long they then have to be answered that they were cancelled.
+	// When the bridge ends, drainCalls is the time limit for finishing calls.
+	// endCalls is the time limit for the answers to calls that were then
+	// cancelled.
 	drainCalls = 5 * time.Second
 	endCalls   = time.Second
 )
@@ -64,15 +65,16 @@ func (v *invocation) runStart(ctx context.Context, f *syncFlags) error {
 		return err
 	}
 	if _, ok := v.Lookup("GOGC"); !ok {
-		// The bridge makes little garbage for each call, and is there all day.
+		// The bridge produces little garbage for each call and runs for a long
+		// time.
 		debug.SetGCPercent(50)
 	}
 	y, err := v.newSyncing(f)
 	if err != nil {
 		return err
 	}
-	// The port is taken before any server is started, so that a conflict shows
-	// at once.
+	// Listen before any server is started, so that a port in use is reported at
+	// once.
 	l, err := listen(ctx, "127.0.0.1", f.port, "End the program that uses it, or choose another one with --port.")
 	if err != nil {
 		return err
@@ -85,7 +87,7 @@ func (v *invocation) runStart(ctx context.Context, f *syncFlags) error {
 	return err
 }
 
-// closeListener closes a listener that its server may have closed before.
+// closeListener closes a listener that its server may have closed already.
 func closeListener(l net.Listener) error {
 	if err := l.Close(); !errors.Is(err, net.ErrClosed) {
 		return err
@@ -93,22 +95,22 @@ func closeListener(l net.Listener) error {
 	return nil
 }
 
-// serve generates the skills where they are not up to date, and serves the
-// bridge. Skills follow the servers whose tools change meanwhile.
+// serve generates the skills if they are not up to date, and serves the bridge.
+// It updates the skills when the tools of a server change.
 func (y *syncing) serve(ctx context.Context, l net.Listener) error {
-	news := make(chan string, 2*len(y.settings.Servers))
-	tell := func(server string) {
+	changed := make(chan string, 2*len(y.settings.Servers))
+	report := func(server string) {
 		select {
-		case news <- server:
-		default: // each server has been told of
+		case changed <- server:
+		default: // every server was reported
 		}
 	}
-	var generated atomic.Bool // until then the servers that are connected are asked anyway
+	var generated atomic.Bool // until then connected servers are asked anyway
 	y.connect(func(server string) {
 		if generated.Load() {
-			tell(server)
+			report(server)
 		}
-	}, tell)
+	}, report)
 	defer y.close(ctx)
 	current, err := y.current()
 	if err != nil {
@@ -117,33 +119,33 @@ func (y *syncing) serve(ctx context.Context, l net.Listener) error {
 	if !current {
 		_, err := y.generate(ctx)
 		if ctx.Err() != nil {
-			return nil // ended before it could serve, as it may be ended later
+			return nil // ended before it could serve
 		}
 		if err != nil {
 			return err
 		}
-		y.f.force = false // that was for once
+		y.f.force = false // only for the first generation
 	}
 	generated.Store(true)
 	ctx, cancel := context.WithCancel(ctx)
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer cancel()
-	background.Go(func() { y.follow(ctx, news) })
+	background.Go(func() { y.follow(ctx, changed) })
 
 	port := l.Addr().(*net.TCPAddr).Port
 	bridge := invoke.New(invoke.Options{Servers: y.pool, NeedsToken: y.f.token != "", Version: version(), Port: port, Log: y.log})
 	server := httpguard.New(httpguard.Options{Token: y.f.token, Routes: invoke.Routes(bridge), Refuse: invoke.Refuse,
 		Drain: drainCalls, Grace: endCalls, Log: y.log})
-	// Printed (FR-1.2) and logged (FR-7.1): who waits for it may look at either.
+	// Printed (FR-1.2) and logged (FR-7.1): callers may wait for either.
 	ready := "Server listening on http://localhost:" + strconv.Itoa(port)
 	fmt.Fprintln(y.stdout, ready)
 	y.log.Info(ready)
 	return server.Serve(ctx, l)
 }
 
-// current reports whether the skills on disk are those of the settings, so that no
-// server need be asked.
+// current reports whether the skills on disk match the settings, so that no
+// server must be asked.
 func (y *syncing) current() (bool, error) {
 	if y.f.force || y.f.check || y.f.dryRun || y.f.strict {
 		return false, nil
@@ -159,15 +161,15 @@ func (y *syncing) current() (bool, error) {
 	return current, nil
 }
 
-// follow looks at the tools of the servers that are told of, because they were
-// connected or their tools changed, until ctx ends.
-func (y *syncing) follow(ctx context.Context, news <-chan string) {
+// follow updates the skills of servers that were connected or whose tools
+// changed, until ctx ends.
+func (y *syncing) follow(ctx context.Context, changed <-chan string) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case server := <-news:
-			if err := y.writer().follow(ctx, server); err != nil && ctx.Err() == nil {
+		case server := <-changed:
+			if err := y.generator().Follow(ctx, server); err != nil && ctx.Err() == nil {
 				y.log.Error("bringing the skills up to date", "error", errkind.Message(err))
 			}
 		}

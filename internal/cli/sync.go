@@ -21,11 +21,11 @@ import (
 	"knowhow/internal/terminal"
 )
 
-// catalogBudget is how many characters of skill descriptions Claude Code shows
-// by default: 1 % of a context window of 200,000 tokens.
+// catalogBudget is the number of characters of skill descriptions that Claude
+// Code shows by default: 1 % of a context window of 200,000 tokens.
 const catalogBudget = 8000
 
-// disconnectTime is how long servers have to end.
+// disconnectTime is the time limit for ending the servers.
 const disconnectTime = 5 * time.Second
 
 // syncCommand generates the skills and ends.
@@ -45,7 +45,7 @@ func syncCommand(v *invocation, f *flagSet) func(context.Context) error {
 	}
 }
 
-// A syncing turns the tools of servers into skills on disk.
+// A syncing generates skills on disk from the tools of servers.
 type syncing struct {
 	*invocation
 	f        *syncFlags
@@ -79,8 +79,9 @@ func (v *invocation) newSyncing(f *syncFlags) (*syncing, error) {
 	return y, nil
 }
 
-// connect makes the pool of servers, which connects to each when it is first
-// used, and tells of those that were connected and those whose tools changed.
+// connect creates the pool of servers, which connects to each server when it is
+// first used. The pool reports servers that were connected or whose tools
+// changed.
 func (y *syncing) connect(connected, changed func(server string)) {
 	y.pool = mcpclient.New(mcpclient.Options{
 		Servers:        y.settings.Servers,
@@ -106,7 +107,7 @@ func (y *syncing) close(ctx context.Context) {
 	}
 }
 
-// storeOptions say where skills go.
+// storeOptions returns the options for the folders of skills.
 func (y *syncing) storeOptions() store.Options {
 	return store.Options{
 		Base:       y.base,
@@ -119,36 +120,37 @@ func (y *syncing) storeOptions() store.Options {
 	}
 }
 
-// writer returns what asks the servers and writes the skills.
-func (y *syncing) writer() *skillWriter {
-	w := &skillWriter{
-		servers: y.pool, keep: y.f.keeps, store: y.storeOptions(), log: y.log,
-		render: skill.Options{GroupByServer: y.f.groupBy == "server", Description: y.f.description, Version: version(), Start: y.f.startCommand(y.Program)},
+// generator returns the generator that asks the servers and writes the skills.
+func (y *syncing) generator() *store.Generator {
+	g := &store.Generator{
+		Servers: y.pool, Keep: y.f.keeps, Store: y.storeOptions(),
+		Render: skill.Options{GroupByServer: y.f.groupBy == "server", Description: y.f.description, Version: version(), Start: y.f.startCommand(y.Program)},
 	}
 	for _, s := range y.settings.Servers {
 		if s.Disabled {
-			w.disabled = append(w.disabled, s.ID)
+			g.Disabled = append(g.Disabled, s.ID)
 		} else {
-			w.enabled = append(w.enabled, s.ID)
+			g.Enabled = append(g.Enabled, s.ID)
 		}
 	}
-	return w
+	return g
 }
 
-// progressTime is how often a line says which servers have not answered.
+// progressTime is the interval of lines that name the servers that have not
+// answered.
 const progressTime = 10 * time.Second
 
-// endLine begins a new line where a terminal has written ^C into the last one.
+// endLine begins a new line if a terminal has written ^C into the last one.
 func (y *syncing) endLine(ctx context.Context) {
 	if sig, ok := errors.AsType[SignalError](context.Cause(ctx)); ok && sig.Signal == os.Interrupt && y.lines.Terminal() {
 		fmt.Fprintln(y.stderr)
 	}
 }
 
-// watch shows how many of the servers have answered: by a bar on a terminal,
-// which other messages do not keep alive, else by a line every ten seconds.
-// answered is to be called for each that has, end when none is waited for any
-// more.
+// watch shows how many servers have answered: with a bar on a terminal, which
+// other messages do not keep visible, otherwise with a line every ten seconds.
+// The caller calls answered for each server that has answered, and end when it
+// stops waiting.
 func (y *syncing) watch(servers []string) (answered func(server string), end func()) {
 	if len(servers) > 1 && y.lines.Terminal() {
 		y.lines.Show(terminal.Bar{What: "asking the servers", Total: len(servers)})
@@ -183,21 +185,21 @@ func (y *syncing) watch(servers []string) (answered func(server string), end fun
 	}
 }
 
-// sync generates the skills and fails also where no server answered.
+// sync generates the skills. It also fails if no server answered.
 func (y *syncing) sync(ctx context.Context) error {
 	y.connect(nil, nil)
 	a, err := y.generate(ctx)
-	if err == nil && len(a.failed) > 0 && len(a.catalogs) == 0 {
-		return &hintError{errors.New("no server answered"), "The lines above say why, server by server."}
+	if err == nil && len(a.Failed) > 0 && len(a.Catalogs) == 0 {
+		return &hintError{errors.New("no server answered"), "The lines above contain the reason for each server."}
 	}
 	return err
 }
 
 // generate generates the skills of all servers that answer and prints the
-// summary. It fails if they could not be written; with --check if they are stale,
-// and with --strict if any server failed.
-func (y *syncing) generate(ctx context.Context) (*answers, error) {
-	// Before any server is started.
+// summary. It fails if they could not be written; with --check also if they are
+// stale, and with --strict if any server failed.
+func (y *syncing) generate(ctx context.Context) (*store.Answers, error) {
+	// Check this before any server is started.
 	if err := store.Check(y.storeOptions()); err != nil {
 		if arg, ok := errors.AsType[*errkind.Argument](err); ok {
 			name := map[string]string{"OutputDir": "output-dir", "LinkDirs": "skills-dir"}[arg.Name]
@@ -205,16 +207,16 @@ func (y *syncing) generate(ctx context.Context) (*answers, error) {
 		}
 		return nil, storeError(err)
 	}
-	w := y.writer()
-	answered, end := y.watch(w.enabled)
-	a, err := w.ask(ctx, answered)
+	g := y.generator()
+	answered, end := y.watch(g.Enabled)
+	a, err := g.Ask(ctx, answered)
 	end()
 	if err != nil {
 		y.endLine(ctx)
 		y.log.Warn("Interrupted before anything was written: run it again to bring the skills up to date")
 		return nil, err
 	}
-	report, skills, err := w.write(ctx, a)
+	report, skills, err := g.Write(ctx, a)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		y.endLine(ctx)
@@ -227,27 +229,27 @@ func (y *syncing) generate(ctx context.Context) (*answers, error) {
 	switch {
 	case y.f.check && report.Stale:
 		return nil, &hintError{errors.New("skills are stale"), "Run it again without --check to bring them up to date."}
-	case len(a.failed) > 0 && y.f.strict:
-		return nil, fmt.Errorf("%s failed, and --strict forbids that", terminal.Plural(len(a.failed), "server"))
+	case len(a.Failed) > 0 && y.f.strict:
+		return nil, fmt.Errorf("%s failed, and --strict is set", terminal.Plural(len(a.Failed), "server"))
 	}
 	return a, nil
 }
 
-// storeError says which flags choose the folders that can't be used.
+// storeError adds the flags that choose the folders to an error about them.
 func storeError(err error) error {
 	if errors.Is(err, errkind.Conflict) || errors.Is(err, errkind.Denied) {
-		return &hintError{err, "The skills go to the folder that --output-dir names, links to them to those that --skills-dir names."}
+		return &hintError{err, "--output-dir names the folder of the skills, and --skills-dir the folders of links to them."}
 	}
 	return err
 }
 
-// summarize prints what came of it.
-func (y *syncing) summarize(a *answers, r *store.Report, skills []skill.Skill) {
+// summarize prints the summary.
+func (y *syncing) summarize(a *store.Answers, r *store.Report, skills []skill.Skill) {
 	out := y.stdout
 	if y.f.dryRun || y.f.check {
-		y.printPlan(r, len(a.failed))
+		y.printPlan(r, len(a.Failed))
 	} else {
-		fmt.Fprintf(out, "Generated %s from %s", terminal.Plural(len(r.Written), "skill"), terminal.Plural(len(a.catalogs), "server"))
+		fmt.Fprintf(out, "Generated %s from %s", terminal.Plural(len(r.Written), "skill"), terminal.Plural(len(a.Catalogs), "server"))
 		if len(r.Unchanged) > 0 {
 			fmt.Fprintf(out, " (%d unchanged)", len(r.Unchanged))
 		}
@@ -257,9 +259,9 @@ func (y *syncing) summarize(a *answers, r *store.Report, skills []skill.Skill) {
 				sanitize.Escape(cmp.Or(y.f.outputDir, defaultOutputDir)), someOf(r.Removed))
 		}
 	}
-	fmt.Fprintf(out, "%d succeeded, %d failed", len(a.catalogs), len(a.failed))
+	fmt.Fprintf(out, "%d succeeded, %d failed", len(a.Catalogs), len(a.Failed))
 	var reasons []string
-	for id, err := range a.failed {
+	for id, err := range a.Failed {
 		reasons = append(reasons, fmt.Sprintf("%s (%s)", sanitize.Escape(id), sanitize.Escape(briefReason(id, err))))
 	}
 	if slices.Sort(reasons); len(reasons) > 0 {
@@ -269,7 +271,7 @@ func (y *syncing) summarize(a *answers, r *store.Report, skills []skill.Skill) {
 	for _, name := range r.Changed {
 		fmt.Fprintf(out, "changed since the last sync: %s: read its description before you trust it\n", name)
 	}
-	// Agents are not told of skills whose place is taken.
+	// Skills whose place is taken are not visible to agents.
 	skills = slices.DeleteFunc(slices.Clone(skills), func(k skill.Skill) bool {
 		return !slices.Contains(r.Written, k.Name) && !slices.Contains(r.Unchanged, k.Name)
 	})
@@ -279,7 +281,7 @@ func (y *syncing) summarize(a *answers, r *store.Report, skills []skill.Skill) {
 	size := skill.CatalogLine(skills)
 	fmt.Fprintf(out, "catalog: %s, %s (Claude Code shows %d)\n", terminal.Plural(len(skills), "skill"), terminal.Plural(size, "character"), catalogBudget)
 	if size > catalogBudget {
-		y.log.Warn(fmt.Sprintf("the catalog has %d characters, and Claude Code leaves descriptions out beyond %d: "+
+		y.log.Warn(fmt.Sprintf("the catalog has %d characters, and Claude Code ignores descriptions beyond %d: "+
 			"try --group-by server, or fewer tools by --include and --exclude", size, catalogBudget))
 	}
 }
@@ -293,17 +295,17 @@ func someOf(names []string) string {
 	return fmt.Sprintf("%s and %s", strings.Join(names[:most], ", "), terminal.Plural(len(names)-most, "other"))
 }
 
-// briefReason returns why a server failed, without what the log says besides:
-// advice, and what the server wrote.
+// briefReason returns the reason of a server's failure, without details that
+// are in the log: advice, and the output of the server.
 func briefReason(id string, err error) string {
 	if e, ok := errors.AsType[*mcpclient.ServerError](err); ok {
 		err = e.Err
 	}
-	reason, _, _ := strings.Cut(serverReason(id, err), "; ")
+	reason, _, _ := strings.Cut(store.Reason(id, err), "; ")
 	return reason
 }
 
-// printPlan prints what a sync would do. Of servers that failed nobody knows.
+// printPlan prints what a sync would do, except for servers that failed.
 func (y *syncing) printPlan(r *store.Report, failed int) {
 	for _, part := range []struct {
 		what  string

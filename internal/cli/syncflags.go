@@ -16,9 +16,9 @@ import (
 
 const syncHelp = `Usage: {cmd} --mcp-settings FILE [FLAGS]
 
-Asks MCP servers for their tools and writes each as an Agent Skill (SKILL.md),
-which an agent loads only when it needs it. Links to the skills go to skills/,
-what was generated is remembered in mcp_settings.lock.
+Writes each tool of the MCP servers as an Agent Skill (SKILL.md), which an agent
+loads only when it needs it. Links to the skills are written to skills/. The lock
+file mcp_settings.lock records what was generated.
 
 {flags}
 
@@ -60,7 +60,7 @@ func (o *syncFlags) define(f *flagSet) {
 	f.Globs(&o.include, flag{Name: "include", Value: "GLOB", Help: "only these tools, as TOOL or SERVER/TOOL"})
 	f.Globs(&o.exclude, flag{Name: "exclude", Value: "GLOB", Help: "leave out these tools"})
 	f.Bool(&o.strict, flag{Name: "strict", Help: "exit with status 1 if any server fails, not only if all do"})
-	f.Duration(&o.timeout, flag{Name: "timeout", Value: "DURATION", Default: "30s", Help: "limit of the start of a server, and of one call"})
+	f.Duration(&o.timeout, flag{Name: "timeout", Value: "DURATION", Default: "30s", Help: "time limit for starting a server, and for one call"})
 	f.Func(flag{Name: "log-level", Value: "LEVEL", Default: "INFO", Help: "DEBUG, INFO, WARN or ERROR"}, func(s string) error {
 		if !slices.Contains([]string{"DEBUG", "INFO", "WARN", "ERROR"}, strings.ToUpper(s)) {
 			return errors.New("want DEBUG, INFO, WARN or ERROR")
@@ -69,7 +69,7 @@ func (o *syncFlags) define(f *flagSet) {
 	})
 }
 
-// required checks what no default can stand for.
+// required checks the flags that have no default.
 func (f *syncFlags) required(v *invocation) error {
 	if f.settings == "" {
 		e := v.usagef("--mcp-settings is missing: name the file that lists the MCP servers")
@@ -79,18 +79,19 @@ func (f *syncFlags) required(v *invocation) error {
 	return nil
 }
 
-// configHash is the hash of everything but the servers' answers that decides
-// what is generated: as long as it is the same, so are the skills of servers that
-// have not changed.
+// configHash is the hash of all inputs of the skills except the answers of the
+// servers. As long as it is the same, so are the skills of servers that have
+// not changed.
 func (f *syncFlags) configHash(program string, settings *mcpsettings.Settings) string {
-	// Strings and lists: marshalling cannot fail.
-	data, _ := json.Marshal([]any{settings.Hash(), version(), f.startCommand(program)})
+	// strings and lists can always be encoded
+	data, _ := json.Marshal([]any{settings.Hash, version(), f.startCommand(program)})
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
 // startCommand returns the words of the command that starts the bridge to the
-// same servers and generates the same skills. Where links go the lock file knows.
+// same servers and generates the same skills. The folders of links are in the
+// lock file.
 func (f *syncFlags) startCommand(program string) []string {
 	words := []string{program, "start", "--mcp-settings", f.settings}
 	if f.outputDir != "" && f.outputDir != defaultOutputDir {
@@ -111,22 +112,22 @@ func (f *syncFlags) startCommand(program string) []string {
 	return words
 }
 
-// keeps reports whether the flags let a tool through.
+// keeps reports whether the flags permit a tool.
 func (f *syncFlags) keeps(server, tool string) bool {
 	return (len(f.include) == 0 || matchesAny(f.include, server, tool)) && !matchesAny(f.exclude, server, tool)
 }
 
-// matchesAny reports whether one of the patterns matches a tool, by its name or as
-// SERVER/TOOL.
+// matchesAny reports whether one of the patterns matches a tool, by its name or
+// as SERVER/TOOL.
 func matchesAny(patterns []string, server, tool string) bool {
 	for _, p := range patterns {
 		serverPattern, toolPattern, both := strings.Cut(p, "/")
 		if !both {
 			serverPattern, toolPattern = "*", p
 		}
-		// A name may hold a slash, which "*" would not match.
+		// A name may contain a slash, which "*" does not match.
 		plain := strings.NewReplacer("/", "_")
-		s, _ := path.Match(serverPattern, server) // checked when the flag was read
+		s, _ := path.Match(serverPattern, server) // checked when the flag was parsed
 		t, _ := path.Match(plain.Replace(toolPattern), plain.Replace(tool))
 		if s && t {
 			return true

@@ -17,7 +17,7 @@ Example:
   {cmd}
 `
 
-// versionCommand prints what the build records about itself.
+// versionCommand prints the version information recorded in the build.
 func versionCommand(v *invocation, _ *flagSet) func(context.Context) error {
 	return func(context.Context) error {
 		info, _ := debug.ReadBuildInfo()
@@ -27,14 +27,15 @@ func versionCommand(v *invocation, _ *flagSet) func(context.Context) error {
 	}
 }
 
-// version returns the version of the program, "devel" if the build records none.
+// version returns the version of the program, or "devel" if the build does not
+// record it.
 func version() string {
 	info, _ := debug.ReadBuildInfo()
 	return versionOf(info)
 }
 
-// versionOf returns the version of the main module, "devel" if info, which may be
-// nil, has none.
+// versionOf returns the version of the main module, or "devel" if info, which
+// may be nil, does not contain one.
 func versionOf(info *debug.BuildInfo) string {
 	if info == nil || info.Main.Version == "" || info.Main.Version == "(devel)" {
 		return "devel"
@@ -43,12 +44,12 @@ func versionOf(info *debug.BuildInfo) string {
 }
 
 // pseudoVersion matches the end of a pseudo-version, such as
-// v0.0.0-20260102150405-abcdefabcdef: the beginning of the commit. "go install
-// module@version" records nothing else of it.
+// v0.0.0-20260102150405-abcdefabcdef. It contains the beginning of the commit,
+// which "go install module@version" does not record otherwise.
 var pseudoVersion = regexp.MustCompile(`[-.]\d{14}-([0-9a-f]{12})(\+incompatible)?(\+dirty)?$`)
 
-// commitOf returns the commit that the program was built from, or says why info,
-// which may be nil, does not have it.
+// commitOf returns the commit that the program was built from, or the reason
+// why info, which may be nil, does not contain it.
 func commitOf(info *debug.BuildInfo) string {
 	if info == nil {
 		info = &debug.BuildInfo{}

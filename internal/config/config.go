@@ -1,10 +1,9 @@
 // Package config reads JSON configuration files strictly.
 //
-// A file is decoded over a struct that holds the defaults. Everything that
-// could be a slip of the pen is an error that says where and what is allowed:
-// an unknown or repeated key, a value of the wrong type, an environment
-// variable that is not set, text after the end. Package cli uses it for every
-// command that has a configuration file.
+// A file is decoded into a struct with the defaults. Possible mistakes are
+// errors that name the place and what is permitted: an unknown or repeated key,
+// a value of a wrong type, an environment variable that is not set, text after
+// the end. Package cli uses it for every command that has a configuration file.
 package config
 
 import (
@@ -21,18 +20,18 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// MaxSize is the largest file that is read, in bytes.
+// MaxSize is the maximum size of a file, in bytes.
 const MaxSize = 1 << 20
 
-// Options say how a file is read. The zero Options expand no variables.
+// Options configure how a file is read. The zero Options expand no variables.
 type Options struct {
-	// Env looks up an environment variable for ${NAME} in strings, as
-	// os.LookupEnv does. nil means that no variable is set.
+	// Env looks up an environment variable for ${NAME} in strings, like
+	// os.LookupEnv. nil means that no variable is set.
 	Env func(name string) (value string, ok bool)
 }
 
-// ReadFile reads the named file as [Read] does. An error of opening it wraps
-// the system's error, so that errors.Is finds fs.ErrNotExist.
+// ReadFile reads the named file like [Read]. If the file cannot be opened, the
+// error wraps the system's error, so that errors.Is finds fs.ErrNotExist.
 func ReadFile(name string, into any, o Options) (*File, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -42,17 +41,17 @@ func ReadFile(name string, into any, o Options) (*File, error) {
 	return Read(name, f, into, o)
 }
 
-// Read decodes the JSON object that r gives over the struct that into points
-// to; name is what errors call the file. Keys that the file leaves out keep
-// their values, lists are replaced as a whole.
+// Read decodes the JSON object from r into the struct that into points to; name
+// is the name of the file in errors. Keys that are not in the file keep their
+// values. Lists are replaced as a whole.
 //
-// A struct's fields are the keys that are allowed, named by their json tags;
-// keys match without regard to case. Fields may be structs, pointers to them,
-// strings, booleans, integers, floats and slices of these. In strings,
-// ${NAME} stands for the environment variable NAME and $${ for "${". A byte
-// order mark is skipped.
+// A struct's fields are the permitted keys, named by their json tags. Keys
+// match without regard to case. Fields may be structs, pointers to them,
+// strings, booleans, integers, floats and slices of these. In strings, ${NAME}
+// stands for the environment variable NAME and $${ for "${". A byte order mark
+// is skipped.
 //
-// What the file gets wrong is an [*Error]; it is of kind errkind.Invalid.
+// An error in the file is an [*Error]. It is of kind errkind.Invalid.
 func Read(name string, r io.Reader, into any, o Options) (*File, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxSize+1))
 	if err != nil {
@@ -76,8 +75,8 @@ func Read(name string, r io.Reader, into any, o Options) (*File, error) {
 	return f, nil
 }
 
-// checkSyntax refuses what is not exactly one JSON value in UTF-8, so that
-// decoding afterwards meets valid tokens only.
+// checkSyntax refuses anything except exactly one JSON value in UTF-8, so that
+// decoding finds only valid tokens.
 func (f *File) checkSyntax() error {
 	for i := 0; i < len(f.data); {
 		r, n := utf8.DecodeRune(f.data[i:])
@@ -102,20 +101,21 @@ func (f *File) checkSyntax() error {
 	return f.errorAt(at, &Error{Reason: "invalid JSON: " + syntax.Error()})
 }
 
-// An Error says what is wrong in a configuration file, where, and what is
-// allowed there.
+// An Error is an error in a configuration file, with its place and what is
+// permitted there.
 type Error struct {
 	File   string
-	Line   int    // from 1; 0 where there is no place to point at
+	Line   int    // from 1; 0 if there is no place
 	Column int    // from 1, in characters
-	Path   string // the key, for example "limits.maxPageSize"; "" where it is about no key
-	Value  string // the value as the file has it; "" where there is none or it is secret
-	Reason string // what is wrong; "" means that the value is not what is wanted
-	Want   string // what is allowed; may be ""
+	Path   string // the key, for example "limits.maxPageSize"; "" if the error is not about a key
+	Value  string // the value as written in the file; "" if there is none or it is secret
+	Reason string // the error; "" means that the value is not permitted
+	Want   string // what is permitted; may be ""
 }
 
-// Error gives the place, the key, what was found and what is allowed, as in
-// `config.json:3:18: limits.maxPageSize: got 150, want an integer from 1 to 100`.
+// Error returns the place, the key, the value and what is permitted, as in
+// `config.json:3:18: limits.maxPageSize: got 150, want an integer from 1 to
+// 100`.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.File)
@@ -140,5 +140,5 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap makes an Error one of kind errkind.Invalid.
+// Unwrap returns errkind.Invalid.
 func (e *Error) Unwrap() error { return errkind.Invalid }

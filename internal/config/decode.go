@@ -11,8 +11,8 @@ import (
 	"knowhow/internal/spell"
 )
 
-// A decoder walks a file's tokens along a struct. The file's syntax has been
-// checked before.
+// A decoder decodes a file's tokens into a struct. The syntax of the file has
+// already been checked.
 type decoder struct {
 	file *File
 	dec  *json.Decoder
@@ -45,7 +45,7 @@ func (d *decoder) value(path string, v reflect.Value) error {
 	return err
 }
 
-// wanted returns the words for what v takes.
+// wanted describes the values that v accepts.
 func (d *decoder) wanted(v reflect.Value) (string, error) {
 	switch {
 	case v.Kind() == reflect.Struct:
@@ -64,8 +64,8 @@ func (d *decoder) wanted(v reflect.Value) (string, error) {
 	return "", fmt.Errorf("reading configuration %s: a field of type %s is not supported", d.file.name, v.Type())
 }
 
-// skip returns the offset of the next token, which is where the last one
-// ended, after white space and separators.
+// skip returns the offset of the next token, after the white space and
+// separators that follow the last one.
 func (d *decoder) skip() int {
 	at := int(d.dec.InputOffset())
 	return at + len(d.file.data[at:]) - len(bytes.TrimLeft(d.file.data[at:], " \t\r\n,:"))
@@ -85,7 +85,7 @@ func (d *decoder) object(path string, v reflect.Value) error {
 	if _, err := d.dec.Token(); err != nil { // the opening brace
 		return fmt.Errorf("reading configuration %s: %w", d.file.name, err)
 	}
-	seen := map[int]int{} // line of each field that was given
+	seen := map[int]int{} // line of each field in the file
 	for d.dec.More() {
 		at := d.skip()
 		token, err := d.dec.Token()
@@ -112,7 +112,7 @@ func (d *decoder) object(path string, v reflect.Value) error {
 	return err
 }
 
-// unknownKey returns the error for a key that is none of names.
+// unknownKey returns the error for a key that is not in names.
 func unknownKey(path, key string, names []string) *Error {
 	if r := []rune(key); len(r) > 40 {
 		key = string(r[:40]) + "…"
@@ -126,7 +126,7 @@ func unknownKey(path, key string, names []string) *Error {
 	return e
 }
 
-// list decodes a JSON list into the slice v, replacing what it holds.
+// list decodes a JSON list into the slice v, replacing its elements.
 func (d *decoder) list(path string, v reflect.Value) error {
 	if _, err := d.dec.Token(); err != nil { // the opening bracket
 		return fmt.Errorf("reading configuration %s: %w", d.file.name, err)
@@ -144,8 +144,8 @@ func (d *decoder) list(path string, v reflect.Value) error {
 	return err
 }
 
-// scalar decodes a string, a number or a boolean into v. Any other value, and one
-// of another type, is an error.
+// scalar decodes a string, a number or a boolean into v. A value of another
+// type is an error.
 func (d *decoder) scalar(path string, start int, v reflect.Value, want string) error {
 	var raw json.RawMessage
 	if err := d.dec.Decode(&raw); err != nil {
@@ -163,8 +163,8 @@ func (d *decoder) scalar(path string, start int, v reflect.Value, want string) e
 	return err
 }
 
-// variable matches a reference to a variable, escaped or not, and what looks
-// like the beginning of one.
+// variable matches a reference to a variable, escaped or not, and text that
+// looks like the beginning of one.
 var variable = regexp.MustCompile(`\$?\$\{([A-Za-z_][A-Za-z0-9_]*\})?`)
 
 // expand replaces the references to variables in the string at path.

@@ -9,31 +9,28 @@ import (
 	"knowhow/internal/sanitize"
 )
 
-// A File is a configuration file that was read. It knows where each value
-// stands, so that checks after decoding can point at it.
+// A File is a configuration file that was read. It contains the position of
+// each value, so that later checks can report it.
 type File struct {
 	name   string
 	data   []byte
 	values map[string]span // by path, in the spelling of the struct's tags
 }
 
-// A span is where a value stands in the file.
+// A span is the position of a value in the file.
 type span struct{ start, end int }
 
-// Name returns the name that the file was read under.
-func (f *File) Name() string { return f.name }
-
-// Has reports whether the file gives the key at path, for example
-// "security.httpAuthToken", a value.
+// Has reports whether the file contains a value for the key at path, for
+// example "security.httpAuthToken".
 func (f *File) Has(path string) bool {
 	_, ok := f.values[path]
 	return ok
 }
 
-// Bad returns the error for a key whose value is not what is wanted. path is
+// Bad returns the error for a key with a value that is not permitted. path is
 // spelled as in the struct's tags, with [i] for the elements of lists; want
-// completes "want ...". The error points at the value, or, where the file
-// leaves the key out, at the nearest object around it.
+// completes "want ...". The position in the error is that of the value or, if
+// the key is not in the file, that of the nearest object around it.
 func (f *File) Bad(path, want string) *Error {
 	if at, ok := f.values[path]; ok {
 		return f.errorAt(at.start, &Error{Path: path, Value: f.show(path, at), Want: want})
@@ -48,16 +45,16 @@ func (f *File) Bad(path, want string) *Error {
 	return e
 }
 
-// Refuse returns the error for a key whose value is well formed but cannot
-// be used; reason is a clause that says why and what to do. It points where
-// [File.Bad] does.
+// Refuse returns the error for a key whose value is well formed but cannot be
+// used; reason is a clause with the reason and what to do. The position is that
+// of [File.Bad].
 func (f *File) Refuse(path, reason string) *Error {
 	e := f.Bad(path, "")
 	e.Value, e.Reason = "", reason
 	return e
 }
 
-// errorAt completes e with the place of the byte at off.
+// errorAt adds the position of the byte at off to e.
 func (f *File) errorAt(off int, e *Error) *Error {
 	off = min(off, len(f.data))
 	before := f.data[:off]
@@ -67,12 +64,12 @@ func (f *File) errorAt(off int, e *Error) *Error {
 	return e
 }
 
-// userinfo matches all of a string up to what may be the end of a name and
-// password in a URL.
+// userinfo matches the part of a string that may be the user name and password
+// of a URL.
 var userinfo = regexp.MustCompile(`(?s)^".*@`)
 
-// show returns a value as errors may show it: as the file spells it, so that
-// no expanded variable appears, on one line, cut, and without secrets.
+// show returns a value for an error: as written in the file, so that no
+// expanded variable appears, on one line, shortened, and without secrets.
 func (f *File) show(path string, at span) string {
 	if secret(path) {
 		return "a value that is not shown"
@@ -89,9 +86,9 @@ func (f *File) show(path string, at span) string {
 	return sanitize.Short(s, most, 4*most)
 }
 
-// secret reports whether a key's name says that its value must not be shown:
-// it contains token, key, password or secret, in any case. In a path with
-// dots the last element counts.
+// secret reports whether the value of a key must not be shown: the name
+// contains token, key, password or secret, in any case. In a path with dots the
+// last element counts.
 func secret(path string) bool {
 	name := strings.ToLower(path[strings.LastIndexByte(path, '.')+1:])
 	for _, word := range []string{"token", "key", "password", "secret"} {

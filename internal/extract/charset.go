@@ -17,16 +17,16 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// How much of a document decides about its charset.
+// Lengths of the parts of a document that are used to determine its charset.
 const (
-	metaLen   = 4096  // a browser looks at 1,024 bytes (HTML 13.2.3.2); generators put comments before
-	detectLen = 32768 // the detector is slow and does not get better with more
+	metaLen   = 4096  // browsers examine 1,024 bytes (HTML 13.2.3.2); generators put comments before the declaration
+	detectLen = 32768 // the detector is slow and does not improve with more
 )
 
 // decode returns data as valid UTF-8. The charset is that of the byte order
 // mark, else the one that the origin declared, else the one that the document
-// declares, else found by looking: valid UTF-8, UTF-16 without a mark,
-// ISO-2022-JP, statistics, and at last windows-1252, which never fails.
+// declares, else a detected one: valid UTF-8, UTF-16 without a mark,
+// ISO-2022-JP, statistics, and finally windows-1252, which never fails.
 func decode(ctx context.Context, data []byte, declared string, isHTML bool) string {
 	if name := bomOf(data); name != "" {
 		return decodeAs(ctx, data, name)
@@ -48,14 +48,14 @@ func decode(ctx context.Context, data []byte, declared string, isHTML bool) stri
 	return decodeAs(ctx, data, detect(ctx, data))
 }
 
-// The sequences that switch ISO-2022-JP to two-byte characters (RFC 1468).
+// Sequences that switch ISO-2022-JP to two-byte characters (RFC 1468).
 var (
 	escJIS      = []byte("\x1b$B")
 	escJISRoman = []byte("\x1b$@")
 )
 
-// decodeAs decodes with an encoding that the WHATWG Encoding Standard knows;
-// an unknown name is UTF-8. What cannot be decoded becomes U+FFFD.
+// decodeAs decodes with an encoding of the WHATWG Encoding Standard. An unknown
+// name means UTF-8. Invalid bytes become U+FFFD.
 func decodeAs(ctx context.Context, data []byte, name string) string {
 	e, err := htmlindex.Get(name)
 	if err != nil || isUTF8Name(name) || e == encoding.Replacement {
@@ -79,15 +79,14 @@ func valid(ctx context.Context, data []byte) bool {
 	return true
 }
 
-// toValid returns data with U+FFFD in place of every run of bytes that are not
-// UTF-8.
+// toValid returns data with U+FFFD in place of every run of invalid bytes.
 func toValid(ctx context.Context, data []byte) string {
 	if valid(ctx, data) {
 		return string(data)
 	}
 	var b strings.Builder
 	b.Grow(len(data))
-	inRun := false // the last piece ended with such a run
+	inRun := false // the last piece ended with an invalid run
 	for _, piece := range pieces(ctx, data) {
 		s := strings.ToValidUTF8(string(piece), "\ufffd")
 		if r, n := utf8.DecodeRune(piece); inRun && r == utf8.RuneError && n == 1 {
@@ -100,7 +99,7 @@ func toValid(ctx context.Context, data []byte) string {
 	return b.String()
 }
 
-// bomOf returns the charset that a byte order mark tells, "" if there is none.
+// bomOf returns the charset of a byte order mark, or "" if there is none.
 func bomOf(b []byte) string {
 	switch {
 	case bytes.HasPrefix(b, []byte("\xef\xbb\xbf")):
@@ -118,8 +117,8 @@ func isUTF8Name(name string) bool {
 	return n == "utf-8" || n == "utf8"
 }
 
-// mostlyUTF8 reports whether a declaration of UTF-8 can be true: at most one
-// byte in a hundred does not fit. Servers add the charset to every file.
+// mostlyUTF8 reports whether a declaration of UTF-8 is plausible: at most one
+// byte in a hundred is invalid. Servers add the charset to every file.
 func mostlyUTF8(ctx context.Context, data []byte) bool {
 	bad := 0
 	for _, b := range pieces(ctx, data) {
@@ -134,8 +133,9 @@ func mostlyUTF8(ctx context.Context, data []byte) bool {
 	return bad*100 <= len(data)
 }
 
-// lazily compiles a pattern when it is first needed: those with large counts take
-// milliseconds, which a program that reads no document should not pay.
+// lazily compiles a pattern when it is first used. Patterns with large counts
+// take milliseconds to compile, which a program that reads no document should
+// not spend.
 func lazily(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
@@ -145,9 +145,9 @@ var (
 	xmlEncoding = lazily(`^\s*<\?xml\s[^>]{0,100}encoding\s*=\s*["']([A-Za-z0-9_:.-]{2,40})["']`)
 )
 
-// inDocument returns the charset that a document declares in its first bytes.
-// Who can read the declaration as ASCII need not be told of UTF-16: such a
-// document is taken for UTF-8 (HTML 13.2.3.2).
+// inDocument returns the charset that a document declares in its first bytes. A
+// declaration that is readable as ASCII cannot be in UTF-16, so a declaration
+// of UTF-16 means UTF-8 (HTML 13.2.3.2).
 func inDocument(data []byte, isHTML bool) string {
 	head := data[:min(len(data), metaLen)]
 	var name string
@@ -165,10 +165,10 @@ func inDocument(data []byte, isHTML bool) string {
 	return name
 }
 
-// utf16Without recognises UTF-16 that lacks a byte order mark: either every
-// other byte of Latin text is zero, or blanks, newlines, kana, CJK punctuation
-// and Cyrillic letters are frequent read in one byte order and rare in the
-// other. It returns "utf-16le", "utf-16be" or "".
+// utf16Without detects UTF-16 without a byte order mark: either every other
+// byte of Latin text is zero, or blanks, newlines, kana, CJK punctuation and
+// Cyrillic letters are frequent in one byte order and rare in the other. It
+// returns "utf-16le", "utf-16be" or "".
 func utf16Without(b []byte) string {
 	n := len(b) / 2
 	valid := utf8.Valid(b)
@@ -204,11 +204,11 @@ func utf16Without(b []byte) string {
 	return ""
 }
 
-// isOdd reports whether b hardly ever stands in eight-bit text.
+// isOdd reports whether b is very rare in eight-bit text.
 func isOdd(b byte) bool { return b < '\b' }
 
-// isTypical reports whether a UTF-16 unit is one that eight-bit text read as
-// UTF-16 hardly ever has.
+// isTypical reports whether a UTF-16 unit is typical of UTF-16 and very rare in
+// eight-bit text that is read as UTF-16.
 func isTypical(u rune) bool {
 	return u == ' ' || u == '\n' || u == '\r' || u == 0x3001 || u == 0x3002 ||
 		u >= 0x3081 && u <= 0x30ff || u >= 0x0400 && u <= 0x04ff || u >= 0xff01 && u <= 0xff60
@@ -219,8 +219,8 @@ func detect(ctx context.Context, data []byte) string {
 	if bytes.Contains(data, escJIS) || bytes.Contains(data, escJISRoman) {
 		return "iso-2022-jp"
 	}
-	// Text of a page says more than its tags; long runs of ASCII slow the
-	// detector down without telling it anything.
+	// The text of a page is more significant than its tags. Long runs of ASCII
+	// only slow the detector down.
 	sample := highLines(data)
 	name := chardet.Detect(sample).Encoding
 	switch strings.ToLower(name) {
@@ -229,7 +229,7 @@ func detect(ctx context.Context, data []byte) string {
 	case "cp949":
 		name = "euc-kr" // the standard's euc-kr is cp949
 	case "maccyrillic":
-		name = "windows-1251" // the same small letters, and far more likely
+		name = "windows-1251" // has the same small letters and is much more frequent
 	case "gb2312":
 		name = "gb18030" // a superset
 	case "utf-8":
@@ -241,7 +241,7 @@ func detect(ctx context.Context, data []byte) string {
 	if err != nil {
 		return latinCharset(sample)
 	}
-	// A wrong guess shows in characters that do not exist.
+	// A wrong guess results in characters that do not exist.
 	out, err := e.NewDecoder().Bytes(sample)
 	if err != nil || bytes.Count(out, []byte("\ufffd"))*20 > utf8.RuneCount(out) {
 		return latinCharset(sample)
@@ -249,8 +249,8 @@ func detect(ctx context.Context, data []byte) string {
 	return name
 }
 
-// latinCharset picks the charset of Latin letters that makes the most frequent
-// words come out of the sample, windows-1252 where none does better.
+// latinCharset returns the charset of Latin letters in which the sample
+// contains most of the frequent words, or windows-1252 if none is better.
 func latinCharset(sample []byte) string {
 	best, most, letters := "windows-1252", -1, 0
 	for _, name := range []string{"windows-1252", "windows-1250", "iso-8859-2", "windows-1254"} {
@@ -264,8 +264,8 @@ func latinCharset(sample []byte) string {
 		}
 		_, hits, _ := byStopWords(string(out))
 		n := countLetters(out)
-		// The two of Central Europe differ in letters that few of the
-		// frequent words have.
+		// The two charsets of Central Europe differ in letters that few of the
+		// frequent words contain.
 		if hits > most || hits == most && best == "windows-1250" && n > letters {
 			best, most, letters = name, hits, n
 		}
@@ -283,7 +283,7 @@ func countLetters(text []byte) int {
 	return n
 }
 
-// highLines returns the lines of data that hold a byte beyond ASCII, at most
+// highLines returns the lines of data that contain a non-ASCII byte, at most
 // detectLen bytes of them.
 func highLines(data []byte) []byte {
 	out := make([]byte, 0, min(len(data), detectLen))

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// clean makes a decoded text fit for storing: lines end with \n, terminal
-// colour sequences and control characters are gone, a form feed is a newline.
-// The result is valid UTF-8 if s is.
+// clean prepares a decoded text for storing: lines end with \n, terminal colour
+// sequences and control characters are removed, and a form feed becomes a
+// newline. The result is valid UTF-8 if s is.
 func clean(ctx context.Context, s string) string {
 	dirty := false
 	for _, piece := range pieces(ctx, s) {
@@ -58,8 +58,8 @@ func clean(ctx context.Context, s string) string {
 	return b.String()
 }
 
-// printable returns s without what no reader of it wants: terminal sequences, and
-// control characters but those of lines and pages. All else stays as it is.
+// printable returns s without terminal sequences, and without control
+// characters except those of lines and pages. Everything else is unchanged.
 func printable(ctx context.Context, s string) string {
 	var b strings.Builder
 	b.Grow(len(s))
@@ -85,14 +85,14 @@ func printable(ctx context.Context, s string) string {
 // cleaned reports whether clean drops or replaces r.
 func cleaned(r rune) bool { return isControl(r) || r == '\u2028' || r == '\u2029' }
 
-// isControl reports whether r is dropped from texts: a control character that
+// isControl reports whether r is removed from texts: a control character that
 // is neither newline nor tab, or a byte order mark.
 func isControl(r rune) bool {
 	return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || r == '\ufeff'
 }
 
 // escapeLen returns the length of the terminal sequence at the start of s,
-// which begins with ESC: that of a CSI sequence (ECMA-48 5.4), else 1.
+// which begins with ESC: that of a CSI sequence (ECMA-48 5.4), otherwise 1.
 func escapeLen(s string) int {
 	if len(s) < 3 || s[1] != '[' {
 		return 1

@@ -41,7 +41,7 @@ func TestExtractStops(t *testing.T) {
 	if testing.Short() {
 		t.Skip("hostile input takes minutes under the race detector")
 	}
-	const size = 1 << 20
+	const size = 1 << 19
 	fill := func(s string) string { return strings.Repeat(s, size/len(s)) }
 	line := "The words of a line that is about one thing and goes on with it.\n"
 	for name, in := range map[string]Input{
@@ -59,7 +59,7 @@ func TestExtractStops(t *testing.T) {
 		"HTML comment":     {Name: "a.html", Data: []byte("a<!--" + fill("<p>"))},
 		"HTML attributes":  {Name: "a.html", Data: []byte("a<p " + fill("a=b "))},
 		"Markdown":         {Name: "a.md", Data: []byte(fill("# A heading\n\nA paragraph.\n\n"))},
-		"PDF":              {Name: "a.pdf", Data: longPDF(3000)},
+		"PDF":              {Name: "a.pdf", Data: longPDF(1500)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const enough = 1 << 40

@@ -1,10 +1,10 @@
-// Package extract turns the bytes of a file or a web page into plain text with
-// a title, headings and a language.
+// Package extract extracts plain text, a title, headings and a language from
+// the bytes of a file or a web page.
 //
-// It knows PDF, HTML, Markdown and plain text of every kind (source code,
-// tables, logs) in any common charset. It is pure: it opens no file and no socket, so
-// that whoever has bytes can use it: the ingest pipeline, the content fetch of
-// the search bridge, uploads.
+// It supports PDF, HTML, Markdown and plain text of every kind (source code,
+// tables, logs) in any common charset. It is pure: it opens no file and no
+// socket. It is used by the ingest pipeline, the content fetch of the search
+// bridge, and for uploads.
 package extract
 
 import (
@@ -17,62 +17,61 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// Bounds on what is kept of a document beside its body.
+// Limits on the parts of a document apart from its body.
 const (
 	maxTitle    = 300   // bytes
 	maxHeading  = 300   // bytes of one heading
 	maxHeadings = 20000 // headings of one document
 )
 
-// An Input is a document as it was read.
+// An Input is a document to be extracted.
 type Input struct {
-	// Name is a file name or the path of a URL; its ending tells the type
-	// where MediaType does not. It may be "".
+	// Name is a file name or the path of a URL. Its extension determines the
+	// type if MediaType does not. It may be "".
 	Name string
 
-	// MediaType is what the origin says, with or without a charset
-	// parameter. "" means that name and bytes decide, as do
-	// "application/octet-stream" and, for a name with a known ending,
-	// "text/plain".
+	// MediaType is the type declared by the origin, with or without a charset
+	// parameter. With "" or "application/octet-stream", name and bytes
+	// determine the type. So they do with "text/plain" if the name has a known
+	// extension.
 	MediaType string
 
-	Data []byte // never changed
+	Data []byte // not modified
 
 	// Verbatim keeps the line ends, blank lines and trailing blanks of plain
-	// text, and the front matter of Markdown that its origin calls
-	// "text/plain".
+	// text, and the front matter of Markdown with the media type "text/plain".
 	Verbatim bool
 }
 
 // A Text is the readable part of a document. All strings are valid UTF-8
-// without control characters other than newline and tab, and, where Verbatim was
-// asked for, the other ends of lines and pages.
+// without control characters except newline and tab, and with Verbatim the
+// other ends of lines and pages.
 type Text struct {
-	Title     string // <title>, front matter or metadata title, else first (of a PDF largest) heading; "" if there is none
-	Body      string // paragraphs parted by an empty line; Markdown and plain text as written, without front matter
-	Lang      string // ISO 639-1 code; "" where unknown
+	Title     string // <title>, title in front matter or metadata, else first (in a PDF, largest) heading; "" if there is none
+	Body      string // paragraphs separated by an empty line; Markdown and plain text as written, without front matter
+	Lang      string // ISO 639-1 code; "" if unknown
 	MediaType string // without parameters, for example "text/html"
-	FileType  string // Fess's word for it: "html", "pdf", "txt" for prose, "others" for code and data
+	FileType  string // Fess's name for it: "html", "pdf", "txt" for prose, "others" for code and data
 	Headings  []Heading
-	Canonical string // absolute http or https URL that an HTML page gives for itself; "" if none
+	Canonical string // absolute http or https URL in an HTML page's canonical link; "" if there is none
 }
 
 // A Heading is a title inside the body.
 type Heading struct {
-	Offset int    // first byte in Body
+	Offset int    // offset of its first byte in Body
 	Level  int    // 1 to 6
 	Text   string // one line, never empty
 }
 
-// Extract returns the text of a document. Damaged documents yield what can be
-// read of them. Errors are of kind [errkind.Unsupported] for a binary file, a
-// format that is not known (the message names it) and a PDF without text or
+// Extract returns the text of a document. For a damaged document, it returns
+// the readable part. Errors are of kind [errkind.Unsupported] for a binary
+// file, an unsupported format (the message names it) and a PDF without text or
 // with a password, [errkind.Corrupt] for a PDF damaged beyond repair, and
-// [errkind.TooLarge] for one that passes a limit of package pdf.
+// [errkind.TooLarge] for one that exceeds a limit of package pdf.
 //
 // Extract stops soon after ctx is done, with an error that wraps ctx's cause.
 // After a deadline it is also of kind TooLarge, because the same document takes
-// as long the next time; give the deadline a cause that says how long it was.
+// as long the next time. The cause of the deadline should contain its duration.
 func Extract(ctx context.Context, in Input) (*Text, error) {
 	t, err := extract(ctx, in)
 	if stop := stopped(ctx); err != nil && stop != nil {
@@ -84,7 +83,7 @@ func Extract(ctx context.Context, in Input) (*Text, error) {
 	return t, nil
 }
 
-// stopped returns why ctx is done, nil if it is not.
+// stopped returns the cause if ctx is done, otherwise nil.
 func stopped(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	switch {
@@ -96,8 +95,8 @@ func stopped(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", cause, errkind.TooLarge)
 }
 
-// extract does the work of Extract. Its parsers stop early when ctx is done; what
-// they have by then is dropped.
+// extract implements Extract. Its parsers stop early when ctx is done, and
+// their results are dropped.
 func extract(ctx context.Context, in Input) (*Text, error) {
 	f, err := formatOf(in)
 	if err != nil {
@@ -133,15 +132,15 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 	return t, nil
 }
 
-// Supported reports whether Extract would take a file with this name whose
-// first bytes, up to 512, are head. Text with an unknown ending or none counts
-// as text; an empty file does too.
+// Supported reports whether Extract supports a file with this name whose first
+// bytes, up to 512, are head. A file with an unknown extension is supported if
+// it looks like text, and so is an empty file.
 func Supported(name string, head []byte) bool {
 	_, err := formatOf(Input{Name: name, Data: head[:min(len(head), sniffLen)]})
 	return err == nil
 }
 
-// unsupported makes the error for a format that has no text for us.
+// unsupported returns the error for an unsupported format.
 func unsupported(what string) error {
 	return fmt.Errorf("%s: %w", what, errkind.Unsupported)
 }

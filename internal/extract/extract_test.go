@@ -11,7 +11,7 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// mustExtract extracts and checks what holds for every text.
+// mustExtract extracts and checks the properties of every text.
 func mustExtract(t *testing.T, in Input) *Text {
 	t.Helper()
 	x, err := Extract(t.Context(), in)
@@ -86,7 +86,7 @@ func onLine(r rune) rune {
 	return r
 }
 
-// A verbatim text is as it was written, but for what nobody can see (FRS 8.5.3).
+// A verbatim text is unchanged except for invisible characters (FRS 8.5.3).
 func TestExtractVerbatim(t *testing.T) {
 	for _, tt := range []struct{ name, media, in, want string }{
 		{"a.txt", "text/plain", "  a\r\nb\r\n\r\nend \n\n", "  a\r\nb\r\n\r\nend \n\n"},

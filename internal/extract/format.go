@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// sniffLen is how many bytes decide whether something is text.
+// sniffLen is the number of bytes that determine whether a file is text.
 const sniffLen = 512
 
 type kind int
@@ -20,15 +20,15 @@ const (
 	kindPDF
 )
 
-// A format is how a document is read and what it is called.
+// A format determines how a document is read and how its type is named.
 type format struct {
 	kind  kind
 	media string
 }
 
-// fileType is Fess's word (Fess 15.4, FileTypeHelper): its own table knows
-// text/plain alone as txt; Markdown and its like are added here because people
-// mean them when they ask for text.
+// fileType is Fess's name (Fess 15.4, FileTypeHelper). Its own table has only
+// text/plain as txt. Markdown and similar formats are added here, because users
+// mean them too by text.
 func (f format) fileType() string {
 	switch f.media {
 	case "text/html", "application/xhtml+xml":
@@ -41,8 +41,9 @@ func (f format) fileType() string {
 	return "others"
 }
 
-// formatOf decides by magic numbers, the media type that the origin gave, the
-// name's ending, and whether the bytes look like text, in this order.
+// formatOf determines the format by magic numbers, the media type from the
+// origin, the extension of the name, and whether the bytes look like text, in
+// this order.
 func formatOf(in Input) (format, error) {
 	head := in.Data[:min(len(in.Data), sniffLen)]
 	media := mediaType(in.MediaType)
@@ -85,15 +86,15 @@ func formatOf(in Input) (format, error) {
 // mediaPDF is the media type of PDF (RFC 8118).
 const mediaPDF = "application/pdf"
 
-// isPDF reports whether head is the beginning of a PDF. In a file that is
-// called one, bytes of mail or web servers may stand before it, as readers of
-// PDF have always allowed (ISO 32000-1, Annex H, implementation note 13).
+// isPDF reports whether head is the beginning of a PDF. In a file with the
+// extension of a PDF, bytes of mail or web servers may precede it, as PDF
+// readers have always permitted (ISO 32000-1, Annex H, implementation note 13).
 func isPDF(head []byte, named bool) bool {
 	i := bytes.Index(head, []byte("%PDF-"))
 	return i == 0 || i > 0 && named
 }
 
-// byExtension returns the format of a name with a known text ending.
+// byExtension returns the format of a name with a known text extension.
 func byExtension(ext string) (format, bool) {
 	media, ok := textExtensions[ext]
 	if !ok {
@@ -108,7 +109,8 @@ func byExtension(ext string) (format, bool) {
 	return format{kindText, media}, true
 }
 
-// mediaType returns the lower-case type without parameters, "" if s holds none.
+// mediaType returns the lower-case type without parameters, or "" if s contains
+// none.
 func mediaType(s string) string {
 	s, _, _ = strings.Cut(s, ";")
 	s = strings.ToLower(strings.TrimSpace(s))
@@ -118,7 +120,7 @@ func mediaType(s string) string {
 	return s
 }
 
-// charsetParam returns the charset that a media type names, "" if none.
+// charsetParam returns the charset in a media type, or "" if there is none.
 func charsetParam(s string) string {
 	_, params, err := mime.ParseMediaType(s)
 	if err != nil {
@@ -141,7 +143,7 @@ func isTextMedia(media string) bool {
 	return false
 }
 
-// binaryMedia names the format of a media type that is known not to be text.
+// binaryMedia names the format of a media type that is not text.
 func binaryMedia(media string) string {
 	switch {
 	case media == mediaPDF:
@@ -158,8 +160,8 @@ func binaryMedia(media string) string {
 	return ""
 }
 
-// sniffText tells HTML from other text by its first tag, for documents that
-// neither the origin nor an ending names.
+// sniffText distinguishes HTML from other text by its first tag, for documents
+// without a declared type and a known extension.
 func sniffText(head []byte) format {
 	s := strings.ToLower(string(bytes.ReplaceAll(head, []byte{0}, nil)))
 	s = strings.TrimLeft(strings.TrimPrefix(s, "\ufeff"), " \t\r\n")
@@ -178,8 +180,8 @@ func sniffText(head []byte) format {
 }
 
 // looksLikeText reports whether head can be the beginning of a text. A file
-// whose ending says that it is text may hold a few stray control bytes. cut
-// says that the text goes on after head, which may then end inside a character.
+// with a text extension may contain a few stray control bytes. With cut, the
+// text continues after head, which may then end inside a character.
 func looksLikeText(head []byte, known, cut bool) bool {
 	if bomOf(head) != "" || utf16Without(head) != "" {
 		return true
@@ -201,13 +203,13 @@ func looksLikeText(head []byte, known, cut bool) bool {
 	if nul > 0 || control*50 > len(head) {
 		return false
 	}
-	// What is not UTF-8 may be in an old charset; there every other control
-	// byte speaks against it.
+	// Text that is not UTF-8 may be in an old charset, in which any other
+	// control byte is unlikely.
 	return high == 0 || validUTF8(head, cut) || control == 0
 }
 
-// validUTF8 reports whether b is UTF-8; where it was cut, its last character
-// may be incomplete.
+// validUTF8 reports whether b is UTF-8. If it was cut, its last character may
+// be incomplete.
 func validUTF8(b []byte, cut bool) bool {
 	if cut {
 		for i := 1; i <= utf8.UTFMax-1 && i <= len(b); i++ {
@@ -222,7 +224,7 @@ func validUTF8(b []byte, cut bool) bool {
 	return utf8.Valid(b)
 }
 
-// magic names the binary format that head begins with, "" if it is none.
+// magic names the binary format that head begins with, or returns "".
 func magic(head []byte) string {
 	for _, m := range magics {
 		if len(head) >= m.at+len(m.bytes) && string(head[m.at:m.at+len(m.bytes)]) == m.bytes {

@@ -1,7 +1,8 @@
 package extract
 
-// magics are the beginnings of formats that are no text, or whose text cannot
-// be read as it stands. They are long enough not to begin a text by chance.
+// magics are the first bytes of formats that are not text, or whose text cannot
+// be read directly. They are long enough that a text does not begin with them
+// by chance.
 var magics = [...]struct {
 	at          int
 	bytes, what string
@@ -43,8 +44,8 @@ var magics = [...]struct {
 	{0, "wOF2", "font"},
 }
 
-// binaryExtensions are the endings of files that are left alone without a look
-// inside: it saves opening every image of a big folder.
+// binaryExtensions are the extensions of files that are not opened, which saves
+// opening every image in a large folder.
 var binaryExtensions = map[string]string{
 	".pdf": "PDF document", ".ps": "PostScript document", ".eps": "image", ".rtf": "RTF document",
 	".doc": "office document", ".docx": "office document", ".docm": "office document", ".dot": "office document",
@@ -67,8 +68,8 @@ var binaryExtensions = map[string]string{
 	".npy": "data", ".npz": "data", ".pkl": "data", ".parquet": "data", ".safetensors": "data", ".onnx": "data", ".faiss": "data",
 }
 
-// textExtensions are the endings whose media type is known. What is missing
-// here is text/plain if it looks like text.
+// textExtensions are the extensions with a known media type. Other files that
+// look like text are text/plain.
 var textExtensions = map[string]string{
 	".html": "text/html", ".htm": "text/html", ".shtml": "text/html", ".xhtml": "application/xhtml+xml", ".xht": "application/xhtml+xml",
 	".md": "text/markdown", ".markdown": "text/markdown", ".mdown": "text/markdown", ".mkd": "text/markdown", ".mdx": "text/markdown", ".qmd": "text/markdown",

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// extractHTML walks the tokens of a page without building a tree, so that no
-// nesting, however deep, costs more than its length.
+// extractHTML processes the tokens of a page without building a tree, so that
+// the cost does not depend on the nesting.
 //
-// Navigation is left out and, where the page marks its main content, everything
-// else as well; but a page never loses its text to a tag that was not closed
-// or a <main> that holds next to nothing: loss is worse than boilerplate.
+// Navigation is left out and, if the page marks its main content, everything
+// else as well. But a tag that is not closed, or a <main> that contains almost
+// nothing, never causes the loss of the text: loss is worse than boilerplate.
 func extractHTML(ctx context.Context, t *Text, src string) {
 	w := newWalker(ctx, src)
 	w.walk(ctx)
@@ -29,22 +29,22 @@ func extractHTML(ctx context.Context, t *Text, src string) {
 	t.Body, t.Headings = w.mainContent()
 }
 
-// A walker goes through the tokens of a page.
+// A walker processes the tokens of a page.
 type walker struct {
 	z       *html.Tokenizer
 	xml     bool // XHTML syntax: <script/> is closed
-	keepAll bool // leave nothing out but scripts and styles
+	keepAll bool // leave out only scripts and styles
 
 	out      writer
 	headings []Heading
 	heading  struct{ start, level int } // start -1: no text yet; level 0: not in a heading
-	anchor   struct {                   // the link to itself that is open in the heading
+	anchor   struct {                   // the open link to the heading itself
 		open   bool
 		before writer
 	}
 	raw atom.Atom // element whose raw text comes next
 
-	skip     region // what is left out
+	skip     region // is left out
 	main     region
 	article  region
 	mains    []span
@@ -59,7 +59,7 @@ func newWalker(ctx context.Context, src string) *walker {
 	return w
 }
 
-// walk reads all tokens.
+// walk processes all tokens.
 func (w *walker) walk(ctx context.Context) {
 	for {
 		switch tt := w.z.Next(); tt {
@@ -79,7 +79,7 @@ func (w *walker) walk(ctx context.Context) {
 	}
 }
 
-// text takes the text between two tags.
+// text processes the text between two tags.
 func (w *walker) text(ctx context.Context, b []byte) {
 	switch w.raw {
 	case atom.Title:
@@ -101,7 +101,7 @@ func (w *walker) text(ctx context.Context, b []byte) {
 	}
 }
 
-// startTag takes an opening tag; closed says that it closes itself.
+// startTag processes an opening tag; closed reports that it closes itself.
 func (w *walker) startTag(closed bool) {
 	name, hasAttr := w.z.TagName()
 	tag, a := string(name), atom.Lookup(name)
@@ -163,7 +163,7 @@ func (w *walker) startTag(closed bool) {
 	}
 }
 
-// endTag takes a closing tag.
+// endTag processes a closing tag.
 func (w *walker) endTag(tag string, a atom.Atom) {
 	w.raw = 0
 	if w.skip.tag != "" {
@@ -182,7 +182,7 @@ func (w *walker) endTag(tag string, a atom.Atom) {
 	}
 }
 
-// layout turns a tag into the white space around it, and minds headings.
+// layout converts a tag to the white space around it, and tracks headings.
 func (w *walker) layout(a atom.Atom, start bool) {
 	if level := headingLevel(a); level > 0 {
 		w.endHeading()
@@ -213,8 +213,8 @@ func (w *walker) layout(a atom.Atom, start bool) {
 	}
 }
 
-// endAnchor takes back the mark that documentation generators put into headings
-// for people to link to, such as a paragraph sign.
+// endAnchor removes the mark for links, such as a paragraph sign, that
+// documentation generators add to headings.
 func (w *walker) endAnchor() {
 	if !w.anchor.open {
 		return
@@ -230,7 +230,7 @@ func (w *walker) endAnchor() {
 	}
 }
 
-// endHeading records the heading that is open, if it has text.
+// endHeading records the open heading if it has text.
 func (w *walker) endHeading() {
 	h := w.heading
 	w.heading.level, w.anchor.open = 0, false
@@ -245,7 +245,7 @@ func (w *walker) endHeading() {
 }
 
 // mainContent returns the parts of the page that it marks as its content if
-// they hold a fair share of the text, else everything.
+// they contain a large enough part of the text, otherwise everything.
 func (w *walker) mainContent() (string, []Heading) {
 	all := len(w.out.buf)
 	if n := total(w.mains); n > 0 && (n*4 >= all || n >= 2000) {
@@ -263,7 +263,7 @@ func (w *walker) pick(spans []span) (string, []Heading) {
 	var hs []Heading
 	next := 0
 	for _, s := range spans {
-		s.end = min(s.end, len(w.out.buf)) // an anchor's mark may have been taken back
+		s.end = min(s.end, len(w.out.buf)) // the mark of an anchor may have been removed
 		for s.start < s.end && isSpace(w.out.buf[s.start]) {
 			s.start++
 		}
@@ -288,7 +288,8 @@ func (w *walker) pick(spans []span) (string, []Heading) {
 	return b.String(), hs
 }
 
-// absoluteURL returns s if it is an absolute http or https URL of sane length.
+// absoluteURL returns s if it is an absolute http or https URL of reasonable
+// length.
 func absoluteURL(s string) string {
 	s = strings.TrimSpace(s)
 	u, err := url.Parse(s)

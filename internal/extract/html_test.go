@@ -73,7 +73,7 @@ func TestMainContent(t *testing.T) {
 		{"main wins over article", "Menu<main>" + long + "<article>" + long + "</article></main>", long + "\n\n" + long},
 		{"main that is not closed", "Menu<main><p>" + long + "</div>", long},
 		{"empty main", "<main> </main><p>" + long, long},
-		{"main that holds next to nothing", "<main>Loading</main><p>" + long, "Loading\n\n" + long},
+		{"main that contains almost nothing", "<main>Loading</main><p>" + long, "Loading\n\n" + long},
 		{"articles that are a small part", "<p>" + long + "</p><article>comment</article>", long + "\n\ncomment"},
 	}
 	for _, tt := range tests {

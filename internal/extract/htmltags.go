@@ -6,8 +6,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// A region is an element that is open. It is told by its tag and by how many
-// elements of that tag are open, which needs no tree.
+// A region is an open element. It is identified by its tag and the number of
+// open elements with that tag, so that no tree is needed.
 type region struct {
 	tag   string // "" means that no region is open
 	depth int
@@ -19,14 +19,14 @@ type span struct{ start, end int }
 
 func (r *region) begin(tag string, start int) { *r = region{tag: tag, depth: 1, start: start} }
 
-// open takes a start tag inside the region.
+// open processes a start tag inside the region.
 func (r *region) open(tag string) {
 	if tag == r.tag {
 		r.depth++
 	}
 }
 
-// close takes an end tag and reports whether it ended the region.
+// close processes an end tag and reports whether it ended the region.
 func (r *region) close(tag string) bool {
 	if r.tag == "" || tag != r.tag {
 		return false
@@ -38,7 +38,7 @@ func (r *region) close(tag string) bool {
 	return true
 }
 
-// end closes a region that is open at the end of the page.
+// end closes a region that is still open at the end of the page.
 func (r *region) end(spans []span, at int) []span {
 	if r.tag == "" {
 		return spans
@@ -54,7 +54,7 @@ func total(spans []span) int {
 	return n
 }
 
-// attributes are those that matter here.
+// attributes are the attributes that are used.
 type attributes struct{ lang, rel, href, role string }
 
 // attributes reads the attributes of the current start tag.
@@ -78,8 +78,8 @@ func (w *walker) attributes() attributes {
 	return at
 }
 
-// isBoilerplate reports whether an element is left out: what is no text, and
-// what repeats on every page.
+// isBoilerplate reports whether an element is left out: elements that are not
+// text, and elements that are repeated on every page.
 func isBoilerplate(a atom.Atom, at attributes) bool {
 	switch a {
 	case atom.Nav, atom.Template, atom.Svg, atom.Object, atom.Select, atom.Button:
@@ -90,7 +90,7 @@ func isBoilerplate(a atom.Atom, at attributes) bool {
 	return false
 }
 
-// headingLevel returns 1 to 6 for h1 to h6, else 0.
+// headingLevel returns 1 to 6 for h1 to h6, otherwise 0.
 func headingLevel(a atom.Atom) int {
 	switch a {
 	case atom.H1:
@@ -122,13 +122,13 @@ var voidElements = map[atom.Atom]bool{
 	atom.Input: true, atom.Link: true, atom.Meta: true, atom.Source: true, atom.Track: true, atom.Wbr: true,
 }
 
-// readAttributes are the elements whose attributes are looked at.
+// readAttributes are the elements whose attributes are read.
 var readAttributes = map[atom.Atom]bool{
 	atom.Html: true, atom.Link: true, atom.A: true, atom.Div: true, atom.Section: true, atom.Ul: true, atom.Form: true,
 	atom.Main: true, atom.Article: true, atom.Td: true, atom.Body: true,
 }
 
-// blockElements part paragraphs.
+// blockElements separate paragraphs.
 var blockElements = map[atom.Atom]bool{
 	atom.P: true, atom.Div: true, atom.Table: true, atom.Section: true, atom.Blockquote: true, atom.Ul: true, atom.Ol: true,
 	atom.Dl: true, atom.Article: true, atom.Main: true, atom.Header: true, atom.Footer: true, atom.Nav: true, atom.Aside: true,

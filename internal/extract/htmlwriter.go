@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// A writer lays text out: white space collapses as in a browser, blocks are
-// parted by an empty line, cells by a tab. White space is written only before
-// the text that follows it.
+// A writer writes the text of a page: white space is collapsed as in a browser,
+// blocks are separated by an empty line, cells by a tab. White space is only
+// written before the text that follows it.
 type writer struct {
 	buf     []byte
 	newline int  // newlines before the next text: 0, 1 or 2
@@ -17,11 +17,11 @@ type writer struct {
 	inRow     bool // a cell of the current row has begun
 	cellFresh bool // the current cell has no text yet
 	pre       int  // open preformatted elements
-	preFresh  bool // the newline right after <pre> does not count (HTML 13.1.2.5)
+	preFresh  bool // the newline directly after <pre> is ignored (HTML 13.1.2.5)
 }
 
 // write adds text and returns the offset of its first byte that is not white
-// space, -1 if there is none.
+// space, or -1 if there is none.
 func (w *writer) write(b []byte) int {
 	first := -1
 	for len(b) > 0 {
@@ -60,12 +60,12 @@ func whiteSpace(r rune) byte {
 	return ' '
 }
 
-// flush writes the white space that is due.
+// flush writes the pending white space.
 func (w *writer) flush() {
 	switch {
 	case len(w.buf) == 0:
 	case w.newline > 0 || w.tabs > 0:
-		// Preformatted text may have ended with newlines of its own.
+		// Preformatted text may have ended with newlines.
 		for i := len(w.buf) - 1; i >= 0 && w.buf[i] == '\n' && w.newline > 0; i-- {
 			w.newline--
 		}
@@ -81,7 +81,7 @@ func (w *writer) flush() {
 	w.newline, w.tabs, w.space, w.cellFresh = 0, 0, false, false
 }
 
-// breakLine asks for n newlines before the next text. At the start of a table
+// breakLine requests n newlines before the next text. At the start of a table
 // cell it does nothing, so that <td><p> stays in its row.
 func (w *writer) breakLine(n int) {
 	if !w.cellFresh {
@@ -89,7 +89,7 @@ func (w *writer) breakLine(n int) {
 	}
 }
 
-// lineBreak is <br>: the second one in a row makes an empty line.
+// lineBreak handles <br>. Two in succession make an empty line.
 func (w *writer) lineBreak() {
 	if !w.cellFresh {
 		w.newline = min(w.newline+1, 2)
@@ -111,7 +111,7 @@ func (w *writer) cell() {
 	w.inRow, w.cellFresh = true, true
 }
 
-// preformatted begins or ends text whose white space counts.
+// preformatted begins or ends preformatted text.
 func (w *writer) preformatted(start bool) {
 	switch {
 	case start:

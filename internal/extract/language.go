@@ -5,14 +5,14 @@ import (
 	"unicode"
 )
 
-// langSample is how many bytes of a text decide about its language, half of
-// them from the start and half from the middle.
+// langSample is the number of bytes that determine the language, half of them
+// from the start of the text and half from the middle.
 const langSample = 16384
 
-// language returns the ISO 639-1 code of a text's language. declared is what
-// the document says of itself (a BCP 47 tag or ""); it decides where the text
-// does not speak clearly, because templates often declare a language that
-// nobody changed.
+// language returns the ISO 639-1 code of a text's language. declared is the
+// language that the document declares (a BCP 47 tag or ""). It is used if the
+// text is ambiguous, because templates often declare a language that was never
+// changed.
 func language(text, declared string) string {
 	sample := text
 	if len(text) > langSample {
@@ -36,7 +36,8 @@ func language(text, declared string) string {
 	return lang
 }
 
-// primaryTag returns the two-letter language of a BCP 47 tag, "" if it has none.
+// primaryTag returns the two-letter language of a BCP 47 tag, or "" if it has
+// none.
 func primaryTag(tag string) string {
 	tag, _, _ = strings.Cut(strings.ToLower(strings.TrimSpace(tag)), "-")
 	tag, _, _ = strings.Cut(tag, "_")
@@ -96,9 +97,10 @@ func countScripts(s string) scriptCounts {
 	return c
 }
 
-// byScript tells languages that have a script of their own. A text full of
-// Latin words, such as a page of commands, is in the other language from about
-// one letter in ten on. clear is false where several languages share the script.
+// byScript detects languages with their own script. A text with many Latin
+// words, such as a page of commands, is in the other language if at least about
+// one letter in ten belongs to its script. clear is false if several languages
+// share the script.
 func byScript(s string) (lang string, clear bool) {
 	c := countScripts(s)
 	enough := func(n int) bool { return n > 5 && n*10 > c.latin }
@@ -137,9 +139,10 @@ func byScript(s string) (lang string, clear bool) {
 	return "", false
 }
 
-// byStopWords tells languages of Latin script by their most frequent words. It
-// returns the best, how many of its words were found, and how many of the next.
-// Text that hardly has any, such as data, has no language.
+// byStopWords detects languages with Latin script by their most frequent words.
+// It returns the best one, the number of its words that were found, and the
+// number for the second best. Text with very few such words, such as data, has
+// no language.
 func byStopWords(s string) (lang string, hits, second int) {
 	counts, words := map[string]int{}, 0
 	for w := range strings.FieldsFuncSeq(s, func(r rune) bool { return !unicode.IsLetter(r) }) {
@@ -167,9 +170,9 @@ func byStopWords(s string) (lang string, hits, second int) {
 // maxStopWord is the length in bytes of the longest stop word.
 const maxStopWord = 9
 
-// stopWords are the frequent words of the languages that share the Latin
-// script, some thirty each so that none is favoured by a longer list. Single
-// letters are missing, because programs are full of them.
+// stopWords are the frequent words of languages with Latin script. Each list
+// has about thirty words, so that no language is favoured. Single letters are
+// not included, because they are frequent in programs.
 var stopWords = [...]struct{ lang, words string }{
 	{"en", "the of and to in is that for it with as was on are be this by you not or from have an which can if will has all"},
 	{"de", "der die und in den von zu das mit sich des auf für ist im dem nicht ein eine als auch es an werden aus bei oder sind wird"},

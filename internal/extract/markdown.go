@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// extractMarkdown keeps the source, which reads well as it stands, and finds
-// its headings (CommonMark 4.2 and 4.3) outside of fenced code.
+// extractMarkdown keeps the source, which is readable as it is, and finds its
+// headings (CommonMark 4.2 and 4.3) outside of fenced code.
 func extractMarkdown(ctx context.Context, t *Text, src string) {
 	body, meta := frontMatter(src)
 	t.Body = trimBlankLines(body)
@@ -17,9 +17,9 @@ func extractMarkdown(ctx context.Context, t *Text, src string) {
 	t.Headings = markdownHeadings(ctx, t.Body)
 }
 
-// frontMatter parts a leading block of YAML (---) or TOML (+++) from the rest
-// and returns its plain string values for title and lang. A block without an
-// end is text.
+// frontMatter splits off a leading block of YAML (---) or TOML (+++) and
+// returns its plain string values for title and lang. A block without an end is
+// text.
 func frontMatter(src string) (body string, meta map[string]string) {
 	first, rest, ok := strings.Cut(src, "\n")
 	fence, sep := strings.TrimRight(first, " \t"), ":"
@@ -69,7 +69,7 @@ func markdownHeadings(ctx context.Context, body string) []Heading {
 			hs = append(hs, Heading{Offset: offset, Level: level, Text: text})
 		}
 	}
-	fence := ""             // of the code block that we are in
+	fence := ""             // of the current code block
 	prev, prevOff := "", -1 // paragraph line above, for setext
 	for off, next := 0, 0; off < len(body) && len(hs) < maxHeadings; {
 		if off >= next {
@@ -109,15 +109,15 @@ func markdownHeadings(ctx context.Context, body string) []Heading {
 	return hs
 }
 
-// indent returns the leading blanks of a line and the rest; four or more mean
-// indented code.
+// indent returns the leading blanks of a line and the rest. Four or more blanks
+// mean indented code.
 func indent(line string) (int, string) {
 	rest := strings.TrimLeft(line, " ")
 	return len(line) - len(rest), rest
 }
 
-// codeFence returns the run of ` or ~ that opens a code block, "" if the line
-// does not.
+// codeFence returns the run of ` or ~ that opens a code block, or "" if there
+// is none.
 func codeFence(line string) string {
 	n, s := indent(line)
 	if n > 3 || s == "" || s[0] != '`' && s[0] != '~' {
@@ -153,7 +153,7 @@ func atxHeading(line string) (int, string) {
 	return level, s
 }
 
-// setextLevel returns 1 for a line of = and 2 for one of -, else 0.
+// setextLevel returns 1 for a line of = and 2 for one of -, otherwise 0.
 func setextLevel(line string) int {
 	n, s := indent(strings.TrimRight(line, " \t"))
 	switch {
@@ -179,7 +179,7 @@ func isParagraphLine(line string) bool {
 // plainInline removes the markup inside a heading: links, emphasis, code marks,
 // tags, attribute blocks and escapes.
 func plainInline(s string) string {
-	s = s[:min(len(s), 4096)] // what is longer is cut afterwards anyway
+	s = s[:min(len(s), 4096)] // longer text is cut later anyway
 	s = withoutTags(withoutLinks(withoutAttributes(s)))
 	var b strings.Builder
 	inCode := false
@@ -211,7 +211,7 @@ func withoutAttributes(s string) string {
 	return strings.TrimRight(t[:i], " \t")
 }
 
-// withoutLinks puts the text of links and pictures in their place.
+// withoutLinks replaces links and pictures by their text.
 func withoutLinks(s string) string {
 	var b strings.Builder
 	for {
@@ -267,10 +267,10 @@ func withoutTags(s string) string {
 	}
 }
 
-// enclosed returns the length of the brackets at the start of s and what they
-// enclose: at most max characters, and neither of the brackets. It is 0 where
-// there are none. The search ends at the next bracket, so that many of them take
-// no longer than one.
+// enclosed returns the length of the brackets at the start of s with their
+// content, which has at most max characters and neither of the brackets. It
+// returns 0 if there are none. The search ends at the next bracket, so its time
+// does not depend on the number of brackets.
 func enclosed(s, brackets string, max int) int {
 	i := strings.IndexAny(s[1:], brackets)
 	if i < 0 || s[1+i] != brackets[1] || utf8.RuneCountInString(s[1:1+i]) > max {

@@ -6,7 +6,7 @@ import (
 	"knowhow/internal/extract/pdf"
 )
 
-// extractPDF takes over what package pdf read, within the bounds of Text.
+// extractPDF converts the result of package pdf, within the limits of Text.
 func extractPDF(ctx context.Context, t *Text, data []byte) error {
 	p, err := pdf.Read(ctx, data)
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// pieceLen is how many bytes are read between two looks at the context, which
-// takes about a millisecond.
+// pieceLen is the number of bytes between two checks of the context, which take
+// about a millisecond to process.
 const pieceLen = 1 << 17
 
-// pieces yields s in pieces, with their offsets, until ctx is done. The first
-// is yielded in any case. No character is cut.
+// pieces yields s in pieces, with their offsets, until ctx is done. It always
+// yields the first piece. No character is split.
 func pieces[T string | []byte](ctx context.Context, s T) iter.Seq2[int, T] {
 	return func(yield func(int, T) bool) {
 		for at := 0; at < len(s) && (at == 0 || ctx.Err() == nil); {
@@ -31,7 +31,7 @@ func pieces[T string | []byte](ctx context.Context, s T) iter.Seq2[int, T] {
 	}
 }
 
-// A reader reads until ctx is done. It belongs to one call.
+// A reader reads until ctx is done. It is used in one call only.
 type reader struct {
 	ctx context.Context
 	r   io.Reader

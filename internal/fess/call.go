@@ -15,12 +15,12 @@ import (
 	"knowhow/internal/search"
 )
 
-// A param is one parameter of a request. Parameters are kept in a list, because
-// their order in a request is easier to read than the alphabetical one.
+// A param is one parameter of a request. Parameters are kept in a list, so that
+// they have a readable order.
 type param struct{ name, value string }
 
-// encode writes parameters as a URL's query. Everything but letters, digits and
-// "-_.~" is escaped: Tomcat refuses raw brackets and bars.
+// encode returns parameters as the query of a URL. Everything except letters,
+// digits and "-_.~" is escaped, because Tomcat refuses raw brackets and bars.
 func encode(params []param) string {
 	var b strings.Builder
 	for i, p := range params {
@@ -34,7 +34,7 @@ func encode(params []param) string {
 	return b.String()
 }
 
-// repeat makes one parameter of each value that is not blank.
+// repeat returns one parameter for each value that is not blank.
 func repeat(name string, values []string) []param {
 	var params []param
 	for _, v := range values {
@@ -45,7 +45,7 @@ func repeat(name string, values []string) []param {
 	return params
 }
 
-// The types of answers that are read.
+// Types of answers.
 const (
 	jsonType = "application/json"
 	htmlType = "text/html"
@@ -56,13 +56,13 @@ type answer struct {
 	path   string // of the request
 	status int
 	header http.Header
-	wanted bool   // it has the type that was asked for
-	body   []byte // nil unless wanted
+	wanted bool   // it has the requested type
+	body   []byte // nil if the type is not the requested one
 }
 
 // send makes one request for path, such as "/api/v1/labels". It returns an
-// answer of any status and type. It reads the body only of an answer of the wanted
-// type. A body that is too large is an error.
+// answer of any status and type. The body is read only if the answer has the
+// requested type. A body that is too large is an error.
 func (c *Client) send(ctx context.Context, path string, params []param, want string) (*answer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -106,24 +106,26 @@ func (c *Client) send(ctx context.Context, path string, params []param, want str
 	return a, nil
 }
 
-// body reads the body of an answer, up to one byte more than the limit. It begins
-// with a buffer of the usual size, because growing costs more than reading.
+// body reads the body of an answer, up to one byte more than the limit. Its
+// buffer initially has the size of the last answer, because growing costs more
+// than reading.
 func (c *Client) body(resp *http.Response) ([]byte, error) {
 	var b bytes.Buffer
-	room := resp.ContentLength
-	if room < 0 {
-		room = c.usual.Load()
+	size := resp.ContentLength
+	if size < 0 {
+		size = c.usual.Load()
 	}
-	b.Grow(int(min(max(room, 0), maxUsual)) + bytes.MinRead)
+	b.Grow(int(min(max(size, 0), maxUsual)) + bytes.MinRead)
 	_, err := b.ReadFrom(io.LimitReader(resp.Body, c.maxBody+1))
 	c.usual.Store(int64(b.Len()))
 	return b.Bytes(), err
 }
 
-// maxUsual bounds the buffer that is made before anything was read, in bytes.
+// maxUsual limits the initial size of the buffer, in bytes.
 const maxUsual = 256 << 10
 
-// maxToken bounds a token, in bytes. Tomcat takes header lines of 8 KB.
+// maxToken is the maximum length of a token, in bytes. Tomcat accepts header
+// lines of up to 8 KB.
 const maxToken = 4096
 
 // visible reports whether a token can be sent.
@@ -131,15 +133,16 @@ func visible(token string) bool {
 	return len(token) <= maxToken && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// authorization returns the Authorization header of a request, "" for none. A
-// client that passes tokens through sends the caller's token or no request.
+// authorization returns the Authorization header of a request, or "" for none.
+// A client that passes tokens through sends the caller's token, and fails if
+// there is none.
 func (c *Client) authorization(ctx context.Context, path string) (string, error) {
 	token := c.token
 	if c.passThrough {
 		token = search.TokenFrom(ctx)
 		if token == "" || !visible(token) {
 			return "", &errkind.Remote{Kind: errkind.Unauthorized, Endpoint: path, Status: http.StatusUnauthorized,
-				Message: "every caller needs an access token for Fess of his own; send it in the header X-Fess-Token"}
+				Message: "every caller needs its own access token for Fess; send it in the header X-Fess-Token"}
 		}
 	}
 	if token == "" {

@@ -77,7 +77,7 @@ func TestPassThroughRefuses(t *testing.T) {
 	}
 }
 
-// TestPassThrough checks that each caller asks with his token, whatever was
+// TestPassThrough checks that each call uses the token of its caller, whatever was
 // asked before him, and that ours is never sent.
 func TestPassThrough(t *testing.T) {
 	for _, api := range []string{"v1", "v2"} {

@@ -10,7 +10,7 @@ import (
 	"knowhow/internal/search/searchtest"
 )
 
-// open returns a client of a fake server that holds docs.
+// open returns a client of a fake server with docs.
 func open(t *testing.T, docs []document.Document, o fesstest.Options) (*fess.Client, *fesstest.Server) {
 	t.Helper()
 	server := fesstest.New(t, docs, o)

@@ -17,18 +17,18 @@ var _ search.Service = (*Client)(nil)
 const copyPath = "/cache/"
 
 // frame matches the text that Fess writes before a stored copy
-// (WEB-INF/view/cache.hbs, Fess 15.4 and 15.7): a document type, the charset, the
-// base, and a box with a note.
+// (WEB-INF/view/cache.hbs, Fess 15.4 and 15.7): a document type, the charset,
+// the base, and a box with a note.
 var frame = regexp.MustCompile(`^\s*<!DOCTYPE html>\r?\n<meta http-equiv="Content-Type"[^\n]*\n<base href="[^\n]*\n` +
 	`<div [^\n]*\n<div [^\n]*</div>\r?\n</div>\r?\n`)
 
-// StoredCopy returns the copy that Fess stored of a document. It looks the document
-// up as Find does. Fess stores copies of pages of type text/html, up to 2.5 MB. For
-// other documents it answers with an empty frame. Such an answer, and one with
-// another frame, is an error of kind Unsupported.
+// StoredCopy returns the copy of a document that Fess stored. It looks the
+// document up like Find. Fess stores copies of pages of type text/html, up to
+// 2.5 MB. For other documents it answers with an empty frame. Such an answer,
+// and one with another frame, is an error of kind Unsupported.
 //
 // A server with API v1 shows copies on a web page, where some versions ignore
-// tokens: only the documents for guests can surely be read there.
+// tokens. Only documents for guests can be read there reliably.
 func (c *Client) StoredCopy(ctx context.Context, id string, labels []string) (*search.StoredCopy, error) {
 	row, err := c.row(ctx, id, labels)
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *Client) StoredCopy(ctx context.Context, id string, labels []string) (*s
 	none := fmt.Errorf("the Fess server keeps no copy of document %s: %w", id, errkind.Unsupported)
 	var framed []byte
 	if c.api.known() == v2 {
-		// From Fess 15.7 on a hit has a field for that.
+		// Since Fess 15.7, a hit has a field for that.
 		if scalar(row.HasCache) != "true" {
 			return nil, none
 		}
@@ -56,14 +56,15 @@ func (c *Client) StoredCopy(ctx context.Context, id string, labels []string) (*s
 	return &search.StoredCopy{DocID: id, URL: h.URL, MediaType: "text/html; charset=utf-8", Data: data}, nil
 }
 
-// copyV2 asks API v2 for a copy. It returns the error none if there is none.
+// copyV2 requests a copy with API v2. It returns the error none if there is
+// none.
 func (c *Client) copyV2(ctx context.Context, id string, none error) ([]byte, error) {
 	a, err := c.send(ctx, "/api/v2/cache/"+id, nil, jsonType)
 	if err != nil {
 		return nil, err
 	}
 	switch {
-	case a.elsewhere() || a.status == http.StatusNotFound:
+	case a.notFound() || a.status == http.StatusNotFound:
 		return nil, none
 	case !a.wanted:
 		return nil, c.unusable(a)
@@ -71,24 +72,24 @@ func (c *Client) copyV2(ctx context.Context, id string, none error) ([]byte, err
 	if err := c.check(ctx, a); err != nil {
 		return nil, err
 	}
-	var said struct {
+	var body struct {
 		DocID   *text `json:"doc_id"`
 		Content *text `json:"content"`
 	}
-	if err := decode(a, &said); err != nil {
+	if err := decode(a, &body); err != nil {
 		return nil, err
 	}
 	switch {
-	case said.DocID == nil || said.Content == nil:
+	case body.DocID == nil || body.Content == nil:
 		return nil, notFess(a)
-	case string(*said.DocID) != id:
+	case string(*body.DocID) != id:
 		return nil, none
 	}
-	return []byte(*said.Content), nil
+	return []byte(*body.Content), nil
 }
 
-// copyPage asks for the web page of a copy. It returns the error none if there is
-// none: Fess redirects to an error page then.
+// copyPage requests the web page of a copy. It returns the error none if there
+// is none, because Fess then redirects to an error page.
 func (c *Client) copyPage(ctx context.Context, id string, none error) ([]byte, error) {
 	a, err := c.send(ctx, copyPath, []param{{"docId", id}}, htmlType)
 	if err != nil {
@@ -103,7 +104,7 @@ func (c *Client) copyPage(ctx context.Context, id string, none error) ([]byte, e
 	return nil, none
 }
 
-// unframe returns a stored copy without Fess's frame, nil if it has none.
+// unframe returns a stored copy without Fess's frame, or nil if it has none.
 func unframe(framed []byte) []byte {
 	cut := frame.FindIndex(framed)
 	if cut == nil {

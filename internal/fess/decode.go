@@ -8,15 +8,16 @@ import (
 	"math"
 )
 
-// errShape means that a value of an answer is not of the type that Fess sends.
+// errShape reports that a value in an answer does not have the type that Fess
+// sends.
 var errShape = errors.New("a value of another type was expected")
 
-// A number is a JSON number from 0 on. Numbers above the greatest int32 become
-// it. All counts and times of Fess's answers are such numbers, except those in a
-// hit; see [row].
+// A number is a non-negative JSON number. Numbers above the maximum int32
+// become that maximum. All counts and times in Fess's answers are such numbers,
+// except those in a hit; see [row].
 type number float64
 
-// UnmarshalJSON refuses everything else, null included.
+// UnmarshalJSON refuses any other value, including null.
 func (n *number) UnmarshalJSON(data []byte) error {
 	var f float64
 	if bytes.Equal(data, []byte("null")) || json.Unmarshal(data, &f) != nil || f < 0 {
@@ -29,7 +30,7 @@ func (n *number) UnmarshalJSON(data []byte) error {
 // A text is a JSON string.
 type text string
 
-// UnmarshalJSON refuses everything else, null included.
+// UnmarshalJSON refuses any other value, including null.
 func (t *text) UnmarshalJSON(data []byte) error {
 	if len(data) == 0 || data[0] != '"' {
 		return errShape
@@ -49,7 +50,7 @@ func texts(list []text) []string {
 // A reader decodes itself. Its checks go beyond what struct tags can express.
 type reader interface{ read(d *json.Decoder) error }
 
-// decode reads a whole answer into v, a [reader] or a pointer for package
+// decode decodes a whole answer into v, a [reader] or a pointer for package
 // encoding/json. In API v2 the answer is inside of an envelope.
 func decode(a *answer, v any) error {
 	d := json.NewDecoder(bytes.NewReader(a.body))
@@ -81,8 +82,8 @@ func decode(a *answer, v any) error {
 	return nil
 }
 
-// members reads an object. It calls f with the name of each member; f must decode
-// the value.
+// members decodes an object. It calls f with the name of each member; f must
+// decode the value.
 func members(d *json.Decoder, f func(name string) error) error {
 	return list(d, '{', func() error {
 		name, err := d.Token()
@@ -93,10 +94,10 @@ func members(d *json.Decoder, f func(name string) error) error {
 	})
 }
 
-// elements reads an array. It calls f for each element; f must decode it.
+// elements decodes an array. It calls f for each element; f must decode it.
 func elements(d *json.Decoder, f func() error) error { return list(d, '[', f) }
 
-// list reads an object or an array and calls f for each item in it.
+// list decodes an object or an array and calls f for each item in it.
 func list(d *json.Decoder, opening json.Delim, f func() error) error {
 	if t, err := d.Token(); err != nil || t != opening {
 		return errShape
@@ -110,19 +111,19 @@ func list(d *json.Decoder, opening json.Delim, f func() error) error {
 	return err
 }
 
-// skip reads a value that is of no use.
+// skip skips a value.
 func skip(d *json.Decoder) error {
 	var raw json.RawMessage
 	return d.Decode(&raw)
 }
 
-// A listing is an answer that lists things. The name of the list's member is
+// A listing is an answer that contains a list. The name of the list's member is
 // "data" in API v1 and differs between the calls of API v2.
 type listing[T any] struct {
 	member string
 	rows   []T
-	total  *number // of rows that exist
-	size   *number // of rows that were sent; nil in most answers
+	total  *number // number of existing rows
+	size   *number // number of rows in the answer; nil in most answers
 }
 
 // read implements [reader].
@@ -147,8 +148,8 @@ func (l *listing[T]) read(d *json.Decoder) error {
 	return err
 }
 
-// rows returns what an answer lists; member is the name of the list in API v2.
-// API v1 leaves an empty list out, except that of popular words.
+// rows returns the list in an answer; member is the name of the list in API v2.
+// API v1 omits an empty list, except that of popular words.
 func rows[T any](a *answer, member string) ([]T, error) {
 	l := listing[T]{member: member}
 	if versionOf(a.path) == v1 {

@@ -11,23 +11,23 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// A detector remembers which version of its API a server speaks. The version is
-// the same for all callers.
+// A detector stores the API version of a server. The version is the same for
+// all callers.
 type detector struct {
 	fixed version // from the configuration, or unknown
 
 	mu    sync.Mutex // guards what follows
 	found version
-	probe *probe // in progress; nil if none is
+	probe *probe // in progress, or nil
 }
 
-// A probe is a search for API v2.
+// A probe is a request that tests for API v2.
 type probe struct {
 	done chan struct{} // closed when ok is set
 	ok   bool
 }
 
-// known returns the version that is known, or unknown.
+// known returns the version, or unknown.
 func (d *detector) known() version {
 	if d.fixed != unknown {
 		return d.fixed
@@ -41,18 +41,18 @@ func (d *detector) known() version {
 func (d *detector) remember(v version) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	news := d.found != v
+	changed := d.found != v
 	d.found = v
-	return news
+	return changed
 }
 
-// ask sends a question in the version that the server speaks and returns its
-// answer, which is JSON of any status.
+// ask sends a question in the server's API version and returns the answer,
+// which is JSON of any status.
 //
-// The first question detects the version. It is sent to API v1. If the server has
-// no API v1, its answer to a request for the health of API v2 decides. So a server
-// with API v1 gets no additional request. If a later answer shows that the API is
-// gone, the version is detected once more.
+// The first question detects the version. It is sent to API v1. If the server
+// has no API v1, the answer to a health request to API v2 decides. So a server
+// with API v1 receives no additional request. If a later answer shows that the
+// API no longer exists, the version is detected once more.
 func (c *Client) ask(ctx context.Context, q question) (*answer, error) {
 	known := c.api.known()
 	if known == unknown {
@@ -62,11 +62,11 @@ func (c *Client) ask(ctx context.Context, q question) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !a.elsewhere() || c.api.fixed != unknown {
+	if !a.notFound() || c.api.fixed != unknown {
 		return a, c.unusable(a)
 	}
 	if c.api.remember(unknown) {
-		c.log.WarnContext(ctx, "Fess's API is gone: detecting its version again", "version", known.String(), "status", a.status)
+		c.log.WarnContext(ctx, "Fess's API no longer exists: detecting its version again", "version", known.String(), "status", a.status)
 	}
 	if known == v2 {
 		a = nil
@@ -74,9 +74,9 @@ func (c *Client) ask(ctx context.Context, q question) (*answer, error) {
 	return c.detect(ctx, q, a)
 }
 
-// detect finds the version by sending the question. a is the answer of API v1 if
-// that was asked before. The version stays unknown if the server does not answer
-// or fails.
+// detect detects the version by sending the question. a is the answer of API v1
+// if the question was already sent to it. The version stays unknown if the
+// server does not answer or fails.
 func (c *Client) detect(ctx context.Context, q question, a *answer) (*answer, error) {
 	if a == nil {
 		var err error
@@ -88,7 +88,7 @@ func (c *Client) detect(ctx context.Context, q question, a *answer) (*answer, er
 	case a.isV1():
 		c.found(ctx, v1)
 		return a, nil
-	case !a.elsewhere() && !a.stranger():
+	case !a.notFound() && !a.isForeign():
 		return a, c.unusable(a)
 	}
 	ok, err := c.joinProbe(ctx)
@@ -107,15 +107,16 @@ func (c *Client) detect(ctx context.Context, q question, a *answer) (*answer, er
 	return a, c.unusable(a)
 }
 
-// found remembers a version.
+// found stores the version.
 func (c *Client) found(ctx context.Context, v version) {
 	if c.api.remember(v) {
 		c.log.InfoContext(ctx, "Fess's API found", "version", v.String())
 	}
 }
 
-// joinProbe reports whether the server has API v2. Callers share the success of one
-// probe, but not a failure, because that may depend on the caller's token.
+// joinProbe reports whether the server has API v2. Callers share the success of
+// a probe, but not its failure, because a failure may depend on the caller's
+// token.
 func (c *Client) joinProbe(ctx context.Context) (bool, error) {
 	d := &c.api
 	d.mu.Lock()
@@ -150,16 +151,16 @@ func (c *Client) joinProbe(ctx context.Context) (bool, error) {
 	return ok, err
 }
 
-// probeV2 makes the request of a probe. It returns an error if the server cannot be
-// reached.
+// probeV2 sends the request of a probe. It returns an error if the server
+// cannot be reached.
 func (c *Client) probeV2(ctx context.Context) (bool, error) {
 	a, err := c.put(ctx, v2, question{to: healthCall})
 	return err == nil && a.isV2(), err
 }
 
-// elsewhere reports whether the server has no API at the path. Fess redirects to an
-// error page then; other servers answer with a page of their own.
-func (a *answer) elsewhere() bool {
+// notFound reports whether the server has no API at the path. In that case Fess
+// redirects to an error page, and other servers answer with their own page.
+func (a *answer) notFound() bool {
 	s := a.status
 	if 300 <= s && s < 400 {
 		return true
@@ -167,14 +168,14 @@ func (a *answer) elsewhere() bool {
 	return !a.wanted && s < 500 && s != http.StatusBadRequest && s != http.StatusRequestTimeout && s != http.StatusTooManyRequests
 }
 
-// stranger reports whether a JSON answer cannot come from Fess's API v1, nor from
-// the filters in front of both versions.
-func (a *answer) stranger() bool {
+// isForeign reports whether a JSON answer cannot come from Fess's API v1, nor
+// from the filters in front of both versions.
+func (a *answer) isForeign() bool {
 	return a.wanted && a.status < 500 && a.status != http.StatusTooManyRequests && !a.isV1()
 }
 
-// isV1 reports whether the answer is one of API v1. The filter that limits rates
-// answers before the API does, with a key "error".
+// isV1 reports whether the answer comes from API v1. The filter that limits
+// rates answers before the API, with a key "error".
 func (a *answer) isV1() bool {
 	var keys map[string]json.RawMessage
 	if !a.wanted || a.status < 200 || 300 <= a.status && a.status < 400 || json.Unmarshal(a.body, &keys) != nil {
@@ -183,32 +184,33 @@ func (a *answer) isV1() bool {
 	if keys["error"] != nil || keys["response"] != nil {
 		return false
 	}
-	told := []string{"data", "record_count", "error_code", "error_code:", "message"}
+	keysV1 := []string{"data", "record_count", "error_code", "error_code:", "message"}
 	if a.status == http.StatusOK {
-		told = told[:2]
+		keysV1 = keysV1[:2]
 	}
-	return slices.ContainsFunc(told, func(key string) bool { return keys[key] != nil })
+	return slices.ContainsFunc(keysV1, func(key string) bool { return keys[key] != nil })
 }
 
-// isV2 reports whether the answer is one of API v2 to a request for its health.
+// isV2 reports whether the answer comes from API v2 and belongs to a health
+// request.
 func (a *answer) isV2() bool {
-	var said struct {
+	var body struct {
 		Response struct {
 			Engine *json.RawMessage `json:"engine"`
 			Error  *json.RawMessage `json:"error"`
 		} `json:"response"`
 	}
-	return a.wanted && json.Unmarshal(a.body, &said) == nil && (said.Response.Engine != nil || said.Response.Error != nil)
+	return a.wanted && json.Unmarshal(a.body, &body) == nil && (body.Response.Engine != nil || body.Response.Error != nil)
 }
 
-// unusable returns the error of an answer that is not JSON, nil for all others.
+// unusable returns the error for an answer that is not JSON, or nil.
 func (c *Client) unusable(a *answer) error {
 	if a.wanted && (a.status < 300 || a.status >= 400) {
 		return nil
 	}
 	err := noJSON(a)
-	if r, ok := errors.AsType[*errkind.Remote](err); ok && a.elsewhere() && c.api.fixed != unknown {
-		r.Message += "; fessApi is " + c.api.fixed.String() + ", auto finds the version that the server speaks"
+	if r, ok := errors.AsType[*errkind.Remote](err); ok && a.notFound() && c.api.fixed != unknown {
+		r.Message += "; fessApi is " + c.api.fixed.String() + ", auto detects the version of the server"
 	}
 	return err
 }

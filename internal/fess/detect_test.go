@@ -63,7 +63,7 @@ func TestDetection(t *testing.T) {
 		{"both", "v2", "v2/search v2/labels", ""},
 		{"v1", "v1", "v1/documents v1/labels", ""},
 		{"v2", "v1", "v1/documents v1/labels", "redirect (302): check that its API is enabled"},
-		{"v1", "v2", "v2/search v2/labels", "fessApi is v2, auto finds"},
+		{"v1", "v2", "v2/search v2/labels", "fessApi is v2, auto detects"},
 	}
 	for _, test := range tests {
 		h := fakeOf(test.server)
@@ -221,7 +221,7 @@ func (a aborting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// TestV2Requests holds how calls go over the wire in API v2.
+// TestV2Requests compares the requests of API v2.
 func TestV2Requests(t *testing.T) {
 	h := fakeOf("v2")
 	c := clientOf(t, h, Options{API: "v2", AccessToken: ""})

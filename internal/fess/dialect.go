@@ -21,10 +21,10 @@ const (
 	v2
 )
 
-// String returns the version as in the configuration, "?" if it is unknown.
+// String returns the version as in the configuration, or "?" if it is unknown.
 func (v version) String() string { return [...]string{"?", "v1", "v2"}[v] }
 
-// An endpoint is a call of Fess's API, in any version.
+// An endpoint is a call of Fess's API, in all versions.
 type endpoint int
 
 const (
@@ -55,14 +55,14 @@ func versionOf(path string) version {
 	return unknown
 }
 
-// is reports whether the answer came from an endpoint.
+// is reports whether the answer comes from an endpoint.
 func (a *answer) is(e endpoint) bool { return a.path == paths[e][v1] || a.path == paths[e][v2] }
 
 // A question is a call and its parameters.
 type question struct {
 	to     endpoint
 	params []param
-	v2     []param // those for API v2; nil means the same
+	v2     []param // parameters for API v2; nil means the same
 }
 
 // in returns the parameters for a version.
@@ -92,9 +92,9 @@ func (c *Client) get(ctx context.Context, q question) (*answer, error) {
 	return a, c.check(ctx, a)
 }
 
-// check returns the error that an answer reports, nil for a success. In API v2 the
-// envelope counts too: an error in it is treated as if the answer had the status
-// that belongs to the error.
+// check returns the error in an answer, or nil for a success. In API v2 the
+// envelope counts too: an error in it is treated like an answer with the
+// corresponding status.
 func (c *Client) check(ctx context.Context, a *answer) error {
 	if a.status != http.StatusOK {
 		return c.refusal(ctx, a)
@@ -106,16 +106,16 @@ func (c *Client) check(ctx context.Context, a *answer) error {
 	if !ok {
 		return notFess(a)
 	}
-	told := *a
-	told.status = status
-	return c.refusal(ctx, &told)
+	failed := *a
+	failed.status = status
+	return c.refusal(ctx, &failed)
 }
 
-// succeeded reports whether the envelope of an answer of API v2 has the status of a
-// success.
+// succeeded reports whether the envelope of an API v2 answer has the status of
+// a success.
 func (a *answer) succeeded() bool {
 	d, ok := json.NewDecoder(bytes.NewReader(a.body)), false
-	// The status comes first in real answers: the rest need not be read.
+	// In real answers the status comes first, and the rest need not be read.
 	_ = members(d, func(name string) error {
 		if name != "response" {
 			return skip(d)
@@ -133,7 +133,7 @@ func (a *answer) succeeded() bool {
 	return ok
 }
 
-// notFess returns the error of an answer that no Fess server sends.
+// notFess returns the error for an answer that is not from a Fess server.
 func notFess(a *answer) error {
 	return &errkind.Remote{Kind: errkind.Unavailable, Endpoint: a.path, Status: http.StatusBadGateway, Code: readFault(a.body).code,
 		Message: "the Fess server's answer is not what its API sends; check that its address is right", Reason: AddressReason}

@@ -16,15 +16,15 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// The options that errors are due to; see [errkind.ReasonOf].
+// Options that an error can be due to; see [errkind.ReasonOf].
 const (
 	AddressReason errkind.Reason = "fess: BaseURL"
 	TokenReason   errkind.Reason = "fess: AccessToken"
 	CAReason      errkind.Reason = "fess: CAFile"
 )
 
-// transportError returns the error of a call without an answer. It does not contain
-// the text of err, which has the server's address.
+// transportError returns the error for a call without an answer. It does not
+// contain the text of err, which contains the server's address.
 func transportError(path string, err error) error {
 	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: http.StatusBadGateway,
 		Message: "the Fess server cannot be reached; check that it runs and that its address is right", Reason: AddressReason}
@@ -38,12 +38,12 @@ func transportError(path string, err error) error {
 		r.Message = "the Fess server does not speak TLS on this port; check the scheme of its address"
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		r.Message, r.Reason = "the Fess server broke off its answer; try again, then see its log", ""
+		r.Message, r.Reason = "the Fess server ended its answer early; try again, then see its log", ""
 	}
 	return r
 }
 
-// noJSON returns the error of an answer that no Fess API sends.
+// noJSON returns the error for an answer that no Fess API sends.
 func noJSON(a *answer) error {
 	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: a.path, Status: a.status, Retry: retryAfter(a.header)}
 	switch s := a.status; {
@@ -53,16 +53,16 @@ func noJSON(a *answer) error {
 		r.Message = fmt.Sprintf("the Fess server answered with a redirect (%d): check that its API is enabled (v1 is in Fess 14.8 to 15.6 "+
 			"and in the plugin fess-webapp-v1-api, v2 in Fess 15.7 and later), and check the path of its address", s)
 	case s == http.StatusBadRequest:
-		// Tomcat answers so where a request line is over 8 KB.
+		// Tomcat sends this answer if a request line is longer than 8 KB.
 		r.Kind, r.Message = errkind.Invalid, "the Fess server could not read the request; make the query shorter"
 	case s == http.StatusUnauthorized || s == http.StatusProxyAuthRequired:
-		r.Kind, r.Message = errkind.Unauthorized, "something in front of the Fess server wants credentials; ask its operator"
+		r.Kind, r.Message = errkind.Unauthorized, "something in front of the Fess server requires credentials; ask its operator"
 	case s == http.StatusForbidden:
 		r.Kind, r.Message = errkind.Denied, "something in front of the Fess server forbids the request; ask its operator"
 	case s == http.StatusNotFound || s == http.StatusMethodNotAllowed:
-		r.Kind, r.Message, r.Reason = errkind.Unsupported, "no Fess server is found there; check the path of its address", AddressReason
+		r.Kind, r.Message, r.Reason = errkind.Unsupported, "there is no Fess server at this address; check the path of its address", AddressReason
 	case s == http.StatusTooManyRequests:
-		r.Kind, r.Message = errkind.Busy, "the Fess server is asked too often; wait a little and try again"
+		r.Kind, r.Message = errkind.Busy, "the Fess server receives too many requests; wait a little and try again"
 	case s == http.StatusGatewayTimeout || s == http.StatusRequestTimeout:
 		r.Kind, r.Status, r.Message = errkind.Timeout, http.StatusGatewayTimeout, "a proxy in front of the Fess server got no answer in time; try again"
 	case s >= 500:
@@ -74,18 +74,18 @@ func noJSON(a *answer) error {
 	return r
 }
 
-// refusal returns the error of a JSON answer without success. The answer's message
-// is not passed on: it may contain a stack trace (Fess 15.4,
-// api.json.response.exception.included) or the query in the language of the engine
-// (Fess 15.7).
+// refusal returns the error for a JSON answer without success. The message of
+// the answer is not passed on: it may contain a stack trace (Fess 15.4,
+// api.json.response.exception.included) or the query in the language of the
+// engine (Fess 15.7).
 func (c *Client) refusal(ctx context.Context, a *answer) error {
-	said := readFault(a.body)
-	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: a.path, Status: a.status, Code: said.code, Retry: retryAfter(a.header)}
+	f := readFault(a.body)
+	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: a.path, Status: a.status, Code: f.code, Retry: retryAfter(a.header)}
 	switch s := a.status; {
-	case s == http.StatusBadRequest && (said.message == "Unsupported operation." || a.path == paths[popularCall][v2]):
-		r.Kind, r.Message = errkind.Unsupported, "this function is switched off on the Fess server; ask its operator"
-	case s == http.StatusBadRequest && said.message == "Referer is invalid.":
-		r.Kind, r.Message = errkind.Denied, "the Fess server takes requests of certain pages only; empty its api.search.accept.referers"
+	case s == http.StatusBadRequest && (f.message == "Unsupported operation." || a.path == paths[popularCall][v2]):
+		r.Kind, r.Message = errkind.Unsupported, "this function is disabled on the Fess server; ask its operator"
+	case s == http.StatusBadRequest && f.message == "Referer is invalid.":
+		r.Kind, r.Message = errkind.Denied, "the Fess server accepts requests of certain pages only; clear its api.search.accept.referers"
 	case s == http.StatusBadRequest && a.is(documentsCall):
 		r.Kind, r.Message = errkind.Invalid, "the Fess server cannot understand the query; check its quotes, operators and sort order"
 	case s == http.StatusUnauthorized:
@@ -114,8 +114,8 @@ func (c *Client) refusal(ctx context.Context, a *answer) error {
 	return r
 }
 
-// afterFailure returns the advice after a server's failure: to try again only if
-// that may help.
+// afterFailure returns the advice after a server's failure. It suggests trying
+// again only if that may help.
 func afterFailure(r *errkind.Remote) string {
 	if errkind.Retryable(r) {
 		return "try again, then see its log"
@@ -123,8 +123,8 @@ func afterFailure(r *errkind.Remote) string {
 	return "see its log"
 }
 
-// badToken makes r an error about the access token, which the operator or the
-// caller can correct.
+// badToken makes r an error about the access token, which either the operator
+// or the caller can correct.
 func (c *Client) badToken(r *errkind.Remote, message string) {
 	r.Kind, r.Message, r.Reason = errkind.Unauthorized, message+"; set a valid one", TokenReason
 	if c.passThrough {
@@ -135,13 +135,13 @@ func (c *Client) badToken(r *errkind.Remote, message string) {
 // A fault is the content of the answer to a refused request.
 type fault struct{ code, message string }
 
-// maxCode bounds Fess's error codes, in bytes: UUIDs in API v1, names such as
-// invalid_request in v2. Other text could be anything.
+// maxCode is the maximum length of Fess's error codes, in bytes: UUIDs in API
+// v1, names such as invalid_request in v2. Longer text is not a code.
 const maxCode = 64
 
-// readFault reads an answer of status 400 and above, as far as it can.
+// readFault reads as much as possible of an answer with status 400 or above.
 func readFault(body []byte) fault {
-	var said struct {
+	var v struct {
 		Code     any `json:"error_code"`
 		Message  any `json:"message"`
 		Response struct {
@@ -154,12 +154,12 @@ func readFault(body []byte) fault {
 		// (SearchApiManager); the plugin for 15.7 leaves it out.
 		ColonCode any `json:"error_code:"`
 	}
-	if json.Unmarshal(body, &said) != nil {
+	if json.Unmarshal(body, &v) != nil {
 		return fault{}
 	}
 	var f fault
-	f.message, _ = said.Message.(string)
-	for _, code := range []any{said.ColonCode, said.Code, said.Response.Error.Code} {
+	f.message, _ = v.Message.(string)
+	for _, code := range []any{v.ColonCode, v.Code, v.Response.Error.Code} {
 		if s, ok := code.(string); ok && isName(s, maxCode, "_-") {
 			f.code = s
 		}
@@ -167,10 +167,10 @@ func readFault(body []byte) fault {
 	return f
 }
 
-// maxRetryAfter bounds the time to wait that is passed on from a server.
+// maxRetryAfter is the maximum time to wait that is taken over from a server.
 const maxRetryAfter = time.Hour
 
-// retryAfter reads the header of that name, in seconds or as a date.
+// retryAfter reads the Retry-After header, in seconds or as a date.
 func retryAfter(h http.Header) time.Duration {
 	v := strings.TrimSpace(h.Get("Retry-After"))
 	if n, err := strconv.Atoi(v); err == nil {

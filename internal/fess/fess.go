@@ -1,17 +1,18 @@
-// Package fess is a client of a Fess server. It speaks Fess's API v1 (in the
-// core of Fess 14.8 to 15.6, a plugin from 15.7 on) and API v2 (in the core from
-// 15.7 on), finds out which of them the server speaks, and implements the
-// interfaces of package search over it.
+// Package fess is a client of a Fess server. It supports Fess's API v1 (in the
+// core of Fess 14.8 to 15.6, in a plugin from 15.7 on) and API v2 (in the core
+// from 15.7 on), detects the version of the server, and implements the
+// interfaces of package search.
 //
-// Fess appends the condition on a label to the text of the query, silently clamps
-// values that are out of bounds, and answers with an empty page when its engine
-// fails. The client hides all three: queries pass through [query.Guard], bounds are
-// checked before a request is made, and after an empty page that looks like a
-// failure the client asks for the server's health.
+// Fess appends the condition on a label to the text of the query, silently
+// clamps values that are out of range, and answers with an empty page when its
+// engine fails. The client protects callers from all three: queries are
+// processed by [query.Guard], limits are checked before a request is made, and
+// after an empty page that may be a failure, the client checks the server's
+// health.
 //
-// Errors of calls are of type *errkind.Remote, those of arguments that Fess does not
-// accept *errkind.Argument. Neither contains the server's host, a token, or text
-// that the server meant for its own log.
+// Errors of calls are of type *errkind.Remote, errors of arguments that Fess
+// does not accept are of type *errkind.Argument. They do not contain the
+// server's host, a token, or text for the server's own log.
 package fess
 
 import (
@@ -30,60 +31,60 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// Options name the server of a Client and how to connect to it.
+// Options configure a Client.
 type Options struct {
-	// BaseURL is the absolute http or https URL of the server. It may contain
-	// a path, to which the paths of the API are added.
+	// BaseURL is the absolute http or https URL of the server. It may contain a
+	// path, which is prefixed to the paths of the API.
 	BaseURL string
 
-	// AccessToken is sent as a bearer token with every request; "" sends
-	// none, and Fess then answers as for guests.
+	// AccessToken is sent as a bearer token with every request. With "", none
+	// is sent, and Fess answers as for guests.
 	AccessToken string
 
-	// PassThrough sends the caller's own token (search.WithToken) in place
-	// of AccessToken, so that each caller sees what the caller's roles allow.
-	// A call without a token is refused with kind Unauthorized.
+	// PassThrough sends the caller's own token (search.WithToken) instead of
+	// AccessToken, so that each caller sees what the caller's roles permit. A
+	// call without a token fails with kind Unauthorized.
 	PassThrough bool
 
-	// API is the version to speak: "v1", "v2", or "auto" (also ""): v1 where
-	// the server has it, else v2.
+	// API is the version: "v1", "v2", or "auto" (also ""), which is v1 if the
+	// server has it, and otherwise v2.
 	API string
 
-	CAFile             string // PEM file of further certificate authorities; "" for the system's alone
+	CAFile             string // PEM file with additional certificate authorities; "" means only those of the system
 	InsecureSkipVerify bool   // accept any certificate
 
-	Timeout   time.Duration // limit of one call to the server, 0 means 30 s
+	Timeout   time.Duration // limit of one call to the server; 0 means 30 s
 	MaxConns  int           // idle connections kept for reuse, 0 means 32
-	MaxBody   int64         // largest answer in bytes, after decompression; 0 means 16 MiB
+	MaxBody   int64         // maximum size of an answer in bytes, after decompression; 0 means 16 MiB
 	UserAgent string        // "" means "knowhow"
 
-	Log *slog.Logger // nil logs nothing
+	Log *slog.Logger // nil discards
 }
 
-// The defaults of Options.
+// Defaults of Options.
 const (
 	defaultTimeout  = 30 * time.Second
 	defaultMaxConns = 32
 	defaultMaxBody  = 16 << 20
 )
 
-// A Client asks one Fess server. It is safe for concurrent use.
+// A Client is a client of one Fess server. It is safe for concurrent use.
 type Client struct {
 	base        *url.URL
 	userAgent   string
-	token       string // never sent where passThrough is set
+	token       string // not sent if passThrough is set
 	passThrough bool
 	http        *http.Client
 	timeout     time.Duration
 	maxBody     int64
 	log         *slog.Logger
 	api         detector
-	sawCapped   atomic.Bool  // the server's lower page size has been logged
-	usual       atomic.Int64 // bytes of the last answer
+	sawCapped   atomic.Bool  // the lower page size of the server has been logged
+	usual       atomic.Int64 // size of the last answer, in bytes
 }
 
-// New returns a client of the server that o names. It makes no request. An
-// Options that cannot work is an error of kind Invalid.
+// New returns a client. It makes no request. Invalid options are an error of
+// kind Invalid.
 func New(o Options) (*Client, error) {
 	base, err := parseBase(o.BaseURL)
 	if err != nil {
@@ -123,8 +124,8 @@ func New(o Options) (*Client, error) {
 				ReadBufferSize:      32 << 10, // a page of hits in one read
 				TLSHandshakeTimeout: 10 * time.Second,
 			},
-			// The API never redirects. A redirect leads to an HTML page,
-			// and it may lead to another host.
+			// The API never redirects. A redirect leads to an HTML page, and
+			// possibly to another host.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
@@ -143,8 +144,8 @@ func New(o Options) (*Client, error) {
 // Close closes idle connections. Calls in progress continue.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// parseBase checks the server's URL. Its messages leave out the URL, which may
-// hold a password.
+// parseBase checks the server's URL. Its messages do not contain the URL, which
+// may contain a password.
 func parseBase(s string) (*url.URL, error) {
 	base, err := url.Parse(s)
 	switch {
@@ -160,10 +161,10 @@ func parseBase(s string) (*url.URL, error) {
 	return base.JoinPath(), nil
 }
 
-// maxCAFile bounds the file of certificates, in bytes.
+// maxCAFile is the maximum size of the file of certificates, in bytes.
 const maxCAFile = 4 << 20
 
-// tls returns the TLS settings, nil where Go's own will do.
+// tls returns the TLS settings, or nil for Go's defaults.
 func (o Options) tls() (*tls.Config, error) {
 	if o.CAFile == "" && !o.InsecureSkipVerify {
 		return nil, nil
@@ -186,7 +187,7 @@ func (o Options) tls() (*tls.Config, error) {
 		pool = x509.NewCertPool()
 	}
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("reading certificate authorities: %s holds no PEM certificate: %w", o.CAFile, errkind.Invalid)
+		return nil, fmt.Errorf("reading certificate authorities: %s contains no PEM certificate: %w", o.CAFile, errkind.Invalid)
 	}
 	config.RootCAs = pool
 	return config, nil

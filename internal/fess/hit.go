@@ -15,19 +15,19 @@ import (
 	"knowhow/internal/search"
 )
 
-// documents is the answer to a search, without the parts that are not used here.
+// documents is the answer to a search, without the parts that are not used.
 type documents struct {
 	RecordCount         number
 	RecordCountRelation text
 	PageSize            number
 	QueryTime           number
 	Partial             bool
-	Data                []*row // those that have a doc_id, at most search.MaxNum
+	Data                []*row // those with a doc_id, at most search.MaxNum
 	FacetField          []facet
 	FacetQuery          []count
 }
 
-// A facet is the counts of a field.
+// A facet contains the counts of a field.
 type facet struct {
 	Name   text    `json:"name"`
 	Result []count `json:"result"`
@@ -68,14 +68,14 @@ func (a *documents) read(d *json.Decoder) error {
 		}
 		return skip(d)
 	})
-	// All recorded answers have both, also those without hits.
+	// All recorded answers contain both, including those without hits.
 	if err == nil && !(counted && listed) {
 		return errShape
 	}
 	return err
 }
 
-// readRow reads one hit. A document without an ID could never be read.
+// readRow decodes one hit. A document without an ID could not be read.
 func (a *documents) readRow(d *json.Decoder) error {
 	var r *row
 	if err := d.Decode(&r); err != nil || r == nil {
@@ -87,9 +87,9 @@ func (a *documents) readRow(d *json.Decoder) error {
 	return nil
 }
 
-// A row is one hit of an answer (Fess 15.4 and 15.7, QueryFieldConfig; content,
-// label and lang if a server is set up to send them). Servers differ in which
-// values they send as strings, so that every value may be of any type.
+// A row is one hit in an answer (Fess 15.4 and 15.7, QueryFieldConfig; content,
+// label and lang if a server is configured to send them). Servers differ in the
+// values that they send as strings, so every value may have any type.
 type row struct {
 	DocID              any `json:"doc_id"`
 	Title              any `json:"title"`
@@ -122,7 +122,7 @@ type row struct {
 	Thumbnail          any `json:"thumbnail"`
 }
 
-// page turns the answer into a page of at most q.Num hits.
+// page returns the answer as a page of at most q.Num hits.
 func (a *documents) page(q search.Query) *search.Page {
 	total := int(a.RecordCount)
 	p := &search.Page{
@@ -142,8 +142,8 @@ func (a *documents) page(q search.Query) *search.Page {
 	return p
 }
 
-// counts returns the counts in the order of the question. Fess sends them in another
-// order.
+// counts returns the counts in the order of the question. Fess sends them in a
+// different order.
 func (a *documents) counts(f *search.Facets) *search.FacetCounts {
 	all := &search.FacetCounts{}
 	seen := map[string]bool{}
@@ -173,7 +173,7 @@ func (a *documents) counts(f *search.Facets) *search.FacetCounts {
 	return all
 }
 
-// hit makes a hit of the row.
+// hit returns the row as a hit.
 func (r *row) hit() search.Hit {
 	h := search.Hit{
 		ID:           scalar(r.DocID),
@@ -203,7 +203,7 @@ func (r *row) hit() search.Hit {
 	return h
 }
 
-// extra returns the fields that package search has no name for.
+// extra returns the fields that have no field in search.Hit.
 func (r *row) extra() map[string]any {
 	extra := make(map[string]any, 16)
 	text := func(name string, v any) {
@@ -237,8 +237,8 @@ func (r *row) extra() map[string]any {
 	return extra
 }
 
-// scalar returns a string, a number or a boolean as a string, "" for other
-// values.
+// scalar returns a string, a number or a boolean as a string, and "" for any
+// other value.
 func scalar(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -251,8 +251,8 @@ func scalar(v any) string {
 	return ""
 }
 
-// scalars returns the scalars of a list, or one scalar as a list; nil if there
-// are none.
+// scalars returns the scalars in a list, or a single scalar as a list, or nil
+// if there are none.
 func scalars(v any) []string {
 	list, ok := v.([]any)
 	if !ok {
@@ -282,7 +282,7 @@ func integer(v any) (n int64, ok bool) {
 	return int64(f), ok && math.Abs(f) < 1<<62
 }
 
-// instant returns a time, the zero time if v is none. Fess writes
+// instant returns a time, or the zero time if v is not a time. Fess writes
 // "2006-01-02T15:04:05.000Z".
 func instant(v any) time.Time {
 	t, err := time.Parse(time.RFC3339, scalar(v))
@@ -292,21 +292,21 @@ func instant(v any) time.Time {
 	return t
 }
 
-// wholeText returns the text of a document if the row has all of it: in the
-// field content, which Fess sends only if it is set up to, or in a digest that is
-// no shorter than the original.
+// wholeText returns the text of a document if the row contains all of it: in
+// the field content, which Fess sends only if it is configured to, or in a
+// digest that is not shorter than the original.
 func (r *row) wholeText() (string, bool) {
 	if s, ok := r.Content.(string); ok {
 		return s, true
 	}
-	// A character takes a byte or more in every encoding, so that a text
-	// of no more bytes than the digest has characters was not cut.
+	// In every encoding a character has at least one byte. So a text with at
+	// most as many bytes as the digest has characters was not cut.
 	digest, _ := r.Digest.(string)
 	length, ok := integer(r.ContentLength)
 	return digest, ok && 0 < length && length <= int64(utf8.RuneCountInString(digest))
 }
 
-// hash returns the hash of a text as package search has it.
+// hash returns the hash of a text in the form of package search.
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "sha256:" + hex.EncodeToString(sum[:])

@@ -85,7 +85,7 @@ func TestHostileServers(t *testing.T) {
 			w.Header().Set("Content-Type", json)
 			w.Header().Set("Content-Length", "100")
 			_, _ = w.Write([]byte(`{}`))
-		}, errkind.Unavailable, 502, "broke off"},
+		}, errkind.Unavailable, 502, "ended its answer early"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -346,7 +346,7 @@ func TestLogSaysNoSecrets(t *testing.T) {
 	if _, err := c.Search(t.Context(), search.Query{Num: 30}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"/api/v1/documents", "fewer hits a page"} {
+	for _, want := range []string{"/api/v1/documents", "fewer hits on a page"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("log %q does not say %q", &log, want)
 		}

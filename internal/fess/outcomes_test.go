@@ -22,7 +22,7 @@ import (
 	"knowhow/internal/search"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // folders are the files of recordings.
 var folders = []string{"v1", "v1-plugin-15.7", "v2"}

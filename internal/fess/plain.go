@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// plain turns an excerpt as Fess prepares it for an HTML page into text.
+// plain returns the text of an excerpt that Fess prepared for an HTML page.
 func plain(s string) string {
 	return strings.TrimSpace(html.UnescapeString(untag(s)))
 }
 
-// untag removes tags from a text. Other words between angle brackets stay, for
-// example the type parameters of a program.
+// untag removes tags from a text. Other words between angle brackets are kept,
+// for example the type parameters of a program.
 func untag(s string) string {
 	i := strings.IndexByte(s, '<')
 	if i < 0 {
@@ -34,9 +34,9 @@ func untag(s string) string {
 	return b.String()
 }
 
-// tagLen returns the length of the tag at the beginning of s, 0 if there is none. A
-// tag is < or </, the name of an element, optional attributes after white space,
-// and > or />.
+// tagLen returns the length of the tag at the beginning of s, or 0 if there is
+// none. A tag is < or </, the name of an element, optional attributes after
+// white space, and > or />.
 func tagLen(s string) int {
 	i := 1
 	if strings.HasPrefix(s, "</") {
@@ -66,11 +66,11 @@ func tagLen(s string) int {
 	return 0
 }
 
-// maxElement is the length of the longest name that isElement knows.
+// maxElement is the length of the longest name of an element in isElement.
 const maxElement = len("strong")
 
-// isElement reports whether a name, in any case, is that of an element that Fess
-// writes around matches, or of one that an excerpt of a page may still contain.
+// isElement reports whether a name, in any case, is that of an element that
+// Fess writes around matches, or of one that an excerpt may still contain.
 func isElement(name string) bool {
 	switch strings.ToLower(name) {
 	case "a", "b", "br", "code", "dd", "div", "dl", "dt", "em", "font", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "li", "mark",

@@ -47,7 +47,7 @@ func refusedBefore(t *testing.T, c *Client, h *fesstest.Handler, name string, q 
 }
 
 var searchPromises = []promise{
-	{"1 page size is always said", func(t *testing.T, c *Client, h *fesstest.Handler) {
+	{"1 page size is always sent", func(t *testing.T, c *Client, h *fesstest.Handler) {
 		if err := searchAlpha(c); err != nil || lastQuery(t, h).Get("num") != "10" || lastQuery(t, h).Get("start") != "0" {
 			t.Errorf("Search() = %v with %v, want num and start", err, lastQuery(t, h))
 		}
@@ -187,7 +187,7 @@ var otherPromises = []promise{
 			t.Errorf("ReadText() = %+v, %v, want kind Unsupported", got, err)
 		}
 	}},
-	{"18 errors hold the path, the status and a code, and what Fess said not", func(t *testing.T, c *Client, h *fesstest.Handler) {
+	{"18 errors contain the path, the status and a code, but not the message of Fess", func(t *testing.T, c *Client, h *fesstest.Handler) {
 		_, err := c.Search(t.Context(), search.Query{Text: `"alpha`, Labels: []string{"finance"}, Num: 1})
 		r, ok := errors.AsType[*errkind.Remote](err)
 		if !ok || r.Status != http.StatusBadRequest || !strings.HasPrefix(r.Endpoint, "/api/v") || r.Code == "" || errkind.Retryable(err) || strings.Contains(err.Error(), "bool") {

@@ -10,12 +10,13 @@ import (
 	"knowhow/internal/search"
 )
 
-// maxID bounds the IDs of documents, in bytes. Fess makes IDs of 32 hexadecimal
-// digits; documents that were loaded through its API may have others.
+// maxID is the maximum length of a document's ID, in bytes. Fess generates IDs
+// of 32 hexadecimal digits; documents that were added through its API may have
+// other IDs.
 const maxID = 128
 
-// Find implements [search.Service]. Fess gives a document a new ID whenever it
-// indexes it again, so that an older ID may not be found.
+// Find implements [search.Service]. Fess assigns a new ID to a document
+// whenever it indexes it again, so an older ID may not be found.
 func (c *Client) Find(ctx context.Context, id string, labels []string) (*search.Hit, error) {
 	row, err := c.row(ctx, id, labels)
 	if err != nil {
@@ -25,8 +26,8 @@ func (c *Client) Find(ctx context.Context, id string, labels []string) (*search.
 	return &h, nil
 }
 
-// row looks one document up. No API has a call for that, but the field doc_id can be
-// searched.
+// row looks one document up. The API has no call for that, but the field doc_id
+// can be searched.
 func (c *Client) row(ctx context.Context, id string, labels []string) (*row, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -37,7 +38,7 @@ func (c *Client) row(ctx context.Context, id string, labels []string) (*row, err
 	}
 	text := "doc_id:" + id
 	if strings.HasPrefix(id, "-") {
-		text = `doc_id:"` + id + `"` // a sign there would be an operator
+		text = `doc_id:"` + id + `"` // outside of quotes, a leading - would be an operator
 	}
 	where, err := labelParams("fields.label", labels)
 	if err != nil {
@@ -56,10 +57,10 @@ func (c *Client) row(ctx context.Context, id string, labels []string) (*row, err
 	return nil, missing
 }
 
-// ReadText implements [search.Service]. Fess sends the text of a document
-// only where query.additional.response.fields and
-// query.additional.api.response.fields name the field content. A text that is
-// shorter than a digest is known without that.
+// ReadText implements [search.Service]. Fess sends the text of a document only
+// if query.additional.response.fields and query.additional.api.response.fields
+// contain the field content. A text that is shorter than a digest is known
+// without these settings.
 func (c *Client) ReadText(ctx context.Context, id string, labels []string, off int64, n int) (*search.Text, error) {
 	if off < 0 {
 		return nil, &errkind.Argument{Name: "offset", Value: off, Want: "an integer from 0"}

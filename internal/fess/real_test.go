@@ -23,7 +23,7 @@ import (
 	"knowhow/internal/search/searchtest"
 )
 
-// realFess returns the URL of a real Fess server that holds exactly
+// realFess returns the URL of a real Fess server with exactly
 // searchtest.Corpus. It skips the test where there is none, or where the server is
 // not set up in one of the ways given. .ci/real-fess starts one and sets
 //
@@ -54,7 +54,7 @@ func realClient(t *testing.T, base, token string) *fess.Client {
 }
 
 // TestRealFessContract runs the contract suite. The service without documents is
-// the same server as somebody sees it who may see nothing.
+// the same server for a caller without any role.
 func TestRealFessContract(t *testing.T) {
 	base := realFess(t, "plain", "content")
 	searchtest.Run(t, searchtest.Options{
@@ -181,7 +181,7 @@ func rawIDs(ctx context.Context, base, text string) ([]string, error) {
 	return slices.Collect(maps.Keys(ids)), nil
 }
 
-// TestRealFessLeaks holds what package query protects from against the server:
+// TestRealFessLeaks compares the protection of package query with the server:
 // were it to change, the protection would have to be looked at again.
 func TestRealFessLeaks(t *testing.T) {
 	base := realFess(t, "plain")

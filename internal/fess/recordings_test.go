@@ -23,15 +23,7 @@ import (
 // recording; "plugin-name" is of API v1 as a plugin, "v2-name" of API v2.
 func replay(t *testing.T, names ...string) *fess.Client {
 	t.Helper()
-	all := map[string]fesstest.Recording{}
-	for prefix, file := range map[string]string{"": "v1", "plugin-": "v1-plugin-15.7", "v2-": "v2"} {
-		if !strings.Contains(strings.Join(names, "="), prefix) {
-			continue
-		}
-		for _, r := range fesstest.Recordings(t, filepath.Join("testdata", "recordings", file+".jsonl.gz")) {
-			all[prefix+r.Name] = r
-		}
-	}
+	all := allRecordings(t)
 	answers := map[string]fesstest.Recording{}
 	for _, name := range names {
 		path, name, moved := strings.Cut(name, "=")
@@ -54,6 +46,25 @@ func replay(t *testing.T, names ...string) *fess.Client {
 		}
 		got.ServeHTTP(w, r)
 	})
+}
+
+// read are the recordings that allRecordings has read.
+var read map[string]fesstest.Recording
+
+// allRecordings returns the recordings of all files by name. Those of the
+// plugin's and the second API have a prefix.
+func allRecordings(t *testing.T) map[string]fesstest.Recording {
+	t.Helper()
+	if read == nil {
+		all := map[string]fesstest.Recording{}
+		for prefix, file := range map[string]string{"": "v1", "plugin-": "v1-plugin-15.7", "v2-": "v2"} {
+			for _, r := range fesstest.Recordings(t, filepath.Join("testdata", "recordings", file+".jsonl.gz")) {
+				all[prefix+r.Name] = r
+			}
+		}
+		read = all
+	}
+	return read
 }
 
 // serve returns a client of a server that a test writes itself.
@@ -231,7 +242,7 @@ func TestRecordedErrors(t *testing.T) {
 		{name: "path-unknown", path: popular, kind: errkind.Unsupported, status: 404, says: "path of its address"},
 		{name: "q-raw-brackets", path: documents, kind: errkind.Invalid, status: 400, says: "shorter"},
 		{name: "method-post-documents", path: documents, kind: errkind.Invalid, status: 405, says: "refuses"},
-		{name: "favorites-disabled", path: popular, kind: errkind.Unsupported, status: 400, says: "switched off"},
+		{name: "favorites-disabled", path: popular, kind: errkind.Unsupported, status: 400, says: "disabled"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

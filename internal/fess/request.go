@@ -11,31 +11,32 @@ import (
 	"knowhow/internal/search"
 )
 
-// maxLabel bounds a label's value, in bytes.
+// maxLabel is the maximum length of a label's value, in bytes.
 const maxLabel = 100
 
-// isName reports whether s has 1 to most characters, all of them ASCII letters,
-// digits or the given signs. Fess writes labels into its query between quotes,
-// without escaping them.
+// isName reports whether s has at most most characters and at least one, all of
+// them ASCII letters, digits or the given characters. Fess writes labels into
+// its query between quotes, without escaping them.
 func isName(s string, most int, signs string) bool {
 	return 0 < len(s) && len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < '0' || '9' < r) && (r < 'A' || 'Z' < r) && (r < 'a' || 'z' < r) && !strings.ContainsRune(signs, r)
 	})
 }
 
-// labelParams makes one parameter of each label; several mean any of them.
+// labelParams returns one parameter for each label. Documents with any of the
+// labels match.
 func labelParams(name string, labels []string) ([]param, error) {
 	var params []param
 	for _, l := range labels {
 		if !isName(l, maxLabel, "_.-") {
-			return nil, &errkind.Argument{Name: "labels", Value: l, Want: "letters of ASCII, digits and the signs _ . -"}
+			return nil, &errkind.Argument{Name: "labels", Value: l, Want: "ASCII letters, digits and the characters _ . -"}
 		}
 		params = append(params, param{name, l})
 	}
 	return params, nil
 }
 
-// textParams makes the parameters for the text and the labels of a query.
+// textParams returns the parameters for the text and the labels of a query.
 func textParams(text string, labels []string) ([]param, error) {
 	where, err := labelParams("fields.label", labels)
 	if err != nil {
@@ -43,7 +44,7 @@ func textParams(text string, labels []string) ([]param, error) {
 	}
 	if strings.TrimSpace(text) == "" {
 		if len(where) > 0 {
-			return where, nil // Fess lists the whole label
+			return where, nil // without a text, Fess lists the whole label
 		}
 		return []param{{"q", "*:*"}}, nil
 	}
@@ -58,8 +59,8 @@ func textParams(text string, labels []string) ([]param, error) {
 	return params, nil
 }
 
-// conditions makes the parameters other than text, labels, start and num. It
-// refuses what Fess would clamp, ignore, or answer with an empty page.
+// conditions returns the parameters other than text, labels, start and num. It
+// refuses values that Fess would clamp or ignore, or answer with an empty page.
 func conditions(q search.Query) ([]param, error) {
 	if err := q.Validate(facetFields()); err != nil {
 		return nil, err
@@ -70,8 +71,8 @@ func conditions(q search.Query) ([]param, error) {
 	return slices.Concat(sortParams(q.Sort), repeat("lang", q.Langs), facetParams(q.Facets), geoParams(q.Geo)), nil
 }
 
-// sortParams makes the sort parameter. Fess appends it to the query unescaped,
-// so that only known names may get into it.
+// sortParams returns the sort parameter. Fess appends it to the query
+// unescaped, so only known names are permitted.
 func sortParams(keys []search.SortKey) []param {
 	var list []string
 	for _, k := range keys {
@@ -84,7 +85,7 @@ func sortParams(keys []search.SortKey) []param {
 	return repeat("sort", []string{strings.Join(list, ",")})
 }
 
-// geoParams makes the parameters of a location.
+// geoParams returns the parameters of a location.
 func geoParams(g *search.Geo) []param {
 	if g == nil {
 		return nil
@@ -92,14 +93,15 @@ func geoParams(g *search.Geo) []param {
 	return []param{{"geo.location.point", strings.Join(strings.Fields(g.Point), "")}, {"geo.location.distance", g.Distance}}
 }
 
-// FacetFields implements [search.Service]: Fess counts by all fields but lang.
+// FacetFields implements [search.Service]: Fess counts by all fields except
+// lang.
 func (c *Client) FacetFields() []string { return facetFields() }
 
 func facetFields() []string {
 	return slices.DeleteFunc(slices.Clone(search.FacetFields[:]), func(name string) bool { return name == "lang" })
 }
 
-// facetParams makes the parameters of counts.
+// facetParams returns the parameters of facets.
 func facetParams(f *search.Facets) []param {
 	if f == nil || len(f.Fields)+len(f.Queries) == 0 {
 		return nil

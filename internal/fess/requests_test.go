@@ -45,7 +45,7 @@ func popular(q search.WordsQuery) func(*fess.Client, *testing.T) error {
 	return func(c *fess.Client, t *testing.T) error { _, err := c.PopularWords(t.Context(), q); return err }
 }
 
-// TestQueryRequests holds how texts and labels go over the wire.
+// TestQueryRequests compares the requests for texts and labels.
 func TestQueryRequests(t *testing.T) {
 	finance := []string{"finance"}
 	checkRequests(t, []requestCase{
@@ -75,7 +75,7 @@ func TestQueryRequests(t *testing.T) {
 	})
 }
 
-// TestConditionRequests holds how the other conditions of a search do.
+// TestConditionRequests compares the requests for the other conditions.
 func TestConditionRequests(t *testing.T) {
 	finance := []string{"finance"}
 	checkRequests(t, []requestCase{
@@ -97,7 +97,7 @@ func TestConditionRequests(t *testing.T) {
 	})
 }
 
-// TestOtherRequests holds how the other calls do.
+// TestOtherRequests compares the requests of the other calls.
 func TestOtherRequests(t *testing.T) {
 	finance := []string{"finance"}
 	checkRequests(t, []requestCase{
@@ -156,7 +156,7 @@ func checkRequests(t *testing.T, tests []requestCase) {
 	}
 }
 
-// TestRefused holds what never becomes a request.
+// TestRefused checks arguments that are refused without a request.
 func TestRefused(t *testing.T) {
 	facets := func(f search.Facets) search.Query { return search.Query{Num: 1, Facets: &f} }
 	place := func(point, distance string) search.Query {

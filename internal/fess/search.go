@@ -43,9 +43,9 @@ func nothing(q search.Query) *search.Page {
 	return p
 }
 
-// page asks for the hits of q. It makes several requests if the greatest page of the
-// server (paging.search.page.max.size) is smaller than q.Num, which shows only in
-// the page_size of the answer.
+// page requests the hits of q. It makes several requests if the maximum page
+// size of the server (paging.search.page.max.size), which is only known from
+// page_size in the answer, is smaller than q.Num.
 func (c *Client) page(ctx context.Context, q search.Query, text, rest []param) (*documents, error) {
 	ask := func(start, num int) (*documents, error) {
 		params := append(text[:len(text):len(text)],
@@ -61,7 +61,7 @@ func (c *Client) page(ctx context.Context, q search.Query, text, rest []param) (
 		return a, nil
 	}
 	if !c.sawCapped.Swap(true) {
-		c.log.WarnContext(ctx, "the Fess server gives fewer hits a page than asked for; several requests make up for it",
+		c.log.WarnContext(ctx, "the Fess server returns fewer hits on a page than requested, so several requests are made",
 			"asked", q.Num, "given", size)
 	}
 	for got := size; got < q.Num && q.Start+got < int(a.RecordCount); got += size {
@@ -77,39 +77,39 @@ func (c *Client) page(ctx context.Context, q search.Query, text, rest []param) (
 	return a, nil
 }
 
-// documents makes one search request. If its engine fails, Fess answers with status
-// 200, no hits, a query time of 0 and none of the requested facets
+// documents makes one search request. If the engine fails, Fess answers with
+// status 200, no hits, a query time of 0 and none of the requested facets
 // (RankFusionProcessor, 15.4 and later). Such an answer is accepted only if the
-// server is in good health.
+// server is healthy.
 func (c *Client) documents(ctx context.Context, params []param, facets *search.Facets) (*documents, error) {
 	var a documents
-	said, err := c.get(ctx, question{to: documentsCall, params: params})
+	answer, err := c.get(ctx, question{to: documentsCall, params: params})
 	if err != nil {
 		return nil, err
 	}
-	if err := decode(said, &a); err != nil {
+	if err := decode(answer, &a); err != nil {
 		return nil, err
 	}
 	counted := facets != nil && len(facets.Fields)+len(facets.Queries) > 0
 	if a.RecordCount > 0 || a.QueryTime > 0 || counted && a.FacetField != nil {
 		return &a, nil
 	}
-	c.log.DebugContext(ctx, "an empty answer in no time: asking for the server's health")
+	c.log.DebugContext(ctx, "an empty answer with query time 0: checking the server's health")
 	h, err := c.Health(ctx)
 	switch {
 	case err != nil:
-		return nil, engineDown(said.path, err)
+		return nil, engineDown(answer.path, err)
 	case h.Status == "red":
-		return nil, &errkind.Remote{Kind: errkind.Unavailable, Endpoint: said.path, Status: http.StatusServiceUnavailable,
+		return nil, &errkind.Remote{Kind: errkind.Unavailable, Endpoint: answer.path, Status: http.StatusServiceUnavailable,
 			Message: "the Fess server's search engine is in state red and found nothing; see the server's log"}
 	case counted:
-		return nil, &errkind.Remote{Kind: errkind.Unavailable, Endpoint: said.path, Status: http.StatusBadGateway,
-			Message: "the Fess server failed to count the facets and says no more; ask without facets, or see its log"}
+		return nil, &errkind.Remote{Kind: errkind.Unavailable, Endpoint: answer.path, Status: http.StatusBadGateway,
+			Message: "the Fess server failed to count the facets without a reason; search without facets, or see its log"}
 	}
 	return &a, nil
 }
 
-// engineDown turns the failure of a health check into the failure of the search
+// engineDown returns the failure of a health check as the failure of the search
 // before it.
 func engineDown(path string, err error) error {
 	r, ok := errors.AsType[*errkind.Remote](err)

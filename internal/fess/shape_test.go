@@ -42,7 +42,7 @@ func answering(t *testing.T, v version, status int, body string) *Client {
 }
 
 // TestForeignShapes gives every call what is JSON, but no answer to it, with
-// status 200: it must not pass for an answer that says nothing was found.
+// status 200: it must not be taken for an empty result.
 func TestForeignShapes(t *testing.T) {
 	all := []endpoint{documentsCall, suggestCall, popularCall, labelsCall, healthCall}
 	lists := []endpoint{suggestCall, popularCall, labelsCall}
@@ -127,7 +127,7 @@ func TestEmptyShapes(t *testing.T) {
 	}
 }
 
-// TestEnvelopes checks that an error in an envelope of API v2 is one, whatever the
+// TestEnvelopes checks that an error in an envelope of API v2 is reported, whatever the
 // status that it comes with.
 func TestEnvelopes(t *testing.T) {
 	tests := []struct {

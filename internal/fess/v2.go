@@ -9,22 +9,21 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// Bounds of Fess's API v2. It answers 400 beyond the first two
-// (api.v2.param.max.*), swallows a search with longer lists of facets, and
-// clamps the counts of a facet, without naming the parameter (Fess 15.7).
+// Limits of Fess's API v2. Beyond the first two it answers with status 400
+// (api.v2.param.max.*). It fails silently with longer lists of facets, and
+// clamps the counts of a facet (Fess 15.7).
 const (
 	maxV2Text   = 1000 // UTF-16 units of one value
 	maxV2Values = 100  // values of one parameter
 	maxV2Facet  = 1000 // counts of one field
 )
 
-// arguments are the names under which callers know the parameters that v2
-// bounds.
+// arguments are the names of the limited parameters that callers use.
 var arguments = map[string]string{"q": "query", "ex_q": "query", "fields.label": "labels", "label": "labels", "facet.field": "facets.field",
 	"facet.query": "facets.query", "facet.missing": "facets.missing", "field": "fields", "fn": "fields"}
 
-// statuses are the HTTP statuses of the error codes of API v2 (Fess 15.7, package
-// api.v2).
+// statuses are the HTTP statuses of the error codes of API v2 (Fess 15.7,
+// package api.v2).
 var statuses = map[string]int{
 	"invalid_request":     http.StatusBadRequest,
 	"unauthorized":        http.StatusUnauthorized,
@@ -37,7 +36,7 @@ var statuses = map[string]int{
 	"service_unavailable": http.StatusServiceUnavailable,
 }
 
-// checkV2 refuses parameters beyond the bounds of API v2.
+// checkV2 refuses parameters beyond the limits of API v2.
 func checkV2(params []param) error {
 	values := map[string]int{}
 	for _, p := range params {
@@ -46,10 +45,10 @@ func checkV2(params []param) error {
 			name = p.name
 		}
 		if len(p.value) > maxV2Text && len(utf16.Encode([]rune(p.value))) > maxV2Text {
-			return &errkind.Argument{Name: name, Value: p.value, Want: "at most " + strconv.Itoa(maxV2Text) + " characters, because Fess takes no more"}
+			return &errkind.Argument{Name: name, Value: p.value, Want: "at most " + strconv.Itoa(maxV2Text) + " characters, the limit of Fess"}
 		}
 		if values[p.name]++; values[p.name] > maxV2Values {
-			return &errkind.Argument{Name: name, Value: p.value, Want: "at most " + strconv.Itoa(maxV2Values) + " values, because Fess takes no more"}
+			return &errkind.Argument{Name: name, Value: p.value, Want: "at most " + strconv.Itoa(maxV2Values) + " values, the limit of Fess"}
 		}
 		if n, err := strconv.Atoi(p.value); p.name == "facet.size" && err == nil && n > maxV2Facet {
 			return &errkind.Argument{Name: "facets.size", Value: n, Want: "an integer from 1 to " + strconv.Itoa(maxV2Facet)}
@@ -58,10 +57,10 @@ func checkV2(params []param) error {
 	return nil
 }
 
-// refusedToken reports whether a status of 500 from API v2 means that the access
-// token is bad. Fess 15.7 answers a bad token and every other failure in this way.
-// If the engine is healthy, listing the labels, which are in the server's memory,
-// fails only because of the token.
+// refusedToken reports whether a status of 500 from API v2 means that the
+// access token is invalid. Fess 15.7 answers an invalid token and every other
+// failure in this way. If the engine is healthy, listing the labels, which are
+// in the server's memory, fails only because of the token.
 func (c *Client) refusedToken(ctx context.Context, a *answer) bool {
 	if versionOf(a.path) != v2 || c.token == "" && !c.passThrough {
 		return false

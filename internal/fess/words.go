@@ -12,8 +12,8 @@ import (
 	"knowhow/internal/search"
 )
 
-// Suggest implements [search.Service]. With a label it returns words of documents
-// that have it, and words that were searched for with it.
+// Suggest implements [search.Service]. With a label it returns words of
+// documents with the label, and words that were searched for with it.
 func (c *Client) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.Suggestion, error) {
 	if err := q.Validate(); err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (c *Client) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.S
 	params := append([]param{{"q", q.Prefix}, {"num", strconv.Itoa(q.Num)}}, where...)
 	lang, fields := repeat("lang", q.Langs), repeat("field", q.Fields)
 	if len(q.Fields) > 0 {
-		// This is the name in Fess's manual. Its code reads the other
+		// This is the name in Fess's manual. Its code reads the other one
 		// (SearchApiManager, 15.4).
 		fields = append(fields, param{"fields", strings.Join(q.Fields, ",")})
 	}
@@ -53,15 +53,15 @@ func (c *Client) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.S
 	return words, nil
 }
 
-// suggested is a word of an answer.
+// suggested is a word in an answer.
 type suggested struct {
 	Text   *text  `json:"text"`
 	Labels []text `json:"labels"`
 	Types  []text `json:"types"` // the labels in API v2
 }
 
-// PopularWords implements [search.Service]. Fess lists words that were
-// searched for ten times or more.
+// PopularWords implements [search.Service]. Fess lists words that were searched
+// for at least ten times.
 func (c *Client) PopularWords(ctx context.Context, q search.WordsQuery) ([]string, error) {
 	params, err := labelParams("label", q.Labels)
 	if err != nil {
@@ -83,7 +83,8 @@ func (c *Client) PopularWords(ctx context.Context, q search.WordsQuery) ([]strin
 	return texts(slices.DeleteFunc(words, func(w text) bool { return w == "" })), nil
 }
 
-// Labels implements [search.Service]. Fess lists the labels that the token may see.
+// Labels implements [search.Service]. Fess lists the labels that the token may
+// see.
 func (c *Client) Labels(ctx context.Context) ([]search.Label, error) {
 	a, err := c.get(ctx, question{to: labelsCall})
 	if err != nil {
@@ -105,15 +106,15 @@ func (c *Client) Labels(ctx context.Context) ([]search.Label, error) {
 	return labels, nil
 }
 
-// label is a label of an answer.
+// label is a label in an answer.
 type label struct {
 	Label text  `json:"label"`
 	Value *text `json:"value"`
 }
 
-// Health implements [search.Service]. Fess answers with status 503 if its engine is
-// red and with 500 if it cannot reach the engine. Only the latter is an error. API
-// v2 does not report whether the engine timed out.
+// Health implements [search.Service]. Fess answers with status 503 if its
+// engine is red and with 500 if it cannot reach the engine. Only the latter is
+// an error. API v2 does not report whether the engine timed out.
 func (c *Client) Health(ctx context.Context) (search.Health, error) {
 	a, err := c.ask(ctx, question{to: healthCall})
 	if err != nil {
@@ -128,7 +129,7 @@ func (c *Client) Health(ctx context.Context) (search.Health, error) {
 		Status   text `json:"status"`
 		TimedOut bool `json:"timed_out"`
 	}
-	var said struct {
+	var health struct {
 		Data   engine `json:"data"`
 		Engine engine `json:"engine"` // API v2
 		Error  struct {
@@ -137,17 +138,17 @@ func (c *Client) Health(ctx context.Context) (search.Health, error) {
 			} `json:"details"`
 		} `json:"error"` // API v2, a red engine
 	}
-	err = decode(a, &said)
+	err = decode(a, &health)
 	if err != nil && a.status == http.StatusOK {
 		return search.Health{}, err
 	}
-	status := strings.ToLower(string(cmp.Or(said.Data.Status, said.Engine.Status, said.Error.Details.Engine.Status)))
+	status := strings.ToLower(string(cmp.Or(health.Data.Status, health.Engine.Status, health.Error.Details.Engine.Status)))
 	switch {
 	case status == "green", status == "yellow", status == "red":
-		return search.Health{Status: status, TimedOut: said.Data.TimedOut}, nil
+		return search.Health{Status: status, TimedOut: health.Data.TimedOut}, nil
 	case a.status == http.StatusServiceUnavailable:
 		return search.Health{}, c.refusal(ctx, a)
 	}
 	return search.Health{}, &errkind.Remote{Endpoint: a.path, Status: http.StatusBadGateway,
-		Message: "the Fess server's answer names no state of health; check that its address is right", Reason: AddressReason}
+		Message: "the Fess server's answer contains no state of health; check that its address is right", Reason: AddressReason}
 }

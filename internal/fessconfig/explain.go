@@ -10,9 +10,9 @@ import (
 	"knowhow/internal/fetch"
 )
 
-// Explain adds to an error of packages fess, fessmcp and fetch the key that it is
-// due to, so that its message says what to change. Other errors are returned as
-// they are.
+// Explain adds to an error of packages fess, fessmcp and fetch the key that it
+// is due to, so that the message states what to change. Other errors are
+// returned unchanged.
 func (c *Config) Explain(err error) error {
 	advice := c.advice(errkind.ReasonOf(err))
 	if _, ok := errors.AsType[*explained](err); ok || advice == "" {
@@ -43,7 +43,7 @@ func (c *Config) advice(reason errkind.Reason) string {
 		if c.ContentFetch.FessCache == fessmcp.CacheAlways {
 			return c.schemes() + "; Fess has no copy of the document that can be read"
 		}
-		return c.schemes() + `; set contentFetch.fessCache to "always" to read the copy that Fess holds, if it holds one`
+		return c.schemes() + `; set contentFetch.fessCache to "always" to read the copy that Fess stored, if there is one`
 	case fetch.RedirectSchemeReason:
 		return c.schemes()
 	case fetch.HostReason:
@@ -62,7 +62,7 @@ func (c *Config) advice(reason errkind.Reason) string {
 	return ""
 }
 
-// schemes returns which schemes are allowed, as the end of a message.
+// schemes returns the permitted schemes, as the end of a message.
 func (c *Config) schemes() string {
 	if len(c.ContentFetch.AllowedSchemes) == 0 {
 		return ": contentFetch.allowedSchemes is empty"

@@ -15,7 +15,7 @@ func TestExplain(t *testing.T) {
 	denied := func(reason errkind.Reason, text string) error {
 		return &errkind.Restriction{Reason: reason, Err: fmt.Errorf("%s: %w", text, errkind.Denied)}
 	}
-	remote := &errkind.Remote{Endpoint: "/doc", Status: 504, Kind: errkind.Timeout, Message: "the document did not come in time; try again", Reason: fetch.TimeReason}
+	remote := &errkind.Remote{Endpoint: "/doc", Status: 504, Kind: errkind.Timeout, Message: "the document did not arrive in time; try again", Reason: fetch.TimeReason}
 	for _, tt := range []struct {
 		name  string
 		err   error
@@ -23,14 +23,14 @@ func TestExplain(t *testing.T) {
 		want  string
 	}{
 		{"a scheme", denied(fetch.SchemeReason, `the scheme "file" is not allowed`), "policy",
-			`the scheme "file" is not allowed: contentFetch.allowedSchemes has http, https; set contentFetch.fessCache to "always" to read the copy that Fess holds, if it holds one`},
+			`the scheme "file" is not allowed: contentFetch.allowedSchemes has http, https; set contentFetch.fessCache to "always" to read the copy that Fess stored, if there is one`},
 		{"a scheme, and there is no copy", denied(fetch.SchemeReason, `the scheme "file" is not allowed`), "always",
 			`the scheme "file" is not allowed: contentFetch.allowedSchemes has http, https; Fess has no copy of the document that can be read`},
 		{"a redirect", fmt.Errorf("following a redirect: %w", denied(fetch.RedirectSchemeReason, `the scheme "ftp" is not allowed`)), "policy",
 			`following a redirect: the scheme "ftp" is not allowed: contentFetch.allowedSchemes has http, https`},
 		{"no PDF", denied(fessmcp.PDFReason, "PDF conversion is disabled"), "policy", "PDF conversion is disabled; set contentFetch.enablePdf to true in the configuration"},
 		{"a timeout", fmt.Errorf("following a redirect: %w", remote), "policy",
-			"following a redirect: the document did not come in time; try again, or raise contentFetch.timeoutMs (/doc, status 504)"},
+			"following a redirect: the document did not arrive in time; try again, or raise contentFetch.timeoutMs (/doc, status 504)"},
 		{"Fess", &errkind.Remote{Endpoint: "/", Status: 502, Message: "check that its address is right", Reason: fess.AddressReason}, "policy",
 			"check that its address is right (fessBaseUrl) (/, status 502)"},
 		{"another error", errkind.Busy, "policy", "busy"},

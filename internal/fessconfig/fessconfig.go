@@ -1,6 +1,6 @@
-// Package fessconfig is the configuration file of the bridge in front of a Fess
-// server: its keys, their defaults and their checks, and the keys that errors of
-// other packages are due to.
+// Package fessconfig reads the configuration file of the bridge in front of a
+// Fess server. It defines the keys, their defaults and their checks, and the
+// keys that errors of other packages are due to.
 package fessconfig
 
 import (
@@ -16,7 +16,7 @@ import (
 // Its fields are the keys; times are in milliseconds and sizes in bytes, as in the
 // file.
 type Config struct {
-	FessBaseURL string `json:"fessBaseUrl"` // required; may hold a path
+	FessBaseURL string `json:"fessBaseUrl"` // required; may contain a path
 	FessAPI     string `json:"fessApi"`     // auto, v1 or v2
 
 	FessAuth struct {
@@ -32,7 +32,7 @@ type Config struct {
 	Domain struct {
 		ID          string `json:"id"`          // required
 		Name        string `json:"name"`        // required
-		Description string `json:"description"` // told to the model
+		Description string `json:"description"` // for the model
 		LabelFilter string `json:"labelFilter"` // required unless WholeIndex
 		WholeIndex  bool   `json:"wholeIndex"`
 	} `json:"domain"`
@@ -64,7 +64,7 @@ type Config struct {
 	} `json:"logging"`
 
 	Security struct {
-		HTTPAuthToken         string `json:"httpAuthToken"` // asked of callers over HTTP
+		HTTPAuthToken         string `json:"httpAuthToken"` // required of callers over HTTP
 		AllowNonLocalhostBind bool   `json:"allowNonLocalhostBind"`
 	} `json:"security"`
 
@@ -82,8 +82,7 @@ type Config struct {
 	} `json:"contentFetch"`
 }
 
-// defaults returns the configuration that an empty file would give if no key were
-// required.
+// defaults returns the configuration of an empty file, if no key were required.
 func defaults() *Config {
 	c := &Config{FessAPI: "auto"}
 	c.HTTPTransport.BindAddress = "127.0.0.1"
@@ -105,8 +104,8 @@ func defaults() *Config {
 	return c
 }
 
-// resolve makes the paths in the configuration relative to the folder of the
-// file that they stand in.
+// resolve makes relative paths in the configuration relative to the folder of
+// the file.
 func (c *Config) resolve(file string) {
 	for _, path := range []*string{&c.TLS.CAFile, &c.Logging.Dir} {
 		if *path != "" && !filepath.IsAbs(*path) {
@@ -115,8 +114,8 @@ func (c *Config) resolve(file string) {
 	}
 }
 
-// Find returns the first configuration file below the home folder that exists, ""
-// if there is none, and the paths that were looked at.
+// Find returns the first configuration file below the home folder that exists,
+// or "" if there is none, and the paths that it tried.
 func Find(home string) (path string, tried []string) {
 	for _, dir := range []string{".mcp-feiss", "mcp-feiss", ".mcp-fess"} {
 		path := filepath.Join(home, dir, "config.json")
@@ -128,10 +127,9 @@ func Find(home string) (path string, tried []string) {
 	return "", tried
 }
 
-// Options say how a file is read.
+// Options configure how a file is read.
 type Options struct {
-	// Env looks up the environment variables that the file names; see
-	// [config.Options].
+	// Env looks up the environment variables in the file; see [config.Options].
 	Env func(name string) (value string, ok bool)
 
 	// HTTP means that the bridge will be served over HTTP. Only then are the
@@ -139,8 +137,8 @@ type Options struct {
 	HTTP bool
 }
 
-// Read reads and checks the configuration file at path. It returns what the user
-// should know, and an error that holds one [*config.Error] for each problem.
+// Read reads and checks the configuration file at path. It returns
+// warnings for the user, and an error that contains one [*config.Error] for each problem.
 func Read(path string, o Options) (c *Config, warnings []string, err error) {
 	c = defaults()
 	file, err := config.ReadFile(path, c, config.Options{Env: o.Env})

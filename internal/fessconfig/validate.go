@@ -26,8 +26,8 @@ var (
 	hostNamePattern = regexp.MustCompile(`^[A-Za-z0-9._:-]+$|^\[[A-Fa-f0-9:.]+\]$`)
 )
 
-// A checker collects what is wrong in a configuration, so that the user sees
-// all of it at once.
+// A checker collects all problems in a configuration, so that they are reported
+// together.
 type checker struct {
 	file     *config.File
 	problems []*config.Error
@@ -48,7 +48,7 @@ func (c *checker) refuse(bad bool, path, reason string) {
 	}
 }
 
-// number checks that a value is from least to most.
+// number checks that a value is between least and most.
 func (c *checker) number(path string, value, least, most int, unit string) {
 	want := fmt.Sprintf("an integer from %d to %d", least, most)
 	if unit != "" {
@@ -70,9 +70,9 @@ func (c *checker) each(path string, values []string, ok func(string) bool, want 
 	}
 }
 
-// check checks the values that file gave, and brings domain.id into the form in
-// which it is used. It returns what the user should know, and an error that holds
-// one *config.Error for each problem, in the order of the file.
+// check checks the values from file, and normalises domain.id. It returns warnings
+// for the user, and an error that contains one *config.Error for each problem, in
+// the order of the file.
 func (c *Config) check(file *config.File, http bool) (warnings []string, err error) {
 	k := &checker{file: file}
 	c.checkFess(k, http)
@@ -90,7 +90,7 @@ func (c *Config) check(file *config.File, http bool) (warnings []string, err err
 	return k.warnings, errors.Join(all...)
 }
 
-// checkFess checks how Fess is reached.
+// checkFess checks the connection to Fess.
 func (c *Config) checkFess(k *checker, http bool) {
 	u, err := url.Parse(c.FessBaseURL)
 	absolute := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
@@ -109,7 +109,7 @@ func (c *Config) checkFess(k *checker, http bool) {
 	}
 }
 
-// checkCAFile reads the certificates that tls.caFile names, whose path has been
+// checkCAFile reads the certificates in tls.caFile, whose path must be
 // resolved. The error is a *config.Error.
 func (c *Config) checkCAFile(file *config.File) error {
 	if c.TLS.CAFile == "" {
@@ -120,7 +120,7 @@ func (c *Config) checkCAFile(file *config.File) error {
 		err = p.Err
 	}
 	if err == nil && !x509.NewCertPool().AppendCertsFromPEM(pem) {
-		err = errors.New("it holds none")
+		err = errors.New("it contains none")
 	}
 	if err == nil {
 		return nil
@@ -128,7 +128,7 @@ func (c *Config) checkCAFile(file *config.File) error {
 	return file.Bad("tls.caFile", fmt.Sprintf("a PEM file with certificates (reading %s: %v)", c.TLS.CAFile, err))
 }
 
-// checkDomain checks what the bridge is about, and normalises the id.
+// checkDomain checks the domain, and normalises its id.
 func (c *Config) checkDomain(k *checker) {
 	d := &c.Domain
 	id, valid := source.NormalDomain(d.ID)
@@ -149,7 +149,7 @@ func (c *Config) checkDomain(k *checker) {
 	}
 }
 
-// checkHTTP checks where the HTTP transport listens and whom it lets in.
+// checkHTTP checks the address and the access rules of the HTTP transport.
 func (c *Config) checkHTTP(k *checker, http bool) {
 	t := &c.HTTPTransport
 	k.want(hostNamePattern.MatchString(t.BindAddress), "httpTransport.bindAddress", "an IP address such as 127.0.0.1 or ::1")

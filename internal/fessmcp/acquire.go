@@ -21,33 +21,33 @@ import (
 	"knowhow/internal/search"
 )
 
-// A Fetcher gets documents from their addresses under a policy. Package fetch
+// A Fetcher fetches documents from their URLs under a policy. Package fetch
 // implements it.
 type Fetcher interface {
-	// Check returns the error with which Get would refuse an address for its
-	// scheme or host.
+	// Check returns the error with which Get would refuse a URL for its scheme
+	// or host.
 	Check(url string) error
 
-	// Get returns the document at an address. report is told how many
-	// bytes have come, of how many; a total of 0 is unknown.
+	// Get returns the document at a URL. It calls report with the number of
+	// bytes received and the total; a total of 0 is unknown.
 	Get(ctx context.Context, url string, report func(done, total int64)) (*fetch.Document, error)
 }
 
-// Content configures where texts come from that the service does not hold.
+// Content configures the sources of texts that the service does not have.
 type Content struct {
-	Enabled  bool    // false refuses to look further
-	Fetch    Fetcher // required where Enabled
-	MaxBytes int64   // largest document that Fetch gets, which texts to keep are sized by; 0 means 5 MiB
+	Enabled  bool    // false disables them
+	Fetch    Fetcher // required if Enabled
+	MaxBytes int64   // size limit of a fetched document in bytes, which also determines the size of the cache of texts; 0 means 5 MiB
 
-	// FessCache says when the copy that the service stored is read before
-	// the document's address is asked: CacheAlways; CacheNever; CachePolicy
-	// (also ""), only where Fetch would be allowed to ask the address.
+	// FessCache determines when the copy stored by the service is read before
+	// the document's URL is fetched: CacheAlways; CacheNever; CachePolicy (also
+	// ""), only if Fetch may fetch the URL.
 	FessCache string
 
 	EnablePDF bool // convert PDF documents
 }
 
-// The options that errors are due to; see [errkind.ReasonOf].
+// Options that an error can be due to; see [errkind.ReasonOf].
 const (
 	DisabledReason errkind.Reason = "fessmcp: Content.Enabled"
 	PDFReason      errkind.Reason = "fessmcp: Content.EnablePDF"
@@ -60,8 +60,8 @@ const (
 	CacheNever  = "never"
 )
 
-// Progress of reading a document, of progressTotal: how much of it is done when
-// a phase begins.
+// Progress of reading a document, on a scale up to progressTotal, at the
+// beginning of each phase.
 const (
 	progressTotal      = 100
 	progressConverting = 80
@@ -70,10 +70,10 @@ const (
 
 const defaultMaxContent = 5 << 20
 
-// acquire gets the text of a document that the service holds no text of: from the
-// service's stored copy or from the document's address. The text is kept for
-// further chunks.
-func (b *bridge) acquire(ctx context.Context, h *search.Hit, report job.Report) (*heldText, error) {
+// acquire returns a text that the service does not have: from the service's
+// stored copy or from the document's URL. The text is cached for the following
+// chunks.
+func (b *bridge) acquire(ctx context.Context, h *search.Hit, report job.Report) (*cachedText, error) {
 	c := b.content
 	if !c.Enabled {
 		return nil, &errkind.Restriction{Reason: DisabledReason,
@@ -85,7 +85,7 @@ func (b *bridge) acquire(ctx context.Context, h *search.Hit, report job.Report) 
 		body, err := b.fromCopy(ctx, h, report)
 		switch {
 		case err == nil:
-			return b.hold(h, body)
+			return b.cache(h, body)
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		}
@@ -98,14 +98,14 @@ func (b *bridge) acquire(ctx context.Context, h *search.Hit, report job.Report) 
 	if err != nil {
 		return nil, err
 	}
-	return b.hold(h, body)
+	return b.cache(h, body)
 }
 
-// A copyReader reads the copies of originals that a service stored.
+// A copyReader reads the copies of the original documents that a service
+// stored.
 type copyReader interface {
-	// StoredCopy returns the copy of a document. It looks the document up as
-	// Find does. A document without a copy gives an error of kind
-	// Unsupported.
+	// StoredCopy returns the copy of a document. It looks the document up like
+	// Find. If there is no copy, the error is of kind Unsupported.
 	StoredCopy(ctx context.Context, id string, labels []string) (*search.StoredCopy, error)
 }
 
@@ -122,7 +122,7 @@ func (b *bridge) fromCopy(ctx context.Context, h *search.Hit, report job.Report)
 	return b.convert(ctx, extract.Input{Name: pathOf(h.URL), MediaType: stored.MediaType, Data: stored.Data, Verbatim: true}, report)
 }
 
-// fromAddress returns the text of the document at its address.
+// fromAddress returns the text of the document at its URL.
 func (b *bridge) fromAddress(ctx context.Context, h *search.Hit, report job.Report) (string, error) {
 	doc, err := b.content.Fetch.Get(ctx, h.URL, func(done, total int64) {
 		part := float64(done) / float64(max(done, total, 1))
@@ -153,16 +153,16 @@ func (b *bridge) convert(ctx context.Context, in extract.Input, report job.Repor
 		return "", fmt.Errorf("the document cannot be converted to text, open its url in another way: %w", err)
 	}
 	if strings.TrimSpace(t.Body) == "" && len(in.Data) > 0 {
-		return "", fmt.Errorf("the document holds no text that can be read, open its url in another way: %w", errkind.Unsupported)
+		return "", fmt.Errorf("the document contains no text that can be read, open its url in another way: %w", errkind.Unsupported)
 	}
 	return t.Body, nil
 }
 
-// Bounds on converting documents.
+// Limits on the conversion of documents.
 const (
-	maxConversions  = 4                // at once, and as many that take long
-	quickConversion = time.Second      // what takes more time takes long
-	maxConversion   = 10 * time.Second // of one document
+	maxConversions  = 4                // concurrent quick conversions, and also concurrent slow ones
+	quickConversion = time.Second      // a conversion that takes longer is slow
+	maxConversion   = 10 * time.Second // time limit of one conversion
 )
 
 var (
@@ -171,13 +171,13 @@ var (
 		maxConversions, errkind.Busy)
 )
 
-// A converter turns documents into text, a few at a time. One that takes long
-// gives its place to others and goes on in one of the places for such
-// documents, so that these don't keep the others waiting. It is given up where
-// all of those places are taken.
+// A converter turns documents into text. It limits the number of concurrent
+// conversions. A conversion that takes long gives its slot to another one and
+// continues in one of the slots for slow conversions, so that slow documents do
+// not delay the others. If all of those slots are taken, it is given up.
 type converter struct {
 	extract     func(context.Context, extract.Input) (*extract.Text, error)
-	quick, slow chan struct{} // one element for each place that is taken
+	quick, slow chan struct{} // one element for each slot that is taken
 	log         *slog.Logger
 }
 
@@ -185,9 +185,9 @@ func newConverter(log *slog.Logger) *converter {
 	return &converter{extract.Extract, make(chan struct{}, maxConversions), make(chan struct{}, maxConversions), log}
 }
 
-// convert calls extract.Extract. Its errors are those of Extract, ctx's error
-// while it waits for a place, and of kind Busy where too many documents take
-// long.
+// convert calls extract.Extract. It returns the errors of Extract, the error of
+// ctx if it ends while convert waits for a slot, and an error of kind Busy if
+// too many documents take long.
 func (c *converter) convert(ctx context.Context, in extract.Input) (t *extract.Text, err error) {
 	select {
 	case c.quick <- struct{}{}:
@@ -198,7 +198,7 @@ func (c *converter) convert(ctx context.Context, in extract.Input) (t *extract.T
 	defer stop(nil)
 	ctx, cancel := context.WithTimeoutCause(ctx, maxConversion, errSlow)
 	defer cancel()
-	place := make(chan chan struct{}, 1) // the one that is taken, once the timer has fired
+	place := make(chan chan struct{}, 1) // receives the slot that is taken when the timer fires
 	timer := time.AfterFunc(quickConversion, func() {
 		select {
 		case c.slow <- struct{}{}:
@@ -227,9 +227,9 @@ func (c *converter) convert(ctx context.Context, in extract.Input) (t *extract.T
 	return t, err
 }
 
-// hold keeps a text for further chunks.
-func (b *bridge) hold(h *search.Hit, body string) (*heldText, error) {
-	t := &heldText{id: h.ID, stamp: stampOf(h), hash: chunk.Hash(body), text: body}
+// cache keeps a text for the following chunks.
+func (b *bridge) cache(h *search.Hit, body string) (*cachedText, error) {
+	t := &cachedText{id: h.ID, stamp: stampOf(h), hash: chunk.Hash(body), text: body}
 	if t.cost() > b.texts.max {
 		return nil, &errkind.Restriction{Reason: fetch.SizeReason,
 			Err: fmt.Errorf("the text of document %s has %d bytes, more than can be kept: %w", h.ID, len(body), errkind.TooLarge)}
@@ -251,8 +251,8 @@ func isPDF(in extract.Input) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(in.Data[:min(len(in.Data), 1024)], "\x00\t\n\f\r \xef\xbb\xbf"), []byte("%PDF-"))
 }
 
-// pathOf returns the last element of an address's path. Its ending shows the kind of
-// a document if the media type does not.
+// pathOf returns the last element of a URL's path. Its extension determines the
+// format of a document if the media type does not.
 func pathOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

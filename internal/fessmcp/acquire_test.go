@@ -86,7 +86,7 @@ func (w *web) requests() int {
 	return len(w.asked)
 }
 
-// pointingAt is a service that holds no text of its one document of the domain,
+// pointingAt is a service without the text of its one document of the domain,
 // d1, which has the given address. Another, x1, belongs to another label.
 func pointingAt(url string) *fakeBackend {
 	return &fakeBackend{docs: []fakeDoc{
@@ -156,7 +156,7 @@ func TestAcquire(t *testing.T) {
 		{name: "broken PDF", page: page{mediaType: "application/pdf", body: "%PDF-1.4\n"}, pdf: true, kind: errkind.Corrupt, says: "cannot be converted"},
 		{name: "PDF enabled", page: page{mediaType: "application/pdf", body: samplePDF}, pdf: true, want: "Printed words"},
 		{name: "archive", page: page{mediaType: "application/zip", body: "PK\x03\x04aaaaaaaaaa"}, kind: errkind.Unsupported, says: "cannot be converted"},
-		{name: "a page without text", page: page{mediaType: "text/html", body: "<script>app()</script>"}, kind: errkind.Unsupported, says: "holds no text"},
+		{name: "a page without text", page: page{mediaType: "text/html", body: "<script>app()</script>"}, kind: errkind.Unsupported, says: "contains no text"},
 		{name: "too large", page: page{mediaType: "text/plain", body: strings.Repeat("x", 4001)}, kind: errkind.TooLarge, says: "larger than 4000 bytes", why: fetch.SizeReason},
 		{name: "gone", page: page{status: 404}, kind: errkind.NotFound, says: "no longer at its address"},
 		{name: "server error", page: page{status: 500, body: "at 10.0.0.1"}, kind: errkind.Unavailable, says: "status 500"},
@@ -256,7 +256,7 @@ func TestAcquireStaysOutside(t *testing.T) {
 	}
 }
 
-// The chunks of one text come from one fetch; a new bridge fetches anew and
+// The chunks of one text come from one fetch; a new bridge fetches again and
 // notices a change.
 func TestAcquiredChunks(t *testing.T) {
 	w := newWeb(t, fetch.Options{AllowPrivate: true})
@@ -282,7 +282,7 @@ func TestAcquiredChunks(t *testing.T) {
 	}
 	h.Timestamp = time.Unix(1_770_000_000, 0)
 	if _, of := b.hash(&h); of != ofSummary {
-		t.Errorf("hash of a document that was crawled anew is of its %s, want the summary", of)
+		t.Errorf("hash of a document that was crawled again is of its %s, want the summary", of)
 	}
 	if _, err := readAt(newBridge(o), "d1", pieces[0].NextCursor); err != nil || w.requests() != 2 {
 		t.Errorf("a new bridge: %v after %d requests, want the text with a second request", err, w.requests())
@@ -300,11 +300,11 @@ func TestAcquiredChunks(t *testing.T) {
 
 func TestTexts(t *testing.T) {
 	c := newTexts(3 * (textCost + 10))
-	put := func(id, hash string, n int) { c.put(&heldText{id: id, hash: hash, text: strings.Repeat("x", n)}) }
+	put := func(id, hash string, n int) { c.put(&cachedText{id: id, hash: hash, text: strings.Repeat("x", n)}) }
 	kept := func() (ids string) {
 		for _, id := range []string{"a", "b", "c", "d"} {
 			if e := c.byID[id]; e != nil {
-				ids += id + e.Value.(*heldText).hash
+				ids += id + e.Value.(*cachedText).hash
 			}
 		}
 		return ids
@@ -323,7 +323,7 @@ func TestTexts(t *testing.T) {
 		step.do()
 		var size int64
 		for e := c.used.Front(); e != nil; e = e.Next() {
-			size += e.Value.(*heldText).cost()
+			size += e.Value.(*cachedText).cost()
 		}
 		if got := kept(); got != step.want || size != c.size || size > c.max || c.used.Len() != len(c.byID) {
 			t.Errorf("kept %s with %d bytes, counted %d, want %s with at most %d", got, size, c.size, step.want, c.max)

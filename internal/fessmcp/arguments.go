@@ -9,21 +9,23 @@ import (
 	"knowhow/internal/search"
 )
 
-// Bounds of arguments beyond those of package search.
+// Limits on arguments, in addition to those of package search.
 const (
 	maxQueryBytes   = 10_000
-	maxFacetSize    = 1000
 	maxFacetQueries = 20
 	maxFacetQuery   = 1000 // bytes
 	maxLangs        = 10
 	maxWordFields   = 10
 	maxNameBytes    = 100
+	maxFieldName    = 64 // bytes
 )
 
-var fieldPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+// fieldPattern matches the name of a field, which has at most maxFieldName
+// bytes.
+var fieldPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
-// parseSort reads "field[.asc|.desc],...". A field alone is ascending, as in
-// Fess, but score alone is descending.
+// parseSort parses "field[.asc|.desc],...". A field without a direction is
+// ascending, as in Fess, but score is descending.
 func parseSort(s string) ([]search.SortKey, error) {
 	if s == "" {
 		return nil, nil
@@ -40,7 +42,7 @@ func parseSort(s string) ([]search.SortKey, error) {
 	return keys, nil
 }
 
-// parseLangs reads one language code, or several with commas between.
+// parseLangs parses one language code, or several separated by commas.
 func parseLangs(s string) ([]string, error) {
 	if s == "" {
 		return nil, nil
@@ -58,12 +60,12 @@ func parseLangs(s string) ([]string, error) {
 
 // facetArgs are the search tool's facets. A nil pointer means none.
 type facetArgs struct {
-	Field       []string `json:"field"`
-	Query       []string `json:"query"`
-	Size        int      `json:"size"`
-	MinDocCount int      `json:"minDocCount"`
-	Sort        string   `json:"sort"`
-	Missing     string   `json:"missing"`
+	Field       []string `json:"field,omitempty" limits:"oneOrMany"`
+	Query       []string `json:"query,omitempty" limits:"oneOrMany"`
+	Size        int      `json:"size,omitempty" jsonschema:"Counts per field" limits:"minimum=1 maximum=1000 default=10"`
+	MinDocCount int      `json:"minDocCount,omitempty" limits:"minimum=0 maximum=2147483647"`
+	Sort        string   `json:"sort,omitempty" limits:"enum=count.desc|count.asc|term.asc|term.desc"`
+	Missing     string   `json:"missing,omitempty" jsonschema:"Name for documents without the field"`
 }
 
 func (f *facetArgs) parse() (*search.Facets, error) {
@@ -88,6 +90,6 @@ func (f *facetArgs) parse() (*search.Facets, error) {
 
 // geoArgs are the search tool's location. A nil pointer means anywhere.
 type geoArgs struct {
-	Point    string `json:"point"`
-	Distance string `json:"distance"`
+	Point    string `json:"point" jsonschema:"lat,lon"`
+	Distance string `json:"distance" jsonschema:"For example 10km"`
 }

@@ -8,10 +8,10 @@ import (
 	"knowhow/internal/sanitize"
 )
 
-// Documents are foreign: their titles, excerpts and words pass through package
-// sanitize. Only the text of a document is shown unchanged.
+// Documents are foreign text, so titles, excerpts and words are cleaned by
+// package sanitize. Only the text of a document is returned unchanged.
 
-// title, digest and word return their text cleaned and cut to a length for lists.
+// title, digest and word return their text cleaned and shortened for lists.
 func title(s string) string { return sanitize.Short(s, 200, 600) }
 
 func digest(s string, runes int) string { return sanitize.Short(s, runes, runes*3/2) }
@@ -26,8 +26,8 @@ func words(list []string) []string {
 	return out
 }
 
-// link returns an address with everything percent-encoded that a reader would not
-// see, so that the address still leads to its document.
+// link returns a URL in which all invisible characters are percent-encoded, so
+// that the URL still leads to its document.
 func link(s string) string {
 	if strings.IndexFunc(s, isHidden) < 0 {
 		return s

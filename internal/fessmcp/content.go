@@ -13,22 +13,22 @@ import (
 	"knowhow/internal/search"
 )
 
-// A piece is one chunk of a document's text, and the read_content tool's
-// answer.
+// A piece is one chunk of a document's text. It is the result of the
+// read_content tool.
 type piece struct {
 	DocID      string `json:"doc_id"`
 	URL        string `json:"url"`
 	Hash       string `json:"hash"` // of the whole text
 	Text       string `json:"text"`
-	NextCursor string `json:"nextCursor,omitempty"` // "" on the last one
+	NextCursor string `json:"nextCursor,omitempty"` // "" for the last one
 	IsLast     bool   `json:"isLast"`
 
-	stamp string // of the document when it was read, "" if the service holds the text
+	stamp string // of the document when it was read; "" if the service has the text
 }
 
-// stillCurrent returns a piece that was read before, or the contents made of
-// one, if the document is still one of the domain and has not changed since; nil
-// if it has.
+// stillCurrent returns shared, a *piece or *pieceContents that was read before,
+// if the document still belongs to the domain and has not changed since. It
+// returns nil if the document has changed.
 func (b *bridge) stillCurrent(ctx context.Context, id string, shared any) (any, error) {
 	h, err := b.find(ctx, id)
 	if err != nil {
@@ -44,13 +44,13 @@ func (b *bridge) stillCurrent(ctx context.Context, id string, shared any) (any, 
 	return nil, nil
 }
 
-// stampOf returns the facts of a document that change with its text.
+// stampOf returns the metadata of a document that changes with its text.
 func stampOf(h *search.Hit) string {
 	return fmt.Sprint(h.URL, h.Timestamp, h.Modified, h.Size)
 }
 
-// textPlace returns the place of a cursor in a document's text; "" is the beginning,
-// which has no mark.
+// textPlace returns the place of a cursor in a document's text. The cursor ""
+// is the beginning of the text, which has no mark.
 func (b *bridge) textPlace(id, at string) (place, error) {
 	if at == "" {
 		return place{}, nil
@@ -59,8 +59,8 @@ func (b *bridge) textPlace(id, at string) (place, error) {
 }
 
 // readPiece returns the chunk of a document's text that begins at a place.
-// Chunks are at most maxChunkBytes long and follow one another without a gap;
-// NUL bytes are left out of what is shown.
+// Chunks are at most maxChunkBytes long and follow one another without a gap.
+// NUL bytes are removed from the text.
 func (b *bridge) readPiece(ctx context.Context, id string, from place, report job.Report) (*piece, error) {
 	t, stamp, err := b.window(ctx, id, from, report)
 	if err != nil {
@@ -76,7 +76,7 @@ func (b *bridge) readPiece(ctx context.Context, id string, from place, report jo
 	}
 	n := chunk.Cut(t.Window, b.maxChunkBytes, toEnd)
 	if n > 1 && (n < len(t.Window) || !toEnd) && t.Window[n-1] == '\r' {
-		n-- // not between the two signs of a line end
+		n-- // not between the two characters of a line end
 	}
 	next := from.offset + int64(n)
 	p := &piece{
@@ -95,11 +95,11 @@ func (b *bridge) readPiece(ctx context.Context, id string, from place, report jo
 
 func (b *bridge) textScope(id string) string { return b.domain.ID + "/" + id }
 
-// window returns the text from a place on, as much as a chunk may need: from the
-// kept texts if the cursor refers to one, otherwise from the service, otherwise from
-// a stored copy or the document's address. In each case it first checks that the
-// document belongs to the domain. The second result is the document's stamp, "" if
-// the service holds the text.
+// window returns the text from a place on, as much as a chunk may need: from
+// the cached texts if the cursor refers to one, otherwise from the service,
+// otherwise from a stored copy or the document's URL. In each case it first
+// checks that the document belongs to the domain. The second result is the
+// document's stamp; it is "" if the service has the text.
 func (b *bridge) window(ctx context.Context, id string, from place, report job.Report) (*search.Text, string, error) {
 	if t := b.texts.get(id); t != nil && from.mark != nil && from.isIn(t.hash) {
 		h, err := b.find(ctx, id)
@@ -127,9 +127,9 @@ func (b *bridge) window(ctx context.Context, id string, from place, report job.R
 	return t.window(h, from.offset, b.maxChunkBytes), stampOf(h), nil
 }
 
-// window returns at most n bytes of the text from byte off on, cut at the border
-// of a rune.
-func (t *heldText) window(h *search.Hit, off int64, n int) *search.Text {
+// window returns at most n bytes of the text from byte off on, without
+// splitting a rune.
+func (t *cachedText) window(h *search.Hit, off int64, n int) *search.Text {
 	w := &search.Text{DocID: t.id, URL: h.URL, Hash: t.hash, Size: int64(len(t.text)), Offset: off}
 	if off >= w.Size {
 		return w

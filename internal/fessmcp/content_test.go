@@ -119,7 +119,7 @@ func TestContentLeavesTextAlone(t *testing.T) {
 	}
 }
 
-// A cursor holds for a new server over the same documents.
+// A cursor is valid for a new server over the same documents.
 func TestContentCursorOutlivesServer(t *testing.T) {
 	text := longText(5000)
 	first, err := readAt(newBridge(Options{Domain: finance, Backend: withText(text), MaxChunkBytes: 1024}), "d1", "")

@@ -9,15 +9,15 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// A cursor says where to go on: in a list of documents or in a text. Outside it
-// is opaque and about 30 characters long, because agents copy cursors by hand.
-// Its bytes are version, kind, 6 bytes of the scope's hash, 6 of the mark's,
-// the offset as a uvarint, and 4 bytes of the hash of all that, which catches
-// slips of the copying hand. Nothing in it is secret and nothing is kept for
-// it, so that it outlives the server.
+// A cursor is a position in a list of documents or in a text. Its string is
+// opaque and about 30 characters long, because agents copy cursors by hand. The
+// bytes are version, kind, 6 bytes of the scope's hash, 6 of the mark's, the
+// offset as a uvarint, and 4 bytes of the hash of all preceding bytes, which
+// detects copying errors. A cursor contains no secret, and the server keeps no
+// state for it, so it survives a restart.
 type cursor struct {
 	kind   byte
-	scope  string // what the list or the text belongs to
+	scope  string // the list or the text that it belongs to
 	mark   string // the text's hash; "" for lists
 	offset int64  // of the next document or byte; not negative
 }
@@ -27,7 +27,7 @@ const (
 	listCursor    = 'l'
 	textCursor    = 't'
 
-	sumLen   = 6 // bytes of a hash that tell one scope or mark from another
+	sumLen   = 6 // bytes of a hash that distinguish scopes or marks
 	checkLen = 4
 	scopeEnd = 2 + sumLen
 	markEnd  = scopeEnd + sumLen
@@ -35,7 +35,7 @@ const (
 
 var cursorCoding = base64.RawURLEncoding.Strict()
 
-// String returns the cursor as callers see it.
+// String returns the cursor in the form that callers receive.
 func (c cursor) String() string {
 	b := append([]byte{cursorVersion, c.kind}, sum(c.scope, sumLen)...)
 	b = append(b, sum(c.mark, sumLen)...)
@@ -43,7 +43,7 @@ func (c cursor) String() string {
 	return cursorCoding.EncodeToString(append(b, sum(string(b), checkLen)...))
 }
 
-// A place is what a cursor that came back says.
+// A place is the content of a parsed cursor.
 type place struct {
 	offset int64
 	mark   []byte
@@ -52,16 +52,16 @@ type place struct {
 // isIn reports whether the cursor was made with the given mark.
 func (p place) isIn(mark string) bool { return bytes.Equal(p.mark, sum(mark, sumLen)) }
 
-// parseCursor returns what the cursor s of the given kind and scope says.
-// Anything that is no such cursor is an *errkind.Argument named "cursor".
+// parseCursor parses a cursor of the given kind and scope. If s is not such a
+// cursor, the error is an *errkind.Argument named "cursor".
 func parseCursor(s string, kind byte, scope string) (place, error) {
-	want := "the nextCursor of an answer for this document, or none to begin anew"
+	want := "the nextCursor of an answer for this document, or none to start from the beginning"
 	if kind == listCursor {
-		want = "the nextCursor of this server's resources/list, or none to begin anew"
+		want = "the nextCursor of this server's resources/list, or none to start from the beginning"
 	}
 	bad := &errkind.Argument{Name: "cursor", Value: s, Want: want}
 	b, err := cursorCoding.DecodeString(s)
-	// The decoder skips line ends, which no cursor has.
+	// The decoder ignores line ends, which no cursor contains.
 	if err != nil || len(b) < markEnd+1+checkLen || cursorCoding.EncodeToString(b) != s {
 		return place{}, bad
 	}

@@ -28,7 +28,7 @@ func TestDocs(t *testing.T) {
 	}
 	arguments := func(name string) string { return argumentTable(t, byName[name].InputSchema) }
 	// The fields differ by service; the document has a table of them.
-	searching := strings.Replace(arguments("search"), "Of "+strings.Join(b.backend.FacetFields(), ", "), "Other fields over folders than over a Fess server, see below", 1)
+	searching := strings.Replace(arguments("search"), "Any of "+strings.Join(b.backend.FacetFields(), ", "), "Other fields over folders than over a Fess server, see below", 1)
 	for file, tables := range map[string]map[string]string{
 		"README.md":       {"tools": toolTable(t, folders)},
 		"docs/search.md":  {"search": searching, "suggest": arguments("suggest"), "popular_words": arguments("popular_words")},

@@ -15,18 +15,20 @@ import (
 )
 
 const (
-	// documentDigestRunes is generous: one document at a time.
+	// documentDigestRunes is larger than in lists, because there is only one
+	// document.
 	documentDigestRunes = 2000
 	listDigestRunes     = 120
 )
 
-// The values of hashOf.
+// Values of hashOf.
 const (
 	ofContent = "content" // the document's text
 	ofSummary = "summary" // title, url, digest, doc_id and timestamp
 )
 
-// A summary is a document as its resource and the get_document tool show it.
+// A summary is a document as returned by its resource and by the get_document
+// tool.
 type summary struct {
 	Title         string `json:"title"`
 	URL           string `json:"url"`
@@ -35,7 +37,7 @@ type summary struct {
 	Timestamp     any    `json:"timestamp,omitempty"`
 	Created       any    `json:"created,omitempty"`
 	LastModified  any    `json:"last_modified,omitempty"`
-	URLLink       string `json:"url_link,omitempty"` // only where it differs from URL
+	URLLink       string `json:"url_link,omitempty"` // only if it differs from URL
 	FileType      any    `json:"filetype,omitempty"`
 	MIMEType      any    `json:"mimetype,omitempty"`
 	ContentLength any    `json:"content_length,omitempty"`
@@ -65,10 +67,10 @@ func (b *bridge) summary(h *search.Hit) summary {
 	return s
 }
 
-// otherLink returns the url_link of a hit, "" if it is only another form of the url.
-// For a file it is the decoded url, from which Fess 15.4 and 15.7 also remove
-// slashes, so that a folder becomes a host: file:///srv/a%20b.txt becomes
-// file://srv/a b.txt, which is no valid address of it.
+// otherLink returns the url_link of a hit, or "" if it is only another form of
+// the url. For a file, Fess decodes the url, and versions 15.4 and 15.7 also
+// remove slashes, so that a folder becomes a host: file:///srv/a%20b.txt
+// becomes file://srv/a b.txt, which is not a valid URL of the file.
 func otherLink(h *search.Hit) string {
 	l, _ := h.Extra["url_link"].(string)
 	if l == h.URL {
@@ -82,8 +84,8 @@ func otherLink(h *search.Hit) string {
 	return l
 }
 
-// filePath returns the path of a file's address, decoded and without leading
-// slashes. ok is false for other addresses.
+// filePath returns the path of a file URL, decoded and without leading slashes.
+// ok is false for other URLs.
 func filePath(address string) (_ string, ok bool) {
 	path, ok := strings.CutPrefix(address, "file:")
 	if decoded, err := url.PathUnescape(path); err == nil {
@@ -92,8 +94,9 @@ func filePath(address string) (_ string, ok bool) {
 	return strings.TrimLeft(path, "/"), ok
 }
 
-// hash returns the hash of the document's text if the service knows it or the text
-// is kept, otherwise the hash of those facts that do not depend on the query.
+// hash returns the hash of the document's text if the service has it or the
+// text is cached, otherwise the hash of the metadata that does not depend on
+// the query.
 func (b *bridge) hash(h *search.Hit) (sum, of string) {
 	if h.TextHash != "" {
 		return h.TextHash, ofContent
@@ -104,14 +107,14 @@ func (b *bridge) hash(h *search.Hit) (sum, of string) {
 	timestamp, _ := knownTime(h.Timestamp).(string)
 	facts, err := json.Marshal([]string{h.Title, h.URL, h.Digest.Text, h.ID, timestamp})
 	if err != nil {
-		// Strings always have a JSON form.
+		// Strings can always be encoded as JSON.
 		return "", ofSummary
 	}
 	s := sha256.Sum256(facts)
 	return "sha256:" + hex.EncodeToString(s[:]), ofSummary
 }
 
-// identity is the _meta of a document's entry and contents (FRS 8.6).
+// identity returns the _meta of a document's list entry and contents (FRS 8.6).
 func identity(id, url, hash, hashOf string) map[string]any {
 	return map[string]any{"doc_id": id, "url": url, "hash": hash, "hashOf": hashOf}
 }
@@ -126,12 +129,12 @@ func (b *bridge) find(ctx context.Context, id string) (*search.Hit, error) {
 }
 
 // unknown adds advice to an error of kind NotFound about a document. It returns
-// other errors, and those of a server that lacks the whole API, unchanged.
+// other errors unchanged, including those of a server that lacks the whole API.
 func (b *bridge) unknown(id string, err error) error {
 	var remote *errkind.Remote
 	if !errors.Is(err, errkind.NotFound) || errors.As(err, &remote) {
 		return err
 	}
 	return fmt.Errorf("%w: document %q in domain %s; search again, because %s", errkind.NotFound, id, b.domain.ID,
-		b.say("ids may change when documents are crawled anew", "the file may have been moved or deleted"))
+		b.choose("ids may change when documents are crawled again", "the file may have been moved or deleted"))
 }

@@ -40,7 +40,7 @@ type fakeBackend struct {
 	page   *search.Page
 	total  int  // in place of the real total, if set
 	lower  bool // the total is a lower bound
-	busy   bool // indexing goes on
+	busy   bool // indexing continues
 	labels []search.Label
 	words  []string
 	terms  []search.Suggestion

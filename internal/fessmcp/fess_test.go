@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// startFess serves the tools over a fake Fess server that holds docs; the
+// startFess serves the tools over a fake Fess server with docs; the
 // domain's label is finance.
 func startFess(t *testing.T, docs []document.Document, o Options, fo fesstest.Options) (session, *fesstest.Server) {
 	t.Helper()
@@ -27,7 +27,7 @@ func startFess(t *testing.T, docs []document.Document, o Options, fo fesstest.Op
 	return start(t, o, mcpserver.Pinned), server
 }
 
-// testDocs are n documents of each of two labels that hold the word "test".
+// testDocs are n documents of each of two labels that contain the word "test".
 func testDocs(n int) []document.Document {
 	docs := searchtest.Corpus()
 	base := docs[0]

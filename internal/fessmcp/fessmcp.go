@@ -1,12 +1,13 @@
-// Package fessmcp is the search front end: the MCP tools and resources through
-// which an agent searches and reads one knowledge domain.
+// Package fessmcp defines the MCP tools and resources with which an agent
+// searches and reads one knowledge domain.
 //
-// It works on the interfaces of package search, over a Fess server and over the
-// embedded index alike; [Wording] says which of the two its texts speak of. Every
-// call that it makes carries the domain's label; only listing the labels and
-// asking for the health don't. Calls that take long become jobs, and texts that
-// the service does not hold are fetched from where the documents are. The command
-// line registers it with a server of package mcpserver.
+// It uses the interfaces of package search, so it works with a Fess server and
+// with the embedded index. [Wording] selects the texts for one of the two.
+// Every call to the service contains the domain's label, except listing the
+// labels and checking the health. Calls that take long become jobs. Texts that
+// the service does not have are fetched from stored copies or from the
+// documents' URLs. The command line registers the tools and resources with a
+// server of package mcpserver.
 package fessmcp
 
 import (
@@ -16,7 +17,6 @@ import (
 
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
-	"knowhow/internal/schema"
 	"knowhow/internal/search"
 )
 
@@ -29,24 +29,22 @@ const (
 	contentType  = "text/plain"
 )
 
-// A Wording says what the names and texts of a server speak of. The tools are the
-// same.
+// A Wording determines the names and texts of a server. The tools are the same.
 type Wording int
 
 const (
-	// OfFess speaks of a Fess server. The names of the tools begin with
-	// "fess_", and every description ends with the Knowledge Domain block, as
-	// the requirements of the bridge (FRS 7.3) demand.
+	// OfFess is for a Fess server. The names of the tools begin with "fess_",
+	// and every description ends with the Knowledge Domain block, as the
+	// requirements of the bridge (FRS 7.3) demand.
 	OfFess Wording = iota
 
-	// OfFolders speaks of documents and folders. The block is in the
-	// description of the search tool and in the instructions; the other
-	// descriptions name the domain in one line. Documents have paths and no
-	// location.
+	// OfFolders is for folders. The block is in the description of the search
+	// tool and in the instructions; the other descriptions name the domain in
+	// one line. Documents have paths and no location.
 	OfFolders
 )
 
-// A Group is a group of tools that are offered together.
+// A Group is a group of tools.
 type Group string
 
 const (
@@ -54,54 +52,54 @@ const (
 	FessTools   Group = "fess"   // the other tools of the bridge
 )
 
-// Options say what to serve.
+// Options configure the tools and resources.
 type Options struct {
 	Domain Domain
 
-	// Backend is the search service behind the tools. It is required. If it
-	// is a [search.Indexer], every search shows the progress of indexing. If
-	// it has the method StoredCopy of package fess's Client, the copies that
-	// it stored of documents are read where it has no text.
+	// Backend is the search service. It is required. If it is a
+	// [search.Indexer], every search result contains the progress of indexing.
+	// If it has the method StoredCopy of package fess's Client, stored copies
+	// of documents are read if it has no text.
 	Backend search.Service
 
 	Wording Wording
 	Groups  []Group // of tools; nil means all
 
-	// NameSource has every hit name its source, because hits come from more
-	// than one. It needs OfFolders.
+	// NameSource adds the name of its source to every hit. It requires
+	// OfFolders.
 	NameSource bool
 
-	// PageSize is the size of a page where the caller names none; 0 means 20.
-	// It is at most MaxPageSize.
+	// PageSize is the default size of a page; 0 means 20. It must not exceed
+	// MaxPageSize.
 	PageSize int
 
-	// MaxPageSize is the largest page that a caller can ask for, and the
-	// size of a page of resources; 0 means 100.
+	// MaxPageSize is the maximum size of a page, and the size of a page of
+	// resources; 0 means 100.
 	MaxPageSize int
 
-	// MaxChunkBytes is the largest piece of a document's text in one
-	// answer, in bytes of UTF-8, at least 4; 0 means 262144.
+	// MaxChunkBytes is the maximum size of a chunk of a document's text, in
+	// bytes of UTF-8, at least 4; 0 means 262144.
 	MaxChunkBytes int
 
-	// Jobs runs what the tools and resources ask of the service, except
-	// lists of resources. It must serve this domain alone. With nil every call
-	// lasts as long as it takes, and there is no job_get tool. Without
-	// FessTools it must be nil, because nobody could ask for a job.
+	// Jobs runs the calls to the service, except lists of resources. It must
+	// serve this domain alone. If it is nil, calls do not become jobs, and
+	// there is no job_get tool. Without FessTools it must be nil, because
+	// callers could not query a job.
 	Jobs *job.Manager
 
-	// Content says where texts come from that Backend does not hold; nil
-	// means from nowhere.
+	// Content configures the sources of texts that Backend does not have; nil
+	// means none.
 	Content *Content
 
-	// Explain adds to the error of a call how the operator sets the option
-	// that it is due to; see [errkind.ReasonOf]. nil adds nothing.
+	// Explain adds to an error how the operator sets the option that the error
+	// is due to; see [errkind.ReasonOf]. nil adds nothing.
 	Explain func(error) error
 
 	Log *slog.Logger // nil discards
 }
 
-// Register adds the domain's tools and resources to s. It is called once for a
-// server, before that serves.
+// Register adds the domain's tools and resources to s. It must be called once
+// for each server, before the server runs.
 func Register(s *mcpserver.Server, o Options) {
 	b := newBridge(o)
 	if b.offers(SearchTools) {
@@ -120,26 +118,26 @@ func Register(s *mcpserver.Server, o Options) {
 	s.SetResources(b, b.templates()...)
 }
 
-// bridge answers the calls of one domain. Except jobs, everything it holds is a
-// cache: cursors and ids survive a restart.
+// A bridge answers the calls of one domain. Except for jobs, all of its state
+// is a cache: cursors and ids survive a restart.
 type bridge struct {
 	domain        Domain
 	backend       search.Service
 	wording       Wording
 	groups        []Group // nil for all
 	nameSource    bool
-	labels        []string // of every call; nil for the whole index
+	labels        []string // in every call; nil for the whole index
 	pageSize      int
 	maxPageSize   int
 	maxChunkBytes int
 	explain       func(error) error
 	log           *slog.Logger
 
-	jobs      *job.Manager // nil where there are none
+	jobs      *job.Manager // nil if there are no jobs
 	interests interests
-	changes   atomic.Int64 // how often a cursor met a changed document
+	changes   atomic.Int64 // how often a document was found to have changed
 
-	content   *Content   // nil where there is none
+	content   *Content   // nil if texts are not fetched
 	texts     *texts     // nil without content
 	converter *converter // nil without content
 }
@@ -163,7 +161,7 @@ func newBridge(o Options) *bridge {
 		if c.MaxBytes <= 0 {
 			c.MaxBytes = defaultMaxContent
 		}
-		// A text may be longer than the document that it was in.
+		// A text may be larger than the document that contained it.
 		b.content, b.texts = &c, newTexts(max(minTexts, 2*c.MaxBytes))
 	}
 	if o.Domain.Label != "" {
@@ -194,19 +192,18 @@ func newBridge(o Options) *bridge {
 // offers reports whether a group of tools is offered.
 func (b *bridge) offers(g Group) bool { return b.groups == nil || slices.Contains(b.groups, g) }
 
-// say returns the text of the wording in use.
-func (b *bridge) say(ofFess, ofFolders string) string {
+// choose returns the text for the wording in use.
+func (b *bridge) choose(ofFess, ofFolders string) string {
 	if b.wording == OfFolders {
 		return ofFolders
 	}
 	return ofFess
 }
 
-// tool returns what all tools have in common: the name with the domain's id, the
-// domain at the end of the description, and the hints of a tool that only reads,
-// and only from the domain.
-func (b *bridge) tool(name, title, description string, in schema.Schema) mcpserver.Tool {
-	in.Type = "object"
+// tool returns the common parts of a tool: the name with the domain's id, the
+// domain at the end of the description, and annotations for a tool that only
+// reads, and only from the domain.
+func (b *bridge) tool(name, title, description string) mcpserver.Tool {
 	about := b.about()
 	if name == "search" {
 		about = "\n\n" + b.domain.Block()
@@ -215,7 +212,6 @@ func (b *bridge) tool(name, title, description string, in schema.Schema) mcpserv
 		Name:        b.toolName(name),
 		Title:       title,
 		Description: description + about,
-		Input:       in,
 		ReadOnly:    true,
 		Idempotent:  true,
 	}
@@ -223,9 +219,9 @@ func (b *bridge) tool(name, title, description string, in schema.Schema) mcpserv
 
 // about returns the end of a description, which names the domain.
 func (b *bridge) about() string {
-	return b.say("\n\n"+b.domain.Block(), "\n"+b.domain.line())
+	return b.choose("\n\n"+b.domain.Block(), "\n"+b.domain.line())
 }
 
 func (b *bridge) toolName(name string) string {
-	return b.say("fess_", "") + b.domain.ID + "_" + name
+	return b.choose("fess_", "") + b.domain.ID + "_" + name
 }

@@ -116,7 +116,7 @@ func TestFolderHits(t *testing.T) {
 	}
 }
 
-// What fails over folders is told in the words of folders.
+// Errors for folders are worded for folders.
 func TestFolderErrors(t *testing.T) {
 	c := start(t, folders(corpus()), mcpserver.Latest)
 	for _, tt := range []struct {

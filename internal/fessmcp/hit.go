@@ -12,28 +12,28 @@ import (
 	"knowhow/internal/search"
 )
 
-// fieldRunes bounds the strings that includeFields can ask for. The text of a
+// fieldRunes limits the strings of fields in includeFields. The text of a
 // document is read with read_content.
 const fieldRunes = 1000
 
 // hitSize is the usual size of a hit, in bytes.
 const hitSize = 512
 
-// fieldNames are the fields that a Fess server can send of a hit, in the order in
-// which a hit shows them (Fess 15.4 and 15.7, QueryFieldConfig; content, label and
-// lang if a server is set up to send them).
+// fieldNames are the fields of a hit that a Fess server can send, in the order
+// in which they are written (Fess 15.4 and 15.7, QueryFieldConfig; content,
+// label and lang only if the server is configured to send them).
 var fieldNames = [...]string{"doc_id", "title", "url", "digest", "score",
 	"_id", "boost", "click_count", "content", "content_description", "content_length", "content_title",
 	"created", "favorite_count", "filename", "filetype", "has_cache", "host", "label", "lang",
 	"last_modified", "mimetype", "similar_docs_count", "similar_docs_hash", "site", "site_path",
 	"thumbnail", "timestamp", "url_link"}
 
-// defaultFields are those that a hit shows without includeFields, and url_link if
-// it differs from url.
+// defaultFields are the fields of a hit without includeFields; url_link is
+// included if it differs from url.
 var defaultFields = [...]string{"doc_id", "title", "url", "digest", "score"}
 
-// hitFields returns the names to show in the order of fieldNames, or nil for the
-// default ones.
+// hitFields returns the requested names in the order of fieldNames, or nil for
+// the default fields.
 func hitFields(asked []string) ([]string, error) {
 	if len(asked) == 0 {
 		return nil, nil
@@ -52,9 +52,9 @@ func hitFields(asked []string) ([]string, error) {
 	return names, nil
 }
 
-// newHit returns h as a JSON object with the given fields in their order; nil means
-// the default ones. Over folders it also has the path and, if there are several
-// sources, the source. Unknown values are omitted.
+// newHit returns h as a JSON object with the given fields in their order; nil
+// means the default fields. For folders, it also contains the path and, if
+// there are several sources, the source. Unknown values are omitted.
 func (b *bridge) newHit(h *search.Hit, fields []string) *compact.Object {
 	names := fields
 	if names == nil {
@@ -76,8 +76,8 @@ func (b *bridge) newHit(h *search.Hit, fields []string) *compact.Object {
 	return out
 }
 
-// addPlace adds the path of a document inside its source, and the source if there
-// are several.
+// addPlace adds the path of a document inside its source, and the source if
+// there are several.
 func (b *bridge) addPlace(out *compact.Object, h *search.Hit) {
 	if b.wording != OfFolders {
 		return
@@ -90,7 +90,8 @@ func (b *bridge) addPlace(out *compact.Object, h *search.Hit) {
 	}
 }
 
-// fieldValue returns a field of h by Fess's name, cleaned; nil if it is unknown.
+// fieldValue returns a field of h by its name in Fess, cleaned; nil if it is
+// unknown.
 func fieldValue(h *search.Hit, name string) any {
 	switch name {
 	case "doc_id":
@@ -189,8 +190,8 @@ func number(v float64) any {
 	return v
 }
 
-// facetResult is the counts in the result of the search tool. Both lists are always
-// present.
+// A facetResult contains the counts in the result of the search tool. Both
+// lists are always present.
 type facetResult struct {
 	Fields  []fieldCounts `json:"fields"`
 	Queries []count       `json:"queries"`
@@ -206,7 +207,7 @@ type count struct {
 	Count int    `json:"count"`
 }
 
-// newFacetResult returns the counts of f; nil counts nothing.
+// newFacetResult returns the counts of f. If f is nil, both lists are empty.
 func newFacetResult(f *search.FacetCounts) *facetResult {
 	r := &facetResult{Fields: []fieldCounts{}, Queries: []count{}}
 	if f == nil {

@@ -10,50 +10,41 @@ import (
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/sanitize"
-	"knowhow/internal/schema"
-)
-
-const (
-	maxWait     = 30 * time.Second // under the limit that clients set to a call
-	maxJobIDLen = 100
 )
 
 func (b *bridge) addJobs(s *mcpserver.Server) {
 	if b.jobs == nil {
 		return
 	}
-	id := text("")
-	id.MinLength, id.MaxLength = 1, maxJobIDLen
-	get := b.tool("job_get", "Get a job",
-		"Retrieve progress information for a long-running operation. Use it when an answer is a jobId: "+
-			"call until state is done; result is then the answer.",
-		schema.Schema{Properties: []schema.Property{
-			{Name: "jobId", Required: true, Schema: id},
-			{Name: "waitMs", Schema: integer("How long to wait for a change", 0, int(maxWait.Milliseconds()), 0)},
-		}})
+	get := b.tool("job_get", "Get the state of a job",
+		"Retrieve progress information for a long-running operation. Use it when a result contains a jobId. "+
+			"Call it until state is done; result is then the answer.")
 	mcpserver.AddTool(s, get, func(ctx context.Context, in jobArgs) (any, error) { return b.getJob(ctx, s, in) })
 }
 
 type jobArgs struct {
-	JobID  string `json:"jobId"`
-	WaitMs int    `json:"waitMs"`
+	JobID string `json:"jobId" limits:"minLength=1 maxLength=100"`
+
+	// The maximum is less than the time limit of clients for a call.
+	WaitMs int `json:"waitMs,omitempty" jsonschema:"Milliseconds to wait for a change" limits:"minimum=0 maximum=30000 default=0"`
 }
 
-// A jobResult is a job as the job_get tool shows it.
+// A jobResult is a job as returned by the job_get tool.
 type jobResult struct {
 	JobID     string                 `json:"jobId"`
 	State     string                 `json:"state"`
 	Progress  float64                `json:"progress"`
-	Total     float64                `json:"total,omitempty"` // left out where it is not known
+	Total     float64                `json:"total,omitempty"` // omitted if it is not known
 	Message   string                 `json:"message"`
 	StartedAt string                 `json:"startedAt"`
 	UpdatedAt string                 `json:"updatedAt"`
-	Result    any                    `json:"result,omitempty"` // once done
-	Error     *mcpserver.ErrorObject `json:"error,omitempty"`  // once failed
+	Result    any                    `json:"result,omitempty"` // if done
+	Error     *mcpserver.ErrorObject `json:"error,omitempty"`  // if failed
 }
 
-// getJob shows a job to the caller who started it. To everybody else it is
-// unknown: its result is what that caller's roles allow to see.
+// getJob returns a job to the caller that started it. For other callers the job
+// does not exist, because its result contains what the roles of the first
+// caller permit.
 func (b *bridge) getJob(ctx context.Context, s *mcpserver.Server, in jobArgs) (any, error) {
 	st, err := b.jobs.Status(callerOf(ctx), in.JobID)
 	if err == nil && in.WaitMs > 0 {
@@ -64,7 +55,7 @@ func (b *bridge) getJob(ctx context.Context, s *mcpserver.Server, in jobArgs) (a
 	}
 	switch {
 	case errors.Is(err, errkind.NotFound):
-		return nil, fmt.Errorf("job %q: %w", sanitize.Short(in.JobID, maxJobIDLen, maxJobIDLen), err)
+		return nil, fmt.Errorf("job %q: %w", sanitize.Short(in.JobID, 100, 100), err)
 	case err != nil:
 		return nil, err
 	}
@@ -78,14 +69,14 @@ func (b *bridge) getJob(ctx context.Context, s *mcpserver.Server, in jobArgs) (a
 		b.log.Info("a job failed", "job", st.ID, "error", st.Err)
 		if f, ok := errors.AsType[*failure](st.Err); ok {
 			r.Error = f.object
-		} else { // the job's own, for example that it was cancelled
+		} else { // an error of the job itself, for example that it was cancelled
 			r.Error = mcpserver.DescribeError(ctx, st.Err)
 		}
 	}
 	return r, nil
 }
 
-// A readResult is the answer to resources/read inside of a job.
+// A readResult is the result of resources/read in a job.
 type readResult struct {
 	Contents   []readContents `json:"contents"`
 	NextCursor string         `json:"nextCursor,omitempty"`
@@ -99,7 +90,7 @@ type readContents struct {
 	Meta     map[string]any `json:"_meta,omitempty"`
 }
 
-// asResult returns what the request of a job would have been answered with.
+// asResult returns the result that the request of a job would have had.
 func asResult(answer any) any {
 	if r, ok := answer.(*mcpserver.Result); ok {
 		return r.Value

@@ -403,7 +403,7 @@ func TestCancelJoinedJob(t *testing.T) {
 		c.Cancel(second)
 		synctest.Wait()
 		if n := f.givenUp(); n != 1 {
-			t.Errorf("the work goes on although all requests were cancelled")
+			t.Errorf("the work continues although all requests were cancelled")
 		}
 	})
 }

@@ -2,42 +2,42 @@ package fessmcp
 
 import (
 	"context"
-	"slices"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
-	"knowhow/internal/schema"
+
+	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// addReading adds the tools that do what the resources do, for clients that have
-// tools only.
+// addReading adds the tools that correspond to the resources, for clients
+// without resources.
 func (b *bridge) addReading(s *mcpserver.Server) {
-	which := []schema.Property{
-		{Name: "docId", Schema: text("doc_id of a hit; required")},
-		{Name: "doc_id", Schema: text("In place of docId")},
-	}
-	if b.wording == OfFolders {
-		which = []schema.Property{{Name: "docId", Required: true, Schema: text("doc_id of a hit")}}
-	}
-	mcpserver.AddTool(s, b.tool("get_document", "Get a document's facts",
-		"Get title, url, digest, dates and hash of a document. Use it to see how old it is or whether it has changed.",
-		schema.Schema{Properties: which}), b.getDocument)
+	document := b.tool("get_document", "Get document metadata",
+		"Get the title, url, digest, dates and hash of a document. Use it to check how old it is or whether it has changed.")
 
-	content := b.tool("read_content", "Read a document's text",
-		"Read the text of a document. Use it before you answer from a hit. "+
-			"A long text comes in chunks: while isLast is false, call again with nextCursor as cursor.",
-		schema.Schema{Properties: append(slices.Clone(which), schema.Property{Name: "cursor", Schema: text("nextCursor of the chunk before")})})
-	// Claude Code puts a longer result into a file unless a tool says how
-	// long it may get, up to this many characters.
+	content := b.tool("read_content", "Read document text",
+		"Read the text of a document. Use it before you rely on a hit. "+
+			"A long text comes in chunks: while isLast is false, call again with nextCursor as cursor.")
+	// Claude Code writes a longer result to a file, unless a tool declares the
+	// maximum length of its results, up to this many characters.
 	content.Meta = map[string]any{"anthropic/maxResultSizeChars": 500_000}
+	if b.wording == OfFolders {
+		document.Adjust = func(input *jsonschema.Schema) {
+			input.Properties["docId"].Description, input.Required = "doc_id of a hit", []string{"docId"}
+			delete(input.Properties, "doc_id")
+		}
+		content.Adjust = document.Adjust
+	}
+	mcpserver.AddTool(s, document, b.getDocument)
 	mcpserver.AddTool(s, content, b.readContent)
 }
 
-// documentArgs name a document. Hits call the id doc_id, so both are taken.
+// documentArgs identify a document. Both names are accepted, because hits call
+// the id doc_id.
 type documentArgs struct {
-	DocID *string `json:"docId"`
-	Alias *string `json:"doc_id"`
+	DocID *string `json:"docId,omitempty" jsonschema:"doc_id of a hit; required"`
+	Alias *string `json:"doc_id,omitempty" jsonschema:"Another name for docId"`
 }
 
 func (a documentArgs) id() (string, error) {
@@ -62,7 +62,7 @@ func (b *bridge) getDocument(ctx context.Context, in documentArgs) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	facts := func(ctx context.Context) (any, error) {
+	metadata := func(ctx context.Context) (any, error) {
 		h, err := b.find(ctx, id)
 		if err != nil {
 			return nil, err
@@ -70,15 +70,15 @@ func (b *bridge) getDocument(ctx context.Context, in documentArgs) (any, error) 
 		return b.summary(h), nil
 	}
 	return b.do(ctx, work{
-		what:  []string{"get_document", id},
-		run:   func(ctx context.Context, _ job.Report) (any, error) { return facts(ctx) },
-		still: func(ctx context.Context, _ any) (any, error) { return facts(ctx) }, // all of them come with the check
+		key:     []string{"get_document", id},
+		run:     func(ctx context.Context, _ job.Report) (any, error) { return metadata(ctx) },
+		recheck: func(ctx context.Context, _ any) (any, error) { return metadata(ctx) }, // it reads all of them
 	})
 }
 
 type contentArgs struct {
 	documentArgs
-	Cursor string `json:"cursor"`
+	Cursor string `json:"cursor,omitempty" jsonschema:"nextCursor of the previous chunk"`
 }
 
 func (b *bridge) readContent(ctx context.Context, in contentArgs) (any, error) {
@@ -91,8 +91,8 @@ func (b *bridge) readContent(ctx context.Context, in contentArgs) (any, error) {
 		return nil, err
 	}
 	return b.do(ctx, work{
-		what:  []string{"read_content", id, in.Cursor},
-		run:   func(ctx context.Context, report job.Report) (any, error) { return b.readPiece(ctx, id, from, report) },
-		still: func(ctx context.Context, shared any) (any, error) { return b.stillCurrent(ctx, id, shared) },
+		key:     []string{"read_content", id, in.Cursor},
+		run:     func(ctx context.Context, report job.Report) (any, error) { return b.readPiece(ctx, id, from, report) },
+		recheck: func(ctx context.Context, shared any) (any, error) { return b.stillCurrent(ctx, id, shared) },
 	})
 }

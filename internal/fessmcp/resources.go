@@ -12,8 +12,8 @@ import (
 	"knowhow/internal/search"
 )
 
-// truncated is in the _meta of the last page if the list does not have all documents
-// of the domain.
+// truncated is in the _meta of the last page if the list does not contain all
+// documents of the domain.
 type truncated struct {
 	Shown   int  `json:"shown"`
 	Total   int  `json:"total"`
@@ -75,7 +75,7 @@ func (b *bridge) ListResources(ctx context.Context, at string) (*mcpserver.Resou
 	return list, nil
 }
 
-// resource is a document's entry in the list.
+// resource returns the list entry of a document.
 func (b *bridge) resource(h *search.Hit) mcpserver.Resource {
 	name := title(h.Title)
 	if name == "" {
@@ -93,8 +93,8 @@ func (b *bridge) resource(h *search.Hit) mcpserver.Resource {
 	}
 }
 
-// ReadResource returns a document's facts or one chunk of its text, or a handle if
-// that takes long.
+// ReadResource returns a document's metadata or one chunk of its text, or a
+// handle if the call takes long.
 func (b *bridge) ReadResource(ctx context.Context, uri, at string) (*mcpserver.Contents, error) {
 	a, err := b.domain.parseURI(uri)
 	if err != nil {
@@ -106,22 +106,22 @@ func (b *bridge) ReadResource(ctx context.Context, uri, at string) (*mcpserver.C
 			return nil, err
 		}
 		return b.read(ctx, b.domain.contentURI(a.id), work{
-			what:  []string{"content", a.id, at},
-			run:   func(ctx context.Context, report job.Report) (any, error) { return b.readText(ctx, a.id, from, report) },
-			still: func(ctx context.Context, shared any) (any, error) { return b.stillCurrent(ctx, a.id, shared) },
+			key:     []string{"content", a.id, at},
+			run:     func(ctx context.Context, report job.Report) (any, error) { return b.readText(ctx, a.id, from, report) },
+			recheck: func(ctx context.Context, shared any) (any, error) { return b.stillCurrent(ctx, a.id, shared) },
 		})
 	}
 	if at != "" {
-		return nil, &errkind.Argument{Name: "cursor", Value: at, Want: "none: the facts of a document come at once"}
+		return nil, &errkind.Argument{Name: "cursor", Value: at, Want: "none: the metadata of a document is returned at once"}
 	}
 	return b.read(ctx, b.domain.documentURI(a.id), work{
-		what:  []string{"document", a.id},
-		run:   func(ctx context.Context, _ job.Report) (any, error) { return b.readFacts(ctx, a.id) },
-		still: func(ctx context.Context, _ any) (any, error) { return b.readFacts(ctx, a.id) }, // all of them come with the check
+		key:     []string{"document", a.id},
+		run:     func(ctx context.Context, _ job.Report) (any, error) { return b.readMetadata(ctx, a.id) },
+		recheck: func(ctx context.Context, _ any) (any, error) { return b.readMetadata(ctx, a.id) }, // it reads all of them
 	})
 }
 
-// read reads a resource, or shows the handle of the job that does.
+// read reads a resource, or returns the handle of the job that reads it.
 func (b *bridge) read(ctx context.Context, uri string, w work) (*mcpserver.Contents, error) {
 	answer, err := b.do(ctx, w)
 	if err != nil {
@@ -142,7 +142,7 @@ func (b *bridge) read(ctx context.Context, uri string, w work) (*mcpserver.Conte
 	return nil, fmt.Errorf("reading resource %s: got a %T", uri, answer)
 }
 
-func (b *bridge) readFacts(ctx context.Context, id string) (*mcpserver.Contents, error) {
+func (b *bridge) readMetadata(ctx context.Context, id string) (*mcpserver.Contents, error) {
 	h, err := b.find(ctx, id)
 	if err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (b *bridge) readFacts(ctx context.Context, id string) (*mcpserver.Contents,
 	}, nil
 }
 
-// pieceContents is a piece that was read as a resource.
+// A pieceContents is a piece that was read as a resource.
 type pieceContents struct {
 	uri   string
 	piece *piece

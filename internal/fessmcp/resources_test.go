@@ -102,7 +102,7 @@ func TestResourceListingEnds(t *testing.T) {
 	}
 }
 
-// windowed is a backend that holds the given number of documents of the domain,
+// windowed is a backend with the given number of documents of the domain,
 // claims another total, and refuses to page beyond 10,000 as Fess does.
 type windowed struct {
 	*fakeBackend

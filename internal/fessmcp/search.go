@@ -2,8 +2,9 @@ package fessmcp
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"math"
+	"strconv"
 	"strings"
 
 	"knowhow/internal/compact"
@@ -11,73 +12,50 @@ import (
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/query"
-	"knowhow/internal/schema"
 	"knowhow/internal/search"
+
+	"github.com/google/jsonschema-go/jsonschema"
 )
 
 const digestRunes = 200
 
 func (b *bridge) addSearch(s *mcpserver.Server) {
-	query := text(b.say(`Words (all must occur), "a phrase", OR, NOT, title:word, word*`,
-		`A question or words; "a phrase", OR, NOT, title:word, word*`))
-	query.MinLength = 1
-	properties := []schema.Property{
-		{Name: "query", Required: true, Schema: query},
-		{Name: "pageSize", Schema: integer("", 1, b.maxPageSize, b.pageSize)},
-		{Name: "start", Schema: integer("Index of the first hit", 0, search.Window-1, 0)},
-		{Name: "sort", Schema: text(b.say("field.asc or field.desc, comma-separated, of "+strings.Join(search.SortFields[:], ", ")+". Default: relevance",
-			"timestamp.desc: newest first. Also score, filename, created, content_length"))},
-		{Name: "lang", Schema: text("For example en or en,ja")},
-		{Name: "facets", Schema: facetSchema(b.backend.FacetFields())},
-	}
-	if b.wording == OfFess { // files have no location
-		properties = append(properties, schema.Property{Name: "geo", Schema: geoSchema()})
-	}
-	properties = append(properties, schema.Property{Name: "includeFields", Schema: textList(b.say(
-		"Fields of a hit in place of the default ones: title, url, digest, score, created, "+
-			"last_modified, timestamp, content_length, filename, filetype, mimetype, host, label, lang and more",
-		"Fields of a hit: title, url, digest, score, timestamp, content_length, filetype, lang and more"))})
-	mcpserver.AddTool(s, b.tool("search", "Search documents", b.say(
+	t := b.tool("search", "Search documents", b.choose(
 		"Search the knowledge domain for documents matching a query. Use it first for every question about this domain. "+
-			"A hit is doc_id, title, url, digest (an excerpt) and score; read its text with "+b.toolName("read_content")+
+			"A hit has doc_id, title, url, digest (an excerpt) and score. Read its text with "+b.toolName("read_content")+
 			". Next page: start = nextStart.",
 		"Search the documents of these folders. Use it first for every question about them. "+
-			"Read a hit with "+b.toolName("read_content")+". Next page: start = nextStart."),
-		schema.Schema{Properties: properties}), b.search)
+			"Read a hit with "+b.toolName("read_content")+". Next page: start = nextStart."))
+	t.Adjust = func(input *jsonschema.Schema) {
+		p := input.Properties
+		p["query"].Description = b.choose(`Words (all must occur), "a phrase", OR, NOT, title:word, word*`,
+			`A question or words; "a phrase", OR, NOT, title:word, word*`)
+		p["pageSize"].Maximum = jsonschema.Ptr(float64(b.maxPageSize))
+		p["pageSize"].Default = json.RawMessage(strconv.Itoa(b.pageSize))
+		p["sort"].Description = b.choose("field.asc or field.desc, comma-separated, of "+strings.Join(search.SortFields[:], ", ")+". Default: relevance",
+			"timestamp.desc for newest first; also score, filename, created, content_length")
+		p["facets"].Properties["field"].Description = "Any of " + strings.Join(b.backend.FacetFields(), ", ")
+		p["includeFields"].Description = b.choose("Fields to return instead of the default ones: title, url, digest, score, created, "+
+			"last_modified, timestamp, content_length, filename, filetype, mimetype, host, label, lang and more",
+			"Fields to return: title, url, digest, score, timestamp, content_length, filetype, lang and more")
+		if b.wording == OfFolders { // files have no location
+			delete(p, "geo")
+		}
+	}
+	mcpserver.AddTool(s, t, b.search)
 }
 
-func facetSchema(fields []string) schema.Schema {
-	field, query, order := textList("Of "+strings.Join(fields, ", ")), textList(""), text("")
-	field.OneOrMany, query.OneOrMany = true, true
-	order.Enum = search.FacetSorts[:]
-	return schema.Schema{Type: "object", Description: "Count all matches by fields or queries", Properties: []schema.Property{
-		{Name: "field", Schema: field},
-		{Name: "query", Schema: query},
-		{Name: "size", Schema: integer("Counts a field", 1, maxFacetSize, 10)},
-		{Name: "minDocCount", Schema: integer("", 0, math.MaxInt32, nil)},
-		{Name: "sort", Schema: order},
-		{Name: "missing", Schema: text("Name for documents without the field")},
-	}}
-}
-
-func geoSchema() schema.Schema {
-	return schema.Schema{Type: "object", Description: "Only documents near a point", Properties: []schema.Property{
-		{Name: "point", Required: true, Schema: text("lat,lon")},
-		{Name: "distance", Required: true, Schema: text("For example 10km")},
-	}}
-}
-
-// searchArgs are the arguments of the search tool, checked against its schema and
-// with its defaults.
+// searchArgs are the arguments of the search tool, after the check against its
+// schema and with its defaults.
 type searchArgs struct {
-	Query         string     `json:"query"`
-	PageSize      int        `json:"pageSize"`
-	Start         int        `json:"start"`
-	Sort          string     `json:"sort"`
-	Lang          string     `json:"lang"`
-	Facets        *facetArgs `json:"facets"`
-	Geo           *geoArgs   `json:"geo"`
-	IncludeFields []string   `json:"includeFields"`
+	Query         string     `json:"query" limits:"minLength=1"`
+	PageSize      int        `json:"pageSize,omitempty" limits:"minimum=1"`
+	Start         int        `json:"start,omitempty" jsonschema:"Index of the first hit" limits:"minimum=0 maximum=9999 default=0"`
+	Sort          string     `json:"sort,omitempty"`
+	Lang          string     `json:"lang,omitempty" jsonschema:"For example en or en,ja"`
+	Facets        *facetArgs `json:"facets,omitempty" jsonschema:"Count all matches by fields or queries"`
+	Geo           *geoArgs   `json:"geo,omitempty" jsonschema:"Only documents near a point"`
+	IncludeFields []string   `json:"includeFields,omitempty"`
 }
 
 func (b *bridge) search(ctx context.Context, in searchArgs) (any, error) {
@@ -90,8 +68,9 @@ func (b *bridge) search(ctx context.Context, in searchArgs) (any, error) {
 		return nil, err
 	}
 	return b.do(ctx, work{run: func(ctx context.Context, _ job.Report) (any, error) {
-		// Asked before the search: what is indexed in between would be missing
-		// from the page without a word about it.
+		// Read the progress before the search. Otherwise a document that is
+		// indexed between the two calls could be missing from the page without
+		// notice.
 		progress := b.progress(ctx)
 		page, err := search.Relax(b.backend).Search(ctx, q)
 		if err != nil {
@@ -119,7 +98,7 @@ func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string
 	r.Grow(size)
 	r.Add("total", page.Total)
 	r.Add("start", q.Start)
-	r.Add("pageSize", q.Num) // as asked for, not the number of hits
+	r.Add("pageSize", q.Num) // as requested, not the number of hits
 	r.Add("results", hits)
 	if next := nextStart(q, page); next > 0 {
 		r.Add("nextStart", next)
@@ -145,8 +124,8 @@ func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string
 	return r
 }
 
-// query turns the arguments into a query of the domain. It reports whether the
-// text could not be parsed and is searched for by its words.
+// query returns the query of the domain for the arguments. It also reports
+// whether the text could not be parsed and is searched for as plain words.
 func (b *bridge) query(in searchArgs) (q search.Query, relaxed bool, err error) {
 	q = search.Query{Labels: b.labels, Start: in.Start, Num: in.PageSize}
 	r, err := query.Read(in.Query)
@@ -168,7 +147,7 @@ func (b *bridge) query(in searchArgs) (q search.Query, relaxed bool, err error) 
 	return q, r.Relaxed, q.Validate(b.backend.FacetFields())
 }
 
-// nextStart returns the start of the next page, 0 if there is none or if it is
+// nextStart returns the start of the next page, or 0 if there is none or it is
 // beyond the window.
 func nextStart(q search.Query, p *search.Page) int {
 	next := q.Start + len(p.Hits)
@@ -179,7 +158,7 @@ func nextStart(q search.Query, p *search.Page) int {
 	return next
 }
 
-// emptyHint returns advice after a page without hits.
+// emptyHint returns advice for a page without hits.
 func (b *bridge) emptyHint(q search.Query, p *search.Page, progress *indexing) string {
 	switch {
 	case p.Total > 0:
@@ -191,7 +170,7 @@ func (b *bridge) emptyHint(q search.Query, p *search.Page, progress *indexing) s
 	if b.domain.Label != "" {
 		where = "label " + b.domain.Label
 	}
-	hint := "Nothing found in domain " + b.domain.ID + b.say(" ("+where+")", "") + ". Try fewer or other words"
+	hint := "Nothing found in domain " + b.domain.ID + b.choose(" ("+where+")", "") + ". Try fewer or other words"
 	if b.offers(FessTools) {
 		hint += ", or " + b.toolName("suggest")
 	}
@@ -211,8 +190,8 @@ type indexing struct {
 	Total int `json:"total"`
 }
 
-// progress returns the progress of indexing, nil if nothing is being indexed or the
-// backend does not index.
+// progress returns the progress of indexing, or nil if nothing is being indexed
+// or the backend does not index.
 func (b *bridge) progress(ctx context.Context) *indexing {
 	if x, ok := b.backend.(search.Indexer); ok {
 		if done, total, busy := x.Indexing(ctx, nil); busy {

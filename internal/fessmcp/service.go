@@ -5,21 +5,18 @@ import (
 
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
-	"knowhow/internal/schema"
 )
 
 func (b *bridge) addService(s *mcpserver.Server) {
-	mcpserver.AddTool(s, b.tool("list_labels", "List labels", b.say(
-		"List all labels configured in the underlying Fess server. Useful for diagnostics; a search stays in its own.",
-		"List the labels of the folders and files that are served."),
-		schema.Schema{}), b.listLabels)
-	mcpserver.AddTool(s, b.tool("health", "Check health", b.say(
-		"Check the health status of the underlying Fess server. Use it when searches fail. green and yellow are well.",
-		"Check whether the index of the documents can be used. Use it when searches fail: green is well, red is damaged."),
-		schema.Schema{}), b.health)
+	mcpserver.AddTool(s, b.tool("list_labels", "List labels", b.choose(
+		"List all labels configured in the underlying Fess server. Useful for diagnostics: searches are always limited to this domain.",
+		"List the labels of the folders and files that are served.")), b.listLabels)
+	mcpserver.AddTool(s, b.tool("health", "Check health", b.choose(
+		"Check the health status of the underlying Fess server. Use it when searches fail. green and yellow mean that it works.",
+		"Check whether the index of the documents can be used. Use it when searches fail: green means that it works, red that it is damaged.")), b.health)
 }
 
-// noArgs are the arguments of tools that take none.
+// noArgs are the arguments of tools that have none.
 type noArgs struct{}
 
 type labelsResult struct {

@@ -5,38 +5,38 @@ import (
 	"sync"
 )
 
-// minTexts is how many bytes of texts are kept at least.
+// minTexts is the minimum capacity of the cache, in bytes.
 const minTexts = 32 << 20
 
-// textCost is about what a kept text takes besides its bytes.
+// textCost is the approximate size of a cached text, in addition to its bytes.
 const textCost = 512
 
-// A heldText is the text of a document that the service does not hold, as it
-// was extracted from a copy or from the document's address.
-type heldText struct {
+// A cachedText is the text of a document that the service does not have,
+// extracted from a copy or from the document at its URL.
+type cachedText struct {
 	id    string
 	stamp string // of the document when it was read, by stampOf
 	hash  string
 	text  string
 }
 
-func (t *heldText) cost() int64 { return int64(len(t.text)) + textCost }
+func (t *cachedText) cost() int64 { return int64(len(t.text)) + textCost }
 
-// texts keeps the texts that were read last, so that the chunks of one are cut
-// from one and the same. Of each document it keeps the newest.
+// texts caches the most recently used texts, so that all chunks are cut from
+// the same text. For each document it contains the newest text.
 type texts struct {
 	max int64 // bytes
 
 	mu   sync.Mutex
 	size int64
 	byID map[string]*list.Element
-	used list.List // of *heldText, the one used last in front
+	used list.List // of *cachedText, the most recently used one in front
 }
 
 func newTexts(max int64) *texts { return &texts{max: max, byID: map[string]*list.Element{}} }
 
-// get returns the text of a document, nil where it is not kept.
-func (c *texts) get(id string) *heldText {
+// get returns the text of a document, or nil if it is not cached.
+func (c *texts) get(id string) *cachedText {
 	if c == nil {
 		return nil
 	}
@@ -47,13 +47,12 @@ func (c *texts) get(id string) *heldText {
 		return nil
 	}
 	c.used.MoveToFront(e)
-	return e.Value.(*heldText)
+	return e.Value.(*cachedText)
 }
 
-// put keeps a text in the place of an older one of its document, and drops
-// what has not been used for the longest time. A text that is larger than all
-// there is room for is not kept.
-func (c *texts) put(t *heldText) {
+// put adds a text, replaces an older one of the same document, and drops the
+// least recently used texts. A text that is larger than the cache is not added.
+func (c *texts) put(t *cachedText) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.byID[t.id]; e != nil {
@@ -70,7 +69,7 @@ func (c *texts) put(t *heldText) {
 }
 
 func (c *texts) dropLocked(e *list.Element) {
-	t := c.used.Remove(e).(*heldText)
+	t := c.used.Remove(e).(*cachedText)
 	delete(c.byID, t.id)
 	c.size -= t.cost()
 }

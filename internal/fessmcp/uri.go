@@ -11,8 +11,9 @@ import (
 
 const maxIDLen = 128
 
-// isID reports whether s can be a document's id: ^[A-Za-z0-9_-]{1,128}$. Fess
-// makes ids of hex digits; the sign set keeps an id from being a query.
+// isID reports whether s can be the id of a document: ^[A-Za-z0-9_-]{1,128}$.
+// Fess uses hex digits. The restricted characters prevent an id from being read
+// as a query.
 func isID(s string) bool {
 	if s == "" || len(s) > maxIDLen {
 		return false
@@ -27,19 +28,19 @@ func isID(s string) bool {
 	return true
 }
 
-// documentURI and contentURI are the two addresses of a document (FRS 8.1).
+// documentURI and contentURI return the two URIs of a document (FRS 8.1).
 func (d Domain) documentURI(id string) string { return "fess://" + d.ID + "/doc/" + id }
 func (d Domain) contentURI(id string) string  { return d.documentURI(id) + "/content" }
 
-// An address is what a resource's URI says.
+// An address is a parsed resource URI.
 type address struct {
 	id      string
-	content bool // the text, not the document
+	content bool // true for the text, false for the metadata
 }
 
-// parseURI returns what uri names. A URI that none of this domain's resources
-// can have is an error of kind NotFound, one with a query too: package mcpserver
-// has taken the cursor off.
+// parseURI parses uri. If uri is not a resource of this domain, the error is of
+// kind NotFound. This includes a URI with a query, because package mcpserver
+// has removed the cursor.
 func (d Domain) parseURI(uri string) (address, error) {
 	notFound := fmt.Errorf("%w: resource %q; this server's resources are %s and %s", errkind.NotFound,
 		sanitize.Short(uri, 200, 300), d.documentURI("DOC_ID"), d.contentURI("DOC_ID"))

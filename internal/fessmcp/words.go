@@ -8,41 +8,23 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
-	"knowhow/internal/schema"
 	"knowhow/internal/search"
 )
 
-const (
-	defaultSuggestions = 10
-	maxSuggestions     = 100
-)
-
 func (b *bridge) addWords(s *mcpserver.Server) {
-	prefix := text("Beginning of a word")
-	prefix.MinLength = 1
-	mcpserver.AddTool(s, b.tool("suggest", "Suggest terms", b.say(
-		"Suggest related terms for a query in the knowledge domain. Use it when a search finds nothing or to learn how a word is spelled here.",
-		"Complete the beginning of a word with words of these documents. Use it when a search finds nothing."),
-		schema.Schema{Properties: []schema.Property{
-			{Name: "prefix", Required: true, Schema: prefix},
-			{Name: "num", Schema: integer("", 1, maxSuggestions, defaultSuggestions)},
-			{Name: "fields", Schema: textList("Of content, title, _default (past queries)")},
-			{Name: "lang", Schema: text("For example en")},
-		}}), b.suggest)
-	mcpserver.AddTool(s, b.tool("popular_words", "Popular words", b.say(
-		"Retrieve popular words in the knowledge domain. Use it to see what people search for here.",
-		"List words that are searched for often or that many of these documents contain."),
-		schema.Schema{Properties: []schema.Property{
-			{Name: "seed", Schema: schema.Schema{Type: "integer"}},
-			{Name: "field", Schema: text("Only words of this field")},
-		}}), b.popularWords)
+	mcpserver.AddTool(s, b.tool("suggest", "Suggest terms", b.choose(
+		"Suggest related terms for a query in the knowledge domain. Use it when a search finds nothing or to find the spelling of a word in this domain.",
+		"Complete the beginning of a word with words from these documents. Use it when a search finds nothing.")), b.suggest)
+	mcpserver.AddTool(s, b.tool("popular_words", "List popular words", b.choose(
+		"Retrieve popular words in the knowledge domain. Use it to see what people search for in this domain.",
+		"List words that are searched for often or that many of these documents contain.")), b.popularWords)
 }
 
 type suggestArgs struct {
-	Prefix string   `json:"prefix"`
-	Num    int      `json:"num"`
-	Fields []string `json:"fields"`
-	Lang   string   `json:"lang"`
+	Prefix string   `json:"prefix" jsonschema:"Beginning of a word" limits:"minLength=1"`
+	Num    int      `json:"num,omitempty" limits:"minimum=1 maximum=100 default=10"`
+	Fields []string `json:"fields,omitempty" jsonschema:"Any of content, title, _default (past queries)"`
+	Lang   string   `json:"lang,omitempty" jsonschema:"For example en"`
 }
 
 type suggestResult struct {
@@ -87,8 +69,8 @@ func newSuggestResult(found []search.Suggestion) suggestResult {
 }
 
 type wordsArgs struct {
-	Seed  *int64 `json:"seed"`
-	Field string `json:"field"`
+	Seed  *int64 `json:"seed,omitempty"`
+	Field string `json:"field,omitempty" jsonschema:"Only words from this field"`
 }
 
 type wordsResult struct {
@@ -115,11 +97,11 @@ func (b *bridge) popularWords(ctx context.Context, in wordsArgs) (any, error) {
 	}})
 }
 
-// checkFields checks names that are handed on as they are: which fields words
-// have is the service's affair.
+// checkFields checks names that are passed on unchanged. The service decides
+// which fields have words.
 func checkFields(argument string, names []string) error {
 	for _, name := range names {
-		if !fieldPattern.MatchString(name) || len(names) > maxWordFields {
+		if len(name) > maxFieldName || !fieldPattern.MatchString(name) || len(names) > maxWordFields {
 			return &errkind.Argument{Name: argument, Value: name,
 				Want: "names of fields such as content, title or _default, at most " + strconv.Itoa(maxWordFields)}
 		}

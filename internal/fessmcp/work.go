@@ -17,7 +17,7 @@ import (
 	"knowhow/internal/search"
 )
 
-// The phases of an upstream call (FRS 9.2), as its progress names them; the
+// The phases of an upstream call (FRS 9.2), as reported in its progress. The
 // states queued and done come from the job.
 const (
 	phaseFetching   = "fetching"
@@ -25,29 +25,29 @@ const (
 	phaseChunking   = "chunking"
 )
 
-// A work is an upstream call that may outlast the request that asks for it.
+// A work is an upstream call that may outlast its request.
 type work struct {
-	// what names the call and its arguments, for callers who want the same
-	// and share it and its result; nil shares nothing.
-	what []string
+	// key names the call and its arguments. Callers of the same work share it
+	// and its result. nil shares nothing.
+	key []string
 
-	// run does the call. Its result is the tool's or the resource's answer.
+	// run makes the call. Its result is the result of the tool or the resource.
 	run func(ctx context.Context, report job.Report) (any, error)
 
-	// still asks the service whether the caller may still have a result that
-	// was shared, and returns what to answer: nil where the document has
-	// changed, so that run must be called. Required with what.
-	still func(ctx context.Context, shared any) (any, error)
+	// recheck asks the service whether the caller may still have a shared
+	// result, and returns that result, or nil if the document has changed and
+	// run must be called. It is required if key is set.
+	recheck func(ctx context.Context, shared any) (any, error)
 }
 
-// do runs an upstream call. It returns what that returned, or a *handle where
-// it goes on beyond the threshold. The request's progress token is told of it
-// before and after the answer; the request's cancellation ends it, unless
-// others wait for it too.
+// do runs an upstream call. It returns the result, or a *handle if the call
+// takes longer than the threshold. Progress is reported to the request's
+// progress token before and after the answer. Cancelling the request cancels
+// the call, unless other requests wait for it.
 //
-// A result that is kept from before may be minutes old, in which a document can
-// have moved to another label, or the caller's token have lost its meaning: no
-// such result is given out before the service has been asked.
+// A cached result may be minutes old. In the meantime, the document may have
+// moved to another label, or the caller's token may have become invalid. So the
+// service is asked before such a result is returned.
 func (b *bridge) do(ctx context.Context, w work) (any, error) {
 	if b.jobs == nil {
 		answer, err := w.run(ctx, func(float64, float64, string) {})
@@ -58,14 +58,14 @@ func (b *bridge) do(ctx context.Context, w work) (any, error) {
 		if err != nil || !shared {
 			return answer, err
 		}
-		if answer, err = w.still(ctx, answer); answer != nil || err != nil {
+		if answer, err = w.recheck(ctx, answer); answer != nil || err != nil {
 			return answer, b.explained(err)
 		}
 		b.changes.Add(1)
 	}
 }
 
-// explained returns the error of a call as the caller sees it.
+// explained returns the error of a call in the form that the caller receives.
 func (b *bridge) explained(err error) error {
 	if err == nil {
 		return nil
@@ -73,14 +73,14 @@ func (b *bridge) explained(err error) error {
 	return b.explain(err)
 }
 
-// share runs an upstream call, or joins one that was started before. It says
-// whether the result is one of those.
+// share runs an upstream call, or joins one that was started before. It reports
+// whether the result is that of an earlier call.
 func (b *bridge) share(ctx context.Context, w work) (answer any, shared bool, err error) {
 	var watch watcher
 	var ran atomic.Bool
 	outlasting := context.WithoutCancel(ctx)
 	value, st, err := b.jobs.Do(ctx, job.Task{
-		Key:   b.key(ctx, w.what),
+		Key:   b.key(ctx, w.key),
 		Owner: callerOf(ctx),
 		Run: func(ctx context.Context, report job.Report) (any, error) {
 			ran.Store(true)
@@ -105,7 +105,7 @@ func (b *bridge) share(ctx context.Context, w work) (answer any, shared bool, er
 	b.interests.add(st.ID)
 	stop := mcpserver.AfterCancel(ctx, func() {
 		if b.interests.remove(st.ID) {
-			// NotFound means that it has ended long since.
+			// NotFound means that the job ended long ago.
 			_ = b.jobs.Cancel(callerOf(ctx), st.ID)
 		}
 	})
@@ -117,8 +117,8 @@ func (b *bridge) share(ctx context.Context, w work) (answer any, shared bool, er
 	return &h, false, nil
 }
 
-// A failure is an error of a work with the object that describes it to the caller
-// who started the work.
+// A failure is the error of a work, with the object that describes it to the
+// caller that started the work.
 type failure struct {
 	error
 	object *mcpserver.ErrorObject
@@ -126,25 +126,25 @@ type failure struct {
 
 func (f *failure) Unwrap() error { return f.error }
 
-// key names the work of reading something. It holds who asks, because what a
-// service shows may depend on that, and how often documents were seen to have
-// changed: what was read before that is not shared any more.
-func (b *bridge) key(ctx context.Context, what []string) string {
-	if what == nil {
+// key returns the key of reading something. It contains the caller, because the
+// result may depend on it, and the number of times that documents were found to
+// have changed, so that texts read before a change are no longer shared.
+func (b *bridge) key(ctx context.Context, work []string) string {
+	if work == nil {
 		return ""
 	}
-	return strings.Join(append(slices.Clone(what), callerOf(ctx), strconv.FormatInt(b.changes.Load(), 10)), "\x00")
+	return strings.Join(append(slices.Clone(work), callerOf(ctx), strconv.FormatInt(b.changes.Load(), 10)), "\x00")
 }
 
-// callerOf stands for who asks: a hash of the token that he would have the
-// service asked with.
+// callerOf identifies the caller: it returns a hash of the token that the
+// caller sends to the service.
 func callerOf(ctx context.Context) string {
 	sum := sha256.Sum256([]byte(search.TokenFrom(ctx)))
 	return hex.EncodeToString(sum[:])
 }
 
-// A watcher calls a function once its job has ended, however that coincides
-// with finding out which function that is.
+// A watcher calls a function when its job has ended. The function may be set
+// before or after the end.
 type watcher struct {
 	mu    sync.Mutex
 	ended bool
@@ -171,8 +171,8 @@ func (w *watcher) end() {
 	}
 }
 
-// interests count the requests that were answered with a handle, by the id of
-// the job, so that one of several callers cannot cancel the work of the others.
+// interests count the requests that were answered with a handle, by job id, so
+// that one of several callers cannot cancel the work of the others.
 type interests struct {
 	mu    sync.Mutex
 	count map[string]int
@@ -187,7 +187,7 @@ func (i *interests) add(id string) {
 	i.count[id]++
 }
 
-// remove reports whether the last one has gone.
+// remove reports whether no request is left.
 func (i *interests) remove(id string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -204,7 +204,7 @@ func (i *interests) forget(id string) {
 	delete(i.count, id)
 }
 
-// sizeOf returns about how many bytes an answer takes while it is kept.
+// sizeOf returns the approximate size of a cached answer, in bytes.
 func sizeOf(answer any) int64 {
 	const small = 4 << 10
 	n := small
@@ -223,13 +223,13 @@ func sizeOf(answer any) int64 {
 	return int64(n)
 }
 
-// A handle is the answer in the place of one that is not ready yet.
+// A handle is the answer to a call that is still running.
 type handle struct {
 	JobID     string  `json:"jobId"`
 	State     string  `json:"state"`
 	Progress  float64 `json:"progress"`
 	Message   string  `json:"message"`
-	StartedAt string  `json:"startedAt"` // RFC 3339, as UpdatedAt
+	StartedAt string  `json:"startedAt"` // RFC 3339, like UpdatedAt
 	UpdatedAt string  `json:"updatedAt"`
 }
 

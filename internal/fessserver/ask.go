@@ -10,13 +10,14 @@ import (
 	"knowhow/internal/search"
 )
 
-// maxContent bounds the text that is sent with a hit, in bytes. In JSON it takes up
-// to six times as much, and clients limit the size of answers.
+// maxContent is the maximum length of a text that is sent with a hit, in bytes.
+// In JSON it takes up to six times as much, and clients limit the size of
+// answers.
 const maxContent = 2 << 20
 
-// ask sends a question to the backend. If the backend has no locations, no document
-// is near to anything; if it cannot count by a field, no document has a value in
-// it.
+// ask sends a question to the backend. If the backend has no locations, no
+// document is near any point. If it cannot count by a field, no document has a
+// value in it.
 func (c *call) ask(ctx context.Context, x *question) (*search.Page, error) {
 	q := x.asked
 	if q.Facets != nil {
@@ -40,9 +41,9 @@ func (c *call) ask(ctx context.Context, x *question) (*search.Page, error) {
 	return page, nil
 }
 
-// countable drops the fields that Fess counts by and the backend does not. It
-// returns nil if nothing is left. Fields that Fess does not count by stay, for the
-// backend to refuse.
+// countable removes the fields that Fess counts by and the backend does not. It
+// returns nil if none are left. Fields that Fess does not count by are kept, so
+// that the backend refuses them.
 func (c *call) countable(f *search.Facets) *search.Facets {
 	left, known := *f, c.backend.FacetFields()
 	left.Fields = slices.DeleteFunc(slices.Clone(f.Fields), func(name string) bool {
@@ -54,8 +55,8 @@ func (c *call) countable(f *search.Facets) *search.Facets {
 	return &left
 }
 
-// inOrder returns counts in the order of the requested fields. Fields that were not
-// counted have none.
+// inOrder returns counts in the order of the requested fields. Fields that were
+// not counted have none.
 func inOrder(fields []string, f *search.FacetCounts) *search.FacetCounts {
 	all := &search.FacetCounts{}
 	if f != nil {
@@ -73,10 +74,10 @@ func inOrder(fields []string, f *search.FacetCounts) *search.FacetCounts {
 	return all
 }
 
-// content returns the text of the document that a query asks for by its ID. It
-// returns nil for other queries and for a long text, which can be read as a cached
-// copy. A Fess server that is set up to send the field content sends it with every
-// hit; here only a client that asks for one document gets it.
+// content returns the text of the document that a query requests by its ID. It
+// returns nil for other queries and for a long text, which can be read as a
+// cached copy. A Fess server that is configured to send the field content sends
+// it with every hit; here only a request for one document returns it.
 func (c *call) content(ctx context.Context, x *question, page *search.Page) (*search.Text, error) {
 	if len(page.Hits) != 1 || !byID(x.asked.Text) {
 		return nil, nil
@@ -93,7 +94,7 @@ func (c *call) content(ctx context.Context, x *question, page *search.Page) (*se
 	return text, nil
 }
 
-// byID reports whether a query asks for an ID and nothing else.
+// byID reports whether a query consists only of an ID.
 func byID(text string) bool {
 	n, err := query.Parse(text)
 	if err != nil {

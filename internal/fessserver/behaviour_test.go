@@ -17,7 +17,7 @@ import (
 	"knowhow/internal/search"
 )
 
-// TestAllWords checks that words mean AND, though the index goes on to documents
+// TestAllWords checks that words mean AND, although the index also finds documents
 // with some of them.
 func TestAllWords(t *testing.T) {
 	x := open(t, corpus(t))

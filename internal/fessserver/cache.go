@@ -12,12 +12,12 @@ import (
 	"knowhow/internal/search"
 )
 
-// maxText bounds a text that is served as one page, in bytes.
+// maxText is the maximum length of a text that is served as one page, in bytes.
 const maxText = 16 << 20
 
 // cached returns a document's text as a page with Fess's head (Fess 15.4,
 // cache.hbs), and the document. The text is one preformatted block, which keeps
-// its white space. The page of a document without a text has only the head.
+// its white space. If the document has no text, the page has only the head.
 func (c *call) cached(id string) (string, *search.Hit, error) {
 	ctx := c.r.Context()
 	hit, err := c.backend.Find(ctx, id, nil)
@@ -25,7 +25,7 @@ func (c *call) cached(id string) (string, *search.Hit, error) {
 		return "", nil, err
 	}
 	var b strings.Builder
-	// Clients recognize the head by its lines, so the URL must be one line.
+	// Clients recognize the head by its lines, so the URL must be on one line.
 	address := html.EscapeString(sanitize.Line(hit.URL))
 	fmt.Fprintf(&b, `<!DOCTYPE html>
 <meta http-equiv="Content-Type" content="text/html; charset=UTF-8">
@@ -40,9 +40,9 @@ func (c *call) cached(id string) (string, *search.Hit, error) {
 	case err != nil:
 		return "", nil, err
 	case text.Size > maxText:
-		return "", nil, fmt.Errorf("the text has %d bytes; at most %d can be had as one page: %w", text.Size, maxText, errkind.TooLarge)
+		return "", nil, fmt.Errorf("the text has %d bytes; the limit for one page is %d: %w", text.Size, maxText, errkind.TooLarge)
 	default:
-		// A newline right behind <pre> does not count (HTML 13.1.2.5).
+		// A newline directly after <pre> is ignored (HTML 13.1.2.5).
 		fmt.Fprintf(&b, "<html><head><title>%s</title></head><body><pre>\n%s</pre></body></html>",
 			html.EscapeString(hit.Title), html.EscapeString(text.Window))
 	}
@@ -50,8 +50,8 @@ func (c *call) cached(id string) (string, *search.Hit, error) {
 	return b.String(), hit, nil
 }
 
-// created returns when a document became known, in a form of package time; "" if
-// that is not known.
+// created returns when a document was added, in a layout of package time, or ""
+// if that is unknown.
 func created(h *search.Hit, form string) string {
 	t := h.Created
 	if t.IsZero() {
@@ -71,23 +71,23 @@ func (c *call) cachePage() {
 		return
 	}
 	id := c.params.Get("docId")
-	if !idForm.MatchString(id) {
-		writeHTML(c.w, http.StatusNotFound, "There is no such document: name one with docId.")
+	if !validID(id) {
+		writeHTML(c.w, http.StatusNotFound, "There is no such document: set docId to the id of a document.")
 		return
 	}
 	page, _, err := c.cached(id)
 	if err != nil {
 		c.logFailure(err, newUUID())
-		said := "The document cannot be shown: see the log."
+		message := "The document cannot be shown: see the log."
 		if s := status(err); s < http.StatusInternalServerError {
-			said = sentenceOf(err)
+			message = sentenceOf(err)
 		}
-		writeHTML(c.w, status(err), said)
+		writeHTML(c.w, status(err), message)
 		return
 	}
-	// The text is escaped; the policy is a second line of defence.
+	// The text is escaped; the policy is a second protection.
 	c.w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox")
 	c.w.Header().Set("Content-Disposition", `inline; filename="`+id+`"`)
 	c.w.Header().Set("Content-Type", "text/html;charset=UTF-8")
-	_, _ = c.w.Write([]byte(page)) // the client has gone if this fails
+	_, _ = c.w.Write([]byte(page)) // an error means that the client is gone
 }

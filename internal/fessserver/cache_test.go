@@ -86,7 +86,7 @@ func TestCachedText(t *testing.T) {
 			_, rest, _ := strings.Cut(page, "<pre>\n")
 			text, _, ok := strings.Cut(rest, "</pre>")
 			if got := html.UnescapeString(text); !ok || got != d.Text {
-				t.Errorf("%s%s holds %.100q, want %.100q", path, d.ID, got, d.Text)
+				t.Errorf("%s%s contains %.100q, want %.100q", path, d.ID, got, d.Text)
 			}
 			if lines := strings.SplitN(page, "\n", 7); len(lines) < 7 || lines[5] != "</div>" || !strings.HasPrefix(lines[2], `<base href="`) {
 				t.Errorf("%s%s begins with %q, want Fess's head of six lines", path, d.ID, lines)

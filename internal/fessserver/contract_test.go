@@ -56,7 +56,7 @@ func TestStoredCopy(t *testing.T) {
 				continue
 			}
 			if !strings.Contains(html.UnescapeString(string(got.Data)), "<pre>\n"+d.Text+"</pre>") {
-				t.Errorf("%s: StoredCopy(%s) = %.200q, want it to hold %.200q", api, d.Path, got.Data, d.Text)
+				t.Errorf("%s: StoredCopy(%s) = %.200q, want it to contain %.200q", api, d.Path, got.Data, d.Text)
 			}
 		}
 	}

@@ -20,11 +20,11 @@ type refusal struct{ msg string }
 // Error returns the sentence.
 func (e *refusal) Error() string { return e.msg }
 
-// Unwrap makes it an Invalid error.
+// Unwrap returns errkind.Invalid.
 func (e *refusal) Unwrap() error { return errkind.Invalid }
 
-// status returns the HTTP status of an error: 500 for every failure that is not the
-// caller's fault, as in Fess.
+// status returns the HTTP status of an error. As in Fess, it is 500 for every
+// failure that was not caused by the caller.
 func status(err error) int {
 	switch {
 	case errors.Is(err, errkind.Invalid), errors.Is(err, errkind.Unsupported):
@@ -50,7 +50,7 @@ func sentenceOf(err error) string {
 // cut shortens a value for a message.
 func cut(s string) string { return sanitize.Short(s, 80, 320) }
 
-// logFailure logs an error under the code that the caller sees. Mistakes of callers
+// logFailure logs an error under the code in the response. Mistakes of callers
 // and cancelled calls are logged at level debug only.
 func (c *call) logFailure(err error, code string) {
 	level := slog.LevelError
@@ -75,10 +75,10 @@ func newUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// writeHTML answers with a page that contains a message.
+// writeHTML answers with an HTML page that contains a message.
 func writeHTML(w http.ResponseWriter, status int, msg string) {
 	w.Header().Set("Content-Type", "text/html;charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = fmt.Fprintf(w, "<!doctype html><html lang=\"en\"><head><title>HTTP Status %d</title></head><body><p>%s</p></body></html>\n",
-		status, html.EscapeString(msg)) // the client has gone if this fails
+		status, html.EscapeString(msg)) // an error means that the client is gone
 }

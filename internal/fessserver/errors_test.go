@@ -17,7 +17,7 @@ import (
 
 var uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`)
 
-// TestFailures checks that a failure is told as one, with the status of its
+// TestFailures checks that a failure is reported as one, with the status of its
 // kind, and that its text goes to the log alone.
 func TestFailures(t *testing.T) {
 	tests := []struct {

@@ -16,7 +16,7 @@ const (
 	ownLabels   = "a document has one label here, and no name beside it"
 	ownCounts   = "a document has one label here, and nothing is matched fuzzily"
 	structural  = "a label is a structural condition"
-	withText    = "who asks for one document by its ID gets its text, as from a server that is set up to send it"
+	withText    = "a request for one document by its ID returns its text, as from a server that is configured to send it"
 	noPlace     = "no document has a place"
 	ownMessages = "the message says more, and gives no query of the engine away"
 	notFuzzy    = "Fess also finds words that are nearly the same"
@@ -35,7 +35,7 @@ var exceptionsV1 = []exception{
 	{"q-doc_id", "^.data: a hit has content", withText},
 	{"labels.*", "^.(record_count|data)", ownLabels},
 	{"(popular|suggest)-.*", "^(.(record_count|page_size)|: key data is missing)", ownWords},
-	{"q-content-length-bad|q-range-bad", "^status: recorded 200, here 400", "a bound that is no date or number is told"},
+	{"q-content-length-bad|q-range-bad", "^status: recorded 200, here 400", "a bound that is not a date or number is an error"},
 	{"q-deep-parens", "^status: recorded 200, here 400", "package query bounds the depth"},
 	{"q-raw-brackets", "^(status: recorded 400, here 200|type:)", "raw brackets do no harm here"},
 	{"q-long-word", "^.highlight_params", "Fess cuts words of more than 255 characters"},
@@ -53,7 +53,7 @@ var exceptionsV2 = []exception{
 	{"q-trailing-(not|or)|q-unbalanced-quote|facet-field-title|search-start-9991", "^.response.error.message", ownMessages},
 	{"q-trailing-or-label", "^status: recorded 200, here 400", structural},
 	{"search-label-quote", "^.response.highlight_params", structural},
-	{"q-range-bad", "^status: recorded 200, here 400", "a bound that is no date is told"},
+	{"q-range-bad", "^status: recorded 200, here 400", "a bound that is not a date is an error"},
 	{"path-nosuch", "^status: recorded 302, here 404", noRedirect},
 	{"click", "^(status: recorded 405, here 404|allow:)", "clicks are not counted"},
 	{"q-doc_id", "^.response.data: a hit has content", withText},
@@ -62,10 +62,10 @@ var exceptionsV2 = []exception{
 	{"ui-config", "^.response.(features|label_options)", "other features, other labels"},
 }
 
-// TestRecordedV1 holds API v1 against Fess 15.4.0.
+// TestRecordedV1 compares API v1 with Fess 15.4.0.
 func TestRecordedV1(t *testing.T) { replay(t, "fess-15.4-v1.jsonl", exceptionsV1) }
 
-// TestRecordedV2 holds API v2 against Fess 15.7.0.
+// TestRecordedV2 compares API v2 with Fess 15.7.0.
 func TestRecordedV2(t *testing.T) { replay(t, "fess-15.7-v2.jsonl", exceptionsV2) }
 
 // TestRecordedTotals compares how many documents are found.
@@ -83,7 +83,7 @@ func TestRecordedTotals(t *testing.T) {
 				answer = inner
 			}
 			if code != 200 {
-				continue // the comparison of answers has told
+				continue // already reported by the comparison of answers
 			}
 			got := number(answer["record_count"])
 			if got == *want {
@@ -107,7 +107,7 @@ var totals = []exception{
 	{".*", "recorded 27, here 23", notFuzzy}, // "test"
 	{"as-nq|q-minus|as-q|as-with-label|q-fuzzy-bad|q-bang|q-typo", "", notFuzzy},
 	{"q-leading-wildcard|q-prefix|q-boost-bad|q-nul-char|q-emoji", "", otherWords},
-	{"q-bare-minus", "recorded 0, here 6", "a sign alone says nothing here"},
+	{"q-bare-minus", "recorded 0, here 6", "a sign alone has no meaning here"},
 	{"q-sort-in-q-bad", "recorded 0, here 23", "a sort: clause in a query means nothing to package query"},
 	{"search-track-total-false", "recorded 0, here 23", notSilent},
 	{"search-label-quote", "recorded 27, here 0", structural},

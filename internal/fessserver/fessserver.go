@@ -2,8 +2,8 @@
 // v1 as in Fess 15.4, API v2 as in Fess 15.7, and the page /cache/. Clients of Fess,
 // package fess among them, can use it.
 //
-// Answers have the keys, types, defaults, bounds and statuses that were recorded
-// from these servers. The differences are:
+// Answers have the keys, types, defaults, limits and statuses that were
+// recorded from these servers. The differences are:
 //
 //   - No operator in a query can undo the condition on a label (fields.label).
 //     Fess appends the condition to the text of the query.
@@ -13,16 +13,16 @@
 //   - Words are joined with AND, also if the implementation treats a query of
 //     words alone in another way.
 //
-// Where Fess has a function that the implementation lacks, the answer is that of a
-// Fess server without such data: a field that is not counted has no counts, and no
-// document is near to a location.
+// If the implementation lacks a function of Fess, the answer is that of a Fess
+// server without such data: a field that is not counted has no counts, and no
+// document is near a location.
 //
-// Every document with a text has a cached copy. A client that asks for one document
-// by its ID gets its text in the field content, unless it is long. There is no CORS
-// and no session.
+// Every document with a text has a cached copy. A request for one document by
+// its ID returns its text in the field content, unless it is long. There is no
+// CORS and no session.
 //
-// The handler checks neither token nor Host nor Origin: mount it with [Route] on
-// a server that does.
+// The handler does not check the token, Host or Origin: mount it with [Route]
+// on a server that does.
 package fessserver
 
 import (
@@ -37,18 +37,18 @@ import (
 	"knowhow/internal/search"
 )
 
-// Options name the service and its path.
+// Options configure the handler.
 type Options struct {
 	Backend search.Service
 	Prefix  string       // path before /api, for example "/fess"; "" for none
 	Log     *slog.Logger // nil discards
 }
 
-// maxURL bounds a request's target in bytes, as Tomcat does.
+// maxURL is the maximum length of a request's target in bytes, as in Tomcat.
 const maxURL = 8 << 10
 
-// New returns a handler of all paths below o.Prefix. It takes paths with
-// repeated slashes and with a slash at the end, as Fess does; an
+// New returns a handler for all paths below o.Prefix. It accepts paths with
+// repeated slashes and with a slash at the end, as Fess does. An
 // [http.ServeMux] in front of it must not redirect them.
 func New(o Options) http.Handler { return newHandler(o) }
 
@@ -74,12 +74,12 @@ type handler struct {
 	log     *slog.Logger
 }
 
-// A call is one request on its way to an answer.
+// A call is one request.
 type call struct {
 	*handler
 	w      http.ResponseWriter
 	r      *http.Request
-	path   string // below the API's own, without a slash at the end
+	path   string // below the API's own path, without a slash at the end
 	params url.Values
 }
 
@@ -98,7 +98,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, values := range params {
 		for i, v := range values {
-			values[i] = string([]rune(v)) // U+FFFD for each bad byte
+			values[i] = string([]rune(v)) // U+FFFD for each invalid byte
 		}
 	}
 	c := &call{handler: h, w: w, r: r, params: params}
@@ -137,7 +137,8 @@ func (h *handler) refuse(w http.ResponseWriter, r *http.Request, f httpguard.Ref
 	}
 }
 
-// under returns the rest of a clean path after a folder, "" for the folder itself.
+// under returns the rest of a clean path after a folder, or "" for the folder
+// itself.
 func under(p, folder string) (below string, ok bool) {
 	below, ok = strings.CutPrefix(p, folder)
 	if below == "/" {
@@ -146,11 +147,11 @@ func under(p, folder string) (below string, ok bool) {
 	return below, ok && (below == "" || below[0] == '/')
 }
 
-// list returns the values of a parameter that may be repeated, without blank values
-// and repetitions (Fess 15.4, SearchRequestParams.simplifyArray).
+// list returns the values of a parameter that may be repeated, without blank
+// values and repetitions (Fess 15.4, SearchRequestParams.simplifyArray).
 func (c *call) list(name string) []string { return distinct(c.params[name]) }
 
-// distinct drops blank values and repetitions.
+// distinct removes blank values and repetitions.
 func distinct(values []string) []string {
 	var all []string
 	seen := map[string]bool{}

@@ -17,12 +17,12 @@ import (
 	"knowhow/internal/search"
 )
 
-var update = flag.Bool("update", false, "write testdata/answers.txtar anew")
+var update = flag.Bool("update", false, "rewrite testdata/answers.txtar")
 
 // changing are the parts of an answer that are others at each call.
 var changing = regexp.MustCompile(`("query_id":"|"error_code:":"|"exec_time":"?|"query_time":|"requested_time":)[0-9a-f.-]+`)
 
-// TestGolden holds whole answers, byte for byte.
+// TestGolden compares whole answers, byte for byte.
 func TestGolden(t *testing.T) {
 	at := time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC)
 	hit := search.Hit{
@@ -67,6 +67,6 @@ func TestGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := gocmp.Diff(string(want), string(text)); diff != "" {
-		t.Errorf("answers differ from %s; -update writes it anew (-want +got)\n%s", file, diff)
+		t.Errorf("answers differ from %s; -update rewrites it (-want +got)\n%s", file, diff)
 	}
 }

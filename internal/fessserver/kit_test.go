@@ -84,7 +84,7 @@ func corpus(t testing.TB) []document.Document {
 	return docs
 }
 
-// open returns an index that holds docs.
+// open returns an index that contains docs.
 func open(t testing.TB, docs []document.Document) *index.Index {
 	t.Helper()
 	x, err := index.Open(t.Context(), index.Options{Dir: t.TempDir()})

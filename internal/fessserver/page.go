@@ -43,7 +43,7 @@ type documents struct {
 	FacetQuery          *[]facetCount    `json:"facet_query,omitempty"`
 }
 
-// A facetField is one field's counts.
+// A facetField contains the counts of one field.
 type facetField struct {
 	Name   string       `json:"name"`
 	Result []facetCount `json:"result"`
@@ -55,7 +55,7 @@ type facetCount struct {
 	Count int    `json:"count"`
 }
 
-// search answers a question. hit makes a row of a hit.
+// search answers a question. hit converts a hit to a row.
 func (c *call) search(ctx context.Context, x *question, hit func(search.Hit, bool) map[string]any) (*documents, error) {
 	began := time.Now()
 	page := &search.Page{AtLeast: true}
@@ -79,7 +79,7 @@ func (c *call) search(ctx context.Context, x *question, hit func(search.Hit, boo
 		PageNumbers:     []string{}, RelatedQuery: []string{}, RelatedContents: []string{}, Data: []map[string]any{},
 	}
 	if !x.empty {
-		// Rounded up, because 0 means a failed search to clients of Fess.
+		// Rounded up, because clients of Fess treat 0 as a failed search.
 		d.QueryTime = int64(took/time.Millisecond) + 1
 	}
 	d.paginate(x, page)
@@ -106,8 +106,8 @@ func (d *documents) paginate(x *question, page *search.Page) {
 	}
 	total = min(total, x.totals)
 	d.RecordCount, d.PageSize = total, num
-	// As in Fess, without a hit the division gives one page, or none if a
-	// page has one hit.
+	// As in Fess, without a hit the division gives one page, or none if a page
+	// has one hit.
 	d.PageCount = (total-1)/num + 1
 	d.PageNumber = start/num + 1
 	d.PrevPage, d.NextPage = start > 0, start < (d.PageCount-1)*num
@@ -130,7 +130,7 @@ func (d *documents) count(f *search.FacetCounts) {
 	d.FacetField, d.FacetQuery = &fields, &queries
 }
 
-// counts turns counts into Fess's.
+// counts converts counts to Fess's form.
 func counts(list []search.Count) []facetCount {
 	all := []facetCount{}
 	for _, n := range list {
@@ -139,8 +139,8 @@ func counts(list []search.Count) []facetCount {
 	return all
 }
 
-// highlights returns highlight_params, the terms to be marked in documents; nil if
-// nothing was searched for.
+// highlights returns highlight_params, the terms to be marked in documents, or
+// nil if there are none.
 func (x *question) highlights() *string {
 	if x.empty {
 		return nil
@@ -150,7 +150,7 @@ func (x *question) highlights() *string {
 	add := func(term string) {
 		if term != "" && !seen[term] {
 			seen[term] = true
-			// As Java's URLEncoder writes it.
+			// The encoding of Java's URLEncoder.
 			b.WriteString("&hq=" + strings.NewReplacer("%2A", "*", "~", "%7E").Replace(url.QueryEscape(term)))
 		}
 	}
@@ -201,11 +201,11 @@ func eachTerm(n query.Node, f func(string)) {
 	}
 }
 
-// timeForm is how Fess writes times, in UTC.
+// timeForm is Fess's form of times, in UTC.
 const timeForm = "2006-01-02T15:04:05.000Z"
 
-// rowV1 makes a row of a hit as API v1 has it (Fess 15.4, QueryFieldConfig). Fess
-// does not send label, lang and content there.
+// rowV1 converts a hit to a row of API v1 (Fess 15.4, QueryFieldConfig). Fess
+// does not send label, lang and content in it.
 func rowV1(h search.Hit, byScore bool) map[string]any {
 	title := h.TitleExcerpt
 	if title.Text == "" {
@@ -243,7 +243,7 @@ func rowV1(h search.Hit, byScore bool) map[string]any {
 	return row
 }
 
-// derived returns the fields that Fess makes from a document's address.
+// derived returns the fields that Fess derives from a document's URL.
 func derived(address string) map[string]any {
 	sum := sha256.Sum256([]byte(address))
 	link := address
@@ -259,7 +259,7 @@ func derived(address string) map[string]any {
 	return extra
 }
 
-// rowV2 makes a row of a hit as API v2 has it (Fess 15.7, QueryFieldConfig).
+// rowV2 converts a hit to a row of API v2 (Fess 15.7, QueryFieldConfig).
 func rowV2(h search.Hit, byScore bool) map[string]any {
 	row := rowV1(h, byScore)
 	row["click_count"], row["favorite_count"] = 0, 0 // they are not counted
@@ -270,7 +270,7 @@ func rowV2(h search.Hit, byScore bool) map[string]any {
 	return row
 }
 
-// pass copies fields that are a text or a number.
+// pass copies fields with a text or a number.
 func pass(row, extra map[string]any, names ...string) {
 	for _, name := range names {
 		switch v := extra[name].(type) {

@@ -14,7 +14,7 @@ import (
 	"knowhow/internal/search"
 )
 
-// Bounds of Fess's own.
+// Limits of Fess.
 const (
 	defaultNum = 10 // paging.search.page.size
 	maxOffset  = 100_000
@@ -24,16 +24,16 @@ const (
 
 // A question is a request for a search.
 type question struct {
-	q      *string // the parameter as it was sent; nil if absent
+	q      *string // the parameter as sent; nil if absent
 	asked  search.Query
 	echo   string // search_query
-	empty  bool   // the request has no condition: Fess does not search then
-	totals int    // greatest exact count of hits
+	empty  bool   // the request has no condition; Fess does not search then
+	totals int    // maximum exact count of hits
 	points int    // number of locations; asked.Geo is the first
 }
 
-// question reads the parameters of a search. strict refuses the values that API v2
-// refuses and v1 clamps or drops.
+// question reads the parameters of a search. strict refuses the values that API
+// v2 refuses and v1 clamps or ignores.
 func (c *call) question(strict bool) (*question, error) {
 	if err := c.checkSizes(strict); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (c *call) question(strict bool) (*question, error) {
 		return nil, err
 	}
 	if len(c.list("sdh")) > 0 {
-		// No document here is known as a near copy of another.
+		// No document here is marked as a near copy of another one.
 		x.asked.Labels = []string{}
 	}
 	switch n, err := strconv.Atoi(c.params.Get("track_total_hits")); {
@@ -72,7 +72,7 @@ func (c *call) question(strict bool) (*question, error) {
 	return x, nil
 }
 
-// checkSizes bounds the number and the length of the values of parameters.
+// checkSizes limits the number and the length of parameter values.
 func (c *call) checkSizes(strict bool) error {
 	for _, name := range slices.Sorted(maps.Keys(c.params)) {
 		values := c.list(name)
@@ -119,8 +119,8 @@ func (c *call) window(x *question, strict bool) error {
 	return nil
 }
 
-// conditions reads the query, its conditions and its order. The parameter lang only
-// chooses among the fields of Fess's index; it excludes no document.
+// conditions reads the query, its conditions and its order. The parameter lang
+// only chooses among the fields of Fess's index; it excludes no document.
 func (c *call) conditions(x *question) error {
 	var s sentence
 	advanced, err := s.advanced(c.list)
@@ -177,7 +177,7 @@ func sortKeys(order string) ([]search.SortKey, error) {
 	return keys, nil
 }
 
-// facets reads the parameters of counts; nil if nothing is counted.
+// facets reads the parameters of facets, or returns nil if there are none.
 func (c *call) facets() (*search.Facets, error) {
 	f := &search.Facets{Fields: c.list("facet.field"), Queries: c.list("facet.query"), Missing: c.params.Get("facet.missing")}
 	if len(f.Fields)+len(f.Queries) == 0 {
@@ -203,7 +203,7 @@ func (c *call) facets() (*search.Facets, error) {
 	return f, nil
 }
 
-// natural reads a number that is least or more; 0 if the parameter is absent.
+// natural reads a number that is at least least; 0 if the parameter is absent.
 func (c *call) natural(name string, least int) (int, error) {
 	v := c.params.Get(name)
 	if v == "" {

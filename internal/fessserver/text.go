@@ -9,32 +9,34 @@ import (
 	"knowhow/internal/query"
 )
 
-// maxLength is the greatest length of a part of a query, in characters
+// maxLength is the maximum length of a part of a query, in characters
 // (query.max.length).
 const maxLength = 1000
 
-// A sentence collects the conditions of a request that are in the query language.
-// Each condition is a complete query and cannot change the meaning of another.
+// A sentence collects the conditions of a request that are in the query
+// language. Each condition is a complete query and cannot change the meaning of
+// another one.
 type sentence struct {
 	prefix string   // "", "allintitle:" or "allinurl:"
-	texts  []string // conditions as they are searched for, to be joined by AND
-	echo   []string // conditions as Fess writes them, for search_query
+	texts  []string // conditions in the form for the search, joined by AND
+	echo   []string // conditions in Fess's form, for search_query
 }
 
-// add adds a condition and the form in which Fess writes it.
+// add adds a condition and its form in Fess.
 func (s *sentence) add(text, echo string) {
 	s.texts, s.echo = append(s.texts, text), append(s.echo, echo)
 }
 
-// query returns the conditions as one query. Several words alone are put into
-// parentheses, which means AND: a backend may treat a plain query in another way.
+// query returns the conditions as one query. A condition of several plain words
+// is put into parentheses, which means AND, because a backend may treat a plain
+// query in another way.
 func (s *sentence) query() string {
 	texts := slices.DeleteFunc(slices.Clone(s.texts), func(t string) bool { return strings.TrimSpace(t) == "" })
 	switch {
 	case len(texts) == 0:
 		return ""
 	case len(texts) > 1:
-		// The blank separates a sign at the end from the parenthesis.
+		// The blank separates a final operator character from the parenthesis.
 		return s.prefix + "(" + strings.Join(texts, " ) AND (") + " )"
 	case s.prefix == "" && query.Plain(texts[0]) && len(query.Words(texts[0])) > 1:
 		return "(" + texts[0] + ")"
@@ -42,9 +44,9 @@ func (s *sentence) query() string {
 	return s.prefix + texts[0]
 }
 
-// text adds the user's own text. As in Fess, a text with an error of syntax is read
-// as words, with its reserved characters escaped. If or is set, a text with OR is put
-// into parentheses.
+// text adds the user's own text. As in Fess, a text with a syntax error is read
+// as words, with its reserved characters escaped. If or is set, a text with OR
+// is put into parentheses.
 func (s *sentence) text(q string, or bool) error {
 	rest := strings.TrimSpace(q)
 	if rest == "" {
@@ -69,7 +71,7 @@ func (s *sentence) text(q string, or bool) error {
 		text = enclose(escape(rest))
 	}
 	if !whole(text) {
-		return &refusal{"Invalid query: " + query.Quote(cut(rest)) + " is no query by itself"}
+		return &refusal{"Invalid query: " + query.Quote(cut(rest)) + " is not a complete query"}
 	}
 	s.add(text, s.prefix+text)
 	return nil
@@ -78,7 +80,7 @@ func (s *sentence) text(q string, or bool) error {
 // condition adds a condition that Fess appends unchanged.
 func (s *sentence) condition(text string) error {
 	if !whole(text) {
-		return &refusal{"Invalid query: " + query.Quote(cut(text)) + " is no query by itself"}
+		return &refusal{"Invalid query: " + query.Quote(cut(text)) + " is not a complete query"}
 	}
 	s.add(text, text)
 	return nil
@@ -138,16 +140,18 @@ func (s *sentence) advanced(get func(name string) []string) (bool, error) {
 	return true, nil
 }
 
-// fieldName is the form of the name of a field.
-var fieldName = regexp.MustCompile(`^[a-z_]{1,64}$`)
+// fieldName matches the name of a field, which has at most maxFieldName bytes.
+var fieldName = regexp.MustCompile(`^[a-z_]+$`)
 
-// field adds the condition that a field has one of the values. To Fess a name that
-// is not a search field is text.
+const maxFieldName = 64
+
+// field adds the condition that a field has one of the values. In Fess, a name
+// that is not a search field is text.
 func (s *sentence) field(name string, values ...string) {
 	var texts, echo []string
 	for _, v := range values {
 		echo = append(echo, name+`:"`+v+`"`)
-		if fieldName.MatchString(name) {
+		if len(name) <= maxFieldName && fieldName.MatchString(name) {
 			texts = append(texts, name+":"+query.Quote(v))
 		} else {
 			texts = append(texts, query.Quote(name+":"+v))
@@ -160,9 +164,9 @@ func (s *sentence) field(name string, values ...string) {
 	s.add("("+strings.Join(texts, " OR ")+")", "("+strings.Join(echo, " OR ")+")")
 }
 
-// whole reports whether q is a complete query, so that other conditions can be
-// written before and after it, without reading its reserved characters as text. It
-// writes *:* there: if q is complete, that is a node of the tree, otherwise it
+// whole reports whether q is a complete query, to which other conditions can be
+// added at both ends, without reading its reserved characters as text. It adds
+// *:* for the test: if q is complete, that is a node of the tree, otherwise it
 // becomes text.
 func whole(q string) bool {
 	for _, probe := range [...]string{"*:* " + q, q + " *:*"} {
@@ -192,7 +196,7 @@ func hasAll(n query.Node) bool {
 }
 
 // escape puts a backslash before every reserved character (Fess 15.4,
-// Constants.RESERVED; quotes are not among them).
+// Constants.RESERVED, which does not contain quotes).
 func escape(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `+`, `\+`, `-`, `\-`, `&&`, `\&\&`, `||`, `\|\|`, `!`, `\!`, `(`, `\(`, `)`, `\)`,
 		`{`, `\{`, `}`, `\}`, `[`, `\[`, `]`, `\]`, `^`, `\^`, `~`, `\~`, `*`, `\*`, `?`, `\?`, `;`, `\;`, `:`, `\:`, `/`, `\/`).Replace(s)

@@ -2,21 +2,22 @@ package fessserver
 
 import "knowhow/internal/search"
 
-// An option is a choice on a search page. Its label is the key of a text in Fess's
-// own pages.
+// An option is a choice on a search page. Its label is the key of a text in
+// Fess's own pages.
 type option struct {
 	Value    string `json:"value"`
 	LabelKey string `json:"label_key"`
 }
 
-// A labelOption is a label to choose.
+// A labelOption is a label that can be chosen.
 type labelOption struct {
 	Value string `json:"value"`
 	Name  string `json:"name"`
 }
 
-// uiConfig is the configuration of a search page. Clients ask for it to learn the
-// functions of a server. There are no POST requests, so the token for them is empty.
+// uiConfig is the configuration of a search page. Clients request it to learn
+// the functions of a server. There are no POST requests, so the token for them
+// is empty.
 type uiConfig struct {
 	Status          int               `json:"status"`
 	SiteName        string            `json:"site_name"`

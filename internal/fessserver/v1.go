@@ -14,7 +14,7 @@ import (
 	"knowhow/internal/search"
 )
 
-// A message is the answer of API v1 to a request that it refuses.
+// A message is the answer of API v1 to a refused request.
 type message struct {
 	Message string `json:"message"`
 }
@@ -61,8 +61,8 @@ func (c *call) documentsV1() {
 	c.writeV1(http.StatusOK, d)
 }
 
-// A listing is a list with its length. Fess omits an empty list in the answers about
-// labels and suggestions.
+// A listing is a list with its length. Fess omits an empty list in the answers
+// about labels and suggestions.
 type listing[T any] struct {
 	QueryTime   *int64 `json:"query_time,omitempty"`
 	RecordCount int    `json:"record_count"`
@@ -122,14 +122,14 @@ func (c *call) popularWordsV1() {
 	}{len(words), words})
 }
 
-// A suggestion is a word and the labels of documents that have it.
+// A suggestion is a word, with the labels of documents that contain it.
 type suggestion struct {
 	Text   string   `json:"text"`
 	Labels []string `json:"labels"`
 }
 
-// suggest completes the parameter q. It returns the first num words, the number of
-// words (up to 100), and the time it took in milliseconds.
+// suggest completes the parameter q. It returns the first num words, the number
+// of words (up to 100), and the duration in milliseconds.
 func (c *call) suggest(fields []string, num int) (words []suggestion, total int, took int64, err error) {
 	began := time.Now()
 	words = []suggestion{}
@@ -149,8 +149,8 @@ func (c *call) suggest(fields []string, num int) (words []suggestion, total int,
 	return words, total, int64(time.Since(began)/time.Millisecond) + 1, nil
 }
 
-// completions returns all words that begin with q. Without a q, for which Fess
-// returns any words, it returns the popular ones.
+// completions returns all words that begin with q. Without q, Fess returns any
+// words; here they are the popular ones.
 func (c *call) completions(fields []string) ([]search.Suggestion, error) {
 	if q := c.params.Get("q"); strings.TrimSpace(q) != "" {
 		return c.backend.Suggest(c.r.Context(), search.SuggestQuery{Prefix: q, Num: search.MaxNum,
@@ -164,8 +164,8 @@ func (c *call) completions(fields []string) ([]search.Suggestion, error) {
 	return list, err
 }
 
-// knownFields returns those of the fields that words can come from. ok is false if
-// there are fields but no known one, so that no word is in them.
+// knownFields returns the fields that words can come from. ok is false if
+// fields are given but none of them is known, so that there are no words.
 func knownFields(fields []string) (known []string, ok bool) {
 	for _, f := range fields {
 		if slices.Contains([]string{"content", "title", "_default"}, f) {
@@ -208,14 +208,14 @@ func (c *call) healthV1() {
 	c.writeV1(status, map[string]any{"data": map[string]any{"status": h.Status, "timed_out": h.TimedOut}})
 }
 
-// failV1 answers with an error. Fess sends only a code and logs the rest.
+// failV1 answers with an error. Fess sends only a code, and logs the rest.
 func (c *call) failV1(err error) {
 	code := newUUID()
 	c.logFailure(err, code)
 	c.writeV1(status(err), map[string]string{codeKey: code})
 }
 
-// codeKey is the name of an error's code, with the colon of Fess (15.4,
+// codeKey is the key of an error's code, with the colon of Fess (15.4,
 // SearchApiManager).
 const codeKey = "error_code:"
 
@@ -237,11 +237,11 @@ func (c *call) writeJSON(status int, v any, form func([]byte) []byte) {
 	c.w.Header().Set("Content-Type", "application/json;charset=UTF-8")
 	c.w.Header().Set("Referrer-Policy", "strict-origin-when-cross-origin")
 	c.w.WriteHeader(status)
-	_, _ = c.w.Write(form(bytes.TrimSpace(b.Bytes()))) // the client has gone if this fails
+	_, _ = c.w.Write(form(bytes.TrimSpace(b.Bytes()))) // an error means that the client is gone
 }
 
-// toASCII writes JSON the way Java's StringEscapeUtils.escapeJson does: in ASCII,
-// with a backslash before each slash.
+// toASCII writes JSON like Java's StringEscapeUtils.escapeJson: in ASCII, with
+// a backslash before each slash.
 func toASCII(data []byte) []byte {
 	out := make([]byte, 0, len(data)+len(data)/4)
 	for len(data) > 0 {

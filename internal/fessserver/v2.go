@@ -10,14 +10,14 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// An envelope is around every answer of API v2.
+// An envelope contains an answer of API v2.
 type envelope struct {
 	Response any `json:"response"`
 }
 
-// A failure is an answer of API v2 that reports an error.
+// A failure is an error answer of API v2.
 type failure struct {
-	Status int          `json:"status"` // 1: the caller's fault, 9: the server's
+	Status int          `json:"status"` // 1: an error of the caller, 9: an error of the server
 	Error  failureError `json:"error"`
 }
 
@@ -80,7 +80,7 @@ func (c *call) serveV2() {
 	}
 }
 
-// otherV2 answers calls that name a document, and those that do not exist.
+// otherV2 answers calls about one document, and unknown calls.
 func (c *call) otherV2() {
 	if id, ok := strings.CutPrefix(c.path, "/cache/"); ok {
 		c.cacheV2(id)
@@ -195,12 +195,15 @@ func (c *call) healthV2() {
 	}{0, state})
 }
 
-// idForm is the form of a document's ID.
-var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+// idForm matches the ID of a document, which has at most 128 bytes.
+var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// validID reports whether an ID has the form of a document's ID.
+func validID(id string) bool { return len(id) <= 128 && idForm.MatchString(id) }
 
 // cacheV2 answers with the whole text of a document.
 func (c *call) cacheV2(id string) {
-	if !idForm.MatchString(id) {
+	if !validID(id) {
 		c.failV2(&refusal{"invalid doc_id"})
 		return
 	}
@@ -236,8 +239,8 @@ var codes = map[int]string{
 	http.StatusInternalServerError:   "internal_error",
 }
 
-// failV2 answers with an error. A failure that is not the caller's fault is only
-// logged.
+// failV2 answers with an error. The cause is only sent if it is an error of the
+// caller; otherwise it is only logged.
 func (c *call) failV2(err error) {
 	code := newUUID()
 	c.logFailure(err, code)
@@ -249,12 +252,12 @@ func (c *call) failV2(err error) {
 	c.refuseV2(s, sentenceOf(err))
 }
 
-// refuseV2 answers with an error that is the caller's fault.
+// refuseV2 answers with an error of the caller.
 func (c *call) refuseV2(status int, msg string) {
 	c.writeJSON(status, envelope{failure{1, failureError{codes[status], msg, nil}}}, asItIs)
 }
 
-// writeV2 answers with success.
+// writeV2 answers with a success.
 func (c *call) writeV2(v any) { c.writeJSON(http.StatusOK, envelope{v}, asItIs) }
 
 // asItIs returns JSON unchanged.

@@ -2,28 +2,28 @@ package fetch
 
 import "net/netip"
 
-// A class says what kind of network an address leads to.
+// A class is the kind of network that an address belongs to.
 type class int
 
 const (
 	public  class = iota
-	private       // somebody's own network or machine: a service may well be meant to run there
-	special       // link-local, metadata, multicast, reserved: no document is meant to be there
+	private       // a private network or this machine, where a document server may run
+	special       // link-local, metadata, multicast or reserved: no document server runs there
 )
 
 // nat64 is the prefix under which an IPv6-only network reaches IPv4 (RFC 6052).
-// Its name servers make such addresses of public ones, so what counts is the
-// address inside.
+// Its name servers also translate public addresses, so the class is that of the
+// IPv4 address inside.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// classes says of which class the addresses of a prefix are; the first that
-// matches counts. It follows the IANA registries of special-purpose addresses.
-// IPv4 addresses in none are public, IPv6 ones only within 2000::/3.
+// classes maps prefixes to classes; the first prefix that matches counts. It
+// follows the IANA registries of special-purpose addresses. IPv4 addresses
+// without a match are public, IPv6 addresses only within 2000::/3.
 var classes = []struct {
 	prefix netip.Prefix
 	class  class
 }{
-	// Where clouds tell a machine its credentials.
+	// Cloud providers serve credentials at these addresses.
 	{netip.MustParsePrefix("100.100.100.200/32"), special},
 	{netip.MustParsePrefix("168.63.129.16/32"), special},
 	{netip.MustParsePrefix("fd00:ec2::/32"), special},
@@ -48,14 +48,14 @@ var classes = []struct {
 	{netip.MustParsePrefix("240.0.0.0/4"), special},     // reserved, broadcast
 	{netip.MustParsePrefix("2001::/23"), special},       // protocol assignments, Teredo, benchmarking
 	{netip.MustParsePrefix("2001:db8::/32"), special},   // documentation
-	{netip.MustParsePrefix("2002::/16"), special},       // 6to4: an IPv4 address in disguise
+	{netip.MustParsePrefix("2002::/16"), special},       // 6to4: contains an IPv4 address
 	{netip.MustParsePrefix("3fff::/20"), special},       // documentation
 }
 
 var globalUnicast = netip.MustParsePrefix("2000::/3")
 
-// classOf returns the class of an address, looking through the forms in which
-// an IPv6 address holds an IPv4 one.
+// classOf returns the class of an address. For an IPv6 address that contains an
+// IPv4 address, it is the class of the latter.
 func classOf(a netip.Addr) class {
 	if !a.IsValid() || a.Zone() != "" {
 		return special

@@ -8,15 +8,17 @@ import (
 	"time"
 )
 
-// maxAddresses bounds how many addresses of a name are tried.
+// maxAddresses is the maximum number of addresses of a name that are tried.
 const maxAddresses = 8
 
-// patience is how long an address is tried while there is another one.
-const patience = 3 * time.Second
+// addressTimeout is the time limit for connecting to an address if there is another
+// one.
+const addressTimeout = 3 * time.Second
 
-// A dialer connects to what its policy allows. It resolves a name itself and
-// connects to the very addresses that it has checked, so that a name server
-// that answers differently the next time (DNS rebinding) gains nothing.
+// A dialer connects only to hosts and addresses that its policy allows. It
+// resolves names itself and connects to the addresses that it has checked, so a
+// name server that gives another answer the next time (DNS rebinding) has no
+// effect.
 type dialer struct {
 	policy   *policy
 	resolver Resolver
@@ -25,7 +27,7 @@ type dialer struct {
 
 var errNoAddress = errors.New("the name has no address")
 
-// DialContext connects to a host and port that [policy.check] has let pass.
+// DialContext connects to a host and port that [policy.check] has accepted.
 func (d *dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	name, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -55,10 +57,10 @@ func (d *dialer) DialContext(ctx context.Context, network, address string) (net.
 	return nil, err
 }
 
-// addresses returns the addresses of h that may be connected to, at least one.
+// addresses returns the permitted addresses of h, at least one.
 func (d *dialer) addresses(ctx context.Context, h host) ([]netip.Addr, error) {
 	if h.addr.IsValid() {
-		return []netip.Addr{h.addr}, nil // checked with the host
+		return []netip.Addr{h.addr}, nil // already checked with the host
 	}
 	all, err := d.resolver.LookupNetIP(ctx, "ip", h.name)
 	if err != nil {
@@ -67,7 +69,7 @@ func (d *dialer) addresses(ctx context.Context, h host) ([]netip.Addr, error) {
 	err = errNoAddress
 	var ok []netip.Addr
 	for _, a := range all {
-		// A name may have an address inside and one outside.
+		// A name may have both private and public addresses.
 		if e := d.policy.checkAddr(h, a); e != nil {
 			err = e
 		} else if len(ok) < maxAddresses {
@@ -83,7 +85,7 @@ func (d *dialer) addresses(ctx context.Context, h host) ([]netip.Addr, error) {
 func (d *dialer) try(ctx context.Context, network, address string, last bool) (net.Conn, error) {
 	if !last {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, patience)
+		ctx, cancel = context.WithTimeout(ctx, addressTimeout)
 		defer cancel()
 	}
 	return d.dial(ctx, network, address)

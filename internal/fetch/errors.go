@@ -15,13 +15,13 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// maxEndpoint bounds the path that an error names, in bytes.
+// maxEndpoint is the maximum length of the path in an error, in bytes.
 const maxEndpoint = 200
 
-// maxRetryAfter bounds how long we pass on that a server wants us to wait.
+// maxRetryAfter is the maximum time to wait that is taken over from a server.
 const maxRetryAfter = time.Hour
 
-// remote makes an error about the server of u. A kind of nil is Unavailable.
+// remote returns an error about the server of u. A nil kind means Unavailable.
 func remote(u *url.URL, status int, kind error, message string) *errkind.Remote {
 	path := u.EscapedPath()
 	if path == "" {
@@ -30,21 +30,21 @@ func remote(u *url.URL, status int, kind error, message string) *errkind.Remote 
 	return &errkind.Remote{Kind: kind, Endpoint: path[:min(len(path), maxEndpoint)], Status: status, Message: message}
 }
 
-// What is said of failures that have no better explanation.
+// Messages for failures without a more specific explanation.
 const (
 	unreachable = "the document's server cannot be reached or gives no proper answer; try again later"
-	brokenOff   = "the document's server broke off or sent damaged data; try again"
+	brokenOff   = "the document's server ended its answer early or sent damaged data; try again"
 )
 
-// callError says in its own words why there is no document: the error's text
-// holds addresses. Where it has no better words, it uses those of otherwise.
+// callError describes why a request failed. It does not contain the text of err,
+// which contains addresses. Without a more specific message, it uses otherwise.
 func (f *Fetcher) callError(ctx, call context.Context, u *url.URL, err error, otherwise string) error {
 	if e := ctx.Err(); e != nil {
 		return e
 	}
 	var timeout interface{ Timeout() bool }
 	if call.Err() != nil || errors.As(err, &timeout) && timeout.Timeout() {
-		r := remote(u, http.StatusGatewayTimeout, errkind.Timeout, "the document did not come in time; try again")
+		r := remote(u, http.StatusGatewayTimeout, errkind.Timeout, "the document did not arrive in time; try again")
 		r.Reason = TimeReason
 		return r
 	}
@@ -67,8 +67,8 @@ func (f *Fetcher) callError(ctx, call context.Context, u *url.URL, err error, ot
 	return r
 }
 
-// statusError explains an answer that holds no document. What its body says is
-// not passed on.
+// statusError describes a response with another status than 200. The body is
+// not included.
 func statusError(u *url.URL, resp *http.Response) error {
 	r := remote(u, resp.StatusCode, nil, "")
 	switch s := resp.StatusCode; {
@@ -77,9 +77,9 @@ func statusError(u *url.URL, resp *http.Response) error {
 	case s == http.StatusForbidden:
 		r.Kind, r.Message = errkind.Denied, "the document's server forbids content fetch to read it; ask its operator"
 	case s == http.StatusUnauthorized, s == http.StatusProxyAuthRequired:
-		r.Kind, r.Message = errkind.Unauthorized, "the document's server wants credentials, which content fetch does not send"
+		r.Kind, r.Message = errkind.Unauthorized, "the document's server requires credentials, which content fetch does not send"
 	case s == http.StatusTooManyRequests:
-		r.Kind, r.Message = errkind.Busy, "the document's server is asked too often; wait a little and try again"
+		r.Kind, r.Message = errkind.Busy, "the document's server receives too many requests; wait a little and try again"
 	case s == http.StatusRequestTimeout, s == http.StatusGatewayTimeout:
 		r.Kind, r.Status, r.Message = errkind.Timeout, http.StatusGatewayTimeout, "the document's server did not answer in time; try again"
 	case errkind.Retryable(r):
@@ -93,7 +93,7 @@ func statusError(u *url.URL, resp *http.Response) error {
 	return r
 }
 
-// retryAfter reads the header of that name, in seconds or as a date.
+// retryAfter reads the Retry-After header, in seconds or as a date.
 func retryAfter(h http.Header) time.Duration {
 	v := strings.TrimSpace(h.Get("Retry-After"))
 	if n, err := strconv.Atoi(v); err == nil {

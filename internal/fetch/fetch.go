@@ -1,9 +1,9 @@
-// Package fetch gets documents from the web under a policy that keeps whoever
-// chooses the URLs out of the operator's network: schemes, hosts, private
-// addresses (checked where the connection is made), redirects, size and time.
-// The search bridge reads documents with it whose text its index does not hold.
+// Package fetch fetches documents from the web under a policy, because the URLs
+// may come from untrusted authors. The policy covers schemes, hosts, private
+// addresses (checked when connecting), redirects, size and time. The search
+// bridge uses it for documents whose text is not in its index.
 //
-// Errors that are due to an option say so by an [errkind.Reason].
+// Errors that are due to an option carry an [errkind.Reason].
 package fetch
 
 import (
@@ -24,7 +24,7 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// A Resolver finds the addresses of a name; [net.Resolver] is one.
+// A Resolver resolves host names; [net.Resolver] is one.
 type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
@@ -33,34 +33,34 @@ type Resolver interface {
 type Options struct {
 	Schemes []string // of "http" and "https"; nil allows both
 
-	// AllowedHosts, unless empty, are the only hosts that may be asked: exact
-	// names, addresses, or "*.example.com" for every name below. They may be
-	// in a private network.
+	// AllowedHosts, unless empty, are the only permitted hosts: exact names,
+	// addresses, or "*.example.com" for every name below it. They may be in a
+	// private network.
 	AllowedHosts []string
 
-	// AllowPrivate allows addresses that are not public: private networks,
-	// this machine, link-local (cloud metadata), multicast, reserved ones.
+	// AllowPrivate allows addresses that are not public: private networks, this
+	// machine, link-local (cloud metadata), multicast and reserved addresses.
 	AllowPrivate bool
 
 	MaxBytes     int64         // largest document, after decompression; 0 means 5 MiB
-	Timeout      time.Duration // limit of a whole Get, redirects included; 0 means 20 s
-	MaxRedirects int           // 0 means 5, less than 0 none
+	Timeout      time.Duration // time limit of a Get, including redirects; 0 means 20 s
+	MaxRedirects int           // 0 means 5, a negative number means none
 	UserAgent    string        // printable ASCII; "" means "knowhow"
 
-	// Proxy takes all requests; nil uses none, whatever the environment says.
-	// A proxy resolves names itself, so that only URLs are checked then,
-	// not the addresses behind names.
+	// Proxy is used for all requests. nil means no proxy, even if the
+	// environment names one. A proxy resolves names itself, so with a proxy
+	// only URLs are checked, and not the addresses of names.
 	Proxy *url.URL
 
-	RootCAs *x509.CertPool // nil trusts the system's
+	RootCAs *x509.CertPool // nil means those of the system
 
-	// Resolver and Dial are for tests; nil uses the net package. Dial gets
-	// addresses that were checked, or the proxy's.
+	// Resolver and Dial are for tests; nil means package net. Dial is called
+	// with addresses that were checked, or with that of the proxy.
 	Resolver Resolver
 	Dial     func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// The defaults of Options.
+// Defaults of Options.
 const (
 	defaultMaxBytes     = 5 << 20
 	defaultTimeout      = 20 * time.Second
@@ -69,19 +69,19 @@ const (
 )
 
 const (
-	maxHeader    = 64 << 10 // bytes of an answer's header
+	maxHeader    = 64 << 10 // bytes of a response header
 	maxMediaType = 256      // bytes of its Content-Type
 	readSize     = 64 << 10 // bytes read between two reports
 )
 
-// A Document is what a server sent.
+// A Document is a document as sent by a server.
 type Document struct {
-	URL       string // after redirects; without fragment, never with credentials
-	MediaType string // the Content-Type as sent, parameters included; "" if none
+	URL       string // after redirects; without fragment and credentials
+	MediaType string // the Content-Type as sent, including parameters; "" if there is none
 	Data      []byte // the body, decompressed
 }
 
-// A Fetcher gets documents. It is safe for concurrent use.
+// A Fetcher fetches documents. It is safe for concurrent use.
 type Fetcher struct {
 	policy       *policy
 	header       http.Header
@@ -91,7 +91,7 @@ type Fetcher struct {
 	transport    *http.Transport
 }
 
-// New returns a fetcher. Options that cannot work are errors of kind Invalid.
+// New returns a fetcher. Invalid options are errors of kind Invalid.
 func New(o Options) (*Fetcher, error) {
 	p, err := newPolicy(o)
 	if err != nil {
@@ -129,8 +129,8 @@ func New(o Options) (*Fetcher, error) {
 	}, nil
 }
 
-// newTransport makes the HTTP client. Cookies, credentials and referrers are
-// no matter of a transport: none are kept, and none are sent.
+// newTransport returns the transport of the HTTP client. It keeps and sends no
+// cookies, credentials or referrers.
 func newTransport(o Options, p *policy) (*http.Transport, error) {
 	d := &dialer{policy: p, resolver: o.Resolver, dial: o.Dial}
 	if d.resolver == nil {
@@ -158,33 +158,33 @@ func newTransport(o Options, p *policy) (*http.Transport, error) {
 	return t, nil
 }
 
-// Close ends the connections that lie idle. Calls in flight go on.
+// Close closes idle connections. It does not affect calls in progress.
 func (f *Fetcher) Close() { f.transport.CloseIdleConnections() }
 
-// Check reports whether Get would refuse the URL before it asks anyone: for its
-// scheme, its host's name, or an address written in it. Errors are as those of
-// Get. It asks no name server.
+// Check reports, without any network access, whether Get would refuse the URL
+// for its scheme, its host name, or an address in it. Errors are as those of
+// Get.
 func (f *Fetcher) Check(rawURL string) error {
 	_, err := f.policy.check(rawURL)
 	return err
 }
 
-// Get returns the document at a URL, following redirects; each hop is under the
-// same policy. report, unless nil, is told how many bytes have come, of how
-// many; a total of 0 is unknown.
+// Get returns the document at a URL. It follows redirects, and the policy
+// applies to each hop. If report is not nil, it is called with the number of
+// bytes received and the total; a total of 0 is unknown.
 //
-// Errors are of kind Denied where the policy forbids the URL, with one sentence
-// that names the restriction; of kind TooLarge where the document is larger than
-// MaxBytes; of kind Unsupported where the URL or the encoding cannot be read;
-// and of type *errkind.Remote for all that went wrong on the way (status 502,
-// after Timeout 504) or that the server answered other than 200. They name
-// nothing of a network that was not in rawURL: neither the address of its host
-// nor where a redirect leads. Where ctx ends first, its error is returned.
+// An error is of kind Denied if the policy forbids the URL, with a sentence
+// that names the restriction; of kind TooLarge if the document is larger than
+// MaxBytes; of kind Unsupported if the URL or the encoding cannot be read; and
+// of type *errkind.Remote if the request failed (status 502, or 504 after
+// Timeout) or the response has another status than 200. Errors contain nothing
+// about networks that is not in rawURL: neither the address of its host nor the
+// target of a redirect. If ctx ends first, the error is that of ctx.
 func (f *Fetcher) Get(ctx context.Context, rawURL string, report func(done, total int64)) (*Document, error) {
 	call, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	at := rawURL
-	var named *url.URL // that errors are about: rawURL's
+	var named *url.URL // the URL that errors name: rawURL
 	for hop := 0; ; hop++ {
 		u, err := f.policy.check(at)
 		if err != nil {
@@ -215,9 +215,9 @@ func (f *Fetcher) Get(ctx context.Context, rawURL string, report func(done, tota
 	}
 }
 
-// onHop says of an error that the document's own URL is not the one it is
-// about. Who asks for a document knows where it is, but not to which host of
-// whose network a server sends us from there.
+// onHop adds to an error that it concerns the target of a redirect. The caller
+// knows the URL of the document, but must not learn to which host of a private
+// network a server redirects.
 func onHop(hop int, err error) error {
 	if hop == 0 || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -228,8 +228,8 @@ func onHop(hop int, err error) error {
 	return fmt.Errorf("following a redirect of the document: %w", err)
 }
 
-// next returns where the answer of u leads, "" if it is the document. Errors
-// are about named.
+// next returns the target of the redirect in the response of u, or "" if the
+// response contains the document. Errors are about named.
 func (f *Fetcher) next(u, named *url.URL, resp *http.Response, hop int) (string, error) {
 	switch resp.StatusCode {
 	case http.StatusOK, http.StatusNonAuthoritativeInfo:
@@ -249,7 +249,7 @@ func (f *Fetcher) next(u, named *url.URL, resp *http.Response, hop int) (string,
 	return to.String(), nil
 }
 
-// read takes the document's body from an answer. Errors are about named.
+// read reads the document from the body of a response. Errors are about named.
 func (f *Fetcher) read(ctx, call context.Context, named *url.URL, resp *http.Response, report func(done, total int64)) ([]byte, error) {
 	defer resp.Body.Close()
 	if e := strings.ToLower(resp.Header.Get("Content-Encoding")); e != "" && e != "identity" {
@@ -259,7 +259,7 @@ func (f *Fetcher) read(ctx, call context.Context, named *url.URL, resp *http.Res
 	if total > f.maxBytes {
 		return nil, f.tooLarge()
 	}
-	// A server may promise much and send little.
+	// Content-Length may be larger than the body.
 	data := make([]byte, 0, max(min(total, 1<<20), 4<<10)+1)
 	for {
 		data = slices.Grow(data, 1)

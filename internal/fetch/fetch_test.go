@@ -127,7 +127,7 @@ func checkRefusal(t *testing.T, name string, err error, want string) {
 	}
 	for _, leak := range []string{"10.0.0.5", "169.254", "127.0.0.1", "secret", "10.9.8.7"} {
 		if strings.Contains(err.Error(), leak) && !strings.Contains(name, "literal") {
-			t.Errorf("%s: %q holds %q", name, err, leak)
+			t.Errorf("%s: %q contains %q", name, err, leak)
 		}
 	}
 }
@@ -443,7 +443,7 @@ func TestSeveralAddresses(t *testing.T) {
 		f := w.fetcher(Options{})
 		start := time.Now()
 		doc, err := f.Get(t.Context(), "http://example.com/", nil)
-		if err != nil || string(doc.Data) != "text" || time.Since(start) != patience {
+		if err != nil || string(doc.Data) != "text" || time.Since(start) != addressTimeout {
 			t.Errorf("Get() = %v, %v after %v", doc, err, time.Since(start))
 		}
 		want := []string{"[2606:4700::1]:80", otherIP + ":80", publicIP + ":80"}
@@ -517,7 +517,7 @@ func TestProxy(t *testing.T) {
 			t.Errorf("proxy %v: Get() = %v, %v, want %q", tt.proxy, doc, err, tt.want)
 		}
 	}
-	// What can be told without a name server is still refused.
+	// URLs that can be checked without a name server are still refused.
 	_, err := w.fetcher(Options{Proxy: proxy}).Get(t.Context(), "http://10.0.0.5/", nil)
 	checkRefusal(t, "a literal behind the proxy", err, "private network targets are not allowed")
 	proxy.Host = "gone.internal:3128"

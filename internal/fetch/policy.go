@@ -14,29 +14,29 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// A policy says which URLs may be fetched and which addresses may be connected
-// to.
+// A policy determines which URLs may be fetched and which addresses may be
+// connected to.
 type policy struct {
 	schemes      []string
 	hosts        []pattern // nil allows all
 	allowPrivate bool
 }
 
-// A pattern is an entry of the list of allowed hosts.
+// A pattern is an entry in the list of allowed hosts.
 type pattern struct {
 	name       string     // canonical
-	subdomains bool       // what lies below name, but not name itself
-	addr       netip.Addr // valid where the entry is an address
+	subdomains bool       // names below name, but not name itself
+	addr       netip.Addr // valid if the entry is an address
 }
 
-// A host is the canonical form of a URL's host: what is checked is what is
+// A host is the canonical form of a URL's host. The same form is checked and
 // connected to.
 type host struct {
-	name string     // lower case ASCII, no dot at the end; an address in its usual spelling
-	addr netip.Addr // valid where the host is an address
+	name string     // lower case ASCII, without a final dot; an address in its usual form
+	addr netip.Addr // valid if the host is an address
 }
 
-// The options that errors are due to; see [errkind.ReasonOf].
+// Options that an error can be due to; see [errkind.ReasonOf].
 const (
 	SchemeReason         errkind.Reason = "fetch: Schemes"
 	RedirectSchemeReason errkind.Reason = "fetch: Schemes, of the address that the document redirects to"
@@ -48,27 +48,26 @@ const (
 	ProxyReason          errkind.Reason = "fetch: Proxy"
 )
 
-// A refusal is an error of kind Denied whose text is meant for the user.
+// A refusal is an error of kind Denied with a message for the user.
 type refusal struct {
 	message string
-	unnamed string // the message where a redirect leads there: without the host
+	unnamed string // the message about a target of a redirect: without the host
 	reason  errkind.Reason
 }
 
 func (r *refusal) Error() string { return r.message }
 func (r *refusal) Unwrap() error { return errkind.Denied }
 
-// refuse returns a refusal about a host, which replaces the %s in the message, with
-// the option that it is due to, if any.
+// refuse returns a refusal of a host, which replaces the %s in the message,
+// with the option that it is due to, if any.
 func refuse(host, message string, reason errkind.Reason) error {
 	return (&refusal{fmt.Sprintf(message, fmt.Sprintf("the host %q", host)), fmt.Sprintf(message, "the host that it leads to"), reason}).restriction()
 }
 
-// restriction returns the refusal as an error that carries its reason.
+// restriction returns the refusal as an error with its reason.
 func (r *refusal) restriction() error { return &errkind.Restriction{Reason: r.reason, Err: r} }
 
-// redirected returns the refusal as it is reported if the document redirects to
-// what is refused.
+// redirected returns the refusal of a target of a redirect.
 func (r *refusal) redirected() error {
 	reason := r.reason
 	if reason == SchemeReason {
@@ -83,13 +82,13 @@ func refuseScheme(scheme string) error {
 	return (&refusal{message, message, SchemeReason}).restriction()
 }
 
-// Bounds on what comes from outside.
+// Limits on foreign input.
 const (
 	maxURL  = 8 << 10 // bytes
 	maxHost = 253     // RFC 1035, in the text form
 )
 
-// newPolicy reads the options' lists.
+// newPolicy parses the lists of the options.
 func newPolicy(o Options) (*policy, error) {
 	p := &policy{schemes: []string{"http", "https"}, allowPrivate: o.AllowPrivate}
 	if o.Schemes != nil {
@@ -123,9 +122,9 @@ func parsePattern(s string) (pattern, error) {
 	return pattern{h.name, subdomains, h.addr}, nil
 }
 
-// check returns the URL in its canonical form if policy and common sense let
-// it be fetched, as far as that can be told without asking a name server. Other
-// errors than refusals are of kind Unsupported.
+// check returns the URL in its canonical form if it may be fetched, as far as
+// can be decided without resolving the name. An error that is not a refusal is
+// of kind Unsupported.
 func (p *policy) check(raw string) (*url.URL, error) {
 	if len(raw) > maxURL {
 		return nil, fmt.Errorf("the document's address is longer than %d bytes: %w", maxURL, errkind.Unsupported)
@@ -167,8 +166,9 @@ func (p *policy) check(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// escape escapes what must not stand in a request line. Addresses in indexes
-// hold blanks and letters of all kinds; a URL's path is escaped by itself.
+// escape escapes characters that are not permitted in a request line. URLs in
+// indexes contain blanks and letters of all kinds. The path is escaped
+// separately.
 func escape(query string) string {
 	var b strings.Builder
 	for i := range len(query) {
@@ -186,7 +186,7 @@ var errCredentials error = &refusal{message: "a document's address must not cont
 
 var errAddress = fmt.Errorf("the document's address is not a web address that can be read: %w", errkind.Unsupported)
 
-// checkHost says what can be said of a host before its name is resolved.
+// checkHost checks a host before its name is resolved.
 func (p *policy) checkHost(h host) error {
 	switch {
 	case p.hosts != nil && !p.named(h):
@@ -199,7 +199,7 @@ func (p *policy) checkHost(h host) error {
 	return nil
 }
 
-// named reports whether the list of allowed hosts has h.
+// named reports whether the list of allowed hosts contains h.
 func (p *policy) named(h host) bool {
 	return slices.ContainsFunc(p.hosts, func(e pattern) bool {
 		switch {
@@ -214,9 +214,9 @@ func (p *policy) named(h host) bool {
 
 func (p *policy) mayBePrivate(h host) bool { return p.allowPrivate || p.named(h) }
 
-// checkAddr reports whether a connection to an address of h may be made. A name
-// that the operator named may lead into the own network, but not to a special
-// address: whoever answers for the name would reach the metadata of a cloud.
+// checkAddr reports whether connecting to an address of h is permitted. A name
+// in the list may have a private address, but not a special one: otherwise the
+// owner of the name could redirect to the metadata service of a cloud.
 func (p *policy) checkAddr(h host, a netip.Addr) error {
 	switch c := classOf(a); {
 	case c == public, p.allowPrivate:
@@ -224,27 +224,28 @@ func (p *policy) checkAddr(h host, a netip.Addr) error {
 	case c == private && p.named(h):
 		return nil
 	case h.addr.IsValid() && h.addr == a && p.named(h):
-		return nil // this very address is in the list
+		return nil // the list contains this address
 	case p.named(h):
 		return refuse(h.name, "%s has a link-local, multicast or reserved address", ReservedReason)
 	}
 	return refusePrivate(h)
 }
 
-// refusePrivate names the host, never the address that a name server gave.
+// refusePrivate returns a refusal that names the host, but never its resolved
+// address.
 func refusePrivate(h host) error {
 	return refuse(h.name, "private network targets are not allowed, and %s is in a private or reserved network", PrivateReason)
 }
 
-// parseHost returns the canonical form of a host as [url.URL.Hostname] gives
-// it. Errors are of kind Unsupported, or refusals.
+// parseHost returns the canonical form of a host as returned by
+// [url.URL.Hostname]. Errors are of kind Unsupported, or refusals.
 func parseHost(s string) (host, error) {
 	if a, err := netip.ParseAddr(s); err == nil {
 		return host{a.String(), a}, nil
 	}
 	if strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 }) {
-		// What the HTTP client would do later: some signs become digits
-		// and dots.
+		// The HTTP client would do the same later: some characters become
+		// digits and dots.
 		ascii, err := idna.Lookup.ToASCII(s)
 		if err != nil {
 			return host{}, errAddress
@@ -263,21 +264,22 @@ func parseHost(s string) (host, error) {
 		return host{}, errAddress
 	}
 	if numeric(labels[len(labels)-1]) {
-		// Some resolvers read 127.1, 0x7f000001 and 017700000001 as
-		// addresses (inet_aton); no name ends so (WHATWG URL, "ends in a
+		// Some resolvers read 127.1, 0x7f000001 and 017700000001 as addresses
+		// (inet_aton). No host name ends in a number (WHATWG URL, "ends in a
 		// number").
 		return host{}, refuse(short(s), "%s is an address in an unusual spelling: write it as four decimal numbers", "")
 	}
 	return host{name: s}, nil
 }
 
-// notHost reports whether r can't be in a host name. The underscore is no letter
-// of host names, but they exist.
+// notHost reports whether r cannot be in a host name. The underscore is not
+// permitted in host names, but it occurs.
 func notHost(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
 }
 
-// numeric reports whether the last label of a host makes it an address.
+// numeric reports whether the last label of a host is numeric, which makes the
+// host an address.
 func numeric(label string) bool {
 	if hex, ok := strings.CutPrefix(label, "0x"); ok {
 		return strings.Trim(hex, "0123456789abcdef") == ""
@@ -285,5 +287,5 @@ func numeric(label string) bool {
 	return strings.Trim(label, "0123456789") == ""
 }
 
-// short bounds a text from outside that is quoted in an error. It is ASCII.
+// short shortens foreign text for an error. The result is ASCII.
 func short(s string) string { return s[:min(len(s), 100)] }

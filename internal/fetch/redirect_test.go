@@ -27,12 +27,12 @@ func TestRedirectErrorsNameNobody(t *testing.T) {
 		{"metadata, listed", "http://meta7.corp.example/admin", Options{AllowedHosts: []string{"*.example"}}, "the host that it leads to has a link-local"},
 		{"scheme", "ftp://db7.corp.example/admin", Options{}, `the scheme "ftp" is not allowed`},
 		{"no name", "http://gone7.corp.example/admin", Options{}, "cannot be resolved"},
-		{"nobody there", "http://dead7.corp.example/admin", Options{}, "cannot be reached"},
+		{"no server", "http://dead7.corp.example/admin", Options{}, "cannot be reached"},
 		{"status", "http://web7.corp.example/admin/404", Options{}, "no longer at its address"},
 		{"redirects on to nowhere", "http://web7.corp.example/admin/nowhere", Options{}, "redirects to nowhere"},
 		{"redirects on for ever", "http://web7.corp.example/admin/loop", Options{}, "redirects too often"},
 		{"too large", "http://web7.corp.example/admin/large", Options{MaxBytes: 10}, "larger than 10 bytes"},
-		{"broken off", "http://web7.corp.example/admin/short", Options{}, "broke off"},
+		{"broken off", "http://web7.corp.example/admin/short", Options{}, "ended its answer early"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -70,14 +70,14 @@ func TestRedirectErrorsNameNobody(t *testing.T) {
 			}
 			for _, leak := range []string{"7.corp", "10.9.8.7", "0x0a", "169.254", "93.184", "admin", "fessCache"} {
 				if strings.Contains(said, leak) {
-					t.Errorf("%q holds %q", said, leak)
+					t.Errorf("%q contains %q", said, leak)
 				}
 			}
 		})
 	}
 }
 
-// The document's own host may be named: who asks for it knows it.
+// The document's own host may be named, because the caller knows it.
 func TestRefusalNamesTheDocumentsHost(t *testing.T) {
 	w := newWeb(t)
 	w.name("db7.corp.example", "10.9.8.7")

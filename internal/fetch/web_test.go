@@ -147,7 +147,7 @@ func (s *site) Close() error {
 
 func (s *site) Addr() net.Addr { return &net.TCPAddr{} }
 
-// startTLS starts a server with a certificate of its own for example.com, and
+// startTLS starts a server with its own certificate for example.com, and
 // returns who signed it.
 func (s *site) startTLS() *x509.CertPool {
 	s.server.EnableHTTP2 = true

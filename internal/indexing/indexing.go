@@ -1,12 +1,12 @@
-// Package indexing keeps an index true to its sources: each source is indexed
-// and watched by one of the processes that share a data folder and were asked
-// for it. It shows the progress on the terminal and in the index. Command serve
-// runs it in the background.
+// Package indexing keeps an index up to date with its sources. Several
+// processes may share a data folder. Each source is indexed and watched by one
+// of the processes that serve it. The progress is shown on the terminal and
+// stored in the index. Command serve runs the package in the background.
 //
-// A process indexes a source while it holds the source's lease. So a process
-// that was asked for one source never keeps another process from having its own
-// sources indexed, and each source of a process that died is taken over by any
-// other process that was asked for it.
+// A process indexes a source while it has the source's lease. So a process that
+// serves one source does not prevent another process from indexing its own
+// sources, and when a process dies, its sources are taken over by other
+// processes that serve them.
 package indexing
 
 import (
@@ -31,85 +31,86 @@ import (
 	"knowhow/internal/terminal"
 )
 
-// The leases and their times. A process that died is replaced at the latest
-// after both times together.
+// Leases and their times. A process that died is replaced at the latest after
+// the sum of both times.
 const (
-	sourceLease   = "indexing:" // and a label
+	sourceLease   = "indexing:" // followed by a label
 	leaseTTL      = 10 * time.Second
 	leaseInterval = 3 * time.Second
 )
 
-// stopTime is how long Run waits for what does not stop at once when its
+// stopTime is how long Run waits for work that does not stop at once when its
 // context ends, such as a system call on a network folder.
 const stopTime = 400 * time.Millisecond
 
-// Options say what is indexed and how that is shown.
+// Options configure an Indexer.
 type Options struct {
 	Index *index.Index // required
 
 	// Sources returns the sources that this process indexes and watches. It is
-	// called again and again, because sources come and go. nil means all
-	// sources of Index.
+	// called repeatedly, because sources may be added and removed. nil means
+	// all sources of Index.
 	Sources func(ctx context.Context) ([]document.Source, error)
 
-	Dir   string          // the data folder, for the journals of files that are read; "" means that none are kept
-	Lines *terminal.Lines // get a bar, if they go to a terminal, and lines for each source; required
+	Dir   string          // the data folder, for the journals of files that are read; "" means no journals
+	Lines *terminal.Lines // for a bar, if it is a terminal, and for lines about each source; required
 	Log   *slog.Logger    // required
-	Once  bool            // sync the sources once and do not watch them
+	Once  bool            // sync the sources once, and do not watch them
 }
 
-// An Indexer indexes the sources of a process. Make one with [New]. Its methods
-// are called one after the other.
+// An Indexer indexes the sources of a process. Create one with [New]. Its
+// methods must not be called concurrently.
 type Indexer struct {
 	Options
 	owner string // of leases
 	pool  *ingest.Pool
 	view  *progressView
 
-	// The fields below belong to run's goroutine, but for the mutex and what is
-	// safe for concurrent use.
+	// The fields below are used only by run's goroutine, except the mutex and
+	// fields that are safe for concurrent use.
 
-	tasks     map[string]*task // that are running, by the names of their leases
-	ended     chan *task
-	quit      chan struct{}   // closed when nobody receives from ended any more
-	held      []string        // leases, when they were last renewed
-	renewed   time.Time       // when that was
-	synced    map[string]bool // with Once: labels that are done
-	elsewhere int             // sources that another process indexes
-	told      map[string]bool // labels that the user knows to be indexed by another process
-	failing   string          // the failure of the last step, as it was logged
+	tasks    map[string]*task // running tasks, by the names of their leases
+	ended    chan *task
+	quit     chan struct{}   // closed when nothing receives from ended any more
+	held     []string        // leases that were renewed last
+	renewed  time.Time       // time of the last renewal
+	synced   map[string]bool // with Once: labels that are synced
+	others   int             // sources that another process indexes
+	reported map[string]bool // labels that the user knows to be indexed by another process
+	failing  string          // the last failure of a step, as it was logged
 
-	maintaining sync.Mutex // held by the task that maintains the index
+	maintaining sync.Mutex // locked by the task that maintains the index
 }
 
-// New returns an Indexer that has not begun.
+// New returns an Indexer. It does not start it.
 func New(o Options) *Indexer {
 	if o.Sources == nil {
 		o.Sources = o.Index.Sources
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		host = "localhost" // the name only helps to read the leases
+		host = "localhost" // the name only helps people to read the leases
 	}
 	return &Indexer{
-		Options: o,
-		owner:   fmt.Sprintf("%s-%d-%s", host, os.Getpid(), rand.Text()[:8]),
-		pool:    ingest.NewPool(0),
-		view:    &progressView{store: o.Index, lines: o.Lines},
-		tasks:   map[string]*task{},
-		ended:   make(chan *task),
-		quit:    make(chan struct{}),
-		synced:  map[string]bool{},
-		told:    map[string]bool{},
+		Options:  o,
+		owner:    fmt.Sprintf("%s-%d-%s", host, os.Getpid(), rand.Text()[:8]),
+		pool:     ingest.NewPool(0),
+		view:     &progressView{store: o.Index, lines: o.Lines},
+		tasks:    map[string]*task{},
+		ended:    make(chan *task),
+		quit:     make(chan struct{}),
+		synced:   map[string]bool{},
+		reported: map[string]bool{},
 	}
 }
 
-// prepareTime bounds Prepare: another process may be writing to the index.
+// prepareTime limits Prepare, because another process may be writing to the
+// index.
 const prepareTime = time.Second
 
 // Prepare takes the leases of the sources that no other process indexes, and
-// stores that they will be indexed, so that the first search already reports it.
-// Run follows soon. What Prepare could not do within a second is left to Run.
+// stores that they will be indexed, so that the first search already reports
+// it. Run must follow soon. Run does what Prepare could not do within a second.
 func (w *Indexer) Prepare(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, prepareTime)
 	defer cancel()
@@ -127,7 +128,7 @@ func (w *Indexer) Prepare(ctx context.Context) {
 	}
 }
 
-// Close gives back what Prepare took, if Run was not called.
+// Close releases the leases of Prepare, if Run was not called.
 func (w *Indexer) Close(ctx context.Context) {
 	if len(w.held) == 0 {
 		return
@@ -138,7 +139,7 @@ func (w *Indexer) Close(ctx context.Context) {
 	w.release(ctx)
 }
 
-// release gives all leases back.
+// release releases all leases.
 func (w *Indexer) release(ctx context.Context) {
 	if err := w.Index.Release(ctx, w.owner, w.held...); err != nil {
 		w.Log.Debug("cannot release the leases", "error", err)
@@ -148,11 +149,12 @@ func (w *Indexer) release(ctx context.Context) {
 
 // Run indexes until ctx ends; with o.Once, until this process has synced its
 // sources once. Sources that cannot be read are reported and tried again. The
-// error is of kind errkind.Corrupt, or with o.Once whatever kept the index from
-// being brought up to date. Run is called once.
+// error is of kind errkind.Corrupt; with o.Once, it is any error that prevented
+// an update of the index. Run must be called at most once.
 //
-// Run returns within a second after ctx ends. Work that does not stop until then is
-// left behind; its context has ended, so that it cannot write to the index.
+// Run returns within a second after ctx ends. It does not wait for work that
+// has not stopped by then. The context of that work has ended, so it cannot
+// write to the index.
 func (w *Indexer) Run(ctx context.Context) error {
 	defer close(w.quit)
 	return w.run(ctx)
@@ -164,7 +166,7 @@ type task struct {
 	src    document.Source
 	run    func(ctx context.Context) error
 	cancel context.CancelFunc
-	err    error // that run has returned, once the task is sent to ended
+	err    error // the error of run, set when the task is sent to ended
 }
 
 func (w *Indexer) run(ctx context.Context) error {
@@ -196,18 +198,18 @@ func (w *Indexer) run(ctx context.Context) error {
 				if t.err != nil && (w.Once || errors.Is(t.err, errkind.Corrupt)) {
 					return t.err
 				}
-				wait = t.err != nil // what has failed is not tried again at once
+				wait = t.err != nil // a failed task is not tried again at once
 			}
 		}
 	}
 }
 
-// step looks at the sources, renews the leases, and starts and cancels tasks so
-// that they are those of the leases.
+// step looks up the sources, renews the leases, and starts and cancels tasks so
+// that there is one for each lease.
 func (w *Indexer) step(ctx context.Context) error {
 	wanted, err := w.wanted(ctx)
 	if err != nil {
-		wanted = w.tasks // nothing is known to have changed
+		wanted = w.tasks // assume that nothing has changed
 	}
 	names := slices.Collect(maps.Keys(wanted))
 	for lease, t := range w.tasks {
@@ -222,7 +224,7 @@ func (w *Indexer) step(ctx context.Context) error {
 	if leaseErr == nil {
 		w.renewed, w.held = time.Now(), held
 	} else if time.Since(w.renewed) < leaseTTL-leaseInterval {
-		return errors.Join(err, leaseErr) // they last until the next step
+		return errors.Join(err, leaseErr) // the leases last until the next step
 	}
 	for lease, t := range w.tasks {
 		if !slices.Contains(held, lease) {
@@ -232,7 +234,7 @@ func (w *Indexer) step(ctx context.Context) error {
 	if err := errors.Join(err, leaseErr); err != nil {
 		return err
 	}
-	w.elsewhere = 0
+	w.others = 0
 	var news []string
 	for lease, t := range wanted {
 		if w.tasks[lease] != nil {
@@ -242,21 +244,21 @@ func (w *Indexer) step(ctx context.Context) error {
 			w.start(ctx, t)
 			continue
 		}
-		w.elsewhere++
-		if label := t.src.Label; !w.told[label] {
-			w.told[label] = true
+		w.others++
+		if label := t.src.Label; !w.reported[label] {
+			w.reported[label] = true
 			news = append(news, label)
 		}
 	}
 	if len(news) > 0 {
 		slices.Sort(news)
-		fmt.Fprintf(w.Lines, "another process is indexing %s: this one searches meanwhile, and takes over when that one ends\n",
+		fmt.Fprintf(w.Lines, "another process is indexing %s: this one searches, and takes over when that one ends\n",
 			strings.Join(news, ", "))
 	}
 	return nil
 }
 
-// wanted returns what there is to do, by the names of the leases.
+// wanted returns the tasks that are needed, by the names of their leases.
 func (w *Indexer) wanted(ctx context.Context) (map[string]*task, error) {
 	sources, err := w.Sources(ctx)
 	if err != nil {
@@ -293,14 +295,14 @@ func (w *Indexer) start(ctx context.Context, t *task) {
 	}()
 }
 
-// finish takes note that a task has ended.
+// finish records that a task has ended.
 func (w *Indexer) finish(ctx context.Context, t *task) {
 	w.view.stop(ctx, t.src.Label)
 	switch {
 	case t.err == nil && w.Once:
 		w.synced[t.src.Label] = true
 	case errors.Is(t.err, context.Canceled):
-		t.err = nil // by step
+		t.err = nil // already reported by step
 	case t.err != nil && !w.Once && !errors.Is(t.err, errkind.Corrupt):
 		w.Log.Warn("indexing stopped and will be tried again", "label", t.src.Label, "error", t.err)
 	}
@@ -309,10 +311,10 @@ func (w *Indexer) finish(ctx context.Context, t *task) {
 	}
 }
 
-// done reports whether with Once nothing is left to do.
-func (w *Indexer) done() bool { return len(w.tasks) == 0 && w.elsewhere == 0 }
+// done reports whether, with Once, all sources are synced.
+func (w *Indexer) done() bool { return len(w.tasks) == 0 && w.others == 0 }
 
-// logFailure logs the failure of a step when it is new.
+// logFailure logs the failure of a step if it is new.
 func (w *Indexer) logFailure(err error) {
 	text := ""
 	if err != nil {
@@ -324,8 +326,8 @@ func (w *Indexer) logFailure(err error) {
 	w.failing = text
 }
 
-// stop ends all tasks and gives their leases back, also when ctx has ended, so that
-// another process need not wait until they run out.
+// stop ends all tasks and releases their leases, also after ctx has ended, so
+// that another process does not have to wait until they expire.
 func (w *Indexer) stop(ctx context.Context) {
 	for _, t := range w.tasks {
 		t.cancel()
@@ -344,8 +346,8 @@ func (w *Indexer) stop(ctx context.Context) {
 	w.release(ctx)
 }
 
-// maintain brings the index to the version of this program. Tasks of other
-// processes may do that at the same time; then they share the work.
+// maintain updates the index to the version of this program. Tasks of other
+// processes may do so at the same time, and share the work.
 func (w *Indexer) maintain(ctx context.Context) error {
 	w.maintaining.Lock()
 	defer w.maintaining.Unlock()
@@ -392,7 +394,7 @@ func (w *Indexer) index(ctx context.Context, src document.Source) error {
 			cancel()
 			return true
 		case errors.Is(err, errRemoved):
-			return true // step will notice
+			return true // the next step handles it
 		case first:
 			first = false
 			w.view.finished(ctx, src, res, err)
@@ -405,11 +407,11 @@ func (w *Indexer) index(ctx context.Context, src document.Source) error {
 	return cmp.Or(corrupt, err)
 }
 
-// errRemoved means that a source was removed in the middle of a sync.
+// errRemoved reports that a source was removed during a sync.
 var errRemoved = fmt.Errorf("the source was removed: %w", errkind.NotFound)
 
 // A sourceSink passes changes on while their source is still remembered:
-// another process may remove a source, or give its label to another folder.
+// another process may remove a source, or assign its label to another folder.
 type sourceSink struct {
 	*index.Index
 	src document.Source

@@ -185,7 +185,7 @@ func TestRunSharesSources(t *testing.T) {
 			t.Errorf("the first process says %q", out)
 		}
 		time.Sleep(time.Minute)
-		want := "another process is indexing b: this one searches meanwhile, and takes over when that one ends\n"
+		want := "another process is indexing b: this one searches, and takes over when that one ends\n"
 		if out := two.out.String(); strings.Count(out, "another process") != 1 || !strings.Contains(out, want) {
 			t.Errorf("the second process says %q, want %q once", out, want)
 		}

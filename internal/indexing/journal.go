@@ -17,11 +17,11 @@ import (
 	"knowhow/internal/ingest"
 )
 
-// Bounds of a journal.
+// Limits of a journal.
 const (
 	journalFolder   = "reading" // in the data folder
-	maxJournal      = 256 << 10 // bytes; then what has ended is dropped
-	maxJournalRead  = 16 << 20  // bytes, of a file that something else has written
+	maxJournal      = 256 << 10 // bytes; beyond that, finished entries are dropped
+	maxJournalRead  = 16 << 20  // bytes, because another program may have written the file
 	maxJournalKnown = 10_000    // files with a past
 )
 
@@ -29,25 +29,25 @@ const journalFailed = "cannot keep the journal of files that are read, by which 
 	"check that the data folder can be written"
 
 // A journal is the [ingest.Journal] of one source: a file with a line for each
-// event. The process that has the lease of the source opens it; an extraction
-// that began in it and did not end was cut short by the end of a process.
+// event. The process that has the lease of the source opens it. An extraction
+// that began and did not end was cut off by the end of a process.
 //
-// Lines are appended without being synced to the disk, because the end of a
-// process does not harm what it has written. After a crash of the machine the
-// file may lack lines or hold anything; lines that make no sense are ignored,
-// and at worst a suspect is forgotten or an innocent file is read alone.
+// Lines are appended without syncing them to disk, because the end of a process
+// does not damage written lines. After a crash of the machine, the file may
+// lack lines or contain garbage. Invalid lines are ignored. In the worst case a
+// suspect is forgotten, or a harmless file is read alone.
 type journal struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
 	file    *os.File // nil if it cannot be written
 	size    int64
-	limit   int64             // of size, for compact
-	past    map[string]record // files that did harm, by path
+	limit   int64             // size limit for compact
+	past    map[string]record // files that caused harm, by path
 	reading map[string]record // files whose text is being extracted
 }
 
-// A record is a line: what is known of one state of a file from then on.
+// A record is a line: the state of a file from then on.
 type record struct {
 	Path    string        `json:"path"`
 	Size    int64         `json:"size"`
@@ -59,17 +59,17 @@ type record struct {
 
 func (r record) stamp() document.Stamp { return document.Stamp{Size: r.Size, ModTime: r.ModTime} }
 
-// openJournal opens the journal of a source in a data folder. The caller has
-// the lease of the source. A journal that cannot be read or written remembers
-// only for as long as it is open.
+// openJournal opens the journal of a source in a data folder. The caller must
+// have the lease of the source. If the file cannot be read or written, the
+// journal exists only in memory.
 func openJournal(dir, label string, log *slog.Logger) *journal {
 	j := &journal{log: log, past: map[string]record{}, reading: map[string]record{}}
-	// A label may be one that no file can have as its name.
+	// A label may not be a valid file name.
 	sum := sha256.Sum256([]byte(label))
 	path := filepath.Join(dir, journalFolder, hex.EncodeToString(sum[:8])+".jsonl")
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if info, statErr := os.Stat(path); statErr == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a file", path) // reading from a named pipe would wait for ever
+		err = fmt.Errorf("%s is not a file", path) // reading from a named pipe would block for ever
 	}
 	if err == nil {
 		j.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
@@ -86,7 +86,7 @@ func openJournal(dir, label string, log *slog.Logger) *journal {
 	return j
 }
 
-// load takes in the lines of a file.
+// load reads the lines of a file.
 func (j *journal) load(data []byte) {
 	for line := range bytes.Lines(data) {
 		var r record
@@ -94,13 +94,13 @@ func (j *journal) load(data []byte) {
 			continue
 		}
 		if r.Reading {
-			r.Deaths++ // unless a later line says that it ended
+			r.Deaths++ // unless a later line reports its end
 		}
 		j.remember(r)
 	}
 }
 
-// remember keeps the past of a file if there is one.
+// remember stores the past of a file if there is one.
 func (j *journal) remember(r record) {
 	r.Reading = false
 	if r.Deaths == 0 && r.Slow == 0 {
@@ -139,7 +139,7 @@ func (j *journal) Begin(file document.Ref, stamp document.Stamp) (end func(inges
 	}
 }
 
-// note writes a line for what has changed. The caller holds mu.
+// note writes a line for a change. The caller must have locked mu.
 func (j *journal) note(r record) {
 	switch {
 	case j.file == nil:
@@ -150,8 +150,9 @@ func (j *journal) note(r record) {
 	}
 }
 
-// compact replaces the file by one line for each file that is known. A process
-// that ends in between forgets them. The caller holds mu, or is alone.
+// compact replaces the file by one line for each known file. A process that
+// ends in the middle of it loses these lines. The caller must have locked mu,
+// or be the only user.
 func (j *journal) compact() {
 	if j.file == nil {
 		return
@@ -172,12 +173,12 @@ func (j *journal) compact() {
 	j.limit = max(maxJournal, 2*j.size)
 }
 
-// write appends lines in one call, so that they are written as a whole.
+// write appends lines in one call, so that they are not split.
 func (j *journal) write(records ...record) {
 	var lines []byte
 	for _, r := range records {
 		line, err := json.Marshal(r)
-		if err != nil { // a year that JSON has no form for
+		if err != nil { // a year that cannot be encoded in JSON
 			continue
 		}
 		lines = append(append(lines, line...), '\n')
@@ -189,7 +190,7 @@ func (j *journal) write(records ...record) {
 	}
 }
 
-// fail gives the file up.
+// fail gives up the file.
 func (j *journal) fail(err error) {
 	j.log.Warn(journalFailed, "error", err)
 	j.file.Close()
@@ -201,7 +202,7 @@ func (j *journal) close() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.file != nil {
-		j.file.Close() // what was written is written
+		j.file.Close() // errors of written data are not reported again
 		j.file = nil
 	}
 }

@@ -19,32 +19,32 @@ import (
 	"knowhow/internal/terminal"
 )
 
-// maxNamed is how many files that are left out are named one by one.
+// maxNamed is the maximum number of left-out files that are named.
 const maxNamed = 10
 
-// Times of showing progress.
+// Intervals of showing progress.
 const (
 	storeEvery = 300 * time.Millisecond // in the index
-	printEvery = 10 * time.Second       // as a line, where there is no terminal
-	barAfter   = 300 * time.Millisecond // work that takes less shows no bar
+	printEvery = 10 * time.Second       // as a line, without a terminal
+	barAfter   = 300 * time.Millisecond // shorter work shows no bar
 )
 
-// A progressStore keeps the progress for all processes, as [index.Index] does.
+// A progressStore stores the progress for all processes, as [index.Index] does.
 type progressStore interface {
 	SetProgress(ctx context.Context, progress ...index.Progress) error
 }
 
-// A progressView shows how far the indexing of all sources of a process has
-// come: on a terminal as a bar, elsewhere as a line from time to time; and in
-// the index, where the searches of all processes find it.
+// A progressView shows the progress of indexing all sources of a process: as a
+// bar on a terminal, otherwise as a line from time to time. It also stores the
+// progress in the index for the searches of all processes.
 type progressView struct {
 	store progressStore
 	lines *terminal.Lines
 
 	mu      sync.Mutex
-	work    map[string]*work // by label; everything since nothing was being indexed
-	since   time.Time        // when the first of work began
-	stored  time.Time        // when progress was last put into the index
+	work    map[string]*work // by label; everything since the last time that nothing was being indexed
+	since   time.Time        // when the first work began
+	stored  time.Time        // when progress was last stored in the index
 	printed time.Time        // when it was last printed
 }
 
@@ -52,11 +52,11 @@ type progressView struct {
 type work struct {
 	now   ingest.Progress
 	since time.Time
-	first bool // it is the first sync, at whose end finished is called
+	first bool // the first sync, at the end of which finished is called
 	done  bool
 }
 
-// begin says that a process will sync a source for the first time.
+// begin records that the first sync of a source is about to start.
 func (v *progressView) begin(ctx context.Context, label string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -64,7 +64,7 @@ func (v *progressView) begin(ctx context.Context, label string) {
 	v.show(ctx, true)
 }
 
-// add returns new work. The caller holds mu.
+// add returns new work. The caller must have locked mu.
 func (v *progressView) add(label string) *work {
 	if len(v.work) == 0 {
 		v.work, v.since = map[string]*work{}, time.Now()
@@ -75,7 +75,7 @@ func (v *progressView) add(label string) *work {
 	return w
 }
 
-// report takes in the progress of a source.
+// report records the progress of a source.
 func (v *progressView) report(ctx context.Context, p ingest.Progress) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -88,14 +88,15 @@ func (v *progressView) report(ctx context.Context, p ingest.Progress) {
 	v.show(ctx, w.done)
 }
 
-// refresh shows the progress again, because what is in the index grows stale.
+// refresh shows the progress again, because the progress in the index expires.
 func (v *progressView) refresh(ctx context.Context) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.show(ctx, false)
 }
 
-// stop says that the work on a source has stopped, finished or not.
+// stop records that the work on a source has stopped, whether it is finished or
+// not.
 func (v *progressView) stop(ctx context.Context, label string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -105,9 +106,8 @@ func (v *progressView) stop(ctx context.Context, label string) {
 	}
 }
 
-// show shows the progress of all work where it is time to, and at once if now is
-// set. When nothing is left to do it takes the progress away. The caller holds
-// mu.
+// show shows the progress of all work if it is due, and at once if now is set.
+// If no work is left, it removes the progress. The caller must have locked mu.
 func (v *progressView) show(ctx context.Context, now bool) {
 	if len(v.work) == 0 {
 		return
@@ -120,7 +120,7 @@ func (v *progressView) show(ctx context.Context, now bool) {
 		bar.Done, bar.Total = bar.Done+p.Done, bar.Total+p.Total
 		if !w.done {
 			busy = true
-			p.Total = max(p.Total, 1) // it has not been counted yet
+			p.Total = max(p.Total, 1) // the files have not been counted yet
 		}
 		progress = append(progress, p)
 	}
@@ -130,11 +130,11 @@ func (v *progressView) show(ctx context.Context, now bool) {
 		}
 		bar, v.work = terminal.Bar{}, nil
 	}
-	bar.What = v.what()
+	bar.What = v.describeWork()
 	if now || time.Since(v.stored) >= storeEvery {
 		v.stored = time.Now()
-		// Progress is a courtesy: what really fails shows when documents are
-		// applied.
+		// An error is ignored: a real failure is also reported when documents
+		// are applied.
 		_ = v.store.SetProgress(ctx, progress...)
 	}
 	switch {
@@ -148,8 +148,8 @@ func (v *progressView) show(ctx context.Context, now bool) {
 	}
 }
 
-// what returns what is being done. The caller holds mu.
-func (v *progressView) what() string {
+// describeWork describes the current work. The caller must have locked mu.
+func (v *progressView) describeWork() string {
 	if len(v.work) != 1 {
 		return "indexing " + terminal.Plural(len(v.work), "source")
 	}
@@ -161,8 +161,8 @@ func (v *progressView) what() string {
 	return "updating the index for this version of knowhow"
 }
 
-// finished writes what the first sync of a source has done: one line of counts,
-// one that counts what was left out, and one for each file that could not be
+// finished prints the result of the first sync of a source: one line of counts,
+// one that counts left-out files, and one for each file that could not be
 // indexed.
 func (v *progressView) finished(ctx context.Context, src document.Source, res *ingest.Result, err error) {
 	if errors.Is(err, context.Canceled) {
@@ -186,11 +186,11 @@ func (v *progressView) finished(ctx context.Context, src document.Source, res *i
 	if res != nil {
 		writeLeftOut(&out, src.Label, res)
 	}
-	// Whoever cannot be written to has no use for it.
+	// An error is ignored: there is no other place to report it.
 	_, _ = v.lines.Write([]byte(out.String()))
 }
 
-// news returns what has changed, as in " (1 new, 2 gone)".
+// news returns the changes, as in " (1 new, 2 gone)".
 func news(res *ingest.Result) string {
 	var news []string
 	for _, n := range []struct {
@@ -207,7 +207,7 @@ func news(res *ingest.Result) string {
 	return " (" + strings.Join(news, ", ") + ")"
 }
 
-// writeLeftOut writes what was left out.
+// writeLeftOut prints what was left out.
 func writeLeftOut(out *strings.Builder, label string, res *ingest.Result) {
 	if len(res.LeftOut) > 0 {
 		reasons := slices.SortedFunc(maps.Keys(res.LeftOut), func(a, b ingest.Reason) int {
@@ -227,8 +227,8 @@ func writeLeftOut(out *strings.Builder, label string, res *ingest.Result) {
 	}
 }
 
-// interrupted writes a last line if sources have not been synced to their end,
-// and takes the progress away.
+// interrupted prints a last line if sources were not fully synced, and removes
+// the progress.
 func (v *progressView) interrupted(ctx context.Context) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

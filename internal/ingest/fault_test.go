@@ -187,7 +187,7 @@ func TestSyncTriesAnUnreadableFileOncePerState(t *testing.T) {
 	mustSync(t, g, docs(root), Result{Added: 1, LeftOut: left(NoText, 1)})
 }
 
-// growing is a file that somebody writes to while it is read.
+// growing is a file that is written while it is being read.
 type growing struct {
 	file
 	path string

@@ -176,7 +176,7 @@ func TestSyncFollowsChanges(t *testing.T) {
 	if got := sink.doc("a.md").Title; got != "B" {
 		t.Errorf("title of the changed file = %q, want B", got)
 	}
-	// Another process goes on from what the index knows.
+	// Another process continues with the state in the index.
 	mustSync(t, New(Options{Sink: sink}), docs(root), Result{Unchanged: 3})
 }
 

@@ -11,21 +11,21 @@ import (
 	"knowhow/internal/sanitize"
 )
 
-// Make returns the document that data holds: the bytes of a file, a note, an
-// upload or a web page. known is what is known besides: at least Label and
-// Path, whose ending tells the format, and MIMEType if the origin named it, as
-// in a Content-Type header.
+// Make returns the document for data: the bytes of a file, a note, an upload or
+// a web page. known contains the metadata of the document: at least Label and
+// Path, whose extension determines the format, and MIMEType if the origin
+// declared it, as in a Content-Type header.
 //
-// Make sets MIMEType, FileType, Lang, Size, Hash, Text and Chunks, and ID,
-// Filename, Title and Type unless known has them. All other fields are those of
-// known.
+// Make sets MIMEType, FileType, Lang, Size, Hash, Text and Chunks. It sets ID,
+// Filename, Title and Type if they are empty in known. All other fields are
+// those of known.
 //
 // It uses neither disk nor network, and stops soon after ctx is done. Errors
 // are those of [extract.Extract].
 func Make(ctx context.Context, data []byte, known document.Document) (d *document.Document, err error) {
 	defer func() {
-		// The decoders work on foreign bytes; a defect in one of them must
-		// cost one document, not the program.
+		// The decoders process foreign bytes. A defect in one of them must
+		// affect one document, not the program.
 		if p := recover(); p != nil {
 			d, err = nil, fmt.Errorf("extracting its text: defect in the program: %v", p)
 		}

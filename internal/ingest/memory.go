@@ -6,19 +6,19 @@ import (
 	"knowhow/internal/document"
 )
 
-// A memory is what an Ingester knows of a label's files beyond what the index
-// does, by path.
+// A memory is an Ingester's knowledge about a label's files, in addition to
+// that of the index, by path.
 type memory map[string]seen
 
 type outcome int
 
 const (
-	unread    outcome = iota // is skipped: not tried again while it looks the same
-	noText                   // holds no text: likewise
-	unsettled                // is in the index, but may have changed unseen: to be read again
+	unread    outcome = iota // skipped: not tried again until it changes
+	noText                   // without text: likewise
+	unsettled                // in the index, but may have changed without notice: to be read again
 )
 
-// A seen is a file as it was when it was last looked at.
+// A seen is the state of a file when it was last examined.
 type seen struct {
 	outcome outcome
 	stamp   document.Stamp
@@ -40,7 +40,7 @@ func (g *Ingester) remember(label string, m memory) {
 	g.seen[label] = m
 }
 
-// forget drops the memory of all labels but those given.
+// forget drops the memory of all labels except the given ones.
 func (g *Ingester) forget(keep map[string]bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -56,9 +56,9 @@ func (g *Ingester) forget(keep map[string]bool) {
 	}
 }
 
-// A settledState is what a Sync that had nothing to do started from. As long as
-// it is the same, the next one has nothing to do either, and need not compare
-// each file with the index.
+// A settledState is the initial state of a Sync that had nothing to do. While
+// it is unchanged, the next Sync has nothing to do either, and does not have to
+// compare each file with the index.
 type settledState struct {
 	src        document.Source
 	walk       uint64 // sum of the walker
@@ -66,9 +66,9 @@ type settledState struct {
 	res        *Result
 }
 
-// settle remembers a state that leaves nothing to do, and the result of the
-// Sync that found this out. It does not if a file must be looked at again
-// later, though it stays as it is.
+// settle records a state in which there is nothing to do, and the result of the
+// Sync that determined it. It records nothing if a file must be examined again
+// later although it is unchanged.
 func (g *Ingester) settle(s settledState, res *Result) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -81,8 +81,8 @@ func (g *Ingester) settle(s settledState, res *Result) {
 	g.settled[s.src.Label] = s
 }
 
-// settledResult returns the result of a Sync from the same state, where that
-// had nothing to do.
+// settledResult returns the result of an earlier Sync from the same state, if
+// that had nothing to do.
 func (g *Ingester) settledResult(now settledState) (*Result, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

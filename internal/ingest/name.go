@@ -9,15 +9,16 @@ import (
 )
 
 // DocID returns the ID of the document with a path inside the source with a
-// label: 32 hex digits that stay the same for good.
+// label: 32 hex digits that never change.
 func DocID(label, path string) string {
 	sum := sha256.Sum256([]byte(label + "\x00" + path))
 	return hex.EncodeToString(sum[:16])
 }
 
-// fileURL returns the file: URL (RFC 8089) of an absolute path, also of one
+// fileURL returns the file: URL (RFC 8089) of an absolute path, including paths
 // with a drive letter or a Windows share. Bytes that are not UTF-8 are
-// percent-encoded as they are, so that the URL names the file whatever its name.
+// percent-encoded unchanged, so that the URL identifies the file whatever its
+// name.
 func fileURL(path string) string {
 	path = filepath.ToSlash(path)
 	u := url.URL{Scheme: "file", Path: path}
@@ -30,11 +31,11 @@ func fileURL(path string) string {
 	return u.String()
 }
 
-// documentPath returns the path by which a file is known: with U+FFFD for each
+// documentPath returns the path that identifies a file: with U+FFFD for each
 // run of bytes that is not UTF-8.
 func documentPath(name string) string { return strings.ToValidUTF8(name, "\ufffd") }
 
-// isExcluded reports whether a file or folder of this name is left out.
+// isExcluded reports whether a file or folder with this name is left out.
 func isExcluded(name string, dir bool) bool {
 	if strings.HasPrefix(name, ".") {
 		return true

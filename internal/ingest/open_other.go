@@ -2,5 +2,5 @@
 
 package ingest
 
-// nonBlocking is not needed where pipes are not files of a folder.
+// nonBlocking is 0 on systems without pipes in folders.
 const nonBlocking = 0

@@ -4,5 +4,5 @@ package ingest
 
 import "syscall"
 
-// nonBlocking keeps open(2) of a pipe from waiting for a writer.
+// nonBlocking prevents open(2) of a pipe from waiting for a writer.
 const nonBlocking = syscall.O_NONBLOCK

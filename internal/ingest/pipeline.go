@@ -11,8 +11,8 @@ import (
 )
 
 // readAndApply reads the files of todo and applies the results, then the
-// removals. Suspects come last, each by itself, so that whatever they do happens
-// when everything else is in the index.
+// removals. Suspects are read last, one at a time, so that everything else is
+// in the index if one of them ends the process.
 func (s *syncing) readAndApply(ctx context.Context, t tree, todo []task, gone []string) error {
 	b := &batch{s: s, progress: Progress{Label: s.src.Label, Total: len(todo), Unchanged: s.res.Unchanged}}
 	var harmless, suspects []task
@@ -53,8 +53,8 @@ func (s *syncing) readAndApply(ctx context.Context, t tree, todo []task, gone []
 	return b.flush(ctx)
 }
 
-// pipeline reads files with several workers and feeds b with the results as
-// they come. It returns when all workers have ended.
+// pipeline reads files with several workers and passes the results to b in the
+// order in which they are ready. It returns when all workers have ended.
 func (s *syncing) pipeline(ctx context.Context, t tree, todo []task, b *batch) error {
 	type result struct {
 		task
@@ -63,7 +63,7 @@ func (s *syncing) pipeline(ctx context.Context, t tree, todo []task, b *batch) e
 	}
 	pool := s.g.o.Pool
 	ctx, cancel := context.WithCancel(ctx)
-	var held atomic.Int64 // bytes of pool.space
+	var held atomic.Int64 // bytes acquired from pool.space
 	defer func() { pool.space.Release(held.Load()) }()
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -99,7 +99,7 @@ func (s *syncing) pipeline(ctx context.Context, t tree, todo []task, b *batch) e
 			}
 		})
 	}
-	// A slow file must not hold back what was read before it.
+	// A slow file must not delay files that were read before it.
 	tick := time.NewTicker(maxBatchTime)
 	defer tick.Stop()
 	for done := 0; done < len(todo); {
@@ -122,20 +122,20 @@ func (s *syncing) pipeline(ctx context.Context, t tree, todo []task, b *batch) e
 	return nil
 }
 
-// A batch collects changes until they are worth a transaction.
+// A batch collects changes until a transaction is worthwhile.
 type batch struct {
 	s        *syncing
 	changes  []document.Change
-	counts   []Result // what each change counts for
+	counts   []Result // what each change adds to the counts
 	chunks   int
 	bytes    int
 	progress Progress
 }
 
-// finish takes in a file that has been read.
+// finish handles a file that has been read.
 func (b *batch) finish(ctx context.Context, k task, r reading) error {
 	if err := ctx.Err(); err != nil {
-		return err // and it may be r.err
+		return err // may be r.err
 	}
 	b.progress.Done++
 	b.progress.Bytes += k.stamp.Size
@@ -149,8 +149,8 @@ func (b *batch) finish(ctx context.Context, k task, r reading) error {
 	return nil
 }
 
-// add takes in a change, and what it counts for, and applies the batch when it
-// is full.
+// add adds a change and what it adds to the counts, and applies the batch when
+// it is full.
 func (b *batch) add(ctx context.Context, c document.Change, n Result) error {
 	chunks, bytes := 1, 0
 	if c.Put != nil {
@@ -166,7 +166,7 @@ func (b *batch) add(ctx context.Context, c document.Change, n Result) error {
 	return b.flush(ctx)
 }
 
-// flush applies what has been collected.
+// flush applies the collected changes.
 func (b *batch) flush(ctx context.Context) error {
 	if len(b.changes) == 0 {
 		return nil

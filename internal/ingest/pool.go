@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// slowAfter is how long a file that is being read counts as a worker's. A file
-// that takes longer is read to its end beside the others.
+// slowAfter is how long a file that is being read occupies a worker. Reading
+// continues after that, in addition to the workers.
 const slowAfter = time.Second
 
-// A Pool bounds the work of several Ingesters of one process, so that their
-// sources can be synced at the same time. Make one with [NewPool].
+// A Pool limits the work of several Ingesters in one process, so that their
+// sources can be synced concurrently. Create one with [NewPool].
 type Pool struct {
 	workers chan struct{}
 	space   *semaphore.Weighted // bytes of files between reading and applying
@@ -26,13 +26,13 @@ type Pool struct {
 	alone *semaphore.Weighted
 
 	mu    sync.Mutex
-	walks map[*watch]time.Duration // how long the last walks of each watch took
+	walks map[*watch]time.Duration // duration of the last walks of each watch
 }
 
-// NewPool returns a Pool that reads so many files at once; 0 or less means
-// GOMAXPROCS. A file that takes longer than a second no longer counts, so that a
-// few slow files do not hold up the others; each source reads at most twice as
-// many files at once.
+// NewPool returns a Pool that reads up to n files concurrently; 0 or less means
+// GOMAXPROCS. A file that takes longer than a second no longer counts, so that
+// a few slow files do not delay the others. Each source reads at most twice as
+// many files concurrently.
 func NewPool(workers int) *Pool { return newPool(workers, maxInFlight) }
 
 func newPool(workers int, space int64) *Pool {
@@ -47,11 +47,11 @@ func newPool(workers int, space int64) *Pool {
 	}
 }
 
-// readers returns how many files one source may read at once.
+// readers returns the number of files that one source may read concurrently.
 func (p *Pool) readers() int { return 2 * cap(p.workers) }
 
-// do calls f when a worker is free. It does not call f if ctx is done first, and
-// returns ctx's error.
+// do calls f when a worker is free. If ctx is done first, it returns ctx's
+// error and does not call f.
 func (p *Pool) do(ctx context.Context, f func()) error {
 	select {
 	case p.workers <- struct{}{}:
@@ -64,7 +64,7 @@ func (p *Pool) do(ctx context.Context, f func()) error {
 	return p.share(ctx, 1, f)
 }
 
-// doAlone calls f while no other file is read, as do does.
+// doAlone is like do, but calls f while no other file is read.
 func (p *Pool) doAlone(ctx context.Context, f func()) error {
 	return p.share(ctx, math.MaxInt64, f)
 }
@@ -78,14 +78,14 @@ func (p *Pool) share(ctx context.Context, n int64, f func()) error {
 	return nil
 }
 
-// acquire waits until n bytes may be read, or all of them for a larger n. It
-// returns how many to release.
+// acquire waits until n bytes may be read, or all bytes for a larger n. It
+// returns the number of bytes to release.
 func (p *Pool) acquire(ctx context.Context, n int64) (int64, error) {
 	n = min(n, p.size)
 	return n, p.space.Acquire(ctx, n)
 }
 
-// addWalks takes in how long the last walks of a watch took, and returns the sum
+// addWalks records the duration of a watch's last walks, and returns the sum
 // over all watches.
 func (p *Pool) addWalks(w *watch, took time.Duration) time.Duration {
 	p.mu.Lock()
@@ -98,7 +98,7 @@ func (p *Pool) addWalks(w *watch, took time.Duration) time.Duration {
 	return sum
 }
 
-// forgetWalks says that a watch has ended.
+// forgetWalks records that a watch has ended.
 func (p *Pool) forgetWalks(w *watch) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,19 +15,20 @@ import (
 	"knowhow/internal/extract"
 )
 
-// settleTime is how old a file's modification time must be for us to believe
-// that a later change gets another one: the coarsest clock of a common file
-// system (FAT) ticks every two seconds.
+// settleTime is the minimum age of a file's modification time at which a later
+// change certainly gets another one: the coarsest clock of a common file system
+// (FAT) ticks every two seconds.
 const settleTime = 2 * time.Second
 
-// settled reports whether a file with this stamp rested at a time. Files from
-// the future rest: their time says nothing about when they were written.
+// settled reports whether a file with this stamp was unchanged for some time.
+// Times in the future count as settled, because they do not show when the file
+// was written.
 func settled(s document.Stamp, at time.Time) bool { return at.Sub(s.ModTime).Abs() >= settleTime }
 
-// Bounds on the time for one file; see also [Options.FileTimeout].
+// Time limits for one file; see also [Options.FileTimeout].
 const (
 	readTime  = time.Minute            // to read its bytes, for example from a network folder
-	abandonIn = 200 * time.Millisecond // to stop when its time is over or the Sync is cancelled
+	abandonIn = 200 * time.Millisecond // for stopping after the time limit or a cancellation
 )
 
 // A leftOut is the error for a file that is left out by a rule of this package.
@@ -36,10 +37,10 @@ type leftOut struct {
 	text   string
 }
 
-// Error returns what is wrong and what to do.
+// Error states the problem and what to do.
 func (e *leftOut) Error() string { return e.text }
 
-var errNoText = &leftOut{NoText, "it holds no text of a known format: convert it, or name another file"}
+var errNoText = &leftOut{NoText, "it contains no text of a known format: convert it, or name another file"}
 
 func tooSlow(limit time.Duration) error {
 	return &leftOut{TooSlow, fmt.Sprintf("extracting its text takes longer than %g s; it is read again when it changes: "+
@@ -51,7 +52,7 @@ func crashed(deaths int) error {
 		"repair it, or convert it to another format", deaths)}
 }
 
-// reasonOf returns why a file that gave an error is left out.
+// reasonOf returns the reason why a file with this error is left out.
 func reasonOf(err error) Reason {
 	if e, ok := errors.AsType[*leftOut](err); ok {
 		return e.reason
@@ -69,11 +70,11 @@ func reasonOf(err error) Reason {
 type reading struct {
 	doc     *document.Document // nil if err is set
 	stamp   document.Stamp     // of the file when it was opened
-	settled bool               // doc can be trusted to be the file's state under its stamp
+	settled bool               // doc is certain to be the state of the file with this stamp
 	err     error              // see reasonOf; ctx's error if ctx is done
 }
 
-// read makes a document of a file. It returns soon after ctx is done.
+// read reads a file into a document. It returns soon after ctx is done.
 func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 	g, r := s.g, reading{stamp: k.stamp}
 	if k.stamp.Size > g.o.MaxFileSize {
@@ -99,7 +100,7 @@ func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 			Modified: r.stamp.ModTime.UTC(),
 		})
 		if errors.Is(err, errkind.Unsupported) && !strings.EqualFold(path.Ext(k.path), ".pdf") {
-			err = errNoText // but a PDF without text is named: people expect to find it
+			err = errNoText // but a PDF without text is named, because users expect to find it
 		}
 		return d, err
 	})
@@ -119,19 +120,19 @@ func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 	return r
 }
 
-// timedOut reports whether err is from a limit on the time for one file, and not
-// from ctx.
+// timedOut reports whether err is from a time limit for one file, and not from
+// ctx.
 func timedOut(ctx context.Context, err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 }
 
-// within returns what f returns when it is called with a context that ends
-// after limit. If f does not return soon after its context is done, because it
-// does not look at it or because a system call hangs, within returns the
-// context's error and f ends whenever it does.
+// within calls f with a context that ends after limit, and returns the result.
+// If f does not return soon after its context is done, because it ignores the
+// context or because a system call blocks, within returns the context's error,
+// and f continues in the background.
 //
-// A panic of f is an error: the decoders work on foreign bytes, and a defect in
-// one of them must cost one file, not the program.
+// A panic of f becomes an error: the decoders process foreign bytes, and a
+// defect in one of them must affect one file, not the program.
 func within[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -164,11 +165,11 @@ func within[T any](ctx context.Context, limit time.Duration, f func(context.Cont
 	}
 }
 
-// The contents of a file.
+// A content is the content of a file.
 type contents struct {
 	data    []byte
-	stamp   document.Stamp // also with an error, if it is known
-	settled bool           // the file did not change while it was read
+	stamp   document.Stamp // set also with an error, if it is known
+	settled bool           // the file did not change while it was being read
 }
 
 // readFile reads a whole file.
@@ -211,7 +212,7 @@ func (g *Ingester) readFile(ctx context.Context, t tree, e entry) (c contents, e
 	return c, nil
 }
 
-// readAll appends the rest of a file to data, one byte more than limit at most.
+// readAll appends the rest of a file to data, up to limit+1 bytes in total.
 func readAll(ctx context.Context, f io.Reader, data []byte, limit int64) ([]byte, error) {
 	for int64(len(data)) <= limit {
 		if err := ctx.Err(); err != nil {

@@ -194,7 +194,7 @@ func TestSlowSourceDoesNotDelayOthers(t *testing.T) {
 				t.Errorf("Sync of the slow source = %v, want context.Canceled", err)
 			}
 		})
-		synctest.Wait() // it holds all workers
+		synctest.Wait() // it occupies all workers
 		start := time.Now()
 		mustSync(t, newIngester(), docs(root), Result{Added: 3})
 		if took := time.Since(start); took > 3*time.Second {

@@ -15,30 +15,31 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// Sync brings the index up to date with a source: files that are new or have
-// another size or modification time are read, documents whose file is gone are
-// removed. Files that cannot be read are named in the result and do not stop it.
+// Sync updates the index to the state of a source: files that are new or have
+// another size or modification time are read, and documents whose file no
+// longer exists are removed. Files that cannot be read are named in the result.
+// They do not stop the Sync.
 //
-// If the source itself cannot be read, that is an error (of kind NotFound or
-// Unavailable) and nothing is removed; the same holds for a folder inside it,
-// which is named in the result. A file that was written while it was read, or
-// less than two seconds before, is read again by a later Sync, once it rests.
-// A file that could not be read, or holds no text, is not opened again by this
-// Ingester until its size, time or mode changes. One that takes longer than the
-// limit, or that processes died over, is not opened by later ones either if
-// there is a [Journal].
+// If the source itself cannot be read, Sync returns an error (of kind NotFound
+// or Unavailable) and removes nothing. If a folder inside it cannot be read,
+// nothing in it is removed, and the result names it. A file that was written
+// while it was read, or less than two seconds before, is read again by a later
+// Sync, when it is settled. A file that could not be read, or contains no text,
+// is not opened again by this Ingester until its size, time or mode changes.
+// With a [Journal], a file that exceeds the time limit, or during which
+// processes died, is not opened by later Ingesters either.
 //
-// Files are read with several workers and applied as they come. Suspects come
-// last, see Journal.
+// Files are read by several workers and applied in the order in which they are
+// ready. Suspects are read last, see Journal.
 //
-// Sync returns a Result also with an error: what was applied stays. It returns
-// ctx's error soon after ctx is done.
+// With an error, Sync also returns a Result: changes that were applied remain.
+// It returns ctx's error soon after ctx is done.
 func (g *Ingester) Sync(ctx context.Context, src document.Source) (*Result, error) {
 	res, _, err := g.sync(ctx, src)
 	return res, err
 }
 
-// sync is Sync; it also returns how long the walk took.
+// sync implements Sync. It also returns the duration of the walk.
 func (g *Ingester) sync(ctx context.Context, src document.Source) (*Result, time.Duration, error) {
 	s := &syncing{g: g, src: src, res: &Result{}, old: g.memory(src.Label), mem: memory{}}
 	began := time.Now()
@@ -89,13 +90,14 @@ type syncing struct {
 	g    *Ingester
 	src  document.Source
 	base string // absolute path of the tree
-	file string // name of the only file, for a source that is one
+	file string // name of the only file, if the source is a file
 	res  *Result
-	old  memory // from the run before
+	old  memory // of the previous run
 	mem  memory // for the next run
 }
 
-// open opens the folder of the source, or that around a single file.
+// open opens the folder of the source, or the folder that contains a single
+// file.
 func (s *syncing) open() (tree, func() error, error) {
 	info, err := os.Stat(s.src.Path)
 	if err != nil {
@@ -132,10 +134,10 @@ type task struct {
 	past   Past
 }
 
-// ref names the document of a task.
+// ref identifies the document of a task.
 func (s *syncing) ref(k task) document.Ref { return document.Ref{Label: s.src.Label, Path: k.path} }
 
-// plan decides which files to read, and which documents to remove.
+// plan determines which files to read and which documents to remove.
 func (s *syncing) plan(w *walker, stored map[string]document.Stamp) (todo []task, gone []string) {
 	for _, u := range w.unread {
 		s.skip(u.Path, seen{outcome: unread, reason: Unreadable, err: u.Err})
@@ -174,7 +176,7 @@ func (s *syncing) plan(w *walker, stored map[string]document.Stamp) (todo []task
 	return todo, gone
 }
 
-// banned returns why a file with a past must not be read, or nil.
+// banned returns the reason why a file with a past must not be read, or nil.
 func (s *syncing) banned(p Past) error {
 	switch {
 	case p.Deaths >= maxDeaths:
@@ -185,8 +187,8 @@ func (s *syncing) banned(p Past) error {
 	return nil
 }
 
-// skip notes a file or folder that could not be read. It is logged if it is new,
-// but not in the first sync of a source, whose result names everything.
+// skip records a file or folder that could not be read. It is logged if it is
+// new, but not in the first sync of a source, whose result names everything.
 func (s *syncing) skip(path string, m seen) {
 	if before, ok := s.old[path]; s.old != nil && (!ok || before.outcome != unread || before.err.Error() != m.err.Error()) {
 		s.g.o.Log.Warn("left out a file", "label", s.src.Label, "path", path, "error", errkind.Message(m.err))
@@ -199,8 +201,8 @@ func (s *syncing) skip(path string, m seen) {
 	}
 }
 
-// finish takes in the result of reading a file. It returns the change to apply,
-// if there is one, and what to count once it is applied.
+// finish handles the result of reading a file. It returns the change to apply,
+// if there is one, and what to count after applying it.
 func (s *syncing) finish(k task, r reading) (c document.Change, n Result) {
 	m := seen{stamp: r.stamp, mode: k.mode, outcome: unread, err: r.err}
 	if r.err == nil {
@@ -210,7 +212,7 @@ func (s *syncing) finish(k task, r reading) (c document.Change, n Result) {
 		case !k.exists:
 			n.Added = 1
 		case known && before.outcome == unsettled && before.hash == r.doc.Hash:
-			n.Unchanged = 1 // read again for its stamp's sake
+			n.Unchanged = 1 // only its stamp has changed
 		default:
 			n.Changed = 1
 		}
@@ -223,7 +225,7 @@ func (s *syncing) finish(k task, r reading) (c document.Change, n Result) {
 	m.reason = reasonOf(r.err)
 	switch {
 	case errors.Is(r.err, fs.ErrNotExist):
-		return document.Change{}, n // the next walk will not find it
+		return document.Change{}, n // the next walk handles it
 	case errors.Is(r.err, errNoText) && s.file == "":
 		m.outcome = noText
 		s.mem[k.path] = m
@@ -231,7 +233,7 @@ func (s *syncing) finish(k task, r reading) (c document.Change, n Result) {
 	default:
 		s.skip(k.path, m)
 	}
-	if !k.exists || m.reason == Unreadable { // it may be readable again soon: what is indexed stays
+	if !k.exists || m.reason == Unreadable { // it may be readable again soon: keep the document
 		return document.Change{}, n
 	}
 	n.Removed = 1

@@ -1,18 +1,17 @@
 package ingest
 
-// Which folders a trail keeps open: the last openFolders of it, and before them
-// every openFolders-th until there are as many of those. So it has at most twice
-// as many open.
+// Folders that a trail keeps open: the last openFolders of it, and before them
+// every openFolders-th, up to the same number. So at most twice as many are
+// open.
 const openFolders = 64
 
-// A trail is the way from the folder of a tree down to the folder that a walk
-// lists. Each folder is opened inside the one above it, because opening it by
+// A trail is the path from the folder of a tree to the folder that a walk is
+// listing. Each folder is opened inside the one above it, because opening it by
 // its path would open all folders above it again. A folder that the trail has
-// closed in order to hold few of them open is opened again when the walk comes
-// back to it.
+// closed is opened again when the walk returns to it.
 type trail struct {
-	names []string     // of the folders; the tree's own is ""
-	open  []openFolder // nil: closed; the first is always open
+	names []string     // of the folders; that of the tree is ""
+	open  []openFolder // nil if closed; the first is always open
 }
 
 func newTrail(t tree) (*trail, error) {
@@ -23,7 +22,7 @@ func newTrail(t tree) (*trail, error) {
 	return &trail{names: []string{""}, open: []openFolder{f}}, nil
 }
 
-// enter goes down into a folder inside the last one.
+// enter opens a folder inside the last one.
 func (t *trail) enter(name string) error {
 	f, err := t.last()
 	if err != nil {
@@ -33,11 +32,11 @@ func (t *trail) enter(name string) error {
 		return err
 	}
 	t.names, t.open = append(t.names, name), append(t.open, nil)
-	t.hold(len(t.open)-1, f)
+	t.keepOpen(len(t.open)-1, f)
 	return nil
 }
 
-// last returns the last folder, which stays the trail's.
+// last returns the last folder, which still belongs to the trail.
 func (t *trail) last() (openFolder, error) {
 	end := len(t.open) - 1
 	i := end
@@ -49,13 +48,14 @@ func (t *trail) last() (openFolder, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.hold(i+1, f)
+		t.keepOpen(i+1, f)
 	}
 	return t.open[end], nil
 }
 
-// hold keeps folder number i open and closes the one that is too far above it.
-func (t *trail) hold(i int, f openFolder) {
+// keepOpen keeps folder number i open and closes the folder that is too far above
+// it.
+func (t *trail) keepOpen(i int, f openFolder) {
 	t.open[i] = f
 	if far := i - openFolders; far > 0 && (far%openFolders != 0 || far/openFolders >= openFolders) {
 		t.release(far)
@@ -69,7 +69,7 @@ func (t *trail) release(i int) {
 	}
 }
 
-// leave goes back up.
+// leave returns to the folder above.
 func (t *trail) leave() {
 	end := len(t.open) - 1
 	t.release(end)

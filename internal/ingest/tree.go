@@ -10,29 +10,29 @@ import (
 	"strings"
 )
 
-// A tree is the folder that a source is read from. Names are relative to it,
-// with forward slashes, as the file system spells them.
+// A tree is the folder of a source. Names are relative to it, with forward
+// slashes, in the bytes of the file system.
 type tree interface {
-	// Folder opens the folder itself.
+	// Folder opens the folder of the tree.
 	Folder() (openFolder, error)
 
-	// Open opens a file without waiting for a peer, should it be a pipe. It
-	// opens nothing outside of the tree.
+	// Open opens a file. It does not block if the file is a pipe, and opens
+	// nothing outside of the tree.
 	Open(name string) (file, error)
 
-	// Target returns the name and state of the file that a link leads to, or
-	// errOutside. Only one goroutine may call it.
+	// Target returns the name and state of the target of a link, or errOutside.
+	// It must not be called concurrently.
 	Target(name string) (string, fs.FileInfo, error)
 }
 
-// An openFolder is an open folder of a tree. It stays the same folder when somebody
-// renames it or puts another one in its place.
+// An openFolder is an open folder of a tree. It remains the same folder if it
+// is renamed or another one takes its place.
 type openFolder interface {
 	// ReadDir returns the entries of the folder in any order.
 	ReadDir() ([]fs.DirEntry, error)
 
-	// Folder opens the folder with this name inside the folder. It follows no
-	// link; if the name is that of a link or a file, it returns errReplaced.
+	// Folder opens the subfolder with this name. It follows no links: if the
+	// name is that of a link or a file, it returns errReplaced.
 	Folder(name string) (openFolder, error)
 
 	Close() error
@@ -44,17 +44,17 @@ type file interface {
 	Stat() (fs.FileInfo, error)
 }
 
-// errOutside means that a link leads out of the tree.
+// errOutside reports that a link leads out of the tree.
 var errOutside = errors.New("link leads out of the source")
 
-// errReplaced means that a folder has become a link or a file.
+// errReplaced reports that a folder has become a link or a file.
 var errReplaced = errors.New("no longer a folder")
 
-// A diskTree is a folder on disk. All access goes through an [os.Root], which
-// holds even if somebody exchanges folders for links meanwhile.
+// A diskTree is a folder on disk. All access uses an [os.Root], which is safe
+// even if folders are replaced by links at the same time.
 type diskTree struct {
 	root *os.Root
-	base string // path of root without links, once Target has needed it
+	base string // path of root without links; set by Target
 }
 
 func openTree(path string) (tree, func() error, error) {
@@ -86,8 +86,8 @@ func (d diskFolder) ReadDir() ([]fs.DirEntry, error) {
 }
 
 func (d diskFolder) Folder(name string) (openFolder, error) {
-	// The dot makes the system open a folder or nothing: opening a pipe
-	// would wait for a writer.
+	// The dot makes the system open only folders. Opening a pipe would wait for
+	// a writer.
 	sub, err := d.root.OpenRoot(name + "/.")
 	named, nameErr := d.root.Lstat(name)
 	if err != nil {
@@ -96,8 +96,8 @@ func (d diskFolder) Folder(name string) (openFolder, error) {
 		}
 		return nil, err
 	}
-	// An os.Root follows links inside of it, so that another folder may have
-	// been opened than the one that has the name.
+	// An os.Root follows links inside of it, so the opened folder may not be
+	// the one with this name.
 	opened, err := sub.Stat(".")
 	if err = errors.Join(err, nameErr); err == nil && !os.SameFile(opened, named) {
 		err = errReplaced
@@ -115,8 +115,8 @@ func (t *diskTree) Open(name string) (file, error) {
 	return t.root.OpenFile(name, os.O_RDONLY|nonBlocking, 0)
 }
 
-// maxLinkDepth is how many folders may lie above a link: resolving one costs a
-// look at each of them, in every walk.
+// maxLinkDepth is the maximum number of folders above a link: resolving a link
+// examines each of them, in every walk.
 const maxLinkDepth = 100
 
 func (t *diskTree) Target(name string) (string, fs.FileInfo, error) {
@@ -141,8 +141,8 @@ func (t *diskTree) Target(name string) (string, fs.FileInfo, error) {
 	return filepath.ToSlash(rel), info, err
 }
 
-// cause returns what an error of the file system says without the path, which
-// its reader knows already.
+// cause returns the text of an error of the file system without the path, which
+// is reported separately.
 func cause(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
@@ -151,8 +151,8 @@ func cause(err error) error {
 	return err
 }
 
-// isHiddenName reports whether a name that the walk would not come by leads to
-// a file.
+// isHiddenName reports whether a name contains an element that a walk leaves
+// out.
 func isHiddenName(name string) bool {
 	parts := strings.Split(name, "/")
 	for i, p := range parts {

@@ -15,9 +15,9 @@ import (
 
 // An entry is a file that a walk found.
 type entry struct {
-	path  string // by which the document is known; valid UTF-8, unique
-	name  string // as the file system spells it
-	open  string // what to open: name, or what a link leads to
+	path  string // identifies the document; valid UTF-8, unique
+	name  string // as in the file system
+	open  string // the name to open: name, or the target of a link
 	stamp document.Stamp
 	mode  fs.FileMode
 }
@@ -36,15 +36,15 @@ func stampOf(info fs.FileInfo) document.Stamp {
 // A walker lists the files of a tree.
 type walker struct {
 	tree   tree
-	trail  *trail // to the folder that is being listed
+	trail  *trail // to the current folder
 	files  []entry
-	unread []Skipped       // files and, with a slash at the end, folders
-	odd    map[string]bool // paths of files that other files may have too
-	linked map[string]bool // files that a link has led to
+	unread []Skipped       // files and folders (with a slash at the end) that could not be read
+	odd    map[string]bool // paths that several files may have
+	linked map[string]bool // files that are targets of links
 }
 
-// walk lists the files of a tree in the order of their names, folder by folder.
-// A folder that cannot be read is noted; only the tree's own is an error.
+// walk lists the files of a tree, sorted by name within each folder. A folder
+// that cannot be read is recorded. For the folder of the tree, it is an error.
 func walk(ctx context.Context, t tree) (*walker, error) {
 	w := &walker{tree: t, odd: map[string]bool{}, linked: map[string]bool{}}
 	var err error
@@ -55,8 +55,8 @@ func walk(ctx context.Context, t tree) (*walker, error) {
 	return w, w.list(ctx, "")
 }
 
-// list lists the last folder of the trail and those below it. dir is its name
-// with a slash at the end, or empty for the tree's own.
+// list lists the last folder of the trail and its subfolders. dir is its name
+// with a slash at the end, or "" for the folder of the tree.
 func (w *walker) list(ctx context.Context, dir string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (w *walker) list(ctx context.Context, dir string) error {
 	case err != nil && dir == "":
 		return err
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // gone since it was opened
+		return nil // removed since it was opened
 	case err != nil:
 		w.note(dir, err)
 		return nil
@@ -98,7 +98,7 @@ func (w *walker) list(ctx context.Context, dir string) error {
 	return nil
 }
 
-// enter lists a folder inside the last one of the trail, whose name is dir.
+// enter lists a subfolder of the trail's last folder. Its name is dir.
 func (w *walker) enter(ctx context.Context, dir, name string) error {
 	err := w.trail.enter(name)
 	switch dir += name + "/"; {
@@ -112,8 +112,8 @@ func (w *walker) enter(ctx context.Context, dir, name string) error {
 	return w.list(ctx, dir)
 }
 
-// link adds the file that a link leads to, unless that has been or will be read
-// under another name.
+// link adds the target of a link, unless it has been or will be read under
+// another name.
 func (w *walker) link(name string) {
 	target, info, err := w.tree.Target(name)
 	switch {
@@ -142,8 +142,7 @@ func (w *walker) note(name string, err error) {
 	w.unread = append(w.unread, Skipped{Path: documentPath(name), Err: fmt.Errorf("reading: %w", cause(err))})
 }
 
-// sum returns a number that is another one, in all likelihood, for a walk that
-// found anything else.
+// sum returns a checksum of the walk's results.
 func (w *walker) sum(seed maphash.Seed) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -164,8 +163,8 @@ func (w *walker) sum(seed maphash.Seed) uint64 {
 	return h.Sum64()
 }
 
-// gone returns the paths among stored that the tree has no more, in order. What
-// lies in a folder that could not be read is not gone.
+// gone returns the stored paths that the tree no longer contains, in order.
+// Paths in a folder that could not be read are not included.
 func (w *walker) gone(stored map[string]document.Stamp) []string {
 	found := make(map[string]bool, len(w.files))
 	for _, e := range w.files {
@@ -185,7 +184,7 @@ func (w *walker) gone(stored map[string]document.Stamp) []string {
 	return gone
 }
 
-// belowAny reports whether p lies in one of the folders.
+// belowAny reports whether p is inside one of the folders.
 func belowAny(p string, folders map[string]bool) bool {
 	if len(folders) == 0 {
 		return false

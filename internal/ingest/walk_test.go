@@ -76,7 +76,7 @@ func nested(depth, files int, subs ...string) *countedTree {
 	return &countedTree{top: f}
 }
 
-// A walk opens each folder about once, however deep it lies, and holds few of
+// A walk opens each folder about once, however deep it is, and keeps few of
 // them open.
 func TestWalkOpensFoldersOnce(t *testing.T) {
 	for _, tt := range []struct {

@@ -13,31 +13,31 @@ const (
 	defaultMaxInterval = 10 * time.Second
 )
 
-// walkShare is how many times the walks' duration a watch rests between them. The
-// walks of all watches of its pool count, so that many watches take no more of the
-// machine than one.
+// walkShare is the ratio of the rest between two walks to the duration of a
+// walk. The walks of all watches of a pool count together, so that many watches
+// load the machine no more than one.
 const walkShare = 10
 
 // WatchOptions configure [Ingester.Watch].
 type WatchOptions struct {
-	// MinInterval and MaxInterval bound the rest between two looks at the
-	// sources; inside these bounds it is ten times what a look takes at all
-	// sources of the Pool. 0 means the defaults.
+	// MinInterval and MaxInterval limit the rest between two checks of the
+	// sources. Within these limits, it is ten times the duration of a check of
+	// all sources of the Pool. 0 means the defaults.
 	MinInterval, MaxInterval time.Duration
 
-	// Synced is called after every sync, also of those that found nothing
-	// new, from Watch's goroutine. It returns whether it has reported err, which
-	// is then not logged. nil means that nothing is called.
+	// Synced is called after every sync, also without changes, from Watch's
+	// goroutine. It reports whether it has reported err, which is then not
+	// logged. It may be nil.
 	Synced func(src document.Source, res *Result, err error) (reported bool)
 }
 
-// Watch syncs the sources again and again, one after the other, until ctx is
-// done, and returns ctx's error. It asks for the sources before every round, so
-// that they may come and go. A sync that fails is logged when it first does and
-// tried again in the next round.
+// Watch syncs the sources repeatedly, one after the other, until ctx is done,
+// and returns ctx's error. It calls sources before every round, so that sources
+// may be added and removed. A failed sync is logged when it first fails, and is
+// repeated in the next round.
 //
-// It polls, because notifications of the operating systems get lost on network
-// folders and run out on big ones: a tree of 10,000 files is looked at every
+// Watch polls, because notifications of operating systems are lost on network
+// folders and are limited in number. A tree of 10,000 files is checked every
 // two seconds.
 func (g *Ingester) Watch(ctx context.Context, sources func(ctx context.Context) ([]document.Source, error), o WatchOptions) error {
 	if o.MinInterval <= 0 {
@@ -64,11 +64,11 @@ type watch struct {
 	g       *Ingester
 	sources func(ctx context.Context) ([]document.Source, error)
 	o       WatchOptions
-	failing map[string]string // label -> what was logged; "" is the list of sources
+	failing map[string]string // last logged error by label; "" is the list of sources
 }
 
 // round syncs every source once and returns how long to rest. After a failure
-// that is long, because a sync that fails at its end has read everything.
+// the rest is long, because a sync that fails at its end has read everything.
 func (w *watch) round(ctx context.Context) time.Duration {
 	sources, err := w.sources(ctx)
 	if ctx.Err() != nil {
@@ -105,7 +105,7 @@ func (w *watch) round(ctx context.Context) time.Duration {
 	return min(max(rest, walkShare*w.g.o.Pool.addWalks(w, walks)), w.o.MaxInterval)
 }
 
-// log logs a failure when it is new, unless it has been reported, and its end.
+// log logs a failure if it is new and was not reported, and logs its end.
 func (w *watch) log(label string, err error, reported bool) {
 	before, failing := w.failing[label]
 	switch {

@@ -84,7 +84,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// A request that may not pass reaches no server, whatever it asks for.
+// A refused request reaches no server.
 func TestAccessGuardsCalls(t *testing.T) {
 	far := &farSide{}
 	r := newRequest("POST", "/invoke", `{"server_id":"echo","tool_name":"t"}`)

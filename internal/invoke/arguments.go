@@ -10,13 +10,14 @@ import (
 	"knowhow/internal/spell"
 )
 
-// An argumentSchema is what is known of one argument of a tool.
+// An argumentSchema is the part of an argument's schema that is read.
 type argumentSchema struct {
 	Type  json.RawMessage `json:"type"` // a name, or a list of names
 	Items json.RawMessage `json:"items"`
 }
 
-// types returns the types that are allowed, none where nothing is said.
+// types returns the permitted types, or none if the schema does not restrict
+// them.
 func (s argumentSchema) types() []string {
 	var one string
 	if json.Unmarshal(s.Type, &one) == nil {
@@ -27,16 +28,16 @@ func (s argumentSchema) types() []string {
 	return many
 }
 
-// Arguments makes the arguments of a tool of KEY=VALUE pairs. What a value means, the
-// schema says: text stays as it is where text is allowed alone; else a value that
-// is JSON is that, and any other is text. What the tool makes of it is its own
-// affair: it knows its schema best. The error is of kind errkind.Invalid, where
-// a key is given twice that takes no list.
+// Arguments returns the arguments of a tool from KEY=VALUE pairs. The schema
+// determines how a value is read: if only strings are permitted, it is a
+// string; otherwise it is JSON if it is valid JSON, and a string if not. Values
+// are not checked further, because the tool checks them itself. If a key that
+// takes no list is given twice, the error is of kind errkind.Invalid.
 func Arguments(inputSchema json.RawMessage, pairs []string) (json.RawMessage, error) {
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
-	// A schema that cannot be read says nothing.
+	// A schema that cannot be read does not restrict the types.
 	_ = json.Unmarshal(inputSchema, &schema)
 	values := map[string][]json.RawMessage{}
 	lists := map[string]bool{}
@@ -77,6 +78,6 @@ func typedValue(types []string, value string) json.RawMessage {
 	if !onlyText && json.Valid([]byte(value)) {
 		return json.RawMessage(value)
 	}
-	text, _ := json.Marshal(value) // of a string: cannot fail
+	text, _ := json.Marshal(value) // a string: cannot fail
 	return text
 }

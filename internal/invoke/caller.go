@@ -11,13 +11,13 @@ import (
 )
 
 // A Caller calls the tools of servers: a [Client] through a bridge, a [Direct]
-// by itself. Errors are of the kinds that [mcpclient.Pool] has.
+// through its own connections. Errors are of the kinds of [mcpclient.Pool].
 type Caller interface {
 	Tools(ctx context.Context, server string) ([]Tool, error)
 	Call(ctx context.Context, server, tool string, arguments json.RawMessage) (json.RawMessage, error)
 }
 
-// Direct calls tools over connections of its own.
+// A Direct calls tools through its own connections.
 type Direct struct{ Pool *mcpclient.Pool }
 
 // Tools returns the tools of a server.
@@ -42,15 +42,15 @@ func (d Direct) Call(ctx context.Context, server, tool string, arguments json.Ra
 	return d.Pool.Call(ctx, server, "tools/call", params)
 }
 
-// An UnknownToolError means that a server does not have a tool. It is of kind
+// An UnknownToolError reports that a server does not have a tool. It is of kind
 // errkind.NotFound.
 type UnknownToolError struct {
 	Server, Tool string
-	Near         []string // names of its tools that are spelled alike
-	Tools        int      // how many it has
+	Near         []string // similar names of its tools
+	Tools        int      // number of its tools
 }
 
-// Error names the server and the tool.
+// Error returns a message with the names of the server and the tool.
 func (e *UnknownToolError) Error() string {
 	return fmt.Sprintf("server %q has no tool %q", e.Server, e.Tool)
 }
@@ -58,8 +58,8 @@ func (e *UnknownToolError) Error() string {
 // Unwrap returns errkind.NotFound.
 func (e *UnknownToolError) Unwrap() error { return errkind.NotFound }
 
-// FindTool returns a tool of a server. If there is none of that name, the error
-// is an [*UnknownToolError].
+// FindTool returns a tool of a server. If there is no tool with that name, the
+// error is an [*UnknownToolError].
 func FindTool(ctx context.Context, c Caller, server, name string) (*Tool, error) {
 	tools, err := c.Tools(ctx, server)
 	if err != nil {
@@ -75,7 +75,7 @@ func FindTool(ctx context.Context, c Caller, server, name string) (*Tool, error)
 	return nil, &UnknownToolError{Server: server, Tool: name, Near: spell.Near(name, names, 3), Tools: len(tools)}
 }
 
-// A Result is what is read of the result of a tool to show it.
+// A Result contains the parts of a tool's result that are printed.
 type Result struct {
 	Content []struct {
 		Type     string `json:"type"`
@@ -83,5 +83,5 @@ type Result struct {
 		MIMEType string `json:"mimeType"`
 	} `json:"content"`
 	StructuredContent json.RawMessage `json:"structuredContent"`
-	IsError           bool            `json:"isError"` // the tool reports that it failed
+	IsError           bool            `json:"isError"` // the tool reports a failure
 }

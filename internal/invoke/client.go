@@ -21,26 +21,27 @@ const (
 	maxAnswer = 64 << 20
 )
 
-// ClientOptions say how a bridge is reached.
+// ClientOptions configure the connection to a bridge.
 type ClientOptions struct {
 	URL     string        // of the bridge, without a path
-	Token   string        // that the bridge asks for; "" for none
-	Timeout time.Duration // of one request; 0 means none besides the context's
+	Token   string        // that the bridge requires; "" for none
+	Timeout time.Duration // of one request; 0 means no limit except that of the context
 }
 
 // TokenReason is the reason of errors that are due to ClientOptions.Token; see
 // [errkind.ReasonOf].
 const TokenReason errkind.Reason = "invoke: ClientOptions.Token"
 
-// A Client calls the tools of a running bridge. Make one with NewClient. Its
-// methods may be called by many goroutines at once.
+// A Client calls the tools of a running bridge. Create one with NewClient. It
+// is safe for concurrent use.
 type Client struct {
 	base  string
 	token string
 	http  *http.Client
 }
 
-// NewClient returns a client. The error is of kind errkind.Invalid, where the URL is none.
+// NewClient returns a client. If the URL is invalid, the error is of kind
+// errkind.Invalid.
 func NewClient(o ClientOptions) (*Client, error) {
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -48,18 +49,20 @@ func NewClient(o ClientOptions) (*Client, error) {
 	}
 	return &Client{base: strings.TrimRight(o.URL, "/"), token: o.Token, http: &http.Client{
 		Timeout: o.Timeout,
-		// A bridge never redirects, and nothing else may get the token.
+		// A bridge never redirects, and the token must not be sent to another
+		// server.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 
-// A Tool is what a bridge tells of a tool.
+// A Tool is a tool as listed by a bridge.
 type Tool struct {
 	Name        string          `json:"name"`
 	InputSchema json.RawMessage `json:"inputSchema"` // as the server wrote it
 }
 
-// Probe asks whether a bridge is there. The error is of kind errkind.Unavailable.
+// Probe reports whether a bridge is running. If not, the error is of kind
+// errkind.Unavailable.
 func (c *Client) Probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
@@ -71,13 +74,13 @@ func (c *Client) Probe(ctx context.Context) error {
 		return err
 	}
 	if health.Status != "ok" || health.Name == "" {
-		return fmt.Errorf("what answers there is no bridge: %w", errkind.Unavailable)
+		return fmt.Errorf("the program at this address is not a bridge: %w", errkind.Unavailable)
 	}
 	return nil
 }
 
-// Tools returns the tools of a server, in the bridge's order. Errors are of the kinds that
-// [mcpclient.Pool] has.
+// Tools returns the tools of a server, in the bridge's order. Errors are of the
+// kinds of [mcpclient.Pool].
 func (c *Client) Tools(ctx context.Context, server string) ([]Tool, error) {
 	var answer struct {
 		Tools []Tool `json:"tools"`
@@ -88,8 +91,8 @@ func (c *Client) Tools(ctx context.Context, server string) ([]Tool, error) {
 	return answer.Tools, nil
 }
 
-// Call calls a tool and returns the result as the server wrote it. Errors are of
-// the kinds that [mcpclient.Pool] has; nothing is ever sent twice.
+// Call calls a tool and returns the result as the server wrote it. Errors are
+// of the kinds of [mcpclient.Pool]. A request is never sent twice.
 func (c *Client) Call(ctx context.Context, server, tool string, arguments json.RawMessage) (json.RawMessage, error) {
 	body, err := compact.Marshal(struct {
 		Server    string          `json:"server_id"`
@@ -108,7 +111,7 @@ func (c *Client) Call(ctx context.Context, server, tool string, arguments json.R
 	return answer.Result, nil
 }
 
-// do sends a request and reads the answer into out.
+// do sends a request and decodes the response into out.
 func (c *Client) do(ctx context.Context, method, path string, body []byte, out any) error {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
@@ -135,12 +138,12 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, out a
 		return answeredError(resp.StatusCode, data)
 	}
 	if err := json.Unmarshal(data, out); err != nil {
-		return fmt.Errorf("asking the bridge: what answers there is no bridge: %w", errkind.Unavailable)
+		return fmt.Errorf("asking the bridge: the program at this address is not a bridge: %w", errkind.Unavailable)
 	}
 	return nil
 }
 
-// transportError gives an error of net/http its kind.
+// transportError adds a kind to an error of net/http.
 func transportError(ctx context.Context, err error) error {
 	if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return ctx.Err()
@@ -150,12 +153,12 @@ func transportError(ctx context.Context, err error) error {
 		return fmt.Errorf("asking the bridge: no answer in time: %w", errkind.Timeout)
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
-		err = e.Err // the URL may hold what the user would not see in a log
+		err = e.Err // the URL may contain secrets
 	}
 	return fmt.Errorf("asking the bridge: %w: %w", err, errkind.Unavailable)
 }
 
-// answeredError is the error by which a bridge answered.
+// answeredError returns the error in a bridge's response.
 func answeredError(status int, body []byte) error {
 	var answer struct {
 		Error  string          `json:"error"`

@@ -74,7 +74,7 @@ func TestClientErrors(t *testing.T) {
 		{"token", 401, `{"status":"error","error":"unauthorized","detail":"d"}`, errkind.Unauthorized, "requires a token"},
 		{"late", 504, `{"status":"error","error":"server timed out","detail":"d"}`, errkind.Timeout, "timed out"},
 		{"dead", 502, long, errkind.Unavailable, "it died"},
-		{"another program", 200, `<html>`, errkind.Unavailable, "no bridge"},
+		{"another program", 200, `<html>`, errkind.Unavailable, "not a bridge"},
 		{"another program's error", 500, `<html>`, errkind.Unavailable, "status 500"},
 		{"redirect", 302, ``, errkind.Unavailable, "status 302"},
 	}

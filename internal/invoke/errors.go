@@ -15,24 +15,24 @@ import (
 	"knowhow/internal/spell"
 )
 
-// A failure is an answer that is an error. Two requests that fail for the same
-// reason get the same text; the detail says more.
+// A failure is an error response. Requests that fail for the same reason have
+// the same text; the detail is specific.
 type failure struct {
 	status int
-	text   string // short and stable
+	text   string // short, and the same for every failure of this kind
 	detail string // the cause, and what to do next
 
-	header, value string                 // that goes with the status; "" for none
-	remote        *mcpclient.RemoteError // what a server answered, or nil
-	ended         bool                   // nothing more can be read of the request
+	header, value string                 // additional header of the response; "" for none
+	remote        *mcpclient.RemoteError // the server's error, or nil
+	ended         bool                   // the rest of the request cannot be read
 }
 
-// statusGone stands in the log for the status of a request whose client left
-// before it could be answered.
+// statusGone is logged as the status of a request whose client disconnected
+// before the response.
 const statusGone = 499
 
-// kinds is the one table from kinds of failure of a server to statuses. The
-// first that matches holds; an error of no kind is our own fault.
+// kinds maps the kinds of a server's failures to statuses. The first match
+// counts. An error without a kind is an internal error.
 var kinds = []struct {
 	kind   error
 	status int
@@ -51,13 +51,13 @@ var kinds = []struct {
 
 const textBusy = "busy"
 
-// What is passed on of a server's error, in bytes.
+// Limits on the parts of a server's error that are passed on, in bytes.
 const (
 	maxDetail = 8 << 10
 	maxData   = 64 << 10
 )
 
-// classify returns the failure that an error of [Servers] is.
+// classify returns the failure for an error of [Servers].
 func (h *handler) classify(server string, err error) *failure {
 	if remote, ok := errors.AsType[*mcpclient.RemoteError](err); ok {
 		return remoteFailure(remote)
@@ -82,8 +82,8 @@ func (h *handler) classify(server string, err error) *failure {
 	return internalFailure()
 }
 
-// serverFailure is classify for a request that asked for this one server. It
-// logs what the operator should know.
+// serverFailure is like classify, for a request to a single server. It logs
+// failures that the operator should know.
 func (h *handler) serverFailure(ctx context.Context, server string, err error) *failure {
 	if f := abandoned(ctx); f != nil {
 		return f
@@ -100,7 +100,7 @@ func (h *handler) disabled(server string) bool {
 	return slices.ContainsFunc(h.servers.Status(), func(s mcpclient.Status) bool { return s.ID == server && s.Disabled })
 }
 
-// unknownServer says that no server has this id, and which ones are like it.
+// unknownServer returns the detail for an unknown server, with similar ids.
 func (h *handler) unknownServer(server string) string {
 	var ids []string
 	for _, s := range h.servers.Status() {
@@ -113,7 +113,7 @@ func (h *handler) unknownServer(server string) string {
 	return text + " (GET /servers lists them)"
 }
 
-// remoteFailure passes on what a server answered.
+// remoteFailure passes on the error of a server.
 func remoteFailure(e *mcpclient.RemoteError) *failure {
 	message := cut(e.Message, maxDetail)
 	detail := fmt.Sprintf("JSON-RPC error %d: %s", e.Code, message)
@@ -125,29 +125,29 @@ func remoteFailure(e *mcpclient.RemoteError) *failure {
 	return &failure{status: http.StatusInternalServerError, text: "server answered with an error", detail: detail, remote: sent}
 }
 
-// internalFailure says nothing of its cause, which is for the log.
+// internalFailure does not contain the cause, which is in the log.
 func internalFailure() *failure {
 	return &failure{status: http.StatusInternalServerError, text: "internal error",
-		detail: "the bridge could not handle this request: its log says why"}
+		detail: "the bridge could not handle this request; see its log"}
 }
 
-// busy asks the client to come again.
+// busy asks the client to try again.
 func busy(detail string) *failure {
 	return &failure{status: http.StatusServiceUnavailable, text: textBusy, detail: detail, header: "Retry-After", value: "1"}
 }
 
-// malformed refuses what can never work.
+// malformed refuses an invalid request.
 func malformed(text, format string, args ...any) *failure {
 	return &failure{status: http.StatusBadRequest, text: text, detail: fmt.Sprintf(format, args...)}
 }
 
-// noRoute refuses a path that is not served.
+// noRoute refuses an unknown path.
 func noRoute(path string) *failure {
 	return &failure{status: http.StatusNotFound, text: "not found",
 		detail: "nothing is served at " + spell.Quote(path) + ": use POST /invoke, or GET /, /servers, /tools or /openapi.json"}
 }
 
-// json returns the failure as it is sent.
+// json returns the body of the response.
 func (f *failure) json() []byte {
 	type rpcError struct {
 		Code    int64           `json:"code"`
@@ -163,12 +163,12 @@ func (f *failure) json() []byte {
 	if f.remote != nil {
 		answer.RPC = &rpcError{f.remote.Code, f.remote.Message, f.remote.Data}
 	}
-	body, _ := compact.Marshal(answer) // the data is JSON: remoteFailure looked
+	body, _ := compact.Marshal(answer) // the data is valid JSON: remoteFailure checked it
 	return append(body, '\n')
 }
 
-// cut returns the first n bytes of a text that came from outside, or a little
-// less so that no character is split.
+// cut returns at most the first n bytes of a foreign text, without splitting a
+// character.
 func cut(text string, n int) string {
 	if len(text) <= n {
 		return text

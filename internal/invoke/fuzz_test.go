@@ -18,7 +18,7 @@ func record(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// FuzzInvoke holds for any body that the answer is JSON, and that a body which
+// FuzzInvoke checks for any body that the response is JSON, and that a body which
 // passes says the same to encoding/json as it said to us.
 func FuzzInvoke(f *testing.F) {
 	for _, seed := range []string{callBody, `{}`, `[`, `{"a`, "{\"\\u00\": \xff}", `{"server_id":"a","method":"tasks/get","params":{"task_id":[{"\"":"}"}]}}`,

@@ -12,8 +12,7 @@ import (
 	"knowhow/internal/spell"
 )
 
-// health answers GET /: that the bridge is up, and how many servers it has. It
-// connects to none.
+// health answers GET / with the number of servers. It connects to none.
 func (h *handler) health(_ *http.Request, x *exchange) *failure {
 	enabled, disabled := 0, 0
 	for _, s := range h.servers.Status() {
@@ -35,8 +34,8 @@ func (h *handler) health(_ *http.Request, x *exchange) *failure {
 	}{"ok", "knowhow", h.version, counts{enabled, disabled}})
 }
 
-// listServers answers GET /servers. It connects to none, and says nothing of
-// how a server is reached, because commands and addresses may hold secrets.
+// listServers answers GET /servers. It connects to none. Commands and URLs of
+// servers are not included, because they may contain secrets.
 func (h *handler) listServers(_ *http.Request, x *exchange) *failure {
 	type server struct {
 		ID        string `json:"id"`
@@ -57,7 +56,7 @@ func (h *handler) listServers(_ *http.Request, x *exchange) *failure {
 	return x.answer(list)
 }
 
-// answer sets the body.
+// answer sets the body of the response.
 func (x *exchange) answer(v any) *failure {
 	body, err := compact.Marshal(v)
 	if err != nil {
@@ -67,12 +66,12 @@ func (x *exchange) answer(v any) *failure {
 	return nil
 }
 
-// maxConnecting is how many servers are asked for their tools at once.
+// maxConnecting is the number of servers that are queried concurrently.
 const maxConnecting = 16
 
-// listTools answers GET /tools: the tools of all enabled servers, or of the one
-// that ?server= names. It connects to those that are not connected. Of all
-// servers, those that fail are listed among the errors.
+// listTools answers GET /tools: the tools of all enabled servers, or of the
+// server in ?server=. It connects to those that are not connected. Without
+// ?server=, servers that fail are listed among the errors.
 func (h *handler) listTools(r *http.Request, x *exchange) *failure {
 	server, fail := serverParameter(r.URL.RawQuery)
 	if fail != nil {
@@ -122,15 +121,15 @@ func serverParameter(query string) (server string, fail *failure) {
 	return values.Get("server"), nil
 }
 
-// An offer is what one server answered when asked for its tools.
+// An offer is the result of listing the tools of one server.
 type offer struct {
 	server  string
 	catalog *mcpclient.Catalog
 	failure *failure
 }
 
-// askAll asks all enabled servers for their tools. The answers have the order
-// of their ids.
+// askAll lists the tools of all enabled servers. The results have the order of
+// their ids.
 func (h *handler) askAll(ctx context.Context) []offer {
 	var offers []offer
 	for _, s := range h.servers.Status() {
@@ -151,7 +150,7 @@ func (h *handler) askAll(ctx context.Context) []offer {
 	return offers
 }
 
-// ask fills in what a server answers.
+// ask lists the tools of one server.
 func (h *handler) ask(ctx context.Context, o *offer) {
 	defer h.catch(&o.failure)
 	catalog, err := h.servers.Catalog(ctx, o.server)
@@ -162,7 +161,7 @@ func (h *handler) ask(ctx context.Context, o *offer) {
 	o.catalog = catalog
 }
 
-// An offeredTool is what clients need to call a tool.
+// An offeredTool contains what clients need to call a tool.
 type offeredTool struct {
 	Server      string          `json:"server_id"`
 	Name        string          `json:"name"`
@@ -171,7 +170,7 @@ type offeredTool struct {
 	TaskSupport string          `json:"taskSupport,omitempty"`
 }
 
-// describeTools returns a server's tools for clients.
+// describeTools returns the tools of a server for clients.
 func describeTools(server string, c *mcpclient.Catalog) []offeredTool {
 	list := make([]offeredTool, 0, len(c.Tools))
 	for _, t := range c.Tools {

@@ -1,7 +1,7 @@
-// Package invoke serves tools of MCP servers to programs that speak plain HTTP:
-// POST /invoke calls one, in the two formats of FR-7.2, and GET /, /servers,
-// /tools and /openapi.json say what there is. The program's start command
-// serves it over a pool of connections.
+// Package invoke serves tools of MCP servers over plain HTTP. POST /invoke
+// calls a tool, in the two formats of FR-7.2. GET /, /servers, /tools and
+// /openapi.json describe the servers and tools. The start command serves it
+// over a pool of connections.
 package invoke
 
 import (
@@ -24,50 +24,50 @@ import (
 	"knowhow/internal/spell"
 )
 
-// Servers are the MCP servers behind the bridge. Its methods may be called by
-// many goroutines at once.
+// Servers are the MCP servers behind the bridge. Implementations must be safe
+// for concurrent use.
 type Servers interface {
 	// Call sends a request to a server and returns the result as the server
-	// wrote it, which is valid JSON. It may keep params. Errors are of kind NotFound where no server has this
-	// id, Denied where it is disabled, Invalid where its settings cannot
-	// work, Unavailable and Timeout; or a [*mcpclient.RemoteError], which is
-	// the server's own answer.
+	// wrote it, which is valid JSON. It may keep params. Errors are of kind
+	// NotFound if no server has this id, Denied if it is disabled, Invalid if
+	// its settings are invalid, Unavailable or Timeout; or a
+	// [*mcpclient.RemoteError], which is the server's own error.
 	Call(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error)
 
-	// Catalog returns what a server offers. Its errors are those of Call.
+	// Catalog returns the tools of a server. Its errors are those of Call.
 	Catalog(ctx context.Context, server string) (*mcpclient.Catalog, error)
 
-	// Status returns all servers, the disabled ones too, sorted by id. It
+	// Status returns all servers, including disabled ones, sorted by id. It
 	// connects to none.
 	Status() []mcpclient.Status
 }
 
-// Options says what is served.
+// Options configure the handler.
 type Options struct {
 	Servers    Servers
-	NeedsToken bool         // for the OpenAPI document: callers need a bearer token
-	Version    string       // ours, for GET / and the OpenAPI document
-	Port       int          // that is listened on, for the OpenAPI document; 0 leaves it out there
+	NeedsToken bool         // for the OpenAPI document: a bearer token is required
+	Version    string       // of the bridge, for GET / and the OpenAPI document
+	Port       int          // the port of the listener, for the OpenAPI document; with 0 it is omitted there
 	Log        *slog.Logger // nil discards
 }
 
 const (
-	// maxInFlight is how many requests are worked on at once. Clients are
-	// programs of this machine, so a limit that is reached means that one
-	// of them has run wild.
+	// maxInFlight is the maximum number of concurrent requests. Clients are
+	// programs on this machine, so the limit is only reached if one of them is
+	// faulty.
 	maxInFlight = 1000
 
 	maxBody = 4 << 20 // bytes of a request's body
 )
 
-// New returns the handler of the whole API. Every answer is JSON; an error is
-// {"status":"error","error":...,"detail":...}, and the statuses are those of the
-// table in errors.go.
+// New returns the handler of the whole API. Every response is JSON. An error is
+// {"status":"error","error":...,"detail":...}, with a status from the table in
+// errors.go.
 //
-// It checks neither token nor Host nor Origin: mount it with [Routes] on a
-// server that does. It checks, in this order, path (404), method (405), the
-// number of requests in flight (503), and of POST /invoke the type (415) and
-// size (413) of the body.
+// The handler does not check the token, Host or Origin: mount it with [Routes]
+// on a server that does. It checks, in this order, the path (404), the method
+// (405), the number of requests in flight (503), and for POST /invoke the
+// content type (415) and the size of the body (413).
 func New(o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -93,11 +93,11 @@ func Routes(h http.Handler) []httpguard.Route {
 	}
 }
 
-// forReading is what Allow says of a path that is only read.
+// forReading is the Allow header of a path that can only be read.
 const forReading = "GET, HEAD"
 
 type route struct {
-	methods string // with commas, as Allow has them
+	methods string // separated by commas, as in the Allow header
 	handle  func(*http.Request, *exchange) *failure
 }
 
@@ -111,11 +111,11 @@ type handler struct {
 	routes     map[string]route
 }
 
-// An exchange is one request and what is to be answered.
+// An exchange is one request and its response.
 type exchange struct {
-	body    [][]byte // of the answer, in parts
-	request request  // to a server, where the path is /invoke
-	failure *failure // if set, answered instead of body
+	body    [][]byte // of the response, in parts
+	request request  // to a server, if the path is /invoke
+	failure *failure // if not nil, sent instead of body
 }
 
 // ServeHTTP implements [http.Handler].
@@ -132,8 +132,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	panic(http.ErrAbortHandler) // net/http's way to end a connection without an answer
 }
 
-// work does what the request asks for. A panic is a failure of this request
-// alone.
+// work handles the request. A panic fails only this request.
 func (h *handler) work(r *http.Request, x *exchange) (f *failure) {
 	defer h.catch(&f)
 	to, ok := h.routes[r.URL.Path]
@@ -144,18 +143,18 @@ func (h *handler) work(r *http.Request, x *exchange) (f *failure) {
 		return &failure{status: http.StatusMethodNotAllowed, text: "method not allowed",
 			detail: "use " + to.methods + " for this path", header: "Allow", value: to.methods}
 	}
-	if r.URL.Path != "/" { // which must answer however busy we are
+	if r.URL.Path != "/" { // which must answer even under load
 		select {
 		case h.slots <- struct{}{}:
 			defer func() { <-h.slots }()
 		default:
-			return busy(fmt.Sprintf("%d requests are being worked on, try again in a second", cap(h.slots)))
+			return busy(fmt.Sprintf("%d requests are in progress, try again in a second", cap(h.slots)))
 		}
 	}
 	return to.handle(r, x)
 }
 
-// catch, deferred, turns a panic into a failure.
+// catch must be deferred. It turns a panic into a failure.
 func (h *handler) catch(f **failure) {
 	if v := recover(); v != nil {
 		h.log.Error("a request panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
@@ -194,7 +193,7 @@ func (h *handler) invoke(r *http.Request, x *exchange) *failure {
 	return nil
 }
 
-// isError reports whether a result says of itself that the tool has failed.
+// isError reports whether a result contains "isError": true.
 func isError(result json.RawMessage) bool {
 	if !bytes.Contains(result, []byte(`"isError"`)) {
 		return false // without reading all of it
@@ -205,15 +204,16 @@ func isError(result json.RawMessage) bool {
 	return json.Unmarshal(result, &r) == nil && r.IsError
 }
 
-// unknownTool says that a server has no tool of the name that a request calls, and
-// which ones are like it; "" where it has, or where its tools are not known.
+// unknownTool returns the detail for the call of a tool that the server does
+// not have, with similar names. It returns "" if the server has the tool or its
+// tools are not known.
 func (h *handler) unknownTool(ctx context.Context, req request) string {
 	name := req.tool
 	if name == "" && req.method == "tools/call" {
 		var p struct {
 			Name string `json:"name"`
 		}
-		_ = json.Unmarshal(req.params, &p) // a call without a name is the server's affair
+		_ = json.Unmarshal(req.params, &p) // the server handles a call without a name
 		name = p.Name
 	}
 	if name == "" {
@@ -251,7 +251,7 @@ func readRequest(r *http.Request) (request, *failure) {
 	return parse(body)
 }
 
-// trace writes one line about a request. It names no argument and no result.
+// trace logs one line about a request, without arguments and results.
 func (h *handler) trace(r *http.Request, x *exchange, start time.Time) {
 	if !h.log.Enabled(r.Context(), slog.LevelDebug) {
 		return
@@ -271,8 +271,8 @@ func (h *handler) trace(r *http.Request, x *exchange, start time.Time) {
 	h.log.LogAttrs(r.Context(), slog.LevelDebug, "request", attrs...)
 }
 
-// abandoned returns the failure of a request whose context has ended, else nil:
-// the client has gone, or the bridge is ending.
+// abandoned returns the failure of a request whose context has ended, or nil.
+// The context ends if the client disconnects or the bridge ends.
 func abandoned(ctx context.Context) *failure {
 	switch {
 	case ctx.Err() == nil:

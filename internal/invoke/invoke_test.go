@@ -114,7 +114,7 @@ func TestRefusedBodies(t *testing.T) {
 		{"null", `null`, "invalid request", "must be a JSON object"},
 		{"unknown field", `{"server":"echo","tool_name":"t"}`, "unknown field", `"server", did you mean "server_id"?`},
 		{"another", `{"server_id":"echo","toolName":"t"}`, "unknown field", `did you mean "tool_name"?`},
-		{"a strange one", `{"zzzzzzzzzzzz\u001b":1}`, "unknown field", `"zzzzzzzzzzzz\x1b", known are "server_id", `},
+		{"a strange one", `{"zzzzzzzzzzzz\u001b":1}`, "unknown field", `"zzzzzzzzzzzz\x1b"; known fields are "server_id", `},
 		{"twice", `{"server_id":"echo","tool_name":"t","server_id":"off"}`, "duplicate field", `"server_id"`},
 		{"twice, once null", `{"server_id":null,"server\u005fid":"off"}`, "duplicate field", `"server_id"`},
 		{"nothing", `{}`, "missing server_id", "tool_name"},
@@ -122,10 +122,10 @@ func TestRefusedBodies(t *testing.T) {
 		{"number server_id", `{"server_id":5,"tool_name":"t"}`, "invalid request", "server_id must be a string"},
 		{"empty server_id", `{"server_id":"","tool_name":"t"}`, "invalid request", "server_id must be a string"},
 		{"server_id before tool_name", `{"tool_name":5,"arguments":[]}`, "missing server_id", "server_id"},
-		{"no tool_name", `{"server_id":"nobody"}`, "missing tool_name or method", "tool_name"},
+		{"no tool_name", `{"server_id":"unknown"}`, "missing tool_name or method", "tool_name"},
 		{"empty tool_name", `{"server_id":"echo","tool_name":"","method":"ping"}`, "invalid request", "tool_name must be"},
 		{"tool_name before arguments", `{"server_id":"echo","tool_name":[],"arguments":[]}`, "invalid request", "tool_name must be"},
-		{"arguments a list", `{"server_id":"nobody","tool_name":"t","arguments":[]}`, "invalid request", "arguments must be a JSON object"},
+		{"arguments a list", `{"server_id":"unknown","tool_name":"t","arguments":[]}`, "invalid request", "arguments must be a JSON object"},
 		{"arguments a string", `{"server_id":"echo","tool_name":"t","arguments":"{}"}`, "invalid request", "arguments must be a JSON object"},
 		{"params a list", `{"server_id":"echo","method":"m","params":[]}`, "invalid request", "params must be a JSON object"},
 		{"params with tool_name", `{"server_id":"echo","tool_name":"t","params":{}}`, "invalid request", "params goes with method"},
@@ -248,7 +248,7 @@ func TestContentType(t *testing.T) {
 	}
 }
 
-// The limit of a body holds whether its length was announced or not.
+// The limit of a body applies with and without an announced length.
 func TestBodySize(t *testing.T) {
 	request := func(size int) string {
 		head, tail := `{"server_id":"echo","tool_name":"t","arguments":{"a":"`, `"}}`

@@ -94,7 +94,7 @@ func newRequest(method, path, body string) *http.Request {
 // token is what a bridge asks for whose options say NeedsToken.
 const token = "s3cret"
 
-// guarded is a bridge as the program serves it, until it is told to end.
+// guarded is a bridge as the program serves it, until it ends.
 func guarded(o invoke.Options) *httpguard.Server {
 	g := httpguard.Options{Routes: invoke.Routes(invoke.New(o)), Refuse: invoke.Refuse, Drain: 5 * time.Second, Grace: time.Second}
 	if o.NeedsToken {
@@ -127,7 +127,7 @@ func wantError(t *testing.T, name string, w *httptest.ResponseRecorder, status i
 		return
 	}
 	if w.Code != status || e.Status != "error" || e.Error != text || !strings.Contains(e.Detail, detail) || e.Detail == "" {
-		t.Errorf("%s: answered %d %s, want %d %q with a detail that holds %q", name, w.Code, w.Body, status, text, detail)
+		t.Errorf("%s: answered %d %s, want %d %q with a detail that contains %q", name, w.Code, w.Body, status, text, detail)
 	}
 	wantHeaders(t, name, w)
 }

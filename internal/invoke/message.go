@@ -12,8 +12,8 @@ import (
 	"knowhow/internal/httpguard"
 )
 
-// checkType refuses bodies that are not said to be JSON. It is more than a
-// formality: a web page may send text/plain to us without being asked first,
+// checkType refuses bodies that are not declared to be JSON. This also protects
+// against web pages: a page may send text/plain without a preflight request,
 // but not application/json.
 func checkType(header http.Header) *failure {
 	refuse := func(detail string) *failure {
@@ -36,7 +36,7 @@ func checkType(header http.Header) *failure {
 	return nil
 }
 
-// readBody reads the body, within the time that the server gives.
+// readBody reads the body, within the time limit of the server.
 func readBody(r *http.Request) ([]byte, *failure) {
 	tooLarge := &failure{status: http.StatusRequestEntityTooLarge, text: "request too large",
 		detail: "the body must be at most " + strconv.Itoa(maxBody) + " bytes"}
@@ -58,7 +58,7 @@ func readBody(r *http.Request) ([]byte, *failure) {
 	return body, nil
 }
 
-// send answers a request.
+// send sends the response.
 func (x *exchange) send(w http.ResponseWriter, r *http.Request) {
 	if x.failure != nil {
 		x.failure.send(w, r)
@@ -76,7 +76,7 @@ func (x *exchange) send(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// send answers a request with a failure.
+// send sends the failure.
 func (f *failure) send(w http.ResponseWriter, r *http.Request) {
 	if f.header != "" {
 		w.Header().Set(f.header, f.value)
@@ -99,17 +99,17 @@ func sendHeader(w http.ResponseWriter, status, length int) {
 	w.WriteHeader(status)
 }
 
-// Refuse writes what the server in front of the handler refuses in the form of
-// the handler's own failures. It is an [httpguard.RefuseFunc].
+// Refuse answers a request that was refused before it reached the handler, in
+// the form of the handler's failures. It is an [httpguard.RefuseFunc].
 func Refuse(w http.ResponseWriter, r *http.Request, refusal httpguard.Refusal) {
 	f := &failure{status: refusal.Status, text: strings.ToLower(http.StatusText(refusal.Status)), detail: refusal.Message, ended: true}
 	switch refusal.Reason {
 	case httpguard.NoToken:
-		f.text, f.detail = "unauthorized", "this bridge asks for a token, and the request has none or a wrong one: send Authorization: Bearer TOKEN"
+		f.text, f.detail = "unauthorized", "this bridge requires a token, and the request has none or a wrong one: send Authorization: Bearer TOKEN"
 	case httpguard.ForeignHost:
-		f.text, f.detail = "host not allowed", "the bridge serves this machine only: reach it as 127.0.0.1 or localhost"
+		f.text, f.detail = "host not allowed", "the bridge serves this machine only: use 127.0.0.1 or localhost"
 	case httpguard.ForeignOrigin:
-		f.text, f.detail = "origin not allowed", "the bridge serves no web pages but those of this machine"
+		f.text, f.detail = "origin not allowed", "the bridge accepts requests only from web pages of this machine"
 	}
 	f.send(w, r)
 }

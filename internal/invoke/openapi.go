@@ -9,14 +9,13 @@ import (
 	"knowhow/internal/compact"
 )
 
-// document is the OpenAPI document, with names in @ where the bridge fills in
-// what it knows.
+// document is the OpenAPI document. Names between @ are replaced by the bridge.
 //
 //go:embed openapi.json
 var document string
 
-// openAPI answers GET /openapi.json. It connects to no server: the document
-// names the enabled ones, and tells where to find their tools.
+// openAPI answers GET /openapi.json. It connects to no server. The document
+// lists the enabled servers and refers to GET /tools for their tools.
 func (h *handler) openAPI(_ *http.Request, x *exchange) *failure {
 	var ids []string
 	for _, s := range h.servers.Status() {
@@ -27,9 +26,9 @@ func (h *handler) openAPI(_ *http.Request, x *exchange) *failure {
 	server := struct {
 		Type        string   `json:"type"`
 		Description string   `json:"description"`
-		Enum        []string `json:"enum,omitempty"` // JSON Schema wants enums with values
+		Enum        []string `json:"enum,omitempty"` // JSON Schema requires an enum to have values
 	}{"string", "An MCP server that is enabled in the settings.", ids}
-	here := "/" // of where the document was found
+	here := "/" // relative to the URL of the document
 	if h.port != 0 {
 		here = "http://127.0.0.1:" + strconv.Itoa(h.port)
 	}

@@ -93,7 +93,7 @@ func resolve(t *testing.T, doc map[string]any, schema any) *jsonschema.Resolved 
 	return resolved
 }
 
-// What the document says of an answer holds for the answers that we give.
+// Responses match their description in the document.
 func TestOpenAPIAnswers(t *testing.T) {
 	doc := openAPI(t, invoke.Options{NeedsToken: true})
 	call := func(server string) string { return `{"server_id":"` + server + `","tool_name":"t"}` }

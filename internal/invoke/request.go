@@ -13,7 +13,7 @@ import (
 	"knowhow/internal/spell"
 )
 
-// A request is what a body asks a server for.
+// A request is the request to a server that a body contains.
 type request struct {
 	server string
 	method string
@@ -21,7 +21,7 @@ type request struct {
 	params json.RawMessage
 }
 
-// fields are those of a body, as written in it; nil where missing or null.
+// fields are the members of a body as written; nil if missing or null.
 type fields struct{ serverID, toolName, method, arguments, params []byte }
 
 const (
@@ -32,17 +32,17 @@ const (
 	example       = `{"server_id":"SERVER","tool_name":"TOOL","arguments":{}}`
 )
 
-// parse reads the body of POST /invoke (FR-7.2, FR-7.3). Faults are looked for
-// in this order: JSON that is malformed, fields that are unknown or doubled,
-// server_id, tool_name or method, arguments or params. Of objects within
-// arguments and params nothing is checked: they go to the server as they are.
+// parse parses the body of POST /invoke (FR-7.2, FR-7.3). It reports the first
+// error in this order: malformed JSON, unknown or duplicate fields, server_id,
+// tool_name or method, arguments or params. The content of arguments and params
+// is not checked. It is sent to the server unchanged.
 func parse(body []byte) (request, *failure) {
 	f, fail := readFields(body)
 	if fail != nil {
 		return request{}, fail
 	}
 	if f.serverID == nil {
-		return request{}, malformed("missing server_id", "say which server to call with server_id, for example %s", example)
+		return request{}, malformed("missing server_id", "name the server to call in server_id, for example %s", example)
 	}
 	server, fail := text("server_id", f.serverID)
 	if fail != nil {
@@ -54,14 +54,14 @@ func parse(body []byte) (request, *failure) {
 	case f.method != nil:
 		return methodRequest(server, f)
 	}
-	return request{}, malformed("missing tool_name or method", "say which tool to call with tool_name, or which MCP request to send with method, for example %s", example)
+	return request{}, malformed("missing tool_name or method", "name the tool to call in tool_name, or the MCP request to send in method, for example %s", example)
 }
 
-// readFields takes a body apart.
+// readFields reads the members of a body.
 func readFields(body []byte) (f fields, fail *failure) {
 	switch err := checkJSON(body); {
 	case err != nil:
-		return f, malformed(textMalformed, "the body is no valid JSON: %v", err)
+		return f, malformed(textMalformed, "the body is not valid JSON: %v", err)
 	case bytes.TrimSpace(body)[0] != '{':
 		return f, malformed(textInvalid, "the body must be a JSON object, for example %s", example)
 	}
@@ -83,15 +83,15 @@ func readFields(body []byte) (f fields, fail *failure) {
 	return f, nil
 }
 
-// meant suggests what an unknown field was meant to be.
+// meant suggests known names for an unknown field.
 func meant(name string, known []string) string {
 	if near := spell.Near(name, known, 1); len(near) > 0 {
 		return ", did you mean " + spell.List(near) + "?"
 	}
-	return ", known are " + spell.List(known)
+	return "; known fields are " + spell.List(known)
 }
 
-// checkJSON says what is wrong with a text that should be JSON.
+// checkJSON returns an error if text is not valid JSON.
 func checkJSON(body []byte) error {
 	switch {
 	case len(bytes.TrimSpace(body)) == 0:
@@ -105,7 +105,7 @@ func checkJSON(body []byte) error {
 	return json.Unmarshal(body, &raw)
 }
 
-// toolRequest is format 1.
+// toolRequest reads format 1.
 func toolRequest(server string, f fields) (request, *failure) {
 	tool, fail := text("tool_name", f.toolName)
 	if fail != nil {
@@ -122,7 +122,7 @@ func toolRequest(server string, f fields) (request, *failure) {
 	return request{server: server, method: "tools/call", tool: tool, params: params}, nil
 }
 
-// methodRequest is format 2.
+// methodRequest reads format 2.
 func methodRequest(server string, f fields) (request, *failure) {
 	method, fail := text("method", f.method)
 	if fail != nil {
@@ -140,15 +140,15 @@ func methodRequest(server string, f fields) (request, *failure) {
 	if fail != nil {
 		return request{}, fail
 	}
-	if method == "tasks/status" { // which no revision of MCP has, but skills use
+	if method == "tasks/status" { // not in any revision of MCP, but used by skills
 		method = "tasks/get"
 	}
 	params, fail = taskParams(method, params)
 	return request{server: server, method: method, params: params}, fail
 }
 
-// taskParams returns params, in which a task_id of the methods that MCP has for
-// tasks is renamed to taskId, as MCP spells it.
+// taskParams returns params in which task_id is renamed to taskId, its name in
+// MCP, for the task methods of MCP.
 func taskParams(method string, params []byte) (json.RawMessage, *failure) {
 	switch method {
 	case "tasks/get", "tasks/result", "tasks/cancel":
@@ -172,21 +172,21 @@ func taskParams(method string, params []byte) (json.RawMessage, *failure) {
 	return append(renamed, params[at:]...), nil
 }
 
-// A member is one of a JSON object.
+// A member is a member of a JSON object.
 type member struct {
 	name           string
-	start, nameLen int             // where its name stands in the object, quotes included
+	start, nameLen int             // position of its name in the object, including quotes
 	value          json.RawMessage // as written, without the white space around
 }
 
-// members walks over the members of a valid JSON object, in their order.
+// members returns the members of a valid JSON object, in their order.
 func members(object []byte) iter.Seq[member] {
 	return func(yield func(member) bool) {
 		dec := json.NewDecoder(bytes.NewReader(object))
 		_, err := dec.Token() // the brace
 		for err == nil && dec.More() {
 			at := int(dec.InputOffset())
-			m := member{start: at + bytes.IndexByte(object[at:], '"')} // behind at most a comma
+			m := member{start: at + bytes.IndexByte(object[at:], '"')} // at most a comma precedes it
 			var name json.Token
 			if name, err = dec.Token(); err != nil {
 				return
@@ -209,7 +209,7 @@ func text(name string, value []byte) (string, *failure) {
 	return s, nil
 }
 
-// object returns a field that must be an object, {} where it is missing.
+// object returns a field that must be an object, or {} if it is missing.
 func object(name string, value []byte) ([]byte, *failure) {
 	switch {
 	case value == nil:

@@ -6,45 +6,44 @@ import (
 	"time"
 )
 
-// Do runs a task, or joins the job of the same Key that runs, waits or is kept
-// as done. If that ends within the manager's threshold, Do returns its result
-// or its error; a result kept from before comes at once. Otherwise it returns
-// a handle, the job's status, and the work goes on. One of the three results
-// is given.
+// Do runs a task, or joins the job of the same Key if it is running, queued, or
+// kept as done. If the job ends within the manager's threshold, Do returns its
+// result or its error. The result of a kept job is returned at once. Otherwise
+// Do returns a handle, the job's status, and the work continues. Exactly one of
+// the three results is set.
 //
-// While Do waits, the end of ctx takes this caller out: Do returns ctx's error,
-// and when the last caller of the job has gone and none has a handle, the work
-// is cancelled. After a handle was returned only [Manager.Cancel] and
-// [Manager.Close] end the work. Who maps a protocol's cancellation must
-// therefore cancel ctx while the request is unanswered, and call Cancel where
-// the handle can't be delivered or where the request is cancelled after its
-// answer.
+// If ctx ends while Do waits, Do returns ctx's error. When no caller of the job
+// is left and no handle was returned, the work is cancelled. After a handle was
+// returned, only [Manager.Cancel] and [Manager.Close] end the work. So to
+// implement the cancellation of a protocol, cancel ctx while the request is
+// unanswered, and call Cancel if the handle cannot be delivered or the request
+// is cancelled after its answer.
 //
-// A job that ends before a handle was given out is forgotten, its result
-// included: only handles are kept for. A job that failed or was cancelled is
-// never joined; the next caller of its Key starts anew.
+// A job that ends before a handle was returned is forgotten, including its
+// result. A job that failed or was cancelled is never joined. The next caller
+// with its Key starts a new job.
 //
-// Errors are those of Run, of kind Busy where too many jobs wait already, and of
-// kind Unavailable where somebody else cancelled the shared job or the manager
-// is closed.
+// Errors are those of Run, of kind Busy if too many jobs are queued, and of
+// kind Unavailable if another caller cancelled the shared job or the manager is
+// closed.
 func (m *Manager) Do(ctx context.Context, t Task) (any, *Status, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	tell := &teller{notify: t.Notify}
+	tell := &notifier{notify: t.Notify}
 	st, version, err := m.wait(ctx, t, tell)
 	switch {
 	case err != nil:
 		return nil, nil, err
 	case st.State.Ended():
-		tell.tell(st, version)
+		tell.notifyIfDue(st, version)
 		return st.Result, nil, st.Err
 	}
 	return nil, &st, nil
 }
 
-// wait joins a job and waits for its end, but no longer than the threshold.
-func (m *Manager) wait(ctx context.Context, t Task, tell *teller) (Status, int, error) {
+// wait joins a job and waits for its end, at most until the threshold.
+func (m *Manager) wait(ctx context.Context, t Task, tell *notifier) (Status, int, error) {
 	m.mu.Lock()
 	j, err := m.joinLocked(ctx, t)
 	if err != nil || m.opts.Threshold <= 0 {
@@ -52,7 +51,8 @@ func (m *Manager) wait(ctx context.Context, t Task, tell *teller) (Status, int, 
 		if err != nil {
 			return Status{}, 0, err
 		}
-		// In one step with joining: not even the quickest work ends first.
+		// Started under the same lock as joining, so that even the quickest
+		// work cannot end first.
 		return m.partLocked(ctx, j, tell)
 	}
 	m.mu.Unlock()
@@ -64,10 +64,10 @@ func (m *Manager) wait(ctx context.Context, t Task, tell *teller) (Status, int, 
 	return m.partLocked(ctx, j, tell)
 }
 
-// partLocked ends a caller's wait. Where the job goes on, the caller gets a
-// handle, and somebody who goes on telling; or ctx's error, if it no longer
-// cares.
-func (m *Manager) partLocked(ctx context.Context, j *job, tell *teller) (Status, int, error) {
+// partLocked ends the wait of a caller. If the job continues, the caller gets a
+// handle, and a goroutine keeps reporting its progress. If ctx has ended, the
+// caller gets its error.
+func (m *Manager) partLocked(ctx context.Context, j *job, tell *notifier) (Status, int, error) {
 	j.waiters--
 	if err := ctx.Err(); err != nil {
 		if j.waiters == 0 && !j.handed {
@@ -90,16 +90,16 @@ func (m *Manager) partLocked(ctx context.Context, j *job, tell *teller) (Status,
 	return j.status, j.version, nil
 }
 
-// follow tells how a job goes until it has ended or one of the channels is
-// ready.
-func (m *Manager) follow(gone <-chan struct{}, enough <-chan time.Time, j *job, tell *teller) {
+// follow reports the progress of a job until it has ended or one of the
+// channels is ready.
+func (m *Manager) follow(gone <-chan struct{}, enough <-chan time.Time, j *job, tell *notifier) {
 	timer := time.NewTimer(heartbeat)
 	defer timer.Stop()
 	for {
 		m.mu.Lock()
 		st, version, changed := j.status, j.version, j.watchLocked()
 		m.mu.Unlock()
-		timer.Reset(tell.tell(st, version))
+		timer.Reset(tell.notifyIfDue(st, version))
 		if st.State.Ended() {
 			return
 		}
@@ -114,17 +114,17 @@ func (m *Manager) follow(gone <-chan struct{}, enough <-chan time.Time, j *job, 
 	}
 }
 
-// A teller calls one Notify, with values that rise. One goroutine uses it at a
-// time.
-type teller struct {
-	notify  func(Status) // nil to tell nothing
+// A notifier calls one Notify function with increasing values. Only one
+// goroutine uses it at a time.
+type notifier struct {
+	notify  func(Status) // may be nil
 	at      time.Time    // of the last call
-	version int          // of the job at the last call
-	value   float64      // what the last call said
+	version int          // version of the job at the last call
+	value   float64      // Progress in the last call
 }
 
-// tell calls Notify if it is time to, and returns when to look again.
-func (t *teller) tell(st Status, version int) time.Duration {
+// notifyIfDue calls Notify if it is due, and returns when the next call is due.
+func (t *notifier) notifyIfDue(st Status, version int) time.Duration {
 	first, ended := t.at.IsZero(), st.State.Ended()
 	if t.notify == nil || st.State == Cancelled || ended && !first && version == t.version {
 		return heartbeat
@@ -139,7 +139,7 @@ func (t *teller) tell(st Status, version int) time.Duration {
 		}
 	}
 	if !ended && st.Total > 0 && st.Progress >= st.Total && t.value < st.Total {
-		// The total itself is kept for the end.
+		// The total itself is reserved for the end.
 		st.Progress = st.Total - min(step, (st.Total-t.value)/2)
 	}
 	if !first && st.Progress <= t.value {
@@ -153,12 +153,13 @@ func (t *teller) tell(st Status, version int) time.Duration {
 	return heartbeat
 }
 
-// step is by how much a value rises where nothing has happened. It has a short
+// step is the increase of a value without progress. It has a short decimal
+// form.
 // decimal form.
 const step = 1.0 / 1024
 
-// above returns a number a little larger than v, and smaller than a total that
-// v has not reached.
+// above returns a number slightly larger than v. It is smaller than the total
+// if v is.
 func above(v, total float64) float64 {
 	next := v + step
 	if v < total {

@@ -61,7 +61,7 @@ func TestCallerHasGone(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, st, err := m.Do(ctx, Task{Run: func(context.Context, Report) (any, error) {
-			t.Error("work was started for nobody")
+			t.Error("work was started without a caller")
 			return nil, nil
 		}})
 		if st != nil || !errors.Is(err, context.Canceled) {
@@ -110,7 +110,7 @@ func TestJoin(t *testing.T) {
 		time.Sleep(11 * time.Minute)
 		handle(t, m, task)
 		if n := runs.Load(); n != 5 {
-			t.Errorf("the work ran %d times, want anew after ten minutes", n)
+			t.Errorf("the work ran %d times, want another run after ten minutes", n)
 		}
 	})
 }
@@ -177,7 +177,7 @@ func TestJoinAfterFailure(t *testing.T) {
 	})
 }
 
-// Work goes on until the last of those who wait for it has gone, and if one of
+// Work continues until the last of its callers has gone, and if one of
 // them has a handle, beyond that.
 func TestJoinedCallersGo(t *testing.T) {
 	run(t, Options{Threshold: time.Minute}, func(t *testing.T, m *Manager) {
@@ -220,7 +220,7 @@ func TestJoinedCallersGo(t *testing.T) {
 	})
 }
 
-// Who waits for a job that another one cancels is told to ask again.
+// A caller that waits for a job that another one cancels is advised to try again.
 func TestJoinedJobIsCancelled(t *testing.T) {
 	run(t, Options{Threshold: time.Minute}, func(t *testing.T, m *Manager) {
 		task := Task{Key: "k", Run: lasting(time.Hour, nil)}
@@ -248,8 +248,8 @@ type note struct {
 	Message  string
 }
 
-// listen makes a Notify and a function that returns what it was told.
-func listen() (notify func(Status), told func() []note) {
+// listen makes a Notify and a function that returns its notifications.
+func listen() (notify func(Status), notified func() []note) {
 	var mu sync.Mutex
 	var notes []note
 	start := time.Now()
@@ -298,15 +298,15 @@ func TestNotify(t *testing.T) {
 			{200 * ms, Running, 19, 0, "reading"}, {250 * ms, Failed, 24, 0, "failed"}}},
 	}
 	for _, tt := range tests {
-		for _, threshold := range []time.Duration{time.Hour, 3 * s} { // told by Do, and after it
+		for _, threshold := range []time.Duration{time.Hour, 3 * s} { // reported by Do, and after it
 			run(t, Options{Threshold: threshold}, func(t *testing.T, m *Manager) {
-				notify, told := listen()
+				notify, notified := listen()
 				if _, st, _ := m.Do(t.Context(), Task{Run: tt.run, Notify: notify}); st != nil {
 					time.Sleep(time.Minute)
 				}
-				got := told()
+				got := notified()
 				if len(got) > 0 && tt.name == "flood" {
-					// Whether the first report or the start is told, and whether
+					// Whether the first report or the start is reported, and whether
 					// the one of the same moment is, the scheduler decides.
 					got[0].Message = "reading"
 					for i := 1; i < len(got)-1; i++ {
@@ -321,8 +321,8 @@ func TestNotify(t *testing.T) {
 	}
 }
 
-// Each caller is told in rising values, also those who join later, and one who
-// does not take what it is told holds up nobody else.
+// Each caller gets increasing values, including callers that join later. A caller
+// whose Notify blocks does not delay the others.
 func TestNotifySeveral(t *testing.T) {
 	run(t, Options{Threshold: 20 * time.Second}, func(t *testing.T, m *Manager) {
 		task := Task{Key: "k", Run: func(_ context.Context, report Report) (any, error) {
@@ -341,15 +341,15 @@ func TestNotifySeveral(t *testing.T) {
 		for range 2 {
 			time.Sleep(2 * time.Second)
 			wg.Go(func() {
-				notify, told := listen()
+				notify, notified := listen()
 				mine := task
 				mine.Notify = notify
 				if result, _, err := m.Do(t.Context(), mine); result != "r" || err != nil {
 					t.Errorf("Do() = %v, %v", result, err)
 				}
-				notes := told()
+				notes := notified()
 				if len(notes) < 7 || notes[len(notes)-1].Progress != 9 || notes[len(notes)-1].State != Done {
-					t.Errorf("a caller was told %v", notes)
+					t.Errorf("a caller was notified of %v", notes)
 				}
 				for i := 1; i < len(notes); i++ {
 					if notes[i].Progress <= notes[i-1].Progress {
@@ -371,15 +371,15 @@ func TestNotifySeveral(t *testing.T) {
 // A cancelled request hears nothing more.
 func TestNotifyCancelled(t *testing.T) {
 	run(t, Options{}, func(t *testing.T, m *Manager) {
-		notify, told := listen()
+		notify, notified := listen()
 		st := handle(t, m, Task{Run: lasting(time.Hour, nil), Notify: notify})
 		time.Sleep(time.Second)
 		if err := m.Cancel("", st.ID); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(time.Minute)
-		if got := told(); len(got) != 1 || got[0].State != Running {
-			t.Errorf("told %v, want the start alone", got)
+		if got := notified(); len(got) != 1 || got[0].State != Running {
+			t.Errorf("notified of %v, want the start alone", got)
 		}
 	})
 }

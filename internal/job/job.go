@@ -1,8 +1,8 @@
-// Package job runs work that may outlast the request that asked for it, but
-// not the process. Work that ends soon is answered like a plain function call;
-// of work that takes longer the caller gets a handle, by which it asks for
-// progress and the result later. Front ends put their slow calls through a
-// [Manager]; the package knows nothing of any protocol.
+// Package job runs work that may outlast its request, but not the process. A
+// caller gets the result of short work like that of a function call. For longer
+// work it gets a handle, with which it can later query the progress and the
+// result. Servers run their slow calls with a [Manager]. The package does not
+// depend on a protocol.
 package job
 
 import (
@@ -15,11 +15,11 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// A State says how far a job is.
+// A State is the state of a job.
 type State string
 
-// The states. A job starts as queued or running and ends as one of the other
-// three; what has ended never changes again.
+// The states. A job starts as queued or running and ends in one of the other
+// three states, which are final.
 const (
 	Queued    State = "queued"
 	Running   State = "running"
@@ -31,80 +31,80 @@ const (
 // Ended reports whether s is one of the final states.
 func (s State) Ended() bool { return s == Done || s == Failed || s == Cancelled }
 
-// A Status is what there is to know of a job at one moment.
+// A Status is a snapshot of the state of a job.
 type Status struct {
 	ID    string // unguessable
 	State State
 
-	// Progress never falls. It is in the unit of Total; a Total of 0 is
-	// unknown. A job that is done has a Progress of Total, where known.
+	// Progress never decreases. It has the unit of Total; a Total of 0 is
+	// unknown. When a job is done, Progress is Total, if known.
 	Progress float64
 	Total    float64
 
-	Message string // the phase that the work reported last, else the state
+	Message string // the last reported phase, or else the state
 
 	StartedAt time.Time // when the job was accepted
 	UpdatedAt time.Time // when it last changed
 
-	Result any   // what Run returned, once the job is done
+	Result any   // the result of Run, if the job is done
 	Err    error // why the job failed or was cancelled; nil otherwise
 }
 
-// A Report is how running work tells how far it is: done of total, both on one
-// scale for the whole task, and the phase in a word or two. A total of 0 is
-// unknown. A done that falls, or that is no finite number, counts as the
-// largest one so far. It may be called from any goroutine; calls after the end
-// do nothing.
+// A Report reports the progress of running work: done of total, both on one
+// scale for the whole task, and the phase in one or two words. A total of 0 is
+// unknown. If done decreases or is not finite, the largest value so far is
+// used. A Report may be called from any goroutine. Calls after the end have no
+// effect.
 type Report func(done, total float64, message string)
 
-// A Task is work to be done.
+// A Task is the work of a job.
 type Task struct {
-	// Key names the work, so that those who want the same share one job and
-	// its kept result. It must hold everything that the result depends on,
-	// the identity of the caller included where results differ by caller.
-	// "" shares nothing.
+	// Key identifies the work. Callers with the same Key share one job and its
+	// kept result. It must contain everything that the result depends on,
+	// including the identity of the caller if results differ by caller. With
+	// "", nothing is shared.
 	Key string
 
-	// Owner is who alone may ask for the job and end it, besides knowing its
-	// ID: the identity of the caller, or something that stands for it. Tasks
-	// of one Key must have one Owner. "" is everybody who says so.
+	// Owner is the identity of the caller, or a value that stands for it. Only
+	// calls with the same Owner and ID can query or cancel the job. Tasks with
+	// one Key must have one Owner. "" is an owner like any other.
 	Owner string
 
 	// Run does the work. It must return soon after ctx has ended, because it
-	// holds its slot until then. ctx carries the values of the first
-	// caller's context but neither its deadline nor its end. A panic becomes
-	// an error of no kind.
+	// keeps its slot until then. ctx has the values of the first caller's
+	// context, but neither its deadline nor its cancellation. A panic becomes
+	// an error without a kind.
 	Run func(ctx context.Context, report Report) (any, error)
 
-	// Size returns about how many bytes of memory a result takes. It is asked
-	// once a job is done; nil counts as 0.
+	// Size returns the approximate size of a result in bytes of memory. It is
+	// called once, when a job is done; nil means 0.
 	Size func(result any) int64
 
-	// Notify is told how the work goes: at its start, when it changes, at
-	// the end (unless cancelled), and at least every [heartbeat] in between.
-	// The Progress it sees is larger each time, by a tiny bit where there is
-	// none; changes that follow each other closer than [minInterval] are
-	// merged. Calls come one after the other, the last one before Do returns
-	// a result; one that takes long holds up its own caller alone. It goes
-	// on after Do has returned a handle. nil listens to nothing.
+	// Notify is called with the status: at the start, after changes, at the end
+	// (unless cancelled), and at least every [heartbeat] in between. Progress
+	// is larger in each call, by a tiny amount if the work has made no
+	// progress. Changes that follow each other within less than [minInterval]
+	// are merged. Calls do not overlap, and the last one ends before Do returns
+	// a result. A slow call delays only its own caller. Calls continue after Do
+	// has returned a handle. nil means no calls.
 	Notify func(Status)
 }
 
-// How often Notify is called.
+// Intervals of the calls of Notify.
 const (
-	heartbeat   = 5 * time.Second        // at least; clients give up on silent requests after 10 s and more
-	minInterval = 100 * time.Millisecond // at most, but for the end
+	heartbeat   = 5 * time.Second        // maximum; clients give up on silent requests after 10 s or more
+	minInterval = 100 * time.Millisecond // minimum, except before the last call
 )
 
-// Options set a Manager's bounds. The zero value of each but Threshold is its
-// default.
+// Options configure a Manager. Except for Threshold, zero values mean the
+// defaults.
 type Options struct {
-	Threshold  time.Duration // how long Do waits for a result; 0 gives a handle at once
+	Threshold  time.Duration // how long Do waits for a result; with 0, it returns a handle at once
 	Keep       time.Duration // how long a job is kept after its end; 0 means 10 minutes
-	MaxRunning int           // jobs that run at once; 0 means 32
-	MaxQueued  int           // jobs that wait for their turn; 0 means 64
-	MaxKept    int           // ended jobs kept, the oldest goes first; 0 means 256
-	MaxBytes   int64         // of all kept results together, by Task.Size; 0 means 64 MiB
+	MaxRunning int           // concurrent jobs; 0 means 32
+	MaxQueued  int           // queued jobs; 0 means 64
+	MaxKept    int           // maximum number of ended jobs that are kept; the oldest are dropped first; 0 means 256
+	MaxBytes   int64         // maximum size of all kept results, by Task.Size; 0 means 64 MiB
 	Log        *slog.Logger  // nil discards
 }
 
@@ -114,16 +114,16 @@ type Manager struct {
 	log  *slog.Logger
 
 	mu      sync.Mutex
-	jobs    map[string]*job // those that a caller may ask for, by id
-	byKey   map[string]*job // those that a new caller may join
+	jobs    map[string]*job // those that can be queried, by id
+	byKey   map[string]*job // those that a new caller can join
 	live    map[*job]bool   // those that have not ended
 	waiting []*job          // queued ones, first come first
 	kept    []*job          // ended ones, oldest first
 	bytes   int64           // of the kept ones
 	running int             // slots taken
-	active  int             // goroutines of ours
+	active  int             // running goroutines of the manager
 	closed  bool
-	idle    chan struct{} // closed when closed and active is 0
+	idle    chan struct{} // closed when the manager is closed and active is 0
 }
 
 // New returns a manager without jobs.
@@ -150,9 +150,9 @@ func New(o Options) *Manager {
 		idle: make(chan struct{})}
 }
 
-// Status returns how the owner's job of that id is doing. Only jobs of which Do
-// has returned a handle can be asked for. The error is of kind NotFound; of a job
-// of somebody else it is the same as of one that never was.
+// Status returns the status of the owner's job with the given id. Only jobs of
+// which Do returned a handle can be queried. The error is of kind NotFound; it
+// is the same for a job of another owner and for a job that never existed.
 func (m *Manager) Status(owner, id string) (Status, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -164,7 +164,7 @@ func (m *Manager) Status(owner, id string) (Status, error) {
 }
 
 // Wait is like Status, but waits up to d for a change. It returns at once if
-// the job has ended. Where ctx ends first, it returns its error.
+// the job has ended. If ctx ends first, it returns ctx's error.
 func (m *Manager) Wait(ctx context.Context, owner, id string, d time.Duration) (Status, error) {
 	m.mu.Lock()
 	j, err := m.findLocked(owner, id)
@@ -185,15 +185,14 @@ func (m *Manager) Wait(ctx context.Context, owner, id string, d time.Duration) (
 	case <-ctx.Done():
 		return Status{}, ctx.Err()
 	}
-	// The job itself is looked at, which may have been dropped meanwhile.
+	// Use the job itself, because it may have been dropped in the meantime.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return j.status, nil
 }
 
-// Cancel ends the owner's job of that id as cancelled, for everybody who waits
-// for it. It changes nothing where the job has ended already. The error is that
-// of Status.
+// Cancel cancels the owner's job with the given id, for all callers. It has no
+// effect if the job has ended. The error is that of Status.
 func (m *Manager) Cancel(owner, id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -213,9 +212,8 @@ func (m *Manager) findLocked(owner, id string) (*job, error) {
 		errkind.NotFound)
 }
 
-// Close cancels all jobs, forgets the kept ones and waits until their work has
-// returned. Where ctx ends first, it returns its error. Further calls of Do are
-// refused.
+// Close cancels all jobs, drops the kept ones, and waits until their work has
+// returned. If ctx ends first, it returns ctx's error. Later calls of Do fail.
 func (m *Manager) Close(ctx context.Context) error {
 	m.mu.Lock()
 	if !m.closed {

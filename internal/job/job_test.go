@@ -30,7 +30,7 @@ func run(t *testing.T, o Options, f func(t *testing.T, m *Manager)) {
 			t.Errorf("Close() = %v", err)
 		}
 		if len(m.jobs)+len(m.byKey)+len(m.live)+len(m.waiting)+len(m.kept)+m.running+m.active != 0 || m.bytes != 0 {
-			t.Errorf("after Close the manager holds %+v", m)
+			t.Errorf("after Close the manager contains %+v", m)
 		}
 	})
 }
@@ -98,7 +98,7 @@ func TestDo(t *testing.T) {
 				t.Errorf("%s: Do() took %v, want %v", tt.name, took, tt.took)
 			}
 			if st == nil && len(m.jobs)+len(m.kept) > 0 {
-				t.Errorf("%s: a job that nobody can ask for is kept", tt.name)
+				t.Errorf("%s: a job that cannot be queried is kept", tt.name)
 			}
 		})
 	}
@@ -177,7 +177,7 @@ func TestStatusWithoutAHandle(t *testing.T) {
 	})
 }
 
-// A job's id is worth nothing to somebody else.
+// A job's id has no effect for another owner.
 func TestOwner(t *testing.T) {
 	run(t, Options{Threshold: time.Second}, func(t *testing.T, m *Manager) {
 		st := handle(t, m, Task{Owner: "a", Run: lasting(time.Minute, 1)})
@@ -331,7 +331,7 @@ func TestCancelHoldsTheSlot(t *testing.T) {
 		}
 		synctest.Wait()
 		if !ended.Load() || state(t, m, a.ID) != Cancelled || state(t, m, b.ID) != Queued {
-			t.Errorf("after Cancel: told %t, %q, %q", ended.Load(), state(t, m, a.ID), state(t, m, b.ID))
+			t.Errorf("after Cancel: notified %t, %q, %q", ended.Load(), state(t, m, a.ID), state(t, m, b.ID))
 		}
 		time.Sleep(1500 * time.Millisecond)
 		if got := state(t, m, b.ID); got != Running {

@@ -13,21 +13,21 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// A job is one piece of work. Its manager's mutex guards all of it that
-// changes.
+// A job is one piece of work. The manager's mutex guards all of its fields that
+// change.
 type job struct {
 	key    string
 	owner  string
-	begin  func()             // starts the work in a goroutine of its own
+	begin  func()             // starts the work in a goroutine
 	cancel context.CancelFunc // ends the context of the work
 
 	status  Status
-	changed chan struct{} // closed on the next change; nil while nobody looks
+	changed chan struct{} // closed on the next change; nil if nothing waits for it
 	version int           // counts the changes
 	waiters int           // callers in Do without a handle
-	handed  bool          // somebody has a handle
+	handed  bool          // a caller has a handle
 	bytes   int64         // size of the result
-	expiry  *time.Timer   // drops the job once it is kept
+	expiry  *time.Timer   // drops the job when it is no longer kept
 }
 
 // watchLocked returns a channel that is closed on the next change.
@@ -38,7 +38,7 @@ func (j *job) watchLocked() <-chan struct{} {
 	return j.changed
 }
 
-// touchLocked notes a change and tells those who watch.
+// touchLocked records a change and wakes the callers that wait for it.
 func (j *job) touchLocked() {
 	j.version++
 	j.status.UpdatedAt = time.Now()
@@ -48,8 +48,8 @@ func (j *job) touchLocked() {
 	}
 }
 
-// joinLocked returns the job of the task's key with one waiter more; where
-// there is none it makes one.
+// joinLocked returns the job with the task's key and adds a waiter to it. If
+// there is no such job, it creates one.
 func (m *Manager) joinLocked(ctx context.Context, t Task) (*job, error) {
 	if m.closed {
 		return nil, errClosed
@@ -92,22 +92,22 @@ func (m *Manager) startLocked(j *job) {
 	j.begin()
 }
 
-// An outcome is what a task's function came to.
+// An outcome is the result of a task's function.
 type outcome struct {
 	result any
 	size   int64
 	err    error
 }
 
-// work runs the task, ends its job and hands its slot on, whatever the task's
-// function does.
+// work runs the task, ends its job and releases its slot, even if the task's
+// function panics.
 func (m *Manager) work(ctx context.Context, j *job, t Task) {
 	o := outcome{err: errAborted}
 	defer func() { m.settle(ctx, j, o) }()
 	o = m.run(ctx, t, func(done, total float64, message string) { m.report(j, done, total, message) })
 }
 
-// run calls the task's functions and survives their panics.
+// run calls the functions of the task and recovers from their panics.
 func (m *Manager) run(ctx context.Context, t Task, report Report) (o outcome) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -124,7 +124,8 @@ func (m *Manager) run(ctx context.Context, t Task, report Report) (o outcome) {
 
 var errAborted = errors.New("running a job: its function did not return")
 
-// settle ends a job whose work is over and hands its slot to the next.
+// settle ends a job whose work has returned, and gives its slot to the next
+// job.
 func (m *Manager) settle(ctx context.Context, j *job, o outcome) {
 	m.mu.Lock()
 	if !j.status.State.Ended() {
@@ -144,7 +145,7 @@ func (m *Manager) settle(ctx context.Context, j *job, o outcome) {
 	m.leave()
 }
 
-// report notes what running work says.
+// report records the progress of running work.
 func (m *Manager) report(j *job, done, total float64, message string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -167,7 +168,7 @@ func (m *Manager) report(j *job, done, total float64, message string) {
 
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
-// finishLocked ends a job whose work has returned by itself.
+// finishLocked ends a job whose work has returned.
 func (m *Manager) finishLocked(j *job, o outcome) {
 	if o.err == nil && j.handed && o.size > m.opts.MaxBytes {
 		o.err = fmt.Errorf("the result of %d bytes is larger than the %d bytes that can be kept, ask for less: %w",
@@ -183,8 +184,8 @@ func (m *Manager) finishLocked(j *job, o outcome) {
 	m.endLocked(j)
 }
 
-// cancelLocked ends a job that has not ended yet. Its work, if it runs, keeps
-// its slot until it returns.
+// cancelLocked cancels a job that has not ended. If its work is running, it
+// keeps its slot until the work returns.
 func (m *Manager) cancelLocked(j *job, why error) {
 	if j.status.State.Ended() {
 		return
@@ -196,11 +197,11 @@ func (m *Manager) cancelLocked(j *job, why error) {
 	m.endLocked(j)
 }
 
-// endLocked does what follows from a final state. A job of which nobody has a
-// handle is forgotten: nobody could ask for it.
+// endLocked updates the state after the end of a job. If no handle was
+// returned, the job is dropped, because no caller could query it.
 func (m *Manager) endLocked(j *job) {
 	j.cancel()
-	j.begin, j.cancel = nil, nil // they hold the caller's request
+	j.begin, j.cancel = nil, nil // they refer to the caller's request
 	j.touchLocked()
 	delete(m.live, j)
 	if m.byKey[j.key] == j && (!j.handed || j.status.State != Done) {
@@ -221,7 +222,7 @@ func (m *Manager) endLocked(j *job) {
 	})
 }
 
-// dropLocked forgets a kept job.
+// dropLocked drops a kept job.
 func (m *Manager) dropLocked(j *job) {
 	i := slices.Index(m.kept, j)
 	if i < 0 {
@@ -238,7 +239,7 @@ func (m *Manager) dropLocked(j *job) {
 	}
 }
 
-// leave notes that a goroutine of ours is about to return.
+// leave records that a goroutine of the manager is about to return.
 func (m *Manager) leave() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -246,7 +247,7 @@ func (m *Manager) leave() {
 	m.checkIdleLocked()
 }
 
-// checkIdleLocked tells Close when the last goroutine has gone.
+// checkIdleLocked notifies Close when the last goroutine has returned.
 func (m *Manager) checkIdleLocked() {
 	if m.closed && m.active == 0 {
 		close(m.idle)

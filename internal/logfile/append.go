@@ -13,15 +13,15 @@ import (
 )
 
 // An appendFile appends lines to a file that other processes may append to,
-// rename and begin anew at the same time.
+// rename and replace at the same time.
 //
-// Every line is one write to a file opened for appending, which the system
-// keeps whole. Before each line the file is looked up by its name, so that a
-// process follows when another has renamed it. A line that was on its way to
-// a file just renamed ends up there: it is early by name, but not lost.
+// Every line is one write to a file opened for appending, which the system does
+// not split. Before each line, the file is looked up by its name, so that a
+// process notices when another one has renamed it. A line that is being written
+// during a rename ends up in the renamed file, but is not lost.
 type appendFile struct {
 	path     string
-	maxBytes int64 // size from which on the file is renamed; 0 means never
+	maxBytes int64 // the size at which the file is renamed; 0 means never
 	fallback io.Writer
 
 	mu     sync.Mutex
@@ -41,7 +41,7 @@ func openAppend(path string, maxBytes int64, fallback io.Writer) (*appendFile, e
 	return a, nil
 }
 
-// open opens the file and closes the one that was open.
+// open opens the file and closes the previous one.
 func (a *appendFile) open() error {
 	f, err := os.OpenFile(a.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -54,7 +54,7 @@ func (a *appendFile) open() error {
 	return nil
 }
 
-// Write appends one line. Where the file does not take it, the fallback does.
+// Write appends one line. If that fails, the line is written to the fallback.
 func (a *appendFile) Write(line []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -71,9 +71,9 @@ func (a *appendFile) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// follow makes a.f the file of that name, and renames that one first if n more
-// bytes would be too many for it or if it is of another day. Errors of
-// renaming are passed over: the line then makes the file longer.
+// follow makes a.f the file with the configured name. It first renames that
+// file if n more bytes would exceed the limit or if the file is of another day.
+// Errors of renaming are ignored: the file then grows beyond the limit.
 func (a *appendFile) follow(n int) error {
 	mine, err := a.f.Stat()
 	if err != nil {
@@ -94,7 +94,7 @@ func (a *appendFile) follow(n int) error {
 	return a.open()
 }
 
-// due reports whether the file must be renamed before n more bytes go into it.
+// due reports whether the file must be renamed before n more bytes are written.
 func (a *appendFile) due(file os.FileInfo, n int) bool {
 	if a.maxBytes == 0 || file.Size() == 0 {
 		return false
@@ -102,8 +102,8 @@ func (a *appendFile) due(file os.FileInfo, n int) bool {
 	return file.Size()+int64(n) > a.maxBytes || file.ModTime().Format(time.DateOnly) < time.Now().Format(time.DateOnly)
 }
 
-// rename gives the file a name after its last change, unless another process
-// has done so or is just doing it, and reports whether it did.
+// rename renames the file after its last change, and reports whether it did. It
+// does nothing if another process has renamed it or is renaming it.
 func (a *appendFile) rename(n int) bool {
 	lock := flock.New(a.path + ".lock")
 	if ok, err := lock.TryLock(); !ok || err != nil {

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// ours matches the names of finished logs that this package gives: debug logs
-// and renamed ones. server.log is not among them, because it is in use.
+// ours matches the names of finished logs of this package: debug logs and
+// renamed ones. server.log is not among them, because it is in use.
 var ours = regexp.MustCompile(`^(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d(-\d+)?_server|server-\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d(-\d+)?)\.log$`)
 
-// startCleaner deletes old files now and once a day until the log is closed.
+// startCleaner deletes old files now and once a day, until the log is closed.
 func (l *Log) startCleaner(o Options) {
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cleaner = cancel
@@ -34,7 +34,7 @@ func (l *Log) startCleaner(o Options) {
 }
 
 // clean deletes the finished logs in the folder whose last change is more than
-// o.RetainDays days ago. This process's own file stays.
+// o.RetainDays days ago, except this process's own file.
 func (l *Log) clean(o Options) {
 	entries, err := os.ReadDir(o.Dir)
 	if err != nil {

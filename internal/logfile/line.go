@@ -19,9 +19,9 @@ const (
 	truncatedNotice = "… [cut]\n"
 )
 
-// A lineWriter masks secrets in the lines that a handler writes, bounds their
-// length and puts the elapsed time before them. Each Write is one whole line,
-// and leads to one Write.
+// A lineWriter masks secrets in the lines of a handler, limits their length and
+// adds the elapsed time as a prefix. Each Write must be one whole line, and
+// causes one Write.
 type lineWriter struct {
 	w       io.Writer
 	secrets [][]byte
@@ -34,15 +34,14 @@ func newLineWriter(w io.Writer, secrets []string, start time.Time) *lineWriter {
 		if len(s) < shortestSecret {
 			continue
 		}
-		// A value may appear as it is, as the handler quotes it, or
-		// inside a URL.
+		// A value may appear unchanged, quoted by the handler, or inside a URL.
 		quoted := strconv.Quote(s)
 		for _, form := range []string{s, quoted[1 : len(quoted)-1], url.QueryEscape(s), url.PathEscape(s)} {
 			l.secrets = append(l.secrets, []byte(form))
 		}
 	}
-	// The longest first, so that a secret within another does not leave the
-	// rest of that one behind.
+	// Longest first, so that no part of a secret remains that contains another
+	// one.
 	slices.SortStableFunc(l.secrets, func(a, b []byte) int { return len(b) - len(a) })
 	return l
 }
@@ -67,7 +66,7 @@ func (l *lineWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// elapsed returns d as "[HH:MM:SS] "; hours may have more than two digits.
+// elapsed returns d as "[HH:MM:SS] "; the hours may have more than two digits.
 func elapsed(d time.Duration) []byte {
 	s := int(d / time.Second)
 	return fmt.Appendf(nil, "[%02d:%02d:%02d] ", s/secondsAnHour, s/secondsAMinute%60, s%60)

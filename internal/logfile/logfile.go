@@ -1,10 +1,9 @@
-// Package logfile writes a server's log into a folder: one line an event, in
-// a file that several processes may share, or in a file of its own for
-// debugging.
+// Package logfile writes a server's log into a folder, one line for each event.
+// The file may be shared by several processes; a debug log has a separate file.
 //
-// Secrets do not reach the log: attributes whose key looks like a secret's are
-// masked, and so is every occurrence of the secret values that the owner
-// registers. Package cli opens a Log for each server that it runs.
+// Secrets are masked: attributes whose key looks like that of a secret, and
+// every occurrence of the registered secret values. Package cli opens a Log for
+// each server that it runs.
 package logfile
 
 import (
@@ -19,7 +18,7 @@ import (
 	"time"
 )
 
-// fileName is the file that logs go to, unless they are for debugging.
+// fileName is the name of the log file, except for debug logs.
 const fileName = "server.log"
 
 const (
@@ -28,40 +27,39 @@ const (
 	stampLayout     = "2006-01-02_15-04-05"
 )
 
-// Options say where logs go and for how long they are kept.
+// Options configure a Log.
 type Options struct {
-	// Dir is the folder. It is created if need be, readable by its owner
-	// only.
+	// Dir is the folder. If it does not exist, it is created with permissions
+	// for its owner only.
 	Dir string
 
-	// Debug writes into a file of this process's own, named
-	// 2026-11-21_23-59-01_server.log after the time of its opening, each
-	// line after the time elapsed since then, as [HH:MM:SS]. All levels
-	// are written.
+	// Debug writes all levels into a separate file for this process, named
+	// 2026-11-21_23-59-01_server.log after its start. Each line begins with the
+	// elapsed time as [HH:MM:SS].
 	Debug bool
 
-	// Level is the least level that is written; the zero Level is info.
+	// Level is the minimum level that is written; the zero Level is info.
 	Level slog.Level
 
-	// RetainDays is after how many days without a change the files that
-	// this package wrote are deleted; 0 keeps them. Other files in Dir are
-	// never touched.
+	// RetainDays is the number of days without a change after which files of
+	// this package are deleted; with 0 they are kept. Other files in Dir are
+	// never changed or deleted.
 	RetainDays int
 
-	// MaxBytes is the size at which server.log is renamed and begun anew;
-	// 0 means 16 MiB. It is also begun anew on each day.
+	// MaxBytes is the size at which server.log is renamed and a new file is
+	// started; 0 means 16 MiB. A new file is also started each day.
 	MaxBytes int64
 
-	// Secrets are values to mask wherever they occur in a line. Those
-	// shorter than four bytes are not, because they would mask ordinary
+	// Secrets are values that are masked wherever they occur in a line. Values
+	// shorter than four bytes are ignored, because they would mask ordinary
 	// text.
 	Secrets []string
 
-	// Hint says what the operator can do if Dir cannot be written, for example
-	// "choose another folder"; "" says nothing.
+	// Hint tells the operator what to do if Dir cannot be written, for example
+	// "choose another folder"; "" adds nothing.
 	Hint string
 
-	// Fallback gets the lines that cannot be written into Dir; nil discards
+	// Fallback receives the lines that cannot be written into Dir; nil discards
 	// them.
 	Fallback io.Writer
 }
@@ -70,15 +68,15 @@ type Options struct {
 type Log struct {
 	*slog.Logger
 
-	path    string      // of the file; "" if logs go to the fallback
-	file    *appendFile // nil where logs go to the fallback
+	path    string      // path of the file; "" if lines are written to the fallback
+	file    *appendFile // nil if lines are written to the fallback
 	cleaner context.CancelFunc
 	done    sync.WaitGroup
 }
 
-// Open opens a log. It succeeds always: where the folder cannot be written, the
-// log goes to o.Fallback, beginning with a warning that says why. The caller
-// must close the Log.
+// Open opens a log. It always succeeds: if the folder cannot be written, lines
+// are written to o.Fallback, starting with a warning that contains the reason.
+// The caller must close the Log.
 func Open(o Options) *Log {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = defaultMaxBytes
@@ -110,7 +108,7 @@ func Open(o Options) *Log {
 	return l
 }
 
-// openIn opens the file that o asks for.
+// openIn opens the file for o.
 func openIn(o Options, start time.Time) (*appendFile, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, err
@@ -125,8 +123,9 @@ func openIn(o Options, start time.Time) (*appendFile, error) {
 	return openAppend(filepath.Join(o.Dir, fileName), o.MaxBytes, o.Fallback)
 }
 
-// createDebugFile creates an empty file named after start, with a number where
-// another process began in the same second, and returns its path.
+// createDebugFile creates an empty file named after start, and returns its
+// path. If another process started in the same second, a number is added to the
+// name.
 func createDebugFile(dir string, start time.Time) (string, error) {
 	const most = 1000
 	for i := 1; ; i++ {
@@ -145,8 +144,8 @@ func createDebugFile(dir string, start time.Time) (string, error) {
 	}
 }
 
-// Close stops the deleting of old files and closes the file. Lines logged
-// afterwards go to the fallback.
+// Close stops the deletion of old files and closes the file. Later lines are
+// written to the fallback.
 func (l *Log) Close() error {
 	l.cleaner()
 	l.done.Wait()
@@ -169,8 +168,8 @@ func newHandler(o Options, w io.Writer, start time.Time) slog.Handler {
 	})
 }
 
-// maskAttr masks an attribute whose key, or a group around it, looks like a
-// secret's.
+// maskAttr masks an attribute if its key, or that of a group around it, looks
+// like that of a secret.
 func maskAttr(groups []string, a slog.Attr) slog.Attr {
 	if looksSecret(a.Key) {
 		return slog.String(a.Key, masked)
@@ -183,8 +182,7 @@ func maskAttr(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// looksSecret reports whether a key is that of a value which must not be
-// logged.
+// looksSecret reports whether a key looks like that of a secret.
 func looksSecret(key string) bool {
 	key = strings.ToLower(key)
 	for _, word := range []string{"token", "password", "secret", "authorization", "cookie", "credential", "apikey", "api_key", "api-key", "accesskey", "privatekey"} {

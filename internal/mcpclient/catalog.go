@@ -19,10 +19,10 @@ const (
 	maxTools  = 10_000
 	maxList   = 64 << 20 // bytes of all pages
 	quiet     = 500 * time.Millisecond
-	maxUnrest = 5 * time.Second // after which a change is told although there are more and more
+	maxUnrest = 5 * time.Second // maximum delay of the report of a change while changes continue
 )
 
-// tools returns the catalog, which one caller at a time fetches.
+// tools returns the catalog. One caller at a time fetches it.
 func (s *server) tools(ctx context.Context) (*Catalog, error) {
 	if c := s.known(); c != nil {
 		return c, nil
@@ -36,26 +36,21 @@ func (s *server) tools(ctx context.Context) (*Catalog, error) {
 	if c := s.known(); c != nil {
 		return c, nil
 	}
-	for again := true; ; again = false {
-		sess, err := s.acquire(ctx, "tools/list")
-		if err != nil {
-			return nil, err
-		}
+	var c *Catalog
+	err := s.use(ctx, "tools/list", func(sess *session) (unsent bool, err error) {
 		s.mu.Lock()
 		intro, changes := s.intro, s.changes
 		s.mu.Unlock()
-		c, unsent, err := s.list(ctx, sess, intro)
-		s.release()
-		if unsent && again && sess.reason() != nil && !isClosed(s.pool.stop) {
-			continue
+		if c, unsent, err = s.list(ctx, sess, intro); err == nil {
+			s.keep(c, sess, changes)
 		}
-		if err != nil {
-			return nil, err
-		}
-		s.keep(c, sess, changes)
-		s.log.InfoContext(ctx, fmt.Sprintf("Fetched %s from %s", plural(len(c.Tools), "tool", "tools"), s.cfg.ID))
-		return c, nil
+		return unsent, err
+	})
+	if err != nil {
+		return nil, err
 	}
+	s.log.InfoContext(ctx, fmt.Sprintf("Fetched %s from %s", plural(len(c.Tools), "tool", "tools"), s.cfg.ID))
+	return c, nil
 }
 
 // plural counts things in English.
@@ -66,14 +61,14 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// known returns the catalog if it is at hand and no change was heard of.
+// known returns the catalog if it is cached and no change was reported.
 func (s *server) known() *Catalog {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.catalog
 }
 
-// keep keeps a catalog for the next caller, unless it is old already.
+// keep caches a catalog for later callers, unless it is already outdated.
 func (s *server) keep(c *Catalog, sess *session, changes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +89,7 @@ func (s *server) list(ctx context.Context, sess *session, intro *introduction) (
 	for page := 0; ; page++ {
 		result, unsent, err := sess.call(ctx, "tools/list", params, s.timeout())
 		if remote, ok := errors.AsType[*RemoteError](err); ok && remote.Code == codeNoMethod && intro.Capabilities.Tools == nil {
-			return c, false, nil // it never said that it has tools
+			return c, false, nil // it did not announce that it has tools
 		}
 		if err != nil {
 			return nil, unsent, err
@@ -108,7 +103,7 @@ func (s *server) list(ctx context.Context, sess *session, intro *introduction) (
 			slices.SortFunc(c.Tools, func(a, b Tool) int { return strings.Compare(a.Name, b.Name) })
 			return c, false, nil
 		case cursors[cursor]:
-			err = errors.New("the list has no end: a cursor came back")
+			err = errors.New("the list does not end: a cursor was repeated")
 		case page+1 == maxPages || len(seen) > maxTools || size > maxList:
 			err = fmt.Errorf("the list is too long: more than %d pages, %d tools or %d MiB", maxPages, maxTools, maxList>>20)
 		}
@@ -122,9 +117,9 @@ func (s *server) list(ctx context.Context, sess *session, intro *introduction) (
 	}
 }
 
-// addPage adds the tools of a page that are offered to the catalog and returns
-// the cursor of the next one. Entries that cannot be called, and those whose name
-// came before, go to out.
+// addPage adds the permitted tools of a page to the catalog and returns the
+// cursor of the next page. Entries that cannot be called, and those with a name
+// that occurred before, are added to out.
 func addPage(c *Catalog, seen map[string]bool, out *leftOut, result json.RawMessage, offers func(string) bool) (cursor string, err error) {
 	var page struct {
 		Tools  []json.RawMessage `json:"tools"`
@@ -135,13 +130,8 @@ func addPage(c *Catalog, seen map[string]bool, out *leftOut, result json.RawMess
 	}
 	for _, raw := range page.Tools {
 		var t struct {
-			Name         string          `json:"name"`
-			Title        string          `json:"title"`
-			Description  string          `json:"description"`
-			InputSchema  json.RawMessage `json:"inputSchema"`
-			OutputSchema json.RawMessage `json:"outputSchema"`
-			Annotations  json.RawMessage `json:"annotations"`
-			Execution    struct {
+			Tool
+			Execution struct {
 				TaskSupport string `json:"taskSupport"`
 			} `json:"execution"`
 		}
@@ -153,16 +143,14 @@ func addPage(c *Catalog, seen map[string]bool, out *leftOut, result json.RawMess
 			return "", fmt.Errorf("the list is too long: more than %d tools", maxTools)
 		}
 		if offers(t.Name) {
-			c.Tools = append(c.Tools, Tool{
-				Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema,
-				OutputSchema: t.OutputSchema, Annotations: t.Annotations, TaskSupport: t.Execution.TaskSupport,
-			})
+			t.TaskSupport = t.Execution.TaskSupport
+			c.Tools = append(c.Tools, t.Tool)
 		}
 	}
 	return page.Cursor, nil
 }
 
-// permits refuses the call of a tool that the settings leave out.
+// permits refuses a call of a tool that the settings leave out.
 func (s *server) permits(method string, params json.RawMessage) error {
 	if method != "tools/call" || len(s.cfg.Include) == 0 && len(s.cfg.Exclude) == 0 {
 		return nil
@@ -179,15 +167,15 @@ func (s *server) permits(method string, params json.RawMessage) error {
 	return nil
 }
 
-// offers reports whether the settings let a tool through: some glob of Include
-// matches it, where there are any, and none of Exclude.
+// offers reports whether the settings permit a tool: Include is empty or a glob
+// in it matches, and no glob in Exclude does.
 func (s *server) offers(tool string) bool {
 	match := func(glob string) bool { return globMatch(glob, tool) }
 	return (len(s.cfg.Include) == 0 || slices.ContainsFunc(s.cfg.Include, match)) && !slices.ContainsFunc(s.cfg.Exclude, match)
 }
 
-// globMatch matches a name against a pattern in which * stands for any text and
-// ? for any one byte.
+// globMatch matches a name against a pattern in which * matches any text and ?
+// any single byte.
 func globMatch(glob, name string) bool {
 	g, n, star, mark := 0, 0, -1, 0
 	for n < len(name) {
@@ -207,25 +195,26 @@ func globMatch(glob, name string) bool {
 	return strings.Trim(glob[g:], "*") == ""
 }
 
-// listChanged forgets the catalog and has it told, once for a storm of changes.
+// listChanged drops the cached catalog and reports the change. Changes in quick
+// succession are reported once.
 func (s *server) listChanged() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.catalog = nil
 	s.changes++
 	s.changed = time.Now()
-	if s.pool.o.ToolsChanged != nil && !s.telling {
-		s.telling = s.pool.run(s.tell)
+	if s.pool.o.ToolsChanged != nil && !s.reporting {
+		s.reporting = s.pool.run(s.reportChanges)
 	}
 }
 
-// tell waits until the storm is over and tells of it.
-func (s *server) tell() {
+// reportChanges waits until the changes stop, and reports them.
+func (s *server) reportChanges() {
 	for limit := time.Now().Add(maxUnrest); ; {
 		s.mu.Lock()
 		wait := time.Until(s.changed.Add(quiet))
 		if wait <= 0 || time.Now().After(limit) {
-			s.telling = false
+			s.reporting = false
 			s.mu.Unlock()
 			break
 		}

@@ -10,7 +10,7 @@ import (
 	"knowhow/internal/mcpsettings"
 )
 
-// gaveUp returns the error of a caller who waits for a connection no longer.
+// gaveUp returns the error of a caller that stops waiting for a connection.
 func (s *server) gaveUp(op string, cause error) error {
 	if errors.Is(cause, context.DeadlineExceeded) {
 		return &ServerError{Server: s.cfg.ID, Op: op, Kind: errkind.Timeout, Err: fmt.Errorf("connecting took too long: %w", cause)}
@@ -18,8 +18,8 @@ func (s *server) gaveUp(op string, cause error) error {
 	return fmt.Errorf("connecting to server %q: %w", s.cfg.ID, cause)
 }
 
-// beginLocked starts an attempt to connect. It continues when the caller gives up,
-// because others may wait for it.
+// beginLocked starts an attempt to connect. It continues if the caller gives
+// up, because other callers may wait for it.
 func (s *server) beginLocked(ctx context.Context) *attempt {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.pool.o.ConnectTimeout)
 	a := &attempt{cancel: cancel, done: make(chan struct{})}
@@ -37,8 +37,8 @@ func (s *server) beginLocked(ctx context.Context) *attempt {
 	return a
 }
 
-// finish publishes what an attempt came to. One that only heard that it is too
-// early leaves the last failure as it was.
+// finish publishes the result of an attempt. If the attempt was too early, the
+// last failure is kept.
 func (s *server) finish(a *attempt, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,15 +52,15 @@ func (s *server) finish(a *attempt, err error) {
 	close(a.done)
 }
 
-// connect connects, at most four times where there is hope.
+// connect connects, with up to three retries if they may succeed.
 func (s *server) connect(ctx context.Context, a *attempt) error {
 	s.mu.Lock()
 	s.enterLocked(stateConnecting, nil)
 	last := s.failure
 	s.mu.Unlock()
-	var err error // of the last try that the time limit did not end
+	var err error // of the last try that did not exceed the time limit
 	for try := 0; try <= maxRetries; try++ {
-		if wait, ok := s.patience(ctx); !ok {
+		if wait, ok := s.awaitRestart(ctx); !ok {
 			if err == nil {
 				e := s.unconnected(last)
 				e.Err = &tooEarly{last: e.Err, wait: wait}
@@ -73,7 +73,7 @@ func (s *server) connect(ctx context.Context, a *attempt) error {
 		}
 		if try == 0 {
 			s.log.DebugContext(ctx, "Connecting to server: "+s.cfg.ID)
-		} else { // the last failure is the caller's to report
+		} else { // the caller reports the last failure
 			s.log.DebugContext(ctx, "Connecting to server once more: "+s.cfg.ID, "err", err)
 		}
 		sess, intro, failure := s.open(ctx)
@@ -92,10 +92,10 @@ func (s *server) connect(ctx context.Context, a *attempt) error {
 	return err
 }
 
-// patience waits until the last connection is cleaned up and the server may be
-// started again. It is false where that takes too long, or longer than ctx
-// lasts, and says how long.
-func (s *server) patience(ctx context.Context) (time.Duration, bool) {
+// awaitRestart waits until the last connection is cleaned up and the server may be
+// started again. It returns false, and the time to wait, if that takes too long
+// or longer than ctx.
+func (s *server) awaitRestart(ctx context.Context) (time.Duration, bool) {
 	s.mu.Lock()
 	cleaned, wait := s.cleaned, time.Until(s.notUntil)
 	s.mu.Unlock()
@@ -112,8 +112,8 @@ func (s *server) patience(ctx context.Context) (time.Duration, bool) {
 	return wait, true
 }
 
-// connectError says why a connection was not made. The end of the time for it
-// says less than what went wrong before, which is earlier, nil for nothing.
+// connectError returns the reason why a connection failed. If the time limit
+// was exceeded, earlier is the more specific error from before, or nil.
 func (s *server) connectError(ctx context.Context, err, earlier error) error {
 	e := s.unconnected(err)
 	switch late := ctx.Err() != nil && errors.Is(err, ctx.Err()); {
@@ -136,7 +136,7 @@ func (s *server) unconnected(err error) *ServerError {
 	return e
 }
 
-// tooEarly is the failure of a server that may not be started again yet.
+// A tooEarly is the failure of a server that must not be started again yet.
 type tooEarly struct {
 	last error // the failure before
 	wait time.Duration
@@ -161,16 +161,16 @@ func (s *server) install(a *attempt, sess *session, intro *introduction) error {
 	s.watchIdleLocked()
 	s.mu.Unlock()
 	if sess.reason() != nil {
-		s.lost(sess) // it ended before it was ours to lose
+		s.lost(sess) // the session ended before it was installed
 	} else if tell := s.pool.o.Connected; tell != nil {
 		s.pool.run(func() { tell(s.cfg.ID) })
 	}
 	return nil
 }
 
-// dial connects once, by the transport of the settings. A server that turns
-// down streamable HTTP may be an old one that speaks HTTP+SSE (MCP 2025-11-25,
-// Transports, Backwards Compatibility).
+// dial connects once, with the transport of the settings. A server that refuses
+// streamable HTTP may be an old one with HTTP+SSE (MCP 2025-11-25, Transports,
+// Backwards Compatibility).
 func (s *server) dial(ctx context.Context) (*session, *introduction, error) {
 	switch s.cfg.Transport {
 	case mcpsettings.Stdio:
@@ -192,7 +192,7 @@ func (s *server) dialOld(ctx context.Context) (*session, *introduction, error) {
 	return s.dialWith(ctx, func(sess *session) error { return startOldSSE(ctx, &s.cfg, sess) })
 }
 
-// dialWith makes a session over a link and goes through the handshake.
+// dialWith creates a session over a link and performs the handshake.
 func (s *server) dialWith(ctx context.Context, start func(*session) error) (*session, *introduction, error) {
 	sess := newSession(s.cfg.ID, s.log, s.redact, s.listChanged)
 	if err := start(sess); err != nil {
@@ -207,10 +207,10 @@ func (s *server) dialWith(ctx context.Context, start func(*session) error) (*ses
 	s.mu.Lock()
 	s.cleaned = cleaned
 	s.mu.Unlock()
-	s.pool.wg.Go(func() { s.lookAfter(sess, cleaned) }) // the attempt is one of the pool's goroutines, so Close still waits
+	s.pool.wg.Go(func() { s.lookAfter(sess, cleaned) }) // the attempt is a goroutine of the pool, so Close still waits
 	if err != nil {
 		sess.fail(err)
-		// What the server wrote of it may come after its answer.
+		// The stderr output may arrive after the answer.
 		ending, stop := context.WithTimeout(ctx, grace)
 		defer stop()
 		select {

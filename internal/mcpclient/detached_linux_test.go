@@ -4,11 +4,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
 
-// detach makes a command start in a session of its own, and so outside the
+// detach makes a command start in a separate session, and so outside the
 // process group of its server.
 func detach(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
@@ -23,7 +24,9 @@ func TestDetachedGrandchildren(t *testing.T) {
 		"grandchild detached orphaned nameless",
 	} {
 		t.Run(behaviour, func(t *testing.T) {
-			t.Parallel()
+			if !strings.HasSuffix(behaviour, "nameless") { // every pool of this process ends such a child when it is closed
+				t.Parallel()
+			}
 			p, grand := detachedPool(t, behaviour)
 			pid := lines(t, grand)[0]
 			if !alive(pid) {

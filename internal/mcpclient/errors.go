@@ -7,18 +7,19 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// A ServerError is the failure of a server to be started, reached or to answer.
-// None of its texts holds a value of the server's Env or Headers, or a secret
-// that the settings took from a variable of the environment.
+// A ServerError reports that a server failed to start, connect or answer. Its
+// texts contain no values of the server's Env or Headers, and no secrets that
+// the settings took from environment variables.
 type ServerError struct {
 	Server string // its id in the settings
-	Op     string // what was being done: "connecting", or the method that was called
-	Stderr string // the end of what it wrote to stderr, at most 2 KiB, without control characters; "" where there is none
-	Kind   error  // errkind.Timeout for a deadline that passed; nil is errkind.Unavailable
-	Err    error  // why, never nil
+	Op     string // the operation: "connecting", or the method of the call
+	Stderr string // the end of the stderr output, at most 2 KiB, without control characters; "" if there is none
+	Kind   error  // errkind.Timeout for an exceeded deadline; nil is errkind.Unavailable
+	Err    error  // the reason, never nil
 }
 
-// Error says the server, the operation and the reason, then the end of stderr.
+// Error returns a message with the server, the operation, the reason and the
+// end of stderr.
 func (e *ServerError) Error() string {
 	s := fmt.Sprintf("server %q: %s: %v", e.Server, e.Op, e.Err)
 	if e.Stderr != "" {
@@ -42,19 +43,19 @@ var (
 	errHalted   = errors.New("the connection has ended")
 )
 
-// A fault is what a link says of a failure beyond its text.
+// A fault contains the facts about a link's failure that are not in its text.
 type fault struct {
 	err     error
-	refused bool // the server did not take the request, so that it may be sent again
+	refused bool // the server did not accept the request, so it may be sent again
 	over    bool // the session has ended
-	final   bool // connecting once more is no use
-	legacy  bool // an HTTP answer as of a server that speaks HTTP+SSE only
+	final   bool // connecting again cannot succeed
+	legacy  bool // an HTTP response like that of a server with HTTP+SSE only
 }
 
 func (f *fault) Error() string { return f.err.Error() }
 func (f *fault) Unwrap() error { return f.err }
 
-// asFault returns the fault in err's chain, an empty one where there is none.
+// asFault returns the fault in err's chain, or an empty one if there is none.
 func asFault(err error) fault {
 	if f, ok := errors.AsType[*fault](err); ok {
 		return *f

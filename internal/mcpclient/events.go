@@ -10,7 +10,7 @@ import (
 
 // An event is one server-sent event.
 type event struct {
-	name string // "" where the server gave none: a message
+	name string // "" for a message event without a name
 	id   string
 	data []byte
 }
@@ -18,16 +18,16 @@ type event struct {
 // An eventReader reads a stream of server-sent events.
 type eventReader struct {
 	r      *bufio.Reader
-	lastID string        // of the last event that had one
-	retry  time.Duration // how long the server wants us to wait before we come back; 0 if it did not say
+	lastID string        // of the last event with an id
+	retry  time.Duration // the delay that the server requests before a reconnection; 0 if there is none
 }
 
 func newEventReader(r io.Reader) *eventReader {
 	return &eventReader{r: bufio.NewReaderSize(r, 16<<10)}
 }
 
-// next returns the next event with data, or with an id alone. An event that the
-// stream's end cuts off is lost, as the standard wants it.
+// next returns the next event with data, or with an id alone. An event that is
+// cut off by the end of the stream is dropped, as the standard requires.
 func (e *eventReader) next() (event, error) {
 	var ev event
 	seen, size, first := false, 0, true
@@ -57,8 +57,8 @@ func (e *eventReader) next() (event, error) {
 	}
 }
 
-// field takes in one line of an event and reports whether it makes the event one
-// that counts.
+// field reads one line of an event and reports whether the event must be
+// returned because of it.
 func (e *eventReader) field(ev *event, line []byte) bool {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))

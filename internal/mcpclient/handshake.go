@@ -13,14 +13,15 @@ import (
 	"knowhow/internal/sanitize"
 )
 
-// The revisions of MCP that we speak. revisionModern has no handshake.
+// The revisions of MCP that the client supports. revisionModern has no
+// handshake.
 const (
 	revisionLatest = "2025-11-25"
 	revisionModern = "2026-07-28"
 	revisionsKnown = "2025-11-25 2025-06-18 2025-03-26 2024-11-05"
 )
 
-// An introduction is what a server says of itself when it is connected.
+// An introduction is the description of a server from its handshake.
 type introduction struct {
 	Protocol     string `json:"protocolVersion"`
 	Instructions string `json:"instructions"`
@@ -36,17 +37,18 @@ type introduction struct {
 	} `json:"capabilities"`
 }
 
-// errNoHandshake says that a server speaks only revisions without a handshake.
+// errNoHandshake reports that a server supports only revisions without a
+// handshake.
 var errNoHandshake = errors.New("the server has no handshake")
 
-// A clientInfo is how we introduce ourselves.
+// A clientInfo describes the client to servers.
 type clientInfo struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }
 
-// initialize makes the handshake. We offer no capabilities: with roots, which
-// clients offer by habit, some servers ignore the end of their input.
+// initialize performs the handshake. It declares no capabilities: with roots,
+// which most clients declare, some servers ignore the end of their input.
 func (s *session) initialize(ctx context.Context, client clientInfo, timeout time.Duration) (*introduction, error) {
 	params, err := encode(struct {
 		Protocol     string     `json:"protocolVersion"`
@@ -80,7 +82,7 @@ func (s *session) initialize(ctx context.Context, client clientInfo, timeout tim
 	return &in, nil
 }
 
-// discover does without a handshake, as MCP 2026-07-28 does.
+// discover connects without a handshake (MCP 2026-07-28).
 func (s *session) discover(ctx context.Context, client clientInfo, timeout time.Duration) (*introduction, error) {
 	s.link.agreed(ctx, revisionModern)
 	s.meta = modernMeta(client)
@@ -91,22 +93,22 @@ func (s *session) discover(ctx context.Context, client clientInfo, timeout time.
 	if err != nil {
 		return nil, err
 	}
-	var in introduction
-	var more struct {
+	var in struct {
+		introduction
 		Supported []string `json:"supportedVersions"`
 	}
-	if err := errors.Join(json.Unmarshal(result, &in), json.Unmarshal(result, &more)); err != nil {
+	if err := json.Unmarshal(result, &in); err != nil {
 		return nil, &fault{err: fmt.Errorf("the server's answer to server/discover cannot be read: %s", redact.Escape(err.Error())), final: true}
 	}
-	if !slices.Contains(more.Supported, revisionModern) {
-		return nil, unknownRevision(strings.Join(more.Supported, ", "))
+	if !slices.Contains(in.Supported, revisionModern) {
+		return nil, unknownRevision(strings.Join(in.Supported, ", "))
 	}
 	in.Protocol = revisionModern
-	return &in, nil
+	return &in.introduction, nil
 }
 
-// refusedHandshake hides the type of a server's refusal: callers would take it
-// for the answer to their call.
+// refusedHandshake hides the type of a server's error, which callers would
+// otherwise take for the result of their call.
 func refusedHandshake(remote *RemoteError) error {
 	return &fault{err: fmt.Errorf("the handshake was refused: %s", remote.Error()), final: true}
 }

@@ -85,6 +85,6 @@ func TestDebugLog(t *testing.T) {
 		}
 	}
 	if strings.Contains(got, "hunter2") || strings.Contains(got, "pass-word") {
-		t.Errorf("the log holds a secret:\n%s", got)
+		t.Errorf("the log contains a secret:\n%s", got)
 	}
 }

@@ -10,21 +10,20 @@ import (
 	"knowhow/internal/spell"
 )
 
-// maxNamed is how many of the entries left out for one reason are named.
+// maxNamed is the number of entries that are named for each reason.
 const maxNamed = 5
 
-// reasons are why an entry of tools/list cannot be a tool.
-var reasons = [...]string{"no object", "a member of a wrong type", "no name", "a name that came before"}
+// reasons are the reasons why an entry of tools/list is not a valid tool.
+var reasons = [...]string{"not an object", "a member of a wrong type", "no name", "a name that occurred before"}
 
-// A leftOut counts the entries of tools/list that are no tools.
-type leftOut struct {
-	n      int
-	counts [len(reasons)]int
-	names  [len(reasons)][]string // of the first entries, where they have one
+// A leftOut counts the entries of tools/list that are not valid tools, by reason.
+type leftOut [len(reasons)]struct {
+	n     int
+	names []string // of the first entries that have one
 }
 
-// refuse reports whether an entry cannot be a tool, and counts it. name and err
-// are what reading it gave, seen the names before it.
+// refuse reports whether an entry is not a valid tool, and counts it. name and
+// err are the results of decoding it; seen contains the previous names.
 func (l *leftOut) refuse(raw json.RawMessage, name string, err error, seen map[string]bool) bool {
 	reason := -1
 	switch {
@@ -39,50 +38,42 @@ func (l *leftOut) refuse(raw json.RawMessage, name string, err error, seen map[s
 	default:
 		return false
 	}
-	l.n++
-	l.counts[reason]++
-	if name != "" && len(l.names[reason]) < maxNamed {
-		l.names[reason] = append(l.names[reason], name)
+	l[reason].n++
+	if name != "" && len(l[reason].names) < maxNamed {
+		l[reason].names = append(l[reason].names, name)
 	}
 	return true
 }
 
-// describe says how many entries were left out and why, "" for none. show makes
-// a name fit to be shown.
-func (l *leftOut) describe(show func(string) string) string {
+// warnLeftOut logs the number of entries of the server's list that were left out
+// and the reasons, once until they change.
+func (s *server) warnLeftOut(ctx context.Context, l *leftOut) {
+	total := 0
 	var all []string
-	for i, n := range l.counts {
-		if n == 0 {
+	for i, entries := range l {
+		if entries.n == 0 {
 			continue
 		}
+		total += entries.n
+		text := fmt.Sprintf("%s: %d", reasons[i], entries.n)
 		var names []string
-		for _, name := range l.names[i] {
-			names = append(names, show(name))
+		for _, name := range entries.names {
+			names = append(names, spell.Quote(s.redact.Text(name)))
 		}
-		text := fmt.Sprintf("%s: %d", reasons[i], n)
-		switch {
-		case len(names) > 0 && n > len(names):
-			text += " (" + strings.Join(names, ", ") + ", …)"
-		case len(names) > 0:
+		if len(names) > 0 && entries.n > len(names) {
+			names = append(names, "…")
+		}
+		if len(names) > 0 {
 			text += " (" + strings.Join(names, ", ") + ")"
 		}
 		all = append(all, text)
 	}
-	return strings.Join(all, "; ")
-}
-
-// warnLeftOut says what the server's list has that is no tool, once for as long
-// as the list is wrong in the same way.
-func (s *server) warnLeftOut(ctx context.Context, l *leftOut) {
-	text := l.describe(func(name string) string { return spell.Quote(s.redact.Text(name)) })
+	text := strings.Join(all, "; ")
 	s.mu.Lock()
 	known := text == s.warned
 	s.warned = text
 	s.mu.Unlock()
-	if known {
-		return
-	}
-	if l.n > 0 {
-		s.log.WarnContext(ctx, fmt.Sprintf("Left out %s of the tools of %s: %s", plural(l.n, "entry", "entries"), s.cfg.ID, text))
+	if total > 0 && !known {
+		s.log.WarnContext(ctx, fmt.Sprintf("Left out %s of the tools of %s: %s", plural(total, "entry", "entries"), s.cfg.ID, text))
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// metaPrefix is of the names that MCP 2026-07-28 reserves in _meta.
+// metaPrefix is the prefix of the names in _meta that MCP 2026-07-28 reserves.
 const metaPrefix = "io.modelcontextprotocol/"
 
-// modernMeta returns the members of _meta by which each request of MCP
-// 2026-07-28 introduces itself.
+// modernMeta returns the members of _meta that each request of MCP 2026-07-28
+// must contain.
 func modernMeta(client clientInfo) map[string]any {
 	return map[string]any{
 		metaPrefix + "protocolVersion":    revisionModern,
@@ -24,14 +24,13 @@ func modernMeta(client clientInfo) map[string]any {
 	}
 }
 
-// withMeta returns params with the given members in their _meta, besides those
-// that stand there.
+// withMeta returns params with the given members added to their _meta.
 func withMeta(params json.RawMessage, members map[string]any) (json.RawMessage, error) {
 	var fields, given map[string]json.RawMessage
 	if len(bytes.TrimSpace(params)) > 0 && json.Unmarshal(params, &fields) != nil {
 		return nil, &errkind.Argument{Name: "params", Want: "a JSON object"}
 	}
-	_ = json.Unmarshal(fields["_meta"], &given) // one that is no object is replaced
+	_ = json.Unmarshal(fields["_meta"], &given) // if it is not an object, it is replaced
 	meta := maps.Clone(members)
 	for name, v := range given {
 		meta[name] = v
@@ -44,13 +43,10 @@ func withMeta(params json.RawMessage, members map[string]any) (json.RawMessage, 
 	return encode(all)
 }
 
-// describe writes into the headers what a request of MCP 2026-07-28 is, so that
-// proxies need not read it.
-func (l *streamableLink) describe(h http.Header, c *call, frame []byte) {
-	l.mu.Lock()
-	modern := l.modern
-	l.mu.Unlock()
-	if !modern || c == nil {
+// describe sets the headers of a request of MCP 2026-07-28, which spare proxies
+// from parsing the body. Other requests are left as they are.
+func describe(h http.Header, c *call, frame []byte) {
+	if c == nil || h.Get("Mcp-Protocol-Version") != revisionModern {
 		return
 	}
 	h.Set("Mcp-Method", c.method)
@@ -72,7 +68,7 @@ func (l *streamableLink) describe(h http.Header, c *call, frame []byte) {
 	}
 }
 
-// headerValue writes a text so that it fits into a header.
+// headerValue encodes a text for a header.
 func headerValue(s string) string {
 	plain := strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 	if plain && strings.TrimSpace(s) == s && !strings.HasPrefix(s, "=?base64?") {

@@ -13,18 +13,20 @@ import (
 	"knowhow/internal/sanitize"
 )
 
-// An oldSSELink speaks HTTP+SSE, the transport of MCP 2024-11-05: one stream of
-// events brings everything from the server, its first event says where to POST.
+// An oldSSELink implements HTTP+SSE, the transport of MCP 2024-11-05. One
+// stream of events contains all messages of the server. Its first event is the
+// URL for POSTs.
 type oldSSELink struct {
 	*remote
 	cancel   context.CancelFunc
 	endpoint string
 }
 
-// startOldSSE opens the stream, waits for the address and makes both the
-// session's link.
+// startOldSSE opens the stream, waits for the URL and makes both the session's
+// link.
 func startOldSSE(ctx context.Context, srv *mcpsettings.Server, sess *session) error {
 	l := &oldSSELink{remote: newRemote(srv, sess)}
+	l.deliver = l.send
 	sess.link = l
 	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	l.cancel = cancel
@@ -56,7 +58,7 @@ func startOldSSE(ctx context.Context, srv *mcpsettings.Server, sess *session) er
 	return nil
 }
 
-// open asks for the stream and reads its first event.
+// open requests the stream and reads its first event.
 func (l *oldSSELink) open(ctx context.Context) (io.ReadCloser, *eventReader, error) {
 	resp, err := l.do(ctx, nil, http.MethodGet, l.srv.URL, nil, func(h http.Header) { h.Set("Accept", "text/event-stream") })
 	if err != nil {
@@ -64,11 +66,7 @@ func (l *oldSSELink) open(ctx context.Context) (io.ReadCloser, *eventReader, err
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer resp.Body.Close()
-		body, err := readBody(io.LimitReader(resp.Body, 64<<10))
-		if err != nil {
-			body = nil // the status says enough
-		}
-		return nil, nil, l.rejected(resp, body)
+		return nil, nil, l.rejected(resp, detail(resp))
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if kind != "text/event-stream" {
@@ -90,8 +88,8 @@ func (l *oldSSELink) open(ctx context.Context) (io.ReadCloser, *eventReader, err
 	return resp.Body, events, nil
 }
 
-// resolve returns the address for POSTs, which must be on the host of the
-// settings: the headers of the settings go there.
+// resolve returns the URL for POSTs. It must be on the host of the settings,
+// because it receives the headers of the settings.
 func (l *oldSSELink) resolve(ref string) (string, error) {
 	base, err := url.Parse(l.srv.URL)
 	if err != nil {
@@ -99,7 +97,7 @@ func (l *oldSSELink) resolve(ref string) (string, error) {
 	}
 	u, err := base.Parse(ref)
 	if err != nil || u.Scheme != base.Scheme || u.Host != base.Host {
-		return "", &fault{err: errors.New("the server names an address on another host"), final: true}
+		return "", &fault{err: errors.New("the server sent a URL on another host"), final: true}
 	}
 	return u.String(), nil
 }
@@ -115,28 +113,16 @@ func (l *oldSSELink) send(ctx context.Context, c *call, frame []byte) error {
 	if resp.StatusCode >= 200 && resp.StatusCode <= 299 {
 		return nil
 	}
-	body, err := readBody(io.LimitReader(resp.Body, 64<<10))
-	if err != nil {
-		body = nil
-	}
-	f := l.rejected(resp, body)
+	f := l.rejected(resp, detail(resp))
 	if resp.StatusCode == http.StatusNotFound {
-		f.refused, f.over = true, true // the session is gone
+		f.refused, f.over = true, true // the session has ended
 	}
 	return f
 }
 
-func (l *oldSSELink) post(ctx context.Context, frame []byte) {
-	l.later(ctx, func(ctx context.Context) error { return l.send(ctx, nil, frame) })
-}
-
-func (l *oldSSELink) withdraw(c *call) bool { return !c.sent.Load() }
-
 func (l *oldSSELink) agreed(context.Context, string) {}
 
-func (l *oldSSELink) halt() {}
-
-// close ends the stream, which is the transport's goodbye.
+// close ends the stream, which ends the session.
 func (l *oldSSELink) close(<-chan struct{}) {
 	l.cancel()
 	l.wait()

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// alive reports whether a process runs. One that nobody has reaped yet is dead.
+// alive reports whether a process runs. A process that is not yet reaped is dead.
 func alive(pid string) bool {
 	n, err := strconv.Atoi(pid)
 	if err != nil || syscall.Kill(n, 0) != nil {
@@ -81,7 +81,7 @@ func TestCloseInAHurry(t *testing.T) {
 	}
 }
 
-// TestLeaderDies kills a server whose grandchild holds its output open.
+// TestLeaderDies kills a server whose grandchild keeps its output open.
 func TestLeaderDies(t *testing.T) {
 	grand := filepath.Join(t.TempDir(), "grand")
 	p := newPool(t, Options{}, fakeSettings("fake", "grandchild", "FAKE_GRANDCHILD", grand))
@@ -94,6 +94,7 @@ func TestLeaderDies(t *testing.T) {
 // TestParentIsKilled kills a program that uses a pool, which then cannot end its
 // children itself.
 func TestParentIsKilled(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	starts, grand := filepath.Join(dir, "starts"), filepath.Join(dir, "grand")
 	parent := exec.Command(os.Args[0])

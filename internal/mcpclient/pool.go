@@ -1,12 +1,13 @@
-// Package mcpclient connects to MCP servers and calls them. A [Pool] keeps
-// one connection to each server of the settings, over stdio, streamable HTTP or
-// HTTP+SSE: it is made when first needed, shared by all callers, closed when it
-// was not used for a while, and made again when a server has died. Params and
-// results pass as they were written, so that any method can be called.
+// Package mcpclient connects to MCP servers and calls them. A [Pool] keeps one
+// connection to each server of the settings, over stdio, streamable HTTP or
+// HTTP+SSE. It connects when a call needs the server, shares the connection
+// between all callers, closes it after some time without use, and connects
+// again if a server has died. Params and results are passed on unchanged, so
+// that any method can be called.
 //
-// The package speaks JSON-RPC itself, because results must stay as the server
-// wrote them and because it must know whether a request was sent: a tool call
-// that was is never sent twice.
+// The package implements JSON-RPC itself, because results must stay as the
+// server wrote them, and because it must know whether a request was sent: a
+// tool call is never sent twice.
 package mcpclient
 
 import (
@@ -26,45 +27,44 @@ import (
 	"knowhow/internal/spell"
 )
 
-// Options are the servers and limits of a Pool.
+// Options configure a Pool.
 type Options struct {
 	Servers        []mcpsettings.Server
 	Log            *slog.Logger        // nil discards
-	Version        string              // ours, for clientInfo
-	IdleTimeout    time.Duration       // a connection unused that long is closed; 0 means 10 minutes, negative never
-	CallTimeout    time.Duration       // of one request, from its last sign of progress; 0 means 30 s; a server's own Timeout beats it
+	Version        string              // of this program, for clientInfo
+	IdleTimeout    time.Duration       // time after which an unused connection is closed; 0 means 10 minutes, negative means never
+	CallTimeout    time.Duration       // of one request, since its last progress; 0 means 30 s; a server's own Timeout takes precedence
 	ConnectTimeout time.Duration       // of start and handshake, retries included; 0 means 30 s
-	Connected      func(server string) // called after a connection was made, which Close waits for; nil ignores it
-	ToolsChanged   func(server string) // called about 500 ms after a server said that its tools changed; nil ignores it
+	Connected      func(server string) // called after connecting; Close waits for it; may be nil
+	ToolsChanged   func(server string) // called about 500 ms after a server reported that its tools changed; may be nil
 }
 
-// The defaults of Options.
+// Defaults of Options.
 const (
 	defaultIdle    = 10 * time.Minute
 	defaultCall    = 30 * time.Second
 	defaultConnect = 30 * time.Second
 )
 
-// A Status is what there is to know of a server at one moment.
+// A Status is a snapshot of the state of a server.
 type Status struct {
 	ID        string
 	Disabled  bool
-	Transport string    // as the settings say
-	State     string    // one of the states below
-	Tools     int       // how many it offers after Include and Exclude; -1 for unknown
-	Error     string    // the last failure of its connection, "" if there was none since it last worked
-	Since     time.Time // when it came into its state
+	Transport string // from the settings
+	State     string // one of the states below
+	Tools     int    // number of tools after Include and Exclude; -1 if unknown
+	Error     string // the last failure of its connection; "" if there was none since it last worked
 }
 
-// The states of a server.
+// States of a server.
 const (
-	stateIdle       = "idle" // not connected, because nobody needs it
+	stateIdle       = "idle" // not connected, because no call needs it
 	stateConnecting = "connecting"
 	stateReady      = "ready"
 	stateFailed     = "failed" // the last attempt failed, or the connection broke
 )
 
-// A Pool keeps the connections. Its methods may be called from any goroutine.
+// A Pool manages the connections. It is safe for concurrent use.
 type Pool struct {
 	o       Options
 	servers map[string]*server
@@ -74,13 +74,13 @@ type Pool struct {
 
 	wg    sync.WaitGroup // all goroutines
 	stop  chan struct{}  // closed when Close begins
-	hurry chan struct{}  // closed when Close must not take any longer
+	hurry chan struct{}  // closed when Close must finish quickly
 
 	mu     sync.Mutex
 	closed bool
 }
 
-// New returns a Pool. It connects to nothing.
+// New returns a Pool. It does not connect to any server.
 func New(o Options) *Pool {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -102,17 +102,17 @@ func New(o Options) *Pool {
 	return p
 }
 
-// Call sends one request to a server, connecting if need be, and returns its
-// result as the server wrote it. Params are a JSON object or nil.
+// Call sends one request to a server and returns its result as the server wrote
+// it. It connects first if necessary. params is a JSON object or nil.
 //
-// Errors are of kind errkind.NotFound for an unknown server, errkind.Denied for
+// Errors are of kind errkind.NotFound for an unknown server; errkind.Denied for
 // a disabled one and for a call of a tool that its Include and Exclude leave
-// out, errkind.Invalid for params that are no JSON object and for methods that
-// belong to the connection; the Problem of the settings; a *RemoteError where
-// the server answered with an error; a *ServerError where it could not be
-// reached, died or did not answer in time. When ctx ends Call returns at once,
-// and the server is told. A request that may have reached the server is never
-// sent again.
+// out; errkind.Invalid for params that are not a JSON object and for methods
+// that belong to the connection; the Problem of the settings; a *RemoteError if
+// the server answered with an error; a *ServerError if it could not be reached,
+// died or did not answer in time. If ctx ends, Call returns at once, and the
+// server is notified. A request that may have reached the server is never sent
+// again.
 func (p *Pool) Call(ctx context.Context, server, method string, params json.RawMessage) (json.RawMessage, error) {
 	s, err := p.find(server)
 	if err != nil {
@@ -127,9 +127,10 @@ func (p *Pool) Call(ctx context.Context, server, method string, params json.RawM
 	return s.call(ctx, method, params)
 }
 
-// Catalog returns what a server offers, connecting if need be. It is kept until
-// the server says that its tools changed, or is connected again. The caller must
-// not change it. Errors are those of Call; a list without end is a *ServerError.
+// Catalog returns the tools of a server. It connects first if necessary. The
+// catalog is cached until the server reports that its tools changed, or is
+// connected again. The caller must not modify it. Errors are those of Call; a
+// list without end is a *ServerError.
 func (p *Pool) Catalog(ctx context.Context, server string) (*Catalog, error) {
 	s, err := p.find(server)
 	if err != nil {
@@ -138,7 +139,7 @@ func (p *Pool) Catalog(ctx context.Context, server string) (*Catalog, error) {
 	return s.tools(ctx)
 }
 
-// find returns a server that may be used.
+// find returns a server that is known and enabled.
 func (p *Pool) find(id string) (*server, error) {
 	s, ok := p.servers[id]
 	switch {
@@ -147,7 +148,7 @@ func (p *Pool) find(id string) (*server, error) {
 		if near := spell.Near(id, p.ids, 3); len(near) > 0 {
 			hint = "; did you mean " + spell.List(near) + "?"
 		}
-		return nil, fmt.Errorf("no server %s is in the settings%s: %w", spell.Quote(id), hint, errkind.NotFound)
+		return nil, fmt.Errorf("there is no server %s in the settings%s: %w", spell.Quote(id), hint, errkind.NotFound)
 	case s.cfg.Disabled:
 		return nil, fmt.Errorf("server %q is disabled in the settings: %w", id, errkind.Denied)
 	case s.cfg.Problem != nil:
@@ -165,10 +166,10 @@ func (p *Pool) Status() []Status {
 	return all
 }
 
-// Close ends all connections at the same time and waits for every process and
+// Close ends all connections concurrently and waits for every process and
 // goroutine of the pool. Calls in flight fail. A child gets a second to end by
-// itself and another after SIGTERM; when ctx ends the rest is killed at once.
-// The error is nil, or ctx's where it came to that.
+// itself and another after SIGTERM. If ctx ends, the remaining children are
+// killed at once, and the error is that of ctx. Otherwise it is nil.
 func (p *Pool) Close(ctx context.Context) error {
 	p.mu.Lock()
 	first := !p.closed
@@ -181,7 +182,7 @@ func (p *Pool) Close(ctx context.Context) error {
 		}
 	}
 	done := make(chan struct{})
-	go func() { // ends with the pool's goroutines, which are waited for below
+	go func() { // ends with the goroutines of the pool, which are waited for below
 		p.wg.Wait()
 		close(done)
 	}()
@@ -201,8 +202,8 @@ func (p *Pool) Close(ctx context.Context) error {
 	return err
 }
 
-// run starts work in a goroutine that Close waits for. It is false once Close
-// has begun.
+// run starts a goroutine that Close waits for. It returns false if Close has
+// begun.
 func (p *Pool) run(work func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -208,7 +208,7 @@ func TestCatalog(t *testing.T) {
 	if got := mustCall(t, p, "filtered", "echo", "1"); got != "1" {
 		t.Errorf("calling a tool that is let through gave %s", got)
 	}
-	if _, err := p.Catalog(t.Context(), "endless"); !errors.Is(err, errkind.Unavailable) || !strings.Contains(err.Error(), "no end") {
+	if _, err := p.Catalog(t.Context(), "endless"); !errors.Is(err, errkind.Unavailable) || !strings.Contains(err.Error(), "does not end") {
 		t.Errorf("a list without end gave %v", err)
 	}
 	states := map[string]int{}
@@ -242,8 +242,8 @@ func TestLeftOut(t *testing.T) {
 		}
 	}
 	twice := strings.TrimSuffix(strings.Repeat(`"twice\x1b", `, 4), ", ")
-	text := `Left out 12 entries of the tools of fake: no object: 2; a member of a wrong type: 2 ("odd", "` + strings.Repeat("n", 80) +
-		`…"); no name: 1; a name that came before: 7 ("***", ` + twice + `, …)`
+	text := `Left out 12 entries of the tools of fake: not an object: 2; a member of a wrong type: 2 ("odd", "` + strings.Repeat("n", 80) +
+		`…"); no name: 1; a name that occurred before: 7 ("***", ` + twice + `, …)`
 	if diff := cmp.Diff([]string{"msg=" + strconv.Quote(text)}, warnings); diff != "" {
 		t.Errorf("the warnings differ (-want +got):\n%s", diff)
 	}
@@ -268,7 +268,7 @@ func TestExpandedSecrets(t *testing.T) {
 		}
 	}
 	if !strings.Contains(log.String(), "starting with [*** plain]") || strings.Contains(log.String(), "efgh") {
-		t.Errorf("the log lacks the line or holds the secret:\n%s", log)
+		t.Errorf("the log lacks the line or contains the secret:\n%s", log)
 	}
 }
 
@@ -315,7 +315,7 @@ func TestKindsOfErrors(t *testing.T) {
 	}
 }
 
-// TestSecretsInErrors has servers answer with errors that hold a value of their
+// TestSecretsInErrors has servers answer with errors that contain a value of their
 // settings.
 func TestSecretsInErrors(t *testing.T) {
 	const secret = "hunter2-hunter2"
@@ -356,7 +356,7 @@ func TestCrash(t *testing.T) {
 		t.Errorf("the error of a crash is %v, want exit status and stderr", err)
 	}
 	if strings.Contains(err.Error(), "hunter2") {
-		t.Errorf("the error of a crash holds a secret: %v", err)
+		t.Errorf("the error of a crash contains a secret: %v", err)
 	}
 	if err := <-slow; !errors.Is(err, errkind.Unavailable) || time.Since(begin) > 10*time.Second { // not its own limit of 30 s
 		t.Errorf("another call in flight ended after %v with %v, want at once and Unavailable", time.Since(begin), err)
@@ -379,6 +379,7 @@ func TestCrash(t *testing.T) {
 }
 
 func TestDiesAtStart(t *testing.T) {
+	t.Parallel()
 	starts := filepath.Join(t.TempDir(), "starts")
 	p := newPool(t, Options{}, fakeSettings("fake", "die", "FAKE_STARTS", starts, "FAKE_SECRET", "hunter2-hunter2"))
 	_, err := p.Call(t.Context(), "fake", "tools/call", toolCall("echo", "1"))
@@ -395,13 +396,14 @@ func TestDiesAtStart(t *testing.T) {
 }
 
 func TestHangingHandshake(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, Options{ConnectTimeout: 300 * time.Millisecond}, fakeSettings("fake", "hang"))
 	_, err := p.Catalog(t.Context(), "fake")
 	if !errors.Is(err, errkind.Unavailable) || errors.Is(err, errkind.Timeout) || !strings.Contains(err.Error(), "not ready within 300ms") {
 		t.Errorf("a server that hangs gave %v, want Unavailable and the limit", err)
 	}
 	if failed, ok := errors.AsType[*ServerError](err); !ok || failed.Stderr != "still downloading" {
-		t.Errorf("the error does not hold the end of stderr: %#v", err)
+		t.Errorf("the error does not contain the end of stderr: %#v", err)
 	}
 }
 
@@ -470,9 +472,10 @@ func TestRequestsOfTheServer(t *testing.T) {
 }
 
 func TestToolsChanged(t *testing.T) {
-	var told atomic.Int32
+	t.Parallel()
+	var reports atomic.Int32
 	tell := make(chan string, 10)
-	p := newPool(t, Options{ToolsChanged: func(id string) { told.Add(1); tell <- id }}, fakeSettings("fake", "eager"))
+	p := newPool(t, Options{ToolsChanged: func(id string) { reports.Add(1); tell <- id }}, fakeSettings("fake", "eager"))
 	first, err := p.Catalog(t.Context(), "fake")
 	if err != nil {
 		t.Fatal(err)
@@ -488,12 +491,13 @@ func TestToolsChanged(t *testing.T) {
 	}
 	select {
 	case <-tell:
-		t.Errorf("a storm of changes was told %d times, want once", told.Load())
+		t.Errorf("a storm of changes was reported %d times, want once", reports.Load())
 	case <-time.After(700 * time.Millisecond):
 	}
 }
 
 func TestGiantMessage(t *testing.T) {
+	t.Parallel()
 	p := newPool(t, Options{}, fakeSettings("fake", "normal"))
 	_, err := p.Call(t.Context(), "fake", "tools/call", toolCall("giant", "{}"))
 	if !errors.Is(err, errkind.Unavailable) || !strings.Contains(err.Error(), "more than 64 MiB") {

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	grace   = time.Second            // how long a child may take to end by itself, and again after SIGTERM
-	drain   = 250 * time.Millisecond // how long what a dead child wrote is waited for
-	maxPost = 1000                   // frames without an answer that may wait to be read by a child
+	grace   = time.Second            // time for a child to end by itself, and again after SIGTERM
+	drain   = 250 * time.Millisecond // how long to wait for the output of a dead child
+	maxPost = 1000                   // frames without a response that may be queued for a child
 )
 
-// A processLink is a child process that speaks newline-delimited JSON-RPC on its
-// stdin and stdout. It has four goroutines: one writes, two read, one waits for
-// the child's end.
+// A processLink is a child process that reads and writes newline-delimited
+// JSON-RPC on its stdin and stdout. It has four goroutines: one writes, two
+// read, and one waits for the end of the child.
 type processLink struct {
 	sess   *session
 	family *child.Family
@@ -34,26 +34,26 @@ type processLink struct {
 	stderr *os.File
 	tail   *redact.Tail
 
-	wake   chan struct{} // capacity 1: there is something to write, or nothing any more
-	read   chan struct{} // closed when stdout has ended
-	heard  chan struct{} // closed when stderr has ended
-	exited chan struct{} // closed when the child is gone and reaped; exit is set then
+	wake   chan struct{} // capacity 1: there is something to write, or writing has ended
+	read   chan struct{} // closed at the end of stdout
+	heard  chan struct{} // closed at the end of stderr
+	exited chan struct{} // closed when the child is reaped; exit is set then
 	exit   string
 	wg     sync.WaitGroup
 
 	mu     sync.Mutex
 	queue  []outgoing
-	posted int // frames in the queue that belong to no call
+	posted int // queued frames that belong to no call
 	halted bool
 }
 
-// An outgoing frame waits to be written.
+// An outgoing frame is queued for writing.
 type outgoing struct {
 	frame []byte
-	call  *call // nil where nobody waits for an answer
+	call  *call // nil if there is no response
 }
 
-// startProcess starts the server's command in a process group of its own and
+// startProcess starts the server's command in a separate process group and
 // makes it the session's link.
 func startProcess(ctx context.Context, srv *mcpsettings.Server, sess *session, g *child.Guard) error {
 	env := os.Environ()
@@ -83,8 +83,8 @@ func startProcess(ctx context.Context, srv *mcpsettings.Server, sess *session, g
 	return nil
 }
 
-// start makes the pipes and the child. The pipes are plain files, so that
-// waiting for the child never waits for those who inherited its output.
+// start creates the pipes and the child. The pipes are plain files, so that
+// waiting for the child does not wait for processes that inherited its output.
 func (l *processLink) start(g *child.Guard) (err error) {
 	var files []*os.File
 	pipe := func() (r, w *os.File) {
@@ -108,7 +108,7 @@ func (l *processLink) start(g *child.Guard) (err error) {
 		for _, f := range files {
 			_ = f.Close()
 		}
-		// The error of a start names the path that is in the settings, no arguments.
+		// The error contains the path from the settings, but no arguments.
 		final := errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission)
 		return &fault{err: fmt.Errorf("starting the command: %w", err), final: final}
 	}
@@ -130,7 +130,7 @@ func (l *processLink) post(_ context.Context, frame []byte) {
 		l.sess.fail(fmt.Errorf("the server does not read its input: %d messages wait for it", maxPost))
 		return
 	}
-	_ = l.enqueue(outgoing{frame, nil}) // nobody waits for it
+	_ = l.enqueue(outgoing{frame, nil}) // there is no response to wait for
 }
 
 func (l *processLink) enqueue(o outgoing) error {
@@ -144,12 +144,12 @@ func (l *processLink) enqueue(o outgoing) error {
 		l.posted++
 	}
 	l.mu.Unlock()
-	l.stir()
+	l.wakeWriter()
 	return nil
 }
 
-// stir wakes the writer.
-func (l *processLink) stir() {
+// wakeWriter wakes the writer.
+func (l *processLink) wakeWriter() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -174,11 +174,11 @@ func (l *processLink) halt() {
 	l.mu.Lock()
 	l.halted, l.queue, l.posted = true, nil, 0
 	l.mu.Unlock()
-	l.stir()
+	l.wakeWriter()
 }
 
-// take moves queued frames into buf, about 64 KiB of them at once, and notes
-// that they are sent. more is false when there will be none any more.
+// take moves queued frames into buf, about 64 KiB at once, and marks them as
+// sent. more is false if there will be no further frames.
 func (l *processLink) take(buf []byte) (_ []byte, more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -199,8 +199,8 @@ func (l *processLink) take(buf []byte) (_ []byte, more bool) {
 	return buf, !l.halted
 }
 
-// write writes what is queued, until the link is halted or the child takes no
-// more. The end of stdin tells the child to end.
+// write writes the queued frames, until the link is halted or the child has
+// closed its stdin. The end of stdin tells the child to end.
 func (l *processLink) write() {
 	defer l.stdin.Close()
 	var buf []byte
@@ -224,8 +224,8 @@ func (l *processLink) write() {
 	}
 }
 
-// broken ends the session after a pipe was closed. The death of the child is the
-// better reason where it is one.
+// broken ends the session after a pipe was closed. If the child has died, its
+// death is the reason.
 func (l *processLink) broken(pipe string) {
 	select {
 	case <-l.exited:
@@ -257,8 +257,8 @@ func (l *processLink) readLines(ctx context.Context) {
 // errTooLong ends a connection.
 var errTooLong = fmt.Errorf("the server sent a message of more than %d MiB", maxMessage>>20)
 
-// readLine returns the next line, valid until the next call; at the end of br
-// what is left, with the error.
+// readLine returns the next line, which is valid until the next call. At the
+// end of br it returns the rest, with the error.
 func readLine(br *bufio.Reader) ([]byte, error) {
 	line, err := br.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
@@ -275,19 +275,19 @@ func readLine(br *bufio.Reader) ([]byte, error) {
 	return long, err
 }
 
-// await waits for the child's end, lets what it wrote be read and tells the
-// session.
+// await waits for the end of the child, waits until its output is read, and
+// ends the session.
 func (l *processLink) await() {
 	state := l.family.Reap(l.cmd)
 	deadline := time.Now().Add(drain)
-	_ = l.stdout.SetReadDeadline(deadline) // somebody outside the group may hold the other end
+	_ = l.stdout.SetReadDeadline(deadline) // a process outside the group may have the other end open
 	_ = l.stderr.SetReadDeadline(deadline)
 	timeout := time.NewTimer(2 * drain)
 	defer timeout.Stop()
 	for _, end := range []chan struct{}{l.read, l.heard} {
 		select {
 		case <-end:
-		case <-timeout.C: // a platform without deadlines on pipes
+		case <-timeout.C: // on a platform without deadlines for pipes
 			_ = l.stdout.Close()
 			_ = l.stderr.Close()
 		}

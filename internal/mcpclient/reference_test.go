@@ -54,7 +54,7 @@ func useEverything(t *testing.T, p *Pool, id string) {
 }
 
 // TestReferenceStdio uses every reference server, started by its file and by
-// npx, which puts processes of its own in between.
+// npx, which adds processes in between.
 func TestReferenceStdio(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "note.txt"), []byte("buy cheese"), 0o600); err != nil {
@@ -123,7 +123,7 @@ func TestReferenceHTTP(t *testing.T) {
 			serveReference(t, tt.argument, port)
 			useEverything(t, p, "far")
 			begin := time.Now()
-			if err := p.Close(t.Context()); err != nil || time.Since(begin) > 4*time.Second { // a server that is told of roots takes 5 s
+			if err := p.Close(t.Context()); err != nil || time.Since(begin) > 4*time.Second { // with roots, a server takes 5 s
 				t.Errorf("Close() = %v after %v", err, time.Since(begin))
 			}
 		})

@@ -109,7 +109,7 @@ func serveReference(t *testing.T, transport, port string) *exec.Cmd {
 	return cmd
 }
 
-// freePort returns a port that nobody listens on.
+// freePort returns a port without a listener.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -144,7 +144,7 @@ func closeInTime(t *testing.T, p *Pool, mark string) {
 	if err := p.Close(t.Context()); err != nil {
 		t.Errorf("Close() = %v", err)
 	}
-	if took := time.Since(begin); took > 4*time.Second { // a server that is told of roots takes 5 s
+	if took := time.Since(begin); took > 4*time.Second { // with roots, a server takes 5 s
 		t.Errorf("Close() took %v", took)
 	}
 	gone(t, mark)

@@ -18,21 +18,22 @@ import (
 )
 
 const (
-	postTime  = 2 * time.Second // limit of a message that nobody waits for
-	maxPosts  = 64              // such messages under way at once; more are dropped
-	maxDetail = 300             // bytes of an answer's body that an error shows
+	postTime  = 2 * time.Second // time limit of a message without a response
+	maxPosts  = 64              // concurrent messages without a response; further ones are dropped
+	maxDetail = 300             // bytes of a response body in an error
 )
 
-// A remote is what the two HTTP transports share: requests with the headers of
-// the settings, and what becomes of answers that are not what was asked for.
+// A remote is the common part of the two HTTP transports: it sends requests
+// with the headers of the settings, and handles error responses.
 type remote struct {
-	srv    *mcpsettings.Server
-	sess   *session
-	client *http.Client
-	posts  chan struct{} // a token for each message under way that nobody waits for
+	srv     *mcpsettings.Server
+	sess    *session
+	client  *http.Client
+	deliver func(ctx context.Context, c *call, frame []byte) error // the link's send
+	posts   chan struct{}                                          // one element for each message in progress that has no response
 
 	lifeMu sync.Mutex
-	ended  bool // no goroutine starts any more
+	ended  bool // no new goroutines may start
 	wg     sync.WaitGroup
 }
 
@@ -51,13 +52,13 @@ func newRemote(srv *mcpsettings.Server, sess *session) *remote {
 	}
 }
 
-// sameHost follows redirects that keep the method and stay on the host, because
-// the headers of the settings go along and may hold credentials.
+// sameHost permits redirects that keep the method and the host, because the
+// headers of the settings are sent along and may contain credentials.
 func sameHost(req *http.Request, via []*http.Request) error {
 	from := via[0]
 	switch {
 	case len(via) > 5:
-		return errors.New("the server redirects without end")
+		return errors.New("the server redirects too often")
 	case req.Method != from.Method, req.URL.Host != from.URL.Host, req.URL.Scheme != from.URL.Scheme && req.URL.Scheme != "https":
 		return &fault{final: true, err: fmt.Errorf("the server has moved to %q; if you trust that address, put it into the settings",
 			sanitize.Cut(req.URL.Scheme+"://"+req.URL.Host, maxDetail, maxDetail))}
@@ -65,8 +66,8 @@ func sameHost(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// do sends one request. c notes when the server may have seen some of it; nil
-// for requests that belong to no call.
+// do sends one request. It records in c when the server may have received some
+// of it; c is nil for requests that belong to no call.
 func (r *remote) do(ctx context.Context, c *call, method, target string, body []byte, set func(http.Header)) (*http.Response, error) {
 	if c != nil {
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { c.sent.Store(true) }})
@@ -87,7 +88,7 @@ func (r *remote) do(ctx context.Context, c *call, method, target string, body []
 		return resp, nil
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
-		err = e.Err // the URL may hold credentials
+		err = e.Err // the URL may contain credentials
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -95,16 +96,16 @@ func (r *remote) do(ctx context.Context, c *call, method, target string, body []
 	if moved, ok := errors.AsType[*fault](err); ok {
 		return nil, moved
 	}
-	// Where one connection broke the others are dead too, as after a restart: a
-	// later request must not be lost on one of them.
+	// If one connection broke, the others are broken too, as after a restart. A
+	// later request must not be sent on one of them.
 	r.client.CloseIdleConnections()
 	f := &fault{err: fmt.Errorf("the server was not reached: %s", r.sess.redact.Line([]byte(err.Error())))}
-	// Nothing was sent: the server is gone, and its sessions with it.
+	// Nothing was sent: the server and its sessions have ended.
 	f.over = c != nil && !c.sent.Load()
 	return nil, f
 }
 
-// rejected turns an answer with a status that is no success into a fault.
+// rejected returns the fault for a response with an error status.
 func (r *remote) rejected(resp *http.Response, body []byte) *fault {
 	text := ""
 	if detail := strings.TrimSpace(string(body)); detail != "" {
@@ -114,7 +115,7 @@ func (r *remote) rejected(resp *http.Response, body []byte) *fault {
 	switch code := resp.StatusCode; code {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return &fault{
-			err:     fmt.Errorf("the server refused us with status %s; check the credentials in the headers of its settings%s", status, text),
+			err:     fmt.Errorf("the server refused the request with status %s; check the credentials in the headers of its settings%s", status, text),
 			refused: true, final: true,
 		}
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
@@ -125,9 +126,9 @@ func (r *remote) rejected(resp *http.Response, body []byte) *fault {
 	}
 }
 
-// later runs a message that nobody waits for, in a goroutine that close waits
-// for. When too many are under way it is dropped.
-func (r *remote) later(ctx context.Context, send func(context.Context) error) {
+// post sends a frame in a goroutine that close waits for. If too many are in
+// progress, the frame is dropped.
+func (r *remote) post(ctx context.Context, frame []byte) {
 	select {
 	case r.posts <- struct{}{}:
 	default:
@@ -137,14 +138,14 @@ func (r *remote) later(ctx context.Context, send func(context.Context) error) {
 		defer func() { <-r.posts }()
 		ctx, cancel := context.WithTimeout(ctx, postTime)
 		defer cancel()
-		if err := send(ctx); err != nil {
+		if err := r.deliver(ctx, nil, frame); err != nil {
 			r.sess.log.DebugContext(ctx, "a message did not reach the server", "server", r.srv.ID, "err", err)
 		}
 	})
 }
 
-// spawn starts work in a goroutine that wait waits for. It is false once that
-// has begun.
+// spawn starts a goroutine that wait waits for. It returns false if waiting has
+// begun.
 func (r *remote) spawn(work func()) bool {
 	r.lifeMu.Lock()
 	defer r.lifeMu.Unlock()
@@ -154,7 +155,7 @@ func (r *remote) spawn(work func()) bool {
 	return !r.ended
 }
 
-// wait waits for all goroutines and lets go of connections.
+// wait waits for all goroutines and closes connections.
 func (r *remote) wait() {
 	r.lifeMu.Lock()
 	r.ended = true
@@ -163,7 +164,7 @@ func (r *remote) wait() {
 	r.client.CloseIdleConnections()
 }
 
-// readBody reads a whole answer.
+// readBody reads a whole response body.
 func readBody(r io.Reader) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r, maxMessage+1))
 	if err != nil {
@@ -175,17 +176,33 @@ func readBody(r io.Reader) ([]byte, error) {
 	return body, nil
 }
 
-// discard reads a little of what is left of a body, so that its connection can
-// be used again, and closes it.
+// discard reads a little of the rest of a body, so that its connection can be
+// reused, and closes it.
 func discard(body io.ReadCloser) {
 	_, _ = io.CopyN(io.Discard, body, 64<<10)
 	_ = body.Close()
 }
 
-// lastWords is empty: a remote server has no stderr for us.
+// detail returns the first 64 KiB of the body of a response with an error
+// status, or nil if it cannot be read, because the status is sufficient.
+func detail(resp *http.Response) []byte {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil {
+		return nil
+	}
+	return body
+}
+
+func (r *remote) withdraw(c *call) bool { return !c.sent.Load() }
+
+// halt does nothing: each request is sent by its caller and ends with the
+// caller's context.
+func (r *remote) halt() {}
+
+// lastWords returns "": the stderr of a remote server is not available.
 func (r *remote) lastWords() string { return "" }
 
-// pause waits, and is false where ctx ends before.
+// pause waits, and returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -97,6 +97,7 @@ func TestSessionLoss(t *testing.T) {
 }
 
 func TestHTTPErrors(t *testing.T) {
+	t.Parallel()
 	statuses := map[string]int{"401": 401, "403": 403, "404": 404, "405": 405, "500": 500, "418": 418}
 	var hits atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -145,7 +146,7 @@ func TestHTTPErrors(t *testing.T) {
 			t.Errorf("%s was asked %d times, want %d", tt.id, got, tt.hits)
 		}
 		if err != nil && (strings.Contains(err.Error(), "sesame") || strings.ContainsRune(err.Error(), '\x1b') || len(err.Error()) > 1000) {
-			t.Errorf("%s: the error holds a secret, a control character or too much: %v", tt.id, err)
+			t.Errorf("%s: the error contains a secret, a control character or too much: %v", tt.id, err)
 		}
 	}
 }
@@ -208,16 +209,17 @@ func TestHTTPCancelAndTimeout(t *testing.T) {
 
 // TestOwnStream has the server say by its own stream that its tools changed.
 func TestOwnStream(t *testing.T) {
+	t.Parallel()
 	f := &fakeHTTP{sessions: true}
 	s := f.start(t)
-	told := make(chan string, 1)
-	p := newPool(t, Options{ToolsChanged: func(id string) { told <- id }}, remoteSettings("web", mcpsettings.HTTP, s.URL))
+	changed := make(chan string, 1)
+	p := newPool(t, Options{ToolsChanged: func(id string) { changed <- id }}, remoteSettings("web", mcpsettings.HTTP, s.URL))
 	first, err := p.Catalog(t.Context(), "web")
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.own <- `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
-	if got := <-told; got != "web" {
+	if got := <-changed; got != "web" {
 		t.Errorf("ToolsChanged was called with %q", got)
 	}
 	if second, err := p.Catalog(t.Context(), "web"); err != nil || second == first {

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	firstBackoff = 100 * time.Millisecond // before a start after a failure; it doubles with each
+	firstBackoff = 100 * time.Millisecond // before a start after a failure; doubled after each further failure
 	maxBackoff   = 30 * time.Second
-	waitBackoff  = 2 * time.Second  // a longer wait is answered with the last error instead
+	waitBackoff  = 2 * time.Second  // if the wait is longer, the last error is returned instead
 	maxRetries   = 3                // of one attempt to connect
-	healthyAfter = 10 * time.Second // a connection that lived that long, or answered, was healthy
+	healthyAfter = 10 * time.Second // a connection is healthy if it has lived that long or has answered
 )
 
 // A server is one server of the settings and its connection, if it has one.
@@ -26,33 +26,33 @@ type server struct {
 	cfg     mcpsettings.Server
 	log     *slog.Logger
 	redact  *redact.Redactor
-	open    func(ctx context.Context) (*session, *introduction, error) // connects once; tests put another here
-	listing chan struct{}                                              // a token for the one who lists the tools
+	open    func(ctx context.Context) (*session, *introduction, error) // connects once; replaced in tests
+	listing chan struct{}                                              // limits the listing of tools to one goroutine
 
-	mu       sync.Mutex
-	sess     *session // nil where there is no connection
-	intro    *introduction
-	attempt  *attempt // nil where nobody connects
-	cleaned  chan struct{}
-	inflight int
-	idle     *time.Timer
-	failures int // starts since the last healthy connection
-	notUntil time.Time
-	state    string
-	since    time.Time
-	failure  error // the last one, nil once it is connected
-	catalog  *Catalog
-	count    int       // tools in the last catalog, -1 before the first
-	changes  int       // how often the tools have changed
-	changed  time.Time // when they did last
-	warned   string    // what the last list had that is no tool
-	telling  bool      // a goroutine waits to tell of it
+	mu        sync.Mutex
+	sess      *session // nil if there is no connection
+	intro     *introduction
+	attempt   *attempt // nil if there is no attempt
+	cleaned   chan struct{}
+	inflight  int
+	idle      *time.Timer
+	failures  int // starts since the last healthy connection
+	notUntil  time.Time
+	state     string
+	since     time.Time
+	failure   error // the last failure; nil after connecting
+	catalog   *Catalog
+	count     int       // number of tools in the last catalog; -1 before the first
+	changes   int       // how often the tools have changed
+	changed   time.Time // time of the last change
+	warned    string    // the invalid entries in the last list
+	reporting bool      // a goroutine is about to report the change
 }
 
-// An attempt is a connection in the making, for all who wait for it.
+// An attempt is an attempt to connect, shared by all callers that wait for it.
 type attempt struct {
 	cancel context.CancelFunc
-	done   chan struct{} // closed when sess or err is there
+	done   chan struct{} // closed when sess or err is set
 	sess   *session
 	err    error
 }
@@ -66,7 +66,7 @@ func newServer(p *Pool, cfg mcpsettings.Server) *server {
 	return s
 }
 
-// secrets says where the secrets of a server of the settings stand.
+// secrets returns the sources of the secrets of a server in the settings.
 func secrets(cfg *mcpsettings.Server) redact.Sources {
 	return redact.Sources{Env: cfg.Env, Headers: cfg.Headers, Args: cfg.Args, URL: cfg.URL, Variables: cfg.Expanded}
 }
@@ -76,13 +76,13 @@ func (s *server) status() Status {
 	sess := s.sess
 	s.mu.Unlock()
 	if sess != nil && sess.reason() != nil {
-		s.lost(sess) // lookAfter is about to note it
+		s.lost(sess) // lookAfter is about to record it
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := Status{
 		ID: s.cfg.ID, Disabled: s.cfg.Disabled, Transport: s.cfg.Transport,
-		State: s.state, Tools: s.count, Since: s.since,
+		State: s.state, Tools: s.count,
 	}
 	if s.failure != nil {
 		st.Error = s.failure.Error()
@@ -102,7 +102,7 @@ func (s *server) enterLocked(state string, err error) {
 	}
 }
 
-// timeout returns the limit of one call.
+// timeout returns the time limit of one call.
 func (s *server) timeout() time.Duration {
 	if s.cfg.Timeout > 0 {
 		return s.cfg.Timeout
@@ -110,24 +110,34 @@ func (s *server) timeout() time.Duration {
 	return s.pool.o.CallTimeout
 }
 
-// call sends a request, once more over a new connection where the first ended
-// before the server saw anything of it.
-func (s *server) call(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+// call sends a request.
+func (s *server) call(ctx context.Context, method string, params json.RawMessage) (result json.RawMessage, err error) {
+	err = s.use(ctx, method, func(sess *session) (unsent bool, err error) {
+		result, unsent, err = sess.call(ctx, method, params, s.timeout())
+		return unsent, err
+	})
+	return result, err
+}
+
+// use performs the operation op over the connection. If the connection ends
+// before the server received any of it, it is performed once more over a new
+// connection.
+func (s *server) use(ctx context.Context, op string, do func(*session) (unsent bool, err error)) error {
 	for again := true; ; again = false {
-		sess, err := s.acquire(ctx, method)
+		sess, err := s.acquire(ctx, op)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		result, unsent, err := sess.call(ctx, method, params, s.timeout())
+		unsent, err := do(sess)
 		s.release()
 		if !unsent || !again || sess.reason() == nil || isClosed(s.pool.stop) {
-			return result, err
+			return err
 		}
 	}
 }
 
-// acquire returns the connection, which is made if there is none, and keeps it
-// from being closed as idle until release.
+// acquire returns the connection and connects if there is none. The connection
+// is not closed as idle until release is called.
 func (s *server) acquire(ctx context.Context, op string) (*session, error) {
 	s.mu.Lock()
 	if s.sess != nil && s.sess.reason() == nil {
@@ -139,7 +149,8 @@ func (s *server) acquire(ctx context.Context, op string) (*session, error) {
 	if a == nil {
 		a = s.beginLocked(ctx)
 	}
-	// Held already, so that the connection isn't idle before it is used.
+	// Count the caller now, so that the connection is not idle before it is
+	// used.
 	s.holdLocked()
 	s.mu.Unlock()
 	select {
@@ -165,7 +176,7 @@ func (s *server) holdLocked() {
 	}
 }
 
-// release lets go of what acquire returned.
+// release ends the use of a connection from acquire.
 func (s *server) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +184,7 @@ func (s *server) release() {
 	s.watchIdleLocked()
 }
 
-// watchIdleLocked starts the time after which an unused connection is closed.
+// watchIdleLocked starts the timer that closes an unused connection.
 func (s *server) watchIdleLocked() {
 	after := s.pool.o.IdleTimeout
 	if s.inflight > 0 || s.sess == nil || after < 0 {
@@ -186,8 +197,8 @@ func (s *server) watchIdleLocked() {
 	s.idle = time.AfterFunc(after, s.closeIdle)
 }
 
-// closeIdle ends the connection, unless somebody came in the meantime. The
-// goroutine that looks after the session does the work.
+// closeIdle ends the connection if it is still unused. The goroutine of
+// lookAfter does the rest.
 func (s *server) closeIdle() {
 	s.mu.Lock()
 	sess := s.sess
@@ -204,7 +215,7 @@ func (s *server) closeIdle() {
 	}
 }
 
-// shut ends the connection and whatever is about to become one.
+// shut ends the connection and any attempt to connect.
 func (s *server) shut() {
 	s.mu.Lock()
 	sess, a := s.sess, s.attempt
@@ -224,7 +235,7 @@ func (s *server) shut() {
 	}
 }
 
-// lookAfter waits for a session's end and cleans up behind it.
+// lookAfter waits for the end of a session and cleans up.
 func (s *server) lookAfter(sess *session, cleaned chan struct{}) {
 	<-sess.over
 	s.lost(sess)
@@ -232,7 +243,7 @@ func (s *server) lookAfter(sess *session, cleaned chan struct{}) {
 	close(cleaned)
 }
 
-// lost notes that a connection ended that nobody meant to end.
+// lost records that a connection ended unexpectedly.
 func (s *server) lost(sess *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,11 +255,11 @@ func (s *server) lost(sess *session) {
 	if sess.answers.Load() > 1 || time.Since(s.since) > healthyAfter {
 		s.failures = 0 // more than the handshake was answered
 	}
-	s.notUntil = time.Now().Add(backoff(max(s.failures-1, 0))) // the first start after a crash is at once
+	s.notUntil = time.Now().Add(backoff(max(s.failures-1, 0))) // the first start after a crash is not delayed
 	s.enterLocked(stateFailed, sess.failed("running", sess.reason()))
 }
 
-// backoff returns how long to wait after the n-th failure in a row.
+// backoff returns the delay after the n-th failure in a row.
 func backoff(n int) time.Duration {
 	if n == 0 {
 		return 0

@@ -349,7 +349,7 @@ func TestGlobMatch(t *testing.T) {
 	}
 }
 
-// FuzzReceive takes in whatever a server may send.
+// FuzzReceive passes arbitrary output of a server to a session.
 func FuzzReceive(f *testing.F) {
 	for _, s := range []string{
 		`{"jsonrpc":"2.0","id":1,"result":{}}`, `[{"id":"1","error":{"code":"x"}}]`, `{"id":1,"error":7}`, `{"id":null,"error":{}}`,

@@ -15,34 +15,35 @@ import (
 	"knowhow/internal/mcpclient/redact"
 )
 
-// longestCall ends a call whatever its progress, unless its own limit is longer:
-// a server that reports progress for ever must not hold a caller for ever.
+// longestCall is the time limit of a call that keeps reporting progress, unless
+// its own limit is longer: a server must not be able to block a caller for
+// ever.
 const longestCall = time.Hour
 
-// A link carries frames to one server. What the server sends goes to
-// [session.receive], the end of the link to [session.fail].
+// A link transmits frames to one server. It passes messages of the server to
+// [session.receive], and reports the end of the link to [session.fail].
 type link interface {
-	// send delivers the frame of a request, or of a notification where c is
-	// nil. It may return before the answer is there or after.
+	// send sends the frame of a request, or of a notification if c is nil. It
+	// may return before or after the response has arrived.
 	send(ctx context.Context, c *call, frame []byte) error
 
-	// post delivers a frame that nobody waits for, later, if it can.
+	// post sends a frame without a response, asynchronously and if possible.
 	post(ctx context.Context, frame []byte)
 
-	// withdraw reports whether c's frame was not sent and will never be.
+	// withdraw reports whether c's frame was not sent and will not be sent.
 	withdraw(c *call) bool
 
-	// agreed tells the link the handshake's outcome: the revision of MCP.
+	// agreed informs the link of the MCP revision that the handshake agreed on.
 	agreed(ctx context.Context, revision string)
 
-	// halt makes sure that nothing more is sent.
+	// halt prevents any further sending.
 	halt()
 
-	// close ends the link and waits for all that belongs to it. When hurry is
-	// closed it stops being polite.
+	// close ends the link and waits for all its resources. When hurry is
+	// closed, it ends them at once.
 	close(hurry <-chan struct{})
 
-	// lastWords returns the end of the server's stderr, "" where it has none.
+	// lastWords returns the end of the server's stderr, or "" if there is none.
 	lastWords() string
 }
 
@@ -50,38 +51,38 @@ type link interface {
 type call struct {
 	id      int64
 	method  string
-	token   json.RawMessage // the caller's progress token, nil for none
-	sent    atomic.Bool     // some of it may have reached the server
+	token   json.RawMessage // the caller's progress token, or nil
+	sent    atomic.Bool     // the server may have received some of it
 	start   time.Time
 	timeout time.Duration
 	timer   *time.Timer
 	cancel  context.CancelCauseFunc
 
-	done   chan struct{} // closed when result and err are there
+	done   chan struct{} // closed when result and err are set
 	result json.RawMessage
 	err    error
 }
 
-// ended reports whether the call has its answer.
+// ended reports whether the call has its response.
 func (c *call) ended() bool { return isClosed(c.done) }
 
-// A session is the JSON-RPC side of one connection: it multiplexes calls.
+// A session is the JSON-RPC layer of one connection. It multiplexes calls.
 type session struct {
 	server  string
 	log     *slog.Logger
 	redact  *redact.Redactor
 	link    link
-	changed func()         // told of notifications/tools/list_changed
+	changed func()         // called for notifications/tools/list_changed
 	meta    map[string]any // members of the _meta of every request; nil before MCP 2026-07-28
 
 	nextID  atomic.Int64
-	answers atomic.Int64 // responses to our requests so far
+	answers atomic.Int64 // number of responses to requests so far
 
 	mu      sync.Mutex
 	pending map[int64]*call
-	err     error // why it ended
+	err     error // the reason for its end
 
-	over chan struct{} // closed when it ended
+	over chan struct{} // closed when it has ended
 }
 
 func newSession(server string, log *slog.Logger, r *redact.Redactor, changed func()) *session {
@@ -91,8 +92,8 @@ func newSession(server string, log *slog.Logger, r *redact.Redactor, changed fun
 	}
 }
 
-// expire ends the session for new calls. Those in flight go on, because each
-// hears by itself whether the server took it.
+// expire ends the session for new calls. Calls in flight continue, because each
+// of them learns separately whether the server accepted it.
 func (s *session) expire(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,11 +103,11 @@ func (s *session) expire(err error) {
 	}
 }
 
-// fail ends the session, and every call in flight with it.
+// fail ends the session and every call in flight.
 func (s *session) fail(err error) {
 	s.expire(err)
-	// Whatever the link has not sent by now stays unsent, which is what the
-	// decision to send it again rests on.
+	// Frames that the link has not sent by now are never sent. The decision to
+	// send a request again depends on it.
 	s.link.halt()
 	s.mu.Lock()
 	calls := s.pending
@@ -119,16 +120,18 @@ func (s *session) fail(err error) {
 	}
 }
 
-// reason returns why the session ended, nil while it lives.
+// reason returns the reason for the end of the session, or nil if it has not
+// ended.
 func (s *session) reason() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// call sends one request and waits for its answer, which is returned as the
-// server wrote it. unsent says of an error that the server saw nothing of the
-// request, or refused to look at it, so that it may be sent again.
+// call sends one request and waits for the response, which is returned as the
+// server wrote it. With an error, unsent reports whether the server received
+// nothing of the request, or refused to process it, so that it may be sent
+// again.
 func (s *session) call(ctx context.Context, method string, params json.RawMessage, timeout time.Duration) (
 	result json.RawMessage, unsent bool, err error) {
 	if s.meta != nil {
@@ -168,12 +171,12 @@ func (s *session) call(ctx context.Context, method string, params json.RawMessag
 		if s.forget(c) {
 			return nil, false, s.abandon(ctx, c, context.Cause(callCtx))
 		}
-		<-c.done // the answer came at the same moment
+		<-c.done // the response arrived at the same time
 	}
 	return s.outcome(c)
 }
 
-// outcome returns what a call came to.
+// outcome returns the result of a call.
 func (s *session) outcome(c *call) (json.RawMessage, bool, error) {
 	if c.err == nil {
 		return c.result, false, nil
@@ -192,8 +195,8 @@ func (s *session) failed(op string, err error) error {
 	return &ServerError{Server: s.server, Op: op, Stderr: s.link.lastWords(), Err: err}
 }
 
-// abandon gives up a call for which nobody waits any longer, tells the server
-// and returns the caller's error.
+// abandon ends a call that is no longer waited for, notifies the server and
+// returns the caller's error.
 func (s *session) abandon(ctx context.Context, c *call, cause error) error {
 	if !s.link.withdraw(c) && c.method != "initialize" {
 		params := fmt.Appendf(nil, `{"requestId":%d,"reason":%q}`, c.id, cancelReason(cause))
@@ -219,7 +222,7 @@ func cancelReason(cause error) string {
 	return "the caller gave up"
 }
 
-// notify sends a notification and waits until it is on its way.
+// notify sends a notification and waits until it is sent.
 func (s *session) notify(ctx context.Context, method string) error {
 	frame, err := requestFrame(0, method, nil)
 	if err != nil {
@@ -239,8 +242,8 @@ func (s *session) register(c *call) error {
 	return nil
 }
 
-// forget takes c off the list of those that wait. It is false where c has its
-// answer already.
+// forget removes c from the calls in flight. It returns false if c already has
+// its response.
 func (s *session) forget(c *call) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,10 +254,10 @@ func (s *session) forget(c *call) bool {
 	return true
 }
 
-// receive takes in a message of the server, or a batch of them. via is the call
-// whose own stream it came by, nil where the link has but one stream. The frame
-// is not kept. What is no message is skipped, because servers print all sorts
-// of things.
+// receive handles a message of the server, or a batch of them. via is the call
+// whose own stream contained it, or nil if the link has only one stream. The
+// frame is not kept. Invalid messages are skipped, because some servers print
+// other text.
 func (s *session) receive(ctx context.Context, via *call, frame []byte) {
 	frame = bytes.TrimSpace(frame)
 	if len(frame) == 0 {
@@ -287,12 +290,11 @@ func (s *session) receive(ctx context.Context, via *call, frame []byte) {
 	}
 }
 
-// complete hands a response to the call that waits for it. Nobody waits for a
-// late one.
+// complete passes a response to its call. A late response is ignored.
 func (s *session) complete(via *call, m *message) {
 	id, ok := m.number()
 	if !ok && via != nil && m.failure() != nil {
-		id = via.id // servers answer with id null what they would not read
+		id = via.id // servers use id null in the response to a request that they could not read
 	}
 	s.mu.Lock()
 	c := s.pending[id]
@@ -312,11 +314,11 @@ func (s *session) complete(via *call, m *message) {
 	}
 	close(c.done)
 	if via != c {
-		c.cancel(nil) // it may be waiting for its own stream
+		c.cancel(nil) // the call may be waiting for its own stream
 	}
 }
 
-// notified takes in a notification. Those that mean nothing to us are left.
+// notified handles a notification. Unknown ones are ignored.
 func (s *session) notified(m *message) {
 	switch string(m.Method) {
 	case `"notifications/tools/list_changed"`:
@@ -338,16 +340,16 @@ func (s *session) notified(m *message) {
 	}
 }
 
-// trace logs a frame at DEBUG. It costs a look at the level otherwise.
+// trace logs a frame at DEBUG. At other levels it returns at once.
 func (s *session) trace(ctx context.Context, what string, frame []byte) {
 	if s.log.Enabled(ctx, slog.LevelDebug) {
 		s.log.DebugContext(ctx, what, "server", s.server, "frame", s.redact.Frame(frame))
 	}
 }
 
-// skipped logs what was no message.
+// skipped logs output that is not a message.
 func (s *session) skipped(ctx context.Context, line []byte) {
 	if s.log.Enabled(ctx, slog.LevelDebug) {
-		s.log.DebugContext(ctx, "skipped output that is no message", "server", s.server, "line", s.redact.Line(line))
+		s.log.DebugContext(ctx, "skipped output that is not a message", "server", s.server, "line", s.redact.Line(line))
 	}
 }

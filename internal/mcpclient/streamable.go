@@ -18,30 +18,30 @@ import (
 )
 
 const (
-	firstDelay = time.Second      // before a broken stream is taken up again, unless the server says otherwise
-	maxDelay   = 30 * time.Second // the longest such delay
-	maxResumes = 5                // attempts to take up a call's stream without anything new on it
+	firstDelay = time.Second      // delay before a broken stream is resumed, unless the server sets another one
+	maxDelay   = 30 * time.Second // maximum of such a delay
+	maxResumes = 5                // attempts to resume the stream of a call without a new event
 )
 
-// A streamableLink speaks streamable HTTP (MCP 2025-11-25, Transports): each
-// frame is a POST, which is answered with JSON or with a stream of events;
-// another stream brings what the server says of its own accord.
+// forgotten matches the text of a server that does not know the session.
+var forgotten = regexp.MustCompile(`(?i)\bsession`)
+
+// A streamableLink implements streamable HTTP (MCP 2025-11-25, Transports).
+// Each frame is a POST, and the response is JSON or a stream of events. A
+// separate stream contains other messages of the server.
 type streamableLink struct {
 	*remote
-	cancel    context.CancelFunc // ends the stream of the server's own messages
-	forgotten *regexp.Regexp     // a text by which a server says that it does not know the session
+	cancel context.CancelFunc // ends the stream of the server's own messages
 
 	mu       sync.Mutex
-	session  string // Mcp-Session-Id, "" where the server gives none
+	session  string // Mcp-Session-Id; "" if the server sends none
 	revision string // MCP-Protocol-Version, "" before the handshake
-	modern   bool   // requests say what they are in their headers
 }
 
-// newStreamable makes the session's link, which connects with the first send.
+// newStreamable creates the session's link, which connects with the first send.
 func newStreamable(srv *mcpsettings.Server, sess *session) {
-	l := &streamableLink{
-		remote: newRemote(srv, sess), cancel: func() {}, forgotten: regexp.MustCompile(`(?i)\bsession`),
-	}
+	l := &streamableLink{remote: newRemote(srv, sess), cancel: func() {}}
+	l.deliver = l.send
 	sess.link = l
 }
 
@@ -63,15 +63,15 @@ func (l *streamableLink) sessionID() string {
 }
 
 func (l *streamableLink) send(ctx context.Context, c *call, frame []byte) error {
-	// The request's context outlives the call for a moment, so that what is
-	// left of a stream can be read and its connection used again.
+	// The context of the request outlives the call for a short time, so that
+	// the rest of a stream can be read and its connection reused.
 	reqCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	resp, err := l.do(reqCtx, c, http.MethodPost, l.srv.URL, frame, func(h http.Header) {
 		l.headers(h)
 		h.Set("Content-Type", "application/json")
 		h.Set("Accept", "application/json, text/event-stream")
-		l.describe(h, c, frame)
+		describe(h, c, frame)
 	})
 	if err != nil {
 		stop()
@@ -92,7 +92,7 @@ func (l *streamableLink) send(ctx context.Context, c *call, frame []byte) error 
 	return err
 }
 
-// answer takes in the answer to a POST.
+// answer handles the response to a POST.
 func (l *streamableLink) answer(ctx context.Context, c *call, resp *http.Response) error {
 	if id := resp.Header.Get("Mcp-Session-Id"); id != "" && c != nil && c.method == "initialize" {
 		l.mu.Lock()
@@ -128,21 +128,18 @@ func (l *streamableLink) answer(ctx context.Context, c *call, resp *http.Respons
 	return nil
 }
 
-// refusal takes in an answer with a status that is no success. Its body may
-// still be the JSON-RPC answer.
+// refusal handles a response with an error status. Its body may still be a
+// JSON-RPC response.
 func (l *streamableLink) refusal(ctx context.Context, c *call, resp *http.Response) error {
-	body, err := readBody(io.LimitReader(resp.Body, 64<<10))
-	if err != nil {
-		body = nil // the status says enough
-	}
+	body := detail(resp)
 	first := c != nil && c.method == "initialize"
 	had := l.sessionID() != "" && !first
-	lost := resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest && l.forgotten.Match(body)
+	lost := resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest && forgotten.Match(body)
 	if had && lost {
-		return &fault{err: errors.New("the server has forgotten the session"), refused: true, over: true}
+		return &fault{err: errors.New("the server does not know the session any more"), refused: true, over: true}
 	}
 	denied := resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden
-	if c != nil && !denied && strings.Contains(resp.Header.Get("Content-Type"), "json") && (!first || saysNoHandshake(body)) {
+	if c != nil && !denied && strings.Contains(resp.Header.Get("Content-Type"), "json") && (!first || lacksHandshake(body)) {
 		l.sess.receive(ctx, c, body)
 		if c.ended() {
 			return nil
@@ -151,9 +148,10 @@ func (l *streamableLink) refusal(ctx context.Context, c *call, resp *http.Respon
 	return l.rejected(resp, body)
 }
 
-// saysNoHandshake reports whether an answer to initialize is that of a server
-// which knows no such request. Any other may be that of an old server.
-func saysNoHandshake(body []byte) bool {
+// lacksHandshake reports whether a response to initialize is that of a server
+// that does not know this request. Any other response may be that of an old
+// server.
+func lacksHandshake(body []byte) bool {
 	var m message
 	if json.Unmarshal(body, &m) != nil {
 		return false
@@ -162,13 +160,12 @@ func saysNoHandshake(body []byte) bool {
 	return remote != nil && (remote.Code == codeNoMethod || remote.Code == codeRevision)
 }
 
-// stream takes in the events of a POST's answer, until the call has its result.
-// A stream that breaks before is taken up again where it stopped, if the
-// server gave its events ids.
+// stream handles the events in the response to a POST, until the call has its
+// result. If the stream breaks before and its events have ids, it is resumed.
 func (l *streamableLink) stream(ctx context.Context, c *call, body io.ReadCloser) error {
 	first := body
 	defer func() {
-		if body != first || !c.ended() { // send reads the rest of the first
+		if body != first || !c.ended() { // send reads the rest of the first body
 			_ = body.Close()
 		}
 	}()
@@ -189,7 +186,7 @@ func (l *streamableLink) stream(ctx context.Context, c *call, body io.ReadCloser
 		}
 		last, delay := events.lastID, events.retry
 		if last == "" || attempt >= maxResumes {
-			return errors.New("the server ended its answer before the result")
+			return errors.New("the server's answer ended before the result")
 		}
 		if delay == 0 {
 			delay = firstDelay
@@ -199,7 +196,7 @@ func (l *streamableLink) stream(ctx context.Context, c *call, body io.ReadCloser
 		}
 		resp, err := l.listen(ctx, last)
 		if err != nil {
-			return fmt.Errorf("taking up the answer again: %w", err)
+			return fmt.Errorf("resuming the answer: %w", err)
 		}
 		_ = body.Close()
 		body = resp.Body
@@ -208,8 +205,8 @@ func (l *streamableLink) stream(ctx context.Context, c *call, body io.ReadCloser
 	}
 }
 
-// consume hands events to the session until the stream ends or the call of the
-// stream has its result. It counts the events.
+// consume passes events to the session until the stream ends or its call has a
+// result. It returns the number of events.
 func (l *streamableLink) consume(ctx context.Context, c *call, events *eventReader) (n int, err error) {
 	for {
 		ev, err := events.next()
@@ -226,7 +223,7 @@ func (l *streamableLink) consume(ctx context.Context, c *call, events *eventRead
 	}
 }
 
-// listen opens a stream of the server's own messages, or takes up one after the
+// listen opens a stream of the server's own messages, or resumes one after the
 // event with the id last.
 func (l *streamableLink) listen(ctx context.Context, last string) (*http.Response, error) {
 	resp, err := l.do(ctx, nil, http.MethodGet, l.srv.URL, nil, func(h http.Header) {
@@ -245,36 +242,29 @@ func (l *streamableLink) listen(ctx context.Context, last string) (*http.Respons
 	}
 	defer discard(resp.Body)
 	if resp.StatusCode == http.StatusNotFound && l.sessionID() != "" {
-		return nil, &fault{err: errors.New("the server has forgotten the session"), over: true}
+		return nil, &fault{err: errors.New("the server does not know the session any more"), over: true}
 	}
 	f := l.rejected(resp, nil)
 	f.final = f.final || resp.StatusCode < 300
 	return nil, f
 }
 
-func (l *streamableLink) post(ctx context.Context, frame []byte) {
-	l.later(ctx, func(ctx context.Context) error { return l.send(ctx, nil, frame) })
-}
-
-func (l *streamableLink) withdraw(c *call) bool { return !c.sent.Load() }
-
-// agreed makes the headers say the revision and opens the stream of the server's
-// own messages, which need not exist.
+// agreed adds the revision to the headers and opens the stream of the server's
+// own messages, which is optional.
 func (l *streamableLink) agreed(ctx context.Context, revision string) {
 	l.mu.Lock()
-	l.revision, l.modern = revision, revision == revisionModern
-	modern := l.modern
+	l.revision = revision
 	l.mu.Unlock()
-	if modern {
+	if revision == revisionModern {
 		return // that revision has no such stream
 	}
 	ctx, l.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	l.spawn(func() { l.overhear(ctx) })
+	l.spawn(func() { l.readStream(ctx) })
 }
 
-// overhear follows the stream of the server's own messages until ctx ends or the
-// server will not have it.
-func (l *streamableLink) overhear(ctx context.Context) {
+// readStream reads the stream of the server's own messages until ctx ends or the
+// server refuses it.
+func (l *streamableLink) readStream(ctx context.Context) {
 	last, delay := "", firstDelay
 	for {
 		resp, err := l.listen(ctx, last)
@@ -300,11 +290,7 @@ func (l *streamableLink) overhear(ctx context.Context) {
 	}
 }
 
-// halt does nothing: requests are sent by those who wait for them, and end with
-// their contexts.
-func (l *streamableLink) halt() {}
-
-// close ends the session on the server, too.
+// close also ends the session on the server.
 func (l *streamableLink) close(hurry <-chan struct{}) {
 	l.cancel()
 	if l.sessionID() != "" && !asFault(l.sess.reason()).over {
@@ -314,7 +300,7 @@ func (l *streamableLink) close(hurry <-chan struct{}) {
 			defer close(done)
 			resp, err := l.do(ctx, nil, http.MethodDelete, l.srv.URL, nil, l.headers)
 			if err == nil {
-				discard(resp.Body) // 405 is an answer, too
+				discard(resp.Body) // 405 is a valid response
 			}
 		})
 		select {

@@ -5,34 +5,35 @@ import (
 	"fmt"
 )
 
-// A Catalog is what a server says of itself and offers.
+// A Catalog describes a server and its tools.
 type Catalog struct {
 	Server       string // the id in the settings
-	Instructions string // how to use the server, in its own words
+	Instructions string // the server's instructions for its use
 	TaskCalls    bool   // tools may be called as tasks (capability tasks.requests.tools.call)
 	Tools        []Tool // sorted by name; all pages
 }
 
 // A Tool is one entry of a server's tools/list. All of it is foreign text.
 type Tool struct {
-	Name         string
-	Title        string
-	Description  string
-	InputSchema  json.RawMessage // as the server wrote it, its members in their order; nil where it gave none
-	OutputSchema json.RawMessage // nil where it gave none
-	Annotations  json.RawMessage // nil where it gave none
-	TaskSupport  string          // execution.taskSupport: "", "forbidden", "optional" or "required"
+	Name         string          `json:"name"`
+	Title        string          `json:"title"`
+	Description  string          `json:"description"`
+	InputSchema  json.RawMessage `json:"inputSchema"`  // as the server wrote it, with its members in order; nil if there is none
+	OutputSchema json.RawMessage `json:"outputSchema"` // nil if there is none
+	Annotations  json.RawMessage `json:"annotations"`  // nil if there is none
+	TaskSupport  string          `json:"-"`            // execution.taskSupport: "", "forbidden", "optional" or "required"
 }
 
-// A RemoteError is the JSON-RPC error by which a server answered a request. Like
-// a [ServerError] it shows no secrets of the settings: *** stands for them.
+// A RemoteError is the JSON-RPC error in a server's response. Like a
+// [ServerError] it contains no secrets of the settings: *** replaces them.
 type RemoteError struct {
-	Code    int64
-	Message string          // in the server's words, at most 32 KiB
-	Data    json.RawMessage // nil where it gave none, and where it has more than 64 KiB
+	Code    int64           `json:"code"`
+	Message string          `json:"message"` // the server's message, at most 32 KiB
+	Data    json.RawMessage `json:"data"`    // nil if there is none or if it has more than 64 KiB
 }
 
-// Error says the code and the message, quoted and cut, because they come from outside.
+// Error returns the code and the message, which is quoted and shortened,
+// because it is foreign.
 func (e *RemoteError) Error() string {
 	message := []rune(e.Message)
 	if len(message) > 500 {

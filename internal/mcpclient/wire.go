@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"strconv"
 
+	"knowhow/internal/compact"
 	"knowhow/internal/errkind"
 )
 
-// maxMessage is the length in bytes of the longest message of a server that is
-// read. A longer one ends the connection.
+// maxMessage is the maximum length of a message of a server, in bytes. A longer
+// one ends the connection.
 const maxMessage = 64 << 20
 
 // A message is any JSON-RPC message of a server. Its parts stay as the server
@@ -24,8 +25,8 @@ type message struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// number returns the id of one of our requests. Servers that write our numbers
-// as strings are forgiven.
+// number returns the id of one of our requests. Ids that a server returns as
+// strings are accepted.
 func (m *message) number() (int64, bool) {
 	id := m.ID
 	if len(id) > 2 && id[0] == '"' {
@@ -35,35 +36,31 @@ func (m *message) number() (int64, bool) {
 	return n, err == nil
 }
 
-// asks reports whether the message is a request that waits for an answer.
+// asks reports whether the message is a request that requires a response.
 func (m *message) asks() bool { return len(m.ID) > 0 && string(m.ID) != "null" }
 
-// failure returns the error of a response, as the server wrote it and so perhaps
-// with secrets; nil where the response is a result. An error that is no object
-// as JSON-RPC wants it counts too: its text is the message.
+// failure returns the error of a response as the server wrote it, so it may
+// contain secrets. It returns nil if the response is a result. An error that is
+// not an object, as JSON-RPC requires, is accepted: its text is the message.
 func (m *message) failure() *RemoteError {
 	if len(m.Error) == 0 || string(m.Error) == "null" {
 		return nil
 	}
-	var wire struct {
-		Code    int64           `json:"code"`
-		Message string          `json:"message"`
-		Data    json.RawMessage `json:"data"`
-	}
-	if json.Unmarshal(m.Error, &wire) != nil {
+	e := &RemoteError{}
+	if json.Unmarshal(m.Error, e) != nil {
 		return &RemoteError{Code: codeInternal, Message: string(m.Error)}
 	}
-	return &RemoteError{Code: wire.Code, Message: wire.Message, Data: wire.Data}
+	return e
 }
 
-// Codes of JSON-RPC errors.
+// JSON-RPC error codes.
 const (
 	codeNoMethod = -32601
 	codeInternal = -32603
-	codeRevision = -32022 // the server does not speak the revision (MCP 2026-07-28)
+	codeRevision = -32022 // the server does not support the revision (MCP 2026-07-28)
 )
 
-// A request is one of ours, or with ID 0 a notification.
+// A request is a request to a server, or a notification if its ID is 0.
 type request struct {
 	Version string          `json:"jsonrpc"`
 	ID      int64           `json:"id,omitempty"`
@@ -71,9 +68,9 @@ type request struct {
 	Params  json.RawMessage `json:"params,omitempty"`
 }
 
-// requestFrame returns a request, or with id 0 a notification, on one line that
-// ends with a newline. The params must be a JSON object; nil and null leave
-// them out.
+// requestFrame returns a request, or a notification if id is 0, on one line
+// that ends with a newline. params must be a JSON object; nil and null omit
+// them.
 func requestFrame(id int64, method string, params json.RawMessage) ([]byte, error) {
 	text := bytes.TrimSpace(params)
 	if string(text) == "null" {
@@ -89,18 +86,15 @@ func requestFrame(id int64, method string, params json.RawMessage) ([]byte, erro
 	return frame, nil
 }
 
-// encode returns a value as JSON on one line that ends with a newline. What is
-// JSON already stays as it was written, but for white space.
+// encode returns a value as JSON on one line that ends with a newline. JSON in
+// it is kept as written, except for white space.
 func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return b.Bytes(), err
+	b, err := compact.Marshal(v)
+	return append(b, '\n'), err
 }
 
-// answerFrame returns the answer to a server's request: every ping is answered,
-// nothing else is offered. The id goes back as it came.
+// answerFrame returns the response to a server's request. Only ping is
+// supported. The id is returned unchanged.
 func answerFrame(m *message) []byte {
 	body := `"result":{}`
 	if string(m.Method) != `"ping"` {
@@ -109,8 +103,8 @@ func answerFrame(m *message) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, body)
 }
 
-// progressToken returns the _meta.progressToken of params, as it was written;
-// nil where there is none.
+// progressToken returns the _meta.progressToken of params as written, or nil if
+// there is none.
 func progressToken(params json.RawMessage) json.RawMessage {
 	if !bytes.Contains(params, []byte(`"progressToken"`)) {
 		return nil

@@ -9,7 +9,6 @@ import (
 
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/mcpserver/mcptest"
-	"knowhow/internal/schema"
 )
 
 // A ledger counts by name what was cancelled after its answer.
@@ -36,11 +35,10 @@ func (l *ledger) stop(name string) {
 // answer. With hold set it answers only when its context has ended.
 func withLater(k *kit) *ledger {
 	l := &ledger{count: map[string]int{}, stops: map[string]func(){}}
-	mcpserver.AddTool(k.server, mcpserver.Tool{Name: "later", Input: schema.Schema{Properties: []schema.Property{
-		{Name: "name", Schema: schema.Schema{Type: "string"}}, {Name: "hold", Schema: schema.Schema{Type: "boolean"}}}}},
+	mcpserver.AddTool(k.server, mcpserver.Tool{Name: "later"},
 		func(ctx context.Context, in struct {
-			Name string `json:"name"`
-			Hold bool   `json:"hold"`
+			Name string `json:"name,omitempty"`
+			Hold bool   `json:"hold,omitempty"`
 		}) (any, error) {
 			if in.Hold {
 				k.started <- in.Name
@@ -89,7 +87,7 @@ func over(t *testing.T, test func(t *testing.T, k *kit, open func() *mcptest.Ses
 	}
 }
 
-// Cancelling a request that was answered long since is told once, to that
+// Cancelling a request that was answered long since is reported once, to that
 // request alone, and not after stop.
 func TestAfterCancel(t *testing.T) {
 	over(t, func(t *testing.T, k *kit, open func() *mcptest.Session) {
@@ -108,7 +106,7 @@ func TestAfterCancel(t *testing.T) {
 		s.Notify("notifications/cancelled", map[string]any{"requestId": float64(ids["a"]) + 0.5})
 		synctest.Wait()
 		if n := l.of("a"); n != 0 {
-			t.Errorf("cancelling other requests was told %d times", n)
+			t.Errorf("cancelling other requests was reported %d times", n)
 		}
 		for range 2 {
 			s.Cancel(ids["a"])
@@ -116,7 +114,7 @@ func TestAfterCancel(t *testing.T) {
 		}
 		synctest.Wait()
 		if a, b, c := l.of("a"), l.of("b"), l.of("c"); a != 1 || b != 0 || c != 0 {
-			t.Errorf("told %d, %d and %d times, want once for the first", a, b, c)
+			t.Errorf("reported %d, %d and %d times, want once for the first", a, b, c)
 		}
 		if n := s.Pending(); n != 0 {
 			t.Errorf("%d answers to cancellations", n)
@@ -127,8 +125,8 @@ func TestAfterCancel(t *testing.T) {
 	})
 }
 
-// A request that is cancelled before it is answered is told as well, even where
-// it asks to be told only then.
+// A request that is cancelled before it is answered is reported as well, even if
+// AfterCancel is called only then.
 func TestAfterCancelBeforeTheAnswer(t *testing.T) {
 	over(t, func(t *testing.T, k *kit, open func() *mcptest.Session) {
 		l := withLater(k)
@@ -138,7 +136,7 @@ func TestAfterCancelBeforeTheAnswer(t *testing.T) {
 		s.Cancel(id)
 		synctest.Wait()
 		if n := l.of("a"); n != 1 || s.Pending() != 0 {
-			t.Errorf("told %d times with %d answers, want once and none", n, s.Pending())
+			t.Errorf("reported %d times with %d answers, want once and none", n, s.Pending())
 		}
 	})
 }
@@ -161,7 +159,7 @@ func TestAfterCancelBound(t *testing.T) {
 			total += l.of(fmt.Sprintf("n%d", i))
 		}
 		if total != 256 || l.of("n299") != 1 || l.of("n0") != 0 {
-			t.Errorf("%d of 300 requests were told, the first %d times, want 256 without the first", total, l.of("n0"))
+			t.Errorf("%d of 300 requests were reported, the first %d times, want 256 without the first", total, l.of("n0"))
 		}
 	})
 }

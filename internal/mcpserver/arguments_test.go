@@ -99,7 +99,7 @@ func TestUnknownTool(t *testing.T) {
 			{"Search", `unknown tool "Search", did you mean "search"?`, `["search"]`},
 			{"searhc", `unknown tool "searhc", did you mean "search"?`, `["search"]`},
 			{"fess_finance_search", `unknown tool "fess_finance_search", did you mean "search"?`, `["search"]`},
-			{"xyzzy_nothing_like_it", `unknown tool "xyzzy_nothing_like_it", see tools/list for those there are`, ""},
+			{"xyzzy_nothing_like_it", `unknown tool "xyzzy_nothing_like_it", see tools/list for the known tools`, ""},
 		} {
 			_, err := s.Tool(tc.name, nil)
 			if err == nil || err.Code != -32602 || err.Message != tc.want || err.Field("code") != "UNKNOWN_TOOL" || err.Field("suggestions") != tc.suggestions {

@@ -7,22 +7,24 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// maxAfterCancel bounds what a connection remembers of answered requests. The
-// oldest is forgotten first.
+// maxAfterCancel limits the hooks that a connection keeps for answered
+// requests. The oldest is dropped first.
 const maxAfterCancel = 256
 
-// A cancelHook is what to do when a request is cancelled.
+// A cancelHook is called when a request is cancelled.
 type cancelHook struct {
 	id jsonrpc.ID
 	f  func()
 }
 
-// AfterCancel has f called when the client cancels the request that ctx or one of
-// its parents belongs to, also where that has been answered long since: for work
-// that the request started and that continues. f is called at most once, at once if
-// the request has been cancelled already, and must not block. It is forgotten when
-// stop is called, when the session ends, and when the session has answered many
-// more requests that wait for this. Outside a request AfterCancel does nothing, as
+// AfterCancel arranges for f to be called when the client cancels the request
+// that ctx or one of its parents belongs to, also after the request was
+// answered: for work that the request started and that continues. f is called
+// at most once, must not block, and is called immediately if the request has
+// already been cancelled. It is dropped when stop is called, when the session
+// ends, and when many more requests with hooks have been answered. AfterCancel
+// has no effect outside a request, nor over HTTP with 2026-07-28, which has no
+// sessions.
 // over HTTP with 2026-07-28, which has no sessions.
 func AfterCancel(ctx context.Context, f func()) (stop func()) {
 	k := callFrom(ctx)
@@ -47,8 +49,9 @@ func AfterCancel(ctx context.Context, f func()) (stop func()) {
 	}
 }
 
-// cancel notes that the client has cancelled the request of that id, ends the
-// context of its handler, and calls its hook. initialize cannot be cancelled.
+// cancel records that the client has cancelled the request with that id,
+// cancels the context of its handler, and calls its hook. initialize cannot be
+// cancelled.
 func (c *conn) cancel(id jsonrpc.ID) {
 	c.mu.Lock()
 	if k := c.calls[id]; k != nil {

@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	"knowhow/internal/errkind"
-	"knowhow/internal/schema"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -179,11 +178,11 @@ func (s *suiteServer) listAllTools(ctx context.Context, req mcp.Request, next mc
 
 // addOwnTools adds the tools that this package has words for.
 func (s *suiteServer) addOwnTools() {
-	AddTool(s.Server, Tool{Name: "test_simple_text", Description: "Answers with text.", Input: schema.Schema{}},
+	AddTool(s.Server, Tool{Name: "test_simple_text", Description: "Answers with text."},
 		func(context.Context, struct{}) (any, error) {
 			return "This is a simple text response for testing.", nil
 		})
-	AddTool(s.Server, Tool{Name: "test_tool_with_progress", Description: "Reports progress.", Input: schema.Schema{}},
+	AddTool(s.Server, Tool{Name: "test_tool_with_progress", Description: "Reports progress."},
 		func(ctx context.Context, _ struct{}) (any, error) {
 			for _, done := range []float64{0, 50, 100} {
 				Progress(ctx, done, 100, fmt.Sprintf("Completed step %g of 100", done))

@@ -54,7 +54,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// runSuite runs the suite against a server of its own and returns how many
+// runSuite runs the suite against a separate server and returns how many
 // checks had which status.
 func runSuite(t *testing.T, node string, args []string) map[string]int {
 	t.Helper()

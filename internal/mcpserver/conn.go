@@ -14,26 +14,27 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// errShutdown is the cause of a context that ends because the server does.
+// errShutdown is the cause of contexts that are cancelled because the server
+// ends.
 var errShutdown = errors.New("server is shutting down")
 
-// closeTime is how long the end of a connection waits for handlers whose contexts
-// have ended.
+// closeTime is how long the end of a connection waits for handlers after their
+// contexts have been cancelled.
 const closeTime = 100 * time.Millisecond
 
-// A conn is one connection to a client, whatever carries its messages: a pair of
-// pipes, the HTTP requests of a session, the stream of the older transport, or one
-// request of 2026-07-28. What arrives is given to take and deliver; what is to be
-// sent goes to a sink. A plain call of a tool is answered by this package alone;
-// all other requests go through the SDK, for which a conn is an [mcp.Connection].
+// A conn is one connection to a client: a pair of pipes, the HTTP requests of a
+// session, the stream of the older transport, or one request of 2026-07-28.
+// Incoming messages are passed to take and deliver; outgoing messages are
+// passed to a sink. A plain call of a tool is answered by this package. All
+// other requests pass through the SDK, for which a conn is an [mcp.Connection].
 type conn struct {
 	server *Server
-	id     string        // Mcp-Session-Id; "" where there are no sessions
-	grace  time.Duration // how far a request may overtake notifications/initialized
-	alone  sink          // takes what is sent while no request waits for it; nil drops it
+	id     string        // Mcp-Session-Id; "" if there are no sessions
+	grace  time.Duration // how long a request may precede notifications/initialized
+	alone  sink          // receives messages while no request waits for them; nil drops them
 
 	connect  sync.Once
-	sdk      *mcp.ServerSession   // the SDK's side, once connect is done
+	sdk      *mcp.ServerSession   // the SDK's session, after connect
 	incoming chan jsonrpc.Message // to the SDK
 
 	ready   chan struct{}  // closed by notifications/initialized
@@ -43,42 +44,43 @@ type conn struct {
 	running sync.WaitGroup // handlers
 
 	mu       sync.Mutex // guards what follows
-	revision string     // negotiated by initialize, "" before it
+	revision string     // negotiated by initialize; "" before
 	stopped  bool
-	calls    map[jsonrpc.ID]*call // those that are not answered
-	sending  int                  // answers that have left calls and are not yet sent
-	quiet    chan struct{}        // closed when no answer is waited for; nil if nobody asks
+	calls    map[jsonrpc.ID]*call // unanswered calls
+	sending  int                  // answers that are no longer in calls and not yet sent
+	quiet    chan struct{}        // closed when no answer is outstanding; nil if nothing waits for it
 	hooks    []*cancelHook        // oldest first
 }
 
-// A sink takes what the server sends. Its methods may be called by many goroutines
-// at once. They have no errors: a client that is gone ends its connection, and that
-// is noticed by whatever reads from it.
+// A sink sends messages of the server. Its methods must be safe for concurrent
+// use. They return no errors: if the client is gone, its connection ends, which
+// the reader notices.
 type sink interface {
-	// send sends an answer, or an array of them. code is that of the error in
-	// a single answer, else 0. Without flush it may stay in a buffer until end.
+	// send sends an answer, or an array of them. code is that of the error in a
+	// single answer, otherwise 0. Without flush the answer may stay in a buffer
+	// until end.
 	send(data []byte, code int64, flush bool)
 
-	// notify sends what is no answer.
+	// notify sends a message that is not an answer.
 	notify(data []byte)
 
-	// end is called once all answers to the messages of a group have been sent.
+	// end is called after all answers of a group were sent.
 	end()
 }
 
-// A group is what came in one line or body, and the answers to it.
+// A group is the content of one line or body, with the answers to it.
 type group struct {
 	to       sink
 	batch    bool
-	together bool // the answers are sent as one message, when the last is ready
+	together bool // the answers are sent as one message, after the last one is ready
 	items    []item
-	answers  []json.RawMessage // to what is refused, and those that wait for the others
-	open     int               // calls that are not answered
-	unsent   int               // and those whose answers are not sent
-	unknown  bool              // a call of a method that there is not was refused
+	answers  []json.RawMessage // answers to refused messages, and those that wait for the others
+	open     int               // unanswered calls
+	unsent   int               // calls whose answers are not sent
+	unknown  bool              // a call of an unknown method was refused
 }
 
-// An item is a message of a group, with its call if it is one.
+// An item is a message of a group, with its call if the message is a call.
 type item struct {
 	message jsonrpc.Message
 	call    *call
@@ -91,7 +93,8 @@ func newConn(s *Server, id string, grace time.Duration) *conn {
 
 type connKey struct{}
 
-// connFrom returns the connection of a request's context, nil if it has none.
+// connFrom returns the connection of a request's context, or nil if there is
+// none.
 func connFrom(ctx context.Context) *conn {
 	c, _ := ctx.Value(connKey{}).(*conn)
 	return c
@@ -119,7 +122,7 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// Write sends what the SDK has to say.
+// Write sends a message of the SDK.
 func (c *conn) Write(ctx context.Context, m jsonrpc.Message) error {
 	r, ok := m.(*jsonrpc.Response)
 	if !ok {
@@ -127,7 +130,7 @@ func (c *conn) Write(ctx context.Context, m jsonrpc.Message) error {
 		if err != nil {
 			return err
 		}
-		c.say(callFrom(ctx), data)
+		c.sendMessage(callFrom(ctx), data)
 		return nil
 	}
 	c.mu.Lock()
@@ -149,9 +152,10 @@ func (c *conn) Write(ctx context.Context, m jsonrpc.Message) error {
 	return nil
 }
 
-// take registers the calls of a payload before any of its messages is delivered,
-// so that a cancellation among them finds them. Messages that cannot be served get
-// their answers here. The payload must be fit for the negotiated revision.
+// take registers the calls of a payload before any of its messages is
+// delivered, so that a cancellation in the same payload finds them. It answers
+// messages that cannot be served. The payload must be permitted in the
+// negotiated revision.
 func (c *conn) take(p payload, header http.Header, to sink, together bool) *group {
 	g := &group{to: to, batch: p.batch, together: together, answers: p.bad}
 	c.mu.Lock()
@@ -186,8 +190,8 @@ func (c *conn) take(p payload, header http.Header, to sink, together bool) *grou
 	return g
 }
 
-// deliver starts the work on the messages of a group. The handlers' contexts have
-// the values of ctx.
+// deliver starts processing the messages of a group. The handlers' contexts
+// have the values of ctx.
 func (c *conn) deliver(ctx context.Context, g *group) {
 	ctx = context.WithValue(context.WithoutCancel(ctx), connKey{}, c)
 	if !g.together {
@@ -219,7 +223,7 @@ func (c *conn) deliver(ctx context.Context, g *group) {
 	}
 }
 
-// pass gives a message to the SDK.
+// pass passes a message to the SDK.
 func (c *conn) pass(ctx context.Context, m jsonrpc.Message) {
 	c.connect.Do(func() {
 		c.sdk, _ = c.server.sdk.Connect(ctx, c, nil) // the only error is that of our Connect
@@ -230,12 +234,12 @@ func (c *conn) pass(ctx context.Context, m jsonrpc.Message) {
 	}
 }
 
-// plain returns the params of a call that this package answers alone, nil for all
-// else.
+// plain returns the params of a call that this package answers itself, or nil
+// for any other message.
 //
-// The SDK reads the params of a call three times, with 32 KiB of buffer each, and
-// writes a result twice. For tools/call, which is nearly all that a client asks
-// for, that is most of what a call costs.
+// The SDK reads the params of a call three times, with 32 KiB of buffer each,
+// and writes a result twice. For tools/call, which is nearly all that clients
+// request, that is most of the cost.
 func (c *conn) plain(r *jsonrpc.Request, k *call) *mcp.CallToolParamsRaw {
 	if k == nil {
 		return nil
@@ -254,7 +258,7 @@ func (c *conn) run(ctx context.Context, k *call, p *mcp.CallToolParamsRaw) {
 	switch {
 	case err == nil && ok:
 		c.answer(k, data, 0)
-	case err == nil: // a result of a tool that is no JSON
+	case err == nil: // a tool's result that is not JSON
 		c.fail(k, describe(errors.New("no result")).wire())
 	default:
 		c.fail(k, sdkError(err))
@@ -264,9 +268,9 @@ func (c *conn) run(ctx context.Context, k *call, p *mcp.CallToolParamsRaw) {
 // fail answers a call with an error.
 func (c *conn) fail(k *call, e *jsonrpc.Error) { c.answer(k, errorResponse(k.id, e), e.Code) }
 
-// answer sends the response to a call, or keeps it for those to the other calls of
-// its group. A cancelled call gets none. From then on the client may use the id
-// again.
+// answer sends the response to a call, or keeps it for the common response of
+// its group. A cancelled call gets no response. Afterwards the client may reuse
+// the id.
 func (c *conn) answer(k *call, data []byte, code int64) {
 	g := k.group
 	c.mu.Lock()
@@ -309,9 +313,9 @@ func (c *conn) answer(k *call, data []byte, code int64) {
 	c.mu.Unlock()
 }
 
-// say sends what is no answer: with those of the group of the call k while that is
-// open, and alone otherwise, also where k is nil.
-func (c *conn) say(k *call, data []byte) {
+// sendMessage sends a message that is not an answer: to the sink of the group of the
+// call k while the group is open, otherwise, and if k is nil, to c.alone.
+func (c *conn) sendMessage(k *call, data []byte) {
 	c.mu.Lock()
 	to := c.alone
 	if k != nil && c.calls[k.id] == k {
@@ -323,28 +327,28 @@ func (c *conn) say(k *call, data []byte) {
 	}
 }
 
-// isBusy reports whether a call has not been answered.
+// isBusy reports whether a call is unanswered.
 func (c *conn) isBusy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.calls) > 0
 }
 
-// inUse reports whether a call with that id has not been answered.
+// inUse reports whether a call with that id is unanswered.
 func (c *conn) inUse(id jsonrpc.ID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.calls[id] != nil
 }
 
-// negotiated notes the outcome of initialize.
+// negotiated records the outcome of initialize.
 func (c *conn) negotiated(revision string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.revision = revision
 }
 
-// revisionInUse returns the negotiated revision, "" before initialize.
+// revisionInUse returns the negotiated revision, or "" before initialize.
 func (c *conn) revisionInUse() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -364,7 +368,8 @@ func (c *conn) isReady() bool {
 	}
 }
 
-// awaitReady reports whether the gate is open, after the grace at most.
+// awaitReady reports whether the gate is open. It waits for it, at most for the
+// grace period.
 func (c *conn) awaitReady(ctx context.Context) bool {
 	if c.isReady() || c.grace <= 0 {
 		return c.isReady()
@@ -379,9 +384,9 @@ func (c *conn) awaitReady(ctx context.Context) bool {
 	return c.isReady()
 }
 
-// begin ties the handler of a call to the connection: its context ends when the
-// call is cancelled or the connection is stopped. It fails with errShutdown if
-// that has been stopped already.
+// begin connects the handler of a call to the connection: its context is
+// cancelled when the call is cancelled or the connection is stopped. If the
+// connection has already been stopped, begin fails with errShutdown.
 func (c *conn) begin(ctx context.Context, k *call) (context.Context, func(), error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	c.mu.Lock()
@@ -408,7 +413,7 @@ func (c *conn) isCancelled(k *call) bool {
 	return k.cancelled
 }
 
-// stop ends the contexts of all handlers and lets no more begin.
+// stop cancels the contexts of all handlers and prevents new ones.
 func (c *conn) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -427,7 +432,7 @@ func (c *conn) isStopped() bool {
 	return c.stopped
 }
 
-// drain waits until no answer is worth waiting for, or ctx ends.
+// drain waits until no answer is outstanding, or ctx ends.
 func (c *conn) drain(ctx context.Context) {
 	c.mu.Lock()
 	if c.quiet == nil {
@@ -443,7 +448,7 @@ func (c *conn) drain(ctx context.Context) {
 	}
 }
 
-// checkQuietLocked tells drain if no answer is worth waiting for.
+// checkQuietLocked notifies drain if no answer is outstanding.
 func (c *conn) checkQuietLocked() {
 	if c.quiet == nil || c.sending > 0 {
 		return
@@ -457,8 +462,9 @@ func (c *conn) checkQuietLocked() {
 	c.quiet = nil
 }
 
-// end stops and closes the connection. It waits for answers and handlers, until ctx
-// ends and for closeTime at most: a handler that ignores its context is left behind.
+// end stops and closes the connection. It waits for answers and handlers until
+// ctx ends, and then at most closeTime. A handler that ignores its context is
+// abandoned.
 func (c *conn) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
@@ -469,9 +475,9 @@ func (c *conn) end(ctx context.Context) {
 	go func() {
 		defer close(done)
 		c.running.Wait()
-		c.connect.Do(func() {}) // waits for one that is under way
+		c.connect.Do(func() {}) // waits for a connect in progress
 		if c.sdk != nil {
-			_ = c.sdk.Wait() // why it ended says nothing
+			_ = c.sdk.Wait() // the reason for its end is not relevant
 		}
 	}()
 	select {
@@ -480,10 +486,10 @@ func (c *conn) end(ctx context.Context) {
 	}
 }
 
-// extraKey is where the SDK carries a call to our middleware.
+// extraKey is the key under which the SDK passes a call to our middleware.
 const extraKey = "call"
 
-// extra returns what the SDK hands on with the request of a call.
+// extra returns the data that the SDK passes on with the request of a call.
 func (k *call) extra() *mcp.RequestExtra {
 	if k == nil {
 		return nil
@@ -491,7 +497,7 @@ func (k *call) extra() *mcp.RequestExtra {
 	return &mcp.RequestExtra{Header: k.header, TokenInfo: &auth.TokenInfo{Extra: map[string]any{extraKey: k}}}
 }
 
-// callOf returns the call of a request, nil for a notification.
+// callOf returns the call of a request, or nil for a notification.
 func callOf(req mcp.Request) *call {
 	x := req.GetExtra()
 	if x == nil || x.TokenInfo == nil {

@@ -40,7 +40,7 @@ func call(id int, params string, direct bool) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%s}}`, id, params)
 }
 
-// TestDirectAlike holds the answers to calls that go around the SDK against those
+// TestDirectAlike compares the answers to calls that bypass the SDK with those
 // that go through it.
 func TestDirectAlike(t *testing.T) {
 	for _, revision := range []mcpserver.Revision{mcpserver.Pinned, mcpserver.Latest} {

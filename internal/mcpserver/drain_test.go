@@ -23,6 +23,7 @@ func TestRefusalOfABody(t *testing.T) {
 	hs := httptest.NewServer(guard(h, httpguard.Options{Token: frontToken}))
 	defer hs.Close()
 	const admitted = "Authorization: Bearer " + frontToken + "\r\n"
+	body := strings.Repeat("x", 48<<20)
 	for _, tc := range []struct {
 		name, header string
 		size, status int
@@ -36,14 +37,16 @@ func TestRefusalOfABody(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			length, body := fmt.Sprintf("Content-Length: %d", tc.size), strings.Repeat("x", tc.size)
+			length, begin, end := fmt.Sprintf("Content-Length: %d", tc.size), "", ""
 			if chunked {
-				length, body = "Transfer-Encoding: chunked", fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", tc.size, body)
+				length, begin, end = "Transfer-Encoding: chunked", fmt.Sprintf("%x\r\n", tc.size), "\r\n0\r\n\r\n"
 			}
-			_, err = fmt.Fprintf(c, "POST /mcp HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n%s%s\r\n\r\n%s",
-				hs.Listener.Addr(), tc.header, length, body)
-			if err != nil {
-				t.Errorf("%s, chunked=%t: sending = %v", tc.name, chunked, err)
+			head := fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n%s%s\r\n\r\n%s",
+				hs.Listener.Addr(), tc.header, length, begin)
+			for _, part := range []string{head, body[:tc.size], end} {
+				if _, err := io.WriteString(c, part); err != nil {
+					t.Errorf("%s, chunked=%t: sending = %v", tc.name, chunked, err)
+				}
 			}
 			if res, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || res.StatusCode != tc.status {
 				t.Errorf("%s, chunked=%t: answer = %v, %v, want %d", tc.name, chunked, res, err, tc.status)

@@ -16,9 +16,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// The codes of JSON-RPC errors. Those of this program lie outside the range
-// -32768..-32000 that JSON-RPC and MCP keep for themselves, and end in the HTTP
-// status that says the same.
+// JSON-RPC error codes. Those of this program are outside the range
+// -32768..-32000, which JSON-RPC and MCP reserve, and end in the corresponding
+// HTTP status.
 const (
 	codeParse          = jsonrpc.CodeParseError
 	codeInvalidRequest = jsonrpc.CodeInvalidRequest
@@ -39,8 +39,7 @@ const (
 	codeTimeout      = -31504
 )
 
-// kinds is the one table from kinds of failure to codes. The first that
-// matches counts.
+// kinds maps the kinds of failures to codes. The first match counts.
 var kinds = []struct {
 	kind error
 	code int64
@@ -59,11 +58,11 @@ var kinds = []struct {
 	{errkind.Corrupt, codeCorrupt, "CORRUPT"},
 }
 
-// An Error gives a failure a code and facts of its own in error.data. What it
-// does not say comes from the kind of the error it wraps.
+// An Error adds a code and further members of error.data to a failure.
+// Everything else depends on the kind of the wrapped error.
 type Error struct {
-	Err  error          // says the kind and the sentence; must not be nil
-	Code string         // data.code, for example "DATASET_NOT_FOUND"; "" keeps the kind's
+	Err  error          // determines the kind and the message; must not be nil
+	Code string         // data.code, for example "DATASET_NOT_FOUND"; "" means that of the kind
 	Data map[string]any // more members of error.data
 }
 
@@ -73,15 +72,15 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the wrapped error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// An ErrorObject is the error member of a JSON-RPC answer.
+// An ErrorObject is the error member of a JSON-RPC response.
 type ErrorObject struct {
 	Code    int64          `json:"code"`
 	Message string         `json:"message"`
 	Data    map[string]any `json:"data,omitempty"`
 }
 
-// describe returns the object that a peer sees of err. An error of no kind becomes
-// "internal error": the caller logs its text.
+// describe returns the error object for err. An error without a kind becomes
+// "internal error"; the caller must log its text.
 func describe(err error) *ErrorObject {
 	o := &ErrorObject{Code: codeInternal, Message: "internal error",
 		Data: map[string]any{"code": "INTERNAL", "retryable": false}}
@@ -93,7 +92,8 @@ func describe(err error) *ErrorObject {
 		return o
 	}
 	o.Code = kinds[i].code
-	// data.code says the kind already; as the end of a sentence it is noise.
+	// data.code already contains the kind, so it is removed from the end of the
+	// sentence.
 	o.Message = sentence(errkind.Message(err))
 	o.Data["code"], o.Data["retryable"] = kinds[i].name, errkind.Retryable(err)
 	if arg, ok := errors.AsType[*errkind.Argument](err); ok {
@@ -114,8 +114,8 @@ func describe(err error) *ErrorObject {
 	return o
 }
 
-// describeRemote adds what an upstream said. That a thing does not exist keeps
-// its code; all else is a failure of the upstream, also what it calls invalid:
+// describeRemote adds the details of an upstream failure. NotFound keeps its
+// code. Every other kind is a failure of the upstream, also Invalid, because
 // the arguments have passed our own checks.
 func describeRemote(o *ErrorObject, r *errkind.Remote) {
 	o.Message = sentence(r.Error())
@@ -137,16 +137,16 @@ func describeRemote(o *ErrorObject, r *errkind.Remote) {
 	}
 }
 
-// DescribeError returns the error object that describes err to the peer whose
-// request ctx belongs to: the error of its answer, or what _meta.error of a tool's
-// result holds. Jobs use it for failures that come after the answer. An error of
-// no kind becomes "internal error": the caller logs its text.
+// DescribeError returns the error object for err and the peer of the request
+// that ctx belongs to: the error of its response, or _meta.error of a tool's
+// result. Jobs use it for failures after the response. An error without a kind
+// becomes "internal error"; the caller must log its text.
 func DescribeError(ctx context.Context, err error) *ErrorObject {
 	return callFrom(ctx).describe(err)
 }
 
-// describe returns the error object of a call that failed with err, nil being any
-// call.
+// describe returns the error object of a call that failed with err. The call
+// may be nil.
 func (k *call) describe(err error) *ErrorObject {
 	o := describe(err)
 	if k == nil || k.method == methodCallTool || o.Code != codeNotFound {
@@ -156,12 +156,12 @@ func (k *call) describe(err error) *ErrorObject {
 		o.Data["uri"] = k.uri
 	}
 	if k.revision >= statelessRevision {
-		o.Code = codeInvalidParams // it gave up -32002, which MCP had for resources
+		o.Code = codeInvalidParams // 2026-07-28 has no code -32002, which earlier revisions have for resources
 	}
 	return o
 }
 
-// kindOf returns the place of err's kind in the table, -1 if it has none.
+// kindOf returns the index of err's kind in the table, or -1 if it has none.
 func kindOf(err error) int {
 	for i, k := range kinds {
 		if errors.Is(err, k.kind) {
@@ -171,15 +171,15 @@ func kindOf(err error) int {
 	return -1
 }
 
-// maxMessage bounds error.message, in characters: parts of it may come from
-// documents and from other servers.
+// maxMessage is the maximum length of error.message, in characters. Parts of it
+// may come from documents and from other servers.
 const maxMessage = 1000
 
-// sentence makes a text fit for error.message: one line of bounded length
+// sentence prepares a text for error.message: one line of limited length
 // without invisible characters.
 func sentence(text string) string { return sanitize.Cut(sanitize.Line(text), maxMessage, 4*maxMessage) }
 
-// wire turns an error object into what the SDK sends as it stands.
+// wire returns an error object as an error that the SDK sends unchanged.
 func (o *ErrorObject) wire() *jsonrpc.Error {
 	e := &jsonrpc.Error{Code: o.Code, Message: o.Message}
 	if data, err := json.Marshal(o.Data); err == nil && len(o.Data) > 0 {
@@ -188,31 +188,32 @@ func (o *ErrorObject) wire() *jsonrpc.Error {
 	return e
 }
 
-// newError returns an error of the protocol layer itself, with its facts.
+// newError returns an error of the protocol layer with the given data.
 func newError(code int64, message string, data map[string]any) *jsonrpc.Error {
 	return (&ErrorObject{Code: code, Message: message, Data: data}).wire()
 }
 
-// invalidParams returns one about params that no tool has seen yet.
+// invalidParams returns an error about params that were not passed to a tool.
 func invalidParams(message string, more map[string]any) *jsonrpc.Error {
 	data := map[string]any{"code": "INVALID_ARGUMENT", "retryable": false}
 	maps.Copy(data, more)
 	return newError(codeInvalidParams, message, data)
 }
 
-// notInitialized is the error of a request that came before the handshake was
-// over.
+// notInitialized returns the error of a request that was sent before the end of
+// the handshake.
 func notInitialized(what string) *jsonrpc.Error {
 	return newError(codeInvalidRequest, what+" is not allowed before notifications/initialized", map[string]any{
 		"code": "NOT_INITIALIZED", "retryable": true, "reason": "notInitialized"})
 }
 
-// shuttingDown is the error of a request that came too late, or takes too long.
+// shuttingDown returns the error of a request that the ending server cannot
+// answer.
 func shuttingDown() error {
 	return fmt.Errorf("the server is shutting down, try again when it is back: %w", errkind.Unavailable)
 }
 
-// errUnknownMethod is the error of a call of a method that there is not.
+// errUnknownMethod returns the error of a call of an unknown method.
 func errUnknownMethod(method string) *jsonrpc.Error {
 	return newError(codeMethodNotFound, "there is no method "+spell.Quote(method), nil)
 }

@@ -2,14 +2,15 @@ package mcpserver
 
 import "sync"
 
-// What an events keeps at most, of all sessions together.
+// Limits of an events, for all sessions together.
 const (
 	maxEventBytes = 8 << 20
 	maxEvents     = 16 << 10
 )
 
 // An events keeps the latest events of all streams, so that a client whose
-// connection broke gets what it missed. The zero value is empty.
+// connection broke can receive the events that it missed. The zero value is
+// empty.
 type events struct {
 	mu      sync.Mutex // guards what follows
 	bytes   int
@@ -26,7 +27,7 @@ type event struct {
 	data   []byte
 }
 
-// open makes a stream known by its name.
+// open registers a stream under its name.
 func (e *events) open(s *stream) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -36,16 +37,16 @@ func (e *events) open(s *stream) {
 	e.streams[s.name] = s
 }
 
-// stream returns the stream of that name. It returns nil if there is none: it was
-// never opened, its session was closed, or all its events have been forgotten.
+// stream returns the stream with that name, or nil if there is none: it was
+// never opened, its session was closed, or all its events were dropped.
 func (e *events) stream(name streamName) *stream {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.streams[name]
 }
 
-// add keeps the next event of a stream, and returns its index. data must not
-// change.
+// add adds the next event of a stream, and returns its index. data must not be
+// modified afterwards.
 func (e *events) add(s *stream, data []byte) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -63,15 +64,15 @@ func (e *events) add(s *stream, data []byte) int {
 	return number - s.first
 }
 
-// restart forgets the events of a stream and counts from 0.
+// restart drops the events of a stream and counts from 0.
 func (e *events) restart(s *stream) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.first = s.next
 }
 
-// after returns the events of a stream after the one with that index. It reports
-// false if one of them is missing.
+// after returns the events of a stream after the one with that index. It
+// returns false if one of them is missing.
 func (e *events) after(s *stream, index int) ([][]byte, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -84,8 +85,8 @@ func (e *events) after(s *stream, index int) ([][]byte, bool) {
 	return missed, len(missed) == s.next-s.first-index-1
 }
 
-// close forgets the streams of a session. Their events make room for others with
-// time.
+// close removes the streams of a session. Their events are dropped later, like
+// old events.
 func (e *events) close(session string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

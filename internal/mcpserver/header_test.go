@@ -10,7 +10,6 @@ import (
 
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/mcpserver/mcptest"
-	"knowhow/internal/schema"
 )
 
 type bearerKey struct{}
@@ -21,7 +20,7 @@ func whoami(o mcpserver.Options) *kit {
 		return context.WithValue(ctx, bearerKey{}, h.Get("X-Token"))
 	}
 	k := newKit(o)
-	mcpserver.AddTool(k.server, mcpserver.Tool{Name: "whoami", Input: schema.Schema{}}, func(ctx context.Context, _ struct{}) (any, error) {
+	mcpserver.AddTool(k.server, mcpserver.Tool{Name: "whoami"}, func(ctx context.Context, _ struct{}) (any, error) {
 		token, _ := ctx.Value(bearerKey{}).(string)
 		return map[string]string{"token": token}, nil
 	})

@@ -19,42 +19,44 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// HTTPOptions says how a server is reached over HTTP. The zero value of a
-// bound is its default.
+// HTTPOptions configure an HTTPHandler. The zero value of a limit is its
+// default.
 type HTTPOptions struct {
-	DisableSSE  bool          // answers are plain JSON, and there are no server-to-client streams
-	MaxBody     int64         // bytes of a request's body; 0 is 4 MiB
-	MaxSessions int           // sessions at once, of which the idle make room for new ones; 0 is 1000
+	DisableSSE  bool          // responses are plain JSON, and there are no server-to-client streams
+	MaxBody     int64         // maximum size of a request's body in bytes; 0 is 4 MiB
+	MaxSessions int           // maximum number of sessions; if it is reached, idle sessions are ended for new ones; 0 is 1000
 	SessionIdle time.Duration // how long a session lives without a request; 0 is 30 minutes
 }
 
 const (
-	httpGrace      = 500 * time.Millisecond // how far a request may overtake notifications/initialized
-	shutdownDrain  = 500 * time.Millisecond // for running requests to be answered
-	shutdownCancel = 200 * time.Millisecond // for cancelled ones to say so
+	httpGrace      = 500 * time.Millisecond // how long a request may precede notifications/initialized
+	shutdownDrain  = 500 * time.Millisecond // for answering running requests
+	shutdownCancel = 200 * time.Millisecond // for the end of cancelled requests
 	headerSession  = "Mcp-Session-Id"
 	headerRevision = "Mcp-Protocol-Version"
 	headerResume   = "Last-Event-ID"
 )
 
 // An HTTPHandler is the MCP endpoint of a [Server]: Streamable HTTP for the
-// revisions with a handshake and for those without, and the older HTTP+SSE
-// transport, all on one path. Make one with [Server.HTTP].
+// revisions with and without a handshake, and the older HTTP+SSE transport, all
+// on one path. Create one with [Server.HTTP].
 //
-// It checks neither token nor Host nor Origin: mount it with [HTTPHandler.Route]
-// on a server that does. It checks, in this order, the method (405), size and
-// type of the body (413, 415). Every refusal is a JSON-RPC error.
+// It does not check the token, Host or Origin: mount it with
+// [HTTPHandler.Route] on a server that does. It checks, in this order, the
+// method (405), and the size and type of the body (413, 415). Every refusal is
+// a JSON-RPC error.
 //
-// Clients should accept JSON and streams. Those that accept JSON alone are
-// answered in JSON, and miss what would have come before the answer.
+// Clients should accept JSON and streams. Those that accept only JSON are
+// answered in JSON, and do not receive messages that precede the answer.
 //
-// A client whose connection broke may resume a stream with Last-Event-ID; the
+// A client whose connection broke may resume a stream with Last-Event-ID. For
+// this purpose, the latest 8 MiB of events, of all sessions together, are kept.
 // latest 8 MiB of events, of all sessions together, are kept for that.
 type HTTPHandler struct {
 	server *Server
 	opts   HTTPOptions
 	pinned bool
-	events *events // nil where there are no streams
+	events *events // nil if there are no streams
 
 	mu       sync.Mutex // guards what follows
 	closed   bool
@@ -63,8 +65,8 @@ type HTTPHandler struct {
 }
 
 // HTTP returns a handler that serves s. A server that does not mount its Route
-// calls [HTTPHandler.Shutdown] when it ends, before it waits for the requests
-// that run, and sets no WriteTimeout, because streams last.
+// must call [HTTPHandler.Shutdown] when it ends, before it waits for running
+// requests, and must not set WriteTimeout, because streams are long-lived.
 func (s *Server) HTTP(o HTTPOptions) *HTTPHandler {
 	if o.MaxBody <= 0 {
 		o.MaxBody = 4 << 20
@@ -125,7 +127,8 @@ func (h *HTTPHandler) stateless(r *http.Request) bool {
 	return !h.pinned && r.Header.Get(headerRevision) >= statelessRevision
 }
 
-// old reports whether the older transport, HTTP+SSE of 2024-11-05, is served.
+// old reports whether the older transport, HTTP+SSE of 2024-11-05, is
+// supported.
 func (h *HTTPHandler) old() bool {
 	return h.events != nil && h.server.opts.Revision != Pinned
 }
@@ -138,7 +141,7 @@ func (h *HTTPHandler) post(w http.ResponseWriter, r *http.Request) {
 	}
 	one := p.single()
 	if one != nil && one.Method == methodInitialize && !p.modern {
-		r.Header.Del(headerRevision) // the body negotiates, and the client may be ahead of us
+		r.Header.Del(headerRevision) // the revision is negotiated in the body, and the client may support a later one
 	}
 	switch stateless := h.stateless(r); {
 	case stateless && p.batch:
@@ -152,11 +155,11 @@ func (h *HTTPHandler) post(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// maxDrain is how much is read of a body that is too large, in bytes.
+// maxDrain is how much of a body that is too large is read, in bytes.
 const maxDrain = 64 << 20
 
-// read reads and parses the body. If it cannot be served, the request has been
-// answered.
+// read reads and parses the body. If it cannot be served, read answers the
+// request.
 func (h *HTTPHandler) read(w http.ResponseWriter, r *http.Request) (payload, bool) {
 	limit := h.opts.MaxBody
 	tooLarge := fmt.Sprintf("the body of a request must not exceed %d bytes", limit)
@@ -187,8 +190,8 @@ func (h *HTTPHandler) read(w http.ResponseWriter, r *http.Request) (payload, boo
 	return p, true
 }
 
-// revisionKnown reports whether a request names a revision in its header that the
-// SDK knows, or none. If not, the request has been answered.
+// revisionKnown reports whether the revision in a request's header, if any, is
+// known to the SDK. If not, it answers the request.
 func revisionKnown(w http.ResponseWriter, r *http.Request, id jsonrpc.ID) bool {
 	revision, known := r.Header.Get(headerRevision), mcp.SupportedProtocolVersions()
 	if revision == "" || slices.Contains(known, revision) {
@@ -198,14 +201,14 @@ func revisionKnown(w http.ResponseWriter, r *http.Request, id jsonrpc.ID) bool {
 	return false
 }
 
-// accepted reports whether the answer to a POST shall be JSON and not a stream. If
-// the client takes neither, ok is false and the request has been answered.
+// accepted reports whether the answer to a POST must be JSON and not a stream.
+// If the client accepts neither, ok is false and the request has been answered.
 func (h *HTTPHandler) accepted(w http.ResponseWriter, r *http.Request, id jsonrpc.ID) (asJSON, ok bool) {
 	json, stream := accepts(r.Header.Values("Accept"))
 	switch {
 	case h.events == nil:
 		return true, true
-	case r.Header.Get("Accept") == "", stream: // RFC 9110, section 12.5.1: without it the client takes anything
+	case r.Header.Get("Accept") == "", stream: // RFC 9110, section 12.5.1: without the header the client accepts anything
 		return false, true
 	case !json:
 		refuse(w, http.StatusBadRequest, id, "Accept must contain both 'application/json' and 'text/event-stream'")
@@ -213,8 +216,8 @@ func (h *HTTPHandler) accepted(w http.ResponseWriter, r *http.Request, id jsonrp
 	return true, json
 }
 
-// accepts reports whether the values of an Accept header take JSON and streams. It
-// reads them as the SDK does, without weights.
+// accepts reports whether the values of an Accept header include JSON and
+// streams. Like the SDK, it ignores weights.
 func accepts(values []string) (asJSON, asStream bool) {
 	for _, v := range values {
 		for media := range strings.SplitSeq(v, ",") {
@@ -232,10 +235,10 @@ func accepts(values []string) (asJSON, asStream bool) {
 	return asJSON, asStream
 }
 
-// Shutdown refuses new requests, gives the running ones half a second to be
-// answered, then ends the contexts of their handlers, and closes all streams
-// and sessions. It returns in well under a second, nil, or ctx's error if that
-// ended first.
+// Shutdown refuses new requests, waits half a second for running requests, then
+// cancels the contexts of their handlers, and closes all streams and sessions.
+// It returns within a second. The error is nil, or that of ctx if ctx ended
+// first.
 func (h *HTTPHandler) Shutdown(ctx context.Context) error {
 	h.mu.Lock()
 	h.closed = true

@@ -258,7 +258,7 @@ func TestSessionsFull(t *testing.T) {
 	})
 }
 
-// A thousand idle sessions keep nobody out.
+// A thousand idle sessions do not prevent a new one.
 func TestIdleSessionsKeepNobodyOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		site := newKit(mcpserver.Options{}).http(t, mcpserver.HTTPOptions{MaxSessions: 50})
@@ -294,7 +294,7 @@ func TestSessionIdle(t *testing.T) {
 		other := site.session(t)
 		other.Initialize("2025-03-26") // the place is free
 		time.Sleep(31 * time.Minute)
-		site.session(t).Initialize("2025-03-26") // also if nobody asked for the dead one
+		site.session(t).Initialize("2025-03-26") // also if the dead one was not used
 	})
 }
 

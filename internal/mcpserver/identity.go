@@ -7,21 +7,20 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// serverInfo is mcp.Implementation with the domain beside it.
+// serverInfo is mcp.Implementation with the domain.
 type serverInfo struct {
 	*mcp.Implementation
 	Domain *Domain `json:"domain,omitempty"`
 }
 
-// initializeResult is the SDK's with our serverInfo in the place of its own.
+// initializeResult is the SDK's result with our serverInfo.
 type initializeResult struct {
 	*mcp.InitializeResult
 	ServerInfo serverInfo `json:"serverInfo"`
 }
 
-// identify puts the capabilities and the domain where clients look for them:
-// in the answer to initialize, in that to server/discover, and in the _meta of
-// every result of 2026-07-28.
+// identify adds the capabilities and the domain to the results of initialize
+// and server/discover, and to the _meta of every result of 2026-07-28.
 func (s *Server) identify(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		res, err := next(ctx, method, req)
@@ -47,8 +46,8 @@ func (s *Server) serverInfo() serverInfo {
 	return serverInfo{Implementation: s.info, Domain: s.opts.Domain}
 }
 
-// sign puts the server's identity into the _meta of a result, where the revision
-// of the request wants it there.
+// sign adds the server's identity to the _meta of a result, if the revision of
+// the request requires it.
 func (s *Server) sign(res mcp.Result, revision string) {
 	if revision < statelessRevision {
 		return
@@ -61,16 +60,16 @@ func (s *Server) sign(res mcp.Result, revision string) {
 	res.SetMeta(meta)
 }
 
-// freshness is what 2026-07-28 wants to know about every list and read. Older
-// revisions do not have the fields, so they leave them out.
+// freshness contains fields that 2026-07-28 requires in every list and read.
+// Older revisions do not have them, so they are omitted.
 type freshness struct {
 	ResultType string `json:"resultType,omitempty"`
 	TTLMs      *int   `json:"ttlMs,omitempty"`
 	CacheScope string `json:"cacheScope,omitempty"`
 }
 
-// freshnessFor says that a result must not be kept or shared: documents and
-// indexes change at any time and tokens may differ.
+// freshnessFor declares that a result must not be cached or shared: documents
+// and indexes change at any time, and tokens may differ.
 func freshnessFor(revision string) freshness {
 	if revision < statelessRevision {
 		return freshness{}

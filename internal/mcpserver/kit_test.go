@@ -17,7 +17,6 @@ import (
 	"knowhow/internal/httpguard"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/mcpserver/mcptest"
-	"knowhow/internal/schema"
 )
 
 var testDomain = &mcpserver.Domain{ID: "finance", Name: "Finance", Description: "Reports & <figures>", LabelFilter: "fin"}
@@ -25,12 +24,26 @@ var testDomain = &mcpserver.Domain{ID: "finance", Name: "Finance", Description: 
 // kit is a server with tools that do what a test tells them to.
 type kit struct {
 	server  *mcpserver.Server
-	started chan string   // the hold tool tells its name argument here
-	release chan struct{} // the hold tool goes on when this is closed
+	started chan string   // receives the name argument of the hold tool
+	release chan struct{} // the hold tool continues when this is closed
 	causes  chan error    // why the context of the hold tool ended
 }
 
 type searchIn struct {
+	Query    string   `json:"query" jsonschema:"What to look for." limits:"minLength=1 maxLength=20"`
+	PageSize int      `json:"pageSize,omitempty" limits:"minimum=1 maximum=100 default=20"`
+	Exact    bool     `json:"exact,omitempty"`
+	Sort     string   `json:"sort,omitempty" limits:"enum=score|date"`
+	Fields   []string `json:"fields,omitempty" limits:"maxItems=3"`
+	Boost    float64  `json:"boost,omitempty" limits:"maximum=10"`
+	Facets   struct {
+		Field []string `json:"field,omitempty" limits:"oneOrMany"`
+		Size  int      `json:"size,omitempty" limits:"minimum=1 maximum=1000 default=10"`
+	} `json:"facets,omitzero"`
+}
+
+// searchOut is a searchIn that leaves nothing out.
+type searchOut struct {
 	Query    string   `json:"query"`
 	PageSize int      `json:"pageSize"`
 	Exact    bool     `json:"exact"`
@@ -43,42 +56,27 @@ type searchIn struct {
 	} `json:"facets"`
 }
 
-func ptr(f float64) *float64 { return &f }
-
 func newKit(o mcpserver.Options) *kit {
 	o.Name, o.Title, o.Version, o.Domain = "knowhow", "Knowhow", "1.2.3", testDomain
 	k := &kit{server: mcpserver.New(o), started: make(chan string, 100), release: make(chan struct{}), causes: make(chan error, 100)}
 	mcpserver.AddTool(k.server, mcpserver.Tool{
 		Name: "search", Title: "Search", Description: "Searches <everything> & more.", ReadOnly: true, Idempotent: true,
-		Input: schema.Schema{Properties: []schema.Property{
-			{Name: "query", Required: true, Schema: schema.Schema{Type: "string", Description: "What to look for.", MinLength: 1, MaxLength: 20}},
-			{Name: "pageSize", Schema: schema.Schema{Type: "integer", Minimum: ptr(1), Maximum: ptr(100), Default: 20}},
-			{Name: "exact", Schema: schema.Schema{Type: "boolean"}},
-			{Name: "sort", Schema: schema.Schema{Type: "string", Enum: []string{"score", "date"}}},
-			{Name: "fields", Schema: schema.Schema{Type: "array", Items: &schema.Schema{Type: "string"}, MaxItems: 3}},
-			{Name: "boost", Schema: schema.Schema{Type: "number", Maximum: ptr(10)}},
-			{Name: "facets", Schema: schema.Schema{Type: "object", Properties: []schema.Property{
-				{Name: "field", Schema: schema.Schema{Type: "array", Items: &schema.Schema{Type: "string"}, OneOrMany: true}},
-				{Name: "size", Schema: schema.Schema{Type: "integer", Minimum: ptr(1), Maximum: ptr(1000), Default: 10}},
-			}}},
-		}},
 		Meta: map[string]any{"kind": "sample"},
-	}, func(_ context.Context, in searchIn) (any, error) { return in, nil })
+	}, func(_ context.Context, in searchIn) (any, error) { return searchOut(in), nil })
 	k.addBehaviours()
 	k.server.SetResources(documents{}, mcpserver.Template{URITemplate: "fess://finance/doc/{docId}", Name: "document", MIMEType: "application/json"})
 	return k
 }
 
 type nameIn struct {
-	Name string `json:"name"`
+	Name string `json:"name,omitempty"`
 }
 
 func (k *kit) addBehaviours() {
-	nameSchema := schema.Schema{Properties: []schema.Property{{Name: "name", Schema: schema.Schema{Type: "string"}}}}
 	add := func(name string, h func(context.Context, nameIn) (any, error)) {
-		mcpserver.AddTool(k.server, mcpserver.Tool{Name: name, Title: name, Description: name, Input: nameSchema}, h)
+		mcpserver.AddTool(k.server, mcpserver.Tool{Name: name, Title: name, Description: name}, h)
 	}
-	add("echo", func(_ context.Context, in nameIn) (any, error) { return in, nil })
+	add("echo", func(_ context.Context, in nameIn) (any, error) { return map[string]string{"name": in.Name}, nil })
 	add("hold", func(ctx context.Context, in nameIn) (any, error) {
 		k.started <- in.Name
 		select {

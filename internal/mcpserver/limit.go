@@ -10,22 +10,22 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// Bounds on memory: on the requests in the queue, which may have large arguments,
-// and on the handlers that only wait.
+// Limits on memory: the maximum number of queued requests, which may have large
+// arguments, and of handlers that only wait.
 const (
 	maxQueued = 1000
 	maxIdle   = 10_000
 )
 
-// A limiter bounds the requests that do real work. What is over the bound waits
-// in a queue, each request for a bounded time, so that clients that come at once
-// are all served.
+// A limiter limits the number of requests that do work. Further requests wait
+// in a queue for a limited time, so that clients that send requests at the same
+// time are all served.
 type limiter struct {
 	inFlight, queued, idling int // bounds
 	maxWait                  time.Duration
 
 	mu      sync.Mutex // guards what follows
-	running int        // slots taken; handlers that come back from waiting may exceed the bound for a moment
+	running int        // slots in use; handlers that have finished waiting may exceed the limit briefly
 	idle    int        // handlers in wait
 	queue   []chan struct{}
 }
@@ -34,8 +34,8 @@ func newLimiter(inFlight int, maxWait time.Duration) *limiter {
 	return &limiter{inFlight: inFlight, queued: maxQueued, idling: maxIdle, maxWait: maxWait}
 }
 
-// limited reports whether a method does work that is counted. Everything that
-// keeps a session alive passes always.
+// limited reports whether requests with a method are limited. Requests that
+// keep a session alive are not.
 func limited(method string) bool {
 	switch method {
 	case methodCallTool, methodReadResource, methodListResources:
@@ -44,8 +44,8 @@ func limited(method string) bool {
 	return false
 }
 
-// acquire waits for a slot. The error is the context's, or one that tells the
-// peer to come back later.
+// acquire waits for a slot. The error is that of the context, or one that tells
+// the peer to try again later.
 func (l *limiter) acquire(ctx context.Context) error {
 	l.mu.Lock()
 	if l.running < l.inFlight && len(l.queue) == 0 {
@@ -78,8 +78,8 @@ func (l *limiter) acquire(ctx context.Context) error {
 	}
 }
 
-// leave takes a request out of the queue. It reports false if that has just got its
-// slot.
+// leave removes a request from the queue. It returns false if the request has
+// just received its slot.
 func (l *limiter) leave(turn chan struct{}) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,7 +98,7 @@ func (l *limiter) release() {
 	l.nextLocked()
 }
 
-// nextLocked gives free slots to the requests that wait, the oldest first.
+// nextLocked gives free slots to waiting requests, the oldest first.
 func (l *limiter) nextLocked() {
 	for l.running < l.inFlight && len(l.queue) > 0 {
 		l.running++
@@ -108,7 +108,7 @@ func (l *limiter) nextLocked() {
 	}
 }
 
-// wait calls f, whose caller holds a slot, without that slot.
+// wait releases the slot of its caller while it calls f.
 func (l *limiter) wait(f func() error) error {
 	l.mu.Lock()
 	if l.idle >= l.idling {
@@ -123,7 +123,7 @@ func (l *limiter) wait(f func() error) error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.idle--
-		l.running++ // what is left to do is to write an answer
+		l.running++ // the remaining work is only to write an answer
 	}()
 	return f()
 }
@@ -133,9 +133,9 @@ func (l *limiter) busy() error {
 		Data: map[string]any{"retryAfterMs": 1000, "maxInFlightRequests": l.inFlight}}
 }
 
-// Wait calls f on behalf of a tool's or a resource's handler, during which the
-// request does not count among the MaxInFlight ones: f is to wait for something
-// that happens elsewhere, and to do no work. At most 10,000 handlers wait at
-// once; the error of a further one tells its peer to come back later. Otherwise
-// the error is f's. It must be called from the handler's own goroutine.
+// Wait calls f for the handler of a tool or a resource. While f runs, the
+// request does not count against MaxInFlight, so f must only wait and do no
+// work. At most 10,000 handlers wait concurrently; for a further one, Wait
+// returns an error that tells the peer to try again later. Otherwise it returns
+// the error of f. It must be called from the handler's own goroutine.
 func (s *Server) Wait(f func() error) error { return s.limit.wait(f) }

@@ -51,7 +51,7 @@ func TestManyClientsAtOnce(t *testing.T) {
 	})
 }
 
-// Handlers that only wait keep nobody from working, and work keeps its bound
+// Handlers that only wait do not prevent other requests, and work keeps its bound
 // while they come back.
 func TestWaitingTakesNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -60,7 +60,7 @@ func TestReadLines(t *testing.T) {
 	}
 }
 
-// A reader that nobody listens to ends.
+// A reader without a receiver ends.
 func TestReadLinesDone(t *testing.T) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	close(done)

@@ -10,7 +10,7 @@ import (
 )
 
 // Every request that is not cancelled is answered exactly once, whatever else
-// goes on. Most useful with -race.
+// happens. Most useful with -race.
 func TestLoad(t *testing.T) {
 	transports(t, mcpserver.Options{MaxInFlight: 8}, func(t *testing.T, k *kit, s *mcptest.Session) {
 		rng := rand.New(rand.NewPCG(1, 2))

@@ -16,20 +16,20 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A payload is what one line or one HTTP body holds.
+// A payload is the content of one line or one HTTP body.
 type payload struct {
 	messages []jsonrpc.Message
-	bad      []json.RawMessage // the answers to what is no JSON-RPC
+	bad      []json.RawMessage // answers to elements that are not JSON-RPC
 	batch    bool
-	modern   bool // some message names a revision without batches for itself
+	modern   bool // a message specifies a revision without batches for itself
 }
 
-// maxBatch bounds the answer to a batch: what is no message may be two bytes
-// long, and gets a hundred.
+// maxBatch limits the size of the answer to a batch: an invalid element of two
+// bytes gets an answer of a hundred.
 const maxBatch = 10000
 
-// parse splits one line or body into messages. pinned hides that a client could
-// speak 2026-07-28.
+// parse splits one line or body into messages. With pinned, revision 2026-07-28
+// in a message is ignored.
 func parse(data []byte, pinned bool) payload {
 	var p payload
 	if !json.Valid(data) {
@@ -66,8 +66,8 @@ func (p *payload) add(raw []byte) {
 	p.messages = append(p.messages, m)
 }
 
-// single returns the request or notification that makes up the payload, nil if that
-// is a batch or a response.
+// single returns the request or notification if it is the only message of the
+// payload, otherwise nil.
 func (p *payload) single() *jsonrpc.Request {
 	if p.batch {
 		return nil
@@ -76,7 +76,7 @@ func (p *payload) single() *jsonrpc.Request {
 	return r
 }
 
-// lastID returns the id of the last call, for errors that concern the whole.
+// lastID returns the id of the last call, for errors about the whole payload.
 func (p *payload) lastID() (id jsonrpc.ID) {
 	for _, m := range p.messages {
 		if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
@@ -86,11 +86,11 @@ func (p *payload) lastID() (id jsonrpc.ID) {
 	return id
 }
 
-// decode reads one message. It is stricter than the SDK's decoder about ids,
-// which would give back a fraction, a boolean or an integer beyond 2^53
-// changed, and it does not take 32 KiB a message.
+// decode decodes one message. It is stricter than the SDK's decoder about ids:
+// the SDK would change a fraction, a boolean or an integer beyond 2^53. It also
+// does not allocate 32 KiB for each message.
 func decode(raw []byte) (jsonrpc.Message, error) {
-	var w map[string]json.RawMessage // a struct would take "Method" for "method"
+	var w map[string]json.RawMessage // a struct would accept "Method" for "method"
 	if err := json.Unmarshal(raw, &w); err != nil || w == nil {
 		return nil, errors.New("not a JSON-RPC object")
 	}
@@ -122,7 +122,7 @@ func decode(raw []byte) (jsonrpc.Message, error) {
 	return r, nil
 }
 
-// maxInteger is the largest integer that every JSON reader keeps exactly.
+// maxInteger is the largest integer that every JSON parser reads exactly.
 const maxInteger = 1 << 53
 
 func decodeID(raw json.RawMessage) (jsonrpc.ID, error) {
@@ -143,12 +143,11 @@ func decodeID(raw json.RawMessage) (jsonrpc.ID, error) {
 	return jsonrpc.MakeID(float64(n))
 }
 
-// namesRevision reports whether a message may name its own revision, also where
-// an encoder escapes the slash of the name.
+// namesRevision reports whether a message may specify its own revision, also if
+// an encoder escapes the slash in the name.
 func namesRevision(raw []byte) bool { return bytes.Contains(raw, []byte("/protocolVersion")) }
 
-// cancelTarget returns the id of the request that a notifications/cancelled
-// names.
+// cancelTarget returns the id of the request in a notifications/cancelled.
 func cancelTarget(r *jsonrpc.Request) (jsonrpc.ID, bool) {
 	var p map[string]json.RawMessage
 	if json.Unmarshal(r.Params, &p) != nil {
@@ -158,8 +157,8 @@ func cancelTarget(r *jsonrpc.Request) (jsonrpc.ID, bool) {
 	return id, err == nil && id.IsValid()
 }
 
-// The methods that the SDK knows of the revisions with a handshake. No server of
-// ours declares the last ones.
+// Methods that the SDK knows in the revisions with a handshake. No server of
+// this program declares the last ones.
 var (
 	undeclaredMethods = []string{"prompts/list", "prompts/get", "completion/complete", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
 	knownMethods      = append([]string{methodInitialize, methodPing, methodListTools, methodCallTool, methodListResources,
@@ -167,9 +166,9 @@ var (
 	knownNotifications = []string{notifyCancelled, notifyInitialized, notifyProgress, "notifications/roots/list_changed"}
 )
 
-// checkRequest returns why a request cannot be served in any state of a
-// connection, nil if it can. It is of the code codeMethodNotFound where nothing is
-// known by its name. modern reports that the request may be one of 2026-07-28.
+// checkRequest returns the reason why a request cannot be served in any state
+// of a connection, or nil. For an unknown method its code is
+// codeMethodNotFound. modern reports that the request may be one of 2026-07-28.
 func checkRequest(r *jsonrpc.Request, modern bool) *jsonrpc.Error {
 	notification := slices.Contains(knownNotifications, r.Method)
 	switch {
@@ -186,10 +185,11 @@ func checkRequest(r *jsonrpc.Request, modern bool) *jsonrpc.Error {
 	return nil
 }
 
-// adapt prepares a request for the SDK. Params that are missing become empty ones,
-// so that what they lack is reported by name. Where one revision is pinned, the
-// revision that a 2026-07-28 client puts into each request is hidden: the SDK would
-// answer it with -32022, upon which a client must not fall back to initialize.
+// adapt prepares a request for the SDK. Missing params become empty ones, so
+// that missing members are reported by name. If one revision is pinned, the
+// revision that a 2026-07-28 client puts into each request is removed: the SDK
+// would answer it with -32022, after which a client must not fall back to
+// initialize.
 func adapt(r *jsonrpc.Request, pinned bool) {
 	if len(r.Params) == 0 || bytes.Equal(r.Params, []byte("null")) {
 		if r.Method == methodCallTool || r.Method == methodReadResource || slices.Contains(undeclaredMethods, r.Method) {
@@ -202,7 +202,7 @@ func adapt(r *jsonrpc.Request, pinned bool) {
 	}
 	var params, meta map[string]json.RawMessage
 	if json.Unmarshal(r.Params, &params) != nil || json.Unmarshal(params["_meta"], &meta) != nil {
-		return // the SDK says what is wrong with it
+		return // the SDK reports the error
 	}
 	delete(meta, mcp.MetaKeyProtocolVersion)
 	var err error
@@ -214,13 +214,13 @@ func adapt(r *jsonrpc.Request, pinned bool) {
 	}
 }
 
-// maxNesting bounds the brackets in the params of a plain call. The SDK has a
-// bound of its own for what is deeper.
+// maxNesting is the maximum nesting depth in the params of a plain call. The
+// SDK has its own limit for deeper params.
 const maxNesting = 100
 
-// plainCall returns the SDK's form of the params of a tools/call with nothing out
-// of the ordinary in it, nil for all else. One that names its revision is plain if
-// that is 2026-07-28 and all is there that it requires.
+// plainCall returns the SDK's form of the params of an ordinary tools/call, or
+// nil for any other request. A request that specifies its revision is ordinary
+// if the revision is 2026-07-28 and all required members are present.
 func plainCall(r *jsonrpc.Request, pinned bool) *mcp.CallToolParamsRaw {
 	if r.Method != methodCallTool || bytes.Count(r.Params, []byte("{"))+bytes.Count(r.Params, []byte("[")) > maxNesting {
 		return nil
@@ -272,13 +272,13 @@ func texts(o map[string]any) bool {
 	return true
 }
 
-// What the SDK says where it gives no code, or more than a peer should see.
+// Texts of SDK errors that have no code or contain internal details.
 const (
-	sdkTypeName      = " into a *mcp."                            // params of a wrong type, with all of them and a Go type
+	sdkTypeName      = " into a *mcp."                            // params of a wrong type, with the params and a Go type
 	sdkUninitialized = "is invalid during session initialization" // a request before initialize
 )
 
-// sdkError gives an error of the SDK the form of ours.
+// sdkError converts an error of the SDK to our form.
 func sdkError(err error) *jsonrpc.Error {
 	e, coded := errors.AsType[*jsonrpc.Error](err)
 	text := err.Error()
@@ -295,7 +295,7 @@ func sdkError(err error) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: e.Code, Message: text, Data: e.Data}
 }
 
-// errorLine is an error response to something whose id is not known.
+// errorLine returns an error response to a message whose id is not known.
 func errorLine(code int64, message string) json.RawMessage {
 	w := &compact.Object{}
 	w.Add("jsonrpc", "2.0")
@@ -304,13 +304,13 @@ func errorLine(code int64, message string) json.RawMessage {
 	return w.Bytes()
 }
 
-// duplicateID is the answer to a request whose id is taken.
+// duplicateID returns the response to a request whose id is in use.
 func duplicateID(id jsonrpc.ID) json.RawMessage {
-	raw, _ := compact.Marshal(id.Raw()) // strings and integers always have a JSON form
+	raw, _ := compact.Marshal(id.Raw()) // strings and integers can always be encoded
 	return errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: the id %s is in use by a request that has not been answered", spell.Cut(string(raw))))
 }
 
-// errorResponse is an error response to a request.
+// errorResponse returns an error response to a request.
 func errorResponse(id jsonrpc.ID, e *jsonrpc.Error) json.RawMessage {
 	if !id.IsValid() {
 		return errorLine(e.Code, e.Message)
@@ -322,10 +322,10 @@ func errorResponse(id jsonrpc.ID, e *jsonrpc.Error) json.RawMessage {
 	return b
 }
 
-// array is the JSON of an array of answers.
+// array returns the JSON array of responses.
 func array(answers []json.RawMessage) []byte {
 	b, err := compact.Marshal(answers)
-	if err != nil { // an answer that is no JSON
+	if err != nil { // a response that is not JSON
 		return errorLine(codeInternal, "internal error")
 	}
 	return b

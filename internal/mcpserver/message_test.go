@@ -59,7 +59,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestFrame holds responses against those that the SDK writes.
+// TestFrame compares responses with those of the SDK.
 func TestFrame(t *testing.T) {
 	text := "{\"a\":\"<b> & \\\"c\\\" \u2028 検索 \xff\n\"}"
 	block := []textContent{{Type: "text", Text: text}}

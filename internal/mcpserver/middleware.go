@@ -14,7 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The methods and notifications that this package treats apart.
+// Methods and notifications that this package handles specially.
 const (
 	methodInitialize    = "initialize"
 	methodPing          = "ping"
@@ -30,11 +30,11 @@ const (
 	notifyProgress      = "notifications/progress"
 )
 
-// errCancelled is the error of a cancelled request, which is not answered.
+// errCancelled is the error of a cancelled request, which gets no response.
 var errCancelled = errors.New("cancelled")
 
-// guard is the outermost layer around every request: panics, the gate, shutdown,
-// cancellation, and errors.
+// guard is the outermost middleware. It handles panics, the gate, shutdown,
+// cancellation and errors.
 func (s *Server) guard(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 		start, c := time.Now(), connFrom(ctx)
@@ -63,7 +63,7 @@ func (s *Server) guard(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// initialize is never cancelled, and the SDK's own errors are fit to show.
+// initialize is never cancelled, and the SDK's errors may be sent.
 func (s *Server) initialize(ctx context.Context, c *conn, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
 	res, err := next(ctx, methodInitialize, req)
 	if _, panicked := errors.AsType[*panicError](err); err != nil && !panicked {
@@ -75,8 +75,8 @@ func (s *Server) initialize(ctx context.Context, c *conn, req mcp.Request, next 
 	return res, err
 }
 
-// serve answers a request that needs a session in order, or that brings its
-// revision along, as those of 2026-07-28 do.
+// serve answers a request that requires an initialized session, or that
+// specifies its revision, as those of 2026-07-28 do.
 func (s *Server) serve(ctx context.Context, c *conn, k *call, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
 	meta := requestMeta(req)
 	k.token = progressToken(meta)
@@ -108,7 +108,7 @@ func (s *Server) serve(ctx context.Context, c *conn, k *call, req mcp.Request, n
 	return s.failed(k, err)
 }
 
-// A panicError is a recovered panic. Its text is for the log.
+// A panicError is a recovered panic. Its text is only logged.
 type panicError struct {
 	value any
 	stack []byte
@@ -129,19 +129,19 @@ func try(ctx context.Context, method string, req mcp.Request, next mcp.MethodHan
 	return next(ctx, method, req)
 }
 
-// requestMeta returns the _meta of a request's params, nil if it has none.
+// requestMeta returns the _meta of a request's params, or nil.
 func requestMeta(req mcp.Request) map[string]any {
-	// The interface may hold a nil pointer, on which GetMeta panics.
+	// The interface may contain a nil pointer, on which GetMeta panics.
 	if p := req.GetParams(); p != nil && !reflect.ValueOf(p).IsNil() {
 		return p.GetMeta()
 	}
 	return nil
 }
 
-// failed returns the answer to a call that failed with err: a JSON-RPC error, or
-// from 2025-11-25 on, if a tool failed, a result that says so. Clients show such
-// results to the model and discard JSON-RPC errors. An err that is one already is
-// about the request, not of the tool.
+// failed returns the answer to a call that failed with err: a JSON-RPC error,
+// or from 2025-11-25 on, if a tool failed, a result with isError. Clients show
+// such results to the model and discard JSON-RPC errors. An err that is already
+// a JSON-RPC error concerns the request, not the tool.
 func (s *Server) failed(k *call, err error) (mcp.Result, error) {
 	e := s.peerError(err, k)
 	if _, refused := errors.AsType[*jsonrpc.Error](err); refused || k.method != methodCallTool || k.revision < resultsRevision {
@@ -153,8 +153,8 @@ func (s *Server) failed(k *call, err error) (mcp.Result, error) {
 	return res, nil
 }
 
-// peerError turns a handler's error into one that a peer may see. An error of
-// no kind goes to the log instead.
+// peerError returns a handler's error in a form that a peer may receive. An
+// error without a kind is logged instead.
 func (s *Server) peerError(err error, k *call) *jsonrpc.Error {
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return e
@@ -177,8 +177,8 @@ func (s *Server) logRequest(method string, took time.Duration, res mcp.Result, e
 	s.log.Debug("request", "method", method, "ms", took.Milliseconds(), "code", code)
 }
 
-// dispatch answers what this package serves itself and leaves the rest of the
-// protocol to the SDK.
+// dispatch handles the methods that this package serves itself and passes other
+// requests to the SDK.
 func (s *Server) dispatch(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if limited(method) {
@@ -219,9 +219,9 @@ func (s *Server) dispatch(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// has reports whether a method belongs to something that the server declares.
-// Clients of older revisions get empty lists of resources where it does not,
-// because many of them ask without looking.
+// has reports whether a method belongs to a declared capability. For clients of
+// older revisions, lists of resources are empty without the capability, because
+// many of them do not check it.
 func (s *Server) has(method, revision string) bool {
 	switch {
 	case slices.Contains(undeclaredMethods, method):

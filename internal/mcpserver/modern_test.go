@@ -179,7 +179,7 @@ func TestModernDisconnect(t *testing.T) {
 	<-k.causes // the handler's context has ended
 }
 
-// That of an older one is not: it goes on.
+// That of an older one is not: it continues.
 func TestLegacyDisconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(mcpserver.Options{})

@@ -6,8 +6,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// getOld opens a session of the older transport, HTTP+SSE of 2024-11-05: a stream for
-// all answers, whose first event names the endpoint to which messages are posted.
+// getOld opens a session of the older transport, HTTP+SSE of 2024-11-05: a
+// stream for all answers, whose first event contains the URL for POSTs.
 func (h *HTTPHandler) getOld(w http.ResponseWriter, r *http.Request) {
 	s := h.open(true)
 	if s == nil {
@@ -23,7 +23,7 @@ func (h *HTTPHandler) getOld(w http.ResponseWriter, r *http.Request) {
 	s.get.carry(r.Context(), s.conn.closed, http.StatusOK, true)
 }
 
-// postOld takes what is posted to that endpoint.
+// postOld handles a POST to that URL.
 func (h *HTTPHandler) postOld(w http.ResponseWriter, r *http.Request, p payload, one *jsonrpc.Request) {
 	id := p.lastID()
 	s := h.use(r.URL.Query().Get("sessionid"), true, false)

@@ -12,8 +12,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// A call is one request while it is answered, and the progress of the work it
-// started for as long as that continues.
+// A call is one request while it is being answered, and the progress of the
+// work that it started until that ends.
 type call struct {
 	conn   *conn
 	group  *group
@@ -22,8 +22,8 @@ type call struct {
 	params json.RawMessage
 	header http.Header // of the HTTP request; nil on stdio
 
-	// What the middleware finds out about it.
-	revision string // the revision it is served under
+	// Set by the middleware.
+	revision string // the revision of the request
 	token    any    // its progressToken: a string, a number, or nil
 	uri      string // of resources/read
 
@@ -31,7 +31,7 @@ type call struct {
 	cancelled bool                    // by the client
 	cancel    context.CancelCauseFunc // ends the context of the handler; nil before it is called
 
-	mu   sync.Mutex // guards what follows, and the order of notifications
+	mu   sync.Mutex // guards what follows, and keeps notifications in order
 	last float64
 	sent bool
 	done bool // the handler has returned
@@ -39,30 +39,21 @@ type call struct {
 
 type callKey struct{}
 
-// callFrom returns the call of a handler's context, nil if it has none.
+// callFrom returns the call of a handler's context, or nil.
 func callFrom(ctx context.Context) *call {
 	k, _ := ctx.Value(callKey{}).(*call)
 	return k
 }
 
-// RevisionFrom returns the revision that the request of ctx is served under,
-// for example "2025-03-26"; "" outside a request.
-func RevisionFrom(ctx context.Context) string {
-	if k := callFrom(ctx); k != nil {
-		return k.revision
-	}
-	return ""
-}
-
 // Progress sends notifications/progress for the request that ctx or one of its
-// parents belongs to. It does nothing if that request named no progressToken.
-// done must grow from call to call: a value that is not larger than the last
-// one sent is dropped, as are values that are not finite. A total of 0 is
-// unknown.
+// parents belongs to. It does nothing if that request has no progressToken.
+// done must increase from call to call: a value that is not larger than the
+// last one sent is dropped, and so are values that are not finite. A total of 0
+// is unknown.
 //
-// Work that continues after the answer may report with a context made by
-// [context.WithoutCancel]. Over HTTP that reaches the client only if it keeps a
-// GET stream open; otherwise it is lost, as is everything while SSE is off.
+// Work that continues after the answer may report with a context from
+// [context.WithoutCancel]. Over HTTP, the client receives these reports only if
+// it keeps a GET stream open. Without SSE, all reports are lost.
 func Progress(ctx context.Context, done, total float64, message string) {
 	k := callFrom(ctx)
 	if k == nil || k.token == nil || !finite(done) || !finite(total) {
@@ -85,23 +76,23 @@ func Progress(ctx context.Context, done, total float64, message string) {
 	w.Add("method", notifyProgress)
 	w.Add("params", p)
 	if k.done {
-		k.conn.say(nil, w.Bytes())
+		k.conn.sendMessage(nil, w.Bytes())
 	} else {
-		k.conn.say(k, w.Bytes())
+		k.conn.sendMessage(k, w.Bytes())
 	}
 }
 
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
-// finish notes that the handler has returned, after what it has to say.
+// finish records that the handler has returned, after its last message.
 func (k *call) finish() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.done = true
 }
 
-// progressToken returns the token of a request's _meta, nil if there is none
-// of an allowed type.
+// progressToken returns the token in a request's _meta, or nil if there is none
+// with a permitted type.
 func progressToken(meta map[string]any) any {
 	switch t := meta["progressToken"].(type) {
 	case string, float64:

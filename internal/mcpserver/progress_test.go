@@ -56,7 +56,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// Work that outlives its request goes on reporting: over stdio, and over HTTP
+// Work that outlives its request continues to report: over stdio, and over HTTP
 // to a client that listens.
 func TestProgressAfterTheAnswer(t *testing.T) {
 	for _, tc := range []struct {
@@ -89,8 +89,5 @@ func TestProgressAfterTheAnswer(t *testing.T) {
 }
 
 func TestProgressOutsideARequest(t *testing.T) {
-	mcpserver.Progress(context.Background(), 1, math.NaN(), "nobody listens") // must not panic
-	if r := mcpserver.RevisionFrom(context.Background()); r != "" {
-		t.Errorf("RevisionFrom() = %q, want nothing", r)
-	}
+	mcpserver.Progress(context.Background(), 1, math.NaN(), "no listener") // must not panic
 }

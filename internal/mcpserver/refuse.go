@@ -8,7 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// Refuse writes a refusal as a JSON-RPC error of no request. It is an
+// Refuse writes a refusal as a JSON-RPC error with id null. It is an
 // [httpguard.RefuseFunc] for listeners that serve MCP.
 func Refuse(w http.ResponseWriter, _ *http.Request, f httpguard.Refusal) {
 	if f.Status == http.StatusUnauthorized {
@@ -18,12 +18,12 @@ func Refuse(w http.ResponseWriter, _ *http.Request, f httpguard.Refusal) {
 }
 
 // refuse answers a request with an HTTP status and an error of the protocol
-// layer. The zero id stands for null.
+// layer. The zero id means null.
 func refuse(w http.ResponseWriter, status int, id jsonrpc.ID, message string) {
 	reply(w, status, id, newError(codeInvalidRequest, message, nil))
 }
 
-// refuseMethod answers a request whose method is not among those of the list.
+// refuseMethod answers a request with another method than the allowed ones.
 func refuseMethod(w http.ResponseWriter, allowed string) {
 	w.Header().Set("Allow", allowed)
 	refuse(w, http.StatusMethodNotAllowed, jsonrpc.ID{}, "this method is not allowed here, use "+allowed)

@@ -13,18 +13,16 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Resources is what a server offers to read besides its tools. Both methods
-// are called by many goroutines at once. Their errors are answered like those
-// of tool handlers.
+// Resources are the resources of a server. Both methods must be safe for
+// concurrent use. Their errors are answered like those of tool handlers.
 type Resources interface {
 	// ListResources returns the page that starts at cursor, which is empty
 	// for the first one and otherwise a NextCursor of an earlier page.
 	ListResources(ctx context.Context, cursor string) (*ResourceList, error)
 
-	// ReadResource returns the part of a resource that starts at cursor,
-	// which is empty for the first one and otherwise a NextCursor of an
-	// earlier part. A resource that does not exist is an errkind.NotFound
-	// error.
+	// ReadResource returns the part of a resource that starts at cursor, which
+	// is empty for the first one and otherwise a NextCursor of an earlier part.
+	// If the resource does not exist, the error is of kind errkind.NotFound.
 	ReadResource(ctx context.Context, uri, cursor string) (*Contents, error)
 }
 
@@ -41,22 +39,22 @@ type Resource struct {
 // A ResourceList is one page of resources.
 type ResourceList struct {
 	Resources  []Resource
-	NextCursor string         // "" on the last page
+	NextCursor string         // "" for the last page
 	Meta       map[string]any // _meta of the result
 }
 
 // Contents is one part of a resource's text.
 type Contents struct {
-	URI        string // "" is the URI that was asked for
+	URI        string // "" means the requested URI
 	MIMEType   string
 	Text       string
 	Meta       map[string]any // _meta of contents[0]
 	ResultMeta map[string]any // _meta of the result
-	NextCursor string         // where the next part starts; "" on the last one
+	NextCursor string         // the start of the next part; "" for the last one
 	IsLast     bool
 }
 
-// A Template tells clients how the URIs of resources are made.
+// A Template describes the URIs of resources to clients.
 type Template struct {
 	URITemplate string `json:"uriTemplate"` // RFC 6570
 	Name        string `json:"name"`
@@ -65,15 +63,15 @@ type Template struct {
 	MIMEType    string `json:"mimeType,omitempty"`
 }
 
-// SetResources makes the server offer resources. It must be called before the
+// SetResources sets the resources of the server. It must be called before the
 // server is served.
 func (s *Server) SetResources(r Resources, templates ...Template) {
 	s.res, s.template = r, templates
 }
 
-// noCursor refuses the cursor of a list that is never cut.
+// noCursor refuses the cursor of a list that is not paged.
 func noCursor(at string) error {
-	return &errkind.Argument{Name: "cursor", Value: at, Want: "none: the list comes at once"}
+	return &errkind.Argument{Name: "cursor", Value: at, Want: "none: the list is complete"}
 }
 
 type resourcesResult struct {
@@ -108,8 +106,8 @@ func (s *Server) listTemplates(revision string) *templatesResult {
 	return &templatesResult{freshness: freshnessFor(revision), Templates: append([]Template{}, s.template...)} // never null
 }
 
-// readResult is the answer to resources/read. The SDK's own leaves an empty
-// text out, which makes the contents invalid, and has no room for isLast.
+// readResult is the result of resources/read. The SDK's type omits an empty
+// text, which makes the contents invalid, and has no field for isLast.
 type readResult struct {
 	mcp.ResultBase
 	freshness
@@ -133,7 +131,7 @@ func (s *Server) readResource(ctx context.Context, p *mcp.ReadResourceParams, re
 	k := callFrom(ctx)
 	uri, cursor := cutCursor(p.URI)
 	var more struct{ Cursor any }       // the SDK drops it
-	_ = json.Unmarshal(k.params, &more) // the SDK has read them
+	_ = json.Unmarshal(k.params, &more) // the SDK has already decoded them
 	if more.Cursor == nil {
 		more.Cursor = p.Meta["cursor"]
 	}
@@ -141,7 +139,7 @@ func (s *Server) readResource(ctx context.Context, p *mcp.ReadResourceParams, re
 	case nil:
 	case string:
 		cursor = v
-	case float64: // some clients turn a cursor of digits into a number
+	case float64: // some clients convert a cursor of digits to a number
 		cursor = strconv.FormatFloat(v, 'f', -1, 64)
 	default:
 		return nil, &errkind.Argument{Name: "cursor", Want: "a nextCursor of an earlier read"}
@@ -156,7 +154,7 @@ func (s *Server) readResource(ctx context.Context, p *mcp.ReadResourceParams, re
 	}
 	res := &readResult{freshness: freshnessFor(revision), NextCursor: c.NextCursor, IsLast: c.IsLast,
 		Contents: []textContents{{URI: c.URI, MIMEType: c.MIMEType, Text: c.Text, Meta: c.Meta}}}
-	// Clients of typed SDKs see nothing of a result but what they know and _meta.
+	// Clients of typed SDKs see only _meta and the fields that they know.
 	res.Meta = map[string]any{"isLast": c.IsLast}
 	maps.Copy(res.Meta, c.ResultMeta)
 	if c.NextCursor != "" {
@@ -165,8 +163,8 @@ func (s *Server) readResource(ctx context.Context, p *mcp.ReadResourceParams, re
 	return res, nil
 }
 
-// cutCursor splits ?cursor= off a URI, for clients that can send nothing but a
-// URI. Other parts of the query stay.
+// cutCursor removes ?cursor= from a URI, for clients that can only send a URI.
+// Other parts of the query are kept.
 func cutCursor(uri string) (rest, cursor string) {
 	u, err := url.Parse(uri)
 	if err != nil || !u.Query().Has("cursor") {

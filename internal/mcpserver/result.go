@@ -7,7 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A toolResult is the answer to tools/call. The SDK's own escapes <, > and &.
+// A toolResult is the result of tools/call. The SDK's type escapes <, > and &.
 type toolResult struct {
 	mcp.ResultBase
 	ResultType string        `json:"resultType,omitempty"` // 2026-07-28 only
@@ -15,7 +15,7 @@ type toolResult struct {
 	IsError    bool          `json:"isError,omitempty"`
 }
 
-// newToolResult returns a result of one block of text, for a revision.
+// newToolResult returns a result with one block of text, for a revision.
 func newToolResult(text, revision string) *toolResult {
 	r := &toolResult{Content: []textContent{{Type: "text", Text: text}}}
 	if revision >= statelessRevision {
@@ -30,8 +30,8 @@ type textContent struct {
 	Text string `json:"text"`
 }
 
-// frame returns the response to a call as the SDK would write it. It reports
-// false for results that are not those of tools.
+// frame returns the response to a call in the form of the SDK. It returns false
+// for results that are not those of tools.
 func frame(id jsonrpc.ID, res mcp.Result) ([]byte, bool) {
 	r, ok := res.(*toolResult)
 	if !ok {
@@ -53,7 +53,7 @@ func frame(id jsonrpc.ID, res mcp.Result) ([]byte, bool) {
 	return append(b, '}'), true
 }
 
-// appendTo appends the result as encoding/json would write it.
+// appendTo appends the result in the form of encoding/json.
 func (r *toolResult) appendTo(b []byte) ([]byte, error) {
 	b = append(b, '{')
 	if len(r.Meta) > 0 {

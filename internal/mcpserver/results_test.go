@@ -76,7 +76,7 @@ func TestResultsAreText(t *testing.T) {
 	})
 }
 
-// From 2025-11-25 on every failure of a tool is a result, which holds the error
+// From 2025-11-25 on every failure of a tool is a result, which contains the error
 // object of earlier revisions. What is wrong with the request itself is an error in
 // all revisions.
 func TestFailuresByRevision(t *testing.T) {

@@ -55,7 +55,7 @@ func (s *site) resume(t *testing.T, session *mcptest.Session, event string) (int
 	return status, body
 }
 
-// A call whose connection broke goes on, and its answer is had by resuming,
+// A call whose connection broke continues, and resuming returns its answer,
 // before it is ready or after.
 func TestResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestResumeWithin(t *testing.T) {
 	}
 }
 
-// A GET stream has ids too. It can be resumed; without an id it begins anew.
+// A GET stream has ids too. It can be resumed; without an id it starts from the beginning.
 func TestResumeGet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(mcpserver.Options{})
@@ -202,7 +202,7 @@ func TestResumeGet(t *testing.T) {
 	})
 }
 
-// A stream holds events of messages, and from 2025-11-25 on first one without data
+// A stream contains events of messages, and from 2025-11-25 on first one without data
 // that has an id alone. Python's SDK complains about events of any other name.
 func TestEventNames(t *testing.T) {
 	for _, revision := range []string{"2025-03-26", "2025-06-18", "2025-11-25"} {

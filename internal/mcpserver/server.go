@@ -1,16 +1,17 @@
-// Package mcpserver is the only package that uses the MCP SDK for servers. Front
-// ends describe their tools and resources to a [Server] in plain Go values and
-// serve it over stdio or HTTP; nothing of the SDK shows in this API.
+// Package mcpserver serves MCP. It is the only package that uses the MCP SDK
+// for servers. Other packages describe their tools and resources to a [Server]
+// in plain Go values and serve it over stdio or HTTP; the API does not contain
+// types of the SDK.
 //
-// A connection is a conn, whatever carries it. Three framings feed it: lines on
-// stdio, Streamable HTTP, and HTTP+SSE. It reads the messages, answers plain calls
-// of tools itself and passes all else to the SDK, above which the same layers stand
-// as middleware.
+// A connection is a conn. It has one of three framings: lines on stdio,
+// Streamable HTTP, and HTTP+SSE. It reads the messages, answers plain calls of
+// tools itself and passes other messages to the SDK, with the same layers as
+// middleware.
 //
-// The package adds to the SDK what this program promises to its users: pinned
-// revisions, the gate before notifications/initialized, the domain block, exact
-// argument errors, one table of error codes, silence after a cancellation,
-// bounded work in flight, and transports that survive bad input.
+// The package adds features to the SDK: pinned revisions, the gate before
+// notifications/initialized, the domain block, exact argument errors, one table
+// of error codes, no response after a cancellation, limits on requests in
+// flight, and transports that tolerate bad input.
 package mcpserver
 
 import (
@@ -22,27 +23,27 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A Revision is a revision of the MCP specification that a server is pinned to.
+// A Revision is the revision of the MCP specification that a server uses.
 type Revision string
 
-// The revisions a server can be pinned to. The zero value is [Latest].
+// Revisions for a server. The zero value is [Latest].
 const (
-	Pinned Revision = "2025-03-26" // what the bridge in front of Fess speaks
-	Cody   Revision = "2024-11-05" // what Sourcegraph Cody speaks
-	Latest Revision = "latest"     // whatever the client asks for, of all the SDK knows
+	Pinned Revision = "2025-03-26" // for the bridge in front of Fess
+	Cody   Revision = "2024-11-05" // for Sourcegraph Cody
+	Latest Revision = "latest"     // the revision that the client requests, if the SDK supports it
 )
 
-// Revisions in which something changed that this package answers differently.
+// Revisions with changes that this package implements.
 const (
 	unbatchedRevision = "2025-06-18" // no more batches
 	resultsRevision   = "2025-11-25" // failures of tools are results
-	statelessRevision = "2026-07-28" // no handshake, the revision comes with each request
+	statelessRevision = "2026-07-28" // no handshake; each request specifies the revision
 )
 
-// pinned reports whether the server speaks one revision only.
+// pinned reports whether the server supports only one revision.
 func (r Revision) pinned() bool { return r == Pinned || r == Cody }
 
-// versions returns the revisions that the SDK shall support; nil is all it knows.
+// versions returns the revisions for the SDK; nil is all that it supports.
 func (r Revision) versions() []string {
 	if r.pinned() {
 		return []string{string(r)}
@@ -50,9 +51,9 @@ func (r Revision) versions() []string {
 	return nil
 }
 
-// A Domain says what the documents behind a server are about. It is published
-// in serverInfo.domain and in capabilities.experimental.domain, because some
-// clients drop what they do not know from one of the two.
+// A Domain describes the documents behind a server. It is published in
+// serverInfo.domain and in capabilities.experimental.domain, because some
+// clients drop unknown members of one of the two.
 type Domain struct {
 	ID          string `json:"id"`
 	Name        string `json:"name"`
@@ -60,32 +61,32 @@ type Domain struct {
 	LabelFilter string `json:"labelFilter"`
 }
 
-// Options says what a server is. The zero value of a limit is its default.
+// Options configure a Server. The zero value of a limit is its default.
 type Options struct {
 	Name         string // serverInfo.name
-	Title        string // serverInfo.title; "" leaves it out
+	Title        string // serverInfo.title; "" omits it
 	Version      string // serverInfo.version
-	Instructions string // sent to the client with the answer to initialize; "" leaves them out
+	Instructions string // sent in the response to initialize; "" omits them
 	Domain       *Domain
 	Revision     Revision
-	MaxInFlight  int           // tool calls and reads that run at once; 0 is 32
-	QueueWait    time.Duration // how long further ones wait for their turn; 0 is 2 s
+	MaxInFlight  int           // concurrent tool calls and reads; 0 is 32
+	QueueWait    time.Duration // how long further ones wait; 0 is 2 s
 	Log          *slog.Logger  // nil discards
 
-	// Header takes from the HTTP header of a request what its handler needs
-	// to know, for example a token, and returns ctx with that; nil takes
-	// nothing. It is called before the handler of each request but initialize
-	// and ping, by many goroutines at once, and must not change the header. Over
-	// HTTP+SSE it sees the header of the GET that opened the stream; on stdio
-	// it is not called.
+	// Header adds values from the HTTP header of a request to ctx for its
+	// handler, for example a token. It may be nil. It is called before the
+	// handler of each request except initialize and ping, must be safe for
+	// concurrent use, and must not change the header. Over HTTP+SSE the header
+	// is that of the GET that opened the stream. On stdio Header is not called.
 	Header func(ctx context.Context, h http.Header) context.Context
 }
 
-// A Server answers MCP requests. Its tools and resources are set before it is
-// first served; then it may be served on any number of connections at once.
+// A Server answers MCP requests. Its tools and resources must be set before it
+// is first served. Then it may be served on any number of connections
+// concurrently.
 type Server struct {
 	sdk      *mcp.Server
-	handle   mcp.MethodHandler // what the SDK's middleware is, without the SDK below it
+	handle   mcp.MethodHandler // the middleware without the SDK
 	opts     Options
 	info     *mcp.Implementation
 	log      *slog.Logger
@@ -121,13 +122,13 @@ func New(o Options) *Server {
 	})
 	s.sdk.AddReceivingMiddleware(s.guard, s.identify, s.dispatch)
 	s.handle = s.guard(s.identify(s.dispatch(func(_ context.Context, method string, _ mcp.Request) (mcp.Result, error) {
-		return nil, errUnknownMethod(method) // nothing gets there
+		return nil, errUnknownMethod(method) // not reachable
 	})))
 	return s
 }
 
-// capabilities declares what the server has. It never sends list_changed, so
-// it does not promise it.
+// capabilities declares the features of the server. It does not declare
+// list_changed, which is never sent.
 func (s *Server) capabilities() *mcp.ServerCapabilities {
 	c := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
 	if s.res != nil {

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// A session is a connection over HTTP that lasts longer than a request. It has an
-// id, which is that of the stream in the older transport.
+// A session is an HTTP connection with an id that lasts longer than a request.
+// In the older transport, the id is that of the stream.
 type session struct {
 	conn   *conn
 	id     string
-	get    *stream     // what the server sends by itself; nil where there are no streams
-	old    bool        // it is one of the older transport
-	header http.Header // of the GET that opened it in the older transport
+	get    *stream     // for messages without a request; nil if there are no streams
+	old    bool        // uses the older transport
+	header http.Header // of the GET that opened it, in the older transport
 
-	posts   int         // requests that are being answered; guarded by HTTPHandler.mu, as the others
-	streams int         // GET requests that carry its stream, or resume one
-	used    time.Time   // when the last of them ended
+	posts   int         // requests in progress; guarded by HTTPHandler.mu, like the others
+	streams int         // GET requests that carry its stream or resume one
+	used    time.Time   // end of the last request
 	idle    *time.Timer // ends the session
 }
 
 // open starts a session, which is in use until it is released. If there are too
-// many, the one that has been idle for the longest time is ended; open returns nil
-// if all are in use.
+// many, it ends the one that has been idle longest. If all are in use, it
+// returns nil.
 func (h *HTTPHandler) open(old bool) *session {
 	s := &session{id: rand.Text(), old: old}
 	s.conn = newConn(h.server, s.id, httpGrace)
@@ -43,7 +43,7 @@ func (h *HTTPHandler) open(old bool) *session {
 		h.sessions[s.id], h.conns[s.conn] = s, struct{}{}
 		s.posts = 1
 		s.idle = time.AfterFunc(h.opts.SessionIdle, func() { h.expire(s) })
-		s.idle.Stop() // until it is released
+		s.idle.Stop() // it is started by release
 		if s.get != nil && s.get.events != nil {
 			h.events.open(s.get)
 		}
@@ -58,8 +58,8 @@ func (h *HTTPHandler) open(old bool) *session {
 	return s
 }
 
-// makeRoomLocked forgets the session that has been idle for the longest time if
-// there is no room for another. It returns nil if there is room, or all are in use.
+// makeRoomLocked removes the session that has been idle longest if the maximum
+// is reached. It returns nil if it removed none.
 func (h *HTTPHandler) makeRoomLocked() *session {
 	var oldest *session
 	if len(h.sessions) >= h.opts.MaxSessions {
@@ -75,8 +75,8 @@ func (h *HTTPHandler) makeRoomLocked() *session {
 	return oldest
 }
 
-// use returns the session of that id, which is in use until it is released, for a
-// POST or to carry a stream. It returns nil if there is none.
+// use returns the session with that id, for a POST or to carry a stream, or nil
+// if there is none. The session is in use until it is released.
 func (h *HTTPHandler) use(id string, old, stream bool) *session {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -93,7 +93,7 @@ func (h *HTTPHandler) use(id string, old, stream bool) *session {
 	return s
 }
 
-// release ends what use or open began.
+// release ends the use that began with use or open.
 func (h *HTTPHandler) release(s *session, stream bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -105,7 +105,7 @@ func (h *HTTPHandler) release(s *session, stream bool) {
 	}
 }
 
-// expire ends a session that has not been used for so long.
+// expire ends a session that has been idle for too long.
 func (h *HTTPHandler) expire(s *session) {
 	h.mu.Lock()
 	idle := s.posts == 0
@@ -118,7 +118,7 @@ func (h *HTTPHandler) expire(s *session) {
 	}
 }
 
-// end ends a session and the requests that run in it.
+// end ends a session and its running requests.
 func (h *HTTPHandler) end(s *session) {
 	h.mu.Lock()
 	h.forgetLocked(s)

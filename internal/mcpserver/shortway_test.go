@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"knowhow/internal/mcpserver/mcptest"
-	"knowhow/internal/schema"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -19,7 +18,7 @@ import (
 // Plain calls do not go through the SDK, whatever the transport and the revision.
 func TestPlainCallsAvoidTheSDK(t *testing.T) {
 	s := New(Options{Name: "x", Version: "1"})
-	AddTool(s, Tool{Name: "t", Input: schema.Schema{}}, func(ctx context.Context, _ struct{}) (any, error) {
+	AddTool(s, Tool{Name: "t"}, func(ctx context.Context, _ struct{}) (any, error) {
 		Progress(ctx, 1, 2, "half")
 		return "answer", nil
 	})

@@ -9,8 +9,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// postStateless answers a request of 2026-07-28, which brings along all that it
-// needs.
+// postStateless answers a request of 2026-07-28, which is independent of other
+// requests.
 func (h *HTTPHandler) postStateless(w http.ResponseWriter, r *http.Request, p payload, one *jsonrpc.Request) {
 	id := p.lastID()
 	asJSON, ok := h.accepted(w, r, id)
@@ -22,7 +22,7 @@ func (h *HTTPHandler) postStateless(w http.ResponseWriter, r *http.Request, p pa
 		return
 	}
 	if one == nil {
-		w.WriteHeader(http.StatusAccepted) // a response to a request that nobody made
+		w.WriteHeader(http.StatusAccepted) // a response without a request
 		return
 	}
 	if status, e := checkStateless(r, one); e != nil {
@@ -30,7 +30,7 @@ func (h *HTTPHandler) postStateless(w http.ResponseWriter, r *http.Request, p pa
 		return
 	}
 	if !one.IsCall() {
-		w.WriteHeader(http.StatusAccepted) // what it is about has ended with its own request
+		w.WriteHeader(http.StatusAccepted) // the request that it concerns has ended
 		return
 	}
 	c := newConn(h.server, "", 0)
@@ -39,11 +39,11 @@ func (h *HTTPHandler) postStateless(w http.ResponseWriter, r *http.Request, p pa
 	h.conns[c] = struct{}{}
 	h.mu.Unlock()
 	if closed {
-		c.stop() // the call is answered that the server is shutting down
+		c.stop() // the answer to the call is that the server is shutting down
 	}
 	defer func() {
 		if r.Context().Err() != nil {
-			c.cancel(one.ID) // the client's end of the request is its cancellation
+			c.cancel(one.ID) // in this revision a client cancels by closing the request
 		}
 		c.end(r.Context())
 		h.mu.Lock()
@@ -58,12 +58,12 @@ func (h *HTTPHandler) postStateless(w http.ResponseWriter, r *http.Request, p pa
 	st.status = true
 	c.alone = st
 	c.deliver(r.Context(), c.take(p, r.Header, st, false))
-	// Errors have an HTTP status, which a comment would send too early.
+	// Errors have an HTTP status, which would be sent too early by a comment.
 	st.carry(r.Context(), c.closed, http.StatusOK, false)
 }
 
-// checkStateless returns why a request of 2026-07-28 cannot be served, with its
-// HTTP status: its header must say what its body says.
+// checkStateless returns the reason why a request of 2026-07-28 cannot be
+// served, with its HTTP status: its header must match its body.
 func checkStateless(r *http.Request, one *jsonrpc.Request) (int, *jsonrpc.Error) {
 	mismatch := func(format string, args ...any) (int, *jsonrpc.Error) {
 		return http.StatusBadRequest, newError(mcp.CodeHeaderMismatch, fmt.Sprintf(format, args...), nil)
@@ -108,7 +108,7 @@ func checkStateless(r *http.Request, one *jsonrpc.Request) (int, *jsonrpc.Error)
 	return 0, nil
 }
 
-// namedRevision returns the revision that a request names for itself, "" if none.
+// namedRevision returns the revision in a request, or "" if there is none.
 func namedRevision(r *jsonrpc.Request) string {
 	if !namesRevision(r.Params) {
 		return ""
@@ -116,12 +116,12 @@ func namedRevision(r *jsonrpc.Request) string {
 	var p struct {
 		Meta map[string]any `json:"_meta"`
 	}
-	_ = json.Unmarshal(r.Params, &p) // params of another type name none
+	_ = json.Unmarshal(r.Params, &p) // params of another type contain none
 	revision, _ := p.Meta[mcp.MetaKeyProtocolVersion].(string)
 	return revision
 }
 
-// onlyPost refuses what 2026-07-28 does not have.
+// onlyPost refuses methods that 2026-07-28 does not have.
 func onlyPost(w http.ResponseWriter) {
 	w.Header().Set("Allow", "POST")
 	refuse(w, http.StatusMethodNotAllowed, jsonrpc.ID{}, "Method Not Allowed")

@@ -11,24 +11,23 @@ import (
 	"time"
 )
 
-// maxLine bounds one message on stdio, in bytes.
+// maxLine is the maximum length of a message on stdio, in bytes.
 const maxLine = 16 << 20
 
-// drainTime is how long the end of stdio waits for running requests to be
-// answered. With closeTime, a server is gone within a second.
+// drainTime is how long the end of stdio waits for the answers to running
+// requests. Together with closeTime it is less than a second.
 const drainTime = 800 * time.Millisecond
 
-// ServeStdio serves one client that writes requests to in and reads answers
-// from out, one JSON-RPC message a line. It returns nil within a second of the
-// end of in or of ctx. Requests that were read before get their answers if
-// these are ready in that time; then the contexts of the handlers that still
-// run end.
+// ServeStdio serves one client. It reads requests from in and writes answers to
+// out, one JSON-RPC message on each line. It returns nil within a second after
+// in or ctx ends. Requests that were read before are answered if the answers
+// are ready in that time. Then the contexts of running handlers are cancelled.
 //
-// A read of in cannot be interrupted: after ctx's end one goroutine stays in it
-// until in ends. Handlers that ignore their context may also outlive the call;
-// nothing they return is written.
+// A read of in cannot be interrupted: after the end of ctx, one goroutine reads
+// until in ends. Handlers that ignore their context may also outlive the call.
+// Their results are not written.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	c := newConn(s, "", 0) // lines come in order: nothing overtakes notifications/initialized
+	c := newConn(s, "", 0) // lines are in order, so no request precedes notifications/initialized
 	to := &lineWriter{out: out, conn: c, turn: make(chan struct{}, 1)}
 	c.alone = to
 	lines := make(chan line)
@@ -37,13 +36,13 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 		select {
 		case <-ctx.Done():
 			reading = false
-		case <-c.closed: // nobody reads what is written
+		case <-c.closed: // output is no longer read
 			reading = false
 		case l := <-lines:
 			switch {
 			case errors.Is(l.err, errTooLong):
 				to.send(errorLine(codeInvalidRequest, fmt.Sprintf("invalid request: a message must not exceed %d bytes", maxLine)), 0, true)
-			case l.err != nil: // the end of input is how clients leave
+			case l.err != nil: // clients disconnect by closing the input
 				reading = false
 			default:
 				c.receiveLine(ctx, l.data, to)
@@ -57,7 +56,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	return nil
 }
 
-// receiveLine takes the messages of a line.
+// receiveLine handles the messages of a line.
 func (c *conn) receiveLine(ctx context.Context, data []byte, to sink) {
 	p := parse(data, c.server.opts.Revision.pinned())
 	if p.batch && (p.modern || c.revisionInUse() >= unbatchedRevision) {
@@ -66,11 +65,11 @@ func (c *conn) receiveLine(ctx context.Context, data []byte, to sink) {
 	c.deliver(ctx, c.take(p, nil, to, p.batch))
 }
 
-// A lineWriter is a sink that writes a message a line.
+// A lineWriter is a sink that writes one message on each line.
 type lineWriter struct {
 	out  io.Writer
 	conn *conn
-	turn chan struct{} // holds a value while somebody writes
+	turn chan struct{} // contains a value while a goroutine writes
 }
 
 // send implements sink.
@@ -79,8 +78,8 @@ func (l *lineWriter) send(data []byte, _ int64, _ bool) { l.notify(data) }
 // end implements sink.
 func (l *lineWriter) end() {}
 
-// notify implements sink. After the end of the connection there is nobody to write
-// to, also for those that wait for their turn.
+// notify implements sink. After the end of the connection it drops messages,
+// including those that wait for their turn.
 func (l *lineWriter) notify(data []byte) {
 	select {
 	case l.turn <- struct{}{}:
@@ -98,22 +97,23 @@ func (l *lineWriter) notify(data []byte) {
 	}
 }
 
-// errTooLong says that a line was skipped because of its length.
+// errTooLong reports that a line was skipped because of its length.
 var errTooLong = errors.New("line too long")
 
-// A line is one line of input that is not blank, or why there is none.
+// A line is one line of input that is not blank, or the reason why there is
+// none.
 type line struct {
-	data []byte // with its newline, if it has one
-	err  error  // errTooLong is followed by more lines, others are not
+	data []byte // including its newline, if it has one
+	err  error  // errTooLong is followed by more lines, other errors are not
 }
 
-// readLines sends the lines of r, of limit bytes at most, until r ends, which is
-// sent as the last line's error, or done is closed. A byte order mark at the
-// start is left out.
+// readLines sends the lines of r, of at most limit bytes, until r ends, which
+// is the error of the last line, or done is closed. It skips a byte order mark
+// at the start.
 func readLines(r io.Reader, limit int, lines chan<- line, done <-chan struct{}) {
 	br := bufio.NewReaderSize(r, 64<<10)
 	if bom, err := br.Peek(3); err == nil && string(bom) == "\uFEFF" {
-		_, _ = br.Discard(3) // what PowerShell puts before piped text
+		_, _ = br.Discard(3) // PowerShell adds it to piped text
 	}
 	for {
 		data, err := readLine(br, limit)
@@ -131,8 +131,8 @@ func readLines(r io.Reader, limit int, lines chan<- line, done <-chan struct{}) 
 	}
 }
 
-// readLine returns the next line. One of more than limit bytes is skipped to
-// its end without being kept.
+// readLine returns the next line. A line of more than limit bytes is skipped
+// and not stored.
 func readLine(br *bufio.Reader, limit int) ([]byte, error) {
 	var data []byte
 	tooLong := false
@@ -148,7 +148,7 @@ func readLine(br *bufio.Reader, limit int) ([]byte, error) {
 		case err == nil && tooLong, errors.Is(err, io.EOF) && tooLong:
 			return nil, errTooLong
 		case errors.Is(err, io.EOF) && len(bytes.TrimSpace(data)) > 0:
-			return data, nil // a last line without its newline; the end comes next
+			return data, nil // a last line without a newline; the next call reports the end
 		case err != nil:
 			return nil, err
 		default:

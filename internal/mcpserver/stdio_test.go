@@ -178,7 +178,7 @@ func TestStdioEndsInTime(t *testing.T) {
 		name    string
 		line    string
 		signal  bool          // end by the context, not by the input
-		release time.Duration // when the handler goes on; 0 is never
+		release time.Duration // when the handler continues; 0 is never
 		answer  bool
 		within  time.Duration
 	}{

@@ -11,34 +11,34 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// keepAlive is the time between comments on an idle stream, by which nothing
-// between us and the client takes it for dead.
+// keepAlive is the interval of comments on an idle stream, which keep proxies
+// from closing it.
 const keepAlive = 15 * time.Second
 
-// primeDelay is how long the event that begins a stream waits for an answer to be
-// sent with it. Most calls are answered sooner, and take one write less.
+// primeDelay is how long the first event of a stream waits for an answer that
+// can be sent with it. Most calls are answered sooner, and need one write less.
 const primeDelay = 10 * time.Millisecond
 
-// A stream is a sink that sends events to a client: the answers to a POST, what
-// the server sends by itself, or all that there is in the older transport. It may
+// A stream is a sink that sends events to a client: the answers to a POST,
+// messages without a request, or, in the older transport, all messages. It may
 // outlive the HTTP request that carries it.
 type stream struct {
-	events      *events // keeps them for resuming; nil if nothing is kept and they have no ids
+	events      *events // keeps them for resuming; nil if they are not kept and have no ids
 	name        streamName
 	first, next int // numbers of the event with the index 0, and of the next one; guarded by events.mu
 
-	lasting bool // it does not end with the answers to a group
-	status  bool // an error that comes alone is answered with an HTTP status instead
+	lasting bool // does not end with the answers to a group
+	status  bool // an error that is the only answer is sent with an HTTP status instead
 
-	mu      sync.Mutex          // guards what follows and the writer
+	mu      sync.Mutex          // guards the following fields and the writer
 	w       http.ResponseWriter // of the HTTP request that carries the stream; nil if there is none
 	started bool                // its header has been written
-	primed  bool                // it holds an event that has not been flushed
+	primed  bool                // contains an event that has not been flushed
 	ended   bool                // nothing more will be sent
-	over    chan struct{}       // closed when that is so
+	over    chan struct{}       // closed when ended is set
 }
 
-// newStream returns a stream that w carries.
+// newStream returns a stream that is carried by w.
 func newStream(w http.ResponseWriter) *stream {
 	return &stream{w: w, over: make(chan struct{})}
 }
@@ -62,8 +62,8 @@ func (s *stream) notify(data []byte) {
 	s.eventLocked("message", data, true)
 }
 
-// attach has w carry the stream, and calls first before anything else is sent. It
-// reports false if another request carries the stream, or first does.
+// attach makes w carry the stream. It calls first before anything else is sent.
+// It returns false if another request carries the stream, or if first does.
 func (s *stream) attach(w http.ResponseWriter, first func() bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,9 +88,9 @@ func (s *stream) end() {
 	}
 }
 
-// prime begins the stream with an event that has nothing but an id, from which a
-// client can resume before anything has come. It has no name, because Python's SDK
-// complains about any but "message".
+// prime begins the stream with an event that has only an id, from which a
+// client can resume before the first message. The event has no name, because
+// Python's SDK complains about any name except "message".
 func (s *stream) prime() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *stream) prime() {
 	s.primed = true
 }
 
-// eventLocked keeps and sends an event.
+// eventLocked stores and sends an event.
 func (s *stream) eventLocked(kind string, data []byte, flush bool) {
 	b := make([]byte, 0, len(data)+100)
 	if kind != "" {
@@ -111,7 +111,7 @@ func (s *stream) eventLocked(kind string, data []byte, flush bool) {
 	s.writeLocked(append(append(append(b, "data: "...), data...), "\n\n"...), flush)
 }
 
-// replayLocked sends an event that has been sent before.
+// replayLocked sends a stored event.
 func (s *stream) replayLocked(index int, data []byte) {
 	s.writeLocked(fmt.Appendf(nil, "event: message\nid: %s_%d\ndata: %s\n\n", s.name.name, index, data), false)
 }
@@ -121,14 +121,13 @@ func (s *stream) writeLocked(b []byte, flush bool) {
 		return
 	}
 	s.startLocked()
-	_, _ = s.w.Write(b) // an error means that the client is gone, which ends the request elsewhere
+	_, _ = s.w.Write(b) // an error means that the client is gone, which ends the request
 	if flush {
 		s.flushLocked()
 	}
 }
 
-// openLocked sends something that is no event, because proxies wait for the first
-// bytes.
+// openLocked sends a comment, because proxies wait for the first bytes.
 func (s *stream) openLocked() { s.writeLocked([]byte(": ok\n\n"), true) }
 
 func (s *stream) flushLocked() {
@@ -147,9 +146,9 @@ func (s *stream) startLocked() {
 	s.w.WriteHeader(http.StatusOK)
 }
 
-// carry keeps the HTTP request open that carries the stream, until the stream or
-// the connection or ctx ends. silence is the status of a response that holds no
-// event. With comments, idle time is filled with them.
+// carry keeps the HTTP request that carries the stream open, until the stream,
+// the connection or ctx ends. silence is the status of a response without
+// events. If comments is set, comments are sent in idle times.
 func (s *stream) carry(ctx context.Context, closed <-chan struct{}, silence int, comments bool) {
 	wait := keepAlive
 	if s.primed {
@@ -182,7 +181,8 @@ func (s *stream) carry(ctx context.Context, closed <-chan struct{}, silence int,
 	s.w, s.started = nil, false
 }
 
-// tick flushes the event that begins the stream, or keeps an idle stream alive.
+// tick flushes the first event of the stream, or sends a comment on an idle
+// stream.
 func (s *stream) tick(comments bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +196,7 @@ func (s *stream) tick(comments bool) {
 	}
 }
 
-// A body is a sink that sends the answers as one JSON body. What is no answer is
+// A body is a sink that sends the answers as one JSON body. Other messages are
 // dropped.
 type body struct {
 	data []byte
@@ -204,8 +204,8 @@ type body struct {
 	over chan struct{}
 }
 
-// send implements sink. It is called once at most, because answers of a body are
-// sent together.
+// send implements sink. It is called at most once, because the answers of a
+// body are sent together.
 func (b *body) send(data []byte, code int64, _ bool) { b.data, b.code = data, code }
 
 // notify implements sink.
@@ -214,9 +214,9 @@ func (b *body) notify([]byte) {}
 // end implements sink.
 func (b *body) end() { close(b.over) }
 
-// wait writes the answers when they are there. If the connection or ctx ends
-// first, it writes nothing. Errors have an HTTP status of their own where status is
-// set.
+// wait writes the answers when they are ready. If the connection or ctx ends
+// first, it writes nothing. If status is set, errors have their own HTTP
+// status.
 func (b *body) wait(ctx context.Context, w http.ResponseWriter, closed <-chan struct{}, status bool) {
 	select {
 	case <-b.over:
@@ -224,7 +224,7 @@ func (b *body) wait(ctx context.Context, w http.ResponseWriter, closed <-chan st
 		return
 	case <-closed:
 		select {
-		case <-b.over: // both at once
+		case <-b.over: // both at the same time
 		default:
 			return
 		}
@@ -240,8 +240,8 @@ func (b *body) wait(ctx context.Context, w http.ResponseWriter, closed <-chan st
 	}
 }
 
-// statusOf returns the HTTP status that 2026-07-28 wants for errors of that code,
-// 0 for none.
+// statusOf returns the HTTP status that 2026-07-28 requires for an error code,
+// or 0 for none.
 func statusOf(code int64) int {
 	switch code {
 	case codeMethodNotFound:

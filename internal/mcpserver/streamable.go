@@ -17,12 +17,12 @@ import (
 
 const noBatches = "the negotiated revision has no batches"
 
-// primedRevision and later ones begin each stream with an event that has an id
-// alone.
+// primedRevision is the first revision in which streams begin with an event
+// that has only an id.
 const primedRevision = "2025-11-25"
 
-// postSession answers what is posted to a session of Streamable HTTP, or starts
-// one. one is the message of a body that is neither a batch nor a response.
+// postSession answers a POST to a session of Streamable HTTP, or starts a
+// session. one is the message of a body that is neither a batch nor a response.
 func (h *HTTPHandler) postSession(w http.ResponseWriter, r *http.Request, p payload, one *jsonrpc.Request) {
 	id, name := p.lastID(), r.Header.Get(headerSession)
 	initialize := one != nil && one.Method == methodInitialize
@@ -46,7 +46,7 @@ func (h *HTTPHandler) postSession(w http.ResponseWriter, r *http.Request, p payl
 			writeJSON(w, http.StatusBadRequest, array(p.bad))
 			return
 		case one == nil && !p.batch:
-			w.WriteHeader(http.StatusAccepted) // a response to a request that nobody made
+			w.WriteHeader(http.StatusAccepted) // a response without a request
 			return
 		}
 		reply(w, http.StatusBadRequest, id, newError(codeInvalidRequest, "the "+headerSession+" header is required, initialize gives one",
@@ -111,12 +111,12 @@ func (h *HTTPHandler) postSession(w http.ResponseWriter, r *http.Request, p payl
 	st.carry(r.Context(), s.conn.closed, http.StatusOK, true)
 }
 
-// streamRevision returns the revision that decides on the form of the stream that
-// answers a request.
+// streamRevision returns the revision that determines the form of a request's
+// stream.
 func streamRevision(r *http.Request, one *jsonrpc.Request) string {
 	if one != nil && one.Method == methodInitialize {
 		var p struct{ ProtocolVersion string }
-		_ = json.Unmarshal(one.Params, &p) // the SDK says what is wrong with it
+		_ = json.Unmarshal(one.Params, &p) // the SDK reports the error
 		return p.ProtocolVersion
 	}
 	return r.Header.Get(headerRevision)
@@ -134,7 +134,7 @@ func (h *HTTPHandler) postJSON(w http.ResponseWriter, r *http.Request, c *conn, 
 	b.wait(r.Context(), w, c.closed, status)
 }
 
-// postNothing delivers the messages of a body without calls to be answered.
+// postNothing delivers the messages of a body without calls.
 func (h *HTTPHandler) postNothing(w http.ResponseWriter, r *http.Request, c *conn, g *group) {
 	refused := g.answers
 	g.answers = nil
@@ -157,7 +157,7 @@ func (h *HTTPHandler) tooManySessions(w http.ResponseWriter, id jsonrpc.ID) {
 }
 
 // get opens a server-to-client stream: of a session, or of the older transport,
-// where it starts the session.
+// in which it starts the session.
 func (h *HTTPHandler) get(w http.ResponseWriter, r *http.Request) {
 	name, none := r.Header.Get(headerSession), jsonrpc.ID{}
 	switch {
@@ -203,7 +203,8 @@ func (h *HTTPHandler) get(w http.ResponseWriter, r *http.Request) {
 	s.get.carry(r.Context(), s.conn.closed, http.StatusOK, true)
 }
 
-// resume sends what came on a stream after an event, and carries it until it ends.
+// resume sends the events of a stream after the given one, and carries the
+// stream until it ends.
 func (h *HTTPHandler) resume(w http.ResponseWriter, r *http.Request, s *session, event string) {
 	none := jsonrpc.ID{}
 	name, number, ok := strings.Cut(event, "_")
@@ -237,13 +238,14 @@ func (h *HTTPHandler) resume(w http.ResponseWriter, r *http.Request, s *session,
 	case !attached:
 		refuse(w, http.StatusConflict, none, "stream ID conflicts with ongoing stream")
 	default:
-		// If nothing more comes, because its last answer was dropped, the status
-		// says so. Without that the client would resume the stream for ever.
+		// If there are no further events, because the last answer was dropped,
+		// the status reports it. Otherwise the client would resume the stream
+		// for ever.
 		st.carry(r.Context(), s.conn.closed, http.StatusNoContent, true)
 	}
 }
 
-// delete ends a session, and the requests that run in it.
+// delete ends a session and its running requests.
 func (h *HTTPHandler) delete(w http.ResponseWriter, r *http.Request) {
 	name, none := r.Header.Get(headerSession), jsonrpc.ID{}
 	if h.stateless(r) {
@@ -266,21 +268,22 @@ func (h *HTTPHandler) delete(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// isStateless reports whether a message is a request that names its revision.
+// isStateless reports whether a message is a request that specifies its
+// revision.
 func isStateless(m jsonrpc.Message) bool {
 	r, ok := m.(*jsonrpc.Request)
 	return ok && namedRevision(r) != ""
 }
 
-// refuseStateless answers a request that names its revision, but not in its
+// refuseStateless answers a request that specifies its revision, but not in its
 // header, or in a session.
 func refuseStateless(w http.ResponseWriter, r *http.Request, id jsonrpc.ID) {
 	revision := r.Header.Get(headerRevision)
 	if revision == "" {
-		revision = string(Pinned) // what the specification has clients without the header mean
+		revision = string(Pinned) // the meaning of a missing header in the specification
 	}
 	supported := slices.DeleteFunc(mcp.SupportedProtocolVersions(), func(v string) bool { return v >= statelessRevision })
 	e := newError(mcp.CodeUnsupportedProtocolVersion, fmt.Sprintf("protocol version %q is not supported by this server", revision), nil)
-	e.Data, _ = compact.Marshal(mcp.UnsupportedProtocolVersionData{Supported: supported, Requested: revision}) // strings always have a JSON form
+	e.Data, _ = compact.Marshal(mcp.UnsupportedProtocolVersionData{Supported: supported, Requested: revision}) // strings can always be encoded
 	reply(w, http.StatusBadRequest, id, e)
 }

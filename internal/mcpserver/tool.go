@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,61 +10,74 @@ import (
 	"knowhow/internal/schema"
 	"knowhow/internal/spell"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A Tool is what clients see of a tool.
+// A Tool describes a tool to clients.
 type Tool struct {
 	Name        string
 	Title       string
 	Description string
-	Input       schema.Schema // of type object; arguments it does not list are refused
-	ReadOnly    bool          // it changes nothing
-	Destructive bool          // it may delete or overwrite
-	Idempotent  bool          // doing it twice is doing it once
-	OpenWorld   bool          // it reaches beyond what the server holds
+	ReadOnly    bool // changes nothing
+	Destructive bool // may delete or overwrite data
+	Idempotent  bool // a repeated call has no further effect
+	OpenWorld   bool // accesses systems outside of the server
 	Meta        map[string]any
+
+	// Adjust changes the parts of the schema of the arguments that depend on
+	// options; see [schema.For]. nil changes nothing.
+	Adjust func(input *jsonschema.Schema)
 }
 
-// A Result is a tool's result with facts for _meta. A handler returns it by
-// pointer in the place of the bare value.
+// A Result is a tool's result with _meta. A handler returns a pointer to it
+// instead of the plain value.
 type Result struct {
 	Value any
 	Meta  map[string]any
 }
 
-// A tool is a registered Tool with its rendered schema and its handler.
+// A tool is a registered Tool with its encoded schema and its handler.
 type tool struct {
 	Tool
-	input  json.RawMessage
+	input  json.RawMessage // its JSON Schema
 	handle func(ctx context.Context, arguments json.RawMessage) (any, error)
 }
 
-// AddTool adds a tool, or replaces the one of the same name. It must be called
-// before the server is served.
+// AddTool adds a tool, or replaces the tool with the same name. It must be
+// called before the server is served.
 //
-// h is called with arguments that the input schema allows, defaults filled in;
-// In is a struct whose JSON names are those of the schema. What h returns is
-// sent as one text block of compact JSON. There is no structuredContent, because
-// a client that passes both to its model doubles the cost of the result. An error
-// is described by its errkind: in revisions up to 2025-06-18 it is the error of
-// the answer, later a result with isError. One of no kind is an internal error
-// whose text goes to the log alone. h's ctx ends at once when the client cancels the
-// request, in which case nothing that h returns is sent; work that outlives the
-// answer needs [context.WithoutCancel].
+// In is a struct, whose fields and tags define the arguments that clients are
+// shown and the limits that they are checked against; see [schema.For]. Other
+// arguments are refused. AddTool panics if a tag is invalid, which is a mistake
+// in the program, as does [regexp.MustCompile].
+//
+// h is called with arguments that match the schema, after defaults are filled
+// in. The result of h is sent as one text block of compact JSON. There is no
+// structuredContent, because a client that passes both to its model doubles the
+// cost of the result. The errkind of an error determines its code: in revisions
+// up to 2025-06-18 it is a JSON-RPC error, in later revisions a result with
+// isError. An error without a kind is an internal error, and its text is only
+// logged. The context of h is cancelled when the client cancels the request. In
+// that case, the result of h is not sent. Work that outlives the response needs
+// [context.WithoutCancel].
 func AddTool[In any](s *Server, t Tool, h func(ctx context.Context, in In) (any, error)) {
-	t.Input.Type = "object"
-	rt := &tool{Tool: t, input: t.Input.Render()}
+	rt := &tool{Tool: t}
+	input, err := schema.For[In](t.Adjust)
+	if err == nil {
+		rt.input, err = input.MarshalJSON()
+	}
+	if err != nil {
+		panic(fmt.Sprintf("arguments of tool %s: %v", t.Name, err))
+	}
 	rt.handle = func(ctx context.Context, arguments json.RawMessage) (any, error) {
-		checked, err := t.Input.Check(arguments)
+		checked, err := input.Check(arguments)
 		if err != nil {
 			return nil, err
 		}
 		var in In
-		dec := json.NewDecoder(bytes.NewReader(checked))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(&in); err != nil {
-			return nil, fmt.Errorf("tool %s: the schema allows arguments that its handler cannot take: %w", t.Name, err)
+		if err := json.Unmarshal(checked, &in); err != nil {
+			return nil, fmt.Errorf("decoding the arguments of tool %s: %w", t.Name, err)
 		}
 		return h(ctx, in)
 	}
@@ -75,8 +87,8 @@ func AddTool[In any](s *Server, t Tool, h func(ctx context.Context, in In) (any,
 	s.tools, s.byName[t.Name] = append(s.tools, rt), rt
 }
 
-// toolsResult is the answer to tools/list. The SDK's own would say outputSchema
-// and ttlMs to clients whose revision has neither.
+// toolsResult is the result of tools/list. The SDK's type would send
+// outputSchema and ttlMs to clients whose revision has neither.
 type toolsResult struct {
 	mcp.ResultBase
 	freshness
@@ -92,10 +104,10 @@ type listedTool struct {
 	Meta        map[string]any  `json:"_meta,omitempty"`
 }
 
-// annotations says every hint, because the defaults of the specification are
-// the pessimistic ones.
+// annotations contains every hint, because the defaults in the specification
+// assume the worst case.
 type annotations struct {
-	Title       string `json:"title,omitempty"` // where revisions before 2025-06-18 look for it
+	Title       string `json:"title,omitempty"` // for revisions before 2025-06-18
 	ReadOnly    bool   `json:"readOnlyHint"`
 	Destructive bool   `json:"destructiveHint"`
 	Idempotent  bool   `json:"idempotentHint"`
@@ -133,7 +145,7 @@ func (s *Server) callTool(ctx context.Context, p *mcp.CallToolParamsRaw, revisio
 	return res, nil
 }
 
-// unknownTool is the error of a call of a tool that there is not.
+// unknownTool returns the error of a call of an unknown tool.
 func (s *Server) unknownTool(name string) error {
 	names := make([]string, 0, len(s.tools))
 	for _, t := range s.tools {
@@ -145,7 +157,7 @@ func (s *Server) unknownTool(name string) error {
 		message += ", did you mean " + spell.List(near) + "?"
 		data["suggestions"] = near
 	default:
-		message += ", see tools/list for those there are"
+		message += ", see tools/list for the known tools"
 	}
 	return invalidParams(message, data)
 }

@@ -350,7 +350,7 @@ func record(t *testing.T, o mcpserver.Options, ho mcpserver.HTTPOptions, say fun
 	return out
 }
 
-// TestTranscripts holds what servers say over HTTP, byte for byte, against
+// TestTranscripts compares the messages of servers over HTTP, byte for byte, with
 // testdata/http-*.txtar.
 func TestTranscripts(t *testing.T) {
 	modes := []struct {

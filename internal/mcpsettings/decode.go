@@ -9,37 +9,35 @@ import (
 	"knowhow/internal/spell"
 )
 
-// maxID is the longest id of a server, in bytes.
+// maxID is the maximum length of a server's id, in bytes.
 const maxID = 128
 
-// A decoder turns the entries of a file into servers.
+// A decoder decodes the entries of a file into servers.
 type decoder struct {
 	src      *source
 	settings *Settings
 	more     int // warnings beyond maxWarnings
 }
 
-// A draft is a server while its entry is read.
+// A draft is a server whose entry is being read.
 type draft struct {
-	server  Server // nothing in it is expanded
+	server  Server // not yet expanded
 	path    string // of the entry
 	at      int
 	entry   node
-	rest    []string // of a command that is a list, what follows its first element
-	how     string   // the transport that the entry names; "" for none
-	howKey  string   // and the key that does
-	unknown string   // a transport that exists but not here
-	meant   string   // what an unknown key may have been meant to be, where that is a command or a URL; "" or a clause
-	bearer  string   // the variable that holds a token
+	rest    []string // of a command that is a list, the elements after the first
+	how     string   // the transport in the entry; "" for none
+	howKey  string   // the key of the transport
+	unknown string   // a transport that is not supported
+	meant   string   // a suggestion for an unknown key, if it resembles a command or a URL; "" or a clause
+	bearer  string   // the variable that contains a token
 	fromEnv map[string]string
-	gemini  bool // of Gemini CLI
-	braces  bool // of OpenCode
 }
 
-// maxWarnings bounds what a file can put on the screen.
+// maxWarnings limits the number of warnings from one file.
 const maxWarnings = 100
 
-// warn adds a sentence about the key path.
+// warn adds a warning about the key path.
 func (d *decoder) warn(path, format string, args ...any) {
 	if len(d.settings.Warnings) == maxWarnings {
 		d.more++
@@ -48,13 +46,13 @@ func (d *decoder) warn(path, format string, args ...any) {
 	d.settings.Warnings = append(d.settings.Warnings, path+": "+fmt.Sprintf(format, args...))
 }
 
-// comment reports whether an entry that is no object is one that people put among
-// servers all the same: a remark, or a server taken out by null.
+// comment reports whether an entry that is not an object is acceptable among
+// the servers: a comment, or null for a server that was removed.
 func comment(m member) bool {
 	return m.value.kind == null || m.name == "" || strings.HasPrefix(m.name, "//") || strings.HasPrefix(m.name, "_") || strings.HasPrefix(m.name, "$")
 }
 
-// servers reads the entries of the object found.
+// servers decodes the entries of an object.
 func (d *decoder) servers(root node, found member) ([]*draft, error) {
 	seen := map[string]bool{}
 	var drafts []*draft
@@ -66,7 +64,7 @@ func (d *decoder) servers(root node, found member) ([]*draft, error) {
 		switch {
 		case m.value.kind == object:
 		case comment(m):
-			d.warn(path, "left out, because it is %s and no server", m.value.kind)
+			d.warn(path, "left out, because it is %s and not a server", m.value.kind)
 			continue
 		default:
 			return nil, d.src.mismatch(m.value, path, "an object with the command or the url of a server")
@@ -92,8 +90,7 @@ func (d *decoder) servers(root node, found member) ([]*draft, error) {
 	return drafts, nil
 }
 
-// gemini switches off what the lists beside the servers of Gemini CLI leave
-// out.
+// gemini disables the servers that the lists of Gemini CLI leave out.
 func (d *decoder) gemini(root node, drafts []*draft) {
 	if d.settings.Dialect != "gemini" {
 		return
@@ -115,10 +112,9 @@ func (d *decoder) gemini(root node, drafts []*draft) {
 	}
 }
 
-// entry reads one server. What is wrong with one that is disabled is a warning.
+// entry decodes one server. Errors of a disabled server are warnings.
 func (d *decoder) entry(m member, path string) (*draft, error) {
-	r := &draft{server: Server{ID: m.name}, path: path, at: m.value.at, entry: m.value,
-		gemini: d.settings.Dialect == "gemini", braces: d.settings.Dialect == "opencode"}
+	r := &draft{server: Server{ID: m.name}, path: path, at: m.value.at, entry: m.value}
 	disabled, err := d.disabled(r)
 	if err != nil {
 		return nil, err
@@ -138,8 +134,8 @@ func (d *decoder) entry(m member, path string) (*draft, error) {
 	return r, nil
 }
 
-// disabled reports whether the entry is switched off: "enabled" beats "disabled",
-// "isActive" is Cherry Studio's word.
+// disabled reports whether the entry is disabled. "enabled" takes precedence
+// over "disabled"; "isActive" is used by Cherry Studio.
 func (d *decoder) disabled(r *draft) (bool, error) {
 	for _, k := range []string{"enabled", "isActive", "disabled"} {
 		v, ok := r.entry.get(k)
@@ -154,7 +150,7 @@ func (d *decoder) disabled(r *draft) (bool, error) {
 	return false, nil
 }
 
-// fields reads the keys of an entry.
+// fields decodes the keys of an entry.
 func (d *decoder) fields(r *draft) error {
 	seen := map[string]bool{}
 	rank := len(urlKeys)
@@ -165,7 +161,7 @@ func (d *decoder) fields(r *draft) error {
 		}
 		seen[m.name] = true
 		if m.value.kind == null {
-			continue // as if it were not there
+			continue // like a missing key
 		}
 		if i := slices.Index(urlKeys, m.name); i >= 0 {
 			url, err := d.text(m.value, path)
@@ -181,15 +177,23 @@ func (d *decoder) fields(r *draft) error {
 			return err
 		}
 	}
-	r.geminiURL(rank)
+	// In settings of Gemini CLI, the key of the URL determines the transport.
+	if r.how == "" && r.unknown == "" && r.server.Command == "" {
+		switch {
+		case rank == 0:
+			r.how = HTTP
+		case rank == 1 && d.settings.Dialect == "gemini":
+			r.how = SSE
+		}
+	}
 	return nil
 }
 
-// urlKeys are the keys for a server's address, the strongest first: Gemini
-// CLI's for streamable HTTP, everyone's, Windsurf's, Cherry Studio's.
+// urlKeys are the keys for a server's URL, in order of precedence: Gemini CLI's
+// for streamable HTTP, the common one, Windsurf's, Cherry Studio's.
 var urlKeys = []string{"httpUrl", "url", "serverUrl", "baseUrl"}
 
-// field reads one key of an entry that is no URL.
+// field decodes one key of an entry that is not a URL.
 func (d *decoder) field(r *draft, name, path string, v node) (err error) {
 	s := &r.server
 	switch name {
@@ -221,7 +225,7 @@ func (d *decoder) field(r *draft, name, path string, v node) (err error) {
 			s.Include, err = d.texts(v, path)
 		}
 	case "enabled", "disabled", "isActive":
-		// read before all others
+		// already decoded
 	case "envFile", "env_file":
 		d.warn(path, `the file is not read; give its variables in "env" or set them before the start`)
 	case "oauth", "auth", "headersHelper":
@@ -234,15 +238,15 @@ func (d *decoder) field(r *draft, name, path string, v node) (err error) {
 	return err
 }
 
-// ignored are keys that programs have for themselves: what they ask the user
-// about, how they show a server, and limits of their own.
+// ignored are keys that programs use for themselves: what they ask the user,
+// how they show a server, and their own limits.
 const ignored = `alwaysAllow autoApprove autoRun description name displayName title version icon iconUrl logoUrl trust
  authProviderType targetAudience targetServiceAccount gallery dev sandbox sandboxEnabled watchPaths startup_timeout_sec
  startup_timeout_ms required scopes oauth_resource env_vars experimental_environment environment_id
  default_tools_approval_mode supports_parallel_tool_calls alwaysLoad initTimeout networkTimeout longRunning source
  settings provider providerUrl tags registryUrl installSource metadata $schema`
 
-// known are the keys that an unknown one may have been meant to be.
+// known are the keys that are suggested for an unknown one.
 const known = `command args env cwd type transport url headers disabled enabled timeout includeTools excludeTools
  enabledTools disabledTools allowedTools serverUrl httpUrl environment bearer_token_env_var http_headers
  env_http_headers tool_timeout_sec enabled_tools disabled_tools`
@@ -250,7 +254,7 @@ const known = `command args env cwd type transport url headers disabled enabled 
 // unknown warns about a key.
 func (d *decoder) unknown(r *draft, name, path string) {
 	if len(d.settings.Warnings) == maxWarnings {
-		d.more++ // without a search for what may have been meant
+		d.more++ // without a suggestion
 		return
 	}
 	near := spell.Near(name, strings.Fields(known), 1)
@@ -264,8 +268,8 @@ func (d *decoder) unknown(r *draft, name, path string) {
 	}
 }
 
-// command reads a command: a string, a list that holds its arguments too
-// (OpenCode), or an object (Zed, in former times).
+// command decodes a command: a string, a list that also contains the arguments
+// (OpenCode), or an object (older versions of Zed).
 func (d *decoder) command(r *draft, path string, v node) (err error) {
 	switch v.kind {
 	case list:
@@ -299,7 +303,8 @@ func (d *decoder) command(r *draft, path string, v node) (err error) {
 	return nil
 }
 
-// transport reads the name of a transport. "transport" beats "type".
+// transport decodes the name of a transport. "transport" takes precedence over
+// "type".
 func (d *decoder) transport(r *draft, name, path string, v node) error {
 	word, err := d.text(v, path)
 	if err != nil || r.howKey == "transport" {

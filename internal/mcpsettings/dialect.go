@@ -7,7 +7,7 @@ import (
 	"knowhow/internal/spell"
 )
 
-// examples show for each dialect what a correct file looks like, in one line.
+// examples contain one line of a correct file for each dialect.
 var examples = map[string]string{
 	"claude":   `{"mcpServers":{"files":{"command":"npx","args":["-y","@modelcontextprotocol/server-filesystem","."]},"web":{"url":"https://example.com/mcp"}}}`,
 	"vscode":   `{"servers":{"files":{"command":"npx","args":["-y","@modelcontextprotocol/server-filesystem","."]},"web":{"type":"http","url":"https://example.com/mcp"}}}`,
@@ -18,10 +18,11 @@ var examples = map[string]string{
 	"bare":     `{"files":{"command":"npx","args":["-y","@modelcontextprotocol/server-filesystem","."]},"web":{"url":"https://example.com/mcp"}}`,
 }
 
-// places say below which keys servers lie, the first that a file has wins:
-// Gemini CLI has an "mcp" beside its "mcpServers". VS Code has its servers in
-// mcp.json, in settings.json, in a workspace file and in a devcontainer.json;
-// OpenCode 2 in "mcp.servers" as VS Code, which their entries tell apart.
+// places are the keys that contain the servers; the first one in a file counts.
+// Gemini CLI has "mcp" besides "mcpServers". VS Code has its servers in
+// mcp.json, in settings.json, in a workspace file and in a devcontainer.json.
+// OpenCode 2 has them in "mcp.servers" like VS Code; the entries distinguish
+// the two.
 var places = []struct{ path, dialect string }{
 	{"mcpServers", "claude"},
 	{"servers", "vscode"},
@@ -37,7 +38,7 @@ var places = []struct{ path, dialect string }{
 	{"mcp", "opencode"},
 }
 
-// find returns the object that holds the servers, with its path as the name,
+// find returns the object that contains the servers, with its path as the name,
 // and sets the dialect.
 func (s *source) find(root node) (member, error) {
 	if root.kind != object {
@@ -45,10 +46,10 @@ func (s *source) find(root node) (member, error) {
 	}
 	for _, p := range places {
 		found, err := s.walk(root, strings.Split(p.path, "/"))
-		if err != nil || found.value.kind == "" {
-			if err != nil {
-				return member{}, err
-			}
+		if err != nil {
+			return member{}, err
+		}
+		if found.value.kind == "" {
 			continue
 		}
 		s.dialect = p.dialect
@@ -75,8 +76,8 @@ func (s *source) find(root node) (member, error) {
 	return member{}, s.fail(root.at, "", `no MCP servers in the file, want a key "mcpServers" (Claude, Cursor, Gemini CLI), "servers" (VS Code), "mcp_servers" (Codex), "context_servers" (Zed) or "mcp" (OpenCode)%s`, hint)
 }
 
-// walk follows keys downwards. The zero member means that there is no such
-// place. Of the last key's parent, the key must not be given twice.
+// walk returns the value at a path of keys. The zero member means that there is
+// none. It is an error if the last key is given twice.
 func (s *source) walk(from node, keys []string) (member, error) {
 	m := member{value: from}
 	for _, k := range keys {
@@ -98,7 +99,7 @@ func (s *source) walk(from node, keys []string) (member, error) {
 	return m, nil
 }
 
-// refine tells dialects apart that keep their servers in the same place.
+// refine distinguishes dialects that have their servers in the same place.
 func refine(dialect string, root, servers node) string {
 	has := func(e node, names ...string) bool {
 		return slices.ContainsFunc(names, func(n string) bool { _, ok := e.get(n); return ok })
@@ -125,7 +126,7 @@ func refine(dialect string, root, servers node) string {
 	return dialect
 }
 
-// isBare reports whether root is itself the map of servers: every object in it
+// isBare reports whether root itself is the map of servers: every object in it
 // looks like one.
 func isBare(root node) bool {
 	servers := 0

@@ -9,28 +9,28 @@ import (
 )
 
 const (
-	// maxPlaceholder is how far the end of a placeholder is looked for, in
-	// bytes, so that a text of nothing but beginnings takes no time.
+	// maxPlaceholder is the maximum length of a placeholder, in bytes. It
+	// limits the search for its end.
 	maxPlaceholder = 1024
 
-	// maxExpanded bounds what the texts of one server may grow to, in bytes.
+	// maxExpanded is the maximum size of the texts of one server, in bytes.
 	maxExpanded = 1 << 20
 )
 
-// A piece is a part of a text that may hold placeholders.
+// A piece is a part of a text that may contain placeholders.
 type piece struct {
-	text string // as the file has it
-	lit  string // what stands for itself; "" for a placeholder
+	text string // as in the file
+	lit  string // the literal text; "" for a placeholder
 
-	name     string // of the variable, or "workspaceFolder" and the like
+	name     string // of the variable, or a name such as "workspaceFolder"
 	fallback string // the text after ":-"
-	optional bool   // $NAME: stays as it is if there is no such variable
-	env      bool   // ${env:NAME}: never the name of a folder
-	foreign  bool   // what only the editor can fill in, such as ${input:token}
+	optional bool   // $NAME: unchanged if there is no such variable
+	env      bool   // ${env:NAME}: always a variable
+	foreign  bool   // only an editor has the value, as of ${input:token}
 	withFall bool
 }
 
-// pieces cuts a text into what stands for itself and placeholders. With braces,
+// pieces splits a text into literal text and placeholders. With braces,
 // {env:NAME} and {file:NAME} are placeholders too, as in OpenCode.
 func pieces(s string, braces bool) []piece {
 	var parts []piece
@@ -54,8 +54,8 @@ func pieces(s string, braces bool) []piece {
 	return parts
 }
 
-// placeholder returns the one that s begins with; its text is "" if there is
-// none.
+// placeholder returns the placeholder at the beginning of s; its text is "" if
+// there is none.
 func placeholder(s string, braces bool) piece {
 	switch {
 	case strings.HasPrefix(s, "$$"):
@@ -76,8 +76,8 @@ func placeholder(s string, braces bool) piece {
 	return piece{}
 }
 
-// inBraces reads a placeholder that s begins with and whose name rest begins
-// with.
+// inBraces returns the placeholder at the beginning of s. Its name begins at
+// rest.
 func inBraces(s, rest string) piece {
 	end := strings.IndexByte(rest[:min(len(rest), maxPlaceholder)], '}')
 	if end < 0 {
@@ -96,8 +96,8 @@ func inBraces(s, rest string) piece {
 	return piece{} // part of a script or a pattern
 }
 
-// isName reports whether s can name a variable. Windows has ProgramFiles(x86),
-// packages have user_config.token.
+// isName reports whether s can be the name of a variable. Windows has
+// ProgramFiles(x86), and packages have user_config.token.
 func isName(s string) bool {
 	if s == "" || !isWord(s[0]) || '0' <= s[0] && s[0] <= '9' {
 		return false
@@ -110,14 +110,14 @@ func isName(s string) bool {
 	return true
 }
 
-// An expander puts environment variables into the texts of one server.
+// An expander expands environment variables in the texts of one server.
 type expander struct {
 	getenv    func(string) (string, bool)
 	workspace string
 	braces    bool
 
 	used, missing, foreign map[string]bool
-	nul                    bool // a text has a NUL, which no process can be given
+	nul                    bool // a text contains NUL, which arguments and variables cannot contain
 	size                   int
 }
 
@@ -127,8 +127,8 @@ func newExpander(getenv func(string) (string, bool), workspace string, braces bo
 		used: map[string]bool{}, missing: map[string]bool{}, foreign: map[string]bool{}}
 }
 
-// expand returns s with its placeholders filled in; those that cannot be are
-// noted and left out.
+// expand returns s with its placeholders replaced. Placeholders without a value
+// are recorded and left out.
 func (x *expander) expand(s string) string {
 	var b strings.Builder
 	for _, p := range pieces(s, x.braces) {
@@ -148,7 +148,7 @@ func (x *expander) expand(s string) string {
 	return b.String()
 }
 
-// value returns what a placeholder stands for.
+// value returns the value of a placeholder.
 func (x *expander) value(p piece) string {
 	name := p.name
 	if !p.env && !p.optional {

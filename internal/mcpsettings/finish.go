@@ -13,22 +13,8 @@ import (
 	"knowhow/internal/spell"
 )
 
-// geminiURL names the transport that Gemini CLI means by the key it has a
-// server's address under; rank is that of the key in urlKeys.
-func (r *draft) geminiURL(rank int) {
-	if r.how != "" || r.unknown != "" || r.server.Command != "" {
-		return
-	}
-	switch {
-	case rank == 0:
-		r.how = HTTP
-	case rank == 1 && r.gemini:
-		r.how = SSE
-	}
-}
-
 // addHeaders turns Codex's names of variables into placeholders, so that they
-// are expanded, missed and hashed as all others are.
+// are expanded, checked and hashed like all others.
 func (r *draft) addHeaders() {
 	if r.server.Headers == nil && (r.bearer != "" || len(r.fromEnv) > 0) {
 		r.server.Headers = map[string]string{}
@@ -41,9 +27,9 @@ func (r *draft) addHeaders() {
 	}
 }
 
-// transport returns the transport of a server whose address is address; "" if
-// there is nothing to tell it by. What is named beats a command, which beats a
-// path of the address with "sse" in it.
+// transport returns the transport of a server with the given URL; "" if it
+// cannot be determined. A named transport takes precedence over a command,
+// which takes precedence over a URL with "sse" in its path.
 func (r *draft) transport(address string) string {
 	switch {
 	case r.how != "" && r.how != "remote":
@@ -64,7 +50,7 @@ func (r *draft) transport(address string) string {
 	return HTTP
 }
 
-// finish expands an enabled server and checks that it has what it needs.
+// finish expands an enabled server and checks that it is complete.
 func (d *decoder) finish(r *draft, x *expander) (Server, error) {
 	if err := d.complete(r); err != nil {
 		return Server{}, err
@@ -84,11 +70,11 @@ func (d *decoder) finish(r *draft, x *expander) (Server, error) {
 	return s, nil
 }
 
-// complete reports what an enabled server lacks or has too much of.
+// complete checks that an enabled server is complete and unambiguous.
 func (d *decoder) complete(r *draft) error {
 	s := r.server
 	if r.unknown != "" || d.settings.Dialect == "zed" && s.Transport == "" {
-		return nil // a problem of this one server
+		return nil // a problem of this server only
 	}
 	switch {
 	case s.Transport == "":
@@ -97,7 +83,7 @@ func (d *decoder) complete(r *draft) error {
 		return d.src.fail(r.at, key(r.path, "command"), "missing, want the program that is the server%s", r.meant)
 	case s.Transport != Stdio && s.URL == "":
 		return d.src.fail(r.at, key(r.path, "url"), "missing, want the http or https URL of the server%s", r.meant)
-	case s.Transport != Stdio && !isAbsolute(s.URL) && !r.hasPlaceholder(s.URL):
+	case s.Transport != Stdio && !isAbsolute(s.URL) && !d.hasPlaceholder(s.URL):
 		return d.src.fail(r.at, key(r.path, "url"), "want an absolute http or https URL, such as https://example.com/mcp")
 	case s.Command != "" && s.URL != "":
 		d.warn(r.path, "has both a command and a URL; transport %q decides which is used", s.Transport)
@@ -110,12 +96,12 @@ func (d *decoder) complete(r *draft) error {
 	return nil
 }
 
-// hasPlaceholder reports whether s is not yet what it will be.
-func (r *draft) hasPlaceholder(s string) bool {
-	return slices.ContainsFunc(pieces(s, r.braces), func(p piece) bool { return p.name != "" })
+// hasPlaceholder reports whether s contains a placeholder.
+func (d *decoder) hasPlaceholder(s string) bool {
+	return slices.ContainsFunc(pieces(s, d.settings.Dialect == "opencode"), func(p piece) bool { return p.name != "" })
 }
 
-// isAbsolute reports whether s is the URL of a server.
+// isAbsolute reports whether s can be the URL of a server.
 func isAbsolute(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && (strings.EqualFold(u.Scheme, "http") || strings.EqualFold(u.Scheme, "https")) && u.Hostname() != ""
@@ -130,7 +116,7 @@ func (x *expander) expandAll(table map[string]string) map[string]string {
 	return out
 }
 
-// problems returns why s cannot be used here, for people.
+// problems returns the reasons why s cannot be used, for users.
 func (r *draft) problems(s Server, x *expander) []string {
 	var all []string
 	switch {
@@ -150,13 +136,13 @@ func (r *draft) problems(s Server, x *expander) []string {
 	switch {
 	case len(all) > 0:
 	case x.size > maxExpanded:
-		all = append(all, fmt.Sprintf("its texts grow to more than %d bytes when environment variables are put in", maxExpanded))
+		all = append(all, fmt.Sprintf("its texts have more than %d bytes after environment variables are replaced", maxExpanded))
 	case x.nul:
-		all = append(all, "one of its texts has a NUL character; remove it")
+		all = append(all, "one of its texts contains a NUL character; remove it")
 	case s.Transport == Stdio && strings.TrimSpace(s.Command) == "":
-		all = append(all, "the command is empty when environment variables are put in")
+		all = append(all, "the command is empty after environment variables are replaced")
 	case s.Transport != Stdio && !isAbsolute(s.URL):
-		all = append(all, "the url is no absolute http or https URL when environment variables are put in")
+		all = append(all, "the url is not an absolute http or https URL after environment variables are replaced")
 	case s.Transport != Stdio:
 		for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
 			if !httpguts.ValidHeaderFieldValue(s.Headers[name]) {
@@ -167,10 +153,10 @@ func (r *draft) problems(s Server, x *expander) []string {
 	return all
 }
 
-// maxListed is how many names a message lists.
+// maxListed is the maximum number of names in a message.
 const maxListed = 100
 
-// listed writes names for a message, sorted.
+// listed returns sorted names for a message.
 func listed(names map[string]bool) string {
 	all := slices.Sorted(maps.Keys(names))
 	for i := range all {

@@ -16,7 +16,7 @@ import (
 	"knowhow/internal/mcpsettings"
 )
 
-// FuzzParse checks what holds for every file: nothing panics, errors have their
+// FuzzParse checks the properties of every file: nothing panics, errors have their
 // kind, no message shows a value of the environment, names that were put in are
 // names of the environment, and the layout of JSON does not count.
 func FuzzParse(f *testing.F) {
@@ -65,7 +65,7 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("Parse(%q) has %+v, whose Expanded is wrong", data, v)
 			}
 		}
-		checkLayout(t, data, s.Hash())
+		checkLayout(t, data, s.Hash)
 	})
 }
 
@@ -82,8 +82,8 @@ func checkLayout(t *testing.T, data []byte, want string) {
 	if err != nil {
 		t.Fatalf("Parse(%q): %v, but not as %q", indented.Bytes(), err, data)
 	}
-	if got := s.Hash(); got != want {
-		t.Errorf("Hash() of %q = %s, want that of %q, %s", indented.Bytes(), got, data, want)
+	if got := s.Hash; got != want {
+		t.Errorf("Hash of %q = %s, want that of %q, %s", indented.Bytes(), got, data, want)
 	}
 }
 

@@ -7,49 +7,24 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
-// Hash returns 64 hexadecimal digits that change when what the file says about
-// the servers does: an id, a switch, and of the enabled ones everything in
-// [Server] that comes from the file. Placeholders count as they are written, so
-// the environment plays no part; nor do the order of keys, white space,
-// comments, and keys that are not used.
-//
-// Values that are secret by the look of their names (a token, a password, an
-// Authorization header, credentials in a URL) are left out of it, but for the
-// placeholders in them: who knows the rest of the file learns nothing about
-// them from the hash. So a new token alone does not change it.
-func (s *Settings) Hash() string {
-	if s.hash == "" {
-		return hash(s.Servers) // put together by hand
-	}
-	return s.hash
-}
-
-// hash hashes servers whose texts are as the file has them.
+// hash returns the hash of servers that are sorted by ID and not expanded; see
+// [Settings]. Values that may be secrets are masked here.
 func hash(servers []Server) string {
-	type canonical struct {
-		ID, Transport, Command, Dir, URL string
-		Disabled                         bool
-		Args, Include, Exclude           []string
-		Env, Headers                     map[string]string
-		Timeout                          time.Duration
-	}
-	all := []canonical{}
+	var all []Server
 	for _, s := range servers {
-		c := canonical{ID: s.ID, Disabled: s.Disabled}
+		c := Server{ID: s.ID, Disabled: s.Disabled}
 		if !s.Disabled {
-			c.Transport, c.Command, c.Dir, c.URL, c.Timeout = s.Transport, s.Command, s.Dir, withoutSecrets(s.URL), s.Timeout
-			c.Args, c.Env, c.Headers = publicArgs(s.Args), publicTable(s.Env), publicTable(s.Headers)
+			c = s
+			c.URL, c.Args, c.Env, c.Headers = withoutSecrets(s.URL), publicArgs(s.Args), publicTable(s.Env), publicTable(s.Headers)
 			c.Include, c.Exclude = slices.Sorted(slices.Values(s.Include)), slices.Sorted(slices.Values(s.Exclude))
 		}
 		all = append(all, c)
 	}
-	slices.SortStableFunc(all, func(a, b canonical) int { return strings.Compare(a.ID, b.ID) })
 	h := sha256.New()
-	fmt.Fprintln(h, "mcp settings 1")
-	// Strings, numbers and maps of strings: there is nothing that fails.
+	fmt.Fprintln(h, "mcp settings 2")
+	// Strings, numbers and maps of strings: encoding cannot fail.
 	_ = json.NewEncoder(h).Encode(all)
 	return hex.EncodeToString(h.Sum(nil))
 }
@@ -63,7 +38,7 @@ func isSecret(name string) bool {
 		})
 }
 
-// public leaves only the placeholders of a text, without their defaults.
+// public returns only the placeholders in a text, without their defaults.
 func public(s string) string {
 	var b strings.Builder
 	b.WriteString("*")
@@ -75,7 +50,7 @@ func public(s string) string {
 	return b.String()
 }
 
-// publicTable returns a table without the secrets among its values.
+// publicTable returns a table without secret values.
 func publicTable(table map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range table {
@@ -89,8 +64,8 @@ func publicTable(table map[string]string) map[string]string {
 	return out
 }
 
-// publicArgs returns arguments without the secrets in them: --token=X,
-// --api-key X, Authorization: X.
+// publicArgs returns arguments without secrets: --token=X, --api-key X,
+// Authorization: X.
 func publicArgs(args []string) []string {
 	out := []string{}
 	for i, a := range args {
@@ -108,7 +83,7 @@ func publicArgs(args []string) []string {
 	return out
 }
 
-// cutName cuts NAME=VALUE and NAME: VALUE.
+// cutName splits NAME=VALUE and NAME: VALUE.
 func cutName(s string) (name, value string, ok bool) {
 	i := strings.IndexAny(s, "=: ")
 	if i <= 0 || s[i] == ' ' {
@@ -117,8 +92,8 @@ func cutName(s string) (name, value string, ok bool) {
 	return s[:i], s[i+1:], true
 }
 
-// withoutSecrets returns a URL without its credentials and the secrets among
-// its parameters; any other text as it is.
+// withoutSecrets returns a URL without its credentials and secret parameters,
+// and any other text unchanged.
 func withoutSecrets(s string) string {
 	scheme, rest, ok := strings.Cut(s, "://")
 	if !ok {

@@ -1,13 +1,13 @@
-// Package mcpsettings reads the files in which MCP clients keep their servers:
-// those of Claude, Cursor, Windsurf, Cline, VS Code, Codex, Gemini CLI, OpenCode
-// and Zed, all into one model. A file's content tells its dialect, never its
-// name. Package mcpclient starts and calls the servers that are found here; the
-// command line shows the warnings.
+// Package mcpsettings reads the settings files of MCP clients: Claude, Cursor,
+// Windsurf, Cline, VS Code, Codex, Gemini CLI, OpenCode and Zed, all into one
+// model. The dialect of a file is determined by its content, never by its name.
+// Package mcpclient starts and calls the servers in the settings; the command
+// line shows the warnings.
 //
-// What is wrong with the file as a whole, or with a server that is not switched
-// off, is an error that says where and what is allowed. What other programs may
-// have written for themselves is a warning. What only this machine lacks, such
-// as an environment variable, is the Problem of one server.
+// An error in the file as a whole, or in a server that is not disabled, is
+// returned with its place and the permitted values. Settings that only other
+// programs use cause a warning. If only this machine lacks something, such as
+// an environment variable, it is the Problem of one server.
 package mcpsettings
 
 import (
@@ -23,62 +23,71 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// The values of Server.Transport.
+// Values of Server.Transport.
 const (
-	Stdio = "stdio" // a program that is started and spoken to through its standard input and output
+	Stdio = "stdio" // a program that is started and communicates through its standard input and output
 	HTTP  = "http"  // streamable HTTP
 	SSE   = "sse"   // HTTP with server-sent events, as of MCP 2024-11-05
 )
 
 const (
-	// MaxSize is the largest file that is read, in bytes.
+	// MaxSize is the maximum size of a file, in bytes.
 	MaxSize = 4 << 20
 
-	// MaxServers is how many servers a file may name.
+	// MaxServers is the maximum number of servers in a file.
 	MaxServers = 1000
 )
 
-// Settings are what a file says.
+// Settings are the contents of a file.
 type Settings struct {
-	Path     string   // as it was given
-	Dialect  string   // "claude", "vscode", "codex", "gemini", "opencode", "zed", or "bare" for a map of servers with nothing around it
-	Servers  []Server // sorted by ID; those that are switched off too
-	Warnings []string // a sentence each, for people: what was not understood or is not used
+	Dialect  string   // "claude", "vscode", "codex", "gemini", "opencode", "zed", or "bare" for a map of servers at the top level
+	Servers  []Server // sorted by ID, including disabled ones
+	Warnings []string // sentences for users about what was not understood or is not used
 
-	hash string
+	// Hash is 64 hexadecimal digits that change when the settings of the servers
+	// change: an id, whether a server is enabled, and for enabled servers
+	// everything in [Server] that comes from the file. Placeholders are hashed as
+	// they are written, so the environment has no effect. The order of keys, white
+	// space, comments and unused keys have no effect either.
+	//
+	// Values whose names are those of secrets (a token, a password, an
+	// Authorization header, credentials in a URL) are not included, except for
+	// the placeholders in them. So the hash reveals nothing about secrets to
+	// readers who know the rest of the file, and does not change with a new token.
+	Hash string
 }
 
-// A Server is one MCP server. Of one that is disabled, texts are as the file
-// has them, it may be incomplete, and its Problem is nil.
+// A Server is one MCP server. If it is disabled, its texts are not expanded, it
+// may be incomplete, and its Problem is nil.
 type Server struct {
 	ID        string // 1 to 128 bytes without slashes, backslashes and control characters
 	Disabled  bool
-	Transport string            // Stdio, HTTP or SSE; "" where a disabled server does not say
-	Command   string            // of Stdio: a name to look up or a path
+	Transport string            // Stdio, HTTP or SSE; "" if a disabled server does not specify it
+	Command   string            // of Stdio: a name on the PATH or a path
 	Args      []string          // of Stdio
-	Env       map[string]string // of Stdio: added to the environment
-	Dir       string            // of Stdio: where it runs; "" and relative paths mean the working directory
+	Env       map[string]string // of Stdio: additional environment variables
+	Dir       string            // of Stdio: its working directory; "" and relative paths refer to that of this program
 	URL       string            // of HTTP and SSE: absolute, http or https
 	Headers   map[string]string // of HTTP and SSE
-	Timeout   time.Duration     // for a call; 0 where the file does not say
+	Timeout   time.Duration     // for a call; 0 if the file does not specify it
 
-	// Include and Exclude are patterns of tool names. No Include means all
-	// tools; Exclude beats Include.
+	// Include and Exclude are patterns of tool names. An empty Include means
+	// all tools. Exclude takes precedence over Include.
 	Include, Exclude []string
 
 	// Expanded are the names, never the values, of the environment variables
-	// that were put in, sorted.
+	// that were expanded, sorted.
 	Expanded []string
 
-	// Problem is why this server cannot be used although the file is fine: all
-	// the environment variables that are not set, for example. It is of kind
-	// errkind.Invalid, and nil where there is none. Texts of a server with a
-	// Problem may lack what was not there to put in.
+	// Problem is the reason why this server cannot be used although the file is
+	// valid, for example environment variables that are not set. It is of kind
+	// errkind.Invalid, or nil. The texts of a server with a Problem may be
+	// incomplete.
 	Problem error
 }
 
-// Load reads the file path as [Parse] does. An error is of kind
-// errkind.NotFound where there is no file, else errkind.Invalid.
+// Load reads the file path like [Parse]. If there is no file, the error is of
+// kind errkind.NotFound, otherwise of kind errkind.Invalid.
 func Load(path string, getenv func(string) (string, bool)) (*Settings, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,7 +102,7 @@ func Load(path string, getenv func(string) (string, bool)) (*Settings, error) {
 		return nil, fmt.Errorf("reading MCP settings: %s is a folder; give the path of a file, for example %s: %w",
 			path, filepath.Join(path, "mcp_settings.json"), errkind.Invalid)
 	}
-	// A pipe has no size to look at, so the reading itself is bounded.
+	// A pipe has no size, so reading is limited too.
 	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading MCP settings: %w: %w", err, errkind.Invalid)
@@ -101,17 +110,17 @@ func Load(path string, getenv func(string) (string, bool)) (*Settings, error) {
 	return Parse(path, data, getenv)
 }
 
-// Parse reads the settings in data: JSON, which may have comments, trailing
-// commas and a byte order mark, or TOML. path is what messages call the file,
-// and its folder stands for the workspace. getenv looks up a variable as
-// os.LookupEnv does; nil means that none is set. Errors are of kind
-// errkind.Invalid.
+// Parse parses settings in data: TOML, or JSON, which may have comments,
+// trailing commas and a byte order mark. path is the name of the file in
+// messages, and its folder is the workspace. getenv looks up a variable like
+// os.LookupEnv; nil means that none is set. Errors are of kind errkind.Invalid.
 //
-// In the texts of enabled servers ${NAME}, ${env:NAME} and, for OpenCode,
-// {env:NAME} stand for an environment variable that must be set; $NAME for one
-// that may be, else it stays as it is; ${NAME:-text} for text where NAME is
-// unset or empty; $$ for a dollar sign; ${workspaceFolder} and ${userHome} for
-// folders. What was put in is not looked at again.
+// The texts of enabled servers are expanded. ${NAME}, ${env:NAME} and, for
+// OpenCode, {env:NAME} stand for an environment variable that must be set.
+// $NAME is replaced if the variable is set, and kept otherwise. ${NAME:-text}
+// is text if NAME is unset or empty. $$ stands for a dollar sign.
+// ${workspaceFolder} and ${userHome} stand for folders. Values are not expanded
+// again.
 func Parse(path string, data []byte, getenv func(string) (string, bool)) (*Settings, error) {
 	src := &source{path: path, dialect: "claude"}
 	root, err := src.parse(data)
@@ -122,7 +131,7 @@ func Parse(path string, data []byte, getenv func(string) (string, bool)) (*Setti
 	if err != nil {
 		return nil, err
 	}
-	d := &decoder{src: src, settings: &Settings{Path: path, Dialect: src.dialect}}
+	d := &decoder{src: src, settings: &Settings{Dialect: src.dialect}}
 	drafts, err := d.servers(root, found)
 	if err != nil {
 		return nil, err
@@ -143,18 +152,18 @@ func Parse(path string, data []byte, getenv func(string) (string, bool)) (*Setti
 		}
 		d.settings.Servers = append(d.settings.Servers, server)
 	}
-	d.settings.hash = hash(raw)
+	d.settings.Hash = hash(raw)
 	switch {
 	case d.more == 1:
-		d.settings.Warnings = append(d.settings.Warnings, "there is 1 more warning of this sort")
+		d.settings.Warnings = append(d.settings.Warnings, "there is 1 more warning of this kind")
 	case d.more > 1:
-		d.settings.Warnings = append(d.settings.Warnings, fmt.Sprintf("there are %d more warnings of this sort", d.more))
+		d.settings.Warnings = append(d.settings.Warnings, fmt.Sprintf("there are %d more warnings of this kind", d.more))
 	}
 	return d.settings, nil
 }
 
-// workspace returns what ${workspaceFolder} stands for: the folder of the file,
-// or the one around it where that is a program's own, such as .vscode.
+// workspace returns the value of ${workspaceFolder}: the folder of the file, or
+// its parent if the folder belongs to a program, such as .vscode.
 func workspace(path string) string {
 	dir := filepath.Dir(path)
 	if abs, err := filepath.Abs(dir); err == nil {

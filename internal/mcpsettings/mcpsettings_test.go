@@ -221,11 +221,11 @@ func TestProblems(t *testing.T) {
 		{`{"command":"${NO}"}`, `the environment variable NO is not set; set it, or write ${NAME:-default}`},
 		{`{"command":"a","args":["${NO2}","${env:NO1}","${NO2}"],"env":{"A":"${NO3}"}}`, `the environment variables NO1, NO2, NO3 are not set; set them, or write ${NAME:-default}`},
 		{`{"command":"a","env":{"K":"${input:k}","L":"${command:l}","M":"${NO}"}}`, `the environment variable NO is not set; set it, or write ${NAME:-default}; only the editor can fill in ${command:l}, ${input:k}; write ${NAME} and set that environment variable`},
-		{`{"command":"${EMPTY}"}`, `the command is empty when environment variables are put in`},
-		{`{"url":"${GITHUB_TOKEN}"}`, `the url is no absolute http or https URL when environment variables are put in`},
+		{`{"command":"${EMPTY}"}`, `the command is empty after environment variables are replaced`},
+		{`{"url":"${GITHUB_TOKEN}"}`, `the url is not an absolute http or https URL after environment variables are replaced`},
 		{`{"url":"http://h/","headers":{"A":"${BREAK}"}}`, `the value of the header "A" has a line break or another character that HTTP does not allow`},
-		{`{"command":"a","env":{"A":"${NUL}"}}`, `one of its texts has a NUL character; remove it`},
-		{`{"command":"a","args":["$BIG$BIG"]}`, `its texts grow to more than 1048576 bytes when environment variables are put in`},
+		{`{"command":"a","env":{"A":"${NUL}"}}`, `one of its texts contains a NUL character; remove it`},
+		{`{"command":"a","args":["$BIG$BIG"]}`, `its texts have more than 1048576 bytes after environment variables are replaced`},
 		{`{"type":"ws","url":"wss://h/"}`, `transport "ws" is not supported, want stdio, http or sse`},
 	} {
 		got := one(t, tc.entry)
@@ -266,8 +266,8 @@ func TestTimeout(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	for _, tc := range []struct{ file, want string }{
-		{`{"mcpServers":{"_a":5,"b":null,"//":"text"}}`, "mcpServers._a: left out, because it is a number and no server\n" +
-			"mcpServers.b: left out, because it is null and no server\nmcpServers[\"//\"]: left out, because it is a string and no server"},
+		{`{"mcpServers":{"_a":5,"b":null,"//":"text"}}`, "mcpServers._a: left out, because it is a number and not a server\n" +
+			"mcpServers.b: left out, because it is null and not a server\nmcpServers[\"//\"]: left out, because it is a string and not a server"},
 		{`{"mcpServers":{"a":{"command":"a","arg":[],"zzz\u0007":1}}}`, "mcpServers.a.arg: unknown key, left out; is it meant to be \"args\"?\nmcpServers.a[\"zzz\\a\"]: unknown key, left out"},
 		{`{"mcpServers":{"a":{"command":"a","url":"http://h"}}}`, `mcpServers.a: has both a command and a URL; transport "stdio" decides which is used`},
 		{`{"mcpServers":{}}`, ``},
@@ -282,7 +282,7 @@ func TestWarnings(t *testing.T) {
 		}
 	}
 	s, err := parse(`{"mcpServers":{` + strings.TrimSuffix(strings.Repeat(`"_x":1,`, 500), ",") + `}}`)
-	if err != nil || len(s.Warnings) != 101 || s.Warnings[100] != "there are 400 more warnings of this sort" {
+	if err != nil || len(s.Warnings) != 101 || s.Warnings[100] != "there are 400 more warnings of this kind" {
 		t.Errorf("Parse of 500 bad entries = %v with %d warnings, want 101", err, len(s.Warnings))
 	}
 }

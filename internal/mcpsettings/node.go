@@ -7,7 +7,7 @@ import (
 	"knowhow/internal/spell"
 )
 
-// A kind is that of a value, named as messages name it.
+// A kind is the kind of a value, as named in messages.
 type kind string
 
 const (
@@ -23,11 +23,11 @@ const (
 // A node is a value of a JSON or TOML file.
 type node struct {
 	kind    kind
-	at      int    // where it begins in the file, in bytes; -1 for TOML, which does not tell
-	text    string // of a string; a number as it is written
+	at      int    // its position in the file, in bytes; -1 for TOML, where it is unknown
+	text    string // of a string; a number as written
 	truth   bool
 	items   []node   // of a list
-	members []member // of an object, as the file orders them
+	members []member // of an object, in the order of the file
 }
 
 // A member is a key of an object and its value.
@@ -37,7 +37,7 @@ type member struct {
 	value node
 }
 
-// get returns the value of the key name.
+// get returns the value of the key with this name.
 func (n node) get(name string) (node, bool) {
 	for _, m := range n.members {
 		if m.name == name {
@@ -47,8 +47,8 @@ func (n node) get(name string) (node, bool) {
 	return node{}, false
 }
 
-// key returns the path of a key below path, in the manner of JavaScript. The
-// key is foreign.
+// key returns the path of a key below path, in the notation of JavaScript. The
+// key is foreign text.
 func key(path, name string) string {
 	plain := name != "" && len(name) <= 80
 	for i := range len(name) {
@@ -66,13 +66,13 @@ func key(path, name string) string {
 // item returns the path of an element of the list at path.
 func item(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// isWord reports whether c may be part of a variable's name.
+// isWord reports whether c may be part of the name of a variable.
 func isWord(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
 // bad returns the first character in s that is a control character or in more,
-// quoted; "" where there is none.
+// quoted; "" if there is none.
 func bad(s, more string) string {
 	for _, r := range s {
 		if r < ' ' || 0x7f <= r && r < 0xa0 || strings.ContainsRune(more, r) {

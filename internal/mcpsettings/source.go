@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	// maxDepth bounds the nesting of values, because the parsers recurse.
+	// maxDepth limits the nesting of values, because the parsers recurse.
 	maxDepth = 500
 
-	// maxDepthTOML bounds it for TOML, and the parts of a key, with which the
-	// parser's time grows more than linearly.
+	// maxDepthTOML limits the nesting in TOML, and the parts of a key, because
+	// the parser's time grows more than linearly with them.
 	maxDepthTOML = 32
 )
 
-// A fault is what is wrong with a file, and where.
+// A fault is an error in a file, with its place.
 type fault struct {
-	file    string // with line and column where they are known
-	path    string // of the key; "" where it is about none
+	file    string // with line and column if they are known
+	path    string // of the key; "" if the error is not about a key
 	what    string
 	example string
 }
 
-// Error gives the place, what is wrong and how it would be right.
+// Error returns the place, the error and what is permitted.
 func (f *fault) Error() string {
 	where := f.file + ": "
 	if f.path != "" {
@@ -47,10 +47,10 @@ func (f *fault) Error() string {
 	return where + f.what + end + " Example: " + f.example
 }
 
-// Unwrap makes a fault one of kind errkind.Invalid.
+// Unwrap returns errkind.Invalid.
 func (f *fault) Unwrap() error { return errkind.Invalid }
 
-// A source is the file that is read.
+// A source is the file that is being read.
 type source struct {
 	path    string
 	data    []byte // without a byte order mark
@@ -58,7 +58,7 @@ type source struct {
 	dialect string
 }
 
-// fail returns the error for the key path, which begins at the byte at.
+// fail returns an error about the key path, at the byte at.
 func (s *source) fail(at int, path, format string, args ...any) error {
 	file := s.path
 	if at >= 0 {
@@ -69,15 +69,15 @@ func (s *source) fail(at int, path, format string, args ...any) error {
 	return &fault{file: file, path: path, what: fmt.Sprintf(format, args...), example: examples[s.dialect]}
 }
 
-// mismatch returns the error for a value of the wrong kind.
+// mismatch returns the error for a value of a wrong kind.
 func (s *source) mismatch(n node, path, want string) error {
 	return s.fail(n.at, path, "got %s, want %s", n.kind, want)
 }
 
-// parse reads JSON or TOML.
+// parse parses JSON or TOML.
 func (s *source) parse(data []byte) (node, error) {
 	if len(data) > MaxSize {
-		return node{}, s.fail(-1, "", "the file is larger than %d bytes; give one that holds the settings only", MaxSize)
+		return node{}, s.fail(-1, "", "the file is larger than %d bytes; give one that contains only the settings", MaxSize)
 	}
 	s.data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	for i := 0; i < len(s.data); {
@@ -100,14 +100,14 @@ func (s *source) parse(data []byte) (node, error) {
 	}
 	root, err := s.parseTOML()
 	if err != nil && !strings.HasSuffix(strings.ToLower(s.path), ".toml") && !bytes.Contains(s.data, []byte("=")) {
-		// Neither of the two: people mean JSON.
+		// Neither of the two: assume JSON.
 		return s.parseJSON()
 	}
 	return root, err
 }
 
-// tooDeep returns where a value is nested too deep, or -1. It looks at brackets
-// outside strings and comments only.
+// tooDeep returns the position of a value that is nested too deep, or -1. It
+// counts the brackets outside of strings and comments.
 func (s *source) tooDeep() int {
 	depth, dots := 0, 0 // the parts of a TOML key nest as well
 	for i := 0; i < len(s.data); i++ {
@@ -162,7 +162,7 @@ func (s *source) skip(i int) int {
 		case bytes.HasPrefix(rest[n:], []byte(end)):
 			return n + len(end)
 		case rest[n] == '\n' && len(end) == 1:
-			return n // a string that is not closed: the parser will tell
+			return n // an unterminated string: the parser reports it
 		}
 	}
 	return len(rest)
@@ -171,7 +171,7 @@ func (s *source) skip(i int) int {
 // parseJSON reads JSON with comments and trailing commas.
 func (s *source) parseJSON() (node, error) {
 	s.toml, s.dialect = false, "claude"
-	// The parser wants a line's end after the last comment.
+	// The parser requires a line end after the last comment.
 	lines := append(bytes.Clone(s.data), '\n')
 	v, err := hujson.Parse(lines)
 	if err == nil {
@@ -185,7 +185,7 @@ func (s *source) parseJSON() (node, error) {
 	for range line - 1 {
 		at += bytes.IndexByte(lines[at:], '\n') + 1
 	}
-	what := "there is a word or a string that JSON does not know"
+	what := "there is a word or a string that is not valid JSON"
 	if cause := errors.Unwrap(err); errors.Is(err, io.ErrUnexpectedEOF) {
 		what = "the file ends too early"
 	} else if cause != nil && !strings.HasPrefix(cause.Error(), "invalid literal") { // which would show a secret
@@ -194,7 +194,7 @@ func (s *source) parseJSON() (node, error) {
 	return node{}, s.fail(at+column-1, "", "invalid JSON: %s", what)
 }
 
-// fromJSON turns what hujson read into a node.
+// fromJSON turns the value of hujson into a node.
 func fromJSON(v hujson.Value) node {
 	n := node{at: v.StartOffset}
 	switch t := v.Value.(type) {
@@ -236,7 +236,7 @@ func (s *source) parseTOML() (node, error) {
 		return node{}, s.fail(-1, "", "invalid TOML")
 	}
 	s.dialect = "codex"
-	// What the parser quotes may be a secret.
+	// The quoted text may be a secret.
 	what, _, _ := strings.Cut(parse.Message, `"`)
 	what = strings.TrimRight(what, " :.")
 	if bad(what, "") != "" || what == "" {
@@ -245,7 +245,7 @@ func (s *source) parseTOML() (node, error) {
 	return node{}, s.fail(min(max(0, parse.Position.Start), len(s.data)), "", "invalid TOML: %s", what)
 }
 
-// fromTOML turns what the TOML parser read into a node.
+// fromTOML turns the value of the TOML parser into a node.
 func fromTOML(v any) node {
 	n := node{at: -1, kind: date}
 	switch t := v.(type) {

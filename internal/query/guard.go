@@ -9,7 +9,7 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// The prefixes that set the field of a whole query. Fess recognizes them only at
+// Prefixes that set the field of a whole query. Fess recognizes them only at
 // the very beginning.
 const (
 	allInTitle = "allintitle:"
@@ -45,9 +45,9 @@ func plainWord(w string) bool {
 	case "AND", "OR", "NOT", "TO":
 		return false
 	}
-	seen := false   // a letter or a digit
-	after := false  // the previous character is one
-	inside := false // the previous character must be followed by one
+	seen := false   // a letter or a digit was found
+	after := false  // the previous character is a letter or a digit
+	inside := false // the previous character must be followed by a letter or a digit
 	for _, r := range w {
 		switch {
 		case isWordRune(r):
@@ -165,9 +165,9 @@ func strayStart(w string) bool {
 	return false
 }
 
-// trimWord removes from the last word of a query what it must not end with: a
-// backslash that escapes nothing, an exclamation mark, which is NOT, and an
-// operator character after the end of a phrase, a group or a range.
+// trimWord removes a stray end from the last word of a query: a backslash that
+// escapes nothing, an exclamation mark, which means NOT, and an operator
+// character after the end of a phrase, a group or a range.
 func trimWord(w string) string {
 	n := len(w) - len(strings.TrimRight(w, `\`))
 	if n%2 == 1 {

@@ -8,6 +8,8 @@ import (
 	"knowhow/internal/compact"
 	"knowhow/internal/errkind"
 	"knowhow/internal/spell"
+
+	"github.com/google/jsonschema-go/jsonschema"
 )
 
 // An Error describes invalid arguments. It is of kind errkind.Invalid. The
@@ -25,19 +27,15 @@ func (e *Error) Error() string { return e.Message }
 func (e *Error) Unwrap() error { return errkind.Invalid }
 
 // mismatch returns the error for a value that the schema does not allow.
-func (s *Schema) mismatch(path string, v any) error {
-	want := s.want()
+func mismatch(n *jsonschema.Schema, path string, v any) error {
+	want := want(n)
 	return &Error{Argument: path, Message: fmt.Sprintf("argument %q: got %s, want %s", path, shown(v), want), Want: want}
 }
 
 // unknownArgument returns the error for a member of the object at path that the
 // schema does not have.
-func (s *Schema) unknownArgument(path, name string) error {
-	var known []string
-	for _, p := range s.Properties {
-		known = append(known, p.Name)
-	}
-	full, want := join(path, name), "no such argument"
+func unknownArgument(n *jsonschema.Schema, path, name string) error {
+	known, full, want := names(n), join(path, name), "no such argument"
 	message := fmt.Sprintf("there is no argument %s", spell.Quote(full))
 	switch near := spell.Near(name, known, 1); {
 	case len(near) > 0:
@@ -59,53 +57,56 @@ func shown(v any) string {
 }
 
 // want describes what the schema allows, for use in a sentence.
-func (s *Schema) want() string {
-	switch s.Type {
+func want(n *jsonschema.Schema) string {
+	switch n.Type {
 	case "string":
-		return s.wantText()
+		return wantText(n)
 	case "integer":
-		return "an integer" + s.wantRange()
+		return "an integer" + wantRange(n)
 	case "number":
-		return "a number" + s.wantRange()
+		return "a number" + wantRange(n)
 	case "boolean":
 		return "true or false"
 	case "array":
-		w := "a list"
-		if s.MaxItems > 0 {
-			w += fmt.Sprintf(" of at most %d items", s.MaxItems)
+		if n.MaxItems != nil {
+			return fmt.Sprintf("a list of at most %d items", *n.MaxItems)
 		}
-		return w
+		return "a list"
+	case "object":
+		return "an object"
 	}
-	return "an object"
+	return "a value"
 }
 
-func (s *Schema) wantText() string {
-	switch {
-	case len(s.Enum) > 0:
-		return "one of " + spell.List(s.Enum)
-	case s.MinLength > 1 && s.MaxLength > 0:
-		return fmt.Sprintf("a string of %d to %d characters", s.MinLength, s.MaxLength)
-	case s.MinLength > 1:
-		return fmt.Sprintf("a string of at least %d characters", s.MinLength)
-	case s.MinLength == 1 && s.MaxLength > 0:
-		return fmt.Sprintf("a string of 1 to %d characters", s.MaxLength)
-	case s.MinLength == 1:
+func wantText(n *jsonschema.Schema) string {
+	switch least, most := n.MinLength, n.MaxLength; {
+	case n.Enum != nil:
+		var values []string
+		for _, v := range n.Enum {
+			values = append(values, fmt.Sprint(v))
+		}
+		return "one of " + spell.List(values)
+	case least != nil && most != nil:
+		return fmt.Sprintf("a string of %d to %d characters", *least, *most)
+	case least != nil && *least == 1:
 		return "a string that is not empty"
-	case s.MaxLength > 0:
-		return fmt.Sprintf("a string of at most %d characters", s.MaxLength)
+	case least != nil:
+		return fmt.Sprintf("a string of at least %d characters", *least)
+	case most != nil:
+		return fmt.Sprintf("a string of at most %d characters", *most)
 	}
 	return "a string"
 }
 
-func (s *Schema) wantRange() string {
-	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+func wantRange(n *jsonschema.Schema) string {
+	number := func(f *float64) string { return strconv.FormatFloat(*f, 'f', -1, 64) }
 	switch {
-	case s.Minimum != nil && s.Maximum != nil:
-		return " from " + number(*s.Minimum) + " to " + number(*s.Maximum)
-	case s.Minimum != nil:
-		return " of at least " + number(*s.Minimum)
-	case s.Maximum != nil:
-		return " of at most " + number(*s.Maximum)
+	case n.Minimum != nil && n.Maximum != nil:
+		return " from " + number(n.Minimum) + " to " + number(n.Maximum)
+	case n.Minimum != nil:
+		return " of at least " + number(n.Minimum)
+	case n.Maximum != nil:
+		return " of at most " + number(n.Maximum)
 	}
 	return ""
 }

@@ -11,16 +11,22 @@ import (
 // FuzzCheck checks arguments against a schema. Accepted arguments must decode
 // into the struct of a handler, and errors must have a bounded length.
 func FuzzCheck(f *testing.F) {
-	one, ten := 1.0, 10.0
-	arguments := schema.Schema{Type: "object", Properties: []schema.Property{
-		{Name: "q", Required: true, Schema: schema.Schema{Type: "string", MinLength: 1, MaxLength: 5}},
-		{Name: "n", Schema: schema.Schema{Type: "integer", Minimum: &one, Maximum: &ten, Default: 3}},
-		{Name: "big", Schema: schema.Schema{Type: "integer"}},
-		{Name: "f", Schema: schema.Schema{Type: "number"}},
-		{Name: "l", Schema: schema.Schema{Type: "array", Items: &schema.Schema{Type: "string"}, OneOrMany: true, MaxItems: 2}},
-		{Name: "o", Schema: schema.Schema{Type: "object", Properties: []schema.Property{{Name: "b", Schema: schema.Schema{Type: "boolean"}}}}},
-	}}
-	for _, seed := range []string{`{"q":"x"}`, `{"q":"x","n":5.0,"big":1e15,"f":-1e-7,"l":"a","o":{"b":true}}`, `null`, `[]`, `{"n":1e400}`, `{"Q":""}`, `{"q":"x","big":9007199254740993}`} {
+	type args struct {
+		Q   string   `json:"q" limits:"minLength=1 maxLength=5"`
+		N   int      `json:"n,omitempty" limits:"minimum=1 maximum=10 default=3"`
+		Big int64    `json:"big,omitempty"`
+		F   float64  `json:"f,omitempty"`
+		L   []string `json:"l,omitempty" limits:"maxItems=2 oneOrMany"`
+		O   struct {
+			B bool `json:"b,omitempty"`
+		} `json:"o,omitzero"`
+		M map[string][]int `json:"m,omitempty"`
+	}
+	arguments, err := schema.For[args](nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range []string{`{"q":"x"}`, `{"q":"x","n":5.0,"big":1e15,"f":-1e-7,"l":"a","o":{"b":true},"m":{"x":[1]}}`, `null`, `[]`, `{"n":1e400}`, `{"Q":""}`, `{"q":"x","big":9007199254740993}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -31,16 +37,7 @@ func FuzzCheck(f *testing.F) {
 			}
 			return
 		}
-		var in struct {
-			Q   string   `json:"q"`
-			N   int      `json:"n"`
-			Big int64    `json:"big"`
-			F   float64  `json:"f"`
-			L   []string `json:"l"`
-			O   struct {
-				B bool `json:"b"`
-			} `json:"o"`
-		}
+		var in args
 		dec := json.NewDecoder(bytes.NewReader(checked))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&in); err != nil {

@@ -8,9 +8,10 @@ import (
 	"knowhow/internal/query"
 )
 
-// Relax returns a Searcher that repeats a plain query of two or more words that
-// finds nothing once with OR between the words. Page.Relaxed reports whether the
-// second search found the documents. All other queries are those of s.
+// Relax returns a Searcher that repeats a plain query of two or more words
+// without a result once, with OR between the words. Page.Relaxed reports
+// whether the second search found the documents. All other queries are passed
+// to s unchanged.
 func Relax(s Searcher) Searcher { return relaxer{s} }
 
 type relaxer struct{ Searcher }
@@ -28,7 +29,7 @@ func (r relaxer) Search(ctx context.Context, q Query) (*Page, error) {
 	some, err := r.Searcher.Search(ctx, q)
 	switch {
 	case errors.Is(err, errkind.Invalid):
-		return all, nil // the ORs made the query too long
+		return all, nil // with OR, the query is too long
 	case err != nil:
 		return nil, err
 	case some.Total == 0:

@@ -1,14 +1,14 @@
-// Package search defines what a document search service can be asked and what
-// it answers.
+// Package search defines the interface of document search services.
 //
 // Package index (the embedded index) and package fess (a client of a Fess
 // server) implement [Service]. Package [knowhow/internal/search/searchtest]
-// holds the contract that every implementation passes.
+// contains the contract tests that every implementation passes.
 //
 // All methods are safe for concurrent use. They return errors of package
-// errkind's kinds: Invalid for what the caller must change, NotFound for a
-// document that does not exist or is outside the labels asked for, *Remote for
-// a failed call to a server, Unsupported for what the service cannot do.
+// errkind's kinds: Invalid for invalid arguments, NotFound for a document that
+// does not exist or does not have the requested labels, *Remote for a failed
+// call to a server, and Unsupported for a call that the service does not
+// support.
 package search
 
 import (
@@ -18,64 +18,63 @@ import (
 
 // A Searcher finds documents.
 type Searcher interface {
-	// Search returns one page of the documents that match q. A query that
-	// matches nothing gives a Page without hits, not an error.
+	// Search returns one page of the documents that match q. If no document
+	// matches, it returns a Page without hits, not an error.
 	Search(ctx context.Context, q Query) (*Page, error)
 }
 
-// A Service is everything that a search service can be asked.
+// A Service is a document search service.
 type Service interface {
 	Searcher
 
-	// Find returns the document with the given ID if it has one of the
-	// labels (nil: any), otherwise an error of kind NotFound.
+	// Find returns the document with the given ID if it has one of the labels
+	// (nil: any), otherwise an error of kind NotFound.
 	Find(ctx context.Context, id string, labels []string) (*Hit, error)
 
-	// ReadText returns at most n bytes of the document's text from byte off
-	// on, cut at the borders of runes. It looks the document up as Find does.
-	// A document whose text the service does not hold gives an error of kind
+	// ReadText returns at most n bytes of the document's text from byte off on,
+	// without splitting runes. It looks the document up like Find. If the
+	// service does not have the text of the document, the error is of kind
 	// Unsupported. An offset beyond the end gives an empty window.
 	ReadText(ctx context.Context, id string, labels []string, off int64, n int) (*Text, error)
 
 	// Suggest completes a word.
 	Suggest(ctx context.Context, q SuggestQuery) ([]Suggestion, error)
 
-	// PopularWords lists words that stand out.
+	// PopularWords lists words that are searched for often or are frequent.
 	PopularWords(ctx context.Context, q WordsQuery) ([]string, error)
 
 	// Labels returns every label that the service shows to the caller.
 	Labels(ctx context.Context) ([]Label, error)
 
-	// Health returns an error only if the service could not be asked. A red
-	// engine is an answer.
+	// Health returns an error only if the service could not be queried. A red
+	// engine is not an error.
 	Health(ctx context.Context) (Health, error)
 
-	// FacetFields returns those of [FacetFields] that hits can be counted by.
+	// FacetFields returns those of [FacetFields] that the service can count by.
 	FacetFields() []string
 }
 
-// An Indexer reports how far indexing has come. A Service may be one.
+// An Indexer reports the progress of indexing. A Service may be one.
 type Indexer interface {
-	// Indexing returns how many of how many documents with one of the labels
-	// are done; nil means any label. busy is false if none of them is being
-	// indexed.
+	// Indexing returns the number of indexed documents and the total number of
+	// documents with one of the labels; nil means any label. busy is false if
+	// none of them is being indexed.
 	Indexing(ctx context.Context, labels []string) (done, total int, busy bool)
 }
 
-// A Query asks for documents. The zero Query lists every document.
+// A Query is a search for documents. The zero Query matches every document.
 type Query struct {
 	// Text is in Fess's query language (package query). "" matches every
 	// document that meets the other conditions.
 	Text string
 
-	// Labels restricts the search to documents that have one of them; nil
-	// does not restrict it. Nothing in Text can widen the restriction.
+	// Labels restricts the search to documents with one of them; nil means no
+	// restriction. Text cannot widen the restriction.
 	Labels []string
 
-	// Tags restricts the search to documents that have all of them. Nothing
-	// in Text can widen the restriction. The tag "collection:" and a label
-	// stands for that label. A service without tags refuses them with an
-	// error of kind Unsupported.
+	// Tags restricts the search to documents with all of them. Text cannot
+	// widen the restriction. The tag "collection:LABEL" is equivalent to the
+	// label. A service without tags returns an error of kind Unsupported.
 	Tags []string
 
 	Langs []string  // languages to search in, ISO 639-1; nil means any
@@ -93,25 +92,24 @@ type SortKey struct {
 	Desc  bool
 }
 
-// SortFields are the fields that hits can be ordered by (Fess 15.4,
-// QueryFieldConfig).
+// SortFields are the permitted sort fields (Fess 15.4, QueryFieldConfig).
 var SortFields = [...]string{"score", "filename", "created", "content_length", "last_modified",
 	"timestamp", "click_count", "favorite_count"}
 
-// FacetFields are the fields that hits can be counted by (Fess 15.4, without
-// title and content, which its engine refuses, and with lang, which the embedded
-// index has). A service may lack some of them.
+// FacetFields are the fields for counting hits (Fess 15.4, without title and
+// content, which its engine refuses, and with lang, which the embedded index
+// supports). A service may lack some of them.
 var FacetFields = [...]string{"content_length", "filename", "filetype", "host", "label", "lang",
 	"last_modified", "mimetype", "segment", "timestamp", "url"}
 
-// Facets asks for counts.
+// Facets requests counts.
 type Facets struct {
 	Fields      []string // of [FacetFields]
 	Queries     []string // in the language of Query.Text
-	Size        int      // counts a field; 0 means 10
-	MinDocCount int      // least count; 0 means 1
+	Size        int      // counts for each field; 0 means 10
+	MinDocCount int      // minimum count; 0 means 1
 	Sort        string   // "count.desc" (also ""), "count.asc", "term.asc", "term.desc"
-	Missing     string   // value that stands for documents without the field; "" means they are not counted
+	Missing     string   // name for documents without the field; "" means they are not counted
 }
 
 // Geo restricts a search to documents near a point.
@@ -120,28 +118,28 @@ type Geo struct {
 	Distance string // a number and a unit, for example "10km"
 }
 
-// A Page is a part of the documents that match a query.
+// A Page is a page of the documents that match a query.
 type Page struct {
-	// Total counts the matching documents. A service may not let all of
-	// them be paged to: Fess shows the first 10,000.
+	// Total is the number of matching documents. A service may limit the
+	// documents that can be paged: Fess shows the first 10,000.
 	Total int
 	// AtLeast reports whether Total is a lower bound.
 	AtLeast bool
 	// Hits are the documents from Query.Start on.
 	Hits []Hit
-	// Facets is nil unless they were asked for.
+	// Facets is nil unless facets were requested.
 	Facets *FacetCounts
-	// Relaxed reports whether no document had all the words, so that the
-	// hits have some of them; see [Relax].
+	// Relaxed reports whether no document contained all of the words, so that
+	// the hits contain some of them; see [Relax].
 	Relaxed bool
-	// Staged reports whether the documents with all words of a plain query,
-	// AllWords of them, come first, followed by those with some.
+	// Staged reports whether the documents with all words of a plain query come
+	// first, followed by those with some. AllWords is the number of the former.
 	Staged   bool
 	AllWords int
 }
 
-// A Hit is one document as a search returns it. Strings, lists and times are
-// empty where the service does not know them.
+// A Hit is a document in a search result. Strings, lists and times are empty if
+// the service does not know them.
 type Hit struct {
 	ID    string
 	URL   string
@@ -151,11 +149,11 @@ type Hit struct {
 	Digest       Excerpt // a short part of the text
 	TitleExcerpt Excerpt // of the title
 
-	Score float64 // relevance, comparable within one answer; 0 where hits are ordered by a field
+	Score float64 // relevance, comparable within one result; 0 if hits are sorted by a field
 
-	Created   time.Time // when the service first had the document
+	Created   time.Time // when the document was added to the service
 	Modified  time.Time // of the original
-	Timestamp time.Time // Modified, or what the service has in its place
+	Timestamp time.Time // Modified, or a substitute of the service
 
 	Size     int64 // of the original, in bytes; -1 if unknown
 	MIMEType string
@@ -165,16 +163,17 @@ type Hit struct {
 	Langs    []string // ISO 639-1
 	Labels   []string
 
-	// TextHash is "sha256:" and the hex digits of the hash of the text that
-	// the service holds, "" if it holds none.
+	// TextHash is "sha256:" followed by the hex digits of the hash of the
+	// service's text, or "" if it has no text.
 	TextHash string
 
-	// Extra has what a Fess server sent besides, by Fess's names and as
-	// string, int64, float64 or bool. It is nil for other services.
+	// Extra contains other fields of a Fess server, with Fess's names and
+	// values of type string, int64, float64 or bool. It is nil for other
+	// services.
 	Extra map[string]any
 }
 
-// An Excerpt is a short plain text and where it matches the query.
+// An Excerpt is a short plain text with the matches of the query.
 type Excerpt struct {
 	Text    string // one line
 	Matches []Span // in order, without overlap; nil if none is known
@@ -183,7 +182,7 @@ type Excerpt struct {
 // A Span is a part of a text, in bytes.
 type Span struct{ Start, End int }
 
-// FacetCounts are the counts that a query asked for.
+// FacetCounts are the counts for the facets of a query.
 type FacetCounts struct {
 	Fields  []FieldCounts
 	Queries []Count // in the order of Facets.Queries
@@ -195,7 +194,7 @@ type FieldCounts struct {
 	Counts []Count
 }
 
-// A Count says how many documents have a value or match a query.
+// A Count is the number of documents that have a value or match a query.
 type Count struct {
 	Value string
 	Count int
@@ -205,22 +204,22 @@ type Count struct {
 type Text struct {
 	DocID  string
 	URL    string
-	Hash   string // "sha256:" and hex of the whole text
+	Hash   string // "sha256:" and the hex digits of the hash of the whole text
 	Size   int64  // of the whole text, in bytes
 	Offset int64  // of Window, in bytes
 	Window string
 }
 
-// A StoredCopy is an original as the service stored it when it indexed the
-// document.
+// A StoredCopy is the original document as stored by the service during
+// indexing.
 type StoredCopy struct {
 	DocID     string
 	URL       string // of the original, as in Hit
-	MediaType string // of Data, with the charset of a text: "text/html; charset=utf-8"
+	MediaType string // of Data, with the charset for text: "text/html; charset=utf-8"
 	Data      []byte // never empty
 }
 
-// A SuggestQuery asks for words that begin with a prefix.
+// A SuggestQuery is a request for words that begin with a prefix.
 type SuggestQuery struct {
 	Prefix string
 	Num    int      // 1 to 100
@@ -229,15 +228,15 @@ type SuggestQuery struct {
 	Langs  []string // nil means any
 }
 
-// A Suggestion is a word, and the labels of documents that have it.
+// A Suggestion is a word, with the labels of documents that contain it.
 type Suggestion struct {
 	Text   string
 	Labels []string
 }
 
-// A WordsQuery asks for popular words.
+// A WordsQuery is a request for popular words.
 type WordsQuery struct {
-	Seed   string // picks among equals; "" means the service's default
+	Seed   string // chooses among equally popular words; "" means the service's default
 	Labels []string
 	Fields []string
 }

@@ -6,32 +6,40 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/query"
 )
 
-// Bounds of queries. Fess clamps or ignores most values outside of them, or
-// answers them with an empty page.
+// Limits of queries. Fess clamps or ignores most values beyond them, or returns
+// an empty page.
 const (
 	MaxNum    = 100    // hits on a page (Fess: paging.search.page.max.size)
 	Window    = 10_000 // hits that can be paged to (OpenSearch: index.max_result_window)
 	maxPrefix = 1000   // bytes of a word to complete
 )
 
-// FacetSorts are the orders of counts.
+// FacetSorts are the permitted orders of counts.
 var FacetSorts = [...]string{"count.desc", "count.asc", "term.asc", "term.desc"}
 
 var (
-	langForm     = regexp.MustCompile(`^[A-Za-z]{2,8}([_-][A-Za-z0-9]{2,8})*$`)
-	pointForm    = regexp.MustCompile(`^\s*(-?\d{1,3}(?:\.\d{1,15})?)\s*,\s*(-?\d{1,3}(?:\.\d{1,15})?)\s*$`)
-	distanceForm = regexp.MustCompile(`^(\d{1,9}(?:\.\d{1,9})?)(?:mm|cm|m|km|in|ft|yd|mi|nmi|NM)$`)
+	langForm     = lazily(`^[A-Za-z]{2,8}([_-][A-Za-z0-9]{2,8})*$`)
+	pointForm    = lazily(`^\s*(-?\d{1,3}(?:\.\d{1,15})?)\s*,\s*(-?\d{1,3}(?:\.\d{1,15})?)\s*$`)
+	distanceForm = lazily(`^(\d{1,9}(?:\.\d{1,9})?)(?:mm|cm|m|km|in|ft|yd|mi|nmi|NM)$`)
 )
 
-// Validate checks everything in a query but Text, Labels and Tags. facetFields
-// are those that the service counts by. It returns an *errkind.Argument that is
-// named as in the tools: "start", "num", "sort", "lang", "facets.field",
-// "geo.point" and so on.
+// lazily returns a function that compiles a pattern when it is first called.
+// Compiling a pattern with counts takes time, which would slow the start of every
+// program.
+func lazily(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
+
+// Validate checks everything in a query except Text, Labels and Tags.
+// facetFields are the fields that the service counts by. The error is an
+// *errkind.Argument with a name as in the tools: "start", "num", "sort",
+// "lang", "facets.field", "geo.point" and so on.
 func (q Query) Validate(facetFields []string) error {
 	switch {
 	case q.Num < 0 || q.Num > MaxNum:
@@ -60,7 +68,7 @@ func (q Query) Validate(facetFields []string) error {
 // validLangs checks language codes.
 func validLangs(langs []string) error {
 	for _, l := range langs {
-		if !langForm.MatchString(l) {
+		if !langForm().MatchString(l) {
 			return &errkind.Argument{Name: "lang", Value: l, Want: "a language code such as en or ja"}
 		}
 	}
@@ -93,17 +101,18 @@ func (f *Facets) validate(fields []string) error {
 	return nil
 }
 
-// validate checks a place. nil is valid. Fess ignores a point without a distance.
+// validate checks a location. nil is valid. Fess ignores a point without a
+// distance.
 func (g *Geo) validate() error {
 	if g == nil {
 		return nil
 	}
-	p := pointForm.FindStringSubmatch(g.Point)
+	p := pointForm().FindStringSubmatch(g.Point)
 	if p == nil || !within(p[1], 90) || !within(p[2], 180) {
 		return &errkind.Argument{Name: "geo.point", Value: g.Point,
 			Want: `"lat,lon" with lat from -90 to 90 and lon from -180 to 180, for example "35.68,139.77"`}
 	}
-	d := distanceForm.FindStringSubmatch(g.Distance)
+	d := distanceForm().FindStringSubmatch(g.Distance)
 	if d == nil || strings.Trim(d[1], "0.") == "" {
 		return &errkind.Argument{Name: "geo.distance", Value: g.Distance,
 			Want: `a number above 0 and a unit (mm, cm, m, km, in, ft, yd, mi, nmi), for example "10km"`}
@@ -111,14 +120,14 @@ func (g *Geo) validate() error {
 	return nil
 }
 
-// within reports whether a number is from -bound to bound.
+// within reports whether a number is between -bound and bound.
 func within(number string, bound float64) bool {
 	v, err := strconv.ParseFloat(number, 64)
 	return err == nil && -bound <= v && v <= bound
 }
 
-// Validate checks everything in a query but Labels and Fields. It returns an
-// *errkind.Argument named "num", "prefix" or "lang".
+// Validate checks everything in a query except Labels and Fields. The error is
+// an *errkind.Argument named "num", "prefix" or "lang".
 func (q SuggestQuery) Validate() error {
 	switch {
 	case q.Num < 1 || q.Num > MaxNum:

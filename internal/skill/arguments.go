@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	maxListDepth = 4        // levels of arguments that are listed
-	maxList      = 16 << 10 // bytes of the list after which it ends
+	maxListDepth = 4        // nesting levels in the list of arguments
+	maxList      = 16 << 10 // bytes after which the list ends
 	maxArgText   = 600      // characters of an argument's description
-	maxChoices   = 20       // values of an enum that are listed
+	maxChoices   = 20       // values of an enum in the list
 )
 
 // A lister writes a schema as a nested Markdown list.
 type lister struct {
 	*document
 	b    strings.Builder
-	full bool // the list has its length; nothing more is written
+	full bool // the list has reached its limit; nothing more is written
 }
 
-// list returns the arguments as a Markdown list, "" if there are none.
+// list returns the arguments as a Markdown list, or "" if there are none.
 func (d *document) list() string {
 	d.steps = 0
 	l := &lister{document: d}
@@ -31,7 +31,7 @@ func (d *document) list() string {
 	return l.b.String()
 }
 
-// item writes one line of the list, unless it is long enough already.
+// item writes one line of the list, unless the limit is reached.
 func (l *lister) item(depth int, text string) {
 	if l.full {
 		return
@@ -43,7 +43,7 @@ func (l *lister) item(depth int, text string) {
 	fmt.Fprintf(&l.b, "%s- %s\n", strings.Repeat("  ", depth), text)
 }
 
-// children writes what lies within a schema: properties, those of an array's
+// children writes the contents of a schema: properties, those of an array's
 // items, and variants.
 func (l *lister) children(s *shape, depth int) {
 	if l.full || depth >= maxListDepth {
@@ -73,7 +73,7 @@ func (l *lister) children(s *shape, depth int) {
 	l.alternatives(s, depth)
 }
 
-// property writes a property and what lies within it.
+// property writes a property and its contents.
 func (l *lister) property(label string, schema *value, required bool, depth int) {
 	s := l.shape(schema)
 	facts := []string{l.typeName(s, 0)}
@@ -91,11 +91,11 @@ func (l *lister) property(label string, schema *value, required bool, depth int)
 	l.children(s, depth+1)
 }
 
-// alternatives writes the variants of a choice, where more can be said of them
-// than their types.
+// alternatives writes the variants of a choice, if they consist of more than
+// their types.
 func (l *lister) alternatives(s *shape, depth int) {
 	if len(s.constants()) > 0 {
-		return // they are listed as choices
+		return // they are written as choices
 	}
 	for i, v := range s.variants {
 		if l.full || depth >= maxListDepth {
@@ -122,8 +122,8 @@ func (l *lister) alternatives(s *shape, depth int) {
 	}
 }
 
-// requiredOnly names the properties that a variant without properties of its
-// own asks for.
+// requiredOnly names the properties that a variant without its own properties
+// requires.
 func requiredOnly(s *shape) string {
 	if len(s.names) > 0 {
 		return ""
@@ -135,7 +135,7 @@ func requiredOnly(s *shape) string {
 	return strings.Join(names, ", ")
 }
 
-// typeName says what a value may be: "array of string", "integer or null".
+// typeName returns the type of a value: "array of string", "integer or null".
 func (l *lister) typeName(s *shape, depth int) string {
 	const maxNames = 6
 	var names []string
@@ -171,7 +171,7 @@ func (l *lister) typeName(s *shape, depth int) string {
 	return strings.Join(names, " or ")
 }
 
-// facts says what else is known of a value: choices, default, bounds.
+// facts returns the constraints of a value: choices, default, limits.
 func (l *lister) facts(s *shape) []string {
 	var facts []string
 	add := func(format string, args ...any) { facts = append(facts, fmt.Sprintf(format, args...)) }
@@ -202,7 +202,7 @@ func (l *lister) facts(s *shape) []string {
 		{"minItems", "items at least"}, {"maxItems", "items at most"},
 	} {
 		n, ok := s.number(limit.word)
-		// The bounds of what JavaScript counts exactly are no news, nor is 0.
+		// The limits of exact integers in JavaScript are omitted, and so is 0.
 		if ok && n < 1<<53-1 && n > -(1<<53-1) && (n != 0 || !strings.HasPrefix(limit.word, "min") || limit.word == "minimum") {
 			add("%s %s", limit.text, strconv.FormatFloat(n, 'f', -1, 64))
 		}
@@ -210,8 +210,8 @@ func (l *lister) facts(s *shape) []string {
 	return facts
 }
 
-// choices says what an enum, or a choice between constants, allows; "" if there
-// is none.
+// choices returns the values of an enum or of a choice between constants, or ""
+// if there are none.
 func choices(s *shape) string {
 	enum := s.keyword("enum").list()
 	if len(enum) == 0 {
@@ -231,7 +231,8 @@ func choices(s *shape) string {
 	return text
 }
 
-// shortValue returns a value for reading: a word as it is, all else as JSON.
+// shortValue returns a value for reading: a word unchanged, everything else as
+// JSON.
 func shortValue(v *value) string {
 	if v.text != "" && QuoteShell(v.text) == v.text {
 		return sanitize.Cut(v.text, 80, 320)

@@ -7,30 +7,31 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"knowhow/internal/sanitize"
 )
 
 const (
-	maxExampleDepth = 8        // levels of values in an example
+	maxExampleDepth = 8        // nesting levels of values in an example
 	maxExampleNodes = 400      // values in an example
 	maxExample      = 16 << 10 // bytes of an example's JSON
-	maxGiven        = 1000     // bytes of a value that a schema gives as default or example
+	maxGiven        = 1000     // bytes of a value from a schema's default or examples
 )
 
-// An exampler makes up arguments that a tool may be called with.
+// An exampler generates valid arguments for a tool.
 type exampler struct {
 	*document
-	nodes int // that were made
-	size  int // of them and of the names, in bytes
+	nodes int // number of generated values
+	size  int // of the values and names, in bytes
 }
 
-// An argument is one member of an example's arguments.
+// An argument is a member of the example's arguments.
 type argument struct{ name, json string }
 
 // arguments returns an example of every required argument in the order of the
-// properties; of as many as 16 KiB hold, should there be more.
+// properties, up to 16 KiB.
 func (d *document) arguments() []argument {
 	d.steps = 0
 	e := exampler{document: d}
@@ -45,7 +46,7 @@ func (d *document) arguments() []argument {
 	return args
 }
 
-// pick adds the first variant of a choice to a shape that has one.
+// pick merges the first variant of a choice into a shape that has one.
 func (e *exampler) pick(s *shape) *shape {
 	if len(s.variants) == 0 {
 		return s
@@ -63,13 +64,13 @@ func (e *exampler) pick(s *shape) *shape {
 			merged.names = append(merged.names, name)
 		}
 	}
-	maps.Copy(merged.schemas, first.schemas) // the variant knows better: it tells the kinds apart
+	maps.Copy(merged.schemas, first.schemas) // the schema of the variant takes precedence, because it is more specific
 	maps.Copy(merged.required, first.required)
 	return merged
 }
 
-// wanted lists the properties of an example: the required ones, and as many
-// others as minProperties asks for.
+// wanted returns the properties of an example: the required ones, and as many
+// others as minProperties requires.
 func (e *exampler) wanted(s *shape) []string {
 	var names []string
 	for _, name := range s.names {
@@ -94,7 +95,7 @@ func (e *exampler) wanted(s *shape) []string {
 	return names[:min(len(names), maxExampleNodes)]
 }
 
-// A hint is what tells the meaning of a value besides its type.
+// A hint contains information about the meaning of a value besides its type.
 type hint struct{ name, description string }
 
 // value returns an example for a shape as JSON.
@@ -134,8 +135,8 @@ func (e *exampler) value(s *shape, h hint, depth int) string {
 	return sanitize.QuoteJSON(exampleString(s, h))
 }
 
-// given returns a value that the schema itself gives and that has its type, ""
-// if there is none.
+// given returns a value that the schema itself contains and that has its type,
+// or "" if there is none.
 func (e *exampler) given(s *shape) string {
 	var candidates []*value
 	candidates = append(candidates, s.keyword("default"))
@@ -169,7 +170,7 @@ func (e *exampler) object(s *shape, depth int) string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// array returns an example with one item, or as many as there must be.
+// array returns an example with one item, or the required number of items.
 func (e *exampler) array(s *shape, h hint, depth int) string {
 	const maxItems = 16
 	n := 1
@@ -203,7 +204,7 @@ func (e *exampler) array(s *shape, h hint, depth int) string {
 	return "[" + strings.Join(items, ",") + "]"
 }
 
-// exampleNumber returns a number within the bounds that suits the hint.
+// exampleNumber returns a number within the limits that fits the hint.
 func exampleNumber(s *shape, h hint, integer bool) string {
 	low, hasLow := s.number("minimum")
 	high, hasHigh := s.number("maximum")
@@ -231,10 +232,10 @@ func exampleNumber(s *shape, h hint, integer bool) string {
 	return "1"
 }
 
-// exampleString returns a text by pattern, format, description and name, of a
-// length that is allowed.
+// exampleString returns a text of a permitted length for the pattern, format,
+// description and name.
 func exampleString(s *shape, h hint) string {
-	const longest = 200 // a longer minimum is not met: the example shows the call, not the text
+	const longest = 200 // a longer minimum is not met: the example shows the form of the call
 	least, _ := s.number("minLength")
 	most, hasMost := s.number("maxLength")
 	if !hasMost {
@@ -256,7 +257,7 @@ func exampleString(s *shape, h hint) string {
 	return text
 }
 
-// Values of examples that several formats and names share.
+// Example values that several formats and names share.
 const (
 	exampleDate = "2026-01-31"
 	exampleTime = "2026-01-31T12:00:00Z"
@@ -267,7 +268,8 @@ const (
 	exampleDir  = "/path/to/folder"
 )
 
-// formatted returns an example of a JSON Schema format, "" of others.
+// formatted returns an example of a JSON Schema format, or "" for other
+// formats.
 func formatted(format string) string {
 	switch format {
 	case "date":
@@ -302,26 +304,33 @@ func formatted(format string) string {
 
 var (
 	// quotedExample finds an example in a description: e.g. "main".
-	quotedExample = regexp.MustCompile(`(?i)(?:\be\.?g\.|\bsuch as|\bfor example|\bin the format|\bexamples?\b[^:."'` + "`" + `]{0,40}:)[,:]?\s*` +
+	quotedExample = lazily(`(?i)(?:\be\.?g\.|\bsuch as|\bfor example|\bin the format|\bexamples?\b[^:."'` + "`" + `]{0,40}:)[,:]?\s*` +
 		`(?:"([^"]{1,80})"|'([^']{1,80})'|` + "`([^`]{1,80})`)")
 
 	// listedExample finds one without quotes: examples of kinds are: Pod, Service.
-	listedExample = regexp.MustCompile(`(?i)\bexamples?\b[^:."'` + "`" + `]{0,40}:\s*(\w[\w./@-]*\w)(?:[,;) ]|\.?$)`)
+	listedExample = lazily(`(?i)\bexamples?\b[^:."'` + "`" + `]{0,40}:\s*(\w[\w./@-]*\w)(?:[,;) ]|\.?$)`)
 )
 
-// quoted returns an example that a description gives, "" if there is none.
+// lazily returns a function that compiles a pattern when it is first called.
+// Compiling a pattern with counts takes time, which would slow the start of every
+// program.
+func lazily(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
+
+// quoted returns an example from a description, or "" if it contains none.
 func quoted(description string) string {
-	if m := quotedExample.FindStringSubmatch(description); m != nil {
+	if m := quotedExample().FindStringSubmatch(description); m != nil {
 		return m[1] + m[2] + m[3]
 	}
-	if m := listedExample.FindStringSubmatch(description); m != nil {
+	if m := listedExample().FindStringSubmatch(description); m != nil {
 		return m[1]
 	}
 	return ""
 }
 
-// named guesses an example from a property's name, whose last word says most,
-// and from its description; "" if neither says anything.
+// named guesses an example from a property's name, whose last word is the most
+// specific, and from its description. It returns "" if there is no guess.
 func named(h hint) string {
 	description := strings.ToLower(h.description)
 	mentions := func(words ...string) bool {

@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// maxDescription is the length in characters that the Agent Skills
-	// specification allows for a description.
+	// maxDescription is the maximum length of a description in the Agent Skills
+	// specification, in characters.
 	maxDescription = 1024
 
-	// maxFrontmatter bounds in bytes what is given to the YAML reader.
+	// maxFrontmatter limits the input of the YAML parser, in bytes.
 	maxFrontmatter = 64 << 10
 )
 
-// A pair is a member of the frontmatter's metadata.
+// A pair is a member of the metadata in the frontmatter.
 type pair struct{ key, value string }
 
-// writeFrontmatter writes the head of a SKILL.md. Only what every reader of
-// skills knows stands at the top level: clients and the official validator
-// refuse other keys there.
+// writeFrontmatter writes the frontmatter of a SKILL.md. The top level contains
+// only the keys of the specification, because clients and the official
+// validator refuse other keys.
 func writeFrontmatter(b *strings.Builder, s Skill, o Options, metadata []pair) {
 	program := "knowhow start"
 	if len(o.Start) > 1 {
@@ -43,10 +43,10 @@ func writeFrontmatter(b *strings.Builder, s Skill, o Options, metadata []pair) {
 }
 
 // FrontmatterDescription returns the description in the frontmatter of a
-// SKILL.md, in whatever form of YAML an editor left it. It is an error of kind
-// [errkind.Invalid] if there is no frontmatter of at most 64 KiB, if that is no
-// mapping with a description of text, or if the description is blank or has
-// more than 1,024 characters.
+// SKILL.md, in any form of YAML. It returns an error of kind [errkind.Invalid]
+// if there is no frontmatter of at most 64 KiB, if it is not a mapping with a
+// description that is a string, or if the description is blank or has more than
+// 1,024 characters.
 func FrontmatterDescription(skillMD []byte) (string, error) {
 	head, _, err := readFrontmatter(skillMD)
 	if err != nil {
@@ -54,16 +54,16 @@ func FrontmatterDescription(skillMD []byte) (string, error) {
 	}
 	switch d := head["description"].(type) {
 	case nil:
-		return "", fmt.Errorf("reading frontmatter: there is no description: %w", errkind.Invalid)
+		return "", fmt.Errorf("reading frontmatter: it has no description: %w", errkind.Invalid)
 	case string:
 		return d, checkDescription(d)
 	default:
-		return "", fmt.Errorf("reading frontmatter: the description is no text; put it in quotes: %w", errkind.Invalid)
+		return "", fmt.Errorf("reading frontmatter: the description is not a string; put it in quotes: %w", errkind.Invalid)
 	}
 }
 
-// FrontmatterServer returns the id of the server that a SKILL.md of ours has in
-// its metadata, "" where it has none or cannot be read.
+// FrontmatterServer returns the server id in the metadata of a generated
+// SKILL.md, or "" if there is none or it cannot be read.
 func FrontmatterServer(skillMD []byte) string {
 	head, _, _ := readFrontmatter(skillMD)
 	metadata, _ := head["metadata"].(map[string]any)
@@ -71,8 +71,8 @@ func FrontmatterServer(skillMD []byte) string {
 	return server
 }
 
-// SameButDescription reports whether two SKILL.md say the same but for their
-// descriptions, whatever the form of YAML.
+// SameButDescription reports whether two SKILL.md are equal except for their
+// descriptions, in any form of YAML.
 func SameButDescription(a, b []byte) bool {
 	headA, bodyA, errA := readFrontmatter(a)
 	headB, bodyB, errB := readFrontmatter(b)
@@ -84,12 +84,12 @@ func SameButDescription(a, b []byte) bool {
 	return bodyA == bodyB && reflect.DeepEqual(headA, headB)
 }
 
-// descriptionLine is that line of a SKILL.md as it is rendered.
+// descriptionLine matches the line of the description in a rendered SKILL.md.
 var descriptionLine = regexp.MustCompile(`(?m)^description: .*$`)
 
-// SetFrontmatterDescription returns a SKILL.md as [Render] makes it with another
-// description. One that is blank or has more than 1,024 characters is an error
-// of kind [errkind.Invalid].
+// SetFrontmatterDescription returns a SKILL.md from [Render] with another
+// description. If the description is blank or has more than 1,024 characters,
+// the error is of kind [errkind.Invalid].
 func SetFrontmatterDescription(skillMD []byte, description string) ([]byte, error) {
 	if err := checkDescription(description); err != nil {
 		return nil, err
@@ -101,8 +101,8 @@ func SetFrontmatterDescription(skillMD []byte, description string) ([]byte, erro
 	return slices.Concat(skillMD[:at[0]], []byte("description: "+sanitize.QuoteYAML(description)), skillMD[at[1]:]), nil
 }
 
-// readFrontmatter returns the frontmatter of a SKILL.md, the YAML between two
-// lines "---" at its top, and what follows.
+// readFrontmatter returns the frontmatter of a SKILL.md, which is the YAML
+// between two lines "---" at its beginning, and the rest of the file.
 func readFrontmatter(skillMD []byte) (head map[string]any, body string, err error) {
 	text := strings.ReplaceAll(strings.TrimPrefix(string(skillMD), "\ufeff"), "\r\n", "\n")
 	first, rest, _ := strings.Cut(text, "\n")
@@ -124,7 +124,7 @@ func readFrontmatter(skillMD []byte) (head map[string]any, body string, err erro
 	return nil, "", fmt.Errorf("reading frontmatter: no line --- ends it within 64 KiB: %w", errkind.Invalid)
 }
 
-// checkDescription holds a description against the specification.
+// checkDescription checks a description against the specification.
 func checkDescription(description string) error {
 	n := utf8.RuneCountInString(description)
 	if n > maxDescription || strings.TrimSpace(description) == "" {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// matching returns a text that matches a schema's pattern: text if it does,
-// else one that is made from the pattern. Where neither matches, or the pattern
-// is not of the kind that Go knows, it returns text all the same.
+// matching returns a text that matches a schema's pattern: text if it matches,
+// otherwise one that is generated from the pattern. If neither matches, or the
+// pattern is not supported by Go, it returns text.
 func matching(pattern, text string) string {
 	const maxPattern = 300
 	if len(pattern) > maxPattern {
@@ -30,8 +30,8 @@ func matching(pattern, text string) string {
 	return text
 }
 
-// writeMatch appends a short text that an expression matches, without regard to
-// what it says of the text around it. It stops growing at 200 bytes.
+// writeMatch appends a short text that an expression matches, ignoring its
+// conditions on the surrounding text. It stops at 200 bytes.
 func writeMatch(b *strings.Builder, re *syntax.Regexp) {
 	if b.Len() > 200 {
 		return
@@ -56,8 +56,8 @@ func writeMatch(b *strings.Builder, re *syntax.Regexp) {
 	}
 }
 
-// classMember returns a character of a class, given as pairs of bounds: a
-// letter or digit if it has one.
+// classMember returns a character of a class, given as pairs of limits: a
+// letter or digit if there is one.
 func classMember(bounds []rune) rune {
 	for _, want := range "a1A" {
 		for i := 0; i+1 < len(bounds); i += 2 {

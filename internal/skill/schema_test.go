@@ -103,7 +103,7 @@ func TestExampleBound(t *testing.T) {
 	}
 }
 
-// TestExampleValid holds the examples for all recorded tools against their
+// TestExampleValid checks the examples for all recorded tools against their
 // schemas.
 func TestExampleValid(t *testing.T) {
 	catalogs, _ := recorded(t)

@@ -7,16 +7,18 @@ import (
 	"unicode/utf8"
 )
 
-// maxSentence is the length in characters of a short description: of 200 about
-// 40 fit into what Claude Code lists.
+// maxSentence is the maximum length of a short description, in characters.
+// Claude Code lists about 40 descriptions of 200 characters.
 const maxSentence = 200
 
 // firstSentence returns the first sentence of a description on one line,
-// without the Markdown before and around it; all of it if it has no end.
+// without surrounding Markdown. If no sentence ends, it returns the whole
+// description.
 func firstSentence(description string) string {
 	text := firstParagraph(cleanText(description, 16<<10))
 	end := sentenceEnd(text, 0)
-	// "Important!" says nothing alone. (A sentence of Chinese has no blanks.)
+	// "Important!" alone is not informative. (A sentence in Chinese has no
+	// blanks.)
 	for end < len(text) && text[end] == ' ' && !strings.Contains(strings.TrimSpace(text[:end]), " ") {
 		end = sentenceEnd(text, end)
 	}
@@ -33,10 +35,10 @@ func firstRune(s string) rune {
 	return r
 }
 
-// firstParagraph returns the first lines of prose as one. A heading is taken
-// only if nothing else is there.
+// firstParagraph returns the first lines of prose as one line. A heading is
+// used only if there is no prose.
 func firstParagraph(text string) string {
-	const wrapped = 60 // from this length on a line is taken to go on in the next
+	const wrapped = 60 // a line of at least this length is assumed to continue on the next line
 	var paragraph, heading string
 	fenced := false
 	for line := range strings.SplitSeq(text, "\n") {
@@ -54,11 +56,11 @@ func firstParagraph(text string) string {
 			}
 			content = ""
 		}
-		goesOn := kind == proseLine && (len(paragraph) >= wrapped || unicode.IsLower(firstRune(content)))
+		continues := kind == proseLine && (len(paragraph) >= wrapped || unicode.IsLower(firstRune(content)))
 		switch {
 		case paragraph == "":
 			paragraph = content
-		case content != "" && goesOn:
+		case content != "" && continues:
 			paragraph += " " + content
 		default:
 			return paragraph
@@ -70,7 +72,7 @@ func firstParagraph(text string) string {
 	return paragraph
 }
 
-// The kinds of lines in a description.
+// Kinds of lines in a description.
 const (
 	proseLine   = iota
 	bulletLine  // an item of a list, a quotation
@@ -84,7 +86,7 @@ var (
 	markupAlone  = regexp.MustCompile(`^(?:[-=*_ |:]*|<[^<]*>)$`)
 )
 
-// stripMarkdown returns a line without what Markdown puts before and around its
+// stripMarkdown returns a line without the Markdown before and around its
 // words.
 func stripMarkdown(line string) (content string, kind int) {
 	content = strings.TrimSpace(line)
@@ -104,8 +106,8 @@ func stripMarkdown(line string) (content string, kind int) {
 	return content, kind
 }
 
-// sentenceEnd returns where the sentence that starts at from ends: behind its
-// full stop, or at the end of text.
+// sentenceEnd returns the end of the sentence that starts at from: after its
+// full stop, or the end of text.
 func sentenceEnd(text string, from int) int {
 	for i, r := range text[from:] {
 		i += from
@@ -117,7 +119,7 @@ func sentenceEnd(text string, from int) int {
 			for after < len(text) && strings.IndexByte(`.!?)]"'*`, text[after]) >= 0 {
 				after++
 			}
-			if after == len(text) || text[after] == ' ' && !goesOn(text, i, after) {
+			if after == len(text) || text[after] == ' ' && !continues(text, i, after) {
 				return after
 			}
 		}
@@ -125,10 +127,10 @@ func sentenceEnd(text string, from int) int {
 	return len(text)
 }
 
-// goesOn reports whether the sentence continues after the full stop at text[stop]
-// and the blank at text[blank], because the stop belongs to an abbreviation or
-// what follows starts in lower case.
-func goesOn(text string, stop, blank int) bool {
+// continues reports whether the sentence continues after the full stop at
+// text[stop] and the blank at text[blank], because the stop belongs to an
+// abbreviation or the next word starts in lower case.
+func continues(text string, stop, blank int) bool {
 	next := firstRune(strings.TrimLeft(text[blank:], ` "'([*`+"`"))
 	if unicode.IsLower(next) {
 		return true
@@ -142,6 +144,6 @@ func goesOn(text string, stop, blank int) bool {
 	case "e.g", "i.e", "eg", "ie", "cf", "vs", "approx", "resp", "incl", "excl", "esp", "no", "fig", "dr", "mr", "mrs", "st":
 		return true
 	}
-	// An initial, as in "J. Smith"; "U.S." has its stops within.
+	// An initial, as in "J. Smith"; "U.S." contains its stops.
 	return len(word) == 1 && word[0] >= 'a' && word[0] <= 'z' && unicode.IsUpper(rune(text[stop-1]))
 }

@@ -8,34 +8,34 @@ import (
 )
 
 const (
-	maxLayers   = 24 // schemas that are taken as one: a schema, its $ref, its allOf
-	maxVariants = 24 // of anyOf and oneOf that are looked at
+	maxLayers   = 24 // maximum number of schemas that are merged: a schema, its $ref, its allOf
+	maxVariants = 24 // maximum number of variants of anyOf and oneOf
 )
 
-// maxSteps bounds the work on one document: schemas that were looked at,
-// properties, and types. References may lead round and round.
+// maxSteps limits the work on one document: the number of schemas, properties
+// and types that are processed. References may form cycles.
 const maxSteps = 200_000
 
 // A document is an input schema whose references are followed.
 type document struct {
 	root  *value
-	steps int // that were made
+	steps int // number of steps so far
 }
 
-// A shape is a schema with its references followed, its allOf merged in, and a
-// choice between one schema and null taken as that schema.
+// A shape is a schema whose references are resolved and whose allOf is merged.
+// A choice between one schema and null is replaced by that schema.
 type shape struct {
-	layers   []*value // what it was made of, the schema itself first
-	types    []string // that are allowed, without null; none where nothing is said
+	layers   []*value // the merged schemas, the schema itself first
+	types    []string // permitted types, without null; empty if all are permitted
 	nullable bool
 	variants []*value // of a choice between several, without null
 	never    bool     // the schema false
-	names    []string // of the properties, in their order
+	names    []string // of the properties, in order
 	schemas  map[string]*value
 	required map[string]bool
 }
 
-// shape looks at a schema, which may be nil.
+// shape returns the shape of a schema, which may be nil.
 func (d *document) shape(schema *value) *shape {
 	s := &shape{schemas: map[string]*value{}, required: map[string]bool{}}
 	queue := []*value{schema}
@@ -58,11 +58,11 @@ func (d *document) shape(schema *value) *shape {
 	return s
 }
 
-// bounded returns the first of many schemas.
+// bounded limits the number of schemas.
 func bounded(schemas []*value) []*value { return schemas[:min(len(schemas), maxVariants)] }
 
-// choice notes the variants of anyOf and oneOf. A single one that is not null
-// is no choice: it is returned.
+// choice records the variants of anyOf and oneOf. If only one of them is not
+// null, it is returned instead.
 func (s *shape) choice(layer *value) []*value {
 	for _, word := range []string{"anyOf", "oneOf"} {
 		var variants []*value
@@ -84,8 +84,8 @@ func (s *shape) choice(layer *value) []*value {
 	return nil
 }
 
-// addProperties merges the properties of a layer; earlier layers win. It
-// returns how many it looked at.
+// addProperties merges the properties of a layer; earlier layers take
+// precedence. It returns the number of processed properties.
 func (s *shape) addProperties(layer *value) (steps int) {
 	if p := layer.get("properties"); p != nil && p.kind == "object" {
 		for _, name := range p.names {
@@ -105,7 +105,7 @@ func (s *shape) addProperties(layer *value) (steps int) {
 	return steps + len(required)
 }
 
-// findTypes reads the types, or tells them from other keywords.
+// findTypes reads the types, or infers them from other keywords.
 func (s *shape) findTypes() {
 	if t := s.keyword("type"); t != nil {
 		types := append([]*value{t}, t.list()...)
@@ -145,8 +145,8 @@ func (s *shape) findTypes() {
 	}
 }
 
-// keyword returns the first value that a layer has for a keyword, nil if none
-// has one.
+// keyword returns the first value of a keyword in the layers, or nil if there
+// is none.
 func (s *shape) keyword(name string) *value {
 	for _, layer := range s.layers {
 		if v := layer.get(name); v != nil {
@@ -156,13 +156,13 @@ func (s *shape) keyword(name string) *value {
 	return nil
 }
 
-// is reports whether a type is among the allowed ones. An integer is a number.
+// is reports whether a type is permitted. An integer is a number.
 func (s *shape) is(name string) bool {
 	return slices.Contains(s.types, name) || name == "integer" && slices.Contains(s.types, "number")
 }
 
-// items returns the schema of an array's items, nil if nothing is said of them.
-// A tuple gives its first.
+// items returns the schema of an array's items, or nil if there is none. For a
+// tuple, it returns the schema of the first item.
 func (s *shape) items() *value {
 	for _, word := range []string{"prefixItems", "items"} {
 		v := s.keyword(word)
@@ -176,7 +176,7 @@ func (s *shape) items() *value {
 	return nil
 }
 
-// constants returns the values of a choice that is one between constants.
+// constants returns the values of a choice between constants.
 func (s *shape) constants() []*value {
 	var constants []*value
 	for _, v := range s.variants {
@@ -199,8 +199,8 @@ func (s *shape) number(name string) (n float64, ok bool) {
 	return n, err == nil
 }
 
-// resolve follows a reference within the document, nil if it leads nowhere or
-// outside, where nothing is fetched from.
+// resolve resolves a reference within the document. It returns nil if there is
+// no target or the target is outside of the document; nothing is fetched.
 func (d *document) resolve(ref string) *value {
 	pointer, ok := strings.CutPrefix(ref, "#")
 	if !ok {

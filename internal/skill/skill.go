@@ -1,12 +1,12 @@
-// Package skill turns the tools of MCP servers into Agent Skills: directories
-// with a SKILL.md that tell an agent what a tool is for and how to call it
-// through the bridge, so that the schemas of a hundred tools need not lie in
-// its context from the start. The package is pure: it takes catalogs and gives
-// back files. The store below it writes them, the command line calls both.
+// Package skill generates Agent Skills from the tools of MCP servers. A skill
+// is a folder with a SKILL.md that tells an agent what a tool is for and how to
+// call it through the bridge, so that the agent's context does not have to
+// contain the schemas of all tools. The package is pure: it turns catalogs into
+// files. Package store writes the files, and the command line calls both.
 //
 // The files follow the Agent Skills specification (agentskills.io) and are
-// accepted by its validator. Everything that a server says is foreign text: it
-// is bounded, shown as a quotation, and never reaches a path.
+// accepted by its validator. All text from a server is foreign: its length is
+// limited, it is shown as a quotation, and it is never part of a path.
 package skill
 
 import (
@@ -23,23 +23,24 @@ import (
 	"knowhow/internal/spell"
 )
 
-// Options say what kind of skills to render. The zero Options render one skill
-// a tool with a short description.
+// Options configure the rendering. The zero Options render one skill for each
+// tool, with a short description.
 type Options struct {
-	// GroupByServer makes one skill a server, with references/TOOL.md a tool.
+	// GroupByServer renders one skill for each server, with a file
+	// references/TOOL.md for each tool.
 	GroupByServer bool
 
-	// Description is "full" for as much of a tool's description as the
-	// frontmatter may hold. Everything else, "" and "first-sentence" among
-	// it, means its first sentence; clients list every skill's description at
-	// start, some within 8,000 characters for all of them.
+	// Description is "full" for the complete description of a tool, up to the
+	// limit of the frontmatter. Any other value, such as "" and
+	// "first-sentence", means its first sentence. Clients list the descriptions
+	// of all skills at start, some of them only 8,000 characters in total.
 	Description string
 
-	// Version is the generator's own, for the metadata.
+	// Version is the version of the generator, for the metadata.
 	Version string
 
 	// Start is the command, as words, that starts the bridge to these servers.
-	// Nil means knowhow start --mcp-settings FILE.
+	// nil means knowhow start --mcp-settings FILE.
 	Start []string
 }
 
@@ -59,22 +60,22 @@ func (o Options) startCommand() string {
 	return strings.Join(quoted, " ")
 }
 
-// full reports whether descriptions are to be given whole.
+// full reports whether descriptions are complete.
 func (o Options) full() bool { return o.Description == "full" }
 
-// A Skill is one directory of files.
+// A Skill is a folder of files.
 type Skill struct {
-	// Name is the slug and the name of the directory: lower-case letters,
-	// digits and single hyphens within, 1 to 64 characters.
+	// Name is the slug and the name of the folder: lower-case letters, digits
+	// and single hyphens between them, 1 to 64 characters.
 	Name string
 
 	Server      string   // id in the settings
-	Tools       []string // names as the server spells them, sorted; one unless grouped by server
+	Tools       []string // names in the spelling of the server, sorted; one unless grouped by server
 	Description string   // of the frontmatter: 1 to 1,024 characters on one line
 
-	// SourceHash is the SHA-256 in hex of what the server said of the tools:
-	// names, whole descriptions, schemas, hints and, where grouped, the
-	// instructions. It changes when and only when one of these does.
+	// SourceHash is the SHA-256 in hex of the server's data about the tools:
+	// names, complete descriptions, schemas, hints and, if grouped, the
+	// instructions. It changes if and only if one of these does.
 	SourceHash string
 
 	Files []File // sorted by Path
@@ -82,18 +83,18 @@ type Skill struct {
 
 // A File is one file of a skill.
 type File struct {
-	Path    string // inside the skill's directory, with slashes: "SKILL.md", "references/schema.json"
+	Path    string // inside the skill's folder, with slashes: "SKILL.md", "references/schema.json"
 	Content []byte
 }
 
-// maxToolName is the length in bytes up to which a tool's name is taken. MCP
-// allows 128 characters.
+// maxToolName is the maximum length of a tool's name, in bytes. MCP permits 128
+// characters.
 const maxToolName = 512
 
-// Render makes the skills of all tools, sorted by Name, and says in warnings,
-// sorted too, which tools were left out or got a name other than the plain
-// one. The result depends on what the catalogs hold, not on their order or on
-// that of their tools. Servers without tools make no skill.
+// Render renders the skills of all tools, sorted by Name. The sorted warnings
+// name the tools that were left out or did not get the plain name. The result
+// does not depend on the order of the catalogs and tools. Servers without tools
+// have no skill.
 func Render(catalogs []mcpclient.Catalog, o Options) (skills []Skill, warnings []string) {
 	sources, warnings := gather(catalogs)
 	if o.GroupByServer {
@@ -116,8 +117,8 @@ func Render(catalogs []mcpclient.Catalog, o Options) (skills []Skill, warnings [
 	return skills, warnings
 }
 
-// CatalogLine returns how many characters a client lists at start to name all
-// the skills: a line "- name: description" each, with its line feed.
+// CatalogLine returns the number of characters with which clients list a skill
+// at start: the line "- name: description", including its line feed.
 func CatalogLine(skills []Skill) (characters int) {
 	for _, s := range skills {
 		characters += len("- : \n") + utf8.RuneCountInString(s.Name) + utf8.RuneCountInString(s.Description)
@@ -131,16 +132,16 @@ type source struct {
 	tool    *mcpclient.Tool
 }
 
-// hash returns the SHA-256 in hex of what the server said of the tool.
+// hash returns the SHA-256 in hex of the server's data about the tool.
 func (s source) hash() string {
 	t := s.tool
 	return digest(t.Name, t.Title, t.Description, string(t.InputSchema), string(t.OutputSchema),
 		string(t.Annotations), t.TaskSupport, fmt.Sprint(s.catalog.TaskCalls))
 }
 
-// gather lists the tools that can be rendered, sorted by server and name. Of
-// two with the same server and name it takes the one with the lesser hash,
-// which is arbitrary but does not depend on the order.
+// gather returns the tools that can be rendered, sorted by server and name. If
+// a server lists a name twice, the tool with the lesser hash is used, which is
+// arbitrary but independent of the order.
 func gather(catalogs []mcpclient.Catalog) (sources []source, warnings []string) {
 	for i := range catalogs {
 		c := &catalogs[i]
@@ -174,7 +175,7 @@ func gather(catalogs []mcpclient.Catalog) (sources []source, warnings []string) 
 	return kept, warnings
 }
 
-// renderTool makes the skill of one tool.
+// renderTool renders the skill of one tool.
 func renderTool(s source, name string, o Options) (Skill, []string) {
 	const schemaPath = "references/schema.json"
 	p := newPage(s, schemaPath)
@@ -201,7 +202,7 @@ func renderTool(s source, name string, o Options) (Skill, []string) {
 	return skill, p.warnings
 }
 
-// toolDescription returns the description of a tool's frontmatter.
+// toolDescription returns the description of a tool for the frontmatter.
 func toolDescription(s source, o Options) string {
 	limit, text := maxSentence, firstSentence(s.tool.Description)
 	if o.full() {
@@ -214,7 +215,7 @@ func toolDescription(s source, o Options) string {
 }
 
 // schemaHash returns the SHA-256 in hex of a tool's input schema, byte for byte
-// as the server wrote it; of {} where it gave none.
+// as the server wrote it, or of {} if there is none.
 func schemaHash(t *mcpclient.Tool) string {
 	raw := []byte(t.InputSchema)
 	if len(raw) == 0 {
@@ -224,8 +225,8 @@ func schemaHash(t *mcpclient.Tool) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// digest returns the SHA-256 in hex of one text as it is, or of several with
-// their lengths, so that no two lists give the same.
+// digest returns the SHA-256 in hex of a single text, or of several texts with
+// their lengths, so that different lists have different digests.
 func digest(texts ...string) string {
 	h := sha256.New()
 	for _, t := range texts {

@@ -79,7 +79,7 @@ func recorded(t testing.TB) (catalogs []mcpclient.Catalog, sizes []int) {
 	return catalogs, sizes
 }
 
-// TestGolden holds what is rendered against testdata/golden. Each archive has
+// TestGolden compares the rendered skills with testdata/golden. Each archive has
 // an input.json (options and the servers' answers by id); -update renders the
 // rest again.
 func TestGolden(t *testing.T) {
@@ -105,7 +105,7 @@ func TestGolden(t *testing.T) {
 				catalogs = append(catalogs, parseCatalog(t, server, raw))
 			}
 			skills, warnings := Render(catalogs, input.Options)
-			got := txtar.Archive{Comment: archive.Comment, Files: archive.Files[:1]}
+			got := txtar.Archive{Comment: archive.Comment, Files: archive.Files[:1:1]}
 			if len(warnings) > 0 {
 				got.Files = append(got.Files, txtar.File{Name: "warnings", Data: []byte(strings.Join(warnings, "\n") + "\n")})
 			}
@@ -275,7 +275,7 @@ func file(t testing.TB, s Skill, path string) string {
 	return ""
 }
 
-// checkSkill holds a skill against the Agent Skills specification and our own
+// checkSkill checks a skill against the Agent Skills specification and our own
 // promises.
 func checkSkill(t testing.TB, s Skill) {
 	t.Helper()

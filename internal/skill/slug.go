@@ -11,21 +11,21 @@ import (
 	"knowhow/internal/spell"
 )
 
-// maxName is the length of a skill's name that the Agent Skills specification
-// allows.
+// maxName is the maximum length of a skill's name in the Agent Skills
+// specification.
 const maxName = 64
 
-// A claim is a tool, a server, or a tool within its server's skill that wants a
-// name of its own.
+// A claim is a tool, a server, or a tool within its server's skill that needs a
+// unique name.
 type claim struct {
 	server, tool string
-	base         string // the plain name: letters, digits, single hyphens; "mcp" where nothing is left
-	long         string // base with the words that server and tool share twice; "" where they share none
-	trouble      string // why base can't be the name whatever the others want; "" if it can
+	base         string // the plain name: letters, digits, single hyphens; "mcp" if nothing is left
+	long         string // base with the words that server and tool share repeated; "" if they share none
+	trouble      string // the reason why base can't be the name, apart from collisions; "" if it can
 }
 
 // claimTool claims a skill for one tool. Words at the end of the server's name
-// with which the tool's name begins are not said twice: git_diff of the server
+// with which the tool's name begins are not repeated: git_diff of the server
 // git is git-diff.
 func claimTool(server, tool string) claim {
 	s, t := slug(server), slug(tool)
@@ -36,8 +36,8 @@ func claimTool(server, tool string) claim {
 	return c.settle()
 }
 
-// withoutOverlap returns the slug t without the words at its beginning that the
-// slug s ends with.
+// withoutOverlap returns the slug t without the words at its beginning that are
+// at the end of the slug s.
 func withoutOverlap(s, t string) string {
 	server, tool := strings.Split(s, "-"), strings.Split(t, "-")
 	for n := min(len(server), len(tool)); n > 0; n-- {
@@ -54,13 +54,13 @@ func claimServer(server string) claim {
 	return claim{server: server, base: s, trouble: emptyPart(s != "")}.settle()
 }
 
-// claimFile claims the name of a tool's file within its server's skill.
+// claimFile claims the name of a tool's file in its server's skill.
 func claimFile(server, tool string) claim {
 	s := slug(tool)
 	return claim{server: server, tool: tool, base: s, trouble: emptyPart(s != "")}.settle()
 }
 
-// emptyPart returns the trouble of a name of which nothing is left.
+// emptyPart returns the trouble of a name with an empty slug.
 func emptyPart(ok bool) string {
 	if ok {
 		return ""
@@ -68,7 +68,7 @@ func emptyPart(ok bool) string {
 	return "a name without letters a-z and digits leaves nothing for it"
 }
 
-// settle finds the remaining troubles of a claim.
+// settle determines the remaining troubles of a claim.
 func (c claim) settle() claim {
 	switch {
 	case c.base == "":
@@ -77,12 +77,12 @@ func (c claim) settle() claim {
 	case len(c.base) > maxName:
 		c.trouble = fmt.Sprintf("the plain name has %d characters, at most %d are allowed", len(c.base), maxName)
 	case reserved(c.base):
-		c.trouble = "Windows keeps the plain name for a device"
+		c.trouble = "Windows reserves the plain name for a device"
 	}
 	return c
 }
 
-// name returns the claim's name at a level: the plain one at level 0, then
+// name returns the claim's name at a level: the plain name at level 0, then
 // with 6, 12, 24 and 48 hexadecimal digits of a hash of the original names.
 func (c claim) name(level int) string {
 	if level == 0 {
@@ -94,16 +94,16 @@ func (c claim) name(level int) string {
 	return strings.TrimRight(base, "-") + "-" + hex.EncodeToString(sum[:])[:digits]
 }
 
-// who names the claimant in a warning.
-func (c claim) who() string {
+// claimant describes the claimant in a warning.
+func (c claim) claimant() string {
 	if c.tool == "" {
 		return "server " + spell.Quote(c.server)
 	}
 	return fmt.Sprintf("tool %s of server %s", spell.Quote(c.tool), spell.Quote(c.server))
 }
 
-// assign gives every claim a name that no other has. Where several claim the
-// same, none gets it plain: who came first must not matter. Two claims must not
+// assign gives every claim a unique name. If several claims have the same plain
+// name, none gets it, so that the order does not matter. Two claims must not
 // have the same server and tool.
 func assign(claims []claim) (names, warnings []string) {
 	const maxLevel = 4
@@ -135,15 +135,15 @@ func assign(claims []claim) (names, warnings []string) {
 		}
 		why := c.trouble
 		if why == "" {
-			why = fmt.Sprintf("another has the plain name %q too", c.base)
+			why = fmt.Sprintf("another one has the same plain name %q", c.base)
 		}
-		warnings = append(warnings, fmt.Sprintf("%s is called %q: %s", c.who(), names[i], why))
+		warnings = append(warnings, fmt.Sprintf("%s is called %q: %s", c.claimant(), names[i], why))
 	}
 	return names, warnings
 }
 
-// withoutDoubles returns the claims, in which those say shared words twice that
-// would else claim what another claims.
+// withoutDoubles returns the claims. Claims that would otherwise have the same
+// name use the name with repeated words.
 func withoutDoubles(claims []claim) []claim {
 	count := map[string]int{}
 	for _, c := range claims {
@@ -165,8 +165,8 @@ var (
 	acronym   = regexp.MustCompile(`([A-Z])([A-Z][a-z])`)
 )
 
-// slug turns a name into lower-case letters a-z and digits with single hyphens
-// between them, one also where camelCase starts a new word: getUserData is
+// slug converts a name to lower-case letters a-z and digits with single hyphens
+// between them, including one where camelCase starts a new word: getUserData is
 // get-user-data, parseHTMLDoc is parse-html-doc. It is "" if nothing is left.
 func slug(name string) string {
 	name = gaps.ReplaceAllString(name, "-")
@@ -174,8 +174,8 @@ func slug(name string) string {
 	return strings.ToLower(strings.Trim(name, "-"))
 }
 
-// reserved reports whether Windows takes a file of that name, with any extension,
-// for a device.
+// reserved reports whether Windows reserves the name, with any extension, for a
+// device.
 func reserved(name string) bool {
 	switch name {
 	case "con", "prn", "aux", "nul":

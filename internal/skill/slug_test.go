@@ -80,11 +80,11 @@ func TestSlugCollisions(t *testing.T) {
 		t.Errorf("names differ (-want +got):\n%s", diff)
 	}
 	wantWarnings := []string{
-		`tool "b-c" of server "a" is called "a-b-c-02654a": another has the plain name "a-b-c" too`,
-		`tool "c" of server "a-b" is called "a-b-c-695274": another has the plain name "a-b-c" too`,
-		`tool "get.user" of server "srv" is called "srv-get-user-22b441": another has the plain name "srv-get-user" too`,
-		`tool "getUser" of server "srv" is called "srv-get-user-e5d622": another has the plain name "srv-get-user" too`,
-		`tool "get_user" of server "srv" is called "srv-get-user-01fe66": another has the plain name "srv-get-user" too`,
+		`tool "b-c" of server "a" is called "a-b-c-02654a": another one has the same plain name "a-b-c"`,
+		`tool "c" of server "a-b" is called "a-b-c-695274": another one has the same plain name "a-b-c"`,
+		`tool "get.user" of server "srv" is called "srv-get-user-22b441": another one has the same plain name "srv-get-user"`,
+		`tool "getUser" of server "srv" is called "srv-get-user-e5d622": another one has the same plain name "srv-get-user"`,
+		`tool "get_user" of server "srv" is called "srv-get-user-01fe66": another one has the same plain name "srv-get-user"`,
 	}
 	if diff := cmp.Diff(wantWarnings, warnings); diff != "" {
 		t.Errorf("warnings differ (-want +got):\n%s", diff)

@@ -21,15 +21,15 @@ func cleanLine(s string, limit int) string {
 	return sanitize.Cut(sanitize.Line(cleanText(s, 8*limit)), limit, 4*limit)
 }
 
-// plainLine is cleanLine for text that clients put into their own markup:
-// angle brackets, which uploads to claude.ai are refused for, become quotation
-// marks of the same shape.
+// plainLine is like cleanLine, for text that clients insert into their own
+// markup: angle brackets, which uploads to claude.ai must not contain, become
+// quotation marks of the same shape.
 func plainLine(s string, limit int) string {
 	return cleanLine(angles.Replace(s), limit)
 }
 
-// blockquote returns text as a Markdown quotation, out of which neither a
-// heading nor a fence can reach.
+// blockquote returns text as a Markdown quotation, which headings and fences in
+// it cannot end.
 func blockquote(text string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(text, "\n") {
@@ -71,7 +71,7 @@ func backticks(s string) int {
 	return longest
 }
 
-// QuoteShell returns a word for a POSIX shell that means s.
+// QuoteShell quotes s as a word for a POSIX shell.
 func QuoteShell(s string) string {
 	safe := strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+,=-") == ""
 	if safe && s != "" {

@@ -9,21 +9,22 @@ import (
 	"knowhow/internal/sanitize"
 )
 
-// A value is a JSON value that keeps the order of an object's members, of which
-// servers put the important ones first.
+// A value is a JSON value that keeps the order of an object's members, because
+// servers list the important ones first.
 type value struct {
-	kind  string         // its type in JSON Schema's words; of a number "integer" where it is written as one
-	raw   string         // compact JSON, in which nothing is hidden
+	kind  string         // its type in JSON Schema's terms; "integer" for a number that is written as an integer
+	raw   string         // compact JSON, in which no member is omitted
 	text  string         // of a string
 	items []*value       // of an array; of an object's members
-	names []string       // of an object's members, in their order
-	index map[string]int // where a name's last member lies in items
+	names []string       // of an object's members, in order
+	index map[string]int // index of the last member with a name in items
 }
 
-// maxNesting is how deep values are read. No schema of a tool comes near it.
+// maxNesting is the maximum nesting depth of values. Schemas of tools are far
+// below it.
 const maxNesting = 64
 
-// parseValue reads one JSON text.
+// parseValue parses one JSON text.
 func parseValue(raw []byte) (*value, error) {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {
@@ -41,7 +42,7 @@ type valueReader struct {
 	dec  *json.Decoder
 }
 
-// read reads the next value, with at most depth levels within.
+// read reads the next value, with at most depth nested levels.
 func (r *valueReader) read(depth int) (*value, error) {
 	start := int(r.dec.InputOffset())
 	if start < len(r.text) && (r.text[start] == ',' || r.text[start] == ':') {
@@ -96,8 +97,8 @@ func (r *valueReader) readItems(v *value, depth int) error {
 	return err
 }
 
-// get returns an object's member, nil if v is no object or has none of that
-// name. Of several it is the last, as in encoding/json.
+// get returns an object's member, or nil if v is not an object or has no such
+// member. If there are several, it is the last, as in encoding/json.
 func (v *value) get(name string) *value {
 	if v == nil {
 		return nil
@@ -108,7 +109,7 @@ func (v *value) get(name string) *value {
 	return nil
 }
 
-// str returns the text of a string, "" of everything else.
+// str returns the text of a string, or "" for another value.
 func (v *value) str() string {
 	if v == nil {
 		return ""
@@ -116,7 +117,7 @@ func (v *value) str() string {
 	return v.text
 }
 
-// list returns the items of an array, none of everything else.
+// list returns the items of an array, or nil for another value.
 func (v *value) list() []*value {
 	if v == nil || v.kind != "array" {
 		return nil

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Vast returns what the folder at path is if it contains far more than anybody's
-// documents, else "". home is the user's home folder, "" if it is not known.
+// Vast describes the folder at path if it contains many more files than one
+// user's documents, otherwise it returns "". home is the user's home folder, or
+// "" if it is not known.
 func Vast(path, home string) string {
 	if filepath.Dir(path) == path {
 		return "a whole disk"
@@ -28,8 +29,8 @@ func Vast(path, home string) string {
 	return ""
 }
 
-// CountFiles counts the files below a folder, without hidden ones. It stops at
-// limit and when ctx ends; all reports whether it counted to the end.
+// CountFiles counts the files below a folder, except hidden ones. It stops at
+// limit and when ctx ends; all reports whether it counted all files.
 func CountFiles(ctx context.Context, dir string, limit int) (n int, all bool) {
 	all = true
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -13,24 +13,25 @@ import (
 	"knowhow/internal/sanitize"
 )
 
-// drawEvery is how often a bar is drawn at most.
+// drawEvery is the minimum interval between two drawings of a bar.
 const drawEvery = 100 * time.Millisecond
 
-// Lines are the lines that a program writes for people and, if they go to a
-// terminal, a progress bar below them, which makes way for each line. Its methods
-// are safe for concurrent use.
+// Lines are the lines that a program writes for people and, on a terminal, a
+// progress bar below them, which is cleared before each line. The methods are
+// safe for concurrent use.
 type Lines struct {
 	out   io.Writer
 	width func() int
 
 	mu    sync.Mutex
-	bar   Bar       // Total is 0 if none is shown
+	bar   Bar       // Total is 0 if no bar is shown
 	drawn time.Time // when bar was last drawn
-	used  int       // columns that it takes
+	used  int       // columns in use
 }
 
-// NewLines returns Lines that write to out. width returns how many columns the
-// terminal has, or 0 if out is not a terminal; nil means that out is asked.
+// NewLines returns Lines that write to out. width returns the number of columns
+// of the terminal, or 0 if out is not a terminal. If width is nil, it is
+// determined from out.
 func NewLines(out io.Writer, width func() int) *Lines {
 	if width == nil {
 		width = func() int {
@@ -41,7 +42,7 @@ func NewLines(out io.Writer, width func() int) *Lines {
 			if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
 				return columns
 			}
-			return 80 // it does not say
+			return 80 // the terminal does not report its width
 		}
 	}
 	return &Lines{out: out, width: width}
@@ -60,8 +61,8 @@ func (l *Lines) Write(lines []byte) (int, error) {
 	return n, err
 }
 
-// Show shows a bar in place of the one before; one without a total takes it
-// away.
+// Show shows a bar in place of the previous one. A bar without a total removes
+// it.
 func (l *Lines) Show(b Bar) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,7 +80,7 @@ func (l *Lines) show(b Bar) {
 	}
 }
 
-// Advance adds one to what is done.
+// Advance adds one to Done.
 func (l *Lines) Advance() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,12 +89,12 @@ func (l *Lines) Advance() {
 	l.show(b)
 }
 
-// Errors of the functions below are ignored: a terminal that is gone has nobody
-// to show a bar to.
+// Errors of the functions below are ignored: if the terminal is gone, the bar
+// is not visible.
 
-// draw draws the bar. The caller holds mu.
+// draw draws the bar. The caller must have locked mu.
 func (l *Lines) draw() {
-	columns := l.width() - len("^C") - 1 // room for what the terminal echoes
+	columns := l.width() - len("^C") - 1 // space for the echo of the terminal
 	if l.bar.Total <= 0 || columns <= 0 {
 		return
 	}
@@ -104,7 +105,7 @@ func (l *Lines) draw() {
 	fmt.Fprint(l.out, "\r", text, strings.Repeat(" ", max(0, before-l.used)))
 }
 
-// clear removes the bar from the terminal. The caller holds mu.
+// clear removes the bar from the terminal. The caller must have locked mu.
 func (l *Lines) clear() {
 	if l.used > 0 {
 		fmt.Fprint(l.out, "\r", strings.Repeat(" ", l.used+len("^C")), "\r")
@@ -114,10 +115,10 @@ func (l *Lines) clear() {
 
 // A Bar is the progress of some work.
 type Bar struct {
-	What        string    // is being done, as in "indexing docs"
-	Done, Total int       // things
+	What        string    // the current work, as in "indexing docs"
+	Done, Total int       // number of things
 	Things      string    // as in "documents"; "" if they need no name
-	Since       time.Time // when Done was 0; the zero time if the rate is of no interest
+	Since       time.Time // when Done was 0; the zero time hides the rate
 }
 
 // String returns the progress in words: "indexing docs: 120 of 812 documents,
@@ -130,7 +131,7 @@ func (b Bar) String() string {
 	return s + b.speed()
 }
 
-// speed returns the rate and the time that is left, as far as they can be known.
+// speed returns the rate and the remaining time, as far as they are known.
 func (b Bar) speed() string {
 	took := time.Since(b.Since)
 	if b.Since.IsZero() || b.Done <= 0 || took < time.Second {
@@ -150,8 +151,8 @@ func (b Bar) speed() string {
 	return s
 }
 
-// draw returns the progress in at most so many columns, with a bar if there is
-// room for one.
+// draw returns the progress in at most the given number of columns, with a bar
+// if it fits.
 func (b Bar) draw(columns int) string {
 	const least, most = 10, 40
 	text := []rune(sanitize.Escape(b.String()))

@@ -15,8 +15,8 @@ func isRTL(r rune) bool {
 	return r >= 0x590 && r <= 0x8ff || r >= 0xfb1d && r <= 0xfdff || r >= 0xfe70 && r <= 0xfeff
 }
 
-// maxSorted is how many glyphs on one baseline are sorted. No page is so wide
-// that it has more.
+// maxSorted is the maximum number of glyphs on one baseline that are sorted. No
+// page is wide enough for more.
 const maxSorted = 1 << 14
 
 // hasRTL reports whether any of the glyphs is written from right to left.
@@ -24,9 +24,8 @@ func hasRTL(glyphs []glyph) bool {
 	return slices.ContainsFunc(glyphs, func(g glyph) bool { return strings.IndexFunc(g.text, isRTL) >= 0 })
 }
 
-// sortRTL puts the glyphs of a page that stand on one baseline with text
-// written from right to left into the order of their positions: writers paint
-// such text in either direction.
+// sortRTL sorts the glyphs of a page on baselines with right-to-left text by
+// their positions, because programs write such text in either direction.
 func sortRTL(glyphs []glyph) {
 	if !hasRTL(glyphs) {
 		return
@@ -43,16 +42,16 @@ func sortRTL(glyphs []glyph) {
 	}
 }
 
-// mirrored are the characters whose picture turns with the direction.
+// mirrored are the characters whose shape depends on the direction.
 var mirrored = map[rune]rune{'(': ')', ')': '(', '[': ']', ']': '[', '{': '}', '}': '{', '<': '>', '>': '<', '«': '»', '»': '«'}
 
-// logical turns a line from the order of positions into that of reading, a
-// small inverse of the Unicode bidirectional algorithm.
+// logical converts a line from visual order to reading order, a small inverse
+// of the Unicode bidirectional algorithm.
 func logical(s string) string {
 	if strings.IndexFunc(s, isRTL) < 0 {
 		return s
 	}
-	rs := []rune(norm.NFKC.String(s)) // letters for the forms they take in a word
+	rs := []rune(norm.NFKC.String(s)) // replaces presentation forms by letters
 	rtl, ltr := 0, 0
 	for _, r := range rs {
 		switch {
@@ -62,7 +61,7 @@ func logical(s string) string {
 			ltr++
 		}
 	}
-	if rtl < ltr { // a few words inside of other text
+	if rtl < ltr { // a few words inside of left-to-right text
 		reverseRuns(rs, isRTL)
 		return string(rs)
 	}
@@ -76,8 +75,8 @@ func logical(s string) string {
 	return string(rs)
 }
 
-// reverseRuns turns the runs that begin and end with a character for which in
-// holds and have no letter of the other direction between.
+// reverseRuns reverses the runs that begin and end with a character accepted by
+// in and contain no letter of the other direction.
 func reverseRuns(rs []rune, in func(rune) bool) {
 	for i := 0; i < len(rs); i++ {
 		if !in(rs[i]) {

@@ -8,7 +8,7 @@ import (
 	"knowhow/internal/extract/pdf/cos"
 )
 
-// cffStringsText are the 391 standard strings of CFF (Adobe Technical Note
+// cffStringsText contains the 391 standard strings of CFF (Adobe Technical Note
 // 5176, Appendix A).
 //
 //go:embed cffstrings.txt
@@ -16,12 +16,12 @@ var cffStringsText string
 
 var cffStrings = sync.OnceValue(func() []string { return strings.Fields(cffStringsText) })
 
-// A cff is what the Compact Font Format says about the names of glyphs.
+// A cff contains the names of glyphs in a font in the Compact Font Format.
 type cff struct {
 	data    []byte
-	names   []string // by glyph; "" where there is none
+	names   []string // by glyph; "" if there is none
 	enc     int      // offset of the encoding; 0 and 1 are predefined
-	byCID   bool     // glyphs have numbers for names
+	byCID   bool     // glyphs have numbers instead of names
 	damaged bool
 	b       *cos.Budget
 }
@@ -61,7 +61,8 @@ func (c *cff) index(at int) (elements [][]byte, end int) {
 	return elements, offset(n)
 }
 
-// parseCFF reads names and encoding of the first font; a damaged font has none.
+// parseCFF reads the names and the encoding of the first font. A damaged font
+// has none.
 func parseCFF(data []byte, b *cos.Budget) *cff {
 	c := &cff{data: data, b: b}
 	if len(data) < 4 {
@@ -136,7 +137,7 @@ func cffDict(b []byte) map[int]int {
 // charset returns the string number of each of n glyphs.
 func (c *cff) charset(at, n int) []int {
 	sids := make([]int, 1, max(n, 1))
-	if at <= 2 { // predefined; the expert sets hardly occur
+	if at <= 2 { // predefined; the expert sets are very rare
 		for i := 1; i < min(n, 229); i++ {
 			sids = append(sids, i)
 		}
@@ -164,7 +165,8 @@ func (c *cff) charset(at, n int) []int {
 	return sids
 }
 
-// texts returns the text of glyphs by their number, nil where they have no names.
+// texts returns the text of glyphs by their number, or nil if they have no
+// names.
 func (c *cff) texts() map[int]string {
 	if len(c.names) == 0 {
 		return nil
@@ -178,7 +180,7 @@ func (c *cff) texts() map[int]string {
 	return out
 }
 
-// encoding returns the built-in encoding, nil where glyphs have no names.
+// encoding returns the built-in encoding, or nil if glyphs have no names.
 func (c *cff) encoding() *byteEncoding {
 	if len(c.names) == 0 {
 		return nil

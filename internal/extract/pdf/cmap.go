@@ -8,7 +8,7 @@ import (
 	"knowhow/internal/extract/pdf/cos"
 )
 
-// Bounds on one CMap.
+// Limits on one CMap.
 const (
 	maxMappings = 200000 // entries; a range is one entry
 	maxSpaces   = 100    // ranges of codes of a length; the largest CMaps of Adobe have 8
@@ -23,12 +23,12 @@ const (
 // A cmap maps character codes to text (a ToUnicode CMap) or to the CIDs of a
 // font (an encoding), ISO 32000-1, 9.7.5 and 9.10.3.
 type cmap struct {
-	spaces   []codeRange // codes by their length
+	spaces   []codeRange // codes grouped by length
 	text     map[uint32]string
 	ranges   []textRange
 	cids     []cidRange
 	vertical bool
-	identity bool // codes of two bytes that are the CIDs
+	identity bool // codes of two bytes are the CIDs
 }
 
 type codeRange struct {
@@ -38,7 +38,7 @@ type codeRange struct {
 
 type textRange struct {
 	lo, hi uint32
-	first  string // text of lo; its last character counts up
+	first  string // text of lo; its last character is incremented
 }
 
 type cidRange struct {
@@ -51,11 +51,11 @@ type cmapParser struct {
 	*cmap
 	l    *cos.Lexer
 	mem  *cos.Share
-	left int // entries that may still be read
+	left int // number of entries that may still be read
 }
 
-// parseCMap reads what it understands of a CMap, with memory of mem. base
-// returns the map that usecmap names.
+// parseCMap reads the supported parts of a CMap, with memory of mem. base
+// returns the map named by usecmap.
 func parseCMap(data []byte, base func(string) *cmap, b *cos.Budget, mem *cos.Share) *cmap {
 	p := cmapParser{&cmap{text: map[uint32]string{}}, cos.NewLexer(data, 0, b), mem, maxMappings}
 	defer p.l.Free()
@@ -97,7 +97,7 @@ func parseCMap(data []byte, base func(string) *cmap, b *cos.Budget, mem *cos.Sha
 	return p.cmap
 }
 
-// use takes over another map.
+// use adopts another map.
 func (m *cmap) use(base *cmap) {
 	if base == nil {
 		return
@@ -106,7 +106,7 @@ func (m *cmap) use(base *cmap) {
 	m.identity = m.identity || base.identity
 }
 
-// addSpaces adds ranges of codes that are not there yet.
+// addSpaces adds the ranges of codes that are not present.
 func (m *cmap) addSpaces(rs ...codeRange) {
 	for _, r := range rs {
 		if len(m.spaces) < maxSpaces && !slices.Contains(m.spaces, r) {
@@ -115,15 +115,15 @@ func (m *cmap) addSpaces(rs ...codeRange) {
 	}
 }
 
-// entry counts an entry and takes its memory. It reports whether there is room
-// for it.
+// entry counts an entry and reserves its memory. It reports whether both are
+// within the limits.
 func (p *cmapParser) entry(size int) bool {
 	p.left--
 	p.l.Free()
 	return p.left >= 0 && p.mem.Alloc(size)
 }
 
-// pair reads two strings; ok is false at the end of the section.
+// pair reads two strings. ok is false at the end of the section.
 func (p *cmapParser) pair() (lo, hi cos.Token, ok bool) {
 	lo = p.l.Next()
 	if lo.Kind != cos.TokString {
@@ -220,7 +220,7 @@ func (p *cmapParser) readCIDs(isRange bool) {
 	}
 }
 
-// codeOf is the number that the last four bytes make.
+// codeOf returns the number in the last four bytes.
 func codeOf(b []byte) uint32 {
 	var v uint32
 	for _, c := range b {
@@ -229,8 +229,8 @@ func codeOf(b []byte) uint32 {
 	return v
 }
 
-// utf16Text decodes the UTF-16BE of a destination; a single byte is a
-// character, as some writers have it.
+// utf16Text decodes the UTF-16BE of a destination. A single byte is a
+// character, as some programs write it.
 func utf16Text(b []byte) string {
 	if len(b) == 1 {
 		return string(rune(b[0]))
@@ -242,7 +242,7 @@ func utf16Text(b []byte) string {
 	return string(utf16.Decode(u))
 }
 
-// next takes the first code off s and says how many bytes it has, at least one.
+// next returns the first code in s and its length, at least one byte.
 func (m *cmap) next(s []byte) (code uint32, n int) {
 	if m.identity && len(m.spaces) == 0 {
 		if len(s) < 2 {
@@ -268,8 +268,8 @@ func (m *cmap) next(s []byte) (code uint32, n int) {
 	return codeOf(s[:n]), n
 }
 
-// inSpace reports whether every byte of a code lies in its range (Adobe
-// Technical Note 5014, 7.1).
+// inSpace reports whether every byte of a code is in its range (Adobe Technical
+// Note 5014, 7.1).
 func inSpace(code uint32, r codeRange) bool {
 	for i := range r.bytes {
 		c, lo, hi := byte(code>>(8*i)), byte(r.lo>>(8*i)), byte(r.hi>>(8*i))
@@ -285,7 +285,7 @@ func (m *cmap) lookup(code uint32) (string, bool) {
 	if s, ok := m.text[code]; ok {
 		return s, true
 	}
-	// Of overlapping ranges the one that begins last wins.
+	// If ranges overlap, the one that begins last counts.
 	i, _ := slices.BinarySearchFunc(m.ranges, code, func(r textRange, c uint32) int {
 		if r.lo <= c {
 			return -1

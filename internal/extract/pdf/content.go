@@ -7,22 +7,22 @@ import (
 	"knowhow/internal/extract/pdf/cos"
 )
 
-// Bounds on content streams.
+// Limits on content streams.
 const (
-	maxForms    = 24      // form XObjects inside each other
-	maxStates   = 512     // q without Q, and marked content inside each other
-	maxOperands = 1 << 16 // before an operator; the strings of TJ count
+	maxForms    = 24      // nesting depth of form XObjects
+	maxStates   = 512     // nesting depth of q, and of marked content
+	maxOperands = 1 << 16 // before an operator, including the strings of TJ
 	maxGlyphs   = 1 << 20 // of one page
 
-	formSteps = 100 // what running a content stream costs beside its tokens
+	formSteps = 100 // steps of running a content stream, in addition to its tokens
 )
 
-// A matrix is [a b c d e f] of ISO 32000-1, 8.3.3.
+// A matrix is the matrix [a b c d e f] of ISO 32000-1, 8.3.3.
 type matrix [6]float64
 
 var identity = matrix{1, 0, 0, 1, 0, 0}
 
-// mul returns the matrix that applies m first and then n.
+// mul returns the matrix that first applies m and then n.
 func (m matrix) mul(n matrix) matrix {
 	return matrix{
 		m[0]*n[0] + m[1]*n[2], m[0]*n[1] + m[1]*n[3],
@@ -31,21 +31,22 @@ func (m matrix) mul(n matrix) matrix {
 	}
 }
 
-// A glyph is a character on the page, in device space turned so that its
-// baseline runs to the right.
+// A glyph is a character on the page, in device space that is rotated so that
+// the baseline runs to the right.
 type glyph struct {
 	text       string
-	x, y       float64 // where the baseline begins
-	end        float64 // x where it ends
+	x, y       float64 // start of the baseline
+	end        float64 // x coordinate of its end
 	size       float64 // of the font
-	turn       int8    // direction of the baseline in steps of 90 degrees; turned glyphs are not on one line with others
+	turn       int8    // direction of the baseline in steps of 90 degrees; rotated glyphs are on separate lines
 	stacked    bool    // written from top to bottom
 	fromSpaces bool    // text is a blank
 }
 
 const glyphSize = 56 // bytes
 
-// textState is what q saves and Q restores (ISO 32000-1, 8.4 and 9.3).
+// textState is the state that q saves and Q restores (ISO 32000-1, 8.4 and
+// 9.3).
 type textState struct {
 	ctm                        matrix
 	font                       *font
@@ -63,19 +64,19 @@ type interpreter struct {
 	tm, tlm  matrix
 	operands []cos.Token
 	glyphs   []glyph
-	unknown  int // characters whose text the file does not tell
-	forms    int // depth
+	unknown  int // characters without a known text
+	forms    int // nesting depth
 	marks    []mark
 	mem      cos.Share // memory of the texts of marks
 	kept     int       // bytes of fonts, and of objects, that are kept after a page
 }
 
-// A mark is an open marked-content sequence; the glyphs of one with actual
-// text stand for that text (ISO 32000-1, 14.9.4).
+// A mark is an open marked-content sequence. If it has actual text, that
+// replaces the text of its glyphs (ISO 32000-1, 14.9.4).
 type mark struct {
 	actual bool
 	text   string
-	first  int // glyph it began at
+	first  int // index of its first glyph
 }
 
 // run interprets a content stream.
@@ -113,7 +114,7 @@ func (in *interpreter) run(data []byte, resources cos.Dict) {
 	in.forms--
 }
 
-// num returns the nth operand from the end, 0 where there is none.
+// num returns the nth operand from the end, or 0 if there is none.
 func (in *interpreter) num(n int) float64 {
 	if i := len(in.operands) - n; i >= 0 && in.operands[i].Kind == cos.TokNumber {
 		return in.operands[i].Num
@@ -134,8 +135,8 @@ func (in *interpreter) matrixOperand() matrix {
 	return matrix{in.num(6), in.num(5), in.num(4), in.num(3), in.num(2), in.num(1)}
 }
 
-// operator runs one operator (ISO 32000-1, Annex A); those that paint or
-// choose colours say nothing about text.
+// operator runs one operator (ISO 32000-1, Annex A). Operators for painting and
+// colours are ignored.
 func (in *interpreter) operator(op []byte, l *cos.Lexer) {
 	switch string(op) {
 	case "q":
@@ -202,12 +203,12 @@ func (in *interpreter) moveLine(x, y float64) {
 	in.tm = in.tlm
 }
 
-// findFont returns the font of a name in the resources, nil where there is none.
+// findFont returns the font with a name in the resources, or nil.
 func (in *interpreter) findFont(n cos.Name) *font {
 	return in.fonts.get(in.f.Dict(in.resources["Font"])[n])
 }
 
-// graphicsState takes a font from an ExtGState dictionary.
+// graphicsState sets the font from an ExtGState dictionary.
 func (in *interpreter) graphicsState(n cos.Name) {
 	d := in.f.Dict(in.f.Dict(in.resources["ExtGState"])[n])
 	if a := in.f.Array(d["Font"]); len(a) == 2 {
@@ -223,7 +224,8 @@ func (in *interpreter) form(n cos.Name) {
 	}
 }
 
-// runForm runs the stream of a form, with the given resources if it has none.
+// runForm runs the stream of a form. If it has no resources, it uses the given
+// ones.
 func (in *interpreter) runForm(s *cos.Stream, resources cos.Dict) {
 	if in.forms >= maxForms {
 		return
@@ -248,7 +250,7 @@ func (in *interpreter) runForm(s *cos.Stream, resources cos.Dict) {
 	in.textState, in.tm, in.tlm = save, tm, tlm
 }
 
-// markDict reads the property list before BDC; only its actual text matters.
+// markDict reads the property list before BDC. Only its actual text is used.
 func (in *interpreter) markDict(l *cos.Lexer) {
 	if d := l.PropertyList(); d != nil {
 		t := cos.Token{Kind: cos.TokOpenDict}
@@ -271,7 +273,7 @@ func (in *interpreter) beginMark(n cos.Name) {
 	in.begin(m)
 }
 
-// actualText decodes an actual text. Its memory is given back with the page.
+// actualText decodes an actual text. Its memory is released with the page.
 func (in *interpreter) actualText(s string) string {
 	if !in.f.Budget.Spend(2*len(s)) || !in.mem.Alloc(4*len(s)) {
 		return ""
@@ -286,8 +288,8 @@ func (in *interpreter) begin(m mark) {
 	}
 }
 
-// endMark puts the actual text in place of the glyphs of the sequence. Where
-// these are on several lines they stay: the text has no place of its own.
+// endMark replaces the glyphs of the sequence by the actual text. If they are
+// on several lines they are kept, because the text has no position.
 func (in *interpreter) endMark() {
 	if len(in.marks) == 0 {
 		return
@@ -308,8 +310,8 @@ func (in *interpreter) endMark() {
 	in.glyphs = append(in.glyphs[:m.first], g)
 }
 
-// skipInlineImage goes behind the EI of an inline image, whose data may hold
-// anything.
+// skipInlineImage skips an inline image until after its EI. Its data may
+// contain any bytes.
 func skipInlineImage(l *cos.Lexer, b *cos.Budget) {
 	i := bytes.Index(l.Src[l.Pos:], []byte("ID"))
 	if i < 0 {
@@ -330,7 +332,8 @@ func skipInlineImage(l *cos.Lexer, b *cos.Budget) {
 	}
 }
 
-// looksLikeContent reports whether what follows can be operators, not pixels.
+// looksLikeContent reports whether the following bytes can be operators and not
+// pixels.
 func looksLikeContent(b []byte) bool {
 	for _, c := range b[:min(len(b), 16)] {
 		if c >= 0x7f || c < 0x20 && !cos.IsSpace(c) {

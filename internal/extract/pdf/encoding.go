@@ -16,8 +16,9 @@ import (
 	"knowhow/internal/extract/pdf/cos"
 )
 
-// standardA0, symbol20 and symbolA0 are the built-in encodings of fonts (ISO 32000-1,
-// D.2 and D.5) from the code in their name on; U+FFFD stands for none.
+// standardA0, symbol20 and symbolA0 are the built-in encodings of fonts (ISO
+// 32000-1, D.2 and D.5), from the code in their name on; U+FFFD means no
+// character.
 const (
 	standardA0 = "\ufffd¡¢£⁄¥ƒ§¤'“«‹›ﬁﬂ\ufffd–†‡·\ufffd¶•‚„”»…‰\ufffd¿\ufffd`´ˆ˜¯˘˙¨\ufffd˚¸\ufffd˝˛ˇ—" +
 		"\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd" +
@@ -26,7 +27,8 @@ const (
 	symbolA0 = "€ϒ′≤⁄∞ƒ♣♦♥♠↔←↑→↓°±″≥×∝∂•÷≠≡≈…⏐⎯↵ℵℑℜ℘⊗⊕∅∩∪⊃⊇⊄⊂⊆∈∉∠∇®©™∏√⋅¬∧∨⇔⇐⇑⇒⇓◊〈®©™∑⎛⎜⎝⎡⎢⎣⎧⎨⎩⎪\ufffd〉∫⌠⎮⌡⎞⎟⎠⎤⎥⎦⎫⎬⎭"
 )
 
-// A byteEncoding is the text of each code of a simple font, "" where there is none.
+// A byteEncoding contains the text of each code of a simple font, or "" if
+// there is none.
 type byteEncoding [256]string
 
 func fill(e *byteEncoding, from int, text string) {
@@ -46,8 +48,8 @@ func asciiEncoding() *byteEncoding {
 	return &e
 }
 
-// namedEncoding returns an encoding by its name in PDF, Standard for a name
-// that is not known.
+// namedEncoding returns an encoding by its name in PDF, or the standard
+// encoding for an unknown name.
 func namedEncoding(n cos.Name) *byteEncoding {
 	e := asciiEncoding()
 	switch n {
@@ -78,9 +80,10 @@ func fromCharmap(e *byteEncoding, m *charmap.Charmap) {
 	}
 }
 
-// glyphNamesText holds pairs of a glyph name and a code point in hexadecimal:
-// the Adobe Glyph List For New Fonts 1.7 (Copyright 2002-2019 Adobe, BSD
-// 3-clause licence), its Cyrillic names, and the names of TeX's fonts.
+// glyphNamesText contains pairs of a glyph name and a code point in
+// hexadecimal: the Adobe Glyph List For New Fonts 1.7 (Copyright 2002-2019
+// Adobe, BSD 3-clause licence), its Cyrillic names, and the names of TeX's
+// fonts.
 //
 //go:embed glyphnames.txt
 var glyphNamesText string
@@ -96,12 +99,11 @@ var glyphNames = sync.OnceValue(func() map[string]rune {
 	return m
 })
 
-// maxGlyphName is the length in bytes of the longest name of a glyph that means
-// something.
+// maxGlyphName is the length of the longest known name of a glyph, in bytes.
 const maxGlyphName = 200
 
-// glyphText returns the text of a glyph's name (Adobe Glyph List
-// Specification, 2). ok is false for names that mean nothing, such as "g17".
+// glyphText returns the text of a glyph's name (Adobe Glyph List Specification,
+// 2). ok is false for names without a meaning, such as "g17".
 func glyphText(n string) (text string, ok bool) {
 	if len(n) > maxGlyphName {
 		return "", false
@@ -154,7 +156,7 @@ type charset struct {
 }
 
 // predefined returns the code lengths and the character set of a predefined
-// CMap, nil for a name that is not known.
+// CMap, or nil for an unknown name.
 func predefined(n string) (*cmap, *charset) {
 	m := &cmap{vertical: strings.HasSuffix(n, "V")}
 	two := func(lo, hi uint32) codeRange { return codeRange{lo, hi, 2} }

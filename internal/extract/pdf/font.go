@@ -10,11 +10,11 @@ import (
 	"knowhow/internal/extract/pdf/cos"
 )
 
-// A char is what a character code stands for.
+// A char is the meaning of a character code.
 type char struct {
 	text  string
 	width float64 // in units of text space at size 1
-	known bool    // text is what the author wrote; false where the file does not tell
+	known bool    // false if the file does not contain the text
 }
 
 // A font decodes the strings of a content stream.
@@ -22,13 +22,13 @@ type font struct {
 	dict      cos.Dict
 	composite bool
 	codes     *cmap    // of composite fonts
-	charset   *charset // what codes are made of, where a predefined CMap says so
-	toUnicode *cmap    // nil where there is none
+	charset   *charset // character set of the codes, if it is defined by a predefined CMap
+	toUnicode *cmap    // nil if there is none
 	glyphs    map[int]string
 	encoding  byteEncoding // of other fonts
 	widths    widths
 	standard  *[95]uint16 // widths of a standard font
-	missing   float64     // width of what widths lacks
+	missing   float64     // width of characters without an entry in widths
 	unit      float64     // of widths
 	em        float64     // size of the font at size 1
 	cache     map[uint32]char
@@ -36,22 +36,22 @@ type font struct {
 	mem       *cos.Share // of all fonts
 }
 
-// The memory of fonts in bytes.
+// The memory of fonts, in bytes.
 const (
-	fontSize   = 6000 // with the texts of an encoding
+	fontSize   = 6000 // including the texts of an encoding
 	charSize   = 100  // an entry of the cache and its text
 	stringSize = 64   // an entry of a map to short texts
 )
 
 const (
-	fontSteps = 1000 // what loading a font costs beside what it is made of
-	charSteps = 100  // what decoding a character costs that is not in the cache
+	fontSteps = 1000 // steps of loading a font, in addition to those of its parts
+	charSteps = 100  // steps of decoding a character that is not in the cache
 
-	maxChars = 1 << 17 // in the cache of a font
+	maxChars = 1 << 17 // maximum number of characters in the cache of a font
 )
 
-// fonts holds the fonts of a document. A font is read once, wherever its
-// dictionary stands.
+// fonts caches the fonts of a document. A font is read once, wherever it is
+// used.
 type fonts struct {
 	f      *cos.File
 	byDict map[uintptr]*font // by the address of the dictionary, which the font keeps alive
@@ -62,7 +62,7 @@ func newFonts(f *cos.File) *fonts {
 	return &fonts{f: f, byDict: map[uintptr]*font{}, mem: f.Budget.Share()}
 }
 
-// get returns the font that o is or refers to, nil where it is none.
+// get returns the font that o is or refers to, or nil.
 func (fs *fonts) get(o cos.Object) *font {
 	d := fs.f.Dict(o)
 	if d == nil {
@@ -85,8 +85,8 @@ func (fs *fonts) trim(max int) {
 	}
 }
 
-// loadFont reads a font dictionary, with memory of mem. It never fails: a font
-// that cannot be read is one whose characters are not known.
+// loadFont reads a font dictionary, with memory of mem. It never fails: an
+// unreadable font is one with unknown characters.
 func loadFont(f *cos.File, d cos.Dict, mem *cos.Share) *font {
 	ft := &font{dict: d, unit: 0.001, em: 1, cache: map[uint32]char{}, b: f.Budget, mem: mem}
 	if !f.Budget.Spend(fontSteps) || !mem.Alloc(fontSize) {
@@ -182,8 +182,8 @@ func (ft *font) loadSimple(f *cos.File, d cos.Dict) {
 	}
 }
 
-// guessEm estimates the size of a Type3 font, whose units are its own: an m is
-// 0.8 em wide, and characters on average half an em.
+// guessEm estimates the size of a Type3 font, which has its own units: an m is
+// 0.8 em wide, and an average character half an em.
 func (ft *font) guessEm() float64 {
 	sum, n := 0.0, 0
 	for code, text := range ft.encoding {
@@ -202,8 +202,8 @@ func (ft *font) guessEm() float64 {
 	return sum / float64(n) * ft.unit / 0.5
 }
 
-// simpleGlyph returns the text of a glyph in a Differences array. The names of
-// bitmap fonts made by TeX hold the code itself: "a65".
+// simpleGlyph returns the text of a glyph in a Differences array. The names in
+// bitmap fonts made by TeX contain the code itself: "a65".
 func simpleGlyph(n string, code int) string {
 	s, ok := glyphText(n)
 	if ok || len(n) > maxGlyphName {
@@ -249,7 +249,7 @@ func baseEncoding(f *cos.File, d, descriptor cos.Dict, base string) *byteEncodin
 	return namedEncoding("StandardEncoding")
 }
 
-// next takes the first character off s and says how many bytes it has.
+// next returns the first character in s and its length in bytes.
 func (ft *font) next(s []byte) (char, uint32, int) {
 	code, n := uint32(s[0]), 1
 	if ft.composite {
@@ -297,7 +297,7 @@ func (ft *font) decode(code uint32, n int) char {
 	switch {
 	case ok && (ft.charset == nil || len(ft.codes.cids) > 0):
 	case ft.charset != nil && utf8.RuneCountInString(c.text) == 1 && isHalfWidth(c.text):
-		w = 500 // the CIDs of predefined CMaps are not known here
+		w = 500 // the CIDs of predefined CMaps are unknown
 	default:
 		w = ft.missing
 	}
@@ -310,8 +310,8 @@ func isHalfWidth(s string) bool {
 	return r < 0x100 || r >= 0xff61 && r <= 0xff9f
 }
 
-// meaningful reports whether a text is one that a reader could have seen: not
-// only control characters, private use or replacement characters.
+// meaningful reports whether a text is visible to readers: not only control
+// characters, private use or replacement characters.
 func meaningful(s string) bool {
 	for _, r := range s {
 		if r >= 0x20 && r != 0x7f && !(r >= 0x80 && r < 0xa0) && r != utf8.RuneError && !(r >= 0xe000 && r <= 0xf8ff) && r < 0xf0000 {
@@ -334,9 +334,10 @@ func (ft *font) simpleWidth(code int) float64 {
 	return ft.missing
 }
 
-// standardWidths returns the widths of a standard font that the file does not
-// tell (ISO 32000-1, 9.6.2.2): those of the printable ASCII characters and one
-// for the others. Bold and italic cuts differ too little to matter for blanks.
+// standardWidths returns the widths of a standard font without widths in the
+// file (ISO 32000-1, 9.6.2.2): those of the printable ASCII characters, and one
+// for all others. The widths of bold and italic fonts are similar enough for
+// finding blanks.
 func standardWidths(base string) (*[95]uint16, float64) {
 	switch {
 	case strings.Contains(base, "courier"), strings.Contains(base, "mono"):
@@ -349,8 +350,8 @@ func standardWidths(base string) (*[95]uint16, float64) {
 	return &helveticaWidths, 556
 }
 
-// The widths of Helvetica and Times-Roman from blank to tilde (Adobe's metrics
-// of the core fonts).
+// Widths of Helvetica and Times-Roman from blank to tilde (Adobe's metrics of
+// the core fonts).
 var (
 	helveticaWidths = [95]uint16{278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278,
 		556, 556, 556, 556, 556, 556, 556, 556, 556, 556, 278, 278, 584, 584, 584, 556,

@@ -10,11 +10,12 @@ import (
 // A program is an embedded font program.
 type program struct {
 	data []byte
-	key  cos.Name // it was under in the descriptor
+	key  cos.Name // its key in the descriptor
 	b    *cos.Budget
 }
 
-// fontProgram returns the embedded font of a descriptor. The caller frees it.
+// fontProgram returns the embedded font of a descriptor. The caller must free
+// it.
 func fontProgram(f *cos.File, descriptor cos.Dict) program {
 	for _, key := range []cos.Name{"FontFile", "FontFile2", "FontFile3"} {
 		if s := f.Stream(descriptor[key]); s != nil {
@@ -28,8 +29,8 @@ func fontProgram(f *cos.File, descriptor cos.Dict) program {
 
 func (p program) free() { p.b.Free(len(p.data)) }
 
-// builtinEncoding reads the encoding of an embedded font program, nil where
-// there is none that names its glyphs.
+// builtinEncoding reads the encoding of an embedded font program. It returns
+// nil if there is none or it does not name the glyphs.
 func builtinEncoding(f *cos.File, descriptor cos.Dict) *byteEncoding {
 	p := fontProgram(f, descriptor)
 	defer p.free()
@@ -51,8 +52,8 @@ func builtinEncoding(f *cos.File, descriptor cos.Dict) *byteEncoding {
 const maxCID = 65535
 
 // glyphTexts returns the text of the glyphs of a composite font by CID, as far
-// as the embedded font program says it; nil if it does not. Its memory is taken
-// from mem.
+// as the embedded font program contains it, or nil. Its memory is taken from
+// mem.
 func glyphTexts(f *cos.File, cidFont cos.Dict, mem *cos.Share) map[int]string {
 	p := fontProgram(f, f.Dict(cidFont["FontDescriptor"]))
 	defer p.free()
@@ -116,8 +117,8 @@ func type1Encoding(data []byte, b *cos.Budget) *byteEncoding {
 	}
 }
 
-// A sfnt is a TrueType or OpenType font program: those of its tables that
-// matter here. A table that it lacks is empty.
+// A sfnt contains the required tables of a TrueType or OpenType font program. A
+// missing table is empty.
 type sfnt struct {
 	cmap, post, cff []byte
 	b               *cos.Budget
@@ -147,7 +148,7 @@ func parseSFNT(data []byte, b *cos.Budget) *sfnt {
 	return s
 }
 
-// u16 and u32 read a big-endian number, 0 beyond the end.
+// u16 and u32 read a big-endian number. Beyond the end it is 0.
 func u16(b []byte, at int) int {
 	if at < 0 || at+2 > len(b) {
 		return 0
@@ -172,7 +173,7 @@ func (s *sfnt) subtable(platform, encoding int) []byte {
 	return nil
 }
 
-// mappingSteps is what a mapping of a cmap subtable costs.
+// mappingSteps is the number of steps for a mapping of a cmap subtable.
 const mappingSteps = 20
 
 // each calls fn for the mappings of a cmap subtable (OpenType, cmap).
@@ -222,7 +223,7 @@ func (s *sfnt) each(t []byte, fn func(code, gid int)) {
 func (s *sfnt) texts() map[int]string {
 	out := map[int]string{}
 	mem := s.b.Share()
-	defer mem.Free() // the caller takes what it keeps
+	defer mem.Free() // the caller reserves the memory that it keeps
 	for _, k := range [][2]int{{3, 10}, {3, 1}, {0, 6}, {0, 4}, {0, 3}, {0, 2}, {0, 1}, {0, 0}} {
 		s.each(s.subtable(k[0], k[1]), func(code, gid int) {
 			if t := string(rune(code)); out[gid] == "" && gid > 0 && gid <= maxCID && meaningful(t) && mem.Alloc(stringSize) {
@@ -238,8 +239,8 @@ func (s *sfnt) texts() map[int]string {
 	return out
 }
 
-// names returns the glyph names of a post table of version 2; those of the
-// standard Macintosh order are left out.
+// names returns the glyph names in a post table of version 2, except those of
+// the standard Macintosh order.
 func (s *sfnt) names() map[int]string {
 	t := s.post
 	if u32(t, 0) != 0x00020000 {
@@ -261,8 +262,8 @@ func (s *sfnt) names() map[int]string {
 	return out
 }
 
-// encoding returns the text of codes of a simple symbolic font (ISO 32000-1,
-// 9.6.6.4), nil where its glyphs have no known text.
+// encoding returns the text of codes in a simple symbolic font (ISO 32000-1,
+// 9.6.6.4), or nil if its glyphs have no known text.
 func (s *sfnt) encoding() *byteEncoding {
 	texts := s.texts()
 	var e byteEncoding

@@ -33,7 +33,7 @@ func TestHostileFiles(t *testing.T) {
 	}
 	for name, kind := range map[string]error{
 		"pdf-hang.pdf":  errkind.TooLarge,    // CMaps with 200,000 ranges of codes, and a string of 20 MB
-		"pdf-hang2.pdf": errkind.Unsupported, // 300,000 times a form with fonts of its own
+		"pdf-hang2.pdf": errkind.Unsupported, // 300,000 times a form with its own fonts
 		"pdf-oom.pdf":   errkind.Unsupported, // 1,500 fonts with a width for each of 65,536 characters
 	} {
 		data, err := os.ReadFile(filepath.Join("testdata", name))
@@ -232,7 +232,7 @@ func addPacked(data []byte, first int, objects string) []byte {
 }
 
 // emptyBlocks returns the n blocks without data of a zlib stream, each of which
-// has Huffman codes of its own (RFC 1951, 3.2.7).
+// has its own Huffman codes (RFC 1951, 3.2.7).
 func emptyBlocks(n int) string {
 	out := []byte("\x78\x9c")
 	var bits, have uint

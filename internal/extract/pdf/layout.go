@@ -13,36 +13,36 @@ import (
 	"knowhow/internal/extract/pdf/cos"
 )
 
-// Gaps between glyphs that part words, in units of the font size. Kerning
-// hardly ever widens by a tenth; the tightest blanks of justified text are 0.12.
+// Gaps between glyphs that separate words, in units of the font size. Kerning
+// rarely widens by a tenth; the narrowest blanks of justified text are 0.12.
 const (
 	wordGap    = 0.1
 	cjkWordGap = 0.6 // these scripts have no blanks; punctuation is kerned
-	cellGap    = 3.0 // parts the cells of a table
+	cellGap    = 3.0 // separates the cells of a table
 )
 
-// A line is a run of glyphs on one baseline.
+// A line is a sequence of glyphs on one baseline.
 type line struct {
 	text     string
 	x, end   float64
-	y, size  float64 // baseline and font size of most of it
-	advance  float64 // width of every character, 0 unless all are alike
-	firstEnd float64 // where its first word ends
+	y, size  float64 // baseline, and font size of most of the line
+	advance  float64 // width of every character; 0 if widths differ
+	firstEnd float64 // end of its first word
 	turn     int8
 	stacked  bool
-	short    bool // too short to tell by advance
+	short    bool // too short to determine advance
 }
 
-const lineSize = 72 + 8 // bytes, with what is lost where its text is allocated
+const lineSize = 72 + 8 // including memory lost when its text is allocated
 
-// What cutting the glyphs of a page into lines takes.
+// Costs of dividing the glyphs of a page into lines.
 const (
 	layoutSteps = 10 // for each glyph
 	textSteps   = 1  // for each byte of text
-	textMemory  = 8  // bytes for each byte of text: all of it may be one line, which is copied
+	textMemory  = 8  // bytes for each byte of text: all text may be one line, which is copied
 
-	// The same where text is written from right to left: glyphs are sorted,
-	// and text is normalised.
+	// The same for right-to-left text, for which glyphs are sorted and text is
+	// normalised.
 	rtlLayoutSteps = 50
 	rtlTextSteps   = 16
 	rtlTextMemory  = 40
@@ -54,7 +54,7 @@ type lineMaker struct {
 	b       []byte
 	cur     line
 	last    glyph
-	lastAt  int // where the text of last begins in b
+	lastAt  int // offset of the text of last in b
 	blank   bool
 	weights map[float64]float64 // width of text by font size
 	lo, hi  float64             // widths of characters
@@ -62,10 +62,10 @@ type lineMaker struct {
 	mem     *cos.Share // of the lines
 }
 
-// linesOf cuts the glyphs of a page into lines, in the order in which they
-// were painted: writers paint in reading order far more often than position
-// alone could tell (columns, boxes, tables). The memory of the lines is that of
-// mem; when the budget b is used up, there are no lines.
+// linesOf divides the glyphs of a page into lines, in the order in which they
+// were painted. In columns, boxes and tables, this is the reading order much
+// more often than an order by position. The memory of the lines is that of mem.
+// If the budget b is exhausted, there are no lines.
 func linesOf(glyphs []glyph, b *cos.Budget, mem *cos.Share) []line {
 	perGlyph, perByte, memory := layoutSteps, textSteps, textMemory
 	if hasRTL(glyphs) {
@@ -130,7 +130,7 @@ func (m *lineMaker) add(g glyph) {
 	}
 }
 
-// continues reports whether a glyph belongs to the line so far.
+// continues reports whether a glyph belongs to the current line.
 func (m *lineMaker) continues(g glyph) bool {
 	size := max(m.last.size, g.size)
 	return g.turn == m.cur.turn && g.stacked == m.cur.stacked &&
@@ -138,7 +138,7 @@ func (m *lineMaker) continues(g glyph) bool {
 		g.x-m.cur.end > -size
 }
 
-// space writes the blank that the gap before a glyph means.
+// space writes a blank for the gap before a glyph.
 func (m *lineMaker) space(g glyph) {
 	size := max(min(m.last.size, g.size), 0.5*max(m.last.size, g.size))
 	gap := g.x - m.last.end
@@ -152,19 +152,19 @@ func (m *lineMaker) space(g glyph) {
 	case gap > cellGap*size:
 		m.b = append(m.b, '\t')
 	case m.blank || gap > limit*size, m.lastAt == 0 && m.last.size < 0.8*g.size && m.last.y > g.y+0.15*g.size:
-		// The mark of a footnote stands close to its text.
+		// The mark of a footnote is close to its text.
 		m.b = append(m.b, ' ')
 	}
 	m.blank = false
 }
 
-// accents are the spacing accents that old fonts paint over a letter, and the
-// combining characters that mean the same.
+// accents maps the spacing accents that old fonts paint over a letter to
+// combining characters.
 var accents = map[string]rune{"´": '\u0301', "`": '\u0300', "ˆ": '\u0302', "^": '\u0302', "˜": '\u0303', "¨": '\u0308',
 	"¸": '\u0327', "ˇ": '\u030c', "˘": '\u0306', "˚": '\u030a', "˙": '\u0307', "˝": '\u030b', "˛": '\u0328', "¯": '\u0304'}
 
-// compose joins a letter with the accent painted at the same place, before or
-// after it. It reports whether it did.
+// compose combines a letter with an accent at the same position, before or
+// after it, and reports whether it did.
 func (m *lineMaker) compose(g glyph) bool {
 	middle := (g.x + g.end) / 2
 	if middle > m.last.end || middle < m.last.x-0.2*g.size {
@@ -219,23 +219,22 @@ func (m *lineMaker) flush() {
 	}
 }
 
-// paintedTwice reports whether a line repeats the one before at the same
-// place, to look bold or to throw a shadow.
+// paintedTwice reports whether a line repeats the previous one at the same
+// position, to look bold or to add a shadow.
 func paintedTwice(a, b line) bool {
 	return a.text == b.text && a.turn == b.turn && math.Abs(a.x-b.x) < 0.3*a.size && math.Abs(a.y-b.y) < 0.3*a.size
 }
 
-// isCJK reports whether a character belongs to a script that is written
-// without blanks.
+// isCJK reports whether a character belongs to a script without blanks.
 func isCJK(r rune) bool {
 	return r >= 0x2e80 && r <= 0x9fff || r >= 0xf900 && r <= 0xfaff || r >= 0xff00 && r <= 0xffef || r >= 0x20000 && r <= 0x3ffff
 }
 
-// ligatures are written as the letters they join, so that words can be found.
+// ligatures are written as separate letters, so that words can be found.
 var ligatures = strings.NewReplacer("ﬀ", "ff", "ﬁ", "fi", "ﬂ", "fl", "ﬃ", "ffi", "ﬄ", "ffl", "ﬅ", "st", "ﬆ", "st")
 
-// tidy makes one line of plain text: blanks of all kinds become one, and the
-// leaders of a table of contents an ellipsis.
+// tidy returns one line of plain text. Runs of blanks of all kinds become one
+// blank, and the leaders in a table of contents an ellipsis.
 func tidy(s string) string {
 	s = ligatures.Replace(s)
 	out := make([]byte, 0, len(s))
@@ -248,7 +247,7 @@ func tidy(s string) string {
 			if blank == 0 {
 				blank = ' '
 			}
-		case r == '\u00ad' && i+len("\u00ad") < len(s): // a hyphen that is not seen
+		case r == '\u00ad' && i+len("\u00ad") < len(s): // an invisible hyphen
 		case unicode.IsControl(r), r == utf8.RuneError, r == '\ufeff', r >= 0xe000 && r <= 0xf8ff:
 		default:
 			if blank != 0 && len(out) > 0 {
@@ -261,7 +260,7 @@ func tidy(s string) string {
 	return shortenLeaders(string(out))
 }
 
-// shortenLeaders replaces runs of four dots and more, with or without blanks.
+// shortenLeaders replaces runs of four or more dots, with or without blanks.
 func shortenLeaders(s string) string {
 	if !strings.Contains(s, "....") && !strings.Contains(s, ". . . .") {
 		return s

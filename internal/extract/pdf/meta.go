@@ -12,8 +12,8 @@ import (
 	"knowhow/internal/extract/pdf/cos"
 )
 
-// pdfDoc80 are the characters of PDFDocEncoding from 0x80 on that differ from
-// Latin-1 (ISO 32000-1, D.2).
+// pdfDoc80 contains the characters of PDFDocEncoding from 0x80 on that differ
+// from Latin-1 (ISO 32000-1, D.2).
 var pdfDoc80 = []rune("•†‡…—–ƒ⁄‹›−‰„“”‘’‚™ﬁﬂŁŒŠŸŽıłœšž\ufffd€")
 
 // textString decodes a text string (ISO 32000-1, 7.9.2.2).
@@ -32,7 +32,7 @@ func textString(s string) string {
 	case strings.HasPrefix(s, "\xef\xbb\xbf"):
 		return stripLanguage(strings.ToValidUTF8(s[3:], ""))
 	case utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return r >= 0x80 }) >= 0:
-		return s // against the standard, but what else could it be
+		return s // against the standard, but there is no other interpretation
 	}
 	var b strings.Builder
 	for _, c := range []byte(s) {
@@ -45,7 +45,7 @@ func textString(s string) string {
 	return b.String()
 }
 
-// stripLanguage removes the escapes that mark the language inside a string.
+// stripLanguage removes the escapes that declare the language inside a string.
 func stripLanguage(s string) string {
 	if strings.Count(s, "\x1b") < 2 {
 		return s
@@ -63,7 +63,7 @@ func stripLanguage(s string) string {
 	}
 }
 
-// Bounds on metadata in bytes. What is longer is cut.
+// Limits on metadata, in bytes. Longer metadata is cut.
 const (
 	maxMeta = 8192    // of a string
 	maxXMP  = 1 << 20 // of an XMP packet
@@ -75,8 +75,8 @@ func metaString(s string) string { return textString(s[:min(len(s), maxMeta)]) }
 // langOf returns the language that the document declares.
 func langOf(f *cos.File) string { return metaString(f.Text(f.Root()["Lang"])) }
 
-// title returns the title that the document gives for itself, "" if it gives
-// none that a person would have written.
+// title returns the title of the document, or "" if there is none that was
+// written by a person.
 func title(f *cos.File) string {
 	if t := cleanTitle(metaString(f.Info("Title"))); t != "" {
 		return t
@@ -90,7 +90,8 @@ func title(f *cos.File) string {
 	return ""
 }
 
-// cleanTitle drops what programs put in place of a title: file names and "untitled".
+// cleanTitle removes substitutes of a title that programs write: file names and
+// "untitled".
 func cleanTitle(s string) string {
 	s = strings.ToValidUTF8(s[:min(len(s), 2000)], "")
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")

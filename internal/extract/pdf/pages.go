@@ -8,23 +8,23 @@ import (
 	"knowhow/internal/extract/pdf/cos"
 )
 
-// Bounds on the page tree.
+// Limits on the page tree.
 const (
 	maxTreeDepth   = 64
 	maxAnnotations = 5000 // of one page
 )
 
-// What is kept from one page for the next. What is beyond is read again.
+// Limits on what is kept from one page for the next. The rest is read again.
 const (
-	keptGlyphs = 1 << 15 // room for so many
-	keptShare  = 16      // a sixteenth of the memory for fonts, and one for objects
+	keptGlyphs = 1 << 15 // glyphs for which memory is kept
+	keptShare  = 16      // fraction of the memory that is kept for fonts, and for objects
 )
 
 // sortedKeys returns the keys of a map in order.
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// pagesOf returns the pages in order with the resources that they inherit. Where
-// the tree is damaged, the pages are those that the file holds, by number.
+// pagesOf returns the pages in order with the resources that they inherit. If
+// the tree is damaged, these are the pages in the file, by number.
 func pagesOf(f *cos.File) []cos.Dict {
 	var out []cos.Dict
 	seen := map[cos.Ref]bool{}
@@ -36,7 +36,7 @@ func pagesOf(f *cos.File) []cos.Dict {
 			}
 			seen[r] = true
 		}
-		if depth > maxTreeDepth || len(out) > MaxPages || !f.Budget.Spend(10) {
+		if depth > maxTreeDepth || len(out) > maxPages || !f.Budget.Spend(10) {
 			return
 		}
 		d := f.Dict(o)
@@ -64,11 +64,11 @@ func pagesOf(f *cos.File) []cos.Dict {
 	if len(out) > 0 {
 		return out
 	}
-	return f.OfType("Page", MaxPages+1)
+	return f.OfType("Page", maxPages+1)
 }
 
-// contents returns the content streams of a page, which count as one. The
-// caller frees its memory, as that of a decoded stream.
+// contents returns the content streams of a page, which are concatenated. The
+// caller must free its memory like that of a decoded stream.
 func contents(f *cos.File, page cos.Dict) []byte {
 	var parts [][]byte
 	total := 0
@@ -80,7 +80,7 @@ func contents(f *cos.File, page cos.Dict) []byte {
 		data, err := f.Decode(s)
 		if err != nil || total+len(data) > cos.MaxStream {
 			f.Budget.Free(len(data))
-			continue // what the other streams hold is still worth having
+			continue // the other streams are still useful
 		}
 		total += len(data) + 1
 		parts = append(parts, data)
@@ -99,8 +99,8 @@ func contents(f *cos.File, page cos.Dict) []byte {
 	return out
 }
 
-// interpret runs a page with its annotations. It starts with what it keeps of
-// the interpreter of the page before.
+// interpret runs a page with its annotations. It reuses parts of the
+// interpreter of the previous page.
 func (in *interpreter) interpret(page cos.Dict) {
 	*in = interpreter{f: in.f, fonts: in.fonts, glyphs: in.glyphs[:0], mem: in.mem, kept: in.kept}
 	in.textState = textState{ctm: identity, scale: 1}
@@ -114,8 +114,8 @@ func (in *interpreter) interpret(page cos.Dict) {
 	}
 }
 
-// release gives back the memory of a page, whose glyphs are not used any more.
-// It also drops the fonts, or the objects, if they have more than kept bytes.
+// release releases the memory of a page, whose glyphs are no longer used. It
+// also drops the fonts, or the objects, if they have more than kept bytes.
 func (in *interpreter) release(kept int) {
 	clear(in.glyphs) // the texts of marks
 	in.mem.Free()
@@ -125,13 +125,13 @@ func (in *interpreter) release(kept int) {
 	}
 	*in = interpreter{f: in.f, fonts: in.fonts, glyphs: in.glyphs, mem: in.mem, kept: in.kept}
 	if in.f.Trim(kept) {
-		in.fonts.trim(0) // they are found by their objects
+		in.fonts.trim(0) // fonts are identified by their objects
 	}
 	in.fonts.trim(kept)
 }
 
-// annotation runs the appearance of a form field or a text box
-// (ISO 32000-1, 12.5.5). Links and the like have no text.
+// annotation runs the appearance of a form field or a text box (ISO 32000-1,
+// 12.5.5). Links and similar annotations have no text.
 func (in *interpreter) annotation(d cos.Dict) {
 	if !in.f.Budget.Spend(100) {
 		return

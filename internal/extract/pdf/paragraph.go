@@ -11,11 +11,11 @@ import (
 	"knowhow/internal/extract/pdf/cos"
 )
 
-// A paragraph is a run of lines that belong together.
+// A paragraph is a sequence of lines that belong together.
 type paragraph struct {
-	lines  []line
-	page   int
-	goesOn bool // the last paragraph goes on here, in the next column or on the next page
+	lines     []line
+	page      int
+	continued bool // the previous paragraph continues here, in the next column or on the next page
 }
 
 const paragraphSize = 2 * 40 // bytes, twice because slices grow
@@ -24,12 +24,12 @@ func (p *paragraph) size() float64 { return p.lines[0].size }
 
 // paragraphsOf joins the lines of a page. A new paragraph begins where the
 // distance of the baselines is larger than usual on the page, where the size
-// changes, where the text goes up, and at an indented line after the end of a
+// changes, where the text moves up, and at an indented line after the end of a
 // sentence.
 func paragraphsOf(lines []line, page int) []paragraph {
 	usual := usualLeading(lines)
 	var ps []paragraph
-	first := 0 // line of the paragraph
+	first := 0 // index of the paragraph's first line
 	for i, l := range lines {
 		if i > 0 && joins(lines[first:i], l, usual) {
 			continue
@@ -43,14 +43,14 @@ func paragraphsOf(lines []line, page int) []paragraph {
 		ps = append(ps, paragraph{lines: lines[first:], page: page})
 	}
 	for i := 1; i < len(ps); i++ {
-		ps[i].goesOn = ps[i].lines[0].y > ps[i-1].last().y && follows(ps[i-1], ps[i])
+		ps[i].continued = ps[i].lines[0].y > ps[i-1].last().y && follows(ps[i-1], ps[i])
 	}
 	return ps
 }
 
 func (p *paragraph) last() line { return p.lines[len(p.lines)-1] }
 
-// follows reports whether the text of a goes on in b: it ends inside a
+// follows reports whether the text of a continues in b: a ends inside a
 // sentence, and b begins with a small letter of the same size.
 func follows(a, b paragraph) bool {
 	last, first := a.last(), b.lines[0]
@@ -59,7 +59,8 @@ func follows(a, b paragraph) bool {
 		last.turn == first.turn && a.advance() == 0 && b.advance() == 0 && len(a.lines) > 1
 }
 
-// advance returns the width of the characters of program text, 0 for other text.
+// advance returns the width of the characters of program text, or 0 for other
+// text.
 func (p *paragraph) advance() float64 {
 	width := 0.0
 	for _, l := range p.lines {
@@ -87,7 +88,7 @@ func usualLeading(lines []line) float64 {
 	return max(1, min(ds[len(ds)/2], 2.4))
 }
 
-// joins reports whether a line goes on with a paragraph.
+// joins reports whether a line continues a paragraph.
 func joins(p []line, l line, usual float64) bool {
 	last := p[len(p)-1]
 	size := max(last.size, l.size)
@@ -115,23 +116,23 @@ func endsSentence(s string) bool {
 	return strings.ContainsRune(".!?:;。．！？", r)
 }
 
-// A renderer writes paragraphs as text.
+// A renderer renders paragraphs as text.
 type renderer struct {
-	compounds map[string]bool // words with a hyphen that stand inside a line somewhere
+	compounds map[string]bool // words with a hyphen that occur inside a line
 	b         []byte
 	budget    *cos.Budget
 }
 
-// lineSteps is what a line costs beside its text.
+// lineSteps is the number of steps for a line, in addition to its text.
 const lineSteps = 10
 
-// Bounds on the compounds of a document.
+// Limits on the compounds of a document.
 const (
 	maxCompounds = 1 << 18
-	compoundSize = 64 // bytes, beside the word
+	compoundSize = 64 // bytes, in addition to the word
 )
 
-// newRenderer returns a renderer with room for all paragraphs.
+// newRenderer returns a renderer with memory for all paragraphs.
 func newRenderer(ps []paragraph, b *cos.Budget) *renderer {
 	r := &renderer{compounds: map[string]bool{}, budget: b}
 	size := 0
@@ -153,7 +154,7 @@ func newRenderer(ps []paragraph, b *cos.Budget) *renderer {
 	return r
 }
 
-// collect notes the compounds of a line.
+// collect records the compounds in a line.
 func (r *renderer) collect(text string) {
 	if !strings.Contains(text, "-") {
 		return
@@ -171,7 +172,7 @@ func trimWord(w string) string {
 	return strings.TrimFunc(w, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// maxIndent is the largest number of blanks before a line of program text.
+// maxIndent is the maximum number of blanks before a line of program text.
 const maxIndent = 40
 
 // write appends a paragraph and returns the offset of its first byte.
@@ -189,7 +190,7 @@ func (r *renderer) write(p paragraph) int {
 		switch {
 		case i > 0:
 			r.join(p.lines[i-1], l, right, advance > 0)
-		case p.goesOn && len(r.b) > 0:
+		case p.continued && len(r.b) > 0:
 			if !r.unhyphenate(l.text) {
 				r.b = append(r.b, ' ')
 			}
@@ -206,9 +207,9 @@ func (r *renderer) write(p paragraph) int {
 	return start
 }
 
-// join writes what stands between two lines: nothing where a word or a line of
-// CJK text goes on, a blank in running text, a newline where the first ended
-// early. It takes the hyphen off a word that was cut.
+// join writes the separator of two lines: nothing if a word or a line of CJK
+// text continues, a blank in running text, and a newline if the first line
+// ended early. It removes the hyphen of a divided word.
 func (r *renderer) join(before, l line, right float64, program bool) {
 	last, _ := utf8.DecodeLastRuneInString(before.text)
 	first, _ := utf8.DecodeRuneInString(l.text)
@@ -217,7 +218,7 @@ func (r *renderer) join(before, l line, right float64, program bool) {
 	if isCJK(first) {
 		word = 1.5 * l.size
 	}
-	// A first word that would have fitted was put on its own line on purpose.
+	// A first word that would have fitted was put on a new line on purpose.
 	early := before.end+word+0.3*l.size < right
 	switch {
 	case sameLine && l.x > before.end:
@@ -232,7 +233,7 @@ func (r *renderer) join(before, l line, right float64, program bool) {
 	}
 }
 
-// isRow reports whether a line is one of a table or a table of contents.
+// isRow reports whether a line is a row of a table or a table of contents.
 func isRow(s string) bool {
 	if strings.Contains(s, "\t") {
 		return true
@@ -241,9 +242,9 @@ func isRow(s string) bool {
 	return i > 0 && strings.Trim(s[i+len("…"):], " 0123456789ivxlc") == ""
 }
 
-// unhyphenate joins the parts of a word that was cut at the end of a line. It
-// takes off the hyphen unless the word is written with it elsewhere. It reports
-// false where no word was cut.
+// unhyphenate joins the parts of a word that was divided at the end of a line.
+// It removes the hyphen unless the word is written with it in another place. It
+// returns false if no word was divided.
 func (r *renderer) unhyphenate(rest string) bool {
 	hyphen, n := utf8.DecodeLastRune(r.b)
 	if hyphen != '-' && hyphen != '\u00ad' && hyphen != '‐' {

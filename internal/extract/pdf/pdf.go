@@ -1,10 +1,10 @@
-// Package pdf reads the text of PDF documents: their characters in reading
-// order, words and paragraphs found by position, headings by size.
+// Package pdf extracts the text of PDF documents: characters in reading order,
+// words and paragraphs determined by position, headings by size.
 //
-// It serves package extract. It is pure, and made for foreign bytes: damaged
-// files are repaired as far as they can be, and the work that a file may cause
-// is bounded. Not read are pictures of text (there is no OCR), fonts that do
-// not tell what their characters mean, and files that need a password.
+// Package extract uses it. It is pure and designed for foreign bytes: damaged
+// files are repaired as far as possible, and the work for a file is limited. It
+// does not read pictures of text (there is no OCR), fonts without the meaning
+// of their characters, and files that require a password.
 package pdf
 
 import (
@@ -20,51 +20,53 @@ import (
 	"knowhow/internal/extract/pdf/cos"
 )
 
-// Bounds on a document. What passes them is of kind [errkind.TooLarge].
+// Limits on a document. Errors of exceeded limits are of kind
+// [errkind.TooLarge].
 const (
-	// MaxPages is how many pages a document may have.
-	MaxPages = 20000
+	// maxPages is the maximum number of pages of a document.
+	maxPages = 20000
 
 	maxHeadings = 20000
 
-	// The work on a document: a page of text takes some 80,000 steps, and
-	// sixty million steps take a second. A small file is not allowed as much
-	// as a large one, which may be a book of thousands of pages.
+	// Limits on the steps for a document. A page of text takes about 80,000
+	// steps, and sixty million steps take a second. The limit is higher for a
+	// large file, which may be a book of thousands of pages.
 	minSteps     = 1 << 28
 	stepsPerByte = 128
 	maxSteps     = 3 << 29
 
-	// Bytes in use at a time: a page of text takes some ten thousand. The
-	// garbage collector lets the process have twice as much.
+	// Limits on the bytes in use at the same time. A page of text takes about
+	// ten thousand. Because of the garbage collector, the process may use twice
+	// as much.
 	minMemory     = 128 << 20
 	memoryPerByte = 3
 	maxMemory     = 256 << 20
 )
 
-// budgetFor returns the budget of a document of a size in bytes.
+// budgetFor returns the budget of a document with a size in bytes.
 func budgetFor(size int, check func() error) *cos.Budget {
 	return cos.NewBudget(min(minSteps+stepsPerByte*size, maxSteps), min(minMemory+memoryPerByte*size, maxMemory), check)
 }
 
-// A Text is what a document says. All strings are valid UTF-8.
+// A Text is the text of a document. All strings are valid UTF-8.
 type Text struct {
-	Title    string // from the metadata, else the largest line of the first page with text; one line, "" if there is none
-	Lang     string // BCP 47 tag that the document declares; "" if none
-	Body     string // paragraphs parted by an empty line; a page begins a new one unless a sentence goes on
+	Title    string // from the metadata, otherwise the largest line on the first page with text; one line, "" if there is none
+	Lang     string // BCP 47 tag that the document declares; "" if there is none
+	Body     string // paragraphs separated by an empty line; a page begins a new one unless a sentence continues
 	Headings []Heading
 }
 
-// A Heading is a paragraph in larger type than the body.
+// A Heading is a paragraph in a larger font than the body.
 type Heading struct {
-	Offset int // first byte in Body
+	Offset int // offset of its first byte in Body
 	Level  int // 1 (largest) to 6
 	Text   string
 }
 
-// Read returns the text of a document. Its errors are of kind
-// [errkind.Unsupported] where there is no text that could be read,
-// [errkind.Corrupt] where the file is damaged beyond repair, and
-// [errkind.TooLarge]; their messages are for users.
+// Read returns the text of a document. Errors are of kind [errkind.Unsupported]
+// if there is no readable text, [errkind.Corrupt] if the file is damaged beyond
+// repair, and [errkind.TooLarge] if a limit is exceeded; their messages are for
+// users.
 //
 // Read stops soon after ctx is done, with ctx's cause.
 func Read(ctx context.Context, data []byte) (*Text, error) {
@@ -78,8 +80,8 @@ func read(data []byte, b *cos.Budget) (*Text, error) {
 	}
 	pages := pagesOf(f)
 	f.Pin()
-	if len(pages) > MaxPages {
-		return nil, tooLarge(fmt.Sprintf("more than %d pages", MaxPages))
+	if len(pages) > maxPages {
+		return nil, tooLarge(fmt.Sprintf("more than %d pages", maxPages))
 	}
 	p := pageReader{in: interpreter{f: f, fonts: newFonts(f), mem: b.Share(), kept: b.Memory() / keptShare}, b: b, lines: b.Share()}
 	ps, err := p.paragraphs(pages)
@@ -87,7 +89,7 @@ func read(data []byte, b *cos.Budget) (*Text, error) {
 	case err != nil:
 		return nil, err
 	case len(pages) == 0 && b.Err() == nil:
-		return nil, fmt.Errorf("damaged PDF document: it holds no pages: %w", errkind.Corrupt)
+		return nil, fmt.Errorf("damaged PDF document: it contains no pages: %w", errkind.Corrupt)
 	}
 	t := &Text{Title: title(f), Lang: langOf(f)}
 	r := newRenderer(ps, b)
@@ -119,7 +121,7 @@ func tooLarge(what string) error {
 type pageReader struct {
 	in      interpreter
 	b       *cos.Budget
-	unknown int // characters whose text the file does not tell
+	unknown int // characters without a known text
 	lines   cos.Share
 }
 
@@ -134,7 +136,7 @@ func (p *pageReader) paragraphs(pages []cos.Dict) (ps []paragraph, err error) {
 		more := paragraphsOf(linesOf(p.in.glyphs, p.b, &p.lines), i)
 		p.in.release(p.in.kept)
 		if len(ps) > 0 && len(more) > 0 {
-			more[0].goesOn = follows(ps[len(ps)-1], more[0])
+			more[0].continued = follows(ps[len(ps)-1], more[0])
 		}
 		if !p.b.Alloc(paragraphSize * len(more)) {
 			return nil, p.b.Err()
@@ -145,8 +147,8 @@ func (p *pageReader) paragraphs(pages []cos.Dict) (ps []paragraph, err error) {
 	return ps, p.b.Err()
 }
 
-// legible reports whether a text is worth having. A document with many
-// characters that nobody can decode is misleading rather than incomplete.
+// legible reports whether a text is useful. A document with many characters
+// that cannot be decoded is misleading rather than incomplete.
 func legible(body string, unknown int, b *cos.Budget) bool {
 	letters, checked := 0, 0
 	for i, r := range body {
@@ -164,23 +166,23 @@ func legible(body string, unknown int, b *cos.Budget) bool {
 	return false
 }
 
-// render writes the paragraphs and notes the headings.
+// render writes the paragraphs and records the headings.
 func (t *Text) render(r *renderer, ps []paragraph) {
 	levels := headingLevels(ps)
 	for i := range ps {
 		at := r.write(ps[i])
-		if level := levels[sizeKey(ps[i].size())]; level > 0 && !ps[i].goesOn && isHeading(&ps[i]) && len(t.Headings) < maxHeadings {
+		if level := levels[sizeKey(ps[i].size())]; level > 0 && !ps[i].continued && isHeading(&ps[i]) && len(t.Headings) < maxHeadings {
 			text := strings.Join(strings.Fields(string(r.b[at:])), " ")
 			t.Headings = append(t.Headings, Heading{Offset: at, Level: level, Text: text})
 		}
 	}
 }
 
-// sizeKey rounds font sizes, which differ by arithmetic.
+// sizeKey rounds font sizes, which differ because of rounding errors.
 func sizeKey(size float64) int { return int(math.Round(size * 4)) }
 
-// headingLevels ranks the sizes of possible headings: those larger than the
-// size of most of the text.
+// headingLevels ranks the sizes of possible headings: those that are larger
+// than the size of most of the text.
 func headingLevels(ps []paragraph) map[int]int {
 	count := map[int]int{}
 	for _, p := range ps {
@@ -204,7 +206,7 @@ func headingLevels(ps []paragraph) map[int]int {
 	levels := map[int]int{}
 	level, last := 0, math.Inf(1)
 	for _, size := range slices.Backward(sortedKeys(seen)) {
-		if float64(size) < 0.95*last { // else the same with the eye
+		if float64(size) < 0.95*last { // otherwise they look the same
 			level, last = min(level+1, 6), float64(size)
 		}
 		levels[size] = level
@@ -223,8 +225,8 @@ func isHeading(p *paragraph) bool {
 	return letter && n <= 250 && len(p.lines) <= 4 && p.advance() == 0
 }
 
-// largest returns the paragraph in the largest type on the first page with
-// text. Nothing may have been written yet.
+// largest returns the paragraph in the largest font on the first page with
+// text. It must be called before anything is rendered.
 func (r *renderer) largest(ps []paragraph) string {
 	var best *paragraph
 	for i := range ps {

@@ -15,7 +15,7 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// mustRead reads a document and checks what holds for every text.
+// mustRead reads a document and checks the properties of every text.
 func mustRead(t *testing.T, data []byte) *Text {
 	t.Helper()
 	x, err := Read(t.Context(), data)
@@ -70,7 +70,7 @@ func TestLayout(t *testing.T) {
 			"Words at the end of a line may be cut by a hyphen, say example, and go on"},
 		{"a cut compound", "12 TL 72 700 Td (The well-known words keep their hyphen where they are well-) Tj T* (known, as here) Tj",
 			"The well-known words keep their hyphen where they are well-known, as here"},
-		{"a column goes on", "12 TL 72 112 Td " + long + "T* (and the other ends in the mid-) Tj 300 600 Td (dle of a word. Then more) Tj",
+		{"a column continues", "12 TL 72 112 Td " + long + "T* (and the other ends in the mid-) Tj 300 600 Td (dle of a word. Then more) Tj",
 			"Some rather long line that fills the column to its very end, as lines do and the other ends in the middle of a word. Then more"},
 		{"cells of a table", "72 700 Td (Name) Tj 200 0 Td (Value) Tj -200 -12 Td (a) Tj 200 0 Td (1) Tj", "Name\tValue\na\t1"},
 		{"table of contents", "12 TL 72 700 Td (One . . . . . . . . . . . . 1) Tj T* (Two ........... 2) Tj", "One … 1\nTwo … 2"},
@@ -211,7 +211,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestEncrypted reads files that qpdf encrypted; all of them hold the same page.
+// TestEncrypted reads files that qpdf encrypted; all of them contain the same page.
 func TestEncrypted(t *testing.T) {
 	for _, name := range []string{"rc4-40", "rc4-128", "aes-128", "aes-256", "aes-256-r5"} {
 		data, err := os.ReadFile(filepath.Join("testdata", name+".pdf"))
@@ -219,7 +219,7 @@ func TestEncrypted(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, cut := range []bool{false, true} {
-			if cut { // the table must be made anew
+			if cut { // the table must be rebuilt
 				data = data[:strings.LastIndex(string(data), "startxref")]
 			}
 			if x := mustRead(t, data); x.Title != "Sealed title" || x.Body != "Everybody may read this page." {

@@ -6,7 +6,7 @@ import (
 	"knowhow/internal/extract/pdf/cos"
 )
 
-// glyphSteps is what a character costs.
+// glyphSteps is the number of steps for a character.
 const glyphSteps = 10
 
 // showOperands shows the strings among the operands and moves by the numbers
@@ -25,7 +25,7 @@ func (in *interpreter) showOperands() {
 	}
 }
 
-// advance moves along the direction of writing by an unscaled distance.
+// advance moves by an unscaled distance in the direction of writing.
 func (in *interpreter) advance(d float64) { in.tm = in.offset(d).mul(in.tm) }
 
 func (in *interpreter) offset(d float64) matrix {
@@ -35,14 +35,14 @@ func (in *interpreter) offset(d float64) matrix {
 	return matrix{1, 0, 0, 1, d * in.scale, 0}
 }
 
-// show makes glyphs of a string.
+// show adds the glyphs of a string.
 func (in *interpreter) show(s []byte) {
 	vertical, cost := false, glyphSteps
 	if in.font.composite {
 		vertical, cost = in.font.codes.vertical, glyphSteps+len(in.font.codes.spaces)
 	}
 	// Space after every character of a longer string is letter-spacing. In a
-	// short one it is a way to write a blank that some programs prefer.
+	// short one, some programs use it instead of a blank.
 	spaced := len(s) >= 4
 	for len(s) > 0 && len(in.glyphs) < maxGlyphs && in.f.Budget.Spend(cost) {
 		c, code, n := in.font.next(s)
@@ -52,8 +52,8 @@ func (in *interpreter) show(s []byte) {
 			width += in.wordSpace
 		}
 		if vertical {
-			// Glyphs hang below the position and move down by their
-			// height, 1 em unless W2 says otherwise.
+			// Glyphs are below the position and move down by their height,
+			// which is 1 em unless W2 contains another one.
 			width = -in.size + in.charSpace
 		}
 		from := in.tm
@@ -66,7 +66,7 @@ func (in *interpreter) show(s []byte) {
 	}
 }
 
-// add makes a glyph between two positions.
+// add adds a glyph between two positions.
 func (in *interpreter) add(c char, from, to matrix) {
 	vertical := in.font.composite && in.font.codes.vertical
 	if !c.known {
@@ -83,7 +83,7 @@ func (in *interpreter) add(c char, from, to matrix) {
 		dx, dy = -start[2], -start[3]
 	}
 	g := glyph{text: c.text, stacked: vertical}
-	// The height of the font, not its width: Tz stretches the latter.
+	// The height of the font, not its width: Tz changes the latter.
 	g.size = math.Abs(in.size) * in.font.em * math.Hypot(start[2], start[3])
 	x0, y0, x1, y1 := start[4], start[5], stop[4], stop[5]
 	if in.scale*in.size < 0 && !vertical {
@@ -112,7 +112,7 @@ func (in *interpreter) add(c char, from, to matrix) {
 	in.glyphs = append(in.glyphs, g)
 }
 
-// grow makes room for more glyphs and reports whether there is memory for them.
+// grow allocates memory for more glyphs and reports whether it succeeded.
 func (in *interpreter) grow() bool {
 	old := in.glyphs
 	size := max(256, min(2*cap(old), maxGlyphs))

@@ -138,7 +138,7 @@ func TestLimits(t *testing.T) {
 	bomb.objects[2] = strings.Replace(bomb.objects[2], "4 0 R", "["+strings.Repeat("4 0 R ", 1000)+"]", 1)
 	pages := newMaker(helvetica, hello)
 	var kids strings.Builder
-	for range MaxPages + 1 {
+	for range maxPages + 1 {
 		kids.WriteString("<</Type/Page/Contents 4 0 R>>")
 	}
 	pages.objects[1] = "<</Type/Pages/Kids[" + kids.String() + "]>>"
@@ -146,16 +146,17 @@ func TestLimits(t *testing.T) {
 	nested.objects[1] = strings.Repeat("[", 1<<20)
 	states := newMaker(helvetica, strings.Repeat("q ", 1<<16)+"/P<</ActualText(x)>>BDC "+hello)
 	for name, tt := range map[string]struct {
-		data []byte
-		kind error
+		data  []byte
+		steps int
+		kind  error
 	}{
-		"forms in themselves": {selfForm.bytes(), errkind.TooLarge},
-		"decoded size":        {bomb.bytes(), errkind.TooLarge},
-		"pages":               {pages.bytes(), errkind.TooLarge},
-		"nested arrays":       {nested.bytes(), nil},
-		"saved states":        {states.bytes(), nil},
+		"forms in themselves": {selfForm.bytes(), 8 << 20, errkind.TooLarge},
+		"decoded size":        {bomb.bytes(), 50 << 20, errkind.TooLarge},
+		"pages":               {pages.bytes(), 50 << 20, errkind.TooLarge},
+		"nested arrays":       {nested.bytes(), 50 << 20, nil},
+		"saved states":        {states.bytes(), 50 << 20, nil},
 	} {
-		x, err := read(tt.data, cos.NewBudget(50<<20, maxMemory, nil))
+		x, err := read(tt.data, cos.NewBudget(tt.steps, maxMemory, nil))
 		if !errors.Is(err, tt.kind) || err == nil && !strings.HasPrefix(x.Body, "Hello") && x.Body != "x" {
 			t.Errorf("%s: Read = %v, %v, want kind %v", name, x, err, tt.kind)
 		}

@@ -7,14 +7,14 @@ import (
 	"knowhow/internal/extract/pdf/cos"
 )
 
-// widths are the widths of characters, by code or CID. Of overlapping ranges
+// widths contains the widths of characters, by code or CID. If ranges overlap,
 // the last in the file counts.
 type widths struct {
-	ranges []widthRange // by position where they don't overlap, else as in the file
+	ranges []widthRange // sorted by position if they do not overlap, otherwise in the order of the file
 	sorted bool
 }
 
-// A widthRange has one width for all, or a list of widths.
+// A widthRange has one width for all characters, or a list of widths.
 type widthRange struct {
 	lo, hi int
 	width  float64

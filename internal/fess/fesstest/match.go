@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"knowhow/internal/document"
 )
@@ -98,11 +99,12 @@ func tokens(s string) []string {
 		run = run[:0]
 	}
 	for _, r := range strings.ToLower(s) {
-		if !unicode.In(r, unicode.L, unicode.Nd, unicode.M, unicode.So) {
+		if ascii := r < utf8.RuneSelf; ascii && (r < 'a' || 'z' < r) && (r < '0' || '9' < r) ||
+			!ascii && !unicode.In(r, unicode.L, unicode.Nd, unicode.M, unicode.So) {
 			flush()
 			continue
 		}
-		cjk := r == 'ー' || unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
+		cjk := r == 'ー' || r >= utf8.RuneSelf && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 		if cjk != wasCJK {
 			flush()
 			wasCJK = cjk

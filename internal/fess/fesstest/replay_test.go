@@ -97,15 +97,24 @@ func TestReplay(t *testing.T) {
 }
 
 func settingOf(name string) int {
-	return slices.IndexFunc(settings, func(s setting) bool {
-		return regexp.MustCompile(s.name).MatchString(name)
-	})
+	return slices.IndexFunc(settings, func(s setting) bool { return matches(s.name, name) })
+}
+
+// patterns are the compiled patterns; each is matched with hundreds of names.
+var patterns = map[string]*regexp.Regexp{}
+
+// matches reports whether a name matches a pattern.
+func matches(pattern, name string) bool {
+	if patterns[pattern] == nil {
+		patterns[pattern] = regexp.MustCompile(pattern)
+	}
+	return patterns[pattern].MatchString(name)
 }
 
 // exceptionFor returns why a recording is an exception, "" if it is not.
 func exceptionFor(name string, used map[string]bool) string {
 	for _, e := range exceptions {
-		if regexp.MustCompile(e.name).MatchString(name) {
+		if matches(e.name, name) {
 			used[e.name] = true
 			return e.why
 		}

@@ -1,7 +1,7 @@
-// Package child starts programs so that nothing of them survives: with all that
-// they start in turn they form a family, which is ended as one, also when their
-// leader ends before the rest, and when we are killed. Package mcpclient runs
-// MCP servers with it.
+// Package child starts programs and makes sure that none of their processes
+// survive. A program and its descendants form a family, which is ended as a
+// whole, also when its leader ends first, and when this program is killed.
+// Package mcpclient runs MCP servers with it.
 package child
 
 import (
@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// notFound is the error of a command that is nowhere.
+// notFound returns the error of a command that was not found.
 func notFound(name string) error {
 	return fmt.Errorf("the command %q was not found; install it, or write its full path into \"command\"", name)
 }
 
-// lookIn returns the value of a variable in an environment, the last one where
-// it stands there more than once.
+// lookIn returns the value of a variable in an environment, the last one if
+// there are several.
 func lookIn(env []string, name string, equal func(a, b string) bool) string {
 	for i := len(env) - 1; i >= 0; i-- {
 		if k, v, ok := strings.Cut(env[i], "="); ok && equal(k, name) {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// awaitZombie waits until the child has ended and leaves it to be reaped. It is
-// false where the kernel does not let us.
+// awaitZombie waits until the child has ended, without reaping it. It returns
+// false if the kernel does not permit it.
 func awaitZombie(pid int) bool {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -18,6 +18,6 @@ func awaitZombie(pid int) bool {
 	}
 }
 
-// dieWithUs is what remains where there is no guard: the kernel ends the child,
-// not what it started, when we end.
+// dieWithUs is used if there is no guard: the kernel ends the child, but not
+// its descendants, when this program ends.
 func dieWithUs(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGTERM }

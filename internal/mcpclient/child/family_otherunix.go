@@ -7,14 +7,14 @@ import (
 	"syscall"
 )
 
-// awaitZombie is false: these systems have no dependable way to wait for a child
-// without reaping it. What is left of the group is killed right afterwards.
+// awaitZombie returns false: these systems have no reliable way to wait for a
+// child without reaping it. The rest of the group is killed right afterwards.
 func awaitZombie(int) bool { return false }
 
-// dieWithUs does nothing: these systems have no signal at the parent's death.
+// dieWithUs does nothing: these systems do not signal the death of the parent.
 func dieWithUs(*syscall.SysProcAttr) {}
 
-// becomeSubreaper is false: these systems give orphans to init.
+// becomeSubreaper returns false: on these systems, init adopts orphans.
 func becomeSubreaper(*os.Process) bool { return false }
 
 // endOrphans does nothing.

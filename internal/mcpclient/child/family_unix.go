@@ -11,19 +11,19 @@ import (
 	"syscall"
 )
 
-// A Family is a child and all that it starts: a process group, of which the
-// child is the leader.
+// A Family is a child and all of its descendants: a process group with the
+// child as its leader.
 type Family struct {
 	pgid  int
 	guard *Guard
-	mark  string // in the environment of all members, "" for none
+	mark  string // in the environment of all members; "" for none
 
 	mu   sync.Mutex
-	gone bool // the leader is reaped: the number may belong to somebody else
+	gone bool // the leader is reaped, and its number may be reused
 }
 
-// Command finds a command on the PATH of env, by which it is meant to run in
-// dir, and returns it ready for [Start]. The error says what to do and is final.
+// Command finds a command on the PATH of env, for running in dir, and returns
+// it ready for [Start]. The error states what to do and is final.
 func Command(name string, args []string, dir string, env []string) (*exec.Cmd, error) {
 	file := name
 	if !strings.Contains(name, "/") {
@@ -37,7 +37,7 @@ func Command(name string, args []string, dir string, env []string) (*exec.Cmd, e
 	return &exec.Cmd{Path: file, Args: append([]string{name}, args...), Env: env, Dir: dir}, nil
 }
 
-// at returns the place of a path that is relative to dir.
+// at returns the path relative to dir.
 func at(dir, name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -45,8 +45,8 @@ func at(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// search looks for a command in the folders of a PATH. Relative ones are left
-// out, because what they mean depends on where we were started.
+// search looks for a command in the folders of a PATH. Relative folders are
+// ignored, because they depend on the working directory.
 func search(name, path string) string {
 	for _, dir := range filepath.SplitList(path) {
 		if file := filepath.Join(dir, name); filepath.IsAbs(dir) && runnable(file) {
@@ -61,8 +61,8 @@ func runnable(file string) bool {
 	return err == nil && !info.IsDir() && info.Mode()&0o111 != 0
 }
 
-// Start starts cmd as the leader of a new process group and has it
-// guarded.
+// Start starts cmd as the leader of a new process group and adds it to the
+// guard.
 func Start(cmd *exec.Cmd, g *Guard) (*Family, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	mark, running := g.ready()
@@ -80,14 +80,15 @@ func Start(cmd *exec.Cmd, g *Guard) (*Family, error) {
 	return f, nil
 }
 
-// Reap waits for the leader's end, kills what is left of the group, and what has
-// left the group (on Linux only), and returns how the leader ended.
+// Reap waits for the end of the leader, kills the rest of the group and (on
+// Linux only) the processes that have left the group, and returns how the
+// leader ended.
 func (f *Family) Reap(cmd *exec.Cmd) string {
-	// As long as the leader is not reaped its number is taken, so that the
-	// signal and the guard cannot hit a stranger's group.
+	// Until the leader is reaped its number is not reused, so that the signal
+	// and the guard cannot hit the group of another program.
 	zombie := awaitZombie(f.pgid)
 	if !zombie {
-		_ = cmd.Wait() // the state says it all
+		_ = cmd.Wait() // the state contains the result
 	}
 	f.Kill()
 	f.guard.remove(f.pgid)
@@ -116,6 +117,6 @@ func (f *Family) signal(sig syscall.Signal) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.gone {
-		_ = syscall.Kill(-f.pgid, sig) // a group that is gone is what is wanted
+		_ = syscall.Kill(-f.pgid, sig) // an error means that the group has ended
 	}
 }

@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// A Family is a child and all that it starts, in a job object. The system ends
-// them when the last handle of the job is closed, so also when we are killed.
+// A Family is a child and all of its descendants, in a job object. The system
+// ends them when the last handle of the job is closed, also when this program
+// is killed.
 type Family struct {
 	job windows.Handle
 
@@ -21,15 +22,15 @@ type Family struct {
 	gone bool // the handle is closed
 }
 
-// A Guard is not needed where there are job objects.
+// A Guard is not needed with job objects.
 type Guard struct{}
 
 // Close does nothing.
 func (g *Guard) Close() {}
 
-// Command finds a command on the PATH of env, by which it is meant to run in
-// dir, and returns it ready for [Start]. Batch files, as npm makes them, are run
-// by cmd.exe. The error says what to do and is final.
+// Command finds a command on the PATH of env, for running in dir, and returns
+// it ready for [Start]. Batch files, as npm creates them, are run by cmd.exe.
+// The error states what to do and is final.
 func Command(name string, args []string, dir string, env []string) (*exec.Cmd, error) {
 	file := find(name, dir, env)
 	if file == "" {
@@ -48,7 +49,7 @@ func Command(name string, args []string, dir string, env []string) (*exec.Cmd, e
 	return cmd, nil
 }
 
-// find returns the file of a command, "" where there is none.
+// find returns the file of a command, or "" if there is none.
 func find(name, dir string, env []string) string {
 	extensions := filepath.SplitList(lookIn(env, "PATHEXT", strings.EqualFold))
 	if len(extensions) == 0 {
@@ -65,7 +66,7 @@ func find(name, dir string, env []string) string {
 		file := filepath.Join(folder, name)
 		if !filepath.IsAbs(file) {
 			if folder != "" {
-				continue // what a relative folder means depends on where we were started
+				continue // a relative folder depends on the working directory
 			}
 			file = filepath.Join(dir, file)
 		}
@@ -78,10 +79,10 @@ func find(name, dir string, env []string) string {
 	return ""
 }
 
-// batchLine writes a command line on which cmd.exe passes each argument on as it
-// is: quoted as programs read it, with a caret before every sign that cmd.exe
-// obeys. The batch files that npm makes for packages parse their arguments once
-// more; these get the carets twice.
+// batchLine returns a command line on which cmd.exe passes each argument on
+// unchanged: quoted as programs expect it, with a caret before every character
+// that is special to cmd.exe. The batch files that npm creates for packages
+// parse their arguments once more, so they get the carets twice.
 func batchLine(shell, file string, args []string) string {
 	carets := strings.NewReplacer(`(`, `^(`, `)`, `^)`, `[`, `^[`, `]`, `^]`, `%`, `^%`, `!`, `^!`, `^`, `^^`, `"`, `^"`,
 		"`", "^`", `<`, `^<`, `>`, `^>`, `&`, `^&`, `|`, `^|`, `;`, `^;`, `,`, `^,`, ` `, `^ `, `*`, `^*`, `?`, `^?`)
@@ -89,8 +90,8 @@ func batchLine(shell, file string, args []string) string {
 	var b strings.Builder
 	b.WriteString(carets.Replace(file))
 	for _, arg := range args {
-		// A line's end would end the command. The space has EscapeArg quote the
-		// argument; it goes again, in front of the quote.
+		// A line end would end the command. The space makes EscapeArg quote the
+		// argument. It is removed again, before the quote.
 		quoted := syscall.EscapeArg(" " + strings.NewReplacer("\r", " ", "\n", " ").Replace(arg))
 		quoted = carets.Replace(`"` + quoted[2:])
 		if twice {
@@ -101,7 +102,7 @@ func batchLine(shell, file string, args []string) string {
 	return syscall.EscapeArg(shell) + ` /d /s /c "` + b.String() + `"`
 }
 
-// Start starts cmd in a job object of its own.
+// Start starts cmd in a new job object.
 func Start(cmd *exec.Cmd, _ *Guard) (*Family, error) {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
@@ -140,10 +141,10 @@ func Start(cmd *exec.Cmd, _ *Guard) (*Family, error) {
 	return &Family{job: job}, nil
 }
 
-// Reap waits for the child's end, ends what is left of the job, and returns how
-// the child ended.
+// Reap waits for the end of the child, ends the rest of the job, and returns
+// how the child ended.
 func (f *Family) Reap(cmd *exec.Cmd) string {
-	_ = cmd.Wait() // the state says it all
+	_ = cmd.Wait() // the state contains the result
 	f.Kill()
 	f.mu.Lock()
 	f.gone = true
@@ -155,7 +156,7 @@ func (f *Family) Reap(cmd *exec.Cmd) string {
 	return cmd.ProcessState.String()
 }
 
-// Terminate ends the job at once: there is no signal to ask for it.
+// Terminate ends the job at once: there is no signal that requests it.
 func (f *Family) Terminate() { f.Kill() }
 
 // Kill ends all members of the job.
@@ -163,6 +164,6 @@ func (f *Family) Kill() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.gone {
-		_ = windows.TerminateJobObject(f.job, 1) // a job that is empty is what is wanted
+		_ = windows.TerminateJobObject(f.job, 1) // an error means that the job is empty
 	}
 }

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// guardScript reads "+PGID" and "-PGID" lines. Its stdin ends when we do,
-// however that happens. It then ends the groups that are left, and the
-// processes that have left them but bear our mark, its argument, in their
-// environment. Only Linux shows that.
+// guardScript reads lines "+PGID" and "-PGID". Its stdin ends when this program
+// ends, for whatever reason. It then ends the remaining groups, and the
+// processes that have left them but have our mark, its argument, in their
+// environment, which can be read only on Linux.
 const guardScript = `trap '' HUP INT TERM
 groups=' '
 while read -r line; do
@@ -37,34 +37,34 @@ done
 `
 
 const (
-	// markName is the environment variable by which the processes of a family
-	// are known after they have left its group.
+	// markName is the environment variable that identifies the processes of a
+	// family after they have left its group.
 	markName = "KNOWHOW_CHILD"
 
-	// reapTime is how often the zombies of orphans are reaped.
+	// reapTime is the interval at which zombies of orphans are reaped.
 	reapTime = 10 * time.Second
 )
 
-// A Guard ends what our children have started: orphans that have left their
-// process group, when their family ends, and everything, when we are killed and
-// cannot. A small process of its own does the latter. The zero Guard starts it
-// with the first child.
+// A Guard ends the descendants of our children: those that have left their
+// process group when their family ends, and all of them when this program is
+// killed. For the latter it runs a small process. The zero Guard starts it with
+// the first child.
 type Guard struct {
 	mu     sync.Mutex
-	cmd    *exec.Cmd // nil where none runs
+	cmd    *exec.Cmd // nil if it is not running
 	pipe   *os.File
 	groups map[int]bool
 
-	mark   string        // the marks of all families begin with it; "" before the first start
-	marks  int           // that were given
+	mark   string        // prefix of the marks of all families; "" before the first start
+	marks  int           // number of marks in use so far
 	adopts bool          // orphans of our families become our children
-	alone  bool          // and nobody else's do
+	alone  bool          // and no other orphans do
 	stop   chan struct{} // closed to end the goroutine that reaps
 	reaper sync.WaitGroup
 }
 
-// ready starts the guard unless it runs, and returns the mark of a new family,
-// "" where marks are of no use. running is false where there is no shell.
+// ready starts the guard unless it is running, and returns the mark of a new
+// family, or "" if marks have no effect. running is false if there is no shell.
 func (g *Guard) ready() (mark string, running bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -80,7 +80,8 @@ func (g *Guard) ready() (mark string, running bool) {
 
 func (g *Guard) startLocked() error {
 	if g.mark == "" {
-		// Where another program of ours has started us, its mark comes first.
+		// If this program was started by another instance, its mark comes
+		// first.
 		g.mark = os.Getenv(markName) + rand.Text() + "."
 	}
 	r, w, err := os.Pipe()
@@ -89,10 +90,10 @@ func (g *Guard) startLocked() error {
 	}
 	defer r.Close()
 	cmd := exec.Command("/bin/sh", "-c", guardScript, "sh", g.mark)
-	// It needs none of our secrets. Its own mark keeps others from ending it.
+	// It needs no secrets. Its own mark keeps other guards from ending it.
 	cmd.Stdin, cmd.Dir, cmd.Env = r, "/", []string{"PATH=/usr/bin:/bin", markName + "=guard"}
-	// A session of its own, so that it outlives a group that is killed and
-	// a terminal that is closed.
+	// It runs in a separate session, so that it outlives a killed group and a
+	// closed terminal.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		_ = w.Close()
@@ -108,14 +109,15 @@ func (g *Guard) startLocked() error {
 	return nil
 }
 
-// adoptLocked makes orphans our children, where the system can.
+// adoptLocked makes orphans our children, if the system supports it.
 func (g *Guard) adoptLocked() {
 	if g.adopts = becomeSubreaper(g.cmd.Process); !g.adopts {
 		return
 	}
 	g.alone = true
 	endOrphans(func(environ []byte) bool {
-		// A shell that was replaced by us has left its own children to us.
+		// A shell that was replaced by this program has left its children to
+		// us.
 		g.alone = g.alone && hasMark(environ, "")
 		return false
 	})
@@ -140,7 +142,7 @@ func hasMark(environ []byte, mark string) bool {
 	return bytes.Contains(append([]byte{0}, environ...), []byte("\x00"+markName+"="+mark))
 }
 
-// add puts a process group under guard.
+// add adds a process group to the guard.
 func (g *Guard) add(pgid int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -150,8 +152,8 @@ func (g *Guard) add(pgid int) {
 	}
 }
 
-// remove takes a process group out of guard. The group's leader must not have
-// been reaped.
+// remove removes a process group from the guard. The leader of the group must
+// not have been reaped.
 func (g *Guard) remove(pgid int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -161,8 +163,8 @@ func (g *Guard) remove(pgid int) {
 	}
 }
 
-// tellLocked writes a line to the guard. One that has died is replaced by
-// another, which hears of all the groups.
+// tellLocked writes a line to the guard. If the guard has died, it is replaced,
+// and the new one gets all groups.
 func (g *Guard) tellLocked(format string, pgid int) {
 	if _, err := fmt.Fprintf(g.pipe, format, pgid); err == nil {
 		return
@@ -172,18 +174,18 @@ func (g *Guard) tellLocked(format string, pgid int) {
 		return
 	}
 	for pgid := range g.groups {
-		_, _ = fmt.Fprintf(g.pipe, "+%d\n", pgid) // a second death is not looked for
+		_, _ = fmt.Fprintf(g.pipe, "+%d\n", pgid) // a second failure is ignored
 	}
 }
 
 func (g *Guard) endLocked() {
 	_ = g.pipe.Close()
-	_ = g.cmd.Wait() // it ends with its input
+	_ = g.cmd.Wait() // it ends at the end of its input
 	g.cmd, g.pipe = nil, nil
 }
 
-// Close ends the orphans that are left, and the guard. There must be no children
-// any more.
+// Close ends the remaining orphans and the guard. There must be no children
+// left.
 func (g *Guard) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -14,18 +14,19 @@ import (
 )
 
 const (
-	sweepTime = time.Second            // how long orphans are looked for
-	deathTime = 100 * time.Millisecond // how long one that was killed is waited for
+	sweepTime = time.Second            // time limit for finding orphans
+	deathTime = 100 * time.Millisecond // how long to wait for the death of a killed orphan
 
-	// nonblock tells our descriptors from those of package os, and makes waiting
-	// return at once.
+	// nonblock distinguishes our descriptors from those of package os, and
+	// makes waiting return at once.
 	nonblock = unix.PIDFD_NONBLOCK
 )
 
-// becomeSubreaper makes orphans among our descendants our children, whatever
-// group and session they are in (PR_SET_CHILD_SUBREAPER in prctl(2)). It reports
-// whether it did. started is any process that package os has started: where that
-// can't be told from an orphan, none could be. That takes Linux 5.10, and /proc.
+// becomeSubreaper makes orphans among our descendants our children, in any
+// group and session (PR_SET_CHILD_SUBREAPER in prctl(2)). It reports whether it
+// did. started is any process that package os has started. If it cannot be
+// distinguished from an orphan, no orphan could be. This requires Linux 5.10
+// and /proc.
 func becomeSubreaper(started *os.Process) bool {
 	fd, err := unix.PidfdOpen(started.Pid, nonblock)
 	if err != nil {
@@ -36,17 +37,18 @@ func becomeSubreaper(started *os.Process) bool {
 		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == nil
 }
 
-// An orphan is a child of ours that this program did not start.
+// An orphan is a child that this program did not start.
 type orphan struct{ pid, fd int }
 
-// reap takes away the zombie of an orphan. It is false while the orphan lives.
+// reap reaps the zombie of an orphan. It returns false if the orphan has not
+// ended.
 func (o orphan) reap() bool {
 	err := unix.Waitid(unix.P_PIDFD, o.fd, nil, unix.WEXITED, nil) // EAGAIN: nonblock
 	return err == nil || errors.Is(err, unix.ECHILD)
 }
 
-// environ returns the environment in which the orphan was started, nil where it
-// cannot be read.
+// environ returns the environment with which the orphan was started, or nil if
+// it cannot be read.
 func (o orphan) environ() []byte {
 	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", o.pid))
 	if err != nil {
@@ -55,19 +57,19 @@ func (o orphan) environ() []byte {
 	return env
 }
 
-// kill ends the orphan, and waits a moment until it has ended.
+// kill ends the orphan and waits briefly until it has ended.
 func (o orphan) kill() {
 	_ = unix.PidfdSendSignal(o.fd, unix.SIGKILL, nil, 0)
 	_, _ = unix.Poll([]unix.PollFd{{Fd: int32(o.fd), Events: unix.POLLIN}}, int(deathTime.Milliseconds()))
 	o.reap()
 }
 
-// orphans calls do with every orphan.
+// orphans calls do for every orphan.
 //
-// Package os holds a descriptor of each process that it started until its Wait
-// has returned. So a child of ours that no other descriptor refers to is one
-// that nobody waits for. Our own descriptor is opened first: what it refers to
-// stays the same when the process ends and its number is used again.
+// Package os keeps a descriptor of each process that it started until its Wait
+// has returned. So a child without such a descriptor is an orphan. Our own
+// descriptor is opened first: it refers to the same process even if the process
+// ends and its number is reused.
 func orphans(children []int, do func(orphan)) {
 	var found []orphan
 	for _, pid := range children {
@@ -87,7 +89,7 @@ func orphans(children []int, do func(orphan)) {
 	}
 }
 
-// waitedFor lists the processes of which package os holds a descriptor.
+// waitedFor returns the processes of which package os has a descriptor.
 func waitedFor() []int {
 	var pids []int
 	fds, _ := os.ReadDir("/proc/self/fd")
@@ -110,7 +112,7 @@ func waitedFor() []int {
 	return pids
 }
 
-// processes lists all processes by their parents.
+// processes returns all processes by their parents.
 func processes() map[int][]int {
 	tree := map[int][]int{}
 	entries, _ := os.ReadDir("/proc")
@@ -120,7 +122,7 @@ func processes() map[int][]int {
 			continue
 		}
 		stat, _ := os.ReadFile("/proc/" + e.Name() + "/stat")
-		// The name of the program, in parentheses, may hold anything.
+		// The name of the program, in parentheses, may contain any characters.
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 		if len(fields) < 2 {
 			continue
@@ -132,10 +134,10 @@ func processes() map[int][]int {
 	return tree
 }
 
-// endOrphans ends the orphans with an environment that theirs allows, and all
-// that descends from them. Zombies of any orphan are reaped on the way.
+// endOrphans ends the orphans whose environment is accepted by theirs, and all
+// of their descendants. It also reaps the zombies of all orphans.
 func endOrphans(theirs func(environ []byte) bool) {
-	kin := map[int]bool{} // descendants of those that were killed
+	kin := map[int]bool{} // descendants of the killed processes
 	for limit, again := time.Now().Add(sweepTime), true; again && time.Now().Before(limit); {
 		again = false
 		tree := processes()
@@ -143,7 +145,7 @@ func endOrphans(theirs func(environ []byte) bool) {
 			if o.reap() || !kin[o.pid] && !theirs(o.environ()) {
 				return
 			}
-			again = true // its children are ours now
+			again = true // its children are now children of this program
 			for todo := tree[o.pid]; len(todo) > 0; todo = todo[1:] {
 				kin[todo[0]] = true
 				todo = append(todo, tree[todo[0]]...)

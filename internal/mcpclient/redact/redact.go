@@ -1,6 +1,6 @@
-// Package redact writes what MCP servers and we say to each other so that it may
-// stand in logs and messages: without secrets, without control characters and
-// within bounds. Package mcpclient uses it.
+// Package redact prepares messages between MCP servers and this program for
+// logs and errors: without secrets, without control characters and with limited
+// length. Package mcpclient uses it.
 package redact
 
 import (
@@ -18,21 +18,20 @@ import (
 const (
 	maxLogged = 16 << 10 // bytes of a frame or line that are logged
 	maxShown  = 64 << 10 // bytes of an error's data that are shown
-	minSecret = 4        // shorter values are hidden only where they stand alone, else nothing would stay legible
+	minSecret = 4        // a shorter value is hidden only if it is the whole string; otherwise too much text would be hidden
 	hidden    = "***"
 )
 
-// A Redactor writes what servers and we say to each other so that it may be
-// logged. It hides the values of its [Sources], whatever stands under the name of
-// a secret, and the passwords of addresses.
+// A Redactor prepares messages for logs. It hides the values of its [Sources],
+// all values whose name is that of a secret, and the passwords in URLs.
 type Redactor struct {
 	long     []string        // values hidden wherever they occur, longest first
-	short    map[string]bool // values hidden where they are all of a string
-	longest  int             // bytes of the longest value
+	short    map[string]bool // values hidden if they are the whole string
+	longest  int             // length of the longest value, in bytes
 	replacer *strings.Replacer
-	name     *regexp.Regexp // of members and flags that hold secrets
-	pair     *regexp.Regexp // such a name and its value in running text
-	userinfo *regexp.Regexp // the name and the password of an address
+	name     *regexp.Regexp // matches names of members and flags with secret values
+	pair     *regexp.Regexp // matches such a name and its value in text
+	userinfo *regexp.Regexp // matches the user name and the password in a URL
 }
 
 // New returns the Redactor of a server.
@@ -63,17 +62,17 @@ func New(s Sources) *Redactor {
 	return r
 }
 
-// Text hides the secrets of running text, of which it returns no more than
-// 32 KiB where it is much longer.
+// Text hides the secrets in a text. Of a text that is much longer than 32 KiB,
+// it returns only the beginning.
 func (r *Redactor) Text(s string) string {
 	const most = 2 * maxLogged
 	if len(s) <= most+r.longest {
 		return r.hide(s)
 	}
-	return r.Before(s[:most])
+	return r.before(s[:most])
 }
 
-// hide hides the secrets of a text of any length.
+// hide hides the secrets in a text of any length.
 func (r *Redactor) hide(s string) string {
 	if r.short[s] {
 		return hidden
@@ -81,7 +80,7 @@ func (r *Redactor) hide(s string) string {
 	if len(r.long) > 0 {
 		s = r.replacer.Replace(s)
 	}
-	// Most texts are words, which need no search.
+	// Most texts contain only words, which need no search.
 	if strings.Contains(s, "@") {
 		s = r.userinfo.ReplaceAllString(s, "${1}"+hidden+"@")
 	}
@@ -91,31 +90,31 @@ func (r *Redactor) hide(s string) string {
 	return s
 }
 
-// Line returns what a server wrote, fit for a line of a log or message.
+// Line returns a line of a server's output for a log or message.
 func (r *Redactor) Line(b []byte) string {
 	return sanitize.Cut(Escape(r.Text(string(b))), maxLogged, maxLogged)
 }
 
-// Before hides the secrets of a text that goes on after s. The end of s may be
-// the first half of one and is dropped.
-func (r *Redactor) Before(s string) string {
+// before hides the secrets in a text that continues after s. The end of s may
+// be the first half of a secret and is dropped.
+func (r *Redactor) before(s string) string {
 	s = r.hide(s)
 	return strings.ToValidUTF8(s[:max(0, len(s)-r.longest)], "")
 }
 
-// After hides the secrets of a text that has begun before s. The beginning of s
-// may be the second half of one and is dropped.
-func (r *Redactor) After(s string) string {
+// after hides the secrets in a text that begins before s. The beginning of s
+// may be the second half of a secret and is dropped.
+func (r *Redactor) after(s string) string {
 	s = r.hide(s)
 	return strings.ToValidUTF8(s[min(len(s), r.longest):], "")
 }
 
-// Frame returns a JSON-RPC message for the log: at most 16 KiB and a note of the
-// length, its members in their order, the values of secret names hidden.
+// Frame returns a JSON-RPC message for the log: at most 16 KiB and the length,
+// with its members in order and the values of secret names hidden.
 func (r *Redactor) Frame(b []byte) string {
 	w := newFrameWriter(r, b, maxLogged)
 	w.names = true
-	err := w.value(false)
+	err := w.value()
 	text := w.out.String()
 	switch {
 	case err == errFull || len(text) > maxLogged:
@@ -127,24 +126,24 @@ func (r *Redactor) Frame(b []byte) string {
 }
 
 // JSON returns a JSON value of an error without the values of the [Sources],
-// which may be shown to the caller: what stands under the name of a secret stays
-// otherwise. It is nil for what is longer than 64 KiB, or no JSON.
+// for the caller. Other values with the name of a secret are kept. It returns
+// nil if b has more than 64 KiB or is not JSON.
 func (r *Redactor) JSON(b []byte) json.RawMessage {
 	w := newFrameWriter(r, b, maxShown)
-	if err := w.value(false); err != nil || w.out.Len() > maxShown {
+	if err := w.value(); err != nil || w.out.Len() > maxShown {
 		return nil
 	}
 	return json.RawMessage(w.out.String())
 }
 
-// errFull says that as much is written as there may be.
+// errFull reports that the limit is reached.
 var errFull = io.ErrShortWrite
 
 // A frameWriter copies JSON token by token.
 type frameWriter struct {
 	r     *Redactor
-	names bool // what stands under the name of a secret is hidden
-	limit int  // bytes after which writing ends
+	names bool // hide values with the name of a secret
+	limit int  // length in bytes after which writing ends
 	dec   *json.Decoder
 	out   strings.Builder
 }
@@ -155,15 +154,11 @@ func newFrameWriter(r *Redactor, b []byte, limit int) *frameWriter {
 	return w
 }
 
-// value copies the next value, or hides it.
-func (w *frameWriter) value(hide bool) error {
+// value copies the next value.
+func (w *frameWriter) value() error {
 	token, err := w.dec.Token()
 	if err != nil {
 		return err
-	}
-	if hide {
-		w.out.WriteString(`"` + hidden + `"`)
-		return w.skip(token)
 	}
 	switch v := token.(type) {
 	case json.Delim:
@@ -175,18 +170,12 @@ func (w *frameWriter) value(hide bool) error {
 			return w.text(s)
 		}
 		w.out.WriteString(v.String())
+	case nil:
+		w.out.WriteString("null")
 	default:
-		fmt.Fprint(&w.out, jsonLiteral(v))
+		fmt.Fprint(&w.out, v) // true or false
 	}
 	return nil
-}
-
-// jsonLiteral writes true, false and null.
-func jsonLiteral(v any) string {
-	if v == nil {
-		return "null"
-	}
-	return fmt.Sprint(v)
 }
 
 // composite copies the rest of an object or array.
@@ -199,21 +188,28 @@ func (w *frameWriter) composite(open json.Delim) error {
 		if w.out.Len() > w.limit {
 			return errFull
 		}
-		hide := false
 		if open == '{' {
 			key, err := w.dec.Token()
 			if err != nil {
 				return err
 			}
 			name, _ := key.(string)
-			// The progress token is no secret, and calls are followed by it.
-			hide = w.names && w.r.name.MatchString(name) && name != "progressToken"
 			if err := w.text(name); err != nil {
 				return err
 			}
 			w.out.WriteByte(':')
+			// The progress token is not a secret, and it identifies calls in
+			// the log.
+			if w.names && w.r.name.MatchString(name) && name != "progressToken" {
+				w.out.WriteString(`"` + hidden + `"`)
+				var skipped json.RawMessage
+				if w.dec.Decode(&skipped) != nil {
+					return io.EOF // what follows may be a part of the secret
+				}
+				continue
+			}
 		}
-		if err := w.value(hide); err != nil {
+		if err := w.value(); err != nil {
 			return err
 		}
 	}
@@ -235,22 +231,9 @@ func (w *frameWriter) text(s string) error {
 	return nil
 }
 
-// skip reads to the end of the value that token began.
-func (w *frameWriter) skip(token json.Token) error {
-	depth := 0
-	for {
-		switch token {
-		case json.Delim('{'), json.Delim('['):
-			depth++
-		case json.Delim('}'), json.Delim(']'):
-			depth--
-		}
-		if depth == 0 {
-			return nil
-		}
-		var err error
-		if token, err = w.dec.Token(); err != nil {
-			return err
-		}
-	}
-}
+// whiteSpace makes the white space in a line readable.
+var whiteSpace = strings.NewReplacer("\t", " ", "\r", "")
+
+// Escape returns [sanitize.Escape] of s, with a blank for a tab and without
+// carriage returns, which servers print.
+func Escape(s string) string { return sanitize.Escape(whiteSpace.Replace(s)) }

@@ -107,7 +107,7 @@ func TestCutInASecret(t *testing.T) {
 	r := New(Sources{Env: map[string]string{"A": "HIDE-ME-0123"}})
 	for shift := range 12 {
 		text := strings.Repeat("y", shift) + strings.Repeat("HIDE-ME-0123", 5000)
-		for _, got := range []string{r.Line([]byte(text)), r.Frame([]byte(`"` + text + `"`)), r.Before(text[:100]), r.After(text[100:])} {
+		for _, got := range []string{r.Line([]byte(text)), r.Frame([]byte(`"` + text + `"`)), r.before(text[:100]), r.after(text[100:])} {
 			if !strings.Contains(got, hidden) || strings.ContainsAny(got, "HIDE01") {
 				t.Errorf("shifted by %d the text became %q", shift, got)
 			}

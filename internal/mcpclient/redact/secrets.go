@@ -9,19 +9,19 @@ import (
 	"unicode"
 )
 
-// names matches what the names of secrets hold. "auth" and "pass" must be words
-// of a name, as in proxy_auth, auth-key and userPass: author and bypass hold no
-// secret.
+// names matches names of secrets. "auth" and "pass" must be whole words in a
+// name, as in proxy_auth, auth-key and userPass, because author and bypass do
+// not name secrets.
 const names = `token|secret|password|passwd|passphrase|pwd|authorization|bearer|cookie|credential|jwt` +
 	`|(?:api|private|access)[-_. ]?key|session[-_. ]?id` +
 	`|(?:\b|[_\d])(?:auth|pass)(?:\b|[_\d])` +
 	`|(?-i:(?:\b|[_\d])(?:[Aa]uth|[Pp]ass)[A-Z]|[a-z](?:Auth|Pass)(?:\b|[A-Z_\d]))`
 
-// value matches what follows such a name: a string in quotes, whose opening one
-// is escaped where it stands in another string, a flat list or object, or a word.
+// value matches the value after such a name: a quoted string, whose opening
+// quote is escaped inside another string, a flat list or object, or a word.
 const value = `\\+"[^"]*"?|"(?:[^"\\]|\\[\s\S])*"?|'[^'\n]*'?|\[[^\]]*\]?|\{[^}]*\}?|[^\s"]+`
 
-// Patterns of secrets. Where they stand in running text, groups hold what stays.
+// Patterns of secrets. In text, groups match the parts that are kept.
 const (
 	secretName = `(?i)` + names
 	secretPair = `(?i)(cookies?\s*:\s*)[^\r\n"]+` + // a header, whose value has spaces
@@ -30,29 +30,30 @@ const (
 	userinfo = `(?i)(\b[a-z][a-z0-9+.-]*:(?:\\?/){2}[^\s/?#:@"]*:)[^\s/"]+@`
 )
 
-// minOpaque is the length in bytes from which the value of a variable is taken
-// for a secret although its name says nothing.
+// minOpaque is the minimum length in bytes at which the value of a variable
+// counts as a secret although its name does not.
 const minOpaque = 8
 
-// ordinary are variables of every environment, separated by spaces. Their values
-// are no secrets, and much would be illegible without them.
+// ordinary are variables of every environment, separated by spaces. Their
+// values are not secrets, and hiding them would make much text illegible.
 const ordinary = " COMPUTERNAME DISPLAY EDITOR HOME HOSTNAME LANG LANGUAGE LOGNAME OLDPWD OS PATH PWD SHELL SSH_AUTH_SOCK" +
 	" TEMP TERM TMP TMPDIR TZ USER USERDOMAIN USERNAME USERPROFILE "
 
-// Sources are where the secrets of a server stand. Env and Headers are secret as
-// a whole; of Args and URL what bears the name of a secret is, such as the value
-// of --api-key or of ?token=. Of Variables those are that bear such a name, and
-// those that look like a secret: at least 8 bytes without white space and path
-// separators. Variables of every environment, such as HOME and USER, are not.
+// Sources are the sources of a server's secrets. All values of Env and Headers
+// are secret. In Args and URL, values with the name of a secret are, such as
+// the value of --api-key or of ?token=. In Variables, values with such a name
+// are, and those that look like a secret: at least 8 bytes without white space
+// and path separators. Variables of every environment, such as HOME and USER,
+// are not.
 type Sources struct {
 	Env       map[string]string
 	Headers   map[string]string
 	Args      []string
 	URL       string
-	Variables []string // names of variables of our own environment that were put into the settings
+	Variables []string // names of environment variables that were used in the settings
 }
 
-// secrets lists the values to hide.
+// secrets returns the values to hide.
 func (r *Redactor) secrets(s Sources) []string {
 	values := slices.Collect(maps.Values(s.Env))
 	for _, v := range s.Headers {
@@ -86,7 +87,7 @@ func (r *Redactor) secrets(s Sources) []string {
 	return values
 }
 
-// secretVariable reports whether a variable that the settings use holds a secret.
+// secretVariable reports whether a variable in the settings is a secret.
 func (r *Redactor) secretVariable(variable, v string) bool {
 	upper := strings.ToUpper(variable)
 	switch {

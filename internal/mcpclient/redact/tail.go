@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	maxTail    = 2 << 10 // bytes of stderr that errors show
+	maxTail    = 2 << 10 // bytes of stderr in errors
 	keptTail   = 8 << 10 // bytes of stderr that are kept, before escaping
-	stderrLine = 4 << 10 // of longer lines the rest is not logged
+	stderrLine = 4 << 10 // the rest of longer lines is not logged
 )
 
-// A Tail keeps the end of what a server writes to stderr. Its methods may be
-// called from any goroutine.
+// A Tail keeps the end of a server's stderr output. It is safe for concurrent
+// use.
 type Tail struct {
 	redact *Redactor
 
 	mu      sync.Mutex
 	kept    []byte
-	dropped bool // there was more before
+	dropped bool // the output was longer
 }
 
 // NewTail returns an empty Tail that hides what r hides.
 func NewTail(r *Redactor) *Tail { return &Tail{redact: r} }
 
-// Follow reads r to its end. Each line goes to the log at DEBUG.
+// Follow reads r to its end. It logs each line at DEBUG.
 func (t *Tail) Follow(ctx context.Context, server string, log *slog.Logger, r io.Reader) {
 	br := bufio.NewReaderSize(r, stderrLine)
 	for middle := false; ; {
@@ -40,7 +40,7 @@ func (t *Tail) Follow(ctx context.Context, server string, log *slog.Logger, r io
 		if len(line) > 0 && !middle && log.Enabled(ctx, slog.LevelDebug) {
 			text := t.redact.Line(bytes.TrimRight(line, "\r\n"))
 			if more {
-				text = Escape(t.redact.Before(string(line)))
+				text = Escape(t.redact.before(string(line)))
 			}
 			log.DebugContext(ctx, "stderr", "server", server, "line", text)
 		}
@@ -61,18 +61,19 @@ func (t *Tail) add(b []byte) {
 	}
 }
 
-// String returns the end, at most 2 KiB of it, on one line and without secrets.
+// String returns the end of the output, at most 2 KiB, on one line and without
+// secrets.
 func (t *Tail) String() string {
 	t.mu.Lock()
 	kept, dropped := string(t.kept), t.dropped
 	t.mu.Unlock()
-	// What is left of the first line may begin with half a secret.
+	// The rest of the first line may begin with half a secret.
 	if _, rest, more := strings.Cut(kept, "\n"); dropped && more {
 		kept, dropped = rest, false
 	}
 	hide := t.redact.Text
 	if dropped {
-		hide = t.redact.After
+		hide = t.redact.after
 	}
 	text := Escape(strings.TrimSpace(strings.ToValidUTF8(hide(kept), "\uFFFD")))
 	if len(text) <= maxTail {

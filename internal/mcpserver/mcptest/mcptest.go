@@ -78,12 +78,11 @@ type Session struct {
 	lastID        int
 	early         map[string]Message // responses that no call has waited for yet
 	notifications []Message
-	notified      chan struct{} // receives a value when a notification arrives
-	inbox         chan Message  // responses, in the order of arrival
+	inbox         chan Message // responses, in the order of arrival
 }
 
 func newSession(t testing.TB) *Session {
-	return &Session{t: t, early: map[string]Message{}, inbox: make(chan Message, 4096), notified: make(chan struct{}, 1)}
+	return &Session{t: t, early: map[string]Message{}, inbox: make(chan Message, 4096)}
 }
 
 // receive handles a message, or an array of messages, from the server.
@@ -110,10 +109,6 @@ func (s *Session) deliver(m Message) {
 	s.mu.Lock()
 	s.notifications = append(s.notifications, m)
 	s.mu.Unlock()
-	select {
-	case s.notified <- struct{}{}:
-	default:
-	}
 }
 
 // Send sends a line unchanged; it need not be JSON.
@@ -265,23 +260,6 @@ func (s *Session) Notifications() []Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Message(nil), s.notifications...)
-}
-
-// AwaitNotifications waits until the server has sent at least n notifications
-// and returns all of them.
-func (s *Session) AwaitNotifications(n int) []Message {
-	s.t.Helper()
-	deadline := time.After(maxWait)
-	for {
-		if all := s.Notifications(); len(all) >= n {
-			return all
-		}
-		select {
-		case <-s.notified:
-		case <-deadline:
-			s.t.Fatalf("got %d notifications, want %d", len(s.Notifications()), n)
-		}
-	}
 }
 
 // Close ends the session. On stdio, it closes the server's input, waits, and

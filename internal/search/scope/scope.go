@@ -1,9 +1,9 @@
 // Package scope restricts a search service to some of its labels.
 //
-// Through a [Scope] no document outside of its labels can be reached: every call
-// carries them, whatever labels the caller asks for. Command serve uses one for
-// everything that it serves, so that a process serves exactly the sources that
-// were requested.
+// A [Scope] does not give access to documents without its labels: every call
+// contains these labels, whatever labels the caller requests. Command serve
+// uses a Scope for all of its endpoints, so that a process serves exactly the
+// sources that were requested.
 package scope
 
 import (
@@ -19,23 +19,23 @@ type Service interface {
 	search.Indexer
 }
 
-// A Scope is a service that has only the documents with one of some labels. Its
-// methods are safe for concurrent use. Health and the fields that can
-// be counted are those of the whole service.
+// A Scope is a service that contains only the documents with one of some
+// labels. Its methods are safe for concurrent use. Health and FacetFields are
+// those of the whole service.
 type Scope struct {
 	service Service
 	labels  []string // never nil
 }
 
-// New returns the part of a service that has one of the labels. Without a label
-// it has no document.
+// New returns the part of a service with one of the labels. Without labels it
+// contains no documents.
 func New(s Service, labels ...string) *Scope {
 	return &Scope{service: s, labels: append([]string{}, labels...)}
 }
 
-// within returns the labels for a call: those asked for that belong to the scope,
-// or all of the scope if labels is nil. The result is never nil, which would mean
-// any label.
+// within returns the labels for a call: the requested ones that belong to the
+// scope, or all of the scope if labels is nil. The result is never nil, which
+// would mean any label.
 func (s *Scope) within(labels []string) []string {
 	if labels == nil {
 		return slices.Clone(s.labels)
@@ -43,7 +43,8 @@ func (s *Scope) within(labels []string) []string {
 	return s.only(labels)
 }
 
-// only returns those of the labels that belong to the scope, never nil.
+// only returns those of the labels that belong to the scope. The result is
+// never nil.
 func (s *Scope) only(labels []string) []string {
 	out := []string{}
 	for _, l := range labels {
@@ -86,8 +87,8 @@ func (s *Scope) PopularWords(ctx context.Context, q search.WordsQuery) ([]string
 	return s.service.PopularWords(ctx, q)
 }
 
-// Labels implements [search.Service]. It returns the labels of the scope that the
-// service has.
+// Labels implements [search.Service]. It returns the labels of the scope that
+// exist in the service.
 func (s *Scope) Labels(ctx context.Context) ([]search.Label, error) {
 	all, err := s.service.Labels(ctx)
 	return slices.DeleteFunc(slices.Clone(all), func(l search.Label) bool { return !slices.Contains(s.labels, l.Value) }), err

@@ -12,7 +12,7 @@ import (
 	"knowhow/internal/search/searchtest"
 )
 
-// open returns an index that holds documents.
+// open returns an index with documents.
 func open(t *testing.T, docs ...document.Document) *index.Index {
 	t.Helper()
 	x, err := index.Open(t.Context(), index.Options{Dir: t.TempDir()})
@@ -45,7 +45,7 @@ func others() []document.Document {
 	return docs
 }
 
-// A scope behaves like a service that holds nothing but the documents of its
+// A scope behaves like a service that contains only the documents of its
 // labels: totals, facets, suggestions, popular words and labels included.
 func TestContract(t *testing.T) {
 	searchtest.Run(t, searchtest.Options{

@@ -40,12 +40,12 @@ var rows = [...]row{
 	{"docs", "manual.txt", "Long manual", longText()},
 }
 
-// topics gives every filler document a word of its own.
+// topics contains a unique word for every filler document.
 var topics = [...]string{"asparagus", "blizzard", "cathedral", "dungeon", "eucalyptus", "fjord", "gazpacho", "hurricane",
 	"iguana", "jukebox", "knapsack", "lighthouse", "mosquito", "nightingale", "orchestra", "pyjamas", "quicksand",
 	"rhubarb", "stethoscope", "tambourine", "umbrella", "volcano", "windmill", "yacht"}
 
-// Corpus returns the documents that a service under test holds: 40 of them
+// Corpus returns the documents of a service under test: 40 of them
 // under the labels finance, hr and docs, in English and Japanese, no two of one
 // size, file name or time. Each call returns new ones.
 func Corpus() []document.Document {

@@ -65,6 +65,9 @@ func (s *suite) readText(t *testing.T) {
 	}
 	for _, d := range s.docs[:len(rows)] {
 		for _, n := range []int{7, 64, 1000, 1 << 20} {
+			if n*100 < len(d.Text) {
+				continue // so many requests take long, and shorter texts have similar windows
+			}
 			var all strings.Builder
 			for off := int64(0); off < int64(len(d.Text)); {
 				x, err := s.svc.ReadText(t.Context(), d.ID, []string{d.Label}, off, n)

@@ -65,7 +65,7 @@ func (s *suite) facetConditions(t *testing.T) {
 		}
 		return got
 	}
-	// The corpus holds 34 txt, 4 html, 1 pdf and 1 word.
+	// The corpus contains 34 txt, 4 html, 1 pdf and 1 word.
 	tests := []struct {
 		facets search.Facets
 		want   []string
@@ -108,8 +108,8 @@ type counted struct {
 	Counts map[string]int
 }
 
-// count counts the documents for which keep holds by value; an empty value is
-// none.
+// count counts the documents that keep accepts by value, except the empty
+// value.
 func (s *suite) count(keep func(document.Document) bool, value func(document.Document) string) map[string]int {
 	m := map[string]int{}
 	for _, d := range s.docs {

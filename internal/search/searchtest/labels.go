@@ -22,13 +22,13 @@ func (s *suite) labels(t *testing.T) {
 			}
 		}
 	}
-	// Only nil means every label; an empty list lets nothing through.
+	// Only nil means every label; with an empty list nothing is found.
 	if p := s.search(t, search.Query{Labels: []string{}, Num: 10}); len(p.Hits) != 0 || p.Total != 0 {
 		t.Errorf("Search with an empty list of labels = %d hits, total %d, want none", len(p.Hits), p.Total)
 	}
 }
 
-// attacks are queries that try to reach beyond a label.
+// attacks are queries that try to find documents outside of a label.
 var attacks = [...]string{
 	"zeppelin OR", "zeppelin ||", "zeppelin\tOR", "zeppelin\nOR", "zeppelin\u3000OR", "zeppelin OR ",
 	"NOT", "zeppelin NOT", "zeppelin AND NOT", "-", "zeppelin -", "zeppelin !",
@@ -41,8 +41,8 @@ var attacks = [...]string{
 	"OR OR OR", "zeppelin && ", "zeppelin OR && ||", "sort:score zeppelin OR", "zeppelin sort:nope OR",
 }
 
-// isolation checks that no query gets a document of a label that was not asked
-// for, whatever operators it ends with.
+// isolation checks that no query finds a document with a label that was not
+// requested, whatever operators it ends with.
 func (s *suite) isolation(t *testing.T) {
 	for _, text := range attacks {
 		p, err := s.svc.Search(t.Context(), search.Query{Text: text, Labels: []string{"finance"}, Num: 100})
@@ -61,7 +61,7 @@ func (s *suite) isolation(t *testing.T) {
 			t.Errorf("Search(%q) in finance: Total = %d, want at most %d", text, p.Total, n)
 		}
 	}
-	// A label's name is not a place for operators either.
+	// Operators in the name of a label have no effect either.
 	for _, label := range []string{`finance" OR label:"hr`, `finance"`, `fin*`, `*`, ``, `finance\`, "finance OR hr", "finance hr"} {
 		p, err := s.svc.Search(t.Context(), search.Query{Text: "zeppelin", Labels: []string{label}, Num: 100})
 		if err == nil && len(p.Hits) > 0 {
@@ -70,8 +70,8 @@ func (s *suite) isolation(t *testing.T) {
 	}
 }
 
-// invalidQueries checks that what cannot be understood is said to be the
-// caller's fault.
+// invalidQueries checks that an invalid query is reported as an error of the
+// caller.
 func (s *suite) invalidQueries(t *testing.T) {
 	for _, text := range []string{`"budget`, `budget "`, "OR", "AND", "NOT", "AND OR"} {
 		for _, labels := range [][]string{nil, {"finance"}} {
@@ -102,7 +102,7 @@ func (s *suite) listLabels(t *testing.T) {
 	}
 }
 
-// tags checks that documents are found by all tags that are asked for.
+// tags checks that documents are found by all requested tags.
 func (s *suite) tags(t *testing.T) {
 	if s.o.NoTags {
 		if p, err := s.svc.Search(t.Context(), search.Query{Tags: []string{"urgent"}}); !errors.Is(err, errkind.Unsupported) {

@@ -17,8 +17,7 @@ func inLabels(labels []string) func(document.Document) bool {
 	return func(d document.Document) bool { return slices.Contains(labels, d.Label) }
 }
 
-// hasText is has for a query of no or one word; "*:*" stands for every
-// document.
+// hasText is has for a query of at most one word; "*:*" means every document.
 func hasText(text string) func(document.Document) bool {
 	if text == "" || text == "*:*" {
 		return has()
@@ -26,7 +25,7 @@ func hasText(text string) func(document.Document) bool {
 	return has(text)
 }
 
-// hits checks what every hit must say about its document.
+// hits checks the fields of every hit.
 func (s *suite) hits(t *testing.T) {
 	for _, text := range []string{"", "budget", "検索"} {
 		for _, h := range s.search(t, search.Query{Text: text, Num: 100}).Hits {
@@ -65,7 +64,7 @@ func (s *suite) checkHit(t *testing.T, h search.Hit) {
 	}
 }
 
-// sort checks each order that can be told from the documents.
+// sort checks each order that can be determined from the documents.
 func (s *suite) sort(t *testing.T) {
 	orders := map[string]func(a, b document.Document) int{
 		"filename":       func(a, b document.Document) int { return cmp.Compare(a.Filename, b.Filename) },
@@ -105,7 +104,7 @@ func (s *suite) sort(t *testing.T) {
 	}
 }
 
-// paging checks that pages together are the whole, once each.
+// paging checks that the pages together contain every document once.
 func (s *suite) paging(t *testing.T) {
 	total := len(s.docs)
 	sorted := []search.SortKey{{Field: "timestamp", Desc: true}}
@@ -124,7 +123,7 @@ func (s *suite) paging(t *testing.T) {
 			t.Errorf("pages of %d: (-whole +pages)\n%s", num, gocmp.Diff(whole, got))
 		}
 	}
-	// By relevance too no document comes twice.
+	// No document occurs twice by relevance either.
 	var got []string
 	for start := 0; start < total; start += 6 {
 		got = append(got, s.places(t, s.search(t, search.Query{Text: "*:*", Start: start, Num: 6}).Hits)...)

@@ -1,6 +1,6 @@
-// Package searchtest is the contract of package search as tests. Every
-// implementation runs it from a test of its own, over a service that has exactly
-// the documents of [Corpus].
+// Package searchtest contains contract tests for package search. Every
+// implementation runs them in one of its tests, with a service that contains
+// exactly the documents of [Corpus].
 //
 // The suite checks only the common properties of a Fess server and the embedded
 // index: which documents are found, but not their order by relevance. The words of
@@ -21,13 +21,13 @@ import (
 
 // Options describe an implementation and its differences.
 type Options struct {
-	// Open returns a service that has exactly docs, for the time of the
+	// Open returns a service that contains exactly docs, for the duration of the
 	// test. Every document has Label, Path, ID, URL, Title, Text and Chunks
 	// set. docs may be empty.
 	Open func(t *testing.T, docs []document.Document) search.Service
 
-	NoText bool // the service holds no texts: ReadText is Unsupported and TextHash is ""
-	NoTags bool // the service has no tags and must refuse to look for them
+	NoText bool // the service has no texts: ReadText is Unsupported and TextHash is ""
+	NoTags bool // the service has no tags and must refuse to search for them
 }
 
 // Run runs the whole contract.
@@ -64,7 +64,7 @@ func Run(t *testing.T, o Options) {
 	}
 }
 
-// A suite is one service and the documents it holds.
+// A suite is one service and its documents.
 type suite struct {
 	o    Options
 	docs []document.Document
@@ -100,7 +100,7 @@ func (s *suite) names(t *testing.T, text string, labels ...string) []string {
 	return names
 }
 
-// places names hits as "label/path".
+// places returns hits as "label/path".
 func (s *suite) places(t *testing.T, hits []search.Hit) []string {
 	t.Helper()
 	names := []string{}
@@ -115,7 +115,7 @@ func (s *suite) places(t *testing.T, hits []search.Hit) []string {
 	return names
 }
 
-// byID returns the document of that ID, nil if there is none.
+// byID returns the document with that ID, or nil.
 func (s *suite) byID(id string) *document.Document {
 	i := slices.IndexFunc(s.docs, func(d document.Document) bool { return d.ID == id })
 	if i < 0 {
@@ -124,7 +124,7 @@ func (s *suite) byID(id string) *document.Document {
 	return &s.docs[i]
 }
 
-// want returns the sorted places of the documents for which keep holds.
+// want returns the sorted places of the documents that keep accepts.
 func (s *suite) want(keep func(document.Document) bool) []string {
 	names := []string{}
 	for _, d := range s.docs {
@@ -155,8 +155,7 @@ func inLabel(label string, keep func(document.Document) bool) func(document.Docu
 	return func(d document.Document) bool { return d.Label == label && keep(d) }
 }
 
-// argument returns the name of the argument that err is about, "" if it is
-// about none.
+// argument returns the name of the argument that err is about, or "".
 func argument(err error) string {
 	if a, ok := errors.AsType[*errkind.Argument](err); ok {
 		return a.Name

@@ -40,8 +40,8 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// TestWordsLieApart holds the words that cases search for away from all others,
-// as Fess matches words of four letters and more within two edits.
+// TestWordsLieApart checks that the words in the cases differ enough from all
+// others, because Fess matches words of four letters and more within two edits.
 func TestWordsLieApart(t *testing.T) {
 	var words []string
 	for _, d := range Corpus() {

@@ -9,12 +9,12 @@ import (
 	"knowhow/internal/search"
 )
 
-// exactWords are the words that cases search for as they stand; they must lie
-// apart from every other word of the corpus.
+// exactWords are the words that cases search for unchanged; they must differ
+// enough from every other word of the corpus.
 var exactWords = [...]string{"budget", "travel", "quarterly", "walrus", "invoice", "zeppelin", "handbook", "vacation",
 	"xylophone", "infrastructure", "alpenglow", "barometer", "audit"}
 
-// words checks what each form of query finds.
+// words checks the results of each form of query.
 func (s *suite) words(t *testing.T) {
 	titled := func(word string) func(document.Document) bool {
 		return func(d document.Document) bool { return has(word)(document.Document{Title: d.Title}) }
@@ -76,19 +76,19 @@ func not(a func(document.Document) bool) func(document.Document) bool {
 	return func(d document.Document) bool { return !a(d) }
 }
 
-// japanese checks that words of two characters are found wherever they stand,
+// japanese checks that words of two characters are found in every position,
 // in a word or across two.
 func (s *suite) japanese(t *testing.T) {
 	for _, query := range []string{"検索", "予算", "京都", "索引", "休暇", "全文検索", "手順"} {
 		want := s.want(has(query))
 		if len(want) == 0 {
-			t.Fatalf("no document of the corpus holds %q", query)
+			t.Fatalf("no document of the corpus contains %q", query)
 		}
 		if got := s.names(t, query); !cmp.Equal(got, want) {
 			t.Errorf("Search(%q): (-want +got)\n%s", query, cmp.Diff(want, got))
 		}
 	}
-	// Words that an ideographic space parts are two words.
+	// An ideographic space separates words.
 	want := s.want(has("索引", "検索"))
 	if got := s.names(t, "索引\u3000検索"); !cmp.Equal(got, want) {
 		t.Errorf("Search with U+3000: (-want +got)\n%s", cmp.Diff(want, got))
@@ -131,8 +131,8 @@ func (s *suite) suggest(t *testing.T) {
 	texts(search.SuggestQuery{Prefix: "b", Num: 1})
 }
 
-// popularWords checks the list of words that stand out. Which words these are
-// is the service's own affair.
+// popularWords checks the list of popular words. The service decides which
+// words these are.
 func (s *suite) popularWords(t *testing.T) {
 	for _, q := range []search.WordsQuery{{}, {Seed: "7"}, {Labels: []string{"finance"}}} {
 		words, err := s.svc.PopularWords(t.Context(), q)

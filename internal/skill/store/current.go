@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// inspect opens the folders as a sync that changes nothing does. The caller
-// closes them.
+// inspect opens the folders like a sync that changes nothing. The caller must
+// close them.
 func inspect(o Options) (*syncer, error) {
 	o.DryRun = true
 	s, err := newSyncer(o)
@@ -20,10 +20,10 @@ func inspect(o Options) (*syncer, error) {
 	return s, nil
 }
 
-// Check sees whether the options and the folders that they name can be used, as
-// far as that shows without changing anything. Errors are those of [Sync].
+// Check reports whether the options and their folders can be used, without
+// changing anything. Errors are those of [Sync].
 func Check(o Options) error {
-	o.Log = nil // the sync warns of the same
+	o.Log = nil // the sync logs the same warnings
 	s, err := inspect(o)
 	if err == nil {
 		s.close()
@@ -31,10 +31,11 @@ func Check(o Options) error {
 	return err
 }
 
-// SourceHashes returns the hashes of the tools that a server's skills were made
-// of by the last sync, as skill.Skill has them, sorted. So a server's tools can be
-// compared without asking the other servers. Errors are those of [Current].
-func SourceHashes(o Options, server string) ([]string, error) {
+// sourceHashes returns the hashes of the tools from which the last sync
+// generated a server's skills, in the form of skill.Skill, sorted. With them,
+// the tools of one server can be compared without connecting to the other
+// servers. Errors are those of [Current].
+func sourceHashes(o Options, server string) ([]string, error) {
 	s, err := inspect(o)
 	if err != nil {
 		return nil, err
@@ -51,8 +52,8 @@ func SourceHashes(o Options, server string) ([]string, error) {
 }
 
 // Current reports whether the last sync had the same options and configuration
-// hash and heard from all servers, and whether the skills and links that it
-// left are still there unchanged. Then there is nothing to ask of any server.
+// hash, all servers answered, and its skills and links are unchanged. In that
+// case, no server has to be asked.
 func Current(o Options) (bool, error) {
 	s, err := inspect(o)
 	if err != nil {
@@ -62,7 +63,7 @@ func Current(o Options) (bool, error) {
 	return s.current()
 }
 
-// current does the work of [Current].
+// current implements [Current].
 func (s *syncer) current() (bool, error) {
 	l := s.prev
 	switch {
@@ -92,8 +93,8 @@ func (s *syncer) current() (bool, error) {
 	return hash == l.Hash, nil
 }
 
-// connected reports whether the links of a skill are as the last sync left
-// them.
+// connected reports whether the links of a skill are unchanged since the last
+// sync.
 func (s *syncer) connected(name string, e *entry) (bool, error) {
 	it := &item{name: name, entry: *e, prev: e}
 	for _, f := range s.links {

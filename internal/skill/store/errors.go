@@ -12,8 +12,8 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// explain says in one sentence what a file system's error means for the user
-// and what to do. The path is what the operation was about.
+// explain returns an error with one sentence about an error of the file system
+// and what to do. path is the path of the operation.
 func explain(operation, path string, err error) error {
 	dir := nearest(path)
 	switch {
@@ -33,7 +33,7 @@ func explain(operation, path string, err error) error {
 	return fmt.Errorf("%s %s: %w", operation, path, cause(err))
 }
 
-// explainFolder is [explain] for an operation on a folder itself.
+// explainFolder is like [explain], for an operation on a folder itself.
 func explainFolder(operation, path string, err error) error {
 	if way := inTheWay(path); way != "" {
 		return blockedBy(operation, path, way)
@@ -46,7 +46,8 @@ func blockedBy(operation, path, way string) error {
 		operation, path, way, errkind.Conflict)
 }
 
-// isFull reports whether err means that there is no space, or none for this user.
+// isFull reports whether err means that no space is left, or none for this
+// user.
 func isFull(err error) bool {
 	if runtime.GOOS == "windows" { // ERROR_DISK_FULL, ERROR_HANDLE_DISK_FULL
 		return errors.Is(err, syscall.Errno(112)) || errors.Is(err, syscall.Errno(39))
@@ -54,7 +55,7 @@ func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// isReadOnly reports whether err means that nothing can be written at all.
+// isReadOnly reports whether err means that the file system is read-only.
 func isReadOnly(err error) bool {
 	if runtime.GOOS == "windows" { // ERROR_WRITE_PROTECT
 		return errors.Is(err, syscall.Errno(19))
@@ -62,8 +63,8 @@ func isReadOnly(err error) bool {
 	return errors.Is(err, syscall.EROFS)
 }
 
-// nearest returns the folder that path is, or else the first above it that
-// exists.
+// nearest returns path if it is an existing folder, or else its first parent
+// that exists.
 func nearest(path string) string {
 	for {
 		if info, err := os.Stat(path); err == nil && info.IsDir() || path == filepath.Dir(path) {

@@ -160,7 +160,7 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// A sync that is told to stop changes nothing.
+// A cancelled sync changes nothing.
 func TestCancel(t *testing.T) {
 	o := options(t)
 	ctx, cancel := context.WithCancel(t.Context())

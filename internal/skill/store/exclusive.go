@@ -13,19 +13,20 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// patience is how long a sync waits for another one of the same base.
-const patience = 10 * time.Second
+// lockTimeout is how long a sync waits for another sync with the same base.
+const lockTimeout = 10 * time.Second
 
-// exclusive keeps other syncs of the same base out until release is called. The
-// right is a lock on an empty file in the folder for temporary files, named
-// after the base and the user: in the base it would be litter, and the lock
-// file itself is replaced by each sync. Processes with different TMPDIR or of
-// different users are not kept apart.
+// exclusive prevents other syncs with the same base until release is called. It
+// locks an empty file in the folder for temporary files, whose name depends on
+// the base and the user. The file is not in the base, where it would be
+// clutter. The lock file of the skills cannot be used, because each sync
+// replaces it. Processes with different TMPDIR or of different users do not
+// exclude each other.
 func (s *syncer) exclusive(ctx context.Context) (release func(), err error) {
 	name := fmt.Sprintf("knowhow-sync-%d-%s.lock", os.Getuid(), sum([]byte(s.base.real))[:16])
 	file := filepath.Join(os.TempDir(), name)
 	l := flock.New(file)
-	wait, cancel := context.WithTimeout(ctx, patience)
+	wait, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
 	_, err = l.TryLockContext(wait, 50*time.Millisecond)
 	switch {

@@ -17,17 +17,17 @@ import (
 const (
 	skillFile  = "SKILL.md"
 	maxFile    = 16 << 20         // bytes of one file of a skill
-	tempPrefix = ".mcp-sync.tmp-" // of everything that a sync makes for a moment
+	tempPrefix = ".mcp-sync.tmp-" // prefix of all temporary files of a sync
 )
 
-// A folder is one that holds skills, links or the lock. All access goes through
-// an [os.Root], so that a link inside can't lead it anywhere else. A folder of
-// links may itself be a link.
+// A folder contains skills, links or the lock. All access uses an [os.Root], so
+// that a link inside cannot lead out of it. A folder of links may itself be a
+// link.
 type folder struct {
-	key  string   // as the lock spells it: relative to the base, with slashes, or absolute
-	path string   // absolute, as the user spelled it
+	key  string   // as in the lock: relative to the base, with slashes, or absolute
+	path string   // absolute, in the spelling of the user
 	real string   // path with its links resolved
-	root *os.Root // nil while the folder does not exist
+	root *os.Root // nil if the folder does not exist
 }
 
 // newFolder returns a folder that is not open.
@@ -59,7 +59,7 @@ func (f *folder) open() error {
 // close closes the folder if it is open.
 func (f *folder) close() {
 	if f.root != nil {
-		_ = f.root.Close() // it was only a handle
+		_ = f.root.Close() // it was only used as a handle
 		f.root = nil
 	}
 }
@@ -82,10 +82,10 @@ func (f *folder) make() error {
 	return nil
 }
 
-// show returns the path of a thing in the folder as people know it.
+// show returns a path in the folder for messages.
 func (f *folder) show(name string) string { return path.Join(f.key, name) }
 
-// lstat returns nil where there is nothing.
+// lstat returns nil if there is no such file.
 func (f *folder) lstat(name string) (fs.FileInfo, error) {
 	if f.root == nil {
 		return nil, nil
@@ -100,8 +100,8 @@ func (f *folder) lstat(name string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// read returns the content of a regular file, or nil where there is none, where
-// it can't be read, or where it is larger than any of ours.
+// read returns the content of a regular file, or nil if there is none, it
+// cannot be read, or it is larger than a generated file.
 func (f *folder) read(name string) []byte {
 	info, err := f.lstat(name)
 	if err != nil || info == nil || !info.Mode().IsRegular() || info.Size() > maxFile {
@@ -114,7 +114,7 @@ func (f *folder) read(name string) []byte {
 	return data
 }
 
-// names returns what is in a folder in f, sorted by name.
+// names returns the names in the subfolder in of f, sorted.
 func (f *folder) names(dir string) ([]fs.DirEntry, error) {
 	if f.root == nil {
 		return nil, nil
@@ -126,9 +126,9 @@ func (f *folder) names(dir string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// plain reports whether a skill's folder and those in it that lead to the files
-// are real folders or missing, and no file's place is taken by a folder: so
-// nothing is written through a link.
+// plain reports whether a skill's folder and its subfolders with files are real
+// folders or missing, and no folder has the name of a file. Then nothing is
+// written through a link.
 func (f *folder) plain(name string, paths []string) bool {
 	dirs := map[string]bool{}
 	for _, p := range paths {
@@ -148,8 +148,9 @@ func (f *folder) plain(name string, paths []string) bool {
 	})
 }
 
-// removeFiles removes those files of a skill that ours allows and then the
-// folders that this emptied. It reports whether the skill's folder is gone.
+// removeFiles removes the files of a skill that ours accepts, and then the
+// folders that have become empty. It reports whether the skill's folder is
+// gone.
 func (f *folder) removeFiles(name string, paths []string, ours func(path string, content []byte) bool) (bool, error) {
 	if !f.plain(name, paths) {
 		return false, nil
@@ -176,7 +177,7 @@ func (f *folder) removeFiles(name string, paths []string, ours func(path string,
 	return info == nil, err
 }
 
-// removeEmpty removes a folder if nothing is in it.
+// removeEmpty removes a folder if it is empty.
 func (f *folder) removeEmpty(dir string) error {
 	info, err := f.lstat(dir)
 	if err != nil || info == nil || !info.IsDir() {
@@ -192,8 +193,8 @@ func (f *folder) removeEmpty(dir string) error {
 	return nil
 }
 
-// sweep removes what a sync that was killed left behind. Only the holder of the
-// sync's exclusive right may call it.
+// sweep removes the remains of a sync that was killed. It may only be called by
+// the owner of the exclusive lock.
 func (f *folder) sweep(dir string) error {
 	entries, err := f.names(dir)
 	if err != nil {
@@ -211,7 +212,7 @@ func (f *folder) sweep(dir string) error {
 	return nil
 }
 
-// tempName returns a name that nothing has.
+// tempName returns a name that is not in use.
 func tempName() string { return fmt.Sprintf("%s%016x", tempPrefix, rand.Uint64()) }
 
 // sum returns the SHA-256 of content in hex.

@@ -12,19 +12,19 @@ import (
 	"slices"
 )
 
-// A place says what lies where a link shall be.
+// A place is the kind of file at the place of a link.
 type place int
 
 const (
 	empty   place = iota
-	linked        // the link as it shall be
-	astray        // a link that leads elsewhere; of a skill that is gone, one of ours
-	copied        // a copy that we made
-	foreign       // somebody else's
+	linked        // the correct link
+	astray        // a link with another target; for a removed skill, one of ours
+	copied        // a copy made by a sync
+	foreign       // a file of the user
 )
 
-// target returns where the link of that name in f shall lead: relative, except
-// from one volume to another.
+// target returns the target of the link with that name in f. It is relative,
+// except between volumes.
 func (s *syncer) target(f *folder, name string) (to string, relative bool) {
 	if rel, err := filepath.Rel(f.real, s.out.real); err == nil {
 		return filepath.Join(rel, name), true
@@ -32,9 +32,9 @@ func (s *syncer) target(f *folder, name string) (to string, relative bool) {
 	return filepath.Join(s.out.real, name), false
 }
 
-// leadsTo returns the folder of skills, the present or the earlier one, into
-// which a link in f leads, and where to in it. It looks at the path alone:
-// the target need not exist.
+// leadsTo returns the folder of skills, the current or the earlier one, that
+// contains the target of a link in f, and the path of the target in it. It
+// examines only the path: the target need not exist.
 func (s *syncer) leadsTo(f *folder, target string) (*folder, string) {
 	ways := []string{target}
 	if !filepath.IsAbs(target) {
@@ -53,8 +53,8 @@ func (s *syncer) leadsTo(f *folder, target string) (*folder, string) {
 	return nil, ""
 }
 
-// look says what lies in f under the name of a skill. The last sync's entry and
-// the item, if any, help to recognise what is ours.
+// look determines the kind of file in f with the name of a skill. The last
+// sync's entry and the item, if not nil, help to recognize generated files.
 func (s *syncer) look(f *folder, name string, prev *entry, it *item) (place, error) {
 	info, err := f.lstat(name)
 	switch {
@@ -83,8 +83,9 @@ func (s *syncer) look(f *folder, name string, prev *entry, it *item) (place, err
 	return foreign, nil
 }
 
-// lookAtFolder tells a copy of ours from somebody's own folder. Ours is what
-// the lock says we copied, or what is as we wrote it or would write it.
+// lookAtFolder distinguishes a copy from a folder of the user. A folder is a
+// copy if the lock says so, or if its content is that of the last sync or of
+// this one.
 func (s *syncer) lookAtFolder(f *folder, name string, prev *entry, it *item) place {
 	md := f.read(path.Join(name, skillFile))
 	if prev.linked(f) && prev.Copied && (md == nil || skill.FrontmatterServer(md) == prev.Server) {
@@ -108,7 +109,7 @@ func (it *item) record() *entry {
 	return &it.entry
 }
 
-// linkSkills makes the links of all items, or copies where links are refused.
+// linkSkills makes the links of all items, or copies if links cannot be made.
 func (s *syncer) linkSkills(ctx context.Context) error {
 	for _, f := range s.links {
 		if _, relative := s.target(f, ""); !relative && len(s.items) > 0 {
@@ -145,8 +146,8 @@ func (s *syncer) linkSkills(ctx context.Context) error {
 	return nil
 }
 
-// warnOfTarget warns of a link that is about to be replaced, unless it leads to
-// where our link to this skill has led before.
+// warnOfTarget warns of a link that is about to be replaced, unless its target
+// is that of an earlier link to this skill.
 func (s *syncer) warnOfTarget(f *folder, name string) {
 	target, err := f.root.Readlink(name)
 	if err != nil {
@@ -157,8 +158,8 @@ func (s *syncer) warnOfTarget(f *folder, name string) {
 	}
 }
 
-// foresee notes what a sync would do about a link. Whether links are refused
-// it can't know; it goes by what the last sync met.
+// foresee records what a sync would do about a link. It cannot determine
+// whether links can be made, so it assumes what the last sync found.
 func (s *syncer) foresee(f *folder, it *item, state place) {
 	if state == copied {
 		it.entry.Copied = true
@@ -186,16 +187,16 @@ func (it *item) sum(p string) string {
 	return ""
 }
 
-// connect makes the item's link in f, or its copy.
+// connect makes the link or the copy of the item in f.
 func (s *syncer) connect(ctx context.Context, f *folder, it *item, state place) error {
 	temp := s.tryLink(f, it)
 	if temp == "" {
 		return s.copySkill(ctx, f, it, state)
 	}
-	defer f.root.Remove(temp) // gone already if all went well
+	defer f.root.Remove(temp) // already removed after success
 	switch state {
 	case astray:
-		// A link to a folder can't be renamed over on every system.
+		// Not every system can rename a file over a link to a folder.
 		if err := f.root.Remove(it.name); err != nil {
 			return explain("replacing the link", filepath.Join(f.path, it.name), err)
 		}
@@ -205,7 +206,7 @@ func (s *syncer) connect(ctx context.Context, f *folder, it *item, state place) 
 			return err
 		}
 		if !gone {
-			s.keep(f, it.name, "holds files that are not ours, so it can't become a link")
+			s.keep(f, it.name, "contains files that are not ours, so it can't become a link")
 			return s.copySkill(ctx, f, it, copied)
 		}
 	}
@@ -217,16 +218,16 @@ func (s *syncer) connect(ctx context.Context, f *folder, it *item, state place) 
 	return nil
 }
 
-// tryLink makes the item's link under a temporary name, which it returns. That
-// is "" where links are refused. The folder itself is known to be writable.
+// tryLink makes the item's link under a temporary name and returns that name,
+// or "" if links cannot be made. The folder itself is known to be writable.
 func (s *syncer) tryLink(f *folder, it *item) string {
 	if s.refused[f] != nil {
 		return ""
 	}
 	link := s.o.Link
 	if link == nil {
-		// Not Root.Symlink: on Windows that makes a link to a file where the
-		// target lies outside of the root.
+		// Root.Symlink cannot be used: on Windows it makes a link to a file if
+		// the target is outside of the root.
 		link = os.Symlink
 	}
 	target, _ := s.target(f, it.name)
@@ -240,7 +241,7 @@ func (s *syncer) tryLink(f *folder, it *item) string {
 	return ""
 }
 
-// copySkill makes or refreshes the item's copy in f.
+// copySkill makes or updates the item's copy in f.
 func (s *syncer) copySkill(ctx context.Context, f *folder, it *item, state place) error {
 	it.entry.Copied = true
 	if state == copied && !s.outdated(f, it) {
@@ -258,7 +259,7 @@ func (s *syncer) copySkill(ctx context.Context, f *folder, it *item, state place
 	}
 	c.overLink = state == astray
 	if state == copied && !f.plain(it.name, append(it.entry.paths(), c.drop...)) {
-		s.keep(f, it.name, "holds links in place of folders and was left alone: move it")
+		s.keep(f, it.name, "contains links in place of folders and was left alone: move it")
 		return nil
 	}
 	if err := s.put(ctx, f, []*item{&c}); err != nil {

@@ -170,7 +170,7 @@ func TestCopies(t *testing.T) {
 	})
 	same(t, "the copy", read(t, o.Base, "skills/a-x/SKILL.md"), read(t, o.Base, "mcp-skills/a-x/SKILL.md"))
 
-	// A copy that somebody put a file into stays one.
+	// A copy to which the user added a file stays a copy.
 	write(t, "mine", o.Base, "skills/a-x/notes.txt")
 	o.Link = nil
 	r = mustSync(t, o, c)
@@ -198,7 +198,7 @@ func TestNoCopyOfOurs(t *testing.T) {
 	same(t, "tree", paths(t, o.Base), []string{"mcp-skills/", "skills/a-x/SKILL.md"})
 }
 
-// Copies are known again without a lock if nobody changed them.
+// Unchanged copies are recognized without a lock.
 func TestCopyWithoutLock(t *testing.T) {
 	o := options(t)
 	o.Link = refuse
@@ -295,7 +295,7 @@ func TestRememberedLinks(t *testing.T) {
 		".claude/skills/a-x -> ../../mcp-skills/a-x", ".claude/skills/a-y -> ../../mcp-skills/a-y",
 		"mcp-skills/a-x/SKILL.md", "mcp-skills/a-y/SKILL.md", "skills/a-x -> ../mcp-skills/a-x", "skills/a-y -> ../mcp-skills/a-y",
 	})
-	if want := "level=WARN msg=\".claude/skills still holds 2 links of an earlier sync: if you do not need them, type: rm -r .claude/skills\""; !strings.Contains(log.String(), want) {
+	if want := "level=WARN msg=\".claude/skills still contains 2 links of an earlier sync: if you do not need them, type: rm -r .claude/skills\""; !strings.Contains(log.String(), want) {
 		t.Errorf("log = %s, want %s", log.String(), want)
 	}
 }
@@ -327,7 +327,7 @@ func TestPlaces(t *testing.T) {
 			write(t, "", o.Base, "deep/er/skills/x")
 			symlink(t, "deep/er/skills", o.Base, "skills")
 		}, "deep/er/skills/a-x", "../../../mcp-skills/a-x"},
-		{"the output folder holds the links", func(_ *testing.T, o *Options) { o.OutputDir = "." }, "skills/a-x", "../a-x"},
+		{"the output folder contains the links", func(_ *testing.T, o *Options) { o.OutputDir = "." }, "skills/a-x", "../a-x"},
 		{"two names of one folder", func(t *testing.T, o *Options) {
 			write(t, "", o.Base, "skills/x")
 			symlink(t, "skills", o.Base, "alias")
@@ -379,8 +379,8 @@ func TestMove(t *testing.T) {
 		"skills/a-x -> ../mcp-skills/a-x", "skills/a-y -> ../mcp-skills/a-y", "skills/b-z -> ../mcp-skills/b-z",
 	})
 	same(t, "Warnings", r.Warnings, []string{
-		"mcp-skills still holds 3 skills of an earlier sync: if you do not need them, type: rm -r mcp-skills/a-x mcp-skills/a-y mcp-skills/b-z",
-		"skills still holds 3 links of an earlier sync: if you do not need them, type: rm -r skills",
+		"mcp-skills still contains 3 skills of an earlier sync: if you do not need them, type: rm -r mcp-skills/a-x mcp-skills/a-y mcp-skills/b-z",
+		"skills still contains 3 links of an earlier sync: if you do not need them, type: rm -r skills",
 	})
 	if len(r.Removed)+len(r.Unlinked) > 0 {
 		t.Errorf("Removed = %q, Unlinked = %q, want none", r.Removed, r.Unlinked)
@@ -392,7 +392,7 @@ func TestMove(t *testing.T) {
 		t.Errorf("a second sync changes something: %+v", r)
 	}
 
-	// Back again: the description edited there is still somebody's own.
+	// Back again: the description edited there is still the user's.
 	replace(t, "Does y.", "Mine.", o.Base, "mcp-skills/a-y/SKILL.md")
 	o.OutputDir, o.LinkDirs = "", []string{"skills"}
 	mustSync(t, o, c)
@@ -422,14 +422,14 @@ func TestMoveOutput(t *testing.T) {
 			"skills/a-x -> ../mcp-skills/a-x", "skills/c-z -> ../-gen it/c-z",
 		})
 		same(t, "Warnings", r.Warnings, []string{
-			"mcp-skills still holds 3 skills of an earlier sync: if you do not need them, type: rm -r mcp-skills",
-			"skills still holds 1 link of an earlier sync: if you do not need them, type: rm -r skills/a-x",
+			"mcp-skills still contains 3 skills of an earlier sync: if you do not need them, type: rm -r mcp-skills",
+			"skills still contains 1 link of an earlier sync: if you do not need them, type: rm -r skills/a-x",
 		})
 		o.OutputDir = "gen"
 		write(t, "mine", o.Base, "-gen it/own")
 		r = mustSync(t, o, c)
 		same(t, "Warnings", r.Warnings, []string{
-			"-gen it still holds 1 skill of an earlier sync: if you do not need them, type: rm -r './-gen it/c-z'",
+			"-gen it still contains 1 skill of an earlier sync: if you do not need them, type: rm -r './-gen it/c-z'",
 		})
 	}
 }

@@ -19,8 +19,8 @@ const (
 	maxLock     = 64 << 20 // bytes
 )
 
-// A lock is what the lock file holds: what the last sync made, so that the next
-// one knows what is ours.
+// A lock is the content of the lock file: the result of the last sync, from
+// which the next one determines which files were generated.
 type lock struct {
 	Hash       string            `json:"hash"`        // of all SKILL.md files, see Sync
 	ConfigHash string            `json:"config_hash"` // Options.ConfigHash
@@ -35,19 +35,19 @@ type lock struct {
 type entry struct {
 	Server     string            `json:"server"`
 	Tools      []string          `json:"tools"`
-	SourceHash string            `json:"source_hash"` // of the tool as the server gave it
-	Files      map[string]string `json:"files"`       // path to SHA-256 as written
+	SourceHash string            `json:"source_hash"` // of the tool, from the server
+	Files      map[string]string `json:"files"`       // path to SHA-256 of the written content
 
 	// WrittenDescription is the SHA-256 of the frontmatter's description as
-	// written: what differs from it was edited.
+	// written. A description with another hash was edited.
 	WrittenDescription string   `json:"written_description"`
-	DescriptionEdited  bool     `json:"description_edited,omitempty"` // the written one is somebody's own
-	Links              []string `json:"links,omitempty"`              // those of LinkDirs where it has a link or copy
+	DescriptionEdited  bool     `json:"description_edited,omitempty"` // the written description was edited by the user
+	Links              []string `json:"links,omitempty"`              // the folders of LinkDirs in which it has a link or copy
 	Copied             bool     `json:"copied,omitempty"`             // some of them are copies
 }
 
-// readLock reads the lock file. One that is no lock of this version counts as
-// absent; a bad entry of it likewise.
+// readLock reads the lock file. A file that is not a lock of this version is
+// ignored, and so are bad entries.
 func (s *syncer) readLock() error {
 	name := filepath.Join(s.base.path, lockName)
 	info, err := s.base.root.Stat(lockName)
@@ -77,9 +77,9 @@ func (s *syncer) readLock() error {
 	return nil
 }
 
-// parseLock reads a lock file's content. What it returns is safe to build paths
-// from: names are slugs and files stay inside. Entries that are not so are left
-// out and named in bad.
+// parseLock parses a lock file's content. The returned names are slugs and the
+// files are inside of their folders, so they are safe in paths. Other entries
+// are left out and named in bad.
 func parseLock(raw []byte) (l *lock, bad []string, err error) {
 	var loose struct {
 		lock
@@ -94,7 +94,7 @@ func parseLock(raw []byte) (l *lock, bad []string, err error) {
 	l = &loose.lock
 	l.Skills = map[string]*entry{}
 	if l.OutputDir != "" && !validPath(l.OutputDir) {
-		return nil, nil, errors.New("the output folder is no path")
+		return nil, nil, errors.New("the output folder is not a path")
 	}
 	l.LinkDirs = slices.DeleteFunc(l.LinkDirs, func(d string) bool { return !validPath(d) })
 	if len(l.LinkDirs) > 100 {
@@ -112,7 +112,7 @@ func parseLock(raw []byte) (l *lock, bad []string, err error) {
 	return l, bad, nil
 }
 
-// valid reports whether all paths and hashes of an entry can be ours.
+// valid reports whether all paths and hashes of an entry are valid.
 func (e *entry) valid() bool {
 	for p, hash := range e.Files {
 		if _, err := hex.DecodeString(hash); err != nil || len(hash) != 64 || !validFile(p) {
@@ -132,10 +132,10 @@ func (e *entry) paths() []string {
 	return paths
 }
 
-// linked reports whether the last sync left a link or copy in f.
+// linked reports whether the last sync made a link or copy in f.
 func (e *entry) linked(f *folder) bool { return e != nil && slices.Contains(e.Links, f.key) }
 
-// encode returns the lock file's content; equal locks give equal bytes.
+// encode returns the content of the lock file; equal locks have equal content.
 func (l *lock) encode() []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -153,8 +153,8 @@ func (l *lock) without() *lock {
 	return &c
 }
 
-// writeLock replaces the lock file if anything differs from it. That a server
-// is down for a while makes nothing stale.
+// writeLock replaces the lock file if it differs. A server that is temporarily
+// down does not make anything stale.
 func (s *syncer) writeLock() error {
 	data := s.next.encode()
 	if bytes.Equal(data, s.raw) {
@@ -186,8 +186,7 @@ func (s *syncer) writeLock() error {
 	return nil
 }
 
-// A writeFunc makes a new file. With flush its content is on the disk
-// afterwards.
+// A writeFunc writes a new file. With flush, its content is synced to the disk.
 type writeFunc func(root *os.Root, name string, data []byte, flush bool) error
 
 func writeFile(root *os.Root, name string, data []byte, flush bool) (err error) {

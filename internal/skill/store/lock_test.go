@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A lock that can't be read counts as absent; the sync goes on.
+// A lock that can't be read counts as absent; the sync continues.
 func TestBadLock(t *testing.T) {
 	for _, text := range []string{"", "{", "[]", "null", `"x"`, `{"version":2,"skills":{}}`, `{"version":"1"}`,
 		"<<<<<<< HEAD\n{}", `{"version":1,"output_dir":"a\u0000b"}`, `{"version":1,"skills":[]}`} {

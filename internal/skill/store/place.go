@@ -15,7 +15,7 @@ import (
 	"knowhow/internal/skill"
 )
 
-// place finds out where everything lies. It opens nothing.
+// place determines the paths of all folders. It opens nothing.
 func (s *syncer) place() error {
 	base, err := filepath.Abs(s.o.Base)
 	if err != nil {
@@ -40,8 +40,8 @@ func (s *syncer) place() error {
 	return nil
 }
 
-// addLinks adds a folder of links, unless it is there already. It is false for
-// the folder of the skills themselves.
+// addLinks adds a folder of links, unless it is already in the list. It returns
+// false for the folder of the skills themselves.
 func (s *syncer) addLinks(f *folder) bool {
 	if f.real == s.out.real {
 		return false
@@ -86,15 +86,16 @@ func (s *syncer) open() error {
 	return nil
 }
 
-// linkTo returns the first element of f's path below the base that is a symbolic
-// link, and where that leads; "" if there is none. Outside of the base only the
-// last element counts: what is above it is the user's.
+// linkTo returns the first element of f's path below the base that is a
+// symbolic link, and its target; "" if there is none. Outside of the base only
+// the last element is examined, because the folders above it belong to the
+// user.
 func (s *syncer) linkTo(f *folder) (link, target string) {
 	for p := f.path; p != s.base.path && p != s.base.real; p = filepath.Dir(p) {
 		if to, err := os.Readlink(p); err == nil {
 			link, target = p, to
 		}
-		if p == filepath.Dir(p) { // f is outside
+		if p == filepath.Dir(p) { // f is outside of the base
 			if to, err := os.Readlink(f.path); err == nil {
 				return f.path, to
 			}
@@ -104,8 +105,8 @@ func (s *syncer) linkTo(f *folder) (link, target string) {
 	return link, target
 }
 
-// openFormer opens the folder of skills that only the lock names. It is foreign
-// input: what can't be opened is passed over.
+// openFormer opens the folder of skills that is only in the lock. It is foreign
+// input, so a folder that cannot be opened is ignored.
 func (s *syncer) openFormer() {
 	s.old = s.out
 	if dir := s.prev.OutputDir; dir != "" && dir != s.out.key {
@@ -115,16 +116,16 @@ func (s *syncer) openFormer() {
 			return
 		}
 		if link != "" || f.open() != nil {
-			s.warn("the earlier folder of skills, %s, can't be opened or is a link: what it holds stays there", f.path)
+			s.warn("the earlier folder of skills, %s, can't be opened or is a link: its contents are kept", f.path)
 		}
 		s.old = f
 	}
 }
 
-// chooseLinks chooses the folders of links where the options name none: those of
-// the last sync, or else "skills". The lock file may have come with a
-// repository, so a folder outside of the base counts only if something of ours
-// is there.
+// chooseLinks chooses the folders of links if the options do not contain any:
+// those of the last sync, or else "skills". The lock file may be part of a
+// repository, so a folder outside of the base is only used if it contains a
+// link or copy made by a sync.
 func (s *syncer) chooseLinks() {
 	if s.o.LinkDirs != nil {
 		return
@@ -139,7 +140,7 @@ func (s *syncer) chooseLinks() {
 	}
 }
 
-// holdsOurs reports whether a link or a copy of ours is in a folder.
+// holdsOurs reports whether a folder contains a link or copy made by a sync.
 func (s *syncer) holdsOurs(f *folder) bool {
 	if f.open() != nil || f.root == nil {
 		return false
@@ -153,8 +154,8 @@ func (s *syncer) holdsOurs(f *folder) bool {
 	return false
 }
 
-// openLeft opens the folders of links that only the lock names, as openFormer
-// does that of skills.
+// openLeft opens the folders of links that are only in the lock, like
+// openFormer.
 func (s *syncer) openLeft() {
 	for _, dir := range s.prev.LinkDirs {
 		f := newFolder(s.base.path, filepath.FromSlash(dir))
@@ -163,13 +164,13 @@ func (s *syncer) openLeft() {
 			continue
 		}
 		if err := f.open(); err != nil {
-			s.warn("the earlier folder of links, %s, can't be opened: what it holds stays there", f.path)
+			s.warn("the earlier folder of links, %s, can't be opened: its contents are kept", f.path)
 		}
 		s.left = append(s.left, f)
 	}
 }
 
-// close closes what open opened.
+// close closes the folders.
 func (s *syncer) close() {
 	all := append([]*folder{s.base, s.out, s.old}, append(slices.Clone(s.links), s.left...)...)
 	for _, f := range all {
@@ -179,7 +180,7 @@ func (s *syncer) close() {
 	}
 }
 
-// linkKeys returns the folders of links as the lock spells them.
+// linkKeys returns the folders of links in the form of the lock.
 func (s *syncer) linkKeys() []string {
 	keys := []string{}
 	for _, f := range s.links {
@@ -191,17 +192,18 @@ func (s *syncer) linkKeys() []string {
 
 var slug = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// validName reports whether name is a skill's, and so a safe folder name.
+// validName reports whether name is the name of a skill, and so a safe folder
+// name.
 func validName(name string) bool { return len(name) <= 64 && slug.MatchString(name) }
 
-// validFile reports whether p is a path that stays within a skill's folder on
-// every system.
+// validFile reports whether p is a path inside of a skill's folder on every
+// system.
 func validFile(p string) bool {
 	return len(p) <= 255 && utf8.ValidString(p) && fs.ValidPath(p) && p != "." && !strings.ContainsAny(p, "\\:\x00") &&
 		filepath.IsLocal(filepath.FromSlash(p)) && !strings.HasPrefix(p, tempPrefix)
 }
 
-// check refuses skills that no folder can hold.
+// check refuses skills that cannot be written as folders.
 func check(c Content) error {
 	seen := map[string]bool{}
 	for _, sk := range c.Skills {
@@ -225,7 +227,7 @@ func check(c Content) error {
 	return nil
 }
 
-// realPath resolves the links in an absolute path, as far as it exists.
+// realPath resolves the links in an absolute path, as far as the path exists.
 func realPath(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -237,7 +239,7 @@ func realPath(path string) string {
 	return filepath.Join(realPath(dir), filepath.Base(path))
 }
 
-// inTheWay returns the first part of an absolute path that exists and is no
+// inTheWay returns the first part of an absolute path that exists and is not a
 // folder, or "".
 func inTheWay(path string) string {
 	if dir := filepath.Dir(path); dir != path {

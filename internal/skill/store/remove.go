@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// maxNamed is how many skills one warning names.
+// maxNamed is the maximum number of skills in one warning.
 const maxNamed = 10
 
-// findUnlisted finds the links that the lock does not know, but that lead to a
-// skill of their own name which is gone or belongs to a disabled server.
+// findUnlisted finds links that are not in the lock, but lead to a skill of the
+// same name that was removed or belongs to a disabled server.
 func (s *syncer) findUnlisted(disabled []string) error {
 	for _, f := range s.links {
 		entries, err := f.names(".")
@@ -50,7 +50,7 @@ func (s *syncer) findUnlisted(disabled []string) error {
 	return nil
 }
 
-// removeLinks removes the links and copies of skills that are gone.
+// removeLinks removes the links and copies of removed skills.
 func (s *syncer) removeLinks(context.Context) error {
 	for _, f := range s.links {
 		for _, name := range s.gone {
@@ -62,7 +62,8 @@ func (s *syncer) removeLinks(context.Context) error {
 	return nil
 }
 
-// unlink removes the link or copy of that name from f if it is ours.
+// unlink removes the link or copy with that name from f if it was made by a
+// sync.
 func (s *syncer) unlink(f *folder, name string) error {
 	prev := s.prev.Skills[name]
 	state, err := s.look(f, name, prev, nil)
@@ -79,7 +80,7 @@ func (s *syncer) unlink(f *folder, name string) error {
 			return err
 		}
 		if !gone {
-			s.keep(f, name, "holds files that are not ours or were changed, which were left alone")
+			s.keep(f, name, "contains files that are not ours or were changed, which were left alone")
 			return nil
 		}
 	case state == foreign && prev.linked(f):
@@ -94,16 +95,16 @@ func (s *syncer) unlink(f *folder, name string) error {
 	return nil
 }
 
-// ours returns the function that says which files of a skill that is gone may be
-// removed: those that are as the last sync wrote them, and all that it wrote
-// where the skill lives on under another name, with the edited description.
+// ours returns a function that reports which files of a removed skill may be
+// removed: unchanged files of the last sync, or all files of the last sync if
+// the skill continues to exist under another name, with the edited description.
 func (s *syncer) ours(name string, prev *entry) func(path string, content []byte) bool {
 	return func(p string, content []byte) bool {
 		return s.renamed[name] || prev != nil && sum(content) == prev.Files[p]
 	}
 }
 
-// removeCopy removes the files of a copy that ours allows.
+// removeCopy removes the files of a copy that ours accepts.
 func (s *syncer) removeCopy(f *folder, name string, prev *entry, it *item, ours func(string, []byte) bool) (bool, error) {
 	var paths []string
 	for _, e := range []*entry{prev, it.record()} {
@@ -115,8 +116,8 @@ func (s *syncer) removeCopy(f *folder, name string, prev *entry, it *item, ours 
 	return f.removeFiles(name, slices.Compact(paths), ours)
 }
 
-// removeSkills removes the folders of skills that are gone. Where the skills go
-// to another folder than before, those in the earlier one stay.
+// removeSkills removes the folders of removed skills. If the folder of skills
+// has changed, skills in the earlier folder are kept.
 func (s *syncer) removeSkills(context.Context) error {
 	if s.old != s.out {
 		return nil
@@ -131,8 +132,8 @@ func (s *syncer) removeSkills(context.Context) error {
 	return nil
 }
 
-// warnOfRest warns of what the last sync left in folders that this one does not
-// use, and of links to it, since no later sync knows of them.
+// warnOfRest warns of skills of the last sync in folders that this sync does
+// not use, and of links to them, because later syncs do not know them.
 func (s *syncer) warnOfRest(context.Context) error {
 	known := slices.Sorted(maps.Keys(s.prev.Skills))
 	if s.old != s.out {
@@ -170,8 +171,9 @@ func (s *syncer) warnOfRest(context.Context) error {
 	return nil
 }
 
-// warnOf warns that f still holds the named skills or links to skills, and says
-// which command removes them: with the folder, if it holds nothing else.
+// warnOf warns that f still contains the named skills or links to skills, and
+// names the command that removes them, including the folder if it contains
+// nothing else.
 func (s *syncer) warnOf(f *folder, what string, names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -198,12 +200,12 @@ func (s *syncer) warnOf(f *folder, what string, names []string) error {
 		}
 		command += " " + skill.QuoteShell(p)
 	}
-	s.warn("%s still holds %s of an earlier sync: if you do not need them, type: %s%s", f.key, count, command, more)
+	s.warn("%s still contains %s of an earlier sync: if you do not need them, type: %s%s", f.key, count, command, more)
 	return nil
 }
 
-// removeSkill removes the folder of a skill that is gone, unless somebody has
-// changed its SKILL.md.
+// removeSkill removes the folder of a removed skill, unless its SKILL.md was
+// changed.
 func (s *syncer) removeSkill(name string, prev *entry) error {
 	info, err := s.out.lstat(name)
 	if err != nil {
@@ -227,7 +229,7 @@ func (s *syncer) removeSkill(name string, prev *entry) error {
 		return err
 	}
 	if !gone {
-		s.keep(s.out, name, "holds files that are not ours or were changed, which were left alone")
+		s.keep(s.out, name, "contains files that are not ours or were changed, which were left alone")
 	}
 	s.log.Debug("Removed skill: " + name)
 	return nil

@@ -35,7 +35,7 @@ func TestSync(t *testing.T) {
 		Linked:  []string{"skills/git-hub-list", "skills/git-status"},
 		Hash:    r.Hash, Stale: true,
 	})
-	same(t, "log", log.String(), "") // single skills are told at DEBUG
+	same(t, "log", log.String(), "") // single skills are logged at DEBUG
 
 	log.Reset()
 	before := tree(t, o.Base)
@@ -178,7 +178,7 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// What a server now says otherwise is told; what is new is not.
+// Changed descriptions of a server are reported; new ones are not.
 func TestChanged(t *testing.T) {
 	o := options(t)
 	mustSync(t, o, content("a/x", "a/y"))
@@ -297,7 +297,7 @@ func TestCurrent(t *testing.T) {
 		{"a lost skill", func(t *testing.T, o *Options) { remove(t, o.Base, "mcp-skills/a-x") }, false},
 		{"a lost lock", func(t *testing.T, o *Options) { remove(t, o.Base, lockName) }, false},
 		{"a broken lock", func(t *testing.T, o *Options) { write(t, "{", o.Base, lockName) }, false},
-		{"somebody's file", func(t *testing.T, o *Options) { write(t, "x", o.Base, "mcp-skills/a-x/mine") }, true},
+		{"a file of the user", func(t *testing.T, o *Options) { write(t, "x", o.Base, "mcp-skills/a-x/mine") }, true},
 		{"a failed server", func(t *testing.T, o *Options) {
 			mustSync(t, *o, Content{Failed: []string{"a"}})
 		}, false},
@@ -333,7 +333,8 @@ func remove(t *testing.T, elem ...string) {
 	}
 }
 
-// Two syncs of one base wait for each other; a third party's is told about.
+// Syncs with the same base wait for each other. A sync that waits too long is
+// reported as Busy.
 func TestExclusive(t *testing.T) {
 	o := options(t)
 	done := make(chan error)

@@ -13,26 +13,26 @@ import (
 	"knowhow/internal/skill"
 )
 
-// An item is a skill that shall be there after a sync.
+// An item is a skill that must exist after a sync.
 type item struct {
 	name  string
 	files []skill.File // sorted by path
 	entry entry        // for the next lock
 	prev  *entry       // of the last lock; nil for a new one
 
-	// As prev, but for a skill that had another name the entry of that one.
+	// Like prev, but for a renamed skill the entry with its former name.
 	former     *entry
 	formerName string
 
-	held     bool     // of a failed server: files are what lies on disk
-	blocked  bool     // something of the user's is in its place
-	fresh    bool     // its folder is to be made
-	overLink bool     // its folder replaces a link of ours
-	put      []string // paths of files to be written
-	drop     []string // paths of files of ours to be removed
+	held     bool     // of a failed server: files are those on disk
+	blocked  bool     // a file of the user has its name
+	fresh    bool     // its folder must be created
+	overLink bool     // its folder replaces a link made by a sync
+	put      []string // paths of files to write
+	drop     []string // paths of generated files to remove
 }
 
-// want says which skills shall be there and what is in them.
+// want determines which skills must exist, and their contents.
 func (s *syncer) want(c Content) error {
 	former := s.formerNames(c)
 	for _, sk := range c.Skills {
@@ -62,7 +62,7 @@ func (s *syncer) want(c Content) error {
 	return s.findUnlisted(c.Disabled)
 }
 
-// formerNames returns the names of the last lock's skills that are no longer
+// formerNames returns the names of skills in the last lock that are no longer
 // used, by their tools.
 func (s *syncer) formerNames(c Content) map[string]string {
 	used := map[string]bool{}
@@ -78,12 +78,12 @@ func (s *syncer) formerNames(c Content) map[string]string {
 	return former
 }
 
-// toolsOf is the same for two skills if they are of the same tools.
+// toolsOf returns the same value for two skills if they have the same tools.
 func toolsOf(server string, tools []string) string { return fmt.Sprintf("%q%q", server, tools) }
 
-// wanted returns the item of a skill as a server offers it, with the
-// description that somebody gave it. A skill that the lock does not have may
-// have had another name, "" for none.
+// wanted returns the item of a skill from a server, with the description that
+// the user gave it. A skill that is not in the lock may have a former name; ""
+// means none.
 func (s *syncer) wanted(sk skill.Skill, formerName string) *item {
 	it := &item{name: sk.Name, prev: s.prev.Skills[sk.Name], files: slices.Clone(sk.Files)}
 	it.former, it.formerName = it.prev, sk.Name
@@ -106,7 +106,7 @@ func (s *syncer) wanted(sk skill.Skill, formerName string) *item {
 		if edited, ok := s.edited(it, f.Content, description); ok {
 			content, err := skill.SetFrontmatterDescription(f.Content, edited)
 			if err != nil {
-				s.warn("the description that somebody gave %s can't be kept: %v", s.out.show(path.Join(sk.Name, skillFile)), err)
+				s.warn("the edited description of %s can't be kept: %v", s.out.show(path.Join(sk.Name, skillFile)), err)
 				continue
 			}
 			it.files[i].Content = content
@@ -121,8 +121,9 @@ func (s *syncer) wanted(sk skill.Skill, formerName string) *item {
 	return it
 }
 
-// edited returns the description that somebody gave the skill on disk, in its
-// folder or in a copy of it. The other two arguments are what we would write.
+// edited returns the edited description of the skill on disk, in its folder or
+// in a copy of it. The other two arguments are the description and the file
+// that would be written.
 func (s *syncer) edited(it *item, rendered []byte, description string) (string, bool) {
 	if s.o.Force {
 		return "", false
@@ -130,7 +131,7 @@ func (s *syncer) edited(it *item, rendered []byte, description string) (string, 
 	file, former := path.Join(it.formerName, skillFile), it.former
 	texts := [][]byte{s.old.read(file)}
 	if s.old != s.out {
-		// An earlier sync, of which the lock says nothing, may have written here.
+		// An earlier sync that is not in the lock may have written this file.
 		text := s.out.read(path.Join(it.name, skillFile))
 		if found, err := skill.FrontmatterDescription(text); err == nil && found != description && isEdited(nil, text, found, rendered) {
 			return found, true
@@ -161,9 +162,9 @@ func (s *syncer) edited(it *item, rendered []byte, description string) (string, 
 	return "", false
 }
 
-// isEdited reports whether a description found in a file is not one of ours.
-// Without a lock that is so only where nothing else differs from what we would
-// write: then the server can't have changed it.
+// isEdited reports whether a description in a file was edited. Without a lock,
+// that is so only if nothing else differs from what would be written, because
+// otherwise the server may have changed it.
 func isEdited(former *entry, text []byte, found string, rendered []byte) bool {
 	switch {
 	case former == nil || former.WrittenDescription == "":
@@ -174,14 +175,14 @@ func isEdited(former *entry, text []byte, found string, rendered []byte) bool {
 	return sum(text) != former.Files[skillFile] && sum([]byte(found)) != former.WrittenDescription
 }
 
-// held returns the item of a skill whose server did not answer, or nil if it is
-// not there any more.
+// held returns the item of a skill whose server did not answer, or nil if it
+// does not exist any more.
 func (s *syncer) held(name string, e *entry) *item {
 	it := &item{name: name, prev: e, entry: *e, held: true}
 	for _, p := range e.paths() {
 		content := s.old.read(path.Join(name, p))
 		if content == nil {
-			s.warn("%s is missing and its server %q did not answer: it comes back when that answers",
+			s.warn("%s is missing and its server %q did not answer: it is written again when the server answers",
 				s.old.show(path.Join(name, p)), e.Server)
 			if p == skillFile {
 				return nil
@@ -193,8 +194,8 @@ func (s *syncer) held(name string, e *entry) *item {
 	return it
 }
 
-// decide compares the items with the disk and finds what has to be written. It
-// drops the items whose place is taken.
+// decide compares the items with the disk and determines which files must be
+// written. It drops items whose place is taken.
 func (s *syncer) decide() error {
 	for _, it := range s.items {
 		if err := s.compare(it); err != nil {
@@ -218,11 +219,11 @@ func (s *syncer) decide() error {
 	return nil
 }
 
-// changes reports whether there is anything to do in an item's folder.
+// changes reports whether an item's folder must be changed.
 func (it *item) changes() bool { return it.fresh || len(it.put)+len(it.drop) > 0 }
 
-// compare compares an item with its folder. Without a lock nothing is known to be
-// up to date (FR-6.2).
+// compare compares an item with its folder. Without a lock nothing is up to
+// date (FR-6.2).
 func (s *syncer) compare(it *item) error {
 	info, err := s.out.lstat(it.name)
 	if err != nil {
@@ -258,7 +259,8 @@ func (s *syncer) compare(it *item) error {
 	return nil
 }
 
-// findDropped finds the files of the last sync that the skill has no more.
+// findDropped finds the files of the last sync that are no longer part of the
+// skill.
 func (s *syncer) findDropped(it *item) {
 	for _, p := range it.prev.paths() {
 		if _, still := it.entry.Files[p]; still {
@@ -275,8 +277,8 @@ func (s *syncer) findDropped(it *item) {
 	}
 }
 
-// owns reports whether the folder of an item's name is ours: the lock says so,
-// or its SKILL.md does, or it is empty.
+// owns reports whether the folder with an item's name was made by a sync:
+// according to the lock or to its SKILL.md, or because it is empty.
 func (s *syncer) owns(it *item) (bool, error) {
 	if it.prev != nil && s.old == s.out {
 		return true, nil
@@ -288,8 +290,8 @@ func (s *syncer) owns(it *item) (bool, error) {
 	return len(entries) == 0, err
 }
 
-// hashOf returns the hash of the SKILL.md files of items that are sorted by
-// name.
+// hashOf returns the hash of the SKILL.md files of items, which must be sorted
+// by name.
 func hashOf(items []*item) string {
 	texts := map[string][]byte{}
 	for _, it := range items {
@@ -302,8 +304,8 @@ func hashOf(items []*item) string {
 	return hashTexts(texts)
 }
 
-// hashTexts returns the SHA-256 of the texts one after the other, in the order
-// of name + "/SKILL.md".
+// hashTexts returns the SHA-256 of the concatenated texts, in the order of name
+// + "/SKILL.md".
 func hashTexts(texts map[string][]byte) string {
 	names := slices.SortedFunc(maps.Keys(texts), func(a, b string) int {
 		return cmp.Compare(a+"/"+skillFile, b+"/"+skillFile)

@@ -11,8 +11,8 @@ import (
 	"knowhow/internal/skill"
 )
 
-// prepare sees to it, before the first change, that every folder that a sync
-// will change exists and can be written to.
+// prepare makes sure, before the first change, that every folder that a sync
+// will change exists and is writable.
 func (s *syncer) prepare(context.Context) error {
 	if s.o.DryRun {
 		return nil
@@ -57,8 +57,8 @@ func (s *syncer) pending() []*item {
 	return slices.DeleteFunc(slices.Clone(s.items), func(it *item) bool { return !it.changes() })
 }
 
-// hasWork reports whether some link or copy in f may have to be made, changed
-// or removed.
+// hasWork reports whether a link or copy in f may have to be made, changed or
+// removed.
 func (s *syncer) hasWork(f *folder) (bool, error) {
 	for _, it := range s.items {
 		if state, err := s.look(f, it.name, it.prev, it); err != nil || state != linked && state != foreign {
@@ -89,7 +89,8 @@ func (s *syncer) writeSkills(ctx context.Context) error {
 	return nil
 }
 
-// tool names the item's tool for people, or the skill where it has several.
+// tool returns the tool of an item for messages, or the skill if it has several
+// tools.
 func (it *item) tool() string {
 	if len(it.entry.Tools) == 1 {
 		return sanitize.Escape(sanitize.Cut(it.entry.Tools[0], 200, 800))
@@ -97,7 +98,7 @@ func (it *item) tool() string {
 	return it.name
 }
 
-// probeItem sees whether the existing folders of an item can be written to.
+// probeItem checks that the existing folders of an item are writable.
 func (s *syncer) probeItem(it *item) error {
 	if it.fresh {
 		return nil
@@ -119,8 +120,8 @@ func (s *syncer) probeItem(it *item) error {
 	return nil
 }
 
-// probe makes and removes a file in a folder, and whatever a sync that was
-// killed left there.
+// probe creates and removes a file in a folder. It also removes the remains of
+// a sync that was killed.
 func (s *syncer) probe(f *folder, dir string) error {
 	temp := filepath.Join(filepath.FromSlash(dir), tempName())
 	err := s.write(f.root, temp, nil, false)
@@ -133,15 +134,15 @@ func (s *syncer) probe(f *folder, dir string) error {
 	return f.sweep(dir)
 }
 
-// put brings the items' changes into f. Until the last file has been written
-// and read back nothing that counts has changed.
+// put applies the changes of the items to f. Until the last file is written and
+// read back, no existing file is changed.
 func (s *syncer) put(ctx context.Context, f *folder, items []*item) error {
 	temp := tempName()
 	if err := f.root.Mkdir(temp, 0o755); err != nil {
 		return explain("writing to", f.path, err)
 	}
-	// What remains is empty, or of no use: the next sync sweeps what this
-	// can't remove.
+	// The rest is empty or useless: the next sync removes what cannot be
+	// removed now.
 	defer f.root.RemoveAll(temp)
 	for _, it := range items {
 		if err := ctx.Err(); err != nil {
@@ -161,7 +162,7 @@ func (s *syncer) put(ctx context.Context, f *folder, items []*item) error {
 	return nil
 }
 
-// pending returns the files of an item that are to be written.
+// pending returns the files of an item that must be written.
 func (it *item) pending() []skill.File {
 	var files []skill.File
 	next := 0
@@ -194,8 +195,8 @@ func (s *syncer) stage(f *folder, temp, name string, content []byte) error {
 	return nil
 }
 
-// commit renames the files of an item to their places and removes those it has
-// no more.
+// commit renames the files of an item to their places and removes those that
+// are no longer part of it.
 func (s *syncer) commit(f *folder, temp string, it *item) error {
 	full := filepath.Join(f.path, it.name)
 	if it.overLink {

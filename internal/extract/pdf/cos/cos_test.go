@@ -84,7 +84,7 @@ func TestObjects(t *testing.T) {
 func TestObjectsInOnePlace(t *testing.T) {
 	big := "1 0 obj [" + strings.Repeat("1 ", 1<<19) + "] endobj\n"
 	data := []byte("%PDF-1.7\n" + big)
-	b := NewBudget(40<<20, 1<<30, nil)
+	b := NewBudget(20<<20, 1<<30, nil)
 	f, err := Open(data, b)
 	if err != nil {
 		t.Fatal(err)
@@ -95,8 +95,8 @@ func TestObjectsInOnePlace(t *testing.T) {
 		f.load(num)
 		reads++
 	}
-	if reads > 50 || b.Err() == nil {
-		t.Errorf("%d reads of a megabyte, error %v, want the budget of 40 million steps to stop them", reads, b.Err())
+	if reads > 20 || b.Err() == nil {
+		t.Errorf("%d reads of a megabyte, error %v, want the budget of 20 million steps to stop them", reads, b.Err())
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// A crypt decrypts a file whose user password is empty: such a file may be
-// read by everybody, and only printing or changing it needs the other password
-// (ISO 32000-1, 7.6; ISO 32000-2, 7.6 for AES-256).
+// A crypt decrypts a file whose user password is empty. Everyone may read such
+// a file; only printing or changing it requires the other password (ISO
+// 32000-1, 7.6; ISO 32000-2, 7.6 for AES-256).
 type crypt struct {
 	key           []byte
 	strings       method
@@ -24,7 +24,7 @@ type crypt struct {
 	plainMetadata bool
 }
 
-// A method is how strings or streams are encrypted.
+// A method is the encryption of strings or streams.
 type method uint8
 
 const (
@@ -34,11 +34,11 @@ const (
 	methodAES256
 )
 
-// padding stands for an empty password (ISO 32000-1, algorithm 2).
+// padding replaces an empty password (ISO 32000-1, algorithm 2).
 var padding = []byte("\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x01\x08" +
 	"\x2E\x2E\x00\xB6\xD0\x68\x3E\x80\x2F\x0C\xA9\xFE\x64\x53\x69\x7A")
 
-// errLocked is the answer to a file that its owner has closed.
+// errLocked is the error for a file that requires a password.
 var errLocked = fmt.Errorf("PDF document that opens with a password only; store a copy without the password: %w", errkind.Unsupported)
 
 // decrypt prepares the key. Its errors are of kind Unsupported.
@@ -89,8 +89,8 @@ func (f *File) cryptMethod(d Dict, which Name) method {
 	return methodNone
 }
 
-// rc4Key computes the key for the empty password and checks it (algorithms 2,
-// 4 and 5); nil means that the password is another.
+// rc4Key computes the key for the empty password and checks it (algorithms 2, 4
+// and 5). It returns nil if the password is not empty.
 func (f *File) rc4Key(d Dict, r, length int, plainMetadata bool) []byte {
 	owner, user := f.Text(d["O"]), f.Text(d["U"])
 	p, _ := number(f.Resolve(d["P"]))
@@ -146,7 +146,7 @@ func xorRC4(key, data []byte, b *Budget) []byte {
 }
 
 // aes256Key computes the key for the empty password and checks it (ISO 32000-2,
-// algorithm 2.A); nil means that the password is another.
+// algorithm 2.A). It returns nil if the password is not empty.
 func aes256Key(u, ue string, r int) []byte {
 	if len(u) < 48 || len(ue) < 32 {
 		return nil
@@ -170,7 +170,7 @@ func aes256Key(u, ue string, r int) []byte {
 	return key
 }
 
-// hash2B is algorithm 2.B of ISO 32000-2 for an empty password.
+// hash2B implements algorithm 2.B of ISO 32000-2 for an empty password.
 func hash2B(salt []byte) []byte {
 	sum := sha256.Sum256(salt)
 	k := sum[:]
@@ -212,8 +212,8 @@ func (c *crypt) text(id Ref, s string, b *Budget) string {
 	return string(c.decrypt(c.strings, id, []byte(s), b))
 }
 
-// decrypt runs algorithms 1 and 1.A. It takes the memory of the result from the
-// budget.
+// decrypt implements algorithms 1 and 1.A. The memory of the result is taken
+// from the budget.
 func (c *crypt) decrypt(m method, id Ref, data []byte, b *Budget) []byte {
 	if !b.Alloc(len(data)) {
 		return nil

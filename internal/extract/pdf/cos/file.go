@@ -7,22 +7,22 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// Bounds on the structure of a file.
+// Limits on the structure of a file.
 const (
-	maxSections    = 4096     // cross-reference sections, one more for every update
-	maxLoading     = 24       // objects that need each other to be read
-	keptObjStreams = 8        // decoded object streams held at a time,
-	keptObjBytes   = 16 << 20 // and their bytes, unless one alone has more
+	maxSections    = 4096     // cross-reference sections, one for every update
+	maxLoading     = 24       // nesting of objects that are needed to read another one
+	keptObjStreams = 8        // decoded object streams that are kept,
+	keptObjBytes   = 16 << 20 // and their bytes, unless a single one has more
 )
 
-// A File finds the objects of a PDF.
+// A File provides access to the objects of a PDF.
 type File struct {
 	Budget *Budget // of all work on the file
 
 	data    []byte
 	entries table
 	trailer Dict
-	crypt   *crypt // nil where the file is not encrypted
+	crypt   *crypt // nil if the file is not encrypted
 
 	cache      map[int]Object
 	cached     Share // memory of the cache
@@ -39,7 +39,7 @@ type objStream struct {
 	objects []packedObject
 }
 
-// A packedObject says where an object is in the data of an object stream.
+// A packedObject is the position of an object in the data of an object stream.
 type packedObject struct{ num, offset int32 }
 
 func (s *objStream) bytes() int { return len(s.data) + 8*len(s.objects) }
@@ -47,15 +47,14 @@ func (s *objStream) bytes() int { return len(s.data) + 8*len(s.objects) }
 // cacheEntrySize is the memory of an entry of the cache, without the object.
 const cacheEntrySize = 64
 
-// Open reads the cross-reference table. Where it is damaged, Open makes a new
-// one from the objects that are found in the file. Its
-// errors are of kind [errkind.Corrupt] where nothing is left of the file, and
-// [errkind.Unsupported] where it takes a password or an unknown method to
-// decrypt it; their messages are for users. Where the budget is used up, Open
-// returns the budget's error.
+// Open reads the cross-reference table. If it is damaged, Open creates a new
+// one from the objects in the file. Errors are of kind [errkind.Corrupt] if the
+// file contains no objects, and [errkind.Unsupported] if it requires a password
+// or an unknown method to decrypt it; their messages are for users. If the
+// budget is exhausted, Open returns the budget's error.
 func Open(data []byte, b *Budget) (*File, error) {
 	if i := bytes.Index(data[:min(len(data), 1024)], []byte("%PDF-")); i > 0 {
-		data = data[i:] // offsets count from here
+		data = data[i:] // offsets are relative to here
 	}
 	f := &File{Budget: b, data: data, entries: table{mem: b.Share()}, trailer: Dict{}, cache: map[int]Object{}, cached: b.Share()}
 	if !f.readXref() || f.pagesRoot() == nil {
@@ -74,20 +73,20 @@ func Open(data []byte, b *Budget) (*File, error) {
 		return nil, err
 	}
 	if len(f.entries.chunks) == 0 {
-		return nil, fmt.Errorf("damaged PDF document: it holds no objects: %w", errkind.Corrupt)
+		return nil, fmt.Errorf("damaged PDF document: it contains no objects: %w", errkind.Corrupt)
 	}
 	return f, nil
 }
 
-// forget drops what was decoded, because the key or the table has changed. The
-// memory of objects is not given back, because callers may hold some of them.
+// forget drops all decoded objects, because the key or the table has changed.
+// Their memory is not released, because callers may still use some of them.
 func (f *File) forget() {
 	f.cache, f.cached = map[int]Object{}, f.Budget.Share()
 	f.dropObjStreams(-1)
 }
 
 // Trim drops the objects that were read since Pin, if they take more than max
-// bytes. The caller must hold none of them. It reports whether it dropped them.
+// bytes, and reports whether it did. The caller must not use them any more.
 func (f *File) Trim(max int) bool {
 	if f.cached.Size() <= max {
 		return false
@@ -97,17 +96,17 @@ func (f *File) Trim(max int) bool {
 	return true
 }
 
-// Pin says that the caller may hold the objects that were read so far: Trim
-// does not give back their memory.
+// Pin declares that the caller may keep the objects that were read so far: Trim
+// does not release their memory.
 func (f *File) Pin() { f.cached = f.Budget.Share() }
 
-// pagesRoot returns the root of the page tree, nil where there is none.
+// pagesRoot returns the root of the page tree, or nil if there is none.
 func (f *File) pagesRoot() Dict {
 	return f.Dict(f.Root()["Pages"])
 }
 
 // readXref follows the chain of cross-reference sections. It reports whether
-// all of them could be read.
+// all of them are readable.
 func (f *File) readXref() bool {
 	i := bytes.LastIndex(f.data, []byte("startxref"))
 	if i < 0 {
@@ -258,7 +257,7 @@ func (f *File) addRow(num int, row []byte, w [3]int) {
 func (f *File) Root() Dict { return f.Dict(f.trailer["Root"]) }
 
 // Info returns a string of the document information dictionary, decrypted but
-// not decoded; "" where there is none.
+// not decoded, or "" if there is none.
 func (f *File) Info(key Name) string {
 	s := f.Text(f.Dict(f.trailer["Info"])[key])
 	if r, ok := f.trailer["Info"].(Ref); ok && f.crypt != nil && f.entries.get(r.num).kind == inFile {
@@ -273,8 +272,8 @@ func (f *File) Encrypted() bool { return f.crypt != nil }
 // Damaged reports whether the table of objects was damaged.
 func (f *File) Damaged() bool { return f.repaired }
 
-// OfType returns the first dictionaries of a type by number, max at most, after
-// a repair. It finds pages that no tree leads to.
+// OfType returns the first dictionaries of a type by number, at most max, after
+// a repair. It finds pages that are not in the tree.
 func (f *File) OfType(t Name, max int) []Dict {
 	f.repair()
 	var out []Dict
@@ -292,7 +291,7 @@ func (f *File) OfType(t Name, max int) []Dict {
 	return out
 }
 
-// Resolve follows references; what does not exist is nil.
+// Resolve follows references. It returns nil if the object does not exist.
 func (f *File) Resolve(o Object) Object {
 	for range 16 {
 		r, ok := o.(Ref)
@@ -304,8 +303,8 @@ func (f *File) Resolve(o Object) Object {
 	return nil
 }
 
-// Dict returns the dictionary, or that of the stream, that o is or refers to;
-// nil where it is none.
+// Dict returns the dictionary that o is or refers to, or that of the stream, or
+// nil.
 func (f *File) Dict(o Object) Dict {
 	switch v := f.Resolve(o).(type) {
 	case Dict:
@@ -316,20 +315,20 @@ func (f *File) Dict(o Object) Dict {
 	return nil
 }
 
-// Array returns the array that o is or refers to, nil where it is none.
+// Array returns the array that o is or refers to, or nil.
 func (f *File) Array(o Object) Array { a, _ := f.Resolve(o).(Array); return a }
 
-// Stream returns the stream that o refers to, nil where it is none.
+// Stream returns the stream that o refers to, or nil.
 func (f *File) Stream(o Object) *Stream { s, _ := f.Resolve(o).(*Stream); return s }
 
-// Name returns the name that o is or refers to, "" where it is none.
+// Name returns the name that o is or refers to, or "".
 func (f *File) Name(o Object) Name { n, _ := f.Resolve(o).(Name); return n }
 
-// Text returns the bytes of the string that o is or refers to, "" where it is
-// none.
+// Text returns the bytes of the string that o is or refers to, or "".
 func (f *File) Text(o Object) string { s, _ := f.Resolve(o).(string); return s }
 
-// Number returns the value of a number, or of a reference to one, else def.
+// Number returns the value of a number, or of a reference to one, otherwise
+// def.
 func (f *File) Number(o Object, def float64) float64 {
 	if v, ok := number(f.Resolve(o)); ok {
 		return v
@@ -337,8 +336,7 @@ func (f *File) Number(o Object, def float64) float64 {
 	return def
 }
 
-// load returns an object by its number, nil if there is none. It keeps the
-// object in the cache.
+// load returns an object by its number, or nil if there is none, and caches it.
 func (f *File) load(num int) Object {
 	if o, ok := f.cache[num]; ok {
 		return o
@@ -352,8 +350,8 @@ func (f *File) load(num int) Object {
 	return o
 }
 
-// peek returns an object as load does but does not add it to the cache. The
-// memory of an object from the cache is none.
+// peek is like load but does not add the object to the cache. The returned
+// memory is empty for an object from the cache.
 func (f *File) peek(num int) (Object, Share) {
 	if o, ok := f.cache[num]; ok {
 		return o, f.Budget.Share()
@@ -363,8 +361,8 @@ func (f *File) peek(num int) (Object, Share) {
 }
 
 // read reads an object by its number and returns the memory that it takes. ok
-// is false if there is no such object or if it cannot be read now; what is
-// there but damaged is nil.
+// is false if there is no such object or if it cannot be read now. A damaged
+// object is nil.
 func (f *File) read(num int) (o Object, mem Share, ok bool) {
 	mem = f.Budget.Share()
 	e := f.entries.get(num)

@@ -7,35 +7,35 @@ import (
 	"io"
 )
 
-// MaxStream is the largest size of a decoded stream in bytes. What follows is
-// left out.
+// MaxStream is the maximum size of a decoded stream in bytes. The rest is left
+// out.
 const MaxStream = 64 << 20
 
 const (
 	maxFilters = 8
 	maxRow     = 16 << 20 // bytes of a row of a predictor
 
-	streamSteps = 100 // what decoding a stream costs beside its bytes
+	streamSteps = 100 // steps of decoding a stream, in addition to its bytes
 )
 
 var (
-	errFilter = errors.New("filter that gives no text")
+	errFilter = errors.New("filter without text")
 	errDamage = errors.New("damaged stream")
 )
 
-// Decode returns the bytes of a stream after its filters. Of a damaged stream
-// it returns what could be decoded. It fails if that is nothing, or if a filter
-// gives no text (pictures).
+// Decode returns the bytes of a stream after its filters. For a damaged stream,
+// it returns the bytes that could be decoded. It fails if there are none, or if
+// a filter does not result in text (pictures).
 //
-// The result takes its length from the memory of the budget, whether it is a
-// part of the file or not. The caller frees that memory.
+// The length of the result is taken from the memory of the budget, even if the
+// result is a part of the file. The caller must release that memory.
 func (f *File) Decode(s *Stream) ([]byte, error) {
 	filters, parms := f.List(first(s.Dict, "Filter", "F")), f.List(first(s.Dict, "DecodeParms", "DP"))
 	if len(filters) > maxFilters {
 		return nil, errFilter
 	}
-	// References are followed before any memory is held, because what they
-	// lead to may be in a stream again.
+	// References are followed before memory is reserved, because their targets
+	// may be in a stream too.
 	var fs [maxFilters]filter
 	for i, o := range filters {
 		fs[i].name = f.Name(o)
@@ -72,14 +72,14 @@ func (f *File) Decode(s *Stream) ([]byte, error) {
 	return data, nil
 }
 
-// A filter is one of a stream's filters with its parameters.
+// A filter is a filter of a stream with its parameters.
 type filter struct {
 	name Name
 	parms
 }
 
 // parms are the parameters of filters that decompress (ISO 32000-1, tables 8
-// and 10). A predictor of 0 or 1 is none.
+// and 10). A predictor of 0 or 1 means none.
 type parms struct {
 	predictor, colors, bits, columns int
 	lateChange                       bool
@@ -99,7 +99,7 @@ func first(d Dict, keys ...Name) Object {
 	return nil
 }
 
-// List returns an array, or an array of the one object that o is.
+// List returns o if it is an array, or an array with o.
 func (f *File) List(o Object) Array {
 	switch v := f.Resolve(o).(type) {
 	case nil:
@@ -111,7 +111,7 @@ func (f *File) List(o Object) Array {
 	}
 }
 
-// apply runs one filter (ISO 32000-1, 7.4).
+// apply applies one filter (ISO 32000-1, 7.4).
 func (f *File) apply(filter filter, data []byte) ([]byte, error) {
 	out := output{budget: f.Budget}
 	switch filter.name {
@@ -124,7 +124,7 @@ func (f *File) apply(filter filter, data []byte) ([]byte, error) {
 		out.predict(filter.parms)
 	case "ASCIIHexDecode", "AHx":
 		data, _, _ = bytes.Cut(data, []byte(">"))
-		if out.room(len(data)/2 + 1) {
+		if out.reserve(len(data)/2 + 1) {
 			out.b = unhex(out.b, data, f.Budget)
 		}
 	case "ASCII85Decode", "A85":
@@ -137,16 +137,16 @@ func (f *File) apply(filter filter, data []byte) ([]byte, error) {
 	return out.bytes(), nil
 }
 
-// An output collects what a filter decodes, at most MaxStream bytes. It takes
-// its memory from a budget.
+// An output collects the decoded data of a filter, at most MaxStream bytes. Its
+// memory is taken from a budget.
 type output struct {
 	b      []byte
 	budget *Budget
 }
 
-// room makes room for n bytes more. It reports false if there is none, which
+// reserve makes sure that n more bytes fit. It returns false if they do not, which
 // ends the stream.
-func (o *output) room(n int) bool {
+func (o *output) reserve(n int) bool {
 	need := len(o.b) + n
 	if need <= cap(o.b) {
 		return true
@@ -161,7 +161,8 @@ func (o *output) room(n int) bool {
 	return true
 }
 
-// bytes returns what was collected, for which it keeps len bytes of memory.
+// bytes returns the collected data, for which len bytes of memory stay
+// reserved.
 func (o *output) bytes() []byte {
 	if slack := cap(o.b) - len(o.b); slack > 1<<16 && slack > len(o.b)/8 && o.budget.Alloc(len(o.b)) {
 		old := o.b
@@ -172,19 +173,19 @@ func (o *output) bytes() []byte {
 	return o.b
 }
 
-// An inflater decodes zlib data. Its reader is used again, because making one
+// An inflater decodes zlib data. Its reader is reused, because creating one
 // costs more than decoding a small stream.
 type inflater struct {
 	r   io.ReadCloser
 	src source
 }
 
-// A source is the input of an inflater, which takes its work from a budget.
+// A source is the input of an inflater. Its work is taken from a budget.
 type source struct {
 	data []byte
 	at   int
 	out  *output
-	seen int // bytes of out at the last check
+	seen int // length of out at the last check
 }
 
 // ReadByte implements [io.ByteReader].
@@ -213,11 +214,12 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// sourceCheck is after how many bytes an inflater's source takes their work.
+// sourceCheck is the number of bytes between two accountings of a source's
+// work.
 const sourceCheck = 1 << 16
 
-// spend takes the work of the next bytes. Input that does not become output,
-// because its blocks are empty, takes much longer than other input.
+// spend spends the steps of the next bytes. Input without output, because its
+// blocks are empty, takes much longer than other input.
 func (s *source) spend() bool {
 	n := min(sourceCheck, len(s.data)-s.at)
 	if s.at > 0 && len(s.out.b)-s.seen < sourceCheck/4 {
@@ -227,11 +229,11 @@ func (s *source) spend() bool {
 	return s.out.budget.Spend(n)
 }
 
-// inflate decodes zlib data; a damaged head or end costs only what it hides.
-// The checksum is not looked at.
+// inflate decodes zlib data. Only the damaged part of damaged data is lost. The
+// checksum is not verified.
 func (z *inflater) inflate(out *output, data []byte) error {
 	if len(data) < 2 || data[0]&0x0f != 8 || (int(data[0])<<8|int(data[1]))%31 != 0 {
-		for len(data) > 0 && IsSpace(data[0]) { // a line end too many
+		for len(data) > 0 && IsSpace(data[0]) { // a superfluous line end
 			data = data[1:]
 		}
 	}
@@ -247,7 +249,7 @@ func (z *inflater) inflate(out *output, data []byte) error {
 	} else if err := z.r.(flate.Resetter).Reset(&z.src, nil); err != nil {
 		return err
 	}
-	for size := min(4*len(data)+64, 1<<20); len(out.b) < cap(out.b) || out.room(size); size = 1 {
+	for size := min(4*len(data)+64, 1<<20); len(out.b) < cap(out.b) || out.reserve(size); size = 1 {
 		n, err := z.r.Read(out.b[len(out.b):min(cap(out.b), len(out.b)+checkEvery)])
 		out.b = out.b[:len(out.b)+n]
 		switch {
@@ -260,8 +262,8 @@ func (z *inflater) inflate(out *output, data []byte) error {
 	return nil
 }
 
-// unLZW decodes the LZW of PDF, which is that of TIFF: codes of 9 to 12 bits,
-// high bit first, 256 clears, 257 ends.
+// unLZW decodes LZW as in TIFF: codes of 9 to 12 bits, high bit first; 256
+// clears, 257 ends.
 func unLZW(out *output, data []byte, early bool) {
 	type link struct {
 		prefix int16
@@ -303,7 +305,7 @@ func unLZW(out *output, data []byte, early bool) {
 			next++
 		}
 		n := int(table[code].length)
-		if code >= next || !out.room(n) || !out.budget.Spend(4+n) {
+		if code >= next || !out.reserve(n) || !out.budget.Spend(4+n) {
 			return
 		}
 		out.b = out.b[:len(out.b)+n]
@@ -323,7 +325,7 @@ func unASCII85(out *output, data []byte) {
 	var v uint32
 	n := 0
 	for i, c := range data {
-		if i%checkEvery == 0 && !out.budget.Spend(min(checkEvery, len(data)-i)) || !out.room(4) {
+		if i%checkEvery == 0 && !out.budget.Spend(min(checkEvery, len(data)-i)) || !out.reserve(4) {
 			return
 		}
 		switch {
@@ -340,7 +342,7 @@ func unASCII85(out *output, data []byte) {
 		}
 	}
 end:
-	if n > 1 && out.room(4) {
+	if n > 1 && out.reserve(4) {
 		for range 5 - n {
 			v = v*85 + 84
 		}
@@ -354,14 +356,14 @@ func unRunLength(out *output, data []byte) {
 		n := int(data[0])
 		if n < 128 {
 			n = min(n+1, len(data)-1)
-			if !out.room(n) {
+			if !out.reserve(n) {
 				return
 			}
 			out.b = append(out.b, data[1:1+n]...)
 			data = data[1+n:]
 			continue
 		}
-		if n = 257 - n; !out.room(n) || !out.budget.Spend(n/8) {
+		if n = 257 - n; !out.reserve(n) || !out.budget.Spend(n/8) {
 			return
 		}
 		for range n {
@@ -371,7 +373,7 @@ func unRunLength(out *output, data []byte) {
 	}
 }
 
-// predict undoes the predictors of PNG and TIFF (ISO 32000-1, 7.4.4.4), in
+// predict reverses the predictors of PNG and TIFF (ISO 32000-1, 7.4.4.4), in
 // place.
 func (o *output) predict(p parms) {
 	pixel := max(1, min(p.colors, 64)*min(p.bits, 32)/8)
@@ -422,7 +424,7 @@ func (o *output) predictPNG(row, pixel int) {
 	}
 }
 
-// unfilter undoes one of the PNG filters on a row (PNG 9.2).
+// unfilter reverses one of the PNG filters on a row (PNG 9.2).
 func unfilter(kind byte, cur, prev []byte, pixel int) {
 	for i := range cur {
 		var left, up, corner int

@@ -2,10 +2,10 @@ package cos
 
 import "bytes"
 
-// A TokenKind tells what a [Token] is.
+// A TokenKind is the kind of a [Token].
 type TokenKind uint8
 
-// The kinds of tokens. Everything that is no other kind is a keyword.
+// Kinds of tokens. A token of no other kind is a keyword.
 const (
 	TokEOF TokenKind = iota
 	TokNumber
@@ -26,35 +26,35 @@ type Token struct {
 	Text  []byte  // of keywords, and of strings and names decoded
 }
 
-// tokenSteps is what a token costs beside its bytes.
+// tokenSteps is the number of steps for a token, in addition to its bytes.
 const tokenSteps = 2
 
-// maxName is how many bytes of a name count. The format allows 127
+// maxName is the number of significant bytes of a name. The format permits 127
 // (ISO 32000-1, Annex C).
 const maxName = 1000
 
-// A Lexer splits bytes into tokens. It never fails: what makes no sense is a
-// keyword. When its budget is used up, it returns TokEOF.
+// A Lexer splits bytes into tokens. It never fails: invalid input is a keyword.
+// When its budget is exhausted, it returns TokEOF.
 type Lexer struct {
 	Src []byte
-	Pos int // where the next token is looked for
+	Pos int // position of the next token
 	mem Share
 }
 
-// NewLexer returns a lexer that begins at a position of src. The lexer takes
-// its work from a budget, and also the memory of its tokens and objects, until
-// Free is called.
+// NewLexer returns a lexer that begins at a position of src. The work is taken
+// from a budget, and so is the memory of its tokens and objects, until Free is
+// called.
 func NewLexer(src []byte, pos int, b *Budget) *Lexer {
 	return &Lexer{Src: src, Pos: pos, mem: b.Share()}
 }
 
-// Free gives back the memory of all tokens and objects so far.
+// Free releases the memory of all tokens and objects so far.
 func (l *Lexer) Free() { l.mem.Free() }
 
-// alloc takes memory and the work to fill it.
+// alloc reserves memory and spends the steps to fill it.
 func (l *Lexer) alloc(n int) bool { return l.mem.Alloc(n) && l.mem.b.Spend(n/8) }
 
-// IsSpace reports whether c parts tokens (ISO 32000-1, table 1).
+// IsSpace reports whether c separates tokens (ISO 32000-1, table 1).
 func IsSpace(c byte) bool {
 	return c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == '\f' || c == 0
 }
@@ -69,7 +69,7 @@ func isDelimiter(c byte) bool {
 
 func isRegular(c byte) bool { return !IsSpace(c) && !isDelimiter(c) }
 
-// skipSpace goes to the next byte that is neither blank nor in a comment.
+// skipSpace moves to the next byte that is neither blank nor in a comment.
 func (l *Lexer) skipSpace() {
 	for l.Pos < len(l.Src) {
 		switch c := l.Src[l.Pos]; {
@@ -141,8 +141,8 @@ func (l *Lexer) peekAt(n int) byte {
 	return 0
 }
 
-// number reads a number, and forgives what writers got wrong: several signs,
-// a sign in the middle (which ends the number), letters after it.
+// number reads a number. It tolerates frequent errors: several signs, a sign in
+// the middle (which ends the number), and letters after it.
 func (l *Lexer) number() Token {
 	t := Token{Kind: TokNumber, Whole: true}
 	start, digits, scale := l.Pos, 0, 1.0
@@ -173,7 +173,7 @@ func (l *Lexer) number() Token {
 		break
 	}
 	if digits > 0 || !t.Whole {
-		for l.Pos < len(l.Src) && l.Src[l.Pos] == '-' { // "12-34", as one producer writes
+		for l.Pos < len(l.Src) && l.Src[l.Pos] == '-' { // "12-34", as one producer writes it
 			for l.Pos++; l.Pos < len(l.Src) && isRegular(l.Src[l.Pos]); l.Pos++ {
 			}
 		}
@@ -236,8 +236,8 @@ func (l *Lexer) hexString() Token {
 	return Token{Kind: TokString, Text: unhex(make([]byte, 0, len(digits)/2+1), digits, l.mem.b)}
 }
 
-// unhex appends what pairs of hexadecimal digits stand for, at most
-// len(digits)/2+1 bytes, and skips everything else.
+// unhex appends the bytes of pairs of hexadecimal digits, at most
+// len(digits)/2+1 bytes, and skips other characters.
 func unhex(out, digits []byte, b *Budget) []byte {
 	high := -1
 	for i, c := range digits {
@@ -300,7 +300,7 @@ func (l *Lexer) literalString() Token {
 	return Token{Kind: TokString, Text: text}
 }
 
-// unescape decodes the inside of a literal string (ISO 32000-1, 7.3.4.2).
+// unescape decodes the content of a literal string (ISO 32000-1, 7.3.4.2).
 func unescape(s []byte, b *Budget) []byte {
 	out := make([]byte, 0, len(s))
 	for i, checked := 0, 0; i < len(s); i++ {

@@ -29,8 +29,8 @@ func (f *File) objectAt(at int) (num int, o Object, mem Share, ok bool) {
 	return num, f.streamAt(l, d, Ref{num, int(min(g.Num, 65535))}), l.mem, true
 }
 
-// streamAt makes a stream of the bytes after the keyword. Where Length does
-// not lead to "endstream", that word is looked for.
+// streamAt returns the stream with the bytes after the keyword. If Length does
+// not lead to "endstream", it searches for that word.
 func (f *File) streamAt(l *Lexer, d Dict, id Ref) *Stream {
 	if l.peekAt(0) == '\r' {
 		l.Pos++
@@ -60,8 +60,8 @@ func (f *File) streamAt(l *Lexer, d Dict, id Ref) *Stream {
 	return &Stream{d, bytes.TrimSuffix(rest[:n], []byte("\n")), id}
 }
 
-// index returns where a word begins in data, -1 if it is not there or the
-// budget is used up.
+// index returns the position of a word in data, or -1 if there is none or the
+// budget is exhausted.
 func (f *File) index(data []byte, word string) int {
 	const piece = 1 << 20
 	for at := 0; at < len(data) && f.Budget.Spend(100); at += piece {
@@ -79,7 +79,7 @@ func (f *File) index(data []byte, word string) int {
 	return -1
 }
 
-// fromObjStream takes an object out of an object stream (ISO 32000-1, 7.5.7).
+// fromObjStream returns an object in an object stream (ISO 32000-1, 7.5.7).
 func (f *File) fromObjStream(num int, e entry) (Object, Share, bool) {
 	s := f.objStream(int(e.at))
 	if s == nil {
@@ -98,8 +98,8 @@ func (f *File) fromObjStream(num int, e entry) (Object, Share, bool) {
 	return o, l.mem, true
 }
 
-// objStream returns a decoded object stream, nil if there is none. The stream
-// may be dropped when another object is read.
+// objStream returns a decoded object stream, or nil if there is none. The
+// stream may be dropped when another object is read.
 func (f *File) objStream(num int) *objStream {
 	for i := range f.objStreams {
 		if f.objStreams[i].num == num {
@@ -107,7 +107,7 @@ func (f *File) objStream(num int) *objStream {
 		}
 	}
 	if f.entries.get(num).kind == inStream {
-		return nil // an object stream is never inside another
+		return nil // an object stream is never inside another one
 	}
 	st := f.Stream(Ref{num: num})
 	if st == nil || st.Dict["Type"] != Name("ObjStm") {
@@ -139,7 +139,7 @@ func (f *File) objStream(num int) *objStream {
 	return &f.objStreams[len(f.objStreams)-1]
 }
 
-// dropObjStreams drops object streams, the oldest first, so that fewer than
+// dropObjStreams drops object streams, the oldest first, until fewer than
 // keptObjStreams are left, with at most max bytes.
 func (f *File) dropObjStreams(max int) {
 	total := 0
@@ -155,9 +155,9 @@ func (f *File) dropObjStreams(max int) {
 	}
 }
 
-// repair makes the table of objects by looking for "num gen obj" in the whole
-// file. The last of several objects with one number counts, as it would after
-// an update; objects in object streams count where there is no other.
+// repair builds the table of objects by searching for "num gen obj" in the
+// whole file. Of several objects with the same number, the last one counts, as
+// after an update. Objects in object streams count if there is no other one.
 func (f *File) repair() {
 	if f.repaired || !f.Budget.Spend(len(f.data)) {
 		return
@@ -188,7 +188,7 @@ func (f *File) repair() {
 					trailer[k] = v
 				}
 			}
-			continue // the trailer holds parts of d
+			continue // the trailer contains parts of d
 		case Name("ObjStm"):
 			streams = append(streams, num)
 		case Name("Catalog"):
@@ -202,7 +202,8 @@ func (f *File) repair() {
 	f.addPacked(streams)
 }
 
-// trailers returns what all trailers of the file say, the last first.
+// trailers returns the members of all trailers in the file; later trailers take
+// precedence.
 func (f *File) trailers() Dict {
 	trailer := Dict{}
 	for at := 0; ; {
@@ -227,8 +228,8 @@ func (f *File) trailers() Dict {
 	}
 }
 
-// addPacked notes the objects of object streams, of the later stream where two
-// have the same.
+// addPacked records the objects in object streams. If two streams have the same
+// object, the later one counts.
 func (f *File) addPacked(streams []int) {
 	if f.trailer["Encrypt"] != nil && f.crypt == nil {
 		if f.decrypt() != nil {
@@ -257,13 +258,13 @@ func (f *File) addPacked(streams []int) {
 	}
 }
 
-// objectHead reads backwards from the "obj" at i; start is where the object's
-// number begins.
+// objectHead reads backwards from the "obj" at i. start is the position of the
+// object's number.
 func objectHead(data []byte, i int) (start, num int, ok bool) {
 	if i+3 < len(data) && isRegular(data[i+3]) && !(data[i+3] >= '0' && data[i+3] <= '9') {
 		return 0, 0, false
 	}
-	back := func(j int) (int, int, bool) { // a number that ends before j
+	back := func(j int) (int, int, bool) { // reads a number that ends before j
 		for j > 0 && IsSpace(data[j-1]) {
 			j--
 		}

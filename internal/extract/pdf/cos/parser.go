@@ -1,18 +1,18 @@
 package cos
 
-// maxNesting bounds arrays and dictionaries inside each other.
+// maxNesting is the maximum nesting depth of arrays and dictionaries.
 const maxNesting = 64
 
-// The memory of objects in bytes, beside that of their text.
+// The memory of objects in bytes, in addition to that of their text.
 const (
-	objectSize = 40  // an interface, twice because arrays grow, and what it points to
+	objectSize = 40  // an interface, twice because arrays grow, and its value
 	dictSize   = 352 // a map of up to eight entries
 	entrySize  = 40  // of a larger map, or the text of a key
 )
 
-// object reads the next object. ok is false at a keyword that begins none, at
-// a closing bracket and at the end. References ("3 0 R") are recognised only
-// where refs is set: content streams have none.
+// object reads the next object. ok is false at any other keyword, at a closing
+// bracket and at the end. References ("3 0 R") are only read if refs is set:
+// content streams have none.
 func (l *Lexer) object(refs bool, depth int) (o Object, ok bool) {
 	return l.objectFrom(l.Next(), refs, depth)
 }
@@ -53,8 +53,8 @@ func (l *Lexer) objectFrom(t Token, refs bool, depth int) (o Object, ok bool) {
 	return nil, false
 }
 
-// PropertyList reads the rest of a dictionary in a content stream, whose << was
-// the last token.
+// PropertyList reads the rest of a dictionary in a content stream, after the
+// token <<.
 func (l *Lexer) PropertyList() Dict { return l.dict(false, 1) }
 
 // reference reads the rest of "num gen R" if there is one.
@@ -95,7 +95,7 @@ func (l *Lexer) dict(refs bool, depth int) Dict {
 			return d
 		}
 		if t.Kind != TokName && !refs {
-			return d // in a content stream the next operators are worth more
+			return d // in a content stream, the next operators are more important
 		}
 		if t.Kind != TokName {
 			continue
@@ -103,7 +103,7 @@ func (l *Lexer) dict(refs bool, depth int) Dict {
 		save := l.Pos
 		v, ok := l.object(refs, depth)
 		if !ok {
-			l.Pos = save // the value is missing; what is here may end the dictionary
+			l.Pos = save // the value is missing, and the next token may end the dictionary
 			if t := l.Next(); t.Kind == TokKeyword && !endsObject(t) {
 				continue
 			}
@@ -116,7 +116,7 @@ func (l *Lexer) dict(refs bool, depth int) Dict {
 	}
 }
 
-// endsObject reports whether a keyword shows that a closing bracket is missing.
+// endsObject reports whether a keyword indicates a missing closing bracket.
 func endsObject(t Token) bool {
 	if t.Kind != TokKeyword {
 		return false

@@ -5,14 +5,14 @@ import (
 	"math"
 )
 
-// maxObjects is the largest number of an object. The format's own limit is
+// maxObjects is the maximum number of an object. The limit of the format is
 // 8,388,607 (ISO 32000-1, Annex C).
 const maxObjects = 8 << 20
 
-// chunkLen is how many entries of a table are allocated at a time.
+// chunkLen is the number of table entries that are allocated at once.
 const chunkLen = 1 << 10
 
-// An entry says where an object is.
+// An entry is the location of an object.
 type entry struct {
 	kind  entryKind
 	at    uint32 // byte offset, or the number of the object stream
@@ -21,18 +21,19 @@ type entry struct {
 
 const entryBytes = 12
 
-// An entryKind is how an object is stored.
+// An entryKind is the kind of an object's location.
 type entryKind uint8
 
 const (
-	missing  entryKind = iota // the table does not say
-	free                      // there is no such object
+	missing  entryKind = iota // not in the table
+	free                      // the object does not exist
 	inFile                    // at a byte offset
 	inStream                  // in an object stream
 )
 
-// atOffset returns the entry of an object at a byte offset. One beyond the
-// largest file leads nowhere, as the largest offset does.
+// atOffset returns the entry of an object at a byte offset. An offset beyond
+// the maximum file size is replaced by the maximum offset, which is also
+// invalid.
 func atOffset(at int) entry {
 	if at < 0 {
 		return entry{kind: free}
@@ -40,10 +41,10 @@ func atOffset(at int) entry {
 	return entry{kind: inFile, at: uint32(min(at, math.MaxUint32))}
 }
 
-// A table says where objects are by their numbers. It is not a map, because
-// documents have up to millions of objects, numbered from 0 with hardly a gap.
+// A table maps object numbers to locations. It is not a map, because documents
+// have up to millions of objects, numbered from 0 with few gaps.
 type table struct {
-	chunks []*[chunkLen]entry // nil where no entry was set
+	chunks []*[chunkLen]entry // nil if no entry was set
 	mem    Share
 }
 
@@ -76,14 +77,14 @@ func (t *table) set(num int, e entry) {
 	t.chunks[i][num%chunkLen] = e
 }
 
-// add sets the entry of an object that has none.
+// add sets the entry of an object if it has none.
 func (t *table) add(num int, e entry) {
 	if t.get(num).kind == missing {
 		t.set(num, e)
 	}
 }
 
-// objects yields the numbers of the objects that exist, in order.
+// objects yields the numbers of existing objects, in order.
 func (t *table) objects() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for i, c := range t.chunks {

@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// String returns a node in a canonical form of the query language, for tests
-// and logs. The result is always one line. Optional nodes, for which the
-// language has no syntax, are marked OPTIONAL.
+// String returns a node in a canonical form of the query language. The result is
+// always one line. Optional nodes, for which the language has no syntax, are
+// marked OPTIONAL.
 func String(n Node) string {
 	var b strings.Builder
 	write(&b, n)
