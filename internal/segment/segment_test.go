@@ -474,7 +474,7 @@ func TestQueries(t *testing.T) {
 			gone[docs[i].row] = true
 		}
 	}
-	queries := madeUpQueries(rnd, docs, 160)
+	queries := madeUpQueries(rnd, docs, 120)
 	type answer struct {
 		scores map[place]float64
 		found  []map[int64]bool
@@ -566,5 +566,63 @@ func TestMerge(t *testing.T) {
 			}
 			open(t, got)
 		})
+	}
+}
+
+// TestPruning checks that the best hits are the same as in a ranking of all
+// documents, where no chunk can be left out. The texts of one segment are much
+// longer than those of the others, so that its averages differ from those of
+// the collection.
+func TestPruning(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 6))
+	var parts [][]testDoc
+	row := int64(0)
+	for _, part := range []struct{ docs, length int }{{12000, 6}, {7000, 3}, {4000, 60}} {
+		var docs []testDoc
+		for range part.docs {
+			row++
+			d := testDoc{row: row, chunks: []testChunk{{}}}
+			if rnd.IntN(9) == 0 {
+				d.title = []string{fmt.Sprint("w", rnd.IntN(40))}
+			}
+			for range rnd.IntN(2 * part.length) {
+				x := rnd.IntN(200)
+				d.chunks[0].text = append(d.chunks[0].text, fmt.Sprint("w", x*x/200))
+			}
+			docs = append(docs, d)
+		}
+		parts = append(parts, docs)
+	}
+	c, _, _ := collect(t, parts, nil)
+	s := c.Begin()
+	defer s.End()
+	for range 40 {
+		var leaves []*Leaf
+		for range 1 + rnd.IntN(5) {
+			p := []Pattern{{Tokens: []string{fmt.Sprint("w", rnd.IntN(200))}}}
+			if rnd.IntN(5) == 0 { // a union
+				p = append(p, Pattern{Tokens: []string{fmt.Sprint("w", rnd.IntN(100))}})
+			}
+			l, err := s.Leaf(t.Context(), AllFields, p...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			leaves = append(leaves, l)
+		}
+		all, err := s.Top(t.Context(), leaves, nil, int(row))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range []int{1, 10, 100} {
+			hits, err := s.Top(t.Context(), leaves, nil, k)
+			if err != nil || len(hits) != min(k, len(all)) {
+				t.Fatalf("%d hits, want %d (%v)", len(hits), min(k, len(all)), err)
+			}
+			for i, h := range hits {
+				if want := all[i].Score; math.Abs(float64(h.Score-want)) > 1e-4*float64(want) {
+					t.Fatalf("hit %d of %d is %+v, want score %v", i, k, h, want)
+				}
+			}
+		}
 	}
 }
