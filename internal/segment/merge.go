@@ -40,6 +40,8 @@ type merger struct {
 func (m *merger) documents(deleted []Bits) {
 	next := make([]int, len(m.segments)) // document of each segment
 	for i, s := range m.segments {
+		m.current = s
+		s.checkDocuments()
 		m.chunks = append(m.chunks, make([]uint32, s.chunks))
 		m.docs = append(m.docs, make([]uint32, s.docs))
 		next[i] = m.skipDeleted(i, 0, deleted[i])
@@ -68,6 +70,29 @@ func (m *merger) documents(deleted []Bits) {
 			m.w.chunk(lengths)
 		}
 		next[least] = m.skipDeleted(least, d+1, deleted[least])
+	}
+}
+
+// checkDocuments panics if the chunks of the documents do not follow each other,
+// or the rows do not rise. Otherwise a merged segment would be wrong as well,
+// with checksums that are right.
+func (s *Segment) checkDocuments() {
+	row, chunk := int64(-1), 0
+	for d := range s.docs {
+		if s.Row(d) <= row {
+			panic(damaged("the rows of its documents do not rise"))
+		}
+		if s.start(d) != chunk || s.start(d+1) < chunk || s.start(d+1) > s.chunks {
+			panic(damaged("the chunks of its documents do not follow each other"))
+		}
+		for row = s.Row(d); chunk < s.start(d+1); chunk++ {
+			if s.doc(uint32(chunk)) != d {
+				panic(damaged("a chunk has another document"))
+			}
+		}
+	}
+	if s.start(s.docs) != s.chunks || chunk != s.chunks {
+		panic(damaged("a chunk has no document"))
 	}
 }
 
