@@ -116,14 +116,16 @@ type merged struct {
 	name    []byte
 }
 
-func newMerged(segments []*Segment, of func(s *Segment) *dictionary) *merged {
-	m := &merged{}
-	for _, s := range segments {
+// walk returns a walk over one of the dictionaries of each segment.
+func (m *merger) walk(of func(s *Segment) *dictionary) *merged {
+	walk := &merged{}
+	for _, s := range m.segments {
+		m.current = s
 		w := of(s).walk()
 		w.next()
-		m.walkers = append(m.walkers, w)
+		walk.walkers = append(walk.walkers, w)
 	}
-	return m
+	return walk
 }
 
 // next finds the next term and calls f with each walker that is at it.
@@ -153,7 +155,7 @@ const mergedTerms = 1000
 // chunks before it in its segment, but chunks of several segments alternate, so
 // the postings of a term are sorted.
 func (m *merger) terms(ctx context.Context) error {
-	walk := newMerged(m.segments, func(s *Segment) *dictionary { return &s.terms })
+	walk := m.walk(func(s *Segment) *dictionary { return &s.terms })
 	parts := make([]*list, len(m.segments))
 	for i := range parts {
 		parts[i] = &list{}
@@ -235,7 +237,7 @@ func join(l *list, parts []*list, of []int) {
 
 // words writes the words as written.
 func (m *merger) words(ctx context.Context) error {
-	walk := newMerged(m.segments, func(s *Segment) *dictionary { return &s.words })
+	walk := m.walk(func(s *Segment) *dictionary { return &s.words })
 	var docs []uint32
 	for n := 0; ; n++ {
 		if n%mergedTerms == 0 && ctx.Err() != nil {
