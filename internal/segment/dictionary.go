@@ -74,8 +74,12 @@ func (w *walker) enter(block int) {
 // next goes to the next term. It returns false if there is none.
 func (w *walker) next() bool {
 	if w.left == 0 {
+		last := w.entry
 		if w.enter(w.block + 1); w.left == 0 {
 			return false
+		}
+		if w.steps > 0 && (w.post != last.post+last.postSize || w.pos != last.pos+last.posSize) {
+			panic(damaged("the blocks of its dictionary do not follow each other"))
 		}
 	}
 	// In a dictionary that is not sorted, a search could go on for ever.
@@ -85,6 +89,9 @@ func (w *walker) next() bool {
 	w.left--
 	shared, b := uvarint(w.rest)
 	n, b := uvarint(b)
+	if shared > len(w.name) {
+		panic(damaged("a term shares more than the term before has"))
+	}
 	w.name = append(w.name[:shared], b[:n]...)
 	df, b := uvarint(b[n:])
 	w.df, w.set = df>>1, -1
