@@ -41,9 +41,6 @@ type cursor struct {
 
 // open goes to the first posting of a term.
 func (c *cursor) open(s *Segment, e entry, fields Fields) {
-	if e.df < 1 || e.df > s.chunks {
-		panic(damaged("a term has more postings than there are chunks"))
-	}
 	c.s, c.e, c.fields = s, e, fields
 	c.blocks = (e.df + blockSize - 1) / blockSize
 	c.data = s.postings[e.post : e.post+e.postSize+readAhead]

@@ -12,6 +12,7 @@ import (
 type dictionary struct {
 	data, index []byte
 	n           int
+	most        int // chunks of a term, or documents of a word, at most
 }
 
 const (
@@ -94,7 +95,9 @@ func (w *walker) next() bool {
 	}
 	w.name = append(w.name[:shared], b[:n]...)
 	df, b := uvarint(b[n:])
-	w.df, w.set = df>>1, -1
+	if w.df, w.set = df>>1, -1; w.df < 1 || w.df > w.d.most {
+		panic(damaged("a term has no postings, or more than there can be"))
+	}
 	if df&1 != 0 {
 		w.set = w.sets
 		w.sets++

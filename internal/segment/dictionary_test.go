@@ -16,7 +16,7 @@ func dictionaryOf(words []string) *dictionary {
 	for i, word := range words {
 		w.add([]byte(word), i+1, i%3 == 0, i%300, i%5)
 	}
-	return &dictionary{data: w.data, index: w.index, n: w.n}
+	return &dictionary{data: w.data, index: w.index, n: w.n, most: w.n}
 }
 
 // madeUpWords returns n different words, sorted: many of few letters, so that

@@ -185,8 +185,8 @@ func Open(data []byte) (s *Segment, err error) {
 	s.postings = data[le.Uint64(footer[20*secPostings:]):]
 	s.positions = sec[secPositions]
 	s.sets, s.wordDocs = sec[secSets], sec[secWordDocs]
-	s.terms = dictionary{data: sec[secTerms], index: sec[secTermIndex], n: int(le.Uint32(counts[8:]))}
-	s.words = dictionary{data: sec[secWords], index: sec[secWordIndex], n: int(le.Uint32(counts[12:]))}
+	s.terms = dictionary{data: sec[secTerms], index: sec[secTermIndex], n: int(le.Uint32(counts[8:])), most: s.chunks}
+	s.words = dictionary{data: sec[secWords], index: sec[secWordIndex], n: int(le.Uint32(counts[12:])), most: s.docs}
 	if len(s.rows) != 8*s.docs || len(s.titles) != 8*s.docs || len(s.starts) != 4*s.docs+4 || len(s.docOf) != 4*s.chunks || len(s.lengths) != 8*s.chunks ||
 		!s.terms.plausible() || !s.words.plausible() {
 		return bad("its numbers of documents, chunks and terms do not match its sections")
