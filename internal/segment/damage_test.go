@@ -14,9 +14,9 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// small returns the bytes of a segment of a few documents, with terms of more
-// than one block and sets of documents.
-func small(t testing.TB, rnd *rand.Rand) []byte {
+// small returns the bytes of a segment of n documents. If they are 12, it has terms
+// of more than one block and sets of documents.
+func small(t testing.TB, rnd *rand.Rand, n int) []byte {
 	words := []string{"a", "ab", "abc", "b", "検索", "x1", "x2", "x3"}
 	tokens := func(n int) (out []string) {
 		for range n {
@@ -25,7 +25,7 @@ func small(t testing.TB, rnd *rand.Rand) []byte {
 		return out
 	}
 	var docs []testDoc
-	for i := range 12 {
+	for i := range n {
 		d := testDoc{row: int64(3 * i), title: tokens(i % 3), name: tokens(i % 2), words: map[string]bool{"Word": i%4 == 0}}
 		for range 1 + 2*i {
 			d.chunks = append(d.chunks, testChunk{tokens(i % 2), tokens(rnd.IntN(6))})
@@ -49,7 +49,7 @@ func isDamage(err error, segments ...*Segment) bool {
 }
 
 func TestTruncated(t *testing.T) {
-	data := small(t, rand.New(rand.NewPCG(1, 2)))
+	data := small(t, rand.New(rand.NewPCG(1, 2)), 12)
 	for n := range data {
 		if _, err := Open(data[:n:n]); !isDamage(err) {
 			t.Fatalf("Open of the first %d bytes of %d: %v", n, len(data), err)
@@ -61,7 +61,7 @@ func TestTruncated(t *testing.T) {
 }
 
 func TestFlippedBytes(t *testing.T) {
-	data := small(t, rand.New(rand.NewPCG(1, 2)))
+	data := small(t, rand.New(rand.NewPCG(1, 2)), 12)
 	open(t, data)
 	for i := range data {
 		for _, bit := range []byte{1, 0x80, 0xff} {
@@ -235,8 +235,8 @@ func searches(t testing.TB, c *Collection, within Docs, check func(name string, 
 // TestDamagedNumbers changes bytes of a segment whose checksums are right.
 // FuzzSegment does the same with more bytes.
 func TestDamagedNumbers(t *testing.T) {
-	data := small(t, rand.New(rand.NewPCG(1, 2)))
-	other := open(t, small(t, rand.New(rand.NewPCG(3, 4))))
+	data := small(t, rand.New(rand.NewPCG(1, 2)), 12)
+	other := open(t, small(t, rand.New(rand.NewPCG(3, 4)), 12))
 	rnd := rand.New(rand.NewPCG(5, 6))
 	exercise(t, data, other)
 	for i := 0; i < len(data); i += 1 + rnd.IntN(120) {
@@ -250,7 +250,7 @@ func TestDamagedNumbers(t *testing.T) {
 // TestInconsistent changes single numbers of a segment whose checksums are
 // right, so that they contradict others.
 func TestInconsistent(t *testing.T) {
-	original := small(t, rand.New(rand.NewPCG(1, 2)))
+	original := small(t, rand.New(rand.NewPCG(1, 2)), 12)
 	// postings returns the postings of "a", which has several blocks.
 	postings := func(s *Segment) []byte {
 		e, ok := s.terms.find("a")
@@ -288,9 +288,9 @@ func TestInconsistent(t *testing.T) {
 		{"the documents end before the chunks", func(s *Segment, _ []byte) { le.PutUint32(s.starts[4*s.docs:], uint32(s.start(s.docs)-1)) }, merge},
 		{"rows do not rise", func(s *Segment, _ []byte) { le.PutUint64(s.rows[8*2:], uint64(s.Row(1))) }, merge},
 		{"a row is negative", func(s *Segment, _ []byte) { le.PutUint64(s.rows, 1<<63) }, merge},
-		{"a block has another last chunk", func(s *Segment, _ []byte) {
+		{"the last block has another last chunk", func(s *Segment, _ []byte) {
 			p := postings(s)
-			le.PutUint32(p, le.Uint32(p)+1)
+			le.PutUint32(p[skipEntry:], le.Uint32(p[skipEntry:])-1)
 		}, top},
 		{"chunks of a block do not rise", func(s *Segment, _ []byte) { // a gap that leads back, and one that leads ahead
 			p := postings(s)
