@@ -284,13 +284,13 @@ func (c *Collection) WordDocs(word string, inTitle bool) (d Docs, err error) {
 func (s *Segment) wordDocuments(e entry, f func(d int, inTitle bool)) {
 	b := s.wordDocs[e.post : e.post+e.postSize]
 	d := 0
-	for range e.df {
+	for i := range e.df {
 		var n int
 		n, b = uvarint(b)
-		d += n >> 1
-		if d >= s.docs {
-			panic(damaged("a word has a document that does not exist"))
+		if n>>1 == 0 && i > 0 || n>>1 >= s.docs-d {
+			panic(damaged("a word has a document that does not exist, or has it twice"))
 		}
+		d += n >> 1
 		f(d, n&1 != 0)
 	}
 }

@@ -41,9 +41,6 @@ type cursor struct {
 
 // open goes to the first posting of a term.
 func (c *cursor) open(s *Segment, e entry, fields Fields) {
-	if e.df < 1 || e.df > s.chunks {
-		panic(damaged("a term has more postings than there are chunks"))
-	}
 	c.s, c.e, c.fields = s, e, fields
 	c.blocks = (e.df + blockSize - 1) / blockSize
 	c.data = s.postings[e.post : e.post+e.postSize+readAhead]
@@ -73,14 +70,14 @@ func (c *cursor) load(block int) {
 		c.chunk, c.n = noChunk, 0
 		return
 	}
-	b, base := c.data, uint32(math.MaxUint32)
+	b, next := c.data, uint64(0) // the least number that the next chunk can have
 	c.n, c.posI, c.posAt = c.e.df, 0, 0
 	if c.skip != nil {
 		c.n = min(blockSize, c.e.df-block*blockSize)
 		b = b[le.Uint32(c.skip[block*skipEntry+4:]):]
 		c.posAt = int(le.Uint32(c.skip[block*skipEntry+8:]))
 		if block > 0 {
-			base = c.lastOf(block - 1)
+			next = uint64(c.lastOf(block-1)) + 1
 		}
 	}
 	wide := uint(b[0])
@@ -93,11 +90,15 @@ func (c *cursor) load(block int) {
 	}
 	unpack(&c.chunks, b, c.n, wide)
 	for i := range c.chunks[:c.n] {
-		base += c.chunks[i] + 1
-		c.chunks[i] = base
+		next += uint64(c.chunks[i])
+		c.chunks[i] = uint32(next)
+		next++
 	}
-	if int(base) >= c.s.chunks {
+	if next > uint64(c.s.chunks) { // then the numbers before are right, too: next only grows
 		panic(damaged("a posting has a chunk that does not exist"))
+	}
+	if c.skip != nil && c.lastOf(block) != c.chunks[c.n-1] {
+		panic(damaged("a block of postings does not end with its last chunk"))
 	}
 	c.counts = b[packedSize(c.n, wide):]
 	c.chunk = c.chunks[0]

@@ -12,6 +12,7 @@ import (
 type dictionary struct {
 	data, index []byte
 	n           int
+	most        int // chunks of a term, or documents of a word, at most
 }
 
 const (
@@ -74,8 +75,12 @@ func (w *walker) enter(block int) {
 // next goes to the next term. It returns false if there is none.
 func (w *walker) next() bool {
 	if w.left == 0 {
+		last := w.entry
 		if w.enter(w.block + 1); w.left == 0 {
 			return false
+		}
+		if w.steps > 0 && (w.post != last.post+last.postSize || w.pos != last.pos+last.posSize) {
+			panic(damaged("the blocks of its dictionary do not follow each other"))
 		}
 	}
 	// In a dictionary that is not sorted, a search could go on for ever.
@@ -85,9 +90,14 @@ func (w *walker) next() bool {
 	w.left--
 	shared, b := uvarint(w.rest)
 	n, b := uvarint(b)
+	if shared > len(w.name) {
+		panic(damaged("a term shares more than the term before has"))
+	}
 	w.name = append(w.name[:shared], b[:n]...)
 	df, b := uvarint(b[n:])
-	w.df, w.set = df>>1, -1
+	if w.df, w.set = df>>1, -1; w.df < 1 || w.df > w.d.most {
+		panic(damaged("a term has no postings, or more than there can be"))
+	}
 	if df&1 != 0 {
 		w.set = w.sets
 		w.sets++

@@ -305,9 +305,9 @@ func follow(starts []uint32, at [fieldCount + 1]int, positions []uint32, begin [
 
 // sloppy is occurrences for a phrase whose tokens may be moved. If the position
 // of each token, less its place in the phrase, differs by no more than slop
-// from that of the others, the phrase occurs.
+// from that of the others, the phrase occurs. Tokens that are equal have
+// different positions.
 func (s *Search) sloppy(cursors []*cursor, slop int) (tf float32) {
-	type place struct{ at, token int }
 	lengths := s.current.lengthsOf(cursors[0].chunk)
 	var places [fieldCount][]place
 	for i, c := range cursors {
@@ -328,7 +328,7 @@ func (s *Search) sloppy(cursors []*cursor, slop int) (tf float32) {
 		n := 0
 		count := make([]int, len(cursors))
 		have, lo := 0, 0
-		for _, p := range all {
+		for i, p := range all {
 			if count[p.token]++; count[p.token] == 1 {
 				have++
 			}
@@ -337,7 +337,7 @@ func (s *Search) sloppy(cursors []*cursor, slop int) (tf float32) {
 					have--
 				}
 			}
-			if have == len(cursors) { // count it, and begin again behind it
+			if have == len(cursors) && apart(cursors, all[lo:i+1]) { // count it, and begin again behind it
 				n++
 				clear(count)
 				have = 0
@@ -350,6 +350,31 @@ func (s *Search) sloppy(cursors []*cursor, slop int) (tf float32) {
 		}
 	}
 	return tf
+}
+
+// A place is a position of a token of a phrase, less the place of the token in
+// the phrase.
+type place struct{ at, token int }
+
+// apart reports whether each token of a phrase can have one of the places, and
+// equal tokens different positions. The first position that is left is always
+// right, because the places of a later token are at later positions.
+func apart(cursors []*cursor, places []place) bool {
+	chosen := make([]int, len(cursors))
+	for i, c := range cursors {
+		after := -1
+		for j := range i {
+			if cursors[j].e.post == c.e.post {
+				after = max(after, chosen[j])
+			}
+		}
+		found := slices.IndexFunc(places, func(p place) bool { return p.token == i && p.at+i > after })
+		if found < 0 {
+			return false
+		}
+		chosen[i] = places[found].at + i
+	}
+	return true
 }
 
 // Docs returns the documents that have a chunk that meets the leaf. It does not

@@ -40,6 +40,8 @@ type merger struct {
 func (m *merger) documents(deleted []Bits) {
 	next := make([]int, len(m.segments)) // document of each segment
 	for i, s := range m.segments {
+		m.current = s
+		s.checkDocuments()
 		m.chunks = append(m.chunks, make([]uint32, s.chunks))
 		m.docs = append(m.docs, make([]uint32, s.docs))
 		next[i] = m.skipDeleted(i, 0, deleted[i])
@@ -71,6 +73,29 @@ func (m *merger) documents(deleted []Bits) {
 	}
 }
 
+// checkDocuments panics if the chunks of the documents do not follow each other,
+// or the rows do not rise. Otherwise a merged segment would be wrong as well,
+// with checksums that are right.
+func (s *Segment) checkDocuments() {
+	row, chunk := int64(-1), 0
+	for d := range s.docs {
+		if s.Row(d) <= row {
+			panic(damaged("the rows of its documents do not rise"))
+		}
+		if s.start(d) != chunk || s.start(d+1) < chunk || s.start(d+1) > s.chunks {
+			panic(damaged("the chunks of its documents do not follow each other"))
+		}
+		for row = s.Row(d); chunk < s.start(d+1); chunk++ {
+			if s.doc(uint32(chunk)) != d {
+				panic(damaged("a chunk has another document"))
+			}
+		}
+	}
+	if s.start(s.docs) != s.chunks || chunk != s.chunks {
+		panic(damaged("a chunk has no document"))
+	}
+}
+
 // skipDeleted returns the first document of a segment from d on that is not
 // deleted.
 func (m *merger) skipDeleted(segment, d int, deleted Bits) int {
@@ -91,17 +116,20 @@ type merged struct {
 	name    []byte
 }
 
-func newMerged(segments []*Segment, of func(s *Segment) *dictionary) *merged {
-	m := &merged{}
-	for _, s := range segments {
+// walk returns a walk over one of the dictionaries of each segment.
+func (m *merger) walk(of func(s *Segment) *dictionary) *merged {
+	walk := &merged{}
+	for _, s := range m.segments {
+		m.current = s
 		w := of(s).walk()
 		w.next()
-		m.walkers = append(m.walkers, w)
+		walk.walkers = append(walk.walkers, w)
 	}
-	return m
+	return walk
 }
 
-// next finds the next term and calls f with each walker that is at it.
+// next finds the next term and calls f with each walker that is at it. It
+// panics with the segment of the last call of f if that is not sorted.
 func (m *merged) next(f func(segment int, w *walker)) bool {
 	found := false
 	for _, w := range m.walkers {
@@ -115,7 +143,9 @@ func (m *merged) next(f func(segment int, w *walker)) bool {
 	for i, w := range m.walkers {
 		if w.ok && string(w.name) == string(m.name) {
 			f(i, w)
-			w.next()
+			if w.next() && string(w.name) <= string(m.name) {
+				panic(damaged("its dictionary is not sorted"))
+			}
 		}
 	}
 	return true
@@ -128,7 +158,7 @@ const mergedTerms = 1000
 // chunks before it in its segment, but chunks of several segments alternate, so
 // the postings of a term are sorted.
 func (m *merger) terms(ctx context.Context) error {
-	walk := newMerged(m.segments, func(s *Segment) *dictionary { return &s.terms })
+	walk := m.walk(func(s *Segment) *dictionary { return &s.terms })
 	parts := make([]*list, len(m.segments))
 	for i := range parts {
 		parts[i] = &list{}
@@ -210,7 +240,7 @@ func join(l *list, parts []*list, of []int) {
 
 // words writes the words as written.
 func (m *merger) words(ctx context.Context) error {
-	walk := newMerged(m.segments, func(s *Segment) *dictionary { return &s.words })
+	walk := m.walk(func(s *Segment) *dictionary { return &s.words })
 	var docs []uint32
 	for n := 0; ; n++ {
 		if n%mergedTerms == 0 && ctx.Err() != nil {

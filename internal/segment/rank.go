@@ -202,7 +202,11 @@ func (r *ranking) segment(ctx context.Context, i int, leaves []*Leaf) error {
 			if d < 0 {
 				break
 			}
-			from = max(from, uint32(s.start(d)))
+			start := s.start(d)
+			if start > s.chunks {
+				panic(damaged("a document begins behind the last chunk"))
+			}
+			from = max(from, uint32(start))
 		}
 		to := min(from+window, uint32(s.chunks))
 		r.window(i, list, accept, from, to)

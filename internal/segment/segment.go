@@ -80,7 +80,7 @@ const (
 const (
 	magic      = "KHsegm\x00\x01"
 	footerSize = sectionCount*20 + 4*4 + int(fieldCount)*8 + 4 + len(magic)
-	padding    = readAhead // zeros after each section, at least
+	padding    = readAhead // zeros after each section, at least; see gapAfter
 	align      = 8
 )
 
@@ -163,13 +163,17 @@ func Open(data []byte) (s *Segment, err error) {
 	}
 	s = &Segment{data: data}
 	var sec [sectionCount][]byte
+	at, end := len(magic), len(data)-footerSize
 	for i := range sec {
 		off, size := le.Uint64(footer[20*i:]), le.Uint64(footer[20*i+8:])
-		end := uint64(len(data) - footerSize)
-		if off > end || size > end-off || end-off-size < padding {
-			return bad("section %d is outside the segment", i)
+		if off != uint64(at) || size > uint64(end-at) || int(size)+gapAfter(at+int(size)) > end-at {
+			return bad("section %d is not where it should be", i)
 		}
-		sec[i] = data[off : off+size]
+		sec[i] = data[at : at+int(size)]
+		at += int(size) + gapAfter(at+int(size))
+	}
+	if at != end {
+		return bad("there are %d bytes behind the sections", end-at)
 	}
 	counts := footer[20*sectionCount:]
 	s.docs, s.chunks = int(le.Uint32(counts)), int(le.Uint32(counts[4:]))
@@ -181,8 +185,8 @@ func Open(data []byte) (s *Segment, err error) {
 	s.postings = data[le.Uint64(footer[20*secPostings:]):]
 	s.positions = sec[secPositions]
 	s.sets, s.wordDocs = sec[secSets], sec[secWordDocs]
-	s.terms = dictionary{data: sec[secTerms], index: sec[secTermIndex], n: int(le.Uint32(counts[8:]))}
-	s.words = dictionary{data: sec[secWords], index: sec[secWordIndex], n: int(le.Uint32(counts[12:]))}
+	s.terms = dictionary{data: sec[secTerms], index: sec[secTermIndex], n: int(le.Uint32(counts[8:])), most: s.chunks}
+	s.words = dictionary{data: sec[secWords], index: sec[secWordIndex], n: int(le.Uint32(counts[12:])), most: s.docs}
 	if len(s.rows) != 8*s.docs || len(s.titles) != 8*s.docs || len(s.starts) != 4*s.docs+4 || len(s.docOf) != 4*s.chunks || len(s.lengths) != 8*s.chunks ||
 		!s.terms.plausible() || !s.words.plausible() {
 		return bad("its numbers of documents, chunks and terms do not match its sections")
@@ -198,7 +202,11 @@ func averages(sums [fieldCount]uint64, chunks int) (avg [fieldCount]float32) {
 	return avg
 }
 
-// Verify compares the checksums of all sections.
+// gapAfter returns the number of zeros between a section that ends at a
+// position and the next section.
+func gapAfter(end int) int { return padding + (align-end%align)%align }
+
+// Verify compares the checksums of all sections, and the bytes between them.
 func (s *Segment) Verify() (err error) {
 	defer catch(&s, &err)
 	defer faults()()
@@ -207,6 +215,11 @@ func (s *Segment) Verify() (err error) {
 		off, size := le.Uint64(footer[20*i:]), le.Uint64(footer[20*i+8:])
 		if crc32.Checksum(s.data[off:off+size], castagnoli) != le.Uint32(footer[20*i+16:]) {
 			return &Damage{Segment: s, Reason: fmt.Sprintf("the checksum of section %d is wrong", i)}
+		}
+		for _, b := range s.data[off+size:][:gapAfter(int(off+size))] {
+			if b != 0 {
+				return &Damage{Segment: s, Reason: fmt.Sprintf("section %d is not followed by zeros", i)}
+			}
 		}
 	}
 	return nil

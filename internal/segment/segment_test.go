@@ -3,12 +3,15 @@ package segment
 import (
 	"bytes"
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -197,7 +200,8 @@ func countPhrase(field []string, p Pattern) (n int) {
 
 // countSloppy counts the occurrences of a phrase whose tokens may be moved: in
 // the order of positions less places in the phrase, each occurrence ends as
-// early as it can, and has no position of the one before.
+// early as it can, and begins behind the one before. Each token has a position
+// of its own.
 func countSloppy(field, tokens []string, slop int) (n int) {
 	type place struct{ at, token int }
 	var all []place
@@ -210,17 +214,35 @@ func countSloppy(field, tokens []string, slop int) (n int) {
 	}
 	begin := 0
 	for end := range all {
-		have := map[int]bool{}
+		positions := make([][]int, len(tokens))
 		for _, p := range all[begin : end+1] {
 			if all[end].at-p.at <= slop {
-				have[p.token] = true
+				positions[p.token] = append(positions[p.token], p.at+p.token)
 			}
 		}
-		if len(have) == len(tokens) {
+		if differ(positions, map[int]bool{}) {
 			n, begin = n+1, end+1
 		}
 	}
 	return n
+}
+
+// differ reports whether one position of each list can be chosen so that all
+// differ from each other and from used ones.
+func differ(positions [][]int, used map[int]bool) bool {
+	if len(positions) == 0 {
+		return true
+	}
+	for _, p := range positions[0] {
+		if !used[p] {
+			used[p] = true
+			if differ(positions[1:], used) {
+				return true
+			}
+			delete(used, p)
+		}
+	}
+	return false
 }
 
 // A counted is what brute force finds of a leaf in one chunk.
@@ -258,15 +280,15 @@ func brute(docs []testDoc, l testLeaf) (found [][]counted) {
 	return found
 }
 
-// A place names a chunk.
-type place struct {
+// A chunkPlace names a chunk.
+type chunkPlace struct {
 	row   int64
 	chunk int
 }
 
 // bruteTop returns the scores of all chunks that meet a leaf, and the documents
 // of each leaf. Only the documents for which stats returns true count.
-func bruteTop(docs []testDoc, q testQuery, leaves [][][]counted, stats func(row int64) bool) (scores map[place]float64, found []map[int64]bool) {
+func bruteTop(docs []testDoc, q testQuery, leaves [][][]counted, stats func(row int64) bool) (scores map[chunkPlace]float64, found []map[int64]bool) {
 	var sums [fieldCount]float64
 	chunks := 0
 	for i := range docs {
@@ -279,7 +301,7 @@ func bruteTop(docs []testDoc, q testQuery, leaves [][][]counted, stats func(row 
 			}
 		}
 	}
-	scores = map[place]float64{}
+	scores = map[chunkPlace]float64{}
 	for j, l := range q.leaves {
 		df := 0
 		for i := range docs {
@@ -303,7 +325,7 @@ func bruteTop(docs []testDoc, q testQuery, leaves [][][]counted, stats func(row 
 				}
 				if weighed > 0 && stats(docs[i].row) {
 					rows[docs[i].row] = true
-					scores[place{docs[i].row, c}] += float64(l.weight) * idf * (k1 + 1) * weighed / (k1 + weighed)
+					scores[chunkPlace{docs[i].row, c}] += float64(l.weight) * idf * (k1 + 1) * weighed / (k1 + weighed)
 				}
 			}
 		}
@@ -314,7 +336,7 @@ func bruteTop(docs []testDoc, q testQuery, leaves [][][]counted, stats func(row 
 
 // compare runs a query in a collection, and compares the answer with that of
 // brute force.
-func compare(t *testing.T, c *Collection, q testQuery, gone map[int64]bool, scores map[place]float64, found []map[int64]bool) {
+func compare(t *testing.T, c *Collection, q testQuery, gone map[int64]bool, scores map[chunkPlace]float64, found []map[int64]bool) {
 	t.Helper()
 	ctx := t.Context()
 	s := c.Begin()
@@ -366,7 +388,7 @@ func compare(t *testing.T, c *Collection, q testQuery, gone map[int64]bool, scor
 	near := func(a float32, b float64) bool { return math.Abs(float64(a)-b) <= 1e-4*math.Abs(b) }
 	seen := map[int64]bool{}
 	for i, h := range hits {
-		if own := scores[place{h.Row, h.Chunk}]; seen[h.Row] || gone[h.Row] || !near(h.Score, want[i]) || !near(h.Score, own) || !near(h.Score, best[h.Row]) {
+		if own := scores[chunkPlace{h.Row, h.Chunk}]; seen[h.Row] || gone[h.Row] || !near(h.Score, want[i]) || !near(h.Score, own) || !near(h.Score, best[h.Row]) {
 			t.Fatalf("%+v: hit %d is %+v; by brute force the chunk has %v, its document %v, hit %d %v", q.leaves, i, h, own, best[h.Row], i, want[i])
 		}
 		if i > 0 && h.Score > hits[i-1].Score {
@@ -444,9 +466,11 @@ func madeUpQueries(rnd *rand.Rand, docs []testDoc, n int) (queries []testQuery) 
 			q.leaves = append(q.leaves, leaf(phrase(), phrase(), term()), leaf(phrase()))
 		case 6:
 			q.leaves = append(q.leaves, leaf(phrase()), leaf(term()), leaf(begin()), leaf(Pattern{Tokens: []string{"absent"}}))
-		case 7: // one after the other, the same token twice
+		case 7: // the same token twice
 			p := phrase()
-			p.Tokens = []string{p.Tokens[0], p.Tokens[0]}
+			if p.Tokens = append(p.Tokens, p.Tokens[0]); rnd.IntN(2) == 0 {
+				p.Tokens = []string{p.Tokens[0], p.Tokens[0]}
+			}
 			q.leaves = append(q.leaves, leaf(p), leaf(term(), term()))
 		}
 		q.k = []int{1, 10, 1000}[rnd.IntN(3)]
@@ -474,9 +498,9 @@ func TestQueries(t *testing.T) {
 			gone[docs[i].row] = true
 		}
 	}
-	queries := madeUpQueries(rnd, docs, 160)
+	queries := madeUpQueries(rnd, docs, 120)
 	type answer struct {
-		scores map[place]float64
+		scores map[chunkPlace]float64
 		found  []map[int64]bool
 	}
 	leaves := make([][][][]counted, len(queries))
@@ -567,4 +591,188 @@ func TestMerge(t *testing.T) {
 			open(t, got)
 		})
 	}
+}
+
+// TestPruning checks that the best hits are the same as in a ranking of all
+// documents, where no chunk can be left out. The texts of one segment are much
+// longer than those of the others, so that its averages differ from those of
+// the collection.
+func TestPruning(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 6))
+	var parts [][]testDoc
+	row := int64(0)
+	for _, part := range []struct{ docs, length int }{{12000, 6}, {7000, 3}, {4000, 60}} {
+		var docs []testDoc
+		for range part.docs {
+			row++
+			d := testDoc{row: row, chunks: []testChunk{{}}}
+			if rnd.IntN(9) == 0 {
+				d.title = []string{fmt.Sprint("w", rnd.IntN(40))}
+			}
+			for range rnd.IntN(2 * part.length) {
+				x := rnd.IntN(200)
+				d.chunks[0].text = append(d.chunks[0].text, fmt.Sprint("w", x*x/200))
+			}
+			docs = append(docs, d)
+		}
+		parts = append(parts, docs)
+	}
+	c, _, _ := collect(t, parts, nil)
+	s := c.Begin()
+	defer s.End()
+	for range 40 {
+		var leaves []*Leaf
+		for range 1 + rnd.IntN(5) {
+			p := []Pattern{{Tokens: []string{fmt.Sprint("w", rnd.IntN(200))}}}
+			if rnd.IntN(5) == 0 { // a union
+				p = append(p, Pattern{Tokens: []string{fmt.Sprint("w", rnd.IntN(100))}})
+			}
+			l, err := s.Leaf(t.Context(), AllFields, p...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			leaves = append(leaves, l)
+		}
+		all, err := s.Top(t.Context(), leaves, nil, int(row))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range []int{1, 10, 100} {
+			hits, err := s.Top(t.Context(), leaves, nil, k)
+			if err != nil || len(hits) != min(k, len(all)) {
+				t.Fatalf("%d hits, want %d (%v)", len(hits), min(k, len(all)), err)
+			}
+			for i, h := range hits {
+				if want := all[i].Score; math.Abs(float64(h.Score-want)) > 1e-4*float64(want) {
+					t.Fatalf("hit %d of %d is %+v, want score %v", i, k, h, want)
+				}
+			}
+		}
+	}
+}
+
+// TestSlop shows what the distance of a phrase means.
+func TestSlop(t *testing.T) {
+	for _, tt := range []struct {
+		phrase, text string
+		least        int // slop with which the phrase is found
+	}{
+		{"a b", "a b", 0},
+		{"a b", "a x b", 1},
+		{"a b", "a x x b", 2},
+		{"a b", "b a", 2},
+		{"a b", "b x a", 3},
+		{"a b c", "a x b c", 1},
+		{"a b c", "a x b x c", 2},
+		{"a b c", "b a c", 2},
+		{"a a", "a a", 0},
+		{"a a", "a x a", 1},
+		{"a b a", "a b x a", 1},
+		{"a a", "a", 100},
+		{"a b a", "a b", 100},
+		{"a b", "a x", 100},
+	} {
+		s := open(t, build(t, []testDoc{{chunks: []testChunk{{text: strings.Fields(tt.text)}}}}))
+		search := NewCollection([]*Segment{s}, []Bits{nil}).Begin()
+		for slop := range min(tt.least+3, 20) {
+			l, err := search.Leaf(t.Context(), AllFields, Pattern{Tokens: strings.Fields(tt.phrase), Slop: slop})
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := search.Docs(t.Context(), l)
+			if found := d.Count() == 1; err != nil || found != (slop >= tt.least) {
+				t.Errorf("%q with slop %d in %q: found = %v (%v)", tt.phrase, slop, tt.text, found, err)
+			}
+		}
+		search.End()
+	}
+}
+
+// TestCanceled checks that searches and merges end with the error of the
+// context, and that a search that was interrupted leaves nothing behind.
+func TestCanceled(t *testing.T) {
+	docs := madeUp(rand.New(rand.NewPCG(7, 8)), 300)
+	c, segments, deleted := collect(t, split(docs, 2), nil)
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := c.Begin()
+	defer s.End()
+	prefix := Pattern{Tokens: []string{"w"}, Prefix: true}
+	leaf := func(patterns ...Pattern) *Leaf {
+		l, err := s.Leaf(t.Context(), AllFields, patterns...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	want, err := s.Top(t.Context(), []*Leaf{leaf(prefix)}, nil, 10)
+	if err != nil || len(want) != 10 {
+		t.Fatalf("%d hits, %v", len(want), err)
+	}
+	l := leaf(prefix)
+	for name, do := range map[string]func() error{
+		"Leaf":   func() error { _, err := s.Leaf(canceled, AllFields, prefix); return err },
+		"phrase": func() error { _, err := s.Leaf(canceled, AllFields, Pattern{Tokens: []string{"w0", "w1"}}); return err },
+		"Docs":   func() error { _, err := s.Docs(canceled, l); return err },
+		"Top":    func() error { _, err := s.Top(canceled, []*Leaf{l}, nil, 10); return err },
+		"Top, term": func() error {
+			_, err := s.Top(canceled, []*Leaf{leaf(Pattern{Tokens: []string{"w0"}})}, nil, 10)
+			return err
+		},
+		"WordsWith": func() error { return c.WordsWith(canceled, "", func(Word) bool { return true }) },
+		"WordsNear": func() error { _, err := c.WordsNear(canceled, docs[0].title[0], 2, 10); return err },
+		"Merge": func() error {
+			_, err := Merge(canceled, &bytes.Buffer{}, &bytes.Buffer{}, segments, deleted)
+			return err
+		},
+	} {
+		if err := do(); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	hits, err := s.Top(t.Context(), []*Leaf{l}, nil, 10)
+	if err != nil || !slices.Equal(hits, want) {
+		t.Errorf("hits after an interrupted search: %v (%v), want %v", hits, err, want)
+	}
+}
+
+// TestConcurrent runs searches of one collection at the same time.
+func TestConcurrent(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(9, 10))
+	docs := madeUp(rnd, 200)
+	c, _, _ := collect(t, split(docs, 3), map[int64]bool{docs[7].row: true})
+	queries := madeUpQueries(rnd, docs, 40)
+	run := func() (all [][]Hit, err error) {
+		for _, q := range queries {
+			s := c.Begin()
+			var leaves []*Leaf
+			for _, l := range q.leaves {
+				leaf, err := s.Leaf(t.Context(), l.fields, l.patterns...)
+				if err != nil {
+					return nil, err
+				}
+				leaves = append(leaves, leaf)
+			}
+			hits, err := s.Top(t.Context(), leaves, nil, q.k)
+			if err != nil {
+				return nil, err
+			}
+			s.End()
+			all = append(all, hits)
+		}
+		return all, nil
+	}
+	want, err := run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			if got, err := run(); err != nil || !slices.EqualFunc(got, want, slices.Equal) {
+				t.Errorf("other hits than before (%v)", err)
+			}
+		})
+	}
+	group.Wait()
 }

@@ -293,7 +293,7 @@ func (w *writer) end() {
 	w.table = le.AppendUint64(w.table, uint64(w.written-w.start))
 	w.table = le.AppendUint32(w.table, w.sum)
 	var zeros [padding + align]byte
-	w.write(zeros[:padding+(align-w.written%align)%align])
+	w.write(zeros[:gapAfter(w.written)])
 }
 
 // section writes a whole section.
