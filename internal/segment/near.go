@@ -73,7 +73,7 @@ func (s *Search) nearness(cursors []*cursor, chunk uint32) (bonus float32) {
 		var begin [fieldCount + 1]int
 		s.buf[1], begin = c.positions(s.buf[1])
 		here := s.buf[1][begin[Text]:begin[Text+1]]
-		if gap, part := distance(before, here); gap > 0 {
+		if gap, part := closest(before, here); gap > 0 {
 			bonus += nearBonus * part * min(weight, c.weight) / float32(gap)
 		}
 		before = append(before[:0], here...)
@@ -83,10 +83,10 @@ func (s *Search) nearness(cursors []*cursor, chunk uint32) (bonus float32) {
 	return bonus
 }
 
-// distance returns the least distance between positions of two terms that is at
+// closest returns the least distance between positions of two terms that is at
 // most nearDistance, 0 if there is none, and the part of the bonus that it
 // gives. Both lists are sorted.
-func distance(a, b []uint32) (gap int, part float32) {
+func closest(a, b []uint32) (gap int, part float32) {
 	i := 0
 	for _, p := range b {
 		for i < len(a) && a[i] < p {
