@@ -112,6 +112,9 @@ func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string
 	if page.Staged {
 		r.Add("allWords", page.AllWords)
 	}
+	if page.Partial {
+		r.Add("partial", true)
+	}
 	if page.AtLeast {
 		r.Add("totalIsLowerBound", true)
 	}

@@ -18,7 +18,22 @@ type evaluator struct {
 	view   *view
 	search *segment.Search
 	now    time.Time
+	limit  time.Duration // for matching and ranking
+	ended  bool          // the time for the search was over before everything was evaluated
 }
+
+// timedOut reports whether err means that the time for the search is over, and
+// not that the client is gone. It records that the result is partial.
+func (e *evaluator) timedOut(ctx context.Context, err error) bool {
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(context.Cause(ctx), errTooLong) {
+		return false
+	}
+	e.ended = true
+	return true
+}
+
+// errTooLong is the cause of the end of the context of a search.
+var errTooLong = errors.New("the search took too long")
 
 // evaluate calls f with an evaluator for the documents with one of the labels
 // (nil: all).
@@ -28,7 +43,7 @@ func (x *Index) evaluate(ctx context.Context, tx *sql.Tx, labels []string, f fun
 		return err
 	}
 	defer x.closeView(v)
-	e := &evaluator{tx: &preparedTx{tx: tx}, view: v, search: v.Begin(), now: time.Now()}
+	e := &evaluator{tx: &preparedTx{tx: tx}, view: v, search: v.Begin(), now: time.Now(), limit: x.searchTime}
 	defer e.search.End()
 	err = f(e)
 	if d, ok := errors.AsType[*segment.Damage](err); ok {
@@ -111,6 +126,8 @@ func (e *evaluator) and(ctx context.Context, nodes []query.Node) (found, error) 
 		}
 		f, err := e.eval(ctx, n)
 		switch {
+		case e.timedOut(ctx, err): // nothing is known about the rest
+			return found{docs: e.view.None()}, nil
 		case err != nil:
 			return out, err
 		case f.void:
@@ -141,6 +158,9 @@ func (e *evaluator) or(ctx context.Context, nodes []query.Node) (found, error) {
 	out := found{void: true}
 	for _, n := range nodes {
 		f, err := e.eval(ctx, n)
+		if e.timedOut(ctx, err) {
+			break
+		}
 		if err != nil {
 			return out, err
 		}

@@ -23,6 +23,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"modernc.org/sqlite"
 
@@ -31,6 +32,10 @@ import (
 
 // FileName is the name of the index file inside the data folder.
 const FileName = "knowhow.db"
+
+// maxSearchTime is how long a search may evaluate and rank. After this time, it
+// returns what it has found.
+const maxSearchTime = 2 * time.Second
 
 // Options configures [Open].
 type Options struct {
@@ -50,6 +55,9 @@ type Index struct {
 	open    openSegments
 	popular wordCache // fallback of PopularWords
 	counts  searchLog // words that were searched for and are not yet written
+
+	searchTime time.Duration // for matching and ranking in one search
+	expensive  chan struct{} // has a place for each expensive search that runs
 
 	mergeSoon   chan struct{} // one signal for segmentLoop
 	rebuildSoon chan struct{} // the same
@@ -76,7 +84,7 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the data folder: %w", err)
 	}
-	x := &Index{path: filepath.Join(dir, FileName), log: o.Log, mergeSoon: make(chan struct{}, 1), rebuildSoon: make(chan struct{}, 1)}
+	x := &Index{path: filepath.Join(dir, FileName), log: o.Log, searchTime: maxSearchTime, mergeSoon: make(chan struct{}, 1), rebuildSoon: make(chan struct{}, 1)}
 	if x.log == nil {
 		x.log = slog.New(slog.DiscardHandler)
 	}
@@ -86,9 +94,11 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 	if x.w, err = x.connect(1, true); err != nil {
 		return nil, err
 	}
-	if x.r, err = x.connect(min(4, max(2, runtime.GOMAXPROCS(0))), false); err != nil {
+	readers := min(4, max(2, runtime.GOMAXPROCS(0)))
+	if x.r, err = x.connect(readers, false); err != nil {
 		return nil, err
 	}
+	x.expensive = make(chan struct{}, readers-1) // one connection is left for other searches
 	if err := x.prepare(ctx, steps); err != nil {
 		return nil, errors.Join(x.fault("opening the index", err), x.w.Close(), x.r.Close())
 	}

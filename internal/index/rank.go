@@ -37,7 +37,7 @@ func (e *evaluator) rank(ctx context.Context, m *matched, text string, need int)
 		leaves = leaves[:maxRanked]
 	}
 	hits, err := e.search.Top(ctx, leaves, m.docs, max(need, nearHits))
-	if err != nil {
+	if err != nil && !e.timedOut(ctx, err) {
 		return nil, err
 	}
 	if err := e.search.PreferNear(hits[:min(len(hits), nearHits)], leaves); err != nil {
@@ -84,7 +84,10 @@ func (e *evaluator) preferTitled(ctx context.Context, m *matched, text string, l
 		return hits, nil
 	}
 	first, err := e.search.Top(ctx, leaves, titled, titleHits)
-	if err != nil || len(first) == 0 {
+	if len(first) == 0 || err != nil {
+		if e.timedOut(ctx, err) {
+			err = nil
+		}
 		return hits, err
 	}
 	seen := map[int64]bool{}

@@ -30,6 +30,14 @@ func (x *Index) Search(ctx context.Context, q search.Query) (*search.Page, error
 	if q.Geo != nil {
 		return nil, fmt.Errorf("geo: no document of this index has a location: %w", errkind.Unsupported)
 	}
+	if isExpensive(q.Text) {
+		select {
+		case x.expensive <- struct{}{}:
+			defer func() { <-x.expensive }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	var page *search.Page
 	err := x.readSegments(ctx, "searching", func(tx *sql.Tx) error {
 		return x.evaluate(ctx, tx, q.Labels, func(e *evaluator) error {
@@ -68,6 +76,19 @@ func (x *Index) Find(ctx context.Context, id string, labels []string) (*search.H
 	return h, err
 }
 
+// cheapWildcards and cheapWords are how many wildcards and how many words a query
+// may have that does not wait for other expensive queries.
+const (
+	cheapWildcards = 8
+	cheapWords     = 100
+)
+
+// isExpensive reports whether a query may take so long that it should not run
+// beside many others like it.
+func isExpensive(text string) bool {
+	return strings.Count(text, "*")+strings.Count(text, "?")+strings.Count(text, "~") > cheapWildcards || strings.Count(text, " ") > cheapWords
+}
+
 // someWords is the least number of words of a plain query for which some of them
 // are enough.
 const someWords = 3
@@ -80,19 +101,24 @@ type matched struct {
 	words int  // how many have all words that count; -1 unless some words are enough
 }
 
-// search returns one page of the documents that match a valid query.
+// find returns one page of the documents that match a valid query.
 func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, error) {
-	m, err := e.match(ctx, q)
+	limited, cancel := context.WithTimeoutCause(ctx, e.limit, errTooLong)
+	defer cancel()
+	m, err := e.match(limited, q)
+	if e.timedOut(limited, err) {
+		return &search.Page{Partial: true, AtLeast: true}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	page := &search.Page{Total: m.n}
+	list, err := e.list(limited, m, q)
+	if err != nil && !e.timedOut(limited, err) {
+		return nil, err
+	}
+	page := &search.Page{Total: m.n, Partial: e.ended, AtLeast: e.ended}
 	if m.words >= 0 {
 		page.Staged, page.AllWords = true, m.words
-	}
-	list, err := e.list(ctx, m, q)
-	if err != nil {
-		return nil, err
 	}
 	byScore := len(q.Sort) == 0 || q.Sort[0].Field == "score"
 	for _, r := range list {
@@ -105,9 +131,10 @@ func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, err
 		}
 		page.Hits = append(page.Hits, *h)
 	}
-	if q.Facets != nil {
-		page.Facets, err = e.facets(ctx, m, q)
+	if q.Facets == nil {
+		return page, nil
 	}
+	page.Facets, err = e.facets(ctx, m, q)
 	return page, err
 }
 
@@ -162,6 +189,8 @@ func (e *evaluator) matchWords(ctx context.Context, m *matched, words []string, 
 	for _, n := range nodes {
 		f, err := e.eval(ctx, n)
 		switch {
+		case e.timedOut(ctx, err):
+			continue
 		case err != nil:
 			return err
 		case f.void:

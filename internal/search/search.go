@@ -132,8 +132,12 @@ type Page struct {
 	// Relaxed reports whether no document contained all of the words, so that
 	// the hits contain some of them; see [Relax].
 	Relaxed bool
-	// Staged reports whether the documents with all words of a plain query come
-	// first, followed by those with some. AllWords is the number of the former.
+	// Partial reports whether the search ended before it had seen all
+	// documents, because it took too long.
+	Partial bool
+	// Staged reports whether documents with some of the words of a plain query
+	// are among the hits. AllWords is the number of documents with all words
+	// that count.
 	Staged   bool
 	AllWords int
 }
