@@ -669,10 +669,18 @@ func (x *Index) mergeRows(ctx context.Context, due []segmentRow, handles []*hand
 	err = x.write(ctx, "merging segments", func(tx *sql.Tx) error {
 		return x.replaceMerged(ctx, tx, due, segments, deleted, r, body)
 	})
-	if err != nil && r.file != "" {
-		os.Remove(x.segmentPath(r.file))
+	if err != nil {
+		if r.file != "" {
+			os.Remove(x.segmentPath(r.file))
+		}
+		return err
 	}
-	return err
+	for _, old := range due {
+		if old.file != "" { // a search that still needs it reads the list again
+			os.Remove(x.segmentPath(old.file)) // removeOrphans tries again
+		}
+	}
+	return nil
 }
 
 // errMerged means that the segments of a merge have changed meanwhile.
