@@ -340,9 +340,7 @@ func (s *Search) sloppy(cursors []*cursor, slop int) (tf float32) {
 			if have == len(cursors) && apart(cursors, all[lo:i+1]) { // count it, and begin again behind it
 				n++
 				clear(count)
-				have = 0
-				for ; lo < len(all) && (all[lo].at < p.at || all[lo].at == p.at && all[lo].token <= p.token); lo++ {
-				}
+				have, lo = 0, i+1
 			}
 		}
 		if n > 0 {
