@@ -191,8 +191,12 @@ func (m *merger) terms(ctx context.Context) error {
 func (m *merger) read(segment int, e entry, c *cursor, l *list) {
 	s := m.segments[segment]
 	l.reset()
-	positions := s.positions[e.pos : e.pos+e.posSize]
+	all := s.positions[e.pos : e.pos+e.posSize]
+	positions := all
 	for c.open(s, e, AllFields); c.chunk != noChunk; c.load(c.block + 1) {
+		if c.posAt != len(all)-len(positions) {
+			panic(damaged("the positions of a term do not match its frequencies"))
+		}
 		c.count()
 		for i := range c.n {
 			n := 0
@@ -209,6 +213,9 @@ func (m *merger) read(segment int, e entry, c *cursor, l *list) {
 			}
 			positions = positions[size:]
 		}
+	}
+	if len(positions) > 0 {
+		panic(damaged("the positions of a term do not match its frequencies"))
 	}
 }
 
