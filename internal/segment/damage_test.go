@@ -298,6 +298,21 @@ func TestInconsistent(t *testing.T) {
 			block[0] = 32
 			le.PutUint32(block[5:], noChunk-1)
 		}, merge},
+		{"a frequency does not match the positions", func(s *Segment, _ []byte) {
+			block := postings(s)[2*skipEntry:]
+			if block[1]&0x7f < 2 {
+				t.Fatal("the frequencies have less than two bits")
+			}
+			at := 2 + packedSize(blockSize, uint(block[0]))
+			if block[1]&0x80 != 0 {
+				at += 3
+			}
+			block[at] ^= 1
+		}, merge},
+		{"positions of a block begin elsewhere", func(s *Segment, _ []byte) {
+			p := postings(s)[skipEntry+8:]
+			le.PutUint32(p, le.Uint32(p)-1)
+		}, merge},
 		{"postings of a block of terms overlap others", func(s *Segment, _ []byte) { le.PutUint64(s.words.index[indexEntry+8:], 0) }, words},
 		{"terms are not sorted", func(s *Segment, _ []byte) { // the second term of one letter
 			s.terms.data[2] = 'z'
