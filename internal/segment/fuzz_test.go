@@ -56,9 +56,8 @@ func FuzzSegment(f *testing.F) {
 		runtime.ReadMemStats(&before)
 		exercise(t, data, other)
 		runtime.ReadMemStats(&after)
-		// An undamaged segment takes less than 16 MB, most of it in collections
-		// and merges.
-		if n := after.TotalAlloc - before.TotalAlloc; n > 128<<20 {
+		// An undamaged segment takes 2 MB, most of it in collections and merges.
+		if n := after.TotalAlloc - before.TotalAlloc; n > 32<<20 {
 			t.Fatalf("%d bytes are allocated for a segment of %d bytes", n, len(data))
 		}
 	})
