@@ -17,6 +17,8 @@ func FuzzSegment(f *testing.F) {
 	originals := [][]byte{small(f, rnd, 3), small(f, rnd, 12), small(f, rnd, 0)}
 	other := open(f, small(f, rnd, 2))
 	f.Add(byte(0), []byte{})
+	f.Add(byte(1), []byte("9:27"))         // positions that do not match frequencies
+	f.Add(byte('+'), []byte("\x82a1\xdf")) // terms that are not sorted
 	for i, data := range originals {
 		for range 100 {
 			var changes []byte
