@@ -9,7 +9,7 @@ import (
 
 // A Pattern is a sequence of tokens.
 type Pattern struct {
-	Tokens []string // at least one
+	Tokens []string // none finds nothing
 	Prefix bool     // the last token stands for all that begin with it
 
 	// Slop is how far the tokens may be moved, in positions, until they are
@@ -124,6 +124,9 @@ func (s *Search) Leaf(ctx context.Context, fields Fields, patterns ...Pattern) (
 // pattern adds what a pattern finds in the current segment.
 func (s *Search) pattern(ctx context.Context, p *part, pattern Pattern, fields Fields) error {
 	tokens := pattern.Tokens
+	if len(tokens) == 0 {
+		return nil
+	}
 	first, last := tokens[:len(tokens)-1], tokens[len(tokens)-1]
 	entries := make([]entry, 0, len(tokens))
 	for _, t := range first {
