@@ -476,7 +476,7 @@ func madeUpQueries(rnd *rand.Rand, docs []testDoc, n int) (queries []testQuery) 
 		case 5:
 			q.leaves = append(q.leaves, leaf(phrase(), phrase(), term()), leaf(phrase()))
 		case 6:
-			q.leaves = append(q.leaves, leaf(phrase()), leaf(term()), leaf(begin()), leaf(Pattern{Tokens: []string{"absent"}}))
+			q.leaves = append(q.leaves, leaf(phrase()), leaf(term()), leaf(begin()), leaf(Pattern{Tokens: []string{"absent"}}), leaf(Pattern{}), leaf())
 		case 7: // the same token twice
 			p := phrase()
 			if p.Tokens = append(p.Tokens, p.Tokens[0]); rnd.IntN(2) == 0 {
