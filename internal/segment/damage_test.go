@@ -235,6 +235,9 @@ func searches(t testing.TB, c *Collection, within Docs, check func(name string, 
 // TestDamagedNumbers changes bytes of a segment whose checksums are right.
 // FuzzSegment does the same with more bytes.
 func TestDamagedNumbers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds under the race detector, and has one goroutine")
+	}
 	data := small(t, rand.New(rand.NewPCG(1, 2)), 12)
 	other := open(t, small(t, rand.New(rand.NewPCG(3, 4)), 12))
 	rnd := rand.New(rand.NewPCG(5, 6))

@@ -20,7 +20,7 @@ func FuzzSegment(f *testing.F) {
 	f.Add(byte(1), []byte("9:27"))         // positions that do not match frequencies
 	f.Add(byte('+'), []byte("\x82a1\xdf")) // terms that are not sorted
 	for i, data := range originals {
-		for range 100 {
+		for range 40 {
 			var changes []byte
 			for range 1 + rnd.IntN(3) {
 				at := rnd.IntN(len(data))

@@ -501,6 +501,9 @@ func madeUpQueries(rnd *rand.Rand, docs []testDoc, n int) (queries []testQuery) 
 
 // TestQueries compares every kind of query with brute force.
 func TestQueries(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute under the race detector, and has one goroutine")
+	}
 	rnd := rand.New(rand.NewPCG(1, 2))
 	docs := madeUp(rnd, 1000)
 	gone := map[int64]bool{}
