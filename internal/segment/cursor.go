@@ -36,7 +36,6 @@ type cursor struct {
 	weight  float32 // inverse document frequency and weight of the leaf
 	bound   float32 // no score is greater, if there is one block
 	shallow int     // block that limit looked at last
-	most    float32 // no score in the current window is greater
 }
 
 // open goes to the first posting of a term.

@@ -235,6 +235,9 @@ func searches(t testing.TB, c *Collection, within Docs, check func(name string, 
 // TestDamagedNumbers changes bytes of a segment whose checksums are right.
 // FuzzSegment does the same with more bytes.
 func TestDamagedNumbers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds under the race detector, and has one goroutine")
+	}
 	data := small(t, rand.New(rand.NewPCG(1, 2)), 12)
 	other := open(t, small(t, rand.New(rand.NewPCG(3, 4)), 12))
 	rnd := rand.New(rand.NewPCG(5, 6))
@@ -297,6 +300,21 @@ func TestInconsistent(t *testing.T) {
 			block := p[2*skipEntry:]
 			block[0] = 32
 			le.PutUint32(block[5:], noChunk-1)
+		}, merge},
+		{"a frequency does not match the positions", func(s *Segment, _ []byte) {
+			block := postings(s)[2*skipEntry:]
+			if block[1]&0x7f < 2 {
+				t.Fatal("the frequencies have less than two bits")
+			}
+			at := 2 + packedSize(blockSize, uint(block[0]))
+			if block[1]&0x80 != 0 {
+				at += 3
+			}
+			block[at] = 0
+		}, merge},
+		{"positions of a block begin elsewhere", func(s *Segment, _ []byte) {
+			p := postings(s)[skipEntry+8:]
+			le.PutUint32(p, le.Uint32(p)-1)
 		}, merge},
 		{"postings of a block of terms overlap others", func(s *Segment, _ []byte) { le.PutUint64(s.words.index[indexEntry+8:], 0) }, words},
 		{"terms are not sorted", func(s *Segment, _ []byte) { // the second term of one letter

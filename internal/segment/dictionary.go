@@ -74,16 +74,16 @@ func (w *walker) enter(block int) {
 
 // next goes to the next term. It returns false if there is none.
 func (w *walker) next() bool {
+	ok, last, e := w.ok, w.name, w.entry
 	if w.left == 0 {
-		last := w.entry
 		if w.enter(w.block + 1); w.left == 0 {
 			return false
 		}
-		if w.steps > 0 && (w.post != last.post+last.postSize || w.pos != last.pos+last.posSize) {
+		if ok && (w.post != e.post+e.postSize || w.pos != e.pos+e.posSize) {
 			panic(damaged("the blocks of its dictionary do not follow each other"))
 		}
 	}
-	// In a dictionary that is not sorted, a search could go on for ever.
+	// Seeks may go to any block of a dictionary that is not sorted.
 	if w.steps++; w.steps > 1<<22+64*w.d.n {
 		panic(damaged("its dictionary is not sorted"))
 	}
@@ -92,6 +92,9 @@ func (w *walker) next() bool {
 	n, b := uvarint(b)
 	if shared > len(w.name) {
 		panic(damaged("a term shares more than the term before has"))
+	}
+	if ok && string(b[:n]) <= string(last[shared:]) {
+		panic(damaged("its dictionary is not sorted"))
 	}
 	w.name = append(w.name[:shared], b[:n]...)
 	df, b := uvarint(b[n:])

@@ -9,7 +9,7 @@ import (
 
 // A Pattern is a sequence of tokens.
 type Pattern struct {
-	Tokens []string // at least one
+	Tokens []string // none finds nothing
 	Prefix bool     // the last token stands for all that begin with it
 
 	// Slop is how far the tokens may be moved, in positions, until they are
@@ -31,9 +31,10 @@ type Leaf struct {
 
 // A part is what a leaf finds in one segment.
 type part struct {
-	terms []entry
-	found *found // phrases, or all of the leaf once it is ranked
-	docs  Bits   // documents of phrases
+	terms   []entry
+	phrases *found
+	docs    Bits   // documents of phrases
+	all     *found // terms and phrases, once a leaf that has more than a term is ranked
 }
 
 // A found is a list of chunks and the weighed frequency of a leaf in each.
@@ -113,7 +114,7 @@ func (s *Search) Leaf(ctx context.Context, fields Fields, patterns ...Pattern) (
 		for _, e := range p.terms {
 			l.df += e.df
 		}
-		if len(p.terms) > 1 || p.found != nil || p.docs != nil {
+		if len(p.terms) > 1 || p.docs != nil {
 			l.terms = false
 		}
 	}
@@ -123,6 +124,9 @@ func (s *Search) Leaf(ctx context.Context, fields Fields, patterns ...Pattern) (
 // pattern adds what a pattern finds in the current segment.
 func (s *Search) pattern(ctx context.Context, p *part, pattern Pattern, fields Fields) error {
 	tokens := pattern.Tokens
+	if len(tokens) == 0 {
+		return nil
+	}
 	first, last := tokens[:len(tokens)-1], tokens[len(tokens)-1]
 	entries := make([]entry, 0, len(tokens))
 	for _, t := range first {
@@ -213,7 +217,7 @@ search:
 	if s.kept += len(l.chunks); s.kept > maxKept {
 		return nil // it is found, but not ranked
 	}
-	p.found = union(p.found, &l)
+	p.phrases = union(p.phrases, &l)
 	return nil
 }
 
@@ -340,9 +344,7 @@ func (s *Search) sloppy(cursors []*cursor, slop int) (tf float32) {
 			if have == len(cursors) && apart(cursors, all[lo:i+1]) { // count it, and begin again behind it
 				n++
 				clear(count)
-				have = 0
-				for ; lo < len(all) && (all[lo].at < p.at || all[lo].at == p.at && all[lo].token <= p.token); lo++ {
-				}
+				have, lo = 0, i+1
 			}
 		}
 		if n > 0 {
@@ -441,17 +443,19 @@ func (s *Search) gatherTerms(ctx context.Context, l *Leaf) error {
 	for i := range l.parts {
 		p := &l.parts[i]
 		s.current = s.c.segments[i]
-		if len(p.terms) == 0 {
-			if p.found != nil {
-				p.found.limit()
-				l.df += len(p.found.chunks)
+		switch {
+		case p.all != nil:
+		case len(p.terms) > 0:
+			if err := s.gatherPart(ctx, p, c, l.fields); err != nil {
+				return err
 			}
+		case p.phrases != nil:
+			p.all = p.phrases
+			p.all.limit()
+		default:
 			continue
 		}
-		if err := s.gatherPart(ctx, p, c, l.fields); err != nil {
-			return err
-		}
-		l.df += len(p.found.chunks)
+		l.df += len(p.all.chunks)
 	}
 	return nil
 }
@@ -488,9 +492,9 @@ func (s *Search) gatherPart(ctx context.Context, p *part, c *cursor, fields Fiel
 			}
 		}
 	}
-	if p.found != nil {
-		for i, chunk := range p.found.chunks {
-			add(chunk, p.found.tf[i])
+	if p.phrases != nil {
+		for i, chunk := range p.phrases.chunks {
+			add(chunk, p.phrases.tf[i])
 		}
 	}
 	s.kept += n
@@ -509,7 +513,7 @@ func (s *Search) gatherPart(ctx context.Context, p *part, c *cursor, fields Fiel
 		}
 	}
 	l.limit()
-	p.found, p.terms = l, nil
+	p.all = l
 	return nil
 }
 

@@ -128,8 +128,7 @@ func (m *merger) walk(of func(s *Segment) *dictionary) *merged {
 	return walk
 }
 
-// next finds the next term and calls f with each walker that is at it. It
-// panics with the segment of the last call of f if that is not sorted.
+// next finds the next term and calls f with each walker that is at it.
 func (m *merged) next(f func(segment int, w *walker)) bool {
 	found := false
 	for _, w := range m.walkers {
@@ -143,9 +142,7 @@ func (m *merged) next(f func(segment int, w *walker)) bool {
 	for i, w := range m.walkers {
 		if w.ok && string(w.name) == string(m.name) {
 			f(i, w)
-			if w.next() && string(w.name) <= string(m.name) {
-				panic(damaged("its dictionary is not sorted"))
-			}
+			w.next()
 		}
 	}
 	return true
@@ -191,8 +188,12 @@ func (m *merger) terms(ctx context.Context) error {
 func (m *merger) read(segment int, e entry, c *cursor, l *list) {
 	s := m.segments[segment]
 	l.reset()
-	positions := s.positions[e.pos : e.pos+e.posSize]
+	all := s.positions[e.pos : e.pos+e.posSize]
+	positions := all
 	for c.open(s, e, AllFields); c.chunk != noChunk; c.load(c.block + 1) {
+		if c.posAt != len(all)-len(positions) {
+			panic(damaged("the positions of a term do not match its frequencies"))
+		}
 		c.count()
 		for i := range c.n {
 			n := 0
@@ -209,6 +210,9 @@ func (m *merger) read(segment int, e entry, c *cursor, l *list) {
 			}
 			positions = positions[size:]
 		}
+	}
+	if len(positions) > 0 {
+		panic(damaged("the positions of a term do not match its frequencies"))
 	}
 }
 

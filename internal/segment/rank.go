@@ -174,14 +174,14 @@ func (r *ranking) segment(ctx context.Context, i int, leaves []*Leaf) error {
 		p := &l.parts[i]
 		weight := l.Weight * r.s.c.idf(l.df)
 		switch {
-		case len(p.terms) > 0:
+		case p.all != nil && len(p.all.chunks) > 0:
+			list = append(list, ranked{scorer: &foundScorer{found: p.all, weight: weight}})
+		case p.all == nil && len(p.terms) > 0: // one term
 			c := r.s.cursor()
 			cursors = append(cursors, c)
 			c.open(s, p.terms[0], l.fields)
 			c.prepare(r, weight, r.s.c.grow[i])
 			list = append(list, ranked{scorer: c})
-		case p.found != nil && len(p.found.chunks) > 0:
-			list = append(list, ranked{scorer: &foundScorer{found: p.found, weight: weight}})
 		}
 	}
 	if len(list) == 0 {

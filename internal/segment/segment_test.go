@@ -342,22 +342,28 @@ func compare(t *testing.T, c *Collection, q testQuery, gone map[int64]bool, scor
 	s := c.Begin()
 	defer s.End()
 	var leaves []*Leaf
-	for i, l := range q.leaves {
+	for _, l := range q.leaves {
 		leaf, err := s.Leaf(ctx, l.fields, l.patterns...)
 		if err != nil {
 			t.Fatalf("%+v: %v", l, err)
 		}
 		leaf.Weight = l.weight
 		leaves = append(leaves, leaf)
-		d, err := s.Docs(ctx, leaf)
-		if err != nil {
-			t.Fatalf("%+v: %v", l, err)
-		}
-		rows, err := c.RowsOf(d)
-		if want := slices.Sorted(maps.Keys(found[i])); err != nil || !slices.Equal(rows, want) || d.Count() != len(want) {
-			t.Fatalf("%+v: %d documents, want %d (%v)", l, len(rows), len(want), err)
+	}
+	docs := func() {
+		t.Helper()
+		for i, l := range q.leaves {
+			d, err := s.Docs(ctx, leaves[i])
+			if err != nil {
+				t.Fatalf("%+v: %v", l, err)
+			}
+			rows, err := c.RowsOf(d)
+			if want := slices.Sorted(maps.Keys(found[i])); err != nil || !slices.Equal(rows, want) || d.Count() != len(want) {
+				t.Fatalf("%+v: %d documents, want %d (%v)", l, len(rows), len(want), err)
+			}
 		}
 	}
+	docs()
 	var within Docs
 	if q.within != nil {
 		within = c.None()
@@ -395,6 +401,11 @@ func compare(t *testing.T, c *Collection, q testQuery, gone map[int64]bool, scor
 			t.Fatalf("%+v: the hits are not sorted", q.leaves)
 		}
 		seen[h.Row] = true
+	}
+	docs() // still the same
+	again, err := s.Top(ctx, leaves, within, q.k)
+	if err != nil || !slices.Equal(again, hits) {
+		t.Fatalf("%+v: other hits the second time (%v)", q.leaves, err)
 	}
 }
 
@@ -465,7 +476,7 @@ func madeUpQueries(rnd *rand.Rand, docs []testDoc, n int) (queries []testQuery) 
 		case 5:
 			q.leaves = append(q.leaves, leaf(phrase(), phrase(), term()), leaf(phrase()))
 		case 6:
-			q.leaves = append(q.leaves, leaf(phrase()), leaf(term()), leaf(begin()), leaf(Pattern{Tokens: []string{"absent"}}))
+			q.leaves = append(q.leaves, leaf(phrase()), leaf(term()), leaf(begin()), leaf(Pattern{Tokens: []string{"absent"}}), leaf(Pattern{}), leaf())
 		case 7: // the same token twice
 			p := phrase()
 			if p.Tokens = append(p.Tokens, p.Tokens[0]); rnd.IntN(2) == 0 {
@@ -490,6 +501,9 @@ func madeUpQueries(rnd *rand.Rand, docs []testDoc, n int) (queries []testQuery) 
 
 // TestQueries compares every kind of query with brute force.
 func TestQueries(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute under the race detector, and has one goroutine")
+	}
 	rnd := rand.New(rand.NewPCG(1, 2))
 	docs := madeUp(rnd, 1000)
 	gone := map[int64]bool{}
@@ -775,4 +789,83 @@ func TestConcurrent(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// TestRows compares sets of documents with maps.
+func TestRows(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(11, 12))
+	parts := make([][]testDoc, 5) // one is empty
+	gone := map[int64]bool{}
+	live := map[int64]bool{}
+	for row := range int64(400) {
+		if rnd.IntN(3) == 0 {
+			continue
+		}
+		i := rnd.IntN(4)
+		parts[i] = append(parts[i], testDoc{row: row})
+		if live[row] = true; i < 3 && rnd.IntN(5) == 0 {
+			gone[row] = true
+			delete(live, row)
+		}
+	}
+	c, _, _ := collect(t, parts, gone)
+	check := func(name string, d Docs, want func(row int64) bool) {
+		t.Helper()
+		rows, err := c.RowsOf(d)
+		var wanted []int64
+		for row := range int64(400) {
+			if want(row) {
+				wanted = append(wanted, row)
+			}
+		}
+		if err != nil || !slices.Equal(rows, wanted) || d.Count() != len(wanted) {
+			t.Errorf("%s: %v (%v), want %v", name, rows, err, wanted)
+		}
+		for i, s := range c.segments {
+			for n := range s.Docs() {
+				if d.Has(i, n) != slices.Contains(wanted, s.Row(n)) {
+					t.Errorf("%s: Has(%d, %d) = %v", name, i, n, d.Has(i, n))
+				}
+			}
+		}
+	}
+	made := func() (Docs, map[int64]bool) {
+		var rows []int64
+		in := map[int64]bool{}
+		share := rnd.IntN(30)
+		for row := int64(-5); row < 410; row++ {
+			for rnd.IntN(30) < share { // some twice
+				rows = append(rows, row)
+				in[row] = live[row]
+			}
+		}
+		d, err := c.Rows(rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d, in
+	}
+	check("All", c.All(), func(row int64) bool { return live[row] })
+	check("None", c.None(), func(int64) bool { return false })
+	for range 20 {
+		a, inA := made()
+		b, inB := made()
+		check("Rows", a, func(row int64) bool { return inA[row] })
+		or, and, not := a.Clone(), a.Clone(), a.Clone()
+		or.Or(b.Clone())
+		and.And(b)
+		not.AndNot(b)
+		check("Or", or, func(row int64) bool { return inA[row] || inB[row] })
+		check("And", and, func(row int64) bool { return inA[row] && inB[row] })
+		check("AndNot", not, func(row int64) bool { return inA[row] && !inB[row] })
+		none := c.None()
+		none.And(a)
+		none.AndNot(a)
+		check("None and", none, func(int64) bool { return false })
+		none.Or(a)
+		none.Or(c.None())
+		check("None or", none, func(row int64) bool { return inA[row] })
+		none.And(c.None())
+		check("and None", none, func(int64) bool { return false })
+	}
 }
