@@ -16,9 +16,6 @@ func conditionsOf(q search.Query) conditions {
 	return conditions{labels: q.Labels, langs: q.Langs, tags: q.Tags}
 }
 
-// none reports whether there are no conditions.
-func (c conditions) none() bool { return c.labels == nil && c.langs == nil && len(c.tags) == 0 }
-
 // key returns a text that differs for different conditions.
 func (c conditions) key() string {
 	b, _ := json.Marshal([3][]string{c.labels, c.langs, c.tags}) // strings always marshal

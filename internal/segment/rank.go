@@ -15,6 +15,7 @@ type Hit struct {
 	Score float32
 
 	segment int
+	rank    int    // place of the segment in the order of ranking
 	chunk   uint32 // number of the chunk in the segment
 }
 
@@ -36,6 +37,8 @@ type ranking struct {
 	within Docs // nil for all
 	top    hitHeap
 	floor  float32 // a score must be greater to be among the best
+
+	rank int // place of the current segment in the order of ranking
 
 	// The best chunk of the document that is being scored.
 	best    Hit
@@ -70,7 +73,7 @@ type ranked struct {
 
 // Top returns up to k documents with the best scores, of those that meet a leaf
 // and are in within (nil: all) and not deleted. The score of a document is that
-// of its best chunk. Of equal scores, the earlier document comes first. If ctx
+// of its best chunk. The first hits do not depend on k. If ctx
 // ends, the error is that of ctx, and the hits are the best so far.
 func (s *Search) Top(ctx context.Context, leaves []*Leaf, within Docs, k int) (hits []Hit, err error) {
 	defer catch(&s.current, &err)
@@ -90,7 +93,8 @@ func (s *Search) Top(ctx context.Context, leaves []*Leaf, within Docs, k int) (h
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(s.c.segments[b].chunks, s.c.segments[a].chunks) })
-	for _, i := range order {
+	for rank, i := range order {
+		r.rank = rank
 		if err = r.segment(ctx, i, leaves); err != nil {
 			break
 		}
@@ -105,10 +109,10 @@ func (s *Search) Top(ctx context.Context, leaves []*Leaf, within Docs, k int) (h
 	return r.top, err
 }
 
-// compareHits orders hits by score, and hits with equal scores by segment and
-// chunk.
+// compareHits orders hits by score, and hits with equal scores in the order in
+// which they were ranked, so that the first k hits do not depend on k.
 func compareHits(a, b Hit) int {
-	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.segment, b.segment), cmp.Compare(a.chunk, b.chunk))
+	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.rank, b.rank), cmp.Compare(a.chunk, b.chunk))
 }
 
 // A hitHeap has the worst hit at the root.
@@ -130,7 +134,7 @@ func (r *ranking) offer(segment int, chunk uint32, score float32) {
 		return
 	}
 	r.keep()
-	r.bestDoc, r.best = doc, Hit{segment: segment, chunk: chunk, Score: score}
+	r.bestDoc, r.best = doc, Hit{segment: segment, rank: r.rank, chunk: chunk, Score: score}
 }
 
 // keep adds the best chunk of the last document to the best hits.

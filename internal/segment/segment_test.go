@@ -869,3 +869,49 @@ func TestRows(t *testing.T) {
 		check("and None", none, func(int64) bool { return false })
 	}
 }
+
+// TestFirstHits checks that the first hits do not depend on how many are asked
+// for, where many have the same score.
+func TestFirstHits(t *testing.T) {
+	var segments []*Segment
+	row := int64(0)
+	for _, docs := range []int{3, 40, 7, 40} {
+		var b Builder
+		for range docs {
+			row++
+			b.Document(Document{Row: row})
+			b.Chunk(func(func(string) bool) {}, func(yield func(string) bool) { yield("same") })
+		}
+		var out bytes.Buffer
+		if _, err := b.WriteTo(&out); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(out.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		segments = append(segments, s)
+	}
+	search := NewCollection(segments, make([]Bits, len(segments))).Begin()
+	defer search.End()
+	top := func(k int) (rows []int64) {
+		l, err := search.Leaf(t.Context(), AllFields, Pattern{Tokens: []string{"same"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hits, err := search.Top(t.Context(), []*Leaf{l}, nil, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range hits {
+			rows = append(rows, h.Row)
+		}
+		return rows
+	}
+	all := top(90)
+	for k := range all {
+		if got := top(k + 1); !slices.Equal(got, all[:k+1]) {
+			t.Fatalf("Top(%d) = %v, want the first of %v", k+1, got, all)
+		}
+	}
+}
