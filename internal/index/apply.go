@@ -186,10 +186,7 @@ func (x *Index) change(ctx context.Context, op string, f func(p *poster) error) 
 		return err
 	})
 	if err == nil && soon {
-		select {
-		case x.mergeSoon <- struct{}{}:
-		default: // it is signalled already
-		}
+		signal(x.mergeSoon)
 	}
 	return err
 }

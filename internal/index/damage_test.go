@@ -320,6 +320,18 @@ func TestMaintain(t *testing.T) {
 	}
 }
 
+// overwrite damages a file in the middle.
+func overwrite(t *testing.T, path string) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt(make([]byte, 500), 20_000); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestDamagedSegments checks that damaged segments are built again from the
 // texts, and that nothing is lost.
 func TestDamagedSegments(t *testing.T) {
@@ -334,16 +346,8 @@ func TestDamagedSegments(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"overwritten": func(t *testing.T, path string) {
-			f, err := os.OpenFile(path, os.O_RDWR, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer f.Close()
-			if _, err := f.WriteAt(make([]byte, 500), 20_000); err != nil {
-				t.Fatal(err)
-			}
-		},
+		"overwritten":                  overwrite,
+		"overwritten, and found later": overwrite,
 	}
 	for name, harm := range damage {
 		t.Run(name, func(t *testing.T) {
@@ -376,6 +380,13 @@ func TestDamagedSegments(t *testing.T) {
 			x, err = Open(t.Context(), Options{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
 			if err != nil {
 				t.Fatal(err)
+			}
+			if strings.HasSuffix(name, "later") {
+				x.verifiedSize = 0
+				if n := total(t, x, "title:title"); n < 3 {
+					t.Errorf("with a damaged segment, Search(title) = %d, want at least the rest", n)
+				}
+				x.verify(t.Context())
 			}
 			if n := total(t, x, "happy"); n < 3 {
 				t.Errorf("with a damaged segment, Search(happy) = %d, want the rest", n)

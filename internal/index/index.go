@@ -56,11 +56,13 @@ type Index struct {
 	popular wordCache // fallback of PopularWords
 	counts  searchLog // words that were searched for and are not yet written
 
-	searchTime time.Duration // for matching and ranking in one search
-	expensive  chan struct{} // has a place for each expensive search that runs
+	searchTime   time.Duration // for matching and ranking in one search
+	verifiedSize int           // as the constant, except in tests
+	expensive    chan struct{} // has a place for each expensive search that runs
 
 	mergeSoon   chan struct{} // one signal for segmentLoop
 	rebuildSoon chan struct{} // the same
+	verifySoon  chan struct{} // the same
 	stop        context.CancelFunc
 	done        sync.WaitGroup
 }
@@ -84,7 +86,7 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the data folder: %w", err)
 	}
-	x := &Index{path: filepath.Join(dir, FileName), log: o.Log, searchTime: maxSearchTime, mergeSoon: make(chan struct{}, 1), rebuildSoon: make(chan struct{}, 1)}
+	x := &Index{path: filepath.Join(dir, FileName), log: o.Log, searchTime: maxSearchTime, verifiedSize: verifiedSize, mergeSoon: make(chan struct{}, 1), rebuildSoon: make(chan struct{}, 1), verifySoon: make(chan struct{}, 1)}
 	if x.log == nil {
 		x.log = slog.New(slog.DiscardHandler)
 	}

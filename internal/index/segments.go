@@ -2,7 +2,6 @@ package index
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -12,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,7 +18,6 @@ import (
 	"github.com/edsrzf/mmap-go"
 
 	"knowhow/internal/analysis"
-	"knowhow/internal/errkind"
 	"knowhow/internal/segment"
 )
 
@@ -111,6 +108,8 @@ type handle struct {
 	seg   *segment.Segment
 	unmap func() error // nil for a segment in memory
 	refs  int
+
+	unverified bool // its checksums were not compared yet
 }
 
 // openSegments are the segments and views of an Index that are open. The zero
@@ -140,8 +139,13 @@ func (x *Index) openSegment(ctx context.Context, q querier, r segmentRow) (*hand
 		return nil, err
 	}
 	h.seg, err = segment.Open(data)
-	if err == nil && len(data) <= verifiedSize {
+	switch {
+	case err != nil:
+	case len(data) <= x.verifiedSize:
 		err = h.seg.Verify()
+	default:
+		h.unverified = true
+		signal(x.verifySoon)
 	}
 	if err != nil {
 		if h.unmap != nil {
@@ -220,151 +224,36 @@ func (x *Index) releaseLocked(h *handle) {
 	}
 }
 
-// A view is what a search under some labels sees of one generation of the
-// index.
-type view struct {
-	*segment.Collection
-	handles []*handle
-	refs    int
-
-	mu   sync.Mutex
-	sets map[string]segment.Docs // by condition
+// signal sends to a channel that has a place for one signal, unless there is one
+// already.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }
 
-// maxViews is how many views are kept, and maxViewSets how many sets of
-// documents each of them keeps.
-const (
-	maxViews    = 32
-	maxViewSets = 64
-)
-
-// view returns the view of the documents with one of the labels (nil: all) in a
-// transaction. The caller must call closeView.
-func (x *Index) view(ctx context.Context, q querier, labels []string) (*view, error) {
-	generation, err := kvValue(ctx, q, keyGeneration)
-	if err != nil {
-		return nil, err
-	}
-	key := conditions{}.key()
-	if labels != nil { // an empty list admits no document
-		key = conditions{labels: slices.Compact(append([]string{}, slices.Sorted(slices.Values(labels))...))}.key()
-	}
+// verify compares the checksums of large segments that were opened since the
+// last call. A damaged one is built again.
+func (x *Index) verify(ctx context.Context) {
 	x.open.mu.Lock()
-	if x.open.of == generation {
-		if v := x.open.views[key]; v != nil {
-			v.refs++
-			x.open.mu.Unlock()
-			return v, nil
+	var handles []*handle
+	for _, h := range x.open.handles {
+		if h.unverified {
+			h.unverified = false
+			h.refs++
+			handles = append(handles, h)
 		}
 	}
 	x.open.mu.Unlock()
-	v, err := x.makeView(ctx, q, labels)
-	if err != nil {
-		return nil, err
-	}
-	x.open.mu.Lock()
-	defer x.open.mu.Unlock()
-	if x.open.of != generation || len(x.open.views) >= maxViews {
-		// A search that began before the last change may bring back an older
-		// generation. Then the views alternate, which is only slower.
-		for _, old := range x.open.views {
-			x.closeLocked(old)
-		}
-		x.open.views, x.open.of = map[string]*view{}, generation
-	}
-	if other := x.open.views[key]; other != nil {
-		x.closeLocked(other)
-	}
-	v.refs++
-	x.open.views[key] = v
-	return v, nil
-}
-
-func (x *Index) makeView(ctx context.Context, q querier, labels []string) (*view, error) {
-	rows, err := segmentRows(ctx, q, labels)
-	if err != nil {
-		return nil, err
-	}
-	v := &view{refs: 1, sets: map[string]segment.Docs{}}
-	var segments []*segment.Segment
-	var deleted []segment.Bits
-	for _, r := range rows {
-		if r.format != segment.Version {
-			continue // Maintain builds it again
-		}
-		h, err := x.openSegment(ctx, q, r)
-		if err == nil {
-			v.handles = append(v.handles, h)
-			var set segment.Bits
-			if set, err = deletions(ctx, q, r); err == nil {
-				segments, deleted = append(segments, h.seg), append(deleted, set)
-				continue
+	for _, h := range handles {
+		if err := h.seg.Verify(); err != nil && ctx.Err() == nil {
+			if err := x.repair(ctx, &damagedSegment{row: h.row, err: err}); err != nil {
+				x.log.Error("a damaged search segment was not removed", "error", err)
 			}
 		}
-		for _, h := range v.handles {
-			x.release(h)
-		}
-		return nil, err
+		x.release(h)
 	}
-	v.Collection = segment.NewCollection(segments, deleted)
-	return v, nil
-}
-
-// closeView ends the use of a view.
-func (x *Index) closeView(v *view) {
-	x.open.mu.Lock()
-	defer x.open.mu.Unlock()
-	x.closeLocked(v)
-}
-
-func (x *Index) closeLocked(v *view) {
-	if v.refs--; v.refs > 0 {
-		return
-	}
-	for _, h := range v.handles {
-		x.releaseLocked(h)
-	}
-}
-
-// closeSegments closes all segments. Nothing may use them any more.
-func (x *Index) closeSegments() {
-	x.open.mu.Lock()
-	defer x.open.mu.Unlock()
-	for _, v := range x.open.views {
-		x.closeLocked(v)
-	}
-	x.open.views = nil
-}
-
-// set returns the cached documents of a condition, or else those that make
-// returns. The result must not be changed.
-func (v *view) set(key string, make func() (segment.Docs, error)) (segment.Docs, error) {
-	v.mu.Lock()
-	d, ok := v.sets[key]
-	v.mu.Unlock()
-	if ok {
-		return d, nil
-	}
-	d, err := make()
-	if err != nil {
-		return nil, err
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if len(v.sets) < maxViewSets {
-		v.sets[key] = d
-	}
-	return d, nil
-}
-
-// rowOfSegment returns the row of a segment of the view.
-func (v *view) rowOfSegment(s *segment.Segment) (segmentRow, bool) {
-	for _, h := range v.handles {
-		if h.seg == s {
-			return h.row, true
-		}
-	}
-	return segmentRow{}, false
 }
 
 // A spoolFile is a segment.Spool on disk.
@@ -509,242 +398,4 @@ func (x *Index) removeOrphans(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// tierOf returns the group of sizes that a segment belongs to: the number of
-// digits of its size in kilobytes.
-func tierOf(size int64) int {
-	n := 0
-	for size /= 1000; size > 0; size /= 10 {
-		n++
-	}
-	return n
-}
-
-// Rules of merging.
-const (
-	tierLength = 10      // segments of one tier that are merged
-	inlineSize = 1 << 20 // bytes that are merged inside the transaction of a change
-)
-
-// mergeable returns the segments that should become one: all of a tier that is
-// full, or one segment with many deleted documents. Those of the smallest tier
-// come first.
-func mergeable(rows []segmentRow) []segmentRow {
-	tiers := map[int][]segmentRow{}
-	least := -1
-	for _, r := range rows {
-		t := tierOf(r.size)
-		tiers[t] = append(tiers[t], r)
-		if len(tiers[t]) >= tierLength && (least < 0 || t < least) {
-			least = t
-		}
-	}
-	if least >= 0 {
-		return tiers[least]
-	}
-	for _, r := range rows {
-		if r.removed*5 > r.docs && r.docs >= 100 {
-			return []segmentRow{r}
-		}
-	}
-	return nil
-}
-
-func sizeOf(rows []segmentRow) (n int64) {
-	for _, r := range rows {
-		n += r.size
-	}
-	return n
-}
-
-// segmentLoop merges large segments, and builds damaged ones again, in the
-// background until ctx ends.
-func (x *Index) segmentLoop(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-x.rebuildSoon:
-			if err := x.Maintain(ctx, nil); err != nil && ctx.Err() == nil {
-				x.log.Error("a damaged search segment was not built again", "error", err)
-			}
-			continue
-		case <-x.mergeSoon:
-		}
-		for {
-			more, err := x.mergeOnce(ctx)
-			if ctx.Err() != nil {
-				return
-			}
-			if err != nil {
-				x.log.Warn("segments were not merged", "error", err)
-			}
-			if err != nil || !more {
-				break
-			}
-		}
-		if err := x.removeOrphans(ctx); err != nil && ctx.Err() == nil {
-			x.log.Debug("merged segments were not removed", "error", err)
-		}
-	}
-}
-
-// mergeLease is how long a process has the right to merge.
-const mergeLease = time.Minute
-
-// mergeOnce merges the segments of one label once if that is due, and no other
-// process does.
-func (x *Index) mergeOnce(ctx context.Context) (more bool, err error) {
-	var due []segmentRow
-	var handles []*handle
-	var deleted []segment.Bits
-	defer func() {
-		for _, h := range handles {
-			x.release(h)
-		}
-	}()
-	err = x.read(ctx, "merging segments", func(tx *sql.Tx) error {
-		rows, err := segmentRows(ctx, tx, nil)
-		if err != nil {
-			return err
-		}
-		slices.SortStableFunc(rows, func(a, b segmentRow) int { return cmp.Compare(a.label, b.label) })
-		for len(rows) > 0 && due == nil {
-			n := slices.IndexFunc(rows, func(r segmentRow) bool { return r.label != rows[0].label })
-			if n < 0 {
-				n = len(rows)
-			}
-			usable := slices.DeleteFunc(slices.Clone(rows[:n]), func(r segmentRow) bool {
-				return r.format != segment.Version || r.analyzer != analysis.Version
-			})
-			due, rows = mergeable(usable), rows[n:]
-		}
-		for _, r := range due {
-			h, err := x.openSegment(ctx, tx, r)
-			if err != nil {
-				return err
-			}
-			handles = append(handles, h)
-			set, err := deletions(ctx, tx, r)
-			if err != nil {
-				return err
-			}
-			deleted = append(deleted, set)
-		}
-		return nil
-	})
-	if err != nil || due == nil {
-		return false, err
-	}
-	owner := rand.Text()
-	if held, err := x.Lease(ctx, owner, mergeLease, "merge"); err != nil || len(held) == 0 {
-		return false, err
-	}
-	defer x.Release(context.WithoutCancel(ctx), owner, "merge")
-	return true, x.mergeRows(ctx, due, handles, deleted)
-}
-
-// mergeRows merges segments outside of any transaction, and replaces their rows.
-func (x *Index) mergeRows(ctx context.Context, due []segmentRow, handles []*handle, deleted []segment.Bits) error {
-	segments := make([]*segment.Segment, len(handles))
-	for i, h := range handles {
-		segments[i] = h.seg
-	}
-	r := segmentRow{label: due[0].label, analyzer: analysis.Version, format: segment.Version}
-	var body []byte
-	var err error
-	if sizeOf(due) <= maxBody {
-		body, err = mergeInMemory(ctx, segments, deleted)
-		r.size = int64(len(body))
-	} else {
-		r.file, r.size, err = x.writeSegmentFile(func(w io.Writer, spool segment.Spool) error {
-			_, err := segment.Merge(ctx, w, spool, segments, deleted)
-			return err
-		})
-	}
-	if err != nil {
-		return err
-	}
-	err = x.write(ctx, "merging segments", func(tx *sql.Tx) error {
-		return x.replaceMerged(ctx, tx, due, segments, deleted, r, body)
-	})
-	if err != nil {
-		if r.file != "" {
-			os.Remove(x.segmentPath(r.file))
-		}
-		return err
-	}
-	for _, old := range due {
-		if old.file != "" { // a search that still needs it reads the list again
-			os.Remove(x.segmentPath(old.file)) // removeOrphans tries again
-		}
-	}
-	return nil
-}
-
-// errMerged means that the segments of a merge have changed meanwhile.
-var errMerged = fmt.Errorf("another process has merged the same segments: %w", errkind.Busy)
-
-// replaceMerged replaces the rows of merged segments by one for the result, and
-// carries over the deletions that came meanwhile.
-func (x *Index) replaceMerged(ctx context.Context, tx *sql.Tx, due []segmentRow, segments []*segment.Segment, deleted []segment.Bits, r segmentRow, body []byte) error {
-	var gone []int64 // rows of documents that were deleted since
-	for i, old := range due {
-		var now segmentRow
-		err := collect(ctx, tx, now.scan, `SELECT `+segmentColumns+` FROM segments WHERE id=?`, old.id)
-		if err != nil {
-			return err
-		}
-		if now.id == 0 {
-			return errMerged
-		}
-		r.docs += old.docs - old.removed
-		set, err := deletions(ctx, tx, now)
-		if err != nil {
-			return err
-		}
-		for d := set.Next(0); d >= 0; d = set.Next(d + 1) {
-			if deleted[i] == nil || !deleted[i].Has(d) {
-				gone = append(gone, segments[i].Row(d))
-			}
-		}
-		if err := dropSegment(ctx, tx, old.id); err != nil {
-			return err
-		}
-	}
-	if r.docs > 0 {
-		if err := insertSegment(ctx, tx, &r, body); err != nil {
-			return err
-		}
-		if len(gone) > 0 {
-			h, err := x.openSegment(ctx, tx, r)
-			if err != nil {
-				return err
-			}
-			defer x.release(h)
-			set := segment.NewBits(r.docs)
-			for _, row := range gone {
-				if d, ok := h.seg.DocOfRow(row); ok {
-					set.Set(d)
-				}
-			}
-			if err := writeDeletions(ctx, tx, r.id, set); err != nil {
-				return err
-			}
-		}
-	}
-	return nextGeneration(ctx, tx)
-}
-
-// writeDeletions stores the set of deleted documents of a segment.
-func writeDeletions(ctx context.Context, tx *sql.Tx, id int64, set segment.Bits) error {
-	_, err := tx.ExecContext(ctx, `UPDATE segments SET removed=?, deleted=? WHERE id=?`, set.Count(), deletionBytes(set), id)
-	return err
-}
-
-// nextGeneration records that documents or segments have changed.
-func nextGeneration(ctx context.Context, tx *sql.Tx) error {
-	_, err := tx.ExecContext(ctx, `UPDATE kv SET value=value+1 WHERE key=?`, keyGeneration)
-	return err
 }

@@ -222,9 +222,6 @@ func (x *Index) repair(ctx context.Context, d *damagedSegment) error {
 		}
 		return nextGeneration(ctx, tx)
 	})
-	select {
-	case x.rebuildSoon <- struct{}{}:
-	default:
-	}
+	signal(x.rebuildSoon)
 	return err
 }
