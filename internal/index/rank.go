@@ -13,9 +13,10 @@ import (
 
 // Limits of the ranking.
 const (
-	maxRanked = 64 // leaves that are used: the rarest
-	nearHits  = 50 // best hits for which the distances between the words count
-	titleHits = 20 // hits whose titles are exactly the query that come first
+	maxRanked     = 64  // leaves that are used: the rarest
+	nearHits      = 50  // best hits for which the distances between the words count
+	completeBonus = 0.2 // part of the score, for documents with all words of a query of which some are enough
+	titleHits     = 20  // hits whose titles are exactly the query that come first
 )
 
 // A ranked is a document with its score and its best chunk.
@@ -42,6 +43,9 @@ func (e *evaluator) rank(ctx context.Context, m *matched, text string, need int)
 	}
 	if err := e.search.PreferNear(hits[:min(len(hits), nearHits)], leaves); err != nil {
 		return nil, err
+	}
+	if m.complete != nil {
+		segment.Prefer(hits[:min(len(hits), nearHits)], m.complete, completeBonus)
 	}
 	if hits, err = e.preferTitled(ctx, m, text, leaves, hits); err != nil {
 		return nil, err

@@ -99,6 +99,8 @@ type matched struct {
 	all   bool // all documents that meet the conditions; docs is nil
 	n     int  // how many documents
 	words int  // how many have all words that count; -1 unless some words are enough
+
+	complete segment.Docs // those with all words that count; nil unless some are enough
 }
 
 // find returns one page of the documents that match a valid query.
@@ -209,6 +211,7 @@ func (e *evaluator) matchWords(ctx context.Context, m *matched, words []string, 
 	if m.words, err = e.within(ctx, all, c); err != nil {
 		return err
 	}
+	m.complete = all
 	m.n, err = e.within(ctx, m.docs, c)
 	return err
 }

@@ -58,6 +58,17 @@ func (s *Search) PreferNear(hits []Hit, leaves []*Leaf) (err error) {
 	return nil
 }
 
+// Prefer raises the scores of the hits that are in a set of documents by a part
+// of them, and sorts the hits.
+func Prefer(hits []Hit, docs Docs, part float32) {
+	for i := range hits {
+		if h := &hits[i]; docs.Has(h.segment, h.doc) {
+			h.Score *= 1 + part
+		}
+	}
+	slices.SortFunc(hits, compareHits)
+}
+
 // nearness returns the bonus of a chunk.
 func (s *Search) nearness(cursors []*cursor, chunk uint32) (bonus float32) {
 	before, weight := s.buf[0][:0], float32(0)

@@ -17,6 +17,7 @@ type Hit struct {
 	segment int
 	rank    int    // place of the segment in the order of ranking
 	chunk   uint32 // number of the chunk in the segment
+	doc     int
 }
 
 // Constants of the ranking.
@@ -104,7 +105,7 @@ func (s *Search) Top(ctx context.Context, leaves []*Leaf, within Docs, k int) (h
 		h := &r.top[i]
 		s.current = s.c.segments[h.segment]
 		d := s.current.doc(h.chunk)
-		h.Row, h.Chunk = s.current.Row(d), int(h.chunk)-s.current.start(d)
+		h.doc, h.Row, h.Chunk = d, s.current.Row(d), int(h.chunk)-s.current.start(d)
 	}
 	return r.top, err
 }
