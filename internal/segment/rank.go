@@ -22,7 +22,7 @@ type Hit struct {
 
 // Constants of the ranking.
 const (
-	k1 = 1.2 // how fast the frequency of a term saturates (BM25)
+	k1 = 1.6 // how fast the frequency of a term saturates (BM25)
 
 	// window is how many chunks are looked at together.
 	window = 2048

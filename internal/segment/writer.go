@@ -19,7 +19,7 @@ type Spool interface {
 // field, and how much its length counts.
 var (
 	fieldWeight = [fieldCount]float32{Title: 3, Name: 1, Heading: 1.5, Text: 1}
-	fieldB      = [fieldCount]float32{Title: 0.5, Name: 0.5, Heading: 0.5, Text: 0.75}
+	fieldB      = [fieldCount]float32{Title: 0.5, Name: 0.5, Heading: 0.5, Text: 0.6}
 )
 
 // norms is what the frequency of a term in a field is multiplied with, by the
