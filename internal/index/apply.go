@@ -169,21 +169,24 @@ func (x *Index) newPoster(ctx context.Context, tx *sql.Tx) (*poster, error) {
 	return p, nil
 }
 
-// change runs f with a poster in a durable transaction.
+// change runs f with a poster in a durable transaction. If a segment is damaged,
+// f is called again in another transaction.
 func (x *Index) change(ctx context.Context, op string, f func(p *poster) error) error {
 	soon := false
-	err := x.write(ctx, op, func(tx *sql.Tx) error {
-		p, err := x.newPoster(ctx, tx)
-		if err != nil {
+	err := x.mend(ctx, func() error {
+		return x.write(ctx, op, func(tx *sql.Tx) error {
+			p, err := x.newPoster(ctx, tx)
+			if err != nil {
+				return err
+			}
+			defer p.close()
+			if err := f(p); err != nil {
+				return err
+			}
+			err = p.finish(ctx)
+			soon = p.mergeSoon
 			return err
-		}
-		defer p.close()
-		if err := f(p); err != nil {
-			return err
-		}
-		err = p.finish(ctx)
-		soon = p.mergeSoon
-		return err
+		})
 	})
 	if err == nil && soon {
 		signal(x.mergeSoon)

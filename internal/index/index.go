@@ -11,6 +11,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -56,10 +57,12 @@ type Index struct {
 	popular wordCache // fallback of PopularWords
 	counts  searchLog // words that were searched for and are not yet written
 
-	searchTime   time.Duration // for matching and ranking in one search
-	verifiedSize int           // as the constant, except in tests
-	expensive    chan struct{} // has a place for each expensive search that runs
+	searchTime    time.Duration // for matching and ranking in one search
+	verifiedSize  int           // these are as the constants, except in tests
+	checkInterval time.Duration
+	expensive     chan struct{} // has a place for each expensive search that runs
 
+	maintaining chan struct{} // has a place for one call of Maintain
 	mergeSoon   chan struct{} // one signal for segmentLoop
 	rebuildSoon chan struct{} // the same
 	verifySoon  chan struct{} // the same
@@ -86,11 +89,14 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the data folder: %w", err)
 	}
-	x := &Index{path: filepath.Join(dir, FileName), log: o.Log, searchTime: maxSearchTime, verifiedSize: verifiedSize, mergeSoon: make(chan struct{}, 1), rebuildSoon: make(chan struct{}, 1), verifySoon: make(chan struct{}, 1)}
+	x := &Index{path: filepath.Join(dir, FileName), log: o.Log,
+		searchTime: maxSearchTime, verifiedSize: verifiedSize, checkInterval: checkInterval,
+		maintaining: make(chan struct{}, 1),
+		mergeSoon:   make(chan struct{}, 1), rebuildSoon: make(chan struct{}, 1), verifySoon: make(chan struct{}, 1)}
 	if x.log == nil {
 		x.log = slog.New(slog.DiscardHandler)
 	}
-	if err := x.checkHeader(); err != nil {
+	if err := cmp.Or(x.checkHeader(), checkFolder(filepath.Join(dir, segmentsDir))); err != nil {
 		return nil, err
 	}
 	if x.w, err = x.connect(1, true); err != nil {
@@ -104,6 +110,8 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 	if err := x.prepare(ctx, steps); err != nil {
 		return nil, errors.Join(x.fault("opening the index", err), x.w.Close(), x.r.Close())
 	}
+	x.sweep(ctx)
+	signal(x.mergeSoon) // a process that died may have left it undone
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	x.stop = stop
 	x.done.Go(func() { x.recordSearches(background) })

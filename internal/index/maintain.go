@@ -15,9 +15,20 @@ import (
 // migration, for another version of package analysis or of the format, and in
 // place of damaged ones. It works in short transactions, so that searches and
 // writes are possible meanwhile. If it is interrupted, the next call continues
-// where it stopped. If progress is not nil, it is called with the number of
-// documents that are done.
+// where it stopped. If progress is not nil and there is something to do, it is
+// called with the number of documents that are done, from 0.
 func (x *Index) Maintain(ctx context.Context, progress func(done, total int)) error {
+	// One call is enough: a later one finds nothing to do.
+	select {
+	case x.maintaining <- struct{}{}:
+		defer func() { <-x.maintaining }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return x.mend(ctx, func() error { return x.maintain(ctx, progress) })
+}
+
+func (x *Index) maintain(ctx context.Context, progress func(done, total int)) error {
 	var labels []string
 	err := x.read(ctx, "listing labels", func(tx *sql.Tx) error {
 		return collect(ctx, tx, func(rows *sql.Rows) error {
@@ -33,7 +44,7 @@ func (x *Index) Maintain(ctx context.Context, progress func(done, total int)) er
 	missing := map[string][]int64{}
 	total := 0
 	for _, label := range labels {
-		if err := x.write(ctx, "preparing the segments", func(tx *sql.Tx) error { return x.dropUnreadable(ctx, tx, label) }); err != nil {
+		if err := x.dropUnreadable(ctx, label); err != nil {
 			return err
 		}
 		if missing[label], err = x.missing(ctx, label); err != nil {
@@ -41,7 +52,14 @@ func (x *Index) Maintain(ctx context.Context, progress func(done, total int)) er
 		}
 		total += len(missing[label])
 	}
+	if total == 0 {
+		return nil
+	}
+	if progress == nil {
+		progress = func(int, int) {}
+	}
 	done := 0
+	progress(done, total)
 	for _, label := range labels {
 		for ids := missing[label]; len(ids) > 0; {
 			var n int
@@ -54,54 +72,58 @@ func (x *Index) Maintain(ctx context.Context, progress func(done, total int)) er
 				return err
 			}
 			ids = ids[n:]
-			if done += n; progress != nil {
-				progress(done, total)
-			}
+			done += n
+			progress(done, total)
 		}
 	}
 	return nil
 }
 
 // dropUnreadable deletes the rows of segments of a label that cannot be opened.
-func (x *Index) dropUnreadable(ctx context.Context, tx *sql.Tx, label string) error {
-	rows, err := segmentRows(ctx, tx, []string{label})
+func (x *Index) dropUnreadable(ctx context.Context, label string) error {
+	var unreadable []segmentRow
+	err := x.read(ctx, "checking the segments", func(tx *sql.Tx) error {
+		unreadable = nil
+		rows, err := segmentRows(ctx, tx, []string{label})
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if r.format == segment.Version {
+				err := x.openable(ctx, tx, r)
+				if err == nil {
+					continue
+				}
+				if !errors.Is(err, errCondemned) {
+					return err
+				}
+			}
+			unreadable = append(unreadable, r)
+		}
+		return nil
+	})
+	if err != nil || len(unreadable) == 0 {
+		return err
+	}
+	return x.write(ctx, "removing damaged segments", func(tx *sql.Tx) error {
+		for _, r := range unreadable {
+			if err := dropSegment(ctx, tx, r.id); err != nil {
+				return err
+			}
+		}
+		return nextGeneration(ctx, tx)
+	})
+}
+
+// openable returns nil if a segment can be opened.
+func (x *Index) openable(ctx context.Context, q querier, r segmentRow) error {
+	h, err := x.openSegment(ctx, q, r)
 	if err != nil {
 		return err
 	}
-	dropped := false
-	for _, r := range rows {
-		if r.format == segment.Version {
-			h, err := x.openSegment(ctx, tx, r)
-			if err == nil {
-				_, err = deletions(ctx, tx, r)
-				x.release(h)
-			}
-			if err == nil {
-				continue
-			}
-			if !isDamage(err) {
-				return err
-			}
-			x.log.Warn("a search segment is damaged and is built again", "segment", r.id, "file", r.file, "error", err)
-		}
-		if err := dropSegment(ctx, tx, r.id); err != nil {
-			return err
-		}
-		dropped = true
-	}
-	if !dropped {
-		return nil
-	}
-	return nextGeneration(ctx, tx)
-}
-
-// isDamage reports whether err is about a segment that can be built again.
-func isDamage(err error) bool {
-	if _, ok := errors.AsType[*damagedSegment](err); ok {
-		return true
-	}
-	_, ok := errors.AsType[*segment.Damage](err)
-	return ok
+	defer x.release(h)
+	_, err = deletions(ctx, q, r)
+	return err
 }
 
 // missing returns the numbers of the documents with a label that no current
@@ -144,10 +166,13 @@ func (x *Index) liveRows(ctx context.Context, q querier, r segmentRow, to map[in
 	if err != nil {
 		return err
 	}
-	for d := range h.seg.Docs() {
+	err = h.seg.Rows(func(d int, row int64) {
 		if deleted == nil || !deleted.Has(d) {
-			to[h.seg.Row(d)] = true
+			to[row] = true
 		}
+	})
+	if err != nil {
+		return &damagedSegment{row: r, err: err}
 	}
 	return nil
 }
@@ -166,6 +191,12 @@ func (p *poster) rebuild(ctx context.Context, label string, ids []int64) (int, e
 		if err != nil {
 			return n, err
 		}
+		if posted, err := p.posted(ctx, s.id, label); err != nil || posted {
+			if err != nil {
+				return n, err
+			}
+			continue // another process did it meanwhile
+		}
 		done, err := p.repost(ctx, s, label)
 		if err != nil {
 			return n, err
@@ -173,6 +204,27 @@ func (p *poster) rebuild(ctx context.Context, label string, ids []int64) (int, e
 		chunks += done
 	}
 	return n, nil
+}
+
+// posted reports whether a current segment of a label has a document.
+func (p *poster) posted(ctx context.Context, id int64, label string) (bool, error) {
+	s, err := p.segments(ctx, label)
+	if err != nil {
+		return false, err
+	}
+	for _, g := range s.stored {
+		if g.row.analyzer != analysis.Version {
+			continue
+		}
+		d, err := g.h.seg.Find(id)
+		if err != nil {
+			return false, &damagedSegment{row: g.row, err: err}
+		}
+		if d >= 0 && (g.deleted == nil || !g.deleted.Has(d)) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // repost adds the words of a document under a label, in place of those under

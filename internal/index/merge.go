@@ -5,10 +5,13 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"knowhow/internal/analysis"
@@ -63,37 +66,109 @@ func sizeOf(rows []segmentRow) (n int64) {
 	return n
 }
 
+// Times of the work in the background.
+const (
+	sweepEvery = 15 * time.Minute // files of merged segments and of processes that died are looked for
+	retryEvery = 20 * time.Second // what another process prevented, or what failed, is tried again
+)
+
 // segmentLoop merges large segments, and builds damaged ones again, in the
 // background until ctx ends.
 func (x *Index) segmentLoop(ctx context.Context) {
-	for {
+	sweep, retry := time.NewTicker(sweepEvery), time.NewTicker(retryEvery)
+	defer sweep.Stop()
+	defer retry.Stop()
+	var mergeAgain, rebuildAgain bool
+	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-			return
 		case <-x.rebuildSoon:
-			if err := x.Maintain(ctx, nil); err != nil && ctx.Err() == nil {
-				x.log.Error("a damaged search segment was not built again", "error", err)
-			}
-			continue
+			rebuildAgain = !x.rebuildMissing(ctx, rebuildAgain)
 		case <-x.verifySoon:
 			x.verify(ctx)
-			continue
 		case <-x.mergeSoon:
+			mergeAgain = !x.mergeAll(ctx, mergeAgain)
+			x.sweep(ctx)
+		case <-sweep.C:
+			x.sweep(ctx)
+		case <-retry.C:
+			if mergeAgain {
+				signal(x.mergeSoon)
+			}
+			if rebuildAgain {
+				signal(x.rebuildSoon)
+			}
 		}
-		for {
-			more, err := x.mergeOnce(ctx)
-			if ctx.Err() != nil {
-				return
-			}
-			if err != nil {
-				x.log.Warn("segments were not merged", "error", err)
-			}
-			if err != nil || !more {
-				break
-			}
+	}
+}
+
+// sweep removes files of segments that are not needed any more.
+func (x *Index) sweep(ctx context.Context) {
+	if err := x.removeOrphans(ctx); err != nil && ctx.Err() == nil {
+		x.log.Debug("unused files of segments were not removed", "error", err)
+	}
+}
+
+// progressEvery is how often the progress of work in the background is stored.
+const progressEvery = 300 * time.Millisecond
+
+// rebuildMissing builds missing segments and stores the progress for searches.
+// It reports whether it is done. again says that it failed the last time, which
+// is not logged twice.
+func (x *Index) rebuildMissing(ctx context.Context, again bool) bool {
+	var stored time.Time
+	report := func(done, total int) {
+		if time.Since(stored) >= progressEvery {
+			stored = time.Now()
+			_ = x.SetProgress(ctx, Progress{Done: done, Total: total}) // an error is met again by Maintain
 		}
-		if err := x.removeOrphans(ctx); err != nil && ctx.Err() == nil {
-			x.log.Debug("merged segments were not removed", "error", err)
+	}
+	report(0, 1)
+	documents := 0
+	err := x.Maintain(ctx, func(done, total int) {
+		documents = total
+		report(done, max(total, done+1))
+	})
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	_ = x.SetProgress(limited, Progress{}) // otherwise it expires
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		x.log.Log(ctx, levelOf(slog.LevelError, again), "damaged or outdated search segments were not built again; this is tried again until it succeeds", "error", err)
+	case documents > 0:
+		x.log.Warn("the damaged or outdated search segments were built again; every document can be found", "documents", documents)
+	}
+	return err == nil
+}
+
+// levelOf returns the level of a message, or Debug if it was logged before.
+func levelOf(level slog.Level, again bool) slog.Level {
+	if again {
+		return slog.LevelDebug
+	}
+	return level
+}
+
+// mergeAll merges segments until no merge is due. It reports whether it is done.
+// again says that it failed the last time, which is not logged twice.
+func (x *Index) mergeAll(ctx context.Context, again bool) bool {
+	for {
+		more, err := x.mergeOnce(ctx)
+		d, damaged := errors.AsType[*damagedSegment](err)
+		switch {
+		case ctx.Err() != nil:
+			return false
+		case damaged && !errors.Is(err, errGone):
+			x.condemn(d)
+			return false // merge the rest when the segment is built again
+		case errors.Is(err, errMerging) || errors.Is(err, errGone):
+			return false // another process merges
+		case err != nil:
+			x.log.Log(ctx, levelOf(slog.LevelWarn, again), "segments were not merged; this is tried again until it succeeds", "error", err)
+			return false
+		case !more:
+			return true
 		}
 	}
 }
@@ -146,18 +221,49 @@ func (x *Index) mergeOnce(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	owner := rand.Text()
-	if held, err := x.Lease(ctx, owner, mergeLease, "merge"); err != nil || len(held) == 0 {
+	held, err := x.Lease(ctx, owner, mergeLease, "merge")
+	if err != nil {
 		return false, err
 	}
-	defer x.Release(context.WithoutCancel(ctx), owner, "merge")
-	return true, x.mergeRows(ctx, due, handles, deleted)
+	if len(held) == 0 {
+		return false, errMerging
+	}
+	var renewal sync.WaitGroup
+	ended := make(chan struct{})
+	renewal.Go(func() { x.renewMerge(ctx, owner, ended) })
+	err = x.mergeRows(ctx, due, handles, deleted)
+	close(ended)
+	renewal.Wait()
+	return true, errors.Join(err, x.Release(context.WithoutCancel(ctx), owner, "merge"))
 }
+
+// renewMerge renews the lease of a merge until ended is closed.
+func (x *Index) renewMerge(ctx context.Context, owner string, ended <-chan struct{}) {
+	tick := time.NewTicker(mergeLease / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if _, err := x.Lease(ctx, owner, mergeLease, "merge"); err != nil {
+				x.log.Debug("the lease of a merge was not renewed", "error", err)
+			}
+		case <-ended:
+			return
+		}
+	}
+}
+
+// errMerging means that another process merges.
+var errMerging = fmt.Errorf("another process merges segments: %w", errkind.Busy)
 
 // mergeRows merges segments outside of any transaction, and replaces their rows.
 func (x *Index) mergeRows(ctx context.Context, due []segmentRow, handles []*handle, deleted []segment.Bits) error {
 	segments := make([]*segment.Segment, len(handles))
 	for i, h := range handles {
 		segments[i] = h.seg
+		if err := h.seg.Verify(); err != nil { // or the merged segment would be wrong, with right checksums
+			return &damagedSegment{row: h.row, err: err}
+		}
 	}
 	r := segmentRow{label: due[0].label, analyzer: analysis.Version, format: segment.Version}
 	var body []byte
@@ -170,6 +276,11 @@ func (x *Index) mergeRows(ctx context.Context, due []segmentRow, handles []*hand
 			_, err := segment.Merge(ctx, w, spool, segments, deleted)
 			return err
 		})
+	}
+	if d, ok := errors.AsType[*segment.Damage](err); ok {
+		if i := slices.Index(segments, d.Segment); i >= 0 {
+			return &damagedSegment{row: due[i], err: err}
+		}
 	}
 	if err != nil {
 		return err
@@ -212,10 +323,13 @@ func (x *Index) replaceMerged(ctx context.Context, tx *sql.Tx, due []segmentRow,
 		if err != nil {
 			return err
 		}
-		for d := set.Next(0); d >= 0; d = set.Next(d + 1) {
-			if deleted[i] == nil || !deleted[i].Has(d) {
-				gone = append(gone, segments[i].Row(d))
+		err = segments[i].Rows(func(d int, row int64) {
+			if set != nil && set.Has(d) && (deleted[i] == nil || !deleted[i].Has(d)) {
+				gone = append(gone, row)
 			}
+		})
+		if err != nil {
+			return &damagedSegment{row: old, err: err}
 		}
 		if err := dropSegment(ctx, tx, old.id); err != nil {
 			return err
@@ -226,16 +340,10 @@ func (x *Index) replaceMerged(ctx context.Context, tx *sql.Tx, due []segmentRow,
 			return err
 		}
 		if len(gone) > 0 {
-			h, err := x.openSegment(ctx, tx, r)
+			set, err := x.documentsOf(ctx, tx, r, gone)
 			if err != nil {
-				return err
-			}
-			defer x.release(h)
-			set := segment.NewBits(r.docs)
-			for _, row := range gone {
-				if d, ok := h.seg.DocOfRow(row); ok {
-					set.Set(d)
-				}
+				// Not a *damagedSegment: the number of the row may be used again.
+				return fmt.Errorf("reading a segment that was just written: %v", err)
 			}
 			if err := writeDeletions(ctx, tx, r.id, set); err != nil {
 				return err
@@ -243,6 +351,26 @@ func (x *Index) replaceMerged(ctx context.Context, tx *sql.Tx, due []segmentRow,
 		}
 	}
 	return nextGeneration(ctx, tx)
+}
+
+// documentsOf returns the documents of a segment with some rows.
+func (x *Index) documentsOf(ctx context.Context, q querier, r segmentRow, rows []int64) (segment.Bits, error) {
+	h, err := x.openSegment(ctx, q, r)
+	if err != nil {
+		return nil, err
+	}
+	defer x.release(h)
+	set := segment.NewBits(r.docs)
+	for _, row := range rows {
+		d, err := h.seg.Find(row)
+		if err != nil {
+			return nil, err
+		}
+		if d >= 0 {
+			set.Set(d)
+		}
+	}
+	return set, nil
 }
 
 // writeDeletions stores the set of deleted documents of a segment.

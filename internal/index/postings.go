@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"maps"
 	"slices"
@@ -52,17 +53,30 @@ func (p *poster) segments(ctx context.Context, label string) (*labelSegments, er
 		if r.format != segment.Version {
 			continue
 		}
-		h, err := p.x.openSegment(ctx, p.tx, r)
+		g, err := p.open(ctx, r)
+		if d, ok := errors.AsType[*damagedSegment](err); ok {
+			p.x.condemn(d)
+			if err := dropSegment(ctx, p.tx, r.id); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
-		deleted, err := deletions(ctx, p.tx, r)
-		s.stored = append(s.stored, &storedSegment{row: r, h: h, deleted: deleted})
-		if err != nil {
-			return nil, err
-		}
+		s.stored = append(s.stored, g)
 	}
 	return s, nil
+}
+
+// open returns the segment of a row.
+func (p *poster) open(ctx context.Context, r segmentRow) (*storedSegment, error) {
+	deleted, err := deletions(ctx, p.tx, r)
+	if err != nil {
+		return nil, err
+	}
+	h, err := p.x.openSegment(ctx, p.tx, r)
+	return &storedSegment{row: r, h: h, deleted: deleted}, err
 }
 
 // close releases the segments.
@@ -92,8 +106,11 @@ func (p *poster) unpost(ctx context.Context, id int64, label string) error {
 	}
 	s.added = slices.DeleteFunc(s.added, func(a posting) bool { return a.id == id })
 	for _, g := range s.stored {
-		d, ok := g.h.seg.DocOfRow(id)
-		if !ok || g.deleted != nil && g.deleted.Has(d) {
+		d, err := g.h.seg.Find(id)
+		if err != nil {
+			return &damagedSegment{row: g.row, err: err}
+		}
+		if d < 0 || g.deleted != nil && g.deleted.Has(d) {
 			continue
 		}
 		if g.deleted == nil {
@@ -174,6 +191,9 @@ func (p *poster) addSegment(ctx context.Context, label string, s *labelSegments,
 	for _, g := range s.stored {
 		if !slices.ContainsFunc(due, func(r segmentRow) bool { return r.id == g.row.id }) {
 			continue
+		}
+		if err := g.h.seg.Verify(); err != nil { // or the merged segment would be wrong, with right checksums
+			return r, &damagedSegment{row: g.row, err: err}
 		}
 		segments, deleted = append(segments, g.h.seg), append(deleted, g.deleted)
 		docs += g.row.docs - g.row.removed

@@ -50,18 +50,42 @@ func checkRegular(path string) error {
 	if err != nil {
 		return fmt.Errorf("opening the index: %w", err)
 	}
-	kind := "a device"
-	switch mode := info.Mode(); {
-	case mode.IsRegular():
+	if info.Mode().IsRegular() {
 		return nil
-	case mode.IsDir():
-		kind = "a folder"
-	case mode&fs.ModeNamedPipe != 0:
-		kind = "a named pipe"
-	case mode&fs.ModeSocket != 0:
-		kind = "a socket"
 	}
-	return fmt.Errorf("%s is %s, where knowhow keeps a file: move it away or choose another data folder: %w", path, kind, errkind.Corrupt)
+	return fmt.Errorf("%s is %s, where knowhow keeps a file: move it away or choose another data folder: %w", path, fileKind(info.Mode()), errkind.Corrupt)
+}
+
+// checkFolder returns an error if path exists and is not a folder.
+func checkFolder(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		if info, lerr := os.Lstat(path); lerr == nil { // a link to nothing, or to itself
+			return fmt.Errorf("%s is %s, where knowhow keeps a folder: move it away or choose another data folder: %w", path, fileKind(info.Mode()), errkind.Corrupt)
+		}
+		return nil // it is created when it is needed
+	}
+	if info.IsDir() {
+		return nil
+	}
+	return fmt.Errorf("%s is %s, where knowhow keeps a folder: move it away or choose another data folder: %w", path, fileKind(info.Mode()), errkind.Corrupt)
+}
+
+// fileKind returns a name for the kind of a file.
+func fileKind(mode fs.FileMode) string {
+	switch {
+	case mode.IsRegular():
+		return "a file"
+	case mode.IsDir():
+		return "a folder"
+	case mode&fs.ModeSymlink != 0:
+		return "a link"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
 }
 
 // foreign returns the error for a file that is not an index.

@@ -118,13 +118,22 @@ func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, err
 	if err != nil && !e.timedOut(limited, err) {
 		return nil, err
 	}
-	page := &search.Page{Total: m.n, Partial: e.ended, AtLeast: e.ended}
+	partial := e.ended || e.view.incomplete
+	page := &search.Page{Total: m.n, Partial: partial, AtLeast: partial}
 	if m.words >= 0 {
 		page.Staged, page.AllWords = true, m.words
 	}
 	byScore := len(q.Sort) == 0 || q.Sort[0].Field == "score"
 	for _, r := range list {
 		h, err := e.hit(ctx, r, m.leaves)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && !admits(q.Labels, h.Labels[0]) {
+			// The segment has a document that it cannot have. If it is not
+			// damaged, the database was changed by hand.
+			if err := e.view.verify(); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

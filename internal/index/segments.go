@@ -13,11 +13,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/edsrzf/mmap-go"
 
 	"knowhow/internal/analysis"
+	"knowhow/internal/errkind"
 	"knowhow/internal/segment"
 )
 
@@ -81,7 +83,7 @@ func deletions(ctx context.Context, q querier, r segmentRow) (segment.Bits, erro
 	}
 	set := segment.NewBits(r.docs)
 	if len(raw) != 8*len(set) {
-		return nil, &segment.Damage{Reason: "its set of deleted documents has a wrong size"}
+		return nil, &damagedSegment{row: r, err: &segment.Damage{Reason: "its set of deleted documents has a wrong size"}}
 	}
 	for i := range set {
 		for b := range 8 {
@@ -109,7 +111,9 @@ type handle struct {
 	unmap func() error // nil for a segment in memory
 	refs  int
 
-	unverified bool // its checksums were not compared yet
+	unverified bool        // its checksums were not compared yet
+	info       fs.FileInfo // of the mapped file, when its checksums were compared or it was opened
+	checked    time.Time   // when the file was last compared with info
 }
 
 // openSegments are the segments and views of an Index that are open. The zero
@@ -117,18 +121,26 @@ type handle struct {
 type openSegments struct {
 	mu      sync.Mutex
 	handles map[int64]*handle
+	damaged map[int64]bool   // segments that are not opened any more; see condemn
 	views   map[string]*view // of one generation, by labels
 	of      string           // the generation
 }
 
-// errGone is the error for a segment whose file another process removed after
-// the list of segments was read.
-var errGone = errors.New("a segment was merged meanwhile")
+// errGone is the error for a segment without its file. Another process may have
+// merged the segment after the list of segments was read.
+var errGone = errors.New("its file was removed")
 
-// open returns the segment of a row and adds a reference to it.
+// errCondemned is the error for a segment that was found to be damaged before.
+var errCondemned = errors.New("it is damaged")
+
+// openSegment returns the segment of a row and adds a reference to it. If the
+// segment is damaged, the error is a *damagedSegment.
 func (x *Index) openSegment(ctx context.Context, q querier, r segmentRow) (*handle, error) {
 	x.open.mu.Lock()
 	defer x.open.mu.Unlock()
+	if x.open.damaged[r.id] {
+		return nil, &damagedSegment{row: r, err: errCondemned}
+	}
 	if h := x.open.handles[r.id]; h != nil {
 		h.refs++
 		return h, nil
@@ -141,6 +153,8 @@ func (x *Index) openSegment(ctx context.Context, q querier, r segmentRow) (*hand
 	h.seg, err = segment.Open(data)
 	switch {
 	case err != nil:
+	case h.seg.Docs() != r.docs:
+		err = &segment.Damage{Reason: fmt.Sprintf("it has %d documents instead of %d", h.seg.Docs(), r.docs)}
 	case len(data) <= x.verifiedSize:
 		err = h.seg.Verify()
 	default:
@@ -162,33 +176,52 @@ func (x *Index) openSegment(ctx context.Context, q querier, r segmentRow) (*hand
 
 // segmentData returns the bytes of a segment.
 func (x *Index) segmentData(ctx context.Context, q querier, r segmentRow, h *handle) ([]byte, error) {
+	damage := func(format string, args ...any) error {
+		return &damagedSegment{row: r, err: &segment.Damage{Reason: fmt.Sprintf(format, args...)}}
+	}
 	if r.file == "" {
 		var body []byte
 		err := q.QueryRowContext(ctx, `SELECT body FROM segment_bodies WHERE id=?`, r.id).Scan(&body)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil, damage("its row of segment_bodies is missing")
+		}
 		return body, err
 	}
-	f, err := os.Open(x.segmentPath(r.file))
-	if errors.Is(err, fs.ErrNotExist) {
+	// Opening a named pipe would wait for another program. The second look,
+	// at the open file, is for a file that was replaced meanwhile.
+	path := x.segmentPath(r.file)
+	info, err := os.Lstat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, damage("%s is %s and not a file", r.file, fileKind(info.Mode()))
+	}
+	var f *os.File
+	if err == nil {
+		if f, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil {
+			defer f.Close()
+			info, err = f.Stat()
+		}
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, &damagedSegment{row: r, err: errGone}
-	}
-	if err != nil {
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("%s cannot be read: allow it or choose another data folder: %w", path, errkind.Denied)
+	case err != nil:
 		return nil, fmt.Errorf("opening a search segment: %w", err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("opening a search segment: %w", err)
-	}
-	if info.Size() != r.size {
-		return nil, &damagedSegment{row: r, err: &segment.Damage{Reason: fmt.Sprintf("it has %d bytes instead of %d", info.Size(), r.size)}}
+	case !info.Mode().IsRegular():
+		return nil, damage("%s is %s and not a file", r.file, fileKind(info.Mode()))
+	case info.Size() != r.size:
+		return nil, damage("it has %d bytes instead of %d", info.Size(), r.size)
 	}
 	m, err := mmap.Map(f, mmap.RDONLY, 0)
 	if err != nil { // for example on a network drive
 		data := make([]byte, r.size)
-		_, err := io.ReadFull(f, data)
-		return data, err
+		if _, err := io.ReadFull(f, data); err != nil {
+			return nil, damage("it cannot be read: %v", err)
+		}
+		return data, nil
 	}
-	h.unmap = m.Unmap
+	h.unmap, h.info, h.checked = m.Unmap, info, time.Now()
 	return m, nil
 }
 
@@ -200,6 +233,91 @@ type damagedSegment struct {
 
 func (e *damagedSegment) Error() string { return fmt.Sprintf("segment %d: %v", e.row.id, e.err) }
 func (e *damagedSegment) Unwrap() error { return e.err }
+
+// condemn records that a segment is damaged. The segment is not read any more.
+// Its documents are indexed again in the background, from the stored texts.
+func (x *Index) condemn(d *damagedSegment) {
+	x.open.mu.Lock()
+	known := x.open.damaged[d.row.id]
+	if !known {
+		if x.open.damaged == nil {
+			x.open.damaged = map[int64]bool{}
+		}
+		x.open.damaged[d.row.id] = true
+	}
+	x.closeViewsLocked()
+	x.open.mu.Unlock()
+	if !known {
+		where := x.path
+		if d.row.file != "" {
+			where = x.segmentPath(d.row.file)
+		}
+		x.log.Error("a search segment is damaged: its documents are indexed again from the stored texts, and nothing is lost",
+			"file", where, "segment", d.row.id, "label", d.row.label, "error", d.err)
+	}
+	signal(x.rebuildSoon)
+}
+
+// mend calls f, and calls it again each time that it meets a damaged segment,
+// which is then condemned. f must ignore condemned segments.
+func (x *Index) mend(ctx context.Context, f func() error) error {
+	const attempts = 1000 // f meets at most one segment at a time
+	var gone int64        // the last segment without its file
+	var err error
+	for range attempts {
+		err = f()
+		d, ok := errors.AsType[*damagedSegment](err)
+		if !ok || ctx.Err() != nil {
+			return err
+		}
+		if errors.Is(err, errGone) && gone != d.row.id {
+			gone = d.row.id // if it was merged meanwhile, the next call reads a list without it
+			continue
+		}
+		x.condemn(d)
+	}
+	return err
+}
+
+// checkInterval is the least time between two looks at a mapped file.
+const checkInterval = time.Second
+
+// checkFiles compares the checksums of those segments of a view whose files
+// were changed since they were mapped. The error is a *damagedSegment.
+func (x *Index) checkFiles(v *view) error {
+	type file struct {
+		*handle
+		info fs.FileInfo
+	}
+	now := time.Now()
+	var due []file
+	x.open.mu.Lock()
+	for _, h := range v.handles {
+		if h.unmap != nil && now.Sub(h.checked).Abs() >= x.checkInterval {
+			h.checked = now
+			due = append(due, file{h, h.info})
+		}
+	}
+	x.open.mu.Unlock()
+	for _, h := range due {
+		info, err := os.Lstat(x.segmentPath(h.row.file))
+		if err == nil && info.Size() == h.info.Size() && info.ModTime().Equal(h.info.ModTime()) {
+			continue
+		}
+		if err := h.seg.Verify(); err != nil {
+			return &damagedSegment{row: h.row, err: err}
+		}
+		x.open.mu.Lock()
+		if err == nil {
+			h.handle.info = info
+		} else { // it was merged or removed
+			h.unverified = true
+			signal(x.verifySoon)
+		}
+		x.open.mu.Unlock()
+	}
+	return nil
+}
 
 func (x *Index) segmentPath(file string) string {
 	return filepath.Join(filepath.Dir(x.path), segmentsDir, file)
@@ -234,7 +352,8 @@ func signal(c chan struct{}) {
 }
 
 // verify compares the checksums of large segments that were opened since the
-// last call. A damaged one is built again.
+// last call, and looks for files that were removed although they are listed.
+// Damaged segments are built again.
 func (x *Index) verify(ctx context.Context) {
 	x.open.mu.Lock()
 	var handles []*handle
@@ -247,13 +366,31 @@ func (x *Index) verify(ctx context.Context) {
 	}
 	x.open.mu.Unlock()
 	for _, h := range handles {
-		if err := h.seg.Verify(); err != nil && ctx.Err() == nil {
-			if err := x.repair(ctx, &damagedSegment{row: h.row, err: err}); err != nil {
-				x.log.Error("a damaged search segment was not removed", "error", err)
-			}
+		err := h.seg.Verify()
+		if err == nil && h.row.file != "" {
+			err = x.checkListed(ctx, h.row)
+		}
+		if err != nil && ctx.Err() == nil {
+			x.condemn(&damagedSegment{row: h.row, err: err})
 		}
 		x.release(h)
 	}
+}
+
+// checkListed returns errGone if a segment is listed and its file is gone.
+func (x *Index) checkListed(ctx context.Context, r segmentRow) error {
+	// A merge removes the file after the row.
+	if _, err := os.Lstat(x.segmentPath(r.file)); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var n int
+	err := x.read(ctx, "looking for a segment", func(tx *sql.Tx) error {
+		return tx.QueryRowContext(ctx, `SELECT count(*) FROM segments WHERE id=?`, r.id).Scan(&n)
+	})
+	if err != nil || n == 0 {
+		return nil // it will be found when it is opened again
+	}
+	return errGone
 }
 
 // A spoolFile is a segment.Spool on disk.

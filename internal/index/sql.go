@@ -193,35 +193,7 @@ func (p *preparedTx) QueryContext(ctx context.Context, text string, args ...any)
 // readSegments is read for a function that reads segments. If another process
 // merges segments away meanwhile, the function is called again with a later
 // state. A damaged segment is built again in the background, and the function
-// is called once more without it.
+// is called again without it.
 func (x *Index) readSegments(ctx context.Context, op string, f func(tx *sql.Tx) error) error {
-	const attempts = 5
-	var err error
-	for n := range attempts {
-		err = x.read(ctx, op, f)
-		d, ok := errors.AsType[*damagedSegment](err)
-		if !ok {
-			return err
-		}
-		if !errors.Is(err, errGone) || n == attempts-2 {
-			if err := x.repair(ctx, d); err != nil {
-				return err
-			}
-		}
-	}
-	return err
-}
-
-// repair removes a damaged segment from the list, and has its documents indexed
-// again in the background.
-func (x *Index) repair(ctx context.Context, d *damagedSegment) error {
-	x.log.Error("a search segment is damaged and is built again", "segment", d.row.id, "file", d.row.file, "error", d.err)
-	err := x.write(ctx, "removing a damaged segment", func(tx *sql.Tx) error {
-		if err := dropSegment(ctx, tx, d.row.id); err != nil {
-			return err
-		}
-		return nextGeneration(ctx, tx)
-	})
-	signal(x.rebuildSoon)
-	return err
+	return x.mend(ctx, func() error { return x.read(ctx, op, f) })
 }

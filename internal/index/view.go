@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -12,8 +13,9 @@ import (
 // index.
 type view struct {
 	*segment.Collection
-	handles []*handle
-	refs    int
+	handles    []*handle
+	refs       int
+	incomplete bool // a segment is left out because it is damaged
 
 	mu   sync.Mutex
 	sets map[string]segment.Docs // by condition
@@ -29,6 +31,19 @@ const (
 // view returns the view of the documents with one of the labels (nil: all) in a
 // transaction. The caller must call closeView.
 func (x *Index) view(ctx context.Context, q querier, labels []string) (*view, error) {
+	v, err := x.cachedView(ctx, q, labels)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.checkFiles(v); err != nil {
+		x.closeView(v)
+		return nil, err
+	}
+	return v, nil
+}
+
+// cachedView is view without a look at the files.
+func (x *Index) cachedView(ctx context.Context, q querier, labels []string) (*view, error) {
 	generation, err := kvValue(ctx, q, keyGeneration)
 	if err != nil {
 		return nil, err
@@ -55,9 +70,7 @@ func (x *Index) view(ctx context.Context, q querier, labels []string) (*view, er
 	if x.open.of != generation || len(x.open.views) >= maxViews {
 		// A search that began before the last change may bring back an older
 		// generation. Then the views alternate, which is only slower.
-		for _, old := range x.open.views {
-			x.closeLocked(old)
-		}
+		x.closeViewsLocked()
 		x.open.views, x.open.of = map[string]*view{}, generation
 	}
 	if other := x.open.views[key]; other != nil {
@@ -88,6 +101,9 @@ func (x *Index) makeView(ctx context.Context, q querier, labels []string) (*view
 				segments, deleted = append(segments, h.seg), append(deleted, set)
 				continue
 			}
+		} else if errors.Is(err, errCondemned) {
+			v.incomplete = true
+			continue
 		}
 		for _, h := range v.handles {
 			x.release(h)
@@ -118,10 +134,16 @@ func (x *Index) closeLocked(v *view) {
 func (x *Index) closeSegments() {
 	x.open.mu.Lock()
 	defer x.open.mu.Unlock()
+	x.closeViewsLocked()
+}
+
+// closeViewsLocked closes the views that are kept. The caller must have locked
+// open.mu.
+func (x *Index) closeViewsLocked() {
 	for _, v := range x.open.views {
 		x.closeLocked(v)
 	}
-	x.open.views = nil
+	x.open.views, x.open.of = nil, ""
 }
 
 // set returns the cached documents of a condition, or else those that make
@@ -153,4 +175,15 @@ func (v *view) rowOfSegment(s *segment.Segment) (segmentRow, bool) {
 		}
 	}
 	return segmentRow{}, false
+}
+
+// verify compares the checksums of all segments. The error is a
+// *damagedSegment.
+func (v *view) verify() error {
+	for _, h := range v.handles {
+		if err := h.seg.Verify(); err != nil {
+			return &damagedSegment{row: h.row, err: err}
+		}
+	}
+	return nil
 }

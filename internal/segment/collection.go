@@ -104,13 +104,13 @@ func (c *Collection) Rows(rows []int64) (d Docs, err error) {
 			continue
 		}
 		d[i] = NewBits(s.docs)
-		from, _ := slices.BinarySearch(rows, s.Row(0))
-		last := s.Row(s.docs - 1)
+		from, _ := slices.BinarySearch(rows, s.row(0))
+		last := s.row(s.docs - 1)
 		for _, row := range rows[from:] {
 			if row > last {
 				break
 			}
-			if doc, ok := s.DocOfRow(row); ok && (c.live[i] == nil || c.live[i].Has(doc)) {
+			if doc, ok := s.docOfRow(row); ok && (c.live[i] == nil || c.live[i].Has(doc)) {
 				d[i].Set(doc)
 			}
 		}
@@ -183,7 +183,7 @@ func (c *Collection) RowsOf(d Docs) (rows []int64, err error) {
 	for i, b := range d {
 		current = c.segments[i]
 		for doc := b.Next(0); doc >= 0; doc = b.Next(doc + 1) {
-			rows = append(rows, current.Row(doc))
+			rows = append(rows, current.row(doc))
 		}
 	}
 	slices.Sort(rows)

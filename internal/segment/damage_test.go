@@ -289,7 +289,7 @@ func TestInconsistent(t *testing.T) {
 		{"a document begins before the one before", func(s *Segment, _ []byte) { le.PutUint32(s.starts[4*3:], 0) }, merge},
 		{"a document begins behind all chunks", func(s *Segment, _ []byte) { le.PutUint32(s.starts[4*1:], noChunk) }, top},
 		{"the documents end before the chunks", func(s *Segment, _ []byte) { le.PutUint32(s.starts[4*s.docs:], uint32(s.start(s.docs)-1)) }, merge},
-		{"rows do not rise", func(s *Segment, _ []byte) { le.PutUint64(s.rows[8*2:], uint64(s.Row(1))) }, merge},
+		{"rows do not rise", func(s *Segment, _ []byte) { le.PutUint64(s.rows[8*2:], uint64(s.row(1))) }, merge},
 		{"a row is negative", func(s *Segment, _ []byte) { le.PutUint64(s.rows, 1<<63) }, merge},
 		{"the last block has another last chunk", func(s *Segment, _ []byte) {
 			p := postings(s)

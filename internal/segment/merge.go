@@ -50,7 +50,7 @@ func (m *merger) documents(deleted []Bits) {
 		least := -1
 		for i, s := range m.segments {
 			m.current = s
-			if next[i] < s.docs && (least < 0 || s.Row(next[i]) < m.segments[least].Row(next[least])) {
+			if next[i] < s.docs && (least < 0 || s.row(next[i]) < m.segments[least].row(next[least])) {
 				least = i
 			}
 		}
@@ -60,7 +60,7 @@ func (m *merger) documents(deleted []Bits) {
 		s, d := m.segments[least], next[least]
 		m.current = s
 		m.docs[least][d] = uint32(m.w.docs)
-		m.w.document(s.Row(d), s.titleHash(d))
+		m.w.document(s.row(d), s.titleHash(d))
 		for c := s.start(d); c < s.start(d+1); c++ {
 			m.chunks[least][c] = uint32(m.w.chunks)
 			var lengths [fieldCount]int
@@ -79,13 +79,13 @@ func (m *merger) documents(deleted []Bits) {
 func (s *Segment) checkDocuments() {
 	row, chunk := int64(-1), 0
 	for d := range s.docs {
-		if s.Row(d) <= row {
+		if s.row(d) <= row {
 			panic(damaged("the rows of its documents do not rise"))
 		}
 		if s.start(d) != chunk || s.start(d+1) < chunk || s.start(d+1) > s.chunks {
 			panic(damaged("the chunks of its documents do not follow each other"))
 		}
-		for row = s.Row(d); chunk < s.start(d+1); chunk++ {
+		for row = s.row(d); chunk < s.start(d+1); chunk++ {
 			if s.doc(uint32(chunk)) != d {
 				panic(damaged("a chunk has another document"))
 			}

@@ -105,7 +105,7 @@ func (s *Search) Top(ctx context.Context, leaves []*Leaf, within Docs, k int) (h
 		h := &r.top[i]
 		s.current = s.c.segments[h.segment]
 		d := s.current.doc(h.chunk)
-		h.doc, h.Row, h.Chunk = d, s.current.Row(d), int(h.chunk)-s.current.start(d)
+		h.doc, h.Row, h.Chunk = d, s.current.row(d), int(h.chunk)-s.current.start(d)
 	}
 	return r.top, err
 }

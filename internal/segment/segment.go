@@ -234,21 +234,42 @@ func (s *Segment) Chunks() int { return s.chunks }
 // Size returns the size in bytes.
 func (s *Segment) Size() int { return len(s.data) }
 
-// Row returns the row of document d, a number below Docs. Rows rise from
-// document to document.
-func (s *Segment) Row(d int) int64 { return int64(le.Uint64(s.rows[8*d:])) }
+// Rows calls f with the documents, numbers from 0, and their rows, which rise.
+// The error is a Damage.
+func (s *Segment) Rows(f func(d int, row int64)) (err error) {
+	defer catch(&s, &err)
+	defer faults()()
+	for d := range s.docs {
+		f(d, s.row(d))
+	}
+	return nil
+}
 
-// DocOfRow returns the document with a row.
-func (s *Segment) DocOfRow(row int64) (d int, ok bool) {
+// Find returns the document with a row, -1 if there is none. The error is a
+// Damage.
+func (s *Segment) Find(row int64) (d int, err error) {
+	defer catch(&s, &err)
+	defer faults()()
+	if d, ok := s.docOfRow(row); ok {
+		return d, nil
+	}
+	return -1, nil
+}
+
+// row returns the row of document d.
+func (s *Segment) row(d int) int64 { return int64(le.Uint64(s.rows[8*d:])) }
+
+// docOfRow returns the document with a row.
+func (s *Segment) docOfRow(row int64) (d int, ok bool) {
 	lo, hi := 0, s.docs
 	for lo < hi {
-		if m := (lo + hi) / 2; s.Row(m) < row {
+		if m := (lo + hi) / 2; s.row(m) < row {
 			lo = m + 1
 		} else {
 			hi = m
 		}
 	}
-	return lo, lo < s.docs && s.Row(lo) == row
+	return lo, lo < s.docs && s.row(lo) == row
 }
 
 // start returns the first chunk of document d.

@@ -370,7 +370,7 @@ func compare(t *testing.T, c *Collection, q testQuery, gone map[int64]bool, scor
 		for i, s := range c.segments { // deleted documents included
 			within[i] = NewBits(s.Docs())
 			for d := range s.Docs() {
-				if q.within[s.Row(d)] {
+				if q.within[s.row(d)] {
 					within[i].Set(d)
 				}
 			}
@@ -823,7 +823,7 @@ func TestRows(t *testing.T) {
 		}
 		for i, s := range c.segments {
 			for n := range s.Docs() {
-				if d.Has(i, n) != slices.Contains(wanted, s.Row(n)) {
+				if d.Has(i, n) != slices.Contains(wanted, s.row(n)) {
 					t.Errorf("%s: Has(%d, %d) = %v", name, i, n, d.Has(i, n))
 				}
 			}
