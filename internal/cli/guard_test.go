@@ -24,20 +24,8 @@ type running struct {
 // the first group is the host and port.
 func run(t *testing.T, ready string, args ...string) *running {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	out, status := newTranscript(), make(chan int, 1)
-	done := make(chan struct{})
-	env := cli.Env{Program: "knowhow", Lookup: func(string) (string, bool) { return "", false }}
-	go func() {
-		defer close(done)
-		status <- cli.Main(ctx, args, env, strings.NewReader(""), out, out)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		if got := <-status; got != 0 {
-			t.Errorf("%q ended with status %d, want 0: %s", args, got, out)
-		}
-	})
+	out, done, stop := begin(t, args)
+	t.Cleanup(stop)
 	pattern := regexp.MustCompile(ready)
 	if !out.await("istening on http://", done) || !out.await("\n", done) {
 		t.Fatalf("%q is not ready: %s", args, out)
@@ -47,6 +35,36 @@ func run(t *testing.T, ready string, args ...string) *running {
 		t.Fatalf("%q wrote %q, want a line that matches %s", args, out, ready)
 	}
 	return &running{url: "http://" + m[1]}
+}
+
+// awaitOutput runs a command until its output contains some texts.
+func awaitOutput(t *testing.T, args []string, texts ...string) {
+	t.Helper()
+	out, done, stop := begin(t, args)
+	defer stop()
+	for _, text := range texts {
+		if !out.await(text, done) {
+			t.Errorf("%q wrote %q, want %q", args, out, text)
+		}
+	}
+}
+
+// begin starts a command. done is closed when it has ended; stop ends it.
+func begin(t *testing.T, args []string) (out *transcript, done chan struct{}, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	out, done = newTranscript(), make(chan struct{})
+	status := make(chan int, 1)
+	env := cli.Env{Program: "knowhow", Lookup: func(string) (string, bool) { return "", false }}
+	go func() {
+		defer close(done)
+		status <- cli.Main(ctx, args, env, strings.NewReader(""), out, out)
+	}()
+	return out, done, func() {
+		cancel()
+		if got := <-status; got != 0 {
+			t.Errorf("%q ended with status %d, want 0: %s", args, got, out)
+		}
+	}
 }
 
 // ask sends a request on a new connection, with the path unchanged, and returns

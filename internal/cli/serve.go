@@ -44,7 +44,7 @@ func (v *invocation) runServe(ctx context.Context, o *serveOptions) (err error) 
 			return err
 		}
 	}
-	x, sources, err := openSources(ctx, v, o)
+	x, sources, err := openSources(ctx, v, o, s.log)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +18,7 @@ import (
 // openSources opens the data folder and returns the sources to serve: those on
 // the command line, in its order, or all remembered ones if there are none. New
 // sources are remembered.
-func openSources(ctx context.Context, v *invocation, o *serveOptions) (*index.Index, []document.Source, error) {
+func openSources(ctx context.Context, v *invocation, o *serveOptions, log *slog.Logger) (*index.Index, []document.Source, error) {
 	var paths []string
 	for _, arg := range o.sources {
 		path, err := source.Resolve(arg.path)
@@ -33,7 +34,7 @@ func openSources(ctx context.Context, v *invocation, o *serveOptions) (*index.In
 	if len(paths) == 0 && !fileExists(filepath.Join(o.data, index.FileName)) {
 		return nil, nil, none
 	}
-	x, err := index.Open(ctx, index.Options{Dir: o.data})
+	x, err := index.Open(ctx, index.Options{Dir: o.data, Log: log})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"text/tabwriter"
@@ -69,7 +70,7 @@ func (v *invocation) runSources(ctx context.Context, data string, words []string
 		}
 		return v.noSources()
 	}
-	x, err := index.Open(ctx, index.Options{Dir: dir})
+	x, err := index.Open(ctx, index.Options{Dir: dir, Log: slog.New(terminal.NewHandler(terminal.NewLines(v.stderr, nil), slog.LevelWarn))})
 	if err != nil {
 		return err
 	}

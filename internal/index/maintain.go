@@ -58,6 +58,8 @@ func (x *Index) maintain(ctx context.Context, progress func(done, total int)) er
 	if progress == nil {
 		progress = func(int, int) {}
 	}
+	x.log.Warn("the words of stored documents are indexed again, because the index is of an older version or was damaged; "+
+		"until this is done, searches may miss some", "documents", total)
 	done := 0
 	progress(done, total)
 	for _, label := range labels {
@@ -76,6 +78,7 @@ func (x *Index) maintain(ctx context.Context, progress func(done, total int)) er
 			progress(done, total)
 		}
 	}
+	x.log.Warn("the words of all documents are indexed", "documents", total)
 	return nil
 }
 

@@ -124,20 +124,12 @@ func (x *Index) rebuildMissing(ctx context.Context, again bool) bool {
 		}
 	}
 	report(0, 1)
-	documents := 0
-	err := x.Maintain(ctx, func(done, total int) {
-		documents = total
-		report(done, max(total, done+1))
-	})
+	err := x.Maintain(ctx, func(done, total int) { report(done, max(total, done+1)) })
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	_ = x.SetProgress(limited, Progress{}) // otherwise it expires
-	switch {
-	case ctx.Err() != nil:
-	case err != nil:
+	if err != nil && ctx.Err() == nil {
 		x.log.Log(ctx, levelOf(slog.LevelError, again), "damaged or outdated search segments were not built again; this is tried again until it succeeds", "error", err)
-	case documents > 0:
-		x.log.Warn("the damaged or outdated search segments were built again; every document can be found", "documents", documents)
 	}
 	return err == nil
 }

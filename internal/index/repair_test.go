@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -163,5 +164,54 @@ func TestDamageWhileRunning(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestUpgradeIsReported opens a file of an older version. The log says that its
+// words are indexed again, and searches get the progress.
+func TestUpgradeIsReported(t *testing.T) {
+	var log lockedBuffer
+	x, err := Open(t.Context(), Options{Dir: storedFile(t, 3), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeIt(t, x)
+	maintain(t, x) // or wait for the one in the background
+	for _, want := range []string{"indexed again", "documents are indexed\" documents=5"} {
+		if strings.Count(log.String(), want) != 1 {
+			t.Errorf("the log does not contain %q once:\n%s", want, log.String())
+		}
+	}
+}
+
+// TestRebuildProgress checks that searches get the progress while damaged
+// segments are built again in the background.
+func TestRebuildProgress(t *testing.T) {
+	x := openIn(t, t.TempDir())
+	defer closeIt(t, x)
+	apply(t, x, large(300)...)
+	total(t, x, "happy")
+	x.maintaining <- struct{}{} // stops Maintain
+	flip(t, segmentFiles(t, filepath.Dir(x.path))[0], 8, 2400)
+	p, err := x.Search(t.Context(), search.Query{Text: "happy", Num: 10})
+	if err != nil || !p.Partial {
+		t.Errorf("Search(happy) = %+v, %v, want a partial result", p, err)
+	}
+	for {
+		if _, _, busy := x.Indexing(t.Context(), nil); busy {
+			break
+		}
+		runtime.Gosched()
+	}
+	<-x.maintaining
+	maintain(t, x)
+	if n := total(t, x, "happy"); n != 300 {
+		t.Errorf("Search(happy) = %d, want 300", n)
+	}
+	for {
+		if _, _, busy := x.Indexing(t.Context(), nil); !busy {
+			break
+		}
+		runtime.Gosched()
 	}
 }

@@ -400,6 +400,7 @@ func (w *Indexer) index(ctx context.Context, src document.Source) error {
 			w.view.finished(ctx, src, res, err)
 			return true
 		}
+		w.view.stop(ctx, src.Label) // a sync that failed has not reported its end
 		return false
 	}
 	err := in.Watch(ctx, func(context.Context) ([]document.Source, error) { return []document.Source{src}, nil },

@@ -2,6 +2,7 @@ package indexing
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"log/slog"
 	"os"
@@ -338,6 +339,34 @@ func TestRunAfterDeaths(t *testing.T) {
 		p.wait()
 		if out := p.out.String(); !strings.HasPrefix(out, "a: 7 documents (1 new) in ") {
 			t.Errorf("printed %q, want the changed file indexed", out)
+		}
+	})
+}
+
+// The progress of a later sync that fails is removed from the index.
+func TestRunFailingSync(t *testing.T) {
+	dir, roots := folders(t, "a")
+	db, err := sql.Open("sqlite", filepath.Join(dir, index.FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, dir, false)
+		defer p.stop()
+		synctest.Wait()
+		if _, err := db.Exec(`CREATE TRIGGER refuse BEFORE INSERT ON docs BEGIN SELECT RAISE(ABORT, 'refused'); END`); err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, filepath.Join(roots["a"], "b.txt"))
+		writeFile(t, filepath.Join(roots["a"], "c.txt"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if out := p.out.String(); !strings.Contains(out, "refused") {
+			t.Fatalf("printed %q, want the failure", out)
+		}
+		if done, total, busy := p.x.Indexing(t.Context(), nil); busy {
+			t.Errorf("Indexing() = %d of %d while nothing is indexed", done, total)
 		}
 	})
 }
