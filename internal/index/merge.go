@@ -75,9 +75,15 @@ const (
 // segmentLoop merges large segments, and builds damaged ones again, in the
 // background until ctx ends.
 func (x *Index) segmentLoop(ctx context.Context) {
-	sweep, retry := time.NewTicker(sweepEvery), time.NewTicker(retryEvery)
-	defer sweep.Stop()
+	retry, sweep := time.NewTicker(retryEvery), time.NewTicker(sweepEvery)
 	defer retry.Stop()
+	defer sweep.Stop()
+	x.segmentLoopAt(ctx, retry.C, sweep.C)
+}
+
+// segmentLoopAt is segmentLoop with the times of trying again, and of looking
+// for unused files.
+func (x *Index) segmentLoopAt(ctx context.Context, retry, sweep <-chan time.Time) {
 	var mergeAgain, rebuildAgain bool
 	for ctx.Err() == nil {
 		select {
@@ -89,9 +95,9 @@ func (x *Index) segmentLoop(ctx context.Context) {
 		case <-x.mergeSoon:
 			mergeAgain = !x.mergeAll(ctx, mergeAgain)
 			x.sweep(ctx)
-		case <-sweep.C:
+		case <-sweep:
 			x.sweep(ctx)
-		case <-retry.C:
+		case <-retry:
 			if mergeAgain {
 				signal(x.mergeSoon)
 			}

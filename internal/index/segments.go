@@ -524,7 +524,7 @@ func (x *Index) removeOrphans(ctx context.Context) error {
 	}
 	for _, e := range entries {
 		info, err := e.Info()
-		if err != nil || named[e.Name()] || !info.Mode().IsRegular() || time.Since(info.ModTime()) < orphanAge {
+		if err != nil || named[e.Name()] || !info.Mode().IsRegular() || time.Since(info.ModTime()).Abs() < orphanAge {
 			continue
 		}
 		if ext := filepath.Ext(e.Name()); ext != segmentSuffix && ext != ".tmp" {
