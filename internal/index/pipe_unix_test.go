@@ -4,6 +4,7 @@ package index
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/search"
 )
 
 // Opening a named pipe would block until another program opens it.
@@ -37,6 +39,9 @@ func TestOpenIrregularFiles(t *testing.T) {
 		{"knowhow.db", socket, "a socket"},
 		{"knowhow.db", func(path string) error { return os.Mkdir(path, 0o700) }, "a folder"},
 		{"knowhow.db", func(path string) error { return os.Symlink("/dev/null", path) }, "a device"},
+		{"segments", func(path string) error { return os.WriteFile(path, []byte("mine"), 0o600) }, "a file"},
+		{"segments", pipe, "a named pipe"},
+		{"segments", func(path string) error { return os.Symlink("segments", path) }, "a link"},
 	}
 	for _, test := range tests {
 		t.Run(test.file+" is "+test.kind, func(t *testing.T) {
@@ -61,5 +66,47 @@ func TestOpenIrregularFiles(t *testing.T) {
 				t.Errorf("the file has changed: %v", err)
 			}
 		})
+	}
+}
+
+// TestIrregularSegments puts something else in place of the file of a segment,
+// before the index is opened and while it is open. Opening a named pipe would
+// block.
+func TestIrregularSegments(t *testing.T) {
+	tests := map[string]func(path string) error{
+		"a named pipe": func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a folder":     func(path string) error { return os.MkdirAll(filepath.Join(path, "inside"), 0o700) },
+		"a link":       func(path string) error { return os.Symlink(filepath.Base(path), path) },
+		"a device":     func(path string) error { return os.Symlink("/dev/zero", path) },
+	}
+	for kind, make := range tests {
+		for _, open := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, open %v", kind, open), func(t *testing.T) {
+				dir := t.TempDir()
+				x := openIn(t, dir)
+				apply(t, x, large(300)...)
+				file := segmentFiles(t, dir)[0]
+				if !open {
+					closeIt(t, x)
+				}
+				if err := os.Remove(file); err != nil {
+					t.Fatal(err)
+				}
+				if err := make(file); err != nil {
+					t.Skipf("not supported here: %v", err)
+				}
+				if !open {
+					x = openIn(t, dir)
+				}
+				if _, err := x.Search(t.Context(), search.Query{Text: "happy", Num: 10}); err != nil {
+					t.Errorf("Search(happy) = %v", err)
+				}
+				maintain(t, x)
+				if n := total(t, x, "happy"); n != 300 {
+					t.Errorf("after Maintain, Search(happy) = %d, want 300", n)
+				}
+				closeIt(t, x)
+			})
+		}
 	}
 }

@@ -407,6 +407,9 @@ func (s spoolFile) WriteTo(w io.Writer) (int64, error) {
 // returns the name and the size of the file after it is on disk.
 func (x *Index) writeSegmentFile(write func(w io.Writer, spool segment.Spool) error) (name string, size int64, err error) {
 	dir := filepath.Join(filepath.Dir(x.path), segmentsDir)
+	if err := checkFolder(dir); err != nil {
+		return "", 0, err
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", 0, fmt.Errorf("making the folder of segments: %w", err)
 	}
@@ -503,6 +506,9 @@ const orphanAge = 10 * time.Minute
 // merged, and those of a process that died.
 func (x *Index) removeOrphans(ctx context.Context) error {
 	dir := filepath.Join(filepath.Dir(x.path), segmentsDir)
+	if err := checkFolder(dir); err != nil {
+		return err
+	}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
