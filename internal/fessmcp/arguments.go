@@ -11,7 +11,6 @@ import (
 
 // Limits on arguments, in addition to those of package search.
 const (
-	maxQueryBytes   = 10_000
 	maxFacetQueries = 20
 	maxFacetQuery   = 1000 // bytes
 	maxLangs        = 10

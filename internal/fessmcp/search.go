@@ -132,9 +132,8 @@ func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string
 func (b *bridge) query(in searchArgs) (q search.Query, relaxed bool, err error) {
 	q = search.Query{Labels: b.labels, Start: in.Start, Num: in.PageSize}
 	r, err := query.Read(in.Query)
-	if err != nil || strings.TrimSpace(in.Query) == "" || len(in.Query) > maxQueryBytes {
-		return q, false, &errkind.Argument{Name: "query", Value: in.Query,
-			Want: fmt.Sprintf("at least one word and at most %d bytes", maxQueryBytes)}
+	if err != nil || strings.TrimSpace(in.Query) == "" {
+		return q, false, &errkind.Argument{Name: "query", Value: in.Query, Want: "at least one word"}
 	}
 	q.Text = r.Text
 	if q.Sort, err = parseSort(in.Sort); err != nil {

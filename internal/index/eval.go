@@ -1,9 +1,11 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +22,8 @@ type evaluator struct {
 	now    time.Time
 	limit  time.Duration // for matching and ranking
 	ended  bool          // the time for the search was over before everything was evaluated
+
+	negated int // how many negations the current part of the query is in
 }
 
 // timedOut reports whether err means that the time for the search is over, and
@@ -30,6 +34,12 @@ func (e *evaluator) timedOut(ctx context.Context, err error) bool {
 	}
 	e.ended = true
 	return true
+}
+
+// cut reports whether err means that the time for the search is over, and a part
+// of the documents that match may be used: outside of a negation.
+func (e *evaluator) cut(ctx context.Context, err error) bool {
+	return e.negated == 0 && e.timedOut(ctx, err)
 }
 
 // errTooLong is the cause of the end of the context of a search.
@@ -63,6 +73,32 @@ type found struct {
 	leaves []*leaf // conditions on words that are not negated
 }
 
+// maxWeight is the greatest weight of a condition. The sum of the scores of all
+// conditions stays far below the greatest float32.
+const maxWeight = 1e6
+
+// addLeaves adds conditions. Of very many, it keeps the rarest.
+func (f *found) addLeaves(leaves []*leaf) {
+	if f.leaves = append(f.leaves, leaves...); len(f.leaves) > 4*maxRanked {
+		f.leaves = rarest(f.leaves, 2*maxRanked)
+	}
+}
+
+// rarest returns the n of some conditions that the fewest documents meet,
+// without those that no document meets, in the same order.
+func rarest(leaves []*leaf, n int) []*leaf {
+	if len(leaves) <= n {
+		return leaves
+	}
+	order := slices.DeleteFunc(slices.Clone(leaves), func(l *leaf) bool { return l.docs == 0 })
+	slices.SortStableFunc(order, func(a, b *leaf) int { return cmp.Compare(a.docs, b.docs) })
+	kept := map[*leaf]bool{}
+	for _, l := range order[:min(n, len(order))] {
+		kept[l] = true
+	}
+	return slices.DeleteFunc(leaves, func(l *leaf) bool { return !kept[l] })
+}
+
 // eval returns the documents that match a tree.
 func (e *evaluator) eval(ctx context.Context, n query.Node) (found, error) {
 	switch n := n.(type) {
@@ -74,7 +110,7 @@ func (e *evaluator) eval(ctx context.Context, n query.Node) (found, error) {
 			return f, err
 		}
 		more, err := e.or(ctx, n.Optional)
-		f.leaves = append(f.leaves, more.leaves...)
+		f.addLeaves(more.leaves)
 		return f, err
 	case query.Or:
 		return e.or(ctx, n.Nodes)
@@ -83,7 +119,7 @@ func (e *evaluator) eval(ctx context.Context, n query.Node) (found, error) {
 	case query.Boost:
 		f, err := e.eval(ctx, n.Node)
 		for _, l := range f.leaves {
-			l.Weight *= float32(n.Factor)
+			l.Weight = min(l.Weight*float32(n.Factor), maxWeight)
 		}
 		return f, err
 	case query.Range:
@@ -123,10 +159,14 @@ func (e *evaluator) and(ctx context.Context, nodes []query.Node) (found, error) 
 		no, negated := n.(query.Not)
 		if negated {
 			n = no.Node
+			e.negated++
 		}
 		f, err := e.eval(ctx, n)
+		if negated {
+			e.negated--
+		}
 		switch {
-		case e.timedOut(ctx, err): // nothing is known about the rest
+		case err != nil && e.cut(ctx, err): // nothing is known about the rest
 			return found{docs: e.view.None()}, nil
 		case err != nil:
 			return out, err
@@ -137,10 +177,10 @@ func (e *evaluator) and(ctx context.Context, nodes []query.Node) (found, error) 
 			not.Or(f.docs)
 		case out.void:
 			out.docs, out.void = f.docs, false
-			out.leaves = append(out.leaves, f.leaves...)
+			out.addLeaves(f.leaves)
 		default:
 			out.docs.And(f.docs)
-			out.leaves = append(out.leaves, f.leaves...)
+			out.addLeaves(f.leaves)
 		}
 	}
 	if not == nil {
@@ -158,7 +198,7 @@ func (e *evaluator) or(ctx context.Context, nodes []query.Node) (found, error) {
 	out := found{void: true}
 	for _, n := range nodes {
 		f, err := e.eval(ctx, n)
-		if e.timedOut(ctx, err) {
+		if err != nil && e.cut(ctx, err) {
 			break
 		}
 		if err != nil {
@@ -172,7 +212,7 @@ func (e *evaluator) or(ctx context.Context, nodes []query.Node) (found, error) {
 		} else {
 			out.docs.Or(f.docs)
 		}
-		out.leaves = append(out.leaves, f.leaves...)
+		out.addLeaves(f.leaves)
 	}
 	return out, nil
 }
@@ -183,26 +223,27 @@ func (e *evaluator) words(ctx context.Context, n query.Node, field string) (foun
 	if w, ok := n.(query.Wildcard); ok && strings.Trim(w.Pattern, "*?") == "" {
 		return e.eval(ctx, query.All{})
 	}
-	l := &leaf{fields: segment.AllFields}
+	fields := segment.AllFields
 	switch field {
 	case "title":
-		l.fields = segment.Only(segment.Title)
+		fields = segment.Only(segment.Title)
 	case "content":
-		l.fields = segment.Only(segment.Text)
+		fields = segment.Only(segment.Text)
 	}
-	var err error
-	if l.patterns, err = e.patterns(ctx, n); err != nil {
+	l := &leaf{Leaf: e.search.NewLeaf(fields), fields: fields}
+	if err := e.gather(ctx, l, n); err != nil && !e.cut(ctx, err) {
 		return found{}, err
 	}
 	if len(l.patterns) == 0 {
 		_, wildcard := n.(query.Wildcard)
 		return found{void: !wildcard, docs: e.view.None()}, nil
 	}
-	if l.Leaf, err = e.search.Leaf(ctx, l.fields, l.patterns...); err != nil {
+	docs, err := e.search.Docs(ctx, l.Leaf)
+	if err != nil && !e.cut(ctx, err) {
 		return found{}, err
 	}
-	docs, err := e.search.Docs(ctx, l.Leaf)
-	return found{docs: docs, leaves: []*leaf{l}}, err
+	l.docs = docs.Count()
+	return found{docs: docs, leaves: []*leaf{l}}, nil
 }
 
 // every returns the documents that meet conditions beyond the labels of the

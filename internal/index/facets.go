@@ -26,7 +26,8 @@ func (x *Index) FacetFields() []string { return slices.Clone(facetFields[:]) }
 // a size.
 const facetSize = 10
 
-// facets counts the documents that match.
+// facets counts the documents that match. If there is an error, the result is
+// nil or the counts made before.
 func (e *evaluator) facets(ctx context.Context, m *matched, q search.Query) (*search.FacetCounts, error) {
 	c := conditionsOf(q)
 	var ids []int64
@@ -44,7 +45,7 @@ func (e *evaluator) facets(ctx context.Context, m *matched, q search.Query) (*se
 	for _, name := range q.Facets.Fields {
 		counts, err := e.countField(ctx, name, m.all, ids, c, q.Facets)
 		if err != nil {
-			return nil, err
+			return out, err
 		}
 		out.Fields = append(out.Fields, search.FieldCounts{Name: name, Counts: counts})
 	}
@@ -54,7 +55,7 @@ func (e *evaluator) facets(ctx context.Context, m *matched, q search.Query) (*se
 			return nil, &errkind.Argument{Name: "facets.query", Value: text, Want: fmt.Sprintf("a query (%v)", err)}
 		}
 		if err != nil {
-			return nil, err
+			return out, err
 		}
 		out.Queries = append(out.Queries, search.Count{Value: text, Count: n})
 	}

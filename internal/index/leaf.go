@@ -18,15 +18,13 @@ import (
 type leaf struct {
 	*segment.Leaf
 	fields   segment.Fields
-	patterns []segment.Pattern
+	docs     int                    // documents that meet it, deleted ones included
+	patterns []segment.Pattern      // for excerpts: all patterns, or the first maxMarked
+	match    func(word string) bool // for excerpts: whether the condition means a word as written; nil if it is one word or a phrase
 }
 
-// Limits on how many words of the index a pattern is expanded to.
-const (
-	maxPrefixTerms = 2000
-	maxGlobTerms   = 500
-	maxFuzzyTerms  = 50
-)
+// maxMarked is how many patterns of a condition are marked in excerpts.
+const maxMarked = 500
 
 // termPattern returns the pattern of a word or phrase. ok is false if the text
 // has no tokens.
@@ -58,93 +56,120 @@ func prefixPattern(text string) (p segment.Pattern, ok bool) {
 	return p, true
 }
 
-// patterns returns what a condition on words matches. It returns none if the
-// condition has no words.
-func (e *evaluator) patterns(ctx context.Context, n query.Node) ([]segment.Pattern, error) {
-	var list patternList
+// gather adds to a leaf what a condition on words matches. The leaf has no
+// patterns if the condition has no words. The error may be that of ctx; then a
+// part of what matches was added.
+func (e *evaluator) gather(ctx context.Context, l *leaf, n query.Node) error {
+	g := gathering{e: e, leaf: l}
 	switch n := n.(type) {
 	case query.Term:
-		list.add(termPattern(n.Text, 0))
+		p, ok := termPattern(n.Text, 0)
+		return g.pattern(ctx, p, ok)
 	case query.Phrase:
-		list.add(termPattern(n.Text, n.Slop))
+		p, ok := termPattern(n.Text, n.Slop)
+		return g.pattern(ctx, p, ok)
 	case query.Prefix:
 		p, ok := prefixPattern(n.Text)
-		list.add(p, ok)
-		if ok && len(p.Tokens) == 1 {
-			err := e.expandPrefix(ctx, &list, p.Tokens[0], n.Text)
-			return list.all, err
+		if err := g.pattern(ctx, p, ok); err != nil || !ok || len(p.Tokens) != 1 {
+			return err
 		}
+		return g.prefix(ctx, p.Tokens[0], n.Text)
 	case query.Wildcard:
-		err := e.expandWildcard(ctx, &list, n.Pattern)
-		return list.all, err
+		return g.wildcard(ctx, n.Pattern)
 	case query.Fuzzy:
 		p, ok := termPattern(n.Text, 0)
-		list.add(p, ok)
-		if ok && len(p.Tokens) == 1 && n.Edits > 0 {
-			err := e.expandFuzzy(ctx, &list, n.Text, n.Edits)
-			return list.all, err
+		if err := g.pattern(ctx, p, ok); err != nil || !ok || len(p.Tokens) != 1 || n.Edits == 0 {
+			return err
 		}
-	default:
-		return nil, fmt.Errorf("the query has a part of an unknown kind (%T): %w", n, errkind.Invalid)
+		return g.fuzzy(ctx, n.Text, n.Edits)
 	}
-	return list.all, nil
+	return fmt.Errorf("the query has a part of an unknown kind (%T): %w", n, errkind.Invalid)
 }
 
-// A patternList is a list of different patterns.
-type patternList struct {
-	all  []segment.Pattern
-	seen map[string]bool
+// A gathering is one call of gather.
+type gathering struct {
+	e    *evaluator
+	leaf *leaf
+	seen map[string]bool // phrases that were added
 }
 
-// add adds a pattern if ok is true and the list does not have it yet.
-func (l *patternList) add(p segment.Pattern, ok bool) {
+// pattern adds a pattern if ok is true.
+func (g *gathering) pattern(ctx context.Context, p segment.Pattern, ok bool) error {
 	if !ok {
-		return
+		return nil
 	}
-	key := fmt.Sprint(strings.Join(p.Tokens, " "), p.Prefix, p.Slop)
-	if l.seen[key] {
-		return
-	}
-	if l.seen == nil {
-		l.seen = map[string]bool{}
-	}
-	l.seen[key] = true
-	l.all = append(l.all, p)
-}
-
-// expandPrefix adds the words that begin with text although their tokens do
-// not, because stemming removed or changed the ending ("happy" is indexed as
-// happi).
-func (e *evaluator) expandPrefix(ctx context.Context, l *patternList, token, text string) error {
-	n := 0
-	return e.view.WordsWith(ctx, analysis.Lower(text), func(w segment.Word) bool {
-		if p, ok := termPattern(w.Text, 0); ok && !strings.HasPrefix(p.Tokens[0], token) {
-			l.add(p, true)
+	if len(p.Tokens) > 1 { // a word that is added twice does not count twice, but a phrase does
+		key := fmt.Sprint(strings.Join(p.Tokens, " "), p.Prefix, p.Slop)
+		if g.seen[key] {
+			return nil
 		}
-		n++
-		return n < maxPrefixTerms
-	})
+		if g.seen == nil {
+			g.seen = map[string]bool{}
+		}
+		if len(g.seen) < maxSeen {
+			g.seen[key] = true
+		}
+	}
+	if len(g.leaf.patterns) < maxMarked {
+		g.leaf.patterns = append(g.leaf.patterns, p)
+	}
+	return g.e.search.Add(ctx, g.leaf.Leaf, p)
 }
 
-// expandWildcard adds the words that match a pattern. If there are too many, it
-// adds the most frequent ones.
-func (e *evaluator) expandWildcard(ctx context.Context, l *patternList, pattern string) error {
-	g, err := newGlob(analysis.Lower(pattern))
+// maxSeen is how many phrases of one condition are remembered. Of the others,
+// those that are added twice count twice in the ranking.
+const maxSeen = 10_000
+
+// words adds the words with a prefix that f returns true for.
+func (g *gathering) words(ctx context.Context, prefix string, f func(word string) bool) error {
+	var failed error
+	err := g.e.view.WordsWith(ctx, prefix, func(w segment.Word) bool {
+		if f(w.Text) {
+			p, ok := termPattern(w.Text, 0)
+			failed = g.pattern(ctx, p, ok)
+		}
+		return failed == nil
+	})
+	return cmp.Or(failed, err)
+}
+
+// prefix adds the words that begin with text although their tokens do not,
+// because stemming removed or changed the ending ("happy" is indexed as happi).
+func (g *gathering) prefix(ctx context.Context, token, text string) error {
+	text = analysis.Lower(text)
+	g.leaf.match = func(word string) bool { return strings.HasPrefix(word, text) }
+	var failed error
+	err := g.e.view.WordsWith(ctx, text, func(w segment.Word) bool {
+		if p, ok := termPattern(w.Text, 0); ok && !strings.HasPrefix(p.Tokens[0], token) {
+			failed = g.pattern(ctx, p, true)
+		}
+		return failed == nil
+	})
+	return cmp.Or(failed, err)
+}
+
+// wildcard adds the words that match a pattern.
+func (g *gathering) wildcard(ctx context.Context, pattern string) error {
+	glob, err := newGlob(analysis.Lower(pattern))
 	if err != nil {
 		return err
 	}
-	var words []segment.Word
-	err = e.view.WordsWith(ctx, g.prefix(), func(w segment.Word) bool {
-		if g.match(w.Text) {
-			words = append(words, w)
-			if len(words) >= 2*maxGlobTerms {
-				words = mostFrequent(words, maxGlobTerms)
-			}
+	g.leaf.match = glob.match
+	return g.words(ctx, glob.prefix(), glob.match)
+}
+
+// fuzzy adds the words within a number of edits of text.
+func (g *gathering) fuzzy(ctx context.Context, text string, edits int) error {
+	word := analysis.Lower(text)
+	if utf8.RuneCountInString(word) > maxFuzzyWord {
+		return nil
+	}
+	words, err := g.e.view.WordsNear(ctx, word, min(edits, 2), 0)
+	for _, w := range words {
+		p, ok := termPattern(w.Text, 0)
+		if err := g.pattern(ctx, p, ok); err != nil {
+			return err
 		}
-		return true
-	})
-	for _, w := range mostFrequent(words, maxGlobTerms) {
-		l.add(termPattern(w.Text, 0))
 	}
 	return err
 }
@@ -155,20 +180,6 @@ func mostFrequent(words []segment.Word, n int) []segment.Word {
 		return cmp.Or(cmp.Compare(b.Docs, a.Docs), strings.Compare(a.Text, b.Text))
 	})
 	return words[:min(len(words), n)]
-}
-
-// expandFuzzy adds the words within a number of edits of text, the nearest
-// first.
-func (e *evaluator) expandFuzzy(ctx context.Context, l *patternList, text string, edits int) error {
-	word := analysis.Lower(text)
-	if utf8.RuneCountInString(word) > maxFuzzyWord {
-		return nil
-	}
-	words, err := e.view.WordsNear(ctx, word, min(edits, 2), maxFuzzyTerms)
-	for _, w := range words {
-		l.add(termPattern(w.Text, 0))
-	}
-	return err
 }
 
 // maxFuzzyWord is the greatest length in runes of a word that is compared with
@@ -245,6 +256,13 @@ func (g glob) match(word string) bool {
 // mark adds to want the tokens of text that match the leaf, for
 // [analysis.Digest].
 func (l *leaf) mark(want map[string]bool, text string) {
+	if l.match != nil {
+		for t := range analysis.Tokens(text) {
+			if l.match(t.Surface) {
+				want[t.Text] = true
+			}
+		}
+	}
 	for _, p := range l.patterns {
 		for i, t := range p.Tokens {
 			if !p.Prefix || i < len(p.Tokens)-1 || analysis.Lone(t) {

@@ -2,9 +2,11 @@ package index
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
+	"knowhow/internal/document"
 	"knowhow/internal/search"
 )
 
@@ -47,6 +49,74 @@ func TestExpensive(t *testing.T) {
 	for _, text := range []string{strings.Repeat("hap~1 ", 200), strings.Repeat("p* ", 200), strings.Repeat("*a*b* OR ", 200) + "happy", strings.Repeat("happy ", 1000)} {
 		if _, err := x.Search(t.Context(), search.Query{Text: text, Num: 10}); err != nil {
 			t.Errorf("Search(%.20q...) = %v", text, err)
+		}
+	}
+}
+
+// TestManyWords checks that a condition on words finds all words that match it,
+// however many there are.
+func TestManyWords(t *testing.T) {
+	x := openIn(t, t.TempDir())
+	defer closeIt(t, x)
+	letters := func(n int) string { // three letters
+		return string([]byte{byte('a' + n/676%26), byte('a' + n/26%26), byte('a' + n%26)})
+	}
+	const docs = 2600
+	var batch []document.Change
+	for i := range docs {
+		c := simple(fmt.Sprint(i), 1)
+		c.Put.Text = fmt.Sprintf("common qx%sx happiness%s", letters(i), letters(i))
+		if i < 200 {
+			c.Put.Text += " abcdef" + letters(i)[2:] + letters(i)[1:2]
+		}
+		c.Put.Chunks[0].Length = len(c.Put.Text)
+		if batch = append(batch, c); len(batch) == 200 {
+			apply(t, x, batch...)
+			batch = nil
+		}
+	}
+	if len(batch) > 0 {
+		apply(t, x, batch...)
+	}
+	for text, want := range map[string]int{
+		"qx*":                 docs,
+		"qx*x":                docs,
+		"q?*x":                docs,
+		"*x* qx???x":          docs,
+		"common NOT qx*x":     0,
+		"common NOT qx?a?":    docs,
+		"happiness*":          docs,
+		`"common qx*"`:        0, // an asterisk in quotes is no wildcard
+		"abcdef~2":            200,
+		"common NOT abcdef~2": docs - 200,
+		"content:qx*x":        docs,
+		"title:qx*x":          0,
+	} {
+		p, err := x.Search(t.Context(), search.Query{Text: text, Num: 10})
+		if err != nil || p.Total != want || p.Partial || len(p.Hits) != min(want, 10) {
+			t.Errorf("Search(%s) = %+v, %v, want %d documents", text, p, err, want)
+		}
+	}
+}
+
+// TestBoosts checks that no boost, however great, loses documents.
+func TestBoosts(t *testing.T) {
+	x := openIn(t, t.TempDir())
+	defer closeIt(t, x)
+	apply(t, x, simple("one", 2), simple("two", 2))
+	nested := "happy"
+	for range 20 {
+		nested = "(" + nested + "^1000000)"
+	}
+	for _, text := range []string{"happy^100000000000000000000000000000000000000000", "happy^0", nested, "(" + nested + " OR one)^9999999 title^0"} {
+		p, err := x.Search(t.Context(), search.Query{Text: text, Num: 10})
+		if err != nil || p.Total != 2 || len(p.Hits) != 2 {
+			t.Errorf("Search(%s) = %+v, %v, want 2 documents", text, p, err)
+		}
+		for _, h := range p.Hits {
+			if math.IsNaN(h.Score) || math.IsInf(h.Score, 0) {
+				t.Errorf("Search(%s): a hit has the score %v", text, h.Score)
+			}
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package index
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -29,13 +28,9 @@ type ranked struct {
 // rank returns the first need documents of m by relevance, then by number. The
 // order of documents does not depend on need.
 func (e *evaluator) rank(ctx context.Context, m *matched, text string, need int) ([]ranked, error) {
-	leaves := make([]*segment.Leaf, len(m.leaves))
-	for i, l := range m.leaves {
-		leaves[i] = l.Leaf
-	}
-	if len(leaves) > maxRanked {
-		slices.SortStableFunc(leaves, func(a, b *segment.Leaf) int { return cmp.Compare(a.Chunks(), b.Chunks()) })
-		leaves = leaves[:maxRanked]
+	var leaves []*segment.Leaf
+	for _, l := range rarest(slices.Clone(m.leaves), maxRanked) {
+		leaves = append(leaves, l.Leaf)
 	}
 	hits, err := e.search.Top(ctx, leaves, m.docs, max(need, nearHits))
 	if err != nil && !e.timedOut(ctx, err) {

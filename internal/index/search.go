@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -145,7 +146,13 @@ func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, err
 	if q.Facets == nil {
 		return page, nil
 	}
-	page.Facets, err = e.facets(ctx, m, q)
+	limited, cancel = context.WithTimeoutCause(ctx, e.limit, errTooLong)
+	defer cancel()
+	page.Facets, err = e.facets(limited, m, q)
+	if err != nil && e.timedOut(limited, err) {
+		page.Partial, page.Facets = true, cmp.Or(page.Facets, &search.FacetCounts{})
+		return page, nil
+	}
 	return page, err
 }
 
@@ -180,9 +187,13 @@ func (e *evaluator) match(ctx context.Context, q search.Query) (*matched, error)
 // matchWords finds the documents with all words or, if some are enough, with
 // any of them.
 func (e *evaluator) matchWords(ctx context.Context, m *matched, words []string, some bool, c conditions) error {
-	nodes := make([]query.Node, len(words))
-	for i, w := range words {
-		nodes[i] = query.Term{Text: w}
+	var nodes []query.Node
+	times := map[query.Node]float32{} // how often the query has a word
+	for _, w := range words {
+		n := query.Term{Text: w}
+		if times[n]++; times[n] == 1 || !some {
+			nodes = append(nodes, n)
+		}
 	}
 	var err error
 	if !some {
@@ -212,7 +223,10 @@ func (e *evaluator) matchWords(ctx context.Context, m *matched, words []string, 
 			all.And(f.docs)
 			m.docs.Or(f.docs)
 		}
-		m.leaves = append(m.leaves, f.leaves...)
+		for _, l := range f.leaves {
+			l.Weight *= min(times[n], maxWeight)
+		}
+		m.addLeaves(f.leaves)
 	}
 	if m.void {
 		m.docs, all = e.view.None(), e.view.None()

@@ -23,16 +23,23 @@ type Reading struct {
 //
 // If a query cannot be parsed, Read returns its words without the operators. A
 // slash, which would begin a regular expression, is an ordinary character
-// there. A text that cannot be parsed and has no word, and a text of more than
-// 10,000 bytes, is an error of kind errkind.Invalid.
+// there. Of a text of more than 10,000 bytes, Read returns the words of the first
+// 10,000 bytes. A text without a word, unless it is empty or asks for everything
+// with an asterisk, is an error of kind errkind.Invalid.
 func Read(s string) (Reading, error) {
 	if len(s) > maxBytes {
+		if words := plainWords(s[:maxBytes]); len(words) > 0 {
+			return Reading{Text: strings.Join(words, " "), Relaxed: true}, nil
+		}
 		return Reading{}, tooLong(s)
 	}
 	if isSentence(s) || isPunctuated(s) {
 		return Reading{Text: strings.Join(plainWords(s), " ")}, nil
 	}
-	_, err := parseOnce(s)
+	n, err := parseOnce(s)
+	if _, all := n.(All); all && strings.Contains(s, `"`) && !strings.ContainsRune(s, '*') && !strings.Contains(s, "sort:") {
+		return Reading{}, &limitError{"it has empty quotes and no word; write a word, or * for all documents"}
+	}
 	if err == nil {
 		return Reading{Text: s}, nil
 	}

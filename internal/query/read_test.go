@@ -96,13 +96,15 @@ func TestReadUnparsable(t *testing.T) {
 		{"OR", "or"},
 		{"NOT", "not"},
 		{`TO "x`, "to x"},
+		{strings.Repeat("a", 10_001), strings.Repeat("a", 10_000)},
+		{strings.Repeat("pears* OR ", 1_000) + "end", strings.TrimSpace(strings.Repeat("pears ", 1_000))},
 	} {
 		got, err := query.Read(tt.in)
 		if err != nil || got.Text != tt.want || !got.Relaxed {
 			t.Errorf("Read(%q) = %+v, %v, want %q, relaxed", tt.in, got, err, tt.want)
 		}
 	}
-	for _, in := range []string{`"`, "!", "-", "&&", `|| "`, strings.Repeat("a ", 5_001)} {
+	for _, in := range []string{`"`, "!", "-", "&&", `|| "`, `""`, `" "`, `""~3`, `NOT ""`, strings.Repeat("- ", 5_001)} {
 		if got, err := query.Read(in); !errors.Is(err, errkind.Invalid) {
 			t.Errorf("Read(%q) = %+v, %v, want an error of kind Invalid", in, got, err)
 		}

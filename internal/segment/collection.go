@@ -224,7 +224,7 @@ func (c *Collection) WordsWith(ctx context.Context, prefix string, f func(Word) 
 	}
 }
 
-// WordsNear returns up to most words at a distance of at most edits from word:
+// WordsNear returns up to most words (0: all) at a distance of at most edits from word:
 // the nearest first, of those the words of the most documents. The distance
 // counts inserted, deleted and replaced characters and swapped neighbours. Words
 // with a character of a script with thousands of characters, such as Han, are
@@ -251,6 +251,9 @@ func (c *Collection) WordsNear(ctx context.Context, word string, edits, most int
 	slices.SortFunc(words, func(a, b Word) int {
 		return cmp.Or(cmp.Compare(found[a.Text].distance, found[b.Text].distance), cmp.Compare(b.Docs, a.Docs), cmp.Compare(a.Text, b.Text))
 	})
+	if most == 0 {
+		return words, nil
+	}
 	return words[:min(len(words), most)], nil
 }
 

@@ -22,6 +22,7 @@ const (
 
 // An entry is what a dictionary has for a term.
 type entry struct {
+	number    int // of the term in the order of the dictionary
 	df        int // chunks with the term; for words: documents
 	set       int // number of the set of its documents, -1 if there is none
 	post, pos int // offsets
@@ -69,7 +70,7 @@ func (w *walker) enter(block int) {
 	w.left = min(termsInBlock, w.d.n-block*termsInBlock)
 	w.rest = w.d.data[le.Uint32(e):]
 	w.sets = int(le.Uint32(e[4:]))
-	w.name, w.entry = w.name[:0], entry{post: int(le.Uint64(e[8:])), pos: int(le.Uint64(e[16:]))}
+	w.name, w.entry = w.name[:0], entry{number: block*termsInBlock - 1, post: int(le.Uint64(e[8:])), pos: int(le.Uint64(e[16:]))}
 }
 
 // next goes to the next term. It returns false if there is none.
@@ -88,6 +89,7 @@ func (w *walker) next() bool {
 		panic(damaged("its dictionary is not sorted"))
 	}
 	w.left--
+	w.number++
 	shared, b := uvarint(w.rest)
 	n, b := uvarint(b)
 	if shared > len(w.name) {
@@ -150,6 +152,25 @@ func (d *dictionary) find(term string) (entry, bool) {
 		return w.entry, true
 	}
 	return entry{}, false
+}
+
+// each calls f with the entries of the terms that are in a set of numbers.
+func (d *dictionary) each(terms Bits, f func(e entry) error) error {
+	w := d.walk()
+	for n := terms.Next(0); n >= 0; n = terms.Next(n + 1) {
+		if block := n / termsInBlock; block != w.block || !w.ok {
+			w.enter(block)
+		}
+		for w.number < n {
+			if !w.next() {
+				panic(damaged("its dictionary has fewer terms than it should have"))
+			}
+		}
+		if err := f(w.entry); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // under reports whether the current term begins with prefix.

@@ -50,7 +50,7 @@ func TestDictionary(t *testing.T) {
 		var want []entry
 		set, post, pos := 0, 0, 0
 		for i := range words {
-			e := entry{df: i + 1, set: -1, post: post, postSize: i % 300, pos: pos, posSize: i % 5}
+			e := entry{number: i, df: i + 1, set: -1, post: post, postSize: i % 300, pos: pos, posSize: i % 5}
 			if i%3 == 0 {
 				e.set = set
 				set++

@@ -23,18 +23,53 @@ type Pattern struct {
 type Leaf struct {
 	Weight float32 // in the ranking; 1 is usual
 
-	fields Fields
-	parts  []part // of each segment
-	df     int    // chunks; only known when it is ranked unless terms is true
-	terms  bool   // every part has at most one term and no phrase, and df is that of the terms
+	fields   Fields
+	parts    []part // of each segment
+	patterns int
+	counted  bool
+	df       int  // chunks; only known when it is ranked unless terms is true
+	terms    bool // every part has at most one term and no phrase, and df is that of the terms
 }
 
 // A part is what a leaf finds in one segment.
 type part struct {
 	terms   []entry
-	phrases *found
-	docs    Bits   // documents of phrases
-	all     *found // terms and phrases, once a leaf that has more than a term is ranked
+	many    Bits    // numbers of the terms in the dictionary, once there are more than maxEntries; terms is empty then
+	phrases []found // in the order in which they were found
+	docs    Bits    // documents of phrases
+	all     *found  // terms and phrases, once a leaf that has more than a term is ranked
+}
+
+// none reports whether the part finds nothing.
+func (p *part) none() bool { return len(p.terms) == 0 && p.many == nil && p.docs == nil }
+
+// add adds a term of a segment.
+func (p *part) add(s *Segment, e entry) {
+	if p.many != nil {
+		p.many.Set(e.number)
+		return
+	}
+	if p.terms = append(p.terms, e); len(p.terms) > maxEntries {
+		p.many = NewBits(s.terms.n)
+		for _, e := range p.terms {
+			p.many.Set(e.number)
+		}
+		p.terms = nil
+	}
+}
+
+// each calls f with the terms, in the order of the dictionary unless the leaf is
+// not complete.
+func (p *part) each(s *Segment, f func(e entry) error) error {
+	if p.many != nil {
+		return s.terms.each(p.many, f)
+	}
+	for _, e := range p.terms {
+		if err := f(e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A found is a list of chunks and the weighed frequency of a leaf in each.
@@ -50,6 +85,7 @@ type Search struct {
 	c       *Collection
 	current *Segment // that is being read, for Damage
 	kept    int      // postings that are held in founds
+	done    int      // postings looked at since the last look at the context
 
 	cursors []*cursor // free ones
 	scores  []float32 // of a window, or weighed frequencies of the chunks of a segment; zero between calls
@@ -60,8 +96,8 @@ type Search struct {
 
 // Limits on the memory of one search.
 const (
-	maxKept        = 1 << 22 // postings in founds: 8 bytes each
-	maxCompletions = 2000    // terms that the last token of a phrase stands for
+	maxKept    = 1 << 22 // postings in founds: 8 bytes each
+	maxEntries = 256     // of a part; more terms are kept as a set of numbers
 )
 
 // Begin begins a search. End must be called at the end.
@@ -92,33 +128,86 @@ func (s *Search) free(c ...*cursor) { s.cursors = append(s.cursors, c...) }
 
 // Leaf returns the condition that a chunk has one of the patterns in one of the
 // fields. The error is that of ctx, or a Damage.
-func (s *Search) Leaf(ctx context.Context, fields Fields, patterns ...Pattern) (l *Leaf, err error) {
+func (s *Search) Leaf(ctx context.Context, fields Fields, patterns ...Pattern) (*Leaf, error) {
+	l := s.NewLeaf(fields)
+	for _, p := range patterns {
+		if err := s.Add(ctx, l, p); err != nil {
+			return nil, err
+		}
+	}
+	return l, s.count(ctx, l)
+}
+
+// NewLeaf returns a condition without patterns, which no chunk meets.
+func (s *Search) NewLeaf(fields Fields) *Leaf {
+	return &Leaf{Weight: 1, fields: fields, parts: make([]part, len(s.c.segments)), terms: true}
+}
+
+// Add adds a pattern to a condition that Docs was not called with. Its memory
+// does not grow with the number of patterns of one token, or of terms that they
+// stand for, beyond a bit for each term of the index. The error is that of ctx,
+// or a Damage; then a part of the pattern may have been added.
+func (s *Search) Add(ctx context.Context, l *Leaf, p Pattern) (err error) {
 	defer catch(&s.current, &err)
 	defer faults()()
-	l = &Leaf{Weight: 1, fields: fields, parts: make([]part, len(s.c.segments))}
+	s.done = 0
+	l.patterns++
 	// In some of the fields, a union has another document frequency than its
 	// terms, even in a segment that has only one of them.
-	l.terms = fields == AllFields || len(patterns) == 1 && len(patterns[0].Tokens) == 1 && !patterns[0].Prefix
+	if l.fields != AllFields && (l.patterns > 1 || len(p.Tokens) != 1 || p.Prefix) {
+		l.terms = false
+	}
 	for i, seg := range s.c.segments {
 		s.current = seg
-		p := &l.parts[i]
-		for _, pattern := range patterns {
-			if err := s.pattern(ctx, p, pattern, fields); err != nil {
-				return nil, err
-			}
+		if err := s.pattern(ctx, &l.parts[i], p, l.fields); err != nil {
+			return err
 		}
-		if len(patterns) > 1 || len(p.terms) > 1 {
-			slices.SortFunc(p.terms, func(a, b entry) int { return cmp.Compare(a.post, b.post) })
+	}
+	return nil
+}
+
+// count removes terms that were added twice, and computes the number of chunks
+// with the terms.
+func (s *Search) count(ctx context.Context, l *Leaf) (err error) {
+	defer catch(&s.current, &err)
+	defer faults()()
+	if s.done = 0; l.counted {
+		return nil
+	}
+	l.df = 0
+	for i := range l.parts {
+		p := &l.parts[i]
+		s.current = s.c.segments[i]
+		if len(p.terms) > 1 {
+			slices.SortFunc(p.terms, func(a, b entry) int { return cmp.Compare(a.number, b.number) })
 			p.terms = slices.Compact(p.terms)
 		}
-		for _, e := range p.terms {
+		err := p.each(s.current, func(e entry) error {
 			l.df += e.df
+			return s.spend(ctx, 1)
+		})
+		if err != nil {
+			return err
 		}
-		if len(p.terms) > 1 || p.docs != nil {
+		if len(p.terms) > 1 || p.many != nil || p.docs != nil {
 			l.terms = false
 		}
 	}
-	return l, nil
+	l.counted = true
+	return nil
+}
+
+// checkedPostings is how many postings are looked at between two looks at the
+// context.
+const checkedPostings = 1 << 14
+
+// spend records that n postings are looked at. The error is that of ctx.
+func (s *Search) spend(ctx context.Context, n int) error {
+	if s.done -= n; s.done > 0 {
+		return nil
+	}
+	s.done = checkedPostings
+	return ctx.Err()
 }
 
 // pattern adds what a pattern finds in the current segment.
@@ -142,23 +231,19 @@ func (s *Search) pattern(ctx context.Context, p *part, pattern Pattern, fields F
 		case !ok:
 			return nil
 		case len(tokens) == 1:
-			p.terms = append(p.terms, e)
-			return nil
+			p.add(s.current, e)
+			return s.spend(ctx, 1)
 		}
 		return s.phrase(ctx, p, append(entries, e), pattern.Slop, fields)
 	}
 	w := s.current.terms.walk()
-	n := 0
 	for ok := w.seek([]byte(last)); ok && w.under([]byte(last)); ok = w.next() {
-		if n++; n%mergedTerms == 0 && ctx.Err() != nil {
-			return ctx.Err()
+		if err := s.spend(ctx, 1); err != nil {
+			return err
 		}
 		if len(tokens) == 1 {
-			p.terms = append(p.terms, w.entry)
+			p.add(s.current, w.entry)
 			continue
-		}
-		if n > maxCompletions {
-			break
 		}
 		if err := s.phrase(ctx, p, append(entries, w.entry), pattern.Slop, fields); err != nil {
 			return err
@@ -166,10 +251,6 @@ func (s *Search) pattern(ctx context.Context, p *part, pattern Pattern, fields F
 	}
 	return nil
 }
-
-// checkedPostings is how many postings are looked at between two looks at the
-// context.
-const checkedPostings = 1 << 14
 
 // phrase adds the chunks of the current segment in which the terms stand in
 // sequence.
@@ -186,9 +267,9 @@ func (s *Search) phrase(ctx context.Context, p *part, terms []entry, slop int, f
 	lead := byDF[0]
 	var l found
 search:
-	for n := 0; lead.chunk != noChunk; n++ {
-		if n%checkedPostings == 0 && ctx.Err() != nil {
-			return ctx.Err()
+	for lead.chunk != noChunk {
+		if err := s.spend(ctx, 1); err != nil {
+			return err
 		}
 		for _, c := range byDF[1:] {
 			if c.advance(lead.chunk); c.chunk != lead.chunk {
@@ -214,34 +295,10 @@ search:
 	for _, c := range l.chunks {
 		p.docs.Set(s.current.doc(c))
 	}
-	if s.kept += len(l.chunks); s.kept > maxKept {
-		return nil // it is found, but not ranked
+	if s.kept += len(l.chunks); s.kept <= maxKept { // otherwise it is found, but not ranked
+		p.phrases = append(p.phrases, l)
 	}
-	p.phrases = union(p.phrases, &l)
 	return nil
-}
-
-// union returns the chunks of both lists. The first may be nil.
-func union(a, b *found) *found {
-	if a == nil {
-		return b
-	}
-	out := &found{}
-	i, j := 0, 0
-	for i < len(a.chunks) || j < len(b.chunks) {
-		switch {
-		case j == len(b.chunks) || i < len(a.chunks) && a.chunks[i] < b.chunks[j]:
-			out.chunks, out.tf = append(out.chunks, a.chunks[i]), append(out.tf, a.tf[i])
-			i++
-		case i == len(a.chunks) || b.chunks[j] < a.chunks[i]:
-			out.chunks, out.tf = append(out.chunks, b.chunks[j]), append(out.tf, b.tf[j])
-			j++
-		default:
-			out.chunks, out.tf = append(out.chunks, a.chunks[i]), append(out.tf, a.tf[i]+b.tf[j])
-			i, j = i+1, j+1
-		}
-	}
-	return out
 }
 
 // occurrences returns the weighed frequency of the phrase in the current chunk
@@ -380,28 +437,36 @@ func apart(cursors []*cursor, places []place) bool {
 }
 
 // Docs returns the documents that have a chunk that meets the leaf. It does not
-// leave out deleted documents.
+// leave out deleted documents. If ctx ends, the error is that of ctx, and the
+// documents are those found so far.
 func (s *Search) Docs(ctx context.Context, l *Leaf) (d Docs, err error) {
 	defer catch(&s.current, &err)
 	defer faults()()
 	d = s.c.None()
+	if err := s.count(ctx, l); err != nil {
+		return d, err
+	}
 	c := s.cursor()
 	defer s.free(c)
 	for i := range l.parts {
 		p, seg := &l.parts[i], s.c.segments[i]
 		s.current = seg
-		if len(p.terms) == 0 && p.docs == nil {
+		if p.none() {
 			continue
 		}
 		d[i] = NewBits(seg.docs)
 		if p.docs != nil {
 			d[i].Or(p.docs)
 		}
-		for n, e := range p.terms {
-			if n%mergedTerms == 0 && ctx.Err() != nil {
-				return nil, ctx.Err()
+		err := p.each(seg, func(e entry) error {
+			if err := s.spend(ctx, min(e.df, checkedPostings)); err != nil {
+				return err
 			}
 			seg.addDocs(d[i], e, c, l.fields)
+			return nil
+		})
+		if err != nil {
+			return d, err
 		}
 	}
 	return d, nil
@@ -434,7 +499,7 @@ func (s *Segment) addDocs(to Bits, e entry, c *cursor, fields Fields) {
 // gatherTerms makes one list of all terms and phrases of a leaf, in each
 // segment that has more than one term of it.
 func (s *Search) gatherTerms(ctx context.Context, l *Leaf) error {
-	if l.terms {
+	if s.done = 0; l.terms {
 		return nil
 	}
 	l.df = 0
@@ -445,15 +510,15 @@ func (s *Search) gatherTerms(ctx context.Context, l *Leaf) error {
 		s.current = s.c.segments[i]
 		switch {
 		case p.all != nil:
-		case len(p.terms) > 0:
+		case len(p.terms) == 0 && p.many == nil && len(p.phrases) == 0:
+			continue
+		case len(p.terms) == 0 && p.many == nil && len(p.phrases) == 1:
+			p.all = &p.phrases[0]
+			p.all.limit()
+		default:
 			if err := s.gatherPart(ctx, p, c, l.fields); err != nil {
 				return err
 			}
-		case p.phrases != nil:
-			p.all = p.phrases
-			p.all.limit()
-		default:
-			continue
 		}
 		l.df += len(p.all.chunks)
 	}
@@ -481,20 +546,24 @@ func (s *Search) gatherPart(ctx context.Context, p *part, c *cursor, fields Fiel
 		}
 		s.scores[chunk] += tf
 	}
-	for j, e := range p.terms {
-		if j%mergedTerms == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
+	err := p.each(s.current, func(e entry) error {
 		for c.open(s.current, e, fields); c.chunk != noChunk; c.load(c.block + 1) {
+			if err := s.spend(ctx, c.n); err != nil {
+				return err
+			}
 			c.count()
 			for i, chunk := range c.chunks[:c.n] {
 				add(chunk, c.weigh(s.c.norms, i))
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	if p.phrases != nil {
-		for i, chunk := range p.phrases.chunks {
-			add(chunk, p.phrases.tf[i])
+	for _, l := range p.phrases {
+		for i, chunk := range l.chunks {
+			add(chunk, l.tf[i])
 		}
 	}
 	s.kept += n

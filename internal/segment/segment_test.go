@@ -450,7 +450,7 @@ func madeUpQueries(rnd *rand.Rand, docs []testDoc, n int) (queries []testQuery) 
 				last := &p.Tokens[len(p.Tokens)-1]
 				if !strings.HasPrefix(*last, "w") { // 検 has few completions
 					*last = prefix(*last)
-				} else { // w alone has more than maxCompletions
+				} else { // w alone has many completions
 					*last = (*last)[:min(len(*last), 2+rnd.IntN(2))]
 				}
 			}
