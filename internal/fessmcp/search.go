@@ -118,7 +118,10 @@ func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string
 	if page.AtLeast {
 		r.Add("totalIsLowerBound", true)
 	}
-	if len(page.Hits) == 0 {
+	switch {
+	case page.Partial:
+		r.Add("hint", partialHint)
+	case len(page.Hits) == 0:
 		r.Add("hint", b.emptyHint(q, page, progress))
 	}
 	if progress != nil {
@@ -159,6 +162,10 @@ func nextStart(q search.Query, p *search.Page) int {
 	}
 	return next
 }
+
+// partialHint is the advice for a partial page.
+const partialHint = "Not all documents were searched: there was not enough time, or a part of the index is being built again. " +
+	"Use fewer words, or more letters before a wildcard, or search again in a few seconds."
 
 // emptyHint returns advice for a page without hits.
 func (b *bridge) emptyHint(q search.Query, p *search.Page, progress *indexing) string {

@@ -138,6 +138,9 @@ func TestSearchPage(t *testing.T) {
 			`(label finance_docs). Try fewer or other words, or fess_finance_suggest. Leaving out lang finds more."}`},
 		{"past the end", args{"start": 40}, search.Page{Total: 25}, `{"total":25,"start":40,"pageSize":20,"results":[],` +
 			`"hint":"No hits from start 40 on: there are 25 in all."}`},
+		{"partial", args{}, search.Page{Total: 3, AtLeast: true, Partial: true}, `{"total":3,"start":0,"pageSize":20,"results":[],` +
+			`"partial":true,"totalIsLowerBound":true,"hint":"Not all documents were searched: there was not enough time, or a part of the index is being ` +
+			`built again. Use fewer words, or more letters before a wildcard, or search again in a few seconds."}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := corpus()

@@ -75,6 +75,7 @@ func (c *call) search(ctx context.Context, x *question, hit func(search.Hit, boo
 		ExecTime:        json.Number(strconv.FormatFloat(took.Seconds(), 'f', 2, 64)),
 		RequestedTime:   began.UnixMilli(),
 		SearchQuery:     x.echo,
+		Partial:         page.Partial,
 		HighlightParams: x.highlights(),
 		PageNumbers:     []string{}, RelatedQuery: []string{}, RelatedContents: []string{}, Data: []map[string]any{},
 	}

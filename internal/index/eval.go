@@ -20,11 +20,15 @@ type evaluator struct {
 	view   *view
 	search *segment.Search
 	now    time.Time
-	limit  time.Duration // for matching and ranking
-	ended  bool          // the time for the search was over before everything was evaluated
+	until  time.Time // the end of matching and ranking
+	ended  bool      // the time for the search was over before everything was evaluated
 
-	negated int // how many negations the current part of the query is in
+	negated int                  // how many negations the current part of the query is in
+	known   map[query.Node]found // what conditions on words match, because some queries repeat them
 }
+
+// maxKnown is how many conditions on words are remembered during a search.
+const maxKnown = 32
 
 // timedOut reports whether err means that the time for the search is over, and
 // not that the client is gone. It records that the result is partial.
@@ -53,7 +57,7 @@ func (x *Index) evaluate(ctx context.Context, tx *sql.Tx, labels []string, f fun
 		return err
 	}
 	defer x.closeView(v)
-	e := &evaluator{tx: &preparedTx{tx: tx}, view: v, search: v.Begin(), now: time.Now(), limit: x.searchTime}
+	e := &evaluator{tx: &preparedTx{tx: tx}, view: v, search: v.Begin(), now: time.Now(), until: time.Now().Add(x.searchTime)}
 	defer e.search.End()
 	err = f(e)
 	if d, ok := errors.AsType[*segment.Damage](err); ok {
@@ -99,6 +103,17 @@ func rarest(leaves []*leaf, n int) []*leaf {
 	return slices.DeleteFunc(leaves, func(l *leaf) bool { return !kept[l] })
 }
 
+// clone returns a copy that may be changed.
+func (f found) clone() found {
+	f.docs, f.leaves = f.docs.Clone(), slices.Clone(f.leaves)
+	for i, l := range f.leaves {
+		copied, weighed := *l, *l.Leaf
+		copied.Leaf = &weighed
+		f.leaves[i] = &copied
+	}
+	return f
+}
+
 // eval returns the documents that match a tree.
 func (e *evaluator) eval(ctx context.Context, n query.Node) (found, error) {
 	switch n := n.(type) {
@@ -128,7 +143,17 @@ func (e *evaluator) eval(ctx context.Context, n query.Node) (found, error) {
 	}
 	field, text := fieldOf(n)
 	if field == "" || field == "title" || field == "content" {
-		return e.words(ctx, n, field)
+		if f, ok := e.known[n]; ok {
+			return f.clone(), nil
+		}
+		f, err := e.words(ctx, n, field)
+		if _, cheap := n.(query.Term); !cheap && err == nil && !e.ended && len(e.known) < maxKnown {
+			if e.known == nil {
+				e.known = map[query.Node]found{}
+			}
+			e.known[n] = f.clone()
+		}
+		return f, err
 	}
 	docs, err := e.field(ctx, n, field, text)
 	return found{docs: docs}, err

@@ -34,8 +34,9 @@ import (
 // FileName is the name of the index file inside the data folder.
 const FileName = "knowhow.db"
 
-// maxSearchTime is how long a search may evaluate and rank. After this time, it
-// returns what it has found.
+// maxSearchTime is how long a search may wait for others, evaluate and rank.
+// After this time, it returns what it has found, or an error of kind Busy if it
+// has only waited.
 const maxSearchTime = 2 * time.Second
 
 // Options configures [Open].
@@ -57,7 +58,8 @@ type Index struct {
 	popular wordCache // fallback of PopularWords
 	counts  searchLog // words that were searched for and are not yet written
 
-	searchTime    time.Duration // for matching and ranking in one search
+	searchTime    time.Duration // for waiting, matching and ranking in one search
+	waitTime      time.Duration // for waiting in one search
 	verifiedSize  int           // these are as the constants, except in tests
 	checkInterval time.Duration
 	expensive     chan struct{} // has a place for each expensive search that runs
@@ -90,7 +92,7 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 		return nil, fmt.Errorf("finding the data folder: %w", err)
 	}
 	x := &Index{path: filepath.Join(dir, FileName), log: o.Log,
-		searchTime: maxSearchTime, verifiedSize: verifiedSize, checkInterval: checkInterval,
+		searchTime: maxSearchTime, waitTime: maxSearchTime, verifiedSize: verifiedSize, checkInterval: checkInterval,
 		maintaining: make(chan struct{}, 1),
 		mergeSoon:   make(chan struct{}, 1), rebuildSoon: make(chan struct{}, 1), verifySoon: make(chan struct{}, 1)}
 	if x.log == nil {

@@ -1,12 +1,17 @@
 package index
 
 import (
+	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"knowhow/internal/document"
+	"knowhow/internal/errkind"
 	"knowhow/internal/search"
 )
 
@@ -28,6 +33,21 @@ func TestPartial(t *testing.T) {
 	x.searchTime = maxSearchTime
 	if p, err := x.Search(t.Context(), search.Query{Text: "happy", Num: 10}); err != nil || p.Partial || p.Total != 3 {
 		t.Errorf("Search(happy) = %+v, %v, want all of 3 documents", p, err)
+	}
+}
+
+// TestRepeatedWildcards checks that a condition which a query repeats takes no
+// longer than once.
+func TestRepeatedWildcards(t *testing.T) {
+	x := openIn(t, t.TempDir())
+	defer closeIt(t, x)
+	apply(t, x, large(300)...)
+	apply(t, x, simple("one", 3))
+	for _, text := range []string{strings.Repeat("*a* ", 1000), strings.Repeat("(p* NOT *x1) OR ", 300) + "z", strings.Repeat("hap~2^3 ", 800)} {
+		p, err := x.Search(t.Context(), search.Query{Text: text, Num: 10})
+		if err != nil || p.Partial || p.Total == 0 {
+			t.Errorf("Search(%.20q...) = %+v, %v, want all documents", text, p, err)
+		}
 	}
 }
 
@@ -118,5 +138,56 @@ func TestBoosts(t *testing.T) {
 				t.Errorf("Search(%s): a hit has the score %v", text, h.Score)
 			}
 		}
+	}
+}
+
+// TestWaiting checks that a search does not wait longer for other searches than
+// it may take itself, and that the error says what to do. A client that has gone
+// does not wait.
+func TestWaiting(t *testing.T) {
+	x := openIn(t, t.TempDir())
+	defer closeIt(t, x)
+	apply(t, x, simple("one", 3))
+	for range cap(x.expensive) {
+		x.expensive <- struct{}{}
+	}
+	x.waitTime = 10 * time.Millisecond
+	for _, text := range []string{"*a*", "p*", "content:p* of", strings.Repeat("happy ", 200), strings.Repeat("hap~1 ", 20)} {
+		_, err := x.Search(t.Context(), search.Query{Text: text, Num: 10})
+		if !errors.Is(err, errkind.Busy) || !strings.Contains(err.Error(), "try again") {
+			t.Errorf("Search(%.20q) = %v, want an error of kind Busy that says what to do", text, err)
+		}
+	}
+	x.waitTime = time.Hour
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := x.Search(gone, search.Query{Text: "*a*"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Search() of a client that has gone = %v, want context.Canceled", err)
+	}
+	for range cap(x.expensive) {
+		<-x.expensive
+	}
+
+	// Searches that are not expensive wait for a connection only.
+	var conns []*sql.Conn
+	for range x.r.Stats().MaxOpenConnections {
+		c, err := x.r.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, c)
+	}
+	x.waitTime = 10 * time.Millisecond
+	if _, err := x.Search(t.Context(), search.Query{Text: "happy"}); !errors.Is(err, errkind.Busy) {
+		t.Errorf("Search() without a free connection = %v, want an error of kind Busy", err)
+	}
+	for _, c := range conns {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	x.waitTime = maxSearchTime
+	if n := total(t, x, "happy"); n != 1 {
+		t.Errorf("Search(happy) = %d, want 1", n)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/errkind"
@@ -31,20 +32,34 @@ func (x *Index) Search(ctx context.Context, q search.Query) (*search.Page, error
 	if q.Geo != nil {
 		return nil, fmt.Errorf("geo: no document of this index has a location: %w", errkind.Unsupported)
 	}
+	until := time.Now().Add(x.searchTime)
+	waiting, cancel := context.WithTimeout(ctx, x.waitTime)
+	defer cancel()
 	if isExpensive(q.Text) {
 		select {
 		case x.expensive <- struct{}{}:
 			defer func() { <-x.expensive }()
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		case <-waiting.Done():
+			return nil, cmp.Or(ctx.Err(), errWaited)
 		}
 	}
+	conn, err := x.r.Conn(waiting)
+	if err != nil {
+		if waiting.Err() != nil {
+			err = errWaited
+		}
+		return nil, cmp.Or(ctx.Err(), err)
+	}
+	defer conn.Close()
 	var page *search.Page
-	err := x.readSegments(ctx, "searching", func(tx *sql.Tx) error {
-		return x.evaluate(ctx, tx, q.Labels, func(e *evaluator) error {
-			var err error
-			page, err = e.find(ctx, q)
-			return err
+	err = x.mend(ctx, func() error {
+		return x.transact(ctx, conn, "searching", func(tx *sql.Tx) error {
+			return x.evaluate(ctx, tx, q.Labels, func(e *evaluator) error {
+				var err error
+				e.until = until
+				page, err = e.find(ctx, q)
+				return err
+			})
 		})
 	})
 	if err != nil {
@@ -77,16 +92,26 @@ func (x *Index) Find(ctx context.Context, id string, labels []string) (*search.H
 	return h, err
 }
 
-// cheapWildcards and cheapWords are how many wildcards and how many words a query
-// may have that does not wait for other expensive queries.
+// errWaited is the error of a search that other searches have kept waiting for
+// the whole time that it may take.
+var errWaited = fmt.Errorf("too many searches with many words or wildcards are running: try again in a few seconds: %w", errkind.Busy)
+
+// Bounds of a query that does not wait for other expensive queries.
 const (
 	cheapWildcards = 8
 	cheapWords     = 100
+	cheapPrefix    = 2 // bytes before the first wildcard of a word
 )
 
 // isExpensive reports whether a query may take so long that it should not run
 // beside many others like it.
 func isExpensive(text string) bool {
+	for w := range strings.FieldsSeq(text) {
+		w = w[strings.LastIndexByte(w, ':')+1:] // without a field
+		if i := strings.IndexAny(w, "*?"); i >= 0 && i < cheapPrefix && len(w) > 1 {
+			return true
+		}
+	}
 	return strings.Count(text, "*")+strings.Count(text, "?")+strings.Count(text, "~") > cheapWildcards || strings.Count(text, " ") > cheapWords
 }
 
@@ -106,7 +131,7 @@ type matched struct {
 
 // find returns one page of the documents that match a valid query.
 func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, error) {
-	limited, cancel := context.WithTimeoutCause(ctx, e.limit, errTooLong)
+	limited, cancel := context.WithDeadlineCause(ctx, e.until, errTooLong)
 	defer cancel()
 	m, err := e.match(limited, q)
 	if e.timedOut(limited, err) {
@@ -146,7 +171,10 @@ func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, err
 	if q.Facets == nil {
 		return page, nil
 	}
-	limited, cancel = context.WithTimeoutCause(ctx, e.limit, errTooLong)
+	if least := time.Now().Add(facetTime); e.until.Before(least) {
+		e.until = least
+	}
+	limited, cancel = context.WithDeadlineCause(ctx, e.until, errTooLong)
 	defer cancel()
 	page.Facets, err = e.facets(limited, m, q)
 	if err != nil && e.timedOut(limited, err) {
@@ -155,6 +183,10 @@ func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, err
 	}
 	return page, err
 }
+
+// facetTime is the least time for counting, after a search that has used up its
+// time.
+const facetTime = 200 * time.Millisecond
 
 // match returns the documents that match a query.
 func (e *evaluator) match(ctx context.Context, q search.Query) (*matched, error) {

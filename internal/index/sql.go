@@ -23,7 +23,12 @@ func (x *Index) read(ctx context.Context, op string, f func(tx *sql.Tx) error) e
 	return x.transact(ctx, x.r, op, f)
 }
 
-func (x *Index) transact(ctx context.Context, db *sql.DB, op string, f func(tx *sql.Tx) error) error {
+// A beginner is what *sql.DB and *sql.Conn have in common.
+type beginner interface {
+	BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, error)
+}
+
+func (x *Index) transact(ctx context.Context, db beginner, op string, f func(tx *sql.Tx) error) error {
 	tx, err := begin(ctx, db, busyWait)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -63,7 +68,7 @@ const (
 
 // begin begins a transaction. If another process writes, it retries for up to
 // wait.
-func begin(ctx context.Context, db *sql.DB, wait time.Duration) (*sql.Tx, error) {
+func begin(ctx context.Context, db beginner, wait time.Duration) (*sql.Tx, error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if !busy(err) {
 		return tx, err
