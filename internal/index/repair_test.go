@@ -50,6 +50,18 @@ func large(n int) []document.Change {
 	return many
 }
 
+// largeFolder returns a data folder with a small document and 300 documents of
+// large, the latter in one file.
+func largeFolder(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	x := openIn(t, dir)
+	apply(t, x, simple("small", 3))
+	apply(t, x, large(300)...)
+	closeIt(t, x)
+	return dir
+}
+
 // segmentFiles returns the paths of the segments in files.
 func segmentFiles(t *testing.T, dir string) []string {
 	t.Helper()
@@ -89,6 +101,7 @@ func TestDamageWhileRunning(t *testing.T) {
 		}
 		return info.Size()
 	}
+	made := largeFolder(t)
 	tests := map[string]func(t *testing.T, path string){
 		"first bytes": func(t *testing.T, path string) { flip(t, path, 0, 100) },
 		"rows":        func(t *testing.T, path string) { flip(t, path, 8, 2400) },
@@ -120,6 +133,9 @@ func TestDamageWhileRunning(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s, noticed %v", name, noticed), func(t *testing.T) {
 				dir := t.TempDir()
+				if err := os.CopyFS(dir, os.DirFS(made)); err != nil {
+					t.Fatal(err)
+				}
 				var log lockedBuffer
 				x, err := Open(t.Context(), Options{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
 				if err != nil {
@@ -129,8 +145,6 @@ func TestDamageWhileRunning(t *testing.T) {
 				if noticed {
 					x.checkInterval = 0
 				}
-				apply(t, x, simple("small", 3))
-				apply(t, x, large(300)...)
 				if n := total(t, x, "happy"); n != 301 {
 					t.Fatalf("Search(happy) = %d, want 301", n)
 				}
