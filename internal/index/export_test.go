@@ -31,6 +31,7 @@ type State struct {
 	Segments int
 	Files    int // segments that are files
 	Unlisted int // other files in the folder of segments
+	Old      int // those that are older than an hour
 }
 
 // Check returns an error if the file, a segment or their relation is damaged:
@@ -87,8 +88,12 @@ func (x *Index) Check(ctx context.Context) (state State, err error) {
 		}
 		entries, _ := os.ReadDir(filepath.Join(filepath.Dir(x.path), segmentsDir))
 		for _, e := range entries {
-			if !files[e.Name()] {
-				state.Unlisted++
+			if files[e.Name()] {
+				continue
+			}
+			state.Unlisted++
+			if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > time.Hour {
+				state.Old++
 			}
 		}
 		return err

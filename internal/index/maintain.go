@@ -219,6 +219,9 @@ func (p *poster) posted(ctx context.Context, id int64, label string) (bool, erro
 		if g.row.analyzer != analysis.Version {
 			continue
 		}
+		if err := p.open(ctx, g); err != nil {
+			return false, err
+		}
 		d, err := g.h.seg.Find(id)
 		if err != nil {
 			return false, &damagedSegment{row: g.row, err: err}

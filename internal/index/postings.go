@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"iter"
 	"maps"
 	"slices"
@@ -33,7 +32,7 @@ type labelSegments struct {
 // A storedSegment is a segment that existed before the transaction.
 type storedSegment struct {
 	row     segmentRow
-	h       *handle
+	h       *handle      // nil until it is needed; see poster.open
 	deleted segment.Bits // nil if no document is deleted
 	changed bool
 }
@@ -53,37 +52,36 @@ func (p *poster) segments(ctx context.Context, label string) (*labelSegments, er
 		if r.format != segment.Version {
 			continue
 		}
-		g, err := p.open(ctx, r)
-		if d, ok := errors.AsType[*damagedSegment](err); ok {
-			p.x.condemn(d)
+		if p.x.condemned(r.id) { // Maintain indexes its documents again
 			if err := dropSegment(ctx, p.tx, r.id); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		if err != nil {
-			return nil, err
-		}
-		s.stored = append(s.stored, g)
+		s.stored = append(s.stored, &storedSegment{row: r})
 	}
 	return s, nil
 }
 
-// open returns the segment of a row.
-func (p *poster) open(ctx context.Context, r segmentRow) (*storedSegment, error) {
-	deleted, err := deletions(ctx, p.tx, r)
-	if err != nil {
-		return nil, err
+// open opens a stored segment, unless it is open.
+func (p *poster) open(ctx context.Context, g *storedSegment) (err error) {
+	if g.h != nil {
+		return nil
 	}
-	h, err := p.x.openSegment(ctx, p.tx, r)
-	return &storedSegment{row: r, h: h, deleted: deleted}, err
+	if g.deleted, err = deletions(ctx, p.tx, g.row); err != nil {
+		return err
+	}
+	g.h, err = p.x.openSegment(ctx, p.tx, g.row)
+	return err
 }
 
 // close releases the segments.
 func (p *poster) close() {
 	for _, s := range p.labels {
 		for _, g := range s.stored {
-			p.x.release(g.h)
+			if g.h != nil {
+				p.x.release(g.h)
+			}
 		}
 	}
 	p.labels = nil
@@ -106,6 +104,9 @@ func (p *poster) unpost(ctx context.Context, id int64, label string) error {
 	}
 	s.added = slices.DeleteFunc(s.added, func(a posting) bool { return a.id == id })
 	for _, g := range s.stored {
+		if err := p.open(ctx, g); err != nil {
+			return err
+		}
 		d, err := g.h.seg.Find(id)
 		if err != nil {
 			return &damagedSegment{row: g.row, err: err}
@@ -191,6 +192,9 @@ func (p *poster) addSegment(ctx context.Context, label string, s *labelSegments,
 	for _, g := range s.stored {
 		if !slices.ContainsFunc(due, func(r segmentRow) bool { return r.id == g.row.id }) {
 			continue
+		}
+		if err := p.open(ctx, g); err != nil {
+			return r, err
 		}
 		if err := g.h.seg.Verify(); err != nil { // or the merged segment would be wrong, with right checksums
 			return r, &damagedSegment{row: g.row, err: err}

@@ -258,6 +258,13 @@ func (x *Index) condemn(d *damagedSegment) {
 	signal(x.rebuildSoon)
 }
 
+// condemned reports whether a segment is condemned.
+func (x *Index) condemned(id int64) bool {
+	x.open.mu.Lock()
+	defer x.open.mu.Unlock()
+	return x.open.damaged[id]
+}
+
 // mend calls f, and calls it again each time that it meets a damaged segment,
 // which is then condemned. f must ignore condemned segments.
 func (x *Index) mend(ctx context.Context, f func() error) error {

@@ -123,7 +123,6 @@ func (w *writer) columns() {
 		w.section(b)
 	}
 	w.rows, w.starts, w.titles, w.docOf, w.lengths = nil, nil, nil, nil, nil
-	w.norms = newNorms(averages(w.sums, w.chunks))
 	w.set = NewBits(w.docs)
 	w.begin()
 }
@@ -147,6 +146,9 @@ func (w *writer) term(name []byte, l *list) {
 			w.gaps[i-lo] = uint32(int(c) - before - 1)
 			before = int(c)
 			if blocks > 1 {
+				if w.norms == nil { // a small segment needs none
+					w.norms = newNorms(averages(w.sums, w.chunks))
+				}
 				tf := float32(0)
 				for f := range l.tf {
 					tf += float32(l.tf[f][i]) * w.norms.of(Field(f), w.lengthsOf[c])
