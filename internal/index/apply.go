@@ -17,7 +17,7 @@ import (
 const (
 	maxTags     = 200    // of a document, and of a Tagging
 	maxTagSize  = 200    // bytes of a tag
-	maxSurfaces = 50_000 // distinct words of a text that can be suggested
+	maxSurfaces = 50_000 // words of a text that can be suggested
 	overlapSize = 96     // bytes of the next chunk that are indexed with a chunk
 )
 
@@ -193,15 +193,15 @@ func (x *Index) change(ctx context.Context, op string, f func(p *poster) error) 
 
 // A stored is what the index holds of a document.
 type stored struct {
-	id, textSize           int64
-	label, title, filename string
+	id, textSize                 int64
+	label, title, filename, lang string
 }
 
 // find returns the stored document that r names. ok is false if there is none.
 func (p *poster) find(ctx context.Context, r document.Ref) (s stored, ok bool, err error) {
 	s.label = r.Label
-	err = p.tx.QueryRowContext(ctx, `SELECT id, text_size, title, filename FROM docs WHERE label=? AND path=?`, r.Label, r.Path).
-		Scan(&s.id, &s.textSize, &s.title, &s.filename)
+	err = p.tx.QueryRowContext(ctx, `SELECT id, text_size, title, filename, lang FROM docs WHERE label=? AND path=?`, r.Label, r.Path).
+		Scan(&s.id, &s.textSize, &s.title, &s.filename, &s.lang)
 	if errors.Is(err, sql.ErrNoRows) {
 		return s, false, nil
 	}
@@ -278,7 +278,7 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 			return err
 		}
 	}
-	return p.post(ctx, id, d.Label, d.Title, d.Filename, d.Text, chunks)
+	return p.post(ctx, stored{id: id, label: d.Label, title: d.Title, filename: d.Filename, lang: d.Lang}, d.Text, chunks)
 }
 
 // putRow writes the row of a document and returns its number.
@@ -307,8 +307,8 @@ func (p *poster) retag(ctx context.Context, t document.Tagging) error {
 	s := stored{}
 	var path string
 	var fromSource bool
-	err := p.tx.QueryRowContext(ctx, `UPDATE docs SET updated=? WHERE doc_id=? RETURNING id, text_size, label, title, filename, path, from_source`,
-		p.now.UnixMilli(), t.ID).Scan(&s.id, &s.textSize, &s.label, &s.title, &s.filename, &path, &fromSource)
+	err := p.tx.QueryRowContext(ctx, `UPDATE docs SET updated=? WHERE doc_id=? RETURNING id, text_size, label, title, filename, lang, path, from_source`,
+		p.now.UnixMilli(), t.ID).Scan(&s.id, &s.textSize, &s.label, &s.title, &s.filename, &s.lang, &path, &fromSource)
 	if errors.Is(err, sql.ErrNoRows) {
 		return noDocument(t.ID)
 	}

@@ -2,11 +2,11 @@ package index
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"strings"
 	"time"
 
+	"knowhow/internal/analysis"
 	"knowhow/internal/query"
 	"knowhow/internal/segment"
 )
@@ -17,6 +17,7 @@ type evaluator struct {
 	tx     *preparedTx
 	view   *view
 	search *segment.Search
+	langs  []analysis.Language // of the documents, English among them
 	now    time.Time
 	limit  time.Duration // for matching and ranking
 	ended  bool          // the time for the search was over before everything was evaluated
@@ -37,15 +38,17 @@ var errTooLong = errors.New("the search took too long")
 
 // evaluate calls f with an evaluator for the documents with one of the labels
 // (nil: all).
-func (x *Index) evaluate(ctx context.Context, tx *sql.Tx, labels []string, f func(e *evaluator) error) error {
+func (x *Index) evaluate(ctx context.Context, tx *preparedTx, labels []string, f func(e *evaluator) error) error {
 	v, err := x.view(ctx, tx, labels)
 	if err != nil {
 		return err
 	}
 	defer x.closeView(v)
-	e := &evaluator{tx: &preparedTx{tx: tx}, view: v, search: v.Begin(), now: time.Now(), limit: x.searchTime}
+	e := &evaluator{tx: tx, view: v, search: v.Begin(), now: time.Now(), limit: x.searchTime}
 	defer e.search.End()
-	err = f(e)
+	if e.langs, err = v.languages(); err == nil {
+		err = f(e)
+	}
 	if d, ok := errors.AsType[*segment.Damage](err); ok {
 		if r, ok := v.rowOfSegment(d.Segment); ok {
 			return &damagedSegment{row: r, err: err}
@@ -198,11 +201,27 @@ func (e *evaluator) words(ctx context.Context, n query.Node, field string) (foun
 		_, wildcard := n.(query.Wildcard)
 		return found{void: !wildcard, docs: e.view.None()}, nil
 	}
-	if l.Leaf, err = e.search.Leaf(ctx, l.fields, l.patterns...); err != nil {
+	if l.Leaf, err = e.leaf(ctx, n, l); err != nil {
 		return found{}, err
 	}
 	docs, err := e.search.Docs(ctx, l.Leaf)
 	return found{docs: docs, leaves: []*leaf{l}}, err
+}
+
+// leaf looks up the patterns of a condition. Those of a word are its stems in
+// several languages, and a document has one language.
+func (e *evaluator) leaf(ctx context.Context, n query.Node, l *leaf) (*segment.Leaf, error) {
+	if _, ok := n.(query.Term); !ok {
+		return e.search.Leaf(ctx, l.fields, l.patterns...)
+	}
+	var tokens []string
+	for _, p := range l.patterns {
+		if len(p.Tokens) > 1 || p.Prefix {
+			return e.search.Leaf(ctx, l.fields, l.patterns...)
+		}
+		tokens = append(tokens, p.Tokens[0])
+	}
+	return e.search.Variants(ctx, l.fields, tokens...)
 }
 
 // every returns the documents that meet conditions beyond the labels of the

@@ -28,10 +28,10 @@ const (
 	maxFuzzyTerms  = 50
 )
 
-// termPattern returns the pattern of a word or phrase. ok is false if the text
-// has no tokens.
-func termPattern(text string, slop int) (p segment.Pattern, ok bool) {
-	p.Tokens = analysis.Terms(text)
+// termPattern returns the pattern of a word or phrase in texts of a language. ok
+// is false if the text has no tokens.
+func termPattern(text string, slop int, l analysis.Language) (p segment.Pattern, ok bool) {
+	p.Tokens = analysis.Terms(text, l)
 	if len(p.Tokens) == 0 {
 		return p, false
 	}
@@ -40,21 +40,16 @@ func termPattern(text string, slop int) (p segment.Pattern, ok bool) {
 	return p, true
 }
 
-// prefixPattern returns the pattern of words that begin with text.
-func prefixPattern(text string) (p segment.Pattern, ok bool) {
-	toks := slices.Collect(analysis.Tokens(text))
-	if len(toks) == 0 {
+// prefixPattern returns the pattern of words that begin with text, in texts of a
+// language.
+func prefixPattern(text string, l analysis.Language) (p segment.Pattern, ok bool) {
+	p.Tokens = analysis.PrefixTerms(text, l)
+	if len(p.Tokens) == 0 {
 		return p, false
 	}
-	last := toks[len(toks)-1]
-	if last.CJK {
-		return termPattern(text, 0)
-	}
-	for _, t := range toks[:len(toks)-1] {
-		p.Tokens = append(p.Tokens, t.Text)
-	}
-	// A prefix is not stemmed.
-	p.Tokens, p.Prefix = append(p.Tokens, last.Surface), true
+	last := p.Tokens[len(p.Tokens)-1]
+	r, _ := utf8.DecodeRuneInString(last)
+	p.Prefix = !analysis.IsCJK(r) || analysis.Lone(last)
 	return p, true
 }
 
@@ -64,23 +59,24 @@ func (e *evaluator) patterns(ctx context.Context, n query.Node) ([]segment.Patte
 	var list patternList
 	switch n := n.(type) {
 	case query.Term:
-		list.add(termPattern(n.Text, 0))
+		list.addTerm(n.Text, 0, e.langs)
 	case query.Phrase:
-		list.add(termPattern(n.Text, n.Slop))
+		list.addTerm(n.Text, n.Slop, e.langs)
 	case query.Prefix:
-		p, ok := prefixPattern(n.Text)
-		list.add(p, ok)
-		if ok && len(p.Tokens) == 1 {
-			err := e.expandPrefix(ctx, &list, p.Tokens[0], n.Text)
+		for _, l := range e.langs {
+			p, ok := prefixPattern(n.Text, l)
+			list.add(p, ok)
+		}
+		if len(list.all) > 0 && len(list.all[0].Tokens) == 1 {
+			err := e.expandPrefix(ctx, &list, n.Text)
 			return list.all, err
 		}
 	case query.Wildcard:
 		err := e.expandWildcard(ctx, &list, n.Pattern)
 		return list.all, err
 	case query.Fuzzy:
-		p, ok := termPattern(n.Text, 0)
-		list.add(p, ok)
-		if ok && len(p.Tokens) == 1 && n.Edits > 0 {
+		list.addTerm(n.Text, 0, e.langs)
+		if len(list.all) > 0 && len(list.all[0].Tokens) == 1 && n.Edits > 0 {
 			err := e.expandFuzzy(ctx, &list, n.Text, n.Edits)
 			return list.all, err
 		}
@@ -112,14 +108,26 @@ func (l *patternList) add(p segment.Pattern, ok bool) {
 	l.all = append(l.all, p)
 }
 
+// addTerm adds the patterns of a word or phrase in some languages.
+func (l *patternList) addTerm(text string, slop int, langs []analysis.Language) {
+	for _, lang := range langs {
+		l.add(termPattern(text, slop, lang))
+	}
+}
+
 // expandPrefix adds the words that begin with text although their tokens do
 // not, because stemming removed or changed the ending ("happy" is indexed as
 // happi).
-func (e *evaluator) expandPrefix(ctx context.Context, l *patternList, token, text string) error {
+func (e *evaluator) expandPrefix(ctx context.Context, l *patternList, text string) error {
 	n := 0
+	prefixes := slices.Clone(l.all)
 	return e.view.WordsWith(ctx, analysis.Lower(text), func(w segment.Word) bool {
-		if p, ok := termPattern(w.Text, 0); ok && !strings.HasPrefix(p.Tokens[0], token) {
-			l.add(p, true)
+		for _, lang := range e.langs {
+			p, ok := termPattern(w.Text, 0, lang)
+			begins := func(prefix segment.Pattern) bool { return strings.HasPrefix(p.Tokens[0], prefix.Tokens[0]) }
+			if ok && !slices.ContainsFunc(prefixes, begins) {
+				l.add(p, true)
+			}
 		}
 		n++
 		return n < maxPrefixTerms
@@ -144,7 +152,7 @@ func (e *evaluator) expandWildcard(ctx context.Context, l *patternList, pattern 
 		return true
 	})
 	for _, w := range mostFrequent(words, maxGlobTerms) {
-		l.add(termPattern(w.Text, 0))
+		l.addTerm(w.Text, 0, e.langs)
 	}
 	return err
 }
@@ -166,7 +174,7 @@ func (e *evaluator) expandFuzzy(ctx context.Context, l *patternList, text string
 	}
 	words, err := e.view.WordsNear(ctx, word, min(edits, 2), maxFuzzyTerms)
 	for _, w := range words {
-		l.add(termPattern(w.Text, 0))
+		l.addTerm(w.Text, 0, e.langs)
 	}
 	return err
 }
@@ -242,20 +250,23 @@ func (g glob) match(word string) bool {
 	return i == len(g)
 }
 
-// mark adds to want the tokens of text that match the leaf, for
-// [analysis.Digest].
-func (l *leaf) mark(want map[string]bool, text string) {
-	for _, p := range l.patterns {
-		for i, t := range p.Tokens {
-			if !p.Prefix || i < len(p.Tokens)-1 || analysis.Lone(t) {
-				want[t] = true
-				continue
-			}
-			for tok := range analysis.Tokens(text) {
-				if strings.HasPrefix(tok.Text, t) {
-					want[tok.Text] = true
+// wanted returns what the leaves look for, for excerpts. Those for only some
+// fields are left out.
+func wanted(leaves []*leaf, except segment.Fields) *analysis.Wanted {
+	var terms, prefixes []string
+	for _, l := range leaves {
+		if l.fields == except {
+			continue
+		}
+		for _, p := range l.patterns {
+			for i, t := range p.Tokens {
+				if p.Prefix && i == len(p.Tokens)-1 && !analysis.Lone(t) {
+					prefixes = append(prefixes, t)
+				} else {
+					terms = append(terms, t)
 				}
 			}
 		}
 	}
+	return analysis.NewWanted(terms, prefixes)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"knowhow/internal/analysis"
 	"knowhow/internal/segment"
 )
 
@@ -15,8 +16,9 @@ type view struct {
 	handles []*handle
 	refs    int
 
-	mu   sync.Mutex
-	sets map[string]segment.Docs // by condition
+	mu    sync.Mutex
+	sets  map[string]segment.Docs // by condition
+	langs []analysis.Language     // see languages; nil until then
 }
 
 // maxViews is how many views are kept, and maxViewSets how many sets of

@@ -234,6 +234,15 @@ func (s *Segment) Chunks() int { return s.chunks }
 // Size returns the size in bytes.
 func (s *Segment) Size() int { return len(s.data) }
 
+// HasPrefix reports whether a token begins with prefix. The error is a Damage.
+func (s *Segment) HasPrefix(prefix string) (ok bool, err error) {
+	defer catch(&s, &err)
+	defer faults()()
+	w := s.terms.walk()
+	w.seek([]byte(prefix))
+	return w.under([]byte(prefix)), nil
+}
+
 // Row returns the row of document d, a number below Docs. Rows rise from
 // document to document.
 func (s *Segment) Row(d int) int64 { return int64(le.Uint64(s.rows[8*d:])) }
