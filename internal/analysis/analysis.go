@@ -11,7 +11,7 @@ package analysis
 
 import (
 	"iter"
-	"strings"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -85,31 +85,44 @@ func Analyze(s string, l Language) iter.Seq2[string, string] {
 // term 検索. For the same reason, a last term that is one CJK character must be
 // matched as a prefix; see [Lone].
 func Terms(s string, l Language) []string {
-	var terms []string
-	var prev, last Token
-	for t := range Tokens(s, l) {
-		prev, last = last, t
-		terms = append(terms, t.Text)
+	all := Variants(s, []Language{l}, false)
+	if all == nil {
+		return nil
 	}
-	if len(terms) >= 2 && last.CJK && prev.CJK && prev.End == last.End && Lone(last.Text) && !Lone(prev.Text) {
-		terms = terms[:len(terms)-1]
-	}
-	return terms
+	return all[0]
 }
 
-// PrefixTerms is Terms for the beginning of a word or phrase: the last of them is
-// not stemmed, and must be matched as a prefix unless it is a pair of CJK
-// characters.
-func PrefixTerms(s string, l Language) []string {
-	terms := Terms(s, l)
-	var last Token
-	for last = range Tokens(s, l) {
+// Variants returns the terms of s in each of some languages, without
+// repetitions, or nil if s contains no word. If prefix is true, s is the
+// beginning of a word or phrase: its last word is not stemmed, and must be
+// matched as a prefix unless it is a pair of CJK characters.
+func Variants(s string, languages []Language, prefix bool) [][]string {
+	tokens := slices.Collect(Tokens(s, English))
+	n := len(tokens)
+	if n == 0 {
+		return nil
 	}
-	if len(terms) > 0 && !last.CJK {
-		// The prefix of the stem's language stays.
-		terms[len(terms)-1] = last.Text[:strings.IndexByte(last.Text, ':')+1] + last.Surface
+	if last := tokens[n-1]; n >= 2 && last.CJK && tokens[n-2].CJK && tokens[n-2].End == last.End && Lone(last.Text) && !Lone(tokens[n-2].Text) {
+		n--
 	}
-	return terms
+	var all [][]string
+	for _, l := range languages {
+		terms := make([]string, n)
+		for i, t := range tokens[:n] {
+			switch stemmer, ok := stemmerOf(classOf(t.Surface), l); {
+			case !ok:
+				terms[i] = t.Surface
+			case prefix && i == n-1:
+				terms[i] = stemmer.Prefix() + t.Surface
+			default:
+				terms[i] = stemOf(t.Surface, stemmer).token
+			}
+		}
+		if !slices.ContainsFunc(all, func(other []string) bool { return slices.Equal(other, terms) }) {
+			all = append(all, terms)
+		}
+	}
+	return all
 }
 
 // Lone reports whether a term is a single CJK character, which must be matched

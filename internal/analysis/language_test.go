@@ -72,17 +72,33 @@ func TestTokensOfLanguages(t *testing.T) {
 	}
 }
 
-func TestPrefixTerms(t *testing.T) {
-	for _, tt := range []struct{ code, in, want string }{
-		{"en", "running shoes", "run shoes"},
-		{"de", "Straßen", "de:strassen"},
-		{"de", "utf8", "utf8"},
-		{"ru", "книги", "ru:книги"},
-		{"de", "Häuser 検索", "de:haus 検索"},
-		{"en", "", ""},
+func TestVariants(t *testing.T) {
+	for _, tt := range []struct {
+		langs, in string
+		prefix    bool
+		want      string
+	}{
+		{"en", "running shoes", false, "run shoe"},
+		{"en", "running shoes", true, "run shoes"},
+		{"en de", "Straßen", false, "strassen|de:strass"},
+		{"en de", "Straßen", true, "strassen|de:strassen"},
+		{"en de", "utf8", true, "utf8"},
+		{"en de fr", "検索", false, "検索"},
+		{"en ru", "книги window", true, "книги window|ru:книг window"},
+		{"de", "Häuser 検索", true, "de:haus 検索"},
+		{"en", "", false, ""},
+		{"en", "-", true, ""},
 	} {
-		if got := strings.Join(analysis.PrefixTerms(tt.in, analysis.LanguageOf(tt.code)), " "); got != tt.want {
-			t.Errorf("PrefixTerms(%q) in %q = %q, want %q", tt.in, tt.code, got, tt.want)
+		var langs []analysis.Language
+		for code := range strings.FieldsSeq(tt.langs) {
+			langs = append(langs, analysis.LanguageOf(code))
+		}
+		var got []string
+		for _, terms := range analysis.Variants(tt.in, langs, tt.prefix) {
+			got = append(got, strings.Join(terms, " "))
+		}
+		if got := strings.Join(got, "|"); got != tt.want {
+			t.Errorf("Variants(%q, %q, %v) = %q, want %q", tt.in, tt.langs, tt.prefix, got, tt.want)
 		}
 	}
 }

@@ -28,31 +28,6 @@ const (
 	maxFuzzyTerms  = 50
 )
 
-// termPattern returns the pattern of a word or phrase in texts of a language. ok
-// is false if the text has no tokens.
-func termPattern(text string, slop int, l analysis.Language) (p segment.Pattern, ok bool) {
-	p.Tokens = analysis.Terms(text, l)
-	if len(p.Tokens) == 0 {
-		return p, false
-	}
-	p.Slop = slop
-	p.Prefix = analysis.Lone(p.Tokens[len(p.Tokens)-1])
-	return p, true
-}
-
-// prefixPattern returns the pattern of words that begin with text, in texts of a
-// language.
-func prefixPattern(text string, l analysis.Language) (p segment.Pattern, ok bool) {
-	p.Tokens = analysis.PrefixTerms(text, l)
-	if len(p.Tokens) == 0 {
-		return p, false
-	}
-	last := p.Tokens[len(p.Tokens)-1]
-	r, _ := utf8.DecodeRuneInString(last)
-	p.Prefix = !analysis.IsCJK(r) || analysis.Lone(last)
-	return p, true
-}
-
 // patterns returns what a condition on words matches. It returns none if the
 // condition has no words.
 func (e *evaluator) patterns(ctx context.Context, n query.Node) ([]segment.Pattern, error) {
@@ -63,9 +38,10 @@ func (e *evaluator) patterns(ctx context.Context, n query.Node) ([]segment.Patte
 	case query.Phrase:
 		list.addTerm(n.Text, n.Slop, e.langs)
 	case query.Prefix:
-		for _, l := range e.langs {
-			p, ok := prefixPattern(n.Text, l)
-			list.add(p, ok)
+		for _, tokens := range analysis.Variants(n.Text, e.langs, true) {
+			last := tokens[len(tokens)-1]
+			r, _ := utf8.DecodeRuneInString(last)
+			list.add(segment.Pattern{Tokens: tokens, Prefix: !analysis.IsCJK(r) || analysis.Lone(last)})
 		}
 		if len(list.all) > 0 && len(list.all[0].Tokens) == 1 {
 			err := e.expandPrefix(ctx, &list, n.Text)
@@ -89,20 +65,23 @@ func (e *evaluator) patterns(ctx context.Context, n query.Node) ([]segment.Patte
 // A patternList is a list of different patterns.
 type patternList struct {
 	all  []segment.Pattern
-	seen map[string]bool
+	seen map[patternKey]bool
 }
 
-// add adds a pattern if ok is true and the list does not have it yet.
-func (l *patternList) add(p segment.Pattern, ok bool) {
-	if !ok {
-		return
-	}
-	key := fmt.Sprint(strings.Join(p.Tokens, " "), p.Prefix, p.Slop)
+type patternKey struct {
+	tokens string
+	prefix bool
+	slop   int
+}
+
+// add adds a pattern unless the list has it.
+func (l *patternList) add(p segment.Pattern) {
+	key := patternKey{strings.Join(p.Tokens, " "), p.Prefix, p.Slop}
 	if l.seen[key] {
 		return
 	}
 	if l.seen == nil {
-		l.seen = map[string]bool{}
+		l.seen = map[patternKey]bool{}
 	}
 	l.seen[key] = true
 	l.all = append(l.all, p)
@@ -110,8 +89,8 @@ func (l *patternList) add(p segment.Pattern, ok bool) {
 
 // addTerm adds the patterns of a word or phrase in some languages.
 func (l *patternList) addTerm(text string, slop int, langs []analysis.Language) {
-	for _, lang := range langs {
-		l.add(termPattern(text, slop, lang))
+	for _, tokens := range analysis.Variants(text, langs, false) {
+		l.add(segment.Pattern{Tokens: tokens, Slop: slop, Prefix: analysis.Lone(tokens[len(tokens)-1])})
 	}
 }
 
@@ -122,11 +101,10 @@ func (e *evaluator) expandPrefix(ctx context.Context, l *patternList, text strin
 	n := 0
 	prefixes := slices.Clone(l.all)
 	return e.view.WordsWith(ctx, analysis.Lower(text), func(w segment.Word) bool {
-		for _, lang := range e.langs {
-			p, ok := termPattern(w.Text, 0, lang)
-			begins := func(prefix segment.Pattern) bool { return strings.HasPrefix(p.Tokens[0], prefix.Tokens[0]) }
-			if ok && !slices.ContainsFunc(prefixes, begins) {
-				l.add(p, true)
+		for _, tokens := range analysis.Variants(w.Text, e.langs, false) {
+			begins := func(prefix segment.Pattern) bool { return strings.HasPrefix(tokens[0], prefix.Tokens[0]) }
+			if !slices.ContainsFunc(prefixes, begins) {
+				l.add(segment.Pattern{Tokens: tokens, Prefix: analysis.Lone(tokens[len(tokens)-1])})
 			}
 		}
 		n++
