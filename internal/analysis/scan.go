@@ -45,9 +45,14 @@ type cjkRune struct {
 }
 
 // isWordByte reports whether c is an ASCII letter or digit.
-func isWordByte(c byte) bool {
-	return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9'
-}
+func isWordByte(c byte) bool { return wordBytes[c] }
+
+var wordBytes = func() (is [256]bool) {
+	for c := range is {
+		is[c] = 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9'
+	}
+	return is
+}()
 
 // scan yields all tokens.
 func (sc *scanner) scan() {
@@ -58,6 +63,10 @@ func (sc *scanner) scan() {
 			continue
 		}
 		if !isWordByte(s[i]) {
+			if len(sc.word) == 0 && !sc.inRun {
+				i++ // nothing ends here
+				continue
+			}
 			i = sc.separator(rune(s[i]), i, i+1)
 			continue
 		}
@@ -134,6 +143,10 @@ func (sc *scanner) ascii(i, j int) {
 // fast path that does not use feed.
 func (sc *scanner) asciiWord(i, j int) {
 	w := sc.s[i:min(j, i+maxWord)]
+	if sc.first != nil && !sc.first[lowerByte(w[0])] {
+		sc.emit(Token{Start: i, End: j})
+		return
+	}
 	var buf [maxWord]byte
 	letters, lower := true, true
 	for k := range len(w) {
@@ -148,10 +161,6 @@ func (sc *scanner) asciiWord(i, j int) {
 		buf[k] = c
 	}
 	t := Token{Start: i, End: j}
-	if sc.first != nil && !sc.first[buf[0]] {
-		sc.emit(t)
-		return
-	}
 	stemmer, ok := stemmerOf(latinWord, sc.language)
 	switch {
 	case letters && ok:
@@ -172,6 +181,14 @@ func (sc *scanner) asciiWord(i, j int) {
 		word = t.Surface
 	}
 	sc.emitPair(t.Text, word)
+}
+
+// lowerByte returns an ASCII letter or digit in lower case.
+func lowerByte(c byte) byte {
+	if c >= 'A' {
+		c |= 0x20
+	}
+	return c
 }
 
 // feed processes one normalized character.
