@@ -28,6 +28,7 @@ import (
 	"modernc.org/sqlite"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/segment"
 )
 
 // FileName is the name of the index file inside the data folder.
@@ -51,11 +52,14 @@ type Index struct {
 	w       *sql.DB              // one connection that writes
 	r       *sql.DB              // connections that read
 	queries map[string]*sql.Stmt // of hotQueries, for r; closed with it
+	changes map[string]*sql.Stmt // of hotChanges, for w; closed with it
 
 	damaged atomic.Bool // set when an operation finds damaged pages
 	open    openSegments
 	popular wordCache // fallback of PopularWords
 	counts  searchLog // words that were searched for and are not yet written
+
+	builders sync.Pool // of empty *segment.Builder
 
 	searchTime   time.Duration // for matching and ranking in one search
 	verifiedSize int           // as the constant, except in tests
@@ -88,6 +92,7 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 		return nil, fmt.Errorf("finding the data folder: %w", err)
 	}
 	x := &Index{path: filepath.Join(dir, FileName), log: o.Log, searchTime: maxSearchTime, verifiedSize: verifiedSize, mergeSoon: make(chan struct{}, 1), rebuildSoon: make(chan struct{}, 1), verifySoon: make(chan struct{}, 1)}
+	x.builders.New = func() any { return &segment.Builder{} }
 	if x.log == nil {
 		x.log = slog.New(slog.DiscardHandler)
 	}
@@ -103,7 +108,7 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 	}
 	x.expensive = make(chan struct{}, readers-1)                                  // one connection is left for other searches
 	if err = x.prepare(ctx, steps); err == nil && len(steps) == len(migrations) { // tests open older tables
-		err = x.prepareQueries(ctx)
+		err = x.prepareHot(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(x.fault("opening the index", err), x.w.Close(), x.r.Close())

@@ -32,7 +32,7 @@ type labelSegments struct {
 // A storedSegment is a segment that existed before the transaction.
 type storedSegment struct {
 	row     segmentRow
-	h       *handle
+	h       *handle      // nil until it is needed; see poster.open
 	deleted segment.Bits // nil if no document is deleted
 	changed bool
 }
@@ -52,24 +52,30 @@ func (p *poster) segments(ctx context.Context, label string) (*labelSegments, er
 		if r.format != segment.Version {
 			continue
 		}
-		h, err := p.x.openSegment(ctx, p.tx, r)
-		if err != nil {
-			return nil, err
-		}
-		deleted, err := deletions(ctx, p.tx, r)
-		s.stored = append(s.stored, &storedSegment{row: r, h: h, deleted: deleted})
-		if err != nil {
-			return nil, err
-		}
+		s.stored = append(s.stored, &storedSegment{row: r})
 	}
 	return s, nil
+}
+
+// open opens a stored segment, unless it is open.
+func (p *poster) open(ctx context.Context, g *storedSegment) (err error) {
+	if g.h != nil {
+		return nil
+	}
+	if g.h, err = p.x.openSegment(ctx, p.tx, g.row); err != nil {
+		return err
+	}
+	g.deleted, err = deletions(ctx, p.tx, g.row)
+	return err
 }
 
 // close releases the segments.
 func (p *poster) close() {
 	for _, s := range p.labels {
 		for _, g := range s.stored {
-			p.x.release(g.h)
+			if g.h != nil {
+				p.x.release(g.h)
+			}
 		}
 	}
 	p.labels = nil
@@ -93,6 +99,9 @@ func (p *poster) unpost(ctx context.Context, id int64, label string) error {
 	}
 	s.added = slices.DeleteFunc(s.added, func(a posting) bool { return a.id == id })
 	for _, g := range s.stored {
+		if err := p.open(ctx, g); err != nil {
+			return err
+		}
 		d, ok := g.h.seg.DocOfRow(id)
 		if !ok || g.deleted != nil && g.deleted.Has(d) {
 			continue
@@ -151,12 +160,16 @@ func (p *poster) writeSegments(ctx context.Context, label string, s *labelSegmen
 // small segments, they become one.
 func (p *poster) addSegment(ctx context.Context, label string, s *labelSegments, rows []segmentRow) (r segmentRow, err error) {
 	slices.SortFunc(s.added, func(a, b posting) int { return cmp.Compare(a.id, b.id) })
-	var b segment.Builder
+	b := p.x.builders.Get().(*segment.Builder)
+	defer func() {
+		b.Reset()
+		p.x.builders.Put(b)
+	}()
 	for _, a := range s.added {
 		if err := ctx.Err(); err != nil {
 			return r, err
 		}
-		a.build(&b)
+		a.build(b)
 	}
 	var out bytes.Buffer
 	if _, err := b.WriteTo(&out); err != nil {
@@ -175,6 +188,9 @@ func (p *poster) addSegment(ctx context.Context, label string, s *labelSegments,
 	for _, g := range s.stored {
 		if !slices.ContainsFunc(due, func(r segmentRow) bool { return r.id == g.row.id }) {
 			continue
+		}
+		if err := p.open(ctx, g); err != nil {
+			return r, err
 		}
 		segments, deleted = append(segments, g.h.seg), append(deleted, g.deleted)
 		docs += g.row.docs - g.row.removed

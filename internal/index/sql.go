@@ -167,19 +167,29 @@ type preparedTx struct {
 // prepared returns a preparedTx for a transaction of a read.
 func (x *Index) prepared(tx *sql.Tx) *preparedTx { return &preparedTx{tx: tx, prepared: x.queries} }
 
-// hotQueries are prepared once for each connection that reads.
-var hotQueries = []string{versionQuery, kvQuery, hitRowsQuery, partsQuery}
+// hotQueries and hotChanges are prepared once for each connection that reads or
+// writes.
+var (
+	hotQueries = []string{versionQuery, kvQuery, hitRowsQuery, partsQuery}
+	hotChanges = []string{findQuery, ownerQuery, putRowQuery, putTextQuery, putChunkQuery}
+)
 
-// prepareQueries prepares hotQueries. It must not be called in a transaction,
-// because it needs a connection of its own.
-func (x *Index) prepareQueries(ctx context.Context) error {
-	x.queries = map[string]*sql.Stmt{}
-	for _, text := range hotQueries {
-		s, err := x.r.PrepareContext(ctx, text)
-		if err != nil {
-			return err
+// prepareHot prepares hotQueries and hotChanges. It must not be called in a
+// transaction, because it needs a connection of its own.
+func (x *Index) prepareHot(ctx context.Context) error {
+	for _, hot := range []struct {
+		db    *sql.DB
+		texts []string
+		to    *map[string]*sql.Stmt
+	}{{x.r, hotQueries, &x.queries}, {x.w, hotChanges, &x.changes}} {
+		*hot.to = map[string]*sql.Stmt{}
+		for _, text := range hot.texts {
+			s, err := hot.db.PrepareContext(ctx, text)
+			if err != nil {
+				return err
+			}
+			(*hot.to)[text] = s
 		}
-		x.queries[text] = s
 	}
 	return nil
 }
@@ -220,6 +230,15 @@ func (p *preparedTx) QueryContext(ctx context.Context, text string, args ...any)
 		return nil, err
 	}
 	return s.QueryContext(ctx, args...)
+}
+
+// ExecContext runs a statement without rows.
+func (p *preparedTx) ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error) {
+	s, err := p.prepare(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	return s.ExecContext(ctx, args...)
 }
 
 // readSegments is read for a function that reads segments. If another process

@@ -18,7 +18,8 @@ type Document struct {
 
 // A Builder gathers documents in memory and writes a segment of them. Documents
 // come in the order of their rows. Each is followed by its words and its
-// chunks. The zero Builder is ready for use; it must be used once.
+// chunks. The zero Builder is ready for use. After a segment was written, Reset
+// must be called. A Builder refers to the strings that it got until then.
 type Builder struct {
 	w     writer
 	ids   map[string]uint32
@@ -48,6 +49,18 @@ type wordDoc struct {
 	doc  uint32 // the number doubled, plus one if the word is in the title
 }
 
+// Reset makes the Builder empty. It keeps memory for the next segment.
+func (b *Builder) Reset() {
+	clear(b.ids)
+	clear(b.wordIDs)
+	clear(b.names)
+	clear(b.words)
+	*b = Builder{
+		ids: b.ids, names: b.names[:0], tokens: b.tokens[:0], places: b.places[:0],
+		wordIDs: b.wordIDs, words: b.words[:0], wordDocs: b.wordDocs[:0], title: b.title[:0], name: b.name[:0],
+	}
+}
+
 // Chunks returns the number of chunks.
 func (b *Builder) Chunks() int { return b.w.chunks }
 
@@ -75,7 +88,6 @@ func (b *Builder) word(word string, inTitle bool) *builtWord {
 	id, ok := b.wordIDs[word]
 	if !ok {
 		id = uint32(len(b.words))
-		word = strings.Clone(word)
 		b.wordIDs[word] = id
 		b.words = append(b.words, builtWord{name: word})
 	}
@@ -135,7 +147,6 @@ func (b *Builder) id(token string) uint32 {
 	id, ok := b.ids[token]
 	if !ok {
 		id = uint32(len(b.names))
-		token = strings.Clone(token)
 		b.ids[token] = id
 		b.names = append(b.names, token)
 	}
@@ -198,7 +209,7 @@ func grouped[T any](n int, keys []uint32, values []T) (sorted []T, starts []int)
 	return sorted, starts[:n+1]
 }
 
-// WriteTo writes the segment. The Builder must not be used after it.
+// WriteTo writes the segment. Only Reset may be called after it.
 func (b *Builder) WriteTo(out io.Writer) (int64, error) {
 	w := &b.w
 	w.out, w.spool = out, &bytes.Buffer{}
