@@ -11,7 +11,7 @@ type stemmed struct {
 // stems is a cache of recently stemmed words, because stemming takes many times
 // as long as a lookup. Its size is fixed: a word replaces the word with the same
 // hash. It does not affect results.
-var stems [1 << 16]atomic.Pointer[stemmed]
+var stems [1 << 15]atomic.Pointer[stemmed]
 
 // stemOf returns the token of a word of letters that the language's stemmer
 // knows. The returned strings share no memory with word.
