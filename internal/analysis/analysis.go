@@ -1,8 +1,8 @@
 // Package analysis splits a text into the words that it is searched by.
 //
-// It gives the same words for a stored text and for a query, whatever the
-// language: compatibility forms are folded (NFKC), letters are in lower case,
-// Latin letters lose their accents, English endings are removed, and scripts
+// It gives the same words for a stored text and for a query: compatibility forms
+// are folded (NFKC), letters are in lower case, Latin letters lose their
+// accents, words lose the endings of the [Language] of the text, and scripts
 // without blanks between words give overlapping pairs of characters. Package
 // index stores these words, and [Digest] makes excerpts with them.
 //
@@ -11,13 +11,13 @@ package analysis
 
 import (
 	"iter"
-	"strings"
+	"slices"
 	"unicode/utf8"
 )
 
 // Version is the version of the tokens. It is incremented whenever the tokens
 // of any text change; an index of another version is rebuilt from its texts.
-const Version = 1
+const Version = 2
 
 // maxWord is the maximum length of a word in runes. Longer words are not words
 // of a language. They are cut and not dropped, so that they can be found.
@@ -25,12 +25,13 @@ const maxWord = 64
 
 // A Token is one word of a text.
 type Token struct {
-	// Text is the word as it is indexed. It consists of letters, digits
-	// and marks (Unicode categories L, Nd and M, and U+3007) and is never
-	// empty.
+	// Text is the word as it is indexed: the prefix of the language whose
+	// stemmer was used (see [Language.Prefix]), and letters, digits and
+	// marks (Unicode categories L, Nd and M, and U+3007).
 	Text string
 
-	// Surface is the word before stemming, in the form of [Fold].
+	// Surface is the word before stemming: NFKC, in lower case, and with
+	// Latin letters without accents.
 	Surface string
 
 	// Start and End are byte offsets into the original text, at rune
@@ -43,57 +44,85 @@ type Token struct {
 	CJK bool
 }
 
-// Tokens returns the words of s in order, as they are indexed.
+// Tokens returns the words of s, a text in a language, in order, as they are
+// indexed.
 //
-// Latin words are in lower case and without accents. Those that consist of the
-// letters a to z are stemmed (English, Porter 2). Words of more than 64 runes
-// are cut to 64. An underscore, a full stop or a hyphen separates words
-// ("go1.26" is go1 and 26). So does an apostrophe, except in English endings:
-// "don't" is dont, and 's, 'll, 're, 've, 'd and 'm are removed.
+// Words are in lower case, and Latin letters without accents. Words that then
+// consist of the letters a to z are stemmed by the language's Snowball stemmer,
+// and so are Cyrillic words of Russian texts. Words of more than 64 runes are
+// cut to 64. An underscore, a full stop or a hyphen separates words ("go1.26"
+// is go1 and 26). So does an apostrophe, except in English endings: "don't" is
+// dont, and 's, 'll, 're, 've, 'd and 'm are removed.
 //
 // A run of CJK characters gives its overlapping pairs, followed by its last
 // character alone. So every character of a text is the beginning of some token,
 // and a query for one character is a prefix query.
-func Tokens(s string) iter.Seq[Token] {
+func Tokens(s string, l Language) iter.Seq[Token] {
 	return func(yield func(Token) bool) {
-		sc := scanner{s: s, yield: yield, fold: true}
+		sc := scanner{s: s, language: l, yield: yield}
 		sc.scan()
 	}
 }
 
-// Join returns the texts of s's tokens separated by single blanks. A tokenizer
-// that splits only at ASCII characters other than letters and digits, such as
-// SQLite's ascii, splits the result into the same tokens.
-func Join(s string) string {
-	var b strings.Builder
-	b.Grow(len(s))
-	for t := range Tokens(s) {
-		if b.Len() > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(t.Text)
+// Analyze returns the texts of s's tokens in order, each with the word as people
+// write it, for suggestions: in the form of [Lower] and not stemmed. Words of
+// scripts that use blanks have 2 to 40 runes. CJK runs are split where the
+// script changes, and parts of 2 to 20 runes are words. They come alone, with
+// "" for the token. Parts in hiragana, which are mostly endings and particles,
+// are omitted. The word of a token is "" if there is none.
+func Analyze(s string, l Language) iter.Seq2[string, string] {
+	return func(yield func(token, word string) bool) {
+		sc := scanner{s: s, language: l, pair: yield}
+		sc.scan()
 	}
-	return b.String()
 }
 
-// Terms returns the tokens that a text with the word or phrase s contains in
-// sequence. It returns nil if s contains no word.
+// Terms returns the tokens that a text in a language with the word or phrase s
+// contains in sequence. It returns nil if s contains no word.
 //
 // They are the tokens of s without the single last character of a CJK run at
 // the end of s, because in a text the run may be longer: "検索" is the single
 // term 検索. For the same reason, a last term that is one CJK character must be
 // matched as a prefix; see [Lone].
-func Terms(s string) []string {
-	var terms []string
-	var prev, last Token
-	for t := range Tokens(s) {
-		prev, last = last, t
-		terms = append(terms, t.Text)
+func Terms(s string, l Language) []string {
+	all := Variants(s, []Language{l}, false)
+	if all == nil {
+		return nil
 	}
-	if len(terms) >= 2 && last.CJK && prev.CJK && prev.End == last.End && Lone(last.Text) && !Lone(prev.Text) {
-		terms = terms[:len(terms)-1]
+	return all[0]
+}
+
+// Variants returns the terms of s in each of some languages, without
+// repetitions, or nil if s contains no word. If prefix is true, s is the
+// beginning of a word or phrase: its last word is not stemmed, and must be
+// matched as a prefix unless it is a pair of CJK characters.
+func Variants(s string, languages []Language, prefix bool) [][]string {
+	tokens := slices.Collect(Tokens(s, English))
+	n := len(tokens)
+	if n == 0 {
+		return nil
 	}
-	return terms
+	if last := tokens[n-1]; n >= 2 && last.CJK && tokens[n-2].CJK && tokens[n-2].End == last.End && Lone(last.Text) && !Lone(tokens[n-2].Text) {
+		n--
+	}
+	var all [][]string
+	for _, l := range languages {
+		terms := make([]string, n)
+		for i, t := range tokens[:n] {
+			switch stemmer, ok := stemmerOf(classOf(t.Surface), l); {
+			case !ok:
+				terms[i] = t.Surface
+			case prefix && i == n-1:
+				terms[i] = stemmer.Prefix() + t.Surface
+			default:
+				terms[i] = stemOf(t.Surface, stemmer).token
+			}
+		}
+		if !slices.ContainsFunc(all, func(other []string) bool { return slices.Equal(other, terms) }) {
+			all = append(all, terms)
+		}
+	}
+	return all
 }
 
 // Lone reports whether a term is a single CJK character, which must be matched

@@ -15,7 +15,7 @@ import (
 
 func tokenTexts(s string) []string {
 	var texts []string
-	for t := range analysis.Tokens(s) {
+	for t := range analysis.Tokens(s, analysis.English) {
 		texts = append(texts, t.Text)
 	}
 	return texts
@@ -67,8 +67,14 @@ func TestTokens(t *testing.T) {
 			if got := strings.Join(tokenTexts(tt.in), " "); got != tt.want {
 				t.Errorf("Tokens(%q) = %q, want %q", tt.in, got, tt.want)
 			}
-			if got := analysis.Join(tt.in); got != tt.want {
-				t.Errorf("Join(%q) = %q, want %q", tt.in, got, tt.want)
+			var tokens []string
+			for token := range analysis.Analyze(tt.in, analysis.English) {
+				if token != "" {
+					tokens = append(tokens, token)
+				}
+			}
+			if got := strings.Join(tokens, " "); got != tt.want {
+				t.Errorf("Analyze(%q) = %q, want %q", tt.in, got, tt.want)
 			}
 		})
 	}
@@ -81,7 +87,7 @@ func TestTokenFields(t *testing.T) {
 		CJK                     bool
 	}
 	var got []token
-	for tk := range analysis.Tokens(in) {
+	for tk := range analysis.Tokens(in, analysis.English) {
 		got = append(got, token{tk.Text, tk.Surface, in[tk.Start:tk.End], tk.CJK})
 	}
 	want := []token{
@@ -99,7 +105,7 @@ func TestTokenFields(t *testing.T) {
 func TestTokensStops(t *testing.T) {
 	for _, in := range []string{"one two three", "検索検索検索", "é é é", "x² ½ é検索"} {
 		n := 0
-		for range analysis.Tokens(in) {
+		for range analysis.Tokens(in, analysis.English) {
 			n++
 			break
 		}
@@ -128,7 +134,7 @@ func TestTerms(t *testing.T) {
 		{"検", []string{"検"}},
 	}
 	for _, tt := range tests {
-		if diff := cmp.Diff(tt.want, analysis.Terms(tt.in)); diff != "" {
+		if diff := cmp.Diff(tt.want, analysis.Terms(tt.in, analysis.English)); diff != "" {
 			t.Errorf("Terms(%q) (-want +got):\n%s", tt.in, diff)
 		}
 	}
@@ -158,7 +164,7 @@ func TestIsCJK(t *testing.T) {
 	}
 }
 
-func TestSurfaces(t *testing.T) {
+func TestAnalyze(t *testing.T) {
 	tests := []struct {
 		in   string
 		want []string
@@ -174,36 +180,31 @@ func TestSurfaces(t *testing.T) {
 		{strings.Repeat("漢", 20) + " " + strings.Repeat("漢", 21), []string{strings.Repeat("漢", 20)}},
 	}
 	for _, tt := range tests {
-		if diff := cmp.Diff(tt.want, slices.Collect(analysis.Surfaces(tt.in))); diff != "" {
-			t.Errorf("Surfaces(%q) (-want +got):\n%s", tt.in, diff)
+		if diff := cmp.Diff(tt.want, words(tt.in)); diff != "" {
+			t.Errorf("Analyze(%q) words (-want +got):\n%s", tt.in, diff)
 		}
 	}
-	for range analysis.Surfaces("one two 検索 設定") {
+	for range analysis.Analyze("one two 検索 設定", analysis.English) {
 		break
 	}
 }
 
-func TestFold(t *testing.T) {
-	tests := []struct{ in, fold, lower string }{
-		{"Straße Ångström!", "strasse angstrom!", "straße ångström!"},
-		{"ＡＢｃ\u00a0ﾃﾞ", "abc デ", "abc デ"},
-		{"plain text-1", "plain text-1", "plain text-1"},
-		{"q\u0307", "q", "q\u0307"},
-	}
-	for _, tt := range tests {
-		if got := analysis.Fold(tt.in); got != tt.fold {
-			t.Errorf("Fold(%q) = %q, want %q", tt.in, got, tt.fold)
-		}
-		if got := analysis.Lower(tt.in); got != tt.lower {
-			t.Errorf("Lower(%q) = %q, want %q", tt.in, got, tt.lower)
+// words returns the words of s as people write them.
+func words(s string) (all []string) {
+	for _, w := range analysis.Analyze(s, analysis.English) {
+		if w != "" {
+			all = append(all, w)
 		}
 	}
+	return all
 }
 
-func TestStem(t *testing.T) {
-	for word, want := range map[string]string{"running": "run", "": "", "by": "by", "x86s": "x86s", "検索": "検索", "généraux": "généraux", "flies": "fli"} {
-		if got := analysis.Stem(word); got != want {
-			t.Errorf("Stem(%q) = %q, want %q", word, got, want)
+func TestLower(t *testing.T) {
+	for in, want := range map[string]string{
+		"Straße Ångström!": "straße ångström!", "ＡＢｃ\u00a0ﾃﾞ": "abc デ", "plain text-1": "plain text-1", "q\u0307": "q\u0307",
+	} {
+		if got := analysis.Lower(in); got != want {
+			t.Errorf("Lower(%q) = %q, want %q", in, got, want)
 		}
 	}
 }
@@ -214,12 +215,12 @@ func TestStopwordsAreTheirOwnStems(t *testing.T) {
 		t.Fatalf("the list has %d words, want 33", len(words))
 	}
 	for _, w := range words {
-		if !analysis.Stopword(w) || analysis.Stem(w) != w {
-			t.Errorf("Stopword(%q) = %v, Stem = %q; want true and the word itself", w, analysis.Stopword(w), analysis.Stem(w))
+		if got := tokenTexts(w); !analysis.StopToken(w) || !slices.Equal(got, []string{w}) {
+			t.Errorf("StopToken(%q) = %v, Tokens = %q; want true and the word itself", w, analysis.StopToken(w), got)
 		}
 	}
-	if analysis.Stopword("search") {
-		t.Error(`Stopword("search") = true, want false`)
+	if analysis.StopToken("search") {
+		t.Error(`StopToken("search") = true, want false`)
 	}
 }
 
@@ -236,14 +237,14 @@ func TestJapaneseSubstrings(t *testing.T) {
 			if slices.ContainsFunc(sub, func(r rune) bool { return !analysis.IsCJK(r) }) {
 				continue
 			}
-			if terms := analysis.Terms(string(sub)); !consecutive(tokens, terms) {
+			if terms := analysis.Terms(string(sub), analysis.English); !consecutive(tokens, terms) {
 				t.Errorf("terms %q of %q are not in sequence in %q", terms, string(sub), tokens)
 			}
 		}
 	}
 	for _, absent := range []string{"索検", "索サF", "表京", "文索"} {
-		if consecutive(tokens, analysis.Terms(absent)) {
-			t.Errorf("terms %q of %q are in sequence in a text that does not contain it", analysis.Terms(absent), absent)
+		if consecutive(tokens, analysis.Terms(absent, analysis.English)) {
+			t.Errorf("terms %q of %q are in sequence in a text that does not contain it", analysis.Terms(absent, analysis.English), absent)
 		}
 	}
 }
@@ -268,12 +269,12 @@ func consecutive(tokens, terms []string) bool {
 
 func TestConcurrentUse(t *testing.T) {
 	text := strings.Repeat("Searching indexed documents quickly, 検索 and réindexing. ", 200)
-	want := analysis.Join(text)
+	want := strings.Join(tokenTexts(text), " ")
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			if got := analysis.Join(text); got != want {
-				t.Error("Join returns a different result when it is called concurrently")
+			if got := strings.Join(tokenTexts(text), " "); got != want {
+				t.Error("Tokens yields different tokens when it is called concurrently")
 			}
 		})
 	}
@@ -293,7 +294,7 @@ func FuzzTokens(f *testing.F) {
 		border := func(i int) bool { return i == len(s) || utf8.RuneStart(s[i]) || !utf8.ValidString(s) }
 		var tokens []analysis.Token
 		start := 0
-		for tk := range analysis.Tokens(s) {
+		for tk := range analysis.Tokens(s, analysis.English) {
 			if tk.Start < start || tk.End <= tk.Start || tk.End > len(s) || !border(tk.Start) || !border(tk.End) {
 				t.Fatalf("Tokens(%q): bad offsets in %+v", s, tk)
 			}
@@ -315,7 +316,7 @@ func FuzzTokens(f *testing.F) {
 					continue
 				}
 				sub := s[tokens[i].Start:tokens[j].End]
-				if terms := analysis.Terms(sub); !consecutive(texts, terms) {
+				if terms := analysis.Terms(sub, analysis.English); !consecutive(texts, terms) {
 					t.Fatalf("terms %q of %q are not in sequence in %q, tokens of %q", terms, sub, texts, s)
 				}
 			}
@@ -351,7 +352,7 @@ func benchmarkTokens(b *testing.B, text string) {
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		n := 0
-		for range analysis.Tokens(text) {
+		for range analysis.Tokens(text, analysis.English) {
 			n++
 		}
 		if n == 0 {
@@ -366,17 +367,10 @@ func BenchmarkTokensAccented(b *testing.B) {
 	benchmarkTokens(b, strings.Repeat("Où est le café à côté de l'église ? Über die Brücke gehört es schön grüßen. ", 500))
 }
 
-func BenchmarkJoin(b *testing.B) {
+func BenchmarkAnalyze(b *testing.B) {
 	b.SetBytes(int64(len(corpus)))
 	for b.Loop() {
-		analysis.Join(corpus)
-	}
-}
-
-func BenchmarkSurfaces(b *testing.B) {
-	b.SetBytes(int64(len(corpus)))
-	for b.Loop() {
-		for range analysis.Surfaces(corpus) {
+		for range analysis.Analyze(corpus, analysis.English) {
 		}
 	}
 }

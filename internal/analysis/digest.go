@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -22,18 +23,72 @@ type match struct {
 	term       int // number of the wanted term
 }
 
-// Digest returns the part of text that says most about the terms in want, and
-// where it has them. The terms are texts of tokens; a single CJK character stands
-// for every token that begins with it. The digest is the window with the most
-// different terms, of those the one with the most matches, and of those the
-// first. Without a match it is the beginning of the text.
+// A Wanted is what excerpts of texts should have. It is made once for many
+// texts. It is not safe for concurrent use.
+type Wanted struct {
+	terms    map[string]int // the number of each
+	prefixes []string
+	match    []func(word string) bool
+	lone     bool // some term is to be matched as a prefix
+
+	// Function words are only wanted if there is nothing else.
+	ordinary bool // some term is no function word
+
+	first [len(languages)]*[256]bool // bytes that words begin with, if they are known
+}
+
+// NewWanted returns the terms, which are texts of tokens, all tokens that begin
+// with one of the prefixes, and all words for whose [Token.Surface] one of the
+// functions returns true. A term that is a single CJK character stands
+// for every token that begins with it.
+func NewWanted(terms, prefixes []string, match ...func(word string) bool) *Wanted {
+	w := &Wanted{terms: make(map[string]int, len(terms)), prefixes: prefixes, match: match}
+	w.ordinary = slices.ContainsFunc(terms, func(t string) bool { return !StopToken(t) })
+	for _, t := range terms {
+		if _, ok := w.terms[t]; ok || w.ordinary && StopToken(t) {
+			continue
+		}
+		w.terms[t] = len(w.terms)
+		w.lone = w.lone || Lone(t)
+	}
+	return w
+}
+
+// firstBytes returns what wanted words in a text of a language begin with.
+func (w *Wanted) firstBytes(l Language) *[256]bool {
+	if w.first[l] != nil {
+		return w.first[l]
+	}
+	var first [256]bool
+	add := func(term string) {
+		if l != English {
+			term = strings.TrimPrefix(term, l.Prefix())
+		}
+		if term != "" {
+			first[term[0]] = true
+		}
+	}
+	for t := range w.terms {
+		add(t)
+	}
+	for _, t := range w.prefixes {
+		add(t)
+	}
+	w.first[l] = &first
+	return &first
+}
+
+// Digest returns the part of a text that says most about what is wanted, and
+// where it has it. The digest is the window with the most different terms, of
+// those the one with the most matches, and of those the first. Without a match
+// it is the beginning of the text. w may be nil, if nothing is wanted.
 //
 // White space and control characters become single blanks, words are kept whole
 // where possible, and "…" stands where the text continues. The digest is valid
 // UTF-8 of at most size runes, not counting the ellipses. The spans are in order;
 // matches next to each other share one.
-func Digest(text string, want map[string]bool, size int) (string, []Span) {
-	ms := matches(text, want)
+func Digest(text string, l Language, w *Wanted, size int) (string, []Span) {
+	ms := w.matches(text, l)
 	first, last := bestWindow(ms, size)
 	from := 0
 	if len(ms) > 0 {
@@ -51,47 +106,84 @@ func Digest(text string, want map[string]bool, size int) (string, []Span) {
 	return render(text, from, to, ms)
 }
 
-// matches returns the wanted tokens of text in order.
-func matches(text string, want map[string]bool) []match {
-	if len(want) == 0 {
+// matches returns the wanted tokens of a text in order.
+func (w *Wanted) matches(text string, l Language) []match {
+	if w == nil || len(w.terms) == 0 && len(w.prefixes) == 0 && len(w.match) == 0 {
 		return nil
 	}
-	terms := make(map[string]int, len(want))
-	lone := false // some term is to be matched as a prefix
-	for t, ok := range want {
-		if ok {
-			terms[t] = len(terms)
-			lone = lone || Lone(t)
-		}
-	}
+	open := len(w.prefixes) > 0 || len(w.match) > 0 // for words that are not known
 	var ms []match
-	seen := make([]bool, len(terms))
-	missing := len(terms)
+	var stop []bool           // of each match, if words are not known: it is a function word
+	var others map[string]int // numbers of tokens that are not in terms
+	ordinary := w.ordinary
+	seen := make([]bool, len(w.terms))
+	missing := len(w.terms)
 	tokens, runes, at := 0, 0, 0
-	for t := range Tokens(text) {
-		if tokens++; missing == 0 && tokens > digestTokens || len(ms) >= digestMatches {
-			break
+	sc := scanner{s: text, language: l}
+	if len(w.match) == 0 {
+		sc.first = w.firstBytes(l)
+	}
+	sc.yield = func(t Token) bool {
+		if tokens++; missing == 0 && tokens > digestTokens && !open || len(ms) >= digestMatches {
+			return false
 		}
-		term, ok := terms[t.Text]
+		if t.Text == "" {
+			return true
+		}
+		term, ok := w.terms[t.Text]
 		end := t.End
-		if !ok && lone && t.CJK {
+		if !ok && w.lone && t.CJK {
 			r, n := utf8.DecodeRuneInString(t.Text)
-			if term, ok = terms[string(r)]; ok && n < len(t.Text) {
+			if term, ok = w.terms[string(r)]; ok && n < len(t.Text) {
 				end = firstCharacter(text, t)
 			}
 		}
-		if !ok {
-			continue
-		}
-		if !seen[term] {
+		if ok && !seen[term] {
 			seen[term] = true
 			missing--
+		}
+		if !ok && open && w.means(t) {
+			if others == nil {
+				others = map[string]int{}
+			}
+			if term, ok = others[t.Text]; !ok {
+				term, ok = len(w.terms)+len(others), true
+				others[t.Text] = term
+			}
+		}
+		if !ok {
+			return true
+		}
+		if open {
+			isStop := StopToken(t.Text)
+			if isStop && ordinary {
+				return true
+			}
+			stop = append(stop, isStop)
+			ordinary = ordinary || !isStop
 		}
 		runes += utf8.RuneCountInString(text[at:t.Start])
 		at = t.Start
 		ms = append(ms, match{start: t.Start, end: end, runes: runes, term: term})
+		return true
+	}
+	sc.scan()
+	if ordinary && len(stop) > 0 {
+		kept := ms[:0]
+		for i, m := range ms {
+			if !stop[i] {
+				kept = append(kept, m)
+			}
+		}
+		ms = kept
 	}
 	return ms
+}
+
+// means reports whether a token is wanted because of its prefix or its surface.
+func (w *Wanted) means(t Token) bool {
+	return slices.ContainsFunc(w.prefixes, func(p string) bool { return strings.HasPrefix(t.Text, p) }) ||
+		slices.ContainsFunc(w.match, func(match func(string) bool) bool { return match(t.Surface) })
 }
 
 // firstCharacter returns the end in the text of the first character of a CJK token.
@@ -108,18 +200,23 @@ func firstCharacter(text string, t Token) int {
 // bestWindow returns the first and the last match of the best window of size runes;
 // 0, 0 if there is no match.
 func bestWindow(ms []match, size int) (first, last int) {
-	count := map[int]int{} // matches in the window, by term
-	best := -1
-	lo := 0
+	terms := 0
+	for _, m := range ms {
+		terms = max(terms, m.term+1)
+	}
+	count := make([]int, terms) // matches in the window, by term
+	best, different, lo := -1, 0, 0
 	for hi := range ms {
-		count[ms[hi].term]++
+		if count[ms[hi].term]++; count[ms[hi].term] == 1 {
+			different++
+		}
 		for lo < hi && ms[hi].runes-ms[lo].runes+(ms[hi].end-ms[hi].start) > size {
 			if count[ms[lo].term]--; count[ms[lo].term] == 0 {
-				delete(count, ms[lo].term)
+				different--
 			}
 			lo++
 		}
-		if score := len(count)*digestMatches + hi - lo; score > best {
+		if score := different*digestMatches + hi - lo; score > best {
 			best, first, last = score, lo, hi
 		}
 	}
@@ -166,7 +263,12 @@ func isBorder(text string, i int) bool {
 }
 
 // isSpace reports whether r becomes a blank.
-func isSpace(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
+func isSpace(r rune) bool {
+	if r < 0x7f {
+		return r <= ' '
+	}
+	return unicode.IsSpace(r) || unicode.IsControl(r)
+}
 
 // blankPrefix returns the length of the white space that s begins with.
 func blankPrefix(s string) int { return len(s) - len(strings.TrimLeftFunc(s, isSpace)) }

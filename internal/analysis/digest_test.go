@@ -8,14 +8,8 @@ import (
 	"knowhow/internal/analysis"
 )
 
-// terms returns a set of wanted terms.
-func terms(ts ...string) map[string]bool {
-	m := map[string]bool{}
-	for _, t := range ts {
-		m[t] = true
-	}
-	return m
-}
+// terms returns wanted terms.
+func terms(ts ...string) *analysis.Wanted { return analysis.NewWanted(ts, nil) }
 
 // bracketed puts the spans of a text in brackets.
 func bracketed(text string, spans []analysis.Span) string {
@@ -32,7 +26,7 @@ func TestDigest(t *testing.T) {
 	filler := strings.Repeat("lorem ipsum dolor ", 20)
 	tests := []struct {
 		name, text string
-		want       map[string]bool
+		want       *analysis.Wanted
 		size       int
 		digest     string
 	}{
@@ -42,7 +36,11 @@ func TestDigest(t *testing.T) {
 		{"no match", "  The quick\n\nbrown fox jumps", terms("zebra"), 15, "The quick brown…"},
 		{"whole text", "The quick brown fox", terms("fox"), 40, "The quick brown [fox]"},
 		{"stems", "He was running and runs", terms("run"), 40, "He was [running] and [runs]"},
-		{"false is not wanted", "quick fox", map[string]bool{"quick": false, "fox": true}, 40, "quick [fox]"},
+		{"no function words", "the fox and the hound", terms("the", "hound"), 40, "the fox and the [hound]"},
+		{"only function words", "the fox and the hound", terms("the", "and"), 40, "[the] fox [and] [the] hound"},
+		{"prefix", "the theory of thermals", analysis.NewWanted(nil, []string{"the"}), 40, "the [theory] of [thermals]"},
+		{"prefix of function words", "the fox and they", analysis.NewWanted(nil, []string{"the"}), 40, "[the] fox and [they]"},
+		{"prefix and term", "the fox thinks", analysis.NewWanted([]string{"fox"}, []string{"th"}), 40, "the [fox] [thinks]"},
 		{"middle", filler + "the needle lies here " + filler, terms("needl"), 30, "…the [needle] lies here lorem…"},
 		{"end", filler + "the needle", terms("needl"), 30, "…lorem ipsum dolor the [needle]"},
 		{"most terms", "alpha alpha alpha " + filler + "alpha beta " + filler, terms("alpha", "beta"), 20, "…[alpha] [beta] lorem…"},
@@ -62,7 +60,7 @@ func TestDigest(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := bracketed(analysis.Digest(tt.text, tt.want, tt.size)); got != tt.digest {
+			if got := bracketed(analysis.Digest(tt.text, analysis.English, tt.want, tt.size)); got != tt.digest {
 				t.Errorf("Digest(%q) = %q, want %q", tt.text, got, tt.digest)
 			}
 		})
@@ -73,15 +71,16 @@ func FuzzDigest(f *testing.F) {
 	addTexts(f)
 	f.Add("alpha beta gamma 検索と値段 ﾃﾞｰﾀ \x00\xff the end")
 	f.Fuzz(func(t *testing.T, s string) {
-		want := terms("値", "search")
+		list := []string{"値", "search"}
 		n := 0
-		for tk := range analysis.Tokens(s) {
+		for tk := range analysis.Tokens(s, analysis.English) {
 			if n++; n%3 == 0 {
-				want[tk.Text] = true
+				list = append(list, tk.Text)
 			}
 		}
+		want := terms(list...)
 		for _, size := range []int{1, 7, 40} {
-			text, spans := analysis.Digest(s, want, size)
+			text, spans := analysis.Digest(s, analysis.English, want, size)
 			if !utf8.ValidString(text) {
 				t.Fatalf("Digest(%q, %d) = %q is not valid UTF-8", s, size, text)
 			}
@@ -104,13 +103,13 @@ func BenchmarkDigest(b *testing.B) {
 	text := strings.Repeat(corpus, 10)
 	b.Run("early", func(b *testing.B) {
 		for b.Loop() {
-			analysis.Digest(text, terms("crawler", "knowhow"), 240)
+			analysis.Digest(text, analysis.English, terms("crawler", "knowhow"), 240)
 		}
 	})
 	b.Run("one term absent", func(b *testing.B) {
 		b.SetBytes(int64(len(text)))
 		for b.Loop() {
-			analysis.Digest(text, terms("administr", "zebra"), 240)
+			analysis.Digest(text, analysis.English, terms("administr", "zebra"), 240)
 		}
 	})
 }

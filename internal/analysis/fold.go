@@ -33,7 +33,7 @@ func IsCJK(r rune) bool {
 	return false
 }
 
-// Lower returns s in the form of the words of [Surfaces]: NFKC and lower case,
+// Lower returns s in the form of the words of [Analyze]: NFKC and lower case,
 // with accents.
 func Lower(s string) string {
 	if isLowerASCII(s) {
@@ -60,14 +60,20 @@ func isLatin(r rune) bool {
 	return unicode.Is(unicode.Latin, r)
 }
 
-// appendFolded appends r, which is not a mark, in lower case, and without
-// accents if it is Latin.
+// appendFolded appends r, which is not a mark, in lower case, without accents if
+// it is Latin, and as one of the forms of a letter that has two.
 func appendFolded(dst []byte, r rune) []byte {
 	r = unicode.ToLower(r)
 	if r < utf8.RuneSelf {
 		return append(dst, byte(r))
 	}
 	if !isLatin(r) {
+		switch r {
+		case 'ς': // at the end of a word
+			r = 'σ'
+		case 'ё': // mostly written as е
+			r = 'е'
+		}
 		return utf8.AppendRune(dst, r)
 	}
 	// Letters without a decomposition in Unicode are folded as in Lucene's

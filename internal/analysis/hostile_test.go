@@ -27,10 +27,10 @@ func BenchmarkHostile(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				for range analysis.Tokens(text) {
+				for range analysis.Tokens(text, analysis.English) {
 				}
-				analysis.Digest(text, terms("値", "absent"), 240)
-				for range analysis.Surfaces(text) {
+				analysis.Digest(text, analysis.English, terms("値", "absent"), 240)
+				for range analysis.Analyze(text, analysis.English) {
 				}
 			}
 		})

@@ -11,26 +11,30 @@ import (
 // A scanner splits one text into tokens and yields them. At most one of word
 // and run is not empty at a time.
 type scanner struct {
-	s     string
-	yield func(Token) bool
-	fold  bool   // remove accents and endings
-	runs  bool   // yield CJK runs of one script, not pairs
-	done  bool   // the loop over the tokens has ended
-	skip  int    // offset up to which the text has already been consumed
-	norm  []byte // normal form of a piece of the text
+	s        string
+	language Language
+	yield    func(Token) bool              // nil if pair is not
+	pair     func(token, word string) bool // see Analyze
+	first    *[256]bool                    // if not nil, tokens that begin with other bytes are yielded without texts
+	done     bool                          // the loop over the tokens has ended
+	skip     int                           // offset up to which the text has already been consumed
+	norm     []byte                        // normal form of a piece of the text
 
 	word       []byte // folded letters of the current word
 	wordRunes  int
 	start, end int
 	latin      bool // the last character was a Latin letter or a digit: its marks are dropped
 
+	// With pair: the letters of the current word as people write it.
+	lower      []byte
+	lowerRunes int
+
 	prev  cjkRune // last character of the current CJK run
 	inRun bool
 
-	// With runs: the gathered part of the run, its start and its script.
-	runText string
-	runFrom int
-	script  script
+	// With pair: the part of the run in one script that is gathered.
+	part   []byte
+	script script
 }
 
 // A cjkRune is a character of a CJK run and its position in the text.
@@ -41,9 +45,14 @@ type cjkRune struct {
 }
 
 // isWordByte reports whether c is an ASCII letter or digit.
-func isWordByte(c byte) bool {
-	return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9'
-}
+func isWordByte(c byte) bool { return wordBytes[c] }
+
+var wordBytes = func() (is [256]bool) {
+	for c := range is {
+		is[c] = 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9'
+	}
+	return is
+}()
 
 // scan yields all tokens.
 func (sc *scanner) scan() {
@@ -54,6 +63,10 @@ func (sc *scanner) scan() {
 			continue
 		}
 		if !isWordByte(s[i]) {
+			if len(sc.word) == 0 && !sc.inRun {
+				i++ // nothing ends here
+				continue
+			}
 			i = sc.separator(rune(s[i]), i, i+1)
 			continue
 		}
@@ -67,7 +80,7 @@ func (sc *scanner) scan() {
 			i = sc.scanWide(j - 1)
 			continue
 		}
-		if len(sc.word) > 0 || sc.inRun || j < len(s) && s[j] == '\'' || !sc.fold {
+		if len(sc.word) > 0 || sc.inRun || j < len(s) && s[j] == '\'' {
 			sc.ascii(i, j)
 		} else {
 			sc.asciiWord(i, j)
@@ -130,6 +143,10 @@ func (sc *scanner) ascii(i, j int) {
 // fast path that does not use feed.
 func (sc *scanner) asciiWord(i, j int) {
 	w := sc.s[i:min(j, i+maxWord)]
+	if sc.first != nil && !sc.first[lowerByte(w[0])] {
+		sc.emit(Token{Start: i, End: j})
+		return
+	}
 	var buf [maxWord]byte
 	letters, lower := true, true
 	for k := range len(w) {
@@ -143,16 +160,35 @@ func (sc *scanner) asciiWord(i, j int) {
 		}
 		buf[k] = c
 	}
-	t := Token{Text: w, Surface: w, Start: i, End: j}
+	t := Token{Start: i, End: j}
+	stemmer, ok := stemmerOf(latinWord, sc.language)
 	switch {
-	case letters:
-		e := stemOf(buf[:len(w)])
-		t.Text, t.Surface = e.stem, e.word
-	case !lower:
+	case letters && ok:
+		e := stemOf(buf[:len(w)], stemmer)
+		t.Text, t.Surface = e.token, e.word
+	case lower:
+		t.Text, t.Surface = w, w
+	default:
 		t.Text = string(buf[:len(w)])
 		t.Surface = t.Text
 	}
-	sc.emit(t)
+	if sc.pair == nil {
+		sc.emit(t)
+		return
+	}
+	word := ""
+	if n := j - i; n >= minWord && n <= maxWritten {
+		word = t.Surface
+	}
+	sc.emitPair(t.Text, word)
+}
+
+// lowerByte returns an ASCII letter or digit in lower case.
+func lowerByte(c byte) byte {
+	if c >= 'A' {
+		c |= 0x20
+	}
+	return c
 }
 
 // feed processes one normalized character.
@@ -179,12 +215,11 @@ func (sc *scanner) letter(c cjkRune) {
 	}
 	sc.end = c.end
 	sc.latin = isLatin(c.r) || c.r < utf8.RuneSelf
-	if sc.wordRunes >= maxWord {
-		return
+	if sc.pair != nil && sc.lowerRunes <= maxWritten {
+		sc.lower = utf8.AppendRune(sc.lower, unicode.ToLower(c.r))
+		sc.lowerRunes++
 	}
-	if !sc.fold {
-		sc.word = utf8.AppendRune(sc.word, unicode.ToLower(c.r))
-		sc.wordRunes++
+	if sc.wordRunes >= maxWord {
 		return
 	}
 	n := len(sc.word)
@@ -201,12 +236,16 @@ func (sc *scanner) mark(c cjkRune) {
 	case sc.inRun:
 		sc.prev.end, sc.prev.raw = c.end, false
 	case len(sc.word) == 0: // no preceding character
-	case sc.latin && sc.fold || sc.wordRunes >= maxWord:
-		sc.end = c.end
 	default:
-		sc.word = utf8.AppendRune(sc.word, c.r)
-		sc.wordRunes++
 		sc.end = c.end
+		if sc.pair != nil && sc.lowerRunes <= maxWritten {
+			sc.lower = utf8.AppendRune(sc.lower, c.r)
+			sc.lowerRunes++
+		}
+		if !sc.latin && sc.wordRunes < maxWord {
+			sc.word = utf8.AppendRune(sc.word, c.r)
+			sc.wordRunes++
+		}
 	}
 }
 
@@ -250,9 +289,8 @@ func contraction(s string) (n int, joined bool) {
 
 // cjk adds a character to the current CJK run.
 func (sc *scanner) cjk(c cjkRune) {
-	if sc.runs {
-		sc.gather(c)
-		return
+	if sc.pair != nil {
+		sc.gather(c.r)
 	}
 	if sc.inRun {
 		p := sc.prev
@@ -280,17 +318,14 @@ func (sc *scanner) flushRun() {
 		return
 	}
 	sc.inRun = false
-	if sc.runs {
-		sc.endGather()
-		sc.script = otherScript
-		return
-	}
 	p := sc.prev
 	text := string(p.r)
 	if p.raw {
 		text = sc.s[p.start:p.end]
 	}
 	sc.emit(Token{Text: text, Surface: text, Start: p.start, End: p.end, CJK: true})
+	sc.endPart()
+	sc.script = otherScript
 }
 
 // flushWord yields the current word.
@@ -299,27 +334,44 @@ func (sc *scanner) flushWord() {
 		return
 	}
 	t := Token{Start: sc.start, End: sc.end}
-	letters := sc.fold
-	for _, c := range sc.word {
-		if c < 'a' || c > 'z' {
-			letters = false
-			break
-		}
-	}
-	if letters {
-		e := stemOf(sc.word)
-		t.Text, t.Surface = e.stem, e.word
-	} else {
+	switch stemmer, ok := stemmerOf(classOf(sc.word), sc.language); {
+	case sc.first != nil && !sc.first[sc.word[0]]:
+	case ok:
+		e := stemOf(sc.word, stemmer)
+		t.Text, t.Surface = e.token, e.word
+	default:
 		t.Text = string(sc.word)
 		t.Surface = t.Text
 	}
 	sc.word = sc.word[:0]
-	sc.emit(t)
+	if sc.pair == nil {
+		sc.emit(t)
+		return
+	}
+	word := ""
+	if sc.lowerRunes >= minWord && sc.lowerRunes <= maxWritten {
+		if word = t.Surface; word != string(sc.lower) {
+			word = string(sc.lower)
+		}
+	}
+	sc.lower, sc.lowerRunes = sc.lower[:0], 0
+	sc.emitPair(t.Text, word)
 }
 
 // emit yields a token unless the loop over the tokens has ended.
 func (sc *scanner) emit(t Token) {
+	if sc.pair != nil {
+		sc.emitPair(t.Text, "")
+		return
+	}
 	if !sc.done && !sc.yield(t) {
+		sc.done = true
+	}
+}
+
+// emitPair is emit for Analyze.
+func (sc *scanner) emitPair(token, word string) {
+	if !sc.done && !sc.pair(token, word) {
 		sc.done = true
 	}
 }

@@ -2,7 +2,9 @@ package extract
 
 import (
 	"strings"
+	"sync"
 	"unicode"
+	"unicode/utf8"
 )
 
 // langSample is the number of bytes that determine the language, half of them
@@ -144,19 +146,23 @@ func byScript(s string) (lang string, clear bool) {
 // number for the second best. Text with very few such words, such as data, has
 // no language.
 func byStopWords(s string) (lang string, hits, second int) {
-	counts, words := map[string]int{}, 0
-	for w := range strings.FieldsFuncSeq(s, func(r rune) bool { return !unicode.IsLetter(r) }) {
-		if words++; len(w) <= maxStopWord {
-			counts[strings.ToLower(w)]++
+	counts, words := make([]int, len(stopWords)), 0
+	var buf [maxStopWord + utf8.UTFMax]byte
+	for w := range strings.FieldsFuncSeq(s, func(r rune) bool { return !isLetter(r) }) {
+		if words++; len(w) > maxStopWord {
+			continue
+		}
+		lower := buf[:0]
+		for _, r := range w {
+			lower = utf8.AppendRune(lower, unicode.ToLower(r))
+		}
+		for _, l := range languagesOf()[string(lower)] {
+			counts[l]++
 		}
 	}
-	for _, l := range stopWords {
-		n := 0
-		for w := range strings.FieldsSeq(l.words) {
-			n += counts[w]
-		}
+	for i, n := range counts {
 		if n > hits {
-			lang, hits, second = l.lang, n, hits
+			lang, hits, second = stopWords[i].lang, n, hits
 		} else if n > second {
 			second = n
 		}
@@ -166,6 +172,25 @@ func byStopWords(s string) (lang string, hits, second int) {
 	}
 	return lang, hits, second
 }
+
+// isLetter is unicode.IsLetter, and faster for ASCII.
+func isLetter(r rune) bool {
+	if r < utf8.RuneSelf {
+		return 'a' <= r|0x20 && r|0x20 <= 'z'
+	}
+	return unicode.IsLetter(r)
+}
+
+// languagesOf returns the places in stopWords of the languages of each word.
+var languagesOf = sync.OnceValue(func() map[string][]int {
+	of := map[string][]int{}
+	for i, l := range stopWords {
+		for w := range strings.FieldsSeq(l.words) {
+			of[w] = append(of[w], i)
+		}
+	}
+	return of
+})
 
 // maxStopWord is the length in bytes of the longest stop word.
 const maxStopWord = 9

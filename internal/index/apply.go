@@ -17,7 +17,7 @@ import (
 const (
 	maxTags     = 200    // of a document, and of a Tagging
 	maxTagSize  = 200    // bytes of a tag
-	maxSurfaces = 50_000 // distinct words of a text that can be suggested
+	maxSurfaces = 50_000 // words of a text that can be suggested
 	overlapSize = 96     // bytes of the next chunk that are indexed with a chunk
 )
 
@@ -28,7 +28,7 @@ const (
 // used again.
 //
 // Other processes that write wait for the transaction to end, so a batch should
-// stay below about 200 chunks.
+// stay below about 500 chunks.
 //
 // Errors have these kinds: Invalid for a document or a tag that cannot be
 // stored; Conflict for a document whose ID or whose path under its label
@@ -142,31 +142,20 @@ func checkTags(tags []string) error {
 type poster struct {
 	x         *Index
 	tx        *sql.Tx
+	hot       *preparedTx // for statements that run for each document
 	now       time.Time
 	tags      map[[2]string]int64
 	labels    map[string]*labelSegments
-	mergeSoon bool      // segments should be merged in the background
-	addText   *sql.Stmt // closed with the transaction
-	addChunk  *sql.Stmt
+	mergeSoon bool // segments should be merged in the background
 }
 
 // newPoster returns a poster for a transaction. Its close method must be
 // called.
-func (x *Index) newPoster(ctx context.Context, tx *sql.Tx) (*poster, error) {
-	p := &poster{x: x, tx: tx, now: time.Now(), tags: map[[2]string]int64{}, labels: map[string]*labelSegments{}}
-	for _, s := range []struct {
-		to   **sql.Stmt
-		text string
-	}{
-		{&p.addText, `INSERT INTO texts(id, body) VALUES(?, ?)`},
-		{&p.addChunk, `INSERT INTO chunks(id, off, len, heading) VALUES(?, ?, ?, ?)`},
-	} {
-		var err error
-		if *s.to, err = tx.PrepareContext(ctx, s.text); err != nil {
-			return nil, err
-		}
+func (x *Index) newPoster(tx *sql.Tx) *poster {
+	return &poster{
+		x: x, tx: tx, hot: &preparedTx{tx: tx, prepared: x.changes}, now: time.Now(),
+		tags: map[[2]string]int64{}, labels: map[string]*labelSegments{},
 	}
-	return p, nil
 }
 
 // change runs f with a poster in a durable transaction. If a segment is damaged,
@@ -175,15 +164,12 @@ func (x *Index) change(ctx context.Context, op string, f func(p *poster) error) 
 	soon := false
 	err := x.mend(ctx, func() error {
 		return x.write(ctx, op, func(tx *sql.Tx) error {
-			p, err := x.newPoster(ctx, tx)
-			if err != nil {
-				return err
-			}
+			p := x.newPoster(tx)
 			defer p.close()
 			if err := f(p); err != nil {
 				return err
 			}
-			err = p.finish(ctx)
+			err := p.finish(ctx)
 			soon = p.mergeSoon
 			return err
 		})
@@ -196,15 +182,17 @@ func (x *Index) change(ctx context.Context, op string, f func(p *poster) error) 
 
 // A stored is what the index holds of a document.
 type stored struct {
-	id, textSize           int64
-	label, title, filename string
+	id, textSize                 int64
+	label, title, filename, lang string
 }
+
+const findQuery = `SELECT id, text_size, title, filename, lang FROM docs WHERE label=? AND path=?`
 
 // find returns the stored document that r names. ok is false if there is none.
 func (p *poster) find(ctx context.Context, r document.Ref) (s stored, ok bool, err error) {
 	s.label = r.Label
-	err = p.tx.QueryRowContext(ctx, `SELECT id, text_size, title, filename FROM docs WHERE label=? AND path=?`, r.Label, r.Path).
-		Scan(&s.id, &s.textSize, &s.title, &s.filename)
+	err = p.hot.QueryRowContext(ctx, findQuery, r.Label, r.Path).
+		Scan(&s.id, &s.textSize, &s.title, &s.filename, &s.lang)
 	if errors.Is(err, sql.ErrNoRows) {
 		return s, false, nil
 	}
@@ -237,6 +225,21 @@ func (p *poster) erase(ctx context.Context, s stored) error {
 	return nil
 }
 
+// Statements of put.
+const (
+	ownerQuery    = `SELECT id FROM docs WHERE doc_id=? AND id<>?`
+	putTextQuery  = `INSERT INTO texts(id, body) VALUES(?, ?)`
+	putChunkQuery = `INSERT INTO chunks(id, off, len, heading) VALUES(?, ?, ?, ?)`
+	putRowQuery   = `INSERT INTO docs(doc_id, label, path, from_source, source_path, type, title, url, mimetype, filetype, lang, host, filename,
+			modified, created, updated, size, stamp_size, stamp_sec, stamp_nsec, hash, text_size)
+		VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT(label, path) DO UPDATE SET doc_id=excluded.doc_id, from_source=excluded.from_source, source_path=excluded.source_path, type=excluded.type, title=excluded.title, url=excluded.url,
+			mimetype=excluded.mimetype, filetype=excluded.filetype, lang=excluded.lang, host=excluded.host, filename=excluded.filename,
+			modified=excluded.modified, updated=excluded.updated, size=excluded.size, stamp_size=excluded.stamp_size, stamp_sec=excluded.stamp_sec,
+			stamp_nsec=excluded.stamp_nsec, hash=excluded.hash, text_size=excluded.text_size
+		RETURNING id`
+)
+
 // put stores a document. It replaces the one with the same label and path.
 func (p *poster) put(ctx context.Context, d *document.Document) error {
 	old, exists, err := p.find(ctx, document.Ref{Label: d.Label, Path: d.Path})
@@ -244,7 +247,7 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 		return err
 	}
 	var other int64
-	err = p.tx.QueryRowContext(ctx, `SELECT id FROM docs WHERE doc_id=? AND id<>?`, d.ID, old.id).Scan(&other)
+	err = p.hot.QueryRowContext(ctx, ownerQuery, d.ID, old.id).Scan(&other)
 	if err == nil {
 		return fmt.Errorf("document %q of label %q has the ID %s, which belongs to another document: %w", d.Path, d.Label, d.ID, errkind.Conflict)
 	} else if !errors.Is(err, sql.ErrNoRows) {
@@ -268,7 +271,7 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 		}
 	}
 	for off, n := 0, 0; off < len(d.Text); off, n = off+textPart, n+1 {
-		if _, err := p.addText.ExecContext(ctx, rowOf(id, n), []byte(d.Text[off:min(off+textPart, len(d.Text))])); err != nil {
+		if _, err := p.hot.ExecContext(ctx, putTextQuery, rowOf(id, n), []byte(d.Text[off:min(off+textPart, len(d.Text))])); err != nil {
 			return err
 		}
 	}
@@ -277,11 +280,11 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 		chunks = []document.Chunk{{Length: len(d.Text)}}
 	}
 	for n, c := range chunks {
-		if _, err := p.addChunk.ExecContext(ctx, rowOf(id, n), c.Offset, c.Length, c.Heading); err != nil {
+		if _, err := p.hot.ExecContext(ctx, putChunkQuery, rowOf(id, n), c.Offset, c.Length, c.Heading); err != nil {
 			return err
 		}
 	}
-	return p.post(ctx, id, d.Label, d.Title, d.Filename, d.Text, chunks)
+	return p.post(ctx, stored{id: id, label: d.Label, title: d.Title, filename: d.Filename, lang: d.Lang}, d.Text, chunks)
 }
 
 // putRow writes the row of a document and returns its number.
@@ -292,14 +295,7 @@ func (p *poster) putRow(ctx context.Context, d *document.Document) (int64, error
 	}
 	now := p.now.UnixMilli()
 	var id int64
-	err := p.tx.QueryRowContext(ctx, `INSERT INTO docs(doc_id, label, path, from_source, source_path, type, title, url, mimetype, filetype, lang, host, filename,
-			modified, created, updated, size, stamp_size, stamp_sec, stamp_nsec, hash, text_size)
-		VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT(label, path) DO UPDATE SET doc_id=excluded.doc_id, from_source=excluded.from_source, source_path=excluded.source_path, type=excluded.type, title=excluded.title, url=excluded.url,
-			mimetype=excluded.mimetype, filetype=excluded.filetype, lang=excluded.lang, host=excluded.host, filename=excluded.filename,
-			modified=excluded.modified, updated=excluded.updated, size=excluded.size, stamp_size=excluded.stamp_size, stamp_sec=excluded.stamp_sec,
-			stamp_nsec=excluded.stamp_nsec, hash=excluded.hash, text_size=excluded.text_size
-		RETURNING id`,
+	err := p.hot.QueryRowContext(ctx, putRowQuery,
 		d.ID, d.Label, d.Path, d.FromSource, d.SourcePath, d.Type, d.Title, d.URL, d.MIMEType, d.FileType, d.Lang, d.Host, d.Filename,
 		modified, now, now, d.Size, d.Stamp.Size, d.Stamp.ModTime.Unix(), d.Stamp.ModTime.Nanosecond(), d.Hash, len(d.Text)).Scan(&id)
 	return id, err
@@ -310,8 +306,8 @@ func (p *poster) retag(ctx context.Context, t document.Tagging) error {
 	s := stored{}
 	var path string
 	var fromSource bool
-	err := p.tx.QueryRowContext(ctx, `UPDATE docs SET updated=? WHERE doc_id=? RETURNING id, text_size, label, title, filename, path, from_source`,
-		p.now.UnixMilli(), t.ID).Scan(&s.id, &s.textSize, &s.label, &s.title, &s.filename, &path, &fromSource)
+	err := p.tx.QueryRowContext(ctx, `UPDATE docs SET updated=? WHERE doc_id=? RETURNING id, text_size, label, title, filename, lang, path, from_source`,
+		p.now.UnixMilli(), t.ID).Scan(&s.id, &s.textSize, &s.label, &s.title, &s.filename, &s.lang, &path, &fromSource)
 	if errors.Is(err, sql.ErrNoRows) {
 		return noDocument(t.ID)
 	}

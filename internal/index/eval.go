@@ -3,12 +3,12 @@ package index
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"slices"
 	"strings"
 	"time"
 
+	"knowhow/internal/analysis"
 	"knowhow/internal/query"
 	"knowhow/internal/segment"
 )
@@ -19,6 +19,7 @@ type evaluator struct {
 	tx     *preparedTx
 	view   *view
 	search *segment.Search
+	langs  []analysis.Language // of the documents, English among them
 	now    time.Time
 	until  time.Time // the end of matching and ranking
 	ended  bool      // the time for the search was over before everything was evaluated
@@ -51,15 +52,17 @@ var errTooLong = errors.New("the search took too long")
 
 // evaluate calls f with an evaluator for the documents with one of the labels
 // (nil: all).
-func (x *Index) evaluate(ctx context.Context, tx *sql.Tx, labels []string, f func(e *evaluator) error) error {
+func (x *Index) evaluate(ctx context.Context, tx *preparedTx, labels []string, f func(e *evaluator) error) error {
 	v, err := x.view(ctx, tx, labels)
 	if err != nil {
 		return err
 	}
 	defer x.closeView(v)
-	e := &evaluator{tx: &preparedTx{tx: tx}, view: v, search: v.Begin(), now: time.Now(), until: time.Now().Add(x.searchTime)}
+	e := &evaluator{tx: tx, view: v, search: v.Begin(), now: time.Now(), until: time.Now().Add(x.searchTime)}
 	defer e.search.End()
-	err = f(e)
+	if e.langs, err = v.languages(); err == nil {
+		err = f(e)
+	}
 	if d, ok := errors.AsType[*segment.Damage](err); ok {
 		if r, ok := v.rowOfSegment(d.Segment); ok {
 			return &damagedSegment{row: r, err: err}
@@ -256,6 +259,11 @@ func (e *evaluator) words(ctx context.Context, n query.Node, field string) (foun
 		fields = segment.Only(segment.Text)
 	}
 	l := &leaf{Leaf: e.search.NewLeaf(fields), fields: fields}
+	if _, ok := n.(query.Term); ok {
+		// The patterns of a word are its stems in several languages, and a
+		// document has one language.
+		l.Leaf = e.search.NewVariants(fields)
+	}
 	if err := e.gather(ctx, l, n); err != nil && !e.cut(ctx, err) {
 		return found{}, err
 	}

@@ -3,7 +3,6 @@ package index
 import (
 	"context"
 	"database/sql"
-	"maps"
 	"strings"
 	"time"
 
@@ -18,79 +17,91 @@ const (
 	titleDigest = 50        // runes
 	startOfText = 4 << 10   // bytes that an excerpt without matches is made of
 	wholeText   = 256 << 10 // bytes searched for matches if no chunk is known
+
+	maxExcerpted = 64 << 10 // bytes of a chunk
 )
 
-// hit reads one document and makes its excerpts.
-func (e *evaluator) hit(ctx context.Context, r ranked, leaves []*leaf) (*search.Hit, error) {
-	var h search.Hit
-	var label, lang string
-	var modified sql.NullInt64
-	var created int64
-	err := e.tx.QueryRowContext(ctx, `SELECT doc_id, label, path, title, url, mimetype, filetype, lang, host, filename, modified, created, size, hash
-		FROM docs WHERE id=?`, r.doc).
-		Scan(&h.ID, &label, &h.Path, &h.Title, &h.URL, &h.MIMEType, &h.FileType, &lang, &h.Host, &h.Filename, &modified, &created, &h.Size, &h.TextHash)
+// hits reads documents and makes their excerpts. A document that does not exist
+// has no ID.
+func (e *evaluator) hits(ctx context.Context, list []ranked, leaves []*leaf) ([]search.Hit, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	hits, pieces, err := e.hitRows(ctx, list, len(leaves) > 0)
 	if err != nil {
 		return nil, err
 	}
-	text, err := e.excerpted(ctx, r, len(leaves) > 0)
-	if err != nil {
+	if err := readPieces(ctx, e.tx, pieces); err != nil {
 		return nil, err
 	}
-	h.Digest, h.TitleExcerpt = excerpts(text, h.Title, leaves)
-	h.Created, h.Labels = time.UnixMilli(created), []string{label}
-	if modified.Valid {
-		h.Modified = time.UnixMilli(modified.Int64)
-		h.Timestamp = h.Modified
+	var inText, inTitle *analysis.Wanted
+	if len(leaves) > 0 {
+		inText, inTitle = wanted(leaves, segment.Only(segment.Title)), wanted(leaves, segment.Only(segment.Text))
 	}
-	if lang != "" {
-		h.Langs = []string{lang}
+	for i := range hits {
+		h := &hits[i]
+		language := analysis.English
+		if len(h.Langs) > 0 {
+			language = analysis.LanguageOf(h.Langs[0])
+		}
+		h.Digest = excerpt(string(pieces[i].text), language, inText, textDigest)
+		h.TitleExcerpt = excerpt(h.Title, language, inTitle, titleDigest)
 	}
-	return &h, nil
+	return hits, nil
 }
 
-// excerpted returns the text that an excerpt is made of.
-func (e *evaluator) excerpted(ctx context.Context, r ranked, matches bool) (string, error) {
-	if r.chunk >= 0 {
-		_, text, err := e.chunkText(ctx, r.chunk)
-		return text, err
+// hitRows reads the rows of documents, and returns which piece of each text its
+// excerpt is made of.
+func (e *evaluator) hitRows(ctx context.Context, list []ranked, matches bool) ([]search.Hit, []piece, error) {
+	rows := make([]int64, len(list))
+	for i, r := range list {
+		if rows[i] = r.chunk; r.chunk < 0 {
+			rows[i] = rowOf(r.doc, maxParts-1) // no document has so many chunks
+		}
 	}
-	size := int64(startOfText)
-	if matches {
-		size = wholeText
-	}
-	return window(ctx, e.tx, r.doc, 0, size)
+	hits, pieces := make([]search.Hit, len(list)), make([]piece, len(list))
+	err := collect(ctx, e.tx, func(rows *sql.Rows) error {
+		var i int
+		var label, lang string
+		var modified, off, n sql.NullInt64
+		var created int64
+		var h search.Hit
+		err := rows.Scan(&i, &h.ID, &label, &h.Path, &h.Title, &h.URL, &h.MIMEType, &h.FileType, &lang, &h.Host, &h.Filename,
+			&modified, &created, &h.Size, &h.TextHash, &off, &n)
+		if err != nil {
+			return err
+		}
+		h.Created, h.Labels = time.UnixMilli(created), []string{label}
+		if modified.Valid {
+			h.Modified = time.UnixMilli(modified.Int64)
+			h.Timestamp = h.Modified
+		}
+		if lang != "" {
+			h.Langs = []string{lang}
+		}
+		p := piece{doc: list[i].doc}
+		switch {
+		case off.Valid:
+			p.from, p.to = off.Int64, off.Int64+min(n.Int64, maxExcerpted)
+		case list[i].chunk >= 0: // words without their chunk: the database was changed by hand
+		case matches:
+			p.to = wholeText
+		default:
+			p.to = startOfText
+		}
+		hits[i], pieces[i] = h, p
+		return nil
+	}, hitRowsQuery, jsonList(rows))
+	return hits, pieces, err
 }
 
-// dropStopwords removes the function words of a question from the terms, unless
-// there are no others: they would match half of a text.
-func dropStopwords(want map[string]bool) {
-	for term := range want {
-		if !analysis.Stopword(term) {
-			maps.DeleteFunc(want, func(term string, _ bool) bool { return analysis.Stopword(term) })
-			return
-		}
-	}
-}
-
-// excerpts makes the excerpts of a text and of a title.
-func excerpts(text, title string, leaves []*leaf) (inText, inTitle search.Excerpt) {
-	text, title = strings.ToValidUTF8(text, ""), strings.ToValidUTF8(title, "")
-	textTerms, titleTerms := map[string]bool{}, map[string]bool{}
-	for _, l := range leaves {
-		if l.fields != segment.Only(segment.Title) {
-			l.mark(textTerms, text)
-		}
-		if l.fields != segment.Only(segment.Text) {
-			l.mark(titleTerms, title)
-		}
-	}
-	return excerpt(text, textTerms, textDigest), excerpt(title, titleTerms, titleDigest)
-}
+const hitRowsQuery = `SELECT j.key, d.doc_id, d.label, d.path, d.title, d.url, d.mimetype, d.filetype, d.lang, d.host, d.filename,
+		d.modified, d.created, d.size, d.hash, c.off, c.len
+	FROM json_each(?) j CROSS JOIN docs d ON d.id=j.value>>20 LEFT JOIN chunks c ON c.id=j.value`
 
 // excerpt makes an excerpt of at most size runes.
-func excerpt(text string, terms map[string]bool, size int) search.Excerpt {
-	dropStopwords(terms)
-	digest, spans := analysis.Digest(text, terms, size)
+func excerpt(text string, l analysis.Language, w *analysis.Wanted, size int) search.Excerpt {
+	digest, spans := analysis.Digest(strings.ToValidUTF8(text, ""), l, w, size)
 	x := search.Excerpt{Text: digest}
 	for _, s := range spans {
 		x.Matches = append(x.Matches, search.Span(s))

@@ -29,6 +29,7 @@ import (
 	"modernc.org/sqlite"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/segment"
 )
 
 // FileName is the name of the index file inside the data folder.
@@ -49,14 +50,18 @@ type Options struct {
 type Index struct {
 	path    string
 	log     *slog.Logger
-	version int     // of the tables; see migrations
-	w       *sql.DB // one connection that writes
-	r       *sql.DB // connections that read
+	version int                  // of the tables; see migrations
+	w       *sql.DB              // one connection that writes
+	r       *sql.DB              // connections that read
+	queries map[string]*sql.Stmt // of hotQueries, for r; closed with it
+	changes map[string]*sql.Stmt // of hotChanges, for w; closed with it
 
 	damaged atomic.Bool // set when an operation finds damaged pages
 	open    openSegments
 	popular wordCache // fallback of PopularWords
 	counts  searchLog // words that were searched for and are not yet written
+
+	builders sync.Pool // of empty *segment.Builder
 
 	searchTime    time.Duration // for waiting, matching and ranking in one search
 	waitTime      time.Duration // for waiting in one search
@@ -95,6 +100,7 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 		searchTime: maxSearchTime, waitTime: maxSearchTime, verifiedSize: verifiedSize, checkInterval: checkInterval,
 		maintaining: make(chan struct{}, 1),
 		mergeSoon:   make(chan struct{}, 1), rebuildSoon: make(chan struct{}, 1), verifySoon: make(chan struct{}, 1)}
+	x.builders.New = func() any { return &segment.Builder{} }
 	if x.log == nil {
 		x.log = slog.New(slog.DiscardHandler)
 	}
@@ -108,8 +114,11 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 	if x.r, err = x.connect(readers, false); err != nil {
 		return nil, err
 	}
-	x.expensive = make(chan struct{}, readers-1) // one connection is left for other searches
-	if err := x.prepare(ctx, steps); err != nil {
+	x.expensive = make(chan struct{}, readers-1)                                  // one connection is left for other searches
+	if err = x.prepare(ctx, steps); err == nil && len(steps) == len(migrations) { // tests open older tables
+		err = x.prepareHot(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(x.fault("opening the index", err), x.w.Close(), x.r.Close())
 	}
 	x.sweep(ctx)

@@ -26,36 +26,6 @@ type leaf struct {
 // maxMarked is how many patterns of a condition are marked in excerpts.
 const maxMarked = 500
 
-// termPattern returns the pattern of a word or phrase. ok is false if the text
-// has no tokens.
-func termPattern(text string, slop int) (p segment.Pattern, ok bool) {
-	p.Tokens = analysis.Terms(text)
-	if len(p.Tokens) == 0 {
-		return p, false
-	}
-	p.Slop = slop
-	p.Prefix = analysis.Lone(p.Tokens[len(p.Tokens)-1])
-	return p, true
-}
-
-// prefixPattern returns the pattern of words that begin with text.
-func prefixPattern(text string) (p segment.Pattern, ok bool) {
-	toks := slices.Collect(analysis.Tokens(text))
-	if len(toks) == 0 {
-		return p, false
-	}
-	last := toks[len(toks)-1]
-	if last.CJK {
-		return termPattern(text, 0)
-	}
-	for _, t := range toks[:len(toks)-1] {
-		p.Tokens = append(p.Tokens, t.Text)
-	}
-	// A prefix is not stemmed.
-	p.Tokens, p.Prefix = append(p.Tokens, last.Surface), true
-	return p, true
-}
-
 // gather adds to a leaf what a condition on words matches. The leaf has no
 // patterns if the condition has no words. The error may be that of ctx; then a
 // part of what matches was added.
@@ -63,22 +33,18 @@ func (e *evaluator) gather(ctx context.Context, l *leaf, n query.Node) error {
 	g := gathering{e: e, leaf: l}
 	switch n := n.(type) {
 	case query.Term:
-		p, ok := termPattern(n.Text, 0)
-		return g.pattern(ctx, p, ok)
+		_, err := g.term(ctx, n.Text, 0)
+		return err
 	case query.Phrase:
-		p, ok := termPattern(n.Text, n.Slop)
-		return g.pattern(ctx, p, ok)
+		_, err := g.term(ctx, n.Text, n.Slop)
+		return err
 	case query.Prefix:
-		p, ok := prefixPattern(n.Text)
-		if err := g.pattern(ctx, p, ok); err != nil || !ok || len(p.Tokens) != 1 {
-			return err
-		}
-		return g.prefix(ctx, p.Tokens[0], n.Text)
+		return g.prefix(ctx, n.Text)
 	case query.Wildcard:
 		return g.wildcard(ctx, n.Pattern)
 	case query.Fuzzy:
-		p, ok := termPattern(n.Text, 0)
-		if err := g.pattern(ctx, p, ok); err != nil || !ok || len(p.Tokens) != 1 || n.Edits == 0 {
+		single, err := g.term(ctx, n.Text, 0)
+		if err != nil || !single || n.Edits == 0 {
 			return err
 		}
 		return g.fuzzy(ctx, n.Text, n.Edits)
@@ -90,21 +56,41 @@ func (e *evaluator) gather(ctx context.Context, l *leaf, n query.Node) error {
 type gathering struct {
 	e    *evaluator
 	leaf *leaf
-	seen map[string]bool // phrases that were added
+	seen map[patternKey]bool // phrases that were added
 }
 
-// pattern adds a pattern if ok is true.
-func (g *gathering) pattern(ctx context.Context, p segment.Pattern, ok bool) error {
-	if !ok {
-		return nil
+type patternKey struct {
+	tokens string
+	prefix bool
+	slop   int
+}
+
+// term adds the patterns of a word or phrase in the languages of the documents.
+// It reports whether they have one token.
+func (g *gathering) term(ctx context.Context, text string, slop int) (single bool, err error) {
+	for _, tokens := range analysis.Variants(text, g.e.langs, false) {
+		single = len(tokens) == 1
+		if err := g.pattern(ctx, wordPattern(tokens, slop)); err != nil {
+			return single, err
+		}
 	}
+	return single, nil
+}
+
+// wordPattern returns the pattern of the tokens of a word or phrase.
+func wordPattern(tokens []string, slop int) segment.Pattern {
+	return segment.Pattern{Tokens: tokens, Slop: slop, Prefix: analysis.Lone(tokens[len(tokens)-1])}
+}
+
+// pattern adds a pattern.
+func (g *gathering) pattern(ctx context.Context, p segment.Pattern) error {
 	if len(p.Tokens) > 1 { // a word that is added twice does not count twice, but a phrase does
-		key := fmt.Sprint(strings.Join(p.Tokens, " "), p.Prefix, p.Slop)
+		key := patternKey{strings.Join(p.Tokens, " "), p.Prefix, p.Slop}
 		if g.seen[key] {
 			return nil
 		}
 		if g.seen == nil {
-			g.seen = map[string]bool{}
+			g.seen = map[patternKey]bool{}
 		}
 		if len(g.seen) < maxSeen {
 			g.seen[key] = true
@@ -125,23 +111,36 @@ func (g *gathering) words(ctx context.Context, prefix string, f func(word string
 	var failed error
 	err := g.e.view.WordsWith(ctx, prefix, func(w segment.Word) bool {
 		if f(w.Text) {
-			p, ok := termPattern(w.Text, 0)
-			failed = g.pattern(ctx, p, ok)
+			_, failed = g.term(ctx, w.Text, 0)
 		}
 		return failed == nil
 	})
 	return cmp.Or(failed, err)
 }
 
-// prefix adds the words that begin with text although their tokens do not,
+// prefix adds the words that begin with text. Their tokens may begin otherwise,
 // because stemming removed or changed the ending ("happy" is indexed as happi).
-func (g *gathering) prefix(ctx context.Context, token, text string) error {
+func (g *gathering) prefix(ctx context.Context, text string) error {
+	prefixes := analysis.Variants(text, g.e.langs, true)
+	for _, tokens := range prefixes {
+		last := tokens[len(tokens)-1]
+		r, _ := utf8.DecodeRuneInString(last)
+		if err := g.pattern(ctx, segment.Pattern{Tokens: tokens, Prefix: !analysis.IsCJK(r) || analysis.Lone(last)}); err != nil {
+			return err
+		}
+	}
+	if len(prefixes) == 0 || len(prefixes[0]) != 1 {
+		return nil
+	}
 	text = analysis.Lower(text)
 	g.leaf.match = func(word string) bool { return strings.HasPrefix(word, text) }
 	var failed error
 	err := g.e.view.WordsWith(ctx, text, func(w segment.Word) bool {
-		if p, ok := termPattern(w.Text, 0); ok && !strings.HasPrefix(p.Tokens[0], token) {
-			failed = g.pattern(ctx, p, true)
+		for _, tokens := range analysis.Variants(w.Text, g.e.langs, false) {
+			begins := func(prefix []string) bool { return strings.HasPrefix(tokens[0], prefix[0]) }
+			if failed == nil && !slices.ContainsFunc(prefixes, begins) {
+				failed = g.pattern(ctx, wordPattern(tokens, 0))
+			}
 		}
 		return failed == nil
 	})
@@ -166,8 +165,7 @@ func (g *gathering) fuzzy(ctx context.Context, text string, edits int) error {
 	}
 	words, err := g.e.view.WordsNear(ctx, word, min(edits, 2), 0)
 	for _, w := range words {
-		p, ok := termPattern(w.Text, 0)
-		if err := g.pattern(ctx, p, ok); err != nil {
+		if _, err := g.term(ctx, w.Text, 0); err != nil {
 			return err
 		}
 	}
@@ -253,27 +251,27 @@ func (g glob) match(word string) bool {
 	return i == len(g)
 }
 
-// mark adds to want the tokens of text that match the leaf, for
-// [analysis.Digest].
-func (l *leaf) mark(want map[string]bool, text string) {
-	if l.match != nil {
-		for t := range analysis.Tokens(text) {
-			if l.match(t.Surface) {
-				want[t.Text] = true
-			}
+// wanted returns what the leaves look for, for excerpts. Those for only some
+// fields are left out.
+func wanted(leaves []*leaf, except segment.Fields) *analysis.Wanted {
+	var terms, prefixes []string
+	var match []func(word string) bool
+	for _, l := range leaves {
+		if l.fields == except {
+			continue
 		}
-	}
-	for _, p := range l.patterns {
-		for i, t := range p.Tokens {
-			if !p.Prefix || i < len(p.Tokens)-1 || analysis.Lone(t) {
-				want[t] = true
-				continue
-			}
-			for tok := range analysis.Tokens(text) {
-				if strings.HasPrefix(tok.Text, t) {
-					want[tok.Text] = true
+		if l.match != nil {
+			match = append(match, l.match)
+		}
+		for _, p := range l.patterns {
+			for i, t := range p.Tokens {
+				if p.Prefix && i == len(p.Tokens)-1 && !analysis.Lone(t) {
+					prefixes = append(prefixes, t)
+				} else {
+					terms = append(terms, t)
 				}
 			}
 		}
 	}
+	return analysis.NewWanted(terms, prefixes, match...)
 }

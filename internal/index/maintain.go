@@ -186,8 +186,8 @@ func (p *poster) rebuild(ctx context.Context, label string, ids []int64) (int, e
 	n := 0
 	for chunks := 0; chunks < removeBatch && n < len(ids); n++ {
 		s := stored{id: ids[n]}
-		err := p.tx.QueryRowContext(ctx, `SELECT text_size, label, title, filename FROM docs WHERE id=?`, s.id).
-			Scan(&s.textSize, &s.label, &s.title, &s.filename)
+		err := p.tx.QueryRowContext(ctx, `SELECT text_size, label, title, filename, lang FROM docs WHERE id=?`, s.id).
+			Scan(&s.textSize, &s.label, &s.title, &s.filename, &s.lang)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && s.label != label {
 			continue // deleted or retagged meanwhile
 		}
@@ -254,5 +254,6 @@ func (p *poster) repost(ctx context.Context, s stored, label string) (int, error
 		return 0, err
 	}
 	chunks = slices.DeleteFunc(chunks, func(c document.Chunk) bool { return c.Offset < 0 || c.Length < 0 || c.Offset+c.Length > len(text) })
-	return len(chunks), p.post(ctx, s.id, label, s.title, s.filename, text, chunks)
+	s.label = label
+	return len(chunks), p.post(ctx, s, text, chunks)
 }

@@ -106,7 +106,7 @@ func (x *Index) fileVersion(ctx context.Context, q querier, newest int) (int, er
 	for _, s := range []struct {
 		text string
 		to   *int
-	}{{"PRAGMA application_id", &app}, {"PRAGMA user_version", &version}, {"SELECT count(*) FROM sqlite_schema", &tables}} {
+	}{{"PRAGMA application_id", &app}, {versionQuery, &version}, {"SELECT count(*) FROM sqlite_schema", &tables}} {
 		if err := q.QueryRowContext(ctx, s.text).Scan(s.to); err != nil {
 			return 0, err
 		}
@@ -124,11 +124,13 @@ func (x *Index) fileVersion(ctx context.Context, q querier, newest int) (int, er
 	return version, nil
 }
 
+const versionQuery = "PRAGMA user_version"
+
 // checkVersion returns an error of kind Unsupported if another process has
 // migrated the file since it was opened.
-func (x *Index) checkVersion(ctx context.Context, tx *sql.Tx) error {
+func (x *Index) checkVersion(ctx context.Context, q querier) error {
 	var version int
-	if err := tx.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version); err != nil {
+	if err := q.QueryRowContext(ctx, versionQuery).Scan(&version); err != nil {
 		return err
 	}
 	if version != x.version {

@@ -18,9 +18,9 @@ import (
 // A posting is a document whose words are added to a segment at the end of a
 // transaction.
 type posting struct {
-	id                    int64
-	title, filename, text string
-	chunks                []document.Chunk
+	stored
+	text   string
+	chunks []document.Chunk
 }
 
 // A labelSegments is the segments of one label, as a transaction changes them.
@@ -87,11 +87,12 @@ func (p *poster) close() {
 	p.labels = nil
 }
 
-// post adds a document's words under a label.
-func (p *poster) post(ctx context.Context, id int64, label, title, filename, text string, chunks []document.Chunk) error {
-	s, err := p.segments(ctx, label)
+// post adds a document's words under its label.
+func (p *poster) post(ctx context.Context, d stored, text string, chunks []document.Chunk) error {
+	s, err := p.segments(ctx, d.label)
 	if err == nil {
-		s.added = append(s.added, posting{id, strings.ToValidUTF8(title, " "), strings.ToValidUTF8(filename, " "), text, chunks})
+		d.title, d.filename = strings.ToValidUTF8(d.title, " "), strings.ToValidUTF8(d.filename, " ")
+		s.added = append(s.added, posting{d, text, chunks})
 	}
 	return err
 }
@@ -168,12 +169,16 @@ func (p *poster) writeSegments(ctx context.Context, label string, s *labelSegmen
 // small segments, they become one.
 func (p *poster) addSegment(ctx context.Context, label string, s *labelSegments, rows []segmentRow) (r segmentRow, err error) {
 	slices.SortFunc(s.added, func(a, b posting) int { return cmp.Compare(a.id, b.id) })
-	var b segment.Builder
+	b := p.x.builders.Get().(*segment.Builder)
+	defer func() {
+		b.Reset()
+		p.x.builders.Put(b)
+	}()
 	for _, a := range s.added {
 		if err := ctx.Err(); err != nil {
 			return r, err
 		}
-		a.build(&b)
+		a.build(b)
 	}
 	var out bytes.Buffer
 	if _, err := b.WriteTo(&out); err != nil {
@@ -213,26 +218,47 @@ func (p *poster) addSegment(ctx context.Context, label string, s *labelSegments,
 
 // build adds the document to a segment.
 func (a posting) build(b *segment.Builder) {
+	language := analysis.LanguageOf(a.lang)
+	left := maxSurfaces
+	counted := func(word string) string {
+		if word != "" {
+			left--
+		}
+		if left < 0 {
+			return ""
+		}
+		return word
+	}
 	title := cutBytes(a.title, titleSize)
-	b.Document(segment.Document{Row: a.id, Title: tokensOf(title), Name: tokensOf(a.filename)})
-	n := 0
-	for i, part := range []string{title, a.text} {
-		for w := range analysis.Surfaces(part) {
-			if n++; n > maxSurfaces {
-				break
-			}
-			b.Word(w, i == 0)
+	d := segment.Document{Row: a.id, Name: tokensOf(a.filename, language)}
+	var words []string
+	for t, word := range analysis.Analyze(title, language) {
+		if t != "" {
+			d.Title = append(d.Title, t)
+		}
+		if word = counted(word); word != "" {
+			words = append(words, word)
 		}
 	}
+	b.Document(d)
+	for _, w := range words {
+		b.Word(w, true)
+	}
 	for _, c := range a.chunks {
-		b.Chunk(tokens(cutBytes(c.Heading, titleSize)), tokens(searched(a.text, c)))
+		b.Chunk(tokens(cutBytes(c.Heading, titleSize), language), func(yield func(string, string) bool) {
+			for t, word := range analysis.Analyze(searched(a.text, c), language) {
+				if word = counted(word); (t != "" || word != "") && !yield(t, word) {
+					return
+				}
+			}
+		})
 	}
 }
 
-// tokens returns the tokens of a text.
-func tokens(text string) iter.Seq[string] {
+// tokens returns the tokens of a text in a language.
+func tokens(text string, l analysis.Language) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for t := range analysis.Tokens(text) {
+		for t := range analysis.Tokens(text, l) {
 			if !yield(t.Text) {
 				return
 			}
@@ -240,7 +266,7 @@ func tokens(text string) iter.Seq[string] {
 	}
 }
 
-func tokensOf(text string) []string { return slices.Collect(tokens(text)) }
+func tokensOf(text string, l analysis.Language) []string { return slices.Collect(tokens(text, l)) }
 
 // searched returns the text that is indexed for a chunk: its own text and, if
 // it ends inside a paragraph, the beginning of the next chunk, so that a phrase

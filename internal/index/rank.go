@@ -2,8 +2,6 @@ package index
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"slices"
 
 	"knowhow/internal/query"
@@ -75,9 +73,13 @@ func (e *evaluator) preferTitled(ctx context.Context, m *matched, text string, l
 	if !query.Plain(text) || len(hits) < 2 {
 		return hits, nil
 	}
-	titled, err := e.view.Titled(tokensOf(text))
-	if err != nil {
-		return nil, err
+	titled := e.view.None()
+	for _, l := range e.langs {
+		docs, err := e.view.Titled(tokensOf(text, l))
+		if err != nil {
+			return nil, err
+		}
+		titled.Or(docs)
 	}
 	if titled.And(m.docs); titled.Count() == 0 {
 		return hits, nil
@@ -97,21 +99,3 @@ func (e *evaluator) preferTitled(ctx context.Context, m *matched, text string, l
 	rest := slices.DeleteFunc(hits, func(h segment.Hit) bool { return seen[h.Row] })
 	return append(first, rest...), nil
 }
-
-// chunkText reads the title and the text of a chunk.
-func (e *evaluator) chunkText(ctx context.Context, row int64) (title, text string, err error) {
-	var off, n int64
-	err = e.tx.QueryRowContext(ctx, `SELECT c.off, c.len, d.title FROM chunks c CROSS JOIN docs d ON d.id=c.id>>? WHERE c.id=?`, chunkBits, row).
-		Scan(&off, &n, &title)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", "", nil // words without their chunk: the database was changed by hand
-	}
-	if err != nil {
-		return "", "", err
-	}
-	text, err = window(ctx, e.tx, row>>chunkBits, off, off+min(n, maxScored))
-	return cutBytes(title, titleSize), text, err
-}
-
-// maxScored is how many bytes of a chunk are used for excerpts.
-const maxScored = 64 << 10

@@ -54,7 +54,7 @@ func (x *Index) Search(ctx context.Context, q search.Query) (*search.Page, error
 	var page *search.Page
 	err = x.mend(ctx, func() error {
 		return x.transact(ctx, conn, "searching", func(tx *sql.Tx) error {
-			return x.evaluate(ctx, tx, q.Labels, func(e *evaluator) error {
+			return x.evaluate(ctx, x.prepared(tx), q.Labels, func(e *evaluator) error {
 				var err error
 				e.until = until
 				page, err = e.find(ctx, q)
@@ -85,8 +85,11 @@ func (x *Index) Find(ctx context.Context, id string, labels []string) (*search.H
 		if err != nil {
 			return err
 		}
-		e := evaluator{tx: &preparedTx{tx: tx}}
-		h, err = e.hit(ctx, ranked{doc: doc, chunk: -1}, nil)
+		e := evaluator{tx: x.prepared(tx)}
+		hits, err := e.hits(ctx, []ranked{{doc: doc, chunk: -1}}, nil)
+		if err == nil {
+			h = &hits[0]
+		}
 		return err
 	})
 	return h, err
@@ -150,18 +153,19 @@ func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, err
 		page.Staged, page.AllWords = true, m.words
 	}
 	byScore := len(q.Sort) == 0 || q.Sort[0].Field == "score"
-	for _, r := range list {
-		h, err := e.hit(ctx, r, m.leaves)
-		if errors.Is(err, sql.ErrNoRows) || err == nil && !admits(q.Labels, h.Labels[0]) {
+	hits, err := e.hits(ctx, list, m.leaves)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range list {
+		h := &hits[i]
+		if h.ID == "" || !admits(q.Labels, h.Labels[0]) {
 			// The segment has a document that it cannot have. If it is not
 			// damaged, the database was changed by hand.
 			if err := e.view.verify(); err != nil {
 				return nil, err
 			}
 			continue
-		}
-		if err != nil {
-			return nil, err
 		}
 		if byScore {
 			h.Score = r.score
@@ -193,7 +197,7 @@ func (e *evaluator) match(ctx context.Context, q search.Query) (*matched, error)
 	c := conditionsOf(q)
 	m := &matched{words: -1}
 	if query.Plain(q.Text) {
-		if words := significant(query.Words(q.Text)); len(words) > 0 {
+		if words := analysis.Significant(query.Words(q.Text), e.langs); len(words) > 0 {
 			return m, e.matchWords(ctx, m, words, len(query.Words(q.Text)) >= someWords, c)
 		}
 	}
@@ -287,16 +291,6 @@ func (e *evaluator) within(ctx context.Context, docs segment.Docs, c conditions)
 		docs.And(allowed)
 	}
 	return docs.Count(), nil
-}
-
-// significant returns the words without those that every question has, or all
-// words if there are no others.
-func significant(words []string) []string {
-	out := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return analysis.QuestionWord(w) })
-	if len(out) == 0 {
-		return words
-	}
-	return out
 }
 
 // list returns the documents of the page.
@@ -393,14 +387,18 @@ func (e *evaluator) source(all bool, ids []int64, c conditions) (from string, ar
 	if all {
 		return `FROM docs d WHERE ` + where, args
 	}
-	list := make([]byte, 1, 8*len(ids)+2)
+	return `FROM json_each(?) j CROSS JOIN docs d ON d.id=j.value WHERE ` + where, append([]any{jsonList(ids)}, args...)
+}
+
+// jsonList returns numbers as a list in JSON.
+func jsonList(numbers []int64) string {
+	list := make([]byte, 1, 8*len(numbers)+2)
 	list[0] = '['
-	for i, id := range ids {
+	for i, n := range numbers {
 		if i > 0 {
 			list = append(list, ',')
 		}
-		list = strconv.AppendInt(list, id, 10)
+		list = strconv.AppendInt(list, n, 10)
 	}
-	list = append(list, ']')
-	return `FROM json_each(?) j CROSS JOIN docs d ON d.id=j.value WHERE ` + where, append([]any{string(list)}, args...)
+	return string(append(list, ']'))
 }

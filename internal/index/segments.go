@@ -400,14 +400,20 @@ func (x *Index) checkListed(ctx context.Context, r segmentRow) error {
 	return errGone
 }
 
-// A spoolFile is a segment.Spool on disk.
-type spoolFile struct{ *os.File }
+// A spoolFile is a segment.Spool on disk. It writes through a buffer.
+type spoolFile struct {
+	*bufio.Writer
+	file *os.File
+}
 
 func (s spoolFile) WriteTo(w io.Writer) (int64, error) {
-	if _, err := s.Seek(0, io.SeekStart); err != nil {
+	if err := s.Flush(); err != nil {
 		return 0, err
 	}
-	return io.Copy(w, struct{ io.Reader }{s.File})
+	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
+		return 0, err
+	}
+	return io.Copy(w, struct{ io.Reader }{s.file})
 }
 
 // writeSegmentFile calls write with a new file in the folder of segments, and
@@ -438,8 +444,8 @@ func (x *Index) writeSegmentFile(write func(w io.Writer, spool segment.Spool) er
 		files = append(files, f)
 	}
 	out := files[0]
-	buffered := bufio.NewWriterSize(out, 1<<20)
-	if err := write(buffered, spoolFile{files[1]}); err != nil {
+	buffered := bufio.NewWriterSize(out, 1<<18)
+	if err := write(buffered, spoolFile{bufio.NewWriterSize(files[1], 1<<18), files[1]}); err != nil {
 		return "", 0, err
 	}
 	if err := errors.Join(buffered.Flush(), out.Sync()); err != nil {

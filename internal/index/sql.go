@@ -37,7 +37,11 @@ func (x *Index) transact(ctx context.Context, db beginner, op string, f func(tx 
 		return x.fault(op, err)
 	}
 	return x.finish(ctx, tx, op, func(tx *sql.Tx) error {
-		if err := x.checkVersion(ctx, tx); err != nil {
+		var q querier = tx
+		if db == x.r {
+			q = x.prepared(tx)
+		}
+		if err := x.checkVersion(ctx, q); err != nil {
 			return err
 		}
 		return f(tx)
@@ -144,31 +148,69 @@ func collect(ctx context.Context, q querier, scan func(*sql.Rows) error, text st
 	return rows.Err()
 }
 
+const kvQuery = `SELECT value FROM kv WHERE key=?`
+
 // kvValue returns a value of table kv, "" if there is none.
 func kvValue(ctx context.Context, q querier, key string) (string, error) {
 	var v string
-	err := q.QueryRowContext(ctx, `SELECT value FROM kv WHERE key=?`, key).Scan(&v)
+	err := q.QueryRowContext(ctx, kvQuery, key).Scan(&v)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
 	return v, err
 }
 
-// A preparedTx runs queries in one transaction and keeps the prepared
-// statements, because a search runs the same queries for a hundred documents.
-// It is not safe for concurrent use.
+// A preparedTx runs queries in one transaction with prepared statements, because
+// preparing one takes longer than most of them run. It is not safe for
+// concurrent use.
 type preparedTx struct {
 	tx         *sql.Tx
+	prepared   map[string]*sql.Stmt // of the Index
 	statements map[string]*sql.Stmt // closed with the transaction
+}
+
+// prepared returns a preparedTx for a transaction of a read.
+func (x *Index) prepared(tx *sql.Tx) *preparedTx { return &preparedTx{tx: tx, prepared: x.queries} }
+
+// hotQueries and hotChanges are prepared once for each connection that reads or
+// writes.
+var (
+	hotQueries = []string{versionQuery, kvQuery, hitRowsQuery, partsQuery}
+	hotChanges = []string{findQuery, ownerQuery, putRowQuery, putTextQuery, putChunkQuery}
+)
+
+// prepareHot prepares hotQueries and hotChanges. It must not be called in a
+// transaction, because it needs a connection of its own.
+func (x *Index) prepareHot(ctx context.Context) error {
+	for _, hot := range []struct {
+		db    *sql.DB
+		texts []string
+		to    *map[string]*sql.Stmt
+	}{{x.r, hotQueries, &x.queries}, {x.w, hotChanges, &x.changes}} {
+		*hot.to = map[string]*sql.Stmt{}
+		for _, text := range hot.texts {
+			s, err := hot.db.PrepareContext(ctx, text)
+			if err != nil {
+				return err
+			}
+			(*hot.to)[text] = s
+		}
+	}
+	return nil
 }
 
 func (p *preparedTx) prepare(ctx context.Context, text string) (*sql.Stmt, error) {
 	if s := p.statements[text]; s != nil {
 		return s, nil
 	}
-	s, err := p.tx.PrepareContext(ctx, text)
-	if err != nil {
-		return nil, err
+	var s *sql.Stmt
+	if hot := p.prepared[text]; hot != nil {
+		s = p.tx.StmtContext(ctx, hot)
+	} else {
+		var err error
+		if s, err = p.tx.PrepareContext(ctx, text); err != nil {
+			return nil, err
+		}
 	}
 	if p.statements == nil {
 		p.statements = map[string]*sql.Stmt{}
@@ -193,6 +235,15 @@ func (p *preparedTx) QueryContext(ctx context.Context, text string, args ...any)
 		return nil, err
 	}
 	return s.QueryContext(ctx, args...)
+}
+
+// ExecContext runs a statement without rows.
+func (p *preparedTx) ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error) {
+	s, err := p.prepare(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	return s.ExecContext(ctx, args...)
 }
 
 // readSegments is read for a function that reads segments. If another process

@@ -87,31 +87,53 @@ func cutBytes(s string, n int) string {
 // window returns the bytes of a document's text from from up to but not
 // including to. Bounds beyond the text are reduced to its length.
 func window(ctx context.Context, q querier, doc, from, to int64) (string, error) {
-	if from >= to {
-		return "", nil
+	p := []piece{{doc: doc, from: from, to: to}}
+	err := readPieces(ctx, q, p)
+	return string(p[0].text), err
+}
+
+// A piece is the bytes of a document's text from from up to but not including
+// to.
+type piece struct {
+	doc, from, to int64
+	text          []byte
+}
+
+// parts returns the numbers of the first and the last part of the text that the
+// piece needs. ok is false if it needs none.
+func (p *piece) parts() (first, last int64, ok bool) {
+	return p.from / textPart, min((p.to-1)/textPart, maxParts-1), p.from < p.to
+}
+
+// readPieces reads the texts of pieces of different documents. Bounds beyond a
+// text are reduced to its length.
+func readPieces(ctx context.Context, q querier, pieces []piece) error {
+	var ranges []byte
+	of := make(map[int64]*piece, len(pieces))
+	for i := range pieces {
+		p := &pieces[i]
+		of[p.doc] = p
+		if first, last, ok := p.parts(); ok {
+			ranges = fmt.Appendf(ranges, ",[%d,%d]", rowOf(p.doc, int(first)), rowOf(p.doc, int(last)))
+		}
 	}
-	first, last := from/textPart, (to-1)/textPart
-	if last >= maxParts {
-		last = maxParts - 1
+	if ranges == nil {
+		return nil
 	}
-	var buf []byte
-	err := collect(ctx, q, func(rows *sql.Rows) error {
+	ranges[0] = '['
+	return collect(ctx, q, func(rows *sql.Rows) error {
+		var id int64
 		var part sql.RawBytes
-		if err := rows.Scan(&part); err != nil {
+		if err := rows.Scan(&id, &part); err != nil {
 			return err
 		}
-		buf = append(buf, part...)
+		p := of[id>>chunkBits]
+		start := (id & (maxParts - 1)) * textPart // of the part in the text
+		from, to := min(max(p.from-start, 0), int64(len(part))), min(p.to-start, int64(len(part)))
+		p.text = append(p.text, part[from:to]...)
 		return nil
-	}, `SELECT body FROM texts WHERE id BETWEEN ? AND ? ORDER BY id`, rowOf(doc, int(first)), rowOf(doc, int(last)))
-	if err != nil {
-		return "", err
-	}
-	from, to = from-first*textPart, to-first*textPart
-	if from > int64(len(buf)) {
-		from = int64(len(buf))
-	}
-	if to > int64(len(buf)) {
-		to = int64(len(buf))
-	}
-	return string(buf[from:to]), nil
+	}, partsQuery, string(append(ranges, ']')))
 }
+
+const partsQuery = `SELECT t.id, t.body FROM json_each(?) j CROSS JOIN texts t
+	ON t.id BETWEEN json_extract(j.value, '$[0]') AND json_extract(j.value, '$[1]')`

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"knowhow/internal/analysis"
 	"knowhow/internal/segment"
 )
 
@@ -17,8 +18,9 @@ type view struct {
 	refs       int
 	incomplete bool // a segment is left out because it is damaged
 
-	mu   sync.Mutex
-	sets map[string]segment.Docs // by condition
+	mu    sync.Mutex
+	sets  map[string]segment.Docs // by condition
+	langs []analysis.Language     // see languages; nil until then
 }
 
 // maxViews is how many views are kept, and maxViewSets how many sets of

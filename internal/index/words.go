@@ -51,7 +51,7 @@ func (l *searchLog) add(text string, labels []string) {
 	}
 	for _, w := range query.Words(text) {
 		w = analysis.Lower(w)
-		if len(w) > maxQueryWord || utf8.RuneCountInString(w) < 2 || analysis.Stopword(w) {
+		if len(w) > maxQueryWord || utf8.RuneCountInString(w) < 2 || analysis.FunctionWord(w, nil) {
 			continue
 		}
 		for _, label := range labels {
@@ -129,7 +129,7 @@ func (x *Index) hasWord(ctx context.Context, tx *sql.Tx, word, label string) (ok
 	if label != "" {
 		labels = []string{label}
 	}
-	err = x.evaluate(ctx, tx, labels, func(e *evaluator) error {
+	err = x.evaluate(ctx, &preparedTx{tx: tx}, labels, func(e *evaluator) error {
 		docs, err := e.view.WordDocs(word, false)
 		ok = docs.Count() > 0
 		return err
@@ -188,7 +188,7 @@ func (x *Index) PopularWords(ctx context.Context, q search.WordsQuery) ([]string
 		if frequent, ok = x.popular.get(key); ok {
 			return nil
 		}
-		err = x.evaluate(ctx, tx, q.Labels, func(e *evaluator) error {
+		err = x.evaluate(ctx, x.prepared(tx), q.Labels, func(e *evaluator) error {
 			frequent, err = e.frequentWords(ctx)
 			return err
 		})
@@ -241,7 +241,7 @@ func (e *evaluator) frequentWords(ctx context.Context) ([]wordCount, error) {
 	err := e.view.WordsWith(ctx, "", func(w segment.Word) bool {
 		r, _ := utf8.DecodeRuneInString(w.Text)
 		short := utf8.RuneCountInString(w.Text) < 3 && !analysis.IsCJK(r)
-		if short || analysis.Stopword(w.Text) || !unicode.IsLetter(r) || docs >= 20 && 2*w.Docs > docs {
+		if short || analysis.FunctionWord(w.Text, e.langs) || !unicode.IsLetter(r) || docs >= 20 && 2*w.Docs > docs {
 			return true
 		}
 		if words = append(words, w); len(words) >= 10*popularPool {

@@ -31,7 +31,7 @@ const (
 	defaultFileTimeout = 10 * time.Second
 	defaultBatchBytes  = 1 << 20
 
-	maxBatchChunks = 200         // keeps a transaction of the index under 50 ms
+	maxBatchChunks = 500         // keeps a transaction of the index under 50 ms
 	maxBatchTime   = time.Second // between two transactions, if there are changes to apply
 	maxInFlight    = 64 << 20    // bytes of files between reading and applying; a single file may be larger
 	maxSkipped     = 100         // files named in a Result

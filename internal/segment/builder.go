@@ -18,31 +18,47 @@ type Document struct {
 
 // A Builder gathers documents in memory and writes a segment of them. Documents
 // come in the order of their rows. Each is followed by its words and its
-// chunks. The zero Builder is ready for use; it must be used once.
+// chunks. The zero Builder is ready for use. After a segment was written, Reset
+// must be called. A Builder refers to the strings that it got until then.
 type Builder struct {
 	w     writer
 	ids   map[string]uint32
-	terms []gathered
+	names []string // of the tokens
 
-	wordIDs map[string]uint32
-	words   []gatheredWord
+	// The tokens of all chunks in order, and where each of them is: see place.
+	tokens []uint32
+	places []uint64
+
+	wordIDs  map[string]uint32
+	words    []builtWord
+	wordDocs []wordDoc
 
 	title, name []uint32 // tokens of the current document
 }
 
-// A gathered is what a Builder has of one term.
-type gathered struct {
-	name                string
-	postings, positions []byte // varints
-	chunk               uint32 // number of the current posting plus one, 0 for none
-	before              uint32 // chunk of the posting before
-	tf                  [fieldCount]uint32
-	at                  uint32 // last position in the current field
+// A builtWord is a word as people write it.
+type builtWord struct {
+	name  string
+	token uint32 // number plus one of the token that came with it last, 0 for none
+	last  int    // place plus one in Builder.wordDocs of its last document
 }
 
-type gatheredWord struct {
-	name string
-	docs []uint32 // each number doubled, plus one if the word is in the title
+// A wordDoc is a document of a word.
+type wordDoc struct {
+	word uint32
+	doc  uint32 // the number doubled, plus one if the word is in the title
+}
+
+// Reset makes the Builder empty. It keeps memory for the next segment.
+func (b *Builder) Reset() {
+	clear(b.ids)
+	clear(b.wordIDs)
+	clear(b.names)
+	clear(b.words)
+	*b = Builder{
+		ids: b.ids, names: b.names[:0], tokens: b.tokens[:0], places: b.places[:0],
+		wordIDs: b.wordIDs, words: b.words[:0], wordDocs: b.wordDocs[:0], title: b.title[:0], name: b.name[:0],
+	}
 }
 
 // Chunks returns the number of chunks.
@@ -64,46 +80,64 @@ func (b *Builder) Document(d Document) {
 }
 
 // Word records that the current document has a word as people write it, for
-// [Collection.Complete]. A word may be recorded more than once.
-func (b *Builder) Word(word string, inTitle bool) {
+// [Collection.WordsWith]. A word may be recorded more than once.
+func (b *Builder) Word(word string, inTitle bool) { b.word(word, inTitle) }
+
+// word records a word, and returns it.
+func (b *Builder) word(word string, inTitle bool) *builtWord {
 	id, ok := b.wordIDs[word]
 	if !ok {
 		id = uint32(len(b.words))
-		word = strings.Clone(word)
 		b.wordIDs[word] = id
-		b.words = append(b.words, gatheredWord{name: word})
+		b.words = append(b.words, builtWord{name: word})
 	}
 	doc := uint32(b.w.docs-1) << 1
 	if inTitle {
 		doc |= 1
 	}
 	w := &b.words[id]
-	if n := len(w.docs); n > 0 && w.docs[n-1]>>1 == doc>>1 {
-		w.docs[n-1] |= doc
-		return
+	if w.last > 0 && b.wordDocs[w.last-1].doc>>1 == doc>>1 {
+		b.wordDocs[w.last-1].doc |= doc
+		return w
 	}
-	w.docs = append(w.docs, doc)
+	b.wordDocs = append(b.wordDocs, wordDoc{id, doc})
+	w.last = len(b.wordDocs)
+	return w
 }
 
 // Chunk adds a chunk to the current document: the tokens of the headings above
-// it and of its text.
-func (b *Builder) Chunk(heading, text iter.Seq[string]) {
+// it and of its text. Each token of the text comes with the word as people write
+// it, which is recorded as with Word. Either of both may be "".
+func (b *Builder) Chunk(heading iter.Seq[string], text iter.Seq2[string, string]) {
 	var lengths [fieldCount]int
+	add := func(f Field, id uint32) {
+		b.tokens = append(b.tokens, id)
+		b.places = append(b.places, place64(b.w.chunks, f, lengths[f]))
+		lengths[f]++
+	}
 	for _, id := range b.title {
-		b.token(id, Title, lengths[Title])
-		lengths[Title]++
+		add(Title, id)
 	}
 	for _, id := range b.name {
-		b.token(id, Name, lengths[Name])
-		lengths[Name]++
+		add(Name, id)
 	}
 	for t := range heading {
-		b.token(b.id(t), Heading, lengths[Heading])
-		lengths[Heading]++
+		add(Heading, b.id(t))
 	}
-	for t := range text {
-		b.token(b.id(t), Text, lengths[Text])
-		lengths[Text]++
+	for t, word := range text {
+		switch {
+		case word == "":
+			add(Text, b.id(t))
+		case t == "":
+			b.word(word, false)
+		default:
+			// A word mostly comes with the same token.
+			w := b.word(word, false)
+			if w.token == 0 || b.names[w.token-1] != t {
+				w.token = b.id(t) + 1
+			}
+			add(Text, w.token-1)
+		}
 	}
 	b.w.chunk(lengths)
 }
@@ -112,77 +146,89 @@ func (b *Builder) Chunk(heading, text iter.Seq[string]) {
 func (b *Builder) id(token string) uint32 {
 	id, ok := b.ids[token]
 	if !ok {
-		id = uint32(len(b.terms))
-		token = strings.Clone(token)
+		id = uint32(len(b.names))
 		b.ids[token] = id
-		b.terms = append(b.terms, gathered{name: token})
+		b.names = append(b.names, token)
 	}
 	return id
 }
 
-// token adds a token at a position of a field. The fields of a chunk come in
-// order.
-func (b *Builder) token(id uint32, f Field, position int) {
-	g := &b.terms[id]
-	if chunk := uint32(b.w.chunks) + 1; g.chunk != chunk {
-		g.flush()
-		g.chunk = chunk
-	}
-	if g.tf[f] == 0 {
-		g.at = 0
-	}
-	g.tf[f]++
-	g.positions = binary.AppendUvarint(g.positions, uint64(uint32(position)-g.at))
-	g.at = uint32(position)
+// place64 packs the place of a token so that places are in the order of the
+// tokens: the chunk, the field and the position.
+func place64(chunk int, f Field, position int) uint64 {
+	return uint64(chunk)<<32 | uint64(f)<<30 | uint64(position)
 }
 
-// flush ends the current posting.
-func (g *gathered) flush() {
-	if g.chunk == 0 {
-		return
-	}
-	g.postings = binary.AppendUvarint(g.postings, uint64(g.chunk-g.before))
-	for _, n := range g.tf {
-		g.postings = binary.AppendUvarint(g.postings, uint64(n))
-	}
-	g.before, g.tf = g.chunk, [fieldCount]uint32{}
-}
-
-// list decodes the postings into l.
-func (g *gathered) list(l *list) {
-	g.flush()
+// of makes l of the places of one token, which are in order.
+func (l *list) of(places []uint64) {
 	l.reset()
+	before := uint64(1<<64 - 1) // chunk and field of the position before
 	last := uint32(0)
-	for p := g.postings; len(p) > 0; {
-		var n int
-		n, p = uvarint(p)
-		last += uint32(n)
-		l.chunks = append(l.chunks, last-1)
-		for f := range l.tf {
-			n, p = uvarint(p)
-			l.tf[f] = append(l.tf[f], uint32(n))
+	for _, p := range places {
+		if n := len(l.chunks); n == 0 || l.chunks[n-1] != uint32(p>>32) {
+			l.chunks = append(l.chunks, uint32(p>>32))
+			for f := range l.tf {
+				l.tf[f] = append(l.tf[f], 0)
+			}
 		}
+		if p>>30 != before {
+			before, last = p>>30, 0
+		}
+		l.tf[p>>30&3][len(l.chunks)-1]++
+		position := uint32(p & (1<<30 - 1))
+		l.positions = binary.AppendUvarint(l.positions, uint64(position-last))
+		last = position
 	}
-	l.positions = append(l.positions, g.positions...)
 }
 
-// WriteTo writes the segment. The Builder must not be used after it.
+// byName returns the numbers of names in the order of the names.
+func byName(n int, name func(i uint32) string) []uint32 {
+	order := make([]uint32, n)
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	slices.SortFunc(order, func(x, y uint32) int { return strings.Compare(name(x), name(y)) })
+	return order
+}
+
+// grouped sorts values by their keys, which are less than n, and keeps the order
+// of values with the same key. Those of key k are at starts[k] to starts[k+1].
+func grouped[T any](n int, keys []uint32, values []T) (sorted []T, starts []int) {
+	starts = make([]int, n+2)
+	for _, k := range keys {
+		starts[k+2]++
+	}
+	for k := range n {
+		starts[k+2] += starts[k+1]
+	}
+	sorted = make([]T, len(values))
+	for i, k := range keys {
+		sorted[starts[k+1]] = values[i]
+		starts[k+1]++
+	}
+	return sorted, starts[:n+1]
+}
+
+// WriteTo writes the segment. Only Reset may be called after it.
 func (b *Builder) WriteTo(out io.Writer) (int64, error) {
 	w := &b.w
 	w.out, w.spool = out, &bytes.Buffer{}
 	w.columns()
-	slices.SortFunc(b.terms, func(x, y gathered) int { return strings.Compare(x.name, y.name) })
 	var l list
-	for i := range b.terms {
-		g := &b.terms[i]
-		if g.list(&l); len(l.chunks) > 0 { // a term of a title may have no chunk
-			w.term([]byte(g.name), &l)
+	places, starts := grouped(len(b.names), b.tokens, b.places)
+	for _, id := range byName(len(b.names), func(i uint32) string { return b.names[i] }) {
+		if of := places[starts[id]:starts[id+1]]; len(of) > 0 { // a term of a title may have no chunk
+			l.of(of)
+			w.term([]byte(b.names[id]), &l)
 		}
-		g.postings, g.positions = nil, nil
 	}
-	slices.SortFunc(b.words, func(x, y gatheredWord) int { return strings.Compare(x.name, y.name) })
-	for _, word := range b.words {
-		w.word([]byte(word.name), word.docs)
+	words, docs := make([]uint32, len(b.wordDocs)), make([]uint32, len(b.wordDocs))
+	for i, d := range b.wordDocs {
+		words[i], docs[i] = d.word, d.doc
+	}
+	docs, starts = grouped(len(b.words), words, docs)
+	for _, id := range byName(len(b.words), func(i uint32) string { return b.words[i].name }) {
+		w.word([]byte(b.words[id].name), docs[starts[id]:starts[id+1]])
 	}
 	err := w.finish()
 	return int64(w.written), err

@@ -145,11 +145,52 @@ func (w *walker) seek(key []byte) bool {
 	return false
 }
 
-// find returns the entry of a term.
-func (d *dictionary) find(term string) (entry, bool) {
-	w := walker{d: d, name: make([]byte, 0, 64)}
-	if w.seek([]byte(term)) && string(w.name) == term {
-		return w.entry, true
+// find returns the entry of a term. It compares terms without building them: a
+// term that shares more with the one before than key does is before key, too.
+func (d *dictionary) find(term string) (e entry, ok bool) {
+	block := sort.Search(d.blocks(), func(i int) bool { return string(d.first(i)) > term }) - 1
+	if block < 0 {
+		return e, false
+	}
+	index := d.index[block*indexEntry:]
+	b := d.data[le.Uint32(index):]
+	sets := int(le.Uint32(index[4:]))
+	e.post, e.pos = int(le.Uint64(index[8:])), int(le.Uint64(index[16:]))
+	same := 0 // bytes that the term before has in common with key
+	for i := range min(termsInBlock, d.n-block*termsInBlock) {
+		e.number = block*termsInBlock + i
+		var shared, n, df int
+		shared, b = uvarint(b)
+		n, b = uvarint(b)
+		rest := b[:n]
+		df, b = uvarint(b[n:])
+		e.df, e.set = df>>1, -1
+		if df&1 != 0 {
+			e.set = sets
+			sets++
+		}
+		e.postSize, b = uvarint(b)
+		e.posSize, b = uvarint(b)
+		if shared < same {
+			return entry{}, false
+		}
+		if shared == same {
+			i := 0
+			for i < len(rest) && same < len(term) && rest[i] == term[same] {
+				i, same = i+1, same+1
+			}
+			switch {
+			case i == len(rest) && same == len(term):
+				if e.df < 1 || e.df > d.most {
+					panic(damaged("a term has no postings, or more than there can be"))
+				}
+				return e, true
+			case i < len(rest) && (same == len(term) || rest[i] > term[same]):
+				return entry{}, false
+			}
+		}
+		e.post += e.postSize
+		e.pos += e.posSize
 	}
 	return entry{}, false
 }

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"slices"
@@ -175,10 +176,15 @@ func (m *merger) terms(ctx context.Context) error {
 		if !more {
 			return m.w.err
 		}
-		l.reset()
-		join(&l, parts, of)
-		if len(l.chunks) > 0 {
-			m.w.term(walk.name, &l)
+		joined := &l
+		if len(of) == 1 {
+			joined = parts[of[0]]
+		} else {
+			l.reset()
+			join(&l, parts, of)
+		}
+		if len(joined.chunks) > 0 {
+			m.w.term(walk.name, joined)
 		}
 	}
 }
@@ -216,8 +222,27 @@ func (m *merger) read(segment int, e entry, c *cursor, l *list) {
 	}
 }
 
-// join merges the postings of one term from several segments into l.
+// join merges the postings of one term from several segments into l. It sorts
+// of, the segments that have the term.
 func join(l *list, parts []*list, of []int) {
+	of = slices.DeleteFunc(of, func(part int) bool { return len(parts[part].chunks) == 0 })
+	slices.SortFunc(of, func(a, b int) int { return cmp.Compare(parts[a].chunks[0], parts[b].chunks[0]) })
+	follow := true // the segments follow each other, as they do unless documents were replaced
+	for i := 1; i < len(of); i++ {
+		before := parts[of[i-1]].chunks
+		follow = follow && before[len(before)-1] < parts[of[i]].chunks[0]
+	}
+	if follow {
+		for _, part := range of {
+			p := parts[part]
+			l.chunks = append(l.chunks, p.chunks...)
+			for f := range l.tf {
+				l.tf[f] = append(l.tf[f], p.tf[f]...)
+			}
+			l.positions = append(l.positions, p.positions...)
+		}
+		return
+	}
 	type place struct{ i, pos int }
 	at := make([]place, len(of))
 	for {

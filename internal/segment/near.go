@@ -14,7 +14,7 @@ const (
 
 // PreferNear raises the scores of those of the hits in whose chunks leaves that
 // follow each other in the query stand close together in the text, and sorts
-// the hits. Only leaves of one term count. The hits must come from Top with the
+// the hits. Only leaves of one term, or of [Search.Variants], count. The hits must come from Top with the
 // same leaves.
 func (s *Search) PreferNear(hits []Hit, leaves []*Leaf) (err error) {
 	if len(leaves) < 2 {
@@ -25,12 +25,10 @@ func (s *Search) PreferNear(hits []Hit, leaves []*Leaf) (err error) {
 	slices.SortFunc(hits, func(a, b Hit) int {
 		return cmp.Or(cmp.Compare(a.segment, b.segment), cmp.Compare(a.chunk, b.chunk))
 	})
-	cursors := make([]*cursor, len(leaves)) // nil where the segment does not have the leaf
+	cursors := make([][]*cursor, len(leaves)) // of the terms of each leaf
 	defer func() {
 		for _, c := range cursors {
-			if c != nil {
-				s.free(c)
-			}
+			s.free(c...)
 		}
 	}()
 	for i := range hits {
@@ -38,18 +36,18 @@ func (s *Search) PreferNear(hits []Hit, leaves []*Leaf) (err error) {
 		if i == 0 || hits[i-1].segment != h.segment {
 			s.current = s.c.segments[h.segment]
 			for j, l := range leaves {
-				if p := l.parts[h.segment]; len(p.terms) != 1 {
-					if cursors[j] != nil {
-						s.free(cursors[j])
-					}
-					cursors[j] = nil
+				s.free(cursors[j]...)
+				cursors[j] = cursors[j][:0]
+				terms := l.parts[h.segment].terms
+				if len(terms) > 1 && !l.apart {
 					continue
 				}
-				if cursors[j] == nil {
-					cursors[j] = s.cursor()
+				for _, e := range terms {
+					c := s.cursor()
+					cursors[j] = append(cursors[j], c)
+					c.open(s.current, e, l.fields)
+					c.weight = l.Weight * s.c.idf(l.df)
 				}
-				cursors[j].open(s.current, l.parts[h.segment].terms[0], l.fields)
-				cursors[j].weight = l.Weight * s.c.idf(l.df)
 			}
 		}
 		h.Score += s.nearness(cursors, h.chunk)
@@ -70,14 +68,17 @@ func Prefer(hits []Hit, docs Docs, part float32) {
 }
 
 // nearness returns the bonus of a chunk.
-func (s *Search) nearness(cursors []*cursor, chunk uint32) (bonus float32) {
+func (s *Search) nearness(cursors [][]*cursor, chunk uint32) (bonus float32) {
 	before, weight := s.buf[0][:0], float32(0)
-	for _, c := range cursors {
-		if c == nil {
-			before = before[:0]
-			continue
+	for _, variants := range cursors {
+		var c *cursor
+		for _, v := range variants {
+			if v.advance(chunk); v.chunk == chunk {
+				c = v
+				break
+			}
 		}
-		if c.advance(chunk); c.chunk != chunk {
+		if c == nil {
 			before = before[:0]
 			continue
 		}

@@ -181,12 +181,14 @@ func (r *ranking) segment(ctx context.Context, i int, leaves []*Leaf) error {
 		switch {
 		case p.all != nil && len(p.all.chunks) > 0:
 			list = append(list, ranked{scorer: &foundScorer{found: p.all, weight: weight}})
-		case p.all == nil && len(p.terms) > 0: // one term
-			c := r.s.cursor()
-			cursors = append(cursors, c)
-			c.open(s, p.terms[0], l.fields)
-			c.prepare(r, weight, r.s.c.grow[i])
-			list = append(list, ranked{scorer: c})
+		case p.all == nil: // terms of which a chunk has only one
+			for _, e := range p.terms {
+				c := r.s.cursor()
+				cursors = append(cursors, c)
+				c.open(s, e, l.fields)
+				c.prepare(r, weight, r.s.c.grow[i])
+				list = append(list, ranked{scorer: c})
+			}
 		}
 	}
 	if len(list) == 0 {

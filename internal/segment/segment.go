@@ -245,6 +245,15 @@ func (s *Segment) Rows(f func(d int, row int64)) (err error) {
 	return nil
 }
 
+// HasPrefix reports whether a token begins with prefix. The error is a Damage.
+func (s *Segment) HasPrefix(prefix string) (ok bool, err error) {
+	defer catch(&s, &err)
+	defer faults()()
+	w := s.terms.walk()
+	w.seek([]byte(prefix))
+	return w.under([]byte(prefix)), nil
+}
+
 // Find returns the document with a row, -1 if there is none. The error is a
 // Damage.
 func (s *Segment) Find(row int64) (d int, err error) {

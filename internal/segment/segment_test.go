@@ -89,7 +89,13 @@ func build(t testing.TB, docs []testDoc) []byte {
 			b.Word(w, inTitle)
 		}
 		for _, c := range d.chunks {
-			b.Chunk(slices.Values(c.heading), slices.Values(c.text))
+			b.Chunk(slices.Values(c.heading), func(yield func(string, string) bool) {
+				for _, t := range c.text {
+					if !yield(t, "") {
+						return
+					}
+				}
+			})
 		}
 	}
 	var out bytes.Buffer
@@ -880,7 +886,7 @@ func TestFirstHits(t *testing.T) {
 		for range docs {
 			row++
 			b.Document(Document{Row: row})
-			b.Chunk(func(func(string) bool) {}, func(yield func(string) bool) { yield("same") })
+			b.Chunk(func(func(string) bool) {}, func(yield func(string, string) bool) { yield("same", "") })
 		}
 		var out bytes.Buffer
 		if _, err := b.WriteTo(&out); err != nil {
