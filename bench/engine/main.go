@@ -47,7 +47,7 @@ var sizes = map[string]struct {
 }{
 	"small":  {chunks: math.MaxInt},
 	"medium": {chunks: 128_000, more: true},
-	"large":  {chunks: math.MaxInt, more: true},
+	"large":  {chunks: 396_000, more: true},
 }
 
 // An engine is one column of the tables.
