@@ -80,12 +80,9 @@ func (e *evaluator) preferTitled(ctx context.Context, m *matched, text string, l
 	if !query.Plain(text) || len(hits) < 2 {
 		return hits, nil
 	}
-	titled, err := e.view.Titled(tokensOf(text))
-	if err != nil {
-		return nil, err
-	}
-	if titled.And(m.docs); titled.Count() == 0 {
-		return hits, nil
+	titled, err := e.view.Titled(tokensOf(text), m.docs)
+	if titled.Count() == 0 || err != nil {
+		return hits, err
 	}
 	first, err := e.search.Top(ctx, leaves, titled, titleHits)
 	if len(first) == 0 || err != nil {
