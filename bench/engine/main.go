@@ -283,7 +283,7 @@ func median(values []float64) float64 { return quantile(slices.Sorted(slices.Val
 // print prints the results as Markdown.
 func (c corpus) print(columns []engine, all map[string]*results, rounds int) {
 	load, _ := os.ReadFile("/proc/loadavg") // "" on other systems
-	fmt.Printf("### %d chunks\n\n%d documents, %.1f million tokens, %.0f MB of text; %d rounds, %s, load %s\n\n", c.Chunks, c.Documents,
+	fmt.Printf("### %d chunks\n\n%d documents, %.1f million tokens, %.0f MB of text; rounds: %d; %s; load %s\n\n", c.Chunks, c.Documents,
 		float64(c.Tokens)/1e6, float64(c.Bytes)/1e6, rounds, time.Now().Format(time.DateOnly), cmp.Or(strings.SplitN(string(load), " ", 2)[0], "unknown"))
 	row := func(name string, cell func(e engine, r *results) string) {
 		fmt.Printf("| %s |", name)
