@@ -75,13 +75,13 @@ func (e *evaluator) preferTitled(ctx context.Context, m *matched, text string, l
 	}
 	titled := e.view.None()
 	for _, l := range e.langs {
-		docs, err := e.view.Titled(tokensOf(text, l))
+		docs, err := e.view.Titled(tokensOf(text, l), m.docs)
 		if err != nil {
 			return nil, err
 		}
 		titled.Or(docs)
 	}
-	if titled.And(m.docs); titled.Count() == 0 {
+	if titled.Count() == 0 {
 		return hits, nil
 	}
 	first, err := e.search.Top(ctx, leaves, titled, titleHits)

@@ -156,10 +156,23 @@ func (c *cursor) in() bool {
 }
 
 // frequency returns how often the term is in the current chunk.
-func (c *cursor) frequency() (n int) {
+func (c *cursor) frequency() int {
 	c.count()
-	for f := range c.tf {
-		n += int(c.tf[f][c.i])
+	return c.sum(c.i, c.i+1)
+}
+
+// sum returns how often the term is in the chunks of the postings from from to
+// to-1 of the block. The frequencies must be decoded.
+func (c *cursor) sum(from, to int) (n int) {
+	for _, tf := range c.tf[Text][from:to] {
+		n += int(tf)
+	}
+	if c.others {
+		for _, f := range [...]Field{Title, Name, Heading} {
+			for _, tf := range c.tf[f][from:to] {
+				n += int(tf)
+			}
+		}
 	}
 	return n
 }
@@ -228,11 +241,9 @@ func (c *cursor) seekBlock(target uint32) int {
 func (c *cursor) positions(buf []uint32) (all []uint32, begin [fieldCount + 1]int) {
 	c.count()
 	b := c.s.positions[c.e.pos : c.e.pos+c.e.posSize][c.posAt:]
-	for ; c.posI < c.i; c.posI++ {
-		n := 0
-		for f := range c.tf {
-			n += int(c.tf[f][c.posI])
-		}
+	if c.posI < c.i {
+		n := c.sum(c.posI, c.i)
+		c.posI = c.i
 		size := skipVarints(b, n)
 		b = b[size:]
 		c.posAt += size

@@ -1,8 +1,11 @@
 package segment
 
 import (
+	"encoding/binary"
+	"math/bits"
 	"slices"
 	"sort"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
@@ -12,7 +15,9 @@ import (
 type dictionary struct {
 	data, index []byte
 	n           int
-	most        int // chunks of a term, or documents of a word, at most
+	most        int                      // chunks of a term, or documents of a word, at most
+	heads       atomic.Pointer[[]uint64] // of the first term of each block; nil until they are needed
+	signatures  atomic.Pointer[[]uint32] // of all terms; likewise
 }
 
 const (
@@ -123,6 +128,51 @@ func (d *dictionary) first(block int) []byte {
 	return b[:n]
 }
 
+// head returns the first eight bytes of a term as a number. Terms with different
+// heads are in the order of these.
+func head(term []byte) uint64 {
+	if len(term) >= 8 {
+		return binary.BigEndian.Uint64(term)
+	}
+	var b [8]byte
+	copy(b[:], term)
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// headsOfBlocks returns the heads of the first terms of all blocks. The first
+// call makes them.
+func (d *dictionary) headsOfBlocks() []uint64 {
+	if all := d.heads.Load(); all != nil {
+		return *all
+	}
+	all := make([]uint64, d.blocks())
+	for i := range all {
+		all[i] = head(d.first(i))
+	}
+	d.heads.Store(&all)
+	return all
+}
+
+// blockOf returns the last block whose first term is not greater than key, or 0
+// if there is none.
+func (d *dictionary) blockOf(key []byte) int {
+	heads, h := d.headsOfBlocks(), head(key)
+	lo, hi := 0, len(heads)
+	for lo < hi {
+		if m := int(uint(lo+hi) >> 1); heads[m] < h {
+			lo = m + 1
+		} else {
+			hi = m
+		}
+	}
+	same := 0 // blocks with the head of key
+	for same < len(heads)-lo && heads[lo+same] == h {
+		same++
+	}
+	same = sort.Search(same, func(i int) bool { return string(d.first(lo+i)) > string(key) })
+	return max(lo+same-1, 0)
+}
+
 // seek goes to the first term that is not less than key. It returns false if
 // there is none.
 func (w *walker) seek(key []byte) bool {
@@ -134,8 +184,7 @@ func (w *walker) seek(key []byte) bool {
 			return true
 		}
 	}
-	block := sort.Search(w.d.blocks(), func(i int) bool { return string(w.d.first(i)) > string(key) })
-	w.enter(max(block-1, 0))
+	w.enter(w.d.blockOf(key))
 	for w.next() {
 		if string(w.name) >= string(key) {
 			return true
@@ -219,113 +268,132 @@ func (w *walker) under(prefix []byte) bool {
 	return w.ok && len(w.name) >= len(prefix) && string(w.name[:len(prefix)]) == string(prefix)
 }
 
-// skip goes behind the terms that begin with prefix.
-func (w *walker) skip(prefix []byte) {
-	if w.under(prefix) {
-		w.seek(append(slices.Clone(prefix), 0xff)) // no UTF-8 text has this byte
-	}
-	for w.under(prefix) && w.next() {
-	}
-}
-
 // cjk is the first character of the scripts with thousands of characters.
 const cjk = 0x2e80
 
-// near calls f with the terms at a distance of at most edits from word, until f
-// returns false. The distance counts inserted, deleted and replaced characters
-// and swapped neighbours. Terms with a character of a script with thousands of
-// characters are only found if word has one, too.
+// near calls f with the terms at a distance of at most edits from word, in
+// order, until f returns false. The distance counts inserted, deleted and
+// replaced characters and swapped neighbours. Terms with a character of a script
+// with thousands of characters are only found if word has one, too.
 //
-// It walks the sorted terms as a trie, with a row of distances for each
-// character, and skips what is too far.
+// Most terms differ from word in more letters than edits permit, which their
+// signatures show.
 func (d *dictionary) near(word string, edits int, f func(w *walker, distance int) bool) {
-	n := nearby{word: []rune(word), edits: edits, w: d.walk(), found: f}
-	n.wide = slices.ContainsFunc(n.word, func(r rune) bool { return r >= cjk })
-	row := make([]int, len(n.word)+1)
+	a := alignment{word: []rune(word), edits: edits}
+	wide := slices.ContainsFunc(a.word, isWide)
+	want := signatureOf(a.word)
+	w := d.walk()
+	for i, have := range *d.signed() {
+		different := (want ^ have) & letters
+		if bits.OnesCount32(different) > 2*edits {
+			continue // most terms
+		}
+		if bits.OnesCount32(different&want) > edits || bits.OnesCount32(different&have) > edits || abs(int(want>>letterBits)-int(have>>letterBits)) > edits {
+			continue
+		}
+		w.at(i)
+		a.term = appendRunes(a.term[:0], w.name)
+		if !wide && slices.ContainsFunc(a.term, isWide) {
+			continue
+		}
+		if n := a.distance(); n <= edits && !f(w, n) {
+			return
+		}
+	}
+}
+
+func abs(n int) int { return max(n, -n) }
+
+func isWide(r rune) bool { return r >= cjk }
+
+func appendRunes(to []rune, term []byte) []rune {
+	for len(term) > 0 {
+		r, n := utf8.DecodeRune(term)
+		to, term = append(to, r), term[n:]
+	}
+	return to
+}
+
+// A signature is the set of the letters of a term, each of which stands for all
+// characters with the same remainder, and above it the number of characters, at
+// most maxSigned. An edit adds a letter, removes one, or does both, and changes
+// the number by at most one.
+const (
+	letterBits = 26
+	letters    = 1<<letterBits - 1
+	maxSigned  = 1<<(32-letterBits) - 1
+)
+
+func signatureOf(term []rune) (signature uint32) {
+	for _, r := range term {
+		signature |= 1 << (uint32(r) % letterBits)
+	}
+	return signature | uint32(min(len(term), maxSigned))<<letterBits
+}
+
+// signed returns the signatures of all terms. The first call makes them, which
+// reads the whole dictionary.
+func (d *dictionary) signed() *[]uint32 {
+	if all := d.signatures.Load(); all != nil {
+		return all
+	}
+	all := make([]uint32, 0, d.n)
+	var term []rune
+	for w := d.walk(); w.next(); {
+		term = appendRunes(term[:0], w.name)
+		all = append(all, signatureOf(term))
+	}
+	d.signatures.Store(&all)
+	return &all
+}
+
+// at goes to term number i, which is the current one or a later one.
+func (w *walker) at(i int) {
+	block := i / termsInBlock
+	if !w.ok || block != w.block {
+		w.enter(block)
+	}
+	for last := min(termsInBlock, w.d.n-block*termsInBlock) - 1; last-w.left < i%termsInBlock; {
+		w.next()
+	}
+}
+
+// An alignment computes distances to a word.
+type alignment struct {
+	word, term []rune
+	edits      int
+	rows       [3][]int // of the distances of the beginning of term to those of word
+}
+
+// distance returns the distance of term to word, or a greater number than edits
+// if it is greater.
+func (a *alignment) distance() int {
+	before, row, next := a.rows[0], a.rows[1], a.rows[2]
+	if len(row) == 0 {
+		before, row, next = make([]int, len(a.word)+1), make([]int, len(a.word)+1), make([]int, len(a.word)+1)
+	}
 	for i := range row {
 		row[i] = i
 	}
-	n.walk(nil, 0, nil, row)
-}
-
-// A nearby is the state of one call of near.
-type nearby struct {
-	word  []rune
-	wide  bool // the word has a character of a script with thousands
-	edits int
-	w     *walker
-	found func(w *walker, distance int) bool
-	done  bool
-}
-
-// walk visits the terms that begin with prefix. last is the last character of
-// prefix, row the distances of prefix to the beginnings of the word, and before
-// the same without the last character.
-func (n *nearby) walk(prefix []byte, last rune, before, row []int) {
-	if n.w.seek(prefix); !n.w.under(prefix) {
-		return
-	}
-	if len(n.w.name) == len(prefix) {
-		if d := row[len(n.word)]; d <= n.edits && !n.found(n.w, d) {
-			n.done = true
-			return
-		}
-		n.w.next()
-	}
-	if slices.Min(row) < n.edits {
-		for !n.done && n.w.under(prefix) {
-			r, size := utf8.DecodeRune(n.w.name[len(prefix):])
-			switch {
-			case r == utf8.RuneError && size <= 1:
-				n.w.next()
-			case r >= cjk && !n.wide:
-				n.w.skip(prefix)
-			default:
-				n.w.skip(n.step(prefix, r, last, before, row)) // the rest is too far
+	for j, r := range a.term {
+		next[0] = j + 1
+		least := next[0]
+		for i, x := range a.word {
+			cost := 1
+			if x == r {
+				cost = 0
 			}
+			next[i+1] = min(row[i]+cost, row[i+1]+1, next[i]+1)
+			if i > 0 && j > 0 && x == a.term[j-1] && a.word[i-1] == r {
+				next[i+1] = min(next[i+1], before[i-1]+1)
+			}
+			least = min(least, next[i+1])
 		}
-		return
-	}
-	// No edit is left: the next character is one of the word, or the first
-	// of a swap.
-	var letters []rune
-	for i, r := range n.word {
-		if row[i] <= n.edits && !slices.Contains(letters, r) {
-			letters = append(letters, r)
-		}
-		if i > 0 && before != nil && before[i-1] < n.edits && n.word[i] == last && !slices.Contains(letters, n.word[i-1]) {
-			letters = append(letters, n.word[i-1])
+		before, row, next = row, next, before
+		if least > a.edits {
+			break
 		}
 	}
-	slices.Sort(letters)
-	for _, r := range letters {
-		if n.done {
-			return
-		}
-		n.step(prefix, r, last, before, row)
-	}
-}
-
-// step visits the terms that begin with prefix and r, and returns the longer
-// prefix.
-func (n *nearby) step(prefix []byte, r, last rune, before, row []int) []byte {
-	next := make([]int, len(row))
-	next[0] = row[0] + 1
-	least := next[0]
-	for i, x := range n.word {
-		cost := 1
-		if x == r {
-			cost = 0
-		}
-		next[i+1] = min(row[i]+cost, row[i+1]+1, next[i]+1)
-		if i > 0 && before != nil && x == last && n.word[i-1] == r {
-			next[i+1] = min(next[i+1], before[i-1]+1)
-		}
-		least = min(least, next[i+1])
-	}
-	child := utf8.AppendRune(append(make([]byte, 0, len(prefix)+8), prefix...), r)
-	if least <= n.edits {
-		n.walk(child, r, row, next)
-	}
-	return child
+	a.rows = [3][]int{before, row, next}
+	return max(row[len(a.word)], slices.Min(row))
 }

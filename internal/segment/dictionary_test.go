@@ -92,11 +92,6 @@ func TestDictionary(t *testing.T) {
 			if w.under([]byte(word)) {
 				t.Errorf("%q is not under %q", w.name, word)
 			}
-			w.seek([]byte(word))
-			w.skip([]byte(word))
-			if w.ok != (end < len(words)) || w.ok && string(w.name) != words[end] {
-				t.Errorf("skip(%q) goes to %q", word, w.name)
-			}
 		}
 	}
 }

@@ -321,16 +321,19 @@ func (s *Search) occurrences(cursors []*cursor, slop int) (tf float32) {
 		return s.sloppy(cursors, slop)
 	}
 	// Begin with the rarest, and read no more positions than necessary.
-	order := make([]int, 0, 16)
+	var few [8]struct{ frequency, token int }
+	order := few[:0]
 	for i, c := range cursors {
-		c.frequency()
-		order = append(order, i)
+		order = append(order, struct{ frequency, token int }{c.frequency(), i})
+		for j := i; j > 0 && order[j].frequency < order[j-1].frequency; j-- {
+			order[j], order[j-1] = order[j-1], order[j]
+		}
 	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(cursors[a].frequency(), cursors[b].frequency()) })
 	lengths := s.current.lengthsOf(cursors[0].chunk)
 	var begin [fieldCount + 1]int
 	starts, at := s.starts[0][:0], [fieldCount + 1]int{}
-	for n, i := range order {
+	for n := range order {
+		i := order[n].token
 		s.buf[0], begin = cursors[i].positions(s.buf[0])
 		if n == 0 {
 			for f := range fieldCount {

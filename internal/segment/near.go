@@ -118,8 +118,9 @@ func closest(a, b []uint32) (gap int, part float32) {
 	return gap, part
 }
 
-// Titled returns the documents whose title consists of exactly some tokens.
-func (c *Collection) Titled(tokens []string) (d Docs, err error) {
+// Titled returns those of some documents whose title consists of exactly some
+// tokens.
+func (c *Collection) Titled(tokens []string, within Docs) (d Docs, err error) {
 	var current *Segment
 	defer catch(&current, &err)
 	defer faults()()
@@ -127,8 +128,8 @@ func (c *Collection) Titled(tokens []string) (d Docs, err error) {
 	hash := hashTokens(tokens)
 	for i, s := range c.segments {
 		current = s
-		for doc := range s.docs {
-			if s.titleHash(doc) == hash && (c.live[i] == nil || c.live[i].Has(doc)) {
+		for doc := within[i].Next(0); doc >= 0; doc = within[i].Next(doc + 1) {
+			if s.titleHash(doc) == hash {
 				if d[i] == nil {
 					d[i] = NewBits(s.docs)
 				}

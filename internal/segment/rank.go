@@ -2,7 +2,6 @@ package segment
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"math/bits"
 	"slices"
@@ -61,6 +60,9 @@ type scorer interface {
 	// seek goes to the first chunk that is not less than target, and returns
 	// it.
 	seek(target uint32) uint32
+	// seekAbove is seek, but may skip chunks below to whose scores and below
+	// together are not above floor.
+	seekAbove(target, to uint32, below, floor float32) uint32
 	// score returns the score of the current chunk, 0 if it does not have
 	// the leaf in the wanted fields.
 	score() float32
@@ -116,14 +118,35 @@ func compareHits(a, b Hit) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.rank, b.rank), cmp.Compare(a.chunk, b.chunk))
 }
 
-// A hitHeap has the worst hit at the root.
+// A hitHeap has the worst hit at the root: the children of hit i are hits 2i+1
+// and 2i+2, and neither is worse than hit i.
 type hitHeap []Hit
 
-func (h hitHeap) Len() int           { return len(h) }
-func (h hitHeap) Less(i, j int) bool { return compareHits(h[i], h[j]) > 0 }
-func (h hitHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *hitHeap) Push(x any)        { *h = append(*h, x.(Hit)) }
-func (h *hitHeap) Pop() any          { panic("not used") }
+func (h *hitHeap) push(x Hit) {
+	i := len(*h)
+	*h = append(*h, x)
+	for ; i > 0 && compareHits(x, (*h)[(i-1)/2]) > 0; i = (i - 1) / 2 {
+		(*h)[i] = (*h)[(i-1)/2]
+	}
+	(*h)[i] = x
+}
+
+// replaceWorst puts a hit in place of the worst one.
+func (h hitHeap) replaceWorst(x Hit) {
+	i := 0
+	for {
+		child := 2*i + 1
+		if child+1 < len(h) && compareHits(h[child+1], h[child]) > 0 {
+			child++
+		}
+		if child >= len(h) || compareHits(h[child], x) <= 0 {
+			break
+		}
+		h[i] = h[child]
+		i = child
+	}
+	h[i] = x
+}
 
 // offer is called with the chunks whose scores are above the floor, in order.
 func (r *ranking) offer(segment int, chunk uint32, score float32) {
@@ -144,10 +167,9 @@ func (r *ranking) keep() {
 		return
 	}
 	if len(r.top) < r.k {
-		heap.Push(&r.top, r.best)
+		r.top.push(r.best)
 	} else if compareHits(r.best, r.top[0]) < 0 {
-		r.top[0] = r.best
-		heap.Fix(&r.top, 0)
+		r.top.replaceWorst(r.best)
 	}
 	if len(r.top) == r.k {
 		r.floor = r.top[0].Score
@@ -171,6 +193,9 @@ func (r *ranking) segment(ctx context.Context, i int, leaves []*Leaf) error {
 			accept = slices.Clone(accept)
 			accept.And(r.within[i])
 		}
+	}
+	if accept != nil && accept.Next(0) < 0 {
+		return nil
 	}
 	var list []ranked
 	var cursors []*cursor
@@ -241,12 +266,12 @@ func (r *ranking) window(segment int, list []ranked, accept Bits, from, to uint3
 	case len(list):
 		return
 	case len(list) - 1:
-		l := list[weak]
-		for chunk := l.seek(from); chunk < to; chunk = l.seek(chunk + 1) {
+		l, below := list[weak], r.below[weak]
+		for chunk := l.seekAbove(from, to, below, r.floor); chunk < to; chunk = l.seekAbove(chunk+1, to, below, r.floor) {
 			if accept != nil && !accept.Has(s.doc(chunk)) {
 				continue
 			}
-			if score := l.score(); score > 0 && score+r.below[weak] > r.floor {
+			if score := l.score(); score > 0 && score+below > r.floor {
 				r.refine(segment, chunk, score, list[:weak])
 			}
 		}
@@ -314,10 +339,7 @@ func (c *cursor) limit(from, to uint32) float32 {
 	for b := c.shallow; b < c.blocks && (b == 0 || c.lastOf(b-1)+1 < to); b++ {
 		most = max(most, c.mostOf(b))
 	}
-	if most == 0 {
-		return 0
-	}
-	return c.weight * saturate(most*c.bound)
+	return c.boundOf(most)
 }
 
 func (c *cursor) add(r *ranking, from, to uint32) {
@@ -344,6 +366,24 @@ func (c *cursor) seek(target uint32) uint32 {
 	c.advance(target)
 	return c.chunk
 }
+
+func (c *cursor) seekAbove(target, to uint32, below, floor float32) uint32 {
+	if c.skip != nil && c.chunk < target && c.chunks[c.n-1] < target {
+		block := c.seekBlock(target)
+		for block < c.blocks && c.lastOf(block) < to && c.boundOf(c.mostOf(block))+below <= floor {
+			block++
+		}
+		if c.load(block); c.chunk >= target {
+			return c.chunk
+		}
+	}
+	c.advance(target)
+	return c.chunk
+}
+
+// boundOf returns a bound of the scores of chunks with at most a weighed
+// frequency, if there are several blocks.
+func (c *cursor) boundOf(most float32) float32 { return c.weight * saturate(most*c.bound) }
 
 func (c *cursor) score() float32 {
 	c.count()
@@ -391,5 +431,7 @@ func (l *foundScorer) seek(target uint32) uint32 {
 	}
 	return l.chunks[l.i]
 }
+
+func (l *foundScorer) seekAbove(target, _ uint32, _, _ float32) uint32 { return l.seek(target) }
 
 func (l *foundScorer) score() float32 { return l.weight * saturate(l.tf[l.i]) }
