@@ -60,6 +60,13 @@ func TestExtractStops(t *testing.T) {
 		"HTML attributes":  {Name: "a.html", Data: []byte("a<p " + fill("a=b "))},
 		"Markdown":         {Name: "a.md", Data: []byte(fill("# A heading\n\nA paragraph.\n\n"))},
 		"PDF":              {Name: "a.pdf", Data: longPDF(1500)},
+		"Word":             {Name: "a.docx", Data: docxOf(t, fill(paragraphs(line)))},
+		"Word table":       {Name: "a.docx", Data: docxOf(t, "<w:tbl><w:tr><w:tc>"+fill(paragraphs(line)))},
+		"Excel":            {Name: "a.xlsx", Data: xlsxOf(t, "", fill("<row><c><v>1.5</v></c><c><v>2</v></c></row>"))},
+		"OpenDocument":     {Name: "a.odt", Data: odfOf(t, "text", "<office:text>"+fill("<text:p>"+line+"</text:p>"))},
+		"EPUB":             {Name: "a.epub", Data: zipOf(t, "mimetype", "application/epub+zip", "META-INF/container.xml", `<rootfile full-path="o.opf"/>`, "o.opf", `<item id="a" href="a.xhtml"/><itemref idref="a"/>`, "a.xhtml", fill("<p>"+line+"</p>"))},
+		"RTF":              {Name: "a.rtf", Data: []byte(`{\rtf1 ` + fill(line+`\par `))},
+		"CSV":              {Name: "a.csv", Data: []byte(fill("one,two,3\n"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const enough = 1 << 40

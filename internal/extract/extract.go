@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"knowhow/internal/errkind"
@@ -53,6 +54,7 @@ type Text struct {
 	MediaType string // without parameters, for example "text/html"
 	FileType  string // Fess's name for it: "html", "pdf", "txt" for prose, "others" for code and data
 	Headings  []Heading
+	Pages     []int  // offsets in Body at which the slides of a presentation begin; nil for other documents
 	Canonical string // absolute http or https URL in an HTML page's canonical link; "" if there is none
 }
 
@@ -104,24 +106,37 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 	}
 	t := &Text{MediaType: f.media, FileType: f.fileType()}
 	var s string
-	if f.kind != kindPDF {
+	switch f.kind {
+	case kindPDF:
+		err = extractPDF(ctx, t, in.Data)
+	case kindPackage:
+		err = extractPackage(ctx, t, in)
+	case kindRTF:
+		err = extractRTF(ctx, t, in.Data)
+	case kindOLE:
+		err = oleFormat(in.Data)
+	default:
 		s = decode(ctx, in.Data, charsetParam(in.MediaType), f.kind == kindHTML)
 	}
+	if what := documentNames[extension(in.Name)]; err == nil && what != "" && len(in.Data) == 0 {
+		err = damaged("(empty) " + what)
+	}
+	if err != nil {
+		return nil, err
+	}
 	switch {
-	case f.kind == kindPDF:
-		if err := extractPDF(ctx, t, in.Data); err != nil {
-			return nil, err
-		}
+	case s == "":
 	case f.kind == kindHTML:
 		extractHTML(ctx, t, s)
-	case in.Verbatim && (f.kind == kindText || mediaType(in.MediaType) == "text/plain"):
+	case in.Verbatim && (f.kind == kindText || f.kind == kindCSV || mediaType(in.MediaType) == "text/plain"):
 		t.Body = printable(ctx, s)
 	case f.kind == kindMarkdown:
 		extractMarkdown(ctx, t, clean(ctx, s))
+	case f.kind == kindCSV && extractCSV(ctx, t, clean(ctx, s), separatorOf(f.media)):
 	default:
 		t.Body = trimBlankLines(clean(ctx, s))
 	}
-	if t.Title == "" && len(t.Headings) > 0 {
+	if t.Title == "" && len(t.Headings) > 0 && !isSheet(t.MediaType) {
 		t.Title = t.Headings[0].Text
 	}
 	t.Title = shorten(t.Title, maxTitle)
@@ -159,4 +174,20 @@ func shorten(s string, n int) string {
 }
 
 // oneLine joins the words of s with single blanks.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+func oneLine(s string) string {
+	if !strings.Contains(s, "  ") && strings.TrimSpace(s) == s && strings.IndexFunc(s, notBlank) < 0 {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s))
+	for word := range strings.FieldsSeq(s) {
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(word)
+	}
+	return b.String()
+}
+
+// notBlank reports whether r is white space other than a blank.
+func notBlank(r rune) bool { return r != ' ' && unicode.IsSpace(r) }

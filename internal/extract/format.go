@@ -18,6 +18,10 @@ const (
 	kindMarkdown
 	kindHTML
 	kindPDF
+	kindPackage // Office Open XML, OpenDocument or EPUB; its parts determine which
+	kindRTF
+	kindOLE // office documents before 2007, and later ones with a password
+	kindCSV
 )
 
 // A format determines how a document is read and how its type is named.
@@ -37,6 +41,18 @@ func (f format) fileType() string {
 		return "pdf"
 	case "text/plain", "text/markdown", "text/x-rst", "text/asciidoc", "text/org":
 		return "txt"
+	case mediaDOCX, mediaRTF:
+		return "word"
+	case mediaXLSX:
+		return "excel"
+	case mediaPPTX:
+		return "powerpoint"
+	case mediaODT:
+		return "odt"
+	case mediaODS:
+		return "ods"
+	case mediaODP:
+		return "odp"
 	}
 	return "others"
 }
@@ -47,9 +63,12 @@ func (f format) fileType() string {
 func formatOf(in Input) (format, error) {
 	head := in.Data[:min(len(in.Data), sniffLen)]
 	media := mediaType(in.MediaType)
-	ext := strings.ToLower(path.Ext(path.Base(strings.ReplaceAll(in.Name, `\`, "/"))))
+	ext := extension(in.Name)
 	if isPDF(head, ext == ".pdf" || media == mediaPDF) {
 		return format{kindPDF, mediaPDF}, nil
+	}
+	if f, ok := documentFormat(head, ext); ok {
+		return f, nil
 	}
 	if what := magic(head); what != "" {
 		return format{}, unsupported(what)
@@ -64,6 +83,8 @@ func formatOf(in Input) (format, error) {
 		if what, ok := binaryExtensions[ext]; ok {
 			return format{}, unsupported(what)
 		}
+	case media == mediaCSV, media == mediaTSV:
+		f, known = format{kindCSV, media}, true
 	case isTextMedia(media):
 		f, known = format{kindText, media}, true
 	default:
@@ -72,6 +93,9 @@ func formatOf(in Input) (format, error) {
 		}
 	}
 	if !looksLikeText(head, known, len(in.Data) > len(head) || len(head) == sniffLen) {
+		if what := documentNames[ext]; what != "" {
+			return format{}, damaged(what)
+		}
 		return format{}, unsupported("binary data of unknown format")
 	}
 	if !known {
@@ -81,6 +105,33 @@ func formatOf(in Input) (format, error) {
 		}
 	}
 	return f, nil
+}
+
+// extension returns the extension of a name in lower case.
+func extension(name string) string {
+	return strings.ToLower(path.Ext(path.Base(strings.ReplaceAll(name, `\`, "/"))))
+}
+
+// documentFormat returns the format of an office document or a book by its first
+// bytes. The name only excludes other ZIP archives.
+func documentFormat(head []byte, ext string) (format, bool) {
+	switch {
+	case bytes.HasPrefix(head, []byte("PK\x03\x04")) && binaryExtensions[ext] == "":
+		return format{kind: kindPackage}, true
+	case bytes.HasPrefix(head, []byte(`{\rtf`)):
+		return format{kindRTF, mediaRTF}, true
+	case bytes.HasPrefix(head, []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")):
+		return format{kind: kindOLE}, true
+	}
+	return format{}, false
+}
+
+// IsDocument reports whether a name has the extension of a document for people,
+// such as .pdf or .docx. Users expect to find such a file, so it should be named
+// if it cannot be read.
+func IsDocument(name string) bool {
+	ext := extension(name)
+	return ext == ".pdf" || documentNames[ext] != "" || unreadDocuments[ext] != ""
 }
 
 // mediaPDF is the media type of PDF (RFC 8118).
@@ -105,6 +156,8 @@ func byExtension(ext string) (format, bool) {
 		return format{kindHTML, media}, true
 	case "text/markdown":
 		return format{kindMarkdown, media}, true
+	case mediaCSV, mediaTSV:
+		return format{kindCSV, media}, true
 	}
 	return format{kindText, media}, true
 }

@@ -8,10 +8,8 @@ var magics = [...]struct {
 	bytes, what string
 }{
 	{0, "%!PS", "PostScript document"},
-	{0, `{\rtf`, "RTF document"},
-	{0, "PK\x03\x04", "ZIP archive or office document"},
+	{0, "PK\x03\x04", "ZIP archive"},
 	{0, "PK\x05\x06", "ZIP archive"},
-	{0, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "office document (old format)"},
 	{0, "\x7fELF", "program"},
 	{0, "\xca\xfe\xba\xbe", "program"},
 	{0, "\xcf\xfa\xed\xfe", "program"},
@@ -47,12 +45,7 @@ var magics = [...]struct {
 // binaryExtensions are the extensions of files that are not opened, which saves
 // opening every image in a large folder.
 var binaryExtensions = map[string]string{
-	".pdf": "PDF document", ".ps": "PostScript document", ".eps": "image", ".rtf": "RTF document",
-	".doc": "office document", ".docx": "office document", ".docm": "office document", ".dot": "office document",
-	".xls": "office document", ".xlsx": "office document", ".xlsm": "office document", ".xlsb": "office document",
-	".ppt": "office document", ".pptx": "office document", ".pptm": "office document",
-	".odt": "office document", ".ods": "office document", ".odp": "office document", ".odg": "office document",
-	".pages": "office document", ".numbers": "office document", ".epub": "book", ".mobi": "book", ".djvu": "book",
+	".pdf": "PDF document", ".ps": "PostScript document", ".eps": "image", ".djvu": "book",
 	".png": "image", ".jpg": "image", ".jpeg": "image", ".gif": "image", ".webp": "image", ".bmp": "image",
 	".ico": "image", ".tif": "image", ".tiff": "image", ".heic": "image", ".avif": "image", ".psd": "image",
 	".svg": "image", ".svgz": "image", ".xcf": "image", ".ai": "image",
@@ -66,6 +59,24 @@ var binaryExtensions = map[string]string{
 	".woff": "font", ".woff2": "font", ".ttf": "font", ".otf": "font", ".eot": "font",
 	".db": "database", ".sqlite": "database", ".sqlite3": "database", ".mdb": "database",
 	".npy": "data", ".npz": "data", ".pkl": "data", ".parquet": "data", ".safetensors": "data", ".onnx": "data", ".faiss": "data",
+}
+
+// documentNames names the formats of office documents and books that are read,
+// by extension. Their content determines the format, whatever the extension is.
+var documentNames = map[string]string{
+	".docx": "Word document", ".docm": "Word document", ".dotx": "Word document", ".dotm": "Word document",
+	".xlsx": "Excel workbook", ".xlsm": "Excel workbook", ".xltx": "Excel workbook", ".xltm": "Excel workbook",
+	".pptx": "PowerPoint presentation", ".pptm": "PowerPoint presentation", ".ppsx": "PowerPoint presentation", ".potx": "PowerPoint presentation",
+	".odt": "OpenDocument text", ".ott": "OpenDocument text", ".ods": "OpenDocument spreadsheet", ".ots": "OpenDocument spreadsheet",
+	".odp": "OpenDocument presentation", ".otp": "OpenDocument presentation", ".odg": "OpenDocument drawing",
+	".epub": "EPUB book", ".rtf": "RTF document",
+}
+
+// unreadDocuments names the formats of documents that are not read, by extension.
+var unreadDocuments = map[string]string{
+	".doc": "Word document in the old format (.doc)", ".xls": "Excel workbook in the old format (.xls)", ".ppt": "PowerPoint presentation in the old format (.ppt)",
+	".xlsb": "Excel workbook in binary format (.xlsb)", ".pages": "Pages document", ".numbers": "Numbers spreadsheet", ".key": "Keynote presentation",
+	".mobi": "Mobipocket book", ".msg": "Outlook message (.msg)", ".vsd": "Visio drawing", ".vsdx": "Visio drawing",
 }
 
 // textExtensions are the extensions with a known media type. Other files that
