@@ -42,6 +42,8 @@ func (e *leftOut) Error() string { return e.text }
 
 var errNoText = &leftOut{NoText, "it contains no text of a known format: convert it, or name another file"}
 
+var errGenerated = &leftOut{Generated, "it is generated or minified: name it as a source of its own to index it"}
+
 func tooSlow(limit time.Duration) error {
 	return &leftOut{TooSlow, fmt.Sprintf("extracting its text takes longer than %g s; it is read again when it changes: "+
 		"split it, or convert it to another format", limit.Seconds())}
@@ -90,6 +92,10 @@ func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 		if timedOut(ctx, err) {
 			r.err = fmt.Errorf("reading takes longer than %g s: check the disk or the network that it is on", readTime.Seconds())
 		}
+		return r
+	}
+	if s.file == "" && isGenerated(k.name, c.data) {
+		r.err = errGenerated
 		return r
 	}
 	end := g.o.Journal.Begin(s.ref(k), r.stamp)

@@ -70,6 +70,7 @@ func (g *Ingester) sync(ctx context.Context, src document.Source) (*Result, time
 	todo, gone := s.plan(w, stored)
 	err = s.readAndApply(ctx, t, todo, gone)
 	slices.SortFunc(s.res.Skipped, func(a, b Skipped) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(s.res.LeftOutPaths, func(a, b LeftOut) int { return strings.Compare(a.Path, b.Path) })
 	g.remember(src.Label, s.mem)
 	if err == nil && len(todo) == 0 && len(gone) == 0 {
 		g.settle(now, s.res)
@@ -116,13 +117,17 @@ func (s *syncing) open() (tree, func() error, error) {
 // walk lists the files of the source.
 func (s *syncing) walk(ctx context.Context, t tree) (*walker, error) {
 	if s.file == "" {
-		return walk(ctx, t)
+		var above *ignores
+		if !s.src.Rules.NoIgnore {
+			above = ignoresAbove(s.base)
+		}
+		return walk(ctx, t, s.src.Rules, above)
 	}
 	name, info, err := t.Target(s.file)
 	if err != nil {
 		return nil, err
 	}
-	w := &walker{odd: map[string]bool{}}
+	w := newWalker(t, document.Rules{})
 	w.add(newEntry(s.file, name, info))
 	return w, nil
 }
@@ -139,6 +144,7 @@ func (s *syncing) ref(k task) document.Ref { return document.Ref{Label: s.src.La
 
 // plan determines which files to read and which documents to remove.
 func (s *syncing) plan(w *walker, stored map[string]document.Stamp) (todo []task, gone []string) {
+	s.res.addLeftOut(w.counts, w.leftOut)
 	for _, u := range w.unread {
 		s.skip(u.Path, seen{outcome: unread, reason: Unreadable, err: u.Err})
 	}
@@ -151,9 +157,9 @@ func (s *syncing) plan(w *walker, stored map[string]document.Stamp) (todo []task
 		switch {
 		case known && m.outcome == unread:
 			s.skip(e.path, m)
-		case known && m.outcome == noText:
+		case known && m.outcome == unwanted:
 			s.mem[e.path] = m
-			s.res.leaveOut(NoText)
+			s.res.leaveOut(e.path, m.reason)
 		case known && m.outcome == unsettled && exists && !settled(e.stamp, now):
 			s.mem[e.path] = m
 			s.res.Unchanged++
@@ -194,7 +200,7 @@ func (s *syncing) skip(path string, m seen) {
 		s.g.o.Log.Warn("left out a file", "label", s.src.Label, "path", path, "error", errkind.Message(m.err))
 	}
 	s.mem[path] = m
-	s.res.leaveOut(m.reason)
+	s.res.leaveOut(path, m.reason)
 	s.res.SkippedTotal++
 	if len(s.res.Skipped) < maxSkipped {
 		s.res.Skipped = append(s.res.Skipped, Skipped{Path: path, Reason: m.reason, Err: m.err})
@@ -226,10 +232,10 @@ func (s *syncing) finish(k task, r reading) (c document.Change, n Result) {
 	switch {
 	case errors.Is(r.err, fs.ErrNotExist):
 		return document.Change{}, n // the next walk handles it
-	case errors.Is(r.err, errNoText) && s.file == "":
-		m.outcome = noText
+	case s.file == "" && (errors.Is(r.err, errNoText) || errors.Is(r.err, errGenerated)):
+		m.outcome = unwanted
 		s.mem[k.path] = m
-		s.res.leaveOut(NoText)
+		s.res.leaveOut(k.path, m.reason)
 	default:
 		s.skip(k.path, m)
 	}
