@@ -93,7 +93,7 @@ func formatOf(in Input) (format, error) {
 		}
 	}
 	if !looksLikeText(head, known, len(in.Data) > len(head) || len(head) == sniffLen) {
-		if what := documentNames[ext]; what != "" {
+		if what := documentNames[ext]; what != "" && IsDocument(in.Name) {
 			return format{}, damaged(what)
 		}
 		return format{}, unsupported("binary data of unknown format")
@@ -128,9 +128,13 @@ func documentFormat(head []byte, ext string) (format, bool) {
 
 // IsDocument reports whether a name has the extension of a document for people,
 // such as .pdf or .docx. Users expect to find such a file, so it should be named
-// if it cannot be read.
+// if it cannot be read. The files by which Word and others lock a document, such
+// as ~$a.docx, are no documents.
 func IsDocument(name string) bool {
 	ext := extension(name)
+	if strings.HasPrefix(path.Base(strings.ReplaceAll(name, `\`, "/")), "~$") {
+		return false
+	}
 	return ext == ".pdf" || documentNames[ext] != "" || unreadDocuments[ext] != ""
 }
 

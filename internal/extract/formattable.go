@@ -45,7 +45,7 @@ var magics = [...]struct {
 // binaryExtensions are the extensions of files that are not opened, which saves
 // opening every image in a large folder.
 var binaryExtensions = map[string]string{
-	".pdf": "PDF document", ".ps": "PostScript document", ".eps": "image", ".djvu": "book",
+	".pdf": "file that is not a PDF document, whatever its name is: save or download it again", ".ps": "PostScript document", ".eps": "image", ".djvu": "book",
 	".png": "image", ".jpg": "image", ".jpeg": "image", ".gif": "image", ".webp": "image", ".bmp": "image",
 	".ico": "image", ".tif": "image", ".tiff": "image", ".heic": "image", ".avif": "image", ".psd": "image",
 	".svg": "image", ".svgz": "image", ".xcf": "image", ".ai": "image",
@@ -72,12 +72,22 @@ var documentNames = map[string]string{
 	".epub": "EPUB book", ".rtf": "RTF document",
 }
 
-// unreadDocuments names the formats of documents that are not read, by extension.
+// unreadDocuments names the formats of documents that are not read, by extension,
+// and states what to do.
 var unreadDocuments = map[string]string{
-	".doc": "Word document in the old format (.doc)", ".xls": "Excel workbook in the old format (.xls)", ".ppt": "PowerPoint presentation in the old format (.ppt)",
-	".xlsb": "Excel workbook in binary format (.xlsb)", ".pages": "Pages document", ".numbers": "Numbers spreadsheet", ".key": "Keynote presentation",
-	".mobi": "Mobipocket book", ".msg": "Outlook message (.msg)", ".vsd": "Visio drawing", ".vsdx": "Visio drawing",
+	".doc": oldWord, ".xls": oldExcel, ".ppt": oldPowerPoint, ".xlsb": binaryExcel,
+	".pages": "Pages document: export it as .docx", ".numbers": "Numbers spreadsheet: export it as .xlsx", ".key": "Keynote presentation: export it as .pptx",
+	".mobi": "Mobipocket book: convert it to .epub", ".msg": oldOutlook, ".vsd": oldVisio, ".vsdx": oldVisio,
 }
+
+const (
+	oldWord       = "Word document in the old format (.doc): save it as .docx"
+	oldExcel      = "Excel workbook in the old format (.xls): save it as .xlsx"
+	oldPowerPoint = "PowerPoint presentation in the old format (.ppt): save it as .pptx"
+	oldOutlook    = "Outlook message (.msg): save it as .eml"
+	oldVisio      = "Visio drawing: export it as PDF"
+	binaryExcel   = "Excel workbook in binary format (.xlsb): save it as .xlsx"
+)
 
 // textExtensions are the extensions with a known media type. Other files that
 // look like text are text/plain.

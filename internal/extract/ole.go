@@ -12,12 +12,12 @@ import (
 func oleFormat(data []byte) error {
 	for _, f := range [...]struct{ stream, what string }{
 		{"EncryptedPackage", ""},
-		{"WordDocument", "Word document in the old format (.doc): save it as .docx"},
-		{"PowerPoint Document", "PowerPoint presentation in the old format (.ppt): save it as .pptx"},
-		{"Workbook", "Excel workbook in the old format (.xls): save it as .xlsx"},
-		{"Book", "Excel workbook in the old format (.xls): save it as .xlsx"},
-		{"__substg1.0_", "Outlook message (.msg): save it as .eml"},
-		{"VisioDocument", "Visio drawing (.vsd): export it as PDF"},
+		{"WordDocument", oldWord},
+		{"PowerPoint Document", oldPowerPoint},
+		{"Workbook", oldExcel},
+		{"Book", oldExcel},
+		{"__substg1.0_", oldOutlook},
+		{"VisioDocument", oldVisio},
 	} {
 		name := make([]byte, 0, 2*len(f.stream))
 		for _, c := range []byte(f.stream) {
@@ -31,5 +31,5 @@ func oleFormat(data []byte) error {
 		}
 		return fmt.Errorf("%s: %w", f.what, errkind.Unsupported)
 	}
-	return unsupported("office document in an old format")
+	return unsupported("office document in an old format: save it in a current one")
 }

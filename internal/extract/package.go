@@ -84,7 +84,7 @@ func (a *archive) kind() (k packageKind, main string) {
 	case strings.HasPrefix(media, mediaODP), strings.HasPrefix(media, "application/vnd.oasis.opendocument.graphics"):
 		return packageKind{"OpenDocument presentation", mediaODP, readODF}, "content.xml"
 	case strings.HasPrefix(media, "application/vnd.oasis.opendocument."):
-		return packageKind{what: "OpenDocument file of another kind than text, spreadsheet and presentation"}, ""
+		return packageKind{what: "OpenDocument file of another kind than text, spreadsheet and presentation: export it as PDF"}, ""
 	}
 	switch {
 	case a.has("META-INF/container.xml"):
@@ -107,7 +107,7 @@ func (a *archive) kind() (k packageKind, main string) {
 	}
 	switch {
 	case strings.Contains(types, "sheet.binary"):
-		return packageKind{what: "Excel workbook in binary format (.xlsb)"}, ""
+		return packageKind{what: binaryExcel}, ""
 	case in("wordprocessingml", "word/"), strings.Contains(types, "ms-word"):
 		return packageKind{"Word document", mediaDOCX, readDOCX}, main
 	case in("presentationml", "ppt/"), strings.Contains(types, "ms-powerpoint"):
@@ -117,7 +117,7 @@ func (a *archive) kind() (k packageKind, main string) {
 	case main == "":
 		return packageKind{}, ""
 	}
-	return packageKind{what: "office document of an unknown kind"}, ""
+	return packageKind{what: "office document of an unknown kind: export it as PDF"}, ""
 }
 
 // contentTypes returns the content type of a part in lower case, or "" if it is

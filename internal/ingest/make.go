@@ -69,7 +69,8 @@ func chunksOf(text *extract.Text) []document.Chunk {
 	return chunks
 }
 
-// typeOf returns the type of a document with a media type.
+// typeOf returns the type of a document with a media type: the usual extension of
+// the format.
 func typeOf(media string) string {
 	switch media {
 	case "text/markdown":
@@ -78,6 +79,24 @@ func typeOf(media string) string {
 		return "html"
 	case "application/pdf":
 		return "pdf"
+	case "application/rtf":
+		return "rtf"
+	case "application/epub+zip":
+		return "epub"
+	case "text/csv", "text/tab-separated-values":
+		return "csv"
+	case "application/vnd.openxmlformats-officedocument.wordprocessingml.document":
+		return "docx"
+	case "application/vnd.openxmlformats-officedocument.presentationml.presentation":
+		return "pptx"
+	case "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":
+		return "xlsx"
+	case "application/vnd.oasis.opendocument.text":
+		return "odt"
+	case "application/vnd.oasis.opendocument.spreadsheet":
+		return "ods"
+	case "application/vnd.oasis.opendocument.presentation":
+		return "odp"
 	}
 	return "text"
 }

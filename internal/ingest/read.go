@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"knowhow/internal/document"
@@ -105,8 +103,8 @@ func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 			URL:      fileURL(filepath.Join(s.base, filepath.FromSlash(k.name))),
 			Modified: r.stamp.ModTime.UTC(),
 		})
-		if errors.Is(err, errkind.Unsupported) && !strings.EqualFold(path.Ext(k.path), ".pdf") {
-			err = errNoText // but a PDF without text is named, because users expect to find it
+		if errors.Is(err, errkind.Unsupported) && !extract.IsDocument(k.path) {
+			err = errNoText
 		}
 		return d, err
 	})
@@ -200,7 +198,7 @@ func (g *Ingester) readFile(ctx context.Context, t tree, e entry) (c contents, e
 	n, err := io.ReadFull(f, c.data)
 	c.data = c.data[:n]
 	if err == nil {
-		if !extract.Supported(e.path, c.data) {
+		if !extract.Supported(e.path, c.data) && !extract.IsDocument(e.path) {
 			return c, errNoText
 		}
 		c.data, err = readAll(ctx, f, c.data, g.o.MaxFileSize)

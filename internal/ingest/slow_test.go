@@ -327,3 +327,32 @@ func TestSyncNamesPDFWithoutText(t *testing.T) {
 		}
 	}
 }
+
+// Office documents that are not read are named, because people expect to find
+// them. The files by which Word locks a document are not.
+func TestSyncNamesDocuments(t *testing.T) {
+	root := folder(t, map[string]string{
+		"a.txt": "a", "cut.docx": "PK\x03\x04", "old.doc": "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "data.bin": "PK\x03\x04", "~$cut.docx": "\x05Ann\x00\x00\x00",
+	})
+	g := New(Options{Sink: &memorySink{}})
+	for range 2 {
+		res, err := g.Sync(t.Context(), docs(root))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range res.Skipped {
+			got = append(got, s.Path+": "+errkind.Message(s.Err))
+		}
+		want := []string{
+			"cut.docx: extracting text: damaged Word document: save or download it again",
+			"old.doc: extracting text: office document in an old format: save it in a current one",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("skipped (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(map[Reason]int{NoText: 3, Unreadable: 1}, res.LeftOut); diff != "" {
+			t.Errorf("left out (-want +got):\n%s", diff)
+		}
+	}
+}
