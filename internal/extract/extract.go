@@ -1,8 +1,9 @@
 // Package extract extracts plain text, a title, headings and a language from
 // the bytes of a file or a web page.
 //
-// It supports PDF, HTML, Markdown and plain text of every kind (source code,
-// tables, logs) in any common charset. It is pure: it opens no file and no
+// It supports PDF, HTML, Markdown, office documents (Office Open XML,
+// OpenDocument, RTF), EPUB, CSV and plain text of every kind (source code, logs)
+// in any common charset; see docs/formats.md. It is pure: it opens no file and no
 // socket. It is used by the ingest pipeline, the content fetch of the search
 // bridge, and for uploads.
 package extract
@@ -67,9 +68,9 @@ type Heading struct {
 
 // Extract returns the text of a document. For a damaged document, it returns
 // the readable part. Errors are of kind [errkind.Unsupported] for a binary
-// file, an unsupported format (the message names it) and a PDF without text or
-// with a password, [errkind.Corrupt] for a PDF damaged beyond repair, and
-// [errkind.TooLarge] for one that exceeds a limit of package pdf.
+// file, an unsupported format (the message names it), a document with a
+// password and a PDF without text, [errkind.Corrupt] for a document damaged
+// beyond repair, and [errkind.TooLarge] for one that exceeds a limit.
 //
 // Extract stops soon after ctx is done, with an error that wraps ctx's cause.
 // After a deadline it is also of kind TooLarge, because the same document takes
