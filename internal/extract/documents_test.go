@@ -182,8 +182,8 @@ func TestDOCX(t *testing.T) {
 			"new here\n\njoined lines\n\nkept", nil},
 		{"text boxes appear once", `<w:p><w:r><w:t>before</w:t></w:r><w:r><mc:AlternateContent><mc:Choice><w:drawing><wp:docPr descr="A  dog"/><w:txbxContent>` + paragraphs("boxed") + `</w:txbxContent></w:drawing></mc:Choice><mc:Fallback><w:pict>` + paragraphs("boxed") + `</w:pict></mc:Fallback></mc:AlternateContent></w:r></w:p>`,
 			"boxed\n\nbefore [A dog]", nil},
-		{"fields and signs", `<w:p><w:r><w:instrText>PAGEREF</w:instrText></w:r><w:r><w:t>a</w:t><w:noBreakHyphen/><w:t>b&amp;c</w:t><w:softHyphen/><w:tab/><w:sym w:char="F0B7"/><w:sym w:char="03B1"/><w:br/><w:t xml:space="preserve"> d</w:t></w:r></w:p>`,
-			"a-b&c\tα\n d", nil},
+		{"fields and signs", `<w:p><w:r><w:instrText>PAGEREF</w:instrText></w:r><w:ruby><w:rt><w:r><w:t>reading</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>r</w:t></w:r></w:rubyBase></w:ruby><w:r><w:t>a</w:t><w:noBreakHyphen/><w:t>b&amp;c</w:t><w:softHyphen/><w:tab/><w:sym w:char="F0B7"/><w:sym w:char="03B1"/><w:br/><w:t xml:space="preserve"> d</w:t></w:r></w:p>`,
+			"ra-b&c\tα\n d", nil},
 		{"tables", `<w:tbl><w:tr><w:tc>` + paragraphs("a", "b") + `</w:tc><w:tc><w:tcPr><w:gridSpan w:val="2"/></w:tcPr>` + paragraphs("c") + `</w:tc><w:tc>` + paragraphs("d") + `</w:tc></w:tr><w:tr><w:tc><w:tcPr><w:vMerge/></w:tcPr>` + paragraphs("hidden") + `</w:tc><w:tc>` + paragraphs("e") + `</w:tc></w:tr></w:tbl>` +
 			`<w:tbl><w:tr><w:tc>` + paragraphs("layout", "of text") + `</w:tc></w:tr></w:tbl><w:tbl><w:tr><w:tc><w:tbl><w:tr><w:tc>` + paragraphs("in") + `</w:tc><w:tc>` + paragraphs("ner") + `</w:tc></w:tr></w:tbl></w:tc><w:tc>` + paragraphs("outer") + `</w:tc></w:tr></w:tbl>`,
 			"a b | c |  | d\n| e\n\nlayout\n\nof text\n\nin | ner | outer", nil},

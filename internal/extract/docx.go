@@ -310,7 +310,7 @@ func (d *docx) inline(x *xmlReader, p *docxParagraph, ps *[]piece) {
 		if r, ok := d.rels[firstOf(x.prefixed("dm"), x.prefixed("id"))]; ok && ps == nil && (r.kind == "chart" || r.kind == "diagramdata") {
 			drawing(d.a, d.f, r.target)
 		}
-	case "del", "movefrom", "fallback", "rpr":
+	case "del", "movefrom", "fallback", "rpr", "rt": // rt is the reading of a word
 		x.skip()
 	}
 }

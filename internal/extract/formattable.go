@@ -76,7 +76,7 @@ var documentNames = map[string]string{
 // and states what to do.
 var unreadDocuments = map[string]string{
 	".doc": oldWord, ".xls": oldExcel, ".ppt": oldPowerPoint, ".xlsb": binaryExcel,
-	".pages": "Pages document: export it as .docx", ".numbers": "Numbers spreadsheet: export it as .xlsx", ".key": "Keynote presentation: export it as .pptx",
+	".pages": "Pages document: export it as .docx", ".numbers": "Numbers spreadsheet: export it as .xlsx",
 	".mobi": "Mobipocket book: convert it to .epub", ".msg": oldOutlook, ".vsd": oldVisio, ".vsdx": oldVisio,
 }
 

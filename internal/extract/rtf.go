@@ -2,6 +2,7 @@ package extract
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -17,7 +18,7 @@ func extractRTF(ctx context.Context, t *Text, data []byte) error {
 	r.group = rtfGroup{uc: 1, font: -1}
 	r.read()
 	if r.f.err != nil {
-		return r.f.err
+		return fmt.Errorf("RTF document: %w", r.f.err)
 	}
 	r.f.text(t, string(r.title))
 	return nil

@@ -79,6 +79,24 @@ func TestMakeType(t *testing.T) {
 	}
 }
 
+// The names of columns are in every chunk of a table, as text in the first one
+// and as a heading in the others.
+func TestMakeTable(t *testing.T) {
+	data := "city,people\n" + strings.Repeat("Graz an der Mur,291134\n", 500)
+	d, err := Make(t.Context(), []byte(data), document.Document{Label: "docs", Path: "a.csv"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range d.Chunks {
+		if c.Heading != "city | people" {
+			t.Errorf("chunk %d has heading %q, want the names of the columns", i, c.Heading)
+		}
+	}
+	if len(d.Chunks) < 5 || d.Title != "a.csv" {
+		t.Errorf("Make() = %d chunks of %q, want at least 5 of a.csv", len(d.Chunks), d.Title)
+	}
+}
+
 func TestMakeRefuses(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
