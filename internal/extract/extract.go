@@ -1,8 +1,10 @@
 // Package extract extracts plain text, a title, headings and a language from
 // the bytes of a file or a web page.
 //
-// It supports PDF, HTML, Markdown and plain text of every kind (source code,
-// tables, logs) in any common charset. It is pure: it opens no file and no
+// It supports PDF, HTML, mail, the common markup languages, data and source
+// code, and plain text of every kind in any common charset; see docs/formats.md.
+// A file may be compressed with gzip. [Parts] reads files that contain several
+// documents. The package is pure: it opens no file and no
 // socket. It is used by the ingest pipeline, the content fetch of the search
 // bridge, and for uploads.
 package extract
@@ -41,6 +43,8 @@ type Input struct {
 	// Verbatim keeps the line ends, blank lines and trailing blanks of plain
 	// text, and the front matter of Markdown with the media type "text/plain".
 	Verbatim bool
+
+	nesting nesting
 }
 
 // A Text is the readable part of a document. All strings are valid UTF-8
@@ -104,24 +108,42 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 	}
 	t := &Text{MediaType: f.media, FileType: f.fileType()}
 	var s string
-	if f.kind != kindPDF {
+	if !f.kind.binary() {
 		s = decode(ctx, in.Data, charsetParam(in.MediaType), f.kind == kindHTML)
 	}
 	switch {
-	case f.kind == kindPDF:
-		if err := extractPDF(ctx, t, in.Data); err != nil {
+	case f.kind == kindGzip:
+		file, err := in.gunzip(ctx)
+		if err != nil {
 			return nil, err
 		}
+		return extract(ctx, file)
+	case f.kind == kindZip:
+		return nil, unsupported("ZIP archive: unpack it")
+	case f.kind == kindMail:
+		err = extractMail(ctx, t, in)
+	case f.kind == kindMailbox:
+		err = joinMessages(ctx, t, in)
+	case f.kind == kindPDF:
+		err = extractPDF(ctx, t, in.Data)
 	case f.kind == kindHTML:
 		extractHTML(ctx, t, s)
-	case in.Verbatim && (f.kind == kindText || mediaType(in.MediaType) == "text/plain"):
+	case in.Verbatim && (f.kind.asWritten() || mediaType(in.MediaType) == "text/plain"):
 		t.Body = printable(ctx, s)
 	case f.kind == kindMarkdown:
 		extractMarkdown(ctx, t, clean(ctx, s))
+	case textReaders[f.kind] != nil:
+		textReaders[f.kind](ctx, t, clean(ctx, s))
 	default:
 		t.Body = trimBlankLines(clean(ctx, s))
 	}
-	if t.Title == "" && len(t.Headings) > 0 {
+	if err == nil && f.kind == kindSVG && t.Body == "" {
+		err = unsupported("image without text")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if t.Title == "" && len(t.Headings) > 0 && !f.kind.asWritten() {
 		t.Title = t.Headings[0].Text
 	}
 	t.Title = shorten(t.Title, maxTitle)
@@ -136,7 +158,14 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 // bytes, up to 512, are head. A file with an unknown extension is supported if
 // it looks like text, and so is an empty file.
 func Supported(name string, head []byte) bool {
-	_, err := formatOf(Input{Name: name, Data: head[:min(len(head), sniffLen)]})
+	f, err := formatOf(Input{Name: name, Data: head[:min(len(head), sniffLen)]})
+	if err == nil && f.kind == kindGzip {
+		data, ok := gunzipHead(head)
+		if !ok {
+			return false
+		}
+		_, err = formatOf(Input{Name: gunzipName(name), Data: data})
+	}
 	return err == nil
 }
 
