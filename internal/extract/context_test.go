@@ -60,6 +60,21 @@ func TestExtractStops(t *testing.T) {
 		"HTML attributes":  {Name: "a.html", Data: []byte("a<p " + fill("a=b "))},
 		"Markdown":         {Name: "a.md", Data: []byte(fill("# A heading\n\nA paragraph.\n\n"))},
 		"PDF":              {Name: "a.pdf", Data: longPDF(1500)},
+		"mail":             {Name: "a.eml", Data: []byte("Subject: a\n\n" + fill(line))},
+		"mailbox":          {Name: "a.mbox", Data: []byte(fill("From a@b Mon Jan  1 00:00:00 2024\nSubject: a\n\n" + strings.Repeat(line, 100) + "\n"))},
+		"notebook":         {Name: "a.ipynb", Data: []byte(`{"cells":[{"cell_type":"markdown","source":"` + fill("word ") + `"}]}`)},
+		"reStructuredText": {Name: "a.rst", Data: []byte(fill("A heading\n=========\n\nA *word*.\n\n"))},
+		"AsciiDoc":         {Name: "a.adoc", Data: []byte(fill("== A heading\n\nA *word*.\n\n"))},
+		"Org":              {Name: "a.org", Data: []byte(fill("* A heading\n\nA *word*.\n\n"))},
+		"LaTeX":            {Name: "a.tex", Data: []byte(fill("\\section{A heading}\n\nA \\emph{word}.\n\n"))},
+		"manual":           {Name: "a.1", Data: []byte(".TH A 1\n" + fill(".SH A\nA \\fBword\\fR.\n"))},
+		"JSON":             {Name: "a.json", Data: []byte("[" + fill(`{"a":{"b":1}},`) + "1]")},
+		"YAML":             {Name: "a.yaml", Data: []byte(fill("a:\n  b: 1\n"))},
+		"TOML":             {Name: "a.toml", Data: []byte(fill("[a]\nb = 1\n"))},
+		"code":             {Name: "a.go", Data: []byte(fill("// A is a.\nfunc A() {\n}\n"))},
+		"subtitles":        {Name: "a.srt", Data: []byte(fill("1\n00:00:01,000 --> 00:00:02,000\nA word.\n\n"))},
+		"SVG":              {Name: "a.svg", Data: []byte("<svg>" + fill("<text>A word.</text>"))},
+		"gzip":             {Name: "a.txt.gz", Data: gzipOf(t, []byte(fill(line)))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const enough = 1 << 40

@@ -71,7 +71,17 @@ type latex struct {
 	out   lines
 	b     strings.Builder // of the current paragraph
 	title string
+
+	depth  int // of inline
+	wasted int // bytes that were searched in vain for the end of an argument
 }
+
+// Bounds on arguments: those inside each other that are read, and the bytes that
+// are searched in vain for their ends.
+const (
+	maxLaTeXDepth  = 5
+	maxLaTeXWasted = 16 << 20
+)
 
 var latexLabel = regexp.MustCompile(`\s*\\label\{[^{}]*\}`)
 
@@ -84,11 +94,14 @@ func (l *latex) preamble(t *Text, src string) {
 	}
 }
 
-// group returns the content of the braces at the start of s, at most 10,000
-// bytes.
+// maxGroup is the maximum length of an argument in bytes.
+const maxGroup = 10000
+
+// group returns the content of the braces at the start of s, or "" if they are
+// longer than maxGroup.
 func group(s string) string {
 	depth := 0
-	for i := 0; i < len(s) && i < 10000; i++ {
+	for i := 0; i < len(s) && i < maxGroup; i++ {
 		switch s[i] {
 		case '\\':
 			i++
@@ -105,7 +118,10 @@ func group(s string) string {
 
 // inline returns the text of a short part, such as a title, on one line.
 func (l *latex) inline(src string) string {
-	sub := &latex{ctx: l.ctx, src: src}
+	if l.depth >= maxLaTeXDepth {
+		return oneLine(src)
+	}
+	sub := &latex{ctx: l.ctx, src: src, depth: l.depth + 1}
 	sub.read()
 	sub.endParagraph()
 	return oneLine(string(sub.out.buf))
@@ -392,8 +408,12 @@ func (l *latex) argument() string {
 		}
 		return ""
 	}
+	if l.wasted > maxLaTeXWasted {
+		return ""
+	}
 	text := group(rest)
 	if text == "" && !strings.HasPrefix(rest, "{}") {
+		l.wasted += min(len(rest), maxGroup)
 		return ""
 	}
 	l.at += strings.IndexByte(l.src[l.at:], '{') + len(text) + 2

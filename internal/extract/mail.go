@@ -14,6 +14,7 @@ import (
 // Limits on the parts of a mail.
 const (
 	maxMailHeader = 256 << 10 // bytes of a header
+	maxMailField  = 8 << 10   // bytes of a header field with several lines
 	maxMailParts  = 500
 	maxMailDepth  = 10 // multiparts one inside the other
 )
@@ -233,7 +234,7 @@ func splitHeader(data []byte) (header, []byte) {
 		case len(line) == 0:
 			return h, rest
 		case line[0] == ' ' || line[0] == '\t':
-			if name != "" {
+			if name != "" && len(h[name]) < maxMailField {
 				h[name] += "\n" + string(line)
 			}
 			continue

@@ -34,17 +34,18 @@ func extractMan(ctx context.Context, t *Text, src string) {
 
 // A manual is the state of a manual page that is being read.
 type manual struct {
-	t       *Text
-	out     lines
-	words   []string          // of the current paragraph
-	noSpace bool              // the next word follows without a blank
-	asIs    bool              // lines are kept as they are
-	until   string            // request that ends the part that is left out
-	tag     bool              // the next line is the tag of a paragraph
-	name    string            // of the page, for .Nm of mdoc
-	heading int               // level of the heading that the next line is the text of
-	strings map[string]string // defined by .ds
-	depth   int               // of conditions that are left out
+	t         *Text
+	out       lines
+	words     []string          // of the current paragraph
+	noSpace   bool              // the next word follows without a blank
+	asIs      bool              // lines are kept as they are
+	until     string            // request that ends the part that is left out
+	tag       bool              // the next line is the tag of a paragraph
+	name      string            // of the page, for .Nm of mdoc
+	heading   int               // level of the heading that the next line is the text of
+	strings   map[string]string // defined by .ds
+	depth     int               // of conditions that are left out
+	otherwise bool              // the other part of a condition applies
 }
 
 // line processes a line.
@@ -80,8 +81,34 @@ func (m *manual) line(line string) {
 		return
 	}
 	name, rest, _ := strings.Cut(strings.ReplaceAll(request, "\t", " "), " ")
-	m.request(name, m.arguments(rest))
+	switch name {
+	case "if", "ie":
+		condition, then, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
+		m.otherwise = condition != "n" && condition != "!t" // n is true on terminals
+		m.conditional(then, !m.otherwise)
+	case "el":
+		m.conditional(rest, m.otherwise)
+	default:
+		m.request(name, m.arguments(rest))
+	}
 }
+
+// conditional processes the rest of the line of a condition, or leaves it out,
+// with the lines up to the end of its block.
+func (m *manual) conditional(rest string, applies bool) {
+	if !applies {
+		m.depth = max(strings.Count(rest, `\{`)-strings.Count(rest, `\}`), 0)
+		return
+	}
+	rest = strings.TrimLeft(strings.TrimPrefix(strings.TrimLeft(rest, " "), `\{`), " ")
+	if rest = strings.TrimSuffix(rest, `\`); rest != "" && !nestedCondition.MatchString(rest) {
+		m.line(rest)
+	}
+}
+
+// nestedCondition matches a condition inside another one on the same line, which
+// is left out.
+var nestedCondition = regexp.MustCompile(`^[.'][ \t]*(if|ie|el)\b`)
 
 // text adds a line of text.
 func (m *manual) text(s string) {
@@ -204,12 +231,6 @@ func (m *manual) request(name string, args []string) {
 		m.until = ".."
 		if len(args) > 0 && name == "ig" {
 			m.until = "." + args[0]
-		}
-	case "if", "ie", "el":
-		// The parts of a condition are requests for particular devices.
-		line := strings.Join(args, " ")
-		if n := strings.Count(line, `\{`) - strings.Count(line, `\}`); n > 0 {
-			m.depth = n
 		}
 	case "ds":
 		if len(args) > 1 && len(m.strings) < 1000 {

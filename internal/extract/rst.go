@@ -31,7 +31,7 @@ var rstWithoutContent = map[string]bool{
 
 // rstCode are the directives whose content is kept as it is, and whose argument
 // is the name of a language.
-var rstCode = map[string]bool{"code": true, "code-block": true, "sourcecode": true, "parsed-literal": true, "math": true, "prompt": true, "console": true}
+var rstCode = map[string]bool{"code": true, "code-block": true, "sourcecode": true, "math": true, "prompt": true, "console": true}
 
 // extractRST extracts the text of a reStructuredText document. Directives,
 // targets, comments and the marks inside lines are left out.
@@ -39,17 +39,28 @@ func extractRST(ctx context.Context, t *Text, src string) {
 	all := rstLines(ctx, src)
 	substitutions := rstSubstitutions(all)
 	var out lines
-	var styles []string // of headings, by level
+	var styles []string    // of headings, by level
+	var paragraph []string // its lines, because the marks of a link may be on several
+	flush := func() {
+		out.text(ctx, rstInline(strings.Join(paragraph, "\n"), substitutions))
+		paragraph = paragraph[:0]
+	}
 	for i := 0; i < len(all); i++ {
 		if i%1024 == 0 && ctx.Err() != nil {
 			return
 		}
 		line := all[i]
+		if line == "" || len(paragraph) > 200 {
+			flush()
+			out.blank()
+		}
 		if len(line) > maxMarkupLine {
+			flush()
 			out.add(line)
 			continue
 		}
 		if text, style, n := rstHeading(all[i:]); n > 0 {
+			flush()
 			level := slices.Index(styles, style) + 1
 			if level == 0 {
 				styles = append(styles, style)
@@ -63,9 +74,11 @@ func extractRST(ctx context.Context, t *Text, src string) {
 		indent := indentation(line)
 		switch {
 		case trimmed == "::":
+			flush()
 			i = rstLiteral(all, i+1, indent, &out)
 			continue
 		case strings.HasPrefix(trimmed, ".."):
+			flush()
 			if m := rstDirective.FindStringSubmatch(trimmed); m != nil {
 				i = rstDirectiveBlock(all, i, indent, m, substitutions, &out)
 				continue
@@ -81,6 +94,8 @@ func extractRST(ctx context.Context, t *Text, src string) {
 				i = rstBlock(all, i+1, indent) - 1
 				continue
 			}
+		case line == "":
+			continue
 		case rstTable.MatchString(line) && (strings.Contains(trimmed, " ") || trimmed[0] == '+'), rstTransition(all, i):
 			continue
 		}
@@ -89,12 +104,14 @@ func extractRST(ctx context.Context, t *Text, src string) {
 			line = strings.TrimSuffix(strings.TrimRight(line, " \t"), ":")
 			line = strings.TrimSuffix(line, " :")
 		}
-		out.add(rstInline(line, substitutions))
+		paragraph = append(paragraph, line)
 		if literal && i+1 < len(all) && all[i+1] == "" {
+			flush()
 			out.blank()
 			i = rstLiteral(all, i+1, indent, &out)
 		}
 	}
+	flush()
 	out.finish(t)
 }
 
@@ -207,7 +224,7 @@ func rstDirectiveBlock(all []string, i, indent int, m []string, substitutions ma
 
 // rstInline returns a line without the marks of links, roles and emphasis.
 func rstInline(s string, substitutions map[string]string) string {
-	if !strings.ContainsAny(s, "`*_|\\") || len(s) > maxMarkupLine {
+	if !strings.ContainsAny(s, "`*_|\\") || len(s) > 4*maxMarkupLine {
 		return s
 	}
 	s = rstFootnote.ReplaceAllString(s, "")
