@@ -33,14 +33,14 @@ func extractCSV(ctx context.Context, t *Text, src string, separator byte) bool {
 	}
 	f := &flow{ctx: ctx}
 	s := sheet{f: f, level: 1}
-	var cells []cell
+	var cells []sheetCell
 	for rest := src; rest != "" && ctx.Err() == nil && f.err == nil; {
 		cells = cells[:0]
 		for more := true; more; {
 			var field string
 			field, rest, more = csvField(rest, separator)
 			if len(cells) < maxColumns {
-				cells = append(cells, cell{0, field, isValue(field)})
+				cells = append(cells, sheetCell{0, field, isValue(field)})
 			}
 		}
 		s.row(cells)

@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,8 +16,6 @@ import (
 
 	"knowhow/internal/errkind"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // documents returns the files of testdata/documents.
 func documents(t testing.TB) map[string][]byte {
@@ -80,9 +77,9 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// zipOf makes an archive. parts are names and contents in turn; the first one
+// packageOf makes an archive. parts are names and contents in turn; the first one
 // is not compressed.
-func zipOf(t testing.TB, parts ...string) []byte {
+func packageOf(t testing.TB, parts ...string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
@@ -114,7 +111,7 @@ func ooxml(t testing.TB, kind, part, main string, rels []string, parts ...string
 		fmt.Fprintf(&r, `<Relationship Id="rId%d" Type="http://x/relationships/%s" Target="%s"/>`, i/2+1, rels[i], rels[i+1])
 	}
 	dir, base := filepath.Split(part)
-	return zipOf(t, append([]string{
+	return packageOf(t, append([]string{
 		"[Content_Types].xml", `<Types><Override PartName="/` + part + `" ContentType="application/vnd.openxmlformats-officedocument.` + kind + `.main+xml"/></Types>`,
 		"_rels/.rels", `<Relationships><Relationship Id="a" Type="http://x/officeDocument" Target="` + part + `"/></Relationships>`,
 		dir + "_rels/" + base + ".rels", "<Relationships>" + r.String() + "</Relationships>",
@@ -140,7 +137,7 @@ func xlsxOf(t testing.TB, workbook, sheet string, parts ...string) []byte {
 }
 
 func odfOf(t testing.TB, kind, content string, parts ...string) []byte {
-	return zipOf(t, append([]string{"mimetype", "application/vnd.oasis.opendocument." + kind,
+	return packageOf(t, append([]string{"mimetype", "application/vnd.oasis.opendocument." + kind,
 		"content.xml", `<?xml version="1.0"?><office:document-content>` + content + `</office:document-content>`}, parts...)...)
 }
 
@@ -341,7 +338,7 @@ func TestWrongExtensions(t *testing.T) {
 		{"a.docx", "words", "text/plain", "words"},
 		{"a.doc", `{\rtf1 words}`, mediaRTF, "words"},
 		{"a.xls", "<html><p>words", "text/html", "words"},
-		{"a.odt", string(zipOf(t, "META-INF/manifest.xml", "<m/>", "content.xml", "<office:body><office:text><text:p>words</text:p></office:text></office:body>")), mediaODT, "words"},
+		{"a.odt", string(packageOf(t, "META-INF/manifest.xml", "<m/>", "content.xml", "<office:body><office:text><text:p>words</text:p></office:text></office:body>")), mediaODT, "words"},
 	} {
 		x, err := Extract(t.Context(), Input{Name: tt.name, Data: []byte(tt.data)})
 		if err != nil || x.MediaType != tt.media || x.Body != tt.body {
@@ -363,7 +360,7 @@ func TestUnreadableDocuments(t *testing.T) {
 	}
 	docx := docxOf(t, paragraphs("words"))
 	locked := `<manifest:file-entry><manifest:encryption-data/></manifest:file-entry>`
-	book := zipOf(t, "mimetype", "application/epub+zip", "META-INF/container.xml", `<rootfile full-path="o.opf"/>`,
+	book := packageOf(t, "mimetype", "application/epub+zip", "META-INF/container.xml", `<rootfile full-path="o.opf"/>`,
 		"o.opf", `<manifest><item id="a" href="a.xhtml"/></manifest><spine><itemref idref="a"/></spine>`, "a.xhtml", "\x00\x01",
 		"META-INF/encryption.xml", `<enc:CipherReference URI="a.xhtml"/>`)
 	for _, tt := range []struct {
@@ -376,7 +373,7 @@ func TestUnreadableDocuments(t *testing.T) {
 		{"a.odp", nil, errkind.Corrupt, "damaged (empty) OpenDocument presentation: save or download it again"},
 		{"a.docx", docx[:len(docx)/2], errkind.Corrupt, "damaged Word document: save or download it again"},
 		{"a.docx", []byte("\x00\x01\x02\x03"), errkind.Corrupt, "damaged Word document: save or download it again"},
-		{"a.pptx", zipOf(t, "other", "x"), errkind.Corrupt, "damaged PowerPoint presentation: save or download it again"},
+		{"a.pptx", packageOf(t, "other", "x"), errkind.Corrupt, "damaged PowerPoint presentation: save or download it again"},
 		{"a.docx", ole("EncryptedPackage"), errkind.Unsupported, "office document with a password: save a copy without it"},
 		{"a.odt", odfOf(t, "text", "\x00", "META-INF/manifest.xml", locked), errkind.Unsupported, "OpenDocument text with a password: save a copy without it"},
 		{"a.epub", book, errkind.Unsupported, "EPUB book: its text is encrypted (copy protection), which cannot be read"},
@@ -385,7 +382,7 @@ func TestUnreadableDocuments(t *testing.T) {
 		{"a.ppt", ole("PowerPoint Document"), errkind.Unsupported, "PowerPoint presentation in the old format (.ppt): save it as .pptx"},
 		{"a", ole("x"), errkind.Unsupported, "office document in an old format: save it in a current one"},
 		{"a.xlsb", ooxml(t, "", "xl/workbook.bin", "", nil)[:40], errkind.Unsupported, "Excel workbook in binary format (.xlsb): save it as .xlsx"},
-		{"a.numbers", zipOf(t, "Index/Document.iwa", "x"), errkind.Unsupported, "Numbers spreadsheet: export it as .xlsx"},
+		{"a.numbers", packageOf(t, "Index/Document.iwa", "x"), errkind.Unsupported, "Numbers spreadsheet: export it as .xlsx"},
 		{"a.odf", odfOf(t, "formula", ""), errkind.Unsupported, "OpenDocument file of another kind than text, spreadsheet and presentation: export it as PDF"},
 	} {
 		x, err := Extract(t.Context(), Input{Name: tt.name, Data: tt.data})
@@ -421,9 +418,9 @@ func TestHostileDocuments(t *testing.T) {
 		"many styles":             {Input{Name: "a.docx", Data: docxOf(t, paragraphs("x"), "styles.xml", strings.Repeat(`<w:style w:styleId="x"/>`, 1<<18))}, ""},
 		"one slide many times":    {Input{Name: "a.pptx", Data: ooxml(t, "presentationml.presentation", "ppt/p.xml", "<p>"+strings.Repeat(`<p:sldId r:id="rId1"/>`, 1<<20), []string{"slide", "s.xml"}, "ppt/s.xml", "<p:sld><p:spTree><p:sp><a:p><a:t>"+long+"</a:t></a:p></p:sp></p:spTree></p:sld>")}, "text"},
 		"relationships in cycles": {Input{Name: "a.pptx", Data: ooxml(t, "presentationml.presentation", "ppt/p.xml", `<p:sldId r:id="rId1"/>`, []string{"slide", "p.xml"})}, ""},
-		"a part above the root":   {Input{Name: "a.docx", Data: zipOf(t, "../../etc/passwd", "x", "[Content_Types].xml", "", "_rels/.rels", `<Relationship Type="x/officeDocument" Target="../../../etc/passwd"/>`)}, "unknown kind"},
-		"laughs":                  {Input{Name: "a.docx", Data: zipOf(t, "_rels/.rels", `<Relationship Type="x/officeDocument" Target="word/d.xml"/>`, "[Content_Types].xml", "", "word/d.xml", `<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]><w:body>`+paragraphs("&b;")+`</w:body>`)}, ""},
-		"external entity":         {Input{Name: "a.docx", Data: zipOf(t, "_rels/.rels", `<Relationship Type="x/officeDocument" Target="word/d.xml"/>`, "[Content_Types].xml", "", "word/d.xml", `<!DOCTYPE l [<!ENTITY a SYSTEM "file:///etc/passwd">]><w:body>`+paragraphs("&a;")+`</w:body>`)}, ""},
+		"a part above the root":   {Input{Name: "a.docx", Data: packageOf(t, "../../etc/passwd", "x", "[Content_Types].xml", "", "_rels/.rels", `<Relationship Type="x/officeDocument" Target="../../../etc/passwd"/>`)}, "unknown kind"},
+		"laughs":                  {Input{Name: "a.docx", Data: packageOf(t, "_rels/.rels", `<Relationship Type="x/officeDocument" Target="word/d.xml"/>`, "[Content_Types].xml", "", "word/d.xml", `<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]><w:body>`+paragraphs("&b;")+`</w:body>`)}, ""},
+		"external entity":         {Input{Name: "a.docx", Data: packageOf(t, "_rels/.rels", `<Relationship Type="x/officeDocument" Target="word/d.xml"/>`, "[Content_Types].xml", "", "word/d.xml", `<!DOCTYPE l [<!ENTITY a SYSTEM "file:///etc/passwd">]><w:body>`+paragraphs("&a;")+`</w:body>`)}, ""},
 		"lists without a header":  {Input{Name: "a.csv", Data: bytes.Repeat([]byte(`,`), 1<<20)}, ""},
 		"open quotes":             {Input{Name: "a.csv", Data: bytes.Repeat([]byte("\"a,\n"), 1<<18)}, ""},
 		"parts":                   {Input{Name: "a.docx", Data: bytes.Repeat([]byte("PK\x03\x04PK\x01\x02"), 1<<17)}, "more than 50000 parts"},
@@ -495,7 +492,7 @@ func FuzzPackage(f *testing.F) {
 			odfOf(t, "text", part, "styles.xml", part),
 			odfOf(t, "spreadsheet", "<office:spreadsheet><table:table>"+part),
 			odfOf(t, "presentation", "<office:presentation>"+part),
-			zipOf(t, "mimetype", "application/epub+zip", "META-INF/container.xml", `<rootfile full-path="o.opf"/>`, "o.opf", part, "a.xhtml", part),
+			packageOf(t, "mimetype", "application/epub+zip", "META-INF/container.xml", `<rootfile full-path="o.opf"/>`, "o.opf", part, "a.xhtml", part),
 		} {
 			x, err := Extract(t.Context(), Input{Data: data})
 			if err != nil {

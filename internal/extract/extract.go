@@ -1,9 +1,11 @@
 // Package extract extracts plain text, a title, headings and a language from
 // the bytes of a file or a web page.
 //
-// It supports PDF, HTML, Markdown, office documents (Office Open XML,
-// OpenDocument, RTF), EPUB, CSV and plain text of every kind (source code, logs)
-// in any common charset; see docs/formats.md. It is pure: it opens no file and no
+// It supports PDF, HTML, office documents (Office Open XML, OpenDocument, RTF),
+// EPUB, CSV, mail, the common markup languages, data and source code, and plain
+// text of every kind in any common charset; see docs/formats.md. A file may be
+// compressed with gzip. [Parts] reads files that contain several documents. The
+// package is pure: it opens no file and no
 // socket. It is used by the ingest pipeline, the content fetch of the search
 // bridge, and for uploads.
 package extract
@@ -43,6 +45,8 @@ type Input struct {
 	// Verbatim keeps the line ends, blank lines and trailing blanks of plain
 	// text, and the front matter of Markdown with the media type "text/plain".
 	Verbatim bool
+
+	nesting nesting
 }
 
 // A Text is the readable part of a document. All strings are valid UTF-8
@@ -107,37 +111,52 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 	}
 	t := &Text{MediaType: f.media, FileType: f.fileType()}
 	var s string
-	switch f.kind {
-	case kindPDF:
-		err = extractPDF(ctx, t, in.Data)
-	case kindPackage:
-		err = extractPackage(ctx, t, in)
-	case kindRTF:
-		err = extractRTF(ctx, t, in.Data)
-	case kindOLE:
-		err = oleFormat(in.Data)
-	default:
+	if !f.kind.binary() {
 		s = decode(ctx, in.Data, charsetParam(in.MediaType), f.kind == kindHTML)
 	}
-	if what := documentNames[extension(in.Name)]; err == nil && what != "" && len(in.Data) == 0 {
-		err = damaged("(empty) " + what)
-	}
-	if err != nil {
-		return nil, err
+	if what := documentNames[extension(in.Name)]; what != "" && len(in.Data) == 0 {
+		return nil, damaged("(empty) " + what)
 	}
 	switch {
-	case s == "":
+	case f.kind == kindGzip:
+		file, err := in.gunzip(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return extract(ctx, file)
+	case f.kind == kindZip:
+		return nil, unsupported("ZIP archive: unpack it")
+	case f.kind == kindMail:
+		err = extractMail(ctx, t, in)
+	case f.kind == kindMailbox:
+		err = joinMessages(ctx, t, in)
+	case f.kind == kindPackage:
+		err = extractPackage(ctx, t, in)
+	case f.kind == kindRTF:
+		err = extractRTF(ctx, t, in.Data)
+	case f.kind == kindOLE:
+		err = oleFormat(in.Data)
+	case f.kind == kindPDF:
+		err = extractPDF(ctx, t, in.Data)
 	case f.kind == kindHTML:
 		extractHTML(ctx, t, s)
-	case in.Verbatim && (f.kind == kindText || f.kind == kindCSV || mediaType(in.MediaType) == "text/plain"):
+	case in.Verbatim && (f.kind.asWritten() || mediaType(in.MediaType) == "text/plain"):
 		t.Body = printable(ctx, s)
 	case f.kind == kindMarkdown:
 		extractMarkdown(ctx, t, clean(ctx, s))
 	case f.kind == kindCSV && extractCSV(ctx, t, clean(ctx, s), separatorOf(f.media)):
+	case textReaders[f.kind] != nil:
+		textReaders[f.kind](ctx, t, clean(ctx, s))
 	default:
 		t.Body = trimBlankLines(clean(ctx, s))
 	}
-	if t.Title == "" && len(t.Headings) > 0 && !isSheet(t.MediaType) {
+	if err == nil && f.kind == kindSVG && t.Body == "" {
+		err = unsupported("image without text")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if t.Title == "" && len(t.Headings) > 0 && !f.kind.asWritten() && !isSheet(t.MediaType) {
 		t.Title = t.Headings[0].Text
 	}
 	t.Title = shorten(t.Title, maxTitle)
@@ -152,7 +171,14 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 // bytes, up to 512, are head. A file with an unknown extension is supported if
 // it looks like text, and so is an empty file.
 func Supported(name string, head []byte) bool {
-	_, err := formatOf(Input{Name: name, Data: head[:min(len(head), sniffLen)]})
+	f, err := formatOf(Input{Name: name, Data: head[:min(len(head), sniffLen)]})
+	if err == nil && f.kind == kindGzip {
+		data, ok := gunzipHead(head)
+		if !ok {
+			return false
+		}
+		_, err = formatOf(Input{Name: gunzipName(name), Data: data})
+	}
 	return err == nil
 }
 

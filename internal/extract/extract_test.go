@@ -249,7 +249,7 @@ func FuzzExtract(f *testing.F) {
 	f.Add("x.pdf", "", []byte(smallPDF))
 	f.Add("x.html", "", []byte("<h1><a href=#x><main>#</main></a><pre><main>\n\n</pre>#</a>"))
 	f.Fuzz(func(t *testing.T, name, media string, data []byte) {
-		for _, in := range []Input{{name, media, data, false}, {"a.html", "", data, false}, {"a.md", "", data, false}, {"a.txt", "", data, false}, {"a.txt", "", data, true}} {
+		for _, in := range []Input{{Name: name, MediaType: media, Data: data}, {Name: "a.html", Data: data}, {Name: "a.md", Data: data}, {Name: "a.txt", Data: data}, {Name: "a.txt", Data: data, Verbatim: true}} {
 			x, err := Extract(t.Context(), in)
 			if err != nil {
 				if x != nil || !errors.Is(err, errkind.Unsupported) && !errors.Is(err, errkind.Corrupt) && !errors.Is(err, errkind.TooLarge) {

@@ -470,8 +470,8 @@ func (d *odf) sheet(x *xmlReader) {
 }
 
 // cells reads the row of a sheet that starts.
-func (d *odf) cells(x *xmlReader, row int) []cell {
-	var cells []cell
+func (d *odf) cells(x *xmlReader, row int) []sheetCell {
+	var cells []sheetCell
 	column, empty := 0, 0
 	for outside := x.depth - 1; d.f.more(x) && x.depth > outside; {
 		if !x.starts("table-cell") && !x.starts("covered-table-cell") {
@@ -502,7 +502,7 @@ func (d *odf) cells(x *xmlReader, row int) []cell {
 			empty = min(empty+max(n, 1), maxColumns)
 			continue
 		}
-		c := cell{empty, joinPieces(ps, " "), kind != "" && kind != "string"}
+		c := sheetCell{empty, joinPieces(ps, " "), kind != "" && kind != "string"}
 		for range repeats(times) {
 			if len(cells) < maxColumns {
 				cells = append(cells, c)

@@ -26,8 +26,8 @@ func isSheet(media string) bool {
 	return media == mediaXLSX || media == mediaODS || media == mediaCSV || media == mediaTSV
 }
 
-// A cell is a cell of a sheet, as it is displayed, that is not empty.
-type cell struct {
+// A sheetCell is a cell of a sheet, as it is displayed, that is not empty.
+type sheetCell struct {
 	gap   int // empty cells before it
 	text  string
 	value bool // a number, date, boolean or error
@@ -38,7 +38,7 @@ type cell struct {
 const maxGap = 16
 
 // row writes a row. An empty row ends the table.
-func (s *sheet) row(cells []cell) {
+func (s *sheet) row(cells []sheetCell) {
 	texts := make([]string, 0, len(cells))
 	named, values, gap := 0, 0, 0
 	for _, c := range cells {

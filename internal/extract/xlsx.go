@@ -198,7 +198,7 @@ func (d *xlsx) format(style []byte) *numberFormat {
 func (d *xlsx) sheet(part string) {
 	s := sheet{f: d.f, level: 2}
 	first := 0 // column of the sheet
-	var cells []cell
+	var cells []sheetCell
 	last, number := 0, 0
 	x := d.a.xml(part)
 	for d.f.more(x) {
@@ -226,7 +226,7 @@ func (d *xlsx) sheet(part string) {
 
 // row reads the cells of the row that starts. first is the column of the first
 // cell unless one is left of it.
-func (d *xlsx) row(x *xmlReader, cells []cell, first int) []cell {
+func (d *xlsx) row(x *xmlReader, cells []sheetCell, first int) []sheetCell {
 	column, next := first-1, first // next is the column after the last cell
 	for outside := x.depth - 1; d.f.more(x) && x.depth > outside; {
 		if !x.starts("c") {
@@ -248,7 +248,7 @@ func (d *xlsx) row(x *xmlReader, cells []cell, first int) []cell {
 }
 
 // cell reads the cell that starts.
-func (d *xlsx) cell(x *xmlReader) cell {
+func (d *xlsx) cell(x *xmlReader) sheetCell {
 	kind, format := x.attr("t"), d.format(x.value("s"))
 	var value []byte
 	formula := ""
@@ -269,36 +269,36 @@ func (d *xlsx) cell(x *xmlReader) cell {
 	v := string(value)
 	switch {
 	case inline:
-		return cell{text: v}
+		return sheetCell{text: v}
 	case v == "" && formula != "" && kind != "str":
-		return cell{0, "=" + formula, true} // a program that does not calculate wrote it
+		return sheetCell{0, "=" + formula, true} // a program that does not calculate wrote it
 	case v == "":
-		return cell{}
+		return sheetCell{}
 	}
 	switch kind {
 	case "s":
 		i, err := strconv.Atoi(strings.TrimSpace(v))
 		if err != nil {
-			return cell{}
+			return sheetCell{}
 		}
-		return cell{text: d.strings.at(i)}
+		return sheetCell{text: d.strings.at(i)}
 	case "str", "inlineStr":
-		return cell{text: unescapeCells(value)}
+		return sheetCell{text: unescapeCells(value)}
 	case "b":
 		if v == "1" {
-			return cell{0, "TRUE", true}
+			return sheetCell{0, "TRUE", true}
 		}
-		return cell{0, "FALSE", true}
+		return sheetCell{0, "FALSE", true}
 	case "e":
-		return cell{0, v, true}
+		return sheetCell{0, v, true}
 	case "d":
-		return cell{0, strings.TrimSuffix(strings.Replace(v, "T", " ", 1), " 00:00:00"), true}
+		return sheetCell{0, strings.TrimSuffix(strings.Replace(v, "T", " ", 1), " 00:00:00"), true}
 	}
 	n, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
 	if err != nil {
-		return cell{text: v}
+		return sheetCell{text: v}
 	}
-	return cell{0, format.format(n, d.from), true}
+	return sheetCell{0, format.format(n, d.from), true}
 }
 
 // marginText returns the text of a header or footer without its codes (18.3.1.46).

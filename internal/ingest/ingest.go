@@ -2,6 +2,10 @@
 // that have changed, extracts their text, cuts it into chunks and passes the
 // documents to a [Sink] in small batches.
 //
+// A file is one document, except that each message of a mailbox is one, and each
+// file in an archive. Such documents have paths below that of the file, and are
+// replaced and removed with it.
+//
 // Sources are folders and single files. The embedded index is the Sink of
 // `knowhow serve`; a dataset under construction can be another.
 //
@@ -148,7 +152,7 @@ func (r *Result) addLeftOut(counts map[Reason]int, paths []LeftOut) {
 type Ingester struct {
 	o        Options
 	openTree func(path string) (tree, func() error, error)
-	makeDoc  func(ctx context.Context, data []byte, known document.Document) (*document.Document, error) // Make
+	makeDocs func(ctx context.Context, data []byte, known document.Document) ([]*document.Document, error) // makeAll
 	seed     maphash.Seed
 
 	mu      sync.Mutex
@@ -176,6 +180,6 @@ func New(o Options) *Ingester {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Ingester{o: o, openTree: openTree, makeDoc: Make, seed: maphash.MakeSeed(),
+	return &Ingester{o: o, openTree: openTree, makeDocs: makeAll, seed: maphash.MakeSeed(),
 		seen: map[string]memory{}, settled: map[string]settledState{}}
 }

@@ -25,7 +25,7 @@ type seen struct {
 	mode    fs.FileMode
 	reason  Reason // for unread and unwanted
 	err     error  // for unread
-	hash    string // of the text, for unsettled
+	hash    string // of the texts, for unsettled
 }
 
 func (g *Ingester) memory(label string) memory {

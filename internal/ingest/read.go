@@ -68,13 +68,13 @@ func reasonOf(err error) Reason {
 
 // A reading is the result of reading one file.
 type reading struct {
-	doc     *document.Document // nil if err is set
-	stamp   document.Stamp     // of the file when it was opened
-	settled bool               // doc is certain to be the state of the file with this stamp
-	err     error              // see reasonOf; ctx's error if ctx is done
+	docs    []*document.Document // nil if err is set, otherwise not empty
+	stamp   document.Stamp       // of the file when it was opened
+	settled bool                 // docs are certain to be the state of the file with this stamp
+	err     error                // see reasonOf; ctx's error if ctx is done
 }
 
-// read reads a file into a document. It returns soon after ctx is done.
+// read reads a file into documents. It returns soon after ctx is done.
 func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 	g, r := s.g, reading{stamp: k.stamp}
 	if k.stamp.Size > g.o.MaxFileSize {
@@ -97,8 +97,8 @@ func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 		return r
 	}
 	end := g.o.Journal.Begin(s.ref(k), r.stamp)
-	r.doc, r.err = within(ctx, g.o.FileTimeout, func(ctx context.Context) (*document.Document, error) {
-		d, err := g.makeDoc(ctx, c.data, document.Document{
+	r.docs, r.err = within(ctx, g.o.FileTimeout, func(ctx context.Context) ([]*document.Document, error) {
+		docs, err := g.makeDocs(ctx, c.data, document.Document{
 			Label: s.src.Label, Path: k.path, SourcePath: k.path, FromSource: true,
 			URL:      fileURL(filepath.Join(s.base, filepath.FromSlash(k.name))),
 			Modified: r.stamp.ModTime.UTC(),
@@ -106,7 +106,7 @@ func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 		if errors.Is(err, errkind.Unsupported) && !extract.IsDocument(k.path) {
 			err = errNoText
 		}
-		return d, err
+		return docs, err
 	})
 	switch {
 	case ctx.Err() != nil:
@@ -118,8 +118,10 @@ func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 		end(Past{})
 	}
 	r.settled = c.settled && settled(r.stamp, start)
-	if r.settled && r.doc != nil {
-		r.doc.Stamp = r.stamp
+	if r.settled && len(r.docs) > 0 {
+		// The last one, which is applied last: if the process ends before, the
+		// file is read again.
+		r.docs[len(r.docs)-1].Stamp = r.stamp
 	}
 	return r
 }

@@ -234,9 +234,11 @@ func (w *walker) sum(seed maphash.Seed) uint64 {
 	return h.Sum64()
 }
 
-// gone returns the stored paths that the tree no longer contains, in order.
-// Paths in a folder that could not be read are not included.
-func (w *walker) gone(stored map[string]document.Stamp) []string {
+// compare compares the tree with the stored paths. members are the paths of the
+// documents in each file that contains several, by its path. gone are the paths
+// that the tree no longer contains, in order; paths in a file or folder that
+// could not be read are not included.
+func (w *walker) compare(stored map[string]document.Stamp) (members map[string][]string, gone []string) {
 	found := make(map[string]bool, len(w.files))
 	for _, e := range w.files {
 		found[e.path] = true
@@ -245,14 +247,31 @@ func (w *walker) gone(stored map[string]document.Stamp) []string {
 	for _, s := range w.unread {
 		unread[s.Path] = true
 	}
-	var gone []string
+	members = map[string][]string{}
 	for p := range stored {
-		if !found[p] && !unread[p] && !belowAny(p, unread) {
+		if found[p] {
+			continue
+		}
+		switch file := fileAbove(p, func(file string) bool { return found[file] || unread[file] }); {
+		case found[file]:
+			members[file] = append(members[file], p)
+		case file == "" && !unread[p] && !belowAny(p, unread):
 			gone = append(gone, p)
 		}
 	}
 	slices.Sort(gone)
-	return gone
+	return members, gone
+}
+
+// fileAbove returns the beginning of p, up to one of its slashes, that is a
+// file, or "".
+func fileAbove(p string, isFile func(string) bool) string {
+	for i := 0; i < len(p); i++ {
+		if p[i] == '/' && isFile(p[:i]) {
+			return p[:i]
+		}
+	}
+	return ""
 }
 
 // belowAny reports whether p is inside one of the folders.
