@@ -28,11 +28,12 @@ var deps = map[string]string{
 
 	// Text processing without access to disk or network.
 	"extract": "extract/pdf", "chunk": "", "analysis": "", "query": "", "segment": "",
+	"ignore":      "",
 	"extract/pdf": "extract/pdf/cos", "extract/pdf/cos": "",
 
 	// Storage, indexing and background work.
 	"index":    "document search analysis query segment",
-	"ingest":   "document extract chunk sanitize",
+	"ingest":   "document extract chunk ignore sanitize",
 	"indexing": "document index ingest terminal sanitize",
 
 	"fetch": "",
@@ -91,7 +92,7 @@ var restricted = map[string]string{
 }
 
 // pure lists the packages that must not open files or sockets.
-var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cos", "chunk", "analysis", "query", "spell", "compact", "sanitize", "schema", "skill"}
+var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cos", "ignore", "chunk", "analysis", "query", "spell", "compact", "sanitize", "schema", "skill"}
 
 // TestDeps checks the imports of every package against deps, restricted and
 // pure.

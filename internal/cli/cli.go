@@ -100,6 +100,7 @@ func (e Env) commands() []command {
 	all := []command{
 		{"serve", "index folders and files, and serve them to agents over MCP", serveHelp, serveCommand},
 		{"sources", "list the remembered sources, or remove one", sourcesHelp, sourcesCommand},
+		{"status", "show what is indexed, and what is left out", statusHelp, statusCommand},
 		{"fess", "MCP bridge in front of a Fess server", fessHelp, fessCommand},
 		{"sync", "write the tools of MCP servers as Agent Skills", syncHelp, syncCommand},
 		{"start", "the same, then serve POST /invoke, by which skills call the tools", startHelp, startCommand},

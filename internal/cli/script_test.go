@@ -86,7 +86,12 @@ func TestScript(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			documents, err := filepath.Abs("../extract/testdata/documents")
+			if err != nil {
+				return err
+			}
 			env.Setenv("HOSTILE", hostile)            // see serve_hostile
+			env.Setenv("DOCUMENTS", documents)        // see serve_documents
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector would have each program wait a second
 			env.Values[fakeKey{}] = &fakeFess{}
 			env.Values[bridgeKey{}] = &runningBridge{}

@@ -11,8 +11,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"knowhow/internal/document"
 	"knowhow/internal/fessmcp"
 	"knowhow/internal/httpguard"
+	"knowhow/internal/ignore"
 	"knowhow/internal/source"
 	"knowhow/internal/spell"
 )
@@ -41,6 +43,9 @@ const (
 	// characters. With it, the instructions of a server stay within what
 	// clients show.
 	maxDescription = 500
+
+	// maxPatterns is the maximum number of patterns of each kind for a source.
+	maxPatterns = 1000
 )
 
 // serveOptions are the flags and operands of serve.
@@ -55,7 +60,50 @@ type serveOptions struct {
 }
 
 // A sourceArg is a source on the command line.
-type sourceArg struct{ path, label, description string }
+type sourceArg struct {
+	path, label, description string
+	include, exclude         *[]string // nil: as remembered
+	noIgnore                 *bool     // nil: as remembered
+}
+
+// rules returns the rules of a source that had these rules before.
+func (a sourceArg) rules(r document.Rules) document.Rules {
+	if a.include != nil {
+		r.Include = *a.include
+	}
+	if a.exclude != nil {
+		r.Exclude = *a.exclude
+	}
+	if a.noIgnore != nil {
+		r.NoIgnore = *a.noIgnore
+	}
+	return r
+}
+
+// changes reports whether the command line has more than the path and label of
+// the source.
+func (a sourceArg) changes() bool {
+	return a.description != "" || a.include != nil || a.exclude != nil || a.noIgnore != nil
+}
+
+// addPattern adds a pattern of a flag to a list. An empty pattern empties the
+// list.
+func addPattern(list **[]string, pattern string) error {
+	if *list == nil {
+		*list = &[]string{}
+	}
+	if pattern == "" {
+		**list = nil
+		return nil
+	}
+	if strings.ContainsAny(pattern, "\r\n") || ignore.Parse(pattern).Empty() {
+		return errors.New(`want a pattern in the syntax of .gitignore, such as "*.md" or "drafts/"`)
+	}
+	if **list = append(**list, pattern); len(**list) > maxPatterns {
+		return fmt.Errorf("want at most %d patterns for a source", maxPatterns)
+	}
+	return nil
+}
 
 // define declares the flags and operands of serve in f.
 func (o *serveOptions) define(f *flagSet) {
@@ -78,6 +126,19 @@ func (o *serveOptions) define(f *flagSet) {
 		if n := utf8.RuneCountInString(o.next.description); n == 0 || n > maxDescription {
 			return fmt.Errorf("want 1 to %d characters", maxDescription)
 		}
+		return nil
+	})
+	f.Func(flag{Name: "include", Value: "GLOB", many: true, Help: "index only files of the source that follows that match, or are in a folder that matches; " +
+		"a pattern in the syntax of .gitignore; it is remembered, and an empty one removes those remembered"},
+		func(s string) error { return addPattern(&o.next.include, s) })
+	f.Func(flag{Name: "exclude", Value: "GLOB", many: true, Help: "leave out files and folders of the source that follows that match; likewise"},
+		func(s string) error { return addPattern(&o.next.exclude, s) })
+	f.Func(flag{Name: "no-ignore", Help: "index what .gitignore and .ignore files exclude from the source that follows; it is remembered until --no-ignore=false"}, func(s string) error {
+		value, err := strconv.ParseBool(s)
+		if err != nil {
+			return errors.New("want true or false")
+		}
+		o.next.noIgnore = &value
 		return nil
 	})
 	f.Func(flag{Name: "tools", Value: "GROUPS", Default: "search", Help: "groups of tools: search, fess, or search,fess"}, func(s string) (err error) {
@@ -117,6 +178,12 @@ func (o *serveOptions) check(f *flagSet) (err error) {
 		return f.usagef("--label %s: no source follows it", o.next.label)
 	case o.next.description != "":
 		return f.usagef("--description: no source follows it")
+	case o.next.include != nil:
+		return f.usagef("--include: no source follows it")
+	case o.next.exclude != nil:
+		return f.usagef("--exclude: no source follows it")
+	case o.next.noIgnore != nil:
+		return f.usagef("--no-ignore: no source follows it")
 	case f.given("port") && f.given("addr"):
 		return f.usagef("--addr and --port exclude each other")
 	}

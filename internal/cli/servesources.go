@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,11 +67,13 @@ func (v *invocation) chooseSources(ctx context.Context, x *index.Index, o *serve
 			}
 			known = append(known, src)
 		}
-		if d := o.sources[i].description; d != "" {
-			src.Description = d
+		arg := o.sources[i]
+		if arg.changes() {
+			src.Description = cmp.Or(arg.description, src.Description)
+			src.Rules = arg.rules(src.Rules)
 			known[slices.IndexFunc(known, func(k document.Source) bool { return k.Label == src.Label })] = src
 		}
-		if added || o.sources[i].description != "" {
+		if added || arg.changes() {
 			news = append(news, src)
 		}
 		if i := slices.IndexFunc(served, func(s document.Source) bool { return s.Label == src.Label }); i >= 0 {

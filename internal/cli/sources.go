@@ -88,8 +88,8 @@ func (v *invocation) noSources() error {
 	return err
 }
 
-// listSources prints a line for each source: label, number of documents, path
-// and description.
+// listSources prints a line for each source: label, number of documents, path,
+// rules and description.
 func (v *invocation) listSources(ctx context.Context, x *index.Index) error {
 	sources, err := x.Sources(ctx)
 	if err != nil {
@@ -108,6 +108,7 @@ func (v *invocation) listSources(ctx context.Context, x *index.Index) error {
 		if _, err := os.Stat(src.Path); err != nil {
 			note = "  (" + source.Reason(err).Error() + ")"
 		}
+		note += rulesNote(src.Rules)
 		if src.Description != "" {
 			note += "\t" + sanitize.Escape(src.Description)
 		}

@@ -103,4 +103,14 @@ type Source struct {
 	Label       string
 	Path        string // absolute, with symbolic links resolved
 	Description string // what its documents are about, for people and models; may be ""
+	Rules       Rules
+}
+
+// Rules determine which files of a folder are indexed, in addition to the rules
+// that apply to every folder. Patterns have the syntax of .gitignore files and
+// are relative to the folder. The zero Rules add nothing.
+type Rules struct {
+	Include  []string // if there are any, only files that match, or in a folder that matches
+	Exclude  []string // files and folders that match are left out
+	NoIgnore bool     // .gitignore and .ignore files have no effect
 }

@@ -1,8 +1,11 @@
 // Package extract extracts plain text, a title, headings and a language from
 // the bytes of a file or a web page.
 //
-// It supports PDF, HTML, Markdown and plain text of every kind (source code,
-// tables, logs) in any common charset. It is pure: it opens no file and no
+// It supports PDF, HTML, office documents (Office Open XML, OpenDocument, RTF),
+// EPUB, CSV, mail, the common markup languages, data and source code, and plain
+// text of every kind in any common charset; see docs/formats.md. A file may be
+// compressed with gzip. [Parts] reads files that contain several documents. The
+// package is pure: it opens no file and no
 // socket. It is used by the ingest pipeline, the content fetch of the search
 // bridge, and for uploads.
 package extract
@@ -12,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"knowhow/internal/errkind"
@@ -41,6 +45,8 @@ type Input struct {
 	// Verbatim keeps the line ends, blank lines and trailing blanks of plain
 	// text, and the front matter of Markdown with the media type "text/plain".
 	Verbatim bool
+
+	nesting nesting
 }
 
 // A Text is the readable part of a document. All strings are valid UTF-8
@@ -53,6 +59,7 @@ type Text struct {
 	MediaType string // without parameters, for example "text/html"
 	FileType  string // Fess's name for it: "html", "pdf", "txt" for prose, "others" for code and data
 	Headings  []Heading
+	Pages     []int  // offsets in Body at which the slides of a presentation begin; nil for other documents
 	Canonical string // absolute http or https URL in an HTML page's canonical link; "" if there is none
 }
 
@@ -65,9 +72,9 @@ type Heading struct {
 
 // Extract returns the text of a document. For a damaged document, it returns
 // the readable part. Errors are of kind [errkind.Unsupported] for a binary
-// file, an unsupported format (the message names it) and a PDF without text or
-// with a password, [errkind.Corrupt] for a PDF damaged beyond repair, and
-// [errkind.TooLarge] for one that exceeds a limit of package pdf.
+// file, an unsupported format (the message names it), a document with a
+// password and a PDF without text, [errkind.Corrupt] for a document damaged
+// beyond repair, and [errkind.TooLarge] for one that exceeds a limit.
 //
 // Extract stops soon after ctx is done, with an error that wraps ctx's cause.
 // After a deadline it is also of kind TooLarge, because the same document takes
@@ -104,24 +111,52 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 	}
 	t := &Text{MediaType: f.media, FileType: f.fileType()}
 	var s string
-	if f.kind != kindPDF {
+	if !f.kind.binary() {
 		s = decode(ctx, in.Data, charsetParam(in.MediaType), f.kind == kindHTML)
 	}
+	if what := documentNames[extension(in.Name)]; what != "" && len(in.Data) == 0 {
+		return nil, damaged("(empty) " + what)
+	}
 	switch {
-	case f.kind == kindPDF:
-		if err := extractPDF(ctx, t, in.Data); err != nil {
+	case f.kind == kindGzip:
+		file, err := in.gunzip(ctx)
+		if err != nil {
 			return nil, err
 		}
+		return extract(ctx, file)
+	case f.kind == kindZip:
+		return nil, unsupported("ZIP archive: unpack it")
+	case f.kind == kindMail:
+		err = extractMail(ctx, t, in)
+	case f.kind == kindMailbox:
+		err = joinMessages(ctx, t, in)
+	case f.kind == kindPackage:
+		err = extractPackage(ctx, t, in)
+	case f.kind == kindRTF:
+		err = extractRTF(ctx, t, in.Data)
+	case f.kind == kindOLE:
+		err = oleFormat(in.Data)
+	case f.kind == kindPDF:
+		err = extractPDF(ctx, t, in.Data)
 	case f.kind == kindHTML:
 		extractHTML(ctx, t, s)
-	case in.Verbatim && (f.kind == kindText || mediaType(in.MediaType) == "text/plain"):
+	case in.Verbatim && (f.kind.asWritten() || mediaType(in.MediaType) == "text/plain"):
 		t.Body = printable(ctx, s)
 	case f.kind == kindMarkdown:
 		extractMarkdown(ctx, t, clean(ctx, s))
+	case f.kind == kindCSV && extractCSV(ctx, t, clean(ctx, s), separatorOf(f.media)):
+	case textReaders[f.kind] != nil:
+		textReaders[f.kind](ctx, t, clean(ctx, s))
 	default:
 		t.Body = trimBlankLines(clean(ctx, s))
 	}
-	if t.Title == "" && len(t.Headings) > 0 {
+	if err == nil && f.kind == kindSVG && t.Body == "" {
+		err = unsupported("image without text")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if t.Title == "" && len(t.Headings) > 0 && !f.kind.asWritten() && !isSheet(t.MediaType) {
 		t.Title = t.Headings[0].Text
 	}
 	t.Title = shorten(t.Title, maxTitle)
@@ -136,7 +171,14 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 // bytes, up to 512, are head. A file with an unknown extension is supported if
 // it looks like text, and so is an empty file.
 func Supported(name string, head []byte) bool {
-	_, err := formatOf(Input{Name: name, Data: head[:min(len(head), sniffLen)]})
+	f, err := formatOf(Input{Name: name, Data: head[:min(len(head), sniffLen)]})
+	if err == nil && f.kind == kindGzip {
+		data, ok := gunzipHead(head)
+		if !ok {
+			return false
+		}
+		_, err = formatOf(Input{Name: gunzipName(name), Data: data})
+	}
 	return err == nil
 }
 
@@ -159,4 +201,20 @@ func shorten(s string, n int) string {
 }
 
 // oneLine joins the words of s with single blanks.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+func oneLine(s string) string {
+	if !strings.Contains(s, "  ") && strings.TrimSpace(s) == s && strings.IndexFunc(s, notBlank) < 0 {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s))
+	for word := range strings.FieldsSeq(s) {
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(word)
+	}
+	return b.String()
+}
+
+// notBlank reports whether r is white space other than a blank.
+func notBlank(r rune) bool { return r != ' ' && unicode.IsSpace(r) }

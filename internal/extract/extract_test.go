@@ -113,14 +113,15 @@ func TestExtractRefuses(t *testing.T) {
 		{Input{Name: "a.pdf", Data: []byte("<html>404")}, "PDF"},
 		{Input{Name: "a.pdf"}, "PDF"},
 		{Input{Name: "report", MediaType: "application/pdf", Data: []byte("x")}, "PDF"},
-		{Input{Name: "a.docx", Data: []byte("PK\x03\x04abc")}, "office"},
+		{Input{Name: "a.bin", Data: []byte("PK\x03\x04abc")}, "ZIP"},
+		{Input{Name: "a.pages", Data: []byte("PK\x03\x04abc")}, "Pages"},
+		{Input{Name: "a.doc", Data: []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1abcd")}, "old format"},
 		{Input{Name: "photo.JPG", Data: []byte("text in truth")}, "image"},
 		{Input{Name: "x", MediaType: "image/png", Data: []byte("text in truth")}, "image/png"},
 		{Input{Name: "x.svg", Data: []byte("<svg/>")}, "image"},
 		{Input{Name: "x", Data: []byte("\x00\x01\x02\x03")}, "binary data"},
 		{Input{Name: "x.txt", Data: []byte("\x00\x01\x02\x03")}, "binary data"},
 		{Input{Name: "x", Data: []byte("\xff\x00\x02\xfe\x13\x90")}, "binary data"},
-		{Input{Name: "x.rtf", Data: []byte(`{\rtf1 text}`)}, "RTF"},
 	}
 	for _, tt := range tests {
 		x, err := Extract(t.Context(), tt.in)
@@ -248,7 +249,7 @@ func FuzzExtract(f *testing.F) {
 	f.Add("x.pdf", "", []byte(smallPDF))
 	f.Add("x.html", "", []byte("<h1><a href=#x><main>#</main></a><pre><main>\n\n</pre>#</a>"))
 	f.Fuzz(func(t *testing.T, name, media string, data []byte) {
-		for _, in := range []Input{{name, media, data, false}, {"a.html", "", data, false}, {"a.md", "", data, false}, {"a.txt", "", data, false}, {"a.txt", "", data, true}} {
+		for _, in := range []Input{{Name: name, MediaType: media, Data: data}, {Name: "a.html", Data: data}, {Name: "a.md", Data: data}, {Name: "a.txt", Data: data}, {Name: "a.txt", Data: data, Verbatim: true}} {
 			x, err := Extract(t.Context(), in)
 			if err != nil {
 				if x != nil || !errors.Is(err, errkind.Unsupported) && !errors.Is(err, errkind.Corrupt) && !errors.Is(err, errkind.TooLarge) {

@@ -18,7 +18,46 @@ const (
 	kindMarkdown
 	kindHTML
 	kindPDF
+	kindPackage // Office Open XML, OpenDocument or EPUB; its parts determine which
+	kindRTF
+	kindOLE // office documents before 2007, and later ones with a password
+	kindCSV
+	kindGzip
+	kindZip
+	kindMail
+	kindMailbox
+	kindNotebook
+	kindRST
+	kindAsciiDoc
+	kindOrg
+	kindLaTeX
+	kindMan
+	kindJSON
+	kindYAML
+	kindTOML
+	kindCode
+	kindSubtitles
+	kindSVG
 )
+
+// binary reports whether files of this kind are not read as a text in a charset.
+func (k kind) binary() bool {
+	switch k {
+	case kindPDF, kindGzip, kindZip, kindMail, kindMailbox, kindPackage, kindRTF, kindOLE:
+		return true
+	}
+	return false
+}
+
+// asWritten reports whether the text of files of this kind is the file as it is.
+// Such files have no title.
+func (k kind) asWritten() bool {
+	switch k {
+	case kindText, kindCode, kindJSON, kindYAML, kindTOML, kindCSV:
+		return true
+	}
+	return false
+}
 
 // A format determines how a document is read and how its type is named.
 type format struct {
@@ -35,8 +74,21 @@ func (f format) fileType() string {
 		return "html"
 	case mediaPDF:
 		return "pdf"
-	case "text/plain", "text/markdown", "text/x-rst", "text/asciidoc", "text/org":
+	case "text/plain", "text/markdown", "text/x-rst", "text/asciidoc", "text/org", "application/x-tex", "text/troff",
+		"message/rfc822", "application/mbox", "application/x-subrip", "text/vtt":
 		return "txt"
+	case mediaDOCX, mediaRTF:
+		return "word"
+	case mediaXLSX:
+		return "excel"
+	case mediaPPTX:
+		return "powerpoint"
+	case mediaODT:
+		return "odt"
+	case mediaODS:
+		return "ods"
+	case mediaODP:
+		return "odp"
 	}
 	return "others"
 }
@@ -47,9 +99,15 @@ func (f format) fileType() string {
 func formatOf(in Input) (format, error) {
 	head := in.Data[:min(len(in.Data), sniffLen)]
 	media := mediaType(in.MediaType)
-	ext := strings.ToLower(path.Ext(path.Base(strings.ReplaceAll(in.Name, `\`, "/"))))
+	ext := extension(in.Name)
 	if isPDF(head, ext == ".pdf" || media == mediaPDF) {
 		return format{kindPDF, mediaPDF}, nil
+	}
+	if f, ok := documentFormat(in.Data, ext); ok {
+		return f, nil
+	}
+	if f, ok := packed(head, ext); ok {
+		return f, nil
 	}
 	if what := magic(head); what != "" {
 		return format{}, unsupported(what)
@@ -65,22 +123,80 @@ func formatOf(in Input) (format, error) {
 			return format{}, unsupported(what)
 		}
 	case isTextMedia(media):
-		f, known = format{kindText, media}, true
+		f, known = format{mediaKinds[media], media}, true
 	default:
 		if what := binaryMedia(media); what != "" {
 			return format{}, unsupported(what)
 		}
 	}
-	if !looksLikeText(head, known, len(in.Data) > len(head) || len(head) == sniffLen) {
+	if !looksLikeText(head, known && ext != ".ts", len(in.Data) > len(head) || len(head) == sniffLen) {
+		if what := documentNames[ext]; what != "" && IsDocument(in.Name) {
+			return format{}, damaged(what)
+		}
 		return format{}, unsupported("binary data of unknown format")
 	}
 	if !known {
 		f = format{kindText, "text/plain"}
 		if media == "" || media == "application/octet-stream" {
-			f = sniffText(head)
+			f = sniffText(head, ext)
 		}
 	}
+	if f.kind == kindMail && !isMail(head, true) || f.kind == kindMailbox && !isMailbox(head) ||
+		f.kind == kindSVG && !bytes.Contains(head, []byte("<")) {
+		f = format{kindText, "text/plain"}
+	}
 	return f, nil
+}
+
+// extension returns the extension of a name in lower case.
+func extension(name string) string {
+	return strings.ToLower(path.Ext(path.Base(strings.ReplaceAll(name, `\`, "/"))))
+}
+
+// documentFormat returns the format of an office document or a book by its
+// content. The name only excludes archives, whose files may be documents.
+func documentFormat(data []byte, ext string) (format, bool) {
+	switch {
+	case bytes.HasPrefix(data, []byte("PK\x03\x04")) && binaryExtensions[ext] == "":
+		if documentNames[ext]+unreadDocuments[ext] != "" {
+			return format{kind: kindPackage}, true
+		}
+		for _, part := range []string{"[Content_Types].xml", "mimetypeapplication/", "META-INF/container.xml", "META-INF/manifest.xml"} {
+			if bytes.Contains(data, []byte(part)) {
+				return format{kind: kindPackage}, true
+			}
+		}
+	case bytes.HasPrefix(data, []byte(`{\rtf`)):
+		return format{kindRTF, mediaRTF}, true
+	case bytes.HasPrefix(data, []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")):
+		return format{kind: kindOLE}, true
+	}
+	return format{}, false
+}
+
+// packed returns the format of a gzip file, and of a ZIP archive that is not the
+// form of another kind of file, such as a program.
+func packed(head []byte, ext string) (format, bool) {
+	switch {
+	case bytes.HasPrefix(head, []byte("\x1f\x8b\b")):
+		return format{kindGzip, "application/gzip"}, true
+	case (bytes.HasPrefix(head, []byte("PK\x03\x04")) || bytes.HasPrefix(head, []byte("PK\x05\x06"))) &&
+		(ext == ".zip" || binaryExtensions[ext] == ""):
+		return format{kindZip, "application/zip"}, true
+	}
+	return format{}, false
+}
+
+// IsDocument reports whether a name has the extension of a document for people,
+// such as .pdf or .docx. Users expect to find such a file, so it should be named
+// if it cannot be read. The files by which Word and others lock a document, such
+// as ~$a.docx, are no documents.
+func IsDocument(name string) bool {
+	ext := extension(name)
+	if strings.HasPrefix(path.Base(strings.ReplaceAll(name, `\`, "/")), "~$") {
+		return false
+	}
+	return ext == ".pdf" || documentNames[ext] != "" || unreadDocuments[ext] != ""
 }
 
 // mediaPDF is the media type of PDF (RFC 8118).
@@ -100,13 +216,7 @@ func byExtension(ext string) (format, bool) {
 	if !ok {
 		return format{}, false
 	}
-	switch media {
-	case "text/html", "application/xhtml+xml":
-		return format{kindHTML, media}, true
-	case "text/markdown":
-		return format{kindMarkdown, media}, true
-	}
-	return format{kindText, media}, true
+	return format{mediaKinds[media], media}, true
 }
 
 // mediaType returns the lower-case type without parameters, or "" if s contains
@@ -131,13 +241,13 @@ func charsetParam(s string) string {
 
 func isTextMedia(media string) bool {
 	if strings.HasPrefix(media, "text/") && media != "text/rtf" || strings.HasSuffix(media, "+json") ||
-		strings.HasSuffix(media, "+xml") && media != "image/svg+xml" {
+		strings.HasSuffix(media, "+xml") {
 		return true
 	}
 	switch media {
 	case "application/json", "application/xml", "application/javascript", "application/x-javascript",
 		"application/yaml", "application/x-yaml", "application/toml", "application/sql",
-		"application/x-sh", "application/x-ndjson", "application/x-tex", "message/rfc822":
+		"application/x-sh", "application/x-ndjson", "application/x-tex", "message/rfc822", "application/mbox", "application/x-subrip":
 		return true
 	}
 	return false
@@ -160,9 +270,18 @@ func binaryMedia(media string) string {
 	return ""
 }
 
-// sniffText distinguishes HTML from other text by its first tag, for documents
-// without a declared type and a known extension.
-func sniffText(head []byte) format {
+// sniffText distinguishes HTML, SVG, mail, notebooks and manual pages from other
+// text by their first bytes, for documents without a declared type and a known
+// extension.
+func sniffText(head []byte, ext string) format {
+	switch {
+	case isMailbox(head):
+		return format{kindMailbox, "application/mbox"}
+	case isMail(head, false):
+		return format{kindMail, "message/rfc822"}
+	case isManual(head, ext):
+		return format{kindMan, "text/troff"}
+	}
 	s := strings.ToLower(string(bytes.ReplaceAll(head, []byte{0}, nil)))
 	s = strings.TrimLeft(strings.TrimPrefix(s, "\ufeff"), " \t\r\n")
 	for strings.HasPrefix(s, "<!--") {
@@ -175,6 +294,9 @@ func sniffText(head []byte) format {
 	if strings.HasPrefix(s, "<!doctype html") || strings.HasPrefix(s, "<html") ||
 		strings.HasPrefix(s, "<?xml") && strings.Contains(s, "<html") {
 		return format{kindHTML, "text/html"}
+	}
+	if strings.HasPrefix(s, "<svg") || strings.HasPrefix(s, "<?xml") && strings.Contains(s, "<svg") {
+		return format{kindSVG, "image/svg+xml"}
 	}
 	return format{kindText, "text/plain"}
 }

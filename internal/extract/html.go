@@ -16,6 +16,15 @@ import (
 // else as well. But a tag that is not closed, or a <main> that contains almost
 // nothing, never causes the loss of the text: loss is worse than boilerplate.
 func extractHTML(ctx context.Context, t *Text, src string) {
+	w := readPage(ctx, src)
+	t.Title = oneLine(clean(ctx, strings.ToValidUTF8(w.title, "")))
+	t.Lang = w.lang
+	t.Canonical = w.canonical
+	t.Body, t.Headings = w.mainContent()
+}
+
+// readPage processes the tokens of a page.
+func readPage(ctx context.Context, src string) *walker {
 	w := newWalker(ctx, src)
 	w.walk(ctx)
 	if len(w.out.buf) == 0 || w.skip.tag != "" {
@@ -23,10 +32,7 @@ func extractHTML(ctx context.Context, t *Text, src string) {
 		w.keepAll = true
 		w.walk(ctx)
 	}
-	t.Title = oneLine(clean(ctx, strings.ToValidUTF8(w.title, "")))
-	t.Lang = w.lang
-	t.Canonical = w.canonical
-	t.Body, t.Headings = w.mainContent()
+	return w
 }
 
 // A walker processes the tokens of a page.

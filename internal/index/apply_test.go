@@ -13,6 +13,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/index"
 	"knowhow/internal/search"
 )
 
@@ -169,7 +170,27 @@ func TestSources(t *testing.T) {
 	described := docs
 	described.Description = "How the program is used"
 	notes.Description = "Notes of the team"
-	for _, s := range []document.Source{notes, docs, described, docs} { // an empty description keeps the earlier one
+	ruled := docs
+	ruled.Rules = document.Rules{Include: []string{"*.md", "a,b/"}, Exclude: []string{"!x\"y"}, NoIgnore: true}
+	if err := x.AddSource(t.Context(), ruled); err != nil {
+		t.Fatalf("AddSource(%v) = %v", ruled, err)
+	}
+	if got, err := x.Sources(t.Context()); err != nil || !cmp.Equal(got, []document.Source{ruled}) {
+		t.Errorf("Sources() = %v, %v", got, err)
+	}
+	if left, err := x.LeftOut(t.Context(), "docs"); err != nil || !cmp.Equal(left, index.LeftOut{}) {
+		t.Errorf("LeftOut() = %v, %v, want nothing", left, err)
+	}
+	wantLeft := index.LeftOut{Counts: map[string]int{"hidden": 2}, Paths: []index.LeftOutPath{{Path: ".a", Reason: "hidden"}, {Path: "b", Reason: "too slow", Message: "m"}}}
+	for _, label := range []string{"docs", "unknown"} {
+		if err := x.SetLeftOut(t.Context(), label, wantLeft); err != nil {
+			t.Errorf("SetLeftOut(%s) = %v", label, err)
+		}
+	}
+	if left, err := x.LeftOut(t.Context(), "docs"); err != nil || !cmp.Equal(left, wantLeft) {
+		t.Errorf("LeftOut() = %v, %v, want %v", left, err, wantLeft)
+	}
+	for _, s := range []document.Source{notes, docs, described, docs} { // an empty description keeps the earlier one; empty rules replace
 		if err := x.AddSource(t.Context(), s); err != nil {
 			t.Fatalf("AddSource(%v) = %v", s, err)
 		}

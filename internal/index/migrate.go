@@ -29,6 +29,7 @@ var migrations = []migration{
 	statements(`ALTER TABLE sources ADD COLUMN description TEXT NOT NULL DEFAULT ''`),
 	statements(tables3),
 	statements(tables4),
+	statements(tables5),
 }
 
 // statements returns a migration that runs SQL statements.

@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -52,20 +53,29 @@ func (x *Index) Sources(ctx context.Context) ([]document.Source, error) {
 	err := x.read(ctx, "listing sources", func(tx *sql.Tx) error {
 		return collect(ctx, tx, func(rows *sql.Rows) error {
 			var s document.Source
-			err := rows.Scan(&s.Label, &s.Path, &s.Description)
+			var rules string
+			err := rows.Scan(&s.Label, &s.Path, &s.Description, &rules)
+			if err == nil && rules != "" {
+				err = json.Unmarshal([]byte(rules), &s.Rules)
+			}
 			out = append(out, s)
 			return err
-		}, `SELECT label, path, description FROM sources ORDER BY label`)
+		}, `SELECT label, path, description, rules FROM sources ORDER BY label`)
 	})
 	return out, err
 }
 
-// AddSource stores a source. If a source with this label and path exists, a
-// description that is not empty replaces its description. A label or a path
-// that belongs to another source gives an error of kind Conflict.
+// AddSource stores a source. If a source with this label and path exists, its
+// rules are replaced, and so is its description if the new one is not empty. A
+// label or a path that belongs to another source gives an error of kind
+// Conflict.
 func (x *Index) AddSource(ctx context.Context, s document.Source) error {
 	if s.Label == "" || s.Path == "" {
 		return fmt.Errorf("a source needs a label and a path: %w", errkind.Invalid)
+	}
+	rules, err := encodeRules(s.Rules)
+	if err != nil {
+		return err
 	}
 	return x.write(ctx, "adding a source", func(tx *sql.Tx) error {
 		var other document.Source
@@ -73,18 +83,73 @@ func (x *Index) AddSource(ctx context.Context, s document.Source) error {
 			Scan(&other.Label, &other.Path)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
-			_, err = tx.ExecContext(ctx, `INSERT INTO sources(label, path, description) VALUES(?, ?, ?)`, s.Label, s.Path, s.Description)
+			_, err = tx.ExecContext(ctx, `INSERT INTO sources(label, path, description, rules) VALUES(?, ?, ?, ?)`,
+				s.Label, s.Path, s.Description, rules)
 			return err
 		case err != nil:
 			return err
 		case other.Label == s.Label && other.Path == s.Path:
-			_, err = tx.ExecContext(ctx, `UPDATE sources SET description=?1 WHERE label=?2 AND ?1<>''`, s.Description, s.Label)
+			_, err = tx.ExecContext(ctx, `UPDATE sources SET description=CASE ?1 WHEN '' THEN description ELSE ?1 END, rules=?3 WHERE label=?2`,
+				s.Description, s.Label, rules)
 			return err
 		case other.Label == s.Label:
 			return fmt.Errorf("label %q belongs to the source %s: choose another label: %w", s.Label, other.Path, errkind.Conflict)
 		}
 		return fmt.Errorf("%s is already a source with the label %q: %w", s.Path, other.Label, errkind.Conflict)
 	})
+}
+
+// encodeRules returns the stored form of rules.
+func encodeRules(r document.Rules) (string, error) {
+	if len(r.Include) == 0 && len(r.Exclude) == 0 && !r.NoIgnore {
+		return "", nil
+	}
+	text, err := json.Marshal(r)
+	return string(text), err
+}
+
+// LeftOut is what the last look at a source left out.
+type LeftOut struct {
+	Counts map[string]int // files and folders by reason
+	Paths  []LeftOutPath  // some or all of them, in order
+}
+
+// A LeftOutPath is a file or a folder (with a slash at the end) that is not
+// indexed.
+type LeftOutPath struct {
+	Path, Reason string
+	Message      string // what to do, for a file that should be indexed; otherwise ""
+}
+
+// SetLeftOut stores what is left out of a source. A label without a source is
+// ignored.
+func (x *Index) SetLeftOut(ctx context.Context, label string, left LeftOut) error {
+	text, err := json.Marshal(left)
+	if err != nil {
+		return err
+	}
+	return x.write(ctx, "storing what is left out", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE sources SET left_out=? WHERE label=?`, string(text), label)
+		return err
+	})
+}
+
+// LeftOut returns what is left out of a source. It is empty for a label without
+// a source, and for a source that was not looked at yet.
+func (x *Index) LeftOut(ctx context.Context, label string) (LeftOut, error) {
+	var left LeftOut
+	err := x.read(ctx, "reading what is left out", func(tx *sql.Tx) error {
+		var text string
+		err := tx.QueryRowContext(ctx, `SELECT left_out FROM sources WHERE label=?`, label).Scan(&text)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && text == "" {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal([]byte(text), &left)
+	})
+	return left, err
 }
 
 // removeBatch is about how many chunks one transaction removes.

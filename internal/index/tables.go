@@ -109,6 +109,13 @@ CREATE INDEX segments_label ON segments(label);
 CREATE TABLE segment_bodies(id INTEGER PRIMARY KEY, body BLOB NOT NULL);
 `
 
+// tables5 adds which files of a source are indexed ([document.Rules] as JSON, or
+// "") and what is left out ([LeftOut] as JSON, or "" until it is known).
+const tables5 = `
+ALTER TABLE sources ADD COLUMN rules TEXT NOT NULL DEFAULT '';
+ALTER TABLE sources ADD COLUMN left_out TEXT NOT NULL DEFAULT '';
+`
+
 // The keys of table kv.
 const (
 	keyAnalyzer   = "analyzer"   // until version 3

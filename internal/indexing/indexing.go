@@ -377,8 +377,10 @@ func (w *Indexer) index(ctx context.Context, src document.Source) error {
 	}
 	in := ingest.New(o)
 	w.view.begin(ctx, src.Label)
+	leftOut := &leftOutStore{Indexer: w, label: src.Label}
 	if w.Once {
 		res, err := in.Sync(ctx, src)
+		leftOut.store(ctx, res, err)
 		w.view.finished(ctx, src, res, err)
 		if ctx.Err() == nil && !errors.Is(err, errkind.Corrupt) {
 			err = nil // it has been reported
@@ -388,6 +390,7 @@ func (w *Indexer) index(ctx context.Context, src document.Source) error {
 	var corrupt error
 	first := true
 	synced := func(src document.Source, res *ingest.Result, err error) (reported bool) {
+		leftOut.store(ctx, res, err)
 		switch {
 		case errors.Is(err, errkind.Corrupt):
 			corrupt = err
@@ -406,6 +409,41 @@ func (w *Indexer) index(ctx context.Context, src document.Source) error {
 	err := in.Watch(ctx, func(context.Context) ([]document.Source, error) { return []document.Source{src}, nil },
 		ingest.WatchOptions{Synced: synced})
 	return cmp.Or(corrupt, err)
+}
+
+// A leftOutStore stores what is left out of a source, when it has changed.
+type leftOutStore struct {
+	*Indexer
+	label  string
+	stored *index.LeftOut // nil until something was stored
+}
+
+// store stores what a sync left out. A failed sync does not change it.
+func (s *leftOutStore) store(ctx context.Context, res *ingest.Result, err error) {
+	if err != nil {
+		return
+	}
+	messages := map[string]string{}
+	for _, k := range res.Skipped {
+		messages[k.Path] = errkind.Message(k.Err)
+	}
+	left := index.LeftOut{Counts: map[string]int{}}
+	for r, n := range res.LeftOut {
+		left.Counts[string(r)] = n
+	}
+	for _, l := range res.LeftOutPaths {
+		left.Paths = append(left.Paths, index.LeftOutPath{Path: l.Path, Reason: string(l.Reason), Message: messages[l.Path]})
+	}
+	if s.stored != nil && reflect.DeepEqual(*s.stored, left) {
+		return
+	}
+	if err := s.Index.SetLeftOut(ctx, s.label, left); err != nil {
+		if ctx.Err() == nil {
+			s.Log.Warn("cannot store what is left out", "label", s.label, "error", err)
+		}
+		return
+	}
+	s.stored = &left
 }
 
 // errRemoved reports that a source was removed during a sync.

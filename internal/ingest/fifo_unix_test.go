@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"knowhow/internal/document"
 )
 
 func TestSyncNeverOpensPipes(t *testing.T) {
@@ -49,7 +51,7 @@ func TestWalkDoesNotWaitForPipesPutInPlaceOfFolders(t *testing.T) {
 			t.Skipf("no pipes here: %v", err)
 		}
 	}
-	w, err := walk(t.Context(), exchangingTree{tree, before})
+	w, err := walk(t.Context(), exchangingTree{tree, before}, document.Rules{}, nil)
 	if err != nil || len(w.unread) > 0 || len(w.files) != 1 {
 		t.Errorf("walk: %d files, unread %v, error %v, want only a.txt", len(w.files), w.unread, err)
 	}

@@ -2,13 +2,21 @@
 // that have changed, extracts their text, cuts it into chunks and passes the
 // documents to a [Sink] in small batches.
 //
+// A file is one document, except that each message of a mailbox is one, and each
+// file in an archive. Such documents have paths below that of the file, and are
+// replaced and removed with it.
+//
 // Sources are folders and single files. The embedded index is the Sink of
 // `knowhow serve`; a dataset under construction can be another.
 //
 // In a folder, regular files that contain text are read. The following are left
-// out: files and folders whose name begins with a dot, the folders
-// node_modules, bower_components and __pycache__, binary files, and everything
-// that is not a regular file (pipes, devices and sockets are never opened).
+// out: files and folders whose name begins with a dot; what .gitignore and
+// .ignore files exclude; folders of packages that others wrote, such as
+// node_modules; lock files; generated and minified files; binary files; and
+// everything that is not a regular file (pipes, devices and sockets are never
+// opened). [document.Rules] add to these rules. None of them applies to a source
+// that is a file.
+//
 // Links to folders are not followed. A link to a file inside the folder is
 // followed if the file is not read under another name. A link out of the folder
 // is not followed, so that a user who may write to the folder cannot publish a
@@ -78,8 +86,12 @@ type Progress struct {
 type Result struct {
 	Added, Changed, Removed, Unchanged int
 
-	// LeftOut counts what is not indexed, by reason, including skipped files.
+	// LeftOut counts what is not indexed, by reason, including skipped files. A
+	// folder that is left out counts as one.
 	LeftOut map[Reason]int
+
+	// LeftOutPaths names what LeftOut counts, in order, at most 5,000 of it.
+	LeftOutPaths []LeftOut
 
 	// Skipped names files and folders that should be indexed and are not, in
 	// order, at most 100 of them; SkippedTotal is their number. Documents of an
@@ -102,6 +114,15 @@ const (
 	TooComplex Reason = "too complex" // takes more work or memory than is permitted
 	TooSlow    Reason = "too slow"
 	Crashed    Reason = "after a crash" // see Journal
+
+	Hidden      Reason = "hidden"
+	Ignored     Reason = "excluded by ignore files"
+	Excluded    Reason = "excluded by patterns"
+	NotIncluded Reason = "not matched by the patterns to include"
+	ThirdParty  Reason = "with packages of others" // such as node_modules
+	LockFile    Reason = "as lock files"
+	Generated   Reason = "generated or minified"
+	Link        Reason = "as links to folders or out of the source"
 )
 
 // A Skipped is a file or a folder (with a slash at the end) that should be
@@ -112,11 +133,18 @@ type Skipped struct {
 	Err    error // does not contain a path; states what to do if the file has to change
 }
 
-func (r *Result) leaveOut(reason Reason) {
-	if r.LeftOut == nil {
+func (r *Result) leaveOut(path string, reason Reason) {
+	r.addLeftOut(map[Reason]int{reason: 1}, []LeftOut{{path, reason}})
+}
+
+func (r *Result) addLeftOut(counts map[Reason]int, paths []LeftOut) {
+	if r.LeftOut == nil && len(counts) > 0 {
 		r.LeftOut = map[Reason]int{}
 	}
-	r.LeftOut[reason]++
+	for reason, n := range counts {
+		r.LeftOut[reason] += n
+	}
+	r.LeftOutPaths = append(r.LeftOutPaths, paths[:min(len(paths), maxLeftOut-len(r.LeftOutPaths))]...)
 }
 
 // An Ingester adds the documents of sources to a Sink. Its methods are safe for
@@ -124,7 +152,7 @@ func (r *Result) leaveOut(reason Reason) {
 type Ingester struct {
 	o        Options
 	openTree func(path string) (tree, func() error, error)
-	makeDoc  func(ctx context.Context, data []byte, known document.Document) (*document.Document, error) // Make
+	makeDocs func(ctx context.Context, data []byte, known document.Document) ([]*document.Document, error) // makeAll
 	seed     maphash.Seed
 
 	mu      sync.Mutex
@@ -152,6 +180,6 @@ func New(o Options) *Ingester {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Ingester{o: o, openTree: openTree, makeDoc: Make, seed: maphash.MakeSeed(),
+	return &Ingester{o: o, openTree: openTree, makeDocs: makeAll, seed: maphash.MakeSeed(),
 		seen: map[string]memory{}, settled: map[string]settledState{}}
 }

@@ -146,7 +146,7 @@ func mustSync(t *testing.T, g *Ingester, src document.Source, want Result) *Resu
 		t.Fatalf("Sync: %v", err)
 	}
 	got := *res
-	got.Skipped, got.Bytes = nil, 0
+	got.Skipped, got.LeftOutPaths, got.Bytes = nil, nil, 0
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("Sync (-want +got):\n%s", diff)
 	}
@@ -231,7 +231,7 @@ func TestSyncLeavesOut(t *testing.T) {
 	if diff := cmp.Diff([]string{"Makefile", "a.txt", "only.md", "sub/b.txt"}, sink.paths()); diff != "" {
 		t.Errorf("documents (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[Reason]int{NoText: 2, Unreadable: 1}, res.LeftOut); diff != "" || res.SkippedTotal != 1 || res.Skipped[0].Path != "loop" {
+	if diff := cmp.Diff(map[Reason]int{NoText: 2, Unreadable: 1, Hidden: 3, ThirdParty: 1, Generated: 1, Link: 3}, res.LeftOut); diff != "" || res.SkippedTotal != 1 || res.Skipped[0].Path != "loop" {
 		t.Errorf("skipped %v, want the link to itself; left out (-want +got):\n%s", res.Skipped, diff)
 	}
 	if d := sink.doc("only.md"); d != nil && !strings.HasSuffix(d.URL, "/only.md") {

@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"path"
 
 	"knowhow/internal/chunk"
@@ -23,20 +24,50 @@ import (
 // It uses neither disk nor network, and stops soon after ctx is done. Errors
 // are those of [extract.Extract].
 func Make(ctx context.Context, data []byte, known document.Document) (d *document.Document, err error) {
-	defer func() {
-		// The decoders process foreign bytes. A defect in one of them must
-		// affect one document, not the program.
-		if p := recover(); p != nil {
-			d, err = nil, fmt.Errorf("extracting its text: defect in the program: %v", p)
-		}
-	}()
+	defer recovered(&err)
 	text, err := extract.Extract(ctx, extract.Input{Name: known.Path, MediaType: known.MIMEType, Data: data})
 	if err != nil {
 		return nil, err
 	}
-	d = &known
+	return newDocument(known, text, int64(len(data))), nil
+}
+
+// makeAll returns the documents for data, the bytes of a file of a source: more
+// than one for a mailbox or an archive. Their paths begin with that of the file.
+// See Make for known and the errors.
+func makeAll(ctx context.Context, data []byte, known document.Document) (docs []*document.Document, err error) {
+	defer recovered(&err)
+	keep := func(name string) bool { return leftOutName(name) == "" }
+	in := extract.Input{Name: known.Path, MediaType: known.MIMEType, Data: data}
+	err = extract.Parts(ctx, in, keep, func(p extract.Part) error {
+		d := known
+		if p.Name != "" {
+			d.Path += "/" + p.Name
+			d.SourcePath = d.Path
+			d.URL += "#" + (&url.URL{Path: p.Name}).EscapedPath()
+		}
+		docs = append(docs, newDocument(d, p.Text, p.Size))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return docs, nil
+}
+
+// recovered turns a panic into an error: the decoders process foreign bytes. A
+// defect in one of them must affect one document, not the program.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("extracting its text: defect in the program: %v", p)
+	}
+}
+
+// newDocument returns the document with a text, whose original has size bytes.
+func newDocument(known document.Document, text *extract.Text, size int64) *document.Document {
+	d := &known
 	d.MIMEType, d.FileType, d.Lang = text.MediaType, text.FileType, text.Lang
-	d.Size, d.Hash, d.Text = int64(len(data)), chunk.Hash(text.Body), text.Body
+	d.Size, d.Hash, d.Text = size, chunk.Hash(text.Body), text.Body
 	d.Chunks = chunksOf(text)
 	if d.ID == "" {
 		d.ID = DocID(d.Label, d.Path)
@@ -53,7 +84,7 @@ func Make(ctx context.Context, data []byte, known document.Document) (d *documen
 	if d.Type == "" {
 		d.Type = typeOf(text.MediaType)
 	}
-	return d, nil
+	return d
 }
 
 // chunksOf cuts a text into chunks.
@@ -69,7 +100,8 @@ func chunksOf(text *extract.Text) []document.Chunk {
 	return chunks
 }
 
-// typeOf returns the type of a document with a media type.
+// typeOf returns the type of a document with a media type: the usual extension of
+// the format.
 func typeOf(media string) string {
 	switch media {
 	case "text/markdown":
@@ -78,6 +110,24 @@ func typeOf(media string) string {
 		return "html"
 	case "application/pdf":
 		return "pdf"
+	case "application/rtf":
+		return "rtf"
+	case "application/epub+zip":
+		return "epub"
+	case "text/csv", "text/tab-separated-values":
+		return "csv"
+	case "application/vnd.openxmlformats-officedocument.wordprocessingml.document":
+		return "docx"
+	case "application/vnd.openxmlformats-officedocument.presentationml.presentation":
+		return "pptx"
+	case "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":
+		return "xlsx"
+	case "application/vnd.oasis.opendocument.text":
+		return "odt"
+	case "application/vnd.oasis.opendocument.spreadsheet":
+		return "ods"
+	case "application/vnd.oasis.opendocument.presentation":
+		return "odp"
 	}
 	return "text"
 }

@@ -3,6 +3,9 @@ package ingest
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -51,6 +54,46 @@ func TestMake(t *testing.T) {
 		if diff := cmp.Diff(&test.want, got); diff != "" {
 			t.Errorf("%s: Make() (-want +got)\n%s", test.name, diff)
 		}
+	}
+}
+
+func TestMakeType(t *testing.T) {
+	for name, want := range map[string]string{"a.md": "markdown", "a.csv": "csv", "a.txt": "text", "a.html": "html"} {
+		if d, err := Make(t.Context(), []byte("a,b"), document.Document{Label: "docs", Path: name}); err != nil || d.Type != want {
+			t.Errorf("Make(%s) = %v, %v, want type %s", name, d, err, want)
+		}
+	}
+	names, err := filepath.Glob("../extract/testdata/documents/libreoffice.*")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no documents: %v", err)
+	}
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := strings.TrimPrefix(filepath.Ext(name), ".")
+		if d, err := Make(t.Context(), data, document.Document{Label: "docs", Path: filepath.Base(name)}); err == nil && d.Type != want {
+			t.Errorf("Make(%s) has type %s, want %s", name, d.Type, want)
+		}
+	}
+}
+
+// The names of columns are in every chunk of a table, as text in the first one
+// and as a heading in the others.
+func TestMakeTable(t *testing.T) {
+	data := "city,people\n" + strings.Repeat("Graz an der Mur,291134\n", 500)
+	d, err := Make(t.Context(), []byte(data), document.Document{Label: "docs", Path: "a.csv"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range d.Chunks {
+		if c.Heading != "city | people" {
+			t.Errorf("chunk %d has heading %q, want the names of the columns", i, c.Heading)
+		}
+	}
+	if len(d.Chunks) < 5 || d.Title != "a.csv" {
+		t.Errorf("Make() = %d chunks of %q, want at least 5 of a.csv", len(d.Chunks), d.Title)
 	}
 }
 

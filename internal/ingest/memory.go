@@ -14,7 +14,7 @@ type outcome int
 
 const (
 	unread    outcome = iota // skipped: not tried again until it changes
-	noText                   // without text: likewise
+	unwanted                 // without text, or generated: likewise
 	unsettled                // in the index, but may have changed without notice: to be read again
 )
 
@@ -23,9 +23,9 @@ type seen struct {
 	outcome outcome
 	stamp   document.Stamp
 	mode    fs.FileMode
-	reason  Reason // for unread
+	reason  Reason // for unread and unwanted
 	err     error  // for unread
-	hash    string // of the text, for unsettled
+	hash    string // of the texts, for unsettled
 }
 
 func (g *Ingester) memory(label string) memory {
@@ -61,7 +61,7 @@ func (g *Ingester) forget(keep map[string]bool) {
 // compare each file with the index.
 type settledState struct {
 	src        document.Source
-	walk       uint64 // sum of the walker
+	walk       uint64 // sum of the walker, which depends on the rules of src
 	generation string // of the sink
 	res        *Result
 }
@@ -87,7 +87,7 @@ func (g *Ingester) settledResult(now settledState) (*Result, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s, ok := g.settled[now.src.Label]
-	if !ok || s.src != now.src || s.walk != now.walk || s.generation != now.generation {
+	if !ok || s.src.Path != now.src.Path || s.walk != now.walk || s.generation != now.generation {
 		return nil, false
 	}
 	res := *s.res

@@ -34,18 +34,3 @@ func fileURL(path string) string {
 // documentPath returns the path that identifies a file: with U+FFFD for each
 // run of bytes that is not UTF-8.
 func documentPath(name string) string { return strings.ToValidUTF8(name, "\ufffd") }
-
-// isExcluded reports whether a file or folder with this name is left out.
-func isExcluded(name string, dir bool) bool {
-	if strings.HasPrefix(name, ".") {
-		return true
-	}
-	if !dir {
-		return false
-	}
-	switch name {
-	case "node_modules", "bower_components", "__pycache__":
-		return true
-	}
-	return false
-}

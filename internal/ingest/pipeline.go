@@ -30,9 +30,8 @@ func (s *syncing) readAndApply(ctx context.Context, t tree, todo []task, gone []
 			return err
 		}
 	}
-	for _, path := range gone {
-		c := document.Change{Delete: &document.Ref{Label: s.src.Label, Path: path}}
-		if err := b.add(ctx, c, Result{Removed: 1}); err != nil {
+	for _, c := range s.remove(gone) {
+		if err := b.add(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -140,24 +139,26 @@ func (b *batch) finish(ctx context.Context, k task, r reading) error {
 	b.progress.Done++
 	b.progress.Bytes += k.stamp.Size
 	b.progress.Path = k.path
-	if c, n := b.s.finish(k, r); c != (document.Change{}) {
-		return b.add(ctx, c, n)
+	changes := b.s.finish(k, r)
+	for _, c := range changes {
+		if err := b.add(ctx, c); err != nil {
+			return err
+		}
 	}
-	if len(b.changes) == 0 {
+	if len(changes) == 0 && len(b.changes) == 0 {
 		b.report()
 	}
 	return nil
 }
 
-// add adds a change and what it adds to the counts, and applies the batch when
-// it is full.
-func (b *batch) add(ctx context.Context, c document.Change, n Result) error {
+// add adds a change, and applies the batch when it is full.
+func (b *batch) add(ctx context.Context, c applied) error {
 	chunks, bytes := 1, 0
 	if c.Put != nil {
 		chunks, bytes = max(len(c.Put.Chunks), 1), len(c.Put.Text)
 	}
-	b.changes = append(b.changes, c)
-	b.counts = append(b.counts, n)
+	b.changes = append(b.changes, c.Change)
+	b.counts = append(b.counts, c.counts)
 	b.chunks += chunks
 	b.bytes += bytes
 	if b.chunks < maxBatchChunks && b.bytes < b.s.g.o.BatchBytes {

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"knowhow/internal/document"
@@ -42,6 +40,8 @@ func (e *leftOut) Error() string { return e.text }
 
 var errNoText = &leftOut{NoText, "it contains no text of a known format: convert it, or name another file"}
 
+var errGenerated = &leftOut{Generated, "it is generated or minified: name it as a source of its own to index it"}
+
 func tooSlow(limit time.Duration) error {
 	return &leftOut{TooSlow, fmt.Sprintf("extracting its text takes longer than %g s; it is read again when it changes: "+
 		"split it, or convert it to another format", limit.Seconds())}
@@ -68,13 +68,13 @@ func reasonOf(err error) Reason {
 
 // A reading is the result of reading one file.
 type reading struct {
-	doc     *document.Document // nil if err is set
-	stamp   document.Stamp     // of the file when it was opened
-	settled bool               // doc is certain to be the state of the file with this stamp
-	err     error              // see reasonOf; ctx's error if ctx is done
+	docs    []*document.Document // nil if err is set, otherwise not empty
+	stamp   document.Stamp       // of the file when it was opened
+	settled bool                 // docs are certain to be the state of the file with this stamp
+	err     error                // see reasonOf; ctx's error if ctx is done
 }
 
-// read reads a file into a document. It returns soon after ctx is done.
+// read reads a file into documents. It returns soon after ctx is done.
 func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 	g, r := s.g, reading{stamp: k.stamp}
 	if k.stamp.Size > g.o.MaxFileSize {
@@ -92,17 +92,21 @@ func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 		}
 		return r
 	}
+	if s.file == "" && isGenerated(k.name, c.data) {
+		r.err = errGenerated
+		return r
+	}
 	end := g.o.Journal.Begin(s.ref(k), r.stamp)
-	r.doc, r.err = within(ctx, g.o.FileTimeout, func(ctx context.Context) (*document.Document, error) {
-		d, err := g.makeDoc(ctx, c.data, document.Document{
+	r.docs, r.err = within(ctx, g.o.FileTimeout, func(ctx context.Context) ([]*document.Document, error) {
+		docs, err := g.makeDocs(ctx, c.data, document.Document{
 			Label: s.src.Label, Path: k.path, SourcePath: k.path, FromSource: true,
 			URL:      fileURL(filepath.Join(s.base, filepath.FromSlash(k.name))),
 			Modified: r.stamp.ModTime.UTC(),
 		})
-		if errors.Is(err, errkind.Unsupported) && !strings.EqualFold(path.Ext(k.path), ".pdf") {
-			err = errNoText // but a PDF without text is named, because users expect to find it
+		if errors.Is(err, errkind.Unsupported) && !extract.IsDocument(k.path) {
+			err = errNoText
 		}
-		return d, err
+		return docs, err
 	})
 	switch {
 	case ctx.Err() != nil:
@@ -114,8 +118,10 @@ func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 		end(Past{})
 	}
 	r.settled = c.settled && settled(r.stamp, start)
-	if r.settled && r.doc != nil {
-		r.doc.Stamp = r.stamp
+	if r.settled && len(r.docs) > 0 {
+		// The last one, which is applied last: if the process ends before, the
+		// file is read again.
+		r.docs[len(r.docs)-1].Stamp = r.stamp
 	}
 	return r
 }
@@ -194,7 +200,7 @@ func (g *Ingester) readFile(ctx context.Context, t tree, e entry) (c contents, e
 	n, err := io.ReadFull(f, c.data)
 	c.data = c.data[:n]
 	if err == nil {
-		if !extract.Supported(e.path, c.data) {
+		if !extract.Supported(e.path, c.data) && !extract.IsDocument(e.path) {
 			return c, errNoText
 		}
 		c.data, err = readAll(ctx, f, c.data, g.o.MaxFileSize)

@@ -30,6 +30,17 @@ type slowText struct {
 	most   map[string]int
 }
 
+// one returns a function that makes one document of a file.
+func one(f func(context.Context, []byte, document.Document) (*document.Document, error)) func(context.Context, []byte, document.Document) ([]*document.Document, error) {
+	return func(ctx context.Context, data []byte, known document.Document) ([]*document.Document, error) {
+		d, err := f(ctx, data, known)
+		if err != nil {
+			return nil, err
+		}
+		return []*document.Document{d}, nil
+	}
+}
+
 func (s *slowText) makeDoc(ctx context.Context, data []byte, known document.Document) (*document.Document, error) {
 	s.mu.Lock()
 	s.names = append(s.names, known.Path)
@@ -107,7 +118,7 @@ func TestSlowFileIsLeftOutUntilItChanges(t *testing.T) {
 			var g *Ingester
 			newProcess := func(timeout time.Duration) {
 				g = New(Options{Sink: sink, Journal: journal, FileTimeout: timeout})
-				g.makeDoc = text.makeDoc
+				g.makeDocs = one(text.makeDoc)
 			}
 			newProcess(0)
 			start := time.Now()
@@ -139,7 +150,7 @@ func TestSlowFileIsRemoved(t *testing.T) {
 		sink := &memorySink{}
 		g := New(Options{Sink: sink})
 		mustSync(t, g, docs(root), Result{Added: 1})
-		g.makeDoc = (&slowText{}).makeDoc
+		g.makeDocs = one((&slowText{}).makeDoc)
 		write(t, root, "slow.txt", "changed", anHourAgo())
 		mustSync(t, g, docs(root), Result{Removed: 1, SkippedTotal: 1, LeftOut: left(TooSlow, 1)})
 	})
@@ -184,7 +195,7 @@ func TestSlowSourceDoesNotDelayOthers(t *testing.T) {
 		sink, pool, text := &memorySink{}, NewPool(2), &slowText{}
 		newIngester := func() *Ingester {
 			g := New(Options{Sink: sink, Pool: pool})
-			g.makeDoc = text.makeDoc
+			g.makeDocs = one(text.makeDoc)
 			return g
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -215,7 +226,7 @@ func TestSyncStopsInTheMiddleOfAFile(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			pool, journal := NewPool(1), newMemoryJournal()
 			g := New(Options{Sink: &memorySink{}, Pool: pool, Journal: journal})
-			g.makeDoc = (&slowText{deaf: deaf}).makeDoc
+			g.makeDocs = one((&slowText{deaf: deaf}).makeDoc)
 			ctx, cancel := context.WithCancel(t.Context())
 			var canceled time.Time
 			time.AfterFunc(5*time.Second, func() {
@@ -253,12 +264,12 @@ func TestSuspectsAreReadLastAndAlone(t *testing.T) {
 	}
 	var log bytes.Buffer
 	g := New(Options{Sink: sink, Journal: journal, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	g.makeDoc = func(ctx context.Context, data []byte, known document.Document) (*document.Document, error) {
+	g.makeDocs = one(func(ctx context.Context, data []byte, known document.Document) (*document.Document, error) {
 		if known.Path == "a.txt" && len(sink.paths()) == 5 {
 			t.Error("a suspect is read before everything else is applied")
 		}
 		return text.makeDoc(ctx, data, known)
-	}
+	})
 	res := mustSync(t, g, docs(root), Result{Changed: 4, Removed: 1, SkippedTotal: 1, LeftOut: left(Crashed, 1)})
 	want := "knowhow ended 2 times while it extracted its text; it is read again when it changes: repair it, or convert it to another format"
 	if s := res.Skipped[0]; s.Path != "banned.txt" || s.Err.Error() != want {
@@ -288,7 +299,7 @@ func TestSuspectsAreAloneInThePool(t *testing.T) {
 		journal.past[document.Ref{Label: "docs", Path: "a.txt"}] = Past{Deaths: 1}
 		newIngester := func() *Ingester {
 			g := New(Options{Sink: &memorySink{}, Pool: pool, Journal: journal})
-			g.makeDoc = text.makeDoc
+			g.makeDocs = one(text.makeDoc)
 			return g
 		}
 		var done sync.WaitGroup
@@ -311,12 +322,12 @@ func TestSyncNamesPDFWithoutText(t *testing.T) {
 	root := folder(t, map[string]string{"a.txt": "a", "scan.pdf": "%PDF-1.4"})
 	sink := &memorySink{}
 	g := New(Options{Sink: sink})
-	g.makeDoc = func(ctx context.Context, data []byte, known document.Document) (*document.Document, error) {
+	g.makeDocs = one(func(ctx context.Context, data []byte, known document.Document) (*document.Document, error) {
 		if known.Path == "scan.pdf" {
 			return nil, fmt.Errorf("it was scanned: %w", errkind.Unsupported)
 		}
 		return Make(ctx, data, known)
-	}
+	})
 	for range 2 {
 		res, err := g.Sync(t.Context(), docs(root))
 		if err != nil {
@@ -324,6 +335,35 @@ func TestSyncNamesPDFWithoutText(t *testing.T) {
 		}
 		if diff := cmp.Diff(left(NoText, 1), res.LeftOut); diff != "" || len(res.Skipped) != 1 || res.Skipped[0].Path != "scan.pdf" {
 			t.Errorf("skipped %v, want scan.pdf; left out (-want +got):\n%s", res.Skipped, diff)
+		}
+	}
+}
+
+// Office documents that are not read are named, because people expect to find
+// them. The files by which Word locks a document are not.
+func TestSyncNamesDocuments(t *testing.T) {
+	root := folder(t, map[string]string{
+		"a.txt": "a", "cut.docx": "PK\x03\x04", "old.doc": "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "data.bin": "\x00\x01", "~$cut.docx": "\x05Ann\x00\x00\x00",
+	})
+	g := New(Options{Sink: &memorySink{}})
+	for range 2 {
+		res, err := g.Sync(t.Context(), docs(root))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range res.Skipped {
+			got = append(got, s.Path+": "+errkind.Message(s.Err))
+		}
+		want := []string{
+			"cut.docx: extracting text: damaged Word document: save or download it again",
+			"old.doc: extracting text: office document in an old format: save it in a current one",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("skipped (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(map[Reason]int{NoText: 3, Unreadable: 1}, res.LeftOut); diff != "" {
+			t.Errorf("left out (-want +got):\n%s", diff)
 		}
 	}
 }

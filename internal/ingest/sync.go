@@ -2,9 +2,12 @@ package ingest
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -70,6 +73,7 @@ func (g *Ingester) sync(ctx context.Context, src document.Source) (*Result, time
 	todo, gone := s.plan(w, stored)
 	err = s.readAndApply(ctx, t, todo, gone)
 	slices.SortFunc(s.res.Skipped, func(a, b Skipped) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(s.res.LeftOutPaths, func(a, b LeftOut) int { return strings.Compare(a.Path, b.Path) })
 	g.remember(src.Label, s.mem)
 	if err == nil && len(todo) == 0 && len(gone) == 0 {
 		g.settle(now, s.res)
@@ -116,13 +120,17 @@ func (s *syncing) open() (tree, func() error, error) {
 // walk lists the files of the source.
 func (s *syncing) walk(ctx context.Context, t tree) (*walker, error) {
 	if s.file == "" {
-		return walk(ctx, t)
+		var above *ignores
+		if !s.src.Rules.NoIgnore {
+			above = ignoresAbove(s.base)
+		}
+		return walk(ctx, t, s.src.Rules, above)
 	}
 	name, info, err := t.Target(s.file)
 	if err != nil {
 		return nil, err
 	}
-	w := &walker{odd: map[string]bool{}}
+	w := newWalker(t, document.Rules{})
 	w.add(newEntry(s.file, name, info))
 	return w, nil
 }
@@ -130,7 +138,7 @@ func (s *syncing) walk(ctx context.Context, t tree) (*walker, error) {
 // A task is a file to read.
 type task struct {
 	entry
-	exists bool // in the index
+	exists []string // paths of its documents in the index
 	past   Past
 }
 
@@ -139,26 +147,32 @@ func (s *syncing) ref(k task) document.Ref { return document.Ref{Label: s.src.La
 
 // plan determines which files to read and which documents to remove.
 func (s *syncing) plan(w *walker, stored map[string]document.Stamp) (todo []task, gone []string) {
+	s.res.addLeftOut(w.counts, w.leftOut)
 	for _, u := range w.unread {
 		s.skip(u.Path, seen{outcome: unread, reason: Unreadable, err: u.Err})
 	}
-	gone = w.gone(stored)
+	members, gone := w.compare(stored)
 	now := time.Now()
 	for _, e := range w.files {
-		stamp, exists := stored[e.path]
+		exists := members[e.path]
+		if _, ok := stored[e.path]; ok {
+			exists = append(exists, e.path)
+		}
+		// One of the documents has the stamp of the file, see read.
+		current := slices.ContainsFunc(exists, func(p string) bool { return stored[p].Equal(e.stamp) })
 		m, known := s.old[e.path]
 		known = known && m.stamp.Equal(e.stamp) && m.mode == e.mode
 		switch {
 		case known && m.outcome == unread:
 			s.skip(e.path, m)
-		case known && m.outcome == noText:
+		case known && m.outcome == unwanted:
 			s.mem[e.path] = m
-			s.res.leaveOut(NoText)
-		case known && m.outcome == unsettled && exists && !settled(e.stamp, now):
+			s.res.leaveOut(e.path, m.reason)
+		case known && m.outcome == unsettled && len(exists) > 0 && !settled(e.stamp, now):
 			s.mem[e.path] = m
-			s.res.Unchanged++
-		case exists && stamp.Equal(e.stamp):
-			s.res.Unchanged++
+			s.res.Unchanged += len(exists)
+		case current:
+			s.res.Unchanged += len(exists)
 		default:
 			k := task{entry: e, exists: exists}
 			k.past = s.g.o.Journal.Past(s.ref(k), e.stamp)
@@ -168,9 +182,7 @@ func (s *syncing) plan(w *walker, stored map[string]document.Stamp) (todo []task
 				continue
 			}
 			s.skip(e.path, seen{outcome: unread, stamp: e.stamp, mode: e.mode, reason: reasonOf(err), err: err})
-			if exists {
-				gone = append(gone, e.path)
-			}
+			gone = append(gone, exists...)
 		}
 	}
 	return todo, gone
@@ -194,51 +206,98 @@ func (s *syncing) skip(path string, m seen) {
 		s.g.o.Log.Warn("left out a file", "label", s.src.Label, "path", path, "error", errkind.Message(m.err))
 	}
 	s.mem[path] = m
-	s.res.leaveOut(m.reason)
+	s.res.leaveOut(path, m.reason)
 	s.res.SkippedTotal++
 	if len(s.res.Skipped) < maxSkipped {
 		s.res.Skipped = append(s.res.Skipped, Skipped{Path: path, Reason: m.reason, Err: m.err})
 	}
 }
 
-// finish handles the result of reading a file. It returns the change to apply,
-// if there is one, and what to count after applying it.
-func (s *syncing) finish(k task, r reading) (c document.Change, n Result) {
+// An applied is a change to apply, and what to count after applying it.
+type applied struct {
+	document.Change
+	counts Result
+}
+
+// finish handles the result of reading a file. It returns the changes to apply,
+// in order.
+func (s *syncing) finish(k task, r reading) []applied {
 	m := seen{stamp: r.stamp, mode: k.mode, outcome: unread, err: r.err}
 	if r.err == nil {
-		before, known := s.old[k.path]
-		n.Bytes = r.stamp.Size
-		switch {
-		case !k.exists:
-			n.Added = 1
-		case known && before.outcome == unsettled && before.hash == r.doc.Hash:
-			n.Unchanged = 1 // only its stamp has changed
-		default:
-			n.Changed = 1
-		}
-		if !r.settled {
-			m.outcome, m.hash = unsettled, r.doc.Hash
-			s.mem[k.path] = m
-		}
-		return document.Change{Put: r.doc}, n
+		return s.put(k, r, m)
 	}
 	m.reason = reasonOf(r.err)
 	switch {
 	case errors.Is(r.err, fs.ErrNotExist):
-		return document.Change{}, n // the next walk handles it
-	case errors.Is(r.err, errNoText) && s.file == "":
-		m.outcome = noText
+		return nil // the next walk handles it
+	case s.file == "" && (errors.Is(r.err, errNoText) || errors.Is(r.err, errGenerated)):
+		m.outcome = unwanted
 		s.mem[k.path] = m
-		s.res.leaveOut(NoText)
+		s.res.leaveOut(k.path, m.reason)
 	default:
 		s.skip(k.path, m)
 	}
-	if !k.exists || m.reason == Unreadable { // it may be readable again soon: keep the document
-		return document.Change{}, n
+	if m.reason == Unreadable { // it may be readable again soon: keep the documents
+		return nil
 	}
-	n.Removed = 1
-	ref := s.ref(k)
-	return document.Change{Delete: &ref}, n
+	return s.remove(k.exists)
+}
+
+// put returns the changes that store the documents of a file and remove those
+// that it no longer contains.
+func (s *syncing) put(k task, r reading, m seen) []applied {
+	before, known := s.old[k.path]
+	hash := hashOf(r.docs)
+	old := map[string]bool{}
+	for _, p := range k.exists {
+		old[p] = true
+	}
+	var changes []applied
+	for _, d := range r.docs {
+		var n Result
+		switch {
+		case !old[d.Path]:
+			n.Added = 1
+		case known && before.outcome == unsettled && before.hash == hash:
+			n.Unchanged = 1 // only its stamp has changed
+		default:
+			n.Changed = 1
+		}
+		changes = append(changes, applied{document.Change{Put: d}, n})
+		delete(old, d.Path)
+	}
+	last := len(changes) - 1
+	changes[last].counts.Bytes = r.stamp.Size
+	if !r.settled {
+		m.outcome, m.hash = unsettled, hash
+		s.mem[k.path] = m
+	}
+	if len(old) == 0 {
+		return changes
+	}
+	// The document with the stamp must be applied last.
+	return append(s.remove(slices.Sorted(maps.Keys(old))), changes...)
+}
+
+// remove returns the changes that remove documents.
+func (s *syncing) remove(paths []string) []applied {
+	var changes []applied
+	for _, p := range paths {
+		changes = append(changes, applied{document.Change{Delete: &document.Ref{Label: s.src.Label, Path: p}}, Result{Removed: 1}})
+	}
+	return changes
+}
+
+// hashOf returns a hash of the texts of all documents of a file.
+func hashOf(docs []*document.Document) string {
+	if len(docs) == 1 {
+		return docs[0].Hash
+	}
+	h := sha256.New()
+	for _, d := range docs {
+		io.WriteString(h, d.Path+"\x00"+d.Hash+"\x00")
+	}
+	return string(h.Sum(nil))
 }
 
 // count adds what has been applied.

@@ -150,15 +150,3 @@ func cause(err error) error {
 	}
 	return err
 }
-
-// isHiddenName reports whether a name contains an element that a walk leaves
-// out.
-func isHiddenName(name string) bool {
-	parts := strings.Split(name, "/")
-	for i, p := range parts {
-		if isExcluded(p, i < len(parts)-1) {
-			return true
-		}
-	}
-	return false
-}

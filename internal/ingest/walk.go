@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io/fs"
+	"maps"
+	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"knowhow/internal/document"
+	"knowhow/internal/ignore"
 )
 
 // An entry is a file that a walk found.
@@ -35,29 +38,46 @@ func stampOf(info fs.FileInfo) document.Stamp {
 
 // A walker lists the files of a tree.
 type walker struct {
-	tree   tree
-	trail  *trail // to the current folder
-	files  []entry
-	unread []Skipped       // files and folders (with a slash at the end) that could not be read
-	odd    map[string]bool // paths that several files may have
-	linked map[string]bool // files that are targets of links
+	tree             tree
+	rules            document.Rules
+	include, exclude ignore.Patterns // of rules
+	trail            *trail          // to the current folder
+	files            []entry
+	unread           []Skipped       // files and folders (with a slash at the end) that could not be read
+	counts           map[Reason]int  // of what is left out
+	leftOut          []LeftOut       // the first maxLeftOut of them
+	odd              map[string]bool // paths that several files may have
+	linked           map[string]bool // files that are targets of links
 }
 
 // walk lists the files of a tree, sorted by name within each folder. A folder
 // that cannot be read is recorded. For the folder of the tree, it is an error.
-func walk(ctx context.Context, t tree) (*walker, error) {
-	w := &walker{tree: t, odd: map[string]bool{}, linked: map[string]bool{}}
+// above are the ignore files above the tree, or nil.
+func walk(ctx context.Context, t tree, rules document.Rules, above *ignores) (*walker, error) {
+	w := newWalker(t, rules)
 	var err error
 	if w.trail, err = newTrail(t); err != nil {
 		return w, err
 	}
 	defer w.trail.close()
-	return w, w.list(ctx, "")
+	return w, w.list(ctx, listing{ignores: above, included: w.include.Empty()})
 }
 
-// list lists the last folder of the trail and its subfolders. dir is its name
-// with a slash at the end, or "" for the folder of the tree.
-func (w *walker) list(ctx context.Context, dir string) error {
+func newWalker(t tree, rules document.Rules) *walker {
+	return &walker{tree: t, rules: rules, odd: map[string]bool{}, linked: map[string]bool{}, counts: map[Reason]int{},
+		include: ignore.Parse(strings.Join(rules.Include, "\n")), exclude: ignore.Parse(strings.Join(rules.Exclude, "\n"))}
+}
+
+// A listing is a folder that a walk lists.
+type listing struct {
+	name     string   // with a slash at the end, or "" for the folder of the tree
+	ignores  *ignores // that apply to it
+	included bool     // so all its files are
+}
+
+// list lists the last folder of the trail and its subfolders.
+func (w *walker) list(ctx context.Context, d listing) error {
+	dir := d.name
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -76,17 +96,32 @@ func (w *walker) list(ctx context.Context, dir string) error {
 		return nil
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	if dir != "" {
+		if reason := leaveOutFolder(path.Base(dir), entries); reason != "" {
+			w.leave(dir, reason)
+			return nil
+		}
+	}
+	if !w.rules.NoIgnore {
+		d.ignores = w.ignores(dir, entries, d.ignores)
+	}
 	for _, e := range entries {
+		name := dir + e.Name()
+		if reason := w.reason(d, e, name); reason != "" {
+			if e.IsDir() {
+				name += "/"
+			}
+			w.leave(name, reason)
+			continue
+		}
 		switch {
-		case isExcluded(e.Name(), e.IsDir()):
 		case e.IsDir():
-			if err := w.enter(ctx, dir, e.Name()); err != nil {
+			if err := w.enter(ctx, d, e.Name()); err != nil {
 				return err
 			}
 		case e.Type()&fs.ModeSymlink != 0:
-			w.link(dir + e.Name())
+			w.link(name)
 		case e.Type().IsRegular():
-			name := dir + e.Name()
 			info, err := e.Info()
 			if err == nil {
 				w.add(newEntry(name, name, info))
@@ -98,18 +133,43 @@ func (w *walker) list(ctx context.Context, dir string) error {
 	return nil
 }
 
-// enter lists a subfolder of the trail's last folder. Its name is dir.
-func (w *walker) enter(ctx context.Context, dir, name string) error {
+// reason returns the reason why an entry of a folder is left out, or "".
+func (w *walker) reason(d listing, e fs.DirEntry, name string) Reason {
+	if r := leaveOut(e.Name(), e.IsDir()); r != "" {
+		return r
+	}
+	switch {
+	case w.exclude.Match(name, e.IsDir()) == ignore.Ignored:
+		return Excluded
+	case d.ignores.match(name, e.IsDir()):
+		return Ignored
+	case !e.IsDir() && !d.included && w.include.Match(name, false) != ignore.Ignored:
+		return NotIncluded
+	}
+	return ""
+}
+
+// leave records a file or folder that is left out.
+func (w *walker) leave(name string, reason Reason) {
+	w.counts[reason]++
+	if len(w.leftOut) < maxLeftOut {
+		w.leftOut = append(w.leftOut, LeftOut{documentPath(name), reason})
+	}
+}
+
+// enter lists a subfolder of the trail's last folder, which is d.
+func (w *walker) enter(ctx context.Context, d listing, name string) error {
 	err := w.trail.enter(name)
-	switch dir += name + "/"; {
+	d.included = d.included || w.include.Match(d.name+name, true) == ignore.Ignored
+	switch d.name += name + "/"; {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errReplaced): // since dir was listed
 		return nil
 	case err != nil:
-		w.note(dir, err)
+		w.note(d.name, err)
 		return nil
 	}
 	defer w.trail.leave()
-	return w.list(ctx, dir)
+	return w.list(ctx, d)
 }
 
 // link adds the target of a link, unless it has been or will be read under
@@ -117,10 +177,12 @@ func (w *walker) enter(ctx context.Context, dir, name string) error {
 func (w *walker) link(name string) {
 	target, info, err := w.tree.Target(name)
 	switch {
-	case errors.Is(err, errOutside), errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, errOutside), err == nil && info.IsDir():
+		w.leave(name, Link)
 	case err != nil:
 		w.note(name, err)
-	case !info.Mode().IsRegular() || !isHiddenName(target) || w.linked[target]:
+	case !info.Mode().IsRegular() || leftOutName(target) == "" || w.linked[target]:
 	default:
 		w.linked[target] = true
 		w.add(newEntry(name, target, info))
@@ -160,12 +222,23 @@ func (w *walker) sum(seed maphash.Seed) uint64 {
 		text(u.Path)
 		text(u.Err.Error())
 	}
+	maphash.WriteComparable(&h, len(w.unread))
+	for _, l := range w.leftOut {
+		text(l.Path)
+		text(string(l.Reason))
+	}
+	for _, r := range slices.Sorted(maps.Keys(w.counts)) {
+		text(string(r))
+		maphash.WriteComparable(&h, w.counts[r])
+	}
 	return h.Sum64()
 }
 
-// gone returns the stored paths that the tree no longer contains, in order.
-// Paths in a folder that could not be read are not included.
-func (w *walker) gone(stored map[string]document.Stamp) []string {
+// compare compares the tree with the stored paths. members are the paths of the
+// documents in each file that contains several, by its path. gone are the paths
+// that the tree no longer contains, in order; paths in a file or folder that
+// could not be read are not included.
+func (w *walker) compare(stored map[string]document.Stamp) (members map[string][]string, gone []string) {
 	found := make(map[string]bool, len(w.files))
 	for _, e := range w.files {
 		found[e.path] = true
@@ -174,14 +247,31 @@ func (w *walker) gone(stored map[string]document.Stamp) []string {
 	for _, s := range w.unread {
 		unread[s.Path] = true
 	}
-	var gone []string
+	members = map[string][]string{}
 	for p := range stored {
-		if !found[p] && !unread[p] && !belowAny(p, unread) {
+		if found[p] {
+			continue
+		}
+		switch file := fileAbove(p, func(file string) bool { return found[file] || unread[file] }); {
+		case found[file]:
+			members[file] = append(members[file], p)
+		case file == "" && !unread[p] && !belowAny(p, unread):
 			gone = append(gone, p)
 		}
 	}
 	slices.Sort(gone)
-	return gone
+	return members, gone
+}
+
+// fileAbove returns the beginning of p, up to one of its slashes, that is a
+// file, or "".
+func fileAbove(p string, isFile func(string) bool) string {
+	for i := 0; i < len(p); i++ {
+		if p[i] == '/' && isFile(p[:i]) {
+			return p[:i]
+		}
+	}
+	return ""
 }
 
 // belowAny reports whether p is inside one of the folders.

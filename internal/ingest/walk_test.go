@@ -14,6 +14,8 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"knowhow/internal/document"
 )
 
 // A countedTree is a tree in memory that counts how often a folder is opened.
@@ -93,7 +95,7 @@ func TestWalkOpensFoldersOnce(t *testing.T) {
 		{"5,000 levels with two folders each", nested(5_000, 0, "a", "b"), 10_001, 0, 4 * 10_001},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w, err := walk(t.Context(), tt.tree)
+			w, err := walk(t.Context(), tt.tree, document.Rules{}, nil)
 			if err != nil || len(w.unread) > 0 || len(w.files) != tt.files {
 				t.Fatalf("walk = %d files, unread %v, error %v, want %d files", len(w.files), w.unread, err, tt.files)
 			}
@@ -136,7 +138,7 @@ func TestWalkComesBackToClosedFolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeTree()
-	w, err := walk(t.Context(), tree)
+	w, err := walk(t.Context(), tree, document.Rules{}, nil)
 	if err != nil || len(w.unread) > 0 {
 		t.Fatalf("walk: unread %v, error %v", w.unread, err)
 	}
@@ -195,7 +197,7 @@ func TestWalkDoesNotFollowLinksPutInPlaceOfFolders(t *testing.T) {
 					t.Skipf("no symbolic links here: %v", err)
 				}
 			}
-			w, err := walk(t.Context(), exchangingTree{tree, before})
+			w, err := walk(t.Context(), exchangingTree{tree, before}, document.Rules{}, nil)
 			if err != nil || len(w.unread) > 0 {
 				t.Fatalf("walk: unread %v, error %v", w.unread, err)
 			}
@@ -217,7 +219,7 @@ func TestWalkNamesLinksThatLieTooDeep(t *testing.T) {
 			t.Skipf("no symbolic links here: %v", err)
 		}
 	}
-	res := mustSync(t, New(Options{Sink: &memorySink{}}), docs(root), Result{Added: 1, SkippedTotal: 1, LeftOut: left(Unreadable, 1)})
+	res := mustSync(t, New(Options{Sink: &memorySink{}}), docs(root), Result{Added: 1, SkippedTotal: 1, LeftOut: map[Reason]int{Unreadable: 1, Hidden: 2}})
 	if got := res.Skipped[0].Path; got != deeper+"link.txt" {
 		t.Errorf("skipped %q, want the link that lies deeper", got)
 	}
@@ -227,7 +229,7 @@ func TestWalkEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	tree := nested(100, 0, "a", "b")
 	cancel()
-	if _, err := walk(ctx, tree); !errors.Is(err, context.Canceled) || tree.open != 0 {
+	if _, err := walk(ctx, tree, document.Rules{}, nil); !errors.Is(err, context.Canceled) || tree.open != 0 {
 		t.Errorf("walk = %v with %d open folders, want context.Canceled and none", err, tree.open)
 	}
 }

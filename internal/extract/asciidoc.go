@@ -1,0 +1,181 @@
+package extract
+
+import (
+	"context"
+	"regexp"
+	"strings"
+)
+
+var (
+	adocHeading   = regexp.MustCompile(`^(={1,6}|#{1,6})[ \t]+(\S.*)$`)
+	adocAttribute = regexp.MustCompile(`^:!?([\w][\w-]*)!?:(?:[ \t]+(.*))?$`)
+	adocBlock     = regexp.MustCompile(`^(-{4,}|\.{4,}|={4,}|\*{4,}|_{4,}|\+{4,}|/{4,}|--|\x60{3,}.*|[|,:!]={3,})$`)
+	adocList      = regexp.MustCompile(`^\[[^\[\]]*\]$|^\[\[[^\[\]]*\]\]$`)
+	adocMacro     = regexp.MustCompile(`^(image|video|audio|include|toc|ifdef|ifndef|ifeval|endif|tag|end)::?([^\[\]]*)\[(.*)\]$`)
+	adocInline    = regexp.MustCompile(`\b(?:link|xref|mailto|image|icon|footnote|kbd|btn|menu|pass|stem|anchor|indexterm2?):+([^\s\[\]]*)\[([^\[\]]*)\]`)
+	adocURL       = regexp.MustCompile(`\b(https?|ftp)://[^\s\[\]]+\[([^\[\]]*)\]`)
+	adocXref      = regexp.MustCompile(`<<([^<>,]+)(?:,\s*([^<>]+))?>>`)
+	adocAnchor    = regexp.MustCompile(`\[\[[^\[\]]*\]\]|\(\(\([^()]*\)\)\)`)
+	adocStrong    = regexp.MustCompile(`(^|[^\w*])\*([^\s*](?:[^*]*[^\s*])?)\*([^\w*]|$)`)
+	adocEmphasis  = regexp.MustCompile(`(^|[^\w_])_([^\s_](?:[^_]*[^\s_])?)_([^\w_]|$)`)
+	adocDouble    = regexp.MustCompile("\\*\\*([^*]+)\\*\\*|__([^_]+)__|``([^`]+)``|##([^#]+)##")
+	adocMono      = regexp.MustCompile("`([^`]+)`")
+	adocRole      = regexp.MustCompile(`\[[.#][^\[\]]*\]#([^#]+)#`)
+	adocReference = regexp.MustCompile(`\{([\w-]+)\}`)
+)
+
+// extractAsciiDoc extracts the text of an AsciiDoc document. Attributes, macros,
+// delimiters and the marks inside lines are left out.
+func extractAsciiDoc(ctx context.Context, t *Text, src string) {
+	var out lines
+	attributes := adocHeader(ctx, src)
+	end := "" // delimiter of the current block that is kept as it is or left out
+	keep := false
+	table := false
+	header := true // the lines after the title are those of the header
+	for line := range eachLine(ctx, src) {
+		line = strings.TrimRight(line, " \t")
+		if len(line) > maxMarkupLine {
+			out.add(line)
+			continue
+		}
+		if end != "" {
+			switch {
+			case line == end:
+				end = ""
+				out.blank()
+			case keep:
+				out.add(line)
+			}
+			continue
+		}
+		if m := adocHeading.FindStringSubmatch(line); m != nil {
+			text := adocText(m[2], attributes)
+			out.heading(len(m[1]), text)
+			if header = len(m[1]) == 1 && t.Title == ""; header {
+				t.Title = oneLine(text)
+			}
+			continue
+		}
+		if m := adocAttribute.FindStringSubmatch(line); m != nil {
+			if len(attributes) < 1000 {
+				attributes[strings.ToLower(m[1])] = m[2]
+			}
+			continue
+		}
+		switch {
+		case line == "" || line == "+" || line == "<<<" || line == "'''":
+			header = false
+			out.blank()
+		case adocBlock.MatchString(line):
+			out.blank()
+			switch line[0] {
+			case '/':
+				end, keep = line, false
+			case '-', '.', '+':
+				if line != "--" {
+					end, keep = line, true
+				}
+			case '`':
+				end, keep = "```", true
+			case '|', ',', ':', '!':
+				table = !table
+			}
+		case strings.HasPrefix(line, "//"):
+		case adocList.MatchString(line):
+			out.blank()
+		case adocMacro.MatchString(line):
+			m := adocMacro.FindStringSubmatch(line)
+			if m[1] == "image" || m[1] == "video" || m[1] == "audio" {
+				alt, _, _ := strings.Cut(m[3], ",")
+				if !strings.Contains(alt, "=") {
+					out.add(adocText(strings.Trim(alt, `"`), attributes))
+				}
+			}
+		case table:
+			out.add(strings.TrimSpace(strings.Join(adocCells(adocText(line, attributes)), "\t")))
+		case len(line) > 1 && line[0] == '.' && line[1] != '.' && line[1] != ' ': // the title of a block
+			out.add(adocText(line[1:], attributes))
+		default:
+			out.add(strings.TrimSuffix(adocText(line, attributes), " +"))
+		}
+	}
+	out.finish(t)
+}
+
+// adocHeader returns the attributes in the header of a document, which ends with
+// the first blank line.
+func adocHeader(ctx context.Context, src string) map[string]string {
+	attributes := map[string]string{}
+	for line := range eachLine(ctx, strings.TrimLeft(src, "\n")) {
+		if line == "" {
+			break
+		}
+		if m := adocAttribute.FindStringSubmatch(line[:min(len(line), maxMarkupLine)]); m != nil && len(attributes) < 1000 {
+			attributes[strings.ToLower(m[1])] = m[2]
+		}
+	}
+	return attributes
+}
+
+var adocCell = regexp.MustCompile(`(^|[ \t])(?:\d+(?:\.\d+)?[+*]|\.\d+\+)?[<^>]?(?:\.[<^>])?[aehlmsv]?\|`)
+
+// adocCells returns the cells in a line of a table.
+func adocCells(line string) []string {
+	var cells []string
+	for i, c := range adocCell.Split(line, -1) {
+		if c = strings.TrimSpace(c); i > 0 || c != "" {
+			cells = append(cells, c)
+		}
+	}
+	return cells
+}
+
+// adocText returns a line without the marks of links, macros and emphasis.
+func adocText(s string, attributes map[string]string) string {
+	if strings.Contains(s, "{") {
+		s = adocReference.ReplaceAllStringFunc(s, func(m string) string {
+			switch name := strings.ToLower(m[1 : len(m)-1]); name {
+			case "nbsp", "empty", "sp", "zwsp":
+				return " "
+			default:
+				if v, ok := attributes[name]; ok {
+					return v
+				}
+			}
+			return m
+		})
+	}
+	if strings.ContainsAny(s, "[<(") {
+		s = adocAnchor.ReplaceAllString(s, "")
+		s = adocInline.ReplaceAllStringFunc(s, func(m string) string {
+			sub := adocInline.FindStringSubmatch(m)
+			if sub[2] == "" {
+				return sub[1]
+			}
+			return strings.TrimSuffix(sub[2], "^")
+		})
+		s = adocURL.ReplaceAllStringFunc(s, func(m string) string {
+			text := adocURL.FindStringSubmatch(m)[2]
+			if text == "" {
+				return m[:strings.Index(m, "[")]
+			}
+			return strings.TrimSuffix(text, "^")
+		})
+		s = adocXref.ReplaceAllStringFunc(s, func(m string) string {
+			sub := adocXref.FindStringSubmatch(m)
+			if sub[2] == "" {
+				return strings.TrimPrefix(sub[1], "#")
+			}
+			return sub[2]
+		})
+		s = adocRole.ReplaceAllString(s, "$1")
+	}
+	if strings.ContainsAny(s, "*_`#") {
+		s = adocDouble.ReplaceAllString(s, "$1$2$3$4")
+		s = adocMono.ReplaceAllString(s, "$1")
+		s = adocStrong.ReplaceAllString(s, "$1$2$3")
+		s = adocEmphasis.ReplaceAllString(s, "$1$2$3")
+	}
+	return s
+}

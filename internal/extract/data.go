@@ -1,0 +1,311 @@
+package extract
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// maxShortLine is the length from which a list of numbers or strings is
+// continued on another line, in bytes.
+const maxShortLine = 120
+
+// maxKeyLevel is the depth of keys that become headings.
+const maxKeyLevel = 3
+
+// extractJSON keeps JSON as it is, except that escaped characters are decoded,
+// and that the text is indented if it has very long lines. Keys with objects and
+// arrays become headings. Damaged JSON and JSON with comments is kept too.
+func extractJSON(ctx context.Context, t *Text, src string) {
+	w := jsonWriter{src: src, reformat: t.MediaType != "application/x-ndjson" && longLines(ctx, src)}
+	w.headings = t.MediaType != "application/x-ndjson"
+	w.write(ctx)
+	t.Body = strings.TrimRight(w.out.String(), " \t\n")
+	t.Headings = w.found
+}
+
+// longLines reports whether people can hardly read a JSON text because of its
+// lines.
+func longLines(ctx context.Context, src string) bool {
+	lines, long := 0, 0
+	for line := range eachLine(ctx, src) {
+		lines++
+		if len(line) > 1000 {
+			long += len(line)
+		}
+	}
+	return long*2 > len(src) || lines < 3 && len(src) > 200
+}
+
+// A jsonWriter writes a JSON text.
+type jsonWriter struct {
+	src                string
+	reformat, headings bool
+
+	out   strings.Builder
+	found []Heading
+	stack []byte // open brackets
+	line  int    // offset of the current line in out
+	key   string // the last string
+	keyAt int    // its offset in out
+	names int    // open objects that are values of keys
+	named []bool // for each of stack, whether it is counted in names
+	after byte   // the last character that is not white space
+}
+
+// write writes the whole text.
+func (w *jsonWriter) write(ctx context.Context) {
+	w.out.Grow(len(w.src))
+	for i, next := 0, 0; i < len(w.src); {
+		if i >= next {
+			if next = i + pieceLen; ctx.Err() != nil {
+				return
+			}
+		}
+		c := w.src[i]
+		switch c {
+		case '"':
+			i += w.text(w.src[i:])
+			w.after = '"'
+			continue
+		case ' ', '\t', '\r', '\n':
+			if !w.reformat {
+				w.put(c)
+			}
+			i++
+			continue
+		case '{', '[':
+			named := w.after == ':'
+			if first := w.line + blanks(w.out.String()[w.line:]); named && w.headings && w.names < maxKeyLevel && first == w.keyAt && len(w.found) < maxHeadings {
+				if text := shorten(oneLine(w.key), maxHeading); text != "" {
+					w.found = append(w.found, Heading{first, w.names + 1, text})
+				}
+			}
+			if named {
+				w.names++
+			}
+			w.named = append(w.named, named)
+			w.stack = append(w.stack, c)
+			w.put(c)
+			if next := w.next(i + 1); next != '}' && next != ']' && (c == '{' || next == '{' || next == '[') {
+				w.newLine()
+			}
+		case '}', ']':
+			if n := len(w.stack); n > 0 {
+				if w.named[n-1] {
+					w.names--
+				}
+				w.stack, w.named = w.stack[:n-1], w.named[:n-1]
+			}
+			if c == '}' && w.after != '{' || w.after == '}' || w.after == ']' {
+				w.newLine()
+			}
+			w.put(c)
+		case ',':
+			w.put(c)
+			if n := len(w.stack); n > 0 && w.stack[n-1] == '[' && w.after != '}' && w.after != ']' && w.out.Len()-w.line < maxShortLine {
+				w.space()
+			} else {
+				w.newLine()
+			}
+		case ':':
+			w.put(c)
+			w.space()
+		default:
+			w.put(c)
+		}
+		w.after = c
+		i++
+	}
+}
+
+func (w *jsonWriter) put(c byte) {
+	w.out.WriteByte(c)
+	if c == '\n' {
+		w.line = w.out.Len()
+	}
+}
+
+// space writes a blank if the text is reformatted.
+func (w *jsonWriter) space() {
+	if w.reformat {
+		w.put(' ')
+	}
+}
+
+// next returns the first character from i on that is not white space, or 0.
+func (w *jsonWriter) next(i int) byte {
+	for ; i < len(w.src); i++ {
+		if c := w.src[i]; c > ' ' {
+			return c
+		}
+	}
+	return 0
+}
+
+// newLine begins a line if the text is reformatted.
+func (w *jsonWriter) newLine() {
+	if w.reformat {
+		w.put('\n')
+		for range min(len(w.stack), 20) {
+			w.out.WriteString("  ")
+		}
+	}
+}
+
+// text writes the string at the start of s and returns its length in s. A string
+// without an end ends with its line.
+func (w *jsonWriter) text(s string) int {
+	w.keyAt = w.out.Len()
+	w.out.WriteByte('"')
+	start := w.out.Len()
+	i := 1
+	for i < len(s) && s[i] != '"' && s[i] != '\n' {
+		if s[i] != '\\' {
+			w.out.WriteByte(s[i])
+			i++
+			continue
+		}
+		r, n := unescape(s[i:])
+		if n == 0 {
+			n = min(2, len(s)-i)
+			w.out.WriteString(s[i : i+n])
+		} else {
+			w.out.WriteRune(r)
+		}
+		i += n
+	}
+	w.key = w.out.String()[start:]
+	if i < len(s) && s[i] == '"' {
+		w.out.WriteByte('"')
+		i++
+	}
+	return i
+}
+
+// unescape decodes an escaped character such as é at the start of s, if it
+// needs no escape in a text: a letter or a sign that is not ASCII. Otherwise n
+// is 0.
+func unescape(s string) (r rune, n int) {
+	code := func(s string) rune {
+		if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
+			return -1
+		}
+		v, err := strconv.ParseUint(s[2:6], 16, 16)
+		if err != nil {
+			return -1
+		}
+		return rune(v)
+	}
+	r, n = code(s), 6
+	if utf16.IsSurrogate(r) {
+		if r, n = utf16.DecodeRune(r, code(s[6:])), 12; r == utf8.RuneError {
+			return 0, 0
+		}
+	}
+	if r < 0xa0 || cleaned(r) {
+		return 0, 0
+	}
+	return r, n
+}
+
+// blanks returns the number of blanks at the start of s.
+func blanks(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
+
+// extractYAML keeps YAML as it is. Keys with nested values become headings.
+func extractYAML(ctx context.Context, t *Text, src string) {
+	t.Body = trimBlankLines(src)
+	type level struct{ indent int }
+	var open []level // keys around the current line
+	block := -1      // indentation of the key with the current block of text, or -1
+	off := 0
+	for line := range eachLine(ctx, t.Body) {
+		start := off
+		off += len(line) + 1
+		trimmed := strings.TrimLeft(line, " ")
+		indent := len(line) - len(trimmed)
+		if trimmed == "" || block >= 0 && indent > block || len(line) > maxCodeLine {
+			continue
+		}
+		block = -1
+		for strings.HasPrefix(trimmed, "- ") {
+			rest := strings.TrimLeft(trimmed[2:], " ")
+			indent += len(trimmed) - len(rest)
+			trimmed = rest
+		}
+		key, value, ok := yamlKey(trimmed)
+		if !ok {
+			continue
+		}
+		for len(open) > 0 && open[len(open)-1].indent >= indent {
+			open = open[:len(open)-1]
+		}
+		switch {
+		case value == "|" || value == ">" || len(value) == 2 && strings.ContainsAny(value[:1], "|>"):
+			block = indent
+		case value == "" || value[0] == '&' && !strings.Contains(value, " "):
+			if len(open) < maxKeyLevel && len(t.Headings) < maxHeadings {
+				t.Headings = append(t.Headings, Heading{start + blanks(line), len(open) + 1, shorten(key, maxHeading)})
+			}
+			open = append(open, level{indent})
+		}
+	}
+}
+
+// yamlKey splits a line such as "key: value". ok is false for other lines.
+func yamlKey(line string) (key, value string, ok bool) {
+	if line[0] == '#' || line[0] == '{' || line[0] == '[' || line[0] == '%' {
+		return "", "", false
+	}
+	key, value, ok = strings.Cut(line, ":")
+	if q := line[0]; q == '"' || q == '\'' {
+		rest, after, found := strings.Cut(line[1:], string(q))
+		if !found || !strings.HasPrefix(after, ":") {
+			return "", "", false
+		}
+		key, value, ok = rest, after[1:], true
+	}
+	if !ok || value != "" && value[0] != ' ' && value[0] != '\t' {
+		return "", "", false
+	}
+	value = strings.TrimSpace(value)
+	if strings.HasPrefix(value, "#") {
+		value = ""
+	} else if i := strings.Index(value, " #"); i >= 0 {
+		value = strings.TrimSpace(value[:i])
+	}
+	key = oneLine(key)
+	return key, value, key != ""
+}
+
+// extractTOML keeps TOML and similar files as they are. Tables become headings.
+func extractTOML(ctx context.Context, t *Text, src string) {
+	t.Body = trimBlankLines(src)
+	off := 0
+	quoted := "" // end of the current text of several lines
+	for line := range eachLine(ctx, t.Body) {
+		start := off
+		off += len(line) + 1
+		if quoted != "" {
+			if strings.Contains(line, quoted) {
+				quoted = ""
+			}
+			continue
+		}
+		if quoted = openQuote(line); quoted != "" {
+			continue
+		}
+		s, _, _ := strings.Cut(line, "#")
+		s = strings.TrimSpace(s)
+		if len(s) < 3 || s[0] != '[' || s[len(s)-1] != ']' || len(t.Headings) >= maxHeadings {
+			continue
+		}
+		name := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(s[1:], "]"), "["), "]"))
+		if name == "" || strings.ContainsAny(name, ",{}[]") {
+			continue
+		}
+		t.Headings = append(t.Headings, Heading{start + blanks(line), 1, shorten(oneLine(name), maxHeading)})
+	}
+}

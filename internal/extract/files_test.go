@@ -1,0 +1,77 @@
+package extract
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// TestFiles extracts the files in testdata/formats and compares the results
+// with the golden files beside them.
+func TestFiles(t *testing.T) {
+	files, err := filepath.Glob("testdata/formats/*")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files: %v", err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, ".golden") {
+			continue
+		}
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			in := Input{Name: filepath.Base(file), Data: data}
+			err = Parts(t.Context(), in, func(string) bool { return true }, func(p Part) error {
+				got += describe(t, p)
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden := file + ".golden"
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// describe returns a document as it stands in a golden file.
+func describe(t *testing.T, p Part) string {
+	t.Helper()
+	var b strings.Builder
+	fmt.Fprintf(&b, "name: %s\ntype: %s, %s, %s\ntitle: %s\n", p.Name, p.MediaType, p.FileType, p.Lang, p.Title)
+	for _, h := range p.Headings {
+		if h.Offset < 0 || h.Offset >= len(p.Body) || h.Offset > 0 && p.Body[h.Offset-1] == '\r' {
+			t.Errorf("heading %q stands at %d of %d", h.Text, h.Offset, len(p.Body))
+			continue
+		}
+		line, _, _ := strings.Cut(p.Body[h.Offset:], "\n")
+		fmt.Fprintf(&b, "heading %d: %s", h.Level, h.Text)
+		if !strings.HasPrefix(line, h.Text) {
+			fmt.Fprintf(&b, " (at %q)", line)
+		}
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(&b, "----\n%s\n====\n", p.Body)
+	return b.String()
+}

@@ -1,0 +1,469 @@
+package extract
+
+import (
+	"context"
+	"regexp"
+	"strings"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// latexSections are the commands of headings with their levels.
+var latexSections = map[string]int{
+	"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4, "paragraph": 5, "subparagraph": 6,
+	"frametitle": 3, "addchap": 1, "addsec": 2,
+}
+
+// latexDropped are the commands whose arguments are no text, with the number of
+// these arguments.
+var latexDropped = map[string]int{
+	"label": 1, "ref": 1, "eqref": 1, "pageref": 1, "autoref": 1, "cref": 1, "Cref": 1, "cite": 1, "citep": 1, "citet": 1, "parencite": 1,
+	"textcite": 1, "autocite": 1, "footcite": 1, "nocite": 1, "input": 1, "include": 1, "includegraphics": 1, "bibliography": 1,
+	"bibliographystyle": 1, "addbibresource": 1, "usepackage": 1, "RequirePackage": 1, "documentclass": 1, "pagestyle": 1, "thispagestyle": 1,
+	"vspace": 1, "hspace": 1, "setlength": 2, "addtolength": 2, "setcounter": 2, "addtocounter": 2, "newcommand": 2, "renewcommand": 2,
+	"providecommand": 2, "newenvironment": 3, "renewenvironment": 3, "newtheorem": 2, "DeclareMathOperator": 2, "def": 0, "index": 1,
+	"glossary": 1, "hypersetup": 1, "definecolor": 3, "color": 1, "textcolor": 1, "colorbox": 1, "rule": 2, "fontsize": 2, "pagenumbering": 1,
+	"hyphenation": 1, "graphicspath": 1, "usetikzlibrary": 1, "tikzset": 1, "geometry": 1, "lstset": 1, "selectlanguage": 1, "cline": 1, "cmidrule": 1,
+	"multicolumn": 2, "multirow": 2, "href": 1, "includeonly": 1, "usetheme": 1, "usecolortheme": 1, "institute": 0, "vskip": 0, "hskip": 0,
+	"resizebox": 2, "scalebox": 1, "raisebox": 1, "parbox": 1, "bibitem": 1, "thanks": 1, "phantom": 1, "hphantom": 1, "vphantom": 1, "setmainfont": 1,
+}
+
+// latexVerbatim are the environments whose content is kept as it is.
+var latexVerbatim = map[string]bool{"verbatim": true, "verbatim*": true, "lstlisting": true, "minted": true, "Verbatim": true, "alltt": true}
+
+// latexSkipped are the environments without text.
+var latexSkipped = map[string]bool{"tikzpicture": true, "pgfpicture": true, "comment": true, "filecontents": true, "filecontents*": true}
+
+// latexWords are the commands that stand for characters.
+var latexWords = map[string]string{
+	"ldots": "…", "dots": "…", "textellipsis": "…", "textendash": "–", "textemdash": "—", "textbackslash": `\`, "textasciitilde": "~",
+	"textasciicircum": "^", "textbar": "|", "textless": "<", "textgreater": ">", "textquotedbl": `"`, "S": "§", "P": "¶", "copyright": "©",
+	"textcopyright": "©", "textregistered": "®", "texttrademark": "™", "pounds": "£", "euro": "€", "texteuro": "€", "textdegree": "°",
+	"ss": "ß", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ", "o": "ø", "O": "Ø", "aa": "å", "AA": "Å", "l": "ł", "L": "Ł", "i": "ı", "j": "ȷ",
+	"LaTeX": "LaTeX", "TeX": "TeX", "LaTeXe": "LaTeX2e", "BibTeX": "BibTeX", "today": "", "quad": " ", "qquad": " ", "newline": "\n", "item": "\n- ",
+	"par": "\n\n", "hline": "", "tabularnewline": "\n", "linebreak": "\n", "enspace": " ", "thinspace": " ", "guillemotleft": "«", "guillemotright": "»",
+}
+
+// extractLaTeX extracts the text of a LaTeX document, without the commands.
+// Formulas are kept as they are written.
+func extractLaTeX(ctx context.Context, t *Text, src string) {
+	l := &latex{ctx: ctx, src: src}
+	body := src
+	if i := strings.Index(src, `\begin{document}`); i >= 0 {
+		l.preamble(t, src[:i])
+		body = src[i+len(`\begin{document}`):]
+		body, _, _ = strings.Cut(body, `\end{document}`)
+	}
+	l.src = body
+	l.read()
+	l.endParagraph()
+	if t.Title == "" {
+		t.Title = l.title
+	}
+	l.out.finish(t)
+}
+
+// A latex is the state of a LaTeX document that is being read.
+type latex struct {
+	ctx   context.Context
+	src   string
+	at    int
+	out   lines
+	b     strings.Builder // of the current paragraph
+	title string
+
+	depth  int // of inline
+	wasted int // bytes that were searched in vain for the end of an argument
+}
+
+// Bounds on arguments: those inside each other that are read, and the bytes that
+// are searched in vain for their ends.
+const (
+	maxLaTeXDepth  = 5
+	maxLaTeXWasted = 16 << 20
+)
+
+var latexLabel = regexp.MustCompile(`\s*\\label\{[^{}]*\}`)
+
+var latexTitle = regexp.MustCompile(`\\title\s*(?:\[[^\]]*\]\s*)?\{`)
+
+// preamble finds the title in the part before the text.
+func (l *latex) preamble(t *Text, src string) {
+	if m := latexTitle.FindStringIndex(src); m != nil {
+		t.Title = l.inline(group(src[m[1]-1:]))
+	}
+}
+
+// maxGroup is the maximum length of an argument in bytes.
+const maxGroup = 10000
+
+// group returns the content of the braces at the start of s, or "" if they are
+// longer than maxGroup.
+func group(s string) string {
+	depth := 0
+	for i := 0; i < len(s) && i < maxGroup; i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth == 0 {
+				return s[1:i]
+			}
+		}
+	}
+	return ""
+}
+
+// inline returns the text of a short part, such as a title, on one line.
+func (l *latex) inline(src string) string {
+	if l.depth >= maxLaTeXDepth {
+		return oneLine(src)
+	}
+	sub := &latex{ctx: l.ctx, src: src, depth: l.depth + 1}
+	sub.read()
+	sub.endParagraph()
+	return oneLine(string(sub.out.buf))
+}
+
+// endParagraph writes the paragraph.
+func (l *latex) endParagraph() {
+	for line := range strings.SplitSeq(l.b.String(), "\n") {
+		if line = oneLine(line); line != "" {
+			l.out.add(line)
+		}
+	}
+	l.out.blank()
+	l.b.Reset()
+}
+
+// read reads the source to its end.
+func (l *latex) read() {
+	for next := 0; l.at < len(l.src); {
+		if l.at >= next {
+			if next = l.at + pieceLen; l.ctx.Err() != nil {
+				return
+			}
+		}
+		c := l.src[l.at]
+		l.at++
+		switch c {
+		case '%':
+			if i := strings.IndexByte(l.src[l.at:], '\n'); i >= 0 {
+				l.at += i + 1
+				l.at += blanks(l.src[l.at:])
+			} else {
+				l.at = len(l.src)
+			}
+		case '\\':
+			l.command()
+		case '{', '}':
+		case '~':
+			l.b.WriteByte(' ')
+		case '$':
+			l.math()
+		case '&':
+			l.b.WriteByte('\t')
+		case '\n':
+			rest := l.src[l.at:]
+			if n := blanks(rest); n < len(rest) && rest[n] == '\n' {
+				l.endParagraph()
+				l.at += n + 1
+			} else {
+				l.b.WriteByte(' ')
+			}
+		case '-':
+			n := 1
+			for n < 3 && l.at < len(l.src) && l.src[l.at] == '-' {
+				n++
+				l.at++
+			}
+			l.b.WriteString([]string{"-", "–", "—"}[n-1])
+		case '`':
+			l.quote('`', "‘", "“")
+		case '\'':
+			l.quote('\'', "’", "”")
+		default:
+			l.b.WriteByte(c)
+		}
+	}
+}
+
+// quote writes a quotation mark of one or two characters.
+func (l *latex) quote(c byte, one, two string) {
+	if l.at < len(l.src) && l.src[l.at] == c {
+		l.at++
+		one = two
+	}
+	l.b.WriteString(one)
+}
+
+// math copies a formula.
+func (l *latex) math() {
+	mark := "$"
+	if strings.HasPrefix(l.src[l.at:], "$") {
+		l.at++
+		mark = "$$"
+	}
+	l.copyUntil(mark, mark)
+}
+
+// copyUntil copies the source up to end, and end itself as mark.
+func (l *latex) copyUntil(end, mark string) {
+	rest := l.src[l.at:]
+	i := strings.Index(rest[:min(len(rest), 10000)], end)
+	if i < 0 {
+		return // a single mark
+	}
+	l.b.WriteString(mark + rest[:i] + mark)
+	l.at += i + len(end)
+}
+
+// command processes the command after a backslash.
+func (l *latex) command() {
+	rest := l.src[l.at:]
+	if rest == "" {
+		return
+	}
+	n := 0
+	for n < len(rest) && (rest[n]|0x20 >= 'a' && rest[n]|0x20 <= 'z') {
+		n++
+	}
+	if n == 0 {
+		l.at++
+		switch c := rest[0]; c {
+		case '\\':
+			l.at += len(l.optional())
+			l.b.WriteByte('\n')
+		case '[':
+			l.copyUntil(`\]`, "$$")
+		case '(':
+			l.copyUntil(`\)`, "$")
+		case '\'', '`', '^', '"', '~', '=', '.':
+			l.accent(c)
+		case ' ', ',', ';', ':', '!', '/', '-', '\n', '@':
+			if c == ' ' || c == ',' || c == '\n' {
+				l.b.WriteByte(' ')
+			}
+		default:
+			l.b.WriteByte(c) // an escaped character
+		}
+		return
+	}
+	name := rest[:n]
+	l.at += n
+	if strings.HasPrefix(l.src[l.at:], "*") {
+		l.at++
+	}
+	if level, ok := latexSections[name]; ok {
+		l.skipOptional()
+		text := l.inline(l.argument())
+		l.endParagraph()
+		l.out.heading(level, text)
+		return
+	}
+	if s, ok := latexWords[name]; ok {
+		l.at += blanks(l.src[l.at:])
+		if strings.HasPrefix(l.src[l.at:], "{}") {
+			l.at += 2
+		}
+		if name == "item" {
+			if o := l.optional(); o != "" {
+				l.at += len(o)
+				s += l.inline(strings.Trim(o, "[]")) + ": "
+			}
+		}
+		l.b.WriteString(s)
+		return
+	}
+	switch name {
+	case "title":
+		l.skipOptional()
+		l.title = l.inline(l.argument())
+	case "begin", "end":
+		l.environment(name == "begin")
+	case "c", "v", "u", "H", "r", "k", "d", "b", "t":
+		l.accent(name[0])
+	case "verb", "lstinline":
+		if l.at < len(l.src) {
+			mark := l.src[l.at]
+			l.at++
+			if i := strings.IndexByte(l.src[l.at:min(len(l.src), l.at+1000)], mark); i >= 0 {
+				l.b.WriteString(l.src[l.at : l.at+i])
+				l.at += i + 1
+			}
+		}
+	default:
+		if args, ok := latexDropped[name]; ok {
+			for range args {
+				l.skipOptional()
+				l.argument()
+			}
+			return
+		}
+		l.skipOptional()
+		if l.at < len(l.src) && l.src[l.at] == ' ' {
+			// A blank ends a command without arguments, and is no text.
+			if !strings.HasSuffix(l.b.String(), " ") {
+				l.b.WriteByte(' ')
+			}
+			l.at++
+		}
+	}
+}
+
+// environment processes \begin or \end.
+func (l *latex) environment(begin bool) {
+	name := l.argument()
+	end := `\end{` + name + `}`
+	switch {
+	case begin && (latexVerbatim[name] || latexSkipped[name]):
+		l.skipOptional()
+		if name == "minted" {
+			l.argument()
+		}
+		rest := l.src[l.at:]
+		text, _, found := strings.Cut(rest, end)
+		l.at += len(text)
+		if found {
+			l.at += len(end)
+		}
+		if latexVerbatim[name] {
+			l.endParagraph()
+			l.out.text(l.ctx, strings.Trim(text, "\n"))
+			l.out.blank()
+		}
+		return
+	case begin:
+		l.skipOptional()
+		switch strings.TrimSuffix(name, "*") {
+		case "tabular", "array", "longtable", "minipage", "thebibliography", "multicols":
+			l.argument()
+		case "tabularx", "tabulary", "wrapfigure":
+			l.argument()
+			l.argument()
+		}
+	}
+	switch strings.TrimSuffix(name, "*") {
+	case "equation", "align", "gather", "multline", "eqnarray", "math", "displaymath":
+		if begin {
+			l.endParagraph()
+			text, _, found := strings.Cut(l.src[l.at:], end)
+			l.at += len(text)
+			if found {
+				l.at += len(end)
+			}
+			l.out.text(l.ctx, strings.TrimSpace(latexLabel.ReplaceAllString(text, "")))
+			l.out.blank()
+		}
+	default:
+		l.endParagraph()
+	}
+}
+
+// optional returns the brackets at the current place with their content, or "".
+func (l *latex) optional() string {
+	rest := l.src[l.at:]
+	if !strings.HasPrefix(rest, "[") {
+		return ""
+	}
+	depth := 0
+	for i := 0; i < len(rest) && i < 2000; i++ {
+		switch rest[i] {
+		case '{':
+			depth++
+		case '}':
+			depth--
+		case ']':
+			if depth <= 0 {
+				return rest[:i+1]
+			}
+		case '\n':
+			if i+1 < len(rest) && rest[i+1] == '\n' {
+				return ""
+			}
+		}
+	}
+	return ""
+}
+
+func (l *latex) skipOptional() {
+	for o := l.optional(); o != ""; o = l.optional() {
+		l.at += len(o)
+	}
+}
+
+// argument returns the content of the braces at the current place and moves
+// behind them. Without braces it returns "".
+func (l *latex) argument() string {
+	rest := strings.TrimLeft(l.src[l.at:min(len(l.src), l.at+20000)], " \n\t")
+	if !strings.HasPrefix(rest, "{") {
+		if strings.HasPrefix(rest, `\`) { // \newcommand\name
+			n := 1
+			for n < len(rest) && (rest[n]|0x20 >= 'a' && rest[n]|0x20 <= 'z') {
+				n++
+			}
+			l.at = l.at + strings.IndexByte(l.src[l.at:], '\\') + n
+		}
+		return ""
+	}
+	if l.wasted > maxLaTeXWasted {
+		return ""
+	}
+	text := group(rest)
+	if text == "" && !strings.HasPrefix(rest, "{}") {
+		l.wasted += min(len(rest), maxGroup)
+		return ""
+	}
+	l.at += strings.IndexByte(l.src[l.at:], '{') + len(text) + 2
+	return text
+}
+
+// accent writes the letter at the current place with an accent.
+func (l *latex) accent(mark byte) {
+	rest := strings.TrimLeft(l.src[l.at:min(len(l.src), l.at+20)], " ")
+	skipped := 0
+	if n := len(l.src[l.at:min(len(l.src), l.at+20)]) - len(rest); n > 0 {
+		skipped = n
+	}
+	letter, n := "", 0
+	inner := strings.TrimPrefix(rest, "{")
+	braced := len(rest) - len(inner)
+	switch {
+	case strings.HasPrefix(inner, `\i`), strings.HasPrefix(inner, `\j`):
+		letter, n = inner[1:2], 2
+	case inner != "" && (inner[0]|0x20 >= 'a' && inner[0]|0x20 <= 'z'):
+		letter, n = inner[:1], 1
+	default:
+		return
+	}
+	n += braced
+	if braced > 0 {
+		if n >= len(rest) || rest[n] != '}' {
+			return
+		}
+		n++
+	}
+	s := accented(mark, letter)
+	if s == "" {
+		s = letter
+	}
+	l.b.WriteString(s)
+	l.at += skipped + n
+}
+
+// accents are the combining characters of the accents of LaTeX and roff.
+var accents = map[byte]string{
+	'\'': "\u0301", '`': "\u0300", '^': "\u0302", '"': "\u0308", ':': "\u0308", '~': "\u0303", '=': "\u0304", '.': "\u0307",
+	'c': "\u0327", ',': "\u0327", 'v': "\u030c", 'u': "\u0306", 'H': "\u030b", 'r': "\u030a", 'k': "\u0328", 'd': "\u0323", 'b': "\u0331",
+}
+
+// accented returns a letter with an accent as one character, or "".
+func accented(mark byte, letter string) string {
+	a, ok := accents[mark]
+	if !ok {
+		return ""
+	}
+	return norm.NFC.String(letter + a)
+}

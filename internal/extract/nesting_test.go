@@ -1,0 +1,294 @@
+package extract
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"knowhow/internal/errkind"
+)
+
+// A zipFile is a file in an archive that a test makes.
+type zipFile struct{ name, text string }
+
+func zipOf(t testing.TB, files ...zipFile) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for _, f := range files {
+		w, err := z.CreateHeader(&zip.FileHeader{Name: f.name, Method: zip.Deflate, NonUTF8: !utf8.ValidString(f.name)})
+		if err == nil {
+			_, err = w.Write([]byte(f.text))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func gzipOf(t testing.TB, data []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// partsOf returns the bodies of the documents in a file by their names.
+func partsOf(ctx context.Context, in Input) (map[string]string, error) {
+	parts := map[string]string{}
+	err := Parts(ctx, in, func(name string) bool { return !strings.HasSuffix(name, ".skip") }, func(p Part) error {
+		parts[p.Name] = p.Body
+		return nil
+	})
+	return parts, err
+}
+
+func TestParts(t *testing.T) {
+	nested := []byte("deep")
+	for range maxNesting + 2 {
+		nested = zipOf(t, zipFile{"a.zip", string(nested)})
+	}
+	deepGzip := []byte("deep")
+	for range maxNesting + 2 {
+		deepGzip = gzipOf(t, deepGzip)
+	}
+	mbox := "From a@b Mon Jan  1 00:00:00 2024\nFrom: a\nSubject: s\n\nHello.\n"
+	many := make([]zipFile, maxParts+1)
+	for i := range many {
+		many[i].name = fmt.Sprint(i)
+	}
+	encrypted := zipOf(t, zipFile{"a.txt", "secret"})
+	for _, sig := range []string{"PK\x03\x04", "PK\x01\x02"} {
+		i := bytes.Index(encrypted, []byte(sig)) + len(sig) + map[bool]int{true: 2, false: 4}[sig == "PK\x03\x04"]
+		encrypted[i] |= 1
+	}
+	for _, tt := range []struct {
+		name string
+		in   Input
+		want map[string]string
+		kind error
+	}{
+		{"a file", Input{Name: "a.md", Data: []byte("# A")}, map[string]string{"": "# A"}, nil},
+		{"gzip", Input{Name: "a.md.gz", Data: gzipOf(t, []byte("# A"))}, map[string]string{"": "# A"}, nil},
+		{"gzip with another name", Input{Name: "a.txt", Data: gzipOf(t, []byte("text"))}, map[string]string{"": "text"}, nil},
+		{"gzip of two members", Input{Name: "a.txt.gz", Data: append(gzipOf(t, []byte("one ")), gzipOf(t, []byte("two"))...)}, map[string]string{"": "one two"}, nil},
+		{"truncated gzip", Input{Name: "a.txt.gz", Data: gzipOf(t, bytes.Repeat([]byte("one two\n"), 1000))[:50]}, nil, nil},
+		{"gzip without data", Input{Name: "a.txt.gz", Data: []byte("\x1f\x8b\b\x00\x00\x00\x00\x00\x00\x03")}, nil, errkind.Corrupt},
+		{"gzip of binary data", Input{Name: "a.gz", Data: gzipOf(t, []byte("\x89PNG\r\n\x1a\n"))}, nil, errkind.Unsupported},
+		{"gzip of a tar archive", Input{Name: "a.tgz", Data: gzipOf(t, append(make([]byte, 257), "ustar"...))}, nil, errkind.Unsupported},
+		{"gzip of an archive", Input{Name: "a.zip.gz", Data: gzipOf(t, zipOf(t, zipFile{"b.txt", "b"}))}, map[string]string{"b.txt": "b"}, nil},
+		{"gzip in gzip", Input{Name: "a.gz", Data: deepGzip}, nil, errkind.TooLarge},
+		{"archive", Input{Name: "a.zip", Data: zipOf(t, zipFile{"d/a.txt", "a"}, zipFile{"d/", ""}, zipFile{"b.png", "\x89PNG\r\n"}, zipFile{"x.skip", "x"}, zipFile{"in.zip", string(zipOf(t, zipFile{"c.txt", "c"}, zipFile{"y.skip", "y"}))},
+			zipFile{"m.mbox", mbox}, zipFile{"l.txt.gz", string(gzipOf(t, []byte("log")))})},
+			map[string]string{"d/a.txt": "a", "in.zip/c.txt": "c", "m.mbox/1": "From: a\n\nHello.", "l.txt.gz": "log"}, nil},
+		{"names", Input{Name: "a.zip", Data: zipOf(t, zipFile{"../../etc/passwd", "1"}, zipFile{"/abs.txt", "2"}, zipFile{`win\dir\a.txt`, "3"}, zipFile{"a\nb.txt", "4"}, zipFile{"abs.txt", "twice"}, zipFile{"\x81.txt", "5"}, zipFile{"..", "6"})},
+			map[string]string{"etc/passwd": "1", "abs.txt": "2", "win/dir/a.txt": "3", "ab.txt": "4", "ü.txt": "5"}, nil},
+		{"archive without documents", Input{Name: "a.zip", Data: zipOf(t, zipFile{"b.png", "\x89PNG\r\n"})}, nil, errkind.Unsupported},
+		{"empty archive", Input{Name: "a.zip", Data: zipOf(t)}, nil, errkind.Unsupported},
+		{"archive with a password", Input{Name: "a.zip", Data: encrypted}, nil, errkind.Unsupported},
+		{"truncated archive", Input{Name: "a.zip", Data: zipOf(t, zipFile{"a.txt", "a"})[:40]}, nil, errkind.Corrupt},
+		{"archives inside each other", Input{Name: "a.zip", Data: nested}, nil, errkind.TooLarge},
+		{"many files", Input{Name: "a.zip", Data: zipOf(t, many...)}, nil, errkind.TooLarge},
+		{"program", Input{Name: "a.jar", Data: zipOf(t, zipFile{"a.txt", "a"})}, nil, errkind.Unsupported},
+		{"archive with another name", Input{Name: "a.txt", Data: zipOf(t, zipFile{"a.txt", "a"})}, map[string]string{"a.txt": "a"}, nil},
+		{"mail with the name of a mailbox", Input{Name: "a.mbox", Data: []byte("plain text")}, map[string]string{"": "plain text"}, nil},
+		{"text with the name of a mail", Input{Name: "a.eml", Data: []byte("plain text")}, map[string]string{"": "plain text"}, nil},
+		{"text with the name of an archive", Input{Name: "a.zip", Data: []byte("plain text")}, map[string]string{"": "plain text"}, nil},
+		{"mail without an extension", Input{Name: "1700.M1P2.host:2,S", Data: []byte("Return-Path: <a@b>\nFrom: a\nSubject: x\n\nHi.")}, map[string]string{"": "From: a\n\nHi."}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := partsOf(t.Context(), tt.in)
+			if tt.kind != nil {
+				if !errors.Is(err, tt.kind) {
+					t.Errorf("Parts = %v, %v, want kind %v", got, err, tt.kind)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.want == nil {
+				if len(got) != 1 || !strings.HasPrefix(got[""], "one two\n") {
+					t.Errorf("Parts = %v, want the data before the end", got)
+				}
+				return
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Archives that unpack to too much are refused, whatever contains the data.
+func TestPartsThatUnpackToTooMuch(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a second")
+	}
+	big := gzipOf(t, make([]byte, maxUnpacked+1))
+	half := string(bytes.Repeat([]byte("0123456789abcde\n"), maxUnpacked/32+1))
+	for name, data := range map[string][]byte{"a.gz": big, "a.zip": zipOf(t, zipFile{"a.txt", half}, zipFile{"b.txt", half})} {
+		if _, err := partsOf(t.Context(), Input{Name: name, Data: data}); !errors.Is(err, errkind.TooLarge) || !strings.Contains(errkind.Message(err), "unpacks to more than") {
+			t.Errorf("Parts(%s) = %v, want kind TooLarge", name, err)
+		}
+	}
+}
+
+// A mailbox is one text for callers that want one document.
+func TestExtractMailbox(t *testing.T) {
+	x := mustExtract(t, Input{Name: "a.mbox", Data: []byte("From a@b Mon Jan  1 00:00:00 2024\nSubject: One\n\n1\n\nFrom a@b Mon Jan  1 00:00:00 2024\n\n2\n")})
+	if want := "One\n\n1\n\nMessage 2\n\n2"; x.Body != want || x.Title != "One" || len(x.Headings) != 2 {
+		t.Errorf("Extract = %q with the title %q and %d headings, want %q", x.Body, x.Title, len(x.Headings), want)
+	}
+	_, err := Extract(t.Context(), Input{Name: "a.zip", Data: zipOf(t, zipFile{"a.txt", "a"})})
+	if !errors.Is(err, errkind.Unsupported) {
+		t.Errorf("Extract of an archive = %v, want kind Unsupported", err)
+	}
+}
+
+func TestPartsStops(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, in := range []Input{
+		{Name: "a.zip", Data: zipOf(t, zipFile{"a.txt", "a"}, zipFile{"b.txt", "b"})},
+		{Name: "a.gz", Data: gzipOf(t, []byte("a"))},
+		{Name: "a.mbox", Data: []byte("From a@b Mon Jan  1 00:00:00 2024\nSubject: x\n\nx")},
+	} {
+		if _, err := partsOf(ctx, in); !errors.Is(err, context.Canceled) {
+			t.Errorf("Parts(%s) = %v, want context.Canceled", in.Name, err)
+		}
+	}
+}
+
+// Hostile files must be read in time that grows with their length alone.
+func TestHostileFormats(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hostile input takes minutes under the race detector")
+	}
+	const n = 100_000
+	rep := func(s string) string { return strings.Repeat(s, n) }
+	mail := "Content-Type: multipart/mixed; boundary=x\n\n"
+	for name, text := range map[string]string{
+		"boundaries.eml":    mail + rep("--x\n"),
+		"long boundary.eml": mail + rep("--xx"),
+		"headers.eml":       rep("X-A: b\n") + "\nbody",
+		"folded.eml":        "A: b\n" + rep(" c\n"),
+		"nested.eml":        strings.Repeat(mail+"--x\n", 2000),
+		"from.mbox":         "From a@b 2024\nA: b\n" + rep("\nFrom a@b\n"),
+		"messages.mbox":     strings.Repeat("From a@b Mon 2024\nA: b\n\n", 15000),
+		"brackets.json":     rep("["),
+		"keys.json":         rep(`{"a":`),
+		"strings.json":      rep(`"\u00e9`),
+		"one line.json":     `{"a":"` + rep(`\ud83d`) + `"}`,
+		"blanks.json":       "[" + rep("   ") + "[",
+		"keys.yaml":         rep("- - - a:\n"),
+		"deep.yaml":         strings.Repeat("a:\n", 10) + rep("  b:\n"),
+		"tables.toml":       rep("[a]\n"),
+		"quotes.toml":       rep("\"\"\"\n"),
+		"stars.rst":         rep("*a "),
+		"quotes.rst":        rep("`a <"),
+		"adorned.rst":       rep("a\n=\n"),
+		"directives.rst":    rep(".. a::\n\n"),
+		"indented.rst":      rep(".. a::\n   "),
+		"names.rst":         rep("a_b_"),
+		"stars.adoc":        rep("*a _b `c "),
+		"blocks.adoc":       rep("----\n"),
+		"brackets.adoc":     rep("link:["),
+		"cells.adoc":        "|===\n" + rep("|a"),
+		"headings.org":      rep("* a :b:\n"),
+		"stars.org":         rep("*/a "),
+		"drawer.org":        ":A:\n" + rep("a\n"),
+		"braces.tex":        rep("{"),
+		"commands.tex":      rep(`\a{`),
+		"sections.tex":      rep(`\section{`),
+		"optional.tex":      rep(`\a[`),
+		"math.tex":          rep("$"),
+		"verbatim.tex":      rep(`\begin{verbatim}`),
+		"equations.tex":     rep(`\begin{align}`),
+		"accents.tex":       rep(`\'`),
+		"macros.1":          ".TH A 1\n" + rep(".B a\n"),
+		"escapes.1":         ".TH A 1\n" + rep(`\f[`),
+		"quotes.1":          ".TH A 1\n.B " + strings.Repeat(`"a" `, 8000),
+		"conditions.1":      ".TH A 1\n" + rep(".if n .if n .B a\n"),
+		"one condition.1":   ".TH A 1\n.if n " + strings.Repeat(`\{.if n `, 4000),
+		"enclosures.8":      ".Dd a\n" + rep(".Op Op Op Dq a\n"),
+		"timings.srt":       rep("00:00:01,000 --> 00:00:02,000\n"),
+		"tags.vtt":          "WEBVTT\n\n" + rep("<v <c> "),
+		"elements.svg":      "<svg>" + rep("<text>a"),
+		"skipped.svg":       "<svg>" + rep("<metadata>"),
+		"code.go":           rep("func a() {\n"),
+		"code.cpp":          rep("a b(") + "\n" + rep("a::b::"),
+		"code.ts":           rep("  a(b): c {\n"),
+		"code.py":           rep(`"""`) + rep("\ndef a("),
+		"code.java":         rep("  public static a "),
+		"code.sql":          rep("create a b c "),
+		"cells.ipynb":       `{"cells":[` + strings.TrimSuffix(rep(`{"cell_type":"code","source":"a"},`), ",") + `]}`,
+		"nested.ipynb":      `{"cells":[{"cell_type":` + strings.Repeat("[", 9000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := Input{Name: name, Data: []byte(text)}
+			if _, err := partsOf(t.Context(), in); err != nil && !errors.Is(err, errkind.TooLarge) && !errors.Is(err, errkind.Unsupported) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func FuzzParts(f *testing.F) {
+	files, err := filepath.Glob("testdata/formats/*")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, ".golden") {
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(filepath.Base(file), data)
+		f.Add(filepath.Base(file), data[:len(data)/2])
+		f.Add(filepath.Base(file)+".gz", gzipOf(f, data))
+		f.Add("a.zip", zipOf(f, zipFile{filepath.Base(file), string(data)}))
+	}
+	f.Fuzz(func(t *testing.T, name string, data []byte) {
+		err := Parts(t.Context(), Input{Name: name, Data: data}, func(string) bool { return true }, func(p Part) error {
+			if !utf8.ValidString(p.Body) || !utf8.ValidString(p.Title) || strings.ContainsFunc(p.Body, isControl) || strings.ContainsFunc(p.Title, func(r rune) bool { return isControl(r) || r == '\n' }) {
+				t.Errorf("%s: text %q with the title %q has control characters or is not UTF-8", name, p.Body, p.Title)
+			}
+			if p.Name != "" && !filepath.IsLocal(p.Name) {
+				t.Errorf("%s: name %q leads out", name, p.Name)
+			}
+			for _, h := range p.Headings {
+				if h.Offset < 0 || h.Offset >= len(p.Body) || h.Text == "" || !utf8.ValidString(h.Text) || h.Level < 1 || h.Level > 6 || !utf8.RuneStart(p.Body[h.Offset]) {
+					t.Errorf("%s: heading %+v in a text of %d bytes", name, h, len(p.Body))
+				}
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errkind.Unsupported) && !errors.Is(err, errkind.Corrupt) && !errors.Is(err, errkind.TooLarge) {
+			t.Errorf("Parts(%s) = %v, want one of the documented kinds", name, err)
+		}
+	})
+}

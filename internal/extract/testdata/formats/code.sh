@@ -1,0 +1,11 @@
+#!/bin/sh
+# Prints usage.
+usage() {
+  echo "usage"
+}
+
+function main {
+  usage
+}
+
+main "$@"
