@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -34,7 +35,7 @@ type Wanted struct {
 	// Function words are only wanted if there is nothing else.
 	ordinary bool // some term is no function word
 
-	first [len(languages)]*[256]bool // bytes that words begin with, if they are known
+	first [len(languages)]*beginnings // of words, if they are known
 }
 
 // NewWanted returns the terms, which are texts of tokens, all tokens that begin
@@ -54,25 +55,48 @@ func NewWanted(terms, prefixes []string, match ...func(word string) bool) *Wante
 	return w
 }
 
-// firstBytes returns what wanted words in a text of a language begin with.
-func (w *Wanted) firstBytes(l Language) *[256]bool {
+// beginnings are the first two bytes of words, in lower case: by the first byte,
+// the lowest five bits of the second.
+type beginnings [256]uint32
+
+// second returns the number of the bit of a second byte. A stem may have an i
+// in place of a y.
+func second(c byte) byte {
+	if c |= 0x20; c == 'y' {
+		c = 'i'
+	}
+	return c & 31
+}
+
+// add adds the beginning of a folded word or of its stem.
+func (f *beginnings) add(word string) {
+	if len(word) == 1 {
+		f[word[0]] = math.MaxUint32
+	} else if word != "" {
+		f[word[0]] |= 1 << second(word[1])
+	}
+}
+
+// mayBegin reports whether a word may begin like one that was added.
+func (f *beginnings) mayBegin(word string) bool {
+	c := word[0]
+	if 'A' <= c && c <= 'Z' {
+		c |= 0x20
+	}
+	return len(word) == 1 && f[c] != 0 || len(word) > 1 && f[c]>>second(word[1])&1 != 0
+}
+
+// beginnings returns what wanted words in a text of a language begin with.
+func (w *Wanted) beginnings(l Language) *beginnings {
 	if w.first[l] != nil {
 		return w.first[l]
 	}
-	var first [256]bool
-	add := func(term string) {
-		if l != English {
-			term = strings.TrimPrefix(term, l.Prefix())
-		}
-		if term != "" {
-			first[term[0]] = true
-		}
-	}
+	var first beginnings
 	for t := range w.terms {
-		add(t)
+		first.add(strings.TrimPrefix(t, l.Prefix()))
 	}
 	for _, t := range w.prefixes {
-		add(t)
+		first.add(strings.TrimPrefix(t, l.Prefix()))
 	}
 	w.first[l] = &first
 	return &first
@@ -121,7 +145,7 @@ func (w *Wanted) matches(text string, l Language) []match {
 	tokens, runes, at := 0, 0, 0
 	sc := scanner{s: text, language: l}
 	if len(w.match) == 0 {
-		sc.first = w.firstBytes(l)
+		sc.first = w.beginnings(l)
 	}
 	sc.yield = func(t Token) bool {
 		if tokens++; missing == 0 && tokens > digestTokens && !open || len(ms) >= digestMatches {

@@ -161,9 +161,9 @@ func (l Language) stem(word string) string {
 		info.stem(env)
 		stem = foldLatin(env.Current())
 	}
-	// The first letter never changes, so that a digest can tell most words
-	// that it does not look for without stemming them.
-	if stem == "" || stem[0] != word[0] {
+	// The beginning does not change, so that a digest can tell most words that
+	// it does not look for without stemming them.
+	if stem == "" || stem[0] != word[0] || len(stem) > 1 && second(stem[1]) != second(word[1]) {
 		stem = word
 	}
 	if l == English {

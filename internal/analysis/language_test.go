@@ -150,8 +150,8 @@ func TestFunctionWords(t *testing.T) {
 	}
 }
 
-// FuzzLanguages checks in every language that a word of a text finds it, that
-// the first letter of a word is that of its token, and that words with and
+// FuzzLanguages checks in every language that a digest finds each word of a text,
+// that the first letter of a word is that of its token, and that words with and
 // without accents are the same.
 func FuzzLanguages(f *testing.F) {
 	addTexts(f)
@@ -173,6 +173,9 @@ func FuzzLanguages(f *testing.F) {
 				}
 				if stem == "" || stem[0] != tk.Surface[0] {
 					t.Fatalf("%v: the token of %q is %q", l, tk.Surface, tk.Text)
+				}
+				if _, spans := analysis.Digest(s, l, analysis.NewWanted([]string{tk.Text}, nil), 40); len(spans) == 0 && i < 5 {
+					t.Fatalf("%v: the digest of %q does not find %q", l, s, tk.Text)
 				}
 				if tk.CJK || !strings.ContainsFunc(tk.Surface, unicode.IsLetter) {
 					continue

@@ -15,7 +15,7 @@ type scanner struct {
 	language Language
 	yield    func(Token) bool              // nil if pair is not
 	pair     func(token, word string) bool // see Analyze
-	first    *[256]bool                    // if not nil, tokens that begin with other bytes are yielded without texts
+	first    *beginnings                   // if not nil, words that begin otherwise are yielded without texts
 	done     bool                          // the loop over the tokens has ended
 	skip     int                           // offset up to which the text has already been consumed
 	norm     []byte                        // normal form of a piece of the text
@@ -143,7 +143,7 @@ func (sc *scanner) ascii(i, j int) {
 // fast path that does not use feed.
 func (sc *scanner) asciiWord(i, j int) {
 	w := sc.s[i:min(j, i+maxWord)]
-	if sc.first != nil && !sc.first[lowerByte(w[0])] {
+	if sc.first != nil && !sc.first.mayBegin(w) {
 		sc.emit(Token{Start: i, End: j})
 		return
 	}
@@ -181,14 +181,6 @@ func (sc *scanner) asciiWord(i, j int) {
 		word = t.Surface
 	}
 	sc.emitPair(t.Text, word)
-}
-
-// lowerByte returns an ASCII letter or digit in lower case.
-func lowerByte(c byte) byte {
-	if c >= 'A' {
-		c |= 0x20
-	}
-	return c
 }
 
 // feed processes one normalized character.
@@ -335,7 +327,7 @@ func (sc *scanner) flushWord() {
 	}
 	t := Token{Start: sc.start, End: sc.end}
 	switch stemmer, ok := stemmerOf(classOf(sc.word), sc.language); {
-	case sc.first != nil && !sc.first[sc.word[0]]:
+	case sc.first != nil && !sc.first.mayBegin(string(sc.word[:min(len(sc.word), 2)])):
 	case ok:
 		e := stemOf(sc.word, stemmer)
 		t.Text, t.Surface = e.token, e.word

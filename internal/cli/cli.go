@@ -63,7 +63,7 @@ func (e SignalError) Error() string { return "received signal: " + e.Signal.Stri
 
 // memoryLimit is the memory, in bytes, above which the garbage collector runs
 // more often. It is not a hard limit.
-const memoryLimit = 120 << 20
+const memoryLimit = 96 << 20
 
 // Prepare prepares the process for Main and returns the standard output for it.
 // Afterwards os.Stdout is the standard error, so that a stray print cannot

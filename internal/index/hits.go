@@ -64,10 +64,10 @@ func (e *evaluator) hitRows(ctx context.Context, list []ranked, matches bool) ([
 		var i int
 		var label, lang string
 		var modified, off, n sql.NullInt64
-		var created int64
+		var created, textSize int64
 		var h search.Hit
 		err := rows.Scan(&i, &h.ID, &label, &h.Path, &h.Title, &h.URL, &h.MIMEType, &h.FileType, &lang, &h.Host, &h.Filename,
-			&modified, &created, &h.Size, &h.TextHash, &off, &n)
+			&modified, &created, &h.Size, &h.TextHash, &textSize, &off, &n)
 		if err != nil {
 			return err
 		}
@@ -85,9 +85,9 @@ func (e *evaluator) hitRows(ctx context.Context, list []ranked, matches bool) ([
 			p.from, p.to = off.Int64, off.Int64+min(n.Int64, maxExcerpted)
 		case list[i].chunk >= 0: // words without their chunk: the database was changed by hand
 		case matches:
-			p.to = wholeText
+			p.to = min(wholeText, textSize)
 		default:
-			p.to = startOfText
+			p.to = min(startOfText, textSize)
 		}
 		hits[i], pieces[i] = h, p
 		return nil
@@ -96,7 +96,7 @@ func (e *evaluator) hitRows(ctx context.Context, list []ranked, matches bool) ([
 }
 
 const hitRowsQuery = `SELECT j.key, d.doc_id, d.label, d.path, d.title, d.url, d.mimetype, d.filetype, d.lang, d.host, d.filename,
-		d.modified, d.created, d.size, d.hash, c.off, c.len
+		d.modified, d.created, d.size, d.hash, d.text_size, c.off, c.len
 	FROM json_each(?) j CROSS JOIN docs d ON d.id=j.value>>20 LEFT JOIN chunks c ON c.id=j.value`
 
 // excerpt makes an excerpt of at most size runes.

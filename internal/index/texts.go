@@ -96,31 +96,26 @@ func window(ctx context.Context, q querier, doc, from, to int64) (string, error)
 // to.
 type piece struct {
 	doc, from, to int64
-	text          []byte
-}
-
-// parts returns the numbers of the first and the last part of the text that the
-// piece needs. ok is false if it needs none.
-func (p *piece) parts() (first, last int64, ok bool) {
-	return p.from / textPart, min((p.to-1)/textPart, maxParts-1), p.from < p.to
+	text          []byte // set by readPieces
 }
 
 // readPieces reads the texts of pieces of different documents. Bounds beyond a
 // text are reduced to its length.
 func readPieces(ctx context.Context, q querier, pieces []piece) error {
-	var ranges []byte
+	var parts []byte // for each part of a text: its row, where to begin in it, and how many bytes
 	of := make(map[int64]*piece, len(pieces))
 	for i := range pieces {
 		p := &pieces[i]
 		of[p.doc] = p
-		if first, last, ok := p.parts(); ok {
-			ranges = fmt.Appendf(ranges, ",[%d,%d]", rowOf(p.doc, int(first)), rowOf(p.doc, int(last)))
+		for n := p.from / textPart; n < maxParts && n*textPart < p.to; n++ {
+			from, to := max(p.from-n*textPart, 0), min(p.to-n*textPart, textPart)
+			parts = fmt.Appendf(parts, ",[%d,%d,%d]", rowOf(p.doc, int(n)), from, to-from)
 		}
 	}
-	if ranges == nil {
+	if parts == nil {
 		return nil
 	}
-	ranges[0] = '['
+	parts[0] = '['
 	return collect(ctx, q, func(rows *sql.Rows) error {
 		var id int64
 		var part sql.RawBytes
@@ -128,12 +123,10 @@ func readPieces(ctx context.Context, q querier, pieces []piece) error {
 			return err
 		}
 		p := of[id>>chunkBits]
-		start := (id & (maxParts - 1)) * textPart // of the part in the text
-		from, to := min(max(p.from-start, 0), int64(len(part))), min(p.to-start, int64(len(part)))
-		p.text = append(p.text, part[from:to]...)
+		p.text = append(p.text, part...)
 		return nil
-	}, partsQuery, string(append(ranges, ']')))
+	}, partsQuery, string(append(parts, ']')))
 }
 
-const partsQuery = `SELECT t.id, t.body FROM json_each(?) j CROSS JOIN texts t
-	ON t.id BETWEEN json_extract(j.value, '$[0]') AND json_extract(j.value, '$[1]')`
+const partsQuery = `SELECT t.id, substr(t.body, j.value->>1 + 1, j.value->>2)
+	FROM json_each(?) j CROSS JOIN texts t ON t.id=j.value->>0`
