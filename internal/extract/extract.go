@@ -44,6 +44,10 @@ type Input struct {
 	// text, and the front matter of Markdown with the media type "text/plain".
 	Verbatim bool
 
+	// Single refuses files that have to be unpacked. Files attached to a mail are
+	// only named.
+	Single bool
+
 	nesting nesting
 }
 
@@ -112,6 +116,8 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 		s = decode(ctx, in.Data, charsetParam(in.MediaType), f.kind == kindHTML)
 	}
 	switch {
+	case in.Single && f.kind == kindGzip:
+		return nil, unsupported("gzip archive")
 	case f.kind == kindGzip:
 		file, err := in.gunzip(ctx)
 		if err != nil {
