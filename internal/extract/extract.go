@@ -143,8 +143,13 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 	default:
 		t.Body = trimBlankLines(clean(ctx, s))
 	}
-	if err == nil && f.kind == kindSVG && t.Body == "" {
-		err = unsupported("image without text")
+	if err == nil && t.Body == "" && len(in.Data) > 0 {
+		switch f.kind {
+		case kindSVG:
+			err = unsupported("image without text")
+		case kindMan:
+			err = unsupported("manual page that only refers to another one")
+		}
 	}
 	if err != nil {
 		return nil, err

@@ -114,6 +114,8 @@ func TestParts(t *testing.T) {
 		{"mail with the name of a mailbox", Input{Name: "a.mbox", Data: []byte("plain text")}, map[string]string{"": "plain text"}, nil},
 		{"text with the name of a mail", Input{Name: "a.eml", Data: []byte("plain text")}, map[string]string{"": "plain text"}, nil},
 		{"text with the name of an archive", Input{Name: "a.zip", Data: []byte("plain text")}, map[string]string{"": "plain text"}, nil},
+		{"manual page that includes another one", Input{Name: "a.1", Data: []byte(".so man1/b.1\n")}, nil, errkind.Unsupported},
+		{"text with the name of a manual page", Input{Name: "notes.1", Data: []byte("plain text")}, map[string]string{"": "plain text"}, nil},
 		{"mail without an extension", Input{Name: "1700.M1P2.host:2,S", Data: []byte("Return-Path: <a@b>\nFrom: a\nSubject: x\n\nHi.")}, map[string]string{"": "From: a\n\nHi."}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
