@@ -49,7 +49,9 @@ func extractAsciiDoc(ctx context.Context, t *Text, src string) {
 			}
 			continue
 		}
-		if m := adocHeading.FindStringSubmatch(line); m != nil {
+		// Most lines begin with a letter, and expressions are slow.
+		marked := line != "" && strings.IndexByte("=#:-.*_+/`|,![", line[0]) >= 0
+		if m := match(adocHeading, line, marked); m != nil {
 			text := adocText(m[2], attributes)
 			out.heading(len(m[1]), text)
 			if header = len(m[1]) == 1 && t.Title == ""; header {
@@ -57,7 +59,7 @@ func extractAsciiDoc(ctx context.Context, t *Text, src string) {
 			}
 			continue
 		}
-		if m := adocAttribute.FindStringSubmatch(line); m != nil {
+		if m := match(adocAttribute, line, marked); m != nil {
 			if len(attributes) < 1000 {
 				attributes[strings.ToLower(m[1])] = m[2]
 			}
@@ -67,7 +69,7 @@ func extractAsciiDoc(ctx context.Context, t *Text, src string) {
 		case line == "" || line == "+" || line == "<<<" || line == "'''":
 			header = false
 			out.blank()
-		case adocBlock.MatchString(line):
+		case marked && adocBlock.MatchString(line):
 			out.blank()
 			switch line[0] {
 			case '/':
@@ -82,9 +84,9 @@ func extractAsciiDoc(ctx context.Context, t *Text, src string) {
 				table = !table
 			}
 		case strings.HasPrefix(line, "//"):
-		case adocList.MatchString(line):
+		case marked && adocList.MatchString(line):
 			out.blank()
-		case adocMacro.MatchString(line):
+		case strings.HasSuffix(line, "]") && adocMacro.MatchString(line):
 			m := adocMacro.FindStringSubmatch(line)
 			if m[1] == "image" || m[1] == "video" || m[1] == "audio" {
 				alt, _, _ := strings.Cut(m[3], ",")
@@ -147,35 +149,52 @@ func adocText(s string, attributes map[string]string) string {
 		})
 	}
 	if strings.ContainsAny(s, "[<(") {
-		s = adocAnchor.ReplaceAllString(s, "")
-		s = adocInline.ReplaceAllStringFunc(s, func(m string) string {
-			sub := adocInline.FindStringSubmatch(m)
-			if sub[2] == "" {
-				return sub[1]
-			}
-			return strings.TrimSuffix(sub[2], "^")
-		})
-		s = adocURL.ReplaceAllStringFunc(s, func(m string) string {
-			text := adocURL.FindStringSubmatch(m)[2]
-			if text == "" {
-				return m[:strings.Index(m, "[")]
-			}
-			return strings.TrimSuffix(text, "^")
-		})
-		s = adocXref.ReplaceAllStringFunc(s, func(m string) string {
-			sub := adocXref.FindStringSubmatch(m)
-			if sub[2] == "" {
-				return strings.TrimPrefix(sub[1], "#")
-			}
-			return sub[2]
-		})
-		s = adocRole.ReplaceAllString(s, "$1")
+		s = replace(adocAnchor, s, "", "[[", "(((")
+		if strings.Contains(s, ":") {
+			s = adocMacros(s)
+		}
+		if strings.Contains(s, "<<") {
+			s = adocXrefs(s)
+		}
+		s = replace(adocRole, s, "$1", "]#")
 	}
 	if strings.ContainsAny(s, "*_`#") {
-		s = adocDouble.ReplaceAllString(s, "$1$2$3$4")
-		s = adocMono.ReplaceAllString(s, "$1")
-		s = adocStrong.ReplaceAllString(s, "$1$2$3")
-		s = adocEmphasis.ReplaceAllString(s, "$1$2$3")
+		s = replace(adocDouble, s, "$1$2$3$4", "**", "__", "``", "##")
+		s = replace(adocMono, s, "$1", "`")
+		s = replace(adocStrong, s, "$1$2$3", "*")
+		s = replace(adocEmphasis, s, "$1$2$3", "_")
 	}
 	return s
+}
+
+// adocMacros replaces the macros and links in a line by their texts.
+func adocMacros(s string) string {
+	s = adocInline.ReplaceAllStringFunc(s, func(m string) string {
+		sub := adocInline.FindStringSubmatch(m)
+		if sub[2] == "" {
+			return sub[1]
+		}
+		return strings.TrimSuffix(sub[2], "^")
+	})
+	if !strings.Contains(s, "://") {
+		return s
+	}
+	return adocURL.ReplaceAllStringFunc(s, func(m string) string {
+		text := adocURL.FindStringSubmatch(m)[2]
+		if text == "" {
+			return m[:strings.Index(m, "[")]
+		}
+		return strings.TrimSuffix(text, "^")
+	})
+}
+
+// adocXrefs replaces the references in a line by their texts.
+func adocXrefs(s string) string {
+	return adocXref.ReplaceAllStringFunc(s, func(m string) string {
+		sub := adocXref.FindStringSubmatch(m)
+		if sub[2] == "" {
+			return strings.TrimPrefix(sub[1], "#")
+		}
+		return sub[2]
+	})
 }

@@ -46,6 +46,10 @@ type Input struct {
 	// text, and the front matter of Markdown with the media type "text/plain".
 	Verbatim bool
 
+	// Single refuses files that have to be unpacked. Files attached to a mail are
+	// only named.
+	Single bool
+
 	nesting nesting
 }
 
@@ -118,6 +122,8 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 		return nil, damaged("(empty) " + what)
 	}
 	switch {
+	case in.Single && f.kind == kindGzip:
+		return nil, unsupported("gzip archive")
 	case f.kind == kindGzip:
 		file, err := in.gunzip(ctx)
 		if err != nil {
@@ -150,8 +156,13 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 	default:
 		t.Body = trimBlankLines(clean(ctx, s))
 	}
-	if err == nil && f.kind == kindSVG && t.Body == "" {
-		err = unsupported("image without text")
+	if err == nil && t.Body == "" && len(in.Data) > 0 {
+		switch f.kind {
+		case kindSVG:
+			err = unsupported("image without text")
+		case kindMan:
+			err = unsupported("manual page that only refers to another one")
+		}
 	}
 	if err != nil {
 		return nil, err

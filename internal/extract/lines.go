@@ -3,6 +3,7 @@ package extract
 import (
 	"context"
 	"iter"
+	"regexp"
 	"strings"
 )
 
@@ -26,6 +27,25 @@ func eachLine(ctx context.Context, s string) iter.Seq[string] {
 			}
 		}
 	}
+}
+
+// match returns the match of p in s and its groups, if applies is set.
+func match(p *regexp.Regexp, s string, applies bool) []string {
+	if !applies {
+		return nil
+	}
+	return p.FindStringSubmatch(s)
+}
+
+// replace replaces the matches of p if s contains one of marks, which every
+// match contains. Looking for them is much faster.
+func replace(p *regexp.Regexp, s, with string, marks ...string) string {
+	for _, m := range marks {
+		if strings.Contains(s, m) {
+			return p.ReplaceAllString(s, with)
+		}
+	}
+	return s
 }
 
 // A lines collects the lines of a text and its headings. Several blank lines in

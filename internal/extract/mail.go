@@ -138,12 +138,15 @@ func unflow(ctx context.Context, s string, deleteSpace bool) string {
 // attachment adds the text of an attached file under its name. A file whose
 // text cannot be extracted is only named.
 func (m *mail) attachment(name, media, title string, data []byte) error {
-	sub, err := m.in.inside(name, media, data)
-	if err != nil {
-		return err
+	var t *Text
+	err := unsupported("attached file")
+	if !m.in.Single {
+		sub, nestErr := m.in.inside(name, media, data)
+		if nestErr != nil {
+			return nestErr
+		}
+		t, err = extract(m.ctx, sub)
 	}
-	sub.Verbatim = false
-	t, err := extract(m.ctx, sub)
 	switch {
 	case m.ctx.Err() != nil:
 		return context.Cause(m.ctx)

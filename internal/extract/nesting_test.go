@@ -114,6 +114,8 @@ func TestParts(t *testing.T) {
 		{"mail with the name of a mailbox", Input{Name: "a.mbox", Data: []byte("plain text")}, map[string]string{"": "plain text"}, nil},
 		{"text with the name of a mail", Input{Name: "a.eml", Data: []byte("plain text")}, map[string]string{"": "plain text"}, nil},
 		{"text with the name of an archive", Input{Name: "a.zip", Data: []byte("plain text")}, map[string]string{"": "plain text"}, nil},
+		{"manual page that includes another one", Input{Name: "a.1", Data: []byte(".so man1/b.1\n")}, nil, errkind.Unsupported},
+		{"text with the name of a manual page", Input{Name: "notes.1", Data: []byte("plain text")}, map[string]string{"": "plain text"}, nil},
 		{"mail without an extension", Input{Name: "1700.M1P2.host:2,S", Data: []byte("Return-Path: <a@b>\nFrom: a\nSubject: x\n\nHi.")}, map[string]string{"": "From: a\n\nHi."}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -160,7 +162,15 @@ func TestExtractMailbox(t *testing.T) {
 	if want := "One\n\n1\n\nMessage 2\n\n2"; x.Body != want || x.Title != "One" || len(x.Headings) != 2 {
 		t.Errorf("Extract = %q with the title %q and %d headings, want %q", x.Body, x.Title, len(x.Headings), want)
 	}
-	_, err := Extract(t.Context(), Input{Name: "a.zip", Data: zipOf(t, zipFile{"a.txt", "a"})})
+	_, err := Extract(t.Context(), Input{Name: "a.txt.gz", Single: true, Data: gzipOf(t, []byte("a"))})
+	if !errors.Is(err, errkind.Unsupported) {
+		t.Errorf("Extract of a gzip file alone = %v, want kind Unsupported", err)
+	}
+	attached := Input{Name: "a.eml", Single: true, Data: []byte("Content-Type: multipart/mixed; boundary=x\n\n--x\n\nText\n--x\nContent-Type: text/plain; name=a.txt\nContent-Disposition: attachment\n\nsecret\n--x--\n")}
+	if x := mustExtract(t, attached); x.Body != "Text\n\nAttachment: a.txt" {
+		t.Errorf("Extract of a mail alone = %q, want its attachment only named", x.Body)
+	}
+	_, err = Extract(t.Context(), Input{Name: "a.zip", Data: zipOf(t, zipFile{"a.txt", "a"})})
 	if !errors.Is(err, errkind.Unsupported) {
 		t.Errorf("Extract of an archive = %v, want kind Unsupported", err)
 	}

@@ -96,7 +96,7 @@ func extractRST(ctx context.Context, t *Text, src string) {
 			}
 		case line == "":
 			continue
-		case rstTable.MatchString(line) && (strings.Contains(trimmed, " ") || trimmed[0] == '+'), rstTransition(all, i):
+		case strings.IndexByte("+=-", trimmed[0]) >= 0 && rstTable.MatchString(line) && (strings.Contains(trimmed, " ") || trimmed[0] == '+'), rstTransition(all, i):
 			continue
 		}
 		literal := strings.HasSuffix(trimmed, "::")
@@ -227,20 +227,39 @@ func rstInline(s string, substitutions map[string]string) string {
 	if !strings.ContainsAny(s, "`*_|\\") || len(s) > 4*maxMarkupLine {
 		return s
 	}
-	s = rstFootnote.ReplaceAllString(s, "")
+	s = replace(rstFootnote, s, "", "]_")
 	var code []string // literals, which are not examined further
-	s = rstQuotedLiteral.ReplaceAllStringFunc(s, func(m string) string {
-		code = append(code, m[2:len(m)-2])
-		return "\x00"
-	})
-	s = rstRole.ReplaceAllStringFunc(s, func(m string) string {
-		sub := rstRole.FindStringSubmatch(m)
-		return rstTitle(sub[1] + sub[2])
-	})
-	s = rstLink.ReplaceAllStringFunc(s, func(m string) string { return strings.TrimSpace(rstLink.FindStringSubmatch(m)[1]) })
-	s = rstQuoted.ReplaceAllString(s, "$1$2")
-	s = rstStrong.ReplaceAllString(s, "$1$2")
-	s = rstReference.ReplaceAllStringFunc(s, func(m string) string {
+	if strings.Contains(s, "``") {
+		s = rstQuotedLiteral.ReplaceAllStringFunc(s, func(m string) string {
+			code = append(code, m[2:len(m)-2])
+			return "\x00"
+		})
+	}
+	if strings.Contains(s, ":`") || strings.Contains(s, "`:") {
+		s = rstRole.ReplaceAllStringFunc(s, func(m string) string {
+			sub := rstRole.FindStringSubmatch(m)
+			return rstTitle(sub[1] + sub[2])
+		})
+	}
+	if strings.Contains(s, ">`_") {
+		s = rstLink.ReplaceAllStringFunc(s, func(m string) string { return strings.TrimSpace(rstLink.FindStringSubmatch(m)[1]) })
+	}
+	s = replace(rstQuoted, s, "$1$2", "`")
+	s = replace(rstStrong, s, "$1$2", "*")
+	s = rstReferences(s, substitutions)
+	s = replace(rstEscape, s, "$1", `\`)
+	for _, c := range code {
+		s = strings.Replace(s, "\x00", c, 1)
+	}
+	return strings.ReplaceAll(s, "\x00", "")
+}
+
+// rstReferences removes the marks of references, and replaces substitutions.
+func rstReferences(s string, substitutions map[string]string) string {
+	if !strings.ContainsAny(s, "_|") {
+		return s
+	}
+	return rstReference.ReplaceAllStringFunc(s, func(m string) string {
 		sub := rstReference.FindStringSubmatch(m)
 		if sub[3] == "" {
 			return sub[1] + sub[2]
@@ -250,11 +269,6 @@ func rstInline(s string, substitutions map[string]string) string {
 		}
 		return m
 	})
-	s = rstEscape.ReplaceAllString(s, "$1")
-	for _, c := range code {
-		s = strings.Replace(s, "\x00", c, 1)
-	}
-	return strings.ReplaceAll(s, "\x00", "")
 }
 
 var (

@@ -119,7 +119,7 @@ func (b *bridge) fromCopy(ctx context.Context, h *search.Hit, report job.Report)
 	if err != nil {
 		return "", err
 	}
-	return b.convert(ctx, extract.Input{Name: pathOf(h.URL), MediaType: stored.MediaType, Data: stored.Data, Verbatim: true}, report)
+	return b.convert(ctx, extract.Input{Name: pathOf(h.URL), MediaType: stored.MediaType, Data: stored.Data, Verbatim: true, Single: true}, report)
 }
 
 // fromAddress returns the text of the document at its URL.
@@ -134,7 +134,7 @@ func (b *bridge) fromAddress(ctx context.Context, h *search.Hit, report job.Repo
 	if err != nil {
 		return "", err
 	}
-	return b.convert(ctx, extract.Input{Name: pathOf(doc.URL), MediaType: doc.MediaType, Data: doc.Data, Verbatim: true}, report)
+	return b.convert(ctx, extract.Input{Name: pathOf(doc.URL), MediaType: doc.MediaType, Data: doc.Data, Verbatim: true, Single: true}, report)
 }
 
 // convert turns a document into plain text.

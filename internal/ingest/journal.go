@@ -24,7 +24,6 @@ const maxDeaths = 2
 //
 // The methods are safe for concurrent use. If a Journal cannot be written, it
 // loses its records; that is not an error.
-// forgets; that is no error.
 type Journal interface {
 	// Past returns what happened when this state of a file was last read.
 	Past(file document.Ref, stamp document.Stamp) Past

@@ -26,7 +26,7 @@ func leaveOut(name string, dir bool) Reason {
 		return Hidden
 	case dir && thirdParty[name]:
 		return ThirdParty
-	case dir && name == "__pycache__", dir && name == "pagefind":
+	case dir && name == "__pycache__":
 		return Generated
 	case dir:
 		return ""
@@ -51,7 +51,8 @@ func leaveOutFolder(name string, entries []fs.DirEntry) Reason {
 	case has("pyvenv.cfg"), // a virtual environment of Python
 		name == "vendor" && (has("modules.txt") || has("autoload.php")): // of Go and of PHP's Composer
 		return ThirdParty
-	case has("CACHEDIR.TAG"): // https://bford.info/cachedir/
+	case has("CACHEDIR.TAG"), // https://bford.info/cachedir/
+		has("pagefind-entry.json"): // a search index of Pagefind
 		return Generated
 	}
 	return ""

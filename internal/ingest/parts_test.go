@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -145,9 +146,13 @@ func TestSyncKeepsDocumentsOfUnreadableFiles(t *testing.T) {
 }
 
 func TestSyncOfArchivesThatUnpackToTooMuch(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute under the race detector")
+	}
 	big := strings.Repeat("0123456789abcde\n", 70<<20/16)
 	root := folder(t, map[string]string{"bomb.zip": zipOf(t, "a.txt", big), "bomb.txt.gz": gzipOf(t, big), "a.txt": "a"})
-	res := mustSync(t, New(Options{Sink: &memorySink{}}), docs(root), Result{Added: 1, SkippedTotal: 2, LeftOut: left(TooComplex, 2)})
+	g := New(Options{Sink: &memorySink{}, FileTimeout: time.Hour})
+	res := mustSync(t, g, docs(root), Result{Added: 1, SkippedTotal: 2, LeftOut: left(TooComplex, 2)})
 	for _, s := range res.Skipped {
 		if !strings.Contains(s.Err.Error(), "it unpacks to more than 67108864 bytes: split it") {
 			t.Errorf("skipped %v", s)
