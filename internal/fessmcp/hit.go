@@ -9,6 +9,7 @@ import (
 
 	"knowhow/internal/compact"
 	"knowhow/internal/errkind"
+	"knowhow/internal/sanitize"
 	"knowhow/internal/search"
 )
 
@@ -18,6 +19,9 @@ const fieldRunes = 1000
 
 // hitSize is the usual size of a hit, in bytes.
 const hitSize = 512
+
+// headingRunes limits the path of headings above a passage.
+const headingRunes = 300
 
 // fieldNames are the fields of a hit that a Fess server can send, in the order
 // in which they are written (Fess 15.4 and 15.7, QueryFieldConfig; content,
@@ -66,12 +70,30 @@ func (b *bridge) newHit(h *search.Hit, fields []string) *compact.Object {
 	out := &compact.Object{}
 	out.Grow(hitSize)
 	for _, name := range names {
-		if v := fieldValue(h, name); v != nil {
+		if v := fieldValue(h, name); v != nil && (name != "digest" || len(h.Passages) == 0) {
 			out.Add(name, v)
 		}
 		if name == "title" || name == "doc_id" && !slices.Contains(names, "title") {
 			b.addPlace(out, h)
 		}
+	}
+	if len(h.Passages) > 0 {
+		out.Add("passages", passages(h.Passages))
+	}
+	return out
+}
+
+// A passage is a part of a document's text in a hit.
+type passage struct {
+	Heading string `json:"heading,omitempty"`
+	Offset  int64  `json:"offset"`
+	Text    string `json:"text"`
+}
+
+func passages(list []search.Passage) []passage {
+	out := make([]passage, len(list))
+	for i, p := range list {
+		out[i] = passage{Heading: digest(p.Heading, headingRunes), Offset: p.Offset, Text: sanitize.Text(p.Text)}
 	}
 	return out
 }

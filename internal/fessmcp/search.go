@@ -40,6 +40,8 @@ func (b *bridge) addSearch(s *mcpserver.Server) {
 			"Fields to return: title, url, digest, score, timestamp, content_length, filetype, lang and more")
 		if b.wording == OfFolders { // files have no location
 			delete(p, "geo")
+		} else {
+			delete(p, "maxChars")
 		}
 	}
 	mcpserver.AddTool(s, t, b.search)
@@ -50,6 +52,7 @@ func (b *bridge) addSearch(s *mcpserver.Server) {
 type searchArgs struct {
 	Query         string     `json:"query" limits:"minLength=1"`
 	PageSize      int        `json:"pageSize,omitempty" limits:"minimum=1"`
+	MaxChars      int        `json:"maxChars,omitempty" jsonschema:"Characters of text in all passages together; 0: only digests" limits:"minimum=0 maximum=100000 default=6000"`
 	Start         int        `json:"start,omitempty" jsonschema:"Index of the first hit" limits:"minimum=0 maximum=9999 default=0"`
 	Sort          string     `json:"sort,omitempty"`
 	Lang          string     `json:"lang,omitempty" jsonschema:"For example en or en,ja"`
@@ -134,6 +137,9 @@ func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string
 // whether the text could not be parsed and is searched for as plain words.
 func (b *bridge) query(in searchArgs) (q search.Query, relaxed bool, err error) {
 	q = search.Query{Labels: b.labels, Start: in.Start, Num: in.PageSize}
+	if b.wording == OfFolders {
+		q.Passages = in.MaxChars
+	}
 	r, err := query.Read(in.Query)
 	if err != nil || strings.TrimSpace(in.Query) == "" {
 		return q, false, &errkind.Argument{Name: "query", Value: in.Query, Want: "at least one word"}

@@ -152,6 +152,12 @@ func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, err
 	if m.words >= 0 {
 		page.Staged, page.AllWords = true, m.words
 	}
+	var passages [][]search.Passage
+	if q.Passages > 0 {
+		if passages, err = e.passages(limited, list, m.leaves, q.Passages); err != nil {
+			return nil, err
+		}
+	}
 	byScore := len(q.Sort) == 0 || q.Sort[0].Field == "score"
 	hits, err := e.hits(ctx, list, m.leaves)
 	if err != nil {
@@ -166,6 +172,9 @@ func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, err
 				return nil, err
 			}
 			continue
+		}
+		if passages != nil {
+			h.Passages = passages[i]
 		}
 		if byScore {
 			h.Score = r.score

@@ -82,6 +82,10 @@ type Query struct {
 	Start int       // index of the first hit, from 0
 	Num   int       // number of hits, 1 to 100; 0 means none, totals and facets only
 
+	// Passages is the maximum number of characters of all passages of the
+	// page; 0 means none. A service without passages ignores it.
+	Passages int
+
 	Facets *Facets // nil means none
 	Geo    *Geo    // nil means anywhere
 }
@@ -150,6 +154,10 @@ type Hit struct {
 	Path  string // inside the source, with forward slashes
 	Title string
 
+	// Passages are the parts of the text that answer the query best, best
+	// first; nil unless they were requested.
+	Passages []Passage
+
 	Digest       Excerpt // a short part of the text
 	TitleExcerpt Excerpt // of the title
 
@@ -175,6 +183,13 @@ type Hit struct {
 	// values of type string, int64, float64 or bool. It is nil for other
 	// services.
 	Extra map[string]any
+}
+
+// A Passage is a part of a document's text.
+type Passage struct {
+	Heading string // path of the headings above it, "Install > From source"; "" if there are none
+	Offset  int64  // of Text in the document's text, in bytes
+	Text    string // whole paragraphs or sentences where possible
 }
 
 // An Excerpt is a short plain text with the matches of the query.

@@ -56,6 +56,10 @@ func (s *Search) PreferNear(hits []Hit, leaves []*Leaf) (err error) {
 	return nil
 }
 
+// WeightOf returns the weight of a leaf in the ranking, which is higher for rare
+// terms.
+func (s *Search) WeightOf(l *Leaf) float32 { return l.Weight * s.c.idf(l.df) }
+
 // Prefer raises the scores of the hits that are in a set of documents by a part
 // of them, and sorts the hits.
 func Prefer(hits []Hit, docs Docs, part float32) {

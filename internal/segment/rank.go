@@ -35,6 +35,7 @@ type ranking struct {
 	s      *Search
 	k      int
 	within Docs // nil for all
+	chunks bool // rank chunks, not documents by their best chunk
 	top    hitHeap
 	floor  float32 // a score must be greater to be among the best
 
@@ -79,12 +80,22 @@ type ranked struct {
 // of its best chunk. The first hits do not depend on k. If ctx
 // ends, the error is that of ctx, and the hits are the best so far.
 func (s *Search) Top(ctx context.Context, leaves []*Leaf, within Docs, k int) (hits []Hit, err error) {
+	return s.top(ctx, leaves, within, k, false)
+}
+
+// TopChunks is like Top, but returns up to k chunks. A document may have several
+// of them.
+func (s *Search) TopChunks(ctx context.Context, leaves []*Leaf, within Docs, k int) (hits []Hit, err error) {
+	return s.top(ctx, leaves, within, k, true)
+}
+
+func (s *Search) top(ctx context.Context, leaves []*Leaf, within Docs, k int, chunks bool) (hits []Hit, err error) {
 	defer catch(&s.current, &err)
 	defer faults()()
 	if k <= 0 {
 		return nil, ctx.Err()
 	}
-	r := &ranking{s: s, k: k, within: within}
+	r := &ranking{s: s, k: k, within: within, chunks: chunks}
 	for _, l := range leaves {
 		if err := s.gatherTerms(ctx, l); err != nil {
 			return nil, err
@@ -151,7 +162,7 @@ func (h hitHeap) replaceWorst(x Hit) {
 // offer is called with the chunks whose scores are above the floor, in order.
 func (r *ranking) offer(segment int, chunk uint32, score float32) {
 	doc := r.s.current.doc(chunk)
-	if doc == r.bestDoc {
+	if doc == r.bestDoc && !r.chunks {
 		if score > r.best.Score {
 			r.best.chunk, r.best.Score = chunk, score
 		}

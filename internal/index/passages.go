@@ -1,0 +1,349 @@
+package index
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"knowhow/internal/analysis"
+	"knowhow/internal/search"
+	"knowhow/internal/segment"
+)
+
+// Sizes of passages, in characters.
+const (
+	longestPassage  = 1600
+	shortestPassage = 200
+	excerptSize     = 400 // of the passages after the first wholePassages
+	wholeExcerpt    = excerptSize * 5 / 4
+)
+
+// Numbers of passages.
+const (
+	wholePassages    = 3  // the best ones are not cut to excerptSize
+	passagesOfHit    = 9  // of one document
+	passageChunks    = 64 // best chunks of which passages are made
+	nearPassages     = 20 // best chunks for which the distances between the words count
+	repeatedWords    = 3  // occurrences of a word that count in an excerpt
+	repeatedWordPart = 0.2
+)
+
+// passages returns the passages of the documents of a page, with at most budget
+// characters in all. They are taken from the best chunks of all of these
+// documents: the best ones whole, then excerpts, until the budget is spent.
+func (e *evaluator) passages(ctx context.Context, list []ranked, leaves []*leaf, budget int) ([][]search.Passage, error) {
+	out := make([][]search.Passage, len(list))
+	chunks, err := e.bestChunks(ctx, list, leaves)
+	if err != nil {
+		return nil, err
+	}
+	weights := e.weighing(leaves)
+	number := map[int64]int{}
+	for i, r := range list {
+		number[r.doc] = i
+	}
+	whole := 0
+	for _, r := range chunks {
+		if budget < shortestPassage {
+			break
+		}
+		i := number[r.doc]
+		if len(out[i]) == passagesOfHit {
+			continue
+		}
+		p, err := e.passage(ctx, r, weights, whole < wholePassages, budget)
+		if err != nil {
+			return nil, err
+		}
+		if p.Text == "" || overlaps(out[i], p) {
+			continue
+		}
+		whole++
+		n := utf8.RuneCountInString(p.Text)
+		if n > budget {
+			continue
+		}
+		budget -= n
+		out[i] = append(out[i], p)
+	}
+	return out, nil
+}
+
+// overlaps reports whether a passage shares text with one of list.
+func overlaps(list []search.Passage, p search.Passage) bool {
+	return slices.ContainsFunc(list, func(o search.Passage) bool {
+		return p.Offset < o.Offset+int64(len(o.Text)) && o.Offset < p.Offset+int64(len(p.Text))
+	})
+}
+
+// bestChunks returns the best chunks of some documents, best first. Of a
+// document without a chunk that matches, it returns the first one.
+func (e *evaluator) bestChunks(ctx context.Context, list []ranked, leaves []*leaf) ([]ranked, error) {
+	rows := make([]int64, len(list))
+	for i, r := range list {
+		rows[i] = r.doc
+	}
+	slices.Sort(rows)
+	within, err := e.view.Rows(rows)
+	if err != nil {
+		return nil, err
+	}
+	var best []ranked
+	if len(leaves) > 0 {
+		ls := make([]*segment.Leaf, len(leaves))
+		for i, l := range leaves {
+			ls[i] = l.Leaf
+		}
+		hits, err := e.search.TopChunks(ctx, ls, within, passageChunks)
+		if err != nil && !e.timedOut(ctx, err) {
+			return nil, err
+		}
+		if err := e.search.PreferNear(hits[:min(len(hits), nearPassages)], ls); err != nil {
+			return nil, err
+		}
+		for _, h := range hits {
+			best = append(best, ranked{doc: h.Row, chunk: rowOf(h.Row, h.Chunk), score: float64(h.Score)})
+		}
+	}
+	seen := map[int64]bool{}
+	for _, r := range best {
+		seen[r.doc] = true
+	}
+	for _, r := range list {
+		if !seen[r.doc] {
+			best = append(best, ranked{doc: r.doc, chunk: rowOf(r.doc, 0)})
+		}
+	}
+	return best, nil
+}
+
+// A weighing is what the words of a search count in an excerpt.
+type weighing struct {
+	tokens  map[string]float32
+	weights []float32
+	leaves  []*leaf
+}
+
+func (e *evaluator) weighing(leaves []*leaf) *weighing {
+	w := &weighing{tokens: map[string]float32{}, leaves: leaves}
+	for _, l := range leaves {
+		weight := e.search.WeightOf(l.Leaf)
+		w.weights = append(w.weights, weight)
+		for _, p := range l.patterns {
+			for i, t := range p.Tokens {
+				if !p.Prefix || i < len(p.Tokens)-1 || analysis.Lone(t) {
+					w.tokens[t] = max(w.tokens[t], weight)
+				}
+			}
+		}
+	}
+	return w
+}
+
+// of returns the weight of a token, 0 if the search does not look for it.
+func (w *weighing) of(t analysis.Token) float32 {
+	weight := w.tokens[t.Text]
+	for i, l := range w.leaves {
+		if w.weights[i] > weight && l.match != nil && l.match(t.Surface) {
+			weight = w.weights[i]
+		}
+	}
+	return weight
+}
+
+// passage returns the passage of a chunk: the whole chunk if whole is true or if
+// it is short, otherwise its best excerpt.
+func (e *evaluator) passage(ctx context.Context, r ranked, weights *weighing, whole bool, budget int) (search.Passage, error) {
+	var off, n, size int64
+	var lang string
+	var p search.Passage
+	err := e.tx.QueryRowContext(ctx, `SELECT c.off, c.len, c.heading, d.text_size, d.lang FROM chunks c CROSS JOIN docs d ON d.id=c.id>>20 WHERE c.id=?`,
+		r.chunk).Scan(&off, &n, &p.Heading, &size, &lang)
+	if errors.Is(err, sql.ErrNoRows) {
+		return p, nil
+	}
+	if err != nil {
+		return p, err
+	}
+	limit := longestPassage
+	if !whole {
+		limit = excerptSize
+	}
+	limit = min(limit, budget)
+	end := min(off+min(n, maxExcerpted), size)
+	text, err := window(ctx, e.tx, r.doc, off, end)
+	if err != nil {
+		return p, err
+	}
+	text = strings.ToValidUTF8(text, " ") // the same length unless the text is damaged
+	from, to := trimmed(text, 0, len(text))
+	switch c := utf8.RuneCountInString(text[from:to]); {
+	case c > limit && (whole || c > wholeExcerpt || c > budget):
+		from, to = excerptOf(text, analysis.LanguageOf(lang), weights, limit)
+	case c < shortestPassage:
+		// The text around the chunk belongs to the passage.
+		before, err := window(ctx, e.tx, r.doc, max(off-2*shortestPassage, 0), off)
+		if err != nil {
+			return p, err
+		}
+		after, err := window(ctx, e.tx, r.doc, end, min(end+2*shortestPassage, size))
+		if err != nil {
+			return p, err
+		}
+		for before != "" && !utf8.RuneStart(before[0]) {
+			before = before[1:]
+		}
+		text = before + text + strings.ToValidUTF8(after, "")
+		off -= int64(len(before))
+		from, to = extended(text, from+len(before), to+len(before))
+	}
+	p.Offset, p.Text = off+int64(from), text[from:to]
+	if utf8.RuneCountInString(p.Text) < shortestPassage {
+		all, err := window(ctx, e.tx, r.doc, 0, min(size, shortestPassage*utf8.UTFMax))
+		if err != nil {
+			return p, err
+		}
+		if utf8.RuneCountInString(strings.TrimSpace(all)) >= shortestPassage {
+			p.Text = "" // the budget is too small for a passage
+		}
+	}
+	return p, nil
+}
+
+// extended makes a passage longer until it has shortestPassage characters: at its
+// end, then at its beginning.
+func extended(text string, from, to int) (int, int) {
+	short := func() bool { return utf8.RuneCountInString(text[from:to]) < shortestPassage }
+	end := to
+	for _, u := range unitsOf(text[end:]) {
+		if short() {
+			to = end + u.to
+		}
+	}
+	for _, u := range slices.Backward(unitsOf(text[:from])) {
+		if short() {
+			from = u.from
+		}
+	}
+	return from, to
+}
+
+// A unit is a line or a sentence of a text, without white space around it.
+type unit struct{ from, to int }
+
+// unitsOf returns the lines and sentences of a text.
+func unitsOf(text string) []unit {
+	var units []unit
+	add := func(from, to int) {
+		if from, to = trimmed(text, from, to); from < to {
+			units = append(units, unit{from, to})
+		}
+	}
+	from := 0
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\n':
+			add(from, i)
+			from = i + 1
+		case (c == '.' || c == '?' || c == '!') && i+1 < len(text) && text[i+1] == ' ' && i-from > 20:
+			add(from, i+1)
+			from = i + 1
+		}
+	}
+	add(from, len(text))
+	return units
+}
+
+// trimmed returns the part of text[from:to] without white space around it.
+func trimmed(text string, from, to int) (int, int) {
+	s := text[from:to]
+	left := len(s) - len(strings.TrimLeftFunc(s, unicode.IsSpace))
+	if left == len(s) {
+		return from, from
+	}
+	return from + left, from + len(strings.TrimRightFunc(s, unicode.IsSpace))
+}
+
+// excerptOf returns the run of lines and sentences of at most size characters
+// with the greatest weight of different words, of those the first.
+func excerptOf(text string, lang analysis.Language, weights *weighing, size int) (from, to int) {
+	units := unitsOf(text)
+	if len(units) == 0 {
+		return 0, 0
+	}
+	type term struct {
+		text   string
+		weight float32
+	}
+	terms := make([][]term, len(units))
+	at := 0
+	for tok := range analysis.Tokens(text, lang) {
+		for at < len(units)-1 && tok.Start >= units[at+1].from {
+			at++
+		}
+		if w := weights.of(tok); w > 0 {
+			terms[at] = append(terms[at], term{tok.Text, w})
+		}
+	}
+	best := float32(-1)
+	for i := range units {
+		seen := map[string]int{}
+		score := float32(0)
+		for j := i; j < len(units); j++ {
+			if j > i && utf8.RuneCountInString(text[units[i].from:units[j].to]) > size {
+				break
+			}
+			for _, t := range terms[j] {
+				switch n := seen[t.text]; {
+				case n == 0:
+					score += t.weight
+				case n < repeatedWords:
+					score += repeatedWordPart * t.weight
+				}
+				seen[t.text]++
+			}
+			if score > best {
+				best, from, to = score, units[i].from, units[j].to
+			}
+		}
+	}
+	// The rest of the size is filled with what follows, then with what precedes.
+	first := slices.IndexFunc(units, func(u unit) bool { return u.from == from })
+	last := slices.IndexFunc(units, func(u unit) bool { return u.to == to })
+	for last+1 < len(units) && utf8.RuneCountInString(text[from:units[last+1].to]) <= size {
+		last++
+		to = units[last].to
+	}
+	for first > 0 && utf8.RuneCountInString(text[units[first-1].from:to]) <= size {
+		first--
+		from = units[first].from
+	}
+	if utf8.RuneCountInString(text[from:to]) > size { // one long line
+		to = from + len(cutRunes(text[from:to], size))
+	}
+	return from, to
+}
+
+// cutRunes returns the first n runes of s, cut after a word if there is one in
+// the second half.
+func cutRunes(s string, n int) string {
+	end := len(s)
+	for i := range s {
+		if n == 0 {
+			end = i
+			break
+		}
+		n--
+	}
+	cut := s[:end]
+	if end < len(s) {
+		if i := strings.LastIndexByte(cut, ' '); i > len(cut)/2 {
+			cut = cut[:i]
+		}
+	}
+	return cut
+}
