@@ -73,6 +73,26 @@ func Split(text string, headings []Heading, o Options) []Chunk {
 	return chunks
 }
 
+// A Section is the part of a text from a heading to the next one.
+type Section struct {
+	Offset  int    // of the heading in the text
+	Heading string // path of headings, as in [Chunk]
+}
+
+// Sections returns the sections of a text, in order. Headings outside the text
+// and headings without text are ignored.
+func Sections(text string, headings []Heading) []Section {
+	var sections []Section
+	var p path
+	for _, h := range usable(text, headings) {
+		p.enter(h)
+		if s := p.String(); s != "" {
+			sections = append(sections, Section{Offset: h.Offset, Heading: s})
+		}
+	}
+	return sections
+}
+
 // usable returns the headings that are inside text, sorted by offset.
 func usable(text string, headings []Heading) []Heading {
 	hs := slices.Clone(headings)

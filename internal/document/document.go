@@ -47,6 +47,7 @@ type Document struct {
 	Hash     string    // "sha256:" and hex of Text
 	Text     string    // the whole text, with an empty line between paragraphs
 	Chunks   []Chunk   // parts of Text in order, which together cover all of it
+	Sections []Section // of Text, in order
 
 	Stamp Stamp // state of the original when it was read
 }
@@ -56,6 +57,12 @@ type Chunk struct {
 	Offset  int    // first byte in Text
 	Length  int    // in bytes
 	Heading string // nearest heading above, "" if there is none
+}
+
+// A Section is the part of a document's text from a heading to the next one.
+type Section struct {
+	Offset  int    `json:"o"` // of the heading in Text
+	Heading string `json:"h"` // path of the headings: "Install > From source"
 }
 
 // A Stamp is the size and time of an original file. Comparing stamps shows

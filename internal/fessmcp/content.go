@@ -19,11 +19,27 @@ type piece struct {
 	DocID      string `json:"doc_id"`
 	URL        string `json:"url"`
 	Hash       string `json:"hash"` // of the whole text
+	*position         // nil for a Fess server
 	Text       string `json:"text"`
 	NextCursor string `json:"nextCursor,omitempty"` // "" for the last one
 	IsLast     bool   `json:"isLast"`
 
-	stamp string // of the document when it was read; "" if the service has the text
+	offset int64
+	stamp  string // of the document when it was read; "" if the service has the text
+}
+
+// A position is where a piece begins.
+type position struct {
+	Offset  int64  `json:"offset"`            // in bytes of the whole text
+	Heading string `json:"heading,omitempty"` // path of the headings above
+}
+
+// A part is a part of a document's text.
+type part struct {
+	id    string
+	from  place
+	end   int64 // before which the part ends, in bytes; 0 means the end of the text
+	chars int   // maximum number of characters; 0 means any
 }
 
 // stillCurrent returns shared, a *piece or *pieceContents that was read before,
@@ -59,9 +75,15 @@ func (b *bridge) textPlace(id, at string) (place, error) {
 }
 
 // readPiece returns the chunk of a document's text that begins at a place.
-// Chunks are at most maxChunkBytes long and follow one another without a gap.
-// NUL bytes are removed from the text.
 func (b *bridge) readPiece(ctx context.Context, id string, from place, report job.Report) (*piece, error) {
+	return b.readPart(ctx, part{id: id, from: from}, report)
+}
+
+// readPart returns the first chunk of a part of a document's text. Chunks are at
+// most maxChunkBytes long and follow one another without a gap. NUL bytes are
+// removed from the text.
+func (b *bridge) readPart(ctx context.Context, wanted part, report job.Report) (*piece, error) {
+	id, from := wanted.id, wanted.from
 	t, stamp, err := b.window(ctx, id, from, report)
 	if err != nil {
 		return nil, err
@@ -70,27 +92,55 @@ func (b *bridge) readPiece(ctx context.Context, id string, from place, report jo
 		b.changes.Add(1)
 		return nil, fmt.Errorf("%w: document %q changed since the first chunk; read it again without a cursor", errkind.Conflict, id)
 	}
+	if from.mark == nil && from.offset > t.Size {
+		return nil, &errkind.Argument{Name: "from", Value: from.offset, Want: fmt.Sprintf("an offset in the text, which has %d bytes", t.Size)}
+	}
 	toEnd := from.offset+int64(len(t.Window)) >= t.Size
 	if t.Window == "" && !toEnd {
 		return nil, fmt.Errorf("reading document %s: no text at byte %d of %d", id, from.offset, t.Size)
 	}
-	n := chunk.Cut(t.Window, b.maxChunkBytes, toEnd)
+	n := wanted.cut(t, b.maxChunkBytes, toEnd)
 	if n > 1 && (n < len(t.Window) || !toEnd) && t.Window[n-1] == '\r' {
 		n-- // not between the two characters of a line end
 	}
-	next := from.offset + int64(n)
+	next := t.Offset + int64(n)
 	p := &piece{
 		DocID:  id,
 		URL:    link(t.URL),
 		Hash:   t.Hash,
 		Text:   strings.ReplaceAll(t.Window[:n], "\x00", ""),
 		IsLast: next >= t.Size,
+		offset: t.Offset,
 		stamp:  stamp,
 	}
 	if !p.IsLast {
 		p.NextCursor = cursor{kind: textCursor, scope: b.textScope(id), mark: t.Hash, offset: next}.String()
 	}
 	return p, nil
+}
+
+// cut returns how many bytes of a window the first chunk of the part has, at
+// most limit. toEnd reports whether the window extends to the end of the text.
+func (p part) cut(t *search.Text, limit int, toEnd bool) int {
+	window := t.Window
+	if p.end > 0 && p.end <= t.Offset+int64(len(window)) {
+		window, toEnd = window[:max(p.end-t.Offset, 0)], true
+	}
+	if p.chars > 0 {
+		limit = min(limit, prefixLen(window, p.chars))
+	}
+	return chunk.Cut(window, limit, toEnd)
+}
+
+// prefixLen returns the length of the first n characters of s in bytes.
+func prefixLen(s string, n int) int {
+	for i := range s {
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	return len(s)
 }
 
 func (b *bridge) textScope(id string) string { return b.domain.ID + "/" + id }

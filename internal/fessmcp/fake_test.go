@@ -45,6 +45,8 @@ type fakeBackend struct {
 	words  []string
 	terms  []search.Suggestion
 	health search.Health
+	places map[string][]search.Place   // by path
+	parts  map[string][]search.Section // by document
 
 	mu      sync.Mutex
 	calls   []call
@@ -132,6 +134,21 @@ func (f *fakeBackend) FacetFields() []string { return search.FacetFields[:] }
 
 func (f *fakeBackend) Health(context.Context) (search.Health, error) {
 	return f.health, f.called("Health", nil)
+}
+
+// folderBackend is a fakeBackend whose documents have paths and sections.
+type folderBackend struct{ *fakeBackend }
+
+func (f folderBackend) Sections(_ context.Context, id string, labels []string) ([]search.Section, error) {
+	if err := f.called("Sections", labels); err != nil {
+		return nil, err
+	}
+	_, err := f.doc(id, labels)
+	return f.parts[id], err
+}
+
+func (f folderBackend) Locate(_ context.Context, path string, labels []string) ([]search.Place, error) {
+	return f.places[path], f.called("Locate", labels)
 }
 
 // indexingBackend is a fakeBackend that indexes as well.

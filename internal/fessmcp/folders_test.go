@@ -180,6 +180,142 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
+// Hits have passages instead of a digest, and the caller chooses how many
+// characters they may have.
+func TestPassages(t *testing.T) {
+	f := corpus()
+	f.page = &search.Page{Total: 2, Hits: []search.Hit{
+		{ID: "d1", Title: "Report", Path: "a.md", Digest: search.Excerpt{Text: "the report"}, Passages: []search.Passage{
+			{Heading: "Install > From\u202e source", Offset: 120, Text: "Type make.\n\nThen wait\u200b."}, {Offset: 0, Text: "Start"}}},
+		{ID: "d2", Title: "Other", Path: "b.md", Digest: search.Excerpt{Text: "another"}},
+	}}
+	c := start(t, folders(f), mcpserver.Latest)
+	want := `{"total":2,"start":0,"pageSize":8,"results":[{"doc_id":"d1","title":"Report","path":"a.md","url":"",` +
+		`"passages":[{"heading":"Install > From source","offset":120,"text":"Type make.\n\nThen wait."},{"offset":0,"text":"Start"}]},` +
+		`{"doc_id":"d2","title":"Other","path":"b.md","url":"","digest":"another"}]}`
+	if got := c.ok("search", args{"query": "test"}); got != want {
+		t.Errorf("search = %s\nwant     %s", got, want)
+	}
+	if f.query.Passages != 6000 {
+		t.Errorf("searched for %d characters, want 6000", f.query.Passages)
+	}
+	for chars := range map[int]bool{0: true, 100000: true} {
+		c.ok("search", args{"query": "test", "maxChars": chars})
+		if f.query.Passages != chars {
+			t.Errorf("maxChars %d searched for %d characters", chars, f.query.Passages)
+		}
+	}
+	for _, chars := range []any{-1, 100001, "many"} {
+		a := c.tool("search", args{"query": "test", "maxChars": chars})
+		if _, err := c.ToolText(a); err == nil {
+			t.Errorf("maxChars %v: %s, want an error", chars, a.Raw)
+		}
+	}
+	fess := start(t, Options{Domain: finance, Backend: f}, mcpserver.Latest)
+	fess.ok("search", args{"query": "test"})
+	if f.query.Passages != 0 {
+		t.Errorf("the bridge searched for %d characters, want none", f.query.Passages)
+	}
+}
+
+// manual is a document with sections.
+const manual = "Guide\n\nIntro.\n\nInstall\n\nFirst.\n\nFrom source\n\nType make.\n\nUse\n\nRun it. 日本語."
+
+func manuals() folderBackend {
+	f := corpus()
+	f.docs = append(f.docs, fakeDoc{id: "m1", label: "finance_docs", title: "Guide", text: manual})
+	at := func(s string) int64 { return int64(strings.Index(manual, s)) }
+	f.parts = map[string][]search.Section{"m1": {{Heading: "Guide"}, {Heading: "Guide > Install", Offset: at("Install")},
+		{Heading: "Guide > Install > From source", Offset: at("From")}, {Heading: "Guide > Use", Offset: at("Use")}}}
+	f.places = map[string][]search.Place{"guide.md": {{ID: "m1", Label: "finance_docs"}},
+		"twice.md": {{ID: "d2", Label: "finance_docs"}, {ID: "d3", Label: "other"}}}
+	return folderBackend{f}
+}
+
+// A document of a folder is read from its beginning, from an offset, from a
+// cursor, or by section.
+func TestReadFolderContent(t *testing.T) {
+	o := folders(nil)
+	o.Backend = manuals()
+	c := start(t, o, mcpserver.Latest)
+	type answer struct {
+		Text, Heading, NextCursor string
+		Offset                    int
+		IsLast                    bool
+	}
+	use := strings.Index(manual, "Use")
+	for _, tt := range []struct {
+		args args
+		want answer
+	}{
+		{args{"docId": "m1"}, answer{Text: manual, Heading: "Guide", IsLast: true}},
+		{args{"path": "guide.md"}, answer{Text: manual, Heading: "Guide", IsLast: true}},
+		{args{"path": "finance_docs/guide.md", "from": use + 5}, answer{Text: manual[use+5:], Heading: "Guide > Use", Offset: use + 5, IsLast: true}},
+		{args{"docId": "m1", "section": "install"}, answer{Text: "Install\n\nFirst.\n\nFrom source\n\nType make.\n\n", Heading: "Guide > Install", Offset: 15, NextCursor: "+"}},
+		{args{"docId": "m1", "section": "Guide > Install >  From source"}, answer{Text: "From source\n\nType make.\n\n", Heading: "Guide > Install > From source", Offset: 32, NextCursor: "+"}},
+		{args{"docId": "m1", "section": "Install > from source", "maxChars": 13}, answer{Text: "From source\n\n", Heading: "Guide > Install > From source", Offset: 32, NextCursor: "+"}},
+		{args{"docId": "m1", "section": "Use"}, answer{Text: manual[use:], Heading: "Guide > Use", Offset: use, IsLast: true}},
+		{args{"docId": "m1", "from": len(manual)}, answer{Heading: "Guide > Use", Offset: len(manual), IsLast: true}},
+		{args{"docId": "m1", "maxChars": 5}, answer{Text: "Guide", Heading: "Guide", NextCursor: "+"}},
+	} {
+		var got answer
+		c.into("read_content", tt.args, &got)
+		next := got.NextCursor
+		if next != "" {
+			got.NextCursor = "+"
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("read_content(%v) (-want +got):\n%s", tt.args, diff)
+		}
+		if next == "" {
+			continue
+		}
+		var rest answer
+		c.into("read_content", args{"docId": "m1", "cursor": next}, &rest)
+		if want := manual[got.Offset+len(got.Text):]; rest.Text != want {
+			t.Errorf("after read_content(%v) = %q, want %q", tt.args, rest.Text, want)
+		}
+	}
+	for _, tt := range []struct {
+		args args
+		want string
+	}{
+		{args{}, "docId"},
+		{args{"docId": "m1", "path": "guide.md"}, "only one of docId and path"},
+		{args{"docId": "m1", "from": 1, "section": "Use"}, "at most one of from, section and cursor"},
+		{args{"docId": "m1", "section": "Instal"}, `such as \"Install\"`},
+		{args{"docId": "d2", "section": "Use"}, "has no headings"},
+		{args{"docId": "m1", "from": len(manual) + 1}, "an offset in the text"},
+		{args{"path": "none.md"}, "no document has the path"},
+		{args{"path": "twice.md"}, "d3 in other"},
+		{args{"docId": "x1"}, "x1"},
+	} {
+		a := c.tool("read_content", tt.args)
+		if _, err := c.ToolText(a); err == nil || !strings.Contains(string(a.Raw), tt.want) && !strings.Contains(string(a.Raw), strings.ReplaceAll(tt.want, `"`, `\"`)) {
+			t.Errorf("read_content(%v) = %s, want an error with %q", tt.args, a.Raw, tt.want)
+		}
+	}
+}
+
+// get_document lists the sections.
+func TestFolderSections(t *testing.T) {
+	o := folders(nil)
+	o.Backend = manuals()
+	c := start(t, o, mcpserver.Latest)
+	var got struct {
+		Sections []section `json:"sections"`
+	}
+	for _, a := range []args{{"docId": "m1"}, {"path": "guide.md"}} {
+		c.into("get_document", a, &got)
+		if len(got.Sections) != 4 || got.Sections[1] != (section{"Guide > Install", 15}) {
+			t.Errorf("get_document(%v) has the sections %v", a, got.Sections)
+		}
+	}
+	if text := c.ok("get_document", args{"docId": "d2"}); !strings.Contains(text, `"sections":[]`) {
+		t.Errorf("get_document without headings = %s, want an empty list", text)
+	}
+}
+
 // While documents are being indexed, the model that reads the result learns of it.
 func TestIndexingInResult(t *testing.T) {
 	f := corpus()

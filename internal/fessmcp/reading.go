@@ -6,8 +6,6 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
-
-	"github.com/google/jsonschema-go/jsonschema"
 )
 
 // addReading adds the tools that correspond to the resources, for clients
@@ -23,11 +21,8 @@ func (b *bridge) addReading(s *mcpserver.Server) {
 	// maximum length of its results, up to this many characters.
 	content.Meta = map[string]any{"anthropic/maxResultSizeChars": 500_000}
 	if b.wording == OfFolders {
-		document.Adjust = func(input *jsonschema.Schema) {
-			input.Properties["docId"].Description, input.Required = "doc_id of a hit", []string{"docId"}
-			delete(input.Properties, "doc_id")
-		}
-		content.Adjust = document.Adjust
+		b.addFolderReading(s, document, content)
+		return
 	}
 	mcpserver.AddTool(s, document, b.getDocument)
 	mcpserver.AddTool(s, content, b.readContent)

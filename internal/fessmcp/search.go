@@ -24,24 +24,32 @@ func (b *bridge) addSearch(s *mcpserver.Server) {
 		"Search the knowledge domain for documents matching a query. Use it first for every question about this domain. "+
 			"A hit has doc_id, title, url, digest (an excerpt) and score. Read its text with "+b.toolName("read_content")+
 			". Next page: start = nextStart.",
-		"Search the documents of these folders. Use it first for every question about them. "+
-			"Read a hit with "+b.toolName("read_content")+". Next page: start = nextStart."))
+		"Search the documents of these folders. Use it first for every question about them: "+
+			"the passages of the hits usually contain the answer. Read on with "+b.toolName("read_content")+". Next page: start = nextStart."))
 	t.Adjust = func(input *jsonschema.Schema) {
 		p := input.Properties
 		p["query"].Description = b.choose(`Words (all must occur), "a phrase", OR, NOT, title:word, word*`,
-			`A question or words; "a phrase", OR, NOT, title:word, word*`)
+			`A question, as a person would ask it, or words; "a phrase", OR, NOT, title:word, word*`)
 		p["pageSize"].Maximum = jsonschema.Ptr(float64(b.maxPageSize))
 		p["pageSize"].Default = json.RawMessage(strconv.Itoa(b.pageSize))
 		p["sort"].Description = b.choose("field.asc or field.desc, comma-separated, of "+strings.Join(search.SortFields[:], ", ")+". Default: relevance",
-			"timestamp.desc for newest first; also score, filename, created, content_length")
+			"Such as timestamp.desc, newest first")
 		p["facets"].Properties["field"].Description = "Any of " + strings.Join(b.backend.FacetFields(), ", ")
 		p["includeFields"].Description = b.choose("Fields to return instead of the default ones: title, url, digest, score, created, "+
 			"last_modified, timestamp, content_length, filename, filetype, mimetype, host, label, lang and more",
-			"Fields to return: title, url, digest, score, timestamp, content_length, filetype, lang and more")
+			"Such as title, url, timestamp, filetype, lang")
 		if b.wording == OfFolders { // files have no location
 			delete(p, "geo")
 		} else {
 			delete(p, "maxChars")
+		}
+	}
+	if b.wording == OfFolders {
+		t.Brief = func(input *jsonschema.Schema) {
+			p := input.Properties
+			p["facets"] = &jsonschema.Schema{Type: "object", Description: `Counts of all matches: {"field":["filetype"]}; fields ` +
+				strings.Join(b.backend.FacetFields(), ", ")}
+			p["start"].Description = ""
 		}
 	}
 	mcpserver.AddTool(s, t, b.search)
@@ -52,7 +60,7 @@ func (b *bridge) addSearch(s *mcpserver.Server) {
 type searchArgs struct {
 	Query         string     `json:"query" limits:"minLength=1"`
 	PageSize      int        `json:"pageSize,omitempty" limits:"minimum=1"`
-	MaxChars      int        `json:"maxChars,omitempty" jsonschema:"Characters of text in all passages together; 0: only digests" limits:"minimum=0 maximum=100000 default=6000"`
+	MaxChars      int        `json:"maxChars,omitempty" jsonschema:"Characters of all passages together" limits:"minimum=0 maximum=100000 default=6000"`
 	Start         int        `json:"start,omitempty" jsonschema:"Index of the first hit" limits:"minimum=0 maximum=9999 default=0"`
 	Sort          string     `json:"sort,omitempty"`
 	Lang          string     `json:"lang,omitempty" jsonschema:"For example en or en,ja"`

@@ -222,7 +222,8 @@ func (p *poster) erase(ctx context.Context, s stored) error {
 			return err
 		}
 	}
-	return nil
+	_, err := p.tx.ExecContext(ctx, `DELETE FROM sections WHERE id=?`, s.id)
+	return err
 }
 
 // Statements of put.
@@ -274,6 +275,9 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 		if _, err := p.hot.ExecContext(ctx, putTextQuery, rowOf(id, n), []byte(d.Text[off:min(off+textPart, len(d.Text))])); err != nil {
 			return err
 		}
+	}
+	if err := p.putSections(ctx, id, d.Sections); err != nil {
+		return err
 	}
 	chunks := d.Chunks
 	if len(chunks) == 0 { // a document without text can be found by its title

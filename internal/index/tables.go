@@ -110,10 +110,13 @@ CREATE TABLE segment_bodies(id INTEGER PRIMARY KEY, body BLOB NOT NULL);
 `
 
 // tables5 adds which files of a source are indexed ([document.Rules] as JSON, or
-// "") and what is left out ([LeftOut] as JSON, or "" until it is known).
+// "") and what is left out ([LeftOut] as JSON, or "" until it is known), and the
+// sections of documents (a list of [document.Section] as JSON, by the number of
+// the document; a document without headings has no row).
 const tables5 = `
 ALTER TABLE sources ADD COLUMN rules TEXT NOT NULL DEFAULT '';
 ALTER TABLE sources ADD COLUMN left_out TEXT NOT NULL DEFAULT '';
+CREATE TABLE sections(id INTEGER PRIMARY KEY, body BLOB NOT NULL);
 `
 
 // The keys of table kv.

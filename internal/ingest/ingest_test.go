@@ -194,9 +194,10 @@ func TestSyncMakesDocuments(t *testing.T) {
 		URL: "file://" + filepath.ToSlash(root) + "/sub/my%20notes.md", Title: "First", Lang: "en",
 		MIMEType: "text/markdown", FileType: "txt", Filename: "my notes.md", Modified: mtime,
 		Hash: chunk.Hash(body), Text: body,
-		Chunks: []document.Chunk{{Offset: 0, Length: len(body), Heading: "First"}},
-		Size:   int64(len(body)) + 1,
-		Stamp:  document.Stamp{Size: int64(len(body)) + 1, ModTime: mtime},
+		Chunks:   []document.Chunk{{Offset: 0, Length: len(body), Heading: "First"}},
+		Sections: []document.Section{{Offset: 0, Heading: "First"}, {Offset: strings.Index(body, "# Second"), Heading: "Second"}},
+		Size:     int64(len(body)) + 1,
+		Stamp:    document.Stamp{Size: int64(len(body)) + 1, ModTime: mtime},
 	}
 	got := sink.doc("sub/my notes.md")
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -17,7 +17,7 @@ import (
 // Path, whose extension determines the format, and MIMEType if the origin
 // declared it, as in a Content-Type header.
 //
-// Make sets MIMEType, FileType, Lang, Size, Hash, Text and Chunks. It sets ID,
+// Make sets MIMEType, FileType, Lang, Size, Hash, Text, Chunks and Sections. It sets ID,
 // Filename, Title and Type if they are empty in known. All other fields are
 // those of known.
 //
@@ -68,7 +68,7 @@ func newDocument(known document.Document, text *extract.Text, size int64) *docum
 	d := &known
 	d.MIMEType, d.FileType, d.Lang = text.MediaType, text.FileType, text.Lang
 	d.Size, d.Hash, d.Text = size, chunk.Hash(text.Body), text.Body
-	d.Chunks = chunksOf(text)
+	d.Chunks, d.Sections = partsOf(text)
 	if d.ID == "" {
 		d.ID = DocID(d.Label, d.Path)
 	}
@@ -87,8 +87,8 @@ func newDocument(known document.Document, text *extract.Text, size int64) *docum
 	return d
 }
 
-// chunksOf cuts a text into chunks.
-func chunksOf(text *extract.Text) []document.Chunk {
+// partsOf returns the chunks and the sections of a text.
+func partsOf(text *extract.Text) ([]document.Chunk, []document.Section) {
 	headings := make([]chunk.Heading, len(text.Headings))
 	for i, h := range text.Headings {
 		headings[i] = chunk.Heading{Offset: h.Offset, Level: h.Level, Text: h.Text}
@@ -97,7 +97,11 @@ func chunksOf(text *extract.Text) []document.Chunk {
 	for _, c := range chunk.Split(text.Body, headings, chunk.Options{}) {
 		chunks = append(chunks, document.Chunk{Offset: c.Offset, Length: c.Length, Heading: c.Heading})
 	}
-	return chunks
+	var sections []document.Section
+	for _, s := range chunk.Sections(text.Body, headings) {
+		sections = append(sections, document.Section{Offset: s.Offset, Heading: s.Heading})
+	}
+	return chunks, sections
 }
 
 // typeOf returns the type of a document with a media type: the usual extension of

@@ -28,6 +28,10 @@ type Tool struct {
 	// Adjust changes the parts of the schema of the arguments that depend on
 	// options; see [schema.For]. nil changes nothing.
 	Adjust func(input *jsonschema.Schema)
+
+	// Brief shortens the schema that clients are shown. Arguments are checked
+	// against the whole schema. nil shows the whole schema.
+	Brief func(input *jsonschema.Schema)
 }
 
 // A Result is a tool's result with _meta. A handler returns a pointer to it
@@ -64,8 +68,17 @@ type tool struct {
 func AddTool[In any](s *Server, t Tool, h func(ctx context.Context, in In) (any, error)) {
 	rt := &tool{Tool: t}
 	input, err := schema.For[In](t.Adjust)
+	shown := input
+	if err == nil && t.Brief != nil {
+		shown, err = schema.For[In](func(s *jsonschema.Schema) {
+			if t.Adjust != nil {
+				t.Adjust(s)
+			}
+			t.Brief(s)
+		})
+	}
 	if err == nil {
-		rt.input, err = input.MarshalJSON()
+		rt.input, err = shown.MarshalJSON()
 	}
 	if err != nil {
 		panic(fmt.Sprintf("arguments of tool %s: %v", t.Name, err))

@@ -62,6 +62,26 @@ type Indexer interface {
 	Indexing(ctx context.Context, labels []string) (done, total int, busy bool)
 }
 
+// An Outliner finds places in documents. A Service whose documents have paths may
+// be one. Labels have the meaning that they have in Service.Find.
+type Outliner interface {
+	// Sections returns the sections of a document's text in order. It returns
+	// none if the text has no headings. It looks the document up like Find.
+	Sections(ctx context.Context, id string, labels []string) ([]Section, error)
+
+	// Locate returns the documents with a path inside their source.
+	Locate(ctx context.Context, path string, labels []string) ([]Place, error)
+}
+
+// A Section is the part of a text from a heading to the next one.
+type Section struct {
+	Heading string // path of the headings: "Install > From source"
+	Offset  int64  // of the heading in the text, in bytes
+}
+
+// A Place is a document, and the label of its source.
+type Place struct{ ID, Label string }
+
 // A Query is a search for documents. The zero Query matches every document.
 type Query struct {
 	// Text is in Fess's query language (package query). "" matches every

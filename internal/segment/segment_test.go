@@ -408,6 +408,25 @@ func compare(t *testing.T, c *Collection, q testQuery, gone map[int64]bool, scor
 		}
 		seen[h.Row] = true
 	}
+	chunks, err := s.TopChunks(ctx, leaves, within, q.k)
+	if err != nil {
+		t.Fatalf("%+v: TopChunks: %v", q.leaves, err)
+	}
+	want = want[:0]
+	for p, score := range scores {
+		if score > 0 && !gone[p.row] && (q.within == nil || q.within[p.row]) {
+			want = append(want, score)
+		}
+	}
+	slices.SortFunc(want, func(a, b float64) int { return cmp.Compare(b, a) })
+	if want = want[:min(len(want), q.k)]; len(chunks) != len(want) {
+		t.Fatalf("%+v: TopChunks returns %d chunks, want %d", q.leaves, len(chunks), len(want))
+	}
+	for i, h := range chunks {
+		if own := scores[chunkPlace{h.Row, h.Chunk}]; !near(h.Score, want[i]) || !near(h.Score, own) {
+			t.Fatalf("%+v: chunk %d is %+v; by brute force it has %v, chunk %d %v", q.leaves, i, h, own, i, want[i])
+		}
+	}
 	docs() // still the same
 	again, err := s.Top(ctx, leaves, within, q.k)
 	if err != nil || !slices.Equal(again, hits) {

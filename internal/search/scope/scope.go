@@ -17,6 +17,7 @@ import (
 type Service interface {
 	search.Service
 	search.Indexer
+	search.Outliner
 }
 
 // A Scope is a service that contains only the documents with one of some
@@ -69,6 +70,16 @@ func (s *Scope) Find(ctx context.Context, id string, labels []string) (*search.H
 // ReadText implements [search.Service].
 func (s *Scope) ReadText(ctx context.Context, id string, labels []string, off int64, n int) (*search.Text, error) {
 	return s.service.ReadText(ctx, id, s.within(labels), off, n)
+}
+
+// Sections implements [search.Outliner].
+func (s *Scope) Sections(ctx context.Context, id string, labels []string) ([]search.Section, error) {
+	return s.service.Sections(ctx, id, s.within(labels))
+}
+
+// Locate implements [search.Outliner].
+func (s *Scope) Locate(ctx context.Context, path string, labels []string) ([]search.Place, error) {
+	return s.service.Locate(ctx, path, s.within(labels))
 }
 
 // Suggest implements [search.Service].

@@ -1,0 +1,140 @@
+package index_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"knowhow/internal/document"
+	"knowhow/internal/index"
+	"knowhow/internal/search"
+)
+
+// guide returns a document with a chunk for each section: a heading and filler
+// sentences, and one sentence of its own.
+func guide(label, path string, sentences ...string) document.Document {
+	d := doc(label, path, "Guide "+path, "")
+	for i, s := range sentences {
+		heading := fmt.Sprintf("Part %d", i+1)
+		text := heading + "\n\n" + strings.Repeat("This sentence is a filler about nothing at all. ", 8) + s + " " +
+			strings.Repeat("More of the same follows here without an end. ", 8) + "\n\n"
+		d.Chunks = append(d.Chunks, document.Chunk{Offset: len(d.Text), Length: len(text), Heading: "Guide > " + heading})
+		d.Text += text
+	}
+	return d
+}
+
+func passagesOf(t *testing.T, x *index.Index, text string, chars int) []search.Hit {
+	t.Helper()
+	p, err := x.Search(t.Context(), search.Query{Text: text, Num: 8, Passages: chars})
+	if err != nil {
+		t.Fatalf("Search(%q) = %v", text, err)
+	}
+	return p.Hits
+}
+
+// The passages of a page are parts of the texts, they contain the matches, and
+// together they have no more characters than requested.
+func TestPassages(t *testing.T) {
+	x := open(t, t.TempDir())
+	var sentences []string
+	for i := range 12 {
+		sentences = append(sentences, fmt.Sprintf("The walrus number %d signs the treaty.", i))
+	}
+	docs := []document.Document{guide("a", "many.md", sentences...), guide("a", "one.md", "A walrus alone.", "Nobody is here."),
+		doc("a", "short.md", "Short", "Walrus."), guide("b", "日本.md", strings.Repeat("日本語の文章です。", 200)+" walrus")}
+	put(t, x, docs...)
+	text := map[string]string{}
+	for _, d := range docs {
+		text[d.Path] = d.Text
+	}
+	for _, chars := range []int{0, 1, 199, 200, 700, 3000, 6000, 100_000} {
+		total, count := 0, 0
+		for _, h := range passagesOf(t, x, "walrus treaty", chars) {
+			if len(h.Passages) > 9 {
+				t.Errorf("%d passages of %s, want at most 9", len(h.Passages), h.Path)
+			}
+			for i, p := range h.Passages {
+				n := utf8.RuneCountInString(p.Text)
+				total += n
+				count++
+				if n > 1600 || n < 200 && len(text[h.Path]) >= 200 {
+					t.Errorf("%d characters: a passage of %s has %d, want 200 to 1600: %q", chars, h.Path, n, p.Text)
+				}
+				if got := text[h.Path][p.Offset:]; !strings.HasPrefix(got, p.Text) {
+					t.Errorf("the text of %s at %d is %.50q, not %.50q", h.Path, p.Offset, got, p.Text)
+				}
+				if strings.TrimSpace(p.Text) != p.Text || !utf8.ValidString(p.Text) {
+					t.Errorf("passage %q of %s", p.Text, h.Path)
+				}
+				if i == 0 && !strings.Contains(strings.ToLower(p.Text), "walrus") {
+					t.Errorf("the first passage of %s does not match: %q", h.Path, p.Text)
+				}
+				if h.Path == "many.md" && !strings.HasPrefix(p.Heading, "Guide > Part ") {
+					t.Errorf("heading %q", p.Heading)
+				}
+			}
+		}
+		if total > chars || chars >= 3000 && count < 5 || chars < 200 && count > 0 {
+			t.Errorf("%d passages with %d characters, of at most %d", count, total, chars)
+		}
+	}
+}
+
+// Without words the passages are the beginnings of the texts.
+func TestPassagesOfAll(t *testing.T) {
+	x := open(t, t.TempDir())
+	put(t, x, guide("a", "one.md", "A walrus alone."), doc("a", "empty.md", "Empty", ""))
+	for _, q := range []string{"", "*", "filetype:txt"} {
+		for _, h := range passagesOf(t, x, q, 6000) {
+			if h.Path == "empty.md" {
+				if h.Passages != nil {
+					t.Errorf("%q: passages of a document without text: %v", q, h.Passages)
+				}
+			} else if len(h.Passages) != 1 || h.Passages[0].Offset != 0 {
+				t.Errorf("%q: passages %v, want the beginning", q, h.Passages)
+			}
+		}
+	}
+}
+
+// The passages of a restricted search come from its labels alone.
+func TestPassagesStayInTheirLabels(t *testing.T) {
+	x := open(t, t.TempDir())
+	put(t, x, guide("a", "a.md", "The walrus of a."), guide("b", "b.md", "The walrus of b."))
+	p, err := x.Search(t.Context(), search.Query{Text: "walrus", Labels: []string{"a"}, Num: 8, Passages: 6000})
+	if err != nil || len(p.Hits) != 1 || len(p.Hits[0].Passages) != 1 || !strings.Contains(p.Hits[0].Passages[0].Text, "walrus of a") {
+		t.Errorf("Search = %+v, %v", p, err)
+	}
+}
+
+// The sections of a document are replaced and removed with it.
+func TestSections(t *testing.T) {
+	x := open(t, t.TempDir())
+	d := guide("a", "a.md", "One.", "Two.")
+	d.SourcePath = d.Path
+	d.Sections = []document.Section{{Heading: "Part 1"}, {Offset: d.Chunks[1].Offset, Heading: "Part 1 > Part 2"}}
+	put(t, x, d, guide("b", "b.md", "No sections."))
+	want := []search.Section{{Heading: "Part 1"}, {Heading: "Part 1 > Part 2", Offset: int64(d.Chunks[1].Offset)}}
+	if got, err := x.Sections(t.Context(), d.ID, []string{"a"}); err != nil || !slices.Equal(got, want) {
+		t.Errorf("Sections = %v, %v, want %v", got, err, want)
+	}
+	if got, err := x.Sections(t.Context(), d.ID, []string{"b"}); err == nil {
+		t.Errorf("Sections in another label = %v, want an error", got)
+	}
+	for _, labels := range [][]string{nil, {"a"}} {
+		if got, err := x.Locate(t.Context(), "a.md", labels); err != nil || !slices.Equal(got, []search.Place{{ID: d.ID, Label: "a"}}) {
+			t.Errorf("Locate(%v) = %v, %v", labels, got, err)
+		}
+	}
+	if got, err := x.Locate(t.Context(), "a.md", []string{"b"}); err != nil || got != nil {
+		t.Errorf("Locate in another label = %v, %v", got, err)
+	}
+	d.Sections = d.Sections[:1]
+	put(t, x, d)
+	if got, err := x.Sections(t.Context(), d.ID, nil); err != nil || !slices.Equal(got, want[:1]) {
+		t.Errorf("Sections after a change = %v, %v", got, err)
+	}
+}

@@ -1,0 +1,67 @@
+package index
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"knowhow/internal/document"
+	"knowhow/internal/search"
+)
+
+// putSections stores the sections of a document, which has none so far.
+func (p *poster) putSections(ctx context.Context, id int64, sections []document.Section) error {
+	if len(sections) == 0 {
+		return nil
+	}
+	body, err := json.Marshal(sections)
+	if err != nil {
+		return fmt.Errorf("storing the sections of a document: %w", err)
+	}
+	_, err = p.tx.ExecContext(ctx, `INSERT INTO sections(id, body) VALUES(?, ?)`, id, body)
+	return err
+}
+
+// Sections returns the sections of a document; see [search.Outliner].
+func (x *Index) Sections(ctx context.Context, id string, labels []string) ([]search.Section, error) {
+	var stored []document.Section
+	err := x.read(ctx, "reading the sections of a document", func(tx *sql.Tx) error {
+		var label string
+		var body []byte
+		err := tx.QueryRowContext(ctx, `SELECT d.label, coalesce(s.body, '[]') FROM docs d LEFT JOIN sections s ON s.id=d.id WHERE d.doc_id=?`, id).
+			Scan(&label, &body)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && !admits(labels, label) {
+			return noDocument(id)
+		}
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(body, &stored)
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]search.Section, len(stored))
+	for i, s := range stored {
+		out[i] = search.Section{Heading: s.Heading, Offset: int64(s.Offset)}
+	}
+	return out, nil
+}
+
+// Locate returns the documents with a path; see [search.Outliner].
+func (x *Index) Locate(ctx context.Context, path string, labels []string) ([]search.Place, error) {
+	var out []search.Place
+	err := x.read(ctx, "locating a document", func(tx *sql.Tx) error {
+		return collect(ctx, tx, func(rows *sql.Rows) error {
+			var p search.Place
+			err := rows.Scan(&p.ID, &p.Label)
+			if admits(labels, p.Label) {
+				out = append(out, p)
+			}
+			return err
+		}, `SELECT doc_id, label FROM docs WHERE source_path=? ORDER BY label`, path)
+	})
+	return out, err
+}
