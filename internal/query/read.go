@@ -126,6 +126,21 @@ func isPunctuated(s string) bool {
 	return 1 < n && n < minSentence
 }
 
+// Options returns the words of a query whose only operators are hyphens before
+// words, as in "java -Xmx": with a hyphen, a user may mean an option of a program
+// and not a word that must not occur. ok is false for other queries, and for one
+// that begins with a hyphen.
+func Options(s string) (words string, ok bool) {
+	for i, w := range Words(s) {
+		rest, hyphen := strings.CutPrefix(w, "-")
+		if !plainWord(rest) || hyphen && i == 0 {
+			return "", false
+		}
+		ok = ok || hyphen
+	}
+	return strings.Join(plainWords(s), " "), ok
+}
+
 // isSign reports whether r is punctuation that separates sentences and their
 // parts.
 func isSign(r rune) bool {

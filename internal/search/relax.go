@@ -9,17 +9,30 @@ import (
 )
 
 // Relax returns a Searcher that repeats a plain query of two or more words
-// without a result once, with OR between the words. Page.Relaxed reports
-// whether the second search found the documents. All other queries are passed
-// to s unchanged.
+// without a result once, with OR between the words. If a query like "java -Xmx"
+// has no result, it is repeated without the hyphens. Page.Relaxed reports
+// whether another search found the documents. All other queries are passed to s
+// unchanged.
 func Relax(s Searcher) Searcher { return relaxer{s} }
 
 type relaxer struct{ Searcher }
 
 func (r relaxer) Search(ctx context.Context, q Query) (*Page, error) {
 	all, err := r.Searcher.Search(ctx, q)
-	if err != nil || all.Total > 0 || all.Staged || !query.Plain(q.Text) {
+	if err != nil || all.Total > 0 || all.Staged {
 		return all, err
+	}
+	if words, ok := query.Options(q.Text); ok {
+		q.Text = words
+		some, err := r.Search(ctx, q)
+		if err != nil || some.Total == 0 {
+			return all, err
+		}
+		some.Relaxed = true
+		return some, nil
+	}
+	if !query.Plain(q.Text) {
+		return all, nil
 	}
 	words := query.Words(q.Text)
 	if len(words) < 2 {

@@ -27,7 +27,8 @@ func (a *answers) Search(_ context.Context, q search.Query) (*search.Page, error
 
 func TestRelax(t *testing.T) {
 	failure := errors.New("failure")
-	found := map[string]search.Page{"red": {Total: 3}, "(red OR blue)": {Total: 2}, "red green blue": {Staged: true}}
+	found := map[string]search.Page{"red": {Total: 3}, "(red OR blue)": {Total: 2}, "red green blue": {Staged: true},
+		"red X blue": {Staged: true, Total: 1}}
 	tests := []struct {
 		text  string
 		pages map[string]search.Page
@@ -40,6 +41,10 @@ func TestRelax(t *testing.T) {
 		{text: "red blue", pages: found, want: search.Page{Total: 2, Relaxed: true}, asked: []string{"red blue", "(red OR blue)"}},
 		{text: "red green", pages: found, asked: []string{"red green", "(red OR green)"}},
 		{text: "red green blue", pages: found, want: search.Page{Staged: true}, asked: []string{"red green blue"}},
+		{text: "red -X blue", pages: found, want: search.Page{Staged: true, Total: 1, Relaxed: true}, asked: []string{"red -X blue", "red X blue"}},
+		{text: "red -blue", pages: found, want: search.Page{Total: 2, Relaxed: true}, asked: []string{"red -blue", "red blue", "(red OR blue)"}},
+		{text: "-blue", pages: found, asked: []string{"-blue"}},
+		{text: `red -"blue"`, pages: found, asked: []string{`red -"blue"`}},
 		{text: "yellow", asked: []string{"yellow"}},
 		{text: "red AND blue", pages: found, asked: []string{"red AND blue"}},
 		{text: `"red blue"`, pages: found, asked: []string{`"red blue"`}},
