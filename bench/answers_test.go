@@ -139,17 +139,14 @@ func BenchmarkAnswers(b *testing.B) {
 			perAnswer = append(perAnswer, n)
 		}
 	}
+	slices.Sort(perSearch)
+	slices.Sort(perAnswer)
 	b.ReportMetric(float64(len(all)), "questions")
 	b.ReportMetric(float64(one), "in-one-call")
 	b.ReportMetric(float64(two), "in-two-calls")
 	b.ReportMetric(float64(first), "right-page-first")
-	b.ReportMetric(median(perSearch)/charsPerToken, "p50-tokens-per-search")
-	b.ReportMetric(median(perAnswer)/charsPerToken, "p50-tokens-per-answer")
-}
-
-func median(list []int) float64 {
-	slices.Sort(list)
-	return float64(list[len(list)/2])
+	b.ReportMetric(float64(median(perSearch))/charsPerToken, "p50-tokens-per-search")
+	b.ReportMetric(float64(median(perAnswer))/charsPerToken, "p50-tokens-per-answer")
 }
 
 func TestAnsweredBy(t *testing.T) {
