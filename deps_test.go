@@ -59,6 +59,10 @@ var deps = map[string]string{
 	// fessmcp sees search, never fess or index.
 	"fessmcp": "search query fetch extract chunk job mcpserver compact sanitize",
 
+	// Datasets: search and creation know no server; the tools know no files.
+	"dataset":    "analysis segment sanitize spell",
+	"datasetmcp": "dataset mcpserver schema",
+
 	// Names of sources, and the configuration of the bridge: the one package below
 	// cli that knows its keys.
 	"source":     "document",

@@ -31,7 +31,7 @@ var Update = flags.Bool("update", false, "rewrite the tables in the documents an
 // rewrites it. The table of start leaves out the flags of sync.
 func TestFlagTables(t *testing.T) {
 	v, _ := testInvocation(nil)
-	table := regexp.MustCompile(`(?s)<!-- flags (\w+) -->\n(.*?)<!-- /flags -->`)
+	table := regexp.MustCompile(`(?s)<!-- flags ([\w ]+) -->\n(.*?)<!-- /flags -->`)
 	var missing []string
 	for _, c := range v.commands() {
 		if strings.Contains(c.help, "{flags}") {

@@ -1,0 +1,43 @@
+package dataset
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"knowhow/internal/spell"
+)
+
+// A Check is the result of checking every rule of one dataset.
+type Check struct {
+	ID     string    `json:"id"`     // or the name of the folder if the manifest has no valid one
+	Folder string    `json:"folder"` // absolute path
+	State  State     `json:"state"`
+	Rules  []Finding `json:"rules"` // in the order in which they were checked; checking ends with the rules that need what is missing
+}
+
+// Failed reports whether the dataset cannot be searched.
+func (c Check) Failed() bool { return findings(c.Rules).failed() }
+
+// Check returns the results of checking the dataset with an id, or all datasets
+// if id is "", as of the last scan. The error is an [*UnknownDataset] or that of
+// ctx.
+func (r *Registry) Check(ctx context.Context, id string) ([]Check, error) {
+	if err := r.wait(ctx); err != nil {
+		return nil, err
+	}
+	checks := []Check{}
+	var ids []string
+	for _, e := range r.snapshot() {
+		ids = append(ids, e.id())
+		if id == "" || id == e.id() {
+			checks = append(checks, Check{ID: e.id(), Folder: r.path(e.folder), State: e.state, Rules: e.found})
+		}
+	}
+	if id != "" && len(checks) == 0 {
+		slices.Sort(ids)
+		return nil, &UnknownDataset{ID: id, Known: slices.Compact(ids), Near: spell.Near(id, ids, 3)}
+	}
+	slices.SortStableFunc(checks, func(a, b Check) int { return strings.Compare(a.ID, b.ID) })
+	return checks, nil
+}
