@@ -266,12 +266,9 @@ func datasetSearchCommand(v *invocation, f *flagSet) func(context.Context) error
 		start := time.Now()
 		q := dataset.Query{Datasets: strings.Split(words[0], ","), Text: strings.Join(words[1:], " "), TopK: topK}
 		found, err := r.Search(ctx, q)
-		if _, unknown := errors.AsType[*dataset.UnknownDataset](err); unknown {
-			return &hintError{err, fmt.Sprintf("List the datasets with: %s datasets list", v.Program)}
-		}
 		switch {
 		case err != nil:
-			return err
+			return v.unknownDataset(err)
 		case asJSON:
 			return v.printJSON(datasetmcp.SearchResult(q, found, time.Since(start)))
 		}
@@ -322,7 +319,7 @@ func checkCommand(v *invocation, f *flagSet) func(context.Context) error {
 		}
 		checks, err := r.Check(ctx, id)
 		if err != nil {
-			return err
+			return v.unknownDataset(err)
 		}
 		bad := 0
 		for _, c := range checks {

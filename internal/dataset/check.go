@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-
-	"knowhow/internal/spell"
 )
 
 // A Check is the result of checking every rule of one dataset.
@@ -35,8 +33,7 @@ func (r *Registry) Check(ctx context.Context, id string) ([]Check, error) {
 		}
 	}
 	if id != "" && len(checks) == 0 {
-		slices.Sort(ids)
-		return nil, &UnknownDataset{ID: id, Known: slices.Compact(ids), Near: spell.Near(id, ids, 3)}
+		return nil, unknown(id, ids)
 	}
 	slices.SortStableFunc(checks, func(a, b Check) int { return strings.Compare(a.ID, b.ID) })
 	return checks, nil

@@ -27,7 +27,7 @@ func load(ctx context.Context, m Manifest, p place, base int64) (s *set, f findi
 			f.fail(ruleIndexFile, "reading it shows a defect in the program: %v", r)
 		}
 	}()
-	meta, err := readMetadata(p.metadata)
+	meta, err := readMetadata(ctx, p.metadata)
 	if err != nil {
 		f.fail(ruleMetadata, "%v", err)
 		return nil, f

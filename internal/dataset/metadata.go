@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -129,7 +130,7 @@ func (d *Document) label(n int) (title, where, id string) {
 
 // readMetadata reads a metadata file: a list of documents, or an object with
 // the member "documents". Errors say what to do.
-func readMetadata(file string) (*metadata, error) {
+func readMetadata(ctx context.Context, file string) (*metadata, error) {
 	f, info, err := openRegular(file)
 	if err != nil {
 		return nil, err
@@ -138,7 +139,7 @@ func readMetadata(file string) (*metadata, error) {
 	if info.Size() > maxMetadata {
 		return nil, fmt.Errorf("it has %d bytes, at most %d are read: divide the dataset: %w", info.Size(), maxMetadata, errkind.TooLarge)
 	}
-	r := bufio.NewReaderSize(io.LimitReader(f, maxMetadata+1), 1<<16)
+	r := bufio.NewReaderSize(readerOf(ctx, io.LimitReader(f, maxMetadata+1)), 1<<16)
 	if head, _ := r.Peek(1); len(head) == 1 && head[0] == 0x80 {
 		return nil, errors.New("it is a Python pickle, which is not read because it can run programs: write the documents as JSON")
 	}

@@ -16,7 +16,6 @@ import (
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/sanitize"
-	"knowhow/internal/spell"
 )
 
 // defaultInterval is the time between two scans. Changes are to be served
@@ -193,10 +192,7 @@ func (r *Registry) folders() ([]string, error) {
 	r.missing = false
 	var names []string
 	for _, e := range list {
-		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
-			continue
-		}
-		if _, err := os.Lstat(filepath.Join(r.dir, e.Name(), manifestName)); err == nil {
+		if isDatasetFolder(r.dir, e) {
 			names = append(names, e.Name())
 		}
 	}
@@ -370,8 +366,7 @@ func (r *Registry) find(id string) (*entry, error) {
 	if bad != nil {
 		return bad, nil
 	}
-	slices.Sort(ids)
-	return nil, &UnknownDataset{ID: id, Known: ids, Near: spell.Near(id, ids, 3)}
+	return nil, unknown(id, ids)
 }
 
 // get returns the set of a dataset, for which it waits.
@@ -387,7 +382,7 @@ func (r *Registry) get(ctx context.Context, id string) (*set, error) {
 		case e.set != nil:
 			return e.set, nil
 		case e.state != Loading:
-			return nil, fmt.Errorf("dataset %s cannot be searched, correct it and search again: %s: %w", id, r.info(e).Failure(), errkind.Corrupt)
+			return nil, r.bad(e)
 		}
 		select {
 		case <-e.loaded:
@@ -395,4 +390,9 @@ func (r *Registry) get(ctx context.Context, id string) (*set, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// bad returns the error for using a dataset that is Invalid or in Error.
+func (r *Registry) bad(e *entry) error {
+	return fmt.Errorf("dataset %s cannot be searched, correct it and search again: %s: %w", e.id(), r.info(e).Failure(), errkind.Corrupt)
 }

@@ -75,6 +75,13 @@ type UnknownDataset struct {
 	Near  []string // those that resemble ID
 }
 
+// unknown returns the error for an id that is not among ids.
+func unknown(id string, ids []string) error {
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	return &UnknownDataset{ID: id, Known: ids, Near: spell.Near(id, ids, 3)}
+}
+
 // Error lists the datasets that exist.
 func (e *UnknownDataset) Error() string {
 	message := "there is no dataset " + spell.Quote(e.ID)

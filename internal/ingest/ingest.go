@@ -62,6 +62,10 @@ type Options struct {
 	Journal     Journal        // nil means none
 	Report      func(Progress) // called with the progress of a Sync, from its goroutine; nil means none
 	Log         *slog.Logger   // nil means none
+
+	// Make turns the bytes of a file into a document; nil means [Make]. It must
+	// be safe for concurrent use.
+	Make func(ctx context.Context, data []byte, known document.Document) (*document.Document, error)
 }
 
 // Progress is the progress of a [Ingester.Sync]. It counts the files that have
@@ -152,6 +156,9 @@ func New(o Options) *Ingester {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Ingester{o: o, openTree: openTree, makeDoc: Make, seed: maphash.MakeSeed(),
+	if o.Make == nil {
+		o.Make = Make
+	}
+	return &Ingester{o: o, openTree: openTree, makeDoc: o.Make, seed: maphash.MakeSeed(),
 		seen: map[string]memory{}, settled: map[string]settledState{}}
 }
