@@ -35,6 +35,12 @@ var deps = map[string]string{
 	"ingest":   "document extract chunk sanitize",
 	"indexing": "document index ingest terminal sanitize",
 
+	// Vectors of texts.
+	"embed": "", "embed/safetensors": "", "embed/tokenizer": "", "embed/matmul": "",
+	"embed/bert":        "embed embed/matmul embed/safetensors embed/tokenizer",
+	"embed/minilm":      "embed embed/bert",
+	"embed/minilm/make": "embed/bert",
+
 	"fetch": "",
 	"job":   "",
 
@@ -88,14 +94,15 @@ var restricted = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
 	"modernc.org/sqlite":                     "index",
 	"database/sql":                           "index",
-	"net/http":                               "httpguard mcpserver fess fessserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest",
+	"net/http":                               "httpguard mcpserver fess fessserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/minilm/make",
 	"testing":                                "search/searchtest fess/fesstest mcpserver/mcptest",
 	"flag":                                   "", // cli/flags.go declares the flags
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",
 }
 
 // pure lists the packages that must not open files or sockets.
-var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cos", "chunk", "analysis", "query", "spell", "compact", "sanitize", "schema", "skill"}
+var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cos", "chunk", "analysis", "query", "spell", "compact", "sanitize", "schema", "skill",
+	"embed", "embed/safetensors", "embed/tokenizer", "embed/matmul"}
 
 // TestDeps checks the imports of every package against deps, restricted and
 // pure.
