@@ -30,6 +30,9 @@ var deps = map[string]string{
 	"extract": "extract/pdf", "chunk": "", "analysis": "", "query": "", "segment": "",
 	"extract/pdf": "extract/pdf/cos", "extract/pdf/cos": "",
 
+	// Vectors, without access to disk or network.
+	"vector": "", "fusion": "",
+
 	// Storage, indexing and background work.
 	"index":    "document search analysis query segment",
 	"ingest":   "document extract chunk sanitize",
@@ -91,7 +94,7 @@ var restricted = map[string]string{
 }
 
 // pure lists the packages that must not open files or sockets.
-var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cos", "chunk", "analysis", "query", "spell", "compact", "sanitize", "schema", "skill"}
+var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cos", "chunk", "analysis", "query", "spell", "compact", "sanitize", "schema", "skill", "vector", "fusion"}
 
 // TestDeps checks the imports of every package against deps, restricted and
 // pure.
