@@ -30,6 +30,9 @@ var deps = map[string]string{
 	"extract": "extract/pdf", "chunk": "", "analysis": "", "query": "", "segment": "",
 	"extract/pdf": "extract/pdf/cos", "extract/pdf/cos": "",
 
+	// Vectors, without access to disk or network.
+	"vector": "", "fusion": "",
+
 	// Storage, indexing and background work.
 	"index":    "document search analysis query segment",
 	"ingest":   "document extract chunk sanitize",
@@ -66,7 +69,7 @@ var deps = map[string]string{
 	"fessmcp": "search query fetch extract chunk job mcpserver compact sanitize",
 
 	// Datasets: search and creation know no server; the tools know no files.
-	"dataset":    "analysis segment sanitize spell",
+	"dataset":    "analysis segment sanitize spell document extract chunk ingest embed vector vector/faiss fusion",
 	"datasetmcp": "dataset mcpserver schema",
 
 	// Names of sources, and the configuration of the bridge: the one package below
@@ -102,7 +105,7 @@ var restricted = map[string]string{
 
 // pure lists the packages that must not open files or sockets.
 var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cos", "chunk", "analysis", "query", "spell", "compact", "sanitize", "schema", "skill",
-	"embed", "embed/safetensors", "embed/tokenizer", "embed/matmul"}
+	"embed", "embed/safetensors", "embed/tokenizer", "embed/matmul", "vector", "fusion"}
 
 // TestDeps checks the imports of every package against deps, restricted and
 // pure.
