@@ -109,6 +109,7 @@ func topKFlag(f *flagSet, topK *int, help string) {
 type datasetsFlags struct {
 	dir, level, transport, addr, token, names, revision string
 	hosts, origins                                      []string
+	model                                               modelFlags
 }
 
 // datasetsCommand serves datasets.
@@ -125,6 +126,7 @@ func datasetsCommand(v *invocation, f *flagSet) func(context.Context) error {
 	f.Choice(&o.revision, flag{Name: "revision", Help: "MCP revision; latest negotiates every revision"},
 		string(mcpserver.Latest), string(mcpserver.Pinned), string(mcpserver.Cody))
 	httpFlags(f, &o.hosts, &o.origins)
+	o.model.define(f, searchModelHelp)
 	f.operand = func(arg string) error {
 		commands := []string{"create", "list", "search", "check", "export", "delete"}
 		e := v.usagef("unexpected argument %q", arg)
@@ -146,7 +148,11 @@ func (v *invocation) serveDatasets(ctx context.Context, o *datasetsFlags) (err e
 			return err
 		}
 	}
-	r, err := dataset.New(dataset.Options{Dir: o.dir, Log: log})
+	embedders, err := o.model.embedders(v)
+	if err != nil {
+		return err
+	}
+	r, err := dataset.New(dataset.Options{Dir: o.dir, Log: log, Embedders: embedders})
 	if err != nil {
 		return err
 	}
@@ -182,10 +188,16 @@ func (v *invocation) serveDatasets(ctx context.Context, o *datasetsFlags) (err e
 	})
 }
 
-// openDatasets reads the datasets of a folder.
-func (v *invocation) openDatasets(ctx context.Context, dir string) (*dataset.Registry, error) {
-	r, err := dataset.New(dataset.Options{Dir: dir})
-	if err != nil {
+// openDatasets reads the datasets of a folder. Without a model they are searched
+// by words.
+func (v *invocation) openDatasets(ctx context.Context, dir string, model *modelFlags) (r *dataset.Registry, err error) {
+	o := dataset.Options{Dir: dir}
+	if model != nil {
+		if o.Embedders, err = model.embedders(v); err != nil {
+			return nil, err
+		}
+	}
+	if r, err = dataset.New(o); err != nil {
 		return nil, err
 	}
 	return r, r.Scan(ctx)
@@ -208,7 +220,7 @@ func listCommand(v *invocation, f *flagSet) func(context.Context) error {
 	datasetsDirFlag(f, &dir)
 	jsonFlag(f, &asJSON)
 	return func(ctx context.Context) error {
-		r, err := v.openDatasets(ctx, dir)
+		r, err := v.openDatasets(ctx, dir, nil)
 		if err != nil {
 			return err
 		}
@@ -251,15 +263,17 @@ func datasetSearchCommand(v *invocation, f *flagSet) func(context.Context) error
 	var asJSON bool
 	var words []string
 	var topK int
+	var model modelFlags
 	datasetsDirFlag(f, &dir)
 	topKFlag(f, &topK, "number of results, from 1 to 100; by default that of the dataset")
 	jsonFlag(f, &asJSON)
+	model.define(f, searchModelHelp)
 	f.operand = func(arg string) error { words = append(words, arg); return nil }
 	return func(ctx context.Context) error {
 		if len(words) < 2 {
 			return v.usagef("want the id of a dataset and a query")
 		}
-		r, err := v.openDatasets(ctx, dir)
+		r, err := v.openDatasets(ctx, dir, &model)
 		if err != nil {
 			return err
 		}
@@ -275,6 +289,9 @@ func datasetSearchCommand(v *invocation, f *flagSet) func(context.Context) error
 		return v.printHits(found, len(q.Datasets) > 1)
 	}
 }
+
+// printedSnippet is how many characters of a passage are printed for people.
+const printedSnippet = 300
 
 // printHits prints the results of a search for people.
 func (v *invocation) printHits(found *dataset.Result, several bool) error {
@@ -295,10 +312,8 @@ func (v *invocation) printHits(found *dataset.Result, several bool) error {
 			where = h.Dataset + ": " + where
 		}
 		fmt.Fprintf(&b, "%d. %s (%s %.2f)\n   %s\n", i+1, sanitize.Escape(h.Title), found.Kind, h.Score, sanitize.Escape(where))
-		for line := range strings.SplitSeq(h.Snippet, "\n") {
-			if line != "" {
-				fmt.Fprintf(&b, "   | %s\n", sanitize.Escape(line))
-			}
+		if text := sanitize.Short(h.Snippet, printedSnippet, 4*printedSnippet); text != "" {
+			fmt.Fprintf(&b, "   %s\n", text)
 		}
 	}
 	_, err := io.WriteString(v.stdout, b.String())
@@ -309,11 +324,13 @@ func (v *invocation) printHits(found *dataset.Result, several bool) error {
 func checkCommand(v *invocation, f *flagSet) func(context.Context) error {
 	var dir, id string
 	var asJSON bool
+	var model modelFlags
 	datasetsDirFlag(f, &dir)
 	jsonFlag(f, &asJSON)
+	model.define(f, searchModelHelp)
 	f.operand = oneOperand(v, &id)
 	return func(ctx context.Context) error {
-		r, err := v.openDatasets(ctx, dir)
+		r, err := v.openDatasets(ctx, dir, &model)
 		if err != nil {
 			return err
 		}

@@ -65,10 +65,11 @@ Examples:
 
 // createFlags are the flags of datasets create.
 type createFlags struct {
-	dir, id, name, description, embedder string
-	sources                              []string
-	topK                                 int
-	force                                bool
+	dir, id, name, description string
+	sources                    []string
+	topK                       int
+	force                      bool
+	model                      modelFlags
 }
 
 // createCommand creates a dataset.
@@ -96,6 +97,8 @@ func createCommand(v *invocation, f *flagSet) func(context.Context) error {
 		text(&o.description, dataset.MaxDescription))
 	datasetsDirFlag(f, &o.dir)
 	topKFlag(f, &o.topK, "default number of results of a search, from 1 to 100 (default 5)")
+	o.model.define(f, "the model that makes the vectors: builtin (all-MiniLM-L6-v2, which MCPower uses, too), none (search by words only), "+
+		"a folder with a Hugging Face or model2vec model, or the URL of a server")
 	f.Bool(&o.force, flag{Name: "force", Help: "replace the dataset with the same id"})
 	return func(ctx context.Context) error {
 		switch {
@@ -113,9 +116,14 @@ func (v *invocation) createDataset(ctx context.Context, o *createFlags) error {
 	lines := terminal.NewLines(v.stderr, nil)
 	v.stderr = lines // all output must clear the progress bar first
 	start := time.Now()
+	embedder, model, err := o.model.open(v)
+	if err != nil {
+		return err
+	}
 	var bar terminal.Bar
 	created, err := dataset.Create(ctx, dataset.CreateOptions{
 		Dir: o.dir, ID: o.id, Name: o.name, Description: o.description, DefaultTopK: o.topK, Sources: o.sources, Replace: o.force,
+		Embedder: embedder, Model: model,
 		Report: func(p dataset.Progress) {
 			if bar.What != p.What {
 				bar.Since = time.Now()
@@ -183,7 +191,7 @@ func exportCommand(v *invocation, f *flagSet) func(context.Context) error {
 		case asJSON && output != "":
 			return v.usagef("--json and --output exclude each other")
 		}
-		r, err := v.openDatasets(ctx, dir)
+		r, err := v.openDatasets(ctx, dir, nil)
 		if err != nil {
 			return err
 		}

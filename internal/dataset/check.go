@@ -18,7 +18,7 @@ type Check struct {
 func (c Check) Failed() bool { return findings(c.Rules).failed() }
 
 // Check returns the results of checking the dataset with an id, or all datasets
-// if id is "", as of the last scan. The error is an [*UnknownDataset] or that of
+// if id is "", as of the last scan, and which model made the vectors. The error is an [*UnknownDataset] or that of
 // ctx.
 func (r *Registry) Check(ctx context.Context, id string) ([]Check, error) {
 	if err := r.wait(ctx); err != nil {
@@ -29,7 +29,15 @@ func (r *Registry) Check(ctx context.Context, id string) ([]Check, error) {
 	for _, e := range r.snapshot() {
 		ids = append(ids, e.id())
 		if id == "" || id == e.id() {
-			checks = append(checks, Check{ID: e.id(), Folder: r.path(e.folder), State: e.state, Rules: e.found})
+			c := Check{ID: e.id(), Folder: r.path(e.folder), State: e.state, Rules: slices.Clone(e.found)}
+			if e.state == Ready {
+				_, f, err := e.set.embedderFor(ctx)
+				if err != nil {
+					return nil, err
+				}
+				c.Rules = append(c.Rules, f)
+			}
+			checks = append(checks, c)
 		}
 	}
 	if id != "" && len(checks) == 0 {

@@ -19,6 +19,7 @@ import (
 
 	"knowhow/internal/chunk"
 	"knowhow/internal/document"
+	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
 	"knowhow/internal/extract"
 	"knowhow/internal/ingest"
@@ -33,7 +34,7 @@ const (
 	chunkMax  = 1100
 
 	snippetSize = 200 // characters (MCPower)
-	batchSize   = 32  // texts in one call of an Embedder
+	batchSize   = 32  // texts in one call of the embedder
 
 	maxText = 512 << 20 // bytes of all texts, which are in memory
 )
@@ -50,7 +51,7 @@ type CreateOptions struct {
 	// Embedder makes the vectors; nil means that the dataset is searched by words
 	// only, and its index has no vectors. Model is the name of its model in the
 	// metadata.
-	Embedder Embedder
+	Embedder embed.Embedder
 	Model    string
 
 	Replace bool // an existing dataset with the same id
@@ -90,7 +91,7 @@ type Created struct {
 //
 // Errors: Invalid if o is not valid, Conflict if the dataset exists and Replace
 // is false, or if something else is in its place, NotFound if a source does not
-// exist or there is no text in the sources, TooLarge, and those of the Embedder.
+// exist or there is no text in the sources, TooLarge, and those of the embedder.
 func Create(ctx context.Context, o CreateOptions) (_ *Created, err error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -479,7 +480,7 @@ func (b *builder) writeVectors(ctx context.Context, file string) (dim int, err e
 		for _, d := range b.docs[done:end] {
 			texts = append(texts, d.Content)
 		}
-		vectors, err := b.o.Embedder.Embed(ctx, texts, documentKind)
+		vectors, err := b.o.Embedder.Embed(ctx, texts, embed.Document)
 		if err != nil {
 			return nil, fmt.Errorf("computing vectors: %w", err)
 		}

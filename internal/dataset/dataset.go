@@ -40,11 +40,11 @@ type Info struct {
 	Vectors      int    // 0 unless the dataset is ready
 	Documents    int    // entries of the metadata; 0 unless the dataset is ready
 	Model        string // that the metadata names; "" if it names none
-	ByMeaning    bool   // whether vectors take part in a search
 	ManifestPath string // absolute
 
 	// Problems says what is wrong, in the order in which it was found. A dataset
-	// that is ready has warnings at most.
+	// that is ready has warnings at most. That about its model is there once it
+	// was searched or checked.
 	Problems []Finding
 	FailedAt time.Time // when the dataset became Invalid or Error
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
 	"knowhow/internal/sanitize"
 )
@@ -27,6 +28,12 @@ type Options struct {
 	Dir      string        // folder of the datasets; it need not exist yet
 	Interval time.Duration // between two scans of Watch; 0 means 3 seconds
 	Log      *slog.Logger  // nil discards
+
+	// Embedders returns the embedders that may have made the vectors of a
+	// dataset, those that are at hand without much work first. model is the name
+	// in the metadata, or DefaultModel. nil means that there are none: all
+	// datasets are searched by words.
+	Embedders func(model string) []embed.Embedder
 }
 
 // A Registry holds the datasets of a folder: those in its direct subfolders with
@@ -161,6 +168,9 @@ func (r *Registry) Scan(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		if next.set != nil {
+			next.set.embedders = r.o.Embedders
+		}
 		next.found = append(slices.Clone(e.found), f...)
 		next.state, next.files = Ready, e.files
 		if next.set == nil {
@@ -266,7 +276,7 @@ func (f findings) manifest() findings {
 // log logs the outcome of loading.
 func (e *entry) log(log *slog.Logger) {
 	if e.state == Ready {
-		log.Info("dataset ready", "dataset", e.id(), "documents", len(e.set.docs), "vectors", e.set.vectors)
+		log.Info("dataset ready", "dataset", e.id(), "documents", len(e.set.docs), "vectors", e.set.vectors.index.Len())
 	}
 	for _, p := range e.found.problems() {
 		level := slog.LevelWarn
@@ -339,7 +349,10 @@ func (r *Registry) info(e *entry) Info {
 		Problems:     e.found.problems(), FailedAt: e.failedAt,
 	}
 	if e.set != nil {
-		i.Vectors, i.Documents, i.Model = e.set.vectors, len(e.set.docs), e.set.model
+		i.Vectors, i.Documents, i.Model = e.set.vectors.index.Len(), len(e.set.docs), e.set.model
+		if f, known := e.set.meaning.result(); known && f.Status == Warning {
+			i.Problems = append(i.Problems, f)
+		}
 		if e.state == Loading {
 			i.State = Ready // in its old state
 		}

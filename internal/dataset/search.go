@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/fusion"
 	"knowhow/internal/sanitize"
 	"knowhow/internal/segment"
 	"knowhow/internal/spell"
@@ -23,6 +25,10 @@ const (
 	// maxByWords is how many documents that have a word are scored. Documents
 	// beyond them are as good as without a word.
 	maxByWords = 10_000
+
+	// maxByVectors is how many documents with the most similar vectors are
+	// considered.
+	maxByVectors = 1000
 )
 
 // A Query is a search.
@@ -136,19 +142,57 @@ func (r *Registry) Search(ctx context.Context, q Query) (*Result, error) {
 	return search(ctx, sets, q)
 }
 
-// A scored is a document with its scores.
-type scored struct {
-	set, doc int
-	words    float32 // 0 if it has none of the words
-	meaning  float32 // similarity of its vector; only if vectors take part
-	score    float32
-}
+// A place of a document among several sets: the number of the set, and of the
+// document in it. It is what scores are fused by.
+type docID int64
+
+func newDocID(set, doc int) docID     { return docID(set)<<32 | docID(doc) }
+func (d docID) split() (set, doc int) { return int(d >> 32), int(d & (1<<32 - 1)) }
 
 // search searches sets, of which there is at least one.
 func search(ctx context.Context, sets []*set, q Query) (*Result, error) {
 	topK := cmp.Or(q.TopK, sets[0].manifest.DefaultTopK)
 	words := newWordQuery(q.Text)
-	bases := make([]int64, len(sets))
+	byWords, err := searchWords(ctx, sets, words, max(maxByWords, topK))
+	if err != nil {
+		return nil, searchError(ctx, err)
+	}
+	res := &Result{Kind: ByWords}
+	byMeaning, err := searchVectors(ctx, sets, q.Text, byWords, max(maxByVectors, topK), res)
+	if err != nil {
+		return nil, searchError(ctx, err)
+	}
+	best := byWords
+	switch {
+	case len(byMeaning) == 0:
+	case len(byWords) == 0:
+		res.Kind = ByL2
+		for i, h := range byMeaning {
+			set, _ := h.ID.split()
+			v := sets[set].vectors
+			byMeaning[i].Score = v.score(h.Score)
+			if v.kind != ByL2 {
+				res.Kind = ByCosine
+			}
+		}
+		best = byMeaning
+		slices.SortStableFunc(best, func(a, b fusion.Hit[docID]) int {
+			return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
+		})
+	default:
+		res.Kind = Fused
+		best = fuse(byWords, byMeaning)
+	}
+	for _, h := range best[:min(len(best), topK)] {
+		set, doc := h.ID.split()
+		res.Hits = append(res.Hits, sets[set].hit(doc, h.Score, words))
+	}
+	return res, nil
+}
+
+// searchWords returns the documents that have a word, the best first, with
+// scores from 0 to 1.
+func searchWords(ctx context.Context, sets []*set, words wordQuery, most int) ([]fusion.Hit[docID], error) {
 	c := sets[0].words.alone
 	if len(sets) > 1 {
 		segments := make([]*segment.Segment, len(sets))
@@ -157,26 +201,91 @@ func search(ctx context.Context, sets []*set, q Query) (*Result, error) {
 		}
 		c = collect(segments...)
 	}
-	for i, s := range sets {
-		bases[i] = s.words.base
-	}
-	var list []scored
-	bound, err := words.search(ctx, c, max(maxByWords, topK), func(row int64, score float32) {
-		i := slices.IndexFunc(bases, func(b int64) bool { return row-row%rowsEach == b })
-		list = append(list, scored{set: i, doc: int(row - bases[i]), words: score})
+	var hits []fusion.Hit[docID]
+	bound, err := words.search(ctx, c, most, func(row int64, score float32) {
+		i := slices.IndexFunc(sets, func(s *set) bool { return s.words.base == row-row%rowsEach })
+		hits = append(hits, fusion.Hit[docID]{ID: newDocID(i, int(row%rowsEach)), Score: float64(score)})
 	})
-	if err != nil {
-		return nil, searchError(ctx, err)
+	for i := range hits {
+		hits[i].Score = min(hits[i].Score/float64(bound), 1)
 	}
-	res := &Result{Kind: ByWords}
-	for i := range list {
-		list[i].score = list[i].words / bound
+	return hits, err
+}
+
+// searchVectors returns the documents that are most similar to the query, with
+// their cosines, and those of byWords that have a vector. It adds to the notes of
+// res why the vectors of a set did not take part.
+func searchVectors(ctx context.Context, sets []*set, text string, byWords []fusion.Hit[docID], most int, res *Result) ([]fusion.Hit[docID], error) {
+	var hits []fusion.Hit[docID]
+	made := map[string][]float32{}
+	for i, s := range sets {
+		v, note, err := s.queryVector(ctx, text, made)
+		if err != nil {
+			return nil, err
+		}
+		if note != "" {
+			if len(sets) > 1 {
+				note = s.manifest.ID + ": " + note
+			}
+			res.Notes = append(res.Notes, note)
+		}
+		if v == nil {
+			continue
+		}
+		found := map[int]bool{}
+		err = s.vectors.search(ctx, v, most, func(doc int, cosine float64) {
+			found[doc] = true
+			hits = append(hits, fusion.Hit[docID]{ID: newDocID(i, doc), Score: cosine})
+		})
+		if err != nil {
+			return nil, err
+		}
+		var others []int
+		for _, h := range byWords {
+			if set, doc := h.ID.split(); set == i && !found[doc] {
+				others = append(others, doc)
+			}
+		}
+		cosines, err := s.vectors.similar(v, others)
+		if err != nil {
+			return nil, err
+		}
+		for k, c := range cosines {
+			if !math.IsNaN(c) {
+				hits = append(hits, fusion.Hit[docID]{ID: newDocID(i, others[k]), Score: c})
+			}
+		}
 	}
-	slices.SortStableFunc(list, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
-	for _, x := range list[:min(len(list), topK)] {
-		res.Hits = append(res.Hits, sets[x.set].hit(x, words))
+	return hits, nil
+}
+
+// fuse combines both lists, neither of which is empty. A document without words
+// of the query has the score 0 in the first one. For a document without a vector,
+// which may be in a set that is searched by words only, its words count alone.
+func fuse(byWords, byMeaning []fusion.Hit[docID]) []fusion.Hit[docID] {
+	cosines := make(map[docID]float64, len(byMeaning))
+	least, most := math.Inf(1), math.Inf(-1)
+	for _, h := range byMeaning {
+		cosines[h.ID] = h.Score
+		least, most = min(least, h.Score), max(most, h.Score)
 	}
-	return res, nil
+	words := make(map[docID]bool, len(byWords))
+	best := 0.0
+	for _, h := range byWords {
+		words[h.ID] = true
+		best = max(best, h.Score)
+	}
+	for _, h := range byWords {
+		if _, ok := cosines[h.ID]; !ok {
+			byMeaning = append(byMeaning, fusion.Hit[docID]{ID: h.ID, Score: least + (most-least)*h.Score/best})
+		}
+	}
+	for id := range cosines {
+		if !words[id] {
+			byWords = append(byWords, fusion.Hit[docID]{ID: id})
+		}
+	}
+	return fusion.Fuse(byWords, byMeaning, fusion.Options{Weight: fusion.DefaultWeight})
 }
 
 // searchError returns the error of a search.
@@ -191,11 +300,11 @@ func searchError(ctx context.Context, err error) error {
 }
 
 // hit returns a document as a hit.
-func (s *set) hit(x scored, words wordQuery) Hit {
-	d := &s.docs[x.doc]
-	title, where, id := d.label(x.doc)
+func (s *set) hit(doc int, score float64, words wordQuery) Hit {
+	d := &s.docs[doc]
+	title, where, id := d.label(doc)
 	return Hit{
-		Dataset: s.manifest.ID, Score: float64(min(max(x.score, 0), 1)),
+		Dataset: s.manifest.ID, Score: min(max(score, 0), 1),
 		ID: id, Title: title, Path: where, Snippet: words.excerpt(d),
 		Heading: sanitize.Short(d.Heading, 300, 1200), Chunk: d.Chunk, StartLine: d.StartLine, EndLine: d.EndLine,
 	}

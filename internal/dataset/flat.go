@@ -2,19 +2,9 @@ package dataset
 
 import (
 	"bufio"
-	"context"
 	"encoding/binary"
 	"math"
 )
-
-type Kind int
-
-const documentKind Kind = 0
-
-// An Embedder turns texts into vectors.
-type Embedder interface {
-	Embed(ctx context.Context, texts []string, kind Kind) ([][]float32, error)
-}
 
 // writeFlat writes a FAISS IndexFlatIP.
 func writeFlat(w *bufio.Writer, dim, n int, next func() ([]float32, error)) error {

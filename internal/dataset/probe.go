@@ -1,0 +1,213 @@
+package dataset
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"knowhow/internal/embed"
+	"knowhow/internal/errkind"
+	"knowhow/internal/sanitize"
+)
+
+// Constants of the probe.
+const (
+	probed     = 5    // texts
+	probeLeast = 24   // bytes of a text; shorter ones say little
+	sameModel  = 0.90 // median of the cosines; other models give less than 0.1
+	exactModel = 0.98
+	retryProbe = 30 * time.Second // after the embedder failed
+)
+
+// A meaning is what is known about the model of a set's vectors. It is found out
+// when it is first needed.
+type meaning struct {
+	mu       sync.Mutex
+	known    bool
+	embedder embed.Embedder // nil if the vectors are not used
+	finding  Finding
+	failedAt time.Time // when the embedder failed; zero if it did not
+}
+
+// result returns what is known, without finding it out.
+func (m *meaning) result() (f Finding, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.finding, m.known
+}
+
+// embedderFor returns the embedder that made the vectors of the set, nil if there
+// is none, and the reason. The error is that of ctx.
+func (s *set) embedderFor(ctx context.Context) (embed.Embedder, Finding, error) {
+	m := &s.meaning
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.known && (m.failedAt.IsZero() || time.Since(m.failedAt) < retryProbe) {
+		return m.embedder, m.finding, nil
+	}
+	e, f, err := s.probe(ctx)
+	if ctx.Err() != nil {
+		return nil, f, context.Cause(ctx)
+	}
+	m.known, m.embedder, m.finding, m.failedAt = true, e, f, time.Time{}
+	if err != nil {
+		m.failedAt = time.Now()
+	}
+	return e, f, nil
+}
+
+// probe compares stored vectors with those that embedders make of the stored
+// texts. The error is that of an embedder that could not be used.
+func (s *set) probe(ctx context.Context) (embed.Embedder, Finding, error) {
+	f := func(status Status, format string, args ...any) Finding {
+		return Finding{ruleModel, status, fmt.Sprintf(format, args...)}
+	}
+	named := cmp.Or(s.model, DefaultModel)
+	said := "the metadata names " + shown(named)
+	if s.model == "" {
+		said = "the metadata names no model, so " + shown(named) + " was tried"
+	}
+	switch {
+	case s.vectors.index.Len() == 0:
+		return nil, f(Passed, "not needed"), nil
+	case s.vectors.odd != "":
+		return nil, f(Warning, "%s; the dataset is searched by words only", s.vectors.odd), nil
+	}
+	texts, docs := s.probeTexts()
+	if len(texts) == 0 {
+		return nil, f(Warning, "there is no text with which the model can be checked; the dataset is searched by words only"), nil
+	}
+	dim := s.vectors.index.Dim()
+	var tried []string
+	var failed error
+	for _, e := range s.candidates(named) {
+		if d := e.Dimension(); d != 0 && d != dim {
+			continue
+		}
+		vs, err := e.Embed(ctx, texts, embed.Document)
+		switch {
+		case ctx.Err() != nil:
+			return nil, Finding{}, ctx.Err()
+		case err != nil:
+			failed = fmt.Errorf("%s: %w", name(e), err)
+			continue
+		case len(vs) != len(texts) || len(vs[0]) != dim:
+			continue
+		}
+		cosines := make([]float64, 0, len(texts))
+		for i, v := range vs {
+			c, err := s.vectors.similar(v, docs[i:i+1])
+			if err != nil {
+				return nil, Finding{}, err
+			}
+			cosines = append(cosines, c[0])
+		}
+		slices.Sort(cosines)
+		cosine := cosines[len(cosines)/2]
+		switch {
+		case cosine >= exactModel:
+			return e, f(Passed, "%s made the vectors (cosine %.3f with its own)", name(e), cosine), nil
+		case cosine >= sameModel:
+			return e, f(Passed, "%s made the vectors, or nearly (cosine %.3f with its own)", name(e), cosine), nil
+		}
+		tried = append(tried, fmt.Sprintf("%s did not make the vectors (cosine %.3f with its own)", name(e), cosine))
+	}
+	const words = "the dataset is searched by words only"
+	switch {
+	case failed != nil:
+		return nil, f(Warning, "%s, but the model could not be used: %s; %s", said, sanitize.Short(errkind.Message(failed), 300, 600), words), failed
+	case len(tried) > 0:
+		return nil, f(Warning, "%s, but %s; %s: create the dataset again, or name its model", said, strings.Join(tried, ", and "), words), nil
+	}
+	return nil, f(Warning, "%s, with vectors of %d dimensions, and no such model is at hand; %s: name a folder or a server with the model", said, dim, words), nil
+}
+
+// candidates returns the embedders that may have made the vectors: those with
+// the name of the model first.
+func (s *set) candidates(named string) []embed.Embedder {
+	if s.embedders == nil {
+		return nil
+	}
+	list := slices.Clone(s.embedders(named))
+	slices.SortStableFunc(list, func(a, b embed.Embedder) int {
+		match := func(e embed.Embedder) int {
+			if embed.ModelName(e.ID()) == embed.ModelName(named) {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Compare(match(a), match(b))
+	})
+	return list
+}
+
+// name returns the name of an embedder's model for messages.
+func name(e embed.Embedder) string {
+	id, _, _ := strings.Cut(e.ID(), "@")
+	return sanitize.Short(id, 100, 200)
+}
+
+// probeTexts returns the shortest texts of documents with vectors, and the
+// documents. A short text takes less time, and a model reads all of it.
+func (s *set) probeTexts() (texts []string, docs []int) {
+	type candidate struct{ doc, size int }
+	var list []candidate
+	for i := range s.docs {
+		if _, ok := s.vectors.row(i); ok && len(s.docs[i].Content) >= probeLeast {
+			list = append(list, candidate{i, len(s.docs[i].Content)})
+		}
+	}
+	slices.SortFunc(list, func(a, b candidate) int { return cmp.Or(cmp.Compare(a.size, b.size), cmp.Compare(a.doc, b.doc)) })
+	seen := map[string]bool{}
+	for _, c := range list {
+		text := s.docs[c.doc].Content
+		if seen[text] {
+			continue
+		}
+		seen[text] = true
+		texts, docs = append(texts, text), append(docs, c.doc)
+		if len(texts) == probed {
+			break
+		}
+	}
+	return texts, docs
+}
+
+// queryVector returns the vector of a query. A nil vector means that the vectors
+// are not used, and note says why, "" if that needs no explanation. The error is
+// that of ctx.
+func (s *set) queryVector(ctx context.Context, text string, made map[string][]float32) (v []float32, note string, err error) {
+	e, f, err := s.embedderFor(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	if e == nil {
+		if f.Status == Warning {
+			note = f.Message
+		}
+		return nil, note, nil
+	}
+	if embed.Foreign(e, text) {
+		return nil, "the model " + name(e) + " does not know the language of the query; it is searched by words only", nil
+	}
+	if v, ok := made[e.ID()]; ok {
+		return v, "", nil
+	}
+	vs, err := e.Embed(ctx, []string{text}, embed.Query)
+	if ctx.Err() != nil {
+		return nil, "", context.Cause(ctx)
+	}
+	if err == nil && (len(vs) != 1 || len(vs[0]) != s.vectors.index.Dim()) {
+		err = errors.New("its vectors have another dimension than before")
+	}
+	if err != nil {
+		return nil, "the model " + name(e) + " could not be used, so this search was by words only: " + sanitize.Short(errkind.Message(err), 300, 600), nil
+	}
+	made[e.ID()] = vs[0]
+	return vs[0], "", nil
+}
