@@ -31,7 +31,7 @@ var deps = map[string]string{
 	"extract/pdf": "extract/pdf/cos", "extract/pdf/cos": "",
 
 	// Vectors, without access to disk or network.
-	"vector": "", "fusion": "",
+	"vector": "", "vector/faiss": "", "fusion": "",
 
 	// Storage, indexing and background work.
 	"index":    "document search analysis query segment",
@@ -105,7 +105,7 @@ var restricted = map[string]string{
 
 // pure lists the packages that must not open files or sockets.
 var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cos", "chunk", "analysis", "query", "spell", "compact", "sanitize", "schema", "skill",
-	"embed", "embed/safetensors", "embed/tokenizer", "embed/matmul", "vector", "fusion"}
+	"embed", "embed/safetensors", "embed/tokenizer", "embed/matmul", "vector", "vector/faiss", "fusion"}
 
 // TestDeps checks the imports of every package against deps, restricted and
 // pure.

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,7 @@ import (
 	"knowhow/internal/extract"
 	"knowhow/internal/ingest"
 	"knowhow/internal/sanitize"
+	"knowhow/internal/vector/faiss"
 )
 
 // Sizes of what Create writes.
@@ -406,17 +408,20 @@ func (b *builder) write(ctx context.Context, dir string) error {
 	if err := os.Mkdir(filepath.Join(dir, indexFolder), 0o755); err != nil {
 		return fmt.Errorf("writing the dataset: %w", err)
 	}
-	dim, model := 1, noModel
+	dim, model := 1, noModel // FAISS requires a dimension
+	var vectors []float32
 	if o.Embedder != nil {
-		model = o.Model
 		var err error
-		if dim, err = b.writeVectors(ctx, filepath.Join(dir, indexFolder, indexName)); err != nil {
+		if vectors, err = b.vectors(ctx); err != nil {
 			return err
 		}
+		dim, model = len(vectors)/len(b.docs), o.Model
 		b.res.Vectors = len(b.docs)
-	} else if err := writeFile(filepath.Join(dir, indexFolder, indexName), func(w *bufio.Writer) error {
-		return writeFlat(w, dim, 0, nil)
-	}); err != nil {
+	}
+	err := writeFile(filepath.Join(dir, indexFolder, indexName), func(w *bufio.Writer) error {
+		return faiss.WriteFlat(w, faiss.InnerProduct, dim, vectors)
+	})
+	if err != nil {
 		return err
 	}
 	now := o.Now().UTC().Format("2006-01-02T15:04:05.000Z")
@@ -424,7 +429,7 @@ func (b *builder) write(ctx context.Context, dir string) error {
 	if o.Embedder == nil {
 		meta.Stats.EmbeddingDimensions = 0
 	}
-	err := writeFile(filepath.Join(dir, metadataName), func(w *bufio.Writer) error { return writeMetadata(ctx, w, meta, b.docs) })
+	err = writeFile(filepath.Join(dir, metadataName), func(w *bufio.Writer) error { return writeMetadata(ctx, w, meta, b.docs) })
 	if err != nil {
 		return err
 	}
@@ -465,16 +470,12 @@ func writeMetadata(ctx context.Context, w *bufio.Writer, m written, docs []Docum
 	return nil
 }
 
-// writeVectors computes and writes the vectors of all documents. It returns
-// their dimension.
-func (b *builder) writeVectors(ctx context.Context, file string) (dim int, err error) {
-	report := func(done int) { b.o.Report(Progress{"computing vectors", "chunks", done, len(b.docs)}) }
-	report(0)
-	done := 0
-	next := func() ([]float32, error) {
-		if done == len(b.docs) {
-			return nil, nil
-		}
+// vectors returns the vectors of all documents, one after the other.
+func (b *builder) vectors(ctx context.Context) (all []float32, err error) {
+	report := func(done int) { b.o.Report(Progress{"computing vectors", "passages", done, len(b.docs)}) }
+	dim := 0
+	for done := 0; done < len(b.docs); {
+		report(done)
 		end := min(done+batchSize, len(b.docs))
 		texts := make([]string, 0, batchSize)
 		for _, d := range b.docs[done:end] {
@@ -487,35 +488,17 @@ func (b *builder) writeVectors(ctx context.Context, file string) (dim int, err e
 		if len(vectors) != len(texts) {
 			return nil, fmt.Errorf("computing vectors: the model made %d vectors of %d texts: %w", len(vectors), len(texts), errkind.Unavailable)
 		}
-		var out []float32
 		for _, v := range vectors {
-			if dim == 0 {
-				dim = len(v)
-			}
+			dim = cmp.Or(dim, len(v))
 			if len(v) != dim || dim == 0 {
 				return nil, fmt.Errorf("computing vectors: the model made vectors of %d and %d dimensions: %w", dim, len(v), errkind.Unavailable)
 			}
-			out = append(out, v...)
+			all = append(all, v...)
 		}
 		done = end
-		report(done)
-		return out, nil
 	}
-	return dim, writeFile(file, func(w *bufio.Writer) error {
-		first, err := next()
-		if err != nil {
-			return err
-		}
-		pending := first
-		return writeFlat(w, dim, len(b.docs), func() ([]float32, error) {
-			if pending != nil {
-				v := pending
-				pending = nil
-				return v, nil
-			}
-			return next()
-		})
-	})
+	report(len(b.docs))
+	return all, nil
 }
 
 // writeFile creates a file and waits until it is on disk.

@@ -1,11 +1,14 @@
 package dataset
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+
+	"knowhow/internal/vector/faiss"
 )
 
 // A sample is a valid dataset that tests break.
@@ -65,21 +68,15 @@ func writeIndex(t testing.TB, name string, vectors [][]float32) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	_ = os.Remove(name)
 	dim := 1
 	if len(vectors) > 0 {
 		dim = len(vectors[0])
 	}
-	err := writeFile(name, func(w *bufio.Writer) error {
-		return writeFlat(w, dim, len(vectors), func() ([]float32, error) {
-			v := vectors[0]
-			vectors = vectors[1:]
-			return v, nil
-		})
-	})
-	if err != nil {
+	var data bytes.Buffer
+	if err := faiss.WriteFlat(&data, faiss.InnerProduct, dim, slices.Concat(vectors...)); err != nil {
 		t.Fatal(err)
 	}
+	put(t, name, data.String())
 }
 
 // open returns a Registry of a folder after one scan.

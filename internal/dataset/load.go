@@ -2,14 +2,11 @@ package dataset
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
-	"math"
 
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
+	"knowhow/internal/vector/faiss"
 )
 
 // A set is a dataset in memory. It is immutable, but for what is known about its
@@ -57,7 +54,7 @@ func load(ctx context.Context, m Manifest, p place, base int64) (s *set, f findi
 }
 
 // readIndex reads an index file.
-func readIndex(ctx context.Context, path string) (*stored, error) {
+func readIndex(ctx context.Context, path string) (*faiss.Index, error) {
 	file, info, err := openRegular(path)
 	if err != nil {
 		return nil, err
@@ -66,23 +63,9 @@ func readIndex(ctx context.Context, path string) (*stored, error) {
 	if info.Size() > maxIndex {
 		return nil, fmt.Errorf("it has %d bytes, at most %d are read: divide the dataset: %w", info.Size(), int64(maxIndex), errkind.TooLarge)
 	}
-	var head [45]byte
-	if _, err := io.ReadFull(file, head[:]); err != nil {
-		return nil, errors.New("it is too short for a FAISS index: copy or create it again")
-	}
-	le := binary.LittleEndian
-	x := &stored{dim: int(le.Uint32(head[4:])), l2: string(head[:4]) == "IxF2"}
-	n := int64(le.Uint64(head[8:]))
-	if string(head[:3]) != "IxF" || x.dim < 1 || x.dim > 1<<20 || n < 0 || n > maxDocuments || info.Size() != 45+4*n*int64(x.dim) {
-		return nil, errors.New("it is not a FAISS index, or it is truncated: copy or create it again")
-	}
-	data, err := io.ReadAll(readerOf(ctx, file))
+	x, err := faiss.Read(ctx, file, info.Size(), faiss.Options{MaxBytes: maxIndex})
 	if err != nil {
-		return nil, err
-	}
-	x.vectors = make([]float32, len(data)/4)
-	for i := range x.vectors {
-		x.vectors[i] = math.Float32frombits(le.Uint32(data[4*i:]))
+		return nil, fmt.Errorf("%s: copy or create it again: %w", errkind.Message(err), errkind.Corrupt)
 	}
 	return x, nil
 }

@@ -82,7 +82,7 @@ func (s *set) probe(ctx context.Context) (embed.Embedder, Finding, error) {
 	if len(texts) == 0 {
 		return nil, f(Warning, "there is no text with which the model can be checked; the dataset is searched by words only"), nil
 	}
-	dim := s.vectors.index.Dim()
+	dim := s.vectors.stored.Dim
 	var tried []string
 	var failed error
 	for _, e := range s.candidates(named) {
@@ -202,7 +202,7 @@ func (s *set) queryVector(ctx context.Context, text string, made map[string][]fl
 	if ctx.Err() != nil {
 		return nil, "", context.Cause(ctx)
 	}
-	if err == nil && (len(vs) != 1 || len(vs[0]) != s.vectors.index.Dim()) {
+	if err == nil && (len(vs) != 1 || len(vs[0]) != s.vectors.stored.Dim) {
 		err = errors.New("its vectors have another dimension than before")
 	}
 	if err != nil {

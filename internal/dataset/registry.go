@@ -372,7 +372,7 @@ func (r *Registry) find(id string) (*entry, error) {
 			return e, nil
 		case e.id() == id:
 			bad = e
-		case e.state != Invalid:
+		case e.state == Ready || e.state == Loading:
 			ids = append(ids, e.id())
 		}
 	}

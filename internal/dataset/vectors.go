@@ -6,50 +6,47 @@ import (
 	"math"
 
 	"knowhow/internal/vector"
+	"knowhow/internal/vector/faiss"
 )
-
-// A stored is what an index file has.
-type stored struct {
-	vectors []float32 // one after the other
-	dim     int
-	l2      bool    // the metric of the file: L2, or else inner product
-	ids     []int64 // of each vector; nil if they are the positions
-}
 
 // vectors are the vectors of a dataset. They are compared by their angle, which
 // is what inner product and L2 of vectors of length 1 do.
 type vectors struct {
-	index *vector.Index
-	docs  []int32       // document of each row; nil if row i is document i
-	rows  map[int32]int // row of each document; nil if document i is row i
-	count int           // documents
-	kind  ScoreKind
-	odd   string // why the vectors cannot be right; "" if nothing is known against them
+	index  *vector.Index
+	stored *faiss.Index
+	docs   []int32       // document of each row; nil if row i is document i
+	rows   map[int32]int // row of each document; nil if document i is row i
+	count  int           // documents
+	kind   ScoreKind
+	odd    string // why the vectors cannot be right; "" if nothing is known against them
 }
 
 // newVectors returns the vectors of n documents, and reports what is odd.
-func newVectors(x *stored, n, dimensions int, f *findings) (*vectors, error) {
-	v := &vectors{count: n, kind: ByCosine}
-	if x.l2 {
+func newVectors(x *faiss.Index, n, dimensions int, f *findings) (*vectors, error) {
+	v := &vectors{stored: x, count: n, kind: ByCosine}
+	if x.Metric == faiss.L2 {
 		v.kind = ByL2
 	}
-	total := len(x.vectors) / max(x.dim, 1)
-	f.pass(ruleIndexFile, "%d vectors of %d dimensions", total, x.dim)
+	total := x.Count
+	f.pass(ruleIndexFile, "%s, %s, %d vectors of %d dimensions", x.Type, x.Metric, total, x.Dim)
 	if total == 0 {
 		if n > 0 {
 			f.pass(ruleVectors, "there are none, so the dataset is searched by words")
 		}
 		v.docs = []int32{}
 	}
-	if dimensions > 0 && total > 0 && dimensions != x.dim {
-		f.warn(ruleVectors, "the metadata says that they have %d dimensions, they have %d: the index may be that of other texts", dimensions, x.dim)
+	if dimensions > 0 && total > 0 && dimensions != x.Dim {
+		f.warn(ruleVectors, "the metadata says that they have %d dimensions, they have %d: the index may be that of other texts", dimensions, x.Dim)
 	}
 	if total > 0 {
-		v.assign(x.ids, total, f)
+		v.assign(x.IDs, total, f)
 		v.examine(x, total, f)
 	}
+	if total > 0 && !x.Trained {
+		f.warn(ruleVectors, "the index is not trained, FAISS cannot search it")
+	}
 	var err error
-	v.index, err = vector.New(x.vectors, x.dim, vector.Cosine)
+	v.index, err = vector.New(x.Vectors, x.Stored, vector.Cosine)
 	return v, err
 }
 
@@ -99,14 +96,14 @@ const (
 )
 
 // examine looks for vectors that are not numbers or that no model makes.
-func (v *vectors) examine(x *stored, total int, f *findings) {
+func (v *vectors) examine(x *faiss.Index, total int, f *findings) {
 	bad := 0
 	var sample [][]float64
 	step := max(total/examined, 1)
 	least, most := math.Inf(1), 0.0
 	negative := false
 	for row := range total {
-		r := x.vectors[row*x.dim:][:x.dim]
+		r := x.Vectors[row*x.Stored:][:x.Stored]
 		sum := 0.0
 		for _, c := range r {
 			sum += float64(c) * float64(c)
@@ -118,7 +115,7 @@ func (v *vectors) examine(x *stored, total int, f *findings) {
 		length := math.Sqrt(sum)
 		least, most = min(least, length), max(most, length)
 		if row%step == 0 && length > 0 && len(sample) < examined {
-			unit := make([]float64, x.dim)
+			unit := make([]float64, x.Stored)
 			for i, c := range r {
 				unit[i] = float64(c) / length
 				negative = negative || c < 0
@@ -130,7 +127,7 @@ func (v *vectors) examine(x *stored, total int, f *findings) {
 		f.warn(ruleVectors, "%d have values that are not numbers and are never found: create the dataset again", bad)
 	}
 	switch {
-	case len(sample) >= 3 && x.dim >= 16 && (!negative || sameAngles(sample)):
+	case len(sample) >= 3 && x.Stored >= 16 && (!negative || sameAngles(sample)):
 		v.odd = "the vectors look like random numbers, not like those of a model"
 		f.warn(ruleVectors, "they look like random numbers, not like those of a model: create the dataset again to search it by meaning")
 	case bad == 0 && most > 0 && (least < 0.99 || most > 1.01):
@@ -178,6 +175,10 @@ func (v *vectors) doc(row int) int {
 // search calls f with the documents whose vectors are most similar to query, at
 // most most, the best first.
 func (v *vectors) search(ctx context.Context, query []float32, most int, f func(doc int, cosine float64)) error {
+	query, err := v.stored.Query(query)
+	if err != nil {
+		return fmt.Errorf("comparing vectors: %w", err)
+	}
 	o := vector.Options{}
 	if v.docs != nil {
 		o.Allow = func(row int) bool { return v.docs[row] >= 0 }
@@ -202,6 +203,10 @@ func (v *vectors) similar(query []float32, docs []int) ([]float64, error) {
 		if row, ok := v.row(d); ok {
 			rows, at = append(rows, row), append(at, i)
 		}
+	}
+	query, err := v.stored.Query(query)
+	if err != nil {
+		return nil, fmt.Errorf("comparing vectors: %w", err)
 	}
 	scores, err := v.index.Scores(query, rows)
 	if err != nil {

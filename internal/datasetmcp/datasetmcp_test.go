@@ -45,7 +45,7 @@ func connect(t *testing.T, revision string, o datasetmcp.Options) *mcptest.Sessi
 	t.Helper()
 	s := newServer(o)
 	c := mcptest.Stdio(t, func(ctx context.Context, in io.Reader, out io.Writer) error { return s.ServeStdio(ctx, in, out) })
-	c.Handshake(revision)
+	c.Initialize(revision)
 	return c
 }
 
