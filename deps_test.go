@@ -43,6 +43,9 @@ var deps = map[string]string{
 	"embed/bert":        "embed embed/matmul embed/safetensors embed/tokenizer",
 	"embed/minilm":      "embed embed/bert",
 	"embed/minilm/make": "embed/bert",
+	"embed/remote":      "embed",
+	"embed/static":      "embed embed/safetensors embed/tokenizer",
+	"embed/open":        "embed embed/bert embed/minilm embed/remote embed/static",
 
 	"fetch": "",
 	"job":   "",
@@ -97,7 +100,7 @@ var restricted = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
 	"modernc.org/sqlite":                     "index",
 	"database/sql":                           "index",
-	"net/http":                               "httpguard mcpserver fess fessserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/minilm/make",
+	"net/http":                               "httpguard mcpserver fess fessserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make",
 	"testing":                                "search/searchtest fess/fesstest mcpserver/mcptest",
 	"flag":                                   "", // cli/flags.go declares the flags
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",

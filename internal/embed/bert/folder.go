@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -38,7 +37,7 @@ func Open(dir string, o Options) (*Encoder, error) {
 
 // open reads the model in a folder with this name.
 func open(files fs.FS, name string, o Options) (*Encoder, error) {
-	configData, err := read(files, "config.json", maxJSON)
+	configData, err := embed.ReadFile(files, "config.json", maxJSON)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +53,7 @@ func open(files fs.FS, name string, o Options) (*Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := read(files, "model.safetensors", maxWeights)
+	data, err := embed.ReadFile(files, "model.safetensors", maxWeights)
 	if err != nil {
 		return nil, err
 	}
@@ -97,33 +96,9 @@ func (m *model) setTokenizer(t *tokenizer.Tokenizer, limit int, c *config) error
 // attention grows with the square.
 const maxTokens = 4096
 
-// read returns the content of a file.
-func read(files fs.FS, name string, limit int64) ([]byte, error) {
-	f, err := files.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("reading the model: %w", kindOf(err))
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("reading the model: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("reading the model: %s is not a file: %w", name, errkind.Invalid)
-	}
-	if info.Size() > limit {
-		return nil, fmt.Errorf("reading the model: %s has more than %d bytes: %w", name, limit, errkind.TooLarge)
-	}
-	data := make([]byte, info.Size())
-	if _, err := io.ReadFull(f, data); err != nil {
-		return nil, fmt.Errorf("reading the model: %s: %w", name, err)
-	}
-	return data, nil
-}
-
 // readJSON decodes a file. A missing file leaves v as it is.
 func readJSON(files fs.FS, name string, v any) error {
-	data, err := read(files, name, maxJSON)
+	data, err := embed.ReadFile(files, name, maxJSON)
 	if errors.Is(err, errkind.NotFound) {
 		return nil
 	}
@@ -136,24 +111,16 @@ func readJSON(files fs.FS, name string, v any) error {
 	return nil
 }
 
-// kindOf adds the kind NotFound to the error for a missing file.
-func kindOf(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%v: %w", err, errkind.NotFound)
-	}
-	return err
-}
-
 // readTokenizer reads tokenizer.json, or else vocab.txt.
 func readTokenizer(files fs.FS) (*tokenizer.Tokenizer, error) {
-	data, err := read(files, "tokenizer.json", maxVocab)
+	data, err := embed.ReadFile(files, "tokenizer.json", maxVocab)
 	if err == nil {
 		return tokenizer.Read(data)
 	}
 	if !errors.Is(err, errkind.NotFound) {
 		return nil, err
 	}
-	vocab, err := read(files, "vocab.txt", maxVocab)
+	vocab, err := embed.ReadFile(files, "vocab.txt", maxVocab)
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +254,7 @@ func Find(name string, getenv func(string) string) string {
 		cache = filepath.Join(cmp.Or(getenv("XDG_CACHE_HOME"), filepath.Join(home, ".cache")), "huggingface", "hub")
 	}
 	repo := os.DirFS(filepath.Join(cache, folder))
-	revision, err := read(repo, "refs/main", 1000)
+	revision, err := embed.ReadFile(repo, "refs/main", 1000)
 	if err != nil {
 		return ""
 	}

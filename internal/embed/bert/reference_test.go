@@ -17,18 +17,21 @@ const modelVariable = "MINILM_DIR"
 
 // A reference is what sentence-transformers gives for some texts.
 type reference struct {
-	Texts []struct {
-		Name      string
-		Text      string
-		IDs       []int32
-		Embedding []float32
-		Before    int `json:"tokens_before_truncation"`
-	}
+	Texts  []referenceText
 	Hidden struct {
 		Text   string
 		IDs    []int32
 		Values [][][]float32 // by layer, token and component, the first ones only
 	} `json:"hidden_states"`
+}
+
+// A referenceText is what sentence-transformers gives for one text.
+type referenceText struct {
+	Name      string
+	Text      string
+	IDs       []int32
+	Embedding []float32
+	Before    int `json:"tokens_before_truncation"`
 }
 
 // readReference reads testdata of package minilm.

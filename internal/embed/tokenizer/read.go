@@ -133,7 +133,9 @@ func Read(data []byte) (*Tokenizer, error) {
 const (
 	maxTokens   = 1 << 22 // the highest token number
 	maxSpecials = 1000    // special tokens that are read; others are plain text
-	maxDepth    = 10      // nesting of components
+	maxDepth    = 3       // nesting of components
+	maxSteps    = 100     // components of a sequence
+	maxGrowth   = 1 << 14 // how much one component makes a part of a text longer, in bytes
 )
 
 // wordPiece reads a WordPiece model.
@@ -194,9 +196,13 @@ func (c *component) prepare(depth int) (func(string) string, error) {
 			return nil, unsupported("replacing by a regular expression")
 		}
 		from, to := *c.Pattern.String, c.Content
-		return func(s string) string { return strings.ReplaceAll(s, from, to) }, nil
+		limit := -1
+		if grows := len(to) - len(from); grows > 0 {
+			limit = maxGrowth / grows
+		}
+		return func(s string) string { return strings.Replace(s, from, to, limit) }, nil
 	case "Sequence":
-		if depth >= maxDepth || len(c.Normalizers) > maxSpecials {
+		if depth >= maxDepth || len(c.Normalizers) > maxSteps {
 			return nil, unsupported("a normalizer of this size")
 		}
 		var steps []func(string) string

@@ -8,6 +8,8 @@ package tokenizer
 
 import (
 	"iter"
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -46,8 +48,14 @@ func (t *Tokenizer) Size() int {
 	for _, s := range t.specials {
 		size = max(size, s.id+1)
 	}
+	for _, id := range slices.Concat(t.before, t.after) {
+		size = max(size, id+1)
+	}
 	return int(size)
 }
+
+// Vocabulary yields the texts of all tokens, in no order.
+func (t *Tokenizer) Vocabulary() iter.Seq[string] { return maps.Keys(t.vocab) }
 
 // Unknown returns the token of words that are not in the vocabulary, -1 if there
 // is none.
@@ -136,12 +144,13 @@ func (t *Tokenizer) Foreign(text string) bool {
 			break
 		}
 		n := 1
-		if other := otherLetters(word); other > 0 {
-			// A run of CJK characters is several words. Two characters are
-			// counted as one, as in the index.
-			n = max((other+1)/2, 1)
+		switch other, unspaced := otherLetters(word); {
+		case unspaced > 0:
+			// A run of such characters is several words. Two are counted as one
+			// word, as in the index.
+			n = (unspaced + 1) / 2
 			foreign += n
-		} else if t.isUnknown(word) {
+		case other || t.isUnknown(word):
 			foreign++
 		}
 		words += n
@@ -162,13 +171,17 @@ func (t *Tokenizer) isUnknown(word string) bool {
 	return false
 }
 
-// otherLetters counts the letters of a word that are neither Latin nor Greek.
-func otherLetters(word string) int {
-	n := 0
+// otherLetters reports whether a word has letters that are neither Latin nor Greek,
+// and counts those of scripts that put no spaces between words.
+func otherLetters(word string) (other bool, unspaced int) {
 	for _, r := range word {
-		if r >= utf8.RuneSelf && unicode.IsLetter(r) && !unicode.In(r, unicode.Latin, unicode.Greek) {
-			n++
+		if r < utf8.RuneSelf || !unicode.IsLetter(r) || unicode.In(r, unicode.Latin, unicode.Greek) {
+			continue
+		}
+		other = true
+		if unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) {
+			unspaced++
 		}
 	}
-	return n
+	return other, unspaced
 }
