@@ -152,7 +152,7 @@ func (v *invocation) serveDatasets(ctx context.Context, o *datasetsFlags) (err e
 	if err != nil {
 		return err
 	}
-	r, err := dataset.New(dataset.Options{Dir: o.dir, Log: log, Embedders: embedders})
+	r, err := dataset.New(dataset.Options{Dir: o.dir, Log: log, Embedders: embedders, Explain: explainModel})
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (v *invocation) serveDatasets(ctx context.Context, o *datasetsFlags) (err e
 // openDatasets reads the datasets of a folder. Without a model they are searched
 // by words.
 func (v *invocation) openDatasets(ctx context.Context, dir string, model *modelFlags) (r *dataset.Registry, err error) {
-	o := dataset.Options{Dir: dir}
+	o := dataset.Options{Dir: dir, Explain: explainModel}
 	if model != nil {
 		if o.Embedders, err = model.embedders(v); err != nil {
 			return nil, err

@@ -97,8 +97,7 @@ func createCommand(v *invocation, f *flagSet) func(context.Context) error {
 		text(&o.description, dataset.MaxDescription))
 	datasetsDirFlag(f, &o.dir)
 	topKFlag(f, &o.topK, "default number of results of a search, from 1 to 100 (default 5)")
-	o.model.define(f, "the model that makes the vectors: builtin (all-MiniLM-L6-v2, which MCPower uses, too), none (search by words only), "+
-		"a folder with a Hugging Face or model2vec model, or the URL of a server")
+	o.model.define(f, createModelHelp)
 	f.Bool(&o.force, flag{Name: "force", Help: "replace the dataset with the same id"})
 	return func(ctx context.Context) error {
 		switch {
@@ -116,7 +115,7 @@ func (v *invocation) createDataset(ctx context.Context, o *createFlags) error {
 	lines := terminal.NewLines(v.stderr, nil)
 	v.stderr = lines // all output must clear the progress bar first
 	start := time.Now()
-	embedder, model, err := o.model.open(v)
+	embedder, model, err := o.model.open()
 	if err != nil {
 		return err
 	}
@@ -140,7 +139,7 @@ func (v *invocation) createDataset(ctx context.Context, o *createFlags) error {
 	case errors.Is(err, errkind.NotFound) && ctx.Err() == nil:
 		return &hintError{err, "Name a folder or a file with text in --source."}
 	case err != nil:
-		return err
+		return explainModel(err)
 	}
 	v.printLeftOut(created)
 	verb := "created"

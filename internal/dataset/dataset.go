@@ -111,3 +111,11 @@ func (f findings) problems() []Finding {
 	}
 	return out
 }
+
+// count returns a number of things, such as "1 vector" or "5 vectors".
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}

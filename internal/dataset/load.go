@@ -18,6 +18,7 @@ type set struct {
 	vectors   *vectors
 	model     string                              // that the metadata names
 	embedders func(model string) []embed.Embedder // may be nil
+	explain   func(error) error
 	meaning   meaning
 }
 
@@ -36,7 +37,7 @@ func load(ctx context.Context, m Manifest, p place, base int64) (s *set, f findi
 		f.fail(ruleMetadata, "%s", errkind.Message(err))
 		return nil, f
 	}
-	f.pass(ruleMetadata, "%d documents", len(meta.Documents))
+	f.pass(ruleMetadata, "%s", count(len(meta.Documents), "document"))
 	s = &set{manifest: m, docs: meta.Documents, model: meta.Model}
 	x, err := readIndex(ctx, p.index)
 	if err == nil {

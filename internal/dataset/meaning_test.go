@@ -296,9 +296,9 @@ func TestRowsAndDocuments(t *testing.T) {
 		hits  int
 	}{
 		{"match", func(*sample) {}, "", 3},
-		{"a vector too few", func(s *sample) { s.vectors = s.vectors[:2] }, "rows: 1 of 3 documents have no vector", 2},
-		{"a vector too many", func(s *sample) { s.vectors = append(s.vectors, s.vectors[0]) }, "rows: 1 of 4 vectors belong to no document, and 0 documents have none", 3},
-		{"not a number", func(s *sample) { s.vectors[2][3] = float32(math.NaN()) }, "vectors: 1 have values that are not numbers", 2},
+		{"a vector too few", func(s *sample) { s.vectors = s.vectors[:2] }, "rows: 1 of 3 documents without vector", 2},
+		{"a vector too many", func(s *sample) { s.vectors = append(s.vectors, s.vectors[0]) }, "rows: 1 of 4 vectors belong to no document, and 0 documents without vector", 3},
+		{"not a number", func(s *sample) { s.vectors[2][3] = float32(math.NaN()) }, "vectors: 1 vector with values that are not numbers", 2},
 		{"longer", func(s *sample) {
 			for _, v := range s.vectors {
 				for i := range v {

@@ -33,7 +33,7 @@ type Document struct {
 	Title      string `json:"title"`
 	Path       string `json:"path"`
 	Content    string `json:"content"`
-	Snippet    string `json:"snippet"`
+	Snippet    string `json:"snippet,omitempty"`
 	Heading    string `json:"heading,omitempty"`
 	Chunk      int    `json:"chunk,omitempty"`       // number in the original, from 1; 0 if not known
 	ChunkTotal int    `json:"chunk_total,omitempty"` // of the original

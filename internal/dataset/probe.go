@@ -19,9 +19,14 @@ import (
 const (
 	probed     = 5    // texts
 	probeLeast = 24   // bytes of a text; shorter ones say little
+	probeMost  = 3000 // bytes of all texts, after the first two
 	sameModel  = 0.90 // median of the cosines; other models give less than 0.1
 	exactModel = 0.98
 	retryProbe = 30 * time.Second // after the embedder failed
+
+	// embedTime is the time limit for a query or a probe, after which words are
+	// searched. It is shorter than that of a search.
+	embedTime = 6 * time.Second
 )
 
 // A meaning is what is known about the model of a set's vectors. It is found out
@@ -89,12 +94,12 @@ func (s *set) probe(ctx context.Context) (embed.Embedder, Finding, error) {
 		if d := e.Dimension(); d != 0 && d != dim {
 			continue
 		}
-		vs, err := e.Embed(ctx, texts, embed.Document)
+		vs, err := embedInTime(ctx, e, texts, embed.Document)
 		switch {
 		case ctx.Err() != nil:
 			return nil, Finding{}, ctx.Err()
 		case err != nil:
-			failed = fmt.Errorf("%s: %w", name(e), err)
+			failed = fmt.Errorf("%s: %w", name(e), s.explain(err))
 			continue
 		case len(vs) != len(texts) || len(vs[0]) != dim:
 			continue
@@ -163,19 +168,30 @@ func (s *set) probeTexts() (texts []string, docs []int) {
 		}
 	}
 	slices.SortFunc(list, func(a, b candidate) int { return cmp.Or(cmp.Compare(a.size, b.size), cmp.Compare(a.doc, b.doc)) })
-	seen := map[string]bool{}
+	seen, size := map[string]bool{}, 0
 	for _, c := range list {
 		text := s.docs[c.doc].Content
-		if seen[text] {
-			continue
-		}
-		seen[text] = true
-		texts, docs = append(texts, text), append(docs, c.doc)
-		if len(texts) == probed {
+		if len(texts) == probed || len(texts) >= 2 && size+len(text) > probeMost {
 			break
+		}
+		if !seen[text] {
+			seen[text] = true
+			texts, docs = append(texts, text), append(docs, c.doc)
+			size += len(text)
 		}
 	}
 	return texts, docs
+}
+
+// embedInTime calls an embedder with a time limit.
+func embedInTime(ctx context.Context, e embed.Embedder, texts []string, kind embed.Kind) ([][]float32, error) {
+	ctx, cancel := context.WithTimeout(ctx, embedTime)
+	defer cancel()
+	vs, err := e.Embed(ctx, texts, kind)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("it takes longer than %v: %w", embedTime, errkind.Timeout)
+	}
+	return vs, err
 }
 
 // queryVector returns the vector of a query. A nil vector means that the vectors
@@ -198,7 +214,7 @@ func (s *set) queryVector(ctx context.Context, text string, made map[string][]fl
 	if v, ok := made[e.ID()]; ok {
 		return v, "", nil
 	}
-	vs, err := e.Embed(ctx, []string{text}, embed.Query)
+	vs, err := embedInTime(ctx, e, []string{text}, embed.Query)
 	if ctx.Err() != nil {
 		return nil, "", context.Cause(ctx)
 	}
@@ -206,7 +222,7 @@ func (s *set) queryVector(ctx context.Context, text string, made map[string][]fl
 		err = errors.New("its vectors have another dimension than before")
 	}
 	if err != nil {
-		return nil, "the model " + name(e) + " could not be used, so this search was by words only: " + sanitize.Short(errkind.Message(err), 300, 600), nil
+		return nil, "the model " + name(e) + " could not be used, so this search was by words only: " + sanitize.Short(errkind.Message(s.explain(err)), 300, 600), nil
 	}
 	made[e.ID()] = vs[0]
 	return vs[0], "", nil

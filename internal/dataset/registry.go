@@ -34,6 +34,10 @@ type Options struct {
 	// in the metadata, or DefaultModel. nil means that there are none: all
 	// datasets are searched by words.
 	Embedders func(model string) []embed.Embedder
+
+	// Explain adds to an error of an embedder how the operator sets the option
+	// that the error is due to; see [errkind.ReasonOf]. nil adds nothing.
+	Explain func(error) error
 }
 
 // A Registry holds the datasets of a folder: those in its direct subfolders with
@@ -98,6 +102,9 @@ func New(o Options) (*Registry, error) {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Explain == nil {
+		o.Explain = func(err error) error { return err }
 	}
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -169,7 +176,7 @@ func (r *Registry) Scan(ctx context.Context) error {
 			return err
 		}
 		if next.set != nil {
-			next.set.embedders = r.o.Embedders
+			next.set.embedders, next.set.explain = r.o.Embedders, r.o.Explain
 		}
 		next.found = append(slices.Clone(e.found), f...)
 		next.state, next.files = Ready, e.files

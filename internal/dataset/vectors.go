@@ -28,7 +28,7 @@ func newVectors(x *faiss.Index, n, dimensions int, f *findings) (*vectors, error
 		v.kind = ByL2
 	}
 	total := x.Count
-	f.pass(ruleIndexFile, "%s, %s, %d vectors of %d dimensions", x.Type, x.Metric, total, x.Dim)
+	f.pass(ruleIndexFile, "%s, %s, %s of %s", x.Type, x.Metric, count(total, "vector"), count(x.Dim, "dimension"))
 	if total == 0 {
 		if n > 0 {
 			f.pass(ruleVectors, "there are none, so the dataset is searched by words")
@@ -77,10 +77,10 @@ func (v *vectors) assign(ids []int64, total int, f *findings) {
 	}
 	switch without := v.count - len(v.rows); {
 	case lost > 0 || twice > 0:
-		f.warn(ruleRows, "%d of %d vectors belong to no document, and %d documents have none: the index may be that of other texts, create the dataset again",
-			lost+twice, total, without)
+		f.warn(ruleRows, "%d of %s belong to no document, and %s without vector: the index may be that of other texts, create the dataset again",
+			lost+twice, count(total, "vector"), count(without, "document"))
 	case without > 0:
-		f.warn(ruleRows, "%d of %d documents have no vector and are only found by words: create the dataset again", without, v.count)
+		f.warn(ruleRows, "%d of %s without vector, only found by words: create the dataset again", without, count(v.count, "document"))
 	default:
 		f.pass(ruleRows, "one vector for each document")
 	}
@@ -124,7 +124,7 @@ func (v *vectors) examine(x *faiss.Index, total int, f *findings) {
 		}
 	}
 	if bad > 0 {
-		f.warn(ruleVectors, "%d have values that are not numbers and are never found: create the dataset again", bad)
+		f.warn(ruleVectors, "%s with values that are not numbers, never found: create the dataset again", count(bad, "vector"))
 	}
 	switch {
 	case len(sample) >= 3 && x.Stored >= 16 && (!negative || sameAngles(sample)):
