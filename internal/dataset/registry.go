@@ -21,12 +21,12 @@ import (
 
 // defaultInterval is the time between two scans. Changes are to be served
 // within 10 seconds, and loading takes time, too.
-const defaultInterval = 3 * time.Second
+const defaultInterval = 2 * time.Second
 
 // Options configure a [Registry].
 type Options struct {
 	Dir      string        // folder of the datasets; it need not exist yet
-	Interval time.Duration // between two scans of Watch; 0 means 3 seconds
+	Interval time.Duration // between two scans of Watch; 0 means 2 seconds
 	Log      *slog.Logger  // nil discards
 
 	// Embedders returns the embedders that may have made the vectors of a
