@@ -94,7 +94,7 @@ type Created struct {
 // Errors: Invalid if o is not valid, Conflict if the dataset exists and Replace
 // is false, or if something else is in its place, NotFound if a source does not
 // exist or there is no text in the sources, TooLarge, and those of the embedder.
-func Create(ctx context.Context, o CreateOptions) (_ *Created, err error) {
+func Create(ctx context.Context, o CreateOptions) (*Created, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
@@ -114,13 +114,8 @@ func Create(ctx context.Context, o CreateOptions) (_ *Created, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating a temporary folder: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(temp))
-		}
-	}()
 	if err := b.write(ctx, temp); err != nil {
-		return nil, err
+		return nil, errors.Join(err, os.RemoveAll(temp))
 	}
 	if b.res.Kept, err = install(temp, target, exists); err != nil {
 		return nil, err

@@ -24,24 +24,19 @@ func isDatasetFolder(dir string, e fs.DirEntry) bool {
 
 // install makes temp the folder target. If target exists, it is replaced, and
 // its files that are not part of the dataset are moved to the new folder; their
-// names are returned. If install fails, target is as before.
+// names are returned. If temp cannot take the place of target, target is as
+// before and temp is removed.
 func install(temp, target string, exists bool) (kept []string, err error) {
 	if !exists {
 		if err := os.Rename(temp, target); err != nil {
-			return nil, fmt.Errorf("moving the dataset to its place: %w", err)
+			return nil, fmt.Errorf("moving the dataset to its place: %w", errors.Join(err, os.RemoveAll(temp)))
 		}
 		return nil, nil
 	}
 	own := ownFiles(target)
-	old := temp
-	if err := exchange(temp, target); err != nil {
-		old = temp + ".old"
-		if err := os.Rename(target, old); err != nil {
-			return nil, fmt.Errorf("replacing the dataset: %w", err)
-		}
-		if err := os.Rename(temp, target); err != nil {
-			return nil, fmt.Errorf("replacing the dataset: %w", errors.Join(err, os.Rename(old, target)))
-		}
+	old, err := swap(temp, target)
+	if err != nil {
+		return nil, fmt.Errorf("replacing the dataset: %w", errors.Join(err, os.RemoveAll(temp)))
 	}
 	for _, name := range own {
 		if err := os.Remove(filepath.Join(old, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -63,6 +58,23 @@ func install(temp, target string, exists bool) (kept []string, err error) {
 	}
 	removeEmpty(old)
 	return kept, nil
+}
+
+// swap makes temp the folder target, and returns where the folder is that was
+// there before. Where two folders cannot be exchanged in one step, there is no
+// target for a moment.
+func swap(temp, target string) (old string, err error) {
+	if exchange(temp, target) == nil {
+		return temp, nil
+	}
+	old = temp + ".old"
+	if err := os.Rename(target, old); err != nil {
+		return "", err
+	}
+	if err := os.Rename(temp, target); err != nil {
+		return "", errors.Join(err, os.Rename(old, target))
+	}
+	return old, nil
 }
 
 // Delete deletes a dataset. Files in its folder that are not part of it are

@@ -7,6 +7,8 @@ import (
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
 	"knowhow/internal/vector/faiss"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // A set is a dataset in memory. It is immutable, but for what is known about its
@@ -38,7 +40,7 @@ func load(ctx context.Context, m Manifest, p place, base int64) (s *set, f findi
 		return nil, f
 	}
 	f.pass(ruleMetadata, "%s", count(len(meta.Documents), "document"))
-	s = &set{manifest: m, docs: meta.Documents, model: meta.Model}
+	s = &set{manifest: m, docs: meta.Documents, model: meta.Model, meaning: meaning{probing: semaphore.NewWeighted(1)}}
 	x, err := readIndex(ctx, p.index)
 	if err == nil {
 		s.vectors, err = newVectors(x, len(s.docs), meta.Dimensions, &f)

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
 	"knowhow/internal/sanitize"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Constants of the probe.
@@ -32,37 +34,46 @@ const (
 // A meaning is what is known about the model of a set's vectors. It is found out
 // when it is first needed.
 type meaning struct {
-	mu       sync.Mutex
-	known    bool
+	probing *semaphore.Weighted // 1
+	known   atomic.Pointer[verdict]
+}
+
+// A verdict is the result of a probe.
+type verdict struct {
 	embedder embed.Embedder // nil if the vectors are not used
 	finding  Finding
 	failedAt time.Time // when the embedder failed; zero if it did not
 }
 
-// result returns what is known, without finding it out.
-func (m *meaning) result() (f Finding, known bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.finding, m.known
+// valid reports whether the verdict need not be reached again. It may be nil.
+func (v *verdict) valid() bool {
+	return v != nil && (v.failedAt.IsZero() || time.Since(v.failedAt) < retryProbe)
 }
 
 // embedderFor returns the embedder that made the vectors of the set, nil if there
 // is none, and the reason. The error is that of ctx.
 func (s *set) embedderFor(ctx context.Context) (embed.Embedder, Finding, error) {
 	m := &s.meaning
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.known && (m.failedAt.IsZero() || time.Since(m.failedAt) < retryProbe) {
-		return m.embedder, m.finding, nil
+	v := m.known.Load()
+	if !v.valid() {
+		if m.probing.Acquire(ctx, 1) != nil {
+			return nil, Finding{}, context.Cause(ctx)
+		}
+		defer m.probing.Release(1)
+		v = m.known.Load() // another search may have been faster
+	}
+	if v.valid() {
+		return v.embedder, v.finding, nil
 	}
 	e, f, err := s.probe(ctx)
 	if ctx.Err() != nil {
 		return nil, f, context.Cause(ctx)
 	}
-	m.known, m.embedder, m.finding, m.failedAt = true, e, f, time.Time{}
+	v = &verdict{embedder: e, finding: f}
 	if err != nil {
-		m.failedAt = time.Now()
+		v.failedAt = time.Now()
 	}
+	m.known.Store(v)
 	return e, f, nil
 }
 

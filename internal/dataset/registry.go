@@ -66,7 +66,7 @@ type gate struct {
 
 func (g *gate) open() { g.once.Do(func() { close(g.opened) }) }
 
-// An entry is a dataset in one state. It is immutable.
+// An entry is a dataset in one state. It is immutable once it is published.
 type entry struct {
 	folder   string // name of the subfolder
 	files    [3]stamp
@@ -179,9 +179,11 @@ func (r *Registry) Scan(ctx context.Context) error {
 			next.set.embedders, next.set.explain = r.o.Embedders, r.o.Explain
 		}
 		next.found = append(slices.Clone(e.found), f...)
-		next.state, next.files = Ready, e.files
-		if next.set == nil {
-			next.state, next.failedAt = Error, time.Now()
+		if next.set != nil {
+			next.enter(Ready, r.o.Log)
+		} else {
+			next.enter(Error, r.o.Log)
+			next.failedAt = time.Now()
 		}
 		next.log(r.o.Log)
 		entries = slices.Clone(entries)
@@ -221,13 +223,14 @@ func (r *Registry) folders() ([]string, error) {
 // its id, unless an earlier one has.
 func (r *Registry) look(folder string, old *entry, owners map[string]string) *entry {
 	dir := r.path(folder)
-	e := &entry{folder: folder, loaded: make(chan struct{})}
+	e := &entry{folder: folder, state: Unloaded, loaded: make(chan struct{})}
 	e.files[0] = stampOf(filepath.Join(dir, manifestName))
 	var f findings
 	known := old != nil && old.files[0] == e.files[0] && !old.found.unread()
 	if known {
 		e.manifest, f = old.manifest, old.found.manifest()
 	} else {
+		e.enter(Validating, r.o.Log)
 		e.manifest, f = readManifest(filepath.Join(dir, manifestName))
 	}
 	e.found = f
@@ -249,11 +252,11 @@ func (r *Registry) look(folder string, old *entry, owners map[string]string) *en
 	}
 	switch {
 	case f.failed(), e.owner != "":
-		e.state = Invalid
+		e.enter(Invalid, r.o.Log)
 	case e.found.failed():
-		e.state = Error
+		e.enter(Error, r.o.Log)
 	default:
-		e.state = Loading
+		e.enter(Loading, r.o.Log)
 		if old != nil && old.set != nil && old.manifest.ID == e.manifest.ID {
 			e.set = old.set
 		}
@@ -263,6 +266,12 @@ func (r *Registry) look(folder string, old *entry, owners map[string]string) *en
 	close(e.loaded)
 	e.log(r.o.Log)
 	return e
+}
+
+// enter sets the state of an entry that is not published yet.
+func (e *entry) enter(s State, log *slog.Logger) {
+	log.Debug("dataset", "folder", e.folder, "from", e.state, "to", s)
+	e.state = s
 }
 
 // unread reports whether the manifest could not be read, which may change
@@ -357,8 +366,8 @@ func (r *Registry) info(e *entry) Info {
 	}
 	if e.set != nil {
 		i.Vectors, i.Documents, i.Model = e.set.vectors.index.Len(), len(e.set.docs), e.set.model
-		if f, known := e.set.meaning.result(); known && f.Status == Warning {
-			i.Problems = append(i.Problems, f)
+		if v := e.set.meaning.known.Load(); v != nil && v.finding.Status == Warning {
+			i.Problems = append(i.Problems, v.finding)
 		}
 		if e.state == Loading {
 			i.State = Ready // in its old state
