@@ -28,6 +28,7 @@ type fakeModel struct {
 	err     error
 	foreign string // texts with it are foreign
 	calls   [][]string
+	called  func() // at each call, if not nil
 }
 
 // meanings are pairs of words with the same meaning.
@@ -35,6 +36,9 @@ var meanings = strings.NewReplacer("holiday", "leave", "vacation", "leave", "pla
 
 func (m *fakeModel) Embed(ctx context.Context, texts []string, _ embed.Kind) ([][]float32, error) {
 	m.calls = append(m.calls, texts)
+	if m.called != nil {
+		m.called()
+	}
 	if m.err != nil {
 		return nil, m.err
 	}
@@ -365,6 +369,12 @@ func TestCreateWithVectors(t *testing.T) {
 		if _, err := Create(t.Context(), CreateOptions{Dir: root, ID: "guide", Sources: []string{dir}, Embedder: bad, Model: "x", Replace: true}); !errors.Is(err, errkind.Unavailable) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	// So does an interrupt while vectors are computed.
+	ctx, cancel := context.WithCancel(t.Context())
+	interrupted := &fakeModel{dim: 32, called: cancel}
+	if _, err := Create(ctx, CreateOptions{Dir: root, ID: "guide", Sources: []string{dir}, Embedder: interrupted, Model: "x", Replace: true}); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
 	}
 	if diff := cmp.Diff(before, tree(t, root)); diff != "" {
 		t.Errorf("files (-before +after):\n%s", diff)
