@@ -39,8 +39,8 @@ var deps = map[string]string{
 	"indexing": "document index ingest terminal sanitize",
 
 	// Vectors of texts.
-	"embed": "", "embed/safetensors": "", "embed/tokenizer": "", "embed/matmul": "",
-	"embed/bert":        "embed embed/matmul embed/safetensors embed/tokenizer",
+	"embed": "", "embed/safetensors": "", "embed/tokenizer": "", "embed/kernel": "",
+	"embed/bert":        "embed embed/kernel embed/safetensors embed/tokenizer",
 	"embed/minilm":      "embed embed/bert",
 	"embed/minilm/make": "embed/bert",
 	"embed/remote":      "embed",
@@ -108,7 +108,7 @@ var restricted = map[string]string{
 
 // pure lists the packages that must not open files or sockets.
 var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cos", "chunk", "analysis", "query", "spell", "compact", "sanitize", "schema", "skill",
-	"embed", "embed/safetensors", "embed/tokenizer", "embed/matmul", "vector", "vector/faiss", "fusion"}
+	"embed", "embed/safetensors", "embed/tokenizer", "embed/kernel", "vector", "vector/faiss", "fusion"}
 
 // TestDeps checks the imports of every package against deps, restricted and
 // pure.

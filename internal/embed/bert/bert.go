@@ -1,7 +1,7 @@
 // Package bert runs BERT encoders, such as all-MiniLM-L6-v2, on the processor. It
 // reads the folders of models that the sentence-transformers library reads.
 //
-// Matrices are multiplied by package matmul. Models from folders are computed in
+// Matrices are multiplied by package kernel. Models from folders are computed in
 // float32; those that Pack has written in int8 weights and activations, which is
 // faster and changes the vectors by about 1 % of their length. Every processor
 // gives the same vectors up to rounding.

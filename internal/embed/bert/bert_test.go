@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"knowhow/internal/embed"
-	"knowhow/internal/embed/matmul"
+	"knowhow/internal/embed/kernel"
 	"knowhow/internal/embed/safetensors"
 	"knowhow/internal/errkind"
 )
@@ -356,7 +356,7 @@ func unpacked(t *testing.T, v safetensors.Tensor, scale []float32, factors safet
 		for k := range inner {
 			at := r*inner + k
 			if len(v.Shape) == 4 {
-				at = ((r/matmul.Columns*inner/4+k/4)*matmul.Columns+r%matmul.Columns)*4 + k%4
+				at = ((r/kernel.Columns*inner/4+k/4)*kernel.Columns+r%kernel.Columns)*4 + k%4
 			}
 			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(int8(v.Data[at]))*scale[r]*factor[k]))
 		}

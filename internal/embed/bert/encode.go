@@ -4,13 +4,13 @@ import (
 	"context"
 	"math"
 
-	"knowhow/internal/embed/matmul"
+	"knowhow/internal/embed/kernel"
 )
 
 // A weights is the matrix of a linear layer. One of its fields is set.
 type weights struct {
-	int8    *matmul.Int8
-	float32 *matmul.Float32
+	int8    *kernel.Int8
+	float32 *kernel.Float32
 }
 
 // A linear is a linear layer.
@@ -71,7 +71,7 @@ type span struct{ start, n int }
 func (b *batch) add(ids []int32) {
 	b.texts = append(b.texts, span{len(b.ids), len(ids)})
 	b.ids = append(b.ids, ids...)
-	for len(b.ids)%matmul.Rows != 0 {
+	for len(b.ids)%kernel.Rows != 0 {
 		b.ids = append(b.ids, 0)
 	}
 }
@@ -101,7 +101,7 @@ func (s *scratch) rows(n int, m *model) {
 	s.codes = make([]int8, n*max(m.hidden, m.intermediate))
 	// The scores of one head of one text: at most as many rows and columns as
 	// the batch has rows.
-	columns := matmul.RoundUp(n, matmul.Columns)
+	columns := kernel.RoundUp(n, kernel.Columns)
 	s.keys = make([]float32, m.hidden/m.heads*columns)
 	s.scores = make([]float32, n*columns)
 }
@@ -146,7 +146,7 @@ func (m *model) encode(ctx context.Context, b *batch, s *scratch, watch func(whe
 			watch(place{i, upInput}, x)
 		}
 		l.up.apply(s.inner, s.input(x, n, h, &l.up.weights, l.upFactors), n)
-		gelu(s.inner[:n*m.intermediate])
+		kernel.GELU(s.inner[:n*m.intermediate])
 		l.down.apply(s.q, s.input(s.inner, n, m.intermediate, &l.down.weights, nil), n)
 		add(x, s.q)
 		layerNorm(x, h, l.downNorm.weight, l.downNorm.bias, m.epsilon)
@@ -207,7 +207,7 @@ func (s *scratch) input(x []float32, n, width int, w *weights, factors []float32
 		if factors != nil {
 			row = multiply(s.scaled, row, factors)
 		}
-		s.scale[i] = quantize(s.codes[i*width:][:width], row)
+		s.scale[i] = kernel.Quantize(s.codes[i*width:][:width], row)
 	}
 	return activations{int8: s.codes[:n*width], scale: s.scale[:n]}
 }
@@ -215,18 +215,18 @@ func (s *scratch) input(x []float32, n, width int, w *weights, factors []float32
 // apply computes n rows of the layer's output.
 func (l *linear) apply(dst []float32, in activations, n int) {
 	if l.int8 != nil {
-		matmul.MultiplyInt8(dst, in.int8, in.scale, n, l.int8, l.bias)
+		kernel.MultiplyInt8(dst, in.int8, in.scale, n, l.int8, l.bias)
 		return
 	}
-	matmul.MultiplyFloat32(dst, in.float32, n, l.float32, l.bias)
+	kernel.MultiplyFloat32(dst, in.float32, n, l.float32, l.bias)
 }
 
 // attend computes the attention of one text from s.q, s.k and s.v to s.mixed.
 func (m *model) attend(t span, s *scratch) {
 	h := m.hidden
 	size := h / m.heads
-	rows := matmul.RoundUp(t.n, matmul.Rows)
-	columns := matmul.RoundUp(t.n, matmul.Columns)
+	rows := kernel.RoundUp(t.n, kernel.Rows)
+	columns := kernel.RoundUp(t.n, kernel.Columns)
 	scale := float32(1 / math.Sqrt(float64(size)))
 	keys, scores := s.keys[:size*columns], s.scores[:rows*columns]
 	for head := range m.heads {
@@ -240,13 +240,13 @@ func (m *model) attend(t span, s *scratch) {
 		for i := range size {
 			clear(keys[i*columns+t.n : (i+1)*columns])
 		}
-		matmul.Multiply(matmul.Matrix{Data: scores, Stride: columns}, matmul.Matrix{Data: s.q[at:], Stride: h},
-			matmul.Matrix{Data: keys, Stride: columns}, rows, size, columns)
+		kernel.Multiply(kernel.Matrix{Data: scores, Stride: columns}, kernel.Matrix{Data: s.q[at:], Stride: h},
+			kernel.Matrix{Data: keys, Stride: columns}, rows, size, columns)
 		for i := range rows {
-			softmax(scores[i*columns:][:t.n])
+			kernel.Softmax(scores[i*columns:][:columns], t.n)
 		}
-		matmul.Multiply(matmul.Matrix{Data: s.mixed[at:], Stride: h}, matmul.Matrix{Data: scores, Stride: columns},
-			matmul.Matrix{Data: s.v[at:], Stride: h}, rows, t.n, size)
+		kernel.Multiply(kernel.Matrix{Data: s.mixed[at:], Stride: h}, kernel.Matrix{Data: scores, Stride: columns},
+			kernel.Matrix{Data: s.v[at:], Stride: h}, rows, t.n, size)
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"unsafe"
 
-	"knowhow/internal/embed/matmul"
+	"knowhow/internal/embed/kernel"
 	"knowhow/internal/embed/safetensors"
 	"knowhow/internal/embed/tokenizer"
 	"knowhow/internal/errkind"
@@ -71,9 +71,9 @@ func parseConfig(data []byte) (*config, error) {
 			return nil, fmt.Errorf("reading config.json: %s is %d, want 1 to %d: %w", f.name, f.value, f.max, errkind.Corrupt)
 		}
 	}
-	if c.Hidden%c.Heads != 0 || c.Hidden/c.Heads%matmul.Columns != 0 || c.Intermediate%matmul.Columns != 0 {
+	if c.Hidden%c.Heads != 0 || c.Hidden/c.Heads%kernel.Columns != 0 || c.Intermediate%kernel.Columns != 0 {
 		return nil, unsupported("a model whose sizes are not multiples of %d (hidden_size %d, %d heads, intermediate_size %d)",
-			matmul.Columns, c.Hidden, c.Heads, c.Intermediate)
+			kernel.Columns, c.Hidden, c.Heads, c.Intermediate)
 	}
 	if !(c.Epsilon >= 0 && c.Epsilon < 1) {
 		return nil, fmt.Errorf("reading config.json: layer_norm_eps is %v: %w", c.Epsilon, errkind.Corrupt)
@@ -177,13 +177,13 @@ func (l *loader) norm(name string, n int) norm {
 func (l *loader) linear(name string, inner, columns int) linear {
 	layer := linear{bias: l.floats(name+".bias", columns)}
 	if l.packed {
-		t := l.tensor(name+".weight", columns/matmul.Columns, inner/4, matmul.Columns, 4)
-		layer.int8 = &matmul.Int8{Inner: inner, Columns: columns, Weights: int8s(t), Scale: l.floats(name+".weight"+scaleSuffix, columns)}
+		t := l.tensor(name+".weight", columns/kernel.Columns, inner/4, kernel.Columns, 4)
+		layer.int8 = &kernel.Int8{Inner: inner, Columns: columns, Weights: int8s(t), Scale: l.floats(name+".weight"+scaleSuffix, columns)}
 		return layer
 	}
 	w := l.floats(name+".weight", columns, inner)
 	if l.err == nil {
-		layer.float32 = &matmul.Float32{Inner: inner, Columns: columns, Weights: matmul.PackFloat32(w, inner, columns)}
+		layer.float32 = &kernel.Float32{Inner: inner, Columns: columns, Weights: kernel.PackFloat32(w, inner, columns)}
 	}
 	return layer
 }

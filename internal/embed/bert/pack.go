@@ -8,7 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"knowhow/internal/embed/matmul"
+	"knowhow/internal/embed/kernel"
 	"knowhow/internal/embed/safetensors"
 	"knowhow/internal/embed/tokenizer"
 	"knowhow/internal/errkind"
@@ -17,7 +17,7 @@ import (
 // Pack returns the file of a model with int8 weights that [ReadPacked] reads: the
 // tensors of a BERT model, its config.json and its vocabulary. Tables of words
 // have one scale for each row, matrices one for each column of the product, in the
-// layout of package matmul. The other tensors are float32. maxTokens is the
+// layout of package kernel. The other tensors are float32. maxTokens is the
 // maximum length of a text; the file has no more positions.
 //
 // Some components of the activations are much larger than others. Pack moves a
@@ -181,7 +181,7 @@ func (p *packer) linears(tensors map[string]safetensors.Tensor, factors string, 
 		columns := len(weights[i]) / inner
 		codes, scale := quantizeRows(weights[i], inner)
 		p.floats(name+".weight"+scaleSuffix, scale, columns)
-		p.put(name+".weight", "I8", bytesOf(matmul.PackInt8(codes, inner, columns)), columns/matmul.Columns, inner/4, matmul.Columns, 4)
+		p.put(name+".weight", "I8", bytesOf(kernel.PackInt8(codes, inner, columns)), columns/kernel.Columns, inner/4, kernel.Columns, 4)
 		bias := tensors[name+".bias"]
 		p.floats(name+".bias", p.values(bias), bias.Shape...)
 	}
@@ -197,7 +197,7 @@ const (
 func quantizeRows(v []float32, n int) (codes []int8, scale []float32) {
 	codes = make([]int8, len(v))
 	for at := 0; at < len(v); at += n {
-		scale = append(scale, quantize(codes[at:at+n], v[at:at+n]))
+		scale = append(scale, kernel.Quantize(codes[at:at+n], v[at:at+n]))
 	}
 	return codes, scale
 }

@@ -74,6 +74,35 @@ func TestReference(t *testing.T) {
 	t.Logf("cosine to the original: least %.4f, mean %.4f", least, sum/float64(len(texts)))
 }
 
+// TestOptions checks the limit of tokens, embedders made by With, and foreign texts.
+func TestOptions(t *testing.T) {
+	e := New(bert.Options{MaxTokens: 5})
+	short := e.With(bert.Options{MaxTokens: 3, Threads: 1})
+	if e.MaxTokens() != 5 || short.MaxTokens() != 3 || New(bert.Options{MaxTokens: 1000}).MaxTokens() != 256 {
+		t.Errorf("MaxTokens() = %d, %d", e.MaxTokens(), short.MaxTokens())
+	}
+	for _, e := range []*Embedder{e, short} {
+		encoder, err := e.encoder()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if encoder.ID() != e.ID() || encoder.Dimension() != e.Dimension() || encoder.MaxTokens() != e.MaxTokens() {
+			t.Errorf("the encoder is %s with %d components and %d tokens, the embedder %s with %d and %d",
+				encoder.ID(), encoder.Dimension(), encoder.MaxTokens(), e.ID(), e.Dimension(), e.MaxTokens())
+		}
+	}
+	got, err := e.Embed(t.Context(), []string{"one two three", "one two three four"}, embed.Query)
+	if err != nil || dot(got[0], got[1]) < 0.99999 {
+		t.Errorf("texts with the same first tokens have other vectors, error %v", err)
+	}
+	for text, want := range map[string]bool{words: false, "naïve café déjà vu": false, "kubectl rollout status -n prod": false, "λ calculus": false,
+		"パスワードを変更する方法": true, "如何更改密码": true, "비밀번호 변경": true, "как сменить пароль": true, "password 変更 方法 教えて": true} {
+		if got := embed.Foreign(e, text); got != want {
+			t.Errorf("Foreign(%q) = %v, want %v", text, got, want)
+		}
+	}
+}
+
 // words are a query of ten words.
 const words = "how do I change the password of my mail account"
 

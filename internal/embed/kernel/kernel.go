@@ -1,12 +1,13 @@
-// Package matmul multiplies the matrices of neural networks on one core, with the
-// vector instructions of the processor.
+// Package kernel has the inner loops of neural networks: products of matrices,
+// quantization, GELU and softmax. Each runs on one core, with the vector
+// instructions of the processor.
 //
 // The products of int8 are exact: every processor computes the same bits. Those of
 // float32 differ in the order of additions and in rounding.
 //
 // Matrices of weights are packed in blocks of [Columns] columns. Rows of
 // activations come in multiples of [Rows]; callers round up.
-package matmul
+package kernel
 
 // Sizes of a tile, the part of a product that is computed at a time.
 const (
@@ -56,17 +57,16 @@ func MultiplyInt8(dst []float32, x []int8, scale []float32, rows int, w *Int8, b
 	if rows == 0 {
 		return
 	}
-	kernel := int8Kernel
 	// The kernels do not check bounds.
 	_, _, _ = dst[rows*w.Columns-1], x[rows*w.Inner-1], scale[rows-1]
 	_, _, _ = w.Weights[w.Inner*w.Columns-1], w.Scale[w.Columns-1], bias[w.Columns-1]
 	if rows%Rows != 0 || w.Inner%Inner != 0 || w.Columns%Columns != 0 {
-		panic("matmul: sizes are not multiples of a tile")
+		panic("kernel: sizes are not multiples of a tile")
 	}
 	for c := 0; c < w.Columns; c += Columns {
 		block := &w.Weights[c*w.Inner]
 		for r := 0; r < rows; r += Rows {
-			kernel(&dst[r*w.Columns+c], w.Columns, &x[r*w.Inner], w.Inner, block, &scale[r], &w.Scale[c], &bias[c])
+			int8Kernel(&dst[r*w.Columns+c], w.Columns, &x[r*w.Inner], w.Inner, block, &scale[r], &w.Scale[c], &bias[c])
 		}
 	}
 }
@@ -98,7 +98,7 @@ func PackFloat32(w []float32, inner, columns int) []float32 {
 // rows of w.Inner numbers, dst rows of w.Columns.
 func MultiplyFloat32(dst, x []float32, rows int, w *Float32, bias []float32) {
 	if w.Columns%Columns != 0 {
-		panic("matmul: sizes are not multiples of a tile")
+		panic("kernel: sizes are not multiples of a tile")
 	}
 	for c := 0; c < w.Columns; c += Columns {
 		block := w.Weights[c*w.Inner : (c+Columns)*w.Inner]
@@ -117,7 +117,7 @@ type Matrix struct {
 // [Columns].
 func Multiply(dst, a, b Matrix, rows, inner, columns int) {
 	if columns%Columns != 0 {
-		panic("matmul: sizes are not multiples of a tile")
+		panic("kernel: sizes are not multiples of a tile")
 	}
 	for c := 0; c < columns; c += Columns {
 		multiply(dst.Data[c:], dst.Stride, a.Data, a.Stride, rows, b.Data[c:], b.Stride, inner, zeros[:])
@@ -133,13 +133,12 @@ func multiply(dst []float32, dstStride int, a []float32, aStride, rows int, b []
 		return
 	}
 	if rows%Rows != 0 {
-		panic("matmul: sizes are not multiples of a tile")
+		panic("kernel: sizes are not multiples of a tile")
 	}
-	kernel := float32Kernel
 	// The kernels do not check bounds.
 	_, _ = dst[(rows-1)*dstStride+Columns-1], a[(rows-1)*aStride+inner-1]
 	_, _ = b[(inner-1)*bStride+Columns-1], bias[Columns-1]
 	for r := 0; r < rows; r += Rows {
-		kernel(&dst[r*dstStride], dstStride, &a[r*aStride], aStride, &b[0], bStride, inner, &bias[0])
+		float32Kernel(&dst[r*dstStride], dstStride, &a[r*aStride], aStride, &b[0], bStride, inner, &bias[0])
 	}
 }

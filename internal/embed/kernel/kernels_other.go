@@ -1,6 +1,6 @@
 //go:build !amd64 && !arm64
 
-package matmul
+package kernel
 
 var (
 	int8Kernels    = []namedKernel[int8Func]{{"portable", int8Portable}}
