@@ -102,10 +102,14 @@ func (s *set) probe(ctx context.Context) (embed.Embedder, Finding, error) {
 	var tried []string
 	var failed error
 	for _, e := range s.candidates(named) {
-		if d := e.Dimension(); d != 0 && d != dim {
+		d, err := dimensionOf(ctx, e, texts[0])
+		if err == nil && d != dim {
 			continue
 		}
-		vs, err := embedInTime(ctx, e, texts, embed.Document)
+		var vs [][]float32
+		if err == nil {
+			vs, err = embedInTime(ctx, e, texts, embed.Document)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil, Finding{}, ctx.Err()
@@ -192,6 +196,20 @@ func (s *set) probeTexts() (texts []string, docs []int) {
 		}
 	}
 	return texts, docs
+}
+
+// dimensionOf returns the dimension of an embedder's vectors. If it is not known,
+// the embedder is a service that was not called yet: a query shows soon whether it
+// answers, while calls for documents are repeated for a minute.
+func dimensionOf(ctx context.Context, e embed.Embedder, text string) (int, error) {
+	if d := e.Dimension(); d != 0 {
+		return d, nil
+	}
+	vs, err := embedInTime(ctx, e, []string{text}, embed.Query)
+	if err != nil {
+		return 0, err
+	}
+	return len(vs[0]), nil
 }
 
 // embedInTime calls an embedder with a time limit.
