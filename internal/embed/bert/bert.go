@@ -70,9 +70,8 @@ func (e *Encoder) Dimension() int { return e.model.hidden }
 // MaxTokens implements embed.Embedder.
 func (e *Encoder) MaxTokens() int { return e.maxTokens }
 
-// Foreign reports whether most words of a text are not in the vocabulary, or in
-// another script than Latin or Greek. Vectors of such texts mean little, because
-// the models that this package is for know English.
+// Foreign reports whether most words of a text are foreign to the model, so that
+// its vector means little. See [tokenizer.Tokenizer.Foreign].
 func (e *Encoder) Foreign(text string) bool { return e.model.tokenizer.Foreign(text) }
 
 // Embed implements embed.Embedder. The only error is that of ctx.

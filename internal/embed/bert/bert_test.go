@@ -296,6 +296,9 @@ func TestTokens(t *testing.T) {
 // TestFloat32 computes the weights of the built-in model in float32 and compares
 // the vectors with the reference, in which the weights are not rounded.
 func TestFloat32(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the weights in float32 are large")
+	}
 	_, data := readBuiltin(t, Options{})
 	f, err := safetensors.Parse(data)
 	if err != nil {

@@ -75,7 +75,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string, kind embed.Kind) (
 	return encoder.Embed(ctx, texts, kind)
 }
 
-// Foreign reports whether most words of a text are unknown to the model, which
+// Foreign reports whether most words of a text are foreign to the model, which
 // knows English. See [bert.Encoder.Foreign].
 func (e *Embedder) Foreign(text string) bool {
 	encoder, err := e.encoder()

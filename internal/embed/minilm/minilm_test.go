@@ -119,6 +119,15 @@ func BenchmarkQuery(b *testing.B) {
 	}
 }
 
+// BenchmarkLoad reads the model, as the first use of an embedder does.
+func BenchmarkLoad(b *testing.B) {
+	for b.Loop() {
+		if _, err := New(bert.Options{}).encoder(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkDocuments encodes documents of 128 tokens on one core.
 func BenchmarkDocuments(b *testing.B) {
 	const tokens = 128

@@ -168,8 +168,8 @@ func (e *Embedder) Dimension() int { return e.dimension }
 // MaxTokens implements embed.Embedder.
 func (e *Embedder) MaxTokens() int { return maxTokens }
 
-// Foreign reports whether most words of a text are unknown to a model for English.
-// See [tokenizer.Tokenizer.Foreign].
+// Foreign reports whether most words of a text are foreign to the model. See
+// [tokenizer.Tokenizer.Foreign].
 func (e *Embedder) Foreign(text string) bool { return e.tokenizer.Foreign(text) }
 
 // Embed implements embed.Embedder. The only error is that of ctx.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"knowhow/internal/errkind"
 )
@@ -46,6 +47,7 @@ func ReadVocabulary(vocab string, o Options) (*Tokenizer, error) {
 			t.specials = append(t.specials, special{s, id})
 		}
 	}
+	t.english = sync.OnceValue(t.isEnglish)
 	return t, nil
 }
 
@@ -127,6 +129,7 @@ func Read(data []byte) (*Tokenizer, error) {
 		}
 	}
 	t.before, t.after = f.around(t)
+	t.english = sync.OnceValue(t.isEnglish)
 	return t, nil
 }
 

@@ -23,8 +23,9 @@ type Tokenizer struct {
 	prepare  func(string) string
 	words    func(string) iter.Seq[string]
 	specials []special
-	before   []int32 // tokens before each text, such as [CLS]
-	after    []int32 // tokens after each text, such as [SEP]
+	english  func() bool // reports whether few tokens are in other scripts than Latin and Greek
+	before   []int32     // tokens before each text, such as [CLS]
+	after    []int32     // tokens after each text, such as [SEP]
 }
 
 // A model splits one word into tokens.
@@ -134,24 +135,27 @@ func (t *Tokenizer) specialAt(text string) (special, bool) {
 	return found, found.text != ""
 }
 
-// Foreign reports whether most words of a text are foreign to a model for
-// English: not in the vocabulary, or written in another script than Latin or
-// Greek. A text without letters and digits is not foreign.
+// Foreign reports whether most words of a text are foreign to the model: not in the
+// vocabulary, or, if less than a tenth of the vocabulary is in other scripts than
+// Latin and Greek, written in such a script. The vocabularies of models for English
+// have the letters of other scripts, but hardly a word. A text without letters and
+// digits is not foreign.
 func (t *Tokenizer) Foreign(text string) bool {
 	words, foreign := 0, 0
+	english := t.english()
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) }) {
 		if words >= maxForeignWords {
 			break
 		}
 		n := 1
-		switch other, unspaced := otherLetters(word); {
-		case unspaced > 0:
+		other, unspaced := otherLetters(word)
+		if unspaced > 0 {
 			// A run of such characters is several words. Two are counted as one
 			// word, as in the index.
 			n = (unspaced + 1) / 2
+		}
+		if other && english || t.isUnknown(word) {
 			foreign += n
-		case other || t.isUnknown(word):
-			foreign++
 		}
 		words += n
 	}
@@ -169,6 +173,18 @@ func (t *Tokenizer) isUnknown(word string) bool {
 		}
 	}
 	return false
+}
+
+// isEnglish reports whether less than a tenth of the vocabulary is in other scripts
+// than Latin and Greek. In all-MiniLM-L6-v2, it is a twentieth.
+func (t *Tokenizer) isEnglish() bool {
+	others := 0
+	for token := range t.vocab {
+		if other, _ := otherLetters(token); other {
+			others++
+		}
+	}
+	return 10*others < len(t.vocab)
 }
 
 // otherLetters reports whether a word has letters that are neither Latin nor Greek,

