@@ -14,7 +14,9 @@ import (
 	"strings"
 	"time"
 
+	"knowhow/internal/compact"
 	"knowhow/internal/dataset"
+	"knowhow/internal/datasetmcp"
 	"knowhow/internal/errkind"
 	"knowhow/internal/ingest"
 	"knowhow/internal/sanitize"
@@ -154,7 +156,21 @@ func (v *invocation) createDataset(ctx context.Context, o *createFlags) error {
 	fmt.Fprintf(v.stdout, "%s dataset %s in %s: %s of %s, %s, in %s\n", verb, o.id, sanitize.Escape(created.Folder),
 		terminal.Plural(created.Chunks, "passage"), terminal.Plural(created.Files, "file"), vectors, terminal.Duration(time.Since(start)))
 	fmt.Fprintf(v.stderr, "Search it with: %s datasets search --datasets %s %s QUERY\n", v.Program, sanitize.Escape(o.dir), o.id)
+	fmt.Fprintf(v.stderr, "Clients that are configured by a JSON file:\n  %s\n", datasetsSnippet(filepath.Dir(created.Folder)))
 	return nil
+}
+
+// datasetsSnippet returns the configuration for a client that starts the server
+// itself. It uses the names of tools that every client accepts.
+func datasetsSnippet(dir string) string {
+	type server struct {
+		Command string   `json:"command"`
+		Args    []string `json:"args"`
+	}
+	// strings can always be encoded
+	config, _ := compact.Marshal(map[string]any{"mcpServers": map[string]server{
+		"datasets": {"knowhow", []string{"datasets", "--datasets", dir, "--tool-names", string(datasetmcp.Underscore)}}}})
+	return string(config)
 }
 
 // printLeftOut prints what is not part of a dataset.

@@ -47,9 +47,10 @@ type Registry struct {
 	o   Options
 	dir string // absolute
 
-	scanning sync.Mutex // held during a scan; guards nextBase and missing
+	scanning sync.Mutex // held during a scan; guards the next three
 	nextBase int64
-	missing  bool // the folder did not exist in the last scan
+	missing  bool            // the folder did not exist in the last scan
+	linked   map[string]bool // links that were reported
 
 	mu      sync.Mutex
 	entries []*entry // in the order of the names of their folders; entries are never changed
@@ -110,7 +111,7 @@ func New(o Options) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the folder of the datasets: %w", err)
 	}
-	return &Registry{o: o, dir: dir, found: gate{opened: make(chan struct{})}, loaded: gate{opened: make(chan struct{})}}, nil
+	return &Registry{o: o, dir: dir, linked: map[string]bool{}, found: gate{opened: make(chan struct{})}, loaded: gate{opened: make(chan struct{})}}, nil
 }
 
 // Dir returns the absolute path of the folder.
@@ -213,6 +214,9 @@ func (r *Registry) folders() ([]string, error) {
 	for _, e := range list {
 		if isDatasetFolder(r.dir, e) {
 			names = append(names, e.Name())
+		} else if e.Type()&fs.ModeSymlink != 0 && !r.linked[e.Name()] && stampOf(filepath.Join(r.path(e.Name()), manifestName)) != (stamp{}) {
+			r.linked[e.Name()] = true
+			r.o.Log.Warn("a link to a dataset is not followed: copy the folder here, or name the folder that it is in", "link", r.path(e.Name()))
 		}
 	}
 	return names, nil // os.ReadDir sorts

@@ -1,6 +1,8 @@
 package dataset
 
 import (
+	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -293,8 +295,18 @@ func TestFolders(t *testing.T) {
 	if err := os.Symlink(filepath.Join(away, "linked"), filepath.Join(root, "linked")); err != nil {
 		t.Skip(err)
 	}
-	if got := list(t, open(t, root)); len(got) != 1 || got["one"].State != Ready {
+	var log bytes.Buffer
+	r, err := New(Options{Dir: root, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scan(t, r)
+	scan(t, r)
+	if got := list(t, r); len(got) != 1 || got["one"].State != Ready {
 		t.Errorf("got %v, want only one", got)
+	}
+	if n := strings.Count(log.String(), "a link to a dataset is not followed"); n != 1 {
+		t.Errorf("the link was reported %d times:\n%s", n, log.String())
 	}
 	if got := list(t, open(t, filepath.Join(root, "missing"))); len(got) != 0 {
 		t.Errorf("a missing folder has %v", got)
