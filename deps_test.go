@@ -31,10 +31,22 @@ var deps = map[string]string{
 	"ignore":      "",
 	"extract/pdf": "extract/pdf/cos", "extract/pdf/cos": "",
 
+	// Vectors, without access to disk or network.
+	"vector": "", "vector/faiss": "", "fusion": "",
+
 	// Storage, indexing and background work.
 	"index":    "document search analysis query segment",
 	"ingest":   "document extract chunk ignore sanitize",
 	"indexing": "document index ingest terminal sanitize",
+
+	// Vectors of texts.
+	"embed": "", "embed/safetensors": "", "embed/tokenizer": "", "embed/kernel": "",
+	"embed/bert":        "embed embed/kernel embed/safetensors embed/tokenizer",
+	"embed/minilm":      "embed embed/bert",
+	"embed/minilm/make": "embed/bert",
+	"embed/remote":      "embed",
+	"embed/static":      "embed embed/safetensors embed/tokenizer",
+	"embed/open":        "embed embed/bert embed/minilm embed/remote embed/static",
 
 	"fetch": "",
 	"job":   "",
@@ -58,7 +70,11 @@ var deps = map[string]string{
 
 	// The systems. None imports another, or a backend it need not know:
 	// fessmcp sees search, never fess or index.
-	"fessmcp": "search query fetch extract chunk job mcpserver compact sanitize",
+	"fessmcp": "search query fetch extract chunk job mcpserver compact sanitize spell",
+
+	// Datasets: search and creation know no server; the tools know no files.
+	"dataset":    "analysis segment sanitize spell document extract chunk ingest embed vector vector/faiss fusion",
+	"datasetmcp": "dataset mcpserver schema",
 
 	// Names of sources, and the configuration of the bridge: the one package below
 	// cli that knows its keys.
@@ -85,14 +101,15 @@ var restricted = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
 	"modernc.org/sqlite":                     "index",
 	"database/sql":                           "index",
-	"net/http":                               "httpguard mcpserver fess fessserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest",
+	"net/http":                               "httpguard mcpserver fess fessserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make",
 	"testing":                                "search/searchtest fess/fesstest mcpserver/mcptest",
 	"flag":                                   "", // cli/flags.go declares the flags
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",
 }
 
 // pure lists the packages that must not open files or sockets.
-var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cos", "ignore", "chunk", "analysis", "query", "spell", "compact", "sanitize", "schema", "skill"}
+var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cos", "ignore", "chunk", "analysis", "query", "spell", "compact", "sanitize", "schema", "skill",
+	"embed", "embed/safetensors", "embed/tokenizer", "embed/kernel", "vector", "vector/faiss", "fusion"}
 
 // TestDeps checks the imports of every package against deps, restricted and
 // pure.

@@ -9,6 +9,7 @@
 //	             knowhow-bench in the user's cache folder
 //	DEBIAN_DOCS  folder that bench/debian-docs filled
 //	CRANFIELD    folder of the Cranfield collection
+//	FAISS_PYTHON a Python with faiss-cpu; bench/faiss installs one
 package bench
 
 import (

@@ -86,8 +86,8 @@ func Prepare() (stdout *os.File) {
 
 // A command is one of the program's subcommands.
 type command struct {
-	name    string
-	summary string // line in the list of commands
+	name    string // one word, or two for a command below another one, such as "datasets create"
+	summary string // line in the list of commands; "" if the command is listed elsewhere
 	help    string // the help text; {cmd} is replaced by how the user calls the command, {flags} by the flags
 
 	// define declares the flags and operands of the command in f. It returns
@@ -102,6 +102,13 @@ func (e Env) commands() []command {
 		{"sources", "list the remembered sources, or remove one", sourcesHelp, sourcesCommand},
 		{"status", "show what is indexed, and what is left out", statusHelp, statusCommand},
 		{"fess", "MCP bridge in front of a Fess server", fessHelp, fessCommand},
+		{"datasets", "serve vector datasets over MCP, create, check and search them", datasetsHelp, datasetsCommand},
+		{"datasets create", "", createHelp, createCommand},
+		{"datasets export", "", exportHelp, exportCommand},
+		{"datasets delete", "", deleteHelp, deleteCommand},
+		{"datasets list", "", listHelp, listCommand},
+		{"datasets search", "", datasetSearchHelp, datasetSearchCommand},
+		{"datasets check", "", checkHelp, checkCommand},
 		{"sync", "write the tools of MCP servers as Agent Skills", syncHelp, syncCommand},
 		{"start", "the same, then serve POST /invoke, by which skills call the tools", startHelp, startCommand},
 		{"call", "call a tool of an MCP server", callHelp, callCommand},
@@ -142,6 +149,12 @@ func Main(ctx context.Context, args []string, env Env, stdin io.Reader, stdout, 
 	case "--version", "-version", "-v":
 		name = "version"
 	}
+	args = args[1:]
+	if len(args) > 0 {
+		if _, ok := env.find(name + " " + args[0]); ok {
+			name, args = name+" "+args[0], args[1:]
+		}
+	}
 	cmd, ok := env.find(name)
 	if !ok {
 		return v.fail(ctx, unknownCommand(name, v))
@@ -151,7 +164,7 @@ func Main(ctx context.Context, args []string, env Env, stdin io.Reader, stdout, 
 	}
 	f := &flagSet{invocation: v}
 	run := cmd.define(v, f)
-	err := f.parse(args[1:])
+	err := f.parse(args)
 	switch {
 	case err == nil:
 		err = run(ctx)
@@ -185,7 +198,9 @@ func unknownCommand(name string, v *invocation) error {
 	}
 	var names []string
 	for _, c := range v.commands() {
-		names = append(names, c.name)
+		if c.summary != "" {
+			names = append(names, c.name)
+		}
 	}
 	hint := fmt.Sprintf("Run %q for the list of commands.", v.Program+" help")
 	if near := spell.Near(name, names, 1); len(near) > 0 {

@@ -31,7 +31,7 @@ var Update = flags.Bool("update", false, "rewrite the tables in the documents an
 // rewrites it. The table of start leaves out the flags of sync.
 func TestFlagTables(t *testing.T) {
 	v, _ := testInvocation(nil)
-	table := regexp.MustCompile(`(?s)<!-- flags (\w+) -->\n(.*?)<!-- /flags -->`)
+	table := regexp.MustCompile(`(?s)<!-- flags ([\w ]+) -->\n(.*?)<!-- /flags -->`)
 	var missing []string
 	for _, c := range v.commands() {
 		if strings.Contains(c.help, "{flags}") {
@@ -109,7 +109,7 @@ func TestDocumentedFlags(t *testing.T) {
 			known[d.Name] = true
 		}
 	}
-	for _, name := range []string{"serve.md", "fess.md", "skills.md", "bridge.md", "content.md", "jobs.md", "security.md", "troubleshooting.md"} {
+	for _, name := range []string{"serve.md", "datasets.md", "fess.md", "skills.md", "bridge.md", "content.md", "jobs.md", "security.md", "troubleshooting.md"} {
 		for _, m := range regexp.MustCompile("`--([a-z-]+)").FindAllStringSubmatch(page(t, name), -1) {
 			if !known[m[1]] {
 				t.Errorf("docs/%s mentions --%s, which does not exist", name, m[1])

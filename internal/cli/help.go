@@ -20,10 +20,13 @@ Examples:
 func helpCommand(v *invocation, f *flagSet) func(context.Context) error {
 	topic := ""
 	f.operand = func(arg string) error {
-		if topic != "" {
+		if topic == "" {
+			topic = arg
+		} else if _, ok := v.find(topic + " " + arg); ok {
+			topic += " " + arg
+		} else {
 			return v.usagef("unexpected argument %q", arg)
 		}
-		topic = arg
 		return nil
 	}
 	return func(context.Context) error {
@@ -53,6 +56,9 @@ func overview(e Env) string {
 	}
 	fmt.Fprintf(&b, "Usage: %s COMMAND [FLAGS]\n\nCommands:\n", e.Program)
 	for _, c := range e.commands() {
+		if c.summary == "" {
+			continue
+		}
 		fmt.Fprintf(&b, "  %-10s %s\n", c.name, c.summary)
 	}
 	fmt.Fprintf(&b, "\nRun %q for a command's flags and examples.\n", e.Program+" help COMMAND")

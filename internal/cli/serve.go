@@ -40,7 +40,7 @@ func (v *invocation) runServe(ctx context.Context, o *serveOptions) (err error) 
 	v.stderr = lines // all output must clear the progress bar first
 	s := &serving{invocation: v, o: o, lines: lines, log: slog.New(terminal.NewHandler(lines, slog.LevelWarn))}
 	if !o.stdio() {
-		if s.host, s.port, err = o.listener(v); err != nil {
+		if s.host, s.port, err = v.listener(o.addr, o.token); err != nil {
 			return err
 		}
 	}

@@ -221,16 +221,16 @@ func toolGroups(s string) ([]fessmcp.Group, error) {
 
 // listener returns the host and port to listen on. Without a token, it refuses
 // addresses other than loopback.
-func (o *serveOptions) listener(v *invocation) (host string, port int, err error) {
-	host, service, err := net.SplitHostPort(o.addr)
+func (v *invocation) listener(addr, token string) (host string, port int, err error) {
+	host, service, err := net.SplitHostPort(addr)
 	if err == nil {
 		port, err = net.LookupPort("tcp", service)
 	}
 	if err != nil {
-		return "", 0, v.usagef("--addr: got %q, want HOST:PORT, for example 127.0.0.1:7411", o.addr)
+		return "", 0, v.usagef("--addr: got %q, want HOST:PORT, for example 127.0.0.1:7411", addr)
 	}
-	if o.token == "" && !httpguard.Loopback(host) {
-		return "", 0, &hintError{fmt.Errorf("--addr %s listens beyond this machine, which requires a token", o.addr),
+	if token == "" && !httpguard.Loopback(host) {
+		return "", 0, &hintError{fmt.Errorf("--addr %s listens beyond this machine, which requires a token", addr),
 			"Set --token or KNOWHOW_TOKEN, or listen on 127.0.0.1."}
 	}
 	return host, port, nil

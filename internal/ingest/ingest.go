@@ -70,6 +70,10 @@ type Options struct {
 	Journal     Journal        // nil means none
 	Report      func(Progress) // called with the progress of a Sync, from its goroutine; nil means none
 	Log         *slog.Logger   // nil means none
+
+	// Make turns the bytes of a file into documents, usually one; nil means those
+	// that are indexed. It must be safe for concurrent use.
+	Make func(ctx context.Context, data []byte, known document.Document) ([]*document.Document, error)
 }
 
 // Progress is the progress of a [Ingester.Sync]. It counts the files that have
@@ -180,6 +184,9 @@ func New(o Options) *Ingester {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Ingester{o: o, openTree: openTree, makeDocs: makeAll, seed: maphash.MakeSeed(),
+	if o.Make == nil {
+		o.Make = makeAll
+	}
+	return &Ingester{o: o, openTree: openTree, makeDocs: o.Make, seed: maphash.MakeSeed(),
 		seen: map[string]memory{}, settled: map[string]settledState{}}
 }

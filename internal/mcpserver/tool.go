@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -32,6 +33,11 @@ type Tool struct {
 	// Brief shortens the schema that clients are shown. Arguments are checked
 	// against the whole schema. nil shows the whole schema.
 	Brief func(input *jsonschema.Schema)
+
+	// Refuse returns the error of a call whose arguments do not match the
+	// schema, for example with a code of its own. nil returns the error
+	// unchanged.
+	Refuse func(*schema.Error) error
 }
 
 // A Result is a tool's result with _meta. A handler returns a pointer to it
@@ -85,6 +91,9 @@ func AddTool[In any](s *Server, t Tool, h func(ctx context.Context, in In) (any,
 	}
 	rt.handle = func(ctx context.Context, arguments json.RawMessage) (any, error) {
 		checked, err := input.Check(arguments)
+		if e, ok := errors.AsType[*schema.Error](err); ok && t.Refuse != nil {
+			return nil, t.Refuse(e)
+		}
 		if err != nil {
 			return nil, err
 		}

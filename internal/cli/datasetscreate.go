@@ -1,0 +1,288 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"knowhow/internal/compact"
+	"knowhow/internal/dataset"
+	"knowhow/internal/datasetmcp"
+	"knowhow/internal/errkind"
+	"knowhow/internal/ingest"
+	"knowhow/internal/sanitize"
+	"knowhow/internal/terminal"
+)
+
+const createHelp = `Usage: {cmd} --id ID --source PATH [FLAGS]
+
+Creates a dataset from folders and files: their texts are cut into passages of
+about 180 words, and each gets a vector. MCPower and FAISS can read the dataset,
+too. An existing dataset is replaced only with --force, and stays as it is until
+the new one is complete.
+
+{flags}
+
+Examples:
+  {cmd} --id handbook --source ~/handbook
+  {cmd} --id api --name "API" --description "Reference of our API" \
+      --source ./docs --source ./README.md --top-k 8
+  {cmd} --id handbook --source ~/handbook --force
+  {cmd} --id notes --source ~/notes --embedder none
+`
+
+const exportHelp = `Usage: {cmd} [FLAGS] ID
+
+Writes a dataset as one file to share: a zip archive, which becomes a dataset
+when it is unpacked in a folder of datasets. With --json, writes the texts to
+standard output instead, one JSON object on each line.
+
+{flags}
+
+Examples:
+  {cmd} handbook
+  {cmd} --output /tmp/handbook.zip handbook
+  {cmd} --json handbook > handbook.jsonl
+`
+
+const deleteHelp = `Usage: {cmd} [FLAGS] ID
+
+Deletes a dataset without asking. The files that it was created from are not
+touched, and other files in its folder are kept.
+
+{flags}
+
+Examples:
+  {cmd} handbook
+`
+
+// createFlags are the flags of datasets create.
+type createFlags struct {
+	dir, id, name, description string
+	sources                    []string
+	topK                       int
+	force                      bool
+	model                      modelFlags
+}
+
+// createCommand creates a dataset.
+func createCommand(v *invocation, f *flagSet) func(context.Context) error {
+	o := &createFlags{}
+	f.Func(flag{Name: "id", Value: "ID", Help: "id of the dataset: a-z, 0-9 and \"-\", at most 64 characters; required"}, func(s string) error {
+		o.id = s
+		if dataset.CheckID(s) != nil {
+			return errors.New(`want 1 to 64 characters of a-z, 0-9 and "-"`)
+		}
+		return nil
+	})
+	f.List(&o.sources, flag{Name: "source", Value: "PATH", Help: "folder or file with the texts; required"})
+	text := func(to *string, most int) func(string) error {
+		return func(s string) error {
+			*to = s
+			if dataset.CheckText(s, most) != nil {
+				return fmt.Errorf("want 1 to %d characters", most)
+			}
+			return nil
+		}
+	}
+	f.Func(flag{Name: "name", Value: "TEXT", Help: "name for people, at most 128 characters; by default the id"}, text(&o.name, dataset.MaxName))
+	f.Func(flag{Name: "description", Value: "TEXT", Help: "what the texts are about, at most 512 characters; agents choose a dataset by it"},
+		text(&o.description, dataset.MaxDescription))
+	datasetsDirFlag(f, &o.dir)
+	topKFlag(f, &o.topK, "default number of results of a search, from 1 to 100 (default 5)")
+	o.model.define(f, createModelHelp)
+	f.Bool(&o.force, flag{Name: "force", Help: "replace the dataset with the same id"})
+	return func(ctx context.Context) error {
+		switch {
+		case o.id == "":
+			return v.usagef("--id is missing")
+		case len(o.sources) == 0:
+			return v.usagef("--source is missing")
+		}
+		return v.createDataset(ctx, o)
+	}
+}
+
+// createDataset creates a dataset and prints a summary.
+func (v *invocation) createDataset(ctx context.Context, o *createFlags) error {
+	lines := terminal.NewLines(v.stderr, nil)
+	v.stderr = lines // all output must clear the progress bar first
+	v.useMemory()
+	start := time.Now()
+	embedder, model, err := o.model.open()
+	if err != nil {
+		return err
+	}
+	var bar terminal.Bar
+	created, err := dataset.Create(ctx, dataset.CreateOptions{
+		Dir: o.dir, ID: o.id, Name: o.name, Description: o.description, DefaultTopK: o.topK, Sources: o.sources, Replace: o.force,
+		Embedder: embedder, Model: model,
+		Report: func(p dataset.Progress) {
+			if bar.What != p.What {
+				bar.Since = time.Now()
+			}
+			bar.What, bar.Things, bar.Done, bar.Total = p.What, p.Things, p.Done, p.Total
+			lines.Show(bar)
+		},
+		Log: slog.New(terminal.NewHandler(lines, slog.LevelWarn)),
+	})
+	lines.Show(terminal.Bar{})
+	switch {
+	case errors.Is(err, errkind.Conflict):
+		return &hintError{err, "Replace a dataset with --force, or choose another --id."}
+	case errors.Is(err, errkind.NotFound) && ctx.Err() == nil:
+		return &hintError{err, "Name a folder or a file with text in --source."}
+	case err != nil:
+		return explainModel(err)
+	}
+	v.printCreateLeftOut(created)
+	verb := "created"
+	if created.Replaced {
+		verb = "replaced"
+	}
+	vectors := terminal.Plural(created.Vectors, "vector")
+	if created.Vectors == 0 {
+		vectors = "no vectors: it is searched by words"
+	}
+	fmt.Fprintf(v.stdout, "%s dataset %s in %s: %s of %s, %s, in %s\n", verb, o.id, sanitize.Escape(created.Folder),
+		terminal.Plural(created.Chunks, "passage"), terminal.Plural(created.Files, "file"), vectors, terminal.Duration(time.Since(start)))
+	fmt.Fprintf(v.stderr, "Search it with: %s datasets search --datasets %s %s QUERY\n", v.Program, sanitize.Escape(o.dir), o.id)
+	fmt.Fprintf(v.stderr, "Clients that are configured by a JSON file:\n  %s\n", datasetsSnippet(filepath.Dir(created.Folder)))
+	return nil
+}
+
+// datasetsSnippet returns the configuration for a client that starts the server
+// itself. It uses the names of tools that every client accepts.
+func datasetsSnippet(dir string) string {
+	type server struct {
+		Command string   `json:"command"`
+		Args    []string `json:"args"`
+	}
+	// strings can always be encoded
+	config, _ := compact.Marshal(map[string]any{"mcpServers": map[string]server{
+		"datasets": {"knowhow", []string{"datasets", "--datasets", dir, "--tool-names", string(datasetmcp.Underscore)}}}})
+	return string(config)
+}
+
+// printCreateLeftOut prints what is not part of a dataset.
+func (v *invocation) printCreateLeftOut(c *dataset.Created) {
+	var counts []string
+	for reason, n := range c.LeftOut {
+		counts = append(counts, fmt.Sprintf("%d %s", n, reason))
+	}
+	if slices.Sort(counts); len(counts) > 0 {
+		fmt.Fprintf(v.stderr, "left out: %s\n", strings.Join(counts, ", "))
+	}
+	for _, s := range c.Skipped {
+		if s.Reason != ingest.NoText {
+			fmt.Fprintf(v.stderr, "  %s: %s\n", sanitize.Escape(s.Path), sanitize.Escape(errkind.Message(s.Err)))
+		}
+	}
+	for _, name := range c.Kept {
+		fmt.Fprintf(v.stderr, "kept %s of the replaced dataset, which is not part of it\n", sanitize.Escape(name))
+	}
+}
+
+// exportCommand writes a dataset as one file.
+func exportCommand(v *invocation, f *flagSet) func(context.Context) error {
+	var dir, id, output string
+	var asJSON bool
+	datasetsDirFlag(f, &dir)
+	f.String(&output, flag{Name: "output", Value: "FILE", Help: "file to write, which must not exist; - is standard output; by default ID.zip"})
+	f.Bool(&asJSON, flag{Name: "json", Help: "write the texts to standard output, one JSON object on each line"})
+	f.operand = oneOperand(v, &id)
+	return func(ctx context.Context) error {
+		switch {
+		case id == "":
+			return v.usagef("want the id of a dataset")
+		case asJSON && output != "":
+			return v.usagef("--json and --output exclude each other")
+		}
+		r, err := v.openDatasets(ctx, dir, nil)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			var line bytes.Buffer
+			enc := json.NewEncoder(&line)
+			enc.SetEscapeHTML(false)
+			return v.unknownDataset(r.Documents(ctx, id, func(d dataset.Document) error {
+				line.Reset()
+				if err := enc.Encode(d); err != nil {
+					return err
+				}
+				_, err := v.stdout.Write(line.Bytes())
+				return err
+			}))
+		}
+		if output == "-" {
+			return v.unknownDataset(r.Export(ctx, id, v.stdout))
+		}
+		if _, err := r.Check(ctx, id); err != nil { // before a file is created
+			return v.unknownDataset(err)
+		}
+		if output == "" {
+			output = id + ".zip"
+		}
+		return v.exportTo(ctx, r, id, output)
+	}
+}
+
+// exportTo writes a dataset to a new file.
+func (v *invocation) exportTo(ctx context.Context, r *dataset.Registry, id, output string) error {
+	file, err := os.OpenFile(output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return &hintError{fmt.Errorf("%s exists", output), "Remove it, or name another file with --output."}
+	}
+	if err != nil {
+		return err
+	}
+	err = r.Export(ctx, id, file)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return errors.Join(v.unknownDataset(err), os.Remove(output))
+	}
+	abs, err := filepath.Abs(output)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(v.stdout, "wrote dataset %s to %s\n", id, sanitize.Escape(abs))
+	return err
+}
+
+// unknownDataset adds what to do to the error for a dataset that does not exist.
+func (v *invocation) unknownDataset(err error) error {
+	if _, unknown := errors.AsType[*dataset.UnknownDataset](err); unknown {
+		return &hintError{err, fmt.Sprintf("List the datasets with: %s datasets list", v.Program)}
+	}
+	return err
+}
+
+// deleteCommand deletes a dataset.
+func deleteCommand(v *invocation, f *flagSet) func(context.Context) error {
+	var dir, id string
+	datasetsDirFlag(f, &dir)
+	f.operand = oneOperand(v, &id)
+	return func(context.Context) error {
+		if id == "" {
+			return v.usagef("want the id of a dataset")
+		}
+		kept, err := dataset.Delete(dir, id)
+		if err != nil {
+			return v.unknownDataset(err)
+		}
+		for _, path := range kept {
+			fmt.Fprintf(v.stderr, "kept %s, which is not part of the dataset\n", sanitize.Escape(path))
+		}
+		_, err = io.WriteString(v.stdout, "deleted dataset "+sanitize.Escape(id)+"\n")
+		return err
+	}
+}

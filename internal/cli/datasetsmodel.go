@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"knowhow/internal/embed"
+	"knowhow/internal/embed/bert"
+	"knowhow/internal/embed/minilm"
+	"knowhow/internal/embed/open"
+	"knowhow/internal/embed/remote"
+	"knowhow/internal/errkind"
+)
+
+// Descriptions of --embedder for commands that search, and for create.
+const (
+	embedderValues  = "builtin (all-MiniLM-L6-v2, as MCPower uses it), none (search by words only), a folder with a Hugging Face or model2vec model, or the URL of a server"
+	searchModelHelp = "model for the datasets whose vectors it made, in addition to the built-in one: " + embedderValues
+	createModelHelp = "model that makes the vectors: " + embedderValues
+)
+
+// modelFlags are the flags for the embedder of datasets.
+type modelFlags struct {
+	embedder, url, model, key string
+	timeout                   time.Duration
+}
+
+// define declares the flags.
+func (m *modelFlags) define(f *flagSet, help string) {
+	f.String(&m.embedder, flag{Name: "embedder", Value: "MODEL", Help: help + "; by default EMBED_URL, otherwise builtin"})
+	f.String(&m.url, flag{Env: "EMBED_URL", Help: "URL of a server for vectors (the API of OpenAI or of Ollama), as with --embedder"})
+	f.String(&m.model, flag{Env: "EMBED_MODEL", Help: "name of the model for that server"})
+	f.Token(&m.key, flag{Env: "EMBED_API_KEY", Help: "key for that server"})
+	f.Duration(&m.timeout, flag{Env: "EMBED_TIMEOUT", Default: "30s", Help: "time limit for one request to that server"})
+}
+
+// open returns the embedder, and the name of its model for metadata; nil for
+// none.
+func (m *modelFlags) open() (embed.Embedder, string, error) {
+	setting := m.embedder
+	if setting == "" {
+		setting = m.url
+	}
+	e, err := open.Embedder(setting, open.Options{Model: m.model, Key: m.key, Timeout: m.timeout, UserAgent: "knowhow/" + version()})
+	switch {
+	case err != nil:
+		return nil, "", &hintError{explainModel(err), "Set --embedder to builtin, none, a folder with a model, or the URL of a server."}
+	case e == nil:
+		return nil, "", nil
+	case setting == "" || setting == open.Builtin:
+		return e, minilm.Model, nil
+	}
+	name, _, _ := strings.Cut(e.ID(), "@")
+	return e, name, nil
+}
+
+// embedders returns the embedders for [dataset.Options]: the one that is set, the
+// built-in one, and the one that a dataset names, if it is in the cache of
+// Hugging Face.
+func (m *modelFlags) embedders(v *invocation) (func(model string) []embed.Embedder, error) {
+	set, _, err := m.open()
+	if set == nil || err != nil {
+		return nil, err
+	}
+	list := []embed.Embedder{set}
+	if builtin := minilm.New(bert.Options{}); builtin.ID() != set.ID() {
+		list = append(list, builtin)
+	}
+	var mu sync.Mutex
+	cached := map[string]embed.Embedder{} // nil if it cannot be opened
+	return func(model string) []embed.Embedder {
+		for _, e := range list {
+			if embed.ModelName(e.ID()) == embed.ModelName(model) {
+				return list
+			}
+		}
+		dir := bert.Find(model, v.get)
+		if dir == "" {
+			return list
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		e, ok := cached[model]
+		if !ok {
+			e, _ = open.Embedder(dir, open.Options{}) // without it, the dataset is searched by words, and says so
+			cached[model] = e
+		}
+		if e == nil {
+			return list
+		}
+		return append([]embed.Embedder{e}, list...)
+	}, nil
+}
+
+// explainModel adds to an error of an embedder how to set the option that it is
+// due to.
+func explainModel(err error) error {
+	setting := map[errkind.Reason]string{
+		remote.URLReason: "--embedder or EMBED_URL", remote.ModelReason: "EMBED_MODEL", remote.KeyReason: "EMBED_API_KEY",
+		remote.TimeoutReason: "EMBED_TIMEOUT", remote.DimensionReason: "EMBED_MODEL",
+	}[errkind.ReasonOf(err)]
+	if setting == "" {
+		return err
+	}
+	return &explainedError{err, fmt.Sprintf("%s: check %s", errkind.Message(err), setting)}
+}
+
+// An explainedError is an error with another text.
+type explainedError struct {
+	error
+	text string
+}
+
+func (e *explainedError) Error() string { return e.text }
+func (e *explainedError) Unwrap() error { return e.error }

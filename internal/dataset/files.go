@@ -1,0 +1,174 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"knowhow/internal/errkind"
+)
+
+// isDatasetFolder reports whether an entry of dir is a folder with a manifest.
+// Hidden folders and links are not.
+func isDatasetFolder(dir string, e fs.DirEntry) bool {
+	if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
+		return false
+	}
+	_, err := os.Lstat(filepath.Join(dir, e.Name(), manifestName))
+	return err == nil
+}
+
+// install makes temp the folder target. If target exists, it is replaced, and
+// its files that are not part of the dataset are moved to the new folder; their
+// names are returned. If temp cannot take the place of target, target is as
+// before and temp is removed.
+func install(temp, target string, exists bool) (kept []string, err error) {
+	if !exists {
+		if err := os.Rename(temp, target); err != nil {
+			return nil, fmt.Errorf("moving the dataset to its place: %w", errors.Join(err, os.RemoveAll(temp)))
+		}
+		return nil, nil
+	}
+	own := ownFiles(target)
+	old, err := swap(temp, target)
+	if err != nil {
+		return nil, fmt.Errorf("replacing the dataset: %w", errors.Join(err, os.RemoveAll(temp)))
+	}
+	for _, name := range own {
+		if err := os.Remove(filepath.Join(old, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("the new dataset is in its place, but the old one could not be removed: %w", err)
+		}
+	}
+	for _, name := range remaining(old) {
+		to := filepath.Join(target, name)
+		if _, err := os.Lstat(to); err == nil {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return kept, fmt.Errorf("keeping %s of the replaced dataset: %w", name, err)
+		}
+		if err := os.Rename(filepath.Join(old, name), to); err != nil {
+			return kept, fmt.Errorf("keeping %s of the replaced dataset: %w", name, err)
+		}
+		kept = append(kept, name)
+	}
+	removeEmpty(old)
+	return kept, nil
+}
+
+// swap makes temp the folder target, and returns where the folder is that was
+// there before. Where two folders cannot be exchanged in one step, there is no
+// target for a moment.
+func swap(temp, target string) (old string, err error) {
+	if exchange(temp, target) == nil {
+		return temp, nil
+	}
+	old = temp + ".old"
+	if err := os.Rename(target, old); err != nil {
+		return "", err
+	}
+	if err := os.Rename(temp, target); err != nil {
+		return "", errors.Join(err, os.Rename(old, target))
+	}
+	return old, nil
+}
+
+// Delete deletes a dataset. Files in its folder that are not part of it are
+// kept; their paths are returned. The error is an [*UnknownDataset] if there is
+// no dataset with that id.
+func Delete(dir, id string) (kept []string, err error) {
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := findFolder(dir, id)
+	if errors.Is(err, errkind.NotFound) {
+		folder, err = badFolder(dir, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// The manifest is the first of the own files: without it the rest is no
+	// dataset.
+	for _, name := range ownFiles(folder) {
+		if err := os.Remove(filepath.Join(folder, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("deleting dataset %s: %w", id, err)
+		}
+	}
+	for _, name := range remaining(folder) {
+		kept = append(kept, filepath.Join(folder, name))
+	}
+	removeEmpty(folder)
+	return kept, nil
+}
+
+// badFolder returns the folder with that name if its manifest has no valid id.
+func badFolder(dir, name string) (string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("reading the folder of the datasets: %w", err)
+	}
+	var ids []string
+	for _, e := range entries {
+		if !isDatasetFolder(dir, e) {
+			continue
+		}
+		m, _ := readManifest(filepath.Join(dir, e.Name(), manifestName))
+		if m.ID == "" && e.Name() == name {
+			return filepath.Join(dir, e.Name()), nil
+		}
+		ids = append(ids, (&entry{folder: e.Name(), manifest: m}).id())
+	}
+	return "", unknown(name, ids)
+}
+
+// ownFiles returns the names of the files that make up the dataset of a folder,
+// and that are inside it. The manifest is the first.
+func ownFiles(folder string) []string {
+	own := []string{manifestName}
+	m, _ := readManifest(filepath.Join(folder, manifestName))
+	add := func(path string) {
+		if rel, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(rel) && rel != "." && !slices.Contains(own, rel) {
+			own = append(own, rel)
+		}
+	}
+	p, _ := locate(m, folder, folder)
+	if p.metadata != "" && m.Metadata != "" {
+		add(p.metadata)
+	}
+	if p.index != "" && m.Index != "" {
+		add(p.index)
+	}
+	return own
+}
+
+// remaining returns the names of the files in a folder and below it.
+func remaining(folder string) (names []string) {
+	_ = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			if rel, err := filepath.Rel(folder, path); err == nil {
+				names = append(names, rel)
+			}
+		}
+		return nil
+	})
+	return names
+}
+
+// removeEmpty removes a folder and the folders below it that are empty.
+func removeEmpty(folder string) {
+	var folders []string
+	_ = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			folders = append(folders, path)
+		}
+		return nil
+	})
+	for _, path := range slices.Backward(folders) {
+		_ = os.Remove(path) // fails if it is not empty
+	}
+}

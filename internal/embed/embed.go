@@ -1,0 +1,120 @@
+// Package embed defines what an embedder is: it turns texts into vectors whose
+// directions are close for texts of similar meaning.
+//
+// The packages below it are embedders: bert (transformer encoders from a folder),
+// minilm (the one that is part of the program), static (tables of words) and
+// remote (HTTP services). Package open chooses one.
+package embed
+
+import (
+	"context"
+	"math"
+	"strings"
+)
+
+// A Kind is the purpose of a text. Some models treat queries and documents
+// differently.
+type Kind int
+
+// The kinds of texts.
+const (
+	Document Kind = iota
+	Query
+)
+
+// An Embedder turns texts into vectors. It is safe for concurrent use.
+type Embedder interface {
+	// Embed returns one vector for each text, in the same order, with an L2 norm
+	// of 1. Text beyond what the model reads is ignored, and an empty text has a
+	// vector as well. A text in which a model of words knows nothing has the
+	// zero vector. Errors have a kind of package errkind, except that of a
+	// context that ended.
+	Embed(ctx context.Context, texts []string, kind Kind) ([][]float32, error)
+
+	// ID identifies the vectors: those of embedders with the same ID can be
+	// compared. It contains no credentials.
+	ID() string
+
+	// Dimension returns the number of components of a vector, or 0 if it is not
+	// known before the first call of Embed.
+	Dimension() int
+
+	// MaxTokens returns how many tokens of a text the model reads, or 0 if it is
+	// not known.
+	MaxTokens() int
+}
+
+// Foreign reports whether a text is in a language that the embedder was not made
+// for, so that its vector means little. It is false for embedders that cannot
+// tell.
+func Foreign(e Embedder, text string) bool {
+	f, ok := e.(interface{ Foreign(text string) bool })
+	return ok && f.Foreign(text)
+}
+
+// Normalize scales a vector to an L2 norm of 1. It reports false, and leaves the
+// vector as it is, if the norm is zero or not finite.
+func Normalize(v []float32) bool {
+	sum := 0.0
+	for _, x := range v {
+		sum += float64(x) * float64(x)
+	}
+	if sum == 0 || math.IsInf(sum, 0) || math.IsNaN(sum) {
+		return false
+	}
+	scale := 1 / math.Sqrt(sum)
+	for i, x := range v {
+		v[i] = float32(float64(x) * scale)
+	}
+	return true
+}
+
+// aliases are the names that Ollama gives to models, without tags.
+var aliases = map[string]string{
+	"all-minilm":              "all-minilm-l6-v2",
+	"bge-large":               "bge-large-en-v1.5",
+	"bge-m3":                  "bge-m3",
+	"mxbai-embed-large":       "mxbai-embed-large-v1",
+	"nomic-embed-text":        "nomic-embed-text-v1.5",
+	"paraphrase-multilingual": "paraphrase-multilingual-minilm-l12-v2",
+	"snowflake-arctic-embed":  "snowflake-arctic-embed-l",
+}
+
+// tags are the names with tags of Ollama that are other models than those without.
+var tags = map[string]string{
+	"all-minilm:33m":              "all-minilm-l12-v2",
+	"all-minilm:l12":              "all-minilm-l12-v2",
+	"snowflake-arctic-embed:22m":  "snowflake-arctic-embed-xs",
+	"snowflake-arctic-embed:33m":  "snowflake-arctic-embed-s",
+	"snowflake-arctic-embed:110m": "snowflake-arctic-embed-m",
+	"snowflake-arctic-embed:137m": "snowflake-arctic-embed-m-long",
+}
+
+// ModelName returns the name by which a model can be compared: in lower case,
+// without the organization and the tag, and without what follows the "@" of an
+// [Embedder] ID. "sentence-transformers/all-MiniLM-L6-v2", "all-MiniLM-L6-v2" and
+// Ollama's "all-minilm:latest" are the same model.
+func ModelName(name string) string {
+	name = strings.ToLower(strings.Trim(strings.TrimSpace(name), "/"))
+	name, _, _ = strings.Cut(name, "@")
+	name = name[strings.LastIndexByte(name, '/')+1:]
+	if s, ok := tags[name]; ok {
+		return s
+	}
+	base, tag, _ := strings.Cut(name, ":")
+	if tag != "" {
+		// The quantization of a tag, as in 22m-l6-v2-fp16, changes the vectors
+		// a little, but not the model.
+		for long := tag; long != ""; {
+			if s, ok := tags[base+":"+long]; ok {
+				return s
+			}
+			cut := strings.LastIndexByte(long, '-')
+			long = long[:max(cut, 0)]
+		}
+	}
+	if s, ok := aliases[base]; ok {
+		return s
+	}
+	return base
+}

@@ -1,0 +1,8 @@
+//go:build !amd64 && !arm64
+
+package kernel
+
+var (
+	int8Kernels    = []namedKernel[int8Func]{{"portable", int8Portable}}
+	float32Kernels = []namedKernel[float32Func]{{"portable", float32Portable}}
+)

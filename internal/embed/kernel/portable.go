@@ -1,0 +1,74 @@
+package kernel
+
+import "unsafe"
+
+// An int8Func computes a tile of 4 x 16 numbers:
+//
+//	dst[i][j] = float32(sum over k of x[i][k]*w[j][k]) * xScale[i] * wScale[j] + bias[j]
+//
+// Strides are in numbers. inner, a multiple of [Inner], is also the stride of x.
+type int8Func func(dst *float32, dstStride int, x *int8, inner int, w *int8, xScale, wScale, bias *float32)
+
+// A float32Func computes a tile of 4 x 16 numbers:
+//
+//	dst[i][j] = bias[j] + sum over k of a[i][k]*b[k][j]
+type float32Func func(dst *float32, dstStride int, a *float32, aStride int, b *float32, bStride, inner int, bias *float32)
+
+// int8Portable is the int8Func in Go.
+func int8Portable(dst *float32, dstStride int, x *int8, inner int, w *int8, xScale, wScale, bias *float32) {
+	xs := unsafe.Slice(x, Rows*inner)
+	ws := unsafe.Slice(w, Columns*inner)
+	out := unsafe.Slice(dst, (Rows-1)*dstStride+Columns)
+	scaleX, scaleW, add := unsafe.Slice(xScale, Rows), unsafe.Slice(wScale, Columns), unsafe.Slice(bias, Columns)
+	var sum [Rows][Columns]int32
+	for k := 0; k < inner; k += 4 {
+		block := (*[4 * Columns]int8)(ws[k*Columns:])
+		for r := range Rows {
+			v := (*[4]int8)(xs[r*inner+k:])
+			v0, v1, v2, v3 := int32(v[0]), int32(v[1]), int32(v[2]), int32(v[3])
+			s := &sum[r]
+			for c := range Columns {
+				s[c] += v0*int32(block[4*c]) + v1*int32(block[4*c+1]) + v2*int32(block[4*c+2]) + v3*int32(block[4*c+3])
+			}
+		}
+	}
+	for r := range Rows {
+		for c := range Columns {
+			// The conversions prevent the compiler from fusing the operations,
+			// so that every processor computes the same.
+			scaled := float32(float32(sum[r][c]) * scaleX[r])
+			out[r*dstStride+c] = float32(scaled*scaleW[c]) + add[c]
+		}
+	}
+}
+
+// float32Portable is the float32Func in Go.
+func float32Portable(dst *float32, dstStride int, a *float32, aStride int, b *float32, bStride, inner int, bias *float32) {
+	as := unsafe.Slice(a, (Rows-1)*aStride+inner)
+	bs := unsafe.Slice(b, (inner-1)*bStride+Columns)
+	out := unsafe.Slice(dst, (Rows-1)*dstStride+Columns)
+	add := (*[Columns]float32)(unsafe.Pointer(bias))
+	for r := range Rows {
+		sum := *add
+		for k := range inner {
+			v := as[r*aStride+k]
+			row := (*[Columns]float32)(bs[k*bStride:])
+			for c := range Columns {
+				sum[c] += v * row[c]
+			}
+		}
+		copy(out[r*dstStride:], sum[:])
+	}
+}
+
+// A namedKernel is an implementation of a function.
+type namedKernel[F int8Func | float32Func] struct {
+	name string
+	run  F
+}
+
+// The kernels in use.
+var (
+	int8Kernel    = int8Kernels[0].run
+	float32Kernel = float32Kernels[0].run
+)
