@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"knowhow/internal/document"
+	"knowhow/internal/search"
 )
 
 // TestLeftovers checks that files of processes that died are removed when the
@@ -92,13 +95,13 @@ func unmerged(t *testing.T, dir string) {
 	}
 }
 
-// TestMergeAtOpen checks that merging goes on when an index is opened, without
+// TestMergeAtOpen checks that merging continues when an index is opened, without
 // any change, and that the expired lease of a dead process is taken over.
 func TestMergeAtOpen(t *testing.T) {
 	dir := t.TempDir()
 	unmerged(t, dir)
 	x := openIn(t, dir)
-	if x.mergeAll(t.Context(), false) {
+	if x.mergeAll(t.Context(), mergeable, false) {
 		t.Error("segments were merged under the lease of another process")
 	}
 	if _, err := x.w.Exec(`UPDATE leases SET until=?`, time.Now().Add(-time.Second).UnixMilli()); err != nil {
@@ -141,6 +144,54 @@ func TestMergeAgain(t *testing.T) {
 		default:
 			time.Sleep(time.Millisecond)
 		}
+	}
+	cancel()
+	<-done
+	x.stop = cancel
+	closeIt(t, x)
+}
+
+// While nothing changes, the segments of a label become few, and everything is
+// still found.
+func TestMergeAtRest(t *testing.T) {
+	x, err := open(t.Context(), Options{Dir: t.TempDir()}, migrations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.stop()
+	x.done.Wait()
+	const n = tierLength - 1
+	add := func(i int) {
+		d := document.Document{ID: fmt.Sprint("d", i), Label: "a", Path: fmt.Sprint(i), Title: "Note", Text: fmt.Sprint("walrus number", i)}
+		if err := x.Apply(t.Context(), []document.Change{{Put: &d}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range n {
+		add(i)
+	}
+	if got := segmentCount(t, x); got != n {
+		t.Fatalf("%d segments after %d changes", got, n)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	retry := make(chan time.Time)
+	done := make(chan struct{})
+	go func() { defer close(done); x.segmentLoopAt(ctx, retry, nil) }()
+	retry <- time.Now() // learns the generation
+	retry <- time.Now() // accepted when the generation is known
+	retry <- time.Now() // accepted when the segments are merged
+	if got := segmentCount(t, x); got != restLength {
+		t.Errorf("%d segments while nothing changes, want %d", got, restLength)
+	}
+	add(n)
+	retry <- time.Now() // something has changed
+	retry <- time.Now()
+	if got := segmentCount(t, x); got != restLength+1 {
+		t.Errorf("%d segments after a change, want %d", got, restLength+1)
+	}
+	page, err := x.Search(t.Context(), search.Query{Text: "walrus", Num: 100})
+	if err != nil || page.Total != n+1 {
+		t.Errorf("Search = %+v, %v, want %d documents", page, err, n+1)
 	}
 	cancel()
 	<-done

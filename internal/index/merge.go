@@ -32,6 +32,7 @@ func tierOf(size int64) int {
 // Rules of merging.
 const (
 	tierLength = 10      // segments of one tier that are merged
+	restLength = 4       // segments of a label while nothing changes
 	inlineSize = 1 << 20 // bytes that are merged inside the transaction of a change
 )
 
@@ -57,6 +58,17 @@ func mergeable(rows []segmentRow) []segmentRow {
 		}
 	}
 	return nil
+}
+
+// mergeableAtRest returns the segments of a label that should become one while
+// nothing changes: the smallest, so that restLength remain. Every word of a
+// search is looked up in every segment.
+func mergeableAtRest(rows []segmentRow) []segmentRow {
+	if len(rows) <= restLength {
+		return mergeable(rows)
+	}
+	rows = slices.SortedFunc(slices.Values(rows), func(a, b segmentRow) int { return cmp.Compare(a.size, b.size) })
+	return rows[:len(rows)-restLength+1]
 }
 
 func sizeOf(rows []segmentRow) (n int64) {
@@ -85,6 +97,7 @@ func (x *Index) segmentLoop(ctx context.Context) {
 // for unused files.
 func (x *Index) segmentLoopAt(ctx context.Context, retry, sweep <-chan time.Time) {
 	var mergeAgain, rebuildAgain bool
+	var generation string // at the last retry
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
@@ -93,7 +106,7 @@ func (x *Index) segmentLoopAt(ctx context.Context, retry, sweep <-chan time.Time
 		case <-x.verifySoon:
 			x.verify(ctx)
 		case <-x.mergeSoon:
-			mergeAgain = !x.mergeAll(ctx, mergeAgain)
+			mergeAgain = !x.mergeAll(ctx, mergeable, mergeAgain)
 			x.sweep(ctx)
 		case <-sweep:
 			x.sweep(ctx)
@@ -104,6 +117,10 @@ func (x *Index) segmentLoopAt(ctx context.Context, retry, sweep <-chan time.Time
 			if rebuildAgain {
 				signal(x.rebuildSoon)
 			}
+			if now := x.generation(ctx); now != "" && now == generation && !mergeAgain && !rebuildAgain {
+				mergeAgain = !x.mergeAll(ctx, mergeableAtRest, true)
+			}
+			generation = x.generation(ctx)
 		}
 	}
 }
@@ -148,11 +165,21 @@ func levelOf(level slog.Level, again bool) slog.Level {
 	return level
 }
 
+// generation returns the generation of the index, "" if it cannot be read.
+func (x *Index) generation(ctx context.Context) (g string) {
+	_ = x.read(ctx, "reading the generation", func(tx *sql.Tx) (err error) {
+		g, err = kvValue(ctx, tx, keyGeneration)
+		return err
+	})
+	return g
+}
+
 // mergeAll merges segments until no merge is due. It reports whether it is done.
-// again says that it failed the last time, which is not logged twice.
-func (x *Index) mergeAll(ctx context.Context, again bool) bool {
+// due chooses among the segments of a label. again says that it failed the last
+// time, which is not logged twice.
+func (x *Index) mergeAll(ctx context.Context, due func([]segmentRow) []segmentRow, again bool) bool {
 	for {
-		more, err := x.mergeOnce(ctx)
+		more, err := x.mergeOnce(ctx, due)
 		d, damaged := errors.AsType[*damagedSegment](err)
 		switch {
 		case ctx.Err() != nil:
@@ -176,7 +203,7 @@ const mergeLease = time.Minute
 
 // mergeOnce merges the segments of one label once if that is due, and no other
 // process does.
-func (x *Index) mergeOnce(ctx context.Context) (more bool, err error) {
+func (x *Index) mergeOnce(ctx context.Context, choose func([]segmentRow) []segmentRow) (more bool, err error) {
 	var due []segmentRow
 	var handles []*handle
 	var deleted []segment.Bits
@@ -199,7 +226,7 @@ func (x *Index) mergeOnce(ctx context.Context) (more bool, err error) {
 			usable := slices.DeleteFunc(slices.Clone(rows[:n]), func(r segmentRow) bool {
 				return r.format != segment.Version || r.analyzer != analysis.Version
 			})
-			due, rows = mergeable(usable), rows[n:]
+			due, rows = choose(usable), rows[n:]
 		}
 		for _, r := range due {
 			h, err := x.openSegment(ctx, tx, r)
