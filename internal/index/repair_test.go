@@ -123,6 +123,11 @@ func TestDamageWhileRunning(t *testing.T) {
 			}
 		},
 	}
+	tests["zeros"] = func(t *testing.T, path string) {
+		if err := os.WriteFile(path, make([]byte, size(t, path)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for n := range 8 {
 		tests[fmt.Sprintf("part %d", n)] = func(t *testing.T, path string) { flip(t, path, size(t, path)*int64(n)/8, size(t, path)/8) }
 	}

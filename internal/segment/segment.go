@@ -16,6 +16,7 @@ package segment
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
@@ -206,10 +207,17 @@ func averages(sums [fieldCount]uint64, chunks int) (avg [fieldCount]float32) {
 // position and the next section.
 func gapAfter(end int) int { return padding + (align-end%align)%align }
 
-// Verify compares the checksums of all sections, and the bytes between them.
+// Verify compares the checksums of the footer and of all sections, and the bytes
+// between them. The bytes may have changed since Open.
 func (s *Segment) Verify() (err error) {
 	defer catch(&s, &err)
 	defer faults()()
+	if _, err := Open(s.data); err != nil {
+		if d, ok := errors.AsType[*Damage](err); ok {
+			d.Segment = s
+		}
+		return err
+	}
 	footer := s.data[len(s.data)-footerSize:]
 	for i := range sectionCount {
 		off, size := le.Uint64(footer[20*i:]), le.Uint64(footer[20*i+8:])
