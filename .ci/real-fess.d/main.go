@@ -135,7 +135,7 @@ func (s *site) check(ctx context.Context, setup string) error {
 	began := time.Now()
 	for _, name := range packages {
 		fmt.Printf("== checks of %s, server %s\n", name, setup)
-		args := []string{"-test.run=^TestRealFess", "-test.timeout=5m"}
+		args := []string{"-test.run=^TestRealFess", "-test.timeout=10m"}
 		if name == "fess" {
 			args = append(args, "-test.v") // the output of the scripts is long and needed only if they fail
 		}

@@ -266,6 +266,9 @@ func (r *Registry) look(folder string, old *entry, owners map[string]string) *en
 		}
 		return e
 	}
+	if old != nil && old.state == e.state && slices.Equal(old.found, e.found) {
+		return old // it was logged
+	}
 	e.failedAt = time.Now()
 	close(e.loaded)
 	e.log(r.o.Log)

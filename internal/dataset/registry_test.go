@@ -57,6 +57,25 @@ func TestReload(t *testing.T) {
 		t.Error("a scan without changes read datasets again")
 	}
 
+	// A manifest that cannot be read is read again, and logged once.
+	if err := os.MkdirAll(filepath.Join(root, "broken"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "broken", "manifest.json"), []byte(`{"id":`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		scan(t, r)
+	}
+	if n := strings.Count(log.String(), "broken: manifest"); n != 1 {
+		t.Errorf("three scans logged a broken manifest %d times, want once:\n%s", n, log.String())
+	}
+	if err := os.RemoveAll(filepath.Join(root, "broken")); err != nil {
+		t.Fatal(err)
+	}
+	scan(t, r)
+	log.Reset()
+
 	// New texts.
 	writeJSON(t, filepath.Join(root, "one", "metadata.json"), []map[string]any{{"id": "new", "content": "Unicorns are rare."}})
 	scan(t, r)

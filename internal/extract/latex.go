@@ -25,7 +25,7 @@ var latexDropped = map[string]int{
 	"glossary": 1, "hypersetup": 1, "definecolor": 3, "color": 1, "textcolor": 1, "colorbox": 1, "rule": 2, "fontsize": 2, "pagenumbering": 1,
 	"hyphenation": 1, "graphicspath": 1, "usetikzlibrary": 1, "tikzset": 1, "geometry": 1, "lstset": 1, "selectlanguage": 1, "cline": 1, "cmidrule": 1,
 	"multicolumn": 2, "multirow": 2, "href": 1, "includeonly": 1, "usetheme": 1, "usecolortheme": 1, "institute": 0, "vskip": 0, "hskip": 0,
-	"resizebox": 2, "scalebox": 1, "raisebox": 1, "parbox": 1, "bibitem": 1, "thanks": 1, "phantom": 1, "hphantom": 1, "vphantom": 1, "setmainfont": 1,
+	"resizebox": 2, "scalebox": 1, "raisebox": 1, "parbox": 1, "bibitem": 1, "hypertarget": 1, "footnotemark": 0, "thanks": 1, "phantom": 1, "hphantom": 1, "vphantom": 1, "setmainfont": 1,
 }
 
 // latexVerbatim are the environments whose content is kept as it is.
@@ -281,6 +281,9 @@ func (l *latex) command() {
 	case "title":
 		l.skipOptional()
 		l.title = l.inline(l.argument())
+	case "footnote", "marginpar", "footnotetext", "sidenote":
+		l.skipOptional()
+		l.b.WriteString(" (" + l.inline(l.argument()) + ")") // in place, and not joined with the word before
 	case "begin", "end":
 		l.environment(name == "begin")
 	case "c", "v", "u", "H", "r", "k", "d", "b", "t":

@@ -129,6 +129,9 @@ func (p part) cut(t *search.Text, limit int, toEnd bool) int {
 	if p.chars > 0 {
 		limit = min(limit, prefixLen(window, p.chars))
 	}
+	if limit < utf8.UTFMax { // chunk.Cut returns at least one character of any size
+		return limit
+	}
 	return chunk.Cut(window, limit, toEnd)
 }
 

@@ -3,6 +3,7 @@ package fessmcp
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,6 +46,12 @@ func (b *bridge) folderID(ctx context.Context, a folderArgs) (string, error) {
 	found, err := outliner.Locate(ctx, a.Path, b.labels)
 	if err != nil {
 		return "", err
+	}
+	if plain, err := url.PathUnescape(a.Path); len(found) == 0 && err == nil && plain != a.Path {
+		// In hits, invisible characters of a path are encoded.
+		if found, err = outliner.Locate(ctx, plain, b.labels); err != nil {
+			return "", err
+		}
 	}
 	if len(found) == 0 {
 		// Where hits name their source, a path may begin with it.

@@ -227,7 +227,7 @@ func manuals() folderBackend {
 	at := func(s string) int64 { return int64(strings.Index(manual, s)) }
 	f.parts = map[string][]search.Section{"m1": {{Heading: "Guide"}, {Heading: "Guide > Install", Offset: at("Install")},
 		{Heading: "Guide > Install > From source", Offset: at("From")}, {Heading: "Guide > Use", Offset: at("Use")}}}
-	f.places = map[string][]search.Place{"guide.md": {{ID: "m1", Label: "finance_docs"}},
+	f.places = map[string][]search.Place{"new\nline.md": {{ID: "m1", Label: "finance_docs"}}, "guide.md": {{ID: "m1", Label: "finance_docs"}},
 		"twice.md": {{ID: "d2", Label: "finance_docs"}, {ID: "d3", Label: "other"}}}
 	return folderBackend{f}
 }
@@ -256,6 +256,8 @@ func TestReadFolderContent(t *testing.T) {
 		{args{"docId": "m1", "section": "Install > from source", "maxChars": 13}, answer{Text: "From source\n\n", Heading: "Guide > Install > From source", Offset: 32, NextCursor: "+"}},
 		{args{"docId": "m1", "section": "Use"}, answer{Text: manual[use:], Heading: "Guide > Use", Offset: use, IsLast: true}},
 		{args{"docId": "m1", "from": len(manual)}, answer{Heading: "Guide > Use", Offset: len(manual), IsLast: true}},
+		{args{"docId": "m1", "maxChars": 2}, answer{Text: "Gu", Heading: "Guide", NextCursor: "+"}},
+		{args{"path": "new%0Aline.md", "from": len(manual)}, answer{Heading: "Guide > Use", Offset: len(manual), IsLast: true}},
 		{args{"docId": "m1", "maxChars": 5}, answer{Text: "Guide", Heading: "Guide", NextCursor: "+"}},
 	} {
 		var got answer
