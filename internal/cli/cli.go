@@ -99,6 +99,8 @@ type command struct {
 func (e Env) commands() []command {
 	all := []command{
 		{"serve", "index folders and files, and serve them to agents over MCP", serveHelp, serveCommand},
+		{"search", "search what is indexed", searchHelp, searchCommand},
+		{"read", "print the text of an indexed document", readHelp, readCommand},
 		{"sources", "list the remembered sources, or remove one", sourcesHelp, sourcesCommand},
 		{"status", "show what is indexed, and what is left out", statusHelp, statusCommand},
 		{"fess", "MCP bridge in front of a Fess server", fessHelp, fessCommand},

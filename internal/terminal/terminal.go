@@ -1,5 +1,6 @@
 // Package terminal writes for people: log lines, a progress bar below them, and
-// foreign text that must not steer the terminal. The command line uses it.
+// the results of commands, with styles, links and a pager. The command line uses
+// it.
 package terminal
 
 import (
