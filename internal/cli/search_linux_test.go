@@ -4,49 +4,13 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"knowhow/internal/document"
-	"knowhow/internal/index"
-	"knowhow/internal/indexing"
-	"knowhow/internal/terminal"
 	"knowhow/internal/terminal/terminaltest"
 )
-
-// indexFiles indexes files as the source docs, and returns the data folder and
-// the folder of the files.
-func indexFiles(t *testing.T, files map[string]string) (data, docs string) {
-	t.Helper()
-	data, docs = t.TempDir(), t.TempDir()
-	for name, text := range files {
-		path := filepath.Join(docs, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	x, err := index.Open(t.Context(), index.Options{Dir: data})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Close()
-	if err := x.AddSource(t.Context(), document.Source{Label: "docs", Path: docs}); err != nil {
-		t.Fatal(err)
-	}
-	in := indexing.New(indexing.Options{Index: x, Dir: data, Lines: terminal.NewLines(io.Discard, nil), Log: slog.New(slog.DiscardHandler), Once: true})
-	if err := in.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return data, docs
-}
 
 // onTerminal runs a command on a terminal of 40 columns and 100 rows, and returns
 // what the terminal gets.
