@@ -114,6 +114,8 @@ func (e Env) commands() []command {
 		{"sync", "write the tools of MCP servers as Agent Skills", syncHelp, syncCommand},
 		{"start", "the same, then serve POST /invoke, by which skills call the tools", startHelp, startCommand},
 		{"call", "call a tool of an MCP server", callHelp, callCommand},
+		{"completion", "print a script with which a shell completes commands, flags and labels", completionHelp, completionCommand},
+		{"__complete", "", completeHelp, completeCommand},
 		{"version", "print the version, the commit and the Go version", versionHelp, versionCommand},
 		{"help", "show help for a command", helpHelp, helpCommand},
 	}
