@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/sanitize"
 	"knowhow/internal/spell"
+	"knowhow/internal/terminal"
 )
 
 // Exit statuses.
@@ -130,6 +132,11 @@ type invocation struct {
 	name           string // as typed by the user, for example "knowhow fess"
 	stdin          io.Reader
 	stdout, stderr io.Writer
+}
+
+// warnings returns a logger that writes warnings and errors to stderr.
+func (v *invocation) warnings() *slog.Logger {
+	return slog.New(terminal.NewHandler(terminal.NewLines(v.stderr, nil), slog.LevelWarn))
 }
 
 // Main runs the command named in args and returns the exit status: 0 for

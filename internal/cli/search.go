@@ -95,7 +95,7 @@ func (v *invocation) withFolders(ctx context.Context, data string, labels []stri
 	if !fileExists(filepath.Join(dir, index.FileName)) {
 		return v.nothingIndexed()
 	}
-	x, err := index.Open(ctx, index.Options{Dir: dir})
+	x, err := index.Open(ctx, index.Options{Dir: dir, Log: v.warnings()})
 	if err != nil {
 		return err
 	}

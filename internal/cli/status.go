@@ -100,7 +100,7 @@ func (v *invocation) runStatus(ctx context.Context, o *statusOptions) error {
 	var sources []sourceStatus
 	var stats index.Stats
 	if fileExists(filepath.Join(dir, index.FileName)) {
-		x, err := index.Open(ctx, index.Options{Dir: dir})
+		x, err := index.Open(ctx, index.Options{Dir: dir, Log: v.warnings()})
 		if err != nil {
 			return err
 		}

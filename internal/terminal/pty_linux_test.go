@@ -2,6 +2,7 @@ package terminal_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -117,5 +118,33 @@ func TestPager(t *testing.T) {
 func TestPagerEnds(t *testing.T) {
 	if got := show(t, map[string]string{"PAGER": "true"}, func(*terminal.Screen) string { return strings.Repeat("line\n", 1<<16) }); got != "" {
 		t.Errorf("the terminal got %q, want nothing", got)
+	}
+}
+
+// TestWrapRandomTexts checks that no line is wider than the terminal, and that
+// wrapping and marking changes only white space.
+func TestWrapRandomTexts(t *testing.T) {
+	_, slave := terminaltest.New(t, 20, 5)
+	screen := terminal.NewScreen(slave, func(string) (string, bool) { return "", false })
+	random := rand.New(rand.NewPCG(1, 2))
+	letters := []rune("abcdefgh    \n\t検索ｱ\u0301é\u3000👍")
+	styles := strings.NewReplacer("\x1b[1m", "", "\x1b[22m", "")
+	for range 2000 {
+		var text strings.Builder
+		for range random.IntN(80) {
+			text.WriteRune(letters[random.IntN(len(letters))])
+		}
+		in := text.String()
+		start := random.IntN(len(in) + 1)
+		mark := terminal.Mark{start, start + random.IntN(len(in)-start+1)}
+		out := styles.Replace(screen.Wrap(in, "  ", mark))
+		for line := range strings.Lines(out) {
+			if n := terminal.Width(strings.TrimSuffix(line, "\n")); n > 20 {
+				t.Fatalf("Wrap(%q) has a line of %d columns: %q", in, n, line)
+			}
+		}
+		if got, want := strings.Join(strings.Fields(out), ""), strings.Join(strings.Fields(in), ""); got != want {
+			t.Fatalf("Wrap(%q) = %q, which is another text", in, out)
+		}
 	}
 }
