@@ -90,7 +90,7 @@ var deps = map[string]string{
 	// Test support.
 	"search/searchtest": "search document",
 	"fess/fesstest":     "search document",
-	"mcpserver/mcptest": "",
+	"mcpserver/mcptest": "", "terminal/terminaltest": "",
 
 	// A fake Fess server for manual tests.
 	"fess/fesstest/fakefess": "fess/fesstest search/searchtest document",
@@ -102,7 +102,7 @@ var restricted = map[string]string{
 	"modernc.org/sqlite":                     "index",
 	"database/sql":                           "index",
 	"net/http":                               "httpguard mcpserver fess fessserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make",
-	"testing":                                "search/searchtest fess/fesstest mcpserver/mcptest",
+	"testing":                                "search/searchtest fess/fesstest mcpserver/mcptest terminal/terminaltest",
 	"flag":                                   "", // cli/flags.go declares the flags
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",
 }

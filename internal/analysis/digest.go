@@ -130,6 +130,20 @@ func Digest(text string, l Language, w *Wanted, size int) (string, []Span) {
 	return render(text, from, to, ms)
 }
 
+// Matches returns where a text has what is wanted, in order and without overlap.
+// It returns at most digestMatches spans. w may be nil, if nothing is wanted.
+func Matches(text string, l Language, w *Wanted) []Span {
+	var spans []Span
+	for _, m := range w.matches(text, l) {
+		if n := len(spans); n > 0 && m.start < spans[n-1].End {
+			spans[n-1].End = max(spans[n-1].End, m.end)
+			continue
+		}
+		spans = append(spans, Span{Start: m.start, End: m.end})
+	}
+	return spans
+}
+
 // matches returns the wanted tokens of a text in order.
 func (w *Wanted) matches(text string, l Language) []match {
 	if w == nil || len(w.terms) == 0 && len(w.prefixes) == 0 && len(w.match) == 0 {

@@ -113,3 +113,24 @@ func BenchmarkDigest(b *testing.B) {
 		}
 	})
 }
+
+func TestMatches(t *testing.T) {
+	for _, tt := range []struct{ text, wanted, want string }{
+		{"Reports and a report", "report", "[Reports] and a [report]"},
+		{"全文検索の設定", "検索", "全文[検索]の設定"},
+		{"nothing", "report", "nothing"},
+		{"", "report", ""},
+	} {
+		got, at := "", 0
+		for _, s := range analysis.Matches(tt.text, analysis.English, analysis.NewWanted(analysis.Terms(tt.wanted, analysis.English), nil)) {
+			got += tt.text[at:s.Start] + "[" + tt.text[s.Start:s.End] + "]"
+			at = s.End
+		}
+		if got += tt.text[at:]; got != tt.want {
+			t.Errorf("Matches(%q, %q) = %q, want %q", tt.text, tt.wanted, got, tt.want)
+		}
+	}
+	if got := analysis.Matches("a", analysis.English, nil); got != nil {
+		t.Errorf("Matches() without anything wanted = %v", got)
+	}
+}

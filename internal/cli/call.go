@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -143,7 +142,7 @@ func (c *calling) direct(settings string) (invoke.Caller, func(context.Context) 
 	if err != nil {
 		return nil, nil, err
 	}
-	log := slog.New(terminal.NewHandler(terminal.NewLines(c.stderr, nil), slog.LevelWarn))
+	log := c.warnings()
 	pool := mcpclient.New(mcpclient.Options{Servers: loaded.Servers, Log: log, Version: version(), CallTimeout: c.timeout, ConnectTimeout: c.timeout})
 	return invoke.Direct{Pool: pool}, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), disconnectTime)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/sanitize"
 	"knowhow/internal/spell"
+	"knowhow/internal/terminal"
 )
 
 // Exit statuses.
@@ -99,6 +101,8 @@ type command struct {
 func (e Env) commands() []command {
 	all := []command{
 		{"serve", "index folders and files, and serve them to agents over MCP", serveHelp, serveCommand},
+		{"search", "search what is indexed", searchHelp, searchCommand},
+		{"read", "print the text of an indexed document", readHelp, readCommand},
 		{"sources", "list the remembered sources, or remove one", sourcesHelp, sourcesCommand},
 		{"status", "show what is indexed, and what is left out", statusHelp, statusCommand},
 		{"fess", "MCP bridge in front of a Fess server", fessHelp, fessCommand},
@@ -112,6 +116,8 @@ func (e Env) commands() []command {
 		{"sync", "write the tools of MCP servers as Agent Skills", syncHelp, syncCommand},
 		{"start", "the same, then serve POST /invoke, by which skills call the tools", startHelp, startCommand},
 		{"call", "call a tool of an MCP server", callHelp, callCommand},
+		{"completion", "print a script with which a shell completes commands, flags and labels", completionHelp, completionCommand},
+		{"__complete", "", completeHelp, completeCommand},
 		{"version", "print the version, the commit and the Go version", versionHelp, versionCommand},
 		{"help", "show help for a command", helpHelp, helpCommand},
 	}
@@ -126,6 +132,11 @@ type invocation struct {
 	name           string // as typed by the user, for example "knowhow fess"
 	stdin          io.Reader
 	stdout, stderr io.Writer
+}
+
+// warnings returns a logger that writes warnings and errors to stderr.
+func (v *invocation) warnings() *slog.Logger {
+	return slog.New(terminal.NewHandler(terminal.NewLines(v.stderr, nil), slog.LevelWarn))
 }
 
 // Main runs the command named in args and returns the exit status: 0 for

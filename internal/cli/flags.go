@@ -64,6 +64,18 @@ func (f *flagSet) Bool(p *bool, d flag) {
 	})
 }
 
+// Int declares a flag for a number from low to high.
+func (f *flagSet) Int(p *int, d flag, low, high int) {
+	f.Func(d, func(s string) error {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < low || n > high {
+			return fmt.Errorf("want a number from %d to %d", low, high)
+		}
+		*p = n
+		return nil
+	})
+}
+
 // Choice declares a flag with one of words as its value. The first word is the
 // default.
 func (f *flagSet) Choice(p *string, d flag, words ...string) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"text/tabwriter"
@@ -70,7 +69,7 @@ func (v *invocation) runSources(ctx context.Context, data string, words []string
 		}
 		return v.noSources()
 	}
-	x, err := index.Open(ctx, index.Options{Dir: dir, Log: slog.New(terminal.NewHandler(terminal.NewLines(v.stderr, nil), slog.LevelWarn))})
+	x, err := index.Open(ctx, index.Options{Dir: dir, Log: v.warnings()})
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"knowhow/internal/compact"
 	"knowhow/internal/document"
 	"knowhow/internal/index"
+	"knowhow/internal/indexing"
 	"knowhow/internal/sanitize"
 	"knowhow/internal/terminal"
 )
@@ -19,7 +21,8 @@ import (
 const statusHelp = `Usage: {cmd} [FLAGS]
 
 Shows what is indexed: for each remembered source the number of documents, the
-size of their texts, and how many files and folders are left out.
+size of their texts, their languages, what is left out, and which process indexes
+it and how far it is. The last line of the table shows the whole index.
 
 {flags}
 
@@ -56,8 +59,20 @@ type sourceStatus struct {
 	NoIgnore     bool           `json:"noIgnore,omitempty"`
 	Documents    int            `json:"documents"`
 	TextBytes    int64          `json:"textBytes"`
+	Languages    map[string]int `json:"languages,omitempty"` // documents by ISO 639-1 code, or "unknown"
+	Process      *process       `json:"process,omitempty"`   // that indexes and watches the source
+	Indexing     *progress      `json:"indexing,omitempty"`  // while documents are being indexed
 	LeftOut      map[string]int `json:"leftOut"`
 	LeftOutPaths []leftOutPath  `json:"leftOutPaths,omitempty"`
+}
+
+// A process is one that indexes a source.
+type process = indexing.Process
+
+// A progress is how far indexing has come, in documents.
+type progress struct {
+	Done  int `json:"done"`
+	Total int `json:"total"`
 }
 
 // A leftOutPath is a file or a folder that is not indexed.
@@ -85,7 +100,7 @@ func (v *invocation) runStatus(ctx context.Context, o *statusOptions) error {
 	var sources []sourceStatus
 	var stats index.Stats
 	if fileExists(filepath.Join(dir, index.FileName)) {
-		x, err := index.Open(ctx, index.Options{Dir: dir})
+		x, err := index.Open(ctx, index.Options{Dir: dir, Log: v.warnings()})
 		if err != nil {
 			return err
 		}
@@ -104,9 +119,11 @@ func (v *invocation) runStatus(ctx context.Context, o *statusOptions) error {
 		text, err := compact.Marshal(struct {
 			Data      string         `json:"data"`
 			Documents int            `json:"documents"`
-			FileBytes int64          `json:"fileBytes"`
+			TextBytes int64          `json:"textBytes"`
+			FileBytes int64          `json:"fileBytes"` // of the index on disk
+			Segments  int            `json:"segments"`
 			Sources   []sourceStatus `json:"sources"`
-		}{dir, stats.Documents, stats.FileBytes, append([]sourceStatus{}, sources...)})
+		}{dir, stats.Documents, stats.TextBytes, stats.FileBytes, stats.Segments, append([]sourceStatus{}, sources...)})
 		if err == nil {
 			_, err = fmt.Fprintf(v.stdout, "%s\n", text)
 		}
@@ -121,8 +138,32 @@ func (v *invocation) runStatus(ctx context.Context, o *statusOptions) error {
 		fmt.Fprintf(w, "%s\t%s\t%s of text\t%d left out\t%s%s\n", s.Label, terminal.Plural(s.Documents, "document"), byteSize(s.TextBytes),
 			s.total(), sanitize.Escape(s.Path), rulesNote(document.Rules{Include: s.Include, Exclude: s.Exclude, NoIgnore: s.NoIgnore}))
 	}
-	fmt.Fprintf(w, "index\t%s\t%s\t\t%s\n", terminal.Plural(stats.Documents, "document"), byteSize(stats.FileBytes), sanitize.Escape(dir))
+	fmt.Fprintf(w, "index\t%s\t%s on disk\t%s\t%s\n", terminal.Plural(stats.Documents, "document"), byteSize(stats.FileBytes),
+		terminal.Plural(stats.Segments, "segment"), sanitize.Escape(dir))
+	for _, s := range sources {
+		s.details(w)
+	}
 	return w.Flush()
+}
+
+// details prints the languages of a source, what is left out by reason, and which
+// process indexes it.
+func (s sourceStatus) details(w io.Writer) {
+	fmt.Fprintln(w)
+	if len(s.Languages) > 0 {
+		fmt.Fprintf(w, "%s: languages: %s\n", s.Label, terminal.Counts(s.Languages))
+	}
+	if len(s.LeftOut) > 0 {
+		fmt.Fprintf(w, "%s: left out: %s\n", s.Label, terminal.Counts(s.LeftOut))
+	}
+	by := "no process watches it"
+	if p := s.Process; p != nil {
+		by = fmt.Sprintf("process %d on %s watches it", p.PID, sanitize.Escape(p.Host))
+	}
+	if p := s.Indexing; p != nil {
+		by += fmt.Sprintf(" and has indexed %d of %s", p.Done, terminal.Plural(p.Total, "document"))
+	}
+	fmt.Fprintf(w, "%s: %s\n", s.Label, by)
 }
 
 // sourceStatuses returns what is indexed of the sources that o selects.
@@ -132,6 +173,10 @@ func sourceStatuses(ctx context.Context, x *index.Index, o *statusOptions) ([]so
 		return nil, stats, err
 	}
 	known, err := x.Sources(ctx)
+	if err != nil {
+		return nil, stats, err
+	}
+	processes, err := indexing.Processes(ctx, x)
 	if err != nil {
 		return nil, stats, err
 	}
@@ -148,7 +193,17 @@ func sourceStatuses(ctx context.Context, x *index.Index, o *statusOptions) ([]so
 			Label: src.Label, Path: src.Path, Description: src.Description,
 			Include: src.Rules.Include, Exclude: src.Rules.Exclude, NoIgnore: src.Rules.NoIgnore,
 			Documents: stats.ByLabel[src.Label].Documents, TextBytes: stats.ByLabel[src.Label].TextBytes,
-			LeftOut: left.Counts,
+			LeftOut: left.Counts, Languages: stats.ByLabel[src.Label].Languages,
+		}
+		if n := s.Languages[""]; n > 0 {
+			delete(s.Languages, "")
+			s.Languages["unknown"] = n
+		}
+		if p, ok := processes[src.Label]; ok {
+			s.Process = &p
+		}
+		if done, total, busy := x.Indexing(ctx, []string{src.Label}); busy {
+			s.Indexing = &progress{done, total}
 		}
 		if s.LeftOut == nil {
 			s.LeftOut = map[string]int{}

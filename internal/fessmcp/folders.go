@@ -204,12 +204,29 @@ func findSection(list []search.Section, name string) (from, end int64, err error
 	if i < 0 {
 		return 0, 0, &errkind.Argument{Name: "section", Value: name, Want: wantSection(list, name)}
 	}
+	return list[i].Offset, sectionEnd(list, i), nil
+}
+
+// sectionEnd returns where the i-th section ends, the sections below it included;
+// 0 means the end of the text.
+func sectionEnd(list []search.Section, i int) int64 {
 	for _, s := range list[i+1:] {
 		if !strings.HasPrefix(s.Heading, list[i].Heading+headingSeparator) {
-			return list[i].Offset, s.Offset, nil
+			return s.Offset
 		}
 	}
-	return list[i].Offset, 0, nil
+	return 0
+}
+
+// SectionEnd returns where the section that begins at an offset of a text ends,
+// the sections below it included; 0 means the end of the text. It returns 0 if no
+// section begins there.
+func SectionEnd(list []search.Section, offset int64) int64 {
+	i := slices.IndexFunc(list, func(s search.Section) bool { return s.Offset == offset })
+	if i < 0 {
+		return 0
+	}
+	return sectionEnd(list, i)
 }
 
 // headingSeparator stands between the headings of a path.

@@ -197,6 +197,14 @@ func TestLeases(t *testing.T) {
 		if diff := cmp.Diff([]string{"a", "b"}, got); err != nil || diff != "" {
 			t.Errorf("Lease of three = %v (-want +got):\n%s", err, diff)
 		}
+		owners, err := x.Leases(t.Context())
+		if diff := cmp.Diff(map[string]string{"a": "two", "b": "two", "indexing": "one"}, owners); err != nil || diff != "" {
+			t.Errorf("Leases = %v (-want +got):\n%s", err, diff)
+		}
+		time.Sleep(11 * time.Second)
+		if owners, err := x.Leases(t.Context()); err != nil || len(owners) != 0 {
+			t.Errorf("Leases = %v, %v after they expired, want none", owners, err)
+		}
 	})
 }
 

@@ -64,6 +64,20 @@ func (x *Index) Release(ctx context.Context, owner string, names ...string) erro
 	})
 }
 
+// Leases returns the owners of the leases that have not expired, by name.
+func (x *Index) Leases(ctx context.Context) (map[string]string, error) {
+	owners := map[string]string{}
+	err := x.read(ctx, "listing the leases", func(tx *sql.Tx) error {
+		return collect(ctx, tx, func(rows *sql.Rows) error {
+			var name, owner string
+			err := rows.Scan(&name, &owner)
+			owners[name] = owner
+			return err
+		}, `SELECT name, owner FROM leases WHERE until>?1 AND until<=?1+86400000`, time.Now().UnixMilli())
+	})
+	return owners, err
+}
+
 // progressStale is how long reported progress is valid.
 const progressStale = 20 * time.Second
 
@@ -154,6 +168,7 @@ type Stats struct {
 	Chunks    int
 	TextBytes int64 // of all texts
 	FileBytes int64 // of the index file, without its write-ahead log, and of the segments in files
+	Segments  int
 	ByLabel   map[string]LabelStats
 }
 
@@ -161,6 +176,7 @@ type Stats struct {
 type LabelStats struct {
 	Documents int
 	TextBytes int64
+	Languages map[string]int // documents by ISO 639-1 code; "" if it is not known
 }
 
 // Stats counts documents, chunks and bytes.
@@ -170,18 +186,26 @@ func (x *Index) Stats(ctx context.Context) (Stats, error) {
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM chunks`).Scan(&s.Chunks); err != nil {
 			return err
 		}
-		if err := tx.QueryRowContext(ctx, `SELECT coalesce(sum(size), 0) FROM segments WHERE file<>''`).Scan(&s.FileBytes); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(iif(file<>'', size, 0)), 0) FROM segments`).Scan(&s.Segments, &s.FileBytes); err != nil {
 			return err
 		}
 		return collect(ctx, tx, func(rows *sql.Rows) error {
-			var label string
-			var l LabelStats
-			err := rows.Scan(&label, &l.Documents, &l.TextBytes)
+			var label, lang string
+			var docs int
+			var bytes int64
+			err := rows.Scan(&label, &lang, &docs, &bytes)
+			l := s.ByLabel[label]
+			if l.Languages == nil {
+				l.Languages = map[string]int{}
+			}
+			l.Languages[lang] += docs
+			l.Documents += docs
+			l.TextBytes += bytes
 			s.ByLabel[label] = l
-			s.Documents += l.Documents
-			s.TextBytes += l.TextBytes
+			s.Documents += docs
+			s.TextBytes += bytes
 			return err
-		}, `SELECT label, count(*), sum(text_size) FROM docs GROUP BY label`)
+		}, `SELECT label, lang, count(*), sum(text_size) FROM docs GROUP BY label, lang`)
 	})
 	if err != nil {
 		return Stats{}, err

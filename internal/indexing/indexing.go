@@ -20,6 +20,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -102,6 +103,32 @@ func New(o Options) *Indexer {
 		synced:   map[string]bool{},
 		reported: map[string]bool{},
 	}
+}
+
+// A Process is a process that indexes and watches a source.
+type Process struct {
+	Host string `json:"host"`
+	PID  int    `json:"pid"`
+}
+
+// Processes returns the processes that index and watch sources now, by label. The
+// processes that only search are not known.
+func Processes(ctx context.Context, x *index.Index) (map[string]Process, error) {
+	leases, err := x.Leases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	processes := map[string]Process{}
+	for name, owner := range leases {
+		label, ok := strings.CutPrefix(name, sourceLease)
+		parts := strings.Split(owner, "-") // the name of the host may contain a hyphen, too
+		if n := len(parts); ok && n >= 3 {
+			if pid, err := strconv.Atoi(parts[n-2]); err == nil {
+				processes[label] = Process{Host: strings.Join(parts[:n-2], "-"), PID: pid}
+			}
+		}
+	}
+	return processes, nil
 }
 
 // prepareTime limits Prepare, because another process may be writing to the

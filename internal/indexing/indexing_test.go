@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -369,4 +370,23 @@ func TestRunFailingSync(t *testing.T) {
 			t.Errorf("Indexing() = %d of %d while nothing is indexed", done, total)
 		}
 	})
+}
+
+// TestProcesses looks up the process that indexes a source.
+func TestProcesses(t *testing.T) {
+	x := openIndex(t, t.TempDir())
+	defer x.Close()
+	if err := x.AddSource(t.Context(), document.Source{Label: "docs", Path: t.TempDir()}); err != nil {
+		t.Fatal(err)
+	}
+	in := New(Options{Index: x, Lines: terminal.NewLines(io.Discard, nil), Log: slog.New(slog.DiscardHandler)})
+	in.Prepare(t.Context())
+	got, err := Processes(t.Context(), x)
+	if err != nil || len(got) != 1 || got["docs"].PID != os.Getpid() {
+		t.Errorf("Processes() = %v, %v, want this process", got, err)
+	}
+	in.Close(t.Context())
+	if got, err := Processes(t.Context(), x); err != nil || len(got) != 0 {
+		t.Errorf("Processes() = %v, %v after Close, want none", got, err)
+	}
 }

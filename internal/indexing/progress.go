@@ -1,12 +1,9 @@
 package indexing
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -210,14 +207,7 @@ func news(res *ingest.Result) string {
 // writeLeftOut prints what was left out.
 func writeLeftOut(out *strings.Builder, label string, res *ingest.Result) {
 	if len(res.LeftOut) > 0 {
-		reasons := slices.SortedFunc(maps.Keys(res.LeftOut), func(a, b ingest.Reason) int {
-			return cmp.Or(cmp.Compare(res.LeftOut[b], res.LeftOut[a]), cmp.Compare(a, b))
-		})
-		var counts []string
-		for _, r := range reasons {
-			counts = append(counts, fmt.Sprintf("%d %s", res.LeftOut[r], r))
-		}
-		fmt.Fprintf(out, "%s: left out: %s\n", label, strings.Join(counts, ", "))
+		fmt.Fprintf(out, "%s: left out: %s\n", label, terminal.Counts(res.LeftOut))
 	}
 	for _, s := range res.Skipped[:min(maxNamed, len(res.Skipped))] {
 		fmt.Fprintf(out, "%s: left out %q: %s\n", label, s.Path, sanitize.Escape(errkind.Message(s.Err)))

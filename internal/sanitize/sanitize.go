@@ -3,7 +3,7 @@
 // terminal, a log, JSON or YAML.
 //
 // [Invisible] is the one definition of the characters that a reader does not
-// see but a model or a terminal does. [Line] and [Text] remove them. [Escape],
+// see but a model or a terminal does. [Line], [Text] and [Lines] remove them. [Escape],
 // [QuoteJSON] and [QuoteYAML] show them as escapes.
 package sanitize
 
@@ -136,17 +136,7 @@ func Text(s string) string {
 	b.Grow(len(s))
 	empty := false // lines since the last one that was written
 	for text := range strings.SplitSeq(s, "\n") {
-		var f filter
-		text = strings.TrimRightFunc(strings.Map(func(r rune) rune {
-			switch {
-			case unicode.IsSpace(r):
-				f.space()
-				return r
-			case f.keep(r):
-				return r
-			}
-			return -1
-		}, text), unicode.IsSpace)
+		text = strings.TrimRightFunc(visible(text), unicode.IsSpace)
 		if text == "" {
 			empty = true
 			continue
@@ -161,6 +151,34 @@ func Text(s string) string {
 		b.WriteString(text)
 	}
 	return b.String()
+}
+
+// Lines returns s without invisible characters, in the lines that it has. Line
+// ends become line feeds, and other white space stays. Joiners that a script
+// needs stay. Invalid UTF-8 becomes U+FFFD.
+func Lines(s string) string {
+	s = lineEnds.Replace(strings.ToValidUTF8(s, "\ufffd"))
+	var b strings.Builder
+	b.Grow(len(s))
+	for line := range strings.Lines(s) {
+		b.WriteString(visible(line))
+	}
+	return b.String()
+}
+
+// visible returns a line without its invisible characters, except white space.
+func visible(line string) string {
+	var f filter
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			f.space()
+			return r
+		case f.keep(r):
+			return r
+		}
+		return -1
+	}, line)
 }
 
 // ellipsis ends a text that was cut.

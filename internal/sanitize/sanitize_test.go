@@ -187,3 +187,19 @@ func FuzzSanitize(f *testing.F) {
 		}
 	})
 }
+
+func TestLines(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                                    "",
+		"a\r\n\r\n\r\n  b \n":                 "a\n\n\n  b \n",
+		"\ta\u00a0b":                          "\ta\u00a0b",
+		"a\x1b[31mb\u009bc\x07\u202ed":        "a[31mbcd",
+		"\u062e\u200c\u0627":                  "\u062e\u200c\u0627",
+		"a\xff":                               "a\ufffd",
+		"one\u2028two\x0bthree\x0cfour\u0085": "one\ntwo\nthree\nfour\n",
+	} {
+		if got := Lines(in); got != want {
+			t.Errorf("Lines(%q) = %q, want %q", in, got, want)
+		}
+	}
+}

@@ -1,13 +1,17 @@
 // Package terminal writes for people: log lines, a progress bar below them, and
-// foreign text that must not steer the terminal. The command line uses it.
+// the results of commands, with styles, links and a pager. The command line uses
+// it.
 package terminal
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -76,4 +80,15 @@ func Plural(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Counts lists what there is of each kind, the most frequent first: "31 without
+// text, 2 hidden".
+func Counts[K ~string](n map[K]int) string {
+	kinds := slices.SortedFunc(maps.Keys(n), func(a, b K) int { return cmp.Or(cmp.Compare(n[b], n[a]), cmp.Compare(a, b)) })
+	counts := make([]string, len(kinds))
+	for i, k := range kinds {
+		counts[i] = fmt.Sprintf("%d %s", n[k], k)
+	}
+	return strings.Join(counts, ", ")
 }

@@ -1,0 +1,302 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"knowhow/internal/index"
+	"knowhow/internal/sanitize"
+)
+
+const completionHelp = `Usage: {cmd} bash|zsh|fish|powershell
+
+Prints a script with which a shell completes commands, flags and labels.
+
+Examples:
+  {cmd} bash >~/.local/share/bash-completion/completions/knowhow
+  {cmd} zsh >~/.zsh/completions/_knowhow
+  {cmd} fish >~/.config/fish/completions/knowhow.fish
+  {cmd} powershell >>$PROFILE
+`
+
+const completeHelp = `Usage: {cmd} -- WORD ...
+
+Prints the possible values of the last WORD of a command line, with descriptions
+after a tab. The scripts of completion call it.
+
+Example:
+  {cmd} -- search --label ''
+`
+
+// shells are the scripts of the shells. They pass the words of the command line up
+// to the cursor to __complete. If it prints nothing, the shell completes names of
+// files. {cmd} is replaced by the name of the program, and {func} by a name for
+// functions.
+var shells = map[string]string{
+	"bash": `# bash completion of {cmd}
+{func}() {
+	local line candidates=()
+	while IFS= read -r line; do
+		candidates+=("${line%%$'\t'*}")
+	done < <("${COMP_WORDS[0]}" __complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+	local current="${COMP_WORDS[COMP_CWORD]}"
+	[ "$current" = "=" ] && current=""
+	COMPREPLY=()
+	for line in "${candidates[@]}"; do
+		[[ "$line" == "$current"* ]] && COMPREPLY+=("$line")
+	done
+}
+complete -o default -o bashdefault -F {func} {cmd}
+`,
+	"zsh": `#compdef {cmd}
+{func}() {
+	local line tab=$'\t'
+	local -a candidates
+	while IFS= read -r line; do
+		candidates+=("${${line%%$tab*}//:/\\:}:${line#*$tab}")
+	done < <("${words[1]}" __complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)
+	if (( ${#candidates} )); then
+		_describe {cmd} candidates
+	else
+		_files
+	fi
+}
+if [ "$funcstack[1]" = "{func}" ]; then
+	{func}
+else
+	compdef {func} {cmd}
+fi
+`,
+	"fish": `# fish completion of {cmd}
+function {func}
+	set -l words (commandline -opc) (commandline -ct)
+	$words[1] __complete -- $words[2..-1] 2>/dev/null
+end
+complete -c {cmd} -n 'count ({func}) >/dev/null' -f -a '({func})'
+`,
+	"powershell": `# PowerShell completion of {cmd}
+Register-ArgumentCompleter -Native -CommandName {cmd} -ScriptBlock {
+	param($wordToComplete, $commandAst, $cursorPosition)
+	$words = @($commandAst.CommandElements | Where-Object { $_.Extent.EndOffset -lt $cursorPosition } | ForEach-Object { "$_" })
+	$rest = @($words | Select-Object -Skip 1) + @($(if ($wordToComplete) { $wordToComplete } else { '""' }))
+	& $words[0] __complete '--' @rest 2>$null | ForEach-Object {
+		$value, $about = $_ -split "` + "`" + `t", 2
+		if (-not $about) { $about = $value }
+		[System.Management.Automation.CompletionResult]::new($value, $value, 'ParameterValue', $about)
+	}
+}
+`,
+}
+
+// shellNames are the shells in the order of texts.
+var shellNames = []string{"bash", "zsh", "fish", "powershell"}
+
+// completionCommand prints the script of a shell.
+func completionCommand(v *invocation, f *flagSet) func(context.Context) error {
+	var shell string
+	f.operand = func(arg string) error {
+		if shell != "" {
+			return v.usagef("unexpected argument %q", arg)
+		}
+		shell = arg
+		return nil
+	}
+	return func(context.Context) error {
+		script, ok := shells[shell]
+		if !ok {
+			return v.usagef("got %q, want one of %s", shell, strings.Join(shellNames, ", "))
+		}
+		name := "_" + strings.ReplaceAll(v.Program, "-", "_")
+		if shell == "fish" {
+			name = "_" + name // one underscore is a command of fish
+		}
+		_, err := io.WriteString(v.stdout, strings.NewReplacer("{cmd}", v.Program, "{func}", name).Replace(script))
+		return err
+	}
+}
+
+// completeCommand prints the possible values of the last word of a command line.
+func completeCommand(v *invocation, f *flagSet) func(context.Context) error {
+	var words []string
+	f.operand = func(arg string) error { words = append(words, arg); return nil }
+	return func(ctx context.Context) error {
+		var b strings.Builder
+		for _, c := range v.complete(ctx, words) {
+			b.WriteString(c.value)
+			if c.about != "" {
+				b.WriteString("\t" + c.about)
+			}
+			b.WriteByte('\n')
+		}
+		_, err := io.WriteString(v.stdout, b.String())
+		return err
+	}
+}
+
+// A candidate is a possible value of a word.
+type candidate struct{ value, about string }
+
+// complete returns the possible values of the last of words, without the name of
+// the program. It returns none if the shell should complete names of files.
+func (v *invocation) complete(ctx context.Context, words []string) []candidate {
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	words, current := words[:len(words)-1], words[len(words)-1]
+	if current == `""` { // PowerShell before version 7.3 does not pass an empty word
+		current = ""
+	}
+	var all []candidate
+	if len(words) == 0 {
+		for _, c := range v.commands() {
+			if c.summary != "" {
+				all = append(all, candidate{c.name, c.summary})
+			}
+		}
+		return startingWith(all, current)
+	}
+	name, operands := words[0], words[1:]
+	if len(operands) > 0 {
+		if _, ok := v.find(name + " " + operands[0]); ok {
+			name, operands = name+" "+operands[0], operands[1:]
+		}
+	}
+	cmd, ok := v.find(name)
+	if !ok {
+		return nil
+	}
+	f := &flagSet{invocation: v}
+	cmd.define(v, f)
+	operands, last := splitFlags(f, operands)
+	// bash makes three words of --flag=value.
+	if current == "=" && last != nil {
+		current = ""
+	}
+	if flagName, value, ok := strings.Cut(strings.TrimLeft(current, "-"), "="); ok && strings.HasPrefix(current, "-") {
+		d := f.find(flagName)
+		prefix := strings.TrimSuffix(current, value)
+		for _, c := range v.flagValues(ctx, d, words) {
+			all = append(all, candidate{prefix + c.value, c.about})
+		}
+		return startingWith(all, current)
+	}
+	switch {
+	case last != nil:
+		all = v.flagValues(ctx, last, words)
+	case strings.HasPrefix(current, "-"):
+		for _, d := range f.flags {
+			if d.Name != "" {
+				all = append(all, candidate{"--" + d.Name, d.Help})
+			}
+		}
+		all = append(all, candidate{"--help", "show help"})
+	default:
+		all = v.operandValues(ctx, name, operands, words)
+	}
+	return startingWith(all, current)
+}
+
+// startingWith returns the candidates that begin with a word.
+func startingWith(all []candidate, word string) []candidate {
+	return slices.DeleteFunc(all, func(c candidate) bool { return !strings.HasPrefix(c.value, word) })
+}
+
+// splitFlags returns the operands in args, which precede the current word, and
+// the flag whose value the current word is; nil if it is no value.
+func splitFlags(f *flagSet, args []string) (operands []string, last *flag) {
+	for _, arg := range args {
+		switch {
+		case arg == "=" && last != nil: // as bash splits words
+		case last != nil:
+			last = nil
+		case strings.HasPrefix(arg, "-") && len(arg) > 1:
+			if d := f.find(strings.TrimLeft(arg, "-")); d != nil && d.Value != "" {
+				last = d
+			}
+		default:
+			operands = append(operands, arg)
+		}
+	}
+	return operands, last
+}
+
+// flagValues returns the possible values of a flag: the words of a choice, or the
+// labels.
+func (v *invocation) flagValues(ctx context.Context, d *flag, words []string) (all []candidate) {
+	switch {
+	case d == nil:
+	case d.Name == "label":
+		return v.labels(ctx, words)
+	case strings.Contains(d.Value, "|"):
+		for value := range strings.SplitSeq(d.Value, "|") {
+			all = append(all, candidate{value: value})
+		}
+	}
+	return all
+}
+
+// operandValues returns the possible values of the next operand of a command.
+func (v *invocation) operandValues(ctx context.Context, name string, operands, words []string) (all []candidate) {
+	switch {
+	case name == "completion" && len(operands) == 0:
+		for _, shell := range shellNames {
+			all = append(all, candidate{value: shell})
+		}
+	case name == "sources" && len(operands) == 0:
+		return []candidate{{"list", "list the remembered sources"}, {"rm", "remove a source"}}
+	case name == "sources" && operands[0] == "rm" && len(operands) == 1:
+		return v.labels(ctx, words)
+	case name == "help" && len(operands) == 0:
+		return v.complete(ctx, []string{""})
+	case name == "help" && len(operands) == 1:
+		return v.operandValues(ctx, operands[0], nil, words)
+	case len(operands) == 0:
+		for _, c := range v.commands() {
+			if second, ok := strings.CutPrefix(c.name, name+" "); ok {
+				all = append(all, candidate{value: second})
+			}
+		}
+	}
+	return all
+}
+
+// labelTime limits how long the shell waits for labels.
+const labelTime = time.Second
+
+// labels returns the labels of the sources in the data folder that the command
+// line names, with their paths. It returns none if they cannot be read.
+func (v *invocation) labels(ctx context.Context, words []string) (all []candidate) {
+	named := v.get("KNOWHOW_DATA")
+	for i, word := range words {
+		if value, ok := strings.CutPrefix(word, "--data="); ok {
+			named = value
+		} else if word == "--data" && i+1 < len(words) {
+			if named = words[i+1]; named == "=" && i+2 < len(words) {
+				named = words[i+2]
+			}
+		}
+	}
+	dir, err := dataFolder(v.Env, named)
+	if err != nil || !fileExists(filepath.Join(dir, index.FileName)) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, labelTime)
+	defer cancel()
+	x, err := index.Open(ctx, index.Options{Dir: dir})
+	if err != nil {
+		return nil
+	}
+	defer x.Close()
+	sources, err := x.Sources(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, src := range sources {
+		all = append(all, candidate{src.Label, sanitize.Escape(src.Path)})
+	}
+	return all
+}

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"knowhow/internal/terminal/terminaltest"
+)
+
+// onTerminal runs a command on a terminal of 40 columns and 100 rows, and returns
+// what the terminal gets.
+func onTerminal(t *testing.T, env map[string]string, args ...string) string {
+	t.Helper()
+	master, slave := terminaltest.New(t, 40, 100)
+	got := make(chan string)
+	go func() {
+		var b strings.Builder
+		for buf := make([]byte, 1000); !strings.Contains(b.String(), "\x00"); {
+			n, err := master.Read(buf)
+			if err != nil {
+				break
+			}
+			b.Write(buf[:n])
+		}
+		got <- b.String()
+	}()
+	lookup := func(name string) (string, bool) { value, ok := env[name]; return value, ok }
+	Main(context.Background(), args, Env{Program: "knowhow", Lookup: lookup}, strings.NewReader(""), slave, io.Discard)
+	if _, err := slave.WriteString("\x00"); err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSuffix(strings.ReplaceAll(<-got, "\r\n", "\n"), "\x00")
+}
+
+func TestSearchOnATerminal(t *testing.T) {
+	data, docs := indexFiles(t, map[string]string{
+		"sub/guide.md": "# Guide\n\n## Growing\n\nPears are grown on trees, and a pear tree needs much water in summer.\n",
+	})
+	want := strings.NewReplacer("[", "\x1b[1m", "]", "\x1b[22m", "DOCS", docs).Replace("[Guide]\n") +
+		"\x1b]8;;file://" + docs + "/sub/guide.md\x1b\\sub/guide.md\x1b]8;;\x1b\\\n" +
+		strings.NewReplacer("[", "\x1b[1m", "]", "\x1b[22m").Replace("  # Guide\n\n  ## Growing\n\n  [Pears] are grown on trees, and a [pear]\n  tree needs much water in summer.\n")
+	env := map[string]string{"KNOWHOW_DATA": data, "PAGER": ""}
+	if diff := cmp.Diff(want, onTerminal(t, env, "search", "pear")); diff != "" {
+		t.Errorf("the terminal differs (-want +got):\n%s", diff)
+	}
+	env["NO_COLOR"] = "1"
+	want = "Guide\nsub/guide.md\n  # Guide\n\n  ## Growing\n\n  Pears are grown on trees, and a pear\n  tree needs much water in summer.\n"
+	if diff := cmp.Diff(want, onTerminal(t, env, "search", "pear")); diff != "" {
+		t.Errorf("the terminal with NO_COLOR differs (-want +got):\n%s", diff)
+	}
+}
+
+// TestHostileDocuments prints documents whose names, titles and texts contain
+// sequences that control terminals, on a terminal and in a pipe.
+func TestHostileDocuments(t *testing.T) {
+	const evil = "\x1b]0;owned\x07\x1b[31mred\x1b[2J\u009b31m\u202ereversed\u2066\u0090q\u009c\r\b\x7f"
+	data, docs := indexFiles(t, map[string]string{
+		"a\x1b]8;;http:evil\x1b\\\u202e\nb.md": "# Pears " + evil + "\n\nPears " + evil + " and\u2028more\n\n## Sub " + evil + "\n\npears\n",
+		"plain.txt":                            "pears " + evil + "\n",
+		".hidden\x1b[31m":                      "x",
+		"page.html":                            "<title>pears \u009b31m &#27;[31m &#x9b;31m</title><p>pears &#27;]0;x&#7;</p>",
+	})
+	env := map[string]string{"KNOWHOW_DATA": data, "PAGER": "", "NO_COLOR": "1"}
+	lookup := func(name string) (string, bool) { value, ok := env[name]; return value, ok }
+	for _, args := range [][]string{
+		{"search", "pears"}, {"search", "--json", "pears"}, {"search", "--max-chars", "0", "pears"},
+		{"read", "plain.txt"}, {"read", "--json", "plain.txt"}, {"read", "page.html"},
+		{"read", docs + "/a\x1b]8;;http:evil\x1b\\\u202e\nb.md"}, {"read", evil}, {"read", "plain.txt", "--section", evil},
+		{"status"}, {"status", "--left-out"}, {"status", "--json"},
+	} {
+		var out bytes.Buffer
+		Main(t.Context(), args, Env{Program: "knowhow", Lookup: lookup}, strings.NewReader(""), &out, &out)
+		for what, text := range map[string]string{"a pipe": out.String(), "a terminal": onTerminal(t, env, args...)} {
+			if i := strings.IndexFunc(text, controls); i >= 0 {
+				t.Errorf("%q in %s prints the control character %q in %q", args, what, []rune(text[i:])[0], text[max(0, i-20):min(len(text), i+20)])
+			}
+			if what == "a pipe" && text == "" {
+				t.Errorf("%q printed nothing", args)
+			}
+		}
+	}
+	// With styles, the only sequences are those of the program.
+	delete(env, "NO_COLOR")
+	text := onTerminal(t, env, "search", "pears")
+	for _, sequence := range []string{"\x1b[1m", "\x1b[22m", "\x1b]8;;file:///", "\x1b]8;;\x1b\\", "\x1b\\"} {
+		if !strings.Contains(text, sequence) {
+			t.Errorf("no %q in %q", sequence, text)
+		}
+		text = strings.ReplaceAll(text, sequence, "")
+	}
+	if i := strings.IndexFunc(text, controls); i >= 0 {
+		t.Errorf("the terminal gets the control character %q in %q", []rune(text[i:])[0], text)
+	}
+}
+
+// controls reports whether a terminal may obey a character.
+func controls(r rune) bool {
+	return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+}

@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"knowhow/internal/document"
+	"knowhow/internal/index"
+	"knowhow/internal/indexing"
+	"knowhow/internal/terminal"
+)
+
+// indexFiles indexes files as the source docs, and returns the data folder and
+// the folder of the files.
+func indexFiles(t *testing.T, files map[string]string) (data, docs string) {
+	t.Helper()
+	data, docs = t.TempDir(), t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(docs, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x, err := index.Open(t.Context(), index.Options{Dir: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	if err := x.AddSource(t.Context(), document.Source{Label: "docs", Path: docs}); err != nil {
+		t.Fatal(err)
+	}
+	in := indexing.New(indexing.Options{Index: x, Dir: data, Lines: terminal.NewLines(io.Discard, nil), Log: slog.New(slog.DiscardHandler), Once: true})
+	if err := in.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return data, docs
+}
+
+// run runs a command on a data folder and returns what it prints.
+func run(t *testing.T, data string, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	env := map[string]string{"KNOWHOW_DATA": data}
+	lookup := func(name string) (string, bool) { value, ok := env[name]; return value, ok }
+	var out, errors bytes.Buffer
+	status = Main(t.Context(), args, Env{Program: "knowhow", Lookup: lookup}, strings.NewReader(""), &out, &errors)
+	return out.String(), errors.String(), status
+}
+
+// TestStatusOfProcesses shows which process indexes a source.
+func TestStatusOfProcesses(t *testing.T) {
+	data, _ := indexFiles(t, map[string]string{
+		"en.md": "# Pears\n\nThe pears are grown on the trees that we have in our garden, and they are sweet.\n", "b.txt": "x",
+	})
+	out, _, _ := run(t, data, "status")
+	if want := "docs: no process watches it\n"; !strings.Contains(out, want) {
+		t.Errorf("status = %q, want %q", out, want)
+	}
+	x, err := index.Open(t.Context(), index.Options{Dir: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	if _, err := x.Lease(t.Context(), "my-host-42-ABCD", time.Hour, "indexing:docs", "merge"); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.SetProgress(t.Context(), index.Progress{Label: "docs", Done: 1, Total: 3}); err != nil {
+		t.Fatal(err)
+	}
+	out, _, _ = run(t, data, "status")
+	for _, want := range []string{"docs: process 42 on my-host watches it and has indexed 1 of 3 documents\n", "docs: languages: 1 en, 1 unknown\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("status = %q, want %q", out, want)
+		}
+	}
+	out, _, _ = run(t, data, "status", "--json")
+	if want := `"languages":{"en":1,"unknown":1},"process":{"host":"my-host","pid":42},"indexing":{"done":1,"total":3}`; !strings.Contains(out, want) {
+		t.Errorf("status --json = %s, want %s", out, want)
+	}
+	_, stderr, status := run(t, data, "search", "nothingness")
+	if want := "Indexing has done 1 of 3 documents: search again later.\n"; status != 1 || !strings.Contains(stderr, want) {
+		t.Errorf("search = %d with %q, want 1 with %q", status, stderr, want)
+	}
+}

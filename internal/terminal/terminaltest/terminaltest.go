@@ -1,0 +1,2 @@
+// Package terminaltest makes pseudo terminals for tests. They exist on Linux only.
+package terminaltest
