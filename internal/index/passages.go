@@ -126,6 +126,7 @@ type weighing struct {
 	tokens  map[string]float32
 	weights []float32
 	leaves  []*leaf
+	signs   bool // some of tokens are of analysis.Signs
 }
 
 func (e *evaluator) weighing(leaves []*leaf) *weighing {
@@ -137,6 +138,7 @@ func (e *evaluator) weighing(leaves []*leaf) *weighing {
 			for i, t := range p.Tokens {
 				if !p.Prefix || i < len(p.Tokens)-1 || analysis.Lone(t) {
 					w.tokens[t] = max(w.tokens[t], weight)
+					w.signs = w.signs || analysis.IsSign(t)
 				}
 			}
 		}
@@ -287,6 +289,15 @@ func excerptOf(text string, lang analysis.Language, weights *weighing, size int)
 		}
 		if w := weights.of(tok); w > 0 {
 			terms[at] = append(terms[at], term{tok.Text, w})
+		}
+	}
+	if weights.signs {
+		for i, u := range units {
+			for _, sign := range analysis.Signs(text[u.from:u.to]) {
+				if w := weights.tokens[sign]; w > 0 {
+					terms[i] = append(terms[i], term{sign, w})
+				}
+			}
 		}
 	}
 	best := float32(-1)

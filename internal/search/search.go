@@ -88,6 +88,12 @@ type Query struct {
 	// document that meets the other conditions.
 	Text string
 
+	// Typed is what the user typed, if Text was made from it. A service may
+	// prefer documents with its signs and options, such as C++ or --amend,
+	// which Text does not have. It finds nothing that Text does not allow, except
+	// where some words of Text are enough.
+	Typed string
+
 	// Labels restricts the search to documents with one of them; nil means no
 	// restriction. Text cannot widen the restriction.
 	Labels []string
