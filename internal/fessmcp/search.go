@@ -120,6 +120,9 @@ func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string
 	if page.Relaxed {
 		r.Add("relaxed", true)
 	}
+	if len(page.DidYouMean) > 0 {
+		r.Add("didYouMean", words(page.DidYouMean))
+	}
 	if page.Staged {
 		r.Add("allWords", page.AllWords)
 	}

@@ -129,6 +129,8 @@ type matched struct {
 	n     int  // how many documents
 	words int  // how many have all words that count; -1 unless some words are enough
 
+	missing []string // words of a plain query that no document has
+
 	complete segment.Docs // those with all words that count; nil unless some are enough
 }
 
@@ -151,6 +153,9 @@ func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, err
 	page := &search.Page{Total: m.n, Partial: partial, AtLeast: partial}
 	if m.words >= 0 {
 		page.Staged, page.AllWords = true, m.words
+	}
+	if page.DidYouMean, err = e.similar(limited, m.missing); err != nil && !e.timedOut(limited, err) {
+		return nil, err
 	}
 	var passages [][]search.Passage
 	if q.Passages > 0 {
@@ -253,13 +258,18 @@ func (e *evaluator) matchWords(ctx context.Context, m *matched, words []string, 
 		if m.void {
 			m.docs = e.view.None()
 		}
-		m.n, err = e.within(ctx, m.docs, c)
+		if m.n, err = e.within(ctx, m.docs, c); m.n == 0 {
+			m.missing = words
+		}
 		return err
 	}
 	m.void = true
 	var all segment.Docs
 	for i, n := range nodes {
 		f, err := e.eval(ctx, n)
+		if err == nil && !f.void && f.docs.Count() == 0 {
+			m.missing = append(m.missing, different[i])
+		}
 		switch {
 		case e.timedOut(ctx, err):
 			continue

@@ -162,6 +162,9 @@ type Page struct {
 	// Relaxed reports whether no document contained all of the words, so that
 	// the hits contain some of them; see [Relax].
 	Relaxed bool
+	// DidYouMean contains words of the documents that are similar to words of a
+	// plain query that no document has, the likeliest first.
+	DidYouMean []string
 	// Partial reports whether the search ended before it had seen all
 	// documents, because it took too long.
 	Partial bool
