@@ -98,8 +98,8 @@ func passages(list []search.Passage) []passage {
 	return out
 }
 
-// addPlace adds the path of a document inside its source, and the source if
-// there are several.
+// addPlace adds the path of a document inside its source, the source if there are
+// several, and the paths of other documents with the same text.
 func (b *bridge) addPlace(out *compact.Object, h *search.Hit) {
 	if b.wording != OfFolders {
 		return
@@ -109,6 +109,13 @@ func (b *bridge) addPlace(out *compact.Object, h *search.Hit) {
 	}
 	if b.nameSource && len(h.Labels) == 1 {
 		out.Add("source", h.Labels[0])
+	}
+	if len(h.Also) > 0 {
+		also := make([]string, len(h.Also))
+		for i, path := range h.Also {
+			also[i] = link(path)
+		}
+		out.Add("also", also)
 	}
 }
 

@@ -149,7 +149,7 @@ func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string
 func (b *bridge) query(in searchArgs) (q search.Query, relaxed bool, err error) {
 	q = search.Query{Labels: b.labels, Start: in.Start, Num: in.PageSize}
 	if b.wording == OfFolders {
-		q.Passages, q.Typed = in.MaxChars, in.Query
+		q.Passages, q.Typed, q.Distinct = in.MaxChars, in.Query, true
 	}
 	r, err := query.Read(in.Query)
 	if err != nil || strings.TrimSpace(in.Query) == "" {

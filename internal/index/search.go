@@ -129,6 +129,8 @@ type matched struct {
 	n     int  // how many documents
 	words int  // how many have all words that count; -1 unless some words are enough
 
+	also map[int64][]int64 // by row: the other documents that match and have the same text
+
 	missing []string // words of a plain query that no document has
 
 	complete segment.Docs // those with all words that count; nil unless some are enough
@@ -144,6 +146,11 @@ func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, err
 	}
 	if err != nil {
 		return nil, err
+	}
+	if q.Distinct {
+		if err := e.collapse(limited, m, conditionsOf(q)); err != nil && !e.timedOut(limited, err) {
+			return nil, err
+		}
 	}
 	list, err := e.list(limited, m, q)
 	if err != nil && !e.timedOut(limited, err) {
@@ -166,6 +173,9 @@ func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, err
 	byScore := len(q.Sort) == 0 || q.Sort[0].Field == "score"
 	hits, err := e.hits(ctx, list, m.leaves)
 	if err != nil {
+		return nil, err
+	}
+	if err := e.addAlso(ctx, hits, list, m.also); err != nil {
 		return nil, err
 	}
 	for i, r := range list {

@@ -108,6 +108,10 @@ type Query struct {
 	Start int       // index of the first hit, from 0
 	Num   int       // number of hits, 1 to 100; 0 means none, totals and facets only
 
+	// Distinct reports whether documents with equal texts are one hit and count
+	// once; see Hit.Also. A service that does not know the texts ignores it.
+	Distinct bool
+
 	// Passages is the maximum number of characters of all passages of the
 	// page; 0 means none. A service without passages ignores it.
 	Passages int
@@ -182,6 +186,10 @@ type Hit struct {
 	URL   string
 	Path  string // inside the source, with forward slashes
 	Title string
+
+	// Also contains the paths of other documents that match and have the same
+	// text, if Query.Distinct is set. Of very many, it contains some.
+	Also []string
 
 	// Passages are the parts of the text that answer the query best, best
 	// first; nil unless they were requested.
