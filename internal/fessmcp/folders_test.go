@@ -186,7 +186,7 @@ func TestPassages(t *testing.T) {
 	f := corpus()
 	f.page = &search.Page{Total: 2, Hits: []search.Hit{
 		{ID: "d1", Title: "Report", Path: "a.md", Digest: search.Excerpt{Text: "the report"}, Passages: []search.Passage{
-			{Heading: "Install > From\u202e source", Offset: 120, Text: "Type make.\n\nThen wait\u200b."}, {Offset: 0, Text: "Start"}}},
+			{Heading: "Report 2026 > Install > From\u202e source", Offset: 120, Text: "Type make.\n\nThen wait\u200b."}, {Offset: 0, Text: "Start"}}},
 		{ID: "d2", Title: "Other", Path: "b.md", Digest: search.Excerpt{Text: "another"}, Also: []string{"c.md", "d\u202e.md"}},
 	}}
 	c := start(t, folders(f), mcpserver.Latest)
@@ -336,5 +336,21 @@ func TestIndexingInResult(t *testing.T) {
 	f.busy = true
 	if got, want := indexing(), `{"done":3,"total":40}`; got != want {
 		t.Errorf("indexing = %s, want %s", got, want)
+	}
+}
+
+func TestHeadingUnder(t *testing.T) {
+	for _, tt := range []struct{ title, path, want string }{
+		{"Guide", "Guide > Install", "Install"},
+		{"Guide", "Guide", ""},
+		{"git-reset(1)", "git-reset(1) Manual Page > EXAMPLES", "EXAMPLES"},
+		{"The  guide | Site", "the guide > Install > Guide", "Install > Guide"},
+		{"Guide", "Install > Guide", "Install > Guide"},
+		{"Guide", "", ""},
+		{"", "Install", "Install"},
+	} {
+		if got := headingUnder(tt.title, tt.path); got != tt.want {
+			t.Errorf("headingUnder(%q, %q) = %q, want %q", tt.title, tt.path, got, tt.want)
+		}
 	}
 }

@@ -86,7 +86,7 @@ func (x *Index) Find(ctx context.Context, id string, labels []string) (*search.H
 			return err
 		}
 		e := evaluator{tx: x.prepared(tx)}
-		hits, err := e.hits(ctx, []ranked{{doc: doc, chunk: -1}}, nil)
+		hits, err := e.hits(ctx, []ranked{{doc: doc, chunk: -1}}, nil, textDigest)
 		if err == nil {
 			h = &hits[0]
 		}
@@ -171,7 +171,11 @@ func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, err
 		}
 	}
 	byScore := len(q.Sort) == 0 || q.Sort[0].Field == "score"
-	hits, err := e.hits(ctx, list, m.leaves)
+	size := textDigest
+	if q.Passages > 0 {
+		size = shortDigest
+	}
+	hits, err := e.hits(ctx, list, m.leaves, size)
 	if err != nil {
 		return nil, err
 	}
