@@ -17,7 +17,7 @@ import (
 
 // Version is the version of the tokens. It is incremented whenever the tokens
 // of any text change; an index of another version is rebuilt from its texts.
-const Version = 2
+const Version = 3
 
 // maxWord is the maximum length of a word in runes. Longer words are not words
 // of a language. They are cut and not dropped, so that they can be found.
@@ -64,15 +64,29 @@ func Tokens(s string, l Language) iter.Seq[Token] {
 	}
 }
 
-// Analyze returns the texts of s's tokens in order, each with the word as people
-// write it, for suggestions: in the form of [Lower] and not stemmed. Words of
+// An Indexed is a token of a text as a segment stores it.
+type Indexed struct {
+	Token string // as Token.Text; "" for a word without a token of its own
+	Word  string // the word as people write it, for suggestions; "" if there is none
+
+	// Beside reports whether the token stands at the position of the token
+	// before it, and does not count in the length of the text: a part of an
+	// identifier, or signs (see [Signs]).
+	Beside bool
+}
+
+// Analyze returns s's tokens in order as they are indexed, each with the word as
+// people write it: in the form of [Lower] and not stemmed. Words of
 // scripts that use blanks have 2 to 40 runes. CJK runs are split where the
 // script changes, and parts of 2 to 20 runes are words. They come alone, with
 // "" for the token. Parts in hiragana, which are mostly endings and particles,
-// are omitted. The word of a token is "" if there is none.
-func Analyze(s string, l Language) iter.Seq2[string, string] {
-	return func(yield func(token, word string) bool) {
-		sc := scanner{s: s, language: l, pair: yield}
+// are omitted.
+//
+// The parts of an identifier in mixed case follow it ("printAll" is printal, and
+// beside it print and all), and so do the tokens of [Signs].
+func Analyze(s string, l Language) iter.Seq[Indexed] {
+	return func(yield func(Indexed) bool) {
+		sc := scanner{s: s, language: l, indexed: yield}
 		sc.scan()
 	}
 }

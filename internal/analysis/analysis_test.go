@@ -68,9 +68,9 @@ func TestTokens(t *testing.T) {
 				t.Errorf("Tokens(%q) = %q, want %q", tt.in, got, tt.want)
 			}
 			var tokens []string
-			for token := range analysis.Analyze(tt.in, analysis.English) {
-				if token != "" {
-					tokens = append(tokens, token)
+			for x := range analysis.Analyze(tt.in, analysis.English) {
+				if x.Token != "" && !x.Beside {
+					tokens = append(tokens, x.Token)
 				}
 			}
 			if got := strings.Join(tokens, " "); got != tt.want {
@@ -191,9 +191,9 @@ func TestAnalyze(t *testing.T) {
 
 // words returns the words of s as people write them.
 func words(s string) (all []string) {
-	for _, w := range analysis.Analyze(s, analysis.English) {
-		if w != "" {
-			all = append(all, w)
+	for x := range analysis.Analyze(s, analysis.English) {
+		if x.Word != "" {
+			all = append(all, x.Word)
 		}
 	}
 	return all

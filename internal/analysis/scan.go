@@ -13,26 +13,27 @@ import (
 type scanner struct {
 	s        string
 	language Language
-	yield    func(Token) bool              // nil if pair is not
-	pair     func(token, word string) bool // see Analyze
-	first    *beginnings                   // if not nil, words that begin otherwise are yielded without texts
-	done     bool                          // the loop over the tokens has ended
-	skip     int                           // offset up to which the text has already been consumed
-	norm     []byte                        // normal form of a piece of the text
+	yield    func(Token) bool   // nil if indexed is not
+	indexed  func(Indexed) bool // see Analyze
+	first    *beginnings        // if not nil, words that begin otherwise are yielded without texts
+	done     bool               // the loop over the tokens has ended
+	skip     int                // offset up to which the text has already been consumed
+	signed   int                // offset up to which signs were looked for
+	norm     []byte             // normal form of a piece of the text
 
 	word       []byte // folded letters of the current word
 	wordRunes  int
 	start, end int
 	latin      bool // the last character was a Latin letter or a digit: its marks are dropped
 
-	// With pair: the letters of the current word as people write it.
+	// With indexed: the letters of the current word as people write it.
 	lower      []byte
 	lowerRunes int
 
 	prev  cjkRune // last character of the current CJK run
 	inRun bool
 
-	// With pair: the part of the run in one script that is gathered.
+	// With indexed: the part of the run in one script that is gathered.
 	part   []byte
 	script script
 }
@@ -63,6 +64,9 @@ func (sc *scanner) scan() {
 			continue
 		}
 		if !isWordByte(s[i]) {
+			if sc.indexed != nil && signBytes[s[i]] && i >= sc.signed {
+				sc.sign(i)
+			}
 			if len(sc.word) == 0 && !sc.inRun {
 				i++ // nothing ends here
 				continue
@@ -172,7 +176,7 @@ func (sc *scanner) asciiWord(i, j int) {
 		t.Text = string(buf[:len(w)])
 		t.Surface = t.Text
 	}
-	if sc.pair == nil {
+	if sc.indexed == nil {
 		sc.emit(t)
 		return
 	}
@@ -180,7 +184,10 @@ func (sc *scanner) asciiWord(i, j int) {
 	if n := j - i; n >= minWord && n <= maxWritten {
 		word = t.Surface
 	}
-	sc.emitPair(t.Text, word)
+	sc.emitIndexed(Indexed{Token: t.Text, Word: word})
+	if !lower {
+		sc.parts(w)
+	}
 }
 
 // feed processes one normalized character.
@@ -207,7 +214,7 @@ func (sc *scanner) letter(c cjkRune) {
 	}
 	sc.end = c.end
 	sc.latin = isLatin(c.r) || c.r < utf8.RuneSelf
-	if sc.pair != nil && sc.lowerRunes <= maxWritten {
+	if sc.indexed != nil && sc.lowerRunes <= maxWritten {
 		sc.lower = utf8.AppendRune(sc.lower, unicode.ToLower(c.r))
 		sc.lowerRunes++
 	}
@@ -230,7 +237,7 @@ func (sc *scanner) mark(c cjkRune) {
 	case len(sc.word) == 0: // no preceding character
 	default:
 		sc.end = c.end
-		if sc.pair != nil && sc.lowerRunes <= maxWritten {
+		if sc.indexed != nil && sc.lowerRunes <= maxWritten {
 			sc.lower = utf8.AppendRune(sc.lower, c.r)
 			sc.lowerRunes++
 		}
@@ -281,7 +288,7 @@ func contraction(s string) (n int, joined bool) {
 
 // cjk adds a character to the current CJK run.
 func (sc *scanner) cjk(c cjkRune) {
-	if sc.pair != nil {
+	if sc.indexed != nil {
 		sc.gather(c.r)
 	}
 	if sc.inRun {
@@ -336,7 +343,7 @@ func (sc *scanner) flushWord() {
 		t.Surface = t.Text
 	}
 	sc.word = sc.word[:0]
-	if sc.pair == nil {
+	if sc.indexed == nil {
 		sc.emit(t)
 		return
 	}
@@ -347,13 +354,13 @@ func (sc *scanner) flushWord() {
 		}
 	}
 	sc.lower, sc.lowerRunes = sc.lower[:0], 0
-	sc.emitPair(t.Text, word)
+	sc.emitIndexed(Indexed{Token: t.Text, Word: word})
 }
 
 // emit yields a token unless the loop over the tokens has ended.
 func (sc *scanner) emit(t Token) {
-	if sc.pair != nil {
-		sc.emitPair(t.Text, "")
+	if sc.indexed != nil {
+		sc.emitIndexed(Indexed{Token: t.Text})
 		return
 	}
 	if !sc.done && !sc.yield(t) {
@@ -361,9 +368,9 @@ func (sc *scanner) emit(t Token) {
 	}
 }
 
-// emitPair is emit for Analyze.
-func (sc *scanner) emitPair(token, word string) {
-	if !sc.done && !sc.pair(token, word) {
+// emitIndexed is emit for Analyze.
+func (sc *scanner) emitIndexed(x Indexed) {
+	if !sc.done && !sc.indexed(x) {
 		sc.done = true
 	}
 }

@@ -26,7 +26,7 @@ func (sc *scanner) gather(r rune) {
 // endPart yields the part of the run unless it is hiragana.
 func (sc *scanner) endPart() {
 	if n := utf8.RuneCount(sc.part); n >= minWord && n <= maxRun && sc.script != hiraganaScript {
-		sc.emitPair("", string(sc.part))
+		sc.emitIndexed(Indexed{Word: string(sc.part)})
 	}
 	sc.part = sc.part[:0]
 }

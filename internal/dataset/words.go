@@ -30,13 +30,7 @@ func newWordIndex(ctx context.Context, base int64, docs []Document) (*wordIndex,
 		}
 		d := &docs[i]
 		b.Document(segment.Document{Row: base + int64(i), Title: slices.Collect(tokens(d.Title)), Name: slices.Collect(tokens(d.Path))})
-		b.Chunk(tokens(d.Heading), func(yield func(token, word string) bool) {
-			for t := range tokens(d.Content) {
-				if !yield(t, "") { // words as written are not needed
-					return
-				}
-			}
-		})
+		b.Chunk(indexed(d.Heading), indexed(d.Content))
 	}
 	var out bytes.Buffer
 	if _, err := b.WriteTo(&out); err != nil {
@@ -51,6 +45,18 @@ func newWordIndex(ctx context.Context, base int64, docs []Document) (*wordIndex,
 
 func collect(segments ...*segment.Segment) *segment.Collection {
 	return segment.NewCollection(segments, make([]segment.Bits, len(segments)))
+}
+
+// indexed returns the tokens of a text for a segment. Words as written are not
+// needed.
+func indexed(text string) iter.Seq[segment.Token] {
+	return func(yield func(segment.Token) bool) {
+		for t := range tokens(text) {
+			if !yield(segment.Token{Text: t}) {
+				return
+			}
+		}
+	}
 }
 
 // tokens returns the tokens of a text. The language of a text is not known, so

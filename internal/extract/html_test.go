@@ -21,6 +21,8 @@ func TestExtractHTML(t *testing.T) {
 		{"dropped", "<script>s</script>a<style>s</style><nav>n <nav>m</nav> n</nav>b<noscript><p>n</noscript><template>t</template><svg><text>s</text></svg><!-- c -->c<iframe>i</iframe><button>Copy</button>",
 			"a\n\nbc"},
 		{"navigation role", "<div role=navigation><div>n</div>n</div>a", "a"},
+		{"navigation class", "<div class=\"menu MainMenu\"><ul><li>n</ul></div><ul class=breadcrumb><li>n</ul>a<div class=navfooter><table><tr><td>n</table></div>", "a"},
+		{"class of a menu of dishes", "<div class='menu mainmenus'>a</div><p class=breadcrumb>b", "a\n\nb"},
 		{"unclosed nav loses nothing", "<nav>a<p>b", "a\n\nb"},
 		{"unclosed nav after text", "x<nav>a<p>b", "x\n\na\n\nb"},
 		{"page of navigation alone", "<nav>a</nav>", "a"},

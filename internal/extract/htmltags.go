@@ -55,7 +55,7 @@ func total(spans []span) int {
 }
 
 // attributes are the attributes that are used.
-type attributes struct{ lang, rel, href, role string }
+type attributes struct{ lang, rel, href, role, class string }
 
 // attributes reads the attributes of the current start tag.
 func (w *walker) attributes() attributes {
@@ -71,6 +71,8 @@ func (w *walker) attributes() attributes {
 			at.rel = string(v)
 		case "href":
 			at.href = string(v)
+		case "class":
+			at.class = string(v)
 		case "role":
 			at.role = strings.ToLower(strings.TrimSpace(string(v)))
 		}
@@ -85,9 +87,24 @@ func isBoilerplate(a atom.Atom, at attributes) bool {
 	case atom.Nav, atom.Template, atom.Svg, atom.Object, atom.Select, atom.Button:
 		return true
 	case atom.Div, atom.Section, atom.Ul, atom.Form:
-		return at.role == "navigation" || at.role == "search"
+		if at.role == "navigation" || at.role == "search" {
+			return true
+		}
+		for class := range strings.FieldsSeq(at.class) {
+			if navigationClasses[strings.ToLower(class)] {
+				return true
+			}
+		}
 	}
 	return false
+}
+
+// navigationClasses are classes that tools which generate documentation, and
+// frameworks for pages, give to nothing but navigation: DocBook, Sphinx, Doxygen,
+// SQLite, Bootstrap.
+var navigationClasses = map[string]bool{
+	"navheader": true, "navfooter": true, "sphinxsidebar": true, "navpath": true, "mainmenu": true, "submenu": true,
+	"searchmenu": true, "navbar": true, "breadcrumb": true, "breadcrumbs": true, "pagination": true,
 }
 
 // headingLevel returns 1 to 6 for h1 to h6, otherwise 0.

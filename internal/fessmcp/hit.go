@@ -78,7 +78,7 @@ func (b *bridge) newHit(h *search.Hit, fields []string) *compact.Object {
 		}
 	}
 	if len(h.Passages) > 0 {
-		out.Add("passages", passages(h.Passages))
+		out.Add("passages", passages(h))
 	}
 	return out
 }
@@ -90,16 +90,28 @@ type passage struct {
 	Text    string `json:"text"`
 }
 
-func passages(list []search.Passage) []passage {
-	out := make([]passage, len(list))
-	for i, p := range list {
-		out[i] = passage{Heading: digest(p.Heading, headingRunes), Offset: p.Offset, Text: sanitize.Text(p.Text)}
+// passages returns the passages of a hit. The path of headings does not repeat the
+// title of the document.
+func passages(h *search.Hit) []passage {
+	out := make([]passage, len(h.Passages))
+	for i, p := range h.Passages {
+		out[i] = passage{Heading: digest(headingUnder(h.Title, p.Heading), headingRunes), Offset: p.Offset, Text: sanitize.Text(p.Text)}
 	}
 	return out
 }
 
-// addPlace adds the path of a document inside its source, and the source if
-// there are several.
+// headingUnder returns a path of headings without the first one if it repeats the
+// title of the document, or its beginning.
+func headingUnder(title, path string) string {
+	first, rest, _ := strings.Cut(path, headingSeparator)
+	if short, long := plain(first), plain(title); short != "" && (strings.HasPrefix(long, short) || long != "" && strings.HasPrefix(short, long)) {
+		return rest
+	}
+	return path
+}
+
+// addPlace adds the path of a document inside its source, the source if there are
+// several, and the paths of other documents with the same text.
 func (b *bridge) addPlace(out *compact.Object, h *search.Hit) {
 	if b.wording != OfFolders {
 		return
@@ -109,6 +121,13 @@ func (b *bridge) addPlace(out *compact.Object, h *search.Hit) {
 	}
 	if b.nameSource && len(h.Labels) == 1 {
 		out.Add("source", h.Labels[0])
+	}
+	if len(h.Also) > 0 {
+		also := make([]string, len(h.Also))
+		for i, path := range h.Also {
+			also[i] = link(path)
+		}
+		out.Add("also", also)
 	}
 }
 

@@ -120,6 +120,9 @@ func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string
 	if page.Relaxed {
 		r.Add("relaxed", true)
 	}
+	if len(page.DidYouMean) > 0 {
+		r.Add("didYouMean", words(page.DidYouMean))
+	}
 	if page.Staged {
 		r.Add("allWords", page.AllWords)
 	}
@@ -146,7 +149,7 @@ func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string
 func (b *bridge) query(in searchArgs) (q search.Query, relaxed bool, err error) {
 	q = search.Query{Labels: b.labels, Start: in.Start, Num: in.PageSize}
 	if b.wording == OfFolders {
-		q.Passages = in.MaxChars
+		q.Passages, q.Typed, q.Distinct = in.MaxChars, in.Query, true
 	}
 	r, err := query.Read(in.Query)
 	if err != nil || strings.TrimSpace(in.Query) == "" {

@@ -125,6 +125,8 @@ func TestSearchPage(t *testing.T) {
 			`{"total":12000,"start":9980,"pageSize":20,"results":[]}`},
 		{"relaxed", args{}, search.Page{Total: 1, Hits: hits(1), Relaxed: true}, `{"total":1,"start":0,"pageSize":20,"results":[],"relaxed":true}`},
 		{"staged", args{}, search.Page{Total: 1, Hits: hits(1), Staged: true}, `{"total":1,"start":0,"pageSize":20,"results":[],"allWords":0}`},
+		{"similar words", args{}, search.Page{Total: 1, Hits: hits(1), Relaxed: true, DidYouMean: []string{"certi\u200bficate"}},
+			`{"total":1,"start":0,"pageSize":20,"results":[],"relaxed":true,"didYouMean":["certificate"]}`},
 		{"facets", args{"facets": args{"field": "label"}}, search.Page{Total: 1, Hits: hits(1), Facets: &search.FacetCounts{
 			Fields:  []search.FieldCounts{{Name: "label", Counts: []search.Count{{Value: "a<b>", Count: 3}}}},
 			Queries: []search.Count{{Value: "q", Count: 0}}}},

@@ -14,6 +14,7 @@ import (
 // Sizes of excerpts. Fess cuts a title at 50 characters.
 const (
 	textDigest  = 240       // runes
+	shortDigest = 120       // runes, on a page with passages
 	titleDigest = 50        // runes
 	startOfText = 4 << 10   // bytes that an excerpt without matches is made of
 	wholeText   = 256 << 10 // bytes searched for matches if no chunk is known
@@ -22,8 +23,8 @@ const (
 )
 
 // hits reads documents and makes their excerpts. A document that does not exist
-// has no ID.
-func (e *evaluator) hits(ctx context.Context, list []ranked, leaves []*leaf) ([]search.Hit, error) {
+// has no ID. A digest has at most size runes.
+func (e *evaluator) hits(ctx context.Context, list []ranked, leaves []*leaf, size int) ([]search.Hit, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
@@ -44,7 +45,7 @@ func (e *evaluator) hits(ctx context.Context, list []ranked, leaves []*leaf) ([]
 		if len(h.Langs) > 0 {
 			language = analysis.LanguageOf(h.Langs[0])
 		}
-		h.Digest = excerpt(string(pieces[i].text), language, inText, textDigest)
+		h.Digest = excerpt(string(pieces[i].text), language, inText, size)
 		h.TitleExcerpt = excerpt(h.Title, language, inTitle, titleDigest)
 	}
 	return hits, nil

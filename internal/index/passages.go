@@ -30,11 +30,13 @@ const (
 	nearPassages     = 20 // best chunks for which the distances between the words count
 	repeatedWords    = 3  // occurrences of a word that count in an excerpt
 	repeatedWordPart = 0.2
+	leastScore       = 0.6 // part of the best score; chunks below it give no passages
 )
 
 // passages returns the passages of the documents of a page, with at most budget
 // characters in all. They are taken from the best chunks of all of these
-// documents: the best ones whole, then excerpts, until the budget is spent.
+// documents: the best ones whole, then excerpts, until the budget is spent or the
+// scores are far below the best one. No text is repeated.
 func (e *evaluator) passages(ctx context.Context, list []ranked, leaves []*leaf, budget int) ([][]search.Passage, error) {
 	out := make([][]search.Passage, len(list))
 	chunks, err := e.bestChunks(ctx, list, leaves)
@@ -47,8 +49,9 @@ func (e *evaluator) passages(ctx context.Context, list []ranked, leaves []*leaf,
 		number[r.doc] = i
 	}
 	whole := 0
+	shown := map[string]bool{} // texts of passages
 	for _, r := range chunks {
-		if budget < shortestPassage {
+		if budget < shortestPassage || r.score < leastScore*chunks[0].score {
 			break
 		}
 		i := number[r.doc]
@@ -59,7 +62,7 @@ func (e *evaluator) passages(ctx context.Context, list []ranked, leaves []*leaf,
 		if err != nil {
 			return nil, err
 		}
-		if p.Text == "" || overlaps(out[i], p) {
+		if p.Text == "" || shown[p.Text] || overlaps(out[i], p) {
 			continue
 		}
 		whole++
@@ -68,6 +71,7 @@ func (e *evaluator) passages(ctx context.Context, list []ranked, leaves []*leaf,
 			continue
 		}
 		budget -= n
+		shown[p.Text] = true
 		out[i] = append(out[i], p)
 	}
 	return out, nil
@@ -126,6 +130,7 @@ type weighing struct {
 	tokens  map[string]float32
 	weights []float32
 	leaves  []*leaf
+	signs   bool // some of tokens are of analysis.Signs
 }
 
 func (e *evaluator) weighing(leaves []*leaf) *weighing {
@@ -137,6 +142,7 @@ func (e *evaluator) weighing(leaves []*leaf) *weighing {
 			for i, t := range p.Tokens {
 				if !p.Prefix || i < len(p.Tokens)-1 || analysis.Lone(t) {
 					w.tokens[t] = max(w.tokens[t], weight)
+					w.signs = w.signs || analysis.IsSign(t)
 				}
 			}
 		}
@@ -287,6 +293,15 @@ func excerptOf(text string, lang analysis.Language, weights *weighing, size int)
 		}
 		if w := weights.of(tok); w > 0 {
 			terms[at] = append(terms[at], term{tok.Text, w})
+		}
+	}
+	if weights.signs {
+		for i, u := range units {
+			for _, sign := range analysis.Signs(text[u.from:u.to]) {
+				if w := weights.tokens[sign]; w > 0 {
+					terms[i] = append(terms[i], term{sign, w})
+				}
+			}
 		}
 	}
 	best := float32(-1)

@@ -138,3 +138,32 @@ func TestSections(t *testing.T) {
 		t.Errorf("Sections after a change = %v, %v", got, err)
 	}
 }
+
+// A passage that repeats the text of another document's, or has a score far below
+// the best one, is left out; its document has a short digest.
+func TestPassagesWorthTheirTokens(t *testing.T) {
+	x := open(t, t.TempDir())
+	put(t, x, guide("a", "best.md", "The walrus signs the treaty of the north."), guide("a", "same.md", "The walrus signs the treaty of the north."),
+		guide("a", "far.md", "Nobody signs."))
+	for i := range 20 {
+		put(t, x, guide("b", fmt.Sprint(i, ".md"), "Nobody signs."))
+	}
+	texts := map[string]bool{}
+	for _, h := range passagesOf(t, x, "walrus signs treaty", 100_000) {
+		for _, p := range h.Passages {
+			if texts[p.Text] {
+				t.Errorf("%s repeats the passage %q", h.Path, p.Text)
+			}
+			texts[p.Text] = true
+			if !strings.Contains(p.Text, "walrus") {
+				t.Errorf("%s has the passage %q, which answers little", h.Path, p.Text)
+			}
+		}
+		if n := utf8.RuneCountInString(h.Digest.Text); len(h.Passages) == 0 && (n == 0 || n > 122) { // with ellipses
+			t.Errorf("%s has a digest of %d characters, want 1 to 122: %q", h.Path, n, h.Digest.Text)
+		}
+	}
+	if len(texts) != 1 {
+		t.Errorf("%d passages, want 1", len(texts))
+	}
+}

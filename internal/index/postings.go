@@ -232,11 +232,15 @@ func (a posting) build(b *segment.Builder) {
 	title := cutBytes(a.title, titleSize)
 	d := segment.Document{Row: a.id, Name: tokensOf(a.filename, language)}
 	var words []string
-	for t, word := range analysis.Analyze(title, language) {
-		if t != "" {
-			d.Title = append(d.Title, t)
+	var beside []segment.Token // of the title
+	for x := range analysis.Analyze(title, language) {
+		switch {
+		case x.Beside:
+			beside = append(beside, segment.Token{Text: x.Token, Beside: true})
+		case x.Token != "":
+			d.Title = append(d.Title, x.Token)
 		}
-		if word = counted(word); word != "" {
+		if word := counted(x.Word); word != "" {
 			words = append(words, word)
 		}
 	}
@@ -245,13 +249,33 @@ func (a posting) build(b *segment.Builder) {
 		b.Word(w, true)
 	}
 	for _, c := range a.chunks {
-		b.Chunk(tokens(cutBytes(c.Heading, titleSize), language), func(yield func(string, string) bool) {
-			for t, word := range analysis.Analyze(searched(a.text, c), language) {
-				if word = counted(word); (t != "" || word != "") && !yield(t, word) {
+		// What stands beside the words of the title counts as a heading, so that the
+		// title has only its words, as in Titled.
+		b.Chunk(func(yield func(segment.Token) bool) {
+			for t := range indexed(cutBytes(c.Heading, titleSize), language, func(string) string { return "" }) {
+				if !yield(t) {
 					return
 				}
 			}
-		})
+			for _, t := range beside {
+				if !yield(t) {
+					return
+				}
+			}
+		}, indexed(searched(a.text, c), language, counted))
+	}
+}
+
+// indexed returns the tokens of a text for a segment, with the words for which
+// written does not return "".
+func indexed(text string, l analysis.Language, written func(string) string) iter.Seq[segment.Token] {
+	return func(yield func(segment.Token) bool) {
+		for x := range analysis.Analyze(text, l) {
+			t := segment.Token{Text: x.Token, Word: written(x.Word), Beside: x.Beside}
+			if (t.Text != "" || t.Word != "") && !yield(t) {
+				return
+			}
+		}
 	}
 }
 

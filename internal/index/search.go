@@ -86,7 +86,7 @@ func (x *Index) Find(ctx context.Context, id string, labels []string) (*search.H
 			return err
 		}
 		e := evaluator{tx: x.prepared(tx)}
-		hits, err := e.hits(ctx, []ranked{{doc: doc, chunk: -1}}, nil)
+		hits, err := e.hits(ctx, []ranked{{doc: doc, chunk: -1}}, nil, textDigest)
 		if err == nil {
 			h = &hits[0]
 		}
@@ -129,6 +129,10 @@ type matched struct {
 	n     int  // how many documents
 	words int  // how many have all words that count; -1 unless some words are enough
 
+	also map[int64][]int64 // by row: the other documents that match and have the same text
+
+	missing []string // words of a plain query that no document has
+
 	complete segment.Docs // those with all words that count; nil unless some are enough
 }
 
@@ -143,6 +147,11 @@ func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, err
 	if err != nil {
 		return nil, err
 	}
+	if q.Distinct {
+		if err := e.collapse(limited, m, conditionsOf(q)); err != nil && !e.timedOut(limited, err) {
+			return nil, err
+		}
+	}
 	list, err := e.list(limited, m, q)
 	if err != nil && !e.timedOut(limited, err) {
 		return nil, err
@@ -152,6 +161,9 @@ func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, err
 	if m.words >= 0 {
 		page.Staged, page.AllWords = true, m.words
 	}
+	if page.DidYouMean, err = e.similar(limited, m.missing); err != nil && !e.timedOut(limited, err) {
+		return nil, err
+	}
 	var passages [][]search.Passage
 	if q.Passages > 0 {
 		if passages, err = e.passages(limited, list, m.leaves, q.Passages); err != nil {
@@ -159,8 +171,15 @@ func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, err
 		}
 	}
 	byScore := len(q.Sort) == 0 || q.Sort[0].Field == "score"
-	hits, err := e.hits(ctx, list, m.leaves)
+	size := textDigest
+	if q.Passages > 0 {
+		size = shortDigest
+	}
+	hits, err := e.hits(ctx, list, m.leaves, size)
 	if err != nil {
+		return nil, err
+	}
+	if err := e.addAlso(ctx, hits, list, m.also); err != nil {
 		return nil, err
 	}
 	for i, r := range list {
@@ -207,7 +226,11 @@ func (e *evaluator) match(ctx context.Context, q search.Query) (*matched, error)
 	m := &matched{words: -1}
 	if query.Plain(q.Text) {
 		if words := analysis.Significant(query.Words(q.Text), e.langs); len(words) > 0 {
-			return m, e.matchWords(ctx, m, words, len(query.Words(q.Text)) >= someWords, c)
+			some := len(query.Words(q.Text)) >= someWords
+			if err := e.matchWords(ctx, m, words, some, c); err != nil {
+				return m, err
+			}
+			return m, e.matchSigns(ctx, m, analysis.Signs(q.Typed), some, c)
 		}
 	}
 	node, err := query.Parse(q.Text)
@@ -233,11 +256,12 @@ func (e *evaluator) match(ctx context.Context, q search.Query) (*matched, error)
 // any of them.
 func (e *evaluator) matchWords(ctx context.Context, m *matched, words []string, some bool, c conditions) error {
 	var nodes []query.Node
-	times := map[query.Node]float32{} // how often the query has a word
+	var different []string
+	times := map[string]float32{} // how often the query has a word
 	for _, w := range words {
-		n := query.Term{Text: w}
-		if times[n]++; times[n] == 1 || !some {
-			nodes = append(nodes, n)
+		if times[w]++; times[w] == 1 || !some {
+			nodes = append(nodes, wordNode(w))
+			different = append(different, w)
 		}
 	}
 	var err error
@@ -248,13 +272,18 @@ func (e *evaluator) matchWords(ctx context.Context, m *matched, words []string, 
 		if m.void {
 			m.docs = e.view.None()
 		}
-		m.n, err = e.within(ctx, m.docs, c)
+		if m.n, err = e.within(ctx, m.docs, c); m.n == 0 {
+			m.missing = words
+		}
 		return err
 	}
 	m.void = true
 	var all segment.Docs
-	for _, n := range nodes {
+	for i, n := range nodes {
 		f, err := e.eval(ctx, n)
+		if err == nil && !f.void && f.docs.Count() == 0 {
+			m.missing = append(m.missing, different[i])
+		}
 		switch {
 		case e.timedOut(ctx, err):
 			continue
@@ -269,7 +298,7 @@ func (e *evaluator) matchWords(ctx context.Context, m *matched, words []string, 
 			m.docs.Or(f.docs)
 		}
 		for _, l := range f.leaves {
-			l.Weight *= min(times[n], maxWeight)
+			l.Weight *= min(times[different[i]], maxWeight)
 		}
 		m.addLeaves(f.leaves)
 	}
@@ -283,6 +312,58 @@ func (e *evaluator) matchWords(ctx context.Context, m *matched, words []string, 
 	m.n, err = e.within(ctx, m.docs, c)
 	return err
 }
+
+// partsWeight is the weight of the parts of an identifier, beside its own.
+const partsWeight = 0.3
+
+// wordNode returns the condition for a word of a plain query: the word or, if it
+// is an identifier, all of its parts.
+func wordNode(word string) query.Node {
+	n := query.Node(query.Term{Text: word})
+	parts := analysis.Parts(word)
+	if parts == nil {
+		return n
+	}
+	var all query.And
+	for _, p := range parts {
+		all.Nodes = append(all.Nodes, query.Term{Text: p})
+	}
+	return query.Or{Nodes: []query.Node{n, query.Boost{Node: all, Factor: partsWeight}}}
+}
+
+// matchSigns adds the signs of a plain query to the ranking and, if some words are
+// enough, the documents with them to those that match.
+func (e *evaluator) matchSigns(ctx context.Context, m *matched, signs []string, some bool, c conditions) error {
+	for _, sign := range signs[:min(len(signs), maxSigns)] {
+		p := segment.Pattern{Tokens: []string{sign}}
+		l := &leaf{Leaf: e.search.NewLeaf(segment.AllFields), fields: segment.AllFields, patterns: []segment.Pattern{p}}
+		err := e.search.Add(ctx, l.Leaf, p)
+		var docs segment.Docs
+		if err == nil {
+			docs, err = e.search.Docs(ctx, l.Leaf)
+		}
+		if e.timedOut(ctx, err) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		l.docs = docs.Count()
+		m.addLeaves([]*leaf{l})
+		if some {
+			m.docs.Or(docs)
+		}
+	}
+	if len(signs) == 0 || !some {
+		return nil
+	}
+	var err error
+	m.n, err = e.within(ctx, m.docs, c)
+	return err
+}
+
+// maxSigns is how many signs of a query are used.
+const maxSigns = 16
 
 // within removes the documents that are deleted or do not meet the conditions,
 // and returns how many are left.

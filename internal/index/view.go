@@ -21,6 +21,7 @@ type view struct {
 	mu    sync.Mutex
 	sets  map[string]segment.Docs // by condition
 	langs []analysis.Language     // see languages; nil until then
+	twins *twins                  // see evaluator.twins; nil until then
 }
 
 // maxViews is how many views are kept, and maxViewSets how many sets of

@@ -48,6 +48,6 @@ func (r relaxer) Search(ctx context.Context, q Query) (*Page, error) {
 	case some.Total == 0:
 		return all, nil
 	}
-	some.Relaxed = true
+	some.Relaxed, some.DidYouMean = true, all.DidYouMean
 	return some, nil
 }

@@ -88,6 +88,12 @@ type Query struct {
 	// document that meets the other conditions.
 	Text string
 
+	// Typed is what the user typed, if Text was made from it. A service may
+	// prefer documents with its signs and options, such as C++ or --amend,
+	// which Text does not have. It finds nothing that Text does not allow, except
+	// where some words of Text are enough.
+	Typed string
+
 	// Labels restricts the search to documents with one of them; nil means no
 	// restriction. Text cannot widen the restriction.
 	Labels []string
@@ -101,6 +107,10 @@ type Query struct {
 	Sort  []SortKey // nil means by relevance, best first
 	Start int       // index of the first hit, from 0
 	Num   int       // number of hits, 1 to 100; 0 means none, totals and facets only
+
+	// Distinct reports whether documents with equal texts are one hit and count
+	// once; see Hit.Also. A service that does not know the texts ignores it.
+	Distinct bool
 
 	// Passages is the maximum number of characters of all passages of the
 	// page; 0 means none. A service without passages ignores it.
@@ -156,6 +166,9 @@ type Page struct {
 	// Relaxed reports whether no document contained all of the words, so that
 	// the hits contain some of them; see [Relax].
 	Relaxed bool
+	// DidYouMean contains words of the documents that are similar to words of a
+	// plain query that no document has, the likeliest first.
+	DidYouMean []string
 	// Partial reports whether the search ended before it had seen all
 	// documents, because it took too long.
 	Partial bool
@@ -173,6 +186,10 @@ type Hit struct {
 	URL   string
 	Path  string // inside the source, with forward slashes
 	Title string
+
+	// Also contains the paths of other documents that match and have the same
+	// text, if Query.Distinct is set. Of very many, it contains some.
+	Also []string
 
 	// Passages are the parts of the text that answer the query best, best
 	// first; nil unless they were requested.

@@ -105,11 +105,21 @@ func (b *Builder) word(word string, inTitle bool) *builtWord {
 	return w
 }
 
+// A Token is a token of a text as it is indexed.
+type Token struct {
+	Text string // "" if there is only a word
+	Word string // the word as people write it, which is recorded as with Word; "" if there is none
+
+	// Beside reports whether the token stands at the position of the one
+	// before it, and does not count in the length of the text.
+	Beside bool
+}
+
 // Chunk adds a chunk to the current document: the tokens of the headings above
-// it and of its text. Each token of the text comes with the word as people write
-// it, which is recorded as with Word. Either of both may be "".
-func (b *Builder) Chunk(heading iter.Seq[string], text iter.Seq2[string, string]) {
+// it and of its text.
+func (b *Builder) Chunk(heading, text iter.Seq[Token]) {
 	var lengths [fieldCount]int
+	first := len(b.tokens)
 	add := func(f Field, id uint32) {
 		b.tokens = append(b.tokens, id)
 		b.places = append(b.places, place64(b.w.chunks, f, lengths[f]))
@@ -121,25 +131,43 @@ func (b *Builder) Chunk(heading iter.Seq[string], text iter.Seq2[string, string]
 	for _, id := range b.name {
 		add(Name, id)
 	}
-	for t := range heading {
-		add(Heading, b.id(t))
-	}
-	for t, word := range text {
-		switch {
-		case word == "":
-			add(Text, b.id(t))
-		case t == "":
-			b.word(word, false)
-		default:
-			// A word mostly comes with the same token.
-			w := b.word(word, false)
-			if w.token == 0 || b.names[w.token-1] != t {
-				w.token = b.id(t) + 1
+	tokens := func(f Field, list iter.Seq[Token]) {
+		for t := range list {
+			if t.Text == "" {
+				b.word(t.Word, false)
+				continue
 			}
-			add(Text, w.token-1)
+			id := b.tokenID(t)
+			if !t.Beside {
+				add(f, id)
+				continue
+			}
+			place := place64(b.w.chunks, f, max(lengths[f]-1, 0))
+			i := len(b.tokens) - 1
+			for i >= first && b.places[i] == place && b.tokens[i] != id {
+				i--
+			}
+			if i < first || b.places[i] != place { // a term has no position twice
+				b.tokens, b.places = append(b.tokens, id), append(b.places, place)
+			}
 		}
 	}
+	tokens(Heading, heading)
+	tokens(Text, text)
 	b.w.chunk(lengths)
+}
+
+// tokenID returns the number of a token, and records its word.
+func (b *Builder) tokenID(t Token) uint32 {
+	if t.Word == "" {
+		return b.id(t.Text)
+	}
+	// A word mostly comes with the same token.
+	w := b.word(t.Word, false)
+	if w.token == 0 || b.names[w.token-1] != t.Text {
+		w.token = b.id(t.Text) + 1
+	}
+	return w.token - 1
 }
 
 // id returns the number of a token.

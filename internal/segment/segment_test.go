@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -77,6 +78,19 @@ func madeUp(rnd *rand.Rand, n int) []testDoc {
 	return docs
 }
 
+// tokens returns tokens with some texts. Those that begin with + stand beside the
+// token before them.
+func tokens(texts []string) iter.Seq[Token] {
+	return func(yield func(Token) bool) {
+		for _, s := range texts {
+			text, beside := strings.CutPrefix(s, "+")
+			if !yield(Token{Text: text, Beside: beside}) {
+				return
+			}
+		}
+	}
+}
+
 // build returns the bytes of a segment of documents.
 func build(t testing.TB, docs []testDoc) []byte {
 	t.Helper()
@@ -89,13 +103,7 @@ func build(t testing.TB, docs []testDoc) []byte {
 			b.Word(w, inTitle)
 		}
 		for _, c := range d.chunks {
-			b.Chunk(slices.Values(c.heading), func(yield func(string, string) bool) {
-				for _, t := range c.text {
-					if !yield(t, "") {
-						return
-					}
-				}
-			})
+			b.Chunk(tokens(c.heading), tokens(c.text))
 		}
 	}
 	var out bytes.Buffer
@@ -905,7 +913,7 @@ func TestFirstHits(t *testing.T) {
 		for range docs {
 			row++
 			b.Document(Document{Row: row})
-			b.Chunk(func(func(string) bool) {}, func(yield func(string, string) bool) { yield("same", "") })
+			b.Chunk(tokens(nil), tokens([]string{"same"}))
 		}
 		var out bytes.Buffer
 		if _, err := b.WriteTo(&out); err != nil {
@@ -938,5 +946,48 @@ func TestFirstHits(t *testing.T) {
 		if got := top(k + 1); !slices.Equal(got, all[:k+1]) {
 			t.Fatalf("Top(%d) = %v, want the first of %v", k+1, got, all)
 		}
+	}
+}
+
+// Tokens that stand beside others have their positions, do not lengthen the text,
+// and stand there once.
+func TestTokensBeside(t *testing.T) {
+	c := NewCollection([]*Segment{open(t, build(t, []testDoc{
+		{row: 1, chunks: []testChunk{{text: strings.Fields("call printall +print +all +print now +=:: after")}}},
+		{row: 2, chunks: []testChunk{{text: strings.Fields("+=-- print it all")}}},
+		{row: 3, chunks: []testChunk{{text: strings.Fields("call printall now after")}}},
+	}))}, []Bits{nil})
+	s := c.Begin()
+	defer s.End()
+	for _, tt := range []struct {
+		tokens string
+		want   []int64
+	}{
+		{"call printall now after", []int64{1, 3}},
+		{"call print now", []int64{1}},
+		{"all now", []int64{1}},
+		{"print all", nil},
+		{"=::", []int64{1}},
+		{"=--", []int64{2}},
+	} {
+		l, err := s.Leaf(t.Context(), AllFields, Pattern{Tokens: strings.Fields(tt.tokens)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs, err := s.Docs(t.Context(), l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows, err := c.RowsOf(docs); err != nil || !slices.Equal(rows, tt.want) {
+			t.Errorf("documents with %q = %v, %v, want %v", tt.tokens, rows, err, tt.want)
+		}
+	}
+	leaf, err := s.Leaf(t.Context(), AllFields, Pattern{Tokens: []string{"after"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hits, err := s.Top(t.Context(), []*Leaf{leaf}, nil, 2)
+	if err != nil || len(hits) != 2 || hits[0].Score != hits[1].Score {
+		t.Errorf("Top = %v, %v, want two equal scores", hits, err)
 	}
 }

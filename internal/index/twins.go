@@ -1,0 +1,137 @@
+package index
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+
+	"knowhow/internal/search"
+	"knowhow/internal/segment"
+)
+
+// twins are the documents of a view whose texts other documents of the view have,
+// too. Documents without text are none.
+type twins struct {
+	docs  segment.Docs
+	group map[int64]int // by row; documents of a group have the same text
+}
+
+// twins returns the documents with equal texts. They are read once for a view.
+func (e *evaluator) twins(ctx context.Context, labels []string) (*twins, error) {
+	v := e.view
+	v.mu.Lock()
+	t := v.twins
+	v.mu.Unlock()
+	if t != nil {
+		return t, nil
+	}
+	t = &twins{group: map[int64]int{}}
+	where, args := conditions{labels: labels}.where()
+	where += ` AND d.text_size>0`
+	numbers := map[string]int{}
+	var rows []int64
+	err := collect(ctx, e.tx, func(r *sql.Rows) error {
+		var id int64
+		var hash string
+		err := r.Scan(&id, &hash)
+		if _, ok := numbers[hash]; !ok {
+			numbers[hash] = len(numbers)
+		}
+		rows, t.group[id] = append(rows, id), numbers[hash]
+		return err
+	}, `SELECT d.id, d.hash FROM docs d WHERE `+where+` AND d.hash IN (SELECT d.hash FROM docs d WHERE `+where+` GROUP BY d.hash HAVING count(*)>1) ORDER BY d.id`,
+		append(args, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	if t.docs, err = v.Rows(rows); err != nil {
+		return nil, err
+	}
+	v.mu.Lock()
+	v.twins = t
+	v.mu.Unlock()
+	return t, nil
+}
+
+// collapse keeps, of the documents that match and have the same text, one: one
+// with all words that count if there is one, otherwise the oldest. It remembers
+// the others in m.also.
+func (e *evaluator) collapse(ctx context.Context, m *matched, c conditions) error {
+	t, err := e.twins(ctx, c.labels)
+	if err != nil || len(t.group) == 0 {
+		return err
+	}
+	if m.all {
+		every, err := e.every(ctx, c)
+		if err != nil {
+			return err
+		}
+		m.docs, m.all = every.Clone(), false
+	}
+	both := t.docs.Clone()
+	both.And(m.docs)
+	rows, err := e.view.RowsOf(both)
+	if err != nil {
+		return err
+	}
+	if m.complete != nil {
+		both.And(m.complete)
+		complete, err := e.view.RowsOf(both)
+		if err != nil {
+			return err
+		}
+		rows = append(complete, slices.DeleteFunc(rows, func(row int64) bool {
+			_, ok := slices.BinarySearch(complete, row)
+			return ok
+		})...)
+	}
+	kept := map[int]int64{} // by group
+	m.also = map[int64][]int64{}
+	var dropped []int64
+	for _, row := range rows {
+		first, ok := kept[t.group[row]]
+		if !ok {
+			kept[t.group[row]] = row
+			continue
+		}
+		dropped = append(dropped, row)
+		m.also[first] = append(m.also[first], row)
+	}
+	if len(dropped) == 0 {
+		return nil
+	}
+	slices.Sort(dropped)
+	gone, err := e.view.Rows(dropped)
+	if err != nil {
+		return err
+	}
+	m.docs.AndNot(gone)
+	m.n = m.docs.Count()
+	if m.complete != nil {
+		m.complete.AndNot(gone)
+		m.words = m.complete.Count()
+	}
+	return nil
+}
+
+// maxAlso is how many other documents with the text of a hit are named.
+const maxAlso = 20
+
+// addAlso adds the paths of the other documents with the text of each hit.
+func (e *evaluator) addAlso(ctx context.Context, hits []search.Hit, list []ranked, also map[int64][]int64) error {
+	for i, r := range list {
+		if len(also[r.doc]) == 0 {
+			continue
+		}
+		err := collect(ctx, e.tx, func(rows *sql.Rows) error {
+			var path string
+			err := rows.Scan(&path)
+			hits[i].Also = append(hits[i].Also, path)
+			return err
+		}, `SELECT d.path FROM json_each(?) j CROSS JOIN docs d ON d.id=j.value ORDER BY d.path, d.id LIMIT ?`, jsonList(also[r.doc]), maxAlso)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package index_test
+
+import (
+	"testing"
+
+	"knowhow/internal/document"
+	"knowhow/internal/search"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Documents with the same text are one hit and count once, in totals, in allWords
+// and in facets. Others are named only if they are searched and match. Empty
+// texts are not the same.
+func TestDistinct(t *testing.T) {
+	x := open(t, t.TempDir())
+	licence := "Permission is granted to copy the walrus.\n\nNo warranty of any kind."
+	put(t, x,
+		doc("a", "LICENSE", "Licence", licence),
+		doc("a", "lib/COPYING", "Zebra", licence),
+		doc("b", "LICENSE", "Licence", licence),
+		doc("a", "other.md", "Other", "A walrus has permission."),
+		doc("a", "empty.md", "Walrus", ""), doc("a", "void.md", "Walrus", ""))
+	type result struct {
+		total, all int
+		also       map[string][]string // by label and path
+		labels     int                 // documents counted by label
+	}
+	for _, tt := range []struct {
+		name string
+		q    search.Query
+		want result
+	}{
+		{"not distinct", search.Query{Text: "warranty"}, result{total: 3, labels: 3}},
+		{"a word", search.Query{Text: "warranty", Distinct: true},
+			result{total: 1, labels: 1, also: map[string][]string{"a:LICENSE": {"LICENSE", "lib/COPYING"}}}},
+		{"one label", search.Query{Text: "warranty", Distinct: true, Labels: []string{"a"}},
+			result{total: 1, labels: 1, also: map[string][]string{"a:LICENSE": {"lib/COPYING"}}}},
+		{"another label", search.Query{Text: "warranty", Distinct: true, Labels: []string{"b"}}, result{total: 1, labels: 1}},
+		{"a tag", search.Query{Text: "warranty", Distinct: true, Tags: []string{"collection:a"}},
+			result{total: 1, labels: 1, also: map[string][]string{"a:LICENSE": {"lib/COPYING"}}}},
+		{"those that match", search.Query{Text: "title:zebra OR other", Distinct: true}, result{total: 2, labels: 2}},
+		{"some words", search.Query{Text: "walrus granted zebra", Distinct: true},
+			result{total: 4, all: 1, labels: 4, also: map[string][]string{"a:lib/COPYING": {"LICENSE", "LICENSE"}}}},
+		{"by time", search.Query{Text: "warranty", Distinct: true, Sort: []search.SortKey{{Field: "timestamp", Desc: true}}},
+			result{total: 1, labels: 1, also: map[string][]string{"a:LICENSE": {"LICENSE", "lib/COPYING"}}}},
+		{"everything", search.Query{Distinct: true}, result{total: 4, labels: 4, also: map[string][]string{"a:LICENSE": {"LICENSE", "lib/COPYING"}}}},
+		{"everything of a label", search.Query{Distinct: true, Labels: []string{"a"}},
+			result{total: 4, labels: 4, also: map[string][]string{"a:LICENSE": {"lib/COPYING"}}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.q.Num, tt.q.Facets = 10, &search.Facets{Fields: []string{"label"}}
+			p := page(t, x, tt.q)
+			got := result{total: p.Total, all: p.AllWords}
+			for _, h := range p.Hits {
+				if h.Also == nil {
+					continue
+				}
+				if got.also == nil {
+					got.also = map[string][]string{}
+				}
+				got.also[h.Labels[0]+":"+h.Path] = h.Also
+			}
+			for _, c := range p.Facets.Fields[0].Counts {
+				got.labels += c.Count
+			}
+			if len(p.Hits) != got.total {
+				t.Errorf("%d hits, want %d", len(p.Hits), got.total)
+			}
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(result{})); diff != "" {
+				t.Errorf("result (-want +got):\n%s", diff)
+			}
+		})
+	}
+	// A change of a document is seen.
+	if err := x.Apply(t.Context(), []document.Change{{Delete: &document.Ref{Label: "a", Path: "LICENSE"}}}); err != nil {
+		t.Fatal(err)
+	}
+	p := page(t, x, search.Query{Text: "warranty", Distinct: true, Num: 10})
+	if p.Total != 1 || !cmp.Equal(p.Hits[0].Also, []string{"LICENSE"}) {
+		t.Errorf("after a deletion: total %d, also %q, want 1 and LICENSE", p.Total, p.Hits[0].Also)
+	}
+}
