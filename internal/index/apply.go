@@ -341,6 +341,12 @@ func (p *poster) retag(ctx context.Context, t document.Tagging) error {
 	if _, err := p.tx.ExecContext(ctx, `UPDATE docs SET label=? WHERE id=?`, t.Label, s.id); err != nil {
 		return err
 	}
+	// With new numbers, the vectors are new under the new label, and gone
+	// under the old one.
+	if _, err := p.tx.ExecContext(ctx, `INSERT OR REPLACE INTO vectors(chunk, model, label, vector)
+		SELECT chunk, model, ?, vector FROM vectors WHERE chunk BETWEEN ? AND ?`, t.Label, rowOf(s.id, 0), rowOf(s.id, maxParts-1)); err != nil {
+		return err
+	}
 	_, err = p.repost(ctx, s, t.Label)
 	return err
 }

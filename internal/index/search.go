@@ -130,6 +130,7 @@ type matched struct {
 	words int  // how many have all words that count; -1 unless some words are enough
 
 	complete segment.Docs // those with all words that count; nil unless some are enough
+	dense    *dense       // nil if the query is ranked by words only
 }
 
 // find returns one page of the documents that match a valid query.
@@ -140,7 +141,10 @@ func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, err
 	if e.timedOut(limited, err) {
 		return &search.Page{Partial: true, AtLeast: true}, nil
 	}
-	if err != nil {
+	if err == nil {
+		err = e.dense(limited, m, q)
+	}
+	if err != nil && !e.timedOut(limited, err) {
 		return nil, err
 	}
 	list, err := e.list(limited, m, q)
@@ -154,7 +158,7 @@ func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, err
 	}
 	var passages [][]search.Passage
 	if q.Passages > 0 {
-		if passages, err = e.passages(limited, list, m.leaves, q.Passages); err != nil {
+		if passages, err = e.passages(limited, list, m, q.Passages); err != nil {
 			return nil, err
 		}
 	}
@@ -309,7 +313,7 @@ func (e *evaluator) list(ctx context.Context, m *matched, q search.Query) ([]ran
 	if n == 0 {
 		return nil, nil
 	}
-	if m.all || len(m.leaves) == 0 {
+	if m.all || len(m.leaves) == 0 && (m.dense == nil || m.dense.extra == nil) {
 		if len(keys) == 0 {
 			keys = []search.SortKey{{Field: "timestamp", Desc: true}}
 		}

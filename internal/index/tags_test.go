@@ -189,7 +189,7 @@ func TestVectors(t *testing.T) {
 	defer closeIt(t, x)
 	apply(t, x, simple("1", 3), simple("2", 2))
 	for _, s := range []string{`INSERT INTO models(name) VALUES('small'), ('large')`,
-		`INSERT INTO vectors(chunk, model, vector) SELECT c.id, m.id, x'00ff' FROM chunks c, models m`} {
+		`INSERT INTO vectors(chunk, model, label, vector) SELECT c.id, m.id, 'a', x'00ff' FROM chunks c, models m`} {
 		if _, err := x.w.Exec(s); err != nil {
 			t.Fatal(err)
 		}
