@@ -50,6 +50,10 @@ type Options struct {
 	// is close in meaning, among the chunks that have vectors (see
 	// [Index.EmbedNext]). nil means that searches use words only.
 	Embedder embed.Embedder
+
+	// EmbedTime is how long a search waits for the vector of its query, before
+	// it uses words only; 0 means 50 ms.
+	EmbedTime time.Duration
 }
 
 // An Index is an open index file. Its methods are safe for concurrent use.
@@ -107,7 +111,7 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 		searchTime: maxSearchTime, waitTime: maxSearchTime, verifiedSize: verifiedSize, checkInterval: checkInterval,
 		maintaining: make(chan struct{}, 1),
 		mergeSoon:   make(chan struct{}, 1), rebuildSoon: make(chan struct{}, 1), verifySoon: make(chan struct{}, 1)}
-	x.vectors.embedder, x.vectors.limit, x.vectors.loadSoon = o.Embedder, embedTime, make(chan struct{}, 1)
+	x.vectors.embedder, x.vectors.limit, x.vectors.loadSoon = o.Embedder, cmp.Or(o.EmbedTime, embedTime), make(chan struct{}, 1)
 	x.builders.New = func() any { return &segment.Builder{} }
 	if x.log == nil {
 		x.log = slog.New(slog.DiscardHandler)

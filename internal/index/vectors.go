@@ -32,7 +32,7 @@ const vectorVersion = "chunk-1"
 
 // Sizes and times of vectors.
 const (
-	embedTime     = 50 * time.Millisecond // for the vector of a query
+	embedTime     = 50 * time.Millisecond // for the vector of a query, by default
 	embedText     = 1200                  // bytes of the text of a chunk that are embedded
 	embedQuery    = 1000                  // bytes of a query that are embedded
 	loadBatch     = 4096                  // vectors that one search loads at most
@@ -43,7 +43,7 @@ const (
 // vectors is what the searches of an Index by meaning need.
 type vectors struct {
 	embedder embed.Embedder // nil: searches use words only
-	limit    time.Duration  // of embedding a query: embedTime, except in tests
+	limit    time.Duration  // of embedding a query
 	loadSoon chan struct{}  // a signal for loadLoop
 
 	mu       sync.Mutex
