@@ -19,7 +19,8 @@ import (
 const statusHelp = `Usage: {cmd} [FLAGS]
 
 Shows what is indexed: for each remembered source the number of documents, the
-size of their texts, and how many files and folders are left out.
+size of their texts, and how many files and folders are left out, and how many
+passages can be found by meaning.
 
 {flags}
 
@@ -105,8 +106,9 @@ func (v *invocation) runStatus(ctx context.Context, o *statusOptions) error {
 			Data      string         `json:"data"`
 			Documents int            `json:"documents"`
 			FileBytes int64          `json:"fileBytes"`
+			Vectors   *vectorStatus  `json:"vectors,omitempty"`
 			Sources   []sourceStatus `json:"sources"`
-		}{dir, stats.Documents, stats.FileBytes, append([]sourceStatus{}, sources...)})
+		}{dir, stats.Documents, stats.FileBytes, vectorsOf(stats), append([]sourceStatus{}, sources...)})
 		if err == nil {
 			_, err = fmt.Fprintf(v.stdout, "%s\n", text)
 		}
@@ -122,7 +124,24 @@ func (v *invocation) runStatus(ctx context.Context, o *statusOptions) error {
 			s.total(), sanitize.Escape(s.Path), rulesNote(document.Rules{Include: s.Include, Exclude: s.Exclude, NoIgnore: s.NoIgnore}))
 	}
 	fmt.Fprintf(w, "index\t%s\t%s\t\t%s\n", terminal.Plural(stats.Documents, "document"), byteSize(stats.FileBytes), sanitize.Escape(dir))
+	if n := vectorsOf(stats); n != nil {
+		fmt.Fprintf(w, "vectors\t%d of %s\n", n.Done, terminal.Plural(n.Total, "passage"))
+	}
 	return w.Flush()
+}
+
+// A vectorStatus is how many passages have a vector, of how many.
+type vectorStatus struct {
+	Done  int `json:"done"`
+	Total int `json:"total"`
+}
+
+// vectorsOf returns the vectors of an index, or nil if it has none.
+func vectorsOf(s index.Stats) *vectorStatus {
+	if s.Vectors == 0 {
+		return nil
+	}
+	return &vectorStatus{s.Vectors, s.Chunks}
 }
 
 // sourceStatuses returns what is indexed of the sources that o selects.

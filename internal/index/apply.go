@@ -254,7 +254,11 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 	} else if !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
+	var vectors []keptVector
 	if exists {
+		if vectors, err = p.keepVectors(ctx, old.id, d); err != nil {
+			return err
+		}
 		if err := p.erase(ctx, old); err != nil {
 			return err
 		}
@@ -285,6 +289,14 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 	}
 	for n, c := range chunks {
 		if _, err := p.hot.ExecContext(ctx, putChunkQuery, rowOf(id, n), c.Offset, c.Length, c.Heading); err != nil {
+			return err
+		}
+	}
+	for _, v := range vectors {
+		if n := int(v.row & (maxParts - 1)); n >= len(chunks) || chunks[n] != v.chunk {
+			continue
+		}
+		if _, err := p.hot.ExecContext(ctx, `INSERT INTO vectors(chunk, model, label, vector) VALUES(?, ?, ?, ?)`, v.row, v.model, d.Label, v.vector); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"maps"
 	"slices"
 
 	"knowhow/internal/analysis"
@@ -29,9 +30,9 @@ type dense struct {
 	e     *evaluator
 	query []float32
 	sets  []denseSet
-	allow map[int64]bool  // documents that meet conditions beyond labels; nil: all
-	near  []denseHit      // best documents, each with its best chunk
-	extra map[int64]int64 // documents that were added to those with words: the chunk of each
+	allow map[int64]bool // documents that meet conditions beyond labels; nil: all
+	near  []denseHit     // best documents that the query finds, each with its best chunk
+	added bool           // documents without a word of the query are among what it finds
 }
 
 // A denseSet is what a search sees of a vectorSet.
@@ -90,11 +91,15 @@ func (e *evaluator) dense(ctx context.Context, m *matched, q search.Query) error
 	if d.near, err = d.nearest(ctx); err != nil {
 		return err
 	}
-	m.dense = d
-	if len(analysis.Significant(query.Words(q.Text), e.langs)) < nearWords {
-		return nil
+	if len(analysis.Significant(query.Words(q.Text), e.langs)) >= nearWords {
+		if err := d.extend(m); err != nil {
+			return err
+		}
 	}
-	return d.extend(m)
+	if d.near, err = d.found(m); err == nil {
+		m.dense = d
+	}
+	return err
 }
 
 // load loads the vectors of the labels of the view.
@@ -235,11 +240,9 @@ func (d *dense) live(ctx context.Context, find func() ([]denseHit, error)) ([]de
 // query.
 func (d *dense) extend(m *matched) error {
 	var rows []int64
-	chunks := map[int64]int64{}
 	for _, h := range d.near {
 		if h.score >= nearCosine && len(rows) < nearDocs {
 			rows = append(rows, h.doc())
-			chunks[h.doc()] = h.chunk
 		}
 	}
 	slices.Sort(rows)
@@ -248,31 +251,46 @@ func (d *dense) extend(m *matched) error {
 		return err
 	}
 	more.AndNot(m.docs)
-	if rows, err = d.e.view.RowsOf(more); err != nil || len(rows) == 0 {
-		return err
-	}
-	d.extra = map[int64]int64{}
-	for _, r := range rows {
-		d.extra[r] = chunks[r]
-	}
+	n := more.Count()
 	m.docs.Or(more)
-	m.n += len(rows)
+	m.n += n
+	d.added = n > 0
 	return nil
 }
 
-// rank ranks the best hits by words together with the documents that were added.
-// Hits beyond them keep their order. Scores stay on the scale of hits.
+// found returns those of the nearest documents that the query finds.
+func (d *dense) found(m *matched) ([]denseHit, error) {
+	rows := make([]int64, len(d.near))
+	for i, h := range d.near {
+		rows[i] = h.doc()
+	}
+	slices.Sort(rows)
+	docs, err := d.e.view.Rows(rows)
+	if err != nil {
+		return nil, err
+	}
+	docs.And(m.docs)
+	if rows, err = d.e.view.RowsOf(docs); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(d.near, func(h denseHit) bool {
+		_, ok := slices.BinarySearch(rows, h.doc())
+		return !ok
+	}), nil
+}
+
+// rank ranks the best hits by words together with the nearest documents. The
+// other hits keep their order. Scores stay on the scale of hits.
 func (d *dense) rank(ctx context.Context, m *matched, hits []segment.Hit) ([]segment.Hit, error) {
 	n := min(len(hits), fusedHits)
-	docs := make([]int64, 0, n+len(d.extra))
-	for _, h := range hits[:n] {
-		docs = append(docs, h.Row)
-	}
+	by := map[int64]segment.Hit{}
 	for _, h := range d.near {
-		if _, ok := d.extra[h.doc()]; ok {
-			docs = append(docs, h.doc())
-		}
+		by[h.doc()] = segment.Hit{Row: h.doc(), Chunk: int(h.chunk & (maxParts - 1))}
 	}
+	for _, h := range hits[:n] {
+		by[h.Row] = h
+	}
+	docs := slices.Sorted(maps.Keys(by))
 	found, err := d.live(ctx, func() ([]denseHit, error) {
 		hits, err := d.scores(docs)
 		return bestOfEach(hits), err
@@ -280,12 +298,12 @@ func (d *dense) rank(ctx context.Context, m *matched, hits []segment.Hit) ([]seg
 	if err != nil || len(found) == 0 {
 		return hits, err
 	}
-	top, low := float32(1), float32(0)
+	top, low := float32(found[0].score), float32(found[len(found)-1].score)
 	if n > 0 {
-		top = hits[0].Score
+		top, low = hits[0].Score, hits[n-1].Score
 	}
-	if n == fusedHits {
-		low = hits[n-1].Score
+	if n < fusedHits {
+		low /= 2 // of several hits with the same score, the order remains visible
 	}
 	var lexical, near []fusion.Hit[int64]
 	for _, h := range hits[:n] {
@@ -294,14 +312,7 @@ func (d *dense) rank(ctx context.Context, m *matched, hits []segment.Hit) ([]seg
 	for _, h := range found {
 		near = append(near, fusion.Hit[int64]{ID: h.doc(), Score: h.score})
 	}
-	by := map[int64]segment.Hit{}
-	for doc, chunk := range d.extra {
-		by[doc] = segment.Hit{Row: doc, Chunk: int(chunk & (maxParts - 1))}
-	}
-	for _, h := range hits[:n] {
-		by[h.Row] = h
-	}
-	out := make([]segment.Hit, 0, len(hits)+len(d.extra))
+	out := make([]segment.Hit, 0, len(hits)+len(d.near))
 	for _, f := range fusion.Fuse(lexical, d.filled(lexical, near), fusion.Options{Weight: fusion.DefaultWeight}) {
 		h := by[f.ID]
 		h.Score = low + float32(f.Score)*(top-low)
@@ -319,7 +330,12 @@ func (d *dense) rank(ctx context.Context, m *matched, hits []segment.Hit) ([]seg
 			out = slices.Insert(slices.Delete(out, i, i+1), 0, h)
 		}
 	}
-	return append(out, hits[n:]...), nil
+	for _, h := range hits[n:] {
+		if _, ok := by[h.Row]; !ok {
+			out = append(out, h)
+		}
+	}
+	return out, nil
 }
 
 // filled returns the hits by meaning, with the hits by words that have no vector

@@ -313,7 +313,7 @@ func (e *evaluator) list(ctx context.Context, m *matched, q search.Query) ([]ran
 	if n == 0 {
 		return nil, nil
 	}
-	if m.all || len(m.leaves) == 0 && (m.dense == nil || m.dense.extra == nil) {
+	if m.all || len(m.leaves) == 0 && (m.dense == nil || !m.dense.added) {
 		if len(keys) == 0 {
 			keys = []search.SortKey{{Field: "timestamp", Desc: true}}
 		}

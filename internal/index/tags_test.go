@@ -183,7 +183,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestVectors checks that vectors are deleted with their chunks.
+// TestVectors checks that vectors are deleted with their chunks, and kept if the
+// same document is stored again.
 func TestVectors(t *testing.T) {
 	x := openIn(t, t.TempDir())
 	defer closeIt(t, x)
@@ -205,6 +206,10 @@ func TestVectors(t *testing.T) {
 	apply(t, x, document.Change{Tag: &document.Tagging{ID: "id-1", Label: "b", Add: []string{"red"}}})
 	count(10)
 	apply(t, x, simple("2", 2))
+	count(10) // the same text
+	changed := simple("2", 2)
+	changed.Put.Title = "Another title"
+	apply(t, x, changed)
 	count(6)
 	apply(t, x, document.Change{Delete: &document.Ref{Label: "b", Path: "1"}})
 	count(0)

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"knowhow/internal/document"
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
 	"knowhow/internal/vector"
@@ -499,6 +500,27 @@ func (x *Index) embedChunks(ctx context.Context, e embed.Embedder, name string, 
 		}
 		return nil
 	})
+}
+
+// A keptVector is a vector of a document that is replaced by one with the same
+// text.
+type keptVector struct {
+	row, model int64
+	vector     []byte
+	chunk      document.Chunk
+}
+
+// keepVectors returns the vectors of a stored document, if d has the same title
+// and text.
+func (p *poster) keepVectors(ctx context.Context, doc int64, d *document.Document) (kept []keptVector, err error) {
+	err = collect(ctx, p.hot, func(rows *sql.Rows) error {
+		var v keptVector
+		err := rows.Scan(&v.row, &v.model, &v.vector, &v.chunk.Offset, &v.chunk.Length, &v.chunk.Heading)
+		kept = append(kept, v)
+		return err
+	}, `SELECT v.chunk, v.model, v.vector, c.off, c.len, c.heading FROM docs d CROSS JOIN vectors v CROSS JOIN chunks c ON c.id=v.chunk
+		WHERE d.id=? AND d.hash=? AND d.title=? AND v.chunk BETWEEN ? AND ? AND d.hash<>''`, doc, d.Hash, d.Title, rowOf(doc, 0), rowOf(doc, maxParts-1))
+	return kept, err
 }
 
 // useModel returns the number of a model, and records that it is used.
