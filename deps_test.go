@@ -35,9 +35,9 @@ var deps = map[string]string{
 	"vector": "", "vector/faiss": "", "fusion": "",
 
 	// Storage, indexing and background work.
-	"index":    "document search analysis query segment",
+	"index":    "document search analysis query segment embed vector fusion",
 	"ingest":   "document extract chunk ignore sanitize",
-	"indexing": "document index ingest terminal sanitize",
+	"indexing": "document index ingest embed terminal sanitize",
 
 	// Vectors of texts.
 	"embed": "", "embed/safetensors": "", "embed/tokenizer": "", "embed/kernel": "",

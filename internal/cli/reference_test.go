@@ -27,6 +27,7 @@ func TestReferenceScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir+"/home")
+			env.Setenv("KNOWHOW_EMBEDDER", "none") // see serve_meaning
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("SERVERS", filepath.Join(dir, "node_modules", "@modelcontextprotocol"))
 			env.Setenv("VALIDATOR", filepath.Join(dir, "venv", "bin", "python"))

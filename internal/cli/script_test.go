@@ -82,6 +82,7 @@ func TestScript(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir+"/home")
+			env.Setenv("KNOWHOW_EMBEDDER", "none") // see serve_meaning
 			hostile, err := filepath.Abs("../extract/pdf/testdata")
 			if err != nil {
 				return err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"knowhow/internal/document"
+	"knowhow/internal/embed"
 	"knowhow/internal/fessmcp"
 	"knowhow/internal/index"
 	"knowhow/internal/indexing"
@@ -44,7 +45,12 @@ func (v *invocation) runServe(ctx context.Context, o *serveOptions) (err error) 
 			return err
 		}
 	}
-	x, sources, err := openSources(ctx, v, o, s.log)
+	queries, documents, wait, err := o.model.open()
+	if err != nil {
+		return err
+	}
+	s.embedder = documents
+	x, sources, err := openSources(ctx, v, o, index.Options{Dir: o.data, Log: s.log, Embedder: queries, EmbedTime: wait})
 	if err != nil {
 		return err
 	}
@@ -64,6 +70,8 @@ type serving struct {
 	backend *scope.Scope      // the part of index that this process serves
 	lines   *terminal.Lines   // stderr
 	log     *slog.Logger
+
+	embedder embed.Embedder // of documents; nil: search by words only
 
 	mu   sync.Mutex
 	jobs []*job.Manager // of each server
@@ -96,6 +104,11 @@ func (s *serving) run(ctx context.Context) error {
 				s.log.Error("indexing stopped; what is indexed can still be searched", "error", err)
 			}
 		})
+		if s.embedder != nil {
+			background.Go(func() {
+				indexing.Embed(ctx, indexing.EmbedOptions{Index: s.index, Embedder: s.embedder, Labels: s.currentLabels, Lines: s.lines, Log: s.log})
+			})
+		}
 	}
 	server := s.server(s.mainDomain(), s.backend)
 	if s.o.stdio() {
@@ -122,6 +135,16 @@ func (s *serving) current(ctx context.Context) ([]document.Source, error) {
 	return slices.DeleteFunc(all, func(a document.Source) bool {
 		return !slices.ContainsFunc(s.sources, func(src document.Source) bool { return src.Label == a.Label && src.Path == a.Path })
 	}), err
+}
+
+// currentLabels returns the labels of current.
+func (s *serving) currentLabels(ctx context.Context) ([]string, error) {
+	sources, err := s.current(ctx)
+	labels := make([]string, len(sources))
+	for i, src := range sources {
+		labels[i] = src.Label
+	}
+	return labels, err
 }
 
 // mainDomain returns the domain of /mcp: that of the only source, or of all

@@ -57,6 +57,7 @@ type serveOptions struct {
 	groups                                []fessmcp.Group
 	sources                               []sourceArg
 	next                                  sourceArg // flags for the next source
+	model                                 serveModel
 }
 
 // A sourceArg is a source on the command line.
@@ -155,7 +156,7 @@ func (o *serveOptions) define(f *flagSet) {
 	f.String(&o.domainName, flag{Name: "domain-name", Value: "NAME", Help: "name of that domain, for people and agents"})
 	f.Token(&o.token, flag{Name: "token", Value: "TOKEN", Env: "KNOWHOW_TOKEN",
 		Help: "token that every caller must send as Authorization: Bearer; required to listen on other addresses than loopback"})
-	f.Choice(&ignored, flag{Name: "embedder", Env: "KNOWHOW_EMBEDDER", Help: "this version searches by words with either value"}, "builtin", "none")
+	o.model.define(f)
 	f.Bool(&o.noWatch, flag{Name: "no-watch", Help: "look for changes only at the start"})
 	f.Bool(&o.yes, flag{Name: "yes", Help: "index a home folder or a whole disk without asking"})
 	f.Choice(&ignored, flag{Name: "revision", Help: "MCP revisions to negotiate; latest is every one"}, "latest")

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,10 +15,10 @@ import (
 	"knowhow/internal/source"
 )
 
-// openSources opens the data folder and returns the sources to serve: those on
+// openSources opens the data folder of opts and returns the sources to serve: those on
 // the command line, in its order, or all remembered ones if there are none. New
 // sources are remembered.
-func openSources(ctx context.Context, v *invocation, o *serveOptions, log *slog.Logger) (*index.Index, []document.Source, error) {
+func openSources(ctx context.Context, v *invocation, o *serveOptions, opts index.Options) (*index.Index, []document.Source, error) {
 	var paths []string
 	for _, arg := range o.sources {
 		path, err := source.Resolve(arg.path)
@@ -35,7 +34,7 @@ func openSources(ctx context.Context, v *invocation, o *serveOptions, log *slog.
 	if len(paths) == 0 && !fileExists(filepath.Join(o.data, index.FileName)) {
 		return nil, nil, none
 	}
-	x, err := index.Open(ctx, index.Options{Dir: o.data, Log: log})
+	x, err := index.Open(ctx, opts)
 	if err != nil {
 		return nil, nil, err
 	}

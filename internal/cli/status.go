@@ -21,8 +21,9 @@ import (
 const statusHelp = `Usage: {cmd} [FLAGS]
 
 Shows what is indexed: for each remembered source the number of documents, the
-size of their texts, their languages, what is left out, and which process indexes
-it and how far it is. The last line of the table shows the whole index.
+size of their texts, their languages, what is left out, which process indexes it
+and how far it is, and how many passages can be found by meaning. The last lines
+of the table show the whole index.
 
 {flags}
 
@@ -122,8 +123,9 @@ func (v *invocation) runStatus(ctx context.Context, o *statusOptions) error {
 			TextBytes int64          `json:"textBytes"`
 			FileBytes int64          `json:"fileBytes"` // of the index on disk
 			Segments  int            `json:"segments"`
+			Vectors   *vectorStatus  `json:"vectors,omitempty"`
 			Sources   []sourceStatus `json:"sources"`
-		}{dir, stats.Documents, stats.TextBytes, stats.FileBytes, stats.Segments, append([]sourceStatus{}, sources...)})
+		}{dir, stats.Documents, stats.TextBytes, stats.FileBytes, stats.Segments, vectorsOf(stats), append([]sourceStatus{}, sources...)})
 		if err == nil {
 			_, err = fmt.Fprintf(v.stdout, "%s\n", text)
 		}
@@ -140,6 +142,9 @@ func (v *invocation) runStatus(ctx context.Context, o *statusOptions) error {
 	}
 	fmt.Fprintf(w, "index\t%s\t%s on disk\t%s\t%s\n", terminal.Plural(stats.Documents, "document"), byteSize(stats.FileBytes),
 		terminal.Plural(stats.Segments, "segment"), sanitize.Escape(dir))
+	if n := vectorsOf(stats); n != nil {
+		fmt.Fprintf(w, "vectors\t%d of %s\n", n.Done, terminal.Plural(n.Total, "passage"))
+	}
 	for _, s := range sources {
 		s.details(w)
 	}
@@ -164,6 +169,20 @@ func (s sourceStatus) details(w io.Writer) {
 		by += fmt.Sprintf(" and has indexed %d of %s", p.Done, terminal.Plural(p.Total, "document"))
 	}
 	fmt.Fprintf(w, "%s: %s\n", s.Label, by)
+}
+
+// A vectorStatus is how many passages have a vector, of how many.
+type vectorStatus struct {
+	Done  int `json:"done"`
+	Total int `json:"total"`
+}
+
+// vectorsOf returns the vectors of an index, or nil if it has none.
+func vectorsOf(s index.Stats) *vectorStatus {
+	if s.Vectors == 0 {
+		return nil
+	}
+	return &vectorStatus{s.Vectors, s.Chunks}
 }
 
 // sourceStatuses returns what is indexed of the sources that o selects.

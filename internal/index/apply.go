@@ -254,7 +254,11 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 	} else if !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
+	var vectors []keptVector
 	if exists {
+		if vectors, err = p.keepVectors(ctx, old.id, d); err != nil {
+			return err
+		}
 		if err := p.erase(ctx, old); err != nil {
 			return err
 		}
@@ -285,6 +289,14 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 	}
 	for n, c := range chunks {
 		if _, err := p.hot.ExecContext(ctx, putChunkQuery, rowOf(id, n), c.Offset, c.Length, c.Heading); err != nil {
+			return err
+		}
+	}
+	for _, v := range vectors {
+		if n := int(v.row & (maxParts - 1)); n >= len(chunks) || chunks[n] != v.chunk {
+			continue
+		}
+		if _, err := p.hot.ExecContext(ctx, `INSERT INTO vectors(chunk, model, label, vector) VALUES(?, ?, ?, ?)`, v.row, v.model, d.Label, v.vector); err != nil {
 			return err
 		}
 	}
@@ -339,6 +351,12 @@ func (p *poster) retag(ctx context.Context, t document.Tagging) error {
 		return fmt.Errorf("label %q already has a document %q: %w", t.Label, path, errkind.Conflict)
 	}
 	if _, err := p.tx.ExecContext(ctx, `UPDATE docs SET label=? WHERE id=?`, t.Label, s.id); err != nil {
+		return err
+	}
+	// With new numbers, the vectors are new under the new label, and gone
+	// under the old one.
+	if _, err := p.tx.ExecContext(ctx, `INSERT OR REPLACE INTO vectors(chunk, model, label, vector)
+		SELECT chunk, model, ?, vector FROM vectors WHERE chunk BETWEEN ? AND ?`, t.Label, rowOf(s.id, 0), rowOf(s.id, maxParts-1)); err != nil {
 		return err
 	}
 	_, err = p.repost(ctx, s, t.Label)

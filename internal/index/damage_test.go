@@ -216,7 +216,7 @@ func TestDamageWhileOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for off := 20 * 4096; off < len(b); off++ { // keep the first pages of the tables
+	for off := 32 * 4096; off < len(b); off++ { // keep the first pages of the tables
 		b[off] = 0xa5
 	}
 	if err := os.WriteFile(path, b, 0o600); err != nil {

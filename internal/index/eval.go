@@ -16,6 +16,7 @@ import (
 // An evaluator evaluates queries in one transaction and so over one state of
 // the index. It is not safe for concurrent use.
 type evaluator struct {
+	x      *Index
 	tx     *preparedTx
 	view   *view
 	search *segment.Search
@@ -58,7 +59,7 @@ func (x *Index) evaluate(ctx context.Context, tx *preparedTx, labels []string, f
 		return err
 	}
 	defer x.closeView(v)
-	e := &evaluator{tx: tx, view: v, search: v.Begin(), now: time.Now(), until: time.Now().Add(x.searchTime)}
+	e := &evaluator{x: x, tx: tx, view: v, search: v.Begin(), now: time.Now(), until: time.Now().Add(x.searchTime)}
 	defer e.search.End()
 	if e.langs, err = v.languages(); err == nil {
 		err = f(e)

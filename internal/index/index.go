@@ -28,6 +28,7 @@ import (
 
 	"modernc.org/sqlite"
 
+	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
 	"knowhow/internal/segment"
 )
@@ -44,6 +45,15 @@ const maxSearchTime = 2 * time.Second
 type Options struct {
 	Dir string       // the data folder; created with mode 0700 if it does not exist
 	Log *slog.Logger // nil discards
+
+	// Embedder turns queries into vectors. With it, questions also find what
+	// is close in meaning, among the chunks that have vectors (see
+	// [Index.EmbedNext]). nil means that searches use words only.
+	Embedder embed.Embedder
+
+	// EmbedTime is how long a search waits for the vector of its query, before
+	// it uses words only; 0 means 50 ms.
+	EmbedTime time.Duration
 }
 
 // An Index is an open index file. Its methods are safe for concurrent use.
@@ -60,6 +70,7 @@ type Index struct {
 	open    openSegments
 	popular wordCache // fallback of PopularWords
 	counts  searchLog // words that were searched for and are not yet written
+	vectors vectors   // what searches by meaning need
 
 	builders sync.Pool // of empty *segment.Builder
 
@@ -100,6 +111,7 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 		searchTime: maxSearchTime, waitTime: maxSearchTime, verifiedSize: verifiedSize, checkInterval: checkInterval,
 		maintaining: make(chan struct{}, 1),
 		mergeSoon:   make(chan struct{}, 1), rebuildSoon: make(chan struct{}, 1), verifySoon: make(chan struct{}, 1)}
+	x.vectors.embedder, x.vectors.limit, x.vectors.loadSoon = o.Embedder, cmp.Or(o.EmbedTime, embedTime), make(chan struct{}, 1)
 	x.builders.New = func() any { return &segment.Builder{} }
 	if x.log == nil {
 		x.log = slog.New(slog.DiscardHandler)
@@ -127,6 +139,9 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 	x.stop = stop
 	x.done.Go(func() { x.recordSearches(background) })
 	x.done.Go(func() { x.segmentLoop(background) })
+	if o.Embedder != nil {
+		x.done.Go(func() { x.loadLoop(background) })
+	}
 	return x, nil
 }
 

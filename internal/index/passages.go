@@ -37,13 +37,13 @@ const (
 // characters in all. They are taken from the best chunks of all of these
 // documents: the best ones whole, then excerpts, until the budget is spent or the
 // scores are far below the best one. No text is repeated.
-func (e *evaluator) passages(ctx context.Context, list []ranked, leaves []*leaf, budget int) ([][]search.Passage, error) {
+func (e *evaluator) passages(ctx context.Context, list []ranked, m *matched, budget int) ([][]search.Passage, error) {
 	out := make([][]search.Passage, len(list))
-	chunks, err := e.bestChunks(ctx, list, leaves)
+	chunks, err := e.bestChunks(ctx, list, m)
 	if err != nil {
 		return nil, err
 	}
-	weights := e.weighing(leaves)
+	weights := e.weighing(m.leaves)
 	number := map[int64]int{}
 	for i, r := range list {
 		number[r.doc] = i
@@ -86,7 +86,7 @@ func overlaps(list []search.Passage, p search.Passage) bool {
 
 // bestChunks returns the best chunks of some documents, best first. Of a
 // document without a chunk that matches, it returns the first one.
-func (e *evaluator) bestChunks(ctx context.Context, list []ranked, leaves []*leaf) ([]ranked, error) {
+func (e *evaluator) bestChunks(ctx context.Context, list []ranked, m *matched) ([]ranked, error) {
 	rows := make([]int64, len(list))
 	for i, r := range list {
 		rows[i] = r.doc
@@ -97,9 +97,9 @@ func (e *evaluator) bestChunks(ctx context.Context, list []ranked, leaves []*lea
 		return nil, err
 	}
 	var best []ranked
-	if len(leaves) > 0 {
-		ls := make([]*segment.Leaf, len(leaves))
-		for i, l := range leaves {
+	if len(m.leaves) > 0 {
+		ls := make([]*segment.Leaf, len(m.leaves))
+		for i, l := range m.leaves {
 			ls[i] = l.Leaf
 		}
 		hits, err := e.search.TopChunks(ctx, ls, within, passageChunks)
@@ -111,6 +111,14 @@ func (e *evaluator) bestChunks(ctx context.Context, list []ranked, leaves []*lea
 		}
 		for _, h := range hits {
 			best = append(best, ranked{doc: h.Row, chunk: rowOf(h.Row, h.Chunk), score: float64(h.Score)})
+		}
+	}
+	if m.dense != nil {
+		fused, err := m.dense.chunks(ctx, rows, best)
+		if err == nil {
+			best = fused
+		} else if !e.timedOut(ctx, err) {
+			return nil, err
 		}
 	}
 	seen := map[int64]bool{}

@@ -30,7 +30,11 @@ func (e *evaluator) rank(ctx context.Context, m *matched, text string, need int)
 	for _, l := range rarest(slices.Clone(m.leaves), maxRanked) {
 		leaves = append(leaves, l.Leaf)
 	}
-	hits, err := e.search.Top(ctx, leaves, m.docs, max(need, nearHits))
+	depth := max(need, nearHits)
+	if m.dense != nil {
+		depth = max(depth, fusedHits)
+	}
+	hits, err := e.search.Top(ctx, leaves, m.docs, depth)
 	if err != nil && !e.timedOut(ctx, err) {
 		return nil, err
 	}
@@ -39,6 +43,14 @@ func (e *evaluator) rank(ctx context.Context, m *matched, text string, need int)
 	}
 	if m.complete != nil {
 		segment.Prefer(hits[:min(len(hits), nearHits)], m.complete, completeBonus)
+	}
+	if m.dense != nil {
+		fused, err := m.dense.rank(ctx, m, hits)
+		if err == nil {
+			hits = fused
+		} else if !e.timedOut(ctx, err) {
+			return nil, err
+		}
 	}
 	if hits, err = e.preferTitled(ctx, m, text, leaves, hits); err != nil {
 		return nil, err

@@ -134,6 +134,7 @@ type matched struct {
 	missing []string // words of a plain query that no document has
 
 	complete segment.Docs // those with all words that count; nil unless some are enough
+	dense    *dense       // nil if the query is ranked by words only
 }
 
 // find returns one page of the documents that match a valid query.
@@ -144,7 +145,10 @@ func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, err
 	if e.timedOut(limited, err) {
 		return &search.Page{Partial: true, AtLeast: true}, nil
 	}
-	if err != nil {
+	if err == nil {
+		err = e.dense(limited, m, q)
+	}
+	if err != nil && !e.timedOut(limited, err) {
 		return nil, err
 	}
 	if q.Distinct {
@@ -166,7 +170,7 @@ func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, err
 	}
 	var passages [][]search.Passage
 	if q.Passages > 0 {
-		if passages, err = e.passages(limited, list, m.leaves, q.Passages); err != nil {
+		if passages, err = e.passages(limited, list, m, q.Passages); err != nil {
 			return nil, err
 		}
 	}
@@ -390,7 +394,7 @@ func (e *evaluator) list(ctx context.Context, m *matched, q search.Query) ([]ran
 	if n == 0 {
 		return nil, nil
 	}
-	if m.all || len(m.leaves) == 0 {
+	if m.all || len(m.leaves) == 0 && (m.dense == nil || !m.dense.added) {
 		if len(keys) == 0 {
 			keys = []search.SortKey{{Field: "timestamp", Desc: true}}
 		}

@@ -166,6 +166,7 @@ func (x *Index) Health(ctx context.Context) (search.Health, error) {
 type Stats struct {
 	Documents int
 	Chunks    int
+	Vectors   int   // chunks with a vector of the model that was used last
 	TextBytes int64 // of all texts
 	FileBytes int64 // of the index file, without its write-ahead log, and of the segments in files
 	Segments  int
@@ -184,6 +185,9 @@ func (x *Index) Stats(ctx context.Context) (Stats, error) {
 	s := Stats{ByLabel: map[string]LabelStats{}}
 	err := x.read(ctx, "counting documents", func(tx *sql.Tx) error {
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM chunks`).Scan(&s.Chunks); err != nil {
+			return err
+		}
+		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM vectors WHERE model=(SELECT id FROM models ORDER BY used DESC LIMIT 1)`).Scan(&s.Vectors); err != nil {
 			return err
 		}
 		if err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(iif(file<>'', size, 0)), 0) FROM segments`).Scan(&s.Segments, &s.FileBytes); err != nil {

@@ -119,6 +119,22 @@ ALTER TABLE sources ADD COLUMN left_out TEXT NOT NULL DEFAULT '';
 CREATE TABLE sections(id INTEGER PRIMARY KEY, body BLOB NOT NULL);
 `
 
+// tables6 gives each vector a number that is never used again, and the label of
+// its document: see vectors.go. No earlier version wrote a vector.
+// models.used is when vectors of the model were last written or looked for.
+const tables6 = `
+DROP TABLE vectors;
+ALTER TABLE models ADD COLUMN used INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE vectors(
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	chunk INTEGER NOT NULL REFERENCES chunks(id) ON DELETE CASCADE,
+	model INTEGER NOT NULL REFERENCES models(id),
+	label TEXT NOT NULL,
+	vector BLOB NOT NULL,
+	UNIQUE(chunk, model));
+CREATE INDEX vectors_label ON vectors(label, model, id);
+`
+
 // The keys of table kv.
 const (
 	keyAnalyzer   = "analyzer"   // until version 3

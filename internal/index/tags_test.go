@@ -183,13 +183,14 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestVectors checks that vectors are deleted with their chunks.
+// TestVectors checks that vectors are deleted with their chunks, and kept if the
+// same document is stored again.
 func TestVectors(t *testing.T) {
 	x := openIn(t, t.TempDir())
 	defer closeIt(t, x)
 	apply(t, x, simple("1", 3), simple("2", 2))
 	for _, s := range []string{`INSERT INTO models(name) VALUES('small'), ('large')`,
-		`INSERT INTO vectors(chunk, model, vector) SELECT c.id, m.id, x'00ff' FROM chunks c, models m`} {
+		`INSERT INTO vectors(chunk, model, label, vector) SELECT c.id, m.id, 'a', x'00ff' FROM chunks c, models m`} {
 		if _, err := x.w.Exec(s); err != nil {
 			t.Fatal(err)
 		}
@@ -205,6 +206,10 @@ func TestVectors(t *testing.T) {
 	apply(t, x, document.Change{Tag: &document.Tagging{ID: "id-1", Label: "b", Add: []string{"red"}}})
 	count(10)
 	apply(t, x, simple("2", 2))
+	count(10) // the same text
+	changed := simple("2", 2)
+	changed.Put.Title = "Another title"
+	apply(t, x, changed)
 	count(6)
 	apply(t, x, document.Change{Delete: &document.Ref{Label: "b", Path: "1"}})
 	count(0)

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"knowhow/internal/embed"
+	"knowhow/internal/embed/bert"
+	"knowhow/internal/embed/minilm"
+	"knowhow/internal/embed/open"
+	"knowhow/internal/errkind"
+)
+
+// A serveModel is the choice of the model for searches by meaning.
+type serveModel struct{ embedder, model, key string }
+
+const (
+	// embedTokens is how many tokens of a passage are embedded. Reading more
+	// takes time and finds hardly more.
+	embedTokens = 128
+
+	// serviceTime is how long a search waits for a service that turns its query
+	// into a vector.
+	serviceTime = 500 * time.Millisecond
+)
+
+// define declares the flags.
+func (m *serveModel) define(f *flagSet) {
+	f.String(&m.embedder, flag{Name: "embedder", Value: "MODEL", Default: open.Builtin, Env: "KNOWHOW_EMBEDDER",
+		Help: "model for searches by meaning: builtin (all-MiniLM-L6-v2, for English), none (search by words only), a folder with a Hugging Face or model2vec model, " +
+			"or the URL of a server (the API of OpenAI or of Ollama), to which the passages of the sources are sent"})
+	f.String(&m.model, flag{Env: "EMBED_MODEL", Help: "name of the model for that server"})
+	f.Token(&m.key, flag{Env: "EMBED_API_KEY", Help: "key for that server"})
+}
+
+// open returns the embedders of queries and of documents, and how long a search
+// waits for the first (0: the default); nil for none. The built-in model is not
+// loaded before it is used.
+func (m *serveModel) open() (queries, documents embed.Embedder, wait time.Duration, err error) {
+	queries, err = open.Embedder(m.embedder, open.Options{MaxTokens: embedTokens, Model: m.model, Key: m.key, UserAgent: "knowhow/" + version()})
+	if err != nil {
+		const values = "builtin, none, a folder with a model, or the URL of a server"
+		if errors.Is(err, errkind.NotFound) && !strings.ContainsAny(m.embedder, `/\\`) { // a misspelled choice rather than a path
+			return nil, nil, 0, &usageError{fmt.Sprintf("flag --embedder: got %q, want %s", m.embedder, values), "Without --embedder, the built-in model is used."}
+		}
+		return nil, nil, 0, &hintError{explainModel(err), "Set --embedder to " + values + "."}
+	}
+	// Documents use one processor, and leave the others to queries.
+	documentOptions := bert.Options{MaxTokens: embedTokens, Threads: 1}
+	switch e := queries.(type) {
+	case *minilm.Embedder:
+		return e, e.With(documentOptions), 0, nil
+	case *bert.Encoder:
+		return e, e.With(documentOptions), 0, nil
+	}
+	if strings.Contains(m.embedder, "://") {
+		wait = serviceTime
+	}
+	return queries, queries, wait, nil
+}

@@ -1,0 +1,403 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"maps"
+	"slices"
+
+	"knowhow/internal/analysis"
+	"knowhow/internal/fusion"
+	"knowhow/internal/query"
+	"knowhow/internal/search"
+	"knowhow/internal/segment"
+	"knowhow/internal/vector"
+)
+
+// Limits of searches by meaning.
+const (
+	fusedHits   = 100    // best hits by words, and best chunks by meaning, that are ranked together
+	scoredRows  = 20_000 // vectors that are compared one by one
+	nearWords   = 4      // words that count of a query that also finds documents without any of them
+	nearDocs    = 20     // documents that such a query finds at most
+	nearCosine  = 0.4    // their least cosine
+	denseRounds = 3      // searches until no vector in the result is gone
+)
+
+// A dense is the ranking by meaning in one search.
+type dense struct {
+	e     *evaluator
+	query []float32
+	sets  []denseSet
+	allow map[int64]bool // documents that meet conditions beyond labels; nil: all
+	near  []denseHit     // best documents that the query finds, each with its best chunk
+	added bool           // documents without a word of the query are among what it finds
+}
+
+// A denseSet is what a search sees of a vectorSet.
+type denseSet struct {
+	*vectorSet
+	pieces []*vectorPiece
+	stale  map[int64]int64
+}
+
+// A denseHit is a chunk with its cosine to the query.
+type denseHit struct {
+	chunk, id int64
+	set       int
+	score     float64
+}
+
+func (h denseHit) doc() int64 { return h.chunk >> chunkBits }
+
+// dense prepares the ranking by meaning of what a query matches, and adds the
+// documents that are close in meaning. Without an embedder or vectors, for a
+// query that asks for exact words or another order, and if the vector of the
+// query is not there in time, it does nothing.
+func (e *evaluator) dense(ctx context.Context, m *matched, q search.Query) error {
+	v := &e.x.vectors
+	byScore := len(q.Sort) == 0 || q.Sort[0] == (search.SortKey{Field: "score", Desc: true})
+	if v.embedder == nil || m.words < 0 || !byScore {
+		return nil
+	}
+	d := &dense{e: e}
+	if err := d.load(ctx); err != nil || len(d.sets) == 0 {
+		return err
+	}
+	var err error
+	if d.query, err = v.query(ctx, q.Text); err != nil || d.query == nil {
+		if err != nil && ctx.Err() == nil {
+			e.x.log.Debug("a query was ranked by words only", "error", err)
+			err = nil
+		}
+		return err
+	}
+	c := conditionsOf(q)
+	if c.langs != nil || len(c.tags) > 0 {
+		allowed, err := e.every(ctx, c)
+		if err != nil {
+			return err
+		}
+		rows, err := e.view.RowsOf(allowed)
+		if err != nil {
+			return err
+		}
+		d.allow = make(map[int64]bool, len(rows))
+		for _, r := range rows {
+			d.allow[r] = true
+		}
+	}
+	if d.near, err = d.nearest(ctx); err != nil {
+		return err
+	}
+	if len(analysis.Significant(query.Words(q.Text), e.langs)) >= nearWords {
+		if err := d.extend(m); err != nil {
+			return err
+		}
+	}
+	if d.near, err = d.found(m); err == nil {
+		m.dense = d
+	}
+	return err
+}
+
+// load loads the vectors of the labels of the view.
+func (d *dense) load(ctx context.Context) error {
+	x := d.e.x
+	name := modelName(x.vectors.embedder)
+	model, err := modelOf(ctx, d.e.tx, name)
+	if err != nil || model == 0 {
+		return err
+	}
+	var labels []string
+	for _, h := range d.e.view.handles {
+		labels = append(labels, h.row.label)
+	}
+	slices.Sort(labels)
+	for _, label := range slices.Compact(labels) {
+		s := x.vectors.set(label)
+		pieces, more, err := s.load(ctx, d.e.tx, name, model)
+		if err != nil {
+			return err
+		}
+		if more {
+			signal(x.vectors.loadSoon)
+		}
+		if len(pieces) > 0 && pieces[0].Dim() > 0 {
+			d.sets = append(d.sets, denseSet{s, pieces, s.staleness()})
+		}
+	}
+	return nil
+}
+
+// nearest returns the documents with the best chunks, best first.
+func (d *dense) nearest(ctx context.Context) ([]denseHit, error) {
+	return d.live(ctx, func() ([]denseHit, error) {
+		var hits []denseHit
+		for n, s := range d.sets {
+			for _, p := range s.pieces {
+				found, err := p.Search(ctx, d.query, fusedHits, vector.Options{Threads: 1, Allow: func(row int) bool {
+					doc := p.chunks[row] >> chunkBits
+					return int64(p.ID(row)) > s.stale[doc] && (d.allow == nil || d.allow[doc])
+				}})
+				if err != nil {
+					return nil, err
+				}
+				for _, f := range found {
+					hits = append(hits, denseHit{p.chunks[f.Row], int64(p.ID(f.Row)), n, f.Score})
+				}
+			}
+		}
+		sortDense(hits)
+		return bestOfEach(hits[:min(len(hits), fusedHits)]), nil
+	})
+}
+
+// scores returns the chunks of some documents with their cosines, best first.
+func (d *dense) scores(docs []int64) ([]denseHit, error) {
+	var hits []denseHit
+	for n, s := range d.sets {
+		for _, p := range s.pieces {
+			var rows []int
+			for _, doc := range docs {
+				from, to := p.rowsOf(doc)
+				for row := from; row < to && len(hits)+len(rows) < scoredRows; row++ {
+					if int64(p.ID(row)) > s.stale[doc] {
+						rows = append(rows, row)
+					}
+				}
+			}
+			found, err := p.Scores(d.query, rows)
+			if err != nil {
+				return nil, err
+			}
+			for i, row := range rows {
+				hits = append(hits, denseHit{p.chunks[row], int64(p.ID(row)), n, found[i]})
+			}
+		}
+	}
+	sortDense(hits)
+	return hits, nil
+}
+
+// sortDense sorts chunks, best first.
+func sortDense(hits []denseHit) {
+	slices.SortFunc(hits, func(a, b denseHit) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.chunk, b.chunk)) })
+}
+
+// bestOfEach returns the first hit of each document.
+func bestOfEach(hits []denseHit) []denseHit {
+	seen := map[int64]bool{}
+	return slices.DeleteFunc(hits, func(h denseHit) bool {
+		again := seen[h.doc()]
+		seen[h.doc()] = true
+		return again
+	})
+}
+
+// live returns the hits of find whose vectors exist in the transaction of the
+// search. If some are gone, find is called again without the vectors that are
+// gone with them: a document that changes gets all of its vectors anew.
+func (d *dense) live(ctx context.Context, find func() ([]denseHit, error)) ([]denseHit, error) {
+	for round := 1; ; round++ {
+		hits, err := find()
+		if err != nil || len(hits) == 0 {
+			return nil, err
+		}
+		ids := make([]int64, len(hits))
+		for i, h := range hits {
+			ids[i] = h.id
+		}
+		exist := map[int64]bool{}
+		err = collect(ctx, d.e.tx, func(rows *sql.Rows) error {
+			var id int64
+			err := rows.Scan(&id)
+			exist[id] = true
+			return err
+		}, `SELECT v.id FROM json_each(?) j CROSS JOIN vectors v ON v.id=j.value`, jsonList(ids))
+		if err != nil {
+			return nil, err
+		}
+		gone := func(h denseHit) bool { return !exist[h.id] }
+		if !slices.ContainsFunc(hits, gone) {
+			return hits, nil
+		}
+		for _, h := range hits {
+			if gone(h) {
+				s := d.sets[h.set]
+				s.stale[h.doc()] = max(s.stale[h.doc()], h.id)
+				s.gone(h.doc(), h.id)
+			}
+		}
+		if round == denseRounds {
+			return slices.DeleteFunc(hits, gone), nil
+		}
+	}
+}
+
+// extend adds the documents that are close in meaning to those with words of the
+// query.
+func (d *dense) extend(m *matched) error {
+	var rows []int64
+	for _, h := range d.near {
+		if h.score >= nearCosine && len(rows) < nearDocs {
+			rows = append(rows, h.doc())
+		}
+	}
+	slices.Sort(rows)
+	more, err := d.e.view.Rows(rows)
+	if err != nil {
+		return err
+	}
+	more.AndNot(m.docs)
+	n := more.Count()
+	m.docs.Or(more)
+	m.n += n
+	d.added = n > 0
+	return nil
+}
+
+// found returns those of the nearest documents that the query finds.
+func (d *dense) found(m *matched) ([]denseHit, error) {
+	rows := make([]int64, len(d.near))
+	for i, h := range d.near {
+		rows[i] = h.doc()
+	}
+	slices.Sort(rows)
+	docs, err := d.e.view.Rows(rows)
+	if err != nil {
+		return nil, err
+	}
+	docs.And(m.docs)
+	if rows, err = d.e.view.RowsOf(docs); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(d.near, func(h denseHit) bool {
+		_, ok := slices.BinarySearch(rows, h.doc())
+		return !ok
+	}), nil
+}
+
+// rank ranks the best hits by words together with the nearest documents. The
+// other hits keep their order. Scores stay on the scale of hits.
+func (d *dense) rank(ctx context.Context, m *matched, hits []segment.Hit) ([]segment.Hit, error) {
+	n := min(len(hits), fusedHits)
+	by := map[int64]segment.Hit{}
+	for _, h := range d.near {
+		by[h.doc()] = segment.Hit{Row: h.doc(), Chunk: int(h.chunk & (maxParts - 1))}
+	}
+	for _, h := range hits[:n] {
+		by[h.Row] = h
+	}
+	docs := slices.Sorted(maps.Keys(by))
+	found, err := d.live(ctx, func() ([]denseHit, error) {
+		hits, err := d.scores(docs)
+		return bestOfEach(hits), err
+	})
+	if err != nil || len(found) == 0 {
+		return hits, err
+	}
+	top, low := float32(found[0].score), float32(found[len(found)-1].score)
+	if n > 0 {
+		top, low = hits[0].Score, hits[n-1].Score
+	}
+	if n < fusedHits {
+		low /= 2 // of several hits with the same score, the order remains visible
+	}
+	var lexical, near []fusion.Hit[int64]
+	for _, h := range hits[:n] {
+		lexical = append(lexical, fusion.Hit[int64]{ID: h.Row, Score: float64(h.Score)})
+	}
+	for _, h := range found {
+		near = append(near, fusion.Hit[int64]{ID: h.doc(), Score: h.score})
+	}
+	out := make([]segment.Hit, 0, len(hits)+len(d.near))
+	for _, f := range fusion.Fuse(lexical, d.filled(lexical, near), fusion.Options{Weight: fusion.DefaultWeight}) {
+		h := by[f.ID]
+		h.Score = low + float32(f.Score)*(top-low)
+		out = append(out, h)
+	}
+	if n > 0 && m.words == 1 {
+		// The only document with all words stays first if it is so by words.
+		rows, err := d.e.view.RowsOf(m.complete)
+		if err != nil {
+			return nil, err
+		}
+		if i := slices.IndexFunc(out, func(h segment.Hit) bool { return h.Row == hits[0].Row }); len(rows) == 1 && rows[0] == hits[0].Row {
+			h := out[i]
+			h.Score = max(out[0].Score, h.Score)
+			out = slices.Insert(slices.Delete(out, i, i+1), 0, h)
+		}
+	}
+	for _, h := range hits[n:] {
+		if _, ok := by[h.Row]; !ok {
+			out = append(out, h)
+		}
+	}
+	return out, nil
+}
+
+// filled returns the hits by meaning, with the hits by words that have no vector
+// yet: these get a score that does not change their place by words.
+func (d *dense) filled(lexical, near []fusion.Hit[int64]) []fusion.Hit[int64] {
+	if len(lexical) == 0 || len(near) == 0 {
+		return near
+	}
+	bounds := func(hits []fusion.Hit[int64]) (least, most float64) {
+		least, most = hits[0].Score, hits[0].Score
+		for _, h := range hits {
+			least, most = min(least, h.Score), max(most, h.Score)
+		}
+		return least, most
+	}
+	a, b := bounds(lexical)
+	least, most := bounds(near)
+	have := map[int64]bool{}
+	for _, h := range near {
+		have[h.ID] = true
+	}
+	for _, h := range lexical {
+		if !have[h.ID] {
+			part := 1.0
+			if b > a {
+				part = (h.Score - a) / (b - a)
+			}
+			near = append(near, fusion.Hit[int64]{ID: h.ID, Score: least + part*(most-least)})
+		}
+	}
+	return near
+}
+
+// chunks ranks the best chunks of some documents by words together with those by
+// meaning.
+func (d *dense) chunks(ctx context.Context, docs []int64, best []ranked) ([]ranked, error) {
+	wanted := map[int64]bool{}
+	var lexical, near []fusion.Hit[int64]
+	for _, r := range best {
+		wanted[r.chunk] = true
+		lexical = append(lexical, fusion.Hit[int64]{ID: r.chunk, Score: r.score})
+	}
+	found, err := d.live(ctx, func() ([]denseHit, error) {
+		hits, err := d.scores(docs)
+		n := 0
+		return slices.DeleteFunc(hits, func(h denseHit) bool {
+			n++
+			return n > passageChunks && !wanted[h.chunk]
+		}), err
+	})
+	if err != nil || len(found) == 0 {
+		return best, err
+	}
+	for _, h := range found {
+		near = append(near, fusion.Hit[int64]{ID: h.chunk, Score: h.score})
+	}
+	out := make([]ranked, 0, len(best)+len(near))
+	for _, f := range fusion.Fuse(lexical, d.filled(lexical, near), fusion.Options{Weight: passageWeight}) {
+		out = append(out, ranked{doc: f.ID >> chunkBits, chunk: f.ID, score: f.Score})
+	}
+	return out, nil
+}
+
+// passageWeight is the weight of the meaning in the ranking of passages.
+const passageWeight = 1

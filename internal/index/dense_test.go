@@ -1,0 +1,328 @@
+package index_test
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"knowhow/internal/document"
+	"knowhow/internal/embed"
+	"knowhow/internal/errkind"
+	"knowhow/internal/index"
+	"knowhow/internal/search"
+)
+
+// A topics is an embedder that knows what some words mean: each group of words
+// is one direction. Other words are directions of their own, of less length.
+type topics struct {
+	id    string
+	fail  atomic.Bool
+	texts atomic.Int64 // that were embedded
+}
+
+// meanings are the groups of words with one meaning.
+var meanings = [][]string{
+	{"car", "automobile", "vehicle", "motorcar"},
+	{"doctor", "physician", "surgeon"},
+	{"boat", "ship", "vessel"},
+}
+
+func (e *topics) Embed(ctx context.Context, texts []string, kind embed.Kind) ([][]float32, error) {
+	if e.fail.Load() {
+		return nil, fmt.Errorf("the model is away: %w", errkind.Unavailable)
+	}
+	e.texts.Add(int64(len(texts)))
+	out := make([][]float32, len(texts))
+	for i, text := range texts {
+		v := make([]float32, 64)
+		for w := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return r < 'a' || r > 'z' }) {
+			if n := slices.IndexFunc(meanings, func(m []string) bool { return slices.Contains(m, w) }); n >= 0 {
+				v[n] += 5
+				continue
+			}
+			h := fnv.New32a()
+			h.Write([]byte(w))
+			v[len(meanings)+int(h.Sum32())%(len(v)-len(meanings))] += 0.5
+		}
+		if !embed.Normalize(v) {
+			v[len(v)-1] = 1
+		}
+		out[i] = v
+	}
+	return out, ctx.Err()
+}
+
+func (e *topics) ID() string               { return e.id }
+func (e *topics) Dimension() int           { return 64 }
+func (e *topics) MaxTokens() int           { return 0 }
+func (e *topics) Foreign(text string) bool { return strings.ContainsAny(text, "検索語") }
+
+// openWith opens an index with an embedder until the test ends.
+func openWith(t testing.TB, dir string, e embed.Embedder) *index.Index {
+	t.Helper()
+	x, err := index.Open(t.Context(), index.Options{Dir: dir, Embedder: e})
+	if err != nil {
+		t.Fatalf("Open() = %v", err)
+	}
+	t.Cleanup(func() {
+		if err := x.Close(); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+	})
+	return x
+}
+
+// embedAll computes all vectors that are missing, and returns how many.
+func embedAll(t testing.TB, x *index.Index, e embed.Embedder, labels ...string) (total int) {
+	t.Helper()
+	for {
+		n, err := x.EmbedNext(t.Context(), e, labels, 3)
+		if err != nil {
+			t.Fatalf("EmbedNext() = %v", err)
+		}
+		if n == 0 {
+			return total
+		}
+		total += n
+	}
+}
+
+// garage is a few documents about cars and others.
+func garage() []document.Document {
+	return []document.Document{
+		doc("a", "garage.md", "Garage", "The automobile stands in the garage overnight.\n\nKeys hang beside the entrance."),
+		doc("a", "clinic.md", "Clinic", "A physician sees patients each morning."),
+		doc("a", "harbour.md", "Harbour", "Every vessel leaves at noon.\n\nThe harbour master repairs broken lamps."),
+		doc("a", "tools.md", "Tools", "Someone who repairs broken things needs tools."),
+	}
+}
+
+const carQuestion = "somebody repairs broken car engines quickly"
+
+func TestMeaning(t *testing.T) {
+	e := &topics{id: "topics"}
+	x := openWith(t, t.TempDir(), e)
+	put(t, x, garage()...)
+	q := search.Query{Text: carQuestion, Labels: []string{"a"}}
+	words := find(t, x, q)
+	if slices.Contains(words, "garage.md") {
+		t.Fatalf("Search(%q) without vectors = %v", q.Text, words)
+	}
+	if n := embedAll(t, x, e); n != 6 {
+		t.Errorf("EmbedNext stored %d vectors, want 6", n)
+	}
+	p := page(t, x, q)
+	if p.Hits[0].Filename != "garage.md" || p.Total != len(words)+1 || p.AllWords != 0 || len(p.Hits) != p.Total {
+		t.Errorf("Search(%q) = %v of %d (all words: %d), want garage.md first and %d", q.Text, names(p), p.Total, p.AllWords, len(words)+1)
+	}
+	for i, h := range p.Hits {
+		if h.Score <= 0 || i > 0 && h.Score > p.Hits[i-1].Score {
+			t.Errorf("hit %d has the score %g after %g", i, h.Score, p.Hits[max(i-1, 0)].Score)
+		}
+	}
+	q.Passages = 2000
+	if ps := page(t, x, q).Hits[0].Passages; len(ps) == 0 || !strings.Contains(ps[0].Text, "automobile") {
+		t.Errorf("the first hit has the passages %v, want the automobile first", ps)
+	}
+	q.Passages = 0
+	for page := range p.Total { // pages are parts of one order
+		q.Start, q.Num = page, 1
+		one, err := x.Search(t.Context(), q)
+		if err != nil || len(one.Hits) != 1 || one.Hits[0].ID != p.Hits[page].ID || one.Total != p.Total {
+			t.Errorf("hit %d alone = %v, %v, want %s", page, names(one), err, p.Hits[page].Filename)
+		}
+	}
+	if _, again := embedAll(t, x, e), e.texts.Load(); again == 0 {
+		t.Error("nothing was embedded")
+	}
+}
+
+func names(p *search.Page) []string {
+	var names []string
+	for _, h := range p.Hits {
+		names = append(names, h.Filename)
+	}
+	return names
+}
+
+// TestMeaningOff checks queries that must find what they find by words only.
+func TestMeaningOff(t *testing.T) {
+	e := &topics{id: "topics"}
+	written := cmpopts.IgnoreFields(search.Hit{}, "Created")
+	x, plain := openWith(t, t.TempDir(), e), open(t, t.TempDir())
+	docs := append(garage(), doc("a", "ja.md", "Ja", "検索 car 語"))
+	put(t, x, docs...)
+	put(t, plain, docs...)
+	embedAll(t, x, e)
+	queries := []search.Query{
+		{Text: "car"}, {Text: "repairs broken"}, {Text: `"repairs broken" car`}, {Text: "title:car OR repairs OR broken"},
+		{Text: "repairs AND broken AND car"}, {Text: "repair* broken car someone"},
+		{Text: carQuestion, Sort: []search.SortKey{{Field: "filename"}}},
+		{Text: "検索 語 検索語 語検索"}, {Text: ""}, {Text: "xyzzy plugh qwfp frobnicate blorb"},
+	}
+	for _, q := range queries {
+		q.Num = 20
+		got, err := x.Search(t.Context(), q)
+		want, werr := plain.Search(t.Context(), q)
+		if err != nil || werr != nil {
+			t.Fatal(err, werr)
+		}
+		if diff := cmp.Diff(want, got, written); diff != "" {
+			t.Errorf("Search(%+v) with vectors (-without +with)\n%s", q, diff)
+		}
+	}
+	e.fail.Store(true)
+	q := search.Query{Text: carQuestion + " today", Num: 20}
+	got, err := x.Search(t.Context(), q)
+	want, _ := plain.Search(t.Context(), q)
+	if diff := cmp.Diff(want, got, written); err != nil || diff != "" {
+		t.Errorf("Search() with a model that fails: %v (-want +got)\n%s", err, diff)
+	}
+}
+
+// TestOnlyDocumentFirst checks that the only document with all words stays first.
+func TestOnlyDocumentFirst(t *testing.T) {
+	e := &topics{id: "topics"}
+	x := openWith(t, t.TempDir(), e)
+	put(t, x, append(garage(), doc("a", "far.md", "Far", "Nobody in the zeppelin had any car, and quartz lamps were rare."))...)
+	embedAll(t, x, e)
+	if got := find(t, x, search.Query{Text: "car zeppelin quartz"}); got[0] != "far.md" {
+		t.Errorf("Search() = %v, want far.md first", got)
+	}
+}
+
+// TestMeaningFollowsDocuments checks that vectors of documents that are replaced,
+// removed or moved to another label have no effect, even if the process that
+// searches has them in memory.
+func TestMeaningFollowsDocuments(t *testing.T) {
+	e, dir := &topics{id: "topics"}, t.TempDir()
+	x := openWith(t, dir, e)
+	other := openWith(t, dir, &topics{id: "topics"})
+	note := doc("a", "garage.md", "Garage", "The automobile stands in the garage overnight.")
+	note.FromSource = false
+	put(t, x, note, doc("b", "secret.md", "Secret", "The vehicle is a secret."), doc("a", "tools.md", "Tools", "Someone who repairs broken things needs tools."))
+	embedAll(t, x, e)
+	want := func(when string, labels []string, names ...string) {
+		t.Helper()
+		for _, x := range []*index.Index{x, other} {
+			got := find(t, x, search.Query{Text: carQuestion, Labels: labels})
+			slices.Sort(got)
+			if diff := cmp.Diff(names, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s: Search() in %v (-want +got)\n%s", when, labels, diff)
+			}
+		}
+	}
+	want("at first", []string{"a"}, "garage.md", "tools.md")
+	want("at first", []string{"b"}, "secret.md")
+	want("at first", nil, "garage.md", "secret.md", "tools.md")
+	want("at first", []string{"c"})
+
+	id := note.ID
+	if err := x.Apply(t.Context(), []document.Change{{Tag: &document.Tagging{ID: id, Label: "b", Add: []string{"red"}}}}); err != nil {
+		t.Fatal(err)
+	}
+	want("moved", []string{"a"}, "tools.md")
+	want("moved", []string{"b"}, "garage.md", "secret.md")
+	if got := find(t, other, search.Query{Text: carQuestion, Tags: []string{"red"}}); !slices.Equal(got, []string{"garage.md"}) {
+		t.Errorf("Search() with a tag = %v", got)
+	}
+	if got := find(t, other, search.Query{Text: carQuestion, Langs: []string{"de"}}); len(got) > 0 {
+		t.Errorf("Search() in another language = %v", got)
+	}
+
+	changed := doc("b", "secret.md", "Secret", "The pudding is a secret.")
+	put(t, x, changed)
+	want("replaced", []string{"b"}, "garage.md")
+	embedAll(t, x, e)
+	want("replaced and embedded", []string{"b"}, "garage.md")
+	put(t, x, doc("b", "secret.md", "Secret", "The motorcar is a secret."))
+	embedAll(t, x, e)
+	want("replaced again", []string{"b"}, "garage.md", "secret.md")
+	if err := x.Apply(t.Context(), []document.Change{{Delete: &document.Ref{Label: "b", Path: "garage.md"}}}); err != nil {
+		t.Fatal(err)
+	}
+	want("removed", []string{"b"}, "secret.md")
+}
+
+// TestManyVectors replaces documents many times, so that vectors are merged and
+// loaded again.
+func TestManyVectors(t *testing.T) {
+	e := &topics{id: "topics"}
+	x := openWith(t, t.TempDir(), e)
+	for round := range 3 {
+		var docs []document.Document
+		for i := range 60 {
+			var text strings.Builder
+			for n := range 50 {
+				fmt.Fprintf(&text, "Line %d of %d in round %d.\n\n", n, i, round)
+			}
+			if i == 7*round {
+				text.WriteString("The automobile is here.")
+			}
+			docs = append(docs, doc("a", fmt.Sprintf("%02d.md", i), "", text.String()))
+		}
+		put(t, x, docs...)
+		for {
+			n, err := x.EmbedNext(t.Context(), e, nil, 500)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := find(t, x, search.Query{Text: "somebody fixes a motorcar somewhere fast"}); n == 0 {
+				if want := []string{fmt.Sprintf("%02d.md", 7*round)}; !slices.Equal(got, want) {
+					t.Errorf("round %d: Search() = %v, want %v", round, got, want)
+				}
+				break
+			}
+		}
+		done, total, err := x.Embedded(t.Context(), e, []string{"a"})
+		if err != nil || done != total || total != 60*50+1 {
+			t.Errorf("Embedded() = %d of %d, %v, want all of 3001", done, total, err)
+		}
+	}
+}
+
+// TestResumedVectors checks that vectors outlive a process, and those of another
+// model are not used.
+func TestResumedVectors(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	e := &topics{id: "topics"}
+	x := openWith(t, dir, e)
+	put(t, x, garage()...)
+	if n, err := x.EmbedNext(t.Context(), e, nil, 4); n != 4 || err != nil {
+		t.Fatalf("EmbedNext() = %d, %v", n, err)
+	}
+	next := &topics{id: "topics"}
+	y := openWith(t, dir, next)
+	if n := embedAll(t, y, next); n != 2 || next.texts.Load() != 2 {
+		t.Errorf("another process stored %d vectors of %d texts, want 2", n, next.texts.Load())
+	}
+	put(t, x, garage()...) // the same texts
+	if n := embedAll(t, x, e); n != 0 {
+		t.Errorf("EmbedNext() after the same documents were stored again stored %d vectors", n)
+	}
+	if n := embedAll(t, x, e, "b"); n != 0 {
+		t.Errorf("EmbedNext() of another label stored %d vectors", n)
+	}
+	third := &topics{id: "another model"}
+	z := openWith(t, dir, third)
+	q := search.Query{Text: carQuestion}
+	if got := find(t, z, q); slices.Contains(got, "garage.md") {
+		t.Errorf("Search() with another model = %v", got)
+	}
+	if n := embedAll(t, z, third); n != 6 {
+		t.Errorf("another model stored %d vectors, want 6", n)
+	}
+	for _, x := range []*index.Index{x, y, z} {
+		if got := find(t, x, q); got[0] != "garage.md" {
+			t.Errorf("Search() = %v, want garage.md first", got)
+		}
+	}
+}

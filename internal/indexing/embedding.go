@@ -1,0 +1,148 @@
+package indexing
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"knowhow/internal/embed"
+	"knowhow/internal/index"
+	"knowhow/internal/terminal"
+)
+
+// The lease of the process that computes vectors. So one process on a machine
+// uses one processor for them.
+const embeddingLease = "embedding"
+
+// Work on vectors is done in small batches with pauses, so that it delays
+// nothing else.
+const (
+	embedBatch    = 16               // chunks
+	embedPause    = 4                // the pause after a batch is its time divided by this
+	embedInterval = 2 * time.Second  // of looking for chunks without vectors
+	embedNews     = 30 * time.Second // between lines about the progress
+	embedQuiet    = 5 * time.Second  // shorter work is not reported
+)
+
+// EmbedOptions configure [Embed].
+type EmbedOptions struct {
+	Index    *index.Index   // required
+	Embedder embed.Embedder // required
+
+	// Labels returns the labels whose documents get vectors. It is called
+	// repeatedly.
+	Labels func(ctx context.Context) ([]string, error)
+
+	Lines *terminal.Lines // for lines about the progress; required
+	Log   *slog.Logger    // required
+}
+
+// Embed computes the vectors of chunks in the background until ctx ends, while
+// no documents with the labels are being indexed. Chunks that have a vector are
+// left as they are. If an embedder fails, it is tried again later.
+func Embed(ctx context.Context, o EmbedOptions) {
+	w := &embedding{EmbedOptions: o, owner: rand.Text()}
+	defer w.release(ctx)
+	tick := time.NewTicker(embedInterval)
+	defer tick.Stop()
+	failing := ""
+	for ctx.Err() == nil {
+		text := ""
+		if err := w.work(ctx); err != nil && ctx.Err() == nil {
+			if text = err.Error(); text != failing {
+				o.Log.Warn("vectors of documents are missing, will try again; searches use words only for these", "error", err)
+			}
+		}
+		failing = text
+		w.release(ctx) // another process may have something to do
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// An embedding is a running Embed.
+type embedding struct {
+	EmbedOptions
+	owner   string
+	renewed time.Time // when the lease was renewed last; zero if it is not held
+}
+
+// work computes vectors until none are missing, documents are being indexed, or
+// another process has the lease.
+func (w *embedding) work(ctx context.Context) error {
+	var began, told time.Time
+	stored := 0
+	for ctx.Err() == nil {
+		labels, err := w.Labels(ctx)
+		if err != nil {
+			return err
+		}
+		if _, _, busy := w.Index.Indexing(ctx, labels); busy {
+			break
+		}
+		if ok, err := w.lease(ctx); err != nil || !ok {
+			return err
+		}
+		start := time.Now()
+		n, err := w.Index.EmbedNext(ctx, w.Embedder, labels, embedBatch)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			break
+		}
+		if stored += n; stored == n {
+			began, told = start, start
+		}
+		if now := time.Now(); now.Sub(told) >= embedNews {
+			told = now
+			w.report(ctx, labels)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Since(start) / embedPause):
+		}
+	}
+	if took := time.Since(began); ctx.Err() == nil && stored > 0 && took >= embedQuiet {
+		fmt.Fprintf(w.Lines, "vectors: %s can be found by meaning, after %s\n", terminal.Plural(stored, "more passage"), terminal.Duration(took))
+	}
+	return nil
+}
+
+// report prints the progress.
+func (w *embedding) report(ctx context.Context, labels []string) {
+	if done, total, err := w.Index.Embedded(ctx, w.Embedder, labels); err == nil {
+		fmt.Fprintf(w.Lines, "vectors: %d of %s can be found by meaning, all by words\n", done, terminal.Plural(total, "passage"))
+	}
+}
+
+// lease acquires the lease, or renews it if that is due. It reports whether the
+// process has it.
+func (w *embedding) lease(ctx context.Context) (bool, error) {
+	if time.Since(w.renewed) < leaseInterval {
+		return true, nil
+	}
+	held, err := w.Index.Lease(ctx, w.owner, leaseTTL, embeddingLease)
+	if err != nil || len(held) == 0 {
+		return false, err
+	}
+	w.renewed = time.Now()
+	return true, nil
+}
+
+// release releases the lease, also after ctx has ended.
+func (w *embedding) release(ctx context.Context) {
+	if w.renewed.IsZero() {
+		return
+	}
+	w.renewed = time.Time{}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 300*time.Millisecond)
+	defer cancel()
+	if err := w.Index.Release(ctx, w.owner, embeddingLease); err != nil {
+		w.Log.Debug("cannot release the lease of embedding", "error", err)
+	}
+}
