@@ -84,6 +84,9 @@ var deps = map[string]string{
 	// A search service restricted to some labels.
 	"search/scope": "search",
 
+	// The knowledge base.
+	"kb": "",
+
 	// The command line may import everything.
 	"cli": "*",
 
