@@ -13,17 +13,17 @@ import (
 
 // registerExtra adds the tools beyond those of the specification.
 func (t *tools) registerExtra(s *mcpserver.Server) {
-	mcpserver.AddTool(s, mcpserver.Tool{
+	add(t, s, mcpserver.Tool{
 		Name: "kb_list", Title: "List documents",
 		Description: "List the documents of the knowledge base, the newest first, without their texts: all, or those of a collection or with a tag.",
 		ReadOnly:    true, Idempotent: true,
 	}, t.listDocuments)
-	mcpserver.AddTool(s, mcpserver.Tool{
+	add(t, s, mcpserver.Tool{
 		Name: "kb_collections", Title: "List collections",
 		Description: "List the collections of the knowledge base with their numbers of documents.",
 		ReadOnly:    true, Idempotent: true,
 	}, t.listCollections)
-	mcpserver.AddTool(s, mcpserver.Tool{
+	add(t, s, mcpserver.Tool{
 		Name: "kb_delete", Title: "Delete a document",
 		Description: "Delete a note or a file from the knowledge base. This cannot be undone.",
 		Destructive: true, Idempotent: true,

@@ -31,44 +31,59 @@ type Options struct {
 	UploadPath string   // path of the route of the uploads; "" if there is none
 	Version    string   // of the program, for kb_status
 	Extra      bool     // add kb_list, kb_collections and kb_delete
+
+	// Explain adds to an error of the base how to set the option that it is due
+	// to; see [errkind.ReasonOf]. nil adds nothing.
+	Explain func(error) error
 }
 
 // tools answer calls.
 type tools struct{ o Options }
 
+// add adds a tool whose errors are explained.
+func add[In any](t *tools, s *mcpserver.Server, tool mcpserver.Tool, h func(context.Context, In) (any, error)) {
+	mcpserver.AddTool(s, tool, func(ctx context.Context, in In) (any, error) {
+		result, err := h(ctx, in)
+		if err != nil && t.o.Explain != nil {
+			err = t.o.Explain(err)
+		}
+		return result, err
+	})
+}
+
 // Register adds the tools to a server.
 func Register(s *mcpserver.Server, o Options) {
 	t := &tools{o}
-	mcpserver.AddTool(s, mcpserver.Tool{
+	add(t, s, mcpserver.Tool{
 		Name: "kb_search", Title: "Search the knowledge base",
 		Description: "Search notes and files of the knowledge base; do so before answering what an earlier session or a document may have settled. " +
 			"A question finds more than single words. Each result is a passage of a document. A text with cut: true is shortened; " +
 			"kb_get with document_id, offset = chunk_index and limit = 1 returns all of it.",
 		ReadOnly: true, Idempotent: true,
 	}, t.search)
-	mcpserver.AddTool(s, mcpserver.Tool{
+	add(t, s, mcpserver.Tool{
 		Name: "kb_addnote", Title: "Add a note",
 		Description: "Store a text in the knowledge base, so that later sessions and other agents find it: a fact, a decision, a preference. " +
 			"It is stored when the call returns, and can be searched as soon as its job is done (kb_jobs). Search first: kb_update_note corrects an existing note.",
 	}, t.addNote)
-	mcpserver.AddTool(s, mcpserver.Tool{
+	add(t, s, mcpserver.Tool{
 		Name: "kb_update_note", Title: "Change a note",
 		Description: "Replace the text or the title of a note, or change the collection or the tags of any document. What is not given stays.",
 		Destructive: true, Idempotent: true,
 	}, t.updateNote)
 	t.registerUploads(s)
-	mcpserver.AddTool(s, mcpserver.Tool{
+	add(t, s, mcpserver.Tool{
 		Name: "kb_get", Title: "Get a document",
 		Description: "Get a document by document_id, with its text in chunks: next_offset is the offset of the next page. " +
 			"Or list the documents with a source_path, without their texts.",
 		ReadOnly: true, Idempotent: true,
 	}, t.get)
-	mcpserver.AddTool(s, mcpserver.Tool{
+	add(t, s, mcpserver.Tool{
 		Name: "kb_status", Title: "State of the knowledge base",
 		Description: "Get the version, the model, the numbers of documents and the queue of the knowledge base, and the uploads in progress.",
 		ReadOnly:    true, Idempotent: true,
 	}, t.status)
-	mcpserver.AddTool(s, mcpserver.Tool{
+	add(t, s, mcpserver.Tool{
 		Name: "kb_jobs", Title: "Jobs of the knowledge base",
 		Description: "List the jobs that store notes and files, the newest first: their status, their document_id when they are done, and why they failed.",
 		ReadOnly:    true, Idempotent: true,
@@ -111,9 +126,10 @@ func checkTags(tags []string) error {
 	return nil
 }
 
-// newTags returns the tags of a new document: that of the collection, and then
-// the others.
-func newTags(collection string, tags []string) ([]string, error) {
+// Tags returns the tags of a new document: that of its collection, "" being
+// [kb.DefaultCollection], and then the others. The error is an Argument if
+// the base could not have them, or if tags contains that of a collection.
+func Tags(collection string, tags []string) ([]string, error) {
 	if collection == "" {
 		collection = kb.DefaultCollection
 	}
@@ -135,15 +151,23 @@ type label struct {
 	Tags       []string `json:"tags"`
 }
 
+// Collection returns the collection of a document with these tags, "" if they
+// contain none.
+func Collection(tags []string) string {
+	for _, tag := range tags {
+		if isCollection(tag) {
+			return strings.TrimPrefix(tag, kb.CollectionTag(""))
+		}
+	}
+	return ""
+}
+
 // labelOf separates the tag of the collection from the other tags.
 func labelOf(tags []string) label {
-	l := label{Tags: []string{}}
+	l := label{Collection: sanitize.Escape(Collection(tags)), Tags: []string{}}
 	for _, tag := range tags {
-		switch {
-		case !isCollection(tag):
+		if !isCollection(tag) {
 			l.Tags = append(l.Tags, sanitize.Escape(tag))
-		case l.Collection == "":
-			l.Collection = sanitize.Escape(strings.TrimPrefix(tag, kb.CollectionTag("")))
 		}
 	}
 	return l
@@ -177,7 +201,7 @@ type started struct {
 }
 
 func (t *tools) addNote(ctx context.Context, in noteArgs) (any, error) {
-	tags, err := newTags(in.Collection, in.Tags)
+	tags, err := Tags(in.Collection, in.Tags)
 	if err != nil {
 		return nil, err
 	}

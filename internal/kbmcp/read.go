@@ -67,7 +67,7 @@ func (t *tools) search(ctx context.Context, in searchArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := SearchResult(found)
+	r := searchResultOf(found)
 	if len(r.Results) == 0 {
 		r.Note = t.nothingFound(ctx, in)
 	}
@@ -75,7 +75,9 @@ func (t *tools) search(ctx context.Context, in searchArgs) (any, error) {
 }
 
 // SearchResult returns what is written as the JSON of a search.
-func SearchResult(found *kb.SearchResult) *searchResult {
+func SearchResult(found *kb.SearchResult) any { return searchResultOf(found) }
+
+func searchResultOf(found *kb.SearchResult) *searchResult {
 	r := &searchResult{Results: make([]hit, len(found.Results)), Total: found.Total}
 	left := maxPassages
 	for i, f := range found.Results {
@@ -178,6 +180,12 @@ func pageOf(d *kb.Document, offset, limit int) *page {
 	return p
 }
 
+// DocumentResult returns what is written as the JSON of a document with all of
+// its chunks.
+func DocumentResult(d *kb.Document) any {
+	return &page{described: describe(d), Chunks: append([]kb.Chunk{}, d.Chunks...), TotalChunks: len(d.Chunks)}
+}
+
 // A documentList is the result of kb_get with a source_path, and of kb_list.
 type documentList struct {
 	Documents  []described `json:"documents"`
@@ -191,12 +199,14 @@ func (t *tools) list(ctx context.Context, f kb.DocumentFilter) (*documentList, e
 	if err != nil {
 		return nil, err
 	}
-	return DocumentList(found, f.Offset), nil
+	return documentListOf(found, f.Offset), nil
 }
 
 // DocumentList returns what is written as the JSON of a list of documents that
 // begins at offset.
-func DocumentList(found *kb.DocumentList, offset int) *documentList {
+func DocumentList(found *kb.DocumentList, offset int) any { return documentListOf(found, offset) }
+
+func documentListOf(found *kb.DocumentList, offset int) *documentList {
 	r := &documentList{Documents: make([]described, len(found.Documents)), Total: found.Total}
 	for i := range found.Documents {
 		r.Documents[i] = describe(&found.Documents[i])

@@ -26,18 +26,18 @@ func (t *tools) registerUploads(s *mcpserver.Server) {
 		whole = " With a shell, send the whole file instead of chunks: PUT it to put_path on the host and port of this server, " +
 			`for example with curl -T FILE, and with the same "Authorization" header.`
 	}
-	mcpserver.AddTool(s, mcpserver.Tool{
+	add(t, s, mcpserver.Tool{
 		Name: "kb_upload_start", Title: "Start an upload",
 		Description: fmt.Sprintf("Start the upload of a file to the knowledge base: kb_upload_start, then kb_upload_chunk for each part, then kb_upload_finish, "+
 			"all within %v. A file replaces the document with the same source_path.", t.o.Uploads.o.TTL) + whole,
 	}, t.uploadStart)
-	mcpserver.AddTool(s, mcpserver.Tool{
+	add(t, s, mcpserver.Tool{
 		Name: "kb_upload_chunk", Title: "Upload a part of a file",
 		Description: "Send the next part of a file. If you write the base64 yourself, send at most 8 KiB of the file in one chunk, because longer ones are often damaged; " +
 			"a program may send up to 1 MiB. Chunks are counted from 0 and may be sent in any order and repeated.",
 		Idempotent: true,
 	}, t.uploadChunk)
-	mcpserver.AddTool(s, mcpserver.Tool{
+	add(t, s, mcpserver.Tool{
 		Name: "kb_upload_finish", Title: "Finish an upload",
 		Description: "Pass the complete file to the knowledge base. The job that indexes it is listed by kb_jobs. An error says which chunks are missing; send them and call this again.",
 		Destructive: true, Idempotent: true,
@@ -57,7 +57,7 @@ type startArgs struct {
 var sumPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 func (t *tools) uploadStart(_ context.Context, in startArgs) (any, error) {
-	tags, err := newTags(in.Collection, in.Tags)
+	tags, err := Tags(in.Collection, in.Tags)
 	if err != nil {
 		return nil, err
 	}
