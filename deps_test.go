@@ -85,7 +85,7 @@ var deps = map[string]string{
 	"search/scope": "search",
 
 	// The knowledge base.
-	"kb": "",
+	"kb": "document index ingest query sanitize search",
 
 	// The command line may import everything.
 	"cli": "*",
@@ -94,6 +94,7 @@ var deps = map[string]string{
 	"search/searchtest": "search document",
 	"fess/fesstest":     "search document",
 	"mcpserver/mcptest": "",
+	"kb/kbtest":         "kb",
 
 	// A fake Fess server for manual tests.
 	"fess/fesstest/fakefess": "fess/fesstest search/searchtest document",
@@ -104,8 +105,8 @@ var restricted = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
 	"modernc.org/sqlite":                     "index",
 	"database/sql":                           "index",
-	"net/http":                               "httpguard mcpserver fess fessserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make",
-	"testing":                                "search/searchtest fess/fesstest mcpserver/mcptest",
+	"net/http":                               "httpguard mcpserver fess fessserver kbserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make",
+	"testing":                                "search/searchtest kb/kbtest fess/fesstest mcpserver/mcptest",
 	"flag":                                   "", // cli/flags.go declares the flags
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",
 }
