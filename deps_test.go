@@ -85,7 +85,7 @@ var deps = map[string]string{
 	"search/scope": "search",
 
 	// The knowledge base.
-	"kb": "",
+	"kb": "document index ingest query sanitize search",
 
 	// The client of the engine API, and the MCP tools over any base.
 	"kbclient": "kb compact sanitize",
@@ -98,6 +98,7 @@ var deps = map[string]string{
 	"search/searchtest": "search document",
 	"fess/fesstest":     "search document",
 	"mcpserver/mcptest": "",
+	"kb/kbtest":         "kb",
 
 	// A fake Fess server for manual tests.
 	"fess/fesstest/fakefess": "fess/fesstest search/searchtest document",
@@ -108,8 +109,8 @@ var restricted = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
 	"modernc.org/sqlite":                     "index",
 	"database/sql":                           "index",
-	"net/http":                               "httpguard mcpserver fess fessserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp",
-	"testing":                                "search/searchtest fess/fesstest mcpserver/mcptest",
+	"net/http":                               "httpguard mcpserver fess fessserver kbserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp",
+	"testing":                                "search/searchtest kb/kbtest fess/fesstest mcpserver/mcptest",
 	"flag":                                   "", // cli/flags.go declares the flags
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",
 }

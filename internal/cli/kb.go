@@ -13,6 +13,7 @@ import (
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/httpguard"
+	"knowhow/internal/index"
 	"knowhow/internal/kb"
 	"knowhow/internal/kbclient"
 	"knowhow/internal/kbmcp"
@@ -46,6 +47,7 @@ const uploadPath = "/upload"
 type baseFlags struct {
 	url, key, data string
 	timeout        time.Duration
+	maxUpload      int64
 }
 
 // define declares the flags.
@@ -62,10 +64,11 @@ type openBase interface {
 	Close() error
 }
 
-// open opens the knowledge base that the flags name.
-func (o *baseFlags) open(ctx context.Context, v *invocation, log *slog.Logger) (openBase, error) {
+// open opens the knowledge base that the flags name. One in the data folder
+// works on its jobs if work is set; an engine always does.
+func (o *baseFlags) open(ctx context.Context, v *invocation, log *slog.Logger, work bool) (openBase, error) {
 	if o.url == "" {
-		return o.openLocal(ctx, v, log)
+		return o.openLocal(ctx, v, log, work)
 	}
 	c, err := kbclient.New(kbclient.Options{BaseURL: o.url, Key: o.key, Timeout: o.timeout, UserAgent: "knowhow/" + version(), Log: log})
 	if err != nil {
@@ -74,14 +77,43 @@ func (o *baseFlags) open(ctx context.Context, v *invocation, log *slog.Logger) (
 	return c, nil
 }
 
-// openLocal opens the knowledge base in the data folder.
-func (o *baseFlags) openLocal(context.Context, *invocation, *slog.Logger) (openBase, error) {
-	return nil, &hintError{errors.New("this version has no knowledge base of its own"), "Name an engine with --engine-url or KB_ENGINE_URL."}
+// A localBase is a knowledge base in the data folder.
+type localBase struct {
+	*kb.Local
+	index *index.Index
+	stop  context.CancelFunc
+	work  sync.WaitGroup
 }
 
-// use calls f with the knowledge base.
-func (o *baseFlags) use(ctx context.Context, v *invocation, f func(kb.Base) error) error {
-	base, err := o.open(ctx, v, slog.New(terminal.NewHandler(terminal.NewLines(v.stderr, nil), slog.LevelWarn)))
+// openLocal opens the knowledge base in the data folder, without the documents
+// of sources.
+func (o *baseFlags) openLocal(ctx context.Context, v *invocation, log *slog.Logger, work bool) (openBase, error) {
+	dir, err := dataFolder(v.Env, o.data)
+	if err != nil {
+		return nil, err
+	}
+	x, err := index.Open(ctx, index.Options{Dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	b := &localBase{index: x, Local: kb.NewLocal(kb.Options{Index: x, Dir: dir, MaxUpload: o.maxUpload, Version: version(), Log: log})}
+	ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx))
+	if work {
+		b.work.Go(func() { b.Run(ctx) })
+	}
+	return b, nil
+}
+
+// Close ends the work on jobs and closes the index.
+func (b *localBase) Close() error {
+	b.stop()
+	b.work.Wait()
+	return b.index.Close()
+}
+
+// use calls f with the knowledge base; see open for work.
+func (o *baseFlags) use(ctx context.Context, v *invocation, work bool, f func(kb.Base) error) error {
+	base, err := o.open(ctx, v, slog.New(terminal.NewHandler(terminal.NewLines(v.stderr, nil), slog.LevelWarn)), work)
 	if err != nil {
 		return err
 	}
@@ -119,7 +151,6 @@ type kbFlags struct {
 	tools                          string
 	hosts, origins                 []string
 	ttl                            time.Duration
-	maxUpload                      int64
 }
 
 // kbCommand serves a knowledge base.
@@ -134,7 +165,7 @@ func kbCommand(v *invocation, f *flagSet) func(context.Context) error {
 		string(mcpserver.Latest), string(mcpserver.Pinned), string(mcpserver.Cody))
 	httpFlags(f, &o.hosts, &o.origins)
 	f.Duration(&o.ttl, flag{Env: "KNOWHOW_UPLOAD_TTL", Default: "10m", Help: "time from the start of an upload until it is dropped"})
-	maxUploadVariable(f, &o.maxUpload)
+	maxUploadVariable(f, &o.base.maxUpload)
 	f.operand = func(arg string) error {
 		e := v.usagef("unexpected argument %q", arg)
 		if arg == "search" {
@@ -169,7 +200,7 @@ func (v *invocation) serveKB(ctx context.Context, o *kbFlags) (err error) {
 			return err
 		}
 	}
-	base, err := o.base.open(ctx, v, log)
+	base, err := o.base.open(ctx, v, log, true)
 	if err != nil {
 		return err
 	}
@@ -229,7 +260,7 @@ func (o *kbFlags) uploads(v *invocation) (a *kbmcp.Uploads, remove func(), err e
 		}
 		dir = filepath.Join(dir, "uploads")
 	}
-	a, err = kbmcp.OpenUploads(kbmcp.UploadOptions{Dir: dir, MaxSize: o.maxUpload, TTL: o.ttl})
+	a, err = kbmcp.OpenUploads(kbmcp.UploadOptions{Dir: dir, MaxSize: o.base.maxUpload, TTL: o.ttl})
 	if err != nil {
 		return nil, nil, &hintError{err, "Name a folder that can be written with --data or KB_DATA_DIR."}
 	}

@@ -137,7 +137,7 @@ func kbSearchCommand(v *invocation, f *flagSet) func(context.Context) error {
 		if err != nil {
 			return v.usagef("%s", errkind.Message(err))
 		}
-		return base.use(ctx, v, func(b kb.Base) error {
+		return base.use(ctx, v, false, func(b kb.Base) error {
 			found, err := b.Search(ctx, kb.SearchQuery{Query: strings.Join(words, " "), Top: top, Tags: all})
 			switch {
 			case err != nil:
@@ -194,7 +194,7 @@ func noteAddCommand(v *invocation, f *flagSet) func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		return base.use(ctx, v, func(b kb.Base) error {
+		return base.use(ctx, v, true, func(b kb.Base) error {
 			id, err := b.AddNote(ctx, kb.Note{Text: text, Title: title, Tags: all})
 			if err != nil {
 				return err
@@ -283,7 +283,7 @@ func noteListCommand(v *invocation, f *flagSet) func(context.Context) error {
 			return v.usagef("want one --tag or one --collection")
 		}
 		filter := kb.DocumentFilter{Limit: top, Tag: strings.Join(all, "")}
-		return base.use(ctx, v, func(b kb.Base) error {
+		return base.use(ctx, v, false, func(b kb.Base) error {
 			found, err := b.Documents(ctx, filter)
 			switch {
 			case err != nil:
@@ -329,7 +329,7 @@ func noteGetCommand(v *invocation, f *flagSet) func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		return base.use(ctx, v, func(b kb.Base) error {
+		return base.use(ctx, v, false, func(b kb.Base) error {
 			d, err := b.Document(ctx, id)
 			switch {
 			case err != nil:
@@ -368,7 +368,7 @@ func noteRemoveCommand(v *invocation, f *flagSet) func(context.Context) error {
 			}
 			ids = append(ids, id)
 		}
-		return base.use(ctx, v, func(b kb.Base) error {
+		return base.use(ctx, v, false, func(b kb.Base) error {
 			var errs []error
 			for _, id := range ids {
 				errs = append(errs, b.Delete(ctx, id))
