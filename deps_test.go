@@ -88,6 +88,10 @@ var deps = map[string]string{
 	"kb":       "document index ingest query sanitize search",
 	"kbserver": "httpguard kb",
 
+	// The client of the engine API, and the MCP tools over any base.
+	"kbclient": "kb compact sanitize",
+	"kbmcp":    "kb mcpserver httpguard compact sanitize",
+
 	// The command line may import everything.
 	"cli": "*",
 
@@ -106,7 +110,7 @@ var restricted = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
 	"modernc.org/sqlite":                     "index",
 	"database/sql":                           "index",
-	"net/http":                               "httpguard mcpserver fess fessserver kbserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make",
+	"net/http":                               "httpguard mcpserver fess fessserver kbserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp",
 	"testing":                                "search/searchtest kb/kbtest fess/fesstest mcpserver/mcptest",
 	"flag":                                   "", // cli/flags.go declares the flags
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",

@@ -222,16 +222,24 @@ func toolGroups(s string) ([]fessmcp.Group, error) {
 // listener returns the host and port to listen on. Without a token, it refuses
 // addresses other than loopback.
 func (v *invocation) listener(addr, token string) (host string, port int, err error) {
+	if host, port, err = v.hostPort(addr); err != nil {
+		return "", 0, err
+	}
+	if token == "" && !httpguard.Loopback(host) {
+		return "", 0, &hintError{fmt.Errorf("--addr %s listens beyond this machine, which requires a token", addr),
+			"Set --token or KNOWHOW_TOKEN, or listen on 127.0.0.1."}
+	}
+	return host, port, nil
+}
+
+// hostPort returns the parts of the address in --addr.
+func (v *invocation) hostPort(addr string) (host string, port int, err error) {
 	host, service, err := net.SplitHostPort(addr)
 	if err == nil {
 		port, err = net.LookupPort("tcp", service)
 	}
 	if err != nil {
 		return "", 0, v.usagef("--addr: got %q, want HOST:PORT, for example 127.0.0.1:7411", addr)
-	}
-	if token == "" && !httpguard.Loopback(host) {
-		return "", 0, &hintError{fmt.Errorf("--addr %s listens beyond this machine, which requires a token", addr),
-			"Set --token or KNOWHOW_TOKEN, or listen on 127.0.0.1."}
 	}
 	return host, port, nil
 }
