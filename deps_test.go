@@ -85,7 +85,8 @@ var deps = map[string]string{
 	"search/scope": "search",
 
 	// The knowledge base.
-	"kb": "document index ingest query sanitize search",
+	"kb":       "document index ingest query sanitize search",
+	"kbserver": "httpguard kb",
 
 	// The client of the engine API, and the MCP tools over any base.
 	"kbclient": "kb compact sanitize",

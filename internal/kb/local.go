@@ -74,8 +74,12 @@ func random() string {
 	return hex.EncodeToString(b)
 }
 
+// Incoming returns the folder of files that are not yet indexed, in a data
+// folder. Files there that no job names are removed after an hour.
+func Incoming(dir string) string { return filepath.Join(dir, "incoming") }
+
 // staging is the folder of the bytes of files that are not yet indexed.
-func (b *Local) staging() string { return filepath.Join(b.o.Dir, "uploads") }
+func (b *Local) staging() string { return Incoming(b.o.Dir) }
 
 // hidden returns the labels of the sources whose documents are not in the base.
 func (b *Local) hidden(ctx context.Context) ([]string, error) {
