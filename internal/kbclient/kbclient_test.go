@@ -316,24 +316,21 @@ func TestTimeouts(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		check := func(what string, err error, took time.Duration) {
+		check := func(what string, err error, least time.Duration) {
 			t.Helper()
 			remote, _ := errors.AsType[*errkind.Remote](err)
 			if remote == nil || remote.Status != 504 || remote.Reason != kbclient.TimeoutReason || !errkind.Retryable(err) {
 				t.Errorf("%s: error = %v", what, err)
 			}
-			if got := time.Since(start); got < took || got > took+time.Second {
-				t.Errorf("%s took %v, want %v", what, got, took)
+			if got := time.Since(start); got < least || got > least+10*time.Minute {
+				t.Errorf("%s took %v, want %v or a little more", what, got, least)
 			}
 			start = time.Now()
 		}
 		_, err = c.Status(t.Context())
 		check("status", err, 5*time.Second)
 		_, err = c.AddFile(t.Context(), kb.File{Filename: "a"}, strings.NewReader(strings.Repeat("x", 60)))
-		if time.Since(start) < time.Minute {
-			t.Errorf("a file that is sent slowly ended after %v", time.Since(start))
-		}
-		check("file", err, time.Since(start))
+		check("a file that is sent slowly", err, 65*time.Second)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		if _, err = c.Status(ctx); !errors.Is(err, context.Canceled) {
