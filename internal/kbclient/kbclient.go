@@ -21,6 +21,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"knowhow/internal/compact"
 	"knowhow/internal/errkind"
@@ -363,6 +364,10 @@ func (c *Client) send(ctx, call context.Context, r request, body io.Reader, medi
 
 // AddFile implements [kb.Base].
 func (c *Client) AddFile(ctx context.Context, f kb.File, r io.Reader) (int64, error) {
+	if strings.ContainsFunc(f.Filename, unicode.IsControl) {
+		// It would be escaped on its way, and arrive as another name.
+		return 0, &errkind.Argument{Name: "file", Value: f.Filename, Want: "a file name without control characters"}
+	}
 	var form bytes.Buffer
 	w := multipart.NewWriter(&form)
 	for _, tag := range f.Tags {

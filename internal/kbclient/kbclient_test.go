@@ -147,12 +147,12 @@ func TestAddFile(t *testing.T) {
 		io.WriteString(w, `{"job_id":8}`)
 	})
 	content := strings.Repeat("0123456789", 100_000)
-	id, err := c.AddFile(t.Context(), kb.File{Filename: "a \"b\"\r\nX: y.md", MediaType: "text/markdown; charset=utf-8", SourcePath: "p/a.md", Tags: []string{"a\r\n", "b"}},
+	id, err := c.AddFile(t.Context(), kb.File{Filename: "a \"b\" é.md", MediaType: "text/markdown; charset=utf-8", SourcePath: "p/a.md", Tags: []string{"a\r\n", "b"}},
 		strings.NewReader(content))
 	if id != 8 || err != nil {
 		t.Fatalf("AddFile = %d, %v", id, err)
 	}
-	want := sent{[]string{"a\r\n", "b"}, "p/a.md", `a "b"%0D%0AX: y.md`, "text/markdown; charset=utf-8", content}
+	want := sent{[]string{"a\r\n", "b"}, "p/a.md", `a "b" é.md`, "text/markdown; charset=utf-8", content}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("form (-want +got):\n%.2000s", diff)
 	}
