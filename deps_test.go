@@ -90,7 +90,7 @@ var deps = map[string]string{
 
 	// The client of the engine API, and the MCP tools over any base.
 	"kbclient": "kb compact sanitize",
-	"kbmcp":    "kb mcpserver httpguard compact sanitize",
+	"kbmcp":    "kb mcpserver httpguard sanitize",
 
 	// The command line may import everything.
 	"cli": "*",

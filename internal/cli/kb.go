@@ -148,7 +148,7 @@ func explainEngine(err error) error {
 type kbFlags struct {
 	base                           baseFlags
 	addr, key, transport, revision string
-	tools                          string
+	tools, embedder                string
 	hosts, origins                 []string
 	ttl                            time.Duration
 }
@@ -159,6 +159,7 @@ func kbCommand(v *invocation, f *flagSet) func(context.Context) error {
 	o.base.define(f)
 	f.String(&o.addr, flag{Name: "addr", Value: "HOST:PORT", Default: kbAddr, Env: "KB_MCP_ADDR", Help: "HTTP: address to listen on"})
 	f.Token(&o.key, flag{Name: "api-key", Value: "KEY", Env: "KB_MCP_API_KEY", Help: "HTTP: key that every agent must send as Authorization: Bearer"})
+	f.Choice(&o.embedder, flag{Name: "embedder", Help: "this version searches by words with either value"}, "builtin", "none")
 	f.Choice(&o.transport, flag{Name: "transport", Help: "how clients connect; with stdio the server serves the one client that started it"}, "http", "stdio")
 	f.Choice(&o.tools, flag{Name: "tools", Help: "extra adds kb_list, kb_collections and kb_delete"}, "kb", "extra")
 	f.Choice(&o.revision, flag{Name: "revision", Help: "MCP revision; latest negotiates every revision"},
