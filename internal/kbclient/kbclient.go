@@ -21,6 +21,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"knowhow/internal/compact"
 	"knowhow/internal/errkind"
@@ -363,6 +364,10 @@ func (c *Client) send(ctx, call context.Context, r request, body io.Reader, medi
 
 // AddFile implements [kb.Base].
 func (c *Client) AddFile(ctx context.Context, f kb.File, r io.Reader) (int64, error) {
+	if strings.ContainsFunc(f.Filename, unicode.IsControl) {
+		// It would be escaped on its way, and arrive as another name.
+		return 0, &errkind.Argument{Name: "file", Value: f.Filename, Want: "a file name without control characters"}
+	}
 	var form bytes.Buffer
 	w := multipart.NewWriter(&form)
 	for _, tag := range f.Tags {
@@ -384,13 +389,12 @@ func (c *Client) AddFile(ctx context.Context, f kb.File, r io.Reader) (int64, er
 	defer cancel(nil)
 	silence := time.AfterFunc(c.options.Timeout, func() { cancel(context.DeadlineExceeded) })
 	defer silence.Stop()
-	file := &watched{Reader: r, read: func() { silence.Reset(c.options.Timeout) }}
+	body := &watched{Reader: io.MultiReader(&form, r, strings.NewReader(end)), read: func() { silence.Reset(c.options.Timeout) }}
 	var result struct {
 		ID int64 `json:"job_id"`
 	}
-	body := io.MultiReader(&form, file, strings.NewReader(end))
 	err := c.send(ctx, call, request{method: http.MethodPost, path: "/jobs"}, body, w.FormDataContentType(), &result)
-	if failed := file.failed.Load(); failed != nil {
+	if failed := body.failed.Load(); failed != nil {
 		return 0, *failed
 	}
 	return result.ID, err

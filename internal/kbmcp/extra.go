@@ -41,7 +41,7 @@ type listArgs struct {
 func (t *tools) listDocuments(ctx context.Context, in listArgs) (any, error) {
 	f := kb.DocumentFilter{Tag: in.Tag, Limit: in.Limit, Offset: in.Offset}
 	if in.Tag != "" {
-		if err := checkTags([]string{in.Tag}); err != nil {
+		if err := checkTag("tag", in.Tag); err != nil {
 			return nil, err
 		}
 	}

@@ -115,13 +115,20 @@ func checkCollection(name string) error {
 // checkTags refuses tags that no document can have.
 func checkTags(tags []string) error {
 	for i, tag := range tags {
-		name := fmt.Sprintf("tags[%d]", i)
-		switch {
-		case isCollection(tag):
-			return &errkind.Argument{Name: name, Value: tag, Want: "a tag that is not a collection; name that in the argument collection"}
-		case strings.TrimSpace(tag) != tag || tag == "" || len(tag) > kb.MaxTag || !utf8.ValidString(tag) || strings.ContainsFunc(tag, unicode.IsControl):
-			return &errkind.Argument{Name: name, Value: tag, Want: fmt.Sprintf("1 to %d bytes without blanks at the ends", kb.MaxTag)}
+		if err := checkTag(fmt.Sprintf("tags[%d]", i), tag); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// checkTag refuses the tag in an argument.
+func checkTag(argument, tag string) error {
+	switch {
+	case isCollection(tag):
+		return &errkind.Argument{Name: argument, Value: tag, Want: "a tag that is not a collection; name that in the argument collection"}
+	case strings.TrimSpace(tag) != tag || tag == "" || len(tag) > kb.MaxTag || !utf8.ValidString(tag) || strings.ContainsFunc(tag, unicode.IsControl):
+		return &errkind.Argument{Name: argument, Value: tag, Want: fmt.Sprintf("1 to %d bytes on one line, without blanks at the ends", kb.MaxTag)}
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ type startArgs struct {
 	Tags       []string `json:"tags,omitempty" jsonschema:"Tags, by which searches can be narrowed" limits:"maxItems=50"`
 	Collection string   `json:"collection,omitempty" jsonschema:"Collection of the file; by default documents" limits:"minLength=1 maxLength=100"`
 	SourcePath string   `json:"source_path,omitempty" jsonschema:"Path by which the file is known; by default the filename" limits:"minLength=1 maxLength=1000"`
-	SHA256     string   `json:"sha256,omitempty" jsonschema:"SHA-256 of the file in hex, to detect damage" limits:"minLength=64 maxLength=64"`
+	SHA256     string   `json:"sha256,omitempty" jsonschema:"SHA-256 of the file in hex, to detect damage" limits:"minLength=1 maxLength=64"`
 }
 
 var sumPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
@@ -119,7 +119,10 @@ func (t *tools) uploadFinish(ctx context.Context, in finishArgs) (any, error) {
 // PUT PATH/UPLOAD_ID. The responses are JSON, as those of the engine API.
 func (a *Uploads) Route(path string) httpguard.Route {
 	return httpguard.Route{
-		Path: path, Tree: true, Handler: http.StripPrefix(path+"/", http.HandlerFunc(a.serve)),
+		Path: path, Tree: true,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			a.serve(w, r, strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, path), "/"))
+		}),
 		Refuse: func(w http.ResponseWriter, _ *http.Request, f httpguard.Refusal) {
 			if f.Status == http.StatusUnauthorized {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="mcp"`)
@@ -142,15 +145,15 @@ type apiError struct {
 // maxDrained is how much of a refused body is read, in bytes.
 const maxDrained = 8 << 20
 
-// serve stores the body of a PUT.
-func (a *Uploads) serve(w http.ResponseWriter, r *http.Request) {
+// serve stores the body of a PUT as the file of an upload.
+func (a *Uploads) serve(w http.ResponseWriter, r *http.Request, id string) {
 	if r.Method != http.MethodPut {
 		w.Header().Set("Allow", http.MethodPut)
 		httpguard.Drain(w, r, maxDrained)
 		writeJSON(w, http.StatusMethodNotAllowed, errorBody{apiError{"METHOD_NOT_ALLOWED", "send the file with PUT"}})
 		return
 	}
-	state, err := a.put(r.URL.Path, r.ContentLength, &patient{r.Body, http.NewResponseController(w), 0})
+	state, err := a.put(id, r.ContentLength, &patient{r.Body, http.NewResponseController(w), 0})
 	if err == nil {
 		writeJSON(w, http.StatusOK, state)
 		return
