@@ -16,6 +16,7 @@ import (
 	"knowhow/internal/index"
 	"knowhow/internal/indexing"
 	"knowhow/internal/job"
+	"knowhow/internal/kb"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/search/scope"
 	"knowhow/internal/source"
@@ -50,6 +51,7 @@ func (v *invocation) runServe(ctx context.Context, o *serveOptions) (err error) 
 	}
 	s.index, s.sources = x, sources
 	s.backend = scope.New(x, s.labels()...)
+	s.base = kb.NewLocal(kb.Options{Index: x, Dir: o.data, Sources: s.labels(), MaxUpload: o.maxUpload, Version: version(), Log: s.log})
 	return errors.Join(s.run(ctx), x.Close())
 }
 
@@ -62,6 +64,7 @@ type serving struct {
 	index   *index.Index
 	sources []document.Source // that this process serves
 	backend *scope.Scope      // the part of index that this process serves
+	base    *kb.Local         // the same part, and what users added
 	lines   *terminal.Lines   // stderr
 	log     *slog.Logger
 
@@ -97,6 +100,7 @@ func (s *serving) run(ctx context.Context) error {
 			}
 		})
 	}
+	background.Go(func() { s.base.Run(ctx) })
 	server := s.server(s.mainDomain(), s.backend)
 	if s.o.stdio() {
 		index()

@@ -55,6 +55,7 @@ type serveOptions struct {
 	noWatch, yes                          bool
 	hosts, origins                        []string
 	groups                                []fessmcp.Group
+	maxUpload                             int64
 	sources                               []sourceArg
 	next                                  sourceArg // flags for the next source
 }
@@ -160,6 +161,7 @@ func (o *serveOptions) define(f *flagSet) {
 	f.Bool(&o.yes, flag{Name: "yes", Help: "index a home folder or a whole disk without asking"})
 	f.Choice(&ignored, flag{Name: "revision", Help: "MCP revisions to negotiate; latest is every one"}, "latest")
 	httpFlags(f, &o.hosts, &o.origins)
+	maxUploadVariable(f, &o.maxUpload)
 	f.operand = func(arg string) error {
 		o.next.path = arg
 		o.sources = append(o.sources, o.next)

@@ -12,6 +12,8 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/fessserver"
 	"knowhow/internal/httpguard"
+	"knowhow/internal/kb"
+	"knowhow/internal/kbserver"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/search/scope"
 )
@@ -23,6 +25,10 @@ const (
 	// fessPath is the path of the Fess API, with which fess and other clients
 	// of Fess can use serve.
 	fessPath = "/fess"
+
+	// kbPath is the path of the knowledge base, before the paths of the engine
+	// API.
+	kbPath = "/kb"
 )
 
 // listen serves every source on one listener until ctx ends. It calls index
@@ -39,6 +45,7 @@ func (s *serving) listen(ctx context.Context, server *mcpserver.Server, index fu
 			Routes: []httpguard.Route{
 				all, one,
 				fessserver.Route(fessserver.Options{Backend: s.backend, Prefix: fessPath, Log: s.log}),
+				kbserver.Route(kbserver.Options{Base: s.base, Prefix: kbPath, TempDir: kb.Incoming(s.o.data), MaxUpload: s.o.maxUpload, Log: s.log}),
 				{Path: "/", Tree: true}, // requires the token for every path
 			},
 		},

@@ -34,7 +34,7 @@ type task struct {
 
 // Times and limits of jobs.
 const (
-	claimTime   = 6 * time.Second // without a renewal, another process takes over the job
+	claimTime   = 4 * time.Second // without a renewal, another process takes over the job
 	pollTime    = time.Second     // for jobs that other processes added or left
 	readTime    = 2 * time.Minute // for extracting the text of a file
 	releaseTime = 2 * time.Second // for releasing a job when the program ends
@@ -161,12 +161,18 @@ func (b *Local) sweep(ctx context.Context) error {
 }
 
 // Run works on jobs until ctx ends: on one note and on one file at a time, over
-// all processes with the same data folder.
+// all processes with the same data folder. First it has the index build what is
+// missing for searches, for example after a backup was restored.
 func (b *Local) Run(ctx context.Context) {
 	if err := b.sweep(ctx); err != nil && ctx.Err() == nil {
 		b.o.Log.Warn("old uploads cannot be removed", "error", err)
 	}
 	var workers sync.WaitGroup
+	workers.Go(func() {
+		if err := b.o.Index.Maintain(ctx, nil); err != nil && ctx.Err() == nil {
+			b.o.Log.Error("some documents cannot be found until the program is started again", "error", err)
+		}
+	})
 	for kind := range b.wake {
 		workers.Go(func() { b.work(ctx, kind) })
 	}

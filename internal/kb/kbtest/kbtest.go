@@ -38,8 +38,8 @@ func Run(t *testing.T, open func(t *testing.T) kb.Base) {
 // MaxUpload is the limit on uploads in bytes for the suite.
 const MaxUpload = 64 << 10
 
-// await waits for a job to end.
-func await(t *testing.T, b kb.Base, id int64) *kb.Job {
+// Await waits for a job to end.
+func Await(t *testing.T, b kb.Base, id int64) *kb.Job {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -55,13 +55,19 @@ func await(t *testing.T, b kb.Base, id int64) *kb.Job {
 	}
 }
 
-// stored waits for a job to store a document and returns it.
+// stored is Stored for the result of a method that adds a job.
 func stored(t *testing.T, b kb.Base, job int64, err error) *kb.Document {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := await(t, b, job)
+	return Stored(t, b, job)
+}
+
+// Stored waits for a job to store a document and returns it.
+func Stored(t *testing.T, b kb.Base, job int64) *kb.Document {
+	t.Helper()
+	j := Await(t, b, job)
 	if j.Status != kb.Done || j.DocumentID == nil {
 		t.Fatalf("the job ended with %+v", j)
 	}
@@ -117,7 +123,7 @@ func testNote(t *testing.T, b kb.Base) {
 	if d.CreatedAt.IsZero() || d.UpdatedAt.Before(d.CreatedAt) || time.Since(d.CreatedAt).Abs() > time.Hour {
 		t.Errorf("times = %v, %v", d.CreatedAt, d.UpdatedAt)
 	}
-	j := await(t, b, job)
+	j := Await(t, b, job)
 	same(t, "job", j, &kb.Job{ID: job, Status: kb.Done, Type: kb.TypeNote, DocumentID: &d.ID})
 	if n := Note(t, b, "Meetings are on Tuesdays.\nRoom 5."); n.Title != "Meetings are on Tuesdays." || !slices.Equal(n.Tags, []string{"collection:documents"}) {
 		t.Errorf("note = %+v", n)
@@ -451,7 +457,7 @@ func testJobs(t *testing.T, b kb.Base) {
 		ids = append(ids, id)
 	}
 	for _, id := range ids {
-		await(t, b, id)
+		Await(t, b, id)
 	}
 	slices.Reverse(ids)
 	for _, c := range []struct {
@@ -482,7 +488,7 @@ func testFailedJob(t *testing.T, b kb.Base) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := await(t, b, id)
+	j := Await(t, b, id)
 	if j.Status != kb.Failed || j.Error == "" || j.DocumentID != nil || strings.Contains(j.Error, "/") {
 		t.Errorf("job = %+v", j)
 	}
