@@ -67,6 +67,9 @@ type chat struct {
 //	@listen          opens the stream of what the server sends by itself; what comes on it is printed
 //	@heard TEXT      waits until TEXT has come on it
 //	@get PATH        prints status and body of GET PATH
+//	@send METHOD PATH JSON   prints status and body of such a request
+//	@done PATH       waits until the job at a path of the engine API has ended
+//	@exec PROGRAM ARG...     runs a program with $URL as the address of the server, and prints its output
 //	@path PATH       posts to another path from here on, in a new session
 //	@until TEXT      repeats the next message until an answer has TEXT; of the answers before, notifications alone are printed
 //	@gone TEXT       repeats the next message until no answer has TEXT
@@ -153,6 +156,39 @@ func (c *chat) line(line string) {
 		check(err)
 		resp.Body.Close()
 		fmt.Println(resp.Status, strings.TrimSpace(string(body)))
+	case word == "@done":
+		for state := []byte(nil); !bytes.Contains(state, []byte(`"status":"done"`)) && !bytes.Contains(state, []byte(`"status":"failed"`)); <-time.After(10 * time.Millisecond) {
+			req, err := http.NewRequest("GET", c.base+rest, nil)
+			check(err)
+			req.Header.Set("Authorization", c.header.Get("Authorization"))
+			resp, err := http.DefaultClient.Do(req)
+			check(err)
+			state, err = io.ReadAll(resp.Body)
+			check(err)
+			resp.Body.Close()
+		}
+	case word == "@send":
+		method, rest, _ := strings.Cut(rest, " ")
+		path, body, _ := strings.Cut(rest, " ")
+		req, err := http.NewRequest(method, c.base+path, strings.NewReader(body))
+		check(err)
+		req.Header.Set("Content-Type", "application/json")
+		for key, values := range c.header {
+			req.Header[key] = values
+		}
+		resp, err := http.DefaultClient.Do(req)
+		check(err)
+		answer, err := io.ReadAll(resp.Body)
+		check(err)
+		resp.Body.Close()
+		fmt.Println(resp.Status, strings.TrimSpace(string(answer)))
+	case word == "@exec":
+		words := strings.Fields(strings.ReplaceAll(rest, "$URL", c.base))
+		out, err := exec.Command(words[0], words[1:]...).CombinedOutput()
+		fmt.Print(string(out))
+		if err != nil {
+			fmt.Println(err)
+		}
 	case word == "@path":
 		c.path = rest
 		c.header.Del("Mcp-Session-Id")
