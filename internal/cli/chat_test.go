@@ -169,7 +169,7 @@ func (c *chat) line(line string) {
 		}
 	case word == "@send":
 		method, rest, _ := strings.Cut(rest, " ")
-		path, body, _ := strings.Cut(rest, " ")
+		path, body, _ := strings.Cut(strings.ReplaceAll(rest, "$uploadID", c.upload), " ")
 		req, err := http.NewRequest(method, c.base+path, strings.NewReader(body))
 		check(err)
 		req.Header.Set("Content-Type", "application/json")
