@@ -218,7 +218,7 @@ func TestAbandonedUpload(t *testing.T) {
 			"kb_upload_chunk":  {"upload_id": id, "data": "", "chunk_index": 0},
 			"kb_upload_finish": {"upload_id": id},
 		} {
-			if _, e := c.Tool(name, a); e == nil || e.Code != -32002 || !strings.Contains(e.Message, "1m0s after its start") {
+			if _, e := c.Tool(name, a); e == nil || e.Code != -32002 || !strings.Contains(e.Message, "1m after its start") {
 				t.Errorf("%s: %v", name, e)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -467,4 +468,42 @@ func (bigBase) Document(context.Context, int64) (*kb.Document, error) {
 		d.Chunks[i] = kb.Chunk{Index: i, Text: strings.Repeat("word ", 1000)}
 	}
 	return d, nil
+}
+
+// The page on notes has every tool with its arguments, the required ones in
+// bold.
+func TestDocs(t *testing.T) {
+	page, err := os.ReadFile("../../docs/notes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list struct {
+		Tools []struct {
+			Name        string
+			InputSchema struct {
+				Properties map[string]any
+				Required   []string
+			}
+		}
+	}
+	_, base := newEngine(t)
+	connect(t, "2025-11-25", kbmcp.Options{Base: base}).Call("tools/list", nil).Decode(t, &list)
+	for _, tool := range list.Tools {
+		row := regexp.MustCompile("(?m)^\\| `" + tool.Name + "` \\|(.*?) \\|").FindSubmatch(page)
+		if row == nil {
+			t.Errorf("docs/notes.md has no row for %s", tool.Name)
+			continue
+		}
+		got := map[string]bool{}
+		for _, m := range regexp.MustCompile("(\\*\\*)?`(\\w+)`").FindAllStringSubmatch(string(row[1]), -1) {
+			got[m[2]] = m[1] != ""
+		}
+		want := map[string]bool{}
+		for name := range tool.InputSchema.Properties {
+			want[name] = slices.Contains(tool.InputSchema.Required, name)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("docs/notes.md, arguments of %s (-want +got):\n%s", tool.Name, diff)
+		}
+	}
 }

@@ -164,6 +164,9 @@ func (a *Uploads) begin(s uploadStart) (id string, err error) {
 
 var errClosed = fmt.Errorf("the server is ending, try again when it is back: %w", errkind.Unavailable)
 
+// ttl returns the time of an upload as people write it: 10m, not 10m0s.
+func (a *Uploads) ttl() string { return strings.Replace(a.o.TTL.String(), "m0s", "m", 1) }
+
 // expire drops an upload whose time has ended.
 func (a *Uploads) expire(id string) {
 	a.mu.Lock()
@@ -198,7 +201,7 @@ func (a *Uploads) find(id string) (*upload, error) {
 		return nil, errClosed
 	case u == nil:
 		return nil, fmt.Errorf("upload_id %s is not known: an upload ends %v after its start and when the server restarts; "+
-			"start a new one with kb_upload_start: %w", strconv.Quote(cut(id)), a.o.TTL, errkind.NotFound)
+			"start a new one with kb_upload_start: %w", strconv.Quote(cut(id)), a.ttl(), errkind.NotFound)
 	case u.done || u.busy:
 		return nil, fmt.Errorf("the upload is already finished; start a new one with kb_upload_start: %w", errkind.Conflict)
 	}

@@ -29,7 +29,7 @@ func (t *tools) registerUploads(s *mcpserver.Server) {
 	add(t, s, mcpserver.Tool{
 		Name: "kb_upload_start", Title: "Start an upload",
 		Description: fmt.Sprintf("Start the upload of a file to the knowledge base: kb_upload_start, then kb_upload_chunk for each part, then kb_upload_finish, "+
-			"all within %v. A file replaces the document with the same source_path.", t.o.Uploads.o.TTL) + whole,
+			"all within %v. A file replaces the document with the same source_path.", t.o.Uploads.ttl()) + whole,
 	}, t.uploadStart)
 	add(t, s, mcpserver.Tool{
 		Name: "kb_upload_chunk", Title: "Upload a part of a file",
