@@ -44,6 +44,7 @@ type chat struct {
 	cursor string         // nextCursor of the last answer
 	docID  string         // first doc_id of the last answer that had one
 	jobID  string         // jobId of the last answer that had one
+	upload string         // upload_id of the last answer that had one
 	until  string         // what the next message is repeated for
 	gone   string         // what it is repeated to get rid of
 }
@@ -77,6 +78,7 @@ type chat struct {
 //	@remove FILE     removes a file
 //	$docID           is the first doc_id of the last answer
 //	$jobID           is the jobId of the last answer that had one
+//	$uploadID        is the upload_id of the last answer that had one
 //	$nextCursor      is the nextCursor of the last answer, as a JSON string
 func mcpchat() {
 	overHTTP := flag.Bool("http", false, "talk to an HTTP server")
@@ -167,7 +169,7 @@ func (c *chat) line(line string) {
 		}
 	case word == "@send":
 		method, rest, _ := strings.Cut(rest, " ")
-		path, body, _ := strings.Cut(rest, " ")
+		path, body, _ := strings.Cut(strings.ReplaceAll(rest, "$uploadID", c.upload), " ")
 		req, err := http.NewRequest(method, c.base+path, strings.NewReader(body))
 		check(err)
 		req.Header.Set("Content-Type", "application/json")
@@ -220,7 +222,7 @@ func (c *chat) message(line string) {
 	message, quiet := strings.CutPrefix(line, "!")
 	quoted, err := json.Marshal(c.cursor)
 	check(err)
-	message = strings.NewReplacer("$nextCursor", string(quoted), "$docID", c.docID, "$jobID", c.jobID).Replace(message)
+	message = strings.NewReplacer("$nextCursor", string(quoted), "$docID", c.docID, "$jobID", c.jobID, "$uploadID", c.upload).Replace(message)
 	answers := c.send(message, !quiet)
 	// The server works at its own pace, and what it does shows in its
 	// answers alone: so they are asked for until chatTime is over.
@@ -247,6 +249,9 @@ func (c *chat) message(line string) {
 		if m := jobIDPattern.FindStringSubmatch(answer); m != nil {
 			c.jobID = m[1]
 		}
+		if m := uploadIDPattern.FindStringSubmatch(answer); m != nil {
+			c.upload = m[1]
+		}
 	}
 }
 
@@ -255,6 +260,9 @@ var docIDPattern = regexp.MustCompile(`\\"doc_id\\":\\"([^\\"]+)`)
 
 // jobIDPattern finds the id of a job likewise.
 var jobIDPattern = regexp.MustCompile(`\\"jobId\\":\\"([^\\"]+)`)
+
+// uploadIDPattern finds the id of an upload likewise.
+var uploadIDPattern = regexp.MustCompile(`\\"upload_id\\":\\"([^\\"]+)`)
 
 // nextCursor returns the nextCursor of a result, or of the JSON text in a
 // tool's result.

@@ -259,18 +259,26 @@ func (o *kbFlags) uploads(v *invocation) (a *kbmcp.Uploads, remove func(), err e
 		if dir, err = dataFolder(v.Env, o.base.data); err != nil {
 			return nil, nil, err
 		}
-		dir = filepath.Join(dir, "uploads")
 	}
-	a, err = kbmcp.OpenUploads(kbmcp.UploadOptions{Dir: dir, MaxSize: o.base.maxUpload, TTL: o.ttl})
-	if err != nil {
-		return nil, nil, &hintError{err, "Name a folder that can be written with --data or KB_DATA_DIR."}
+	if a, err = openUploads(dir, kbmcp.UploadOptions{MaxSize: o.base.maxUpload, TTL: o.ttl}); err != nil {
+		return nil, nil, err
 	}
 	return a, func() {
 		_ = a.Close()
 		if temporary != "" {
-			_ = os.Remove(temporary) // it is empty, or the system removes it
+			_ = os.RemoveAll(temporary) // or the system removes it
 		}
 	}, nil
+}
+
+// openUploads opens the staging area of uploads in a data folder.
+func openUploads(data string, o kbmcp.UploadOptions) (*kbmcp.Uploads, error) {
+	o.Dir = filepath.Join(data, "uploads")
+	a, err := kbmcp.OpenUploads(o)
+	if err != nil {
+		return nil, &hintError{err, "Name a folder that can be written with --data."}
+	}
+	return a, nil
 }
 
 // checkEngine warns if the knowledge base does not answer. Its tools say so,

@@ -52,7 +52,7 @@ const (
 type serveOptions struct {
 	addr, data, domain, domainName, token string
 	transport                             string
-	noWatch, yes                          bool
+	noWatch, yes, kbTools                 bool
 	hosts, origins                        []string
 	groups                                []fessmcp.Group
 	maxUpload                             int64
@@ -142,8 +142,9 @@ func (o *serveOptions) define(f *flagSet) {
 		o.next.noIgnore = &value
 		return nil
 	})
-	f.Func(flag{Name: "tools", Value: "GROUPS", Default: "search", Help: "groups of tools: search, fess, or search,fess"}, func(s string) (err error) {
-		o.groups, err = toolGroups(s)
+	f.Func(flag{Name: "tools", Value: "GROUPS", Default: "search", Help: "groups of tools, separated by commas: search; fess, the other tools of the bridge; " +
+		"kb, the tools of the knowledge base, which write notes and files"}, func(s string) (err error) {
+		o.groups, o.kbTools, err = toolGroups(s)
 		return err
 	})
 	f.Func(flag{Name: "domain", Value: "ID", Help: "domain of /mcp, with which tool names begin; by default the label of the only source, or all"}, func(s string) error {
@@ -186,6 +187,8 @@ func (o *serveOptions) check(f *flagSet) (err error) {
 		return f.usagef("--exclude: no source follows it")
 	case o.next.noIgnore != nil:
 		return f.usagef("--no-ignore: no source follows it")
+	case o.kbTools && o.domain == kbTools:
+		return f.usagef("--domain %s: the tools of the knowledge base have names that begin with %s, choose another domain", o.domain, o.domain)
 	case f.given("port") && f.given("addr"):
 		return f.usagef("--addr and --port exclude each other")
 	}
@@ -201,24 +204,29 @@ func checkPort(s string) error {
 	return nil
 }
 
-// toolGroups parses the value of --tools.
-func toolGroups(s string) ([]fessmcp.Group, error) {
-	known := []string{string(fessmcp.SearchTools), string(fessmcp.FessTools)}
-	var groups []fessmcp.Group
+// kbTools is the group of the tools of the knowledge base.
+const kbTools = "kb"
+
+// toolGroups parses the value of --tools. It reports whether kbTools is among
+// the groups.
+func toolGroups(s string) (groups []fessmcp.Group, kb bool, err error) {
+	known := []string{string(fessmcp.SearchTools), string(fessmcp.FessTools), kbTools}
+	const want = "want search, fess and kb, separated by commas"
 	for name := range strings.SplitSeq(s, ",") {
 		name = strings.TrimSpace(name)
 		switch {
-		case name == "kb":
-			return nil, errors.New("but this version has no kb tools; want search, fess or search,fess")
+		case name == kbTools:
+			kb = true
+			continue
 		case !slices.Contains(known, name):
 			if near := spell.Near(name, known, 1); len(near) > 0 {
-				return nil, fmt.Errorf("want search, fess or search,fess; did you mean %s?", near[0])
+				return nil, false, fmt.Errorf("%s; did you mean %s?", want, near[0])
 			}
-			return nil, errors.New("want search, fess or search,fess")
+			return nil, false, errors.New(want)
 		}
 		groups = append(groups, fessmcp.Group(name))
 	}
-	return groups, nil
+	return groups, kb, nil
 }
 
 // listener returns the host and port to listen on. Without a token, it refuses

@@ -38,16 +38,20 @@ func (s *serving) listen(ctx context.Context, server *mcpserver.Server, index fu
 	labels := &labelHandlers{serving: s, made: map[string]*mcpserver.HTTPHandler{}}
 	one := all
 	one.Tree, one.Handler, one.Shutdown = true, labels, labels.shutdown
+	routes := []httpguard.Route{
+		all, one,
+		fessserver.Route(fessserver.Options{Backend: s.backend, Prefix: fessPath, Log: s.log}),
+		kbserver.Route(kbserver.Options{Base: s.base, Prefix: kbPath, TempDir: kb.Incoming(s.o.data), MaxUpload: s.o.maxUpload, Log: s.log}),
+		{Path: "/", Tree: true}, // requires the token for every path
+	}
+	if s.uploads != nil {
+		routes = append(routes, s.uploads.Route(uploadPath))
+	}
 	return s.serveHTTP(ctx, httpService{
 		host: s.host, port: s.port, path: mcpPath,
 		guard: httpguard.Options{
 			Token: s.o.token, AllowedHosts: s.o.hosts, AllowedOrigins: s.o.origins, Refuse: mcpserver.Refuse,
-			Routes: []httpguard.Route{
-				all, one,
-				fessserver.Route(fessserver.Options{Backend: s.backend, Prefix: fessPath, Log: s.log}),
-				kbserver.Route(kbserver.Options{Base: s.base, Prefix: kbPath, TempDir: kb.Incoming(s.o.data), MaxUpload: s.o.maxUpload, Log: s.log}),
-				{Path: "/", Tree: true}, // requires the token for every path
-			},
+			Routes: routes,
 		},
 		ready: func(url string) {
 			fmt.Fprint(s.stderr, snippets(s.snippetName(), url, tokenVariable("KNOWHOW_TOKEN", s.o.token)))
@@ -99,7 +103,7 @@ func (l *labelHandlers) handler(src document.Source) *mcpserver.HTTPHandler {
 	defer l.mu.Unlock()
 	h, ok := l.made[src.Label]
 	if !ok {
-		h = l.server(sourceDomain(src), scope.New(l.index, src.Label)).HTTP(mcpserver.HTTPOptions{})
+		h = l.server(sourceDomain(src), scope.New(l.index, src.Label), nil).HTTP(mcpserver.HTTPOptions{})
 		l.made[src.Label] = h
 	}
 	return h
