@@ -43,7 +43,7 @@ func (x *Index) Backup(ctx context.Context, file string) (err error) {
 	if err := copied.detach(ctx); err != nil {
 		return copied.fault("writing a backup", err)
 	}
-	if err := syncFile(copied.path); err != nil {
+	if err := cmp.Or(os.Chmod(copied.path, 0o600), syncFile(copied.path)); err != nil {
 		return fmt.Errorf("writing a backup: %w", err)
 	}
 	// Unlike Rename, Link does not replace a file that was made meanwhile.

@@ -41,7 +41,7 @@ func (x *Index) Enqueue(ctx context.Context, kind, filename string, payload []by
 	err = x.write(ctx, "adding a job", func(tx *sql.Tx) error {
 		now := time.Now().UnixMilli()
 		return tx.QueryRowContext(ctx, `INSERT INTO queue(kind, state, payload, attempts, owner, lease, created, updated, error, filename)
-			VALUES(?, ?, ?, 0, '', 0, ?, ?, '', ?) RETURNING id`, kind, JobQueued, payload, now, now, filename).Scan(&id)
+			VALUES(?, ?, coalesce(?, x''), 0, '', 0, ?, ?, '', ?) RETURNING id`, kind, JobQueued, payload, now, now, filename).Scan(&id)
 	})
 	return id, err
 }

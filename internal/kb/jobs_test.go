@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -284,6 +285,9 @@ func TestBackup(t *testing.T) {
 	}
 	if err := x.Backup(t.Context(), file); !errors.Is(err, errkind.Conflict) {
 		t.Errorf("second backup to the same file: %v", err)
+	}
+	if info, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o600 {
+		t.Errorf("mode of the backup: %v, %v", info.Mode(), err)
 	}
 	entries, err := os.ReadDir(other)
 	if err != nil || len(entries) != 1 {

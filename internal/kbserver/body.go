@@ -41,13 +41,21 @@ func (c *call) params(names ...string) (params, error) {
 	for name, values := range given {
 		switch {
 		case !slices.Contains(names, name):
-			return nil, &errkind.Argument{Name: name, Value: values[0], Want: "no such parameter, but " + strings.Join(names, ", ")}
+			return nil, fmt.Errorf("the parameter %q does not exist here: use %s: %w", cut(name), strings.Join(names, ", "), errkind.Invalid)
 		case len(values) > 1:
 			return nil, &errkind.Argument{Name: name, Value: values[1], Want: "one value"}
 		}
 		p[name] = values[0]
 	}
 	return p, nil
+}
+
+// cut returns the beginning of a foreign name for a message.
+func cut(s string) string {
+	if r := []rune(s); len(r) > 80 {
+		return string(r[:80]) + "…"
+	}
+	return s
 }
 
 // integer returns a parameter, or a default if it is not given.
@@ -111,7 +119,7 @@ func jsonError(err error) error {
 		if s, err := strconv.Unquote(name); err == nil {
 			name = s
 		}
-		return &errkind.Argument{Name: name, Value: "a value", Want: "no such member; see openapi.json"}
+		return fmt.Errorf("the member %q does not exist here: leave it out; openapi.json lists the members: %w", cut(name), errkind.Invalid)
 	}
 	return fmt.Errorf("the body is not valid JSON: %v: %w", err, errkind.Invalid)
 }
@@ -228,7 +236,7 @@ func (c *call) addFile(boundary string) (int64, error) {
 				return 0, &errkind.Argument{Name: name, Value: len(f.Tags), Want: fmt.Sprintf("at most %d tags", kb.MaxTags)}
 			}
 		default:
-			return 0, &errkind.Argument{Name: name, Value: "a field", Want: "the fields file (once), source_path (at most once) and tags"}
+			return 0, fmt.Errorf("the field %q does not exist here, or is there twice: send file once, source_path at most once, and tags: %w", cut(name), errkind.Invalid)
 		}
 	}
 	if file == nil {

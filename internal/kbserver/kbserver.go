@@ -102,9 +102,6 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		status, body, err = serve(c)
 	}
-	if r.Context().Err() != nil {
-		return // the client is gone, or the server ends
-	}
 	if err != nil {
 		c.fail(err)
 		return
@@ -204,6 +201,9 @@ var statuses = []struct {
 // logged.
 func (c *call) fail(err error) {
 	f, ok := errors.AsType[*failure](err)
+	if c.r.Context().Err() != nil { // the server ends, or the client is gone
+		f, ok = &failure{http.StatusServiceUnavailable, "unavailable", "the server is ending: send the request again"}, true
+	}
 	if !ok {
 		f = &failure{http.StatusInternalServerError, "internal", "an internal error occurred: see the log of the server"}
 		for _, s := range statuses {
@@ -213,7 +213,7 @@ func (c *call) fail(err error) {
 			}
 		}
 	}
-	if f.status >= 500 {
+	if f.status >= 500 && c.r.Context().Err() == nil {
 		c.o.Log.Error("a request of the knowledge base API failed", "method", c.r.Method, "status", f.status, "error", err)
 	}
 	httpguard.Drain(c.w, c.r, maxDrained)

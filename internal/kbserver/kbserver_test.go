@@ -191,7 +191,7 @@ func TestBadRequests(t *testing.T) {
 		"tags":        append(slices.Repeat([]string{"tags=a"}, kb.MaxTags+1), "@a.txt=x"),
 		"collection":  {"tags=collection:a", "@a.txt=x", "tags=collection:b"},
 		"source_path": {"@a.txt=x", "source_path=" + long},
-		"fields":      {"@a.txt=x", "source_path=a", "source_path=b"},
+		"twice":       {"@a.txt=x", "source_path=a", "source_path=b"},
 		"name":        {"@=x"},
 	} {
 		media, body := form(fields...)
@@ -337,6 +337,19 @@ func TestErrors(t *testing.T) {
 		if w.Code != c.status || !strings.Contains(w.Body.String(), `"code":"`+c.code+`"`) || strings.Contains(w.Body.String(), "the reason") == (c.code == "internal") {
 			t.Errorf("%v: %d %s, want %d %s", c.kind, w.Code, w.Body, c.status, c.code)
 		}
+	}
+}
+
+// TestEndingServer checks that a request that the end of the server interrupts is
+// not answered as if it had succeeded.
+func TestEndingServer(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	h := kbserver.New(kbserver.Options{Base: failing{err: context.Canceled}, TempDir: t.TempDir()})
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "/api/v1/status", nil))
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "send the request again") {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
 

@@ -25,7 +25,7 @@ import (
 func Run(t *testing.T, open func(t *testing.T) kb.Base) {
 	for name, f := range map[string]func(*testing.T, kb.Base){
 		"Note": testNote, "NoteAgain": testNoteAgain, "File": testFile, "Replace": testReplace, "Formats": testFormats,
-		"Search": testSearch, "Tags": testTags, "Collections": testCollections, "Update": testUpdate, "Delete": testDelete,
+		"Search": testSearch, "Crowd": testCrowd, "Tags": testTags, "Collections": testCollections, "Update": testUpdate, "Delete": testDelete,
 		"Lists": testLists, "Jobs": testJobs, "FailedJob": testFailedJob, "Uploads": testUploads, "Refusals": testRefusals, "Missing": testMissing,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -233,6 +233,9 @@ func testFormats(t *testing.T, b kb.Base) {
 }
 
 func testSearch(t *testing.T, b kb.Base) {
+	if r := Find(t, b, kb.SearchQuery{Query: "pension"}); r.Total != 0 || r.Results == nil {
+		t.Errorf("in an empty base: %+v", r)
+	}
 	long := "# Pension\n\n" + strings.Repeat("Nothing of interest stands in this paragraph of the report.\n\n", 60) + "The revaluation of pensions follows the index of prices.\n"
 	doc := File(t, b, kb.File{Filename: "report.md", Tags: []string{"insurance"}}, long)
 	note := Note(t, b, "Pension revaluation is discussed in the report.", "feedback", "email", "collection:memory")
@@ -279,6 +282,31 @@ func testSearch(t *testing.T, b kb.Base) {
 	}
 	if r := Find(t, b, kb.SearchQuery{Query: "revaluation", Top: 1}); len(r.Results) != 1 || r.Total != 2 {
 		t.Errorf("with top 1: %+v", r)
+	}
+}
+
+// testCrowd checks that the passages of one document do not displace all others.
+func testCrowd(t *testing.T, b kb.Base) {
+	var text strings.Builder
+	for i := range 12 {
+		fmt.Fprintf(&text, "# Walrus %d\n\n%s\n\n", i, strings.Repeat("The walrus and the other walrus are in this part. ", 30))
+	}
+	crowd := File(t, b, kb.File{Filename: "walrus.md"}, text.String())
+	other := Note(t, b, "This long note about the animals of the north mentions the bear, the fox, the owl, and, last and least, one walrus.")
+	count := func(r *kb.SearchResult, id int64) (n int) {
+		for _, h := range r.Results {
+			if h.DocumentID == id {
+				n++
+			}
+		}
+		return n
+	}
+	r := Find(t, b, kb.SearchQuery{Query: "walrus", Top: 4})
+	if len(r.Results) != 4 || count(r, crowd.ID) != 3 || count(r, other.ID) != 1 {
+		t.Errorf("top 4: %d results, %d of the long document", len(r.Results), count(r, crowd.ID))
+	}
+	if r = Find(t, b, kb.SearchQuery{Query: "walrus", Top: 8}); len(r.Results) != 8 || count(r, other.ID) != 1 {
+		t.Errorf("top 8: %d results, %d of the long document", len(r.Results), count(r, crowd.ID))
 	}
 }
 
