@@ -84,6 +84,14 @@ var deps = map[string]string{
 	// A search service restricted to some labels.
 	"search/scope": "search",
 
+	// The knowledge base.
+	"kb":       "document index ingest query sanitize search",
+	"kbserver": "httpguard kb",
+
+	// The client of the engine API, and the MCP tools over any base.
+	"kbclient": "kb compact sanitize",
+	"kbmcp":    "kb mcpserver httpguard sanitize",
+
 	// The command line may import everything.
 	"cli": "*",
 
@@ -91,6 +99,7 @@ var deps = map[string]string{
 	"search/searchtest": "search document",
 	"fess/fesstest":     "search document",
 	"mcpserver/mcptest": "", "terminal/terminaltest": "",
+	"kb/kbtest": "kb",
 
 	// A fake Fess server for manual tests.
 	"fess/fesstest/fakefess": "fess/fesstest search/searchtest document",
@@ -101,8 +110,8 @@ var restricted = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
 	"modernc.org/sqlite":                     "index",
 	"database/sql":                           "index",
-	"net/http":                               "httpguard mcpserver fess fessserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make",
-	"testing":                                "search/searchtest fess/fesstest mcpserver/mcptest terminal/terminaltest",
+	"net/http":                               "httpguard mcpserver fess fessserver kbserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp",
+	"testing":                                "search/searchtest kb/kbtest fess/fesstest mcpserver/mcptest terminal/terminaltest",
 	"flag":                                   "", // cli/flags.go declares the flags
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",
 }

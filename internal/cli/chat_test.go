@@ -44,6 +44,7 @@ type chat struct {
 	cursor string         // nextCursor of the last answer
 	docID  string         // first doc_id of the last answer that had one
 	jobID  string         // jobId of the last answer that had one
+	upload string         // upload_id of the last answer that had one
 	until  string         // what the next message is repeated for
 	gone   string         // what it is repeated to get rid of
 }
@@ -66,6 +67,9 @@ type chat struct {
 //	@listen          opens the stream of what the server sends by itself; what comes on it is printed
 //	@heard TEXT      waits until TEXT has come on it
 //	@get PATH        prints status and body of GET PATH
+//	@send METHOD PATH JSON   prints status and body of such a request
+//	@done PATH       waits until the job at a path of the engine API has ended
+//	@exec PROGRAM ARG...     runs a program with $URL as the address of the server, and prints its output
 //	@path PATH       posts to another path from here on, in a new session
 //	@until TEXT      repeats the next message until an answer has TEXT; of the answers before, notifications alone are printed
 //	@gone TEXT       repeats the next message until no answer has TEXT
@@ -74,6 +78,7 @@ type chat struct {
 //	@remove FILE     removes a file
 //	$docID           is the first doc_id of the last answer
 //	$jobID           is the jobId of the last answer that had one
+//	$uploadID        is the upload_id of the last answer that had one
 //	$nextCursor      is the nextCursor of the last answer, as a JSON string
 func mcpchat() {
 	overHTTP := flag.Bool("http", false, "talk to an HTTP server")
@@ -151,6 +156,39 @@ func (c *chat) line(line string) {
 		check(err)
 		resp.Body.Close()
 		fmt.Println(resp.Status, strings.TrimSpace(string(body)))
+	case word == "@done":
+		for state := []byte(nil); !bytes.Contains(state, []byte(`"status":"done"`)) && !bytes.Contains(state, []byte(`"status":"failed"`)); <-time.After(10 * time.Millisecond) {
+			req, err := http.NewRequest("GET", c.base+rest, nil)
+			check(err)
+			req.Header.Set("Authorization", c.header.Get("Authorization"))
+			resp, err := http.DefaultClient.Do(req)
+			check(err)
+			state, err = io.ReadAll(resp.Body)
+			check(err)
+			resp.Body.Close()
+		}
+	case word == "@send":
+		method, rest, _ := strings.Cut(rest, " ")
+		path, body, _ := strings.Cut(strings.ReplaceAll(rest, "$uploadID", c.upload), " ")
+		req, err := http.NewRequest(method, c.base+path, strings.NewReader(body))
+		check(err)
+		req.Header.Set("Content-Type", "application/json")
+		for key, values := range c.header {
+			req.Header[key] = values
+		}
+		resp, err := http.DefaultClient.Do(req)
+		check(err)
+		answer, err := io.ReadAll(resp.Body)
+		check(err)
+		resp.Body.Close()
+		fmt.Println(resp.Status, strings.TrimSpace(string(answer)))
+	case word == "@exec":
+		words := strings.Fields(strings.ReplaceAll(rest, "$URL", c.base))
+		out, err := exec.Command(words[0], words[1:]...).CombinedOutput()
+		fmt.Print(string(out))
+		if err != nil {
+			fmt.Println(err)
+		}
 	case word == "@path":
 		c.path = rest
 		c.header.Del("Mcp-Session-Id")
@@ -184,7 +222,7 @@ func (c *chat) message(line string) {
 	message, quiet := strings.CutPrefix(line, "!")
 	quoted, err := json.Marshal(c.cursor)
 	check(err)
-	message = strings.NewReplacer("$nextCursor", string(quoted), "$docID", c.docID, "$jobID", c.jobID).Replace(message)
+	message = strings.NewReplacer("$nextCursor", string(quoted), "$docID", c.docID, "$jobID", c.jobID, "$uploadID", c.upload).Replace(message)
 	answers := c.send(message, !quiet)
 	// The server works at its own pace, and what it does shows in its
 	// answers alone: so they are asked for until chatTime is over.
@@ -211,6 +249,9 @@ func (c *chat) message(line string) {
 		if m := jobIDPattern.FindStringSubmatch(answer); m != nil {
 			c.jobID = m[1]
 		}
+		if m := uploadIDPattern.FindStringSubmatch(answer); m != nil {
+			c.upload = m[1]
+		}
 	}
 }
 
@@ -219,6 +260,9 @@ var docIDPattern = regexp.MustCompile(`\\"doc_id\\":\\"([^\\"]+)`)
 
 // jobIDPattern finds the id of a job likewise.
 var jobIDPattern = regexp.MustCompile(`\\"jobId\\":\\"([^\\"]+)`)
+
+// uploadIDPattern finds the id of an upload likewise.
+var uploadIDPattern = regexp.MustCompile(`\\"upload_id\\":\\"([^\\"]+)`)
 
 // nextCursor returns the nextCursor of a result, or of the JSON text in a
 // tool's result.

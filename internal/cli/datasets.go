@@ -181,7 +181,7 @@ func (v *invocation) serveDatasets(ctx context.Context, o *datasetsFlags) (err e
 			Routes: []httpguard.Route{server.HTTP(mcpserver.HTTPOptions{}).Route(mcpPath)},
 		},
 		ready: func(url string) {
-			fmt.Fprint(v.stderr, snippets("datasets", url, o.token != ""))
+			fmt.Fprint(v.stderr, snippets("datasets", url, tokenVariable("KNOWHOW_TOKEN", o.token)))
 			if names == datasetmcp.Dotted {
 				fmt.Fprint(v.stderr, "Claude Desktop, Codex and Copilot refuse the dots in the names of the tools: add --tool-names underscore for them.\n\n")
 			}

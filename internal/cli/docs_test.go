@@ -109,7 +109,7 @@ func TestDocumentedFlags(t *testing.T) {
 			known[d.Name] = true
 		}
 	}
-	for _, name := range []string{"serve.md", "command-line.md", "datasets.md", "fess.md", "skills.md", "bridge.md", "content.md", "jobs.md", "security.md", "troubleshooting.md"} {
+	for _, name := range []string{"serve.md", "command-line.md", "notes.md", "datasets.md", "fess.md", "skills.md", "bridge.md", "content.md", "jobs.md", "security.md", "troubleshooting.md"} {
 		for _, m := range regexp.MustCompile("`--([a-z-]+)").FindAllStringSubmatch(page(t, name), -1) {
 			if !known[m[1]] {
 				t.Errorf("docs/%s mentions --%s, which does not exist", name, m[1])

@@ -135,7 +135,7 @@ func (v *invocation) openFolders(ctx context.Context, x *index.Index, labels []s
 	if len(sources) == 1 {
 		domain.Label = sources[0].Label
 	}
-	return &folders{sources: sources, backend: s.backend, server: s.server(domain, s.backend)}, nil
+	return &folders{sources: sources, backend: s.backend, server: s.server(domain, s.backend, nil)}, nil
 }
 
 // toolDomain is the beginning of the names of tools that are called without a

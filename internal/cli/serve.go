@@ -17,6 +17,8 @@ import (
 	"knowhow/internal/index"
 	"knowhow/internal/indexing"
 	"knowhow/internal/job"
+	"knowhow/internal/kb"
+	"knowhow/internal/kbmcp"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/search/scope"
 	"knowhow/internal/source"
@@ -56,6 +58,7 @@ func (v *invocation) runServe(ctx context.Context, o *serveOptions) (err error) 
 	}
 	s.index, s.sources = x, sources
 	s.backend = scope.New(x, s.labels()...)
+	s.base = kb.NewLocal(kb.Options{Index: x, Dir: o.data, Sources: s.labels(), MaxUpload: o.maxUpload, Version: version(), Log: s.log})
 	return errors.Join(s.run(ctx), x.Close())
 }
 
@@ -68,6 +71,8 @@ type serving struct {
 	index   *index.Index
 	sources []document.Source // that this process serves
 	backend *scope.Scope      // the part of index that this process serves
+	base    *kb.Local         // the same part, and what users added
+	uploads *kbmcp.Uploads    // that are sent over HTTP; nil for none
 	lines   *terminal.Lines   // stderr
 	log     *slog.Logger
 
@@ -110,7 +115,21 @@ func (s *serving) run(ctx context.Context) error {
 			})
 		}
 	}
-	server := s.server(s.mainDomain(), s.backend)
+	background.Go(func() { s.base.Run(ctx) })
+	var tools *kbmcp.Options
+	if s.o.kbTools {
+		uploads, err := openUploads(s.o.data, kbmcp.UploadOptions{MaxSize: s.o.maxUpload})
+		if err != nil {
+			return err
+		}
+		defer uploads.Close()
+		tools = &kbmcp.Options{Base: s.base, Uploads: uploads, Version: version()}
+		if !s.o.stdio() {
+			tools.UploadPath = uploadPath
+			s.uploads = uploads
+		}
+	}
+	server := s.server(s.mainDomain(), s.backend, tools)
 	if s.o.stdio() {
 		index()
 		return server.ServeStdio(ctx, s.stdin, s.stdout)
@@ -199,8 +218,9 @@ func sourceDomain(src document.Source) fessmcp.Domain {
 // folderPage is the default number of hits on a page.
 const folderPage = 8
 
-// server returns an MCP server for a domain over a part of the index.
-func (s *serving) server(d fessmcp.Domain, backend *scope.Scope) *mcpserver.Server {
+// server returns an MCP server for a domain over a part of the index, with the
+// tools of the knowledge base if there are any.
+func (s *serving) server(d fessmcp.Domain, backend *scope.Scope, tools *kbmcp.Options) *mcpserver.Server {
 	o := fessmcp.Options{
 		Domain:     d,
 		Backend:    backend,
@@ -210,20 +230,36 @@ func (s *serving) server(d fessmcp.Domain, backend *scope.Scope) *mcpserver.Serv
 		PageSize:   folderPage,
 		Log:        s.log,
 	}
+	if len(o.Groups) == 0 {
+		o.Groups = []fessmcp.Group{} // none; nil would be all
+		if tools == nil {
+			o.Groups = []fessmcp.Group{fessmcp.SearchTools}
+		}
+	}
 	if slices.Contains(s.o.groups, fessmcp.FessTools) {
 		o.Jobs = job.New(job.Options{Threshold: jobThreshold, Keep: jobKeep, Log: s.log})
 		s.mu.Lock()
 		s.jobs = append(s.jobs, o.Jobs)
 		s.mu.Unlock()
 	}
+	var instructions []string
+	if len(o.Groups) > 0 {
+		instructions = append(instructions, fessmcp.Instructions(o))
+	}
+	if tools != nil {
+		instructions = append(instructions, kbmcp.Instructions())
+	}
 	server := mcpserver.New(mcpserver.Options{
 		Name: "knowhow", Title: "knowhow: " + d.Name, Version: version(),
-		Instructions: fessmcp.Instructions(o),
+		Instructions: strings.Join(instructions, "\n\n"),
 		Domain:       &mcpserver.Domain{ID: d.ID, Name: d.Name, Description: d.Description, LabelFilter: d.Label},
 		Revision:     mcpserver.Latest,
 		Log:          s.log,
 	})
 	fessmcp.Register(server, o)
+	if tools != nil {
+		kbmcp.Register(server, *tools)
+	}
 	return server
 }
 

@@ -52,9 +52,10 @@ const (
 type serveOptions struct {
 	addr, data, domain, domainName, token string
 	transport                             string
-	noWatch, yes                          bool
+	noWatch, yes, kbTools                 bool
 	hosts, origins                        []string
 	groups                                []fessmcp.Group
+	maxUpload                             int64
 	sources                               []sourceArg
 	next                                  sourceArg // flags for the next source
 	model                                 serveModel
@@ -142,8 +143,9 @@ func (o *serveOptions) define(f *flagSet) {
 		o.next.noIgnore = &value
 		return nil
 	})
-	f.Func(flag{Name: "tools", Value: "GROUPS", Default: "search", Help: "groups of tools: search, fess, or search,fess"}, func(s string) (err error) {
-		o.groups, err = toolGroups(s)
+	f.Func(flag{Name: "tools", Value: "GROUPS", Default: "search", Help: "groups of tools, separated by commas: search; fess, the other tools of the bridge; " +
+		"kb, the tools of the knowledge base, which write notes and files"}, func(s string) (err error) {
+		o.groups, o.kbTools, err = toolGroups(s)
 		return err
 	})
 	f.Func(flag{Name: "domain", Value: "ID", Help: "domain of /mcp, with which tool names begin; by default the label of the only source, or all"}, func(s string) error {
@@ -161,6 +163,7 @@ func (o *serveOptions) define(f *flagSet) {
 	f.Bool(&o.yes, flag{Name: "yes", Help: "index a home folder or a whole disk without asking"})
 	f.Choice(&ignored, flag{Name: "revision", Help: "MCP revisions to negotiate; latest is every one"}, "latest")
 	httpFlags(f, &o.hosts, &o.origins)
+	maxUploadVariable(f, &o.maxUpload)
 	f.operand = func(arg string) error {
 		o.next.path = arg
 		o.sources = append(o.sources, o.next)
@@ -185,6 +188,8 @@ func (o *serveOptions) check(f *flagSet) (err error) {
 		return f.usagef("--exclude: no source follows it")
 	case o.next.noIgnore != nil:
 		return f.usagef("--no-ignore: no source follows it")
+	case o.kbTools && o.domain == kbTools:
+		return f.usagef("--domain %s: the tools of the knowledge base have names that begin with %s, choose another domain", o.domain, o.domain)
 	case f.given("port") && f.given("addr"):
 		return f.usagef("--addr and --port exclude each other")
 	}
@@ -200,39 +205,52 @@ func checkPort(s string) error {
 	return nil
 }
 
-// toolGroups parses the value of --tools.
-func toolGroups(s string) ([]fessmcp.Group, error) {
-	known := []string{string(fessmcp.SearchTools), string(fessmcp.FessTools)}
-	var groups []fessmcp.Group
+// kbTools is the group of the tools of the knowledge base.
+const kbTools = "kb"
+
+// toolGroups parses the value of --tools. It reports whether kbTools is among
+// the groups.
+func toolGroups(s string) (groups []fessmcp.Group, kb bool, err error) {
+	known := []string{string(fessmcp.SearchTools), string(fessmcp.FessTools), kbTools}
+	const want = "want search, fess and kb, separated by commas"
 	for name := range strings.SplitSeq(s, ",") {
 		name = strings.TrimSpace(name)
 		switch {
-		case name == "kb":
-			return nil, errors.New("but this version has no kb tools; want search, fess or search,fess")
+		case name == kbTools:
+			kb = true
+			continue
 		case !slices.Contains(known, name):
 			if near := spell.Near(name, known, 1); len(near) > 0 {
-				return nil, fmt.Errorf("want search, fess or search,fess; did you mean %s?", near[0])
+				return nil, false, fmt.Errorf("%s; did you mean %s?", want, near[0])
 			}
-			return nil, errors.New("want search, fess or search,fess")
+			return nil, false, errors.New(want)
 		}
 		groups = append(groups, fessmcp.Group(name))
 	}
-	return groups, nil
+	return groups, kb, nil
 }
 
 // listener returns the host and port to listen on. Without a token, it refuses
 // addresses other than loopback.
 func (v *invocation) listener(addr, token string) (host string, port int, err error) {
+	if host, port, err = v.hostPort(addr); err != nil {
+		return "", 0, err
+	}
+	if token == "" && !httpguard.Loopback(host) {
+		return "", 0, &hintError{fmt.Errorf("--addr %s listens beyond this machine, which requires a token", addr),
+			"Set --token or KNOWHOW_TOKEN, or listen on 127.0.0.1."}
+	}
+	return host, port, nil
+}
+
+// hostPort returns the parts of the address in --addr.
+func (v *invocation) hostPort(addr string) (host string, port int, err error) {
 	host, service, err := net.SplitHostPort(addr)
 	if err == nil {
 		port, err = net.LookupPort("tcp", service)
 	}
 	if err != nil {
 		return "", 0, v.usagef("--addr: got %q, want HOST:PORT, for example 127.0.0.1:7411", addr)
-	}
-	if token == "" && !httpguard.Loopback(host) {
-		return "", 0, &hintError{fmt.Errorf("--addr %s listens beyond this machine, which requires a token", addr),
-			"Set --token or KNOWHOW_TOKEN, or listen on 127.0.0.1."}
 	}
 	return host, port, nil
 }

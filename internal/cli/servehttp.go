@@ -12,6 +12,8 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/fessserver"
 	"knowhow/internal/httpguard"
+	"knowhow/internal/kb"
+	"knowhow/internal/kbserver"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/search/scope"
 )
@@ -23,6 +25,10 @@ const (
 	// fessPath is the path of the Fess API, with which fess and other clients
 	// of Fess can use serve.
 	fessPath = "/fess"
+
+	// kbPath is the path of the knowledge base, before the paths of the engine
+	// API.
+	kbPath = "/kb"
 )
 
 // listen serves every source on one listener until ctx ends. It calls index
@@ -32,18 +38,23 @@ func (s *serving) listen(ctx context.Context, server *mcpserver.Server, index fu
 	labels := &labelHandlers{serving: s, made: map[string]*mcpserver.HTTPHandler{}}
 	one := all
 	one.Tree, one.Handler, one.Shutdown = true, labels, labels.shutdown
+	routes := []httpguard.Route{
+		all, one,
+		fessserver.Route(fessserver.Options{Backend: s.backend, Prefix: fessPath, Log: s.log}),
+		kbserver.Route(kbserver.Options{Base: s.base, Prefix: kbPath, TempDir: kb.Incoming(s.o.data), MaxUpload: s.o.maxUpload, Log: s.log}),
+		{Path: "/", Tree: true}, // requires the token for every path
+	}
+	if s.uploads != nil {
+		routes = append(routes, s.uploads.Route(uploadPath))
+	}
 	return s.serveHTTP(ctx, httpService{
 		host: s.host, port: s.port, path: mcpPath,
 		guard: httpguard.Options{
 			Token: s.o.token, AllowedHosts: s.o.hosts, AllowedOrigins: s.o.origins, Refuse: mcpserver.Refuse,
-			Routes: []httpguard.Route{
-				all, one,
-				fessserver.Route(fessserver.Options{Backend: s.backend, Prefix: fessPath, Log: s.log}),
-				{Path: "/", Tree: true}, // requires the token for every path
-			},
+			Routes: routes,
 		},
 		ready: func(url string) {
-			fmt.Fprint(s.stderr, snippets(s.snippetName(), url, s.o.token != ""))
+			fmt.Fprint(s.stderr, snippets(s.snippetName(), url, tokenVariable("KNOWHOW_TOKEN", s.o.token)))
 			index()
 		},
 		portHint: "End the program that uses it, or choose a port with --addr 127.0.0.1:PORT (0: any free one).",
@@ -92,7 +103,7 @@ func (l *labelHandlers) handler(src document.Source) *mcpserver.HTTPHandler {
 	defer l.mu.Unlock()
 	h, ok := l.made[src.Label]
 	if !ok {
-		h = l.server(sourceDomain(src), scope.New(l.index, src.Label)).HTTP(mcpserver.HTTPOptions{})
+		h = l.server(sourceDomain(src), scope.New(l.index, src.Label), nil).HTTP(mcpserver.HTTPOptions{})
 		l.made[src.Label] = h
 	}
 	return h

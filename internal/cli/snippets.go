@@ -6,9 +6,10 @@ import (
 	"knowhow/internal/compact"
 )
 
-// snippets returns the configuration for clients of an MCP server at url. It
-// never contains the token.
-func snippets(name, url string, token bool) string {
+// snippets returns the configuration for clients of an MCP server at url. token
+// is the environment variable with the token that clients must send, "" for
+// none. The token itself is not shown.
+func snippets(name, url, token string) string {
 	type server struct {
 		Type    string            `json:"type"`
 		URL     string            `json:"url"`
@@ -16,12 +17,20 @@ func snippets(name, url string, token bool) string {
 	}
 	s := server{Type: "http", URL: url}
 	header := ""
-	if token {
-		header = ` --header "Authorization: Bearer $KNOWHOW_TOKEN"`
+	if token != "" {
+		header = fmt.Sprintf(` --header "Authorization: Bearer $%s"`, token)
 		s.Headers = map[string]string{"Authorization": "Bearer TOKEN"}
 	}
 	// strings and maps of strings can always be encoded
 	config, _ := compact.Marshal(map[string]any{"mcpServers": map[string]server{name: s}})
 	return fmt.Sprintf("\nClaude Code:\n  claude mcp add --transport http %s %s%s\n"+
 		"Clients that are configured by a JSON file:\n  %s\n\n", name, url, header, config)
+}
+
+// tokenVariable returns the variable for [snippets]: name if there is a token.
+func tokenVariable(name, token string) string {
+	if token == "" {
+		return ""
+	}
+	return name
 }

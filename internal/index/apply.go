@@ -45,27 +45,30 @@ func (x *Index) Apply(ctx context.Context, changes []document.Change) error {
 		}
 	}
 	begin := time.Now()
-	err := x.change(ctx, "writing documents", func(p *poster) error {
-		for _, c := range changes {
-			var err error
-			switch {
-			case c.Delete != nil:
-				err = p.remove(ctx, *c.Delete)
-			case c.Tag != nil:
-				err = p.retag(ctx, *c.Tag)
-			default:
-				err = p.put(ctx, c.Put)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	err := x.change(ctx, "writing documents", func(p *poster) error { return p.apply(ctx, changes) })
 	if err == nil && time.Since(begin) > 2*writePause {
 		time.Sleep(writePause)
 	}
 	return err
+}
+
+// apply makes changes that are well-formed.
+func (p *poster) apply(ctx context.Context, changes []document.Change) error {
+	for _, c := range changes {
+		var err error
+		switch {
+		case c.Delete != nil:
+			err = p.remove(ctx, *c.Delete)
+		case c.Tag != nil:
+			err = p.retag(ctx, *c.Tag)
+		default:
+			err = p.put(ctx, c.Put)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writePause is how long Apply pauses after a change that took longer than

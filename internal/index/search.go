@@ -32,35 +32,11 @@ func (x *Index) Search(ctx context.Context, q search.Query) (*search.Page, error
 	if q.Geo != nil {
 		return nil, fmt.Errorf("geo: no document of this index has a location: %w", errkind.Unsupported)
 	}
-	until := time.Now().Add(x.searchTime)
-	waiting, cancel := context.WithTimeout(ctx, x.waitTime)
-	defer cancel()
-	if isExpensive(q.Text) {
-		select {
-		case x.expensive <- struct{}{}:
-			defer func() { <-x.expensive }()
-		case <-waiting.Done():
-			return nil, cmp.Or(ctx.Err(), errWaited)
-		}
-	}
-	conn, err := x.r.Conn(waiting)
-	if err != nil {
-		if waiting.Err() != nil {
-			err = errWaited
-		}
-		return nil, cmp.Or(ctx.Err(), err)
-	}
-	defer conn.Close()
 	var page *search.Page
-	err = x.mend(ctx, func() error {
-		return x.transact(ctx, conn, "searching", func(tx *sql.Tx) error {
-			return x.evaluate(ctx, x.prepared(tx), q.Labels, func(e *evaluator) error {
-				var err error
-				e.until = until
-				page, err = e.find(ctx, q)
-				return err
-			})
-		})
+	err := x.searching(ctx, q.Text, q.Labels, func(e *evaluator) error {
+		var err error
+		page, err = e.find(ctx, q)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -69,6 +45,38 @@ func (x *Index) Search(ctx context.Context, q search.Query) (*search.Page, error
 		x.counts.add(q.Text, q.Labels)
 	}
 	return page, nil
+}
+
+// searching calls f with an evaluator for a search under some labels (nil: all),
+// within the time that a search may take.
+func (x *Index) searching(ctx context.Context, text string, labels []string, f func(e *evaluator) error) error {
+	until := time.Now().Add(x.searchTime)
+	waiting, cancel := context.WithTimeout(ctx, x.waitTime)
+	defer cancel()
+	if isExpensive(text) {
+		select {
+		case x.expensive <- struct{}{}:
+			defer func() { <-x.expensive }()
+		case <-waiting.Done():
+			return cmp.Or(ctx.Err(), errWaited)
+		}
+	}
+	conn, err := x.r.Conn(waiting)
+	if err != nil {
+		if waiting.Err() != nil {
+			err = errWaited
+		}
+		return cmp.Or(ctx.Err(), err)
+	}
+	defer conn.Close()
+	return x.mend(ctx, func() error {
+		return x.transact(ctx, conn, "searching", func(tx *sql.Tx) error {
+			return x.evaluate(ctx, x.prepared(tx), labels, func(e *evaluator) error {
+				e.until = until
+				return f(e)
+			})
+		})
+	})
 }
 
 // Find returns one document; see [search.Service]. Its digest is the beginning

@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/httpguard"
+	"knowhow/internal/index"
+	"knowhow/internal/kb"
+	"knowhow/internal/kbserver"
+	"knowhow/internal/terminal"
+)
+
+const engineHelp = `Usage: {cmd} [FLAGS]
+       {cmd} check [--data DIR]
+       {cmd} backup FILE [--data DIR]
+
+Serves a knowledge base over HTTP, without MCP: notes and files that users add,
+which programs search, read and tag. The API is described at /openapi.json.
+Agents use it through "knowhow kb".
+
+{flags}
+
+Examples:
+  {cmd}
+  {cmd} --addr 0.0.0.0:8000 --api-key "$KB_API_KEY" --data /var/lib/knowhow
+  {cmd} backup /backups/kb.db
+`
+
+// engineAddr is the default address of engine.
+const engineAddr = defaultHost + ":8000"
+
+// engineFlags are the flags of engine.
+type engineFlags struct {
+	addr, key, data, embedder string
+	hosts, origins            []string
+	maxUpload                 int64
+}
+
+// engineData declares the data folder of engine and the commands below it.
+func engineData(f *flagSet, dir *string) {
+	f.String(dir, flag{Name: "data", Value: "DIR", Env: "KB_DATA_DIR", Help: "data folder; by default that of serve"})
+}
+
+// engineCommand serves a knowledge base over HTTP.
+func engineCommand(v *invocation, f *flagSet) func(context.Context) error {
+	o := &engineFlags{}
+	f.String(&o.addr, flag{Name: "addr", Value: "HOST:PORT", Default: engineAddr, Env: "KB_ENGINE_ADDR", Help: "address to listen on"})
+	f.Token(&o.key, flag{Name: "api-key", Value: "KEY", Env: "KB_API_KEY", Help: "key that every caller must send as Authorization: Bearer"})
+	engineData(f, &o.data)
+	f.Choice(&o.embedder, flag{Name: "embedder", Help: "this version searches by words with either value"}, "builtin", "none")
+	httpFlags(f, &o.hosts, &o.origins)
+	maxUploadVariable(f, &o.maxUpload)
+	f.operand = func(arg string) error {
+		e := v.usagef("unexpected argument %q", arg)
+		if arg == "check" || arg == "backup" {
+			e.hint = "A command comes before its flags. " + e.hint
+		}
+		return e
+	}
+	return func(ctx context.Context) error { return v.serveEngine(ctx, o) }
+}
+
+// serveEngine serves a knowledge base until ctx ends.
+func (v *invocation) serveEngine(ctx context.Context, o *engineFlags) (err error) {
+	lines := terminal.NewLines(v.stderr, nil)
+	v.stderr = lines
+	log := slog.New(terminal.NewHandler(lines, slog.LevelWarn))
+	host, port, err := v.hostPort(o.addr)
+	if err != nil {
+		return err
+	}
+	dir, err := dataFolder(v.Env, o.data)
+	if err != nil {
+		return err
+	}
+	base, err := (&baseFlags{data: dir, maxUpload: o.maxUpload}).openLocal(ctx, v, log, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, base.Close()) }()
+	return v.serveHTTP(ctx, httpService{
+		host: host, port: port,
+		guard: httpguard.Options{
+			Token: o.key, AllowedHosts: o.hosts, AllowedOrigins: o.origins, Refuse: kbserver.Refuse,
+			Routes: []httpguard.Route{kbserver.Route(kbserver.Options{Base: base, TempDir: kb.Incoming(dir), MaxUpload: o.maxUpload, Log: log})},
+		},
+		ready: func(string) {
+			if o.key == "" && !httpguard.Loopback(host) {
+				v.warn(log, "every machine that reaches this address can read and change the knowledge base: set --api-key or KB_API_KEY, or listen on 127.0.0.1")
+			}
+		},
+		portHint: "End the program that uses it, or choose a port with --addr 127.0.0.1:PORT (0: any free one).",
+		log:      log,
+	})
+}
+
+const engineCheckHelp = `Usage: {cmd} [--data DIR]
+
+Checks the data folder: every page of the database, and that it is complete.
+It changes nothing and may run while the engine does. The exit status is 1 if
+something is damaged.
+
+{flags}
+
+Examples:
+  {cmd}
+  {cmd} --data /var/lib/knowhow
+`
+
+// engineCheckCommand checks a data folder.
+func engineCheckCommand(v *invocation, f *flagSet) func(context.Context) error {
+	var data string
+	engineData(f, &data)
+	return func(ctx context.Context) error {
+		return v.withIndex(ctx, data, func(x *index.Index) error {
+			problems, err := x.Examine(ctx)
+			if err != nil {
+				return err
+			}
+			for _, p := range problems {
+				fmt.Fprintln(v.stdout, printableLines(p))
+			}
+			if len(problems) > 0 {
+				return &hintError{fmt.Errorf("the data folder is damaged: %w", errkind.Corrupt), "Restore a backup, or add the documents again in another data folder."}
+			}
+			_, err = fmt.Fprintln(v.stdout, "ok")
+			return err
+		})
+	}
+}
+
+const engineBackupHelp = `Usage: {cmd} FILE [--data DIR]
+
+Writes a copy of the knowledge base to a new file, while the engine may run. The
+copy has every document, note, tag and job of one moment. To restore it, stop the
+engine and copy the file to an empty data folder as knowhow.db.
+
+{flags}
+
+Examples:
+  {cmd} /backups/kb-monday.db
+`
+
+// engineBackupCommand copies a data folder to a file.
+func engineBackupCommand(v *invocation, f *flagSet) func(context.Context) error {
+	var data, file string
+	engineData(f, &data)
+	f.operand = func(arg string) error {
+		if file != "" || arg == "" {
+			return v.usagef("want one FILE")
+		}
+		file = arg
+		return nil
+	}
+	return func(ctx context.Context) error {
+		if file == "" {
+			return v.usagef("want a FILE for the backup")
+		}
+		return v.withIndex(ctx, data, func(x *index.Index) error { return x.Backup(ctx, file) })
+	}
+}
+
+// withIndex calls f with the index in a data folder, which must exist.
+func (v *invocation) withIndex(ctx context.Context, data string, f func(*index.Index) error) error {
+	dir, err := dataFolder(v.Env, data)
+	if err != nil {
+		return err
+	}
+	if !fileExists(filepath.Join(dir, index.FileName)) {
+		return &hintError{fmt.Errorf("%s has no knowledge base", dir), "Name its data folder with --data or KB_DATA_DIR."}
+	}
+	x, err := index.Open(ctx, index.Options{Dir: dir, Log: slog.New(terminal.NewHandler(terminal.NewLines(v.stderr, nil), slog.LevelWarn))})
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(x), x.Close())
+}

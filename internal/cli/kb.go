@@ -1,0 +1,290 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/httpguard"
+	"knowhow/internal/index"
+	"knowhow/internal/kb"
+	"knowhow/internal/kbclient"
+	"knowhow/internal/kbmcp"
+	"knowhow/internal/mcpserver"
+	"knowhow/internal/terminal"
+)
+
+const kbHelp = `Usage: {cmd} [FLAGS]
+       {cmd} search QUERY
+
+Serves a knowledge base to agents over MCP: they search it, add notes and upload
+files. The knowledge base is that of an engine (see "knowhow engine"), or
+without --engine-url one in the data folder.
+
+{flags}
+
+Examples:
+  {cmd}
+  {cmd} --engine-url http://127.0.0.1:8000 --engine-key "$KB_API_KEY"
+  {cmd} --transport stdio
+  {cmd} search "How do users like their answers?"
+`
+
+// kbAddr is the default address of kb.
+const kbAddr = defaultHost + ":8765"
+
+// uploadPath is the path of whole files, for agents with a shell.
+const uploadPath = "/upload"
+
+// baseFlags choose a knowledge base.
+type baseFlags struct {
+	url, key, data string
+	timeout        time.Duration
+	maxUpload      int64
+}
+
+// define declares the flags.
+func (o *baseFlags) define(f *flagSet) {
+	f.String(&o.url, flag{Name: "engine-url", Value: "URL", Env: "KB_ENGINE_URL", Help: "URL of the engine; without it, the knowledge base is in the data folder"})
+	f.Token(&o.key, flag{Name: "engine-key", Value: "KEY", Env: "KB_API_KEY", Help: "key that is sent to the engine"})
+	f.String(&o.data, flag{Name: "data", Value: "DIR", Env: "KB_DATA_DIR", Help: "data folder; by default that of serve"})
+	f.Duration(&o.timeout, flag{Name: "engine-timeout", Value: "DURATION", Env: "KB_ENGINE_TIMEOUT", Default: "30s", Help: "time limit for one request to the engine"})
+}
+
+// An openBase is a knowledge base that must be closed.
+type openBase interface {
+	kb.Base
+	Close() error
+}
+
+// open opens the knowledge base that the flags name. One in the data folder
+// works on its jobs if work is set; an engine always does.
+func (o *baseFlags) open(ctx context.Context, v *invocation, log *slog.Logger, work bool) (openBase, error) {
+	if o.url == "" {
+		return o.openLocal(ctx, v, log, work)
+	}
+	c, err := kbclient.New(kbclient.Options{BaseURL: o.url, Key: o.key, Timeout: o.timeout, UserAgent: "knowhow/" + version(), Log: log})
+	if err != nil {
+		return nil, explainEngine(err)
+	}
+	return c, nil
+}
+
+// A localBase is a knowledge base in the data folder.
+type localBase struct {
+	*kb.Local
+	index *index.Index
+	stop  context.CancelFunc
+	work  sync.WaitGroup
+}
+
+// openLocal opens the knowledge base in the data folder, without the documents
+// of sources.
+func (o *baseFlags) openLocal(ctx context.Context, v *invocation, log *slog.Logger, work bool) (openBase, error) {
+	dir, err := dataFolder(v.Env, o.data)
+	if err != nil {
+		return nil, err
+	}
+	x, err := index.Open(ctx, index.Options{Dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	b := &localBase{index: x, Local: kb.NewLocal(kb.Options{Index: x, Dir: dir, MaxUpload: o.maxUpload, Version: version(), Log: log})}
+	ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx))
+	if work {
+		b.work.Go(func() { b.Run(ctx) })
+	}
+	return b, nil
+}
+
+// Close ends the work on jobs and closes the index.
+func (b *localBase) Close() error {
+	b.stop()
+	b.work.Wait()
+	return b.index.Close()
+}
+
+// use calls f with the knowledge base; see open for work.
+func (o *baseFlags) use(ctx context.Context, v *invocation, work bool, f func(kb.Base) error) error {
+	base, err := o.open(ctx, v, slog.New(terminal.NewHandler(terminal.NewLines(v.stderr, nil), slog.LevelWarn)), work)
+	if err != nil {
+		return err
+	}
+	return errors.Join(explainEngine(f(base)), base.Close())
+}
+
+// explainEngine adds to an error of an engine how to set the option that it is
+// due to.
+func explainEngine(err error) error {
+	advice := map[errkind.Reason]string{
+		kbclient.AddressReason: "the address is set with --engine-url or KB_ENGINE_URL",
+		kbclient.KeyReason:     "the key is set with --engine-key or KB_API_KEY",
+		kbclient.TimeoutReason: "the limit is set with --engine-timeout or KB_ENGINE_TIMEOUT",
+	}[errkind.ReasonOf(err)]
+	if advice == "" {
+		return err
+	}
+	if own, ok := errors.AsType[*mcpserver.Error](err); ok {
+		more := *own
+		more.Err = explainEngine(own.Err)
+		return &more
+	}
+	if remote, ok := errors.AsType[*errkind.Remote](err); ok {
+		more := *remote
+		more.Message += "; " + advice
+		return &more
+	}
+	return &explainedError{err, errkind.Message(err) + "; " + advice}
+}
+
+// kbFlags are the flags of kb.
+type kbFlags struct {
+	base                           baseFlags
+	addr, key, transport, revision string
+	tools, embedder                string
+	hosts, origins                 []string
+	ttl                            time.Duration
+}
+
+// kbCommand serves a knowledge base.
+func kbCommand(v *invocation, f *flagSet) func(context.Context) error {
+	o := &kbFlags{}
+	o.base.define(f)
+	f.String(&o.addr, flag{Name: "addr", Value: "HOST:PORT", Default: kbAddr, Env: "KB_MCP_ADDR", Help: "HTTP: address to listen on"})
+	f.Token(&o.key, flag{Name: "api-key", Value: "KEY", Env: "KB_MCP_API_KEY", Help: "HTTP: key that every agent must send as Authorization: Bearer"})
+	f.Choice(&o.embedder, flag{Name: "embedder", Help: "this version searches by words with either value"}, "builtin", "none")
+	f.Choice(&o.transport, flag{Name: "transport", Help: "how clients connect; with stdio the server serves the one client that started it"}, "http", "stdio")
+	f.Choice(&o.tools, flag{Name: "tools", Help: "extra adds kb_list, kb_collections and kb_delete"}, "kb", "extra")
+	f.Choice(&o.revision, flag{Name: "revision", Help: "MCP revision; latest negotiates every revision"},
+		string(mcpserver.Latest), string(mcpserver.Pinned), string(mcpserver.Cody))
+	httpFlags(f, &o.hosts, &o.origins)
+	f.Duration(&o.ttl, flag{Env: "KNOWHOW_UPLOAD_TTL", Default: "10m", Help: "time from the start of an upload until it is dropped"})
+	maxUploadVariable(f, &o.base.maxUpload)
+	f.operand = func(arg string) error {
+		e := v.usagef("unexpected argument %q", arg)
+		if arg == "search" {
+			e.hint = "A command comes before its flags. " + e.hint
+		}
+		return e
+	}
+	return func(ctx context.Context) error { return v.serveKB(ctx, o) }
+}
+
+// maxUploadVariable declares the variable for the size of files.
+func maxUploadVariable(f *flagSet, size *int64) {
+	f.Func(flag{Env: "KB_MAX_UPLOAD", Default: strconv.Itoa(kb.MaxUploadBytes), Help: "maximum size of a file, in bytes"}, func(s string) error {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || n < 1 || n > 1<<40 {
+			return errors.New("want a number of bytes from 1 to 1099511627776")
+		}
+		*size = n
+		return nil
+	})
+}
+
+// serveKB serves a knowledge base until ctx ends or, on stdio, the client
+// disconnects.
+func (v *invocation) serveKB(ctx context.Context, o *kbFlags) (err error) {
+	lines := terminal.NewLines(v.stderr, nil)
+	v.stderr = lines // checkEngine writes at any time
+	log := slog.New(terminal.NewHandler(lines, slog.LevelWarn))
+	host, port := "", 0
+	if o.transport == "http" {
+		if host, port, err = v.hostPort(o.addr); err != nil {
+			return err
+		}
+	}
+	base, err := o.base.open(ctx, v, log, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, base.Close()) }()
+	uploads, remove, err := o.uploads(v)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	server := mcpserver.New(mcpserver.Options{
+		Name: "knowhow-kb", Title: "knowhow knowledge base", Version: version(),
+		Instructions: kbmcp.Instructions(), Revision: mcpserver.Revision(o.revision), Log: log,
+	})
+	tools := kbmcp.Options{Base: base, Uploads: uploads, Version: version(), Extra: o.tools == "extra", Explain: explainEngine}
+	if o.transport == "http" {
+		tools.UploadPath = uploadPath
+	}
+	kbmcp.Register(server, tools)
+
+	background, stop := context.WithCancel(ctx)
+	var checking sync.WaitGroup
+	defer checking.Wait()
+	defer stop()
+	checking.Go(func() { v.checkEngine(background, base) })
+	if o.transport == "stdio" {
+		return server.ServeStdio(ctx, v.stdin, v.stdout)
+	}
+	return v.serveHTTP(ctx, httpService{
+		host: host, port: port, path: mcpPath,
+		guard: httpguard.Options{
+			Token: o.key, AllowedHosts: o.hosts, AllowedOrigins: o.origins, Refuse: mcpserver.Refuse,
+			Routes: []httpguard.Route{server.HTTP(mcpserver.HTTPOptions{}).Route(mcpPath), uploads.Route(uploadPath)},
+		},
+		ready: func(url string) {
+			if o.key == "" && !httpguard.Loopback(host) {
+				v.warn(log, "every machine that reaches this address can read and change the knowledge base: set --api-key or KB_MCP_API_KEY, or listen on 127.0.0.1")
+			}
+			fmt.Fprint(v.stderr, snippets("kb", url, tokenVariable("KB_MCP_API_KEY", o.key)))
+		},
+		portHint: "End the program that uses it, or choose a port with --addr 127.0.0.1:PORT (0: any free one).",
+		log:      log,
+	})
+}
+
+// uploads opens the staging area: in the data folder or, with an engine and
+// without a data folder, in a temporary folder. remove removes it.
+func (o *kbFlags) uploads(v *invocation) (a *kbmcp.Uploads, remove func(), err error) {
+	dir, temporary := "", ""
+	if o.base.url != "" && o.base.data == "" {
+		if temporary, err = os.MkdirTemp("", "knowhow-uploads-"); err != nil {
+			return nil, nil, &hintError{fmt.Errorf("creating a folder for uploads: %w", err), "Name a folder with --data or KB_DATA_DIR."}
+		}
+		dir = temporary
+	} else {
+		if dir, err = dataFolder(v.Env, o.base.data); err != nil {
+			return nil, nil, err
+		}
+	}
+	if a, err = openUploads(dir, kbmcp.UploadOptions{MaxSize: o.base.maxUpload, TTL: o.ttl}); err != nil {
+		return nil, nil, err
+	}
+	return a, func() {
+		_ = a.Close()
+		if temporary != "" {
+			_ = os.RemoveAll(temporary) // or the system removes it
+		}
+	}, nil
+}
+
+// openUploads opens the staging area of uploads in a data folder.
+func openUploads(data string, o kbmcp.UploadOptions) (*kbmcp.Uploads, error) {
+	o.Dir = filepath.Join(data, "uploads")
+	a, err := kbmcp.OpenUploads(o)
+	if err != nil {
+		return nil, &hintError{err, "Name a folder that can be written with --data."}
+	}
+	return a, nil
+}
+
+// checkEngine warns if the knowledge base does not answer. Its tools say so,
+// too, and work as soon as it does.
+func (v *invocation) checkEngine(ctx context.Context, base kb.Base) {
+	if _, err := base.Status(ctx); err != nil && ctx.Err() == nil {
+		fmt.Fprintf(v.stderr, "%s: warning: %s\n", v.name, printableLines(errkind.Message(explainEngine(err))))
+	}
+}

@@ -1,0 +1,379 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/kb"
+	"knowhow/internal/kbmcp"
+	"knowhow/internal/sanitize"
+)
+
+const kbSearchHelp = `Usage: {cmd} [FLAGS] QUERY
+
+Searches the knowledge base and prints the best passages.
+
+{flags}
+
+Examples:
+  {cmd} "How do users like their answers?"
+  {cmd} --collection memory --top 3 --json concise
+`
+
+const noteHelp = `Usage: {cmd} add|list|get|rm ...
+
+Adds, lists, prints and removes notes and files of the knowledge base. Each
+command has its own help, for example "{cmd} add --help".
+
+Examples:
+  {cmd} add --collection memory "Users prefer concise answers."
+  {cmd} list --collection memory
+`
+
+const noteAddHelp = `Usage: {cmd} [FLAGS] TEXT
+       {cmd} [FLAGS] < FILE
+
+Adds a note, waits until it can be searched, and prints its id. Without TEXT the
+note is read from the standard input.
+
+{flags}
+
+Examples:
+  {cmd} --collection memory --tag feedback "Users prefer concise answers."
+  git log -1 | {cmd} --collection decisions
+`
+
+const noteListHelp = `Usage: {cmd} [FLAGS]
+
+Lists documents of the knowledge base, the newest first: id, type, collection,
+day of the last change and title.
+
+{flags}
+
+Examples:
+  {cmd}
+  {cmd} --collection memory --tag feedback --top 20
+`
+
+const noteGetHelp = `Usage: {cmd} [FLAGS] ID
+
+Prints the text of a document.
+
+{flags}
+
+Examples:
+  {cmd} 42
+  {cmd} --json 42
+`
+
+const noteRemoveHelp = `Usage: {cmd} [FLAGS] ID ...
+
+Removes documents from the knowledge base. This cannot be undone.
+
+{flags}
+
+Examples:
+  {cmd} 42
+`
+
+// noteCommand is the command that the commands for notes are below.
+func noteCommand(v *invocation, f *flagSet) func(context.Context) error {
+	f.operand = func(arg string) error { return v.usagef("unexpected argument %q, want add, list, get or rm", arg) }
+	return func(context.Context) error { return v.usagef("want a command: add, list, get or rm") }
+}
+
+// collectionFlags declares the flags for a collection and tags.
+func collectionFlags(f *flagSet, collection *string, tags *[]string, of string) {
+	f.String(collection, flag{Name: "collection", Value: "NAME", Help: "collection of " + of})
+	f.List(tags, flag{Name: "tag", Value: "TAG", Help: "tag of " + of})
+}
+
+// topFlag declares the flag for the number of results.
+func topFlag(f *flagSet, top *int, limit, standard int) {
+	f.Func(flag{Name: "top", Value: "N", Default: strconv.Itoa(standard), Help: "number of results"}, func(s string) error {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > limit {
+			return fmt.Errorf("want a number from 1 to %d", limit)
+		}
+		*top = n
+		return nil
+	})
+}
+
+// filterTags returns the tags for a collection, "" for any, and other tags.
+func filterTags(collection string, tags []string) ([]string, error) {
+	all, err := kbmcp.Tags(collection, tags)
+	if collection == "" && err == nil {
+		all = all[1:]
+	}
+	return all, err
+}
+
+// kbSearchCommand searches the knowledge base.
+func kbSearchCommand(v *invocation, f *flagSet) func(context.Context) error {
+	var base baseFlags
+	var collection string
+	var tags, words []string
+	var top int
+	var asJSON bool
+	base.define(f)
+	collectionFlags(f, &collection, &tags, "the documents to search")
+	topFlag(f, &top, kb.MaxTop, kb.DefaultTop)
+	jsonFlag(f, &asJSON)
+	f.operand = func(arg string) error { words = append(words, arg); return nil }
+	return func(ctx context.Context) error {
+		if len(words) == 0 {
+			return v.usagef("want a query")
+		}
+		all, err := filterTags(collection, tags)
+		if err != nil {
+			return v.usagef("%s", errkind.Message(err))
+		}
+		return base.use(ctx, v, false, func(b kb.Base) error {
+			found, err := b.Search(ctx, kb.SearchQuery{Query: strings.Join(words, " "), Top: top, Tags: all})
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return v.printJSON(kbmcp.SearchResult(found))
+			}
+			return v.printPassages(found)
+		})
+	}
+}
+
+// printPassages prints the results of a search for people.
+func (v *invocation) printPassages(found *kb.SearchResult) error {
+	if len(found.Results) == 0 {
+		_, err := fmt.Fprintln(v.stderr, "Nothing found. Try fewer or other words.")
+		return err
+	}
+	var b strings.Builder
+	for i, r := range found.Results {
+		where := fmt.Sprintf("document %d", r.DocumentID)
+		if r.SourcePath != "" {
+			where += ", " + r.SourcePath
+		}
+		fmt.Fprintf(&b, "%d. %s (%s)\n", i+1, sanitize.Short(r.Title, 200, 800), sanitize.Escape(where))
+		if text := sanitize.Short(r.Text, printedSnippet, 4*printedSnippet); text != "" {
+			fmt.Fprintf(&b, "   %s\n", text)
+		}
+	}
+	_, err := io.WriteString(v.stdout, b.String())
+	return err
+}
+
+// maxNote is the maximum size of a note on the standard input, in bytes.
+const maxNote = 1 << 20
+
+// noteAddCommand adds a note.
+func noteAddCommand(v *invocation, f *flagSet) func(context.Context) error {
+	var base baseFlags
+	var collection, title string
+	var tags, words []string
+	var asJSON bool
+	base.define(f)
+	collectionFlags(f, &collection, &tags, "the note")
+	f.String(&title, flag{Name: "title", Value: "TITLE", Help: "title of the note; by default its first heading or line"})
+	jsonFlag(f, &asJSON)
+	f.operand = func(arg string) error { words = append(words, arg); return nil }
+	return func(ctx context.Context) error {
+		all, err := kbmcp.Tags(collection, tags)
+		if err != nil {
+			return v.usagef("%s", errkind.Message(err))
+		}
+		text, err := v.noteText(words)
+		if err != nil {
+			return err
+		}
+		return base.use(ctx, v, true, func(b kb.Base) error {
+			id, err := b.AddNote(ctx, kb.Note{Text: text, Title: title, Tags: all})
+			if err != nil {
+				return err
+			}
+			j, err := waitForJob(ctx, b, id)
+			switch {
+			case err != nil:
+				return fmt.Errorf("the note is stored, but its job %d cannot be watched: %w", id, err)
+			case j.Status == kb.Failed:
+				return fmt.Errorf("the note was not added: %s", sanitize.Short(j.Error, 500, 2000))
+			case asJSON:
+				return v.printJSON(map[string]any{"job_id": id, "document_id": j.DocumentID})
+			case j.DocumentID == nil:
+				_, err := fmt.Fprintf(v.stderr, "The note is stored as job %d, and can be searched when the job is done.\n", id)
+				return err
+			}
+			_, err = fmt.Fprintln(v.stdout, *j.DocumentID)
+			return err
+		})
+	}
+}
+
+// noteText returns the text of a new note: the operands, or else the standard
+// input.
+func (v *invocation) noteText(words []string) (string, error) {
+	if len(words) > 0 {
+		return strings.Join(words, " "), nil
+	}
+	if in, ok := v.stdin.(*os.File); ok {
+		if info, err := in.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+			return "", v.usagef("want a text, or a file on the standard input")
+		}
+	}
+	text, err := io.ReadAll(io.LimitReader(v.stdin, maxNote+1))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("reading the note: %w", err)
+	case len(text) > maxNote:
+		return "", &hintError{fmt.Errorf("the note is larger than %d bytes", maxNote), "Put the file into a folder and serve it, or upload it with the tools of an agent."}
+	case strings.TrimSpace(string(text)) == "":
+		return "", v.usagef("the note is empty")
+	}
+	return string(text), nil
+}
+
+// Waiting for a job.
+const (
+	jobWait  = 30 * time.Second
+	jobPause = 20 * time.Millisecond // doubles up to a second
+)
+
+// waitForJob waits until a job has ended or jobWait is over, and returns it.
+func waitForJob(ctx context.Context, b kb.Base, id int64) (*kb.Job, error) {
+	pause := jobPause
+	for end := time.Now().Add(jobWait); ; {
+		j, err := b.Job(ctx, id)
+		if err != nil || j.Ended() || time.Now().After(end) {
+			return j, err
+		}
+		select {
+		case <-time.After(pause):
+			pause = min(2*pause, time.Second)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// noteListCommand lists documents.
+func noteListCommand(v *invocation, f *flagSet) func(context.Context) error {
+	var base baseFlags
+	var collection string
+	var tags []string
+	var top int
+	var asJSON bool
+	base.define(f)
+	collectionFlags(f, &collection, &tags, "the documents")
+	topFlag(f, &top, kb.MaxLimit, 50)
+	jsonFlag(f, &asJSON)
+	return func(ctx context.Context) error {
+		all, err := filterTags(collection, tags)
+		if err != nil {
+			return v.usagef("%s", errkind.Message(err))
+		}
+		if len(all) > 1 {
+			return v.usagef("want one --tag or one --collection")
+		}
+		filter := kb.DocumentFilter{Limit: top, Tag: strings.Join(all, "")}
+		return base.use(ctx, v, false, func(b kb.Base) error {
+			found, err := b.Documents(ctx, filter)
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return v.printJSON(kbmcp.DocumentList(found, 0))
+			case len(found.Documents) == 0:
+				_, err := fmt.Fprintln(v.stderr, "There are no documents.")
+				return err
+			}
+			w := tabwriter.NewWriter(v.stdout, 0, 0, 2, ' ', 0)
+			for _, d := range found.Documents {
+				fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", d.ID, sanitize.Escape(d.Type), sanitize.Escape(kbmcp.Collection(d.Tags)),
+					d.UpdatedAt.Format(time.DateOnly), sanitize.Short(d.Title, 100, 400))
+			}
+			if more := found.Total - len(found.Documents); more > 0 {
+				defer fmt.Fprintf(v.stderr, "%d more; list them with --top.\n", more)
+			}
+			return w.Flush()
+		})
+	}
+}
+
+// documentID reads the id of a document.
+func documentID(v *invocation, arg string) (int64, error) {
+	id, err := strconv.ParseInt(arg, 10, 64)
+	if err != nil || id < 1 {
+		return 0, v.usagef("got %q, want the id of a document, as list prints it", arg)
+	}
+	return id, nil
+}
+
+// noteGetCommand prints a document.
+func noteGetCommand(v *invocation, f *flagSet) func(context.Context) error {
+	var base baseFlags
+	var operand string
+	var asJSON bool
+	base.define(f)
+	jsonFlag(f, &asJSON)
+	f.operand = oneOperand(v, &operand)
+	return func(ctx context.Context) error {
+		id, err := documentID(v, operand)
+		if err != nil {
+			return err
+		}
+		return base.use(ctx, v, false, func(b kb.Base) error {
+			d, err := b.Document(ctx, id)
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return v.printJSON(kbmcp.DocumentResult(d))
+			}
+			for i, c := range d.Chunks {
+				if i > 0 {
+					fmt.Fprintln(v.stdout)
+				}
+				if _, err := fmt.Fprintln(v.stdout, printableLines(strings.TrimRight(c.Text, "\n"))); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// noteRemoveCommand removes documents.
+func noteRemoveCommand(v *invocation, f *flagSet) func(context.Context) error {
+	var base baseFlags
+	var operands []string
+	base.define(f)
+	f.operand = func(arg string) error { operands = append(operands, arg); return nil }
+	return func(ctx context.Context) error {
+		if len(operands) == 0 {
+			return v.usagef("want the id of a document")
+		}
+		var ids []int64
+		for _, arg := range operands {
+			id, err := documentID(v, arg)
+			if err != nil {
+				return err
+			}
+			ids = append(ids, id)
+		}
+		return base.use(ctx, v, false, func(b kb.Base) error {
+			var errs []error
+			for _, id := range ids {
+				errs = append(errs, b.Delete(ctx, id))
+			}
+			return errors.Join(errs...)
+		})
+	}
+}

@@ -1,0 +1,158 @@
+package index
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"knowhow/internal/errkind"
+)
+
+// A Record is what is stored of a document besides its text.
+type Record struct {
+	Number     int64 // is never used for another document
+	ID         string
+	Label      string
+	Path       string
+	FromSource bool // see [document.Document]
+	SourcePath string
+	Type       string
+	Title      string
+	Filename   string
+	Hash       string // of the text
+	TextSize   int64  // in bytes
+	Tags       []string
+	Created    time.Time
+	Updated    time.Time // when it was last stored or tagged
+}
+
+const recordColumns = `d.id, d.doc_id, d.label, d.path, d.from_source, d.source_path, d.type, d.title, d.filename, d.hash, d.text_size, d.created, d.updated,
+	(SELECT json_group_array(t.name) FROM doc_tags dt JOIN tags t ON t.id=dt.tag WHERE dt.doc=d.id)`
+
+// scanRecord reads the columns recordColumns.
+func scanRecord(scan func(...any) error) (*Record, error) {
+	r := &Record{}
+	var created, updated int64
+	var tags []byte
+	err := scan(&r.Number, &r.ID, &r.Label, &r.Path, &r.FromSource, &r.SourcePath, &r.Type, &r.Title, &r.Filename, &r.Hash, &r.TextSize, &created, &updated, &tags)
+	if err != nil {
+		return nil, err
+	}
+	r.Created, r.Updated = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
+	if err := json.Unmarshal(tags, &r.Tags); err != nil {
+		return nil, err
+	}
+	slices.Sort(r.Tags)
+	return r, nil
+}
+
+// Record returns the document with a number. The error is of kind NotFound if
+// there is none.
+func (x *Index) Record(ctx context.Context, number int64) (*Record, error) {
+	return x.record(ctx, `d.id=?`, number)
+}
+
+// RecordOf returns the document with an ID. The error is of kind NotFound if
+// there is none.
+func (x *Index) RecordOf(ctx context.Context, id string) (*Record, error) {
+	return x.record(ctx, `d.doc_id=?`, id)
+}
+
+func (x *Index) record(ctx context.Context, where string, value any) (*Record, error) {
+	var record *Record
+	err := x.read(ctx, "reading a document", func(tx *sql.Tx) error {
+		var err error
+		record, err = findRecord(ctx, tx, where, value)
+		return err
+	})
+	return record, err
+}
+
+func findRecord(ctx context.Context, q querier, where string, value any) (*Record, error) {
+	r, err := scanRecord(q.QueryRowContext(ctx, `SELECT `+recordColumns+` FROM docs d WHERE `+where, value).Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, fmt.Errorf("document %v does not exist: %w", value, errkind.NotFound)
+	}
+	return r, err
+}
+
+// A RecordFilter selects documents. Nil lists and an empty SourcePath select
+// all.
+type RecordFilter struct {
+	Labels     []string // one of them
+	Tags       []string // all of them; also tags of labels
+	SourcePath string
+	Limit      int
+	Offset     int
+}
+
+// Records returns the documents that a filter selects, the newest first, and how
+// many there are without Limit and Offset.
+func (x *Index) Records(ctx context.Context, f RecordFilter) (records []Record, total int, err error) {
+	where, args := conditions{labels: f.Labels, tags: f.Tags}.where()
+	if f.SourcePath != "" {
+		where += ` AND d.source_path=?`
+		args = append(args, f.SourcePath)
+	}
+	err = x.read(ctx, "listing documents", func(tx *sql.Tx) error {
+		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM docs d WHERE `+where, args...).Scan(&total); err != nil {
+			return err
+		}
+		return collect(ctx, tx, func(rows *sql.Rows) error {
+			r, err := scanRecord(rows.Scan)
+			if err == nil {
+				records = append(records, *r)
+			}
+			return err
+		}, `SELECT `+recordColumns+` FROM docs d WHERE `+where+` ORDER BY d.id DESC LIMIT ? OFFSET ?`, append(args, f.Limit, f.Offset)...)
+	})
+	return records, total, err
+}
+
+// Chunks returns a document with the texts of its chunks, in order. The error is
+// of kind NotFound if there is none.
+func (x *Index) Chunks(ctx context.Context, number int64) (record *Record, chunks []string, err error) {
+	err = x.read(ctx, "reading a document", func(tx *sql.Tx) error {
+		var err error
+		if record, err = findRecord(ctx, tx, `d.id=?`, number); err != nil {
+			return err
+		}
+		text, err := window(ctx, tx, number, 0, record.TextSize)
+		if err != nil {
+			return err
+		}
+		return collect(ctx, tx, func(rows *sql.Rows) error {
+			var off, n int
+			if err := rows.Scan(&off, &n); err != nil {
+				return err
+			}
+			if off < 0 || n < 0 || off > len(text) || n > len(text)-off {
+				return fmt.Errorf("a chunk of document %d is not in its text: %w", number, errkind.Corrupt)
+			}
+			chunks = append(chunks, text[off:off+n])
+			return nil
+		}, `SELECT off, len FROM chunks WHERE id BETWEEN ? AND ? ORDER BY id`, rowOf(number, 0), rowOf(number, maxParts-1))
+	})
+	return record, chunks, err
+}
+
+// CountTypes returns how many documents with one of the labels (nil: any) there
+// are by type.
+func (x *Index) CountTypes(ctx context.Context, labels []string) (map[string]int, error) {
+	counts := map[string]int{}
+	where, args := conditions{labels: labels}.where()
+	err := x.read(ctx, "counting documents", func(tx *sql.Tx) error {
+		return collect(ctx, tx, func(rows *sql.Rows) error {
+			var kind string
+			var n int
+			err := rows.Scan(&kind, &n)
+			counts[kind] = n
+			return err
+		}, `SELECT d.type, count(*) FROM docs d WHERE `+where+` GROUP BY d.type`, args...)
+	})
+	return counts, err
+}

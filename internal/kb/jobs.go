@@ -1,0 +1,360 @@
+package kb
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"knowhow/internal/document"
+	"knowhow/internal/errkind"
+	"knowhow/internal/index"
+	"knowhow/internal/ingest"
+)
+
+// A task is the payload of a job.
+type task struct {
+	Key        string   `json:"key"`                  // of the note in its path, or the name of the file in the staging folder
+	Collection string   `json:"collection,omitempty"` // "" if the user named none
+	Tags       []string `json:"tags,omitempty"`       // nil if the user named none
+	SourcePath string   `json:"source_path,omitempty"`
+	MediaType  string   `json:"media_type,omitempty"` // of a file
+	Text       string   `json:"text,omitempty"`       // of a note
+	Title      string   `json:"title,omitempty"`      // of a note
+}
+
+// Times and limits of jobs.
+const (
+	claimTime   = 4 * time.Second // without a renewal, another process takes over the job
+	pollTime    = time.Second     // for jobs that other processes added or left
+	readTime    = 2 * time.Minute // for extracting the text of a file
+	releaseTime = 2 * time.Second // for releasing a job when the program ends
+	maxAttempts = 3               // that end with the program
+	keepJobs    = 30 * 24 * time.Hour
+	keepStaged  = time.Hour // a file without a job, which may be about to get one
+)
+
+// AddFile implements [Base].
+func (b *Local) AddFile(ctx context.Context, f File, r io.Reader) (int64, error) {
+	collection, tags, err := f.check()
+	if err == nil {
+		err = b.allowed(ctx, collection)
+	}
+	if err != nil {
+		return 0, err
+	}
+	t := task{Key: random(), Collection: collection, Tags: tags, SourcePath: f.SourcePath, MediaType: f.MediaType}
+	if err := b.stage(ctx, t.Key, r); err != nil {
+		return 0, err
+	}
+	id, err := b.enqueue(ctx, TypeFile, f.Filename, t)
+	if err != nil {
+		b.unstage(t.Key)
+	}
+	return id, err
+}
+
+// stage writes the bytes of a file to the staging folder. When it returns, they
+// are on disk.
+func (b *Local) stage(ctx context.Context, key string, r io.Reader) (err error) {
+	dir := b.staging()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("making the folder for uploads: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, key), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("storing the file: %w", err)
+	}
+	defer func() {
+		err = cmp.Or(err, f.Close())
+		if err == nil {
+			err = syncFolder(dir)
+		}
+		if err != nil {
+			b.unstage(key)
+		}
+	}()
+	n, err := io.Copy(f, io.LimitReader(readerOf(ctx, r), b.o.MaxUpload+1))
+	if err != nil {
+		return err
+	}
+	if n > b.o.MaxUpload {
+		return fmt.Errorf("the file has more than %d bytes, the limit for one file: %w", b.o.MaxUpload, errkind.TooLarge)
+	}
+	return f.Sync()
+}
+
+// readerOf returns a reader that fails when ctx ends.
+func readerOf(ctx context.Context, r io.Reader) io.Reader {
+	return readerFunc(func(p []byte) (int, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		return r.Read(p)
+	})
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// syncFolder makes the names in a folder durable. Windows cannot and need not do
+// that.
+func syncFolder(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// unstage removes a file from the staging folder.
+func (b *Local) unstage(key string) {
+	if err := os.Remove(filepath.Join(b.staging(), key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		b.o.Log.Warn("an uploaded file cannot be removed", "error", err)
+	}
+}
+
+// sweep removes files without a job from the staging folder, and old jobs.
+func (b *Local) sweep(ctx context.Context) error {
+	if err := b.o.Index.ForgetJobs(ctx, time.Now().Add(-keepJobs)); err != nil {
+		return err
+	}
+	files, err := os.ReadDir(b.staging())
+	if errors.Is(err, fs.ErrNotExist) || len(files) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	payloads, err := b.o.Index.JobPayloads(ctx, TypeFile)
+	if err != nil {
+		return err
+	}
+	var keys []string
+	for _, p := range payloads {
+		var t task
+		if json.Unmarshal(p, &t) == nil {
+			keys = append(keys, t.Key)
+		}
+	}
+	for _, f := range files {
+		info, err := f.Info()
+		if err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > keepStaged && !slices.Contains(keys, f.Name()) {
+			b.unstage(f.Name())
+		}
+	}
+	return nil
+}
+
+// Run works on jobs until ctx ends: on one note and on one file at a time, over
+// all processes with the same data folder. First it has the index build what is
+// missing for searches, for example after a backup was restored.
+func (b *Local) Run(ctx context.Context) {
+	if err := b.sweep(ctx); err != nil && ctx.Err() == nil {
+		b.o.Log.Warn("old uploads cannot be removed", "error", err)
+	}
+	var workers sync.WaitGroup
+	workers.Go(func() {
+		if err := b.o.Index.Maintain(ctx, nil); err != nil && ctx.Err() == nil {
+			b.o.Log.Error("some documents cannot be found until the program is started again", "error", err)
+		}
+	})
+	for kind := range b.wake {
+		workers.Go(func() { b.work(ctx, kind) })
+	}
+	workers.Wait()
+}
+
+// work works on the jobs of a kind until ctx ends.
+func (b *Local) work(ctx context.Context, kind string) {
+	poll := time.NewTicker(pollTime)
+	defer poll.Stop()
+	for {
+		for ctx.Err() == nil {
+			job, err := b.o.Index.ClaimJob(ctx, kind, b.owner, claimTime)
+			if err == nil && job != nil {
+				err = b.do(ctx, job)
+			}
+			if err != nil && ctx.Err() == nil {
+				b.o.Log.Error("a job of the knowledge base is tried again later", "error", err)
+			}
+			if err != nil || job == nil {
+				break
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.wake[kind]:
+		case <-poll.C:
+		}
+	}
+}
+
+// do works on a job that this base has claimed. It returns an error if the job
+// has to be tried again.
+func (b *Local) do(ctx context.Context, job *index.Job) error {
+	var t task
+	if err := json.Unmarshal(job.Payload, &t); err != nil {
+		return b.o.Index.FailJob(ctx, job.ID, b.owner, "the job cannot be read: add the document again")
+	}
+	if job.Attempts > maxAttempts {
+		err := b.o.Index.FailJob(ctx, job.ID, b.owner, fmt.Sprintf("the program ended %d times while it was reading this file: "+
+			"it was left out; save the file in another format and add it again", maxAttempts))
+		if err == nil && job.Kind == TypeFile {
+			b.unstage(t.Key)
+		}
+		return err
+	}
+	err := b.claimed(ctx, job, func(ctx context.Context) error {
+		if job.Kind == TypeNote {
+			return b.addNote(ctx, job, t)
+		}
+		return b.addFile(ctx, job, t)
+	})
+	switch {
+	case err == nil:
+	case errors.Is(err, index.ErrLost):
+		return nil // another process works on it
+	case ctx.Err() != nil || errkind.Retryable(err):
+		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+		defer cancel()
+		return errors.Join(err, b.o.Index.ReleaseJob(release, job.ID, b.owner))
+	default:
+		if err := b.o.Index.FailJob(ctx, job.ID, b.owner, b.reason(job, err)); err != nil {
+			return err // if it is ErrLost, the other process reports the same
+		}
+	}
+	if job.Kind == TypeFile {
+		b.unstage(t.Key)
+	}
+	return nil
+}
+
+// reason returns the message for a job that failed.
+func (b *Local) reason(job *index.Job, err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Sprintf("extracting the text took longer than %v: split the file, or save it in another format", readTime)
+	}
+	for _, kind := range []error{errkind.Invalid, errkind.NotFound, errkind.Conflict, errkind.Denied, errkind.TooLarge, errkind.Unsupported, errkind.Corrupt} {
+		if errors.Is(err, kind) {
+			return errkind.Message(err)
+		}
+	}
+	b.o.Log.Error("a job of the knowledge base failed", "job", job.ID, "error", err)
+	return "an internal error, which is in the log of the program: add the document again"
+}
+
+// claimed calls f and renews the claim on a job meanwhile. If the claim is lost,
+// the context of f ends and the error is [index.ErrLost].
+func (b *Local) claimed(ctx context.Context, job *index.Job, f func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var renewing sync.WaitGroup
+	renewing.Go(func() {
+		tick := time.NewTicker(claimTime / 3)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if err := b.o.Index.RenewJob(ctx, job.ID, b.owner, claimTime); errors.Is(err, index.ErrLost) {
+				cancel(err)
+			}
+		}
+	})
+	err := f(ctx)
+	lost := errors.Is(context.Cause(ctx), index.ErrLost)
+	cancel(nil)
+	renewing.Wait()
+	if err != nil && lost {
+		return index.ErrLost
+	}
+	return err
+}
+
+// addNote stores the note of a job.
+func (b *Local) addNote(ctx context.Context, job *index.Job, t task) error {
+	path := ".notes/" + t.Key + ".md"
+	label := cmp.Or(t.Collection, DefaultCollection)
+	d, err := makeNote(ctx, t.Text, t.Title, document.Document{ID: ingest.DocID("", path), Label: label, Path: path, SourcePath: t.SourcePath, Tags: t.Tags})
+	if err != nil {
+		return err
+	}
+	return b.o.Index.FinishJob(ctx, job.ID, b.owner, []document.Change{{Put: d}}, d.ID)
+}
+
+// addFile stores the file of a job, in place of the document with the same source
+// path.
+func (b *Local) addFile(ctx context.Context, job *index.Job, t task) error {
+	data, err := os.ReadFile(filepath.Join(b.staging(), t.Key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the bytes of the file are no longer there: add the file again: %w", errkind.NotFound)
+	}
+	if err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	made, err := ingest.Make(limited, data, document.Document{Label: DefaultCollection, Path: job.Filename, SourcePath: t.SourcePath, MIMEType: t.MediaType, Tags: t.Tags})
+	if err != nil {
+		if limited.Err() != nil {
+			err = limited.Err()
+		}
+		return err
+	}
+	// The path has no label, so the document keeps its ID in another collection.
+	made.Path = ".files/" + t.SourcePath
+	made.ID = ingest.DocID("", made.Path)
+	return retryConflicts(func() error {
+		changes, err := b.replace(ctx, made, t)
+		if err == nil {
+			err = b.o.Index.FinishJob(ctx, job.ID, b.owner, changes, made.ID)
+		}
+		return err
+	})
+}
+
+// replace returns the changes that store a file. A file with the same text and
+// title as the document that it replaces changes only tags.
+func (b *Local) replace(ctx context.Context, made *document.Document, t task) ([]document.Change, error) {
+	old, err := b.o.Index.RecordOf(ctx, made.ID)
+	if errors.Is(err, errkind.NotFound) {
+		made.Label = cmp.Or(t.Collection, DefaultCollection)
+		return []document.Change{{Put: made}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	made.Label = cmp.Or(t.Collection, old.Label)
+	if err := b.allowed(ctx, made.Label); err != nil {
+		return nil, err
+	}
+	tagging := &document.Tagging{ID: made.ID, Label: made.Label}
+	if old.Hash != made.Hash || old.Title != made.Title || old.Type != made.Type || old.Filename != made.Filename {
+		return []document.Change{{Tag: tagging}, {Put: made}}, nil // the first fails if the document was deleted meanwhile
+	}
+	if t.Tags != nil {
+		tagging.Add = t.Tags
+		tagging.Remove = slices.DeleteFunc(slices.Clone(old.Tags), func(tag string) bool { return slices.Contains(t.Tags, tag) })
+	}
+	if old.Label == made.Label && len(tagging.Remove) == 0 && !slices.ContainsFunc(t.Tags, func(tag string) bool { return !slices.Contains(old.Tags, tag) }) {
+		return nil, nil
+	}
+	return []document.Change{{Tag: tagging}}, nil
+}

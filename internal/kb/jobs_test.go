@@ -1,0 +1,313 @@
+package kb_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"knowhow/internal/document"
+	"knowhow/internal/errkind"
+	"knowhow/internal/index"
+	"knowhow/internal/kb"
+	"knowhow/internal/kb/kbtest"
+)
+
+// TestMain runs the test program as an engine that is killed; see TestKill.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("TEST_KB_KILL"); dir != "" {
+		if err := addForever(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// addForever adds notes and files to the base in dir, and prints the job of each
+// with its text.
+func addForever(dir string) error {
+	ctx := context.Background()
+	x, err := index.Open(ctx, index.Options{Dir: dir})
+	if err != nil {
+		return err
+	}
+	b := kb.NewLocal(kb.Options{Index: x, Dir: dir})
+	go b.Run(ctx)
+	for i := range 100_000 {
+		text := fmt.Sprintf("Text number %d of process %d.", i, os.Getpid())
+		var job int64
+		if i%2 == 0 {
+			job, err = b.AddNote(ctx, kb.Note{Text: text})
+		} else {
+			job, err = b.AddFile(ctx, kb.File{Filename: fmt.Sprintf("%d-%d.txt", os.Getpid(), i)}, strings.NewReader(text))
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Println(job, text)
+	}
+	return nil
+}
+
+// TestKill kills an engine that adds documents. Every job that it accepted must
+// be done by the next one, exactly once.
+func TestKill(t *testing.T) {
+	dir := t.TempDir()
+	accepted := map[int64]string{}
+	for round := range 3 {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "TEST_KB_KILL="+dir)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(out)
+		for n := 0; lines.Scan(); n++ {
+			id, text, _ := strings.Cut(lines.Text(), " ")
+			var job int64
+			if _, err := fmt.Sscan(id, &job); err != nil {
+				t.Fatalf("line %q", lines.Text())
+			}
+			accepted[job] = text
+			if n == 10+round*7 {
+				if err := cmd.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		_ = cmd.Wait() // it was killed
+	}
+	if len(accepted) < 30 {
+		t.Fatalf("only %d jobs were accepted", len(accepted))
+	}
+	b, _ := open(t, dir) // waits until the claims of the last process have ended
+	documents := map[int64]bool{}
+	for job, text := range accepted {
+		d := kbtest.Stored(t, b, job)
+		if got := d.Chunks[0].Text; got != text || documents[d.ID] {
+			t.Errorf("job %d stored %q in document %d, want %q", job, got, d.ID, text)
+		}
+		documents[d.ID] = true
+	}
+	// A job may have been accepted without its line, never more than one each.
+	list, err := b.Documents(t.Context(), kb.DocumentFilter{Limit: 1})
+	if err != nil || list.Total < len(accepted) || list.Total > len(accepted)+3 {
+		t.Errorf("%d documents, want %d; %v", list.Total, len(accepted), err)
+	}
+	if left := staged(t, dir); len(left) > 3 { // files without a job
+		t.Errorf("files left: %q", left)
+	}
+}
+
+// staged returns the files that are not indexed yet.
+func staged(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(kb.Incoming(dir))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// enqueueFile adds a job for a file in the staging folder of a base that does
+// not run.
+func enqueueFile(t *testing.T, x *index.Index, dir, name, text string) int64 {
+	t.Helper()
+	b := kb.NewLocal(kb.Options{Index: x, Dir: dir})
+	job, err := b.AddFile(t.Context(), kb.File{Filename: name}, strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
+// TestCrashingFile checks that a file during which the program ended three times
+// fails with that reason, and that the next job is done.
+func TestCrashingFile(t *testing.T) {
+	dir := t.TempDir()
+	x, err := index.Open(t.Context(), index.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := enqueueFile(t, x, dir, "bad.pdf", "x")
+	good := enqueueFile(t, x, dir, "good.txt", "fine")
+	for i := range 3 { // processes that end without a word
+		j, err := x.ClaimJob(t.Context(), kb.TypeFile, fmt.Sprint("process ", i), time.Nanosecond)
+		if err != nil || j == nil || j.ID != bad {
+			t.Fatalf("ClaimJob() = %+v, %v", j, err)
+		}
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, _ := open(t, dir)
+	kbtest.Stored(t, b, good)
+	j, err := b.Job(t.Context(), bad)
+	if err != nil || j.Status != kb.Failed || !strings.Contains(j.Error, "ended 3 times") {
+		t.Errorf("job = %+v, %v", j, err)
+	}
+	if left := staged(t, dir); left != nil {
+		t.Errorf("files left: %q", left)
+	}
+}
+
+// TestLostBytes checks a job whose file is no longer there.
+func TestLostBytes(t *testing.T) {
+	dir := t.TempDir()
+	x, err := index.Open(t.Context(), index.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := enqueueFile(t, x, dir, "a.txt", "text")
+	for _, name := range staged(t, dir) {
+		if err := os.Remove(filepath.Join(kb.Incoming(dir), name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, _ := open(t, dir)
+	j := kbtest.Await(t, b, job)
+	if j.Status != kb.Failed || !strings.Contains(j.Error, "add the file again") {
+		t.Errorf("job = %+v", j)
+	}
+}
+
+// TestSweep checks which files of the staging folder are removed at the start.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(kb.Incoming(dir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, age := range map[string]time.Duration{"old": 2 * time.Hour, "new": time.Minute} {
+		path := filepath.Join(kb.Incoming(dir), name)
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, time.Now().Add(-age), time.Now().Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, _ := open(t, dir)
+	kbtest.Note(t, b, "The base runs.")
+	if diff := cmp.Diff([]string{"new"}, staged(t, dir)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+}
+
+// TestSources checks documents of folders: those that are served can be read and
+// tagged, others do not exist.
+func TestSources(t *testing.T) {
+	dir := t.TempDir()
+	b, x := open(t, dir, "docs")
+	for label, n := range map[string]int{"docs": 1, "private": 2} {
+		if err := x.AddSource(t.Context(), document.Source{Label: label, Path: "/" + label}); err != nil {
+			t.Fatal(err)
+		}
+		err := x.Apply(t.Context(), []document.Change{{Put: &document.Document{
+			ID: fmt.Sprint("id", n), Label: label, Path: "a.md", SourcePath: "a.md", FromSource: true, Type: "markdown", Title: "About walruses", Text: "Walruses of " + label,
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := kbtest.File(t, b, kb.File{Filename: "a.md"}, "Walruses of mine.")
+	list, err := b.Documents(t.Context(), kb.DocumentFilter{SourcePath: "a.md", Limit: 10})
+	if err != nil || list.Total != 2 {
+		t.Fatalf("Documents() = %+v, %v, want the served and the uploaded one", list, err)
+	}
+	served := list.Documents[1]
+	if served.ID == own.ID || served.Tags[0] != "collection:docs" {
+		t.Errorf("served document = %+v", served)
+	}
+	if r := kbtest.Find(t, b, kb.SearchQuery{Query: "walruses"}); r.Total != 2 {
+		t.Errorf("%d documents are found, want 2", r.Total)
+	}
+	hidden, err := x.RecordOf(t.Context(), "id2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "new"
+	refused := func(what string, err, kind error) {
+		t.Helper()
+		if !errors.Is(err, kind) {
+			t.Errorf("%s: error %v, want one of kind %v", what, err, kind)
+		}
+	}
+	_, err = b.Document(t.Context(), hidden.Number)
+	refused("hidden document", err, errkind.NotFound)
+	_, err = b.AddTags(t.Context(), hidden.Number, []string{"x"})
+	refused("tag of a hidden document", err, errkind.NotFound)
+	refused("deleting a hidden document", b.Delete(t.Context(), hidden.Number), errkind.NotFound)
+	_, err = b.AddNote(t.Context(), kb.Note{Text: "x", Tags: []string{"collection:private"}})
+	refused("note in a hidden collection", err, errkind.Conflict)
+	_, err = b.AddTags(t.Context(), own.ID, []string{"collection:private"})
+	refused("moving to a hidden collection", err, errkind.Conflict)
+	refused("deleting a file of a folder", b.Delete(t.Context(), served.ID), errkind.Conflict)
+	_, err = b.AddTags(t.Context(), served.ID, []string{"collection:memory"})
+	refused("moving a file of a folder", err, errkind.Conflict)
+	_, err = b.UpdateNote(t.Context(), served.ID, kb.NoteChange{Text: &text})
+	refused("changing a file of a folder", err, errkind.Conflict)
+	if tags, err := b.AddTags(t.Context(), served.ID, []string{"read"}); err != nil || !cmp.Equal(tags, []string{"collection:docs", "read"}) {
+		t.Errorf("AddTags() = %q, %v", tags, err)
+	}
+	if tags := kbtest.Note(t, b, "In a served collection.", "collection:docs").Tags; !cmp.Equal(tags, []string{"collection:docs"}) {
+		t.Errorf("tags = %q", tags)
+	}
+}
+
+// TestBackup checks that a backup holds everything, and can be used at once.
+func TestBackup(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	b, x := open(t, dir)
+	note := kbtest.Note(t, b, "Walruses like clams.", "food")
+	file := filepath.Join(other, index.FileName)
+	if err := x.Backup(t.Context(), file); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Backup(t.Context(), file); !errors.Is(err, errkind.Conflict) {
+		t.Errorf("second backup to the same file: %v", err)
+	}
+	if info, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o600 {
+		t.Errorf("mode of the backup: %v, %v", info.Mode(), err)
+	}
+	entries, err := os.ReadDir(other)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("files beside the backup: %v, %v", entries, err)
+	}
+	kbtest.Note(t, b, "Not in the backup: walruses.")
+	restored, y := open(t, other)
+	got, err := restored.Document(t.Context(), note.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _ := json.Marshal(note)
+	have, _ := json.Marshal(got)
+	if string(want) != string(have) {
+		t.Errorf("restored document = %s, want %s", have, want)
+	}
+	if r := kbtest.Find(t, restored, kb.SearchQuery{Query: "walruses"}); r.Total != 1 {
+		t.Errorf("search in the restored base: %+v", r)
+	}
+	if problems, err := y.Examine(t.Context()); err != nil || problems != nil {
+		t.Errorf("Examine() = %q, %v", problems, err)
+	}
+}

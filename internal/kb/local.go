@@ -1,0 +1,497 @@
+package kb
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"knowhow/internal/document"
+	"knowhow/internal/errkind"
+	"knowhow/internal/index"
+	"knowhow/internal/ingest"
+	"knowhow/internal/query"
+	"knowhow/internal/sanitize"
+	"knowhow/internal/search"
+)
+
+// Options configure a [Local].
+type Options struct {
+	Index *index.Index // required
+	Dir   string       // the data folder, for the bytes of files that are not yet indexed; required
+
+	// Sources are the labels of the sources whose documents are in the base.
+	// Documents of all other sources of the index are not.
+	Sources []string
+
+	MaxUpload int64        // bytes of a file and of a note; 0 means MaxUploadBytes
+	Version   string       // of the program
+	Log       *slog.Logger // nil discards
+}
+
+// A Local is a [Base] over the embedded index. Jobs make progress while Run runs
+// in this or another process with the same data folder.
+//
+// Documents of folders that are served can be searched and read. Their tags can
+// be changed, and nothing else.
+type Local struct {
+	o     Options
+	owner string                   // of claims
+	wake  map[string]chan struct{} // by kind of job: one signal
+
+	updates sync.Mutex // one update of a note at a time
+}
+
+var _ Base = (*Local)(nil)
+
+// NewLocal returns a base over an index.
+func NewLocal(o Options) *Local {
+	if o.MaxUpload <= 0 {
+		o.MaxUpload = MaxUploadBytes
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Local{o: o, owner: random(), wake: map[string]chan struct{}{
+		TypeNote: make(chan struct{}, 1), TypeFile: make(chan struct{}, 1),
+	}}
+}
+
+// random returns 32 random hexadecimal digits.
+func random() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+// Incoming returns the folder of files that are not yet indexed, in a data
+// folder. Files there that no job names are removed after an hour.
+func Incoming(dir string) string { return filepath.Join(dir, "incoming") }
+
+// staging is the folder of the bytes of files that are not yet indexed.
+func (b *Local) staging() string { return Incoming(b.o.Dir) }
+
+// hidden returns the labels of the sources whose documents are not in the base.
+func (b *Local) hidden(ctx context.Context) ([]string, error) {
+	sources, err := b.o.Index.Sources(ctx)
+	var out []string
+	for _, s := range sources {
+		if !slices.Contains(b.o.Sources, s.Label) {
+			out = append(out, s.Label)
+		}
+	}
+	return out, err
+}
+
+// labels returns the labels of the documents in the base, never nil.
+func (b *Local) labels(ctx context.Context) ([]string, error) {
+	hidden, err := b.hidden(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := b.o.Index.Labels(ctx)
+	out := []string{}
+	for _, l := range all {
+		if !slices.Contains(hidden, l.Value) {
+			out = append(out, l.Value)
+		}
+	}
+	return out, err
+}
+
+// record returns a document of the base. The error is of kind NotFound if there
+// is none.
+func (b *Local) record(ctx context.Context, id int64) (*index.Record, error) {
+	hidden, err := b.hidden(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := b.o.Index.Record(ctx, id)
+	if errors.Is(err, errkind.NotFound) || err == nil && slices.Contains(hidden, r.Label) {
+		return nil, noDocument(id)
+	}
+	return r, err
+}
+
+func noDocument(id int64) error {
+	return fmt.Errorf("document %d does not exist: %w", id, errkind.NotFound)
+}
+
+// allowed returns an error of kind Conflict for the collection of a source whose
+// documents are not in the base.
+func (b *Local) allowed(ctx context.Context, collection string) error {
+	if collection == "" {
+		return nil
+	}
+	hidden, err := b.hidden(ctx)
+	if err == nil && slices.Contains(hidden, collection) {
+		err = fmt.Errorf("collection %q belongs to a folder that is not served here: choose another collection, or serve the folder: %w", collection, errKeep)
+	}
+	return err
+}
+
+// tagsOf returns all tags of a document.
+func tagsOf(r *index.Record) []string {
+	tags := append([]string{CollectionTag(r.Label)}, r.Tags...)
+	slices.Sort(tags)
+	return tags
+}
+
+// documentOf returns a document without its chunks.
+func documentOf(r *index.Record) *Document {
+	return &Document{ID: r.Number, Title: r.Title, SourcePath: r.SourcePath, Type: r.Type, Tags: tagsOf(r), CreatedAt: r.Created, UpdatedAt: r.Updated}
+}
+
+// Search implements [Base].
+func (b *Local) Search(ctx context.Context, q SearchQuery) (*SearchResult, error) {
+	if err := q.check(); err != nil {
+		return nil, err
+	}
+	if q.VectorOnly {
+		return nil, fmt.Errorf("vector_only: this knowledge base has no vectors: search without vector_only: %w", errkind.Unsupported)
+	}
+	read, err := query.Read(q.Query)
+	if err != nil {
+		return nil, err
+	}
+	labels, err := b.labels(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &searcher{index: b.o.Index, q: index.ChunkQuery{Labels: labels, Tags: q.Tags, Top: q.Top}}
+	if _, err := search.Relax(s).Search(ctx, search.Query{Text: read.Text}); err != nil {
+		return nil, err
+	}
+	out := &SearchResult{Results: []Result{}, Total: s.page.Total}
+	for _, h := range s.page.Hits {
+		out.Results = append(out.Results, Result{
+			DocumentID: h.Number, ChunkIndex: h.Chunk, Text: h.Text, Score: score(h.Score), Title: h.Title,
+			SourcePath: h.SourcePath, Type: h.Type, Tags: tagsOf(&h.Record), UpdatedAt: h.Updated,
+		})
+	}
+	return out, nil
+}
+
+// score maps a score of BM25 to 0..1, with four digits. The order of scores stays
+// the same but for the digits that are cut.
+func score(s float64) float64 { return math.Round(s/(s+10)*1e4) / 1e4 }
+
+// A searcher searches for chunks behind search.Relax.
+type searcher struct {
+	index *index.Index
+	q     index.ChunkQuery
+	page  *index.ChunkPage // of the last search that found something, or of the first
+}
+
+func (s *searcher) Search(ctx context.Context, q search.Query) (*search.Page, error) {
+	s.q.Text = q.Text
+	page, err := s.index.SearchChunks(ctx, s.q)
+	if err != nil {
+		return nil, err
+	}
+	if s.page == nil || page.Total > 0 {
+		s.page = page
+	}
+	return &search.Page{Total: page.Total, Staged: page.Staged}, nil
+}
+
+// AddNote implements [Base].
+func (b *Local) AddNote(ctx context.Context, n Note) (int64, error) {
+	collection, tags, err := n.check(b.o.MaxUpload)
+	if err == nil {
+		err = b.allowed(ctx, collection)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return b.enqueue(ctx, TypeNote, "", task{Key: random(), Collection: collection, Tags: tags, Text: n.Text, Title: n.Title, SourcePath: n.SourcePath})
+}
+
+func (b *Local) enqueue(ctx context.Context, kind, filename string, t task) (int64, error) {
+	payload, err := json.Marshal(t)
+	if err != nil {
+		return 0, fmt.Errorf("adding a job: %w", err)
+	}
+	id, err := b.o.Index.Enqueue(ctx, kind, filename, payload)
+	if err == nil {
+		select {
+		case b.wake[kind] <- struct{}{}:
+		default: // there is a signal already
+		}
+	}
+	return id, err
+}
+
+// Jobs implements [Base].
+func (b *Local) Jobs(ctx context.Context, f JobFilter) ([]Job, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	stored, err := b.o.Index.Jobs(ctx, f.Status, f.Limit)
+	jobs := []Job{}
+	for _, j := range stored {
+		jobs = append(jobs, *jobOf(&j))
+	}
+	return jobs, err
+}
+
+// Job implements [Base].
+func (b *Local) Job(ctx context.Context, id int64) (*Job, error) {
+	j, err := b.o.Index.Job(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return jobOf(j), nil
+}
+
+func jobOf(j *index.Job) *Job {
+	out := &Job{ID: j.ID, Status: j.State, Type: j.Kind, Filename: j.Filename, Error: j.Error, CreatedAt: j.Created, UpdatedAt: j.Updated}
+	if j.Document > 0 {
+		out.DocumentID = &j.Document
+	}
+	return out
+}
+
+// Document implements [Base].
+func (b *Local) Document(ctx context.Context, id int64) (*Document, error) {
+	hidden, err := b.hidden(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, texts, err := b.o.Index.Chunks(ctx, id)
+	if errors.Is(err, errkind.NotFound) || err == nil && slices.Contains(hidden, r.Label) {
+		return nil, noDocument(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	d := documentOf(r)
+	d.Chunks = []Chunk{}
+	for i, text := range texts {
+		d.Chunks = append(d.Chunks, Chunk{Index: i, Text: strings.ToValidUTF8(text, "")})
+	}
+	return d, nil
+}
+
+// Documents implements [Base].
+func (b *Local) Documents(ctx context.Context, f DocumentFilter) (*DocumentList, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	labels, err := b.labels(ctx)
+	if err != nil {
+		return nil, err
+	}
+	filter := index.RecordFilter{Labels: labels, SourcePath: f.SourcePath, Limit: f.Limit, Offset: f.Offset}
+	if f.Tag != "" {
+		filter.Tags = []string{f.Tag}
+	}
+	records, total, err := b.o.Index.Records(ctx, filter)
+	if err != nil {
+		return nil, err
+	}
+	out := &DocumentList{Documents: []Document{}, Total: total}
+	for _, r := range records {
+		out.Documents = append(out.Documents, *documentOf(&r))
+	}
+	return out, nil
+}
+
+// UpdateNote implements [Base].
+func (b *Local) UpdateNote(ctx context.Context, id int64, c NoteChange) (*Document, error) {
+	if err := c.check(b.o.MaxUpload); err != nil {
+		return nil, err
+	}
+	b.updates.Lock()
+	defer b.updates.Unlock()
+	err := retryConflicts(func() error { return b.updateNote(ctx, id, c) })
+	if errors.Is(err, errkind.NotFound) {
+		err = noDocument(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b.Document(ctx, id)
+}
+
+func (b *Local) updateNote(ctx context.Context, id int64, c NoteChange) error {
+	r, err := b.record(ctx, id)
+	if err != nil {
+		return err
+	}
+	if r.FromSource || r.Type != TypeNote {
+		return fmt.Errorf("document %d is not a note (its type is %q): only notes can be updated; add the file again to replace it: %w", id, r.Type, errKeep)
+	}
+	_, texts, err := b.o.Index.Chunks(ctx, id)
+	if err != nil {
+		return err
+	}
+	text, title := strings.Join(texts, ""), r.Title
+	if c.Text != nil {
+		if old, err := makeNote(ctx, text, "", document.Document{}); err == nil && old.Title == title {
+			title = "" // it was taken from the text
+		}
+		text = *c.Text
+	}
+	if c.Title != nil {
+		title = *c.Title
+	}
+	d, err := makeNote(ctx, text, title, document.Document{ID: r.ID, Label: r.Label, Path: r.Path, SourcePath: r.SourcePath})
+	if err != nil {
+		return err
+	}
+	// The Tagging fails if the note was deleted meanwhile, and Put if it was
+	// moved to another collection.
+	return b.o.Index.Apply(ctx, []document.Change{{Tag: &document.Tagging{ID: r.ID}}, {Put: d}})
+}
+
+// errKeep is a Conflict that is not due to a change at the same time.
+var errKeep = fmt.Errorf("%w", errkind.Conflict)
+
+// retryConflicts repeats f while it fails because documents have changed since f
+// read them.
+func retryConflicts(f func() error) error {
+	for range 10 {
+		if err := f(); !errors.Is(err, errkind.Conflict) || errors.Is(err, errKeep) || errors.Is(err, index.ErrLost) {
+			return err
+		}
+	}
+	return f()
+}
+
+// makeNote returns the document of a note. An empty title is replaced by the
+// first heading or the first line. known has the fields that Make does not set.
+func makeNote(ctx context.Context, text, title string, known document.Document) (*document.Document, error) {
+	const name = "note.md"
+	made, err := ingest.Make(ctx, []byte(text), document.Document{ID: known.ID, Label: known.Label, Path: name, Title: title, Type: TypeNote, SourcePath: known.SourcePath, Tags: known.Tags})
+	if err != nil {
+		return nil, err
+	}
+	made.Path = known.Path
+	if title == "" && made.Title == name {
+		line, _, _ := strings.Cut(strings.TrimSpace(made.Text), "\n")
+		made.Title = sanitize.Short(sanitize.Line(strings.TrimSpace(line)), 80, 320)
+	}
+	return made, nil
+}
+
+// AddTags implements [Base].
+func (b *Local) AddTags(ctx context.Context, id int64, tags []string) ([]string, error) {
+	collection, tags, err := splitTags("tags", tags)
+	if err == nil && collection == "" && len(tags) == 0 {
+		err = &errkind.Argument{Name: "tags", Want: "at least one tag"}
+	}
+	if err == nil {
+		err = b.allowed(ctx, collection)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b.tag(ctx, id, document.Tagging{Label: collection, Add: tags})
+}
+
+// RemoveTag implements [Base].
+func (b *Local) RemoveTag(ctx context.Context, id int64, tag string) ([]string, error) {
+	collection, tags, err := splitTags("tag", []string{tag})
+	if err != nil {
+		return nil, err
+	}
+	if collection == "" {
+		return b.tag(ctx, id, document.Tagging{Remove: tags})
+	}
+	r, err := b.record(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if r.Label != collection {
+		return tagsOf(r), nil
+	}
+	if err := b.allowed(ctx, DefaultCollection); err != nil {
+		return nil, err
+	}
+	return b.tag(ctx, id, document.Tagging{Label: DefaultCollection})
+}
+
+// tag changes the tags of a document and returns them.
+func (b *Local) tag(ctx context.Context, id int64, t document.Tagging) ([]string, error) {
+	r, err := b.record(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	t.ID = r.ID
+	if err := b.o.Index.Apply(ctx, []document.Change{{Tag: &t}}); err != nil {
+		if errors.Is(err, errkind.NotFound) {
+			err = noDocument(id)
+		}
+		return nil, err
+	}
+	if r, err = b.record(ctx, id); err != nil {
+		return nil, err
+	}
+	return tagsOf(r), nil
+}
+
+// Delete implements [Base].
+func (b *Local) Delete(ctx context.Context, id int64) error {
+	for {
+		r, err := b.record(ctx, id)
+		if err != nil {
+			return err
+		}
+		if r.FromSource {
+			return fmt.Errorf("document %d is a file of the folder %q: delete the file %s there: %w", id, r.Label, path.Clean(r.Path), errkind.Conflict)
+		}
+		// The Tagging fails if the document was deleted or moved meanwhile.
+		err = b.o.Index.Apply(ctx, []document.Change{
+			{Tag: &document.Tagging{ID: r.ID}},
+			{Delete: &document.Ref{Label: r.Label, Path: r.Path}},
+		})
+		if err != nil {
+			if errors.Is(err, errkind.NotFound) {
+				err = noDocument(id)
+			}
+			return err
+		}
+		// It may have been moved to another collection meanwhile.
+		if _, err := b.record(ctx, id); errors.Is(err, errkind.NotFound) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// Status implements [Base].
+func (b *Local) Status(ctx context.Context) (*Status, error) {
+	labels, err := b.labels(ctx)
+	if err != nil {
+		return nil, err
+	}
+	types, err := b.o.Index.CountTypes(ctx, labels)
+	if err != nil {
+		return nil, err
+	}
+	jobs, err := b.o.Index.CountJobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &Status{
+		Version: b.o.Version, Model: map[string]any{"name": "none"}, Device: map[string]any{"type": "cpu", "threads": runtime.GOMAXPROCS(0)},
+		Documents: DocumentCounts{ByType: types},
+		Queue:     QueueCounts{Queued: jobs[index.JobQueued], Running: jobs[index.JobRunning], Failed: jobs[index.JobFailed]},
+	}
+	for _, n := range types {
+		s.Documents.Total += n
+	}
+	return s, nil
+}

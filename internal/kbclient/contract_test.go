@@ -1,0 +1,42 @@
+package kbclient_test
+
+import (
+	"context"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"knowhow/internal/httpguard"
+	"knowhow/internal/index"
+	"knowhow/internal/kb"
+	"knowhow/internal/kb/kbtest"
+	"knowhow/internal/kbclient"
+	"knowhow/internal/kbserver"
+)
+
+// TestContract runs the contract suite over HTTP.
+func TestContract(t *testing.T) {
+	kbtest.Run(t, func(t *testing.T) kb.Base {
+		dir := t.TempDir()
+		x, err := index.Open(t.Context(), index.Options{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { x.Close() })
+		base := kb.NewLocal(kb.Options{Index: x, Dir: dir, MaxUpload: kbtest.MaxUpload, Version: "test"})
+		ctx, cancel := context.WithCancel(context.Background())
+		var work sync.WaitGroup
+		t.Cleanup(work.Wait)
+		t.Cleanup(cancel)
+		work.Go(func() { base.Run(ctx) })
+		web := httptest.NewServer(httpguard.New(httpguard.Options{Token: "key", Routes: []httpguard.Route{
+			kbserver.Route(kbserver.Options{Base: base, Prefix: "/kb", TempDir: kb.Incoming(dir), MaxUpload: kbtest.MaxUpload})}}))
+		t.Cleanup(web.Close)
+		c, err := kbclient.New(kbclient.Options{BaseURL: web.URL + "/kb", Key: "key"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	})
+}

@@ -1,0 +1,440 @@
+package kbmcp
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/kb"
+)
+
+// UploadOptions configure a staging area. The zero value of a limit is its
+// default.
+type UploadOptions struct {
+	Dir     string        // folder of the staged files; it is created, and staged files in it are deleted
+	MaxSize int64         // of a file, in bytes; 0 is 100 MiB
+	MaxOpen int           // uploads at the same time; 0 is 32
+	TTL     time.Duration // time from the start of an upload until it is dropped; 0 is 10 minutes
+}
+
+// Defaults of UploadOptions.
+const (
+	defaultMaxSize = 100 << 20
+	defaultMaxOpen = 32
+	defaultTTL     = 10 * time.Minute
+)
+
+// stagedFiles matches the names of staged files.
+const stagedFiles = "knowhow-upload-*"
+
+// Uploads is a staging area: files that arrive in chunks, on disk, until they
+// are complete. It is safe for concurrent use. Create one with OpenUploads.
+type Uploads struct {
+	o UploadOptions
+
+	mu     sync.Mutex
+	byID   map[string]*upload
+	closed bool
+}
+
+// An upload is a file that arrives in chunks. The mutex of Uploads guards it.
+type upload struct {
+	start  uploadStart
+	file   *stagedFile
+	chunks map[int]extent
+	size   int64 // of all chunks together, in bytes
+	end    int64 // of the file, which also has chunks that were replaced
+	timer  *time.Timer
+
+	busy    bool // a call of finish sends it
+	expired bool // and its time ended meanwhile
+	job     int64
+	done    bool // it was sent, and job is its job
+}
+
+// An extent is a part of a file.
+type extent struct{ offset, size int64 }
+
+// An uploadStart is what is known of a file before its first chunk.
+type uploadStart struct {
+	file   kb.File
+	size   int64  // bytes
+	sha256 string // lower-case hex; "" if it is not known
+}
+
+// An uploadState is how much of an upload has arrived.
+type uploadState struct {
+	UploadID  string `json:"upload_id"`
+	Received  int64  `json:"received"` // bytes
+	TotalSize int64  `json:"total_size"`
+	Chunks    int    `json:"chunks"`
+}
+
+// OpenUploads returns an empty staging area. It deletes what an earlier process
+// left in its folder. Several processes may use the same folder.
+func OpenUploads(o UploadOptions) (*Uploads, error) {
+	o.MaxSize, o.MaxOpen, o.TTL = cmp.Or(o.MaxSize, defaultMaxSize), cmp.Or(o.MaxOpen, defaultMaxOpen), cmp.Or(o.TTL, defaultTTL)
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("creating the folder of uploads: %w", err)
+	}
+	left, err := filepath.Glob(filepath.Join(globQuote(o.Dir), stagedFiles))
+	if err != nil {
+		return nil, fmt.Errorf("reading the folder of uploads: %w", err)
+	}
+	for _, path := range left {
+		// On Unix, the files of running processes have no names (see
+		// newFile). On Windows they cannot be removed.
+		_ = os.Remove(path)
+	}
+	return &Uploads{o: o, byID: map[string]*upload{}}, nil
+}
+
+// globQuote escapes a path for [filepath.Glob].
+func globQuote(path string) string {
+	if filepath.Separator == '\\' {
+		return path // there is no escape character on Windows
+	}
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// Close drops all uploads. Later calls fail.
+func (a *Uploads) Close() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+	for id := range a.byID {
+		a.drop(id)
+	}
+	return nil
+}
+
+// count returns the number of uploads that are not finished.
+func (a *Uploads) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.open()
+}
+
+// open returns the number of uploads that are not finished. The caller holds
+// the mutex.
+func (a *Uploads) open() (n int) {
+	for _, u := range a.byID {
+		if !u.done {
+			n++
+		}
+	}
+	return n
+}
+
+// begin starts an upload and returns its id. The error is of kind TooLarge if
+// the file is too large, and Busy if there are too many uploads.
+func (a *Uploads) begin(s uploadStart) (id string, err error) {
+	if s.size > a.o.MaxSize {
+		return "", fmt.Errorf("total_size is %d bytes, but files of at most %d bytes are accepted: %w", s.size, a.o.MaxSize, errkind.TooLarge)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return "", errClosed
+	}
+	if a.open() >= a.o.MaxOpen {
+		return "", fmt.Errorf("%d uploads are not finished, which is the limit; finish one, or try again in a few minutes: %w", a.o.MaxOpen, errkind.Busy)
+	}
+	f, err := a.newFile()
+	if err != nil {
+		return "", err
+	}
+	id = newUUID()
+	a.byID[id] = &upload{start: s, file: f, chunks: map[int]extent{}, timer: time.AfterFunc(a.o.TTL, func() { a.expire(id) })}
+	return id, nil
+}
+
+var errClosed = fmt.Errorf("the server is ending, try again when it is back: %w", errkind.Unavailable)
+
+// ttl returns the time of an upload as people write it: 10m, not 10m0s.
+func (a *Uploads) ttl() string { return strings.Replace(a.o.TTL.String(), "m0s", "m", 1) }
+
+// expire drops an upload whose time has ended.
+func (a *Uploads) expire(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if u := a.byID[id]; u != nil && u.busy {
+		u.expired = true
+		return
+	}
+	a.drop(id)
+}
+
+// drop forgets an upload. The caller holds the mutex.
+func (a *Uploads) drop(id string) {
+	u := a.byID[id]
+	if u == nil {
+		return
+	}
+	delete(a.byID, id)
+	u.timer.Stop()
+	if !u.busy { // else the call of finish closes it
+		u.file.close()
+	}
+}
+
+// find returns an upload that chunks can be added to. The caller holds the
+// mutex. The error is of kind NotFound if there is no such upload, and Conflict
+// if it is finished.
+func (a *Uploads) find(id string) (*upload, error) {
+	u := a.byID[id]
+	switch {
+	case a.closed:
+		return nil, errClosed
+	case u == nil:
+		return nil, fmt.Errorf("upload_id %s is not known: an upload ends %v after its start and when the server restarts; "+
+			"start a new one with kb_upload_start: %w", strconv.Quote(cut(id)), a.ttl(), errkind.NotFound)
+	case u.done || u.busy:
+		return nil, fmt.Errorf("the upload is already finished; start a new one with kb_upload_start: %w", errkind.Conflict)
+	}
+	return u, nil
+}
+
+// chunk stores a chunk. A chunk with the index of an earlier one replaces it.
+func (a *Uploads) chunk(id string, index int, data []byte) (*uploadState, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	u, err := a.find(id)
+	if err != nil {
+		return nil, err
+	}
+	size := int64(len(data))
+	old, replaced := u.chunks[index]
+	total := u.size - old.size + size
+	if total > u.start.size {
+		return nil, fmt.Errorf("with this chunk the file has %d bytes, but total_size is %d; send the missing bytes only, "+
+			"or start a new upload with the right total_size: %w", total, u.start.size, errkind.Invalid)
+	}
+	at := extent{u.end, size}
+	if replaced && old.size >= size {
+		at.offset = old.offset
+	} else if u.end+size > 2*u.start.size {
+		return nil, fmt.Errorf("chunks of this upload were replaced too often; start a new one with kb_upload_start: %w", errkind.Conflict)
+	}
+	if _, err := u.file.WriteAt(data, at.offset); err != nil {
+		return nil, writeError(err)
+	}
+	u.chunks[index], u.size, u.end = at, total, max(u.end, at.offset+size)
+	return u.state(id), nil
+}
+
+// put stores a whole file, which replaces all chunks.
+// length is the number of bytes that r will return, -1 if it is not known.
+func (a *Uploads) put(id string, length int64, r io.Reader) (*uploadState, error) {
+	a.mu.Lock()
+	u, err := a.find(id)
+	a.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if length >= 0 && length != u.start.size { // start never changes
+		return nil, wrongSize(strconv.FormatInt(length, 10), u.start.size)
+	}
+	f, err := a.newFile()
+	if err != nil {
+		return nil, err
+	}
+	n, err := io.Copy(f, io.LimitReader(r, u.start.size+1))
+	if _, ok := errors.AsType[*os.PathError](err); ok {
+		err = writeError(err)
+	} else if err != nil {
+		err = fmt.Errorf("reading the body: %w; send it again: %w", err, errkind.Invalid)
+	} else if n != u.start.size {
+		what := strconv.FormatInt(n, 10)
+		if n > u.start.size {
+			what = "more"
+		}
+		err = wrongSize(what, u.start.size)
+	}
+	if err != nil {
+		f.close()
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if u, err = a.find(id); err != nil {
+		f.close()
+		return nil, err
+	}
+	u.file.close()
+	u.file, u.size, u.end, u.chunks = f, n, n, map[int]extent{0: {0, n}}
+	return u.state(id), nil
+}
+
+func wrongSize(got string, want int64) error {
+	return fmt.Errorf("the body has %s bytes, but total_size is %d; send the whole file, or start a new upload with the right total_size: %w",
+		got, want, errkind.Invalid)
+}
+
+func (u *upload) state(id string) *uploadState {
+	return &uploadState{UploadID: id, Received: u.size, TotalSize: u.start.size, Chunks: len(u.chunks)}
+}
+
+// finish passes a complete file to send, and returns the job that send returns.
+// If the file is not complete, the error says what is missing, and if send
+// fails, finish may be called again. After success, a repeated call returns the
+// same job.
+func (a *Uploads) finish(ctx context.Context, id string, send func(context.Context, kb.File, io.Reader) (int64, error)) (int64, error) {
+	a.mu.Lock()
+	if u := a.byID[id]; u != nil && u.done {
+		defer a.mu.Unlock()
+		return u.job, nil
+	}
+	u, err := a.find(id)
+	if err != nil {
+		a.mu.Unlock()
+		return 0, err
+	}
+	u.busy = true
+	a.mu.Unlock()
+
+	// While busy is set, no other call changes the upload.
+	job, err := u.send(ctx, send)
+
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	u.busy = false
+	switch {
+	case err == nil:
+		u.job, u.done = job, true
+		u.file.close()
+	case a.byID[id] != u: // dropped by Close
+		u.file.close()
+	}
+	if u.expired {
+		a.drop(id)
+	}
+	return job, err
+}
+
+// send checks a file and passes it on.
+func (u *upload) send(ctx context.Context, send func(context.Context, kb.File, io.Reader) (int64, error)) (int64, error) {
+	if gaps := u.gaps(); gaps != "" {
+		return 0, fmt.Errorf("chunks are missing: %s; send them and finish again: %w", gaps, errkind.Conflict)
+	}
+	if u.size != u.start.size {
+		return 0, fmt.Errorf("%d of %d bytes have arrived in %d chunks; send the rest with the next chunk_index, which is %d, and finish again: %w",
+			u.size, u.start.size, len(u.chunks), len(u.chunks), errkind.Conflict)
+	}
+	if u.start.sha256 != "" {
+		h := sha256.New()
+		if _, err := io.Copy(h, u.reader()); err != nil {
+			return 0, fmt.Errorf("reading an upload: %w", err)
+		}
+		if got := hex.EncodeToString(h.Sum(nil)); got != u.start.sha256 {
+			return 0, fmt.Errorf("the file that arrived has the sha256 %s, but %s was announced: a chunk was damaged; "+
+				"send the chunks again and finish again: %w", got, u.start.sha256, errkind.Conflict)
+		}
+	}
+	return send(ctx, u.start.file, u.reader())
+}
+
+// reader returns a reader of the chunks in order.
+func (u *upload) reader() io.Reader {
+	parts := make([]io.Reader, len(u.chunks))
+	for i, c := range u.chunks {
+		parts[i] = io.NewSectionReader(u.file, c.offset, c.size)
+	}
+	return io.MultiReader(parts...)
+}
+
+// maxGaps is the maximum number of gaps that an error lists.
+const maxGaps = 10
+
+// gaps lists the missing chunks before the last one that has arrived, or 0 if
+// none has, for example "2-4, 7".
+func (u *upload) gaps() string {
+	if len(u.chunks) == 0 {
+		return "0 (none has arrived)"
+	}
+	indexes := make([]int, 0, len(u.chunks))
+	for i := range u.chunks {
+		indexes = append(indexes, i)
+	}
+	slices.Sort(indexes)
+	var gaps []string
+	next := 0
+	for _, i := range indexes {
+		switch {
+		case i == next+1:
+			gaps = append(gaps, strconv.Itoa(next))
+		case i > next:
+			gaps = append(gaps, fmt.Sprintf("%d-%d", next, i-1))
+		}
+		next = i + 1
+	}
+	if more := len(gaps) - maxGaps; more > 0 {
+		gaps = append(gaps[:maxGaps], fmt.Sprintf("and %d more gaps", more))
+	}
+	return strings.Join(gaps, ", ")
+}
+
+// A stagedFile is a file without a name where the system permits that, so that
+// nothing is left when the process dies.
+type stagedFile struct {
+	*os.File
+	path string // "" if it has no name
+}
+
+func (a *Uploads) newFile() (*stagedFile, error) {
+	f, err := os.CreateTemp(a.o.Dir, stagedFiles)
+	if err != nil {
+		return nil, writeError(err)
+	}
+	s := &stagedFile{File: f}
+	if err := os.Remove(f.Name()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		s.path = f.Name()
+	}
+	return s, nil
+}
+
+// close deletes the file. It may be called more than once.
+func (f *stagedFile) close() {
+	_ = f.Close() // nothing of it is needed any more
+	if f.path != "" {
+		_ = os.Remove(f.path)
+		f.path = ""
+	}
+}
+
+// writeError returns the error for a staging area that cannot be written.
+func writeError(err error) error {
+	if e, ok := errors.AsType[*os.PathError](err); ok {
+		err = e.Err // without the path
+	}
+	return fmt.Errorf("the server cannot store the upload (%w); its operator must check the disk: %w", err, errkind.Unavailable)
+}
+
+// newUUID returns a random UUID (RFC 9562, version 4).
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// cut shortens foreign text for a message.
+func cut(s string) string {
+	if len(s) > 60 {
+		return strings.ToValidUTF8(s[:60], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,298 @@
+package kbmcp
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/kb"
+)
+
+func openUploads(t *testing.T, o UploadOptions) *Uploads {
+	t.Helper()
+	if o.Dir == "" {
+		o.Dir = t.TempDir()
+	}
+	a, err := OpenUploads(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close() })
+	return a
+}
+
+// begin starts an upload and adds chunks, in the order of the indexes.
+func begin(t *testing.T, a *Uploads, size int64, chunks ...any) string {
+	t.Helper()
+	id, err := a.begin(uploadStart{file: kb.File{Filename: "a.txt"}, size: size})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(chunks); i += 2 {
+		if _, err := a.chunk(id, chunks[i].(int), []byte(chunks[i+1].(string))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return id
+}
+
+// received returns what finish passes on.
+func received(t *testing.T, a *Uploads, id string) (string, error) {
+	t.Helper()
+	var text string
+	_, err := a.finish(t.Context(), id, func(_ context.Context, _ kb.File, r io.Reader) (int64, error) {
+		b, err := io.ReadAll(r)
+		text = string(b)
+		return 7, err
+	})
+	return text, err
+}
+
+func TestChunks(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		size   int64
+		chunks []any
+		want   string // the file, or a part of the error
+	}{
+		{"in order", 6, []any{0, "abc", 1, "def"}, "abcdef"},
+		{"out of order", 6, []any{2, "f", 0, "abc", 1, "de"}, "abcdef"},
+		{"sent twice", 6, []any{0, "abc", 0, "abc", 1, "def", 1, "def"}, "abcdef"},
+		{"replaced by a shorter one", 4, []any{0, "abc", 1, "d", 0, "xyz"}, "xyzd"},
+		{"replaced by a longer one", 6, []any{0, "ab", 1, "d", 0, "abcde"}, "abcded"},
+		{"empty chunk", 3, []any{0, "abc", 1, ""}, "abc"},
+		{"none", 3, nil, "missing: 0 (none has arrived)"},
+		{"one gap", 4, []any{0, "a", 2, "c", 3, "d"}, "missing: 1;"},
+		{"gaps", 6, []any{3, "d", 7, "h", 9, "i"}, "missing: 0-2, 4-6, 8;"},
+		{"too short", 6, []any{0, "abc", 1, "de"}, "5 of 6 bytes have arrived in 2 chunks; send the rest with the next chunk_index, which is 2"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a := openUploads(t, UploadOptions{})
+			id := begin(t, a, tt.size, tt.chunks...)
+			got, err := received(t, a, id)
+			if err != nil {
+				got = err.Error()
+				if !errors.Is(err, errkind.Conflict) {
+					t.Errorf("the error %v is not a conflict", err)
+				}
+			}
+			if got != tt.want && (err == nil || !strings.Contains(got, tt.want)) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// What is missing can be sent after an attempt to finish.
+func TestFinishAgain(t *testing.T) {
+	a := openUploads(t, UploadOptions{})
+	id := begin(t, a, 4, 1, "cd")
+	if _, err := received(t, a, id); !errors.Is(err, errkind.Conflict) {
+		t.Fatalf("error = %v", err)
+	}
+	if _, err := a.chunk(id, 0, []byte("ab")); err != nil {
+		t.Fatal(err)
+	}
+	fail := errors.New("down")
+	if _, err := a.finish(t.Context(), id, func(context.Context, kb.File, io.Reader) (int64, error) { return 0, fail }); !errors.Is(err, fail) {
+		t.Fatalf("error = %v", err)
+	}
+	if got, err := received(t, a, id); got != "abcd" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+	job, err := a.finish(t.Context(), id, func(context.Context, kb.File, io.Reader) (int64, error) {
+		t.Error("the file is sent twice")
+		return 8, nil
+	})
+	if job != 7 || err != nil {
+		t.Errorf("a second finish returns %d, %v; want the same job", job, err)
+	}
+	if _, err := a.chunk(id, 0, nil); !errors.Is(err, errkind.Conflict) {
+		t.Errorf("a chunk after finish: %v", err)
+	}
+}
+
+func TestChecksum(t *testing.T) {
+	a := openUploads(t, UploadOptions{})
+	sum := sha256.Sum256([]byte("abc"))
+	id, err := a.begin(uploadStart{size: 3, sha256: hex.EncodeToString(sum[:])})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ data, want string }{{"abd", "a chunk was damaged"}, {"abc", ""}} {
+		if _, err := a.chunk(id, 0, []byte(tt.data)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := received(t, a, id)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: error = %v, want %q", tt.data, err, tt.want)
+		}
+	}
+}
+
+func TestUploadLimits(t *testing.T) {
+	a := openUploads(t, UploadOptions{MaxSize: 10, MaxOpen: 2})
+	if _, err := a.begin(uploadStart{size: 11}); !errors.Is(err, errkind.TooLarge) {
+		t.Errorf("a file that is too large: %v", err)
+	}
+	id := begin(t, a, 4, 0, "abc")
+	if _, err := a.chunk(id, 1, []byte("de")); !errors.Is(err, errkind.Invalid) {
+		t.Errorf("a chunk beyond total_size: %v", err)
+	}
+	// A chunk that is replaced by ever longer ones does not fill the disk.
+	for _, data := range []string{"a", "ab", "abc", "abcd"} {
+		_, _ = a.chunk(id, 0, []byte(data))
+	}
+	if end := a.byID[id].end; end > 8 {
+		t.Errorf("the file has %d bytes", end)
+	}
+	begin(t, a, 1)
+	if _, err := a.begin(uploadStart{size: 1}); !errors.Is(err, errkind.Busy) {
+		t.Errorf("too many uploads: %v", err)
+	}
+	if _, err := a.chunk("nope", 0, nil); !errors.Is(err, errkind.NotFound) {
+		t.Errorf("an unknown upload: %v", err)
+	}
+}
+
+func TestPut(t *testing.T) {
+	a := openUploads(t, UploadOptions{})
+	id := begin(t, a, 5, 0, "abc")
+	for _, body := range []string{"", "abcd", "abcdef", strings.Repeat("x", 100)} {
+		if _, err := a.put(id, -1, strings.NewReader(body)); !errors.Is(err, errkind.Invalid) {
+			t.Errorf("%d bytes: %v", len(body), err)
+		}
+	}
+	state, err := a.put(id, 5, strings.NewReader("12345"))
+	if err != nil || *state != (uploadState{UploadID: id, Received: 5, TotalSize: 5, Chunks: 1}) {
+		t.Fatalf("state = %+v, %v", state, err)
+	}
+	if got, err := received(t, a, id); got != "12345" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// An upload is dropped when its time ends, counted from its start.
+func TestUploadExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := openUploads(t, UploadOptions{MaxOpen: 1})
+		id := begin(t, a, 4, 0, "ab")
+		time.Sleep(10*time.Minute - time.Second)
+		if _, err := a.chunk(id, 1, []byte("c")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if _, err := a.chunk(id, 2, []byte("d")); !errors.Is(err, errkind.NotFound) || !strings.Contains(err.Error(), "10m after its start") {
+			t.Errorf("error = %v", err)
+		}
+
+		// The time may end while the file is sent.
+		id = begin(t, a, 2, 0, "ab")
+		_, err := a.finish(t.Context(), id, func(_ context.Context, _ kb.File, r io.Reader) (int64, error) {
+			time.Sleep(11 * time.Minute)
+			b, err := io.ReadAll(r)
+			if string(b) != "ab" {
+				t.Errorf("the file is %q", b)
+			}
+			return 1, err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		if len(a.byID) != 0 {
+			t.Errorf("%d uploads are left", len(a.byID))
+		}
+	})
+}
+
+// Nothing of an upload is left on disk, and what another process left is
+// deleted.
+func TestUploadsLeaveNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a[b*")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"knowhow-upload-1", "other"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := openUploads(t, UploadOptions{Dir: dir})
+	id := begin(t, a, 4, 0, "ab")
+	b := openUploads(t, UploadOptions{Dir: dir})
+	if _, err := a.chunk(id, 1, bytes.Repeat([]byte("c"), 2)); err != nil {
+		t.Errorf("another process took the upload: %v", err)
+	}
+	if got, err := received(t, a, id); got != "abcc" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+	a.Close()
+	b.Close()
+	if _, err := a.begin(uploadStart{size: 1}); !errors.Is(err, errkind.Unavailable) {
+		t.Errorf("begin after Close: %v", err)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 1 || left[0].Name() != "other" {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// FuzzChunks sends chunks in any order, with any lengths and indexes. What
+// finish passes on is the chunks in the order of their indexes.
+func FuzzChunks(f *testing.F) {
+	f.Add([]byte{0, 3, 1, 3})
+	f.Add([]byte{1, 2, 0, 4, 1, 1, 1, 2})
+	f.Add([]byte{0, 1, 0, 2, 0, 3, 0, 6})
+	f.Add([]byte{2, 2})
+	f.Fuzz(func(t *testing.T, chunks []byte) {
+		const size = 6
+		a := openUploads(t, UploadOptions{})
+		id := begin(t, a, size)
+		want := map[int]string{}
+		total := func() (n int) {
+			for _, s := range want {
+				n += len(s)
+			}
+			return n
+		}
+		for i := 0; i+1 < len(chunks); i += 2 {
+			index, data := int(chunks[i]%8), strings.Repeat(string(rune('a'+i%26)), int(chunks[i+1]%8))
+			old := want[index]
+			state, err := a.chunk(id, index, []byte(data))
+			switch {
+			case err == nil:
+				want[index] = data
+				if state.Received != int64(total()) {
+					t.Errorf("received %d bytes, want %d", state.Received, total())
+				}
+			case errors.Is(err, errkind.Conflict): // replaced too often
+			case total()-len(old)+len(data) <= size:
+				t.Errorf("chunk %d of %d bytes: %v", index, len(data), err)
+			}
+		}
+		whole := ""
+		for i := range len(want) {
+			part, ok := want[i]
+			if !ok {
+				whole = ""
+				break
+			}
+			whole += part
+		}
+		got, err := received(t, a, id)
+		if complete := len(want) > 0 && len(whole) == size; complete != (err == nil) || complete && got != whole {
+			t.Errorf("got %q, %v, want %q", got, err, whole)
+		}
+	})
+}
