@@ -186,12 +186,12 @@ func TestPassages(t *testing.T) {
 	f := corpus()
 	f.page = &search.Page{Total: 2, Hits: []search.Hit{
 		{ID: "d1", Title: "Report", Path: "a.md", Digest: search.Excerpt{Text: "the report"}, Passages: []search.Passage{
-			{Heading: "Install > From\u202e source", Offset: 120, Text: "Type make.\n\nThen wait\u200b."}, {Offset: 0, Text: "Start"}}},
+			{Heading: "Install > From\u202e source", Page: "12", Offset: 120, Text: "Type make.\n\nThen wait\u200b."}, {Page: "iv\u202e", Offset: 0, Text: "Start"}}},
 		{ID: "d2", Title: "Other", Path: "b.md", Digest: search.Excerpt{Text: "another"}},
 	}}
 	c := start(t, folders(f), mcpserver.Latest)
 	want := `{"total":2,"start":0,"pageSize":8,"results":[{"doc_id":"d1","title":"Report","path":"a.md","url":"",` +
-		`"passages":[{"heading":"Install > From source","offset":120,"text":"Type make.\n\nThen wait."},{"offset":0,"text":"Start"}]},` +
+		`"passages":[{"heading":"Install > From source","page":12,"offset":120,"text":"Type make.\n\nThen wait."},{"page":"iv","offset":0,"text":"Start"}]},` +
 		`{"doc_id":"d2","title":"Other","path":"b.md","url":"","digest":"another"}]}`
 	if got := c.ok("search", args{"query": "test"}); got != want {
 		t.Errorf("search = %s\nwant     %s", got, want)

@@ -86,6 +86,7 @@ func (b *bridge) newHit(h *search.Hit, fields []string) *compact.Object {
 // A passage is a part of a document's text in a hit.
 type passage struct {
 	Heading string `json:"heading,omitempty"`
+	Page    any    `json:"page,omitempty"` // a number, or a label such as "iv"
 	Offset  int64  `json:"offset"`
 	Text    string `json:"text"`
 }
@@ -93,9 +94,18 @@ type passage struct {
 func passages(list []search.Passage) []passage {
 	out := make([]passage, len(list))
 	for i, p := range list {
-		out[i] = passage{Heading: digest(p.Heading, headingRunes), Offset: p.Offset, Text: sanitize.Text(p.Text)}
+		out[i] = passage{Heading: digest(p.Heading, headingRunes), Page: pageLabel(p.Page), Offset: p.Offset, Text: sanitize.Text(p.Text)}
 	}
 	return out
+}
+
+// pageLabel returns the label of a page as a number if it is one, otherwise as a
+// clean text; nil if there is none.
+func pageLabel(label string) any {
+	if n, err := strconv.Atoi(label); err == nil && strconv.Itoa(n) == label {
+		return n
+	}
+	return known(label)
 }
 
 // addPlace adds the path of a document inside its source, and the source if

@@ -67,6 +67,9 @@ func (e *evaluator) passages(ctx context.Context, list []ranked, leaves []*leaf,
 		if n > budget {
 			continue
 		}
+		if p.Page, err = pageAt(ctx, e.tx, r.doc, p.Offset); err != nil {
+			return nil, err
+		}
 		budget -= n
 		out[i] = append(out[i], p)
 	}

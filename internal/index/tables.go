@@ -112,11 +112,12 @@ CREATE TABLE segment_bodies(id INTEGER PRIMARY KEY, body BLOB NOT NULL);
 // tables5 adds which files of a source are indexed ([document.Rules] as JSON, or
 // "") and what is left out ([LeftOut] as JSON, or "" until it is known), and the
 // sections of documents (a list of [document.Section] as JSON, by the number of
-// the document; a document without headings has no row).
+// the document; a document without headings has no row) and their pages.
 const tables5 = `
 ALTER TABLE sources ADD COLUMN rules TEXT NOT NULL DEFAULT '';
 ALTER TABLE sources ADD COLUMN left_out TEXT NOT NULL DEFAULT '';
 CREATE TABLE sections(id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE pages(doc INTEGER NOT NULL, off INTEGER NOT NULL, label TEXT NOT NULL, PRIMARY KEY(doc, off)) WITHOUT ROWID;
 `
 
 // The keys of table kv.
