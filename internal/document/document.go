@@ -48,6 +48,7 @@ type Document struct {
 	Text     string    // the whole text, with an empty line between paragraphs
 	Chunks   []Chunk   // parts of Text in order, which together cover all of it
 	Sections []Section // of Text, in order
+	Pages    []Page    // of Text, in order; nil if the document has no pages
 
 	Stamp Stamp // state of the original when it was read
 }
@@ -63,6 +64,12 @@ type Chunk struct {
 type Section struct {
 	Offset  int    `json:"o"` // of the heading in Text
 	Heading string `json:"h"` // path of the headings: "Install > From source"
+}
+
+// A Page is the beginning of a page or a slide.
+type Page struct {
+	Offset int    // of its first byte in Text
+	Label  string // its number, or another label such as "iv"; at most 40 bytes
 }
 
 // A Stamp is the size and time of an original file. Comparing stamps shows

@@ -54,9 +54,9 @@ func TestDocuments(t *testing.T) {
 			for _, h := range titles(x) {
 				fmt.Fprintln(&b, h)
 			}
-			for i, at := range x.Pages {
-				line, _, _ := strings.Cut(x.Body[at:], "\n")
-				fmt.Fprintf(&b, "page %d @ %s\n", i+1, line)
+			for _, p := range x.Pages {
+				line, _, _ := strings.Cut(x.Body[p.Offset:], "\n")
+				fmt.Fprintf(&b, "page %s @ %s\n", p.Label, line)
 			}
 			fmt.Fprintf(&b, "\n%s\n", x.Body)
 		}

@@ -26,6 +26,8 @@ const (
 	maxTitle    = 300   // bytes
 	maxHeading  = 300   // bytes of one heading
 	maxHeadings = 20000 // headings of one document
+
+	maxPageLabel = 40 // bytes of the label of a page
 )
 
 // An Input is a document to be extracted.
@@ -63,7 +65,7 @@ type Text struct {
 	MediaType string // without parameters, for example "text/html"
 	FileType  string // Fess's name for it: "html", "pdf", "txt" for prose, "others" for code and data
 	Headings  []Heading
-	Pages     []int  // offsets in Body at which the slides of a presentation begin; nil for other documents
+	Pages     []Page // of a PDF or a presentation, in order; nil for other documents
 	Canonical string // absolute http or https URL in an HTML page's canonical link; "" if there is none
 }
 
@@ -72,6 +74,12 @@ type Heading struct {
 	Offset int    // offset of its first byte in Body
 	Level  int    // 1 to 6
 	Text   string // one line, never empty
+}
+
+// A Page is the beginning of a page or a slide with text.
+type Page struct {
+	Offset int    // offset of its first byte in Body
+	Label  string // its number from 1, or the label that a PDF gives the page, such as "iv"
 }
 
 // Extract returns the text of a document. For a damaged document, it returns

@@ -34,7 +34,7 @@ type flow struct {
 	ctx      context.Context // of the call that uses the flow
 	buf      []byte
 	headings []Heading
-	pages    []int
+	pages    []Page
 	lang     string // that the document declares; "" if unknown
 	last     block
 	held     int   // bytes that pieces have needed
@@ -177,7 +177,7 @@ func (f *flow) slide(number int, title, mark string, ps, notes []piece) {
 	s += mark
 	at := f.add(paragraphBlock, s)
 	if f.mark(1, at, s); at >= 0 {
-		f.pages = append(f.pages, at)
+		f.pages = append(f.pages, Page{Offset: at, Label: strconv.Itoa(number)})
 	}
 	for _, p := range ps {
 		f.put(piece{p.kind, 0, p.text}, nil)

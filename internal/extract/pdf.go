@@ -16,5 +16,8 @@ func extractPDF(ctx context.Context, t *Text, data []byte) error {
 	for _, h := range p.Headings[:min(len(p.Headings), maxHeadings)] {
 		t.Headings = append(t.Headings, Heading{Offset: h.Offset, Level: h.Level, Text: shorten(h.Text, maxHeading)})
 	}
+	for _, page := range p.Pages {
+		t.Pages = append(t.Pages, Page{Offset: page.Offset, Label: shorten(oneLine(clean(ctx, page.Label)), maxPageLabel)})
+	}
 	return nil
 }

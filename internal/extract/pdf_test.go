@@ -2,6 +2,7 @@ package extract
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,6 +32,9 @@ func TestExtractPDF(t *testing.T) {
 		want := "A heading\n\nThe text of the page, which is plain English."
 		if x.Title != "The title" || x.Body != want || x.MediaType != "application/pdf" || x.FileType != "pdf" || x.Lang != "en" {
 			t.Errorf("Extract(%s) = %+v, want its title, text, type and language", in.Name, x)
+		}
+		if want := []Page{{0, "1"}}; !slices.Equal(x.Pages, want) {
+			t.Errorf("Extract(%s) has pages %v, want %v", in.Name, x.Pages, want)
 		}
 		if got := titles(x); len(got) != 1 || got[0] != "# A heading @ A heading" {
 			t.Errorf("Extract(%s) has headings %q, want one", in.Name, got)

@@ -186,12 +186,12 @@ func TestPassages(t *testing.T) {
 	f := corpus()
 	f.page = &search.Page{Total: 2, Hits: []search.Hit{
 		{ID: "d1", Title: "Report", Path: "a.md", Digest: search.Excerpt{Text: "the report"}, Passages: []search.Passage{
-			{Heading: "Report 2026 > Install > From\u202e source", Offset: 120, Text: "Type make.\n\nThen wait\u200b."}, {Offset: 0, Text: "Start"}}},
+			{Heading: "Report 2026 > Install > From\u202e source", Page: "12", Offset: 120, Text: "Type make.  \n\n\nThen wait."}, {Page: "iv\u202e", Offset: 0, Text: "Start\u200b"}}},
 		{ID: "d2", Title: "Other", Path: "b.md", Digest: search.Excerpt{Text: "another"}, Also: []string{"c.md", "d\u202e.md"}},
 	}}
 	c := start(t, folders(f), mcpserver.Latest)
 	want := `{"total":2,"start":0,"pageSize":8,"results":[{"doc_id":"d1","title":"Report","path":"a.md","url":"",` +
-		`"passages":[{"heading":"Install > From source","offset":120,"text":"Type make.\n\nThen wait."},{"offset":0,"text":"Start"}]},` +
+		`"passages":[{"heading":"Report 2026 > Install > From source","page":12,"offset":120,"text":"Type make.  \n\n\nThen wait."},{"page":"iv","offset":0,"text":"Start"}]},` +
 		`{"doc_id":"d2","title":"Other","path":"b.md","also":["c.md","d%E2%80%AE.md"],"url":"","digest":"another"}]}`
 	if got := c.ok("search", args{"query": "test"}); got != want {
 		t.Errorf("search = %s\nwant     %s", got, want)
@@ -347,21 +347,5 @@ func TestIndexingInResult(t *testing.T) {
 	f.busy = true
 	if got, want := indexing(), `{"done":3,"total":40}`; got != want {
 		t.Errorf("indexing = %s, want %s", got, want)
-	}
-}
-
-func TestHeadingUnder(t *testing.T) {
-	for _, tt := range []struct{ title, path, want string }{
-		{"Guide", "Guide > Install", "Install"},
-		{"Guide", "Guide", ""},
-		{"git-reset(1)", "git-reset(1) Manual Page > EXAMPLES", "EXAMPLES"},
-		{"The  guide | Site", "the guide > Install > Guide", "Install > Guide"},
-		{"Guide", "Install > Guide", "Install > Guide"},
-		{"Guide", "", ""},
-		{"", "Install", "Install"},
-	} {
-		if got := headingUnder(tt.title, tt.path); got != tt.want {
-			t.Errorf("headingUnder(%q, %q) = %q, want %q", tt.title, tt.path, got, tt.want)
-		}
 	}
 }

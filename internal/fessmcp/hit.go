@@ -78,7 +78,7 @@ func (b *bridge) newHit(h *search.Hit, fields []string) *compact.Object {
 		}
 	}
 	if len(h.Passages) > 0 {
-		out.Add("passages", passages(h))
+		out.Add("passages", passages(h.Passages))
 	}
 	return out
 }
@@ -86,28 +86,35 @@ func (b *bridge) newHit(h *search.Hit, fields []string) *compact.Object {
 // A passage is a part of a document's text in a hit.
 type passage struct {
 	Heading string `json:"heading,omitempty"`
+	Page    any    `json:"page,omitempty"` // a number, or a label such as "iv"
 	Offset  int64  `json:"offset"`
 	Text    string `json:"text"`
 }
 
-// passages returns the passages of a hit. The path of headings does not repeat the
-// title of the document.
-func passages(h *search.Hit) []passage {
-	out := make([]passage, len(h.Passages))
-	for i, p := range h.Passages {
-		out[i] = passage{Heading: digest(headingUnder(h.Title, p.Heading), headingRunes), Offset: p.Offset, Text: sanitize.Text(p.Text)}
+func passages(list []search.Passage) []passage {
+	out := make([]passage, len(list))
+	for i, p := range list {
+		out[i] = passage{Heading: digest(p.Heading, headingRunes), Page: pageLabel(p.Page), Offset: p.Offset, Text: passageText(p.Text)}
 	}
 	return out
 }
 
-// headingUnder returns a path of headings without the first one if it repeats the
-// title of the document, or its beginning.
-func headingUnder(title, path string) string {
-	first, rest, _ := strings.Cut(path, headingSeparator)
-	if short, long := plain(first), plain(title); short != "" && (strings.HasPrefix(long, short) || long != "" && strings.HasPrefix(short, long)) {
-		return rest
+// passageText returns the text of a passage as it is in the document, unless it
+// has invisible characters, which are removed.
+func passageText(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && sanitize.Invisible(r) }) < 0 {
+		return s
 	}
-	return path
+	return sanitize.Text(s)
+}
+
+// pageLabel returns the label of a page as a number if it is one, otherwise as a
+// clean text; nil if there is none.
+func pageLabel(label string) any {
+	if n, err := strconv.Atoi(label); err == nil && strconv.Itoa(n) == label {
+		return n
+	}
+	return known(label)
 }
 
 // addPlace adds the path of a document inside its source, the source if there are

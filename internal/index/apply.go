@@ -225,8 +225,12 @@ func (p *poster) erase(ctx context.Context, s stored) error {
 			return err
 		}
 	}
-	_, err := p.tx.ExecContext(ctx, `DELETE FROM sections WHERE id=?`, s.id)
-	return err
+	for _, t := range []string{`DELETE FROM sections WHERE id=?`, `DELETE FROM pages WHERE doc=?`} {
+		if _, err := p.tx.ExecContext(ctx, t, s.id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Statements of put.
@@ -234,6 +238,7 @@ const (
 	ownerQuery    = `SELECT id FROM docs WHERE doc_id=? AND id<>?`
 	putTextQuery  = `INSERT INTO texts(id, body) VALUES(?, ?)`
 	putChunkQuery = `INSERT INTO chunks(id, off, len, heading) VALUES(?, ?, ?, ?)`
+	putPageQuery  = `INSERT OR IGNORE INTO pages(doc, off, label) VALUES(?, ?, ?)`
 	putRowQuery   = `INSERT INTO docs(doc_id, label, path, from_source, source_path, type, title, url, mimetype, filetype, lang, host, filename,
 			modified, created, updated, size, stamp_size, stamp_sec, stamp_nsec, hash, text_size)
 		VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -285,6 +290,11 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 	}
 	if err := p.putSections(ctx, id, d.Sections); err != nil {
 		return err
+	}
+	for _, page := range d.Pages {
+		if _, err := p.hot.ExecContext(ctx, putPageQuery, id, page.Offset, page.Label); err != nil {
+			return err
+		}
 	}
 	chunks := d.Chunks
 	if len(chunks) == 0 { // a document without text can be found by its title

@@ -70,6 +70,9 @@ func (e *evaluator) passages(ctx context.Context, list []ranked, m *matched, bud
 		if n > budget {
 			continue
 		}
+		if p.Page, err = pageAt(ctx, e.tx, r.doc, p.Offset); err != nil {
+			return nil, err
+		}
 		budget -= n
 		shown[p.Text] = true
 		out[i] = append(out[i], p)

@@ -83,6 +83,34 @@ func TestPassages(t *testing.T) {
 	}
 }
 
+// A passage has the page on which it begins. The pages of a document are
+// replaced with it.
+func TestPassagePages(t *testing.T) {
+	x := open(t, t.TempDir())
+	d := guide("a", "a.pdf", "One walrus.", strings.Repeat("Two seals swim. ", 40), strings.Repeat("Three whales sing. ", 40))
+	d.Pages = []document.Page{{Offset: 0, Label: "iv"}, {Offset: d.Chunks[1].Offset, Label: "1"}, {Offset: d.Chunks[2].Offset + 40, Label: "2"}}
+	put(t, x, d, guide("a", "b.md", "A pageless narwhal."))
+	check := func(query string, want ...string) {
+		t.Helper()
+		var got []string
+		for _, h := range passagesOf(t, x, query, 6000) {
+			for _, p := range h.Passages {
+				got = append(got, p.Page)
+			}
+		}
+		if len(got) == 0 || !slices.Equal(got[:len(want)], want) {
+			t.Errorf("%s: pages %q, want %q", query, got, want)
+		}
+	}
+	check("walrus", "iv")
+	check("seals", "1")
+	check("whales", "1") // most of the passage is on page 2
+	check("narwhal", "")
+	d.Pages = d.Pages[:1]
+	put(t, x, d)
+	check("seals", "iv")
+}
+
 // Without words the passages are the beginnings of the texts.
 func TestPassagesOfAll(t *testing.T) {
 	x := open(t, t.TempDir())

@@ -112,19 +112,18 @@ CREATE TABLE segment_bodies(id INTEGER PRIMARY KEY, body BLOB NOT NULL);
 // tables5 adds which files of a source are indexed ([document.Rules] as JSON, or
 // "") and what is left out ([LeftOut] as JSON, or "" until it is known), and the
 // sections of documents (a list of [document.Section] as JSON, by the number of
-// the document; a document without headings has no row). queue gets the name of
-// the file that a job adds, "" if there is none; see queue.go.
+// the document; a document without headings has no row) and their pages. queue
+// gets the name of the file that a job adds, "" if there is none; see queue.go.
+//
+// Each vector gets a number that is never used again, and the label of its
+// document; see vectors.go. No earlier version wrote a vector. models.used is when
+// vectors of the model were last written or looked for.
 const tables5 = `
 ALTER TABLE sources ADD COLUMN rules TEXT NOT NULL DEFAULT '';
 ALTER TABLE sources ADD COLUMN left_out TEXT NOT NULL DEFAULT '';
 CREATE TABLE sections(id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE pages(doc INTEGER NOT NULL, off INTEGER NOT NULL, label TEXT NOT NULL, PRIMARY KEY(doc, off)) WITHOUT ROWID;
 ALTER TABLE queue ADD COLUMN filename TEXT NOT NULL DEFAULT '';
-`
-
-// tables6 gives each vector a number that is never used again, and the label of
-// its document: see vectors.go. No earlier version wrote a vector.
-// models.used is when vectors of the model were last written or looked for.
-const tables6 = `
 DROP TABLE vectors;
 ALTER TABLE models ADD COLUMN used INTEGER NOT NULL DEFAULT 0;
 CREATE TABLE vectors(

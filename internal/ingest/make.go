@@ -17,7 +17,7 @@ import (
 // Path, whose extension determines the format, and MIMEType if the origin
 // declared it, as in a Content-Type header.
 //
-// Make sets MIMEType, FileType, Lang, Size, Hash, Text, Chunks and Sections. It sets ID,
+// Make sets MIMEType, FileType, Lang, Size, Hash, Text, Chunks, Sections and Pages. It sets ID,
 // Filename, Title and Type if they are empty in known. All other fields are
 // those of known.
 //
@@ -69,6 +69,9 @@ func newDocument(known document.Document, text *extract.Text, size int64) *docum
 	d.MIMEType, d.FileType, d.Lang = text.MediaType, text.FileType, text.Lang
 	d.Size, d.Hash, d.Text = size, chunk.Hash(text.Body), text.Body
 	d.Chunks, d.Sections = partsOf(text)
+	for _, p := range text.Pages {
+		d.Pages = append(d.Pages, document.Page{Offset: p.Offset, Label: p.Label})
+	}
 	if d.ID == "" {
 		d.ID = DocID(d.Label, d.Path)
 	}

@@ -37,6 +37,14 @@ func TestMake(t *testing.T) {
 			MIMEType: "text/html", URL: "https://example.com/p", Host: "example.com"},
 			document.Document{ID: DocID("web", "p"), Label: "web", Path: "p", Type: "html", Title: "Mine", MIMEType: "text/html", FileType: "html",
 				Filename: "index.html", URL: "https://example.com/p", Host: "example.com", Size: 26, Text: "Text"}},
+		{"pages", "%PDF-1.4\n" + `1 0 obj <</Type/Catalog/Pages 2 0 R/PageLabels<</Nums[0<</S/r/St 4>>]>>>> endobj
+2 0 obj <</Kids[3 0 R]>> endobj 3 0 obj <</Type/Page/Contents 4 0 R/Resources<</Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>>> endobj
+4 0 obj <</Length 33>> stream
+BT /F 10 Tf 72 700 Td (Text) Tj ET
+endstream endobj
+trailer <</Root 1 0 R>>`, document.Document{Label: "docs", Path: "a.pdf"},
+			document.Document{ID: DocID("docs", "a.pdf"), Label: "docs", Path: "a.pdf", Type: "pdf", Title: "Text", MIMEType: "application/pdf",
+				FileType: "pdf", Filename: "a.pdf", Size: 334, Text: "Text", Pages: []document.Page{{Label: "iv"}}}},
 		{"nothing", "", document.Document{Label: "docs", Path: "empty.md"},
 			document.Document{ID: DocID("docs", "empty.md"), Label: "docs", Path: "empty.md", Type: "markdown", Title: "empty.md",
 				MIMEType: "text/markdown", FileType: "txt", Filename: "empty.md"}},

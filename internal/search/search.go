@@ -225,6 +225,7 @@ type Hit struct {
 // A Passage is a part of a document's text.
 type Passage struct {
 	Heading string // path of the headings above it, "Install > From source"; "" if there are none
+	Page    string // label of the page or slide on which Text begins, "12" or "iv"; "" if there is none
 	Offset  int64  // of Text in the document's text, in bytes
 	Text    string // whole paragraphs or sentences where possible
 }

@@ -56,11 +56,27 @@ type lineMaker struct {
 	last    glyph
 	lastAt  int // offset of the text of last in b
 	blank   bool
+	loose   int                 // offset after the last blank that stands for a gap only
+	before  float64             // end of the glyph before that gap
 	weights map[float64]float64 // width of text by font size
 	lo, hi  float64             // widths of characters
+	gaps    []gap               // between the first letters
 	count   int
 	mem     *cos.Share // of the lines
 }
+
+// A gap is the distance of two letters or digits without a blank between them.
+type gap struct {
+	at    int     // offset of the text of the second one in the line
+	width float64 // in units of the font size
+}
+
+// maxGaps is the maximum number of gaps of a line that are recorded, and minGaps
+// the number of gaps that tell whether letters are spaced out.
+const (
+	maxGaps = 400
+	minGaps = 4
+)
 
 // linesOf divides the glyphs of a page into lines, in the order in which they
 // were painted. In columns, boxes and tables, this is the reading order much
@@ -97,14 +113,14 @@ func (m *lineMaker) add(g glyph) {
 	}
 	if g.fromSpaces {
 		if len(m.b) > 0 {
-			m.blank = true
+			m.blank = m.blank || m.visible(g)
 			m.cur.end = max(m.cur.end, g.end)
 		}
 		return
 	}
 	if len(m.b) == 0 {
 		m.cur = line{x: g.x, y: g.y, turn: g.turn, stacked: g.stacked, size: g.size}
-		m.lo, m.hi, m.count, m.blank = math.Inf(1), 0, 0, false
+		m.lo, m.hi, m.count, m.blank, m.loose = math.Inf(1), 0, 0, false, 0
 	} else {
 		if g.text == m.last.text && math.Abs(g.x-m.last.x) < 0.1*g.size && math.Abs(g.y-m.last.y) < 0.1*g.size {
 			return // painted twice to look bold
@@ -130,6 +146,13 @@ func (m *lineMaker) add(g glyph) {
 	}
 }
 
+// visible reports whether a blank moves the text on. Some programs write blanks
+// between letters and move back by their width.
+func (m *lineMaker) visible(g glyph) bool {
+	const part = 0.04                                                              // of the font size
+	return g.end-m.cur.end > part*g.size || m.last.end-m.last.x < part*m.last.size // the font lacks widths
+}
+
 // continues reports whether a glyph belongs to the current line.
 func (m *lineMaker) continues(g glyph) bool {
 	size := max(m.last.size, g.size)
@@ -141,7 +164,7 @@ func (m *lineMaker) continues(g glyph) bool {
 // space writes a blank for the gap before a glyph.
 func (m *lineMaker) space(g glyph) {
 	size := max(min(m.last.size, g.size), 0.5*max(m.last.size, g.size))
-	gap := g.x - m.last.end
+	distance := g.x - m.last.end
 	limit := wordGap
 	r, _ := utf8.DecodeLastRuneInString(m.last.text)
 	s, _ := utf8.DecodeRuneInString(g.text)
@@ -149,13 +172,41 @@ func (m *lineMaker) space(g glyph) {
 		limit = cjkWordGap
 	}
 	switch {
-	case gap > cellGap*size:
+	case distance > cellGap*size:
 		m.b = append(m.b, '\t')
-	case m.blank || gap > limit*size, m.lastAt == 0 && m.last.size < 0.8*g.size && m.last.y > g.y+0.15*g.size:
+	case !m.blank && distance > limit*size:
+		m.b = append(m.b, ' ')
+		m.loose, m.before = len(m.b), m.last.end
+	case m.blank, m.lastAt == 0 && m.last.size < 0.8*g.size && m.last.y > g.y+0.15*g.size:
 		// The mark of a footnote is close to its text.
 		m.b = append(m.b, ' ')
 	}
+	if !m.blank && limit == wordGap && len(m.gaps) < maxGaps && isAlnum(r) && isAlnum(s) {
+		m.gaps = append(m.gaps, gap{at: len(m.b), width: distance / size})
+	}
 	m.blank = false
+}
+
+// closeUp removes the blanks between letters that are spaced out: most gaps of the
+// line are wider than wordGap, and those between words are twice as wide.
+func (m *lineMaker) closeUp() {
+	if len(m.gaps) < minGaps {
+		return
+	}
+	widths := make([]float64, len(m.gaps))
+	for i, g := range m.gaps {
+		widths[i] = g.width
+	}
+	slices.Sort(widths)
+	usual := widths[len(widths)/2]
+	if usual <= 0.8*wordGap || usual > 3*wordGap {
+		return
+	}
+	for _, g := range slices.Backward(m.gaps) {
+		if g.width < 2*usual && g.at > 0 && m.b[g.at-1] == ' ' {
+			m.b = slices.Delete(m.b, g.at-1, g.at)
+		}
+	}
 }
 
 // accents maps the spacing accents that old fonts paint over a letter to
@@ -184,6 +235,11 @@ func (m *lineMaker) compose(g glyph) bool {
 	case 'ȷ':
 		letter = "j"
 	}
+	if m.loose == m.lastAt && m.lastAt > 0 && g.text == letter && g.x-m.before <= wordGap*g.size {
+		// The accent is narrower than its letter, which continues the word.
+		m.lastAt--
+		m.loose = 0
+	}
 	composed := norm.NFC.String(letter + string(mark))
 	m.b = append(m.b[:m.lastAt], composed...)
 	m.last.text = composed
@@ -194,6 +250,8 @@ func (m *lineMaker) compose(g glyph) bool {
 
 // flush ends the line.
 func (m *lineMaker) flush() {
+	m.closeUp()
+	m.gaps = m.gaps[:0]
 	text := logical(tidy(string(m.b)))
 	m.b = m.b[:0]
 	if text == "" {

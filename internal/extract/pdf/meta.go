@@ -115,7 +115,9 @@ func cleanTitle(s string) string {
 	return s
 }
 
-func notAlnum(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+func isAlnum(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+func notAlnum(r rune) bool { return !isAlnum(r) }
 
 // xmpTitle returns dc:title of XMP metadata: the text of its first rdf:li.
 func xmpTitle(data []byte, b *cos.Budget) string {

@@ -194,6 +194,7 @@ func (r *renderer) write(p paragraph) int {
 			if !r.unhyphenate(l.text) {
 				r.b = append(r.b, ' ')
 			}
+			start = len(r.b)
 		case len(r.b) > 0:
 			r.b = append(r.b, "\n\n"...)
 			start = len(r.b)

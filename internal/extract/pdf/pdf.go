@@ -54,6 +54,13 @@ type Text struct {
 	Lang     string // BCP 47 tag that the document declares; "" if there is none
 	Body     string // paragraphs separated by an empty line; a page begins a new one unless a sentence continues
 	Headings []Heading
+	Pages    []Page // pages with text, in order
+}
+
+// A Page is the beginning of a page.
+type Page struct {
+	Offset int    // offset in Body of its first byte, which may be inside a sentence or a divided word
+	Label  string // that the document gives the page, "iv" or "A-3", otherwise its number from 1
 }
 
 // A Heading is a paragraph in a larger font than the body.
@@ -92,11 +99,12 @@ func read(data []byte, b *cos.Budget) (*Text, error) {
 		return nil, fmt.Errorf("damaged PDF document: it contains no pages: %w", errkind.Corrupt)
 	}
 	t := &Text{Title: title(f), Lang: langOf(f)}
+	labels := labelsOf(f, len(pages))
 	r := newRenderer(ps, b)
 	if t.Title == "" {
 		t.Title = r.largest(ps)
 	}
-	t.render(r, ps)
+	t.render(r, ps, labels)
 	p.lines.Free() // the text is a copy of them
 	if b.Alloc(len(r.b)) {
 		t.Body = string(r.b)
@@ -166,11 +174,14 @@ func legible(body string, unknown int, b *cos.Budget) bool {
 	return false
 }
 
-// render writes the paragraphs and records the headings.
-func (t *Text) render(r *renderer, ps []paragraph) {
+// render writes the paragraphs and records the pages and headings.
+func (t *Text) render(r *renderer, ps []paragraph, labels pageLabels) {
 	levels := headingLevels(ps)
 	for i := range ps {
 		at := r.write(ps[i])
+		if i == 0 || ps[i].page != ps[i-1].page {
+			t.Pages = append(t.Pages, Page{Offset: at, Label: labels.of(ps[i].page)})
+		}
 		if level := levels[sizeKey(ps[i].size())]; level > 0 && !ps[i].continued && isHeading(&ps[i]) && len(t.Headings) < maxHeadings {
 			text := strings.Join(strings.Fields(string(r.b[at:])), " ")
 			t.Headings = append(t.Headings, Heading{Offset: at, Level: level, Text: text})
