@@ -73,6 +73,11 @@ func (e *evaluator) dense(ctx context.Context, m *matched, q search.Query) error
 		}
 		return err
 	}
+	// A service may have changed its model under the same name.
+	d.sets = slices.DeleteFunc(d.sets, func(s denseSet) bool { return s.pieces[0].Dim() != len(d.query) })
+	if len(d.sets) == 0 {
+		return nil
+	}
 	c := conditionsOf(q)
 	if c.langs != nil || len(c.tags) > 0 {
 		allowed, err := e.every(ctx, c)
@@ -124,7 +129,7 @@ func (d *dense) load(ctx context.Context) error {
 		if more {
 			signal(x.vectors.loadSoon)
 		}
-		if len(pieces) > 0 && pieces[0].Dim() > 0 {
+		if len(pieces) > 0 {
 			d.sets = append(d.sets, denseSet{s, pieces, s.staleness()})
 		}
 	}

@@ -24,6 +24,7 @@ import (
 // is one direction. Other words are directions of their own, of less length.
 type topics struct {
 	id    string
+	wide  bool // vectors have more values
 	fail  atomic.Bool
 	texts atomic.Int64 // that were embedded
 }
@@ -54,6 +55,9 @@ func (e *topics) Embed(ctx context.Context, texts []string, kind embed.Kind) ([]
 		}
 		if !embed.Normalize(v) {
 			v[len(v)-1] = 1
+		}
+		if e.wide {
+			v = append(v, 0)
 		}
 		out[i] = v
 	}
@@ -310,6 +314,10 @@ func TestResumedVectors(t *testing.T) {
 	}
 	if n := embedAll(t, x, e, "b"); n != 0 {
 		t.Errorf("EmbedNext() of another label stored %d vectors", n)
+	}
+	changed := openWith(t, dir, &topics{id: "topics", wide: true})
+	if got := find(t, changed, search.Query{Text: carQuestion}); slices.Contains(got, "garage.md") {
+		t.Errorf("Search() with a model that has changed under its name = %v", got)
 	}
 	third := &topics{id: "another model"}
 	z := openWith(t, dir, third)

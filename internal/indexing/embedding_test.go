@@ -26,16 +26,19 @@ type slowModel struct {
 
 func (m *slowModel) Embed(ctx context.Context, texts []string, kind embed.Kind) ([][]float32, error) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.err != nil {
-		return nil, m.err
+	err := m.err
+	m.mu.Unlock()
+	if err != nil {
+		return nil, err
 	}
 	select {
 	case <-time.After(time.Second):
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	m.mu.Lock()
 	m.texts += len(texts)
+	m.mu.Unlock()
 	out := make([][]float32, len(texts))
 	for i := range out {
 		out[i] = []float32{1, 0}
