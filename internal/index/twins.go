@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"slices"
@@ -14,6 +15,7 @@ import (
 type twins struct {
 	docs  segment.Docs
 	group map[int64]int // by row; documents of a group have the same text
+	order map[int64]int // by row; that of the paths
 }
 
 // twins returns the documents with equal texts. They are read once for a view.
@@ -25,7 +27,7 @@ func (e *evaluator) twins(ctx context.Context, labels []string) (*twins, error) 
 	if t != nil {
 		return t, nil
 	}
-	t = &twins{group: map[int64]int{}}
+	t = &twins{group: map[int64]int{}, order: map[int64]int{}}
 	where, args := conditions{labels: labels}.where()
 	where += ` AND d.text_size>0`
 	numbers := map[string]int{}
@@ -37,13 +39,15 @@ func (e *evaluator) twins(ctx context.Context, labels []string) (*twins, error) 
 		if _, ok := numbers[hash]; !ok {
 			numbers[hash] = len(numbers)
 		}
-		rows, t.group[id] = append(rows, id), numbers[hash]
+		t.group[id], t.order[id] = numbers[hash], len(rows)
+		rows = append(rows, id)
 		return err
-	}, `SELECT d.id, d.hash FROM docs d WHERE `+where+` AND d.hash IN (SELECT d.hash FROM docs d WHERE `+where+` GROUP BY d.hash HAVING count(*)>1) ORDER BY d.id`,
+	}, `SELECT d.id, d.hash FROM docs d WHERE `+where+` AND d.hash IN (SELECT d.hash FROM docs d WHERE `+where+` GROUP BY d.hash HAVING count(*)>1) ORDER BY d.path, d.label`,
 		append(args, args...)...)
 	if err != nil {
 		return nil, err
 	}
+	slices.Sort(rows)
 	if t.docs, err = v.Rows(rows); err != nil {
 		return nil, err
 	}
@@ -54,7 +58,7 @@ func (e *evaluator) twins(ctx context.Context, labels []string) (*twins, error) 
 }
 
 // collapse keeps, of the documents that match and have the same text, one: one
-// with all words that count if there is one, otherwise the oldest. It remembers
+// with all words that count if there is one, and the first by path. It remembers
 // the others in m.also.
 func (e *evaluator) collapse(ctx context.Context, m *matched, c conditions) error {
 	t, err := e.twins(ctx, c.labels)
@@ -74,16 +78,21 @@ func (e *evaluator) collapse(ctx context.Context, m *matched, c conditions) erro
 	if err != nil {
 		return err
 	}
+	slices.SortFunc(rows, func(a, b int64) int { return cmp.Compare(t.order[a], t.order[b]) })
 	if m.complete != nil {
 		both.And(m.complete)
 		complete, err := e.view.RowsOf(both)
 		if err != nil {
 			return err
 		}
-		rows = append(complete, slices.DeleteFunc(rows, func(row int64) bool {
-			_, ok := slices.BinarySearch(complete, row)
-			return ok
-		})...)
+		slices.SortStableFunc(rows, func(a, b int64) int {
+			_, inA := slices.BinarySearch(complete, a)
+			_, inB := slices.BinarySearch(complete, b)
+			if inA == inB {
+				return 0
+			}
+			return map[bool]int{true: -1, false: 1}[inA]
+		})
 	}
 	kept := map[int]int64{} // by group
 	m.also = map[int64][]int64{}
