@@ -56,8 +56,8 @@ type lineMaker struct {
 	last    glyph
 	lastAt  int // offset of the text of last in b
 	blank   bool
-	loose   int     // offset after the last blank that stands for a gap only
-	before  float64 // end of the glyph before that gap
+	loose   int                 // offset after the last blank that stands for a gap only
+	before  float64             // end of the glyph before that gap
 	weights map[float64]float64 // width of text by font size
 	lo, hi  float64             // widths of characters
 	gaps    []gap               // between the first letters
@@ -149,7 +149,7 @@ func (m *lineMaker) add(g glyph) {
 // visible reports whether a blank moves the text on. Some programs write blanks
 // between letters and move back by their width.
 func (m *lineMaker) visible(g glyph) bool {
-	const part = 0.04 // of the font size
+	const part = 0.04                                                              // of the font size
 	return g.end-m.cur.end > part*g.size || m.last.end-m.last.x < part*m.last.size // the font lacks widths
 }
 
