@@ -131,6 +131,14 @@ func TestHostile(t *testing.T) {
 	shared := func(entries string) func(int) string { // the same font dictionary again and again
 		return func(int) string { return "<</Subtype/Type1" + entries + ">>" }
 	}
+	catalog := func(entries string, objects ...string) []byte {
+		m := newMaker(helvetica, hello)
+		m.objects[0] = "<</Type/Catalog/Pages 2 0 R" + entries + ">>"
+		for _, o := range objects {
+			m.add(o)
+		}
+		return m.bytes()
+	}
 	for _, tt := range []struct {
 		name, want string
 		data       []byte
@@ -195,6 +203,19 @@ func TestHostile(t *testing.T) {
 			return append(b, fmt.Sprintf("9 0 obj %s endobj startxref %d", table, len(b))...)
 		}()},
 		{"objects of an object stream", memory, addPacked(pageOf("/X Do", "/XObject<</X 9 0 R>>"), 1<<22, times("9 0 ", 1<<20))},
+		{"tree of page labels", work, catalog("/PageLabels<</Kids 5 0 R>>", "["+times("null ", 1<<14)+times("<</Kids 5 0 R>>", 10)+"]")},
+		{"page labels", text, catalog("/PageLabels<</Nums 5 0 R>>", "["+times("0<</P("+times("x", 100)+")>>", 1<<13)+"]")},
+		{"tree of named places", work, catalog("/Names<</Dests<</Kids 6 0 R>>>>/Outlines<</First 5 0 R>>", "<</Title(A)/Dest(a)>>",
+			"["+times("null ", 1<<14)+times("<</Kids 6 0 R>>", 10)+"]")},
+		{"named places", text, catalog("/Names<</Dests<</Names 6 0 R>>>>/Outlines<</First 5 0 R>>", "<</Title(A)/Dest(a)>>", "["+times("(a)[3 0 R]", 1<<13)+"]")},
+		{"bookmarks", work, func() []byte {
+			m := newMaker(helvetica, "BT /F1 10 Tf 72 700 Td "+times("(Aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa) Tj 0 -20 Td ", 1000)+" ET")
+			m.objects[0] = "<</Type/Catalog/Pages 2 0 R/Outlines<</First 5 0 R>>>>"
+			for i := range 2000 {
+				m.add(fmt.Sprintf("<</Title(%sb)/Dest[3 0 R]/Next %d 0 R/First %d 0 R>>", times("a", 39), i+6, i+6))
+			}
+			return m.bytes()
+		}()},
 		{"metadata", work, func() []byte {
 			m := newMaker(helvetica, hello)
 			m.objects[0] = "<</Type/Catalog/Pages 2 0 R/Metadata 5 0 R>>"

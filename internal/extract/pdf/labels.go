@@ -38,12 +38,12 @@ func labelsOf(f *cos.File, pages int) pageLabels {
 			}
 			seen[r] = true
 		}
-		d := f.Dict(o)
-		if d == nil || depth > maxTreeDepth || len(labels) > pages || !f.Budget.Spend(10) {
+		if depth > maxTreeDepth || len(labels) > pages || !f.Budget.Spend(10) {
 			return
 		}
+		d := f.Dict(o)
 		nums := f.Array(d["Nums"])
-		for i := 0; i+1 < len(nums) && len(labels) <= pages; i += 2 {
+		for i := 0; i+1 < len(nums) && len(labels) <= pages && f.Budget.Spend(10); i += 2 {
 			from := f.Number(nums[i], -1)
 			entry := f.Dict(nums[i+1])
 			if entry == nil || from < 0 || from >= float64(pages) || !f.Budget.Spend(50) || !f.Budget.Alloc(labelRangeSize) {

@@ -24,17 +24,17 @@ const (
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
 // pagesOf returns the pages in order with the resources that they inherit. If
-// the tree is damaged, these are the pages in the file, by number.
-func pagesOf(f *cos.File) []cos.Dict {
-	var out []cos.Dict
-	seen := map[cos.Ref]bool{}
+// the tree is damaged, these are the pages in the file, by number. index contains
+// the index of each page, and -1 for the other nodes of the tree.
+func pagesOf(f *cos.File) (out []cos.Dict, index map[cos.Ref]int) {
+	index = map[cos.Ref]int{}
 	var walk func(o cos.Object, resources cos.Object, depth int)
 	walk = func(o cos.Object, resources cos.Object, depth int) {
 		if r, ok := o.(cos.Ref); ok {
-			if seen[r] {
+			if _, ok := index[r]; ok {
 				return
 			}
-			seen[r] = true
+			index[r] = -1
 		}
 		if depth > maxTreeDepth || len(out) > maxPages || !f.Budget.Spend(10) {
 			return
@@ -52,6 +52,9 @@ func pagesOf(f *cos.File) []cos.Dict {
 				if d["Resources"] == nil && resources != nil {
 					d["Resources"] = resources
 				}
+				if r, ok := o.(cos.Ref); ok {
+					index[r] = len(out)
+				}
 				out = append(out, d)
 			}
 			return
@@ -62,9 +65,9 @@ func pagesOf(f *cos.File) []cos.Dict {
 	}
 	walk(f.Root()["Pages"], nil, 0)
 	if len(out) > 0 {
-		return out
+		return out, index
 	}
-	return f.OfType("Page", maxPages+1)
+	return f.OfType("Page", maxPages+1), index
 }
 
 // contents returns the content streams of a page, which are concatenated. The

@@ -63,7 +63,8 @@ type Page struct {
 	Label  string // that the document gives the page, "iv" or "A-3", otherwise its number from 1
 }
 
-// A Heading is a paragraph in a larger font than the body.
+// A Heading is the title of a bookmark, or a paragraph in a larger font than the
+// body.
 type Heading struct {
 	Offset int // offset of its first byte in Body
 	Level  int // 1 (largest) to 6
@@ -85,7 +86,7 @@ func read(data []byte, b *cos.Budget) (*Text, error) {
 	if err != nil {
 		return nil, err
 	}
-	pages := pagesOf(f)
+	pages, index := pagesOf(f)
 	f.Pin()
 	if len(pages) > maxPages {
 		return nil, tooLarge(fmt.Sprintf("more than %d pages", maxPages))
@@ -100,6 +101,8 @@ func read(data []byte, b *cos.Budget) (*Text, error) {
 	}
 	t := &Text{Title: title(f), Lang: langOf(f)}
 	labels := labelsOf(f, len(pages))
+	outline := b.Share()
+	bookmarks := outlineOf(f, index, len(pages), &outline)
 	r := newRenderer(ps, b)
 	if t.Title == "" {
 		t.Title = r.largest(ps)
@@ -108,7 +111,9 @@ func read(data []byte, b *cos.Budget) (*Text, error) {
 	p.lines.Free() // the text is a copy of them
 	if b.Alloc(len(r.b)) {
 		t.Body = string(r.b)
+		t.addBookmarks(bookmarks, pagesWithText(ps), b)
 	}
+	outline.Free()
 	ok := legible(t.Body, p.unknown, b)
 	switch {
 	case b.Err() != nil:
@@ -172,6 +177,17 @@ func legible(body string, unknown int, b *cos.Budget) bool {
 		}
 	}
 	return false
+}
+
+// pagesWithText returns the indexes of the pages of some paragraphs.
+func pagesWithText(ps []paragraph) []int {
+	var pages []int
+	for _, p := range ps {
+		if len(pages) == 0 || pages[len(pages)-1] != p.page {
+			pages = append(pages, p.page)
+		}
+	}
+	return pages
 }
 
 // render writes the paragraphs and records the pages and headings.
