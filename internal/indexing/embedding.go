@@ -1,6 +1,7 @@
 package indexing
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -37,6 +38,8 @@ type EmbedOptions struct {
 
 	Lines *terminal.Lines // for lines about the progress; required
 	Log   *slog.Logger    // required
+
+	interval, quiet time.Duration // embedInterval and embedQuiet, except in tests
 }
 
 // Embed computes the vectors of chunks in the background until ctx ends, while
@@ -45,7 +48,7 @@ type EmbedOptions struct {
 func Embed(ctx context.Context, o EmbedOptions) {
 	w := &embedding{EmbedOptions: o, owner: rand.Text()}
 	defer w.release(ctx)
-	tick := time.NewTicker(embedInterval)
+	tick := time.NewTicker(cmp.Or(o.interval, embedInterval))
 	defer tick.Stop()
 	failing := ""
 	for ctx.Err() == nil {
@@ -107,7 +110,7 @@ func (w *embedding) work(ctx context.Context) error {
 		case <-time.After(time.Since(start) / embedPause):
 		}
 	}
-	if took := time.Since(began); ctx.Err() == nil && stored > 0 && took >= embedQuiet {
+	if took := time.Since(began); ctx.Err() == nil && stored > 0 && took >= cmp.Or(w.quiet, embedQuiet) {
 		fmt.Fprintf(w.Lines, "vectors: %s can be found by meaning, after %s\n", terminal.Plural(stored, "more passage"), terminal.Duration(took))
 	}
 	return nil

@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"knowhow/internal/document"
@@ -16,15 +16,25 @@ import (
 	"knowhow/internal/terminal"
 )
 
-// A slowModel is an embedder that takes a second for a call, and fails if it is
-// told so.
-type slowModel struct {
+// A stepModel is an embedder whose calls wait for a step, and fail if it is told
+// so.
+type stepModel struct {
+	step chan struct{} // closed: no waiting
+
 	mu    sync.Mutex
 	err   error
 	texts int
 }
 
-func (m *slowModel) Embed(ctx context.Context, texts []string, kind embed.Kind) ([][]float32, error) {
+func newStepModel(waiting bool) *stepModel {
+	m := &stepModel{step: make(chan struct{})}
+	if !waiting {
+		close(m.step)
+	}
+	return m
+}
+
+func (m *stepModel) Embed(ctx context.Context, texts []string, kind embed.Kind) ([][]float32, error) {
 	m.mu.Lock()
 	err := m.err
 	m.mu.Unlock()
@@ -32,7 +42,7 @@ func (m *slowModel) Embed(ctx context.Context, texts []string, kind embed.Kind) 
 		return nil, err
 	}
 	select {
-	case <-time.After(time.Second):
+	case <-m.step:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -46,34 +56,57 @@ func (m *slowModel) Embed(ctx context.Context, texts []string, kind embed.Kind) 
 	return out, nil
 }
 
-func (m *slowModel) ID() string     { return "slow" }
-func (m *slowModel) Dimension() int { return 2 }
-func (m *slowModel) MaxTokens() int { return 0 }
+func (m *stepModel) ID() string     { return "step" }
+func (m *stepModel) Dimension() int { return 2 }
+func (m *stepModel) MaxTokens() int { return 0 }
 
-func (m *slowModel) fail(err error) {
+func (m *stepModel) fail(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.err = err
 }
 
-func (m *slowModel) embedded() int {
+func (m *stepModel) embedded() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.texts
 }
 
-// startEmbedding runs Embed until the returned function is called.
-func startEmbedding(t *testing.T, x *index.Index, m *slowModel) (out *lockedBuffer, stop func()) {
+// An embedder is a running Embed.
+type embedder struct {
+	out   *lockedBuffer
+	looks atomic.Int64 // how often Embed looked for chunks without vectors
+	stop  func()
+}
+
+// startEmbedding runs Embed until stop is called.
+func startEmbedding(t *testing.T, x *index.Index, m *stepModel) *embedder {
 	ctx, cancel := context.WithCancel(t.Context())
-	out = &lockedBuffer{}
-	lines := terminal.NewLines(out, nil)
+	e := &embedder{out: &lockedBuffer{}}
+	lines := terminal.NewLines(e.out, nil)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		Embed(ctx, EmbedOptions{Index: x, Embedder: m, Lines: lines, Log: slog.New(terminal.NewHandler(lines, slog.LevelWarn)),
-			Labels: func(context.Context) ([]string, error) { return []string{"a"}, nil }})
+			Labels:   func(context.Context) ([]string, error) { e.looks.Add(1); return []string{"a"}, nil },
+			interval: time.Millisecond, quiet: 1})
 	}()
-	return out, func() { cancel(); <-done }
+	e.stop = func() { cancel(); <-done }
+	return e
+}
+
+// look waits until Embed has looked for chunks without vectors n more times.
+func (e *embedder) look(t *testing.T, n int64) {
+	for until := e.looks.Load() + n; e.looks.Load() < until && t.Context().Err() == nil; {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// await waits until a condition is true, at most as long as tests may run.
+func await(t *testing.T, condition func() bool) {
+	for !condition() && t.Context().Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // putChunks stores a document with n chunks.
@@ -92,66 +125,69 @@ func putChunks(t *testing.T, x *index.Index, label, path string, n int) {
 // the other one takes over when it ends, and continues where it stopped.
 func TestEmbed(t *testing.T) {
 	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		x, y := openIndex(t, dir), openIndex(t, dir)
-		defer x.Close()
-		defer y.Close()
-		putChunks(t, x, "a", "one", 100)
-		putChunks(t, x, "b", "other", 5) // which the processes do not serve
-		first, second := &slowModel{}, &slowModel{}
-		_, stopFirst := startEmbedding(t, x, first)
-		synctest.Wait()
-		out, stopSecond := startEmbedding(t, y, second)
-		time.Sleep(3 * time.Second) // in the third batch, which is lost
-		if n := second.embedded(); n != 0 || first.embedded() == 0 {
-			t.Errorf("the second process computed %d vectors while the first one, with %d, had the lease", n, first.embedded())
-		}
-		stopFirst()
-		time.Sleep(time.Minute)
-		stopSecond()
-		if n := first.embedded() + second.embedded(); n != 100 {
-			t.Errorf("the processes computed %d and %d vectors, want 100", first.embedded(), second.embedded())
-		}
-		if done, total, err := x.Embedded(t.Context(), first, []string{"a"}); done != 100 || total != 100 || err != nil {
-			t.Errorf("Embedded() = %d of %d, %v, want 100 of 100", done, total, err)
-		}
-		if !strings.Contains(out.String(), "can be found by meaning") {
-			t.Errorf("output %q, want a line at the end", out.String())
-		}
+	x, y := openIndex(t, dir), openIndex(t, dir)
+	defer x.Close()
+	defer y.Close()
+	putChunks(t, x, "a", "one", 100)
+	putChunks(t, x, "b", "other", 5) // which the processes do not serve
+	first, second := newStepModel(true), newStepModel(false)
+	one := startEmbedding(t, x, first)
+	first.step <- struct{}{}
+	first.step <- struct{}{} // the first batch is stored
+	two := startEmbedding(t, y, second)
+	two.look(t, 5)
+	if n := second.embedded(); n != 0 {
+		t.Errorf("the second process computed %d vectors while the first one had the lease", n)
+	}
+	one.stop() // in the third batch, which is lost
+	stored := first.embedded()
+	if done, _, err := x.Embedded(t.Context(), first, []string{"a"}); err != nil || done > stored || done < embedBatch {
+		t.Errorf("%d vectors after %d were computed, %v", done, stored, err)
+	}
+	await(t, func() bool {
+		done, _, err := x.Embedded(t.Context(), first, []string{"a"})
+		return err != nil || done == 100
 	})
+	two.look(t, 2)
+	two.stop()
+	if n := first.embedded() + second.embedded(); n < 100 || n > 100+embedBatch {
+		t.Errorf("the processes computed %d and %d vectors, want 100 and at most one batch again", first.embedded(), second.embedded())
+	}
+	if done, total, err := x.Embedded(t.Context(), first, []string{"a"}); done != 100 || total != 100 || err != nil {
+		t.Errorf("Embedded() = %d of %d, %v, want 100 of 100", done, total, err)
+	}
+	if !strings.Contains(two.out.String(), "can be found by meaning") {
+		t.Errorf("output %q, want a line at the end", two.out.String())
+	}
 }
 
 // TestEmbedAgain checks that a failure is reported once and tried again, and that
 // vectors follow changes, but not while documents are being indexed.
 func TestEmbedAgain(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		x := openIndex(t, dir)
-		defer x.Close()
-		putChunks(t, x, "a", "one", 3)
-		m := &slowModel{err: errors.New("the model is away")}
-		out, stop := startEmbedding(t, x, m)
-		defer stop()
-		time.Sleep(10 * time.Second)
-		if n := strings.Count(out.String(), "the model is away"); n != 1 {
-			t.Errorf("%d reports in %q, want 1", n, out.String())
-		}
-		m.fail(nil)
-		time.Sleep(10 * time.Second)
-		if n := m.embedded(); n != 3 {
-			t.Errorf("%d vectors, want 3", n)
-		}
-		if err := x.SetProgress(t.Context(), index.Progress{Label: "a", Done: 1, Total: 2}); err != nil {
-			t.Fatal(err)
-		}
-		putChunks(t, x, "a", "two", 2)
-		time.Sleep(10 * time.Second)
-		if n := m.embedded(); n != 3 {
-			t.Errorf("%d vectors while documents are being indexed, want 3", n)
-		}
-		time.Sleep(20 * time.Second) // the progress expires
-		if n := m.embedded(); n != 5 {
-			t.Errorf("%d vectors after a change, want 5", n)
-		}
-	})
+	x := openIndex(t, t.TempDir())
+	defer x.Close()
+	putChunks(t, x, "a", "one", 3)
+	m := newStepModel(false)
+	m.fail(errors.New("the model is away"))
+	e := startEmbedding(t, x, m)
+	defer e.stop()
+	e.look(t, 5)
+	if n := strings.Count(e.out.String(), "the model is away"); n != 1 {
+		t.Errorf("%d reports in %q, want 1", n, e.out.String())
+	}
+	m.fail(nil)
+	await(t, func() bool { return m.embedded() == 3 })
+	if err := x.SetProgress(t.Context(), index.Progress{Label: "a", Done: 1, Total: 2}); err != nil {
+		t.Fatal(err)
+	}
+	e.look(t, 2) // a look that began before has ended
+	putChunks(t, x, "a", "two", 2)
+	e.look(t, 5)
+	if n := m.embedded(); n != 3 {
+		t.Errorf("%d vectors while documents are being indexed, want 3", n)
+	}
+	if err := x.SetProgress(t.Context(), index.Progress{Label: "a", Done: 2, Total: 2}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, func() bool { return m.embedded() == 5 })
 }
