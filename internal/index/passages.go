@@ -18,6 +18,7 @@ import (
 const (
 	longestPassage  = 1600
 	shortestPassage = 200
+	shortPassage    = 250
 	excerptSize     = 400 // of the passages after the first wholePassages
 	wholeExcerpt    = excerptSize * 5 / 4
 )
@@ -36,7 +37,8 @@ const (
 // passages returns the passages of the documents of a page, with at most budget
 // characters in all. They are taken from the best chunks of all of these
 // documents: the best ones whole, then excerpts, until the budget is spent or the
-// scores are far below the best one. No text is repeated.
+// scores are far below the best one. Each other document gets one short excerpt.
+// No text is repeated.
 func (e *evaluator) passages(ctx context.Context, list []ranked, m *matched, budget int) ([][]search.Passage, error) {
 	out := make([][]search.Passage, len(list))
 	chunks, err := e.bestChunks(ctx, list, m)
@@ -76,6 +78,22 @@ func (e *evaluator) passages(ctx context.Context, list []ranked, m *matched, bud
 		budget -= n
 		shown[p.Text] = true
 		out[i] = append(out[i], p)
+	}
+	// Every other document has a short one, as long as the budget lasts.
+	for _, r := range chunks {
+		i := number[r.doc]
+		if budget < shortestPassage || len(out[i]) > 0 {
+			continue
+		}
+		p, err := e.passage(ctx, r, weights, false, min(budget, shortPassage))
+		if err != nil {
+			return nil, err
+		}
+		if n := utf8.RuneCountInString(p.Text); n > 0 && n <= budget && !shown[p.Text] {
+			budget -= n
+			shown[p.Text] = true
+			out[i] = append(out[i], p)
+		}
 	}
 	return out, nil
 }
@@ -295,6 +313,7 @@ func excerptOf(text string, lang analysis.Language, weights *weighing, size int)
 	type term struct {
 		text   string
 		weight float32
+		at     int // in text
 	}
 	terms := make([][]term, len(units))
 	at := 0
@@ -303,14 +322,14 @@ func excerptOf(text string, lang analysis.Language, weights *weighing, size int)
 			at++
 		}
 		if w := weights.of(tok); w > 0 {
-			terms[at] = append(terms[at], term{tok.Text, w})
+			terms[at] = append(terms[at], term{tok.Text, w, tok.Start})
 		}
 	}
 	if weights.signs {
 		for i, u := range units {
 			for _, sign := range analysis.Signs(text[u.from:u.to]) {
 				if w := weights.tokens[sign]; w > 0 {
-					terms[i] = append(terms[i], term{sign, w})
+					terms[i] = append(terms[i], term{sign, w, u.from})
 				}
 			}
 		}
@@ -349,9 +368,35 @@ func excerptOf(text string, lang analysis.Language, weights *weighing, size int)
 		from = units[first].from
 	}
 	if utf8.RuneCountInString(text[from:to]) > size { // one long line
-		to = from + len(cutRunes(text[from:to], size))
+		heaviest := term{at: from}
+		for _, t := range terms[first] {
+			if t.weight > heaviest.weight {
+				heaviest = t
+			}
+		}
+		return around(text, from, to, heaviest.at, size)
 	}
 	return from, to
+}
+
+// around returns the part of text[from:to] with at most size characters in which
+// place at is, between words where possible.
+func around(text string, from, to, at, size int) (int, int) {
+	back := func(from, at, n int) int {
+		for ; n > 0 && at > from; n-- {
+			_, k := utf8.DecodeLastRuneInString(text[from:at])
+			at -= k
+		}
+		return at
+	}
+	start := back(from, at, size/3)
+	start = min(start, back(from, to, size)) // full size at the end, too
+	if start > from {
+		if i := strings.IndexByte(text[start:max(at, start)], ' '); i >= 0 && i < size/4 {
+			start += i + 1
+		}
+	}
+	return start, start + len(cutRunes(text[start:to], size))
 }
 
 // cutRunes returns the first n runes of s, cut after a word if there is one in
