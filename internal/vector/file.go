@@ -193,7 +193,7 @@ func Open(data []byte) (*Index, error) {
 	}
 	name, ids, rows, codes := s.split(data)
 	x := &Index{
-		dim: int(dim), stride: stride(int(dim)), metric: Metric(metric), dot: kernels()[0].dot,
+		dim: int(dim), stride: stride(int(dim)), metric: Metric(metric), dot: fastest(),
 		rows: make([]row, n), codes: signed(codes),
 		file: &file{model: string(name), ids: ids, rows: rows, checksum: le.Uint32(data[32:])},
 	}
