@@ -91,25 +91,16 @@ func Analyze(s string, l Language) iter.Seq[Indexed] {
 	}
 }
 
-// Terms returns the tokens that a text in a language with the word or phrase s
-// contains in sequence. It returns nil if s contains no word.
+// Variants returns the terms of s in each of some languages, without
+// repetitions, or nil if s contains no word: the tokens that a text in a language
+// with the word or phrase s contains in sequence. If prefix is true, s is the
+// beginning of a word or phrase: its last word is not stemmed, and must be
+// matched as a prefix unless it is a pair of CJK characters.
 //
-// They are the tokens of s without the single last character of a CJK run at
+// The terms are the tokens of s without the single last character of a CJK run at
 // the end of s, because in a text the run may be longer: "検索" is the single
 // term 検索. For the same reason, a last term that is one CJK character must be
 // matched as a prefix; see [Lone].
-func Terms(s string, l Language) []string {
-	all := Variants(s, []Language{l}, false)
-	if all == nil {
-		return nil
-	}
-	return all[0]
-}
-
-// Variants returns the terms of s in each of some languages, without
-// repetitions, or nil if s contains no word. If prefix is true, s is the
-// beginning of a word or phrase: its last word is not stemmed, and must be
-// matched as a prefix unless it is a pair of CJK characters.
 func Variants(s string, languages []Language, prefix bool) [][]string {
 	tokens := slices.Collect(Tokens(s, English))
 	n := len(tokens)
