@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"knowhow/internal/document"
+	"knowhow/internal/errkind"
 	"knowhow/internal/fessmcp"
 	"knowhow/internal/httpguard"
 	"knowhow/internal/ignore"
@@ -98,8 +99,8 @@ func addPattern(list **[]string, pattern string) error {
 		**list = nil
 		return nil
 	}
-	if strings.ContainsAny(pattern, "\r\n") || ignore.Parse(pattern).Empty() {
-		return errors.New(`want a pattern in the syntax of .gitignore, such as "*.md" or "drafts/"`)
+	if err := ignore.Check(pattern); err != nil {
+		return fmt.Errorf(`want a pattern in the syntax of .gitignore, such as "*.md" or "drafts/" (%s)`, errkind.Message(err))
 	}
 	if **list = append(**list, pattern); len(**list) > maxPatterns {
 		return fmt.Errorf("want at most %d patterns for a source", maxPatterns)
