@@ -135,11 +135,12 @@ func (e *evaluator) bestChunks(ctx context.Context, list []ranked, m *matched) (
 		}
 	}
 	if m.dense != nil {
-		fused, err := m.dense.chunks(ctx, rows, best)
-		if err == nil {
-			best = fused
-		} else if !e.timedOut(ctx, err) {
+		fused, err := m.dense.chunks(ctx, rows, best, passageWeight, -1)
+		if err != nil && !e.timedOut(ctx, err) {
 			return nil, err
+		}
+		if fused != nil {
+			best = fused
 		}
 	}
 	seen := map[int64]bool{}

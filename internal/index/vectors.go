@@ -71,8 +71,9 @@ func (v *vectors) set(label string) *vectorSet {
 	return s
 }
 
-// query returns the vector of a query, or nil if there is none within the time.
-func (v *vectors) query(ctx context.Context, text string) ([]float32, error) {
+// query returns the vector of a query, which must be there within limit. It
+// returns nil for a query that the embedder does not understand.
+func (v *vectors) query(ctx context.Context, text string, limit time.Duration) ([]float32, error) {
 	text = cutBytes(text, embedQuery)
 	v.mu.Lock()
 	known := v.queries[text]
@@ -83,7 +84,7 @@ func (v *vectors) query(ctx context.Context, text string) ([]float32, error) {
 	if embed.Foreign(v.embedder, text) {
 		return nil, nil
 	}
-	limited, cancel := context.WithTimeout(ctx, v.limit)
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	out, err := v.embedder.Embed(limited, []string{text}, embed.Query)
 	if err != nil || len(out) != 1 || !embed.Normalize(out[0]) {
@@ -570,4 +571,25 @@ func (x *Index) Embedded(ctx context.Context, e embed.Embedder, labels []string)
 		return tx.QueryRowContext(ctx, `SELECT count(*) FROM vectors d WHERE `+where+` AND d.model=?`, append(args, model)...).Scan(&done)
 	})
 	return done, total, err
+}
+
+// A VectorState is how far searches by meaning can be answered.
+type VectorState struct {
+	Model      string // the ID of the embedder; "" without one
+	Dimensions int    // of its vectors; 0 if they are not known yet
+	Chunks     int    // of the documents; 0 without an embedder
+	Embedded   int    // chunks that have a vector
+}
+
+// Vectors returns the state of the vectors of documents with one of the labels
+// (nil: all), by the embedder of the index. See [Index.Embedded] for its cost.
+func (x *Index) Vectors(ctx context.Context, labels []string) (VectorState, error) {
+	e := x.vectors.embedder
+	if e == nil {
+		return VectorState{}, nil
+	}
+	s := VectorState{Model: e.ID(), Dimensions: e.Dimension()}
+	var err error
+	s.Embedded, s.Chunks, err = x.Embedded(ctx, e, labels)
+	return s, err
 }
