@@ -13,32 +13,6 @@ import (
 	"knowhow/internal/segment"
 )
 
-// A ChunkQuery is a search for chunks.
-type ChunkQuery struct {
-	Text   string   // see [Index.Search]
-	Labels []string // one of them; nil means any
-	Tags   []string // all of them; also tags of labels
-	Top    int      // how many chunks to return
-}
-
-// A ChunkPage is the best chunks for a query.
-type ChunkPage struct {
-	Hits  []ChunkHit // best first
-	Total int        // documents that match
-
-	// Staged reports whether some of the words of the query were enough; see
-	// [search.Page].
-	Staged bool
-}
-
-// A ChunkHit is a chunk that matches a query.
-type ChunkHit struct {
-	Record
-	Chunk int // number of the chunk in its document, from 0
-	Text  string
-	Score float64 // by BM25; not below 0, without an upper bound
-}
-
 // Of a document, chunksOfHit chunks precede other documents at most; the others
 // fill the page.
 const chunksOfHit = 3
@@ -46,12 +20,12 @@ const chunksOfHit = 3
 // SearchChunks returns the chunks that match a query best. It finds the documents
 // that [Index.Search] finds. A document that matches without one of its chunks
 // has its first chunk in the result.
-func (x *Index) SearchChunks(ctx context.Context, q ChunkQuery) (*ChunkPage, error) {
+func (x *Index) SearchChunks(ctx context.Context, q search.ChunkQuery) (*search.ChunkPage, error) {
 	documents := search.Query{Text: q.Text, Labels: q.Labels, Tags: q.Tags, Num: q.Top}
 	if err := documents.Validate(nil); err != nil {
 		return nil, err
 	}
-	var page *ChunkPage
+	var page *search.ChunkPage
 	err := x.searching(ctx, q.Text, q.Labels, func(e *evaluator) error {
 		var err error
 		page, err = e.findChunks(ctx, documents)
@@ -61,10 +35,10 @@ func (x *Index) SearchChunks(ctx context.Context, q ChunkQuery) (*ChunkPage, err
 }
 
 // findChunks returns the best q.Num chunks for a query.
-func (e *evaluator) findChunks(ctx context.Context, q search.Query) (*ChunkPage, error) {
+func (e *evaluator) findChunks(ctx context.Context, q search.Query) (*search.ChunkPage, error) {
 	limited, cancel := context.WithDeadlineCause(ctx, e.until, errTooLong)
 	defer cancel()
-	page := &ChunkPage{}
+	page := &search.ChunkPage{}
 	m, err := e.match(limited, q)
 	if e.timedOut(limited, err) {
 		return page, nil
@@ -126,10 +100,10 @@ func (e *evaluator) rankChunks(ctx context.Context, m *matched, list []ranked, n
 }
 
 // chunkHits reads chunks of documents with one of the labels (nil: any).
-func (e *evaluator) chunkHits(ctx context.Context, chunks []ranked, labels []string) ([]ChunkHit, error) {
-	var hits []ChunkHit
+func (e *evaluator) chunkHits(ctx context.Context, chunks []ranked, labels []string) ([]search.ChunkHit, error) {
+	var hits []search.ChunkHit
 	for _, c := range chunks {
-		h := ChunkHit{Chunk: int(c.chunk - rowOf(c.doc, 0)), Score: c.score}
+		h := search.ChunkHit{Chunk: int(c.chunk - rowOf(c.doc, 0)), Score: c.score}
 		record, err := findRecord(ctx, e.tx, `d.id=?`, c.doc)
 		var off, n int64
 		if err == nil {

@@ -14,6 +14,8 @@ package search
 import (
 	"context"
 	"time"
+
+	"knowhow/internal/document"
 )
 
 // A Searcher finds documents.
@@ -265,6 +267,32 @@ type Text struct {
 	Size   int64  // of the whole text, in bytes
 	Offset int64  // of Window, in bytes
 	Window string
+}
+
+// A ChunkQuery is a search for chunks.
+type ChunkQuery struct {
+	Text   string   // see [Query]
+	Labels []string // one of them; nil means any
+	Tags   []string // all of them; also tags of labels
+	Top    int      // how many chunks to return
+}
+
+// A ChunkPage is the best chunks for a query.
+type ChunkPage struct {
+	Hits  []ChunkHit // best first
+	Total int        // documents that match
+
+	// Staged reports whether some of the words of the query were enough; see
+	// [Page].
+	Staged bool
+}
+
+// A ChunkHit is a chunk that matches a query.
+type ChunkHit struct {
+	document.Record
+	Chunk int // number of the chunk in its document, from 0
+	Text  string
+	Score float64 // by BM25; not below 0, without an upper bound
 }
 
 // A StoredCopy is the original document as stored by the service during
