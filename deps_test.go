@@ -20,7 +20,7 @@ const module = "knowhow"
 // build pass.
 var deps = map[string]string{
 	// Vocabulary: no behaviour to speak of.
-	"errkind": "", "document": "", "search": "query",
+	"errkind": "", "document": "", "search": "query document",
 
 	// Configuration, logging, output and formats.
 	"config": "spell sanitize", "logfile": "",
