@@ -159,7 +159,7 @@ func (o *serveOptions) define(f *flagSet) {
 	f.String(&o.domainName, flag{Name: "domain-name", Value: "NAME", Help: "name of that domain, for people and agents"})
 	f.Token(&o.token, flag{Name: "token", Value: "TOKEN", Env: "KNOWHOW_TOKEN",
 		Help: "token that every caller must send as Authorization: Bearer; required to listen on other addresses than loopback"})
-	o.model.define(f)
+	o.model.define(f, "the sources")
 	f.Bool(&o.noWatch, flag{Name: "no-watch", Help: "look for changes only at the start"})
 	f.Bool(&o.yes, flag{Name: "yes", Help: "index a home folder or a whole disk without asking"})
 	f.Choice(&ignored, flag{Name: "revision", Help: "MCP revisions to negotiate; latest is every one"}, "latest")
