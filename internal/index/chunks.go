@@ -10,7 +10,6 @@ import (
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/search"
-	"knowhow/internal/segment"
 )
 
 // A ChunkQuery is a search for chunks.
@@ -91,19 +90,13 @@ func (e *evaluator) rankChunks(ctx context.Context, m *matched, list []ranked, n
 	var first, more []ranked
 	of := map[int64]int{} // how many chunks of a document
 	if len(m.leaves) > 0 {
-		var leaves []*segment.Leaf
-		for _, l := range rarest(slices.Clone(m.leaves), maxRanked) {
-			leaves = append(leaves, l.Leaf)
-		}
+		leaves := leavesOf(rarest(slices.Clone(m.leaves), maxRanked))
 		hits, err := e.search.TopChunks(ctx, leaves, m.docs, chunksOfHit*max(n, nearPassages))
 		if err != nil && !e.timedOut(ctx, err) {
 			return nil, err
 		}
-		if err := e.search.PreferNear(hits[:min(len(hits), nearHits)], leaves); err != nil {
+		if err := e.prefer(m, hits, leaves); err != nil {
 			return nil, err
-		}
-		if m.complete != nil {
-			segment.Prefer(hits[:min(len(hits), nearHits)], m.complete, completeBonus)
 		}
 		for _, h := range hits {
 			r := ranked{doc: h.Row, chunk: rowOf(h.Row, h.Chunk), score: float64(h.Score)}
