@@ -12,6 +12,7 @@ package analysis
 import (
 	"iter"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -60,6 +61,19 @@ type Token struct {
 func Tokens(s string, l Language) iter.Seq[Token] {
 	return func(yield func(Token) bool) {
 		sc := scanner{s: s, language: l, yield: yield}
+		sc.scan()
+	}
+}
+
+// TokensLike is [Tokens] without words that begin otherwise than all of some
+// tokens, which saves their stemming.
+func TokensLike(s string, l Language, tokens iter.Seq[string]) iter.Seq[Token] {
+	return func(yield func(Token) bool) {
+		var first beginnings
+		for t := range tokens {
+			first.add(strings.TrimPrefix(t, l.Prefix()))
+		}
+		sc := scanner{s: s, language: l, first: &first, yield: func(t Token) bool { return t.Text == "" || yield(t) }}
 		sc.scan()
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"knowhow/internal/fusion"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
-	"knowhow/internal/segment"
 )
 
 // Of a document, chunksOfHit chunks precede other documents at most; the others
@@ -124,19 +123,13 @@ func (e *evaluator) findNearest(ctx context.Context, q search.Query) (*search.Ch
 func (e *evaluator) rankChunks(ctx context.Context, m *matched, list []ranked, n int) ([]ranked, error) {
 	var best []ranked
 	if len(m.leaves) > 0 {
-		var leaves []*segment.Leaf
-		for _, l := range rarest(slices.Clone(m.leaves), maxRanked) {
-			leaves = append(leaves, l.Leaf)
-		}
+		leaves := leavesOf(rarest(slices.Clone(m.leaves), maxRanked))
 		hits, err := e.search.TopChunks(ctx, leaves, m.docs, chunksOfHit*max(n, nearPassages))
 		if err != nil && !e.timedOut(ctx, err) {
 			return nil, err
 		}
-		if err := e.search.PreferNear(hits[:min(len(hits), nearHits)], leaves); err != nil {
+		if err := e.prefer(m, hits, leaves); err != nil {
 			return nil, err
-		}
-		if m.complete != nil {
-			segment.Prefer(hits[:min(len(hits), nearHits)], m.complete, completeBonus)
 		}
 		for _, h := range hits {
 			best = append(best, ranked{doc: h.Row, chunk: rowOf(h.Row, h.Chunk), score: float64(h.Score)})
