@@ -197,10 +197,10 @@ func (w *walker) seek(key []byte) bool {
 // find returns the entry of a term. It compares terms without building them: a
 // term that shares more with the one before than key does is before key, too.
 func (d *dictionary) find(term string) (e entry, ok bool) {
-	block := sort.Search(d.blocks(), func(i int) bool { return string(d.first(i)) > term }) - 1
-	if block < 0 {
+	if d.n == 0 {
 		return e, false
 	}
+	block := d.blockOf([]byte(term))
 	index := d.index[block*indexEntry:]
 	b := d.data[le.Uint32(index):]
 	sets := int(le.Uint32(index[4:]))
