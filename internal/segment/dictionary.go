@@ -130,10 +130,7 @@ func (d *dictionary) first(block int) []byte {
 
 // head returns the first eight bytes of a term as a number. Terms with different
 // heads are in the order of these.
-func head(term []byte) uint64 {
-	if len(term) >= 8 {
-		return binary.BigEndian.Uint64(term)
-	}
+func head[T string | []byte](term T) uint64 {
 	var b [8]byte
 	copy(b[:], term)
 	return binary.BigEndian.Uint64(b[:])
