@@ -100,7 +100,7 @@ var deps = map[string]string{
 	"search/searchtest": "search document",
 	"fess/fesstest":     "search document",
 	"mcpserver/mcptest": "", "terminal/terminaltest": "",
-	"kb/kbtest": "kb",
+	"kb/kbtest": "kb embed",
 
 	// A fake Fess server for manual tests.
 	"fess/fesstest/fakefess": "fess/fesstest search/searchtest document",

@@ -3,15 +3,18 @@ package index
 import (
 	"context"
 	"database/sql"
-	"errors"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"knowhow/internal/analysis"
+	"knowhow/internal/document"
 	"knowhow/internal/search"
-	"knowhow/internal/segment"
 )
 
 // Sizes of passages, in characters.
@@ -34,6 +37,15 @@ const (
 	leastScore       = 0.6 // part of the best score; chunks below it give no passages
 )
 
+// A passageChunk is a chunk that passages are made of.
+type passageChunk struct {
+	ranked
+	hit            int   // of the page
+	off, len, size int64 // of the chunk in the text, and the size of the text; 0 if there is no such chunk
+	heading        string
+	lang           string
+}
+
 // passages returns the passages of the documents of a page, with at most budget
 // characters in all. They are taken from the best chunks of all of these
 // documents: the best ones whole, then excerpts, until the budget is spent or the
@@ -41,30 +53,25 @@ const (
 // No text is repeated.
 func (e *evaluator) passages(ctx context.Context, list []ranked, m *matched, budget int) ([][]search.Passage, error) {
 	out := make([][]search.Passage, len(list))
-	chunks, err := e.bestChunks(ctx, list, m)
+	chunks, err := e.chunksOf(ctx, list, m)
 	if err != nil {
 		return nil, err
 	}
 	weights := e.weighing(m.leaves)
-	number := map[int64]int{}
-	for i, r := range list {
-		number[r.doc] = i
-	}
 	whole := 0
 	shown := map[string]bool{} // texts of passages
-	for _, r := range chunks {
-		if budget < shortestPassage || r.score < leastScore*chunks[0].score {
+	for _, c := range chunks {
+		if budget < shortestPassage || c.score < leastScore*chunks[0].score {
 			break
 		}
-		i := number[r.doc]
-		if len(out[i]) == passagesOfHit {
+		if len(out[c.hit]) == passagesOfHit {
 			continue
 		}
-		p, err := e.passage(ctx, r, weights, whole < wholePassages, budget)
+		p, err := e.passage(ctx, c, weights, whole < wholePassages, budget)
 		if err != nil {
 			return nil, err
 		}
-		if p.Text == "" || shown[p.Text] || overlaps(out[i], p) {
+		if p.Text == "" || shown[p.Text] || overlaps(out[c.hit], p) {
 			continue
 		}
 		whole++
@@ -72,30 +79,26 @@ func (e *evaluator) passages(ctx context.Context, list []ranked, m *matched, bud
 		if n > budget {
 			continue
 		}
-		if p.Page, err = pageAt(ctx, e.tx, r.doc, p.Offset); err != nil {
-			return nil, err
-		}
 		budget -= n
 		shown[p.Text] = true
-		out[i] = append(out[i], p)
+		out[c.hit] = append(out[c.hit], p)
 	}
 	// Every other document has a short one, as long as the budget lasts.
-	for _, r := range chunks {
-		i := number[r.doc]
-		if budget < shortestPassage || len(out[i]) > 0 {
+	for _, c := range chunks {
+		if budget < shortestPassage || len(out[c.hit]) > 0 {
 			continue
 		}
-		p, err := e.passage(ctx, r, weights, false, min(budget, shortPassage))
+		p, err := e.passage(ctx, c, weights, false, min(budget, shortPassage))
 		if err != nil {
 			return nil, err
 		}
 		if n := utf8.RuneCountInString(p.Text); n > 0 && n <= budget && !shown[p.Text] {
 			budget -= n
 			shown[p.Text] = true
-			out[i] = append(out[i], p)
+			out[c.hit] = append(out[c.hit], p)
 		}
 	}
-	return out, nil
+	return out, e.locate(ctx, list, out)
 }
 
 // overlaps reports whether a passage shares text with one of list.
@@ -104,6 +107,87 @@ func overlaps(list []search.Passage, p search.Passage) bool {
 		return p.Offset < o.Offset+int64(len(o.Text)) && o.Offset < p.Offset+int64(len(p.Text))
 	})
 }
+
+// chunksOf returns the bestChunks of the documents of a page.
+func (e *evaluator) chunksOf(ctx context.Context, list []ranked, m *matched) ([]passageChunk, error) {
+	best, err := e.bestChunks(ctx, list, m)
+	if err != nil {
+		return nil, err
+	}
+	hits := make(map[int64]int, len(list)) // by document
+	for i, r := range list {
+		hits[r.doc] = i
+	}
+	chunks, rows := make([]passageChunk, len(best)), make([]int64, len(best))
+	for i, r := range best {
+		chunks[i], rows[i] = passageChunk{ranked: r, hit: hits[r.doc]}, r.chunk
+	}
+	return chunks, collect(ctx, e.tx, func(rows *sql.Rows) error {
+		var i int
+		var c passageChunk
+		if err := rows.Scan(&i, &c.off, &c.len, &c.heading, &c.size, &c.lang); err != nil {
+			return err
+		}
+		c.ranked, c.hit = chunks[i].ranked, chunks[i].hit
+		chunks[i] = c
+		return nil
+	}, chunkRowsQuery, jsonList(rows))
+}
+
+const chunkRowsQuery = `SELECT j.key, c.off, c.len, c.heading, d.text_size, d.lang
+	FROM json_each(?) j CROSS JOIN chunks c ON c.id=j.value CROSS JOIN docs d ON d.id=c.id>>20`
+
+// locate sets the pages of passages, and the headings of those that do not begin
+// with their chunk. Passages of list[i] are in out[i].
+func (e *evaluator) locate(ctx context.Context, list []ranked, out [][]search.Passage) error {
+	var passages []*search.Passage
+	var places []byte // for each passage: the document and the offset
+	for i := range out {
+		for j := range out[i] {
+			p := &out[i][j]
+			passages = append(passages, p)
+			places = fmt.Appendf(places, ",[%d,%d]", list[i].doc, p.Offset)
+		}
+	}
+	if passages == nil {
+		return nil
+	}
+	places[0] = '['
+	var last int64
+	var sections []document.Section // of document last
+	return collect(ctx, e.tx, func(rows *sql.Rows) error {
+		var i int
+		var doc int64
+		var page sql.NullString
+		var body sql.RawBytes
+		if err := rows.Scan(&i, &doc, &page, &body); err != nil {
+			return err
+		}
+		p := passages[i]
+		p.Page = page.String
+		if body == nil {
+			return nil
+		}
+		if doc != last {
+			last, sections = doc, nil
+			if err := json.Unmarshal(body, &sections); err != nil {
+				return err
+			}
+		}
+		p.Heading = ""
+		for _, s := range sections {
+			if int64(s.Offset) > p.Offset {
+				break
+			}
+			p.Heading = s.Heading
+		}
+		return nil
+	}, placesQuery, string(append(places, ']')))
+}
+
+// placesQuery reads the page and the sections of places in texts.
+const placesQuery = `SELECT j.key, j.value->>0, (SELECT p.label FROM pages p WHERE p.doc=j.value->>0 AND p.off<=j.value->>1 ORDER BY p.off DESC LIMIT 1), s.body
+	FROM json_each(?) j LEFT JOIN sections s ON s.id=j.value->>0`
 
 // bestChunks returns the best chunks of some documents, best first. Of a
 // document without a chunk that matches, it returns the first one.
@@ -119,15 +203,12 @@ func (e *evaluator) bestChunks(ctx context.Context, list []ranked, m *matched) (
 	}
 	var best []ranked
 	if len(m.leaves) > 0 {
-		ls := make([]*segment.Leaf, len(m.leaves))
-		for i, l := range m.leaves {
-			ls[i] = l.Leaf
-		}
-		hits, err := e.search.TopChunks(ctx, ls, within, passageChunks)
+		leaves := leavesOf(m.leaves)
+		hits, err := e.search.TopChunks(ctx, leaves, within, passageChunks)
 		if err != nil && !e.timedOut(ctx, err) {
 			return nil, err
 		}
-		if err := e.search.PreferNear(hits[:min(len(hits), nearPassages)], ls); err != nil {
+		if err := e.search.PreferNear(hits[:min(len(hits), nearPassages)], leaves); err != nil {
 			return nil, err
 		}
 		for _, h := range hits {
@@ -135,11 +216,12 @@ func (e *evaluator) bestChunks(ctx context.Context, list []ranked, m *matched) (
 		}
 	}
 	if m.dense != nil {
-		fused, err := m.dense.chunks(ctx, rows, best)
-		if err == nil {
-			best = fused
-		} else if !e.timedOut(ctx, err) {
+		fused, err := m.dense.chunks(ctx, rows, best, passageWeight, -1)
+		if err != nil && !e.timedOut(ctx, err) {
 			return nil, err
+		}
+		if fused != nil {
+			best = fused
 		}
 	}
 	seen := map[int64]bool{}
@@ -179,6 +261,14 @@ func (e *evaluator) weighing(leaves []*leaf) *weighing {
 	return w
 }
 
+// tokensOf returns the tokens of a text, without most of those of weight 0.
+func (w *weighing) tokensOf(text string, lang analysis.Language) iter.Seq[analysis.Token] {
+	if slices.ContainsFunc(w.leaves, func(l *leaf) bool { return l.match != nil }) {
+		return analysis.Tokens(text, lang)
+	}
+	return analysis.TokensLike(text, lang, maps.Keys(w.tokens))
+}
+
 // of returns the weight of a token, 0 if the search does not look for it.
 func (w *weighing) of(t analysis.Token) float32 {
 	weight := w.tokens[t.Text]
@@ -192,43 +282,28 @@ func (w *weighing) of(t analysis.Token) float32 {
 
 // passage returns the passage of a chunk: the whole chunk if whole is true or if
 // it is short, otherwise its best excerpt.
-func (e *evaluator) passage(ctx context.Context, r ranked, weights *weighing, whole bool, budget int) (search.Passage, error) {
-	var off, n, size int64
-	var lang string
-	var p search.Passage
-	err := e.tx.QueryRowContext(ctx, `SELECT c.off, c.len, c.heading, d.text_size, d.lang FROM chunks c CROSS JOIN docs d ON d.id=c.id>>20 WHERE c.id=?`,
-		r.chunk).Scan(&off, &n, &p.Heading, &size, &lang)
-	if errors.Is(err, sql.ErrNoRows) {
-		return p, nil
-	}
-	if err != nil {
-		return p, err
-	}
+func (e *evaluator) passage(ctx context.Context, c passageChunk, weights *weighing, whole bool, budget int) (search.Passage, error) {
+	p := search.Passage{Heading: c.heading}
 	limit := longestPassage
 	if !whole {
 		limit = excerptSize
 	}
 	limit = min(limit, budget)
-	end := min(off+min(n, maxExcerpted), size)
-	text, err := window(ctx, e.tx, r.doc, off, end)
-	if err != nil {
+	end := min(c.off+min(c.len, maxExcerpted), c.size)
+	begin := max(c.off-2*shortestPassage, 0)
+	around, err := window(ctx, e.tx, c.doc, begin, min(end+2*shortestPassage, c.size))
+	if err != nil || int64(len(around)) < end-begin { // the database was changed by hand
 		return p, err
 	}
+	before, text, after := around[:c.off-begin], around[c.off-begin:end-begin], around[end-begin:]
 	text = strings.ToValidUTF8(text, " ") // the same length unless the text is damaged
 	from, to := trimmed(text, 0, len(text))
-	switch c := utf8.RuneCountInString(text[from:to]); {
-	case c > limit && (whole || c > wholeExcerpt || c > budget):
-		from, to = excerptOf(text, analysis.LanguageOf(lang), weights, limit)
-	case c < shortestPassage:
+	off := c.off
+	switch n := utf8.RuneCountInString(text[from:to]); {
+	case n > limit && (whole || n > wholeExcerpt || n > budget):
+		from, to = excerptOf(text, analysis.LanguageOf(c.lang), weights, limit)
+	case n < shortestPassage:
 		// The text around the chunk belongs to the passage.
-		before, err := window(ctx, e.tx, r.doc, max(off-2*shortestPassage, 0), off)
-		if err != nil {
-			return p, err
-		}
-		after, err := window(ctx, e.tx, r.doc, end, min(end+2*shortestPassage, size))
-		if err != nil {
-			return p, err
-		}
 		for before != "" && !utf8.RuneStart(before[0]) {
 			before = before[1:]
 		}
@@ -238,7 +313,7 @@ func (e *evaluator) passage(ctx context.Context, r ranked, weights *weighing, wh
 	}
 	p.Offset, p.Text = off+int64(from), text[from:to]
 	if utf8.RuneCountInString(p.Text) < shortestPassage {
-		all, err := window(ctx, e.tx, r.doc, 0, min(size, shortestPassage*utf8.UTFMax))
+		all, err := window(ctx, e.tx, c.doc, 0, min(c.size, shortestPassage*utf8.UTFMax))
 		if err != nil {
 			return p, err
 		}
@@ -317,7 +392,7 @@ func excerptOf(text string, lang analysis.Language, weights *weighing, size int)
 	}
 	terms := make([][]term, len(units))
 	at := 0
-	for tok := range analysis.Tokens(text, lang) {
+	for tok := range weights.tokensOf(text, lang) {
 		for at < len(units)-1 && tok.Start >= units[at+1].from {
 			at++
 		}

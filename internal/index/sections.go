@@ -50,16 +50,6 @@ func (x *Index) Sections(ctx context.Context, id string, labels []string) ([]sea
 	return out, nil
 }
 
-// pageAt returns the label of the page on which a byte of a text is, or "" if
-// the document has no pages. Text before the first page belongs to none.
-func pageAt(ctx context.Context, q querier, doc, off int64) (label string, err error) {
-	err = q.QueryRowContext(ctx, `SELECT label FROM pages WHERE doc=? AND off<=? ORDER BY off DESC LIMIT 1`, doc, off).Scan(&label)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
-	}
-	return label, err
-}
-
 // Locate returns the documents with a path; see [search.Outliner].
 func (x *Index) Locate(ctx context.Context, path string, labels []string) ([]search.Place, error) {
 	var out []search.Place

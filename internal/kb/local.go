@@ -92,8 +92,8 @@ func (b *Local) hidden(ctx context.Context) ([]string, error) {
 	return slices.DeleteFunc(sources, func(label string) bool { return slices.Contains(b.o.Sources, label) }), err
 }
 
-// labels returns the labels of the documents in the base, never nil.
-func (b *Local) labels(ctx context.Context) ([]string, error) {
+// Labels returns the labels of the documents in the base, never nil.
+func (b *Local) Labels(ctx context.Context) ([]string, error) {
 	hidden, err := b.hidden(ctx)
 	if err != nil {
 		return nil, err
@@ -156,34 +156,60 @@ func (b *Local) Search(ctx context.Context, q SearchQuery) (*SearchResult, error
 	if err := q.check(); err != nil {
 		return nil, err
 	}
+	labels, err := b.Labels(ctx)
+	if err != nil {
+		return nil, err
+	}
+	chunks := search.ChunkQuery{Text: q.Query, Typed: q.Query, Labels: labels, Tags: q.Tags, Top: q.Top}
 	if q.VectorOnly {
-		return nil, fmt.Errorf("vector_only: this knowledge base has no vectors: search without vector_only: %w", errkind.Unsupported)
+		return b.searchNearest(ctx, chunks)
+	}
+	if q.FTSOnly {
+		chunks.Ranking = search.ByWords
 	}
 	read, err := query.Read(q.Query)
 	if err != nil {
 		return nil, err
 	}
-	labels, err := b.labels(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s := &searcher{store: b.store, q: search.ChunkQuery{Labels: labels, Tags: q.Tags, Top: q.Top}}
+	s := &searcher{store: b.store, q: chunks}
 	if _, err := search.Relax(s).Search(ctx, search.Query{Text: read.Text}); err != nil {
 		return nil, err
 	}
-	out := &SearchResult{Results: []Result{}, Total: s.page.Total}
-	for _, h := range s.page.Hits {
-		out.Results = append(out.Results, Result{
-			DocumentID: h.Number, ChunkIndex: h.Chunk, Text: h.Text, Score: score(h.Score), Title: h.Title,
-			SourcePath: h.SourcePath, Type: h.Type, Tags: tagsOf(&h.Record), UpdatedAt: h.Updated,
-		})
+	return resultOf(s.page), nil
+}
+
+// searchNearest searches by meaning only.
+func (b *Local) searchNearest(ctx context.Context, q search.ChunkQuery) (*SearchResult, error) {
+	q.Ranking = search.ByMeaning
+	page, err := b.store.SearchChunks(ctx, q)
+	if errors.Is(err, errkind.Unsupported) {
+		err = fmt.Errorf("vector_only: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := resultOf(page)
+	v, err := b.store.Vectors(ctx, q.Labels)
+	if err != nil {
+		return nil, err
+	}
+	if v.Embedded < v.Chunks {
+		out.Note = fmt.Sprintf("vectors are being computed: %d of %d passages can be found by meaning, all by words", v.Embedded, v.Chunks)
 	}
 	return out, nil
 }
 
-// score maps a score of BM25 to 0..1, with four digits. The order of scores stays
-// the same but for the digits that are cut.
-func score(s float64) float64 { return math.Round(s/(s+10)*1e4) / 1e4 }
+// resultOf returns the result of a search.
+func resultOf(page *search.ChunkPage) *SearchResult {
+	out := &SearchResult{Results: []Result{}, Total: page.Total}
+	for _, h := range page.Hits {
+		out.Results = append(out.Results, Result{
+			DocumentID: h.Number, ChunkIndex: h.Chunk, Text: h.Text, Score: math.Round(h.Score*1e4) / 1e4, Title: h.Title,
+			SourcePath: h.SourcePath, Type: h.Type, Tags: tagsOf(&h.Record), UpdatedAt: h.Updated,
+		})
+	}
+	return out
+}
 
 // A searcher searches for chunks behind search.Relax.
 type searcher struct {
@@ -287,7 +313,7 @@ func (b *Local) Documents(ctx context.Context, f DocumentFilter) (*DocumentList,
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	labels, err := b.labels(ctx)
+	labels, err := b.Labels(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -472,7 +498,7 @@ func (b *Local) Delete(ctx context.Context, id int64) error {
 
 // Status implements [Base].
 func (b *Local) Status(ctx context.Context) (*Status, error) {
-	labels, err := b.labels(ctx)
+	labels, err := b.Labels(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -484,8 +510,16 @@ func (b *Local) Status(ctx context.Context) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
+	v, err := b.store.Vectors(ctx, labels)
+	if err != nil {
+		return nil, err
+	}
+	model := map[string]any{"name": "none"}
+	if v.Model != "" {
+		model = map[string]any{"name": v.Model, "dimensions": v.Dimensions, "passages": v.Chunks, "embedded": v.Embedded}
+	}
 	s := &Status{
-		Version: b.o.Version, Model: map[string]any{"name": "none"}, Device: map[string]any{"type": "cpu", "threads": runtime.GOMAXPROCS(0)},
+		Version: b.o.Version, Model: model, Device: map[string]any{"type": "cpu", "threads": runtime.GOMAXPROCS(0)},
 		Documents: DocumentCounts{ByType: types},
 		Queue:     QueueCounts{Queued: jobs[index.JobQueued], Running: jobs[index.JobRunning], Failed: jobs[index.JobFailed]},
 	}

@@ -53,9 +53,15 @@ type Store interface {
 	Labels(ctx context.Context) ([]search.Label, error)
 	SourceLabels(ctx context.Context) ([]string, error)
 
-	// SearchChunks returns the chunks that match a query best. It finds the
-	// documents that the search service over the same documents finds.
+	// SearchChunks returns the chunks that match a query best. By words, it
+	// finds the documents that the search service over the same documents
+	// finds. By meaning, the error is of kind Unsupported if the store has no
+	// vectors, and for a text in a language that their model does not know.
 	SearchChunks(ctx context.Context, q search.ChunkQuery) (*search.ChunkPage, error)
+
+	// Vectors returns the state of the vectors of documents with one of the
+	// labels (nil: all).
+	Vectors(ctx context.Context, labels []string) (search.VectorState, error)
 }
 
 var _ Store = (*index.Index)(nil)
