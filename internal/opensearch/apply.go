@@ -257,7 +257,7 @@ func (s *Store) discard(ctx context.Context, chunks []operation) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.Timeout)
 	defer cancel()
-	if _, err := s.client.bulk(ctx, ops, false); err != nil {
+	if _, err := s.client.bulk(ctx, ops, true); err != nil {
 		s.o.Log.Debug("chunks of an old version remain until the next sweep", "error", err)
 	}
 }

@@ -170,9 +170,9 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Vectors reports whether the cluster can search by meaning: whether it has the
-// k-NN plugin. It is known after Open.
-func (s *Store) Vectors() bool {
+// HasVectors reports whether the cluster can search by meaning: whether it has
+// the k-NN plugin. It is known after Open.
+func (s *Store) HasVectors() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.vectors
