@@ -76,6 +76,7 @@ type Store struct {
 	fields  map[string]bool // fields of vectors that exist
 	next    int64           // number of the next new document, if it is less than limit
 	limit   int64
+	size    int64                      // of the next range of numbers that is reserved, at least
 	langs   map[analysis.Language]bool // of the documents
 	langsAt time.Time
 	queries map[string][]float32 // vectors of queries
