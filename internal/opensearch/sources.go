@@ -67,6 +67,16 @@ func (s *Store) ClaimSource(ctx context.Context, src document.Source, owner, hos
 
 // Sources returns the sources of all data folders, sorted by label.
 func (s *Store) Sources(ctx context.Context) ([]document.Source, error) {
+	claims, err := s.claims(ctx)
+	var out []document.Source
+	for _, c := range claims {
+		out = append(out, c.Source)
+	}
+	slices.SortFunc(out, func(a, b document.Source) int { return strings.Compare(a.Label, b.Label) })
+	return out, err
+}
+
+func (s *Store) claims(ctx context.Context) ([]claim, error) {
 	if err := s.Open(ctx); err != nil {
 		return nil, err
 	}
@@ -74,7 +84,7 @@ func (s *Store) Sources(ctx context.Context) ([]document.Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the sources: %w", err)
 	}
-	var out []document.Source
+	var out []claim
 	for _, h := range r.Hits.Hits {
 		if !strings.HasPrefix(h.ID, sourceRow) {
 			continue
@@ -85,9 +95,8 @@ func (s *Store) Sources(ctx context.Context) ([]document.Source, error) {
 		if err := json.Unmarshal(h.Source, &row); err != nil {
 			return nil, damaged(err)
 		}
-		out = append(out, row.Kept.Source)
+		out = append(out, row.Kept)
 	}
-	slices.SortFunc(out, func(a, b document.Source) int { return strings.Compare(a.Label, b.Label) })
 	return out, nil
 }
 
@@ -197,4 +206,16 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 	}
 	out.Chunks = r.Hits.Total.Value
 	return out, nil
+}
+
+// CopySources records the sources of a store, and which data folders index them,
+// in another one.
+func (s *Store) CopySources(ctx context.Context, to *Store) error {
+	claims, err := s.claims(ctx)
+	for _, c := range claims {
+		if err == nil {
+			err = to.ClaimSource(ctx, c.Source, c.Owner, c.Host)
+		}
+	}
+	return err
 }
