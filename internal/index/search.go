@@ -190,6 +190,7 @@ func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, err
 	if err := e.addAlso(ctx, hits, list, m.also); err != nil {
 		return nil, err
 	}
+	page.Hits = slices.Grow(page.Hits, len(hits))
 	for i, r := range list {
 		h := &hits[i]
 		if h.ID == "" || !admits(q.Labels, h.Labels[0]) {

@@ -175,7 +175,7 @@ func (x *Index) prepared(tx *sql.Tx) *preparedTx { return &preparedTx{tx: tx, pr
 // hotQueries and hotChanges are prepared once for each connection that reads or
 // writes.
 var (
-	hotQueries = []string{versionQuery, kvQuery, hitRowsQuery, partsQuery}
+	hotQueries = []string{versionQuery, kvQuery, hitRowsQuery, partsQuery, partQuery, chunkRowsQuery, placesQuery}
 	hotChanges = []string{findQuery, ownerQuery, putRowQuery, putTextQuery, putChunkQuery}
 )
 
