@@ -161,7 +161,7 @@ const (
 	javaPlain  = `^\s+([\w<>\[\],.?]+)\s+(\w+)\s*\([^;()]*\)\s*(?:throws\s+[\w,\s.]+)?\{\s*$`
 
 	cFunction = `^([A-Za-z_]\w*)(?:[\w:<>,*&~\[\]]|[ \t])*[ \t*&](?:[\w~]+(?:<[^>]*>)?::)*~?(\w+|operator\s*\S+)\s*\([^=]*$`
-	cPlain    = `^(?:[a-z_]\w*|(?:\w+(?:<[^>]*>)?::)+~?\w+)\s*\([^;="]*$` // the type is on the line above, or there is none
+	cPlain    = `^(?:[a-z_]\w*|(?:\w+(?:<[^>]*>)?::)+~?\w+)\s*\([^;="]*$`                                                               // the type is on the line above, or there is none
 	cMethod   = `^\s+([A-Za-z_]\w*)(?:[\w:<>,*&\[\]]|[ \t])*[ \t*&]~?(\w+)\s*\([^;="]*\)\s*(?:(?:const|noexcept|override|final)\s*)*\{` // in the declaration of its class
 	cType     = `^\s*(?:typedef\s+)?(?:template\s*<.*>\s*)?(?:struct|class|union|enum(?:\s+class|\s+struct)?|namespace)\s+\w[^;()={]*(?:\{.*)?$`
 )

@@ -315,6 +315,14 @@ func TestPartsStops(t *testing.T) {
 	}
 }
 
+// The text of JSON with many brackets must not be much longer than its source.
+func TestIndentedJSONIsBounded(t *testing.T) {
+	src := strings.Repeat("[", 1<<20)
+	if x := mustExtract(t, Input{Name: "a.json", Data: []byte(src)}); len(x.Body) > 6*len(src) {
+		t.Errorf("the text has %d bytes, %d times those of its source", len(x.Body), len(x.Body)/len(src))
+	}
+}
+
 // Hostile files must be read in time that grows with their length alone.
 func TestHostileFormats(t *testing.T) {
 	if testing.Short() {
