@@ -99,3 +99,12 @@ func TestDeclarations(t *testing.T) {
 		}
 	}
 }
+
+// Escape sequences with characters that are not ASCII are read as a whole.
+func TestManualCharacters(t *testing.T) {
+	src := ".TH A 1\n.SH Ім\\'я\na \\fж b \\(жук c \\*ж d \\[ж e \\hжxж f \\ж g \\*(ж\n"
+	x := mustExtract(t, Input{Name: "a.1", Data: []byte(src)})
+	if want := "Ім'я\n\na  b к c  d ж e  f ж g"; x.Body != want {
+		t.Errorf("Extract = %q, want %q", x.Body, want)
+	}
+}
