@@ -370,6 +370,8 @@ func TestUnreadableDocuments(t *testing.T) {
 		want string
 	}{
 		{"a.docx", nil, errkind.Corrupt, "damaged (empty) Word document: save or download it again"},
+		{"a.zip", nil, errkind.Corrupt, "damaged (empty) ZIP archive: save or download it again"},
+		{"a.txt.gz", nil, errkind.Corrupt, "damaged (empty) gzip file: save or download it again"},
 		{"a.odp", nil, errkind.Corrupt, "damaged (empty) OpenDocument presentation: save or download it again"},
 		{"a.docx", docx[:len(docx)/2], errkind.Corrupt, "damaged Word document: save or download it again"},
 		{"a", docx[:len(docx)/2], errkind.Corrupt, "damaged ZIP archive: save or download it again"},

@@ -128,7 +128,7 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 	if !f.kind.binary() {
 		s = decode(ctx, in.Data, charsetParam(in.MediaType), f.kind == kindHTML)
 	}
-	if what := documentNames[extension(in.Name)]; what != "" && len(in.Data) == 0 {
+	if what := firstOf(documentNames[extension(in.Name)], packedNames[extension(in.Name)]); what != "" && len(in.Data) == 0 {
 		return nil, damaged("(empty) " + what)
 	}
 	switch {
