@@ -54,9 +54,11 @@ type ChunkPage struct {
 // A ChunkHit is a chunk that matches a query.
 type ChunkHit struct {
 	Record
-	Chunk int // number of the chunk in its document, from 0
-	Text  string
-	Score float64 // 0 to 1; scores of different searches cannot be compared
+	Chunk   int // number of the chunk in its document, from 0
+	Text    string
+	Heading string  // path of the headings above it; "" if there are none
+	Page    string  // label of the page on which it begins; "" if the document has no pages
+	Score   float64 // 0 to 1; scores of different searches cannot be compared
 }
 
 // Of a document, chunksOfHit chunks precede other documents at most; the others
@@ -243,7 +245,7 @@ func (e *evaluator) chunkHits(ctx context.Context, chunks []ranked, labels []str
 		record, err := findRecord(ctx, e.tx, `d.id=?`, c.doc)
 		var off, n int64
 		if err == nil {
-			err = e.tx.QueryRowContext(ctx, `SELECT off, len FROM chunks WHERE id=?`, c.chunk).Scan(&off, &n)
+			err = e.tx.QueryRowContext(ctx, `SELECT off, len, heading FROM chunks WHERE id=?`, c.chunk).Scan(&off, &n, &h.Heading)
 		}
 		if errors.Is(err, errkind.NotFound) || errors.Is(err, sql.ErrNoRows) || err == nil && !admits(labels, record.Label) {
 			// The segment has a document that it cannot have. If it is not
@@ -258,6 +260,9 @@ func (e *evaluator) chunkHits(ctx context.Context, chunks []ranked, labels []str
 		}
 		text, err := window(ctx, e.tx, c.doc, off, off+min(n, maxExcerpted))
 		if err != nil {
+			return nil, err
+		}
+		if h.Page, err = pageAt(ctx, e.tx, c.doc, off); err != nil {
 			return nil, err
 		}
 		h.Record, h.Text = *record, strings.ToValidUTF8(text, "")
