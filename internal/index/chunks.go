@@ -121,7 +121,7 @@ func (e *evaluator) findChunks(ctx context.Context, q search.Query, by Ranking) 
 		return nil, err
 	}
 	if by == ByBoth && !m.all && query.Plain(q.Text) {
-		if err := e.addMeaning(limited, m, q, 1); err != nil && !e.timedOut(limited, err) {
+		if err := e.addMeaning(limited, m, q, 1, chunkCosine); err != nil && !e.timedOut(limited, err) {
 			return nil, err
 		}
 	}
@@ -196,7 +196,7 @@ func (e *evaluator) rankChunks(ctx context.Context, m *matched, list []ranked, n
 		}
 		slices.Sort(docs)
 		var err error
-		if fused, err = m.dense.chunks(ctx, slices.Compact(docs), best, fusion.DefaultWeight, nearCosine); err != nil && !e.timedOut(ctx, err) {
+		if fused, err = m.dense.chunks(ctx, slices.Compact(docs), best, fusion.DefaultWeight, chunkCosine); err != nil && !e.timedOut(ctx, err) {
 			return nil, err
 		}
 	}
