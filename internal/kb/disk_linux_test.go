@@ -21,19 +21,7 @@ import (
 // TestFullDisk fills the disk of a base. What was accepted is not lost: it is done
 // when there is space again. Without it, additions are refused with a clear error.
 func TestFullDisk(t *testing.T) {
-	dir := t.TempDir()
-	mount := func(flags uintptr, options string) error { return syscall.Mount("tmpfs", dir, "tmpfs", flags, options) }
-	if err := mount(0, "size=16m"); err != nil {
-		if os.Geteuid() == 0 && os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skipf("needs the permission to mount a file system: %v", err)
-	}
-	defer func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	}()
+	dir := disk(t, 0)
 	x, err := index.Open(t.Context(), index.Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
@@ -100,4 +88,31 @@ func (s signalling) Write(p []byte) (int, error) {
 	default:
 	}
 	return len(p), nil
+}
+
+// TestReadOnlyDisk checks the error for a data folder that cannot be written.
+func TestReadOnlyDisk(t *testing.T) {
+	dir := disk(t, syscall.MS_RDONLY)
+	_, err := index.Open(t.Context(), index.Options{Dir: dir})
+	if !errors.Is(err, errkind.Denied) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "choose another") {
+		t.Errorf("Open() on a read-only disk = %v, want Denied, with the path and what to do", err)
+	}
+}
+
+// disk mounts a small file system until the test ends.
+func disk(t *testing.T, flags uintptr) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", flags, "size=16m"); err != nil {
+		if os.Geteuid() == 0 && os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skipf("needs the permission to mount a file system: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
