@@ -103,7 +103,7 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 		return nil, &errkind.Argument{Name: "data", Want: "a folder"}
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the data folder: %w", err)
+		return nil, errkind.Disk("making "+o.Dir, fmt.Errorf("making the data folder: %w", err))
 	}
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {

@@ -214,7 +214,7 @@ func resultOf(page *search.ChunkPage) *SearchResult {
 	out := &SearchResult{Results: []Result{}, Total: page.Total}
 	for _, h := range page.Hits {
 		out.Results = append(out.Results, Result{
-			DocumentID: h.Number, ChunkIndex: h.Chunk, Text: h.Text, Score: math.Round(h.Score*1e4) / 1e4, Title: h.Title,
+			DocumentID: h.Number, ChunkIndex: h.Chunk, Text: h.Text, Heading: h.Heading, Page: h.Page, Score: math.Round(h.Score*1e4) / 1e4, Title: h.Title,
 			SourcePath: h.SourcePath, Type: h.Type, Tags: tagsOf(&h.Record), UpdatedAt: h.Updated,
 		})
 	}
