@@ -28,7 +28,7 @@ const (
 // used again.
 //
 // Other processes that write wait for the transaction to end, so a batch should
-// stay below about 500 chunks.
+// stay below about 1,000 chunks.
 //
 // Errors have these kinds: Invalid for a document or a tag that cannot be
 // stored; Conflict for a document whose ID or whose path under its label
