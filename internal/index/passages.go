@@ -34,6 +34,9 @@ const (
 	nearPassages     = 20 // best chunks for which the distances between the words count
 	repeatedWords    = 3  // occurrences of a word that count in an excerpt
 	repeatedWordPart = 0.2
+	laterWordPart    = 0.5 // what a word at the end of an excerpt counts less than one at its beginning
+	beginBonus       = 0.4 // part of the weight of an excerpt that begins with the text
+	paragraphBonus   = 0.2 // likewise with a paragraph
 	leastScore       = 0.6 // part of the best score; chunks below it give no passages
 )
 
@@ -378,7 +381,10 @@ func trimmed(text string, from, to int) (int, int) {
 }
 
 // excerptOf returns the run of lines and sentences of at most size characters
-// with the greatest weight of different words, of those the first.
+// with the greatest weight of different words, of those the first. What a word
+// means stands behind it, and what a text is about at its beginning: so a word
+// counts less near the end of the run, and the beginnings of the text and of
+// paragraphs are preferred.
 func excerptOf(text string, lang analysis.Language, weights *weighing, size int) (from, to int) {
 	units := unitsOf(text)
 	if len(units) == 0 {
@@ -408,35 +414,38 @@ func excerptOf(text string, lang analysis.Language, weights *weighing, size int)
 			}
 		}
 	}
-	best := float32(-1)
+	best, first := float32(-1), 0
 	for i := range units {
+		last := i
+		for last+1 < len(units) && utf8.RuneCountInString(text[units[i].from:units[last+1].to]) <= size {
+			last++
+		}
 		seen := map[string]int{}
 		score := float32(0)
-		for j := i; j < len(units); j++ {
-			if j > i && utf8.RuneCountInString(text[units[i].from:units[j].to]) > size {
-				break
-			}
-			for _, t := range terms[j] {
+		for _, ts := range terms[i : last+1] {
+			for _, t := range ts {
+				part := 1 - laterWordPart*min(float32(t.at-units[i].from)/float32(size), 1)
 				switch n := seen[t.text]; {
-				case n == 0:
-					score += t.weight
-				case n < repeatedWords:
-					score += repeatedWordPart * t.weight
+				case n >= repeatedWords:
+					part = 0
+				case n > 0:
+					part *= repeatedWordPart
 				}
 				seen[t.text]++
-			}
-			if score > best {
-				best, from, to = score, units[i].from, units[j].to
+				score += part * t.weight
 			}
 		}
+		switch {
+		case i == 0:
+			score *= 1 + beginBonus
+		case strings.Count(text[units[i-1].to:units[i].from], "\n") > 1:
+			score *= 1 + paragraphBonus
+		}
+		if score > best {
+			best, first, from, to = score, i, units[i].from, units[last].to
+		}
 	}
-	// The rest of the size is filled with what follows, then with what precedes.
-	first := slices.IndexFunc(units, func(u unit) bool { return u.from == from })
-	last := slices.IndexFunc(units, func(u unit) bool { return u.to == to })
-	for last+1 < len(units) && utf8.RuneCountInString(text[from:units[last+1].to]) <= size {
-		last++
-		to = units[last].to
-	}
+	// The rest of the size is filled with what precedes.
 	for first > 0 && utf8.RuneCountInString(text[units[first-1].from:to]) <= size {
 		first--
 		from = units[first].from
