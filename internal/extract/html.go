@@ -48,7 +48,7 @@ type walker struct {
 		open   bool
 		before writer
 	}
-	lists struct {                      // definition lists
+	lists struct { // definition lists
 		open  int
 		terms bool // there was a term
 		ended bool // the next text is behind the list

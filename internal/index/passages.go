@@ -19,16 +19,16 @@ import (
 
 // Sizes of passages, in characters.
 const (
-	longestPassage  = 1600
+	longestPassage  = 1000 // preferred to the 1600 that are allowed: the rest of a long chunk says less
 	shortestPassage = 200
 	shortPassage    = 250
-	excerptSize     = 400 // of the passages after the first wholePassages
+	excerptSize     = 300 // of the passages after the first wholePassages
 	wholeExcerpt    = excerptSize * 5 / 4
 )
 
 // Numbers of passages.
 const (
-	wholePassages    = 3  // the best ones are not cut to excerptSize
+	wholePassages    = 2  // the best ones are not cut to excerptSize
 	passagesOfHit    = 9  // of one document
 	passageChunks    = 64 // best chunks of which passages are made
 	nearPassages     = 20 // best chunks for which the distances between the words count
@@ -38,6 +38,7 @@ const (
 	beginBonus       = 0.4 // part of the weight of an excerpt that begins with the text
 	paragraphBonus   = 0.2 // likewise with a paragraph
 	leastScore       = 0.6 // part of the best score; chunks below it give no passages
+	otherHits        = 7   // if there are so many other documents, half of the characters is left for them
 )
 
 // A passageChunk is a chunk that passages are made of.
@@ -51,8 +52,9 @@ type passageChunk struct {
 
 // passages returns the passages of the documents of a page, with at most budget
 // characters in all. They are taken from the best chunks of all of these
-// documents: the best ones whole, then excerpts, until the budget is spent or the
-// scores are far below the best one. Each other document gets one short excerpt.
+// documents: the best ones whole, then excerpts, until a part of the budget is
+// spent or the scores are far below the best one. Each other document gets one
+// short excerpt.
 // No text is repeated.
 func (e *evaluator) passages(ctx context.Context, list []ranked, m *matched, budget int) ([][]search.Passage, error) {
 	out := make([][]search.Passage, len(list))
@@ -63,8 +65,9 @@ func (e *evaluator) passages(ctx context.Context, list []ranked, m *matched, bud
 	weights := e.weighing(m.leaves)
 	whole := 0
 	shown := map[string]bool{} // texts of passages
+	rest := budget * min(len(list)-1, otherHits) / (2 * otherHits)
 	for _, c := range chunks {
-		if budget < shortestPassage || c.score < leastScore*chunks[0].score {
+		if budget-rest < shortestPassage || c.score < leastScore*chunks[0].score {
 			break
 		}
 		if len(out[c.hit]) == passagesOfHit {
