@@ -30,6 +30,9 @@ const (
 	maxPageLabel = 40 // bytes of the label of a page
 )
 
+// TermLevel is the level of the terms of definition lists, below all titles.
+const TermLevel = 7
+
 // An Input is a document to be extracted.
 type Input struct {
 	// Name is a file name or the path of a URL. Its extension determines the
@@ -71,10 +74,12 @@ type Text struct {
 	Canonical string // absolute http or https URL in an HTML page's canonical link; "" if there is none
 }
 
-// A Heading is a title inside the body.
+// A Heading is a title inside the body, or a term of a definition list, such as
+// an option or a function: readers look for it as for a title. A heading of
+// TermLevel without text is the end of such a list.
 type Heading struct {
 	Offset int    // offset of its first byte in Body
-	Level  int    // 1 to 6
+	Level  int    // 1 to 6, or TermLevel
 	Text   string // one line, never empty
 }
 
@@ -181,7 +186,9 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 		return nil, err
 	}
 	if t.Title == "" && len(t.Headings) > 0 && !f.kind.asWritten() && !isSheet(t.MediaType) {
-		t.Title = t.Headings[0].Text
+		if h := t.Headings[0]; h.Level < TermLevel {
+			t.Title = h.Text
+		}
 	}
 	t.makeValid()
 	t.Title = shorten(t.Title, maxTitle)
