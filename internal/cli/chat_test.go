@@ -68,7 +68,7 @@ type chat struct {
 //	@heard TEXT      waits until TEXT has come on it
 //	@get PATH        prints status and body of GET PATH
 //	@send METHOD PATH JSON   prints status and body of such a request
-//	@done PATH       waits until the job at a path of the engine API has ended
+//	@done PATH [TEXT]   waits until the job at a path of the engine API has ended, or until the answer has TEXT
 //	@exec PROGRAM ARG...     runs a program with $URL as the address of the server, and prints its output
 //	@path PATH       posts to another path from here on, in a new session
 //	@until TEXT      repeats the next message until an answer has TEXT; of the answers before, notifications alone are printed
@@ -157,8 +157,15 @@ func (c *chat) line(line string) {
 		resp.Body.Close()
 		fmt.Println(resp.Status, strings.TrimSpace(string(body)))
 	case word == "@done":
-		for state := []byte(nil); !bytes.Contains(state, []byte(`"status":"done"`)) && !bytes.Contains(state, []byte(`"status":"failed"`)); <-time.After(10 * time.Millisecond) {
-			req, err := http.NewRequest("GET", c.base+rest, nil)
+		path, text, _ := strings.Cut(rest, " ")
+		ended := func(state []byte) bool {
+			if text != "" {
+				return bytes.Contains(state, []byte(text))
+			}
+			return bytes.Contains(state, []byte(`"status":"done"`)) || bytes.Contains(state, []byte(`"status":"failed"`))
+		}
+		for state := []byte(nil); !ended(state); <-time.After(10 * time.Millisecond) {
+			req, err := http.NewRequest("GET", c.base+path, nil)
 			check(err)
 			req.Header.Set("Authorization", c.header.Get("Authorization"))
 			resp, err := http.DefaultClient.Do(req)

@@ -36,9 +36,10 @@ const engineAddr = defaultHost + ":8000"
 
 // engineFlags are the flags of engine.
 type engineFlags struct {
-	addr, key, data, embedder string
-	hosts, origins            []string
-	maxUpload                 int64
+	addr, key, data string
+	model           serveModel
+	hosts, origins  []string
+	maxUpload       int64
 }
 
 // engineData declares the data folder of engine and the commands below it.
@@ -52,7 +53,7 @@ func engineCommand(v *invocation, f *flagSet) func(context.Context) error {
 	f.String(&o.addr, flag{Name: "addr", Value: "HOST:PORT", Default: engineAddr, Env: "KB_ENGINE_ADDR", Help: "address to listen on"})
 	f.Token(&o.key, flag{Name: "api-key", Value: "KEY", Env: "KB_API_KEY", Help: "key that every caller must send as Authorization: Bearer"})
 	engineData(f, &o.data)
-	f.Choice(&o.embedder, flag{Name: "embedder", Help: "this version searches by words with either value"}, "builtin", "none")
+	o.model.define(f, "the knowledge base")
 	httpFlags(f, &o.hosts, &o.origins)
 	maxUploadVariable(f, &o.maxUpload)
 	f.operand = func(arg string) error {
@@ -78,7 +79,7 @@ func (v *invocation) serveEngine(ctx context.Context, o *engineFlags) (err error
 	if err != nil {
 		return err
 	}
-	base, err := (&baseFlags{data: dir, maxUpload: o.maxUpload}).openLocal(ctx, v, log, true)
+	base, err := (&baseFlags{data: dir, maxUpload: o.maxUpload, model: o.model, wait: modelTime}).openLocal(ctx, v, log, true)
 	if err != nil {
 		return err
 	}

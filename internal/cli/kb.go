@@ -14,6 +14,7 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/httpguard"
 	"knowhow/internal/index"
+	"knowhow/internal/indexing"
 	"knowhow/internal/kb"
 	"knowhow/internal/kbclient"
 	"knowhow/internal/kbmcp"
@@ -48,7 +49,13 @@ type baseFlags struct {
 	url, key, data string
 	timeout        time.Duration
 	maxUpload      int64
+	model          serveModel    // of a base in the data folder
+	wait           time.Duration // at least so long a search waits for the vector of its query
 }
+
+// modelTime is how long a search of a knowledge base waits for the vector of its
+// query. The first one loads the model.
+const modelTime = time.Second
 
 // define declares the flags.
 func (o *baseFlags) define(f *flagSet) {
@@ -86,13 +93,18 @@ type localBase struct {
 }
 
 // openLocal opens the knowledge base in the data folder, without the documents
-// of sources.
+// of sources. If work is set, it works on jobs and computes vectors until the
+// base is closed.
 func (o *baseFlags) openLocal(ctx context.Context, v *invocation, log *slog.Logger, work bool) (openBase, error) {
 	dir, err := dataFolder(v.Env, o.data)
 	if err != nil {
 		return nil, err
 	}
-	x, err := index.Open(ctx, index.Options{Dir: dir})
+	queries, documents, wait, err := o.model.open()
+	if err != nil {
+		return nil, err
+	}
+	x, err := index.Open(ctx, index.Options{Dir: dir, Log: log, Embedder: queries, EmbedTime: max(wait, o.wait)})
 	if err != nil {
 		return nil, err
 	}
@@ -101,10 +113,16 @@ func (o *baseFlags) openLocal(ctx context.Context, v *invocation, log *slog.Logg
 	if work {
 		b.work.Go(func() { b.Run(ctx) })
 	}
+	if work && documents != nil {
+		lines := terminal.NewLines(v.stderr, nil)
+		b.work.Go(func() {
+			indexing.Embed(ctx, indexing.EmbedOptions{Index: x, Embedder: documents, Labels: b.Labels, Lines: lines, Log: log})
+		})
+	}
 	return b, nil
 }
 
-// Close ends the work on jobs and closes the index.
+// Close ends the work and closes the index.
 func (b *localBase) Close() error {
 	b.stop()
 	b.work.Wait()
@@ -148,7 +166,7 @@ func explainEngine(err error) error {
 type kbFlags struct {
 	base                           baseFlags
 	addr, key, transport, revision string
-	tools, embedder                string
+	tools                          string
 	hosts, origins                 []string
 	ttl                            time.Duration
 }
@@ -159,7 +177,8 @@ func kbCommand(v *invocation, f *flagSet) func(context.Context) error {
 	o.base.define(f)
 	f.String(&o.addr, flag{Name: "addr", Value: "HOST:PORT", Default: kbAddr, Env: "KB_MCP_ADDR", Help: "HTTP: address to listen on"})
 	f.Token(&o.key, flag{Name: "api-key", Value: "KEY", Env: "KB_MCP_API_KEY", Help: "HTTP: key that every agent must send as Authorization: Bearer"})
-	f.Choice(&o.embedder, flag{Name: "embedder", Help: "this version searches by words with either value"}, "builtin", "none")
+	o.base.model.define(f, "the knowledge base")
+	o.base.wait = modelTime
 	f.Choice(&o.transport, flag{Name: "transport", Help: "how clients connect; with stdio the server serves the one client that started it"}, "http", "stdio")
 	f.Choice(&o.tools, flag{Name: "tools", Help: "extra adds kb_list, kb_collections and kb_delete"}, "kb", "extra")
 	f.Choice(&o.revision, flag{Name: "revision", Help: "MCP revision; latest negotiates every revision"},

@@ -125,6 +125,8 @@ func kbSearchCommand(v *invocation, f *flagSet) func(context.Context) error {
 	var top int
 	var asJSON bool
 	base.define(f)
+	base.model.declare(f, flag{Help: "model for searches by meaning in the data folder, as of kb --embedder"})
+	base.wait = searchModelTime
 	collectionFlags(f, &collection, &tags, "the documents to search")
 	topFlag(f, &top, kb.MaxTop, kb.DefaultTop)
 	jsonFlag(f, &asJSON)
@@ -149,6 +151,10 @@ func kbSearchCommand(v *invocation, f *flagSet) func(context.Context) error {
 		})
 	}
 }
+
+// searchModelTime is how long a search on the command line, which always loads
+// the model, waits for the vector of its query.
+const searchModelTime = 10 * time.Second
 
 // printPassages prints the results of a search for people.
 func (v *invocation) printPassages(found *kb.SearchResult) error {

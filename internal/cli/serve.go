@@ -111,7 +111,7 @@ func (s *serving) run(ctx context.Context) error {
 		})
 		if s.embedder != nil {
 			background.Go(func() {
-				indexing.Embed(ctx, indexing.EmbedOptions{Index: s.index, Embedder: s.embedder, Labels: s.currentLabels, Lines: s.lines, Log: s.log})
+				indexing.Embed(ctx, indexing.EmbedOptions{Index: s.index, Embedder: s.embedder, Labels: s.base.Labels, Lines: s.lines, Log: s.log})
 			})
 		}
 	}
@@ -154,16 +154,6 @@ func (s *serving) current(ctx context.Context) ([]document.Source, error) {
 	return slices.DeleteFunc(all, func(a document.Source) bool {
 		return !slices.ContainsFunc(s.sources, func(src document.Source) bool { return src.Label == a.Label && src.Path == a.Path })
 	}), err
-}
-
-// currentLabels returns the labels of current.
-func (s *serving) currentLabels(ctx context.Context) ([]string, error) {
-	sources, err := s.current(ctx)
-	labels := make([]string, len(sources))
-	for i, src := range sources {
-		labels[i] = src.Label
-	}
-	return labels, err
 }
 
 // mainDomain returns the domain of /mcp: that of the only source, or of all

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"knowhow/internal/document"
+	"knowhow/internal/errkind"
 	"knowhow/internal/fessmcp"
 	"knowhow/internal/httpguard"
 	"knowhow/internal/ignore"
@@ -98,8 +99,8 @@ func addPattern(list **[]string, pattern string) error {
 		**list = nil
 		return nil
 	}
-	if strings.ContainsAny(pattern, "\r\n") || ignore.Parse(pattern).Empty() {
-		return errors.New(`want a pattern in the syntax of .gitignore, such as "*.md" or "drafts/"`)
+	if err := ignore.Check(pattern); err != nil {
+		return fmt.Errorf(`want a pattern in the syntax of .gitignore, such as "*.md" or "drafts/" (%s)`, errkind.Message(err))
 	}
 	if **list = append(**list, pattern); len(**list) > maxPatterns {
 		return fmt.Errorf("want at most %d patterns for a source", maxPatterns)
@@ -158,7 +159,7 @@ func (o *serveOptions) define(f *flagSet) {
 	f.String(&o.domainName, flag{Name: "domain-name", Value: "NAME", Help: "name of that domain, for people and agents"})
 	f.Token(&o.token, flag{Name: "token", Value: "TOKEN", Env: "KNOWHOW_TOKEN",
 		Help: "token that every caller must send as Authorization: Bearer; required to listen on other addresses than loopback"})
-	o.model.define(f)
+	o.model.define(f, "the sources")
 	f.Bool(&o.noWatch, flag{Name: "no-watch", Help: "look for changes only at the start"})
 	f.Bool(&o.yes, flag{Name: "yes", Help: "index a home folder or a whole disk without asking"})
 	f.Choice(&ignored, flag{Name: "revision", Help: "MCP revisions to negotiate; latest is every one"}, "latest")

@@ -13,7 +13,8 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// A serveModel is the choice of the model for searches by meaning.
+// A serveModel is the choice of the model for searches by meaning. The zero value
+// means none.
 type serveModel struct{ embedder, model, key string }
 
 const (
@@ -26,11 +27,18 @@ const (
 	serviceTime = 500 * time.Millisecond
 )
 
-// define declares the flags.
-func (m *serveModel) define(f *flagSet) {
-	f.String(&m.embedder, flag{Name: "embedder", Value: "MODEL", Default: open.Builtin, Env: "KNOWHOW_EMBEDDER",
+// define declares the flags of a server that sends the passages of something to
+// the model.
+func (m *serveModel) define(f *flagSet, of string) {
+	m.declare(f, flag{Name: "embedder", Value: "MODEL",
 		Help: "model for searches by meaning: builtin (all-MiniLM-L6-v2, for English), none (search by words only), a folder with a Hugging Face or model2vec model, " +
-			"or the URL of a server (the API of OpenAI or of Ollama), to which the passages of the sources are sent"})
+			"or the URL of a server (the API of OpenAI or of Ollama), to which the passages of " + of + " are sent"})
+}
+
+// declare declares the flag d and the environment variables.
+func (m *serveModel) declare(f *flagSet, d flag) {
+	d.Default, d.Env = open.Builtin, "KNOWHOW_EMBEDDER"
+	f.String(&m.embedder, d)
 	f.String(&m.model, flag{Env: "EMBED_MODEL", Help: "name of the model for that server"})
 	f.Token(&m.key, flag{Env: "EMBED_API_KEY", Help: "key for that server"})
 }
@@ -39,6 +47,9 @@ func (m *serveModel) define(f *flagSet) {
 // waits for the first (0: the default); nil for none. The built-in model is not
 // loaded before it is used.
 func (m *serveModel) open() (queries, documents embed.Embedder, wait time.Duration, err error) {
+	if m.embedder == "" {
+		return nil, nil, 0, nil
+	}
 	queries, err = open.Embedder(m.embedder, open.Options{MaxTokens: embedTokens, Model: m.model, Key: m.key, UserAgent: "knowhow/" + version()})
 	if err != nil {
 		const values = "builtin, none, a folder with a model, or the URL of a server"

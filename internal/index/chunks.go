@@ -5,78 +5,83 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
+	"knowhow/internal/fusion"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
-	"knowhow/internal/segment"
 )
-
-// A ChunkQuery is a search for chunks.
-type ChunkQuery struct {
-	Text   string   // see [Index.Search]
-	Labels []string // one of them; nil means any
-	Tags   []string // all of them; also tags of labels
-	Top    int      // how many chunks to return
-}
-
-// A ChunkPage is the best chunks for a query.
-type ChunkPage struct {
-	Hits  []ChunkHit // best first
-	Total int        // documents that match
-
-	// Staged reports whether some of the words of the query were enough; see
-	// [search.Page].
-	Staged bool
-}
-
-// A ChunkHit is a chunk that matches a query.
-type ChunkHit struct {
-	Record
-	Chunk int // number of the chunk in its document, from 0
-	Text  string
-	Score float64 // by BM25; not below 0, without an upper bound
-}
 
 // Of a document, chunksOfHit chunks precede other documents at most; the others
 // fill the page.
 const chunksOfHit = 3
 
-// SearchChunks returns the chunks that match a query best. It finds the documents
-// that [Index.Search] finds. A document that matches without one of its chunks
-// has its first chunk in the result.
-func (x *Index) SearchChunks(ctx context.Context, q ChunkQuery) (*ChunkPage, error) {
-	documents := search.Query{Text: q.Text, Labels: q.Labels, Tags: q.Tags, Num: q.Top}
+// SearchChunks returns the chunks that match a query best.
+//
+// By words, it finds the documents that [Index.Search] finds. A document that
+// matches without one of its chunks has its first chunk in the result. By both, a
+// plain query without operators also finds documents that are close in meaning
+// and, if no document has all of its words, those with any of them. By meaning,
+// the error is of kind Unsupported without an embedder and for a text in a
+// language that the embedder does not know, and of kind Unavailable or Timeout if
+// the embedder fails.
+func (x *Index) SearchChunks(ctx context.Context, q search.ChunkQuery) (*search.ChunkPage, error) {
+	documents := search.Query{Text: q.Text, Typed: q.Typed, Labels: q.Labels, Tags: q.Tags, Num: q.Top}
 	if err := documents.Validate(nil); err != nil {
 		return nil, err
 	}
-	var page *ChunkPage
+	if v := x.vectors.embedder; q.Ranking == search.ByMeaning {
+		switch {
+		case v == nil:
+			return nil, fmt.Errorf("without a model, nothing can be found by meaning: search by words: %w", errkind.Unsupported)
+		case embed.Foreign(v, q.Text):
+			return nil, fmt.Errorf("the model does not know the language of this text: search by words: %w", errkind.Unsupported)
+		}
+	}
+	var page *search.ChunkPage
 	err := x.searching(ctx, q.Text, q.Labels, func(e *evaluator) error {
 		var err error
-		page, err = e.findChunks(ctx, documents)
+		if q.Ranking == search.ByMeaning {
+			page, err = e.findNearest(ctx, documents)
+		} else {
+			page, err = e.findChunks(ctx, documents, q.Ranking)
+		}
 		return err
 	})
 	return page, err
 }
 
 // findChunks returns the best q.Num chunks for a query.
-func (e *evaluator) findChunks(ctx context.Context, q search.Query) (*ChunkPage, error) {
+func (e *evaluator) findChunks(ctx context.Context, q search.Query, by search.Ranking) (*search.ChunkPage, error) {
 	limited, cancel := context.WithDeadlineCause(ctx, e.until, errTooLong)
 	defer cancel()
-	page := &ChunkPage{}
+	page := &search.ChunkPage{}
 	m, err := e.match(limited, q)
+	if err == nil && m.n == 0 && by == search.ByBoth && m.words < 0 && query.Plain(q.Text) {
+		e.anyWord = true
+		m, err = e.match(limited, q)
+	}
 	if e.timedOut(limited, err) {
 		return page, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	page.Total, page.Staged = m.n, m.words >= 0
 	list, err := e.list(limited, m, q)
 	if err != nil && !e.timedOut(limited, err) {
 		return nil, err
 	}
+	if by == search.ByBoth && !m.all && query.Plain(q.Text) {
+		if err := e.addMeaning(limited, m, q, 1); err != nil && !e.timedOut(limited, err) {
+			return nil, err
+		}
+	}
+	page.Total, page.Staged = m.n, m.words >= 0
 	chunks, err := e.rankChunks(limited, m, list, q.Num)
 	if err != nil {
 		return nil, err
@@ -85,33 +90,90 @@ func (e *evaluator) findChunks(ctx context.Context, q search.Query) (*ChunkPage,
 	return page, err
 }
 
+// findNearest returns the q.Num chunks that are closest in meaning to a text.
+func (e *evaluator) findNearest(ctx context.Context, q search.Query) (*search.ChunkPage, error) {
+	limited, cancel := context.WithDeadlineCause(ctx, e.until, errTooLong)
+	defer cancel()
+	page := &search.ChunkPage{}
+	d, err := e.meaning(limited, q, time.Until(e.until))
+	switch {
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		return nil, fmt.Errorf("%w took too long: try again, or search by words: %w", errEmbedding, errkind.Timeout)
+	case d == nil || err != nil:
+		return page, err
+	}
+	hits, err := d.nearest(limited, max(fusedHits, chunksOfHit*q.Num))
+	if e.timedOut(limited, err) {
+		return page, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var best []ranked
+	for _, h := range hits {
+		best = append(best, ranked{doc: h.doc(), chunk: h.chunk, score: max(h.score, 0)})
+	}
+	page.Total = d.documents()
+	page.Hits, err = e.chunkHits(ctx, spread(best, nil, q.Num), q.Labels)
+	return page, err
+}
+
 // rankChunks returns up to n chunks of documents that match. list is the best of
-// these documents.
+// these documents by words.
 func (e *evaluator) rankChunks(ctx context.Context, m *matched, list []ranked, n int) ([]ranked, error) {
-	var first, more []ranked
-	of := map[int64]int{} // how many chunks of a document
+	var best []ranked
 	if len(m.leaves) > 0 {
-		var leaves []*segment.Leaf
-		for _, l := range rarest(slices.Clone(m.leaves), maxRanked) {
-			leaves = append(leaves, l.Leaf)
-		}
+		leaves := leavesOf(rarest(slices.Clone(m.leaves), maxRanked))
 		hits, err := e.search.TopChunks(ctx, leaves, m.docs, chunksOfHit*max(n, nearPassages))
 		if err != nil && !e.timedOut(ctx, err) {
 			return nil, err
 		}
-		if err := e.search.PreferNear(hits[:min(len(hits), nearHits)], leaves); err != nil {
+		if err := e.prefer(m, hits, leaves); err != nil {
 			return nil, err
 		}
-		if m.complete != nil {
-			segment.Prefer(hits[:min(len(hits), nearHits)], m.complete, completeBonus)
-		}
 		for _, h := range hits {
-			r := ranked{doc: h.Row, chunk: rowOf(h.Row, h.Chunk), score: float64(h.Score)}
-			if of[h.Row]++; of[h.Row] <= chunksOfHit {
-				first = append(first, r)
-			} else {
-				more = append(more, r)
-			}
+			best = append(best, ranked{doc: h.Row, chunk: rowOf(h.Row, h.Chunk), score: float64(h.Score)})
+		}
+	}
+	var fused []ranked
+	if m.dense != nil {
+		var docs []int64
+		for _, r := range best {
+			docs = append(docs, r.doc)
+		}
+		for _, h := range m.dense.near {
+			docs = append(docs, h.doc())
+		}
+		slices.Sort(docs)
+		var err error
+		if fused, err = m.dense.chunks(ctx, slices.Compact(docs), best, fusion.DefaultWeight, nearCosine); err != nil && !e.timedOut(ctx, err) {
+			return nil, err
+		}
+	}
+	if fused != nil {
+		best = fused
+	} else {
+		for i, r := range best {
+			best[i].score = r.score / (r.score + halfScore)
+		}
+	}
+	return spread(best, list, n), nil
+}
+
+// halfScore is the score by words that becomes 0.5.
+const halfScore = 10
+
+// spread returns n of the best chunks, at most chunksOfHit of each document
+// before those of others. Documents of list without a chunk among them are
+// represented by their first.
+func spread(best, list []ranked, n int) []ranked {
+	var first, more []ranked
+	of := map[int64]int{} // how many chunks of a document
+	for _, r := range best {
+		if of[r.doc]++; of[r.doc] <= chunksOfHit {
+			first = append(first, r)
+		} else {
+			more = append(more, r)
 		}
 	}
 	for _, r := range list {
@@ -122,14 +184,14 @@ func (e *evaluator) rankChunks(ctx context.Context, m *matched, list []ranked, n
 	first = first[:min(len(first), n)]
 	first = append(first, more[:min(len(more), n-len(first))]...)
 	slices.SortStableFunc(first, func(a, b ranked) int { return cmp.Compare(b.score, a.score) })
-	return first, nil
+	return first
 }
 
 // chunkHits reads chunks of documents with one of the labels (nil: any).
-func (e *evaluator) chunkHits(ctx context.Context, chunks []ranked, labels []string) ([]ChunkHit, error) {
-	var hits []ChunkHit
+func (e *evaluator) chunkHits(ctx context.Context, chunks []ranked, labels []string) ([]search.ChunkHit, error) {
+	var hits []search.ChunkHit
 	for _, c := range chunks {
-		h := ChunkHit{Chunk: int(c.chunk - rowOf(c.doc, 0)), Score: c.score}
+		h := search.ChunkHit{Chunk: int(c.chunk - rowOf(c.doc, 0)), Score: c.score}
 		record, err := findRecord(ctx, e.tx, `d.id=?`, c.doc)
 		var off, n int64
 		if err == nil {

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/fusion"
@@ -56,47 +59,30 @@ func (h denseHit) doc() int64 { return h.chunk >> chunkBits }
 // query that asks for exact words or another order, and if the vector of the
 // query is not there in time, it does nothing.
 func (e *evaluator) dense(ctx context.Context, m *matched, q search.Query) error {
-	v := &e.x.vectors
 	byScore := len(q.Sort) == 0 || q.Sort[0] == (search.SortKey{Field: "score", Desc: true})
-	if v.embedder == nil || m.words < 0 || !byScore {
+	if m.words < 0 || !byScore {
 		return nil
 	}
-	d := &dense{e: e}
-	if err := d.load(ctx); err != nil || len(d.sets) == 0 {
-		return err
-	}
-	var err error
-	if d.query, err = v.query(ctx, q.Text); err != nil || d.query == nil {
-		if err != nil && ctx.Err() == nil {
-			e.x.log.Debug("a query was ranked by words only", "error", err)
-			err = nil
-		}
-		return err
-	}
-	// A service may have changed its model under the same name.
-	d.sets = slices.DeleteFunc(d.sets, func(s denseSet) bool { return s.pieces[0].Dim() != len(d.query) })
-	if len(d.sets) == 0 {
+	return e.addMeaning(ctx, m, q, nearWords)
+}
+
+// addMeaning is dense for every query. Documents that are close in meaning are
+// added to those that match if at least so many words of the query count.
+func (e *evaluator) addMeaning(ctx context.Context, m *matched, q search.Query, words int) error {
+	d, err := e.meaning(ctx, q, e.x.vectors.limit)
+	if errors.Is(err, errEmbedding) && ctx.Err() == nil {
+		e.x.log.Debug("a query was ranked by words only", "error", err)
 		return nil
 	}
-	c := conditionsOf(q)
-	if c.langs != nil || len(c.tags) > 0 {
-		allowed, err := e.every(ctx, c)
-		if err != nil {
-			return err
-		}
-		rows, err := e.view.RowsOf(allowed)
-		if err != nil {
-			return err
-		}
-		d.allow = make(map[int64]bool, len(rows))
-		for _, r := range rows {
-			d.allow[r] = true
-		}
-	}
-	if d.near, err = d.nearest(ctx); err != nil {
+	if d == nil || err != nil {
 		return err
 	}
-	if len(analysis.Significant(query.Words(q.Text), e.langs)) >= nearWords {
+	hits, err := d.nearest(ctx, fusedHits)
+	if err != nil {
+		return err
+	}
+	d.near = bestOfEach(hits)
+	if len(analysis.Significant(query.Words(q.Text), e.langs)) >= words {
 		if err := d.extend(m); err != nil {
 			return err
 		}
@@ -105,6 +91,52 @@ func (e *evaluator) dense(ctx context.Context, m *matched, q search.Query) error
 		m.dense = d
 	}
 	return err
+}
+
+// errEmbedding is the error of a query without a vector.
+var errEmbedding = errors.New("computing the vector of the query")
+
+// meaning returns the ranking by the meaning of a query, of which it computes the
+// vector within limit. It returns nil without an embedder or vectors, and for a
+// query in a language that the embedder does not know. If the vector cannot be
+// computed in time, the error is errEmbedding.
+func (e *evaluator) meaning(ctx context.Context, q search.Query, limit time.Duration) (*dense, error) {
+	v := &e.x.vectors
+	if v.embedder == nil {
+		return nil, nil
+	}
+	d := &dense{e: e}
+	if err := d.load(ctx); err != nil || len(d.sets) == 0 {
+		return nil, err
+	}
+	var err error
+	if d.query, err = v.query(ctx, q.Text, limit); err != nil {
+		return nil, fmt.Errorf("%w: %w", errEmbedding, err)
+	}
+	if d.query == nil {
+		return nil, nil
+	}
+	// A service may have changed its model under the same name.
+	d.sets = slices.DeleteFunc(d.sets, func(s denseSet) bool { return s.pieces[0].Dim() != len(d.query) })
+	if len(d.sets) == 0 {
+		return nil, nil
+	}
+	c := conditionsOf(q)
+	if c.langs != nil || len(c.tags) > 0 {
+		allowed, err := e.every(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		rows, err := e.view.RowsOf(allowed)
+		if err != nil {
+			return nil, err
+		}
+		d.allow = make(map[int64]bool, len(rows))
+		for _, r := range rows {
+			d.allow[r] = true
+		}
+	}
+	return d, nil
 }
 
 // load loads the vectors of the labels of the view.
@@ -136,27 +168,47 @@ func (d *dense) load(ctx context.Context) error {
 	return nil
 }
 
-// nearest returns the documents with the best chunks, best first.
-func (d *dense) nearest(ctx context.Context) ([]denseHit, error) {
+// nearest returns the n best chunks, best first.
+func (d *dense) nearest(ctx context.Context, n int) ([]denseHit, error) {
 	return d.live(ctx, func() ([]denseHit, error) {
 		var hits []denseHit
-		for n, s := range d.sets {
+		for i, s := range d.sets {
 			for _, p := range s.pieces {
-				found, err := p.Search(ctx, d.query, fusedHits, vector.Options{Threads: 1, Allow: func(row int) bool {
-					doc := p.chunks[row] >> chunkBits
-					return int64(p.ID(row)) > s.stale[doc] && (d.allow == nil || d.allow[doc])
+				found, err := p.Search(ctx, d.query, n, vector.Options{Threads: 1, Allow: func(row int) bool {
+					return d.admits(s, p, row)
 				}})
 				if err != nil {
 					return nil, err
 				}
 				for _, f := range found {
-					hits = append(hits, denseHit{p.chunks[f.Row], int64(p.ID(f.Row)), n, f.Score})
+					hits = append(hits, denseHit{p.chunks[f.Row], int64(p.ID(f.Row)), i, f.Score})
 				}
 			}
 		}
 		sortDense(hits)
-		return bestOfEach(hits[:min(len(hits), fusedHits)]), nil
+		return hits[:min(len(hits), n)], nil
 	})
+}
+
+// admits reports whether a vector may be a result.
+func (d *dense) admits(s denseSet, p *vectorPiece, row int) bool {
+	doc := p.chunks[row] >> chunkBits
+	return int64(p.ID(row)) > s.stale[doc] && (d.allow == nil || d.allow[doc])
+}
+
+// documents returns how many documents have a vector that may be a result.
+func (d *dense) documents() int {
+	docs := map[int64]bool{}
+	for _, s := range d.sets {
+		for _, p := range s.pieces {
+			for row, chunk := range p.chunks {
+				if doc := chunk >> chunkBits; !docs[doc] && d.admits(s, p, row) {
+					docs[doc] = true
+				}
+			}
+		}
+	}
+	return len(docs)
 }
 
 // scores returns the chunks of some documents with their cosines, best first.
@@ -375,8 +427,9 @@ func (d *dense) filled(lexical, near []fusion.Hit[int64]) []fusion.Hit[int64] {
 }
 
 // chunks ranks the best chunks of some documents by words together with those by
-// meaning.
-func (d *dense) chunks(ctx context.Context, docs []int64, best []ranked) ([]ranked, error) {
+// meaning, whose cosine is least or more. The meaning has a weight. The scores
+// are in 0..1. The result is nil if no chunk of the documents has a vector.
+func (d *dense) chunks(ctx context.Context, docs []int64, best []ranked, weight, least float64) ([]ranked, error) {
 	wanted := map[int64]bool{}
 	var lexical, near []fusion.Hit[int64]
 	for _, r := range best {
@@ -388,17 +441,17 @@ func (d *dense) chunks(ctx context.Context, docs []int64, best []ranked) ([]rank
 		n := 0
 		return slices.DeleteFunc(hits, func(h denseHit) bool {
 			n++
-			return n > passageChunks && !wanted[h.chunk]
+			return (n > passageChunks || h.score < least) && !wanted[h.chunk]
 		}), err
 	})
 	if err != nil || len(found) == 0 {
-		return best, err
+		return nil, err
 	}
 	for _, h := range found {
 		near = append(near, fusion.Hit[int64]{ID: h.chunk, Score: h.score})
 	}
 	out := make([]ranked, 0, len(best)+len(near))
-	for _, f := range fusion.Fuse(lexical, d.filled(lexical, near), fusion.Options{Weight: passageWeight}) {
+	for _, f := range fusion.Fuse(lexical, d.filled(lexical, near), fusion.Options{Weight: weight}) {
 		out = append(out, ranked{doc: f.ID >> chunkBits, chunk: f.ID, score: f.Score})
 	}
 	return out, nil

@@ -25,6 +25,8 @@ type evaluator struct {
 	until  time.Time // the end of matching and ranking
 	ended  bool      // the time for the search was over before everything was evaluated
 
+	anyWord bool // of a plain query, some words are enough however few it has
+
 	negated int                  // how many negations the current part of the query is in
 	known   map[query.Node]found // what conditions on words match, because some queries repeat them
 }
@@ -105,6 +107,15 @@ func rarest(leaves []*leaf, n int) []*leaf {
 		kept[l] = true
 	}
 	return slices.DeleteFunc(leaves, func(l *leaf) bool { return !kept[l] })
+}
+
+// leavesOf returns the conditions as a segment evaluates them.
+func leavesOf(list []*leaf) []*segment.Leaf {
+	leaves := make([]*segment.Leaf, len(list))
+	for i, l := range list {
+		leaves[i] = l.Leaf
+	}
+	return leaves
 }
 
 // clone returns a copy that may be changed.

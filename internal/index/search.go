@@ -238,7 +238,7 @@ func (e *evaluator) match(ctx context.Context, q search.Query) (*matched, error)
 	m := &matched{words: -1}
 	if query.Plain(q.Text) {
 		if words := analysis.Significant(query.Words(q.Text), e.langs); len(words) > 0 {
-			some := len(query.Words(q.Text)) >= someWords
+			some := e.anyWord || len(query.Words(q.Text)) >= someWords
 			if err := e.matchWords(ctx, m, words, some, c); err != nil {
 				return m, err
 			}

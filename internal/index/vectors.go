@@ -17,6 +17,7 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
+	"knowhow/internal/search"
 	"knowhow/internal/vector"
 )
 
@@ -71,8 +72,9 @@ func (v *vectors) set(label string) *vectorSet {
 	return s
 }
 
-// query returns the vector of a query, or nil if there is none within the time.
-func (v *vectors) query(ctx context.Context, text string) ([]float32, error) {
+// query returns the vector of a query, which must be there within limit. It
+// returns nil for a query that the embedder does not understand.
+func (v *vectors) query(ctx context.Context, text string, limit time.Duration) ([]float32, error) {
 	text = cutBytes(text, embedQuery)
 	v.mu.Lock()
 	known := v.queries[text]
@@ -83,7 +85,7 @@ func (v *vectors) query(ctx context.Context, text string) ([]float32, error) {
 	if embed.Foreign(v.embedder, text) {
 		return nil, nil
 	}
-	limited, cancel := context.WithTimeout(ctx, v.limit)
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	out, err := v.embedder.Embed(limited, []string{text}, embed.Query)
 	if err != nil || len(out) != 1 || !embed.Normalize(out[0]) {
@@ -570,4 +572,17 @@ func (x *Index) Embedded(ctx context.Context, e embed.Embedder, labels []string)
 		return tx.QueryRowContext(ctx, `SELECT count(*) FROM vectors d WHERE `+where+` AND d.model=?`, append(args, model)...).Scan(&done)
 	})
 	return done, total, err
+}
+
+// Vectors returns the state of the vectors of documents with one of the labels
+// (nil: all), by the embedder of the index. See [Index.Embedded] for its cost.
+func (x *Index) Vectors(ctx context.Context, labels []string) (search.VectorState, error) {
+	e := x.vectors.embedder
+	if e == nil {
+		return search.VectorState{}, nil
+	}
+	s := search.VectorState{Model: e.ID(), Dimensions: e.Dimension()}
+	var err error
+	s.Embedded, s.Chunks, err = x.Embedded(ctx, e, labels)
+	return s, err
 }

@@ -296,7 +296,13 @@ func (b *Local) addNote(ctx context.Context, job *index.Job, t task) error {
 	if err != nil {
 		return err
 	}
-	return b.o.Index.FinishJob(ctx, job.ID, b.owner, []document.Change{{Put: d}}, d.ID)
+	changes := []document.Change{{Put: d}}
+	if _, err := b.store.RecordOf(ctx, d.ID); err == nil {
+		changes = nil // an earlier attempt has stored it, and users may have changed it since
+	} else if !errors.Is(err, errkind.NotFound) {
+		return err
+	}
+	return b.finish(ctx, job, changes, d.ID)
 }
 
 // addFile stores the file of a job, in place of the document with the same source
@@ -324,7 +330,7 @@ func (b *Local) addFile(ctx context.Context, job *index.Job, t task) error {
 	return retryConflicts(func() error {
 		changes, err := b.replace(ctx, made, t)
 		if err == nil {
-			err = b.o.Index.FinishJob(ctx, job.ID, b.owner, changes, made.ID)
+			err = b.finish(ctx, job, changes, made.ID)
 		}
 		return err
 	})
@@ -333,7 +339,7 @@ func (b *Local) addFile(ctx context.Context, job *index.Job, t task) error {
 // replace returns the changes that store a file. A file with the same text and
 // title as the document that it replaces changes only tags.
 func (b *Local) replace(ctx context.Context, made *document.Document, t task) ([]document.Change, error) {
-	old, err := b.o.Index.RecordOf(ctx, made.ID)
+	old, err := b.store.RecordOf(ctx, made.ID)
 	if errors.Is(err, errkind.NotFound) {
 		made.Label = cmp.Or(t.Collection, DefaultCollection)
 		return []document.Change{{Put: made}}, nil

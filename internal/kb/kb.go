@@ -109,13 +109,16 @@ type SearchQuery struct {
 	Top        int      `json:"top"`         // 1 to MaxTop passages
 	Tags       []string `json:"tags"`        // that a document must have, all of them
 	FTSOnly    bool     `json:"fts_only"`    // by words only
-	VectorOnly bool     `json:"vector_only"` // by meaning only; an error of kind Unsupported if the base has no vectors
+	VectorOnly bool     `json:"vector_only"` // by meaning only; an error of kind Unsupported if the base has no model, or one that does not know the language
 }
 
 // A SearchResult is the best passages for a query, best first.
 type SearchResult struct {
 	Results []Result `json:"results"` // never nil
-	Total   int      `json:"total"`   // documents that match
+	Total   int      `json:"total"`   // documents that match; if VectorOnly, all that have vectors
+
+	// Note tells the caller what is incomplete about the result; "" if nothing is.
+	Note string `json:"note,omitempty"`
 }
 
 // A Result is a chunk of a document that matches a query.
@@ -221,7 +224,7 @@ type NoteChange struct {
 // A Status is the state of a base.
 type Status struct {
 	Version   string         `json:"version"`
-	Model     map[string]any `json:"model"`  // of the vectors: "name", "dimensions", ...
+	Model     map[string]any `json:"model"`  // of the vectors: "name" ("none" without one), "dimensions", "passages", and how many of these are "embedded"
 	Device    map[string]any `json:"device"` // that computes them: "type", ...
 	Documents DocumentCounts `json:"documents"`
 	Queue     QueueCounts    `json:"queue"`

@@ -27,11 +27,12 @@ import (
 
 // Options configure a [Local].
 type Options struct {
-	Index *index.Index // required
+	Index *index.Index // has the queue of jobs; required
+	Store Store        // has the documents; nil means Index
 	Dir   string       // the data folder, for the bytes of files that are not yet indexed; required
 
 	// Sources are the labels of the sources whose documents are in the base.
-	// Documents of all other sources of the index are not.
+	// Documents of all other sources of the store are not.
 	Sources []string
 
 	MaxUpload int64        // bytes of a file and of a note; 0 means MaxUploadBytes
@@ -39,13 +40,14 @@ type Options struct {
 	Log       *slog.Logger // nil discards
 }
 
-// A Local is a [Base] over the embedded index. Jobs make progress while Run runs
+// A Local is a [Base] over a [Store], with its jobs in a data folder. Jobs make progress while Run runs
 // in this or another process with the same data folder.
 //
 // Documents of folders that are served can be searched and read. Their tags can
 // be changed, and nothing else.
 type Local struct {
 	o     Options
+	store Store
 	owner string                   // of claims
 	wake  map[string]chan struct{} // by kind of job: one signal
 
@@ -54,7 +56,7 @@ type Local struct {
 
 var _ Base = (*Local)(nil)
 
-// NewLocal returns a base over an index.
+// NewLocal returns a base.
 func NewLocal(o Options) *Local {
 	if o.MaxUpload <= 0 {
 		o.MaxUpload = MaxUploadBytes
@@ -62,7 +64,10 @@ func NewLocal(o Options) *Local {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Local{o: o, owner: random(), wake: map[string]chan struct{}{
+	if o.Store == nil {
+		o.Store = o.Index
+	}
+	return &Local{o: o, store: o.Store, owner: random(), wake: map[string]chan struct{}{
 		TypeNote: make(chan struct{}, 1), TypeFile: make(chan struct{}, 1),
 	}}
 }
@@ -83,23 +88,17 @@ func (b *Local) staging() string { return Incoming(b.o.Dir) }
 
 // hidden returns the labels of the sources whose documents are not in the base.
 func (b *Local) hidden(ctx context.Context) ([]string, error) {
-	sources, err := b.o.Index.Sources(ctx)
-	var out []string
-	for _, s := range sources {
-		if !slices.Contains(b.o.Sources, s.Label) {
-			out = append(out, s.Label)
-		}
-	}
-	return out, err
+	sources, err := b.store.SourceLabels(ctx)
+	return slices.DeleteFunc(sources, func(label string) bool { return slices.Contains(b.o.Sources, label) }), err
 }
 
-// labels returns the labels of the documents in the base, never nil.
-func (b *Local) labels(ctx context.Context) ([]string, error) {
+// Labels returns the labels of the documents in the base, never nil.
+func (b *Local) Labels(ctx context.Context) ([]string, error) {
 	hidden, err := b.hidden(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all, err := b.o.Index.Labels(ctx)
+	all, err := b.store.Labels(ctx)
 	out := []string{}
 	for _, l := range all {
 		if !slices.Contains(hidden, l.Value) {
@@ -111,12 +110,12 @@ func (b *Local) labels(ctx context.Context) ([]string, error) {
 
 // record returns a document of the base. The error is of kind NotFound if there
 // is none.
-func (b *Local) record(ctx context.Context, id int64) (*index.Record, error) {
+func (b *Local) record(ctx context.Context, id int64) (*document.Record, error) {
 	hidden, err := b.hidden(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r, err := b.o.Index.Record(ctx, id)
+	r, err := b.store.Record(ctx, id)
 	if errors.Is(err, errkind.NotFound) || err == nil && slices.Contains(hidden, r.Label) {
 		return nil, noDocument(id)
 	}
@@ -141,14 +140,14 @@ func (b *Local) allowed(ctx context.Context, collection string) error {
 }
 
 // tagsOf returns all tags of a document.
-func tagsOf(r *index.Record) []string {
+func tagsOf(r *document.Record) []string {
 	tags := append([]string{CollectionTag(r.Label)}, r.Tags...)
 	slices.Sort(tags)
 	return tags
 }
 
 // documentOf returns a document without its chunks.
-func documentOf(r *index.Record) *Document {
+func documentOf(r *document.Record) *Document {
 	return &Document{ID: r.Number, Title: r.Title, SourcePath: r.SourcePath, Type: r.Type, Tags: tagsOf(r), CreatedAt: r.Created, UpdatedAt: r.Updated}
 }
 
@@ -157,45 +156,71 @@ func (b *Local) Search(ctx context.Context, q SearchQuery) (*SearchResult, error
 	if err := q.check(); err != nil {
 		return nil, err
 	}
+	labels, err := b.Labels(ctx)
+	if err != nil {
+		return nil, err
+	}
+	chunks := search.ChunkQuery{Text: q.Query, Typed: q.Query, Labels: labels, Tags: q.Tags, Top: q.Top}
 	if q.VectorOnly {
-		return nil, fmt.Errorf("vector_only: this knowledge base has no vectors: search without vector_only: %w", errkind.Unsupported)
+		return b.searchNearest(ctx, chunks)
+	}
+	if q.FTSOnly {
+		chunks.Ranking = search.ByWords
 	}
 	read, err := query.Read(q.Query)
 	if err != nil {
 		return nil, err
 	}
-	labels, err := b.labels(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s := &searcher{index: b.o.Index, q: index.ChunkQuery{Labels: labels, Tags: q.Tags, Top: q.Top}}
+	s := &searcher{store: b.store, q: chunks}
 	if _, err := search.Relax(s).Search(ctx, search.Query{Text: read.Text}); err != nil {
 		return nil, err
 	}
-	out := &SearchResult{Results: []Result{}, Total: s.page.Total}
-	for _, h := range s.page.Hits {
-		out.Results = append(out.Results, Result{
-			DocumentID: h.Number, ChunkIndex: h.Chunk, Text: h.Text, Score: score(h.Score), Title: h.Title,
-			SourcePath: h.SourcePath, Type: h.Type, Tags: tagsOf(&h.Record), UpdatedAt: h.Updated,
-		})
+	return resultOf(s.page), nil
+}
+
+// searchNearest searches by meaning only.
+func (b *Local) searchNearest(ctx context.Context, q search.ChunkQuery) (*SearchResult, error) {
+	q.Ranking = search.ByMeaning
+	page, err := b.store.SearchChunks(ctx, q)
+	if errors.Is(err, errkind.Unsupported) {
+		err = fmt.Errorf("vector_only: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := resultOf(page)
+	v, err := b.store.Vectors(ctx, q.Labels)
+	if err != nil {
+		return nil, err
+	}
+	if v.Embedded < v.Chunks {
+		out.Note = fmt.Sprintf("vectors are being computed: %d of %d passages can be found by meaning, all by words", v.Embedded, v.Chunks)
 	}
 	return out, nil
 }
 
-// score maps a score of BM25 to 0..1, with four digits. The order of scores stays
-// the same but for the digits that are cut.
-func score(s float64) float64 { return math.Round(s/(s+10)*1e4) / 1e4 }
+// resultOf returns the result of a search.
+func resultOf(page *search.ChunkPage) *SearchResult {
+	out := &SearchResult{Results: []Result{}, Total: page.Total}
+	for _, h := range page.Hits {
+		out.Results = append(out.Results, Result{
+			DocumentID: h.Number, ChunkIndex: h.Chunk, Text: h.Text, Score: math.Round(h.Score*1e4) / 1e4, Title: h.Title,
+			SourcePath: h.SourcePath, Type: h.Type, Tags: tagsOf(&h.Record), UpdatedAt: h.Updated,
+		})
+	}
+	return out
+}
 
 // A searcher searches for chunks behind search.Relax.
 type searcher struct {
-	index *index.Index
-	q     index.ChunkQuery
-	page  *index.ChunkPage // of the last search that found something, or of the first
+	store Store
+	q     search.ChunkQuery
+	page  *search.ChunkPage // of the last search that found something, or of the first
 }
 
 func (s *searcher) Search(ctx context.Context, q search.Query) (*search.Page, error) {
 	s.q.Text = q.Text
-	page, err := s.index.SearchChunks(ctx, s.q)
+	page, err := s.store.SearchChunks(ctx, s.q)
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +293,7 @@ func (b *Local) Document(ctx context.Context, id int64) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, texts, err := b.o.Index.Chunks(ctx, id)
+	r, texts, err := b.store.Chunks(ctx, id)
 	if errors.Is(err, errkind.NotFound) || err == nil && slices.Contains(hidden, r.Label) {
 		return nil, noDocument(id)
 	}
@@ -288,15 +313,15 @@ func (b *Local) Documents(ctx context.Context, f DocumentFilter) (*DocumentList,
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	labels, err := b.labels(ctx)
+	labels, err := b.Labels(ctx)
 	if err != nil {
 		return nil, err
 	}
-	filter := index.RecordFilter{Labels: labels, SourcePath: f.SourcePath, Limit: f.Limit, Offset: f.Offset}
+	filter := document.RecordFilter{Labels: labels, SourcePath: f.SourcePath, Limit: f.Limit, Offset: f.Offset}
 	if f.Tag != "" {
 		filter.Tags = []string{f.Tag}
 	}
-	records, total, err := b.o.Index.Records(ctx, filter)
+	records, total, err := b.store.Records(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -332,7 +357,7 @@ func (b *Local) updateNote(ctx context.Context, id int64, c NoteChange) error {
 	if r.FromSource || r.Type != TypeNote {
 		return fmt.Errorf("document %d is not a note (its type is %q): only notes can be updated; add the file again to replace it: %w", id, r.Type, errKeep)
 	}
-	_, texts, err := b.o.Index.Chunks(ctx, id)
+	_, texts, err := b.store.Chunks(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -352,7 +377,7 @@ func (b *Local) updateNote(ctx context.Context, id int64, c NoteChange) error {
 	}
 	// The Tagging fails if the note was deleted meanwhile, and Put if it was
 	// moved to another collection.
-	return b.o.Index.Apply(ctx, []document.Change{{Tag: &document.Tagging{ID: r.ID}}, {Put: d}})
+	return b.store.Apply(ctx, []document.Change{{Tag: &document.Tagging{ID: r.ID}}, {Put: d}})
 }
 
 // errKeep is a Conflict that is not due to a change at the same time.
@@ -429,7 +454,7 @@ func (b *Local) tag(ctx context.Context, id int64, t document.Tagging) ([]string
 		return nil, err
 	}
 	t.ID = r.ID
-	if err := b.o.Index.Apply(ctx, []document.Change{{Tag: &t}}); err != nil {
+	if err := b.store.Apply(ctx, []document.Change{{Tag: &t}}); err != nil {
 		if errors.Is(err, errkind.NotFound) {
 			err = noDocument(id)
 		}
@@ -452,7 +477,7 @@ func (b *Local) Delete(ctx context.Context, id int64) error {
 			return fmt.Errorf("document %d is a file of the folder %q: delete the file %s there: %w", id, r.Label, path.Clean(r.Path), errkind.Conflict)
 		}
 		// The Tagging fails if the document was deleted or moved meanwhile.
-		err = b.o.Index.Apply(ctx, []document.Change{
+		err = b.store.Apply(ctx, []document.Change{
 			{Tag: &document.Tagging{ID: r.ID}},
 			{Delete: &document.Ref{Label: r.Label, Path: r.Path}},
 		})
@@ -473,11 +498,11 @@ func (b *Local) Delete(ctx context.Context, id int64) error {
 
 // Status implements [Base].
 func (b *Local) Status(ctx context.Context) (*Status, error) {
-	labels, err := b.labels(ctx)
+	labels, err := b.Labels(ctx)
 	if err != nil {
 		return nil, err
 	}
-	types, err := b.o.Index.CountTypes(ctx, labels)
+	types, err := b.store.CountTypes(ctx, labels)
 	if err != nil {
 		return nil, err
 	}
@@ -485,8 +510,16 @@ func (b *Local) Status(ctx context.Context) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
+	v, err := b.store.Vectors(ctx, labels)
+	if err != nil {
+		return nil, err
+	}
+	model := map[string]any{"name": "none"}
+	if v.Model != "" {
+		model = map[string]any{"name": v.Model, "dimensions": v.Dimensions, "passages": v.Chunks, "embedded": v.Embedded}
+	}
 	s := &Status{
-		Version: b.o.Version, Model: map[string]any{"name": "none"}, Device: map[string]any{"type": "cpu", "threads": runtime.GOMAXPROCS(0)},
+		Version: b.o.Version, Model: model, Device: map[string]any{"type": "cpu", "threads": runtime.GOMAXPROCS(0)},
 		Documents: DocumentCounts{ByType: types},
 		Queue:     QueueCounts{Queued: jobs[index.JobQueued], Running: jobs[index.JobRunning], Failed: jobs[index.JobFailed]},
 	}

@@ -69,6 +69,9 @@ func refusal(endpoint string, resp *http.Response, answer []byte) error {
 			http.StatusRequestEntityTooLarge: errkind.TooLarge,
 			http.StatusNotImplemented:        errkind.Unsupported,
 		}[resp.StatusCode]
+		if kind == errkind.Invalid && v.Error.Code == "unsupported" {
+			kind = errkind.Unsupported
+		}
 		if ok {
 			return fmt.Errorf("%s: %w", message, kind)
 		}

@@ -181,6 +181,7 @@ func TestErrors(t *testing.T) {
 		{"not found", `{"error":{"message":"document 5 does not exist."}}`, 404, errkind.NotFound, false, "document 5 does not exist: not found"},
 		{"conflict", `{"error":{"message":"document 5 is not a note"}}`, 409, errkind.Conflict, false, "document 5 is not a note: conflict"},
 		{"too large", `{"error":{"message":"too many bytes"}}`, 413, errkind.TooLarge, false, "too many bytes: too large"},
+		{"unsupported code", `{"error":{"code":"unsupported","message":"no vectors"}}`, 422, errkind.Unsupported, false, "no vectors: unsupported"},
 		{"unsupported", `{"error":{"message":"no vectors"}}`, 501, errkind.Unsupported, false, "no vectors: unsupported"},
 		{"hostile", `{"error":{"code":"<script>","message":"` + strings.Repeat("x", 600) + `\u202e\u001b[31m"}}`, 400, errkind.Invalid, false, "x…: invalid"},
 		{"key", `{"error":{"code":"UNAUTHORIZED","message":"x"}}`, 401, errkind.Unauthorized, true, "the engine refuses the key"},

@@ -35,7 +35,7 @@ type searchArgs struct {
 type searchResult struct {
 	Results []hit  `json:"results"`
 	Total   int    `json:"total"`
-	Note    string `json:"note,omitempty"` // what to try if there are no results
+	Note    string `json:"note,omitempty"` // what is incomplete, or what to try if there are no results
 }
 
 type hit struct {
@@ -78,7 +78,7 @@ func (t *tools) search(ctx context.Context, in searchArgs) (any, error) {
 func SearchResult(found *kb.SearchResult) any { return searchResultOf(found) }
 
 func searchResultOf(found *kb.SearchResult) *searchResult {
-	r := &searchResult{Results: make([]hit, len(found.Results)), Total: found.Total}
+	r := &searchResult{Results: make([]hit, len(found.Results)), Total: found.Total, Note: sanitize.Short(found.Note, 300, 1200)}
 	left := maxPassages
 	for i, f := range found.Results {
 		text := sanitize.Text(f.Text)
