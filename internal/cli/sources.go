@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"text/tabwriter"
 
 	"knowhow/internal/errkind"
@@ -63,7 +62,9 @@ func (v *invocation) runSources(ctx context.Context, data string, words []string
 	if err != nil {
 		return err
 	}
-	if !fileExists(filepath.Join(dir, index.FileName)) {
+	if found, err := hasIndex(dir); err != nil {
+		return err
+	} else if !found {
 		if len(words) == 2 {
 			return unknownLabel(words[1])
 		}

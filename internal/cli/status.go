@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -100,7 +99,11 @@ func (v *invocation) runStatus(ctx context.Context, o *statusOptions) error {
 	}
 	var sources []sourceStatus
 	var stats index.Stats
-	if fileExists(filepath.Join(dir, index.FileName)) {
+	found, err := hasIndex(dir)
+	if err != nil {
+		return err
+	}
+	if found {
 		x, err := index.Open(ctx, index.Options{Dir: dir, Log: v.warnings()})
 		if err != nil {
 			return err
