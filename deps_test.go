@@ -40,6 +40,8 @@ var deps = map[string]string{
 	"opensearch": "document search analysis query embed fusion",
 	"indexing":   "document index ingest embed terminal sanitize",
 
+	"storecopy": "document",
+
 	// Vectors of texts.
 	"embed": "", "embed/safetensors": "", "embed/tokenizer": "", "embed/kernel": "",
 	"embed/bert":        "embed embed/kernel embed/safetensors embed/tokenizer",

@@ -22,7 +22,13 @@ func (s *serving) consoleStatus(ctx context.Context, leftOut string) (console.St
 	for i, src := range sources {
 		labels[i] = src.Label
 	}
-	indexed, _, err := sourceStatuses(ctx, s.index, &statusOptions{labels: labels, leftOut: leftOut != ""})
+	var stored *storeStatus
+	if s.store != nil {
+		if stored, err = readStoreStatus(ctx, s.store); err != nil {
+			return status, err
+		}
+	}
+	indexed, _, err := sourceStatuses(ctx, s.index, &statusOptions{labels: labels, leftOut: leftOut != ""}, stored)
 	if err != nil {
 		return status, err
 	}

@@ -60,6 +60,7 @@ type serveOptions struct {
 	sources                               []sourceArg
 	next                                  sourceArg // flags for the next source
 	model                                 serveModel
+	store                                 storeFlags
 }
 
 // A sourceArg is a source on the command line.
@@ -118,6 +119,7 @@ func (o *serveOptions) define(f *flagSet) {
 	})
 	f.Choice(&o.transport, flag{Name: "transport", Help: "how clients connect; with stdio the server serves the one client that started it"}, "http", "stdio")
 	dataFlag(f, &o.data)
+	o.store.define(f)
 	f.Func(flag{Name: "label", Value: "NAME", Help: "label of the source that follows"}, func(s string) error {
 		if o.next.label = s; !source.ValidLabel(s) {
 			return errors.New(`want letters, digits, "_", "." and "-" only`)

@@ -12,10 +12,12 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
 
+	"knowhow/internal/errkind"
 	"knowhow/internal/httpguard"
 )
 
@@ -164,7 +166,11 @@ func (c *console) serveStatus(w http.ResponseWriter, r *http.Request) {
 	status, err := c.o.Status(r.Context(), r.URL.Query().Get("left-out"))
 	if err != nil {
 		c.o.Log.Error("reading the status", "error", err)
-		c.o.Refuse(w, r, httpguard.Refusal{Status: http.StatusInternalServerError, Message: "the index cannot be read, see the log of knowhow"})
+		f := httpguard.Refusal{Status: http.StatusInternalServerError, Message: "the index cannot be read, see the log of knowhow"}
+		if errors.Is(err, errkind.Unavailable) || errors.Is(err, errkind.Timeout) {
+			f = httpguard.Refusal{Status: http.StatusServiceUnavailable, Message: "the store of the documents does not answer, try again later or see the log of knowhow"}
+		}
+		c.o.Refuse(w, r, f)
 		return
 	}
 	body, err := json.Marshal(status)

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"knowhow/internal/errkind"
 	"knowhow/internal/httpguard"
 
 	"github.com/google/go-cmp/cmp"
@@ -137,8 +139,17 @@ func TestStatus(t *testing.T) {
 
 // An error of the index is logged and not sent.
 func TestStatusError(t *testing.T) {
-	w := serve(t, "", func(context.Context, string) (Status, error) { return Status{}, errors.New("disk /secret is gone") }, "GET", "/console/status")
-	if got := strings.TrimSpace(w.Body.String()); w.Code != 500 || got != "refused: the index cannot be read, see the log of knowhow" {
-		t.Errorf("the response is %d %s", w.Code, got)
+	for _, tc := range []struct {
+		err    error
+		status int
+		body   string
+	}{
+		{errors.New("disk /secret is gone"), 500, "refused: the index cannot be read, see the log of knowhow"},
+		{fmt.Errorf("secret.example: %w", errkind.Unavailable), 503, "refused: the store of the documents does not answer, try again later or see the log of knowhow"},
+	} {
+		w := serve(t, "", func(context.Context, string) (Status, error) { return Status{}, tc.err }, "GET", "/console/status")
+		if got := strings.TrimSpace(w.Body.String()); w.Code != tc.status || got != tc.body {
+			t.Errorf("the response is %d %s, want %d %s", w.Code, got, tc.status, tc.body)
+		}
 	}
 }

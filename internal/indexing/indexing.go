@@ -46,7 +46,8 @@ const stopTime = 400 * time.Millisecond
 
 // Options configure an Indexer.
 type Options struct {
-	Index *index.Index // required
+	Index *index.Index // has the sources, the leases and the progress; required
+	Sink  ingest.Sink  // gets the documents; nil means Index
 
 	// Sources returns the sources that this process indexes and watches. It is
 	// called repeatedly, because sources may be added and removed. nil means
@@ -87,6 +88,9 @@ type Indexer struct {
 func New(o Options) *Indexer {
 	if o.Sources == nil {
 		o.Sources = o.Index.Sources
+	}
+	if o.Sink == nil {
+		o.Sink = o.Index
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -392,7 +396,7 @@ func (w *Indexer) index(ctx context.Context, src document.Source) error {
 		return err
 	}
 	o := ingest.Options{
-		Sink:    sourceSink{w.Index, src},
+		Sink:    sourceSink{w.Sink, w.Index, src},
 		Pool:    w.pool,
 		Report:  func(p ingest.Progress) { w.view.report(ctx, p) },
 		Log:     w.Log,
@@ -496,18 +500,19 @@ var errRemoved = fmt.Errorf("the source was removed: %w", errkind.NotFound)
 // A sourceSink passes changes on while their source is still remembered:
 // another process may remove a source, or assign its label to another folder.
 type sourceSink struct {
-	*index.Index
-	src document.Source
+	ingest.Sink
+	index *index.Index
+	src   document.Source
 }
 
 // Apply applies changes to the documents of the source.
 func (s sourceSink) Apply(ctx context.Context, changes []document.Change) error {
-	sources, err := s.Sources(ctx)
+	sources, err := s.index.Sources(ctx)
 	if err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(sources, func(o document.Source) bool { return o.Label == s.src.Label && o.Path == s.src.Path }) {
 		return errRemoved
 	}
-	return s.Index.Apply(ctx, changes)
+	return s.Sink.Apply(ctx, changes)
 }

@@ -139,6 +139,16 @@ func (b *Local) allowed(ctx context.Context, collection string) error {
 	return err
 }
 
+// mayAllow is allowed for a job, which checks the collection again: a store that
+// cannot be reached now does not prevent jobs.
+func (b *Local) mayAllow(ctx context.Context, collection string) error {
+	err := b.allowed(ctx, collection)
+	if errkind.Retryable(err) && ctx.Err() == nil {
+		return nil
+	}
+	return err
+}
+
 // tagsOf returns all tags of a document.
 func tagsOf(r *document.Record) []string {
 	tags := append([]string{CollectionTag(r.Label)}, r.Tags...)
@@ -234,7 +244,7 @@ func (s *searcher) Search(ctx context.Context, q search.Query) (*search.Page, er
 func (b *Local) AddNote(ctx context.Context, n Note) (int64, error) {
 	collection, tags, err := n.check(b.o.MaxUpload)
 	if err == nil {
-		err = b.allowed(ctx, collection)
+		err = b.mayAllow(ctx, collection)
 	}
 	if err != nil {
 		return 0, err

@@ -257,7 +257,7 @@ func (s *Store) discard(ctx context.Context, chunks []operation) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.Timeout)
 	defer cancel()
-	if _, err := s.client.bulk(ctx, ops, false); err != nil {
+	if _, err := s.client.bulk(ctx, ops, true); err != nil {
 		s.o.Log.Debug("chunks of an old version remain until the next sweep", "error", err)
 	}
 }
@@ -426,8 +426,8 @@ func noDocument(id string) error {
 // processes use the same one.
 const (
 	numbersRow  = "numbers"
-	leastRange  = 32
 	numbersFrom = 1
+	maxRange    = 256 // unless more are needed at once
 )
 
 // numbers returns n numbers that no document has had.
@@ -437,12 +437,13 @@ func (s *Store) numbers(ctx context.Context, n int) ([]int64, error) {
 	out := make([]int64, 0, n)
 	for len(out) < n {
 		if s.next == s.limit {
-			size := int64(max(n-len(out), leastRange))
+			size := max(int64(n-len(out)), s.size)
 			next, err := s.reserve(ctx, size)
 			if err != nil {
 				return nil, err
 			}
 			s.next, s.limit = next, next+size
+			s.size = min(2*size, maxRange)
 		}
 		out = append(out, s.next)
 		s.next++

@@ -76,6 +76,7 @@ type Store struct {
 	fields  map[string]bool // fields of vectors that exist
 	next    int64           // number of the next new document, if it is less than limit
 	limit   int64
+	size    int64                      // of the next range of numbers that is reserved, at least
 	langs   map[analysis.Language]bool // of the documents
 	langsAt time.Time
 	queries map[string][]float32 // vectors of queries
@@ -170,9 +171,9 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Vectors reports whether the cluster can search by meaning: whether it has the
-// k-NN plugin. It is known after Open.
-func (s *Store) Vectors() bool {
+// HasVectors reports whether the cluster can search by meaning: whether it has
+// the k-NN plugin. It is known after Open.
+func (s *Store) HasVectors() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.vectors

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"knowhow/internal/document"
+	"knowhow/internal/embed"
 	"knowhow/internal/index"
 	"knowhow/internal/kb"
 	"knowhow/internal/kb/kbtest"
@@ -47,9 +49,12 @@ func address(t *testing.T) string {
 }
 
 // open opens a store at an address.
-func open(t *testing.T, address string) *opensearch.Store {
+func open(t *testing.T, address string) *opensearch.Store { return openWith(t, address, nil) }
+
+// openWith opens a store that searches with an embedder.
+func openWith(t *testing.T, address string, e embed.Embedder) *opensearch.Store {
 	t.Helper()
-	s, err := opensearch.New(opensearch.Options{Address: address})
+	s, err := opensearch.New(opensearch.Options{Address: address, Embedder: e})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,6 +85,32 @@ func TestBase(t *testing.T) {
 	address(t)
 	kbtest.Run(t, func(t *testing.T) kb.Base {
 		b, _ := openBase(t, t.TempDir(), open(t, address(t)))
+		return b
+	})
+}
+
+// TestBaseMeaning runs the part of the contract about searches by meaning.
+func TestBaseMeaning(t *testing.T) {
+	kbtest.RunMeaning(t, func(t *testing.T, e embed.Embedder) kb.Base {
+		s := openWith(t, address(t), e)
+		b, _ := openBase(t, t.TempDir(), s)
+		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+		var working sync.WaitGroup
+		working.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := s.EmbedNext(ctx, e, nil, 10); err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(50 * time.Millisecond):
+				}
+			}
+		})
+		t.Cleanup(func() {
+			cancel()
+			working.Wait()
+		})
 		return b
 	})
 }

@@ -48,8 +48,9 @@ type matching struct {
 	labels   []string
 }
 
-// match translates a query.
-func (s *Store) match(ctx context.Context, q search.Query) (*matching, error) {
+// match translates a query. With some, some words of a plain query are enough,
+// however few it has.
+func (s *Store) match(ctx context.Context, q search.Query, some bool) (*matching, error) {
 	langs, err := s.languages(ctx)
 	if err != nil {
 		return nil, err
@@ -58,7 +59,7 @@ func (s *Store) match(ctx context.Context, q search.Query) (*matching, error) {
 	m := &matching{filter: filters(q.Labels, q.Langs, q.Tags), labels: q.Labels}
 	if query.Plain(q.Text) {
 		if words := analysis.Significant(query.Words(q.Text), langs); len(words) > 0 {
-			m.some = len(query.Words(q.Text)) >= someWords
+			m.some = some || len(query.Words(q.Text)) >= someWords
 			return m, t.plain(m, words, analysis.Signs(q.Typed))
 		}
 	}
@@ -154,11 +155,15 @@ func (s *Store) Search(ctx context.Context, q search.Query) (*search.Page, error
 	if err := s.Open(ctx); err != nil {
 		return nil, err
 	}
-	m, err := s.match(ctx, q)
+	m, err := s.match(ctx, q, false)
 	if err != nil {
 		return nil, err
 	}
-	page, list, err := s.find(ctx, m, q)
+	d, err := s.dense(ctx, m, q)
+	if err != nil {
+		return nil, fmt.Errorf("searching: %w", err)
+	}
+	page, list, err := s.find(ctx, m, d, q)
 	if err != nil {
 		return nil, fmt.Errorf("searching: %w", err)
 	}
@@ -170,11 +175,7 @@ func (s *Store) Search(ctx context.Context, q search.Query) (*search.Page, error
 }
 
 // find returns a page without hits, and the documents up to the end of the page.
-func (s *Store) find(ctx context.Context, m *matching, q search.Query) (*search.Page, []ranked, error) {
-	d, err := s.dense(ctx, m, q)
-	if err != nil {
-		return nil, nil, err
-	}
+func (s *Store) find(ctx context.Context, m *matching, d *dense, q search.Query) (*search.Page, []ranked, error) {
 	byScore := len(m.leaves) > 0 && (len(q.Sort) == 0 || q.Sort[0] == (search.SortKey{Field: "score", Desc: true}))
 	body := m.documents(q.Distinct)
 	body["track_total_hits"] = true
@@ -283,6 +284,17 @@ func (r *result) inside(name string) int {
 	return agg.Count - inner.repeated("twins")
 }
 
+// value returns the value of an aggregation with one.
+func (r *result) value(name string) int {
+	var agg struct {
+		Value int `json:"value"`
+	}
+	if json.Unmarshal(r.Aggregations[name], &agg) != nil {
+		return 0
+	}
+	return agg.Value
+}
+
 // order returns the order of documents.
 func order(keys []search.SortKey, byScore bool, m *matching) []object {
 	if byScore {
@@ -361,7 +373,11 @@ func (s *Store) bestChunks(ctx context.Context, leaves []*leaf, labels, revision
 	if each {
 		body["collapse"] = object{"field": "revision"}
 	}
-	return s.chunkHits(ctx, body)
+	hits, err := s.chunkHits(ctx, body)
+	for i := range hits {
+		hits[i].score *= saturation + 1 // a constant of BM25 that OpenSearch leaves out
+	}
+	return hits, err
 }
 
 // chunkHits sends a search for chunks.

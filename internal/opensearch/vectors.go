@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/embed"
@@ -45,51 +46,51 @@ func fieldOfModel(e embed.Embedder) string {
 
 // A dense is the ranking by meaning in one search. The zero dense does nothing.
 type dense struct {
-	s     *Store
-	field string
-	query []float32
-	near  []chunkHit // the best chunk of each of the best documents, with its cosine
+	s         *Store
+	field     string
+	query     []float32
+	filter    []object
+	near      []chunkHit // the best chunk of each of the best documents, with its cosine
+	documents bool       // documents are ranked by it, and not only chunks
 }
 
-// dense prepares the ranking by meaning, and adds the documents that are close in
-// meaning to what m matches. Without an embedder or vectors, for a query that
-// asks for exact words or another order, and if the vector of the query is not
-// there in time, the result does nothing.
+// errEmbedding is a failure of the embedder.
+var errEmbedding = errors.New("the vector of the query")
+
+// dense prepares the ranking of documents by meaning. For a query that asks for
+// exact words or another order, the result does nothing.
 func (s *Store) dense(ctx context.Context, m *matching, q search.Query) (*dense, error) {
 	byScore := len(q.Sort) == 0 || q.Sort[0] == (search.SortKey{Field: "score", Desc: true})
-	if s.o.Embedder == nil || !s.Vectors() || !m.some || !byScore {
+	if !m.some || !byScore {
 		return &dense{}, nil
 	}
-	d := &dense{s: s, field: fieldOfModel(s.o.Embedder)}
-	if ok, err := s.hasField(ctx, d.field); err != nil || !ok {
+	d, err := s.addMeaning(ctx, m, q, nearWords)
+	if err == nil {
+		d.documents = true
+	}
+	return d, err
+}
+
+// addMeaning finds what is close in meaning to a query. If it has so many words
+// that count, the closest documents are added to what m matches. If the vector of
+// the query is not there in time, the result does nothing.
+func (s *Store) addMeaning(ctx context.Context, m *matching, q search.Query, words int) (*dense, error) {
+	d, err := s.meaning(ctx, m, q, s.o.EmbedTime)
+	if errors.Is(err, errEmbedding) && ctx.Err() == nil {
+		s.o.Log.Debug("a query was ranked by words only", "error", err)
+		return &dense{}, nil
+	}
+	if err != nil || d.query == nil {
 		return &dense{}, err
 	}
-	var err error
-	if d.query, err = s.queryVector(ctx, q.Text); err != nil || d.query == nil {
-		if err != nil && ctx.Err() == nil {
-			s.o.Log.Debug("a query was ranked by words only", "error", err)
-			err = nil
-		}
-		return &dense{}, err
-	}
-	filter := filters(q.Labels, nil, nil)
-	if q.Langs != nil || len(q.Tags) > 0 {
-		allowed, err := s.allowed(ctx, m)
-		if err != nil {
-			return nil, err
-		}
-		if allowed != nil {
-			filter = append(filter, oneOf("number", allowed))
-		}
-	}
-	if d.near, err = d.nearest(ctx, filter, nearHits); err != nil {
+	if d.near, err = d.nearest(ctx, d.filter, nearHits); err != nil {
 		return nil, err
 	}
 	langs, err := s.languages(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if len(analysis.Significant(query.Words(q.Text), langs)) >= nearWords {
+	if len(analysis.Significant(query.Words(q.Text), langs)) >= words {
 		var close []string
 		for _, h := range d.near {
 			if h.score >= nearCosine && len(close) < nearDocs {
@@ -98,6 +99,32 @@ func (s *Store) dense(ctx context.Context, m *matching, q search.Query) (*dense,
 		}
 		if len(close) > 0 {
 			m.query = anyOf([]object{m.query, {"constant_score": object{"filter": oneOf("revision", close), "boost": 0}}})
+		}
+	}
+	return d, nil
+}
+
+// meaning returns a dense with the vector of a query, which it waits for until
+// limit is over. Without an embedder or vectors, it does nothing.
+func (s *Store) meaning(ctx context.Context, m *matching, q search.Query, limit time.Duration) (*dense, error) {
+	if s.o.Embedder == nil || !s.HasVectors() {
+		return &dense{}, nil
+	}
+	d := &dense{s: s, field: fieldOfModel(s.o.Embedder), filter: filters(q.Labels, nil, nil)}
+	if ok, err := s.hasField(ctx, d.field); err != nil || !ok {
+		return &dense{}, err
+	}
+	var err error
+	if d.query, err = s.queryVector(ctx, q.Text, limit); err != nil {
+		return nil, fmt.Errorf("%w: %w", errEmbedding, err)
+	}
+	if q.Langs != nil || len(q.Tags) > 0 {
+		allowed, err := s.allowed(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		if allowed != nil {
+			d.filter = append(d.filter, oneOf("number", allowed))
 		}
 	}
 	return d, nil
@@ -154,7 +181,7 @@ func (d *dense) revisions() []string {
 // rank ranks the best documents by words, which are in order, together with the
 // nearest ones, which are among list. Scores stay on the scale of list.
 func (d *dense) rank(ctx context.Context, m *matching, list []ranked) ([]ranked, error) {
-	if len(d.near) == 0 {
+	if len(d.near) == 0 || !d.documents {
 		return list, nil
 	}
 	cosines := map[string]chunkHit{}
@@ -259,9 +286,9 @@ func filled[ID cmp.Ordered](lexical, near []fusion.Hit[ID]) []fusion.Hit[ID] {
 	return near
 }
 
-// queryVector returns the vector of a query, or nil if there is none within the
-// time.
-func (s *Store) queryVector(ctx context.Context, text string) ([]float32, error) {
+// queryVector returns the vector of a query, or nil if the embedder does not know
+// its language. The error is that of a context if it is not there in time.
+func (s *Store) queryVector(ctx context.Context, text string, limit time.Duration) ([]float32, error) {
 	text = cutBytes(text, embedQuery)
 	s.mu.Lock()
 	known := s.queries[text]
@@ -269,7 +296,7 @@ func (s *Store) queryVector(ctx context.Context, text string) ([]float32, error)
 	if known != nil || embed.Foreign(s.o.Embedder, text) {
 		return known, nil
 	}
-	limited, cancel := context.WithTimeout(ctx, s.o.EmbedTime)
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	out, err := s.o.Embedder.Embed(limited, []string{text}, embed.Query)
 	if err != nil || len(out) != 1 || !embed.Normalize(out[0]) {
@@ -324,7 +351,7 @@ func (s *Store) EmbedNext(ctx context.Context, e embed.Embedder, labels []string
 	if err := s.Open(ctx); err != nil {
 		return 0, err
 	}
-	if !s.Vectors() {
+	if !s.HasVectors() {
 		return 0, errNoVectors
 	}
 	field := fieldOfModel(e)
@@ -428,4 +455,19 @@ func (s *Store) Embedded(ctx context.Context, e embed.Embedder, labels []string)
 		return 0, 0, err
 	}
 	return r.Hits.Total.Value - r.inside("missing"), r.Hits.Total.Value, nil
+}
+
+// Vectors returns the state of the vectors; see kb.Store.
+func (s *Store) Vectors(ctx context.Context, labels []string) (search.VectorState, error) {
+	if err := s.Open(ctx); err != nil {
+		return search.VectorState{}, err
+	}
+	e := s.o.Embedder
+	if e == nil || !s.HasVectors() {
+		return search.VectorState{}, nil
+	}
+	v := search.VectorState{Model: e.ID(), Dimensions: e.Dimension()}
+	var err error
+	v.Embedded, v.Chunks, err = s.Embedded(ctx, e, labels)
+	return v, err
 }
