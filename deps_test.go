@@ -92,6 +92,9 @@ var deps = map[string]string{
 	"kb":       "document index ingest query sanitize search",
 	"kbserver": "httpguard kb",
 
+	// The web page of a server.
+	"console": "httpguard",
+
 	// The client of the engine API, and the MCP tools over any base.
 	"kbclient": "kb compact httpclient sanitize",
 	"kbmcp":    "kb mcpserver httpguard sanitize",
@@ -114,7 +117,7 @@ var restricted = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
 	"modernc.org/sqlite":                     "index",
 	"database/sql":                           "index",
-	"net/http":                               "httpclient httpguard mcpserver fess fessserver kbserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp opensearch",
+	"net/http":                               "httpclient httpguard mcpserver fess fessserver kbserver console fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp opensearch",
 	"testing":                                "search/searchtest kb/kbtest fess/fesstest mcpserver/mcptest terminal/terminaltest",
 	"flag":                                   "", // cli/flags.go declares the flags
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",
