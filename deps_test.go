@@ -20,7 +20,7 @@ const module = "knowhow"
 // build pass.
 var deps = map[string]string{
 	// Vocabulary: no behaviour to speak of.
-	"errkind": "", "document": "", "search": "query",
+	"errkind": "", "document": "", "search": "query document",
 
 	// Configuration, logging, output and formats.
 	"config": "spell sanitize", "logfile": "",
@@ -35,9 +35,12 @@ var deps = map[string]string{
 	"vector": "", "vector/faiss": "", "fusion": "",
 
 	// Storage, indexing and background work.
-	"index":    "document search analysis query segment embed vector fusion",
-	"ingest":   "document extract chunk ignore sanitize",
-	"indexing": "document index ingest embed terminal sanitize",
+	"index":      "document search analysis query segment embed vector fusion",
+	"ingest":     "document extract chunk ignore sanitize",
+	"opensearch": "document search analysis query embed fusion",
+	"indexing":   "document index ingest embed terminal sanitize",
+
+	"storecopy": "document",
 
 	// Vectors of texts.
 	"embed": "", "embed/safetensors": "", "embed/tokenizer": "", "embed/kernel": "",
@@ -110,7 +113,7 @@ var restricted = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
 	"modernc.org/sqlite":                     "index",
 	"database/sql":                           "index",
-	"net/http":                               "httpguard mcpserver fess fessserver kbserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp",
+	"net/http":                               "httpguard mcpserver fess fessserver kbserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp opensearch",
 	"testing":                                "search/searchtest kb/kbtest fess/fesstest mcpserver/mcptest terminal/terminaltest",
 	"flag":                                   "", // cli/flags.go declares the flags
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",

@@ -12,6 +12,7 @@ package analysis
 import (
 	"iter"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -64,6 +65,19 @@ func Tokens(s string, l Language) iter.Seq[Token] {
 	}
 }
 
+// TokensLike is [Tokens] without words that begin otherwise than all of some
+// tokens, which saves their stemming.
+func TokensLike(s string, l Language, tokens iter.Seq[string]) iter.Seq[Token] {
+	return func(yield func(Token) bool) {
+		var first beginnings
+		for t := range tokens {
+			first.add(strings.TrimPrefix(t, l.Prefix()))
+		}
+		sc := scanner{s: s, language: l, first: &first, yield: func(t Token) bool { return t.Text == "" || yield(t) }}
+		sc.scan()
+	}
+}
+
 // An Indexed is a token of a text as a segment stores it.
 type Indexed struct {
 	Token string // as Token.Text; "" for a word without a token of its own
@@ -91,25 +105,16 @@ func Analyze(s string, l Language) iter.Seq[Indexed] {
 	}
 }
 
-// Terms returns the tokens that a text in a language with the word or phrase s
-// contains in sequence. It returns nil if s contains no word.
+// Variants returns the terms of s in each of some languages, without
+// repetitions, or nil if s contains no word: the tokens that a text in a language
+// with the word or phrase s contains in sequence. If prefix is true, s is the
+// beginning of a word or phrase: its last word is not stemmed, and must be
+// matched as a prefix unless it is a pair of CJK characters.
 //
-// They are the tokens of s without the single last character of a CJK run at
+// The terms are the tokens of s without the single last character of a CJK run at
 // the end of s, because in a text the run may be longer: "検索" is the single
 // term 検索. For the same reason, a last term that is one CJK character must be
 // matched as a prefix; see [Lone].
-func Terms(s string, l Language) []string {
-	all := Variants(s, []Language{l}, false)
-	if all == nil {
-		return nil
-	}
-	return all[0]
-}
-
-// Variants returns the terms of s in each of some languages, without
-// repetitions, or nil if s contains no word. If prefix is true, s is the
-// beginning of a word or phrase: its last word is not stemmed, and must be
-// matched as a prefix unless it is a pair of CJK characters.
 func Variants(s string, languages []Language, prefix bool) [][]string {
 	tokens := slices.Collect(Tokens(s, English))
 	n := len(tokens)

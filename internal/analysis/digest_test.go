@@ -122,7 +122,7 @@ func TestMatches(t *testing.T) {
 		{"", "report", ""},
 	} {
 		got, at := "", 0
-		for _, s := range analysis.Matches(tt.text, analysis.English, analysis.NewWanted(analysis.Terms(tt.wanted, analysis.English), nil)) {
+		for _, s := range analysis.Matches(tt.text, analysis.English, analysis.NewWanted(termsOf(tt.wanted), nil)) {
 			got += tt.text[at:s.Start] + "[" + tt.text[s.Start:s.End] + "]"
 			at = s.End
 		}

@@ -150,8 +150,25 @@ func TestFunctionWords(t *testing.T) {
 	}
 }
 
-// FuzzLanguages checks in every language that a digest finds each word of a text,
-// that the first letter of a word is that of its token, and that words with and
+// tokensLike returns the tokens of a text that may be token.
+func tokensLike(s string, l analysis.Language, token string) (texts []string) {
+	for t := range analysis.TokensLike(s, l, slices.Values([]string{token})) {
+		texts = append(texts, t.Text)
+	}
+	return texts
+}
+
+func TestTokensLike(t *testing.T) {
+	for _, tt := range []struct{ token, want string }{{"walrus", "walrus want"}, {"window", "window wild"}, {"zebra", ""}} {
+		got := strings.Join(tokensLike("The Walruses want 2 windows, wildly.", analysis.English, tt.token), " ")
+		if got != tt.want {
+			t.Errorf("TokensLike(%q) = %q, want %q", tt.token, got, tt.want)
+		}
+	}
+}
+
+// FuzzLanguages checks in every language that a digest and TokensLike find each
+// word of a text, that the first letter of a word is that of its token, and that words with and
 // without accents are the same.
 func FuzzLanguages(f *testing.F) {
 	addTexts(f)
@@ -176,6 +193,9 @@ func FuzzLanguages(f *testing.F) {
 				}
 				if _, spans := analysis.Digest(s, l, analysis.NewWanted([]string{tk.Text}, nil), 40); len(spans) == 0 && i < 5 {
 					t.Fatalf("%v: the digest of %q does not find %q", l, s, tk.Text)
+				}
+				if found := tokensLike(s, l, tk.Text); i < 5 && !slices.Contains(found, tk.Text) {
+					t.Fatalf("%v: TokensLike(%q, %q) = %q", l, s, tk.Text, found)
 				}
 				if tk.CJK || !strings.ContainsFunc(tk.Surface, unicode.IsLetter) {
 					continue

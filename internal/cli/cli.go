@@ -123,6 +123,8 @@ func (e Env) commands() []command {
 		{"engine", "serve a knowledge base over HTTP, without MCP; check it, back it up", engineHelp, engineCommand},
 		{"engine check", "", engineCheckHelp, engineCheckCommand},
 		{"engine backup", "", engineBackupHelp, engineBackupCommand},
+		{"store", "copy documents between data folders and OpenSearch clusters", storeHelp, storeCommand},
+		{"store copy", "", storeCopyHelp, storeCopyCommand},
 		{"sync", "write the tools of MCP servers as Agent Skills", syncHelp, syncCommand},
 		{"start", "the same, then serve POST /invoke, by which skills call the tools", startHelp, startCommand},
 		{"call", "call a tool of an MCP server", callHelp, callCommand},

@@ -38,6 +38,7 @@ const engineAddr = defaultHost + ":8000"
 type engineFlags struct {
 	addr, key, data string
 	model           serveModel
+	store           storeFlags
 	hosts, origins  []string
 	maxUpload       int64
 }
@@ -53,6 +54,7 @@ func engineCommand(v *invocation, f *flagSet) func(context.Context) error {
 	f.String(&o.addr, flag{Name: "addr", Value: "HOST:PORT", Default: engineAddr, Env: "KB_ENGINE_ADDR", Help: "address to listen on"})
 	f.Token(&o.key, flag{Name: "api-key", Value: "KEY", Env: "KB_API_KEY", Help: "key that every caller must send as Authorization: Bearer"})
 	engineData(f, &o.data)
+	o.store.define(f)
 	o.model.define(f, "the knowledge base")
 	httpFlags(f, &o.hosts, &o.origins)
 	maxUploadVariable(f, &o.maxUpload)
@@ -79,7 +81,7 @@ func (v *invocation) serveEngine(ctx context.Context, o *engineFlags) (err error
 	if err != nil {
 		return err
 	}
-	base, err := (&baseFlags{data: dir, maxUpload: o.maxUpload, model: o.model, wait: modelTime}).openLocal(ctx, v, log, true)
+	base, err := (&baseFlags{data: dir, store: o.store, maxUpload: o.maxUpload, model: o.model, wait: modelTime}).openLocal(ctx, v, log, true)
 	if err != nil {
 		return err
 	}

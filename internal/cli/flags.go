@@ -221,7 +221,7 @@ func (f *flagSet) parseFlag(arg string, args []string) ([]string, error) {
 // origin of the value, and omit describes how to use no value.
 func (f *flagSet) badValue(d *flag, source, omit, value string, err error) error {
 	if d.secret {
-		return f.usagef("%s: %v; %s to use no token", source, err, omit)
+		return f.usagef("%s: %v; %s to use none", source, err, omit)
 	}
 	return f.usagef("%s: got %q, %v", source, value, err)
 }

@@ -19,6 +19,7 @@ import (
 	"knowhow/internal/kbclient"
 	"knowhow/internal/kbmcp"
 	"knowhow/internal/mcpserver"
+	"knowhow/internal/opensearch"
 	"knowhow/internal/terminal"
 )
 
@@ -47,6 +48,8 @@ const uploadPath = "/upload"
 // baseFlags choose a knowledge base.
 type baseFlags struct {
 	url, key, data string
+	store          storeFlags
+	given          func(name string) bool // whether a flag is on the command line
 	timeout        time.Duration
 	maxUpload      int64
 	model          serveModel    // of a base in the data folder
@@ -59,9 +62,11 @@ const modelTime = time.Second
 
 // define declares the flags.
 func (o *baseFlags) define(f *flagSet) {
-	f.String(&o.url, flag{Name: "engine-url", Value: "URL", Env: "KB_ENGINE_URL", Help: "URL of the engine; without it, the knowledge base is in the data folder"})
+	f.String(&o.url, flag{Name: "engine-url", Value: "URL", Env: "KB_ENGINE_URL", Help: "URL of the engine; without it, the knowledge base is in the data folder or in the store"})
 	f.Token(&o.key, flag{Name: "engine-key", Value: "KEY", Env: "KB_API_KEY", Help: "key that is sent to the engine"})
 	f.String(&o.data, flag{Name: "data", Value: "DIR", Env: "KB_DATA_DIR", Help: "data folder; by default that of serve"})
+	o.store.define(f)
+	o.given = f.given
 	f.Duration(&o.timeout, flag{Name: "engine-timeout", Value: "DURATION", Env: "KB_ENGINE_TIMEOUT", Default: "30s", Help: "time limit for one request to the engine"})
 }
 
@@ -77,6 +82,9 @@ func (o *baseFlags) open(ctx context.Context, v *invocation, log *slog.Logger, w
 	if o.url == "" {
 		return o.openLocal(ctx, v, log, work)
 	}
+	if o.given("engine-url") && o.given("store") {
+		return nil, v.usagef("--engine-url and --store exclude each other: the engine has its own store")
+	}
 	c, err := kbclient.New(kbclient.Options{BaseURL: o.url, Key: o.key, Timeout: o.timeout, UserAgent: "knowhow/" + version(), Log: log})
 	if err != nil {
 		return nil, explainEngine(err)
@@ -84,10 +92,12 @@ func (o *baseFlags) open(ctx context.Context, v *invocation, log *slog.Logger, w
 	return c, nil
 }
 
-// A localBase is a knowledge base in the data folder.
+// A localBase is a knowledge base in the data folder, or in a store with its jobs
+// in the data folder.
 type localBase struct {
 	*kb.Local
 	index *index.Index
+	store *opensearch.Store // nil if the documents are in the data folder
 	stop  context.CancelFunc
 	work  sync.WaitGroup
 }
@@ -104,20 +114,32 @@ func (o *baseFlags) openLocal(ctx context.Context, v *invocation, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
+	store, err := o.store.open(queries, max(wait, o.wait), log)
+	if err != nil {
+		return nil, err
+	}
+	if store != nil && work {
+		if err := v.connect(ctx, store, queries != nil); err != nil {
+			return nil, err
+		}
+	}
 	x, err := index.Open(ctx, index.Options{Dir: dir, Log: log, Embedder: queries, EmbedTime: max(wait, o.wait)})
 	if err != nil {
 		return nil, err
 	}
-	b := &localBase{index: x, Local: kb.NewLocal(kb.Options{Index: x, Dir: dir, MaxUpload: o.maxUpload, Version: version(), Log: log})}
+	options := kb.Options{Index: x, Dir: dir, MaxUpload: o.maxUpload, Version: version(), Log: log}
+	embedding := indexing.EmbedOptions{Index: x, Embedder: documents, Log: log}
+	if store != nil {
+		options.Store, embedding.Store = store, store
+	}
+	b := &localBase{index: x, store: store, Local: kb.NewLocal(options)}
 	ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if work {
 		b.work.Go(func() { b.Run(ctx) })
 	}
 	if work && documents != nil {
-		lines := terminal.NewLines(v.stderr, nil)
-		b.work.Go(func() {
-			indexing.Embed(ctx, indexing.EmbedOptions{Index: x, Embedder: documents, Labels: b.Labels, Lines: lines, Log: log})
-		})
+		embedding.Labels, embedding.Lines = b.Labels, terminal.NewLines(v.stderr, nil)
+		b.work.Go(func() { indexing.Embed(ctx, embedding) })
 	}
 	return b, nil
 }
@@ -126,6 +148,9 @@ func (o *baseFlags) openLocal(ctx context.Context, v *invocation, log *slog.Logg
 func (b *localBase) Close() error {
 	b.stop()
 	b.work.Wait()
+	if b.store != nil {
+		b.store.Close() // never fails
+	}
 	return b.index.Close()
 }
 
@@ -138,20 +163,25 @@ func (o *baseFlags) use(ctx context.Context, v *invocation, work bool, f func(kb
 	return errors.Join(explainEngine(f(base)), base.Close())
 }
 
-// explainEngine adds to an error of an engine how to set the option that it is
+// explainEngine adds to an error of an engine or a store how to set the option that it is
 // due to.
 func explainEngine(err error) error {
-	advice := map[errkind.Reason]string{
+	return explainStore(explainReason(err, map[errkind.Reason]string{
 		kbclient.AddressReason: "the address is set with --engine-url or KB_ENGINE_URL",
 		kbclient.KeyReason:     "the key is set with --engine-key or KB_API_KEY",
 		kbclient.TimeoutReason: "the limit is set with --engine-timeout or KB_ENGINE_TIMEOUT",
-	}[errkind.ReasonOf(err)]
+	}))
+}
+
+// explainReason adds to an error how to set the option that it is due to.
+func explainReason(err error, by map[errkind.Reason]string) error {
+	advice := by[errkind.ReasonOf(err)]
 	if advice == "" {
 		return err
 	}
 	if own, ok := errors.AsType[*mcpserver.Error](err); ok {
 		more := *own
-		more.Err = explainEngine(own.Err)
+		more.Err = explainReason(own.Err, by)
 		return &more
 	}
 	if remote, ok := errors.AsType[*errkind.Remote](err); ok {

@@ -36,6 +36,7 @@ Examples:
 // readOptions are the flags and operands of read.
 type readOptions struct {
 	data            string
+	store           storeFlags
 	labels          []string
 	document        string
 	section, cursor string
@@ -52,6 +53,7 @@ func readCommand(v *invocation, f *flagSet) func(context.Context) error {
 	o := &readOptions{}
 	var from int
 	dataFlag(f, &o.data)
+	o.store.define(f)
 	labelFlag(f, &o.labels)
 	f.String(&o.section, flag{Name: "section", Value: "HEADING", Help: `only the section with this heading, or path of headings such as "Install > From source"`})
 	f.Int(&from, flag{Name: "from", Value: "OFFSET", Help: "begin at this offset in bytes, such as that of a passage"}, 0, math.MaxInt)
@@ -83,7 +85,7 @@ func readCommand(v *invocation, f *flagSet) func(context.Context) error {
 		if f.given("from") {
 			o.from = &from
 		}
-		return v.withFolders(ctx, o.data, o.labels, func(d *folders) error { return v.runRead(ctx, d, o) })
+		return v.withFolders(ctx, o.data, &o.store, o.labels, func(d *folders) error { return v.runRead(ctx, d, o) })
 	}
 }
 

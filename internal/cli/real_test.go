@@ -33,7 +33,7 @@ func TestRealFessScripts(t *testing.T) {
 		t.Skip("KNOWHOW_REAL_FESS is not set; run .ci/real-fess")
 	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "../../.ci/real-fess.d/acceptance/" + os.Getenv("KNOWHOW_REAL_FESS_SETUP"),
+		Dir:                 "../../.ci/real.d/acceptance/" + os.Getenv("KNOWHOW_REAL_FESS_SETUP"),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {

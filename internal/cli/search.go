@@ -44,6 +44,7 @@ Examples:
 // searchOptions are the flags and operands of search.
 type searchOptions struct {
 	data       string
+	store      storeFlags
 	labels     []string
 	words      []string
 	top, start int
@@ -56,6 +57,7 @@ type searchOptions struct {
 func searchCommand(v *invocation, f *flagSet) func(context.Context) error {
 	o := &searchOptions{}
 	dataFlag(f, &o.data)
+	o.store.define(f)
 	labelFlag(f, &o.labels)
 	f.Int(&o.top, flag{Name: "top", Value: "N", Default: strconv.Itoa(folderPage), Help: "number of documents to show"}, 1, search.MaxNum)
 	f.Int(&o.start, flag{Name: "start", Value: "N", Default: "0", Help: "number of documents to skip"}, 0, search.Window-1)
@@ -69,7 +71,7 @@ func searchCommand(v *invocation, f *flagSet) func(context.Context) error {
 		if strings.TrimSpace(strings.Join(o.words, " ")) == "" {
 			return v.usagef("QUERY is missing")
 		}
-		return v.withFolders(ctx, o.data, o.labels, func(d *folders) error { return v.runSearch(ctx, d, o) })
+		return v.withFolders(ctx, o.data, &o.store, o.labels, func(d *folders) error { return v.runSearch(ctx, d, o) })
 	}
 }
 
@@ -85,9 +87,12 @@ type folders struct {
 	server  *mcpserver.Server // has the tools
 }
 
-// withFolders opens the index and calls f with those of its sources that have
-// one of the labels, or with all of them if there are no labels.
-func (v *invocation) withFolders(ctx context.Context, data string, labels []string, f func(*folders) error) error {
+// withFolders opens the index or the store and calls f with those of its sources
+// that have one of the labels, or with all of them if there are no labels.
+func (v *invocation) withFolders(ctx context.Context, data string, store *storeFlags, labels []string, f func(*folders) error) error {
+	if store.address != "" {
+		return v.withStoredFolders(ctx, store, labels, f)
+	}
 	dir, err := dataFolder(v.Env, data)
 	if err != nil {
 		return err
@@ -99,11 +104,30 @@ func (v *invocation) withFolders(ctx context.Context, data string, labels []stri
 	if err != nil {
 		return err
 	}
-	d, err := v.openFolders(ctx, x, labels)
+	d, err := v.openFolders(ctx, x, x, labels)
 	if err == nil {
 		err = f(d)
 	}
 	return errors.Join(err, x.Close())
+}
+
+// withStoredFolders is withFolders for the sources of all data folders whose
+// documents are in a store.
+func (v *invocation) withStoredFolders(ctx context.Context, store *storeFlags, labels []string, f func(*folders) error) error {
+	s, err := store.open(nil, 0, v.warnings())
+	if err != nil {
+		return err
+	}
+	d, err := v.openFolders(ctx, storedFolders{Store: s}, s, labels)
+	if err == nil {
+		err = f(d)
+	}
+	return errors.Join(explainStore(err), s.Close())
+}
+
+// A sourceLister lists sources.
+type sourceLister interface {
+	Sources(ctx context.Context) ([]document.Source, error)
 }
 
 // nothingIndexed returns the error for a data folder without sources.
@@ -111,9 +135,9 @@ func (v *invocation) nothingIndexed() error {
 	return &hintError{errors.New("nothing is indexed yet"), fmt.Sprintf("Index a folder with: %s serve FOLDER", v.Program)}
 }
 
-// openFolders is withFolders with an open index.
-func (v *invocation) openFolders(ctx context.Context, x *index.Index, labels []string) (*folders, error) {
-	sources, err := x.Sources(ctx)
+// openFolders is withFolders with an open service, and what lists its sources.
+func (v *invocation) openFolders(ctx context.Context, service scope.Service, list sourceLister, labels []string) (*folders, error) {
+	sources, err := list.Sources(ctx)
 	switch {
 	case err != nil:
 		return nil, err
@@ -128,8 +152,8 @@ func (v *invocation) openFolders(ctx context.Context, x *index.Index, labels []s
 	if len(labels) > 0 {
 		sources = slices.DeleteFunc(sources, func(s document.Source) bool { return !slices.Contains(labels, s.Label) })
 	}
-	s := &serving{invocation: v, o: &serveOptions{groups: []fessmcp.Group{fessmcp.SearchTools}}, index: x, sources: sources}
-	s.backend = scope.New(x, s.labels()...)
+	s := &serving{invocation: v, o: &serveOptions{groups: []fessmcp.Group{fessmcp.SearchTools}}, sources: sources}
+	s.backend = scope.New(service, s.labels()...)
 	domain := s.mainDomain()
 	domain.ID, domain.Label = toolDomain, ""
 	if len(sources) == 1 {

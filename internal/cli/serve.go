@@ -13,6 +13,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/embed"
+	"knowhow/internal/errkind"
 	"knowhow/internal/fessmcp"
 	"knowhow/internal/index"
 	"knowhow/internal/indexing"
@@ -20,6 +21,7 @@ import (
 	"knowhow/internal/kb"
 	"knowhow/internal/kbmcp"
 	"knowhow/internal/mcpserver"
+	"knowhow/internal/opensearch"
 	"knowhow/internal/search/scope"
 	"knowhow/internal/source"
 	"knowhow/internal/terminal"
@@ -57,9 +59,53 @@ func (v *invocation) runServe(ctx context.Context, o *serveOptions) (err error) 
 		return err
 	}
 	s.index, s.sources = x, sources
+	if s.store, err = o.store.open(queries, wait, s.log); err == nil && s.store != nil {
+		err = s.openStore(ctx, queries != nil)
+	}
+	if err != nil {
+		return errors.Join(err, x.Close())
+	}
+	options := kb.Options{Index: x, Dir: o.data, Sources: s.labels(), MaxUpload: o.maxUpload, Version: version(), Log: s.log}
 	s.backend = scope.New(x, s.labels()...)
-	s.base = kb.NewLocal(kb.Options{Index: x, Dir: o.data, Sources: s.labels(), MaxUpload: o.maxUpload, Version: version(), Log: s.log})
+	if s.store != nil {
+		options.Store = s.store
+		s.backend = scope.New(storedFolders{s.store, x}, s.labels()...)
+		defer s.store.Close() // never fails
+	}
+	s.base = kb.NewLocal(options)
 	return errors.Join(s.run(ctx), x.Close())
+}
+
+// openStore connects to the store and claims the sources there. If the store
+// cannot be reached now, the sources are claimed before they are indexed.
+func (s *serving) openStore(ctx context.Context, meaning bool) error {
+	if err := s.connect(ctx, s.store, meaning); err != nil {
+		return err
+	}
+	err := claimSources(ctx, s.store, s.o.data, s.sources)
+	if errkind.Retryable(err) {
+		return nil
+	}
+	return err
+}
+
+// A claimingSink is a store in which a source is claimed before it is indexed.
+type claimingSink struct {
+	*opensearch.Store
+	s *serving
+}
+
+// Stamps returns the stamps of the files of a source. It fails if the source
+// cannot be claimed.
+func (c claimingSink) Stamps(ctx context.Context, label string) (map[string]document.Stamp, error) {
+	for _, src := range c.s.sources {
+		if src.Label == label {
+			if err := claimSources(ctx, c.Store, c.s.o.data, []document.Source{src}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return c.Store.Stamps(ctx, label)
 }
 
 // A serving is a running serve command.
@@ -70,7 +116,8 @@ type serving struct {
 	port    int
 	index   *index.Index
 	sources []document.Source // that this process serves
-	backend *scope.Scope      // the part of index that this process serves
+	store   *opensearch.Store // has the documents; nil if they are in index
+	backend *scope.Scope      // the part of the documents that this process serves
 	base    *kb.Local         // the same part, and what users added
 	uploads *kbmcp.Uploads    // that are sent over HTTP; nil for none
 	lines   *terminal.Lines   // stderr
@@ -90,9 +137,13 @@ const releaseTime = 300 * time.Millisecond
 // client disconnects.
 func (s *serving) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	indexer := indexing.New(indexing.Options{
-		Index: s.index, Sources: s.current, Dir: s.o.data, Lines: s.lines, Log: s.log, Once: s.o.noWatch,
-	})
+	options := indexing.Options{Index: s.index, Sources: s.current, Dir: s.o.data, Lines: s.lines, Log: s.log, Once: s.o.noWatch}
+	embedding := indexing.EmbedOptions{Index: s.index, Embedder: s.embedder, Labels: s.base.Labels, Lines: s.lines, Log: s.log}
+	if s.store != nil {
+		options.Sink = claimingSink{s.store, s}
+		embedding.Store = s.store
+	}
+	indexer := indexing.New(options)
 	indexer.Prepare(ctx)
 	defer func() { // after background.Wait
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
@@ -110,9 +161,7 @@ func (s *serving) run(ctx context.Context) error {
 			}
 		})
 		if s.embedder != nil {
-			background.Go(func() {
-				indexing.Embed(ctx, indexing.EmbedOptions{Index: s.index, Embedder: s.embedder, Labels: s.base.Labels, Lines: s.lines, Log: s.log})
-			})
+			background.Go(func() { indexing.Embed(ctx, embedding) })
 		}
 	}
 	background.Go(func() { s.base.Run(ctx) })

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"knowhow/internal/document"
+	"knowhow/internal/errkind"
 	"knowhow/internal/fessmcp"
 	"knowhow/internal/httpguard"
 	"knowhow/internal/ignore"
@@ -59,6 +60,7 @@ type serveOptions struct {
 	sources                               []sourceArg
 	next                                  sourceArg // flags for the next source
 	model                                 serveModel
+	store                                 storeFlags
 }
 
 // A sourceArg is a source on the command line.
@@ -98,8 +100,8 @@ func addPattern(list **[]string, pattern string) error {
 		**list = nil
 		return nil
 	}
-	if strings.ContainsAny(pattern, "\r\n") || ignore.Parse(pattern).Empty() {
-		return errors.New(`want a pattern in the syntax of .gitignore, such as "*.md" or "drafts/"`)
+	if err := ignore.Check(pattern); err != nil {
+		return fmt.Errorf(`want a pattern in the syntax of .gitignore, such as "*.md" or "drafts/" (%s)`, errkind.Message(err))
 	}
 	if **list = append(**list, pattern); len(**list) > maxPatterns {
 		return fmt.Errorf("want at most %d patterns for a source", maxPatterns)
@@ -117,6 +119,7 @@ func (o *serveOptions) define(f *flagSet) {
 	})
 	f.Choice(&o.transport, flag{Name: "transport", Help: "how clients connect; with stdio the server serves the one client that started it"}, "http", "stdio")
 	dataFlag(f, &o.data)
+	o.store.define(f)
 	f.Func(flag{Name: "label", Value: "NAME", Help: "label of the source that follows"}, func(s string) error {
 		if o.next.label = s; !source.ValidLabel(s) {
 			return errors.New(`want letters, digits, "_", "." and "-" only`)

@@ -38,14 +38,16 @@ func dataFlag(f *flagSet, dir *string) {
 // sourcesCommand lists the sources or removes one.
 func sourcesCommand(v *invocation, f *flagSet) func(context.Context) error {
 	var data string
+	var store storeFlags
 	var words []string
 	dataFlag(f, &data)
+	store.define(f)
 	f.operand = func(arg string) error { words = append(words, arg); return nil }
-	return func(ctx context.Context) error { return v.runSources(ctx, data, words) }
+	return func(ctx context.Context) error { return v.runSources(ctx, data, &store, words) }
 }
 
 // runSources lists the sources or removes one, according to words.
-func (v *invocation) runSources(ctx context.Context, data string, words []string) error {
+func (v *invocation) runSources(ctx context.Context, data string, store *storeFlags, words []string) error {
 	switch {
 	case len(words) == 0, len(words) == 1 && words[0] == "list", len(words) == 2 && words[0] == "rm":
 	case words[0] == "rm":
@@ -63,18 +65,28 @@ func (v *invocation) runSources(ctx context.Context, data string, words []string
 	if err != nil {
 		return err
 	}
+	removed := 0 // documents in the store
+	if store.address != "" && len(words) == 2 {
+		var err error
+		if removed, err = v.removeStoredSource(ctx, store, words[1]); err != nil {
+			return err
+		}
+	}
 	if !fileExists(filepath.Join(dir, index.FileName)) {
-		if len(words) == 2 {
+		switch {
+		case len(words) < 2:
+			return v.noSources()
+		case store.address == "":
 			return unknownLabel(words[1])
 		}
-		return v.noSources()
+		return v.sourceRemoved(words[1], removed)
 	}
 	x, err := index.Open(ctx, index.Options{Dir: dir, Log: v.warnings()})
 	if err != nil {
 		return err
 	}
 	if len(words) == 2 {
-		err = v.removeSource(ctx, x, words[1])
+		err = v.removeSource(ctx, x, words[1], removed, store.address != "")
 	} else {
 		err = v.listSources(ctx, x)
 	}
@@ -116,21 +128,41 @@ func (v *invocation) listSources(ctx context.Context, x *index.Index) error {
 	return w.Flush()
 }
 
-// removeSource removes a source and its documents from the index.
-func (v *invocation) removeSource(ctx context.Context, x *index.Index, label string) error {
+// removeSource removes a source and its documents from the index. removed is the
+// number of documents that were removed from the store, if there is one.
+func (v *invocation) removeSource(ctx context.Context, x *index.Index, label string, removed int, stored bool) error {
 	stats, err := x.Stats(ctx)
 	if err != nil {
 		return err
 	}
 	err = x.RemoveSource(ctx, label)
-	if errors.Is(err, errkind.NotFound) {
+	if errors.Is(err, errkind.NotFound) && !stored {
 		return unknownLabel(label)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errkind.NotFound) {
 		return err
 	}
-	_, err = fmt.Fprintf(v.stdout, "removed source %s and %s from the index; the files are unchanged\n",
-		label, terminal.Plural(stats.ByLabel[label].Documents, "document"))
+	return v.sourceRemoved(label, removed+stats.ByLabel[label].Documents)
+}
+
+// removeStoredSource removes a source and its documents from a store, and returns
+// how many there were.
+func (v *invocation) removeStoredSource(ctx context.Context, store *storeFlags, label string) (int, error) {
+	s, err := store.open(nil, 0, v.warnings())
+	if err != nil {
+		return 0, err
+	}
+	defer s.Close() // never fails
+	n, err := s.RemoveSource(ctx, label)
+	if errors.Is(err, errkind.NotFound) {
+		return 0, unknownLabel(label)
+	}
+	return n, explainStore(err)
+}
+
+// sourceRemoved prints that a source was removed.
+func (v *invocation) sourceRemoved(label string, documents int) error {
+	_, err := fmt.Fprintf(v.stdout, "removed source %s and %s from the index; the files are unchanged\n", label, terminal.Plural(documents, "document"))
 	return err
 }
 

@@ -36,6 +36,7 @@ Examples:
 // statusOptions are the flags of status.
 type statusOptions struct {
 	data          string
+	store         storeFlags
 	labels        []string
 	leftOut, json bool
 }
@@ -44,6 +45,7 @@ type statusOptions struct {
 func statusCommand(v *invocation, f *flagSet) func(context.Context) error {
 	o := &statusOptions{}
 	dataFlag(f, &o.data)
+	o.store.define(f)
 	f.List(&o.labels, flag{Name: "label", Value: "NAME", Help: "show only the source with this label"})
 	f.Bool(&o.leftOut, flag{Name: "left-out", Help: "list the files and folders that are left out, with the reasons"})
 	f.Bool(&o.json, flag{Name: "json", Help: "print JSON"})
@@ -100,12 +102,18 @@ func (v *invocation) runStatus(ctx context.Context, o *statusOptions) error {
 	}
 	var sources []sourceStatus
 	var stats index.Stats
+	var stored *storeStatus
+	if o.store.address != "" {
+		if stored, err = v.storeStatus(ctx, &o.store); err != nil {
+			return err
+		}
+	}
 	if fileExists(filepath.Join(dir, index.FileName)) {
 		x, err := index.Open(ctx, index.Options{Dir: dir, Log: v.warnings()})
 		if err != nil {
 			return err
 		}
-		sources, stats, err = sourceStatuses(ctx, x, o)
+		sources, stats, err = sourceStatuses(ctx, x, o, stored)
 		if err := errors.Join(err, x.Close()); err != nil {
 			return err
 		}
@@ -124,13 +132,14 @@ func (v *invocation) runStatus(ctx context.Context, o *statusOptions) error {
 			FileBytes int64          `json:"fileBytes"` // of the index on disk
 			Segments  int            `json:"segments"`
 			Vectors   *vectorStatus  `json:"vectors,omitempty"`
+			Store     *storeStatus   `json:"store,omitempty"`
 			Sources   []sourceStatus `json:"sources"`
-		}{dir, stats.Documents, stats.TextBytes, stats.FileBytes, stats.Segments, vectorsOf(stats), append([]sourceStatus{}, sources...)})
+		}{dir, stats.Documents, stats.TextBytes, stats.FileBytes, stats.Segments, vectorsOf(stats), stored, append([]sourceStatus{}, sources...)})
 		if err == nil {
 			_, err = fmt.Fprintf(v.stdout, "%s\n", text)
 		}
 		return err
-	case len(sources) == 0:
+	case len(sources) == 0 && stored == nil:
 		return v.noSources()
 	case o.leftOut:
 		return v.printLeftOut(sources)
@@ -142,6 +151,9 @@ func (v *invocation) runStatus(ctx context.Context, o *statusOptions) error {
 	}
 	fmt.Fprintf(w, "index\t%s\t%s on disk\t%s\t%s\n", terminal.Plural(stats.Documents, "document"), byteSize(stats.FileBytes),
 		terminal.Plural(stats.Segments, "segment"), sanitize.Escape(dir))
+	if stored != nil {
+		stored.print(w)
+	}
 	if n := vectorsOf(stats); n != nil {
 		fmt.Fprintf(w, "vectors\t%d of %s\n", n.Done, terminal.Plural(n.Total, "passage"))
 	}
@@ -185,8 +197,9 @@ func vectorsOf(s index.Stats) *vectorStatus {
 	return &vectorStatus{s.Vectors, s.Chunks}
 }
 
-// sourceStatuses returns what is indexed of the sources that o selects.
-func sourceStatuses(ctx context.Context, x *index.Index, o *statusOptions) ([]sourceStatus, index.Stats, error) {
+// sourceStatuses returns what is indexed of the sources that o selects. Their
+// documents are in a store unless stored is nil.
+func sourceStatuses(ctx context.Context, x *index.Index, o *statusOptions, stored *storeStatus) ([]sourceStatus, index.Stats, error) {
 	stats, err := x.Stats(ctx)
 	if err != nil {
 		return nil, stats, err
@@ -198,6 +211,10 @@ func sourceStatuses(ctx context.Context, x *index.Index, o *statusOptions) ([]so
 	processes, err := indexing.Processes(ctx, x)
 	if err != nil {
 		return nil, stats, err
+	}
+	byLabel := stats.ByLabel
+	if stored != nil {
+		byLabel = stored.byLabel
 	}
 	var sources []sourceStatus
 	for _, src := range known {
@@ -211,8 +228,8 @@ func sourceStatuses(ctx context.Context, x *index.Index, o *statusOptions) ([]so
 		s := sourceStatus{
 			Label: src.Label, Path: src.Path, Description: src.Description,
 			Include: src.Rules.Include, Exclude: src.Rules.Exclude, NoIgnore: src.Rules.NoIgnore,
-			Documents: stats.ByLabel[src.Label].Documents, TextBytes: stats.ByLabel[src.Label].TextBytes,
-			LeftOut: left.Counts, Languages: stats.ByLabel[src.Label].Languages,
+			Documents: byLabel[src.Label].Documents, TextBytes: byLabel[src.Label].TextBytes,
+			LeftOut: left.Counts, Languages: byLabel[src.Label].Languages,
 		}
 		if n := s.Languages[""]; n > 0 {
 			delete(s.Languages, "")

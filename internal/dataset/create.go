@@ -101,6 +101,7 @@ func Create(ctx context.Context, o CreateOptions) (*Created, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("creating the folder of the datasets: %w", err)
 	}
+	removeLeftovers(o.Dir)
 	target, exists, err := o.target()
 	if err != nil {
 		return nil, err
@@ -109,11 +110,11 @@ func Create(ctx context.Context, o CreateOptions) (*Created, error) {
 	if err := b.read(ctx); err != nil {
 		return nil, err
 	}
-	removeStale(o.Dir, o.ID)
-	temp, err := os.MkdirTemp(o.Dir, tempPrefix(o.ID)+"*")
+	temp, release, err := makeTemp(o.Dir, o.ID)
 	if err != nil {
-		return nil, fmt.Errorf("creating a temporary folder: %w", err)
+		return nil, err
 	}
+	defer release()
 	if err := b.write(ctx, temp); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(temp))
 	}
@@ -252,10 +253,15 @@ func (b *builder) unique(name string, i int) string {
 
 // documents returns the documents in a file, with chunks for a model. It records
 // where the text of a file begins.
-func (b *builder) documents(ctx context.Context, data []byte, known document.Document) ([]*document.Document, error) {
-	var docs []*document.Document
+func (b *builder) documents(ctx context.Context, data []byte, known document.Document) (docs []*document.Document, left []ingest.Skipped, err error) {
 	in := extract.Input{Name: known.Path, MediaType: known.MIMEType, Data: data}
-	err := extract.Parts(ctx, in, func(string) bool { return true }, func(p extract.Part) error {
+	err = extract.Parts(ctx, in, func(string) bool { return true }, func(p extract.Part) error {
+		if s, ok := ingest.SkippedPart(known.Path, p); ok {
+			left = append(left, s)
+		}
+		if p.Err != nil {
+			return nil
+		}
 		d := known
 		if p.Name != "" {
 			d.Path += "/" + p.Name
@@ -267,7 +273,7 @@ func (b *builder) documents(ctx context.Context, data []byte, known document.Doc
 		docs = append(docs, b.document(d, p.Text, line))
 		return nil
 	})
-	return docs, err
+	return docs, left, err
 }
 
 func (b *builder) document(d document.Document, text *extract.Text, line int) *document.Document {
@@ -523,25 +529,6 @@ func writeFile(name string, write func(w *bufio.Writer) error) error {
 		return fmt.Errorf("writing the dataset: %w", err)
 	}
 	return nil
-}
-
-// tempPrefix returns how the names of temporary folders for a dataset begin.
-// Hidden folders are not datasets.
-func tempPrefix(id string) string { return "." + id + ".new-" }
-
-// removeStale removes temporary folders that a process left behind which was
-// killed more than a day ago.
-func removeStale(dir, id string) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		info, err := e.Info()
-		if err == nil && e.IsDir() && strings.HasPrefix(e.Name(), tempPrefix(id)) && time.Since(info.ModTime()) > 24*time.Hour {
-			_ = os.RemoveAll(filepath.Join(dir, e.Name())) // it is only in the way
-		}
-	}
 }
 
 // findFolder returns the path of the first folder whose manifest has an id. The

@@ -33,26 +33,42 @@ func install(temp, target string, exists bool) (kept []string, err error) {
 		}
 		return nil, nil
 	}
+	release, ok, err := lockFolder(target) // it becomes a temporary folder
+	defer release()
+	if !ok && err == nil {
+		return nil, errors.Join(fmt.Errorf("another process is replacing the dataset in %s, try again: %w", target, errkind.Conflict), os.RemoveAll(temp))
+	}
 	own := ownFiles(target)
 	old, err := swap(temp, target)
 	if err != nil {
 		return nil, fmt.Errorf("replacing the dataset: %w", errors.Join(err, os.RemoveAll(temp)))
 	}
+	if kept, err = moveOthers(old, target, own); err != nil {
+		return kept, fmt.Errorf("the new dataset is in its place, but the old one could not be removed: %w", err)
+	}
+	return kept, nil
+}
+
+// moveOthers removes the files of a dataset, by name, from the folder old, and
+// moves its other files to the folder target, except those that are there
+// already. "" is no folder: the other files stay. It returns the names of the
+// files that it moved.
+func moveOthers(old, target string, own []string) (kept []string, err error) {
 	for _, name := range own {
 		if err := os.Remove(filepath.Join(old, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("the new dataset is in its place, but the old one could not be removed: %w", err)
+			return nil, err
 		}
 	}
 	for _, name := range remaining(old) {
 		to := filepath.Join(target, name)
-		if _, err := os.Lstat(to); err == nil {
+		if _, err := os.Lstat(to); err == nil || target == "" {
 			continue
 		}
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			return kept, fmt.Errorf("keeping %s of the replaced dataset: %w", name, err)
+			return kept, err
 		}
 		if err := os.Rename(filepath.Join(old, name), to); err != nil {
-			return kept, fmt.Errorf("keeping %s of the replaced dataset: %w", name, err)
+			return kept, err
 		}
 		kept = append(kept, name)
 	}
@@ -67,7 +83,7 @@ func swap(temp, target string) (old string, err error) {
 	if exchange(temp, target) == nil {
 		return temp, nil
 	}
-	old = temp + ".old"
+	old = temp + oldSuffix
 	if err := os.Rename(target, old); err != nil {
 		return "", err
 	}
@@ -85,6 +101,7 @@ func Delete(dir, id string) (kept []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	removeLeftovers(dir)
 	folder, err := findFolder(dir, id)
 	if errors.Is(err, errkind.NotFound) {
 		folder, err = badFolder(dir, id)

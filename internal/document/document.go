@@ -53,6 +53,34 @@ type Document struct {
 	Stamp Stamp // state of the original when it was read
 }
 
+// A Record is what a store keeps of a document besides its text.
+type Record struct {
+	Number     int64 // of the document in its store; is never used for another document
+	ID         string
+	Label      string
+	Path       string
+	FromSource bool // see [Document]
+	SourcePath string
+	Type       string
+	Title      string
+	Filename   string
+	Hash       string // of the text
+	TextSize   int64  // in bytes
+	Tags       []string
+	Created    time.Time
+	Updated    time.Time // when it was last stored or tagged
+}
+
+// A RecordFilter selects documents. Nil lists and an empty SourcePath select
+// all.
+type RecordFilter struct {
+	Labels     []string // one of them
+	Tags       []string // all of them; also tags of labels
+	SourcePath string
+	Limit      int
+	Offset     int
+}
+
 // A Chunk is a part of a document's text that is indexed as one unit.
 type Chunk struct {
 	Offset  int    // first byte in Text

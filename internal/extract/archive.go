@@ -2,7 +2,6 @@ package extract
 
 import (
 	"archive/zip"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -33,26 +32,22 @@ const (
 type archive struct {
 	ctx     context.Context
 	parts   map[string]*zip.File // by partKey
-	left    int64                // bytes that may still be unpacked
-	damaged bool                 // a part could not be read to its end
+	left    int64                // bytes that may still be unpacked; negative after more
+	damaged bool                 // a part is missing or could not be read to its end
 }
 
 // openArchive reads the directory of an archive. what names the document in
 // errors.
 func openArchive(ctx context.Context, data []byte, what string) (*archive, error) {
-	// This counts the entries of the directory, and very rarely more.
-	if bytes.Count(data, []byte("PK\x01\x02")) > maxPackageParts {
-		return nil, tooLarge(what, fmt.Sprintf("more than %d parts", maxPackageParts))
-	}
-	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	files, err := openZip(data, what, maxPackageParts)
 	if err != nil {
-		return nil, damaged(what)
+		return nil, err
 	}
 	a := &archive{
-		ctx: ctx, parts: make(map[string]*zip.File, len(z.File)),
+		ctx: ctx, parts: make(map[string]*zip.File, len(files)),
 		left: min(minPackageBytes+packageBytesPerByte*int64(len(data)), maxPackageBytes),
 	}
-	for _, f := range z.File {
+	for _, f := range files {
 		if key := partKey(f.Name); a.parts[key] == nil {
 			a.parts[key] = f
 		}
@@ -80,7 +75,7 @@ func (a *archive) open(name string) io.Reader {
 		return strings.NewReader("")
 	}
 	// Close of these readers releases nothing but memory.
-	return &partReader{a: a, r: r}
+	return &partReader{a, unpacker{a.ctx, r, &a.left}}
 }
 
 // read returns a small part, such as a list of parts.
@@ -92,26 +87,23 @@ func (a *archive) read(name string) string {
 // xml returns a reader of the elements of a part.
 func (a *archive) xml(name string) *xmlReader { return newXMLReader(a.open(name)) }
 
+// required returns a reader of the elements of a part that the document must
+// contain.
+func (a *archive) required(name string) *xmlReader {
+	a.damaged = a.damaged || !a.has(name)
+	return a.xml(name)
+}
+
 // A partReader reads one part within the limits of the archive.
 type partReader struct {
 	a *archive
-	r io.Reader
+	unpacker
 }
-
-// errUnpacked reports that an archive expands to more bytes than are read.
-var errUnpacked = fmt.Errorf("it expands to far more bytes than documents of its size: %w", errkind.TooLarge)
 
 // Read implements [io.Reader].
 func (p *partReader) Read(b []byte) (int, error) {
-	if err := p.a.ctx.Err(); err != nil {
-		return 0, err
-	}
-	if p.a.left <= 0 {
-		return 0, errUnpacked
-	}
-	n, err := p.r.Read(b[:min(int64(len(b)), pieceLen, p.a.left)])
-	p.a.left -= int64(n)
-	if err != nil && err != io.EOF {
+	n, err := p.unpacker.Read(b)
+	if err != nil && err != io.EOF && p.a.left >= 0 && p.a.ctx.Err() == nil {
 		p.a.damaged = true
 	}
 	return n, err
@@ -123,7 +115,7 @@ func (a *archive) err(f *flow, what string) error {
 	switch {
 	case f.err != nil:
 		return fmt.Errorf("%s: %w", what, f.err)
-	case a.left <= 0:
+	case a.left < 0:
 		return fmt.Errorf("%s: %w", what, errUnpacked)
 	case a.damaged && len(f.buf) == 0:
 		return damaged(what)
@@ -177,10 +169,22 @@ func tooLarge(what, limit string) error {
 	return fmt.Errorf("%s with %s: split it: %w", what, limit, errkind.TooLarge)
 }
 
+// ErrLocked is wrapped by the errors for documents with a password or with copy
+// protection. It is of kind [errkind.Unsupported].
+var ErrLocked error = lockedError{}
+
+type lockedError struct{}
+
+// Error returns the text of the kind.
+func (lockedError) Error() string { return errkind.Unsupported.Error() }
+
+// Unwrap returns the kind.
+func (lockedError) Unwrap() error { return errkind.Unsupported }
+
 // errProtected is the error for a book with digital rights management.
-var errProtected = fmt.Errorf("its text is encrypted (copy protection), which cannot be read: %w", errkind.Unsupported)
+var errProtected = fmt.Errorf("its text is encrypted (copy protection), which cannot be read: %w", ErrLocked)
 
 // locked returns the error for an encrypted document.
 func locked(what string) error {
-	return fmt.Errorf("%s with a password: save a copy without it: %w", what, errkind.Unsupported)
+	return fmt.Errorf("%s with a password: save a copy without it: %w", what, ErrLocked)
 }

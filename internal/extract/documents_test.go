@@ -372,6 +372,10 @@ func TestUnreadableDocuments(t *testing.T) {
 		{"a.docx", nil, errkind.Corrupt, "damaged (empty) Word document: save or download it again"},
 		{"a.odp", nil, errkind.Corrupt, "damaged (empty) OpenDocument presentation: save or download it again"},
 		{"a.docx", docx[:len(docx)/2], errkind.Corrupt, "damaged Word document: save or download it again"},
+		{"a", docx[:len(docx)/2], errkind.Corrupt, "damaged ZIP archive: save or download it again"},
+		{"a.docx", packageOf(t, "[Content_Types].xml", `<Override PartName="/word/document.xml" ContentType="x.wordprocessingml.x"/>`, "_rels/.rels", `<Relationship Type="x/officeDocument" Target="word/document.xml"/>`),
+			errkind.Corrupt, "damaged Word document: save or download it again"},
+		{"a.epub", packageOf(t, "mimetype", "application/epub+zip", "META-INF/container.xml", `<rootfile full-path="o.opf"/>`), errkind.Corrupt, "damaged EPUB book: save or download it again"},
 		{"a.docx", []byte("\x00\x01\x02\x03"), errkind.Corrupt, "damaged Word document: save or download it again"},
 		{"a.pptx", packageOf(t, "other", "x"), errkind.Corrupt, "damaged PowerPoint presentation: save or download it again"},
 		{"a.docx", ole("EncryptedPackage"), errkind.Unsupported, "office document with a password: save a copy without it"},
@@ -423,7 +427,7 @@ func TestHostileDocuments(t *testing.T) {
 		"external entity":         {Input{Name: "a.docx", Data: packageOf(t, "_rels/.rels", `<Relationship Type="x/officeDocument" Target="word/d.xml"/>`, "[Content_Types].xml", "", "word/d.xml", `<!DOCTYPE l [<!ENTITY a SYSTEM "file:///etc/passwd">]><w:body>`+paragraphs("&a;")+`</w:body>`)}, ""},
 		"lists without a header":  {Input{Name: "a.csv", Data: bytes.Repeat([]byte(`,`), 1<<20)}, ""},
 		"open quotes":             {Input{Name: "a.csv", Data: bytes.Repeat([]byte("\"a,\n"), 1<<18)}, ""},
-		"parts":                   {Input{Name: "a.docx", Data: bytes.Repeat([]byte("PK\x03\x04PK\x01\x02"), 1<<17)}, "more than 50000 parts"},
+		"parts":                   {Input{Name: "a.docx", Data: bytes.Repeat([]byte("PK\x03\x04PK\x01\x02"), 1<<17)}, "more than 50000 files"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats

@@ -55,7 +55,7 @@ func readDOCX(a *archive, f *flow, main string) string {
 			d.readNotes(strings.TrimSuffix(r.kind, "s"), r.target)
 		}
 	}
-	x := a.xml(main)
+	x := a.required(main)
 	for f.more(x) {
 		if x.starts("body") {
 			d.blocks(x, nil)

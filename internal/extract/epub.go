@@ -49,7 +49,7 @@ func readPackage(a *archive) bookPackage {
 	items := map[string]string{} // part by id
 	contents := ""               // part with the table of contents
 	isContents := map[string]bool{}
-	for x := a.xml(opf); x.next() && len(items) < maxChapters && len(p.spine) < maxChapters; {
+	for x := a.required(opf); x.next() && len(items) < maxChapters && len(p.spine) < maxChapters; {
 		switch {
 		case x.starts("title") && p.title == "":
 			p.title = x.content(4 * maxTitle)
@@ -115,6 +115,7 @@ func encryptedParts(a *archive) map[string]bool {
 
 // chapter adds a chapter, an HTML page.
 func chapter(a *archive, f *flow, part, title string) {
+	a.damaged = a.damaged || !a.has(part)
 	data, err := io.ReadAll(io.LimitReader(a.open(part), maxFlow))
 	if err != nil && len(data) == 0 || !f.room(len(data)/4) {
 		return

@@ -53,6 +53,7 @@ type Input struct {
 	Single bool
 
 	nesting nesting
+	cut     bool // the end of Data is missing
 }
 
 // A Text is the readable part of a document. All strings are valid UTF-8
@@ -66,6 +67,7 @@ type Text struct {
 	FileType  string // Fess's name for it: "html", "pdf", "txt" for prose, "others" for code and data
 	Headings  []Heading
 	Pages     []Page // of a PDF or a presentation, in order; nil for other documents
+	Damaged   bool   // a part of the document is missing or cannot be read
 	Canonical string // absolute http or https URL in an HTML page's canonical link; "" if there is none
 }
 
@@ -139,7 +141,10 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 		}
 		return extract(ctx, file)
 	case f.kind == kindZip:
-		return nil, unsupported("ZIP archive: unpack it")
+		if _, err := openZip(in.Data, "ZIP archive", maxParts); err != nil {
+			return nil, err
+		}
+		return nil, errNoDocument
 	case f.kind == kindMail:
 		err = extractMail(ctx, t, in)
 	case f.kind == kindMailbox:
@@ -179,6 +184,7 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 		t.Title = t.Headings[0].Text
 	}
 	t.Title = shorten(t.Title, maxTitle)
+	t.Damaged = t.Damaged || in.cut
 	t.Lang = language(t.Body, t.Lang)
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -188,17 +194,18 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 
 // Supported reports whether Extract supports a file with this name whose first
 // bytes, up to 512, are head. A file with an unknown extension is supported if
-// it looks like text, and so is an empty file.
+// it looks like text. So are an empty file, and a damaged one of a format that
+// Extract reads.
 func Supported(name string, head []byte) bool {
 	f, err := formatOf(Input{Name: name, Data: head[:min(len(head), sniffLen)]})
 	if err == nil && f.kind == kindGzip {
 		data, ok := gunzipHead(head)
 		if !ok {
-			return false
+			return true
 		}
 		_, err = formatOf(Input{Name: gunzipName(name), Data: data})
 	}
-	return err == nil
+	return err == nil || errors.Is(err, errkind.Corrupt)
 }
 
 // unsupported returns the error for an unsupported format.

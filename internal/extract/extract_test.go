@@ -113,7 +113,7 @@ func TestExtractRefuses(t *testing.T) {
 		{Input{Name: "a.pdf", Data: []byte("<html>404")}, "PDF"},
 		{Input{Name: "a.pdf"}, "PDF"},
 		{Input{Name: "report", MediaType: "application/pdf", Data: []byte("x")}, "PDF"},
-		{Input{Name: "a.bin", Data: []byte("PK\x03\x04abc")}, "ZIP"},
+		{Input{Name: "a.bin", Data: zipOf(t, zipFile{"a.txt", "a"})}, "ZIP"},
 		{Input{Name: "a.pages", Data: []byte("PK\x03\x04abc")}, "Pages"},
 		{Input{Name: "a.doc", Data: []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1abcd")}, "old format"},
 		{Input{Name: "photo.JPG", Data: []byte("text in truth")}, "image"},
@@ -186,7 +186,10 @@ func TestSupported(t *testing.T) {
 		{"a.png", "\x89PNG\r\n\x1a\n", false},
 		{"a.exe", "MZ", false},
 		{"a", "\x7fELF\x02\x01", false},
-		{"a.gz", "\x1f\x8b\x08", false},
+		{"a.gz", "\x1f\x8b\x08", true}, // damaged
+		{"a.gz", "\x00\x01\x02", true}, // likewise
+		{"a.zip", "\x00\x01\x02", true},
+		{"a.bin", "\x00\x01\x02", false},
 	}
 	for _, tt := range tests {
 		if got := Supported(tt.name, []byte(tt.head)); got != tt.want {

@@ -133,6 +133,9 @@ func formatOf(in Input) (format, error) {
 		if what := documentNames[ext]; what != "" && IsDocument(in.Name) {
 			return format{}, damaged(what)
 		}
+		if what := packedNames[ext]; what != "" {
+			return format{}, damaged(what)
+		}
 		return format{}, unsupported("binary data of unknown format")
 	}
 	if !known {
@@ -161,8 +164,10 @@ func documentFormat(data []byte, ext string) (format, bool) {
 		if documentNames[ext]+unreadDocuments[ext] != "" {
 			return format{kind: kindPackage}, true
 		}
-		for _, part := range []string{"[Content_Types].xml", "mimetypeapplication/", "META-INF/container.xml", "META-INF/manifest.xml"} {
-			if bytes.Contains(data, []byte(part)) {
+		files, err := openZip(data, "", maxPackageParts)
+		for i := 0; err == nil && i < len(files); i++ {
+			switch partKey(files[i].Name) {
+			case "[content_types].xml", "mimetype", "meta-inf/container.xml", "meta-inf/manifest.xml":
 				return format{kind: kindPackage}, true
 			}
 		}

@@ -74,6 +74,9 @@ var documentNames = map[string]string{
 	".epub": "EPUB book", ".rtf": "RTF document",
 }
 
+// packedNames names the formats of files that are unpacked, by extension.
+var packedNames = map[string]string{".zip": "ZIP archive", ".gz": "gzip file", ".svgz": "gzip file"}
+
 // unreadDocuments names the formats of documents that are not read, by extension,
 // and states what to do.
 var unreadDocuments = map[string]string{

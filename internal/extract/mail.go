@@ -141,11 +141,10 @@ func (m *mail) attachment(name, media, title string, data []byte) error {
 	var t *Text
 	err := unsupported("attached file")
 	if !m.in.Single {
-		sub, nestErr := m.in.inside(name, media, data)
-		if nestErr != nil {
-			return nestErr
+		var sub Input
+		if sub, err = m.in.inside(name, media, data); err == nil {
+			t, err = extract(m.ctx, sub)
 		}
-		t, err = extract(m.ctx, sub)
 	}
 	switch {
 	case m.ctx.Err() != nil:

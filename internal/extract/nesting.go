@@ -35,6 +35,9 @@ type budget struct {
 	parts int
 }
 
+// spent reports whether a limit was exceeded.
+func (b *budget) spent() bool { return b.bytes < 0 || b.parts < 0 }
+
 // budget returns the budget of the outermost file.
 func (in *Input) budget() *budget {
 	if in.nesting.left == nil {
@@ -59,15 +62,13 @@ func (in *Input) inside(name, media string, data []byte) (Input, error) {
 // unpack reads all of r, up to the budget. damaged reports that r ended early;
 // the data before that is returned.
 func (in *Input) unpack(ctx context.Context, r io.Reader) (data []byte, damaged bool, err error) {
-	limit := in.budget().bytes
-	data, err = io.ReadAll(io.LimitReader(reader{ctx, r}, limit+1))
+	data, err = io.ReadAll(&unpacker{ctx, r, &in.budget().bytes})
 	switch {
 	case ctx.Err() != nil:
 		return nil, false, context.Cause(ctx)
-	case int64(len(data)) > limit:
+	case in.budget().spent():
 		return nil, false, fmt.Errorf("it unpacks to more than %d bytes: split it: %w", maxUnpacked, errkind.TooLarge)
 	}
-	in.budget().bytes -= int64(len(data))
 	return data, err != nil, nil
 }
 
@@ -75,16 +76,18 @@ func (in *Input) unpack(ctx context.Context, r io.Reader) (data []byte, damaged 
 func (in *Input) gunzip(ctx context.Context) (Input, error) {
 	z, err := gzip.NewReader(bytes.NewReader(in.Data))
 	if err != nil {
-		return Input{}, fmt.Errorf("gzip file without a valid header: %w", errkind.Corrupt)
+		return Input{}, damaged("gzip file")
 	}
-	data, damaged, err := in.unpack(ctx, z)
+	data, cut, err := in.unpack(ctx, z)
 	if err != nil {
 		return Input{}, err
 	}
-	if damaged && len(data) == 0 {
-		return Input{}, fmt.Errorf("gzip file that cannot be unpacked: %w", errkind.Corrupt)
+	if cut && len(data) == 0 {
+		return Input{}, damaged("gzip file")
 	}
-	return in.inside(gunzipName(in.Name), "", data)
+	file, err := in.inside(gunzipName(in.Name), "", data)
+	file.cut = cut
+	return file, err
 }
 
 // gunzipName returns the name of the file in a gzip file.
@@ -111,29 +114,43 @@ func gunzipHead(head []byte) (data []byte, ok bool) {
 	return data, true
 }
 
-// A Part is a document in a file.
+// A Part is a document in a file, or a file in an archive that cannot be read.
 type Part struct {
-	Name string // inside the file, with forward slashes: a clean relative path; "" if the file is the document
-	Size int64  // bytes of the original
-	*Text
+	Name  string // inside the file, with forward slashes: a clean relative path; "" if the file is the document
+	Size  int64  // bytes of the original
+	*Text        // nil if Err is set
+
+	// Err is an error of Extract, for a file in an archive. With an empty Name, the
+	// end of the file is missing, and there are parts from before.
+	Err error
 }
 
 // Parts calls yield for each document in a file: for the messages of a mailbox,
 // whose names are their numbers, for the files in an archive, and otherwise for
 // the file itself. It leaves out files in an archive for whose names keep
-// returns false, those without text, and damaged ones. yield stops Parts by
-// returning an error, which Parts returns.
+// returns false. yield stops Parts by returning an error, which Parts returns.
 //
 // The errors are those of [Extract]; also of kind [errkind.TooLarge] if the file
 // contains too much, and [errkind.Unsupported] if it contains no document.
 func Parts(ctx context.Context, in Input, keep func(name string) bool, yield func(Part) error) error {
 	n := 0
-	err := in.parts(ctx, "", keep, func(p Part) error { n++; return yield(p) })
+	none := unsupported("archive without documents")
+	err := in.parts(ctx, "", keep, func(p Part) error {
+		switch {
+		case p.Err == nil:
+			n++
+		case errors.Is(p.Err, ErrLocked):
+			none = locked("ZIP archive")
+		case !errors.Is(p.Err, errkind.Unsupported):
+			none = fmt.Errorf("archive without a file that can be read, such as %q: %w", p.Name, p.Err)
+		}
+		return yield(p)
+	})
 	if stop := stopped(ctx); err != nil && stop != nil {
 		err = stop
 	}
 	if err == nil && n == 0 {
-		err = unsupported("archive without documents")
+		err = none
 	}
 	if err != nil {
 		return fmt.Errorf("extracting text: %w", err)
@@ -147,6 +164,12 @@ func (in Input) parts(ctx context.Context, name string, keep func(string) bool, 
 	if err != nil {
 		return err
 	}
+	var t *Text
+	if f.kind == kindPackage {
+		if t, err = extract(ctx, in); err == errNoDocument {
+			f.kind = kindZip
+		}
+	}
 	switch f.kind {
 	case kindGzip:
 		file, err := in.gunzip(ctx)
@@ -155,24 +178,23 @@ func (in Input) parts(ctx context.Context, name string, keep func(string) bool, 
 		}
 		return file.parts(ctx, name, keep, yield)
 	case kindZip:
-		return in.zipped(ctx, func(file string, data []byte) error {
-			file = path.Join(name, file)
-			if !keep(file) {
-				return nil
+		inner := func(file string) string { return path.Join(name, file) }
+		return in.zipped(ctx, func(file string) bool { return keep(inner(file)) }, func(file string, data []byte, err error) error {
+			file = inner(file)
+			if err == nil {
+				var sub Input
+				if sub, err = in.inside(file, "", data); err == nil {
+					err = sub.parts(ctx, file, keep, yield)
+				}
 			}
-			sub, err := in.inside(file, "", data)
-			if err != nil {
+			if err == nil || ctx.Err() != nil || in.budget().spent() || !unreadable(err) {
 				return err
 			}
-			err = sub.parts(ctx, file, keep, yield)
-			if ctx.Err() == nil && (errors.Is(err, errkind.Unsupported) || errors.Is(err, errkind.Corrupt)) {
-				return nil
-			}
-			return err
-		}, func(file string) bool { return keep(path.Join(name, file)) })
+			return yield(Part{Name: file, Size: int64(len(data)), Err: err})
+		})
 	case kindMailbox:
 		n := 0
-		return messages(ctx, in.Data, func(data []byte) error {
+		err := messages(ctx, in.Data, func(data []byte) error {
 			n++
 			sub, err := in.inside("message.eml", "message/rfc822", data)
 			if err != nil {
@@ -182,12 +204,23 @@ func (in Input) parts(ctx context.Context, name string, keep func(string) bool, 
 			if err != nil {
 				return err
 			}
-			return yield(Part{path.Join(name, strconv.Itoa(n)), int64(len(data)), t})
+			return yield(Part{Name: path.Join(name, strconv.Itoa(n)), Size: int64(len(data)), Text: t})
 		})
+		if err == nil && in.cut {
+			err = yield(Part{Name: name, Err: damaged("mailbox whose end is missing")})
+		}
+		return err
+	case kindPackage:
+	default:
+		t, err = extract(ctx, in)
 	}
-	t, err := extract(ctx, in)
 	if err != nil {
 		return err
 	}
-	return yield(Part{name, int64(len(in.Data)), t})
+	return yield(Part{Name: name, Size: int64(len(in.Data)), Text: t})
+}
+
+// unreadable reports whether err is one of Extract for a single file.
+func unreadable(err error) bool {
+	return errors.Is(err, errkind.Unsupported) || errors.Is(err, errkind.Corrupt) || errors.Is(err, errkind.TooLarge)
 }

@@ -57,7 +57,9 @@ func gzipOf(t testing.TB, data []byte) []byte {
 func partsOf(ctx context.Context, in Input) (map[string]string, error) {
 	parts := map[string]string{}
 	err := Parts(ctx, in, func(name string) bool { return !strings.HasSuffix(name, ".skip") }, func(p Part) error {
-		parts[p.Name] = p.Body
+		if p.Err == nil {
+			parts[p.Name] = p.Body
+		}
 		return nil
 	})
 	return parts, err
@@ -107,6 +109,12 @@ func TestParts(t *testing.T) {
 		{"empty archive", Input{Name: "a.zip", Data: zipOf(t)}, nil, errkind.Unsupported},
 		{"archive with a password", Input{Name: "a.zip", Data: encrypted}, nil, errkind.Unsupported},
 		{"truncated archive", Input{Name: "a.zip", Data: zipOf(t, zipFile{"a.txt", "a"})[:40]}, nil, errkind.Corrupt},
+		{"truncated archive with another name", Input{Name: "a.bin", Data: zipOf(t, zipFile{"a.txt", "a"})[:40]}, nil, errkind.Corrupt},
+		{"truncated document with another name", Input{Name: "report", Data: docxOf(t, paragraphs("x"))[:300]}, nil, errkind.Corrupt},
+		{"archive that is damaged at the start", Input{Name: "a.zip", Data: append([]byte("\x00\x01\x02\x03"), zipOf(t, zipFile{"a.txt", "a"})[4:]...)}, nil, errkind.Corrupt},
+		{"gzip that is damaged at the start", Input{Name: "a.txt.gz", Data: append([]byte("\x00\x01\x02\x03"), gzipOf(t, []byte("a"))[4:]...)}, nil, errkind.Corrupt},
+		{"archive of a document that is not compressed", Input{Name: "a.zip", Data: storedZip(t, "a.docx", docxOf(t, paragraphs("x")))}, map[string]string{"a.docx": "x"}, nil},
+		{"archive of damaged files", Input{Name: "a.zip", Data: damageZip(t, zipOf(t, zipFile{"a.txt", "apples"}), "a.txt")}, nil, errkind.Corrupt},
 		{"archives inside each other", Input{Name: "a.zip", Data: nested}, nil, errkind.TooLarge},
 		{"many files", Input{Name: "a.zip", Data: zipOf(t, many...)}, nil, errkind.TooLarge},
 		{"program", Input{Name: "a.jar", Data: zipOf(t, zipFile{"a.txt", "a"})}, nil, errkind.Unsupported},
@@ -139,6 +147,123 @@ func TestParts(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// storedZip returns an archive with one file that is not compressed.
+func storedZip(t testing.TB, name string, data []byte) []byte {
+	t.Helper()
+	return packageOf(t, name, string(data))
+}
+
+// damageZip changes a byte of the packed data of a file in an archive.
+func damageZip(t testing.TB, data []byte, name string) []byte {
+	t.Helper()
+	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data = bytes.Clone(data)
+	for _, f := range z.File {
+		if f.Name != name {
+			continue
+		}
+		at, err := f.DataOffset()
+		if err != nil {
+			t.Fatal(err)
+		}
+		data[at+int64(f.CompressedSize64)/2] ^= 0x55
+	}
+	return data
+}
+
+// encryptZip marks a file in an archive as encrypted.
+func encryptZip(t testing.TB, data []byte, name string) []byte {
+	t.Helper()
+	data = bytes.Clone(data)
+	for sig, at := range map[string]int{"PK\x03\x04": 30, "PK\x01\x02": 46} { // offset of the name (APPNOTE.TXT, 4.3)
+		for i := 0; ; i++ {
+			n := bytes.Index(data[i:], []byte(sig))
+			if n < 0 {
+				break
+			}
+			if i += n; bytes.HasPrefix(data[i+at:], []byte(name)) {
+				data[i+map[int]int{30: 6, 46: 8}[at]] |= 1
+			}
+		}
+	}
+	return data
+}
+
+// The files of an archive that cannot be read are named, and the others are read.
+func TestPartsNamesWhatItLeavesOut(t *testing.T) {
+	data := zipOf(t, zipFile{"good.txt", "good"}, zipFile{"d/bad.txt", "damaged words"}, zipFile{"secret.txt", "secret"}, zipFile{"a.png", "\x89PNG\r\n\x1a\n"},
+		zipFile{"cut.docx", string(docxOf(t, paragraphs("x"))[:200])}, zipFile{"old.doc", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + strings.Repeat("\x00", 600)},
+		zipFile{"long.docx", string(docxOf(t, strings.Repeat("<w:tbl><w:tr><w:tc>", 3000)))}, zipFile{"in.zip", string(damageZip(t, zipOf(t, zipFile{"x.txt", "damaged words"}, zipFile{"y.txt", "inner"}), "x.txt"))},
+		zipFile{"half.docx", string(damageZip(t, docxOf(t, paragraphs("readable"), "footnotes.xml", strings.Repeat("<w:footnote/>", 100)), "word/footnotes.xml"))},
+		zipFile{"deep.zip", string(zipOf(t, zipFile{"a.zip", string(zipOf(t, zipFile{"b.zip", string(zipOf(t, zipFile{"c.zip", string(zipOf(t, zipFile{"d.txt", "d"}))}))}))}))},
+		zipFile{"x.skip", "x"}, zipFile{"last.txt", "last"})
+	data = encryptZip(t, damageZip(t, data, "d/bad.txt"), "secret.txt")
+	got := map[string]string{}
+	err := Parts(t.Context(), Input{Name: "a.zip", Data: data}, func(name string) bool { return !strings.HasSuffix(name, ".skip") }, func(p Part) error {
+		switch {
+		case p.Err != nil:
+			got[p.Name] = "error: " + errkind.Message(p.Err)
+		case p.Damaged:
+			got[p.Name] = p.Body + " (damaged)"
+		default:
+			got[p.Name] = p.Body
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"good.txt": "good", "last.txt": "last", "in.zip/y.txt": "inner", "half.docx": "readable (damaged)",
+		"d/bad.txt":                        "error: damaged file in an archive: save or download it again",
+		"in.zip/x.txt":                     "error: damaged file in an archive: save or download it again",
+		"secret.txt":                       "error: file in an archive with a password: save a copy without it",
+		"a.png":                            "error: image",
+		"cut.docx":                         "error: damaged Word document: save or download it again",
+		"old.doc":                          "error: office document in an old format: save it in a current one",
+		"long.docx":                        "error: Word document: its parts are nested more than 2000 levels deep",
+		"deep.zip/a.zip/b.zip/c.zip/d.txt": "error: more than 4 files are packed one inside the other: unpack it",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What is missing of a damaged file is reported with the text that is left.
+func TestDamaged(t *testing.T) {
+	long := gzipOf(t, bytes.Repeat([]byte("one two\n"), 1000))
+	mbox := "From a@b Mon Jan  1 00:00:00 2024\nFrom: a\nSubject: s\n\n" + strings.Repeat("Hello, hello.\n", 100)
+	for _, tt := range []struct {
+		name string
+		data []byte
+		want bool
+	}{
+		{"a.txt.gz", long, false},
+		{"a.txt.gz", long[:len(long)-4], true},
+		{"a.mbox.gz", gzipOf(t, []byte(mbox)), false},
+		{"a.mbox.gz", gzipOf(t, []byte(mbox))[:80], true},
+		{"a.pdf", []byte(smallPDF + "%%EOF\n"), false}, // repaired, but complete
+		{"a.pdf", []byte(smallPDF), true},
+		{"a.rtf", []byte(`{\rtf1 words}`), false},
+		{"a.rtf", []byte(`{\rtf1 {\b words} and`), true},
+		{"a.docx", docxOf(t, paragraphs("x"), "footnotes.xml", strings.Repeat("<w:footnote/>", 100)), false},
+		{"a.docx", damageZip(t, docxOf(t, paragraphs("x"), "footnotes.xml", strings.Repeat("<w:footnote/>", 100)), "word/footnotes.xml"), true},
+		{"a.xlsx", ooxml(t, "spreadsheetml.sheet", "xl/workbook.xml", `<workbook><sheets><sheet name="S" r:id="rId1"/></sheets></workbook>`, []string{"worksheet", "worksheets/sheet1.xml"}), true},
+	} {
+		damaged := false
+		err := Parts(t.Context(), Input{Name: tt.name, Data: tt.data}, func(string) bool { return true }, func(p Part) error {
+			damaged = damaged || p.Err != nil || p.Text != nil && p.Damaged
+			return nil
+		})
+		if err != nil || damaged != tt.want {
+			t.Errorf("Parts(%s of %d bytes): damaged %v, error %v, want %v", tt.name, len(tt.data), damaged, err, tt.want)
+		}
 	}
 }
 
@@ -284,6 +409,12 @@ func FuzzParts(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
 		err := Parts(t.Context(), Input{Name: name, Data: data}, func(string) bool { return true }, func(p Part) error {
+			if p.Err != nil {
+				if !errors.Is(p.Err, errkind.Unsupported) && !errors.Is(p.Err, errkind.Corrupt) && !errors.Is(p.Err, errkind.TooLarge) || p.Text != nil || !filepath.IsLocal(p.Name) && p.Name != "" {
+					t.Errorf("%s: part %q with the error %v, want one of the documented kinds, and no text", name, p.Name, p.Err)
+				}
+				return nil
+			}
 			if !utf8.ValidString(p.Body) || !utf8.ValidString(p.Title) || strings.ContainsFunc(p.Body, isControl) || strings.ContainsFunc(p.Title, func(r rune) bool { return isControl(r) || r == '\n' }) {
 				t.Errorf("%s: text %q with the title %q has control characters or is not UTF-8", name, p.Body, p.Title)
 			}

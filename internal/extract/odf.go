@@ -23,7 +23,7 @@ type odf struct {
 func readODF(a *archive, f *flow, main string) string {
 	d := &odf{a: a, f: f, parents: map[string]string{}, numbers: map[string]int{}}
 	d.styles(a.xml("styles.xml"))
-	d.content(a.xml(main))
+	d.content(a.required(main))
 	d.margins(a.xml("styles.xml"))
 	return firstOf(realTitle(oneLine(d.title(a.xml("meta.xml")))), d.first)
 }

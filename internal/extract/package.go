@@ -22,8 +22,8 @@ type packageKind struct {
 func extractPackage(ctx context.Context, t *Text, in Input) error {
 	ext := extension(in.Name)
 	a, err := openArchive(ctx, in.Data, firstOf(documentNames[ext], unreadDocuments[ext], "ZIP archive"))
-	if err != nil && !errors.Is(err, errkind.TooLarge) && documentNames[ext] == "" {
-		return unsupported(firstOf(unreadDocuments[ext], "ZIP archive"))
+	if errors.Is(err, errkind.Corrupt) && unreadDocuments[ext] != "" {
+		return unsupported(unreadDocuments[ext])
 	}
 	if err != nil {
 		return err
@@ -32,8 +32,10 @@ func extractPackage(ctx context.Context, t *Text, in Input) error {
 	switch {
 	case k.read == nil && k.what == "" && documentNames[ext] != "":
 		return damaged(documentNames[ext])
+	case k.read == nil && k.what+unreadDocuments[ext] == "":
+		return errNoDocument
 	case k.read == nil:
-		return unsupported(firstOf(k.what, unreadDocuments[ext], "ZIP archive"))
+		return unsupported(firstOf(k.what, unreadDocuments[ext]))
 	case a.locked():
 		return locked(k.what)
 	}
@@ -44,8 +46,12 @@ func extractPackage(ctx context.Context, t *Text, in Input) error {
 		return err
 	}
 	f.text(t, title)
+	t.Damaged = a.damaged
 	return nil
 }
+
+// errNoDocument is the error for a ZIP archive that is not a document.
+var errNoDocument = unsupported("ZIP archive: unpack it")
 
 func firstOf(s ...string) string {
 	for _, s := range s {

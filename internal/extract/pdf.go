@@ -2,6 +2,7 @@ package extract
 
 import (
 	"context"
+	"errors"
 
 	"knowhow/internal/extract/pdf"
 )
@@ -9,10 +10,13 @@ import (
 // extractPDF converts the result of package pdf, within the limits of Text.
 func extractPDF(ctx context.Context, t *Text, data []byte) error {
 	p, err := pdf.Read(ctx, data)
-	if err != nil {
+	switch {
+	case errors.Is(err, pdf.ErrLocked):
+		return locked("PDF document")
+	case err != nil:
 		return err
 	}
-	t.Title, t.Lang, t.Body = oneLine(clean(ctx, p.Title)), p.Lang, p.Body
+	t.Title, t.Lang, t.Body, t.Damaged = oneLine(clean(ctx, p.Title)), p.Lang, p.Body, p.Damaged
 	for _, h := range p.Headings[:min(len(p.Headings), maxHeadings)] {
 		t.Headings = append(t.Headings, Heading{Offset: h.Offset, Level: h.Level, Text: shorten(h.Text, maxHeading)})
 	}

@@ -17,7 +17,7 @@ type pptx struct {
 func readPPTX(a *archive, f *flow, main string) string {
 	d := &pptx{a: a, f: f, seen: map[string]bool{}}
 	rels, _ := a.relationships(main)
-	x := a.xml(main)
+	x := a.required(main)
 	first, number := "", 0
 	for f.more(x) {
 		if !x.starts("sldid") {
@@ -39,7 +39,7 @@ func (d *pptx) slide(part string, number int) string {
 	var all []relationship
 	s.rels, all = d.a.relationships(part)
 	mark := ""
-	x := d.a.xml(part)
+	x := d.a.required(part)
 	for d.f.more(x) {
 		switch {
 		case x.starts("sld") && (x.attr("show") == "0" || x.attr("show") == "false"):

@@ -21,6 +21,7 @@ func extractRTF(ctx context.Context, t *Text, data []byte) error {
 		return fmt.Errorf("RTF document: %w", r.f.err)
 	}
 	r.f.text(t, string(r.title))
+	t.Damaged = len(r.outer) > 0 // groups without an end
 	return nil
 }
 

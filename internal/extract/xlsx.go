@@ -29,7 +29,7 @@ func readXLSX(a *archive, f *flow, main string) string {
 		}
 	}
 	seen := map[string]bool{}
-	x := a.xml(main)
+	x := a.required(main)
 	for f.more(x) {
 		switch {
 		case x.starts("workbookpr"):
@@ -200,7 +200,7 @@ func (d *xlsx) sheet(part string) {
 	first := 0 // column of the sheet
 	var cells []sheetCell
 	last, number := 0, 0
-	x := d.a.xml(part)
+	x := d.a.required(part)
 	for d.f.more(x) {
 		switch {
 		case x.starts("dimension"):

@@ -6,8 +6,11 @@
 package ignore
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"knowhow/internal/errkind"
 )
 
 // Limits on patterns. Longer patterns, and patterns after the last permitted
@@ -51,6 +54,38 @@ func Parse(text string) Patterns {
 		}
 	}
 	return p
+}
+
+// Check returns an error of kind [errkind.Invalid] if a line is not a pattern that
+// can match: a comment, an empty or long line, a class without its end such as
+// "[ab", or a backslash at the end. git accepts such lines silently.
+func Check(line string) error {
+	p, ok := parse(line)
+	switch {
+	case strings.ContainsAny(line, "\r\n"):
+		return fmt.Errorf("pattern with more than one line: %w", errkind.Invalid)
+	case len(line) > maxPattern:
+		return fmt.Errorf("pattern of more than %d bytes: %w", maxPattern, errkind.Invalid)
+	case !ok:
+		return fmt.Errorf("no pattern: %w", errkind.Invalid)
+	}
+	for _, part := range p.parts {
+		for i := 0; i < len(part); i++ {
+			switch part[i] {
+			case '\\':
+				if i++; i == len(part) {
+					return fmt.Errorf(`"\" without a character after it: %w`, errkind.Invalid)
+				}
+			case '[':
+				_, width := matchClass(part[i:], 'a')
+				if width == 0 {
+					return fmt.Errorf(`class of characters without its end or with an unknown name: write "\[" for a bracket: %w`, errkind.Invalid)
+				}
+				i += width - 1
+			}
+		}
+	}
+	return nil
 }
 
 // parse parses a line. ok is false for a comment and an empty line.

@@ -2,11 +2,14 @@ package ignore
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"knowhow/internal/errkind"
 )
 
 // cases has patterns and paths (folders with a slash at the end), and whether
@@ -152,4 +155,18 @@ func FuzzMatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, patterns, path string, dir bool) {
 		Parse(patterns).Match(path, dir)
 	})
+}
+
+// Patterns that can match nothing are errors where a user types them.
+func TestCheck(t *testing.T) {
+	for _, line := range []string{"*.md", "docs/", "/a/**/b", "!keep", "[a-c]x", "[]x]y", "[[:alpha:]_]", `\[ab`, `a\ `, `\#x`, "a]"} {
+		if err := Check(line); err != nil {
+			t.Errorf("Check(%q) = %v", line, err)
+		}
+	}
+	for _, line := range []string{"", "  ", "#x", "/", "!", "[bad", "a/[bad/b", "a[/]b", "[[:nonsense:]]x", "[[:alpha:]", `x\`, "[a-", "a\nb", strings.Repeat("a", maxPattern+1)} {
+		if err := Check(line); !errors.Is(err, errkind.Invalid) {
+			t.Errorf("Check(%q) = %v, want an error of kind Invalid", line, err)
+		}
+	}
 }

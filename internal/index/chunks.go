@@ -15,51 +15,7 @@ import (
 	"knowhow/internal/fusion"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
-	"knowhow/internal/segment"
 )
-
-// A ChunkQuery is a search for chunks.
-type ChunkQuery struct {
-	Text    string   // see [Index.Search]; by meaning only, any text
-	Typed   string   // see [search.Query]
-	Labels  []string // one of them; nil means any
-	Tags    []string // all of them; also tags of labels
-	Ranking Ranking
-	Top     int // how many chunks to return
-}
-
-// A Ranking is what the order of chunks depends on.
-type Ranking int
-
-// The rankings.
-const (
-	ByBoth    Ranking = iota // words and, where there are vectors, meaning
-	ByWords                  // words only
-	ByMeaning                // meaning only
-)
-
-// A ChunkPage is the best chunks for a query.
-type ChunkPage struct {
-	Hits []ChunkHit // best first
-
-	// Total is how many documents match. By meaning only, these are all that
-	// have a vector.
-	Total int
-
-	// Staged reports whether some of the words of the query were enough; see
-	// [search.Page].
-	Staged bool
-}
-
-// A ChunkHit is a chunk that matches a query.
-type ChunkHit struct {
-	Record
-	Chunk   int // number of the chunk in its document, from 0
-	Text    string
-	Heading string  // path of the headings above it; "" if there are none
-	Page    string  // label of the page on which it begins; "" if the document has no pages
-	Score   float64 // 0 to 1; scores of different searches cannot be compared
-}
 
 // Of a document, chunksOfHit chunks precede other documents at most; the others
 // fill the page.
@@ -74,12 +30,12 @@ const chunksOfHit = 3
 // the error is of kind Unsupported without an embedder and for a text in a
 // language that the embedder does not know, and of kind Unavailable or Timeout if
 // the embedder fails.
-func (x *Index) SearchChunks(ctx context.Context, q ChunkQuery) (*ChunkPage, error) {
+func (x *Index) SearchChunks(ctx context.Context, q search.ChunkQuery) (*search.ChunkPage, error) {
 	documents := search.Query{Text: q.Text, Typed: q.Typed, Labels: q.Labels, Tags: q.Tags, Num: q.Top}
 	if err := documents.Validate(nil); err != nil {
 		return nil, err
 	}
-	if v := x.vectors.embedder; q.Ranking == ByMeaning {
+	if v := x.vectors.embedder; q.Ranking == search.ByMeaning {
 		switch {
 		case v == nil:
 			return nil, fmt.Errorf("without a model, nothing can be found by meaning: search by words: %w", errkind.Unsupported)
@@ -87,10 +43,10 @@ func (x *Index) SearchChunks(ctx context.Context, q ChunkQuery) (*ChunkPage, err
 			return nil, fmt.Errorf("the model does not know the language of this text: search by words: %w", errkind.Unsupported)
 		}
 	}
-	var page *ChunkPage
+	var page *search.ChunkPage
 	err := x.searching(ctx, q.Text, q.Labels, func(e *evaluator) error {
 		var err error
-		if q.Ranking == ByMeaning {
+		if q.Ranking == search.ByMeaning {
 			page, err = e.findNearest(ctx, documents)
 		} else {
 			page, err = e.findChunks(ctx, documents, q.Ranking)
@@ -101,12 +57,12 @@ func (x *Index) SearchChunks(ctx context.Context, q ChunkQuery) (*ChunkPage, err
 }
 
 // findChunks returns the best q.Num chunks for a query.
-func (e *evaluator) findChunks(ctx context.Context, q search.Query, by Ranking) (*ChunkPage, error) {
+func (e *evaluator) findChunks(ctx context.Context, q search.Query, by search.Ranking) (*search.ChunkPage, error) {
 	limited, cancel := context.WithDeadlineCause(ctx, e.until, errTooLong)
 	defer cancel()
-	page := &ChunkPage{}
+	page := &search.ChunkPage{}
 	m, err := e.match(limited, q)
-	if err == nil && m.n == 0 && by == ByBoth && m.words < 0 && query.Plain(q.Text) {
+	if err == nil && m.n == 0 && by == search.ByBoth && m.words < 0 && query.Plain(q.Text) {
 		e.anyWord = true
 		m, err = e.match(limited, q)
 	}
@@ -120,7 +76,7 @@ func (e *evaluator) findChunks(ctx context.Context, q search.Query, by Ranking) 
 	if err != nil && !e.timedOut(limited, err) {
 		return nil, err
 	}
-	if by == ByBoth && !m.all && query.Plain(q.Text) {
+	if by == search.ByBoth && !m.all && query.Plain(q.Text) {
 		if err := e.addMeaning(limited, m, q, 1, chunkCosine); err != nil && !e.timedOut(limited, err) {
 			return nil, err
 		}
@@ -135,10 +91,10 @@ func (e *evaluator) findChunks(ctx context.Context, q search.Query, by Ranking) 
 }
 
 // findNearest returns the q.Num chunks that are closest in meaning to a text.
-func (e *evaluator) findNearest(ctx context.Context, q search.Query) (*ChunkPage, error) {
+func (e *evaluator) findNearest(ctx context.Context, q search.Query) (*search.ChunkPage, error) {
 	limited, cancel := context.WithDeadlineCause(ctx, e.until, errTooLong)
 	defer cancel()
-	page := &ChunkPage{}
+	page := &search.ChunkPage{}
 	d, err := e.meaning(limited, q, time.Until(e.until))
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
@@ -167,19 +123,13 @@ func (e *evaluator) findNearest(ctx context.Context, q search.Query) (*ChunkPage
 func (e *evaluator) rankChunks(ctx context.Context, m *matched, list []ranked, n int) ([]ranked, error) {
 	var best []ranked
 	if len(m.leaves) > 0 {
-		var leaves []*segment.Leaf
-		for _, l := range rarest(slices.Clone(m.leaves), maxRanked) {
-			leaves = append(leaves, l.Leaf)
-		}
+		leaves := leavesOf(rarest(slices.Clone(m.leaves), maxRanked))
 		hits, err := e.search.TopChunks(ctx, leaves, m.docs, chunksOfHit*max(n, nearPassages))
 		if err != nil && !e.timedOut(ctx, err) {
 			return nil, err
 		}
-		if err := e.search.PreferNear(hits[:min(len(hits), nearHits)], leaves); err != nil {
+		if err := e.prefer(m, hits, leaves); err != nil {
 			return nil, err
-		}
-		if m.complete != nil {
-			segment.Prefer(hits[:min(len(hits), nearHits)], m.complete, completeBonus)
 		}
 		for _, h := range hits {
 			best = append(best, ranked{doc: h.Row, chunk: rowOf(h.Row, h.Chunk), score: float64(h.Score)})
@@ -238,10 +188,10 @@ func spread(best, list []ranked, n int) []ranked {
 }
 
 // chunkHits reads chunks of documents with one of the labels (nil: any).
-func (e *evaluator) chunkHits(ctx context.Context, chunks []ranked, labels []string) ([]ChunkHit, error) {
-	var hits []ChunkHit
+func (e *evaluator) chunkHits(ctx context.Context, chunks []ranked, labels []string) ([]search.ChunkHit, error) {
+	var hits []search.ChunkHit
 	for _, c := range chunks {
-		h := ChunkHit{Chunk: int(c.chunk - rowOf(c.doc, 0)), Score: c.score}
+		h := search.ChunkHit{Chunk: int(c.chunk - rowOf(c.doc, 0)), Score: c.score}
 		record, err := findRecord(ctx, e.tx, `d.id=?`, c.doc)
 		var off, n int64
 		if err == nil {
@@ -262,7 +212,8 @@ func (e *evaluator) chunkHits(ctx context.Context, chunks []ranked, labels []str
 		if err != nil {
 			return nil, err
 		}
-		if h.Page, err = pageAt(ctx, e.tx, c.doc, off); err != nil {
+		err = e.tx.QueryRowContext(ctx, `SELECT label FROM pages WHERE doc=? AND off<=? ORDER BY off DESC LIMIT 1`, c.doc, off).Scan(&h.Page)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return nil, err
 		}
 		h.Record, h.Text = *record, strings.ToValidUTF8(text, "")

@@ -11,11 +11,12 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
+	"knowhow/internal/search"
 )
 
 // chunks searches for chunks and returns the names of their documents with the
 // numbers of the chunks.
-func chunks(t testing.TB, x *index.Index, q index.ChunkQuery) ([]string, *index.ChunkPage) {
+func chunks(t testing.TB, x *index.Index, q search.ChunkQuery) ([]string, *search.ChunkPage) {
 	t.Helper()
 	if q.Top == 0 {
 		q.Top = 10
@@ -40,28 +41,28 @@ func TestChunksByMeaning(t *testing.T) {
 	e := &topics{id: "topics"}
 	x := openWith(t, t.TempDir(), e)
 	put(t, x, garage()...)
-	check := func(q index.ChunkQuery, total int, want ...string) {
+	check := func(q search.ChunkQuery, total int, want ...string) {
 		t.Helper()
 		got, p := chunks(t, x, q)
 		if diff := cmp.Diff(want, got, cmp.Transformer("list", func(l []string) []string { return append([]string{}, l...) })); diff != "" || p.Total != total {
 			t.Errorf("SearchChunks(%+v) finds %d documents, want %d (-want +got)\n%s", q, p.Total, total, diff)
 		}
 	}
-	check(index.ChunkQuery{Text: "car", Ranking: index.ByMeaning}, 0) // no vectors yet
-	check(index.ChunkQuery{Text: "car"}, 0)
+	check(search.ChunkQuery{Text: "car", Ranking: search.ByMeaning}, 0) // no vectors yet
+	check(search.ChunkQuery{Text: "car"}, 0)
 	embedAll(t, x, e)
 
-	check(index.ChunkQuery{Text: "car", Ranking: index.ByWords}, 0)
-	check(index.ChunkQuery{Text: "car"}, 1, "garage/0")
-	check(index.ChunkQuery{Text: "car", Labels: []string{"b"}}, 0)
-	check(index.ChunkQuery{Text: "car", Tags: []string{"missing"}}, 0)
-	check(index.ChunkQuery{Text: "repairs car"}, 3, "garage/0", "harbour/1", "tools/0")
-	check(index.ChunkQuery{Text: "repairs car", Ranking: index.ByWords}, 0) // no document has both
-	check(index.ChunkQuery{Text: `"car"`}, 0)                               // an operator: as written
-	check(index.ChunkQuery{Text: "ship", Ranking: index.ByMeaning, Top: 1}, 4, "harbour/0")
-	check(index.ChunkQuery{Text: "doctor", Ranking: index.ByMeaning, Labels: []string{"a"}, Top: 1}, 4, "clinic/0")
-	check(index.ChunkQuery{Text: "doctor", Ranking: index.ByMeaning, Labels: []string{"b"}}, 0)
-	if _, p := chunks(t, x, index.ChunkQuery{Text: "ship", Ranking: index.ByMeaning}); len(p.Hits) != 6 {
+	check(search.ChunkQuery{Text: "car", Ranking: search.ByWords}, 0)
+	check(search.ChunkQuery{Text: "car"}, 1, "garage/0")
+	check(search.ChunkQuery{Text: "car", Labels: []string{"b"}}, 0)
+	check(search.ChunkQuery{Text: "car", Tags: []string{"missing"}}, 0)
+	check(search.ChunkQuery{Text: "repairs car"}, 3, "garage/0", "harbour/1", "tools/0")
+	check(search.ChunkQuery{Text: "repairs car", Ranking: search.ByWords}, 0) // no document has both
+	check(search.ChunkQuery{Text: `"car"`}, 0)                                // an operator: as written
+	check(search.ChunkQuery{Text: "ship", Ranking: search.ByMeaning, Top: 1}, 4, "harbour/0")
+	check(search.ChunkQuery{Text: "doctor", Ranking: search.ByMeaning, Labels: []string{"a"}, Top: 1}, 4, "clinic/0")
+	check(search.ChunkQuery{Text: "doctor", Ranking: search.ByMeaning, Labels: []string{"b"}}, 0)
+	if _, p := chunks(t, x, search.ChunkQuery{Text: "ship", Ranking: search.ByMeaning}); len(p.Hits) != 6 {
 		t.Errorf("by meaning, %d chunks are found, want all 6", len(p.Hits))
 	}
 
@@ -69,12 +70,12 @@ func TestChunksByMeaning(t *testing.T) {
 	if err := x.Apply(t.Context(), []document.Change{tag}); err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range []index.Ranking{index.ByBoth, index.ByMeaning} {
-		check(index.ChunkQuery{Text: "surgeon", Tags: []string{"people"}, Ranking: r}, 1, "clinic/0")
-		check(index.ChunkQuery{Text: "surgeon", Tags: []string{"others"}, Ranking: r}, 0)
+	for _, r := range []search.Ranking{search.ByBoth, search.ByMeaning} {
+		check(search.ChunkQuery{Text: "surgeon", Tags: []string{"people"}, Ranking: r}, 1, "clinic/0")
+		check(search.ChunkQuery{Text: "surgeon", Tags: []string{"others"}, Ranking: r}, 0)
 	}
 	put(t, x, doc("a", "clinic.md", "Clinic", "The building is closed."))
-	if got, _ := chunks(t, x, index.ChunkQuery{Text: "surgeon"}); len(got) > 0 {
+	if got, _ := chunks(t, x, search.ChunkQuery{Text: "surgeon"}); len(got) > 0 {
 		t.Errorf("after the document was replaced, %q are found", got)
 	}
 }
@@ -87,7 +88,7 @@ func TestChunksWithoutVector(t *testing.T) {
 	put(t, x, garage()...)
 	embedAll(t, x, e)
 	put(t, x, doc("a", "new.md", "New", "The zeppelin is new."))
-	if got, _ := chunks(t, x, index.ChunkQuery{Text: "zeppelin car"}); !cmp.Equal(got, []string{"new/0", "garage/0"}) {
+	if got, _ := chunks(t, x, search.ChunkQuery{Text: "zeppelin car"}); !cmp.Equal(got, []string{"new/0", "garage/0"}) {
 		t.Errorf("SearchChunks() = %q, want the new chunk first and that about cars", got)
 	}
 }
@@ -98,8 +99,8 @@ func TestManyChunksByMeaning(t *testing.T) {
 	x := openWith(t, t.TempDir(), e)
 	put(t, x, doc("a", "fleet.md", "Fleet", strings.Repeat("An automobile.\n\n", 12)), doc("a", "one.md", "One", "Some other vehicle is here, with much else beside it."))
 	embedAll(t, x, e)
-	for _, r := range []index.Ranking{index.ByBoth, index.ByMeaning} {
-		got, _ := chunks(t, x, index.ChunkQuery{Text: "motorcar", Ranking: r, Top: 4})
+	for _, r := range []search.Ranking{search.ByBoth, search.ByMeaning} {
+		got, _ := chunks(t, x, search.ChunkQuery{Text: "motorcar", Ranking: r, Top: 4})
 		if len(got) != 4 || got[3] != "one/0" {
 			t.Errorf("ranking %d: %q, want 3 of fleet and one/0", r, got)
 		}
@@ -111,21 +112,21 @@ func TestManyChunksByMeaning(t *testing.T) {
 func TestChunksWithoutModel(t *testing.T) {
 	x := open(t, t.TempDir())
 	put(t, x, garage()...)
-	if _, err := x.SearchChunks(t.Context(), index.ChunkQuery{Text: "car", Ranking: index.ByMeaning, Top: 1}); !errors.Is(err, errkind.Unsupported) {
+	if _, err := x.SearchChunks(t.Context(), search.ChunkQuery{Text: "car", Ranking: search.ByMeaning, Top: 1}); !errors.Is(err, errkind.Unsupported) {
 		t.Errorf("without a model: %v, want Unsupported", err)
 	}
 	e := &topics{id: "topics"}
 	x = openWith(t, t.TempDir(), e)
 	put(t, x, garage()...)
 	embedAll(t, x, e)
-	if _, err := x.SearchChunks(t.Context(), index.ChunkQuery{Text: "検索", Ranking: index.ByMeaning, Top: 1}); !errors.Is(err, errkind.Unsupported) {
+	if _, err := x.SearchChunks(t.Context(), search.ChunkQuery{Text: "検索", Ranking: search.ByMeaning, Top: 1}); !errors.Is(err, errkind.Unsupported) {
 		t.Errorf("in a foreign language: %v, want Unsupported", err)
 	}
 	e.fail.Store(true)
-	if _, err := x.SearchChunks(t.Context(), index.ChunkQuery{Text: "boat", Ranking: index.ByMeaning, Top: 1}); !errors.Is(err, errkind.Unavailable) {
+	if _, err := x.SearchChunks(t.Context(), search.ChunkQuery{Text: "boat", Ranking: search.ByMeaning, Top: 1}); !errors.Is(err, errkind.Unavailable) {
 		t.Errorf("with a model that fails: %v, want Unavailable", err)
 	}
-	if got, _ := chunks(t, x, index.ChunkQuery{Text: "vessel"}); !cmp.Equal(got, []string{"harbour/0"}) {
+	if got, _ := chunks(t, x, search.ChunkQuery{Text: "vessel"}); !cmp.Equal(got, []string{"harbour/0"}) {
 		t.Errorf("with a model that fails: %q, want harbour/0 by its words", got)
 	}
 }

@@ -109,6 +109,15 @@ func rarest(leaves []*leaf, n int) []*leaf {
 	return slices.DeleteFunc(leaves, func(l *leaf) bool { return !kept[l] })
 }
 
+// leavesOf returns the conditions as a segment evaluates them.
+func leavesOf(list []*leaf) []*segment.Leaf {
+	leaves := make([]*segment.Leaf, len(list))
+	for i, l := range list {
+		leaves[i] = l.Leaf
+	}
+	return leaves
+}
+
 // clone returns a copy that may be changed.
 func (f found) clone() found {
 	f.docs, f.leaves = f.docs.Clone(), slices.Clone(f.leaves)

@@ -178,9 +178,9 @@ func sizeBound(s string) (from, beyond any, err error) {
 	return n, nil, nil
 }
 
-// dateBound parses a date; see [dateSpan].
+// dateBound parses a date; see [query.DateSpan].
 func (e *evaluator) dateBound(s string) (from, beyond any, err error) {
-	a, b, err := dateSpan(s, e.now)
+	a, b, err := query.DateSpan(s, e.now)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -3,15 +3,18 @@ package index
 import (
 	"context"
 	"database/sql"
-	"errors"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"knowhow/internal/analysis"
+	"knowhow/internal/document"
 	"knowhow/internal/search"
-	"knowhow/internal/segment"
 )
 
 // Sizes of passages, in characters.
@@ -34,6 +37,17 @@ const (
 	leastScore       = 0.6 // part of the best score; chunks below it give no passages
 )
 
+// A passageChunk is a chunk that passages are made of.
+type passageChunk struct {
+	ranked
+	hit int // of the page
+
+	// These are set by readChunks, and are zero if there is no such chunk.
+	off, len, size int64 // of the chunk in the text, and the size of the text
+	heading        string
+	lang           string
+}
+
 // passages returns the passages of the documents of a page, with at most budget
 // characters in all. They are taken from the best chunks of all of these
 // documents: the best ones whole, then excerpts, until the budget is spent or the
@@ -41,62 +55,79 @@ const (
 // No text is repeated.
 func (e *evaluator) passages(ctx context.Context, list []ranked, m *matched, budget int) ([][]search.Passage, error) {
 	out := make([][]search.Passage, len(list))
-	chunks, err := e.bestChunks(ctx, list, m)
+	best, err := e.bestChunks(ctx, list, m)
 	if err != nil {
 		return nil, err
 	}
-	weights := e.weighing(m.leaves)
-	number := map[int64]int{}
+	hits := make(map[int64]int, len(list)) // by document
 	for i, r := range list {
-		number[r.doc] = i
+		hits[r.doc] = i
 	}
+	chunks := make([]passageChunk, len(best))
+	for i, r := range best {
+		chunks[i] = passageChunk{ranked: r, hit: hits[r.doc]}
+	}
+	weights := e.weighing(m.leaves)
+	var places []place
 	whole := 0
 	shown := map[string]bool{} // texts of passages
-	for _, r := range chunks {
-		if budget < shortestPassage || r.score < leastScore*chunks[0].score {
+	add := func(c passageChunk, p search.Passage, n int) {
+		budget -= n
+		shown[p.Text] = true
+		places = append(places, place{c.hit, len(out[c.hit]), p.Offset != c.off})
+		out[c.hit] = append(out[c.hit], p)
+	}
+	for i, c := range chunks {
+		if budget < shortestPassage || c.score < leastScore*chunks[0].score {
 			break
 		}
-		i := number[r.doc]
-		if len(out[i]) == passagesOfHit {
+		if i%chunksAtOnce == 0 {
+			if err := e.readChunks(ctx, chunks[i:min(i+chunksAtOnce, len(chunks))]); err != nil {
+				return nil, err
+			}
+		}
+		if c = chunks[i]; len(out[c.hit]) == passagesOfHit {
 			continue
 		}
-		p, err := e.passage(ctx, r, weights, whole < wholePassages, budget)
+		p, err := e.passage(ctx, c, weights, whole < wholePassages, budget)
 		if err != nil {
 			return nil, err
 		}
-		if p.Text == "" || shown[p.Text] || overlaps(out[i], p) {
+		if p.Text == "" || shown[p.Text] || overlaps(out[c.hit], p) {
 			continue
 		}
 		whole++
-		n := utf8.RuneCountInString(p.Text)
-		if n > budget {
-			continue
+		if n := utf8.RuneCountInString(p.Text); n <= budget {
+			add(c, p, n)
 		}
-		if p.Page, err = pageAt(ctx, e.tx, r.doc, p.Offset); err != nil {
-			return nil, err
-		}
-		budget -= n
-		shown[p.Text] = true
-		out[i] = append(out[i], p)
 	}
 	// Every other document has a short one, as long as the budget lasts.
-	for _, r := range chunks {
-		i := number[r.doc]
-		if budget < shortestPassage || len(out[i]) > 0 {
+	chunks = slices.DeleteFunc(chunks, func(c passageChunk) bool { return len(out[c.hit]) > 0 })
+	for i, c := range chunks {
+		if budget < shortestPassage {
+			break
+		}
+		if i%chunksAtOnce == 0 {
+			if err := e.readChunks(ctx, chunks[i:min(i+chunksAtOnce, len(chunks))]); err != nil {
+				return nil, err
+			}
+		}
+		if c = chunks[i]; len(out[c.hit]) > 0 {
 			continue
 		}
-		p, err := e.passage(ctx, r, weights, false, min(budget, shortPassage))
+		p, err := e.passage(ctx, c, weights, false, min(budget, shortPassage))
 		if err != nil {
 			return nil, err
 		}
 		if n := utf8.RuneCountInString(p.Text); n > 0 && n <= budget && !shown[p.Text] {
-			budget -= n
-			shown[p.Text] = true
-			out[i] = append(out[i], p)
+			add(c, p, n)
 		}
 	}
-	return out, nil
+	return out, e.locate(ctx, list, out, places)
 }
+
+// chunksAtOnce is how many chunks readChunks is called with.
+const chunksAtOnce = 16
 
 // overlaps reports whether a passage shares text with one of list.
 func overlaps(list []search.Passage, p search.Passage) bool {
@@ -104,6 +135,83 @@ func overlaps(list []search.Passage, p search.Passage) bool {
 		return p.Offset < o.Offset+int64(len(o.Text)) && o.Offset < p.Offset+int64(len(p.Text))
 	})
 }
+
+// readChunks reads the rows of chunks.
+func (e *evaluator) readChunks(ctx context.Context, chunks []passageChunk) error {
+	rows := make([]int64, len(chunks))
+	for i, c := range chunks {
+		rows[i] = c.chunk
+	}
+	return collect(ctx, e.tx, func(rows *sql.Rows) error {
+		var i int
+		var off, n, size int64
+		var heading, lang string
+		err := rows.Scan(&i, &off, &n, &heading, &size, &lang)
+		c := &chunks[i]
+		c.off, c.len, c.heading, c.size, c.lang = off, n, heading, size, lang
+		return err
+	}, chunkRowsQuery, jsonList(rows))
+}
+
+const chunkRowsQuery = `SELECT j.key, c.off, c.len, c.heading, d.text_size, d.lang
+	FROM json_each(?) j CROSS JOIN chunks c ON c.id=j.value CROSS JOIN docs d ON d.id=c.id>>20`
+
+// A place is that of a passage: number n of a hit of the page. If inside is true,
+// it does not begin with its chunk, and another heading may be above it.
+type place struct {
+	hit, n int
+	inside bool
+}
+
+// locate sets the pages and the headings of passages.
+func (e *evaluator) locate(ctx context.Context, list []ranked, out [][]search.Passage, places []place) error {
+	if len(places) == 0 {
+		return nil
+	}
+	var all []byte // for each passage: the document, the offset, and 1 if its heading is to be read
+	for _, p := range places {
+		inside := 0
+		if p.inside {
+			inside = 1
+		}
+		all = fmt.Appendf(all, ",[%d,%d,%d]", list[p.hit].doc, out[p.hit][p.n].Offset, inside)
+	}
+	all[0] = '['
+	sections := map[int][]document.Section{} // by hit
+	return collect(ctx, e.tx, func(rows *sql.Rows) error {
+		var i int
+		var page sql.NullString
+		var body sql.RawBytes
+		if err := rows.Scan(&i, &page, &body); err != nil {
+			return err
+		}
+		hit := places[i].hit
+		p := &out[hit][places[i].n]
+		p.Page = page.String
+		if body == nil {
+			return nil
+		}
+		list, ok := sections[hit]
+		if !ok {
+			if err := json.Unmarshal(body, &list); err != nil {
+				return err
+			}
+			sections[hit] = list
+		}
+		p.Heading = ""
+		for _, s := range list {
+			if int64(s.Offset) > p.Offset {
+				break
+			}
+			p.Heading = s.Heading
+		}
+		return nil
+	}, placesQuery, string(append(all, ']')))
+}
+
+// placesQuery reads the page and the sections of places in texts.
+const placesQuery = `SELECT j.key, (SELECT p.label FROM pages p WHERE p.doc=j.value->>0 AND p.off<=j.value->>1 ORDER BY p.off DESC LIMIT 1), s.body
+	FROM json_each(?) j LEFT JOIN sections s ON j.value->>2 AND s.id=j.value->>0`
 
 // bestChunks returns the best chunks of some documents, best first. Of a
 // document without a chunk that matches, it returns the first one.
@@ -119,15 +227,12 @@ func (e *evaluator) bestChunks(ctx context.Context, list []ranked, m *matched) (
 	}
 	var best []ranked
 	if len(m.leaves) > 0 {
-		ls := make([]*segment.Leaf, len(m.leaves))
-		for i, l := range m.leaves {
-			ls[i] = l.Leaf
-		}
-		hits, err := e.search.TopChunks(ctx, ls, within, passageChunks)
+		leaves := leavesOf(m.leaves)
+		hits, err := e.search.TopChunks(ctx, leaves, within, passageChunks)
 		if err != nil && !e.timedOut(ctx, err) {
 			return nil, err
 		}
-		if err := e.search.PreferNear(hits[:min(len(hits), nearPassages)], ls); err != nil {
+		if err := e.search.PreferNear(hits[:min(len(hits), nearPassages)], leaves); err != nil {
 			return nil, err
 		}
 		for _, h := range hits {
@@ -180,6 +285,14 @@ func (e *evaluator) weighing(leaves []*leaf) *weighing {
 	return w
 }
 
+// tokensOf returns the tokens of a text, without most of those of weight 0.
+func (w *weighing) tokensOf(text string, lang analysis.Language) iter.Seq[analysis.Token] {
+	if slices.ContainsFunc(w.leaves, func(l *leaf) bool { return l.match != nil }) {
+		return analysis.Tokens(text, lang)
+	}
+	return analysis.TokensLike(text, lang, maps.Keys(w.tokens))
+}
+
 // of returns the weight of a token, 0 if the search does not look for it.
 func (w *weighing) of(t analysis.Token) float32 {
 	weight := w.tokens[t.Text]
@@ -193,43 +306,28 @@ func (w *weighing) of(t analysis.Token) float32 {
 
 // passage returns the passage of a chunk: the whole chunk if whole is true or if
 // it is short, otherwise its best excerpt.
-func (e *evaluator) passage(ctx context.Context, r ranked, weights *weighing, whole bool, budget int) (search.Passage, error) {
-	var off, n, size int64
-	var lang string
-	var p search.Passage
-	err := e.tx.QueryRowContext(ctx, `SELECT c.off, c.len, c.heading, d.text_size, d.lang FROM chunks c CROSS JOIN docs d ON d.id=c.id>>20 WHERE c.id=?`,
-		r.chunk).Scan(&off, &n, &p.Heading, &size, &lang)
-	if errors.Is(err, sql.ErrNoRows) {
-		return p, nil
-	}
-	if err != nil {
-		return p, err
-	}
+func (e *evaluator) passage(ctx context.Context, c passageChunk, weights *weighing, whole bool, budget int) (search.Passage, error) {
+	p := search.Passage{Heading: c.heading}
 	limit := longestPassage
 	if !whole {
 		limit = excerptSize
 	}
 	limit = min(limit, budget)
-	end := min(off+min(n, maxExcerpted), size)
-	text, err := window(ctx, e.tx, r.doc, off, end)
-	if err != nil {
+	end := min(c.off+min(c.len, maxExcerpted), c.size)
+	begin := max(c.off-2*shortestPassage, 0)
+	around, err := window(ctx, e.tx, c.doc, begin, min(end+2*shortestPassage, c.size))
+	if err != nil || int64(len(around)) < end-begin { // the database was changed by hand
 		return p, err
 	}
+	before, text, after := around[:c.off-begin], around[c.off-begin:end-begin], around[end-begin:]
 	text = strings.ToValidUTF8(text, " ") // the same length unless the text is damaged
 	from, to := trimmed(text, 0, len(text))
-	switch c := utf8.RuneCountInString(text[from:to]); {
-	case c > limit && (whole || c > wholeExcerpt || c > budget):
-		from, to = excerptOf(text, analysis.LanguageOf(lang), weights, limit)
-	case c < shortestPassage:
+	off := c.off
+	switch n := utf8.RuneCountInString(text[from:to]); {
+	case n > limit && (whole || n > wholeExcerpt || n > budget):
+		from, to = excerptOf(text, analysis.LanguageOf(c.lang), weights, limit)
+	case n < shortestPassage:
 		// The text around the chunk belongs to the passage.
-		before, err := window(ctx, e.tx, r.doc, max(off-2*shortestPassage, 0), off)
-		if err != nil {
-			return p, err
-		}
-		after, err := window(ctx, e.tx, r.doc, end, min(end+2*shortestPassage, size))
-		if err != nil {
-			return p, err
-		}
 		for before != "" && !utf8.RuneStart(before[0]) {
 			before = before[1:]
 		}
@@ -239,7 +337,7 @@ func (e *evaluator) passage(ctx context.Context, r ranked, weights *weighing, wh
 	}
 	p.Offset, p.Text = off+int64(from), text[from:to]
 	if utf8.RuneCountInString(p.Text) < shortestPassage {
-		all, err := window(ctx, e.tx, r.doc, 0, min(size, shortestPassage*utf8.UTFMax))
+		all, err := window(ctx, e.tx, c.doc, 0, min(c.size, shortestPassage*utf8.UTFMax))
 		if err != nil {
 			return p, err
 		}
@@ -312,63 +410,79 @@ func excerptOf(text string, lang analysis.Language, weights *weighing, size int)
 		return 0, 0
 	}
 	type term struct {
-		text   string
+		number int // of its token
 		weight float32
 		at     int // in text
 	}
-	terms := make([][]term, len(units))
+	terms, numbers := make([][]term, len(units)), map[string]int{}
+	add := func(unit int, token string, weight float32, at int) {
+		n, ok := numbers[token]
+		if !ok {
+			n = len(numbers)
+			numbers[token] = n
+		}
+		terms[unit] = append(terms[unit], term{n, weight, at})
+	}
 	at := 0
-	for tok := range analysis.Tokens(text, lang) {
+	for tok := range weights.tokensOf(text, lang) {
+		w := weights.of(tok)
+		if w == 0 {
+			continue
+		}
 		for at < len(units)-1 && tok.Start >= units[at+1].from {
 			at++
 		}
-		if w := weights.of(tok); w > 0 {
-			terms[at] = append(terms[at], term{tok.Text, w, tok.Start})
-		}
+		add(at, tok.Text, w, tok.Start)
 	}
 	if weights.signs {
 		for i, u := range units {
 			for _, sign := range analysis.Signs(text[u.from:u.to]) {
 				if w := weights.tokens[sign]; w > 0 {
-					terms[i] = append(terms[i], term{sign, w, u.from})
+					add(i, sign, w, u.from)
 				}
 			}
 		}
 	}
-	best := float32(-1)
+	// The number of characters before each unit, and up to its end.
+	before, through := make([]int, len(units)), make([]int, len(units))
+	n, end := 0, 0
+	for i, u := range units {
+		before[i] = n + utf8.RuneCountInString(text[end:u.from])
+		through[i] = before[i] + utf8.RuneCountInString(text[u.from:u.to])
+		n, end = through[i], u.to
+	}
+	first, last, best := 0, 0, float32(-1)
+	seen := make([]int, len(numbers)) // by number of token
 	for i := range units {
-		seen := map[string]int{}
+		clear(seen)
 		score := float32(0)
 		for j := i; j < len(units); j++ {
-			if j > i && utf8.RuneCountInString(text[units[i].from:units[j].to]) > size {
+			if j > i && through[j]-before[i] > size {
 				break
 			}
 			for _, t := range terms[j] {
-				switch n := seen[t.text]; {
+				switch n := seen[t.number]; {
 				case n == 0:
 					score += t.weight
 				case n < repeatedWords:
 					score += repeatedWordPart * t.weight
 				}
-				seen[t.text]++
+				seen[t.number]++
 			}
 			if score > best {
-				best, from, to = score, units[i].from, units[j].to
+				best, first, last = score, i, j
 			}
 		}
 	}
 	// The rest of the size is filled with what follows, then with what precedes.
-	first := slices.IndexFunc(units, func(u unit) bool { return u.from == from })
-	last := slices.IndexFunc(units, func(u unit) bool { return u.to == to })
-	for last+1 < len(units) && utf8.RuneCountInString(text[from:units[last+1].to]) <= size {
+	for last+1 < len(units) && through[last+1]-before[first] <= size {
 		last++
-		to = units[last].to
 	}
-	for first > 0 && utf8.RuneCountInString(text[units[first-1].from:to]) <= size {
+	for first > 0 && through[last]-before[first-1] <= size {
 		first--
-		from = units[first].from
 	}
-	if utf8.RuneCountInString(text[from:to]) > size { // one long line
+	from, to = units[first].from, units[last].to
+	if through[last]-before[first] > size { // one long line
 		heaviest := term{at: from}
 		for _, t := range terms[first] {
 			if t.weight > heaviest.weight {

@@ -2,6 +2,7 @@ package index_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -109,6 +110,54 @@ func TestPassagePages(t *testing.T) {
 	d.Pages = d.Pages[:1]
 	put(t, x, d)
 	check("seals", "iv")
+}
+
+// The short passage of a document that answers little has a page, too.
+func TestPassagePagesOfShortOnes(t *testing.T) {
+	x := open(t, t.TempDir())
+	var docs []document.Document
+	for i := range 9 {
+		d := guide("a", fmt.Sprint(i, ".pdf"), "Nobody signs.")
+		d.Pages = []document.Page{{Label: "7"}}
+		docs = append(docs, d)
+	}
+	put(t, x, append(docs, guide("a", "best.md", "The walrus signs the treaty of the north."))...)
+	pages := map[string]string{}
+	for _, h := range passagesOf(t, x, "walrus signs treaty", 6000) {
+		for _, p := range h.Passages {
+			pages[h.Path] += p.Page
+			if n := utf8.RuneCountInString(p.Text); h.Path != "best.md" && n > 250 {
+				t.Errorf("the passage of %s has %d characters, want a short one", h.Path, n)
+			}
+		}
+	}
+	if want := map[string]string{"best.md": "", "0.pdf": "7"}; !maps.Equal(pages, want) { // the others repeat its text
+		t.Errorf("pages %v, want %v", pages, want)
+	}
+}
+
+// A passage has the heading above its own beginning, and not that above its chunk.
+func TestPassageHeadings(t *testing.T) {
+	x := open(t, t.TempDir())
+	filler := strings.Repeat("This sentence is a filler about nothing at all. ", 12)
+	d := doc("a", "a.md", "Guide", "")
+	for _, section := range []struct{ heading, text string }{
+		{"", "The preface has a dolphin. "}, {"One", "A walrus lives here. "}, {"Two", "Two seals swim. "}, {"Two > Three", "Three whales sing. "},
+	} {
+		if section.heading != "" {
+			d.Sections = append(d.Sections, document.Section{Offset: len(d.Text), Heading: section.heading})
+		}
+		d.Text += section.heading + "\n\n" + filler + section.text + filler + "\n\n"
+	}
+	half := d.Sections[1].Offset
+	d.Chunks = []document.Chunk{{Length: half}, {Offset: half, Length: len(d.Text) - half, Heading: "Two"}}
+	put(t, x, d)
+	for word, want := range map[string]string{"dolphin": "", "walrus": "One", "seals": "Two", "whales": "Two > Three"} {
+		p := passagesOf(t, x, word, 400)[0].Passages[0]
+		if !strings.Contains(p.Text, word) || p.Heading != want {
+			t.Errorf("%s: heading %q of %q, want %q", word, p.Heading, p.Text, want)
+		}
+	}
 }
 
 // Without words the passages are the beginnings of the texts.

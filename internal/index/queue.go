@@ -134,8 +134,18 @@ func (x *Index) FinishJob(ctx context.Context, id int64, owner string, changes [
 		if err := p.apply(ctx, changes); err != nil {
 			return err
 		}
-		return claimed(p.tx.ExecContext(ctx, `UPDATE queue SET state='done', owner='', lease=0, payload=x'', updated=?,
+		return claimed(p.hot.ExecContext(ctx, `UPDATE queue SET state='done', owner='', lease=0, payload=x'', updated=?,
 			doc=(SELECT id FROM docs WHERE doc_id=?) WHERE id=? AND owner=? AND state='running'`, p.now.UnixMilli(), docID, id, owner))
+	})
+}
+
+// EndJob ends a job that the owner has claimed and whose changes another store
+// has. The job is done, with the number of the document there (0: it no longer
+// exists). Its payload is deleted. The error is ErrLost if the claim has ended.
+func (x *Index) EndJob(ctx context.Context, id int64, owner string, number int64) error {
+	return x.write(ctx, "ending a job", func(tx *sql.Tx) error {
+		return claimed(tx.ExecContext(ctx, `UPDATE queue SET state='done', owner='', lease=0, payload=x'', updated=?, doc=nullif(?, 0)
+			WHERE id=? AND owner=? AND state='running'`, time.Now().UnixMilli(), number, id, owner))
 	})
 }
 

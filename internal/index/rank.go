@@ -26,10 +26,7 @@ type ranked struct {
 // rank returns the first need documents of m by relevance, then by number. The
 // order of documents does not depend on need.
 func (e *evaluator) rank(ctx context.Context, m *matched, text string, need int) ([]ranked, error) {
-	var leaves []*segment.Leaf
-	for _, l := range rarest(slices.Clone(m.leaves), maxRanked) {
-		leaves = append(leaves, l.Leaf)
-	}
+	leaves := leavesOf(rarest(slices.Clone(m.leaves), maxRanked))
 	depth := max(need, nearHits)
 	if m.dense != nil {
 		depth = max(depth, fusedHits)
@@ -38,11 +35,8 @@ func (e *evaluator) rank(ctx context.Context, m *matched, text string, need int)
 	if err != nil && !e.timedOut(ctx, err) {
 		return nil, err
 	}
-	if err := e.search.PreferNear(hits[:min(len(hits), nearHits)], leaves); err != nil {
+	if err := e.prefer(m, hits, leaves); err != nil {
 		return nil, err
-	}
-	if m.complete != nil {
-		segment.Prefer(hits[:min(len(hits), nearHits)], m.complete, completeBonus)
 	}
 	if m.dense != nil {
 		fused, err := m.dense.rank(ctx, m, hits)
@@ -78,6 +72,19 @@ func (e *evaluator) rank(ctx context.Context, m *matched, text string, need int)
 		}
 	}
 	return out, nil
+}
+
+// prefer ranks the best hits again: by how near to each other the words stand, and
+// by whether the document has all of them.
+func (e *evaluator) prefer(m *matched, hits []segment.Hit, leaves []*segment.Leaf) error {
+	best := hits[:min(len(hits), nearHits)]
+	if err := e.search.PreferNear(best, leaves); err != nil {
+		return err
+	}
+	if m.complete != nil {
+		segment.Prefer(best, m.complete, completeBonus)
+	}
+	return nil
 }
 
 // preferTitled puts documents first whose title is the query.

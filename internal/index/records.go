@@ -9,33 +9,16 @@ import (
 	"slices"
 	"time"
 
+	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 )
-
-// A Record is what is stored of a document besides its text.
-type Record struct {
-	Number     int64 // is never used for another document
-	ID         string
-	Label      string
-	Path       string
-	FromSource bool // see [document.Document]
-	SourcePath string
-	Type       string
-	Title      string
-	Filename   string
-	Hash       string // of the text
-	TextSize   int64  // in bytes
-	Tags       []string
-	Created    time.Time
-	Updated    time.Time // when it was last stored or tagged
-}
 
 const recordColumns = `d.id, d.doc_id, d.label, d.path, d.from_source, d.source_path, d.type, d.title, d.filename, d.hash, d.text_size, d.created, d.updated,
 	(SELECT json_group_array(t.name) FROM doc_tags dt JOIN tags t ON t.id=dt.tag WHERE dt.doc=d.id)`
 
 // scanRecord reads the columns recordColumns.
-func scanRecord(scan func(...any) error) (*Record, error) {
-	r := &Record{}
+func scanRecord(scan func(...any) error) (*document.Record, error) {
+	r := &document.Record{}
 	var created, updated int64
 	var tags []byte
 	err := scan(&r.Number, &r.ID, &r.Label, &r.Path, &r.FromSource, &r.SourcePath, &r.Type, &r.Title, &r.Filename, &r.Hash, &r.TextSize, &created, &updated, &tags)
@@ -52,18 +35,18 @@ func scanRecord(scan func(...any) error) (*Record, error) {
 
 // Record returns the document with a number. The error is of kind NotFound if
 // there is none.
-func (x *Index) Record(ctx context.Context, number int64) (*Record, error) {
+func (x *Index) Record(ctx context.Context, number int64) (*document.Record, error) {
 	return x.record(ctx, `d.id=?`, number)
 }
 
 // RecordOf returns the document with an ID. The error is of kind NotFound if
 // there is none.
-func (x *Index) RecordOf(ctx context.Context, id string) (*Record, error) {
+func (x *Index) RecordOf(ctx context.Context, id string) (*document.Record, error) {
 	return x.record(ctx, `d.doc_id=?`, id)
 }
 
-func (x *Index) record(ctx context.Context, where string, value any) (*Record, error) {
-	var record *Record
+func (x *Index) record(ctx context.Context, where string, value any) (*document.Record, error) {
+	var record *document.Record
 	err := x.read(ctx, "reading a document", func(tx *sql.Tx) error {
 		var err error
 		record, err = findRecord(ctx, tx, where, value)
@@ -72,7 +55,7 @@ func (x *Index) record(ctx context.Context, where string, value any) (*Record, e
 	return record, err
 }
 
-func findRecord(ctx context.Context, q querier, where string, value any) (*Record, error) {
+func findRecord(ctx context.Context, q querier, where string, value any) (*document.Record, error) {
 	r, err := scanRecord(q.QueryRowContext(ctx, `SELECT `+recordColumns+` FROM docs d WHERE `+where, value).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("document %v does not exist: %w", value, errkind.NotFound)
@@ -80,19 +63,9 @@ func findRecord(ctx context.Context, q querier, where string, value any) (*Recor
 	return r, err
 }
 
-// A RecordFilter selects documents. Nil lists and an empty SourcePath select
-// all.
-type RecordFilter struct {
-	Labels     []string // one of them
-	Tags       []string // all of them; also tags of labels
-	SourcePath string
-	Limit      int
-	Offset     int
-}
-
 // Records returns the documents that a filter selects, the newest first, and how
 // many there are without Limit and Offset.
-func (x *Index) Records(ctx context.Context, f RecordFilter) (records []Record, total int, err error) {
+func (x *Index) Records(ctx context.Context, f document.RecordFilter) (records []document.Record, total int, err error) {
 	where, args := conditions{labels: f.Labels, tags: f.Tags}.where()
 	if f.SourcePath != "" {
 		where += ` AND d.source_path=?`
@@ -115,7 +88,7 @@ func (x *Index) Records(ctx context.Context, f RecordFilter) (records []Record, 
 
 // Chunks returns a document with the texts of its chunks, in order. The error is
 // of kind NotFound if there is none.
-func (x *Index) Chunks(ctx context.Context, number int64) (record *Record, chunks []string, err error) {
+func (x *Index) Chunks(ctx context.Context, number int64) (record *document.Record, chunks []string, err error) {
 	err = x.read(ctx, "reading a document", func(tx *sql.Tx) error {
 		var err error
 		if record, err = findRecord(ctx, tx, `d.id=?`, number); err != nil {

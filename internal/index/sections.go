@@ -20,7 +20,7 @@ func (p *poster) putSections(ctx context.Context, id int64, sections []document.
 	if err != nil {
 		return fmt.Errorf("storing the sections of a document: %w", err)
 	}
-	_, err = p.tx.ExecContext(ctx, `INSERT INTO sections(id, body) VALUES(?, ?)`, id, body)
+	_, err = p.hot.ExecContext(ctx, `INSERT INTO sections(id, body) VALUES(?, ?)`, id, body)
 	return err
 }
 
@@ -48,16 +48,6 @@ func (x *Index) Sections(ctx context.Context, id string, labels []string) ([]sea
 		out[i] = search.Section{Heading: s.Heading, Offset: int64(s.Offset)}
 	}
 	return out, nil
-}
-
-// pageAt returns the label of the page on which a byte of a text is, or "" if
-// the document has no pages. Text before the first page belongs to none.
-func pageAt(ctx context.Context, q querier, doc, off int64) (label string, err error) {
-	err = q.QueryRowContext(ctx, `SELECT label FROM pages WHERE doc=? AND off<=? ORDER BY off DESC LIMIT 1`, doc, off).Scan(&label)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
-	}
-	return label, err
 }
 
 // Locate returns the documents with a path; see [search.Outliner].

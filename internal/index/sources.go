@@ -65,6 +65,16 @@ func (x *Index) Sources(ctx context.Context) ([]document.Source, error) {
 	return out, err
 }
 
+// SourceLabels returns the labels of the sources.
+func (x *Index) SourceLabels(ctx context.Context) ([]string, error) {
+	sources, err := x.Sources(ctx)
+	var labels []string
+	for _, s := range sources {
+		labels = append(labels, s.Label)
+	}
+	return labels, err
+}
+
 // AddSource stores a source. If a source with this label and path exists, its
 // rules are replaced, and so is its description if the new one is not empty. A
 // label or a path that belongs to another source gives an error of kind

@@ -118,6 +118,9 @@ CREATE TABLE segment_bodies(id INTEGER PRIMARY KEY, body BLOB NOT NULL);
 // Each vector gets a number that is never used again, and the label of its
 // document; see vectors.go. No earlier version wrote a vector. models.used is when
 // vectors of the model were last written or looked for.
+//
+// twins has the hashes of texts that several documents have, or once had. The
+// triggers add them, so that a search need not read the hashes of all documents.
 const tables5 = `
 ALTER TABLE sources ADD COLUMN rules TEXT NOT NULL DEFAULT '';
 ALTER TABLE sources ADD COLUMN left_out TEXT NOT NULL DEFAULT '';
@@ -134,6 +137,15 @@ CREATE TABLE vectors(
 	vector BLOB NOT NULL,
 	UNIQUE(chunk, model));
 CREATE INDEX vectors_label ON vectors(label, model, id);
+CREATE INDEX docs_hash ON docs(hash) WHERE text_size>0;
+CREATE TABLE twins(hash TEXT PRIMARY KEY) WITHOUT ROWID;
+INSERT INTO twins SELECT hash FROM docs WHERE text_size>0 GROUP BY hash HAVING count(*)>1;
+CREATE TRIGGER docs_twin_new AFTER INSERT ON docs
+	WHEN new.text_size>0 AND EXISTS(SELECT 1 FROM docs WHERE hash=new.hash AND text_size>0 AND id<>new.id)
+	BEGIN INSERT INTO twins VALUES(new.hash) ON CONFLICT DO NOTHING; END;
+CREATE TRIGGER docs_twin_changed AFTER UPDATE OF hash ON docs
+	WHEN new.text_size>0 AND EXISTS(SELECT 1 FROM docs WHERE hash=new.hash AND text_size>0 AND id<>new.id)
+	BEGIN INSERT INTO twins VALUES(new.hash) ON CONFLICT DO NOTHING; END;
 `
 
 // The keys of table kv.

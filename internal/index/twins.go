@@ -10,8 +10,8 @@ import (
 	"knowhow/internal/segment"
 )
 
-// twins are the documents of a view whose texts other documents of the view have,
-// too. Documents without text are none.
+// twins are the documents of a view whose texts other documents of the index have
+// or once had. Documents without text are none.
 type twins struct {
 	docs  segment.Docs
 	group map[int64]int // by row; documents of a group have the same text
@@ -42,8 +42,7 @@ func (e *evaluator) twins(ctx context.Context, labels []string) (*twins, error) 
 		t.group[id], t.order[id] = numbers[hash], len(rows)
 		rows = append(rows, id)
 		return err
-	}, `SELECT d.id, d.hash FROM docs d WHERE `+where+` AND d.hash IN (SELECT d.hash FROM docs d WHERE `+where+` GROUP BY d.hash HAVING count(*)>1) ORDER BY d.path, d.label`,
-		append(args, args...)...)
+	}, `SELECT d.id, d.hash FROM twins t CROSS JOIN docs d ON d.hash=t.hash WHERE `+where+` ORDER BY d.path, d.label`, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -72,6 +72,15 @@ func TestDistinct(t *testing.T) {
 			}
 		})
 	}
+	// A changed text, and a document with a known text, are seen.
+	put(t, x, doc("a", "other.md", "Other", licence), doc("a", "new.md", "New", "An emu."), doc("b", "new.md", "New", "An emu."))
+	for text, want := range map[string]int{"warranty": 1, "emu": 1} {
+		if p := page(t, x, search.Query{Text: text, Distinct: true, Num: 10}); p.Total != want {
+			t.Errorf("%s: %d documents, want %d", text, p.Total, want)
+		}
+	}
+	put(t, x, doc("a", "other.md", "Other", "A walrus has permission."))
+
 	// A change of a document is seen.
 	if err := x.Apply(t.Context(), []document.Change{{Delete: &document.Ref{Label: "a", Path: "LICENSE"}}}); err != nil {
 		t.Fatal(err)

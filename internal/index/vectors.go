@@ -17,6 +17,7 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
+	"knowhow/internal/search"
 	"knowhow/internal/vector"
 )
 
@@ -573,22 +574,14 @@ func (x *Index) Embedded(ctx context.Context, e embed.Embedder, labels []string)
 	return done, total, err
 }
 
-// A VectorState is how far searches by meaning can be answered.
-type VectorState struct {
-	Model      string // the ID of the embedder; "" without one
-	Dimensions int    // of its vectors; 0 if they are not known yet
-	Chunks     int    // of the documents; 0 without an embedder
-	Embedded   int    // chunks that have a vector
-}
-
 // Vectors returns the state of the vectors of documents with one of the labels
 // (nil: all), by the embedder of the index. See [Index.Embedded] for its cost.
-func (x *Index) Vectors(ctx context.Context, labels []string) (VectorState, error) {
+func (x *Index) Vectors(ctx context.Context, labels []string) (search.VectorState, error) {
 	e := x.vectors.embedder
 	if e == nil {
-		return VectorState{}, nil
+		return search.VectorState{}, nil
 	}
-	s := VectorState{Model: e.ID(), Dimensions: e.Dimension()}
+	s := search.VectorState{Model: e.ID(), Dimensions: e.Dimension()}
 	var err error
 	s.Embedded, s.Chunks, err = x.Embedded(ctx, e, labels)
 	return s, err

@@ -29,7 +29,8 @@ const (
 
 // EmbedOptions configure [Embed].
 type EmbedOptions struct {
-	Index    *index.Index   // required
+	Index    *index.Index   // has the lease and the progress of indexing; required
+	Store    VectorStore    // has the chunks; nil means Index
 	Embedder embed.Embedder // required
 
 	// Labels returns the labels whose documents get vectors. It is called
@@ -42,10 +43,19 @@ type EmbedOptions struct {
 	interval, quiet time.Duration // embedInterval and embedQuiet, except in tests
 }
 
+// A VectorStore stores the vectors of chunks. See [index.Index] for its methods.
+type VectorStore interface {
+	EmbedNext(ctx context.Context, e embed.Embedder, labels []string, n int) (int, error)
+	Embedded(ctx context.Context, e embed.Embedder, labels []string) (done, total int, err error)
+}
+
 // Embed computes the vectors of chunks in the background until ctx ends, while
 // no documents with the labels are being indexed. Chunks that have a vector are
 // left as they are. If an embedder fails, it is tried again later.
 func Embed(ctx context.Context, o EmbedOptions) {
+	if o.Store == nil {
+		o.Store = o.Index
+	}
 	w := &embedding{EmbedOptions: o, owner: rand.Text()}
 	defer w.release(ctx)
 	tick := time.NewTicker(cmp.Or(o.interval, embedInterval))
@@ -91,7 +101,7 @@ func (w *embedding) work(ctx context.Context) error {
 			return err
 		}
 		start := time.Now()
-		n, err := w.Index.EmbedNext(ctx, w.Embedder, labels, embedBatch)
+		n, err := w.Store.EmbedNext(ctx, w.Embedder, labels, embedBatch)
 		if err != nil {
 			return err
 		}
@@ -118,7 +128,7 @@ func (w *embedding) work(ctx context.Context) error {
 
 // report prints the progress.
 func (w *embedding) report(ctx context.Context, labels []string) {
-	if done, total, err := w.Index.Embedded(ctx, w.Embedder, labels); err == nil {
+	if done, total, err := w.Store.Embedded(ctx, w.Embedder, labels); err == nil {
 		fmt.Fprintf(w.Lines, "vectors: %d of %s can be found by meaning, all by words\n", done, terminal.Plural(total, "passage"))
 	}
 }

@@ -46,7 +46,8 @@ const stopTime = 400 * time.Millisecond
 
 // Options configure an Indexer.
 type Options struct {
-	Index *index.Index // required
+	Index *index.Index // has the sources, the leases and the progress; required
+	Sink  ingest.Sink  // gets the documents; nil means Index
 
 	// Sources returns the sources that this process indexes and watches. It is
 	// called repeatedly, because sources may be added and removed. nil means
@@ -87,6 +88,9 @@ type Indexer struct {
 func New(o Options) *Indexer {
 	if o.Sources == nil {
 		o.Sources = o.Index.Sources
+	}
+	if o.Sink == nil {
+		o.Sink = o.Index
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -392,10 +396,11 @@ func (w *Indexer) index(ctx context.Context, src document.Source) error {
 		return err
 	}
 	o := ingest.Options{
-		Sink:   sourceSink{w.Index, src},
-		Pool:   w.pool,
-		Report: func(p ingest.Progress) { w.view.report(ctx, p) },
-		Log:    w.Log,
+		Sink:    sourceSink{w.Sink, w.Index, src},
+		Pool:    w.pool,
+		Report:  func(p ingest.Progress) { w.view.report(ctx, p) },
+		Log:     w.Log,
+		LeftOut: w.leftOut,
 	}
 	if w.Dir != "" {
 		j := openJournal(w.Dir, src.Label, w.Log)
@@ -445,6 +450,22 @@ type leftOutStore struct {
 	stored *index.LeftOut // nil until something was stored
 }
 
+// leftOut returns what is stored as left out of a source.
+func (w *Indexer) leftOut(ctx context.Context, label string) ([]ingest.Skipped, error) {
+	left, err := w.Index.LeftOut(ctx, label)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]ingest.Skipped, len(left.Paths))
+	for i, p := range left.Paths {
+		list[i] = ingest.Skipped{Path: p.Path, Reason: ingest.Reason(p.Reason)}
+		if p.Message != "" {
+			list[i].Err = errors.New(p.Message)
+		}
+	}
+	return list, nil
+}
+
 // store stores what a sync left out. A failed sync does not change it.
 func (s *leftOutStore) store(ctx context.Context, res *ingest.Result, err error) {
 	if err != nil {
@@ -479,18 +500,19 @@ var errRemoved = fmt.Errorf("the source was removed: %w", errkind.NotFound)
 // A sourceSink passes changes on while their source is still remembered:
 // another process may remove a source, or assign its label to another folder.
 type sourceSink struct {
-	*index.Index
-	src document.Source
+	ingest.Sink
+	index *index.Index
+	src   document.Source
 }
 
 // Apply applies changes to the documents of the source.
 func (s sourceSink) Apply(ctx context.Context, changes []document.Change) error {
-	sources, err := s.Sources(ctx)
+	sources, err := s.index.Sources(ctx)
 	if err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(sources, func(o document.Source) bool { return o.Label == s.src.Label && o.Path == s.src.Path }) {
 		return errRemoved
 	}
-	return s.Index.Apply(ctx, changes)
+	return s.Sink.Apply(ctx, changes)
 }

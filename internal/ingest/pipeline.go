@@ -15,6 +15,7 @@ import (
 // in the index if one of them ends the process.
 func (s *syncing) readAndApply(ctx context.Context, t tree, todo []task, gone []string) error {
 	b := &batch{s: s, progress: Progress{Label: s.src.Label, Total: len(todo), Unchanged: s.res.Unchanged}}
+	defer b.wait() // after an error, for changes that are still being applied
 	var harmless, suspects []task
 	for _, k := range todo {
 		b.progress.TotalBytes += k.stamp.Size
@@ -25,7 +26,7 @@ func (s *syncing) readAndApply(ctx context.Context, t tree, todo []task, gone []
 		}
 	}
 	if len(todo) > 0 {
-		b.report()
+		b.report(b.progress)
 		if err := s.pipeline(ctx, t, harmless, b); err != nil {
 			return err
 		}
@@ -36,7 +37,7 @@ func (s *syncing) readAndApply(ctx context.Context, t tree, todo []task, gone []
 		}
 	}
 	for _, k := range suspects {
-		if err := b.flush(ctx); err != nil {
+		if err := b.finishAll(ctx); err != nil {
 			return err
 		}
 		s.g.o.Log.Warn("knowhow ended while it was reading this file: it is read after all others, and left out if that happens again",
@@ -49,11 +50,12 @@ func (s *syncing) readAndApply(ctx context.Context, t tree, todo []task, gone []
 			return err
 		}
 	}
-	return b.flush(ctx)
+	return b.finishAll(ctx)
 }
 
 // pipeline reads files with several workers and passes the results to b in the
-// order in which they are ready. It returns when all workers have ended.
+// order in which they are ready. Reading continues while b applies changes. It
+// returns when all workers have ended.
 func (s *syncing) pipeline(ctx context.Context, t tree, todo []task, b *batch) error {
 	type result struct {
 		task
@@ -61,7 +63,7 @@ func (s *syncing) pipeline(ctx context.Context, t tree, todo []task, b *batch) e
 		space int64
 	}
 	pool := s.g.o.Pool
-	ctx, cancel := context.WithCancel(ctx)
+	readCtx, cancel := context.WithCancel(ctx)
 	var held atomic.Int64 // bytes acquired from pool.space
 	defer func() { pool.space.Release(held.Load()) }()
 	var wg sync.WaitGroup
@@ -72,14 +74,14 @@ func (s *syncing) pipeline(ctx context.Context, t tree, todo []task, b *batch) e
 	wg.Go(func() {
 		defer close(work)
 		for _, k := range todo {
-			n, err := pool.acquire(ctx, k.stamp.Size)
+			n, err := pool.acquire(readCtx, k.stamp.Size)
 			if err != nil {
 				return
 			}
 			held.Add(n)
 			select {
 			case work <- result{task: k, space: n}:
-			case <-ctx.Done():
+			case <-readCtx.Done():
 				return
 			}
 		}
@@ -87,12 +89,12 @@ func (s *syncing) pipeline(ctx context.Context, t tree, todo []task, b *batch) e
 	for range min(pool.readers(), len(todo)) {
 		wg.Go(func() {
 			for r := range work {
-				if pool.do(ctx, func() { r.reading = s.read(ctx, t, r.task) }) != nil {
+				if pool.do(readCtx, func() { r.reading = s.read(readCtx, t, r.task) }) != nil {
 					return
 				}
 				select {
 				case results <- r:
-				case <-ctx.Done():
+				case <-readCtx.Done():
 					return
 				}
 			}
@@ -101,15 +103,27 @@ func (s *syncing) pipeline(ctx context.Context, t tree, todo []task, b *batch) e
 	// A slow file must not delay files that were read before it.
 	tick := time.NewTicker(maxBatchTime)
 	defer tick.Stop()
+	release := func(n int64) {
+		held.Add(-n)
+		pool.space.Release(n)
+	}
+	var applied int64 // space of files whose changes are being applied
 	for done := 0; done < len(todo); {
 		select {
 		case r := <-results:
 			if err := b.finish(ctx, r.task, r.reading); err != nil {
 				return err
 			}
-			held.Add(-r.space)
-			pool.space.Release(r.space)
+			if b.running == nil || len(b.changes) > 0 { // what is collected is small
+				release(r.space)
+			} else {
+				applied += r.space
+			}
 			done++
+		case err := <-b.applied():
+			if err := b.ended(err); err != nil {
+				return err
+			}
 		case <-tick.C:
 			if err := b.flush(ctx); err != nil {
 				return err
@@ -117,11 +131,16 @@ func (s *syncing) pipeline(ctx context.Context, t tree, todo []task, b *batch) e
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		if b.running == nil {
+			release(applied)
+			applied = 0
+		}
 	}
 	return nil
 }
 
-// A batch collects changes until a transaction is worthwhile.
+// A batch collects changes until a transaction is worthwhile. While one batch is
+// applied, the next one is collected.
 type batch struct {
 	s        *syncing
 	changes  []document.Change
@@ -129,6 +148,14 @@ type batch struct {
 	chunks   int
 	bytes    int
 	progress Progress
+	running  *applying // nil if no changes are being applied
+}
+
+// An applying is a running call of Apply.
+type applying struct {
+	counts   []Result
+	progress Progress // when it is done
+	done     chan error
 }
 
 // finish handles a file that has been read.
@@ -145,13 +172,13 @@ func (b *batch) finish(ctx context.Context, k task, r reading) error {
 			return err
 		}
 	}
-	if len(changes) == 0 && len(b.changes) == 0 {
-		b.report()
+	if len(b.changes) == 0 && b.running == nil {
+		b.report(b.progress)
 	}
 	return nil
 }
 
-// add adds a change, and applies the batch when it is full.
+// add adds a change, and begins to apply the batch when it is full.
 func (b *batch) add(ctx context.Context, c applied) error {
 	chunks, bytes := 1, 0
 	if c.Put != nil {
@@ -167,29 +194,71 @@ func (b *batch) add(ctx context.Context, c applied) error {
 	return b.flush(ctx)
 }
 
-// flush applies the collected changes.
+// flush begins to apply the collected changes, after those before them are
+// applied.
 func (b *batch) flush(ctx context.Context) error {
+	if err := b.wait(); err != nil {
+		return err
+	}
 	if len(b.changes) == 0 {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := b.s.g.o.Sink.Apply(ctx, b.changes); err != nil {
+	a, changes := &applying{counts: b.counts, progress: b.progress, done: make(chan error, 1)}, b.changes
+	go func() { a.done <- b.s.g.o.Sink.Apply(ctx, changes) }()
+	b.running = a
+	b.changes, b.counts, b.chunks, b.bytes = nil, nil, 0, 0
+	return nil
+}
+
+// finishAll applies all collected changes.
+func (b *batch) finishAll(ctx context.Context) error {
+	if err := b.flush(ctx); err != nil {
+		return err
+	}
+	return b.wait()
+}
+
+// applied returns the channel of the result of the running call of Apply, nil if
+// there is none. The result must be passed to ended.
+func (b *batch) applied() <-chan error {
+	if b.running == nil {
+		return nil
+	}
+	return b.running.done
+}
+
+// wait waits for the running call of Apply, if there is one.
+func (b *batch) wait() error {
+	if b.running == nil {
+		return nil
+	}
+	return b.ended(<-b.running.done)
+}
+
+// ended handles the result of the running call of Apply.
+func (b *batch) ended(err error) error {
+	a := b.running
+	b.running = nil
+	if err != nil {
 		return fmt.Errorf("storing documents of %q: %w", b.s.src.Label, err)
 	}
-	for _, n := range b.counts {
+	for _, n := range a.counts {
 		b.s.count(n)
 	}
-	b.changes, b.counts, b.chunks, b.bytes = nil, nil, 0, 0
-	if b.progress.Total > 0 {
-		b.report()
+	if len(b.changes) == 0 { // later files were left out
+		a.progress = b.progress
+	}
+	if a.progress.Total > 0 {
+		b.report(a.progress)
 	}
 	return nil
 }
 
-func (b *batch) report() {
+func (b *batch) report(p Progress) {
 	if b.s.g.o.Report != nil {
-		b.s.g.o.Report(b.progress)
+		b.s.g.o.Report(p)
 	}
 }

@@ -3,9 +3,13 @@ package ingest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -63,6 +67,41 @@ func TestSyncLimitsChunksOfABatch(t *testing.T) {
 	if len(sink.batches) != 2 {
 		t.Errorf("%d batches, want 2", len(sink.batches))
 	}
+}
+
+// TestSyncReadsWhileItApplies blocks the first batch until enough files for a
+// second one are read.
+func TestSyncReadsWhileItApplies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		files := map[string]string{}
+		for i := range 20 {
+			files[fmt.Sprintf("%02d.txt", i)] = strings.Repeat("word ", 2000)
+		}
+		const enough = 10
+		read := make(chan struct{})
+		var n atomic.Int64
+		var waited bool
+		sink := &memorySink{applying: func([]document.Change) error {
+			if waited {
+				return nil
+			}
+			waited = true
+			select {
+			case <-read:
+				return nil
+			case <-time.After(time.Minute):
+				return fmt.Errorf("only %d files were read while a batch was applied", n.Load())
+			}
+		}}
+		g := New(Options{Sink: sink, Pool: NewPool(1), BatchBytes: 50_000,
+			Make: func(ctx context.Context, data []byte, known document.Document) ([]*document.Document, []Skipped, error) {
+				if n.Add(1) == enough {
+					close(read)
+				}
+				return makeAll(ctx, data, known)
+			}})
+		mustSync(t, g, docs(folder(t, files)), Result{Added: 20})
+	})
 }
 
 func TestSyncStops(t *testing.T) {

@@ -47,7 +47,7 @@ const (
 func (b *Local) AddFile(ctx context.Context, f File, r io.Reader) (int64, error) {
 	collection, tags, err := f.check()
 	if err == nil {
-		err = b.allowed(ctx, collection)
+		err = b.mayAllow(ctx, collection)
 	}
 	if err != nil {
 		return 0, err
@@ -184,15 +184,21 @@ func (b *Local) Run(ctx context.Context) {
 func (b *Local) work(ctx context.Context, kind string) {
 	poll := time.NewTicker(pollTime)
 	defer poll.Stop()
+	failing := "" // the last failure, which is logged once
 	for {
 		for ctx.Err() == nil {
 			job, err := b.o.Index.ClaimJob(ctx, kind, b.owner, claimTime)
 			if err == nil && job != nil {
 				err = b.do(ctx, job)
 			}
-			if err != nil && ctx.Err() == nil {
+			text := ""
+			if err != nil {
+				text = err.Error()
+			}
+			if text != "" && text != failing && ctx.Err() == nil {
 				b.o.Log.Error("a job of the knowledge base is tried again later", "error", err)
 			}
+			failing = text
 			if err != nil || job == nil {
 				break
 			}
@@ -293,11 +299,20 @@ func (b *Local) claimed(ctx context.Context, job *index.Job, f func(context.Cont
 func (b *Local) addNote(ctx context.Context, job *index.Job, t task) error {
 	path := ".notes/" + t.Key + ".md"
 	label := cmp.Or(t.Collection, DefaultCollection)
+	if err := b.allowed(ctx, t.Collection); err != nil {
+		return err
+	}
 	d, err := makeNote(ctx, t.Text, t.Title, document.Document{ID: ingest.DocID("", path), Label: label, Path: path, SourcePath: t.SourcePath, Tags: t.Tags})
 	if err != nil {
 		return err
 	}
-	return b.o.Index.FinishJob(ctx, job.ID, b.owner, []document.Change{{Put: d}}, d.ID)
+	changes := []document.Change{{Put: d}}
+	if _, err := b.store.RecordOf(ctx, d.ID); err == nil {
+		changes = nil // an earlier attempt has stored it, and users may have changed it since
+	} else if !errors.Is(err, errkind.NotFound) {
+		return err
+	}
+	return b.finish(ctx, job, changes, d.ID)
 }
 
 // addFile stores the file of a job, in place of the document with the same source
@@ -325,7 +340,7 @@ func (b *Local) addFile(ctx context.Context, job *index.Job, t task) error {
 	return retryConflicts(func() error {
 		changes, err := b.replace(ctx, made, t)
 		if err == nil {
-			err = b.o.Index.FinishJob(ctx, job.ID, b.owner, changes, made.ID)
+			err = b.finish(ctx, job, changes, made.ID)
 		}
 		return err
 	})
@@ -334,9 +349,12 @@ func (b *Local) addFile(ctx context.Context, job *index.Job, t task) error {
 // replace returns the changes that store a file. A file with the same text and
 // title as the document that it replaces changes only tags.
 func (b *Local) replace(ctx context.Context, made *document.Document, t task) ([]document.Change, error) {
-	old, err := b.o.Index.RecordOf(ctx, made.ID)
+	old, err := b.store.RecordOf(ctx, made.ID)
 	if errors.Is(err, errkind.NotFound) {
 		made.Label = cmp.Or(t.Collection, DefaultCollection)
+		if err := b.allowed(ctx, t.Collection); err != nil {
+			return nil, err
+		}
 		return []document.Change{{Put: made}}, nil
 	}
 	if err != nil {

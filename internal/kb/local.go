@@ -27,11 +27,12 @@ import (
 
 // Options configure a [Local].
 type Options struct {
-	Index *index.Index // required
+	Index *index.Index // has the queue of jobs; required
+	Store Store        // has the documents; nil means Index
 	Dir   string       // the data folder, for the bytes of files that are not yet indexed; required
 
 	// Sources are the labels of the sources whose documents are in the base.
-	// Documents of all other sources of the index are not.
+	// Documents of all other sources of the store are not.
 	Sources []string
 
 	MaxUpload int64        // bytes of a file and of a note; 0 means MaxUploadBytes
@@ -39,13 +40,14 @@ type Options struct {
 	Log       *slog.Logger // nil discards
 }
 
-// A Local is a [Base] over the embedded index. Jobs make progress while Run runs
+// A Local is a [Base] over a [Store], with its jobs in a data folder. Jobs make progress while Run runs
 // in this or another process with the same data folder.
 //
 // Documents of folders that are served can be searched and read. Their tags can
 // be changed, and nothing else.
 type Local struct {
 	o     Options
+	store Store
 	owner string                   // of claims
 	wake  map[string]chan struct{} // by kind of job: one signal
 
@@ -54,7 +56,7 @@ type Local struct {
 
 var _ Base = (*Local)(nil)
 
-// NewLocal returns a base over an index.
+// NewLocal returns a base.
 func NewLocal(o Options) *Local {
 	if o.MaxUpload <= 0 {
 		o.MaxUpload = MaxUploadBytes
@@ -62,7 +64,10 @@ func NewLocal(o Options) *Local {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Local{o: o, owner: random(), wake: map[string]chan struct{}{
+	if o.Store == nil {
+		o.Store = o.Index
+	}
+	return &Local{o: o, store: o.Store, owner: random(), wake: map[string]chan struct{}{
 		TypeNote: make(chan struct{}, 1), TypeFile: make(chan struct{}, 1),
 	}}
 }
@@ -83,14 +88,8 @@ func (b *Local) staging() string { return Incoming(b.o.Dir) }
 
 // hidden returns the labels of the sources whose documents are not in the base.
 func (b *Local) hidden(ctx context.Context) ([]string, error) {
-	sources, err := b.o.Index.Sources(ctx)
-	var out []string
-	for _, s := range sources {
-		if !slices.Contains(b.o.Sources, s.Label) {
-			out = append(out, s.Label)
-		}
-	}
-	return out, err
+	sources, err := b.store.SourceLabels(ctx)
+	return slices.DeleteFunc(sources, func(label string) bool { return slices.Contains(b.o.Sources, label) }), err
 }
 
 // Labels returns the labels of the documents in the base, never nil.
@@ -99,7 +98,7 @@ func (b *Local) Labels(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := b.o.Index.Labels(ctx)
+	all, err := b.store.Labels(ctx)
 	out := []string{}
 	for _, l := range all {
 		if !slices.Contains(hidden, l.Value) {
@@ -111,12 +110,12 @@ func (b *Local) Labels(ctx context.Context) ([]string, error) {
 
 // record returns a document of the base. The error is of kind NotFound if there
 // is none.
-func (b *Local) record(ctx context.Context, id int64) (*index.Record, error) {
+func (b *Local) record(ctx context.Context, id int64) (*document.Record, error) {
 	hidden, err := b.hidden(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r, err := b.o.Index.Record(ctx, id)
+	r, err := b.store.Record(ctx, id)
 	if errors.Is(err, errkind.NotFound) || err == nil && slices.Contains(hidden, r.Label) {
 		return nil, noDocument(id)
 	}
@@ -140,15 +139,25 @@ func (b *Local) allowed(ctx context.Context, collection string) error {
 	return err
 }
 
+// mayAllow is allowed for a job, which checks the collection again: a store that
+// cannot be reached now does not prevent jobs.
+func (b *Local) mayAllow(ctx context.Context, collection string) error {
+	err := b.allowed(ctx, collection)
+	if errkind.Retryable(err) && ctx.Err() == nil {
+		return nil
+	}
+	return err
+}
+
 // tagsOf returns all tags of a document.
-func tagsOf(r *index.Record) []string {
+func tagsOf(r *document.Record) []string {
 	tags := append([]string{CollectionTag(r.Label)}, r.Tags...)
 	slices.Sort(tags)
 	return tags
 }
 
 // documentOf returns a document without its chunks.
-func documentOf(r *index.Record) *Document {
+func documentOf(r *document.Record) *Document {
 	return &Document{ID: r.Number, Title: r.Title, SourcePath: r.SourcePath, Type: r.Type, Tags: tagsOf(r), CreatedAt: r.Created, UpdatedAt: r.Updated}
 }
 
@@ -161,18 +170,18 @@ func (b *Local) Search(ctx context.Context, q SearchQuery) (*SearchResult, error
 	if err != nil {
 		return nil, err
 	}
-	chunks := index.ChunkQuery{Text: q.Query, Typed: q.Query, Labels: labels, Tags: q.Tags, Top: q.Top}
+	chunks := search.ChunkQuery{Text: q.Query, Typed: q.Query, Labels: labels, Tags: q.Tags, Top: q.Top}
 	if q.VectorOnly {
 		return b.searchNearest(ctx, chunks)
 	}
 	if q.FTSOnly {
-		chunks.Ranking = index.ByWords
+		chunks.Ranking = search.ByWords
 	}
 	read, err := query.Read(q.Query)
 	if err != nil {
 		return nil, err
 	}
-	s := &searcher{index: b.o.Index, q: chunks}
+	s := &searcher{store: b.store, q: chunks}
 	if _, err := search.Relax(s).Search(ctx, search.Query{Text: read.Text}); err != nil {
 		return nil, err
 	}
@@ -180,9 +189,9 @@ func (b *Local) Search(ctx context.Context, q SearchQuery) (*SearchResult, error
 }
 
 // searchNearest searches by meaning only.
-func (b *Local) searchNearest(ctx context.Context, q index.ChunkQuery) (*SearchResult, error) {
-	q.Ranking = index.ByMeaning
-	page, err := b.o.Index.SearchChunks(ctx, q)
+func (b *Local) searchNearest(ctx context.Context, q search.ChunkQuery) (*SearchResult, error) {
+	q.Ranking = search.ByMeaning
+	page, err := b.store.SearchChunks(ctx, q)
 	if errors.Is(err, errkind.Unsupported) {
 		err = fmt.Errorf("vector_only: %w", err)
 	}
@@ -190,7 +199,7 @@ func (b *Local) searchNearest(ctx context.Context, q index.ChunkQuery) (*SearchR
 		return nil, err
 	}
 	out := resultOf(page)
-	v, err := b.o.Index.Vectors(ctx, q.Labels)
+	v, err := b.store.Vectors(ctx, q.Labels)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +210,7 @@ func (b *Local) searchNearest(ctx context.Context, q index.ChunkQuery) (*SearchR
 }
 
 // resultOf returns the result of a search.
-func resultOf(page *index.ChunkPage) *SearchResult {
+func resultOf(page *search.ChunkPage) *SearchResult {
 	out := &SearchResult{Results: []Result{}, Total: page.Total}
 	for _, h := range page.Hits {
 		out.Results = append(out.Results, Result{
@@ -214,14 +223,14 @@ func resultOf(page *index.ChunkPage) *SearchResult {
 
 // A searcher searches for chunks behind search.Relax.
 type searcher struct {
-	index *index.Index
-	q     index.ChunkQuery
-	page  *index.ChunkPage // of the last search that found something, or of the first
+	store Store
+	q     search.ChunkQuery
+	page  *search.ChunkPage // of the last search that found something, or of the first
 }
 
 func (s *searcher) Search(ctx context.Context, q search.Query) (*search.Page, error) {
 	s.q.Text = q.Text
-	page, err := s.index.SearchChunks(ctx, s.q)
+	page, err := s.store.SearchChunks(ctx, s.q)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +244,7 @@ func (s *searcher) Search(ctx context.Context, q search.Query) (*search.Page, er
 func (b *Local) AddNote(ctx context.Context, n Note) (int64, error) {
 	collection, tags, err := n.check(b.o.MaxUpload)
 	if err == nil {
-		err = b.allowed(ctx, collection)
+		err = b.mayAllow(ctx, collection)
 	}
 	if err != nil {
 		return 0, err
@@ -294,7 +303,7 @@ func (b *Local) Document(ctx context.Context, id int64) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, texts, err := b.o.Index.Chunks(ctx, id)
+	r, texts, err := b.store.Chunks(ctx, id)
 	if errors.Is(err, errkind.NotFound) || err == nil && slices.Contains(hidden, r.Label) {
 		return nil, noDocument(id)
 	}
@@ -318,11 +327,11 @@ func (b *Local) Documents(ctx context.Context, f DocumentFilter) (*DocumentList,
 	if err != nil {
 		return nil, err
 	}
-	filter := index.RecordFilter{Labels: labels, SourcePath: f.SourcePath, Limit: f.Limit, Offset: f.Offset}
+	filter := document.RecordFilter{Labels: labels, SourcePath: f.SourcePath, Limit: f.Limit, Offset: f.Offset}
 	if f.Tag != "" {
 		filter.Tags = []string{f.Tag}
 	}
-	records, total, err := b.o.Index.Records(ctx, filter)
+	records, total, err := b.store.Records(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -358,7 +367,7 @@ func (b *Local) updateNote(ctx context.Context, id int64, c NoteChange) error {
 	if r.FromSource || r.Type != TypeNote {
 		return fmt.Errorf("document %d is not a note (its type is %q): only notes can be updated; add the file again to replace it: %w", id, r.Type, errKeep)
 	}
-	_, texts, err := b.o.Index.Chunks(ctx, id)
+	_, texts, err := b.store.Chunks(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -378,7 +387,7 @@ func (b *Local) updateNote(ctx context.Context, id int64, c NoteChange) error {
 	}
 	// The Tagging fails if the note was deleted meanwhile, and Put if it was
 	// moved to another collection.
-	return b.o.Index.Apply(ctx, []document.Change{{Tag: &document.Tagging{ID: r.ID}}, {Put: d}})
+	return b.store.Apply(ctx, []document.Change{{Tag: &document.Tagging{ID: r.ID}}, {Put: d}})
 }
 
 // errKeep is a Conflict that is not due to a change at the same time.
@@ -455,7 +464,7 @@ func (b *Local) tag(ctx context.Context, id int64, t document.Tagging) ([]string
 		return nil, err
 	}
 	t.ID = r.ID
-	if err := b.o.Index.Apply(ctx, []document.Change{{Tag: &t}}); err != nil {
+	if err := b.store.Apply(ctx, []document.Change{{Tag: &t}}); err != nil {
 		if errors.Is(err, errkind.NotFound) {
 			err = noDocument(id)
 		}
@@ -478,7 +487,7 @@ func (b *Local) Delete(ctx context.Context, id int64) error {
 			return fmt.Errorf("document %d is a file of the folder %q: delete the file %s there: %w", id, r.Label, path.Clean(r.Path), errkind.Conflict)
 		}
 		// The Tagging fails if the document was deleted or moved meanwhile.
-		err = b.o.Index.Apply(ctx, []document.Change{
+		err = b.store.Apply(ctx, []document.Change{
 			{Tag: &document.Tagging{ID: r.ID}},
 			{Delete: &document.Ref{Label: r.Label, Path: r.Path}},
 		})
@@ -503,7 +512,7 @@ func (b *Local) Status(ctx context.Context) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	types, err := b.o.Index.CountTypes(ctx, labels)
+	types, err := b.store.CountTypes(ctx, labels)
 	if err != nil {
 		return nil, err
 	}
@@ -511,7 +520,7 @@ func (b *Local) Status(ctx context.Context) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := b.o.Index.Vectors(ctx, labels)
+	v, err := b.store.Vectors(ctx, labels)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,8 @@ package search
 import (
 	"context"
 	"time"
+
+	"knowhow/internal/document"
 )
 
 // A Searcher finds documents.
@@ -265,6 +267,57 @@ type Text struct {
 	Size   int64  // of the whole text, in bytes
 	Offset int64  // of Window, in bytes
 	Window string
+}
+
+// A ChunkQuery is a search for chunks.
+type ChunkQuery struct {
+	Text    string   // see [Query]; by meaning only, any text
+	Typed   string   // see [Query]
+	Labels  []string // one of them; nil means any
+	Tags    []string // all of them; also tags of labels
+	Ranking Ranking
+	Top     int // how many chunks to return
+}
+
+// A Ranking is what the order of chunks depends on.
+type Ranking int
+
+// The rankings.
+const (
+	ByBoth    Ranking = iota // words and, where there are vectors, meaning
+	ByWords                  // words only
+	ByMeaning                // meaning only
+)
+
+// A ChunkPage is the best chunks for a query.
+type ChunkPage struct {
+	Hits []ChunkHit // best first
+
+	// Total is how many documents match. By meaning only, these are all that
+	// have a vector.
+	Total int
+
+	// Staged reports whether some of the words of the query were enough; see
+	// [Page].
+	Staged bool
+}
+
+// A ChunkHit is a chunk that matches a query.
+type ChunkHit struct {
+	document.Record
+	Chunk   int // number of the chunk in its document, from 0
+	Text    string
+	Heading string  // path of the headings above it; "" if there are none
+	Page    string  // label of the page on which it begins; "" if the document has no pages
+	Score   float64 // 0 to 1; scores of different searches cannot be compared
+}
+
+// A VectorState is how far searches by meaning can be answered.
+type VectorState struct {
+	Model      string // the ID of the embedder; "" without one
+	Dimensions int    // of its vectors; 0 if they are not known yet
+	Chunks     int    // of the documents; 0 without an embedder
+	Embedded   int    // chunks that have a vector
 }
 
 // A StoredCopy is the original document as stored by the service during

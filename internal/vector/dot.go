@@ -1,5 +1,7 @@
 package vector
 
+import "sync"
+
 // A dotFunc sets each element of dst to the inner product of the query and a row
 // of codes. There are len(dst) rows, each as long as the query, which is a
 // multiple of 64.
@@ -26,6 +28,33 @@ func newDotQuery(codes []int8) dotQuery {
 		q.sum += int32(c)
 	}
 	return q
+}
+
+// fastest returns the function of the fastest kernel of this machine.
+var fastest = sync.OnceValue(func() dotFunc { return firstRight(kernels()) })
+
+// firstRight returns the function of the first kernel of a list that computes the
+// same as the portable one in an example. A kernel for instructions of new
+// processors may have been tested on few of them.
+func firstRight(list []kernel) dotFunc {
+	const rows, stride = 5, 128
+	query, codes := make([]int8, stride), make([]int8, rows*stride)
+	for i := range query {
+		query[i] = int8(37 * i)
+	}
+	for i := range codes {
+		codes[i] = int8(71*i + i/256)
+	}
+	q := newDotQuery(query)
+	var want [rows]int32
+	dotPortable(want[:], codes, &q)
+	for _, k := range list {
+		var got [rows]int32
+		if k.dot(got[:], codes, &q); got == want {
+			return k.dot
+		}
+	}
+	return dotPortable
 }
 
 // portable is the kernel of all machines.

@@ -56,6 +56,29 @@ func TestKernels(t *testing.T) {
 	}
 }
 
+// A kernel that computes wrong numbers is not used.
+func TestFirstRight(t *testing.T) {
+	used := ""
+	named := func(name string, wrong int32) kernel {
+		return kernel{name, func(dst []int32, codes []int8, q *dotQuery) {
+			used = name
+			dotPortable(dst, codes, q)
+			dst[len(dst)-1] += wrong
+		}}
+	}
+	for want, list := range map[string][]kernel{
+		"right": {named("wrong", 1), named("right", 0), named("last", 0)},
+		"":      {named("wrong", 1)}, // the portable one
+	} {
+		dot := firstRight(list)
+		used = ""
+		q := newDotQuery(make([]int8, 64))
+		if dot(make([]int32, 1), make([]int8, 64), &q); used != want {
+			t.Errorf("kernel %q is used, want %q", used, want)
+		}
+	}
+}
+
 // TestKernelsMaxDim uses the greatest dimension, where sums are near the bounds of
 // int32.
 func TestKernelsMaxDim(t *testing.T) {

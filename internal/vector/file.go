@@ -99,9 +99,6 @@ func NewWriter(model string, dim int, metric Metric) (*Writer, error) {
 	return &Writer{model: model, dim: dim, metric: metric}, nil
 }
 
-// Len returns the number of vectors that were added.
-func (w *Writer) Len() int { return len(w.ids) }
-
 // Add adds a vector, which it does not keep. Ids need not be unique or sorted.
 // Add returns an error of kind [errkind.Invalid] if the vector is not of the
 // dimension of the Writer, or has a value that is not finite.
@@ -196,7 +193,7 @@ func Open(data []byte) (*Index, error) {
 	}
 	name, ids, rows, codes := s.split(data)
 	x := &Index{
-		dim: int(dim), stride: stride(int(dim)), metric: Metric(metric), dot: kernels()[0].dot,
+		dim: int(dim), stride: stride(int(dim)), metric: Metric(metric), dot: fastest(),
 		rows: make([]row, n), codes: signed(codes),
 		file: &file{model: string(name), ids: ids, rows: rows, checksum: le.Uint32(data[32:])},
 	}

@@ -92,7 +92,7 @@ func New(vectors []float32, dim int, metric Metric) (*Index, error) {
 	}
 	n := len(vectors) / dim
 	x := &Index{
-		dim: dim, stride: stride(dim), metric: metric, dot: kernels()[0].dot,
+		dim: dim, stride: stride(dim), metric: metric, dot: fastest(),
 		rows: make([]row, n), codes: make([]int8, n*stride(dim)), floats: vectors,
 	}
 	var wait sync.WaitGroup

@@ -165,7 +165,12 @@ func TestNames(t *testing.T) {
 // TestPack compares a packed model with the original.
 func TestPack(t *testing.T) {
 	files := tiny(t)
-	data, err := Pack(t.Context(), files["model.safetensors"].Data, []byte(tinyConfig), tinyVocab, 20)
+	weights := files["model.safetensors"].Data
+	factors, err := Smooth(t.Context(), weights, []byte(tinyConfig), 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := Pack(weights, []byte(tinyConfig), tinyVocab, 20, factors)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,6 +190,9 @@ func TestPack(t *testing.T) {
 		if d := distance(got[i], want); d > 0.02 {
 			t.Errorf("%q: a component is off by %v", texts[i], d)
 		}
+	}
+	if _, err := Pack(weights, []byte(tinyConfig), tinyVocab, 20, factors[1:]); !errors.Is(err, errkind.Invalid) {
+		t.Errorf("with too few factors: %v, want kind Invalid", err)
 	}
 	for name, bad := range map[string][]byte{"empty": nil, "another file": files["model.safetensors"].Data, "cut": data[:len(data)/2]} {
 		if _, err := ReadPacked(bad, "x", Options{}); !errors.Is(err, errkind.Corrupt) {

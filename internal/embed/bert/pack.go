@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"knowhow/internal/embed/kernel"
 	"knowhow/internal/embed/safetensors"
@@ -18,33 +19,19 @@ import (
 // tensors of a BERT model, its config.json and its vocabulary. Tables of words
 // have one scale for each row, matrices one for each column of the product, in the
 // layout of package kernel. The other tensors are float32. maxTokens is the
-// maximum length of a text; the file has no more positions.
-//
-// Some components of the activations are much larger than others. Pack moves a
-// part of this difference to the weights (SmoothQuant, arXiv:2211.10438), which
-// halves the error of the vectors.
-func Pack(ctx context.Context, weights, configJSON []byte, vocabulary string, maxTokens int) ([]byte, error) {
-	f, err := safetensors.Parse(weights)
+// maximum length of a text; the file has no more positions. factors are those that
+// [Smooth] returns. Every processor makes the same file.
+func Pack(weights, configJSON []byte, vocabulary string, maxTokens int, factors []float32) ([]byte, error) {
+	f, c, err := readBERT(weights, configJSON, maxTokens)
 	if err != nil {
 		return nil, err
 	}
-	c, err := parseConfig(configJSON)
-	if err != nil {
-		return nil, err
+	if want := 2 * c.Layers * c.Hidden; len(factors) != want {
+		return nil, fmt.Errorf("packing the model: %d factors, want %d: %w", len(factors), want, errkind.Invalid)
 	}
-	if maxTokens < minTokens || maxTokens > c.Positions {
-		return nil, fmt.Errorf("packing the model: %d tokens, want %d to %d: %w", maxTokens, minTokens, c.Positions, errkind.Invalid)
-	}
-	m, err := load(f.Tensors, c, false)
-	if err != nil {
-		return nil, err
-	}
-	if _, ok := f.Tensors[wordEmbeddings]; !ok {
-		return nil, unsupported("packing a model whose tensors have other names")
-	}
-	largest, err := m.largest(ctx, c, maxTokens)
-	if err != nil {
-		return nil, err
+	next := func() (of []float32) {
+		of, factors = factors[:c.Hidden], factors[c.Hidden:]
+		return of
 	}
 	p := &packer{tensors: map[string]safetensors.Tensor{}}
 	p.rows(wordEmbeddings, f.Tensors[wordEmbeddings])
@@ -55,11 +42,11 @@ func Pack(ctx context.Context, weights, configJSON []byte, vocabulary string, ma
 		p.floats(name, p.values(f.Tensors[name]), f.Tensors[name].Shape...)
 	}
 	for i := range c.Layers {
+		attention, up := smoothed(i)
 		layer := fmt.Sprintf("encoder.layer.%d.", i)
-		self := layer + "attention.self"
-		p.linears(f.Tensors, self+factorsSuffix, largest[place{i, layerInput}], self+".query", self+".key", self+".value")
+		p.linears(f.Tensors, layer+"attention.self"+factorsSuffix, next(), attention...)
 		p.linears(f.Tensors, "", nil, layer+"attention.output.dense")
-		p.linears(f.Tensors, layer+"intermediate"+factorsSuffix, largest[place{i, upInput}], layer+"intermediate.dense")
+		p.linears(f.Tensors, layer+"intermediate"+factorsSuffix, next(), up...)
 		p.linears(f.Tensors, "", nil, layer+"output.dense")
 		for _, name := range []string{"attention.output.LayerNorm.weight", "attention.output.LayerNorm.bias", "output.LayerNorm.weight", "output.LayerNorm.bias"} {
 			p.floats(layer+name, p.values(f.Tensors[layer+name]), c.Hidden)
@@ -75,6 +62,85 @@ func Pack(ctx context.Context, weights, configJSON []byte, vocabulary string, ma
 		return nil, err
 	}
 	return safetensors.Append(nil, map[string]string{"format": packedFormat, "config": string(settings)}, p.names, p.tensors)
+}
+
+// readBERT reads a model for Pack and Smooth.
+func readBERT(weights, configJSON []byte, maxTokens int) (*safetensors.File, *config, error) {
+	f, err := safetensors.Parse(weights)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := parseConfig(configJSON)
+	if err != nil {
+		return nil, nil, err
+	}
+	if maxTokens < minTokens || maxTokens > c.Positions {
+		return nil, nil, fmt.Errorf("packing the model: %d tokens, want %d to %d: %w", maxTokens, minTokens, c.Positions, errkind.Invalid)
+	}
+	if _, ok := f.Tensors[wordEmbeddings]; !ok {
+		return nil, nil, unsupported("packing a model whose tensors have other names")
+	}
+	if _, err := load(f.Tensors, c, false); err != nil {
+		return nil, nil, err
+	}
+	return f, c, nil
+}
+
+// smoothed returns the names of the linear layers in a layer whose inputs are
+// smoothed: those of the attention, which have a common input, and that of the
+// feed-forward network.
+func smoothed(layer int) (attention, up []string) {
+	name := fmt.Sprintf("encoder.layer.%d.", layer)
+	self := name + "attention.self."
+	return []string{self + "query", self + "key", self + "value"}, []string{name + "intermediate.dense"}
+}
+
+// smoothing is the part of the differences between activations that moves to the
+// weights. 0.5 to 0.8 are about equally good for all-MiniLM-L6-v2.
+const smoothing = 0.75
+
+// Smooth returns the factors by which [Pack] multiplies the weights of a model:
+// for each layer, one for each component of the input of the attention, and one
+// for each of the input of the feed-forward network. The components of the inputs
+// are divided by them.
+//
+// Some components of the activations are much larger than others. The factors move
+// a part of this difference to the weights (SmoothQuant, arXiv:2211.10438), which
+// halves the error of the vectors. They depend a little on how the processor
+// rounds.
+func Smooth(ctx context.Context, weights, configJSON []byte, maxTokens int) ([]float32, error) {
+	f, c, err := readBERT(weights, configJSON, maxTokens)
+	if err != nil {
+		return nil, err
+	}
+	m, err := load(f.Tensors, c, false)
+	if err != nil {
+		return nil, err
+	}
+	largest, err := m.largest(ctx, c, maxTokens)
+	if err != nil {
+		return nil, err
+	}
+	p := &packer{}
+	var factors []float32
+	add := func(largest []float32, names []string) {
+		const least = 1e-3 // avoids extreme factors
+		top := slices.Repeat([]float32{least}, c.Hidden)
+		for _, name := range names {
+			for i, w := range p.values(f.Tensors[name+".weight"]) {
+				top[i%c.Hidden] = max(top[i%c.Hidden], w, -w)
+			}
+		}
+		for k, t := range top {
+			factors = append(factors, float32(math.Pow(float64(max(largest[k], least)), smoothing)/math.Pow(float64(t), 1-smoothing)))
+		}
+	}
+	for i := range c.Layers {
+		attention, up := smoothed(i)
+		add(largest[place{i, layerInput}], attention)
+		add(largest[place{i, upInput}], up)
+	}
+	return factors, p.err
 }
 
 // largest returns the largest absolute value of each component of the activations
@@ -144,38 +210,25 @@ func (p *packer) rows(name string, t safetensors.Tensor) {
 	p.put(name, "I8", bytesOf(codes), t.Shape...)
 }
 
-// smoothing is the part of the differences between activations that moves to the
-// weights. 0.5 to 0.8 are about equally good for all-MiniLM-L6-v2.
-const smoothing = 0.75
-
-// linears adds linear layers with a common input. largest is the largest value of
-// each component of the input; if it is not nil, the factors of the components are
-// added under the name.
-func (p *packer) linears(tensors map[string]safetensors.Tensor, factors string, largest []float32, names ...string) {
+// linears adds linear layers with a common input. factors, if not nil, are those
+// of its components; their inverses are added under a name.
+func (p *packer) linears(tensors map[string]safetensors.Tensor, inverseName string, factors []float32, names ...string) {
 	inner := tensors[names[0]+".weight"].Shape[1]
 	weights := make([][]float32, len(names))
 	for i, name := range names {
 		weights[i] = p.values(tensors[name+".weight"])
 	}
-	if largest != nil {
+	if factors != nil {
 		inverse := make([]float32, inner)
-		for k := range inner {
-			const least = 1e-3 // avoids extreme factors
-			top := float32(least)
-			for _, w := range weights {
-				for at := k; at < len(w); at += inner {
-					top = max(top, w[at], -w[at])
-				}
-			}
-			factor := float32(math.Pow(float64(max(largest[k], least)), smoothing) / math.Pow(float64(top), 1-smoothing))
+		for k, factor := range factors {
+			inverse[k] = 1 / factor
 			for _, w := range weights {
 				for at := k; at < len(w); at += inner {
 					w[at] *= factor
 				}
 			}
-			inverse[k] = 1 / factor
 		}
-		p.floats(factors, inverse, inner)
+		p.floats(inverseName, inverse, inner)
 	}
 	for i, name := range names {
 		columns := len(weights[i]) / inner

@@ -63,6 +63,32 @@ func TestInt8Kernels(t *testing.T) {
 	}
 }
 
+// A kernel that computes wrong numbers is not used.
+func TestFirstRight(t *testing.T) {
+	used := ""
+	named := func(name string, wrong float32) namedKernel[int8Func] {
+		return namedKernel[int8Func]{name, func(dst *float32, dstStride int, x *int8, inner int, w *int8, xScale, wScale, bias *float32) {
+			used = name
+			int8Portable(dst, dstStride, x, inner, w, xScale, wScale, bias)
+			*dst += wrong
+		}}
+	}
+	for want, list := range map[string][]namedKernel[int8Func]{
+		"right": {named("wrong", 1), named("right", 0), named("last", 0)},
+		"last":  {named("wrong", 1), named("last", 0)},
+		"only":  {named("only", 0)},
+	} {
+		run := firstRight(list)
+		used = ""
+		var dst [Rows * Columns]float32
+		var x [Columns * Inner]int8
+		var scale [Columns]float32
+		if run(&dst[0], Columns, &x[0], Inner, &x[0], &scale[0], &scale[0], &scale[0]); used != want {
+			t.Errorf("kernel %q is used, want %q", used, want)
+		}
+	}
+}
+
 // TestFloat32Kernels compares each kernel with products in float64.
 func TestFloat32Kernels(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))

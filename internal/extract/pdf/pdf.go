@@ -8,6 +8,7 @@
 package pdf
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -55,7 +56,12 @@ type Text struct {
 	Body     string // paragraphs separated by an empty line; a page begins a new one unless a sentence continues
 	Headings []Heading
 	Pages    []Page // pages with text, in order
+	Damaged  bool   // the end of the file is missing; Body is the text of the rest
 }
+
+// ErrLocked is the error for a document that requires a password. It is of kind
+// [errkind.Unsupported].
+var ErrLocked = cos.ErrLocked
 
 // A Page is the beginning of a page.
 type Page struct {
@@ -99,7 +105,7 @@ func read(data []byte, b *cos.Budget) (*Text, error) {
 	case len(pages) == 0 && b.Err() == nil:
 		return nil, fmt.Errorf("damaged PDF document: it contains no pages: %w", errkind.Corrupt)
 	}
-	t := &Text{Title: title(f), Lang: langOf(f)}
+	t := &Text{Title: title(f), Lang: langOf(f), Damaged: f.Damaged() && !hasEnd(data)}
 	labels := labelsOf(f, len(pages))
 	outline := b.Share()
 	bookmarks := outlineOf(f, index, len(pages), &outline)
@@ -124,6 +130,12 @@ func read(data []byte, b *cos.Budget) (*Text, error) {
 		return nil, fmt.Errorf("damaged PDF document: no text was found in what is left of it: %w", errkind.Corrupt)
 	}
 	return nil, fmt.Errorf("PDF document without text that can be extracted (it was scanned, or its fonts lack a character map): store a copy with recognized text (OCR): %w", errkind.Unsupported)
+}
+
+// hasEnd reports whether the mark at the end of a file is where readers look for
+// it (ISO 32000-1, Annex H, implementation note 18).
+func hasEnd(data []byte) bool {
+	return bytes.Contains(data[max(len(data)-1024, 0):], []byte("%%EOF"))
 }
 
 func tooLarge(what string) error {

@@ -105,12 +105,3 @@ func Read(ctx context.Context, r io.ReaderAt, size int64, opts Options) (*Index,
 	}
 	return x, nil
 }
-
-// ReadHeader reads only the header of the index in the first size bytes of r. It
-// returns the same errors as [Read] if the type of the index is not supported or
-// the header is damaged.
-func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
-	d := &decoder{r: r, size: size, done: func() error { return nil }}
-	h := d.header(d.fourcc())
-	return h, d.err
-}

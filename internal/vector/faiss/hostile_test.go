@@ -269,7 +269,7 @@ func TestReaderFails(t *testing.T) {
 	if _, err := Read(t.Context(), failingReader{broken}, 1000, Options{}); !errors.Is(err, broken) || errors.Is(err, errkind.Corrupt) {
 		t.Errorf("got %v, want the error of the reader", err)
 	}
-	if _, err := ReadHeader(failingReader{io.EOF}, 1000); !errors.Is(err, errkind.Corrupt) {
+	if _, err := Read(t.Context(), failingReader{io.EOF}, 1000, Options{}); !errors.Is(err, errkind.Corrupt) {
 		t.Errorf("got %v, want Corrupt", err)
 	}
 }

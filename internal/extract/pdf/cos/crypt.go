@@ -38,8 +38,8 @@ const (
 var padding = []byte("\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x01\x08" +
 	"\x2E\x2E\x00\xB6\xD0\x68\x3E\x80\x2F\x0C\xA9\xFE\x64\x53\x69\x7A")
 
-// errLocked is the error for a file that requires a password.
-var errLocked = fmt.Errorf("PDF document that opens with a password only; store a copy without the password: %w", errkind.Unsupported)
+// ErrLocked is the error for a file that requires a password.
+var ErrLocked = fmt.Errorf("PDF document that opens with a password only; store a copy without the password: %w", errkind.Unsupported)
 
 // decrypt prepares the key. Its errors are of kind Unsupported.
 func (f *File) decrypt() error {
@@ -69,7 +69,7 @@ func (f *File) decrypt() error {
 		c.key = f.rc4Key(d, r, max(5, min(length, 16)), c.plainMetadata)
 	}
 	if c.key == nil {
-		return errLocked
+		return ErrLocked
 	}
 	f.crypt = c
 	return nil

@@ -1,4 +1,4 @@
-package index
+package query
 
 import (
 	"fmt"
@@ -9,13 +9,13 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// dateSpan parses a date of the query language: OpenSearch's date math
+// DateSpan parses a date of the query language: OpenSearch's date math
 // ("now/d-1d", "2025-03||+1M/d"), a year, month, day, hour, minute or second
 // ("2025-03-01T12"), RFC 3339, or milliseconds since 1970. It returns the first
 // moment of the date and the first moment after it. Dates without a zone are
 // UTC. A malformed date gives an error of kind Invalid.
-func dateSpan(s string, now time.Time) (from, beyond time.Time, err error) {
-	bad := fmt.Errorf("%q is not a date: want for example 2025-03-01, 2025-03-01T12:00:00Z, now or now/d-7d: %w", cutBytes(s, 40), errkind.Invalid)
+func DateSpan(s string, now time.Time) (from, beyond time.Time, err error) {
+	bad := fmt.Errorf("%.42q is not a date: want for example 2025-03-01, 2025-03-01T12:00:00Z, now or now/d-7d: %w", s, errkind.Invalid)
 	base, math, found := strings.Cut(s, "||")
 	if rest, ok := strings.CutPrefix(s, "now"); ok {
 		math, found = rest, true
@@ -74,7 +74,7 @@ func dateOnly(s string) (from, beyond time.Time, ok bool) {
 
 // dateMath applies steps such as "+1M", "-2d" and "/d" to a span.
 func dateMath(from, beyond time.Time, math string) (_, _ time.Time, ok bool) {
-	const maxStep = 100_000 // keeps years within what SQLite and time can hold
+	const maxStep = 100_000 // keeps years within what time and the services can hold
 	for math != "" {
 		op := math[0]
 		i := 1

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -63,16 +64,17 @@ func (p *process) stop() {
 	}
 }
 
-// ready waits until a URL of the server answers 200.
-func (p *process) ready(ctx context.Context, url string) error {
+// ready waits until a URL of the server answers 200 with a body that accept, if
+// not nil, accepts.
+func (p *process) ready(ctx context.Context, url string, accept func(body []byte) bool) error {
 	err := until(ctx, 3*time.Minute, func(ctx context.Context) (bool, error) {
 		select {
 		case <-p.done:
 			return false, fmt.Errorf("%s ended: %v", p.name, p.cmd.ProcessState)
 		default:
 		}
-		status, err := get(ctx, url)
-		return err == nil && status == http.StatusOK, nil
+		status, body, err := get(ctx, url)
+		return err == nil && status == http.StatusOK && (accept == nil || accept(body)), nil
 	})
 	if err != nil {
 		text, _ := os.ReadFile(p.log)
@@ -81,19 +83,21 @@ func (p *process) ready(ctx context.Context, url string) error {
 	return nil
 }
 
-// get returns the status of a GET.
-func get(ctx context.Context, url string) (status int, err error) {
+// get returns the status of a GET and at most a mebibyte of the body.
+func get(ctx context.Context, url string) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	resp, err := client().Do(req)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	return resp.StatusCode, resp.Body.Close()
+	defer resp.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	return resp.StatusCode, body, err
 }
 
 // until calls so twice a second until it returns true, returns an error, or

@@ -48,40 +48,22 @@ func (s *site) path(name string) string { return filepath.Join(s.work, filepath.
 // and collects garbage on one thread.
 var quick = [...]string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}
 
-// startEngine starts OpenSearch on two free ports. The runner uses HTTP ports
-// up to 9299 only, and numbers them from the base port plus one.
+// startEngine starts OpenSearch.
 func (s *site) startEngine(ctx context.Context) error {
-	port := 9210
-	for ; port <= 9299 && !(free(port) && free(port+100)); port++ {
-	}
-	if port > 9299 {
-		return errors.New("starting OpenSearch: no free port from 9210 to 9299")
-	}
-	s.engineURL = fmt.Sprintf("http://127.0.0.1:%d", port)
-	err := write(s.path("engine/conf/opensearch.yml"), fmt.Appendf(nil, `discovery.type: single-node
-action.auto_create_index: "-*"
-network.host: 127.0.0.1
-http.port: %d
-transport.port: %d
-`, port, port+100))
-	if err != nil {
+	c := s.cluster()
+	var urls []string
+	var err error
+	if s.engine, urls, err = c.start(ctx); err != nil {
 		return err
 	}
-	s.engine, err = startProcess("OpenSearch", s.path("opensearch.log"), s.work, filepath.Join(s.java, "bin", "java"),
-		append(quick[:], "-Xms384m", "-Xmx640m", "--enable-native-access=ALL-UNNAMED", "--add-opens=java.base/java.io=ALL-UNNAMED",
-			"-cp", filepath.Join(s.jars, "opensearch", "*"), "org.codelibs.opensearch.runner.OpenSearchRunner",
-			"-basePath", s.path("engine/data"), "-confPath", s.path("engine/conf"), "-numOfNode", "1",
-			"-baseHttpPort", fmt.Sprint(port-1), "-clusterName", "knowhow-ci", "-indexStoreType", "niofs")...)
-	if err != nil {
-		return err
-	}
-	return s.engine.ready(ctx, s.engineURL+"/_cluster/health?wait_for_status=yellow&timeout=5s")
+	s.engineURL = urls[0]
+	return nil
 }
 
-// free reports whether a port of the loopback address can be listened on.
-func free(port int) bool {
-	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	return err == nil && l.Close() == nil
+// cluster returns the description of the search engine.
+func (s *site) cluster() *cluster {
+	return &cluster{dir: s.path("engine"), java: s.java, nodes: 1, heap: "640m", options: []string{"--enable-native-access=ALL-UNNAMED"},
+		classPath: []string{filepath.Join(s.jars, "opensearch", "*")}, settings: "action.auto_create_index: \"-*\"\n"}
 }
 
 // startFess starts Fess on a free port, the same one each time.
@@ -113,7 +95,7 @@ func (s *site) startFess(ctx context.Context, settings ...string) error {
 	if s.fess, err = startProcess("Fess", s.path("fess.out"), s.work, java, args...); err != nil {
 		return err
 	}
-	return s.fess.ready(ctx, s.fessURL+"/api/v1/health")
+	return s.fess.ready(ctx, s.fessURL+"/api/v1/health", nil)
 }
 
 //go:embed webapp
@@ -126,7 +108,7 @@ func (s *site) prepare() error {
 	if err := unzip(filepath.Join(s.jars, "fess", fessJar), classes); err != nil {
 		return err
 	}
-	if err := prepareIndex(classes, s.path("engine/conf")); err != nil {
+	if err := prepareIndex(classes, s.cluster().confDir(1)); err != nil {
 		return err
 	}
 	if err := onDemand(filepath.Join(classes, "fess_indices/fess_config.scheduled_job/scheduled_job.bulk")); err != nil {

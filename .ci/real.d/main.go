@@ -1,14 +1,16 @@
-// Command real-fess tests knowhow with a real Fess server; .ci/real-fess builds
-// and runs it.
+// Command real runs real servers for tests; .ci/real-fess and
+// .ci/real-opensearch build and run it. Its arguments are a folder for this run,
+// which it removes, the name of the script, and the script's arguments. Jars come
+// from Maven Central and are kept in the user's cache folder. Each run starts
+// with empty indexes.
 //
-// Fess 15.4.0 and OpenSearch 3.4.0 come from Maven Central, which does not have
-// Fess's four OpenSearch plugins; see index.go for the consequences. Each run
-// starts with an empty index in a new folder, which is removed at the end. Only
-// the jars are kept, in the user's cache folder.
+// real-fess tests knowhow with Fess 15.4.0 and OpenSearch 3.4.0. Maven Central
+// does not have Fess's four OpenSearch plugins; see index.go for the
+// consequences. The checks are Go tests named TestRealFess*, which get the
+// addresses of the server in the environment variables that check sets, and
+// scripts in acceptance/.
 //
-// The checks are Go tests named TestRealFess*, which get the addresses of the
-// server in the environment variables that check sets, and scripts in
-// acceptance/.
+// real-opensearch runs a command with OpenSearch 2.19.1; see cluster.go.
 package main
 
 import (
@@ -24,8 +26,8 @@ import (
 	"time"
 )
 
-// errSkip means that the checks cannot run on this machine.
-var errSkip = errors.New("skipped")
+// errMissing means that the machine lacks a program.
+var errMissing = errors.New("missing program")
 
 func main() {
 	// The servers end with the thread that started them; see endWithParent.
@@ -33,41 +35,65 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:])
 	stop()
-	switch {
-	case errors.Is(err, errSkip):
-		fmt.Println("real-fess:", err)
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "real-fess:", err)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
 // run executes the command line and removes the work folder.
 func run(ctx context.Context, args []string) error {
-	if len(args) < 1 || len(args) > 2 || len(args) == 2 && args[1] != "serve" {
-		return errors.New("usage: .ci/real-fess [serve]")
+	if len(args) < 2 {
+		return errors.New("usage: .ci/real-fess or .ci/real-opensearch")
 	}
-	work := args[0]
+	work, script, args := args[0], args[1], args[2:]
 	defer os.RemoveAll(work)
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return err
 	}
-	cache = filepath.Join(cache, "knowhow-ci", "real-fess")
+	cache = filepath.Join(cache, "knowhow-ci", script)
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return err
 	}
+	switch script {
+	case "real-fess":
+		if err = runFess(ctx, work, cache, args); errors.Is(err, errMissing) {
+			fmt.Println("real-fess: skipped:", err)
+			return nil
+		}
+	case "real-opensearch":
+		err = runOpenSearch(ctx, work, cache, args)
+	default:
+		err = errors.New("unknown script")
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", script, err)
+	}
+	return nil
+}
+
+// runFess starts Fess and runs the checks, or waits if args is "serve".
+func runFess(ctx context.Context, work, cache string, args []string) error {
+	serve := len(args) == 1 && args[0] == "serve"
+	if len(args) > 0 && !serve {
+		return errors.New("usage: .ci/real-fess [serve]")
+	}
 	began := time.Now()
-	java, err := findJava(ctx, cache)
+	// Fess 15.4 and OpenSearch 3 require Java 21.
+	debian := filepath.Join(cache, "debian-13")
+	java, err := findJava(ctx, 21, filepath.Join(debian, "java"), func() error {
+		return pack(debian, func(dir string) error { return getJava(ctx, dir) })
+	})
 	if err != nil {
 		return err
 	}
-	jars, err := install(ctx, cache, java)
+	jars, err := install(ctx, cache, java, "boot", "fess", "opensearch")
 	if err != nil {
 		return err
 	}
 	fmt.Printf("Java in %s, jars in %s, after %v\n", java, jars, since(began))
-	if len(args) == 1 {
+	if !serve {
 		if err := build(ctx, work); err != nil {
 			return err
 		}
@@ -81,7 +107,7 @@ func run(ctx context.Context, args []string) error {
 		return fmt.Errorf("loading the corpus: %w", err)
 	}
 	fmt.Printf("Fess runs at %s, OpenSearch at %s, after %v\n", s.fessURL, s.engineURL, since(began))
-	if len(args) == 2 {
+	if serve {
 		fmt.Printf("administrator's token: %s\ntoken of a role that sees nothing: %s\n", adminToken, nobodyToken)
 		<-ctx.Done()
 		return nil

@@ -12,31 +12,27 @@ import (
 	"strconv"
 )
 
-// leastJava is the oldest Java version that Fess 15.4 and OpenSearch 3 support.
-const leastJava = 21
-
-// findJava returns the home folder of a recent Java: one on the machine, or, in
-// CI, one from Debian 13.
-func findJava(ctx context.Context, cache string) (string, error) {
-	debian := filepath.Join(cache, "debian-13")
-	packaged := filepath.Join(debian, "java")
-	for _, home := range append(javaHomes(), packaged) {
-		if javaVersion(ctx, home) >= leastJava {
+// findJava returns the home folder of a Java of version least or later: one on
+// the machine, the one in the folder home, or, in CI, the one that get installs
+// there.
+func findJava(ctx context.Context, least int, home string, get func() error) (string, error) {
+	for _, home := range append(javaHomes(), home) {
+		if javaVersion(ctx, home) >= least {
 			return home, nil
 		}
 	}
 	if !inCI() {
-		return "", fmt.Errorf("%w: no Java %d or later found; set JAVA_HOME", errSkip, leastJava)
+		return "", fmt.Errorf("%w: no Java %d or later found; set JAVA_HOME", errMissing, least)
 	}
-	fmt.Println("installing Java 21 from Debian 13")
-	err := pack(debian, func(dir string) error { return getJava(ctx, dir) })
-	if err == nil && javaVersion(ctx, packaged) < leastJava {
-		err = fmt.Errorf("no Java runs in %s", packaged)
+	fmt.Fprintln(os.Stderr, "installing Java")
+	err := get()
+	if err == nil && javaVersion(ctx, home) < least {
+		err = fmt.Errorf("no Java %d or later runs in %s", least, home)
 	}
 	if err != nil {
 		return "", fmt.Errorf("installing Java: %w", err)
 	}
-	return packaged, nil
+	return home, nil
 }
 
 // runJava runs the Java of a Debian in the parent folder with that Debian's

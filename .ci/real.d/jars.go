@@ -8,38 +8,34 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 //go:embed maven
 var poms embed.FS
 
-// install returns the folder with the jars, which has one folder for each file
-// in maven/. Jars that are in the cache are not downloaded again.
-func install(ctx context.Context, cache, java string) (string, error) {
+// install returns the folder with the jars, which has one folder for each name
+// of a file in maven/. Jars that are in the cache are not downloaded again.
+func install(ctx context.Context, cache, java string, names ...string) (string, error) {
 	sum := sha256.New()
-	names, err := fs.Glob(poms, "maven/*.xml")
-	if err != nil {
-		return "", err
-	}
 	for _, name := range names {
-		data, err := poms.ReadFile(name)
+		data, err := poms.ReadFile("maven/" + name + ".xml")
 		if err != nil {
 			return "", err
 		}
 		sum.Write(data)
 	}
 	jars := filepath.Join(cache, "jars-"+hex.EncodeToString(sum.Sum(nil)[:6]))
-	err = pack(jars, func(dir string) error {
+	err := pack(jars, func(dir string) error {
 		if err := needMaven(ctx); err != nil {
 			return err
 		}
-		fmt.Println("installing Fess and OpenSearch from Maven Central")
-		return getJars(ctx, dir, java)
+		fmt.Fprintln(os.Stderr, "installing jars from Maven Central:", strings.Join(names, " "))
+		return getJars(ctx, dir, java, names)
 	})
 	return jars, err
 }
@@ -50,7 +46,7 @@ func needMaven(ctx context.Context) error {
 		return nil
 	}
 	if !inCI() {
-		return fmt.Errorf("%w: no mvn on the PATH; install Maven", errSkip)
+		return fmt.Errorf("%w: no mvn on the PATH; install Maven", errMissing)
 	}
 	fmt.Println("installing Maven")
 	if err := aptInstall(ctx, "maven"); err != nil {
@@ -60,8 +56,8 @@ func needMaven(ctx context.Context) error {
 }
 
 // getJars copies the dependencies of each POM to a folder in dir with the POM's
-// name.
-func getJars(ctx context.Context, dir, java string) error {
+// name, and unpacks those that are archives.
+func getJars(ctx context.Context, dir, java string, names []string) error {
 	// POMs of third parties name repositories that no longer exist. An empty
 	// folder replaces all of them, so that only Maven Central is used.
 	empty := filepath.Join(dir, "empty")
@@ -72,7 +68,7 @@ func getJars(ctx context.Context, dir, java string) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"opensearch", "boot", "fess"} {
+	for _, name := range names {
 		pom, err := poms.ReadFile("maven/" + name + ".xml")
 		if err != nil {
 			return err
@@ -86,6 +82,12 @@ func getJars(ctx context.Context, dir, java string) error {
 			"-DincludeScope=runtime", "-DoutputDirectory="+filepath.Join(dir, name))
 		if err != nil {
 			return fmt.Errorf("installing the jars of %s: %w", name, err)
+		}
+		zips, _ := filepath.Glob(filepath.Join(dir, name, "*.zip"))
+		for _, zip := range zips {
+			if err := unzip(zip, filepath.Join(dir, name)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"knowhow/internal/document"
+	"knowhow/internal/embed"
+	"knowhow/internal/errkind"
+	"knowhow/internal/index"
+	"knowhow/internal/opensearch"
+	"knowhow/internal/terminal"
+)
+
+// storeFlags choose the store of documents.
+type storeFlags struct {
+	address, username, password, ca string
+}
+
+// define declares the flags.
+func (o *storeFlags) define(f *flagSet) {
+	f.Func(flag{Name: "store", Value: "URL", Env: "KNOWHOW_STORE", secret: true,
+		Help: "keep documents in an OpenSearch cluster: opensearch+http://HOST:PORT/PREFIX or opensearch+https://HOST:PORT/PREFIX; without it they are in the data folder"}, func(s string) error {
+		o.address = s
+		return checkStore(s)
+	})
+	o.credentials(f)
+}
+
+// checkStore returns an error unless an address of a cluster has the right form.
+func checkStore(address string) error {
+	if _, err := opensearch.New(opensearch.Options{Address: address}); err != nil {
+		message := errkind.Message(err)
+		_, what, _ := strings.Cut(message, ": ")
+		return errors.New(what)
+	}
+	return nil
+}
+
+// credentials declares the variables for the credentials.
+func (o *storeFlags) credentials(f *flagSet) {
+	f.String(&o.username, flag{Env: "OPENSEARCH_USERNAME", Help: "user of OpenSearch, unless the URL of the store names one"})
+	f.Func(flag{Env: "OPENSEARCH_PASSWORD", Help: "password of that user", secret: true}, func(s string) error { o.password = s; return nil })
+	f.String(&o.ca, flag{Env: "OPENSEARCH_CA_FILE", Help: "file with certificates in PEM, in addition to those of the system, for OpenSearch"})
+}
+
+// open returns the store, or nil if none is set. It does not connect to it.
+func (o *storeFlags) open(queries embed.Embedder, wait time.Duration, log *slog.Logger) (*opensearch.Store, error) {
+	if o.address == "" {
+		return nil, nil
+	}
+	var ca []byte
+	if o.ca != "" {
+		var err error
+		if ca, err = os.ReadFile(o.ca); err != nil {
+			return nil, &hintError{fmt.Errorf("reading the certificates for OpenSearch: %w", err), "Check OPENSEARCH_CA_FILE."}
+		}
+	}
+	s, err := opensearch.New(opensearch.Options{
+		Address: o.address, Username: o.username, Password: o.password, CA: ca, Embedder: queries, EmbedTime: wait,
+		UserAgent: "knowhow/" + version(), Log: log,
+	})
+	return s, explainStore(err)
+}
+
+// connect connects a server to its store. If that may succeed later, it prints a
+// warning: what is accepted meanwhile waits in the queue. Otherwise it returns
+// the error. meaning reports whether vectors are wanted.
+func (v *invocation) connect(ctx context.Context, s *opensearch.Store, meaning bool) error {
+	switch err := explainStore(s.Open(ctx)); {
+	case errkind.Retryable(err):
+		fmt.Fprintf(v.stderr, "%s: warning: %s; new documents wait in the queue until it answers\n", v.name, printableLines(errkind.Message(err)))
+	case err != nil:
+		return err
+	case meaning && !s.HasVectors():
+		fmt.Fprintf(v.stderr, "%s: warning: OpenSearch has no k-NN plugin: documents are found by words only; install the plugin opensearch-knn on every node\n", v.name)
+	}
+	return nil
+}
+
+// storeAdvice is how to set the options that errors of a store are due to.
+var storeAdvice = map[errkind.Reason]string{
+	opensearch.AddressReason:     "the address is set with --store or KNOWHOW_STORE",
+	opensearch.CredentialsReason: "user and password are in the URL of the store, or in OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD",
+	opensearch.CAReason:          "the file is set with OPENSEARCH_CA_FILE",
+}
+
+// explainStore adds to an error of a store how to set the option that it is due
+// to.
+func explainStore(err error) error { return explainReason(err, storeAdvice) }
+
+// A storedFolders is the search service over sources whose documents are in a
+// store, and whose indexing is recorded in the data folder.
+type storedFolders struct {
+	*opensearch.Store
+	local *index.Index // nil: nothing is indexed by this data folder
+}
+
+// Indexing reports the progress of the processes with the same data folder.
+func (s storedFolders) Indexing(ctx context.Context, labels []string) (done, total int, busy bool) {
+	if s.local == nil {
+		return 0, 0, false
+	}
+	return s.local.Indexing(ctx, labels)
+}
+
+// claimSources records in a store that a data folder indexes sources.
+func claimSources(ctx context.Context, s *opensearch.Store, data string, sources []document.Source) error {
+	owner, err := dataFolderID(data)
+	if err != nil {
+		return err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown" // the name only helps people
+	}
+	for _, src := range sources {
+		err := s.ClaimSource(ctx, src, owner, host)
+		if errors.Is(err, errkind.Conflict) {
+			err = &hintError{err, fmt.Sprintf("Choose another label with --label, or remove the source there with: knowhow sources rm %s", src.Label)}
+		}
+		if err != nil {
+			return explainStore(err)
+		}
+	}
+	return nil
+}
+
+// dataFolderID returns the ID of a data folder, which is made when it is first
+// needed.
+func dataFolderID(data string) (string, error) {
+	file := filepath.Join(data, "id")
+	for {
+		id, err := os.ReadFile(file)
+		if err == nil && len(id) > 0 {
+			return string(id), nil
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return "", fmt.Errorf("reading the ID of the data folder: %w", err)
+		}
+		temporary := file + "-" + rand.Text()
+		if err := os.WriteFile(temporary, []byte(rand.Text()), 0o600); err != nil {
+			return "", fmt.Errorf("writing the ID of the data folder: %w", err)
+		}
+		err = os.Link(temporary, file) // fails if another process was faster
+		if err != nil && !errors.Is(err, os.ErrExist) {
+			err = os.Rename(temporary, file) // a file system without links
+		} else {
+			err = errors.Join(os.Remove(temporary))
+		}
+		if err != nil {
+			return "", fmt.Errorf("writing the ID of the data folder: %w", err)
+		}
+	}
+}
+
+// A storeStatus is the state of a store.
+type storeStatus struct {
+	Health    string `json:"health"` // green, yellow or red
+	Documents int    `json:"documents"`
+	Passages  int    `json:"passages"`
+	TextBytes int64  `json:"textBytes"`
+	DiskBytes int64  `json:"diskBytes"` // on all nodes
+	Meaning   bool   `json:"meaning"`   // whether the cluster can search by meaning
+
+	byLabel map[string]index.LabelStats
+}
+
+// storeStatus returns the state of a store.
+func (v *invocation) storeStatus(ctx context.Context, o *storeFlags) (*storeStatus, error) {
+	s, err := o.open(nil, 0, v.warnings())
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close() // never fails
+	health, err := s.Health(ctx)
+	if err != nil {
+		return nil, explainStore(err)
+	}
+	stats, err := s.Stats(ctx)
+	if err != nil {
+		return nil, explainStore(err)
+	}
+	out := &storeStatus{Health: health.Status, Documents: stats.Documents, Passages: stats.Chunks, TextBytes: stats.TextBytes, DiskBytes: stats.DiskBytes,
+		Meaning: s.HasVectors(), byLabel: map[string]index.LabelStats{}}
+	for label, l := range stats.ByLabel {
+		out.byLabel[label] = index.LabelStats(l)
+	}
+	return out, nil
+}
+
+// print prints the state as a line of a table.
+func (s *storeStatus) print(w io.Writer) {
+	note := ""
+	if !s.Meaning {
+		note = "\tno k-NN plugin: words only"
+	}
+	fmt.Fprintf(w, "store\t%s\t%s on disk\t%s\thealth %s%s\n", terminal.Plural(s.Documents, "document"), byteSize(s.DiskBytes),
+		terminal.Plural(s.Passages, "passage"), s.Health, note)
+}

@@ -1,0 +1,220 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"knowhow/internal/document"
+	"knowhow/internal/index"
+	"knowhow/internal/opensearch"
+	"knowhow/internal/sanitize"
+	"knowhow/internal/storecopy"
+	"knowhow/internal/terminal"
+)
+
+const storeHelp = `Usage: {cmd} copy --from URL --to URL
+
+Copies documents between stores. See "{cmd} copy --help".
+
+Examples:
+  {cmd} copy --from file:$HOME/.local/share/knowhow --to opensearch+https://search.example.com:9200/knowhow
+`
+
+// storeCommand is the command that store copy is below.
+func storeCommand(v *invocation, f *flagSet) func(context.Context) error {
+	f.operand = func(arg string) error { return v.usagef("unexpected argument %q, want copy", arg) }
+	return func(context.Context) error { return v.usagef("want a command: copy") }
+}
+
+const storeCopyHelp = `Usage: {cmd} --from URL --to URL
+
+Copies all documents, notes and tags, and the list of sources, and compares them
+afterwards. file:PATH is the data folder PATH. Documents that are already there
+are left as they are, so the command continues where it was interrupted. The
+numbers of documents (document_id) and their times of creation are new, and
+vectors are computed again by the server. The queue of jobs is not copied: wait
+until it is empty.
+
+The exit status is 1 if the copy differs from the original, for example because
+documents were changed meanwhile. Then run the command again.
+
+{flags}
+
+Examples:
+  {cmd} --from file:$HOME/.local/share/knowhow --to opensearch+https://search.example.com:9200/knowhow
+  {cmd} --from opensearch+http://127.0.0.1:9200/knowhow --to file:/backups/knowhow
+`
+
+// storeCopyCommand copies documents between stores.
+func storeCopyCommand(v *invocation, f *flagSet) func(context.Context) error {
+	var from, to string
+	var credentials storeFlags
+	for _, d := range []struct {
+		to         *string
+		name, what string
+	}{{&from, "from", "the original"}, {&to, "to", "the copy"}} {
+		f.Func(flag{Name: d.name, Value: "URL", secret: true, Help: "store of " + d.what + ": file:PATH or opensearch+http[s]://HOST:PORT/PREFIX"}, func(s string) error {
+			*d.to = s
+			if path, ok := strings.CutPrefix(s, "file:"); ok && path != "" {
+				return nil
+			}
+			if !opensearch.IsAddress(s) {
+				return errors.New("want file:PATH, opensearch+http://HOST:PORT/PREFIX or opensearch+https://HOST:PORT/PREFIX")
+			}
+			return checkStore(s)
+		})
+	}
+	credentials.credentials(f)
+	return func(ctx context.Context) error {
+		switch {
+		case from == "" || to == "":
+			return v.usagef("want --from and --to")
+		case from == to:
+			return v.usagef("--from and --to are the same store")
+		}
+		return v.copyStore(ctx, from, to, credentials)
+	}
+}
+
+// A copiedStore is a store that is copied from or to.
+type copiedStore struct {
+	storecopy.Store
+	index  *index.Index      // nil if the store is a cluster
+	stored *opensearch.Store // nil if it is a data folder
+	dir    string            // the data folder
+}
+
+// openCopied opens a store.
+func (v *invocation) openCopied(ctx context.Context, address string, o storeFlags, create bool) (*copiedStore, error) {
+	dir, ok := strings.CutPrefix(address, "file:")
+	if !ok {
+		o.address = address
+		s, err := o.open(nil, 0, v.warnings())
+		if err == nil {
+			err = explainStore(s.Open(ctx))
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &copiedStore{Store: s, stored: s}, nil
+	}
+	if !create && !fileExists(filepath.Join(dir, index.FileName)) {
+		return nil, &hintError{fmt.Errorf("%s has no documents", dir), "Name a data folder, such as that of serve."}
+	}
+	x, err := index.Open(ctx, index.Options{Dir: dir, Log: v.warnings()})
+	if err != nil {
+		return nil, err
+	}
+	return &copiedStore{Store: x, index: x, dir: dir}, nil
+}
+
+// close closes the store.
+func (s *copiedStore) close() error {
+	if s.index != nil {
+		return s.index.Close()
+	}
+	return s.stored.Close()
+}
+
+// documents returns the number of documents.
+func (s *copiedStore) documents(ctx context.Context) (int, error) {
+	if s.index != nil {
+		stats, err := s.index.Stats(ctx)
+		return stats.Documents, err
+	}
+	stats, err := s.stored.Stats(ctx)
+	return stats.Documents, err
+}
+
+// copySources copies the list of sources.
+func (s *copiedStore) copySources(ctx context.Context, to *copiedStore) error {
+	if s.stored != nil && to.stored != nil {
+		return s.stored.CopySources(ctx, to.stored)
+	}
+	var sources []document.Source
+	var err error
+	if s.index != nil {
+		sources, err = s.index.Sources(ctx)
+	} else {
+		sources, err = s.stored.Sources(ctx)
+	}
+	switch {
+	case err != nil:
+		return err
+	case to.stored != nil:
+		return claimSources(ctx, to.stored, s.dir, sources)
+	}
+	for _, src := range sources {
+		if err := to.index.AddSource(ctx, src); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyStore copies the documents of one store to another.
+func (v *invocation) copyStore(ctx context.Context, fromAddress, toAddress string, o storeFlags) (err error) {
+	from, err := v.openCopied(ctx, fromAddress, o, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, from.close()) }()
+	to, err := v.openCopied(ctx, toAddress, o, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.close()) }()
+	if from.dir != "" && to.dir != "" && sameFolder(from.dir, to.dir) {
+		return v.usagef("--from and --to are the same store")
+	}
+	lines := terminal.NewLines(v.stderr, nil)
+	total, err := from.documents(ctx)
+	if err != nil {
+		return explainStore(err)
+	}
+	if err := from.copySources(ctx, to); err != nil {
+		return explainStore(err)
+	}
+	bar := terminal.Bar{Things: "documents"}
+	result, err := storecopy.Copy(ctx, storecopy.Options{From: from, To: to, Report: func(step string, done int) {
+		if bar.What != step {
+			bar.What, bar.Since = step, time.Now()
+		}
+		bar.Done, bar.Total = done, max(total, done)
+		if lines.Terminal() {
+			lines.Show(bar)
+		}
+	}})
+	lines.Show(terminal.Bar{})
+	if err != nil {
+		return &hintError{explainStore(err), "The documents that were copied stay: run the command again to continue."}
+	}
+	fmt.Fprintf(lines, "%s copied, %d already there, %d compared\n", terminal.Plural(result.Copied, "document"), result.Unchanged, result.Compared)
+	if result.Differing > 0 {
+		for _, name := range result.Different {
+			fmt.Fprintf(lines, "differs: %s\n", sanitize.Escape(name))
+		}
+		return &hintError{fmt.Errorf("%s of the copy differ from the original", terminal.Plural(result.Differing, "document")), "They may have changed meanwhile: run the command again."}
+	}
+	there, err := to.documents(ctx)
+	if err != nil {
+		return explainStore(err)
+	}
+	if there < result.Compared {
+		return &hintError{fmt.Errorf("the copy has %d documents, the original %d", there, result.Compared), "Documents were deleted meanwhile: run the command again."}
+	}
+	_, err = fmt.Fprintf(v.stdout, "the copy has %s of the original, without a difference\n", terminal.Plural(result.Compared, "document"))
+	return err
+}
+
+// sameFolder reports whether two paths are the same folder.
+func sameFolder(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}

@@ -1,0 +1,87 @@
+package kb
+
+import (
+	"context"
+	"errors"
+
+	"knowhow/internal/document"
+	"knowhow/internal/errkind"
+	"knowhow/internal/index"
+	"knowhow/internal/search"
+)
+
+// A Store keeps the documents of a [Local]. Package index implements it, and
+// package opensearch over a cluster. It is safe for concurrent use, also by
+// several processes.
+//
+// Changes that a method returned from are seen by every later call of any
+// process. Errors of kinds Busy, Unavailable and Timeout are those that a later
+// attempt may not meet.
+type Store interface {
+	// Apply makes changes that survive a crash. Applying the same changes again
+	// has no effect. A document that replaces another one keeps its number and
+	// its time of creation. The number of a removed document is never used
+	// again.
+	//
+	// Errors have these kinds: Invalid for a document or a tag that cannot be
+	// stored; Conflict for a document whose ID belongs to a document with
+	// another label or path, for a new label of a document from a source, and
+	// for a document that another process changes at the same time; NotFound
+	// for a Tagging of a document that does not exist. If one change fails, the
+	// changes after it are not made.
+	Apply(ctx context.Context, changes []document.Change) error
+
+	// Record returns the document with a number, and RecordOf the document with
+	// an ID. The error is of kind NotFound if there is none.
+	Record(ctx context.Context, number int64) (*document.Record, error)
+	RecordOf(ctx context.Context, id string) (*document.Record, error)
+
+	// Records returns the documents that a filter selects, the greatest number
+	// first, and how many there are without Limit and Offset.
+	Records(ctx context.Context, f document.RecordFilter) (records []document.Record, total int, err error)
+
+	// Chunks returns a document with the texts of its chunks, in order. The
+	// error is of kind NotFound if there is none.
+	Chunks(ctx context.Context, number int64) (record *document.Record, chunks []string, err error)
+
+	// CountTypes returns how many documents with one of the labels (nil: any)
+	// there are by type.
+	CountTypes(ctx context.Context, labels []string) (map[string]int, error)
+
+	// Labels returns the labels of all documents, and SourceLabels those that
+	// belong to sources.
+	Labels(ctx context.Context) ([]search.Label, error)
+	SourceLabels(ctx context.Context) ([]string, error)
+
+	// SearchChunks returns the chunks that match a query best. By words, it
+	// finds the documents that the search service over the same documents
+	// finds. By meaning, the error is of kind Unsupported if the store has no
+	// vectors, and for a text in a language that their model does not know.
+	SearchChunks(ctx context.Context, q search.ChunkQuery) (*search.ChunkPage, error)
+
+	// Vectors returns the state of the vectors of documents with one of the
+	// labels (nil: all).
+	Vectors(ctx context.Context, labels []string) (search.VectorState, error)
+}
+
+var _ Store = (*index.Index)(nil)
+
+// finish makes changes and ends a job with the document that has the ID docID.
+// With the documents in the index, both happen in one transaction. With another
+// store, a job may be done again after a crash between the two.
+func (b *Local) finish(ctx context.Context, job *index.Job, changes []document.Change, docID string) error {
+	if b.store == Store(b.o.Index) {
+		return b.o.Index.FinishJob(ctx, job.ID, b.owner, changes, docID)
+	}
+	if err := b.store.Apply(ctx, changes); err != nil {
+		return err
+	}
+	r, err := b.store.RecordOf(ctx, docID)
+	if errors.Is(err, errkind.NotFound) { // it was deleted meanwhile
+		r, err = &document.Record{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	return b.o.Index.EndJob(ctx, job.ID, b.owner, r.Number)
+}

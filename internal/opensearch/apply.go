@@ -1,0 +1,483 @@
+package opensearch
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"knowhow/internal/analysis"
+	"knowhow/internal/document"
+	"knowhow/internal/errkind"
+)
+
+// Limits on one document, as in package index.
+const (
+	maxTags    = 200 // of a document, and of a Tagging
+	maxTagSize = 200 // bytes of a tag
+	maxChunks  = 1 << 20
+
+	changeAttempts = 10 // of a change of a row that others change at the same time
+)
+
+// Apply makes changes one after another; see kb.Store. When it returns nil, the
+// cluster has confirmed them, and searches find them. If it fails, some of the
+// changes may have been made. Consecutive Puts and Deletes of different
+// documents are made together.
+func (s *Store) Apply(ctx context.Context, changes []document.Change) error {
+	for _, c := range changes {
+		if err := checkChange(c); err != nil {
+			return err
+		}
+	}
+	if len(changes) == 0 {
+		return ctx.Err()
+	}
+	if err := s.Open(ctx); err != nil {
+		return err
+	}
+	known := map[string]*found{} // what a Tagging before has seen
+	for len(changes) > 0 {
+		n, err := s.applyFirst(ctx, changes, known)
+		if err != nil {
+			return fmt.Errorf("writing documents: %w", public(err))
+		}
+		changes = changes[n:]
+	}
+	return nil
+}
+
+// applyFirst makes the first n changes, at least one.
+func (s *Store) applyFirst(ctx context.Context, changes []document.Change, known map[string]*found) (n int, err error) {
+	switch c := changes[0]; {
+	case c.Tag != nil:
+		f, err := s.retag(ctx, *c.Tag)
+		known[c.Tag.ID] = f
+		return 1, err
+	case c.Put != nil:
+		var docs []*document.Document
+		size := 0
+		for _, c := range changes {
+			if c.Put == nil || size > bulkSize || slices.ContainsFunc(docs, func(d *document.Document) bool { return d.ID == c.Put.ID }) {
+				break
+			}
+			docs, size = append(docs, c.Put), size+len(c.Put.Text)
+		}
+		return len(docs), s.put(ctx, docs, known)
+	}
+	var refs []document.Ref
+	for _, c := range changes[:min(len(changes), 500)] {
+		if c.Delete == nil {
+			break
+		}
+		refs = append(refs, *c.Delete)
+	}
+	return len(refs), s.remove(ctx, refs, known)
+}
+
+// public turns errors of single rows into errors with a kind.
+func public(err error) error {
+	switch {
+	case errors.Is(err, errChanged):
+		return fmt.Errorf("another process has changed the document meanwhile: try again: %w", errkind.Conflict)
+	case errors.Is(err, errMissing):
+		return fmt.Errorf("the document does not exist: %w", errkind.NotFound)
+	}
+	return err
+}
+
+// checkChange returns an error of kind Invalid if a change is malformed or
+// cannot be stored.
+func checkChange(c document.Change) error {
+	n := 0
+	for _, set := range []bool{c.Put != nil, c.Delete != nil, c.Tag != nil} {
+		if set {
+			n++
+		}
+	}
+	if n != 1 {
+		return fmt.Errorf("a change must put, delete or tag a document, and no more than one of these: %w", errkind.Invalid)
+	}
+	if c.Tag != nil {
+		return cmp.Or(checkTags(c.Tag.Add), checkTags(c.Tag.Remove))
+	}
+	d := c.Put
+	if d == nil {
+		return nil
+	}
+	bad := func(what string) error {
+		return fmt.Errorf("document %q of label %q %s: %w", d.Path, d.Label, what, errkind.Invalid)
+	}
+	switch {
+	case d.ID == "" || d.Label == "" || d.Path == "" || len(d.ID) > maxID:
+		return bad("has no ID, no label or no path")
+	case len(d.Chunks) >= maxChunks:
+		return bad("is too large to be stored")
+	case !utf8.ValidString(d.Text):
+		return bad("has a text that is not UTF-8")
+	}
+	end := 0
+	for _, k := range d.Chunks {
+		if k.Offset < 0 || k.Length < 0 || k.Offset > end || k.Length > len(d.Text)-k.Offset {
+			return bad("has a chunk outside its text, or text between chunks")
+		}
+		end = max(end, k.Offset+k.Length)
+		if !utf8.ValidString(d.Text[k.Offset : k.Offset+k.Length]) {
+			return bad("has a chunk that splits a character")
+		}
+	}
+	if len(d.Chunks) > 0 && end < len(d.Text) {
+		return bad("has text after its chunks")
+	}
+	return checkTags(d.Tags)
+}
+
+// checkTags returns an error of kind Invalid if a tag cannot be stored.
+func checkTags(tags []string) error {
+	if len(tags) > maxTags {
+		return fmt.Errorf("%d tags are too many: a document can have at most %d: %w", len(tags), maxTags, errkind.Invalid)
+	}
+	for _, tag := range tags {
+		if _, ok := document.TagLabel(tag); ok || tag == "" || len(tag) > maxTagSize || !utf8.ValidString(tag) {
+			return fmt.Errorf("tag %q cannot be stored: a tag has 1 to %d bytes of UTF-8 and does not begin with %q: %w",
+				cutBytes(tag, maxTagSize), maxTagSize, document.LabelTag(""), errkind.Invalid)
+		}
+	}
+	return nil
+}
+
+// newRevision returns a revision, which begins with the time.
+func newRevision(now time.Time) string {
+	return fmt.Sprintf("%011x%s", now.UnixMilli(), strings.ToLower(rand.Text()[:12]))
+}
+
+// condition returns the meta data of an operation on a row that must be in a
+// known state.
+func (s *Store) condition(id string, v version) object {
+	return object{"_index": s.names.documents, "_id": id, "if_seq_no": v.Seq, "if_primary_term": v.Term}
+}
+
+// put stores different documents.
+func (s *Store) put(ctx context.Context, docs []*document.Document, known map[string]*found) error {
+	ids := make([]string, len(docs))
+	for i, d := range docs {
+		ids[i] = d.ID
+	}
+	old, err := s.get(ctx, ids, onlyRow)
+	if err != nil {
+		return err
+	}
+	created := 0
+	for _, d := range docs {
+		if f := known[d.ID]; f != nil {
+			old[d.ID] = f
+		}
+		switch f := old[d.ID]; {
+		case f == nil:
+			created++
+		case f.row.Label != d.Label || f.row.Path != d.Path:
+			return fmt.Errorf("document %q of label %q has the ID %s, which belongs to another document: %w", d.Path, d.Label, d.ID, errkind.Conflict)
+		}
+	}
+	numbers, err := s.numbers(ctx, created)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	var chunks, rows []operation
+	of := make([][2]int, len(docs)) // the chunks of each document
+	for i, d := range docs {
+		r := newRow(d, now)
+		r.Revision = newRevision(now)
+		op := operation{action: "create", meta: object{"_index": s.names.documents, "_id": d.ID}, body: r}
+		if f := old[d.ID]; f != nil {
+			r.Number, r.Created = f.row.Number, f.row.Created
+			if d.Tags == nil {
+				r.Tags = f.row.Tags
+			}
+			op.action, op.meta = "index", s.condition(d.ID, f.version)
+		} else {
+			r.Number, r.Created = numbers[0], now.UnixMilli()
+			numbers = numbers[1:]
+		}
+		from := len(chunks)
+		for _, c := range chunkRows(d, r.Revision, r.Number) {
+			chunks = append(chunks, operation{"index", object{"_index": s.names.chunks, "_id": chunkID(r.Revision, c.N)}, c})
+		}
+		of[i] = [2]int{from, len(chunks)}
+		rows = append(rows, op)
+		s.noteLanguage(analysis.LanguageOf(d.Lang))
+	}
+	if err := s.client.bulkAll(ctx, chunks); err != nil {
+		s.discard(ctx, chunks)
+		return err
+	}
+	errs, err := s.client.bulk(ctx, rows, true)
+	if err != nil {
+		return err // the rows may have been stored: Sweep decides about the chunks
+	}
+	var gone []operation // chunks of the old versions, and of the new ones that were not stored
+	for i, d := range docs {
+		if errs[i] != nil {
+			err = cmp.Or(err, errs[i])
+			gone = append(gone, chunks[of[i][0]:of[i][1]]...)
+		} else if f := old[d.ID]; f != nil {
+			gone = append(gone, s.chunkOps(f.row.Revision, f.row.Chunks)...)
+		}
+	}
+	s.discard(ctx, gone)
+	return err
+}
+
+// chunkOps returns operations on the chunks of a revision, for discard.
+func (s *Store) chunkOps(revision string, n int) []operation {
+	ops := make([]operation, n)
+	for i := range ops {
+		ops[i].meta = object{"_index": s.names.chunks, "_id": chunkID(revision, i)}
+	}
+	return ops
+}
+
+// discard deletes the chunks of operations. If it cannot, Sweep will.
+func (s *Store) discard(ctx context.Context, chunks []operation) {
+	if len(chunks) == 0 {
+		return
+	}
+	ops := make([]operation, len(chunks))
+	for i, c := range chunks {
+		ops[i] = operation{action: "delete", meta: c.meta}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.Timeout)
+	defer cancel()
+	if _, err := s.client.bulk(ctx, ops, true); err != nil {
+		s.o.Log.Debug("chunks of an old version remain until the next sweep", "error", err)
+	}
+}
+
+// bulkAll sends operations that must all succeed.
+func (c *client) bulkAll(ctx context.Context, ops []operation) error {
+	if len(ops) == 0 {
+		return nil
+	}
+	errs, err := c.bulk(ctx, ops, true)
+	for _, e := range errs {
+		err = cmp.Or(err, e)
+	}
+	return err
+}
+
+// remove removes documents. Those that do not exist are ignored.
+func (s *Store) remove(ctx context.Context, refs []document.Ref, known map[string]*found) error {
+	for range changeAttempts {
+		var should []object
+		for _, r := range refs {
+			should = append(should, object{"bool": object{"filter": []object{term("label", r.Label), term("path", r.Path)}}})
+		}
+		r, err := s.search(ctx, s.names.documents, object{"size": len(refs), "seq_no_primary_term": true, "_source": onlyRow,
+			"query": object{"bool": object{"filter": []object{{"bool": object{"should": should, "minimum_should_match": 1}}}}}})
+		if err != nil {
+			return err
+		}
+		rows, err := r.rows()
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		ops := make([]operation, len(rows))
+		for i, h := range r.Hits.Hits {
+			v := h.version
+			if f := known[rows[i].ID]; f != nil {
+				v = f.version
+			}
+			ops[i] = operation{action: "delete", meta: s.condition(h.ID, v)}
+		}
+		errs, err := s.client.bulk(ctx, ops, true)
+		if err != nil {
+			return err
+		}
+		again := false
+		for i, e := range errs {
+			switch {
+			case e == nil:
+				s.discard(ctx, s.chunkOps(rows[i].Revision, rows[i].Chunks))
+			case errors.Is(e, errChanged) && known[rows[i].ID] == nil:
+				again = true
+			case !errors.Is(e, errMissing):
+				return e
+			}
+		}
+		if !again {
+			return nil
+		}
+	}
+	return errChanged
+}
+
+// retag changes the tags and the label of a document, and returns what it is
+// then. A Tagging that changes nothing only checks that the document exists.
+func (s *Store) retag(ctx context.Context, t document.Tagging) (*found, error) {
+	for range changeAttempts {
+		f, err := s.retagOnce(ctx, t)
+		if !errors.Is(err, errChanged) {
+			return f, err
+		}
+	}
+	return nil, errChanged
+}
+
+func (s *Store) retagOnce(ctx context.Context, t document.Tagging) (*found, error) {
+	rows, err := s.get(ctx, []string{t.ID}, onlyRow)
+	if err != nil {
+		return nil, err
+	}
+	f := rows[t.ID]
+	if f == nil {
+		return nil, noDocument(t.ID)
+	}
+	old := f.row
+	f.row.Tags = slices.DeleteFunc(slices.Clone(old.Tags), func(tag string) bool { return slices.Contains(t.Remove, tag) })
+	f.row.Tags = sorted(append(f.row.Tags, t.Add...))
+	if err := checkTags(f.row.Tags); err != nil {
+		return nil, err
+	}
+	if t.Label == "" && len(t.Add) == 0 && len(t.Remove) == 0 {
+		return f, nil
+	}
+	f.row.Updated = time.Now().UnixMilli()
+	var moved []operation
+	if t.Label != "" && t.Label != old.Label {
+		if old.FromSource {
+			return nil, fmt.Errorf("document %q is a file of the source %q and cannot get another label: %w", old.Path, old.Label, errkind.Conflict)
+		}
+		_, err := s.oneRow(ctx, object{"bool": object{"filter": []object{term("label", t.Label), term("path", old.Path)}}}, onlyRow)
+		if err == nil {
+			return nil, fmt.Errorf("label %q already has a document %q: %w", t.Label, old.Path, errkind.Conflict)
+		} else if !errors.Is(err, errMissing) {
+			return nil, err
+		}
+		f.row.Label, f.row.Revision = t.Label, newRevision(time.Now())
+		if moved, err = s.moveChunks(ctx, old.Revision, f.row.Revision, t.Label); err != nil {
+			return nil, err
+		}
+	}
+	var answer version
+	params := url.Values{"refresh": {"true"}, "require_alias": {"true"},
+		"if_seq_no": {fmt.Sprint(f.Seq)}, "if_primary_term": {fmt.Sprint(f.Term)}}
+	err = s.client.do(ctx, http.MethodPost, "/"+s.names.documents+"/_update/"+url.PathEscape(t.ID), params,
+		object{"doc": object{"tags": f.row.Tags, "label": f.row.Label, "revision": f.row.Revision, "updated": f.row.Updated}}, &answer)
+	switch {
+	case errors.Is(err, errMissing):
+		s.discard(ctx, moved)
+		return nil, noDocument(t.ID)
+	case errors.Is(err, errChanged):
+		s.discard(ctx, moved)
+		return nil, err
+	case err != nil:
+		return nil, err
+	}
+	if moved != nil {
+		s.discard(ctx, s.chunkOps(old.Revision, old.Chunks))
+	}
+	f.version = answer
+	return f, nil
+}
+
+// moveChunks copies the chunks of a revision to another one under a label.
+func (s *Store) moveChunks(ctx context.Context, from, to, label string) ([]operation, error) {
+	var ops []operation
+	err := s.eachChunk(ctx, from, func(source json.RawMessage) error {
+		var c map[string]json.RawMessage // with its vectors
+		var n struct{ N int }
+		if err := errors.Join(json.Unmarshal(source, &c), json.Unmarshal(source, &n)); err != nil {
+			return damaged(err)
+		}
+		c["revision"], _ = json.Marshal(to) // strings always marshal
+		c["label"], _ = json.Marshal(label)
+		ops = append(ops, operation{"index", object{"_index": s.names.chunks, "_id": chunkID(to, n.N)}, c})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.client.bulkAll(ctx, ops); err != nil {
+		s.discard(ctx, ops)
+		return nil, err
+	}
+	return ops, nil
+}
+
+// noDocument returns the error for a document that does not exist or that the
+// caller may not see.
+func noDocument(id string) error {
+	if len(id) > 80 {
+		id = cutBytes(id, 80) + "…"
+	}
+	return fmt.Errorf("document %q does not exist, or has none of the labels asked for: %w", id, errkind.NotFound)
+}
+
+// Numbers of documents are reserved in the store in ranges, so that no two
+// processes use the same one.
+const (
+	numbersRow  = "numbers"
+	numbersFrom = 1
+	maxRange    = 256 // unless more are needed at once
+)
+
+// numbers returns n numbers that no document has had.
+func (s *Store) numbers(ctx context.Context, n int) ([]int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]int64, 0, n)
+	for len(out) < n {
+		if s.next == s.limit {
+			size := max(int64(n-len(out)), s.size)
+			next, err := s.reserve(ctx, size)
+			if err != nil {
+				return nil, err
+			}
+			s.next, s.limit = next, next+size
+			s.size = min(2*size, maxRange)
+		}
+		out = append(out, s.next)
+		s.next++
+	}
+	return out, nil
+}
+
+// reserve reserves a range of numbers and returns the first one.
+func (s *Store) reserve(ctx context.Context, size int64) (int64, error) {
+	path := "/" + s.names.state
+	for {
+		var counter struct {
+			version
+			Source struct {
+				Next int64 `json:"next"`
+			} `json:"_source"`
+		}
+		params := url.Values{}
+		err := s.client.do(ctx, http.MethodGet, path+"/_doc/"+numbersRow, nil, nil, &counter)
+		first := counter.Source.Next
+		switch {
+		case errors.Is(err, errMissing):
+			first = numbersFrom
+			params.Set("op_type", "create")
+		case err != nil:
+			return 0, err
+		default:
+			params.Set("if_seq_no", fmt.Sprint(counter.Seq))
+			params.Set("if_primary_term", fmt.Sprint(counter.Term))
+		}
+		err = s.client.do(ctx, http.MethodPut, path+"/_doc/"+numbersRow, params, object{"next": first + size}, nil)
+		if errors.Is(err, errChanged) {
+			continue // another process has reserved a range
+		}
+		return first, err
+	}
+}

@@ -1,0 +1,82 @@
+package opensearch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"knowhow/internal/document"
+	"knowhow/internal/errkind"
+)
+
+// Numbers returns the numbers of up to n documents that are greater than after,
+// in order.
+func (s *Store) Numbers(ctx context.Context, after int64, n int) ([]int64, error) {
+	if err := s.Open(ctx); err != nil {
+		return nil, err
+	}
+	r, err := s.search(ctx, s.names.documents, object{"size": n, "_source": []string{"number"}, "sort": []object{{"number": "asc"}},
+		"query": object{"range": object{"number": object{"gt": after}}}})
+	if err != nil {
+		return nil, fmt.Errorf("listing documents: %w", err)
+	}
+	rows, err := r.rows()
+	out := make([]int64, len(rows))
+	for i, r := range rows {
+		out[i] = r.Number
+	}
+	return out, err
+}
+
+// Document returns everything that is stored of the document with a number. The
+// error is of kind NotFound if there is none.
+func (s *Store) Document(ctx context.Context, number int64) (*document.Document, error) {
+	if err := s.Open(ctx); err != nil {
+		return nil, err
+	}
+	for n := 1; ; n++ {
+		r, err := s.oneRow(ctx, term("number", number), withoutTokens)
+		if errors.Is(err, errMissing) {
+			return nil, noDocument(fmt.Sprint(number))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading a document: %w", err)
+		}
+		d := &document.Document{
+			ID: r.ID, Label: r.Label, Path: r.Path, FromSource: r.FromSource, SourcePath: r.SourcePath, Tags: sorted(r.Tags), Type: r.Type,
+			URL: r.URL, Title: r.Title, Lang: r.Lang, MIMEType: r.MIMEType, FileType: r.FileType, Filename: r.Filename, Host: r.Host,
+			Size: r.Size, Hash: r.Hash, Sections: r.Kept.Sections, Pages: r.Kept.Pages, Stamp: r.Kept.Stamp,
+		}
+		if d.Tags == nil {
+			d.Tags = []string{}
+		}
+		if r.Modified != nil {
+			d.Modified = time.UnixMilli(*r.Modified).UTC()
+		}
+		var text strings.Builder
+		err = s.eachChunk(ctx, r.Revision, func(source json.RawMessage) error {
+			var c chunkRow
+			if err := json.Unmarshal(source, &c); err != nil {
+				return damaged(err)
+			}
+			d.Chunks = append(d.Chunks, document.Chunk{Offset: c.Offset, Length: c.Length, Heading: c.Heading})
+			if own := text.Len() - c.Offset; own >= 0 && own < len(c.Text) { // chunks may overlap
+				text.WriteString(c.Text[own:])
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("reading a document: %w", err)
+		}
+		d.Text = text.String()
+		if len(d.Chunks) == r.Chunks && int64(len(d.Text)) == r.TextSize {
+			return d, nil
+		}
+		if n == changeAttempts { // it was replaced again and again, or its chunks are lost
+			return nil, fmt.Errorf("reading a document: chunks of document %d are missing: %w", number, errkind.Corrupt)
+		}
+	}
+}

@@ -1,0 +1,312 @@
+package opensearch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"knowhow/internal/analysis"
+	"knowhow/internal/errkind"
+	"knowhow/internal/query"
+	"knowhow/internal/search"
+)
+
+// facetFields are the fields that documents can be counted by.
+var facetFields = [...]string{"label", "host", "filetype", "mimetype", "lang", "filename"}
+
+// FacetFields returns the fields that hits can be counted by; see
+// [search.Service].
+func (s *Store) FacetFields() []string { return slices.Clone(facetFields[:]) }
+
+// facetSize is how many values of a field are counted if the query does not set
+// a size.
+const facetSize = 10
+
+// facetAggregations adds the counts that a query wants.
+func (s *Store) facetAggregations(ctx context.Context, q search.Query, aggs object) error {
+	for _, name := range q.Facets.Fields {
+		direction, by, _ := strings.Cut(cmp.Or(q.Facets.Sort, "count.desc"), ".")
+		order := []object{{"_count": by}, {"_key": "asc"}}
+		if direction == "term" {
+			order = []object{{"_key": by}}
+		}
+		aggs["field_"+name] = object{"terms": object{"field": name, "size": cmp.Or(q.Facets.Size, facetSize) + 1,
+			"min_doc_count": max(q.Facets.MinDocCount, 1), "order": order}}
+	}
+	for i, text := range q.Facets.Queries {
+		langs, err := s.languages(ctx)
+		if err != nil {
+			return err
+		}
+		node, err := query.Parse(text)
+		var p part
+		if err == nil {
+			p, err = (&translator{langs: langs, now: time.Now()}).node(node)
+		}
+		if errors.Is(err, errkind.Invalid) {
+			return &errkind.Argument{Name: "facets.query", Value: text, Want: fmt.Sprintf("a query (%v)", err)}
+		}
+		if err != nil {
+			return err
+		}
+		if p.void {
+			p.query = none()
+		}
+		aggs[fmt.Sprintf("query%d", i)] = object{"filter": p.query}
+	}
+	return nil
+}
+
+// facetCounts reads the counts of a result.
+func facetCounts(f *search.Facets, r *result) (*search.FacetCounts, error) {
+	out := &search.FacetCounts{}
+	for _, name := range f.Fields {
+		buckets, err := r.buckets("field_" + name)
+		if err != nil {
+			return nil, err
+		}
+		var counts []search.Count
+		for _, b := range buckets {
+			if value := cmp.Or(b.text(), f.Missing); value != "" && len(counts) < cmp.Or(f.Size, facetSize) {
+				counts = append(counts, search.Count{Value: value, Count: b.Count})
+			}
+		}
+		out.Fields = append(out.Fields, search.FieldCounts{Name: name, Counts: counts})
+	}
+	for i, text := range f.Queries {
+		out.Queries = append(out.Queries, search.Count{Value: text, Count: r.inside(fmt.Sprintf("query%d", i))})
+	}
+	return out, nil
+}
+
+// escapeRegexp returns a regular expression of OpenSearch for a text.
+func escapeRegexp(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if strings.ContainsRune(`.?+*|{}[]()"\#@&<>~^$-`, r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// Suggest returns words that begin with a prefix, those of the most documents
+// first; see [search.Service].
+func (s *Store) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.Suggestion, error) {
+	if err := q.Validate(); err != nil {
+		return nil, err
+	}
+	prefix := strings.TrimSpace(analysis.Lower(q.Prefix))
+	if prefix == "" || len(prefix) > 256 {
+		return nil, ctx.Err()
+	}
+	field := "words"
+	if len(q.Fields) == 1 && q.Fields[0] == "title" {
+		field = "title_words"
+	}
+	buckets, err := s.countWords(ctx, field, escapeRegexp(prefix)+".*", q.Num, append(filters(q.Labels, q.Langs, nil), object{"prefix": object{field: prefix}}))
+	if err != nil {
+		return nil, fmt.Errorf("suggesting words: %w", err)
+	}
+	var out []search.Suggestion
+	for _, b := range buckets {
+		x := search.Suggestion{Text: b.text()}
+		for _, l := range b.Labels.Buckets {
+			x.Labels = append(x.Labels, l.text())
+		}
+		slices.Sort(x.Labels)
+		out = append(out, x)
+	}
+	return out, nil
+}
+
+// countWords returns up to n words that match a regular expression, and how many
+// of the documents that filters select have each, the most first.
+func (s *Store) countWords(ctx context.Context, field, include string, n int, filter []object) ([]bucket, error) {
+	if err := s.Open(ctx); err != nil {
+		return nil, err
+	}
+	words := object{"field": field, "size": n, "order": []object{{"_count": "desc"}, {"_key": "asc"}}}
+	if include != "" {
+		words["include"] = include
+	}
+	r, err := s.search(ctx, s.names.documents, object{"size": 0, "query": object{"bool": object{"filter": filter}},
+		"aggs": object{"values": object{"terms": words, "aggs": object{"labels": object{"terms": object{"field": "label", "size": pageSize}}}}}})
+	if err != nil {
+		return nil, err
+	}
+	return r.buckets("values")
+}
+
+// Limits of the list of popular words.
+const (
+	popularWords = 10
+	popularPool  = 500 // words that the list is chosen from
+)
+
+// PopularWords returns up to ten of the words that the most documents have; see
+// [search.Service]. The seed picks among words that are about equal, which means
+// the same power of two.
+func (s *Store) PopularWords(ctx context.Context, q search.WordsQuery) ([]string, error) {
+	if err := s.Open(ctx); err != nil {
+		return nil, err
+	}
+	filter := filters(q.Labels, nil, nil)
+	r, err := s.search(ctx, s.names.documents, object{"size": 0, "track_total_hits": true, "query": object{"bool": object{"filter": filter}},
+		"aggs": object{"values": object{"terms": object{"field": "words", "size": popularPool}}}})
+	if err != nil {
+		return nil, fmt.Errorf("listing popular words: %w", err)
+	}
+	buckets, err := r.buckets("values")
+	if err != nil {
+		return nil, err
+	}
+	langs, err := s.languages(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing popular words: %w", err)
+	}
+	docs := r.Hits.Total.Value
+	buckets = slices.DeleteFunc(buckets, func(b bucket) bool {
+		first, _ := utf8.DecodeRuneInString(b.text())
+		short := utf8.RuneCountInString(b.text()) < 3 && !analysis.IsCJK(first)
+		return short || analysis.FunctionWord(b.text(), langs) || !unicode.IsLetter(first) || docs >= 20 && 2*b.Count > docs
+	})
+	hash := func(b bucket) uint64 {
+		h := fnv.New64a()
+		h.Write([]byte(q.Seed + "\x00" + b.text())) // never fails
+		return h.Sum64()
+	}
+	slices.SortFunc(buckets, func(a, b bucket) int {
+		return cmp.Or(cmp.Compare(bits.Len(uint(b.Count)), bits.Len(uint(a.Count))), cmp.Compare(hash(a), hash(b)))
+	})
+	out := []string{}
+	for _, b := range buckets[:min(len(buckets), popularWords)] {
+		out = append(out, b.text())
+	}
+	return out, nil
+}
+
+// Limits of similar words, as in package index.
+const (
+	similarMin  = 4
+	similarFar  = 8
+	similarEach = 3
+	similarAll  = 8
+	similarTo   = 8
+	similarPool = 1000 // words that are compared with one
+)
+
+// similar returns words of the documents that are similar to those of the words
+// of a plain query that no document has: with the same first letter and one
+// edit, or two in long words.
+func (s *Store) similar(ctx context.Context, m *matching, r *result) (all []string, err error) {
+	looked := 0
+	for i, text := range m.words {
+		if m.some && r.inside(fmt.Sprintf("word%d", i)) > 0 || !m.some && r.Hits.Total.Value > 0 {
+			continue
+		}
+		for w := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.In(r, unicode.L, unicode.M, unicode.Nd) }) {
+			if n := utf8.RuneCountInString(w); n < similarMin || n > maxFuzzyWord || strings.ContainsFunc(w, isCJKOrDigit) {
+				continue
+			}
+			if looked++; looked > similarTo {
+				return all, nil
+			}
+			near, err := s.near(ctx, w, m.labels)
+			if err != nil {
+				return all, err
+			}
+			for _, w := range near {
+				if len(all) < similarAll && !slices.Contains(all, w) {
+					all = append(all, w)
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+func isCJKOrDigit(r rune) bool { return analysis.IsCJK(r) || unicode.IsDigit(r) }
+
+// near returns the words of documents with one of the labels (nil: any) that are
+// similar to one word, none if a document has it.
+func (s *Store) near(ctx context.Context, word string, labels []string) ([]string, error) {
+	langs, err := s.languages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, err := (&translator{langs: langs}).node(query.Term{Text: word})
+	if err != nil || p.void {
+		return nil, err
+	}
+	filter := filters(labels, nil, nil)
+	if r, err := s.search(ctx, s.names.documents, object{"size": 0, "terminate_after": 1, "query": object{"bool": object{"filter": append(slices.Clone(filter), p.query)}}}); err != nil || r.Hits.Total.Value > 0 {
+		return nil, err
+	}
+	word = analysis.Lower(word)
+	first, size := utf8.DecodeRuneInString(word)
+	n, edits := utf8.RuneCountInString(word), 1
+	if n >= similarFar {
+		edits = 2
+	}
+	filter = append(filter, object{"fuzzy": object{"words": object{"value": word, "fuzziness": edits, "prefix_length": 1, "max_expansions": expansions}}})
+	include := fmt.Sprintf("%s.{%d,%d}", escapeRegexp(word[:size]), max(0, n-1-edits), n-1+edits)
+	buckets, err := s.countWords(ctx, "words", include, similarPool, filter)
+	if err != nil {
+		return nil, err
+	}
+	type candidate struct {
+		word     string
+		distance int
+	}
+	var found []candidate
+	for _, b := range buckets {
+		if r, _ := utf8.DecodeRuneInString(b.text()); r != first {
+			continue
+		}
+		if d := distance(word, b.text()); d <= edits {
+			found = append(found, candidate{b.text(), d})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(a.distance, b.distance) })
+	var out []string
+	for _, f := range found[:min(len(found), similarEach)] {
+		out = append(out, f.word)
+	}
+	return out, nil
+}
+
+// distance returns the number of inserted, deleted and replaced characters and
+// swapped neighbours between two words.
+func distance(s, t string) int {
+	a, b := []rune(s), []rune(t)
+	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
+	for j := range rows[1] {
+		rows[1][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		before, last, now := rows[0], rows[1], rows[2]
+		now[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			now[j] = min(last[j]+1, now[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				now[j] = min(now[j], before[j-2]+1)
+			}
+		}
+		rows = [3][]int{last, now, before}
+	}
+	return rows[1][len(b)]
+}

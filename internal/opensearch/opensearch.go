@@ -1,0 +1,197 @@
+// Package opensearch stores documents in an OpenSearch cluster, for collections
+// that outgrow one machine. A [Store] implements kb.Store and search.Service,
+// and is a sink of package ingest.
+//
+// The texts are analysed by package analysis, and the cluster gets tokens, so a
+// query finds the same documents as in package index. A query is translated
+// from its tree to the query DSL and never sent as text. Every search has a
+// filter on labels beside the query, which no part of the query can widen.
+//
+// A document is a row of the index PREFIX-documents, and its chunks, which have
+// its text, are rows of PREFIX-chunks. Each version of a document has chunks of
+// its own, with the revision that the document names. Writing or deleting the
+// row of the document is the only step of a change that others see, and fails
+// if the row has changed since it was read. So late writes never overwrite newer
+// ones, and a crash leaves chunks that no document names, which searches ignore
+// and [Store.Sweep] removes.
+//
+// Failures of the cluster are errors of type *errkind.Remote. They contain
+// neither the host nor credentials.
+package opensearch
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"knowhow/internal/analysis"
+	"knowhow/internal/embed"
+	"knowhow/internal/errkind"
+)
+
+// Options that an error can be due to; see [errkind.ReasonOf].
+const (
+	AddressReason     errkind.Reason = "opensearch: Address"
+	CredentialsReason errkind.Reason = "opensearch: Username"
+	CAReason          errkind.Reason = "opensearch: CA"
+)
+
+// Options configure a [Store].
+type Options struct {
+	// Address is opensearch+http://HOST:PORT/PREFIX or
+	// opensearch+https://HOST:PORT/PREFIX. It may contain a user and a password,
+	// which take precedence over Username and Password.
+	Address string
+
+	Username, Password string
+	CA                 []byte // certificates in PEM, in addition to those of the system; nil for none
+
+	// Embedder makes the vectors of queries; nil: searches use words only.
+	Embedder  embed.Embedder
+	EmbedTime time.Duration // for the vector of a query; 0 means 50 ms
+
+	Timeout   time.Duration // of one request; 0 means 30 s
+	UserAgent string        // "" means "knowhow"
+	Log       *slog.Logger  // nil discards
+}
+
+// A Store is documents in a cluster. It is safe for concurrent use. Several
+// processes on several machines may use the same documents.
+type Store struct {
+	o      Options
+	client *client
+	names  names
+
+	mu      sync.Mutex
+	ready   bool            // the indexes exist and have the right version
+	vectors bool            // the cluster has the k-NN plugin
+	fields  map[string]bool // fields of vectors that exist
+	next    int64           // number of the next new document, if it is less than limit
+	limit   int64
+	size    int64                      // of the next range of numbers that is reserved, at least
+	langs   map[analysis.Language]bool // of the documents
+	langsAt time.Time
+	queries map[string][]float32 // vectors of queries
+}
+
+// names are the names of the indexes. Documents and chunks are aliases.
+type names struct{ documents, chunks, state string }
+
+// prefixForm is the form of a prefix.
+var prefixForm = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
+
+// IsAddress reports whether s has the form of the address of a cluster.
+func IsAddress(s string) bool { return strings.HasPrefix(s, "opensearch+") }
+
+// New returns a store. It makes no request: [Store.Open] does, or the first call
+// of another method. Invalid options are errors of kind Invalid.
+func New(o Options) (*Store, error) {
+	base, prefix, err := parse(&o)
+	if err != nil {
+		return nil, &errkind.Restriction{Reason: AddressReason, Err: err}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 30 * time.Second
+	}
+	if o.EmbedTime <= 0 {
+		o.EmbedTime = 50 * time.Millisecond
+	}
+	if o.UserAgent == "" {
+		o.UserAgent = "knowhow"
+	}
+	transport := &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		ForceAttemptHTTP2:   true,
+		MaxIdleConnsPerHost: 32,
+		IdleConnTimeout:     90 * time.Second,
+		TLSHandshakeTimeout: 10 * time.Second,
+	}
+	if len(o.CA) > 0 {
+		pool, err := x509.SystemCertPool()
+		if err != nil {
+			pool = x509.NewCertPool()
+		}
+		if !pool.AppendCertsFromPEM(o.CA) {
+			return nil, &errkind.Restriction{Reason: CAReason, Err: fmt.Errorf("reading the certificates for OpenSearch: want certificates in PEM: %w", errkind.Invalid)}
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool}
+	}
+	return &Store{
+		o:      o,
+		names:  names{prefix + "-documents", prefix + "-chunks", prefix + "-state"},
+		fields: map[string]bool{},
+		client: &client{base: base, username: o.Username, password: o.Password, agent: o.UserAgent, timeout: o.Timeout, http: &http.Client{
+			Transport: transport,
+			// A redirect would send the credentials to another address.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}},
+	}, nil
+}
+
+// parse returns the URL of the cluster and the prefix of an address, and sets
+// the credentials. The messages do not contain the address, which may contain a
+// password.
+func parse(o *Options) (base, prefix string, err error) {
+	const form = "opensearch+http://HOST:PORT/PREFIX or opensearch+https://HOST:PORT/PREFIX"
+	u, err := url.Parse(strings.TrimPrefix(o.Address, "opensearch+"))
+	if err != nil || !IsAddress(o.Address) || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return "", "", fmt.Errorf("reading the address of the store: want %s: %w", form, errkind.Invalid)
+	}
+	prefix = strings.Trim(u.Path, "/")
+	switch {
+	case u.RawQuery != "" || u.Fragment != "":
+		return "", "", fmt.Errorf("reading the address of the store: want no query and no fragment in %s: %w", form, errkind.Invalid)
+	case !prefixForm.MatchString(prefix):
+		return "", "", fmt.Errorf("reading the address of the store: want %s, where PREFIX begins with a lower-case letter and has at most 64 lower-case letters, digits, \"_\" and \"-\": %w", form, errkind.Invalid)
+	}
+	if u.User != nil {
+		o.Username = u.User.Username()
+		o.Password, _ = u.User.Password()
+	}
+	if strings.ContainsFunc(o.Username+o.Password, func(r rune) bool { return r < ' ' }) {
+		return "", "", fmt.Errorf("reading the credentials of the store: want no control characters in them: %w", errkind.Invalid)
+	}
+	return u.Scheme + "://" + u.Host, prefix, nil
+}
+
+// Close closes idle connections.
+func (s *Store) Close() error {
+	s.client.http.CloseIdleConnections()
+	return nil
+}
+
+// HasVectors reports whether the cluster can search by meaning: whether it has
+// the k-NN plugin. It is known after Open.
+func (s *Store) HasVectors() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.vectors
+}
+
+// Open connects to the cluster, and creates the indexes if they do not exist.
+// Errors that a later attempt may not meet are retryable; see
+// [errkind.Retryable]. With any other error, the store cannot be used until the
+// operator changes something. Every other method opens the store, too.
+func (s *Store) Open(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ready {
+		return ctx.Err()
+	}
+	if err := s.setUp(ctx); err != nil {
+		return fmt.Errorf("opening the store: %w", err)
+	}
+	s.ready = true
+	return nil
+}

@@ -1,0 +1,138 @@
+package opensearch_test
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"knowhow/internal/document"
+	"knowhow/internal/embed"
+	"knowhow/internal/index"
+	"knowhow/internal/kb"
+	"knowhow/internal/kb/kbtest"
+	"knowhow/internal/opensearch"
+	"knowhow/internal/search"
+	"knowhow/internal/search/searchtest"
+)
+
+// serverVariable names the environment variable with the URL of an OpenSearch
+// server for tests, such as http://127.0.0.1:9200. The tests create indexes
+// whose names begin with "test-", and delete them.
+const serverVariable = "KNOWHOW_TEST_OPENSEARCH"
+
+// address returns the address of a store that does not exist yet.
+func address(t *testing.T) string {
+	t.Helper()
+	server := os.Getenv(serverVariable)
+	if server == "" {
+		t.Skip("needs an OpenSearch server: set " + serverVariable + ", or run .ci/real-opensearch")
+	}
+	prefix := "test-" + strings.ToLower(rand.Text()[:12])
+	t.Cleanup(func() {
+		req, err := http.NewRequest(http.MethodDelete, server+"/"+prefix+"-documents-1,"+prefix+"-chunks-1,"+prefix+"-state", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		resp.Body.Close()
+	})
+	return "opensearch+" + server + "/" + prefix
+}
+
+// open opens a store at an address.
+func open(t *testing.T, address string) *opensearch.Store { return openWith(t, address, nil) }
+
+// openWith opens a store that searches with an embedder.
+func openWith(t *testing.T, address string, e embed.Embedder) *opensearch.Store {
+	t.Helper()
+	s, err := opensearch.New(opensearch.Options{Address: address, Embedder: e})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestSearch runs the contract of search services.
+func TestSearch(t *testing.T) {
+	searchtest.Run(t, searchtest.Options{Open: func(t *testing.T, docs []document.Document) search.Service {
+		s := open(t, address(t))
+		var changes []document.Change
+		for i := range docs {
+			changes = append(changes, document.Change{Put: &docs[i]})
+		}
+		if err := s.Apply(t.Context(), changes); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}})
+}
+
+// TestBase runs the contract of knowledge bases.
+func TestBase(t *testing.T) {
+	address(t)
+	kbtest.Run(t, func(t *testing.T) kb.Base {
+		b, _ := openBase(t, t.TempDir(), open(t, address(t)))
+		return b
+	})
+}
+
+// TestBaseMeaning runs the part of the contract about searches by meaning.
+func TestBaseMeaning(t *testing.T) {
+	kbtest.RunMeaning(t, func(t *testing.T, e embed.Embedder) kb.Base {
+		s := openWith(t, address(t), e)
+		b, _ := openBase(t, t.TempDir(), s)
+		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+		var working sync.WaitGroup
+		working.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := s.EmbedNext(ctx, e, nil, 10); err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(50 * time.Millisecond):
+				}
+			}
+		})
+		t.Cleanup(func() {
+			cancel()
+			working.Wait()
+		})
+		return b
+	})
+}
+
+// openBase opens a base over a store, with its jobs in a data folder, and works
+// on its jobs.
+func openBase(t *testing.T, dir string, s *opensearch.Store) (*kb.Local, *index.Index) {
+	t.Helper()
+	x, err := index.Open(t.Context(), index.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := kb.NewLocal(kb.Options{Index: x, Store: s, Dir: dir, MaxUpload: kbtest.MaxUpload, Version: "test"})
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var running sync.WaitGroup
+	running.Go(func() { b.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b, x
+}

@@ -1,0 +1,177 @@
+package opensearch
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"knowhow/internal/analysis"
+	"knowhow/internal/document"
+)
+
+// Limits on one document, as in package index.
+const (
+	titleSize   = 1000   // bytes of a title and of a heading that are analysed
+	maxWords    = 50_000 // words of a text that can be suggested
+	overlapSize = 96     // bytes of the next chunk that are indexed with a chunk
+)
+
+// The ranking is BM25F over chunks, with the constants of package segment. The
+// weighed frequency of a token is computed here and stored as its frequency, in
+// units of 1/scale, so that OpenSearch only saturates it. Because the average
+// lengths of a growing index would change it, they are constants.
+const (
+	saturation = 1.6 // k1
+	scale      = 64
+)
+
+// A weighing is the weight of a field, how much its length counts, and the length
+// that counts as average.
+type weighing struct{ weight, b, average float64 }
+
+var (
+	ofTitle   = weighing{3, 0.5, 6}
+	ofName    = weighing{1, 0.5, 3}
+	ofHeading = weighing{1.5, 0.5, 6}
+	ofText    = weighing{1, 0.6, 120}
+)
+
+// A frequencies is the weighed frequencies of the tokens of a chunk.
+type frequencies map[string]float64
+
+// add adds the tokens of a field that has a number of positions.
+func (f frequencies) add(tokens []string, length int, w weighing) {
+	unit := w.weight / (1 - w.b + w.b*float64(length)/w.average)
+	for _, t := range tokens {
+		f[t] += unit
+	}
+}
+
+// text returns the frequencies as the text of a field with the analyzer
+// "frequencies".
+func (f frequencies) text() string {
+	var b strings.Builder
+	for t, n := range f {
+		b.WriteString(t)
+		b.WriteString(between)
+		b.WriteString(strconv.Itoa(max(1, int(math.Round(n*scale)))))
+		b.WriteByte(' ')
+	}
+	return b.String()
+}
+
+// An analysed is the tokens of a text.
+type analysed struct {
+	text   string   // for a field with the analyzer "tokens"
+	tokens []string // all of them
+	length int      // positions
+	words  []string // as people write them
+}
+
+// analyse analyses a text. It returns at most words different words.
+func analyse(text string, l analysis.Language, words int) analysed {
+	var a analysed
+	var b strings.Builder
+	seen := map[string]bool{}
+	for x := range analysis.Analyze(text, l) {
+		if x.Word != "" && len(seen) < words && !seen[x.Word] {
+			seen[x.Word] = true
+			a.words = append(a.words, x.Word)
+		}
+		if x.Token == "" {
+			continue
+		}
+		switch {
+		case x.Beside && b.Len() > 0:
+			b.WriteString(between)
+		default:
+			if b.Len() > 0 {
+				b.WriteByte(' ')
+			}
+			a.length++
+		}
+		b.WriteString(x.Token)
+		a.tokens = append(a.tokens, x.Token)
+	}
+	a.text = b.String()
+	return a
+}
+
+// chunksOf returns the chunks of a document, one for a document without text,
+// which can be found by its title.
+func chunksOf(d *document.Document) []document.Chunk {
+	if len(d.Chunks) == 0 {
+		return []document.Chunk{{Length: len(d.Text)}}
+	}
+	return d.Chunks
+}
+
+// searched returns the text that is indexed for a chunk: its own text and, if it
+// ends inside a paragraph, the beginning of the next chunk.
+func searched(text string, c document.Chunk) string {
+	end := c.Offset + c.Length
+	own, rest := text[c.Offset:end], text[end:]
+	if rest == "" || strings.HasSuffix(own, "\n\n") || strings.HasPrefix(rest, "\n\n") {
+		return own
+	}
+	tail := cutBytes(rest, overlapSize)
+	if para, _, ok := strings.Cut(tail, "\n\n"); ok {
+		return text[c.Offset : end+len(para)]
+	}
+	if r, _ := utf8.DecodeLastRuneInString(tail); len(tail) < len(rest) && !analysis.IsCJK(r) {
+		tail = tail[:strings.LastIndexAny(tail, " \n\t")+1] // whole words only
+	}
+	return text[c.Offset : end+len(tail)]
+}
+
+// cutBytes returns at most the first n bytes of s, cut at a rune border.
+func cutBytes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// analyse sets the tokens and words of a row to those of a document.
+func (r *row) analyse(d *document.Document) {
+	l := analysis.LanguageOf(d.Lang)
+	title := analyse(strings.ToValidUTF8(cutBytes(d.Title, titleSize), " "), l, maxWords)
+	r.TitleTokens, r.TitleWords = title.text, title.words
+	name := analyse(strings.ToValidUTF8(d.Filename, " "), l, 0)
+	r.NameTokens = []string{name.text}
+	var headings []string
+	for _, c := range d.Chunks {
+		if c.Heading != "" && !slices.Contains(headings[max(0, len(headings)-1):], c.Heading) {
+			headings = append(headings, c.Heading)
+			r.NameTokens = append(r.NameTokens, analyse(strings.ToValidUTF8(cutBytes(c.Heading, titleSize), " "), l, 0).text)
+		}
+	}
+	text := analyse(d.Text, l, maxWords)
+	r.TextTokens, r.Words = text.text, sorted(append(text.words, title.words...))
+}
+
+// chunkRows returns the rows of the chunks of a document.
+func chunkRows(d *document.Document, revision string, number int64) []chunkRow {
+	l := analysis.LanguageOf(d.Lang)
+	title := analyse(strings.ToValidUTF8(cutBytes(d.Title, titleSize), " "), l, 0)
+	name := analyse(strings.ToValidUTF8(d.Filename, " "), l, 0)
+	chunks := chunksOf(d)
+	rows := make([]chunkRow, len(chunks))
+	for i, c := range chunks {
+		heading := analyse(strings.ToValidUTF8(cutBytes(c.Heading, titleSize), " "), l, 0)
+		text := analyse(searched(d.Text, c), l, 0)
+		f := frequencies{}
+		f.add(title.tokens, title.length, ofTitle)
+		f.add(name.tokens, name.length, ofName)
+		f.add(heading.tokens, heading.length, ofHeading)
+		f.add(text.tokens, text.length, ofText)
+		rows[i] = chunkRow{Revision: revision, Label: d.Label, Number: number, N: i, Offset: c.Offset, Length: c.Length, Title: cutBytes(d.Title, titleSize),
+			Heading: c.Heading, Text: d.Text[c.Offset : c.Offset+c.Length], Tokens: f.text()}
+	}
+	return rows
+}

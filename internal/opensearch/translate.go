@@ -1,0 +1,500 @@
+package opensearch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"knowhow/internal/analysis"
+	"knowhow/internal/errkind"
+	"knowhow/internal/query"
+)
+
+// Limits of queries.
+const (
+	maxGlob      = 256 // bytes of a wildcard pattern
+	maxStars     = 8
+	maxFuzzyWord = 40  // runes of a word that is compared with other words
+	maxSigns     = 16  // signs of a query that are used
+	maxClauses   = 900 // conditions on words of one query; OpenSearch accepts 1,024 in one list
+	expansions   = 1000
+	maxWeight    = 1e6
+	langsFresh   = 10 * time.Second
+)
+
+// A part is what a part of the tree of a query means.
+type part struct {
+	query object // for documents
+	// void reports whether the part contains nothing to search for, such as a
+	// dash alone. A void part is ignored.
+	void   bool
+	leaves []*leaf // conditions on words that are not negated
+}
+
+// A leaf is a condition on words, for the ranking of chunks and for excerpts.
+type leaf struct {
+	weight   float64
+	chunk    []object // any of them, over chunks
+	field    string   // title, content, or "" for all
+	terms    []string
+	prefixes []string
+	match    func(word string) bool // words as written; nil if there are none
+}
+
+// A translator translates the tree of a query.
+type translator struct {
+	langs []analysis.Language // English among them
+	now   time.Time
+	words int // conditions on words so far
+}
+
+// node returns what a part of a query means.
+func (t *translator) node(n query.Node) (part, error) {
+	switch n := n.(type) {
+	case query.All:
+		return part{query: object{"match_all": object{}}}, nil
+	case query.And:
+		p, err := t.and(n.Nodes)
+		if err != nil || len(n.Optional) == 0 {
+			return p, err
+		}
+		more, err := t.or(n.Optional)
+		if err != nil || more.void || p.void {
+			return p, err
+		}
+		p.query = object{"bool": object{"must": []object{p.query}, "should": []object{more.query}}}
+		p.leaves = append(p.leaves, more.leaves...)
+		return p, nil
+	case query.Or:
+		return t.or(n.Nodes)
+	case query.Not:
+		return t.and([]query.Node{n})
+	case query.Boost:
+		p, err := t.node(n.Node)
+		if err != nil || p.void {
+			return p, err
+		}
+		for _, l := range p.leaves {
+			l.weight = min(l.weight*n.Factor, maxWeight)
+		}
+		p.query = object{"bool": object{"must": []object{p.query}, "boost": n.Factor}}
+		return p, nil
+	case query.Range:
+		q, err := t.inRange(n)
+		return part{query: q}, err
+	case query.Term:
+		return t.leaf(n, n.Field, n.Text)
+	case query.Phrase:
+		return t.leaf(n, n.Field, n.Text)
+	case query.Prefix:
+		return t.leaf(n, n.Field, n.Text)
+	case query.Wildcard:
+		return t.leaf(n, n.Field, n.Pattern)
+	case query.Fuzzy:
+		return t.leaf(n, n.Field, n.Text)
+	}
+	return part{}, fmt.Errorf("the query has a part of an unknown kind (%T): %w", n, errkind.Invalid)
+}
+
+// and returns what matches all nodes and none of the negated ones.
+func (t *translator) and(nodes []query.Node) (part, error) {
+	var must, not []object
+	out := part{void: true}
+	for _, n := range nodes {
+		no, negated := n.(query.Not)
+		if negated {
+			n = no.Node
+		}
+		p, err := t.node(n)
+		switch {
+		case err != nil:
+			return out, err
+		case p.void:
+		case negated:
+			not, out.void = append(not, p.query), false
+		default:
+			must, out.void = append(must, p.query), false
+			out.leaves = append(out.leaves, p.leaves...)
+		}
+	}
+	if len(must) == 1 && not == nil {
+		out.query = must[0]
+		return out, nil
+	}
+	out.query = object{"bool": object{"must": append(must, object{"match_all": object{"boost": 0}}), "must_not": slices.Concat(not, []object{})}}
+	return out, nil
+}
+
+// or returns what matches any node.
+func (t *translator) or(nodes []query.Node) (part, error) {
+	var should []object
+	out := part{void: true}
+	for _, n := range nodes {
+		p, err := t.node(n)
+		if err != nil {
+			return out, err
+		}
+		if p.void {
+			continue
+		}
+		out.void = false
+		should = append(should, p.query)
+		out.leaves = append(out.leaves, p.leaves...)
+	}
+	out.query = anyOf(should)
+	return out, nil
+}
+
+// anyOf returns a query for what matches one of some queries.
+func anyOf(queries []object) object {
+	switch len(queries) {
+	case 0:
+		return none()
+	case 1:
+		return queries[0]
+	}
+	return object{"bool": object{"should": queries, "minimum_should_match": 1}}
+}
+
+// bestOf is anyOf, but only the best of the queries counts in the ranking.
+func bestOf(queries []object) object {
+	if len(queries) > 1 {
+		return object{"dis_max": object{"queries": queries}}
+	}
+	return anyOf(queries)
+}
+
+// leaf returns what a condition on a field means.
+func (t *translator) leaf(n query.Node, field, text string) (part, error) {
+	if field != "" && field != "title" && field != "content" {
+		q, err := t.field(n, field, text)
+		return part{query: q}, err
+	}
+	if w, ok := n.(query.Wildcard); ok && strings.Trim(w.Pattern, "*?") == "" {
+		return t.node(query.All{})
+	}
+	if t.words++; t.words > maxClauses {
+		return part{}, fmt.Errorf("the query has more than %d conditions on words: use fewer: %w", maxClauses, errkind.Invalid)
+	}
+	l := &leaf{weight: 1, field: field}
+	g := gathering{t: t, leaf: l}
+	switch n := n.(type) {
+	case query.Term:
+		g.term(n.Text, 0)
+	case query.Phrase:
+		g.term(n.Text, n.Slop)
+	case query.Prefix:
+		g.prefix(n.Text)
+	case query.Wildcard:
+		if err := g.wildcard(n.Pattern); err != nil {
+			return part{}, err
+		}
+	case query.Fuzzy:
+		single := g.term(n.Text, 0)
+		if single && n.Edits > 0 && utf8.RuneCountInString(n.Text) <= maxFuzzyWord {
+			g.written("fuzzy", object{"value": analysis.Lower(n.Text), "fuzziness": min(n.Edits, 2), "max_expansions": expansions})
+		}
+	}
+	if len(g.queries) == 0 {
+		_, wildcard := n.(query.Wildcard)
+		return part{query: none(), void: !wildcard}, nil
+	}
+	return part{query: bestOf(g.queries), leaves: []*leaf{l}}, nil
+}
+
+// A gathering collects the queries of one condition on words.
+type gathering struct {
+	t       *translator
+	leaf    *leaf
+	queries []object
+}
+
+// fields returns the fields of tokens of the condition, with their weights.
+func (g *gathering) fields() map[string]float64 {
+	switch g.leaf.field {
+	case "title":
+		return map[string]float64{"title_tokens": 1}
+	case "content":
+		return map[string]float64{"text_tokens": 1}
+	}
+	return map[string]float64{"title_tokens": 2, "name_tokens": 1, "text_tokens": 1}
+}
+
+// term adds a word or phrase in the languages of the documents. It reports
+// whether it is one token.
+func (g *gathering) term(text string, slop int) (single bool) {
+	for _, tokens := range analysis.Variants(text, g.t.langs, false) {
+		single = len(tokens) == 1
+		g.pattern(tokens, slop, analysis.Lone(tokens[len(tokens)-1]))
+	}
+	return single
+}
+
+// pattern adds tokens in sequence, of which the last one may stand for all that
+// begin with it.
+func (g *gathering) pattern(tokens []string, slop int, prefix bool) {
+	last := tokens[len(tokens)-1]
+	if prefix && !analysis.Lone(last) {
+		g.leaf.prefixes = append(g.leaf.prefixes, last)
+		g.leaf.terms = append(g.leaf.terms, tokens[:len(tokens)-1]...)
+	} else {
+		g.leaf.terms = append(g.leaf.terms, tokens...)
+	}
+	one := func(field string, boost float64) object {
+		switch {
+		case len(tokens) == 1 && prefix:
+			return object{"prefix": object{field: object{"value": last, "boost": boost}}}
+		case len(tokens) == 1:
+			return object{"term": object{field: object{"value": last, "boost": boost}}}
+		}
+		phrase := object{"query": strings.Join(tokens, " "), "slop": slop, "analyzer": "whitespace", "boost": boost}
+		if prefix {
+			phrase["max_expansions"] = expansions
+			return object{"match_phrase_prefix": object{field: phrase}}
+		}
+		return object{"match_phrase": object{field: phrase}}
+	}
+	for field, boost := range g.fields() {
+		g.queries = append(g.queries, one(field, boost))
+	}
+	var all []object
+	for i, t := range tokens {
+		if prefix && i == len(tokens)-1 {
+			all = append(all, object{"prefix": object{"tokens": t}})
+		} else {
+			all = append(all, term("tokens", t))
+		}
+	}
+	if len(all) == 1 {
+		g.leaf.chunk = append(g.leaf.chunk, all[0])
+	} else {
+		g.leaf.chunk = append(g.leaf.chunk, object{"bool": object{"must": all, "boost": 1 / float64(len(all))}})
+	}
+}
+
+// written adds a query over the words as people write them.
+func (g *gathering) written(kind string, value any) {
+	field := "words"
+	if g.leaf.field == "title" {
+		field = "title_words"
+	}
+	g.queries = append(g.queries, object{kind: object{field: value}})
+}
+
+// prefix adds the words that begin with text. Their tokens may begin otherwise,
+// because stemming removed or changed the ending.
+func (g *gathering) prefix(text string) {
+	variants := analysis.Variants(text, g.t.langs, true)
+	for _, tokens := range variants {
+		last := tokens[len(tokens)-1]
+		r, _ := utf8.DecodeRuneInString(last)
+		g.pattern(tokens, 0, !analysis.IsCJK(r) || analysis.Lone(last))
+	}
+	if len(variants) == 0 || len(variants[0]) != 1 {
+		return
+	}
+	text = analysis.Lower(text)
+	g.leaf.match = func(word string) bool { return strings.HasPrefix(word, text) }
+	g.written("prefix", object{"value": text})
+}
+
+// wildcard adds the words that match a pattern.
+func (g *gathering) wildcard(pattern string) error {
+	pattern = analysis.Lower(pattern)
+	if err := checkGlob(pattern); err != nil {
+		return err
+	}
+	g.written("wildcard", object{"value": pattern})
+	g.leaf.chunk = append(g.leaf.chunk, object{"wildcard": object{"tokens": object{"value": pattern}}})
+	return nil
+}
+
+func checkGlob(pattern string) error {
+	if len(pattern) > maxGlob || strings.Count(pattern, "*") > maxStars {
+		return fmt.Errorf("a wildcard pattern may have at most %d bytes and %d stars: %w", maxGlob, maxStars, errkind.Invalid)
+	}
+	return nil
+}
+
+// escaped escapes the wildcards of a text.
+var escaped = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`)
+
+// keywords are the fields with one value that is not tokenized.
+var keywords = []string{"label", "filetype", "mimetype", "host", "filename", "lang", "url", "doc_id"}
+
+// field returns what a condition on a field without words means. A field that no
+// document has matches nothing.
+func (t *translator) field(n query.Node, field, text string) (object, error) {
+	_, wildcard := n.(query.Wildcard)
+	_, prefix := n.(query.Prefix)
+	switch field {
+	case "timestamp", "last_modified", "content_length":
+		return t.inRange(query.Range{Field: field, Low: text, High: text})
+	case "inurl":
+		field = "url"
+		if !wildcard {
+			text = escaped.Replace(text)
+		}
+		text, wildcard = "*"+text+"*", true
+	case "site":
+		prefix = !wildcard
+	default:
+		if !slices.Contains(keywords, field) {
+			return none(), nil
+		}
+	}
+	switch {
+	case wildcard:
+		if err := checkGlob(text); err != nil {
+			return nil, err
+		}
+		return constant(object{"wildcard": object{field: object{"value": text}}}), nil
+	case prefix:
+		return constant(object{"prefix": object{field: object{"value": text}}}), nil
+	}
+	return constant(term(field, text)), nil
+}
+
+// constant returns a query that does not count in the ranking.
+func constant(q object) object { return object{"bool": object{"filter": []object{q}}} }
+
+// inRange returns what a range means. An end that stands for several values,
+// such as a day, is in the range as a whole or not at all.
+func (t *translator) inRange(r query.Range) (object, error) {
+	field := r.Field
+	bound := func(s string) (from, beyond any, err error) { return s, nil, nil }
+	switch r.Field {
+	case "timestamp", "last_modified":
+		field = "modified"
+		bound = func(s string) (any, any, error) {
+			a, b, err := query.DateSpan(s, t.now)
+			return a.UnixMilli(), b.UnixMilli(), err
+		}
+	case "content_length":
+		field = "size"
+		bound = func(s string) (any, any, error) {
+			n, err := strconv.ParseInt(s, 10, 64)
+			if err != nil {
+				return nil, nil, fmt.Errorf("content_length needs a whole number of bytes, got %q: %w", cutBytes(s, 40), errkind.Invalid)
+			}
+			return n, nil, nil
+		}
+	case "", "title", "content":
+		return nil, fmt.Errorf("a range needs a field whose values have an order, for example timestamp:[now/d-7d TO *]: %w", errkind.Invalid)
+	default:
+		if !slices.Contains(keywords, r.Field) {
+			return none(), nil
+		}
+	}
+	limits := object{}
+	if r.Low != "" && r.Low != "*" {
+		from, beyond, err := bound(r.Low)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case r.LowExcl && beyond != nil:
+			limits["gte"] = beyond
+		case r.LowExcl:
+			limits["gt"] = from
+		default:
+			limits["gte"] = from
+		}
+	}
+	if r.High != "" && r.High != "*" {
+		from, beyond, err := bound(r.High)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case r.HighExcl:
+			limits["lt"] = from
+		case beyond != nil:
+			limits["lt"] = beyond
+		default:
+			limits["lte"] = from
+		}
+	}
+	return constant(object{"range": object{field: limits}}), nil
+}
+
+// chunkQuery returns the query that ranks chunks by leaves. ok is false if there
+// is nothing to rank by.
+func chunkQuery(leaves []*leaf) (q object, ok bool) {
+	var should []object
+	for _, l := range leaves {
+		if len(l.chunk) == 0 {
+			continue
+		}
+		best := bestOf(l.chunk)
+		if l.weight != 1 {
+			best = object{"bool": object{"must": []object{best}, "boost": l.weight}}
+		}
+		should = append(should, best)
+	}
+	return object{"bool": object{"should": should, "minimum_should_match": 1}}, len(should) > 0
+}
+
+// wanted returns what leaves look for, for excerpts. Those for only some fields
+// are left out.
+func wanted(leaves []*leaf, except string) *analysis.Wanted {
+	var terms, prefixes []string
+	var match []func(string) bool
+	for _, l := range leaves {
+		if l.field == except {
+			continue
+		}
+		terms, prefixes = append(terms, l.terms...), append(prefixes, l.prefixes...)
+		if l.match != nil {
+			match = append(match, l.match)
+		}
+	}
+	return analysis.NewWanted(terms, prefixes, match...)
+}
+
+// languages returns English and the other languages of the documents, in which
+// the words of queries are stemmed. Languages that other processes have added in
+// the last seconds may be missing.
+func (s *Store) languages(ctx context.Context) ([]analysis.Language, error) {
+	s.mu.Lock()
+	fresh := time.Since(s.langsAt) < langsFresh
+	s.mu.Unlock()
+	if !fresh {
+		r, err := s.search(ctx, s.names.documents, object{"size": 0, "aggs": object{"values": object{"terms": object{"field": "lang", "size": maxValues}}}})
+		if err != nil {
+			return nil, err
+		}
+		values, err := r.buckets("values")
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range values {
+			s.noteLanguage(analysis.LanguageOf(v.text()))
+		}
+		s.mu.Lock()
+		s.langsAt = time.Now()
+		s.mu.Unlock()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := []analysis.Language{analysis.English}
+	for l := range s.langs {
+		out = append(out, l)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// noteLanguage records that there are documents in a language.
+func (s *Store) noteLanguage(l analysis.Language) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.langs == nil {
+		s.langs = map[analysis.Language]bool{}
+	}
+	s.langs[l] = true
+}

@@ -1,0 +1,473 @@
+package opensearch
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"knowhow/internal/analysis"
+	"knowhow/internal/embed"
+	"knowhow/internal/errkind"
+	"knowhow/internal/fusion"
+	"knowhow/internal/query"
+	"knowhow/internal/search"
+)
+
+// The vectors of a model are in a field of their own, so that several models can
+// be used at the same time. Its name begins with vectorField.
+const vectorField = "vector_"
+
+// Constants of vectors, as in package index.
+const (
+	vectorVersion = "chunk-1"
+	embedText     = 1200 // bytes of the text of a chunk that are embedded
+	embedQuery    = 1000 // bytes of a query that are embedded
+	nearHits      = 100  // best chunks by meaning
+	nearWords     = 4    // words that count of a query that also finds documents without any of them
+	nearDocs      = 20   // documents that such a query finds at most
+	nearCosine    = 0.4  // their least cosine
+	keptQueries   = 64   // vectors of queries that are remembered
+	allowedDocs   = 10_000
+)
+
+// fieldOfModel returns the field of an embedder's vectors.
+func fieldOfModel(e embed.Embedder) string {
+	sum := sha256.Sum256([]byte(e.ID() + " " + vectorVersion))
+	return vectorField + hex.EncodeToString(sum[:8])
+}
+
+// A dense is the ranking by meaning in one search. The zero dense does nothing.
+type dense struct {
+	s         *Store
+	field     string
+	query     []float32
+	filter    []object
+	near      []chunkHit // the best chunk of each of the best documents, with its cosine
+	documents bool       // documents are ranked by it, and not only chunks
+}
+
+// errEmbedding is a failure of the embedder.
+var errEmbedding = errors.New("the vector of the query")
+
+// dense prepares the ranking of documents by meaning. For a query that asks for
+// exact words or another order, the result does nothing.
+func (s *Store) dense(ctx context.Context, m *matching, q search.Query) (*dense, error) {
+	byScore := len(q.Sort) == 0 || q.Sort[0] == (search.SortKey{Field: "score", Desc: true})
+	if !m.some || !byScore {
+		return &dense{}, nil
+	}
+	d, err := s.addMeaning(ctx, m, q, nearWords)
+	if err == nil {
+		d.documents = true
+	}
+	return d, err
+}
+
+// addMeaning finds what is close in meaning to a query. If it has so many words
+// that count, the closest documents are added to what m matches. If the vector of
+// the query is not there in time, the result does nothing.
+func (s *Store) addMeaning(ctx context.Context, m *matching, q search.Query, words int) (*dense, error) {
+	d, err := s.meaning(ctx, m, q, s.o.EmbedTime)
+	if errors.Is(err, errEmbedding) && ctx.Err() == nil {
+		s.o.Log.Debug("a query was ranked by words only", "error", err)
+		return &dense{}, nil
+	}
+	if err != nil || d.query == nil {
+		return &dense{}, err
+	}
+	if d.near, err = d.nearest(ctx, d.filter, nearHits); err != nil {
+		return nil, err
+	}
+	langs, err := s.languages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(analysis.Significant(query.Words(q.Text), langs)) >= words {
+		var close []string
+		for _, h := range d.near {
+			if h.score >= nearCosine && len(close) < nearDocs {
+				close = append(close, h.Revision)
+			}
+		}
+		if len(close) > 0 {
+			m.query = anyOf([]object{m.query, {"constant_score": object{"filter": oneOf("revision", close), "boost": 0}}})
+		}
+	}
+	return d, nil
+}
+
+// meaning returns a dense with the vector of a query, which it waits for until
+// limit is over. Without an embedder or vectors, it does nothing.
+func (s *Store) meaning(ctx context.Context, m *matching, q search.Query, limit time.Duration) (*dense, error) {
+	if s.o.Embedder == nil || !s.HasVectors() {
+		return &dense{}, nil
+	}
+	d := &dense{s: s, field: fieldOfModel(s.o.Embedder), filter: filters(q.Labels, nil, nil)}
+	if ok, err := s.hasField(ctx, d.field); err != nil || !ok {
+		return &dense{}, err
+	}
+	var err error
+	if d.query, err = s.queryVector(ctx, q.Text, limit); err != nil {
+		return nil, fmt.Errorf("%w: %w", errEmbedding, err)
+	}
+	if q.Langs != nil || len(q.Tags) > 0 {
+		allowed, err := s.allowed(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		if allowed != nil {
+			d.filter = append(d.filter, oneOf("number", allowed))
+		}
+	}
+	return d, nil
+}
+
+// allowed returns the numbers of the documents that meet the conditions beside
+// the query, or nil if there are very many.
+func (s *Store) allowed(ctx context.Context, m *matching) ([]int64, error) {
+	r, err := s.search(ctx, s.names.documents, object{"size": allowedDocs, "track_total_hits": true, "_source": []string{"number"},
+		"query": object{"bool": object{"filter": m.filter}}})
+	if err != nil || r.Hits.Total.Value > allowedDocs {
+		return nil, err
+	}
+	rows, err := r.rows()
+	out := make([]int64, len(rows))
+	for i, r := range rows {
+		out[i] = r.Number
+	}
+	return out, err
+}
+
+// nearest returns the best chunk of each of the best documents, of up to k
+// chunks.
+func (d *dense) nearest(ctx context.Context, filter []object, k int) ([]chunkHit, error) {
+	hits, err := d.nearestChunks(ctx, filter, k)
+	seen := map[string]bool{}
+	return slices.DeleteFunc(hits, func(h chunkHit) bool {
+		again := seen[h.Revision]
+		seen[h.Revision] = true
+		return again
+	}), err
+}
+
+// nearestChunks returns the k chunks that are closest in meaning, with their
+// cosines.
+func (d *dense) nearestChunks(ctx context.Context, filter []object, k int) ([]chunkHit, error) {
+	hits, err := d.s.chunkHits(ctx, object{"size": k, "track_total_hits": false, "_source": []string{"revision", "number", "n", "off", "len"},
+		"query": object{"knn": object{d.field: object{"vector": d.query, "k": k, "filter": object{"bool": object{"filter": filter}}}}}})
+	for i := range hits {
+		hits[i].score = 2*hits[i].score - 1 // OpenSearch's score of a cosine
+	}
+	return hits, err
+}
+
+// revisions returns the revisions of the nearest documents.
+func (d *dense) revisions() []string {
+	out := make([]string, len(d.near))
+	for i, h := range d.near {
+		out[i] = h.Revision
+	}
+	return out
+}
+
+// rank ranks the best documents by words, which are in order, together with the
+// nearest ones, which are among list. Scores stay on the scale of list.
+func (d *dense) rank(ctx context.Context, m *matching, list []ranked) ([]ranked, error) {
+	if len(d.near) == 0 || !d.documents {
+		return list, nil
+	}
+	cosines := map[string]chunkHit{}
+	for _, h := range d.near {
+		cosines[h.Revision] = h
+	}
+	var without []string
+	for _, r := range list {
+		if _, ok := cosines[r.row.Revision]; !ok {
+			without = append(without, r.row.Revision)
+		}
+	}
+	if len(without) > 0 {
+		more, err := d.nearest(ctx, append(filters(m.labels, nil, nil), oneOf("revision", without)), search.Window/10)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range more {
+			cosines[h.Revision] = h
+		}
+	}
+	n := 0 // documents by words
+	for n < len(list) && n < rankDepth && list[n].score > 0 {
+		n++
+	}
+	var lexical, near []fusion.Hit[int]
+	for i, r := range list {
+		if i < n {
+			lexical = append(lexical, fusion.Hit[int]{ID: i, Score: r.score})
+		}
+		h, ok := cosines[r.row.Revision]
+		if !ok || i >= n && !slices.ContainsFunc(d.near, func(o chunkHit) bool { return o.Revision == h.Revision }) {
+			continue
+		}
+		near = append(near, fusion.Hit[int]{ID: i, Score: h.score})
+		if list[i].chunk < 0 {
+			list[i].chunk = h.N
+		}
+	}
+	if len(near) == 0 {
+		return list, nil
+	}
+	top, low := 1.0, 0.0
+	if n > 0 {
+		top, low = list[0].score, list[n-1].score
+	}
+	if n < rankDepth {
+		low /= 2 // of several hits with the same score, the order remains visible
+	}
+	var out []ranked
+	fused := map[int]bool{}
+	for _, f := range fusion.Fuse(lexical, filled(lexical, near), fusion.Options{Weight: fusion.DefaultWeight}) {
+		r := list[f.ID]
+		r.score = low + f.Score*(top-low)
+		out = append(out, r)
+		fused[f.ID] = true
+	}
+	if n > 0 && list[0].all && !slices.ContainsFunc(list[1:], func(r ranked) bool { return r.all }) {
+		// The only document with all words stays first if it is so by words.
+		i := slices.IndexFunc(out, func(r ranked) bool { return r.row.Number == list[0].row.Number })
+		r := out[i]
+		r.score = max(out[0].score, r.score)
+		out = slices.Insert(slices.Delete(out, i, i+1), 0, r)
+	}
+	for i, r := range list {
+		if !fused[i] {
+			r.score = 0
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
+// filled returns the hits by meaning, with the hits by words that have no vector
+// yet: these get a score that does not change their place by words.
+func filled[ID cmp.Ordered](lexical, near []fusion.Hit[ID]) []fusion.Hit[ID] {
+	if len(lexical) == 0 || len(near) == 0 {
+		return near
+	}
+	bounds := func(hits []fusion.Hit[ID]) (least, most float64) {
+		least, most = hits[0].Score, hits[0].Score
+		for _, h := range hits {
+			least, most = min(least, h.Score), max(most, h.Score)
+		}
+		return least, most
+	}
+	a, b := bounds(lexical)
+	least, most := bounds(near)
+	have := map[ID]bool{}
+	for _, h := range near {
+		have[h.ID] = true
+	}
+	for _, h := range lexical {
+		if !have[h.ID] {
+			part := 1.0
+			if b > a {
+				part = (h.Score - a) / (b - a)
+			}
+			near = append(near, fusion.Hit[ID]{ID: h.ID, Score: least + part*(most-least)})
+		}
+	}
+	return near
+}
+
+// queryVector returns the vector of a query, or nil if the embedder does not know
+// its language. The error is that of a context if it is not there in time.
+func (s *Store) queryVector(ctx context.Context, text string, limit time.Duration) ([]float32, error) {
+	text = cutBytes(text, embedQuery)
+	s.mu.Lock()
+	known := s.queries[text]
+	s.mu.Unlock()
+	if known != nil || embed.Foreign(s.o.Embedder, text) {
+		return known, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	out, err := s.o.Embedder.Embed(limited, []string{text}, embed.Query)
+	if err != nil || len(out) != 1 || !embed.Normalize(out[0]) {
+		return nil, cmp.Or(ctx.Err(), err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.queries == nil || len(s.queries) >= keptQueries {
+		s.queries = map[string][]float32{}
+	}
+	s.queries[text] = out[0]
+	return out[0], nil
+}
+
+// hasField reports whether the field of vectors exists.
+func (s *Store) hasField(ctx context.Context, field string) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fields[field] {
+		return true, nil
+	}
+	_, fields, err := s.checkIndexes(ctx) // another process may have added it
+	if err == nil {
+		s.fields = fields
+	}
+	return fields[field], err
+}
+
+// addField adds a field of vectors, unless it exists.
+func (s *Store) addField(ctx context.Context, field string, dimension int) error {
+	if ok, err := s.hasField(ctx, field); ok || err != nil {
+		return err
+	}
+	err := s.client.do(ctx, http.MethodPut, "/"+s.names.chunks+"/_mapping", nil, object{"properties": object{field: object{"type": "knn_vector", "dimension": dimension,
+		"method": object{"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}}}}, nil)
+	if err == nil {
+		s.mu.Lock()
+		s.fields[field] = true
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// noVector is the list of models that can make no vector of a chunk.
+const noVector = "no_vector"
+
+// EmbedNext computes the vectors of up to n chunks of documents with one of the
+// labels (nil: all) and stores them. It returns how many chunks it has dealt
+// with; 0 without an error means that no chunk is left until documents change.
+// The error is of kind Unsupported if the cluster has no k-NN plugin.
+func (s *Store) EmbedNext(ctx context.Context, e embed.Embedder, labels []string, n int) (int, error) {
+	if err := s.Open(ctx); err != nil {
+		return 0, err
+	}
+	if !s.HasVectors() {
+		return 0, errNoVectors
+	}
+	field := fieldOfModel(e)
+	chunks, err := s.chunksWithout(ctx, field, labels, n)
+	if err != nil || len(chunks) == 0 {
+		return 0, err
+	}
+	if err := s.embed(ctx, e, field, chunks); err != nil {
+		return 0, err
+	}
+	return len(chunks), nil
+}
+
+var errNoVectors = fmt.Errorf("OpenSearch has no k-NN plugin, so documents are found by words only: install the plugin opensearch-knn: %w", errkind.Unsupported)
+
+// An unembedded is a chunk without a vector.
+type unembedded struct {
+	version
+	id   string
+	text string // what is embedded
+}
+
+// without selects the chunks that have no vector of a model.
+func without(field string, labels []string) object {
+	return object{"bool": object{"filter": filters(labels, nil, nil), "must_not": []object{{"exists": object{"field": field}}, term(noVector, field)}}}
+}
+
+// chunksWithout returns up to n chunks without a vector of a model.
+func (s *Store) chunksWithout(ctx context.Context, field string, labels []string, n int) ([]unembedded, error) {
+	if _, err := s.hasField(ctx, field); err != nil {
+		return nil, err
+	}
+	r, err := s.search(ctx, s.names.chunks, object{"size": n, "seq_no_primary_term": true, "track_total_hits": false, "_source": []string{"text", "heading", "title"},
+		"query": without(field, labels), "sort": []object{{"number": "asc"}, {"n": "asc"}}})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]unembedded, len(r.Hits.Hits))
+	for i, h := range r.Hits.Hits {
+		var c chunkRow
+		if err := json.Unmarshal(h.Source, &c); err != nil {
+			return nil, damaged(err)
+		}
+		parts := []string{cutBytes(c.Title, titleSize), c.Heading, cutBytes(c.Text, embedText)}
+		out[i] = unembedded{h.version, h.ID, strings.Join(slices.DeleteFunc(parts, func(s string) bool { return strings.TrimSpace(s) == "" }), "\n")}
+	}
+	return out, nil
+}
+
+// embed computes and stores the vectors of chunks.
+func (s *Store) embed(ctx context.Context, e embed.Embedder, field string, chunks []unembedded) error {
+	docs := make([]object, len(chunks))
+	var texts []string
+	var at []int
+	for i, c := range chunks {
+		docs[i] = object{noVector: field}
+		if !embed.Foreign(e, c.text) {
+			texts, at = append(texts, c.text), append(at, i)
+		}
+	}
+	if len(texts) > 0 {
+		out, err := e.Embed(ctx, texts, embed.Document)
+		if err != nil {
+			return err
+		}
+		if len(out) != len(texts) {
+			return fmt.Errorf("embedding: got %d vectors for %d texts: %w", len(out), len(texts), errkind.Invalid)
+		}
+		for i, v := range out {
+			if !embed.Normalize(v) {
+				continue
+			}
+			if err := s.addField(ctx, field, len(v)); err != nil {
+				return err
+			}
+			docs[at[i]] = object{field: v}
+		}
+	}
+	ops := make([]operation, len(chunks))
+	for i, c := range chunks {
+		ops[i] = operation{"update", object{"_index": s.names.chunks, "_id": c.id}, object{"doc": docs[i]}}
+	}
+	errs, err := s.client.bulk(ctx, ops, true)
+	for _, e := range errs {
+		if !errors.Is(e, errMissing) { // the document has changed meanwhile
+			err = cmp.Or(err, e)
+		}
+	}
+	return err
+}
+
+// Embedded returns how many chunks of documents with one of the labels (nil:
+// all) have a vector of an embedder, and how many chunks there are.
+func (s *Store) Embedded(ctx context.Context, e embed.Embedder, labels []string) (done, total int, err error) {
+	if err := s.Open(ctx); err != nil {
+		return 0, 0, err
+	}
+	r, err := s.search(ctx, s.names.chunks, object{"size": 0, "track_total_hits": true, "query": object{"bool": object{"filter": filters(labels, nil, nil)}},
+		"aggs": object{"missing": object{"filter": without(fieldOfModel(e), nil)}}})
+	if err != nil {
+		return 0, 0, err
+	}
+	return r.Hits.Total.Value - r.inside("missing"), r.Hits.Total.Value, nil
+}
+
+// Vectors returns the state of the vectors; see kb.Store.
+func (s *Store) Vectors(ctx context.Context, labels []string) (search.VectorState, error) {
+	if err := s.Open(ctx); err != nil {
+		return search.VectorState{}, err
+	}
+	e := s.o.Embedder
+	if e == nil || !s.HasVectors() {
+		return search.VectorState{}, nil
+	}
+	v := search.VectorState{Model: e.ID(), Dimensions: e.Dimension()}
+	var err error
+	v.Embedded, v.Chunks, err = s.Embedded(ctx, e, labels)
+	return v, err
+}
