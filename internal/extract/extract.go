@@ -128,7 +128,7 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 	if !f.kind.binary() {
 		s = decode(ctx, in.Data, charsetParam(in.MediaType), f.kind == kindHTML)
 	}
-	if what := documentNames[extension(in.Name)]; what != "" && len(in.Data) == 0 {
+	if what := firstOf(documentNames[extension(in.Name)], packedNames[extension(in.Name)]); what != "" && len(in.Data) == 0 {
 		return nil, damaged("(empty) " + what)
 	}
 	switch {
@@ -183,6 +183,7 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 	if t.Title == "" && len(t.Headings) > 0 && !f.kind.asWritten() && !isSheet(t.MediaType) {
 		t.Title = t.Headings[0].Text
 	}
+	t.makeValid()
 	t.Title = shorten(t.Title, maxTitle)
 	t.Damaged = t.Damaged || in.cut
 	t.Lang = language(t.Body, t.Lang)
@@ -190,6 +191,26 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// makeValid replaces bytes that are not UTF-8: a defect in one reader must not
+// affect the users of a text, who rely on it. Offsets do not change.
+func (t *Text) makeValid() {
+	if !utf8.ValidString(t.Body) {
+		b := []byte(t.Body)
+		for i := 0; i < len(b); {
+			r, n := utf8.DecodeRune(b[i:])
+			if r == utf8.RuneError && n == 1 {
+				b[i] = '?'
+			}
+			i += n
+		}
+		t.Body = string(b)
+	}
+	t.Title = strings.ToValidUTF8(t.Title, "?")
+	for i, h := range t.Headings {
+		t.Headings[i].Text = strings.ToValidUTF8(h.Text, "?")
+	}
 }
 
 // Supported reports whether Extract supports a file with this name whose first

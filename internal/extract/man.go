@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // manualExtension matches the extensions of manual pages.
@@ -507,12 +508,18 @@ func (m *manual) unescape(s string) string {
 			i += n
 		case 'h', 'v', 'w', 'o', 'b', 'D', 'l', 'L', 'x', 'X', 'Z', 'A', 'B', 'C', 'H', 'N', 'R', 'S':
 			if i+1 < len(s) {
-				if end := strings.IndexByte(s[i+2:], s[i+1]); end >= 0 {
+				delimiter := firstRune(s[i+1:])
+				rest := s[i+1+len(delimiter):]
+				if end := strings.Index(rest, delimiter); end >= 0 {
 					if c == 'C' {
-						b.WriteString(roffCharacter(s[i+2 : i+2+end]))
+						b.WriteString(roffCharacter(rest[:end]))
 					}
-					i += end + 2
+					i += end + 2*len(delimiter)
 				}
+			}
+		default:
+			if c >= utf8.RuneSelf { // not an escape sequence
+				b.WriteByte(c)
 			}
 		}
 	}
@@ -526,13 +533,22 @@ func escapeName(s string) (name string, n int) {
 	case s == "":
 		return "", 0
 	case s[0] == '(' && len(s) >= 3:
-		return s[1:3], 3
+		name = firstRune(s[1:])
+		name += firstRune(s[1+len(name):])
+		return name, 1 + len(name)
 	case s[0] == '[':
 		if end := strings.IndexByte(s, ']'); end > 0 {
 			return s[1:end], end + 1
 		}
 	}
-	return s[:1], 1
+	name = firstRune(s)
+	return name, len(name)
+}
+
+// firstRune returns the first character of s.
+func firstRune(s string) string {
+	_, n := utf8.DecodeRuneInString(s)
+	return s[:n]
 }
 
 // roffCharacter returns a character by its name.

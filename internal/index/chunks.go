@@ -195,7 +195,7 @@ func (e *evaluator) chunkHits(ctx context.Context, chunks []ranked, labels []str
 		record, err := findRecord(ctx, e.tx, `d.id=?`, c.doc)
 		var off, n int64
 		if err == nil {
-			err = e.tx.QueryRowContext(ctx, `SELECT off, len, heading FROM chunks WHERE id=?`, c.chunk).Scan(&off, &n, &h.Heading)
+			err = e.tx.QueryRowContext(ctx, chunkQuery, c.doc, c.chunk).Scan(&off, &n, &h.Heading, &h.Page)
 		}
 		if errors.Is(err, errkind.NotFound) || errors.Is(err, sql.ErrNoRows) || err == nil && !admits(labels, record.Label) {
 			// The segment has a document that it cannot have. If it is not
@@ -212,12 +212,13 @@ func (e *evaluator) chunkHits(ctx context.Context, chunks []ranked, labels []str
 		if err != nil {
 			return nil, err
 		}
-		err = e.tx.QueryRowContext(ctx, `SELECT label FROM pages WHERE doc=? AND off<=? ORDER BY off DESC LIMIT 1`, c.doc, off).Scan(&h.Page)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return nil, err
-		}
 		h.Record, h.Text = *record, strings.ToValidUTF8(text, "")
 		hits = append(hits, h)
 	}
 	return hits, nil
 }
+
+// chunkQuery reads a chunk of a document. Text before the first page belongs to
+// none.
+const chunkQuery = `SELECT c.off, c.len, c.heading, IFNULL((SELECT p.label FROM pages p WHERE p.doc=? AND p.off<=c.off ORDER BY p.off DESC LIMIT 1), '')
+	FROM chunks c WHERE c.id=?`

@@ -22,9 +22,9 @@ import (
 const (
 	fusedHits   = 100    // best hits by words, and best chunks by meaning, that are ranked together
 	scoredRows  = 20_000 // vectors that are compared one by one
-	nearWords   = 4      // words that count of a query that also finds documents without any of them
+	nearWords   = 2      // words that count of a query of three or more words that also finds documents without any of them
 	nearDocs    = 20     // documents that such a query finds at most
-	nearCosine  = 0.4    // their least cosine
+	nearCosine  = 0.35   // their least cosine
 	chunkCosine = 0.25   // the same in a search for chunks, where notes are short and few
 	denseRounds = 3      // searches until no vector in the result is gone
 )
@@ -371,7 +371,7 @@ func (d *dense) rank(ctx context.Context, m *matched, hits []segment.Hit) ([]seg
 		near = append(near, fusion.Hit[int64]{ID: h.doc(), Score: h.score})
 	}
 	out := make([]segment.Hit, 0, len(hits)+len(d.near))
-	for _, f := range fusion.Fuse(lexical, d.filled(lexical, near), fusion.Options{Weight: fusion.DefaultWeight}) {
+	for _, f := range fusion.Fuse(lexical, d.filled(lexical, near), fusion.DefaultWeight) {
 		h := by[f.ID]
 		h.Score = low + float32(f.Score)*(top-low)
 		out = append(out, h)
@@ -452,7 +452,7 @@ func (d *dense) chunks(ctx context.Context, docs []int64, best []ranked, weight,
 		near = append(near, fusion.Hit[int64]{ID: h.chunk, Score: h.score})
 	}
 	out := make([]ranked, 0, len(best)+len(near))
-	for _, f := range fusion.Fuse(lexical, d.filled(lexical, near), fusion.Options{Weight: weight}) {
+	for _, f := range fusion.Fuse(lexical, d.filled(lexical, near), weight) {
 		out = append(out, ranked{doc: f.ID >> chunkBits, chunk: f.ID, score: f.Score})
 	}
 	return out, nil

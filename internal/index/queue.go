@@ -130,7 +130,12 @@ func (x *Index) FinishJob(ctx context.Context, id int64, owner string, changes [
 			return err
 		}
 	}
-	return x.change(ctx, "finishing a job", func(p *poster) error {
+	words, err := x.gather(ctx, changes)
+	if err != nil {
+		return err
+	}
+	defer x.dropGathered(words)
+	return x.change(ctx, "finishing a job", words, func(p *poster) error {
 		if err := p.apply(ctx, changes); err != nil {
 			return err
 		}

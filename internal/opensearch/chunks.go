@@ -124,7 +124,7 @@ func (s *Store) rankChunks(ctx context.Context, m *matching, d *dense, revisions
 		return hits, nil
 	}
 	var out []chunkHit
-	for _, f := range fusion.Fuse(lexical, filled(lexical, dense), fusion.Options{Weight: fusion.DefaultWeight}) {
+	for _, f := range fusion.Fuse(lexical, filled(lexical, dense), fusion.DefaultWeight) {
 		h := byID[f.ID]
 		h.score = f.Score
 		out = append(out, h)

@@ -197,7 +197,7 @@ type Hit struct {
 	// first; nil unless they were requested.
 	Passages []Passage
 
-	Digest       Excerpt // a short part of the text
+	Digest       Excerpt // a short part of the text; empty if there are Passages
 	TitleExcerpt Excerpt // of the title
 
 	Score float64 // relevance, comparable within one result; 0 if hits are sorted by a field
