@@ -238,6 +238,7 @@ func embedRest(b *testing.B, data, embedder string) {
 const (
 	kbNotes     = 500
 	kbParts     = 50 // sections of a file, each of about 1,000 bytes
+	kbPassages  = 58 // that a file has, about
 	kbFirst     = 10_000
 	kbSecond    = 100_000
 	kbQueries   = 100
@@ -307,7 +308,7 @@ func BenchmarkKb(b *testing.B) {
 		at := func(passages int, name string) {
 			once("files-to-"+name, func(b *testing.B) {
 				have := e.awaitStatus(b, indexed).Model.Passages
-				speed(b, files((passages-have)/kbParts), name, e.addFile)
+				speed(b, files((passages-have)/kbPassages), name, e.addFile)
 				s := e.awaitStatus(b, indexed)
 				b.ReportMetric(float64(s.Model.Passages), "passages")
 				b.ReportMetric(e.memory("VmHWM"), "peak-MB")

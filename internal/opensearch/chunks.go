@@ -227,7 +227,7 @@ func (s *Store) readChunks(ctx context.Context, chunks []chunkHit, of map[string
 	var out []search.ChunkHit
 	for i, h := range chunks {
 		if c, ok := texts[ids[i]]; ok { // or the document was replaced meanwhile
-			out = append(out, search.ChunkHit{Record: *of[h.Revision].row.record(), Chunk: h.N, Text: cutBytes(c.Text, maxExcerpted), Score: h.score})
+			out = append(out, search.ChunkHit{Record: *of[h.Revision].row.record(), Chunk: h.N, Text: cutBytes(c.Text, maxExcerpted), Heading: c.Heading, Score: h.score})
 		}
 	}
 	return out, err
