@@ -236,7 +236,8 @@ func (b *Local) do(ctx context.Context, job *index.Job) error {
 	case err == nil:
 	case errors.Is(err, index.ErrLost):
 		return nil // another process works on it
-	case ctx.Err() != nil || errkind.Retryable(err):
+	case ctx.Err() != nil || errkind.Retryable(err) || errkind.ReasonOf(err) != "":
+		// What is wrong with the store is not wrong with the job: it waits.
 		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 		defer cancel()
 		return errors.Join(err, b.o.Index.ReleaseJob(release, job.ID, b.owner))
