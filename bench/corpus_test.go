@@ -36,6 +36,16 @@ var settled = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 // documentation. It is the same each time.
 func generated(b *testing.B) corpus {
 	b.Helper()
+	paragraphs := documentation(b)
+	sum := sha256.Sum256([]byte(generatedVersion + strings.Join(paragraphs, "\n\n")))
+	c := newCorpus(b, "generated", filepath.Join(workDir(b), "generated"), hex.EncodeToString(sum[:]))
+	c.fill(b, func() error { return generate(c.source, paragraphs) })
+	return c
+}
+
+// documentation returns paragraphs of the project's documentation.
+func documentation(b *testing.B) []string {
+	b.Helper()
 	pages, err := filepath.Glob("../docs/*.md")
 	if err != nil || len(pages) == 0 {
 		b.Fatalf("finding the documentation: %v, %d pages", err, len(pages))
@@ -55,10 +65,7 @@ func generated(b *testing.B) corpus {
 			}
 		}
 	}
-	sum := sha256.Sum256([]byte(generatedVersion + strings.Join(paragraphs, "\n\n")))
-	c := newCorpus(b, "generated", filepath.Join(workDir(b), "generated"), hex.EncodeToString(sum[:]))
-	c.fill(b, func() error { return generate(c.source, paragraphs) })
-	return c
+	return paragraphs
 }
 
 // generate writes the documents of the generated corpus.

@@ -10,6 +10,7 @@
 //	DEBIAN_DOCS  folder that bench/debian-docs filled
 //	CRANFIELD    folder of the Cranfield collection
 //	FAISS_PYTHON a Python with faiss-cpu; bench/faiss installs one
+//	DATASETS_PYTHON a Python with the packages that bench/datasets installs
 package bench
 
 import (

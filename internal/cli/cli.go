@@ -130,6 +130,7 @@ func (e Env) commands() []command {
 		{"call", "call a tool of an MCP server", callHelp, callCommand},
 		{"completion", "print a script with which a shell completes commands, flags and labels", completionHelp, completionCommand},
 		{"__complete", "", completeHelp, completeCommand},
+		{"health", "check that a server of this program answers", healthHelp, healthCommand},
 		{"version", "print the version, the commit and the Go version", versionHelp, versionCommand},
 		{"help", "show help for a command", helpHelp, helpCommand},
 	}

@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// TestServeReportsDamage damages a segment of a data folder. The next process
-// says so, names the file, and builds the segment again.
-func TestServeReportsDamage(t *testing.T) {
+// TestDamageIsReported damages a segment of a data folder. The next process, of
+// each server in turn, reports it, names the file, and builds the segment again.
+func TestDamageIsReported(t *testing.T) {
 	if testing.Short() {
 		t.Skip("indexes a large document")
 	}
@@ -24,12 +25,27 @@ func TestServeReportsDamage(t *testing.T) {
 	}
 	args := []string{"serve", "--addr", "127.0.0.1:0", "--data", data, "--no-watch", docs}
 	awaitOutput(t, args, "1 document (1 new)")
+	engine := []string{"engine", "--addr", "127.0.0.1:0", "--data", data, "--embedder", "none"}
+	kb := []string{"kb", "--addr", "127.0.0.1:0", "--data", data, "--embedder", "none"}
+	for _, next := range [][]string{args, engine, kb} {
+		file := wholeSegment(t, data)
+		if err := os.Truncate(file, 1000); err != nil {
+			t.Fatal(err)
+		}
+		awaitOutput(t, next, "a search segment is damaged", filepath.Base(file), "words of all documents are indexed")
+	}
+}
+
+// wholeSegment returns the only segment in a file that was not truncated.
+func wholeSegment(t *testing.T, data string) string {
+	t.Helper()
 	files, err := filepath.Glob(filepath.Join(data, "segments", "*.segment"))
+	files = slices.DeleteFunc(files, func(file string) bool {
+		info, err := os.Stat(file)
+		return err != nil || info.Size() <= 1000
+	})
 	if err != nil || len(files) != 1 {
 		t.Fatalf("the segments in files are %v, %v, want one", files, err)
 	}
-	if err := os.Truncate(files[0], 1000); err != nil {
-		t.Fatal(err)
-	}
-	awaitOutput(t, args, "a search segment is damaged", filepath.Base(files[0]), "words of all documents are indexed")
+	return files[0]
 }

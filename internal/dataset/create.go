@@ -253,10 +253,15 @@ func (b *builder) unique(name string, i int) string {
 
 // documents returns the documents in a file, with chunks for a model. It records
 // where the text of a file begins.
-func (b *builder) documents(ctx context.Context, data []byte, known document.Document) ([]*document.Document, error) {
-	var docs []*document.Document
+func (b *builder) documents(ctx context.Context, data []byte, known document.Document) (docs []*document.Document, left []ingest.Skipped, err error) {
 	in := extract.Input{Name: known.Path, MediaType: known.MIMEType, Data: data}
-	err := extract.Parts(ctx, in, func(string) bool { return true }, func(p extract.Part) error {
+	err = extract.Parts(ctx, in, func(string) bool { return true }, func(p extract.Part) error {
+		if s, ok := ingest.SkippedPart(known.Path, p); ok {
+			left = append(left, s)
+		}
+		if p.Err != nil {
+			return nil
+		}
 		d := known
 		if p.Name != "" {
 			d.Path += "/" + p.Name
@@ -268,7 +273,7 @@ func (b *builder) documents(ctx context.Context, data []byte, known document.Doc
 		docs = append(docs, b.document(d, p.Text, line))
 		return nil
 	})
-	return docs, err
+	return docs, left, err
 }
 
 func (b *builder) document(d document.Document, text *extract.Text, line int) *document.Document {

@@ -155,7 +155,7 @@ func TestAcquire(t *testing.T) {
 		{name: "PDF in disguise", page: page{mediaType: "text/html", body: "\n%PDF-1.7 ..."}, kind: errkind.Denied, says: "PDF conversion is disabled", why: PDFReason},
 		{name: "broken PDF", page: page{mediaType: "application/pdf", body: "%PDF-1.4\n"}, pdf: true, kind: errkind.Corrupt, says: "cannot be converted"},
 		{name: "PDF enabled", page: page{mediaType: "application/pdf", body: samplePDF}, pdf: true, want: "Printed words"},
-		{name: "archive", page: page{mediaType: "application/zip", body: "PK\x03\x04aaaaaaaaaa"}, kind: errkind.Unsupported, says: "cannot be converted"},
+		{name: "archive", page: page{mediaType: "application/zip", body: "PK\x03\x04aaaaaaaaaa"}, kind: errkind.Corrupt, says: "cannot be converted"},
 		{name: "a page without text", page: page{mediaType: "text/html", body: "<script>app()</script>"}, kind: errkind.Unsupported, says: "contains no text"},
 		{name: "too large", page: page{mediaType: "text/plain", body: strings.Repeat("x", 4001)}, kind: errkind.TooLarge, says: "larger than 4000 bytes", why: fetch.SizeReason},
 		{name: "gone", page: page{status: 404}, kind: errkind.NotFound, says: "no longer at its address"},

@@ -156,7 +156,7 @@ type poster struct {
 // called.
 func (x *Index) newPoster(tx *sql.Tx) *poster {
 	return &poster{
-		x: x, tx: tx, hot: &preparedTx{tx: tx, prepared: x.changes}, now: time.Now(),
+		x: x, tx: tx, hot: x.preparedChanges(tx), now: time.Now(),
 		tags: map[[2]string]int64{}, labels: map[string]*labelSegments{},
 	}
 }
@@ -165,9 +165,11 @@ func (x *Index) newPoster(tx *sql.Tx) *poster {
 // f is called again in another transaction.
 func (x *Index) change(ctx context.Context, op string, f func(p *poster) error) error {
 	soon := false
+	var used *preparedTx
 	err := x.mend(ctx, func() error {
 		return x.write(ctx, op, func(tx *sql.Tx) error {
 			p := x.newPoster(tx)
+			used = p.hot
 			defer p.close()
 			if err := f(p); err != nil {
 				return err
@@ -177,8 +179,11 @@ func (x *Index) change(ctx context.Context, op string, f func(p *poster) error) 
 			return err
 		})
 	})
-	if err == nil && soon {
-		signal(x.mergeSoon)
+	if err == nil {
+		x.prepareChanges(ctx, used)
+		if soon {
+			signal(x.mergeSoon)
+		}
 	}
 	return err
 }
@@ -211,7 +216,7 @@ func (p *poster) remove(ctx context.Context, r document.Ref) error {
 	if err := p.erase(ctx, s); err != nil {
 		return err
 	}
-	_, err = p.tx.ExecContext(ctx, `DELETE FROM docs WHERE id=?`, s.id)
+	_, err = p.hot.ExecContext(ctx, `DELETE FROM docs WHERE id=?`, s.id)
 	return err
 }
 
@@ -221,12 +226,12 @@ func (p *poster) erase(ctx context.Context, s stored) error {
 		return err
 	}
 	for _, t := range []string{`DELETE FROM chunks WHERE id BETWEEN ? AND ?`, `DELETE FROM texts WHERE id BETWEEN ? AND ?`} {
-		if _, err := p.tx.ExecContext(ctx, t, rowOf(s.id, 0), rowOf(s.id, maxParts-1)); err != nil {
+		if _, err := p.hot.ExecContext(ctx, t, rowOf(s.id, 0), rowOf(s.id, maxParts-1)); err != nil {
 			return err
 		}
 	}
 	for _, t := range []string{`DELETE FROM sections WHERE id=?`, `DELETE FROM pages WHERE doc=?`} {
-		if _, err := p.tx.ExecContext(ctx, t, s.id); err != nil {
+		if _, err := p.hot.ExecContext(ctx, t, s.id); err != nil {
 			return err
 		}
 	}
@@ -276,7 +281,7 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 		return err
 	}
 	if d.Tags != nil {
-		if _, err := p.tx.ExecContext(ctx, `DELETE FROM doc_tags WHERE doc=?`, id); err != nil {
+		if _, err := p.hot.ExecContext(ctx, `DELETE FROM doc_tags WHERE doc=?`, id); err != nil {
 			return err
 		}
 		if err := p.addTags(ctx, id, d.Tags); err != nil {
@@ -335,7 +340,7 @@ func (p *poster) retag(ctx context.Context, t document.Tagging) error {
 	s := stored{}
 	var path string
 	var fromSource bool
-	err := p.tx.QueryRowContext(ctx, `UPDATE docs SET updated=? WHERE doc_id=? RETURNING id, text_size, label, title, filename, lang, path, from_source`,
+	err := p.hot.QueryRowContext(ctx, `UPDATE docs SET updated=? WHERE doc_id=? RETURNING id, text_size, label, title, filename, lang, path, from_source`,
 		p.now.UnixMilli(), t.ID).Scan(&s.id, &s.textSize, &s.label, &s.title, &s.filename, &s.lang, &path, &fromSource)
 	if errors.Is(err, sql.ErrNoRows) {
 		return noDocument(t.ID)
@@ -344,7 +349,7 @@ func (p *poster) retag(ctx context.Context, t document.Tagging) error {
 		return err
 	}
 	for _, tag := range t.Remove {
-		if _, err := p.tx.ExecContext(ctx, `DELETE FROM doc_tags WHERE doc=? AND tag=(SELECT id FROM tags WHERE kind=? AND name=?)`,
+		if _, err := p.hot.ExecContext(ctx, `DELETE FROM doc_tags WHERE doc=? AND tag=(SELECT id FROM tags WHERE kind=? AND name=?)`,
 			s.id, tagUser, tag); err != nil {
 			return err
 		}
@@ -363,12 +368,12 @@ func (p *poster) retag(ctx context.Context, t document.Tagging) error {
 	} else if exists {
 		return fmt.Errorf("label %q already has a document %q: %w", t.Label, path, errkind.Conflict)
 	}
-	if _, err := p.tx.ExecContext(ctx, `UPDATE docs SET label=? WHERE id=?`, t.Label, s.id); err != nil {
+	if _, err := p.hot.ExecContext(ctx, `UPDATE docs SET label=? WHERE id=?`, t.Label, s.id); err != nil {
 		return err
 	}
 	// With new numbers, the vectors are new under the new label, and gone
 	// under the old one.
-	if _, err := p.tx.ExecContext(ctx, `INSERT OR REPLACE INTO vectors(chunk, model, label, vector)
+	if _, err := p.hot.ExecContext(ctx, `INSERT OR REPLACE INTO vectors(chunk, model, label, vector)
 		SELECT chunk, model, ?, vector FROM vectors WHERE chunk BETWEEN ? AND ?`, t.Label, rowOf(s.id, 0), rowOf(s.id, maxParts-1)); err != nil {
 		return err
 	}
@@ -382,9 +387,9 @@ func (p *poster) tag(ctx context.Context, kind, name string) (int64, error) {
 	if id, ok := p.tags[key]; ok {
 		return id, nil
 	}
-	id, err := findTag(ctx, p.tx, kind, name)
+	id, err := findTag(ctx, p.hot, kind, name)
 	if err == nil && id == 0 {
-		err = p.tx.QueryRowContext(ctx, `INSERT INTO tags(kind, name) VALUES(?, ?) RETURNING id`, kind, name).Scan(&id)
+		err = p.hot.QueryRowContext(ctx, `INSERT INTO tags(kind, name) VALUES(?, ?) RETURNING id`, kind, name).Scan(&id)
 	}
 	if err != nil {
 		return 0, err
@@ -400,12 +405,12 @@ func (p *poster) addTags(ctx context.Context, doc int64, tags []string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := p.tx.ExecContext(ctx, `INSERT OR IGNORE INTO doc_tags(doc, tag) VALUES(?, ?)`, doc, tag); err != nil {
+		if _, err := p.hot.ExecContext(ctx, `INSERT OR IGNORE INTO doc_tags(doc, tag) VALUES(?, ?)`, doc, tag); err != nil {
 			return err
 		}
 	}
 	var n int
-	if err := p.tx.QueryRowContext(ctx, `SELECT count(*) FROM doc_tags WHERE doc=?`, doc).Scan(&n); err != nil {
+	if err := p.hot.QueryRowContext(ctx, `SELECT count(*) FROM doc_tags WHERE doc=?`, doc).Scan(&n); err != nil {
 		return err
 	}
 	return checkTagCount(n)

@@ -64,7 +64,9 @@ type Index struct {
 	w       *sql.DB              // one connection that writes
 	r       *sql.DB              // connections that read
 	queries map[string]*sql.Stmt // of hotQueries, for r; closed with it
-	changes map[string]*sql.Stmt // of hotChanges, for w; closed with it
+
+	changes   atomic.Pointer[map[string]*sql.Stmt] // for w; closed with it; see prepareChanges
+	preparing sync.Mutex
 
 	damaged atomic.Bool // set when an operation finds damaged pages
 	open    openSegments

@@ -186,7 +186,7 @@ func (p *poster) rebuild(ctx context.Context, label string, ids []int64) (int, e
 	n := 0
 	for chunks := 0; chunks < removeBatch && n < len(ids); n++ {
 		s := stored{id: ids[n]}
-		err := p.tx.QueryRowContext(ctx, `SELECT text_size, label, title, filename, lang FROM docs WHERE id=?`, s.id).
+		err := p.hot.QueryRowContext(ctx, `SELECT text_size, label, title, filename, lang FROM docs WHERE id=?`, s.id).
 			Scan(&s.textSize, &s.label, &s.title, &s.filename, &s.lang)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && s.label != label {
 			continue // deleted or retagged meanwhile
@@ -239,12 +239,12 @@ func (p *poster) repost(ctx context.Context, s stored, label string) (int, error
 	if err := p.unpost(ctx, s.id, s.label); err != nil {
 		return 0, err
 	}
-	text, err := window(ctx, p.tx, s.id, 0, s.textSize)
+	text, err := window(ctx, p.hot, s.id, 0, s.textSize)
 	if err != nil {
 		return 0, err
 	}
 	var chunks []document.Chunk
-	err = collect(ctx, p.tx, func(rows *sql.Rows) error {
+	err = collect(ctx, p.hot, func(rows *sql.Rows) error {
 		var c document.Chunk
 		err := rows.Scan(&c.Offset, &c.Length, &c.Heading)
 		chunks = append(chunks, c)

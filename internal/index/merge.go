@@ -399,13 +399,13 @@ func (x *Index) documentsOf(ctx context.Context, q querier, r segmentRow, rows [
 }
 
 // writeDeletions stores the set of deleted documents of a segment.
-func writeDeletions(ctx context.Context, tx *sql.Tx, id int64, set segment.Bits) error {
+func writeDeletions(ctx context.Context, tx changer, id int64, set segment.Bits) error {
 	_, err := tx.ExecContext(ctx, `UPDATE segments SET removed=?, deleted=? WHERE id=?`, set.Count(), deletionBytes(set), id)
 	return err
 }
 
 // nextGeneration records that documents or segments have changed.
-func nextGeneration(ctx context.Context, tx *sql.Tx) error {
+func nextGeneration(ctx context.Context, tx changer) error {
 	_, err := tx.ExecContext(ctx, `UPDATE kv SET value=value+1 WHERE key=?`, keyGeneration)
 	return err
 }

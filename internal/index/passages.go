@@ -40,8 +40,10 @@ const (
 // A passageChunk is a chunk that passages are made of.
 type passageChunk struct {
 	ranked
-	hit            int   // of the page
-	off, len, size int64 // of the chunk in the text, and the size of the text; 0 if there is no such chunk
+	hit int // of the page
+
+	// These are set by readChunks, and are zero if there is no such chunk.
+	off, len, size int64 // of the chunk in the text, and the size of the text
 	heading        string
 	lang           string
 }
@@ -53,18 +55,38 @@ type passageChunk struct {
 // No text is repeated.
 func (e *evaluator) passages(ctx context.Context, list []ranked, m *matched, budget int) ([][]search.Passage, error) {
 	out := make([][]search.Passage, len(list))
-	chunks, err := e.chunksOf(ctx, list, m)
+	best, err := e.bestChunks(ctx, list, m)
 	if err != nil {
 		return nil, err
 	}
+	hits := make(map[int64]int, len(list)) // by document
+	for i, r := range list {
+		hits[r.doc] = i
+	}
+	chunks := make([]passageChunk, len(best))
+	for i, r := range best {
+		chunks[i] = passageChunk{ranked: r, hit: hits[r.doc]}
+	}
 	weights := e.weighing(m.leaves)
+	var places []place
 	whole := 0
 	shown := map[string]bool{} // texts of passages
-	for _, c := range chunks {
+	add := func(c passageChunk, p search.Passage, n int) {
+		budget -= n
+		shown[p.Text] = true
+		places = append(places, place{c.hit, len(out[c.hit]), p.Offset != c.off})
+		out[c.hit] = append(out[c.hit], p)
+	}
+	for i, c := range chunks {
 		if budget < shortestPassage || c.score < leastScore*chunks[0].score {
 			break
 		}
-		if len(out[c.hit]) == passagesOfHit {
+		if i%chunksAtOnce == 0 {
+			if err := e.readChunks(ctx, chunks[i:min(i+chunksAtOnce, len(chunks))]); err != nil {
+				return nil, err
+			}
+		}
+		if c = chunks[i]; len(out[c.hit]) == passagesOfHit {
 			continue
 		}
 		p, err := e.passage(ctx, c, weights, whole < wholePassages, budget)
@@ -75,17 +97,22 @@ func (e *evaluator) passages(ctx context.Context, list []ranked, m *matched, bud
 			continue
 		}
 		whole++
-		n := utf8.RuneCountInString(p.Text)
-		if n > budget {
-			continue
+		if n := utf8.RuneCountInString(p.Text); n <= budget {
+			add(c, p, n)
 		}
-		budget -= n
-		shown[p.Text] = true
-		out[c.hit] = append(out[c.hit], p)
 	}
 	// Every other document has a short one, as long as the budget lasts.
-	for _, c := range chunks {
-		if budget < shortestPassage || len(out[c.hit]) > 0 {
+	chunks = slices.DeleteFunc(chunks, func(c passageChunk) bool { return len(out[c.hit]) > 0 })
+	for i, c := range chunks {
+		if budget < shortestPassage {
+			break
+		}
+		if i%chunksAtOnce == 0 {
+			if err := e.readChunks(ctx, chunks[i:min(i+chunksAtOnce, len(chunks))]); err != nil {
+				return nil, err
+			}
+		}
+		if c = chunks[i]; len(out[c.hit]) > 0 {
 			continue
 		}
 		p, err := e.passage(ctx, c, weights, false, min(budget, shortPassage))
@@ -93,13 +120,14 @@ func (e *evaluator) passages(ctx context.Context, list []ranked, m *matched, bud
 			return nil, err
 		}
 		if n := utf8.RuneCountInString(p.Text); n > 0 && n <= budget && !shown[p.Text] {
-			budget -= n
-			shown[p.Text] = true
-			out[c.hit] = append(out[c.hit], p)
+			add(c, p, n)
 		}
 	}
-	return out, e.locate(ctx, list, out)
+	return out, e.locate(ctx, list, out, places)
 }
+
+// chunksAtOnce is how many chunks readChunks is called with.
+const chunksAtOnce = 16
 
 // overlaps reports whether a passage shares text with one of list.
 func overlaps(list []search.Passage, p search.Passage) bool {
@@ -108,86 +136,82 @@ func overlaps(list []search.Passage, p search.Passage) bool {
 	})
 }
 
-// chunksOf returns the bestChunks of the documents of a page.
-func (e *evaluator) chunksOf(ctx context.Context, list []ranked, m *matched) ([]passageChunk, error) {
-	best, err := e.bestChunks(ctx, list, m)
-	if err != nil {
-		return nil, err
+// readChunks reads the rows of chunks.
+func (e *evaluator) readChunks(ctx context.Context, chunks []passageChunk) error {
+	rows := make([]int64, len(chunks))
+	for i, c := range chunks {
+		rows[i] = c.chunk
 	}
-	hits := make(map[int64]int, len(list)) // by document
-	for i, r := range list {
-		hits[r.doc] = i
-	}
-	chunks, rows := make([]passageChunk, len(best)), make([]int64, len(best))
-	for i, r := range best {
-		chunks[i], rows[i] = passageChunk{ranked: r, hit: hits[r.doc]}, r.chunk
-	}
-	return chunks, collect(ctx, e.tx, func(rows *sql.Rows) error {
+	return collect(ctx, e.tx, func(rows *sql.Rows) error {
 		var i int
-		var c passageChunk
-		if err := rows.Scan(&i, &c.off, &c.len, &c.heading, &c.size, &c.lang); err != nil {
-			return err
-		}
-		c.ranked, c.hit = chunks[i].ranked, chunks[i].hit
-		chunks[i] = c
-		return nil
+		var off, n, size int64
+		var heading, lang string
+		err := rows.Scan(&i, &off, &n, &heading, &size, &lang)
+		c := &chunks[i]
+		c.off, c.len, c.heading, c.size, c.lang = off, n, heading, size, lang
+		return err
 	}, chunkRowsQuery, jsonList(rows))
 }
 
 const chunkRowsQuery = `SELECT j.key, c.off, c.len, c.heading, d.text_size, d.lang
 	FROM json_each(?) j CROSS JOIN chunks c ON c.id=j.value CROSS JOIN docs d ON d.id=c.id>>20`
 
-// locate sets the pages of passages, and the headings of those that do not begin
-// with their chunk. Passages of list[i] are in out[i].
-func (e *evaluator) locate(ctx context.Context, list []ranked, out [][]search.Passage) error {
-	var passages []*search.Passage
-	var places []byte // for each passage: the document and the offset
-	for i := range out {
-		for j := range out[i] {
-			p := &out[i][j]
-			passages = append(passages, p)
-			places = fmt.Appendf(places, ",[%d,%d]", list[i].doc, p.Offset)
-		}
-	}
-	if passages == nil {
+// A place is that of a passage: number n of a hit of the page. If inside is true,
+// it does not begin with its chunk, and another heading may be above it.
+type place struct {
+	hit, n int
+	inside bool
+}
+
+// locate sets the pages and the headings of passages.
+func (e *evaluator) locate(ctx context.Context, list []ranked, out [][]search.Passage, places []place) error {
+	if len(places) == 0 {
 		return nil
 	}
-	places[0] = '['
-	var last int64
-	var sections []document.Section // of document last
+	var all []byte // for each passage: the document, the offset, and 1 if its heading is to be read
+	for _, p := range places {
+		inside := 0
+		if p.inside {
+			inside = 1
+		}
+		all = fmt.Appendf(all, ",[%d,%d,%d]", list[p.hit].doc, out[p.hit][p.n].Offset, inside)
+	}
+	all[0] = '['
+	sections := map[int][]document.Section{} // by hit
 	return collect(ctx, e.tx, func(rows *sql.Rows) error {
 		var i int
-		var doc int64
 		var page sql.NullString
 		var body sql.RawBytes
-		if err := rows.Scan(&i, &doc, &page, &body); err != nil {
+		if err := rows.Scan(&i, &page, &body); err != nil {
 			return err
 		}
-		p := passages[i]
+		hit := places[i].hit
+		p := &out[hit][places[i].n]
 		p.Page = page.String
 		if body == nil {
 			return nil
 		}
-		if doc != last {
-			last, sections = doc, nil
-			if err := json.Unmarshal(body, &sections); err != nil {
+		list, ok := sections[hit]
+		if !ok {
+			if err := json.Unmarshal(body, &list); err != nil {
 				return err
 			}
+			sections[hit] = list
 		}
 		p.Heading = ""
-		for _, s := range sections {
+		for _, s := range list {
 			if int64(s.Offset) > p.Offset {
 				break
 			}
 			p.Heading = s.Heading
 		}
 		return nil
-	}, placesQuery, string(append(places, ']')))
+	}, placesQuery, string(append(all, ']')))
 }
 
 // placesQuery reads the page and the sections of places in texts.
-const placesQuery = `SELECT j.key, j.value->>0, (SELECT p.label FROM pages p WHERE p.doc=j.value->>0 AND p.off<=j.value->>1 ORDER BY p.off DESC LIMIT 1), s.body
-	FROM json_each(?) j LEFT JOIN sections s ON s.id=j.value->>0`
+const placesQuery = `SELECT j.key, (SELECT p.label FROM pages p WHERE p.doc=j.value->>0 AND p.off<=j.value->>1 ORDER BY p.off DESC LIMIT 1), s.body
+	FROM json_each(?) j LEFT JOIN sections s ON j.value->>2 AND s.id=j.value->>0`
 
 // bestChunks returns the best chunks of some documents, best first. Of a
 // document without a chunk that matches, it returns the first one.
@@ -386,63 +410,79 @@ func excerptOf(text string, lang analysis.Language, weights *weighing, size int)
 		return 0, 0
 	}
 	type term struct {
-		text   string
+		number int // of its token
 		weight float32
 		at     int // in text
 	}
-	terms := make([][]term, len(units))
+	terms, numbers := make([][]term, len(units)), map[string]int{}
+	add := func(unit int, token string, weight float32, at int) {
+		n, ok := numbers[token]
+		if !ok {
+			n = len(numbers)
+			numbers[token] = n
+		}
+		terms[unit] = append(terms[unit], term{n, weight, at})
+	}
 	at := 0
 	for tok := range weights.tokensOf(text, lang) {
+		w := weights.of(tok)
+		if w == 0 {
+			continue
+		}
 		for at < len(units)-1 && tok.Start >= units[at+1].from {
 			at++
 		}
-		if w := weights.of(tok); w > 0 {
-			terms[at] = append(terms[at], term{tok.Text, w, tok.Start})
-		}
+		add(at, tok.Text, w, tok.Start)
 	}
 	if weights.signs {
 		for i, u := range units {
 			for _, sign := range analysis.Signs(text[u.from:u.to]) {
 				if w := weights.tokens[sign]; w > 0 {
-					terms[i] = append(terms[i], term{sign, w, u.from})
+					add(i, sign, w, u.from)
 				}
 			}
 		}
 	}
-	best := float32(-1)
+	// The number of characters before each unit, and up to its end.
+	before, through := make([]int, len(units)), make([]int, len(units))
+	n, end := 0, 0
+	for i, u := range units {
+		before[i] = n + utf8.RuneCountInString(text[end:u.from])
+		through[i] = before[i] + utf8.RuneCountInString(text[u.from:u.to])
+		n, end = through[i], u.to
+	}
+	first, last, best := 0, 0, float32(-1)
+	seen := make([]int, len(numbers)) // by number of token
 	for i := range units {
-		seen := map[string]int{}
+		clear(seen)
 		score := float32(0)
 		for j := i; j < len(units); j++ {
-			if j > i && utf8.RuneCountInString(text[units[i].from:units[j].to]) > size {
+			if j > i && through[j]-before[i] > size {
 				break
 			}
 			for _, t := range terms[j] {
-				switch n := seen[t.text]; {
+				switch n := seen[t.number]; {
 				case n == 0:
 					score += t.weight
 				case n < repeatedWords:
 					score += repeatedWordPart * t.weight
 				}
-				seen[t.text]++
+				seen[t.number]++
 			}
 			if score > best {
-				best, from, to = score, units[i].from, units[j].to
+				best, first, last = score, i, j
 			}
 		}
 	}
 	// The rest of the size is filled with what follows, then with what precedes.
-	first := slices.IndexFunc(units, func(u unit) bool { return u.from == from })
-	last := slices.IndexFunc(units, func(u unit) bool { return u.to == to })
-	for last+1 < len(units) && utf8.RuneCountInString(text[from:units[last+1].to]) <= size {
+	for last+1 < len(units) && through[last+1]-before[first] <= size {
 		last++
-		to = units[last].to
 	}
-	for first > 0 && utf8.RuneCountInString(text[units[first-1].from:to]) <= size {
+	for first > 0 && through[last]-before[first-1] <= size {
 		first--
-		from = units[first].from
 	}
-	if utf8.RuneCountInString(text[from:to]) > size { // one long line
+	from, to = units[first].from, units[last].to
+	if through[last]-before[first] > size { // one long line
 		heaviest := term{at: from}
 		for _, t := range terms[first] {
 			if t.weight > heaviest.weight {

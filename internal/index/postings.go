@@ -42,7 +42,7 @@ func (p *poster) segments(ctx context.Context, label string) (*labelSegments, er
 	if s := p.labels[label]; s != nil {
 		return s, nil
 	}
-	rows, err := segmentRows(ctx, p.tx, []string{label})
+	rows, err := segmentRows(ctx, p.hot, []string{label})
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (p *poster) segments(ctx context.Context, label string) (*labelSegments, er
 			continue
 		}
 		if p.x.condemned(r.id) { // Maintain indexes its documents again
-			if err := dropSegment(ctx, p.tx, r.id); err != nil {
+			if err := dropSegment(ctx, p.hot, r.id); err != nil {
 				return nil, err
 			}
 			continue
@@ -68,10 +68,10 @@ func (p *poster) open(ctx context.Context, g *storedSegment) (err error) {
 	if g.h != nil {
 		return nil
 	}
-	if g.deleted, err = deletions(ctx, p.tx, g.row); err != nil {
+	if g.deleted, err = deletions(ctx, p.hot, g.row); err != nil {
 		return err
 	}
-	g.h, err = p.x.openSegment(ctx, p.tx, g.row)
+	g.h, err = p.x.openSegment(ctx, p.hot, g.row)
 	return err
 }
 
@@ -133,7 +133,7 @@ func (p *poster) finish(ctx context.Context) error {
 			return err
 		}
 	}
-	return nextGeneration(ctx, p.tx)
+	return nextGeneration(ctx, p.hot)
 }
 
 func (p *poster) writeSegments(ctx context.Context, label string, s *labelSegments) error {
@@ -141,12 +141,12 @@ func (p *poster) writeSegments(ctx context.Context, label string, s *labelSegmen
 	for _, g := range s.stored {
 		switch {
 		case g.row.removed == g.row.docs:
-			if err := dropSegment(ctx, p.tx, g.row.id); err != nil {
+			if err := dropSegment(ctx, p.hot, g.row.id); err != nil {
 				return err
 			}
 			continue
 		case g.changed:
-			if err := writeDeletions(ctx, p.tx, g.row.id, g.deleted); err != nil {
+			if err := writeDeletions(ctx, p.hot, g.row.id, g.deleted); err != nil {
 				return err
 			}
 		}
@@ -187,7 +187,7 @@ func (p *poster) addSegment(ctx context.Context, label string, s *labelSegments,
 	data, docs := out.Bytes(), len(s.added)
 	due := mergeable(append(slices.Clone(rows), segmentRow{docs: docs, size: int64(len(data))}))
 	if len(due) < tierLength || sizeOf(due) > inlineSize {
-		return p.x.storeSegment(ctx, p.tx, label, docs, data)
+		return p.x.storeSegment(ctx, p.hot, label, docs, data)
 	}
 	fresh, err := segment.Open(data)
 	if err != nil {
@@ -206,14 +206,14 @@ func (p *poster) addSegment(ctx context.Context, label string, s *labelSegments,
 		}
 		segments, deleted = append(segments, g.h.seg), append(deleted, g.deleted)
 		docs += g.row.docs - g.row.removed
-		if err := dropSegment(ctx, p.tx, g.row.id); err != nil {
+		if err := dropSegment(ctx, p.hot, g.row.id); err != nil {
 			return r, err
 		}
 	}
 	if data, err = mergeInMemory(ctx, segments, deleted); err != nil {
 		return r, err
 	}
-	return p.x.storeSegment(ctx, p.tx, label, docs, data)
+	return p.x.storeSegment(ctx, p.hot, label, docs, data)
 }
 
 // build adds the document to a segment.

@@ -134,7 +134,7 @@ func (x *Index) FinishJob(ctx context.Context, id int64, owner string, changes [
 		if err := p.apply(ctx, changes); err != nil {
 			return err
 		}
-		return claimed(p.tx.ExecContext(ctx, `UPDATE queue SET state='done', owner='', lease=0, payload=x'', updated=?,
+		return claimed(p.hot.ExecContext(ctx, `UPDATE queue SET state='done', owner='', lease=0, payload=x'', updated=?,
 			doc=(SELECT id FROM docs WHERE doc_id=?) WHERE id=? AND owner=? AND state='running'`, p.now.UnixMilli(), docID, id, owner))
 	})
 }

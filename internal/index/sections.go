@@ -20,7 +20,7 @@ func (p *poster) putSections(ctx context.Context, id int64, sections []document.
 	if err != nil {
 		return fmt.Errorf("storing the sections of a document: %w", err)
 	}
-	_, err = p.tx.ExecContext(ctx, `INSERT INTO sections(id, body) VALUES(?, ?)`, id, body)
+	_, err = p.hot.ExecContext(ctx, `INSERT INTO sections(id, body) VALUES(?, ?)`, id, body)
 	return err
 }
 

@@ -475,7 +475,7 @@ func syncDir(dir string) {
 }
 
 // storeSegment stores the bytes of a new segment and returns its row.
-func (x *Index) storeSegment(ctx context.Context, tx *sql.Tx, label string, docs int, data []byte) (segmentRow, error) {
+func (x *Index) storeSegment(ctx context.Context, tx changer, label string, docs int, data []byte) (segmentRow, error) {
 	r := segmentRow{label: label, analyzer: analysis.Version, format: segment.Version, docs: docs, size: int64(len(data))}
 	if len(data) > maxBody {
 		var err error
@@ -493,7 +493,7 @@ func (x *Index) storeSegment(ctx context.Context, tx *sql.Tx, label string, docs
 
 // insertSegment inserts the row of a segment and sets its id. body is nil if the
 // segment is in a file.
-func insertSegment(ctx context.Context, tx *sql.Tx, r *segmentRow, body []byte) error {
+func insertSegment(ctx context.Context, tx changer, r *segmentRow, body []byte) error {
 	err := tx.QueryRowContext(ctx, `INSERT INTO segments(label, analyzer, format, docs, size, removed, file) VALUES(?, ?, ?, ?, ?, 0, ?) RETURNING id`,
 		r.label, r.analyzer, r.format, r.docs, r.size, r.file).Scan(&r.id)
 	if err != nil || body == nil {
@@ -504,7 +504,7 @@ func insertSegment(ctx context.Context, tx *sql.Tx, r *segmentRow, body []byte) 
 }
 
 // dropSegment deletes the row of a segment. Its file is removed later.
-func dropSegment(ctx context.Context, tx *sql.Tx, id int64) error {
+func dropSegment(ctx context.Context, tx changer, id int64) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM segment_bodies WHERE id=?`, id); err != nil {
 		return err
 	}

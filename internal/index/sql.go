@@ -5,6 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
+	"slices"
 	"time"
 
 	"modernc.org/sqlite"
@@ -37,11 +40,11 @@ func (x *Index) transact(ctx context.Context, db beginner, op string, f func(tx 
 		return x.fault(op, err)
 	}
 	return x.finish(ctx, tx, op, func(tx *sql.Tx) error {
-		var q querier = tx
+		p := x.preparedChanges(tx)
 		if db == x.r {
-			q = x.prepared(tx)
+			p = x.prepared(tx)
 		}
-		if err := x.checkVersion(ctx, q); err != nil {
+		if err := x.checkVersion(ctx, p); err != nil {
 			return err
 		}
 		return f(tx)
@@ -160,6 +163,12 @@ func kvValue(ctx context.Context, q querier, key string) (string, error) {
 	return v, err
 }
 
+// A changer is what *sql.Tx and *preparedTx have in common.
+type changer interface {
+	querier
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
 // A preparedTx runs queries in one transaction with prepared statements, because
 // preparing one takes longer than most of them run. It is not safe for
 // concurrent use.
@@ -172,31 +181,65 @@ type preparedTx struct {
 // prepared returns a preparedTx for a transaction of a read.
 func (x *Index) prepared(tx *sql.Tx) *preparedTx { return &preparedTx{tx: tx, prepared: x.queries} }
 
-// hotQueries and hotChanges are prepared once for each connection that reads or
-// writes.
-var (
-	hotQueries = []string{versionQuery, kvQuery, hitRowsQuery, partsQuery}
-	hotChanges = []string{findQuery, ownerQuery, putRowQuery, putTextQuery, putChunkQuery}
-)
+// hotQueries are prepared once for each connection that reads.
+var hotQueries = []string{versionQuery, kvQuery, hitRowsQuery, partsQuery}
 
-// prepareHot prepares hotQueries and hotChanges. It must not be called in a
-// transaction, because it needs a connection of its own.
-func (x *Index) prepareHot(ctx context.Context) error {
-	for _, hot := range []struct {
-		db    *sql.DB
-		texts []string
-		to    *map[string]*sql.Stmt
-	}{{x.r, hotQueries, &x.queries}, {x.w, hotChanges, &x.changes}} {
-		*hot.to = map[string]*sql.Stmt{}
-		for _, text := range hot.texts {
-			s, err := hot.db.PrepareContext(ctx, text)
-			if err != nil {
-				return err
-			}
-			(*hot.to)[text] = s
+// prepareHot prepares hotQueries. It must not be called in a transaction,
+// because it needs a connection of its own.
+func (x *Index) prepareHot(ctx context.Context) (err error) {
+	x.queries, err = prepareAll(ctx, x.r, slices.Values(hotQueries))
+	return err
+}
+
+// prepareAll prepares statements.
+func prepareAll(ctx context.Context, db *sql.DB, texts iter.Seq[string]) (map[string]*sql.Stmt, error) {
+	all := map[string]*sql.Stmt{}
+	for text := range texts {
+		s, err := db.PrepareContext(ctx, text)
+		if err != nil {
+			return nil, err
+		}
+		all[text] = s
+	}
+	return all, nil
+}
+
+// preparedChanges returns a preparedTx for a transaction of a change.
+func (x *Index) preparedChanges(tx *sql.Tx) *preparedTx {
+	p := &preparedTx{tx: tx}
+	if all := x.changes.Load(); all != nil {
+		p.prepared = *all
+	}
+	return p
+}
+
+// prepareChanges prepares the statements that a change has used, for later ones.
+// The texts of statements of changes are constants. It must not be called in a
+// transaction.
+func (x *Index) prepareChanges(ctx context.Context, used *preparedTx) {
+	missing := map[string]bool{}
+	for text := range used.statements {
+		if used.prepared[text] == nil {
+			missing[text] = true
 		}
 	}
-	return nil
+	if len(missing) == 0 {
+		return
+	}
+	x.preparing.Lock()
+	defer x.preparing.Unlock()
+	all := map[string]*sql.Stmt{}
+	if before := x.changes.Load(); before != nil {
+		maps.Copy(all, *before)
+	}
+	maps.DeleteFunc(missing, func(text string, _ bool) bool { return all[text] != nil })
+	fresh, err := prepareAll(ctx, x.w, maps.Keys(missing))
+	if err != nil { // the next change tries again
+		x.log.Debug("preparing statements", "error", err)
+		return
+	}
+	maps.Copy(all, fresh)
+	x.changes.Store(&all)
 }
 
 func (p *preparedTx) prepare(ctx context.Context, text string) (*sql.Stmt, error) {

@@ -396,10 +396,11 @@ func (w *Indexer) index(ctx context.Context, src document.Source) error {
 		return err
 	}
 	o := ingest.Options{
-		Sink:   sourceSink{w.Sink, w.Index, src},
-		Pool:   w.pool,
-		Report: func(p ingest.Progress) { w.view.report(ctx, p) },
-		Log:    w.Log,
+		Sink:    sourceSink{w.Sink, w.Index, src},
+		Pool:    w.pool,
+		Report:  func(p ingest.Progress) { w.view.report(ctx, p) },
+		Log:     w.Log,
+		LeftOut: w.leftOut,
 	}
 	if w.Dir != "" {
 		j := openJournal(w.Dir, src.Label, w.Log)
@@ -447,6 +448,22 @@ type leftOutStore struct {
 	*Indexer
 	label  string
 	stored *index.LeftOut // nil until something was stored
+}
+
+// leftOut returns what is stored as left out of a source.
+func (w *Indexer) leftOut(ctx context.Context, label string) ([]ingest.Skipped, error) {
+	left, err := w.Index.LeftOut(ctx, label)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]ingest.Skipped, len(left.Paths))
+	for i, p := range left.Paths {
+		list[i] = ingest.Skipped{Path: p.Path, Reason: ingest.Reason(p.Reason)}
+		if p.Message != "" {
+			list[i].Err = errors.New(p.Message)
+		}
+	}
+	return list, nil
 }
 
 // store stores what a sync left out. A failed sync does not change it.

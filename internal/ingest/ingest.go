@@ -17,10 +17,10 @@
 // opened). [document.Rules] add to these rules. None of them applies to a source
 // that is a file.
 //
-// Links to folders are not followed. A link to a file inside the folder is
-// followed if the file is not read under another name. A link out of the folder
-// is not followed, so that a user who may write to the folder cannot publish a
-// file outside of it.
+// A link to a file inside the folder is followed if the file is not read under
+// another name. Links to folders are not followed, nor are links that lead
+// nowhere or in a circle. A link out of the folder is not followed either, so
+// that a user who may write to the folder cannot publish a file outside of it.
 package ingest
 
 import (
@@ -43,6 +43,7 @@ const (
 	maxBatchTime   = time.Second // between two transactions, if there are changes to apply
 	maxInFlight    = 64 << 20    // bytes of files between reading and applying; a single file may be larger
 	maxSkipped     = 100         // files named in a Result
+	maxLeftParts   = 100         // parts of one file named in a Result
 )
 
 // A Sink stores the documents that an [Ingester] found.
@@ -73,7 +74,13 @@ type Options struct {
 
 	// Make turns the bytes of a file into documents, usually one; nil means those
 	// that are indexed. It must be safe for concurrent use.
-	Make func(ctx context.Context, data []byte, known document.Document) ([]*document.Document, error)
+	// It also returns the parts of the file that are left out, see [SkippedPart].
+	Make func(ctx context.Context, data []byte, known document.Document) ([]*document.Document, []Skipped, error)
+
+	// LeftOut returns what the last Sync of a source left out, also one of an
+	// earlier process: what is left out of a file is only determined when the file
+	// is read. nil means that this is not known.
+	LeftOut func(ctx context.Context, label string) ([]Skipped, error)
 }
 
 // Progress is the progress of a [Ingester.Sync]. It counts the files that have
@@ -91,10 +98,12 @@ type Result struct {
 	Added, Changed, Removed, Unchanged int
 
 	// LeftOut counts what is not indexed, by reason, including skipped files. A
-	// folder that is left out counts as one.
+	// folder that is left out counts as one. The parts of a file that are left out
+	// count too, although the file is indexed.
 	LeftOut map[Reason]int
 
-	// LeftOutPaths names what LeftOut counts, in order, at most 5,000 of it.
+	// LeftOutPaths names what LeftOut counts, in order, at most 5,000 of it, and at
+	// most 100 parts of one file.
 	LeftOutPaths []LeftOut
 
 	// Skipped names files and folders that should be indexed and are not, in
@@ -114,6 +123,9 @@ type Reason string
 const (
 	NoText     Reason = "without text" // such as images
 	Unreadable Reason = "unreadable"
+	Damaged    Reason = "damaged"
+	Partly     Reason = "damaged in part" // the rest is indexed
+	Locked     Reason = "with a password"
 	TooLarge   Reason = "too large"
 	TooComplex Reason = "too complex" // takes more work or memory than is permitted
 	TooSlow    Reason = "too slow"
@@ -126,15 +138,15 @@ const (
 	ThirdParty  Reason = "with packages of others" // such as node_modules
 	LockFile    Reason = "as lock files"
 	Generated   Reason = "generated or minified"
-	Link        Reason = "as links to folders or out of the source"
+	Link        Reason = "as links that are not followed"
 )
 
 // A Skipped is a file or a folder (with a slash at the end) that should be
-// indexed and is not.
+// indexed and is not, or a part of a file that is left out.
 type Skipped struct {
 	Path   string
 	Reason Reason
-	Err    error // does not contain a path; states what to do if the file has to change
+	Err    error // does not contain the path; states what to do if the file has to change. nil for parts that should not be indexed
 }
 
 func (r *Result) leaveOut(path string, reason Reason) {
@@ -156,7 +168,7 @@ func (r *Result) addLeftOut(counts map[Reason]int, paths []LeftOut) {
 type Ingester struct {
 	o        Options
 	openTree func(path string) (tree, func() error, error)
-	makeDocs func(ctx context.Context, data []byte, known document.Document) ([]*document.Document, error) // makeAll
+	makeDocs func(ctx context.Context, data []byte, known document.Document) ([]*document.Document, []Skipped, error) // makeAll
 	seed     maphash.Seed
 
 	mu      sync.Mutex

@@ -213,12 +213,13 @@ func TestSyncLeavesOut(t *testing.T) {
 	root := folder(t, map[string]string{
 		"a.txt": "a", "Makefile": "all:\n\tgo build\n", ".hidden.txt": "h", ".git/config": "c", "node_modules/x/y.js": "y",
 		"__pycache__/z.txt": "z", "image.png": "\x89PNG\r\n\x1a\n", "blob": "a\x00\x01\x02b", ".store/only.md": "# Only",
-		"sub/b.txt": "b",
+		"sub/b.txt": "b", ".gitignore": "*.tmp\n", "left.tmp": "l",
 	})
 	for _, l := range [][2]string{
 		{filepath.Join(outside, "secret.txt"), "out.txt"}, {filepath.Join(outside, "dir"), "outdir"},
 		{"sub", "subdir"}, {"a.txt", "again.txt"}, {".store/only.md", "only.md"}, {filepath.Join(root, ".store/only.md"), "second.md"},
-		{"nowhere", "dangling"}, {"loop", "loop"},
+		{"nowhere", "dangling"}, {"loop", "loop"}, {"a.txt/x", "through.txt"}, {".", "self"}, {"sub/../subdir/../circle", "circle"},
+		{"left.tmp", "left.txt"}, {"a.txt", "again.tmp"},
 	} {
 		if err := os.Symlink(l[0], filepath.Join(root, l[1])); err != nil {
 			t.Skipf("no symbolic links here: %v", err)
@@ -232,8 +233,17 @@ func TestSyncLeavesOut(t *testing.T) {
 	if diff := cmp.Diff([]string{"Makefile", "a.txt", "only.md", "sub/b.txt"}, sink.paths()); diff != "" {
 		t.Errorf("documents (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[Reason]int{NoText: 2, Unreadable: 1, Hidden: 3, ThirdParty: 1, Generated: 1, Link: 3}, res.LeftOut); diff != "" || res.SkippedTotal != 1 || res.Skipped[0].Path != "loop" {
-		t.Errorf("skipped %v, want the link to itself; left out (-want +got):\n%s", res.Skipped, diff)
+	if diff := cmp.Diff(map[Reason]int{NoText: 2, Hidden: 4, ThirdParty: 1, Generated: 1, Link: 9, Ignored: 2}, res.LeftOut); diff != "" || res.SkippedTotal != 0 {
+		t.Errorf("skipped %v, want nothing; left out (-want +got):\n%s", res.Skipped, diff)
+	}
+	var links []string
+	for _, l := range res.LeftOutPaths {
+		if l.Reason == Link {
+			links = append(links, l.Path)
+		}
+	}
+	if diff := cmp.Diff([]string{"circle", "dangling", "left.txt", "loop", "out.txt", "outdir", "self", "subdir", "through.txt"}, links); diff != "" {
+		t.Errorf("links that are not followed (-want +got):\n%s", diff)
 	}
 	if d := sink.doc("only.md"); d != nil && !strings.HasSuffix(d.URL, "/only.md") {
 		t.Errorf("URL of a linked file = %q, want the link's", d.URL)

@@ -34,15 +34,21 @@ func Make(ctx context.Context, data []byte, known document.Document) (d *documen
 
 // makeAll returns the documents for data, the bytes of a file of a source: more
 // than one for a mailbox or an archive. Their paths begin with that of the file.
-// See Make for known and the errors.
-func makeAll(ctx context.Context, data []byte, known document.Document) (docs []*document.Document, err error) {
+// left are the parts that cannot be read. See Make for known and the errors.
+func makeAll(ctx context.Context, data []byte, known document.Document) (docs []*document.Document, left []Skipped, err error) {
 	defer recovered(&err)
 	keep := func(name string) bool { return leftOutName(name) == "" }
 	in := extract.Input{Name: known.Path, MediaType: known.MIMEType, Data: data}
 	err = extract.Parts(ctx, in, keep, func(p extract.Part) error {
+		if s, ok := SkippedPart(known.Path, p); ok {
+			left = append(left, s)
+		}
+		if p.Err != nil {
+			return nil
+		}
 		d := known
 		if p.Name != "" {
-			d.Path += "/" + p.Name
+			d.Path = partPath(known.Path, p.Name)
 			d.SourcePath = d.Path
 			d.URL += "#" + (&url.URL{Path: p.Name}).EscapedPath()
 		}
@@ -50,9 +56,35 @@ func makeAll(ctx context.Context, data []byte, known document.Document) (docs []
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return docs, nil
+	return docs, left, nil
+}
+
+// SkippedPart returns what is left out of a part of a file: all of it if it cannot
+// be read. ok is false if nothing is.
+func SkippedPart(file string, p extract.Part) (s Skipped, ok bool) {
+	s.Path = partPath(file, p.Name)
+	switch {
+	case p.Err != nil:
+		s.Err = expected(p.Err, s.Path)
+		if s.Reason = reasonOf(s.Err); s.Err == errNoText {
+			s.Err = nil
+		}
+	case p.Damaged:
+		s.Reason, s.Err = Partly, errPartly
+	default:
+		return Skipped{}, false
+	}
+	return s, true
+}
+
+// partPath returns the path of a part of a file.
+func partPath(file, part string) string {
+	if part == "" {
+		return file
+	}
+	return file + "/" + part
 }
 
 // recovered turns a panic into an error: the decoders process foreign bytes. A

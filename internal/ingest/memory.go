@@ -16,6 +16,7 @@ const (
 	unread    outcome = iota // skipped: not tried again until it changes
 	unwanted                 // without text, or generated: likewise
 	unsettled                // in the index, but may have changed without notice: to be read again
+	partly                   // in the index, except for some parts
 )
 
 // A seen is the state of a file when it was last examined.
@@ -23,9 +24,39 @@ type seen struct {
 	outcome outcome
 	stamp   document.Stamp
 	mode    fs.FileMode
-	reason  Reason // for unread and unwanted
-	err     error  // for unread
-	hash    string // of the texts, for unsettled
+	reason  Reason    // for unread and unwanted
+	err     error     // for unread
+	hash    string    // of the texts, for unsettled
+	left    leftParts // for unsettled and partly
+}
+
+// A leftParts is what is left out of a file that is indexed.
+type leftParts struct {
+	counts  map[Reason]int
+	named   []Skipped // the first maxLeftParts, and before others those that should be indexed
+	skipped int       // how many should be indexed
+}
+
+func newLeftParts(parts []Skipped) leftParts {
+	var l leftParts
+	if len(parts) == 0 {
+		return l
+	}
+	l.counts = map[Reason]int{}
+	for _, named := range []bool{true, false} {
+		for _, p := range parts {
+			if (p.Err != nil) != named {
+				continue
+			}
+			if l.counts[p.Reason]++; named {
+				l.skipped++
+			}
+			if len(l.named) < maxLeftParts {
+				l.named = append(l.named, p)
+			}
+		}
+	}
+	return l
 }
 
 func (g *Ingester) memory(label string) memory {

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -71,7 +72,7 @@ func TestSyncOfFilesWithSeveralDocuments(t *testing.T) {
 	sink := &memorySink{}
 	g := New(Options{Sink: sink})
 	want := []string{"docs.zip/a.md", "docs.zip/sub/b.txt", "docs.zip/up.txt", "inbox.mbox/1", "inbox.mbox/2", "inbox.mbox/3", "log.txt.gz", "old.mbox.gz/1"}
-	leftOut := map[Reason]int{NoText: 1, Unreadable: 1}
+	leftOut := map[Reason]int{NoText: 2, Damaged: 1}
 	res := mustSync(t, g, docs(root), Result{Added: 8, SkippedTotal: 1, LeftOut: leftOut})
 	if s := res.Skipped[0]; s.Path != "broken.zip" || !strings.Contains(s.Err.Error(), "damaged ZIP archive") {
 		t.Errorf("skipped %v, want the damaged archive", s)
@@ -88,20 +89,27 @@ func TestSyncOfFilesWithSeveralDocuments(t *testing.T) {
 	}
 	mustSync(t, g, docs(root), Result{Unchanged: 8, SkippedTotal: 1, LeftOut: leftOut})
 	// Another process continues with the state in the index.
-	mustSync(t, New(Options{Sink: sink}), docs(root), Result{Unchanged: 8, SkippedTotal: 1, LeftOut: leftOut})
+	before := func(context.Context, string) ([]Skipped, error) {
+		var list []Skipped
+		for _, l := range res.LeftOutPaths {
+			list = append(list, Skipped{Path: l.Path, Reason: l.Reason})
+		}
+		return list, nil
+	}
+	mustSync(t, New(Options{Sink: sink, LeftOut: before}), docs(root), Result{Unchanged: 8, SkippedTotal: 1, LeftOut: leftOut})
 
 	write(t, root, "inbox.mbox", mailbox("one", "new"), anHourAgo())
 	write(t, root, "docs.zip", "plain text", anHourAgo())
 	if err := os.Remove(filepath.Join(root, "old.mbox.gz")); err != nil {
 		t.Fatal(err)
 	}
-	mustSync(t, g, docs(root), Result{Added: 1, Changed: 2, Removed: 5, Unchanged: 1, SkippedTotal: 1, LeftOut: leftOut})
+	mustSync(t, g, docs(root), Result{Added: 1, Changed: 2, Removed: 5, Unchanged: 1, SkippedTotal: 1, LeftOut: map[Reason]int{NoText: 1, Damaged: 1}})
 	if diff := cmp.Diff([]string{"docs.zip", "inbox.mbox/1", "inbox.mbox/2", "log.txt.gz"}, sink.paths()); diff != "" {
 		t.Errorf("documents (-want +got):\n%s", diff)
 	}
 	write(t, root, "inbox.mbox", "\x00\x01\x02", anHourAgo())
 	write(t, root, "docs.zip", zipOf(t, "a.md", "a"), anHourAgo())
-	mustSync(t, g, docs(root), Result{Added: 1, Removed: 3, Unchanged: 1, SkippedTotal: 1, LeftOut: map[Reason]int{NoText: 2, Unreadable: 1}})
+	mustSync(t, g, docs(root), Result{Added: 1, Removed: 3, Unchanged: 1, SkippedTotal: 1, LeftOut: map[Reason]int{NoText: 2, Damaged: 1}})
 	if diff := cmp.Diff([]string{"docs.zip/a.md", "log.txt.gz"}, sink.paths()); diff != "" {
 		t.Errorf("documents (-want +got):\n%s", diff)
 	}
@@ -157,5 +165,88 @@ func TestSyncOfArchivesThatUnpackToTooMuch(t *testing.T) {
 		if !strings.Contains(s.Err.Error(), "it unpacks to more than 67108864 bytes: split it") {
 			t.Errorf("skipped %v", s)
 		}
+	}
+}
+
+// damaged returns an archive in which the packed data of a file is changed.
+func damaged(t testing.TB, archive, name string) string {
+	t.Helper()
+	z, err := zip.NewReader(strings.NewReader(archive), int64(len(archive)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := []byte(archive)
+	for _, f := range z.File {
+		if at, err := f.DataOffset(); err == nil && f.Name == name {
+			data[at+int64(f.CompressedSize64)/2] ^= 0x55
+		}
+	}
+	return string(data)
+}
+
+// What cannot be read of a file that is indexed is left out by name, in every
+// sync and in later processes.
+func TestSyncLeavesOutPartsOfFiles(t *testing.T) {
+	root := folder(t, map[string]string{
+		"a.zip":    damaged(t, zipOf(t, "good.md", "# Good", "d/bad.md", "# Bad and more", "x.png", "\x89PNG\r\n\x1a\n", "old.doc", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"+strings.Repeat("\x00", 600)), "d/bad.md"),
+		"half.rtf": `{\rtf1 half of {\b it`,
+		"cut.docx": "PK\x03\x04" + strings.Repeat("x", 100), "data": "PK\x03\x04" + strings.Repeat("x", 100),
+	})
+	want := map[string]Reason{"a.zip/d/bad.md": Damaged, "a.zip/x.png": NoText, "a.zip/old.doc": NoText, "half.rtf": Partly, "cut.docx": Damaged, "data": Damaged}
+	sink := &memorySink{}
+	var stored []Skipped
+	leftOut := func(context.Context, string) ([]Skipped, error) { return stored, nil }
+	check := func(g *Ingester, when string) *Result {
+		t.Helper()
+		res, err := g.Sync(t.Context(), docs(root))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, leftOutOf(res)); diff != "" || res.SkippedTotal != 5 || len(res.Skipped) != 5 {
+			t.Errorf("%s: %d skipped, want 5; left out (-want +got):\n%s", when, res.SkippedTotal, diff)
+		}
+		return res
+	}
+	g := New(Options{Sink: sink, LeftOut: leftOut})
+	res := check(g, "at first")
+	if diff := cmp.Diff([]string{"a.zip/good.md", "half.rtf"}, sink.paths()); diff != "" {
+		t.Errorf("documents (-want +got):\n%s", diff)
+	}
+	check(g, "again")
+	check(g, "a third time")
+	for _, l := range res.LeftOutPaths {
+		s := Skipped{Path: l.Path, Reason: l.Reason}
+		for _, k := range res.Skipped {
+			if k.Path == l.Path {
+				s.Err = errors.New(k.Err.Error())
+			}
+		}
+		stored = append(stored, s)
+	}
+	g = New(Options{Sink: sink, LeftOut: leftOut})
+	check(g, "in another process")
+	check(g, "in another process again")
+
+	write(t, root, "a.zip", zipOf(t, "good.md", "# Good"), anHourAgo().Add(time.Minute))
+	delete(want, "a.zip/d/bad.md")
+	delete(want, "a.zip/x.png")
+	delete(want, "a.zip/old.doc")
+	if res, err := New(Options{Sink: sink, LeftOut: leftOut}).Sync(t.Context(), docs(root)); err != nil || res.SkippedTotal != 3 || !cmp.Equal(want, leftOutOf(res)) {
+		t.Errorf("after a repair: left out %v, %v, want %v", leftOutOf(res), err, want)
+	}
+}
+
+// A file with many parts that are left out names some of them: first those that
+// should be indexed.
+func TestSyncNamesSomeParts(t *testing.T) {
+	files := []string{"good.txt", "good"}
+	for i := range 3 * maxLeftParts {
+		files = append(files, fmt.Sprintf("%03d.png", i), "\x89PNG\r\n\x1a\n")
+	}
+	files = append(files, "z.doc", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"+strings.Repeat("\x00", 600))
+	root := folder(t, map[string]string{"a.zip": zipOf(t, files...)})
+	res := mustSync(t, New(Options{Sink: &memorySink{}}), docs(root), Result{Added: 1, SkippedTotal: 1, LeftOut: left(NoText, 3*maxLeftParts+1)})
+	if n := len(res.LeftOutPaths); n != maxLeftParts || res.LeftOutPaths[n-1].Path != "a.zip/z.doc" {
+		t.Errorf("%d parts are named, the last one is %v; want %d with the document", n, res.LeftOutPaths[n-1], maxLeftParts)
 	}
 }

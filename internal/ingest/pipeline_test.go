@@ -94,7 +94,7 @@ func TestSyncReadsWhileItApplies(t *testing.T) {
 			}
 		}}
 		g := New(Options{Sink: sink, Pool: NewPool(1), BatchBytes: 50_000,
-			Make: func(ctx context.Context, data []byte, known document.Document) ([]*document.Document, error) {
+			Make: func(ctx context.Context, data []byte, known document.Document) ([]*document.Document, []Skipped, error) {
 				if n.Add(1) == enough {
 					close(read)
 				}

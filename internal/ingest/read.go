@@ -40,6 +40,8 @@ func (e *leftOut) Error() string { return e.text }
 
 var errNoText = &leftOut{NoText, "it contains no text of a known format: convert it, or name another file"}
 
+var errPartly = &leftOut{Partly, "its text is indexed only in part, because the file is damaged: save or download it again"}
+
 var errGenerated = &leftOut{Generated, "it is generated or minified: name it as a source of its own to index it"}
 
 func tooSlow(limit time.Duration) error {
@@ -60,15 +62,29 @@ func reasonOf(err error) Reason {
 	switch {
 	case errors.Is(err, errkind.TooLarge):
 		return TooComplex
+	case errors.Is(err, extract.ErrLocked):
+		return Locked
+	case errors.Is(err, errkind.Corrupt):
+		return Damaged
 	case errors.Is(err, errkind.Unsupported):
 		return NoText
 	}
 	return Unreadable
 }
 
+// expected returns the error of extracting the text of a file, or errNoText if
+// users do not expect that the file has a text.
+func expected(err error, path string) error {
+	if errors.Is(err, errkind.Unsupported) && !errors.Is(err, extract.ErrLocked) && !extract.IsDocument(path) {
+		return errNoText
+	}
+	return err
+}
+
 // A reading is the result of reading one file.
 type reading struct {
 	docs    []*document.Document // nil if err is set, otherwise not empty
+	left    []Skipped            // parts that are left out
 	stamp   document.Stamp       // of the file when it was opened
 	settled bool                 // docs are certain to be the state of the file with this stamp
 	err     error                // see reasonOf; ctx's error if ctx is done
@@ -97,17 +113,15 @@ func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 		return r
 	}
 	end := g.o.Journal.Begin(s.ref(k), r.stamp)
-	r.docs, r.err = within(ctx, g.o.FileTimeout, func(ctx context.Context) ([]*document.Document, error) {
-		docs, err := g.makeDocs(ctx, c.data, document.Document{
+	m, err := within(ctx, g.o.FileTimeout, func(ctx context.Context) (m reading, err error) {
+		m.docs, m.left, err = g.makeDocs(ctx, c.data, document.Document{
 			Label: s.src.Label, Path: k.path, SourcePath: k.path, FromSource: true,
 			URL:      fileURL(filepath.Join(s.base, filepath.FromSlash(k.name))),
 			Modified: r.stamp.ModTime.UTC(),
 		})
-		if errors.Is(err, errkind.Unsupported) && !extract.IsDocument(k.path) {
-			err = errNoText
-		}
-		return docs, err
+		return m, expected(err, k.path)
 	})
+	r.docs, r.left, r.err = m.docs, m.left, err
 	switch {
 	case ctx.Err() != nil:
 		end(k.past)

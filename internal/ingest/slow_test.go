@@ -31,13 +31,13 @@ type slowText struct {
 }
 
 // one returns a function that makes one document of a file.
-func one(f func(context.Context, []byte, document.Document) (*document.Document, error)) func(context.Context, []byte, document.Document) ([]*document.Document, error) {
-	return func(ctx context.Context, data []byte, known document.Document) ([]*document.Document, error) {
+func one(f func(context.Context, []byte, document.Document) (*document.Document, error)) func(context.Context, []byte, document.Document) ([]*document.Document, []Skipped, error) {
+	return func(ctx context.Context, data []byte, known document.Document) ([]*document.Document, []Skipped, error) {
 		d, err := f(ctx, data, known)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return []*document.Document{d}, nil
+		return []*document.Document{d}, nil, nil
 	}
 }
 
@@ -362,7 +362,7 @@ func TestSyncNamesDocuments(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("skipped (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(map[Reason]int{NoText: 3, Unreadable: 1}, res.LeftOut); diff != "" {
+		if diff := cmp.Diff(map[Reason]int{NoText: 3, Damaged: 1}, res.LeftOut); diff != "" {
 			t.Errorf("left out (-want +got):\n%s", diff)
 		}
 	}

@@ -70,7 +70,11 @@ func (g *Ingester) sync(ctx context.Context, src document.Source) (*Result, time
 	if err != nil {
 		return s.res, took, fmt.Errorf("reading what the index has of %q: %w", src.Label, err)
 	}
-	todo, gone := s.plan(w, stored)
+	before, err := s.leftOutBefore(ctx, w)
+	if err != nil {
+		return s.res, took, fmt.Errorf("reading what is left out of %q: %w", src.Label, err)
+	}
+	todo, gone := s.plan(w, stored, before)
 	err = s.readAndApply(ctx, t, todo, gone)
 	slices.SortFunc(s.res.Skipped, func(a, b Skipped) int { return strings.Compare(a.Path, b.Path) })
 	slices.SortFunc(s.res.LeftOutPaths, func(a, b LeftOut) int { return strings.Compare(a.Path, b.Path) })
@@ -145,8 +149,33 @@ type task struct {
 // ref identifies the document of a task.
 func (s *syncing) ref(k task) document.Ref { return document.Ref{Label: s.src.Label, Path: k.path} }
 
-// plan determines which files to read and which documents to remove.
-func (s *syncing) plan(w *walker, stored map[string]document.Stamp) (todo []task, gone []string) {
+// leftOutBefore returns what an earlier process left out of the files of a walk,
+// by path. It is empty if this process has synced the source before.
+func (s *syncing) leftOutBefore(ctx context.Context, w *walker) (map[string][]Skipped, error) {
+	if s.old != nil || s.g.o.LeftOut == nil {
+		return nil, nil
+	}
+	list, err := s.g.o.LeftOut(ctx, s.src.Label)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	found := w.found()
+	before := map[string][]Skipped{}
+	for _, l := range list {
+		file := fileAbove(l.Path, func(file string) bool { return found[file] })
+		if found[l.Path] && (l.Reason == Partly || l.Reason == Damaged) {
+			file = l.Path
+		}
+		if file != "" {
+			before[file] = append(before[file], l)
+		}
+	}
+	return before, nil
+}
+
+// plan determines which files to read and which documents to remove. before is
+// what an earlier process left out of files.
+func (s *syncing) plan(w *walker, stored map[string]document.Stamp, before map[string][]Skipped) (todo []task, gone []string) {
 	s.res.addLeftOut(w.counts, w.leftOut)
 	for _, u := range w.unread {
 		s.skip(u.Path, seen{outcome: unread, reason: Unreadable, err: u.Err})
@@ -171,8 +200,16 @@ func (s *syncing) plan(w *walker, stored map[string]document.Stamp) (todo []task
 		case known && m.outcome == unsettled && len(exists) > 0 && !settled(e.stamp, now):
 			s.mem[e.path] = m
 			s.res.Unchanged += len(exists)
+			s.leaveOutParts(m.left)
 		case current:
 			s.res.Unchanged += len(exists)
+			if parts := before[e.path]; len(parts) > 0 {
+				m, known = seen{outcome: partly, stamp: e.stamp, mode: e.mode, left: newLeftParts(parts)}, true
+			}
+			if known && m.outcome == partly {
+				s.mem[e.path] = m
+				s.leaveOutParts(m.left)
+			}
 		default:
 			k := task{entry: e, exists: exists}
 			k.past = s.g.o.Journal.Past(s.ref(k), e.stamp)
@@ -213,6 +250,28 @@ func (s *syncing) skip(path string, m seen) {
 	}
 }
 
+// logParts logs parts that should be indexed and are left out, unless they were
+// left out before.
+func (s *syncing) logParts(parts, before []Skipped) {
+	for _, p := range parts {
+		if p.Err != nil && !slices.ContainsFunc(before, func(b Skipped) bool { return b.Path == p.Path }) {
+			s.g.o.Log.Warn("left out a file", "label", s.src.Label, "path", p.Path, "error", errkind.Message(p.Err))
+		}
+	}
+}
+
+// leaveOutParts records what is left out of a file that is indexed.
+func (s *syncing) leaveOutParts(l leftParts) {
+	paths := make([]LeftOut, len(l.named))
+	for i, p := range l.named {
+		if paths[i] = (LeftOut{p.Path, p.Reason}); p.Err != nil && len(s.res.Skipped) < maxSkipped {
+			s.res.Skipped = append(s.res.Skipped, p)
+		}
+	}
+	s.res.SkippedTotal += l.skipped
+	s.res.addLeftOut(l.counts, paths)
+}
+
 // An applied is a change to apply, and what to count after applying it.
 type applied struct {
 	document.Change
@@ -237,7 +296,7 @@ func (s *syncing) finish(k task, r reading) []applied {
 	default:
 		s.skip(k.path, m)
 	}
-	if m.reason == Unreadable { // it may be readable again soon: keep the documents
+	if m.reason == Unreadable || m.reason == Damaged { // it may be readable again soon: keep the documents
 		return nil
 	}
 	return s.remove(k.exists)
@@ -268,8 +327,15 @@ func (s *syncing) put(k task, r reading, m seen) []applied {
 	}
 	last := len(changes) - 1
 	changes[last].counts.Bytes = r.stamp.Size
+	m.outcome, m.left = partly, newLeftParts(r.left)
+	if s.old != nil {
+		s.logParts(m.left.named, before.left.named)
+	}
+	s.leaveOutParts(m.left)
 	if !r.settled {
 		m.outcome, m.hash = unsettled, hash
+	}
+	if !r.settled || len(r.left) > 0 {
 		s.mem[k.path] = m
 	}
 	if len(old) == 0 {

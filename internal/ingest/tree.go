@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // A tree is the folder of a source. Names are relative to it, with forward
@@ -20,7 +21,8 @@ type tree interface {
 	// nothing outside of the tree.
 	Open(name string) (file, error)
 
-	// Target returns the name and state of the target of a link, or errOutside.
+	// Target returns the name and state of the target of a link, or errOutside or
+	// errNowhere.
 	// It must not be called concurrently.
 	Target(name string) (string, fs.FileInfo, error)
 }
@@ -46,6 +48,9 @@ type file interface {
 
 // errOutside reports that a link leads out of the tree.
 var errOutside = errors.New("link leads out of the source")
+
+// errNowhere reports that a link leads nowhere, or in a circle.
+var errNowhere = errors.New("link leads nowhere")
 
 // errReplaced reports that a folder has become a link or a file.
 var errReplaced = errors.New("no longer a folder")
@@ -130,7 +135,11 @@ func (t *diskTree) Target(name string) (string, fs.FileInfo, error) {
 		}
 	}
 	path, err := filepath.EvalSymlinks(filepath.Join(t.base, filepath.FromSlash(name)))
-	if err != nil {
+	var ofSystem *fs.PathError
+	switch {
+	case err != nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || !errors.As(err, &ofSystem)):
+		return "", nil, errNowhere // the error for a circle is not one of the system
+	case err != nil:
 		return "", nil, err
 	}
 	rel, err := filepath.Rel(t.base, path)

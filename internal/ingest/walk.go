@@ -47,7 +47,7 @@ type walker struct {
 	counts           map[Reason]int  // of what is left out
 	leftOut          []LeftOut       // the first maxLeftOut of them
 	odd              map[string]bool // paths that several files may have
-	linked           map[string]bool // files that are targets of links
+	links            []string        // names
 }
 
 // walk lists the files of a tree, sorted by name within each folder. A folder
@@ -60,11 +60,14 @@ func walk(ctx context.Context, t tree, rules document.Rules, above *ignores) (*w
 		return w, err
 	}
 	defer w.trail.close()
-	return w, w.list(ctx, listing{ignores: above, included: w.include.Empty()})
+	if err := w.list(ctx, listing{ignores: above, included: w.include.Empty()}); err != nil {
+		return w, err
+	}
+	return w, w.follow(ctx)
 }
 
 func newWalker(t tree, rules document.Rules) *walker {
-	return &walker{tree: t, rules: rules, odd: map[string]bool{}, linked: map[string]bool{}, counts: map[Reason]int{},
+	return &walker{tree: t, rules: rules, odd: map[string]bool{}, counts: map[Reason]int{},
 		include: ignore.Parse(strings.Join(rules.Include, "\n")), exclude: ignore.Parse(strings.Join(rules.Exclude, "\n"))}
 }
 
@@ -120,7 +123,7 @@ func (w *walker) list(ctx context.Context, d listing) error {
 				return err
 			}
 		case e.Type()&fs.ModeSymlink != 0:
-			w.link(name)
+			w.links = append(w.links, name)
 		case e.Type().IsRegular():
 			info, err := e.Info()
 			if err == nil {
@@ -128,6 +131,8 @@ func (w *walker) list(ctx context.Context, d listing) error {
 			} else if !errors.Is(err, fs.ErrNotExist) {
 				w.note(name, err)
 			}
+		default: // a pipe, a socket or a device
+			w.leave(name, NoText)
 		}
 	}
 	return nil
@@ -172,21 +177,35 @@ func (w *walker) enter(ctx context.Context, d listing, name string) error {
 	return w.list(ctx, d)
 }
 
-// link adds the target of a link, unless it has been or will be read under
-// another name.
-func (w *walker) link(name string) {
-	target, info, err := w.tree.Target(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case errors.Is(err, errOutside), err == nil && info.IsDir():
-		w.leave(name, Link)
-	case err != nil:
-		w.note(name, err)
-	case !info.Mode().IsRegular() || leftOutName(target) == "" || w.linked[target]:
-	default:
-		w.linked[target] = true
-		w.add(newEntry(name, target, info))
+// follow adds the files to which links lead, unless they are read under another
+// name. Links that are not followed are left out.
+func (w *walker) follow(ctx context.Context) error {
+	if len(w.links) == 0 {
+		return nil
 	}
+	read := make(map[string]bool, len(w.files))
+	for _, e := range w.files {
+		read[e.open] = true
+	}
+	for _, name := range w.links {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		target, info, err := w.tree.Target(name)
+		switch {
+		case errors.Is(err, errOutside), errors.Is(err, errNowhere):
+			w.leave(name, Link)
+		case err != nil:
+			w.note(name, err)
+		case read[target]:
+		case !info.Mode().IsRegular(), leftOutName(target) == "": // patterns exclude the file
+			w.leave(name, Link)
+		default:
+			read[target] = true
+			w.add(newEntry(name, target, info))
+		}
+	}
+	return nil
 }
 
 func (w *walker) add(e entry) {
@@ -239,10 +258,7 @@ func (w *walker) sum(seed maphash.Seed) uint64 {
 // that the tree no longer contains, in order; paths in a file or folder that
 // could not be read are not included.
 func (w *walker) compare(stored map[string]document.Stamp) (members map[string][]string, gone []string) {
-	found := make(map[string]bool, len(w.files))
-	for _, e := range w.files {
-		found[e.path] = true
-	}
+	found := w.found()
 	unread := map[string]bool{}
 	for _, s := range w.unread {
 		unread[s.Path] = true
@@ -261,6 +277,15 @@ func (w *walker) compare(stored map[string]document.Stamp) (members map[string][
 	}
 	slices.Sort(gone)
 	return members, gone
+}
+
+// found returns the paths of the files.
+func (w *walker) found() map[string]bool {
+	found := make(map[string]bool, len(w.files))
+	for _, e := range w.files {
+		found[e.path] = true
+	}
+	return found
 }
 
 // fileAbove returns the beginning of p, up to one of its slashes, that is a

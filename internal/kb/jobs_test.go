@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -60,12 +61,17 @@ func addForever(dir string) error {
 	return nil
 }
 
-// TestKill kills an engine that adds documents. Every job that it accepted must
-// be done by the next one, exactly once.
+// TestKill kills an engine that adds documents, three times or as often as
+// KNOWHOW_TEST_KILLS says. Every job that it accepted must be done by the next
+// one, exactly once.
 func TestKill(t *testing.T) {
+	rounds := 3
+	if n, err := strconv.Atoi(os.Getenv("KNOWHOW_TEST_KILLS")); err == nil {
+		rounds = n
+	}
 	dir := t.TempDir()
 	accepted := map[int64]string{}
-	for round := range 3 {
+	for round := range rounds {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "TEST_KB_KILL="+dir)
 		out, err := cmd.StdoutPipe()
@@ -83,7 +89,7 @@ func TestKill(t *testing.T) {
 				t.Fatalf("line %q", lines.Text())
 			}
 			accepted[job] = text
-			if n == 10+round*7 {
+			if n == 10+round*7%50 {
 				if err := cmd.Process.Kill(); err != nil {
 					t.Fatal(err)
 				}
@@ -91,7 +97,7 @@ func TestKill(t *testing.T) {
 		}
 		_ = cmd.Wait() // it was killed
 	}
-	if len(accepted) < 30 {
+	if len(accepted) < 10*rounds {
 		t.Fatalf("only %d jobs were accepted", len(accepted))
 	}
 	b, _ := open(t, dir) // waits until the claims of the last process have ended
@@ -103,12 +109,13 @@ func TestKill(t *testing.T) {
 		}
 		documents[d.ID] = true
 	}
+	t.Logf("%d kills, %d accepted jobs, %d documents", rounds, len(accepted), len(documents))
 	// A job may have been accepted without its line, never more than one each.
 	list, err := b.Documents(t.Context(), kb.DocumentFilter{Limit: 1})
-	if err != nil || list.Total < len(accepted) || list.Total > len(accepted)+3 {
+	if err != nil || list.Total < len(accepted) || list.Total > len(accepted)+rounds {
 		t.Errorf("%d documents, want %d; %v", list.Total, len(accepted), err)
 	}
-	if left := staged(t, dir); len(left) > 3 { // files without a job
+	if left := staged(t, dir); len(left) > rounds { // files without a job
 		t.Errorf("files left: %q", left)
 	}
 }

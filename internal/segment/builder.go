@@ -2,6 +2,7 @@ package segment
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"io"
 	"iter"
@@ -25,9 +26,10 @@ type Builder struct {
 	ids   map[string]uint32
 	names []string // of the tokens
 
-	// The tokens of all chunks in order, and where each of them is: see place.
+	// The tokens of all chunks in order: of their titles, names, headings and
+	// texts. A token that stands at the position of the one before it has besideBit.
 	tokens []uint32
-	places []uint64
+	ends   [][fieldCount]int // by chunk: where the fields end in tokens
 
 	wordIDs  map[string]uint32
 	words    []builtWord
@@ -49,14 +51,22 @@ type wordDoc struct {
 	doc  uint32 // the number doubled, plus one if the word is in the title
 }
 
-// Reset makes the Builder empty. It keeps memory for the next segment.
+// besideBit marks a token that stands at the position of the one before it.
+const besideBit = 1 << 31
+
+// Reset makes the Builder empty. It keeps memory for the next segment, unless
+// the last segment needed little of it: clearing a large map takes long.
 func (b *Builder) Reset() {
+	if len(b.names) < cap(b.names)/16 {
+		*b = Builder{}
+		return
+	}
 	clear(b.ids)
 	clear(b.wordIDs)
 	clear(b.names)
 	clear(b.words)
 	*b = Builder{
-		ids: b.ids, names: b.names[:0], tokens: b.tokens[:0], places: b.places[:0],
+		ids: b.ids, names: b.names[:0], tokens: b.tokens[:0], ends: b.ends[:0],
 		wordIDs: b.wordIDs, words: b.words[:0], wordDocs: b.wordDocs[:0], title: b.title[:0], name: b.name[:0],
 	}
 }
@@ -118,20 +128,15 @@ type Token struct {
 // Chunk adds a chunk to the current document: the tokens of the headings above
 // it and of its text.
 func (b *Builder) Chunk(heading, text iter.Seq[Token]) {
-	var lengths [fieldCount]int
-	first := len(b.tokens)
-	add := func(f Field, id uint32) {
-		b.tokens = append(b.tokens, id)
-		b.places = append(b.places, place64(b.w.chunks, f, lengths[f]))
-		lengths[f]++
+	var lengths, ends [fieldCount]int
+	add := func(f Field, ids []uint32) {
+		b.tokens = append(b.tokens, ids...)
+		lengths[f], ends[f] = len(ids), len(b.tokens)
 	}
-	for _, id := range b.title {
-		add(Title, id)
-	}
-	for _, id := range b.name {
-		add(Name, id)
-	}
+	add(Title, b.title)
+	add(Name, b.name)
 	tokens := func(f Field, list iter.Seq[Token]) {
+		first := len(b.tokens)
 		for t := range list {
 			if t.Text == "" {
 				b.word(t.Word, false)
@@ -139,21 +144,25 @@ func (b *Builder) Chunk(heading, text iter.Seq[Token]) {
 			}
 			id := b.tokenID(t)
 			if !t.Beside {
-				add(f, id)
+				b.tokens = append(b.tokens, id)
+				lengths[f]++
 				continue
 			}
-			place := place64(b.w.chunks, f, max(lengths[f]-1, 0))
+			// A term has no position twice. Tokens before the first position are
+			// at it, too.
 			i := len(b.tokens) - 1
-			for i >= first && b.places[i] == place && b.tokens[i] != id {
+			for i >= first && b.tokens[i]&^besideBit != id && (b.tokens[i]&besideBit != 0 || lengths[f] < 2) {
 				i--
 			}
-			if i < first || b.places[i] != place { // a term has no position twice
-				b.tokens, b.places = append(b.tokens, id), append(b.places, place)
+			if i < first || b.tokens[i]&^besideBit != id {
+				b.tokens = append(b.tokens, id|besideBit)
 			}
 		}
+		ends[f] = len(b.tokens)
 	}
 	tokens(Heading, heading)
 	tokens(Text, text)
+	b.ends = append(b.ends, ends)
 	b.w.chunk(lengths)
 }
 
@@ -211,30 +220,73 @@ func (l *list) of(places []uint64) {
 
 // byName returns the numbers of names in the order of the names.
 func byName(n int, name func(i uint32) string) []uint32 {
-	order := make([]uint32, n)
-	for i := range order {
-		order[i] = uint32(i)
+	type named struct {
+		head uint64 // of the name
+		id   uint32
 	}
-	slices.SortFunc(order, func(x, y uint32) int { return strings.Compare(name(x), name(y)) })
+	all := make([]named, n)
+	for i := range all {
+		all[i] = named{head(name(uint32(i))), uint32(i)}
+	}
+	slices.SortFunc(all, func(x, y named) int {
+		if x.head != y.head {
+			return cmp.Compare(x.head, y.head)
+		}
+		return strings.Compare(name(x.id), name(y.id))
+	})
+	order := make([]uint32, n)
+	for i, x := range all {
+		order[i] = x.id
+	}
 	return order
 }
 
 // grouped sorts values by their keys, which are less than n, and keeps the order
 // of values with the same key. Those of key k are at starts[k] to starts[k+1].
-func grouped[T any](n int, keys []uint32, values []T) (sorted []T, starts []int) {
+func grouped[T any](n int, values iter.Seq2[uint32, T]) (sorted []T, starts []int) {
 	starts = make([]int, n+2)
-	for _, k := range keys {
+	size := 0
+	for k := range values {
 		starts[k+2]++
+		size++
 	}
 	for k := range n {
 		starts[k+2] += starts[k+1]
 	}
-	sorted = make([]T, len(values))
-	for i, k := range keys {
-		sorted[starts[k+1]] = values[i]
+	sorted = make([]T, size)
+	for k, v := range values {
+		sorted[starts[k+1]] = v
 		starts[k+1]++
 	}
 	return sorted, starts[:n+1]
+}
+
+// places calls yield with each token of the chunks and its place, in order.
+func (b *Builder) places(yield func(token uint32, place uint64) bool) {
+	i := 0
+	for chunk, ends := range b.ends {
+		for f, end := range ends {
+			place := place64(chunk, Field(f), 0)
+			for n := 0; i < end; i++ { // n tokens of the field have a position
+				token := b.tokens[i]
+				if token&besideBit == 0 {
+					n++
+				}
+				if !yield(token&^besideBit, place+uint64(max(n-1, 0))) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// docsOfWords calls yield with each word and its documents, in order.
+func (b *Builder) docsOfWords(yield func(word, doc uint32) bool) {
+	for _, d := range b.wordDocs {
+		if !yield(d.word, d.doc) {
+			return
+		}
+	}
 }
 
 // WriteTo writes the segment. Only Reset may be called after it.
@@ -243,18 +295,14 @@ func (b *Builder) WriteTo(out io.Writer) (int64, error) {
 	w.out, w.spool = out, &bytes.Buffer{}
 	w.columns()
 	var l list
-	places, starts := grouped(len(b.names), b.tokens, b.places)
+	places, starts := grouped(len(b.names), b.places)
 	for _, id := range byName(len(b.names), func(i uint32) string { return b.names[i] }) {
 		if of := places[starts[id]:starts[id+1]]; len(of) > 0 { // a term of a title may have no chunk
 			l.of(of)
 			w.term([]byte(b.names[id]), &l)
 		}
 	}
-	words, docs := make([]uint32, len(b.wordDocs)), make([]uint32, len(b.wordDocs))
-	for i, d := range b.wordDocs {
-		words[i], docs[i] = d.word, d.doc
-	}
-	docs, starts = grouped(len(b.words), words, docs)
+	docs, starts := grouped(len(b.words), b.docsOfWords)
 	for _, id := range byName(len(b.words), func(i uint32) string { return b.words[i].name }) {
 		w.word([]byte(b.words[id].name), docs[starts[id]:starts[id+1]])
 	}

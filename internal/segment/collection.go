@@ -208,7 +208,7 @@ func (c *Collection) WordsWith(ctx context.Context, prefix string, f func(Word) 
 		current = s
 		w := s.words.walk()
 		w.seek([]byte(prefix))
-		m.walkers = append(m.walkers, w)
+		m.add(w)
 	}
 	for n := 0; ; n++ {
 		if n%mergedTerms == 0 && ctx.Err() != nil {

@@ -130,10 +130,7 @@ func (d *dictionary) first(block int) []byte {
 
 // head returns the first eight bytes of a term as a number. Terms with different
 // heads are in the order of these.
-func head(term []byte) uint64 {
-	if len(term) >= 8 {
-		return binary.BigEndian.Uint64(term)
-	}
+func head[T string | []byte](term T) uint64 {
 	var b [8]byte
 	copy(b[:], term)
 	return binary.BigEndian.Uint64(b[:])
@@ -197,10 +194,10 @@ func (w *walker) seek(key []byte) bool {
 // find returns the entry of a term. It compares terms without building them: a
 // term that shares more with the one before than key does is before key, too.
 func (d *dictionary) find(term string) (e entry, ok bool) {
-	block := sort.Search(d.blocks(), func(i int) bool { return string(d.first(i)) > term }) - 1
-	if block < 0 {
+	if d.n == 0 {
 		return e, false
 	}
+	block := d.blockOf([]byte(term))
 	index := d.index[block*indexEntry:]
 	b := d.data[le.Uint32(index):]
 	sets := int(le.Uint32(index[4:]))

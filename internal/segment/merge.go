@@ -114,6 +114,7 @@ func (m *merger) skipDeleted(segment, d int, deleted Bits) int {
 // A merged walks over dictionaries of several segments as one.
 type merged struct {
 	walkers []*walker
+	heads   []uint64 // of their terms; see head
 	name    []byte
 }
 
@@ -124,26 +125,36 @@ func (m *merger) walk(of func(s *Segment) *dictionary) *merged {
 		m.current = s
 		w := of(s).walk()
 		w.next()
-		walk.walkers = append(walk.walkers, w)
+		walk.add(w)
 	}
 	return walk
 }
 
+// add adds a walker, which is at its first term.
+func (m *merged) add(w *walker) {
+	m.walkers = append(m.walkers, w)
+	m.heads = append(m.heads, head(w.name))
+}
+
 // next finds the next term and calls f with each walker that is at it.
 func (m *merged) next(f func(segment int, w *walker)) bool {
-	found := false
-	for _, w := range m.walkers {
-		if w.ok && (!found || string(w.name) < string(m.name)) {
-			m.name, found = append(m.name[:0], w.name...), true
+	least := -1
+	for i, w := range m.walkers {
+		if w.ok && (least < 0 || m.heads[i] < m.heads[least] ||
+			m.heads[i] == m.heads[least] && string(w.name) < string(m.walkers[least].name)) {
+			least = i
 		}
 	}
-	if !found {
+	if least < 0 {
 		return false
 	}
+	m.name = append(m.name[:0], m.walkers[least].name...)
+	h := m.heads[least]
 	for i, w := range m.walkers {
-		if w.ok && string(w.name) == string(m.name) {
+		if w.ok && m.heads[i] == h && string(w.name) == string(m.name) {
 			f(i, w)
 			w.next()
+			m.heads[i] = head(w.name)
 		}
 	}
 	return true
@@ -163,11 +174,12 @@ func (m *merger) terms(ctx context.Context) error {
 	}
 	var l list
 	var c cursor
+	var of []int // segments that have the term
 	for n := 0; ; n++ {
 		if n%mergedTerms == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		var of []int
+		of = of[:0]
 		more := walk.next(func(i int, w *walker) {
 			m.current = m.segments[i]
 			m.read(i, w.entry, &c, parts[i])

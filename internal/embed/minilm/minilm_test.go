@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"math"
 	"os"
-	"strings"
 	"testing"
 
 	"knowhow/internal/embed"
@@ -106,19 +105,6 @@ func TestOptions(t *testing.T) {
 // words are a query of ten words.
 const words = "how do I change the password of my mail account"
 
-// BenchmarkQuery encodes a query of ten words.
-func BenchmarkQuery(b *testing.B) {
-	e := New(bert.Options{Threads: 1})
-	if _, err := e.Embed(b.Context(), []string{words}, embed.Query); err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		if _, err := e.Embed(b.Context(), []string{words}, embed.Query); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // BenchmarkLoad reads the model, as the first use of an embedder does.
 func BenchmarkLoad(b *testing.B) {
 	for b.Loop() {
@@ -126,17 +112,4 @@ func BenchmarkLoad(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-}
-
-// BenchmarkDocuments encodes documents of 128 tokens on one core.
-func BenchmarkDocuments(b *testing.B) {
-	const tokens = 128
-	e := New(bert.Options{Threads: 1, MaxTokens: tokens})
-	docs := []string{strings.Repeat(words+". ", 20), strings.Repeat("The quick brown fox jumps over the lazy dog. ", 20)}
-	for b.Loop() {
-		if _, err := e.Embed(b.Context(), docs, embed.Document); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(tokens*len(docs))*float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
 }
