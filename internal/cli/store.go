@@ -28,7 +28,7 @@ type storeFlags struct {
 // define declares the flags.
 func (o *storeFlags) define(f *flagSet) {
 	f.Func(flag{Name: "store", Value: "URL", Env: "KNOWHOW_STORE", secret: true,
-		Help: "keep documents in an OpenSearch cluster: opensearch+http://HOST:PORT/PREFIX or opensearch+https://HOST:PORT/PREFIX; without it they are in the data folder"}, func(s string) error {
+		Help: "store of the documents, if it is not the data folder: opensearch+http://HOST:PORT/PREFIX or opensearch+https://HOST:PORT/PREFIX"}, func(s string) error {
 		o.address = s
 		return checkStore(s)
 	})
