@@ -58,7 +58,7 @@ func storeCopyCommand(v *invocation, f *flagSet) func(context.Context) error {
 		to         *string
 		name, what string
 	}{{&from, "from", "the original"}, {&to, "to", "the copy"}} {
-		f.Func(flag{Name: d.name, Value: "URL", secret: true, Help: "store of " + d.what + ": file:PATH or opensearch+http[s]://HOST:PORT/PREFIX"}, func(s string) error {
+		f.Func(flag{Name: d.name, Value: "URL", secret: true, what: "store", Help: "store of " + d.what + ": file:PATH or opensearch+http[s]://HOST:PORT/PREFIX"}, func(s string) error {
 			*d.to = s
 			if path, ok := strings.CutPrefix(s, "file:"); ok && path != "" {
 				return nil
