@@ -275,3 +275,29 @@ func TestCopy(t *testing.T) {
 		}
 	}
 }
+
+// TestTwins checks that documents with the same text are one hit.
+func TestTwins(t *testing.T) {
+	s := open(t, address(t))
+	var changes []document.Change
+	for i, text := range []string{"walrus one", "walrus one", "walrus two", "walrus one", ""} {
+		changes = append(changes, document.Change{Put: &document.Document{ID: fmt.Sprint("id", i), Label: "l", Path: fmt.Sprintf("%d.txt", i), Title: "walrus", Text: text, Hash: "sha256:" + text}})
+	}
+	if err := s.Apply(t.Context(), changes); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"walrus", "what does the walrus say", ""} {
+		for _, num := range []int{10, 2} {
+			p, err := s.Search(t.Context(), search.Query{Text: text, Num: num, Distinct: true, Labels: []string{"l"}})
+			if err != nil || p.Total != 3 || len(p.Hits) != min(num, 3) {
+				t.Errorf("Search(%q) = %+v, %v, want 3 documents", text, p, err)
+				continue
+			}
+			for _, h := range p.Hits {
+				if n := len(h.Also); strings.HasSuffix(h.Digest.Text, "one") != (n == 2) {
+					t.Errorf("Search(%q): %s with the text %q is also %q", text, h.Path, h.Digest.Text, h.Also)
+				}
+			}
+		}
+	}
+}
