@@ -15,7 +15,7 @@ func TestComplete(t *testing.T) {
 	data, docs := indexFiles(t, map[string]string{"a.txt": "x"})
 	tests := []struct{ words, want string }{
 		{"sea", "search"},
-		{"s", "serve search sources status sync start"},
+		{"s", "serve search sources status store sync start"},
 		{"__", ""},
 		{"search --l", "--label --lang"},
 		{"search --label ", "docs"},

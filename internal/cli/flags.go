@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -24,9 +25,10 @@ type flag struct {
 	Help    string // what the flag does, without a final period
 
 	set    func(value string) error
-	many   bool // may be given more than once
-	secret bool // messages do not contain the value
-	given  bool // on the command line
+	many   bool   // may be given more than once
+	secret bool   // messages do not contain the value
+	what   string // what a secret is, in messages; "" means token
+	given  bool   // on the command line
 }
 
 // errHelp reports that the command line requests the help text.
@@ -221,7 +223,7 @@ func (f *flagSet) parseFlag(arg string, args []string) ([]string, error) {
 // origin of the value, and omit describes how to use no value.
 func (f *flagSet) badValue(d *flag, source, omit, value string, err error) error {
 	if d.secret {
-		return f.usagef("%s: %v; %s to use none", source, err, omit)
+		return f.usagef("%s: %v; %s to use no %s", source, err, omit, cmp.Or(d.what, "token"))
 	}
 	return f.usagef("%s: got %q, %v", source, value, err)
 }

@@ -27,8 +27,8 @@ type storeFlags struct {
 
 // define declares the flags.
 func (o *storeFlags) define(f *flagSet) {
-	f.Func(flag{Name: "store", Value: "URL", Env: "KNOWHOW_STORE", secret: true,
-		Help: "keep documents in an OpenSearch cluster: opensearch+http://HOST:PORT/PREFIX or opensearch+https://HOST:PORT/PREFIX; without it they are in the data folder"}, func(s string) error {
+	f.Func(flag{Name: "store", Value: "URL", Env: "KNOWHOW_STORE", secret: true, what: "store",
+		Help: "store of the documents, if it is not the data folder: opensearch+http://HOST:PORT/PREFIX or opensearch+https://HOST:PORT/PREFIX"}, func(s string) error {
 		o.address = s
 		return checkStore(s)
 	})
@@ -48,7 +48,7 @@ func checkStore(address string) error {
 // credentials declares the variables for the credentials.
 func (o *storeFlags) credentials(f *flagSet) {
 	f.String(&o.username, flag{Env: "OPENSEARCH_USERNAME", Help: "user of OpenSearch, unless the URL of the store names one"})
-	f.Func(flag{Env: "OPENSEARCH_PASSWORD", Help: "password of that user", secret: true}, func(s string) error { o.password = s; return nil })
+	f.Func(flag{Env: "OPENSEARCH_PASSWORD", Help: "password of that user", secret: true, what: "password"}, func(s string) error { o.password = s; return nil })
 	f.String(&o.ca, flag{Env: "OPENSEARCH_CA_FILE", Help: "file with certificates in PEM, in addition to those of the system, for OpenSearch"})
 }
 

@@ -22,7 +22,7 @@ const storeHelp = `Usage: {cmd} copy --from URL --to URL
 Copies documents between stores. See "{cmd} copy --help".
 
 Examples:
-  {cmd} copy --from file:$HOME/.local/share/knowhow --to opensearch+https://search.example.com:9200/knowhow
+  {cmd} copy --from file:/var/lib/knowhow --to opensearch+https://search:9200/kb
 `
 
 // storeCommand is the command that store copy is below.
@@ -46,8 +46,8 @@ documents were changed meanwhile. Then run the command again.
 {flags}
 
 Examples:
-  {cmd} --from file:$HOME/.local/share/knowhow --to opensearch+https://search.example.com:9200/knowhow
-  {cmd} --from opensearch+http://127.0.0.1:9200/knowhow --to file:/backups/knowhow
+  {cmd} --from file:/var/lib/knowhow --to opensearch+https://search:9200/kb
+  {cmd} --from opensearch+http://127.0.0.1:9200/kb --to file:/backups/kb
 `
 
 // storeCopyCommand copies documents between stores.
@@ -58,7 +58,7 @@ func storeCopyCommand(v *invocation, f *flagSet) func(context.Context) error {
 		to         *string
 		name, what string
 	}{{&from, "from", "the original"}, {&to, "to", "the copy"}} {
-		f.Func(flag{Name: d.name, Value: "URL", secret: true, Help: "store of " + d.what + ": file:PATH or opensearch+http[s]://HOST:PORT/PREFIX"}, func(s string) error {
+		f.Func(flag{Name: d.name, Value: "URL", secret: true, what: "store", Help: "store of " + d.what + ": file:PATH or opensearch+http[s]://HOST:PORT/PREFIX"}, func(s string) error {
 			*d.to = s
 			if path, ok := strings.CutPrefix(s, "file:"); ok && path != "" {
 				return nil

@@ -237,7 +237,9 @@ func (b *Local) do(ctx context.Context, job *index.Job) error {
 	case err == nil:
 	case errors.Is(err, index.ErrLost):
 		return nil // another process works on it
-	case ctx.Err() != nil || errkind.Retryable(err) || errors.Is(err, errkind.Denied): // the operator can correct it
+	case ctx.Err() != nil || errkind.Retryable(err) || errors.Is(err, errkind.Denied) || errkind.ReasonOf(err) != "":
+		// What is wrong with the store is not wrong with the job: it waits until
+		// the operator corrects that.
 		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 		defer cancel()
 		return errors.Join(err, b.o.Index.ReleaseJob(release, job.ID, b.owner))

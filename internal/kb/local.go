@@ -550,6 +550,9 @@ func (b *Local) Status(ctx context.Context) (*Status, error) {
 		return nil, err
 	}
 	model := map[string]any{"name": "none"}
+	if v.Reason != "" {
+		model["reason"] = v.Reason
+	}
 	if v.Model != "" {
 		model = map[string]any{"name": v.Model, "dimensions": v.Dimensions, "passages": v.Chunks, "embedded": v.Embedded}
 	}

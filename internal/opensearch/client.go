@@ -92,7 +92,7 @@ func (c *client) once(ctx context.Context, method, path string, params url.Value
 	}
 	req, err := http.NewRequestWithContext(limited, method, target, bytes.NewReader(data))
 	if err != nil {
-		return &errkind.Remote{Kind: errkind.Invalid, Endpoint: path, Status: http.StatusBadGateway, Message: "the address of OpenSearch cannot be used: check it", Reason: AddressReason}
+		return unusable(AddressReason, errkind.Invalid, "the address of OpenSearch cannot be used: check it")
 	}
 	if c.username != "" || c.password != "" {
 		req.SetBasicAuth(c.username, c.password)
@@ -140,14 +140,19 @@ func (c *client) unreached(ctx, limited context.Context, path string, err error)
 		remote.Kind, remote.Status, remote.Reason = errkind.Timeout, http.StatusGatewayTimeout, ""
 		remote.Message = fmt.Sprintf("OpenSearch did not answer within %v: try again later", c.timeout)
 	case wrongHost:
-		remote.Kind, remote.Message = errkind.Denied, "the certificate of OpenSearch is for another host: use the name in the certificate in the address"
+		return unusable(AddressReason, errkind.Denied, "the certificate of OpenSearch is for another host: use the name in the certificate in the address")
 	case unverified:
-		remote.Kind, remote.Reason = errkind.Denied, CAReason
-		remote.Message = "the certificate of OpenSearch is not trusted: name a file with the certificate of its authority"
+		return unusable(CAReason, errkind.Denied, "the certificate of OpenSearch is not trusted: name a file with the certificate of its authority")
 	case plain || strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		remote.Kind, remote.Message = errkind.Denied, "OpenSearch answers without TLS at this address: use opensearch+http"
+		return unusable(AddressReason, errkind.Denied, "OpenSearch answers without TLS at this address: use opensearch+http")
 	}
 	return remote
+}
+
+// unusable returns an error that the operator must change something for, so that
+// another attempt is of no use.
+func unusable(reason errkind.Reason, kind error, message string) error {
+	return &errkind.Restriction{Reason: reason, Err: fmt.Errorf("%s: %w", message, kind)}
 }
 
 func notOpenSearch(path string) error {
@@ -215,7 +220,7 @@ func (f failure) error(path string, status int) error {
 	case status == http.StatusRequestEntityTooLarge:
 		remote.Kind, remote.Status, remote.Message = errkind.TooLarge, status, "the document is too large for OpenSearch: split it, or increase http.max_content_length there"
 	default:
-		remote.Kind, remote.Status = errkind.Unsupported, http.StatusBadGateway
+		remote.Kind, remote.Status = errkind.Unsupported, http.StatusNotImplemented
 		remote.Message = "OpenSearch does not understand the request: use OpenSearch 2.19 or later; it says: " + short(reason)
 	}
 	return remote

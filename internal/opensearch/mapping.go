@@ -82,7 +82,7 @@ func (s *Store) checkServer(ctx context.Context) error {
 		return notOpenSearch("/")
 	}
 	bad := func(what string) error {
-		return &errkind.Remote{Kind: errkind.Unsupported, Endpoint: "/", Status: http.StatusBadGateway, Reason: AddressReason, Message: what}
+		return unusable(AddressReason, errkind.Unsupported, what)
 	}
 	if info.Version.Distribution != "opensearch" {
 		return bad("the server is not OpenSearch, but perhaps Elasticsearch: use OpenSearch 2.19 or later")
@@ -220,11 +220,11 @@ func (s *Store) checkIndexes(ctx context.Context) (missing []newIndex, fields ma
 			m := f.Mappings.Meta.Knowhow
 			switch {
 			case m == nil || len(found) > 1 || n.alias != "" && index == n.alias:
-				return nil, nil, s.unusable("OpenSearch has an index with the name %s that knowhow has not created: choose another PREFIX", name)
+				return nil, nil, unusable(AddressReason, errkind.Conflict, "OpenSearch has an index with the name "+name+" that knowhow has not created: choose another PREFIX")
 			case m.Version > mappingVersion || m.Analysis > analysis.Version:
-				return nil, nil, s.unusable("the index %s was written by a newer version of knowhow: update this program", name)
+				return nil, nil, unusable(AddressReason, errkind.Conflict, "the index "+name+" was written by a newer version of knowhow: update this program")
 			case m.Version < mappingVersion || m.Analysis < analysis.Version:
-				return nil, nil, s.unusable("the index %s was written by an older version of knowhow: copy its documents with that version to a new PREFIX", name)
+				return nil, nil, unusable(AddressReason, errkind.Conflict, "the index "+name+" was written by an older version of knowhow: copy its documents with that version to a new PREFIX")
 			}
 			for p := range f.Mappings.Properties {
 				fields[p] = fields[p] || strings.HasPrefix(p, vectorField)
@@ -232,8 +232,4 @@ func (s *Store) checkIndexes(ctx context.Context) (missing []newIndex, fields ma
 		}
 	}
 	return missing, fields, nil
-}
-
-func (s *Store) unusable(format string, name string) error {
-	return &errkind.Remote{Kind: errkind.Conflict, Endpoint: "/" + name, Status: http.StatusBadGateway, Reason: AddressReason, Message: fmt.Sprintf(format, name)}
 }

@@ -3,6 +3,8 @@ package opensearch_test
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/embed"
+	"knowhow/internal/errkind"
 	"knowhow/internal/index"
 	"knowhow/internal/kb"
 	"knowhow/internal/kb/kbtest"
@@ -136,3 +139,44 @@ func openBase(t *testing.T, dir string, s *opensearch.Store) (*kb.Local, *index.
 	})
 	return b, x
 }
+
+// TestWithoutVectors checks a server without the k-NN plugin: documents are found
+// by words, and searches by meaning say what is missing.
+func TestWithoutVectors(t *testing.T) {
+	e := constant{}
+	s := openWith(t, address(t), e)
+	if s.HasVectors() {
+		t.Skip("needs an OpenSearch server without the k-NN plugin: run .ci/real-opensearch -no-knn")
+	}
+	b, _ := openBase(t, t.TempDir(), s)
+	kbtest.Note(t, b, "The walrus sleeps.")
+	if r := kbtest.Find(t, b, kb.SearchQuery{Query: "where does the walrus sleep"}); r.Total != 1 {
+		t.Errorf("%d documents are found by words, want 1", r.Total)
+	}
+	_, err := b.Search(t.Context(), kb.SearchQuery{Query: "walrus", VectorOnly: true, Top: 1})
+	if !errors.Is(err, errkind.Unsupported) || !strings.Contains(err.Error(), "k-NN plugin") {
+		t.Errorf("Search() by meaning = %v, want an error about the k-NN plugin", err)
+	}
+	if _, err := s.EmbedNext(t.Context(), e, nil, 1); !errors.Is(err, errkind.Unsupported) {
+		t.Errorf("EmbedNext() = %v, want an error of kind Unsupported", err)
+	}
+	status, err := b.Status(t.Context())
+	if err != nil || status.Model["name"] != "none" || !strings.Contains(fmt.Sprint(status.Model["reason"]), "k-NN plugin") {
+		t.Errorf("Status() = %+v, %v, want no model because of the k-NN plugin", status, err)
+	}
+}
+
+// constant is an embedder for which all texts mean the same.
+type constant struct{}
+
+func (constant) Embed(ctx context.Context, texts []string, _ embed.Kind) ([][]float32, error) {
+	out := make([][]float32, len(texts))
+	for i := range out {
+		out[i] = []float32{1, 0}
+	}
+	return out, nil
+}
+
+func (constant) ID() string     { return "constant" }
+func (constant) Dimension() int { return 2 }
+func (constant) MaxTokens() int { return 0 }

@@ -207,12 +207,11 @@ type result struct {
 
 type rawHit struct {
 	version
-	ID        string                     `json:"_id"`
-	Score     *float64                   `json:"_score"`
-	Source    json.RawMessage            `json:"_source"`
-	Matched   []string                   `json:"matched_queries"`
-	Sort      []json.RawMessage          `json:"sort"`
-	InnerHits map[string]json.RawMessage `json:"inner_hits"`
+	ID      string            `json:"_id"`
+	Score   *float64          `json:"_score"`
+	Source  json.RawMessage   `json:"_source"`
+	Matched []string          `json:"matched_queries"`
+	Sort    []json.RawMessage `json:"sort"`
 }
 
 func (h rawHit) score() float64 {

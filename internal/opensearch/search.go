@@ -46,6 +46,7 @@ type matching struct {
 	each     []object // documents with each of words
 	filter   []object // conditions that the query cannot widen
 	labels   []string
+	twins    map[string]bool // values of field twin that several of the documents have
 }
 
 // match translates a query. With some, some words of a plain query are enough,
@@ -168,6 +169,11 @@ func (s *Store) Search(ctx context.Context, q search.Query) (*search.Page, error
 		return nil, fmt.Errorf("searching: %w", err)
 	}
 	list = list[min(q.Start, len(list)):min(q.Start+q.Num, len(list))]
+	if q.Distinct {
+		if err := s.addAlso(ctx, m, list); err != nil {
+			return nil, fmt.Errorf("searching: %w", err)
+		}
+	}
 	if page.Hits, err = s.hits(ctx, m, list, q); err != nil {
 		return nil, fmt.Errorf("searching: %w", err)
 	}
@@ -216,6 +222,16 @@ func (s *Store) find(ctx context.Context, m *matching, d *dense, q search.Query)
 		return nil, nil, err
 	}
 	page := &search.Page{Total: r.Hits.Total.Value - r.repeated("twins")}
+	if q.Distinct {
+		buckets, err := r.buckets("twins")
+		if err != nil {
+			return nil, nil, err
+		}
+		m.twins = map[string]bool{}
+		for _, b := range buckets {
+			m.twins[b.text()] = true
+		}
+	}
 	if m.complete != nil {
 		page.Staged, page.AllWords = true, r.inside("complete")
 	}
@@ -240,8 +256,7 @@ func (m *matching) documents(distinct bool) object {
 		body["query"].(object)["bool"].(object)["should"] = []object{{"constant_score": object{"filter": m.complete, "boost": 0, "_name": "complete"}}}
 	}
 	if distinct {
-		body["collapse"] = object{"field": "twin", "inner_hits": object{"name": "also", "size": maxAlso + 1, "_source": []string{"path"},
-			"sort": []object{{"path": "asc"}, {"number": "asc"}}}}
+		body["collapse"] = object{"field": "twin"}
 	}
 	return body
 }
@@ -331,23 +346,39 @@ func (r *result) ranked() ([]ranked, error) {
 		}
 		out[i].chunk, out[i].score = -1, h.score()
 		out[i].all = slices.Contains(h.Matched, "complete")
-		if raw := h.InnerHits["also"]; raw != nil {
-			var inner result
-			if json.Unmarshal(raw, &inner) != nil {
-				return nil, notOpenSearch("/_search")
-			}
-			rows, err := inner.rows()
-			if err != nil {
-				return nil, err
-			}
-			for j, o := range rows {
-				if inner.Hits.Hits[j].ID != h.ID && len(out[i].also) < maxAlso {
-					out[i].also = append(out[i].also, o.Path)
-				}
+	}
+	return out, nil
+}
+
+// addAlso adds the paths of the other documents that match and have the text of a
+// hit.
+func (s *Store) addAlso(ctx context.Context, m *matching, list []ranked) error {
+	var twins []string
+	for _, r := range list {
+		if m.twins[r.row.Twin] {
+			twins = append(twins, r.row.Twin)
+		}
+	}
+	if len(twins) == 0 {
+		return nil
+	}
+	body := m.documents(false)
+	body["query"] = object{"bool": object{"filter": []object{body["query"].(object), oneOf("twin", twins)}}}
+	body["_source"], body["sort"] = []string{"doc_id", "path", "twin"}, []object{{"path": "asc"}, {"number": "asc"}}
+	body["size"] = pageSize
+	r, err := s.search(ctx, s.names.documents, body)
+	if err != nil {
+		return err
+	}
+	rows, err := r.rows()
+	for i, x := range list {
+		for _, o := range rows {
+			if o.Twin == x.row.Twin && o.ID != x.row.ID && len(list[i].also) < maxAlso {
+				list[i].also = append(list[i].also, o.Path)
 			}
 		}
 	}
-	return out, nil
+	return err
 }
 
 // A chunkHit is a chunk with its score.

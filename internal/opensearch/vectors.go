@@ -463,8 +463,11 @@ func (s *Store) Vectors(ctx context.Context, labels []string) (search.VectorStat
 		return search.VectorState{}, err
 	}
 	e := s.o.Embedder
-	if e == nil || !s.HasVectors() {
+	switch {
+	case e == nil:
 		return search.VectorState{}, nil
+	case !s.HasVectors():
+		return search.VectorState{Reason: errkind.Message(errNoVectors)}, nil
 	}
 	v := search.VectorState{Model: e.ID(), Dimensions: e.Dimension()}
 	var err error

@@ -318,6 +318,7 @@ type VectorState struct {
 	Dimensions int    // of its vectors; 0 if they are not known yet
 	Chunks     int    // of the documents; 0 without an embedder
 	Embedded   int    // chunks that have a vector
+	Reason     string // why there is no model although one was chosen; otherwise ""
 }
 
 // A StoredCopy is the original document as stored by the service during

@@ -1,0 +1,303 @@
+package opensearch_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"knowhow/internal/document"
+	"knowhow/internal/errkind"
+	"knowhow/internal/index"
+	"knowhow/internal/kb"
+	"knowhow/internal/kb/kbtest"
+	"knowhow/internal/opensearch"
+	"knowhow/internal/search"
+	"knowhow/internal/search/searchtest"
+	"knowhow/internal/storecopy"
+)
+
+// TestEngines checks that several engines with one store have one document for a
+// source path, one collection for each document, and no number twice.
+func TestEngines(t *testing.T) {
+	a := address(t)
+	var bases []*kb.Local
+	for range 4 {
+		b, _ := openBase(t, t.TempDir(), open(t, a))
+		bases = append(bases, b)
+	}
+	var group sync.WaitGroup
+	for n, b := range bases {
+		group.Go(func() {
+			for i := range 3 {
+				job, err := b.AddFile(t.Context(), kb.File{Filename: "shared.md", Tags: []string{fmt.Sprintf("collection:c%d", n)}}, strings.NewReader(fmt.Sprintf("# Version %d of engine %d", i, n)))
+				if err != nil {
+					t.Error(err)
+					continue
+				}
+				if j := kbtest.Await(t, b, job); j.Status != kb.Done {
+					t.Errorf("job = %+v", j)
+				}
+				kbtest.Note(t, b, fmt.Sprintf("A note of engine %d.", n))
+			}
+		})
+	}
+	group.Wait()
+	list, err := bases[0].Documents(t.Context(), kb.DocumentFilter{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbers, shared := map[int64]bool{}, int64(0)
+	for _, d := range list.Documents {
+		numbers[d.ID] = true
+		if d.SourcePath == "shared.md" {
+			shared = d.ID
+		}
+	}
+	if list.Total != 13 || len(numbers) != 13 {
+		t.Errorf("%d documents with %d numbers, want 12 notes and one file", list.Total, len(numbers))
+	}
+	for n, b := range bases {
+		group.Go(func() {
+			for i := range 5 {
+				if _, err := b.AddTags(t.Context(), shared, []string{fmt.Sprintf("collection:x%d-%d", n, i), fmt.Sprintf("tag%d-%d", n, i)}); err != nil && !errors.Is(err, errkind.Conflict) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	d, err := bases[0].Document(t.Context(), shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	collections := slices.DeleteFunc(slices.Clone(d.Tags), func(tag string) bool { return !strings.HasPrefix(tag, "collection:") })
+	if len(collections) != 1 {
+		t.Errorf("the document has the collections %q, want one", collections)
+	}
+	if r := kbtest.Find(t, bases[1], kb.SearchQuery{Query: "version", Tags: collections}); r.Total != 1 {
+		t.Errorf("%d documents are found in %s, want 1", r.Total, collections)
+	}
+}
+
+// outage is a proxy before the server that can fail.
+type outage struct {
+	proxy *httputil.ReverseProxy
+	down  atomic.Bool
+}
+
+func (o *outage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if o.down.Load() {
+		panic(http.ErrAbortHandler)
+	}
+	o.proxy.ServeHTTP(w, r)
+}
+
+// TestOutage checks that a job that was accepted while the cluster is down is
+// done when it is back, and that searches meanwhile fail with an error that can
+// be retried.
+func TestOutage(t *testing.T) {
+	a := address(t)
+	u, err := url.Parse(strings.TrimPrefix(a, "opensearch+"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	prefix := u.Path
+	u.Path = ""
+	o := &outage{proxy: httputil.NewSingleHostReverseProxy(u)}
+	server := httptest.NewServer(o)
+	defer server.Close()
+	o.down.Store(true)
+	s, err := opensearch.New(opensearch.Options{Address: "opensearch+" + server.URL + prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _ := openBase(t, t.TempDir(), s)
+	job, err := b.AddNote(t.Context(), kb.Note{Text: "Written during the outage.", Tags: []string{"collection:memory"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Search(t.Context(), kb.SearchQuery{Query: "outage", Top: 1}); !errkind.Retryable(err) {
+		t.Errorf("Search() = %v, want an error that can be retried", err)
+	}
+	j, err := b.Job(t.Context(), job)
+	if err != nil || j.Ended() {
+		t.Errorf("Job() = %+v, %v during the outage", j, err)
+	}
+	o.down.Store(false)
+	kbtest.Stored(t, b, job)
+	if r := kbtest.Find(t, b, kb.SearchQuery{Query: "outage"}); r.Total != 1 {
+		t.Errorf("%d documents are found after the outage, want 1", r.Total)
+	}
+}
+
+// TestVersions checks that a late write does not overwrite a newer one, and that
+// an interrupted one leaves nothing that is found.
+func TestVersions(t *testing.T) {
+	a := address(t)
+	first, second := open(t, a), open(t, a)
+	put := func(s *opensearch.Store, text string) error {
+		return s.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: "x", Label: "l", Path: "p", Title: "title", Text: text, Chunks: []document.Chunk{{Length: len(text)}}}}})
+	}
+	if err := put(first, "walrus"); err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	var failed atomic.Int32
+	for i := range 8 {
+		group.Go(func() {
+			s := first
+			if i%2 == 0 {
+				s = second
+			}
+			if err := put(s, fmt.Sprintf("penguin number%d", i)); errors.Is(err, errkind.Conflict) {
+				failed.Add(1)
+			} else if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	r, chunks, err := first.Chunks(t.Context(), 1)
+	if err != nil || len(chunks) != 1 || !strings.HasPrefix(chunks[0], "penguin") {
+		t.Fatalf("Chunks() = %+v, %q, %v", r, chunks, err)
+	}
+	p, err := second.Search(t.Context(), search.Query{Text: "walrus OR penguin", Num: 10})
+	if err != nil || p.Total != 1 || p.Hits[0].Digest.Text != chunks[0] {
+		t.Errorf("Search() = %+v, %v, want the document with %q", p, err, chunks[0])
+	}
+	if s, err := first.Stats(t.Context()); err != nil || s.Chunks != 1 {
+		t.Errorf("Stats() = %+v, %v, want one chunk", s, err)
+	}
+}
+
+// TestIsolation checks that no generated query finds a document of another label.
+func TestIsolation(t *testing.T) {
+	s := open(t, address(t))
+	var changes []document.Change
+	for _, d := range searchtest.Corpus() {
+		changes = append(changes, document.Change{Put: &d})
+	}
+	if err := s.Apply(t.Context(), changes); err != nil {
+		t.Fatal(err)
+	}
+	parts := []string{"budget", "zeppelin", "OR", "AND", "NOT", "(", ")", "*", "label:hr", "label:*", "*:*", `"`, "-", "+", "||", "&&", "!", "infra*", "?alrus", "walrs~", "^2",
+		"timestamp:[* TO *]", "url:*", "_id:*", "_exists_:label", `\`, "label:(hr OR docs)", "-label:finance", "inurl:hr", "site:hr.example.com", "検索", "doc_id:*"}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		var words []string
+		for range 1 + random.IntN(6) {
+			words = append(words, parts[random.IntN(len(parts))])
+		}
+		text := strings.Join(words, " ")
+		p, err := s.Search(t.Context(), search.Query{Text: text, Labels: []string{"finance"}, Num: 50, Distinct: random.IntN(2) == 0, Passages: 1000})
+		if err != nil {
+			if !errors.Is(err, errkind.Invalid) {
+				t.Errorf("Search(%q) = %v, want a page or an error of kind Invalid", text, err)
+			}
+			continue
+		}
+		for _, h := range p.Hits {
+			if !slices.Equal(h.Labels, []string{"finance"}) {
+				t.Errorf("Search(%q) in finance found %s of %v", text, h.Path, h.Labels)
+			}
+		}
+		chunks, err := s.SearchChunks(t.Context(), search.ChunkQuery{Text: text, Labels: []string{"finance"}, Top: 20})
+		if err != nil {
+			t.Errorf("SearchChunks(%q) = %v", text, err)
+			continue
+		}
+		for _, h := range chunks.Hits {
+			if h.Label != "finance" {
+				t.Errorf("SearchChunks(%q) in finance found %s of %s", text, h.Path, h.Label)
+			}
+		}
+	}
+}
+
+// TestCopy checks that documents are the same after they were copied to a
+// cluster and back.
+func TestCopy(t *testing.T) {
+	open2 := func() *index.Index {
+		x, err := index.Open(t.Context(), index.Options{Dir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { x.Close() })
+		return x
+	}
+	from, back := open2(), open2()
+	var changes []document.Change
+	for i, d := range searchtest.Corpus() {
+		d.FromSource = i%3 == 0
+		d.Sections = []document.Section{{Offset: 0, Heading: "A > B"}}
+		d.Pages = []document.Page{{Offset: 0, Label: "iv"}}
+		d.Stamp.ModTime = d.Stamp.ModTime.Add(123 * time.Nanosecond)
+		changes = append(changes, document.Change{Put: &d})
+	}
+	if err := from.Apply(t.Context(), changes); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, address(t))
+	for _, pair := range [][2]storecopy.Store{{from, s}, {s, back}} {
+		r, err := storecopy.Copy(t.Context(), storecopy.Options{From: pair[0], To: pair[1]})
+		if diff := cmp.Diff(&storecopy.Result{Copied: 40, Compared: 40}, r); err != nil || diff != "" {
+			t.Fatalf("Copy() = %v\n%s", err, diff)
+		}
+		r, err = storecopy.Copy(t.Context(), storecopy.Options{From: pair[0], To: pair[1]})
+		if diff := cmp.Diff(&storecopy.Result{Unchanged: 40, Compared: 40}, r); err != nil || diff != "" {
+			t.Fatalf("Copy() again = %v\n%s", err, diff)
+		}
+	}
+	for n := int64(1); n <= 40; n++ {
+		want, err := from.Document(t.Context(), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := back.RecordOf(t.Context(), want.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := back.Document(t.Context(), r.Number)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("document %s: %v (-original +copy)\n%s", want.Path, err, diff)
+		}
+	}
+}
+
+// TestTwins checks that documents with the same text are one hit.
+func TestTwins(t *testing.T) {
+	s := open(t, address(t))
+	var changes []document.Change
+	for i, text := range []string{"walrus one", "walrus one", "walrus two", "walrus one", ""} {
+		changes = append(changes, document.Change{Put: &document.Document{ID: fmt.Sprint("id", i), Label: "l", Path: fmt.Sprintf("%d.txt", i), Title: "walrus", Text: text, Hash: "sha256:" + text}})
+	}
+	if err := s.Apply(t.Context(), changes); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"walrus", "what does the walrus say", ""} {
+		for _, num := range []int{10, 2} {
+			p, err := s.Search(t.Context(), search.Query{Text: text, Num: num, Distinct: true, Labels: []string{"l"}})
+			if err != nil || p.Total != 3 || len(p.Hits) != min(num, 3) {
+				t.Errorf("Search(%q) = %+v, %v, want 3 documents", text, p, err)
+				continue
+			}
+			for _, h := range p.Hits {
+				if n := len(h.Also); strings.HasSuffix(h.Digest.Text, "one") != (n == 2) {
+					t.Errorf("Search(%q): %s with the text %q is also %q", text, h.Path, h.Digest.Text, h.Also)
+				}
+			}
+		}
+	}
+}

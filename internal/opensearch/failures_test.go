@@ -1,0 +1,299 @@
+package opensearch_test
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"knowhow/internal/document"
+	"knowhow/internal/errkind"
+	"knowhow/internal/opensearch"
+)
+
+// A reply is what a fake server answers to a request, by method and path.
+type reply func(w http.ResponseWriter, r *http.Request) (handled bool)
+
+// answers a server of a good version with the k-NN plugin, and with the indexes
+// of a store with the prefix "kb".
+func healthy(w http.ResponseWriter, r *http.Request) bool {
+	mappings := `{"mappings":{"_meta":{"knowhow":{"version":1,"analysis":3}},"properties":{}}}`
+	switch path := r.URL.Path; {
+	case path == "/":
+		fmt.Fprint(w, `{"version":{"distribution":"opensearch","number":"2.19.1"}}`)
+	case path == "/_cat/plugins":
+		fmt.Fprint(w, `[{"name":"a","component":"opensearch-knn"}]`)
+	case r.Method == http.MethodGet && (path == "/kb-documents" || path == "/kb-chunks"):
+		fmt.Fprintf(w, `{"%s-1":%s}`, path[1:], mappings)
+	case r.Method == http.MethodGet && path == "/kb-state":
+		fmt.Fprintf(w, `{"kb-state":%s}`, mappings)
+	default:
+		return false
+	}
+	return true
+}
+
+func failWith(status int, body string) reply {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		w.WriteHeader(status)
+		io.WriteString(w, body)
+		return true
+	}
+}
+
+// at restricts a reply to paths with a suffix.
+func at(suffix string, f reply) reply {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		return strings.HasSuffix(r.URL.Path, suffix) && f(w, r)
+	}
+}
+
+// fake returns the address of a store on a fake server, and the number of
+// requests that would have written something.
+func fake(t *testing.T, replies ...reply) (address string, writes *atomic.Int32) {
+	writes = &atomic.Int32{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "_search") && !strings.HasSuffix(r.URL.Path, "_mget") && r.Method != http.MethodGet {
+			writes.Add(1)
+		}
+		for _, f := range append(replies, healthy) {
+			if f(w, r) {
+				return
+			}
+		}
+		failWith(http.StatusBadRequest, `{"error":{"type":"unexpected","reason":"`+r.Method+r.URL.Path+`"}}`)(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return "opensearch+" + server.URL + "/kb", writes
+}
+
+const unread = `{"error":{"root_cause":[{"type":"cluster_block_exception","reason":"index [kb-documents-1] blocked by: [TOO_MANY_REQUESTS/12/disk usage exceeded flood-stage watermark, index has read-only-allow-delete block];"}],"type":"cluster_block_exception"},"status":429}`
+
+// TestOpenFailures checks the sentence for everything that prevents the use of a
+// store, and that nothing is written.
+func TestOpenFailures(t *testing.T) {
+	for name, test := range map[string]struct {
+		reply  reply
+		kind   error
+		status int
+		want   string
+	}{
+		"wrong credentials":  {failWith(401, `Unauthorized`), errkind.Unauthorized, 401, "refuses the credentials"},
+		"missing right":      {at("/", failWith(403, `{"error":{"type":"security_exception","reason":"no permissions"}}`)), errkind.Denied, 403, "may not do this"},
+		"a proxy with HTML":  {failWith(200, `<html><body>Sign in</body></html>`), errkind.Unavailable, 502, "not from OpenSearch"},
+		"a redirect":         {failWith(302, `<a href="/login">`), errkind.Unavailable, 502, "not from OpenSearch"},
+		"an error page":      {failWith(404, `<h1>Not found</h1>`), errkind.Unavailable, 502, "not from OpenSearch"},
+		"an older server":    {at("/", failWith(200, `{"version":{"distribution":"opensearch","number":"2.11.0"}}`)), errkind.Unsupported, 0, "OpenSearch 2.11, which is too old: use 2.19 or later"},
+		"Elasticsearch":      {at("/", failWith(200, `{"version":{"number":"8.15.0"}}`)), errkind.Unsupported, 0, "not OpenSearch"},
+		"another service":    {at("/", failWith(200, `{"name":"x"}`)), errkind.Unavailable, 502, "not from OpenSearch"},
+		"red":                {failWith(503, `{"error":{"type":"master_not_discovered_exception","reason":null},"status":503}`), errkind.Unavailable, 503, "cannot answer at the moment"},
+		"an index of others": {at("kb-chunks", failWith(200, `{"kb-chunks-1":{"mappings":{"properties":{}}}}`)), errkind.Conflict, 0, "kb-chunks that knowhow has not created: choose another PREFIX"},
+		"no alias":           {at("kb-chunks", failWith(200, `{"kb-chunks":{"mappings":{"_meta":{"knowhow":{"version":1,"analysis":3}}}}}`)), errkind.Conflict, 0, "kb-chunks that knowhow has not created"},
+		"a newer mapping":    {at("kb-documents", failWith(200, `{"kb-documents-2":{"mappings":{"_meta":{"knowhow":{"version":2,"analysis":3}}}}}`)), errkind.Conflict, 0, "newer version of knowhow: update this program"},
+		"an older mapping":   {at("kb-documents", failWith(200, `{"kb-documents-1":{"mappings":{"_meta":{"knowhow":{"version":1,"analysis":1}}}}}`)), errkind.Conflict, 0, "older version of knowhow"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address, writes := fake(t, test.reply)
+			address = strings.Replace(address, "http://", "http://user:secret@", 1)
+			s, err := opensearch.New(opensearch.Options{Address: address})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = s.Open(t.Context())
+			status := 0
+			if remote, ok := errors.AsType[*errkind.Remote](err); ok {
+				status = remote.Status
+			}
+			if !errors.Is(err, test.kind) || status != test.status || !strings.Contains(err.Error(), test.want) {
+				t.Fatalf("Open() = %v, want an error with status %d and %q", err, test.status, test.want)
+			}
+			if retry := test.status >= 500; errkind.Retryable(err) != retry {
+				t.Errorf("Open() = %v, retryable: %v, want %v", err, !retry, retry)
+			}
+			if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "127.0.0.1") {
+				t.Errorf("the error has the address or the password: %v", err)
+			}
+			if n := writes.Load(); n > 0 {
+				t.Errorf("%d requests would have written something", n)
+			}
+		})
+	}
+}
+
+// TestCertificate checks the sentences for servers whose certificate does not
+// verify, and that a given one is used.
+func TestCertificate(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { healthy(w, r) }))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	address := "opensearch+" + server.URL + "/kb"
+	s, err := opensearch.New(opensearch.Options{Address: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Open(t.Context()); !errors.Is(err, errkind.Denied) || errkind.ReasonOf(err) != opensearch.CAReason || errkind.Retryable(err) {
+		t.Errorf("Open() = %v, want an error about the certificate", err)
+	}
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	trusting, err := opensearch.New(opensearch.Options{Address: address, CA: ca})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := trusting.Open(t.Context()); err != nil {
+		t.Errorf("Open() with the certificate = %v", err)
+	}
+	plain, err := opensearch.New(opensearch.Options{Address: strings.Replace(address, "https", "http", 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := plain.Open(t.Context()); err == nil {
+		t.Error("Open() without TLS = nil, want an error")
+	}
+	if _, err := opensearch.New(opensearch.Options{Address: address, CA: []byte("no certificate")}); !errors.Is(err, errkind.Invalid) || errkind.ReasonOf(err) != opensearch.CAReason {
+		t.Errorf("New() = %v, want an error about the certificates", err)
+	}
+}
+
+// TestUnreachable checks that a server that is down is an error with status 502
+// that may be tried again.
+func TestUnreachable(t *testing.T) {
+	server := httptest.NewServer(nil)
+	server.Close()
+	s, err := opensearch.New(opensearch.Options{Address: "opensearch+" + server.URL + "/kb"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.CountTypes(t.Context(), nil)
+	if remote, ok := errors.AsType[*errkind.Remote](err); !ok || remote.Status != http.StatusBadGateway || !errkind.Retryable(err) {
+		t.Errorf("CountTypes() = %v, want a retryable error with status 502", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.CountTypes(ctx, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("CountTypes() with a cancelled context = %v", err)
+	}
+}
+
+// TestWriteFailures checks what happens to changes that the cluster refuses.
+func TestWriteFailures(t *testing.T) {
+	for name, test := range map[string]struct {
+		reply reply
+		kind  error
+		want  string
+		retry bool
+	}{
+		"a full disk":       {at("_bulk", failWith(429, unread)), errkind.Unavailable, "its disk is almost full", true},
+		"a full disk, each": {at("_bulk", items(t, 429, "cluster_block_exception", "disk usage exceeded flood-stage watermark")), errkind.Unavailable, "its disk is almost full", true},
+		"a blocked index":   {at("_bulk", failWith(403, `{"error":{"type":"cluster_block_exception","reason":"index read-only (api)"}}`)), errkind.Unavailable, "an index is blocked", true},
+		"a missing index":   {at("_bulk", items(t, 404, "index_not_found_exception", "no such index [kb-chunks] and [require_alias] request flag is [true]")), errkind.Unavailable, "an index of the store is missing", true},
+		"too large":         {at("_bulk", failWith(413, ``)), errkind.Unavailable, "not from OpenSearch", true},
+		"a lost primary":    {at("_bulk", items(t, 503, "unavailable_shards_exception", "primary shard is not active")), errkind.Unavailable, "cannot answer at the moment", true},
+		"a late write":      {at("_bulk", conflicting), errkind.Conflict, "another process has changed the document", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address, _ := fake(t, test.reply, at("_mget", failWith(200, `{"docs":[]}`)), at("/numbers", func(w http.ResponseWriter, r *http.Request) bool {
+				return r.Method == http.MethodPut && failWith(201, `{}`)(w, r) || failWith(404, `{"found":false}`)(w, r)
+			}))
+			s, err := opensearch.New(opensearch.Options{Address: address})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = s.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: "a", Label: "l", Path: "p", Title: "t", Text: "text"}}})
+			if !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.want) || errkind.Retryable(err) != test.retry {
+				t.Errorf("Apply() = %v (retryable: %v), want %q", err, errkind.Retryable(err), test.want)
+			}
+		})
+	}
+}
+
+// items answers a bulk request with the same failure of each operation.
+func items(t *testing.T, status int, kind, reason string) reply {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		var out []any
+		for line := range strings.Lines(string(body)) {
+			var action map[string]struct {
+				ID string `json:"_id"`
+			}
+			if json.Unmarshal([]byte(line), &action) == nil && len(action) == 1 {
+				for name, a := range action {
+					if a.ID != "" {
+						out = append(out, map[string]any{name: map[string]any{"status": status, "error": map[string]string{"type": kind, "reason": reason}}})
+					}
+				}
+			}
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"items": out})
+		return true
+	}
+}
+
+// conflicting answers bulk requests for chunks with success, and for documents
+// with a conflict.
+func conflicting(w http.ResponseWriter, r *http.Request) bool {
+	body, _ := io.ReadAll(r.Body)
+	if strings.Contains(string(body), `"kb-documents"`) {
+		fmt.Fprint(w, `{"items":[{"create":{"status":409,"error":{"type":"version_conflict_engine_exception","reason":"document already exists"}}}]}`)
+	} else {
+		fmt.Fprint(w, `{"items":[{"index":{"status":201}}]}`)
+	}
+	return true
+}
+
+// TestBackpressure checks that operations that the cluster is too busy for are
+// sent again, and the others are not.
+func TestBackpressure(t *testing.T) {
+	var sent [][]string // the IDs of each bulk request for chunks
+	busy := func(w http.ResponseWriter, r *http.Request) bool {
+		body, _ := io.ReadAll(r.Body)
+		var ids, out []string
+		for line := range strings.Lines(string(body)) {
+			var op struct {
+				Index struct {
+					ID string `json:"_id"`
+				}
+			}
+			if json.Unmarshal([]byte(line), &op) == nil && strings.Contains(op.Index.ID, "-") {
+				ids = append(ids, op.Index.ID[strings.LastIndex(op.Index.ID, "-")+1:])
+				status := `{"index":{"status":201}}`
+				if len(sent) == 0 && len(ids) == 2 {
+					status = `{"index":{"status":429,"error":{"type":"rejected_execution_exception","reason":"queue is full"}}}`
+				}
+				out = append(out, status)
+			}
+		}
+		if len(ids) == 0 {
+			out = []string{`{"create":{"status":201}}`}
+		} else {
+			sent = append(sent, ids)
+		}
+		fmt.Fprintf(w, `{"items":[%s]}`, strings.Join(out, ","))
+		return true
+	}
+	address, _ := fake(t, at("_bulk", busy), at("_mget", failWith(200, `{"docs":[]}`)), at("/numbers", func(w http.ResponseWriter, r *http.Request) bool {
+		return r.Method == http.MethodPut && failWith(201, `{}`)(w, r) || failWith(404, `{"found":false}`)(w, r)
+	}))
+	s, err := opensearch.New(opensearch.Options{Address: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &document.Document{ID: "a", Label: "l", Path: "p", Title: "t", Text: "one two three", Chunks: []document.Chunk{{Offset: 0, Length: 4}, {Offset: 4, Length: 4}, {Offset: 8, Length: 5}}}
+	if err := s.Apply(t.Context(), []document.Change{{Put: d}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(sent); got != "[[0 1 2] [1]]" {
+		t.Errorf("chunks were sent as %s, want [[0 1 2] [1]]", got)
+	}
+}
