@@ -47,29 +47,30 @@ var deps = map[string]string{
 	"embed/bert":        "embed embed/kernel embed/safetensors embed/tokenizer",
 	"embed/minilm":      "embed embed/bert",
 	"embed/minilm/make": "embed/bert",
-	"embed/remote":      "embed",
+	"embed/remote":      "embed httpclient",
 	"embed/static":      "embed embed/safetensors embed/tokenizer",
 	"embed/open":        "embed embed/bert embed/minilm embed/remote embed/static",
 
-	"fetch": "",
+	"fetch": "httpclient",
 	"job":   "",
 
 	// The Fess client, the guarded listener of the servers, and MCP.
-	"fess":       "search query",
+	"httpclient": "",
+	"fess":       "search query httpclient",
 	"httpguard":  "spell",
 	"fessserver": "httpguard search query sanitize",
 	"mcpserver":  "httpguard schema compact spell sanitize",
 
 	// MCP client.
 	"mcpsettings":      "spell",
-	"mcpclient":        "mcpsettings compact spell mcpclient/child mcpclient/redact sanitize",
+	"mcpclient":        "mcpsettings compact spell mcpclient/child mcpclient/redact sanitize httpclient",
 	"mcpclient/child":  "",
 	"mcpclient/redact": "sanitize",
 
 	// Agent Skills from MCP servers.
 	"skill":       "mcpclient spell sanitize",
 	"skill/store": "skill mcpclient sanitize",
-	"invoke":      "httpguard mcpclient compact spell sanitize",
+	"invoke":      "httpguard httpclient mcpclient compact spell sanitize",
 
 	// The systems. None imports another, or a backend it need not know:
 	// fessmcp sees search, never fess or index.
@@ -91,8 +92,11 @@ var deps = map[string]string{
 	"kb":       "document index ingest query sanitize search",
 	"kbserver": "httpguard kb",
 
+	// The web page of a server.
+	"console": "httpguard",
+
 	// The client of the engine API, and the MCP tools over any base.
-	"kbclient": "kb compact sanitize",
+	"kbclient": "kb compact httpclient sanitize",
 	"kbmcp":    "kb mcpserver httpguard sanitize",
 
 	// The command line may import everything.
@@ -113,7 +117,7 @@ var restricted = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
 	"modernc.org/sqlite":                     "index",
 	"database/sql":                           "index",
-	"net/http":                               "httpguard mcpserver fess fessserver kbserver fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp opensearch",
+	"net/http":                               "httpclient httpguard mcpserver fess fessserver kbserver console fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp opensearch",
 	"testing":                                "search/searchtest kb/kbtest fess/fesstest mcpserver/mcptest terminal/terminaltest",
 	"flag":                                   "", // cli/flags.go declares the flags
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",

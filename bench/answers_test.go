@@ -16,6 +16,11 @@ import (
 //go:embed testdata/questions.jsonl
 var questionLines []byte
 
+// moreLines are more questions, on other pages.
+//
+//go:embed testdata/questions-more.jsonl
+var moreLines []byte
+
 // A question is about Debian's documentation.
 type question struct {
 	Question string
@@ -28,7 +33,7 @@ type question struct {
 func questions(t testing.TB) []question {
 	t.Helper()
 	var list []question
-	lines := bufio.NewScanner(bytes.NewReader(questionLines))
+	lines := bufio.NewScanner(bytes.NewReader(slices.Concat(questionLines, moreLines)))
 	for lines.Scan() {
 		var q question
 		if err := json.Unmarshal(lines.Bytes(), &q); err != nil {

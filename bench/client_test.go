@@ -32,7 +32,13 @@ type process struct {
 // start starts the program with a home folder of its own.
 func start(b *testing.B, args ...string) *process {
 	b.Helper()
-	cmd := exec.CommandContext(waitContext(b), program(b), args...)
+	return startProgram(b, program(b), args...)
+}
+
+// startProgram is like start for another program.
+func startProgram(b *testing.B, program string, args ...string) *process {
+	b.Helper()
+	cmd := exec.CommandContext(waitContext(b), program, args...)
 	home := b.TempDir()
 	// Results must not depend on how many vectors are there.
 	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "KNOWHOW_EMBEDDER=" + cmp.Or(os.Getenv("KNOWHOW_EMBEDDER"), "none")}

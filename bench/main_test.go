@@ -8,6 +8,8 @@
 //	BENCH_DIR    folder for corpora and indexes, kept between runs; by default
 //	             knowhow-bench in the user's cache folder
 //	DEBIAN_DOCS  folder that bench/debian-docs filled
+//	MIXED_DOCS   folder that bench/mixed filled
+//	OLD_BIN      another version of the program, for bench/mixed
 //	CRANFIELD    folder of the Cranfield collection
 //	FAISS_PYTHON a Python with faiss-cpu; bench/faiss installs one
 //	DATASETS_PYTHON a Python with the packages that bench/datasets installs

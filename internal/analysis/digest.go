@@ -338,7 +338,8 @@ func windowEnd(text string, from, size int) int {
 			}
 			return border
 		}
-		if i > from && !space && isBorder(text, i) {
+		ascii := i > from && r < utf8.RuneSelf && text[i-1] < utf8.RuneSelf // not white space
+		if i > from && !space && !ascii && isBorder(text, i) {
 			border = i
 		}
 		space = false
@@ -367,6 +368,7 @@ func foldedRunes(s string) int {
 // render returns text[from:to] with white space folded, and the matches in it.
 func render(text string, from, to int, ms []match) (string, []Span) {
 	var b strings.Builder
+	b.Grow(to - from + 2*len("…"))
 	if from > blankPrefix(text) {
 		b.WriteString("…")
 	}

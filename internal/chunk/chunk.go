@@ -80,7 +80,8 @@ type Section struct {
 }
 
 // Sections returns the sections of a text, in order. Headings outside the text
-// and headings without text are ignored.
+// are ignored. One without text ends the sections from its level on: there, the
+// section above them goes on.
 func Sections(text string, headings []Heading) []Section {
 	var sections []Section
 	var p path

@@ -304,7 +304,8 @@ func ask() {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
+		name, value, _ := strings.Cut(h, ":")
+		value = strings.TrimSpace(value)
 		if name == "Host" {
 			req.Host = value
 		}

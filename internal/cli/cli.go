@@ -11,7 +11,9 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"strings"
 
@@ -64,22 +66,35 @@ type SignalError struct{ Signal os.Signal }
 func (e SignalError) Error() string { return "received signal: " + e.Signal.String() }
 
 // memoryLimit is the memory, in bytes, above which the garbage collector runs
-// more often. It is not a hard limit.
+// more often. It is not a hard limit; see limitMemory.
 const memoryLimit = 96 << 20
+
+// limitMemory sets the limit of the garbage collector: memoryLimit, or a quarter
+// and 16 MiB more than what is in use. With a limit below what is in use, the
+// collector would never stop. It is called again after each collection.
+func limitMemory() {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	used := int64(live[0].Value.Uint64())
+	debug.SetMemoryLimit(max(memoryLimit, used+used/4+16<<20))
+	collected := new(*byte) // until the next collection
+	runtime.AddCleanup(collected, func(struct{}) { limitMemory() }, struct{}{})
+}
 
 // Prepare prepares the process for Main and returns the standard output for it.
 // Afterwards os.Stdout is the standard error, so that a stray print cannot
 // appear between the messages of a protocol. Unless GOGC is set, the garbage
 // collector runs less often than by default, because the servers produce much
 // short-lived garbage over a small heap. Unless GOMEMLIMIT is set, it runs more
-// often over a large heap, so that documents that take much memory to read do
-// not leave garbage of several times their size.
+// often over a large heap, so that documents that take much memory to read, and
+// datasets, which stay in memory, do not leave garbage of several times their
+// size.
 func Prepare() (stdout *os.File) {
 	if _, ok := os.LookupEnv("GOGC"); !ok {
 		debug.SetGCPercent(400)
 	}
 	if _, ok := os.LookupEnv("GOMEMLIMIT"); !ok {
-		debug.SetMemoryLimit(memoryLimit)
+		limitMemory()
 	}
 	stdout = os.Stdout
 	os.Stdout = os.Stderr

@@ -3,14 +3,17 @@ package cli
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -167,6 +170,39 @@ func TestPrepare(t *testing.T) {
 		if string(stdout) != want || !strings.Contains(stderr.String(), "stray") {
 			t.Errorf("GOGC=%q: stdout %q, stderr %q, want stdout %q and the stray print on stderr", gogc, stdout, &stderr, want)
 		}
+	}
+}
+
+// TestMemoryLimit counts the garbage collections of a process that uses more
+// memory than the limit, while it leaves 200 MiB of garbage.
+func TestMemoryLimit(t *testing.T) {
+	if os.Getenv("TEST_MEMORY_LIMIT") != "" {
+		stdout := Prepare()
+		used := make([]byte, 2*memoryLimit)
+		runtime.GC()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range 3200 {
+			sha256.Sum256(bytes.Repeat([]byte("x"), 64<<10))
+		}
+		runtime.ReadMemStats(&after)
+		runtime.KeepAlive(used)
+		fmt.Fprint(stdout, after.NumGC-before.NumGC)
+		os.Exit(0)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, "-test.run", "^TestMemoryLimit$")
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "GOGC=") || strings.HasPrefix(s, "GOMEMLIMIT=") })
+	cmd.Env = append(cmd.Env, "TEST_MEMORY_LIMIT=1")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := strconv.Atoi(string(out)); err != nil || n > 20 {
+		t.Errorf("%s collections, %v, want at most 20", out, err)
 	}
 }
 

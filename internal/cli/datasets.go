@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -158,7 +156,6 @@ func (v *invocation) serveDatasets(ctx context.Context, o *datasetsFlags) (err e
 	if err != nil {
 		return err
 	}
-	v.useMemory()
 	names := datasetmcp.Names(o.names)
 	server := mcpserver.New(mcpserver.Options{
 		Name: "knowhow-datasets", Title: "knowhow datasets", Version: version(),
@@ -191,20 +188,9 @@ func (v *invocation) serveDatasets(ctx context.Context, o *datasetsFlags) (err e
 	})
 }
 
-// useMemory lets the garbage collector run less often than Prepare does over a
-// large heap: datasets stay in memory, and collecting above a limit that they
-// exceed would take most of the time.
-func (v *invocation) useMemory() {
-	if v.get("GOGC") == "" && v.get("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(math.MaxInt64)
-		debug.SetGCPercent(100)
-	}
-}
-
 // openDatasets reads the datasets of a folder. Without a model they are searched
 // by words.
 func (v *invocation) openDatasets(ctx context.Context, dir string, model *modelFlags) (r *dataset.Registry, err error) {
-	v.useMemory()
 	o := dataset.Options{Dir: dir, Explain: explainModel}
 	if model != nil {
 		if o.Embedders, err = model.embedders(v); err != nil {

@@ -116,7 +116,6 @@ func createCommand(v *invocation, f *flagSet) func(context.Context) error {
 func (v *invocation) createDataset(ctx context.Context, o *createFlags) error {
 	lines := terminal.NewLines(v.stderr, nil)
 	v.stderr = lines // all output must clear the progress bar first
-	v.useMemory()
 	start := time.Now()
 	embedder, model, err := o.model.open()
 	if err != nil {

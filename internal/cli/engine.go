@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/httpguard"
@@ -174,7 +173,9 @@ func (v *invocation) withIndex(ctx context.Context, data string, f func(*index.I
 	if err != nil {
 		return err
 	}
-	if !fileExists(filepath.Join(dir, index.FileName)) {
+	if found, err := hasIndex(dir); err != nil {
+		return err
+	} else if !found {
 		return &hintError{fmt.Errorf("%s has no knowledge base", dir), "Name its data folder with --data or KB_DATA_DIR."}
 	}
 	x, err := index.Open(ctx, index.Options{Dir: dir, Log: slog.New(terminal.NewHandler(terminal.NewLines(v.stderr, nil), slog.LevelWarn))})

@@ -297,7 +297,7 @@ func noteListCommand(v *invocation, f *flagSet) func(context.Context) error {
 			case asJSON:
 				return v.printJSON(kbmcp.DocumentList(found, 0))
 			case len(found.Documents) == 0:
-				_, err := fmt.Fprintln(v.stderr, "There are no documents.")
+				_, err := fmt.Fprintf(v.stderr, "There are no documents. Add a note with: %s note add TEXT\n", v.Program)
 				return err
 			}
 			w := tabwriter.NewWriter(v.stdout, 0, 0, 2, ' ', 0)
@@ -322,6 +322,15 @@ func documentID(v *invocation, arg string) (int64, error) {
 	return id, nil
 }
 
+// withListHint adds to the error of a document that does not exist how to list
+// the documents.
+func withListHint(v *invocation, err error) error {
+	if errors.Is(err, errkind.NotFound) {
+		return &hintError{err, fmt.Sprintf("List the documents with: %s note list", v.Program)}
+	}
+	return err
+}
+
 // noteGetCommand prints a document.
 func noteGetCommand(v *invocation, f *flagSet) func(context.Context) error {
 	var base baseFlags
@@ -339,7 +348,7 @@ func noteGetCommand(v *invocation, f *flagSet) func(context.Context) error {
 			d, err := b.Document(ctx, id)
 			switch {
 			case err != nil:
-				return err
+				return withListHint(v, err)
 			case asJSON:
 				return v.printJSON(kbmcp.DocumentResult(d))
 			}
@@ -377,7 +386,7 @@ func noteRemoveCommand(v *invocation, f *flagSet) func(context.Context) error {
 		return base.use(ctx, v, false, func(b kb.Base) error {
 			var errs []error
 			for _, id := range ids {
-				errs = append(errs, b.Delete(ctx, id))
+				errs = append(errs, withListHint(v, b.Delete(ctx, id)))
 			}
 			return errors.Join(errs...)
 		})

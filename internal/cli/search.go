@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,7 +96,9 @@ func (v *invocation) withFolders(ctx context.Context, data string, store *storeF
 	if err != nil {
 		return err
 	}
-	if !fileExists(filepath.Join(dir, index.FileName)) {
+	if found, err := hasIndex(dir); err != nil {
+		return err
+	} else if !found {
 		return v.nothingIndexed()
 	}
 	x, err := index.Open(ctx, index.Options{Dir: dir, Log: v.warnings()})

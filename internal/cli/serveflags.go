@@ -168,6 +168,9 @@ func (o *serveOptions) define(f *flagSet) {
 	httpFlags(f, &o.hosts, &o.origins)
 	maxUploadVariable(f, &o.maxUpload)
 	f.operand = func(arg string) error {
+		if strings.TrimSpace(arg) == "" { // probably a variable of the shell that is not set
+			return &usageError{message: "a source is empty, want a folder or a file", hint: "Check the variable or the quotes in the command."}
+		}
 		o.next.path = arg
 		o.sources = append(o.sources, o.next)
 		o.next = sourceArg{}

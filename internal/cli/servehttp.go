@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"knowhow/internal/console"
 	"knowhow/internal/document"
 	"knowhow/internal/fessserver"
 	"knowhow/internal/httpguard"
@@ -44,6 +45,7 @@ func (s *serving) listen(ctx context.Context, server *mcpserver.Server, index fu
 		kbserver.Route(kbserver.Options{Base: s.base, Prefix: kbPath, TempDir: kb.Incoming(s.o.data), MaxUpload: s.o.maxUpload, Log: s.log}),
 		{Path: "/", Tree: true}, // requires the token for every path
 	}
+	routes = append(routes, console.Routes(console.Options{Status: s.consoleStatus, Refuse: mcpserver.Refuse, Log: s.log})...)
 	if s.uploads != nil {
 		routes = append(routes, s.uploads.Route(uploadPath))
 	}
@@ -54,6 +56,7 @@ func (s *serving) listen(ctx context.Context, server *mcpserver.Server, index fu
 			Routes: routes,
 		},
 		ready: func(url string) {
+			fmt.Fprintf(s.stderr, "\nTo search in a browser:\n  %s/\n", strings.TrimSuffix(url, mcpPath))
 			fmt.Fprint(s.stderr, snippets(s.snippetName(), url, tokenVariable("KNOWHOW_TOKEN", s.o.token)))
 			index()
 		},

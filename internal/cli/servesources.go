@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,8 +32,12 @@ func openSources(ctx context.Context, v *invocation, o *serveOptions, opts index
 		paths = append(paths, path)
 	}
 	none := &usageError{"no source: nothing is indexed yet", fmt.Sprintf("Name a folder, for example: %s docs", v.name)}
-	if len(paths) == 0 && !fileExists(filepath.Join(o.data, index.FileName)) {
-		return nil, nil, none
+	if len(paths) == 0 {
+		if found, err := hasIndex(o.data); err != nil {
+			return nil, nil, err
+		} else if !found {
+			return nil, nil, none
+		}
 	}
 	x, err := index.Open(ctx, opts)
 	if err != nil {
@@ -115,6 +120,16 @@ func nestedWarning(n source.Nesting) string {
 	}
 	return fmt.Sprintf("source %q (%s) is inside source %q (%s): %s; to forget one of them, type: knowhow sources rm LABEL",
 		n.Inner.Label, n.Inner.Path, n.Outer.Label, n.Outer.Path, what)
+}
+
+// hasIndex reports whether a data folder contains an index. A folder that does
+// not exist contains none. It is an error if the folder cannot be read.
+func hasIndex(dir string) (bool, error) {
+	_, err := os.Stat(filepath.Join(dir, index.FileName))
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return err == nil, nil
+	}
+	return false, &hintError{fmt.Errorf("the data folder cannot be read: %w", err), "Name another one with --data, or change its permissions."}
 }
 
 // fileExists reports whether a file exists at path.

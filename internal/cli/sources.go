@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"text/tabwriter"
 
 	"knowhow/internal/errkind"
@@ -72,7 +71,9 @@ func (v *invocation) runSources(ctx context.Context, data string, store *storeFl
 			return err
 		}
 	}
-	if !fileExists(filepath.Join(dir, index.FileName)) {
+	if found, err := hasIndex(dir); err != nil {
+		return err
+	} else if !found {
 		switch {
 		case len(words) < 2:
 			return v.noSources()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -108,7 +107,11 @@ func (v *invocation) runStatus(ctx context.Context, o *statusOptions) error {
 			return err
 		}
 	}
-	if fileExists(filepath.Join(dir, index.FileName)) {
+	found, err := hasIndex(dir)
+	if err != nil {
+		return err
+	}
+	if found {
 		x, err := index.Open(ctx, index.Options{Dir: dir, Log: v.warnings()})
 		if err != nil {
 			return err

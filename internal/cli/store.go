@@ -205,6 +205,11 @@ func (v *invocation) storeStatus(ctx context.Context, o *storeFlags) (*storeStat
 		return nil, err
 	}
 	defer s.Close() // never fails
+	return readStoreStatus(ctx, s)
+}
+
+// readStoreStatus returns the state of an open store.
+func readStoreStatus(ctx context.Context, s *opensearch.Store) (*storeStatus, error) {
 	health, err := s.Health(ctx)
 	if err != nil {
 		return nil, explainStore(err)

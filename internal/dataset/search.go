@@ -285,7 +285,7 @@ func fuse(byWords, byMeaning []fusion.Hit[docID]) []fusion.Hit[docID] {
 			byWords = append(byWords, fusion.Hit[docID]{ID: id})
 		}
 	}
-	return fusion.Fuse(byWords, byMeaning, fusion.Options{Weight: fusion.DefaultWeight})
+	return fusion.Fuse(byWords, byMeaning, fusion.DefaultWeight)
 }
 
 // searchError returns the error of a search.

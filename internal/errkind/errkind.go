@@ -147,8 +147,15 @@ func ReasonOf(err error) Reason {
 }
 
 // Message returns the text of err for users, without the name of its kind at
-// the end.
+// the end. If err joins errors, that applies to each of them.
 func Message(err error) string {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok && err.Error() == errors.Join(joined.Unwrap()...).Error() {
+		var lines []string
+		for _, err := range joined.Unwrap() {
+			lines = append(lines, Message(err))
+		}
+		return strings.Join(lines, "\n")
+	}
 	text := err.Error()
 	for _, kind := range []error{Invalid, NotFound, Conflict, Denied, Unauthorized, TooLarge, Unsupported, Busy,
 		Unavailable, Timeout, Corrupt, Usage} {

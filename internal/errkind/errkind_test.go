@@ -73,6 +73,8 @@ func TestMessage(t *testing.T) {
 		{fmt.Errorf("the label is taken: %w", errkind.Conflict), "the label is taken"},
 		{fmt.Errorf("reading: %w", errors.New("denied by someone")), "reading: denied by someone"},
 		{errkind.NotFound, "not found"},
+		{errors.Join(fmt.Errorf("no 7: %w", errkind.NotFound), fmt.Errorf("no 8: %w", errkind.NotFound)), "no 7\nno 8"},
+		{fmt.Errorf("%w and %w", fmt.Errorf("no 7: %w", errkind.NotFound), errkind.NotFound), "no 7: not found and not found"},
 	} {
 		if got := errkind.Message(tt.err); got != tt.want {
 			t.Errorf("Message(%v) = %q, want %q", tt.err, got, tt.want)

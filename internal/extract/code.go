@@ -154,15 +154,16 @@ const (
 	jsFunction = `^\s*(?:export\s+)?(?:default\s+)?(?:declare\s+)?(?:async\s+)?function\b\s*\*?\s*\w*\s*[<(]`
 	jsClass    = `^\s*(?:export\s+)?(?:default\s+)?(?:declare\s+)?(?:abstract\s+)?class\s+\w`
 	jsArrow    = `^(?:export\s+)?(?:const|let|var)\s+\w+\s*(?::[^=]+)?=\s*(?:async\s*)?(?:function\b|(?:\([^)]*\)|\w+)\s*(?::\s*[^=]+)?=>)`
-	jsMethod   = `^\s+(?:(?:public|private|protected|static|async|readonly|override|abstract|get|set)\s+)*\*?([#\w$]+)\s*(?:<[^>]*>)?\([^;]*\)\s*(?::\s*[^{;]+)?\{\s*$`
+	jsMethod   = `^\s+(?:(?:public|private|protected|static|async|readonly|override|abstract|get|set)\s+)*\*?([#\w$]+)\s*(?:<[^>]*>)?\([^;]*\)\s*(?::\s*[^{;]+)?\{(?:.*\})?\s*$`
 
 	javaType   = `^\s*(?:(?:public|protected|private|internal|abstract|final|static|sealed|non-sealed|strictfp|partial|readonly|ref|file|unsafe)\s+)*(?:class|interface|enum|record|struct|@interface|namespace|delegate)\s+\w`
 	javaMethod = `^\s+(?:(?:public|protected|private|internal|abstract|final|static|synchronized|native|default|override|virtual|async|sealed|extern|unsafe|partial)\s+)+(?:<[^>]+>\s+)?(?:[\w<>\[\],.?]+\s+)*\w+\s*(?:<[^>]*>)?\s*\(`
 	javaPlain  = `^\s+([\w<>\[\],.?]+)\s+(\w+)\s*\([^;()]*\)\s*(?:throws\s+[\w,\s.]+)?\{\s*$`
 
 	cFunction = `^([A-Za-z_]\w*)(?:[\w:<>,*&~\[\]]|[ \t])*[ \t*&](?:[\w~]+(?:<[^>]*>)?::)*~?(\w+|operator\s*\S+)\s*\([^=]*$`
-	cPlain    = `^(?:[a-z_]\w*|(?:\w+(?:<[^>]*>)?::)+~?\w+)\s*\([^;="]*$` // the type is on the line above, or there is none
-	cType     = `^\s*(?:typedef\s+)?(?:template\s*<.*>\s*)?(?:struct|class|union|enum(?:\s+class|\s+struct)?|namespace)\s+\w[^;()=]*$`
+	cPlain    = `^(?:[a-z_]\w*|(?:\w+(?:<[^>]*>)?::)+~?\w+)\s*\([^;="]*$`                                                               // the type is on the line above, or there is none
+	cMethod   = `^\s+([A-Za-z_]\w*)(?:[\w:<>,*&\[\]]|[ \t])*[ \t*&]~?(\w+)\s*\([^;="]*\)\s*(?:(?:const|noexcept|override|final)\s*)*\{` // in the declaration of its class
+	cType     = `^\s*(?:typedef\s+)?(?:template\s*<.*>\s*)?(?:struct|class|union|enum(?:\s+class|\s+struct)?|namespace)\s+\w[^;()={]*(?:\{.*)?$`
 )
 
 // codeLanguages are the languages whose declarations become headings, by media
@@ -171,11 +172,11 @@ var codeLanguages = func() map[string]codeLanguage {
 	js := declarations(cComments, jsFunction, jsClass, jsArrow, jsMethod)
 	ts := declarations(cComments, jsFunction, jsClass, `^\s*(?:export\s+)?(?:declare\s+)?(?:default\s+)?(?:const\s+)?(?:interface|enum|namespace|module|type)\s+\w`, jsArrow, jsMethod)
 	java := declarations(cComments, javaType, javaMethod, javaPlain)
-	c := declarations([]string{"//", "/*", "*", "[[", "template"}, cType, cFunction, cPlain)
+	c := declarations([]string{"//", "/*", "*", "[[", "template"}, cType, cFunction, cPlain, cMethod)
 	python := declarations([]string{"#", "@"}, `^\s*(?:async\s+)?def\s+\w`, `^\s*class\s+\w`)
 	python.quotes = true
 	return map[string]codeLanguage{
-		"text/x-go":       declarations([]string{"//", "/*", "*"}, `^func\s`, `^type\s+\w`),
+		"text/x-go":       declarations([]string{"//", "/*", "*"}, `^func\s`, `^type\s+\w`, `^\t[A-Za-z_]\w*(?:\[[^\]]*\])?\s+(?:struct|interface)\s*\{`),
 		"text/x-python":   python,
 		"text/x-java":     java,
 		"text/x-csharp":   java,

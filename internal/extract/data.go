@@ -145,8 +145,15 @@ func (w *jsonWriter) next(i int) byte {
 	return 0
 }
 
-// newLine begins a line if the text is reformatted.
+// maxIndented is how many bytes longer than its source an indented text may
+// become. It may also not become longer than four times the source.
+const maxIndented = 16 << 20
+
+// newLine begins a line if the text is reformatted. A text that has become too
+// long is continued without reformatting.
 func (w *jsonWriter) newLine() {
+	n := len(w.src)
+	w.reformat = w.reformat && w.out.Len() <= min(4*n, n+maxIndented)
 	if w.reformat {
 		w.put('\n')
 		for range min(len(w.stack), 20) {

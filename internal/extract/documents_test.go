@@ -370,6 +370,8 @@ func TestUnreadableDocuments(t *testing.T) {
 		want string
 	}{
 		{"a.docx", nil, errkind.Corrupt, "damaged (empty) Word document: save or download it again"},
+		{"a.zip", nil, errkind.Corrupt, "damaged (empty) ZIP archive: save or download it again"},
+		{"a.txt.gz", nil, errkind.Corrupt, "damaged (empty) gzip file: save or download it again"},
 		{"a.odp", nil, errkind.Corrupt, "damaged (empty) OpenDocument presentation: save or download it again"},
 		{"a.docx", docx[:len(docx)/2], errkind.Corrupt, "damaged Word document: save or download it again"},
 		{"a", docx[:len(docx)/2], errkind.Corrupt, "damaged ZIP archive: save or download it again"},
@@ -528,4 +530,35 @@ func FuzzNumberFormat(f *testing.F) {
 	f.Fuzz(func(t *testing.T, code string, n float64) {
 		parseNumberFormat(code).format(n, 0)
 	})
+}
+
+// A document that is cut at any point is reported as damaged, whatever its name
+// is. Of RTF, the text before the cut is left.
+func TestTruncatedDocuments(t *testing.T) {
+	for name, data := range documents(t) {
+		switch filepath.Ext(name) {
+		case ".doc", ".xls":
+			continue // not read
+		}
+		if name == "locked.docx" {
+			continue
+		}
+		for i := range 60 {
+			n := len(data) * i / 60
+			if i == 0 {
+				n = 4 // longer than the signature of a ZIP archive
+			}
+			for _, name := range []string{name, "download"} {
+				x, err := Extract(t.Context(), Input{Name: name, Data: data[:n]})
+				switch {
+				case bytes.HasPrefix(data, []byte("PK")):
+					if x != nil || !errors.Is(err, errkind.Corrupt) {
+						t.Errorf("Extract of the first %d of %d bytes of %s = %v, want kind Corrupt", n, len(data), name, err)
+					}
+				case n > 10 && (err != nil || !x.Damaged):
+					t.Errorf("Extract of the first %d of %d bytes of %s = %v, want a damaged document", n, len(data), name, err)
+				}
+			}
+		}
+	}
 }

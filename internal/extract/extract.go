@@ -30,6 +30,9 @@ const (
 	maxPageLabel = 40 // bytes of the label of a page
 )
 
+// TermLevel is the level of the terms of definition lists, below all titles.
+const TermLevel = 7
+
 // An Input is a document to be extracted.
 type Input struct {
 	// Name is a file name or the path of a URL. Its extension determines the
@@ -71,10 +74,12 @@ type Text struct {
 	Canonical string // absolute http or https URL in an HTML page's canonical link; "" if there is none
 }
 
-// A Heading is a title inside the body.
+// A Heading is a title inside the body, or a term of a definition list, such as
+// an option or a function: readers look for it as for a title. A heading of
+// TermLevel without text is the end of such a list.
 type Heading struct {
 	Offset int    // offset of its first byte in Body
-	Level  int    // 1 to 6
+	Level  int    // 1 to 6, or TermLevel
 	Text   string // one line, never empty
 }
 
@@ -128,7 +133,7 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 	if !f.kind.binary() {
 		s = decode(ctx, in.Data, charsetParam(in.MediaType), f.kind == kindHTML)
 	}
-	if what := documentNames[extension(in.Name)]; what != "" && len(in.Data) == 0 {
+	if what := firstOf(documentNames[extension(in.Name)], packedNames[extension(in.Name)]); what != "" && len(in.Data) == 0 {
 		return nil, damaged("(empty) " + what)
 	}
 	switch {
@@ -181,8 +186,11 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 		return nil, err
 	}
 	if t.Title == "" && len(t.Headings) > 0 && !f.kind.asWritten() && !isSheet(t.MediaType) {
-		t.Title = t.Headings[0].Text
+		if h := t.Headings[0]; h.Level < TermLevel {
+			t.Title = h.Text
+		}
 	}
+	t.makeValid()
 	t.Title = shorten(t.Title, maxTitle)
 	t.Damaged = t.Damaged || in.cut
 	t.Lang = language(t.Body, t.Lang)
@@ -190,6 +198,26 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// makeValid replaces bytes that are not UTF-8: a defect in one reader must not
+// affect the users of a text, who rely on it. Offsets do not change.
+func (t *Text) makeValid() {
+	if !utf8.ValidString(t.Body) {
+		b := []byte(t.Body)
+		for i := 0; i < len(b); {
+			r, n := utf8.DecodeRune(b[i:])
+			if r == utf8.RuneError && n == 1 {
+				b[i] = '?'
+			}
+			i += n
+		}
+		t.Body = string(b)
+	}
+	t.Title = strings.ToValidUTF8(t.Title, "?")
+	for i, h := range t.Headings {
+		t.Headings[i].Text = strings.ToValidUTF8(h.Text, "?")
+	}
 }
 
 // Supported reports whether Extract supports a file with this name whose first

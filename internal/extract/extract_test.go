@@ -38,7 +38,7 @@ func checkText(t *testing.T, x *Text) {
 		switch {
 		case h.Offset <= last || h.Offset >= len(x.Body) || !utf8.RuneStart(x.Body[h.Offset]):
 			t.Fatalf("heading %+v after offset %d in %d bytes", h, last, len(x.Body))
-		case h.Level < 1 || h.Level > 6 || h.Text == "" || len(h.Text) > maxHeading || !utf8.ValidString(h.Text) || strings.ContainsAny(h.Text, "\n\t"):
+		case h.Level < 1 || h.Level > TermLevel || h.Text == "" && h.Level < TermLevel || len(h.Text) > maxHeading || !utf8.ValidString(h.Text) || strings.ContainsAny(h.Text, "\n\t"):
 			t.Fatalf("bad heading %+v", h)
 		}
 		last = h.Offset

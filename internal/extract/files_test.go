@@ -75,3 +75,36 @@ func describe(t *testing.T, p Part) string {
 	fmt.Fprintf(&b, "----\n%s\n====\n", p.Body)
 	return b.String()
 }
+
+// Declarations are headings also where a whole one is in a line, or in a class.
+func TestDeclarations(t *testing.T) {
+	for _, tt := range []struct {
+		name, src string
+		want      []string // text of the headings
+	}{
+		{"a.go", "type (\n\t// A is.\n\tA struct {\n\t\tx int\n\t}\n\tB[T any] interface{ M() }\n)\n", []string{"A struct", "B[T any] interface"}},
+		{"a.js", "class A {\n  static async load(x) { return 1 }\n  get b() { return this.c }\n  run() {\n    if (a) { b() }\n    call(function () { x() })\n  }\n}\n", []string{"class A", "static async load(x)", "get b()", "run()"}},
+		{"a.c", "struct point { int x; };\nstruct point p = {1};\nenum color { RED, GREEN };\nint f(struct point *p) {\n\tif (p) { g(p); }\n\twhile (g(p)) {\n\t}\n}\n", []string{"struct point", "enum color", "int f(struct point *p)"}},
+		{"a.cpp", "class A {\n public:\n  int size() const { return n; }\n  virtual void run(int x) override {\n    if (x) { go(); } else if (y) { z(); }\n    for (auto& i : v) {\n    }\n  }\n  ~A() {}\n};\n", []string{"class A", "int size() const", "virtual void run(int x) override"}},
+		{"deploy", "#!/usr/bin/env bash\nroll_out() {\n\ttrue\n}\n", []string{"roll_out()"}},
+		{"tool", "#!/usr/bin/env -S python3.11 -u\ndef main():\n    pass\n", []string{"def main()"}},
+		{"x", "#!/usr/bin/awk -f\n{ print }\n", nil},
+	} {
+		var got []string
+		for _, h := range mustExtract(t, Input{Name: tt.name, Data: []byte(tt.src)}).Headings {
+			got = append(got, h.Text)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// Escape sequences with characters that are not ASCII are read as a whole.
+func TestManualCharacters(t *testing.T) {
+	src := ".TH A 1\n.SH Ім\\'я\na \\fж b \\(жук c \\*ж d \\[ж e \\hжxж f \\ж g \\*(ж\n"
+	x := mustExtract(t, Input{Name: "a.1", Data: []byte(src)})
+	if want := "Ім'я\n\na  b к c  d ж e  f ж g"; x.Body != want {
+		t.Errorf("Extract = %q, want %q", x.Body, want)
+	}
+}

@@ -286,6 +286,10 @@ func sniffText(head []byte, ext string) format {
 		return format{kindMail, "message/rfc822"}
 	case isManual(head, ext):
 		return format{kindMan, "text/troff"}
+	case bytes.HasPrefix(head, []byte("#!")):
+		if media := scriptMedia(head); media != "" {
+			return format{kindCode, media}
+		}
 	}
 	s := strings.ToLower(string(bytes.ReplaceAll(head, []byte{0}, nil)))
 	s = strings.TrimLeft(strings.TrimPrefix(s, "\ufeff"), " \t\r\n")
@@ -304,6 +308,35 @@ func sniffText(head []byte, ext string) format {
 		return format{kindSVG, "image/svg+xml"}
 	}
 	return format{kindText, "text/plain"}
+}
+
+// scriptMedia returns the media type of a script by its first line, which names
+// its interpreter, or "".
+func scriptMedia(head []byte) string {
+	line, _, _ := bytes.Cut(head[len("#!"):], []byte("\n"))
+	words := strings.Fields(string(line))
+	if len(words) > 1 && path.Base(words[0]) == "env" {
+		words = words[1:]
+		for len(words) > 1 && (words[0][0] == '-' || strings.Contains(words[0], "=")) {
+			words = words[1:]
+		}
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	switch strings.TrimRight(path.Base(words[0]), "0123456789.") {
+	case "sh", "bash", "dash", "zsh", "ksh":
+		return "application/x-sh"
+	case "python", "pypy":
+		return "text/x-python"
+	case "node", "deno", "bun":
+		return "text/javascript"
+	case "ruby":
+		return "text/x-ruby"
+	case "php":
+		return "text/x-php"
+	}
+	return ""
 }
 
 // looksLikeText reports whether head can be the beginning of a text. A file

@@ -48,6 +48,11 @@ type walker struct {
 		open   bool
 		before writer
 	}
+	lists struct { // definition lists
+		open  int
+		terms bool // there was a term
+		ended bool // the next text is behind the list
+	}
 	raw atom.Atom // element whose raw text comes next
 
 	skip     region // is left out
@@ -101,9 +106,15 @@ func (w *walker) text(ctx context.Context, b []byte) {
 	}
 	for _, piece := range pieces(ctx, b) {
 		start := w.out.write(piece)
-		if w.heading.level > 0 && w.heading.start < 0 && start >= 0 {
-			w.heading.start = start
+		if start < 0 {
+			continue
 		}
+		if w.heading.level > 0 && w.heading.start < 0 {
+			w.heading.start = start
+		} else if w.lists.ended && len(w.headings) < maxHeadings {
+			w.headings = append(w.headings, Heading{Offset: start, Level: TermLevel})
+		}
+		w.lists.ended = false
 	}
 }
 
@@ -199,6 +210,10 @@ func (w *walker) layout(a atom.Atom, start bool) {
 		return
 	}
 	switch a {
+	case atom.Dl, atom.Dt, atom.Dd:
+		w.definition(a, start)
+	}
+	switch a {
 	case atom.Br:
 		w.out.lineBreak()
 	case atom.Pre, atom.Listing, atom.Xmp, atom.Plaintext, atom.Textarea:
@@ -216,6 +231,27 @@ func (w *walker) layout(a atom.Atom, start bool) {
 		if blockElements[a] {
 			w.out.breakLine(2)
 		}
+	}
+}
+
+// definition tracks definition lists. Their terms are headings.
+func (w *walker) definition(a atom.Atom, start bool) {
+	if w.heading.level == TermLevel {
+		w.endHeading()
+	} else if w.heading.level > 0 {
+		return
+	}
+	l := &w.lists
+	switch {
+	case a == atom.Dl && start:
+		l.open++
+	case a == atom.Dl && l.open > 0:
+		if l.open--; l.open == 0 {
+			l.ended, l.terms = l.terms, false
+		}
+	case a == atom.Dt && start:
+		w.heading.start, w.heading.level = -1, TermLevel
+		l.terms = true
 	}
 }
 

@@ -44,6 +44,28 @@ func TestExtractHTML(t *testing.T) {
 	}
 }
 
+// The terms of definition lists are headings. What follows a list does not belong
+// to its last term.
+func TestTerms(t *testing.T) {
+	term := func(at int, text string) Heading { return Heading{Offset: at, Level: TermLevel, Text: text} }
+	for name, tt := range map[string]struct {
+		file, in string
+		want     []Heading
+	}{
+		"HTML": {"a.html", "<h2>A</h2><dl><dt>f()<a href='#f'>¶</a><dd>x<dl><dt>g</dt><dd>y</dl></dl><p>z<dl><dt>h<dd>i</dl>",
+			[]Heading{{Offset: 0, Level: 2, Text: "A"}, term(3, "f()"), term(10, "g"), term(15, ""), term(18, "h")}},
+		"a list in a heading":     {"a.html", "<h2>A<dl><dt>b</dt></dl>c</h2>d", []Heading{{Offset: 0, Level: 2, Text: "A b c"}}},
+		"a heading behind a list": {"a.html", "<dl><dt>b<dd>c</dl><h2>D</h2>", []Heading{term(0, "b"), {Offset: 5, Level: 2, Text: "D"}}},
+		"a manual page": {"a.1", ".TH A 1\n.SH B\n.TP\n.B \\-x\ny\n.RS\n.PP\nz\n.RE\n.IP \\(bu\nk\n.PP\nend\n.IP name\nl\n",
+			[]Heading{{Offset: 0, Level: 1, Text: "B"}, term(3, "-x"), term(19, ""), term(24, "name")}},
+	} {
+		x := mustExtract(t, Input{Name: tt.file, Data: []byte(tt.in)})
+		if diff := cmp.Diff(tt.want, x.Headings); diff != "" {
+			t.Errorf("%s: headings of %q (-want +got):\n%s", name, x.Body, diff)
+		}
+	}
+}
+
 func TestExtractHTMLFacts(t *testing.T) {
 	const page = `<!doctype html><html lang="de-CH"><head><title> The
  Title &amp; more</title><link rel=Canonical href="https://example.com/a?b=1"><link rel=canonical href="https://example.com/second">

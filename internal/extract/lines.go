@@ -54,6 +54,7 @@ type lines struct {
 	buf      []byte
 	headings []Heading
 	empty    bool // an empty line before the next one
+	ended    bool // a definition list ends before the next line
 }
 
 // add adds a line. A line of white space is a blank one.
@@ -67,6 +68,10 @@ func (l *lines) add(line string) {
 		l.buf = append(l.buf, '\n')
 	}
 	l.empty = false
+	if l.ended {
+		l.ended = false
+		l.mark(len(l.buf), TermLevel, "")
+	}
 	l.buf = append(l.buf, line...)
 	l.buf = append(l.buf, '\n')
 }
@@ -80,15 +85,24 @@ func (l *lines) heading(level int, text string) {
 		return
 	}
 	l.blank()
+	l.ended = false
 	l.add(text)
-	l.mark(len(l.buf)-len(text)-1, level, text)
+	l.mark(len(l.buf)-len(text)-1, min(level, TermLevel-1), text)
 	l.blank()
 }
 
-// mark records the heading of the text at offset.
+// term adds a line that is a term of a definition list.
+func (l *lines) term(text string) {
+	l.ended = false
+	l.add(text)
+	l.mark(len(l.buf)-len(text)-1, TermLevel, text)
+}
+
+// mark records the heading of the text at offset. Only headings of TermLevel may
+// have no text.
 func (l *lines) mark(offset, level int, text string) {
-	if text = shorten(text, maxHeading); text != "" && len(l.headings) < maxHeadings {
-		l.headings = append(l.headings, Heading{Offset: offset, Level: min(max(level, 1), 6), Text: text})
+	if text = shorten(text, maxHeading); (text != "" || level == TermLevel) && len(l.headings) < maxHeadings {
+		l.headings = append(l.headings, Heading{Offset: offset, Level: min(max(level, 1), TermLevel), Text: text})
 	}
 }
 
@@ -109,7 +123,11 @@ func (l *lines) headed(ctx context.Context, t *Text, deeper int) {
 		for ; next < len(t.Headings) && t.Headings[next].Offset <= end; next++ {
 			if h := t.Headings[next]; h.Offset >= off && strings.TrimRight(line, " \t") != "" {
 				start := len(l.buf) - 1 - len(strings.TrimRight(line, " \t"))
-				l.mark(start+min(h.Offset-off, len(l.buf)-1-start), h.Level+deeper, h.Text)
+				level := h.Level
+				if level < TermLevel {
+					level = min(level+deeper, TermLevel-1)
+				}
+				l.mark(start+min(h.Offset-off, len(l.buf)-1-start), level, h.Text)
 			}
 		}
 		off = end + 1

@@ -139,12 +139,15 @@ func unflow(ctx context.Context, s string, deleteSpace bool) string {
 // text cannot be extracted is only named.
 func (m *mail) attachment(name, media, title string, data []byte) error {
 	var t *Text
+	var sub Input
 	err := unsupported("attached file")
 	if !m.in.Single {
-		var sub Input
 		if sub, err = m.in.inside(name, media, data); err == nil {
 			t, err = extract(m.ctx, sub)
 		}
+	}
+	if err == errNoDocument && m.archive(sub, title) {
+		return nil
 	}
 	switch {
 	case m.ctx.Err() != nil:
@@ -167,6 +170,30 @@ func (m *mail) attachment(name, media, title string, data []byte) error {
 	m.out.headed(m.ctx, t, 1)
 	m.out.blank()
 	return nil
+}
+
+// archive adds the texts of the files in an attached archive under its name. It
+// returns false if there are none.
+func (m *mail) archive(in Input, title string) bool {
+	found := false
+	// Files that cannot be read are left out, like other attached files.
+	_ = in.parts(m.ctx, "", func(string) bool { return true }, func(p Part) error {
+		if p.Err != nil {
+			return nil
+		}
+		m.out.blank()
+		if !found {
+			m.out.heading(1, firstOf(title, "Attachment"))
+			m.out.blank()
+		}
+		found = true
+		m.out.heading(2, p.Name)
+		m.out.blank()
+		m.out.headed(m.ctx, p.Text, 2)
+		m.out.blank()
+		return nil
+	})
+	return found
 }
 
 // fileName returns the name of an attached file, or "".

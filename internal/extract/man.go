@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // manualExtension matches the extensions of manual pages.
@@ -41,6 +43,8 @@ type manual struct {
 	asIs      bool              // lines are kept as they are
 	until     string            // request that ends the part that is left out
 	tag       bool              // the next line is the tag of a paragraph
+	tags      bool              // paragraphs have tags
+	inset     int               // depth of indented parts, which belong to the tag before
 	name      string            // of the page, for .Nm of mdoc
 	heading   int               // level of the heading that the next line is the text of
 	strings   map[string]string // defined by .ds
@@ -146,7 +150,16 @@ func (m *manual) word(s string) {
 // endTag ends the line with the tag of a paragraph.
 func (m *manual) endTag() {
 	m.tag = false
-	m.endLine()
+	m.term()
+}
+
+// term ends the line with a term.
+func (m *manual) term() {
+	if len(m.words) > 0 {
+		m.out.term(strings.TrimRight(strings.Join(m.words, " "), " \t"))
+		m.words, m.tags = nil, true
+	}
+	m.noSpace = false
 }
 
 // endLine writes the words since the last one.
@@ -183,6 +196,16 @@ func (m *manual) request(name string, args []string) {
 		m.section(2, args)
 	case "PP", "P", "LP", "Pp", "HP", "sp", "RS", "RE", "bp", "IX":
 		m.endParagraph()
+		switch name {
+		case "RS":
+			m.inset++
+		case "RE":
+			m.inset = max(m.inset-1, 0)
+		case "PP", "P", "LP", "Pp", "HP":
+			if m.tags && m.inset == 0 {
+				m.tags, m.out.ended = false, true
+			}
+		}
 		if name != "IX" {
 			m.out.blank()
 		}
@@ -198,7 +221,9 @@ func (m *manual) request(name string, args []string) {
 		m.out.blank()
 		if len(args) > 0 {
 			m.words = append(m.words, strings.Trim(args[0], " "))
-			if len(args[0]) > 2 {
+			if strings.IndexFunc(args[0], unicode.IsLetter) >= 0 && len(args[0]) > 2 {
+				m.term()
+			} else if len(args[0]) > 2 {
 				m.endLine()
 			}
 		}
@@ -244,7 +269,7 @@ func (m *manual) request(name string, args []string) {
 // section begins a section. Without arguments, its heading is the next line.
 func (m *manual) section(level int, args []string) {
 	m.endParagraph()
-	m.asIs = false
+	m.asIs, m.tags, m.inset = false, false, 0
 	if len(args) == 0 {
 		m.heading = level
 		return
@@ -507,12 +532,18 @@ func (m *manual) unescape(s string) string {
 			i += n
 		case 'h', 'v', 'w', 'o', 'b', 'D', 'l', 'L', 'x', 'X', 'Z', 'A', 'B', 'C', 'H', 'N', 'R', 'S':
 			if i+1 < len(s) {
-				if end := strings.IndexByte(s[i+2:], s[i+1]); end >= 0 {
+				delimiter := firstRune(s[i+1:])
+				rest := s[i+1+len(delimiter):]
+				if end := strings.Index(rest, delimiter); end >= 0 {
 					if c == 'C' {
-						b.WriteString(roffCharacter(s[i+2 : i+2+end]))
+						b.WriteString(roffCharacter(rest[:end]))
 					}
-					i += end + 2
+					i += end + 2*len(delimiter)
 				}
+			}
+		default:
+			if c >= utf8.RuneSelf { // not an escape sequence
+				b.WriteByte(c)
 			}
 		}
 	}
@@ -526,13 +557,22 @@ func escapeName(s string) (name string, n int) {
 	case s == "":
 		return "", 0
 	case s[0] == '(' && len(s) >= 3:
-		return s[1:3], 3
+		name = firstRune(s[1:])
+		name += firstRune(s[1+len(name):])
+		return name, 1 + len(name)
 	case s[0] == '[':
 		if end := strings.IndexByte(s, ']'); end > 0 {
 			return s[1:end], end + 1
 		}
 	}
-	return s[:1], 1
+	name = firstRune(s)
+	return name, len(name)
+}
+
+// firstRune returns the first character of s.
+func firstRune(s string) string {
+	_, n := utf8.DecodeRuneInString(s)
+	return s[:n]
 }
 
 // roffCharacter returns a character by its name.

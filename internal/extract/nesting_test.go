@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -315,6 +316,14 @@ func TestPartsStops(t *testing.T) {
 	}
 }
 
+// The text of JSON with many brackets must not be much longer than its source.
+func TestIndentedJSONIsBounded(t *testing.T) {
+	src := strings.Repeat("[", 1<<20)
+	if x := mustExtract(t, Input{Name: "a.json", Data: []byte(src)}); len(x.Body) > 6*len(src) {
+		t.Errorf("the text has %d bytes, %d times those of its source", len(x.Body), len(x.Body)/len(src))
+	}
+}
+
 // Hostile files must be read in time that grows with their length alone.
 func TestHostileFormats(t *testing.T) {
 	if testing.Short() {
@@ -422,7 +431,7 @@ func FuzzParts(f *testing.F) {
 				t.Errorf("%s: name %q leads out", name, p.Name)
 			}
 			for _, h := range p.Headings {
-				if h.Offset < 0 || h.Offset >= len(p.Body) || h.Text == "" || !utf8.ValidString(h.Text) || h.Level < 1 || h.Level > 6 || !utf8.RuneStart(p.Body[h.Offset]) {
+				if h.Offset < 0 || h.Offset >= len(p.Body) || h.Text == "" && h.Level < TermLevel || !utf8.ValidString(h.Text) || h.Level < 1 || h.Level > TermLevel || !utf8.RuneStart(p.Body[h.Offset]) {
 					t.Errorf("%s: heading %+v in a text of %d bytes", name, h, len(p.Body))
 				}
 			}
@@ -432,4 +441,18 @@ func FuzzParts(f *testing.F) {
 			t.Errorf("Parts(%s) = %v, want one of the documented kinds", name, err)
 		}
 	})
+}
+
+// The files in an attached archive are read like other attached files.
+func TestMailWithArchive(t *testing.T) {
+	archive := base64.StdEncoding.EncodeToString(zipOf(t, zipFile{"a.md", "# Apples\n\ngreen"}, zipFile{"b.png", "\x89PNG\r\n\x1a\n"}, zipFile{"../c.txt", "cherries"}))
+	mail := "Subject: S\nContent-Type: multipart/mixed; boundary=x\n\n--x\n\nText\n--x\nContent-Type: application/zip; name=all.zip\nContent-Transfer-Encoding: base64\nContent-Disposition: attachment\n\n" + archive + "\n--x--\n"
+	x := mustExtract(t, Input{Name: "a.eml", Data: []byte(mail)})
+	if want := "Text\n\nall.zip\n\na.md\n\n# Apples\n\ngreen\n\nc.txt\n\ncherries"; x.Body != want || len(x.Headings) != 4 {
+		t.Errorf("Extract = %q with %d headings, want %q", x.Body, len(x.Headings), want)
+	}
+	x = mustExtract(t, Input{Name: "a.eml", Single: true, Data: []byte(mail)})
+	if want := "Text\n\nAttachment: all.zip"; x.Body != want {
+		t.Errorf("Extract of a mail alone = %q, want %q", x.Body, want)
+	}
 }

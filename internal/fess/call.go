@@ -3,7 +3,6 @@ package fess
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/httpclient"
 	"knowhow/internal/search"
 )
 
@@ -124,15 +124,6 @@ func (c *Client) body(resp *http.Response) ([]byte, error) {
 // maxUsual limits the initial size of the buffer, in bytes.
 const maxUsual = 256 << 10
 
-// maxToken is the maximum length of a token, in bytes. Tomcat accepts header
-// lines of up to 8 KB.
-const maxToken = 4096
-
-// visible reports whether a token can be sent.
-func visible(token string) bool {
-	return len(token) <= maxToken && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
-}
-
 // authorization returns the Authorization header of a request, or "" for none.
 // A client that passes tokens through sends the caller's token, and fails if
 // there is none.
@@ -140,7 +131,7 @@ func (c *Client) authorization(ctx context.Context, path string) (string, error)
 	token := c.token
 	if c.passThrough {
 		token = search.TokenFrom(ctx)
-		if token == "" || !visible(token) {
+		if token == "" || !httpclient.ValidKey(token) {
 			return "", &errkind.Remote{Kind: errkind.Unauthorized, Endpoint: path, Status: http.StatusUnauthorized,
 				Message: "every caller needs its own access token for Fess; send it in the header X-Fess-Token"}
 		}
@@ -163,8 +154,7 @@ func callError(ctx, call context.Context, path string, err error) error {
 	if e := ctx.Err(); e != nil {
 		return e
 	}
-	var timeout interface{ Timeout() bool }
-	if call.Err() != nil || errors.As(err, &timeout) && timeout.Timeout() {
+	if httpclient.TimedOut(call, err) {
 		return &errkind.Remote{Kind: errkind.Timeout, Endpoint: path, Status: http.StatusGatewayTimeout,
 			Message: "the Fess server did not answer in time; try again, or raise the request timeout in the configuration"}
 	}

@@ -58,7 +58,7 @@ func TestPassThroughRefuses(t *testing.T) {
 	h := private("v1")
 	c := clientOf(t, h, Options{PassThrough: true, AccessToken: ours})
 	for name, call := range calls {
-		for _, token := range []string{"", " ", "two words", "a\r\nX-Evil: 1", "töken", strings.Repeat("x", maxToken+1)} {
+		for _, token := range []string{"", " ", "two words", "a\r\nX-Evil: 1", "töken", strings.Repeat("x", 4097)} {
 			err := call(search.WithToken(t.Context(), token), c)
 			r, ok := errors.AsType[*errkind.Remote](err)
 			if !ok || !errors.Is(err, errkind.Unauthorized) || r.Status != 401 || !strings.Contains(r.Message, "X-Fess-Token") {

@@ -2,18 +2,14 @@ package fess
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"strconv"
-	"strings"
-	"time"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/httpclient"
 )
 
 // Options that an error can be due to; see [errkind.ReasonOf].
@@ -26,16 +22,11 @@ const (
 // transportError returns the error for a call without an answer. It does not
 // contain the text of err, which contains the server's address.
 func transportError(path string, err error) error {
-	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: http.StatusBadGateway,
-		Message: "the Fess server cannot be reached; check that it runs and that its address is right", Reason: AddressReason}
-	if _, ok := errors.AsType[*net.DNSError](err); ok {
-		r.Message = "the Fess server's host name cannot be resolved; check its address"
-	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		r.Message, r.Reason = "the Fess server's certificate is not trusted; add the certificate of its authority", CAReason
-	}
-	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
-		r.Message = "the Fess server does not speak TLS on this port; check the scheme of its address"
+	cause := httpclient.CauseOf(err)
+	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: http.StatusBadGateway, Reason: AddressReason,
+		Message: cause.Message("the Fess server", "the Fess server cannot be reached; check that it runs and that its address is right")}
+	if cause == httpclient.NotTrusted {
+		r.Reason = CAReason
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		r.Message, r.Reason = "the Fess server ended its answer early; try again, then see its log", ""
@@ -45,7 +36,7 @@ func transportError(path string, err error) error {
 
 // noJSON returns the error for an answer that no Fess API sends.
 func noJSON(a *answer) error {
-	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: a.path, Status: a.status, Retry: retryAfter(a.header)}
+	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: a.path, Status: a.status, Retry: httpclient.RetryAfter(a.header)}
 	switch s := a.status; {
 	case 300 <= s && s < 400:
 		r.Status = http.StatusBadGateway
@@ -80,7 +71,7 @@ func noJSON(a *answer) error {
 // engine (Fess 15.7).
 func (c *Client) refusal(ctx context.Context, a *answer) error {
 	f := readFault(a.body)
-	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: a.path, Status: a.status, Code: f.code, Retry: retryAfter(a.header)}
+	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: a.path, Status: a.status, Code: f.code, Retry: httpclient.RetryAfter(a.header)}
 	switch s := a.status; {
 	case s == http.StatusBadRequest && (f.message == "Unsupported operation." || a.path == paths[popularCall][v2]):
 		r.Kind, r.Message = errkind.Unsupported, "this function is disabled on the Fess server; ask its operator"
@@ -165,19 +156,4 @@ func readFault(body []byte) fault {
 		}
 	}
 	return f
-}
-
-// maxRetryAfter is the maximum time to wait that is taken over from a server.
-const maxRetryAfter = time.Hour
-
-// retryAfter reads the Retry-After header, in seconds or as a date.
-func retryAfter(h http.Header) time.Duration {
-	v := strings.TrimSpace(h.Get("Retry-After"))
-	if n, err := strconv.Atoi(v); err == nil {
-		return min(time.Duration(max(n, 0))*time.Second, maxRetryAfter)
-	}
-	if t, err := http.ParseTime(v); err == nil {
-		return min(max(time.Until(t), 0), maxRetryAfter)
-	}
-	return 0
 }

@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/httpclient"
 )
 
 // Options configure a Client.
@@ -86,7 +87,7 @@ type Client struct {
 // New returns a client. It makes no request. Invalid options are an error of
 // kind Invalid.
 func New(o Options) (*Client, error) {
-	base, err := parseBase(o.BaseURL)
+	base, err := httpclient.ParseBaseURL("Fess's base URL", o.BaseURL)
 	if err != nil {
 		return nil, err
 	}
@@ -94,8 +95,8 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !visible(o.AccessToken) {
-		return nil, fmt.Errorf("reading Fess's access token: want printable ASCII without blanks, at most %d characters: %w", maxToken, errkind.Invalid)
+	if err := httpclient.CheckKey("Fess's access token", o.AccessToken); err != nil {
+		return nil, err
 	}
 	fixed, ok := map[string]version{"": unknown, "auto": unknown, "v1": v1, "v2": v2}[o.API]
 	if !ok {
@@ -104,8 +105,12 @@ func New(o Options) (*Client, error) {
 	if o.MaxConns <= 0 {
 		o.MaxConns = defaultMaxConns
 	}
+	transport := httpclient.NewTransport(o.MaxConns)
+	transport.TLSClientConfig = tlsConfig
+	transport.MaxIdleConns = o.MaxConns
+	transport.ReadBufferSize = 32 << 10 // a page of hits in one read
 	c := &Client{
-		base:        base,
+		base:        base.JoinPath(),
 		userAgent:   cmp.Or(o.UserAgent, "knowhow"),
 		token:       o.AccessToken,
 		passThrough: o.PassThrough,
@@ -113,21 +118,9 @@ func New(o Options) (*Client, error) {
 		maxBody:     o.MaxBody,
 		log:         o.Log,
 		api:         detector{fixed: fixed},
-		http: &http.Client{
-			Transport: &http.Transport{
-				Proxy:               http.ProxyFromEnvironment,
-				TLSClientConfig:     tlsConfig,
-				ForceAttemptHTTP2:   true,
-				MaxIdleConns:        o.MaxConns,
-				MaxIdleConnsPerHost: o.MaxConns,
-				IdleConnTimeout:     90 * time.Second,
-				ReadBufferSize:      32 << 10, // a page of hits in one read
-				TLSHandshakeTimeout: 10 * time.Second,
-			},
-			// The API never redirects. A redirect leads to an HTML page, and
-			// possibly to another host.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
+		// The API never redirects. A redirect leads to an HTML page, and
+		// possibly to another host.
+		http: httpclient.New(transport),
 	}
 	if c.timeout <= 0 {
 		c.timeout = defaultTimeout
@@ -143,23 +136,6 @@ func New(o Options) (*Client, error) {
 
 // Close closes idle connections. Calls in progress continue.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
-
-// parseBase checks the server's URL. Its messages do not contain the URL, which
-// may contain a password.
-func parseBase(s string) (*url.URL, error) {
-	base, err := url.Parse(s)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("reading Fess's base URL: want an absolute http or https URL: %w", errkind.Invalid)
-	case base.Scheme != "http" && base.Scheme != "https", base.Host == "", base.Opaque != "":
-		return nil, fmt.Errorf("reading Fess's base URL: want an absolute http or https URL: %w", errkind.Invalid)
-	case base.User != nil:
-		return nil, fmt.Errorf("reading Fess's base URL: want no user or password in it, Fess takes access tokens: %w", errkind.Invalid)
-	case base.RawQuery != "" || base.Fragment != "":
-		return nil, fmt.Errorf("reading Fess's base URL: want no query and no fragment in it: %w", errkind.Invalid)
-	}
-	return base.JoinPath(), nil
-}
 
 // maxCAFile is the maximum size of the file of certificates, in bytes.
 const maxCAFile = 4 << 20

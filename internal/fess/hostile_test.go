@@ -149,7 +149,7 @@ func TestRedirects(t *testing.T) {
 
 func TestRetryAfter(t *testing.T) {
 	for header, want := range map[string]time.Duration{
-		"60": time.Minute, "": 0, "-5": 0, "soon": 0, "99999999": time.Hour, "Mon, 02 Jan 2006 15:04:05 GMT": 0, "99999999999999999999": 0,
+		"60": time.Minute, "": 0, "-5": 0, "soon": 0, "99999999": time.Hour, "9999999999": time.Hour, "Mon, 02 Jan 2006 15:04:05 GMT": 0, "99999999999999999999": 0,
 	} {
 		c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Retry-After", header)

@@ -123,9 +123,12 @@ func (b *bridge) getFolderDocument(ctx context.Context, in folderArgs) (any, err
 		}
 		s := folderSummary{summary: b.summary(h), Sections: []section{}}
 		for i, sec := range list {
-			if i == listedSections {
-				s.More = len(list) - i
-				break
+			if goesOn(list, i) {
+				continue
+			}
+			if len(s.Sections) == listedSections {
+				s.More++
+				continue
 			}
 			s.Sections = append(s.Sections, section{digest(sec.Heading, headingRunes), sec.Offset})
 		}
@@ -210,13 +213,20 @@ func findSection(list []search.Section, name string) (from, end int64, err error
 // sectionEnd returns where the i-th section ends, the sections below it included;
 // 0 means the end of the text.
 func sectionEnd(list []search.Section, i int) int64 {
-	for _, s := range list[i+1:] {
-		if !strings.HasPrefix(s.Heading, list[i].Heading+headingSeparator) {
-			return s.Offset
+	for j := i + 1; j < len(list); j++ {
+		if !below(list[j], list[i]) && (list[j].Heading != list[i].Heading || !goesOn(list, j)) {
+			return list[j].Offset
 		}
 	}
 	return 0
 }
+
+// below reports whether section s is inside section t.
+func below(s, t search.Section) bool { return strings.HasPrefix(s.Heading, t.Heading+headingSeparator) }
+
+// goesOn reports whether, at the i-th place of list, a section goes on after the
+// ones inside it.
+func goesOn(list []search.Section, i int) bool { return i > 0 && below(list[i-1], list[i]) }
 
 // SectionEnd returns where the section that begins at an offset of a text ends,
 // the sections below it included; 0 means the end of the text. It returns 0 if no

@@ -2,24 +2,17 @@ package fetch
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
-	"strconv"
-	"strings"
-	"time"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/httpclient"
 )
 
 // maxEndpoint is the maximum length of the path in an error, in bytes.
 const maxEndpoint = 200
-
-// maxRetryAfter is the maximum time to wait that is taken over from a server.
-const maxRetryAfter = time.Hour
 
 // remote returns an error about the server of u. A nil kind means Unavailable.
 func remote(u *url.URL, status int, kind error, message string) *errkind.Remote {
@@ -42,8 +35,7 @@ func (f *Fetcher) callError(ctx, call context.Context, u *url.URL, err error, ot
 	if e := ctx.Err(); e != nil {
 		return e
 	}
-	var timeout interface{ Timeout() bool }
-	if call.Err() != nil || errors.As(err, &timeout) && timeout.Timeout() {
+	if httpclient.TimedOut(call, err) {
 		r := remote(u, http.StatusGatewayTimeout, errkind.Timeout, "the document did not arrive in time; try again")
 		r.Reason = TimeReason
 		return r
@@ -51,18 +43,13 @@ func (f *Fetcher) callError(ctx, call context.Context, u *url.URL, err error, ot
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r.restriction()
 	}
-	r := remote(u, http.StatusBadGateway, nil, otherwise)
+	cause := httpclient.CauseOf(err)
+	if errors.Is(err, errNoAddress) {
+		cause = httpclient.NoHost
+	}
+	r := remote(u, http.StatusBadGateway, nil, cause.Message("the document's server", otherwise))
 	if f.transport.Proxy != nil {
 		r.Reason = ProxyReason
-	}
-	if _, ok := errors.AsType[*net.DNSError](err); ok || errors.Is(err, errNoAddress) {
-		r.Message = "the name of the document's host cannot be resolved; check the document's address"
-	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		r.Message = "the certificate of the document's server is not trusted; ask its operator"
-	}
-	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
-		r.Message = "the document's server does not speak TLS on this port; correct the scheme of the document's address"
 	}
 	return r
 }
@@ -89,18 +76,6 @@ func statusError(u *url.URL, resp *http.Response) error {
 	default:
 		r.Message = fmt.Sprintf("the document's server answered %d instead of the document", s)
 	}
-	r.Retry = retryAfter(resp.Header)
+	r.Retry = httpclient.RetryAfter(resp.Header)
 	return r
-}
-
-// retryAfter reads the Retry-After header, in seconds or as a date.
-func retryAfter(h http.Header) time.Duration {
-	v := strings.TrimSpace(h.Get("Retry-After"))
-	if n, err := strconv.Atoi(v); err == nil {
-		return time.Duration(min(max(n, 0), int(maxRetryAfter/time.Second))) * time.Second
-	}
-	if t, err := http.ParseTime(v); err == nil {
-		return min(max(time.Until(t), 0), maxRetryAfter)
-	}
-	return 0
 }

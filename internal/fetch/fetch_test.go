@@ -273,15 +273,6 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-func TestRetryAfter(t *testing.T) {
-	for v, want := range map[string]time.Duration{"": 0, "x": 0, "-1": 0, "90": 90 * time.Second, "9999999999": time.Hour,
-		"99999999999999999999": 0, "Wed, 21 Oct 2015 07:28:00 GMT": 0, "Wed, 21 Oct 2115 07:28:00 GMT": time.Hour} {
-		if got := retryAfter(http.Header{"Retry-After": {v}}); got != want {
-			t.Errorf("retryAfter(%q) = %v, want %v", v, got, want)
-		}
-	}
-}
-
 func zipped(data []byte) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)

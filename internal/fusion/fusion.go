@@ -23,33 +23,18 @@ type Hit[ID cmp.Ordered] struct {
 	Score float64 // greater is better
 }
 
-// Options are options of [Fuse].
-type Options struct {
-	// Weight is the weight of the dense scores; see [DefaultWeight]. 0, which
-	// is right for a query in a language that the model does not know, leaves
-	// the dense hits out.
-	Weight float64
-
-	// Reserve is the number of places among the first Places that dense hits
-	// get which the lexical search did not find. If fewer of them are there,
-	// the best others move up to the last of the first Places. 0 is no such
-	// rule. This option has not been measured yet.
-	Reserve int
-
-	// Places is the length of the first page; 0 means 10.
-	Places int
-}
-
 // Fuse returns the documents of both lists, the best first. Its scores are in
 // 0..1 and do not increase. Of documents with equal scores, the one with the
 // better lexical score comes first, then the one with the lower id.
+//
+// weight is that of the dense scores; see [DefaultWeight]. 0, which is right for a
+// query in a language that the model does not know, leaves the dense hits out.
 //
 // The lists need not be sorted. A document that is missing in a list counts as
 // one with the least score of that list. So the dense list should have a score
 // for each document of the lexical one. If an id is twice in a list, the best
 // score counts. Scores that are NaN or infinite are left out.
-func Fuse[ID cmp.Ordered](lexical, dense []Hit[ID], opts Options) []Hit[ID] {
-	weight := opts.Weight
+func Fuse[ID cmp.Ordered](lexical, dense []Hit[ID], weight float64) []Hit[ID] {
 	if !(weight > 0) || math.IsInf(weight, 1) {
 		weight, dense = 0, nil
 	}
@@ -66,7 +51,6 @@ func Fuse[ID cmp.Ordered](lexical, dense []Hit[ID], opts Options) []Hit[ID] {
 	slices.SortFunc(hits, func(x, y Hit[ID]) int {
 		return cmp.Or(cmp.Compare(y.Score, x.Score), cmp.Compare(a[y.ID], a[x.ID]), cmp.Compare(x.ID, y.ID))
 	})
-	reserve(hits, a, b, opts)
 	return hits
 }
 
@@ -94,51 +78,4 @@ func scaled[ID cmp.Ordered](hits []Hit[ID]) map[ID]float64 {
 		}
 	}
 	return scores
-}
-
-// reserve moves dense hits that are not lexical ones to the first places, as
-// [Options] describes.
-func reserve[ID cmp.Ordered](hits []Hit[ID], lexical, dense map[ID]float64, opts Options) {
-	places := opts.Places
-	if places <= 0 {
-		places = 10
-	}
-	if opts.Reserve <= 0 || len(hits) <= places {
-		return
-	}
-	onlyDense := func(h Hit[ID]) bool { _, ok := lexical[h.ID]; return !ok }
-	missing := min(opts.Reserve, places)
-	for _, h := range hits[:places] {
-		if onlyDense(h) {
-			missing--
-		}
-	}
-	var moved []Hit[ID] // they are in order: all have a lexical score of 0
-	for _, h := range hits[places:] {
-		if len(moved) < missing && onlyDense(h) {
-			moved = append(moved, h)
-		}
-	}
-	if len(moved) == 0 {
-		return
-	}
-	// Lexical hits make room, the last first. The others keep their order.
-	var stay, down []Hit[ID]
-	for i := places - 1; i >= 0; i-- {
-		if h := hits[i]; !onlyDense(h) && len(down) < len(moved) {
-			down = append(down, h)
-		} else {
-			stay = append(stay, h)
-		}
-	}
-	slices.Reverse(stay)
-	slices.Reverse(down)
-	rest := slices.DeleteFunc(slices.Clone(hits[places:]), func(h Hit[ID]) bool {
-		return slices.ContainsFunc(moved, func(m Hit[ID]) bool { return m.ID == h.ID })
-	})
-	copy(hits, slices.Concat(stay, moved, down, rest))
-	// The scores must not increase: what moved up gets that of what it displaced.
-	for i := len(hits) - 2; i >= 0; i-- {
-		hits[i].Score = max(hits[i].Score, hits[i+1].Score)
-	}
 }

@@ -15,26 +15,22 @@ func TestFuse(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		lexical, dense hits
-		opts           Options
+		weight         float64
 		want           hits
 	}{
-		{"nothing", nil, nil, Options{Weight: 2}, hits{}},
-		{"both", hits{{"a", 10}, {"b", 6}, {"c", 2}}, hits{{"c", .9}, {"a", .5}, {"b", .1}}, Options{Weight: 2}, hits{{"a", 2 * third}, {"c", 2 * third}, {"b", .5 * third}}},
-		{"a document in one list", hits{{"a", 10}, {"b", 2}}, hits{{"c", .9}, {"b", .1}}, Options{Weight: 2}, hits{{"c", 2 * third}, {"a", third}, {"b", 0}}},
-		{"weight 0 leaves dense hits out", hits{{"b", 2}, {"a", 3}}, hits{{"c", .9}, {"b", .1}}, Options{}, hits{{"a", 1}, {"b", 0}}},
-		{"negative weight", hits{{"a", 3}}, hits{{"c", .9}}, Options{Weight: -1}, hits{{"a", 1}}},
-		{"only dense", nil, hits{{"c", -.5}, {"b", .1}}, Options{Weight: 1}, hits{{"b", .5}, {"c", 0}}},
-		{"one hit each", hits{{"a", 3}}, hits{{"a", -3}}, Options{Weight: 2}, hits{{"a", 1}}},
-		{"equal scores", hits{{"c", 3}, {"b", 3}, {"a", 3}}, nil, Options{Weight: 1}, hits{{"a", .5}, {"b", .5}, {"c", .5}}},
-		{"twice in a list", hits{{"a", 3}, {"b", 4}, {"a", 5}, {"c", 1}}, nil, Options{}, hits{{"a", 1}, {"b", .75}, {"c", 0}}},
-		{"not finite", hits{{"a", math.NaN()}, {"b", math.Inf(1)}, {"c", 1}}, hits{{"c", math.Inf(-1)}, {"d", 1}}, Options{Weight: 1}, hits{{"c", .5}, {"d", .5}}},
-		{"huge", hits{{"a", math.MaxFloat64}, {"b", -math.MaxFloat64}}, nil, Options{}, hits{{"a", 1}, {"b", 0}}},
-		{"reserved place", hits{{"a", 9}, {"b", 8}, {"c", 7}, {"d", 1}}, hits{{"a", .9}, {"b", .8}, {"c", .7}, {"x", .5}, {"y", .2}, {"z", .1}}, Options{Weight: 1, Reserve: 2, Places: 3},
-			hits{{"a", 1}, {"x", .875}, {"y", .875}, {"b", .875}, {"c", .75}, {"d", 0}, {"z", 0}}},
-		{"reserved places are taken already", hits{{"a", 9}, {"b", 1}}, hits{{"x", .9}, {"y", .8}, {"z", .1}}, Options{Weight: 1, Reserve: 1, Places: 2},
-			hits{{"a", .5}, {"x", .5}, {"y", .4375}, {"b", 0}, {"z", 0}}},
+		{"nothing", nil, nil, 2, hits{}},
+		{"both", hits{{"a", 10}, {"b", 6}, {"c", 2}}, hits{{"c", .9}, {"a", .5}, {"b", .1}}, 2, hits{{"a", 2 * third}, {"c", 2 * third}, {"b", .5 * third}}},
+		{"a document in one list", hits{{"a", 10}, {"b", 2}}, hits{{"c", .9}, {"b", .1}}, 2, hits{{"c", 2 * third}, {"a", third}, {"b", 0}}},
+		{"weight 0 leaves dense hits out", hits{{"b", 2}, {"a", 3}}, hits{{"c", .9}, {"b", .1}}, 0, hits{{"a", 1}, {"b", 0}}},
+		{"negative weight", hits{{"a", 3}}, hits{{"c", .9}}, -1, hits{{"a", 1}}},
+		{"only dense", nil, hits{{"c", -.5}, {"b", .1}}, 1, hits{{"b", .5}, {"c", 0}}},
+		{"one hit each", hits{{"a", 3}}, hits{{"a", -3}}, 2, hits{{"a", 1}}},
+		{"equal scores", hits{{"c", 3}, {"b", 3}, {"a", 3}}, nil, 1, hits{{"a", .5}, {"b", .5}, {"c", .5}}},
+		{"twice in a list", hits{{"a", 3}, {"b", 4}, {"a", 5}, {"c", 1}}, nil, 0, hits{{"a", 1}, {"b", .75}, {"c", 0}}},
+		{"not finite", hits{{"a", math.NaN()}, {"b", math.Inf(1)}, {"c", 1}}, hits{{"c", math.Inf(-1)}, {"d", 1}}, 1, hits{{"c", .5}, {"d", .5}}},
+		{"huge", hits{{"a", math.MaxFloat64}, {"b", -math.MaxFloat64}}, nil, 0, hits{{"a", 1}, {"b", 0}}},
 	} {
-		got := Fuse(c.lexical, c.dense, c.opts)
+		got := Fuse(c.lexical, c.dense, c.weight)
 		near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-12 })
 		if diff := cmp.Diff(c.want, got, near); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
@@ -56,11 +52,11 @@ func TestFuseProperties(t *testing.T) {
 			return hits
 		}
 		lexical, dense := list(), list()
-		opts := Options{Weight: float64(1 + rnd.IntN(3)), Reserve: rnd.IntN(5), Places: rnd.IntN(12)}
-		got := Fuse(lexical, dense, opts)
+		weight := float64(1 + rnd.IntN(3))
+		got := Fuse(lexical, dense, weight)
 		rnd.Shuffle(len(lexical), func(i, j int) { lexical[i], lexical[j] = lexical[j], lexical[i] })
 		rnd.Shuffle(len(dense), func(i, j int) { dense[i], dense[j] = dense[j], dense[i] })
-		if diff := cmp.Diff(got, Fuse(lexical, dense, opts)); diff != "" {
+		if diff := cmp.Diff(got, Fuse(lexical, dense, weight)); diff != "" {
 			t.Fatalf("the order of the lists matters:\n%s", diff)
 		}
 		ids := map[int]bool{}
@@ -76,21 +72,6 @@ func TestFuseProperties(t *testing.T) {
 		}
 		if len(got) != len(ids) || len(seen) != len(ids) {
 			t.Fatalf("%d hits of %d documents, want %d", len(got), len(seen), len(ids))
-		}
-		places := opts.Places
-		if places <= 0 {
-			places = 10
-		}
-		onlyDense := func(hits []Hit[int]) (n int) {
-			for _, h := range hits {
-				if !slices.ContainsFunc(lexical, func(l Hit[int]) bool { return l.ID == h.ID }) {
-					n++
-				}
-			}
-			return n
-		}
-		if want := min(opts.Reserve, onlyDense(got), places); onlyDense(got[:min(places, len(got))]) < want {
-			t.Fatalf("%d dense hits in the first %d places, want %d", onlyDense(got[:min(places, len(got))]), places, want)
 		}
 	}
 }

@@ -28,7 +28,7 @@ const (
 // used again.
 //
 // Other processes that write wait for the transaction to end, so a batch should
-// stay below about 500 chunks.
+// stay below about 1,000 chunks.
 //
 // Errors have these kinds: Invalid for a document or a tag that cannot be
 // stored; Conflict for a document whose ID or whose path under its label
@@ -44,8 +44,13 @@ func (x *Index) Apply(ctx context.Context, changes []document.Change) error {
 			return err
 		}
 	}
+	words, err := x.gather(ctx, changes)
+	if err != nil {
+		return err
+	}
+	defer x.dropGathered(words)
 	begin := time.Now()
-	err := x.change(ctx, "writing documents", func(p *poster) error { return p.apply(ctx, changes) })
+	err = x.change(ctx, "writing documents", words, func(p *poster) error { return p.apply(ctx, changes) })
 	if err == nil && time.Since(begin) > 2*writePause {
 		time.Sleep(writePause)
 	}
@@ -149,7 +154,8 @@ type poster struct {
 	now       time.Time
 	tags      map[[2]string]int64
 	labels    map[string]*labelSegments
-	mergeSoon bool // segments should be merged in the background
+	gathered  map[string]*gathered // by label
+	mergeSoon bool                 // segments should be merged in the background
 }
 
 // newPoster returns a poster for a transaction. Its close method must be
@@ -162,14 +168,15 @@ func (x *Index) newPoster(tx *sql.Tx) *poster {
 }
 
 // change runs f with a poster in a durable transaction. If a segment is damaged,
-// f is called again in another transaction.
-func (x *Index) change(ctx context.Context, op string, f func(p *poster) error) error {
+// f is called again in another transaction. words are those of documents that f
+// adds, as far as they are gathered; nil if none are.
+func (x *Index) change(ctx context.Context, op string, words map[string]*gathered, f func(p *poster) error) error {
 	soon := false
 	var used *preparedTx
 	err := x.mend(ctx, func() error {
 		return x.write(ctx, op, func(tx *sql.Tx) error {
 			p := x.newPoster(tx)
-			used = p.hot
+			used, p.gathered = p.hot, words
 			defer p.close()
 			if err := f(p); err != nil {
 				return err
@@ -301,10 +308,7 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 			return err
 		}
 	}
-	chunks := d.Chunks
-	if len(chunks) == 0 { // a document without text can be found by its title
-		chunks = []document.Chunk{{Length: len(d.Text)}}
-	}
+	chunks := chunksOf(d)
 	for n, c := range chunks {
 		if _, err := p.hot.ExecContext(ctx, putChunkQuery, rowOf(id, n), c.Offset, c.Length, c.Heading); err != nil {
 			return err
@@ -318,7 +322,9 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 			return err
 		}
 	}
-	return p.post(ctx, stored{id: id, label: d.Label, title: d.Title, filename: d.Filename, lang: d.Lang}, d.Text, chunks)
+	a := postingOf(d)
+	a.id = id
+	return p.post(ctx, a)
 }
 
 // putRow writes the row of a document and returns its number.

@@ -77,7 +77,7 @@ func (e *evaluator) findChunks(ctx context.Context, q search.Query, by search.Ra
 		return nil, err
 	}
 	if by == search.ByBoth && !m.all && query.Plain(q.Text) {
-		if err := e.addMeaning(limited, m, q, 1); err != nil && !e.timedOut(limited, err) {
+		if err := e.addMeaning(limited, m, q, 1, chunkCosine); err != nil && !e.timedOut(limited, err) {
 			return nil, err
 		}
 	}
@@ -146,7 +146,7 @@ func (e *evaluator) rankChunks(ctx context.Context, m *matched, list []ranked, n
 		}
 		slices.Sort(docs)
 		var err error
-		if fused, err = m.dense.chunks(ctx, slices.Compact(docs), best, fusion.DefaultWeight, nearCosine); err != nil && !e.timedOut(ctx, err) {
+		if fused, err = m.dense.chunks(ctx, slices.Compact(docs), best, fusion.DefaultWeight, chunkCosine); err != nil && !e.timedOut(ctx, err) {
 			return nil, err
 		}
 	}
@@ -195,7 +195,7 @@ func (e *evaluator) chunkHits(ctx context.Context, chunks []ranked, labels []str
 		record, err := findRecord(ctx, e.tx, `d.id=?`, c.doc)
 		var off, n int64
 		if err == nil {
-			err = e.tx.QueryRowContext(ctx, `SELECT off, len FROM chunks WHERE id=?`, c.chunk).Scan(&off, &n)
+			err = e.tx.QueryRowContext(ctx, chunkQuery, c.doc, c.chunk).Scan(&off, &n, &h.Heading, &h.Page)
 		}
 		if errors.Is(err, errkind.NotFound) || errors.Is(err, sql.ErrNoRows) || err == nil && !admits(labels, record.Label) {
 			// The segment has a document that it cannot have. If it is not
@@ -217,3 +217,8 @@ func (e *evaluator) chunkHits(ctx context.Context, chunks []ranked, labels []str
 	}
 	return hits, nil
 }
+
+// chunkQuery reads a chunk of a document. Text before the first page belongs to
+// none.
+const chunkQuery = `SELECT c.off, c.len, c.heading, IFNULL((SELECT p.label FROM pages p WHERE p.doc=? AND p.off<=c.off ORDER BY p.off DESC LIMIT 1), '')
+	FROM chunks c WHERE c.id=?`

@@ -22,9 +22,10 @@ import (
 const (
 	fusedHits   = 100    // best hits by words, and best chunks by meaning, that are ranked together
 	scoredRows  = 20_000 // vectors that are compared one by one
-	nearWords   = 4      // words that count of a query that also finds documents without any of them
+	nearWords   = 2      // words that count of a query of three or more words that also finds documents without any of them
 	nearDocs    = 20     // documents that such a query finds at most
-	nearCosine  = 0.4    // their least cosine
+	nearCosine  = 0.35   // their least cosine
+	chunkCosine = 0.25   // the same in a search for chunks, where notes are short and few
 	denseRounds = 3      // searches until no vector in the result is gone
 )
 
@@ -63,12 +64,12 @@ func (e *evaluator) dense(ctx context.Context, m *matched, q search.Query) error
 	if m.words < 0 || !byScore {
 		return nil
 	}
-	return e.addMeaning(ctx, m, q, nearWords)
+	return e.addMeaning(ctx, m, q, nearWords, nearCosine)
 }
 
-// addMeaning is dense for every query. Documents that are close in meaning are
+// addMeaning is dense for every query. Documents whose cosine is least or more are
 // added to those that match if at least so many words of the query count.
-func (e *evaluator) addMeaning(ctx context.Context, m *matched, q search.Query, words int) error {
+func (e *evaluator) addMeaning(ctx context.Context, m *matched, q search.Query, words int, least float64) error {
 	d, err := e.meaning(ctx, q, e.x.vectors.limit)
 	if errors.Is(err, errEmbedding) && ctx.Err() == nil {
 		e.x.log.Debug("a query was ranked by words only", "error", err)
@@ -83,7 +84,7 @@ func (e *evaluator) addMeaning(ctx context.Context, m *matched, q search.Query, 
 	}
 	d.near = bestOfEach(hits)
 	if len(analysis.Significant(query.Words(q.Text), e.langs)) >= words {
-		if err := d.extend(m); err != nil {
+		if err := d.extend(m, least); err != nil {
 			return err
 		}
 	}
@@ -293,12 +294,12 @@ func (d *dense) live(ctx context.Context, find func() ([]denseHit, error)) ([]de
 	}
 }
 
-// extend adds the documents that are close in meaning to those with words of the
-// query.
-func (d *dense) extend(m *matched) error {
+// extend adds the documents whose cosine is least or more to those with words of
+// the query.
+func (d *dense) extend(m *matched, least float64) error {
 	var rows []int64
 	for _, h := range d.near {
-		if h.score >= nearCosine && len(rows) < nearDocs {
+		if h.score >= least && len(rows) < nearDocs {
 			rows = append(rows, h.doc())
 		}
 	}
@@ -370,7 +371,7 @@ func (d *dense) rank(ctx context.Context, m *matched, hits []segment.Hit) ([]seg
 		near = append(near, fusion.Hit[int64]{ID: h.doc(), Score: h.score})
 	}
 	out := make([]segment.Hit, 0, len(hits)+len(d.near))
-	for _, f := range fusion.Fuse(lexical, d.filled(lexical, near), fusion.Options{Weight: fusion.DefaultWeight}) {
+	for _, f := range fusion.Fuse(lexical, d.filled(lexical, near), fusion.DefaultWeight) {
 		h := by[f.ID]
 		h.Score = low + float32(f.Score)*(top-low)
 		out = append(out, h)
@@ -451,7 +452,7 @@ func (d *dense) chunks(ctx context.Context, docs []int64, best []ranked, weight,
 		near = append(near, fusion.Hit[int64]{ID: h.chunk, Score: h.score})
 	}
 	out := make([]ranked, 0, len(best)+len(near))
-	for _, f := range fusion.Fuse(lexical, d.filled(lexical, near), fusion.Options{Weight: weight}) {
+	for _, f := range fusion.Fuse(lexical, d.filled(lexical, near), weight) {
 		out = append(out, ranked{doc: f.ID >> chunkBits, chunk: f.ID, score: f.Score})
 	}
 	return out, nil

@@ -157,6 +157,20 @@ func names(p *search.Page) []string {
 	return names
 }
 
+// A short query, too, finds what is close in meaning and has none of its words,
+// if two of its words count.
+func TestMeaningOfShortQueries(t *testing.T) {
+	e := &topics{id: "topics"}
+	x := openWith(t, t.TempDir(), e)
+	put(t, x, garage()...)
+	embedAll(t, x, e)
+	for q, want := range map[string]bool{"the car overnight": true, "fix my car": true, "where is the car": false, "car overnight": false} {
+		if got := find(t, x, search.Query{Text: q, Labels: []string{"a"}}); slices.Contains(got, "garage.md") != want {
+			t.Errorf("Search(%q) = %v, has garage.md: want %v", q, got, want)
+		}
+	}
+}
+
 // TestMeaningOff checks queries that must find what they find by words only.
 func TestMeaningOff(t *testing.T) {
 	e := &topics{id: "topics"}

@@ -23,14 +23,24 @@ const (
 )
 
 // hits reads documents and makes their excerpts. A document that does not exist
-// has no ID. A digest has at most size runes.
-func (e *evaluator) hits(ctx context.Context, list []ranked, leaves []*leaf, size int) ([]search.Hit, error) {
+// has no ID. passages is nil, or the passages of each document: a document with
+// passages has no digest, and the digests of the others are short.
+func (e *evaluator) hits(ctx context.Context, list []ranked, leaves []*leaf, passages [][]search.Passage) ([]search.Hit, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
 	hits, pieces, err := e.hitRows(ctx, list, len(leaves) > 0)
 	if err != nil {
 		return nil, err
+	}
+	size := textDigest
+	if passages != nil {
+		size = shortDigest
+		for i := range pieces {
+			if len(passages[i]) > 0 {
+				pieces[i] = piece{}
+			}
+		}
 	}
 	if err := readPieces(ctx, e.tx, pieces); err != nil {
 		return nil, err
@@ -41,6 +51,9 @@ func (e *evaluator) hits(ctx context.Context, list []ranked, leaves []*leaf, siz
 	}
 	for i := range hits {
 		h := &hits[i]
+		if passages != nil {
+			h.Passages = passages[i]
+		}
 		language := analysis.English
 		if len(h.Langs) > 0 {
 			language = analysis.LanguageOf(h.Langs[0])

@@ -103,7 +103,7 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 		return nil, &errkind.Argument{Name: "data", Want: "a folder"}
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the data folder: %w", err)
+		return nil, errkind.Disk("making "+o.Dir, fmt.Errorf("making the data folder: %w", err))
 	}
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -155,15 +155,23 @@ func (x *Index) Close() error {
 	return errors.Join(x.r.Close(), x.w.Close())
 }
 
-// cacheKiB is the size of one connection's page cache. SQLite's memory is not
-// part of Go's heap, so the runtime's memory limit does not cover it.
-const cacheKiB = 8192
+// Sizes of one connection's page cache, in KiB. SQLite's memory is not part of
+// Go's heap, so the runtime's memory limit does not cover it. Most pages that
+// searches read are texts, which a larger cache would rarely have.
+const (
+	readCache  = 2048
+	writeCache = 8192
+)
 
 // connect returns a pool of n connections.
 func (x *Index) connect(n int, write bool) (*sql.DB, error) {
+	cache := readCache
+	if write {
+		cache = writeCache
+	}
 	v := url.Values{"_pragma": {
 		"busy_timeout(10000)", "synchronous(full)", "foreign_keys(1)", "temp_store(memory)",
-		fmt.Sprintf("cache_size(-%d)", cacheKiB), "journal_size_limit(67108864)", "trusted_schema(0)",
+		fmt.Sprintf("cache_size(-%d)", cache), "journal_size_limit(67108864)", "trusted_schema(0)",
 	}, "_dqs": {"0"}, "_defensive": {"1"}}
 	if write {
 		v.Set("_txlock", "immediate")

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"strings"
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
@@ -65,7 +66,7 @@ func (x *Index) maintain(ctx context.Context, progress func(done, total int)) er
 	for _, label := range labels {
 		for ids := missing[label]; len(ids) > 0; {
 			var n int
-			err := x.change(ctx, "rebuilding segments", func(p *poster) error {
+			err := x.change(ctx, "rebuilding segments", nil, func(p *poster) error {
 				var err error
 				n, err = p.rebuild(ctx, label, ids)
 				return err
@@ -254,6 +255,6 @@ func (p *poster) repost(ctx context.Context, s stored, label string) (int, error
 		return 0, err
 	}
 	chunks = slices.DeleteFunc(chunks, func(c document.Chunk) bool { return c.Offset < 0 || c.Length < 0 || c.Offset+c.Length > len(text) })
-	s.label = label
-	return len(chunks), p.post(ctx, s, text, chunks)
+	s.label, s.title, s.filename = label, strings.ToValidUTF8(s.title, " "), strings.ToValidUTF8(s.filename, " ")
+	return len(chunks), p.post(ctx, posting{s, text, chunks})
 }

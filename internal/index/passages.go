@@ -19,22 +19,26 @@ import (
 
 // Sizes of passages, in characters.
 const (
-	longestPassage  = 1600
+	longestPassage  = 1000 // preferred to the 1600 that are allowed: the rest of a long chunk says less
 	shortestPassage = 200
 	shortPassage    = 250
-	excerptSize     = 400 // of the passages after the first wholePassages
+	excerptSize     = 300 // of the passages after the first wholePassages
 	wholeExcerpt    = excerptSize * 5 / 4
 )
 
 // Numbers of passages.
 const (
-	wholePassages    = 3  // the best ones are not cut to excerptSize
+	wholePassages    = 2  // the best ones are not cut to excerptSize
 	passagesOfHit    = 9  // of one document
 	passageChunks    = 64 // best chunks of which passages are made
 	nearPassages     = 20 // best chunks for which the distances between the words count
 	repeatedWords    = 3  // occurrences of a word that count in an excerpt
 	repeatedWordPart = 0.2
+	laterWordPart    = 0.5 // what a word at the end of an excerpt counts less than one at its beginning
+	beginBonus       = 0.4 // part of the weight of an excerpt that begins with the text
+	paragraphBonus   = 0.2 // likewise with a paragraph
 	leastScore       = 0.6 // part of the best score; chunks below it give no passages
+	otherHits        = 7   // if there are so many other documents, half of the characters is left for them
 )
 
 // A passageChunk is a chunk that passages are made of.
@@ -50,8 +54,9 @@ type passageChunk struct {
 
 // passages returns the passages of the documents of a page, with at most budget
 // characters in all. They are taken from the best chunks of all of these
-// documents: the best ones whole, then excerpts, until the budget is spent or the
-// scores are far below the best one. Each other document gets one short excerpt.
+// documents: the best ones whole, then excerpts, until a part of the budget is
+// spent or the scores are far below the best one. Each other document gets one
+// short excerpt.
 // No text is repeated.
 func (e *evaluator) passages(ctx context.Context, list []ranked, m *matched, budget int) ([][]search.Passage, error) {
 	out := make([][]search.Passage, len(list))
@@ -77,8 +82,9 @@ func (e *evaluator) passages(ctx context.Context, list []ranked, m *matched, bud
 		places = append(places, place{c.hit, len(out[c.hit]), p.Offset != c.off})
 		out[c.hit] = append(out[c.hit], p)
 	}
+	rest := budget * min(len(list)-1, otherHits) / (2 * otherHits)
 	for i, c := range chunks {
-		if budget < shortestPassage || c.score < leastScore*chunks[0].score {
+		if budget-rest < shortestPassage || c.score < leastScore*chunks[0].score {
 			break
 		}
 		if i%chunksAtOnce == 0 {
@@ -403,7 +409,10 @@ func trimmed(text string, from, to int) (int, int) {
 }
 
 // excerptOf returns the run of lines and sentences of at most size characters
-// with the greatest weight of different words, of those the first.
+// with the greatest weight of different words, of those the first. What a word
+// means stands behind it, and what a text is about at its beginning: so a word
+// counts less near the end of the run, and the beginnings of the text and of
+// paragraphs are preferred.
 func excerptOf(text string, lang analysis.Language, weights *weighing, size int) (from, to int) {
 	units := unitsOf(text)
 	if len(units) == 0 {
@@ -451,33 +460,39 @@ func excerptOf(text string, lang analysis.Language, weights *weighing, size int)
 		through[i] = before[i] + utf8.RuneCountInString(text[u.from:u.to])
 		n, end = through[i], u.to
 	}
-	first, last, best := 0, 0, float32(-1)
+	best, first, last := float32(-1), 0, 0
 	seen := make([]int, len(numbers)) // by number of token
 	for i := range units {
+		j := i
+		for j+1 < len(units) && through[j+1]-before[i] <= size {
+			j++
+		}
 		clear(seen)
 		score := float32(0)
-		for j := i; j < len(units); j++ {
-			if j > i && through[j]-before[i] > size {
-				break
-			}
-			for _, t := range terms[j] {
+		for _, ts := range terms[i : j+1] {
+			for _, t := range ts {
+				part := 1 - laterWordPart*min(float32(t.at-units[i].from)/float32(size), 1)
 				switch n := seen[t.number]; {
-				case n == 0:
-					score += t.weight
-				case n < repeatedWords:
-					score += repeatedWordPart * t.weight
+				case n >= repeatedWords:
+					part = 0
+				case n > 0:
+					part *= repeatedWordPart
 				}
 				seen[t.number]++
-			}
-			if score > best {
-				best, first, last = score, i, j
+				score += part * t.weight
 			}
 		}
+		switch {
+		case i == 0:
+			score *= 1 + beginBonus
+		case strings.Count(text[units[i-1].to:units[i].from], "\n") > 1:
+			score *= 1 + paragraphBonus
+		}
+		if score > best {
+			best, first, last = score, i, j
+		}
 	}
-	// The rest of the size is filled with what follows, then with what precedes.
-	for last+1 < len(units) && through[last+1]-before[first] <= size {
-		last++
-	}
+	// The rest of the size is filled with what precedes.
 	for first > 0 && through[last]-before[first-1] <= size {
 		first--
 	}

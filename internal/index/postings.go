@@ -88,11 +88,10 @@ func (p *poster) close() {
 }
 
 // post adds a document's words under its label.
-func (p *poster) post(ctx context.Context, d stored, text string, chunks []document.Chunk) error {
-	s, err := p.segments(ctx, d.label)
+func (p *poster) post(ctx context.Context, a posting) error {
+	s, err := p.segments(ctx, a.label)
 	if err == nil {
-		d.title, d.filename = strings.ToValidUTF8(d.title, " "), strings.ToValidUTF8(d.filename, " ")
-		s.added = append(s.added, posting{d, text, chunks})
+		s.added = append(s.added, a)
 	}
 	return err
 }
@@ -169,17 +168,11 @@ func (p *poster) writeSegments(ctx context.Context, label string, s *labelSegmen
 // small segments, they become one.
 func (p *poster) addSegment(ctx context.Context, label string, s *labelSegments, rows []segmentRow) (r segmentRow, err error) {
 	slices.SortFunc(s.added, func(a, b posting) int { return cmp.Compare(a.id, b.id) })
-	b := p.x.builders.Get().(*segment.Builder)
-	defer func() {
-		b.Reset()
-		p.x.builders.Put(b)
-	}()
-	for _, a := range s.added {
-		if err := ctx.Err(); err != nil {
-			return r, err
-		}
-		a.build(b)
+	b, err := p.builderOf(ctx, label, s.added)
+	if err != nil {
+		return r, err
 	}
+	defer p.x.putBuilder(b)
 	var out bytes.Buffer
 	if _, err := b.WriteTo(&out); err != nil {
 		return r, err

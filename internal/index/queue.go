@@ -75,7 +75,7 @@ func (x *Index) ClaimJob(ctx context.Context, kind, owner string, ttl time.Durat
 	var job *Job
 	err = x.write(ctx, "claiming a job", func(tx *sql.Tx) error {
 		now := time.Now()
-		j, err := scanJob(tx.QueryRowContext(ctx, `UPDATE queue SET state='running', owner=?3, lease=?4, attempts=attempts+1, updated=?2
+		j, err := scanJob(tx.QueryRowContext(ctx, `UPDATE queue SET state='running', owner=?3, lease=?4, attempts=attempts+(owner<>?3), updated=?2
 			WHERE id=(`+nextJob+`) RETURNING `+jobColumns+`, payload`, kind, now.UnixMilli(), owner, now.Add(ttl).UnixMilli()).Scan, true)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
@@ -130,7 +130,12 @@ func (x *Index) FinishJob(ctx context.Context, id int64, owner string, changes [
 			return err
 		}
 	}
-	return x.change(ctx, "finishing a job", func(p *poster) error {
+	words, err := x.gather(ctx, changes)
+	if err != nil {
+		return err
+	}
+	defer x.dropGathered(words)
+	return x.change(ctx, "finishing a job", words, func(p *poster) error {
 		if err := p.apply(ctx, changes); err != nil {
 			return err
 		}

@@ -110,3 +110,22 @@ func TestQueue(t *testing.T) {
 		t.Errorf("the next job has the ID %d, %v; want 4", id, err)
 	}
 }
+
+// TestClaimAgain checks that a process that claims a job again, because it could
+// not release it, has not made another attempt.
+func TestClaimAgain(t *testing.T) {
+	x := openIn(t, t.TempDir())
+	defer closeIt(t, x)
+	if _, err := x.Enqueue(t.Context(), "file", "a", []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		owner    string
+		attempts int
+	}{{"one", 1}, {"one", 1}, {"two", 2}, {"two", 2}, {"one", 3}} {
+		j, err := x.ClaimJob(t.Context(), "file", c.owner, time.Nanosecond)
+		if err != nil || j == nil || j.Attempts != c.attempts {
+			t.Errorf("ClaimJob() of %s = %+v, %v, want %d attempts", c.owner, j, err, c.attempts)
+		}
+	}
+}

@@ -92,16 +92,13 @@ func (e *evaluator) preferTitled(ctx context.Context, m *matched, text string, l
 	if !query.Plain(text) || len(hits) < 2 {
 		return hits, nil
 	}
-	titled := e.view.None()
-	for _, l := range e.langs {
-		docs, err := e.view.Titled(tokensOf(text, l), m.docs)
-		if err != nil {
-			return nil, err
-		}
-		titled.Or(docs)
+	titles := make([][]string, len(e.langs))
+	for i, l := range e.langs {
+		titles[i] = tokensOf(text, l)
 	}
-	if titled.Count() == 0 {
-		return hits, nil
+	titled, err := e.view.Titled(m.docs, titles...)
+	if err != nil || titled.Count() == 0 {
+		return hits, err
 	}
 	first, err := e.search.Top(ctx, leaves, titled, titleHits)
 	if len(first) == 0 || err != nil {

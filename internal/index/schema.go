@@ -23,7 +23,7 @@ func (x *Index) checkHeader() error {
 	}
 	f, err := os.OpenFile(x.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return fmt.Errorf("opening the index: %w", err)
+		return errkind.Disk("opening "+x.path, fmt.Errorf("opening the index: %w", err))
 	}
 	defer f.Close()
 	const magic = "SQLite format 3\x00"

@@ -94,7 +94,7 @@ func (x *Index) Find(ctx context.Context, id string, labels []string) (*search.H
 			return err
 		}
 		e := evaluator{tx: x.prepared(tx)}
-		hits, err := e.hits(ctx, []ranked{{doc: doc, chunk: -1}}, nil, textDigest)
+		hits, err := e.hits(ctx, []ranked{{doc: doc, chunk: -1}}, nil, nil)
 		if err == nil {
 			h = &hits[0]
 		}
@@ -183,17 +183,14 @@ func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, err
 		}
 	}
 	byScore := len(q.Sort) == 0 || q.Sort[0].Field == "score"
-	size := textDigest
-	if q.Passages > 0 {
-		size = shortDigest
-	}
-	hits, err := e.hits(ctx, list, m.leaves, size)
+	hits, err := e.hits(ctx, list, m.leaves, passages)
 	if err != nil {
 		return nil, err
 	}
 	if err := e.addAlso(ctx, hits, list, m.also); err != nil {
 		return nil, err
 	}
+	page.Hits = slices.Grow(page.Hits, len(hits))
 	for i, r := range list {
 		h := &hits[i]
 		if h.ID == "" || !admits(q.Labels, h.Labels[0]) {
@@ -203,9 +200,6 @@ func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, err
 				return nil, err
 			}
 			continue
-		}
-		if passages != nil {
-			h.Passages = passages[i]
 		}
 		if byScore {
 			h.Score = r.score

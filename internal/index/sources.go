@@ -174,7 +174,7 @@ func (x *Index) RemoveSource(ctx context.Context, label string) error {
 	known := false
 	for {
 		more := false
-		err := x.change(ctx, "removing a source", func(p *poster) error {
+		err := x.change(ctx, "removing a source", nil, func(p *poster) error {
 			paths, err := somePaths(ctx, p.tx, label)
 			if err != nil {
 				return err

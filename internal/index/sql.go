@@ -108,7 +108,10 @@ func busy(err error) bool {
 func (x *Index) fault(op string, err error) error {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {
-		return err
+		if _, damaged := errors.AsType[*damagedSegment](err); damaged {
+			return err
+		}
+		return errkind.Disk(op, err) // of the file of a segment
 	}
 	switch e.Code() & 0xff {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
@@ -116,6 +119,8 @@ func (x *Index) fault(op string, err error) error {
 		return x.corrupt()
 	case sqlite3.SQLITE_FULL:
 		return fmt.Errorf("%s: disk full: free space on the disk of %s and try again: %w", op, x.path, errkind.Unavailable)
+	case sqlite3.SQLITE_IOERR:
+		return fmt.Errorf("%s: the disk of %s fails or is full: check it and try again: %w", op, x.path, errkind.Unavailable)
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return fmt.Errorf("%s: another process is writing to %s; try again: %w", op, x.path, errkind.Busy)
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
@@ -182,7 +187,7 @@ type preparedTx struct {
 func (x *Index) prepared(tx *sql.Tx) *preparedTx { return &preparedTx{tx: tx, prepared: x.queries} }
 
 // hotQueries are prepared once for each connection that reads.
-var hotQueries = []string{versionQuery, kvQuery, hitRowsQuery, partsQuery}
+var hotQueries = []string{versionQuery, kvQuery, hitRowsQuery, partsQuery, partQuery, chunkRowsQuery, placesQuery}
 
 // prepareHot prepares hotQueries. It must not be called in a transaction,
 // because it needs a connection of its own.

@@ -87,10 +87,20 @@ func cutBytes(s string, n int) string {
 // window returns the bytes of a document's text from from up to but not
 // including to. Bounds beyond the text are reduced to its length.
 func window(ctx context.Context, q querier, doc, from, to int64) (string, error) {
+	if n := from / textPart; from < to && n < maxParts && to <= (n+1)*textPart { // mostly
+		var part string
+		err := q.QueryRowContext(ctx, partQuery, from-n*textPart+1, to-from, rowOf(doc, int(n))).Scan(&part)
+		if errors.Is(err, sql.ErrNoRows) {
+			err = nil
+		}
+		return part, err
+	}
 	p := []piece{{doc: doc, from: from, to: to}}
 	err := readPieces(ctx, q, p)
 	return string(p[0].text), err
 }
+
+const partQuery = `SELECT substr(body, ?, ?) FROM texts WHERE id=?`
 
 // A piece is the bytes of a document's text from from up to but not including
 // to.

@@ -114,7 +114,7 @@ func (v *progressView) show(ctx context.Context, now bool) {
 	busy := false
 	for label, w := range v.work {
 		p := index.Progress{Label: label, Done: w.now.Done, Total: w.now.Total}
-		bar.Done, bar.Total = bar.Done+p.Done, bar.Total+p.Total
+		bar.Done, bar.Total, bar.Bytes = bar.Done+p.Done, bar.Total+p.Total, bar.Bytes+w.now.Bytes
 		if !w.done {
 			busy = true
 			p.Total = max(p.Total, 1) // the files have not been counted yet

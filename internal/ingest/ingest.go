@@ -37,9 +37,9 @@ import (
 const (
 	defaultMaxFileSize = 64 << 20
 	defaultFileTimeout = 10 * time.Second
-	defaultBatchBytes  = 1 << 20
+	defaultBatchBytes  = 2 << 20
 
-	maxBatchChunks = 500         // keeps a transaction of the index under 50 ms
+	maxBatchChunks = 1000        // keeps a transaction of the index under 50 ms
 	maxBatchTime   = time.Second // between two transactions, if there are changes to apply
 	maxInFlight    = 64 << 20    // bytes of files between reading and applying; a single file may be larger
 	maxSkipped     = 100         // files named in a Result

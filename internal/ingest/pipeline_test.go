@@ -60,7 +60,7 @@ func TestSyncAppliesInSmallBatches(t *testing.T) {
 func TestSyncLimitsChunksOfABatch(t *testing.T) {
 	root := folder(t, nil)
 	for _, name := range []string{"a.txt", "b.txt", "c.txt"} {
-		write(t, root, name, strings.Repeat("word ", 64_000), anHourAgo()) // some 270 chunks
+		write(t, root, name, strings.Repeat("word ", 128_000), anHourAgo()) // some 540 chunks
 	}
 	sink := &memorySink{}
 	mustSync(t, New(Options{Sink: sink}), docs(root), Result{Added: 3})

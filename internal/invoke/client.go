@@ -14,6 +14,7 @@ import (
 
 	"knowhow/internal/compact"
 	"knowhow/internal/errkind"
+	"knowhow/internal/httpclient"
 )
 
 const (
@@ -43,16 +44,13 @@ type Client struct {
 // NewClient returns a client. If the URL is invalid, the error is of kind
 // errkind.Invalid.
 func NewClient(o ClientOptions) (*Client, error) {
-	u, err := url.Parse(o.URL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("want the URL of a bridge, such as http://127.0.0.1:3333: %w", errkind.Invalid)
+	u, err := httpclient.ParseBaseURL("the URL of the bridge", o.URL)
+	if err != nil {
+		return nil, err
 	}
-	return &Client{base: strings.TrimRight(o.URL, "/"), token: o.Token, http: &http.Client{
-		Timeout: o.Timeout,
-		// A bridge never redirects, and the token must not be sent to another
-		// server.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}, nil
+	c := &Client{base: strings.TrimRight(u.String(), "/"), token: o.Token, http: httpclient.New(http.DefaultTransport)}
+	c.http.Timeout = o.Timeout
+	return c, nil
 }
 
 // A Tool is a tool as listed by a bridge.
@@ -148,8 +146,7 @@ func transportError(ctx context.Context, err error) error {
 	if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return ctx.Err()
 	}
-	var late interface{ Timeout() bool }
-	if errors.As(err, &late) && late.Timeout() {
+	if httpclient.TimedOut(ctx, err) {
 		return fmt.Errorf("asking the bridge: no answer in time: %w", errkind.Timeout)
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {

@@ -67,6 +67,7 @@ func (b *Local) AddFile(ctx context.Context, f File, r io.Reader) (int64, error)
 // are on disk.
 func (b *Local) stage(ctx context.Context, key string, r io.Reader) (err error) {
 	dir := b.staging()
+	defer func() { err = errkind.Disk("storing the file", err) }()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("making the folder for uploads: %w", err)
 	}
@@ -236,8 +237,9 @@ func (b *Local) do(ctx context.Context, job *index.Job) error {
 	case err == nil:
 	case errors.Is(err, index.ErrLost):
 		return nil // another process works on it
-	case ctx.Err() != nil || errkind.Retryable(err) || errkind.ReasonOf(err) != "":
-		// What is wrong with the store is not wrong with the job: it waits.
+	case ctx.Err() != nil || errkind.Retryable(err) || errors.Is(err, errkind.Denied) || errkind.ReasonOf(err) != "":
+		// What is wrong with the store is not wrong with the job: it waits until
+		// the operator corrects that.
 		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 		defer cancel()
 		return errors.Join(err, b.o.Index.ReleaseJob(release, job.ID, b.owner))
@@ -323,7 +325,7 @@ func (b *Local) addFile(ctx context.Context, job *index.Job, t task) error {
 		return fmt.Errorf("the bytes of the file are no longer there: add the file again: %w", errkind.NotFound)
 	}
 	if err != nil {
-		return err
+		return errkind.Disk("reading the file", err)
 	}
 	limited, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()

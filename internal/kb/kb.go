@@ -126,7 +126,9 @@ type Result struct {
 	DocumentID int64     `json:"document_id"`
 	ChunkIndex int       `json:"chunk_index"`
 	Text       string    `json:"text"`
-	Score      float64   `json:"score"` // 0 to 1; scores of different searches cannot be compared
+	Heading    string    `json:"heading,omitempty"` // path of the headings above the chunk, such as "Install > From source"; "" if there are none
+	Page       string    `json:"page,omitempty"`    // label of the page on which the chunk begins; "" if the document has no pages
+	Score      float64   `json:"score"`             // 0 to 1; scores of different searches cannot be compared
 	Title      string    `json:"title"`
 	SourcePath string    `json:"source_path"` // "" if there is none
 	Type       string    `json:"type"`

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
@@ -52,6 +53,11 @@ type Local struct {
 	wake  map[string]chan struct{} // by kind of job: one signal
 
 	updates sync.Mutex // one update of a note at a time
+
+	mu      sync.Mutex
+	vectors search.VectorState // of documents with the labels of
+	of      []string
+	at      time.Time // when vectors was read
 }
 
 var _ Base = (*Local)(nil)
@@ -199,7 +205,7 @@ func (b *Local) searchNearest(ctx context.Context, q search.ChunkQuery) (*Search
 		return nil, err
 	}
 	out := resultOf(page)
-	v, err := b.store.Vectors(ctx, q.Labels)
+	v, err := b.vectorState(ctx, q.Labels)
 	if err != nil {
 		return nil, err
 	}
@@ -209,12 +215,31 @@ func (b *Local) searchNearest(ctx context.Context, q search.ChunkQuery) (*Search
 	return out, nil
 }
 
+// stateTime is how long a state of the vectors is used: to count them takes time in
+// proportion to their number.
+const stateTime = time.Second
+
+// vectorState returns the state of the vectors of documents with some labels, as of
+// the last second.
+func (b *Local) vectorState(ctx context.Context, labels []string) (search.VectorState, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if time.Since(b.at) < stateTime && slices.Equal(b.of, labels) {
+		return b.vectors, nil
+	}
+	v, err := b.store.Vectors(ctx, labels)
+	if err == nil {
+		b.vectors, b.of, b.at = v, labels, time.Now()
+	}
+	return v, err
+}
+
 // resultOf returns the result of a search.
 func resultOf(page *search.ChunkPage) *SearchResult {
 	out := &SearchResult{Results: []Result{}, Total: page.Total}
 	for _, h := range page.Hits {
 		out.Results = append(out.Results, Result{
-			DocumentID: h.Number, ChunkIndex: h.Chunk, Text: h.Text, Score: math.Round(h.Score*1e4) / 1e4, Title: h.Title,
+			DocumentID: h.Number, ChunkIndex: h.Chunk, Text: h.Text, Heading: h.Heading, Page: h.Page, Score: math.Round(h.Score*1e4) / 1e4, Title: h.Title,
 			SourcePath: h.SourcePath, Type: h.Type, Tags: tagsOf(&h.Record), UpdatedAt: h.Updated,
 		})
 	}
@@ -520,7 +545,7 @@ func (b *Local) Status(ctx context.Context) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := b.store.Vectors(ctx, labels)
+	v, err := b.vectorState(ctx, labels)
 	if err != nil {
 		return nil, err
 	}

@@ -2,17 +2,13 @@ package kbclient
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"strconv"
 	"strings"
-	"time"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/httpclient"
 	"knowhow/internal/sanitize"
 )
 
@@ -23,23 +19,13 @@ func (c *Client) callError(ctx, call context.Context, endpoint string, err error
 	if e := ctx.Err(); e != nil {
 		return e
 	}
-	var timeout interface{ Timeout() bool }
-	if call.Err() != nil || errors.As(err, &timeout) && timeout.Timeout() {
+	if httpclient.TimedOut(call, err) {
 		return &errkind.Remote{Kind: errkind.Timeout, Endpoint: endpoint, Status: http.StatusGatewayTimeout, Reason: TimeoutReason,
 			Message: fmt.Sprintf("the engine did not answer within %v; try again", c.options.Timeout)}
 	}
-	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: endpoint, Status: http.StatusBadGateway,
-		Message: "the engine cannot be reached; try again, and check that it runs and that its address is right", Reason: AddressReason}
-	if _, ok := errors.AsType[*net.DNSError](err); ok {
-		r.Message = "the engine cannot be reached, because its host name cannot be resolved; check its address"
-	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		r.Message = "the engine cannot be reached, because its certificate is not trusted; add the certificate of its authority to the system"
-	}
-	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
-		r.Message = "the engine cannot be reached, because it does not speak TLS on this port; check the scheme of its address"
-	}
-	return r
+	return &errkind.Remote{Kind: errkind.Unavailable, Endpoint: endpoint, Status: http.StatusBadGateway, Reason: AddressReason,
+		Message: httpclient.CauseOf(err).Message("the engine",
+			"the engine cannot be reached; try again, and check that it runs and that its address is right")}
 }
 
 // Limits on what is taken over from an engine's error.
@@ -76,7 +62,7 @@ func refusal(endpoint string, resp *http.Response, answer []byte) error {
 			return fmt.Errorf("%s: %w", message, kind)
 		}
 	}
-	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: endpoint, Status: resp.StatusCode, Retry: retryAfter(resp.Header)}
+	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: endpoint, Status: resp.StatusCode, Retry: httpclient.RetryAfter(resp.Header)}
 	if isCode(v.Error.Code) {
 		r.Code = v.Error.Code
 	}
@@ -114,16 +100,4 @@ func isCode(s string) bool {
 	return s != "" && len(s) <= maxCode && !strings.ContainsFunc(s, func(r rune) bool {
 		return r != '_' && r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 	})
-}
-
-// maxRetryAfter is the maximum time to wait that is taken over from an engine.
-const maxRetryAfter = time.Hour
-
-// retryAfter reads the Retry-After header, in seconds.
-func retryAfter(h http.Header) time.Duration {
-	n, err := strconv.Atoi(strings.TrimSpace(h.Get("Retry-After")))
-	if err != nil {
-		return 0
-	}
-	return time.Duration(min(max(n, 0), int(maxRetryAfter/time.Second))) * time.Second
 }

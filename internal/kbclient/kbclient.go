@@ -25,6 +25,7 @@ import (
 
 	"knowhow/internal/compact"
 	"knowhow/internal/errkind"
+	"knowhow/internal/httpclient"
 	"knowhow/internal/kb"
 )
 
@@ -55,7 +56,6 @@ type Options struct {
 const (
 	defaultTimeout = 30 * time.Second
 	maxBody        = 128 << 20 // bytes of an answer: a document with all of its chunks
-	maxKey         = 4096      // bytes
 
 	// attempts is how often a request that changes nothing is sent if the
 	// engine cannot be reached or asks to try again, and firstWait the time
@@ -79,49 +79,20 @@ var _ kb.Base = (*Client)(nil)
 // New returns a client. It makes no request. Invalid options are errors of kind
 // Invalid.
 func New(o Options) (*Client, error) {
-	base, err := parseURL(o.BaseURL)
+	u, err := httpclient.ParseBaseURL("the address of the engine", o.BaseURL)
 	if err != nil {
 		return nil, &errkind.Restriction{Reason: AddressReason, Err: err}
 	}
-	if len(o.Key) > maxKey || strings.ContainsFunc(o.Key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, &errkind.Restriction{Reason: KeyReason, Err: fmt.Errorf(
-			"reading the key of the engine: want printable ASCII without blanks, at most %d characters: %w", maxKey, errkind.Invalid)}
+	if err := httpclient.CheckKey("the key of the engine", o.Key); err != nil {
+		return nil, &errkind.Restriction{Reason: KeyReason, Err: err}
 	}
 	o.Timeout = cmp.Or(max(o.Timeout, 0), defaultTimeout)
 	o.UserAgent = cmp.Or(o.UserAgent, "knowhow")
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.Transport == nil {
-		o.Transport = &http.Transport{
-			Proxy:                 http.ProxyFromEnvironment,
-			ForceAttemptHTTP2:     true,
-			MaxIdleConnsPerHost:   16,
-			IdleConnTimeout:       90 * time.Second,
-			TLSHandshakeTimeout:   10 * time.Second,
-			ExpectContinueTimeout: time.Second,
-		}
-	}
-	return &Client{base: base, options: o, http: &http.Client{
-		Transport: o.Transport,
-		// A redirect would send the key and the texts to another address.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}, nil
-}
-
-// parseURL returns the address of the engine without the path of its API. The
-// messages do not contain the address, which may contain a password.
-func parseURL(s string) (string, error) {
-	u, err := url.Parse(s)
-	switch {
-	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.Opaque != "":
-		return "", fmt.Errorf("reading the address of the engine: want an absolute http or https URL, for example http://127.0.0.1:8000: %w", errkind.Invalid)
-	case u.User != nil:
-		return "", fmt.Errorf("reading the address of the engine: want no user or password in it; set the key instead: %w", errkind.Invalid)
-	case u.Fragment != "", u.RawQuery != "":
-		return "", fmt.Errorf("reading the address of the engine: want no query and no fragment in it: %w", errkind.Invalid)
-	}
-	return strings.TrimRight(strings.TrimSuffix(strings.TrimRight(u.String(), "/"), api), "/"), nil
+	base := strings.TrimRight(strings.TrimSuffix(strings.TrimRight(u.String(), "/"), api), "/")
+	return &Client{base: base, options: o, http: httpclient.New(o.Transport)}, nil
 }
 
 // Close closes idle connections.

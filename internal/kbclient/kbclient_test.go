@@ -263,6 +263,7 @@ func TestRetries(t *testing.T) {
 		{"back soon", search, answers{refuse, status(503), status(200)}, []time.Duration{0, 200 * ms, 600 * ms}, nil},
 		{"down", search, answers{refuse}, []time.Duration{0, 200 * ms, 600 * ms}, errkind.Unavailable},
 		{"busy", search, answers{status(429, "Retry-After", "1"), status(200)}, []time.Duration{0, time.Second}, nil},
+		{"busy until a date", search, answers{status(429, "Retry-After", "Sat, 01 Jan 2000 00:00:01 GMT"), status(200)}, []time.Duration{0, time.Second}, nil},
 		{"busy for long", search, answers{status(429, "Retry-After", "60")}, []time.Duration{0}, errkind.Busy},
 		{"failure", search, answers{status(500)}, []time.Duration{0}, errkind.Unavailable},
 		{"refused", search, answers{status(400)}, []time.Duration{0}, errkind.Invalid},

@@ -43,6 +43,8 @@ type hit struct {
 	ChunkIndex int     `json:"chunk_index"`
 	Text       string  `json:"text"`
 	Cut        bool    `json:"cut,omitempty"`
+	Heading    string  `json:"heading,omitempty"`
+	Page       string  `json:"page,omitempty"`
 	Score      float64 `json:"score"`
 	Title      string  `json:"title"`
 	SourcePath string  `json:"source_path"`
@@ -86,7 +88,7 @@ func searchResultOf(found *kb.SearchResult) *searchResult {
 		short := sanitize.Cut(text, limit, 4*limit)
 		left -= utf8.RuneCountInString(short)
 		r.Results[i] = hit{
-			DocumentID: f.DocumentID, ChunkIndex: f.ChunkIndex, Text: short, Cut: short != text, Score: math.Round(f.Score*1e4) / 1e4,
+			DocumentID: f.DocumentID, ChunkIndex: f.ChunkIndex, Text: short, Cut: short != text, Heading: sanitize.Short(f.Heading, 200, 800), Page: sanitize.Short(f.Page, 50, 200), Score: math.Round(f.Score*1e4) / 1e4,
 			Title: title(f.Title), SourcePath: sanitize.Escape(f.SourcePath), Type: sanitize.Escape(f.Type), label: labelOf(f.Tags), UpdatedAt: f.UpdatedAt,
 		}
 	}

@@ -252,7 +252,8 @@ func (c *call) addFile(boundary string) (int64, error) {
 }
 
 // spool writes the file of a form to a temporary file.
-func (c *call) spool(part *multipart.Part) (*os.File, error) {
+func (c *call) spool(part *multipart.Part) (_ *os.File, err error) {
+	defer func() { err = errkind.Disk("storing the file", err) }()
 	if err := os.MkdirAll(c.o.TempDir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder for uploads: %w", err)
 	}

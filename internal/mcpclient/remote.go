@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"knowhow/internal/httpclient"
 	"knowhow/internal/mcpsettings"
 	"knowhow/internal/sanitize"
 )
@@ -38,17 +39,9 @@ type remote struct {
 }
 
 func newRemote(srv *mcpsettings.Server, sess *session) *remote {
-	transport := &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		ForceAttemptHTTP2:     true,
-		MaxIdleConnsPerHost:   64,
-		IdleConnTimeout:       90 * time.Second,
-		TLSHandshakeTimeout:   10 * time.Second,
-		ExpectContinueTimeout: time.Second,
-	}
 	return &remote{
 		srv: srv, sess: sess, posts: make(chan struct{}, maxPosts),
-		client: &http.Client{Transport: transport, CheckRedirect: sameHost},
+		client: &http.Client{Transport: httpclient.NewTransport(64), CheckRedirect: sameHost},
 	}
 }
 

@@ -124,7 +124,7 @@ func (s *Store) rankChunks(ctx context.Context, m *matching, d *dense, revisions
 		return hits, nil
 	}
 	var out []chunkHit
-	for _, f := range fusion.Fuse(lexical, filled(lexical, dense), fusion.Options{Weight: fusion.DefaultWeight}) {
+	for _, f := range fusion.Fuse(lexical, filled(lexical, dense), fusion.DefaultWeight) {
 		h := byID[f.ID]
 		h.score = f.Score
 		out = append(out, h)
@@ -227,7 +227,7 @@ func (s *Store) readChunks(ctx context.Context, chunks []chunkHit, of map[string
 	var out []search.ChunkHit
 	for i, h := range chunks {
 		if c, ok := texts[ids[i]]; ok { // or the document was replaced meanwhile
-			out = append(out, search.ChunkHit{Record: *of[h.Revision].row.record(), Chunk: h.N, Text: cutBytes(c.Text, maxExcerpted), Score: h.score})
+			out = append(out, search.ChunkHit{Record: *of[h.Revision].row.record(), Chunk: h.N, Text: cutBytes(c.Text, maxExcerpted), Heading: c.Heading, Score: h.score})
 		}
 	}
 	return out, err

@@ -233,7 +233,7 @@ func (d *dense) rank(ctx context.Context, m *matching, list []ranked) ([]ranked,
 	}
 	var out []ranked
 	fused := map[int]bool{}
-	for _, f := range fusion.Fuse(lexical, filled(lexical, near), fusion.Options{Weight: fusion.DefaultWeight}) {
+	for _, f := range fusion.Fuse(lexical, filled(lexical, near), fusion.DefaultWeight) {
 		r := list[f.ID]
 		r.score = low + f.Score*(top-low)
 		out = append(out, r)

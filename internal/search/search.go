@@ -197,7 +197,7 @@ type Hit struct {
 	// first; nil unless they were requested.
 	Passages []Passage
 
-	Digest       Excerpt // a short part of the text
+	Digest       Excerpt // a short part of the text; empty if there are Passages
 	TitleExcerpt Excerpt // of the title
 
 	Score float64 // relevance, comparable within one result; 0 if hits are sorted by a field
@@ -305,9 +305,11 @@ type ChunkPage struct {
 // A ChunkHit is a chunk that matches a query.
 type ChunkHit struct {
 	document.Record
-	Chunk int // number of the chunk in its document, from 0
-	Text  string
-	Score float64 // 0 to 1; scores of different searches cannot be compared
+	Chunk   int // number of the chunk in its document, from 0
+	Text    string
+	Heading string  // path of the headings above it; "" if there are none
+	Page    string  // label of the page on which it begins; "" if the document has no pages
+	Score   float64 // 0 to 1; scores of different searches cannot be compared
 }
 
 // A VectorState is how far searches by meaning can be answered.

@@ -89,6 +89,14 @@ func (b *Builder) Document(d Document) {
 	}
 }
 
+// SetRows replaces the rows of the documents, in their order.
+func (b *Builder) SetRows(rows []int64) {
+	b.w.rows = b.w.rows[:0]
+	for _, row := range rows {
+		b.w.rows = le.AppendUint64(b.w.rows, uint64(row))
+	}
+}
+
 // Word records that the current document has a word as people write it, for
 // [Collection.WordsWith]. A word may be recorded more than once.
 func (b *Builder) Word(word string, inTitle bool) { b.word(word, inTitle) }

@@ -93,6 +93,7 @@ type Search struct {
 	marks   Bits      // of scores; empty between calls
 	buf     [2][]uint32
 	starts  [2][]uint32
+	ranking ranking // of the call of Top
 }
 
 // Limits on the memory of one search.
@@ -230,7 +231,7 @@ func (s *Search) pattern(ctx context.Context, p *part, pattern Pattern, fields F
 		return nil
 	}
 	first, last := tokens[:len(tokens)-1], tokens[len(tokens)-1]
-	entries := make([]entry, 0, len(tokens))
+	var entries []entry
 	for _, t := range first {
 		e, ok := s.current.terms.find(t)
 		if !ok {

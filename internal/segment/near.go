@@ -122,18 +122,23 @@ func closest(a, b []uint32) (gap int, part float32) {
 	return gap, part
 }
 
-// Titled returns those of some documents whose title consists of exactly some
-// tokens.
-func (c *Collection) Titled(tokens []string, within Docs) (d Docs, err error) {
+// Titled returns those of some documents whose title consists of exactly the
+// tokens of one of some titles.
+func (c *Collection) Titled(within Docs, titles ...[]string) (d Docs, err error) {
 	var current *Segment
 	defer catch(&current, &err)
 	defer faults()()
 	d = c.None()
-	hash := hashTokens(tokens)
+	var hashes []uint64
+	for _, tokens := range titles {
+		if h := hashTokens(tokens); !slices.Contains(hashes, h) {
+			hashes = append(hashes, h)
+		}
+	}
 	for i, s := range c.segments {
 		current = s
 		for doc := within[i].Next(0); doc >= 0; doc = within[i].Next(doc + 1) {
-			if s.titleHash(doc) == hash {
+			if slices.Contains(hashes, s.titleHash(doc)) {
 				if d[i] == nil {
 					d[i] = NewBits(s.docs)
 				}

@@ -95,7 +95,9 @@ func (s *Search) top(ctx context.Context, leaves []*Leaf, within Docs, k int, ch
 	if k <= 0 {
 		return nil, ctx.Err()
 	}
-	r := &ranking{s: s, k: k, within: within, chunks: chunks}
+	r := &s.ranking
+	*r = ranking{s: s, k: k, within: within, chunks: chunks, top: make(hitHeap, 0, min(k, maxReserved)), below: r.below[:0]}
+	defer func() { r.within, r.top = nil, nil }()
 	for _, l := range leaves {
 		if err := s.gatherTerms(ctx, l); err != nil {
 			return nil, err
@@ -122,6 +124,9 @@ func (s *Search) top(ctx context.Context, leaves []*Leaf, within Docs, k int, ch
 	}
 	return r.top, err
 }
+
+// maxReserved is for how many hits Top makes room at the beginning.
+const maxReserved = 128
 
 // compareHits orders hits by score, and hits with equal scores in the order in
 // which they were ranked, so that the first k hits do not depend on k.

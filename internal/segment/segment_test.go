@@ -991,3 +991,26 @@ func TestTokensBeside(t *testing.T) {
 		t.Errorf("Top = %v, %v, want two equal scores", hits, err)
 	}
 }
+
+// TestResetReleasesMemory checks that a builder that has written a large segment
+// does not clear its tables again after each small one.
+func TestResetReleasesMemory(t *testing.T) {
+	var b Builder
+	add := func(names int) {
+		title := make([]string, names)
+		for i := range title {
+			title[i] = fmt.Sprint(i)
+		}
+		b.Document(Document{Title: title})
+		b.Reset()
+	}
+	add(10_000)
+	add(8_000)
+	if n := cap(b.names); n < 8_000 {
+		t.Errorf("memory for %d names is left after a large segment, want it to be used again", n)
+	}
+	add(10)
+	if n := cap(b.names); n > 1_000 {
+		t.Errorf("memory for %d names is left after a small segment, want less", n)
+	}
+}

@@ -118,11 +118,12 @@ type Bar struct {
 	What        string    // the current work, as in "indexing docs"
 	Done, Total int       // number of things
 	Things      string    // as in "documents"; "" if they need no name
-	Since       time.Time // when Done was 0; the zero time hides the rate
+	Since       time.Time // when Done was 0; the zero time hides the rates
+	Bytes       int64     // of the things done; 0 hides their rate
 }
 
 // String returns the progress in words: "indexing docs: 120 of 812 documents,
-// 85/s, 8 s left".
+// 85/s, 1.2 MB/s, 8 s left".
 func (b Bar) String() string {
 	s := fmt.Sprintf("%s: %d of %d", b.What, b.Done, b.Total)
 	if b.Things != "" {
@@ -145,6 +146,9 @@ func (b Bar) speed() string {
 		return ""
 	}
 	s := fmt.Sprintf(", %.0f/%s", rate, unit)
+	if b.Bytes > 0 {
+		s += fmt.Sprintf(", %.1f MB/s", float64(b.Bytes)/1e6/took.Seconds())
+	}
 	if left := took.Seconds() * float64(b.Total-b.Done) / float64(b.Done); left >= 1 {
 		s += ", " + Duration(time.Duration(left)*time.Second) + " left"
 	}

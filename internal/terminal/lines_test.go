@@ -126,6 +126,10 @@ func TestBarString(t *testing.T) {
 				t.Errorf("%d of %d: %q, want %q", tt.done, tt.total, got, tt.want)
 			}
 		}
+		got := terminal.Bar{What: "x", Done: 1000, Total: 1500, Things: "files", Since: began, Bytes: 250e6}.String()
+		if want := "x: 1000 of 1500 files, 10/s, 2.5 MB/s, 50 s left"; got != want {
+			t.Errorf("with bytes: %q, want %q", got, want)
+		}
 	})
 }
 

@@ -2,16 +2,11 @@ package remote
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"strconv"
-	"strings"
-	"time"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/httpclient"
 )
 
 // maxEndpoint is the maximum length of the path in an error, in bytes.
@@ -37,22 +32,11 @@ func (e *Embedder) callError(ctx, call context.Context, err error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	var timeout interface{ Timeout() bool }
-	if call.Err() != nil || errors.As(err, &timeout) && timeout.Timeout() {
+	if httpclient.TimedOut(call, err) {
 		return e.fault(errkind.Timeout, http.StatusGatewayTimeout, fmt.Sprintf(
 			"the embedding service did not answer within %v; allow it more time, or choose a smaller model", e.options.Timeout), TimeoutReason)
 	}
-	r := e.fault(nil, http.StatusBadGateway, unreachable, URLReason)
-	if _, ok := errors.AsType[*net.DNSError](err); ok {
-		r.Message = "the host name of the embedding service cannot be resolved; check its address"
-	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		r.Message = "the certificate of the embedding service is not trusted; check its address"
-	}
-	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
-		r.Message = "the embedding service does not speak TLS on this port; check the scheme of its address"
-	}
-	return r
+	return e.fault(nil, http.StatusBadGateway, httpclient.CauseOf(err).Message("the embedding service", unreachable), URLReason)
 }
 
 // statusError returns the error for another status than 200. The text of the answer
@@ -63,7 +47,7 @@ func (e *Embedder) statusError(resp *http.Response) error {
 		model = fmt.Sprintf("the model %.100q", e.options.Model)
 	}
 	r := e.fault(nil, resp.StatusCode, "", "")
-	r.Retry = retryAfter(resp.Header)
+	r.Retry = httpclient.RetryAfter(resp.Header)
 	switch s := resp.StatusCode; {
 	case 300 <= s && s < 400:
 		r.Status, r.Reason = http.StatusBadGateway, URLReason
@@ -95,19 +79,4 @@ func (e *Embedder) statusError(resp *http.Response) error {
 		r.Message = fmt.Sprintf("the embedding service answered with an unexpected status (%d); check its address", s)
 	}
 	return r
-}
-
-// maxRetryAfter is the maximum time to wait that is taken over from a service.
-const maxRetryAfter = time.Hour
-
-// retryAfter reads the Retry-After header, in seconds or as a date.
-func retryAfter(h http.Header) time.Duration {
-	v := strings.TrimSpace(h.Get("Retry-After"))
-	if n, err := strconv.Atoi(v); err == nil {
-		return time.Duration(min(max(n, 0), int(maxRetryAfter/time.Second))) * time.Second
-	}
-	if t, err := http.ParseTime(v); err == nil {
-		return min(max(time.Until(t), 0), maxRetryAfter)
-	}
-	return 0
 }

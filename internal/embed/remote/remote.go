@@ -25,6 +25,7 @@ import (
 
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
+	"knowhow/internal/httpclient"
 )
 
 // Options that an error can be due to; see [errkind.ReasonOf].
@@ -69,7 +70,6 @@ const (
 	maxBody      = 32 << 20 // bytes of an answer
 	maxRequest   = 1 << 20  // bytes of the texts of a request with more than one
 	maxDimension = 1 << 16
-	maxKey       = 4096 // bytes
 )
 
 // An Embedder calls one service. It implements embed.Embedder.
@@ -88,9 +88,8 @@ func New(o Options) (*Embedder, error) {
 	if err != nil {
 		return nil, &errkind.Restriction{Reason: URLReason, Err: err}
 	}
-	if len(o.Key) > maxKey || strings.ContainsFunc(o.Key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, &errkind.Restriction{Reason: KeyReason, Err: fmt.Errorf(
-			"reading the key of the embedding service: want printable ASCII without blanks, at most %d characters: %w", maxKey, errkind.Invalid)}
+	if err := httpclient.CheckKey("the key of the embedding service", o.Key); err != nil {
+		return nil, &errkind.Restriction{Reason: KeyReason, Err: err}
 	}
 	if !utf8.ValidString(o.Model) || len(o.Model) > 500 {
 		return nil, &errkind.Restriction{Reason: ModelReason, Err: fmt.Errorf(
@@ -104,35 +103,15 @@ func New(o Options) (*Embedder, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.Transport == nil {
-		o.Transport = &http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
-			ForceAttemptHTTP2:   true,
-			MaxIdleConnsPerHost: 4,
-			IdleConnTimeout:     90 * time.Second,
-			TLSHandshakeTimeout: 10 * time.Second,
-		}
-	}
-	e := &Embedder{endpoint: endpoint, ollama: ollama, options: o, http: &http.Client{
-		Transport: o.Transport,
-		// A redirect would send the key and the texts to another address.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	e := &Embedder{endpoint: endpoint, ollama: ollama, options: o, http: httpclient.New(o.Transport)}
 	e.dimension.Store(int64(o.Dimension))
 	return e, nil
 }
 
 // parseURL returns the address of the call, and whether the API is that of Ollama.
-// Its messages do not contain the address, which may contain a password.
 func parseURL(s string) (u *url.URL, ollama bool, err error) {
-	u, err = url.Parse(s)
-	switch {
-	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.Opaque != "":
-		return nil, false, fmt.Errorf("reading the address of the embedding service: want an absolute http or https URL: %w", errkind.Invalid)
-	case u.User != nil:
-		return nil, false, fmt.Errorf("reading the address of the embedding service: want no user or password in it; set the key instead: %w", errkind.Invalid)
-	case u.Fragment != "":
-		return nil, false, fmt.Errorf("reading the address of the embedding service: want no fragment in it: %w", errkind.Invalid)
+	if u, err = httpclient.ParseURL("the address of the embedding service", s); err != nil {
+		return nil, false, err
 	}
 	switch path := strings.TrimRight(u.Path, "/"); {
 	case strings.HasSuffix(path, "/api/embed"):

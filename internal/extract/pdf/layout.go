@@ -31,6 +31,7 @@ type line struct {
 	turn     int8
 	stacked  bool
 	short    bool // too short to determine advance
+	role     lineRole
 }
 
 const lineSize = 72 + 8 // including memory lost when its text is allocated

@@ -91,6 +91,9 @@ func usualLeading(lines []line) float64 {
 // joins reports whether a line continues a paragraph.
 func joins(p []line, l line, usual float64) bool {
 	last := p[len(p)-1]
+	if l.role != noCell || last.role != noCell {
+		return l.role > tableStart
+	}
 	size := max(last.size, l.size)
 	d := (last.y - l.y) / size
 	switch {
@@ -222,6 +225,13 @@ func (r *renderer) join(before, l line, right float64, program bool) {
 	// A first word that would have fitted was put on a new line on purpose.
 	early := before.end+word+0.3*l.size < right
 	switch {
+	case l.role == cellStart:
+		r.b = append(r.b, '\t')
+	case l.role == rowStart:
+		r.b = append(r.b, '\n')
+	case l.role == cellMore && (!unicode.IsLower(first) || !r.unhyphenate(l.text)) && (!isCJK(last) || !isCJK(first)):
+		r.b = append(r.b, ' ')
+	case l.role == cellMore:
 	case sameLine && l.x > before.end:
 		r.b = append(r.b, ' ')
 	case program, sameLine, isRow(before.text):

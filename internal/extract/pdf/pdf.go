@@ -158,7 +158,9 @@ func (p *pageReader) paragraphs(pages []cos.Dict) (ps []paragraph, err error) {
 		if len(p.in.glyphs) >= maxGlyphs {
 			return nil, tooLarge(fmt.Sprintf("a page of more than %d characters", maxGlyphs))
 		}
-		more := paragraphsOf(linesOf(p.in.glyphs, p.b, &p.lines), i)
+		lines := linesOf(p.in.glyphs, p.b, &p.lines)
+		markRows(lines, p.b)
+		more := paragraphsOf(lines, i)
 		p.in.release(p.in.kept)
 		if len(ps) > 0 && len(more) > 0 {
 			more[0].continued = follows(ps[len(ps)-1], more[0])

@@ -236,7 +236,7 @@ func testSearch(t *testing.T, b kb.Base) {
 	if r := Find(t, b, kb.SearchQuery{Query: "pension"}); r.Total != 0 || r.Results == nil {
 		t.Errorf("in an empty base: %+v", r)
 	}
-	long := "# Pension\n\n" + strings.Repeat("Nothing of interest stands in this paragraph of the report.\n\n", 60) + "The revaluation of pensions follows the index of prices.\n"
+	long := "# Pension\n\n" + strings.Repeat("Nothing of interest stands in this paragraph of the report.\n\n", 60) + "## Prices\n\nThe revaluation of pensions follows the index of prices.\n"
 	doc := File(t, b, kb.File{Filename: "report.md", Tags: []string{"insurance"}}, long)
 	note := Note(t, b, "Pension revaluation is discussed in the report.", "feedback", "email", "collection:memory")
 	Note(t, b, "Something else.", "feedback")
@@ -255,7 +255,7 @@ func testSearch(t *testing.T, b kb.Base) {
 		}
 	}
 	h := found[doc.ID]
-	if h.ChunkIndex == 0 || h.ChunkIndex >= len(doc.Chunks) || h.Text != doc.Chunks[h.ChunkIndex].Text || !strings.Contains(h.Text, "index of prices") {
+	if h.ChunkIndex == 0 || h.ChunkIndex >= len(doc.Chunks) || h.Text != doc.Chunks[h.ChunkIndex].Text || !strings.Contains(h.Text, "index of prices") || h.Heading != "Pension > Prices" || h.Page != "" {
 		t.Errorf("passage = %+v", h)
 	}
 	same(t, "result", found[note.ID], kb.Result{DocumentID: note.ID, Text: textOf(note), Score: found[note.ID].Score, Title: note.Title, Type: "note",

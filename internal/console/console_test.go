@@ -1,0 +1,155 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/httpguard"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// serve returns the response of a guarded console to a request.
+func serve(t *testing.T, token string, status func(context.Context, string) (Status, error), method, target string, header ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	refuse := func(w http.ResponseWriter, _ *http.Request, f httpguard.Refusal) {
+		http.Error(w, "refused: "+f.Message, f.Status)
+	}
+	s := httpguard.New(httpguard.Options{Token: token, Refuse: refuse, Routes: Routes(Options{Status: status, Refuse: refuse})})
+	r := httptest.NewRequest(method, target, nil)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+const html = "text/html,application/xhtml+xml"
+
+// A browser without a token gets the page, with the status 401. Everything else
+// is refused as on other routes.
+func TestPage(t *testing.T) {
+	for _, tc := range []struct {
+		name, token, method, target string
+		header                      []string
+		status                      int
+		body                        string // or "page"
+	}{
+		{"browser", "", "GET", "/", []string{"Accept", html}, 200, "page"},
+		{"program", "", "GET", "/", nil, 200, "page"},
+		{"browser without token", "s3cret", "GET", "/", []string{"Accept", html}, 401, "page"},
+		{"HEAD without token", "s3cret", "HEAD", "/", []string{"Accept", html}, 401, "page"},
+		{"browser with wrong token", "s3cret", "GET", "/", []string{"Accept", html, "Authorization", "Bearer x"}, 401, "page"},
+		{"token", "s3cret", "GET", "/", []string{"Authorization", "Bearer s3cret"}, 200, "page"},
+		{"program without token", "s3cret", "GET", "/", []string{"Accept", "*/*"}, 401, "refused: a bearer token is required, and this request has none or a wrong one"},
+		{"form without token", "s3cret", "POST", "/", []string{"Accept", html}, 401, "refused: a bearer token is required, and this request has none or a wrong one"},
+		{"foreign page", "", "GET", "/", []string{"Accept", html, "Origin", "https://evil.example"}, 403, "refused: requests from this web origin are not allowed"},
+		{"link of another site", "", "GET", "/", []string{"Accept", html, "Sec-Fetch-Site", "cross-site"}, 403,
+			"refused: a page of another site sent this request without an Origin header, type the address or send the request from a program"},
+		{"POST", "", "POST", "/", nil, 405, "refused: this method is not allowed here, use GET or HEAD"},
+		{"status without token", "s3cret", "GET", "/console/status", []string{"Accept", html}, 401, "refused: a bearer token is required, and this request has none or a wrong one"},
+		{"DELETE of the status", "", "DELETE", "/console/status", nil, 405, "refused: this method is not allowed here, use GET or HEAD"},
+	} {
+		w := serve(t, tc.token, nil, tc.method, tc.target, tc.header...)
+		got := strings.TrimSpace(w.Body.String())
+		if got == strings.TrimSpace(string(page)) {
+			got = "page"
+		}
+		if w.Code != tc.status || got != tc.body {
+			t.Errorf("%s: got %d %.100q, want %d %q", tc.name, w.Code, got, tc.status, tc.body)
+		}
+		h := w.Header()
+		if (w.Code == 401) != (h.Get("WWW-Authenticate") == "Bearer") || (w.Code == 405) != (h.Get("Allow") == "GET, HEAD") {
+			t.Errorf("%s: WWW-Authenticate is %q, Allow is %q", tc.name, h.Get("WWW-Authenticate"), h.Get("Allow"))
+		}
+		if tc.body == "page" && (h.Get("Content-Security-Policy") != policy || h.Get("Content-Type") != "text/html; charset=utf-8") {
+			t.Errorf("%s: the headers are %v", tc.name, h)
+		}
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	h := serve(t, "", nil, "GET", "/").Header()
+	// The hashes follow the page; a browser refuses a script with another one.
+	h.Set("Content-Security-Policy", regexp.MustCompile(`sha256-[A-Za-z0-9+/]{43}=`).ReplaceAllString(h.Get("Content-Security-Policy"), "HASH"))
+	want := http.Header{
+		"Cache-Control": {"no-store"},
+		"Content-Security-Policy": {"default-src 'none'; script-src 'HASH'; style-src 'HASH'; img-src data:; connect-src 'self'; base-uri 'none'; " +
+			"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"},
+		"Content-Type":                 {"text/html; charset=utf-8"},
+		"Cross-Origin-Opener-Policy":   {"same-origin"},
+		"Cross-Origin-Resource-Policy": {"same-origin"},
+		"Referrer-Policy":              {"no-referrer"},
+		"X-Content-Type-Options":       {"nosniff"},
+		"X-Frame-Options":              {"DENY"},
+	}
+	if diff := cmp.Diff(want, h); diff != "" {
+		t.Errorf("headers of the page (-want +got):\n%s", diff)
+	}
+}
+
+// The policy allows one script and one style. The page loads nothing else and
+// never reads text as HTML or as code.
+func TestPageText(t *testing.T) {
+	text, err := os.ReadFile("page.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tag := range []string{"<script", "</script", "<style", "</style"} {
+		if n := strings.Count(string(text), tag); n != 1 {
+			t.Errorf("the page has %d %s, want 1", n, tag)
+		}
+	}
+	forbidden := regexp.MustCompile(`(?i)innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|createContextualFragment|\beval\b|new Function|` +
+		`\bstyle=|\son[a-z]+=["']|javascript:|\bsrc=|href="[^#d]|@import|:\s*url\(|localStorage|cookie`)
+	if found := forbidden.FindAllString(string(text), -1); found != nil {
+		t.Errorf("the page contains %q", found)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	asked := "none"
+	w := serve(t, "s3cret", func(_ context.Context, leftOut string) (Status, error) {
+		asked = leftOut
+		return Status{Version: "1", Endpoints: []Endpoint{{Path: "/mcp", Domain: "docs"}}, Sources: []Source{{
+			Label: "docs", Path: "/docs", Documents: 2, TextBytes: 10, Watched: true, Indexing: &Progress{Done: 1, Total: 3},
+			LeftOut: map[string]int{"hidden": 1}, Paths: []Path{{Path: "</script><b>", Reason: "hidden"}},
+		}}}, nil
+	}, "GET", "/console/status?left-out=docs", "Authorization", "Bearer s3cret")
+	want := `{"version":"1","endpoints":[{"path":"/mcp","domain":"docs"}],"sources":[{"label":"docs","path":"/docs","documents":2,"textBytes":10,"watched":true,` +
+		`"indexing":{"done":1,"total":3},"leftOut":{"hidden":1},"leftOutPaths":[{"path":"\u003c/script\u003e\u003cb\u003e","reason":"hidden"}]}]}` + "\n"
+	if w.Code != 200 || w.Body.String() != want || asked != "docs" {
+		t.Errorf("the status of %q is %d %s, want %s", asked, w.Code, w.Body, want)
+	}
+	wantHeader := http.Header{"Cache-Control": {"no-store"}, "Content-Type": {"application/json"}, "Cross-Origin-Resource-Policy": {"same-origin"},
+		"Referrer-Policy": {"no-referrer"}, "X-Content-Type-Options": {"nosniff"}}
+	if diff := cmp.Diff(wantHeader, w.Header()); diff != "" {
+		t.Errorf("headers of the status (-want +got):\n%s", diff)
+	}
+}
+
+// An error of the index is logged and not sent.
+func TestStatusError(t *testing.T) {
+	for _, tc := range []struct {
+		err    error
+		status int
+		body   string
+	}{
+		{errors.New("disk /secret is gone"), 500, "refused: the index cannot be read, see the log of knowhow"},
+		{fmt.Errorf("secret.example: %w", errkind.Unavailable), 503, "refused: the store of the documents does not answer, try again later or see the log of knowhow"},
+	} {
+		w := serve(t, "", func(context.Context, string) (Status, error) { return Status{}, tc.err }, "GET", "/console/status")
+		if got := strings.TrimSpace(w.Body.String()); w.Code != tc.status || got != tc.body {
+			t.Errorf("the response is %d %s, want %d %s", w.Code, got, tc.status, tc.body)
+		}
+	}
+}

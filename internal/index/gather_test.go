@@ -1,0 +1,85 @@
+package index
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"knowhow/internal/document"
+)
+
+// TestGather stores the same documents with words that were gathered before the
+// transaction and in it. The segments must be the same, and the words of every
+// label must have been used.
+func TestGather(t *testing.T) {
+	put := func(label, path, text string) document.Change {
+		return document.Change{Put: &document.Document{ID: label + "/" + path, Label: label, Path: path, Title: "About " + path, Filename: path, Text: text,
+			Chunks: []document.Chunk{{Length: len(text)}}}}
+	}
+	first := []document.Change{put("a", "3", "three"), put("a", "1", "one"), put("b", "1", "one of another label")}
+	tests := []struct {
+		name    string
+		changes []document.Change
+		unused  int // labels whose words are gathered again
+	}{
+		{"new", []document.Change{put("a", "5", "five"), put("a", "4", "four")}, 0},
+		{"one", []document.Change{put("a", "4", "four")}, 0},
+		{"new and changed", []document.Change{put("a", "4", "four"), put("a", "1", "once"), put("b", "2", "two"), put("a", "3", "thrice")}, 0},
+		{"without chunks", []document.Change{{Put: &document.Document{ID: "x", Label: "a", Path: "x", Title: "Title"}}}, 0},
+		{"title that is not UTF-8", []document.Change{{Put: &document.Document{ID: "x", Label: "a", Path: "x", Title: "Ti\xfftle"}}}, 0},
+		{"removed", []document.Change{{Delete: &document.Ref{Label: "a", Path: "3"}}, put("a", "3", "three again")}, 0},
+		{"twice", []document.Change{put("a", "4", "four"), put("a", "4", "fourth"), put("b", "2", "two")}, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx := t.Context()
+			var bodies [2]string
+			for i := range bodies {
+				x, err := Open(ctx, Options{Dir: t.TempDir()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer x.Close()
+				if err := x.Apply(ctx, first); err != nil {
+					t.Fatal(err)
+				}
+				var words map[string]*gathered
+				if i == 1 {
+					if words, err = x.gather(ctx, tt.changes); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := x.change(ctx, "testing", words, func(p *poster) error { return p.apply(ctx, tt.changes) }); err != nil {
+					t.Fatal(err)
+				}
+				unused := 0
+				for _, g := range words {
+					if g.builder != nil {
+						unused++
+					}
+				}
+				if i == 1 && unused != tt.unused {
+					t.Errorf("%d labels were gathered again, want %d", unused, tt.unused)
+				}
+				rows, err := x.r.QueryContext(ctx, `SELECT label, body FROM segments JOIN segment_bodies USING(id) ORDER BY id`)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for rows.Next() {
+					var label string
+					var body []byte
+					if err := rows.Scan(&label, &body); err != nil {
+						t.Fatal(err)
+					}
+					bodies[i] += fmt.Sprintf("%s %x\n", label, body)
+				}
+				if err := rows.Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if bodies[0] != bodies[1] || strings.Count(bodies[0], "\n") < 2 {
+				t.Errorf("segments:\n%swith gathered words:\n%s", bodies[0], bodies[1])
+			}
+		})
+	}
+}
