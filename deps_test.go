@@ -37,7 +37,7 @@ var deps = map[string]string{
 	// Storage, indexing and background work.
 	"index":      "document search analysis query segment embed vector fusion",
 	"ingest":     "document extract chunk ignore sanitize",
-	"opensearch": "document search analysis query embed fusion",
+	"opensearch": "document search analysis query embed fusion httpclient",
 	"indexing":   "document index ingest embed terminal sanitize",
 
 	"storecopy": "document",

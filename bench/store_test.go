@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -132,5 +134,97 @@ func BenchmarkStoreQuality(b *testing.B) {
 				b.ReportMetric(float64(took[len(took)*95/100].Microseconds())/1000, "p95-ms")
 			})
 		}
+	}
+}
+
+// BenchmarkStoreScale reports, for both stores and STORE_DOCUMENTS documents of
+// the generated corpus (1,000 by default), how fast they are added, the size on
+// disk for each chunk, and the time of searches by words for the sentences of
+// the documents.
+func BenchmarkStoreScale(b *testing.B) {
+	c := generated(b)
+	n := 1000
+	if s := os.Getenv("STORE_DOCUMENTS"); s != "" {
+		var err error
+		if n, err = strconv.Atoi(s); err != nil {
+			b.Fatalf("STORE_DOCUMENTS: %v", err)
+		}
+	}
+	var files []string
+	err := filepath.WalkDir(c.source, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	read := func(i int) document.Document { // beyond the corpus, documents are repeated under other names
+		file := files[i%len(files)]
+		data, err := os.ReadFile(file)
+		if err != nil {
+			b.Fatal(err)
+		}
+		name := fmt.Sprintf("%d-%s", i/len(files), filepath.Base(file))
+		d, err := ingest.Make(b.Context(), data, document.Document{ID: ingest.DocID("scale", name), Label: "scale", Path: name})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return *d
+	}
+	for kind, s := range stores(b, nil) {
+		b.Run(kind, func(b *testing.B) {
+			var queries []string
+			chunks := 0
+			var writing time.Duration
+			for from := 0; from < n; from += 1000 {
+				var docs []document.Document
+				for i := from; i < min(n, from+1000); i++ {
+					docs = append(docs, read(i))
+					chunks += len(docs[len(docs)-1].Chunks)
+				}
+				words := strings.Fields(docs[len(docs)/2].Text)
+				for i := 20; i+6 < len(words) && i < 120; i += 10 {
+					queries = append(queries, strings.Join(words[i:i+6], " "))
+				}
+				start := time.Now()
+				fillStore(b, s, nil, docs)
+				writing += time.Since(start)
+			}
+			var took []time.Duration
+			for _, q := range queries {
+				read, err := querytext.Read(q)
+				if err != nil {
+					continue
+				}
+				begin := time.Now()
+				if _, err := s.Search(b.Context(), service.Query{Text: read.Text, Num: 8, Distinct: true, Passages: 6000}); err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, time.Since(begin))
+			}
+			slices.Sort(took)
+			var bytes int64
+			switch s := s.(type) {
+			case *index.Index:
+				stats, err := s.Stats(b.Context())
+				if err != nil {
+					b.Fatal(err)
+				}
+				bytes = stats.FileBytes
+			case *opensearch.Store:
+				stats, err := s.Stats(b.Context())
+				if err != nil {
+					b.Fatal(err)
+				}
+				bytes = stats.DiskBytes
+			}
+			b.ReportMetric(float64(chunks), "chunks")
+			b.ReportMetric(float64(chunks)/writing.Seconds(), "chunks/s")
+			b.ReportMetric(float64(bytes)/float64(chunks), "disk-B/chunk")
+			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+			b.ReportMetric(float64(took[len(took)*95/100].Microseconds())/1000, "p95-ms")
+		})
 	}
 }

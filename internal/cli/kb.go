@@ -137,6 +137,9 @@ func (o *baseFlags) openLocal(ctx context.Context, v *invocation, log *slog.Logg
 	if work {
 		b.work.Go(func() { b.Run(ctx) })
 	}
+	if work && store != nil {
+		b.work.Go(func() { sweepStore(ctx, store, log) })
+	}
 	if work && documents != nil {
 		embedding.Labels, embedding.Lines = b.Labels, terminal.NewLines(v.stderr, nil)
 		b.work.Go(func() { indexing.Embed(ctx, embedding) })

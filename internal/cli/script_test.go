@@ -2,15 +2,18 @@ package cli_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"flag"
 	"log"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -94,11 +97,19 @@ func TestScript(t *testing.T) {
 			env.Setenv("HOSTILE", hostile)            // see serve_hostile
 			env.Setenv("DOCUMENTS", documents)        // see serve_documents
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector would have each program wait a second
+			if err := setStore(env); err != nil {
+				return err
+			}
 			env.Values[fakeKey{}] = &fakeFess{}
 			env.Values[bridgeKey{}] = &runningBridge{}
 			return nil
 		},
-		Condition: bridgeCondition,
+		Condition: func(cond string) (bool, error) {
+			if cond == "opensearch" {
+				return os.Getenv(serverVariable) != "", nil
+			}
+			return bridgeCondition(cond)
+		},
 		Cmds: bridgeCommands(map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"status":        runStatus,
 			"fakefess":      startFake,
@@ -113,6 +124,30 @@ func TestScript(t *testing.T) {
 			"envfile":       expandFile,
 		}),
 	})
+}
+
+// serverVariable names the environment variable with the URL of an OpenSearch
+// server for tests; see .ci/real-opensearch.
+const serverVariable = "KNOWHOW_TEST_OPENSEARCH"
+
+// setStore sets STORE to the address of a store that does not exist, if there is
+// a server, and deletes the store afterwards.
+func setStore(env *testscript.Env) error {
+	server := os.Getenv(serverVariable)
+	if server == "" {
+		return nil
+	}
+	prefix := "test-" + strings.ToLower(rand.Text()[:12])
+	env.Setenv("STORE", "opensearch+"+server+"/"+prefix)
+	env.Defer(func() {
+		req, err := http.NewRequest(http.MethodDelete, server+"/"+prefix+"-documents-1,"+prefix+"-chunks-1,"+prefix+"-state", nil)
+		if err == nil {
+			if resp, err := http.DefaultClient.Do(req); err == nil {
+				resp.Body.Close()
+			}
+		}
+	})
+	return nil
 }
 
 // runStatus runs a program and checks its exit status.

@@ -165,6 +165,9 @@ func (s *serving) run(ctx context.Context) error {
 		}
 	}
 	background.Go(func() { s.base.Run(ctx) })
+	if s.store != nil {
+		background.Go(func() { sweepStore(ctx, s.store, s.log) })
+	}
 	var tools *kbmcp.Options
 	if s.o.kbTools {
 		uploads, err := openUploads(s.o.data, kbmcp.UploadOptions{MaxSize: s.o.maxUpload})

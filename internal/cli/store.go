@@ -86,6 +86,30 @@ func (v *invocation) connect(ctx context.Context, s *opensearch.Store, meaning b
 	return nil
 }
 
+// Times between the sweeps of a store. A program that ends sooner does not sweep.
+const (
+	firstSweep = time.Minute
+	nextSweep  = 24 * time.Hour
+)
+
+// sweepStore removes what interrupted changes have left in a store, from time to
+// time until ctx ends.
+func sweepStore(ctx context.Context, s *opensearch.Store, log *slog.Logger) {
+	t := time.NewTimer(firstSweep)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			t.Reset(nextSweep)
+		}
+		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
+			log.Warn("chunks of interrupted changes remain in the store until tomorrow", "error", err)
+		}
+	}
+}
+
 // storeAdvice is how to set the options that errors of a store are due to.
 var storeAdvice = map[errkind.Reason]string{
 	opensearch.AddressReason:     "the address is set with --store or KNOWHOW_STORE",

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/httpclient"
 )
 
 // Limits of requests.
@@ -130,20 +130,21 @@ func (c *client) once(ctx context.Context, method, path string, params url.Value
 func (c *client) unreached(ctx, limited context.Context, path string, err error) error {
 	remote := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: http.StatusBadGateway, Reason: AddressReason,
 		Message: "OpenSearch cannot be reached: check that it runs, and its address"}
-	_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
-	_, plain := errors.AsType[tls.RecordHeaderError](err)
-	_, wrongHost := errors.AsType[x509.HostnameError](err)
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return ctx.Err()
-	case errors.Is(limited.Err(), context.DeadlineExceeded):
+	}
+	if errors.Is(limited.Err(), context.DeadlineExceeded) {
 		remote.Kind, remote.Status, remote.Reason = errkind.Timeout, http.StatusGatewayTimeout, ""
 		remote.Message = fmt.Sprintf("OpenSearch did not answer within %v: try again later", c.timeout)
+		return remote
+	}
+	_, wrongHost := errors.AsType[x509.HostnameError](err)
+	switch cause := httpclient.CauseOf(err); {
 	case wrongHost:
 		return unusable(AddressReason, errkind.Denied, "the certificate of OpenSearch is for another host: use the name in the certificate in the address")
-	case unverified:
+	case cause == httpclient.NotTrusted:
 		return unusable(CAReason, errkind.Denied, "the certificate of OpenSearch is not trusted: name a file with the certificate of its authority")
-	case plain || strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+	case cause == httpclient.NoTLS:
 		return unusable(AddressReason, errkind.Denied, "OpenSearch answers without TLS at this address: use opensearch+http")
 	}
 	return remote

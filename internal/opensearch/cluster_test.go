@@ -301,3 +301,38 @@ func TestTwins(t *testing.T) {
 		}
 	}
 }
+
+// TestSweep checks that old chunks are removed if no document names them, and no
+// others.
+func TestSweep(t *testing.T) {
+	a := address(t)
+	s := open(t, a)
+	put := func(id string) {
+		if err := s.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: id, Label: "l", Path: id, Title: "title", Text: "walrus"}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("kept")
+	for _, revision := range []string{"00000000001old", "fffffffffffnew"} {
+		resp, err := http.Post(strings.TrimPrefix(a, "opensearch+")+"-chunks/_doc/"+revision+"-0?refresh=true", "application/json",
+			strings.NewReader(`{"revision":"`+revision+`","label":"l","number":7,"n":0,"off":0,"len":6,"text":"walrus","tokens":"walrus\u000164"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	if p, err := s.Search(t.Context(), search.Query{Text: "walrus", Num: 10}); err != nil || p.Total != 1 || len(p.Hits) != 1 {
+		t.Errorf("Search() = %+v, %v, want one document", p, err)
+	}
+	for range 2 {
+		if err := s.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if st, err := s.Stats(t.Context()); err != nil || st.Chunks != 2 {
+			t.Errorf("Stats() = %+v, %v after a sweep, want 2 chunks: that of the document and the new one", st, err)
+		}
+	}
+	if _, chunks, err := s.Chunks(t.Context(), 1); err != nil || len(chunks) != 1 {
+		t.Errorf("Chunks() = %q, %v", chunks, err)
+	}
+}

@@ -25,7 +25,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
@@ -35,6 +34,7 @@ import (
 	"knowhow/internal/analysis"
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
+	"knowhow/internal/httpclient"
 )
 
 // Options that an error can be due to; see [errkind.ReasonOf].
@@ -110,13 +110,7 @@ func New(o Options) (*Store, error) {
 	if o.UserAgent == "" {
 		o.UserAgent = "knowhow"
 	}
-	transport := &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		ForceAttemptHTTP2:   true,
-		MaxIdleConnsPerHost: 32,
-		IdleConnTimeout:     90 * time.Second,
-		TLSHandshakeTimeout: 10 * time.Second,
-	}
+	transport := httpclient.NewTransport(32)
 	if len(o.CA) > 0 {
 		pool, err := x509.SystemCertPool()
 		if err != nil {
@@ -131,11 +125,7 @@ func New(o Options) (*Store, error) {
 		o:      o,
 		names:  names{prefix + "-documents", prefix + "-chunks", prefix + "-state"},
 		fields: map[string]bool{},
-		client: &client{base: base, username: o.Username, password: o.Password, agent: o.UserAgent, timeout: o.Timeout, http: &http.Client{
-			Transport: transport,
-			// A redirect would send the credentials to another address.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}},
+		client: &client{base: base, username: o.Username, password: o.Password, agent: o.UserAgent, timeout: o.Timeout, http: httpclient.New(transport)},
 	}, nil
 }
 
