@@ -432,8 +432,8 @@ const (
 
 // numbers returns n numbers that no document has had.
 func (s *Store) numbers(ctx context.Context, n int) ([]int64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.numbering.Lock()
+	defer s.numbering.Unlock()
 	out := make([]int64, 0, n)
 	for len(out) < n {
 		if s.next == s.limit {

@@ -188,6 +188,8 @@ func refused(path string, status int, answer []byte) error {
 		return errMissing
 	case status == http.StatusConflict:
 		return errChanged
+	case status == http.StatusRequestEntityTooLarge:
+		return f.error(path, status)
 	case !json.Valid(answer) || status/100 == 3:
 		if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests || status == http.StatusGatewayTimeout {
 			return f.error(path, status)
@@ -205,6 +207,8 @@ func (f failure) error(path string, status int) error {
 	}
 	remote := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: path, Status: http.StatusServiceUnavailable, Code: code(kind)}
 	switch {
+	case kind == "too_many_nested_clauses" || kind == "too_many_clauses":
+		remote.Kind, remote.Status, remote.Message = errkind.Invalid, http.StatusBadRequest, "the query has too many words for OpenSearch: use fewer words or operators"
 	case kind == "cluster_block_exception" && strings.Contains(reason, "disk usage"):
 		remote.Message = "OpenSearch does not accept changes because its disk is almost full: free space on its disk; what is queued is stored afterwards"
 	case kind == "cluster_block_exception":

@@ -336,3 +336,54 @@ func TestSweep(t *testing.T) {
 		t.Errorf("Chunks() = %q, %v", chunks, err)
 	}
 }
+
+// TestLongQueries checks queries with very many words, languages and operators.
+func TestLongQueries(t *testing.T) {
+	s := open(t, address(t))
+	var changes []document.Change
+	for i, lang := range []string{"en", "de", "fr", "es", "it", "ru", "nl", "pt", "sv", "fi", "ja"} {
+		changes = append(changes, document.Change{Put: &document.Document{ID: lang, Label: "l", Path: fmt.Sprint(i), Title: "walrus", Lang: lang, Text: "The walrus sleeps."}})
+	}
+	if err := s.Apply(t.Context(), changes); err != nil {
+		t.Fatal(err)
+	}
+	words := func(n int) []string {
+		out := []string{"walrus"}
+		for i := range n {
+			out = append(out, fmt.Sprintf("word%cing%dations", 'a'+i%26, i))
+		}
+		return out
+	}
+	for name, text := range map[string]string{
+		"a question":    strings.Join(words(400), " "),
+		"alternatives":  strings.Join(words(500), " OR "),
+		"prefixes":      strings.Join(words(200), "* OR "),
+		"phrases":       `"` + strings.Join(words(200), ` walrus" OR "`) + `"`,
+		"a long phrase": `walrus OR "` + strings.Join(words(600), " ") + `"`,
+		"fuzzy words":   strings.Join(words(100), "~ OR "),
+		"one word":      strings.Repeat("walrus", 1),
+	} {
+		for _, by := range []search.Ranking{search.ByBoth, search.ByWords} {
+			p, err := s.SearchChunks(t.Context(), search.ChunkQuery{Text: text, Top: 20, Ranking: by})
+			if err != nil && !errors.Is(err, errkind.Invalid) || err == nil && p.Total != 11 {
+				t.Errorf("%s: %d documents, %v, want 11 or an error of kind Invalid", name, total(p), err)
+			}
+		}
+		if name == "a question" {
+			if _, err := s.Search(t.Context(), search.Query{Text: text, Num: 1}); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		p, err := s.Search(t.Context(), search.Query{Text: text, Num: 20, Distinct: true})
+		if err != nil && !errors.Is(err, errkind.Invalid) || err == nil && p.Total != 11 {
+			t.Errorf("%s: %v, want 11 documents or an error of kind Invalid", name, err)
+		}
+	}
+}
+
+func total(p *search.ChunkPage) int {
+	if p == nil {
+		return 0
+	}
+	return p.Total
+}

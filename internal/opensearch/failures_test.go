@@ -195,7 +195,7 @@ func TestWriteFailures(t *testing.T) {
 		"a full disk, each": {at("_bulk", items(t, 429, "cluster_block_exception", "disk usage exceeded flood-stage watermark")), errkind.Unavailable, "its disk is almost full", true},
 		"a blocked index":   {at("_bulk", failWith(403, `{"error":{"type":"cluster_block_exception","reason":"index read-only (api)"}}`)), errkind.Unavailable, "an index is blocked", true},
 		"a missing index":   {at("_bulk", items(t, 404, "index_not_found_exception", "no such index [kb-chunks] and [require_alias] request flag is [true]")), errkind.Unavailable, "an index of the store is missing", true},
-		"too large":         {at("_bulk", failWith(413, ``)), errkind.Unavailable, "not from OpenSearch", true},
+		"too large":         {at("_bulk", failWith(413, ``)), errkind.TooLarge, "the document is too large for OpenSearch", false},
 		"a lost primary":    {at("_bulk", items(t, 503, "unavailable_shards_exception", "primary shard is not active")), errkind.Unavailable, "cannot answer at the moment", true},
 		"a late write":      {at("_bulk", conflicting), errkind.Conflict, "another process has changed the document", false},
 	} {

@@ -33,23 +33,19 @@ type meta struct {
 	Analysis int `json:"analysis"` // analysis.Version
 }
 
-// setUp connects to the cluster. The caller must have locked mu.
-func (s *Store) setUp(ctx context.Context) error {
+// setUp connects to the cluster, and creates the indexes that are missing. It
+// returns whether the cluster has vectors, and the fields of vectors.
+func (s *Store) setUp(ctx context.Context) (vectors bool, fields map[string]bool, err error) {
 	if err := s.checkServer(ctx); err != nil {
-		return err
+		return false, nil, err
 	}
-	vectors, err := s.hasVectors(ctx)
-	if err != nil {
-		return err
+	if vectors, err = s.hasVectors(ctx); err != nil {
+		return false, nil, err
 	}
 	for {
 		missing, fields, err := s.checkIndexes(ctx)
-		if err != nil {
-			return err
-		}
-		if len(missing) == 0 {
-			s.vectors, s.fields = vectors, fields
-			return nil
+		if err != nil || len(missing) == 0 {
+			return vectors, fields, err
 		}
 		for _, name := range missing {
 			err := s.client.do(ctx, http.MethodPut, "/"+name.index, nil, name.body(vectors), nil)
@@ -57,7 +53,7 @@ func (s *Store) setUp(ctx context.Context) error {
 				err = nil // another process creates it
 			}
 			if err != nil {
-				return err
+				return false, nil, err
 			}
 		}
 	}

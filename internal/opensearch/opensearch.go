@@ -20,6 +20,7 @@
 package opensearch
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -70,16 +71,22 @@ type Store struct {
 	client *client
 	names  names
 
-	mu      sync.Mutex
-	ready   bool            // the indexes exist and have the right version
-	vectors bool            // the cluster has the k-NN plugin
-	fields  map[string]bool // fields of vectors that exist
-	next    int64           // number of the next new document, if it is less than limit
-	limit   int64
-	size    int64                      // of the next range of numbers that is reserved, at least
-	langs   map[analysis.Language]bool // of the documents
-	langsAt time.Time
-	queries map[string][]float32 // vectors of queries
+	opening chan struct{} // held by the call that opens the store
+
+	numbering sync.Mutex // for next, limit and size
+
+	mu       sync.Mutex
+	ready    bool  // the indexes exist and have the right version
+	failed   error // of the last attempt to open the store
+	failedAt time.Time
+	vectors  bool            // the cluster has the k-NN plugin
+	fields   map[string]bool // fields of vectors that exist
+	next     int64           // number of the next new document, if it is less than limit
+	limit    int64
+	size     int64                      // of the next range of numbers that is reserved, at least
+	langs    map[analysis.Language]bool // of the documents
+	langsAt  time.Time
+	queries  map[string][]float32 // vectors of queries
 }
 
 // names are the names of the indexes. Documents and chunks are aliases.
@@ -124,7 +131,7 @@ func New(o Options) (*Store, error) {
 	return &Store{
 		o:      o,
 		names:  names{prefix + "-documents", prefix + "-chunks", prefix + "-state"},
-		fields: map[string]bool{},
+		fields: map[string]bool{}, opening: make(chan struct{}, 1),
 		client: &client{base: base, username: o.Username, password: o.Password, agent: o.UserAgent, timeout: o.Timeout, http: httpclient.New(transport)},
 	}, nil
 }
@@ -175,13 +182,40 @@ func (s *Store) HasVectors() bool {
 // operator changes something. Every other method opens the store, too.
 func (s *Store) Open(ctx context.Context) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ready {
+	ready := s.ready
+	s.mu.Unlock()
+	if ready {
 		return ctx.Err()
 	}
-	if err := s.setUp(ctx); err != nil {
-		return fmt.Errorf("opening the store: %w", err)
+	select {
+	case s.opening <- struct{}{}:
+		defer func() { <-s.opening }()
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	s.ready = true
-	return nil
+	s.mu.Lock()
+	ready, failed, at := s.ready, s.failed, s.failedAt
+	s.mu.Unlock()
+	switch {
+	case ready:
+		return ctx.Err()
+	case failed != nil && time.Since(at) < reopenTime:
+		return cmp.Or(ctx.Err(), failed) // of a call that has just tried
+	}
+	vectors, fields, err := s.setUp(ctx)
+	if err != nil {
+		err = fmt.Errorf("opening the store: %w", err)
+	}
+	if ctx.Err() != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ready, s.failed, s.failedAt = err == nil, err, time.Now()
+	s.vectors, s.fields = vectors, fields
+	return err
 }
+
+// reopenTime is how long a failure to open the store is returned to other calls,
+// so that those that waited for it do not wait again.
+const reopenTime = 500 * time.Millisecond

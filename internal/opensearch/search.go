@@ -89,6 +89,9 @@ func (t *translator) plain(m *matching, words, signs []string) error {
 		if times[w]++; times[w] > 1 {
 			continue
 		}
+		if m.some && t.clauses > plainClauses {
+			break // the other words of such a long text are left out
+		}
 		p, err := t.node(wordNode(w))
 		if err != nil {
 			return err
@@ -208,7 +211,10 @@ func (s *Store) find(ctx context.Context, m *matching, d *dense, q search.Query)
 	if len(aggs) > 0 {
 		body["aggs"] = aggs
 	}
-	n := q.Start + q.Num
+	n := 0
+	if q.Num > 0 {
+		n = q.Start + q.Num
+	}
 	if byScore && n > 0 {
 		n = max(n, rankDepth)
 	}

@@ -20,7 +20,8 @@ const (
 	maxStars     = 8
 	maxFuzzyWord = 40  // runes of a word that is compared with other words
 	maxSigns     = 16  // signs of a query that are used
-	maxClauses   = 900 // conditions on words of one query; OpenSearch accepts 1,024 in one list
+	maxClauses   = 900 // conditions on words of one query
+	plainClauses = 450 // clauses of the words of a plain query, which are sent twice; OpenSearch accepts 1,024
 	expansions   = 1000
 	maxWeight    = 1e6
 	langsFresh   = 10 * time.Second
@@ -47,9 +48,10 @@ type leaf struct {
 
 // A translator translates the tree of a query.
 type translator struct {
-	langs []analysis.Language // English among them
-	now   time.Time
-	words int // conditions on words so far
+	langs   []analysis.Language // English among them
+	now     time.Time
+	words   int // conditions on words so far
+	clauses int // of OpenSearch that these are
 }
 
 // node returns what a part of a query means.
@@ -203,6 +205,7 @@ func (t *translator) leaf(n query.Node, field, text string) (part, error) {
 		_, wildcard := n.(query.Wildcard)
 		return part{query: none(), void: !wildcard}, nil
 	}
+	t.clauses += len(g.queries)
 	return part{query: bestOf(g.queries), leaves: []*leaf{l}}, nil
 }
 

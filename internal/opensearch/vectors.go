@@ -314,15 +314,19 @@ func (s *Store) queryVector(ctx context.Context, text string, limit time.Duratio
 // hasField reports whether the field of vectors exists.
 func (s *Store) hasField(ctx context.Context, field string) (bool, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.fields[field] {
+	known := s.fields[field]
+	s.mu.Unlock()
+	if known {
 		return true, nil
 	}
 	_, fields, err := s.checkIndexes(ctx) // another process may have added it
-	if err == nil {
-		s.fields = fields
+	if err != nil {
+		return false, err
 	}
-	return fields[field], err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fields = fields
+	return fields[field], nil
 }
 
 // addField adds a field of vectors, unless it exists.
