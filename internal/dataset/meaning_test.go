@@ -184,8 +184,8 @@ func TestWrongModel(t *testing.T) {
 		want   string
 	}{
 		{"wrong", []*fakeModel{wrong, other}, `the metadata names "org/fake@1", but org/fake did not make the vectors (cosine `},
-		{"other dimension", []*fakeModel{other}, "with vectors of 32 dimensions, and no such model is at hand"},
-		{"none", nil, "no such model is at hand"},
+		{"other dimension", []*fakeModel{other}, "with vectors of 32 dimensions, and no such model is available"},
+		{"none", nil, "no such model is available"},
 		{"unreachable", []*fakeModel{{id: "org/fake", dim: 32, err: fmt.Errorf("connection refused: %w", errkind.Unavailable)}}, "the model could not be used: org/fake: connection refused"},
 	} {
 		r := withModels(t, root, tt.models...)

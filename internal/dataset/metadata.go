@@ -45,7 +45,7 @@ type Document struct {
 // A metadata is what a metadata file has.
 type metadata struct {
 	Model      string // "" if it names none
-	Dimensions int    // 0 if it says nothing
+	Dimensions int    // 0 if it is not known
 	Documents  []Document
 }
 

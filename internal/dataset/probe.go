@@ -144,7 +144,7 @@ func (s *set) probe(ctx context.Context) (embed.Embedder, Finding, error) {
 	case len(tried) > 0:
 		return nil, f(Warning, "%s, but %s; %s: create the dataset again, or name its model", said, strings.Join(tried, ", and "), words), nil
 	}
-	return nil, f(Warning, "%s, with vectors of %d dimensions, and no such model is at hand; %s: name a folder or a server with the model", said, dim, words), nil
+	return nil, f(Warning, "%s, with vectors of %d dimensions, and no such model is available; %s: name a folder or a server with the model", said, dim, words), nil
 }
 
 // candidates returns the embedders that may have made the vectors: those with

@@ -30,7 +30,7 @@ type Options struct {
 	Log      *slog.Logger  // nil discards
 
 	// Embedders returns the embedders that may have made the vectors of a
-	// dataset, those that are at hand without much work first. model is the name
+	// dataset, those that cost the least work first. model is the name
 	// in the metadata, or DefaultModel. nil means that there are none: all
 	// datasets are searched by words.
 	Embedders func(model string) []embed.Embedder

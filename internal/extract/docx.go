@@ -238,7 +238,7 @@ type docxParagraph struct {
 func (d *docx) paragraph(x *xmlReader, ps *[]piece) {
 	p := docxParagraph{outline: -1, text: d.carried}
 	d.carried = nil
-	for outside := x.depth - 1; d.f.more(x) && x.depth > outside && d.f.room(len(p.text)); {
+	for outside := x.depth - 1; d.f.more(x) && x.depth > outside && d.f.fits(len(p.text)); {
 		if x.kind == html.StartTagToken {
 			d.inline(x, &p, ps)
 		}

@@ -117,7 +117,7 @@ func encryptedParts(a *archive) map[string]bool {
 func chapter(a *archive, f *flow, part, title string) {
 	a.damaged = a.damaged || !a.has(part)
 	data, err := io.ReadAll(io.LimitReader(a.open(part), maxFlow))
-	if err != nil && len(data) == 0 || !f.room(len(data)/4) {
+	if err != nil && len(data) == 0 || !f.fits(len(data)/4) {
 		return
 	}
 	w := readPage(f.ctx, decode(f.ctx, data, "", true))

@@ -55,7 +55,7 @@ func (f *flow) add(kind block, s string) int {
 			s = strings.TrimLeft(s, " \t\u00a0")
 		}
 	}
-	if strings.TrimSpace(s) == "" || !f.room(len(s)) {
+	if strings.TrimSpace(s) == "" || !f.fits(len(s)) {
 		return -1
 	}
 	if len(f.buf) > 0 {
@@ -74,8 +74,8 @@ var (
 	errNested = fmt.Errorf("its parts are nested more than %d levels deep: %w", maxDepth, errkind.TooLarge)
 )
 
-// room reports whether n more bytes fit, and records an error if not.
-func (f *flow) room(n int) bool {
+// fits reports whether n more bytes fit, and records an error if not.
+func (f *flow) fits(n int) bool {
 	if f.err == nil && len(f.buf)+n > maxFlow {
 		f.fail(errLong)
 	}

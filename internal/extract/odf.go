@@ -247,7 +247,7 @@ func (d *odf) paragraph(x *xmlReader, ps *[]piece, l *list) {
 // are added to ps.
 func (d *odf) inline(x *xmlReader, ps *[]piece) []byte {
 	var p odfParagraph
-	for outside := x.depth - 1; d.f.more(x) && x.depth > outside && d.f.room(len(p.text)); {
+	for outside := x.depth - 1; d.f.more(x) && x.depth > outside && d.f.fits(len(p.text)); {
 		if x.kind == html.TextToken {
 			p.write(x.text())
 		}

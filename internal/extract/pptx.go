@@ -164,7 +164,7 @@ func (s *pptxSlide) shape(x *xmlReader) {
 func (s *pptxSlide) paragraph(x *xmlReader, item bool, ps *[]piece) {
 	var text []byte
 	level, bullet := 0, item && !s.notes
-	for outside := x.depth - 1; s.f.more(x) && x.depth > outside && s.f.room(len(text)); {
+	for outside := x.depth - 1; s.f.more(x) && x.depth > outside && s.f.fits(len(text)); {
 		switch {
 		case x.starts("t"):
 			text = append(text, x.content(maxToken)...)

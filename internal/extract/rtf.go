@@ -276,7 +276,7 @@ func (r *rtf) text(s string) {
 	default:
 		return
 	}
-	if *to = append(*to, s...); !r.f.room(len(*to)) {
+	if *to = append(*to, s...); !r.f.fits(len(*to)) {
 		*to = nil
 	}
 }

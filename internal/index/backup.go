@@ -13,7 +13,7 @@ import (
 	"knowhow/internal/segment"
 )
 
-// Backup writes a copy of the index, as of one moment, to a new file. Other
+// Backup writes a consistent copy of the index to a new file. Other
 // processes may write meanwhile. The copy is complete in one file: segments in
 // files are left out, and the index builds them again when it is opened. Jobs
 // that have not ended fail in the copy if they need a file. The error is of kind

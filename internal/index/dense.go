@@ -256,7 +256,7 @@ func bestOfEach(hits []denseHit) []denseHit {
 
 // live returns the hits of find whose vectors exist in the transaction of the
 // search. If some are gone, find is called again without the vectors that are
-// gone with them: a document that changes gets all of its vectors anew.
+// gone with them: a document that changes gets new vectors.
 func (d *dense) live(ctx context.Context, find func() ([]denseHit, error)) ([]denseHit, error) {
 	for round := 1; ; round++ {
 		hits, err := find()

@@ -610,7 +610,7 @@ func (l *found) limit() {
 	}
 }
 
-// reserve makes room for n scores.
+// reserve allocates space for n scores.
 func (s *Search) reserve(n int) {
 	if len(s.scores) < n {
 		s.scores = make([]float32, n)

@@ -125,7 +125,7 @@ func (s *Search) top(ctx context.Context, leaves []*Leaf, within Docs, k int, ch
 	return r.top, err
 }
 
-// maxReserved is for how many hits Top makes room at the beginning.
+// maxReserved is for how many hits Top allocates space at the beginning.
 const maxReserved = 128
 
 // compareHits orders hits by score, and hits with equal scores in the order in

@@ -77,7 +77,7 @@ func TestBudgetIsObeyed(t *testing.T) {
 				return false
 			}
 			sel, ok := call.Fun.(*ast.SelectorExpr)
-			return ok && (sel.Sel.Name == "Spend" || strings.EqualFold(sel.Sel.Name, "alloc") || sel.Sel.Name == "room")
+			return ok && (sel.Sel.Name == "Spend" || strings.EqualFold(sel.Sel.Name, "alloc"))
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
 			var dropped ast.Expr
