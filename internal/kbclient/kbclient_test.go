@@ -126,13 +126,13 @@ func TestAddFile(t *testing.T) {
 			if errors.Is(err, io.EOF) {
 				break
 			}
-			if err != nil {
-				t.Error(err)
-				break
+			var text []byte
+			if err == nil {
+				text, err = io.ReadAll(p)
 			}
-			text, err := io.ReadAll(p)
-			if err != nil {
-				t.Error(err)
+			if err != nil { // the client ended the request
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
 			}
 			switch p.FormName() {
 			case "tags":

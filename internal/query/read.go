@@ -1,6 +1,7 @@
 package query
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -126,11 +127,15 @@ func isPunctuated(s string) bool {
 	return 1 < n && n < minSentence
 }
 
-// Options returns the words of a query whose only operators are hyphens before
-// words, as in "java -Xmx": with a hyphen, a user may mean an option of a program
-// and not a word that must not occur. ok is false for other queries, and for one
-// that begins with a hyphen.
-func Options(s string) (words string, ok bool) {
+// Code returns the words of a query that contains code and no other operators,
+// as in "java -Xmx" and "strftime('%s','now')": a hyphen before a word that is not
+// the first may begin an option of a program and not a word that must not occur,
+// and parentheses that follow a word may be those of a call and not a group. ok is
+// false for other queries.
+func Code(s string) (words string, ok bool) {
+	if called := calls.ReplaceAllString(s, "$1 "); called != s {
+		s, ok = strings.NewReplacer(")", " ", "'", " ", ",", " ").Replace(called), true
+	}
 	for i, w := range Words(s) {
 		rest, hyphen := strings.CutPrefix(w, "-")
 		if !plainWord(rest) || hyphen && i == 0 {
@@ -140,6 +145,9 @@ func Options(s string) (words string, ok bool) {
 	}
 	return strings.Join(plainWords(s), " "), ok
 }
+
+// calls matches the parenthesis of a call and the letter or digit before it.
+var calls = regexp.MustCompile(`([\pL\pN_])\(`)
 
 // isSign reports whether r is punctuation that separates sentences and their
 // parts.

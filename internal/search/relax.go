@@ -10,9 +10,9 @@ import (
 
 // Relax returns a Searcher that repeats a plain query of two or more words
 // without a result once, with OR between the words. If a query like "java -Xmx"
-// has no result, it is repeated without the hyphens. Page.Relaxed reports
-// whether another search found the documents. All other queries are passed to s
-// unchanged.
+// or "f('a','b')" has no result, it is repeated without the signs of code; see
+// [query.Code]. Page.Relaxed reports whether another search found the documents.
+// All other queries are passed to s unchanged.
 func Relax(s Searcher) Searcher { return relaxer{s} }
 
 type relaxer struct{ Searcher }
@@ -22,7 +22,7 @@ func (r relaxer) Search(ctx context.Context, q Query) (*Page, error) {
 	if err != nil || all.Total > 0 || all.Staged {
 		return all, err
 	}
-	if words, ok := query.Options(q.Text); ok {
+	if words, ok := query.Code(q.Text); ok {
 		q.Text = words
 		some, err := r.Search(ctx, q)
 		if err != nil || some.Total == 0 {

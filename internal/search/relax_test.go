@@ -27,7 +27,7 @@ func (a *answers) Search(_ context.Context, q search.Query) (*search.Page, error
 
 func TestRelax(t *testing.T) {
 	failure := errors.New("failure")
-	found := map[string]search.Page{"red": {Total: 3}, "(red OR blue)": {Total: 2}, "red green blue": {Staged: true},
+	found := map[string]search.Page{"red": {Total: 3}, "(red OR blue)": {Total: 2}, "(red OR %X OR blue)": {Total: 2}, "red green blue": {Staged: true},
 		"red X blue": {Staged: true, Total: 1}}
 	tests := []struct {
 		text  string
@@ -45,6 +45,12 @@ func TestRelax(t *testing.T) {
 		{text: "red -blue", pages: found, want: search.Page{Total: 2, Relaxed: true}, asked: []string{"red -blue", "red blue", "(red OR blue)"}},
 		{text: "-blue", pages: found, asked: []string{"-blue"}},
 		{text: `red -"blue"`, pages: found, asked: []string{`red -"blue"`}},
+		{text: "red('%X', 'blue')", pages: found, want: search.Page{Total: 2, Relaxed: true},
+			asked: []string{"red('%X', 'blue')", "red %X blue", "(red OR %X OR blue)"}},
+		{text: "red(blue)", pages: found, want: search.Page{Total: 2, Relaxed: true}, asked: []string{"red(blue)", "red blue", "(red OR blue)"}},
+		{text: "red (blue)", pages: found, asked: []string{"red (blue)"}},
+		{text: "red(blue OR green)", pages: found, asked: []string{"red(blue OR green)"}},
+		{text: `red("blue")`, pages: found, asked: []string{`red("blue")`}},
 		{text: "yellow", asked: []string{"yellow"}},
 		{text: "red AND blue", pages: found, asked: []string{"red AND blue"}},
 		{text: `"red blue"`, pages: found, asked: []string{`"red blue"`}},
