@@ -93,20 +93,25 @@ func TestEngines(t *testing.T) {
 
 // outage is a proxy before the server that can fail.
 type outage struct {
-	proxy *httputil.ReverseProxy
-	down  atomic.Bool
+	proxy  *httputil.ReverseProxy
+	down   atomic.Bool
+	refuse atomic.Int32 // requests that are refused because of their credentials
 }
 
 func (o *outage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if o.down.Load() {
 		panic(http.ErrAbortHandler)
 	}
+	if o.refuse.Add(-1) >= 0 {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
 	o.proxy.ServeHTTP(w, r)
 }
 
 // TestOutage checks that a job that was accepted while the cluster is down is
-// done when it is back, and that searches meanwhile fail with an error that can
-// be retried.
+// done when it is back, also if the cluster refuses the credentials for some time,
+// and that searches meanwhile fail with an error that can be retried.
 func TestOutage(t *testing.T) {
 	a := address(t)
 	u, err := url.Parse(strings.TrimPrefix(a, "opensearch+"))
@@ -135,8 +140,12 @@ func TestOutage(t *testing.T) {
 	if err != nil || j.Ended() {
 		t.Errorf("Job() = %+v, %v during the outage", j, err)
 	}
+	o.refuse.Store(2)
 	o.down.Store(false)
 	kbtest.Stored(t, b, job)
+	if n := o.refuse.Load(); n >= 0 {
+		t.Errorf("%d refusals are left", n)
+	}
 	if r := kbtest.Find(t, b, kb.SearchQuery{Query: "outage"}); r.Total != 1 {
 		t.Errorf("%d documents are found after the outage, want 1", r.Total)
 	}
