@@ -397,9 +397,9 @@ func TestDiesAtStart(t *testing.T) {
 
 func TestHangingHandshake(t *testing.T) {
 	t.Parallel()
-	p := newPool(t, Options{ConnectTimeout: 300 * time.Millisecond}, fakeSettings("fake", "hang"))
+	p := newPool(t, Options{ConnectTimeout: 2 * time.Second}, fakeSettings("fake", "hang"))
 	_, err := p.Catalog(t.Context(), "fake")
-	if !errors.Is(err, errkind.Unavailable) || errors.Is(err, errkind.Timeout) || !strings.Contains(err.Error(), "not ready within 300ms") {
+	if !errors.Is(err, errkind.Unavailable) || errors.Is(err, errkind.Timeout) || !strings.Contains(err.Error(), "not ready within 2s") {
 		t.Errorf("a server that hangs gave %v, want Unavailable and the limit", err)
 	}
 	if failed, ok := errors.AsType[*ServerError](err); !ok || failed.Stderr != "still downloading" {
