@@ -76,12 +76,13 @@ const (
 
 // A grepping searches files as a client with grep does.
 type grepping struct {
-	b     *testing.B
+	b     testing.TB
 	dir   string
 	files map[string][]string // by word, the files that contain it
 }
 
-func grepPages(b *testing.B, dir string) *grepping {
+func grepPages(b testing.TB, dir string) *grepping {
+	b.Helper()
 	if _, err := exec.LookPath("grep"); err != nil {
 		b.Skip("grep is not installed")
 	}
@@ -92,7 +93,7 @@ func grepPages(b *testing.B, dir string) *grepping {
 // matches.
 func (g *grepping) run(word string, args ...string) string {
 	g.b.Helper()
-	cmd := exec.CommandContext(waitContext(g.b), "grep", slices.Concat([]string{"-iF", "-e", word}, args)...)
+	cmd := exec.CommandContext(g.b.Context(), "grep", slices.Concat([]string{"-iF", "-e", word}, args)...)
 	cmd.Dir = g.dir
 	cmd.Env = []string{"LC_ALL=C.UTF-8", "PATH=" + os.Getenv("PATH")}
 	out, err := cmd.Output()
@@ -275,25 +276,90 @@ var qmdFile = regexp.MustCompile(`(qmd://[^\s":]+)(?:",\s+"line": |:)?(\d*)`)
 
 // search searches by words (BM25).
 func (p *qmd) search(query string, args ...string) answerReply {
-	r := answerReply{text: p.run(slices.Concat([]string{"search"}, args, []string{"--", query})...)}
-	starts := qmdHit.FindAllStringIndex(r.text, -1)
-	for i, at := range starts {
-		end := len(r.text)
-		if i+1 < len(starts) {
-			end = starts[i+1][0]
-		}
-		r.hits = append(r.hits, strings.ReplaceAll(r.text[at[0]:end], `\n`, "\n"))
-	}
-	if len(starts) == 0 {
-		return r
-	}
-	file := qmdFile.FindStringSubmatch(r.text)
-	r.first = file[1]
+	r, at := qmdReply(p.run(slices.Concat([]string{"search"}, args, []string{"--", query})...))
 	r.readOn = func() (all, text string) {
-		all = p.run("get", "--", file[1]+":"+cmp.Or(file[2], "1"))
+		all = p.run("get", "--", at)
 		return all, lineNumbers.ReplaceAllString(all, "")
 	}
 	return r
 }
 
+// qmdReply returns the output of a search in its parts, and the place of the
+// first hit as the command get understands it.
+func qmdReply(out string) (r answerReply, at string) {
+	r.text = out
+	starts := qmdHit.FindAllStringIndex(out, -1)
+	for i, start := range starts {
+		end := len(out)
+		if i+1 < len(starts) {
+			end = starts[i+1][0]
+		}
+		r.hits = append(r.hits, strings.ReplaceAll(out[start[0]:end], `\n`, "\n"))
+	}
+	if file := qmdFile.FindStringSubmatch(out); len(starts) > 0 && file != nil {
+		r.first = file[1]
+		at = file[1] + ":" + cmp.Or(file[2], "1")
+	}
+	return r, at
+}
+
 var lineNumbers = regexp.MustCompile(`(?m)^ *\d+: `)
+
+func TestContentWords(t *testing.T) {
+	for question, want := range map[string]string{
+		"How do I change the message of my last commit in git?": "change message last commit git",
+		"asyncio.gather(*tasks) or gather":                      "asyncio gather tasks",
+		"what is it":                                            "what is it",
+		"":                                                      "",
+	} {
+		if got := strings.Join(contentWords(question), " "); got != want {
+			t.Errorf("contentWords(%q) = %q, want %q", question, got, want)
+		}
+	}
+}
+
+func TestGrepping(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a.html":    "<p>Git keeps history.</p>\n<p>Nothing.</p>\n<p>Git again</p>\n",
+		"b/two.1":   "The log of\n.B git\n\\fBTo\\fP amend \\-\\-all\nafter\n",
+		"c.html":    "nothing\n",
+		"near.html": "amended gits\n",
+	} {
+		if err := writeSettled(filepath.Join(dir, filepath.Dir(name)), filepath.Base(name), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := grepPages(t, dir).search(question{Question: "how to amend in Git"})
+	if r.first != "./b/two.1" || !strings.HasPrefix(r.text, "./b/two.1:3:") {
+		t.Errorf("first is %q, text %q", r.first, r.text)
+	}
+	want := []string{"To amend --all\n", "Git keeps history.\n … Git again\n"}
+	if !slices.Equal(r.hits, want) {
+		t.Errorf("hits are %q, want %q", r.hits, want)
+	}
+	if all, text := r.readOn(); !strings.HasPrefix(all, `\fBTo`) || text != "To amend --all\nafter\n" {
+		t.Errorf("reading on returned %q, %q", all, text)
+	}
+	if r := grepPages(t, dir).search(question{Question: "unheard of"}); r.text != "" || r.first != "" || r.hits != nil {
+		t.Errorf("a search that finds nothing returned %+v", r)
+	}
+}
+
+func TestQMDReply(t *testing.T) {
+	for out, want := range map[string]struct {
+		first, at string
+		hits      int
+	}{
+		"qmd://pages/a.html.md:62 #42241c\nTitle: A\nScore:  95%\n\n@@ -61,4 @@\ntext\n\n\nqmd://pages/b.md #59662a\nTitle: B\n": {"qmd://pages/a.html.md", "qmd://pages/a.html.md:62", 2},
+		"qmd://pages/b.md #59662a\nTitle: B\n": {"qmd://pages/b.md", "qmd://pages/b.md:1", 1},
+		"[\n  {\n    \"docid\": \"#05d49c\",\n    \"file\": \"qmd://pages/a.md\",\n    \"line\": 11,\n    \"snippet\": \"x\\ny\"\n  },\n  {\n    \"file\": \"qmd://pages/b.md\"\n  }\n]\n": {"qmd://pages/a.md", "qmd://pages/a.md:11", 2},
+		"No results found.\n": {"", "", 0},
+		"[]\n":                {"", "", 0},
+	} {
+		r, at := qmdReply(out)
+		if r.first != want.first || at != want.at || len(r.hits) != want.hits {
+			t.Errorf("qmdReply(%q) = %q, %q and %d hits, want %+v", out, r.first, at, len(r.hits), want)
+		}
+	}
+}
