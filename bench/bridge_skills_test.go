@@ -97,11 +97,10 @@ func catalogText(servers []recordedServer, o skill.Options) string {
 	return out.String()
 }
 
-// tokens returns the number of o200k tokens of each text, if a tokenizer is
-// installed.
-func tokens(b *testing.B, texts []string) []int {
+// tokens returns the number of o200k tokens of each text. The package
+// gpt-tokenizer and Node are installed in the folder.
+func tokens(b *testing.B, dir string, texts []string) []int {
 	b.Helper()
-	p := findPeers(b)
 	const script = `import {encode} from "gpt-tokenizer/encoding/o200k_base"
 let input = ""
 for await (const part of process.stdin) input += part
@@ -110,8 +109,8 @@ console.log(JSON.stringify(JSON.parse(input).map(text => encode(text, {disallowe
 	if err != nil {
 		b.Fatal(err)
 	}
-	cmd := exec.Command(p.node, "--input-type=module", "-e", script)
-	cmd.Dir = p.dir // node_modules is in it
+	cmd := exec.Command(filepath.Join(dir, "node_modules", "node", "bin", "node"), "--input-type=module", "-e", script)
+	cmd.Dir = dir
 	cmd.Stdin = bytes.NewReader(in)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
@@ -155,7 +154,7 @@ func BenchmarkBridgeSkills(b *testing.B) {
 		b.Run(set+"/tokens", func(b *testing.B) {
 			var counts []int
 			for b.Loop() {
-				counts = tokens(b, texts)
+				counts = tokens(b, findPeers(b).dir, texts)
 			}
 			reportRatios(b, names, counts, "tokens")
 		})

@@ -116,6 +116,32 @@ func debian(b *testing.B) corpus {
 	return newCorpus(b, "debian", filepath.Join(dir, "usr"), string(packages))
 }
 
+// debianPages returns the web pages and manual pages of the corpus that
+// bench/debian-docs unpacked, without the links and the other files.
+func debianPages(b *testing.B) corpus {
+	b.Helper()
+	all := debian(b)
+	c := newCorpus(b, "debian-pages", filepath.Join(workDir(b), "debian-pages"), all.key)
+	c.fill(b, func() error {
+		return filepath.WalkDir(all.source, func(path string, d fs.DirEntry, err error) error {
+			manual := strings.HasPrefix(path, filepath.Join(all.source, "share", "man")+string(filepath.Separator))
+			if err != nil || !d.Type().IsRegular() || !manual && filepath.Ext(path) != ".html" {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			name, err := filepath.Rel(all.source, path)
+			if err != nil {
+				return err
+			}
+			return writeSettled(filepath.Join(c.source, filepath.Dir(name)), d.Name(), string(text))
+		})
+	})
+	return c
+}
+
 // newCorpus returns a corpus whose index lies in the work folder.
 func newCorpus(b *testing.B, label, source, key string) corpus {
 	b.Helper()

@@ -8,6 +8,7 @@
 //	BENCH_DIR    folder for corpora and indexes, kept between runs; by default
 //	             knowhow-bench in the user's cache folder
 //	DEBIAN_DOCS  folder that bench/debian-docs filled
+//	ANSWERS_PEERS folder that bench/answers-peers filled
 //	MIXED_DOCS   folder that bench/mixed filled
 //	OLD_BIN      another version of the program, for bench/mixed
 //	CRANFIELD    folder of the Cranfield collection
