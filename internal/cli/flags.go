@@ -28,6 +28,7 @@ type flag struct {
 	many   bool   // may be given more than once
 	secret bool   // messages do not contain the value
 	what   string // what a secret is, in messages; "" means token
+	needed bool   // messages do not advise to leave it out
 	given  bool   // on the command line
 }
 
@@ -222,6 +223,9 @@ func (f *flagSet) parseFlag(arg string, args []string) ([]string, error) {
 // badValue returns the error for an invalid value of a flag. source is the
 // origin of the value, and omit describes how to use no value.
 func (f *flagSet) badValue(d *flag, source, omit, value string, err error) error {
+	if d.secret && d.needed {
+		return f.usagef("%s: %v", source, err)
+	}
 	if d.secret {
 		return f.usagef("%s: %v; %s to use no %s", source, err, omit, cmp.Or(d.what, "token"))
 	}

@@ -82,7 +82,7 @@ func (s *serving) openStore(ctx context.Context, meaning bool) error {
 	if err := s.connect(ctx, s.store, meaning); err != nil {
 		return err
 	}
-	err := claimSources(ctx, s.store, s.o.data, s.sources)
+	err := explainStore(claimSources(ctx, s.store, s.o.data, s.sources))
 	if errkind.Retryable(err) {
 		return nil
 	}
@@ -100,7 +100,7 @@ type claimingSink struct {
 func (c claimingSink) Stamps(ctx context.Context, label string) (map[string]document.Stamp, error) {
 	for _, src := range c.s.sources {
 		if src.Label == label {
-			if err := claimSources(ctx, c.Store, c.s.o.data, []document.Source{src}); err != nil {
+			if err := explainStore(claimSources(ctx, c.Store, c.s.o.data, []document.Source{src})); err != nil {
 				return nil, err
 			}
 		}

@@ -152,7 +152,7 @@ func claimSources(ctx context.Context, s *opensearch.Store, data string, sources
 			err = &hintError{err, fmt.Sprintf("Choose another label with --label, or remove the source there with: knowhow sources rm %s", src.Label)}
 		}
 		if err != nil {
-			return explainStore(err)
+			return err
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,7 +59,7 @@ func storeCopyCommand(v *invocation, f *flagSet) func(context.Context) error {
 		to         *string
 		name, what string
 	}{{&from, "from", "the original"}, {&to, "to", "the copy"}} {
-		f.Func(flag{Name: d.name, Value: "URL", secret: true, what: "store", Help: "store of " + d.what + ": file:PATH or opensearch+http[s]://HOST:PORT/PREFIX"}, func(s string) error {
+		f.Func(flag{Name: d.name, Value: "URL", secret: true, needed: true, Help: "store of " + d.what + ": file:PATH or opensearch+http[s]://HOST:PORT/PREFIX"}, func(s string) error {
 			*d.to = s
 			if path, ok := strings.CutPrefix(s, "file:"); ok && path != "" {
 				return nil
@@ -81,6 +82,14 @@ func storeCopyCommand(v *invocation, f *flagSet) func(context.Context) error {
 	}
 }
 
+// explainCopied adds to an error of a copied store how to set the option that it
+// is due to.
+func explainCopied(err error) error {
+	advice := maps.Clone(storeAdvice)
+	advice[opensearch.AddressReason] = "the address is set with --from or --to"
+	return explainReason(err, advice)
+}
+
 // A copiedStore is a store that is copied from or to.
 type copiedStore struct {
 	storecopy.Store
@@ -96,7 +105,7 @@ func (v *invocation) openCopied(ctx context.Context, address string, o storeFlag
 		o.address = address
 		s, err := o.open(nil, 0, v.warnings())
 		if err == nil {
-			err = explainStore(s.Open(ctx))
+			err = explainCopied(s.Open(ctx))
 		}
 		if err != nil {
 			return nil, err
@@ -175,10 +184,10 @@ func (v *invocation) copyStore(ctx context.Context, fromAddress, toAddress strin
 	lines := terminal.NewLines(v.stderr, nil)
 	total, err := from.documents(ctx)
 	if err != nil {
-		return explainStore(err)
+		return explainCopied(err)
 	}
 	if err := from.copySources(ctx, to); err != nil {
-		return explainStore(err)
+		return explainCopied(err)
 	}
 	bar := terminal.Bar{Things: "documents"}
 	result, err := storecopy.Copy(ctx, storecopy.Options{From: from, To: to, Report: func(step string, done int) {
@@ -192,7 +201,7 @@ func (v *invocation) copyStore(ctx context.Context, fromAddress, toAddress strin
 	}})
 	lines.Show(terminal.Bar{})
 	if err != nil {
-		return &hintError{explainStore(err), "The documents that were copied stay: run the command again to continue."}
+		return &hintError{explainCopied(err), "The documents that were copied stay: run the command again to continue."}
 	}
 	fmt.Fprintf(lines, "%s copied, %d already there, %d compared\n", terminal.Plural(result.Copied, "document"), result.Unchanged, result.Compared)
 	if result.Differing > 0 {
@@ -203,7 +212,7 @@ func (v *invocation) copyStore(ctx context.Context, fromAddress, toAddress strin
 	}
 	there, err := to.documents(ctx)
 	if err != nil {
-		return explainStore(err)
+		return explainCopied(err)
 	}
 	if there < result.Compared {
 		return &hintError{fmt.Errorf("the copy has %d documents, the original %d", there, result.Compared), "Documents were deleted meanwhile: run the command again."}

@@ -36,6 +36,8 @@ func (b *bridge) folderID(ctx context.Context, a folderArgs) (string, error) {
 	switch {
 	case a.DocID != "" && a.Path != "":
 		return "", &errkind.Argument{Name: "path", Value: a.Path, Want: "only one of docId and path"}
+	case a.DocID == "" && a.Path == "":
+		return "", &errkind.Argument{Name: "docId", Want: "the doc_id or the path of a search hit, in docId or path"}
 	case a.Path == "":
 		return documentArgs{DocID: pointerTo(a.DocID)}.id()
 	}

@@ -285,7 +285,7 @@ func TestReadFolderContent(t *testing.T) {
 		args args
 		want string
 	}{
-		{args{}, "docId"},
+		{args{}, "want the doc_id or the path of a search hit"},
 		{args{"docId": "m1", "path": "guide.md"}, "only one of docId and path"},
 		{args{"docId": "m1", "from": 1, "section": "Use"}, "at most one of from, section and cursor"},
 		{args{"docId": "m1", "section": "Instal"}, `such as \"Install\"`},

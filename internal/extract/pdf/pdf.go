@@ -103,7 +103,7 @@ func read(data []byte, b *cos.Budget) (*Text, error) {
 	case err != nil:
 		return nil, err
 	case len(pages) == 0 && b.Err() == nil:
-		return nil, fmt.Errorf("damaged PDF document: it contains no pages: %w", errkind.Corrupt)
+		return nil, fmt.Errorf("damaged PDF document: it contains no pages: save or download it again: %w", errkind.Corrupt)
 	}
 	t := &Text{Title: title(f), Lang: langOf(f), Damaged: f.Damaged() && !hasEnd(data)}
 	labels := labelsOf(f, len(pages))
@@ -127,7 +127,7 @@ func read(data []byte, b *cos.Budget) (*Text, error) {
 	case ok:
 		return t, nil
 	case f.Damaged() && p.unknown == 0:
-		return nil, fmt.Errorf("damaged PDF document: no text was found in what is left of it: %w", errkind.Corrupt)
+		return nil, fmt.Errorf("damaged PDF document: no text was found in what is left of it: save or download it again: %w", errkind.Corrupt)
 	}
 	return nil, fmt.Errorf("PDF document without text that can be extracted (it was scanned, or its fonts lack a character map): store a copy with recognized text (OCR): %w", errkind.Unsupported)
 }

@@ -202,9 +202,9 @@ func TestRefuses(t *testing.T) {
 		kind error
 		want string
 	}{
-		{"empty", nil, errkind.Corrupt, "no objects"},
+		{"empty", nil, errkind.Corrupt, "no objects: save or download it again"},
 		{"head only", []byte("%PDF-1.7\n"), errkind.Corrupt, "no objects"},
-		{"no pages", []byte("%PDF-1.7\n1 0 obj\n<</Type/Catalog>>\nendobj\n"), errkind.Corrupt, "no pages"},
+		{"no pages", []byte("%PDF-1.7\n1 0 obj\n<</Type/Catalog>>\nendobj\n"), errkind.Corrupt, "no pages: save or download it again"},
 		{"scan", noFont.bytes(), errkind.Unsupported, "scanned"},
 		{"no character map", unmapped.bytes(), errkind.Unsupported, "character map"},
 		{"private characters", private.bytes(), errkind.Unsupported, "character map"},

@@ -73,7 +73,7 @@ func Open(data []byte, b *Budget) (*File, error) {
 		return nil, err
 	}
 	if len(f.entries.chunks) == 0 {
-		return nil, fmt.Errorf("damaged PDF document: it contains no objects: %w", errkind.Corrupt)
+		return nil, fmt.Errorf("damaged PDF document: it contains no objects: save or download it again: %w", errkind.Corrupt)
 	}
 	return f, nil
 }
