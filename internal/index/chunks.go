@@ -25,8 +25,9 @@ const chunksOfHit = 3
 //
 // By words, it finds the documents that [Index.Search] finds. A document that
 // matches without one of its chunks has its first chunk in the result. By both, a
-// plain query without operators also finds documents that are close in meaning
-// and, if no document has all of its words, those with any of them. By meaning,
+// plain query of three or more words also finds documents that are close in
+// meaning. If no document has all words of a shorter one, it finds documents with
+// any of its words, and those that are close in meaning. By meaning,
 // the error is of kind Unsupported without an embedder and for a text in a
 // language that the embedder does not know, and of kind Unavailable or Timeout if
 // the embedder fails.
@@ -62,7 +63,9 @@ func (e *evaluator) findChunks(ctx context.Context, q search.Query, by search.Ra
 	defer cancel()
 	page := &search.ChunkPage{}
 	m, err := e.match(limited, q)
-	if err == nil && m.n == 0 && by == search.ByBoth && m.words < 0 && query.Plain(q.Text) {
+	short := err == nil && m.words < 0
+	exact := short && m.n > 0
+	if short && !exact && by == search.ByBoth && query.Plain(q.Text) {
 		e.anyWord = true
 		m, err = e.match(limited, q)
 	}
@@ -76,8 +79,13 @@ func (e *evaluator) findChunks(ctx context.Context, q search.Query, by search.Ra
 	if err != nil && !e.timedOut(limited, err) {
 		return nil, err
 	}
-	if by == search.ByBoth && !m.all && query.Plain(q.Text) {
-		if err := e.addMeaning(limited, m, q, 1, chunkCosine); err != nil && !e.timedOut(limited, err) {
+	// One or two words that a document has say exactly what is wanted.
+	if by == search.ByBoth && !m.all && !exact && query.Plain(q.Text) {
+		words, least := nearWords, chunkCosine
+		if short {
+			words, least = 1, shortCosine
+		}
+		if err := e.addMeaning(limited, m, q, words, least); err != nil && !e.timedOut(limited, err) {
 			return nil, err
 		}
 	}

@@ -58,6 +58,7 @@ func TestChunksByMeaning(t *testing.T) {
 	check(search.ChunkQuery{Text: "car", Tags: []string{"missing"}}, 0)
 	check(search.ChunkQuery{Text: "repairs car"}, 3, "garage/0", "harbour/1", "tools/0")
 	check(search.ChunkQuery{Text: "repairs car", Ranking: search.ByWords}, 0) // no document has both
+	check(search.ChunkQuery{Text: "automobile"}, 1, "garage/0")               // only the document that has the word
 	check(search.ChunkQuery{Text: `"car"`}, 0)                                // an operator: as written
 	check(search.ChunkQuery{Text: "ship", Ranking: search.ByMeaning, Top: 1}, 4, "harbour/0")
 	check(search.ChunkQuery{Text: "doctor", Ranking: search.ByMeaning, Labels: []string{"a"}, Top: 1}, 4, "clinic/0")
@@ -77,6 +78,21 @@ func TestChunksByMeaning(t *testing.T) {
 	put(t, x, doc("a", "clinic.md", "Clinic", "The building is closed."))
 	if got, _ := chunks(t, x, search.ChunkQuery{Text: "surgeon"}); len(got) > 0 {
 		t.Errorf("after the document was replaced, %q are found", got)
+	}
+}
+
+// TestShortQueriesByMeaning checks that a document with the words of a short query
+// is not joined by others that are close in meaning.
+func TestShortQueriesByMeaning(t *testing.T) {
+	e := &topics{id: "topics"}
+	x := openWith(t, t.TempDir(), e)
+	put(t, x, doc("a", "one.md", "One", "The automobile is beside much else that is here."), doc("a", "two.md", "Two", "A motorcar."), doc("a", "three.md", "Three", "A vehicle."))
+	embedAll(t, x, e)
+	if got, _ := chunks(t, x, search.ChunkQuery{Text: "automobile"}); !cmp.Equal(got, []string{"one/0"}) {
+		t.Errorf("SearchChunks() = %q, want the document with the word", got)
+	}
+	if got, _ := chunks(t, x, search.ChunkQuery{Text: "car"}); len(got) != 3 {
+		t.Errorf("SearchChunks() = %q, want what is close in meaning", got)
 	}
 }
 
