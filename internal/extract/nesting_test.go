@@ -252,6 +252,9 @@ func TestDamaged(t *testing.T) {
 		{"a.pdf", []byte(smallPDF + "%%EOF\n"), false}, // repaired, but complete
 		{"a.pdf", []byte(smallPDF), true},
 		{"a.rtf", []byte(`{\rtf1 words}`), false},
+		{"a.ipynb", []byte(`{"cells": [{"cell_type": "markdown", "source": "words"}]}`), false},
+		{"a.ipynb", []byte(`{"cells": [{"cell_type": "markdown", "source": "words"}, {"cell_`), true},
+		{"a.ipynb", []byte(`{"cells": [{"cell_type": 1}], "words": 2}`), false},
 		{"a.rtf", []byte(`{\rtf1 {\b words} and`), true},
 		{"a.docx", docxOf(t, paragraphs("x"), "footnotes.xml", strings.Repeat("<w:footnote/>", 100)), false},
 		{"a.docx", damageZip(t, docxOf(t, paragraphs("x"), "footnotes.xml", strings.Repeat("<w:footnote/>", 100)), "word/footnotes.xml"), true},

@@ -3,6 +3,8 @@ package extract
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"strings"
 )
 
@@ -67,6 +69,8 @@ func extractNotebook(ctx context.Context, t *Text, src string) {
 	}
 	if err != nil || len(n.Cells) == 0 {
 		extractJSON(ctx, t, src)
+		_, syntax := errors.AsType[*json.SyntaxError](err)
+		t.Damaged = syntax || errors.Is(err, io.ErrUnexpectedEOF)
 		return
 	}
 	t.Title = oneLine(clean(ctx, string(n.Metadata.Title)))
