@@ -30,6 +30,7 @@ var migrations = []migration{
 	statements(tables3),
 	statements(tables4),
 	statements(tables5),
+	statements(tables6),
 }
 
 // statements returns a migration that runs SQL statements.

@@ -118,9 +118,6 @@ CREATE TABLE segment_bodies(id INTEGER PRIMARY KEY, body BLOB NOT NULL);
 // Each vector gets a number that is never used again, and the label of its
 // document; see vectors.go. No earlier version wrote a vector. models.used is when
 // vectors of the model were last written or looked for.
-//
-// twins has the hashes of texts that several documents have, or once had. The
-// triggers add them, so that a search need not read the hashes of all documents.
 const tables5 = `
 ALTER TABLE sources ADD COLUMN rules TEXT NOT NULL DEFAULT '';
 ALTER TABLE sources ADD COLUMN left_out TEXT NOT NULL DEFAULT '';
@@ -137,6 +134,12 @@ CREATE TABLE vectors(
 	vector BLOB NOT NULL,
 	UNIQUE(chunk, model));
 CREATE INDEX vectors_label ON vectors(label, model, id);
+`
+
+// tables6 adds twins, the hashes of texts that several documents have, or once
+// had. The triggers add them, so that a search need not read the hashes of all
+// documents.
+const tables6 = `
 CREATE INDEX docs_hash ON docs(hash) WHERE text_size>0;
 CREATE TABLE twins(hash TEXT PRIMARY KEY) WITHOUT ROWID;
 INSERT INTO twins SELECT hash FROM docs WHERE text_size>0 GROUP BY hash HAVING count(*)>1;
