@@ -7,9 +7,15 @@
 package embed
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"strings"
+	"sync"
+	"time"
+
+	"knowhow/internal/errkind"
 )
 
 // A Kind is the purpose of a text. Some models treat queries and documents
@@ -50,6 +56,70 @@ type Embedder interface {
 func Foreign(e Embedder, text string) bool {
 	f, ok := e.(interface{ Foreign(text string) bool })
 	return ok && f.Foreign(text)
+}
+
+// Documents returns the vectors of documents, in the order of texts. That of a text
+// that is foreign to the embedder is nil. Errors are those of Embed, and of kind
+// Invalid if the embedder returns another number of vectors.
+func Documents(ctx context.Context, e Embedder, texts []string) ([][]float32, error) {
+	var known []string
+	var at []int
+	for i, text := range texts {
+		if !Foreign(e, text) {
+			known, at = append(known, text), append(at, i)
+		}
+	}
+	vectors := make([][]float32, len(texts))
+	if len(known) == 0 {
+		return vectors, nil
+	}
+	out, err := e.Embed(ctx, known, Document)
+	if err != nil {
+		return nil, err
+	}
+	if len(out) != len(known) {
+		return nil, fmt.Errorf("embedding: got %d vectors for %d texts: %w", len(out), len(known), errkind.Invalid)
+	}
+	for i, v := range out {
+		vectors[at[i]] = v
+	}
+	return vectors, nil
+}
+
+// keptQueries is how many vectors of queries are kept.
+const keptQueries = 64
+
+// Queries computes the vectors of queries and keeps some. It is safe for concurrent
+// use. The zero value has no vectors.
+type Queries struct {
+	mu      sync.Mutex
+	vectors map[string][]float32
+}
+
+// Vector returns the vector of a query, with an L2 norm of 1. It is nil if the
+// embedder does not know the language of the text, or nothing in it. The error is
+// that of a context if the vector is not computed within limit. Calls for one
+// Queries must have the same embedder.
+func (q *Queries) Vector(ctx context.Context, e Embedder, text string, limit time.Duration) ([]float32, error) {
+	q.mu.Lock()
+	known := q.vectors[text]
+	q.mu.Unlock()
+	if known != nil || Foreign(e, text) {
+		return known, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	out, err := e.Embed(limited, []string{text}, Query)
+	if err != nil || len(out) != 1 || !Normalize(out[0]) {
+		return nil, cmp.Or(ctx.Err(), err)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.vectors == nil || len(q.vectors) >= keptQueries {
+		q.vectors = map[string][]float32{}
+	}
+	q.vectors[text] = out[0]
+	return out[0], nil
 }
 
 // Normalize scales a vector to an L2 norm of 1. It reports false, and leaves the

@@ -54,6 +54,39 @@ func Fuse[ID cmp.Ordered](lexical, dense []Hit[ID], weight float64) []Hit[ID] {
 	return hits
 }
 
+// Fill returns the dense hits and, for each lexical hit that is not among them, a
+// hit that does not change its place among the lexical hits. It is for documents
+// whose vectors are not computed yet. If one of the lists is empty, it returns
+// dense.
+func Fill[ID cmp.Ordered](lexical, dense []Hit[ID]) []Hit[ID] {
+	if len(lexical) == 0 || len(dense) == 0 {
+		return dense
+	}
+	bounds := func(hits []Hit[ID]) (least, most float64) {
+		least, most = hits[0].Score, hits[0].Score
+		for _, h := range hits {
+			least, most = min(least, h.Score), max(most, h.Score)
+		}
+		return least, most
+	}
+	a, b := bounds(lexical)
+	least, most := bounds(dense)
+	have := map[ID]bool{}
+	for _, h := range dense {
+		have[h.ID] = true
+	}
+	for _, h := range lexical {
+		if !have[h.ID] {
+			part := 1.0
+			if b > a {
+				part = (h.Score - a) / (b - a)
+			}
+			dense = append(dense, Hit[ID]{ID: h.ID, Score: least + part*(most-least)})
+		}
+	}
+	return dense
+}
+
 // scaled returns the scores by document, scaled to 0..1. If all are equal, they
 // become 1.
 func scaled[ID cmp.Ordered](hits []Hit[ID]) map[ID]float64 {

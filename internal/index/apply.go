@@ -1,13 +1,11 @@
 package index
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
@@ -15,10 +13,7 @@ import (
 
 // Limits on one document.
 const (
-	maxTags     = 200    // of a document, and of a Tagging
-	maxTagSize  = 200    // bytes of a tag
 	maxSurfaces = 50_000 // words of a text that can be suggested
-	overlapSize = 96     // bytes of the next chunk that are indexed with a chunk
 )
 
 // Apply makes changes in one durable transaction: if it returns nil, the
@@ -84,62 +79,19 @@ const writePause = 2 * busyStep
 // checkChange returns an error of kind Invalid if a change is malformed or
 // cannot be stored.
 func checkChange(c document.Change) error {
-	n := 0
-	for _, set := range []bool{c.Put != nil, c.Delete != nil, c.Tag != nil} {
-		if set {
-			n++
-		}
-	}
-	if n != 1 {
-		return fmt.Errorf("a change must put, delete or tag a document, and no more than one of these: %w", errkind.Invalid)
-	}
-	if c.Tag != nil {
-		return cmp.Or(checkTags(c.Tag.Add), checkTags(c.Tag.Remove))
+	if err := c.Check(); err != nil {
+		return err
 	}
 	d := c.Put
 	if d == nil {
 		return nil
 	}
-	if err := checkTags(d.Tags); err != nil {
-		return err
-	}
-	bad := func(what string) error {
-		return fmt.Errorf("document %q of label %q %s: %w", d.Path, d.Label, what, errkind.Invalid)
-	}
-	switch {
-	case d.ID == "" || d.Label == "" || d.Path == "":
-		return bad("has no ID, no label or no path")
-	case len(d.Chunks) >= maxParts || len(d.Text)/textPart >= maxParts:
-		return bad("is too large to be stored")
-	case !utf8.ValidString(d.Text):
-		return bad("has a text that is not UTF-8")
+	if len(d.Chunks) >= maxParts || len(d.Text)/textPart >= maxParts {
+		return d.Reject("is too large to be stored")
 	}
 	for _, k := range d.Chunks {
 		if k.Offset < 0 || k.Length < 0 || k.Offset > len(d.Text) || k.Length > len(d.Text)-k.Offset {
-			return bad("has a chunk outside its text")
-		}
-	}
-	return nil
-}
-
-// checkTagCount returns an error of kind Invalid if n is more tags than a
-// document can have.
-func checkTagCount(n int) error {
-	if n > maxTags {
-		return fmt.Errorf("%d tags are too many: a document can have at most %d: %w", n, maxTags, errkind.Invalid)
-	}
-	return nil
-}
-
-// checkTags returns an error of kind Invalid if a tag cannot be stored.
-func checkTags(tags []string) error {
-	if err := checkTagCount(len(tags)); err != nil {
-		return err
-	}
-	for _, tag := range tags {
-		if _, ok := document.TagLabel(tag); ok || tag == "" || len(tag) > maxTagSize || !utf8.ValidString(tag) {
-			return fmt.Errorf("tag %q cannot be stored: a tag has 1 to %d bytes of UTF-8 and does not begin with %q: %w",
-				cutBytes(tag, maxTagSize), maxTagSize, document.LabelTag(""), errkind.Invalid)
+			return d.Reject("has a chunk outside its text")
 		}
 	}
 	return nil
@@ -419,5 +371,5 @@ func (p *poster) addTags(ctx context.Context, doc int64, tags []string) error {
 	if err := p.hot.QueryRowContext(ctx, `SELECT count(*) FROM doc_tags WHERE doc=?`, doc).Scan(&n); err != nil {
 		return err
 	}
-	return checkTagCount(n)
+	return document.CheckTagCount(n)
 }

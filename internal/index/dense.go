@@ -372,7 +372,7 @@ func (d *dense) rank(ctx context.Context, m *matched, hits []segment.Hit) ([]seg
 		near = append(near, fusion.Hit[int64]{ID: h.doc(), Score: h.score})
 	}
 	out := make([]segment.Hit, 0, len(hits)+len(d.near))
-	for _, f := range fusion.Fuse(lexical, d.filled(lexical, near), fusion.DefaultWeight) {
+	for _, f := range fusion.Fuse(lexical, fusion.Fill(lexical, near), fusion.DefaultWeight) {
 		h := by[f.ID]
 		h.Score = low + float32(f.Score)*(top-low)
 		out = append(out, h)
@@ -395,37 +395,6 @@ func (d *dense) rank(ctx context.Context, m *matched, hits []segment.Hit) ([]seg
 		}
 	}
 	return out, nil
-}
-
-// filled returns the hits by meaning, with the hits by words that have no vector
-// yet: these get a score that does not change their place by words.
-func (d *dense) filled(lexical, near []fusion.Hit[int64]) []fusion.Hit[int64] {
-	if len(lexical) == 0 || len(near) == 0 {
-		return near
-	}
-	bounds := func(hits []fusion.Hit[int64]) (least, most float64) {
-		least, most = hits[0].Score, hits[0].Score
-		for _, h := range hits {
-			least, most = min(least, h.Score), max(most, h.Score)
-		}
-		return least, most
-	}
-	a, b := bounds(lexical)
-	least, most := bounds(near)
-	have := map[int64]bool{}
-	for _, h := range near {
-		have[h.ID] = true
-	}
-	for _, h := range lexical {
-		if !have[h.ID] {
-			part := 1.0
-			if b > a {
-				part = (h.Score - a) / (b - a)
-			}
-			near = append(near, fusion.Hit[int64]{ID: h.ID, Score: least + part*(most-least)})
-		}
-	}
-	return near
 }
 
 // chunks ranks the best chunks of some documents by words together with those by
@@ -453,7 +422,7 @@ func (d *dense) chunks(ctx context.Context, docs []int64, best []ranked, weight,
 		near = append(near, fusion.Hit[int64]{ID: h.chunk, Score: h.score})
 	}
 	out := make([]ranked, 0, len(best)+len(near))
-	for _, f := range fusion.Fuse(lexical, d.filled(lexical, near), weight) {
+	for _, f := range fusion.Fuse(lexical, fusion.Fill(lexical, near), weight) {
 		out = append(out, ranked{doc: f.ID >> chunkBits, chunk: f.ID, score: f.Score})
 	}
 	return out, nil

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/query"
 	"knowhow/internal/segment"
@@ -173,7 +174,7 @@ func (e *evaluator) between(ctx context.Context, column string, r query.Range, b
 func sizeBound(s string) (from, beyond any, err error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		return nil, nil, fmt.Errorf("content_length needs a whole number of bytes, got %q: %w", cutBytes(s, 40), errkind.Invalid)
+		return nil, nil, fmt.Errorf("content_length needs a whole number of bytes, got %q: %w", document.Truncate(s, 40), errkind.Invalid)
 	}
 	return n, nil, nil
 }

@@ -3,6 +3,7 @@ package index
 import (
 	"testing"
 
+	"knowhow/internal/analysis"
 	"knowhow/internal/document"
 )
 
@@ -18,7 +19,7 @@ func TestSearched(t *testing.T) {
 		{document.Chunk{Offset: 26, Length: 9}, "six seven"},
 	}
 	for _, test := range tests {
-		if got := searched(text, test.chunk); got != test.want {
+		if got := analysis.Overlapped(text, test.chunk.Offset, test.chunk.Offset+test.chunk.Length); got != test.want {
 			t.Errorf("searched(%+v) = %q, want %q", test.chunk, got, test.want)
 		}
 	}

@@ -7,8 +7,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
@@ -222,7 +220,7 @@ func (a posting) build(b *segment.Builder) {
 		}
 		return word
 	}
-	title := cutBytes(a.title, titleSize)
+	title := document.Truncate(a.title, titleSize)
 	d := segment.Document{Row: a.id, Name: tokensOf(a.filename, language)}
 	var words []string
 	var beside []segment.Token // of the title
@@ -245,7 +243,7 @@ func (a posting) build(b *segment.Builder) {
 		// What stands beside the words of the title counts as a heading, so that the
 		// title has only its words, as in Titled.
 		b.Chunk(func(yield func(segment.Token) bool) {
-			for t := range indexed(cutBytes(c.Heading, titleSize), language, func(string) string { return "" }) {
+			for t := range indexed(document.Truncate(c.Heading, titleSize), language, func(string) string { return "" }) {
 				if !yield(t) {
 					return
 				}
@@ -255,7 +253,7 @@ func (a posting) build(b *segment.Builder) {
 					return
 				}
 			}
-		}, indexed(searched(a.text, c), language, counted))
+		}, indexed(analysis.Overlapped(a.text, c.Offset, c.Offset+c.Length), language, counted))
 	}
 }
 
@@ -284,25 +282,6 @@ func tokens(text string, l analysis.Language) iter.Seq[string] {
 }
 
 func tokensOf(text string, l analysis.Language) []string { return slices.Collect(tokens(text, l)) }
-
-// searched returns the text that is indexed for a chunk: its own text and, if
-// it ends inside a paragraph, the beginning of the next chunk, so that a phrase
-// or a Japanese word across the border is found.
-func searched(text string, c document.Chunk) string {
-	end := c.Offset + c.Length
-	own, rest := text[c.Offset:end], text[end:]
-	if rest == "" || strings.HasSuffix(own, "\n\n") || strings.HasPrefix(rest, "\n\n") {
-		return own
-	}
-	tail := cutBytes(rest, overlapSize)
-	if para, _, ok := strings.Cut(tail, "\n\n"); ok {
-		return text[c.Offset : end+len(para)]
-	}
-	if r, _ := utf8.DecodeLastRuneInString(tail); len(tail) < len(rest) && !analysis.IsCJK(r) {
-		tail = tail[:strings.LastIndexAny(tail, " \n\t")+1] // whole words only
-	}
-	return text[c.Offset : end+len(tail)]
-}
 
 // mergeInMemory merges small segments.
 func mergeInMemory(ctx context.Context, segments []*segment.Segment, deleted []segment.Bits) ([]byte, error) {

@@ -266,7 +266,7 @@ func (e *evaluator) matchWords(ctx context.Context, m *matched, words []string, 
 	times := map[string]float32{} // how often the query has a word
 	for _, w := range words {
 		if times[w]++; times[w] == 1 || !some {
-			nodes = append(nodes, wordNode(w))
+			nodes = append(nodes, query.Identifier(w, analysis.Parts(w)))
 			different = append(different, w)
 		}
 	}
@@ -317,24 +317,6 @@ func (e *evaluator) matchWords(ctx context.Context, m *matched, words []string, 
 	m.complete = all
 	m.n, err = e.within(ctx, m.docs, c)
 	return err
-}
-
-// partsWeight is the weight of the parts of an identifier, beside its own.
-const partsWeight = 0.3
-
-// wordNode returns the condition for a word of a plain query: the word or, if it
-// is an identifier, all of its parts.
-func wordNode(word string) query.Node {
-	n := query.Node(query.Term{Text: word})
-	parts := analysis.Parts(word)
-	if parts == nil {
-		return n
-	}
-	var all query.And
-	for _, p := range parts {
-		all.Nodes = append(all.Nodes, query.Term{Text: p})
-	}
-	return query.Or{Nodes: []query.Node{n, query.Boost{Node: all, Factor: partsWeight}}}
 }
 
 // matchSigns adds the signs of a plain query to the ranking and, if some words are

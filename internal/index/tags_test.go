@@ -39,7 +39,7 @@ func TestTags(t *testing.T) {
 	x := openIn(t, t.TempDir())
 	defer closeIt(t, x)
 	many := []string{"m0"}
-	for len(many) < maxTags {
+	for len(many) < document.MaxTags {
 		many = append(many, "m"+string(rune('a'+len(many)%26))+strings.Repeat("x", len(many)/26))
 	}
 	tests := []struct {
@@ -78,7 +78,7 @@ func TestTags(t *testing.T) {
 	}{
 		{"empty", with("3", ""), errkind.Invalid},
 		{"not UTF-8", with("3", "\xff"), errkind.Invalid},
-		{"long", with("3", strings.Repeat("x", maxTagSize+1)), errkind.Invalid},
+		{"long", with("3", strings.Repeat("x", document.MaxTagSize+1)), errkind.Invalid},
 		{"of a label", with("3", "collection:b"), errkind.Invalid},
 		{"added of a label", document.Change{Tag: &document.Tagging{ID: "id-1", Add: []string{"collection:b"}}}, errkind.Invalid},
 		{"removed of a label", document.Change{Tag: &document.Tagging{ID: "id-1", Remove: []string{"collection:a"}}}, errkind.Invalid},

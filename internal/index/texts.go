@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/search"
 )
@@ -42,7 +43,7 @@ func (x *Index) ReadText(ctx context.Context, id string, labels []string, off in
 	if err != nil {
 		return nil, err
 	}
-	w := cutBytes(t.Window, n)
+	w := document.Truncate(t.Window, n)
 	begin := 0
 	for begin < len(w) && !utf8.RuneStart(w[begin]) {
 		begin++
@@ -55,7 +56,7 @@ func (x *Index) ReadText(ctx context.Context, id string, labels []string, off in
 // caller may not see.
 func noDocument(id string) error {
 	if len(id) > 80 {
-		id = cutBytes(id, 80) + "…"
+		id = document.Truncate(id, 80) + "…"
 	}
 	return fmt.Errorf("document %q does not exist, or has none of the labels asked for: %w", id, errkind.NotFound)
 }
@@ -71,17 +72,6 @@ func admits(labels []string, label string) bool {
 		}
 	}
 	return false
-}
-
-// cutBytes returns at most the first n bytes of s, cut at a rune border.
-func cutBytes(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }
 
 // window returns the bytes of a document's text from from up to but not

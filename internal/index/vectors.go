@@ -16,7 +16,6 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/embed"
-	"knowhow/internal/errkind"
 	"knowhow/internal/search"
 	"knowhow/internal/vector"
 )
@@ -38,7 +37,6 @@ const (
 	embedText     = 1200                  // bytes of the text of a chunk that are embedded
 	embedQuery    = 1000                  // bytes of a query that are embedded
 	loadBatch     = 4096                  // vectors that one search loads at most
-	keptQueries   = 64                    // vectors of queries that are remembered
 	modelLifetime = 24 * time.Hour        // vectors of a model that nobody has used for so long are deleted
 )
 
@@ -47,10 +45,10 @@ type vectors struct {
 	embedder embed.Embedder // nil: searches use words only
 	limit    time.Duration  // of embedding a query
 	loadSoon chan struct{}  // a signal for loadLoop
+	queries  embed.Queries
 
 	mu       sync.Mutex
 	sets     map[string]*vectorSet // by label
-	queries  map[string][]float32
 	embedded embedPass
 }
 
@@ -75,29 +73,7 @@ func (v *vectors) set(label string) *vectorSet {
 // query returns the vector of a query, which must be there within limit. It
 // returns nil for a query that the embedder does not understand.
 func (v *vectors) query(ctx context.Context, text string, limit time.Duration) ([]float32, error) {
-	text = cutBytes(text, embedQuery)
-	v.mu.Lock()
-	known := v.queries[text]
-	v.mu.Unlock()
-	if known != nil {
-		return known, nil
-	}
-	if embed.Foreign(v.embedder, text) {
-		return nil, nil
-	}
-	limited, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	out, err := v.embedder.Embed(limited, []string{text}, embed.Query)
-	if err != nil || len(out) != 1 || !embed.Normalize(out[0]) {
-		return nil, cmp.Or(ctx.Err(), err)
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.queries == nil || len(v.queries) >= keptQueries {
-		v.queries = map[string][]float32{}
-	}
-	v.queries[text] = out[0]
-	return out[0], nil
+	return v.queries.Vector(ctx, v.embedder, document.Truncate(text, embedQuery), limit)
 }
 
 // A vectorSet has the vectors of one label in memory. It is loaded by searches,
@@ -454,7 +430,7 @@ func chunksWithout(ctx context.Context, tx *sql.Tx, model int64, labels []string
 			return nil, err
 		}
 		// A heading path begins with the title in many documents.
-		title := cutBytes(c.title, titleSize)
+		title := document.Truncate(c.title, titleSize)
 		c.text = strings.ToValidUTF8(strings.Join(slices.DeleteFunc([]string{title, c.heading, text}, func(s string) bool { return strings.TrimSpace(s) == "" }), "\n"), " ")
 	}
 	return chunks, nil
@@ -462,25 +438,19 @@ func chunksWithout(ctx context.Context, tx *sql.Tx, model int64, labels []string
 
 // embedChunks computes and stores the vectors of chunks.
 func (x *Index) embedChunks(ctx context.Context, e embed.Embedder, name string, chunks []unembedded) error {
-	blobs := make([][]byte, len(chunks))
-	var texts []string
-	var at []int
+	texts := make([]string, len(chunks))
 	for i, c := range chunks {
-		blobs[i] = []byte{}
-		if !embed.Foreign(e, c.text) {
-			texts, at = append(texts, c.text), append(at, i)
-		}
+		texts[i] = c.text
 	}
-	if len(texts) > 0 {
-		out, err := e.Embed(ctx, texts, embed.Document)
-		if err != nil {
-			return err
-		}
-		if len(out) != len(texts) {
-			return fmt.Errorf("embedding: got %d vectors for %d texts: %w", len(out), len(texts), errkind.Invalid)
-		}
-		for i, v := range out {
-			blobs[at[i]] = encodeVector(v)
+	vectors, err := embed.Documents(ctx, e, texts)
+	if err != nil {
+		return err
+	}
+	blobs := make([][]byte, len(chunks))
+	for i, v := range vectors {
+		blobs[i] = []byte{}
+		if v != nil {
+			blobs[i] = encodeVector(v)
 		}
 	}
 	return x.write(ctx, "writing vectors", func(tx *sql.Tx) error {

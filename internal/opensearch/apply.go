@@ -21,9 +21,7 @@ import (
 
 // Limits on one document, as in package index.
 const (
-	maxTags    = 200 // of a document, and of a Tagging
-	maxTagSize = 200 // bytes of a tag
-	maxChunks  = 1 << 20
+	maxChunks = 1 << 20
 
 	changeAttempts = 10 // of a change of a row that others change at the same time
 )
@@ -97,59 +95,30 @@ func public(err error) error {
 // checkChange returns an error of kind Invalid if a change is malformed or
 // cannot be stored.
 func checkChange(c document.Change) error {
-	n := 0
-	for _, set := range []bool{c.Put != nil, c.Delete != nil, c.Tag != nil} {
-		if set {
-			n++
-		}
-	}
-	if n != 1 {
-		return fmt.Errorf("a change must put, delete or tag a document, and no more than one of these: %w", errkind.Invalid)
-	}
-	if c.Tag != nil {
-		return cmp.Or(checkTags(c.Tag.Add), checkTags(c.Tag.Remove))
+	if err := c.Check(); err != nil {
+		return err
 	}
 	d := c.Put
-	if d == nil {
-		return nil
-	}
-	bad := func(what string) error {
-		return fmt.Errorf("document %q of label %q %s: %w", d.Path, d.Label, what, errkind.Invalid)
-	}
 	switch {
-	case d.ID == "" || d.Label == "" || d.Path == "" || len(d.ID) > maxID:
-		return bad("has no ID, no label or no path")
+	case d == nil:
+		return nil
+	case len(d.ID) > maxID:
+		return d.Reject("has no ID, no label or no path")
 	case len(d.Chunks) >= maxChunks:
-		return bad("is too large to be stored")
-	case !utf8.ValidString(d.Text):
-		return bad("has a text that is not UTF-8")
+		return d.Reject("is too large to be stored")
 	}
 	end := 0
 	for _, k := range d.Chunks {
 		if k.Offset < 0 || k.Length < 0 || k.Offset > end || k.Length > len(d.Text)-k.Offset {
-			return bad("has a chunk outside its text, or text between chunks")
+			return d.Reject("has a chunk outside its text, or text between chunks")
 		}
 		end = max(end, k.Offset+k.Length)
 		if !utf8.ValidString(d.Text[k.Offset : k.Offset+k.Length]) {
-			return bad("has a chunk that splits a character")
+			return d.Reject("has a chunk that splits a character")
 		}
 	}
 	if len(d.Chunks) > 0 && end < len(d.Text) {
-		return bad("has text after its chunks")
-	}
-	return checkTags(d.Tags)
-}
-
-// checkTags returns an error of kind Invalid if a tag cannot be stored.
-func checkTags(tags []string) error {
-	if len(tags) > maxTags {
-		return fmt.Errorf("%d tags are too many: a document can have at most %d: %w", len(tags), maxTags, errkind.Invalid)
-	}
-	for _, tag := range tags {
-		if _, ok := document.TagLabel(tag); ok || tag == "" || len(tag) > maxTagSize || !utf8.ValidString(tag) {
-			return fmt.Errorf("tag %q cannot be stored: a tag has 1 to %d bytes of UTF-8 and does not begin with %q: %w",
-				cutBytes(tag, maxTagSize), maxTagSize, document.LabelTag(""), errkind.Invalid)
-		}
+		return d.Reject("has text after its chunks")
 	}
 	return nil
 }
@@ -344,7 +313,7 @@ func (s *Store) retagOnce(ctx context.Context, t document.Tagging) (*found, erro
 	old := f.row
 	f.row.Tags = slices.DeleteFunc(slices.Clone(old.Tags), func(tag string) bool { return slices.Contains(t.Remove, tag) })
 	f.row.Tags = sorted(append(f.row.Tags, t.Add...))
-	if err := checkTags(f.row.Tags); err != nil {
+	if err := document.CheckTags(f.row.Tags); err != nil {
 		return nil, err
 	}
 	if t.Label == "" && len(t.Add) == 0 && len(t.Remove) == 0 {
@@ -417,7 +386,7 @@ func (s *Store) moveChunks(ctx context.Context, from, to, label string) ([]opera
 // caller may not see.
 func noDocument(id string) error {
 	if len(id) > 80 {
-		id = cutBytes(id, 80) + "…"
+		id = document.Truncate(id, 80) + "…"
 	}
 	return fmt.Errorf("document %q does not exist, or has none of the labels asked for: %w", id, errkind.NotFound)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"knowhow/internal/document"
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
 	"knowhow/internal/fusion"
@@ -124,7 +125,7 @@ func (s *Store) rankChunks(ctx context.Context, m *matching, d *dense, revisions
 		return hits, nil
 	}
 	var out []chunkHit
-	for _, f := range fusion.Fuse(lexical, filled(lexical, dense), fusion.DefaultWeight) {
+	for _, f := range fusion.Fuse(lexical, fusion.Fill(lexical, dense), fusion.DefaultWeight) {
 		h := byID[f.ID]
 		h.score = f.Score
 		out = append(out, h)
@@ -227,7 +228,7 @@ func (s *Store) readChunks(ctx context.Context, chunks []chunkHit, of map[string
 	var out []search.ChunkHit
 	for i, h := range chunks {
 		if c, ok := texts[ids[i]]; ok { // or the document was replaced meanwhile
-			out = append(out, search.ChunkHit{Record: *of[h.Revision].row.record(), Chunk: h.N, Text: cutBytes(c.Text, maxExcerpted), Heading: c.Heading, Score: h.score})
+			out = append(out, search.ChunkHit{Record: *of[h.Revision].row.record(), Chunk: h.N, Text: document.Truncate(c.Text, maxExcerpted), Heading: c.Heading, Score: h.score})
 		}
 	}
 	return out, err

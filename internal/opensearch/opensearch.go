@@ -67,9 +67,10 @@ type Options struct {
 // A Store is documents in a cluster. It is safe for concurrent use. Several
 // processes on several machines may use the same documents.
 type Store struct {
-	o      Options
-	client *client
-	names  names
+	o       Options
+	client  *client
+	names   names
+	queries embed.Queries
 
 	opening chan struct{} // held by the call that opens the store
 
@@ -86,7 +87,6 @@ type Store struct {
 	size     int64                      // of the next range of numbers that is reserved, at least
 	langs    map[analysis.Language]bool // of the documents
 	langsAt  time.Time
-	queries  map[string][]float32 // vectors of queries
 }
 
 // names are the names of the indexes. Documents and chunks are aliases.

@@ -11,7 +11,7 @@ import (
 	"knowhow/internal/search"
 )
 
-// Sizes of passages, in characters, and their numbers, as in package index.
+// Sizes of passages, in characters, and their numbers.
 const (
 	longestPassage  = 1600
 	shortestPassage = 200

@@ -361,7 +361,7 @@ func (s *Store) ReadText(ctx context.Context, id string, labels []string, off in
 			}
 			return nil, fmt.Errorf("reading a text: chunks of document %q are missing: %w", id, errkind.Corrupt)
 		}
-		w = cutBytes(w, n)
+		w = document.Truncate(w, n)
 		begin := 0
 		for begin < len(w) && !utf8.RuneStart(w[begin]) {
 			begin++

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"knowhow/internal/analysis"
+	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
@@ -19,7 +20,6 @@ import (
 const (
 	rankDepth     = 100 // documents that are ranked by their best chunk; the others follow by whole documents
 	someWords     = 3   // least number of words of a plain query for which some of them are enough
-	partsWeight   = 0.3 // of the parts of an identifier, beside its own
 	completeBonus = 0.2 // part of the score, for documents with all words of a query of which some are enough
 	maxAlso       = 20  // other documents with the text of a hit that are named
 	chunksOfHit   = 3   // chunks of a document that precede other documents at most
@@ -92,7 +92,7 @@ func (t *translator) plain(m *matching, words, signs []string) error {
 		if m.some && t.clauses > plainClauses {
 			break // the other words of such a long text are left out
 		}
-		p, err := t.node(wordNode(w))
+		p, err := t.node(query.Identifier(w, analysis.Parts(w)))
 		if err != nil {
 			return err
 		}
@@ -121,21 +121,6 @@ func (t *translator) plain(m *matching, words, signs []string) error {
 	}
 	m.complete, m.query = all, anyOf(queries)
 	return nil
-}
-
-// wordNode returns the condition for a word of a plain query: the word or, if it
-// is an identifier, all of its parts.
-func wordNode(word string) query.Node {
-	n := query.Node(query.Term{Text: word})
-	parts := analysis.Parts(word)
-	if parts == nil {
-		return n
-	}
-	var all query.And
-	for _, p := range parts {
-		all.Nodes = append(all.Nodes, query.Term{Text: p})
-	}
-	return query.Or{Nodes: []query.Node{n, query.Boost{Node: all, Factor: partsWeight}}}
 }
 
 // A ranked is a document of a page.
@@ -584,7 +569,7 @@ func (s *Store) hits(ctx context.Context, m *matching, list []ranked, q search.Q
 	out := make([]search.Hit, len(list))
 	for i, r := range list {
 		h := r.row.hit()
-		text := cutBytes(texts[chunkID(r.row.Revision, max(r.chunk, 0))], maxExcerpted)
+		text := document.Truncate(texts[chunkID(r.row.Revision, max(r.chunk, 0))], maxExcerpted)
 		h.Digest = excerpt(strings.ToValidUTF8(text, ""), r.row.Lang, inText, size)
 		h.TitleExcerpt = excerpt(h.Title, r.row.Lang, inTitle, titleDigest)
 		h.Also = r.also

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
@@ -13,9 +12,8 @@ import (
 
 // Limits on one document, as in package index.
 const (
-	titleSize   = 1000   // bytes of a title and of a heading that are analysed
-	maxWords    = 50_000 // words of a text that can be suggested
-	overlapSize = 96     // bytes of the next chunk that are indexed with a chunk
+	titleSize = 1000   // bytes of a title and of a heading that are analysed
+	maxWords  = 50_000 // words of a text that can be suggested
 )
 
 // The ranking is BM25F over chunks, with the constants of package segment. The
@@ -108,39 +106,10 @@ func chunksOf(d *document.Document) []document.Chunk {
 	return d.Chunks
 }
 
-// searched returns the text that is indexed for a chunk: its own text and, if it
-// ends inside a paragraph, the beginning of the next chunk.
-func searched(text string, c document.Chunk) string {
-	end := c.Offset + c.Length
-	own, rest := text[c.Offset:end], text[end:]
-	if rest == "" || strings.HasSuffix(own, "\n\n") || strings.HasPrefix(rest, "\n\n") {
-		return own
-	}
-	tail := cutBytes(rest, overlapSize)
-	if para, _, ok := strings.Cut(tail, "\n\n"); ok {
-		return text[c.Offset : end+len(para)]
-	}
-	if r, _ := utf8.DecodeLastRuneInString(tail); len(tail) < len(rest) && !analysis.IsCJK(r) {
-		tail = tail[:strings.LastIndexAny(tail, " \n\t")+1] // whole words only
-	}
-	return text[c.Offset : end+len(tail)]
-}
-
-// cutBytes returns at most the first n bytes of s, cut at a rune border.
-func cutBytes(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
-}
-
 // analyse sets the tokens and words of a row to those of a document.
 func (r *row) analyse(d *document.Document) {
 	l := analysis.LanguageOf(d.Lang)
-	title := analyse(strings.ToValidUTF8(cutBytes(d.Title, titleSize), " "), l, maxWords)
+	title := analyse(strings.ToValidUTF8(document.Truncate(d.Title, titleSize), " "), l, maxWords)
 	r.TitleTokens, r.TitleWords = title.text, title.words
 	name := analyse(strings.ToValidUTF8(d.Filename, " "), l, 0)
 	r.NameTokens = []string{name.text}
@@ -148,7 +117,7 @@ func (r *row) analyse(d *document.Document) {
 	for _, c := range d.Chunks {
 		if c.Heading != "" && !slices.Contains(headings[max(0, len(headings)-1):], c.Heading) {
 			headings = append(headings, c.Heading)
-			r.NameTokens = append(r.NameTokens, analyse(strings.ToValidUTF8(cutBytes(c.Heading, titleSize), " "), l, 0).text)
+			r.NameTokens = append(r.NameTokens, analyse(strings.ToValidUTF8(document.Truncate(c.Heading, titleSize), " "), l, 0).text)
 		}
 	}
 	text := analyse(d.Text, l, maxWords)
@@ -158,19 +127,19 @@ func (r *row) analyse(d *document.Document) {
 // chunkRows returns the rows of the chunks of a document.
 func chunkRows(d *document.Document, revision string, number int64) []chunkRow {
 	l := analysis.LanguageOf(d.Lang)
-	title := analyse(strings.ToValidUTF8(cutBytes(d.Title, titleSize), " "), l, 0)
+	title := analyse(strings.ToValidUTF8(document.Truncate(d.Title, titleSize), " "), l, 0)
 	name := analyse(strings.ToValidUTF8(d.Filename, " "), l, 0)
 	chunks := chunksOf(d)
 	rows := make([]chunkRow, len(chunks))
 	for i, c := range chunks {
-		heading := analyse(strings.ToValidUTF8(cutBytes(c.Heading, titleSize), " "), l, 0)
-		text := analyse(searched(d.Text, c), l, 0)
+		heading := analyse(strings.ToValidUTF8(document.Truncate(c.Heading, titleSize), " "), l, 0)
+		text := analyse(analysis.Overlapped(d.Text, c.Offset, c.Offset+c.Length), l, 0)
 		f := frequencies{}
 		f.add(title.tokens, title.length, ofTitle)
 		f.add(name.tokens, name.length, ofName)
 		f.add(heading.tokens, heading.length, ofHeading)
 		f.add(text.tokens, text.length, ofText)
-		rows[i] = chunkRow{Revision: revision, Label: d.Label, Number: number, N: i, Offset: c.Offset, Length: c.Length, Title: cutBytes(d.Title, titleSize),
+		rows[i] = chunkRow{Revision: revision, Label: d.Label, Number: number, N: i, Offset: c.Offset, Length: c.Length, Title: document.Truncate(d.Title, titleSize),
 			Heading: c.Heading, Text: d.Text[c.Offset : c.Offset+c.Length], Tokens: f.text()}
 	}
 	return rows

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"knowhow/internal/analysis"
+	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/query"
 )
@@ -382,7 +383,7 @@ func (t *translator) inRange(r query.Range) (object, error) {
 		bound = func(s string) (any, any, error) {
 			n, err := strconv.ParseInt(s, 10, 64)
 			if err != nil {
-				return nil, nil, fmt.Errorf("content_length needs a whole number of bytes, got %q: %w", cutBytes(s, 40), errkind.Invalid)
+				return nil, nil, fmt.Errorf("content_length needs a whole number of bytes, got %q: %w", document.Truncate(s, 40), errkind.Invalid)
 			}
 			return n, nil, nil
 		}

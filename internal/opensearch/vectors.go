@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"knowhow/internal/analysis"
+	"knowhow/internal/document"
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
 	"knowhow/internal/fusion"
@@ -34,7 +35,6 @@ const (
 	nearWords     = 4    // words that count of a query that also finds documents without any of them
 	nearDocs      = 20   // documents that such a query finds at most
 	nearCosine    = 0.4  // their least cosine
-	keptQueries   = 64   // vectors of queries that are remembered
 	allowedDocs   = 10_000
 )
 
@@ -233,7 +233,7 @@ func (d *dense) rank(ctx context.Context, m *matching, list []ranked) ([]ranked,
 	}
 	var out []ranked
 	fused := map[int]bool{}
-	for _, f := range fusion.Fuse(lexical, filled(lexical, near), fusion.DefaultWeight) {
+	for _, f := range fusion.Fuse(lexical, fusion.Fill(lexical, near), fusion.DefaultWeight) {
 		r := list[f.ID]
 		r.score = low + f.Score*(top-low)
 		out = append(out, r)
@@ -255,60 +255,10 @@ func (d *dense) rank(ctx context.Context, m *matching, list []ranked) ([]ranked,
 	return out, nil
 }
 
-// filled returns the hits by meaning, with the hits by words that have no vector
-// yet: these get a score that does not change their place by words.
-func filled[ID cmp.Ordered](lexical, near []fusion.Hit[ID]) []fusion.Hit[ID] {
-	if len(lexical) == 0 || len(near) == 0 {
-		return near
-	}
-	bounds := func(hits []fusion.Hit[ID]) (least, most float64) {
-		least, most = hits[0].Score, hits[0].Score
-		for _, h := range hits {
-			least, most = min(least, h.Score), max(most, h.Score)
-		}
-		return least, most
-	}
-	a, b := bounds(lexical)
-	least, most := bounds(near)
-	have := map[ID]bool{}
-	for _, h := range near {
-		have[h.ID] = true
-	}
-	for _, h := range lexical {
-		if !have[h.ID] {
-			part := 1.0
-			if b > a {
-				part = (h.Score - a) / (b - a)
-			}
-			near = append(near, fusion.Hit[ID]{ID: h.ID, Score: least + part*(most-least)})
-		}
-	}
-	return near
-}
-
 // queryVector returns the vector of a query, or nil if the embedder does not know
 // its language. The error is that of a context if it is not there in time.
 func (s *Store) queryVector(ctx context.Context, text string, limit time.Duration) ([]float32, error) {
-	text = cutBytes(text, embedQuery)
-	s.mu.Lock()
-	known := s.queries[text]
-	s.mu.Unlock()
-	if known != nil || embed.Foreign(s.o.Embedder, text) {
-		return known, nil
-	}
-	limited, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	out, err := s.o.Embedder.Embed(limited, []string{text}, embed.Query)
-	if err != nil || len(out) != 1 || !embed.Normalize(out[0]) {
-		return nil, cmp.Or(ctx.Err(), err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.queries == nil || len(s.queries) >= keptQueries {
-		s.queries = map[string][]float32{}
-	}
-	s.queries[text] = out[0]
-	return out[0], nil
+	return s.queries.Vector(ctx, s.o.Embedder, document.Truncate(text, embedQuery), limit)
 }
 
 // hasField reports whether the field of vectors exists.
@@ -399,7 +349,7 @@ func (s *Store) chunksWithout(ctx context.Context, field string, labels []string
 		if err := json.Unmarshal(h.Source, &c); err != nil {
 			return nil, damaged(err)
 		}
-		parts := []string{cutBytes(c.Title, titleSize), c.Heading, cutBytes(c.Text, embedText)}
+		parts := []string{document.Truncate(c.Title, titleSize), c.Heading, document.Truncate(c.Text, embedText)}
 		out[i] = unembedded{h.version, h.ID, strings.Join(slices.DeleteFunc(parts, func(s string) bool { return strings.TrimSpace(s) == "" }), "\n")}
 	}
 	return out, nil
@@ -407,32 +357,24 @@ func (s *Store) chunksWithout(ctx context.Context, field string, labels []string
 
 // embed computes and stores the vectors of chunks.
 func (s *Store) embed(ctx context.Context, e embed.Embedder, field string, chunks []unembedded) error {
-	docs := make([]object, len(chunks))
-	var texts []string
-	var at []int
+	texts := make([]string, len(chunks))
 	for i, c := range chunks {
-		docs[i] = object{noVector: field}
-		if !embed.Foreign(e, c.text) {
-			texts, at = append(texts, c.text), append(at, i)
-		}
+		texts[i] = c.text
 	}
-	if len(texts) > 0 {
-		out, err := e.Embed(ctx, texts, embed.Document)
-		if err != nil {
+	vectors, err := embed.Documents(ctx, e, texts)
+	if err != nil {
+		return err
+	}
+	docs := make([]object, len(chunks))
+	for i, v := range vectors {
+		docs[i] = object{noVector: field}
+		if v == nil || !embed.Normalize(v) {
+			continue
+		}
+		if err := s.addField(ctx, field, len(v)); err != nil {
 			return err
 		}
-		if len(out) != len(texts) {
-			return fmt.Errorf("embedding: got %d vectors for %d texts: %w", len(out), len(texts), errkind.Invalid)
-		}
-		for i, v := range out {
-			if !embed.Normalize(v) {
-				continue
-			}
-			if err := s.addField(ctx, field, len(v)); err != nil {
-				return err
-			}
-			docs[at[i]] = object{field: v}
-		}
+		docs[i] = object{field: v}
 	}
 	ops := make([]operation, len(chunks))
 	for i, c := range chunks {

@@ -108,3 +108,20 @@ func isField(name string) bool {
 	}
 	return false
 }
+
+// partsWeight is the weight of the parts of an identifier, beside its own.
+const partsWeight = 0.3
+
+// Identifier returns the condition for a word of a plain query: the word or, with
+// less weight, all of its parts. Without parts, it is the word.
+func Identifier(word string, parts []string) Node {
+	n := Node(Term{Text: word})
+	if len(parts) == 0 {
+		return n
+	}
+	var all And
+	for _, p := range parts {
+		all.Nodes = append(all.Nodes, Term{Text: p})
+	}
+	return Or{Nodes: []Node{n, Boost{Node: all, Factor: partsWeight}}}
+}
