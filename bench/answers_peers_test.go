@@ -191,7 +191,7 @@ func withoutMarkup(s string) string {
 	return strings.ReplaceAll(macros.ReplaceAllString(fonts.ReplaceAllString(s, ""), ""), `\-`, "-")
 }
 
-// A qmd is the search program qmd with an index of its own.
+// A qmd is the search program qmd with a separate index.
 type qmd struct {
 	b          *testing.B
 	node, main string // paths

@@ -80,7 +80,7 @@ func TokensLike(s string, l Language, tokens iter.Seq[string]) iter.Seq[Token] {
 
 // An Indexed is a token of a text as a segment stores it.
 type Indexed struct {
-	Token string // as Token.Text; "" for a word without a token of its own
+	Token string // as Token.Text; "" for a word that has no token
 	Word  string // the word as people write it, for suggestions; "" if there is none
 
 	// Beside reports whether the token stands at the position of the token

@@ -81,7 +81,7 @@ type Section struct {
 
 // Sections returns the sections of a text, in order. Headings outside the text
 // are ignored. One without text ends the sections from its level on: there, the
-// section above them goes on.
+// section above them continues.
 func Sections(text string, headings []Heading) []Section {
 	var sections []Section
 	var p path

@@ -76,7 +76,7 @@ func describe(t *testing.T, p Part) string {
 	return b.String()
 }
 
-// Declarations are headings also where a whole one is in a line, or in a class.
+// Declarations in one line, and those inside a class, are headings, too.
 func TestDeclarations(t *testing.T) {
 	for _, tt := range []struct {
 		name, src string

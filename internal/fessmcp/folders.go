@@ -125,7 +125,7 @@ func (b *bridge) getFolderDocument(ctx context.Context, in folderArgs) (any, err
 		}
 		s := folderSummary{summary: b.summary(h), Sections: []section{}}
 		for i, sec := range list {
-			if goesOn(list, i) {
+			if continues(list, i) {
 				continue
 			}
 			if len(s.Sections) == listedSections {
@@ -216,7 +216,7 @@ func findSection(list []search.Section, name string) (from, end int64, err error
 // 0 means the end of the text.
 func sectionEnd(list []search.Section, i int) int64 {
 	for j := i + 1; j < len(list); j++ {
-		if !below(list[j], list[i]) && (list[j].Heading != list[i].Heading || !goesOn(list, j)) {
+		if !below(list[j], list[i]) && (list[j].Heading != list[i].Heading || !continues(list, j)) {
 			return list[j].Offset
 		}
 	}
@@ -226,9 +226,9 @@ func sectionEnd(list []search.Section, i int) int64 {
 // below reports whether section s is inside section t.
 func below(s, t search.Section) bool { return strings.HasPrefix(s.Heading, t.Heading+headingSeparator) }
 
-// goesOn reports whether, at the i-th place of list, a section goes on after the
+// continues reports whether, at the i-th place of list, a section continues after the
 // ones inside it.
-func goesOn(list []search.Section, i int) bool { return i > 0 && below(list[i-1], list[i]) }
+func continues(list []search.Section, i int) bool { return i > 0 && below(list[i-1], list[i]) }
 
 // SectionEnd returns where the section that begins at an offset of a text ends,
 // the sections below it included; 0 means the end of the text. It returns 0 if no

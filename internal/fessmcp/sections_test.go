@@ -6,7 +6,7 @@ import (
 	"knowhow/internal/search"
 )
 
-// A section goes on behind a list of terms inside it, and a term ends there.
+// A section continues after a list of terms inside it, and a term ends there.
 func TestSectionEndBehindTerms(t *testing.T) {
 	list := []search.Section{{Offset: 0, Heading: "A"}, {Offset: 10, Heading: "A > B"}, {Offset: 20, Heading: "A > B > -x"},
 		{Offset: 30, Heading: "A > B > -y"}, {Offset: 40, Heading: "A > B"}, {Offset: 50, Heading: "A > C"}, {Offset: 60, Heading: "A > C"}}

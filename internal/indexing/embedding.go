@@ -87,7 +87,7 @@ type embedding struct {
 // work computes vectors until none are missing, documents are being indexed, or
 // another process has the lease.
 func (w *embedding) work(ctx context.Context) error {
-	var began, told time.Time
+	var began, reported time.Time
 	stored := 0
 	for ctx.Err() == nil {
 		labels, err := w.Labels(ctx)
@@ -109,10 +109,10 @@ func (w *embedding) work(ctx context.Context) error {
 			break
 		}
 		if stored += n; stored == n {
-			began, told = start, start
+			began, reported = start, start
 		}
-		if now := time.Now(); now.Sub(told) >= embedNews {
-			told = now
+		if now := time.Now(); now.Sub(reported) >= embedNews {
+			reported = now
 			w.report(ctx, labels)
 		}
 		select {

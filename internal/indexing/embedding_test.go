@@ -16,8 +16,7 @@ import (
 	"knowhow/internal/terminal"
 )
 
-// A stepModel is an embedder whose calls wait for a step, and fail if it is told
-// so.
+// A stepModel is an embedder whose calls wait for a step, and return err if it is not nil.
 type stepModel struct {
 	step chan struct{} // closed: no waiting
 

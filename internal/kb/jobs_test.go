@@ -281,7 +281,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestBackup checks that a backup holds everything, and can be used at once.
+// TestBackup checks that a backup contains what was stored, and can be used immediately.
 func TestBackup(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	b, x := open(t, dir)

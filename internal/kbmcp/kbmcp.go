@@ -4,7 +4,7 @@
 // kb_collections and kb_delete.
 //
 // A collection is a tag "collection:NAME" of the base. The tools show it as a
-// member of its own, and keep every document in exactly one collection.
+// separate member, and keep every document in exactly one collection.
 package kbmcp
 
 import (
