@@ -12,6 +12,7 @@ import (
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/fusion"
+	"knowhow/internal/passage"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
 	"knowhow/internal/segment"
@@ -412,7 +413,7 @@ func (d *dense) chunks(ctx context.Context, docs []int64, best []ranked, weight,
 		n := 0
 		return slices.DeleteFunc(hits, func(h denseHit) bool {
 			n++
-			return (n > passageChunks || h.score < least) && !wanted[h.chunk]
+			return (n > passage.MaxChunks || h.score < least) && !wanted[h.chunk]
 		}), err
 	})
 	if err != nil || len(found) == 0 {
