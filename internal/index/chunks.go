@@ -13,6 +13,7 @@ import (
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
 	"knowhow/internal/fusion"
+	"knowhow/internal/passage"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
@@ -216,7 +217,7 @@ func (e *evaluator) chunkHits(ctx context.Context, chunks []ranked, labels []str
 		if err != nil {
 			return nil, err
 		}
-		text, err := window(ctx, e.tx, c.doc, off, off+min(n, maxExcerpted))
+		text, err := window(ctx, e.tx, c.doc, off, off+min(n, passage.MaxChunk))
 		if err != nil {
 			return nil, err
 		}
