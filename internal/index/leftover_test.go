@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"knowhow/internal/document"
 	"knowhow/internal/search"
 )
@@ -151,7 +153,73 @@ func TestMergeAgain(t *testing.T) {
 	closeIt(t, x)
 }
 
-// While nothing changes, the segments of a label become few, and everything is
+func TestMergeableAtRest(t *testing.T) {
+	tests := []struct {
+		name  string
+		sizes []int64
+		want  []int64 // of the segments that are merged
+	}{
+		{"none", nil, nil},
+		{"one", []int64{5}, nil},
+		{"two of one size", []int64{5, 5}, []int64{5, 5}},
+		{"after a first indexing", []int64{2291, 64, 2206, 97, 1356, 94}, []int64{64, 94, 97, 1356, 2206, 2291}},
+		{"a small one beside a large one", []int64{51, 5}, nil},
+		{"a change beside a large one", []int64{5, 5000, 5}, []int64{5, 5}},
+		{"at the bound", []int64{50, 5}, []int64{5, 50}},
+		{"small ones beside the largest", []int64{1000, 99, 1}, []int64{1, 99, 1000}},
+		{"a gap between others", []int64{2000, 2100, 3}, []int64{3, 2000, 2100}},
+		{"far apart", []int64{10_000, 1, 20, 500}, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var rows []segmentRow
+			for i, size := range test.sizes {
+				rows = append(rows, segmentRow{id: int64(i + 1), docs: 1, size: size})
+			}
+			var got []int64
+			for _, r := range mergeableAtRest(rows) {
+				got = append(got, r.size)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("mergeableAtRest(%v): (-want +got)\n%s", test.sizes, diff)
+			}
+		})
+	}
+	t.Run("many deleted documents", func(t *testing.T) {
+		want := []segmentRow{{id: 2, size: 5000, docs: 1000, removed: 300}}
+		got := mergeableAtRest([]segmentRow{{id: 1, size: 5, docs: 1}, want[0]})
+		if !slices.Equal(got, want) {
+			t.Errorf("mergeableAtRest() = %+v, want %+v", got, want)
+		}
+	})
+}
+
+// TestMergeAtRestBounded checks how much is written when documents are added to a
+// large segment one by one, with a rest after each.
+func TestMergeAtRestBounded(t *testing.T) {
+	const large, changes = 100_000, 10_000
+	rows := []segmentRow{{docs: 1, size: large}}
+	var written, most int64
+	for range changes {
+		rows = append(rows, segmentRow{docs: 1, size: 1})
+		due := mergeableAtRest(rows)
+		if due == nil {
+			continue
+		}
+		size := sizeOf(due)
+		rows = slices.DeleteFunc(rows, func(r segmentRow) bool { return slices.Contains(due, r) })
+		rows = append(rows, segmentRow{docs: 1, size: size})
+		written, most = written+size, max(most, int64(len(rows)))
+	}
+	if most > 6 {
+		t.Errorf("%d segments remained, want at most 6", most)
+	}
+	if written > 60*changes {
+		t.Errorf("%d bytes were written for %d", written, changes)
+	}
+}
+
+// While nothing changes, the segments of a label become one, and everything is
 // still found.
 func TestMergeAtRest(t *testing.T) {
 	x, err := open(t.Context(), Options{Dir: t.TempDir()}, migrations)
@@ -180,14 +248,14 @@ func TestMergeAtRest(t *testing.T) {
 	retry <- time.Now() // learns the generation
 	retry <- time.Now() // accepted when the generation is known
 	retry <- time.Now() // accepted when the segments are merged
-	if got := segmentCount(t, x); got != restLength {
-		t.Errorf("%d segments while nothing changes, want %d", got, restLength)
+	if got := segmentCount(t, x); got != 1 {
+		t.Errorf("%d segments while nothing changes, want 1", got)
 	}
 	add(n)
 	retry <- time.Now() // something has changed
 	retry <- time.Now()
-	if got := segmentCount(t, x); got != restLength+1 {
-		t.Errorf("%d segments after a change, want %d", got, restLength+1)
+	if got := segmentCount(t, x); got != 2 {
+		t.Errorf("%d segments after a change, want 2", got)
 	}
 	page, err := x.Search(t.Context(), search.Query{Text: "walrus", Num: 100})
 	if err != nil || page.Total != n+1 {

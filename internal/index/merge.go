@@ -32,7 +32,7 @@ func tierOf(size int64) int {
 // Rules of merging.
 const (
 	tierLength = 10      // segments of one tier that are merged
-	restLength = 4       // segments of a label while nothing changes
+	restFactor = 10      // while nothing changes, each segment of a label is so many times as large as all smaller ones together
 	inlineSize = 1 << 20 // bytes that are merged inside the transaction of a change
 )
 
@@ -61,14 +61,18 @@ func mergeable(rows []segmentRow) []segmentRow {
 }
 
 // mergeableAtRest returns the segments of a label that should become one while
-// nothing changes: the smallest, so that restLength remain. Every word of a
-// search is looked up in every segment.
+// nothing changes, because every word of a search is looked up in every segment:
+// all, unless the rest is small beside the largest ones. So a small change does
+// not rewrite a large segment, and what is written is at most restFactor+1 times
+// as large as the segments without the largest one of them.
 func mergeableAtRest(rows []segmentRow) []segmentRow {
-	if len(rows) <= restLength {
-		return mergeable(rows)
-	}
 	rows = slices.SortedFunc(slices.Values(rows), func(a, b segmentRow) int { return cmp.Compare(a.size, b.size) })
-	return rows[:len(rows)-restLength+1]
+	for n := len(rows); n > 1; n-- {
+		if rows[n-1].size <= restFactor*sizeOf(rows[:n-1]) {
+			return rows[:n]
+		}
+	}
+	return mergeable(rows)
 }
 
 func sizeOf(rows []segmentRow) (n int64) {
