@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"knowhow/internal/document"
@@ -35,17 +36,106 @@ type Job struct {
 	Updated  time.Time // when its state was last changed
 }
 
-// Enqueue adds a job. When it returns, the job is on disk.
+// A newJob is a job that a call of Enqueue adds.
+type newJob struct {
+	kind, filename string
+	payload        []byte
+
+	done chan struct{} // closed when id or err is set
+	id   int64
+	err  error
+}
+
+// newJobs are the jobs that wait to be added.
+type newJobs struct {
+	adding  chan struct{} // has a place for the caller that adds jobs
+	mu      sync.Mutex
+	waiting []*newJob
+}
+
+// take returns the jobs that wait, and removes them.
+func (n *newJobs) take() []*newJob {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	jobs := n.waiting
+	n.waiting = nil
+	return jobs
+}
+
+// put adds jobs to those that wait.
+func (n *newJobs) put(jobs ...*newJob) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.waiting = append(n.waiting, jobs...)
+}
+
+// remove removes a job. It reports whether the job was waiting.
+func (n *newJobs) remove(j *newJob) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	i := slices.Index(n.waiting, j)
+	if i < 0 {
+		return false
+	}
+	n.waiting = slices.Delete(n.waiting, i, i+1)
+	return true
+}
+
+// Enqueue adds a job. When it returns, the job is on disk. The jobs of callers
+// that wait at the same time are added in one transaction.
 func (x *Index) Enqueue(ctx context.Context, kind, filename string, payload []byte) (id int64, err error) {
 	if kind == "" {
 		return 0, fmt.Errorf("a job needs a kind: %w", errkind.Invalid)
 	}
-	err = x.writePrepared(ctx, "adding a job", func(p *preparedTx) error {
+	j := &newJob{kind: kind, filename: filename, payload: payload, done: make(chan struct{})}
+	x.jobs.put(j)
+	for {
+		select {
+		case <-j.done:
+			return j.id, j.err
+		case <-ctx.Done():
+			if x.jobs.remove(j) {
+				return 0, ctx.Err()
+			}
+			<-j.done // another caller has added it
+			return j.id, j.err
+		case x.jobs.adding <- struct{}{}:
+			x.addJobs(ctx)
+			<-x.jobs.adding
+		}
+	}
+}
+
+// addJobs adds the jobs that wait when the transaction has begun. If ctx ends,
+// they still wait.
+func (x *Index) addJobs(ctx context.Context) {
+	var jobs []*newJob
+	err := x.writePrepared(ctx, "adding a job", func(p *preparedTx) error {
+		jobs = x.jobs.take()
 		now := time.Now().UnixMilli()
-		return p.QueryRowContext(ctx, `INSERT INTO queue(kind, state, payload, attempts, owner, lease, created, updated, error, filename)
-			VALUES(?, ?, coalesce(?, x''), 0, '', 0, ?, ?, '', ?) RETURNING id`, kind, JobQueued, payload, now, now, filename).Scan(&id)
+		for _, j := range jobs {
+			err := p.QueryRowContext(ctx, `INSERT INTO queue(kind, state, payload, attempts, owner, lease, created, updated, error, filename)
+				VALUES(?, ?, coalesce(?, x''), 0, '', 0, ?, ?, '', ?) RETURNING id`, j.kind, JobQueued, j.payload, now, now, j.filename).Scan(&j.id)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
-	return id, err
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		x.jobs.put(jobs...)
+		return
+	case jobs == nil:
+		jobs = x.jobs.take()
+	}
+	for _, j := range jobs {
+		if j.err = err; err != nil {
+			j.id = 0
+		}
+		close(j.done)
+	}
 }
 
 // nextJob is the oldest job of a kind that has not ended, if nobody works on it.

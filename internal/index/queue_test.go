@@ -1,8 +1,11 @@
 package index
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -208,4 +211,66 @@ func TestClaimSeveral(t *testing.T) {
 		t.Fatal(err)
 	}
 	claimed("b", time.Hour, 9, 7, 8)
+}
+
+// TestEnqueueAtOnce adds jobs while another process writes. They are added
+// together, except the one whose caller does not wait.
+func TestEnqueueAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	x, other := openIn(t, dir), openIn(t, dir)
+	defer closeIt(t, x)
+	defer closeIt(t, other)
+	blocking, err := other.w.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	impatient, cancel := context.WithCancel(t.Context())
+	var callers sync.WaitGroup
+	ids := make(chan int64, 20)
+	for i := range cap(ids) + 2 {
+		ctx, canceled := t.Context(), i%11 == 0 // the first may be the one that adds all jobs
+		if canceled {
+			ctx = impatient
+		}
+		callers.Go(func() {
+			id, err := x.Enqueue(ctx, "k", "", nil)
+			switch {
+			case canceled && !errors.Is(err, context.Canceled) || !canceled && err != nil:
+				t.Errorf("Enqueue() = %v", err)
+			case err == nil:
+				ids <- id
+			}
+		})
+	}
+	for waiting := 0; waiting < cap(ids)+2; {
+		x.jobs.mu.Lock()
+		waiting = len(x.jobs.waiting)
+		x.jobs.mu.Unlock()
+		runtime.Gosched()
+	}
+	cancel()
+	for waiting := cap(ids) + 2; waiting > cap(ids); {
+		x.jobs.mu.Lock()
+		waiting = len(x.jobs.waiting)
+		x.jobs.mu.Unlock()
+		runtime.Gosched()
+	}
+	if err := blocking.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	callers.Wait()
+	close(ids)
+	seen := map[int64]bool{}
+	for id := range ids {
+		seen[id] = true
+	}
+	jobs, err := x.Jobs(t.Context(), JobQueued, 100)
+	if err != nil || len(jobs) != cap(ids) || len(seen) != cap(ids) {
+		t.Fatalf("%d jobs with %d numbers, %v; want %d", len(jobs), len(seen), err, cap(ids))
+	}
+	for _, j := range jobs {
+		if !seen[j.ID] || !j.Created.Equal(jobs[0].Created) {
+			t.Errorf("job %d, created %v, want %v as the others", j.ID, j.Created, jobs[0].Created)
+		}
+	}
 }
