@@ -101,8 +101,7 @@ func checkChange(c document.Change) error {
 // words, and writes a segment of them at the end.
 type poster struct {
 	x         *Index
-	tx        *sql.Tx
-	hot       *preparedTx // for statements that run for each document
+	hot       *preparedTx
 	now       time.Time
 	tags      map[[2]string]int64
 	labels    map[string]*labelSegments
@@ -110,25 +109,17 @@ type poster struct {
 	mergeSoon bool                 // segments should be merged in the background
 }
 
-// newPoster returns a poster for a transaction. Its close method must be
-// called.
-func (x *Index) newPoster(tx *sql.Tx) *poster {
-	return &poster{
-		x: x, tx: tx, hot: x.preparedChanges(tx), now: time.Now(),
-		tags: map[[2]string]int64{}, labels: map[string]*labelSegments{},
-	}
-}
-
 // change runs f with a poster in a durable transaction. If a segment is damaged,
 // f is called again in another transaction. words are those of documents that f
 // adds, as far as they are gathered; nil if none are.
 func (x *Index) change(ctx context.Context, op string, words map[string]*gathered, f func(p *poster) error) error {
 	soon := false
-	var used *preparedTx
 	err := x.mend(ctx, func() error {
-		return x.write(ctx, op, func(tx *sql.Tx) error {
-			p := x.newPoster(tx)
-			used, p.gathered = p.hot, words
+		return x.writePrepared(ctx, op, func(hot *preparedTx) error {
+			p := &poster{
+				x: x, hot: hot, now: time.Now(),
+				tags: map[[2]string]int64{}, labels: map[string]*labelSegments{}, gathered: words,
+			}
 			defer p.close()
 			if err := f(p); err != nil {
 				return err
@@ -138,11 +129,8 @@ func (x *Index) change(ctx context.Context, op string, words map[string]*gathere
 			return err
 		})
 	})
-	if err == nil {
-		x.prepareChanges(ctx, used)
-		if soon {
-			signal(x.mergeSoon)
-		}
+	if err == nil && soon {
+		signal(x.mergeSoon)
 	}
 	return err
 }

@@ -73,6 +73,7 @@ type Index struct {
 	popular wordCache // fallback of PopularWords
 	counts  searchLog // words that were searched for and are not yet written
 	vectors vectors   // what searches by meaning need
+	jobs    newJobs
 
 	builders sync.Pool // of empty *segment.Builder
 
@@ -114,6 +115,7 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 		maintaining: make(chan struct{}, 1),
 		mergeSoon:   make(chan struct{}, 1), rebuildSoon: make(chan struct{}, 1), verifySoon: make(chan struct{}, 1)}
 	x.vectors.embedder, x.vectors.limit, x.vectors.loadSoon = o.Embedder, cmp.Or(o.EmbedTime, embedTime), make(chan struct{}, 1)
+	x.jobs.adding = make(chan struct{}, 1)
 	x.builders.New = func() any { return &segment.Builder{} }
 	if x.log == nil {
 		x.log = slog.New(slog.DiscardHandler)

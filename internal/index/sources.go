@@ -175,7 +175,7 @@ func (x *Index) RemoveSource(ctx context.Context, label string) error {
 	for {
 		more := false
 		err := x.change(ctx, "removing a source", nil, func(p *poster) error {
-			paths, err := somePaths(ctx, p.tx, label)
+			paths, err := somePaths(ctx, p.hot, label)
 			if err != nil {
 				return err
 			}
@@ -187,11 +187,11 @@ func (x *Index) RemoveSource(ctx context.Context, label string) error {
 			if more = len(paths) > 0; more {
 				return nil
 			}
-			r, err := p.tx.ExecContext(ctx, `DELETE FROM sources WHERE label=?`, label)
+			r, err := p.hot.ExecContext(ctx, `DELETE FROM sources WHERE label=?`, label)
 			if err != nil {
 				return err
 			}
-			if _, err := p.tx.ExecContext(ctx, `DELETE FROM queries WHERE label=?`, label); err != nil {
+			if _, err := p.hot.ExecContext(ctx, `DELETE FROM queries WHERE label=?`, label); err != nil {
 				return err
 			}
 			if n, err := r.RowsAffected(); err != nil || n > 0 || known {
@@ -208,10 +208,10 @@ func (x *Index) RemoveSource(ctx context.Context, label string) error {
 
 // somePaths returns paths of documents from the source with a label, as many as
 // one transaction removes.
-func somePaths(ctx context.Context, tx *sql.Tx, label string) ([]string, error) {
+func somePaths(ctx context.Context, q querier, label string) ([]string, error) {
 	var paths []string
 	chunks := 0
-	err := collect(ctx, tx, func(rows *sql.Rows) error {
+	err := collect(ctx, q, func(rows *sql.Rows) error {
 		var path string
 		var n int
 		err := rows.Scan(&path, &n)

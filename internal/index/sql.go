@@ -21,6 +21,20 @@ func (x *Index) write(ctx context.Context, op string, f func(tx *sql.Tx) error) 
 	return x.transact(ctx, x.w, op, f)
 }
 
+// writePrepared is write with statements that are prepared for later calls, too.
+// Their texts must be constants.
+func (x *Index) writePrepared(ctx context.Context, op string, f func(p *preparedTx) error) error {
+	var used *preparedTx
+	err := x.write(ctx, op, func(tx *sql.Tx) error {
+		used = x.preparedChanges(tx)
+		return f(used)
+	})
+	if err == nil {
+		x.prepareChanges(ctx, used)
+	}
+	return err
+}
+
 // read runs f in a transaction that sees one state of the index.
 func (x *Index) read(ctx context.Context, op string, f func(tx *sql.Tx) error) error {
 	return x.transact(ctx, x.r, op, f)
@@ -187,7 +201,7 @@ type preparedTx struct {
 func (x *Index) prepared(tx *sql.Tx) *preparedTx { return &preparedTx{tx: tx, prepared: x.queries} }
 
 // hotQueries are prepared once for each connection that reads.
-var hotQueries = []string{versionQuery, kvQuery, hitRowsQuery, partsQuery, partQuery, chunkRowsQuery, placesQuery}
+var hotQueries = []string{versionQuery, kvQuery, hitRowsQuery, partsQuery, partQuery, chunkRowsQuery, placesQuery, nextJob}
 
 // prepareHot prepares hotQueries. It must not be called in a transaction,
 // because it needs a connection of its own.
@@ -273,7 +287,7 @@ func (p *preparedTx) QueryRowContext(ctx context.Context, text string, args ...a
 	if err != nil {
 		return p.tx.QueryRowContext(ctx, text, args...) // returns the same error
 	}
-	return s.QueryRowContext(ctx, args...)
+	return s.QueryRowContext(context.WithoutCancel(ctx), args...)
 }
 
 // QueryContext runs a query.
@@ -282,7 +296,7 @@ func (p *preparedTx) QueryContext(ctx context.Context, text string, args ...any)
 	if err != nil {
 		return nil, err
 	}
-	return s.QueryContext(ctx, args...)
+	return s.QueryContext(context.WithoutCancel(ctx), args...)
 }
 
 // ExecContext runs a statement without rows.
@@ -291,7 +305,7 @@ func (p *preparedTx) ExecContext(ctx context.Context, text string, args ...any) 
 	if err != nil {
 		return nil, err
 	}
-	return s.ExecContext(ctx, args...)
+	return s.ExecContext(context.WithoutCancel(ctx), args...)
 }
 
 // readSegments is read for a function that reads segments. If another process

@@ -39,6 +39,7 @@ const (
 	readTime    = 2 * time.Minute // for extracting the text of a file
 	releaseTime = 2 * time.Second // for releasing a job when the program ends
 	maxAttempts = 3               // that end with the program
+	notesAtOnce = 64              // notes that are stored in one transaction
 	keepJobs    = 30 * 24 * time.Hour
 	keepStaged  = time.Hour // a file without a job, which may be about to get one
 )
@@ -161,8 +162,8 @@ func (b *Local) sweep(ctx context.Context) error {
 	return nil
 }
 
-// Run works on jobs until ctx ends: on one note and on one file at a time, over
-// all processes with the same data folder. First it has the index build what is
+// Run works on jobs until ctx ends: on notes and on files in their order, in one
+// of all processes with the same data folder at a time. First it has the index build what is
 // missing for searches, for example after a backup was restored.
 func (b *Local) Run(ctx context.Context) {
 	if err := b.sweep(ctx); err != nil && ctx.Err() == nil {
@@ -185,11 +186,15 @@ func (b *Local) work(ctx context.Context, kind string) {
 	poll := time.NewTicker(pollTime)
 	defer poll.Stop()
 	failing := "" // the last failure, which is logged once
+	limit := 1
+	if kind == TypeNote && b.inIndex() {
+		limit = notesAtOnce
+	}
 	for {
 		for ctx.Err() == nil {
-			job, err := b.o.Index.ClaimJob(ctx, kind, b.owner, claimTime)
-			if err == nil && job != nil {
-				err = b.do(ctx, job)
+			jobs, err := b.o.Index.ClaimJobs(ctx, kind, b.owner, claimTime, limit)
+			if err == nil {
+				err = b.doAll(ctx, jobs)
 			}
 			text := ""
 			if err != nil {
@@ -199,7 +204,7 @@ func (b *Local) work(ctx context.Context, kind string) {
 				b.o.Log.Error("a job of the knowledge base is tried again later", "error", err)
 			}
 			failing = text
-			if err != nil || job == nil {
+			if err != nil || jobs == nil {
 				break
 			}
 		}
@@ -210,6 +215,34 @@ func (b *Local) work(ctx context.Context, kind string) {
 		case <-poll.C:
 		}
 	}
+}
+
+// doAll works on jobs that this base has claimed. It returns an error if some
+// have to be tried again.
+func (b *Local) doAll(ctx context.Context, jobs []index.Job) error {
+	if len(jobs) > 1 && b.addNotes(ctx, jobs) == nil {
+		return nil
+	}
+	for i := range jobs { // each has its own error
+		if err := b.do(ctx, &jobs[i]); err != nil {
+			return errors.Join(err, b.release(ctx, jobs[i:]))
+		}
+	}
+	return nil
+}
+
+// release ends the claims on jobs. They have to be tried again.
+func (b *Local) release(ctx context.Context, jobs []index.Job) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	defer cancel()
+	return b.o.Index.ReleaseJobs(ctx, b.owner, idsOf(jobs)...)
+}
+
+func idsOf(jobs []index.Job) (ids []int64) {
+	for _, j := range jobs {
+		ids = append(ids, j.ID)
+	}
+	return ids
 }
 
 // do works on a job that this base has claimed. It returns an error if the job
@@ -227,7 +260,7 @@ func (b *Local) do(ctx context.Context, job *index.Job) error {
 		}
 		return err
 	}
-	err := b.claimed(ctx, job, func(ctx context.Context) error {
+	err := b.claimed(ctx, []index.Job{*job}, func(ctx context.Context) error {
 		if job.Kind == TypeNote {
 			return b.addNote(ctx, job, t)
 		}
@@ -240,9 +273,7 @@ func (b *Local) do(ctx context.Context, job *index.Job) error {
 	case ctx.Err() != nil || errkind.Retryable(err) || errors.Is(err, errkind.Denied) || errkind.ReasonOf(err) != "":
 		// What is wrong with the store is not wrong with the job: it waits until
 		// the operator corrects that.
-		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
-		defer cancel()
-		return errors.Join(err, b.o.Index.ReleaseJob(release, job.ID, b.owner))
+		return err
 	default:
 		if err := b.o.Index.FailJob(ctx, job.ID, b.owner, b.reason(job, err)); err != nil {
 			return err // if it is ErrLost, the other process reports the same
@@ -268,10 +299,11 @@ func (b *Local) reason(job *index.Job, err error) string {
 	return "an internal error, which is in the log of the program: add the document again"
 }
 
-// claimed calls f and renews the claim on a job meanwhile. If the claim is lost,
-// the context of f ends and the error is [index.ErrLost].
-func (b *Local) claimed(ctx context.Context, job *index.Job, f func(context.Context) error) error {
+// claimed calls f and renews the claims on jobs meanwhile. If one is lost, the
+// context of f ends and the error is [index.ErrLost].
+func (b *Local) claimed(ctx context.Context, jobs []index.Job, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
+	ids := idsOf(jobs)
 	var renewing sync.WaitGroup
 	renewing.Go(func() {
 		tick := time.NewTicker(claimTime / 3)
@@ -282,7 +314,7 @@ func (b *Local) claimed(ctx context.Context, job *index.Job, f func(context.Cont
 				return
 			case <-tick.C:
 			}
-			if err := b.o.Index.RenewJob(ctx, job.ID, b.owner, claimTime); errors.Is(err, index.ErrLost) {
+			if err := b.o.Index.RenewJobs(ctx, b.owner, claimTime, ids...); errors.Is(err, index.ErrLost) {
 				cancel(err)
 			}
 		}
@@ -297,24 +329,51 @@ func (b *Local) claimed(ctx context.Context, job *index.Job, f func(context.Cont
 	return err
 }
 
-// addNote stores the note of a job.
-func (b *Local) addNote(ctx context.Context, job *index.Job, t task) error {
+// noteOf returns the document of a note. Its ID depends only on the job.
+func (b *Local) noteOf(ctx context.Context, t task) (*document.Document, error) {
 	path := ".notes/" + t.Key + ".md"
 	label := cmp.Or(t.Collection, DefaultCollection)
 	if err := b.allowed(ctx, t.Collection); err != nil {
-		return err
+		return nil, err
 	}
-	d, err := makeNote(ctx, t.Text, t.Title, document.Document{ID: ingest.DocID("", path), Label: label, Path: path, SourcePath: t.SourcePath, Tags: t.Tags})
+	return makeNote(ctx, t.Text, t.Title, document.Document{ID: ingest.DocID("", path), Label: label, Path: path, SourcePath: t.SourcePath, Tags: t.Tags})
+}
+
+// addNote stores the note of a job.
+func (b *Local) addNote(ctx context.Context, job *index.Job, t task) error {
+	d, err := b.noteOf(ctx, t)
 	if err != nil {
 		return err
 	}
 	changes := []document.Change{{Put: d}}
-	if _, err := b.store.RecordOf(ctx, d.ID); err == nil {
-		changes = nil // an earlier attempt has stored it, and users may have changed it since
-	} else if !errors.Is(err, errkind.NotFound) {
-		return err
+	if !b.inIndex() {
+		if _, err := b.store.RecordOf(ctx, d.ID); err == nil {
+			changes = nil // an earlier attempt has stored it, and users may have changed it since
+		} else if !errors.Is(err, errkind.NotFound) {
+			return err
+		}
 	}
 	return b.finish(ctx, job, changes, d.ID)
+}
+
+// addNotes stores the notes of jobs in one transaction. If it fails, nothing has
+// changed.
+func (b *Local) addNotes(ctx context.Context, jobs []index.Job) error {
+	return b.claimed(ctx, jobs, func(ctx context.Context) error {
+		finished := make([]index.FinishedJob, len(jobs))
+		for i, j := range jobs {
+			var t task
+			if err := json.Unmarshal(j.Payload, &t); err != nil {
+				return fmt.Errorf("reading a job: %w", err)
+			}
+			d, err := b.noteOf(ctx, t)
+			if err != nil {
+				return err
+			}
+			finished[i] = index.FinishedJob{ID: j.ID, Changes: []document.Change{{Put: d}}, DocumentID: d.ID}
+		}
+		return b.o.Index.FinishJobs(ctx, b.owner, finished...)
+	})
 }
 
 // addFile stores the file of a job, in place of the document with the same source

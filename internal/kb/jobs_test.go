@@ -156,9 +156,9 @@ func TestCrashingFile(t *testing.T) {
 	bad := enqueueFile(t, x, dir, "bad.pdf", "x")
 	good := enqueueFile(t, x, dir, "good.txt", "fine")
 	for i := range 3 { // processes that end without a word
-		j, err := x.ClaimJob(t.Context(), kb.TypeFile, fmt.Sprint("process ", i), time.Nanosecond)
-		if err != nil || j == nil || j.ID != bad {
-			t.Fatalf("ClaimJob() = %+v, %v", j, err)
+		j, err := x.ClaimJobs(t.Context(), kb.TypeFile, fmt.Sprint("process ", i), time.Nanosecond, 1)
+		if err != nil || len(j) != 1 || j[0].ID != bad {
+			t.Fatalf("ClaimJobs() = %+v, %v", j, err)
 		}
 	}
 	if err := x.Close(); err != nil {
@@ -172,6 +172,55 @@ func TestCrashingFile(t *testing.T) {
 	}
 	if left := staged(t, dir); left != nil {
 		t.Errorf("files left: %q", left)
+	}
+}
+
+// TestNotesTogether checks that of several notes that wait, those that can be
+// stored are, and that the others have their own errors.
+func TestNotesTogether(t *testing.T) {
+	dir := t.TempDir()
+	x, err := index.Open(t.Context(), index.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting := kb.NewLocal(kb.Options{Index: x, Dir: dir})
+	add := func(tag string) (jobs []int64) {
+		t.Helper()
+		for i := range 5 {
+			n := kb.Note{Text: fmt.Sprintf("Note %d of %s.", i, tag)}
+			if i == 2 {
+				n.Tags = []string{tag}
+			}
+			job, err := waiting.AddNote(t.Context(), n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			jobs = append(jobs, job)
+		}
+		return jobs
+	}
+	all := append(add("collection:mine"), add("collection:later")...)
+	refused := all[7]
+	if err := x.AddSource(t.Context(), document.Source{Label: "later", Path: "/later"}); err != nil { // not served
+		t.Fatal(err)
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, _ := open(t, dir)
+	last := int64(0)
+	for _, job := range all {
+		if job == refused {
+			if j := kbtest.Await(t, b, job); j.Status != kb.Failed || !strings.Contains(j.Error, `"later"`) {
+				t.Errorf("job = %+v", j)
+			}
+			continue
+		}
+		d := kbtest.Stored(t, b, job)
+		if d.ID <= last {
+			t.Errorf("document %d follows %d: the notes are not stored in their order", d.ID, last)
+		}
+		last = d.ID
 	}
 }
 

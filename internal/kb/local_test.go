@@ -16,13 +16,13 @@ import (
 )
 
 // open opens the base in a data folder and works on its jobs.
-func open(t *testing.T, dir string, sources ...string) (*kb.Local, *index.Index) {
+func open(t testing.TB, dir string, sources ...string) (*kb.Local, *index.Index) {
 	t.Helper()
 	return openWith(t, dir, nil, sources...)
 }
 
 // openWith is open for a base with an embedder. It does not compute vectors.
-func openWith(t *testing.T, dir string, e embed.Embedder, sources ...string) (*kb.Local, *index.Index) {
+func openWith(t testing.TB, dir string, e embed.Embedder, sources ...string) (*kb.Local, *index.Index) {
 	t.Helper()
 	x, err := index.Open(t.Context(), index.Options{Dir: dir, Embedder: e, EmbedTime: time.Minute})
 	if err != nil {

@@ -66,12 +66,16 @@ type Store interface {
 
 var _ Store = (*index.Index)(nil)
 
+// inIndex reports whether the documents are in the same index as the jobs, so
+// that one transaction stores a document and ends its job.
+func (b *Local) inIndex() bool { return b.store == Store(b.o.Index) }
+
 // finish makes changes and ends a job with the document that has the ID docID.
 // With the documents in the index, both happen in one transaction. With another
 // store, a job may be done again after a crash between the two.
 func (b *Local) finish(ctx context.Context, job *index.Job, changes []document.Change, docID string) error {
-	if b.store == Store(b.o.Index) {
-		return b.o.Index.FinishJob(ctx, job.ID, b.owner, changes, docID)
+	if b.inIndex() {
+		return b.o.Index.FinishJobs(ctx, b.owner, index.FinishedJob{ID: job.ID, Changes: changes, DocumentID: docID})
 	}
 	if err := b.store.Apply(ctx, changes); err != nil {
 		return err
