@@ -3,7 +3,6 @@
 package index_test
 
 import (
-	"fmt"
 	"os"
 	"testing"
 
@@ -13,8 +12,8 @@ import (
 
 // benchIndex returns an index with many documents: that of the data folder
 // BENCH_DATA, or one of 2,000 generated documents. label is one of its labels and
-// word a word that many documents have.
-func benchIndex(b *testing.B) (x *index.Index, label, word string) {
+// common a word that many documents have.
+func benchIndex(b *testing.B) (x *index.Index, label, common string) {
 	b.Helper()
 	dir, made := os.LookupEnv("BENCH_DATA")
 	if !made {
@@ -24,7 +23,7 @@ func benchIndex(b *testing.B) (x *index.Index, label, word string) {
 	if !made {
 		g := newGenerator()
 		g.fill(b, x, 2000)
-		return x, "label-1", wordOf(1)
+		return x, "label-1", word(1)
 	}
 	labels, err := x.Labels(b.Context())
 	if err != nil || len(labels) == 0 {
@@ -33,12 +32,10 @@ func benchIndex(b *testing.B) (x *index.Index, label, word string) {
 	return x, labels[0].Value, "this"
 }
 
-func wordOf(n uint64) string { return word(n) }
-
 // BenchmarkLists measures lists of many documents: sorted by fields, restricted by
 // conditions on fields, and counted by fields.
 func BenchmarkLists(b *testing.B) {
-	x, label, word := benchIndex(b)
+	x, label, common := benchIndex(b)
 	by := func(field string, desc bool) []search.SortKey { return []search.SortKey{{Field: field, Desc: desc}} }
 	fields := &search.Facets{Fields: []string{"label", "host", "filetype", "mimetype", "lang", "filename"}}
 	type list struct {
@@ -46,10 +43,12 @@ func BenchmarkLists(b *testing.B) {
 		q    search.Query
 	}
 	var lists []list
-	for _, text := range []string{"*", "label:" + label, word, "filetype:html"} {
+	for _, text := range []string{"*", "label:" + label, common, "filetype:html"} {
 		add := func(name string, q search.Query) {
-			q.Text, q.Labels, q.Num = text, []string{label}, 20
-			lists = append(lists, list{text + " " + name, q})
+			q.Text, q.Num = text, 20
+			lists = append(lists, list{"all labels/" + text + " " + name, q})
+			q.Labels = []string{label}
+			lists = append(lists, list{"a label/" + text + " " + name, q})
 		}
 		add("newest", search.Query{Sort: by("timestamp", true)})
 		add("newest, page 50", search.Query{Sort: by("timestamp", true), Start: 1000})
@@ -77,5 +76,4 @@ func BenchmarkLists(b *testing.B) {
 			b.ReportMetric(float64(total), "hits")
 		})
 	}
-	_ = fmt.Sprint
 }

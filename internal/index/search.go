@@ -472,7 +472,31 @@ func (e *evaluator) sorted(ctx context.Context, m *matched, keys []search.SortKe
 		}
 		out = append(out, r)
 	}
-	return out[min(start, len(out)):], nil
+	out = out[min(start, len(out)):]
+	return out, e.addChunks(ctx, m, out)
+}
+
+// addChunks sets the best chunk of each document of a list, for the excerpts.
+func (e *evaluator) addChunks(ctx context.Context, m *matched, list []ranked) error {
+	if len(m.leaves) == 0 {
+		return nil
+	}
+	rows := make([]int64, len(list))
+	for i, r := range list {
+		rows[i] = r.doc
+	}
+	docs, err := e.view.Rows(slices.Sorted(slices.Values(rows)))
+	if err != nil {
+		return err
+	}
+	hits, err := e.search.Top(ctx, leavesOf(rarest(slices.Clone(m.leaves), maxRanked)), docs, len(list))
+	if err != nil && !e.timedOut(ctx, err) {
+		return err
+	}
+	for _, h := range hits {
+		list[slices.Index(rows, h.Row)].chunk = rowOf(h.Row, h.Chunk)
+	}
+	return nil
 }
 
 // comparison returns a function that compares documents by a field of
