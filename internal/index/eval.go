@@ -3,12 +3,14 @@ package index
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	"knowhow/internal/analysis"
+	"knowhow/internal/document"
 	"knowhow/internal/query"
 	"knowhow/internal/segment"
 )
@@ -291,11 +293,48 @@ func (e *evaluator) words(ctx context.Context, n query.Node, field string) (foun
 	return found{docs: docs, leaves: []*leaf{l}}, nil
 }
 
-// every returns the documents that meet conditions beyond the labels of the
-// view. The result must not be changed.
+// every returns the documents that meet conditions. The labels are those of the
+// view, or nil. The result must not be changed.
 func (e *evaluator) every(ctx context.Context, c conditions) (segment.Docs, error) {
 	return e.view.set(c.key(), func() (segment.Docs, error) {
-		where, args := c.where()
-		return e.docs(ctx, where, args...)
+		docs := e.view.All()
+		if c.langs != nil {
+			some, err := e.selected(ctx, "lang", func(lang string) bool { return slices.Contains(c.langs, lang) })
+			if err != nil {
+				return nil, err
+			}
+			docs.And(some)
+		}
+		for _, tag := range c.tags {
+			some, err := e.tagged(ctx, tag)
+			if err != nil {
+				return nil, err
+			}
+			docs.And(some)
+		}
+		return docs, nil
 	})
+}
+
+// tagged returns the documents with a tag.
+func (e *evaluator) tagged(ctx context.Context, tag string) (segment.Docs, error) {
+	if label, ok := document.TagLabel(tag); ok {
+		return e.selected(ctx, "label", func(l string) bool { return l == label })
+	}
+	return e.docs(ctx, `SELECT dt.doc FROM doc_tags dt JOIN tags t ON t.id=dt.tag WHERE t.kind='`+tagUser+`' AND t.name=? ORDER BY dt.doc`, tag)
+}
+
+// docs returns the documents whose numbers a statement returns, in order.
+func (e *evaluator) docs(ctx context.Context, query string, args ...any) (segment.Docs, error) {
+	var rows []int64
+	err := collect(ctx, e.tx, func(r *sql.Rows) error {
+		var id int64
+		err := r.Scan(&id)
+		rows = append(rows, id)
+		return err
+	}, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return e.view.Rows(rows)
 }

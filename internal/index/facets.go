@@ -3,7 +3,6 @@ package index
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,28 +28,16 @@ const facetSize = 10
 // facets counts the documents that match. If there is an error, the result is
 // nil or the counts made before.
 func (e *evaluator) facets(ctx context.Context, m *matched, q search.Query) (*search.FacetCounts, error) {
-	c := conditionsOf(q)
-	var ids []int64
-	docs := m.docs
-	var err error
-	if m.all {
-		docs, err = e.every(ctx, c)
-	} else {
-		ids, err = e.view.RowsOf(docs)
-	}
-	if err != nil {
-		return nil, err
-	}
 	out := &search.FacetCounts{}
 	for _, name := range q.Facets.Fields {
-		counts, err := e.countField(ctx, name, m.all, ids, c, q.Facets)
+		counts, err := e.countField(ctx, name, m.docs, q.Facets)
 		if err != nil {
 			return out, err
 		}
 		out.Fields = append(out.Fields, search.FieldCounts{Name: name, Counts: counts})
 	}
 	for _, text := range q.Facets.Queries {
-		n, err := e.countQuery(ctx, text, docs)
+		n, err := e.countQuery(ctx, text, m.docs)
 		if errors.Is(err, errkind.Invalid) {
 			return nil, &errkind.Argument{Name: "facets.query", Value: text, Want: fmt.Sprintf("a query (%v)", err)}
 		}
@@ -63,26 +50,32 @@ func (e *evaluator) facets(ctx context.Context, m *matched, q search.Query) (*se
 }
 
 // countField counts documents by the values of a field.
-func (e *evaluator) countField(ctx context.Context, name string, all bool, ids []int64, c conditions, f *search.Facets) ([]search.Count, error) {
-	from, args := e.source(all, ids, c)
-	var counts []search.Count
-	err := collect(ctx, e.tx, func(rows *sql.Rows) error {
-		var n search.Count
-		if err := rows.Scan(&n.Value, &n.Count); err != nil {
-			return err
-		}
-		if n.Value == "" {
-			n.Value = f.Missing
-		}
-		if n.Value != "" && n.Count >= max(f.MinDocCount, 1) {
-			counts = append(counts, n)
-		}
-		return nil
-	}, `SELECT d.`+name+`, count(*) `+from+` GROUP BY 1`, args...)
+func (e *evaluator) countField(ctx context.Context, name string, docs segment.Docs, f *search.Facets) ([]search.Count, error) {
+	columns, err := e.column(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(counts, func(a, b search.Count) int {
+	byText := map[string]int{}
+	for i, c := range columns {
+		counts := make([]int, len(c.texts))
+		for d := docs[i].Next(0); d >= 0; d = docs[i].Next(d + 1) {
+			counts[c.codes[d]]++
+		}
+		for code, n := range counts {
+			byText[c.texts[code]] += n
+		}
+	}
+	values := func(yield func(search.Count) bool) {
+		for text, n := range byText {
+			if text == "" {
+				text = f.Missing
+			}
+			if text != "" && n >= max(f.MinDocCount, 1) && !yield(search.Count{Value: text, Count: n}) {
+				return
+			}
+		}
+	}
+	return best(values, cmp.Or(f.Size, facetSize), func(a, b search.Count) int {
 		term := strings.Compare(a.Value, b.Value)
 		switch f.Sort {
 		case "count.asc":
@@ -93,12 +86,7 @@ func (e *evaluator) countField(ctx context.Context, name string, all bool, ids [
 			return -term
 		}
 		return cmp.Or(cmp.Compare(b.Count, a.Count), term)
-	})
-	size := f.Size
-	if size == 0 {
-		size = facetSize
-	}
-	return counts[:min(len(counts), size)], nil
+	}), nil
 }
 
 // countQuery returns how many documents of a set match a query.

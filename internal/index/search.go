@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -133,7 +134,7 @@ const someWords = 3
 // matched is what a query matches.
 type matched struct {
 	found
-	all   bool // all documents that meet the conditions; docs is nil
+	all   bool // the query is for all documents that meet the conditions
 	n     int  // how many documents
 	words int  // how many have all words that count; -1 unless some words are enough
 
@@ -160,7 +161,7 @@ func (e *evaluator) find(ctx context.Context, q search.Query) (*search.Page, err
 		return nil, err
 	}
 	if q.Distinct {
-		if err := e.collapse(limited, m, conditionsOf(q)); err != nil && !e.timedOut(limited, err) {
+		if err := e.collapse(limited, m, q.Labels); err != nil && !e.timedOut(limited, err) {
 			return nil, err
 		}
 	}
@@ -245,8 +246,13 @@ func (e *evaluator) match(ctx context.Context, q search.Query) (*matched, error)
 	}
 	if _, ok := node.(query.All); ok {
 		m.all = true
-		where, args := c.where()
-		return m, e.tx.QueryRowContext(ctx, `SELECT count(*) FROM docs d WHERE `+where, args...).Scan(&m.n)
+		every, err := e.every(ctx, c)
+		if err != nil {
+			return m, err
+		}
+		m.docs = every.Clone()
+		m.n = m.docs.Count()
+		return m, nil
 	}
 	if m.found, err = e.eval(ctx, node); err != nil {
 		return nil, err
@@ -373,16 +379,16 @@ func (e *evaluator) within(ctx context.Context, docs segment.Docs, c conditions)
 
 // list returns the documents of the page.
 func (e *evaluator) list(ctx context.Context, m *matched, q search.Query) ([]ranked, error) {
-	keys, c := q.Sort, conditionsOf(q)
+	keys := q.Sort
 	n := min(q.Num, max(m.n-q.Start, 0))
 	if n == 0 {
 		return nil, nil
 	}
-	if m.all || len(m.leaves) == 0 && (m.dense == nil || !m.dense.added) {
+	if len(m.leaves) == 0 && (m.dense == nil || !m.dense.added) {
 		if len(keys) == 0 {
 			keys = []search.SortKey{{Field: "timestamp", Desc: true}}
 		}
-		return e.sorted(ctx, m, c, keys, nil, q.Start, n)
+		return e.sorted(ctx, m, keys, nil, q.Start, n)
 	}
 	if len(keys) == 0 || keys[0] == (search.SortKey{Field: "score", Desc: true}) {
 		list, err := e.rank(ctx, m, q.Text, q.Start+n)
@@ -395,77 +401,134 @@ func (e *evaluator) list(ctx context.Context, m *matched, q search.Query) ([]ran
 			return nil, err
 		}
 	}
-	return e.sorted(ctx, m, c, keys, order, q.Start, n)
+	return e.sorted(ctx, m, keys, order, q.Start, n)
+}
+
+// A member is a document of a set.
+type member struct {
+	segment, doc int
+	row          int64
+}
+
+// members returns the documents of a set. rows are those of the documents of each
+// segment.
+func members(docs segment.Docs, rows [][]int64) iter.Seq[member] {
+	return func(yield func(member) bool) {
+		for i, b := range docs {
+			for d := b.Next(0); d >= 0; d = b.Next(d + 1) {
+				if !yield(member{i, d, rows[i][d]}) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // sorted returns up to n documents that match, beginning with number start,
 // ordered by fields. order is all of them by relevance, if a sort key needs it.
-func (e *evaluator) sorted(ctx context.Context, m *matched, c conditions, keys []search.SortKey, order []ranked, start, n int) ([]ranked, error) {
-	by := make([]string, 0, len(keys)+1)
+func (e *evaluator) sorted(ctx context.Context, m *matched, keys []search.SortKey, order []ranked, start, n int) ([]ranked, error) {
+	rank := map[int64]int{}
+	for i, r := range order {
+		rank[r.doc] = i
+	}
+	var by []func(a, b member) int
 	for _, k := range keys {
-		direction := ""
-		if k.Desc {
-			direction = " DESC"
-		}
-		switch k.Field {
-		case "filename":
-			by = append(by, "d.filename"+direction)
-		case "created":
-			by = append(by, "d.created"+direction)
-		case "content_length":
-			by = append(by, "d.size"+direction)
-		case "last_modified", "timestamp":
-			by = append(by, "d.modified"+direction)
-		case "score":
-			if order != nil {
-				// j.key is 0 for the best document.
-				by = append(by, "j.key"+map[bool]string{true: "", false: " DESC"}[k.Desc])
-			}
+		compare, err := e.comparison(ctx, k.Field, rank)
+		switch {
+		case err != nil:
+			return nil, err
+		case compare == nil:
+		case k.Desc != (k.Field == "score"): // the best document is the first of order
+			by = append(by, func(a, b member) int { return compare(b, a) })
+		default:
+			by = append(by, compare)
 		}
 	}
-	// The document number breaks ties, in the order of the index on times.
-	last := "d.id"
+	// The document number breaks ties.
+	last := func(a, b member) int { return cmp.Compare(a.row, b.row) }
 	if len(keys) > 0 && keys[0].Desc {
-		last = "d.id DESC"
+		last = func(a, b member) int { return cmp.Compare(b.row, a.row) }
 	}
-	var ids []int64
-	if order != nil {
-		ids = make([]int64, len(order))
-		for i, r := range order {
-			ids[i] = r.doc
-		}
-	}
-	if order == nil && !m.all {
+	by = append(by, last)
+	rows := make([][]int64, len(m.docs))
+	for i, h := range e.view.handles {
 		var err error
-		if ids, err = e.view.RowsOf(m.docs); err != nil {
+		if rows[i], err = h.rowsOf(); err != nil {
 			return nil, err
 		}
 	}
-	from, args := e.source(m.all, ids, c)
-	scores := map[int64]float64{}
-	for _, r := range order {
-		scores[r.doc] = r.score
-	}
 	var out []ranked
-	err := collect(ctx, e.tx, func(rows *sql.Rows) error {
-		r := ranked{chunk: -1}
-		err := rows.Scan(&r.doc)
-		r.score = scores[r.doc]
+	for _, p := range best(members(m.docs, rows), start+n, func(a, b member) int {
+		for _, compare := range by {
+			if c := compare(a, b); c != 0 {
+				return c
+			}
+		}
+		return 0
+	}) {
+		r := ranked{doc: p.row, chunk: -1}
+		if i, ok := rank[p.row]; ok {
+			r.score = order[i].score
+		}
 		out = append(out, r)
-		return err
-	}, `SELECT d.id `+from+` ORDER BY `+strings.Join(append(by, last), ", ")+` LIMIT ? OFFSET ?`, append(args, n, start)...)
-	return out, err
+	}
+	out = out[min(start, len(out)):]
+	return out, e.addChunks(ctx, m, out)
 }
 
-// source returns the FROM and WHERE clauses of a statement over documents d,
-// and their arguments. The documents are all, or those of ids, that meet the
-// conditions.
-func (e *evaluator) source(all bool, ids []int64, c conditions) (from string, args []any) {
-	where, args := c.where()
-	if all {
-		return `FROM docs d WHERE ` + where, args
+// addChunks sets the best chunk of each document of a list, for the excerpts.
+func (e *evaluator) addChunks(ctx context.Context, m *matched, list []ranked) error {
+	if len(m.leaves) == 0 {
+		return nil
 	}
-	return `FROM json_each(?) j CROSS JOIN docs d ON d.id=j.value WHERE ` + where, append([]any{jsonList(ids)}, args...)
+	rows := make([]int64, len(list))
+	for i, r := range list {
+		rows[i] = r.doc
+	}
+	docs, err := e.view.Rows(slices.Sorted(slices.Values(rows)))
+	if err != nil {
+		return err
+	}
+	hits, err := e.search.Top(ctx, leavesOf(rarest(slices.Clone(m.leaves), maxRanked)), docs, len(list))
+	if err != nil && !e.timedOut(ctx, err) {
+		return err
+	}
+	for _, h := range hits {
+		list[slices.Index(rows, h.Row)].chunk = rowOf(h.Row, h.Chunk)
+	}
+	return nil
+}
+
+// comparison returns a function that compares documents by a field of
+// [search.SortFields], nil if all documents are equal. rank is the place of each
+// document by relevance, empty if it is not known.
+func (e *evaluator) comparison(ctx context.Context, field string, rank map[int64]int) (func(a, b member) int, error) {
+	switch field {
+	case "score":
+		if len(rank) == 0 {
+			return nil, nil
+		}
+		return func(a, b member) int { return cmp.Compare(rank[a.row], rank[b.row]) }, nil
+	case "filename", "created":
+	case "content_length":
+		field = "size"
+	case "last_modified", "timestamp":
+		field = "modified"
+	default:
+		return nil, nil
+	}
+	columns, err := e.column(ctx, field)
+	if err != nil {
+		return nil, err
+	}
+	if isNumber(field) {
+		return func(a, b member) int {
+			return cmp.Compare(columns[a.segment].numbers[a.doc], columns[b.segment].numbers[b.doc])
+		}, nil
+	}
+	return func(a, b member) int {
+		return strings.Compare(columns[a.segment].text(a.doc), columns[b.segment].text(b.doc))
+	}, nil
 }
 
 // jsonList returns numbers as a list in JSON.

@@ -281,3 +281,16 @@ func TestPagesFit(t *testing.T) {
 		}
 	}
 }
+
+// TestSortedDigest checks that the digests of a list by a field show the word that
+// was searched for, wherever it is in the text.
+func TestSortedDigest(t *testing.T) {
+	x := open(t, t.TempDir())
+	put(t, x, doc("docs", "long.txt", "Long", strings.Repeat("filler words of a paragraph\n\n", 12_000)+"the walrus is at the end"))
+	for _, field := range []string{"score", "timestamp"} {
+		p := page(t, x, search.Query{Text: "walrus", Sort: []search.SortKey{{Field: field, Desc: true}}})
+		if len(p.Hits) != 1 || !strings.Contains(p.Hits[0].Digest.Text, "walrus") || len(p.Hits[0].Digest.Matches) != 1 {
+			t.Errorf("Search(walrus) by %s = %+v, want a digest with the word", field, p.Hits)
+		}
+	}
+}

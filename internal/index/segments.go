@@ -111,6 +111,8 @@ type handle struct {
 	unmap func() error // nil for a segment in memory
 	refs  int
 
+	columns columns
+
 	unverified bool        // its checksums were not compared yet
 	info       fs.FileInfo // of the mapped file, when its checksums were compared or it was opened
 	checked    time.Time   // when the file was last compared with info

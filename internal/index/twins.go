@@ -59,17 +59,10 @@ func (e *evaluator) twins(ctx context.Context, labels []string) (*twins, error) 
 // collapse keeps, of the documents that match and have the same text, one: one
 // with all words that count if there is one, and the first by path. It remembers
 // the others in m.also.
-func (e *evaluator) collapse(ctx context.Context, m *matched, c conditions) error {
-	t, err := e.twins(ctx, c.labels)
+func (e *evaluator) collapse(ctx context.Context, m *matched, labels []string) error {
+	t, err := e.twins(ctx, labels)
 	if err != nil || len(t.group) == 0 {
 		return err
-	}
-	if m.all {
-		every, err := e.every(ctx, c)
-		if err != nil {
-			return err
-		}
-		m.docs, m.all = every.Clone(), false
 	}
 	both := t.docs.Clone()
 	both.And(m.docs)

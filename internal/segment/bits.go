@@ -45,6 +45,26 @@ func (b Bits) AndNot(o Bits) {
 	}
 }
 
+// Includes reports whether all members of o, a set of the same size, are in the
+// set.
+func (b Bits) Includes(o Bits) bool {
+	for i := range b {
+		if o[i]&^b[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Keep removes the members for which f returns false.
+func (b Bits) Keep(f func(i int) bool) {
+	for i := b.Next(0); i >= 0; i = b.Next(i + 1) {
+		if !f(i) {
+			b[i>>6] &^= 1 << (i & 63)
+		}
+	}
+}
+
 // Next returns the first member that is at least i, or -1 if there is none.
 func (b Bits) Next(i int) int {
 	w := i >> 6

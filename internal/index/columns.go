@@ -1,0 +1,202 @@
+package index
+
+import (
+	"context"
+	"database/sql"
+	"iter"
+	"math"
+	"slices"
+	"sync"
+
+	"knowhow/internal/segment"
+)
+
+// A column is the values of one field of the documents of a segment, for
+// conditions, sorting and counting. It is immutable. The values of the documents
+// that are not known are undefined.
+//
+// A document of a segment has the same values for as long as it is not deleted
+// there, because a document that is stored again moves to another segment. So a
+// column is read once for a segment, and again only for a search of an earlier
+// state that has documents which were deleted meanwhile.
+type column struct {
+	known   segment.Bits
+	numbers []int64  // by document; noNumber if it has none; nil if the values are texts
+	codes   []uint32 // by document: index in texts
+	texts   []string // different values, at least one
+}
+
+// noNumber is the number of a document without a value. It is less than all
+// numbers.
+const noNumber = math.MinInt64
+
+// isNumber reports whether the values of a field of table docs are numbers.
+func isNumber(field string) bool {
+	return field == "modified" || field == "created" || field == "size"
+}
+
+// text returns the text of document d.
+func (c *column) text(d int) string { return c.texts[c.codes[d]] }
+
+// columns are the columns of a segment that were read, by field.
+type columns struct {
+	mu   sync.Mutex
+	of   map[string]*column
+	rows []int64 // of the documents; nil until they are needed
+}
+
+// rowsOf returns the rows of the documents of a segment.
+func (h *handle) rowsOf() ([]int64, error) {
+	h.columns.mu.Lock()
+	defer h.columns.mu.Unlock()
+	if h.columns.rows != nil {
+		return h.columns.rows, nil
+	}
+	rows := make([]int64, 0, h.seg.Docs())
+	if err := h.seg.Rows(func(_ int, row int64) { rows = append(rows, row) }); err != nil {
+		return nil, err
+	}
+	h.columns.rows = rows
+	return rows, nil
+}
+
+// column returns the column of a field of table docs for each segment of the
+// view.
+func (e *evaluator) column(ctx context.Context, field string) ([]*column, error) {
+	all := make([]*column, len(e.view.handles))
+	for i, live := range e.view.All() {
+		h := e.view.handles[i]
+		h.columns.mu.Lock()
+		c := h.columns.of[field]
+		h.columns.mu.Unlock()
+		if c == nil || !c.known.Includes(live) {
+			var err error
+			if c, err = e.readColumn(ctx, h, field, live); err != nil {
+				return nil, err
+			}
+			h.columns.mu.Lock()
+			if h.columns.of == nil {
+				h.columns.of = map[string]*column{}
+			}
+			h.columns.of[field] = c
+			h.columns.mu.Unlock()
+		}
+		all[i] = c
+	}
+	return all, nil
+}
+
+// readColumn reads the values of a field of some documents of a segment.
+func (e *evaluator) readColumn(ctx context.Context, h *handle, field string, docs segment.Bits) (*column, error) {
+	c := &column{known: docs}
+	if isNumber(field) {
+		c.numbers = make([]int64, h.seg.Docs())
+	} else {
+		c.codes = make([]uint32, h.seg.Docs())
+	}
+	if field == "label" {
+		c.texts = []string{h.row.label}
+		return c, nil
+	}
+	rows, err := h.rowsOf()
+	if err != nil {
+		return nil, err
+	}
+	var numbers []int // of the documents
+	var wanted []int64
+	for d := docs.Next(0); d >= 0; d = docs.Next(d + 1) {
+		numbers, wanted = append(numbers, d), append(wanted, rows[d])
+	}
+	codes := map[string]uint32{"": 0}
+	c.texts = []string{""}
+	add := func(d int, text string) {
+		code, ok := codes[text]
+		if !ok {
+			code = uint32(len(c.texts))
+			codes[text] = code
+			c.texts = append(c.texts, text)
+		}
+		c.codes[d] = code
+	}
+	err = collect(ctx, e.tx, func(r *sql.Rows) error {
+		var i int
+		if c.numbers != nil {
+			n := sql.NullInt64{}
+			if err := r.Scan(&i, &n); err != nil {
+				return err
+			}
+			if !n.Valid {
+				n.Int64 = noNumber
+			}
+			c.numbers[numbers[i]] = n.Int64
+			return nil
+		}
+		var text sql.RawBytes
+		if err := r.Scan(&i, &text); err != nil {
+			return err
+		}
+		add(numbers[i], string(text))
+		return nil
+	}, `SELECT j.key, d.`+field+` FROM json_each(?) j LEFT JOIN docs d ON d.id=j.value`, jsonList(wanted))
+	return c, err
+}
+
+// selected returns the documents of the view for whose values f is true.
+func (e *evaluator) selected(ctx context.Context, field string, f func(text string) bool) (segment.Docs, error) {
+	all, err := e.column(ctx, field)
+	if err != nil {
+		return nil, err
+	}
+	docs := e.view.All()
+	for i, c := range all {
+		var yes []bool // by code
+		n := 0
+		for _, text := range c.texts {
+			ok := f(text)
+			yes = append(yes, ok)
+			if ok {
+				n++
+			}
+		}
+		switch n {
+		case len(yes):
+		case 0:
+			docs[i] = nil
+		default:
+			docs[i].Keep(func(d int) bool { return yes[c.codes[d]] })
+		}
+	}
+	return docs, nil
+}
+
+// selectedNumbers is selected for a field of numbers. Documents without a value
+// are not selected.
+func (e *evaluator) selectedNumbers(ctx context.Context, field string, f func(n int64) bool) (segment.Docs, error) {
+	all, err := e.column(ctx, field)
+	if err != nil {
+		return nil, err
+	}
+	docs := e.view.All()
+	for i, c := range all {
+		docs[i].Keep(func(d int) bool { return c.numbers[d] != noNumber && f(c.numbers[d]) })
+	}
+	return docs, nil
+}
+
+// best returns the first n of some values, n being at least 1, in the order of
+// compare.
+func best[T any](values iter.Seq[T], n int, compare func(a, b T) int) []T {
+	var out []T
+	full := false // out[:n] are in order, and the first of the values until then
+	for v := range values {
+		if full && compare(v, out[n-1]) > 0 {
+			continue
+		}
+		if out = append(out, v); len(out) >= 2*n {
+			slices.SortFunc(out, compare)
+			out, full = out[:n], true
+		}
+	}
+	slices.SortFunc(out, compare)
+	return out[:min(len(out), n)]
+}

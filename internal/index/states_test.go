@@ -1,0 +1,57 @@
+package index
+
+import (
+	"testing"
+	"time"
+
+	"knowhow/internal/document"
+	"knowhow/internal/search"
+)
+
+// TestColumnsOfEarlierState checks that a search of an earlier state has the
+// values of a document that was replaced meanwhile, after a search of the later
+// state has read the columns of the same segment.
+func TestColumnsOfEarlierState(t *testing.T) {
+	x, err := Open(t.Context(), Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatalf("Open() = %v", err)
+	}
+	defer x.Close()
+	apply(t, x, dated("old.txt", 1), dated("changed.txt", 2), dated("new.txt", 3))
+	newest := search.Query{Sort: []search.SortKey{{Field: "timestamp", Desc: true}}, Num: 10}
+	order := func(p *search.Page, err error) string {
+		if err != nil {
+			t.Fatalf("Search() = %v", err)
+		}
+		var s string
+		for _, h := range p.Hits {
+			s += " " + h.Path
+		}
+		return s
+	}
+	var earlier, later string
+	err = x.searching(t.Context(), "", nil, func(e *evaluator) error {
+		apply(t, x, dated("changed.txt", 9))
+		later = order(x.Search(t.Context(), newest))
+		earlier = order(e.find(t.Context(), newest))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := " new.txt changed.txt old.txt"; earlier != want {
+		t.Errorf("before the change, the order is%s, want%s", earlier, want)
+	}
+	if want := " changed.txt new.txt old.txt"; later != want {
+		t.Errorf("after the change, the order is%s, want%s", later, want)
+	}
+	if again := order(x.Search(t.Context(), newest)); again != later {
+		t.Errorf("later, the order is%s, want%s", again, later)
+	}
+}
+
+func dated(path string, day int) document.Change {
+	c := simple(path, day)
+	c.Put.Modified = time.Date(2025, 1, day, 0, 0, 0, 0, time.UTC)
+	return c
+}
