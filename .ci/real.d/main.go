@@ -1,5 +1,5 @@
-// Command real runs real servers for tests; .ci/real-fess and
-// .ci/real-opensearch build and run it. Its arguments are a folder for this run,
+// Command real runs real servers for tests; .ci/real-fess, .ci/real-opensearch
+// and .ci/real-cluster build and run it. Its arguments are a folder for this run,
 // which it removes, the name of the script, and the script's arguments. Jars come
 // from Maven Central and are kept in the user's cache folder. Each run starts
 // with empty indexes.
@@ -11,6 +11,7 @@
 // scripts in acceptance/.
 //
 // real-opensearch runs a command with OpenSearch 2.19.1; see cluster.go.
+// real-cluster runs one with three nodes that can fail; see nodes.go.
 package main
 
 import (
@@ -44,7 +45,7 @@ func main() {
 // run executes the command line and removes the work folder.
 func run(ctx context.Context, args []string) error {
 	if len(args) < 2 {
-		return errors.New("usage: .ci/real-fess or .ci/real-opensearch")
+		return errors.New("usage: .ci/real-fess, .ci/real-opensearch or .ci/real-cluster")
 	}
 	work, script, args := args[0], args[1], args[2:]
 	defer os.RemoveAll(work)
@@ -64,6 +65,13 @@ func run(ctx context.Context, args []string) error {
 		}
 	case "real-opensearch":
 		err = runOpenSearch(ctx, work, cache, args)
+	case "real-cluster":
+		if err = runCluster(ctx, work, cache, args); errors.Is(err, errMissing) && !inCI() {
+			fmt.Println("real-cluster: skipped:", err)
+			return nil
+		}
+	case "inside":
+		return runInside(ctx, work, args)
 	default:
 		err = errors.New("unknown script")
 	}

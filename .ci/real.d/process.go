@@ -22,6 +22,10 @@ type process struct {
 
 // startProcess starts a server in dir, with its output in the file log.
 func startProcess(name, log, dir, program string, args ...string) (*process, error) {
+	return startIn(endWithParent(), name, log, dir, program, args...)
+}
+
+func startIn(attr *syscall.SysProcAttr, name, log, dir, program string, args ...string) (*process, error) {
 	f, err := os.Create(log)
 	if err != nil {
 		return nil, err
@@ -29,7 +33,7 @@ func startProcess(name, log, dir, program string, args ...string) (*process, err
 	defer f.Close()
 	p := &process{name: name, log: log, cmd: exec.Command(program, args...), done: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, f, f
-	p.cmd.SysProcAttr = endWithParent()
+	p.cmd.SysProcAttr = attr
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
@@ -61,6 +65,14 @@ func (p *process) stop() {
 	if use, ok := p.cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		fmt.Printf("%s stopped; it took up to %d MiB of memory and %v of processor time\n", p.name, use.Maxrss>>10,
 			(p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()).Round(time.Second))
+	}
+}
+
+// kill ends a server at once and waits until it has ended.
+func (p *process) kill() {
+	if p != nil {
+		p.cmd.Process.Kill() // an error means that it has ended
+		<-p.done
 	}
 }
 
