@@ -390,7 +390,7 @@ func (b *Local) updateNote(ctx context.Context, id int64, c NoteChange) error {
 		return err
 	}
 	if r.FromSource || r.Type != TypeNote {
-		return fmt.Errorf("document %d is not a note (its type is %q): only notes can be updated; add the file again to replace it: %w", id, r.Type, errKeep)
+		return fmt.Errorf("document %d is not a note (its type is %q); add the file again to replace it: %w", id, r.Type, errKeep)
 	}
 	_, texts, err := b.store.Chunks(ctx, id)
 	if err != nil {

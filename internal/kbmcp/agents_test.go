@@ -3,6 +3,7 @@ package kbmcp_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -163,8 +164,9 @@ func TestTwoAgents(t *testing.T) {
 		t.Errorf("the file: %+v", r)
 	}
 	res, err := reader.CallTool(t.Context(), &mcp.CallToolParams{Name: "kb_update_note", Arguments: args{"document_id": file, "text": "x"}})
-	if err != nil || !res.IsError || !strings.Contains(res.Content[0].(*mcp.TextContent).Text, "notes only") {
-		t.Errorf("new text of a file: %+v, %v", res, err)
+	want := fmt.Sprintf(`text and title can be changed of notes only: document %d is not a note (its type is "markdown"); add the file again to replace it`, file)
+	if err != nil || !res.IsError || res.Content[0].(*mcp.TextContent).Text != want {
+		t.Errorf("new text of a file: %+v, %v, want %s", res.Content[0], err, want)
 	}
 }
 

@@ -256,7 +256,7 @@ func (t *tools) updateNote(ctx context.Context, in updateArgs) (any, error) {
 	}
 	d, err := t.o.Base.UpdateNote(ctx, in.DocumentID, change)
 	if errors.Is(err, errkind.Conflict) {
-		err = failed("text and title can be changed of notes only; upload a new version of a file", err)
+		err = failed("text and title can be changed of notes only", err)
 	}
 	if err != nil {
 		return nil, err

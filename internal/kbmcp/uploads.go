@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -81,6 +82,7 @@ type uploadState struct {
 	Received  int64  `json:"received"` // bytes
 	TotalSize int64  `json:"total_size"`
 	Chunks    int    `json:"chunks"`
+	Missing   string `json:"missing,omitempty"` // indexes before the last chunk, such as "2-4, 7"
 }
 
 // OpenUploads returns an empty staging area. It deletes what an earlier process
@@ -208,7 +210,9 @@ func (a *Uploads) find(id string) (*upload, error) {
 	return u, nil
 }
 
-// chunk stores a chunk. A chunk with the index of an earlier one replaces it.
+// chunk stores a chunk. A chunk with the index of an earlier one replaces it. A
+// chunk that completes the file while an index before the last one is missing
+// is refused, because the missing chunk could not be added later.
 func (a *Uploads) chunk(id string, index int, data []byte) (*uploadState, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -222,6 +226,11 @@ func (a *Uploads) chunk(id string, index int, data []byte) (*uploadState, error)
 	if total > u.start.size {
 		return nil, fmt.Errorf("with this chunk the file has %d bytes, but total_size is %d; send the missing bytes only, "+
 			"or start a new upload with the right total_size: %w", total, u.start.size, errkind.Invalid)
+	}
+	if gaps := u.gaps(index); gaps != "" && total == u.start.size {
+		return nil, fmt.Errorf("chunk_index %s is missing, but with this chunk all %d bytes of total_size have arrived; if the number was skipped, "+
+			"send it with empty data and then this chunk again, or send this chunk with the missing number; "+
+			"otherwise start a new upload with the right total_size: %w", gaps, total, errkind.Invalid)
 	}
 	at := extent{u.end, size}
 	if replaced && old.size >= size {
@@ -285,7 +294,7 @@ func wrongSize(got string, want int64) error {
 }
 
 func (u *upload) state(id string) *uploadState {
-	return &uploadState{UploadID: id, Received: u.size, TotalSize: u.start.size, Chunks: len(u.chunks)}
+	return &uploadState{UploadID: id, Received: u.size, TotalSize: u.start.size, Chunks: len(u.chunks), Missing: u.gaps()}
 }
 
 // finish passes a complete file to send, and returns the job that send returns.
@@ -327,6 +336,9 @@ func (a *Uploads) finish(ctx context.Context, id string, send func(context.Conte
 
 // send checks a file and passes it on.
 func (u *upload) send(ctx context.Context, send func(context.Context, kb.File, io.Reader) (int64, error)) (int64, error) {
+	if len(u.chunks) == 0 {
+		return 0, fmt.Errorf("chunks are missing: 0 (none has arrived); send them and finish again: %w", errkind.Conflict)
+	}
 	if gaps := u.gaps(); gaps != "" {
 		return 0, fmt.Errorf("chunks are missing: %s; send them and finish again: %w", gaps, errkind.Conflict)
 	}
@@ -359,16 +371,10 @@ func (u *upload) reader() io.Reader {
 // maxGaps is the maximum number of gaps that an error lists.
 const maxGaps = 10
 
-// gaps lists the missing chunks before the last one that has arrived, or 0 if
-// none has, for example "2-4, 7".
-func (u *upload) gaps() string {
-	if len(u.chunks) == 0 {
-		return "0 (none has arrived)"
-	}
-	indexes := make([]int, 0, len(u.chunks))
-	for i := range u.chunks {
-		indexes = append(indexes, i)
-	}
+// gaps lists the missing chunks before the last one of those that have arrived
+// and more, for example "2-4, 7".
+func (u *upload) gaps(more ...int) string {
+	indexes := slices.AppendSeq(more, maps.Keys(u.chunks))
 	slices.Sort(indexes)
 	var gaps []string
 	next := 0

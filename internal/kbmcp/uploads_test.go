@@ -93,6 +93,52 @@ func TestChunks(t *testing.T) {
 	}
 }
 
+// A chunk that completes total_size while an index before it is missing is
+// refused, and the upload can be completed in each way that the error names.
+func TestSkippedIndex(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		before    []any  // chunks that arrive
+		missing   string // in the state after the last of them
+		last      int    // index of the chunk that completes the file
+		data      string
+		want      string // part of the error
+		corrected []any
+	}{
+		{"the last index is wrong", []any{0, "abc"}, "", 2, "def", "chunk_index 1 is missing", []any{1, "def"}},
+		{"a number is skipped", []any{0, "ab", 2, "cd"}, "1", 3, "ef", "chunk_index 1 is missing", []any{1, "", 3, "ef"}},
+		{"indexes from 1", []any{1, "abc"}, "0", 2, "def", "chunk_index 0 is missing", []any{0, "", 2, "def"}},
+		{"two gaps", []any{1, "ab", 4, "cd"}, "0, 2-3", 5, "ef", "chunk_index 0, 2-3 is missing", []any{0, "", 2, "", 3, "", 5, "ef"}},
+		{"an empty chunk after the end", []any{0, "abc", 1, "def"}, "", 3, "", "chunk_index 2 is missing", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a := openUploads(t, UploadOptions{})
+			id := begin(t, a, 6)
+			var state *uploadState
+			send := func(chunks []any) {
+				t.Helper()
+				for i := 0; i < len(chunks); i += 2 {
+					var err error
+					if state, err = a.chunk(id, chunks[i].(int), []byte(chunks[i+1].(string))); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			send(tt.before)
+			if state.Missing != tt.missing {
+				t.Errorf("missing = %q, want %q", state.Missing, tt.missing)
+			}
+			if _, err := a.chunk(id, tt.last, []byte(tt.data)); !errors.Is(err, errkind.Invalid) || !strings.Contains(err.Error(), tt.want) {
+				t.Fatalf("error = %v, want %q", err, tt.want)
+			}
+			send(tt.corrected)
+			if got, err := received(t, a, id); got != "abcdef" || err != nil {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+}
+
 // What is missing can be sent after an attempt to finish.
 func TestFinishAgain(t *testing.T) {
 	a := openUploads(t, UploadOptions{})
