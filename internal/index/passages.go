@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"knowhow/internal/analysis"
 	"knowhow/internal/document"
 	"knowhow/internal/passage"
 	"knowhow/internal/search"
@@ -30,26 +29,7 @@ func (e *evaluator) passages(ctx context.Context, list []ranked, m *matched, bud
 	for i, r := range best {
 		chunks[i] = passage.Chunk{Number: i, Document: hits[r.doc], Score: r.score}
 	}
-	return passage.Choose(ctx, &passageSource{e, list, best}, len(list), chunks, e.passageWords(m.leaves), budget)
-}
-
-// passageWords returns what the words of a search count in a passage.
-func (e *evaluator) passageWords(leaves []*leaf) *passage.Words {
-	words := &passage.Words{}
-	for _, l := range leaves {
-		weight := e.search.WeightOf(l.Leaf)
-		if l.match != nil {
-			words.AddMatch(l.match, weight)
-		}
-		for _, p := range l.patterns {
-			for i, t := range p.Tokens {
-				if !p.Prefix || i < len(p.Tokens)-1 || analysis.Lone(t) {
-					words.AddToken(t, weight)
-				}
-			}
-		}
-	}
-	return words
+	return passage.Choose(ctx, &passageSource{e, list, best}, len(list), chunks, e.conditions(m.leaves, 0), budget)
 }
 
 // A passageSource reads the documents of a page of results.

@@ -23,7 +23,7 @@ const (
 // behind a word explains it, and the beginning of a text says what it is about:
 // so a word counts less near the end of the run, and the beginnings of the text
 // and of paragraphs are preferred.
-func excerptOf(text string, lang analysis.Language, words *Words, size int) (from, to int) {
+func excerptOf(text string, lang analysis.Language, words *words, size int) (from, to int) {
 	units := unitsOf(text)
 	if len(units) == 0 {
 		return 0, 0

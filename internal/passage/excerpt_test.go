@@ -10,9 +10,7 @@ import (
 // An excerpt has the text behind a word, and the beginning of a paragraph.
 func TestExcerptOf(t *testing.T) {
 	filler := strings.Repeat("Nothing of interest is in this line of text.\n", 8)
-	words := &Words{}
-	words.AddToken("walrus", 3)
-	words.AddToken("treati", 2)
+	words := newWords([]Condition{{Terms: []string{"walrus"}, Weight: 3}, {Terms: []string{"treati"}, Weight: 2}})
 	for name, tt := range map[string]struct{ text, want string }{
 		"a term and its definition":   {filler + "WALRUS\nIt is a large mammal of the north.\n" + filler, "WALRUS\nIt is a large mammal of the north.\n"},
 		"the beginning of a text":     {"What it means is said here first, at length.\nThe walrus signs.\n" + filler + "A walrus is near a walrus.\n" + filler, "What it means"},

@@ -19,6 +19,16 @@ const MaxChunks = 64
 // MaxChunk is how many bytes of a chunk are read at most.
 const MaxChunk = 64 << 10
 
+// Sizes of digests, in runes. Fess cuts a title at 50 characters.
+const (
+	TextDigest  = 240
+	ShortDigest = 120 // on a page with passages
+	TitleDigest = 50
+)
+
+// StartOfText is of how many bytes a digest without matches is made.
+const StartOfText = 4 << 10
+
 // Sizes of passages, in characters.
 const (
 	longest      = 1000 // preferred to the 1600 that are allowed: the rest of a long chunk says less
@@ -74,12 +84,13 @@ type Source interface {
 
 // Choose returns the passages of the documents of a page, with at most budget
 // characters in all. chunks are the best chunks of these documents, best first, and
-// one chunk of each document without a good one. The passages are taken from the
+// one chunk of each document without a good one. conditions are those of the
+// search. The passages are taken from the
 // best chunks: the best ones whole, then excerpts, until a part of the budget is
 // spent or the scores are far below the best one. Each other document gets one
 // short excerpt. No text is repeated.
-func Choose(ctx context.Context, src Source, documents int, chunks []Chunk, words *Words, budget int) ([][]search.Passage, error) {
-	out := make([][]search.Passage, documents)
+func Choose(ctx context.Context, src Source, documents int, chunks []Chunk, conditions []Condition, budget int) ([][]search.Passage, error) {
+	out, words := make([][]search.Passage, documents), newWords(conditions)
 	var begins []begin
 	whole := 0
 	shown := map[string]bool{} // texts of passages
@@ -183,7 +194,7 @@ func overlaps(list []search.Passage, p search.Passage) bool {
 // cut returns the passage of a chunk: the whole chunk if whole is true or if it is
 // short, otherwise its best excerpt. A chunk that is very short gets some of the
 // text around it. The text is empty if there is no passage.
-func cut(ctx context.Context, src Source, c Chunk, x Content, words *Words, whole bool, budget int) (search.Passage, error) {
+func cut(ctx context.Context, src Source, c Chunk, x Content, words *words, whole bool, budget int) (search.Passage, error) {
 	p := search.Passage{Heading: x.Heading}
 	limit := longest
 	if !whole {
