@@ -11,7 +11,9 @@ import (
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
 	"knowhow/internal/fusion"
+	"knowhow/internal/passage"
 	"knowhow/internal/query"
+	"knowhow/internal/relevance"
 	"knowhow/internal/search"
 )
 
@@ -88,7 +90,7 @@ func (s *Store) findChunks(ctx context.Context, q search.Query, by search.Rankin
 // rankChunks returns the best chunks of the documents with some revisions, with
 // scores from 0 to 1.
 func (s *Store) rankChunks(ctx context.Context, m *matching, d *dense, revisions []string, of map[string]*ranked, n int) ([]chunkHit, error) {
-	hits, err := s.bestChunks(ctx, m.leaves, m.labels, revisions, min(chunksOfHit*max(n, rankedChunks/chunksOfHit), search.Window), false)
+	hits, err := s.bestChunks(ctx, m.leaves, m.labels, revisions, min(relevance.OfDocument*max(n, rankedChunks/relevance.OfDocument), search.Window), false)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +154,7 @@ func (s *Store) findNearest(ctx context.Context, q search.Query) (*search.ChunkP
 	case err != nil || d.query == nil:
 		return page, err
 	}
-	hits, err := d.nearestChunks(ctx, d.filter, max(nearHits, chunksOfHit*q.Num))
+	hits, err := d.nearestChunks(ctx, d.filter, max(nearHits, relevance.OfDocument*q.Num))
 	if err != nil {
 		return nil, fmt.Errorf("searching: %w", err)
 	}
@@ -194,28 +196,14 @@ func (d *dense) count(ctx context.Context) (int, error) {
 	return r.value("documents"), nil
 }
 
-// spread returns n of the best chunks, at most chunksOfHit of each document
-// before those of others. Documents of list without a chunk among them are
-// represented by their first.
+// spread returns n of the best chunks; see [relevance.Spread]. Documents of list
+// without a chunk among them are represented by their first.
 func spread(best []chunkHit, list []ranked, n int) []chunkHit {
-	var first, more []chunkHit
-	of := map[string]int{} // how many chunks of a document
-	for _, h := range best {
-		if of[h.Revision]++; of[h.Revision] <= chunksOfHit {
-			first = append(first, h)
-		} else {
-			more = append(more, h)
-		}
+	others := make([]chunkHit, len(list))
+	for i, r := range list {
+		others[i].chunkRow = chunkRow{Revision: r.row.Revision, Number: r.row.Number}
 	}
-	for _, r := range list {
-		if of[r.row.Revision] == 0 && len(first) < n {
-			first = append(first, chunkHit{chunkRow: chunkRow{Revision: r.row.Revision, Number: r.row.Number}})
-		}
-	}
-	first = first[:min(len(first), n)]
-	first = append(first, more[:min(len(more), n-len(first))]...)
-	slices.SortStableFunc(first, func(a, b chunkHit) int { return cmp.Compare(b.score, a.score) })
-	return first
+	return relevance.Spread(best, others, n, func(h chunkHit) string { return h.Revision }, func(h chunkHit) float64 { return h.score })
 }
 
 // readChunks returns chunks with their texts and documents.
@@ -228,7 +216,7 @@ func (s *Store) readChunks(ctx context.Context, chunks []chunkHit, of map[string
 	var out []search.ChunkHit
 	for i, h := range chunks {
 		if c, ok := texts[ids[i]]; ok { // or the document was replaced meanwhile
-			out = append(out, search.ChunkHit{Record: *of[h.Revision].row.record(), Chunk: h.N, Text: document.Truncate(c.Text, maxExcerpted), Heading: c.Heading, Score: h.score})
+			out = append(out, search.ChunkHit{Record: *of[h.Revision].row.record(), Chunk: h.N, Text: document.Truncate(c.Text, passage.MaxChunk), Heading: c.Heading, Score: h.score})
 		}
 	}
 	return out, err

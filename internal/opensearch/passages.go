@@ -2,240 +2,175 @@ package opensearch
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/document"
+	"knowhow/internal/passage"
+	"knowhow/internal/relevance"
 	"knowhow/internal/search"
 )
 
-// Sizes of passages, in characters, and their numbers.
-const (
-	longestPassage  = 1600
-	shortestPassage = 200
-	shortPassage    = 250
-	excerptSize     = 400
-	wholePassages   = 3
-	passagesOfHit   = 9
-	passageChunks   = 64
-	leastScore      = 0.6
-)
-
-// passages adds passages to the hits of a page, with at most budget characters in
-// all: those of the best chunks of all of these documents, then a short one for
-// each other document.
-func (s *Store) passages(ctx context.Context, m *matching, list []ranked, hits []search.Hit, budget int) error {
-	number, revisions := map[string]int{}, make([]string, len(list))
-	for i, r := range list {
-		number[r.row.Revision], revisions[i] = i, r.row.Revision
-	}
-	chunks, err := s.bestChunks(ctx, m.leaves, m.labels, revisions, passageChunks, false)
+// passages returns the passages of the documents of a page; see [passage.Choose].
+func (s *Store) passages(ctx context.Context, m *matching, list []ranked, budget int) ([][]search.Passage, error) {
+	src := &passageSource{s: s, list: list}
+	chunks, err := src.best(ctx, m)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if m.query["match_none"] == nil {
-		for _, r := range list { // those that are found by meaning, or without a condition on words
-			if !slices.ContainsFunc(chunks, func(c chunkHit) bool { return c.Revision == r.row.Revision }) {
-				chunks = append(chunks, chunkHit{chunkRow: chunkRow{Revision: r.row.Revision, N: max(r.chunk, 0)}})
-			}
-		}
-	}
-	ids := make([]string, len(chunks))
-	for i, c := range chunks {
-		ids[i] = chunkID(c.Revision, c.N)
-	}
-	texts, err := s.chunksByID(ctx, ids)
-	if err != nil {
-		return err
-	}
-	want := wanted(m.leaves, "title")
-	shown, whole := map[string]bool{}, 0
-	add := func(i, limit int, id string) error {
-		c, ok := texts[id]
-		if !ok || len(hits[i].Passages) >= passagesOfHit {
-			return nil
-		}
-		p, err := s.passage(ctx, &list[i].row, c, want, min(limit, budget))
-		n := utf8.RuneCountInString(p.Text)
-		if err != nil || n == 0 || n > budget || shown[p.Text] || slices.ContainsFunc(hits[i].Passages, func(o search.Passage) bool {
-			return p.Offset < o.Offset+int64(len(o.Text)) && o.Offset < p.Offset+int64(len(p.Text))
-		}) {
-			return err
-		}
-		budget -= n
-		shown[p.Text] = true
-		whole++
-		hits[i].Passages = append(hits[i].Passages, p)
-		return nil
-	}
-	for k, c := range chunks {
-		if budget < shortestPassage || c.score < leastScore*chunks[0].score {
-			break
-		}
-		limit := longestPassage
-		if whole >= wholePassages {
-			limit = excerptSize
-		}
-		if err := add(number[c.Revision], limit, ids[k]); err != nil {
-			return err
-		}
-	}
-	for k, c := range chunks {
-		if i := number[c.Revision]; budget >= shortestPassage && len(hits[i].Passages) == 0 {
-			if err := add(i, shortPassage, ids[k]); err != nil {
-				return err
-			}
-		}
-	}
-	return s.addPages(ctx, list, hits)
+	return passage.Choose(ctx, src, len(list), chunks, conditions(m.leaves, "", src.weight), budget)
 }
 
-// addPages sets the pages of passages, for documents that have pages.
-func (s *Store) addPages(ctx context.Context, list []ranked, hits []search.Hit) error {
-	var ids []string
-	for i, r := range list {
-		if len(hits[i].Passages) > 0 {
-			ids = append(ids, r.row.ID)
+// A passageSource reads the documents of a page of results.
+type passageSource struct {
+	s      *Store
+	list   []ranked
+	chunks []chunkRow     // that passages are made of
+	total  int            // how many chunks the store has
+	counts map[string]int // how many chunks have a token
+}
+
+// best reads the best chunks of the documents of the page, and one chunk of each
+// other document.
+func (src *passageSource) best(ctx context.Context, m *matching) ([]passage.Chunk, error) {
+	revisions, number := make([]string, len(src.list)), map[string]int{}
+	for i, r := range src.list {
+		revisions[i], number[r.row.Revision] = r.row.Revision, i
+	}
+	var out []passage.Chunk
+	add := func(c chunkRow, score float64) {
+		out = append(out, passage.Chunk{Number: len(out), Document: number[c.Revision], Score: score})
+		src.chunks = append(src.chunks, c)
+	}
+	found := map[string]bool{}
+	if body, ok := chunkSearch(m.leaves, m.labels, revisions, passage.MaxChunks); ok {
+		body["_source"], body["aggs"] = chunkText, countTokens(m.leaves, passage.MaxChunks)
+		r, err := src.s.search(ctx, src.s.names.chunks, body)
+		if err != nil {
+			return nil, err
+		}
+		src.total, src.counts = r.tokens()
+		hits, err := r.chunkHits()
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range hits {
+			found[h.Revision] = true
+			add(h.chunkRow, h.score)
 		}
 	}
-	rows, err := s.get(ctx, ids, object{"includes": []string{"kept.pages", "revision"}})
+	var ids []string // of chunks of documents that match otherwise
+	for _, r := range src.list {
+		if !found[r.row.Revision] {
+			ids = append(ids, chunkID(r.row.Revision, max(r.chunk, 0)))
+		}
+	}
+	rows, err := src.s.chunksByID(ctx, ids)
+	for _, id := range ids {
+		if c, ok := rows[id]; ok { // or the document was replaced meanwhile
+			add(c, 0)
+		}
+	}
+	return out, err
+}
+
+// countTokens is an aggregation of the tokens of leaves that are in the best n
+// chunks. It tells how many of all chunks have each. It is empty if the leaves have
+// no tokens.
+func countTokens(leaves []*leaf, n int) object {
+	tokens := []string{}
+	for _, l := range leaves {
+		for _, p := range l.patterns {
+			tokens = append(tokens, p.tokens...)
+		}
+	}
+	slices.Sort(tokens)
+	if tokens = slices.Compact(tokens); len(tokens) == 0 {
+		return object{}
+	}
+	return object{"best": object{"sampler": object{"shard_size": n}, "aggs": object{
+		"tokens": object{"significant_text": object{"field": "tokens", "include": tokens, "size": len(tokens), "min_doc_count": 1, "percentage": object{}}}}}}
+}
+
+// tokens returns how many chunks there are and how many have each token, as
+// countTokens counts them.
+func (r *result) tokens() (chunks int, counts map[string]int) {
+	var agg struct {
+		Tokens struct {
+			Count   int `json:"bg_count"`
+			Buckets []struct {
+				Key   string `json:"key"`
+				Count int    `json:"bg_count"`
+			} `json:"buckets"`
+		} `json:"tokens"`
+	}
+	counts = map[string]int{}
+	if json.Unmarshal(r.Aggregations["best"], &agg) != nil {
+		return 0, counts
+	}
+	for _, b := range agg.Tokens.Buckets {
+		counts[b.Key] = b.Count
+	}
+	return agg.Tokens.Count, counts
+}
+
+// weight returns the weight of a leaf in the ranking. That of a phrase is the one
+// of its rarest token.
+func (src *passageSource) weight(l *leaf) float32 {
+	n := 0
+	for _, p := range l.patterns {
+		least := src.total
+		for _, t := range p.tokens {
+			least = min(least, src.counts[t])
+		}
+		n += least
+	}
+	return float32(l.weight * relevance.IDF(src.total, min(n, src.total)))
+}
+
+// Contents returns what is known of chunks.
+func (src *passageSource) Contents(_ context.Context, chunks []passage.Chunk) ([]passage.Content, error) {
+	out := make([]passage.Content, len(chunks))
+	for i, c := range chunks {
+		row, document := src.chunks[c.Number], src.list[c.Document].row
+		out[i] = passage.Content{Offset: int64(row.Offset), Length: int64(len(row.Text)), TextSize: document.TextSize, Heading: row.Heading, Lang: document.Lang}
+	}
+	return out, nil
+}
+
+// Window reads a part of the text of a chunk's document, from the chunk if it is
+// there.
+func (src *passageSource) Window(ctx context.Context, c passage.Chunk, from, to int64) (string, error) {
+	row := src.chunks[c.Number]
+	if off := int64(row.Offset); off <= from && to <= off+int64(len(row.Text)) {
+		return row.Text[from-off : max(to, from)-off], nil
+	}
+	return src.s.window(ctx, row.Revision, from, to)
+}
+
+// Locate sets the pages and headings of passages.
+func (src *passageSource) Locate(ctx context.Context, places []passage.Place) error {
+	var ids []string
+	for _, p := range places {
+		ids = append(ids, src.list[p.Document].row.ID)
+	}
+	slices.Sort(ids)
+	rows, err := src.s.get(ctx, slices.Compact(ids), placesOfRow)
 	if err != nil {
 		return err
 	}
-	for i, r := range list {
-		f := rows[r.row.ID]
-		if f == nil || f.row.Revision != r.row.Revision {
+	for _, p := range places {
+		known := src.list[p.Document].row
+		f := rows[known.ID]
+		if f == nil || f.row.Revision != known.Revision { // the document was replaced meanwhile
 			continue
 		}
-		for j := range hits[i].Passages {
-			hits[i].Passages[j].Page = pageAt(f.row.Kept.Pages, hits[i].Passages[j].Offset)
+		p.Page = passage.PageAt(f.row.Kept.Pages, p.Offset)
+		if sections := f.row.Kept.Sections; p.Inside && len(sections) > 0 {
+			p.Heading = passage.HeadingAt(sections, p.Offset)
 		}
 	}
 	return nil
 }
 
-// pageAt returns the label of the page on which a byte of a text is, or "".
-func pageAt(pages []document.Page, off int64) string {
-	label := ""
-	for _, p := range pages {
-		if int64(p.Offset) <= off {
-			label = p.Label
-		}
-	}
-	return label
-}
-
-// passage returns the passage of a chunk, of at most limit characters: the whole
-// chunk if it is short enough, otherwise the part with the first matches. A short
-// chunk gets some of the text around it.
-func (s *Store) passage(ctx context.Context, r *row, c chunkRow, want *analysis.Wanted, limit int) (search.Passage, error) {
-	p := search.Passage{Heading: c.Heading}
-	text, off := c.Text, int64(c.Offset)
-	if n := utf8.RuneCountInString(strings.TrimSpace(text)); n < shortestPassage && int64(len(text)) < r.TextSize {
-		from, to := max(0, off-2*shortestPassage), min(r.TextSize, off+int64(len(text))+2*shortestPassage)
-		around, err := s.window(ctx, r.Revision, from, to)
-		if err != nil || around == "" {
-			return p, err
-		}
-		for around != "" && !utf8.RuneStart(around[0]) {
-			around, from = around[1:], from+1
-		}
-		around = strings.ToValidUTF8(around, "")
-		start, end := trimmed(around, int(off-from), min(int(off-from)+len(text), len(around)))
-		start, end = grown(around, start, end)
-		p.Offset, p.Text = from+int64(start), around[start:end]
-		if utf8.RuneCountInString(p.Text) <= limit {
-			return p, nil
-		}
-		text, off = p.Text, p.Offset
-	}
-	start, end := trimmed(text, 0, len(text))
-	if utf8.RuneCountInString(text[start:end]) > limit {
-		start, end = excerptOf(text, r.Lang, want, limit)
-	}
-	p.Offset, p.Text = off+int64(start), text[start:end]
-	return p, nil
-}
-
-// trimmed returns the part of text[from:to] without white space around it.
-func trimmed(text string, from, to int) (int, int) {
-	s := text[from:to]
-	left := len(s) - len(strings.TrimLeft(s, " \t\r\n"))
-	if left == len(s) {
-		return from, from
-	}
-	return from + left, from + len(strings.TrimRight(s, " \t\r\n"))
-}
-
-// ends returns the ends of the lines and sentences of a text.
-func ends(text string) []int {
-	var out []int
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '\n':
-			out = append(out, i)
-		case (c == '.' || c == '?' || c == '!') && i+1 < len(text) && text[i+1] == ' ':
-			out = append(out, i+1)
-		}
-	}
-	return append(out, len(text))
-}
-
-// grown makes a passage longer until it has shortestPassage characters: at its
-// end, then at its beginning.
-func grown(text string, from, to int) (int, int) {
-	short := func() bool { return utf8.RuneCountInString(text[from:to]) < shortestPassage }
-	all := ends(text)
-	for _, e := range all {
-		if e > to && short() {
-			to = e
-		}
-	}
-	for _, e := range slices.Backward(append([]int{0}, all...)) {
-		if e < from && short() {
-			from = e
-		}
-	}
-	return trimmed(text, from, to)
-}
-
-// excerptOf returns a part of a text of at most size characters, from the line or
-// sentence with the first match on.
-func excerptOf(text, lang string, want *analysis.Wanted, size int) (from, to int) {
-	at := 0
-	if spans := analysis.Matches(text, analysis.LanguageOf(lang), want); len(spans) > 0 {
-		at = spans[0].Start
-	}
-	for _, e := range ends(text) {
-		if e <= at {
-			from = e
-		}
-	}
-	rest := text[from:]
-	for utf8.RuneCountInString(rest) < size && from > 0 { // the end of the text: begin before it
-		_, n := utf8.DecodeLastRuneInString(text[:from])
-		from -= n
-		rest = text[from:]
-	}
-	to, n := len(text), 0
-	for i := range rest {
-		if n++; n > size {
-			to = from + i
-			break
-		}
-	}
-	if to < len(text) {
-		for _, e := range slices.Backward(ends(text[from:to])[:]) {
-			if e > (to-from)/2 && e < to-from {
-				to = from + e
-				break
-			}
-		}
-		if i := strings.LastIndexAny(text[from:to], " \n"); to < len(text) && i > (to-from)/2 && text[to] != ' ' && text[to] != '\n' {
-			to = from + i
-		}
-	}
-	return trimmed(text, from, to)
-}
+// placesOfRow are the fields of a document with its pages and sections.
+var placesOfRow = object{"includes": []string{"kept.pages", "kept.sections", "revision"}}

@@ -10,8 +10,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"knowhow/internal/analysis"
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/passage"
 	"knowhow/internal/search"
 )
 
@@ -325,12 +327,13 @@ func (s *Store) Find(ctx context.Context, id string, labels []string) (*search.H
 	if err != nil {
 		return nil, err
 	}
-	text, err := s.window(ctx, r.Revision, 0, startOfText)
+	text, err := s.window(ctx, r.Revision, 0, passage.StartOfText)
 	if err != nil {
 		return nil, err
 	}
 	h := r.hit()
-	h.Digest, h.TitleExcerpt = excerpt(strings.ToValidUTF8(text, ""), r.Lang, nil, textDigest), excerpt(h.Title, r.Lang, nil, titleDigest)
+	h.Digest = passage.Digest(text, analysis.LanguageOf(r.Lang), nil, passage.TextDigest)
+	h.TitleExcerpt = passage.Digest(h.Title, analysis.LanguageOf(r.Lang), nil, passage.TitleDigest)
 	return &h, nil
 }
 

@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/passage"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
@@ -22,16 +22,6 @@ const (
 	someWords     = 3   // least number of words of a plain query for which some of them are enough
 	completeBonus = 0.2 // part of the score, for documents with all words of a query of which some are enough
 	maxAlso       = 20  // other documents with the text of a hit that are named
-	chunksOfHit   = 3   // chunks of a document that precede other documents at most
-)
-
-// Sizes of excerpts.
-const (
-	textDigest   = 240      // runes
-	shortDigest  = 120      // runes, on a page with passages
-	titleDigest  = 50       // runes
-	startOfText  = 4 << 10  // bytes that an excerpt without matches is made of
-	maxExcerpted = 64 << 10 // bytes of a chunk
 )
 
 var _ search.Service = (*Store)(nil)
@@ -382,16 +372,11 @@ type chunkHit struct {
 // document if each is set, with one of the labels (nil: any) and of one of the
 // revisions (nil: any).
 func (s *Store) bestChunks(ctx context.Context, leaves []*leaf, labels, revisions []string, n int, each bool) ([]chunkHit, error) {
-	q, ok := chunkQuery(leaves)
+	body, ok := chunkSearch(leaves, labels, revisions, n)
 	if !ok || n == 0 {
 		return nil, nil
 	}
-	filter := filters(labels, nil, nil)
-	if revisions != nil {
-		filter = append(filter, oneOf("revision", revisions))
-	}
-	body := object{"size": n, "query": object{"bool": object{"filter": filter, "must": []object{q}}}, "track_total_hits": false,
-		"_source": []string{"revision", "number", "n", "off", "len"}, "sort": []object{{"_score": "desc"}, {"number": "asc"}, {"n": "asc"}}}
+	body["_source"] = []string{"revision", "number", "n", "off", "len"}
 	if each {
 		body["collapse"] = object{"field": "revision"}
 	}
@@ -402,12 +387,29 @@ func (s *Store) bestChunks(ctx context.Context, leaves []*leaf, labels, revision
 	return hits, err
 }
 
+// chunkSearch returns the search for the best chunks; see bestChunks. ok is false
+// if there is nothing to rank by.
+func chunkSearch(leaves []*leaf, labels, revisions []string, n int) (body object, ok bool) {
+	q, ok := chunkQuery(leaves)
+	filter := filters(labels, nil, nil)
+	if revisions != nil {
+		filter = append(filter, oneOf("revision", revisions))
+	}
+	return object{"size": n, "query": object{"bool": object{"filter": filter, "must": []object{q}}}, "track_total_hits": false,
+		"sort": []object{{"_score": "desc"}, {"number": "asc"}, {"n": "asc"}}}, ok
+}
+
 // chunkHits sends a search for chunks.
 func (s *Store) chunkHits(ctx context.Context, body object) ([]chunkHit, error) {
 	r, err := s.search(ctx, s.names.chunks, body)
 	if err != nil {
 		return nil, err
 	}
+	return r.chunkHits()
+}
+
+// chunkHits decodes the hits of a search for chunks.
+func (r *result) chunkHits() ([]chunkHit, error) {
 	out := make([]chunkHit, len(r.Hits.Hits))
 	for i, h := range r.Hits.Hits {
 		if err := json.Unmarshal(h.Source, &out[i].chunkRow); err != nil {
@@ -539,66 +541,53 @@ func tokensOf(text string, l analysis.Language) []string {
 	return out
 }
 
-// excerpt makes an excerpt of at most size runes.
-func excerpt(text, lang string, w *analysis.Wanted, size int) search.Excerpt {
-	digest, spans := analysis.Digest(text, analysis.LanguageOf(lang), w, size)
-	x := search.Excerpt{Text: digest}
-	for _, s := range spans {
-		x.Matches = append(x.Matches, search.Span(s))
-	}
-	return x
-}
-
 // hits makes the hits of a page.
 func (s *Store) hits(ctx context.Context, m *matching, list []ranked, q search.Query) ([]search.Hit, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
-	texts, err := s.chunkTexts(ctx, list)
+	passages, size := make([][]search.Passage, len(list)), passage.TextDigest
+	if q.Passages > 0 {
+		var err error
+		if passages, err = s.passages(ctx, m, list, q.Passages); err != nil {
+			return nil, err
+		}
+		size = passage.ShortDigest
+	}
+	var ids []string // of the best chunks of documents without passages
+	for i, r := range list {
+		if len(passages[i]) == 0 {
+			ids = append(ids, chunkID(r.row.Revision, max(r.chunk, 0)))
+		}
+	}
+	texts, err := s.chunksByID(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
 	var inText, inTitle *analysis.Wanted
 	if len(m.leaves) > 0 {
-		inText, inTitle = wanted(m.leaves, "title"), wanted(m.leaves, "content")
-	}
-	size := textDigest
-	if q.Passages > 0 {
-		size = shortDigest
+		weight := func(l *leaf) float32 { return 1 } // does not count in a digest
+		inText, inTitle = passage.Wanted(conditions(m.leaves, "title", weight)), passage.Wanted(conditions(m.leaves, "content", weight))
 	}
 	out := make([]search.Hit, len(list))
 	for i, r := range list {
-		h := r.row.hit()
-		text := document.Truncate(texts[chunkID(r.row.Revision, max(r.chunk, 0))], maxExcerpted)
-		h.Digest = excerpt(strings.ToValidUTF8(text, ""), r.row.Lang, inText, size)
-		h.TitleExcerpt = excerpt(h.Title, r.row.Lang, inTitle, titleDigest)
+		h, language := r.row.hit(), analysis.LanguageOf(r.row.Lang)
+		if h.Passages = passages[i]; len(h.Passages) == 0 {
+			text := document.Truncate(texts[chunkID(r.row.Revision, max(r.chunk, 0))].Text, passage.MaxChunk)
+			h.Digest = passage.Digest(text, language, inText, size)
+		}
+		h.TitleExcerpt = passage.Digest(h.Title, language, inTitle, passage.TitleDigest)
 		h.Also = r.also
 		if len(q.Sort) == 0 || q.Sort[0].Field == "score" {
 			h.Score = r.score
 		}
 		out[i] = h
 	}
-	if q.Passages > 0 {
-		if err := s.passages(ctx, m, list, out, q.Passages); err != nil {
-			return nil, err
-		}
-	}
 	return out, nil
 }
 
-// chunkTexts returns the texts of the best chunks of documents, by ID.
-func (s *Store) chunkTexts(ctx context.Context, list []ranked) (map[string]string, error) {
-	ids := make([]string, len(list))
-	for i, r := range list {
-		ids[i] = chunkID(r.row.Revision, max(r.chunk, 0))
-	}
-	rows, err := s.chunksByID(ctx, ids)
-	out := map[string]string{}
-	for id, r := range rows {
-		out[id] = r.Text
-	}
-	return out, err
-}
+// chunkText is what is read of a chunk with its text.
+var chunkText = object{"excludes": []string{"tokens", vectorField + "*"}}
 
 // chunksByID returns chunks with their texts, by ID.
 func (s *Store) chunksByID(ctx context.Context, ids []string) (map[string]chunkRow, error) {
@@ -606,7 +595,7 @@ func (s *Store) chunksByID(ctx context.Context, ids []string) (map[string]chunkR
 	if len(ids) == 0 {
 		return out, nil
 	}
-	r, err := s.search(ctx, s.names.chunks, object{"size": len(ids), "query": object{"ids": object{"values": ids}}, "_source": object{"excludes": []string{"tokens", vectorField + "*"}}})
+	r, err := s.search(ctx, s.names.chunks, object{"size": len(ids), "query": object{"ids": object{"values": ids}}, "_source": chunkText})
 	if err != nil {
 		return nil, err
 	}
