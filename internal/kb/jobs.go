@@ -308,13 +308,16 @@ func (b *Local) addNote(ctx context.Context, job *index.Job, t task) error {
 	if err != nil {
 		return err
 	}
-	changes := []document.Change{{Put: d}}
-	if _, err := b.store.RecordOf(ctx, d.ID); err == nil {
-		changes = nil // an earlier attempt has stored it, and users may have changed it since
-	} else if !errors.Is(err, errkind.NotFound) {
-		return err
-	}
-	return b.finish(ctx, job, changes, d.ID)
+	// The note is new, so a conflict is one with an earlier attempt.
+	return retryConflicts(func() error {
+		changes := []document.Change{{Put: d}}
+		if _, err := b.store.RecordOf(ctx, d.ID); err == nil {
+			changes = nil // an earlier attempt has stored it, and users may have changed it since
+		} else if !errors.Is(err, errkind.NotFound) {
+			return err
+		}
+		return b.finish(ctx, job, changes, d.ID)
+	})
 }
 
 // addFile stores the file of a job, in place of the document with the same source
