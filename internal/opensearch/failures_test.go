@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"knowhow/internal/document"
+	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
 	"knowhow/internal/opensearch"
 )
@@ -386,5 +387,29 @@ func TestOwnConflict(t *testing.T) {
 	}
 	if row["label"] != "other" {
 		t.Errorf("the document has the label %s", row["label"])
+	}
+}
+
+// A direction is an embedder that makes the same vector of every text.
+type direction struct{}
+
+func (direction) Embed(ctx context.Context, texts []string, _ embed.Kind) ([][]float32, error) {
+	return slices.Repeat([][]float32{{1}}, len(texts)), ctx.Err()
+}
+func (direction) ID() string     { return "direction" }
+func (direction) Dimension() int { return 1 }
+func (direction) MaxTokens() int { return 0 }
+
+// TestEmbeddedByOther checks that it is no error if another process stores the
+// vector of a chunk at the same time.
+func TestEmbeddedByOther(t *testing.T) {
+	address, _ := fake(t, at("_bulk", items(t, 409, "version_conflict_engine_exception", "version conflict")), at("_mapping", failWith(200, `{}`)),
+		at("kb-chunks/_search", failWith(200, `{"hits":{"hits":[{"_id":"a-0","_source":{"text":"text"}}]}}`)))
+	s, err := opensearch.New(opensearch.Options{Address: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.EmbedNext(t.Context(), direction{}, nil, 10); n != 1 || err != nil {
+		t.Errorf("EmbedNext() = %d, %v, want 1 and no error", n, err)
 	}
 }
