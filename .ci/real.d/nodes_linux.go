@@ -85,23 +85,17 @@ func runCluster(ctx context.Context, work, cache string, args []string) error {
 }
 
 // runInside starts the nodes and runs a command. It is in namespaces of its own,
-// so nothing that it changes there remains.
+// so nothing remains of what it changes and starts.
 func runInside(ctx context.Context, work string, args []string) error {
 	began := time.Now()
 	java, jars, args := args[0], args[1], args[2:]
 	if len(args) == 0 {
 		args = []string{"sh"}
 	}
-	if err := runAll("ip link set lo up", "ip link add nodes type bridge", "ip addr add 198.51.100.254/24 dev nodes", "ip link set nodes up"); err != nil {
+	if err := runAll("mount -t proc proc /proc", "ip link set lo up", "ip link add nodes type bridge", "ip addr add 198.51.100.254/24 dev nodes", "ip link set nodes up"); err != nil {
 		return err
 	}
 	var nodes []*node
-	defer func() {
-		for _, n := range nodes { // all at once: a node alone cannot end in order
-			n.server.kill()
-			n.space.kill()
-		}
-	}()
 	hosts := "127.0.0.1 localhost\n"
 	var urls []string
 	for i := range nodeCount {

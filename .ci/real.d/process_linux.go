@@ -16,7 +16,8 @@ func newNetwork() *syscall.SysProcAttr {
 }
 
 // ownNamespaces returns attributes of a process that ends with this one and has
-// namespaces for the network and the mounts of its own.
+// namespaces for processes, the network and the mounts of its own. When it ends,
+// so does every process that it has started.
 func ownNamespaces() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Unshareflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS}
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNET, Unshareflags: syscall.CLONE_NEWNS}
 }

@@ -345,15 +345,19 @@ func (b *Local) addNote(ctx context.Context, job *index.Job, t task) error {
 	if err != nil {
 		return err
 	}
-	changes := []document.Change{{Put: d}}
-	if !b.inIndex() {
+	if b.inIndex() {
+		return b.finish(ctx, job, []document.Change{{Put: d}}, d.ID)
+	}
+	// The note is new, so a conflict is one with an earlier attempt.
+	return retryConflicts(func() error {
+		changes := []document.Change{{Put: d}}
 		if _, err := b.store.RecordOf(ctx, d.ID); err == nil {
 			changes = nil // an earlier attempt has stored it, and users may have changed it since
 		} else if !errors.Is(err, errkind.NotFound) {
 			return err
 		}
-	}
-	return b.finish(ctx, job, changes, d.ID)
+		return b.finish(ctx, job, changes, d.ID)
+	})
 }
 
 // addNotes stores the notes of jobs in one transaction. If it fails, nothing has

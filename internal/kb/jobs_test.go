@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -223,6 +225,43 @@ func TestNotesTogether(t *testing.T) {
 			t.Errorf("document %d follows %d: the notes are not stored in their order", d.ID, last)
 		}
 		last = d.ID
+	}
+}
+
+// A refusing is a store that makes the first change and refuses it nevertheless,
+// as a cluster does whose first answer was lost.
+type refusing struct {
+	*index.Index
+	refused atomic.Bool
+}
+
+func (s *refusing) Apply(ctx context.Context, changes []document.Change) error {
+	err := s.Index.Apply(ctx, changes)
+	if err == nil && s.refused.CompareAndSwap(false, true) {
+		err = fmt.Errorf("another process has changed the document: %w", errkind.Conflict)
+	}
+	return err
+}
+
+// TestRefusedNote checks that a note is done if the store has it and reported a
+// conflict.
+func TestRefusedNote(t *testing.T) {
+	dir := t.TempDir()
+	x, err := index.Open(t.Context(), index.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	s := &refusing{Index: x}
+	b := kb.NewLocal(kb.Options{Index: x, Store: s, Dir: dir})
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { b.Run(ctx) })
+	defer running.Wait()
+	defer cancel()
+	kbtest.Note(t, b, "Walruses like clams.")
+	if r := kbtest.Find(t, b, kb.SearchQuery{Query: "clams"}); r.Total != 1 || !s.refused.Load() {
+		t.Errorf("%d documents are found, want 1; refused: %v", r.Total, s.refused.Load())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -140,7 +141,7 @@ func (s *Store) put(ctx context.Context, docs []*document.Document, known map[st
 	for i, d := range docs {
 		ids[i] = d.ID
 	}
-	old, err := s.get(ctx, ids, onlyRow)
+	old, err := s.latest(ctx, ids)
 	if err != nil {
 		return err
 	}
@@ -193,8 +194,21 @@ func (s *Store) put(ctx context.Context, docs []*document.Document, known map[st
 	if err != nil {
 		return err // the rows may have been stored: Sweep decides about the chunks
 	}
+	revisions := map[string]string{}
+	for i, d := range docs {
+		if errors.Is(errs[i], errChanged) {
+			revisions[d.ID] = rows[i].body.(*row).Revision
+		}
+	}
+	made, err := s.made(ctx, revisions)
+	if err != nil {
+		return err
+	}
 	var gone []operation // chunks of the old versions, and of the new ones that were not stored
 	for i, d := range docs {
+		if made[d.ID] != nil {
+			errs[i] = nil
+		}
 		if errs[i] != nil {
 			err = cmp.Or(err, errs[i])
 			gone = append(gone, chunks[of[i][0]:of[i][1]]...)
@@ -204,6 +218,16 @@ func (s *Store) put(ctx context.Context, docs []*document.Document, known map[st
 	}
 	s.discard(ctx, gone)
 	return err
+}
+
+// made returns those of some rows, by ID, that have the given revision. If the
+// node with the primary shard fails, OpenSearch sends a change to the next one,
+// which may have it already. So a change may be made and refused as a conflict
+// with itself, and its chunks must not be discarded.
+func (s *Store) made(ctx context.Context, revisions map[string]string) (map[string]*found, error) {
+	rows, err := s.latest(ctx, slices.Collect(maps.Keys(revisions)))
+	maps.DeleteFunc(rows, func(id string, f *found) bool { return f.row.Revision != revisions[id] })
+	return rows, err
 }
 
 // chunkOps returns operations on the chunks of a revision, for discard.
@@ -302,7 +326,7 @@ func (s *Store) retag(ctx context.Context, t document.Tagging) (*found, error) {
 }
 
 func (s *Store) retagOnce(ctx context.Context, t document.Tagging) (*found, error) {
-	rows, err := s.get(ctx, []string{t.ID}, onlyRow)
+	rows, err := s.latest(ctx, []string{t.ID})
 	if err != nil {
 		return nil, err
 	}
@@ -341,6 +365,15 @@ func (s *Store) retagOnce(ctx context.Context, t document.Tagging) (*found, erro
 		"if_seq_no": {fmt.Sprint(f.Seq)}, "if_primary_term": {fmt.Sprint(f.Term)}}
 	err = s.client.do(ctx, http.MethodPost, "/"+s.names.documents+"/_update/"+url.PathEscape(t.ID), params,
 		object{"doc": object{"tags": f.row.Tags, "label": f.row.Label, "revision": f.row.Revision, "updated": f.row.Updated}}, &answer)
+	if errors.Is(err, errChanged) && moved != nil {
+		made, failed := s.made(ctx, map[string]string{t.ID: f.row.Revision})
+		if failed != nil {
+			return nil, failed
+		}
+		if m := made[t.ID]; m != nil {
+			answer, err = m.version, nil
+		}
+	}
 	switch {
 	case errors.Is(err, errMissing):
 		s.discard(ctx, moved)

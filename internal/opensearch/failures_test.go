@@ -8,13 +8,16 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"knowhow/internal/document"
+	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
 	"knowhow/internal/opensearch"
 )
@@ -295,5 +298,118 @@ func TestBackpressure(t *testing.T) {
 	}
 	if got := fmt.Sprint(sent); got != "[[0 1 2] [1]]" {
 		t.Errorf("chunks were sent as %s, want [[0 1 2] [1]]", got)
+	}
+}
+
+// TestOwnConflict checks changes that the cluster has made and refuses
+// nevertheless, because it made them twice: the node with the primary shard failed
+// before it answered, and the next one had the change already.
+func TestOwnConflict(t *testing.T) {
+	var row map[string]any
+	chunks := map[string]json.RawMessage{}
+	conflict := failWith(409, `{"error":{"type":"version_conflict_engine_exception","reason":"document already exists"},"status":409}`)
+	bulk := func(w http.ResponseWriter, r *http.Request) bool {
+		var items []string
+		d := json.NewDecoder(r.Body)
+		for d.More() {
+			var action map[string]struct {
+				Index string `json:"_index"`
+				ID    string `json:"_id"`
+			}
+			if err := d.Decode(&action); err != nil {
+				t.Error(err)
+			}
+			for name, a := range action {
+				var body json.RawMessage
+				if name != "delete" {
+					if err := d.Decode(&body); err != nil {
+						t.Error(err)
+					}
+				}
+				status := 200
+				switch {
+				case a.Index == "kb-documents":
+					row, status = nil, 409
+					if err := json.Unmarshal(body, &row); err != nil {
+						t.Error(err)
+					}
+				case name == "delete":
+					delete(chunks, a.ID)
+				default:
+					chunks[a.ID] = body
+				}
+				items = append(items, fmt.Sprintf(`{"%s":{"status":%d,"error":{}}}`, name, status))
+			}
+		}
+		fmt.Fprintf(w, `{"items":[%s]}`, strings.Join(items, ","))
+		return true
+	}
+	get := func(w http.ResponseWriter, r *http.Request) bool {
+		json.NewEncoder(w).Encode(map[string]any{"docs": []any{map[string]any{"_id": "a", "found": row != nil, "_source": row}}})
+		return true
+	}
+	update := func(w http.ResponseWriter, r *http.Request) bool {
+		var body struct{ Doc map[string]any }
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		maps.Copy(row, body.Doc)
+		return conflict(w, r)
+	}
+	find := func(w http.ResponseWriter, r *http.Request) bool {
+		hits := []any{}
+		if strings.Contains(r.URL.Path, "chunks") {
+			for id, c := range chunks {
+				hits = append(hits, map[string]any{"_id": id, "_source": c})
+			}
+		}
+		json.NewEncoder(w).Encode(map[string]any{"hits": map[string]any{"hits": hits}})
+		return true
+	}
+	address, _ := fake(t, at("_bulk", bulk), at("_mget", get), at("_update/a", update), at("_search", find), at("/numbers", func(w http.ResponseWriter, r *http.Request) bool {
+		return r.Method == http.MethodPut && failWith(201, `{}`)(w, r) || failWith(404, `{"found":false}`)(w, r)
+	}))
+	s, err := opensearch.New(opensearch.Options{Address: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []document.Change{
+		{Put: &document.Document{ID: "a", Label: "l", Path: "p", Title: "t", Text: "text"}},
+		{Put: &document.Document{ID: "a", Label: "l", Path: "p", Title: "t", Text: "other text"}},
+		{Tag: &document.Tagging{ID: "a", Label: "other"}},
+	} {
+		if err := s.Apply(t.Context(), []document.Change{c}); err != nil {
+			t.Errorf("Apply() = %v", err)
+		}
+		if len(chunks) != 1 || chunks[fmt.Sprint(row["revision"], "-0")] == nil {
+			t.Errorf("after %+v, the row has the revision %s and there are the chunks %q", c, row["revision"], slices.Collect(maps.Keys(chunks)))
+		}
+	}
+	if row["label"] != "other" {
+		t.Errorf("the document has the label %s", row["label"])
+	}
+}
+
+// A direction is an embedder that makes the same vector of every text.
+type direction struct{}
+
+func (direction) Embed(ctx context.Context, texts []string, _ embed.Kind) ([][]float32, error) {
+	return slices.Repeat([][]float32{{1}}, len(texts)), ctx.Err()
+}
+func (direction) ID() string     { return "direction" }
+func (direction) Dimension() int { return 1 }
+func (direction) MaxTokens() int { return 0 }
+
+// TestEmbeddedByOther checks that it is no error if another process stores the
+// vector of a chunk at the same time.
+func TestEmbeddedByOther(t *testing.T) {
+	address, _ := fake(t, at("_bulk", items(t, 409, "version_conflict_engine_exception", "version conflict")), at("_mapping", failWith(200, `{}`)),
+		at("kb-chunks/_search", failWith(200, `{"hits":{"hits":[{"_id":"a-0","_source":{"text":"text"}}]}}`)))
+	s, err := opensearch.New(opensearch.Options{Address: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.EmbedNext(t.Context(), direction{}, nil, 10); n != 1 || err != nil {
+		t.Errorf("EmbedNext() = %d, %v, want 1 and no error", n, err)
 	}
 }

@@ -146,8 +146,19 @@ type found struct {
 }
 
 // get returns the rows of the documents with some IDs, by ID. It sees all
-// changes, not only those that searches see.
+// changes that were confirmed, not only those that searches see.
 func (s *Store) get(ctx context.Context, ids []string, source object) (map[string]*found, error) {
+	return s.getWith(ctx, ids, source, nil)
+}
+
+// latest is get for changes. It also sees changes that only the primary shard
+// has yet.
+func (s *Store) latest(ctx context.Context, ids []string) (map[string]*found, error) {
+	return s.getWith(ctx, ids, onlyRow, map[string][]string{"preference": {"_primary"}})
+}
+
+// getWith is get with the parameters of a request.
+func (s *Store) getWith(ctx context.Context, ids []string, source object, params map[string][]string) (map[string]*found, error) {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == "" || len(id) > maxID })
 	out := map[string]*found{}
 	if len(ids) == 0 {
@@ -167,7 +178,7 @@ func (s *Store) get(ctx context.Context, ids []string, source object) (map[strin
 		} `json:"docs"`
 	}
 	path := "/" + s.names.documents + "/_mget"
-	if err := s.client.do(ctx, http.MethodPost, path, nil, object{"docs": docs}, &answer); err != nil {
+	if err := s.client.do(ctx, http.MethodPost, path, params, object{"docs": docs}, &answer); err != nil {
 		return nil, err
 	}
 	for _, d := range answer.Docs {

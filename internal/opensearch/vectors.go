@@ -371,7 +371,8 @@ func (s *Store) embed(ctx context.Context, e embed.Embedder, field string, chunk
 	}
 	errs, err := s.client.bulk(ctx, ops, true)
 	for _, e := range errs {
-		if !errors.Is(e, errMissing) { // the document has changed meanwhile
+		// Meanwhile, the document has changed, or another process has stored the vector.
+		if !errors.Is(e, errMissing) && !errors.Is(e, errChanged) {
 			err = cmp.Or(err, e)
 		}
 	}
