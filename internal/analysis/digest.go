@@ -301,12 +301,10 @@ func isBorder(text string, i int) bool {
 }
 
 // isSpace reports whether r becomes a blank.
-func isSpace(r rune) bool {
-	if r < 0x7f {
-		return r <= ' '
-	}
-	return unicode.IsSpace(r) || unicode.IsControl(r)
-}
+func isSpace(r rune) bool { return r <= ' ' || r >= 0x7f && isWideSpace(r) }
+
+// isWideSpace is isSpace for characters above '~'.
+func isWideSpace(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
 // blankPrefix returns the length of the white space that s begins with.
 func blankPrefix(s string) int { return len(s) - len(strings.TrimLeftFunc(s, isSpace)) }

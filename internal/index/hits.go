@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"time"
 
 	"knowhow/internal/analysis"
@@ -22,7 +23,7 @@ func (e *evaluator) hits(ctx context.Context, list []ranked, leaves []*leaf, pas
 	if len(list) == 0 {
 		return nil, nil
 	}
-	hits, pieces, err := e.hitRows(ctx, list, len(leaves) > 0)
+	hits, pieces, err := e.hitRows(ctx, list, len(leaves) > 0, passages == nil)
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +59,8 @@ func (e *evaluator) hits(ctx context.Context, list []ranked, leaves []*leaf, pas
 }
 
 // hitRows reads the rows of documents, and returns which piece of each text its
-// excerpt is made of.
-func (e *evaluator) hitRows(ctx context.Context, list []ranked, matches bool) ([]search.Hit, []piece, error) {
+// excerpt is made of. If texts is true, it reads the texts of most pieces at once.
+func (e *evaluator) hitRows(ctx context.Context, list []ranked, matches, texts bool) ([]search.Hit, []piece, error) {
 	rows := make([]int64, len(list))
 	for i, r := range list {
 		if rows[i] = r.chunk; r.chunk < 0 {
@@ -73,8 +74,9 @@ func (e *evaluator) hitRows(ctx context.Context, list []ranked, matches bool) ([
 		var modified, off, n sql.NullInt64
 		var created, textSize int64
 		var h search.Hit
+		var text sql.RawBytes
 		err := rows.Scan(&i, &h.ID, &label, &h.Path, &h.Title, &h.URL, &h.MIMEType, &h.FileType, &lang, &h.Host, &h.Filename,
-			&modified, &created, &h.Size, &h.TextHash, &textSize, &off, &n)
+			&modified, &created, &h.Size, &h.TextHash, &textSize, &off, &n, &text)
 		if err != nil {
 			return err
 		}
@@ -90,6 +92,8 @@ func (e *evaluator) hitRows(ctx context.Context, list []ranked, matches bool) ([
 		switch {
 		case off.Valid:
 			p.from, p.to = off.Int64, off.Int64+min(n.Int64, passage.MaxChunk)
+			p.text = append(p.text, text[:min(int64(len(text)), p.to-p.from)]...)
+			p.from += int64(len(text))
 		case list[i].chunk >= 0: // words without their chunk: the database was changed by hand
 		case matches:
 			p.to = min(wholeText, textSize)
@@ -98,10 +102,13 @@ func (e *evaluator) hitRows(ctx context.Context, list []ranked, matches bool) ([
 		}
 		hits[i], pieces[i] = h, p
 		return nil
-	}, hitRowsQuery, jsonList(rows))
+	}, hitRowsQuery, jsonList(rows), texts)
 	return hits, pieces, err
 }
 
-const hitRowsQuery = `SELECT j.key, d.doc_id, d.label, d.path, d.title, d.url, d.mimetype, d.filetype, d.lang, d.host, d.filename,
-		d.modified, d.created, d.size, d.hash, d.text_size, c.off, c.len
-	FROM json_each(?) j CROSS JOIN docs d ON d.id=j.value>>20 LEFT JOIN chunks c ON c.id=j.value`
+// hitRowsQuery reads the text of a chunk up to the end of the part in which it
+// begins.
+var hitRowsQuery = fmt.Sprintf(`SELECT j.key, d.doc_id, d.label, d.path, d.title, d.url, d.mimetype, d.filetype, d.lang, d.host, d.filename,
+		d.modified, d.created, d.size, d.hash, d.text_size, c.off, c.len, substr(t.body, c.off%%%[1]d+1, c.len)
+	FROM json_each(?1) j CROSS JOIN docs d ON d.id=j.value>>%[2]d LEFT JOIN chunks c ON c.id=j.value
+	LEFT JOIN texts t ON ?2 AND t.id=(d.id<<%[2]d)+c.off/%[1]d`, textPart, chunkBits)

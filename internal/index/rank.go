@@ -27,7 +27,10 @@ type ranked struct {
 // order of documents does not depend on need.
 func (e *evaluator) rank(ctx context.Context, m *matched, text string, need int) ([]ranked, error) {
 	leaves := leavesOf(rarest(slices.Clone(m.leaves), maxRanked))
-	depth := max(need, nearHits)
+	depth := max(need, 2) // preferTitled orders two or more
+	if len(leaves) > 1 {
+		depth = max(depth, nearHits)
+	}
 	if m.dense != nil {
 		depth = max(depth, fusedHits)
 	}

@@ -54,9 +54,9 @@ func (x *Index) transact(ctx context.Context, db beginner, op string, f func(tx 
 		return x.fault(op, err)
 	}
 	return x.finish(ctx, tx, op, func(tx *sql.Tx) error {
-		p := x.preparedChanges(tx)
-		if db == x.r {
-			p = x.prepared(tx)
+		p := x.prepared(tx)
+		if db == x.w {
+			p = x.preparedChanges(tx)
 		}
 		if err := x.checkVersion(ctx, p); err != nil {
 			return err

@@ -96,7 +96,7 @@ const partQuery = `SELECT substr(body, ?, ?) FROM texts WHERE id=?`
 // to.
 type piece struct {
 	doc, from, to int64
-	text          []byte // set by readPieces
+	text          []byte // before from; readPieces adds the rest
 }
 
 // readPieces reads the texts of pieces of different documents. Bounds beyond a
@@ -107,7 +107,7 @@ func readPieces(ctx context.Context, q querier, pieces []piece) error {
 	for i := range pieces {
 		p := &pieces[i]
 		of[p.doc] = p
-		for n := p.from / textPart; n < maxParts && n*textPart < p.to; n++ {
+		for n := p.from / textPart; p.from < p.to && n < maxParts && n*textPart < p.to; n++ {
 			from, to := max(p.from-n*textPart, 0), min(p.to-n*textPart, textPart)
 			parts = fmt.Appendf(parts, ",[%d,%d,%d]", rowOf(p.doc, int(n)), from, to-from)
 		}
