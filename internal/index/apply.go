@@ -228,8 +228,10 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 		return err
 	}
 	if d.Tags != nil {
-		if _, err := p.hot.ExecContext(ctx, `DELETE FROM doc_tags WHERE doc=?`, id); err != nil {
-			return err
+		if exists {
+			if _, err := p.hot.ExecContext(ctx, `DELETE FROM doc_tags WHERE doc=?`, id); err != nil {
+				return err
+			}
 		}
 		if err := p.addTags(ctx, id, d.Tags); err != nil {
 			return err
@@ -346,6 +348,9 @@ func (p *poster) tag(ctx context.Context, kind, name string) (int64, error) {
 
 // addTags adds tags to a document.
 func (p *poster) addTags(ctx context.Context, doc int64, tags []string) error {
+	if len(tags) == 0 {
+		return nil
+	}
 	for _, name := range tags {
 		tag, err := p.tag(ctx, tagUser, name)
 		if err != nil {

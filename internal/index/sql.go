@@ -189,8 +189,9 @@ type changer interface {
 }
 
 // A preparedTx runs queries in one transaction with prepared statements, because
-// preparing one takes longer than most of them run. It is not safe for
-// concurrent use.
+// preparing one takes longer than most of them run. They are not interrupted when
+// the context ends, because the driver would start a goroutine for each of them:
+// they must be short. It is not safe for concurrent use.
 type preparedTx struct {
 	tx         *sql.Tx
 	prepared   map[string]*sql.Stmt // of the Index
