@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -374,38 +373,16 @@ func BenchmarkKbQuality(b *testing.B) {
 	}
 	for _, mode := range []string{"fts_only", "vector_only", ""} {
 		b.Run("cranfield-"+map[string]string{"": "hybrid"}[mode]+mode, func(b *testing.B) {
-			var ndcg, mrr, recall float64
-			var all Times
-			for b.Loop() {
-				ndcg, mrr, recall = 0, 0, 0
-				for i, q := range c.queries {
-					found, took, err := e.search(q, 100, mode)
-					if err != nil {
-						b.Fatal(err)
-					}
-					all = append(all, took)
-					var hits []int
-					seen := map[string]bool{}
-					for _, p := range found {
-						if seen[p.SourcePath] {
-							continue
-						}
-						seen[p.SourcePath] = true
-						n, err := strconv.Atoi(strings.TrimSuffix(p.SourcePath, ".md"))
-						if err != nil {
-							b.Fatal(err)
-						}
-						hits = append(hits, n)
-					}
-					n, m, r := measures(hits, c.grades[i])
-					ndcg, mrr, recall = ndcg+n, mrr+m, recall+r
+			c.judge(b, func(b *testing.B, query string) (paths []string, took time.Duration) {
+				found, took, err := e.search(query, 100, mode)
+				if err != nil {
+					b.Fatal(err)
 				}
-			}
-			queries := float64(len(c.queries))
-			all.report(b, 0.95)
-			b.ReportMetric(ndcg/queries, "nDCG@10")
-			b.ReportMetric(mrr/queries, "MRR@10")
-			b.ReportMetric(recall/queries, "recall@100")
+				for _, p := range found {
+					paths = append(paths, p.SourcePath)
+				}
+				return paths, took
+			})
 		})
 	}
 }

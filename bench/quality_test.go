@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A collection is a test collection: documents, and queries with relevance
@@ -100,27 +101,41 @@ func BenchmarkQuality(b *testing.B) {
 	name := tool(b, p, "search")
 	// The sentences of the collection, and only their words.
 	words := regexp.MustCompile(`[\pL\pN]+`)
-	b.Run("cranfield-as-written", func(b *testing.B) { c.judge(b, p, name, func(q string) string { return q }) })
+	find := func(b *testing.B, query string) (paths []string, took time.Duration) {
+		f, took := search(b, p, name, map[string]any{"query": query, "pageSize": 100, "includeFields": []string{"filename"}})
+		for _, h := range f.Results {
+			paths = append(paths, h.Filename)
+		}
+		return paths, took
+	}
+	b.Run("cranfield-as-written", func(b *testing.B) { c.judge(b, find) })
 	b.Run("cranfield-words", func(b *testing.B) {
-		c.judge(b, p, name, func(q string) string { return strings.Join(words.FindAllString(q, -1), " ") })
+		c.judge(b, func(b *testing.B, query string) ([]string, time.Duration) {
+			return find(b, strings.Join(words.FindAllString(query, -1), " "))
+		})
 	})
 }
 
-func (c collection) judge(b *testing.B, p *process, name string, text func(string) string) {
+// judge reports the means of the measures over the queries of a collection. find
+// returns the paths of the documents that a query finds, sorted by rank; only
+// the first one of equal paths counts.
+func (c collection) judge(b *testing.B, find func(b *testing.B, query string) (paths []string, took time.Duration)) {
 	var ndcg, mrr, recall float64
 	var all Times
 	for b.Loop() {
 		ndcg, mrr, recall = 0, 0, 0
 		for i, q := range c.queries {
-			f, took := search(b, p, name, map[string]any{"query": text(q), "pageSize": 100, "includeFields": []string{"filename"}})
+			paths, took := find(b, q)
 			all = append(all, took)
 			var hits []int
-			for _, h := range f.Results {
-				n, err := strconv.Atoi(strings.TrimSuffix(h.Filename, ".md"))
+			for _, path := range paths {
+				n, err := strconv.Atoi(strings.TrimSuffix(path, ".md"))
 				if err != nil {
 					b.Fatal(err)
 				}
-				hits = append(hits, n)
+				if !slices.Contains(hits, n) {
+					hits = append(hits, n)
+				}
 			}
 			n, m, r := measures(hits, c.grades[i])
 			ndcg, mrr, recall = ndcg+n, mrr+m, recall+r

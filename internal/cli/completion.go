@@ -98,13 +98,7 @@ var shellNames = []string{"bash", "zsh", "fish", "powershell"}
 // completionCommand prints the script of a shell.
 func completionCommand(v *invocation, f *flagSet) func(context.Context) error {
 	var shell string
-	f.operand = func(arg string) error {
-		if shell != "" {
-			return v.usagef("unexpected argument %q", arg)
-		}
-		shell = arg
-		return nil
-	}
+	f.Operand(&shell, "SHELL")
 	return func(context.Context) error {
 		script, ok := shells[shell]
 		if !ok {

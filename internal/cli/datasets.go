@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -85,7 +85,12 @@ Examples:
 
 // datasetsDirFlag declares the flag for the folder of the datasets.
 func datasetsDirFlag(f *flagSet, dir *string) {
-	f.String(dir, flag{Name: "datasets", Value: "DIR", Default: "./datasets", Env: "KNOWHOW_DATASETS", Help: "folder of the datasets"})
+	f.Func(flag{Name: "datasets", Value: "DIR", Default: "./datasets", Env: "KNOWHOW_DATASETS", Help: "folder of the datasets"}, func(s string) error {
+		if *dir = s; s == "" {
+			return errors.New("want a folder")
+		}
+		return nil
+	})
 }
 
 // jsonFlag declares the flag for JSON.
@@ -95,14 +100,7 @@ func jsonFlag(f *flagSet, asJSON *bool) {
 
 // topKFlag declares the flag for the number of results.
 func topKFlag(f *flagSet, topK *int, help string) {
-	f.Func(flag{Name: "top-k", Value: "N", Help: help}, func(s string) error {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 || n > 100 {
-			return errors.New("want a number from 1 to 100")
-		}
-		*topK = n
-		return nil
-	})
+	f.Int(topK, flag{Name: "top-k", Value: "N", Help: help}, 1, 100)
 }
 
 // datasetsFlags are the flags of the server.
@@ -259,26 +257,26 @@ func (v *invocation) noDatasets(r *dataset.Registry) error {
 
 // datasetSearchCommand searches datasets.
 func datasetSearchCommand(v *invocation, f *flagSet) func(context.Context) error {
-	var dir string
+	var dir, ids, query string
 	var asJSON bool
-	var words []string
 	var topK int
 	var model modelFlags
 	datasetsDirFlag(f, &dir)
 	topKFlag(f, &topK, "number of results, from 1 to 100; by default that of the dataset")
 	jsonFlag(f, &asJSON)
 	model.define(f, searchModelHelp)
-	f.operand = func(arg string) error { words = append(words, arg); return nil }
+	f.Operand(&ids, "ID")
+	f.Text(&query, "QUERY")
 	return func(ctx context.Context) error {
-		if len(words) < 2 {
-			return v.usagef("want the id of a dataset and a query")
+		q := dataset.Query{Datasets: strings.Split(ids, ","), Text: query, TopK: topK}
+		if slices.Contains(q.Datasets, "") {
+			return v.usagef("ID: got %q, want ids of datasets, separated by commas", ids)
 		}
 		r, err := v.openDatasets(ctx, dir, &model)
 		if err != nil {
 			return err
 		}
 		start := time.Now()
-		q := dataset.Query{Datasets: strings.Split(words[0], ","), Text: strings.Join(words[1:], " "), TopK: topK}
 		found, err := r.Search(ctx, q)
 		switch {
 		case err != nil:
@@ -328,7 +326,7 @@ func checkCommand(v *invocation, f *flagSet) func(context.Context) error {
 	datasetsDirFlag(f, &dir)
 	jsonFlag(f, &asJSON)
 	model.define(f, searchModelHelp)
-	f.operand = oneOperand(v, &id)
+	f.Optional(&id, "ID")
 	return func(ctx context.Context) error {
 		r, err := v.openDatasets(ctx, dir, &model)
 		if err != nil {
@@ -365,17 +363,6 @@ func checkCommand(v *invocation, f *flagSet) func(context.Context) error {
 		if bad > 0 {
 			return &hintError{fmt.Errorf("%s cannot be searched", terminal.Plural(bad, "dataset")), "Correct what is marked as error, and check again."}
 		}
-		return nil
-	}
-}
-
-// oneOperand returns a function that accepts one operand.
-func oneOperand(v *invocation, to *string) func(string) error {
-	return func(arg string) error {
-		if *to != "" {
-			return v.usagef("unexpected argument %q", arg)
-		}
-		*to = arg
 		return nil
 	}
 }

@@ -198,12 +198,9 @@ func exportCommand(v *invocation, f *flagSet) func(context.Context) error {
 	datasetsDirFlag(f, &dir)
 	f.String(&output, flag{Name: "output", Value: "FILE", Help: "file to write, which must not exist; - is standard output; by default ID.zip"})
 	f.Bool(&asJSON, flag{Name: "json", Help: "write the texts to standard output, one JSON object on each line"})
-	f.operand = oneOperand(v, &id)
+	f.Operand(&id, "ID")
 	return func(ctx context.Context) error {
-		switch {
-		case id == "":
-			return v.usagef("want the id of a dataset")
-		case asJSON && output != "":
+		if asJSON && output != "" {
 			return v.usagef("--json and --output exclude each other")
 		}
 		r, err := v.openDatasets(ctx, dir, nil)
@@ -269,11 +266,8 @@ func (v *invocation) unknownDataset(err error) error {
 func deleteCommand(v *invocation, f *flagSet) func(context.Context) error {
 	var dir, id string
 	datasetsDirFlag(f, &dir)
-	f.operand = oneOperand(v, &id)
+	f.Operand(&id, "ID")
 	return func(context.Context) error {
-		if id == "" {
-			return v.usagef("want the id of a dataset")
-		}
 		kept, err := dataset.Delete(dir, id)
 		if err != nil {
 			return v.unknownDataset(err)

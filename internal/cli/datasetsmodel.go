@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -46,7 +47,7 @@ func (m *modelFlags) open() (embed.Embedder, string, error) {
 	e, err := open.Embedder(setting, open.Options{Model: m.model, Key: m.key, Timeout: m.timeout, UserAgent: "knowhow/" + version()})
 	switch {
 	case err != nil:
-		return nil, "", &hintError{explainModel(err), "Set --embedder to builtin, none, a folder with a model, or the URL of a server."}
+		return nil, "", embedderError(setting, err)
 	case e == nil:
 		return nil, "", nil
 	case setting == "" || setting == open.Builtin:
@@ -92,6 +93,19 @@ func (m *modelFlags) embedders(v *invocation) (func(model string) []embed.Embedd
 		}
 		return append([]embed.Embedder{e}, list...)
 	}, nil
+}
+
+// embedderError adds to an error of [open.Embedder] what can be set. A misspelled
+// choice and a malformed URL are wrong usage; a folder that cannot be read is not.
+func embedderError(setting string, err error) error {
+	const values = "builtin, none, a folder with a model, or the URL of a server"
+	switch {
+	case errors.Is(err, errkind.NotFound) && !strings.ContainsAny(setting, `/\`) && !fileExists(setting):
+		return &usageError{fmt.Sprintf("flag --embedder: got %q, want %s", setting, values), "Without --embedder, the built-in model is used."}
+	case strings.Contains(setting, "://") && errors.Is(err, errkind.Invalid):
+		return &usageError{explainModel(err).Error(), "Set --embedder to " + values + "."}
+	}
+	return &hintError{explainModel(err), "Set --embedder to " + values + "."}
 }
 
 // explainModel adds to an error of an embedder how to set the option that it is

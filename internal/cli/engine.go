@@ -152,17 +152,8 @@ Examples:
 func engineBackupCommand(v *invocation, f *flagSet) func(context.Context) error {
 	var data, file string
 	engineData(f, &data)
-	f.operand = func(arg string) error {
-		if file != "" || arg == "" {
-			return v.usagef("want one FILE")
-		}
-		file = arg
-		return nil
-	}
+	f.Operand(&file, "FILE")
 	return func(ctx context.Context) error {
-		if file == "" {
-			return v.usagef("want a FILE for the backup")
-		}
 		return v.withIndex(ctx, data, func(x *index.Index) error { return x.Backup(ctx, file) })
 	}
 }
@@ -173,14 +164,12 @@ func (v *invocation) withIndex(ctx context.Context, data string, f func(*index.I
 	if err != nil {
 		return err
 	}
-	if found, err := hasIndex(dir); err != nil {
-		return err
-	} else if !found {
-		return &hintError{fmt.Errorf("%s has no knowledge base", dir), "Name its data folder with --data or KB_DATA_DIR."}
-	}
-	x, err := index.Open(ctx, index.Options{Dir: dir, Log: slog.New(terminal.NewHandler(terminal.NewLines(v.stderr, nil), slog.LevelWarn))})
+	x, err := v.openExisting(ctx, dir)
 	if err != nil {
 		return err
+	}
+	if x == nil {
+		return &hintError{fmt.Errorf("%s has no knowledge base", dir), "Name its data folder with --data or KB_DATA_DIR."}
 	}
 	return errors.Join(f(x), x.Close())
 }

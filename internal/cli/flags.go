@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"knowhow/internal/sanitize"
 	"knowhow/internal/spell"
 )
 
@@ -38,8 +39,50 @@ var errHelp = errors.New("help requested")
 // A flagSet contains the flags and operands that a command accepts.
 type flagSet struct {
 	*invocation
-	flags   []*flag
-	operand func(string) error // called for each operand, in order with the flags; nil means that there are none
+	flags    []*flag
+	operands []*operand
+	operand  func(string) error // called for each operand after operands, in order with the flags; nil means that there are none
+}
+
+// An operand declares an operand of a command, or with many all that follow.
+type operand struct {
+	name                  string // in messages, for example ID
+	value                 *string
+	many, optional, given bool
+}
+
+// Operand declares the next operand, which is required and must not be blank.
+func (f *flagSet) Operand(p *string, name string) {
+	f.operands = append(f.operands, &operand{name: name, value: p})
+}
+
+// Optional declares the last operand, which must not be blank if it is given.
+func (f *flagSet) Optional(p *string, name string) {
+	f.operands = append(f.operands, &operand{name: name, value: p, optional: true})
+}
+
+// Text declares the operands that follow, which are joined with blanks. The text
+// is required and must not be blank.
+func (f *flagSet) Text(p *string, name string) {
+	f.operands = append(f.operands, &operand{name: name, value: p, many: true})
+}
+
+// take sets the operand that arg is.
+func (f *flagSet) take(arg string) error {
+	for _, o := range f.operands {
+		switch {
+		case !o.given:
+			*o.value, o.given = arg, true
+			return nil
+		case o.many:
+			*o.value += " " + arg
+			return nil
+		}
+	}
+	if f.operand == nil {
+		return f.usagef("unexpected argument %q", arg)
+	}
+	return f.operand(arg)
 }
 
 // Func declares a flag whose values are passed to set. The errors of set
@@ -176,12 +219,18 @@ func (f *flagSet) parse(args []string) error {
 				return err
 			}
 			args = rest
-		case f.operand == nil:
-			return f.usagef("unexpected argument %q", arg)
 		default:
-			if err := f.operand(arg); err != nil {
+			if err := f.take(arg); err != nil {
 				return err
 			}
+		}
+	}
+	for _, o := range f.operands {
+		switch {
+		case !o.given && !o.optional:
+			return f.usagef("%s is missing", o.name)
+		case o.given && strings.TrimSpace(*o.value) == "": // probably a variable of the shell that is not set
+			return f.usagef("%s is empty", o.name)
 		}
 	}
 	for _, d := range f.flags {
@@ -238,7 +287,7 @@ func (f *flagSet) unknown(name string) error {
 	for _, d := range f.flags {
 		known = append(known, d.Name)
 	}
-	e := f.usagef("unknown flag --%s", name)
+	e := f.usagef("unknown flag --%s", sanitize.Escape(name))
 	if near := spell.Near(name, known, 1); len(near) > 0 {
 		e.hint = fmt.Sprintf("Did you mean --%s? ", near[0]) + e.hint
 	}

@@ -25,13 +25,7 @@ const healthTime = 3 * time.Second
 // healthCommand asks a server whether it works.
 func healthCommand(v *invocation, f *flagSet) func(context.Context) error {
 	var address string
-	f.operand = func(arg string) error {
-		if address != "" {
-			return v.usagef("want one URL")
-		}
-		address = arg
-		return nil
-	}
+	f.Operand(&address, "URL")
 	return func(ctx context.Context) error {
 		u, err := url.Parse(address)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

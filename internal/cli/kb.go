@@ -62,7 +62,15 @@ const modelTime = time.Second
 
 // define declares the flags.
 func (o *baseFlags) define(f *flagSet) {
-	f.String(&o.url, flag{Name: "engine-url", Value: "URL", Env: "KB_ENGINE_URL", Help: "URL of the engine; without it, the knowledge base is in the data folder or in the store"})
+	f.Func(flag{Name: "engine-url", Value: "URL", Env: "KB_ENGINE_URL", secret: true, what: "engine",
+		Help: "URL of the engine; without it, the knowledge base is in the data folder or in the store"}, func(s string) error {
+		o.url = s
+		if s == "" {
+			return nil // a variable of the shell that is not set
+		}
+		_, err := kbclient.New(kbclient.Options{BaseURL: s})
+		return wanted(err)
+	})
 	f.Token(&o.key, flag{Name: "engine-key", Value: "KEY", Env: "KB_API_KEY", Help: "key that is sent to the engine"})
 	f.String(&o.data, flag{Name: "data", Value: "DIR", Env: "KB_DATA_DIR", Help: "data folder; by default that of serve"})
 	o.store.define(f)
@@ -96,19 +104,29 @@ func (o *baseFlags) open(ctx context.Context, v *invocation, log *slog.Logger, w
 // in the data folder.
 type localBase struct {
 	*kb.Local
-	index *index.Index
+	index *index.Index      // nil if nothing but a store is read
 	store *opensearch.Store // nil if the documents are in the data folder
 	stop  context.CancelFunc
 	work  sync.WaitGroup
 }
 
+// errNoBase is wrapped by the error for a data folder without a knowledge base.
+var errNoBase = errors.New("there is no knowledge base")
+
 // openLocal opens the knowledge base in the data folder, without the documents
-// of sources. If work is set, it works on jobs and computes vectors until the
-// base is closed.
+// of sources. If work is set, it creates the folder if there is none, works on
+// jobs and computes vectors until the base is closed.
 func (o *baseFlags) openLocal(ctx context.Context, v *invocation, log *slog.Logger, work bool) (openBase, error) {
 	dir, err := dataFolder(v.Env, o.data)
 	if err != nil {
 		return nil, err
+	}
+	if !work && o.store.address == "" {
+		if found, err := hasIndex(dir); err != nil {
+			return nil, err
+		} else if !found {
+			return nil, &hintError{fmt.Errorf("%w in %s", errNoBase, dir), fmt.Sprintf("Name its data folder with --data, or begin one. Add a note with: %s note add TEXT", v.Program)}
+		}
 	}
 	queries, documents, wait, err := o.model.open()
 	if err != nil {
@@ -123,9 +141,11 @@ func (o *baseFlags) openLocal(ctx context.Context, v *invocation, log *slog.Logg
 			return nil, err
 		}
 	}
-	x, err := index.Open(ctx, index.Options{Dir: dir, Log: log, Embedder: queries, EmbedTime: max(wait, o.wait)})
-	if err != nil {
-		return nil, err
+	var x *index.Index
+	if work || store == nil { // a store without work needs no queue
+		if x, err = openIndex(ctx, index.Options{Dir: dir, Log: log, Embedder: queries, EmbedTime: max(wait, o.wait)}); err != nil {
+			return nil, err
+		}
 	}
 	options := kb.Options{Index: x, Dir: dir, MaxUpload: o.maxUpload, Version: version(), Log: log}
 	embedding := indexing.EmbedOptions{Index: x, Embedder: documents, Log: log}
@@ -154,12 +174,15 @@ func (b *localBase) Close() error {
 	if b.store != nil {
 		b.store.Close() // never fails
 	}
+	if b.index == nil {
+		return nil
+	}
 	return b.index.Close()
 }
 
 // use calls f with the knowledge base; see open for work.
 func (o *baseFlags) use(ctx context.Context, v *invocation, work bool, f func(kb.Base) error) error {
-	base, err := o.open(ctx, v, slog.New(terminal.NewHandler(terminal.NewLines(v.stderr, nil), slog.LevelWarn)), work)
+	base, err := o.open(ctx, v, v.warnings(), work)
 	if err != nil {
 		return err
 	}

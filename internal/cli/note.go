@@ -98,14 +98,7 @@ func collectionFlags(f *flagSet, collection *string, tags *[]string, of string) 
 
 // topFlag declares the flag for the number of results.
 func topFlag(f *flagSet, top *int, limit, standard int) {
-	f.Func(flag{Name: "top", Value: "N", Default: strconv.Itoa(standard), Help: "number of results"}, func(s string) error {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 || n > limit {
-			return fmt.Errorf("want a number from 1 to %d", limit)
-		}
-		*top = n
-		return nil
-	})
+	f.Int(top, flag{Name: "top", Value: "N", Default: strconv.Itoa(standard), Help: "number of results"}, 1, limit)
 }
 
 // filterTags returns the tags for a collection, "" for any, and other tags.
@@ -120,8 +113,8 @@ func filterTags(collection string, tags []string) ([]string, error) {
 // kbSearchCommand searches the knowledge base.
 func kbSearchCommand(v *invocation, f *flagSet) func(context.Context) error {
 	var base baseFlags
-	var collection string
-	var tags, words []string
+	var collection, query string
+	var tags []string
 	var top int
 	var asJSON bool
 	base.define(f)
@@ -130,17 +123,14 @@ func kbSearchCommand(v *invocation, f *flagSet) func(context.Context) error {
 	collectionFlags(f, &collection, &tags, "the documents to search")
 	topFlag(f, &top, kb.MaxTop, kb.DefaultTop)
 	jsonFlag(f, &asJSON)
-	f.operand = func(arg string) error { words = append(words, arg); return nil }
+	f.Text(&query, "QUERY")
 	return func(ctx context.Context) error {
-		if len(words) == 0 {
-			return v.usagef("want a query")
-		}
 		all, err := filterTags(collection, tags)
 		if err != nil {
-			return v.usagef("%s", errkind.Message(err))
+			return err
 		}
 		return base.use(ctx, v, false, func(b kb.Base) error {
-			found, err := b.Search(ctx, kb.SearchQuery{Query: strings.Join(words, " "), Top: top, Tags: all})
+			found, err := b.Search(ctx, kb.SearchQuery{Query: query, Top: top, Tags: all})
 			switch {
 			case err != nil:
 				return err
@@ -194,7 +184,7 @@ func noteAddCommand(v *invocation, f *flagSet) func(context.Context) error {
 	return func(ctx context.Context) error {
 		all, err := kbmcp.Tags(collection, tags)
 		if err != nil {
-			return v.usagef("%s", errkind.Message(err))
+			return err
 		}
 		text, err := v.noteText(words)
 		if err != nil {
@@ -227,7 +217,11 @@ func noteAddCommand(v *invocation, f *flagSet) func(context.Context) error {
 // input.
 func (v *invocation) noteText(words []string) (string, error) {
 	if len(words) > 0 {
-		return strings.Join(words, " "), nil
+		text := strings.Join(words, " ")
+		if strings.TrimSpace(text) == "" {
+			return "", v.usagef("TEXT is empty")
+		}
+		return text, nil
 	}
 	if in, ok := v.stdin.(*os.File); ok {
 		if info, err := in.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
@@ -283,33 +277,35 @@ func noteListCommand(v *invocation, f *flagSet) func(context.Context) error {
 	return func(ctx context.Context) error {
 		all, err := filterTags(collection, tags)
 		if err != nil {
-			return v.usagef("%s", errkind.Message(err))
+			return err
 		}
 		if len(all) > 1 {
 			return v.usagef("want one --tag or one --collection")
 		}
 		filter := kb.DocumentFilter{Limit: top, Tag: strings.Join(all, "")}
-		return base.use(ctx, v, false, func(b kb.Base) error {
-			found, err := b.Documents(ctx, filter)
-			switch {
-			case err != nil:
-				return err
-			case asJSON:
-				return v.printJSON(kbmcp.DocumentList(found, 0))
-			case len(found.Documents) == 0:
-				_, err := fmt.Fprintf(v.stderr, "There are no documents. Add a note with: %s note add TEXT\n", v.Program)
-				return err
-			}
-			w := tabwriter.NewWriter(v.stdout, 0, 0, 2, ' ', 0)
-			for _, d := range found.Documents {
-				fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", d.ID, sanitize.Escape(d.Type), sanitize.Escape(kbmcp.Collection(d.Tags)),
-					d.UpdatedAt.Format(time.DateOnly), sanitize.Short(d.Title, 100, 400))
-			}
-			if more := found.Total - len(found.Documents); more > 0 {
-				defer fmt.Fprintf(v.stderr, "%d more; list them with --top.\n", more)
-			}
-			return w.Flush()
+		found := &kb.DocumentList{}
+		err = base.use(ctx, v, false, func(b kb.Base) (err error) {
+			found, err = b.Documents(ctx, filter)
+			return err
 		})
+		switch {
+		case err != nil && !errors.Is(err, errNoBase):
+			return err
+		case asJSON:
+			return v.printJSON(kbmcp.DocumentList(found, 0))
+		case len(found.Documents) == 0:
+			_, err := fmt.Fprintf(v.stderr, "There are no documents. Add a note with: %s note add TEXT\n", v.Program)
+			return err
+		}
+		w := tabwriter.NewWriter(v.stdout, 0, 0, 2, ' ', 0)
+		for _, d := range found.Documents {
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", d.ID, sanitize.Escape(d.Type), sanitize.Escape(kbmcp.Collection(d.Tags)),
+				d.UpdatedAt.Format(time.DateOnly), sanitize.Short(d.Title, 100, 400))
+		}
+		if more := found.Total - len(found.Documents); more > 0 {
+			defer fmt.Fprintf(v.stderr, "%d more; list them with --top.\n", more)
+		}
+		return w.Flush()
 	}
 }
 
@@ -338,7 +334,7 @@ func noteGetCommand(v *invocation, f *flagSet) func(context.Context) error {
 	var asJSON bool
 	base.define(f)
 	jsonFlag(f, &asJSON)
-	f.operand = oneOperand(v, &operand)
+	f.Operand(&operand, "ID")
 	return func(ctx context.Context) error {
 		id, err := documentID(v, operand)
 		if err != nil {
@@ -368,15 +364,12 @@ func noteGetCommand(v *invocation, f *flagSet) func(context.Context) error {
 // noteRemoveCommand removes documents.
 func noteRemoveCommand(v *invocation, f *flagSet) func(context.Context) error {
 	var base baseFlags
-	var operands []string
+	var operands string
 	base.define(f)
-	f.operand = func(arg string) error { operands = append(operands, arg); return nil }
+	f.Text(&operands, "ID")
 	return func(ctx context.Context) error {
-		if len(operands) == 0 {
-			return v.usagef("want the id of a document")
-		}
 		var ids []int64
-		for _, arg := range operands {
+		for _, arg := range strings.Fields(operands) {
 			id, err := documentID(v, arg)
 			if err != nil {
 				return err

@@ -60,13 +60,7 @@ func readCommand(v *invocation, f *flagSet) func(context.Context) error {
 	f.Int(&o.chars, flag{Name: "max-chars", Value: "N", Help: "maximum number of characters; by default all, with --json 16000"}, 1, maxReadChars)
 	f.String(&o.cursor, flag{Name: "cursor", Value: "CURSOR", Help: "with --json: continue at the nextCursor of the previous result"})
 	f.Bool(&o.json, flag{Name: "json", Help: "print the JSON of the read_content tool"})
-	f.operand = func(arg string) error {
-		if o.document != "" {
-			return v.usagef("unexpected argument %q", arg)
-		}
-		o.document = arg
-		return nil
-	}
+	f.Operand(&o.document, "DOC_ID or PATH")
 	return func(ctx context.Context) error {
 		n := 0
 		for _, name := range []string{"section", "from", "cursor"} {
@@ -75,8 +69,6 @@ func readCommand(v *invocation, f *flagSet) func(context.Context) error {
 			}
 		}
 		switch {
-		case o.document == "":
-			return v.usagef("DOC_ID or PATH is missing")
 		case n > 1:
 			return v.usagef("--section, --from and --cursor exclude each other")
 		case o.cursor != "" && !o.json:
@@ -139,8 +131,8 @@ func (v *invocation) readFirst(ctx context.Context, d *folders, document string,
 		arguments[name] = value
 		result, err := d.call(ctx, "read_content", arguments)
 		// The document decides what is allowed, so this is a failure, not wrong usage.
-		if message, ok := argumentError(err, map[string]string{"section": "--section", "from": "--from", "cursor": "--cursor", "path": "PATH"}); ok {
-			err = errors.New(message)
+		if usage, ok := errors.AsType[*usageError](v.inArguments(err)); ok {
+			err = errors.New(usage.message)
 		}
 		return result, err
 	}

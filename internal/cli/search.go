@@ -11,9 +11,7 @@ import (
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
-	"knowhow/internal/errkind"
 	"knowhow/internal/fessmcp"
-	"knowhow/internal/index"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/query"
 	"knowhow/internal/sanitize"
@@ -45,7 +43,7 @@ type searchOptions struct {
 	data       string
 	store      storeFlags
 	labels     []string
-	words      []string
+	query      string
 	top, start int
 	chars      int
 	lang, sort string
@@ -65,11 +63,8 @@ func searchCommand(v *invocation, f *flagSet) func(context.Context) error {
 	f.String(&o.lang, flag{Name: "lang", Value: "CODES", Help: "only documents in these languages, such as en or en,ja"})
 	f.String(&o.sort, flag{Name: "sort", Value: "FIELDS", Help: "order, such as timestamp.desc (newest first) or filename.asc; by default the most relevant first"})
 	f.Bool(&o.json, flag{Name: "json", Help: "print the JSON of the search tool"})
-	f.operand = func(arg string) error { o.words = append(o.words, arg); return nil }
+	f.Text(&o.query, "QUERY")
 	return func(ctx context.Context) error {
-		if strings.TrimSpace(strings.Join(o.words, " ")) == "" {
-			return v.usagef("QUERY is missing")
-		}
 		return v.withFolders(ctx, o.data, &o.store, o.labels, func(d *folders) error { return v.runSearch(ctx, d, o) })
 	}
 }
@@ -96,14 +91,12 @@ func (v *invocation) withFolders(ctx context.Context, data string, store *storeF
 	if err != nil {
 		return err
 	}
-	if found, err := hasIndex(dir); err != nil {
-		return err
-	} else if !found {
-		return v.nothingIndexed()
-	}
-	x, err := index.Open(ctx, index.Options{Dir: dir, Log: v.warnings()})
+	x, err := v.openExisting(ctx, dir)
 	if err != nil {
 		return err
+	}
+	if x == nil {
+		return v.nothingIndexed()
 	}
 	d, err := v.openFolders(ctx, x, x, labels)
 	if err == nil {
@@ -176,17 +169,6 @@ func (d *folders) call(ctx context.Context, tool string, arguments map[string]an
 	return d.server.Call(ctx, toolDomain+"_"+tool, in)
 }
 
-// argumentError returns what is wrong with an argument of a tool, in the words of
-// the command line. names has what the arguments are called there. ok is false
-// for other errors.
-func argumentError(err error, names map[string]string) (message string, ok bool) {
-	a, ok := errors.AsType[*errkind.Argument](err)
-	if !ok || names[a.Name] == "" {
-		return "", false
-	}
-	return fmt.Sprintf("%s: got %q, want %s", names[a.Name], fmt.Sprint(a.Value), strings.ReplaceAll(a.Want, "docId", "DOC_ID")), true
-}
-
 // A foundPage is the result of the search tool.
 type foundPage struct {
 	Total, Start int
@@ -208,16 +190,11 @@ type foundHit struct {
 
 // runSearch searches, and prints what is found.
 func (v *invocation) runSearch(ctx context.Context, d *folders, o *searchOptions) error {
-	text := strings.Join(o.words, " ")
-	arguments := map[string]any{"query": text, "pageSize": o.top, "start": o.start, "maxChars": o.chars, "lang": o.lang, "sort": o.sort}
+	arguments := map[string]any{"query": o.query, "pageSize": o.top, "start": o.start, "maxChars": o.chars, "lang": o.lang, "sort": o.sort}
 	if !o.json {
 		arguments["includeFields"] = []string{"title", "url", "digest", "lang"}
 	}
 	result, err := d.call(ctx, "search", arguments)
-	names := map[string]string{"query": "QUERY", "start": "--start", "num": "--top", "lang": "--lang", "sort": "--sort"}
-	if message, ok := argumentError(err, names); ok {
-		return v.usagef("%s", message)
-	}
 	if err != nil {
 		return err
 	}
@@ -230,7 +207,7 @@ func (v *invocation) runSearch(ctx context.Context, d *folders, o *searchOptions
 	case o.json:
 		err = screen.Show(string(sanitize.ShowJSON(result)) + "\n")
 	case len(page.Results) > 0:
-		err = screen.Show(page.text(screen, wantedWords(text)))
+		err = screen.Show(page.text(screen, wantedWords(o.query)))
 	}
 	if err != nil {
 		return err

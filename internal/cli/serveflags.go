@@ -146,8 +146,8 @@ func (o *serveOptions) define(f *flagSet) {
 		o.next.noIgnore = &value
 		return nil
 	})
-	f.Func(flag{Name: "tools", Value: "GROUPS", Default: "search", Help: "groups of tools, separated by commas: search; fess, the other tools of the bridge; " +
-		"kb, the tools of the knowledge base, which write notes and files"}, func(s string) (err error) {
+	f.Func(flag{Name: "tools", Value: "GROUPS", Default: "search", Help: "groups of tools to offer, separated by commas: search; fess, the other tools of the bridge; " +
+		"kb, the tools of the knowledge base, which write notes and files; a group that is not named is not offered"}, func(s string) (err error) {
 		o.groups, o.kbTools, err = toolGroups(s)
 		return err
 	})

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -10,7 +8,6 @@ import (
 	"knowhow/internal/embed/bert"
 	"knowhow/internal/embed/minilm"
 	"knowhow/internal/embed/open"
-	"knowhow/internal/errkind"
 )
 
 // A serveModel is the choice of the model for searches by meaning. The zero value
@@ -52,11 +49,7 @@ func (m *serveModel) open() (queries, documents embed.Embedder, wait time.Durati
 	}
 	queries, err = open.Embedder(m.embedder, open.Options{MaxTokens: embedTokens, Model: m.model, Key: m.key, UserAgent: "knowhow/" + version()})
 	if err != nil {
-		const values = "builtin, none, a folder with a model, or the URL of a server"
-		if errors.Is(err, errkind.NotFound) && !strings.ContainsAny(m.embedder, `/\\`) { // a misspelled choice rather than a path
-			return nil, nil, 0, &usageError{fmt.Sprintf("flag --embedder: got %q, want %s", m.embedder, values), "Without --embedder, the built-in model is used."}
-		}
-		return nil, nil, 0, &hintError{explainModel(err), "Set --embedder to " + values + "."}
+		return nil, nil, 0, embedderError(m.embedder, err)
 	}
 	// Documents use one processor, and leave the others to queries.
 	documentOptions := bert.Options{MaxTokens: embedTokens, Threads: 1}

@@ -39,7 +39,7 @@ func openSources(ctx context.Context, v *invocation, o *serveOptions, opts index
 			return nil, nil, none
 		}
 	}
-	x, err := index.Open(ctx, opts)
+	x, err := openIndex(ctx, opts)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -130,6 +130,24 @@ func hasIndex(dir string) (bool, error) {
 		return err == nil, nil
 	}
 	return false, &hintError{fmt.Errorf("the data folder cannot be read: %w", err), "Name another one with --data, or change its permissions."}
+}
+
+// openIndex opens the index in a data folder, and creates it if there is none.
+// Its errors say what to do if the folder cannot be used.
+func openIndex(ctx context.Context, o index.Options) (*index.Index, error) {
+	x, err := index.Open(ctx, o)
+	if _, ofPath := errors.AsType[*fs.PathError](err); ofPath || errors.Is(err, errkind.Denied) {
+		return nil, &hintError{err, "Name another data folder with --data."}
+	}
+	return x, err
+}
+
+// openExisting opens the index in a data folder. It returns nil if there is none.
+func (v *invocation) openExisting(ctx context.Context, dir string) (*index.Index, error) {
+	if found, err := hasIndex(dir); err != nil || !found {
+		return nil, err
+	}
+	return openIndex(ctx, index.Options{Dir: dir, Log: v.warnings()})
 }
 
 // fileExists reports whether a file exists at path.

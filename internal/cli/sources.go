@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"text/tabwriter"
 
 	"knowhow/internal/errkind"
@@ -48,7 +49,7 @@ func sourcesCommand(v *invocation, f *flagSet) func(context.Context) error {
 // runSources lists the sources or removes one, according to words.
 func (v *invocation) runSources(ctx context.Context, data string, store *storeFlags, words []string) error {
 	switch {
-	case len(words) == 0, len(words) == 1 && words[0] == "list", len(words) == 2 && words[0] == "rm":
+	case len(words) == 0, len(words) == 1 && words[0] == "list", len(words) == 2 && words[0] == "rm" && strings.TrimSpace(words[1]) != "":
 	case words[0] == "rm":
 		return v.usagef("rm needs exactly one label")
 	case words[0] == "list":
@@ -71,20 +72,17 @@ func (v *invocation) runSources(ctx context.Context, data string, store *storeFl
 			return err
 		}
 	}
-	if found, err := hasIndex(dir); err != nil {
+	x, err := v.openExisting(ctx, dir)
+	switch {
+	case err != nil:
 		return err
-	} else if !found {
-		switch {
-		case len(words) < 2:
-			return v.noSources()
-		case store.address == "":
-			return unknownLabel(words[1])
-		}
+	case x != nil:
+	case len(words) < 2:
+		return v.noSources()
+	case store.address == "":
+		return unknownLabel(words[1])
+	default:
 		return v.sourceRemoved(words[1], removed)
-	}
-	x, err := index.Open(ctx, index.Options{Dir: dir, Log: v.warnings()})
-	if err != nil {
-		return err
 	}
 	if len(words) == 2 {
 		err = v.removeSource(ctx, x, words[1], removed, store.address != "")

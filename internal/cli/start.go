@@ -48,12 +48,7 @@ const (
 func startCommand(v *invocation, f *flagSet) func(context.Context) error {
 	o := &syncFlags{}
 	o.define(f)
-	f.Func(flag{Name: "port", Value: "PORT", Default: defaultBridgePort, Help: "port to listen on, on 127.0.0.1; 0 is any free one"}, func(s string) (err error) {
-		if o.port, err = strconv.Atoi(s); err != nil || o.port < 0 || o.port > 65535 {
-			return errors.New("want a port from 0 to 65535, where 0 means any free one")
-		}
-		return nil
-	})
+	f.Int(&o.port, flag{Name: "port", Value: "PORT", Default: defaultBridgePort, Help: "port to listen on, on 127.0.0.1; 0 is any free one"}, 0, 65535)
 	f.Duration(&o.idleTimeout, flag{Name: "idle-timeout", Value: "DURATION", Default: "10m", Help: "end a server that was not used for this long"})
 	f.Token(&o.token, flag{Name: "token", Value: "TOKEN", Env: "MCP_BRIDGE_TOKEN", Help: "token that every caller must send"})
 	return func(ctx context.Context) error { return v.runStart(ctx, o) }

@@ -107,15 +107,11 @@ func (v *invocation) runStatus(ctx context.Context, o *statusOptions) error {
 			return err
 		}
 	}
-	found, err := hasIndex(dir)
+	x, err := v.openExisting(ctx, dir)
 	if err != nil {
 		return err
 	}
-	if found {
-		x, err := index.Open(ctx, index.Options{Dir: dir, Log: v.warnings()})
-		if err != nil {
-			return err
-		}
+	if x != nil {
 		sources, stats, err = sourceStatuses(ctx, x, o, stored)
 		if err := errors.Join(err, x.Close()); err != nil {
 			return err

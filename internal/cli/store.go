@@ -37,12 +37,21 @@ func (o *storeFlags) define(f *flagSet) {
 
 // checkStore returns an error unless an address of a cluster has the right form.
 func checkStore(address string) error {
-	if _, err := opensearch.New(opensearch.Options{Address: address}); err != nil {
-		message := errkind.Message(err)
-		_, what, _ := strings.Cut(message, ": ")
-		return errors.New(what)
+	_, err := opensearch.New(opensearch.Options{Address: address})
+	return wanted(err)
+}
+
+// wanted returns the error for the value of a flag: what follows the operation in
+// the message of an error, if there is one.
+func wanted(err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	message := errkind.Message(err)
+	if _, what, ok := strings.Cut(message, ": "); ok {
+		message = what
+	}
+	return errors.New(message)
 }
 
 // credentials declares the variables for the credentials.

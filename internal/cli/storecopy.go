@@ -113,9 +113,9 @@ func (v *invocation) openCopied(ctx context.Context, address string, o storeFlag
 		return &copiedStore{Store: s, stored: s}, nil
 	}
 	if !create && !fileExists(filepath.Join(dir, index.FileName)) {
-		return nil, &hintError{fmt.Errorf("%s has no documents", dir), "Name a data folder, such as that of serve."}
+		return nil, &hintError{fmt.Errorf("%s has no documents", sanitize.Escape(dir)), "Name a data folder, such as that of serve."}
 	}
-	x, err := index.Open(ctx, index.Options{Dir: dir, Log: v.warnings()})
+	x, err := openIndex(ctx, index.Options{Dir: dir, Log: v.warnings()})
 	if err != nil {
 		return nil, err
 	}

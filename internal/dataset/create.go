@@ -203,11 +203,11 @@ func (b *builder) read(ctx context.Context) error {
 	for i, source := range b.o.Sources {
 		abs, err := filepath.Abs(source)
 		if err != nil {
-			return fmt.Errorf("source %s: %w", source, err)
+			return fmt.Errorf("source %s: %w", sanitize.Escape(source), err)
 		}
 		info, err := os.Stat(abs)
 		if err != nil {
-			return fmt.Errorf("source %s: %w: %w", source, plainError(err), errkind.NotFound)
+			return fmt.Errorf("source %s: %w: %w", sanitize.Escape(source), plainError(err), errkind.NotFound)
 		}
 		b.prefix, b.skip = "", ""
 		if len(b.o.Sources) > 1 && info.IsDir() {

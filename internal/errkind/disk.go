@@ -24,7 +24,7 @@ func Disk(operation string, err error) error {
 	case isAny(err, failed):
 		return fmt.Errorf("%s: the disk fails: check it and try again: %w", operation, Unavailable)
 	case isAny(err, denied):
-		return fmt.Errorf("%s: the data folder cannot be written: allow it or choose another one: %w", operation, Denied)
+		return fmt.Errorf("%s: the data folder cannot be written: change its permissions or choose another one: %w", operation, Denied)
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -292,7 +293,11 @@ func (b *Local) reason(job *index.Job, err error) string {
 	}
 	for _, kind := range []error{errkind.Invalid, errkind.NotFound, errkind.Conflict, errkind.Denied, errkind.TooLarge, errkind.Unsupported, errkind.Corrupt} {
 		if errors.Is(err, kind) {
-			return errkind.Message(err)
+			message := errkind.Message(err)
+			if what := strings.TrimPrefix(message, "extracting text: "); kind == errkind.Unsupported && !strings.ContainsAny(what, ":;") {
+				message += ": save the file in a format with text that can be read, such as Markdown or PDF, and add it again"
+			}
+			return message
 		}
 	}
 	b.o.Log.Error("a job of the knowledge base failed", "job", job.ID, "error", err)

@@ -25,7 +25,6 @@ type cancelHook struct {
 // ends, and when many more requests with hooks have been answered. AfterCancel
 // has no effect outside a request, nor over HTTP with 2026-07-28, which has no
 // sessions.
-// over HTTP with 2026-07-28, which has no sessions.
 func AfterCancel(ctx context.Context, f func()) (stop func()) {
 	k := callFrom(ctx)
 	if k == nil {
@@ -46,6 +45,21 @@ func AfterCancel(ctx context.Context, f func()) (stop func()) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.hooks = slices.DeleteFunc(c.hooks, func(o *cancelHook) bool { return o == h })
+	}
+}
+
+// abandon cancels the unanswered calls of a group whose client is gone.
+func (c *conn) abandon(g *group) {
+	for _, i := range g.items {
+		if i.call == nil {
+			continue
+		}
+		c.mu.Lock()
+		unanswered := c.calls[i.call.id] == i.call // and no later call with that id
+		c.mu.Unlock()
+		if unanswered {
+			c.cancel(i.call.id)
+		}
 	}
 }
 

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/mcpserver/mcptest"
@@ -76,6 +78,47 @@ func TestCancelledPost(t *testing.T) {
 			t.Errorf("cancelled POST, streams off %t = %d %q, want %d and nothing", tc.off, a.status, a.body, tc.status)
 		}
 	}
+}
+
+// An answer in JSON cannot be resumed. So a client that ends the request before
+// it is answered cancels its calls. A stream continues; see TestResume.
+func TestDroppedJSON(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, off := range []bool{true, false} { // without streams, or for a client that accepts only JSON
+			k := newKit(mcpserver.Options{})
+			site := k.http(t, mcpserver.HTTPOptions{DisableSSE: off})
+			s := site.session(t)
+			s.Initialize("2025-11-25")
+			ctx, cancel := context.WithCancel(t.Context())
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, site.url,
+				strings.NewReader(`{"jsonrpc":"2.0","id":77,"method":"tools/call","params":{"name":"hold","arguments":{"name":"a"}}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, value := range map[string]string{"Mcp-Session-Id": s.SessionID(), "Mcp-Protocol-Version": "2025-11-25",
+				"Content-Type": "application/json", "Accept": "application/json"} {
+				req.Header.Set(name, value)
+			}
+			time.AfterFunc(time.Second, cancel) // virtual
+			if res, err := site.client.Do(req); err == nil {
+				res.Body.Close()
+				t.Fatalf("the call was answered with %s", res.Status)
+			}
+			synctest.Wait()
+			select {
+			case cause := <-k.causes:
+				if !errors.Is(cause, context.Canceled) {
+					t.Errorf("streams off %t: the handler's context ended because of %v, want context.Canceled", off, cause)
+				}
+			default:
+				t.Errorf("streams off %t: the handler still runs", off)
+				close(k.release)
+			}
+			if _, err := s.Tool("echo", nil); err != nil {
+				t.Errorf("streams off %t: afterwards = %v", off, err)
+			}
+		}
+	})
 }
 
 // In one write with the request, before it can have been dispatched.

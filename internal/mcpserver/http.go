@@ -51,7 +51,8 @@ const (
 //
 // A client whose connection broke may resume a stream with Last-Event-ID. For
 // this purpose, the latest 8 MiB of events, of all sessions together, are kept.
-// latest 8 MiB of events, of all sessions together, are kept for that.
+// So a call whose stream broke continues, while a call that is answered in JSON
+// is cancelled when its client ends the request.
 type HTTPHandler struct {
 	server *Server
 	opts   HTTPOptions

@@ -215,18 +215,18 @@ func (b *body) notify([]byte) {}
 func (b *body) end() { close(b.over) }
 
 // wait writes the answers when they are ready. If the connection or ctx ends
-// first, it writes nothing. If status is set, errors have their own HTTP
-// status.
-func (b *body) wait(ctx context.Context, w http.ResponseWriter, closed <-chan struct{}, status bool) {
+// first, it writes nothing and returns false. If status is set, errors have
+// their own HTTP status.
+func (b *body) wait(ctx context.Context, w http.ResponseWriter, closed <-chan struct{}, status bool) bool {
 	select {
 	case <-b.over:
 	case <-ctx.Done():
-		return
+		return false
 	case <-closed:
 		select {
 		case <-b.over: // both at the same time
 		default:
-			return
+			return false
 		}
 	}
 	switch code := statusOf(b.code); {
@@ -238,6 +238,7 @@ func (b *body) wait(ctx context.Context, w http.ResponseWriter, closed <-chan st
 		w.Header().Set("Cache-Control", "no-cache, no-transform")
 		writeJSON(w, http.StatusOK, b.data)
 	}
+	return true
 }
 
 // statusOf returns the HTTP status that 2026-07-28 requires for an error code,

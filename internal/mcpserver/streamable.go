@@ -122,7 +122,9 @@ func streamRevision(r *http.Request, one *jsonrpc.Request) string {
 	return r.Header.Get(headerRevision)
 }
 
-// postJSON answers the messages of a body in JSON.
+// postJSON answers the messages of a body in JSON. If the client ends the request
+// before, its calls are cancelled: unlike a stream, such an answer cannot be
+// resumed, so nobody would receive it.
 func (h *HTTPHandler) postJSON(w http.ResponseWriter, r *http.Request, c *conn, p payload, status bool) {
 	b := &body{over: make(chan struct{})}
 	g := c.take(p, r.Header, b, true)
@@ -131,7 +133,9 @@ func (h *HTTPHandler) postJSON(w http.ResponseWriter, r *http.Request, c *conn, 
 		return
 	}
 	c.deliver(r.Context(), g)
-	b.wait(r.Context(), w, c.closed, status)
+	if !b.wait(r.Context(), w, c.closed, status) {
+		c.abandon(g)
+	}
 }
 
 // postNothing delivers the messages of a body without calls.

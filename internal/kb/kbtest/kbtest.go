@@ -512,20 +512,23 @@ func testJobs(t *testing.T, b kb.Base) {
 }
 
 func testFailedJob(t *testing.T, b kb.Base) {
-	id, err := b.AddFile(t.Context(), kb.File{Filename: "broken.pdf"}, strings.NewReader("this is no PDF file \x00\x01\x02"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	j := Await(t, b, id)
-	if j.Status != kb.Failed || j.Error == "" || j.DocumentID != nil || strings.Contains(j.Error, "/") {
-		t.Errorf("job = %+v", j)
+	var id int64
+	for name, data := range map[string]string{"data.bin": "\x00\x01\x02\xff\xfe", "broken.docx": "\x00\x01\x02", "broken.pdf": "this is no PDF file \x00\x01\x02"} {
+		var err error
+		if id, err = b.AddFile(t.Context(), kb.File{Filename: name}, strings.NewReader(data)); err != nil {
+			t.Fatal(err)
+		}
+		j := Await(t, b, id)
+		if j.Status != kb.Failed || !strings.Contains(j.Error, ": save ") || j.DocumentID != nil || strings.Contains(j.Error, "/") {
+			t.Errorf("%s: job = %+v, want an error that says what to do", name, j)
+		}
 	}
 	failed, err := b.Jobs(t.Context(), kb.JobFilter{Status: kb.Failed, Limit: 10})
-	if err != nil || len(failed) != 1 || failed[0].ID != id {
+	if err != nil || len(failed) != 3 || failed[0].ID != id {
 		t.Errorf("failed jobs = %+v, %v", failed, err)
 	}
 	s, err := b.Status(t.Context())
-	if err != nil || s.Queue.Failed != 1 {
+	if err != nil || s.Queue.Failed != 3 {
 		t.Errorf("status = %+v, %v", s, err)
 	}
 }
