@@ -213,10 +213,19 @@ func (s *Store) readChunks(ctx context.Context, chunks []chunkHit, of map[string
 		ids[i] = chunkID(h.Revision, h.N)
 	}
 	texts, err := s.chunksByID(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	var docs []string
+	for _, h := range chunks {
+		docs = append(docs, of[h.Revision].row.ID)
+	}
+	kept, err := s.places(ctx, docs)
 	var out []search.ChunkHit
 	for i, h := range chunks {
 		if c, ok := texts[ids[i]]; ok { // or the document was replaced meanwhile
-			out = append(out, search.ChunkHit{Record: *of[h.Revision].row.record(), Chunk: h.N, Text: document.Truncate(c.Text, passage.MaxChunk), Heading: c.Heading, Score: h.score})
+			out = append(out, search.ChunkHit{Record: *of[h.Revision].row.record(), Chunk: h.N, Text: document.Truncate(c.Text, passage.MaxChunk), Heading: c.Heading,
+				Page: passage.PageAt(kept[h.Revision].Pages, int64(c.Offset)), Score: h.score})
 		}
 	}
 	return out, err

@@ -153,24 +153,25 @@ func (src *passageSource) Locate(ctx context.Context, places []passage.Place) er
 	for _, p := range places {
 		ids = append(ids, src.list[p.Document].row.ID)
 	}
-	slices.Sort(ids)
-	rows, err := src.s.get(ctx, slices.Compact(ids), placesOfRow)
-	if err != nil {
-		return err
-	}
+	kept, err := src.s.places(ctx, ids)
 	for _, p := range places {
-		known := src.list[p.Document].row
-		f := rows[known.ID]
-		if f == nil || f.row.Revision != known.Revision { // the document was replaced meanwhile
-			continue
-		}
-		p.Page = passage.PageAt(f.row.Kept.Pages, p.Offset)
-		if sections := f.row.Kept.Sections; p.Inside && len(sections) > 0 {
-			p.Heading = passage.HeadingAt(sections, p.Offset)
+		if k, ok := kept[src.list[p.Document].row.Revision]; ok { // or the document was replaced meanwhile
+			p.Page = passage.PageAt(k.Pages, p.Offset)
+			if p.Inside && len(k.Sections) > 0 {
+				p.Heading = passage.HeadingAt(k.Sections, p.Offset)
+			}
 		}
 	}
-	return nil
+	return err
 }
 
-// placesOfRow are the fields of a document with its pages and sections.
-var placesOfRow = object{"includes": []string{"kept.pages", "kept.sections", "revision"}}
+// places returns the pages and sections of documents with some IDs, by revision.
+func (s *Store) places(ctx context.Context, ids []string) (map[string]rest, error) {
+	slices.Sort(ids)
+	rows, err := s.get(ctx, slices.Compact(ids), object{"includes": []string{"kept.pages", "kept.sections", "revision"}})
+	out := map[string]rest{}
+	for _, f := range rows {
+		out[f.row.Revision] = f.row.Kept
+	}
+	return out, err
+}

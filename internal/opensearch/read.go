@@ -27,7 +27,7 @@ func (s *Store) Record(ctx context.Context, number int64) (*document.Record, err
 	}
 	r, err := s.oneRow(ctx, term("number", number), onlyRow)
 	if errors.Is(err, errMissing) {
-		return nil, noDocument(fmt.Sprint(number))
+		return nil, document.Missing(fmt.Sprint(number))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading a document: %w", err)
@@ -56,7 +56,7 @@ func (s *Store) rowOf(ctx context.Context, id string, labels []string, source ob
 	}
 	f := rows[id]
 	if f == nil || labels != nil && !slices.Contains(labels, f.row.Label) {
-		return nil, noDocument(id)
+		return nil, document.Missing(id)
 	}
 	return &f.row, nil
 }
@@ -152,7 +152,7 @@ func (s *Store) Chunks(ctx context.Context, number int64) (*document.Record, []s
 		}
 		r, err := s.rowOf(ctx, record.ID, nil, onlyRow)
 		if errors.Is(err, errkind.NotFound) {
-			return nil, nil, noDocument(fmt.Sprint(number))
+			return nil, nil, document.Missing(fmt.Sprint(number))
 		}
 		if err != nil {
 			return nil, nil, err

@@ -148,7 +148,7 @@ type found struct {
 // get returns the rows of the documents with some IDs, by ID. It sees all
 // changes, not only those that searches see.
 func (s *Store) get(ctx context.Context, ids []string, source object) (map[string]*found, error) {
-	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == "" || len(id) > maxID })
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == "" || len(id) > document.MaxID })
 	out := map[string]*found{}
 	if len(ids) == 0 {
 		return out, ctx.Err()
@@ -185,9 +185,6 @@ func (s *Store) get(ctx context.Context, ids []string, source object) (map[strin
 	}
 	return out, nil
 }
-
-// maxID is the maximum size of an ID in OpenSearch, in bytes.
-const maxID = 512
 
 // damaged returns the error for a row that cannot be read.
 func damaged(err error) error {
