@@ -1,7 +1,6 @@
 package opensearch
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -26,15 +25,15 @@ const (
 // passages adds passages to the hits of a page, with at most budget characters in
 // all: those of the best chunks of all of these documents, then a short one for
 // each other document.
-func (s *Store) passages(ctx context.Context, m *matching, list []ranked, hits []search.Hit, budget int) error {
-	number, revisions := map[string]int{}, make([]string, len(list))
+func passages(m *matching, list []ranked, hits []search.Hit, t *texts, budget int) {
+	number := map[string]int{}
 	for i, r := range list {
-		number[r.row.Revision], revisions[i] = i, r.row.Revision
+		number[r.row.Revision] = i
 	}
-	chunks, err := s.bestChunks(ctx, m.leaves, m.labels, revisions, passageChunks, false)
-	if err != nil {
-		return err
-	}
+	chunks := slices.DeleteFunc(t.best, func(c chunkHit) bool {
+		_, ok := number[c.Revision]
+		return !ok
+	})
 	if m.query["match_none"] == nil {
 		for _, r := range list { // those that are found by meaning, or without a condition on words
 			if !slices.ContainsFunc(chunks, func(c chunkHit) bool { return c.Revision == r.row.Revision }) {
@@ -46,29 +45,25 @@ func (s *Store) passages(ctx context.Context, m *matching, list []ranked, hits [
 	for i, c := range chunks {
 		ids[i] = chunkID(c.Revision, c.N)
 	}
-	texts, err := s.chunksByID(ctx, ids)
-	if err != nil {
-		return err
-	}
+	texts := t.chunks
 	want := wanted(m.leaves, "title")
 	shown, whole := map[string]bool{}, 0
-	add := func(i, limit int, id string) error {
+	add := func(i, limit int, id string) {
 		c, ok := texts[id]
 		if !ok || len(hits[i].Passages) >= passagesOfHit {
-			return nil
+			return
 		}
-		p, err := s.passage(ctx, &list[i].row, c, want, min(limit, budget))
+		p := passage(&list[i].row, c, want, min(limit, budget))
 		n := utf8.RuneCountInString(p.Text)
-		if err != nil || n == 0 || n > budget || shown[p.Text] || slices.ContainsFunc(hits[i].Passages, func(o search.Passage) bool {
+		if n == 0 || n > budget || shown[p.Text] || slices.ContainsFunc(hits[i].Passages, func(o search.Passage) bool {
 			return p.Offset < o.Offset+int64(len(o.Text)) && o.Offset < p.Offset+int64(len(p.Text))
 		}) {
-			return err
+			return
 		}
 		budget -= n
 		shown[p.Text] = true
 		whole++
 		hits[i].Passages = append(hits[i].Passages, p)
-		return nil
 	}
 	for k, c := range chunks {
 		if budget < shortestPassage || c.score < leastScore*chunks[0].score {
@@ -78,42 +73,18 @@ func (s *Store) passages(ctx context.Context, m *matching, list []ranked, hits [
 		if whole >= wholePassages {
 			limit = excerptSize
 		}
-		if err := add(number[c.Revision], limit, ids[k]); err != nil {
-			return err
-		}
+		add(number[c.Revision], limit, ids[k])
 	}
 	for k, c := range chunks {
 		if i := number[c.Revision]; budget >= shortestPassage && len(hits[i].Passages) == 0 {
-			if err := add(i, shortPassage, ids[k]); err != nil {
-				return err
-			}
+			add(i, shortPassage, ids[k])
 		}
-	}
-	return s.addPages(ctx, list, hits)
-}
-
-// addPages sets the pages of passages, for documents that have pages.
-func (s *Store) addPages(ctx context.Context, list []ranked, hits []search.Hit) error {
-	var ids []string
-	for i, r := range list {
-		if len(hits[i].Passages) > 0 {
-			ids = append(ids, r.row.ID)
-		}
-	}
-	rows, err := s.get(ctx, ids, object{"includes": []string{"kept.pages", "revision"}})
-	if err != nil {
-		return err
 	}
 	for i, r := range list {
-		f := rows[r.row.ID]
-		if f == nil || f.row.Revision != r.row.Revision {
-			continue
-		}
-		for j := range hits[i].Passages {
-			hits[i].Passages[j].Page = pageAt(f.row.Kept.Pages, hits[i].Passages[j].Offset)
+		for j, p := range hits[i].Passages {
+			hits[i].Passages[j].Page = pageAt(r.row.Kept.Pages, p.Offset)
 		}
 	}
-	return nil
 }
 
 // pageAt returns the label of the page on which a byte of a text is, or "".
@@ -130,24 +101,16 @@ func pageAt(pages []document.Page, off int64) string {
 // passage returns the passage of a chunk, of at most limit characters: the whole
 // chunk if it is short enough, otherwise the part with the first matches. A short
 // chunk gets some of the text around it.
-func (s *Store) passage(ctx context.Context, r *row, c chunkRow, want *analysis.Wanted, limit int) (search.Passage, error) {
+func passage(r *row, c chunkRow, want *analysis.Wanted, limit int) search.Passage {
 	p := search.Passage{Heading: c.Heading}
 	text, off := c.Text, int64(c.Offset)
-	if n := utf8.RuneCountInString(strings.TrimSpace(text)); n < shortestPassage && int64(len(text)) < r.TextSize {
-		from, to := max(0, off-2*shortestPassage), min(r.TextSize, off+int64(len(text))+2*shortestPassage)
-		around, err := s.window(ctx, r.Revision, from, to)
-		if err != nil || around == "" {
-			return p, err
-		}
-		for around != "" && !utf8.RuneStart(around[0]) {
-			around, from = around[1:], from+1
-		}
-		around = strings.ToValidUTF8(around, "")
+	if n := utf8.RuneCountInString(strings.TrimSpace(text)); n < shortestPassage && c.Around != "" {
+		from, around := off-int64(c.Before), c.Around
 		start, end := trimmed(around, int(off-from), min(int(off-from)+len(text), len(around)))
 		start, end = grown(around, start, end)
 		p.Offset, p.Text = from+int64(start), around[start:end]
 		if utf8.RuneCountInString(p.Text) <= limit {
-			return p, nil
+			return p
 		}
 		text, off = p.Text, p.Offset
 	}
@@ -156,7 +119,7 @@ func (s *Store) passage(ctx context.Context, r *row, c chunkRow, want *analysis.
 		start, end = excerptOf(text, r.Lang, want, limit)
 	}
 	p.Offset, p.Text = off+int64(start), text[start:end]
-	return p, nil
+	return p
 }
 
 // trimmed returns the part of text[from:to] without white space around it.
