@@ -129,7 +129,7 @@ func newRevision(now time.Time) string {
 // condition returns the meta data of an operation on a row that must be in a
 // known state.
 func (s *Store) condition(id string, v version) object {
-	return object{"_index": s.names.documents, "_id": id, "if_seq_no": v.Seq, "if_primary_term": v.Term}
+	return object{"_index": s.names().documents, "_id": id, "if_seq_no": v.Seq, "if_primary_term": v.Term}
 }
 
 // put stores different documents.
@@ -164,7 +164,7 @@ func (s *Store) put(ctx context.Context, docs []*document.Document, known map[st
 	for i, d := range docs {
 		r := newRow(d, now)
 		r.Revision = newRevision(now)
-		op := operation{action: "create", meta: object{"_index": s.names.documents, "_id": d.ID}, body: r}
+		op := operation{action: "create", meta: object{"_index": s.names().documents, "_id": d.ID}, body: r}
 		if f := old[d.ID]; f != nil {
 			r.Number, r.Created = f.row.Number, f.row.Created
 			if d.Tags == nil {
@@ -177,7 +177,7 @@ func (s *Store) put(ctx context.Context, docs []*document.Document, known map[st
 		}
 		from := len(chunks)
 		for _, c := range chunkRows(d, r.Revision, r.Number) {
-			chunks = append(chunks, operation{"index", object{"_index": s.names.chunks, "_id": chunkID(r.Revision, c.N)}, c})
+			chunks = append(chunks, operation{"index", object{"_index": s.names().chunks, "_id": chunkID(r.Revision, c.N)}, c})
 		}
 		of[i] = [2]int{from, len(chunks)}
 		rows = append(rows, op)
@@ -208,7 +208,7 @@ func (s *Store) put(ctx context.Context, docs []*document.Document, known map[st
 func (s *Store) chunkOps(revision string, n int) []operation {
 	ops := make([]operation, n)
 	for i := range ops {
-		ops[i].meta = object{"_index": s.names.chunks, "_id": chunkID(revision, i)}
+		ops[i].meta = object{"_index": s.names().chunks, "_id": chunkID(revision, i)}
 	}
 	return ops
 }
@@ -248,7 +248,7 @@ func (s *Store) remove(ctx context.Context, refs []document.Ref, known map[strin
 		for _, r := range refs {
 			should = append(should, object{"bool": object{"filter": []object{term("label", r.Label), term("path", r.Path)}}})
 		}
-		r, err := s.search(ctx, s.names.documents, object{"size": len(refs), "seq_no_primary_term": true, "_source": onlyRow,
+		r, err := s.search(ctx, inDocuments, object{"size": len(refs), "seq_no_primary_term": true, "_source": onlyRow,
 			"query": object{"bool": object{"filter": []object{{"bool": object{"should": should, "minimum_should_match": 1}}}}}})
 		if err != nil {
 			return err
@@ -337,7 +337,7 @@ func (s *Store) retagOnce(ctx context.Context, t document.Tagging) (*found, erro
 	var answer version
 	params := url.Values{"refresh": {"true"}, "require_alias": {"true"},
 		"if_seq_no": {fmt.Sprint(f.Seq)}, "if_primary_term": {fmt.Sprint(f.Term)}}
-	err = s.client.do(ctx, http.MethodPost, "/"+s.names.documents+"/_update/"+url.PathEscape(t.ID), params,
+	err = s.client.do(ctx, http.MethodPost, "/"+s.names().documents+"/_update/"+url.PathEscape(t.ID), params,
 		object{"doc": object{"tags": f.row.Tags, "label": f.row.Label, "revision": f.row.Revision, "updated": f.row.Updated}}, &answer)
 	switch {
 	case errors.Is(err, errMissing):
@@ -367,7 +367,7 @@ func (s *Store) moveChunks(ctx context.Context, from, to, label string) ([]opera
 		}
 		c["revision"], _ = json.Marshal(to) // strings always marshal
 		c["label"], _ = json.Marshal(label)
-		ops = append(ops, operation{"index", object{"_index": s.names.chunks, "_id": chunkID(to, n.N)}, c})
+		ops = append(ops, operation{"index", object{"_index": s.names().chunks, "_id": chunkID(to, n.N)}, c})
 		return nil
 	})
 	if err != nil {
@@ -411,7 +411,7 @@ func (s *Store) numbers(ctx context.Context, n int) ([]int64, error) {
 
 // reserve reserves a range of numbers and returns the first one.
 func (s *Store) reserve(ctx context.Context, size int64) (int64, error) {
-	path := "/" + s.names.state
+	path := "/" + s.names().state
 	for {
 		var counter struct {
 			version
