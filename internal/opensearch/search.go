@@ -683,7 +683,7 @@ func (s *Store) readTexts(r *round, m *matching, list []ranked, passages bool) *
 	}
 	s.readChunks(r, ids, t.chunks)
 	if body := bestChunks(m.leaves, m.labels, revisions, passage.MaxChunks); passages && body != nil {
-		body["_source"], body["track_total_hits"], body["aggs"] = onlyChunk, false, countTokens(m.leaves, passage.MaxChunks)
+		body["_source"], body["track_total_hits"], body["aggs"] = onlyChunk, false, countTokens(m.leaves)
 		r.add(inChunks, body, func(r *result) error {
 			t.tokenCounts = r.tokenCounts()
 			for _, h := range r.Hits.Hits {
