@@ -2,9 +2,12 @@ package bench
 
 import (
 	"context"
-	"crypto/rand"
+	cryptorand "crypto/rand"
+	"encoding/json"
 	"fmt"
-	"io/fs"
+	"io"
+	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -45,7 +48,7 @@ func stores(b *testing.B, e embed.Embedder) map[string]store {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { x.Close() })
-	s, err := opensearch.New(opensearch.Options{Address: "opensearch+" + server + "/bench-" + strings.ToLower(rand.Text()[:10]), Embedder: e, EmbedTime: time.Minute})
+	s, err := opensearch.New(opensearch.Options{Address: "opensearch+" + server + "/bench-" + strings.ToLower(cryptorand.Text()[:10]), Embedder: e, EmbedTime: time.Minute})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -137,94 +140,291 @@ func BenchmarkStoreQuality(b *testing.B) {
 	}
 }
 
-// BenchmarkStoreScale reports, for both stores and STORE_DOCUMENTS documents of
-// the generated corpus (1,000 by default), how fast they are added, the size on
-// disk for each chunk, and the time of searches by words for the sentences of
-// the documents.
+// BenchmarkStoreScale reports, for both stores and for OpenSearch without this
+// project, how fast documents are added, the size on disk for each chunk, the
+// memory of the process with the documents, and the time of searches by words.
+// STORE_DOCUMENTS are the numbers of documents at which it measures, in ascending
+// order and separated by commas; 1,000 by default. The documents are made while
+// they are added, and all are different.
 func BenchmarkStoreScale(b *testing.B) {
-	c := generated(b)
-	n := 1000
+	counts := []int{1000}
 	if s := os.Getenv("STORE_DOCUMENTS"); s != "" {
-		var err error
-		if n, err = strconv.Atoi(s); err != nil {
-			b.Fatalf("STORE_DOCUMENTS: %v", err)
+		counts = nil
+		for n := range strings.SplitSeq(s, ",") {
+			count, err := strconv.Atoi(n)
+			if err != nil || count < 1 || len(counts) > 0 && count <= counts[len(counts)-1] {
+				b.Fatalf("STORE_DOCUMENTS=%s: want numbers in ascending order, separated by commas", s)
+			}
+			counts = append(counts, count)
 		}
 	}
-	var files []string
-	err := filepath.WalkDir(c.source, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			files = append(files, path)
-		}
-		return err
-	})
+	paragraphs := documentation(b)
+	for _, row := range []struct {
+		name string
+		open func(b *testing.B) scaled
+	}{{"embedded", openEmbedded}, {"opensearch", openCluster}, {"plain", openPlain}} {
+		b.Run(row.name, func(b *testing.B) {
+			s := row.open(b)
+			added, chunks, writing := 0, 0, time.Duration(0)
+			shown := time.Now()
+			for _, n := range counts {
+				b.Run(strconv.Itoa(n), func(b *testing.B) {
+					for added < n {
+						var docs []document.Document
+						for of := 0; added < n && of < 1000; added++ {
+							d := scaleDocument(b, paragraphs, added)
+							docs = append(docs, d)
+							of += len(d.Chunks)
+							chunks += len(d.Chunks)
+						}
+						begin := time.Now()
+						s.add(b, docs)
+						writing += time.Since(begin)
+						if time.Since(shown) > 15*time.Second {
+							shown = time.Now()
+							fmt.Fprintf(os.Stderr, "%s: %d of %d documents, %d chunks, %.0f chunks/s\n", row.name, added, n, chunks, float64(chunks)/writing.Seconds())
+						}
+					}
+					var took []time.Duration
+					const queries = 200
+					for i := range queries {
+						words := strings.Fields(scaleDocument(b, paragraphs, i*n/queries).Text)
+						at := 20 + i%10
+						text, err := querytext.Read(strings.Join(words[at:at+6], " "))
+						if err != nil {
+							continue
+						}
+						begin := time.Now()
+						s.search(b, text.Text)
+						took = append(took, time.Since(begin))
+					}
+					took = took[len(took)/10:] // the first ones load what the others use
+					slices.Sort(took)
+					disk, memory := s.size(b)
+					b.ReportMetric(float64(chunks), "chunks")
+					b.ReportMetric(float64(chunks)/writing.Seconds(), "chunks/s")
+					b.ReportMetric(float64(disk)/float64(chunks), "disk-B/chunk")
+					b.ReportMetric(memory, "memory-MB")
+					b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+					b.ReportMetric(float64(took[len(took)*95/100].Microseconds())/1000, "p95-ms")
+				})
+			}
+		})
+	}
+}
+
+// scaleDocument returns document i of the benchmark: some paragraphs in a random
+// order that differs for each document.
+func scaleDocument(b *testing.B, paragraphs []string, i int) document.Document {
+	b.Helper()
+	random := rand.New(rand.NewPCG(3, uint64(i)))
+	var text strings.Builder
+	words := strings.Fields(paragraphs[random.IntN(len(paragraphs))])
+	fmt.Fprintf(&text, "# Page %d: %s\n", i, strings.Trim(strings.Join(words[:min(5, len(words))], " "), "#|-` "))
+	for range 4 + random.IntN(12) {
+		sentences := strings.SplitAfter(paragraphs[random.IntN(len(paragraphs))], ". ")
+		random.Shuffle(len(sentences), func(i, j int) { sentences[i], sentences[j] = sentences[j], sentences[i] })
+		fmt.Fprintf(&text, "\n%s\n", strings.Join(sentences, " "))
+	}
+	name := fmt.Sprintf("page-%d.md", i)
+	d, err := ingest.Make(b.Context(), []byte(text.String()), document.Document{ID: ingest.DocID("scale", name), Label: "scale", Path: name})
 	if err != nil {
 		b.Fatal(err)
 	}
-	read := func(i int) document.Document { // beyond the corpus, documents are repeated under other names
-		file := files[i%len(files)]
-		data, err := os.ReadFile(file)
+	return *d
+}
+
+// A scaled is what BenchmarkStoreScale measures.
+type scaled interface {
+	add(b *testing.B, docs []document.Document)
+	search(b *testing.B, text string)                    // for eight documents
+	size(b *testing.B) (diskBytes int64, memory float64) // of the process with the documents, in MB
+}
+
+// A scaledStore is a store of this project.
+type scaledStore struct {
+	store
+	disk    func() (int64, error)
+	process int // its ID
+}
+
+func (s scaledStore) add(b *testing.B, docs []document.Document) {
+	b.Helper()
+	changes := make([]document.Change, len(docs))
+	for i := range docs {
+		changes[i].Put = &docs[i]
+	}
+	if err := s.Apply(b.Context(), changes); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (s scaledStore) search(b *testing.B, text string) {
+	b.Helper()
+	if _, err := s.Search(b.Context(), service.Query{Text: text, Num: 8, Distinct: true, Passages: 6000}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (s scaledStore) size(b *testing.B) (int64, float64) {
+	b.Helper()
+	disk, err := s.disk()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return disk, memoryOf(b, s.process, "VmRSS")
+}
+
+func openEmbedded(b *testing.B) scaled {
+	b.Helper()
+	x, err := index.Open(b.Context(), index.Options{Dir: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { x.Close() })
+	return scaledStore{x, func() (int64, error) {
+		stats, err := x.Stats(b.Context())
+		return stats.FileBytes, err
+	}, os.Getpid()}
+}
+
+func openCluster(b *testing.B) scaled {
+	b.Helper()
+	c := newCluster(b)
+	s, err := opensearch.New(opensearch.Options{Address: "opensearch+" + c.url + "/" + c.prefix})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { s.Close() })
+	return scaledStore{s, func() (int64, error) {
+		stats, err := s.Stats(b.Context())
+		return stats.DiskBytes, err
+	}, c.process(b)}
+}
+
+// A plainCluster is an index of whole documents with the analyzer of OpenSearch.
+type plainCluster struct {
+	testCluster
+	pid int
+}
+
+func openPlain(b *testing.B) scaled {
+	b.Helper()
+	c := plainCluster{testCluster: newCluster(b)}
+	c.pid = c.process(b)
+	c.ask(b, http.MethodPut, "/"+c.prefix, `{"mappings":{"properties":{"title":{"type":"text"},"text":{"type":"text"}}}}`, nil)
+	return c
+}
+
+func (c plainCluster) add(b *testing.B, docs []document.Document) {
+	b.Helper()
+	var body strings.Builder
+	for _, d := range docs {
+		row, err := json.Marshal(map[string]string{"title": d.Title, "text": d.Text})
 		if err != nil {
 			b.Fatal(err)
 		}
-		name := fmt.Sprintf("%d-%s", i/len(files), filepath.Base(file))
-		d, err := ingest.Make(b.Context(), data, document.Document{ID: ingest.DocID("scale", name), Label: "scale", Path: name})
-		if err != nil {
+		fmt.Fprintf(&body, "{\"index\":{\"_id\":%q}}\n%s\n", d.ID, row)
+	}
+	var answer struct {
+		Errors bool `json:"errors"`
+	}
+	c.ask(b, http.MethodPost, "/"+c.prefix+"/_bulk?refresh=true", body.String(), &answer)
+	if answer.Errors {
+		b.Fatal("OpenSearch has not stored all documents")
+	}
+}
+
+func (c plainCluster) search(b *testing.B, text string) {
+	b.Helper()
+	body, err := json.Marshal(map[string]any{"size": 8, "_source": []string{"title"}, "query": map[string]any{"match": map[string]any{"text": text}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var answer struct {
+		Hits struct {
+			Hits []json.RawMessage `json:"hits"`
+		} `json:"hits"`
+	}
+	c.ask(b, http.MethodPost, "/"+c.prefix+"/_search", string(body), &answer)
+	if len(answer.Hits.Hits) == 0 {
+		b.Fatalf("OpenSearch finds nothing for %q", text)
+	}
+}
+
+func (c plainCluster) size(b *testing.B) (int64, float64) {
+	b.Helper()
+	var stats struct {
+		All struct {
+			Total struct {
+				Store struct {
+					Size int64 `json:"size_in_bytes"`
+				} `json:"store"`
+			} `json:"total"`
+		} `json:"_all"`
+	}
+	c.ask(b, http.MethodGet, "/"+c.prefix+"/_stats/store", "", &stats)
+	return stats.All.Total.Store.Size, memoryOf(b, c.pid, "VmRSS")
+}
+
+// A testCluster is the server at KNOWHOW_TEST_OPENSEARCH. The indexes whose names
+// begin with prefix are deleted at the end.
+type testCluster struct{ url, prefix string }
+
+func newCluster(b *testing.B) testCluster {
+	b.Helper()
+	c := testCluster{os.Getenv("KNOWHOW_TEST_OPENSEARCH"), "bench-" + strings.ToLower(cryptorand.Text()[:10])}
+	if c.url == "" {
+		b.Skip("KNOWHOW_TEST_OPENSEARCH is not set: run .ci/real-opensearch go test ./bench -bench Store")
+	}
+	b.Cleanup(func() {
+		var indexes map[string]json.RawMessage
+		c.ask(b, http.MethodGet, "/"+c.prefix+"*", "", &indexes)
+		for name := range indexes {
+			c.ask(b, http.MethodDelete, "/"+name, "", nil)
+		}
+	})
+	return c
+}
+
+// ask sends a request and decodes the answer into out, unless it is nil.
+func (c testCluster) ask(b *testing.B, method, path, body string, out any) {
+	b.Helper()
+	req, err := http.NewRequestWithContext(context.WithoutCancel(b.Context()), method, c.url+path, strings.NewReader(body))
+	if err != nil {
+		b.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode/100 != 2 {
+		b.Fatalf("%s %s: %s %.200s, %v", method, path, resp.Status, data, err)
+	}
+	if out != nil {
+		if err := json.Unmarshal(data, out); err != nil {
 			b.Fatal(err)
 		}
-		return *d
 	}
-	for kind, s := range stores(b, nil) {
-		b.Run(kind, func(b *testing.B) {
-			var queries []string
-			chunks := 0
-			var writing time.Duration
-			for from := 0; from < n; from += 1000 {
-				var docs []document.Document
-				for i := from; i < min(n, from+1000); i++ {
-					docs = append(docs, read(i))
-					chunks += len(docs[len(docs)-1].Chunks)
-				}
-				words := strings.Fields(docs[len(docs)/2].Text)
-				for i := 20; i+6 < len(words) && i < 120; i += 10 {
-					queries = append(queries, strings.Join(words[i:i+6], " "))
-				}
-				start := time.Now()
-				fillStore(b, s, nil, docs)
-				writing += time.Since(start)
-			}
-			var took []time.Duration
-			for _, q := range queries {
-				read, err := querytext.Read(q)
-				if err != nil {
-					continue
-				}
-				begin := time.Now()
-				if _, err := s.Search(b.Context(), service.Query{Text: read.Text, Num: 8, Distinct: true, Passages: 6000}); err != nil {
-					b.Fatal(err)
-				}
-				took = append(took, time.Since(begin))
-			}
-			slices.Sort(took)
-			var bytes int64
-			switch s := s.(type) {
-			case *index.Index:
-				stats, err := s.Stats(b.Context())
-				if err != nil {
-					b.Fatal(err)
-				}
-				bytes = stats.FileBytes
-			case *opensearch.Store:
-				stats, err := s.Stats(b.Context())
-				if err != nil {
-					b.Fatal(err)
-				}
-				bytes = stats.DiskBytes
-			}
-			b.ReportMetric(float64(chunks), "chunks")
-			b.ReportMetric(float64(chunks)/writing.Seconds(), "chunks/s")
-			b.ReportMetric(float64(bytes)/float64(chunks), "disk-B/chunk")
-			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
-			b.ReportMetric(float64(took[len(took)*95/100].Microseconds())/1000, "p95-ms")
-		})
+}
+
+// process returns the ID of the process of the server.
+func (c testCluster) process(b *testing.B) int {
+	b.Helper()
+	var nodes struct {
+		Nodes map[string]struct {
+			Process struct {
+				ID int `json:"id"`
+			} `json:"process"`
+		} `json:"nodes"`
 	}
+	c.ask(b, http.MethodGet, "/_nodes/_local/process", "", &nodes)
+	for _, n := range nodes.Nodes {
+		return n.Process.ID
+	}
+	b.Fatal("OpenSearch does not name its process")
+	return 0
 }

@@ -103,15 +103,13 @@ func checkChange(c document.Change) error {
 	switch {
 	case d == nil:
 		return nil
-	case len(d.ID) > maxID:
-		return d.Reject("has no ID, no label or no path")
 	case len(d.Chunks) >= maxChunks:
 		return d.Reject("is too large to be stored")
 	}
 	end := 0
 	for _, k := range d.Chunks {
-		if k.Offset < 0 || k.Length < 0 || k.Offset > end || k.Length > len(d.Text)-k.Offset {
-			return d.Reject("has a chunk outside its text, or text between chunks")
+		if k.Offset > end {
+			return d.Reject("has text between its chunks")
 		}
 		end = max(end, k.Offset+k.Length)
 		if !utf8.ValidString(d.Text[k.Offset : k.Offset+k.Length]) {
@@ -132,7 +130,7 @@ func newRevision(now time.Time) string {
 // condition returns the meta data of an operation on a row that must be in a
 // known state.
 func (s *Store) condition(id string, v version) object {
-	return object{"_index": s.names.documents, "_id": id, "if_seq_no": v.Seq, "if_primary_term": v.Term}
+	return object{"_index": s.names().documents, "_id": id, "if_seq_no": v.Seq, "if_primary_term": v.Term}
 }
 
 // put stores different documents.
@@ -167,7 +165,7 @@ func (s *Store) put(ctx context.Context, docs []*document.Document, known map[st
 	for i, d := range docs {
 		r := newRow(d, now)
 		r.Revision = newRevision(now)
-		op := operation{action: "create", meta: object{"_index": s.names.documents, "_id": d.ID}, body: r}
+		op := operation{action: "create", meta: object{"_index": s.names().documents, "_id": d.ID}, body: r}
 		if f := old[d.ID]; f != nil {
 			r.Number, r.Created = f.row.Number, f.row.Created
 			if d.Tags == nil {
@@ -180,7 +178,7 @@ func (s *Store) put(ctx context.Context, docs []*document.Document, known map[st
 		}
 		from := len(chunks)
 		for _, c := range chunkRows(d, r.Revision, r.Number) {
-			chunks = append(chunks, operation{"index", object{"_index": s.names.chunks, "_id": chunkID(r.Revision, c.N)}, c})
+			chunks = append(chunks, operation{"index", object{"_index": s.names().chunks, "_id": chunkID(r.Revision, c.N)}, c})
 		}
 		of[i] = [2]int{from, len(chunks)}
 		rows = append(rows, op)
@@ -234,7 +232,7 @@ func (s *Store) made(ctx context.Context, revisions map[string]string) (map[stri
 func (s *Store) chunkOps(revision string, n int) []operation {
 	ops := make([]operation, n)
 	for i := range ops {
-		ops[i].meta = object{"_index": s.names.chunks, "_id": chunkID(revision, i)}
+		ops[i].meta = object{"_index": s.names().chunks, "_id": chunkID(revision, i)}
 	}
 	return ops
 }
@@ -274,7 +272,7 @@ func (s *Store) remove(ctx context.Context, refs []document.Ref, known map[strin
 		for _, r := range refs {
 			should = append(should, object{"bool": object{"filter": []object{term("label", r.Label), term("path", r.Path)}}})
 		}
-		r, err := s.search(ctx, s.names.documents, object{"size": len(refs), "seq_no_primary_term": true, "_source": onlyRow,
+		r, err := s.search(ctx, inDocuments, object{"size": len(refs), "seq_no_primary_term": true, "_source": onlyRow,
 			"query": object{"bool": object{"filter": []object{{"bool": object{"should": should, "minimum_should_match": 1}}}}}})
 		if err != nil {
 			return err
@@ -332,7 +330,7 @@ func (s *Store) retagOnce(ctx context.Context, t document.Tagging) (*found, erro
 	}
 	f := rows[t.ID]
 	if f == nil {
-		return nil, noDocument(t.ID)
+		return nil, document.Missing(t.ID)
 	}
 	old := f.row
 	f.row.Tags = slices.DeleteFunc(slices.Clone(old.Tags), func(tag string) bool { return slices.Contains(t.Remove, tag) })
@@ -363,7 +361,7 @@ func (s *Store) retagOnce(ctx context.Context, t document.Tagging) (*found, erro
 	var answer version
 	params := url.Values{"refresh": {"true"}, "require_alias": {"true"},
 		"if_seq_no": {fmt.Sprint(f.Seq)}, "if_primary_term": {fmt.Sprint(f.Term)}}
-	err = s.client.do(ctx, http.MethodPost, "/"+s.names.documents+"/_update/"+url.PathEscape(t.ID), params,
+	err = s.client.do(ctx, http.MethodPost, "/"+s.names().documents+"/_update/"+url.PathEscape(t.ID), params,
 		object{"doc": object{"tags": f.row.Tags, "label": f.row.Label, "revision": f.row.Revision, "updated": f.row.Updated}}, &answer)
 	if errors.Is(err, errChanged) && moved != nil {
 		made, failed := s.made(ctx, map[string]string{t.ID: f.row.Revision})
@@ -377,7 +375,7 @@ func (s *Store) retagOnce(ctx context.Context, t document.Tagging) (*found, erro
 	switch {
 	case errors.Is(err, errMissing):
 		s.discard(ctx, moved)
-		return nil, noDocument(t.ID)
+		return nil, document.Missing(t.ID)
 	case errors.Is(err, errChanged):
 		s.discard(ctx, moved)
 		return nil, err
@@ -402,7 +400,7 @@ func (s *Store) moveChunks(ctx context.Context, from, to, label string) ([]opera
 		}
 		c["revision"], _ = json.Marshal(to) // strings always marshal
 		c["label"], _ = json.Marshal(label)
-		ops = append(ops, operation{"index", object{"_index": s.names.chunks, "_id": chunkID(to, n.N)}, c})
+		ops = append(ops, operation{"index", object{"_index": s.names().chunks, "_id": chunkID(to, n.N)}, c})
 		return nil
 	})
 	if err != nil {
@@ -413,15 +411,6 @@ func (s *Store) moveChunks(ctx context.Context, from, to, label string) ([]opera
 		return nil, err
 	}
 	return ops, nil
-}
-
-// noDocument returns the error for a document that does not exist or that the
-// caller may not see.
-func noDocument(id string) error {
-	if len(id) > 80 {
-		id = document.Truncate(id, 80) + "…"
-	}
-	return fmt.Errorf("document %q does not exist, or has none of the labels asked for: %w", id, errkind.NotFound)
 }
 
 // Numbers of documents are reserved in the store in ranges, so that no two
@@ -455,7 +444,7 @@ func (s *Store) numbers(ctx context.Context, n int) ([]int64, error) {
 
 // reserve reserves a range of numbers and returns the first one.
 func (s *Store) reserve(ctx context.Context, size int64) (int64, error) {
-	path := "/" + s.names.state
+	path := "/" + s.names().state
 	for {
 		var counter struct {
 			version

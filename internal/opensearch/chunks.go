@@ -38,71 +38,119 @@ func (s *Store) SearchChunks(ctx context.Context, q search.ChunkQuery) (*search.
 	if q.Ranking == search.ByMeaning {
 		return s.findNearest(ctx, documents)
 	}
-	page, err := s.findChunks(ctx, documents, q.Ranking)
-	if err != nil {
-		return nil, fmt.Errorf("searching: %w", err)
+	for {
+		page, err := s.findChunks(ctx, documents, q.Ranking)
+		if errors.Is(err, errLanguages) {
+			continue // now they are known
+		}
+		if err != nil {
+			return nil, fmt.Errorf("searching: %w", err)
+		}
+		return page, nil
 	}
-	return page, nil
 }
 
-// findChunks returns the best q.Num chunks for a query.
+// findChunks returns the best q.Num chunks for a query, in as many rounds as
+// searchOnce.
 func (s *Store) findChunks(ctx context.Context, q search.Query, by search.Ranking) (*search.ChunkPage, error) {
-	m, err := s.match(ctx, q, false)
+	langs := s.knownLanguages()
+	m, err := match(q, langs, false)
 	if err != nil {
 		return nil, err
 	}
 	d := &dense{}
+	relax := false // some of the words are enough if no document has all of them
 	if by == search.ByBoth && !m.all && query.Plain(q.Text) {
-		if !m.some && len(m.words) > 1 {
-			r, err := s.search(ctx, s.names.documents, object{"size": 0, "terminate_after": 1, "query": m.documents(false)["query"]})
-			if err != nil {
-				return nil, err
-			}
-			if r.Hits.Total.Value == 0 {
-				if m, err = s.match(ctx, q, true); err != nil {
-					return nil, err
-				}
-			}
-		}
-		if d, err = s.addMeaning(ctx, m, q, 1); err != nil {
+		relax = !m.some && len(m.words) > 1
+		if d, err = s.wordsOrMeaning(ctx, m, q); err != nil {
 			return nil, err
 		}
 	}
-	page, list, err := s.find(ctx, m, d, q)
+	if d.query != nil {
+		r := &round{s: s}
+		d.findNear(r)
+		nothing := false
+		if relax {
+			r.add(inDocuments, object{"size": 0, "terminate_after": 1, "query": m.condition()}, func(r *result) error {
+				nothing = r.Hits.Total.Value == 0
+				return nil
+			})
+		}
+		if err := r.send(ctx); err != nil {
+			return nil, err
+		}
+		if nothing {
+			if m, err = match(q, langs, true); err != nil {
+				return nil, err
+			}
+		}
+		d.widen(m, q, 1)
+		relax = false
+	}
+	var x *chunkRanking
+	also := func(r *round, revisions []string) { x = s.rankChunks(r, m, d, revisions, q.Num) }
+	page, list, err := s.find(ctx, m, d, q, also)
+	if err == nil && relax && page.Total == 0 {
+		if m, err = match(q, langs, true); err == nil {
+			page, list, err = s.find(ctx, m, d, q, also)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	out := &search.ChunkPage{Total: page.Total, Staged: page.Staged}
 	of := map[string]*ranked{}
 	revisions := []string{} // not nil, which would mean any
 	for i, r := range list {
 		of[r.row.Revision] = &list[i]
 		revisions = append(revisions, r.row.Revision)
 	}
-	best, err := s.rankChunks(ctx, m, d, revisions, of, q.Num)
-	if err != nil {
-		return nil, err
+	if !x.keep(of) {
+		r := &round{s: s}
+		x = s.rankChunks(r, m, d, revisions, q.Num)
+		if err := r.send(ctx); err != nil {
+			return nil, err
+		}
 	}
-	out.Hits, err = s.readChunks(ctx, spread(best, list, q.Num), of)
+	out := &search.ChunkPage{Total: page.Total, Staged: page.Staged}
+	out.Hits, err = s.readHits(ctx, m, spread(x.fused(of), list, q.Num), of)
 	return out, err
 }
 
-// rankChunks returns the best chunks of the documents with some revisions, with
-// scores from 0 to 1.
-func (s *Store) rankChunks(ctx context.Context, m *matching, d *dense, revisions []string, of map[string]*ranked, n int) ([]chunkHit, error) {
-	hits, err := s.bestChunks(ctx, m.leaves, m.labels, revisions, min(relevance.OfDocument*max(n, rankedChunks/relevance.OfDocument), search.Window), false)
-	if err != nil {
-		return nil, err
+// A chunkRanking is the best chunks of some documents.
+type chunkRanking struct {
+	hits, near []chunkHit // by words and by meaning
+	most       int        // of hits
+}
+
+// rankChunks adds the searches for the best chunks of the documents with some
+// revisions. The result is set when the round is over.
+func (s *Store) rankChunks(r *round, m *matching, d *dense, revisions []string, n int) *chunkRanking {
+	x := &chunkRanking{most: min(relevance.OfDocument*max(n, rankedChunks/relevance.OfDocument), search.Window)}
+	if len(revisions) == 0 {
+		return x
 	}
+	s.bestChunks(r, m.leaves, m.labels, revisions, x.most, func(hits []chunkHit) { x.hits = hits })
+	if len(d.near) > 0 {
+		d.nearestChunks(r, append(filters(m.labels, nil, nil), oneOf("revision", revisions)), chunkWindow, func(hits []chunkHit) { x.near = hits })
+	}
+	return x
+}
+
+// keep removes the chunks of other documents than some, by revision. It reports
+// whether the result is the same as if only these had been ranked.
+func (x *chunkRanking) keep(of map[string]*ranked) bool {
+	other := func(h chunkHit) bool { return of[h.Revision] == nil }
+	words, meaning := len(x.hits), len(x.near)
+	x.hits, x.near = slices.DeleteFunc(x.hits, other), slices.DeleteFunc(x.near, other)
+	return (words < x.most || len(x.hits) == words) && (meaning < chunkWindow || len(x.near) == meaning)
+}
+
+// fused returns the chunks with scores from 0 to 1, best first.
+func (x *chunkRanking) fused(of map[string]*ranked) []chunkHit {
+	hits := x.hits
 	for i, h := range hits {
 		if of[h.Revision].all {
 			hits[i].score *= 1 + completeBonus
-		}
-	}
-	var near []chunkHit
-	if len(d.near) > 0 && len(revisions) > 0 {
-		if near, err = d.nearestChunks(ctx, append(filters(m.labels, nil, nil), oneOf("revision", revisions)), chunkWindow); err != nil {
-			return nil, err
 		}
 	}
 	byID := map[string]chunkHit{}
@@ -112,7 +160,7 @@ func (s *Store) rankChunks(ctx context.Context, m *matching, d *dense, revisions
 		byID[id] = h
 		lexical = append(lexical, fusion.Hit[string]{ID: id, Score: h.score})
 	}
-	for i, h := range near {
+	for i, h := range x.near {
 		id := chunkID(h.Revision, h.N)
 		if _, wanted := byID[id]; wanted || i < nearChunks && h.score >= nearCosine {
 			byID[id] = h
@@ -124,7 +172,7 @@ func (s *Store) rankChunks(ctx context.Context, m *matching, d *dense, revisions
 			hits[i].score = h.score / (h.score + halfScore)
 		}
 		slices.SortStableFunc(hits, func(a, b chunkHit) int { return cmp.Compare(b.score, a.score) })
-		return hits, nil
+		return hits
 	}
 	var out []chunkHit
 	for _, f := range fusion.Fuse(lexical, fusion.Fill(lexical, dense), fusion.DefaultWeight) {
@@ -132,7 +180,7 @@ func (s *Store) rankChunks(ctx context.Context, m *matching, d *dense, revisions
 		h.score = f.Score
 		out = append(out, h)
 	}
-	return out, nil
+	return out
 }
 
 // findNearest returns the q.Num chunks that are closest in meaning to a text.
@@ -145,7 +193,7 @@ func (s *Store) findNearest(ctx context.Context, q search.Query) (*search.ChunkP
 	case embed.Foreign(e, q.Text):
 		return nil, fmt.Errorf("the model does not know the language of this text: search by words: %w", errkind.Unsupported)
 	}
-	m := &matching{part: part{query: object{"match_all": object{}}}, all: true, filter: filters(q.Labels, q.Langs, q.Tags), labels: q.Labels}
+	m := &matching{part: part{query: object{"match_all": object{}}}, all: true, filter: filters(q.Labels, q.Langs, q.Tags), labels: q.Labels, seen: map[string]bool{}}
 	d, err := s.meaning(ctx, m, q, s.o.Timeout)
 	page := &search.ChunkPage{}
 	switch {
@@ -154,46 +202,47 @@ func (s *Store) findNearest(ctx context.Context, q search.Query) (*search.ChunkP
 	case err != nil || d.query == nil:
 		return page, err
 	}
-	hits, err := d.nearestChunks(ctx, d.filter, max(nearHits, relevance.OfDocument*q.Num))
-	if err != nil {
+	var hits []chunkHit
+	r := &round{s: s}
+	d.nearestChunks(r, d.filter, max(nearHits, relevance.OfDocument*q.Num), func(found []chunkHit) { hits = found })
+	d.count(r, func(documents int) { page.Total = documents })
+	if err := r.send(ctx); err != nil {
 		return nil, fmt.Errorf("searching: %w", err)
 	}
-	var revisions []string
+	revisions := []string{""}
 	for i, h := range hits {
 		hits[i].score = max(h.score, 0)
 		revisions = append(revisions, h.Revision)
 	}
+	of := map[string]*ranked{}
 	body := m.documents(false)
-	body["size"] = len(revisions)
-	body["query"] = object{"bool": object{"filter": append(m.filter, oneOf("revision", append(revisions, "")))}}
-	r, err := s.search(ctx, s.names.documents, body)
-	if err != nil {
+	body["size"], body["track_total_hits"] = len(revisions), false
+	body["query"] = object{"bool": object{"filter": append(slices.Clone(m.filter), oneOf("revision", revisions))}}
+	r.add(inDocuments, body, func(r *result) error {
+		list := m.ranked(r)
+		for i, x := range list {
+			of[x.row.Revision] = &list[i]
+		}
+		return nil
+	})
+	if err := r.send(ctx); err != nil {
 		return nil, fmt.Errorf("searching: %w", err)
 	}
-	list, err := r.ranked()
-	if err != nil {
-		return nil, err
-	}
-	of := map[string]*ranked{}
-	for i, r := range list {
-		of[r.row.Revision] = &list[i]
-	}
 	hits = slices.DeleteFunc(hits, func(h chunkHit) bool { return of[h.Revision] == nil })
-	if page.Total, err = d.count(ctx); err == nil {
-		page.Hits, err = s.readChunks(ctx, spread(hits, nil, q.Num), of)
+	if page.Hits, err = s.readHits(ctx, m, spread(hits, nil, q.Num), of); err != nil {
+		return nil, fmt.Errorf("searching: %w", err)
 	}
-	return page, err
+	return page, nil
 }
 
-// count returns how many documents have a vector. Above some ten thousands, it
-// is an estimate.
-func (d *dense) count(ctx context.Context) (int, error) {
-	r, err := d.s.search(ctx, d.s.names.chunks, object{"size": 0, "query": object{"bool": object{"filter": append(slices.Clone(d.filter), object{"exists": object{"field": d.field}})}},
-		"aggs": object{"documents": object{"cardinality": object{"field": "number", "precision_threshold": 40_000}}}})
-	if err != nil {
-		return 0, err
-	}
-	return r.value("documents"), nil
+// count adds a question for how many documents have a vector. Above some ten
+// thousands, it is an estimate.
+func (d *dense) count(r *round, found func(documents int)) {
+	r.add(inChunks, object{"size": 0, "track_total_hits": false, "query": object{"bool": object{"filter": append(slices.Clone(d.filter), object{"exists": object{"field": d.field}})}},
+		"aggs": object{"documents": object{"cardinality": object{"field": "number", "precision_threshold": 40_000}}}}, func(r *result) error {
+		found(r.value("documents"))
+		return nil
+	})
 }
 
 // spread returns n of the best chunks; see [relevance.Spread]. Documents of list
@@ -206,18 +255,33 @@ func spread(best []chunkHit, list []ranked, n int) []chunkHit {
 	return relevance.Spread(best, others, n, func(h chunkHit) string { return h.Revision }, func(h chunkHit) float64 { return h.score })
 }
 
-// readChunks returns chunks with their texts and documents.
-func (s *Store) readChunks(ctx context.Context, chunks []chunkHit, of map[string]*ranked) ([]search.ChunkHit, error) {
-	ids := make([]string, len(chunks))
-	for i, h := range chunks {
+// readHits returns chunks with their texts and documents, without those that have
+// been replaced meanwhile.
+func (s *Store) readHits(ctx context.Context, m *matching, best []chunkHit, of map[string]*ranked) ([]search.ChunkHit, error) {
+	r := &round{s: s}
+	ids := make([]string, len(best))
+	var list []ranked
+	seen := map[string]bool{}
+	for i, h := range best {
 		ids[i] = chunkID(h.Revision, h.N)
-	}
-	texts, err := s.chunksByID(ctx, ids)
-	var out []search.ChunkHit
-	for i, h := range chunks {
-		if c, ok := texts[ids[i]]; ok { // or the document was replaced meanwhile
-			out = append(out, search.ChunkHit{Record: *of[h.Revision].row.record(), Chunk: h.N, Text: document.Truncate(c.Text, passage.MaxChunk), Heading: c.Heading, Score: h.score})
+		if !seen[h.Revision] {
+			seen[h.Revision] = true
+			list = append(list, *of[h.Revision])
 		}
 	}
-	return out, err
+	chunks := map[string]chunkRow{}
+	s.readChunks(r, ids, chunks)
+	rows := s.readRows(r, m, list, withPages)
+	if err := r.send(ctx); err != nil {
+		return nil, err
+	}
+	var out []search.ChunkHit
+	for i, h := range best {
+		c, ok := chunks[ids[i]]
+		if full := rows[of[h.Revision].row.ID]; ok && full != nil && full.Revision == h.Revision {
+			out = append(out, search.ChunkHit{Record: *full.record(), Chunk: h.N, Text: document.Truncate(c.Text, passage.MaxChunk), Heading: c.Heading,
+				Page: passage.PageAt(full.Kept.Pages, int64(c.Offset)), Score: h.score})
+		}
+	}
+	return out, nil
 }

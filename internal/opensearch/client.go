@@ -60,15 +60,7 @@ func (c *client) do(ctx context.Context, method, path string, params url.Values,
 			return fmt.Errorf("writing a request to OpenSearch: %w", err)
 		}
 	}
-	for n := 1; ; n++ {
-		err := c.once(ctx, method, path, params, kind, data, out)
-		if !errors.Is(err, errkind.Busy) || n == attempts {
-			return err
-		}
-		if err := wait(ctx, firstPause<<(n-1)); err != nil {
-			return err
-		}
-	}
+	return c.again(ctx, func() error { return c.once(ctx, method, path, params, kind, data, out) })
 }
 
 // wait waits for a time, or until ctx ends.

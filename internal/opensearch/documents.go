@@ -18,7 +18,7 @@ func (s *Store) Numbers(ctx context.Context, after int64, n int) ([]int64, error
 	if err := s.Open(ctx); err != nil {
 		return nil, err
 	}
-	r, err := s.search(ctx, s.names.documents, object{"size": n, "_source": []string{"number"}, "sort": []object{{"number": "asc"}},
+	r, err := s.search(ctx, inDocuments, object{"size": n, "_source": []string{"number"}, "sort": []object{{"number": "asc"}},
 		"query": object{"range": object{"number": object{"gt": after}}}})
 	if err != nil {
 		return nil, fmt.Errorf("listing documents: %w", err)
@@ -40,7 +40,7 @@ func (s *Store) Document(ctx context.Context, number int64) (*document.Document,
 	for n := 1; ; n++ {
 		r, err := s.oneRow(ctx, term("number", number), withoutTokens)
 		if errors.Is(err, errMissing) {
-			return nil, noDocument(fmt.Sprint(number))
+			return nil, document.Missing(fmt.Sprint(number))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reading a document: %w", err)

@@ -30,8 +30,9 @@ func (s *Store) FacetFields() []string { return slices.Clone(facetFields[:]) }
 // a size.
 const facetSize = 10
 
-// facetAggregations adds the counts that a query wants.
-func (s *Store) facetAggregations(ctx context.Context, q search.Query, aggs object) error {
+// facetAggregations adds the counts that a query wants. The words of its queries
+// are translated for some languages.
+func facetAggregations(q search.Query, langs []analysis.Language, aggs object) error {
 	for _, name := range q.Facets.Fields {
 		direction, by, _ := strings.Cut(cmp.Or(q.Facets.Sort, "count.desc"), ".")
 		order := []object{{"_count": by}, {"_key": "asc"}}
@@ -42,10 +43,6 @@ func (s *Store) facetAggregations(ctx context.Context, q search.Query, aggs obje
 			"min_doc_count": max(q.Facets.MinDocCount, 1), "order": order}}
 	}
 	for i, text := range q.Facets.Queries {
-		langs, err := s.languages(ctx)
-		if err != nil {
-			return err
-		}
 		node, err := query.Parse(text)
 		var p part
 		if err == nil {
@@ -113,9 +110,16 @@ func (s *Store) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.Su
 	if len(q.Fields) == 1 && q.Fields[0] == "title" {
 		field = "title_words"
 	}
-	buckets, err := s.countWords(ctx, field, escapeRegexp(prefix)+".*", q.Num, append(filters(q.Labels, q.Langs, nil), object{"prefix": object{field: prefix}}))
+	if err := s.Open(ctx); err != nil {
+		return nil, err
+	}
+	r, err := s.search(ctx, inDocuments, wordsBody(field, escapeRegexp(prefix)+".*", q.Num, append(filters(q.Labels, q.Langs, nil), object{"prefix": object{field: prefix}})))
 	if err != nil {
 		return nil, fmt.Errorf("suggesting words: %w", err)
+	}
+	buckets, err := r.buckets("values")
+	if err != nil {
+		return nil, err
 	}
 	var out []search.Suggestion
 	for _, b := range buckets {
@@ -129,22 +133,13 @@ func (s *Store) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.Su
 	return out, nil
 }
 
-// countWords returns up to n words that match a regular expression, and how many
-// of the documents that filters select have each, the most first.
-func (s *Store) countWords(ctx context.Context, field, include string, n int, filter []object) ([]bucket, error) {
-	if err := s.Open(ctx); err != nil {
-		return nil, err
-	}
-	words := object{"field": field, "size": n, "order": []object{{"_count": "desc"}, {"_key": "asc"}}}
-	if include != "" {
-		words["include"] = include
-	}
-	r, err := s.search(ctx, s.names.documents, object{"size": 0, "query": object{"bool": object{"filter": filter}},
-		"aggs": object{"values": object{"terms": words, "aggs": object{"labels": object{"terms": object{"field": "label", "size": pageSize}}}}}})
-	if err != nil {
-		return nil, err
-	}
-	return r.buckets("values")
+// wordsBody returns a search that counts up to n words that match a regular
+// expression, and how many of the documents that filters select have each, the
+// most first.
+func wordsBody(field, include string, n int, filter []object) object {
+	words := object{"field": field, "size": n, "order": []object{{"_count": "desc"}, {"_key": "asc"}}, "include": include}
+	return object{"size": 0, "track_total_hits": false, "query": object{"bool": object{"filter": filter}},
+		"aggs": object{"values": object{"terms": words, "aggs": object{"labels": object{"terms": object{"field": "label", "size": pageSize}}}}}}
 }
 
 // Limits of the list of popular words.
@@ -161,7 +156,7 @@ func (s *Store) PopularWords(ctx context.Context, q search.WordsQuery) ([]string
 		return nil, err
 	}
 	filter := filters(q.Labels, nil, nil)
-	r, err := s.search(ctx, s.names.documents, object{"size": 0, "track_total_hits": true, "query": object{"bool": object{"filter": filter}},
+	r, err := s.search(ctx, inDocuments, object{"size": 0, "track_total_hits": true, "query": object{"bool": object{"filter": filter}},
 		"aggs": object{"values": object{"terms": object{"field": "words", "size": popularPool}}}})
 	if err != nil {
 		return nil, fmt.Errorf("listing popular words: %w", err)
@@ -205,72 +200,89 @@ const (
 	similarPool = 1000 // words that are compared with one
 )
 
-// similar returns words of the documents that are similar to those of the words
-// of a plain query that no document has: with the same first letter and one
-// edit, or two in long words.
-func (s *Store) similar(ctx context.Context, m *matching, r *result) (all []string, err error) {
-	looked := 0
+// similar adds a question for each word of a plain query that none of the
+// documents found has. The result returns those that no document has, when the
+// round is over. total is how many documents match.
+func (s *Store) similar(r *round, m *matching, total int) func() []string {
+	var words []string
 	for i, text := range m.words {
-		if m.some && r.inside(fmt.Sprintf("word%d", i)) > 0 || !m.some && r.Hits.Total.Value > 0 {
+		if m.some && m.seen[wordName(i)] || !m.some && total > 0 {
 			continue
 		}
 		for w := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.In(r, unicode.L, unicode.M, unicode.Nd) }) {
-			if n := utf8.RuneCountInString(w); n < similarMin || n > maxFuzzyWord || strings.ContainsFunc(w, isCJKOrDigit) {
-				continue
-			}
-			if looked++; looked > similarTo {
-				return all, nil
-			}
-			near, err := s.near(ctx, w, m.labels)
-			if err != nil {
-				return all, err
-			}
-			for _, w := range near {
-				if len(all) < similarAll && !slices.Contains(all, w) {
-					all = append(all, w)
-				}
+			if n := utf8.RuneCountInString(w); n >= similarMin && n <= maxFuzzyWord && !strings.ContainsFunc(w, isCJKOrDigit) && len(words) < similarTo {
+				words = append(words, w)
 			}
 		}
 	}
-	return all, nil
+	missing := make([]bool, len(words))
+	for i, w := range words {
+		p, err := (&translator{langs: m.langs}).node(query.Term{Text: w})
+		if err != nil || p.void {
+			continue
+		}
+		r.add(inDocuments, object{"size": 0, "terminate_after": 1, "query": object{"bool": object{"filter": append(filters(m.labels, nil, nil), p.query)}}}, func(r *result) error {
+			missing[i] = r.Hits.Total.Value == 0
+			return nil
+		})
+	}
+	return func() (out []string) {
+		for i, w := range words {
+			if missing[i] {
+				out = append(out, w)
+			}
+		}
+		return out
+	}
+}
+
+// addSimilar adds searches for the words of documents that are similar to missing
+// ones of a query: with the same first letter and one edit, or two in long words.
+// They are added to a page.
+func (s *Store) addSimilar(r *round, m *matching, page *search.Page) {
+	for _, w := range m.missing {
+		s.near(r, w, m.labels, func(near []string) {
+			for _, w := range near {
+				if len(page.DidYouMean) < similarAll && !slices.Contains(page.DidYouMean, w) {
+					page.DidYouMean = append(page.DidYouMean, w)
+				}
+			}
+		})
+	}
 }
 
 func isCJKOrDigit(r rune) bool { return analysis.IsCJK(r) || unicode.IsDigit(r) }
 
-// near returns the words of documents with one of the labels (nil: any) that are
-// similar to one word, none if a document has it.
-func (s *Store) near(ctx context.Context, word string, labels []string) ([]string, error) {
-	langs, err := s.languages(ctx)
-	if err != nil {
-		return nil, err
-	}
-	p, err := (&translator{langs: langs}).node(query.Term{Text: word})
-	if err != nil || p.void {
-		return nil, err
-	}
-	filter := filters(labels, nil, nil)
-	if r, err := s.search(ctx, s.names.documents, object{"size": 0, "terminate_after": 1, "query": object{"bool": object{"filter": append(slices.Clone(filter), p.query)}}}); err != nil || r.Hits.Total.Value > 0 {
-		return nil, err
-	}
+// near adds a search for the words of documents with one of the labels (nil: any)
+// that are similar to one word.
+func (s *Store) near(r *round, word string, labels []string, found func([]string)) {
 	word = analysis.Lower(word)
 	first, size := utf8.DecodeRuneInString(word)
 	n, edits := utf8.RuneCountInString(word), 1
 	if n >= similarFar {
 		edits = 2
 	}
-	filter = append(filter, object{"fuzzy": object{"words": object{"value": word, "fuzziness": edits, "prefix_length": 1, "max_expansions": expansions}}})
+	filter := append(filters(labels, nil, nil), object{"fuzzy": object{"words": object{"value": word, "fuzziness": edits, "prefix_length": 1, "max_expansions": expansions}}})
 	include := fmt.Sprintf("%s.{%d,%d}", escapeRegexp(word[:size]), max(0, n-1-edits), n-1+edits)
-	buckets, err := s.countWords(ctx, "words", include, similarPool, filter)
-	if err != nil {
-		return nil, err
-	}
+	r.add(inDocuments, wordsBody("words", include, similarPool, filter), func(r *result) error {
+		buckets, err := r.buckets("values")
+		if err == nil {
+			found(nearest(word, first, edits, buckets))
+		}
+		return err
+	})
+}
+
+// nearest returns the values of buckets that begin with a letter and have at most
+// some edits to a word, the nearest ones first.
+func nearest(word string, letter rune, edits int, buckets []bucket) []string {
 	type candidate struct {
 		word     string
 		distance int
 	}
 	var found []candidate
 	for _, b := range buckets {
-		if r, _ := utf8.DecodeRuneInString(b.text()); r != first {
+		if r, _ := utf8.DecodeRuneInString(b.text()); r != letter {
 			continue
 		}
 		if d := distance(word, b.text()); d <= edits {
@@ -282,7 +294,7 @@ func (s *Store) near(ctx context.Context, word string, labels []string) ([]strin
 	for _, f := range found[:min(len(found), similarEach)] {
 		out = append(out, f.word)
 	}
-	return out, nil
+	return out
 }
 
 // distance returns the number of inserted, deleted and replaced characters and

@@ -166,13 +166,15 @@ var (
 	number  = object{"type": "long"}
 	kept    = object{"type": "object", "enabled": false} // any JSON, only stored
 	stored  = object{"type": "keyword", "index": false, "doc_values": false}
+	unused  = object{"type": "long", "index": false, "doc_values": false}
+	value   = object{"type": "keyword", "index": false, "ignore_above": 8000} // read with a hit, and not searched
 	tokens  = object{"type": "text", "analyzer": "tokens", "search_analyzer": "whitespace"}
 )
 
 // documentFields are the fields of a document.
 var documentFields = object{
 	"number": number, "doc_id": keyword, "revision": keyword, "label": keyword, "path": keyword, "from_source": object{"type": "boolean"},
-	"source_path": keyword, "tags": keyword, "type": keyword, "title": stored, "url": keyword, "site": keyword, "lang": keyword,
+	"source_path": keyword, "tags": keyword, "type": keyword, "title": value, "url": keyword, "site": keyword, "lang": keyword,
 	"mimetype": keyword, "filetype": keyword, "filename": keyword, "host": keyword, "size": number, "modified": number,
 	"created": number, "updated": number, "hash": keyword, "twin": keyword, "text_size": number, "chunks": number, "kept": kept,
 	"title_tokens": tokens, "name_tokens": tokens, "text_tokens": tokens, "words": keyword, "title_words": keyword,
@@ -180,7 +182,7 @@ var documentFields = object{
 
 // chunkFields are the fields of a chunk.
 var chunkFields = object{
-	"revision": keyword, "label": keyword, "number": number, "n": number, "off": number, "len": number, "title": stored, "heading": stored, "text": stored, noVector: keyword,
+	"revision": keyword, "label": keyword, "number": number, "n": number, "off": number, "len": number, "title": stored, "heading": stored, "text": stored, "around": stored, "before": unused, noVector: keyword,
 	"tokens": object{"type": "text", "analyzer": "frequencies", "search_analyzer": "whitespace", "index_options": "freqs", "norms": false, "similarity": "weighed"},
 }
 
@@ -189,9 +191,9 @@ var chunkFields = object{
 func (s *Store) checkIndexes(ctx context.Context) (missing []newIndex, fields map[string]bool, err error) {
 	fields = map[string]bool{}
 	for _, n := range []newIndex{
-		{fmt.Sprintf("%s-%d", s.names.documents, mappingVersion), s.names.documents, documentFields},
-		{fmt.Sprintf("%s-%d", s.names.chunks, mappingVersion), s.names.chunks, chunkFields},
-		{s.names.state, "", object{"kept": kept, "next": number}},
+		{fmt.Sprintf("%s-%d", s.names().documents, mappingVersion), s.names().documents, documentFields},
+		{fmt.Sprintf("%s-%d", s.names().chunks, mappingVersion), s.names().chunks, chunkFields},
+		{s.names().state, "", object{"kept": kept, "next": number}},
 	} {
 		name := n.index
 		if n.alias != "" {

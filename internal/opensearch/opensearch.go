@@ -69,7 +69,7 @@ type Options struct {
 type Store struct {
 	o       Options
 	client  *client
-	names   names
+	prefix  string
 	queries embed.Queries
 
 	opening chan struct{} // held by the call that opens the store
@@ -91,6 +91,17 @@ type Store struct {
 
 // names are the names of the indexes. Documents and chunks are aliases.
 type names struct{ documents, chunks, state string }
+
+// names returns the names of the indexes.
+func (s *Store) names() names {
+	return names{s.prefix + "-documents", s.prefix + "-chunks", s.prefix + "-state"}
+}
+
+// index returns the name of an index.
+func (s *Store) index(in kind) string {
+	n := s.names()
+	return [...]string{n.documents, n.chunks, n.state}[in]
+}
 
 // prefixForm is the form of a prefix.
 var prefixForm = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
@@ -130,7 +141,7 @@ func New(o Options) (*Store, error) {
 	}
 	return &Store{
 		o:      o,
-		names:  names{prefix + "-documents", prefix + "-chunks", prefix + "-state"},
+		prefix: prefix,
 		fields: map[string]bool{}, opening: make(chan struct{}, 1),
 		client: &client{base: base, username: o.Username, password: o.Password, agent: o.UserAgent, timeout: o.Timeout, http: httpclient.New(transport)},
 	}, nil

@@ -10,73 +10,86 @@ import (
 	"knowhow/internal/search"
 )
 
-// passages returns the passages of the documents of a page; see [passage.Choose].
-func (s *Store) passages(ctx context.Context, m *matching, list []ranked, budget int) ([][]search.Passage, error) {
+// passages returns the passages of the documents of a page, whose rows have been
+// read; see [passage.Choose].
+func (s *Store) passages(ctx context.Context, m *matching, list []ranked, t *texts, budget int) ([][]search.Passage, error) {
 	src := &passageSource{s: s, list: list}
-	chunks, err := src.best(ctx, m)
-	if err != nil {
-		return nil, err
+	number := map[string]int{}
+	for i, r := range list {
+		number[r.row.Revision] = i
 	}
-	return passage.Choose(ctx, src, len(list), chunks, conditions(m.leaves, "", src.weight), budget)
-}
-
-// A passageSource reads the documents of a page of results.
-type passageSource struct {
-	s      *Store
-	list   []ranked
-	chunks []chunkRow     // that passages are made of
-	total  int            // how many chunks the store has
-	counts map[string]int // how many chunks have a token
-}
-
-// best reads the best chunks of the documents of the page, and one chunk of each
-// other document.
-func (src *passageSource) best(ctx context.Context, m *matching) ([]passage.Chunk, error) {
-	revisions, number := make([]string, len(src.list)), map[string]int{}
-	for i, r := range src.list {
-		revisions[i], number[r.row.Revision] = r.row.Revision, i
-	}
-	var out []passage.Chunk
+	var chunks []passage.Chunk
+	found := make([]bool, len(list))
 	add := func(c chunkRow, score float64) {
-		out = append(out, passage.Chunk{Number: len(out), Document: number[c.Revision], Score: score})
-		src.chunks = append(src.chunks, c)
-	}
-	found := map[string]bool{}
-	if body, ok := chunkSearch(m.leaves, m.labels, revisions, passage.MaxChunks); ok {
-		body["_source"], body["aggs"] = chunkText, countTokens(m.leaves, passage.MaxChunks)
-		r, err := src.s.search(ctx, src.s.names.chunks, body)
-		if err != nil {
-			return nil, err
-		}
-		src.total, src.counts = r.tokens()
-		hits, err := r.chunkHits()
-		if err != nil {
-			return nil, err
-		}
-		for _, h := range hits {
-			found[h.Revision] = true
-			add(h.chunkRow, h.score)
+		if i, ok := number[c.Revision]; ok { // or the document was replaced meanwhile
+			found[i] = true
+			chunks = append(chunks, passage.Chunk{Number: len(src.chunks), Document: i, Score: score})
+			src.chunks = append(src.chunks, c)
 		}
 	}
-	var ids []string // of chunks of documents that match otherwise
-	for _, r := range src.list {
-		if !found[r.row.Revision] {
-			ids = append(ids, chunkID(r.row.Revision, max(r.chunk, 0)))
-		}
+	for _, h := range t.best {
+		add(h.chunkRow, h.score)
 	}
-	rows, err := src.s.chunksByID(ctx, ids)
-	for _, id := range ids {
-		if c, ok := rows[id]; ok { // or the document was replaced meanwhile
+	for i, r := range list {
+		if c, ok := t.chunks[chunkID(r.row.Revision, max(r.chunk, 0))]; ok && !found[i] { // it matches otherwise
 			add(c, 0)
 		}
 	}
-	return out, err
+	return passage.Choose(ctx, src, len(list), chunks, conditions(m.leaves, "", t.weight), budget)
 }
 
-// countTokens is an aggregation of the tokens of leaves that are in the best n
-// chunks. It tells how many of all chunks have each. It is empty if the leaves have
-// no tokens.
-func countTokens(leaves []*leaf, n int) object {
+// A passageSource is the documents of a page of results.
+type passageSource struct {
+	s      *Store
+	list   []ranked
+	chunks []chunkRow // that passages are made of
+}
+
+// Contents returns what is known of chunks.
+func (src *passageSource) Contents(_ context.Context, chunks []passage.Chunk) ([]passage.Content, error) {
+	out := make([]passage.Content, len(chunks))
+	for i, c := range chunks {
+		chunk, document := src.chunks[c.Number], src.list[c.Document].row
+		out[i] = passage.Content{Offset: int64(chunk.Offset), Length: int64(len(chunk.Text)), TextSize: document.TextSize, Heading: chunk.Heading, Lang: document.Lang}
+	}
+	return out, nil
+}
+
+// Window returns a part of the text of a chunk's document. It only reads what is
+// not stored with the chunk.
+func (src *passageSource) Window(ctx context.Context, c passage.Chunk, from, to int64) (string, error) {
+	chunk := src.chunks[c.Number]
+	for _, known := range []struct {
+		off  int
+		text string
+	}{{chunk.Offset, chunk.Text}, {chunk.Offset - chunk.Before, chunk.Around}} {
+		if off := int64(known.off); off <= from && from <= to && to <= off+int64(len(known.text)) {
+			return known.text[from-off : to-off], nil
+		}
+	}
+	return src.s.window(ctx, chunk.Revision, from, to)
+}
+
+// Locate sets the pages and headings of passages.
+func (src *passageSource) Locate(_ context.Context, places []passage.Place) error {
+	for _, p := range places {
+		kept := src.list[p.Document].row.Kept
+		p.Page = passage.PageAt(kept.Pages, p.Offset)
+		if p.Inside && len(kept.Sections) > 0 {
+			p.Heading = passage.HeadingAt(kept.Sections, p.Offset)
+		}
+	}
+	return nil
+}
+
+// countedChunks is in how many of the best chunks tokens are looked for that are
+// counted. With 64, a search takes half as long again.
+const countedChunks = 32
+
+// countTokens returns an aggregation that counts the chunks with each token of
+// some leaves, of those that the best chunks have. It is empty if there is at most
+// one token.
+func countTokens(leaves []*leaf) object {
 	tokens := []string{}
 	for _, l := range leaves {
 		for _, p := range l.patterns {
@@ -84,16 +97,22 @@ func countTokens(leaves []*leaf, n int) object {
 		}
 	}
 	slices.Sort(tokens)
-	if tokens = slices.Compact(tokens); len(tokens) == 0 {
+	if tokens = slices.Compact(tokens); len(tokens) < 2 {
 		return object{}
 	}
-	return object{"best": object{"sampler": object{"shard_size": n}, "aggs": object{
+	return object{"best": object{"sampler": object{"shard_size": countedChunks}, "aggs": object{
 		"tokens": object{"significant_text": object{"field": "tokens", "include": tokens, "size": len(tokens), "min_doc_count": 1, "percentage": object{}}}}}}
 }
 
-// tokens returns how many chunks there are and how many have each token, as
-// countTokens counts them.
-func (r *result) tokens() (chunks int, counts map[string]int) {
+// tokenCounts are the counts of countTokens.
+type tokenCounts struct {
+	chunks    int            // all of them
+	with      map[string]int // by token
+	commonest int            // the greatest of with
+}
+
+// tokenCounts decodes the aggregation of countTokens.
+func (r *result) tokenCounts() tokenCounts {
 	var agg struct {
 		Tokens struct {
 			Count   int `json:"bg_count"`
@@ -103,74 +122,33 @@ func (r *result) tokens() (chunks int, counts map[string]int) {
 			} `json:"buckets"`
 		} `json:"tokens"`
 	}
-	counts = map[string]int{}
+	c := tokenCounts{with: map[string]int{}}
 	if json.Unmarshal(r.Aggregations["best"], &agg) != nil {
-		return 0, counts
+		return c
 	}
+	c.chunks = agg.Tokens.Count
 	for _, b := range agg.Tokens.Buckets {
-		counts[b.Key] = b.Count
+		c.with[b.Key] = b.Count
+		c.commonest = max(c.commonest, b.Count)
 	}
-	return agg.Tokens.Count, counts
+	return c
 }
 
 // weight returns the weight of a leaf in the ranking. That of a phrase is the one
-// of its rarest token.
-func (src *passageSource) weight(l *leaf) float32 {
+// of its rarest token. A token that is not in the best chunks has the weight of a
+// common one.
+func (c tokenCounts) weight(l *leaf) float32 {
 	n := 0
 	for _, p := range l.patterns {
-		least := src.total
+		least := c.chunks
 		for _, t := range p.tokens {
-			least = min(least, src.counts[t])
+			n, ok := c.with[t]
+			if !ok {
+				n = c.commonest
+			}
+			least = min(least, n)
 		}
 		n += least
 	}
-	return float32(l.weight * relevance.IDF(src.total, min(n, src.total)))
+	return float32(l.weight * relevance.IDF(c.chunks, min(n, c.chunks)))
 }
-
-// Contents returns what is known of chunks.
-func (src *passageSource) Contents(_ context.Context, chunks []passage.Chunk) ([]passage.Content, error) {
-	out := make([]passage.Content, len(chunks))
-	for i, c := range chunks {
-		row, document := src.chunks[c.Number], src.list[c.Document].row
-		out[i] = passage.Content{Offset: int64(row.Offset), Length: int64(len(row.Text)), TextSize: document.TextSize, Heading: row.Heading, Lang: document.Lang}
-	}
-	return out, nil
-}
-
-// Window reads a part of the text of a chunk's document, from the chunk if it is
-// there.
-func (src *passageSource) Window(ctx context.Context, c passage.Chunk, from, to int64) (string, error) {
-	row := src.chunks[c.Number]
-	if off := int64(row.Offset); off <= from && to <= off+int64(len(row.Text)) {
-		return row.Text[from-off : max(to, from)-off], nil
-	}
-	return src.s.window(ctx, row.Revision, from, to)
-}
-
-// Locate sets the pages and headings of passages.
-func (src *passageSource) Locate(ctx context.Context, places []passage.Place) error {
-	var ids []string
-	for _, p := range places {
-		ids = append(ids, src.list[p.Document].row.ID)
-	}
-	slices.Sort(ids)
-	rows, err := src.s.get(ctx, slices.Compact(ids), placesOfRow)
-	if err != nil {
-		return err
-	}
-	for _, p := range places {
-		known := src.list[p.Document].row
-		f := rows[known.ID]
-		if f == nil || f.row.Revision != known.Revision { // the document was replaced meanwhile
-			continue
-		}
-		p.Page = passage.PageAt(f.row.Kept.Pages, p.Offset)
-		if sections := f.row.Kept.Sections; p.Inside && len(sections) > 0 {
-			p.Heading = passage.HeadingAt(sections, p.Offset)
-		}
-	}
-	return nil
-}
-
-// placesOfRow are the fields of a document with its pages and sections.
-var placesOfRow = object{"includes": []string{"kept.pages", "kept.sections", "revision"}}

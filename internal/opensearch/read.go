@@ -27,7 +27,7 @@ func (s *Store) Record(ctx context.Context, number int64) (*document.Record, err
 	}
 	r, err := s.oneRow(ctx, term("number", number), onlyRow)
 	if errors.Is(err, errMissing) {
-		return nil, noDocument(fmt.Sprint(number))
+		return nil, document.Missing(fmt.Sprint(number))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading a document: %w", err)
@@ -56,7 +56,7 @@ func (s *Store) rowOf(ctx context.Context, id string, labels []string, source ob
 	}
 	f := rows[id]
 	if f == nil || labels != nil && !slices.Contains(labels, f.row.Label) {
-		return nil, noDocument(id)
+		return nil, document.Missing(id)
 	}
 	return &f.row, nil
 }
@@ -75,7 +75,7 @@ func (s *Store) Records(ctx context.Context, f document.RecordFilter) (records [
 	if f.Offset+f.Limit <= search.Window {
 		body["from"], body["size"] = f.Offset, f.Limit
 	}
-	r, err := s.search(ctx, s.names.documents, body)
+	r, err := s.search(ctx, inDocuments, body)
 	if err != nil {
 		return nil, 0, fmt.Errorf("listing documents: %w", err)
 	}
@@ -94,7 +94,7 @@ func (s *Store) Records(ctx context.Context, f document.RecordFilter) (records [
 // that precede them.
 func (s *Store) recordsFrom(ctx context.Context, body object, f document.RecordFilter, total int) (records []document.Record, _ int, err error) {
 	at := 0
-	err = s.each(ctx, s.names.documents, body, func(h rawHit) error {
+	err = s.each(ctx, inDocuments, body, func(h rawHit) error {
 		if at++; at <= f.Offset {
 			return nil
 		}
@@ -117,11 +117,11 @@ func (s *Store) recordsFrom(ctx context.Context, body object, f document.RecordF
 var errEnough = errors.New("enough")
 
 // each calls f with the hits of a search that has an order without ties.
-func (s *Store) each(ctx context.Context, index string, body object, f func(rawHit) error) error {
+func (s *Store) each(ctx context.Context, in kind, body object, f func(rawHit) error) error {
 	body["size"] = pageSize
 	delete(body, "from")
 	for {
-		r, err := s.search(ctx, index, body)
+		r, err := s.search(ctx, in, body)
 		if err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (s *Store) each(ctx context.Context, index string, body object, f func(rawH
 // eachChunk calls f with the chunks of a revision in order.
 func (s *Store) eachChunk(ctx context.Context, revision string, f func(source json.RawMessage) error) error {
 	body := object{"query": object{"bool": object{"filter": []object{term("revision", revision)}}}, "sort": []object{{"n": "asc"}}}
-	return s.each(ctx, s.names.chunks, body, func(h rawHit) error { return f(h.Source) })
+	return s.each(ctx, inChunks, body, func(h rawHit) error { return f(h.Source) })
 }
 
 // Chunks returns a document with the texts of its chunks; see kb.Store.
@@ -152,7 +152,7 @@ func (s *Store) Chunks(ctx context.Context, number int64) (*document.Record, []s
 		}
 		r, err := s.rowOf(ctx, record.ID, nil, onlyRow)
 		if errors.Is(err, errkind.NotFound) {
-			return nil, nil, noDocument(fmt.Sprint(number))
+			return nil, nil, document.Missing(fmt.Sprint(number))
 		}
 		if err != nil {
 			return nil, nil, err
@@ -174,7 +174,7 @@ func (s *Store) Chunks(ctx context.Context, number int64) (*document.Record, []s
 func (s *Store) texts(ctx context.Context, revision string) ([]string, error) {
 	var out []string
 	body := object{"query": object{"bool": object{"filter": []object{term("revision", revision)}}}, "sort": []object{{"n": "asc"}}, "_source": []string{"text"}}
-	err := s.each(ctx, s.names.chunks, body, func(h rawHit) error {
+	err := s.each(ctx, inChunks, body, func(h rawHit) error {
 		var c chunkRow
 		if err := json.Unmarshal(h.Source, &c); err != nil {
 			return damaged(err)
@@ -191,7 +191,7 @@ func (s *Store) window(ctx context.Context, revision string, from, to int64) (st
 	body := object{"query": object{"bool": object{"filter": []object{term("revision", revision),
 		{"range": object{"off": object{"lt": to, "gte": from - maxChunkSize}}}}}},
 		"sort": []object{{"n": "asc"}}, "_source": []string{"text", "off", "len"}}
-	err := s.each(ctx, s.names.chunks, body, func(h rawHit) error {
+	err := s.each(ctx, inChunks, body, func(h rawHit) error {
 		var c chunkRow
 		if err := json.Unmarshal(h.Source, &c); err != nil {
 			return damaged(err)
@@ -211,12 +211,12 @@ const maxChunkSize = 1 << 30
 
 // CountTypes counts documents by type; see kb.Store.
 func (s *Store) CountTypes(ctx context.Context, labels []string) (map[string]int, error) {
-	return s.count(ctx, "type", filters(labels, nil, nil))
+	return s.countBy(ctx, "type", filters(labels, nil, nil))
 }
 
 // Labels returns the labels of all documents; see [search.Service].
 func (s *Store) Labels(ctx context.Context) ([]search.Label, error) {
-	counts, err := s.count(ctx, "label", filters(nil, nil, nil))
+	counts, err := s.countBy(ctx, "label", filters(nil, nil, nil))
 	var out []search.Label
 	for label := range counts {
 		out = append(out, search.Label{Name: label, Value: label})
@@ -227,7 +227,7 @@ func (s *Store) Labels(ctx context.Context) ([]search.Label, error) {
 
 // SourceLabels returns the labels that belong to sources; see kb.Store.
 func (s *Store) SourceLabels(ctx context.Context) ([]string, error) {
-	counts, err := s.count(ctx, "label", []object{term("from_source", true)})
+	counts, err := s.countBy(ctx, "label", []object{term("from_source", true)})
 	var out []string
 	for label := range counts {
 		out = append(out, label)
@@ -239,12 +239,12 @@ func (s *Store) SourceLabels(ctx context.Context) ([]string, error) {
 // maxValues is the maximum number of values of a field that are counted.
 const maxValues = 10_000
 
-// count counts the documents that filters select by the values of a field.
-func (s *Store) count(ctx context.Context, field string, filter []object) (map[string]int, error) {
+// countBy counts the documents that filters select by the values of a field.
+func (s *Store) countBy(ctx context.Context, field string, filter []object) (map[string]int, error) {
 	if err := s.Open(ctx); err != nil {
 		return nil, err
 	}
-	r, err := s.search(ctx, s.names.documents, object{"size": 0, "query": object{"bool": object{"filter": filter}},
+	r, err := s.search(ctx, inDocuments, object{"size": 0, "query": object{"bool": object{"filter": filter}},
 		"aggs": object{"values": object{"terms": object{"field": field, "size": maxValues}}}})
 	if err != nil {
 		return nil, fmt.Errorf("counting documents: %w", err)
@@ -265,7 +265,7 @@ func (s *Store) Stamps(ctx context.Context, label string) (map[string]document.S
 	out := map[string]document.Stamp{}
 	body := object{"query": object{"bool": object{"filter": []object{term("label", label), term("from_source", true)}}},
 		"sort": []object{{"number": "asc"}}, "_source": []string{"path", "kept.stamp"}}
-	err := s.each(ctx, s.names.documents, body, func(h rawHit) error {
+	err := s.each(ctx, inDocuments, body, func(h rawHit) error {
 		var r row
 		if err := json.Unmarshal(h.Source, &r); err != nil {
 			return damaged(err)
@@ -298,7 +298,7 @@ func (s *Store) Generation(ctx context.Context) (string, error) {
 			} `json:"shards"`
 		} `json:"indices"`
 	}
-	err := s.client.do(ctx, http.MethodGet, "/"+s.names.documents+"/_stats/docs", map[string][]string{"level": {"shards"}}, nil, &answer)
+	err := s.client.do(ctx, http.MethodGet, "/"+s.names().documents+"/_stats/docs", map[string][]string{"level": {"shards"}}, nil, &answer)
 	if err != nil {
 		return "", fmt.Errorf("asking for changes: %w", public(err))
 	}
@@ -392,7 +392,7 @@ func (s *Store) Locate(ctx context.Context, path string, labels []string) ([]sea
 	if err := s.Open(ctx); err != nil {
 		return nil, err
 	}
-	r, err := s.search(ctx, s.names.documents, object{"size": pageSize, "_source": []string{"doc_id", "label"}, "sort": []object{{"label": "asc"}, {"number": "asc"}},
+	r, err := s.search(ctx, inDocuments, object{"size": pageSize, "_source": []string{"doc_id", "label"}, "sort": []object{{"label": "asc"}, {"number": "asc"}},
 		"query": object{"bool": object{"filter": append(filters(labels, nil, nil), term("source_path", path))}}})
 	if err != nil {
 		return nil, fmt.Errorf("locating a document: %w", err)
@@ -414,7 +414,7 @@ func (s *Store) Health(ctx context.Context) (search.Health, error) {
 		Status   string `json:"status"`
 		TimedOut bool   `json:"timed_out"`
 	}
-	path := "/_cluster/health/" + s.names.documents + "," + s.names.chunks + "," + s.names.state
+	path := "/_cluster/health/" + s.names().documents + "," + s.names().chunks + "," + s.names().state
 	if err := s.client.do(ctx, http.MethodGet, path, nil, nil, &answer); err != nil {
 		return search.Health{}, fmt.Errorf("asking for the health: %w", public(err))
 	}

@@ -3,7 +3,6 @@ package opensearch
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -58,10 +57,11 @@ type rest struct {
 	Stamp    document.Stamp     `json:"stamp"`
 }
 
-// What is read of a document: without what only searches use, and all but the
-// sections and pages.
+// What is read of a document: all but what only searches use, the same without
+// sections, and without sections and pages.
 var (
 	withoutTokens = object{"excludes": []string{"title_tokens", "name_tokens", "text_tokens", "words", "title_words"}}
+	withPages     = object{"excludes": []string{"title_tokens", "name_tokens", "text_tokens", "words", "title_words", "kept.sections"}}
 	onlyRow       = object{"excludes": []string{"title_tokens", "name_tokens", "text_tokens", "words", "title_words", "kept"}}
 )
 
@@ -78,7 +78,7 @@ func newRow(d *document.Document, now time.Time) *row {
 		r.Site = site
 	}
 	if d.Text == "" || d.Hash == "" {
-		r.Twin = "id:" + d.ID
+		r.Twin = noTwin + d.ID
 	}
 	if !d.Modified.IsZero() {
 		ms := d.Modified.UnixMilli()
@@ -87,6 +87,9 @@ func newRow(d *document.Document, now time.Time) *row {
 	r.analyse(d)
 	return r
 }
+
+// noTwin is what the twin of a document begins with that is equal to no other.
+const noTwin = "id:"
 
 // sorted returns different tags in order.
 func sorted(tags []string) []string { return slices.Compact(slices.Sorted(slices.Values(tags))) }
@@ -128,6 +131,8 @@ type chunkRow struct {
 	Title    string `json:"title"` // of the document
 	Heading  string `json:"heading"`
 	Text     string `json:"text"`
+	Around   string `json:"around,omitempty"` // of a short chunk: its text with some of the text around it
+	Before   int    `json:"before,omitempty"` // bytes of Around that are before the chunk
 	Tokens   string `json:"tokens,omitempty"`
 }
 
@@ -159,7 +164,7 @@ func (s *Store) latest(ctx context.Context, ids []string) (map[string]*found, er
 
 // getWith is get with the parameters of a request.
 func (s *Store) getWith(ctx context.Context, ids []string, source object, params map[string][]string) (map[string]*found, error) {
-	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == "" || len(id) > maxID })
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == "" || len(id) > document.MaxID })
 	out := map[string]*found{}
 	if len(ids) == 0 {
 		return out, ctx.Err()
@@ -177,7 +182,7 @@ func (s *Store) getWith(ctx context.Context, ids []string, source object, params
 			Error  *failure        `json:"error"`
 		} `json:"docs"`
 	}
-	path := "/" + s.names.documents + "/_mget"
+	path := "/" + s.names().documents + "/_mget"
 	if err := s.client.do(ctx, http.MethodPost, path, params, object{"docs": docs}, &answer); err != nil {
 		return nil, err
 	}
@@ -196,9 +201,6 @@ func (s *Store) getWith(ctx context.Context, ids []string, source object, params
 	}
 	return out, nil
 }
-
-// maxID is the maximum size of an ID in OpenSearch, in bytes.
-const maxID = 512
 
 // damaged returns the error for a row that cannot be read.
 func damaged(err error) error {
@@ -221,8 +223,48 @@ type rawHit struct {
 	ID      string            `json:"_id"`
 	Score   *float64          `json:"_score"`
 	Source  json.RawMessage   `json:"_source"`
+	Fields  values            `json:"fields"`
 	Matched []string          `json:"matched_queries"`
 	Sort    []json.RawMessage `json:"sort"`
+}
+
+// values are values of a hit that OpenSearch has beside what is stored of it.
+// They are read faster, because a row with all its tokens may be large.
+type values struct {
+	Number   []int64  `json:"number"`
+	ID       []string `json:"doc_id"`
+	Revision []string `json:"revision"`
+	Twin     []string `json:"twin"`
+	Title    []string `json:"title"`
+	Lang     []string `json:"lang"`
+	Path     []string `json:"path"`
+	N        []int    `json:"n"`
+	Offset   []int    `json:"off"`
+	Length   []int    `json:"len"`
+}
+
+// only makes a search return only values of fields.
+func only(body object, fields ...string) object {
+	body["_source"], body["stored_fields"], body["docvalue_fields"] = false, "_none_", fields
+	return body
+}
+
+// first returns the first value of a field, or the zero value if there is none.
+func first[T any](values []T) (v T) {
+	if len(values) > 0 {
+		v = values[0]
+	}
+	return v
+}
+
+// row returns the part of a row that is in values.
+func (v *values) row() row {
+	return row{Number: first(v.Number), ID: first(v.ID), Revision: first(v.Revision), Twin: first(v.Twin), Title: first(v.Title), Lang: first(v.Lang), Path: first(v.Path)}
+}
+
+// chunk returns the part of the row of a chunk that is in values.
+func (v *values) chunk() chunkRow {
+	return chunkRow{Revision: first(v.Revision), Number: first(v.Number), N: first(v.N), Offset: first(v.Offset), Length: first(v.Length)}
 }
 
 func (h rawHit) score() float64 {
@@ -231,20 +273,6 @@ func (h rawHit) score() float64 {
 	}
 	return *h.Score
 }
-
-// search sends a search to an index.
-func (s *Store) search(ctx context.Context, index string, body object) (*result, error) {
-	r := &result{}
-	err := s.client.do(ctx, http.MethodPost, "/"+index+"/_search", searchParams, body, r)
-	if errors.Is(err, errMissing) {
-		err = notOpenSearch("/" + index + "/_search")
-	}
-	return r, err
-}
-
-// searchParams make a search fail instead of leaving out the documents of a
-// shard that is missing.
-var searchParams = map[string][]string{"allow_partial_search_results": {"false"}}
 
 // rows decodes the hits of a search for documents.
 func (r *result) rows() ([]row, error) {
@@ -312,7 +340,7 @@ func filters(labels, langs, tags []string) []object {
 // oneRow returns the row that a filter selects. The error is errMissing if there
 // is none.
 func (s *Store) oneRow(ctx context.Context, filter object, source object) (*row, error) {
-	r, err := s.search(ctx, s.names.documents, object{"size": 1, "_source": source, "query": object{"bool": object{"filter": []object{filter}}}})
+	r, err := s.search(ctx, inDocuments, object{"size": 1, "_source": source, "query": object{"bool": object{"filter": []object{filter}}}})
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"knowhow/internal/analysis"
@@ -13,6 +16,7 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/passage"
 	"knowhow/internal/query"
+	"knowhow/internal/relevance"
 	"knowhow/internal/search"
 )
 
@@ -33,21 +37,19 @@ type matching struct {
 	some     bool   // some of the words are enough
 	complete object // documents with all words that count; nil unless some are enough
 	words    []string
-	each     []object // documents with each of words
 	filter   []object // conditions that the query cannot widen
 	labels   []string
-	twins    map[string]bool // values of field twin that several of the documents have
+	langs    []analysis.Language // that words are translated for
+	seen     map[string]bool     // words that documents have, by the name of their condition
+	repeated bool                // several of the documents have the same text
+	missing  []string            // words of a plain query that no document has
 }
 
-// match translates a query. With some, some words of a plain query are enough,
-// however few it has.
-func (s *Store) match(ctx context.Context, q search.Query, some bool) (*matching, error) {
-	langs, err := s.languages(ctx)
-	if err != nil {
-		return nil, err
-	}
+// match translates a query for documents in some languages. With some, some
+// words of a plain query are enough, however few it has.
+func match(q search.Query, langs []analysis.Language, some bool) (*matching, error) {
 	t := &translator{langs: langs, now: time.Now()}
-	m := &matching{filter: filters(q.Labels, q.Langs, q.Tags), labels: q.Labels}
+	m := &matching{filter: filters(q.Labels, q.Langs, q.Tags), labels: q.Labels, langs: langs, seen: map[string]bool{}}
 	if query.Plain(q.Text) {
 		if words := analysis.Significant(query.Words(q.Text), langs); len(words) > 0 {
 			m.some = some || len(query.Words(q.Text)) >= someWords
@@ -90,8 +92,8 @@ func (t *translator) plain(m *matching, words, signs []string) error {
 			continue
 		}
 		m.part.void = false
-		queries = append(queries, p.query)
-		m.words, m.each = append(m.words, w), append(m.each, p.query)
+		queries = append(queries, object{"bool": object{"must": []object{p.query}, "_name": wordName(len(m.words))}})
+		m.words = append(m.words, w)
 		m.leaves = append(m.leaves, p.leaves...)
 	}
 	if m.part.void {
@@ -113,9 +115,12 @@ func (t *translator) plain(m *matching, words, signs []string) error {
 	return nil
 }
 
+// wordName returns the name of the condition on word i of a plain query.
+func wordName(i int) string { return fmt.Sprintf("word%d", i) }
+
 // A ranked is a document of a page.
 type ranked struct {
-	row   row
+	row   row // Number, ID, Revision, Twin, Title and Lang until it is on a page
 	also  []string
 	chunk int // the best one, -1 if the document was not ranked by a chunk
 	score float64
@@ -134,58 +139,48 @@ func (s *Store) Search(ctx context.Context, q search.Query) (*search.Page, error
 	if err := s.Open(ctx); err != nil {
 		return nil, err
 	}
-	m, err := s.match(ctx, q, false)
+	for {
+		page, err := s.searchOnce(ctx, q)
+		if errors.Is(err, errLanguages) {
+			continue // now they are known
+		}
+		if err != nil {
+			return nil, fmt.Errorf("searching: %w", err)
+		}
+		return page, nil
+	}
+}
+
+// errLanguages says that a query was not translated for all languages of the
+// documents.
+var errLanguages = errors.New("the documents have more languages")
+
+// searchOnce makes a search in three rounds: one that finds documents and chunks,
+// one that scores those documents whose best chunk is not among the best of all,
+// and one that reads the page. Before it, there is one for the chunks that are
+// close in meaning.
+func (s *Store) searchOnce(ctx context.Context, q search.Query) (*search.Page, error) {
+	m, err := match(q, s.knownLanguages(), false)
 	if err != nil {
 		return nil, err
 	}
 	d, err := s.dense(ctx, m, q)
 	if err != nil {
-		return nil, fmt.Errorf("searching: %w", err)
+		return nil, err
 	}
-	page, list, err := s.find(ctx, m, d, q)
+	page, list, err := s.find(ctx, m, d, q, nil)
 	if err != nil {
-		return nil, fmt.Errorf("searching: %w", err)
+		return nil, err
 	}
 	list = list[min(q.Start, len(list)):min(q.Start+q.Num, len(list))]
-	if q.Distinct {
-		if err := s.addAlso(ctx, m, list); err != nil {
-			return nil, fmt.Errorf("searching: %w", err)
-		}
-	}
-	if page.Hits, err = s.hits(ctx, m, list, q); err != nil {
-		return nil, fmt.Errorf("searching: %w", err)
-	}
-	return page, nil
+	return page, s.readPage(ctx, m, list, q, page)
 }
 
-// find returns a page without hits, and the documents up to the end of the page.
-func (s *Store) find(ctx context.Context, m *matching, d *dense, q search.Query) (*search.Page, []ranked, error) {
+// find returns a page without hits, and the documents up to the end of the page,
+// after two rounds. If also is not nil, it adds searches to the second round; the
+// documents have some of the revisions that it gets.
+func (s *Store) find(ctx context.Context, m *matching, d *dense, q search.Query, also func(r *round, revisions []string)) (*search.Page, []ranked, error) {
 	byScore := len(m.leaves) > 0 && (len(q.Sort) == 0 || q.Sort[0] == (search.SortKey{Field: "score", Desc: true}))
-	body := m.documents(q.Distinct)
-	body["track_total_hits"] = true
-	body["sort"] = order(q.Sort, byScore, m)
-	aggs := object{}
-	if q.Distinct {
-		aggs["twins"] = twins()
-	}
-	if m.complete != nil {
-		complete := object{"filter": m.complete}
-		if q.Distinct {
-			complete["aggs"] = object{"twins": twins()}
-		}
-		aggs["complete"] = complete
-	}
-	for i, w := range m.each {
-		aggs[fmt.Sprintf("word%d", i)] = object{"filter": w}
-	}
-	if q.Facets != nil {
-		if err := s.facetAggregations(ctx, q, aggs); err != nil {
-			return nil, nil, err
-		}
-	}
-	if len(aggs) > 0 {
-		body["aggs"] = aggs
-	}
 	n := 0
 	if q.Num > 0 {
 		n = q.Start + q.Num
@@ -193,46 +188,67 @@ func (s *Store) find(ctx context.Context, m *matching, d *dense, q search.Query)
 	if byScore && n > 0 {
 		n = max(n, rankDepth)
 	}
-	body["size"] = min(n, search.Window)
-	r, err := s.search(ctx, s.names.documents, body)
+	r := &round{s: s}
+	var list []ranked
+	if n > 0 {
+		body := m.documents(q.Distinct)
+		body["sort"], body["size"], body["track_total_hits"] = order(q.Sort, byScore, m), min(n, search.Window), false
+		r.add(inDocuments, body, func(r *result) error {
+			list = m.ranked(r)
+			return nil
+		})
+	}
+	page, err := s.count(r, m, q)
 	if err != nil {
 		return nil, nil, err
 	}
-	list, err := r.ranked()
-	if err != nil {
+	best := map[string]chunkHit{} // by revision
+	if byScore && n > 0 && m.some {
+		s.bestChunks(r, m.leaves, m.labels, nil, rankDepth*relevance.OfDocument, func(hits []chunkHit) {
+			for _, h := range hits {
+				if _, ok := best[h.Revision]; !ok && len(best) < rankDepth {
+					best[h.Revision] = h
+				}
+			}
+		})
+	}
+	if err := s.checkLanguages(ctx, r, m); err != nil {
 		return nil, nil, err
 	}
-	page := &search.Page{Total: r.Hits.Total.Value - r.repeated("twins")}
-	if q.Distinct {
-		buckets, err := r.buckets("twins")
-		if err != nil {
-			return nil, nil, err
+	similar := s.similar(r, m, page.Total)
+	if also != nil {
+		revisions := append(slices.Collect(maps.Keys(best)), d.revisions()...)
+		for _, r := range list {
+			revisions = append(revisions, r.row.Revision)
 		}
-		m.twins = map[string]bool{}
-		for _, b := range buckets {
-			m.twins[b.text()] = true
-		}
-	}
-	if m.complete != nil {
-		page.Staged, page.AllWords = true, r.inside("complete")
-	}
-	if page.DidYouMean, err = s.similar(ctx, m, r); err != nil {
-		return nil, nil, err
-	}
-	if q.Facets != nil {
-		if page.Facets, err = facetCounts(q.Facets, r); err != nil {
-			return nil, nil, err
-		}
+		also(r, revisions)
 	}
 	if byScore && len(list) > 0 {
-		list, err = s.rank(ctx, m, d, q, list)
+		list, err = s.rank(ctx, r, m, d, q, list, best)
+	} else {
+		err = r.send(ctx)
 	}
+	m.missing = similar()
 	return page, list, err
+}
+
+// checkLanguages sends a round, together with a question for the languages of
+// the documents if those known may be old. The error is errLanguages if a query
+// was not translated for all of them.
+func (s *Store) checkLanguages(ctx context.Context, r *round, m *matching) error {
+	if !s.languagesFresh() {
+		r.add(inDocuments, languagesBody(), s.noteLanguages)
+	}
+	err := r.send(ctx)
+	if err == nil && !slices.Equal(m.langs, s.knownLanguages()) {
+		err = errLanguages
+	}
+	return err
 }
 
 // documents returns the search for the documents that match.
 func (m *matching) documents(distinct bool) object {
-	body := object{"query": object{"bool": object{"filter": m.filter, "must": []object{m.query}}}, "_source": onlyRow}
+	body := only(object{"query": object{"bool": object{"filter": m.filter, "must": []object{m.query}}}}, "number", "doc_id", "revision", "twin", "title", "lang")
 	if m.complete != nil {
 		body["query"].(object)["bool"].(object)["should"] = []object{{"constant_score": object{"filter": m.complete, "boost": 0, "_name": "complete"}}}
 	}
@@ -242,42 +258,81 @@ func (m *matching) documents(distinct bool) object {
 	return body
 }
 
-// twins is an aggregation of the documents whose text other documents have, too.
-func twins() object {
-	return object{"terms": object{"field": "twin", "min_doc_count": 2, "size": maxValues}}
+// condition returns the condition that a document matches.
+func (m *matching) condition() object {
+	return object{"bool": object{"filter": append(slices.Clone(m.filter), m.query)}}
 }
 
-// repeated returns how many documents an aggregation by twins has beyond the
-// first one of each text.
-func (r *result) repeated(name string) int {
-	if r.Aggregations[name] == nil {
+// count adds the search that counts the documents that match. The page that it
+// returns has the counts when the round is over.
+func (s *Store) count(r *round, m *matching, q search.Query) (*search.Page, error) {
+	page := &search.Page{}
+	aggs := object{}
+	if q.Distinct {
+		addRepeated(aggs)
+	}
+	if m.complete != nil {
+		complete := object{"filter": m.complete}
+		if q.Distinct {
+			complete["aggs"] = addRepeated(object{})
+		}
+		aggs["complete"] = complete
+	}
+	if q.Facets != nil {
+		if err := facetAggregations(q, m.langs, aggs); err != nil {
+			return nil, err
+		}
+	}
+	body := object{"size": 0, "track_total_hits": true, "query": m.condition()}
+	if len(aggs) > 0 {
+		body["aggs"] = aggs
+	}
+	r.add(inDocuments, body, func(r *result) (err error) {
+		repeated := r.repeated()
+		page.Total, m.repeated = r.Hits.Total.Value-repeated, repeated > 0
+		if m.complete != nil {
+			page.Staged, page.AllWords = true, r.inside("complete")
+		}
+		if q.Facets != nil {
+			page.Facets, err = facetCounts(q.Facets, r)
+		}
+		return err
+	})
+	return page, nil
+}
+
+// addRepeated adds the aggregation for [result.repeated]. OpenSearch makes a
+// bucket for each text that several documents have, and sends only their sum.
+func addRepeated(aggs object) object {
+	aggs["twins"] = object{"terms": object{"field": "twin", "min_doc_count": 2, "size": maxValues}}
+	aggs["repeated"] = object{"stats_bucket": object{"buckets_path": "twins>_count"}}
+	return aggs
+}
+
+// repeated returns how many documents there are beyond the first one of each
+// text, 0 if they were not counted.
+func (r *result) repeated() int {
+	var agg struct {
+		Count int     `json:"count"`
+		Sum   float64 `json:"sum"`
+	}
+	if json.Unmarshal(r.Aggregations["repeated"], &agg) != nil {
 		return 0
 	}
-	buckets, err := r.buckets(name)
-	if err != nil {
-		return 0
-	}
-	n := 0
-	for _, b := range buckets {
-		n += b.Count - 1
-	}
-	return n
+	return int(agg.Sum) - agg.Count
 }
 
 // inside returns the number of documents of an aggregation with a filter.
 func (r *result) inside(name string) int {
 	var agg struct {
-		Count int             `json:"doc_count"`
-		Twins json.RawMessage `json:"twins"`
+		Count    int             `json:"doc_count"`
+		Repeated json.RawMessage `json:"repeated"`
 	}
 	if json.Unmarshal(r.Aggregations[name], &agg) != nil {
 		return 0
 	}
-	inner := result{Aggregations: map[string]json.RawMessage{}}
-	if agg.Twins != nil {
-		inner.Aggregations["twins"] = agg.Twins
-	}
-	return agg.Count - inner.repeated("twins")
+	inner := result{Aggregations: map[string]json.RawMessage{"repeated": agg.Repeated}}
+	return agg.Count - inner.repeated()
 }
 
 // value returns the value of an aggregation with one.
@@ -318,48 +373,16 @@ func order(keys []search.SortKey, byScore bool, m *matching) []object {
 	return append(out, object{"number": last})
 }
 
-// ranked decodes documents in their order.
-func (r *result) ranked() ([]ranked, error) {
+// ranked decodes documents in their order, and notes which words they have.
+func (m *matching) ranked(r *result) []ranked {
 	out := make([]ranked, len(r.Hits.Hits))
 	for i, h := range r.Hits.Hits {
-		if err := json.Unmarshal(h.Source, &out[i].row); err != nil {
-			return nil, damaged(err)
-		}
-		out[i].chunk, out[i].score = -1, h.score()
-		out[i].all = slices.Contains(h.Matched, "complete")
-	}
-	return out, nil
-}
-
-// addAlso adds the paths of the other documents that match and have the text of a
-// hit.
-func (s *Store) addAlso(ctx context.Context, m *matching, list []ranked) error {
-	var twins []string
-	for _, r := range list {
-		if m.twins[r.row.Twin] {
-			twins = append(twins, r.row.Twin)
+		out[i] = ranked{row: h.Fields.row(), chunk: -1, score: h.score(), all: slices.Contains(h.Matched, "complete")}
+		for _, name := range h.Matched {
+			m.seen[name] = true
 		}
 	}
-	if len(twins) == 0 {
-		return nil
-	}
-	body := m.documents(false)
-	body["query"] = object{"bool": object{"filter": []object{body["query"].(object), oneOf("twin", twins)}}}
-	body["_source"], body["sort"] = []string{"doc_id", "path", "twin"}, []object{{"path": "asc"}, {"number": "asc"}}
-	body["size"] = pageSize
-	r, err := s.search(ctx, s.names.documents, body)
-	if err != nil {
-		return err
-	}
-	rows, err := r.rows()
-	for i, x := range list {
-		for _, o := range rows {
-			if o.Twin == x.row.Twin && o.ID != x.row.ID && len(list[i].also) < maxAlso {
-				list[i].also = append(list[i].also, o.Path)
-			}
-		}
-	}
-	return err
+	return out
 }
 
 // A chunkHit is a chunk with its score.
@@ -368,112 +391,115 @@ type chunkHit struct {
 	score float64
 }
 
-// bestChunks returns the best chunks by some leaves, the best one of each
-// document if each is set, with one of the labels (nil: any) and of one of the
-// revisions (nil: any).
-func (s *Store) bestChunks(ctx context.Context, leaves []*leaf, labels, revisions []string, n int, each bool) ([]chunkHit, error) {
-	body, ok := chunkSearch(leaves, labels, revisions, n)
-	if !ok || n == 0 {
-		return nil, nil
+// bestChunks adds a search for the n best chunks by some leaves, with one of the
+// labels (nil: any) and of one of the revisions (nil: any). Without conditions
+// that chunks can be ranked by, found is not called.
+func (s *Store) bestChunks(r *round, leaves []*leaf, labels, revisions []string, n int, found func([]chunkHit)) {
+	if body := bestChunks(leaves, labels, revisions, n); body != nil {
+		s.addChunks(r, body, func(hits []chunkHit) {
+			found(scored(hits))
+		})
 	}
-	body["_source"] = []string{"revision", "number", "n", "off", "len"}
-	if each {
-		body["collapse"] = object{"field": "revision"}
-	}
-	hits, err := s.chunkHits(ctx, body)
-	for i := range hits {
-		hits[i].score *= saturation + 1 // a constant of BM25 that OpenSearch leaves out
-	}
-	return hits, err
 }
 
-// chunkSearch returns the search for the best chunks; see bestChunks. ok is false
-// if there is nothing to rank by.
-func chunkSearch(leaves []*leaf, labels, revisions []string, n int) (body object, ok bool) {
+// bestChunkOfEach adds a search for the best chunk of each of some revisions.
+func (s *Store) bestChunkOfEach(r *round, leaves []*leaf, labels, revisions []string, found func([]chunkHit)) {
+	if body := bestChunks(leaves, labels, revisions, len(revisions)); body != nil {
+		body["collapse"] = object{"field": "revision"}
+		s.addChunks(r, body, func(hits []chunkHit) { found(scored(hits)) })
+	}
+}
+
+// bestChunks returns the search for the best chunks, nil if there is nothing to
+// search for.
+func bestChunks(leaves []*leaf, labels, revisions []string, n int) object {
 	q, ok := chunkQuery(leaves)
+	if !ok || n == 0 || revisions != nil && len(revisions) == 0 {
+		return nil
+	}
 	filter := filters(labels, nil, nil)
 	if revisions != nil {
 		filter = append(filter, oneOf("revision", revisions))
 	}
-	return object{"size": n, "query": object{"bool": object{"filter": filter, "must": []object{q}}}, "track_total_hits": false,
-		"sort": []object{{"_score": "desc"}, {"number": "asc"}, {"n": "asc"}}}, ok
+	return object{"size": n, "query": object{"bool": object{"filter": filter, "must": []object{q}}}, "sort": []object{{"_score": "desc"}, {"number": "asc"}, {"n": "asc"}}}
 }
 
-// chunkHits sends a search for chunks.
-func (s *Store) chunkHits(ctx context.Context, body object) ([]chunkHit, error) {
-	r, err := s.search(ctx, s.names.chunks, body)
-	if err != nil {
-		return nil, err
+// scored adds to scores a constant of BM25 that OpenSearch leaves out.
+func scored(hits []chunkHit) []chunkHit {
+	for i := range hits {
+		hits[i].score *= saturation + 1
 	}
-	return r.chunkHits()
+	return hits
 }
 
-// chunkHits decodes the hits of a search for chunks.
-func (r *result) chunkHits() ([]chunkHit, error) {
-	out := make([]chunkHit, len(r.Hits.Hits))
-	for i, h := range r.Hits.Hits {
-		if err := json.Unmarshal(h.Source, &out[i].chunkRow); err != nil {
-			return nil, damaged(err)
+// addChunks adds a search for chunks without their texts.
+func (s *Store) addChunks(r *round, body object, found func([]chunkHit)) {
+	body["track_total_hits"] = false
+	r.add(inChunks, only(body, "revision", "number", "n", "off", "len"), func(r *result) error {
+		hits := make([]chunkHit, len(r.Hits.Hits))
+		for i, h := range r.Hits.Hits {
+			hits[i] = chunkHit{h.Fields.chunk(), h.score()}
 		}
-		out[i].score = h.score()
-	}
-	return out, nil
+		found(hits)
+		return nil
+	})
 }
 
 // rank orders documents by relevance: first those that are ranked by their best
 // chunk, then the others in the order of list, which has the best documents that
-// match. The order does not depend on the length of list.
-func (s *Store) rank(ctx context.Context, m *matching, d *dense, q search.Query, list []ranked) ([]ranked, error) {
-	best := map[string]chunkHit{} // by revision
-	add := func(hits []chunkHit) {
-		for _, h := range hits {
-			best[h.Revision] = h
-		}
-	}
+// match. The order does not depend on the length of list. best are the best
+// chunks of documents, which may not be in list; that of other documents is added
+// to it. What r has already is sent, too.
+func (s *Store) rank(ctx context.Context, r *round, m *matching, d *dense, q search.Query, list []ranked, best map[string]chunkHit) ([]ranked, error) {
 	first := list[:min(len(list), rankDepth)]
-	if m.some {
-		hits, err := s.bestChunks(ctx, m.leaves, m.labels, nil, rankDepth, true)
-		if err != nil {
-			return nil, err
+	listed := map[string]bool{}
+	var unscored, unplaced []string // revisions without a score by words, and by meaning
+	place := func(revision string) {
+		listed[revision] = true
+		if _, ok := best[revision]; !ok {
+			unscored = append(unscored, revision)
 		}
-		add(hits)
+		if d.documents && !d.isNear(revision) {
+			unplaced = append(unplaced, revision)
+		}
 	}
-	// The documents of the best chunks, which may not be among the first.
-	var more []string
-	for revision := range best {
-		more = append(more, revision)
+	for _, r := range first {
+		place(r.row.Revision)
 	}
-	more = append(more, d.revisions()...)
-	slices.Sort(more)
-	more = slices.DeleteFunc(slices.Compact(more), func(revision string) bool {
-		return slices.ContainsFunc(first, func(r ranked) bool { return r.row.Revision == revision })
-	})
+	var more []string // documents that are not among the first
+	for _, revision := range append(slices.Sorted(maps.Keys(best)), d.revisions()...) {
+		if !listed[revision] {
+			more = append(more, revision)
+			place(revision)
+		}
+	}
 	if len(more) > 0 {
 		body := m.documents(q.Distinct)
 		body["query"] = object{"bool": object{"filter": []object{body["query"].(object), oneOf("revision", more)}}}
-		body["size"] = len(more)
-		r, err := s.search(ctx, s.names.documents, body)
-		if err != nil {
-			return nil, err
-		}
-		others, err := r.ranked()
-		if err != nil {
-			return nil, err
-		}
-		first = append(slices.Clone(first), others...)
+		body["size"], body["track_total_hits"] = len(more), false
+		r.add(inDocuments, body, func(r *result) error {
+			first = append(slices.Clone(first), m.ranked(r)...)
+			return nil
+		})
 	}
-	var unscored []string
-	for _, r := range first {
-		if _, ok := best[r.row.Revision]; !ok {
-			unscored = append(unscored, r.row.Revision)
+	s.bestChunkOfEach(r, m.leaves, m.labels, unscored, func(hits []chunkHit) {
+		for _, h := range hits {
+			best[h.Revision] = h
 		}
+	})
+	cosines := map[string]chunkHit{}
+	for _, h := range d.near {
+		cosines[h.Revision] = h
 	}
-	if len(unscored) > 0 {
-		hits, err := s.bestChunks(ctx, m.leaves, m.labels, unscored, len(unscored), true)
-		if err != nil {
-			return nil, err
-		}
-		add(hits)
+	if len(d.near) > 0 && len(unplaced) > 0 {
+		d.nearest(r, append(filters(m.labels, nil, nil), oneOf("revision", unplaced)), search.Window/10, len(unplaced), func(hits []chunkHit) {
+			for _, h := range hits {
+				cosines[h.Revision] = h
+			}
+		})
+	}
+	if err := r.send(ctx); err != nil {
+		return nil, err
 	}
 	seen := map[string]bool{} // twins
 	var out []ranked
@@ -492,10 +518,7 @@ func (s *Store) rank(ctx context.Context, m *matching, d *dense, q search.Query,
 		out = append(out, r)
 	}
 	byScore(out)
-	out, err := d.rank(ctx, m, out)
-	if err != nil {
-		return nil, err
-	}
+	out = d.rank(out, cosines)
 	preferTitled(q.Text, out)
 	number := map[int64]bool{}
 	for _, r := range out {
@@ -541,39 +564,46 @@ func tokensOf(text string, l analysis.Language) []string {
 	return out
 }
 
-// hits makes the hits of a page.
-func (s *Store) hits(ctx context.Context, m *matching, list []ranked, q search.Query) ([]search.Hit, error) {
-	if len(list) == 0 {
-		return nil, nil
+// readPage reads the documents of a page, makes its hits, and finishes it.
+func (s *Store) readPage(ctx context.Context, m *matching, list []ranked, q search.Query, page *search.Page) error {
+	r := &round{s: s}
+	source := onlyRow
+	if q.Passages > 0 {
+		source = withoutTokens
+	}
+	rows := s.readRows(r, m, list, source)
+	if q.Distinct && m.repeated {
+		m.addAlso(r, list)
+	}
+	t := s.readTexts(r, m, list, q.Passages > 0)
+	s.addSimilar(r, m, page)
+	if err := r.send(ctx); err != nil || len(list) == 0 {
+		return err
+	}
+	list = slices.DeleteFunc(list, func(r ranked) bool { return rows[r.row.ID] == nil }) // removed meanwhile
+	for i, r := range list {
+		if full := rows[r.row.ID]; full.Revision == r.row.Revision {
+			list[i].row = *full
+		}
 	}
 	passages, size := make([][]search.Passage, len(list)), passage.TextDigest
 	if q.Passages > 0 {
 		var err error
-		if passages, err = s.passages(ctx, m, list, q.Passages); err != nil {
-			return nil, err
+		if passages, err = s.passages(ctx, m, list, t, q.Passages); err != nil {
+			return err
 		}
 		size = passage.ShortDigest
 	}
-	var ids []string // of the best chunks of documents without passages
-	for i, r := range list {
-		if len(passages[i]) == 0 {
-			ids = append(ids, chunkID(r.row.Revision, max(r.chunk, 0)))
-		}
-	}
-	texts, err := s.chunksByID(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
 	var inText, inTitle *analysis.Wanted
 	if len(m.leaves) > 0 {
-		weight := func(l *leaf) float32 { return 1 } // does not count in a digest
-		inText, inTitle = passage.Wanted(conditions(m.leaves, "title", weight)), passage.Wanted(conditions(m.leaves, "content", weight))
+		inText, inTitle = passage.Wanted(conditions(m.leaves, "title", t.weight)), passage.Wanted(conditions(m.leaves, "content", t.weight))
 	}
 	out := make([]search.Hit, len(list))
 	for i, r := range list {
-		h, language := r.row.hit(), analysis.LanguageOf(r.row.Lang)
+		full := rows[r.row.ID]
+		h, language := full.hit(), analysis.LanguageOf(full.Lang)
 		if h.Passages = passages[i]; len(h.Passages) == 0 {
-			text := document.Truncate(texts[chunkID(r.row.Revision, max(r.chunk, 0))].Text, passage.MaxChunk)
+			text := document.Truncate(t.chunks[chunkID(r.row.Revision, max(r.chunk, 0))].Text, passage.MaxChunk)
 			h.Digest = passage.Digest(text, language, inText, size)
 		}
 		h.TitleExcerpt = passage.Digest(h.Title, language, inTitle, passage.TitleDigest)
@@ -583,28 +613,111 @@ func (s *Store) hits(ctx context.Context, m *matching, list []ranked, q search.Q
 		}
 		out[i] = h
 	}
-	return out, nil
+	page.Hits = out
+	return nil
 }
 
-// chunkText is what is read of a chunk with its text.
-var chunkText = object{"excludes": []string{"tokens", vectorField + "*"}}
-
-// chunksByID returns chunks with their texts, by ID.
-func (s *Store) chunksByID(ctx context.Context, ids []string) (map[string]chunkRow, error) {
-	out := map[string]chunkRow{}
-	if len(ids) == 0 {
-		return out, nil
+// readRows adds a search for the rows of a page. The result has them by ID when
+// the round is over, without those that do not meet the conditions any more. source
+// says what is read of each.
+func (s *Store) readRows(r *round, m *matching, list []ranked, source object) map[string]*row {
+	out := map[string]*row{}
+	if len(list) == 0 {
+		return out
 	}
-	r, err := s.search(ctx, s.names.chunks, object{"size": len(ids), "query": object{"ids": object{"values": ids}}, "_source": chunkText})
-	if err != nil {
-		return nil, err
+	ids := make([]string, len(list))
+	for i, r := range list {
+		ids[i] = r.row.ID
 	}
-	for _, h := range r.Hits.Hits {
-		var c chunkRow
-		if err := json.Unmarshal(h.Source, &c); err != nil {
-			return nil, damaged(err)
+	body := object{"size": len(ids), "track_total_hits": false, "_source": source, "query": object{"bool": object{"filter": append(slices.Clone(m.filter), oneOf("doc_id", ids))}}}
+	r.add(inDocuments, body, func(r *result) error {
+		rows, err := r.rows()
+		for i := range rows {
+			out[rows[i].ID] = &rows[i]
 		}
-		out[h.ID] = c
+		return err
+	})
+	return out
+}
+
+// addAlso adds a search for the paths of the other documents that match and have
+// the text of a document of a page, and adds them to list.
+func (m *matching) addAlso(r *round, list []ranked) {
+	var twins []string
+	for _, r := range list {
+		if !strings.HasPrefix(r.row.Twin, noTwin) {
+			twins = append(twins, r.row.Twin)
+		}
 	}
-	return out, nil
+	if len(twins) == 0 {
+		return
+	}
+	body := only(object{"size": pageSize, "track_total_hits": false, "sort": []object{{"path": "asc"}, {"number": "asc"}},
+		"query": object{"bool": object{"filter": []object{m.condition(), oneOf("twin", twins)}}}}, "doc_id", "path", "twin")
+	r.add(inDocuments, body, func(r *result) error {
+		for i, x := range list {
+			for _, h := range r.Hits.Hits {
+				if o := h.Fields.row(); o.Twin == x.row.Twin && o.ID != x.row.ID && o.Path != "" && len(list[i].also) < maxAlso {
+					list[i].also = append(list[i].also, o.Path)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// texts are the chunks of a page that have been read.
+type texts struct {
+	best   []chunkHit          // the best of the page, for passages
+	chunks map[string]chunkRow // by ID
+	tokenCounts
+}
+
+// readTexts adds the searches for the best chunks of the documents of a page, and
+// for those that passages can be made of.
+func (s *Store) readTexts(r *round, m *matching, list []ranked, passages bool) *texts {
+	t := &texts{chunks: map[string]chunkRow{}}
+	ids, revisions := make([]string, len(list)), make([]string, len(list))
+	for i, r := range list {
+		ids[i], revisions[i] = chunkID(r.row.Revision, max(r.chunk, 0)), r.row.Revision
+	}
+	s.readChunks(r, ids, t.chunks)
+	if body := bestChunks(m.leaves, m.labels, revisions, passage.MaxChunks); passages && body != nil {
+		body["_source"], body["track_total_hits"], body["aggs"] = onlyChunk, false, countTokens(m.leaves)
+		r.add(inChunks, body, func(r *result) error {
+			t.tokenCounts = r.tokenCounts()
+			for _, h := range r.Hits.Hits {
+				var c chunkRow
+				if err := json.Unmarshal(h.Source, &c); err != nil {
+					return damaged(err)
+				}
+				t.chunks[h.ID] = c
+				t.best = append(t.best, chunkHit{c, h.score() * (saturation + 1)})
+			}
+			return nil
+		})
+	}
+	return t
+}
+
+// onlyChunk is what is read of a chunk: all but what only searches use.
+var onlyChunk = object{"excludes": []string{"tokens", vectorField + "*"}}
+
+// readChunks adds a search for chunks with their texts, which are added to out by
+// ID. Those that do not exist any more are left out.
+func (s *Store) readChunks(r *round, ids []string, out map[string]chunkRow) {
+	if len(ids) == 0 {
+		return
+	}
+	body := object{"size": len(ids), "track_total_hits": false, "query": object{"ids": object{"values": ids}}, "_source": onlyChunk}
+	r.add(inChunks, body, func(r *result) error {
+		for _, h := range r.Hits.Hits {
+			var c chunkRow
+			if err := json.Unmarshal(h.Source, &c); err != nil {
+				return damaged(err)
+			}
+			out[h.ID] = c
+		}
+		return nil
+	})
 }

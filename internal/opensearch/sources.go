@@ -32,7 +32,7 @@ func (s *Store) ClaimSource(ctx context.Context, src document.Source, owner, hos
 	if err := s.Open(ctx); err != nil {
 		return err
 	}
-	path := "/" + s.names.state + "/_doc/" + url.PathEscape(sourceRow+src.Label)
+	path := "/" + s.names().state + "/_doc/" + url.PathEscape(sourceRow+src.Label)
 	for {
 		var row struct {
 			version
@@ -80,7 +80,7 @@ func (s *Store) claims(ctx context.Context) ([]claim, error) {
 	if err := s.Open(ctx); err != nil {
 		return nil, err
 	}
-	r, err := s.search(ctx, s.names.state, object{"size": maxValues})
+	r, err := s.search(ctx, inState, object{"size": maxValues})
 	if err != nil {
 		return nil, fmt.Errorf("listing the sources: %w", err)
 	}
@@ -106,7 +106,7 @@ func (s *Store) RemoveSource(ctx context.Context, label string) (documents int, 
 	if err := s.Open(ctx); err != nil {
 		return 0, err
 	}
-	path := "/" + s.names.state + "/_doc/" + url.PathEscape(sourceRow+label)
+	path := "/" + s.names().state + "/_doc/" + url.PathEscape(sourceRow+label)
 	err = s.client.do(ctx, http.MethodDelete, path, url.Values{"refresh": {"true"}}, nil, nil)
 	known := err == nil
 	if err != nil && !errors.Is(err, errMissing) {
@@ -158,7 +158,7 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 		return out, err
 	}
 	size := object{"size": object{"sum": object{"field": "text_size"}}}
-	r, err := s.search(ctx, s.names.documents, object{"size": 0, "track_total_hits": true, "aggs": object{
+	r, err := s.search(ctx, inDocuments, object{"size": 0, "track_total_hits": true, "aggs": object{
 		"labels": object{"terms": object{"field": "label", "size": maxValues}, "aggs": object{
 			"langs": object{"terms": object{"field": "lang", "size": maxValues}}, "size": size["size"]}}}})
 	if err != nil {
@@ -196,12 +196,12 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 			} `json:"total"`
 		} `json:"_all"`
 	}
-	path := "/" + s.names.documents + "," + s.names.chunks + "/_stats/store"
+	path := "/" + s.names().documents + "," + s.names().chunks + "/_stats/store"
 	if err := s.client.do(ctx, http.MethodGet, path, nil, nil, &stats); err != nil {
 		return out, fmt.Errorf("asking for the size of the store: %w", public(err))
 	}
 	out.DiskBytes = stats.All.Total.Store.Size
-	if r, err = s.search(ctx, s.names.chunks, object{"size": 0, "track_total_hits": true}); err != nil {
+	if r, err = s.search(ctx, inChunks, object{"size": 0, "track_total_hits": true}); err != nil {
 		return out, fmt.Errorf("counting chunks: %w", err)
 	}
 	out.Chunks = r.Hits.Total.Value

@@ -21,7 +21,7 @@ func (s *Store) Sweep(ctx context.Context) error {
 	}
 	source := object{"size": pageSize, "sources": []object{{"revision": object{"terms": object{"field": "revision"}}}}}
 	for {
-		r, err := s.search(ctx, s.names.chunks, object{"size": 0, "aggs": object{"revisions": object{"composite": source}}})
+		r, err := s.search(ctx, inChunks, object{"size": 0, "aggs": object{"revisions": object{"composite": source}}})
 		if err != nil {
 			return fmt.Errorf("looking for old chunks: %w", err)
 		}
@@ -57,7 +57,7 @@ func (s *Store) sweep(ctx context.Context, revisions []string) error {
 	if len(revisions) == 0 {
 		return nil
 	}
-	r, err := s.search(ctx, s.names.documents, object{"size": len(revisions), "_source": []string{"revision"}, "query": oneOf("revision", revisions)})
+	r, err := s.search(ctx, inDocuments, object{"size": len(revisions), "_source": []string{"revision"}, "query": oneOf("revision", revisions)})
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (s *Store) sweep(ctx context.Context, revisions []string) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	return s.client.do(ctx, http.MethodPost, "/"+s.names.chunks+"/_delete_by_query", map[string][]string{"conflicts": {"proceed"}, "refresh": {"true"}},
+	return s.client.do(ctx, http.MethodPost, "/"+s.names().chunks+"/_delete_by_query", map[string][]string{"conflicts": {"proceed"}, "refresh": {"true"}},
 		object{"query": oneOf("revision", gone)}, nil)
 }
 

@@ -466,25 +466,49 @@ func conditions(leaves []*leaf, except string, weight func(*leaf) float32) []pas
 // the words of queries are stemmed. Languages that other processes have added in
 // the last seconds may be missing.
 func (s *Store) languages(ctx context.Context) ([]analysis.Language, error) {
-	s.mu.Lock()
-	fresh := time.Since(s.langsAt) < langsFresh
-	s.mu.Unlock()
-	if !fresh {
-		r, err := s.search(ctx, s.names.documents, object{"size": 0, "aggs": object{"values": object{"terms": object{"field": "lang", "size": maxValues}}}})
+	if !s.languagesFresh() {
+		r, err := s.search(ctx, inDocuments, languagesBody())
+		if err == nil {
+			err = s.noteLanguages(r)
+		}
 		if err != nil {
 			return nil, err
 		}
-		values, err := r.buckets("values")
-		if err != nil {
-			return nil, err
-		}
-		for _, v := range values {
-			s.noteLanguage(analysis.LanguageOf(v.text()))
-		}
-		s.mu.Lock()
-		s.langsAt = time.Now()
-		s.mu.Unlock()
 	}
+	return s.knownLanguages(), nil
+}
+
+// languagesBody returns the search for the languages of the documents.
+func languagesBody() object {
+	return object{"size": 0, "track_total_hits": false, "aggs": object{"values": object{"terms": object{"field": "lang", "size": maxValues}}}}
+}
+
+// noteLanguages notes the languages that a search with languagesBody has found.
+func (s *Store) noteLanguages(r *result) error {
+	values, err := r.buckets("values")
+	if err != nil {
+		return err
+	}
+	for _, v := range values {
+		s.noteLanguage(analysis.LanguageOf(v.text()))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.langsAt = time.Now()
+	return nil
+}
+
+// languagesFresh reports whether the languages have been asked for in the last
+// seconds.
+func (s *Store) languagesFresh() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Since(s.langsAt) < langsFresh
+}
+
+// knownLanguages returns English and the other languages that documents are known
+// to have.
+func (s *Store) knownLanguages() []analysis.Language {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := []analysis.Language{analysis.English}
@@ -492,7 +516,7 @@ func (s *Store) languages(ctx context.Context) ([]analysis.Language, error) {
 		out = append(out, l)
 	}
 	slices.Sort(out)
-	return slices.Compact(out), nil
+	return slices.Compact(out)
 }
 
 // noteLanguage records that there are documents in a language.

@@ -64,44 +64,51 @@ func (s *Store) dense(ctx context.Context, m *matching, q search.Query) (*dense,
 	if !m.some || !byScore {
 		return &dense{}, nil
 	}
-	d, err := s.addMeaning(ctx, m, q, nearWords)
-	if err == nil {
-		d.documents = true
+	d, err := s.wordsOrMeaning(ctx, m, q)
+	if err != nil || d.query == nil {
+		return &dense{}, err
 	}
-	return d, err
+	d.documents = true
+	r := &round{s: s}
+	d.findNear(r)
+	if err := r.send(ctx); err != nil {
+		return nil, err
+	}
+	d.widen(m, q, nearWords)
+	return d, nil
 }
 
-// addMeaning finds what is close in meaning to a query. If it has so many words
-// that count, the closest documents are added to what m matches. If the vector of
-// the query is not there in time, the result does nothing.
-func (s *Store) addMeaning(ctx context.Context, m *matching, q search.Query, words int) (*dense, error) {
+// wordsOrMeaning is meaning for a search that finds by words what it can. If the
+// vector of the query is not there in time, the result does nothing.
+func (s *Store) wordsOrMeaning(ctx context.Context, m *matching, q search.Query) (*dense, error) {
 	d, err := s.meaning(ctx, m, q, s.o.EmbedTime)
 	if errors.Is(err, errEmbedding) && ctx.Err() == nil {
 		s.o.Log.Debug("a query was ranked by words only", "error", err)
 		return &dense{}, nil
 	}
-	if err != nil || d.query == nil {
-		return &dense{}, err
+	return d, err
+}
+
+// findNear adds the search for what is close in meaning to the query.
+func (d *dense) findNear(r *round) {
+	d.nearest(r, d.filter, nearHits, nearHits, func(hits []chunkHit) { d.near = hits })
+}
+
+// widen adds the closest documents to what a query matches, if it has so many
+// words that count.
+func (d *dense) widen(m *matching, q search.Query, words int) {
+	if len(analysis.Significant(query.Words(q.Text), m.langs)) < words {
+		return
 	}
-	if d.near, err = d.nearest(ctx, d.filter, nearHits); err != nil {
-		return nil, err
-	}
-	langs, err := s.languages(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if len(analysis.Significant(query.Words(q.Text), langs)) >= words {
-		var close []string
-		for _, h := range d.near {
-			if h.score >= nearCosine && len(close) < nearDocs {
-				close = append(close, h.Revision)
-			}
+	var close []string
+	for _, h := range d.near {
+		if h.score >= nearCosine && len(close) < nearDocs {
+			close = append(close, h.Revision)
 		}
-		if len(close) > 0 {
-			m.query = anyOf([]object{m.query, {"constant_score": object{"filter": oneOf("revision", close), "boost": 0}}})
-		}
 	}
-	return d, nil
+	if len(close) > 0 {
+		m.query = anyOf([]object{m.query, {"constant_score": object{"filter": oneOf("revision", close), "boost": 0}}})
+	}
 }
 
 // meaning returns a dense with the vector of a query, which it waits for until
@@ -110,15 +117,20 @@ func (s *Store) meaning(ctx context.Context, m *matching, q search.Query, limit 
 	if s.o.Embedder == nil || !s.HasVectors() {
 		return &dense{}, nil
 	}
-	d := &dense{s: s, field: fieldOfModel(s.o.Embedder), filter: filters(q.Labels, nil, nil)}
-	if ok, err := s.hasField(ctx, d.field); err != nil || !ok {
-		return &dense{}, err
+	var labels, tags []string // tags that are labels, and the others
+	for _, tag := range q.Tags {
+		if _, ok := document.TagLabel(tag); ok {
+			labels = append(labels, tag)
+		} else {
+			tags = append(tags, tag)
+		}
 	}
+	d := &dense{s: s, field: fieldOfModel(s.o.Embedder), filter: filters(q.Labels, nil, labels)}
 	var err error
 	if d.query, err = s.queryVector(ctx, q.Text, limit); err != nil {
 		return nil, fmt.Errorf("%w: %w", errEmbedding, err)
 	}
-	if q.Langs != nil || len(q.Tags) > 0 {
+	if d.query != nil && (q.Langs != nil || len(tags) > 0) {
 		allowed, err := s.allowed(ctx, m)
 		if err != nil {
 			return nil, err
@@ -133,40 +145,47 @@ func (s *Store) meaning(ctx context.Context, m *matching, q search.Query, limit 
 // allowed returns the numbers of the documents that meet the conditions beside
 // the query, or nil if there are very many.
 func (s *Store) allowed(ctx context.Context, m *matching) ([]int64, error) {
-	r, err := s.search(ctx, s.names.documents, object{"size": allowedDocs, "track_total_hits": true, "_source": []string{"number"},
-		"query": object{"bool": object{"filter": m.filter}}})
+	r, err := s.search(ctx, inDocuments, only(object{"size": allowedDocs, "track_total_hits": true, "query": object{"bool": object{"filter": m.filter}}}, "number"))
 	if err != nil || r.Hits.Total.Value > allowedDocs {
 		return nil, err
 	}
-	rows, err := r.rows()
-	out := make([]int64, len(rows))
-	for i, r := range rows {
-		out[i] = r.Number
+	out := make([]int64, len(r.Hits.Hits))
+	for i, h := range r.Hits.Hits {
+		out[i] = h.Fields.row().Number
 	}
-	return out, err
+	return out, nil
 }
 
-// nearest returns the best chunk of each of the best documents, of up to k
-// chunks.
-func (d *dense) nearest(ctx context.Context, filter []object, k int) ([]chunkHit, error) {
-	hits, err := d.nearestChunks(ctx, filter, k)
-	seen := map[string]bool{}
-	return slices.DeleteFunc(hits, func(h chunkHit) bool {
-		again := seen[h.Revision]
-		seen[h.Revision] = true
-		return again
-	}), err
+// nearest adds a search for the best chunk of each of up to n documents, among
+// the k chunks that are closest in meaning.
+func (d *dense) nearest(r *round, filter []object, k, n int, found func([]chunkHit)) {
+	body := d.nearestBody(filter, k)
+	body["size"], body["collapse"] = min(n, k), object{"field": "revision"}
+	d.s.addChunks(r, body, func(hits []chunkHit) { found(cosines(hits)) })
 }
 
-// nearestChunks returns the k chunks that are closest in meaning, with their
-// cosines.
-func (d *dense) nearestChunks(ctx context.Context, filter []object, k int) ([]chunkHit, error) {
-	hits, err := d.s.chunkHits(ctx, object{"size": k, "track_total_hits": false, "_source": []string{"revision", "number", "n", "off", "len"},
-		"query": object{"knn": object{d.field: object{"vector": d.query, "k": k, "filter": object{"bool": object{"filter": filter}}}}}})
+// nearestChunks adds a search for the k chunks that are closest in meaning.
+func (d *dense) nearestChunks(r *round, filter []object, k int, found func([]chunkHit)) {
+	d.s.addChunks(r, d.nearestBody(filter, k), func(hits []chunkHit) { found(cosines(hits)) })
+}
+
+// nearestBody returns the search for the k chunks that are closest in meaning. It
+// finds nothing if no chunk has a vector of the model.
+func (d *dense) nearestBody(filter []object, k int) object {
+	return object{"size": k, "query": object{"knn": object{d.field: object{"vector": d.query, "k": k, "ignore_unmapped": true, "filter": object{"bool": object{"filter": filter}}}}}}
+}
+
+// cosines turns scores of OpenSearch into cosines.
+func cosines(hits []chunkHit) []chunkHit {
 	for i := range hits {
-		hits[i].score = 2*hits[i].score - 1 // OpenSearch's score of a cosine
+		hits[i].score = 2*hits[i].score - 1
 	}
-	return hits, err
+	return hits
+}
+
+// isNear reports whether a revision is one of the nearest documents.
+func (d *dense) isNear(revision string) bool {
+	return slices.ContainsFunc(d.near, func(h chunkHit) bool { return h.Revision == revision })
 }
 
 // revisions returns the revisions of the nearest documents.
@@ -179,29 +198,11 @@ func (d *dense) revisions() []string {
 }
 
 // rank ranks the best documents by words, which are in order, together with the
-// nearest ones, which are among list. Scores stay on the scale of list.
-func (d *dense) rank(ctx context.Context, m *matching, list []ranked) ([]ranked, error) {
+// nearest ones, which are among list. cosines are the closest chunks of documents,
+// by revision. Scores stay on the scale of list.
+func (d *dense) rank(list []ranked, cosines map[string]chunkHit) []ranked {
 	if len(d.near) == 0 || !d.documents {
-		return list, nil
-	}
-	cosines := map[string]chunkHit{}
-	for _, h := range d.near {
-		cosines[h.Revision] = h
-	}
-	var without []string
-	for _, r := range list {
-		if _, ok := cosines[r.row.Revision]; !ok {
-			without = append(without, r.row.Revision)
-		}
-	}
-	if len(without) > 0 {
-		more, err := d.nearest(ctx, append(filters(m.labels, nil, nil), oneOf("revision", without)), search.Window/10)
-		if err != nil {
-			return nil, err
-		}
-		for _, h := range more {
-			cosines[h.Revision] = h
-		}
+		return list
 	}
 	n := 0 // documents by words
 	for n < len(list) && n < rankDepth && list[n].score > 0 {
@@ -213,7 +214,7 @@ func (d *dense) rank(ctx context.Context, m *matching, list []ranked) ([]ranked,
 			lexical = append(lexical, fusion.Hit[int]{ID: i, Score: r.score})
 		}
 		h, ok := cosines[r.row.Revision]
-		if !ok || i >= n && !slices.ContainsFunc(d.near, func(o chunkHit) bool { return o.Revision == h.Revision }) {
+		if !ok || i >= n && !d.isNear(h.Revision) {
 			continue
 		}
 		near = append(near, fusion.Hit[int]{ID: i, Score: h.score})
@@ -222,7 +223,7 @@ func (d *dense) rank(ctx context.Context, m *matching, list []ranked) ([]ranked,
 		}
 	}
 	if len(near) == 0 {
-		return list, nil
+		return list
 	}
 	slices.SortStableFunc(near, func(a, b fusion.Hit[int]) int { return cmp.Compare(b.Score, a.Score) })
 	// The only document with all words stays first if it is so by words.
@@ -241,7 +242,7 @@ func (d *dense) rank(ctx context.Context, m *matching, list []ranked) ([]ranked,
 			out = append(out, r)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // queryVector returns the vector of a query, or nil if the embedder does not know
@@ -273,7 +274,7 @@ func (s *Store) addField(ctx context.Context, field string, dimension int) error
 	if ok, err := s.hasField(ctx, field); ok || err != nil {
 		return err
 	}
-	err := s.client.do(ctx, http.MethodPut, "/"+s.names.chunks+"/_mapping", nil, object{"properties": object{field: object{"type": "knn_vector", "dimension": dimension,
+	err := s.client.do(ctx, http.MethodPut, "/"+s.names().chunks+"/_mapping", nil, object{"properties": object{field: object{"type": "knn_vector", "dimension": dimension,
 		"method": object{"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}}}}, nil)
 	if err == nil {
 		s.mu.Lock()
@@ -324,10 +325,7 @@ func without(field string, labels []string) object {
 
 // chunksWithout returns up to n chunks without a vector of a model.
 func (s *Store) chunksWithout(ctx context.Context, field string, labels []string, n int) ([]unembedded, error) {
-	if _, err := s.hasField(ctx, field); err != nil {
-		return nil, err
-	}
-	r, err := s.search(ctx, s.names.chunks, object{"size": n, "seq_no_primary_term": true, "track_total_hits": false, "_source": []string{"text", "heading", "title"},
+	r, err := s.search(ctx, inChunks, object{"size": n, "seq_no_primary_term": true, "track_total_hits": false, "_source": []string{"text", "heading", "title"},
 		"query": without(field, labels), "sort": []object{{"number": "asc"}, {"n": "asc"}}})
 	if err != nil {
 		return nil, err
@@ -367,7 +365,7 @@ func (s *Store) embed(ctx context.Context, e embed.Embedder, field string, chunk
 	}
 	ops := make([]operation, len(chunks))
 	for i, c := range chunks {
-		ops[i] = operation{"update", object{"_index": s.names.chunks, "_id": c.id}, object{"doc": docs[i]}}
+		ops[i] = operation{"update", object{"_index": s.names().chunks, "_id": c.id}, object{"doc": docs[i]}}
 	}
 	errs, err := s.client.bulk(ctx, ops, true)
 	for _, e := range errs {
@@ -385,7 +383,7 @@ func (s *Store) Embedded(ctx context.Context, e embed.Embedder, labels []string)
 	if err := s.Open(ctx); err != nil {
 		return 0, 0, err
 	}
-	r, err := s.search(ctx, s.names.chunks, object{"size": 0, "track_total_hits": true, "query": object{"bool": object{"filter": filters(labels, nil, nil)}},
+	r, err := s.search(ctx, inChunks, object{"size": 0, "track_total_hits": true, "query": object{"bool": object{"filter": filters(labels, nil, nil)}},
 		"aggs": object{"missing": object{"filter": without(fieldOfModel(e), nil)}}})
 	if err != nil {
 		return 0, 0, err

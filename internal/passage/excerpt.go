@@ -162,7 +162,7 @@ func cutRunes(s string, n int) string {
 // extended makes a passage longer until it has shortest characters: at its
 // end, then at its beginning.
 func extended(text string, from, to int) (int, int) {
-	short := func() bool { return utf8.RuneCountInString(text[from:to]) < shortest }
+	short := func() bool { return isShort(text[from:to]) }
 	end := to
 	for _, u := range unitsOf(text[end:]) {
 		if short() {

@@ -203,7 +203,7 @@ func cut(ctx context.Context, src Source, c Chunk, x Content, words *words, whol
 	limit = min(limit, budget)
 	off, end := x.Offset, min(x.Offset+min(x.Length, MaxChunk), x.TextSize)
 	text, err := src.Window(ctx, c, off, end)
-	if err != nil || int64(len(text)) < end-off { // the store is damaged
+	if err != nil || end < off || int64(len(text)) < end-off { // the store is damaged
 		return p, err
 	}
 	text = strings.ToValidUTF8(text, " ") // the same length unless the text is damaged
@@ -227,12 +227,12 @@ func cut(ctx context.Context, src Source, c Chunk, x Content, words *words, whol
 		from, to = extended(text, from+len(before), to+len(before))
 	}
 	p.Offset, p.Text = off+int64(from), text[from:to]
-	if utf8.RuneCountInString(p.Text) < shortest {
+	if isShort(p.Text) {
 		all, err := src.Window(ctx, c, 0, min(x.TextSize, shortest*utf8.UTFMax))
 		if err != nil {
 			return p, err
 		}
-		if utf8.RuneCountInString(strings.TrimSpace(all)) >= shortest {
+		if !IsShort(all) {
 			p.Text = "" // the budget is too small for a passage
 		}
 	}
@@ -241,6 +241,12 @@ func cut(ctx context.Context, src Source, c Chunk, x Content, words *words, whol
 
 // Around is how many bytes before and after a short chunk may be in its passage.
 const Around = 2 * shortest
+
+// IsShort reports whether the text of a chunk is so short that its passage has some
+// of the text around it.
+func IsShort(text string) bool { return isShort(strings.TrimSpace(text)) }
+
+func isShort(text string) bool { return utf8.RuneCountInString(text) < shortest }
 
 // PageAt returns the label of the page on which a byte of a text is, or "". The
 // pages are in order.

@@ -31,7 +31,8 @@ func (p *page) Contents(_ context.Context, chunks []passage.Chunk) ([]passage.Co
 }
 
 func (p *page) Window(_ context.Context, c passage.Chunk, from, to int64) (string, error) {
-	return p.docs[c.Document].Text[from:to], nil
+	text := p.docs[c.Document].Text
+	return text[min(from, int64(len(text))):min(max(from, to), int64(len(text)))], nil
 }
 
 func (p *page) Locate(_ context.Context, places []passage.Place) error {
@@ -213,6 +214,15 @@ func TestPlaces(t *testing.T) {
 func TestDamagedText(t *testing.T) {
 	p := &page{docs: []document.Document{{Text: "Walrus."}}, chunks: []document.Chunk{{Length: 7}}}
 	out, err := passage.Choose(t.Context(), cutOff{p}, 1, []passage.Chunk{{Score: 1}}, nil, 1000)
+	if err != nil || out[0] != nil {
+		t.Errorf("Choose() = %v, %v, want no passage", out, err)
+	}
+}
+
+// TestWrongSize checks that a chunk beyond the end of its text has no passage.
+func TestWrongSize(t *testing.T) {
+	p := &page{docs: []document.Document{{Text: "Walrus."}}, chunks: []document.Chunk{{Offset: 1000, Length: 7}}}
+	out, err := passage.Choose(t.Context(), p, 1, []passage.Chunk{{Score: 1}}, nil, 1000)
 	if err != nil || out[0] != nil {
 		t.Errorf("Choose() = %v, %v, want no passage", out, err)
 	}
