@@ -27,17 +27,18 @@ var deps = map[string]string{
 	"spell": "", "compact": "", "sanitize": "", "schema": "compact spell", "terminal": "sanitize",
 
 	// Text processing without access to disk or network.
-	"extract": "extract/pdf", "chunk": "", "analysis": "", "query": "", "segment": "",
-	"ignore":      "",
+	"extract": "extract/pdf", "chunk": "", "analysis": "", "query": "", "segment": "relevance",
+	"ignore": "", "relevance": "",
+	"passage":     "analysis document search",
 	"extract/pdf": "extract/pdf/cos", "extract/pdf/cos": "",
 
 	// Vectors, without access to disk or network.
 	"vector": "", "vector/faiss": "", "fusion": "",
 
 	// Storage, indexing and background work.
-	"index":      "document search analysis query segment embed vector fusion",
+	"index":      "document search analysis query segment embed vector fusion passage relevance",
 	"ingest":     "document extract chunk ignore sanitize",
-	"opensearch": "document search analysis query embed fusion httpclient",
+	"opensearch": "document search analysis query embed fusion httpclient passage relevance",
 	"indexing":   "document index ingest embed terminal sanitize",
 
 	"storecopy": "document",
@@ -124,7 +125,7 @@ var restricted = map[string]string{
 }
 
 // pure lists the packages that must not open files or sockets.
-var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cos", "ignore", "chunk", "analysis", "query", "spell", "compact", "sanitize", "schema", "skill",
+var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cos", "ignore", "chunk", "analysis", "query", "passage", "relevance", "spell", "compact", "sanitize", "schema", "skill",
 	"embed", "embed/safetensors", "embed/tokenizer", "embed/kernel", "vector", "vector/faiss", "fusion"}
 
 // TestDeps checks the imports of every package against deps, restricted and

@@ -7,15 +7,17 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// Limits on tags.
+// Limits on documents.
 const (
+	MaxID      = 512 // bytes of an ID, which is the limit of OpenSearch
 	MaxTags    = 200 // of a document, and of a Tagging
 	MaxTagSize = 200 // bytes of a tag
 )
 
 // Check returns an error of kind Invalid if a change is malformed, whatever the
 // store: if it does not make exactly one change, or has a tag or a text that
-// cannot be stored, or a document without an ID, a label or a path.
+// cannot be stored, or a document without an ID, a label or a path, with an ID of
+// more than MaxID bytes or with a chunk outside its text.
 func (c Change) Check() error {
 	n := 0
 	for _, set := range []bool{c.Put != nil, c.Delete != nil, c.Tag != nil} {
@@ -42,8 +44,15 @@ func (c Change) Check() error {
 	switch {
 	case d.ID == "" || d.Label == "" || d.Path == "":
 		return d.Reject("has no ID, no label or no path")
+	case len(d.ID) > MaxID:
+		return d.Reject(fmt.Sprintf("has an ID of more than %d bytes", MaxID))
 	case !utf8.ValidString(d.Text):
 		return d.Reject("has a text that is not UTF-8")
+	}
+	for _, k := range d.Chunks {
+		if k.Offset < 0 || k.Length < 0 || k.Offset > len(d.Text) || k.Length > len(d.Text)-k.Offset {
+			return d.Reject("has a chunk outside its text")
+		}
 	}
 	return nil
 }
@@ -52,6 +61,15 @@ func (c Change) Check() error {
 // The message names the document, followed by why.
 func (d *Document) Reject(why string) error {
 	return fmt.Errorf("document %q of label %q %s: %w", d.Path, d.Label, why, errkind.Invalid)
+}
+
+// Missing returns the error for a document that does not exist or that the caller
+// may not see.
+func Missing(id string) error {
+	if len(id) > 80 {
+		id = Truncate(id, 80) + "…"
+	}
+	return fmt.Errorf("document %q does not exist, or has none of the labels asked for: %w", id, errkind.NotFound)
 }
 
 // CheckTagCount returns an error of kind Invalid if n is more tags than a

@@ -39,8 +39,9 @@ func TestContract(t *testing.T) {
 					c, _ := open(t, docs, o)
 					return c
 				},
-				NoText: !o.SendContent,
-				NoTags: true,
+				NoText:     !o.SendContent,
+				NoTags:     true,
+				NoPassages: true,
 			})
 		})
 	}

@@ -65,7 +65,7 @@ func TestRealFessContract(t *testing.T) {
 			return realClient(t, base, "")
 		},
 		NoText: os.Getenv("KNOWHOW_REAL_FESS_SETUP") != "content",
-		NoTags: true,
+		NoTags: true, NoPassages: true,
 	})
 }
 

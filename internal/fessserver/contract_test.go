@@ -35,7 +35,8 @@ func TestContract(t *testing.T) {
 				Open: func(t *testing.T, docs []document.Document) search.Service {
 					return client(t, docs, api)
 				},
-				NoTags: true,
+				NoTags:     true,
+				NoPassages: true,
 			})
 		})
 	}

@@ -112,3 +112,33 @@ func scaled[ID cmp.Ordered](hits []Hit[ID]) map[ID]float64 {
 	}
 	return scores
 }
+
+// Rerank fuses the best documents by words, best first, with those that are close
+// in meaning, best first. The scores stay on the scale of those by words, of which there would
+// be depth if more documents had words of the query. If keepFirst is true, the best
+// document by words stays first. Without dense hits, it returns lexical.
+func Rerank[ID cmp.Ordered](lexical, dense []Hit[ID], depth int, keepFirst bool) []Hit[ID] {
+	if len(dense) == 0 {
+		return lexical
+	}
+	scale, n := dense, len(lexical)
+	if n > 0 {
+		scale = lexical
+	}
+	// Scores by words are float32, and so are these.
+	top, low := float32(scale[0].Score), float32(scale[len(scale)-1].Score)
+	if n < depth {
+		low /= 2 // of several hits with the same score, the order remains visible
+	}
+	out := Fuse(lexical, Fill(lexical, dense), DefaultWeight)
+	for i := range out {
+		out[i].Score = float64(low + float32(out[i].Score)*(top-low))
+	}
+	if keepFirst && n > 0 {
+		i := slices.IndexFunc(out, func(h Hit[ID]) bool { return h.ID == lexical[0].ID })
+		h := out[i]
+		h.Score = max(out[0].Score, h.Score)
+		out = slices.Insert(slices.Delete(out, i, i+1), 0, h)
+	}
+	return out
+}

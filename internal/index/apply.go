@@ -82,17 +82,8 @@ func checkChange(c document.Change) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
-	d := c.Put
-	if d == nil {
-		return nil
-	}
-	if len(d.Chunks) >= maxParts || len(d.Text)/textPart >= maxParts {
+	if d := c.Put; d != nil && (len(d.Chunks) >= maxParts || len(d.Text)/textPart >= maxParts) {
 		return d.Reject("is too large to be stored")
-	}
-	for _, k := range d.Chunks {
-		if k.Offset < 0 || k.Length < 0 || k.Offset > len(d.Text) || k.Length > len(d.Text)-k.Offset {
-			return d.Reject("has a chunk outside its text")
-		}
 	}
 	return nil
 }
@@ -301,7 +292,7 @@ func (p *poster) retag(ctx context.Context, t document.Tagging) error {
 	err := p.hot.QueryRowContext(ctx, `UPDATE docs SET updated=? WHERE doc_id=? RETURNING id, text_size, label, title, filename, lang, path, from_source`,
 		p.now.UnixMilli(), t.ID).Scan(&s.id, &s.textSize, &s.label, &s.title, &s.filename, &s.lang, &path, &fromSource)
 	if errors.Is(err, sql.ErrNoRows) {
-		return noDocument(t.ID)
+		return document.Missing(t.ID)
 	}
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package index
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -13,13 +12,11 @@ import (
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
 	"knowhow/internal/fusion"
+	"knowhow/internal/passage"
 	"knowhow/internal/query"
+	"knowhow/internal/relevance"
 	"knowhow/internal/search"
 )
-
-// Of a document, chunksOfHit chunks precede other documents at most; the others
-// fill the page.
-const chunksOfHit = 3
 
 // SearchChunks returns the chunks that match a query best.
 //
@@ -110,7 +107,7 @@ func (e *evaluator) findNearest(ctx context.Context, q search.Query) (*search.Ch
 	case d == nil || err != nil:
 		return page, err
 	}
-	hits, err := d.nearest(limited, max(fusedHits, chunksOfHit*q.Num))
+	hits, err := d.nearest(limited, max(fusedHits, relevance.OfDocument*q.Num))
 	if e.timedOut(limited, err) {
 		return page, nil
 	}
@@ -132,7 +129,7 @@ func (e *evaluator) rankChunks(ctx context.Context, m *matched, list []ranked, n
 	var best []ranked
 	if len(m.leaves) > 0 {
 		leaves := leavesOf(rarest(slices.Clone(m.leaves), maxRanked))
-		hits, err := e.search.TopChunks(ctx, leaves, m.docs, chunksOfHit*max(n, nearPassages))
+		hits, err := e.search.TopChunks(ctx, leaves, m.docs, relevance.OfDocument*max(n, nearPassages))
 		if err != nil && !e.timedOut(ctx, err) {
 			return nil, err
 		}
@@ -171,28 +168,14 @@ func (e *evaluator) rankChunks(ctx context.Context, m *matched, list []ranked, n
 // halfScore is the score by words that becomes 0.5.
 const halfScore = 10
 
-// spread returns n of the best chunks, at most chunksOfHit of each document
-// before those of others. Documents of list without a chunk among them are
-// represented by their first.
+// spread returns n of the best chunks; see [relevance.Spread]. Documents of list
+// without a chunk among them are represented by their first.
 func spread(best, list []ranked, n int) []ranked {
-	var first, more []ranked
-	of := map[int64]int{} // how many chunks of a document
-	for _, r := range best {
-		if of[r.doc]++; of[r.doc] <= chunksOfHit {
-			first = append(first, r)
-		} else {
-			more = append(more, r)
-		}
+	others := make([]ranked, len(list))
+	for i, r := range list {
+		others[i] = ranked{doc: r.doc, chunk: rowOf(r.doc, 0)}
 	}
-	for _, r := range list {
-		if of[r.doc] == 0 && len(first) < n {
-			first = append(first, ranked{doc: r.doc, chunk: rowOf(r.doc, 0)})
-		}
-	}
-	first = first[:min(len(first), n)]
-	first = append(first, more[:min(len(more), n-len(first))]...)
-	slices.SortStableFunc(first, func(a, b ranked) int { return cmp.Compare(b.score, a.score) })
-	return first
+	return relevance.Spread(best, others, n, func(r ranked) int64 { return r.doc }, func(r ranked) float64 { return r.score })
 }
 
 // chunkHits reads chunks of documents with one of the labels (nil: any).
@@ -216,7 +199,7 @@ func (e *evaluator) chunkHits(ctx context.Context, chunks []ranked, labels []str
 		if err != nil {
 			return nil, err
 		}
-		text, err := window(ctx, e.tx, c.doc, off, off+min(n, maxExcerpted))
+		text, err := window(ctx, e.tx, c.doc, off, off+min(n, passage.MaxChunk))
 		if err != nil {
 			return nil, err
 		}

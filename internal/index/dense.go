@@ -12,6 +12,7 @@ import (
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/fusion"
+	"knowhow/internal/passage"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
 	"knowhow/internal/segment"
@@ -357,13 +358,6 @@ func (d *dense) rank(ctx context.Context, m *matched, hits []segment.Hit) ([]seg
 	if err != nil || len(found) == 0 {
 		return hits, err
 	}
-	top, low := float32(found[0].score), float32(found[len(found)-1].score)
-	if n > 0 {
-		top, low = hits[0].Score, hits[n-1].Score
-	}
-	if n < fusedHits {
-		low /= 2 // of several hits with the same score, the order remains visible
-	}
 	var lexical, near []fusion.Hit[int64]
 	for _, h := range hits[:n] {
 		lexical = append(lexical, fusion.Hit[int64]{ID: h.Row, Score: float64(h.Score)})
@@ -371,23 +365,19 @@ func (d *dense) rank(ctx context.Context, m *matched, hits []segment.Hit) ([]seg
 	for _, h := range found {
 		near = append(near, fusion.Hit[int64]{ID: h.doc(), Score: h.score})
 	}
-	out := make([]segment.Hit, 0, len(hits)+len(d.near))
-	for _, f := range fusion.Fuse(lexical, fusion.Fill(lexical, near), fusion.DefaultWeight) {
-		h := by[f.ID]
-		h.Score = low + float32(f.Score)*(top-low)
-		out = append(out, h)
-	}
+	only := false // the first document is the only one with all words, and stays first
 	if n > 0 && m.words == 1 {
-		// The only document with all words stays first if it is so by words.
 		rows, err := d.e.view.RowsOf(m.complete)
 		if err != nil {
 			return nil, err
 		}
-		if i := slices.IndexFunc(out, func(h segment.Hit) bool { return h.Row == hits[0].Row }); len(rows) == 1 && rows[0] == hits[0].Row {
-			h := out[i]
-			h.Score = max(out[0].Score, h.Score)
-			out = slices.Insert(slices.Delete(out, i, i+1), 0, h)
-		}
+		only = len(rows) == 1 && rows[0] == hits[0].Row
+	}
+	out := make([]segment.Hit, 0, len(hits)+len(d.near))
+	for _, f := range fusion.Rerank(lexical, near, fusedHits, only) {
+		h := by[f.ID]
+		h.Score = float32(f.Score)
+		out = append(out, h)
 	}
 	for _, h := range hits[n:] {
 		if _, ok := by[h.Row]; !ok {
@@ -412,7 +402,7 @@ func (d *dense) chunks(ctx context.Context, docs []int64, best []ranked, weight,
 		n := 0
 		return slices.DeleteFunc(hits, func(h denseHit) bool {
 			n++
-			return (n > passageChunks || h.score < least) && !wanted[h.chunk]
+			return (n > passage.MaxChunks || h.score < least) && !wanted[h.chunk]
 		}), err
 	})
 	if err != nil || len(found) == 0 {

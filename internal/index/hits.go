@@ -3,24 +3,17 @@ package index
 import (
 	"context"
 	"database/sql"
-	"strings"
 	"time"
 
 	"knowhow/internal/analysis"
+	"knowhow/internal/passage"
 	"knowhow/internal/search"
 	"knowhow/internal/segment"
 )
 
-// Sizes of excerpts. Fess cuts a title at 50 characters.
-const (
-	textDigest  = 240       // runes
-	shortDigest = 120       // runes, on a page with passages
-	titleDigest = 50        // runes
-	startOfText = 4 << 10   // bytes that an excerpt without matches is made of
-	wholeText   = 256 << 10 // bytes searched for matches if no chunk is known
-
-	maxExcerpted = 64 << 10 // bytes of a chunk
-)
+// wholeText is how many bytes of a text are searched for matches if no chunk is
+// known.
+const wholeText = 256 << 10
 
 // hits reads documents and makes their excerpts. A document that does not exist
 // has no ID. passages is nil, or the passages of each document: a document with
@@ -33,9 +26,9 @@ func (e *evaluator) hits(ctx context.Context, list []ranked, leaves []*leaf, pas
 	if err != nil {
 		return nil, err
 	}
-	size := textDigest
+	size := passage.TextDigest
 	if passages != nil {
-		size = shortDigest
+		size = passage.ShortDigest
 		for i := range pieces {
 			if len(passages[i]) > 0 {
 				pieces[i] = piece{}
@@ -47,7 +40,7 @@ func (e *evaluator) hits(ctx context.Context, list []ranked, leaves []*leaf, pas
 	}
 	var inText, inTitle *analysis.Wanted
 	if len(leaves) > 0 {
-		inText, inTitle = wanted(leaves, segment.Only(segment.Title)), wanted(leaves, segment.Only(segment.Text))
+		inText, inTitle = passage.Wanted(e.conditions(leaves, segment.Only(segment.Title))), passage.Wanted(e.conditions(leaves, segment.Only(segment.Text)))
 	}
 	for i := range hits {
 		h := &hits[i]
@@ -58,8 +51,8 @@ func (e *evaluator) hits(ctx context.Context, list []ranked, leaves []*leaf, pas
 		if len(h.Langs) > 0 {
 			language = analysis.LanguageOf(h.Langs[0])
 		}
-		h.Digest = excerpt(string(pieces[i].text), language, inText, size)
-		h.TitleExcerpt = excerpt(h.Title, language, inTitle, titleDigest)
+		h.Digest = passage.Digest(string(pieces[i].text), language, inText, size)
+		h.TitleExcerpt = passage.Digest(h.Title, language, inTitle, passage.TitleDigest)
 	}
 	return hits, nil
 }
@@ -96,12 +89,12 @@ func (e *evaluator) hitRows(ctx context.Context, list []ranked, matches bool) ([
 		p := piece{doc: list[i].doc}
 		switch {
 		case off.Valid:
-			p.from, p.to = off.Int64, off.Int64+min(n.Int64, maxExcerpted)
+			p.from, p.to = off.Int64, off.Int64+min(n.Int64, passage.MaxChunk)
 		case list[i].chunk >= 0: // words without their chunk: the database was changed by hand
 		case matches:
 			p.to = min(wholeText, textSize)
 		default:
-			p.to = min(startOfText, textSize)
+			p.to = min(passage.StartOfText, textSize)
 		}
 		hits[i], pieces[i] = h, p
 		return nil
@@ -112,13 +105,3 @@ func (e *evaluator) hitRows(ctx context.Context, list []ranked, matches bool) ([
 const hitRowsQuery = `SELECT j.key, d.doc_id, d.label, d.path, d.title, d.url, d.mimetype, d.filetype, d.lang, d.host, d.filename,
 		d.modified, d.created, d.size, d.hash, d.text_size, c.off, c.len
 	FROM json_each(?) j CROSS JOIN docs d ON d.id=j.value>>20 LEFT JOIN chunks c ON c.id=j.value`
-
-// excerpt makes an excerpt of at most size runes.
-func excerpt(text string, l analysis.Language, w *analysis.Wanted, size int) search.Excerpt {
-	digest, spans := analysis.Digest(strings.ToValidUTF8(text, ""), l, w, size)
-	x := search.Excerpt{Text: digest}
-	for _, s := range spans {
-		x.Matches = append(x.Matches, search.Span(s))
-	}
-	return x
-}

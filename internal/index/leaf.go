@@ -10,6 +10,7 @@ import (
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/errkind"
+	"knowhow/internal/passage"
 	"knowhow/internal/query"
 	"knowhow/internal/segment"
 )
@@ -251,27 +252,19 @@ func (g glob) match(word string) bool {
 	return i == len(g)
 }
 
-// wanted returns what the leaves look for, for excerpts. Those for only some
+// conditions returns what the leaves look for, for excerpts. Those for only some
 // fields are left out.
-func wanted(leaves []*leaf, except segment.Fields) *analysis.Wanted {
-	var terms, prefixes []string
-	var match []func(word string) bool
+func (e *evaluator) conditions(leaves []*leaf, except segment.Fields) []passage.Condition {
+	var out []passage.Condition
 	for _, l := range leaves {
 		if l.fields == except {
 			continue
 		}
-		if l.match != nil {
-			match = append(match, l.match)
-		}
+		c := passage.Condition{Match: l.match, Weight: e.search.WeightOf(l.Leaf)}
 		for _, p := range l.patterns {
-			for i, t := range p.Tokens {
-				if p.Prefix && i == len(p.Tokens)-1 && !analysis.Lone(t) {
-					prefixes = append(prefixes, t)
-				} else {
-					terms = append(terms, t)
-				}
-			}
+			c.Add(p.Tokens, p.Prefix)
 		}
+		out = append(out, c)
 	}
-	return analysis.NewWanted(terms, prefixes, match...)
+	return out
 }

@@ -36,54 +36,6 @@ func passagesOf(t *testing.T, x *index.Index, text string, chars int) []search.H
 	return p.Hits
 }
 
-// The passages of a page are parts of the texts, they contain the matches, and
-// together they have no more characters than requested.
-func TestPassages(t *testing.T) {
-	x := open(t, t.TempDir())
-	var sentences []string
-	for i := range 12 {
-		sentences = append(sentences, fmt.Sprintf("The walrus number %d signs the treaty.", i))
-	}
-	docs := []document.Document{guide("a", "many.md", sentences...), guide("a", "one.md", "A walrus alone.", "Nobody is here."),
-		doc("a", "short.md", "Short", "Walrus."), guide("b", "日本.md", strings.Repeat("日本語の文章です。", 200)+" walrus")}
-	put(t, x, docs...)
-	text := map[string]string{}
-	for _, d := range docs {
-		text[d.Path] = d.Text
-	}
-	for _, chars := range []int{0, 1, 199, 200, 700, 3000, 6000, 100_000} {
-		total, count := 0, 0
-		for _, h := range passagesOf(t, x, "walrus treaty", chars) {
-			if len(h.Passages) > 9 {
-				t.Errorf("%d passages of %s, want at most 9", len(h.Passages), h.Path)
-			}
-			for i, p := range h.Passages {
-				n := utf8.RuneCountInString(p.Text)
-				total += n
-				count++
-				if n > 1600 || n < 200 && len(text[h.Path]) >= 200 {
-					t.Errorf("%d characters: a passage of %s has %d, want 200 to 1600: %q", chars, h.Path, n, p.Text)
-				}
-				if got := text[h.Path][p.Offset:]; !strings.HasPrefix(got, p.Text) {
-					t.Errorf("the text of %s at %d is %.50q, not %.50q", h.Path, p.Offset, got, p.Text)
-				}
-				if strings.TrimSpace(p.Text) != p.Text || !utf8.ValidString(p.Text) {
-					t.Errorf("passage %q of %s", p.Text, h.Path)
-				}
-				if i == 0 && !strings.Contains(strings.ToLower(p.Text), "walrus") {
-					t.Errorf("the first passage of %s does not match: %q", h.Path, p.Text)
-				}
-				if h.Path == "many.md" && !strings.HasPrefix(p.Heading, "Guide > Part ") {
-					t.Errorf("heading %q", p.Heading)
-				}
-			}
-		}
-		if total > chars || chars >= 3000 && count < 5 || chars < 200 && count > 0 {
-			t.Errorf("%d passages with %d characters, of at most %d", count, total, chars)
-		}
-	}
-}
-
 // A passage has the page on which it begins. The pages of a document are
 // replaced with it.
 func TestPassagePages(t *testing.T) {
@@ -133,30 +85,6 @@ func TestPassagePagesOfShortOnes(t *testing.T) {
 	}
 	if want := map[string]string{"best.md": "", "0.pdf": "7"}; !maps.Equal(pages, want) { // the others repeat its text
 		t.Errorf("pages %v, want %v", pages, want)
-	}
-}
-
-// A passage has the heading above its own beginning, and not that above its chunk.
-func TestPassageHeadings(t *testing.T) {
-	x := open(t, t.TempDir())
-	filler := strings.Repeat("This sentence is a filler about nothing at all. ", 12)
-	d := doc("a", "a.md", "Guide", "")
-	for _, section := range []struct{ heading, text string }{
-		{"", "The preface has a dolphin. "}, {"One", "A walrus lives here. "}, {"Two", "Two seals swim. "}, {"Two > Three", "Three whales sing. "},
-	} {
-		if section.heading != "" {
-			d.Sections = append(d.Sections, document.Section{Offset: len(d.Text), Heading: section.heading})
-		}
-		d.Text += section.heading + "\n\n" + filler + section.text + filler + "\n\n"
-	}
-	half := d.Sections[1].Offset
-	d.Chunks = []document.Chunk{{Length: half}, {Offset: half, Length: len(d.Text) - half, Heading: "Two"}}
-	put(t, x, d)
-	for word, want := range map[string]string{"dolphin": "", "walrus": "One", "seals": "Two", "whales": "Two > Three"} {
-		p := passagesOf(t, x, word, 400)[0].Passages[0]
-		if !strings.Contains(p.Text, word) || p.Heading != want {
-			t.Errorf("%s: heading %q of %q, want %q", word, p.Heading, p.Text, want)
-		}
 	}
 }
 
@@ -242,24 +170,5 @@ func TestPassagesWorthTheirTokens(t *testing.T) {
 	}
 	if len(texts) < 2 {
 		t.Errorf("%d passages, want one for each text", len(texts))
-	}
-}
-
-// A word in a long text without sentences is in the passage.
-func TestPassagesOfLongLines(t *testing.T) {
-	x := open(t, t.TempDir())
-	for i, at := range []int{0, 30, 100, 159} {
-		words := slices.Repeat([]string{"filler"}, 160)
-		words[at] = "walrus"
-		put(t, x, doc("a", fmt.Sprint(i, ".txt"), "Transcript", strings.Join(words, " ")))
-	}
-	for _, chars := range []int{300, 400, 800, 6000} {
-		for _, h := range passagesOf(t, x, "walrus", chars) {
-			for _, p := range h.Passages {
-				if n := utf8.RuneCountInString(p.Text); !strings.Contains(p.Text, "walrus") || n < 200 {
-					t.Errorf("maxChars %d: a passage of %s has %d characters, and the word %v", chars, h.Path, n, strings.Contains(p.Text, "walrus"))
-				}
-			}
-		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"knowhow/internal/analysis"
+	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
@@ -88,7 +89,7 @@ func (x *Index) Find(ctx context.Context, id string, labels []string) (*search.H
 		var label string
 		err := tx.QueryRowContext(ctx, `SELECT id, label FROM docs WHERE doc_id=?`, id).Scan(&doc, &label)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && !admits(labels, label) {
-			return noDocument(id)
+			return document.Missing(id)
 		}
 		if err != nil {
 			return err

@@ -33,7 +33,7 @@ func (x *Index) Sections(ctx context.Context, id string, labels []string) ([]sea
 		err := tx.QueryRowContext(ctx, `SELECT d.label, coalesce(s.body, '[]') FROM docs d LEFT JOIN sections s ON s.id=d.id WHERE d.doc_id=?`, id).
 			Scan(&label, &body)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && !admits(labels, label) {
-			return noDocument(id)
+			return document.Missing(id)
 		}
 		if err != nil {
 			return err

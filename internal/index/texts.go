@@ -5,10 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"knowhow/internal/document"
-	"knowhow/internal/errkind"
 	"knowhow/internal/search"
 )
 
@@ -23,7 +23,7 @@ func (x *Index) ReadText(ctx context.Context, id string, labels []string, off in
 		err := tx.QueryRowContext(ctx, `SELECT id, label, url, hash, text_size FROM docs WHERE doc_id=?`, id).
 			Scan(&doc, &label, &t.URL, &t.Hash, &t.Size)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && !admits(labels, label) {
-			return noDocument(id)
+			return document.Missing(id)
 		}
 		if err != nil || t.Offset >= t.Size || n == 0 {
 			return err
@@ -52,26 +52,9 @@ func (x *Index) ReadText(ctx context.Context, id string, labels []string, off in
 	return &t, nil
 }
 
-// noDocument returns the error for a document that does not exist or that the
-// caller may not see.
-func noDocument(id string) error {
-	if len(id) > 80 {
-		id = document.Truncate(id, 80) + "…"
-	}
-	return fmt.Errorf("document %q does not exist, or has none of the labels asked for: %w", id, errkind.NotFound)
-}
-
 // admits reports whether label is in labels; nil labels contain all.
 func admits(labels []string, label string) bool {
-	if labels == nil {
-		return true
-	}
-	for _, l := range labels {
-		if l == label {
-			return true
-		}
-	}
-	return false
+	return labels == nil || slices.Contains(labels, label)
 }
 
 // window returns the bytes of a document's text from from up to but not

@@ -113,15 +113,13 @@ func checkChange(c document.Change) error {
 	switch {
 	case d == nil:
 		return nil
-	case len(d.ID) > maxID:
-		return d.Reject("has no ID, no label or no path")
 	case len(d.Chunks) >= maxChunks:
 		return d.Reject("is too large to be stored")
 	}
 	end := 0
 	for _, k := range d.Chunks {
-		if k.Offset < 0 || k.Length < 0 || k.Offset > end || k.Length > len(d.Text)-k.Offset {
-			return d.Reject("has a chunk outside its text, or text between chunks")
+		if k.Offset > end {
+			return d.Reject("has text between its chunks")
 		}
 		end = max(end, k.Offset+k.Length)
 		if !utf8.ValidString(d.Text[k.Offset : k.Offset+k.Length]) {
@@ -379,7 +377,7 @@ func (s *Store) retagOnce(ctx context.Context, in names, t document.Tagging) (*f
 	}
 	f := rows[t.ID]
 	if f == nil {
-		return nil, noDocument(t.ID)
+		return nil, document.Missing(t.ID)
 	}
 	old := f.row
 	f.row.Tags = slices.DeleteFunc(slices.Clone(old.Tags), func(tag string) bool { return slices.Contains(t.Remove, tag) })
@@ -415,7 +413,7 @@ func (s *Store) retagOnce(ctx context.Context, in names, t document.Tagging) (*f
 	switch {
 	case errors.Is(err, errMissing):
 		s.discard(ctx, moved)
-		return nil, noDocument(t.ID)
+		return nil, document.Missing(t.ID)
 	case errors.Is(err, errChanged):
 		s.discard(ctx, moved)
 		return nil, err
@@ -451,15 +449,6 @@ func (s *Store) moveChunks(ctx context.Context, in names, from, to, label string
 		return nil, err
 	}
 	return ops, nil
-}
-
-// noDocument returns the error for a document that does not exist or that the
-// caller may not see.
-func noDocument(id string) error {
-	if len(id) > 80 {
-		id = document.Truncate(id, 80) + "…"
-	}
-	return fmt.Errorf("document %q does not exist, or has none of the labels asked for: %w", id, errkind.NotFound)
 }
 
 // Numbers of documents are reserved in the store in ranges, so that no two

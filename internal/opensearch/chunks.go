@@ -11,7 +11,9 @@ import (
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
 	"knowhow/internal/fusion"
+	"knowhow/internal/passage"
 	"knowhow/internal/query"
+	"knowhow/internal/relevance"
 	"knowhow/internal/search"
 )
 
@@ -123,7 +125,7 @@ type chunkRanking struct {
 // rankChunks adds the searches for the best chunks of the documents with some
 // revisions. The result is set when the round is over.
 func (s *Store) rankChunks(r *round, m *matching, d *dense, revisions []string, n int) *chunkRanking {
-	x := &chunkRanking{most: min(chunksOfHit*max(n, rankedChunks/chunksOfHit), search.Window)}
+	x := &chunkRanking{most: min(relevance.OfDocument*max(n, rankedChunks/relevance.OfDocument), search.Window)}
 	if len(revisions) == 0 {
 		return x
 	}
@@ -202,7 +204,7 @@ func (s *Store) findNearest(ctx context.Context, q search.Query) (*search.ChunkP
 	}
 	var hits []chunkHit
 	r := &round{s: s}
-	d.nearestChunks(r, d.filter, max(nearHits, chunksOfHit*q.Num), func(found []chunkHit) { hits = found })
+	d.nearestChunks(r, d.filter, max(nearHits, relevance.OfDocument*q.Num), func(found []chunkHit) { hits = found })
 	d.count(r, func(documents int) { page.Total = documents })
 	if err := r.send(ctx); err != nil {
 		return nil, fmt.Errorf("searching: %w", err)
@@ -243,28 +245,14 @@ func (d *dense) count(r *round, found func(documents int)) {
 	})
 }
 
-// spread returns n of the best chunks, at most chunksOfHit of each document
-// before those of others. Documents of list without a chunk among them are
-// represented by their first.
+// spread returns n of the best chunks; see [relevance.Spread]. Documents of list
+// without a chunk among them are represented by their first.
 func spread(best []chunkHit, list []ranked, n int) []chunkHit {
-	var first, more []chunkHit
-	of := map[string]int{} // how many chunks of a document
-	for _, h := range best {
-		if of[h.Revision]++; of[h.Revision] <= chunksOfHit {
-			first = append(first, h)
-		} else {
-			more = append(more, h)
-		}
+	others := make([]chunkHit, len(list))
+	for i, r := range list {
+		others[i].chunkRow = chunkRow{Revision: r.row.Revision, Number: r.row.Number}
 	}
-	for _, r := range list {
-		if of[r.row.Revision] == 0 && len(first) < n {
-			first = append(first, chunkHit{chunkRow: chunkRow{Revision: r.row.Revision, Number: r.row.Number}})
-		}
-	}
-	first = first[:min(len(first), n)]
-	first = append(first, more[:min(len(more), n-len(first))]...)
-	slices.SortStableFunc(first, func(a, b chunkHit) int { return cmp.Compare(b.score, a.score) })
-	return first
+	return relevance.Spread(best, others, n, func(h chunkHit) string { return h.Revision }, func(h chunkHit) float64 { return h.score })
 }
 
 // readHits returns chunks with their texts and documents, without those that have
@@ -283,7 +271,7 @@ func (s *Store) readHits(ctx context.Context, m *matching, best []chunkHit, of m
 	}
 	chunks := map[string]chunkRow{}
 	s.readChunks(r, ids, chunks)
-	rows := s.readRows(r, m, list, false)
+	rows := s.readRows(r, m, list, withPages)
 	if err := r.send(ctx); err != nil {
 		return nil, err
 	}
@@ -291,7 +279,8 @@ func (s *Store) readHits(ctx context.Context, m *matching, best []chunkHit, of m
 	for i, h := range best {
 		c, ok := chunks[ids[i]]
 		if full := rows[of[h.Revision].row.ID]; ok && full != nil && full.Revision == h.Revision {
-			out = append(out, search.ChunkHit{Record: *full.record(), Chunk: h.N, Text: document.Truncate(c.Text, maxExcerpted), Heading: c.Heading, Score: h.score})
+			out = append(out, search.ChunkHit{Record: *full.record(), Chunk: h.N, Text: document.Truncate(c.Text, passage.MaxChunk), Heading: c.Heading,
+				Page: passage.PageAt(full.Kept.Pages, int64(c.Offset)), Score: h.score})
 		}
 	}
 	return out, nil

@@ -40,7 +40,7 @@ func (s *Store) Document(ctx context.Context, number int64) (*document.Document,
 	for n := 1; ; n++ {
 		r, err := s.oneRow(ctx, term("number", number), withoutTokens)
 		if errors.Is(err, errMissing) {
-			return nil, noDocument(fmt.Sprint(number))
+			return nil, document.Missing(fmt.Sprint(number))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reading a document: %w", err)

@@ -1,204 +1,154 @@
 package opensearch
 
 import (
+	"context"
+	"encoding/json"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
-	"knowhow/internal/analysis"
-	"knowhow/internal/document"
+	"knowhow/internal/passage"
+	"knowhow/internal/relevance"
 	"knowhow/internal/search"
 )
 
-// Sizes of passages, in characters, and their numbers.
-const (
-	longestPassage  = 1600
-	shortestPassage = 200
-	shortPassage    = 250
-	excerptSize     = 400
-	wholePassages   = 3
-	passagesOfHit   = 9
-	passageChunks   = 64
-	leastScore      = 0.6
-)
-
-// passages adds passages to the hits of a page, with at most budget characters in
-// all: those of the best chunks of all of these documents, then a short one for
-// each other document.
-func passages(m *matching, list []ranked, hits []search.Hit, t *texts, budget int) {
+// passages returns the passages of the documents of a page, whose rows have been
+// read; see [passage.Choose].
+func (s *Store) passages(ctx context.Context, m *matching, list []ranked, t *texts, budget int) ([][]search.Passage, error) {
+	src := &passageSource{s: s, list: list}
 	number := map[string]int{}
 	for i, r := range list {
 		number[r.row.Revision] = i
 	}
-	chunks := slices.DeleteFunc(t.best, func(c chunkHit) bool {
-		_, ok := number[c.Revision]
-		return !ok
-	})
-	if m.query["match_none"] == nil {
-		for _, r := range list { // those that are found by meaning, or without a condition on words
-			if !slices.ContainsFunc(chunks, func(c chunkHit) bool { return c.Revision == r.row.Revision }) {
-				chunks = append(chunks, chunkHit{chunkRow: chunkRow{Revision: r.row.Revision, N: max(r.chunk, 0)}})
-			}
+	var chunks []passage.Chunk
+	found := make([]bool, len(list))
+	add := func(c chunkRow, score float64) {
+		if i, ok := number[c.Revision]; ok { // or the document was replaced meanwhile
+			found[i] = true
+			chunks = append(chunks, passage.Chunk{Number: len(src.chunks), Document: i, Score: score})
+			src.chunks = append(src.chunks, c)
 		}
 	}
-	ids := make([]string, len(chunks))
-	for i, c := range chunks {
-		ids[i] = chunkID(c.Revision, c.N)
-	}
-	texts := t.chunks
-	want := wanted(m.leaves, "title")
-	shown, whole := map[string]bool{}, 0
-	add := func(i, limit int, id string) {
-		c, ok := texts[id]
-		if !ok || len(hits[i].Passages) >= passagesOfHit {
-			return
-		}
-		p := passage(&list[i].row, c, want, min(limit, budget))
-		n := utf8.RuneCountInString(p.Text)
-		if n == 0 || n > budget || shown[p.Text] || slices.ContainsFunc(hits[i].Passages, func(o search.Passage) bool {
-			return p.Offset < o.Offset+int64(len(o.Text)) && o.Offset < p.Offset+int64(len(p.Text))
-		}) {
-			return
-		}
-		budget -= n
-		shown[p.Text] = true
-		whole++
-		hits[i].Passages = append(hits[i].Passages, p)
-	}
-	for k, c := range chunks {
-		if budget < shortestPassage || c.score < leastScore*chunks[0].score {
-			break
-		}
-		limit := longestPassage
-		if whole >= wholePassages {
-			limit = excerptSize
-		}
-		add(number[c.Revision], limit, ids[k])
-	}
-	for k, c := range chunks {
-		if i := number[c.Revision]; budget >= shortestPassage && len(hits[i].Passages) == 0 {
-			add(i, shortPassage, ids[k])
-		}
+	for _, h := range t.best {
+		add(h.chunkRow, h.score)
 	}
 	for i, r := range list {
-		for j, p := range hits[i].Passages {
-			hits[i].Passages[j].Page = pageAt(r.row.Kept.Pages, p.Offset)
+		if c, ok := t.chunks[chunkID(r.row.Revision, max(r.chunk, 0))]; ok && !found[i] { // it matches otherwise
+			add(c, 0)
 		}
 	}
+	return passage.Choose(ctx, src, len(list), chunks, conditions(m.leaves, "", t.weight), budget)
 }
 
-// pageAt returns the label of the page on which a byte of a text is, or "".
-func pageAt(pages []document.Page, off int64) string {
-	label := ""
-	for _, p := range pages {
-		if int64(p.Offset) <= off {
-			label = p.Label
-		}
-	}
-	return label
+// A passageSource is the documents of a page of results.
+type passageSource struct {
+	s      *Store
+	list   []ranked
+	chunks []chunkRow // that passages are made of
 }
 
-// passage returns the passage of a chunk, of at most limit characters: the whole
-// chunk if it is short enough, otherwise the part with the first matches. A short
-// chunk gets some of the text around it.
-func passage(r *row, c chunkRow, want *analysis.Wanted, limit int) search.Passage {
-	p := search.Passage{Heading: c.Heading}
-	text, off := c.Text, int64(c.Offset)
-	if n := utf8.RuneCountInString(strings.TrimSpace(text)); n < shortestPassage && c.Around != "" {
-		from, around := off-int64(c.Before), c.Around
-		start, end := trimmed(around, int(off-from), min(int(off-from)+len(text), len(around)))
-		start, end = grown(around, start, end)
-		p.Offset, p.Text = from+int64(start), around[start:end]
-		if utf8.RuneCountInString(p.Text) <= limit {
-			return p
-		}
-		text, off = p.Text, p.Offset
+// Contents returns what is known of chunks.
+func (src *passageSource) Contents(_ context.Context, chunks []passage.Chunk) ([]passage.Content, error) {
+	out := make([]passage.Content, len(chunks))
+	for i, c := range chunks {
+		chunk, document := src.chunks[c.Number], src.list[c.Document].row
+		out[i] = passage.Content{Offset: int64(chunk.Offset), Length: int64(len(chunk.Text)), TextSize: document.TextSize, Heading: chunk.Heading, Lang: document.Lang}
 	}
-	start, end := trimmed(text, 0, len(text))
-	if utf8.RuneCountInString(text[start:end]) > limit {
-		start, end = excerptOf(text, r.Lang, want, limit)
-	}
-	p.Offset, p.Text = off+int64(start), text[start:end]
-	return p
+	return out, nil
 }
 
-// trimmed returns the part of text[from:to] without white space around it.
-func trimmed(text string, from, to int) (int, int) {
-	s := text[from:to]
-	left := len(s) - len(strings.TrimLeft(s, " \t\r\n"))
-	if left == len(s) {
-		return from, from
+// Window returns a part of the text of a chunk's document. It only reads what is
+// not stored with the chunk.
+func (src *passageSource) Window(ctx context.Context, c passage.Chunk, from, to int64) (string, error) {
+	chunk := src.chunks[c.Number]
+	for _, known := range []struct {
+		off  int
+		text string
+	}{{chunk.Offset, chunk.Text}, {chunk.Offset - chunk.Before, chunk.Around}} {
+		if off := int64(known.off); off <= from && from <= to && to <= off+int64(len(known.text)) {
+			return known.text[from-off : to-off], nil
+		}
 	}
-	return from + left, from + len(strings.TrimRight(s, " \t\r\n"))
+	return src.s.window(ctx, chunk.Revision, from, to)
 }
 
-// ends returns the ends of the lines and sentences of a text.
-func ends(text string) []int {
-	var out []int
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '\n':
-			out = append(out, i)
-		case (c == '.' || c == '?' || c == '!') && i+1 < len(text) && text[i+1] == ' ':
-			out = append(out, i+1)
+// Locate sets the pages and headings of passages.
+func (src *passageSource) Locate(_ context.Context, places []passage.Place) error {
+	for _, p := range places {
+		kept := src.list[p.Document].row.Kept
+		p.Page = passage.PageAt(kept.Pages, p.Offset)
+		if p.Inside && len(kept.Sections) > 0 {
+			p.Heading = passage.HeadingAt(kept.Sections, p.Offset)
 		}
 	}
-	return append(out, len(text))
+	return nil
 }
 
-// grown makes a passage longer until it has shortestPassage characters: at its
-// end, then at its beginning.
-func grown(text string, from, to int) (int, int) {
-	short := func() bool { return utf8.RuneCountInString(text[from:to]) < shortestPassage }
-	all := ends(text)
-	for _, e := range all {
-		if e > to && short() {
-			to = e
+// countedChunks is in how many of the best chunks tokens are looked for that are
+// counted. With 64, a search takes half as long again.
+const countedChunks = 32
+
+// countTokens returns an aggregation that counts the chunks with each token of
+// some leaves, of those that the best chunks have. It is empty if there is at most
+// one token.
+func countTokens(leaves []*leaf) object {
+	tokens := []string{}
+	for _, l := range leaves {
+		for _, p := range l.patterns {
+			tokens = append(tokens, p.tokens...)
 		}
 	}
-	for _, e := range slices.Backward(append([]int{0}, all...)) {
-		if e < from && short() {
-			from = e
-		}
+	slices.Sort(tokens)
+	if tokens = slices.Compact(tokens); len(tokens) < 2 {
+		return object{}
 	}
-	return trimmed(text, from, to)
+	return object{"best": object{"sampler": object{"shard_size": countedChunks}, "aggs": object{
+		"tokens": object{"significant_text": object{"field": "tokens", "include": tokens, "size": len(tokens), "min_doc_count": 1, "percentage": object{}}}}}}
 }
 
-// excerptOf returns a part of a text of at most size characters, from the line or
-// sentence with the first match on.
-func excerptOf(text, lang string, want *analysis.Wanted, size int) (from, to int) {
-	at := 0
-	if spans := analysis.Matches(text, analysis.LanguageOf(lang), want); len(spans) > 0 {
-		at = spans[0].Start
+// tokenCounts are the counts of countTokens.
+type tokenCounts struct {
+	chunks    int            // all of them
+	with      map[string]int // by token
+	commonest int            // the greatest of with
+}
+
+// tokenCounts decodes the aggregation of countTokens.
+func (r *result) tokenCounts() tokenCounts {
+	var agg struct {
+		Tokens struct {
+			Count   int `json:"bg_count"`
+			Buckets []struct {
+				Key   string `json:"key"`
+				Count int    `json:"bg_count"`
+			} `json:"buckets"`
+		} `json:"tokens"`
 	}
-	for _, e := range ends(text) {
-		if e <= at {
-			from = e
-		}
+	c := tokenCounts{with: map[string]int{}}
+	if json.Unmarshal(r.Aggregations["best"], &agg) != nil {
+		return c
 	}
-	rest := text[from:]
-	for utf8.RuneCountInString(rest) < size && from > 0 { // the end of the text: begin before it
-		_, n := utf8.DecodeLastRuneInString(text[:from])
-		from -= n
-		rest = text[from:]
+	c.chunks = agg.Tokens.Count
+	for _, b := range agg.Tokens.Buckets {
+		c.with[b.Key] = b.Count
+		c.commonest = max(c.commonest, b.Count)
 	}
-	to, n := len(text), 0
-	for i := range rest {
-		if n++; n > size {
-			to = from + i
-			break
-		}
-	}
-	if to < len(text) {
-		for _, e := range slices.Backward(ends(text[from:to])[:]) {
-			if e > (to-from)/2 && e < to-from {
-				to = from + e
-				break
+	return c
+}
+
+// weight returns the weight of a leaf in the ranking. That of a phrase is the one
+// of its rarest token. A token that is not in the best chunks has the weight of a
+// common one.
+func (c tokenCounts) weight(l *leaf) float32 {
+	n := 0
+	for _, p := range l.patterns {
+		least := c.chunks
+		for _, t := range p.tokens {
+			n, ok := c.with[t]
+			if !ok {
+				n = c.commonest
 			}
+			least = min(least, n)
 		}
-		if i := strings.LastIndexAny(text[from:to], " \n"); to < len(text) && i > (to-from)/2 && text[to] != ' ' && text[to] != '\n' {
-			to = from + i
-		}
+		n += least
 	}
-	return trimmed(text, from, to)
+	return float32(l.weight * relevance.IDF(c.chunks, min(n, c.chunks)))
 }

@@ -10,8 +10,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"knowhow/internal/analysis"
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/passage"
 	"knowhow/internal/search"
 )
 
@@ -25,7 +27,7 @@ func (s *Store) Record(ctx context.Context, number int64) (*document.Record, err
 	}
 	r, err := s.oneRow(ctx, term("number", number), onlyRow)
 	if errors.Is(err, errMissing) {
-		return nil, noDocument(fmt.Sprint(number))
+		return nil, document.Missing(fmt.Sprint(number))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading a document: %w", err)
@@ -58,7 +60,7 @@ func (s *Store) rowOf(ctx context.Context, id string, labels []string, source ob
 	}
 	f := rows[id]
 	if f == nil || labels != nil && !slices.Contains(labels, f.row.Label) {
-		return nil, noDocument(id)
+		return nil, document.Missing(id)
 	}
 	return &f.row, nil
 }
@@ -154,7 +156,7 @@ func (s *Store) Chunks(ctx context.Context, number int64) (*document.Record, []s
 		}
 		r, err := s.rowOf(ctx, record.ID, nil, onlyRow)
 		if errors.Is(err, errkind.NotFound) {
-			return nil, nil, noDocument(fmt.Sprint(number))
+			return nil, nil, document.Missing(fmt.Sprint(number))
 		}
 		if err != nil {
 			return nil, nil, err
@@ -331,12 +333,13 @@ func (s *Store) Find(ctx context.Context, id string, labels []string) (*search.H
 	if err != nil {
 		return nil, err
 	}
-	text, err := s.window(ctx, r.Revision, 0, startOfText)
+	text, err := s.window(ctx, r.Revision, 0, passage.StartOfText)
 	if err != nil {
 		return nil, err
 	}
 	h := r.hit()
-	h.Digest, h.TitleExcerpt = excerpt(strings.ToValidUTF8(text, ""), r.Lang, nil, textDigest), excerpt(h.Title, r.Lang, nil, titleDigest)
+	h.Digest = passage.Digest(text, analysis.LanguageOf(r.Lang), nil, passage.TextDigest)
+	h.TitleExcerpt = passage.Digest(h.Title, analysis.LanguageOf(r.Lang), nil, passage.TitleDigest)
 	return &h, nil
 }
 

@@ -57,10 +57,11 @@ type rest struct {
 	Stamp    document.Stamp     `json:"stamp"`
 }
 
-// What is read of a document: without what only searches use, and all but the
-// sections and pages.
+// What is read of a document: all but what only searches use, the same without
+// sections, and without sections and pages.
 var (
 	withoutTokens = object{"excludes": []string{"title_tokens", "name_tokens", "text_tokens", "words", "title_words"}}
+	withPages     = object{"excludes": []string{"title_tokens", "name_tokens", "text_tokens", "words", "title_words", "kept.sections"}}
 	onlyRow       = object{"excludes": []string{"title_tokens", "name_tokens", "text_tokens", "words", "title_words", "kept"}}
 )
 
@@ -152,7 +153,7 @@ type found struct {
 // get returns the rows of the documents with some IDs of an index, by ID. It sees all
 // changes, not only those that searches see.
 func (s *Store) get(ctx context.Context, index string, ids []string, source object) (map[string]*found, error) {
-	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == "" || len(id) > maxID })
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == "" || len(id) > document.MaxID })
 	out := map[string]*found{}
 	if len(ids) == 0 {
 		return out, ctx.Err()
@@ -189,9 +190,6 @@ func (s *Store) get(ctx context.Context, index string, ids []string, source obje
 	}
 	return out, nil
 }
-
-// maxID is the maximum size of an ID in OpenSearch, in bytes.
-const maxID = 512
 
 // damaged returns the error for a row that cannot be read.
 func damaged(err error) error {

@@ -14,7 +14,9 @@ import (
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/passage"
 	"knowhow/internal/query"
+	"knowhow/internal/relevance"
 	"knowhow/internal/search"
 )
 
@@ -24,16 +26,6 @@ const (
 	someWords     = 3   // least number of words of a plain query for which some of them are enough
 	completeBonus = 0.2 // part of the score, for documents with all words of a query of which some are enough
 	maxAlso       = 20  // other documents with the text of a hit that are named
-	chunksOfHit   = 3   // chunks of a document that precede other documents at most
-)
-
-// Sizes of excerpts.
-const (
-	textDigest   = 240      // runes
-	shortDigest  = 120      // runes, on a page with passages
-	titleDigest  = 50       // runes
-	startOfText  = 4 << 10  // bytes that an excerpt without matches is made of
-	maxExcerpted = 64 << 10 // bytes of a chunk
 )
 
 var _ search.Service = (*Store)(nil)
@@ -212,7 +204,7 @@ func (s *Store) find(ctx context.Context, m *matching, d *dense, q search.Query,
 	}
 	best := map[string]chunkHit{} // by revision
 	if byScore && n > 0 && m.some {
-		s.bestChunks(r, m.leaves, m.labels, nil, rankDepth*chunksOfHit, func(hits []chunkHit) {
+		s.bestChunks(r, m.leaves, m.labels, nil, rankDepth*relevance.OfDocument, func(hits []chunkHit) {
 			for _, h := range hits {
 				if _, ok := best[h.Revision]; !ok && len(best) < rankDepth {
 					best[h.Revision] = h
@@ -572,20 +564,14 @@ func tokensOf(text string, l analysis.Language) []string {
 	return out
 }
 
-// excerpt makes an excerpt of at most size runes.
-func excerpt(text, lang string, w *analysis.Wanted, size int) search.Excerpt {
-	digest, spans := analysis.Digest(text, analysis.LanguageOf(lang), w, size)
-	x := search.Excerpt{Text: digest}
-	for _, s := range spans {
-		x.Matches = append(x.Matches, search.Span(s))
-	}
-	return x
-}
-
 // readPage reads the documents of a page, makes its hits, and finishes it.
 func (s *Store) readPage(ctx context.Context, m *matching, list []ranked, q search.Query, page *search.Page) error {
 	r := &round{s: s}
-	rows := s.readRows(r, m, list, q.Passages > 0)
+	source := onlyRow
+	if q.Passages > 0 {
+		source = withoutTokens
+	}
+	rows := s.readRows(r, m, list, source)
 	if q.Distinct && m.repeated {
 		m.addAlso(r, list)
 	}
@@ -595,41 +581,46 @@ func (s *Store) readPage(ctx context.Context, m *matching, list []ranked, q sear
 		return err
 	}
 	list = slices.DeleteFunc(list, func(r ranked) bool { return rows[r.row.ID] == nil }) // removed meanwhile
+	for i, r := range list {
+		if full := rows[r.row.ID]; full.Revision == r.row.Revision {
+			list[i].row = *full
+		}
+	}
+	passages, size := make([][]search.Passage, len(list)), passage.TextDigest
+	if q.Passages > 0 {
+		var err error
+		if passages, err = s.passages(ctx, m, list, t, q.Passages); err != nil {
+			return err
+		}
+		size = passage.ShortDigest
+	}
 	var inText, inTitle *analysis.Wanted
 	if len(m.leaves) > 0 {
-		inText, inTitle = wanted(m.leaves, "title"), wanted(m.leaves, "content")
-	}
-	size := textDigest
-	if q.Passages > 0 {
-		size = shortDigest
+		inText, inTitle = passage.Wanted(conditions(m.leaves, "title", t.weight)), passage.Wanted(conditions(m.leaves, "content", t.weight))
 	}
 	out := make([]search.Hit, len(list))
 	for i, r := range list {
 		full := rows[r.row.ID]
-		h := full.hit()
-		text := document.Truncate(t.chunks[chunkID(r.row.Revision, max(r.chunk, 0))].Text, maxExcerpted)
-		h.Digest = excerpt(strings.ToValidUTF8(text, ""), full.Lang, inText, size)
-		h.TitleExcerpt = excerpt(h.Title, full.Lang, inTitle, titleDigest)
+		h, language := full.hit(), analysis.LanguageOf(full.Lang)
+		if h.Passages = passages[i]; len(h.Passages) == 0 {
+			text := document.Truncate(t.chunks[chunkID(r.row.Revision, max(r.chunk, 0))].Text, passage.MaxChunk)
+			h.Digest = passage.Digest(text, language, inText, size)
+		}
+		h.TitleExcerpt = passage.Digest(h.Title, language, inTitle, passage.TitleDigest)
 		h.Also = r.also
 		if len(q.Sort) == 0 || q.Sort[0].Field == "score" {
 			h.Score = r.score
 		}
 		out[i] = h
-		if full.Revision == r.row.Revision {
-			list[i].row = *full
-		}
-	}
-	if q.Passages > 0 {
-		passages(m, list, out, t, q.Passages)
 	}
 	page.Hits = out
 	return nil
 }
 
 // readRows adds a search for the rows of a page. The result has them by ID when
-// the round is over, without those that do not meet the conditions any more. With
-// kept, they have their sections and pages.
-func (s *Store) readRows(r *round, m *matching, list []ranked, kept bool) map[string]*row {
+// the round is over, without those that do not meet the conditions any more. source
+// says what is read of each.
+func (s *Store) readRows(r *round, m *matching, list []ranked, source object) map[string]*row {
 	out := map[string]*row{}
 	if len(list) == 0 {
 		return out
@@ -637,10 +628,6 @@ func (s *Store) readRows(r *round, m *matching, list []ranked, kept bool) map[st
 	ids := make([]string, len(list))
 	for i, r := range list {
 		ids[i] = r.row.ID
-	}
-	source := onlyRow
-	if kept {
-		source = withoutTokens
 	}
 	body := object{"size": len(ids), "track_total_hits": false, "_source": source, "query": object{"bool": object{"filter": append(slices.Clone(m.filter), oneOf("doc_id", ids))}}}
 	r.add(inDocuments, body, func(r *result) error {
@@ -683,6 +670,7 @@ func (m *matching) addAlso(r *round, list []ranked) {
 type texts struct {
 	best   []chunkHit          // the best of the page, for passages
 	chunks map[string]chunkRow // by ID
+	tokenCounts
 }
 
 // readTexts adds the searches for the best chunks of the documents of a page, and
@@ -694,9 +682,10 @@ func (s *Store) readTexts(r *round, m *matching, list []ranked, passages bool) *
 		ids[i], revisions[i] = chunkID(r.row.Revision, max(r.chunk, 0)), r.row.Revision
 	}
 	s.readChunks(r, ids, t.chunks)
-	if body := bestChunks(m.leaves, m.labels, revisions, passageChunks); passages && body != nil {
-		body["_source"], body["track_total_hits"] = onlyChunk, false
+	if body := bestChunks(m.leaves, m.labels, revisions, passage.MaxChunks); passages && body != nil {
+		body["_source"], body["track_total_hits"], body["aggs"] = onlyChunk, false, countTokens(m.leaves)
 		r.add(inChunks, body, func(r *result) error {
+			t.tokenCounts = r.tokenCounts()
 			for _, h := range r.Hits.Hits {
 				var c chunkRow
 				if err := json.Unmarshal(h.Source, &c); err != nil {

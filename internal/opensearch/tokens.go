@@ -9,6 +9,7 @@ import (
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
+	"knowhow/internal/passage"
 )
 
 // Limits on one document, as in package index.
@@ -142,20 +143,16 @@ func chunkRows(d *document.Document, revision string, number int64) []chunkRow {
 		f.add(text.tokens, text.length, ofText)
 		rows[i] = chunkRow{Revision: revision, Label: d.Label, Number: number, N: i, Offset: c.Offset, Length: c.Length, Title: document.Truncate(d.Title, titleSize),
 			Heading: c.Heading, Text: d.Text[c.Offset : c.Offset+c.Length], Tokens: f.text()}
-		if utf8.RuneCountInString(strings.TrimSpace(rows[i].Text)) < shortestPassage && c.Length < len(d.Text) {
-			from, to := max(0, c.Offset-aroundShort), min(len(d.Text), c.Offset+c.Length+aroundShort)
-			for !utf8.RuneStart(d.Text[from]) {
-				from++
+		if passage.IsShort(rows[i].Text) && c.Length < len(d.Text) {
+			from, to := max(0, c.Offset-passage.Around), min(len(d.Text), c.Offset+c.Length+passage.Around)
+			for from > 0 && !utf8.RuneStart(d.Text[from]) {
+				from--
 			}
 			for to < len(d.Text) && !utf8.RuneStart(d.Text[to]) {
-				to--
+				to++
 			}
 			rows[i].Around, rows[i].Before = d.Text[from:to], c.Offset-from
 		}
 	}
 	return rows
 }
-
-// aroundShort is how many bytes before and after a short chunk are kept with it,
-// for its passage.
-const aroundShort = 2 * shortestPassage

@@ -12,6 +12,7 @@ import (
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/passage"
 	"knowhow/internal/query"
 )
 
@@ -42,9 +43,15 @@ type leaf struct {
 	weight   float64
 	chunk    []object // any of them, over chunks
 	field    string   // title, content, or "" for all
-	terms    []string
-	prefixes []string
+	patterns []pattern
 	match    func(word string) bool // words as written; nil if there are none
+}
+
+// A pattern is tokens in sequence. If prefix is true, the last one stands for all
+// that begin with it.
+type pattern struct {
+	tokens []string
+	prefix bool
 }
 
 // A translator translates the tree of a query.
@@ -242,12 +249,7 @@ func (g *gathering) term(text string, slop int) (single bool) {
 // begin with it.
 func (g *gathering) pattern(tokens []string, slop int, prefix bool) {
 	last := tokens[len(tokens)-1]
-	if prefix && !analysis.Lone(last) {
-		g.leaf.prefixes = append(g.leaf.prefixes, last)
-		g.leaf.terms = append(g.leaf.terms, tokens[:len(tokens)-1]...)
-	} else {
-		g.leaf.terms = append(g.leaf.terms, tokens...)
-	}
+	g.leaf.patterns = append(g.leaf.patterns, pattern{tokens, prefix})
 	one := func(field string, boost float64) object {
 		switch {
 		case len(tokens) == 1 && prefix:
@@ -443,21 +445,21 @@ func chunkQuery(leaves []*leaf) (q object, ok bool) {
 	return object{"bool": object{"should": should, "minimum_should_match": 1}}, len(should) > 0
 }
 
-// wanted returns what leaves look for, for excerpts. Those for only some fields
-// are left out.
-func wanted(leaves []*leaf, except string) *analysis.Wanted {
-	var terms, prefixes []string
-	var match []func(string) bool
+// conditions returns what leaves with some weights look for, for excerpts. Those
+// for only the field except are left out.
+func conditions(leaves []*leaf, except string, weight func(*leaf) float32) []passage.Condition {
+	var out []passage.Condition
 	for _, l := range leaves {
-		if l.field == except {
+		if except != "" && l.field == except {
 			continue
 		}
-		terms, prefixes = append(terms, l.terms...), append(prefixes, l.prefixes...)
-		if l.match != nil {
-			match = append(match, l.match)
+		c := passage.Condition{Match: l.match, Weight: weight(l)}
+		for _, p := range l.patterns {
+			c.Add(p.tokens, p.prefix)
 		}
+		out = append(out, c)
 	}
-	return analysis.NewWanted(terms, prefixes, match...)
+	return out
 }
 
 // languages returns English and the other languages of the documents, in which

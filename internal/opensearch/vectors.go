@@ -225,27 +225,16 @@ func (d *dense) rank(list []ranked, cosines map[string]chunkHit) []ranked {
 	if len(near) == 0 {
 		return list
 	}
-	top, low := 1.0, 0.0
-	if n > 0 {
-		top, low = list[0].score, list[n-1].score
-	}
-	if n < rankDepth {
-		low /= 2 // of several hits with the same score, the order remains visible
-	}
+	slices.SortStableFunc(near, func(a, b fusion.Hit[int]) int { return cmp.Compare(b.Score, a.Score) })
+	// The only document with all words stays first if it is so by words.
+	only := n > 0 && list[0].all && !slices.ContainsFunc(list[1:], func(r ranked) bool { return r.all })
 	var out []ranked
 	fused := map[int]bool{}
-	for _, f := range fusion.Fuse(lexical, fusion.Fill(lexical, near), fusion.DefaultWeight) {
+	for _, f := range fusion.Rerank(lexical, near, rankDepth, only) {
 		r := list[f.ID]
-		r.score = low + f.Score*(top-low)
+		r.score = f.Score
 		out = append(out, r)
 		fused[f.ID] = true
-	}
-	if n > 0 && list[0].all && !slices.ContainsFunc(list[1:], func(r ranked) bool { return r.all }) {
-		// The only document with all words stays first if it is so by words.
-		i := slices.IndexFunc(out, func(r ranked) bool { return r.row.Number == list[0].row.Number })
-		r := out[i]
-		r.score = max(out[0].score, r.score)
-		out = slices.Insert(slices.Delete(out, i, i+1), 0, r)
 	}
 	for i, r := range list {
 		if !fused[i] {

@@ -3,9 +3,10 @@ package segment
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
 	"sync"
+
+	"knowhow/internal/relevance"
 )
 
 // A Collection is several segments that are searched as one. The document
@@ -69,7 +70,7 @@ func (c *Collection) Live(i int) Bits { return c.live[i] }
 
 // idf returns the weight of a term that df chunks have (BM25).
 func (c *Collection) idf(df int) float32 {
-	return float32(math.Log(1 + (float64(c.chunks)-float64(df)+0.5)/(float64(df)+0.5)))
+	return float32(relevance.IDF(c.chunks, df))
 }
 
 // Docs is a set of documents of a collection: one set for each segment. The

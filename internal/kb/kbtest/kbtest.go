@@ -25,7 +25,7 @@ import (
 func Run(t *testing.T, open func(t *testing.T) kb.Base) {
 	for name, f := range map[string]func(*testing.T, kb.Base){
 		"Note": testNote, "NoteAgain": testNoteAgain, "File": testFile, "Replace": testReplace, "Formats": testFormats,
-		"Search": testSearch, "Crowd": testCrowd, "Tags": testTags, "Collections": testCollections, "Update": testUpdate, "Delete": testDelete,
+		"Search": testSearch, "Pages": testPages, "Crowd": testCrowd, "Tags": testTags, "Collections": testCollections, "Update": testUpdate, "Delete": testDelete,
 		"Lists": testLists, "Jobs": testJobs, "FailedJob": testFailedJob, "Uploads": testUploads, "Refusals": testRefusals, "Missing": testMissing,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -283,6 +283,37 @@ func testSearch(t *testing.T, b kb.Base) {
 	if r := Find(t, b, kb.SearchQuery{Query: "revaluation", Top: 1}); len(r.Results) != 1 || r.Total != 2 {
 		t.Errorf("with top 1: %+v", r)
 	}
+}
+
+// testPages checks that a passage has the page on which its chunk begins.
+func testPages(t *testing.T, b kb.Base) {
+	pages := []string{"The walrus is on the first page.", "The narwhal is on the second page."}
+	for i := range pages {
+		pages[i] = strings.Repeat("Nothing of interest is said in this sentence.\n", 40) + pages[i]
+	}
+	doc := File(t, b, kb.File{Filename: "pages.pdf"}, pdf(pages))
+	for word, want := range map[string]string{"walrus": "1", "narwhal": "2"} {
+		r := Find(t, b, kb.SearchQuery{Query: word})
+		if len(r.Results) != 1 || r.Results[0].DocumentID != doc.ID {
+			t.Fatalf("%s: %d passages, want one", word, len(r.Results))
+		}
+		if got := r.Results[0].Page; got != want {
+			t.Errorf("%s is on page %q, want %q", word, got, want)
+		}
+	}
+}
+
+// pdf returns a PDF file with pages of lines.
+func pdf(pages []string) string {
+	var kids, objects strings.Builder
+	for i, page := range pages {
+		content := "BT /F 9 Tf 12 TL 50 780 Td (" + strings.ReplaceAll(page, "\n", ") Tj T* (") + ") Tj ET"
+		fmt.Fprintf(&kids, "%d 0 R ", 2*i+4)
+		fmt.Fprintf(&objects, "%d 0 obj <</Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Resources <</Font <</F 3 0 R>>>> /Contents %d 0 R>> endobj\n", 2*i+4, 2*i+5)
+		fmt.Fprintf(&objects, "%d 0 obj <</Length %d>> stream\n%s\nendstream endobj\n", 2*i+5, len(content), content)
+	}
+	return fmt.Sprintf("%%PDF-1.4\n1 0 obj <</Type /Catalog /Pages 2 0 R>> endobj\n2 0 obj <</Type /Pages /Kids [%s] /Count %d>> endobj\n"+
+		"3 0 obj <</Type /Font /Subtype /Type1 /BaseFont /Helvetica>> endobj\n%strailer <</Root 1 0 R>>\n%%%%EOF\n", kids.String(), len(pages), objects.String())
 }
 
 // testCrowd checks that the passages of one document do not displace all others.

@@ -26,7 +26,9 @@ type Options struct {
 	// set. docs may be empty.
 	Open func(t *testing.T, docs []document.Document) search.Service
 
-	NoText bool // the service has no texts: ReadText is Unsupported and TextHash is ""
+	NoText     bool // the service has no texts: ReadText is Unsupported and TextHash is ""
+	NoPassages bool // the service has no passages
+
 	NoTags bool // the service has no tags and must refuse to search for them
 }
 
@@ -45,6 +47,7 @@ func Run(t *testing.T, o Options) {
 		{"invalid queries", (*suite).invalidQueries},
 		{"japanese", (*suite).japanese},
 		{"hits", (*suite).hits},
+		{"passages", (*suite).passages},
 		{"sort", (*suite).sort},
 		{"paging", (*suite).paging},
 		{"facets", (*suite).facets},
