@@ -150,20 +150,20 @@ type found struct {
 	row row
 }
 
-// get returns the rows of the documents with some IDs, by ID. It sees all
-// changes that were confirmed, not only those that searches see.
-func (s *Store) get(ctx context.Context, ids []string, source object) (map[string]*found, error) {
-	return s.getWith(ctx, ids, source, nil)
+// get returns the rows of the documents with some IDs of an index, by ID. It sees
+// all changes that were confirmed, not only those that searches see.
+func (s *Store) get(ctx context.Context, index string, ids []string, source object) (map[string]*found, error) {
+	return s.getWith(ctx, index, ids, source, nil)
 }
 
 // latest is get for changes. It also sees changes that only the primary shard
 // has yet.
-func (s *Store) latest(ctx context.Context, ids []string) (map[string]*found, error) {
-	return s.getWith(ctx, ids, onlyRow, map[string][]string{"preference": {"_primary"}})
+func (s *Store) latest(ctx context.Context, index string, ids []string) (map[string]*found, error) {
+	return s.getWith(ctx, index, ids, onlyRow, map[string][]string{"preference": {"_primary"}})
 }
 
 // getWith is get with the parameters of a request.
-func (s *Store) getWith(ctx context.Context, ids []string, source object, params map[string][]string) (map[string]*found, error) {
+func (s *Store) getWith(ctx context.Context, index string, ids []string, source object, params map[string][]string) (map[string]*found, error) {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == "" || len(id) > document.MaxID })
 	out := map[string]*found{}
 	if len(ids) == 0 {
@@ -182,7 +182,7 @@ func (s *Store) getWith(ctx context.Context, ids []string, source object, params
 			Error  *failure        `json:"error"`
 		} `json:"docs"`
 	}
-	path := "/" + s.names().documents + "/_mget"
+	path := "/" + index + "/_mget"
 	if err := s.client.do(ctx, http.MethodPost, path, params, object{"docs": docs}, &answer); err != nil {
 		return nil, err
 	}
@@ -241,6 +241,8 @@ type values struct {
 	N        []int    `json:"n"`
 	Offset   []int    `json:"off"`
 	Length   []int    `json:"len"`
+	Tags     []string `json:"tags"`
+	Chunks   []int    `json:"chunks"`
 }
 
 // only makes a search return only values of fields.
@@ -259,7 +261,7 @@ func first[T any](values []T) (v T) {
 
 // row returns the part of a row that is in values.
 func (v *values) row() row {
-	return row{Number: first(v.Number), ID: first(v.ID), Revision: first(v.Revision), Twin: first(v.Twin), Title: first(v.Title), Lang: first(v.Lang), Path: first(v.Path)}
+	return row{Number: first(v.Number), ID: first(v.ID), Revision: first(v.Revision), Twin: first(v.Twin), Title: first(v.Title), Lang: first(v.Lang), Path: first(v.Path), Tags: v.Tags, Chunks: first(v.Chunks)}
 }
 
 // chunk returns the part of the row of a chunk that is in values.
