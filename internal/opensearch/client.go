@@ -219,7 +219,7 @@ func (f failure) error(path string, status int) error {
 		remote.Kind, remote.Status, remote.Reason = errkind.Denied, status, CredentialsReason
 		remote.Message = "the user may not do this in OpenSearch: give the user the right to manage, read and write the indexes of the store"
 	case strings.Contains(kind, "index_not_found"), strings.Contains(reason, "require_alias"):
-		remote.Message = "an index of the store is missing in OpenSearch: start the program again, or restore the index"
+		remote.Message = "an index of the store is missing in OpenSearch, or is just moving to another node: try again, then start the program again, or restore the index"
 	case status >= 500:
 		remote.Message = "OpenSearch cannot answer at the moment, perhaps because some of its shards are missing: check its health"
 	case status == http.StatusRequestEntityTooLarge:

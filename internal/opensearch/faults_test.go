@@ -116,14 +116,20 @@ func TestFaults(t *testing.T) {
 			c.fault(n, "fill")
 		}
 		from := time.Now()
-		c.until(time.Minute, "an index is blocked", func(ctx context.Context) bool { return c.blocked(ctx, prefix) })
+		c.until(time.Minute, "an index is blocked", func(ctx context.Context) bool {
+			blocked, known := c.blocked(ctx, prefix)
+			return blocked && known
+		})
 		c.t.Logf("the first block came after %v", time.Since(from).Round(time.Second))
 		time.Sleep(short)
 		for _, n := range nodes {
 			c.fault(n, "free")
 		}
 		from = time.Now()
-		c.until(2*time.Minute, "no index is blocked", func(ctx context.Context) bool { return !c.blocked(ctx, prefix) })
+		c.until(2*time.Minute, "no index is blocked", func(ctx context.Context) bool {
+			blocked, known := c.blocked(ctx, prefix)
+			return !blocked && known
+		})
 		c.t.Logf("the last block was removed %v after space was free", time.Since(from).Round(time.Second))
 	}
 	measure("full disk of primary", func() { full(c.primary(index)) })
@@ -227,20 +233,18 @@ func (c *cluster) number(ip string) int {
 }
 
 // blocked reports whether an index of a store is read-only because of a full
-// disk.
-func (c *cluster) blocked(ctx context.Context, prefix string) bool {
+// disk, if that is known.
+func (c *cluster) blocked(ctx context.Context, prefix string) (blocked, known bool) {
 	var settings map[string]struct {
 		Settings map[string]string `json:"settings"`
 	}
-	if !c.get(ctx, "/"+prefix+"-*/_settings?flat_settings=true", &settings) {
-		return true
-	}
+	known = c.get(ctx, "/"+prefix+"-*/_settings/index.blocks.read_only_allow_delete?flat_settings=true", &settings)
 	for _, s := range settings {
 		if s.Settings["index.blocks.read_only_allow_delete"] == "true" {
-			return true
+			return true, known
 		}
 	}
-	return false
+	return false, known
 }
 
 var plain = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
@@ -270,11 +274,13 @@ func request(ctx context.Context, method, url, kind string, body []byte, out any
 	return resp.StatusCode, string(answer)
 }
 
-// A balancer forwards connections to healthy nodes in turn.
+// A balancer forwards connections to healthy nodes in turn, and to all nodes if
+// none is healthy.
 type balancer struct {
 	address string
+	nodes   []string // addresses
 	mu      sync.Mutex
-	healthy []string            // addresses
+	healthy []string            // of nodes
 	open    map[net.Conn]string // connections to nodes, with their addresses
 	next    int
 }
@@ -287,15 +293,18 @@ func newBalancer(t *testing.T, nodes []string) *balancer {
 		t.Fatal(err)
 	}
 	b := &balancer{address: listener.Addr().String(), open: map[net.Conn]string{}}
+	for _, node := range nodes {
+		b.nodes = append(b.nodes, strings.TrimPrefix(node, "http://"))
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var working sync.WaitGroup
-	for _, node := range nodes {
+	for _, node := range b.nodes {
 		working.Go(func() {
 			for ctx.Err() == nil {
 				limited, cancel := context.WithTimeout(ctx, 2*time.Second)
-				status, _ := request(limited, http.MethodGet, node+"/_cluster/health?cluster_manager_timeout=1s&timeout=1s", "", nil, nil)
+				status, _ := request(limited, http.MethodGet, "http://"+node+"/_cluster/health?cluster_manager_timeout=1s&timeout=1s", "", nil, nil)
 				cancel()
-				b.set(strings.TrimPrefix(node, "http://"), status == http.StatusOK)
+				b.set(node, status == http.StatusOK)
 				select {
 				case <-ctx.Done():
 				case <-time.After(time.Second):
@@ -315,8 +324,8 @@ func newBalancer(t *testing.T, nodes []string) *balancer {
 	t.Cleanup(func() {
 		cancel()
 		listener.Close()
-		for _, node := range nodes {
-			b.set(strings.TrimPrefix(node, "http://"), false)
+		for _, node := range b.nodes {
+			b.set(node, false)
 		}
 		working.Wait()
 	})
@@ -345,15 +354,13 @@ func (b *balancer) set(address string, healthy bool) {
 func (b *balancer) forward(client net.Conn) {
 	defer client.Close()
 	b.mu.Lock()
-	address := ""
+	b.next++
+	nodes := b.nodes
 	if len(b.healthy) > 0 {
-		b.next++
-		address = b.healthy[b.next%len(b.healthy)]
+		nodes = b.healthy
 	}
+	address := nodes[b.next%len(nodes)]
 	b.mu.Unlock()
-	if address == "" {
-		return
-	}
 	node, err := net.DialTimeout("tcp", address, 2*time.Second)
 	if err != nil {
 		return
