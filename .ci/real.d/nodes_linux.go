@@ -150,7 +150,7 @@ func runInside(ctx context.Context, work string, args []string) error {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	})}
-	go control.Serve(listener) // ends with this process
+	go control.Serve(listener)         // ends with this process
 	temp := filepath.Join(work, "tmp") // removed with the folder if the command is killed
 	if err := os.Mkdir(temp, 0o777); err != nil {
 		return err
@@ -238,7 +238,7 @@ func (n *node) fault(name string, nodes []*node, java, jars string) error {
 		n.server.kill()
 		return n.start(java, jars)
 	case "isolate", "heal":
-		// Packages go to a hardware address that no node has.
+		// Packets go to a hardware address that no node has.
 		var commands []string
 		for _, other := range nodes {
 			if other == n {
