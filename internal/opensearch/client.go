@@ -102,6 +102,11 @@ func (c *client) once(ctx context.Context, method, path string, params url.Value
 	if data != nil {
 		req.Header.Set("Content-Type", kind)
 	}
+	if strings.HasSuffix(path, "/_search") || strings.HasSuffix(path, "/_mget") {
+		// The request changes nothing, so net/http sends it again if a node ends a
+		// connection that was used before. An empty list is not sent as a header.
+		req.Header["Idempotency-Key"] = []string{}
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return c.unreached(ctx, limited, path, err)
