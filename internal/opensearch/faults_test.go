@@ -175,27 +175,33 @@ func (c *cluster) until(limit time.Duration, what string, so func(context.Contex
 
 // get decodes what the first node that succeeds answers.
 func (c *cluster) get(ctx context.Context, path string, out any) bool {
-	for _, node := range c.nodes {
-		limited, cancel := context.WithTimeout(ctx, 5*time.Second)
-		status, _ := request(limited, http.MethodGet, node+path, "", nil, out)
-		cancel()
-		if status == http.StatusOK {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.nodes, func(node string) bool { return c.getFrom(ctx, node, path, out) })
 }
 
-// green waits until all nodes are there and all copies of all shards.
+// getFrom decodes what a node answers.
+func (c *cluster) getFrom(ctx context.Context, node, path string, out any) bool {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	status, _ := request(ctx, http.MethodGet, node+path, "", nil, out)
+	return status == http.StatusOK
+}
+
+// green waits until each node reports that all nodes are there and all copies of
+// all shards. After an election, the others still count a node that has gone.
 func (c *cluster) green() {
 	c.t.Helper()
-	c.until(4*time.Minute, "the cluster is green", func(ctx context.Context) bool {
-		var health struct {
-			Status string `json:"status"`
-			Nodes  int    `json:"number_of_nodes"`
-			Moving int    `json:"relocating_shards"`
+	c.until(5*time.Minute, "the cluster is green", func(ctx context.Context) bool {
+		for _, node := range c.nodes {
+			var health struct {
+				Status string `json:"status"`
+				Nodes  int    `json:"number_of_nodes"`
+				Moving int    `json:"relocating_shards"`
+			}
+			if !c.getFrom(ctx, node, "/_cluster/health?cluster_manager_timeout=2s", &health) || health.Status != "green" || health.Nodes != len(c.nodes) || health.Moving > 0 {
+				return false
+			}
 		}
-		return c.get(ctx, "/_cluster/health?cluster_manager_timeout=2s", &health) && health.Status == "green" && health.Nodes == len(c.nodes) && health.Moving == 0
+		return true
 	})
 }
 
