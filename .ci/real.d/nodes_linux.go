@@ -50,7 +50,7 @@ cluster.fault_detection.leader_check.timeout: 3s
 // runInside in its own namespaces for the network and the mounts.
 func runCluster(ctx context.Context, work, cache string, args []string) error {
 	if os.Geteuid() != 0 {
-		return fmt.Errorf("%w: network namespaces need root", errMissing)
+		return fmt.Errorf("%w: network namespaces need root", errNotAllowed)
 	}
 	cache = filepath.Join(filepath.Dir(cache), "real-opensearch")
 	java, err := findJava(ctx, 17, "/usr", func() error { return aptInstall(ctx, "default-jre-headless") })
@@ -76,7 +76,7 @@ func runCluster(ctx context.Context, work, cache string, args []string) error {
 	cmd.SysProcAttr = ownNamespaces()
 	err = cmd.Start()
 	if errors.Is(err, syscall.EPERM) {
-		return fmt.Errorf("%w: the permission to make namespaces", errMissing)
+		return fmt.Errorf("%w: no permission to make namespaces", errNotAllowed)
 	}
 	if err != nil {
 		return err
@@ -150,9 +150,13 @@ func runInside(ctx context.Context, work string, args []string) error {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	})}
-	go control.Serve(listener) // ends with this process
+	go control.Serve(listener)         // ends with this process
+	temp := filepath.Join(work, "tmp") // removed with the folder if the command is killed
+	if err := os.Mkdir(temp, 0o777); err != nil {
+		return err
+	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Env = append(os.Environ(), "KNOWHOW_TEST_CLUSTER=http://"+listener.Addr().String(), "KNOWHOW_TEST_OPENSEARCH_NODES="+strings.Join(urls, ","))
+	cmd.Env = append(os.Environ(), "TMPDIR="+temp, "KNOWHOW_TEST_CLUSTER=http://"+listener.Addr().String(), "KNOWHOW_TEST_OPENSEARCH_NODES="+strings.Join(urls, ","))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
@@ -234,7 +238,7 @@ func (n *node) fault(name string, nodes []*node, java, jars string) error {
 		n.server.kill()
 		return n.start(java, jars)
 	case "isolate", "heal":
-		// Packages go to a hardware address that no node has.
+		// Packets go to a hardware address that no node has.
 		var commands []string
 		for _, other := range nodes {
 			if other == n {

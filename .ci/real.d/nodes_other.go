@@ -8,7 +8,7 @@ import (
 )
 
 func runCluster(context.Context, string, string, []string) error {
-	return fmt.Errorf("%w: network namespaces need Linux", errMissing)
+	return fmt.Errorf("%w: network namespaces need Linux", errNotAllowed)
 }
 
-func runInside(context.Context, string, []string) error { return errMissing }
+func runInside(context.Context, string, []string) error { return errNotAllowed }

@@ -265,6 +265,30 @@ func TestRefusedNote(t *testing.T) {
 	}
 }
 
+// A silent is a store that does not answer questions about labels.
+type silent struct{ *index.Index }
+
+func (silent) SourceLabels(ctx context.Context) ([]string, error) {
+	<-ctx.Done()
+	return nil, &errkind.Remote{Kind: errkind.Timeout, Status: 504, Message: "no answer"}
+}
+
+// TestSilentStore checks that notes are accepted after some time if the store does
+// not answer.
+func TestSilentStore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	x, err := index.Open(t.Context(), index.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	b := kb.NewLocal(kb.Options{Index: x, Store: silent{x}, Dir: dir})
+	if _, err := b.AddNote(t.Context(), kb.Note{Text: "Walruses like clams.", Tags: []string{"collection:food"}}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestLostBytes checks a job whose file is no longer there.
 func TestLostBytes(t *testing.T) {
 	dir := t.TempDir()

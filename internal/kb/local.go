@@ -146,14 +146,19 @@ func (b *Local) allowed(ctx context.Context, collection string) error {
 }
 
 // mayAllow is allowed for a job, which checks the collection again: a store that
-// cannot be reached now does not prevent jobs.
+// cannot be reached now, or does not answer in allowTime, does not prevent jobs.
 func (b *Local) mayAllow(ctx context.Context, collection string) error {
-	err := b.allowed(ctx, collection)
-	if errkind.Retryable(err) && ctx.Err() == nil {
+	limited, cancel := context.WithTimeout(ctx, allowTime)
+	defer cancel()
+	err := b.allowed(limited, collection)
+	if ctx.Err() == nil && (limited.Err() != nil || errkind.Retryable(err)) {
 		return nil
 	}
 	return err
 }
+
+// allowTime is how long a caller who adds a document waits for the store.
+const allowTime = time.Second
 
 // tagsOf returns all tags of a document.
 func tagsOf(r *document.Record) []string {

@@ -94,6 +94,11 @@ func (c *client) once(ctx context.Context, method, path string, params url.Value
 	if data != nil {
 		req.Header.Set("Content-Type", kind)
 	}
+	if strings.HasSuffix(path, "/_search") || strings.HasSuffix(path, "/_mget") {
+		// The request changes nothing, so net/http sends it again if a node ends a
+		// connection that was used before. An empty list is not sent as a header.
+		req.Header["Idempotency-Key"] = []string{}
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return c.unreached(ctx, limited, path, err)
@@ -211,7 +216,7 @@ func (f failure) error(path string, status int) error {
 		remote.Kind, remote.Status, remote.Reason = errkind.Denied, status, CredentialsReason
 		remote.Message = "the user may not do this in OpenSearch: give the user the right to manage, read and write the indexes of the store"
 	case strings.Contains(kind, "index_not_found"), strings.Contains(reason, "require_alias"):
-		remote.Message = "an index of the store is missing in OpenSearch: start the program again, or restore the index"
+		remote.Message = "an index of the store is missing in OpenSearch, or is just moving to another node: try again, then start the program again, or restore the index"
 	case status >= 500:
 		remote.Message = "OpenSearch cannot answer at the moment, perhaps because some of its shards are missing: check its health"
 	case status == http.StatusRequestEntityTooLarge:

@@ -414,3 +414,25 @@ func TestEmbeddedByOther(t *testing.T) {
 		t.Errorf("EmbedNext() = %d, %v, want 1 and no error", n, err)
 	}
 }
+
+// TestLostConnection checks that a request that changes nothing is sent again if
+// the node ends the connection, because another one may answer it.
+func TestLostConnection(t *testing.T) {
+	var lost atomic.Bool
+	address, _ := fake(t, at("_search", func(w http.ResponseWriter, r *http.Request) bool {
+		if lost.CompareAndSwap(false, true) {
+			panic(http.ErrAbortHandler)
+		}
+		return failWith(200, `{"aggregations":{"values":{"buckets":[{"key":"note","doc_count":1}]}}}`)(w, r)
+	}))
+	s, err := opensearch.New(opensearch.Options{Address: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if counts, err := s.CountTypes(t.Context(), nil); err != nil || counts["note"] != 1 || !lost.Load() {
+		t.Errorf("CountTypes() = %v, %v, want a note", counts, err)
+	}
+}
