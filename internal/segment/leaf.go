@@ -16,6 +16,10 @@ type Pattern struct {
 	// in sequence (as in Lucene: 1 allows another token between two, and 2
 	// the other order). 0 is a phrase.
 	Slop int
+
+	// Segments are the numbers of the segments that are looked at, nil for
+	// all. The others are known not to have the tokens.
+	Segments Bits
 }
 
 // A Leaf is a condition on the tokens of a chunk: any of several patterns, in
@@ -172,6 +176,9 @@ func (s *Search) Add(ctx context.Context, l *Leaf, p Pattern) (err error) {
 		l.terms = false
 	}
 	for i, seg := range s.c.segments {
+		if p.Segments != nil && !p.Segments.Has(i) {
+			continue
+		}
 		s.current = seg
 		if err := s.pattern(ctx, &l.parts[i], p, l.fields); err != nil {
 			return err
