@@ -39,6 +39,7 @@ type Leaf struct {
 // A part is what a leaf finds in one segment.
 type part struct {
 	terms   []entry
+	first   [1]entry // where terms begins
 	many    Bits    // numbers of the terms in the dictionary, once there are more than maxEntries; terms is empty then
 	phrases []found // in the order in which they were found
 	docs    Bits    // documents of phrases
@@ -53,6 +54,9 @@ func (p *part) add(s *Segment, e entry) {
 	if p.many != nil {
 		p.many.Set(e.number)
 		return
+	}
+	if p.terms == nil {
+		p.terms = p.first[:0]
 	}
 	if p.terms = append(p.terms, e); len(p.terms) > maxEntries {
 		p.many = NewBits(s.terms.n)
