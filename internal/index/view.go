@@ -22,6 +22,8 @@ type view struct {
 	sets  map[string]segment.Docs // by condition
 	langs []analysis.Language     // see languages; nil until then
 	twins *twins                  // see evaluator.twins; nil until then
+
+	stemmed map[string]segment.Bits // by Prefix of a language: the segments with stems of it; set with langs
 }
 
 // maxViews is how many views are kept, and maxViewSets how many sets of

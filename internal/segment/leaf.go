@@ -16,6 +16,10 @@ type Pattern struct {
 	// in sequence (as in Lucene: 1 allows another token between two, and 2
 	// the other order). 0 is a phrase.
 	Slop int
+
+	// Segments are the numbers of the segments that are looked at, nil for
+	// all. The others are known not to have the tokens.
+	Segments Bits
 }
 
 // A Leaf is a condition on the tokens of a chunk: any of several patterns, in
@@ -35,6 +39,7 @@ type Leaf struct {
 // A part is what a leaf finds in one segment.
 type part struct {
 	terms   []entry
+	first   [1]entry // where terms begins
 	many    Bits    // numbers of the terms in the dictionary, once there are more than maxEntries; terms is empty then
 	phrases []found // in the order in which they were found
 	docs    Bits    // documents of phrases
@@ -49,6 +54,9 @@ func (p *part) add(s *Segment, e entry) {
 	if p.many != nil {
 		p.many.Set(e.number)
 		return
+	}
+	if p.terms == nil {
+		p.terms = p.first[:0]
 	}
 	if p.terms = append(p.terms, e); len(p.terms) > maxEntries {
 		p.many = NewBits(s.terms.n)
@@ -172,6 +180,9 @@ func (s *Search) Add(ctx context.Context, l *Leaf, p Pattern) (err error) {
 		l.terms = false
 	}
 	for i, seg := range s.c.segments {
+		if p.Segments != nil && !p.Segments.Has(i) {
+			continue
+		}
 		s.current = seg
 		if err := s.pattern(ctx, &l.parts[i], p, l.fields); err != nil {
 			return err

@@ -48,6 +48,10 @@ type ranking struct {
 	scores  [window]float32
 	touched [window / 64]uint64
 	below   []float32
+
+	// Of the current segment.
+	list    []ranked
+	cursors []*cursor
 }
 
 // A scorer goes over the chunks that have one leaf.
@@ -96,7 +100,7 @@ func (s *Search) top(ctx context.Context, leaves []*Leaf, within Docs, k int, ch
 		return nil, ctx.Err()
 	}
 	r := &s.ranking
-	*r = ranking{s: s, k: k, within: within, chunks: chunks, top: make(hitHeap, 0, min(k, maxReserved)), below: r.below[:0]}
+	*r = ranking{s: s, k: k, within: within, chunks: chunks, top: make(hitHeap, 0, min(k, maxReserved)), below: r.below, list: r.list, cursors: r.cursors}
 	defer func() { r.within, r.top = nil, nil }()
 	for _, l := range leaves {
 		if err := s.gatherTerms(ctx, l); err != nil {
@@ -213,9 +217,12 @@ func (r *ranking) segment(ctx context.Context, i int, leaves []*Leaf) error {
 	if accept != nil && accept.Next(0) < 0 {
 		return nil
 	}
-	var list []ranked
-	var cursors []*cursor
-	defer func() { r.s.free(cursors...) }()
+	list, cursors := r.list[:0], r.cursors[:0]
+	defer func() {
+		r.s.free(cursors...)
+		clear(list) // it refers to lists of postings
+		r.list, r.cursors = list, cursors
+	}()
 	for _, l := range leaves {
 		p := &l.parts[i]
 		weight := l.Weight * r.s.c.idf(l.df)
