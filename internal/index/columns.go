@@ -137,8 +137,13 @@ func (e *evaluator) readColumn(ctx context.Context, h *handle, field string, doc
 		}
 		add(numbers[i], string(text))
 		return nil
-	}, `SELECT j.key, d.`+field+` FROM json_each(?) j LEFT JOIN docs d ON d.id=j.value`, jsonList(wanted))
+	}, columnQuery(field), jsonList(wanted))
 	return c, err
+}
+
+// columnQuery returns the statement that reads a field of documents.
+func columnQuery(field string) string {
+	return `SELECT j.key, d.` + field + ` FROM json_each(?) j LEFT JOIN docs d ON d.id=j.value`
 }
 
 // selected returns the documents of the view for whose values f is true.

@@ -187,7 +187,7 @@ type preparedTx struct {
 func (x *Index) prepared(tx *sql.Tx) *preparedTx { return &preparedTx{tx: tx, prepared: x.queries} }
 
 // hotQueries are prepared once for each connection that reads.
-var hotQueries = []string{versionQuery, kvQuery, hitRowsQuery, partsQuery, partQuery, chunkRowsQuery, placesQuery}
+var hotQueries = []string{versionQuery, kvQuery, segmentsQuery, labelSegmentsQuery, deletionsQuery, bodyQuery, columnQuery("modified"), hitRowsQuery, partsQuery, partQuery, chunkRowsQuery, placesQuery}
 
 // prepareHot prepares hotQueries. It must not be called in a transaction,
 // because it needs a connection of its own.

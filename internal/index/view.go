@@ -92,11 +92,12 @@ func (x *Index) makeView(ctx context.Context, q querier, labels []string) (*view
 	v := &view{refs: 1, sets: map[string]segment.Docs{}}
 	var segments []*segment.Segment
 	var deleted []segment.Bits
+	left := x.verifiedSize
 	for _, r := range rows {
 		if r.format != segment.Version {
 			continue // Maintain builds it again
 		}
-		h, err := x.openSegment(ctx, q, r)
+		h, err := x.openWithin(ctx, q, r, &left)
 		if err == nil {
 			v.handles = append(v.handles, h)
 			var set segment.Bits
