@@ -1,8 +1,11 @@
 package index
 
 import (
+	"cmp"
 	"database/sql"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -109,5 +112,23 @@ func TestVerifiedBeforeSearch(t *testing.T) {
 			t.Errorf("%d segments are not verified in the background", n)
 		}
 		closeIt(t, x)
+	}
+}
+
+func TestBest(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, size := range []int{0, 1, 2, 3, 10, 1000} {
+		values := make([]int, size)
+		for i := range values {
+			values[i] = r.IntN(size)
+		}
+		sorted := slices.Sorted(slices.Values(values))
+		for _, n := range []int{0, 1, 2, 7, size, size + 1} {
+			for _, v := range [][]int{values, sorted} {
+				if got := best(slices.Values(v), n, cmp.Compare[int]); !slices.Equal(got, sorted[:min(n, size)]) {
+					t.Errorf("the first %d of %v are %v, want %v", n, v, got, sorted[:min(n, size)])
+				}
+			}
+		}
 	}
 }
