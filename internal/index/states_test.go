@@ -132,3 +132,30 @@ func TestBest(t *testing.T) {
 		}
 	}
 }
+
+// TestOutdatedIsPartial checks that a list says that it is not complete while
+// documents are only in segments of another version.
+func TestOutdatedIsPartial(t *testing.T) {
+	x := openIn(t, t.TempDir())
+	defer closeIt(t, x)
+	apply(t, x, simple("a.txt", 1))
+	err := x.change(t.Context(), "", nil, func(p *poster) error {
+		_, err := p.tx.Exec(`UPDATE segments SET format=format+1`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		p, err := x.Search(t.Context(), search.Query{Num: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Partial == (p.Total == 1) {
+			t.Errorf("Search() = %d documents, partial: %t", p.Total, p.Partial)
+		}
+		if err := x.Maintain(t.Context(), nil); err != nil {
+			t.Fatalf("Maintain() = %v", err)
+		}
+	}
+}

@@ -16,7 +16,7 @@ type view struct {
 	*segment.Collection
 	handles    []*handle
 	refs       int
-	incomplete bool // a segment is left out because it is damaged
+	incomplete bool // a segment is left out because it is damaged or of another version
 
 	mu    sync.Mutex
 	sets  map[string]segment.Docs // by condition
@@ -95,7 +95,8 @@ func (x *Index) makeView(ctx context.Context, q querier, labels []string) (*view
 	left := x.verifiedSize
 	for _, r := range rows {
 		if r.format != segment.Version {
-			continue // Maintain builds it again
+			v.incomplete = true // until Maintain builds it again
+			continue
 		}
 		h, err := x.openWithin(ctx, q, r, &left)
 		if err == nil {
