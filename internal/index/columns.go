@@ -137,8 +137,13 @@ func (e *evaluator) readColumn(ctx context.Context, h *handle, field string, doc
 		}
 		add(numbers[i], string(text))
 		return nil
-	}, `SELECT j.key, d.`+field+` FROM json_each(?) j LEFT JOIN docs d ON d.id=j.value`, jsonList(wanted))
+	}, columnQuery(field), jsonList(wanted))
 	return c, err
+}
+
+// columnQuery returns the statement that reads a field of documents.
+func columnQuery(field string) string {
+	return `SELECT j.key, d.` + field + ` FROM json_each(?) j LEFT JOIN docs d ON d.id=j.value`
 }
 
 // selected returns the documents of the view for whose values f is true.
@@ -183,20 +188,37 @@ func (e *evaluator) selectedNumbers(ctx context.Context, field string, f func(n 
 	return docs, nil
 }
 
-// best returns the first n of some values, n being at least 1, in the order of
-// compare.
+// best returns the first n of some values in the order of compare.
 func best[T any](values iter.Seq[T], n int, compare func(a, b T) int) []T {
-	var out []T
-	full := false // out[:n] are in order, and the first of the values until then
-	for v := range values {
-		if full && compare(v, out[n-1]) > 0 {
-			continue
+	var out []T // once it has n values, a heap: none comes after its parent, at (i-1)/2
+	down := func(i int) {
+		for {
+			last := i
+			for c := 2*i + 1; c <= 2*i+2 && c < len(out); c++ {
+				if compare(out[c], out[last]) > 0 {
+					last = c
+				}
+			}
+			if last == i {
+				return
+			}
+			out[i], out[last] = out[last], out[i]
+			i = last
 		}
-		if out = append(out, v); len(out) >= 2*n {
-			slices.SortFunc(out, compare)
-			out, full = out[:n], true
+	}
+	for v := range values {
+		switch {
+		case len(out) < n:
+			if out = append(out, v); len(out) == n {
+				for i := n/2 - 1; i >= 0; i-- {
+					down(i)
+				}
+			}
+		case n > 0 && compare(v, out[0]) < 0:
+			out[0] = v
+			down(0)
 		}
 	}
 	slices.SortFunc(out, compare)
-	return out[:min(len(out), n)]
+	return out
 }

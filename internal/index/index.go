@@ -86,7 +86,7 @@ type Index struct {
 	maintaining chan struct{} // has a place for one call of Maintain
 	mergeSoon   chan struct{} // one signal for segmentLoop
 	rebuildSoon chan struct{} // the same
-	verifySoon  chan struct{} // the same
+	verifySoon  chan struct{} // one signal for verifyLoop
 	stop        context.CancelFunc
 	done        sync.WaitGroup
 }
@@ -143,6 +143,7 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 	x.stop = stop
 	x.done.Go(func() { x.recordSearches(background) })
 	x.done.Go(func() { x.segmentLoop(background) })
+	x.done.Go(func() { x.verifyLoop(background) })
 	if o.Embedder != nil {
 		x.done.Go(func() { x.loadLoop(background) })
 	}

@@ -10,6 +10,9 @@ import (
 
 // languages returns English and the other languages whose stems a segment has.
 func (h *handle) languages() ([]analysis.Language, error) {
+	if langs := h.langs.Load(); langs != nil {
+		return *langs, nil
+	}
 	out := []analysis.Language{analysis.English}
 	for _, l := range analysis.Stemmed() {
 		has, err := h.seg.HasPrefix(l.Prefix())
@@ -20,6 +23,7 @@ func (h *handle) languages() ([]analysis.Language, error) {
 			out = append(out, l)
 		}
 	}
+	h.langs.Store(&out)
 	return out, nil
 }
 

@@ -10,32 +10,38 @@ import (
 	"knowhow/internal/search"
 )
 
-// benchIndex returns an index with many documents: that of the data folder
-// BENCH_DATA, or one of 2,000 generated documents. label is one of its labels and
-// common a word that many documents have.
-func benchIndex(b *testing.B) (x *index.Index, label, common string) {
+// benchData returns the data folder BENCH_DATA, or else a new one with 2,000
+// generated documents.
+func benchData(b *testing.B) (dir string) {
 	b.Helper()
-	dir, made := os.LookupEnv("BENCH_DATA")
-	if !made {
-		dir = b.TempDir()
+	if dir, ok := os.LookupEnv("BENCH_DATA"); ok {
+		return dir
 	}
-	x = open(b, dir)
-	if !made {
-		g := newGenerator()
-		g.fill(b, x, 2000)
-		return x, "label-1", word(1)
+	dir = b.TempDir()
+	x, err := index.Open(b.Context(), index.Options{Dir: dir})
+	if err != nil {
+		b.Fatal(err)
 	}
-	labels, err := x.Labels(b.Context())
-	if err != nil || len(labels) == 0 {
-		b.Fatalf("Labels() = %v, %v, want some", labels, err)
+	newGenerator().fill(b, x, 2000)
+	if err := x.Close(); err != nil {
+		b.Fatal(err)
 	}
-	return x, labels[0].Value, "this"
+	return dir
 }
 
 // BenchmarkLists measures lists of many documents: sorted by fields, restricted by
 // conditions on fields, and counted by fields.
 func BenchmarkLists(b *testing.B) {
-	x, label, common := benchIndex(b)
+	dir := benchData(b)
+	x := open(b, dir)
+	labels, err := x.Labels(b.Context())
+	if err != nil || len(labels) == 0 {
+		b.Fatalf("Labels() = %v, %v, want some", labels, err)
+	}
+	label, common := labels[0].Value, word(1)
+	if os.Getenv("BENCH_DATA") != "" {
+		common = "this"
+	}
 	by := func(field string, desc bool) []search.SortKey { return []search.SortKey{{Field: field, Desc: desc}} }
 	fields := &search.Facets{Fields: []string{"label", "host", "filetype", "mimetype", "lang", "filename"}}
 	type list struct {

@@ -107,8 +107,6 @@ func (x *Index) segmentLoopAt(ctx context.Context, retry, sweep <-chan time.Time
 		case <-ctx.Done():
 		case <-x.rebuildSoon:
 			rebuildAgain = !x.rebuildMissing(ctx, rebuildAgain)
-		case <-x.verifySoon:
-			x.verify(ctx)
 		case <-x.mergeSoon:
 			mergeAgain = !x.mergeAll(ctx, mergeable, mergeAgain)
 			x.sweep(ctx)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -34,8 +36,8 @@ const (
 	segmentSuffix = ".segment"
 	maxBody       = 256 << 10 // bytes of a segment that is stored in the database
 
-	// verifiedSize is the greatest size of a segment that is verified before
-	// it is searched. Larger ones are verified in the background.
+	// verifiedSize is how many bytes of segments are verified before they are
+	// searched. The others are verified in the background.
 	verifiedSize = 32 << 20
 )
 
@@ -57,17 +59,29 @@ func (r *segmentRow) scan(rows *sql.Rows) error {
 	return rows.Scan(&r.id, &r.label, &r.analyzer, &r.format, &r.docs, &r.size, &r.removed, &r.file)
 }
 
+// Statements that list segments.
+const (
+	segmentsQuery      = `SELECT ` + segmentColumns + ` FROM segments ORDER BY id`
+	labelSegmentsQuery = `SELECT ` + segmentColumns + ` FROM segments WHERE label IN (SELECT value FROM json_each(?)) ORDER BY id`
+	deletionsQuery     = `SELECT deleted FROM segments WHERE id=?`
+	bodyQuery          = `SELECT body FROM segment_bodies WHERE id=?`
+)
+
 // segmentRows returns the rows with one of the labels (nil: all), in the order
 // of their numbers.
 func segmentRows(ctx context.Context, q querier, labels []string) ([]segmentRow, error) {
+	query, args := segmentsQuery, []any(nil)
+	if labels != nil {
+		list, _ := json.Marshal(labels) // strings always marshal
+		query, args = labelSegmentsQuery, []any{string(list)}
+	}
 	var out []segmentRow
-	where, args := conditions{labels: labels}.where()
 	err := collect(ctx, q, func(rows *sql.Rows) error {
 		var r segmentRow
 		err := r.scan(rows)
 		out = append(out, r)
 		return err
-	}, `SELECT `+segmentColumns+` FROM segments d WHERE `+where+` ORDER BY id`, args...)
+	}, query, args...)
 	return out, err
 }
 
@@ -78,7 +92,7 @@ func deletions(ctx context.Context, q querier, r segmentRow) (segment.Bits, erro
 		return nil, nil
 	}
 	var raw []byte
-	if err := q.QueryRowContext(ctx, `SELECT deleted FROM segments WHERE id=?`, r.id).Scan(&raw); err != nil {
+	if err := q.QueryRowContext(ctx, deletionsQuery, r.id).Scan(&raw); err != nil {
 		return nil, err
 	}
 	set := segment.NewBits(r.docs)
@@ -112,6 +126,7 @@ type handle struct {
 	refs  int
 
 	columns columns
+	langs   atomic.Pointer[[]analysis.Language] // see languages; nil until then
 
 	unverified bool        // its checksums were not compared yet
 	info       fs.FileInfo // of the mapped file, when its checksums were compared or it was opened
@@ -138,6 +153,13 @@ var errCondemned = errors.New("it is damaged")
 // openSegment returns the segment of a row and adds a reference to it. If the
 // segment is damaged, the error is a *damagedSegment.
 func (x *Index) openSegment(ctx context.Context, q querier, r segmentRow) (*handle, error) {
+	left := x.verifiedSize
+	return x.openWithin(ctx, q, r, &left)
+}
+
+// openWithin is openSegment for one of several segments. *left is how many bytes
+// of them may still be verified at once, and is decremented.
+func (x *Index) openWithin(ctx context.Context, q querier, r segmentRow, left *int) (*handle, error) {
 	x.open.mu.Lock()
 	defer x.open.mu.Unlock()
 	if x.open.damaged[r.id] {
@@ -157,7 +179,8 @@ func (x *Index) openSegment(ctx context.Context, q querier, r segmentRow) (*hand
 	case err != nil:
 	case h.seg.Docs() != r.docs:
 		err = &segment.Damage{Reason: fmt.Sprintf("it has %d documents instead of %d", h.seg.Docs(), r.docs)}
-	case len(data) <= x.verifiedSize:
+	case len(data) <= *left:
+		*left -= len(data)
 		err = h.seg.Verify()
 	default:
 		h.unverified = true
@@ -183,7 +206,7 @@ func (x *Index) segmentData(ctx context.Context, q querier, r segmentRow, h *han
 	}
 	if r.file == "" {
 		var body []byte
-		err := q.QueryRowContext(ctx, `SELECT body FROM segment_bodies WHERE id=?`, r.id).Scan(&body)
+		err := q.QueryRowContext(ctx, bodyQuery, r.id).Scan(&body)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil, damage("its row of segment_bodies is missing")
 		}
@@ -360,6 +383,19 @@ func signal(c chan struct{}) {
 	}
 }
 
+// verifyLoop verifies in the background until ctx ends. It does not wait for
+// merges.
+func (x *Index) verifyLoop(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-x.verifySoon:
+			x.verify(ctx)
+		}
+	}
+}
+
 // verify compares the checksums of large segments that were opened since the
 // last call, and looks for files that were removed although they are listed.
 // Damaged segments are built again.
@@ -375,7 +411,10 @@ func (x *Index) verify(ctx context.Context) {
 	}
 	x.open.mu.Unlock()
 	for _, h := range handles {
-		err := h.seg.Verify()
+		err := ctx.Err()
+		if err == nil {
+			err = h.seg.Verify()
+		}
 		if err == nil && h.row.file != "" {
 			err = x.checkListed(ctx, h.row)
 		}

@@ -16,7 +16,7 @@ type view struct {
 	*segment.Collection
 	handles    []*handle
 	refs       int
-	incomplete bool // a segment is left out because it is damaged
+	incomplete bool // a segment is left out because it is damaged or of another version
 
 	mu    sync.Mutex
 	sets  map[string]segment.Docs // by condition
@@ -94,11 +94,13 @@ func (x *Index) makeView(ctx context.Context, q querier, labels []string) (*view
 	v := &view{refs: 1, sets: map[string]segment.Docs{}}
 	var segments []*segment.Segment
 	var deleted []segment.Bits
+	left := x.verifiedSize
 	for _, r := range rows {
 		if r.format != segment.Version {
-			continue // Maintain builds it again
+			v.incomplete = true // until Maintain builds it again
+			continue
 		}
-		h, err := x.openSegment(ctx, q, r)
+		h, err := x.openWithin(ctx, q, r, &left)
 		if err == nil {
 			v.handles = append(v.handles, h)
 			var set segment.Bits
