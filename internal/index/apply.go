@@ -31,25 +31,38 @@ const (
 // NotFound for a Tagging of a document that does not exist; Unavailable if the
 // disk is full.
 func (x *Index) Apply(ctx context.Context, changes []document.Change) error {
-	if len(changes) == 0 {
-		return ctx.Err()
+	apply, err := x.Prepare(ctx, changes)
+	if err != nil {
+		return err
 	}
+	return apply(ctx)
+}
+
+// Prepare checks changes and gathers their words. It returns a function that
+// makes them, as Apply does, and that may be called once. Changes may be prepared
+// while others are applied. Errors are those of Apply.
+func (x *Index) Prepare(ctx context.Context, changes []document.Change) (apply func(context.Context) error, err error) {
 	for _, c := range changes {
 		if err := checkChange(c); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	words, err := x.gather(ctx, changes)
 	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		defer x.dropGathered(words)
+		if len(changes) == 0 {
+			return ctx.Err()
+		}
+		begin := time.Now()
+		err := x.change(ctx, "writing documents", words, func(p *poster) error { return p.apply(ctx, changes) })
+		if err == nil && time.Since(begin) > 2*writePause {
+			time.Sleep(writePause)
+		}
 		return err
-	}
-	defer x.dropGathered(words)
-	begin := time.Now()
-	err = x.change(ctx, "writing documents", words, func(p *poster) error { return p.apply(ctx, changes) })
-	if err == nil && time.Since(begin) > 2*writePause {
-		time.Sleep(writePause)
-	}
-	return err
+	}, nil
 }
 
 // apply makes changes that are well-formed.

@@ -1,11 +1,14 @@
 package index
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"knowhow/internal/document"
+	"knowhow/internal/errkind"
+	"knowhow/internal/search"
 )
 
 // TestGather stores the same documents with words that were gathered before the
@@ -81,5 +84,41 @@ func TestGather(t *testing.T) {
 				t.Errorf("segments:\n%swith gathered words:\n%s", bodies[0], bodies[1])
 			}
 		})
+	}
+}
+
+// TestPrepare prepares changes before others are applied. They change what is
+// there when they are applied.
+func TestPrepare(t *testing.T) {
+	x := openIn(t, t.TempDir())
+	defer closeIt(t, x)
+	prepare := func(changes ...document.Change) func() {
+		t.Helper()
+		apply, err := x.Prepare(t.Context(), changes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			t.Helper()
+			if err := apply(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	put := func(path, text string) document.Change {
+		return document.Change{Put: &document.Document{ID: path, Label: "a", Path: path, Title: path, Text: text}}
+	}
+	first := prepare(put("1", "walrus"), put("2", "walrus"))
+	second := prepare(put("3", "clam"), put("1", "clam"), put("2", "walrus and clam"))
+	first()
+	second()
+	for word, want := range map[string]int{"walrus": 1, "clam": 3} {
+		page, err := x.Search(t.Context(), search.Query{Text: word, Num: 10})
+		if err != nil || page.Total != want {
+			t.Errorf("%s is in %d documents, %v; want %d", word, page.Total, err, want)
+		}
+	}
+	if _, err := x.Prepare(t.Context(), []document.Change{{}}); !errors.Is(err, errkind.Invalid) {
+		t.Errorf("Prepare() of an empty change = %v", err)
 	}
 }

@@ -507,6 +507,25 @@ type sourceSink struct {
 
 // Apply applies changes to the documents of the source.
 func (s sourceSink) Apply(ctx context.Context, changes []document.Change) error {
+	if err := s.remembered(ctx); err != nil {
+		return err
+	}
+	return s.Sink.Apply(ctx, changes)
+}
+
+// Prepare implements [ingest.Preparer].
+func (s sourceSink) Prepare(ctx context.Context, changes []document.Change) (func(context.Context) error, error) {
+	apply, err := ingest.Prepare(ctx, s.Sink, changes)
+	return func(ctx context.Context) error {
+		if err := s.remembered(ctx); err != nil {
+			return err
+		}
+		return apply(ctx)
+	}, err
+}
+
+// remembered returns errRemoved if the source is no longer remembered.
+func (s sourceSink) remembered(ctx context.Context) error {
 	sources, err := s.index.Sources(ctx)
 	if err != nil {
 		return err
@@ -514,5 +533,5 @@ func (s sourceSink) Apply(ctx context.Context, changes []document.Change) error 
 	if !slices.ContainsFunc(sources, func(o document.Source) bool { return o.Label == s.src.Label && o.Path == s.src.Path }) {
 		return errRemoved
 	}
-	return s.Sink.Apply(ctx, changes)
+	return nil
 }

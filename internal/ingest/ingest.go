@@ -61,6 +61,23 @@ type Sink interface {
 	Generation(ctx context.Context) (string, error)
 }
 
+// A Preparer is a [Sink] that can do a part of the work of Apply while it applies
+// other changes.
+type Preparer interface {
+	// Prepare returns a function that makes changes, as Apply does. The function is
+	// called at most once.
+	Prepare(ctx context.Context, changes []document.Change) (apply func(context.Context) error, err error)
+}
+
+// Prepare calls Prepare of a Sink that is a [Preparer]. For another one, it returns
+// a function that calls Apply.
+func Prepare(ctx context.Context, s Sink, changes []document.Change) (apply func(context.Context) error, err error) {
+	if p, ok := s.(Preparer); ok {
+		return p.Prepare(ctx, changes)
+	}
+	return func(ctx context.Context) error { return s.Apply(ctx, changes) }, nil
+}
+
 // Options configure an [Ingester].
 type Options struct {
 	Sink        Sink

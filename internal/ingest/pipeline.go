@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -14,7 +15,7 @@ import (
 // removals. Suspects are read last, one at a time, so that everything else is
 // in the index if one of them ends the process.
 func (s *syncing) readAndApply(ctx context.Context, t tree, todo []task, gone []string) error {
-	b := &batch{s: s, progress: Progress{Label: s.src.Label, Total: len(todo), Unchanged: s.res.Unchanged}}
+	b := &batch{s: s, release: func(int64) {}, progress: Progress{Label: s.src.Label, Total: len(todo), Unchanged: s.res.Unchanged}}
 	defer b.wait() // after an error, for changes that are still being applied
 	var harmless, suspects []task
 	for _, k := range todo {
@@ -65,7 +66,14 @@ func (s *syncing) pipeline(ctx context.Context, t tree, todo []task, b *batch) e
 	pool := s.g.o.Pool
 	readCtx, cancel := context.WithCancel(ctx)
 	var held atomic.Int64 // bytes acquired from pool.space
-	defer func() { pool.space.Release(held.Load()) }()
+	b.release = func(n int64) {
+		held.Add(-n)
+		pool.space.Release(n)
+	}
+	defer func() {
+		b.release = func(int64) {}
+		pool.space.Release(held.Load())
+	}()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
@@ -103,25 +111,20 @@ func (s *syncing) pipeline(ctx context.Context, t tree, todo []task, b *batch) e
 	// A slow file must not delay files that were read before it.
 	tick := time.NewTicker(maxBatchTime)
 	defer tick.Stop()
-	release := func(n int64) {
-		held.Add(-n)
-		pool.space.Release(n)
-	}
-	var applied int64 // space of files whose changes are being applied
 	for done := 0; done < len(todo); {
 		select {
 		case r := <-results:
 			if err := b.finish(ctx, r.task, r.reading); err != nil {
 				return err
 			}
-			if b.running == nil || len(b.changes) > 0 { // what is collected is small
-				release(r.space)
+			if n := len(b.running); n == 0 || len(b.changes) > 0 { // what is collected is small
+				b.release(r.space)
 			} else {
-				applied += r.space
+				b.running[n-1].space += r.space
 			}
 			done++
-		case err := <-b.applied():
-			if err := b.ended(err); err != nil {
+		case <-b.applied():
+			if err := b.ended(); err != nil {
 				return err
 			}
 		case <-tick.C:
@@ -131,16 +134,12 @@ func (s *syncing) pipeline(ctx context.Context, t tree, todo []task, b *batch) e
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if b.running == nil {
-			release(applied)
-			applied = 0
-		}
 	}
 	return nil
 }
 
 // A batch collects changes until a transaction is worthwhile. While one batch is
-// applied, the next one is collected.
+// applied, the next one is prepared, and another one is collected.
 type batch struct {
 	s        *syncing
 	changes  []document.Change
@@ -148,14 +147,34 @@ type batch struct {
 	chunks   int
 	bytes    int
 	progress Progress
-	running  *applying // nil if no changes are being applied
+	running  []*applying       // at most maxRunning, in their order
+	release  func(space int64) // releases the space of files whose changes are applied
 }
 
-// An applying is a running call of Apply.
+// maxRunning is how many batches are prepared or applied.
+const maxRunning = 2
+
+// An applying is a batch that is prepared or applied.
 type applying struct {
 	counts   []Result
-	progress Progress // when it is done
-	done     chan error
+	progress Progress      // when it is done
+	space    int64         // of files
+	done     chan struct{} // closed when err is set
+	err      error
+}
+
+// apply prepares changes, and makes them after those before them are made.
+func (a *applying) apply(ctx context.Context, sink Sink, changes []document.Change, before *applying) {
+	defer close(a.done)
+	apply, err := Prepare(ctx, sink, changes)
+	if before != nil {
+		<-before.done
+		err = cmp.Or(before.err, err)
+	}
+	if err == nil {
+		err = apply(ctx)
+	}
+	a.err = err
 }
 
 // finish handles a file that has been read.
@@ -172,7 +191,7 @@ func (b *batch) finish(ctx context.Context, k task, r reading) error {
 			return err
 		}
 	}
-	if len(b.changes) == 0 && b.running == nil {
+	if len(b.changes) == 0 && len(b.running) == 0 {
 		b.report(b.progress)
 	}
 	return nil
@@ -194,21 +213,26 @@ func (b *batch) add(ctx context.Context, c applied) error {
 	return b.flush(ctx)
 }
 
-// flush begins to apply the collected changes, after those before them are
-// applied.
+// flush begins to prepare and apply the collected changes.
 func (b *batch) flush(ctx context.Context) error {
-	if err := b.wait(); err != nil {
-		return err
-	}
 	if len(b.changes) == 0 {
 		return nil
+	}
+	for len(b.running) >= maxRunning {
+		if err := b.ended(); err != nil {
+			return err
+		}
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	a, changes := &applying{counts: b.counts, progress: b.progress, done: make(chan error, 1)}, b.changes
-	go func() { a.done <- b.s.g.o.Sink.Apply(ctx, changes) }()
-	b.running = a
+	a := &applying{counts: b.counts, progress: b.progress, done: make(chan struct{})}
+	var before *applying
+	if n := len(b.running); n > 0 {
+		before = b.running[n-1]
+	}
+	go a.apply(ctx, b.s.g.o.Sink, b.changes, before)
+	b.running = append(b.running, a)
 	b.changes, b.counts, b.chunks, b.bytes = nil, nil, 0, 0
 	return nil
 }
@@ -221,34 +245,36 @@ func (b *batch) finishAll(ctx context.Context) error {
 	return b.wait()
 }
 
-// applied returns the channel of the result of the running call of Apply, nil if
-// there is none. The result must be passed to ended.
-func (b *batch) applied() <-chan error {
-	if b.running == nil {
+// applied returns a channel that is closed when ended does not have to wait, nil
+// if nothing is running.
+func (b *batch) applied() <-chan struct{} {
+	if len(b.running) == 0 {
 		return nil
 	}
-	return b.running.done
+	return b.running[0].done
 }
 
-// wait waits for the running call of Apply, if there is one.
-func (b *batch) wait() error {
-	if b.running == nil {
-		return nil
+// wait waits until nothing is running.
+func (b *batch) wait() (err error) {
+	for len(b.running) > 0 {
+		err = cmp.Or(err, b.ended())
 	}
-	return b.ended(<-b.running.done)
+	return err
 }
 
-// ended handles the result of the running call of Apply.
-func (b *batch) ended(err error) error {
-	a := b.running
-	b.running = nil
-	if err != nil {
-		return fmt.Errorf("storing documents of %q: %w", b.s.src.Label, err)
+// ended waits for the oldest of what is running, and handles the result.
+func (b *batch) ended() error {
+	a := b.running[0]
+	<-a.done
+	b.running = b.running[1:]
+	b.release(a.space)
+	if a.err != nil {
+		return fmt.Errorf("storing documents of %q: %w", b.s.src.Label, a.err)
 	}
 	for _, n := range a.counts {
 		b.s.count(n)
 	}
-	if len(b.changes) == 0 { // later files were left out
+	if len(b.changes) == 0 && len(b.running) == 0 { // later files were left out
 		a.progress = b.progress
 	}
 	if a.progress.Total > 0 {

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"knowhow/internal/document"
 )
@@ -39,7 +40,7 @@ func TestSyncAppliesInSmallBatches(t *testing.T) {
 		last = p
 	}})
 	mustSync(t, g, docs(root), Result{Added: 100})
-	if diff := cmp.Diff(want, slices.Sorted(slices.Values(sink.puts()))); diff != "" {
+	if diff := gocmp.Diff(want, slices.Sorted(slices.Values(sink.puts()))); diff != "" {
 		t.Errorf("put (-want +got):\n%s", diff)
 	}
 	for _, b := range sink.batches {
@@ -52,7 +53,7 @@ func TestSyncAppliesInSmallBatches(t *testing.T) {
 		}
 	}
 	wantLast := Progress{Label: "docs", Done: 100, Total: 100, Bytes: 910_000, TotalBytes: 910_000, Path: last.Path}
-	if diff := cmp.Diff(wantLast, last); diff != "" {
+	if diff := gocmp.Diff(wantLast, last); diff != "" {
 		t.Errorf("last progress (-want +got):\n%s", diff)
 	}
 }
@@ -101,6 +102,65 @@ func TestSyncReadsWhileItApplies(t *testing.T) {
 				return makeAll(ctx, data, known)
 			}})
 		mustSync(t, g, docs(folder(t, files)), Result{Added: 20})
+	})
+}
+
+// A preparingSink is a memorySink that prepares changes.
+type preparingSink struct {
+	*memorySink
+	prepare func([]document.Change) error
+}
+
+func (s preparingSink) Prepare(ctx context.Context, changes []document.Change) (func(context.Context) error, error) {
+	err := s.prepare(changes)
+	return func(ctx context.Context) error { return s.Apply(ctx, changes) }, err
+}
+
+// TestBatchesArePreparedWhileOthersAreApplied blocks the first batch until the
+// second one is prepared. The batches are applied in their order, up to the first
+// one that cannot be prepared.
+func TestBatchesArePreparedWhileOthersAreApplied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		second := make(chan struct{})
+		bad := errors.New("bad document")
+		sink := preparingSink{&memorySink{}, func(changes []document.Change) error {
+			switch changes[0].Put.Path {
+			case "2":
+				close(second)
+			case "3":
+				return bad
+			}
+			return nil
+		}}
+		sink.applying = func([]document.Change) error {
+			select {
+			case <-second:
+			case <-time.After(time.Minute):
+				t.Error("the second batch was not prepared while the first one was applied")
+			}
+			return nil
+		}
+		released := int64(0)
+		b := &batch{s: &syncing{g: New(Options{Sink: sink, BatchBytes: 1}), res: &Result{}}, release: func(n int64) { released += n }}
+		var err error
+		for _, path := range []string{"1", "2", "3", "4", "5"} {
+			d := &document.Document{ID: path, Label: "docs", Path: path, Text: "text"}
+			err = b.add(t.Context(), applied{document.Change{Put: d}, Result{Added: 1}})
+			if err != nil {
+				break
+			}
+			b.running[len(b.running)-1].space = 1
+		}
+		if err = cmp.Or(err, b.wait()); !errors.Is(err, bad) {
+			t.Errorf("error %v, want that of the third batch", err)
+		}
+		b.wait()
+		if diff := gocmp.Diff([]string{"1", "2"}, sink.puts()); diff != "" || b.s.res.Added != 2 {
+			t.Errorf("%d added; applied (-want +got):\n%s", b.s.res.Added, diff)
+		}
+		if released < 3 || len(b.running) > 0 {
+			t.Errorf("space of %d batches is released, and %d batches run", released, len(b.running))
+		}
 	})
 }
 
