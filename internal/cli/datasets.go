@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -300,6 +299,7 @@ func (v *invocation) printHits(found *dataset.Result, several bool) error {
 		_, err := fmt.Fprintln(v.stderr, "Nothing found. Try fewer or other words.")
 		return err
 	}
+	screen := terminal.NewScreen(v.stdout, v.Lookup)
 	var b strings.Builder
 	for i, h := range found.Hits {
 		where := h.Path
@@ -309,13 +309,10 @@ func (v *invocation) printHits(found *dataset.Result, several bool) error {
 		if several {
 			where = h.Dataset + ": " + where
 		}
-		fmt.Fprintf(&b, "%d. %s (%s %.2f)\n   %s\n", i+1, sanitize.Escape(h.Title), found.Kind, h.Score, sanitize.Escape(where))
-		if text := sanitize.Short(h.Snippet, printedSnippet, 4*printedSnippet); text != "" {
-			fmt.Fprintf(&b, "   %s\n", text)
-		}
+		b.WriteString(screen.Wrap(fmt.Sprintf("%d. %s (%s %.2f)", i+1, sanitize.Escape(h.Title), found.Kind, h.Score), ""))
+		b.WriteString(screen.Wrap(sanitize.Escape(where)+"\n"+sanitize.Short(h.Snippet, printedSnippet, 4*printedSnippet), "   "))
 	}
-	_, err := io.WriteString(v.stdout, b.String())
-	return err
+	return screen.Show(b.String())
 }
 
 // checkCommand checks datasets.

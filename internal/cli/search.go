@@ -270,7 +270,8 @@ func (p foundPage) text(screen *terminal.Screen, wanted *analysis.Wanted) string
 			path = h.Source + "/" + h.Path
 		}
 		title := sanitize.Line(h.Title)
-		fmt.Fprintf(&b, "%s\n%s\n", screen.Bold(title), screen.Link(sanitize.Escape(path), h.URL))
+		b.WriteString(screen.Wrap(title, "", terminal.Mark{End: len(title)}))
+		b.WriteString(screen.Link(sanitize.Escape(path), h.URL) + "\n")
 		if len(h.Also) > 0 {
 			b.WriteString(screen.Wrap("also: "+sanitize.Escape(strings.Join(h.Also, ", ")), ""))
 		}
