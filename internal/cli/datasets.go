@@ -18,7 +18,6 @@ import (
 	"knowhow/internal/httpguard"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/sanitize"
-	"knowhow/internal/spell"
 	"knowhow/internal/terminal"
 )
 
@@ -124,14 +123,6 @@ func datasetsCommand(v *invocation, f *flagSet) func(context.Context) error {
 		string(mcpserver.Latest), string(mcpserver.Pinned), string(mcpserver.Cody))
 	httpFlags(f, &o.hosts, &o.origins)
 	o.model.define(f, searchModelHelp)
-	f.operand = func(arg string) error {
-		commands := []string{"create", "list", "search", "check", "export", "delete"}
-		e := v.usagef("unexpected argument %q", arg)
-		if near := spell.Near(arg, commands, 1); len(near) > 0 {
-			e.hint = fmt.Sprintf("Did you mean %q? A command comes before its flags. ", v.name+" "+near[0]) + e.hint
-		}
-		return e
-	}
 	return func(ctx context.Context) error { return v.serveDatasets(ctx, o) }
 }
 
@@ -180,8 +171,7 @@ func (v *invocation) serveDatasets(ctx context.Context, o *datasetsFlags) (err e
 				fmt.Fprint(v.stderr, "Claude Desktop, Codex and Copilot refuse the dots in the names of the tools: add --tool-names underscore for them.\n\n")
 			}
 		},
-		portHint: "End the program that uses it, or choose a port with --addr 127.0.0.1:PORT (0: any free one).",
-		log:      log,
+		log: log,
 	})
 }
 

@@ -87,7 +87,6 @@ Examples:
 
 // noteCommand is the command that the commands for notes are below.
 func noteCommand(v *invocation, f *flagSet) func(context.Context) error {
-	f.operand = func(arg string) error { return v.usagef("unexpected argument %q, want add, list, get or rm", arg) }
 	return func(context.Context) error { return v.usagef("want a command: add, list, get or rm") }
 }
 

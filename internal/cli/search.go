@@ -87,11 +87,7 @@ func (v *invocation) withFolders(ctx context.Context, data string, store *storeF
 	if store.address != "" {
 		return v.withStoredFolders(ctx, store, labels, f)
 	}
-	dir, err := dataFolder(v.Env, data)
-	if err != nil {
-		return err
-	}
-	x, err := v.openExisting(ctx, dir)
+	x, _, err := v.openExisting(ctx, data)
 	if err != nil {
 		return err
 	}
