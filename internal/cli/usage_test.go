@@ -38,9 +38,7 @@ func TestWrongUsage(t *testing.T) {
 		{"serve", ""}, {"serve", "--embedder", "nonsense", "."}, {"serve", "--embedder", "http://", "."}, {"serve", "--addr", "a", "."},
 		{"serve", "--embedder", "ftp://a", "."}, {"kb", "--embedder", "http://"}, {"engine", "--embedder", "http://"}, {"datasets", "search", "--embedder", "http://", "a", "b"},
 		{"call", "a/b", "--bridge-url", "nourl"}, {"store", "copy", "--from", "nourl", "--to", "file:a"},
-	}
-	for _, args := range [][]string{{"kb", "--json", "a"}, {"kb", "--data", data, "search", "a"}, {"datasets", "crate"}, {"note", "move"}, {"store", "--to", "a"}, {"engine", "--data", data, "check"}} {
-		commands = append(commands, args)
+		{"kb", "--json", "a"}, {"kb", "--data", data, "search", "a"}, {"datasets", "crate"}, {"note", "move"}, {"store", "--to", "a"}, {"engine", "--data", data, "check"},
 	}
 	for _, command := range [][]string{{"kb"}, {"kb", "search", "a"}, {"note", "list"}, {"note", "add", "a"}, {"note", "get", "1"}, {"note", "rm", "1"}} {
 		for _, url := range []string{"nourl", "http://", "ftp://host", "http://user:hunter2@host"} {
