@@ -133,7 +133,7 @@ func (c *calling) connect(ctx context.Context) (invoke.Caller, func(context.Cont
 		}
 	}
 	return nil, nil, &hintError{fmt.Errorf("no bridge answers at %s: %w", url, err),
-		"Start one (start --mcp-settings FILE), or call the server directly with --mcp-settings FILE."}
+		fmt.Sprintf("Start one with: %s start --mcp-settings FILE, or call the server directly with --mcp-settings FILE.", c.Program)}
 }
 
 // direct returns a caller that starts servers itself.
@@ -175,7 +175,7 @@ func explainCall(err error) error {
 	case ok && len(unknown.Near) > 0:
 		return &hintError{err, fmt.Sprintf("Did you mean %s?", sanitize.Escape(strings.Join(unknown.Near, ", ")))}
 	case ok:
-		return &hintError{err, fmt.Sprintf("It has %s.", terminal.Plural(unknown.Tools, "tool"))}
+		return &hintError{err, fmt.Sprintf("Check the name: the server has %s.", terminal.Plural(unknown.Tools, "tool"))}
 	case errkind.ReasonOf(err) == invoke.TokenReason:
 		return &hintError{err, "Set MCP_BRIDGE_TOKEN to the token of the bridge."}
 	}

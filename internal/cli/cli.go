@@ -159,6 +159,7 @@ func (e Env) commands() []command {
 type invocation struct {
 	Env
 	name           string // as typed by the user, for example "knowhow fess"
+	command        string // that runs, for example "fess" or "datasets create"
 	stdin          io.Reader
 	stdout, stderr io.Writer
 }
@@ -202,6 +203,7 @@ func Main(ctx context.Context, args []string, env Env, stdin io.Reader, stdout, 
 	if env.Command == "" {
 		v.name += " " + name
 	}
+	v.command = name
 	f := &flagSet{invocation: v}
 	run := cmd.define(v, f)
 	err := f.parse(args)

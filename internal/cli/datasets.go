@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -19,7 +18,6 @@ import (
 	"knowhow/internal/httpguard"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/sanitize"
-	"knowhow/internal/spell"
 	"knowhow/internal/terminal"
 )
 
@@ -125,14 +123,6 @@ func datasetsCommand(v *invocation, f *flagSet) func(context.Context) error {
 		string(mcpserver.Latest), string(mcpserver.Pinned), string(mcpserver.Cody))
 	httpFlags(f, &o.hosts, &o.origins)
 	o.model.define(f, searchModelHelp)
-	f.operand = func(arg string) error {
-		commands := []string{"create", "list", "search", "check", "export", "delete"}
-		e := v.usagef("unexpected argument %q", arg)
-		if near := spell.Near(arg, commands, 1); len(near) > 0 {
-			e.hint = fmt.Sprintf("Did you mean %q? A command comes before its flags. ", v.name+" "+near[0]) + e.hint
-		}
-		return e
-	}
 	return func(ctx context.Context) error { return v.serveDatasets(ctx, o) }
 }
 
@@ -181,8 +171,7 @@ func (v *invocation) serveDatasets(ctx context.Context, o *datasetsFlags) (err e
 				fmt.Fprint(v.stderr, "Claude Desktop, Codex and Copilot refuse the dots in the names of the tools: add --tool-names underscore for them.\n\n")
 			}
 		},
-		portHint: "End the program that uses it, or choose a port with --addr 127.0.0.1:PORT (0: any free one).",
-		log:      log,
+		log: log,
 	})
 }
 
@@ -300,6 +289,7 @@ func (v *invocation) printHits(found *dataset.Result, several bool) error {
 		_, err := fmt.Fprintln(v.stderr, "Nothing found. Try fewer or other words.")
 		return err
 	}
+	screen := terminal.NewScreen(v.stdout, v.Lookup)
 	var b strings.Builder
 	for i, h := range found.Hits {
 		where := h.Path
@@ -309,13 +299,10 @@ func (v *invocation) printHits(found *dataset.Result, several bool) error {
 		if several {
 			where = h.Dataset + ": " + where
 		}
-		fmt.Fprintf(&b, "%d. %s (%s %.2f)\n   %s\n", i+1, sanitize.Escape(h.Title), found.Kind, h.Score, sanitize.Escape(where))
-		if text := sanitize.Short(h.Snippet, printedSnippet, 4*printedSnippet); text != "" {
-			fmt.Fprintf(&b, "   %s\n", text)
-		}
+		b.WriteString(screen.Wrap(fmt.Sprintf("%d. %s (%s %.2f)", i+1, sanitize.Escape(h.Title), found.Kind, h.Score), ""))
+		b.WriteString(screen.Wrap(sanitize.Escape(where)+"\n"+sanitize.Short(h.Snippet, printedSnippet, 4*printedSnippet), "   "))
 	}
-	_, err := io.WriteString(v.stdout, b.String())
-	return err
+	return screen.Show(b.String())
 }
 
 // checkCommand checks datasets.

@@ -57,13 +57,6 @@ func engineCommand(v *invocation, f *flagSet) func(context.Context) error {
 	o.model.define(f, "the knowledge base")
 	httpFlags(f, &o.hosts, &o.origins)
 	maxUploadVariable(f, &o.maxUpload)
-	f.operand = func(arg string) error {
-		e := v.usagef("unexpected argument %q", arg)
-		if arg == "check" || arg == "backup" {
-			e.hint = "A command comes before its flags. " + e.hint
-		}
-		return e
-	}
 	return func(ctx context.Context) error { return v.serveEngine(ctx, o) }
 }
 
@@ -96,8 +89,7 @@ func (v *invocation) serveEngine(ctx context.Context, o *engineFlags) (err error
 				v.warn(log, "every machine that reaches this address can read and change the knowledge base: set --api-key or KB_API_KEY, or listen on 127.0.0.1")
 			}
 		},
-		portHint: "End the program that uses it, or choose a port with --addr 127.0.0.1:PORT (0: any free one).",
-		log:      log,
+		log: log,
 	})
 }
 
@@ -160,11 +152,7 @@ func engineBackupCommand(v *invocation, f *flagSet) func(context.Context) error 
 
 // withIndex calls f with the index in a data folder, which must exist.
 func (v *invocation) withIndex(ctx context.Context, data string, f func(*index.Index) error) error {
-	dir, err := dataFolder(v.Env, data)
-	if err != nil {
-		return err
-	}
-	x, err := v.openExisting(ctx, dir)
+	x, dir, err := v.openExisting(ctx, data)
 	if err != nil {
 		return err
 	}

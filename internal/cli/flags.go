@@ -80,9 +80,27 @@ func (f *flagSet) take(arg string) error {
 		}
 	}
 	if f.operand == nil {
-		return f.usagef("unexpected argument %q", arg)
+		return f.unexpected(arg)
 	}
 	return f.operand(arg)
+}
+
+// unexpected returns the error for an operand that the command does not take. It
+// suggests a command below it.
+func (f *flagSet) unexpected(arg string) error {
+	e := f.usagef("unexpected argument %q", arg)
+	var below []string
+	for _, c := range f.commands() {
+		if name, ok := strings.CutPrefix(c.name, f.command+" "); ok {
+			below = append(below, name)
+		}
+	}
+	if near := spell.Near(arg, below, 1); len(near) > 0 {
+		e.hint = fmt.Sprintf("Did you mean %q? A command comes before its flags. ", f.name+" "+near[0]) + e.hint
+	} else if len(below) > 0 {
+		e.hint = fmt.Sprintf("Commands: %s. ", strings.Join(below, ", ")) + e.hint
+	}
+	return e
 }
 
 // Func declares a flag whose values are passed to set. The errors of set

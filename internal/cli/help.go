@@ -50,7 +50,7 @@ func helpCommand(v *invocation, f *flagSet) func(context.Context) error {
 func overview(e Env) string {
 	var b strings.Builder
 	if e.Commands == nil {
-		fmt.Fprintf(&b, "%s puts an organisation's documents in front of AI agents through the\nModel Context Protocol (MCP), and turns MCP servers into skills.\n\n", e.Program)
+		fmt.Fprintf(&b, "%s gives AI agents access to an organisation's documents through the Model\nContext Protocol (MCP), and turns MCP servers into skills.\n\n", e.Program)
 	} else {
 		fmt.Fprintf(&b, "%s turns MCP servers into skills that agents load when they need them.\n\n", e.Program)
 	}

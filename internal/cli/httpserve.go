@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,8 @@ type httpService struct {
 	// that line.
 	ready func(url string)
 
-	// portHint is advice for the case that the port is in use.
+	// portHint is advice for the case that the port is in use; "" is that for the
+	// flag --addr.
 	portHint string
 
 	log *slog.Logger
@@ -43,7 +45,7 @@ type httpService struct {
 // serveHTTP listens, prints the ready line on stderr, and serves until ctx
 // ends. It returns nil if ctx ended it.
 func (v *invocation) serveHTTP(ctx context.Context, s httpService) error {
-	listener, err := listen(ctx, s.host, s.port, s.portHint)
+	listener, err := listen(ctx, s.host, s.port, cmp.Or(s.portHint, "End the program that uses it, or choose a port with --addr 127.0.0.1:PORT (0: any free one)."))
 	if err != nil {
 		return err
 	}

@@ -242,13 +242,6 @@ func kbCommand(v *invocation, f *flagSet) func(context.Context) error {
 	httpFlags(f, &o.hosts, &o.origins)
 	f.Duration(&o.ttl, flag{Env: "KNOWHOW_UPLOAD_TTL", Default: "10m", Help: "time from the start of an upload until it is dropped"})
 	maxUploadVariable(f, &o.base.maxUpload)
-	f.operand = func(arg string) error {
-		e := v.usagef("unexpected argument %q", arg)
-		if arg == "search" {
-			e.hint = "A command comes before its flags. " + e.hint
-		}
-		return e
-	}
 	return func(ctx context.Context) error { return v.serveKB(ctx, o) }
 }
 
@@ -316,8 +309,7 @@ func (v *invocation) serveKB(ctx context.Context, o *kbFlags) (err error) {
 			}
 			fmt.Fprint(v.stderr, snippets("kb", url, tokenVariable("KB_MCP_API_KEY", o.key)))
 		},
-		portHint: "End the program that uses it, or choose a port with --addr 127.0.0.1:PORT (0: any free one).",
-		log:      log,
+		log: log,
 	})
 }
 

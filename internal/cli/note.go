@@ -15,6 +15,7 @@ import (
 	"knowhow/internal/kb"
 	"knowhow/internal/kbmcp"
 	"knowhow/internal/sanitize"
+	"knowhow/internal/terminal"
 )
 
 const kbSearchHelp = `Usage: {cmd} [FLAGS] QUERY
@@ -86,7 +87,6 @@ Examples:
 
 // noteCommand is the command that the commands for notes are below.
 func noteCommand(v *invocation, f *flagSet) func(context.Context) error {
-	f.operand = func(arg string) error { return v.usagef("unexpected argument %q, want add, list, get or rm", arg) }
 	return func(context.Context) error { return v.usagef("want a command: add, list, get or rm") }
 }
 
@@ -152,19 +152,17 @@ func (v *invocation) printPassages(found *kb.SearchResult) error {
 		_, err := fmt.Fprintln(v.stderr, "Nothing found. Try fewer or other words.")
 		return err
 	}
+	screen := terminal.NewScreen(v.stdout, v.Lookup)
 	var b strings.Builder
 	for i, r := range found.Results {
 		where := fmt.Sprintf("document %d", r.DocumentID)
 		if r.SourcePath != "" {
 			where += ", " + r.SourcePath
 		}
-		fmt.Fprintf(&b, "%d. %s (%s)\n", i+1, sanitize.Short(r.Title, 200, 800), sanitize.Escape(where))
-		if text := sanitize.Short(r.Text, printedSnippet, 4*printedSnippet); text != "" {
-			fmt.Fprintf(&b, "   %s\n", text)
-		}
+		b.WriteString(screen.Wrap(fmt.Sprintf("%d. %s (%s)", i+1, sanitize.Short(r.Title, 200, 800), sanitize.Escape(where)), ""))
+		b.WriteString(screen.Wrap(sanitize.Short(r.Text, printedSnippet, 4*printedSnippet), "   "))
 	}
-	_, err := io.WriteString(v.stdout, b.String())
-	return err
+	return screen.Show(b.String())
 }
 
 // maxNote is the maximum size of a note on the standard input, in bytes.
@@ -348,15 +346,11 @@ func noteGetCommand(v *invocation, f *flagSet) func(context.Context) error {
 			case asJSON:
 				return v.printJSON(kbmcp.DocumentResult(d))
 			}
+			texts := make([]string, len(d.Chunks))
 			for i, c := range d.Chunks {
-				if i > 0 {
-					fmt.Fprintln(v.stdout)
-				}
-				if _, err := fmt.Fprintln(v.stdout, printableLines(strings.TrimRight(c.Text, "\n"))); err != nil {
-					return err
-				}
+				texts[i] = sanitize.Lines(strings.TrimRight(c.Text, "\n")) + "\n"
 			}
-			return nil
+			return terminal.NewScreen(v.stdout, v.Lookup).Show(strings.Join(texts, "\n"))
 		})
 	}
 }

@@ -87,11 +87,7 @@ func (v *invocation) withFolders(ctx context.Context, data string, store *storeF
 	if store.address != "" {
 		return v.withStoredFolders(ctx, store, labels, f)
 	}
-	dir, err := dataFolder(v.Env, data)
-	if err != nil {
-		return err
-	}
-	x, err := v.openExisting(ctx, dir)
+	x, _, err := v.openExisting(ctx, data)
 	if err != nil {
 		return err
 	}
@@ -270,7 +266,8 @@ func (p foundPage) text(screen *terminal.Screen, wanted *analysis.Wanted) string
 			path = h.Source + "/" + h.Path
 		}
 		title := sanitize.Line(h.Title)
-		fmt.Fprintf(&b, "%s\n%s\n", screen.Bold(title), screen.Link(sanitize.Escape(path), h.URL))
+		b.WriteString(screen.Wrap(title, "", terminal.Mark{End: len(title)}))
+		b.WriteString(screen.Link(sanitize.Escape(path), h.URL) + "\n")
 		if len(h.Also) > 0 {
 			b.WriteString(screen.Wrap("also: "+sanitize.Escape(strings.Join(h.Also, ", ")), ""))
 		}

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -101,4 +104,31 @@ func TestHostileDocuments(t *testing.T) {
 // controls reports whether a terminal may obey a character.
 func controls(r rune) bool {
 	return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+}
+
+var scorePattern = regexp.MustCompile(`bm25 0\.\d\d`)
+
+// TestPassagesOnATerminal searches a note whose title and text are wider than the
+// terminal, in the knowledge base and as a dataset.
+func TestPassagesOnATerminal(t *testing.T) {
+	data, docs := t.TempDir(), t.TempDir()
+	const note = "A note about pears that is much longer than a line of this terminal, with an \x1b]0;evil\a sequence"
+	if err := os.WriteFile(filepath.Join(docs, "pears.md"), []byte(note), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"KB_DATA_DIR": data, "KNOWHOW_DATASETS": data, "KNOWHOW_EMBEDDER": "none", "PAGER": ""}
+	onTerminal(t, env, "note", "add", note)
+	onTerminal(t, env, "datasets", "create", "--id", "pears", "--source", docs, "--embedder", "none")
+	for args, want := range map[string]string{
+		"kb search pears": "1. A note about pears that is much\nlonger than a line of this terminal,\nwith an… (document 1)\n" +
+			"   A note about pears that is much\n   longer than a line of this terminal,\n   with an ]0;evil sequence\n",
+		"datasets search --embedder none pears pears": "1. pears.md (bm25 SCORE)\n   pears.md\n" +
+			"   A note about pears that is much\n   longer than a line of this terminal,\n   with an ]0;evil sequence\n",
+		"note get 1": "A note about pears that is much longer than a line of this terminal, with an ]0;evil sequence\n",
+	} {
+		got := scorePattern.ReplaceAllString(onTerminal(t, env, strings.Fields(args)...), "bm25 SCORE")
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: the terminal differs (-want +got):\n%s", args, diff)
+		}
+	}
 }

@@ -60,8 +60,7 @@ func (s *serving) listen(ctx context.Context, server *mcpserver.Server, index fu
 			fmt.Fprint(s.stderr, snippets(s.snippetName(), url, tokenVariable("KNOWHOW_TOKEN", s.o.token)))
 			index()
 		},
-		portHint: "End the program that uses it, or choose a port with --addr 127.0.0.1:PORT (0: any free one).",
-		log:      s.log,
+		log: s.log,
 	})
 }
 

@@ -142,12 +142,17 @@ func openIndex(ctx context.Context, o index.Options) (*index.Index, error) {
 	return x, err
 }
 
-// openExisting opens the index in a data folder. It returns nil if there is none.
-func (v *invocation) openExisting(ctx context.Context, dir string) (*index.Index, error) {
-	if found, err := hasIndex(dir); err != nil || !found {
-		return nil, err
+// openExisting opens the index in the data folder dir, which is the named one or
+// the default. The index is nil if there is none.
+func (v *invocation) openExisting(ctx context.Context, named string) (x *index.Index, dir string, err error) {
+	if dir, err = dataFolder(v.Env, named); err != nil {
+		return nil, "", err
 	}
-	return openIndex(ctx, index.Options{Dir: dir, Log: v.warnings()})
+	if found, err := hasIndex(dir); err != nil || !found {
+		return nil, dir, err
+	}
+	x, err = openIndex(ctx, index.Options{Dir: dir, Log: v.warnings()})
+	return x, dir, err
 }
 
 // fileExists reports whether a file exists at path.

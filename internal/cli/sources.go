@@ -61,10 +61,6 @@ func (v *invocation) runSources(ctx context.Context, data string, store *storeFl
 		}
 		return e
 	}
-	dir, err := dataFolder(v.Env, data)
-	if err != nil {
-		return err
-	}
 	removed := 0 // documents in the store
 	if store.address != "" && len(words) == 2 {
 		var err error
@@ -72,7 +68,7 @@ func (v *invocation) runSources(ctx context.Context, data string, store *storeFl
 			return err
 		}
 	}
-	x, err := v.openExisting(ctx, dir)
+	x, _, err := v.openExisting(ctx, data)
 	switch {
 	case err != nil:
 		return err

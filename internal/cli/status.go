@@ -95,19 +95,16 @@ func (s sourceStatus) total() int {
 
 // runStatus shows what is indexed.
 func (v *invocation) runStatus(ctx context.Context, o *statusOptions) error {
-	dir, err := dataFolder(v.Env, o.data)
-	if err != nil {
-		return err
-	}
 	var sources []sourceStatus
 	var stats index.Stats
 	var stored *storeStatus
 	if o.store.address != "" {
+		var err error
 		if stored, err = v.storeStatus(ctx, &o.store); err != nil {
 			return err
 		}
 	}
-	x, err := v.openExisting(ctx, dir)
+	x, dir, err := v.openExisting(ctx, o.data)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,6 @@ Examples:
 
 // storeCommand is the command that store copy is below.
 func storeCommand(v *invocation, f *flagSet) func(context.Context) error {
-	f.operand = func(arg string) error { return v.usagef("unexpected argument %q, want copy", arg) }
 	return func(context.Context) error { return v.usagef("want a command: copy") }
 }
 

@@ -38,6 +38,7 @@ func TestWrongUsage(t *testing.T) {
 		{"serve", ""}, {"serve", "--embedder", "nonsense", "."}, {"serve", "--embedder", "http://", "."}, {"serve", "--addr", "a", "."},
 		{"serve", "--embedder", "ftp://a", "."}, {"kb", "--embedder", "http://"}, {"engine", "--embedder", "http://"}, {"datasets", "search", "--embedder", "http://", "a", "b"},
 		{"call", "a/b", "--bridge-url", "nourl"}, {"store", "copy", "--from", "nourl", "--to", "file:a"},
+		{"kb", "--json", "a"}, {"kb", "--data", data, "search", "a"}, {"datasets", "crate"}, {"note", "move"}, {"store", "--to", "a"}, {"engine", "--data", data, "check"},
 	}
 	for _, command := range [][]string{{"kb"}, {"kb", "search", "a"}, {"note", "list"}, {"note", "add", "a"}, {"note", "get", "1"}, {"note", "rm", "1"}} {
 		for _, url := range []string{"nourl", "http://", "ftp://host", "http://user:hunter2@host"} {
@@ -119,6 +120,23 @@ func TestReadingCreatesNothing(t *testing.T) {
 		}
 		if _, err := os.Lstat(dir); err == nil {
 			t.Errorf("%s created the data folder", tt.args)
+		}
+	}
+}
+
+// TestCommandsBelow checks the advice for an operand of a command that has
+// commands below it.
+func TestCommandsBelow(t *testing.T) {
+	for args, want := range map[string]string{
+		"kb --top 3 search a":    "unknown flag --top",
+		"kb --addr a search b":   `Did you mean "knowhow kb search"? A command comes before its flags. Run "knowhow kb --help" for usage.`,
+		"datasets crate":         `Did you mean "knowhow datasets create"?`,
+		"note move":              `Commands: add, list, get, rm. Run "knowhow note --help" for usage.`,
+		"store xyz":              `Commands: copy.`,
+		"engine --addr a backup": `Did you mean "knowhow engine backup"?`,
+	} {
+		if status, _, stderr := runMain(t, t.TempDir(), strings.Fields(args)...); status != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%s ends with %d and prints %q, want %q", args, status, stderr, want)
 		}
 	}
 }

@@ -295,7 +295,7 @@ func (b *Local) reason(job *index.Job, err error) string {
 		if errors.Is(err, kind) {
 			message := errkind.Message(err)
 			if what := strings.TrimPrefix(message, "extracting text: "); kind == errkind.Unsupported && !strings.ContainsAny(what, ":;") {
-				message += ": save the file in a format with text that can be read, such as Markdown or PDF, and add it again"
+				message += ": save it in a format that can be read, such as Markdown or plain text, and add it again"
 			}
 			return message
 		}

@@ -41,7 +41,7 @@ func (c *call) params(names ...string) (params, error) {
 	for name, values := range given {
 		switch {
 		case !slices.Contains(names, name):
-			return nil, fmt.Errorf("the parameter %q does not exist here: use %s: %w", cut(name), strings.Join(names, ", "), errkind.Invalid)
+			return nil, fmt.Errorf("unknown parameter %q: use %s: %w", cut(name), strings.Join(names, ", "), errkind.Invalid)
 		case len(values) > 1:
 			return nil, &errkind.Argument{Name: name, Value: values[1], Want: "one value"}
 		}
@@ -119,7 +119,7 @@ func jsonError(err error) error {
 		if s, err := strconv.Unquote(name); err == nil {
 			name = s
 		}
-		return fmt.Errorf("the member %q does not exist here: leave it out; openapi.json lists the members: %w", cut(name), errkind.Invalid)
+		return fmt.Errorf("unknown member %q: leave it out; openapi.json lists the members: %w", cut(name), errkind.Invalid)
 	}
 	return fmt.Errorf("the body is not valid JSON: %v: %w", err, errkind.Invalid)
 }
@@ -132,7 +132,7 @@ func tooLarge(err error) bool {
 
 // cutOff returns the error for a body that did not arrive.
 func cutOff(err error) error {
-	return fmt.Errorf("the body was cut off (%v): send the request again: %w", err, errkind.Invalid)
+	return fmt.Errorf("the body ended early (%v): send the request again: %w", err, errkind.Invalid)
 }
 
 // body returns the body of the request. It must arrive in uploadTime, with
@@ -236,7 +236,7 @@ func (c *call) addFile(boundary string) (int64, error) {
 				return 0, &errkind.Argument{Name: name, Value: len(f.Tags), Want: fmt.Sprintf("at most %d tags", kb.MaxTags)}
 			}
 		default:
-			return 0, fmt.Errorf("the field %q does not exist here, or is there twice: send file once, source_path at most once, and tags: %w", cut(name), errkind.Invalid)
+			return 0, fmt.Errorf("the field %q is unknown or repeated: send file once, source_path at most once, and tags: %w", cut(name), errkind.Invalid)
 		}
 	}
 	if file == nil {

@@ -191,7 +191,7 @@ func TestBadRequests(t *testing.T) {
 		"tags":        append(slices.Repeat([]string{"tags=a"}, kb.MaxTags+1), "@a.txt=x"),
 		"collection":  {"tags=collection:a", "@a.txt=x", "tags=collection:b"},
 		"source_path": {"@a.txt=x", "source_path=" + long},
-		"twice":       {"@a.txt=x", "source_path=a", "source_path=b"},
+		"repeated":    {"@a.txt=x", "source_path=a", "source_path=b"},
 		"name":        {"@=x"},
 	} {
 		media, body := form(fields...)
