@@ -73,21 +73,11 @@ func (e *evaluator) docs(ctx context.Context, where string, args ...any) (segmen
 	return e.view.Rows(rows)
 }
 
-// Limits on a wildcard pattern, because SQLite matches patterns by backtracking.
-const (
-	maxGlob  = 256
-	maxStars = 8
-)
-
-func errGlob() error {
-	return fmt.Errorf("a wildcard pattern may have at most %d bytes and %d stars: %w", maxGlob, maxStars, errkind.Invalid)
-}
-
 // globOf translates a wildcard pattern of a query into a GLOB pattern of
 // SQLite, in which [ is special and the backslash is not.
 func globOf(pattern string) (string, error) {
-	if len(pattern) > maxGlob || strings.Count(pattern, "*") > maxStars {
-		return "", errGlob()
+	if err := query.CheckGlob(pattern); err != nil {
+		return "", err
 	}
 	var b strings.Builder
 	escaped := false

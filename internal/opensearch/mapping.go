@@ -12,6 +12,7 @@ import (
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/errkind"
+	"knowhow/internal/relevance"
 )
 
 // mappingVersion is the version of the indexes. It is incremented with each
@@ -141,7 +142,7 @@ func (n newIndex) body(vectors bool) object {
 				"frequencies": object{"type": "custom", "tokenizer": "tokens", "filter": []string{"frequency"}},
 			},
 		},
-		"similarity": object{"weighed": object{"type": "BM25", "k1": saturation * scale, "b": 0}},
+		"similarity": object{"weighed": object{"type": "BM25", "k1": relevance.K1 * scale, "b": 0}},
 	}
 	if vectors {
 		settings["knn"] = true
