@@ -138,7 +138,7 @@ func (o *baseFlags) openLocal(ctx context.Context, v *invocation, log *slog.Logg
 		b.work.Go(func() { b.Run(ctx) })
 	}
 	if work && store != nil {
-		b.work.Go(func() { sweepStore(ctx, store, log) })
+		b.work.Go(func() { maintainStore(ctx, store, log) })
 	}
 	if work && documents != nil {
 		embedding.Labels, embedding.Lines = b.Labels, terminal.NewLines(v.stderr, nil)

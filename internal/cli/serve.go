@@ -166,7 +166,7 @@ func (s *serving) run(ctx context.Context) error {
 	}
 	background.Go(func() { s.base.Run(ctx) })
 	if s.store != nil {
-		background.Go(func() { sweepStore(ctx, s.store, s.log) })
+		background.Go(func() { maintainStore(ctx, s.store, s.log) })
 	}
 	var tools *kbmcp.Options
 	if s.o.kbTools {

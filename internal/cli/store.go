@@ -88,13 +88,29 @@ func (v *invocation) connect(ctx context.Context, s *opensearch.Store, meaning b
 
 // Times between the sweeps of a store. A program that ends sooner does not sweep.
 const (
-	firstSweep = time.Minute
-	nextSweep  = 24 * time.Hour
+	firstSweep  = time.Minute
+	nextSweep   = 24 * time.Hour
+	nextMigrate = time.Minute // after a failure
 )
 
-// sweepStore removes what interrupted changes have left in a store, from time to
-// time until ctx ends.
-func sweepStore(ctx context.Context, s *opensearch.Store, log *slog.Logger) {
+// maintainStore moves a store of an older version to indexes of this version, and
+// removes what interrupted changes have left in it, from time to time until ctx
+// ends.
+func maintainStore(ctx context.Context, s *opensearch.Store, log *slog.Logger) {
+	for {
+		err := s.Migrate(ctx)
+		if err == nil {
+			break
+		}
+		if ctx.Err() == nil && !errkind.Retryable(err) { // otherwise, the store is not available
+			log.Error("the documents are not yet in indexes of this version: this is tried again every minute", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(nextMigrate):
+		}
+	}
 	t := time.NewTimer(firstSweep)
 	defer t.Stop()
 	for {

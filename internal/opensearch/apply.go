@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -43,8 +44,18 @@ func (s *Store) Apply(ctx context.Context, changes []document.Change) error {
 		return err
 	}
 	known := map[string]*found{} // what a Tagging before has seen
+	in := s.names()
 	for len(changes) > 0 {
-		n, err := s.applyFirst(ctx, changes, known)
+		n, err := s.applyFirst(ctx, in, changes, known)
+		if isLost(err) {
+			// Another process has replaced the indexes, so that what was read of
+			// them is of no use. The change can be made again.
+			if again := s.reopen(ctx); again != nil {
+				err = again
+			} else if s.names() != in {
+				err = &errkind.Remote{Kind: errkind.Unavailable, Status: http.StatusServiceUnavailable, Message: "the store has got new indexes: try again"}
+			}
+		}
 		if err != nil {
 			return fmt.Errorf("writing documents: %w", public(err))
 		}
@@ -54,10 +65,10 @@ func (s *Store) Apply(ctx context.Context, changes []document.Change) error {
 }
 
 // applyFirst makes the first n changes, at least one.
-func (s *Store) applyFirst(ctx context.Context, changes []document.Change, known map[string]*found) (n int, err error) {
+func (s *Store) applyFirst(ctx context.Context, in names, changes []document.Change, known map[string]*found) (n int, err error) {
 	switch c := changes[0]; {
 	case c.Tag != nil:
-		f, err := s.retag(ctx, *c.Tag)
+		f, err := s.retag(ctx, in, *c.Tag)
 		known[c.Tag.ID] = f
 		return 1, err
 	case c.Put != nil:
@@ -69,7 +80,7 @@ func (s *Store) applyFirst(ctx context.Context, changes []document.Change, known
 			}
 			docs, size = append(docs, c.Put), size+len(c.Put.Text)
 		}
-		return len(docs), s.put(ctx, docs, known)
+		return len(docs), s.put(ctx, in, docs, known)
 	}
 	var refs []document.Ref
 	for _, c := range changes[:min(len(changes), 500)] {
@@ -78,7 +89,7 @@ func (s *Store) applyFirst(ctx context.Context, changes []document.Change, known
 		}
 		refs = append(refs, *c.Delete)
 	}
-	return len(refs), s.remove(ctx, refs, known)
+	return len(refs), s.remove(ctx, in, refs, known)
 }
 
 // public turns errors of single rows into errors with a kind.
@@ -128,17 +139,17 @@ func newRevision(now time.Time) string {
 
 // condition returns the meta data of an operation on a row that must be in a
 // known state.
-func (s *Store) condition(id string, v version) object {
-	return object{"_index": s.names().documents, "_id": id, "if_seq_no": v.Seq, "if_primary_term": v.Term}
+func (in names) condition(id string, v version) object {
+	return object{"_index": in.documents, "_id": id, "if_seq_no": v.Seq, "if_primary_term": v.Term}
 }
 
 // put stores different documents.
-func (s *Store) put(ctx context.Context, docs []*document.Document, known map[string]*found) error {
+func (s *Store) put(ctx context.Context, in names, docs []*document.Document, known map[string]*found) error {
 	ids := make([]string, len(docs))
 	for i, d := range docs {
 		ids[i] = d.ID
 	}
-	old, err := s.get(ctx, ids, onlyRow)
+	old, err := s.get(ctx, in.documents, ids, onlyRow)
 	if err != nil {
 		return err
 	}
@@ -161,31 +172,47 @@ func (s *Store) put(ctx context.Context, docs []*document.Document, known map[st
 	now := time.Now()
 	var chunks, rows []operation
 	of := make([][2]int, len(docs)) // the chunks of each document
+	sending := s.sendAll(ctx)
+	sent, size := 0, 0 // chunks that are sent, and bytes of the texts of the others
 	for i, d := range docs {
 		r := newRow(d, now)
 		r.Revision = newRevision(now)
-		op := operation{action: "create", meta: object{"_index": s.names().documents, "_id": d.ID}, body: r}
+		op := operation{action: "create", meta: object{"_index": in.documents, "_id": d.ID}}
 		if f := old[d.ID]; f != nil {
 			r.Number, r.Created = f.row.Number, f.row.Created
 			if d.Tags == nil {
 				r.Tags = f.row.Tags
 			}
-			op.action, op.meta = "index", s.condition(d.ID, f.version)
+			op.action, op.meta = "index", in.condition(d.ID, f.version)
 		} else {
 			r.Number, r.Created = numbers[0], now.UnixMilli()
 			numbers = numbers[1:]
 		}
 		from := len(chunks)
+		if op.body, err = s.fit(inDocuments, r); err != nil {
+			return errors.Join(err, sending.wait())
+		}
 		for _, c := range chunkRows(d, r.Revision, r.Number) {
-			chunks = append(chunks, operation{"index", object{"_index": s.names().chunks, "_id": chunkID(r.Revision, c.N)}, c})
+			body, err := s.fit(inChunks, c)
+			if err != nil {
+				return errors.Join(err, sending.wait())
+			}
+			chunks = append(chunks, operation{"index", object{"_index": in.chunks, "_id": chunkID(r.Revision, c.N)}, body})
 		}
 		of[i] = [2]int{from, len(chunks)}
 		rows = append(rows, op)
 		s.noteLanguage(analysis.LanguageOf(d.Lang))
+		if size += len(d.Text); size >= sendSize || i == len(docs)-1 {
+			sending.groups <- chunks[sent:len(chunks):len(chunks)]
+			sent, size = len(chunks), 0
+		}
 	}
-	if err := s.client.bulkAll(ctx, chunks); err != nil {
+	if err := sending.wait(); err != nil {
 		s.discard(ctx, chunks)
 		return err
+	}
+	if err := s.refresh(ctx, in.chunks); err != nil {
+		return err // Sweep decides about the chunks
 	}
 	errs, err := s.client.bulk(ctx, rows, true)
 	if err != nil {
@@ -197,7 +224,7 @@ func (s *Store) put(ctx context.Context, docs []*document.Document, known map[st
 			err = cmp.Or(err, errs[i])
 			gone = append(gone, chunks[of[i][0]:of[i][1]]...)
 		} else if f := old[d.ID]; f != nil {
-			gone = append(gone, s.chunkOps(f.row.Revision, f.row.Chunks)...)
+			gone = append(gone, in.chunkOps(f.row.Revision, f.row.Chunks)...)
 		}
 	}
 	s.discard(ctx, gone)
@@ -205,10 +232,10 @@ func (s *Store) put(ctx context.Context, docs []*document.Document, known map[st
 }
 
 // chunkOps returns operations on the chunks of a revision, for discard.
-func (s *Store) chunkOps(revision string, n int) []operation {
+func (in names) chunkOps(revision string, n int) []operation {
 	ops := make([]operation, n)
 	for i := range ops {
-		ops[i].meta = object{"_index": s.names().chunks, "_id": chunkID(revision, i)}
+		ops[i].meta = object{"_index": in.chunks, "_id": chunkID(revision, i)}
 	}
 	return ops
 }
@@ -229,12 +256,54 @@ func (s *Store) discard(ctx context.Context, chunks []operation) {
 	}
 }
 
+// sendSize is how many bytes of texts have their chunks sent together, while the
+// next ones are analysed. Tokens make a request some three times as large.
+const sendSize = 512 << 10
+
+// sendRequests is how many such requests are made at a time.
+const sendRequests = 2
+
+// A sending sends groups of operations that must all succeed.
+type sending struct {
+	groups  chan []operation
+	workers sync.WaitGroup
+	errs    [sendRequests]error
+}
+
+// sendAll returns a sending, whose wait method must be called. Searches do not see
+// the changes until the index is refreshed.
+func (s *Store) sendAll(ctx context.Context) *sending {
+	x := &sending{groups: make(chan []operation)}
+	for i := range x.errs {
+		x.workers.Go(func() {
+			for ops := range x.groups {
+				if x.errs[i] == nil {
+					x.errs[i] = s.client.bulkAll(ctx, ops, false)
+				}
+			}
+		})
+	}
+	return x
+}
+
+// wait waits until all groups are sent.
+func (x *sending) wait() error {
+	close(x.groups)
+	x.workers.Wait()
+	return cmp.Or(x.errs[:]...)
+}
+
+// refresh makes searches see all changes of an index.
+func (s *Store) refresh(ctx context.Context, index string) error {
+	return s.client.do(ctx, http.MethodPost, "/"+index+"/_refresh", nil, nil, nil)
+}
+
 // bulkAll sends operations that must all succeed.
-func (c *client) bulkAll(ctx context.Context, ops []operation) error {
+func (c *client) bulkAll(ctx context.Context, ops []operation, refresh bool) error {
 	if len(ops) == 0 {
 		return nil
 	}
-	errs, err := c.bulk(ctx, ops, true)
+	errs, err := c.bulk(ctx, ops, refresh)
 	for _, e := range errs {
 		err = cmp.Or(err, e)
 	}
@@ -242,7 +311,7 @@ func (c *client) bulkAll(ctx context.Context, ops []operation) error {
 }
 
 // remove removes documents. Those that do not exist are ignored.
-func (s *Store) remove(ctx context.Context, refs []document.Ref, known map[string]*found) error {
+func (s *Store) remove(ctx context.Context, in names, refs []document.Ref, known map[string]*found) error {
 	for range changeAttempts {
 		var should []object
 		for _, r := range refs {
@@ -263,25 +332,27 @@ func (s *Store) remove(ctx context.Context, refs []document.Ref, known map[strin
 			if f := known[rows[i].ID]; f != nil {
 				v = f.version
 			}
-			ops[i] = operation{action: "delete", meta: s.condition(h.ID, v)}
+			ops[i] = operation{action: "delete", meta: in.condition(h.ID, v)}
 		}
 		errs, err := s.client.bulk(ctx, ops, true)
 		if err != nil {
 			return err
 		}
 		again := false
+		var gone []operation
 		for i, e := range errs {
 			switch {
 			case e == nil:
-				s.discard(ctx, s.chunkOps(rows[i].Revision, rows[i].Chunks))
+				gone = append(gone, in.chunkOps(rows[i].Revision, rows[i].Chunks)...)
 			case errors.Is(e, errChanged) && known[rows[i].ID] == nil:
 				again = true
 			case !errors.Is(e, errMissing):
-				return e
+				err = cmp.Or(err, e)
 			}
 		}
-		if !again {
-			return nil
+		s.discard(ctx, gone)
+		if err != nil || !again {
+			return err
 		}
 	}
 	return errChanged
@@ -289,9 +360,9 @@ func (s *Store) remove(ctx context.Context, refs []document.Ref, known map[strin
 
 // retag changes the tags and the label of a document, and returns what it is
 // then. A Tagging that changes nothing only checks that the document exists.
-func (s *Store) retag(ctx context.Context, t document.Tagging) (*found, error) {
+func (s *Store) retag(ctx context.Context, in names, t document.Tagging) (*found, error) {
 	for range changeAttempts {
-		f, err := s.retagOnce(ctx, t)
+		f, err := s.retagOnce(ctx, in, t)
 		if !errors.Is(err, errChanged) {
 			return f, err
 		}
@@ -299,8 +370,8 @@ func (s *Store) retag(ctx context.Context, t document.Tagging) (*found, error) {
 	return nil, errChanged
 }
 
-func (s *Store) retagOnce(ctx context.Context, t document.Tagging) (*found, error) {
-	rows, err := s.get(ctx, []string{t.ID}, onlyRow)
+func (s *Store) retagOnce(ctx context.Context, in names, t document.Tagging) (*found, error) {
+	rows, err := s.get(ctx, in.documents, []string{t.ID}, onlyRow)
 	if err != nil {
 		return nil, err
 	}
@@ -330,14 +401,14 @@ func (s *Store) retagOnce(ctx context.Context, t document.Tagging) (*found, erro
 			return nil, err
 		}
 		f.row.Label, f.row.Revision = t.Label, newRevision(time.Now())
-		if moved, err = s.moveChunks(ctx, old.Revision, f.row.Revision, t.Label); err != nil {
+		if moved, err = s.moveChunks(ctx, in, old.Revision, f.row.Revision, t.Label); err != nil {
 			return nil, err
 		}
 	}
 	var answer version
 	params := url.Values{"refresh": {"true"}, "require_alias": {"true"},
 		"if_seq_no": {fmt.Sprint(f.Seq)}, "if_primary_term": {fmt.Sprint(f.Term)}}
-	err = s.client.do(ctx, http.MethodPost, "/"+s.names().documents+"/_update/"+url.PathEscape(t.ID), params,
+	err = s.client.do(ctx, http.MethodPost, "/"+in.documents+"/_update/"+url.PathEscape(t.ID), params,
 		object{"doc": object{"tags": f.row.Tags, "label": f.row.Label, "revision": f.row.Revision, "updated": f.row.Updated}}, &answer)
 	switch {
 	case errors.Is(err, errMissing):
@@ -350,14 +421,14 @@ func (s *Store) retagOnce(ctx context.Context, t document.Tagging) (*found, erro
 		return nil, err
 	}
 	if moved != nil {
-		s.discard(ctx, s.chunkOps(old.Revision, old.Chunks))
+		s.discard(ctx, in.chunkOps(old.Revision, old.Chunks))
 	}
 	f.version = answer
 	return f, nil
 }
 
 // moveChunks copies the chunks of a revision to another one under a label.
-func (s *Store) moveChunks(ctx context.Context, from, to, label string) ([]operation, error) {
+func (s *Store) moveChunks(ctx context.Context, in names, from, to, label string) ([]operation, error) {
 	var ops []operation
 	err := s.eachChunk(ctx, from, func(source json.RawMessage) error {
 		var c map[string]json.RawMessage // with its vectors
@@ -367,13 +438,13 @@ func (s *Store) moveChunks(ctx context.Context, from, to, label string) ([]opera
 		}
 		c["revision"], _ = json.Marshal(to) // strings always marshal
 		c["label"], _ = json.Marshal(label)
-		ops = append(ops, operation{"index", object{"_index": s.names().chunks, "_id": chunkID(to, n.N)}, c})
+		ops = append(ops, operation{"index", object{"_index": in.chunks, "_id": chunkID(to, n.N)}, c})
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := s.client.bulkAll(ctx, ops); err != nil {
+	if err := s.client.bulkAll(ctx, ops, true); err != nil {
 		s.discard(ctx, ops)
 		return nil, err
 	}
@@ -385,7 +456,7 @@ func (s *Store) moveChunks(ctx context.Context, from, to, label string) ([]opera
 const (
 	numbersRow  = "numbers"
 	numbersFrom = 1
-	maxRange    = 256 // unless more are needed at once
+	maxRange    = 1024 // unless more are needed at once
 )
 
 // numbers returns n numbers that no document has had.
@@ -411,7 +482,7 @@ func (s *Store) numbers(ctx context.Context, n int) ([]int64, error) {
 
 // reserve reserves a range of numbers and returns the first one.
 func (s *Store) reserve(ctx context.Context, size int64) (int64, error) {
-	path := "/" + s.names().state
+	path := "/" + s.aliases().state
 	for {
 		var counter struct {
 			version

@@ -249,7 +249,8 @@ type operation struct {
 	body   any    // nil for delete
 }
 
-// bulkSize is the size of a bulk request in bytes at which it is sent.
+// bulkSize is the size of a bulk request in bytes at which it is sent, and of the
+// texts of documents that are put together.
 const bulkSize = 4 << 20
 
 // bulk sends operations, in requests of about bulkSize bytes, and returns the

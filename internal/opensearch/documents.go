@@ -45,38 +45,54 @@ func (s *Store) Document(ctx context.Context, number int64) (*document.Document,
 		if err != nil {
 			return nil, fmt.Errorf("reading a document: %w", err)
 		}
-		d := &document.Document{
-			ID: r.ID, Label: r.Label, Path: r.Path, FromSource: r.FromSource, SourcePath: r.SourcePath, Tags: sorted(r.Tags), Type: r.Type,
-			URL: r.URL, Title: r.Title, Lang: r.Lang, MIMEType: r.MIMEType, FileType: r.FileType, Filename: r.Filename, Host: r.Host,
-			Size: r.Size, Hash: r.Hash, Sections: r.Kept.Sections, Pages: r.Kept.Pages, Stamp: r.Kept.Stamp,
-		}
-		if d.Tags == nil {
-			d.Tags = []string{}
-		}
-		if r.Modified != nil {
-			d.Modified = time.UnixMilli(*r.Modified).UTC()
-		}
-		var text strings.Builder
+		var chunks []chunkRow
 		err = s.eachChunk(ctx, r.Revision, func(source json.RawMessage) error {
 			var c chunkRow
 			if err := json.Unmarshal(source, &c); err != nil {
 				return damaged(err)
 			}
-			d.Chunks = append(d.Chunks, document.Chunk{Offset: c.Offset, Length: c.Length, Heading: c.Heading})
-			if own := text.Len() - c.Offset; own >= 0 && own < len(c.Text) { // chunks may overlap
-				text.WriteString(c.Text[own:])
-			}
+			c.Tokens = ""
+			chunks = append(chunks, c)
 			return nil
 		})
 		if err != nil {
 			return nil, fmt.Errorf("reading a document: %w", err)
 		}
-		d.Text = text.String()
-		if len(d.Chunks) == r.Chunks && int64(len(d.Text)) == r.TextSize {
+		if d, whole := r.document(chunks); whole {
 			return d, nil
 		}
 		if n == changeAttempts { // it was replaced again and again, or its chunks are lost
 			return nil, fmt.Errorf("reading a document: chunks of document %d are missing: %w", number, errkind.Corrupt)
 		}
 	}
+}
+
+// document returns a document from its row and its chunks, which are in order.
+// whole is false if some are missing, which its text is without.
+func (r *row) document(chunks []chunkRow) (d *document.Document, whole bool) {
+	d = &document.Document{
+		ID: r.ID, Label: r.Label, Path: r.Path, FromSource: r.FromSource, SourcePath: r.SourcePath, Tags: sorted(r.Tags), Type: r.Type,
+		URL: r.URL, Title: r.Title, Lang: r.Lang, MIMEType: r.MIMEType, FileType: r.FileType, Filename: r.Filename, Host: r.Host,
+		Size: r.Size, Hash: r.Hash, Sections: r.Kept.Sections, Pages: r.Kept.Pages, Stamp: r.Kept.Stamp,
+	}
+	if d.Tags == nil {
+		d.Tags = []string{}
+	}
+	if r.Modified != nil {
+		d.Modified = time.UnixMilli(*r.Modified).UTC()
+	}
+	whole = len(chunks) == r.Chunks
+	var text strings.Builder
+	for _, c := range chunks {
+		off := c.Offset
+		if off > text.Len() { // what precedes is missing
+			whole, off = false, text.Len()
+		}
+		d.Chunks = append(d.Chunks, document.Chunk{Offset: off, Length: c.Length, Heading: c.Heading})
+		if own := text.Len() - off; own < len(c.Text) { // chunks may overlap
+			text.WriteString(c.Text[own:])
+		}
+	}
+	d.Text = text.String()
+	return d, whole && int64(len(d.Text)) == r.TextSize
 }

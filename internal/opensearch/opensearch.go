@@ -62,6 +62,12 @@ type Options struct {
 	Timeout   time.Duration // of one request; 0 means 30 s
 	UserAgent string        // "" means "knowhow"
 	Log       *slog.Logger  // nil discards
+
+	// For tests; 0 and nil mean the real ones.
+	version   meta          // of the indexes
+	fields    []string      // that the indexes do not have
+	leaseTime time.Duration // see [Store.Migrate]
+	copied    func() error  // is called by Migrate for each batch
 }
 
 // A Store is documents in a cluster. It is safe for concurrent use. Several
@@ -77,30 +83,18 @@ type Store struct {
 	numbering sync.Mutex // for next, limit and size
 
 	mu       sync.Mutex
-	ready    bool  // the indexes exist and have the right version
+	ready    bool  // the indexes exist
+	opened   bool  // ready has been true
 	failed   error // of the last attempt to open the store
 	failedAt time.Time
 	vectors  bool            // the cluster has the k-NN plugin
 	fields   map[string]bool // fields of vectors that exist
-	next     int64           // number of the next new document, if it is less than limit
+	current  indexes
+	next     int64 // number of the next new document, if it is less than limit
 	limit    int64
 	size     int64                      // of the next range of numbers that is reserved, at least
 	langs    map[analysis.Language]bool // of the documents
 	langsAt  time.Time
-}
-
-// names are the names of the indexes. Documents and chunks are aliases.
-type names struct{ documents, chunks, state string }
-
-// names returns the names of the indexes.
-func (s *Store) names() names {
-	return names{s.prefix + "-documents", s.prefix + "-chunks", s.prefix + "-state"}
-}
-
-// index returns the name of an index.
-func (s *Store) index(in kind) string {
-	n := s.names()
-	return [...]string{n.documents, n.chunks, n.state}[in]
 }
 
 // prefixForm is the form of a prefix.
@@ -128,6 +122,12 @@ func New(o Options) (*Store, error) {
 	if o.UserAgent == "" {
 		o.UserAgent = "knowhow"
 	}
+	if o.version == (meta{}) {
+		o.version = meta{mappingVersion, analysis.Version}
+	}
+	if o.leaseTime <= 0 {
+		o.leaseTime = leaseTime
+	}
 	transport := httpclient.NewTransport(32)
 	if len(o.CA) > 0 {
 		pool, err := x509.SystemCertPool()
@@ -142,7 +142,7 @@ func New(o Options) (*Store, error) {
 	return &Store{
 		o:      o,
 		prefix: prefix,
-		fields: map[string]bool{}, opening: make(chan struct{}, 1),
+		fields: map[string]bool{}, opening: make(chan struct{}, 1), current: indexes{number: 1},
 		client: &client{base: base, username: o.Username, password: o.Password, agent: o.UserAgent, timeout: o.Timeout, http: httpclient.New(transport)},
 	}, nil
 }
@@ -213,7 +213,7 @@ func (s *Store) Open(ctx context.Context) error {
 	case failed != nil && time.Since(at) < reopenTime:
 		return cmp.Or(ctx.Err(), failed) // of a call that has just tried
 	}
-	vectors, fields, err := s.setUp(ctx)
+	vectors, now, fields, err := s.setUp(ctx)
 	if err != nil {
 		err = fmt.Errorf("opening the store: %w", err)
 	}
@@ -223,8 +223,18 @@ func (s *Store) Open(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ready, s.failed, s.failedAt = err == nil, err, time.Now()
-	s.vectors, s.fields = vectors, fields
+	if err == nil {
+		s.opened, s.vectors, s.fields, s.current = true, vectors, fields, now
+	}
 	return err
+}
+
+// reopen opens the store again after its indexes have been replaced.
+func (s *Store) reopen(ctx context.Context) error {
+	s.mu.Lock()
+	s.ready, s.failed = false, nil
+	s.mu.Unlock()
+	return s.Open(ctx)
 }
 
 // reopenTime is how long a failure to open the store is returned to other calls,

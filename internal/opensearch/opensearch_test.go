@@ -3,6 +3,7 @@ package opensearch_test
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -37,18 +38,40 @@ func address(t *testing.T) string {
 	}
 	prefix := "test-" + strings.ToLower(rand.Text()[:12])
 	t.Cleanup(func() {
-		req, err := http.NewRequest(http.MethodDelete, server+"/"+prefix+"-documents-1,"+prefix+"-chunks-1,"+prefix+"-state", nil)
-		if err != nil {
-			t.Fatal(err)
+		for index := range indexes(t, server, prefix) {
+			ask(t, http.MethodDelete, server+"/"+index, nil)
 		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		resp.Body.Close()
 	})
 	return "opensearch+" + server + "/" + prefix
+}
+
+// indexes returns the indexes whose names begin with a prefix, by name.
+func indexes(t *testing.T, server, prefix string) map[string]any {
+	t.Helper()
+	var found map[string]any
+	ask(t, http.MethodGet, server+"/"+prefix+"*", &found)
+	return found
+}
+
+// ask sends a request to a server and decodes the answer into out, unless it is
+// nil.
+func ask(t *testing.T, method, url string, out any) {
+	t.Helper()
+	req, err := http.NewRequest(method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer resp.Body.Close()
+	if out != nil {
+		if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // open opens a store at an address.

@@ -50,7 +50,11 @@ func (s *Store) rowOf(ctx context.Context, id string, labels []string, source ob
 	if err := s.Open(ctx); err != nil {
 		return nil, err
 	}
-	rows, err := s.get(ctx, []string{id}, source)
+	var rows map[string]*found
+	err := s.present(ctx, func(in names) (err error) {
+		rows, err = s.get(ctx, in.documents, []string{id}, source)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("reading a document: %w", err)
 	}
@@ -298,7 +302,9 @@ func (s *Store) Generation(ctx context.Context) (string, error) {
 			} `json:"shards"`
 		} `json:"indices"`
 	}
-	err := s.client.do(ctx, http.MethodGet, "/"+s.names().documents+"/_stats/docs", map[string][]string{"level": {"shards"}}, nil, &answer)
+	err := s.present(ctx, func(in names) error {
+		return s.client.do(ctx, http.MethodGet, "/"+in.documents+"/_stats/docs", map[string][]string{"level": {"shards"}}, nil, &answer)
+	})
 	if err != nil {
 		return "", fmt.Errorf("asking for changes: %w", public(err))
 	}
@@ -414,7 +420,8 @@ func (s *Store) Health(ctx context.Context) (search.Health, error) {
 		Status   string `json:"status"`
 		TimedOut bool   `json:"timed_out"`
 	}
-	path := "/_cluster/health/" + s.names().documents + "," + s.names().chunks + "," + s.names().state
+	in := s.aliases()
+	path := "/_cluster/health/" + in.documents + "," + in.chunks + "," + in.state
 	if err := s.client.do(ctx, http.MethodGet, path, nil, nil, &answer); err != nil {
 		return search.Health{}, fmt.Errorf("asking for the health: %w", public(err))
 	}

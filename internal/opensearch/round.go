@@ -51,7 +51,10 @@ func (r *round) send(ctx context.Context) error {
 		results = make([]*result, 1)
 		results[0], err = r.s.search(ctx, r.list[0].in, r.list[0].body)
 	default:
-		results, err = r.s.searchAll(ctx, r.list)
+		err = r.s.present(ctx, func(in names) (err error) {
+			results, err = r.s.searchAll(ctx, in, r.list)
+			return err
+		})
 	}
 	for i, x := range r.list {
 		if err == nil {
@@ -64,13 +67,13 @@ func (r *round) send(ctx context.Context) error {
 
 // searchAll sends several searches in one request. The error is the first one of
 // a search.
-func (s *Store) searchAll(ctx context.Context, list []roundSearch) ([]*result, error) {
+func (s *Store) searchAll(ctx context.Context, in names, list []roundSearch) ([]*result, error) {
 	const path = "/_msearch"
 	var body bytes.Buffer
 	out := json.NewEncoder(&body)
 	out.SetEscapeHTML(false)
 	for _, x := range list {
-		header := object{"index": s.index(x.in), "allow_partial_search_results": false}
+		header := object{"index": in.of(x.in), "allow_partial_search_results": false}
 		if err := errors.Join(out.Encode(header), out.Encode(x.body)); err != nil {
 			return nil, fmt.Errorf("writing a request to OpenSearch: %w", err)
 		}
@@ -114,10 +117,21 @@ var (
 	lessOfSearches = url.Values{"filter_path": {"-took,-responses.took,-responses.timed_out,-responses._shards,-responses.aggregations.twins,-responses.aggregations.complete.twins"}}
 )
 
-// search sends a search to an index.
+// search sends a search to an index. If another process has replaced the indexes,
+// it is sent to the new ones, which have the same revisions.
 func (s *Store) search(ctx context.Context, in kind, body object) (*result, error) {
+	var r *result
+	err := s.present(ctx, func(n names) (err error) {
+		r, err = s.searchIn(ctx, n.of(in), body)
+		return err
+	})
+	return r, err
+}
+
+// searchIn sends a search to an index with a name.
+func (s *Store) searchIn(ctx context.Context, index string, body object) (*result, error) {
 	r := &result{}
-	path := "/" + s.index(in) + "/_search"
+	path := "/" + index + "/_search"
 	// allow_partial_search_results makes a search fail instead of leaving out the
 	// documents of a shard that is missing.
 	err := s.client.do(ctx, http.MethodPost, path, lessOfSearch, body, r)

@@ -150,9 +150,9 @@ type found struct {
 	row row
 }
 
-// get returns the rows of the documents with some IDs, by ID. It sees all
+// get returns the rows of the documents with some IDs of an index, by ID. It sees all
 // changes, not only those that searches see.
-func (s *Store) get(ctx context.Context, ids []string, source object) (map[string]*found, error) {
+func (s *Store) get(ctx context.Context, index string, ids []string, source object) (map[string]*found, error) {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == "" || len(id) > document.MaxID })
 	out := map[string]*found{}
 	if len(ids) == 0 {
@@ -171,7 +171,7 @@ func (s *Store) get(ctx context.Context, ids []string, source object) (map[strin
 			Error  *failure        `json:"error"`
 		} `json:"docs"`
 	}
-	path := "/" + s.names().documents + "/_mget"
+	path := "/" + index + "/_mget"
 	if err := s.client.do(ctx, http.MethodPost, path, nil, object{"docs": docs}, &answer); err != nil {
 		return nil, err
 	}
@@ -230,6 +230,8 @@ type values struct {
 	N        []int    `json:"n"`
 	Offset   []int    `json:"off"`
 	Length   []int    `json:"len"`
+	Tags     []string `json:"tags"`
+	Chunks   []int    `json:"chunks"`
 }
 
 // only makes a search return only values of fields.
@@ -248,7 +250,7 @@ func first[T any](values []T) (v T) {
 
 // row returns the part of a row that is in values.
 func (v *values) row() row {
-	return row{Number: first(v.Number), ID: first(v.ID), Revision: first(v.Revision), Twin: first(v.Twin), Title: first(v.Title), Lang: first(v.Lang), Path: first(v.Path)}
+	return row{Number: first(v.Number), ID: first(v.ID), Revision: first(v.Revision), Twin: first(v.Twin), Title: first(v.Title), Lang: first(v.Lang), Path: first(v.Path), Tags: v.Tags, Chunks: first(v.Chunks)}
 }
 
 // chunk returns the part of the row of a chunk that is in values.

@@ -32,7 +32,7 @@ func (s *Store) ClaimSource(ctx context.Context, src document.Source, owner, hos
 	if err := s.Open(ctx); err != nil {
 		return err
 	}
-	path := "/" + s.names().state + "/_doc/" + url.PathEscape(sourceRow+src.Label)
+	path := "/" + s.aliases().state + "/_doc/" + url.PathEscape(sourceRow+src.Label)
 	for {
 		var row struct {
 			version
@@ -106,7 +106,7 @@ func (s *Store) RemoveSource(ctx context.Context, label string) (documents int, 
 	if err := s.Open(ctx); err != nil {
 		return 0, err
 	}
-	path := "/" + s.names().state + "/_doc/" + url.PathEscape(sourceRow+label)
+	path := "/" + s.aliases().state + "/_doc/" + url.PathEscape(sourceRow+label)
 	err = s.client.do(ctx, http.MethodDelete, path, url.Values{"refresh": {"true"}}, nil, nil)
 	known := err == nil
 	if err != nil && !errors.Is(err, errMissing) {
@@ -196,7 +196,7 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 			} `json:"total"`
 		} `json:"_all"`
 	}
-	path := "/" + s.names().documents + "," + s.names().chunks + "/_stats/store"
+	path := "/" + s.aliases().documents + "," + s.aliases().chunks + "/_stats/store"
 	if err := s.client.do(ctx, http.MethodGet, path, nil, nil, &stats); err != nil {
 		return out, fmt.Errorf("asking for the size of the store: %w", public(err))
 	}

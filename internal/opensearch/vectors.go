@@ -256,7 +256,7 @@ func (s *Store) hasField(ctx context.Context, field string) (bool, error) {
 	if known {
 		return true, nil
 	}
-	_, fields, err := s.checkIndexes(ctx) // another process may have added it
+	_, _, fields, err := s.checkIndexes(ctx) // another process may have added it
 	if err != nil {
 		return false, err
 	}
