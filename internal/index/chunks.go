@@ -129,7 +129,7 @@ func (e *evaluator) rankChunks(ctx context.Context, m *matched, list []ranked, n
 	var best []ranked
 	if len(m.leaves) > 0 {
 		leaves := leavesOf(rarest(slices.Clone(m.leaves), maxRanked))
-		hits, err := e.search.TopChunks(ctx, leaves, m.docs, relevance.OfDocument*max(n, nearPassages))
+		hits, err := e.search.TopChunks(ctx, leaves, m.docs, relevance.OfDocument*max(n, relevance.NearPassages))
 		if err != nil && !e.timedOut(ctx, err) {
 			return nil, err
 		}

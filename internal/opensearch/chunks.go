@@ -52,7 +52,7 @@ func (s *Store) SearchChunks(ctx context.Context, q search.ChunkQuery) (*search.
 // searchOnce.
 func (s *Store) findChunks(ctx context.Context, q search.Query, by search.Ranking) (*search.ChunkPage, error) {
 	langs := s.knownLanguages()
-	m, err := match(q, langs, false)
+	m, err := s.match(q, langs, false)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (s *Store) findChunks(ctx context.Context, q search.Query, by search.Rankin
 		case exact: // one or two words that a document has say exactly what is wanted
 			d = &dense{}
 		case relax:
-			if m, err = match(q, langs, true); err != nil {
+			if m, err = s.match(q, langs, true); err != nil {
 				return nil, err
 			}
 			d.widen(m, q, 1, relevance.ShortCosine)
@@ -94,7 +94,7 @@ func (s *Store) findChunks(ctx context.Context, q search.Query, by search.Rankin
 	also := func(r *round, revisions []string) { x = s.rankChunks(r, m, d, revisions, q.Num) }
 	page, list, err := s.find(ctx, m, d, q, also)
 	if err == nil && relax && page.Total == 0 {
-		if m, err = match(q, langs, true); err == nil {
+		if m, err = s.match(q, langs, true); err == nil {
 			page, list, err = s.find(ctx, m, d, q, also)
 		}
 	}

@@ -112,7 +112,7 @@ func (s *Store) create(ctx context.Context, n newIndex, vectors bool) error {
 }
 
 // checkServer returns an error unless the server is a version of OpenSearch that
-// works.
+// works. It sets what tokens of chunks are boosted with.
 func (s *Store) checkServer(ctx context.Context) error {
 	var info struct {
 		Version struct {
@@ -144,6 +144,12 @@ func (s *Store) checkServer(ctx context.Context) error {
 	}
 	if a < leastMajor || a == leastMajor && b < leastMinor {
 		return bad(fmt.Sprintf("the server is OpenSearch %d.%d, which is too old: use 2.19 or later", a, b))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.boost = relevance.K1 + 1
+	if a < 3 { // https://github.com/opensearch-project/OpenSearch/pull/17306
+		s.boost /= relevance.K1*scale + 1
 	}
 	return nil
 }

@@ -45,8 +45,10 @@ type matching struct {
 
 // match translates a query for documents in some languages. With some, some
 // words of a plain query are enough, however few it has.
-func match(q search.Query, langs []analysis.Language, some bool) (*matching, error) {
-	t := &translator{langs: langs, now: time.Now()}
+func (s *Store) match(q search.Query, langs []analysis.Language, some bool) (*matching, error) {
+	s.mu.Lock()
+	t := &translator{langs: langs, now: time.Now(), boost: s.boost}
+	s.mu.Unlock()
 	m := &matching{filter: filters(q.Labels, q.Langs, q.Tags), labels: q.Labels, langs: langs, seen: map[string]bool{}}
 	if query.Plain(q.Text) {
 		if words := analysis.Significant(query.Words(q.Text), langs); len(words) > 0 {
@@ -163,7 +165,7 @@ var errLanguages = errors.New("the documents have more languages")
 // and one that reads the page. Before it, there is one for the chunks that are
 // close in meaning.
 func (s *Store) searchOnce(ctx context.Context, q search.Query) (*search.Page, error) {
-	m, err := match(q, s.knownLanguages(), false)
+	m, err := s.match(q, s.knownLanguages(), false)
 	if err != nil {
 		return nil, err
 	}
@@ -399,9 +401,7 @@ type chunkHit struct {
 // that chunks can be ranked by, found is not called.
 func (s *Store) bestChunks(r *round, leaves []*leaf, labels, revisions []string, n int, found func([]chunkHit)) {
 	if body := bestChunks(leaves, labels, revisions, n); body != nil {
-		s.addChunks(r, body, func(hits []chunkHit) {
-			found(scored(hits))
-		})
+		s.addChunks(r, body, found)
 	}
 }
 
@@ -409,7 +409,7 @@ func (s *Store) bestChunks(r *round, leaves []*leaf, labels, revisions []string,
 func (s *Store) bestChunkOfEach(r *round, leaves []*leaf, labels, revisions []string, found func([]chunkHit)) {
 	if body := bestChunks(leaves, labels, revisions, len(revisions)); body != nil {
 		body["collapse"] = object{"field": "revision"}
-		s.addChunks(r, body, func(hits []chunkHit) { found(scored(hits)) })
+		s.addChunks(r, body, found)
 	}
 }
 
@@ -425,14 +425,6 @@ func bestChunks(leaves []*leaf, labels, revisions []string, n int) object {
 		filter = append(filter, oneOf("revision", revisions))
 	}
 	return object{"size": n, "query": object{"bool": object{"filter": filter, "must": []object{q}}}, "sort": []object{{"_score": "desc"}, {"number": "asc"}, {"n": "asc"}}}
-}
-
-// scored adds to scores a constant of BM25 that OpenSearch leaves out.
-func scored(hits []chunkHit) []chunkHit {
-	for i := range hits {
-		hits[i].score *= relevance.K1 + 1
-	}
-	return hits
 }
 
 // addChunks adds a search for chunks without their texts.
@@ -695,7 +687,7 @@ func (s *Store) readTexts(r *round, m *matching, list []ranked, passages bool) *
 					return damaged(err)
 				}
 				t.chunks[h.ID] = c
-				t.best = append(t.best, chunkHit{c, h.score() * (relevance.K1 + 1)})
+				t.best = append(t.best, chunkHit{c, h.score()})
 			}
 			return nil
 		})

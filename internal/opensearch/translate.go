@@ -53,6 +53,7 @@ type pattern struct {
 // A translator translates the tree of a query.
 type translator struct {
 	langs   []analysis.Language // English among them
+	boost   float64             // of tokens of chunks
 	now     time.Time
 	words   int // conditions on words so far
 	clauses int // of OpenSearch that these are
@@ -268,7 +269,7 @@ func (g *gathering) pattern(tokens []string, slop int, prefix bool) {
 		if prefix && i == len(tokens)-1 {
 			all = append(all, object{"prefix": object{"tokens": t}})
 		} else {
-			all = append(all, term("tokens", t))
+			all = append(all, object{"term": object{"tokens": object{"value": t, "boost": g.t.boost}}})
 		}
 	}
 	if len(all) == 1 {
