@@ -78,9 +78,9 @@ func (e *evaluator) findChunks(ctx context.Context, q search.Query, by search.Ra
 	}
 	// One or two words that a document has say exactly what is wanted.
 	if by == search.ByBoth && !m.all && !exact && query.Plain(q.Text) {
-		words, least := nearWords, chunkCosine
+		words, least := relevance.NearWords, relevance.ChunkCosine
 		if short {
-			words, least = 1, shortCosine
+			words, least = 1, relevance.ShortCosine
 		}
 		if err := e.addMeaning(limited, m, q, words, least); err != nil && !e.timedOut(limited, err) {
 			return nil, err
@@ -107,7 +107,7 @@ func (e *evaluator) findNearest(ctx context.Context, q search.Query) (*search.Ch
 	case d == nil || err != nil:
 		return page, err
 	}
-	hits, err := d.nearest(limited, max(fusedHits, relevance.OfDocument*q.Num))
+	hits, err := d.nearest(limited, max(relevance.Fused, relevance.OfDocument*q.Num))
 	if e.timedOut(limited, err) {
 		return page, nil
 	}
@@ -129,7 +129,7 @@ func (e *evaluator) rankChunks(ctx context.Context, m *matched, list []ranked, n
 	var best []ranked
 	if len(m.leaves) > 0 {
 		leaves := leavesOf(rarest(slices.Clone(m.leaves), maxRanked))
-		hits, err := e.search.TopChunks(ctx, leaves, m.docs, relevance.OfDocument*max(n, nearPassages))
+		hits, err := e.search.TopChunks(ctx, leaves, m.docs, relevance.OfDocument*max(n, relevance.NearPassages))
 		if err != nil && !e.timedOut(ctx, err) {
 			return nil, err
 		}
@@ -151,7 +151,7 @@ func (e *evaluator) rankChunks(ctx context.Context, m *matched, list []ranked, n
 		}
 		slices.Sort(docs)
 		var err error
-		if fused, err = m.dense.chunks(ctx, slices.Compact(docs), best, fusion.DefaultWeight, chunkCosine); err != nil && !e.timedOut(ctx, err) {
+		if fused, err = m.dense.chunks(ctx, slices.Compact(docs), best, fusion.DefaultWeight, relevance.ChunkCosine); err != nil && !e.timedOut(ctx, err) {
 			return nil, err
 		}
 	}
@@ -159,14 +159,11 @@ func (e *evaluator) rankChunks(ctx context.Context, m *matched, list []ranked, n
 		best = fused
 	} else {
 		for i, r := range best {
-			best[i].score = r.score / (r.score + halfScore)
+			best[i].score = r.score / (r.score + relevance.HalfScore)
 		}
 	}
 	return spread(best, list, n), nil
 }
-
-// halfScore is the score by words that becomes 0.5.
-const halfScore = 10
 
 // spread returns n of the best chunks; see [relevance.Spread]. Documents of list
 // without a chunk among them are represented by their first.

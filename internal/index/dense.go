@@ -14,6 +14,7 @@ import (
 	"knowhow/internal/fusion"
 	"knowhow/internal/passage"
 	"knowhow/internal/query"
+	"knowhow/internal/relevance"
 	"knowhow/internal/search"
 	"knowhow/internal/segment"
 	"knowhow/internal/vector"
@@ -21,13 +22,7 @@ import (
 
 // Limits of searches by meaning.
 const (
-	fusedHits   = 100    // best hits by words, and best chunks by meaning, that are ranked together
 	scoredRows  = 20_000 // vectors that are compared one by one
-	nearWords   = 2      // words that count of a query of three or more words that also finds documents without any of them
-	nearDocs    = 20     // documents that such a query finds at most
-	nearCosine  = 0.35   // their least cosine
-	chunkCosine = 0.25   // the same in a search for chunks, where notes are short and few
-	shortCosine = 0.4    // the same for one or two words that no document has together
 	denseRounds = 3      // searches until no vector in the result is gone
 )
 
@@ -66,7 +61,7 @@ func (e *evaluator) dense(ctx context.Context, m *matched, q search.Query) error
 	if m.words < 0 || !byScore {
 		return nil
 	}
-	return e.addMeaning(ctx, m, q, nearWords, nearCosine)
+	return e.addMeaning(ctx, m, q, relevance.NearWords, relevance.NearCosine)
 }
 
 // addMeaning is dense for every query. Documents whose cosine is least or more are
@@ -80,7 +75,7 @@ func (e *evaluator) addMeaning(ctx context.Context, m *matched, q search.Query, 
 	if d == nil || err != nil {
 		return err
 	}
-	hits, err := d.nearest(ctx, fusedHits)
+	hits, err := d.nearest(ctx, relevance.Fused)
 	if err != nil {
 		return err
 	}
@@ -301,7 +296,7 @@ func (d *dense) live(ctx context.Context, find func() ([]denseHit, error)) ([]de
 func (d *dense) extend(m *matched, least float64) error {
 	var rows []int64
 	for _, h := range d.near {
-		if h.score >= least && len(rows) < nearDocs {
+		if h.score >= least && len(rows) < relevance.NearDocs {
 			rows = append(rows, h.doc())
 		}
 	}
@@ -342,7 +337,7 @@ func (d *dense) found(m *matched) ([]denseHit, error) {
 // rank ranks the best hits by words together with the nearest documents. The
 // other hits keep their order. Scores stay on the scale of hits.
 func (d *dense) rank(ctx context.Context, m *matched, hits []segment.Hit) ([]segment.Hit, error) {
-	n := min(len(hits), fusedHits)
+	n := min(len(hits), relevance.Fused)
 	by := map[int64]segment.Hit{}
 	for _, h := range d.near {
 		by[h.doc()] = segment.Hit{Row: h.doc(), Chunk: int(h.chunk & (maxParts - 1))}
@@ -374,7 +369,7 @@ func (d *dense) rank(ctx context.Context, m *matched, hits []segment.Hit) ([]seg
 		only = len(rows) == 1 && rows[0] == hits[0].Row
 	}
 	out := make([]segment.Hit, 0, len(hits)+len(d.near))
-	for _, f := range fusion.Rerank(lexical, near, fusedHits, only) {
+	for _, f := range fusion.Rerank(lexical, near, relevance.Fused, only) {
 		h := by[f.ID]
 		h.Score = float32(f.Score)
 		out = append(out, h)

@@ -12,6 +12,7 @@ import (
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
 	"knowhow/internal/query"
+	"knowhow/internal/relevance"
 	"knowhow/internal/segment"
 )
 
@@ -85,10 +86,6 @@ type found struct {
 	leaves []*leaf // conditions on words that are not negated
 }
 
-// maxWeight is the greatest weight of a condition. The sum of the scores of all
-// conditions stays far below the greatest float32.
-const maxWeight = 1e6
-
 // addLeaves adds conditions. Of very many, it keeps the rarest.
 func (f *found) addLeaves(leaves []*leaf) {
 	if f.leaves = append(f.leaves, leaves...); len(f.leaves) > 4*maxRanked {
@@ -151,7 +148,7 @@ func (e *evaluator) eval(ctx context.Context, n query.Node) (found, error) {
 	case query.Boost:
 		f, err := e.eval(ctx, n.Node)
 		for _, l := range f.leaves {
-			l.Weight = min(l.Weight*float32(n.Factor), maxWeight)
+			l.Weight = min(l.Weight*float32(n.Factor), relevance.MaxWeight)
 		}
 		return f, err
 	case query.Range:

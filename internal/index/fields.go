@@ -68,16 +68,6 @@ func (e *evaluator) field(ctx context.Context, n query.Node, field, text string)
 	return e.selected(ctx, field, func(value string) bool { return value == text })
 }
 
-// Limits on a wildcard pattern.
-const (
-	maxGlob  = 256
-	maxStars = 8
-)
-
-func errGlob() error {
-	return fmt.Errorf("a wildcard pattern may have at most %d bytes and %d stars: %w", maxGlob, maxStars, errkind.Invalid)
-}
-
 // inRange returns the documents whose field is in a range.
 func (e *evaluator) inRange(ctx context.Context, r query.Range) (segment.Docs, error) {
 	switch r.Field {

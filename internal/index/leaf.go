@@ -162,7 +162,7 @@ func (g *gathering) wildcard(ctx context.Context, pattern string) error {
 // fuzzy adds the words within a number of edits of text.
 func (g *gathering) fuzzy(ctx context.Context, text string, edits int) error {
 	word := analysis.Lower(text)
-	if utf8.RuneCountInString(word) > maxFuzzyWord {
+	if utf8.RuneCountInString(word) > query.MaxFuzzyWord {
 		return nil
 	}
 	words, err := g.e.view.WordsNear(ctx, word, min(edits, 2), 0)
@@ -182,10 +182,6 @@ func mostFrequent(words []segment.Word, n int) []segment.Word {
 	return words[:min(len(words), n)]
 }
 
-// maxFuzzyWord is the greatest length in runes of a word that is compared with
-// other words.
-const maxFuzzyWord = 40
-
 // A glob is a wildcard pattern: literal characters, wildcards for one character
 // and for any number of characters.
 type glob []rune
@@ -198,8 +194,8 @@ const (
 
 // newGlob parses a wildcard pattern of a query.
 func newGlob(pattern string) (glob, error) {
-	if len(pattern) > maxGlob || strings.Count(pattern, "*") > maxStars {
-		return nil, errGlob()
+	if err := query.CheckGlob(pattern); err != nil {
+		return nil, err
 	}
 	var g glob
 	escaped := false

@@ -9,11 +9,9 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/passage"
+	"knowhow/internal/relevance"
 	"knowhow/internal/search"
 )
-
-// nearPassages is how many best chunks the distances between the words count for.
-const nearPassages = 20
 
 // passages returns the passages of the documents of a page; see [passage.Choose].
 func (e *evaluator) passages(ctx context.Context, list []ranked, m *matched, budget int) ([][]search.Passage, error) {
@@ -122,7 +120,7 @@ func (e *evaluator) bestChunks(ctx context.Context, list []ranked, m *matched) (
 		if err != nil && !e.timedOut(ctx, err) {
 			return nil, err
 		}
-		if err := e.search.PreferNear(hits[:min(len(hits), nearPassages)], leaves); err != nil {
+		if err := e.search.PreferNear(hits[:min(len(hits), relevance.NearPassages)], leaves); err != nil {
 			return nil, err
 		}
 		for _, h := range hits {

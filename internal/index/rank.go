@@ -5,15 +5,15 @@ import (
 	"slices"
 
 	"knowhow/internal/query"
+	"knowhow/internal/relevance"
 	"knowhow/internal/segment"
 )
 
 // Limits of the ranking.
 const (
-	maxRanked     = 64  // leaves that are used: the rarest
-	nearHits      = 50  // best hits for which the distances between the words count
-	completeBonus = 0.2 // part of the score, for documents with all words of a query of which some are enough
-	titleHits     = 20  // hits whose titles are exactly the query that come first
+	maxRanked = 64 // leaves that are used: the rarest
+	nearHits  = 50 // best hits for which the distances between the words count
+	titleHits = 20 // hits whose titles are exactly the query that come first
 )
 
 // A ranked is a document with its score and its best chunk.
@@ -32,7 +32,7 @@ func (e *evaluator) rank(ctx context.Context, m *matched, text string, need int)
 		depth = max(depth, nearHits)
 	}
 	if m.dense != nil {
-		depth = max(depth, fusedHits)
+		depth = max(depth, relevance.Fused)
 	}
 	hits, err := e.search.Top(ctx, leaves, m.docs, depth)
 	if err != nil && !e.timedOut(ctx, err) {
@@ -85,7 +85,7 @@ func (e *evaluator) prefer(m *matched, hits []segment.Hit, leaves []*segment.Lea
 		return err
 	}
 	if m.complete != nil {
-		segment.Prefer(best, m.complete, completeBonus)
+		segment.Prefer(best, m.complete, relevance.CompleteBonus)
 	}
 	return nil
 }

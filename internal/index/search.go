@@ -16,6 +16,7 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/query"
+	"knowhow/internal/relevance"
 	"knowhow/internal/search"
 	"knowhow/internal/segment"
 )
@@ -128,10 +129,6 @@ func isExpensive(text string) bool {
 	return strings.Count(text, "*")+strings.Count(text, "?")+strings.Count(text, "~") > cheapWildcards || strings.Count(text, " ") > cheapWords
 }
 
-// someWords is the least number of words of a plain query for which some of them
-// are enough.
-const someWords = 3
-
 // matched is what a query matches.
 type matched struct {
 	found
@@ -234,7 +231,7 @@ func (e *evaluator) match(ctx context.Context, q search.Query) (*matched, error)
 	m := &matched{words: -1}
 	if query.Plain(q.Text) {
 		if words := analysis.Significant(query.Words(q.Text), e.langs); len(words) > 0 {
-			some := e.anyWord || len(query.Words(q.Text)) >= someWords
+			some := e.anyWord || len(query.Words(q.Text)) >= relevance.SomeWords
 			if err := e.matchWords(ctx, m, words, some, c); err != nil {
 				return m, err
 			}
@@ -311,7 +308,7 @@ func (e *evaluator) matchWords(ctx context.Context, m *matched, words []string, 
 			m.docs.Or(f.docs)
 		}
 		for _, l := range f.leaves {
-			l.Weight *= min(times[different[i]], maxWeight)
+			l.Weight *= min(times[different[i]], relevance.MaxWeight)
 		}
 		m.addLeaves(f.leaves)
 	}
@@ -329,7 +326,7 @@ func (e *evaluator) matchWords(ctx context.Context, m *matched, words []string, 
 // matchSigns adds the signs of a plain query to the ranking and, if some words are
 // enough, the documents with them to those that match.
 func (e *evaluator) matchSigns(ctx context.Context, m *matched, signs []string, some bool, c conditions) error {
-	for _, sign := range signs[:min(len(signs), maxSigns)] {
+	for _, sign := range signs[:min(len(signs), relevance.MaxSigns)] {
 		p := segment.Pattern{Tokens: []string{sign}}
 		l := &leaf{Leaf: e.search.NewLeaf(segment.AllFields), fields: segment.AllFields, patterns: []segment.Pattern{p}}
 		err := e.search.Add(ctx, l.Leaf, p)
@@ -356,9 +353,6 @@ func (e *evaluator) matchSigns(ctx context.Context, m *matched, signs []string, 
 	m.n, err = e.within(ctx, m.docs, c)
 	return err
 }
-
-// maxSigns is how many signs of a query are used.
-const maxSigns = 16
 
 // within removes the documents that are deleted or do not meet the conditions,
 // and returns how many are left.

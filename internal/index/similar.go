@@ -29,7 +29,7 @@ func (e *evaluator) similar(ctx context.Context, words []string) (all []string, 
 	looked := 0
 	for _, text := range words {
 		for w := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.In(r, unicode.L, unicode.M, unicode.Nd) }) {
-			if n := utf8.RuneCountInString(w); n < similarMin || n > maxFuzzyWord || strings.ContainsFunc(w, isCJKOrDigit) {
+			if n := utf8.RuneCountInString(w); n < similarMin || n > query.MaxFuzzyWord || strings.ContainsFunc(w, isCJKOrDigit) {
 				continue
 			}
 			if looked++; looked > similarTo {

@@ -19,8 +19,6 @@ import (
 
 // Limits of searches for chunks, as in package index.
 const (
-	halfScore    = 10 // the score by words that becomes 0.5
-	nearChunks   = 64 // chunks by meaning
 	chunkWindow  = 1000
 	rankedChunks = 60 // best chunks by words, at least
 )
@@ -54,14 +52,14 @@ func (s *Store) SearchChunks(ctx context.Context, q search.ChunkQuery) (*search.
 // searchOnce.
 func (s *Store) findChunks(ctx context.Context, q search.Query, by search.Ranking) (*search.ChunkPage, error) {
 	langs := s.knownLanguages()
-	m, err := match(q, langs, false)
+	m, err := s.match(q, langs, false)
 	if err != nil {
 		return nil, err
 	}
 	d := &dense{}
 	relax := false // some of the words are enough if no document has all of them
 	if by == search.ByBoth && !m.all && query.Plain(q.Text) {
-		relax = !m.some && len(m.words) > 1
+		relax = !m.some
 		if d, err = s.wordsOrMeaning(ctx, m, q); err != nil {
 			return nil, err
 		}
@@ -69,29 +67,34 @@ func (s *Store) findChunks(ctx context.Context, q search.Query, by search.Rankin
 	if d.query != nil {
 		r := &round{s: s}
 		d.findNear(r)
-		nothing := false
+		exact := false
 		if relax {
 			r.add(inDocuments, object{"size": 0, "terminate_after": 1, "query": m.condition()}, func(r *result) error {
-				nothing = r.Hits.Total.Value == 0
+				exact = r.Hits.Total.Value > 0
 				return nil
 			})
 		}
 		if err := r.send(ctx); err != nil {
 			return nil, err
 		}
-		if nothing {
-			if m, err = match(q, langs, true); err != nil {
+		switch {
+		case exact: // one or two words that a document has say exactly what is wanted
+			d = &dense{}
+		case relax:
+			if m, err = s.match(q, langs, true); err != nil {
 				return nil, err
 			}
+			d.widen(m, q, 1, relevance.ShortCosine)
+		default:
+			d.widen(m, q, relevance.NearWords, relevance.ChunkCosine)
 		}
-		d.widen(m, q, 1)
 		relax = false
 	}
 	var x *chunkRanking
 	also := func(r *round, revisions []string) { x = s.rankChunks(r, m, d, revisions, q.Num) }
 	page, list, err := s.find(ctx, m, d, q, also)
 	if err == nil && relax && page.Total == 0 {
-		if m, err = match(q, langs, true); err == nil {
+		if m, err = s.match(q, langs, true); err == nil {
 			page, list, err = s.find(ctx, m, d, q, also)
 		}
 	}
@@ -150,7 +153,7 @@ func (x *chunkRanking) fused(of map[string]*ranked) []chunkHit {
 	hits := x.hits
 	for i, h := range hits {
 		if of[h.Revision].all {
-			hits[i].score *= 1 + completeBonus
+			hits[i].score *= 1 + relevance.CompleteBonus
 		}
 	}
 	byID := map[string]chunkHit{}
@@ -162,14 +165,14 @@ func (x *chunkRanking) fused(of map[string]*ranked) []chunkHit {
 	}
 	for i, h := range x.near {
 		id := chunkID(h.Revision, h.N)
-		if _, wanted := byID[id]; wanted || i < nearChunks && h.score >= nearCosine {
+		if _, wanted := byID[id]; wanted || i < passage.MaxChunks && h.score >= relevance.ChunkCosine {
 			byID[id] = h
 			dense = append(dense, fusion.Hit[string]{ID: id, Score: h.score})
 		}
 	}
 	if len(dense) == 0 {
 		for i, h := range hits {
-			hits[i].score = h.score / (h.score + halfScore)
+			hits[i].score = h.score / (h.score + relevance.HalfScore)
 		}
 		slices.SortStableFunc(hits, func(a, b chunkHit) int { return cmp.Compare(b.score, a.score) })
 		return hits
@@ -204,7 +207,7 @@ func (s *Store) findNearest(ctx context.Context, q search.Query) (*search.ChunkP
 	}
 	var hits []chunkHit
 	r := &round{s: s}
-	d.nearestChunks(r, d.filter, max(nearHits, relevance.OfDocument*q.Num), func(found []chunkHit) { hits = found })
+	d.nearestChunks(r, d.filter, max(relevance.Fused, relevance.OfDocument*q.Num), func(found []chunkHit) { hits = found })
 	d.count(r, func(documents int) { page.Total = documents })
 	if err := r.send(ctx); err != nil {
 		return nil, fmt.Errorf("searching: %w", err)

@@ -210,7 +210,7 @@ func (s *Store) similar(r *round, m *matching, total int) func() []string {
 			continue
 		}
 		for w := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.In(r, unicode.L, unicode.M, unicode.Nd) }) {
-			if n := utf8.RuneCountInString(w); n >= similarMin && n <= maxFuzzyWord && !strings.ContainsFunc(w, isCJKOrDigit) && len(words) < similarTo {
+			if n := utf8.RuneCountInString(w); n >= similarMin && n <= query.MaxFuzzyWord && !strings.ContainsFunc(w, isCJKOrDigit) && len(words) < similarTo {
 				words = append(words, w)
 			}
 		}

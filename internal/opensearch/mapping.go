@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/relevance"
 )
 
 // mappingVersion is the version of the indexes. It is incremented with each
@@ -111,7 +112,7 @@ func (s *Store) create(ctx context.Context, n newIndex, vectors bool) error {
 }
 
 // checkServer returns an error unless the server is a version of OpenSearch that
-// works.
+// works. It sets what tokens of chunks are boosted with.
 func (s *Store) checkServer(ctx context.Context) error {
 	var info struct {
 		Version struct {
@@ -143,6 +144,12 @@ func (s *Store) checkServer(ctx context.Context) error {
 	}
 	if a < leastMajor || a == leastMajor && b < leastMinor {
 		return bad(fmt.Sprintf("the server is OpenSearch %d.%d, which is too old: use 2.19 or later", a, b))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.boost = relevance.K1 + 1
+	if a < 3 { // https://github.com/opensearch-project/OpenSearch/pull/17306
+		s.boost /= relevance.K1*scale + 1
 	}
 	return nil
 }
@@ -208,7 +215,7 @@ func (s *Store) body(n newIndex, vectors bool) object {
 				"frequencies": object{"type": "custom", "tokenizer": "tokens", "filter": []string{"frequency"}},
 			},
 		},
-		"similarity": object{"weighed": object{"type": "BM25", "k1": saturation * scale, "b": 0}},
+		"similarity": object{"weighed": object{"type": "BM25", "k1": relevance.K1 * scale, "b": 0}},
 	}
 	if vectors {
 		settings["knn"] = true

@@ -87,6 +87,7 @@ type Store struct {
 	opened   bool  // ready has been true
 	failed   error // of the last attempt to open the store
 	failedAt time.Time
+	boost    float64         // of tokens of chunks, so that their scores are those of package index
 	vectors  bool            // the cluster has the k-NN plugin
 	fields   map[string]bool // fields of vectors that exist
 	current  indexes

@@ -1,10 +1,12 @@
 package opensearch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
 
+	"knowhow/internal/analysis"
 	"knowhow/internal/passage"
 	"knowhow/internal/relevance"
 	"knowhow/internal/search"
@@ -27,6 +29,7 @@ func (s *Store) passages(ctx context.Context, m *matching, list []ranked, t *tex
 			src.chunks = append(src.chunks, c)
 		}
 	}
+	t.preferNear(m.leaves, func(revision string) analysis.Language { return analysis.LanguageOf(list[number[revision]].row.Lang) })
 	for _, h := range t.best {
 		add(h.chunkRow, h.score)
 	}
@@ -36,6 +39,38 @@ func (s *Store) passages(ctx context.Context, m *matching, list []ranked, t *tex
 		}
 	}
 	return passage.Choose(ctx, src, len(list), chunks, conditions(m.leaves, "", t.weight), budget)
+}
+
+// preferNear raises the scores of the best chunks in which words that follow each
+// other in the query stand close together, as [segment.Search.PreferNear] does.
+func (t *texts) preferNear(leaves []*leaf, language func(revision string) analysis.Language) {
+	if len(leaves) < 2 {
+		return
+	}
+	leafOf := map[string]int{} // by token
+	for i, l := range leaves {
+		for _, p := range l.patterns {
+			if len(p.tokens) == 1 && !p.prefix && l.match == nil {
+				leafOf[p.tokens[0]] = i
+			}
+		}
+	}
+	best := t.best[:min(len(t.best), relevance.NearPassages)]
+	for i := range best {
+		positions, at := make([][]uint32, len(leaves)), uint32(0)
+		for x := range analysis.Analyze(best[i].Text, language(best[i].Revision)) {
+			if x.Token != "" && !x.Beside {
+				at++
+			}
+			if l, ok := leafOf[x.Token]; ok {
+				positions[l] = append(positions[l], at)
+			}
+		}
+		for l := range leaves[1:] {
+			best[i].score += float64(relevance.Near(positions[l], positions[l+1], min(t.weight(leaves[l]), t.weight(leaves[l+1]))))
+		}
+	}
+	slices.SortStableFunc(best, func(a, b chunkHit) int { return cmp.Compare(b.score, a.score) })
 }
 
 // A passageSource is the documents of a page of results.

@@ -22,10 +22,8 @@ import (
 
 // Limits of the ranking, as in package index.
 const (
-	rankDepth     = 100 // documents that are ranked by their best chunk; the others follow by whole documents
-	someWords     = 3   // least number of words of a plain query for which some of them are enough
-	completeBonus = 0.2 // part of the score, for documents with all words of a query of which some are enough
-	maxAlso       = 20  // other documents with the text of a hit that are named
+	rankDepth = relevance.Fused // documents that are ranked by their best chunk; the others follow by whole documents
+	maxAlso   = 20              // other documents with the text of a hit that are named
 )
 
 var _ search.Service = (*Store)(nil)
@@ -47,12 +45,14 @@ type matching struct {
 
 // match translates a query for documents in some languages. With some, some
 // words of a plain query are enough, however few it has.
-func match(q search.Query, langs []analysis.Language, some bool) (*matching, error) {
-	t := &translator{langs: langs, now: time.Now()}
+func (s *Store) match(q search.Query, langs []analysis.Language, some bool) (*matching, error) {
+	s.mu.Lock()
+	t := &translator{langs: langs, now: time.Now(), boost: s.boost}
+	s.mu.Unlock()
 	m := &matching{filter: filters(q.Labels, q.Langs, q.Tags), labels: q.Labels, langs: langs, seen: map[string]bool{}}
 	if query.Plain(q.Text) {
 		if words := analysis.Significant(query.Words(q.Text), langs); len(words) > 0 {
-			m.some = some || len(query.Words(q.Text)) >= someWords
+			m.some = some || len(query.Words(q.Text)) >= relevance.SomeWords
 			return m, t.plain(m, words, analysis.Signs(q.Typed))
 		}
 	}
@@ -77,6 +77,7 @@ func (t *translator) plain(m *matching, words, signs []string) error {
 	m.part.void = true
 	times := map[string]float64{}
 	var queries []object
+	var of []string // the words of the leaves
 	for _, w := range words {
 		if times[w]++; times[w] > 1 {
 			continue
@@ -95,13 +96,17 @@ func (t *translator) plain(m *matching, words, signs []string) error {
 		queries = append(queries, object{"bool": object{"must": []object{p.query}, "_name": wordName(len(m.words))}})
 		m.words = append(m.words, w)
 		m.leaves = append(m.leaves, p.leaves...)
+		of = append(of, slices.Repeat([]string{w}, len(p.leaves))...)
+	}
+	for i, l := range m.leaves {
+		l.weight = min(l.weight*times[of[i]], relevance.MaxWeight)
 	}
 	if m.part.void {
 		m.query = none()
 		return nil
 	}
 	all := object{"bool": object{"must": queries}}
-	for _, sign := range signs[:min(len(signs), maxSigns)] {
+	for _, sign := range signs[:min(len(signs), relevance.MaxSigns)] {
 		g := gathering{t: t, leaf: &leaf{weight: 1}}
 		g.pattern([]string{sign}, 0, false)
 		queries = append(queries, bestOf(g.queries))
@@ -160,7 +165,7 @@ var errLanguages = errors.New("the documents have more languages")
 // and one that reads the page. Before it, there is one for the chunks that are
 // close in meaning.
 func (s *Store) searchOnce(ctx context.Context, q search.Query) (*search.Page, error) {
-	m, err := match(q, s.knownLanguages(), false)
+	m, err := s.match(q, s.knownLanguages(), false)
 	if err != nil {
 		return nil, err
 	}
@@ -396,9 +401,7 @@ type chunkHit struct {
 // that chunks can be ranked by, found is not called.
 func (s *Store) bestChunks(r *round, leaves []*leaf, labels, revisions []string, n int, found func([]chunkHit)) {
 	if body := bestChunks(leaves, labels, revisions, n); body != nil {
-		s.addChunks(r, body, func(hits []chunkHit) {
-			found(scored(hits))
-		})
+		s.addChunks(r, body, found)
 	}
 }
 
@@ -406,7 +409,7 @@ func (s *Store) bestChunks(r *round, leaves []*leaf, labels, revisions []string,
 func (s *Store) bestChunkOfEach(r *round, leaves []*leaf, labels, revisions []string, found func([]chunkHit)) {
 	if body := bestChunks(leaves, labels, revisions, len(revisions)); body != nil {
 		body["collapse"] = object{"field": "revision"}
-		s.addChunks(r, body, func(hits []chunkHit) { found(scored(hits)) })
+		s.addChunks(r, body, found)
 	}
 }
 
@@ -422,14 +425,6 @@ func bestChunks(leaves []*leaf, labels, revisions []string, n int) object {
 		filter = append(filter, oneOf("revision", revisions))
 	}
 	return object{"size": n, "query": object{"bool": object{"filter": filter, "must": []object{q}}}, "sort": []object{{"_score": "desc"}, {"number": "asc"}, {"n": "asc"}}}
-}
-
-// scored adds to scores a constant of BM25 that OpenSearch leaves out.
-func scored(hits []chunkHit) []chunkHit {
-	for i := range hits {
-		hits[i].score *= saturation + 1
-	}
-	return hits
 }
 
 // addChunks adds a search for chunks without their texts.
@@ -512,7 +507,7 @@ func (s *Store) rank(ctx context.Context, r *round, m *matching, d *dense, q sea
 		if h, ok := best[r.row.Revision]; ok {
 			r.score, r.chunk = h.score, h.N
 			if r.all {
-				r.score *= 1 + completeBonus
+				r.score *= 1 + relevance.CompleteBonus
 			}
 		}
 		out = append(out, r)
@@ -692,7 +687,7 @@ func (s *Store) readTexts(r *round, m *matching, list []ranked, passages bool) *
 					return damaged(err)
 				}
 				t.chunks[h.ID] = c
-				t.best = append(t.best, chunkHit{c, h.score() * (saturation + 1)})
+				t.best = append(t.best, chunkHit{c, h.score()})
 			}
 			return nil
 		})

@@ -10,6 +10,7 @@ import (
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
 	"knowhow/internal/passage"
+	"knowhow/internal/relevance"
 )
 
 // Limits on one document, as in package index.
@@ -18,24 +19,21 @@ const (
 	maxWords  = 50_000 // words of a text that can be suggested
 )
 
-// The ranking is BM25F over chunks, with the constants of package segment. The
+// The ranking is BM25F over chunks, with the constants of package relevance. The
 // weighed frequency of a token is computed here and stored as its frequency, in
 // units of 1/scale, so that OpenSearch only saturates it. Because the average
 // lengths of a growing index would change it, they are constants.
-const (
-	saturation = 1.6 // k1
-	scale      = 64
-)
+const scale = 64
 
 // A weighing is the weight of a field, how much its length counts, and the length
 // that counts as average.
 type weighing struct{ weight, b, average float64 }
 
 var (
-	ofTitle   = weighing{3, 0.5, 6}
-	ofName    = weighing{1, 0.5, 3}
-	ofHeading = weighing{1.5, 0.5, 6}
-	ofText    = weighing{1, 0.6, 120}
+	ofTitle   = weighing{relevance.TitleWeight, relevance.ShortB, 6}
+	ofName    = weighing{relevance.NameWeight, relevance.ShortB, 3}
+	ofHeading = weighing{relevance.HeadingWeight, relevance.ShortB, 6}
+	ofText    = weighing{relevance.TextWeight, relevance.TextB, 120}
 )
 
 // A frequencies is the weighed frequencies of the tokens of a chunk.

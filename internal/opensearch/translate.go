@@ -14,18 +14,14 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/passage"
 	"knowhow/internal/query"
+	"knowhow/internal/relevance"
 )
 
 // Limits of queries.
 const (
-	maxGlob      = 256 // bytes of a wildcard pattern
-	maxStars     = 8
-	maxFuzzyWord = 40  // runes of a word that is compared with other words
-	maxSigns     = 16  // signs of a query that are used
 	maxClauses   = 900 // conditions on words of one query
 	plainClauses = 450 // clauses of the words of a plain query, which are sent twice; OpenSearch accepts 1,024
 	expansions   = 1000
-	maxWeight    = 1e6
 	langsFresh   = 10 * time.Second
 )
 
@@ -57,6 +53,7 @@ type pattern struct {
 // A translator translates the tree of a query.
 type translator struct {
 	langs   []analysis.Language // English among them
+	boost   float64             // of tokens of chunks
 	now     time.Time
 	words   int // conditions on words so far
 	clauses int // of OpenSearch that these are
@@ -89,7 +86,7 @@ func (t *translator) node(n query.Node) (part, error) {
 			return p, err
 		}
 		for _, l := range p.leaves {
-			l.weight = min(l.weight*n.Factor, maxWeight)
+			l.weight = min(l.weight*n.Factor, relevance.MaxWeight)
 		}
 		p.query = object{"bool": object{"must": []object{p.query}, "boost": n.Factor}}
 		return p, nil
@@ -205,7 +202,7 @@ func (t *translator) leaf(n query.Node, field, text string) (part, error) {
 		}
 	case query.Fuzzy:
 		single := g.term(n.Text, 0)
-		if single && n.Edits > 0 && utf8.RuneCountInString(n.Text) <= maxFuzzyWord {
+		if single && n.Edits > 0 && utf8.RuneCountInString(n.Text) <= query.MaxFuzzyWord {
 			g.written("fuzzy", object{"value": analysis.Lower(n.Text), "fuzziness": min(n.Edits, 2), "max_expansions": expansions})
 		}
 	}
@@ -272,7 +269,7 @@ func (g *gathering) pattern(tokens []string, slop int, prefix bool) {
 		if prefix && i == len(tokens)-1 {
 			all = append(all, object{"prefix": object{"tokens": t}})
 		} else {
-			all = append(all, term("tokens", t))
+			all = append(all, object{"term": object{"tokens": object{"value": t, "boost": g.t.boost}}})
 		}
 	}
 	if len(all) == 1 {
@@ -311,18 +308,11 @@ func (g *gathering) prefix(text string) {
 // wildcard adds the words that match a pattern.
 func (g *gathering) wildcard(pattern string) error {
 	pattern = analysis.Lower(pattern)
-	if err := checkGlob(pattern); err != nil {
+	if err := query.CheckGlob(pattern); err != nil {
 		return err
 	}
 	g.written("wildcard", object{"value": pattern})
 	g.leaf.chunk = append(g.leaf.chunk, object{"wildcard": object{"tokens": object{"value": pattern}}})
-	return nil
-}
-
-func checkGlob(pattern string) error {
-	if len(pattern) > maxGlob || strings.Count(pattern, "*") > maxStars {
-		return fmt.Errorf("a wildcard pattern may have at most %d bytes and %d stars: %w", maxGlob, maxStars, errkind.Invalid)
-	}
 	return nil
 }
 
@@ -355,7 +345,7 @@ func (t *translator) field(n query.Node, field, text string) (object, error) {
 	}
 	switch {
 	case wildcard:
-		if err := checkGlob(text); err != nil {
+		if err := query.CheckGlob(text); err != nil {
 			return nil, err
 		}
 		return constant(object{"wildcard": object{field: object{"value": text}}}), nil

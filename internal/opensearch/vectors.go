@@ -19,6 +19,7 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/fusion"
 	"knowhow/internal/query"
+	"knowhow/internal/relevance"
 	"knowhow/internal/search"
 )
 
@@ -31,10 +32,6 @@ const (
 	vectorVersion = "chunk-1"
 	embedText     = 1200 // bytes of the text of a chunk that are embedded
 	embedQuery    = 1000 // bytes of a query that are embedded
-	nearHits      = 100  // best chunks by meaning
-	nearWords     = 4    // words that count of a query that also finds documents without any of them
-	nearDocs      = 20   // documents that such a query finds at most
-	nearCosine    = 0.4  // their least cosine
 	allowedDocs   = 10_000
 )
 
@@ -74,7 +71,7 @@ func (s *Store) dense(ctx context.Context, m *matching, q search.Query) (*dense,
 	if err := r.send(ctx); err != nil {
 		return nil, err
 	}
-	d.widen(m, q, nearWords)
+	d.widen(m, q, relevance.NearWords, relevance.NearCosine)
 	return d, nil
 }
 
@@ -91,18 +88,18 @@ func (s *Store) wordsOrMeaning(ctx context.Context, m *matching, q search.Query)
 
 // findNear adds the search for what is close in meaning to the query.
 func (d *dense) findNear(r *round) {
-	d.nearest(r, d.filter, nearHits, nearHits, func(hits []chunkHit) { d.near = hits })
+	d.nearest(r, d.filter, relevance.Fused, relevance.Fused, func(hits []chunkHit) { d.near = hits })
 }
 
-// widen adds the closest documents to what a query matches, if it has so many
-// words that count.
-func (d *dense) widen(m *matching, q search.Query, words int) {
+// widen adds the documents whose cosine is least or more to what a query matches,
+// if it has so many words that count.
+func (d *dense) widen(m *matching, q search.Query, words int, least float64) {
 	if len(analysis.Significant(query.Words(q.Text), m.langs)) < words {
 		return
 	}
 	var close []string
 	for _, h := range d.near {
-		if h.score >= nearCosine && len(close) < nearDocs {
+		if h.score >= least && len(close) < relevance.NearDocs {
 			close = append(close, h.Revision)
 		}
 	}

@@ -3,13 +3,8 @@ package segment
 import (
 	"cmp"
 	"slices"
-)
 
-// Constants of the bonus for terms that stand close together.
-const (
-	nearBonus    = 0.5 // part of the lesser weight, for two terms next to each other
-	nearDistance = 8   // positions
-	nearReversed = 0.5 // part of the bonus for terms in the other order
+	"knowhow/internal/relevance"
 )
 
 // PreferNear raises the scores of those of the hits in whose chunks leaves that
@@ -89,37 +84,12 @@ func (s *Search) nearness(cursors [][]*cursor, chunk uint32) (bonus float32) {
 		var begin [fieldCount + 1]int
 		s.buf[1], begin = c.positions(s.buf[1])
 		here := s.buf[1][begin[Text]:begin[Text+1]]
-		if gap, part := closest(before, here); gap > 0 {
-			bonus += nearBonus * part * min(weight, c.weight) / float32(gap)
-		}
+		bonus += relevance.Near(before, here, min(weight, c.weight))
 		before = append(before[:0], here...)
 		weight = c.weight
 	}
 	s.buf[0] = before
 	return bonus
-}
-
-// closest returns the least distance between positions of two terms that is at
-// most nearDistance, 0 if there is none, and the part of the bonus that it
-// gives. Both lists are sorted.
-func closest(a, b []uint32) (gap int, part float32) {
-	i := 0
-	for _, p := range b {
-		for i < len(a) && a[i] < p {
-			i++
-		}
-		if i > 0 && int(p-a[i-1]) <= nearDistance { // a before b
-			if d := int(p - a[i-1]); gap == 0 || float32(1)/float32(d) > part/float32(gap) {
-				gap, part = d, 1
-			}
-		}
-		if i < len(a) && a[i] > p && int(a[i]-p) <= nearDistance {
-			if d := int(a[i] - p); gap == 0 || nearReversed/float32(d) > part/float32(gap) {
-				gap, part = d, nearReversed
-			}
-		}
-	}
-	return gap, part
 }
 
 // Titled returns those of some documents whose title consists of exactly the

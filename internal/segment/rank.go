@@ -5,6 +5,8 @@ import (
 	"context"
 	"math/bits"
 	"slices"
+
+	"knowhow/internal/relevance"
 )
 
 // A Hit is a document and its best chunk.
@@ -21,7 +23,7 @@ type Hit struct {
 
 // Constants of the ranking.
 const (
-	k1 = 1.6 // how fast the frequency of a term saturates (BM25)
+	k1 = relevance.K1
 
 	// window is how many chunks are looked at together.
 	window = 2048

@@ -6,6 +6,8 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
+
+	"knowhow/internal/relevance"
 )
 
 // A Spool keeps bytes until they are written elsewhere, in memory (such as a
@@ -18,8 +20,8 @@ type Spool interface {
 // Constants of BM25F that the bounds in a segment depend on: the weight of each
 // field, and how much its length counts.
 var (
-	fieldWeight = [fieldCount]float32{Title: 3, Name: 1, Heading: 1.5, Text: 1}
-	fieldB      = [fieldCount]float32{Title: 0.5, Name: 0.5, Heading: 0.5, Text: 0.6}
+	fieldWeight = [fieldCount]float32{Title: relevance.TitleWeight, Name: relevance.NameWeight, Heading: relevance.HeadingWeight, Text: relevance.TextWeight}
+	fieldB      = [fieldCount]float32{Title: relevance.ShortB, Name: relevance.ShortB, Heading: relevance.ShortB, Text: relevance.TextB}
 )
 
 // norms is what the frequency of a term in a field is multiplied with, by the

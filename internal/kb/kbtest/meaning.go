@@ -131,6 +131,17 @@ func testMeaning(t *testing.T, b kb.Base) {
 	if got, _ := find(kb.SearchQuery{Query: "doctor", VectorOnly: true}); !slices.Equal(got, []int64{car.ID}) {
 		t.Errorf("after a document was deleted, %v are found, want %d", got, car.ID)
 	}
+
+	// A word that a document has says exactly what is wanted. One that no document
+	// has finds what is close in meaning.
+	vessel := Note(t, b, "A vessel needs fuel.")
+	await(2)
+	for query, want := range map[string][]int64{"ship": {car.ID}, "vessel": {vessel.ID}, "boat": {car.ID, vessel.ID}, "ship harbour": {car.ID}, "vessel harbour": {car.ID, vessel.ID}} {
+		got, _ := find(kb.SearchQuery{Query: query})
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s: %v are found, want %v", query, got, want)
+		}
+	}
 	s, err := b.Status(t.Context())
 	if err != nil || s.Model["name"] != "topics" {
 		t.Errorf("Status() = %+v, %v, want the model topics", s, err)

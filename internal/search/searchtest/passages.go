@@ -29,6 +29,8 @@ func passageDocs() []document.Document {
 		{"docs", "kikai.md", "機械", strings.Repeat("この文章には何も書いてありません。", 20) + "圧縮機は三階にあります。" + strings.Repeat("この文章には何も書いてありません。", 20)},
 		{"docs", "report.md", "Report", ""},
 		{"docs", "parts.md", "Parts", "An engine beside an engine beside an engine. " + strings.TrimSpace(filler) + " " + strings.TrimSpace(filler) + " A sprocket is here. " + filler},
+		{"docs", "pair.md", "Pair", "The lantern hangs in the north. The walls have three windows, but the harbour has none. It is cold.\n" + filler +
+			"The lantern harbour is in the south. The walls have three windows, and there are none elsewhere. It is warm.\n" + filler},
 	}
 	for i := range 12 {
 		texts[5].text += fmt.Sprintf("Chapter %d\n\nInspection %d found that the rotor of engine %d is worn. ", i+1, i+1, i+1) + filler + "\n\n"
@@ -128,7 +130,8 @@ func (s *suite) passages(t *testing.T) {
 			"report.md 476 471  Report > Chapter 2",
 		}},
 		{"inspection 7", 8, 6000, []string{"report.md 2856 471  Report > Chapter 7"}},
-		{"engine sprocket", 8, 300, []string{"parts.md 857 251"}}, // the rare word counts more than the frequent one
+		{"engine sprocket", 8, 300, []string{"parts.md 857 251"}},                  // the rare word counts more than the frequent one
+		{"lantern harbour", 8, 6000, []string{"pair.md 508 514", "pair.md 0 505"}}, // the words that stand close together come first
 		{`"nine coins"`, 8, 6000, []string{"list.md 56 226"}},
 		{"turbin*", 8, 400, []string{"line.txt 924 399"}},
 		{"filename:note.md", 8, 6000, []string{"note.md 0 27"}},
@@ -139,6 +142,9 @@ func (s *suite) passages(t *testing.T) {
 		var got []string
 		for _, h := range hits {
 			d := texts.byID(h.ID)
+			if h.Score < 0 || h.Score > 30 {
+				t.Errorf("%q: %s has the score %g, want one of BM25", c.query, h.Path, h.Score)
+			}
 			for _, p := range h.Passages {
 				got = append(got, strings.TrimRight(fmt.Sprintf("%s %d %d %s %s", h.Path, p.Offset, utf8.RuneCountInString(p.Text), p.Page, p.Heading), " "))
 				if !strings.HasPrefix(d.Text[p.Offset:], p.Text) {
