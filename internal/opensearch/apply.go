@@ -211,7 +211,9 @@ func (s *Store) put(ctx context.Context, docs []*document.Document, known map[st
 		}
 		if errs[i] != nil {
 			err = cmp.Or(err, errs[i])
-			gone = append(gone, chunks[of[i][0]:of[i][1]]...)
+			if !errkind.Retryable(errs[i]) { // otherwise the row may have been stored
+				gone = append(gone, chunks[of[i][0]:of[i][1]]...)
+			}
 		} else if f := old[d.ID]; f != nil {
 			gone = append(gone, s.chunkOps(f.row.Revision, f.row.Chunks)...)
 		}
