@@ -236,7 +236,9 @@ func (s *Store) put(ctx context.Context, in names, docs []*document.Document, kn
 		}
 		if errs[i] != nil {
 			err = cmp.Or(err, errs[i])
-			gone = append(gone, chunks[of[i][0]:of[i][1]]...)
+			if !errkind.Retryable(errs[i]) { // otherwise the row may have been stored
+				gone = append(gone, chunks[of[i][0]:of[i][1]]...)
+			}
 		} else if f := old[d.ID]; f != nil {
 			gone = append(gone, in.chunkOps(f.row.Revision, f.row.Chunks)...)
 		}

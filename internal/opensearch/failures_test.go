@@ -436,3 +436,28 @@ func TestLostConnection(t *testing.T) {
 		t.Errorf("CountTypes() = %v, %v, want a note", counts, err)
 	}
 }
+
+// TestUncertainRow checks that the chunks of a document remain if the cluster may
+// have stored its row.
+func TestUncertainRow(t *testing.T) {
+	address, _ := fake(t, at("_bulk", func(w http.ResponseWriter, r *http.Request) bool {
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), `"delete"`) {
+			t.Errorf("chunks are deleted: %s", body)
+		}
+		if strings.Contains(string(body), `"kb-documents"`) {
+			return failWith(200, `{"items":[{"create":{"status":503,"error":{"type":"unavailable_shards_exception","reason":"primary shard is not active"}}}]}`)(w, r)
+		}
+		return failWith(200, `{"items":[{"index":{"status":201}}]}`)(w, r)
+	}), at("_mget", failWith(200, `{"docs":[]}`)), at("/numbers", func(w http.ResponseWriter, r *http.Request) bool {
+		return r.Method == http.MethodPut && failWith(201, `{}`)(w, r) || failWith(404, `{"found":false}`)(w, r)
+	}))
+	s, err := opensearch.New(opensearch.Options{Address: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: "a", Label: "l", Path: "p", Title: "t", Text: "text"}}})
+	if !errkind.Retryable(err) {
+		t.Errorf("Apply() = %v, want an error that can be retried", err)
+	}
+}

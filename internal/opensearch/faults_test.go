@@ -451,7 +451,6 @@ type entry struct {
 	path     string // the source path of a file
 	accepted time.Time
 	ended    time.Time // when its job was seen done; zero if it was not yet
-	found    atomic.Bool
 }
 
 // A query is a search that was made.
