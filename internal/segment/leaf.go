@@ -40,10 +40,10 @@ type Leaf struct {
 type part struct {
 	terms   []entry
 	first   [1]entry // where terms begins
-	many    Bits    // numbers of the terms in the dictionary, once there are more than maxEntries; terms is empty then
-	phrases []found // in the order in which they were found
-	docs    Bits    // documents of phrases
-	all     *found  // terms and phrases, once a leaf that has more than a term is ranked
+	many    Bits     // numbers of the terms in the dictionary, once there are more than maxEntries; terms is empty then
+	phrases []found  // in the order in which they were found
+	docs    Bits     // documents of phrases
+	all     *found   // terms and phrases, once a leaf that has more than a term is ranked
 }
 
 // none reports whether the part finds nothing.
