@@ -91,8 +91,13 @@ func add(ctx context.Context, x *index.Index, corpus, data string) error {
 		batch, chunks = append(batch, document.Change{Put: &d}), chunks+len(d.Chunks)
 	}
 	fmt.Println(time.Since(began).Seconds())
+	time.Sleep(rest)
 	return awaitMerges(filepath.Join(data, "segments"))
 }
+
+// rest is how long an index has not changed when it merges the segments that it
+// does not merge between changes.
+const rest = 40 * time.Second
 
 // awaitMerges waits until the files in a folder have not changed for a while.
 func awaitMerges(dir string) error {

@@ -125,7 +125,7 @@ func (x *Index) Examine(ctx context.Context) (problems []string, err error) {
 			}
 			h, err := x.openSegment(ctx, tx, r)
 			if err == nil {
-				err = h.seg.Verify()
+				err = h.verify()
 				x.release(h)
 			}
 			if err != nil {

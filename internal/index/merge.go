@@ -32,7 +32,7 @@ func tierOf(size int64) int {
 // Rules of merging.
 const (
 	tierLength = 10      // segments of one tier that are merged
-	restFactor = 10      // while nothing changes, each segment of a label is so many times as large as all smaller ones together
+	restFactor = 10      // while nothing changes, a segment of a label is more than so many times as large as all smaller ones together
 	inlineSize = 1 << 20 // bytes that are merged inside the transaction of a change
 )
 
@@ -288,7 +288,7 @@ func (x *Index) mergeRows(ctx context.Context, due []segmentRow, handles []*hand
 	segments := make([]*segment.Segment, len(handles))
 	for i, h := range handles {
 		segments[i] = h.seg
-		if err := h.seg.Verify(); err != nil { // or the merged segment would be wrong, with right checksums
+		if err := h.verify(); err != nil { // or the merged segment would be wrong, with right checksums
 			return &damagedSegment{row: h.row, err: err}
 		}
 	}

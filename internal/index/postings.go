@@ -192,7 +192,7 @@ func (p *poster) addSegment(ctx context.Context, label string, s *labelSegments,
 		if err := p.open(ctx, g); err != nil {
 			return r, err
 		}
-		if err := g.h.seg.Verify(); err != nil { // or the merged segment would be wrong, with right checksums
+		if err := g.h.verify(); err != nil { // or the merged segment would be wrong, with right checksums
 			return r, &damagedSegment{row: g.row, err: err}
 		}
 		segments, deleted = append(segments, g.h.seg), append(deleted, g.deleted)

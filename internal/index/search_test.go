@@ -294,3 +294,18 @@ func TestSortedDigest(t *testing.T) {
 		}
 	}
 }
+
+// TestTitledFirst checks that the document whose title is the query comes first,
+// however many documents a search asks for.
+func TestTitledFirst(t *testing.T) {
+	x := open(t, t.TempDir())
+	put(t, x,
+		doc("a", "more.txt", "Walrus and walrus", strings.Repeat("walrus ", 20)),
+		doc("a", "titled.txt", "Walrus", strings.Repeat("other words in a long text ", 60)),
+		doc("a", "less.txt", "Animals", "One walrus."))
+	for n := 1; n <= 3; n++ {
+		if got := page(t, x, search.Query{Text: "walrus", Num: n}).Hits[0].Path; got != "titled.txt" {
+			t.Errorf("the first of %d documents is %s, want titled.txt", n, got)
+		}
+	}
+}

@@ -120,10 +120,10 @@ func deletionBytes(set segment.Bits) []byte {
 
 // A handle is an open segment. It is closed when nothing refers to it.
 type handle struct {
-	row   segmentRow // removed is that of the time of opening
-	seg   *segment.Segment
-	unmap func() error // nil for a segment in memory
-	refs  int
+	row    segmentRow // removed is that of the time of opening
+	seg    *segment.Segment
+	mapped mmap.MMap // nil for a segment in memory
+	refs   int
 
 	columns columns
 	langs   atomic.Pointer[[]analysis.Language] // see languages; nil until then
@@ -131,6 +131,15 @@ type handle struct {
 	unverified bool        // its checksums were not compared yet
 	info       fs.FileInfo // of the mapped file, when its checksums were compared or it was opened
 	checked    time.Time   // when the file was last compared with info
+}
+
+// verify compares the checksums of the segment; see [segment.Segment.Verify].
+func (h *handle) verify() error {
+	err := h.seg.Verify()
+	if h.mapped != nil {
+		forget(h.mapped)
+	}
+	return err
 }
 
 // openSegments are the segments and views of an Index that are open. The zero
@@ -181,14 +190,14 @@ func (x *Index) openWithin(ctx context.Context, q querier, r segmentRow, left *i
 		err = &segment.Damage{Reason: fmt.Sprintf("it has %d documents instead of %d", h.seg.Docs(), r.docs)}
 	case len(data) <= *left:
 		*left -= len(data)
-		err = h.seg.Verify()
+		err = h.verify()
 	default:
 		h.unverified = true
 		signal(x.verifySoon)
 	}
 	if err != nil {
-		if h.unmap != nil {
-			err = errors.Join(err, h.unmap())
+		if h.mapped != nil {
+			err = errors.Join(err, h.mapped.Unmap())
 		}
 		return nil, &damagedSegment{row: r, err: err}
 	}
@@ -246,7 +255,7 @@ func (x *Index) segmentData(ctx context.Context, q querier, r segmentRow, h *han
 		}
 		return data, nil
 	}
-	h.unmap, h.info, h.checked = m.Unmap, info, time.Now()
+	h.mapped, h.info, h.checked = m, info, time.Now()
 	return m, nil
 }
 
@@ -325,7 +334,7 @@ func (x *Index) checkFiles(v *view) error {
 	var due []file
 	x.open.mu.Lock()
 	for _, h := range v.handles {
-		if h.unmap != nil && now.Sub(h.checked).Abs() >= x.checkInterval {
+		if h.mapped != nil && now.Sub(h.checked).Abs() >= x.checkInterval {
 			h.checked = now
 			due = append(due, file{h, h.info})
 		}
@@ -336,7 +345,7 @@ func (x *Index) checkFiles(v *view) error {
 		if err == nil && info.Size() == h.info.Size() && info.ModTime().Equal(h.info.ModTime()) {
 			continue
 		}
-		if err := h.seg.Verify(); err != nil {
+		if err := h.verify(); err != nil {
 			return &damagedSegment{row: h.row, err: err}
 		}
 		x.open.mu.Lock()
@@ -367,8 +376,8 @@ func (x *Index) releaseLocked(h *handle) {
 		return
 	}
 	delete(x.open.handles, h.row.id)
-	if h.unmap != nil {
-		if err := h.unmap(); err != nil {
+	if h.mapped != nil {
+		if err := h.mapped.Unmap(); err != nil {
 			x.log.Debug("closing a search segment", "error", err)
 		}
 	}
@@ -413,7 +422,7 @@ func (x *Index) verify(ctx context.Context) {
 	for _, h := range handles {
 		err := ctx.Err()
 		if err == nil {
-			err = h.seg.Verify()
+			err = h.verify()
 		}
 		if err == nil && h.row.file != "" {
 			err = x.checkListed(ctx, h.row)

@@ -188,7 +188,7 @@ func (v *view) rowOfSegment(s *segment.Segment) (segmentRow, bool) {
 // *damagedSegment.
 func (v *view) verify() error {
 	for _, h := range v.handles {
-		if err := h.seg.Verify(); err != nil {
+		if err := h.verify(); err != nil {
 			return &damagedSegment{row: h.row, err: err}
 		}
 	}
