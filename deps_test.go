@@ -117,6 +117,7 @@ var deps = map[string]string{
 var restricted = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "mcpserver",
 	"modernc.org/sqlite":                     "index",
+	"github.com/klauspost/compress":          "index",
 	"database/sql":                           "index",
 	"net/http":                               "httpclient httpguard mcpserver fess fessserver kbserver console fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp opensearch",
 	"testing":                                "search/searchtest kb/kbtest fess/fesstest mcpserver/mcptest terminal/terminaltest",

@@ -192,7 +192,7 @@ func (p *poster) erase(ctx context.Context, s stored) error {
 // Statements of put.
 const (
 	ownerQuery    = `SELECT id FROM docs WHERE doc_id=? AND id<>?`
-	putTextQuery  = `INSERT INTO texts(id, body) VALUES(?, ?)`
+	putTextQuery  = `INSERT INTO texts(id, size, body) VALUES(?, ?, ?)`
 	putChunkQuery = `INSERT INTO chunks(id, off, len, heading) VALUES(?, ?, ?, ?)`
 	putPageQuery  = `INSERT OR IGNORE INTO pages(doc, off, label) VALUES(?, ?, ?)`
 	putRowQuery   = `INSERT INTO docs(doc_id, label, path, from_source, source_path, type, title, url, mimetype, filetype, lang, host, filename,
@@ -242,7 +242,8 @@ func (p *poster) put(ctx context.Context, d *document.Document) error {
 		}
 	}
 	for off, n := 0, 0; off < len(d.Text); off, n = off+textPart, n+1 {
-		if _, err := p.hot.ExecContext(ctx, putTextQuery, rowOf(id, n), []byte(d.Text[off:min(off+textPart, len(d.Text))])); err != nil {
+		size, body := packText(d.Text[off:min(off+textPart, len(d.Text))])
+		if _, err := p.hot.ExecContext(ctx, putTextQuery, rowOf(id, n), size, body); err != nil {
 			return err
 		}
 	}

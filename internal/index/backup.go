@@ -110,7 +110,7 @@ func (x *Index) Examine(ctx context.Context) (problems []string, err error) {
 			err := rows.Scan(&id, &want, &have)
 			problems = append(problems, fmt.Sprintf("document %d has a text of %d bytes instead of %d", id, have, want))
 			return err
-		}, `SELECT d.id, d.text_size, coalesce((SELECT sum(length(t.body)) FROM texts t WHERE t.id BETWEEN d.id<<20 AND (d.id<<20)+1048575), 0) have
+		}, `SELECT d.id, d.text_size, coalesce((SELECT sum(iif(t.size>0, t.size, length(t.body))) FROM texts t WHERE t.id BETWEEN d.id<<20 AND (d.id<<20)+1048575), 0) have
 			FROM docs d WHERE d.text_size<>have LIMIT 100`)
 		if err != nil {
 			return err

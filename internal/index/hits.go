@@ -73,10 +73,11 @@ func (e *evaluator) hitRows(ctx context.Context, list []ranked, matches, texts b
 		var label, lang string
 		var modified, off, n sql.NullInt64
 		var created, textSize int64
+		var packed sql.NullInt64 // size of a compressed part
 		var h search.Hit
-		var text sql.RawBytes
+		var body sql.RawBytes
 		err := rows.Scan(&i, &h.ID, &label, &h.Path, &h.Title, &h.URL, &h.MIMEType, &h.FileType, &lang, &h.Host, &h.Filename,
-			&modified, &created, &h.Size, &h.TextHash, &textSize, &off, &n, &text)
+			&modified, &created, &h.Size, &h.TextHash, &textSize, &off, &n, &packed, &body)
 		if err != nil {
 			return err
 		}
@@ -92,8 +93,13 @@ func (e *evaluator) hitRows(ctx context.Context, list []ranked, matches, texts b
 		switch {
 		case off.Valid:
 			p.from, p.to = off.Int64, off.Int64+min(n.Int64, passage.MaxChunk)
-			p.text = append(p.text, text[:min(int64(len(text)), p.to-p.from)]...)
-			p.from += int64(len(text))
+			text, err := unpackText(int(packed.Int64), body)
+			if err != nil {
+				return err
+			}
+			begin := p.from % textPart
+			p.text = append(p.text, part(text, begin, begin+p.to-p.from)...)
+			p.from += int64(len(p.text))
 		case list[i].chunk >= 0: // words without their chunk: the database was changed by hand
 		case matches:
 			p.to = min(wholeText, textSize)
@@ -106,9 +112,8 @@ func (e *evaluator) hitRows(ctx context.Context, list []ranked, matches, texts b
 	return hits, pieces, err
 }
 
-// hitRowsQuery reads the text of a chunk up to the end of the part in which it
-// begins.
+// hitRowsQuery reads with a chunk the part of the text in which it begins.
 var hitRowsQuery = fmt.Sprintf(`SELECT j.key, d.doc_id, d.label, d.path, d.title, d.url, d.mimetype, d.filetype, d.lang, d.host, d.filename,
-		d.modified, d.created, d.size, d.hash, d.text_size, c.off, c.len, substr(t.body, c.off%%%[1]d+1, c.len)
+		d.modified, d.created, d.size, d.hash, d.text_size, c.off, c.len, t.size, t.body
 	FROM json_each(?1) j CROSS JOIN docs d ON d.id=j.value>>%[2]d LEFT JOIN chunks c ON c.id=j.value
 	LEFT JOIN texts t ON ?2 AND t.id=(d.id<<%[2]d)+c.off/%[1]d`, textPart, chunkBits)

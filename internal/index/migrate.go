@@ -31,6 +31,7 @@ var migrations = []migration{
 	statements(tables4),
 	statements(tables5),
 	statements(tables6),
+	statements(tables7),
 }
 
 // statements returns a migration that runs SQL statements.

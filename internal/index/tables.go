@@ -151,6 +151,12 @@ CREATE TRIGGER docs_twin_changed AFTER UPDATE OF hash ON docs
 	BEGIN INSERT INTO twins VALUES(new.hash) ON CONFLICT DO NOTHING; END;
 `
 
+// tables7 allows parts of texts that are compressed: texts.size is how many bytes
+// such a part has, 0 for a part that is stored as it is.
+const tables7 = `
+ALTER TABLE texts ADD COLUMN size INTEGER NOT NULL DEFAULT 0;
+`
+
 // The keys of table kv.
 const (
 	keyAnalyzer   = "analyzer"   // until version 3
@@ -172,6 +178,6 @@ func rowOf(doc int64, n int) int64 { return doc<<chunkBits | int64(n) }
 
 // Sizes of stored values.
 const (
-	textPart  = 32 << 10 // bytes of a text in one row of texts
+	textPart  = 32 << 10 // bytes of a text in one row of texts, before they are compressed
 	titleSize = 1 << 10  // bytes of a title that are indexed
 )

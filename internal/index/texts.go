@@ -8,7 +8,10 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/klauspost/compress/s2"
+
 	"knowhow/internal/document"
+	"knowhow/internal/errkind"
 	"knowhow/internal/search"
 )
 
@@ -57,23 +60,70 @@ func admits(labels []string, label string) bool {
 	return labels == nil || slices.Contains(labels, label)
 }
 
+// minPacked is how many bytes a part of a text has at least that is compressed.
+// Less would hardly become smaller.
+const minPacked = 1 << 10
+
+// packText returns what is stored of a part of a text: the compressed bytes and
+// the size of the part, or 0 and the part.
+func packText(part string) (size int, body []byte) {
+	body = []byte(part)
+	if len(body) < minPacked {
+		return 0, body
+	}
+	packed := s2.EncodeBetter(nil, body)
+	if len(packed) > len(body)*7/8 {
+		return 0, body
+	}
+	return len(body), packed
+}
+
+// unpackText is the inverse of packText. The result may share memory with body.
+func unpackText(size int, body []byte) ([]byte, error) {
+	if size == 0 {
+		return body, nil
+	}
+	n, err := s2.DecodedLen(body)
+	if err == nil && (n != size || n > textPart) {
+		err = fmt.Errorf("it has %d bytes instead of %d", n, size)
+	}
+	if err == nil {
+		body, err = s2.Decode(nil, body)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("a stored text is damaged: index its document again, or restore a backup: %v: %w", err, errkind.Corrupt)
+	}
+	return body, nil
+}
+
 // window returns the bytes of a document's text from from up to but not
 // including to. Bounds beyond the text are reduced to its length.
 func window(ctx context.Context, q querier, doc, from, to int64) (string, error) {
 	if n := from / textPart; from < to && n < maxParts && to <= (n+1)*textPart { // mostly
-		var part string
-		err := q.QueryRowContext(ctx, partQuery, from-n*textPart+1, to-from, rowOf(doc, int(n))).Scan(&part)
+		var size int
+		var body []byte
+		err := q.QueryRowContext(ctx, partQuery, rowOf(doc, int(n))).Scan(&size, &body)
+		if err == nil {
+			body, err = unpackText(size, body)
+		}
 		if errors.Is(err, sql.ErrNoRows) {
 			err = nil
 		}
-		return part, err
+		return string(part(body, from-n*textPart, to-n*textPart)), err
 	}
 	p := []piece{{doc: doc, from: from, to: to}}
 	err := readPieces(ctx, q, p)
 	return string(p[0].text), err
 }
 
-const partQuery = `SELECT substr(body, ?, ?) FROM texts WHERE id=?`
+const partQuery = `SELECT size, body FROM texts WHERE id=?`
+
+// part returns b[from:to], of which bounds outside b are moved to its ends.
+func part(b []byte, from, to int64) []byte {
+	to = min(to, int64(len(b)))
+	from = max(from, 0)
+	return b[min(from, to):to]
+}
 
 // A piece is the bytes of a document's text from from up to but not including
 // to.
@@ -85,31 +135,34 @@ type piece struct {
 // readPieces reads the texts of pieces of different documents. Bounds beyond a
 // text are reduced to its length.
 func readPieces(ctx context.Context, q querier, pieces []piece) error {
-	var parts []byte // for each part of a text: its row, where to begin in it, and how many bytes
+	var parts []int64
 	of := make(map[int64]*piece, len(pieces))
 	for i := range pieces {
 		p := &pieces[i]
 		of[p.doc] = p
 		for n := p.from / textPart; p.from < p.to && n < maxParts && n*textPart < p.to; n++ {
-			from, to := max(p.from-n*textPart, 0), min(p.to-n*textPart, textPart)
-			parts = fmt.Appendf(parts, ",[%d,%d,%d]", rowOf(p.doc, int(n)), from, to-from)
+			parts = append(parts, rowOf(p.doc, int(n)))
 		}
 	}
 	if parts == nil {
 		return nil
 	}
-	parts[0] = '['
 	return collect(ctx, q, func(rows *sql.Rows) error {
 		var id int64
-		var part sql.RawBytes
-		if err := rows.Scan(&id, &part); err != nil {
+		var size int
+		var body sql.RawBytes
+		if err := rows.Scan(&id, &size, &body); err != nil {
+			return err
+		}
+		text, err := unpackText(size, body)
+		if err != nil {
 			return err
 		}
 		p := of[id>>chunkBits]
-		p.text = append(p.text, part...)
+		before := id & (maxParts - 1) * textPart // bytes before this part of the text
+		p.text = append(p.text, part(text, p.from-before, p.to-before)...)
 		return nil
-	}, partsQuery, string(append(parts, ']')))
+	}, partsQuery, jsonList(parts))
 }
 
-const partsQuery = `SELECT t.id, substr(t.body, j.value->>1 + 1, j.value->>2)
-	FROM json_each(?) j CROSS JOIN texts t ON t.id=j.value->>0`
+const partsQuery = `SELECT t.id, t.size, t.body FROM json_each(?) j CROSS JOIN texts t ON t.id=j.value`
