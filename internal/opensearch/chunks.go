@@ -281,7 +281,7 @@ func (s *Store) readHits(ctx context.Context, m *matching, best []chunkHit, of m
 	var out []search.ChunkHit
 	for i, h := range best {
 		c, ok := chunks[ids[i]]
-		if full := rows[of[h.Revision].row.ID]; ok && full != nil && full.Revision == h.Revision {
+		if full := rows[of[h.Revision].row.Number]; ok && full != nil && full.Revision == h.Revision {
 			out = append(out, search.ChunkHit{Record: *full.record(), Chunk: h.N, Text: document.Truncate(c.Text, passage.MaxChunk), Heading: c.Heading,
 				Page: passage.PageAt(full.Kept.Pages, int64(c.Offset)), Score: h.score})
 		}

@@ -311,6 +311,26 @@ func TestTwins(t *testing.T) {
 	}
 }
 
+// TestManyTwins checks a search whose best documents almost all have the same text.
+func TestManyTwins(t *testing.T) {
+	s := open(t, address(t))
+	var changes []document.Change
+	for i := range 205 {
+		text := "walrus walrus walrus"
+		if i >= 202 {
+			text = fmt.Sprintf("walrus and other animals of the number %d", i)
+		}
+		changes = append(changes, document.Change{Put: &document.Document{ID: fmt.Sprint(i), Label: "l", Path: fmt.Sprintf("%03d", i), Title: "animals", Text: text, Hash: "sha256:" + text}})
+	}
+	if err := s.Apply(t.Context(), changes); err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.Search(t.Context(), search.Query{Text: "walrus", Num: 10, Distinct: true})
+	if err != nil || p.Total != 4 || len(p.Hits) != 4 || p.Hits[0].ID != "0" || len(p.Hits[0].Also) != 20 || p.Hits[0].Also[0] != "001" {
+		t.Errorf("Search() = %+v, %v, want four documents, and first the 202 with the same text", p, err)
+	}
+}
+
 // TestSweep checks that old chunks are removed if no document names them, and no
 // others.
 func TestSweep(t *testing.T) {

@@ -41,6 +41,8 @@ type meta struct {
 type indexes struct {
 	number int
 	old    bool // they were written by an older version
+	// oneShard reports whether the documents are in one shard.
+	oneShard bool
 	// Properties are the fields of old indexes, by name, which changes must not
 	// exceed; nil if they are not old.
 	documents, chunks map[string]bool
@@ -270,7 +272,12 @@ type described struct {
 		} `json:"_meta"`
 		Properties map[string]json.RawMessage `json:"properties"`
 	} `json:"mappings"`
-	Aliases map[string]json.RawMessage `json:"aliases"`
+	Aliases  map[string]json.RawMessage `json:"aliases"`
+	Settings struct {
+		Index struct {
+			Shards string `json:"number_of_shards"`
+		} `json:"index"`
+	} `json:"settings"`
 }
 
 // describe returns the indexes with a name or alias.
@@ -329,7 +336,7 @@ func (s *Store) checkIndexes(ctx context.Context) (missing []newIndex, now index
 				fields[p] = fields[p] || strings.HasPrefix(p, vectorField)
 			}
 			if i == 0 {
-				now.documents = properties
+				now.documents, now.oneShard = properties, f.Settings.Index.Shards == "1"
 			} else {
 				now.chunks = properties
 			}

@@ -34,8 +34,8 @@ const (
 // It fills new indexes beside the old ones, comparing all documents of both until
 // few are different. Then it stops changes of documents, which fail with an error
 // that is retryable, makes the rest equal, replaces the old indexes in one step, and
-// deletes them. If it is interrupted, the next call continues. Of
-// several processes, one does it, and the others wait for it.
+// deletes them. If it is interrupted, the next call continues. Of several processes,
+// one does it, and the others wait for it.
 func (s *Store) Migrate(ctx context.Context) error {
 	if err := s.Open(ctx); err != nil {
 		return err
@@ -548,7 +548,7 @@ func (m *migration) chunks(ctx context.Context, rows map[string]*found) (map[str
 				return nil, damaged(err)
 			}
 			for name := range c.vectors {
-				if name != noVector && !strings.HasPrefix(name, vectorField) {
+				if name != noVector && !(strings.HasPrefix(name, vectorField) && m.s.HasVectors()) {
 					delete(c.vectors, name)
 				}
 			}

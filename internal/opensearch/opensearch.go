@@ -30,6 +30,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"knowhow/internal/analysis"
@@ -79,6 +80,8 @@ type Store struct {
 	queries embed.Queries
 
 	opening chan struct{} // held by the call that opens the store
+
+	hasTwins atomic.Bool // some documents that a search has found have the same text
 
 	numbering sync.Mutex // for next, limit and size
 

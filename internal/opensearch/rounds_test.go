@@ -39,7 +39,8 @@ func counted(t *testing.T, address string) (string, *atomic.Int32) {
 // TestRounds checks how many requests, which are made one after another, a search
 // needs at most: three by words, and one more by words and meaning. If the
 // documents have languages that the process has not seen, the first search is
-// repeated after its first request.
+// repeated after its first request. The first one that finds documents with the
+// same text needs one more.
 func TestRounds(t *testing.T) {
 	a := address(t)
 	s := openWith(t, a, constant{})
@@ -106,6 +107,8 @@ func TestRounds(t *testing.T) {
 		}
 		first = limit + 1 + limit - 3
 		find(search.Query{Text: "walrus sleeps on the ice floe", Num: 8})
+		first = limit + 1
+		find(search.Query{Text: "walrus sleeps on the ice floe", Num: 8, Distinct: true})
 		first = limit
 		for _, text := range []string{"walrus sleeps on the ice floe", "walrus ice", "walrus", "", "walrus OR penguin", `"ice floe"`, "walrus sleeps on ice with the penguni and walrsu"} {
 			find(search.Query{Text: text, Num: 8})

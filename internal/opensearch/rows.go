@@ -227,9 +227,6 @@ type values struct {
 	Title    []string `json:"title"`
 	Lang     []string `json:"lang"`
 	Path     []string `json:"path"`
-	N        []int    `json:"n"`
-	Offset   []int    `json:"off"`
-	Length   []int    `json:"len"`
 	Tags     []string `json:"tags"`
 	Chunks   []int    `json:"chunks"`
 }
@@ -251,11 +248,6 @@ func first[T any](values []T) (v T) {
 // row returns the part of a row that is in values.
 func (v *values) row() row {
 	return row{Number: first(v.Number), ID: first(v.ID), Revision: first(v.Revision), Twin: first(v.Twin), Title: first(v.Title), Lang: first(v.Lang), Path: first(v.Path), Tags: v.Tags, Chunks: first(v.Chunks)}
-}
-
-// chunk returns the part of the row of a chunk that is in values.
-func (v *values) chunk() chunkRow {
-	return chunkRow{Revision: first(v.Revision), Number: first(v.Number), N: first(v.N), Offset: first(v.Offset), Length: first(v.Length)}
 }
 
 func (h rawHit) score() float64 {

@@ -125,7 +125,7 @@ func wordName(i int) string { return fmt.Sprintf("word%d", i) }
 
 // A ranked is a document of a page.
 type ranked struct {
-	row   row // Number, ID, Revision, Twin, Title and Lang until it is on a page
+	row   row // Number, Revision, Twin, Title and Lang until it is on a page
 	also  []string
 	chunk int // the best one, -1 if the document was not ranked by a chunk
 	score float64
@@ -195,13 +195,27 @@ func (s *Store) find(ctx context.Context, m *matching, d *dense, q search.Query,
 	}
 	r := &round{s: s}
 	var list []ranked
-	if n > 0 {
-		body := m.documents(q.Distinct)
+	// To collapse documents with the same text, OpenSearch scores all that match. So
+	// for an order by score it returns more of the best ones, unless those are not
+	// enough.
+	enough := true
+	documents := func(collapse bool, n int) {
+		body := m.documents(collapse)
 		body["sort"], body["size"], body["track_total_hits"] = order(q.Sort, byScore, m), min(n, search.Window), false
 		r.add(inDocuments, body, func(r *result) error {
 			list = m.ranked(r)
+			enough = len(list) < min(n, search.Window)
 			return nil
 		})
+	}
+	switch {
+	case n == 0:
+	case q.Distinct && byScore && s.hasTwins.Load():
+		documents(false, 2*n)
+	case q.Distinct && byScore:
+		documents(false, n) // most collections have few or none
+	default:
+		documents(q.Distinct, n)
 	}
 	page, err := s.count(r, m, q)
 	if err != nil {
@@ -220,6 +234,16 @@ func (s *Store) find(ctx context.Context, m *matching, d *dense, q search.Query,
 	if err := s.checkLanguages(ctx, r, m); err != nil {
 		return nil, nil, err
 	}
+	if q.Distinct && byScore && m.repeated {
+		s.hasTwins.Store(true)
+		if list = distinct(list); len(list) < n && !enough {
+			documents(true, n)
+			if err := r.send(ctx); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	list = list[:min(len(list), n)]
 	similar := s.similar(r, m, page.Total)
 	if also != nil {
 		revisions := append(slices.Collect(maps.Keys(best)), d.revisions()...)
@@ -237,6 +261,16 @@ func (s *Store) find(ctx context.Context, m *matching, d *dense, q search.Query,
 	return page, list, err
 }
 
+// distinct returns the first document of each text.
+func distinct(list []ranked) []ranked {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(list, func(r ranked) bool {
+		again := seen[r.row.Twin]
+		seen[r.row.Twin] = true
+		return again
+	})
+}
+
 // checkLanguages sends a round, together with a question for the languages of
 // the documents if those known may be old. The error is errLanguages if a query
 // was not translated for all of them.
@@ -251,13 +285,11 @@ func (s *Store) checkLanguages(ctx context.Context, r *round, m *matching) error
 	return err
 }
 
-// documents returns the search for the documents that match.
-func (m *matching) documents(distinct bool) object {
-	body := only(object{"query": object{"bool": object{"filter": m.filter, "must": []object{m.query}}}}, "number", "doc_id", "revision", "twin", "title", "lang")
-	if m.complete != nil {
-		body["query"].(object)["bool"].(object)["should"] = []object{{"constant_score": object{"filter": m.complete, "boost": 0, "_name": "complete"}}}
-	}
-	if distinct {
+// documents returns the search for the documents that match. It reads little of
+// each, because most of them are not on the page.
+func (m *matching) documents(collapse bool) object {
+	body := only(object{"query": object{"bool": object{"filter": m.filter, "must": []object{m.query}}}}, "revision", "twin", "title", "lang", "number")
+	if collapse {
 		body["collapse"] = object{"field": "twin"}
 	}
 	return body
@@ -273,13 +305,14 @@ func (m *matching) condition() object {
 func (s *Store) count(r *round, m *matching, q search.Query) (*search.Page, error) {
 	page := &search.Page{}
 	aggs := object{}
+	least := s.leastTwins()
 	if q.Distinct {
-		addRepeated(aggs)
+		addRepeated(aggs, least)
 	}
 	if m.complete != nil {
 		complete := object{"filter": m.complete}
 		if q.Distinct {
-			complete["aggs"] = addRepeated(object{})
+			complete["aggs"] = addRepeated(object{}, least)
 		}
 		aggs["complete"] = complete
 	}
@@ -308,10 +341,23 @@ func (s *Store) count(r *round, m *matching, q search.Query) (*search.Page, erro
 
 // addRepeated adds the aggregation for [result.repeated]. OpenSearch makes a
 // bucket for each text that several documents have, and sends only their sum.
-func addRepeated(aggs object) object {
-	aggs["twins"] = object{"terms": object{"field": "twin", "min_doc_count": 2, "size": maxValues}}
+// least is how many of them a shard must have.
+func addRepeated(aggs object, least int) object {
+	aggs["twins"] = object{"terms": object{"field": "twin", "min_doc_count": 2, "shard_min_doc_count": least, "size": maxValues}}
 	aggs["repeated"] = object{"stats_bucket": object{"buckets_path": "twins>_count"}}
 	return aggs
+}
+
+// leastTwins returns how many documents with the same text a shard must have to
+// make a bucket for it: two if there are no other shards, which saves one bucket
+// for each document.
+func (s *Store) leastTwins() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current.oneShard {
+		return 2
+	}
+	return 0
 }
 
 // repeated returns how many documents there are beyond the first one of each
@@ -382,10 +428,12 @@ func order(keys []search.SortKey, byScore bool, m *matching) []object {
 func (m *matching) ranked(r *result) []ranked {
 	out := make([]ranked, len(r.Hits.Hits))
 	for i, h := range r.Hits.Hits {
-		out[i] = ranked{row: h.Fields.row(), chunk: -1, score: h.score(), all: slices.Contains(h.Matched, "complete")}
+		words := 0 // of the query
 		for _, name := range h.Matched {
 			m.seen[name] = true
+			words++
 		}
+		out[i] = ranked{row: h.Fields.row(), chunk: -1, score: h.score(), all: m.complete != nil && words == len(m.words)}
 	}
 	return out
 }
@@ -424,16 +472,23 @@ func bestChunks(leaves []*leaf, labels, revisions []string, n int) object {
 	if revisions != nil {
 		filter = append(filter, oneOf("revision", revisions))
 	}
-	return object{"size": n, "query": object{"bool": object{"filter": filter, "must": []object{q}}}, "sort": []object{{"_score": "desc"}, {"number": "asc"}, {"n": "asc"}}}
+	return object{"size": n, "query": object{"bool": object{"filter": filter, "must": []object{q}}}, "sort": chunkOrder}
 }
+
+// chunkOrder is the order of chunks by score.
+var chunkOrder = []object{{"_score": "desc"}, {"number": "asc"}, {"n": "asc"}}
 
 // addChunks adds a search for chunks without their texts.
 func (s *Store) addChunks(r *round, body object, found func([]chunkHit)) {
-	body["track_total_hits"] = false
-	r.add(inChunks, only(body, "revision", "number", "n", "off", "len"), func(r *result) error {
+	body["track_total_hits"], body["sort"] = false, chunkOrder
+	r.add(inChunks, only(body, "revision"), func(r *result) error {
 		hits := make([]chunkHit, len(r.Hits.Hits))
 		for i, h := range r.Hits.Hits {
-			hits[i] = chunkHit{h.Fields.chunk(), h.score()}
+			c := chunkRow{Revision: first(h.Fields.Revision)}
+			if len(h.Sort) != len(chunkOrder) || json.Unmarshal(h.Sort[1], &c.Number) != nil || json.Unmarshal(h.Sort[2], &c.N) != nil {
+				return notOpenSearch("/_search")
+			}
+			hits[i] = chunkHit{c, h.score()}
 		}
 		found(hits)
 		return nil
@@ -469,7 +524,7 @@ func (s *Store) rank(ctx context.Context, r *round, m *matching, d *dense, q sea
 		}
 	}
 	if len(more) > 0 {
-		body := m.documents(q.Distinct)
+		body := m.documents(false)
 		body["query"] = object{"bool": object{"filter": []object{body["query"].(object), oneOf("revision", more)}}}
 		body["size"], body["track_total_hits"] = len(more), false
 		r.add(inDocuments, body, func(r *result) error {
@@ -575,9 +630,9 @@ func (s *Store) readPage(ctx context.Context, m *matching, list []ranked, q sear
 	if err := r.send(ctx); err != nil || len(list) == 0 {
 		return err
 	}
-	list = slices.DeleteFunc(list, func(r ranked) bool { return rows[r.row.ID] == nil }) // removed meanwhile
+	list = slices.DeleteFunc(list, func(r ranked) bool { return rows[r.row.Number] == nil }) // removed meanwhile
 	for i, r := range list {
-		if full := rows[r.row.ID]; full.Revision == r.row.Revision {
+		if full := rows[r.row.Number]; full.Revision == r.row.Revision {
 			list[i].row = *full
 		}
 	}
@@ -595,7 +650,7 @@ func (s *Store) readPage(ctx context.Context, m *matching, list []ranked, q sear
 	}
 	out := make([]search.Hit, len(list))
 	for i, r := range list {
-		full := rows[r.row.ID]
+		full := rows[r.row.Number]
 		h, language := full.hit(), analysis.LanguageOf(full.Lang)
 		if h.Passages = passages[i]; len(h.Passages) == 0 {
 			text := document.Truncate(t.chunks[chunkID(r.row.Revision, max(r.chunk, 0))].Text, passage.MaxChunk)
@@ -612,23 +667,23 @@ func (s *Store) readPage(ctx context.Context, m *matching, list []ranked, q sear
 	return nil
 }
 
-// readRows adds a search for the rows of a page. The result has them by ID when
+// readRows adds a search for the rows of a page. The result has them by number when
 // the round is over, without those that do not meet the conditions any more. source
 // says what is read of each.
-func (s *Store) readRows(r *round, m *matching, list []ranked, source object) map[string]*row {
-	out := map[string]*row{}
+func (s *Store) readRows(r *round, m *matching, list []ranked, source object) map[int64]*row {
+	out := map[int64]*row{}
 	if len(list) == 0 {
 		return out
 	}
-	ids := make([]string, len(list))
+	numbers := make([]int64, len(list))
 	for i, r := range list {
-		ids[i] = r.row.ID
+		numbers[i] = r.row.Number
 	}
-	body := object{"size": len(ids), "track_total_hits": false, "_source": source, "query": object{"bool": object{"filter": append(slices.Clone(m.filter), oneOf("doc_id", ids))}}}
+	body := object{"size": len(numbers), "track_total_hits": false, "_source": source, "query": object{"bool": object{"filter": append(slices.Clone(m.filter), oneOf("number", numbers))}}}
 	r.add(inDocuments, body, func(r *result) error {
 		rows, err := r.rows()
 		for i := range rows {
-			out[rows[i].ID] = &rows[i]
+			out[rows[i].Number] = &rows[i]
 		}
 		return err
 	})
@@ -648,11 +703,11 @@ func (m *matching) addAlso(r *round, list []ranked) {
 		return
 	}
 	body := only(object{"size": pageSize, "track_total_hits": false, "sort": []object{{"path": "asc"}, {"number": "asc"}},
-		"query": object{"bool": object{"filter": []object{m.condition(), oneOf("twin", twins)}}}}, "doc_id", "path", "twin")
+		"query": object{"bool": object{"filter": []object{m.condition(), oneOf("twin", twins)}}}}, "number", "path", "twin")
 	r.add(inDocuments, body, func(r *result) error {
 		for i, x := range list {
 			for _, h := range r.Hits.Hits {
-				if o := h.Fields.row(); o.Twin == x.row.Twin && o.ID != x.row.ID && o.Path != "" && len(list[i].also) < maxAlso {
+				if o := h.Fields.row(); o.Twin == x.row.Twin && o.Number != x.row.Number && o.Path != "" && len(list[i].also) < maxAlso {
 					list[i].also = append(list[i].also, o.Path)
 				}
 			}
