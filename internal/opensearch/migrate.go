@@ -87,7 +87,7 @@ func (s *Store) removeOld(ctx context.Context) error {
 		if f.Mappings.Meta.Knowhow == nil || len(f.Aliases) > 0 {
 			continue // not one of ours
 		}
-		if err := s.client.do(ctx, http.MethodDelete, "/"+name, url.Values{"ignore_unavailable": {"true"}}, nil, nil); err != nil {
+		if err := s.client.do(ctx, http.MethodDelete, "/"+name, nil, nil, nil); err != nil && !isLost(err) { // or another process has deleted it
 			return fmt.Errorf("deleting old indexes: %w", err)
 		}
 	}
