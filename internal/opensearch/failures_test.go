@@ -329,7 +329,7 @@ func TestOwnConflict(t *testing.T) {
 				}
 				status := 200
 				switch {
-				case a.Index == "kb-documents":
+				case a.Index == "kb-documents-1-open":
 					row, status = nil, 409
 					if err := json.Unmarshal(body, &row); err != nil {
 						t.Error(err)
@@ -405,7 +405,7 @@ func (direction) MaxTokens() int { return 0 }
 // vector of a chunk at the same time.
 func TestEmbeddedByOther(t *testing.T) {
 	address, _ := fake(t, at("_bulk", items(t, 409, "version_conflict_engine_exception", "version conflict")), at("_mapping", failWith(200, `{}`)),
-		at("kb-chunks/_search", failWith(200, `{"hits":{"hits":[{"_id":"a-0","_source":{"text":"text"}}]}}`)))
+		at("kb-chunks-1-open/_search", failWith(200, `{"hits":{"hits":[{"_id":"a-0","_source":{"text":"text"}}]}}`)))
 	s, err := opensearch.New(opensearch.Options{Address: address})
 	if err != nil {
 		t.Fatal(err)
@@ -445,7 +445,7 @@ func TestUncertainRow(t *testing.T) {
 		if strings.Contains(string(body), `"delete"`) {
 			t.Errorf("chunks are deleted: %s", body)
 		}
-		if strings.Contains(string(body), `"kb-documents"`) {
+		if strings.Contains(string(body), `"kb-documents-1-open"`) {
 			return failWith(200, `{"items":[{"create":{"status":503,"error":{"type":"unavailable_shards_exception","reason":"primary shard is not active"}}}]}`)(w, r)
 		}
 		return failWith(200, `{"items":[{"index":{"status":201}}]}`)(w, r)
