@@ -2,18 +2,22 @@ package index
 
 import (
 	"context"
+	"database/sql"
 	"slices"
 
+	"knowhow/internal/analysis"
 	"knowhow/internal/query"
 	"knowhow/internal/segment"
 )
 
 // Limits of the ranking.
 const (
-	maxRanked     = 64  // leaves that are used: the rarest
-	nearHits      = 50  // best hits for which the distances between the words count
-	completeBonus = 0.2 // part of the score, for documents with all words of a query of which some are enough
-	titleHits     = 20  // hits whose titles are exactly the query that come first
+	maxRanked     = 64   // leaves that are used: the rarest
+	nearHits      = 50   // best hits for which the distances between the words count
+	completeBonus = 0.2  // part of the score, for documents with all words of a query of which some are enough
+	documentPart  = 0.3  // part of the score of the whole document that is added to that of its best chunk
+	languageBonus = 0.25 // part of the score, for documents in the language of the question
+	titleHits     = 20   // hits whose titles are exactly the query that come first
 )
 
 // A ranked is a document with its score and its best chunk.
@@ -36,6 +40,12 @@ func (e *evaluator) rank(ctx context.Context, m *matched, text string, need int)
 		return nil, err
 	}
 	if err := e.prefer(m, hits, leaves); err != nil {
+		return nil, err
+	}
+	if err := e.search.PreferDocuments(hits[:min(len(hits), nearHits)], leaves, documentPart); err != nil {
+		return nil, err
+	}
+	if err := e.preferLanguage(ctx, text, hits[:min(len(hits), nearHits)]); err != nil && !e.timedOut(ctx, err) {
 		return nil, err
 	}
 	if m.dense != nil {
@@ -85,6 +95,38 @@ func (e *evaluator) prefer(m *matched, hits []segment.Hit, leaves []*segment.Lea
 		segment.Prefer(best, m.complete, completeBonus)
 	}
 	return nil
+}
+
+// preferLanguage prefers documents in the language of a question, and those whose
+// language is not known: of a document and its translations, those in other
+// languages come later.
+func (e *evaluator) preferLanguage(ctx context.Context, text string, hits []segment.Hit) error {
+	if !query.Plain(text) || len(hits) == 0 {
+		return nil
+	}
+	lang := analysis.QuestionLanguage(query.Words(text), e.langs)
+	if lang == "" {
+		return nil
+	}
+	rows := make([]int64, len(hits))
+	for i, h := range hits {
+		rows[i] = h.Row
+	}
+	var same []int64
+	err := collect(ctx, e.tx, func(rows *sql.Rows) error {
+		var row int64
+		err := rows.Scan(&row)
+		same = append(same, row)
+		return err
+	}, `SELECT d.id FROM json_each(?) j CROSS JOIN docs d ON d.id=j.value WHERE d.lang IN (?, '') ORDER BY d.id`, jsonList(rows), lang)
+	if err != nil || len(same) == 0 || len(same) == len(hits) {
+		return err
+	}
+	docs, err := e.view.Rows(same)
+	if err == nil {
+		segment.Prefer(hits, docs, languageBonus)
+	}
+	return err
 }
 
 // preferTitled puts documents first whose title is the query.

@@ -13,12 +13,13 @@ import (
 // segments of the collection, deleted documents included. A Collection is
 // immutable and safe for concurrent use.
 type Collection struct {
-	segments []*Segment
-	live     []Bits // nil if no document is deleted
-	chunks   int
-	norms    *norms
-	grow     []float32 // of each segment: bounds of frequencies are multiplied with it
-	searches sync.Pool // of *Search
+	segments       []*Segment
+	live           []Bits // nil if no document is deleted
+	chunks         int
+	norms          *norms
+	documentLength float32   // average number of tokens of the text of a document, at least 1
+	grow           []float32 // of each segment: bounds of frequencies are multiplied with it
+	searches       sync.Pool // of *Search
 }
 
 // NewCollection returns a collection of segments. A set of deleted documents
@@ -26,8 +27,10 @@ type Collection struct {
 func NewCollection(segments []*Segment, deleted []Bits) *Collection {
 	c := &Collection{segments: segments}
 	var sums [fieldCount]uint64
+	docs := 0
 	for i, s := range segments {
 		c.chunks += s.chunks
+		docs += s.docs
 		for f := range sums {
 			sums[f] += s.sums[f]
 		}
@@ -39,6 +42,7 @@ func NewCollection(segments []*Segment, deleted []Bits) *Collection {
 		}
 		c.live = append(c.live, live)
 	}
+	c.documentLength = max(float32(sums[Text])/float32(max(docs, 1)), 1)
 	avg := averages(sums, c.chunks)
 	c.norms = newNorms(avg)
 	for _, s := range segments {

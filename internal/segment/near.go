@@ -71,6 +71,78 @@ func Prefer(hits []Hit, docs Docs, part float32) {
 	slices.SortFunc(hits, compareHits)
 }
 
+// Constants of the scores of whole documents (BM25).
+const (
+	documentK1    = 1.2
+	documentB     = 0.75
+	titleTimes    = 5 // occurrences in a text that one in the title counts as
+	headingsTimes = 3
+)
+
+// PreferDocuments raises the scores of hits by part of the scores (BM25) of their
+// whole documents, and sorts the hits. Only leaves of one term, or of
+// [Search.NewVariants], count. The hits must come from Top with the same leaves.
+func (s *Search) PreferDocuments(hits []Hit, leaves []*Leaf, part float32) (err error) {
+	defer catch(&s.current, &err)
+	defer faults()()
+	slices.SortFunc(hits, func(a, b Hit) int {
+		return cmp.Or(cmp.Compare(a.segment, b.segment), cmp.Compare(a.chunk, b.chunk))
+	})
+	var cursors []*cursor
+	defer func() { s.free(cursors...) }()
+	for i := range hits {
+		h := &hits[i]
+		if i == 0 || hits[i-1].segment != h.segment {
+			s.current = s.c.segments[h.segment]
+			s.free(cursors...)
+			cursors = cursors[:0]
+			for _, l := range leaves {
+				terms := l.parts[h.segment].terms
+				if len(terms) > 1 && !l.apart {
+					continue
+				}
+				for _, e := range terms {
+					c := s.cursor()
+					cursors = append(cursors, c)
+					c.open(s.current, e, l.fields)
+					c.weight = l.Weight * s.c.idf(l.df)
+				}
+			}
+		}
+		from, to := s.current.start(h.doc), s.current.chunks
+		if h.doc+1 < s.current.docs {
+			to = s.current.start(h.doc + 1)
+		}
+		if to > s.current.chunks {
+			panic(damaged("a document begins behind the last chunk"))
+		}
+		length := 0
+		for chunk := from; chunk < to; chunk++ {
+			length += s.current.length(uint32(chunk), Text)
+		}
+		half := documentK1 * (1 - documentB + documentB*float32(length)/s.c.documentLength)
+		for _, c := range cursors {
+			if tf := c.inDocument(uint32(from), uint32(to)); tf > 0 {
+				h.Score += part * c.weight * (documentK1 + 1) * tf / (tf + half)
+			}
+		}
+	}
+	slices.SortFunc(hits, compareHits)
+	return nil
+}
+
+// inDocument returns how often the term is in the chunks from from to to-1, which
+// are a document. It goes to the first posting behind them.
+func (c *cursor) inDocument(from, to uint32) (n float32) {
+	title := uint32(0) // each chunk has the title
+	for c.advance(from); c.chunk < to; c.next() {
+		c.count()
+		n += float32(c.tf[Text][c.i] + headingsTimes*c.tf[Heading][c.i])
+		title = max(title, c.tf[Title][c.i])
+	}
+	return n + float32(titleTimes*title)
+}
+
 // nearness returns the bonus of a chunk.
 func (s *Search) nearness(cursors [][]*cursor, chunk uint32) (bonus float32) {
 	before, weight := s.buf[0][:0], float32(0)
