@@ -15,7 +15,7 @@ const (
 	maxRanked     = 64   // leaves that are used: the rarest
 	nearHits      = 50   // best hits for which the distances between the words count
 	completeBonus = 0.2  // part of the score, for documents with all words of a query of which some are enough
-	documentPart  = 0.3  // part of the score of the whole document that is added to that of its best chunk
+	documentPart  = 0.1  // part of the score of the whole document that is added to that of its best chunk
 	languageBonus = 0.25 // part of the score, for documents in the language of the question
 	titleHits     = 20   // hits whose titles are exactly the query that come first
 )
