@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -268,12 +269,6 @@ func FunctionWord(word string, among []Language) bool {
 // contain. The lists are those of the languages, and English and Japanese, that
 // have the most of the words. It returns all words if there are no others.
 func Significant(words []string, among []Language) []string {
-	codes := []string{"en"}
-	for _, l := range among {
-		if l != English {
-			codes = append(codes, l.String())
-		}
-	}
 	lists := functionWordsOf()
 	folded := make([]string, len(words))
 	for i, w := range words {
@@ -281,20 +276,8 @@ func Significant(words []string, among []Language) []string {
 	}
 	japanese := lists["ja"].question // no other language has these words
 	var used []map[string]bool
-	most := 1
-	for _, code := range codes {
-		n := 0
-		for _, w := range folded {
-			if lists[code].question[w] {
-				n++
-			}
-		}
-		if n > most {
-			used, most = nil, n
-		}
-		if n == most {
-			used = append(used, lists[code].question)
-		}
+	for _, code := range questionLanguages(folded, among) {
+		used = append(used, lists[code].question)
 	}
 	var out []string
 next:
@@ -313,6 +296,43 @@ next:
 		return words
 	}
 	return out
+}
+
+// QuestionLanguage returns the ISO 639-1 code of the language that the words of a
+// question are in, or "" if it is not clear: that of English and some languages
+// whose function words the question has the most of.
+func QuestionLanguage(words []string, among []Language) string {
+	folded := make([]string, len(words))
+	for i, w := range words {
+		folded[i] = fold(w)
+	}
+	if codes := questionLanguages(folded, among); len(codes) == 1 {
+		return codes[0]
+	}
+	return ""
+}
+
+// questionLanguages returns the codes of those of English and some languages that
+// have the most of the folded words in their lists, none without such a word.
+func questionLanguages(folded []string, among []Language) (codes []string) {
+	lists := functionWordsOf()
+	most := 1
+	for _, l := range slices.Compact(append([]Language{English}, among...)) {
+		code := l.String()
+		n := 0
+		for _, w := range folded {
+			if lists[code].question[w] {
+				n++
+			}
+		}
+		if n > most {
+			codes, most = nil, n
+		}
+		if n == most {
+			codes = append(codes, code)
+		}
+	}
+	return codes
 }
 
 // fold returns a word of a query in the form of [Token.Surface].

@@ -207,3 +207,17 @@ func FuzzLanguages(f *testing.F) {
 		}
 	})
 }
+
+func TestQuestionLanguage(t *testing.T) {
+	german, french := analysis.LanguageOf("de"), analysis.LanguageOf("fr")
+	for _, tt := range []struct{ text, want string }{
+		{"how do I change the message", "en"},
+		{"wie ändere ich die Nachricht", "de"},
+		{"comment changer le message dans les options", "fr"},
+		{"kernel options", ""},
+	} {
+		if got := analysis.QuestionLanguage(strings.Fields(tt.text), []analysis.Language{analysis.English, german, french}); got != tt.want {
+			t.Errorf("QuestionLanguage(%q) = %q, want %q", tt.text, got, tt.want)
+		}
+	}
+}

@@ -143,3 +143,26 @@ func FuzzExactWords(f *testing.F) {
 		}
 	})
 }
+
+// Of a document and its translations, the one in the language of the question comes
+// first.
+func TestQuestionLanguage(t *testing.T) {
+	x := open(t, t.TempDir())
+	put(t, x,
+		in("de", "d", "core.de", "Options", "Options: die Direktive Options Indexes ist für die Liste der Dateien, Options Indexes."),
+		in("fr", "d", "core.fr", "Options", "Options : la directive Options Indexes est pour la liste des fichiers, Options Indexes."),
+		in("en", "d", "core.en", "Options", "Options: the directive Options Indexes is for the list of the files of a folder, and without it there is none."))
+	for _, tt := range []struct{ text, first string }{
+		{"what does Options Indexes do", "core.en"},
+		{"was ist die Direktive Options Indexes", "core.de"},
+		{"que fait la directive Options Indexes dans les fichiers", "core.fr"},
+	} {
+		p, err := x.Search(t.Context(), search.Query{Text: tt.text, Num: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.Hits) != 3 || p.Hits[0].Path != tt.first {
+			t.Errorf("Search(%q) found %d documents, first %q, want 3, first %q", tt.text, len(p.Hits), p.Hits[0].Path, tt.first)
+		}
+	}
+}

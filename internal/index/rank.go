@@ -2,8 +2,10 @@ package index
 
 import (
 	"context"
+	"database/sql"
 	"slices"
 
+	"knowhow/internal/analysis"
 	"knowhow/internal/query"
 	"knowhow/internal/relevance"
 	"knowhow/internal/segment"
@@ -11,9 +13,10 @@ import (
 
 // Limits of the ranking.
 const (
-	maxRanked = 64 // leaves that are used: the rarest
-	nearHits  = 50 // best hits for which the distances between the words count
-	titleHits = 20 // hits whose titles are exactly the query that come first
+	maxRanked     = 64   // leaves that are used: the rarest
+	nearHits      = 50   // best hits for which the distances between the words count
+	languageBonus = 0.25 // part of the score, for documents in the language of the question
+	titleHits     = 20   // hits whose titles are exactly the query that come first
 )
 
 // A ranked is a document with its score and its best chunk.
@@ -39,6 +42,9 @@ func (e *evaluator) rank(ctx context.Context, m *matched, text string, need int)
 		return nil, err
 	}
 	if err := e.prefer(m, hits, leaves); err != nil {
+		return nil, err
+	}
+	if err := e.preferLanguage(ctx, text, hits[:min(len(hits), nearHits)]); err != nil && !e.timedOut(ctx, err) {
 		return nil, err
 	}
 	if m.dense != nil {
@@ -89,6 +95,40 @@ func (e *evaluator) prefer(m *matched, hits []segment.Hit, leaves []*segment.Lea
 	}
 	return nil
 }
+
+// preferLanguage prefers documents in the language of a question, and those whose
+// language is not known: of a document and its translations, those in other
+// languages come later.
+func (e *evaluator) preferLanguage(ctx context.Context, text string, hits []segment.Hit) error {
+	if !query.Plain(text) || len(hits) == 0 {
+		return nil
+	}
+	lang := analysis.QuestionLanguage(query.Words(text), e.langs)
+	if lang == "" {
+		return nil
+	}
+	rows := make([]int64, len(hits))
+	for i, h := range hits {
+		rows[i] = h.Row
+	}
+	var same []int64
+	err := collect(ctx, e.tx, func(rows *sql.Rows) error {
+		var row int64
+		err := rows.Scan(&row)
+		same = append(same, row)
+		return err
+	}, languageQuery, jsonList(rows), lang)
+	if err != nil || len(same) == 0 || len(same) == len(hits) {
+		return err
+	}
+	docs, err := e.view.Rows(same)
+	if err == nil {
+		segment.Prefer(hits, docs, languageBonus)
+	}
+	return err
+}
+
+const languageQuery = `SELECT d.id FROM json_each(?) j CROSS JOIN docs d ON d.id=j.value WHERE d.lang IN (?, '') ORDER BY d.id`
 
 // preferTitled puts documents first whose title is the query.
 func (e *evaluator) preferTitled(ctx context.Context, m *matched, text string, leaves []*segment.Leaf, hits []segment.Hit) ([]segment.Hit, error) {

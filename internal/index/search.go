@@ -319,8 +319,27 @@ func (e *evaluator) matchWords(ctx context.Context, m *matched, words []string, 
 		return err
 	}
 	m.complete = all
-	m.n, err = e.within(ctx, m.docs, c)
-	return err
+	if m.n, err = e.within(ctx, m.docs, c); err != nil || m.n == 0 {
+		return err
+	}
+	return e.rankSimilar(ctx, m)
+}
+
+// rankSimilar adds to the ranking, for each word that no document has, the most
+// similar word. What the query finds does not depend on it.
+func (e *evaluator) rankSimilar(ctx context.Context, m *matched) error {
+	for _, w := range m.missing[:min(len(m.missing), similarTo)] {
+		words, err := e.similar(ctx, []string{w})
+		if err == nil && len(words) > 0 {
+			var f found
+			f, err = e.eval(ctx, query.Term{Text: words[0]})
+			m.addLeaves(f.leaves)
+		}
+		if err != nil && !e.timedOut(ctx, err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // matchSigns adds the signs of a plain query to the ranking and, if some words are

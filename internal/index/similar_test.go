@@ -53,3 +53,24 @@ func TestDidYouMean(t *testing.T) {
 		}
 	}
 }
+
+// The word that is most similar to one that no document has counts in the ranking,
+// but finds no documents.
+func TestSimilarWordsRank(t *testing.T) {
+	x := open(t, t.TempDir())
+	put(t, x,
+		doc("a", "backup.md", "Note", "Note the server and the default of its backups, and the default of the server."),
+		doc("a", "limit.md", "Note", "Beside other values, a server that is new has a default for its connections."),
+		doc("a", "connections.md", "Note", "Connections of clients."))
+	p, err := x.Search(t.Context(), search.Query{Text: "server conections default", Num: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, h := range p.Hits {
+		got = append(got, h.Path)
+	}
+	if diff := cmp.Diff([]string{"limit.md", "backup.md"}, got); diff != "" {
+		t.Errorf("paths (-want +got):\n%s", diff)
+	}
+}

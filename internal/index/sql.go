@@ -202,7 +202,7 @@ type preparedTx struct {
 func (x *Index) prepared(tx *sql.Tx) *preparedTx { return &preparedTx{tx: tx, prepared: x.queries} }
 
 // hotQueries are prepared once for each connection that reads.
-var hotQueries = []string{versionQuery, kvQuery, segmentsQuery, labelSegmentsQuery, deletionsQuery, bodyQuery, columnQuery("modified"), hitRowsQuery, partsQuery, partQuery, chunkRowsQuery, placesQuery, nextJob}
+var hotQueries = []string{versionQuery, kvQuery, segmentsQuery, labelSegmentsQuery, deletionsQuery, bodyQuery, columnQuery("modified"), hitRowsQuery, partsQuery, partQuery, chunkRowsQuery, placesQuery, languageQuery, nextJob}
 
 // prepareHot prepares hotQueries. It must not be called in a transaction,
 // because it needs a connection of its own.
