@@ -720,7 +720,7 @@ func (m *matching) addAlso(r *round, list []ranked) {
 type texts struct {
 	best   []chunkHit          // the best of the page, for passages
 	chunks map[string]chunkRow // by ID
-	tokenCounts
+	counts
 }
 
 // readTexts adds the searches for the best chunks of the documents of a page, and
@@ -733,9 +733,8 @@ func (s *Store) readTexts(r *round, m *matching, list []ranked, passages bool) *
 	}
 	s.readChunks(r, ids, t.chunks)
 	if body := bestChunks(m.leaves, m.labels, revisions, passage.MaxChunks); passages && body != nil {
-		body["_source"], body["track_total_hits"], body["aggs"] = onlyChunk, false, countTokens(m.leaves)
+		body["_source"], body["track_total_hits"] = onlyChunk, false
 		r.add(inChunks, body, func(r *result) error {
-			t.tokenCounts = r.tokenCounts()
 			for _, h := range r.Hits.Hits {
 				var c chunkRow
 				if err := json.Unmarshal(h.Source, &c); err != nil {
@@ -746,6 +745,7 @@ func (s *Store) readTexts(r *round, m *matching, list []ranked, passages bool) *
 			}
 			return nil
 		})
+		t.countLeaves(r, m.leaves)
 	}
 	return t
 }
