@@ -596,9 +596,13 @@ func preferTitled(text string, list []ranked) {
 		return
 	}
 	top := list[0].score
+	tokens := map[analysis.Language][]string{} // of the query
 	for i := range list {
 		l := analysis.LanguageOf(list[i].row.Lang)
-		if slices.Equal(tokensOf(list[i].row.Title, l), tokensOf(text, l)) {
+		if _, ok := tokens[l]; !ok {
+			tokens[l] = tokensOf(text, l)
+		}
+		if slices.Equal(tokensOf(list[i].row.Title, l), tokens[l]) {
 			list[i].score += top
 		}
 	}
