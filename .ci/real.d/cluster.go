@@ -26,6 +26,7 @@ type cluster struct {
 	settings  string   // lines added to each node's opensearch.yml
 	heap      string   // largest heap, as in -Xmx
 	options   []string // more options of the JVM
+	usual     bool     // with the compiler, the garbage collector and the files of an ordinary server, which starts more slowly
 	nodes     int
 	port      int // HTTP port of the first node; 0 means a free one
 }
@@ -71,9 +72,13 @@ cluster.routing.allocation.disk.threshold_enabled: false
 			return nil, nil, err
 		}
 	}
-	args := append(quick[:], "-Xms256m", "-Xmx"+c.heap, "--add-opens=java.base/java.io=ALL-UNNAMED")
+	jvm, files := append(quick[:], "-Xms256m"), "niofs"
+	if c.usual {
+		jvm, files = []string{"-XX:+UseG1GC", "-Xms" + c.heap}, "hybridfs"
+	}
+	args := append(jvm, "-Xmx"+c.heap, "--add-opens=java.base/java.io=ALL-UNNAMED")
 	args = append(append(args, c.options...), "-cp", strings.Join(c.classPath, string(filepath.ListSeparator)), "org.codelibs.opensearch.runner.OpenSearchRunner",
-		"-basePath", c.dir, "-numOfNode", fmt.Sprint(c.nodes), "-baseHttpPort", fmt.Sprint(port-1), "-clusterName", name, "-indexStoreType", "niofs")
+		"-basePath", c.dir, "-numOfNode", fmt.Sprint(c.nodes), "-baseHttpPort", fmt.Sprint(port-1), "-clusterName", name, "-indexStoreType", files)
 	if c.plugins != "" {
 		args = append(args, "-pluginTypes", c.plugins)
 	}
@@ -130,9 +135,10 @@ func runOpenSearch(ctx context.Context, work, cache string, args []string) error
 	flags.SetOutput(io.Discard)
 	withoutKNN := flags.Bool("no-knn", false, "without the k-NN plugin")
 	nodes := flags.Int("nodes", 1, "number of nodes, 1 to 5")
+	usual := flags.Bool("usual", false, "with the Java settings of an ordinary server")
 	port := flags.Int("port", 0, "HTTP port of the first node; 0 means a free one")
 	if err := flags.Parse(args); err != nil {
-		return fmt.Errorf("%w; usage: .ci/real-opensearch [-no-knn] [-nodes N] [-port PORT] [COMMAND [ARGUMENT ...]]", err)
+		return fmt.Errorf("%w; usage: .ci/real-opensearch [-no-knn] [-nodes N] [-port PORT] [-usual] [COMMAND [ARGUMENT ...]]", err)
 	}
 	if *nodes < 1 || *nodes > 5 {
 		return fmt.Errorf("-nodes %d: must be 1 to 5", *nodes)
@@ -146,10 +152,13 @@ func runOpenSearch(ctx context.Context, work, cache string, args []string) error
 	if err != nil {
 		return err
 	}
-	c := &cluster{dir: filepath.Join(work, "opensearch"), java: java, nodes: *nodes, port: *port, heap: "640m",
+	c := &cluster{dir: filepath.Join(work, "opensearch"), java: java, nodes: *nodes, port: *port, usual: *usual, heap: "640m",
 		classPath: []string{filepath.Join(jars, "opensearch2", "*")}}
 	if *nodes > 1 {
 		c.heap = "1g"
+	}
+	if *usual {
+		c.heap = "2g"
 	}
 	if !*withoutKNN {
 		c.classPath = append(c.classPath, filepath.Join(jars, "knn", "*"))

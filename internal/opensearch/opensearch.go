@@ -133,6 +133,7 @@ func New(o Options) (*Store, error) {
 		o.leaseTime = leaseTime
 	}
 	transport := httpclient.NewTransport(32)
+	transport.DisableCompression = true // it would take the server longer than the network saves
 	if len(o.CA) > 0 {
 		pool, err := x509.SystemCertPool()
 		if err != nil {

@@ -3,7 +3,6 @@ package opensearch
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 
 	"knowhow/internal/analysis"
@@ -117,73 +116,48 @@ func (src *passageSource) Locate(_ context.Context, places []passage.Place) erro
 	return nil
 }
 
-// countedChunks is in how many of the best chunks tokens are looked for that are
-// counted. With 64, a search takes half as long again.
-const countedChunks = 32
+// countedLeaves is how many leaves of a query are counted at most, because each is
+// a search.
+const countedLeaves = 32
 
-// countTokens returns an aggregation that counts the chunks with each token of
-// some leaves, of those that the best chunks have. It is empty if there is at most
-// one token.
-func countTokens(leaves []*leaf) object {
-	tokens := []string{}
-	for _, l := range leaves {
-		for _, p := range l.patterns {
-			tokens = append(tokens, p.tokens...)
+// counts are in how many chunks leaves are, which their weights are computed from.
+type counts struct {
+	chunks    int           // all of them
+	with      map[*leaf]int // chunks with a leaf
+	commonest int           // the greatest of with
+}
+
+// countLeaves adds searches for the counts of leaves, unless there is only one. Each
+// is about one condition, so that OpenSearch finds most counts in its index or in its
+// cache.
+func (c *counts) countLeaves(r *round, leaves []*leaf) {
+	if len(leaves) < 2 {
+		return
+	}
+	c.with = map[*leaf]int{}
+	count := func(query object, note func(n int)) {
+		r.add(inChunks, object{"size": 0, "track_total_hits": true, "query": query}, func(r *result) error {
+			note(r.Hits.Total.Value)
+			return nil
+		})
+	}
+	count(object{"match_all": object{}}, func(n int) { c.chunks = n })
+	for _, l := range leaves[:min(len(leaves), countedLeaves)] {
+		if len(l.chunk) > 0 {
+			count(anyOf(l.chunk), func(n int) {
+				c.with[l] = n
+				c.commonest = max(c.commonest, n)
+			})
 		}
 	}
-	slices.Sort(tokens)
-	if tokens = slices.Compact(tokens); len(tokens) < 2 {
-		return object{}
-	}
-	return object{"best": object{"sampler": object{"shard_size": countedChunks}, "aggs": object{
-		"tokens": object{"significant_text": object{"field": "tokens", "include": tokens, "size": len(tokens), "min_doc_count": 1, "percentage": object{}}}}}}
 }
 
-// tokenCounts are the counts of countTokens.
-type tokenCounts struct {
-	chunks    int            // all of them
-	with      map[string]int // by token
-	commonest int            // the greatest of with
-}
-
-// tokenCounts decodes the aggregation of countTokens.
-func (r *result) tokenCounts() tokenCounts {
-	var agg struct {
-		Tokens struct {
-			Count   int `json:"bg_count"`
-			Buckets []struct {
-				Key   string `json:"key"`
-				Count int    `json:"bg_count"`
-			} `json:"buckets"`
-		} `json:"tokens"`
-	}
-	c := tokenCounts{with: map[string]int{}}
-	if json.Unmarshal(r.Aggregations["best"], &agg) != nil {
-		return c
-	}
-	c.chunks = agg.Tokens.Count
-	for _, b := range agg.Tokens.Buckets {
-		c.with[b.Key] = b.Count
-		c.commonest = max(c.commonest, b.Count)
-	}
-	return c
-}
-
-// weight returns the weight of a leaf in the ranking. That of a phrase is the one
-// of its rarest token. A token that is not in the best chunks has the weight of a
-// common one.
-func (c tokenCounts) weight(l *leaf) float32 {
-	n := 0
-	for _, p := range l.patterns {
-		least := c.chunks
-		for _, t := range p.tokens {
-			n, ok := c.with[t]
-			if !ok {
-				n = c.commonest
-			}
-			least = min(least, n)
-		}
-		n += least
+// weight returns the weight of a leaf in the ranking. A leaf that is not counted has
+// the weight of a common one.
+func (c *counts) weight(l *leaf) float32 {
+	n, ok := c.with[l]
+	if !ok {
+		n = c.commonest
 	}
 	return float32(l.weight * relevance.IDF(c.chunks, min(n, c.chunks)))
 }

@@ -113,8 +113,8 @@ func (s *Store) searchAll(ctx context.Context, in names, list []roundSearch) ([]
 
 // What is left out of the answers to searches: only the sums of twins are used.
 var (
-	lessOfSearch   = url.Values{"allow_partial_search_results": {"false"}, "filter_path": {"-took,-timed_out,-_shards,-aggregations.twins,-aggregations.complete.twins"}}
-	lessOfSearches = url.Values{"filter_path": {"-took,-responses.took,-responses.timed_out,-responses._shards,-responses.aggregations.twins,-responses.aggregations.complete.twins"}}
+	lessOfSearch   = url.Values{"allow_partial_search_results": {"false"}, "filter_path": {"-took,-timed_out,-_shards,-hits.hits._index,-aggregations.twins,-aggregations.complete.twins"}}
+	lessOfSearches = url.Values{"filter_path": {"-took,-responses.took,-responses.timed_out,-responses._shards,-responses.hits.hits._index,-responses.aggregations.twins,-responses.aggregations.complete.twins"}}
 )
 
 // search sends a search to an index. If another process has replaced the indexes,

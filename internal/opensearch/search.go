@@ -596,9 +596,13 @@ func preferTitled(text string, list []ranked) {
 		return
 	}
 	top := list[0].score
+	tokens := map[analysis.Language][]string{} // of the query
 	for i := range list {
 		l := analysis.LanguageOf(list[i].row.Lang)
-		if slices.Equal(tokensOf(list[i].row.Title, l), tokensOf(text, l)) {
+		if _, ok := tokens[l]; !ok {
+			tokens[l] = tokensOf(text, l)
+		}
+		if slices.Equal(tokensOf(list[i].row.Title, l), tokens[l]) {
 			list[i].score += top
 		}
 	}
@@ -720,7 +724,7 @@ func (m *matching) addAlso(r *round, list []ranked) {
 type texts struct {
 	best   []chunkHit          // the best of the page, for passages
 	chunks map[string]chunkRow // by ID
-	tokenCounts
+	counts
 }
 
 // readTexts adds the searches for the best chunks of the documents of a page, and
@@ -733,9 +737,8 @@ func (s *Store) readTexts(r *round, m *matching, list []ranked, passages bool) *
 	}
 	s.readChunks(r, ids, t.chunks)
 	if body := bestChunks(m.leaves, m.labels, revisions, passage.MaxChunks); passages && body != nil {
-		body["_source"], body["track_total_hits"], body["aggs"] = onlyChunk, false, countTokens(m.leaves)
+		body["_source"], body["track_total_hits"] = onlyChunk, false
 		r.add(inChunks, body, func(r *result) error {
-			t.tokenCounts = r.tokenCounts()
 			for _, h := range r.Hits.Hits {
 				var c chunkRow
 				if err := json.Unmarshal(h.Source, &c); err != nil {
@@ -746,6 +749,7 @@ func (s *Store) readTexts(r *round, m *matching, list []ranked, passages bool) *
 			}
 			return nil
 		})
+		t.countLeaves(r, m.leaves)
 	}
 	return t
 }

@@ -228,6 +228,9 @@ func cut(ctx context.Context, src Source, c Chunk, x Content, words *words, whol
 	}
 	p.Offset, p.Text = off+int64(from), text[from:to]
 	if isShort(p.Text) {
+		if !IsShort(text) {
+			return search.Passage{}, nil // the budget is too small for a passage
+		}
 		all, err := src.Window(ctx, c, 0, min(x.TextSize, shortest*utf8.UTFMax))
 		if err != nil {
 			return p, err

@@ -235,3 +235,32 @@ func (c cutOff) Window(ctx context.Context, chunk passage.Chunk, from, to int64)
 	text, err := c.page.Window(ctx, chunk, from, to)
 	return text[:len(text)/2], err
 }
+
+// TestNoMoreText checks that a text is not read to learn whether it is short, if a
+// chunk of it is long. A store may need a request for it.
+func TestNoMoreText(t *testing.T) {
+	before, sentence := strings.Repeat("Seals rest. ", 100), "The walrus "+strings.Repeat("sleeps ", 20)+"on ice.\n\n"
+	text := before + strings.Repeat(sentence, 10)
+	for budget := 200; budget <= 400; budget += 20 {
+		p := &onlyChunks{&page{docs: []document.Document{{Text: text}}, chunks: []document.Chunk{{Offset: len(before), Length: len(text) - len(before)}}}, 0}
+		if _, err := passage.Choose(t.Context(), p, 1, []passage.Chunk{{Score: 1}}, []passage.Condition{{Terms: []string{"walrus"}, Weight: 1}}, budget); err != nil {
+			t.Fatal(err)
+		}
+		if p.more > 0 {
+			t.Errorf("with %d characters, Choose() reads text that is not in the chunk %d times", budget, p.more)
+		}
+	}
+}
+
+// An onlyChunks is a page that counts how often text outside of the chunk is read.
+type onlyChunks struct {
+	*page
+	more int
+}
+
+func (p *onlyChunks) Window(ctx context.Context, c passage.Chunk, from, to int64) (string, error) {
+	if x := p.chunks[c.Number]; from < int64(x.Offset) || to > int64(x.Offset+x.Length) {
+		p.more++
+	}
+	return p.page.Window(ctx, c, from, to)
+}
