@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,7 +150,7 @@ const searchModelTime = 10 * time.Second
 // printPassages prints the results of a search for people.
 func (v *invocation) printPassages(found *kb.SearchResult) error {
 	if len(found.Results) == 0 {
-		_, err := fmt.Fprintln(v.stderr, "Nothing found. Try fewer or other words.")
+		_, err := fmt.Fprintln(v.stderr, cmp.Or(found.Note, "Nothing found. Try fewer or other words."))
 		return err
 	}
 	screen := terminal.NewScreen(v.stdout, v.Lookup)

@@ -171,6 +171,7 @@ type foundPage struct {
 	Results      []foundHit
 	NextStart    int
 	Relaxed      bool
+	Partial      bool
 	AllWords     *int
 	Hint         string
 	Indexing     *struct{ Done, Total int }
@@ -222,6 +223,8 @@ func (o *searchOptions) nothingFound(p foundPage) error {
 	switch {
 	case p.Total > 0:
 		return &hintError{fmt.Errorf("no documents after the first %d", p.Start), fmt.Sprintf("There are %d in all: use a smaller --start.", p.Total)}
+	case p.Partial:
+		return &hintError{errors.New("nothing found so far"), partialHint}
 	case p.Indexing != nil:
 		return &hintError{errors.New("nothing found so far"), fmt.Sprintf("Indexing has done %d of %s: search again later.",
 			p.Indexing.Done, terminal.Plural(p.Indexing.Total, "document"))}
@@ -247,11 +250,19 @@ func (p foundPage) summary() string {
 	if p.Indexing != nil {
 		s += fmt.Sprintf("; indexing has done %d of %d", p.Indexing.Done, p.Indexing.Total)
 	}
-	if p.Hint != "" {
+	switch {
+	case p.Partial:
+		s += "\n" + partialHint
+	case p.Hint != "":
 		s += "\n" + sanitize.Escape(p.Hint)
 	}
 	return s
 }
+
+// partialHint is the advice for a partial page. Unlike that of the tool, it
+// regards a data folder that no server uses.
+const partialHint = "Not all documents were searched: there was not enough time, or a part of the index is to be built again, " +
+	"which happens while a server uses the data folder. Use fewer words, or search again later."
 
 // text returns the page for people: of each document the title, the path and
 // the passages.

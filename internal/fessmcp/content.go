@@ -95,7 +95,7 @@ func (b *bridge) readPart(ctx context.Context, wanted part, report job.Report) (
 	if from.mark == nil && from.offset > t.Size {
 		return nil, &errkind.Argument{Name: "from", Value: from.offset, Want: fmt.Sprintf("an offset in the text, which has %d bytes", t.Size)}
 	}
-	toEnd := from.offset+int64(len(t.Window)) >= t.Size
+	toEnd := t.Offset+int64(len(t.Window)) >= t.Size // t.Offset is above from.offset if that is inside of a character
 	if t.Window == "" && !toEnd {
 		return nil, fmt.Errorf("reading document %s: no text at byte %d of %d", id, from.offset, t.Size)
 	}

@@ -106,6 +106,9 @@ func (f *fakeBackend) ReadText(_ context.Context, id string, labels []string, of
 	if d.noText {
 		return nil, fmt.Errorf("%w: the index gives no text of document %s", errkind.Unsupported, id)
 	}
+	for off < int64(len(d.text)) && !utf8.RuneStart(d.text[off]) {
+		off++
+	}
 	rest := d.text[min(off, int64(len(d.text))):]
 	if len(rest) > n {
 		for !utf8.RuneStart(rest[n]) {

@@ -222,7 +222,7 @@ func TestPassages(t *testing.T) {
 }
 
 // manual is a document with sections.
-const manual = "Guide\n\nIntro.\n\nInstall\n\nFirst.\n\nFrom source\n\nType make.\n\nUse\n\nRun it. 日本語."
+const manual = "Guide\n\nIntro.\n\nInstall\n\nFirst.\n\nFrom source\n\nType make.\n\nUse\n\nRun it. 日本語"
 
 func manuals() folderBackend {
 	f := corpus()
@@ -259,6 +259,8 @@ func TestReadFolderContent(t *testing.T) {
 		{args{"docId": "m1", "section": "Install > from source", "maxChars": 13}, answer{Text: "From source\n\n", Heading: "Guide > Install > From source", Offset: 32, NextCursor: "+"}},
 		{args{"docId": "m1", "section": "Use"}, answer{Text: manual[use:], Heading: "Guide > Use", Offset: use, IsLast: true}},
 		{args{"docId": "m1", "from": len(manual)}, answer{Heading: "Guide > Use", Offset: len(manual), IsLast: true}},
+		{args{"docId": "m1", "from": len(manual) - 5}, answer{Text: "語", Heading: "Guide > Use", Offset: len(manual) - 3, IsLast: true}},
+		{args{"docId": "m1", "from": len(manual) - 1}, answer{Heading: "Guide > Use", Offset: len(manual), IsLast: true}},
 		{args{"docId": "m1", "maxChars": 2}, answer{Text: "Gu", Heading: "Guide", NextCursor: "+"}},
 		{args{"path": "new%0Aline.md", "from": len(manual)}, answer{Heading: "Guide > Use", Offset: len(manual), IsLast: true}},
 		{args{"docId": "m1", "maxChars": 5}, answer{Text: "Guide", Heading: "Guide", NextCursor: "+"}},

@@ -49,7 +49,11 @@ func (x *Index) SearchChunks(ctx context.Context, q search.ChunkQuery) (*search.
 		} else {
 			page, err = e.findChunks(ctx, documents, q.Ranking)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		page.Partial = e.ended || e.view.incomplete
+		return nil
 	})
 	return page, err
 }

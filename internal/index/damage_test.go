@@ -320,6 +320,38 @@ func TestMaintain(t *testing.T) {
 	}
 }
 
+// TestInterruptedRebuild checks that searches are partial after a rebuild that was
+// interrupted, also in later processes, until all documents are indexed again.
+func TestInterruptedRebuild(t *testing.T) {
+	dir := largeFolder(t)
+	for _, f := range segmentFiles(t, dir) {
+		if err := os.Remove(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x := openIn(t, dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := x.Maintain(ctx, func(int, int) { cancel() }); !errors.Is(err, context.Canceled) {
+		t.Errorf("Maintain() = %v, want context.Canceled", err)
+	}
+	closeIt(t, x)
+	x = openIn(t, dir)
+	defer closeIt(t, x)
+	for _, partial := range []bool{true, false} {
+		if !partial {
+			maintain(t, x)
+		}
+		p, err := x.Search(t.Context(), search.Query{Text: "happy", Num: 10})
+		if err != nil || p.Partial != partial || (p.Total == 301) == partial {
+			t.Errorf("Search(happy) = %+v, %v, want partial %t", p, err, partial)
+		}
+		c, err := x.SearchChunks(t.Context(), search.ChunkQuery{Text: "happy", Top: 10})
+		if err != nil || c.Partial != partial {
+			t.Errorf("SearchChunks(happy) = %+v, %v, want partial %t", c, err, partial)
+		}
+	}
+}
+
 // overwrite damages a file in the middle.
 func overwrite(t *testing.T, path string) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)

@@ -48,13 +48,23 @@ func (x *Index) maintain(ctx context.Context, progress func(done, total int)) er
 		if err := x.dropUnreadable(ctx, label); err != nil {
 			return err
 		}
+	}
+	var rebuild string
+	err = x.read(ctx, "looking for missing segments", func(tx *sql.Tx) error {
+		rebuild, err = kvValue(ctx, tx, keyRebuild)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, label := range labels {
 		if missing[label], err = x.missing(ctx, label); err != nil {
 			return err
 		}
 		total += len(missing[label])
 	}
 	if total == 0 {
-		return nil
+		return x.rebuilt(ctx, rebuild)
 	}
 	if progress == nil {
 		progress = func(int, int) {}
@@ -79,8 +89,25 @@ func (x *Index) maintain(ctx context.Context, progress func(done, total int)) er
 			progress(done, total)
 		}
 	}
+	if err := x.rebuilt(ctx, rebuild); err != nil {
+		return err
+	}
 	x.log.Warn("the words of all documents are indexed", "documents", total)
 	return nil
+}
+
+// rebuilt records that the documents of the segments that were deleted are
+// indexed again, unless another process deleted more since the count was read.
+func (x *Index) rebuilt(ctx context.Context, count string) error {
+	if count == "" {
+		return nil
+	}
+	return x.write(ctx, "rebuilding segments", func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM kv WHERE key=? AND value=?`, keyRebuild, count); err != nil {
+			return err
+		}
+		return nextGeneration(ctx, tx)
+	})
 }
 
 // dropUnreadable deletes the rows of segments of a label that cannot be opened.
@@ -114,6 +141,9 @@ func (x *Index) dropUnreadable(ctx context.Context, label string) error {
 			if err := dropSegment(ctx, tx, r.id); err != nil {
 				return err
 			}
+		}
+		if _, err := tx.ExecContext(ctx, `INSERT INTO kv(key, value) VALUES(?, 1) ON CONFLICT DO UPDATE SET value=value+1`, keyRebuild); err != nil {
+			return err
 		}
 		return nextGeneration(ctx, tx)
 	})

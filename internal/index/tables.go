@@ -162,6 +162,7 @@ const (
 	keyAnalyzer   = "analyzer"   // until version 3
 	keyGeneration = "generation" // increases with every change of documents
 	keyProgress   = "progress:"  // followed by a label; the value is "done total time" of indexing
+	keyRebuild    = "rebuild"    // counts deleted segments whose documents are to be indexed again; none when all are
 )
 
 // A row number in fts, chunks and texts is a document number and, in the lowest

@@ -16,7 +16,7 @@ type view struct {
 	*segment.Collection
 	handles    []*handle
 	refs       int
-	incomplete bool // a segment is left out because it is damaged or of another version
+	incomplete bool // a segment is left out because it is damaged or of another version, or its documents are not indexed again yet
 
 	mu    sync.Mutex
 	sets  map[string]segment.Docs // by condition
@@ -91,7 +91,11 @@ func (x *Index) makeView(ctx context.Context, q querier, labels []string) (*view
 	if err != nil {
 		return nil, err
 	}
-	v := &view{refs: 1, sets: map[string]segment.Docs{}}
+	rebuild, err := kvValue(ctx, q, keyRebuild)
+	if err != nil {
+		return nil, err
+	}
+	v := &view{refs: 1, sets: map[string]segment.Docs{}, incomplete: rebuild != ""}
 	var segments []*segment.Segment
 	var deleted []segment.Bits
 	left := x.verifiedSize

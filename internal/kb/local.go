@@ -239,9 +239,16 @@ func (b *Local) vectorState(ctx context.Context, labels []string) (search.Vector
 	return v, err
 }
 
+// partialNote is the note of a result for which not all documents were searched.
+const partialNote = "Not all documents were searched: there was not enough time, or a part of the index is being built again, " +
+	"which continues while a server uses the data folder. Search again later."
+
 // resultOf returns the result of a search.
 func resultOf(page *search.ChunkPage) *SearchResult {
 	out := &SearchResult{Results: []Result{}, Total: page.Total}
+	if page.Partial {
+		out.Note = partialNote
+	}
 	for _, h := range page.Hits {
 		out.Results = append(out.Results, Result{
 			DocumentID: h.Number, ChunkIndex: h.Chunk, Text: h.Text, Heading: h.Heading, Page: h.Page, Score: math.Round(h.Score*1e4) / 1e4, Title: h.Title,

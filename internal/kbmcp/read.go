@@ -70,7 +70,7 @@ func (t *tools) search(ctx context.Context, in searchArgs) (any, error) {
 		return nil, err
 	}
 	r := searchResultOf(found)
-	if len(r.Results) == 0 {
+	if len(r.Results) == 0 && r.Note == "" {
 		r.Note = t.nothingFound(ctx, in)
 	}
 	return r, nil

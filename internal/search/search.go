@@ -171,8 +171,8 @@ type Page struct {
 	// DidYouMean contains words of the documents that are similar to words of a
 	// plain query that no document has, the likeliest first.
 	DidYouMean []string
-	// Partial reports whether the search ended before it had seen all
-	// documents, because it took too long.
+	// Partial reports whether not all documents were searched, because that took
+	// too long or because the words of some are indexed again.
 	Partial bool
 	// Staged reports whether documents with some of the words of a plain query
 	// are among the hits. AllWords is the number of documents with all words
@@ -300,6 +300,9 @@ type ChunkPage struct {
 	// Staged reports whether some of the words of the query were enough; see
 	// [Page].
 	Staged bool
+
+	// Partial reports whether not all documents were searched; see [Page].
+	Partial bool
 }
 
 // A ChunkHit is a chunk that matches a query.
