@@ -244,16 +244,20 @@ func TestMergeAtRest(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	retry := make(chan time.Time)
 	done := make(chan struct{})
-	go func() { defer close(done); x.segmentLoopAt(ctx, retry, nil) }()
-	retry <- time.Now() // learns the generation
-	retry <- time.Now() // accepted when the generation is known
-	retry <- time.Now() // accepted when the segments are merged
+	sweep := make(chan time.Time)
+	go func() { defer close(done); x.segmentLoopAt(ctx, retry, sweep) }()
+	// tick lets the loop try again, and returns when it has finished that.
+	tick := func() {
+		retry <- time.Now()
+		sweep <- time.Now()
+	}
+	tick() // reads the generation
+	tick() // merges
 	if got := segmentCount(t, x); got != 1 {
 		t.Errorf("%d segments while nothing changes, want 1", got)
 	}
 	add(n)
-	retry <- time.Now() // something has changed
-	retry <- time.Now()
+	tick() // something has changed
 	if got := segmentCount(t, x); got != 2 {
 		t.Errorf("%d segments after a change, want 2", got)
 	}
