@@ -15,7 +15,7 @@ import (
 
 // Backup writes a consistent copy of the index to a new file. Other
 // processes may write meanwhile. The copy is complete in one file: segments in
-// files are left out, and the index builds them again when it is opened. Jobs
+// files are left out, and Maintain builds them again. Jobs
 // that have not ended fail in the copy if they need a file. The error is of kind
 // Conflict if the file exists.
 func (x *Index) Backup(ctx context.Context, file string) (err error) {
@@ -63,6 +63,7 @@ func (x *Index) detach(ctx context.Context) error {
 	}
 	for _, text := range []string{
 		`DELETE FROM segments WHERE file<>''`,
+		markRebuild,
 		`DELETE FROM leases`,
 		`UPDATE queue SET state='failed', owner='', lease=0, payload=x'', error='the file is not part of the backup: add it again'
 			WHERE state IN ('queued', 'running') AND filename<>''`,

@@ -335,7 +335,43 @@ func TestInterruptedRebuild(t *testing.T) {
 		t.Errorf("Maintain() = %v, want context.Canceled", err)
 	}
 	closeIt(t, x)
-	x = openIn(t, dir)
+	checkPartial(t, dir)
+}
+
+// TestRestoredBackup checks that searches of a backup, which lacks the segments in
+// files, are partial until all documents are indexed again.
+func TestRestoredBackup(t *testing.T) {
+	x := openIn(t, largeFolder(t))
+	defer closeIt(t, x)
+	dir := t.TempDir()
+	if err := x.Backup(t.Context(), filepath.Join(dir, FileName)); err != nil {
+		t.Fatal(err)
+	}
+	checkPartial(t, dir)
+}
+
+// TestMigrateWithoutSegments migrates a file of a version without segments. Before
+// its documents are indexed again, searches are partial.
+func TestMigrateWithoutSegments(t *testing.T) {
+	x := &Index{path: filepath.Join(storedFile(t, 3), FileName), log: slog.New(slog.DiscardHandler)}
+	var err error
+	if x.w, err = x.connect(1, true); err != nil {
+		t.Fatal(err)
+	}
+	defer x.w.Close()
+	if err := x.migrate(t.Context(), migrations); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := kvValue(t.Context(), x.w, keyRebuild); v != "1" || err != nil {
+		t.Errorf("the count of deleted segments is %q, %v, want 1", v, err)
+	}
+}
+
+// checkPartial checks that searches in largeFolder are partial before Maintain,
+// and complete after it.
+func checkPartial(t *testing.T, dir string) {
+	t.Helper()
+	x := openIn(t, dir)
 	defer closeIt(t, x)
 	for _, partial := range []bool{true, false} {
 		if !partial {

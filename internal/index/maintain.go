@@ -96,6 +96,11 @@ func (x *Index) maintain(ctx context.Context, progress func(done, total int)) er
 	return nil
 }
 
+// markRebuild records that documents are in no segment, if there are any.
+const markRebuild = `INSERT INTO kv(key, value) SELECT '` + keyRebuild + `', 1
+	WHERE (SELECT count(*) FROM docs) > (SELECT coalesce(sum(docs-removed), 0) FROM segments)
+	ON CONFLICT DO UPDATE SET value=value+1`
+
 // rebuilt records that the documents of the segments that were deleted are
 // indexed again, unless another process deleted more since the count was read.
 func (x *Index) rebuilt(ctx context.Context, count string) error {
@@ -142,7 +147,7 @@ func (x *Index) dropUnreadable(ctx context.Context, label string) error {
 				return err
 			}
 		}
-		if _, err := tx.ExecContext(ctx, `INSERT INTO kv(key, value) VALUES(?, 1) ON CONFLICT DO UPDATE SET value=value+1`, keyRebuild); err != nil {
+		if _, err := tx.ExecContext(ctx, markRebuild); err != nil {
 			return err
 		}
 		return nextGeneration(ctx, tx)

@@ -96,6 +96,9 @@ func (x *Index) migrate(ctx context.Context, steps []migration) error {
 				return fmt.Errorf("to version %d: %w", version+1, err)
 			}
 		}
+		if _, err := tx.ExecContext(ctx, markRebuild); err != nil {
+			return err
+		}
 		_, err = tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version=%d", version))
 		return err
 	})
