@@ -68,6 +68,7 @@ func (e *evaluator) hitRows(ctx context.Context, list []ranked, matches, texts b
 		}
 	}
 	hits, pieces := make([]search.Hit, len(list)), make([]piece, len(list))
+	buffer := make([]byte, textPart)
 	err := collect(ctx, e.tx, func(rows *sql.Rows) error {
 		var i int
 		var label, lang string
@@ -93,7 +94,7 @@ func (e *evaluator) hitRows(ctx context.Context, list []ranked, matches, texts b
 		switch {
 		case off.Valid:
 			p.from, p.to = off.Int64, off.Int64+min(n.Int64, passage.MaxChunk)
-			text, err := unpackText(int(packed.Int64), body)
+			text, err := unpackText(buffer, int(packed.Int64), body)
 			if err != nil {
 				return err
 			}

@@ -78,8 +78,9 @@ func packText(part string) (size int, body []byte) {
 	return len(body), packed
 }
 
-// unpackText is the inverse of packText. The result may share memory with body.
-func unpackText(size int, body []byte) ([]byte, error) {
+// unpackText is the inverse of packText. The result shares memory with body, or
+// with buffer if that is large enough.
+func unpackText(buffer []byte, size int, body []byte) ([]byte, error) {
 	if size == 0 {
 		return body, nil
 	}
@@ -88,7 +89,7 @@ func unpackText(size int, body []byte) ([]byte, error) {
 		err = fmt.Errorf("it has %d bytes instead of %d", n, size)
 	}
 	if err == nil {
-		body, err = s2.Decode(nil, body)
+		body, err = s2.Decode(buffer, body)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("a stored text is damaged: index its document again, or restore a backup: %v: %w", err, errkind.Corrupt)
@@ -104,7 +105,7 @@ func window(ctx context.Context, q querier, doc, from, to int64) (string, error)
 		var body []byte
 		err := q.QueryRowContext(ctx, partQuery, rowOf(doc, int(n))).Scan(&size, &body)
 		if err == nil {
-			body, err = unpackText(size, body)
+			body, err = unpackText(nil, size, body)
 		}
 		if errors.Is(err, sql.ErrNoRows) {
 			err = nil
@@ -147,6 +148,7 @@ func readPieces(ctx context.Context, q querier, pieces []piece) error {
 	if parts == nil {
 		return nil
 	}
+	buffer := make([]byte, textPart)
 	return collect(ctx, q, func(rows *sql.Rows) error {
 		var id int64
 		var size int
@@ -154,7 +156,7 @@ func readPieces(ctx context.Context, q querier, pieces []piece) error {
 		if err := rows.Scan(&id, &size, &body); err != nil {
 			return err
 		}
-		text, err := unpackText(size, body)
+		text, err := unpackText(buffer, size, body)
 		if err != nil {
 			return err
 		}
