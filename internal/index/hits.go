@@ -68,7 +68,6 @@ func (e *evaluator) hitRows(ctx context.Context, list []ranked, matches, texts b
 		}
 	}
 	hits, pieces := make([]search.Hit, len(list)), make([]piece, len(list))
-	buffer := make([]byte, textPart)
 	err := collect(ctx, e.tx, func(rows *sql.Rows) error {
 		var i int
 		var label, lang string
@@ -94,12 +93,10 @@ func (e *evaluator) hitRows(ctx context.Context, list []ranked, matches, texts b
 		switch {
 		case off.Valid:
 			p.from, p.to = off.Int64, off.Int64+min(n.Int64, passage.MaxChunk)
-			text, err := unpackText(buffer, int(packed.Int64), body)
-			if err != nil {
+			begin := p.from % textPart
+			if p.text, err = appendText(nil, int(packed.Int64), body, begin, begin+p.to-p.from); err != nil {
 				return err
 			}
-			begin := p.from % textPart
-			p.text = append(p.text, part(text, begin, begin+p.to-p.from)...)
 			p.from += int64(len(p.text))
 		case list[i].chunk >= 0: // words without their chunk: the database was changed by hand
 		case matches:

@@ -152,7 +152,7 @@ CREATE TRIGGER docs_twin_changed AFTER UPDATE OF hash ON docs
 `
 
 // tables7 allows parts of texts that are compressed: texts.size is how many bytes
-// such a part has, 0 for a part that is stored as it is.
+// such a part has, 0 for a part that is stored as it is; see packText.
 const tables7 = `
 ALTER TABLE texts ADD COLUMN size INTEGER NOT NULL DEFAULT 0;
 `

@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -64,37 +65,73 @@ func admits(labels []string, label string) bool {
 // Less would hardly become smaller.
 const minPacked = 1 << 10
 
+// textBlock is how many bytes of a part of a text are compressed together. With
+// 32 KiB, texts would take a sixth less space, and each chunk four times as long
+// to read.
+const textBlock = 8 << 10
+
 // packText returns what is stored of a part of a text: the compressed bytes and
-// the size of the part, or 0 and the part.
+// the size of the part, or 0 and the part. The compressed bytes begin with the
+// compressed sizes of the blocks, two bytes each, little endian.
 func packText(part string) (size int, body []byte) {
-	body = []byte(part)
-	if len(body) < minPacked {
-		return 0, body
+	if len(part) < minPacked {
+		return 0, []byte(part)
 	}
-	packed := s2.EncodeBetter(nil, body)
-	if len(packed) > len(body)*7/8 {
-		return 0, body
+	var blocks []byte
+	for begin := 0; begin < len(part); begin += textBlock {
+		block := s2.EncodeBetter(nil, []byte(part[begin:min(begin+textBlock, len(part))]))
+		body = binary.LittleEndian.AppendUint16(body, uint16(len(block)))
+		blocks = append(blocks, block...)
 	}
-	return len(body), packed
+	if body = append(body, blocks...); len(body) > len(part)*7/8 {
+		return 0, []byte(part)
+	}
+	return len(part), body
 }
 
-// unpackText is the inverse of packText. The result shares memory with body, or
-// with buffer if that is large enough.
-func unpackText(buffer []byte, size int, body []byte) ([]byte, error) {
+// appendText appends the bytes from from up to but not including to of a stored
+// part of a text; see packText. Bounds outside the part are moved to its ends.
+func appendText(text []byte, size int, body []byte, from, to int64) ([]byte, error) {
 	if size == 0 {
-		return body, nil
+		return append(text, part(body, from, to)...), nil
 	}
-	n, err := s2.DecodedLen(body)
-	if err == nil && (n != size || n > textPart) {
-		err = fmt.Errorf("it has %d bytes instead of %d", n, size)
-	}
-	if err == nil {
-		body, err = s2.Decode(buffer, body)
-	}
+	text, err := appendBlocks(text, size, body, from, to)
 	if err != nil {
 		return nil, fmt.Errorf("a stored text is damaged: index its document again, or restore a backup: %v: %w", err, errkind.Corrupt)
 	}
-	return body, nil
+	return text, nil
+}
+
+// appendBlocks is appendText for a compressed part. It unpacks only the blocks
+// that it needs.
+func appendBlocks(text []byte, size int, body []byte, from, to int64) ([]byte, error) {
+	count := (size + textBlock - 1) / textBlock
+	if size < 0 || size > textPart || len(body) < 2*count {
+		return nil, fmt.Errorf("%d bytes cannot be a part of %d", len(body), size)
+	}
+	sizes, blocks := body[:2*count], body[2*count:]
+	for n := range count {
+		packed := int(binary.LittleEndian.Uint16(sizes[2*n:]))
+		if packed > len(blocks) || n == count-1 && packed < len(blocks) {
+			return nil, fmt.Errorf("block %d has %d bytes of %d", n, packed, len(blocks))
+		}
+		var block []byte
+		block, blocks = blocks[:packed], blocks[packed:]
+		begin, length := int64(n*textBlock), min(textBlock, size-n*textBlock)
+		if to <= begin || from >= begin+int64(length) {
+			continue
+		}
+		if got, err := s2.DecodedLen(block); err != nil || got != length {
+			return nil, fmt.Errorf("block %d has %d bytes instead of %d: %v", n, got, length, err)
+		}
+		text = slices.Grow(text, length)
+		unpacked, err := s2.Decode(text[len(text):len(text)+length], block)
+		if err != nil {
+			return nil, err
+		}
+		text = append(text, part(unpacked, from-begin, to-begin)...) // within text
+	}
+	return text, nil
 }
 
 // window returns the bytes of a document's text from from up to but not
@@ -104,13 +141,14 @@ func window(ctx context.Context, q querier, doc, from, to int64) (string, error)
 		var size int
 		var body []byte
 		err := q.QueryRowContext(ctx, partQuery, rowOf(doc, int(n))).Scan(&size, &body)
-		if err == nil {
-			body, err = unpackText(nil, size, body)
-		}
 		if errors.Is(err, sql.ErrNoRows) {
-			err = nil
+			return "", nil
 		}
-		return string(part(body, from-n*textPart, to-n*textPart)), err
+		if err != nil {
+			return "", err
+		}
+		text, err := appendText(nil, size, body, from-n*textPart, to-n*textPart)
+		return string(text), err
 	}
 	p := []piece{{doc: doc, from: from, to: to}}
 	err := readPieces(ctx, q, p)
@@ -148,7 +186,6 @@ func readPieces(ctx context.Context, q querier, pieces []piece) error {
 	if parts == nil {
 		return nil
 	}
-	buffer := make([]byte, textPart)
 	return collect(ctx, q, func(rows *sql.Rows) error {
 		var id int64
 		var size int
@@ -156,14 +193,11 @@ func readPieces(ctx context.Context, q querier, pieces []piece) error {
 		if err := rows.Scan(&id, &size, &body); err != nil {
 			return err
 		}
-		text, err := unpackText(buffer, size, body)
-		if err != nil {
-			return err
-		}
 		p := of[id>>chunkBits]
 		before := id & (maxParts - 1) * textPart // bytes before this part of the text
-		p.text = append(p.text, part(text, p.from-before, p.to-before)...)
-		return nil
+		var err error
+		p.text, err = appendText(p.text, size, body, p.from-before, p.to-before)
+		return err
 	}, partsQuery, jsonList(parts))
 }
 
