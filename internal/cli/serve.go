@@ -133,6 +133,10 @@ type serving struct {
 // not listen.
 const releaseTime = 300 * time.Millisecond
 
+// firstAnswer is how long indexing waits, so that the first request, which a
+// client sends at once, is answered before it takes the processor.
+const firstAnswer = 50 * time.Millisecond
+
 // run indexes in the background and serves until ctx ends or, on stdio, the
 // client disconnects.
 func (s *serving) run(ctx context.Context) error {
@@ -156,6 +160,10 @@ func (s *serving) run(ctx context.Context) error {
 	defer s.closeJobs(ctx)
 	index := func() {
 		background.Go(func() {
+			select {
+			case <-ctx.Done():
+			case <-time.After(firstAnswer):
+			}
 			if err := indexer.Run(ctx); err != nil && ctx.Err() == nil {
 				s.log.Error("indexing stopped; what is indexed can still be searched", "error", err)
 			}

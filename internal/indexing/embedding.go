@@ -61,7 +61,13 @@ func Embed(ctx context.Context, o EmbedOptions) {
 	tick := time.NewTicker(cmp.Or(o.interval, embedInterval))
 	defer tick.Stop()
 	failing := ""
-	for ctx.Err() == nil {
+	for {
+		// First, too: a program that starts answers its client meanwhile.
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
 		text := ""
 		if err := w.work(ctx); err != nil && ctx.Err() == nil {
 			if text = err.Error(); text != failing {
@@ -70,10 +76,6 @@ func Embed(ctx context.Context, o EmbedOptions) {
 		}
 		failing = text
 		w.release(ctx) // another process may have something to do
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-		}
 	}
 }
 
