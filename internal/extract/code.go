@@ -5,13 +5,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // extractCode keeps source code as it is. Its headings are the declarations of
 // types and functions.
 func extractCode(ctx context.Context, t *Text, src string) {
 	t.Body = trimBlankLines(src)
-	l, ok := codeLanguages[t.MediaType]
+	l, ok := codeLanguages()[t.MediaType]
 	if !ok {
 		return
 	}
@@ -168,7 +169,7 @@ const (
 
 // codeLanguages are the languages whose declarations become headings, by media
 // type.
-var codeLanguages = func() map[string]codeLanguage {
+var codeLanguages = sync.OnceValue(func() map[string]codeLanguage {
 	js := declarations(cComments, jsFunction, jsClass, jsArrow, jsMethod)
 	ts := declarations(cComments, jsFunction, jsClass, `^\s*(?:export\s+)?(?:declare\s+)?(?:default\s+)?(?:const\s+)?(?:interface|enum|namespace|module|type)\s+\w`, jsArrow, jsMethod)
 	java := declarations(cComments, javaType, javaMethod, javaPlain)
@@ -196,4 +197,4 @@ var codeLanguages = func() map[string]codeLanguage {
 		"application/sql": declarations([]string{"--", "/*", "*"}, `(?i)^\s*create\s+(?:or\s+replace\s+)?(?:\w+\s+){0,3}?(?:table|view|function|procedure|trigger|index|type|schema|sequence|domain|database|role|policy|extension)\s`,
 			`(?i)^\s*alter\s+table\s`),
 	}
-}()
+})
