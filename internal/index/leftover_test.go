@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -264,6 +265,52 @@ func TestMergeAtRest(t *testing.T) {
 	page, err := x.Search(t.Context(), search.Query{Text: "walrus", Num: 100})
 	if err != nil || page.Total != n+1 {
 		t.Errorf("Search = %+v, %v, want %d documents", page, err, n+1)
+	}
+	cancel()
+	<-done
+	x.stop = cancel
+	closeIt(t, x)
+}
+
+// TestRebuildOfOtherProcess checks that the words of a damaged segment are
+// indexed again if the process that deleted it has ended.
+func TestRebuildOfOtherProcess(t *testing.T) {
+	x, err := open(t.Context(), Options{Dir: t.TempDir()}, migrations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.stop()
+	x.done.Wait()
+	apply(t, x, document.Change{Put: &document.Document{ID: "d", Label: "a", Path: "d", Title: "Note", Text: "walrus"}})
+	err = x.write(t.Context(), "removing a segment as another process does", func(tx *sql.Tx) error {
+		rows, err := segmentRows(t.Context(), tx, []string{"a"})
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if err := dropSegment(t.Context(), tx, r.id); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.ExecContext(t.Context(), markRebuild); err != nil {
+			return err
+		}
+		return nextGeneration(t.Context(), tx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := total(t, x, "walrus"); n != 0 {
+		t.Fatalf("Search(walrus) = %d without a segment, want 0", n)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	retry, sweep := make(chan time.Time), make(chan time.Time)
+	done := make(chan struct{})
+	go func() { defer close(done); x.segmentLoopAt(ctx, retry, sweep) }()
+	retry <- time.Now()
+	sweep <- time.Now() // accepted after the retry
+	if n := total(t, x, "walrus"); n != 1 {
+		t.Errorf("Search(walrus) = %d after a retry, want 1", n)
 	}
 	cancel()
 	<-done

@@ -116,8 +116,8 @@ func (x *Index) segmentLoopAt(ctx context.Context, retry, sweep <-chan time.Time
 			if mergeAgain {
 				signal(x.mergeSoon)
 			}
-			if rebuildAgain {
-				signal(x.rebuildSoon)
+			if rebuildAgain || x.rebuildPending(ctx) {
+				rebuildAgain = !x.rebuildMissing(ctx, rebuildAgain)
 			}
 			if now := x.generation(ctx); now != "" && now == generation && !mergeAgain && !rebuildAgain {
 				mergeAgain = !x.mergeAll(ctx, mergeableAtRest, true)
@@ -165,6 +165,17 @@ func levelOf(level slog.Level, again bool) slog.Level {
 		return slog.LevelDebug
 	}
 	return level
+}
+
+// rebuildPending reports whether documents are to be indexed again. The process
+// that deleted their segments may have ended before it did that.
+func (x *Index) rebuildPending(ctx context.Context) bool {
+	var count string
+	err := x.read(ctx, "looking for missing segments", func(tx *sql.Tx) (err error) {
+		count, err = kvValue(ctx, tx, keyRebuild)
+		return err
+	})
+	return err == nil && count != ""
 }
 
 // generation returns the generation of the index, "" if it cannot be read.
