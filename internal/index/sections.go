@@ -52,16 +52,28 @@ func (x *Index) Sections(ctx context.Context, id string, labels []string) ([]sea
 
 // Locate returns the documents with a path; see [search.Outliner].
 func (x *Index) Locate(ctx context.Context, path string, labels []string) ([]search.Place, error) {
-	var out []search.Place
+	var byPath, bySource []search.Place
 	err := x.read(ctx, "locating a document", func(tx *sql.Tx) error {
 		return collect(ctx, tx, func(rows *sql.Rows) error {
 			var p search.Place
-			err := rows.Scan(&p.ID, &p.Label)
-			if admits(labels, p.Label) {
-				out = append(out, p)
+			var exact bool
+			err := rows.Scan(&p.ID, &p.Label, &exact)
+			switch {
+			case !admits(labels, p.Label):
+			case exact:
+				byPath = append(byPath, p)
+			default:
+				bySource = append(bySource, p)
 			}
 			return err
-		}, `SELECT doc_id, label FROM docs WHERE source_path=? ORDER BY label`, path)
+		}, locateQuery, path)
 	})
-	return out, err
+	if byPath != nil {
+		return byPath, err
+	}
+	return bySource, err
 }
+
+// locateQuery names the labels, because the index of paths begins with them.
+const locateQuery = `SELECT doc_id, label, path=?1 FROM docs
+	WHERE source_path=?1 OR path=?1 AND label IN (SELECT label FROM segments) ORDER BY label, id`

@@ -398,17 +398,24 @@ func (s *Store) Locate(ctx context.Context, path string, labels []string) ([]sea
 	if err := s.Open(ctx); err != nil {
 		return nil, err
 	}
-	r, err := s.search(ctx, inDocuments, object{"size": pageSize, "_source": []string{"doc_id", "label"}, "sort": []object{{"label": "asc"}, {"number": "asc"}},
-		"query": object{"bool": object{"filter": append(filters(labels, nil, nil), term("source_path", path))}}})
+	r, err := s.search(ctx, inDocuments, object{"size": pageSize, "_source": []string{"doc_id", "label", "path"}, "sort": []object{{"label": "asc"}, {"number": "asc"}},
+		"query": object{"bool": object{"filter": append(filters(labels, nil, nil), anyOf([]object{term("path", path), term("source_path", path)}))}}})
 	if err != nil {
 		return nil, fmt.Errorf("locating a document: %w", err)
 	}
 	rows, err := r.rows()
-	var out []search.Place
+	var byPath, bySource []search.Place
 	for _, r := range rows {
-		out = append(out, search.Place{ID: r.ID, Label: r.Label})
+		if p := (search.Place{ID: r.ID, Label: r.Label}); r.Path == path {
+			byPath = append(byPath, p)
+		} else {
+			bySource = append(bySource, p)
+		}
 	}
-	return out, err
+	if byPath != nil {
+		return byPath, err
+	}
+	return bySource, err
 }
 
 // Health returns the health of the indexes; see [search.Service].

@@ -71,7 +71,8 @@ type Outliner interface {
 	// none if the text has no headings. It looks the document up like Find.
 	Sections(ctx context.Context, id string, labels []string) ([]Section, error)
 
-	// Locate returns the documents with a path inside their source.
+	// Locate returns the documents with a path, as it is in hits, or else those
+	// with a source path. They are sorted by label.
 	Locate(ctx context.Context, path string, labels []string) ([]Place, error)
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/search"
 )
@@ -176,5 +178,39 @@ func (s *suite) empty(t *testing.T) {
 	}
 	if _, err := svc.Find(t.Context(), "nosuch", nil); !errors.Is(err, errkind.NotFound) {
 		t.Errorf("Find() of nothing = %v, want an error of kind NotFound", err)
+	}
+}
+
+// locate checks that the path of a hit names its document, even if it is the
+// source path of another one.
+func (s *suite) locate(t *testing.T) {
+	label := s.docs[0].Label
+	var docs []document.Document
+	for i, path := range []string{"a.md", ".files/a.md", ".files/c.md"} {
+		d := row{label: label, path: path, title: path, text: "Walrus " + path}.document(i)
+		d.SourcePath = strings.TrimPrefix(path, ".files/")
+		docs = append(docs, d)
+	}
+	outliner, ok := s.o.Open(t, docs).(search.Outliner)
+	if !ok {
+		t.Skip("the service has no paths")
+	}
+	for path, want := range map[string][]search.Place{
+		"a.md":        {{ID: docs[0].ID, Label: label}},
+		".files/a.md": {{ID: docs[1].ID, Label: label}},
+		".files/c.md": {{ID: docs[2].ID, Label: label}},
+		"c.md":        {{ID: docs[2].ID, Label: label}},
+		"b.md":        nil,
+	} {
+		for _, labels := range [][]string{nil, {label}, {"other"}} {
+			want := want
+			if labels != nil && labels[0] == "other" {
+				want = nil
+			}
+			got, err := outliner.Locate(t.Context(), path, labels)
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("Locate(%q, %v) = %v, %v, want %v", path, labels, got, err, want)
+			}
+		}
 	}
 }

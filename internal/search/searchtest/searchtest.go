@@ -54,6 +54,7 @@ func Run(t *testing.T, o Options) {
 		{"facet conditions", (*suite).facetConditions},
 		{"find", (*suite).find},
 		{"read text", (*suite).readText},
+		{"locate", (*suite).locate},
 		{"suggest", (*suite).suggest},
 		{"popular words", (*suite).popularWords},
 		{"list labels", (*suite).listLabels},
