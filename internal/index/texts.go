@@ -92,6 +92,7 @@ func packText(part string) (size int, body []byte) {
 // appendText appends the bytes from from up to but not including to of a stored
 // part of a text; see packText. Bounds outside the part are moved to its ends.
 func appendText(text []byte, size int, body []byte, from, to int64) ([]byte, error) {
+	from, to = max(from, 0), max(to, 0)
 	if size == 0 {
 		return append(text, part(body, from, to)...), nil
 	}
@@ -179,7 +180,7 @@ func readPieces(ctx context.Context, q querier, pieces []piece) error {
 	for i := range pieces {
 		p := &pieces[i]
 		of[p.doc] = p
-		for n := p.from / textPart; p.from < p.to && n < maxParts && n*textPart < p.to; n++ {
+		for n := max(p.from, 0) / textPart; p.from < p.to && n < maxParts && n*textPart < p.to; n++ {
 			parts = append(parts, rowOf(p.doc, int(n)))
 		}
 	}
