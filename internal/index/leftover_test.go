@@ -317,3 +317,39 @@ func TestRebuildOfOtherProcess(t *testing.T) {
 	x.stop = cancel
 	closeIt(t, x)
 }
+
+// TestRemovedFiles removes the files of segments that a process has opened. The
+// process builds them again without a search.
+func TestRemovedFiles(t *testing.T) {
+	dir := largeFolder(t)
+	x, err := open(t.Context(), Options{Dir: dir}, migrations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.stop()
+	x.done.Wait()
+	want := total(t, x, "happy")
+	if want == 0 {
+		t.Fatal("Search(happy) finds nothing")
+	}
+	for _, file := range segmentFiles(t, dir) {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	retry, sweep := make(chan time.Time), make(chan time.Time)
+	done := make(chan struct{})
+	go func() { defer close(done); x.segmentLoopAt(ctx, retry, sweep) }()
+	retry <- time.Now()
+	sweep <- time.Now() // accepted after the retry
+	other := openIn(t, dir)
+	if n := total(t, other, "happy"); n != want {
+		t.Errorf("Search(happy) = %d in another process, want %d", n, want)
+	}
+	closeIt(t, other)
+	cancel()
+	<-done
+	x.stop = cancel
+	closeIt(t, x)
+}

@@ -116,7 +116,7 @@ func (x *Index) segmentLoopAt(ctx context.Context, retry, sweep <-chan time.Time
 			if mergeAgain {
 				signal(x.mergeSoon)
 			}
-			if rebuildAgain || x.rebuildPending(ctx) {
+			if rebuildAgain || x.rebuildPending(ctx) || x.filesMissing(ctx) {
 				rebuildAgain = !x.rebuildMissing(ctx, rebuildAgain)
 			}
 			if now := x.generation(ctx); now != "" && now == generation && !mergeAgain && !rebuildAgain {
@@ -176,6 +176,26 @@ func (x *Index) rebuildPending(ctx context.Context) bool {
 		return err
 	})
 	return err == nil && count != ""
+}
+
+// filesMissing reports whether files of segments are gone, and condemns these
+// segments. This process may not have opened them, or still have them mapped.
+func (x *Index) filesMissing(ctx context.Context) (missing bool) {
+	var rows []segmentRow
+	err := x.read(ctx, "listing segments", func(tx *sql.Tx) (err error) {
+		rows, err = segmentRows(ctx, tx, nil)
+		return err
+	})
+	if err != nil {
+		return false
+	}
+	for _, r := range rows {
+		if r.file != "" && x.checkListed(ctx, r) != nil {
+			x.condemn(&damagedSegment{row: r, err: errGone})
+			missing = true
+		}
+	}
+	return missing
 }
 
 // generation returns the generation of the index, "" if it cannot be read.
