@@ -117,9 +117,13 @@ func engineCheckCommand(v *invocation, f *flagSet) func(context.Context) error {
 				return err
 			}
 			for _, p := range problems {
-				fmt.Fprintln(v.stdout, printableLines(p))
+				fmt.Fprintln(v.stdout, printableLines(p.Text))
 			}
-			if len(problems) > 0 {
+			switch {
+			case len(problems) > 0 && problems[0].Mends:
+				return &hintError{fmt.Errorf("searches miss documents: %w", errkind.Corrupt),
+					"Nothing is lost: knowhow serve, kb and engine index them again while they use this data folder."}
+			case len(problems) > 0:
 				return &hintError{fmt.Errorf("the data folder is damaged: %w", errkind.Corrupt), "Restore a backup, or add the documents again in another data folder."}
 			}
 			_, err = fmt.Fprintln(v.stdout, "ok")

@@ -89,16 +89,22 @@ func syncFile(path string) error {
 // maxProblems is the maximum number of problems that Examine returns.
 const maxProblems = 100
 
-// Examine examines every page of the file and every segment, and returns a
-// sentence for each problem.
-func (x *Index) Examine(ctx context.Context) (problems []string, err error) {
+// A Problem is something that Examine found.
+type Problem struct {
+	Text  string // a sentence
+	Mends bool   // Maintain corrects it from the stored texts, and nothing is lost
+}
+
+// Examine examines every page of the file and every segment. Problems that
+// Maintain does not correct come first.
+func (x *Index) Examine(ctx context.Context) (problems []Problem, err error) {
 	err = x.read(ctx, "checking the index", func(tx *sql.Tx) error {
 		problems = nil
 		err := collect(ctx, tx, func(rows *sql.Rows) error {
 			var text string
 			err := rows.Scan(&text)
 			if text != "ok" {
-				problems = append(problems, text)
+				problems = append(problems, Problem{Text: text})
 			}
 			return err
 		}, `PRAGMA integrity_check(100)`)
@@ -109,7 +115,7 @@ func (x *Index) Examine(ctx context.Context) (problems []string, err error) {
 			var id int64
 			var want, have int64
 			err := rows.Scan(&id, &want, &have)
-			problems = append(problems, fmt.Sprintf("document %d has a text of %d bytes instead of %d", id, have, want))
+			problems = append(problems, Problem{Text: fmt.Sprintf("document %d has a text of %d bytes instead of %d", id, have, want)})
 			return err
 		}, `SELECT d.id, d.text_size, coalesce((SELECT sum(iif(t.size>0, t.size, length(t.body))) FROM texts t WHERE t.id BETWEEN d.id<<20 AND (d.id<<20)+1048575), 0) have
 			FROM docs d WHERE d.text_size<>have LIMIT 100`)
@@ -130,10 +136,14 @@ func (x *Index) Examine(ctx context.Context) (problems []string, err error) {
 				x.release(h)
 			}
 			if err != nil {
-				problems = append(problems, fmt.Sprintf("the words of the label %q are damaged and will be built again", r.label))
+				problems = append(problems, Problem{fmt.Sprintf("the words of the label %q are damaged", r.label), true})
 			}
 		}
-		return nil
+		rebuild, err := kvValue(ctx, tx, keyRebuild)
+		if rebuild != "" {
+			problems = append(problems, Problem{"the words of some documents are missing", true})
+		}
+		return err
 	})
 	return problems[:min(len(problems), maxProblems)], err
 }

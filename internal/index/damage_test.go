@@ -385,6 +385,10 @@ func checkPartial(t *testing.T, dir string) {
 		if err != nil || c.Partial != partial {
 			t.Errorf("SearchChunks(happy) = %+v, %v, want partial %t", c, err, partial)
 		}
+		problems, err := x.Examine(t.Context())
+		if err != nil || len(problems) > 0 != partial || partial && !problems[0].Mends {
+			t.Errorf("Examine() = %v, %v, want problems that mend: %t", problems, err, partial)
+		}
 	}
 }
 

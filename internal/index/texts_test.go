@@ -47,7 +47,7 @@ func TestTextParts(t *testing.T) {
 		}
 	}
 	if problems, err := x.Examine(t.Context()); err != nil || problems != nil {
-		t.Errorf("Examine() = %q, %v", problems, err)
+		t.Errorf("Examine() = %v, %v", problems, err)
 	}
 	for _, damage := range []string{`size=size+1`, `size=1000000000`, `body=substr(body, 2)`, `body=x'ffffffff7f00'`, `body=x''`, `body=zeroblob(length(body))`,
 		`body=body||x'00'`, `body=substr(body, 1, 2)||x'ffff'||substr(body, 5)`} {

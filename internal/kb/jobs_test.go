@@ -429,6 +429,6 @@ func TestBackup(t *testing.T) {
 		t.Errorf("search in the restored base: %+v", r)
 	}
 	if problems, err := y.Examine(t.Context()); err != nil || problems != nil {
-		t.Errorf("Examine() = %q, %v", problems, err)
+		t.Errorf("Examine() = %v, %v", problems, err)
 	}
 }
