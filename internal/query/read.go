@@ -41,6 +41,9 @@ func Read(s string) (Reading, error) {
 	if _, all := n.(All); all && strings.Contains(s, `"`) && !strings.ContainsRune(s, '*') && !strings.Contains(s, "sort:") {
 		return Reading{}, &limitError{"it has empty quotes and no word; write a word, or * for all documents"}
 	}
+	if strings.ContainsRune(s, '?') && strings.TrimFunc(s, func(r rune) bool { return r == '?' || unicode.IsSpace(r) }) == "" {
+		return Reading{}, &limitError{"it has question marks and no word; write a word, or * for all documents"}
+	}
 	if err == nil {
 		return Reading{Text: s}, nil
 	}
