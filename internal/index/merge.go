@@ -220,7 +220,7 @@ func (x *Index) mergeAll(ctx context.Context, due func([]segmentRow) []segmentRo
 		case damaged && !errors.Is(err, errGone):
 			x.condemn(d)
 			return false // merge the rest when the segment is built again
-		case errors.Is(err, errMerging) || errors.Is(err, errGone):
+		case errors.Is(err, errMerging) || errors.Is(err, errMerged) || errors.Is(err, errGone):
 			return false // another process merges
 		case err != nil:
 			x.log.Log(ctx, levelOf(slog.LevelWarn, again), "segments were not merged; this is tried again until it succeeds", "error", err)

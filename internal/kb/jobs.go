@@ -254,8 +254,11 @@ func (b *Local) do(ctx context.Context, job *index.Job) error {
 		return b.o.Index.FailJob(ctx, job.ID, b.owner, "the job cannot be read: add the document again")
 	}
 	if job.Attempts > maxAttempts {
-		err := b.o.Index.FailJob(ctx, job.ID, b.owner, fmt.Sprintf("the program ended %d times while it was reading this file: "+
-			"it was left out; save the file in another format and add it again", maxAttempts))
+		failure := "the program ended %d times while it was adding this note: it was left out; add it again"
+		if job.Kind == TypeFile {
+			failure = "the program ended %d times while it was reading this file: it was left out; save the file in another format and add it again"
+		}
+		err := b.o.Index.FailJob(ctx, job.ID, b.owner, fmt.Sprintf(failure, maxAttempts))
 		if err == nil && job.Kind == TypeFile {
 			b.unstage(t.Key)
 		}
