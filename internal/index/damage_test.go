@@ -179,6 +179,43 @@ func TestNewerWhileOpen(t *testing.T) {
 	}
 }
 
+// TestVersionMeanwhile reads the version of a file while another process creates
+// its tables.
+func TestVersionMeanwhile(t *testing.T) {
+	for range 20 {
+		dir := t.TempDir()
+		x := &Index{path: filepath.Join(dir, FileName)}
+		if err := x.checkHeader(); err != nil { // creates the file
+			t.Fatal(err)
+		}
+		db, err := x.connect(1, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := make(chan struct{})
+		var group sync.WaitGroup
+		group.Go(func() {
+			for {
+				if _, err := x.fileVersion(t.Context(), db, len(migrations)); err != nil {
+					t.Errorf("fileVersion() = %v", err)
+					return
+				}
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		})
+		closeIt(t, openIn(t, dir))
+		close(stop)
+		group.Wait()
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestOpenAtOnce opens a new index many times concurrently.
 func TestOpenAtOnce(t *testing.T) {
 	dir := t.TempDir()

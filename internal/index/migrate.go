@@ -108,14 +108,12 @@ func (x *Index) migrate(ctx context.Context, steps []migration) error {
 // file. A file of another program gives an error of kind Corrupt, a version
 // above newest an error of kind Unsupported.
 func (x *Index) fileVersion(ctx context.Context, q querier, newest int) (int, error) {
+	// One statement, because another process may create the tables meanwhile.
+	const query = `SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
+		FROM pragma_application_id, pragma_user_version`
 	var app, version, tables int
-	for _, s := range []struct {
-		text string
-		to   *int
-	}{{"PRAGMA application_id", &app}, {versionQuery, &version}, {"SELECT count(*) FROM sqlite_schema", &tables}} {
-		if err := q.QueryRowContext(ctx, s.text).Scan(s.to); err != nil {
-			return 0, err
-		}
+	if err := q.QueryRowContext(ctx, query).Scan(&app, &version, &tables); err != nil {
+		return 0, err
 	}
 	switch {
 	case app == 0 && version == 0 && tables == 0:

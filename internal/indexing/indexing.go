@@ -239,10 +239,10 @@ func (w *Indexer) run(ctx context.Context) error {
 // that there is one for each lease.
 func (w *Indexer) step(ctx context.Context) error {
 	wanted, err := w.wanted(ctx)
-	if err != nil {
-		wanted = w.tasks // assume that nothing has changed
-	}
 	names := slices.Collect(maps.Keys(wanted))
+	if err != nil { // assume that nothing has changed
+		wanted, names = w.tasks, slices.Clone(w.held)
+	}
 	for lease, t := range w.tasks {
 		if next := wanted[lease]; next == nil {
 			t.cancel()

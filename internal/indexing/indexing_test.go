@@ -270,6 +270,25 @@ func TestPrepare(t *testing.T) {
 	})
 }
 
+// A process that is stopped before it has begun to index leaves no lease.
+func TestStoppedBeforeRun(t *testing.T) {
+	dir, _ := folders(t, "a")
+	x := openIndex(t, dir)
+	defer x.Close()
+	w := New(Options{Index: x, Lines: terminal.NewLines(&lockedBuffer{}, nil), Log: discard})
+	w.Prepare(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.Run(ctx); err != nil {
+		t.Errorf("Run() = %v, want nil", err)
+	}
+	w.Close(t.Context())
+	leases, err := x.Leases(t.Context())
+	if diff := cmp.Diff(map[string]string{}, leases); err != nil || diff != "" {
+		t.Errorf("leases after Run (-want +got), error %v:\n%s", err, diff)
+	}
+}
+
 // Run returns within a second, even if something does not look at its context.
 func TestRunStopsInTime(t *testing.T) {
 	dir, _ := folders(t, "a")
