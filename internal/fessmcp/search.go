@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"knowhow/internal/compact"
 	"knowhow/internal/errkind"
@@ -79,11 +80,7 @@ func (b *bridge) search(ctx context.Context, in searchArgs) (any, error) {
 		return nil, err
 	}
 	return b.do(ctx, work{run: func(ctx context.Context, _ job.Report) (any, error) {
-		// Read the progress before the search. Otherwise a document that is
-		// indexed between the two calls could be missing from the page without
-		// notice.
-		progress := b.progress(ctx)
-		page, err := search.Relax(b.backend).Search(ctx, q)
+		page, progress, err := b.findPage(ctx, q)
 		if err != nil {
 			return nil, err
 		}
@@ -95,6 +92,34 @@ func (b *bridge) search(ctx context.Context, in searchArgs) (any, error) {
 		}
 		return &mcpserver.Result{Value: r, Meta: map[string]any{"indexing": progress}}, nil
 	}})
+}
+
+// While documents are being indexed, a search that finds nothing is repeated
+// every emptyStep for emptyWait, because a client often searches as soon as the
+// server has started.
+const (
+	emptyWait = 500 * time.Millisecond
+	emptyStep = 20 * time.Millisecond
+)
+
+// findPage searches. It returns the page and the progress of indexing, or nil if
+// nothing was being indexed when the search began.
+func (b *bridge) findPage(ctx context.Context, q search.Query) (*search.Page, *indexing, error) {
+	for begin := time.Now(); ; {
+		// Read the progress before the search. Otherwise a document that is
+		// indexed between the two calls could be missing from the page without
+		// notice.
+		progress := b.progress(ctx)
+		page, err := search.Relax(b.backend).Search(ctx, q)
+		if err != nil || page.Total > 0 || progress == nil || time.Since(begin) >= emptyWait {
+			return page, progress, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		case <-time.After(emptyStep):
+		}
+	}
 }
 
 // searchResult returns the result of the search tool: a page of hits with the

@@ -1,11 +1,13 @@
 package fessmcp
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"knowhow/internal/errkind"
@@ -291,6 +293,55 @@ func TestSearchShowsIndexing(t *testing.T) {
 	want := map[string]any{"done": 3.0, "total": 40.0}
 	if m := meta(); !cmp.Equal(want, m["indexing"]) {
 		t.Errorf("_meta.indexing = %v, want %v", m["indexing"], want)
+	}
+}
+
+// laterBackend is an indexingBackend that finds nothing before a time.
+type laterBackend struct {
+	indexingBackend
+	ready time.Time
+}
+
+func (l laterBackend) Search(ctx context.Context, q search.Query) (*search.Page, error) {
+	if time.Now().Before(l.ready) {
+		return &search.Page{}, nil
+	}
+	return l.indexingBackend.Search(ctx, q)
+}
+
+// A search that finds nothing waits a moment for documents that are being
+// indexed.
+func TestSearchAwaitsIndexing(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		busy  bool
+		after time.Duration // the documents are indexed
+		want  bool          // something is found
+		took  time.Duration
+	}{
+		{"found", true, 0, true, 0},
+		{"found soon", true, 100 * time.Millisecond, true, 100 * time.Millisecond},
+		{"found too late", true, time.Minute, false, emptyWait},
+		{"not indexing", false, time.Minute, false, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := corpus()
+				f.busy = tc.busy
+				begin := time.Now()
+				b := newBridge(Options{Domain: finance, Backend: laterBackend{indexingBackend{f}, begin.Add(tc.after)}})
+				page, progress, err := b.findPage(t.Context(), search.Query{Text: "test", Num: 8})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if found := page.Total > 0; found != tc.want || (progress != nil) != tc.busy {
+					t.Errorf("findPage() = %d hits, progress %v, want hits: %v, progress: %v", page.Total, progress, tc.want, tc.busy)
+				}
+				if took := time.Since(begin); took != tc.took {
+					t.Errorf("findPage() took %v, want %v", took, tc.took)
+				}
+			})
+		})
 	}
 }
 
