@@ -67,7 +67,12 @@ func (e *evaluator) dense(ctx context.Context, m *matched, q search.Query) error
 // addMeaning is dense for every query. Documents whose cosine is least or more are
 // added to those that match if at least so many words of the query count.
 func (e *evaluator) addMeaning(ctx context.Context, m *matched, q search.Query, words int, least float64) error {
-	d, err := e.meaning(ctx, q, e.x.vectors.limit)
+	extends := len(analysis.Significant(query.Words(q.Text), e.langs)) >= words
+	limit := e.x.vectors.limit
+	if extends && m.n == 0 {
+		limit = max(limit, emptyTime)
+	}
+	d, err := e.meaning(ctx, q, limit)
 	if errors.Is(err, errEmbedding) && ctx.Err() == nil {
 		e.x.log.Debug("a query was ranked by words only", "error", err)
 		return nil
@@ -80,7 +85,7 @@ func (e *evaluator) addMeaning(ctx context.Context, m *matched, q search.Query, 
 		return err
 	}
 	d.near = bestOfEach(hits)
-	if len(analysis.Significant(query.Words(q.Text), e.langs)) >= words {
+	if extends {
 		if err := d.extend(m, least); err != nil {
 			return err
 		}

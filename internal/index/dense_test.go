@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -204,6 +206,47 @@ func TestMeaningOff(t *testing.T) {
 	if diff := cmp.Diff(want, got, written); err != nil || diff != "" {
 		t.Errorf("Search() with a model that fails: %v (-want +got)\n%s", err, diff)
 	}
+}
+
+// A slow is an embedder that needs time for each call.
+type slow struct {
+	*topics
+	time time.Duration
+}
+
+func (e slow) Embed(ctx context.Context, texts []string, kind embed.Kind) ([][]float32, error) {
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(e.time):
+		return e.topics.Embed(ctx, texts, kind)
+	}
+}
+
+// A query that finds nothing by words waits longer for its vector.
+func TestSlowVector(t *testing.T) {
+	e := &topics{id: "topics"}
+	dir := t.TempDir()
+	x := openWith(t, dir, e)
+	put(t, x, garage()...)
+	embedAll(t, x, e)
+	synctest.Test(t, func(t *testing.T) {
+		x, err := index.Open(t.Context(), index.Options{Dir: dir, Embedder: slow{e, 300 * time.Millisecond}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer x.Close()
+		for text, want := range map[string]bool{"my motorcar wants fuel": true, carQuestion: false} {
+			q := search.Query{Text: text, Labels: []string{"a"}, Num: 20}
+			p, err := x.Search(t.Context(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := slices.Contains(names(p), "garage.md"); got != want {
+				t.Errorf("Search(%q) = %v, has garage.md: want %v", text, names(p), want)
+			}
+		}
+	})
 }
 
 // TestOnlyDocumentFirst checks that the only document with all words stays first.

@@ -52,7 +52,8 @@ type Options struct {
 	Embedder embed.Embedder
 
 	// EmbedTime is how long a search waits for the vector of its query, before
-	// it uses words only; 0 means 50 ms.
+	// it uses words only; 0 means 50 ms. A search that finds nothing by words
+	// waits for at least a second.
 	EmbedTime time.Duration
 }
 
