@@ -419,5 +419,5 @@ func (d *dense) chunks(ctx context.Context, docs []int64, best []ranked, weight,
 }
 
 // passageWeight is the weight of the meaning in the ranking of passages. Of 110
-// questions (docs/benchmarks.md, "Answers"), 1 and 2 answer two fewer.
+// questions (docs/benchmarks.md, "Answers"), 0.25 answers three fewer, and 1 two.
 const passageWeight = 0.5
