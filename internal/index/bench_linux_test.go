@@ -87,7 +87,7 @@ func BenchmarkWhileIndexing(b *testing.B) {
 	if os.Getenv("BENCH_DATA") != "" {
 		common = "configuration"
 	}
-	g, n := newGenerator(), 0
+	g, n := newGenerator(), 1<<20 // after the documents of the folder
 	next := func(replaced bool) document.Document {
 		d := g.document(n, 10)
 		if n++; replaced {
