@@ -75,8 +75,9 @@ func Split(text string, headings []Heading, o Options) []Chunk {
 
 // A Section is the part of a text from a heading to the next one.
 type Section struct {
-	Offset  int    // of the heading in the text
-	Heading string // path of headings, as in [Chunk]
+	Offset    int    // of the heading in the text
+	Heading   string // path of headings, as in [Chunk]
+	Continues bool   // a section above continues here, without another heading
 }
 
 // Sections returns the sections of a text, in order. Headings outside the text
@@ -88,7 +89,7 @@ func Sections(text string, headings []Heading) []Section {
 	for _, h := range usable(text, headings) {
 		p.enter(h)
 		if s := p.String(); s != "" {
-			sections = append(sections, Section{Offset: h.Offset, Heading: s})
+			sections = append(sections, Section{h.Offset, s, strings.TrimSpace(h.Text) == ""})
 		}
 	}
 	return sections

@@ -90,8 +90,9 @@ type Chunk struct {
 
 // A Section is the part of a document's text from a heading to the next one.
 type Section struct {
-	Offset  int    `json:"o"` // of the heading in Text
-	Heading string `json:"h"` // path of the headings: "Install > From source"
+	Offset    int    `json:"o"`           // of the heading in Text
+	Heading   string `json:"h"`           // path of the headings: "Install > From source"
+	Continues bool   `json:"c,omitempty"` // a section above continues here, without another heading
 }
 
 // A Page is the beginning of a page or a slide.

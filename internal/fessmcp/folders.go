@@ -124,8 +124,8 @@ func (b *bridge) getFolderDocument(ctx context.Context, in folderArgs) (any, err
 			return nil, err
 		}
 		s := folderSummary{summary: b.summary(h), Sections: []section{}}
-		for i, sec := range list {
-			if continues(list, i) {
+		for _, sec := range list {
+			if sec.Continues {
 				continue
 			}
 			if len(s.Sections) == listedSections {
@@ -216,7 +216,7 @@ func findSection(list []search.Section, name string) (from, end int64, err error
 // 0 means the end of the text.
 func sectionEnd(list []search.Section, i int) int64 {
 	for j := i + 1; j < len(list); j++ {
-		if !below(list[j], list[i]) && (list[j].Heading != list[i].Heading || !continues(list, j)) {
+		if !below(list[j], list[i]) && (list[j].Heading != list[i].Heading || !list[j].Continues) {
 			return list[j].Offset
 		}
 	}
@@ -225,10 +225,6 @@ func sectionEnd(list []search.Section, i int) int64 {
 
 // below reports whether section s is inside section t.
 func below(s, t search.Section) bool { return strings.HasPrefix(s.Heading, t.Heading+headingSeparator) }
-
-// continues reports whether, at the i-th place of list, a section continues after the
-// ones inside it.
-func continues(list []search.Section, i int) bool { return i > 0 && below(list[i-1], list[i]) }
 
 // SectionEnd returns where the section that begins at an offset of a text ends,
 // the sections below it included; 0 means the end of the text. It returns 0 if no

@@ -169,12 +169,12 @@ const (
 
 // connect returns a pool of n connections.
 func (x *Index) connect(n int, write bool) (*sql.DB, error) {
-	cache := readCache
+	cache, wait := readCache, busyWait
 	if write {
-		cache = writeCache
+		cache, wait = writeCache, 0 // see begin
 	}
 	v := url.Values{"_pragma": {
-		"busy_timeout(10000)", "synchronous(full)", "foreign_keys(1)", "temp_store(memory)",
+		fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds()), "synchronous(full)", "foreign_keys(1)", "temp_store(memory)",
 		fmt.Sprintf("cache_size(-%d)", cache), "journal_size_limit(67108864)", "trusted_schema(0)",
 	}, "_dqs": {"0"}, "_defensive": {"1"}}
 	if write {

@@ -55,14 +55,14 @@ func makeTables(ctx context.Context, tx *sql.Tx) error {
 // prepare checks the kind of the file and runs the migrations in steps that it
 // lacks. If several processes open the file, one migrates and the others wait.
 func (x *Index) prepare(ctx context.Context, steps []migration) error {
-	version, err := x.fileVersion(ctx, x.w, len(steps))
-	if err != nil {
+	var version int
+	if err := x.unlocked(ctx, func() (err error) {
+		version, err = x.fileVersion(ctx, x.w, len(steps))
+		return err
+	}); err != nil {
 		return err
 	}
-	if err := x.useWAL(ctx); err != nil {
-		return err
-	}
-	if _, err := x.w.ExecContext(ctx, `PRAGMA busy_timeout=0`); err != nil { // see begin
+	if err := x.unlocked(ctx, func() error { return x.useWAL(ctx) }); err != nil {
 		return err
 	}
 	x.version = len(steps)

@@ -93,15 +93,19 @@ func (x *Index) foreign() error {
 	return fmt.Errorf("%s is not an index of knowhow and was left as it is: choose another data folder: %w", x.path, errkind.Corrupt)
 }
 
-// useWAL switches the file to a write-ahead log, which is a lasting setting. If
-// another process does the same, SQLite fails at once, whatever the timeout.
+// useWAL switches the file to a write-ahead log, which is a lasting setting.
 func (x *Index) useWAL(ctx context.Context) error {
+	var mode string
+	return x.w.QueryRowContext(ctx, `PRAGMA journal_mode=wal`).Scan(&mode)
+}
+
+// unlocked calls f again while another process has locked the file, for busyWait
+// at most.
+func (x *Index) unlocked(ctx context.Context, f func() error) error {
 	retry := time.NewTicker(busyStep)
 	defer retry.Stop()
 	for begin := time.Now(); time.Since(begin) < busyWait; {
-		var mode string
-		err := x.w.QueryRowContext(ctx, `PRAGMA journal_mode=wal`).Scan(&mode)
-		if !busy(err) {
+		if err := f(); !busy(err) {
 			return err
 		}
 		select {

@@ -45,7 +45,7 @@ func (x *Index) Sections(ctx context.Context, id string, labels []string) ([]sea
 	}
 	out := make([]search.Section, len(stored))
 	for i, s := range stored {
-		out[i] = search.Section{Heading: s.Heading, Offset: int64(s.Offset)}
+		out[i] = search.Section{Heading: s.Heading, Offset: int64(s.Offset), Continues: s.Continues}
 	}
 	return out, nil
 }

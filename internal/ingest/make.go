@@ -134,7 +134,7 @@ func partsOf(text *extract.Text) ([]document.Chunk, []document.Section) {
 	}
 	var sections []document.Section
 	for _, s := range chunk.Sections(text.Body, headings) {
-		sections = append(sections, document.Section{Offset: s.Offset, Heading: s.Heading})
+		sections = append(sections, document.Section(s))
 	}
 	return chunks, sections
 }

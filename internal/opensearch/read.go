@@ -388,7 +388,7 @@ func (s *Store) Sections(ctx context.Context, id string, labels []string) ([]sea
 	}
 	out := make([]search.Section, len(r.Kept.Sections))
 	for i, x := range r.Kept.Sections {
-		out[i] = search.Section{Heading: x.Heading, Offset: int64(x.Offset)}
+		out[i] = search.Section{Heading: x.Heading, Offset: int64(x.Offset), Continues: x.Continues}
 	}
 	return out, nil
 }

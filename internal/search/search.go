@@ -78,8 +78,9 @@ type Outliner interface {
 
 // A Section is the part of a text from a heading to the next one.
 type Section struct {
-	Heading string // path of the headings: "Install > From source"
-	Offset  int64  // of the heading in the text, in bytes
+	Heading   string // path of the headings: "Install > From source"
+	Offset    int64  // of the heading in the text, in bytes
+	Continues bool   // a section above continues here, without another heading
 }
 
 // A Place is a document, and the label of its source.
