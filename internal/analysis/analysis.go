@@ -1,7 +1,7 @@
 // Package analysis splits a text into the words that it is searched by.
 //
 // It gives the same words for a stored text and for a query: compatibility forms
-// are folded (NFKC), letters are in lower case, Latin letters lose their
+// are folded (NFKC), letters are in lower case, Latin and Greek letters lose their
 // accents, words lose the endings of the [Language] of the text, and scripts
 // without blanks between words give overlapping pairs of characters. Package
 // index stores these words, and [Digest] makes excerpts with them.
@@ -18,7 +18,7 @@ import (
 
 // Version is the version of the tokens. It is incremented whenever the tokens
 // of any text change; an index of another version is rebuilt from its texts.
-const Version = 3
+const Version = 4
 
 // maxWord is the maximum length of a word in runes. Longer words are not words
 // of a language. They are cut and not dropped, so that they can be found.

@@ -61,19 +61,19 @@ func isLatin(r rune) bool {
 }
 
 // appendFolded appends r, which is not a mark, in lower case, without accents if
-// it is Latin, and as one of the forms of a letter that has two.
+// it is Latin or Greek, and as one of the forms of a letter that has two.
 func appendFolded(dst []byte, r rune) []byte {
 	r = unicode.ToLower(r)
 	if r < utf8.RuneSelf {
 		return append(dst, byte(r))
 	}
-	if !isLatin(r) {
-		switch r {
-		case 'ς': // at the end of a word
-			r = 'σ'
-		case 'ё': // mostly written as е
-			r = 'е'
-		}
+	switch r {
+	case 'ς': // at the end of a word
+		r = 'σ'
+	case 'ё': // mostly written as е
+		r = 'е'
+	}
+	if !isLatin(r) && !unicode.Is(unicode.Greek, r) { // Greek capitals have no accents
 		return utf8.AppendRune(dst, r)
 	}
 	// Letters without a decomposition in Unicode are folded as in Lucene's

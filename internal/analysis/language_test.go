@@ -63,7 +63,7 @@ func TestTokensOfLanguages(t *testing.T) {
 		{"fr", "news", "fr:new"},
 		{"de", "Häuser utf8 検索 ня", "de:haus utf8 検索 索 ня"},
 		{"ru", "Windows книги utf8", "window ru:книг utf8"},
-		{"en", "книги ёж λόγος ΛΌΓΟΣ", "книги еж λόγοσ λόγοσ"},
+		{"en", "книги ёж λόγος ΛΌΓΟΣ", "книги еж λογοσ λογοσ"},
 		{"fr", "l'application n'est", "fr:l fr:appliqu fr:n fr:est"},
 	} {
 		if got := strings.Join(tokensIn(tt.in, analysis.LanguageOf(tt.code)), " "); got != tt.want {

@@ -157,7 +157,7 @@ func (c *calling) call(ctx context.Context, caller invoke.Caller) error {
 	if err != nil {
 		return explainCall(err)
 	}
-	arguments, err := c.readArguments(tool)
+	arguments, err := c.readArguments(ctx, tool)
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func explainCall(err error) error {
 const maxArguments = 4 << 20
 
 // readArguments returns the arguments of the tool.
-func (c *calling) readArguments(tool *invoke.Tool) (json.RawMessage, error) {
+func (c *calling) readArguments(ctx context.Context, tool *invoke.Tool) (json.RawMessage, error) {
 	if len(c.arguments) == 0 || !isWhole(c.arguments[0]) {
 		arguments, err := invoke.Arguments(tool.InputSchema, c.arguments)
 		if err != nil {
@@ -197,7 +197,7 @@ func (c *calling) readArguments(tool *invoke.Tool) (json.RawMessage, error) {
 	data, where := []byte(c.arguments[0]), "the operand"
 	if c.arguments[0] == "-" {
 		var err error
-		if data, err = io.ReadAll(io.LimitReader(c.stdin, maxArguments+1)); err != nil {
+		if data, err = c.readInput(ctx, maxArguments+1); err != nil {
 			return nil, fmt.Errorf("reading the arguments from standard input: %w", err)
 		}
 		where = "standard input"

@@ -265,12 +265,37 @@ func (v *invocation) fail(ctx context.Context, err error) int {
 	switch {
 	case interrupted:
 		return exitInterrupted
+	case ctx.Err() != nil && errors.Is(err, context.Canceled) && isServer(v.command):
+		return exitOK // SIGTERM while it started
 	case errors.Is(err, errkind.Usage):
 		return exitUsage
 	case err != nil:
 		return exitFailure
 	}
 	return exitOK
+}
+
+// isServer reports whether a command runs until it is told to end.
+func isServer(command string) bool {
+	return slices.Contains([]string{"serve", "fess", "datasets", "kb", "engine", "start"}, command)
+}
+
+// readInput returns at most limit bytes of the standard input. If ctx ends, it
+// returns its error at once, and the program is about to end.
+func (v *invocation) readInput(ctx context.Context, limit int64) ([]byte, error) {
+	var data []byte
+	read := make(chan error, 1)
+	go func() {
+		var err error
+		data, err = io.ReadAll(io.LimitReader(v.stdin, limit))
+		read <- err
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case err := <-read:
+		return data, err
+	}
 }
 
 // printableLines returns a message that may contain foreign text. Line ends are

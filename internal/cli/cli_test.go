@@ -99,7 +99,7 @@ func TestExitStatus(t *testing.T) {
 		return ctx
 	}
 	tests := []struct {
-		name   string
+		name   string // and the command, if it is "serve"
 		ctx    context.Context
 		err    error
 		want   int
@@ -114,12 +114,30 @@ func TestExitStatus(t *testing.T) {
 		{"interrupted and failed", sig(os.Interrupt), errors.New("why"), 130, "knowhow test: why\n"},
 		{"terminated in order", sig(syscall.SIGTERM), nil, 0, ""},
 		{"terminated before the end", sig(syscall.SIGTERM), context.Canceled, 1, ""},
+		{"serve", sig(syscall.SIGTERM), fmt.Errorf("opening: %w", context.Canceled), 0, ""},
+		{"serve", sig(os.Interrupt), context.Canceled, 130, ""},
+		{"serve", sig(syscall.SIGTERM), errors.New("why"), 1, "knowhow test: why\n"},
 	}
 	for _, tt := range tests {
 		v, stderr := testInvocation(nil)
+		v.command = tt.name
 		if got := v.fail(tt.ctx, tt.err); got != tt.want || stderr.String() != tt.stderr {
 			t.Errorf("%s: fail(%v) = %d with %q, want %d with %q", tt.name, tt.err, got, stderr, tt.want, tt.stderr)
 		}
+	}
+}
+
+// TestInputInterrupted checks that a command that reads its standard input ends
+// with its context.
+func TestInputInterrupted(t *testing.T) {
+	r, w := io.Pipe()
+	defer w.Close()
+	v, _ := testInvocation(nil)
+	v.stdin = r
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if text, err := v.noteText(ctx, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("noteText() = %q, %v, want context.Canceled", text, err)
 	}
 }
 

@@ -44,7 +44,7 @@ type engineFlags struct {
 
 // engineData declares the data folder of engine and the commands below it.
 func engineData(f *flagSet, dir *string) {
-	f.String(dir, flag{Name: "data", Value: "DIR", Env: "KB_DATA_DIR", Help: "data folder; by default that of serve"})
+	f.String(dir, flag{Name: "data", Value: "DIR", Env: "KB_DATA_DIR", Help: "data folder; by default that of serve, which KNOWHOW_DATA names"})
 }
 
 // engineCommand serves a knowledge base over HTTP.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -185,7 +184,7 @@ func noteAddCommand(v *invocation, f *flagSet) func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		text, err := v.noteText(words)
+		text, err := v.noteText(ctx, words)
 		if err != nil {
 			return err
 		}
@@ -214,7 +213,7 @@ func noteAddCommand(v *invocation, f *flagSet) func(context.Context) error {
 
 // noteText returns the text of a new note: the operands, or else the standard
 // input.
-func (v *invocation) noteText(words []string) (string, error) {
+func (v *invocation) noteText(ctx context.Context, words []string) (string, error) {
 	if len(words) > 0 {
 		text := strings.Join(words, " ")
 		if strings.TrimSpace(text) == "" {
@@ -227,7 +226,7 @@ func (v *invocation) noteText(words []string) (string, error) {
 			return "", v.usagef("want a text, or a file on the standard input")
 		}
 	}
-	text, err := io.ReadAll(io.LimitReader(v.stdin, maxNote+1))
+	text, err := v.readInput(ctx, maxNote+1)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("reading the note: %w", err)
@@ -292,6 +291,9 @@ func noteListCommand(v *invocation, f *flagSet) func(context.Context) error {
 			return err
 		case asJSON:
 			return v.printJSON(kbmcp.DocumentList(found, 0))
+		case len(found.Documents) == 0 && len(all) > 0:
+			_, err := fmt.Fprintln(v.stderr, "There are no documents with this collection or tag. Check its name, or list all documents without it.")
+			return err
 		case len(found.Documents) == 0:
 			_, err := fmt.Fprintf(v.stderr, "There are no documents. Add a note with: %s note add TEXT\n", v.Program)
 			return err

@@ -174,6 +174,7 @@ type foundPage struct {
 	Partial      bool
 	AllWords     *int
 	Hint         string
+	DidYouMean   []string
 	Indexing     *struct{ Done, Total int }
 }
 
@@ -230,8 +231,11 @@ func (o *searchOptions) nothingFound(p foundPage) error {
 			p.Indexing.Done, terminal.Plural(p.Indexing.Total, "document"))}
 	}
 	hint := "Try fewer or other words."
+	if len(p.DidYouMean) > 0 {
+		hint = "Did you mean " + sanitize.Escape(strings.Join(p.DidYouMean, ", ")) + "? " + hint
+	}
 	if len(o.labels) > 0 || o.lang != "" {
-		hint = "Try fewer or other words, or leave out --label and --lang."
+		hint = strings.TrimSuffix(hint, ".") + ", or leave out --label and --lang."
 	}
 	return &hintError{errors.New("nothing found"), hint}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -256,15 +257,15 @@ func (v *invocation) hostPort(addr string) (host string, port int, err error) {
 		port, err = net.LookupPort("tcp", service)
 	}
 	if err != nil {
-		return "", 0, v.usagef("--addr: got %q, want HOST:PORT, for example 127.0.0.1:7411", addr)
+		return "", 0, v.usagef("--addr: got %q, want HOST:PORT, for example 127.0.0.1:8080", addr)
 	}
 	return host, port, nil
 }
 
-// dataFolder returns the folder of the index: the one on the command line, or
-// the default folder of the platform.
+// dataFolder returns the folder of the index: the one that a flag or its variable
+// names, that of serve, or the default folder of the platform.
 func dataFolder(e Env, named string) (string, error) {
-	if named != "" {
+	if named = cmp.Or(named, e.get("KNOWHOW_DATA")); named != "" {
 		return filepath.Abs(named)
 	}
 	home := e.get("HOME")

@@ -8,6 +8,7 @@ import (
 	"io"
 	"path"
 	"path/filepath"
+	"time"
 
 	"knowhow/internal/errkind"
 )
@@ -31,7 +32,7 @@ func (r *Registry) Export(ctx context.Context, id string, to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	w, err := z.Create(path.Join(m.ID, manifestName))
+	w, err := createInZip(z, path.Join(m.ID, manifestName))
 	if err == nil {
 		_, err = w.Write(append(manifest, '\n'))
 	}
@@ -53,6 +54,12 @@ func (r *Registry) Export(ctx context.Context, id string, to io.Writer) error {
 	return nil
 }
 
+// createInZip adds a file to an archive. Its date is the first that the format has,
+// so that the same dataset gives the same archive.
+func createInZip(z *zip.Writer, name string) (io.Writer, error) {
+	return z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)})
+}
+
 // addToZip adds a file to an archive.
 func addToZip(ctx context.Context, z *zip.Writer, from, to string) error {
 	f, _, err := openRegular(from)
@@ -60,7 +67,7 @@ func addToZip(ctx context.Context, z *zip.Writer, from, to string) error {
 		return fmt.Errorf("%s: %w: %w", from, err, errkind.Corrupt)
 	}
 	defer f.Close()
-	w, err := z.Create(to)
+	w, err := createInZip(z, to)
 	if err != nil {
 		return err
 	}

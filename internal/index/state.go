@@ -168,7 +168,7 @@ type Stats struct {
 	Chunks    int
 	Vectors   int   // chunks with a vector of the model that was used last
 	TextBytes int64 // of all texts
-	FileBytes int64 // of the index file, without its write-ahead log, and of the segments in files
+	FileBytes int64 // of the index file with its write-ahead log, and of the segments in files
 	Segments  int
 	ByLabel   map[string]LabelStats
 }
@@ -214,8 +214,10 @@ func (x *Index) Stats(ctx context.Context) (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
-	if info, err := os.Stat(x.path); err == nil {
-		s.FileBytes += info.Size()
+	for _, suffix := range []string{"", "-wal"} {
+		if info, err := os.Stat(x.path + suffix); err == nil {
+			s.FileBytes += info.Size()
+		}
 	}
 	return s, nil
 }

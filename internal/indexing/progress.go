@@ -80,9 +80,10 @@ func (v *progressView) report(ctx context.Context, p ingest.Progress) {
 	if w == nil {
 		w = v.add(p.Label)
 	}
+	counted := w.now.Total == 0 && p.Total > 0
 	w.now = p
 	w.done = p.Done >= p.Total && !w.first
-	v.show(ctx, w.done)
+	v.show(ctx, w.done || counted)
 }
 
 // refresh shows the progress again, because the progress in the index expires.

@@ -172,12 +172,14 @@ func (s *Store) put(ctx context.Context, in names, docs []*document.Document, kn
 	}
 	now := time.Now()
 	var chunks, rows []operation
-	of := make([][2]int, len(docs)) // the chunks of each document
+	of := make([][2]int, len(docs))     // the chunks of each document
+	newest := make([]string, len(docs)) // the revision of each document
 	sending := s.sendAll(ctx)
 	sent, size := 0, 0 // chunks that are sent, and bytes of the texts of the others
 	for i, d := range docs {
 		r := newRow(d, now)
 		r.Revision = newRevision(now)
+		newest[i] = r.Revision
 		op := operation{action: "create", meta: object{"_index": in.documents, "_id": d.ID}}
 		if f := old[d.ID]; f != nil {
 			r.Number, r.Created = f.row.Number, f.row.Created
@@ -222,7 +224,7 @@ func (s *Store) put(ctx context.Context, in names, docs []*document.Document, kn
 	revisions := map[string]string{}
 	for i, d := range docs {
 		if errors.Is(errs[i], errChanged) {
-			revisions[d.ID] = rows[i].body.(*row).Revision
+			revisions[d.ID] = newest[i]
 		}
 	}
 	made, err := s.made(ctx, in.documents, revisions)

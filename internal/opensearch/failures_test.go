@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"knowhow/internal/analysis"
 	"knowhow/internal/document"
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
@@ -25,10 +26,25 @@ import (
 // A reply is what a fake server answers to a request, by method and path.
 type reply func(w http.ResponseWriter, r *http.Request) (handled bool)
 
-// answers a server of a good version with the k-NN plugin, and with the indexes
-// of a store with the prefix "kb".
+// mappingsOf returns the mappings of an index whose words are those of a version of
+// the analysis.
+func mappingsOf(version int) string {
+	return fmt.Sprintf(`{"mappings":{"_meta":{"knowhow":{"version":1,"analysis":%d}},"properties":{}}}`, version)
+}
+
+// older answers with the indexes of an older version of the analysis.
+func older(w http.ResponseWriter, r *http.Request) bool {
+	if r.Method != http.MethodGet || r.URL.Path != "/kb-documents" && r.URL.Path != "/kb-chunks" {
+		return false
+	}
+	fmt.Fprintf(w, `{"%s-1":%s}`, r.URL.Path[1:], mappingsOf(analysis.Version-1))
+	return true
+}
+
+// healthy answers as a server of a good version with the k-NN plugin, and with the
+// indexes of a store with the prefix "kb".
 func healthy(w http.ResponseWriter, r *http.Request) bool {
-	mappings := `{"mappings":{"_meta":{"knowhow":{"version":1,"analysis":3}},"properties":{}}}`
+	mappings := mappingsOf(analysis.Version)
 	switch path := r.URL.Path; {
 	case path == "/":
 		fmt.Fprint(w, `{"version":{"distribution":"opensearch","number":"2.19.1"}}`)
@@ -102,7 +118,7 @@ func TestOpenFailures(t *testing.T) {
 		"red":                {failWith(503, `{"error":{"type":"master_not_discovered_exception","reason":null},"status":503}`), errkind.Unavailable, 503, "cannot answer at the moment"},
 		"an index of others": {at("kb-chunks", failWith(200, `{"kb-chunks-1":{"mappings":{"properties":{}}}}`)), errkind.Conflict, 0, "kb-chunks that knowhow has not created: choose another PREFIX"},
 		"no alias":           {at("kb-chunks", failWith(200, `{"kb-chunks":{"mappings":{"_meta":{"knowhow":{"version":1,"analysis":3}}}}}`)), errkind.Conflict, 0, "kb-chunks that knowhow has not created"},
-		"a newer mapping":    {at("kb-documents", failWith(200, `{"kb-documents-2":{"mappings":{"_meta":{"knowhow":{"version":2,"analysis":3}}}}}`)), errkind.Conflict, 0, "newer version of knowhow: update this program"},
+		"a newer mapping":    {at("kb-documents", failWith(200, `{"kb-documents-2":{"mappings":{"_meta":{"knowhow":{"version":2,"analysis":1}}}}}`)), errkind.Conflict, 0, "newer version of knowhow: update this program"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address, writes := fake(t, test.reply)
@@ -202,6 +218,10 @@ func TestWriteFailures(t *testing.T) {
 		"too large":         {at("_bulk", failWith(413, ``)), errkind.TooLarge, "the document is too large for OpenSearch", false},
 		"a lost primary":    {at("_bulk", items(t, 503, "unavailable_shards_exception", "primary shard is not active")), errkind.Unavailable, "cannot answer at the moment", true},
 		"a late write":      {at("_bulk", conflicting), errkind.Conflict, "another process has changed the document", false},
+		"to older indexes": {func(w http.ResponseWriter, r *http.Request) bool {
+			return older(w, r) || at("_bulk", conflicting)(w, r)
+		},
+			errkind.Conflict, "another process has changed the document", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address, _ := fake(t, test.reply, at("_mget", failWith(200, `{"docs":[]}`)), at("/numbers", func(w http.ResponseWriter, r *http.Request) bool {

@@ -161,6 +161,13 @@ func isSign(r rune) bool {
 // isSigns reports whether w consists of such punctuation.
 func isSigns(w string) bool { return strings.TrimFunc(w, isSign) == "" }
 
+// AsWords returns the words of a query as a plain query. It reports whether there
+// are any and the query is another one.
+func AsWords(s string) (string, bool) {
+	words := strings.Join(plainWords(s[:min(len(s), maxBytes)]), " ")
+	return words, words != "" && words != s
+}
+
 // plainWords returns the words of any text as they may be in a plain query:
 // without reserved characters, without punctuation at the end, and with TO in
 // lower case. AND, OR and NOT are omitted unless there is no other word.

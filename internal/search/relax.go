@@ -12,13 +12,26 @@ import (
 // without a result once, with OR between the words. If a query like "java -Xmx"
 // or "f('a','b')" has no result, it is repeated without the signs of code; see
 // [query.Code]. Page.Relaxed reports whether another search found the documents.
-// All other queries are passed to s unchanged.
+// A query that s cannot evaluate, such as timestamp:[x TO y], is repeated as plain
+// words. All other queries are passed to s unchanged.
 func Relax(s Searcher) Searcher { return relaxer{s} }
 
 type relaxer struct{ Searcher }
 
 func (r relaxer) Search(ctx context.Context, q Query) (*Page, error) {
 	all, err := r.Searcher.Search(ctx, q)
+	if words, ok := query.AsWords(q.Text); ok && errors.Is(err, errkind.Invalid) {
+		q.Text = words
+		some, again := r.Search(ctx, q)
+		switch {
+		case errors.Is(again, errkind.Invalid):
+			return nil, err
+		case again != nil:
+			return nil, again
+		}
+		some.Relaxed = true
+		return some, nil
+	}
 	if err != nil || all.Total > 0 || all.Staged {
 		return all, err
 	}
