@@ -275,7 +275,7 @@ func (v *invocation) fail(ctx context.Context, err error) int {
 	return exitOK
 }
 
-// isServer reports whether a command runs until it is told to end.
+// isServer reports whether a command serves clients until it is stopped.
 func isServer(command string) bool {
 	return slices.Contains([]string{"serve", "fess", "datasets", "kb", "engine", "start"}, command)
 }

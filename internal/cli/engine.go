@@ -42,8 +42,8 @@ type engineFlags struct {
 	maxUpload       int64
 }
 
-// engineData declares the data folder of engine and the commands below it.
-func engineData(f *flagSet, dir *string) {
+// baseData declares the data folder of a knowledge base.
+func baseData(f *flagSet, dir *string) {
 	f.String(dir, flag{Name: "data", Value: "DIR", Env: "KB_DATA_DIR", Help: "data folder; by default that of serve, which KNOWHOW_DATA names"})
 }
 
@@ -52,7 +52,7 @@ func engineCommand(v *invocation, f *flagSet) func(context.Context) error {
 	o := &engineFlags{}
 	f.String(&o.addr, flag{Name: "addr", Value: "HOST:PORT", Default: engineAddr, Env: "KB_ENGINE_ADDR", Help: "address to listen on"})
 	f.Token(&o.key, flag{Name: "api-key", Value: "KEY", Env: "KB_API_KEY", Help: "key that every caller must send as Authorization: Bearer"})
-	engineData(f, &o.data)
+	baseData(f, &o.data)
 	o.store.define(f)
 	o.model.define(f, "the knowledge base")
 	httpFlags(f, &o.hosts, &o.origins)
@@ -109,7 +109,7 @@ Examples:
 // engineCheckCommand checks a data folder.
 func engineCheckCommand(v *invocation, f *flagSet) func(context.Context) error {
 	var data string
-	engineData(f, &data)
+	baseData(f, &data)
 	return func(ctx context.Context) error {
 		return v.withIndex(ctx, data, func(x *index.Index) error {
 			problems, err := x.Examine(ctx)
@@ -147,7 +147,7 @@ Examples:
 // engineBackupCommand copies a data folder to a file.
 func engineBackupCommand(v *invocation, f *flagSet) func(context.Context) error {
 	var data, file string
-	engineData(f, &data)
+	baseData(f, &data)
 	f.Operand(&file, "FILE")
 	return func(ctx context.Context) error {
 		return v.withIndex(ctx, data, func(x *index.Index) error { return x.Backup(ctx, file) })

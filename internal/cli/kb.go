@@ -72,7 +72,7 @@ func (o *baseFlags) define(f *flagSet) {
 		return wanted(err)
 	})
 	f.Token(&o.key, flag{Name: "engine-key", Value: "KEY", Env: "KB_API_KEY", Help: "key that is sent to the engine"})
-	f.String(&o.data, flag{Name: "data", Value: "DIR", Env: "KB_DATA_DIR", Help: "data folder; by default that of serve, which KNOWHOW_DATA names"})
+	baseData(f, &o.data)
 	o.store.define(f)
 	o.given = f.given
 	f.Duration(&o.timeout, flag{Name: "engine-timeout", Value: "DURATION", Env: "KB_ENGINE_TIMEOUT", Default: "30s", Help: "time limit for one request to the engine"})

@@ -67,9 +67,9 @@ func (e *evaluator) dense(ctx context.Context, m *matched, q search.Query) error
 // addMeaning is dense for every query. Documents whose cosine is least or more are
 // added to those that match if at least so many words of the query count.
 func (e *evaluator) addMeaning(ctx context.Context, m *matched, q search.Query, words int, least float64) error {
-	extends := len(analysis.Significant(query.Words(q.Text), e.langs)) >= words
+	extends := func() bool { return len(analysis.Significant(query.Words(q.Text), e.langs)) >= words }
 	limit := e.x.vectors.limit
-	if extends && m.n == 0 {
+	if m.n == 0 && extends() {
 		limit = max(limit, emptyTime)
 	}
 	d, err := e.meaning(ctx, q, limit)
@@ -85,7 +85,7 @@ func (e *evaluator) addMeaning(ctx context.Context, m *matched, q search.Query, 
 		return err
 	}
 	d.near = bestOfEach(hits)
-	if extends {
+	if extends() {
 		if err := d.extend(m, least); err != nil {
 			return err
 		}

@@ -121,37 +121,58 @@ func TestMergeAtOpen(t *testing.T) {
 	}
 }
 
+// openStopped opens an index and ends its work in the background.
+func openStopped(t *testing.T, dir string) *Index {
+	t.Helper()
+	x := openIn(t, dir)
+	x.stop()
+	x.done.Wait()
+	return x
+}
+
+// A segmentLoop is an [Index.segmentLoopAt] whose times the test sends.
+type segmentLoop struct{ retry, sweep chan time.Time }
+
+// startSegmentLoop runs the loop of an index. At the end of the test, it ends the
+// loop and closes the index.
+func startSegmentLoop(t *testing.T, x *Index) segmentLoop {
+	ctx, cancel := context.WithCancel(t.Context())
+	loop := segmentLoop{make(chan time.Time), make(chan time.Time)}
+	done := make(chan struct{})
+	go func() { defer close(done); x.segmentLoopAt(ctx, loop.retry, loop.sweep) }()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		closeIt(t, x)
+	})
+	return loop
+}
+
+// tick lets the loop try again, and returns when it has finished that.
+func (l segmentLoop) tick() {
+	l.retry <- time.Now()
+	l.sweep <- time.Now()
+}
+
 // TestMergeAgain checks that a merge that another process prevented is tried
 // again.
 func TestMergeAgain(t *testing.T) {
 	dir := t.TempDir()
 	unmerged(t, dir)
-	x, err := open(t.Context(), Options{Dir: dir}, migrations)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x.stop()
-	x.done.Wait()
-	ctx, cancel := context.WithCancel(t.Context())
-	retry := make(chan time.Time)
-	done := make(chan struct{})
-	go func() { defer close(done); x.segmentLoopAt(ctx, retry, nil) }()
+	x := openStopped(t, dir)
+	loop := startSegmentLoop(t, x)
 	signal(x.mergeSoon)
-	retry <- time.Now() // accepted after the merge was refused
+	loop.retry <- time.Now() // accepted after the merge was refused
 	if _, err := x.w.Exec(`DELETE FROM leases`); err != nil {
 		t.Fatal(err)
 	}
 	for segmentCount(t, x) >= tierLength && t.Context().Err() == nil {
 		select {
-		case retry <- time.Now():
+		case loop.retry <- time.Now():
 		default:
 			time.Sleep(time.Millisecond)
 		}
 	}
-	cancel()
-	<-done
-	x.stop = cancel
-	closeIt(t, x)
 }
 
 func TestMergeableAtRest(t *testing.T) {
@@ -223,12 +244,7 @@ func TestMergeAtRestBounded(t *testing.T) {
 // While nothing changes, the segments of a label become one, and everything is
 // still found.
 func TestMergeAtRest(t *testing.T) {
-	x, err := open(t.Context(), Options{Dir: t.TempDir()}, migrations)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x.stop()
-	x.done.Wait()
+	x := openStopped(t, t.TempDir())
 	const n = tierLength - 1
 	add := func(i int) {
 		d := document.Document{ID: fmt.Sprint("d", i), Label: "a", Path: fmt.Sprint(i), Title: "Note", Text: fmt.Sprint("walrus number", i)}
@@ -242,23 +258,14 @@ func TestMergeAtRest(t *testing.T) {
 	if got := segmentCount(t, x); got != n {
 		t.Fatalf("%d segments after %d changes", got, n)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	retry := make(chan time.Time)
-	done := make(chan struct{})
-	sweep := make(chan time.Time)
-	go func() { defer close(done); x.segmentLoopAt(ctx, retry, sweep) }()
-	// tick lets the loop try again, and returns when it has finished that.
-	tick := func() {
-		retry <- time.Now()
-		sweep <- time.Now()
-	}
-	tick() // reads the generation
-	tick() // merges
+	loop := startSegmentLoop(t, x)
+	loop.tick() // reads the generation
+	loop.tick() // merges
 	if got := segmentCount(t, x); got != 1 {
 		t.Errorf("%d segments while nothing changes, want 1", got)
 	}
 	add(n)
-	tick() // something has changed
+	loop.tick() // something has changed
 	if got := segmentCount(t, x); got != 2 {
 		t.Errorf("%d segments after a change, want 2", got)
 	}
@@ -266,23 +273,14 @@ func TestMergeAtRest(t *testing.T) {
 	if err != nil || page.Total != n+1 {
 		t.Errorf("Search = %+v, %v, want %d documents", page, err, n+1)
 	}
-	cancel()
-	<-done
-	x.stop = cancel
-	closeIt(t, x)
 }
 
 // TestRebuildOfOtherProcess checks that the words of a damaged segment are
 // indexed again if the process that deleted it has ended.
 func TestRebuildOfOtherProcess(t *testing.T) {
-	x, err := open(t.Context(), Options{Dir: t.TempDir()}, migrations)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x.stop()
-	x.done.Wait()
+	x := openStopped(t, t.TempDir())
 	apply(t, x, document.Change{Put: &document.Document{ID: "d", Label: "a", Path: "d", Title: "Note", Text: "walrus"}})
-	err = x.write(t.Context(), "removing a segment as another process does", func(tx *sql.Tx) error {
+	err := x.write(t.Context(), "removing a segment as another process does", func(tx *sql.Tx) error {
 		rows, err := segmentRows(t.Context(), tx, []string{"a"})
 		if err != nil {
 			return err
@@ -303,31 +301,17 @@ func TestRebuildOfOtherProcess(t *testing.T) {
 	if n := total(t, x, "walrus"); n != 0 {
 		t.Fatalf("Search(walrus) = %d without a segment, want 0", n)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	retry, sweep := make(chan time.Time), make(chan time.Time)
-	done := make(chan struct{})
-	go func() { defer close(done); x.segmentLoopAt(ctx, retry, sweep) }()
-	retry <- time.Now()
-	sweep <- time.Now() // accepted after the retry
+	startSegmentLoop(t, x).tick()
 	if n := total(t, x, "walrus"); n != 1 {
 		t.Errorf("Search(walrus) = %d after a retry, want 1", n)
 	}
-	cancel()
-	<-done
-	x.stop = cancel
-	closeIt(t, x)
 }
 
 // TestRemovedFiles removes the files of segments that a process has opened. The
 // process builds them again without a search.
 func TestRemovedFiles(t *testing.T) {
 	dir := largeFolder(t)
-	x, err := open(t.Context(), Options{Dir: dir}, migrations)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x.stop()
-	x.done.Wait()
+	x := openStopped(t, dir)
 	want := total(t, x, "happy")
 	if want == 0 {
 		t.Fatal("Search(happy) finds nothing")
@@ -337,19 +321,10 @@ func TestRemovedFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	retry, sweep := make(chan time.Time), make(chan time.Time)
-	done := make(chan struct{})
-	go func() { defer close(done); x.segmentLoopAt(ctx, retry, sweep) }()
-	retry <- time.Now()
-	sweep <- time.Now() // accepted after the retry
+	startSegmentLoop(t, x).tick()
 	other := openIn(t, dir)
 	if n := total(t, other, "happy"); n != want {
 		t.Errorf("Search(happy) = %d in another process, want %d", n, want)
 	}
 	closeIt(t, other)
-	cancel()
-	<-done
-	x.stop = cancel
-	closeIt(t, x)
 }

@@ -43,11 +43,7 @@ func (x *Index) Sections(ctx context.Context, id string, labels []string) ([]sea
 	if err != nil {
 		return nil, err
 	}
-	out := make([]search.Section, len(stored))
-	for i, s := range stored {
-		out[i] = search.Section{Heading: s.Heading, Offset: int64(s.Offset), Continues: s.Continues}
-	}
-	return out, nil
+	return search.SectionsOf(stored), nil
 }
 
 // Locate returns the documents with a path; see [search.Outliner].

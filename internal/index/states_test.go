@@ -81,9 +81,7 @@ func TestVerifiedBeforeSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ bytes, unverified int }{{all, 0}, {all - last, 1}, {least - 1, 3}} {
-		x := openIn(t, dir)
-		x.stop() // the work in the background would verify the segments, too
-		x.done.Wait()
+		x := openStopped(t, dir) // the work in the background would verify the segments, too
 		x.verifiedSize = c.bytes
 		count := func() (unverified int) {
 			err := x.read(t.Context(), "", func(tx *sql.Tx) error {

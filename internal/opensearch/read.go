@@ -386,11 +386,7 @@ func (s *Store) Sections(ctx context.Context, id string, labels []string) ([]sea
 	if err != nil {
 		return nil, err
 	}
-	out := make([]search.Section, len(r.Kept.Sections))
-	for i, x := range r.Kept.Sections {
-		out[i] = search.Section{Heading: x.Heading, Offset: int64(x.Offset), Continues: x.Continues}
-	}
-	return out, nil
+	return search.SectionsOf(r.Kept.Sections), nil
 }
 
 // Locate returns the documents with a path; see [search.Outliner].

@@ -20,7 +20,11 @@ type relaxer struct{ Searcher }
 
 func (r relaxer) Search(ctx context.Context, q Query) (*Page, error) {
 	all, err := r.Searcher.Search(ctx, q)
-	if words, ok := query.AsWords(q.Text); ok && errors.Is(err, errkind.Invalid) {
+	if errors.Is(err, errkind.Invalid) {
+		words, ok := query.AsWords(q.Text)
+		if !ok {
+			return nil, err
+		}
 		q.Text = words
 		some, again := r.Search(ctx, q)
 		switch {

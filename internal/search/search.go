@@ -83,6 +83,15 @@ type Section struct {
 	Continues bool   // a section above continues here, without another heading
 }
 
+// SectionsOf returns the sections of a document.
+func SectionsOf(sections []document.Section) []Section {
+	out := make([]Section, len(sections))
+	for i, s := range sections {
+		out[i] = Section{Heading: s.Heading, Offset: int64(s.Offset), Continues: s.Continues}
+	}
+	return out
+}
+
 // A Place is a document, and the label of its source.
 type Place struct{ ID, Label string }
 
