@@ -18,7 +18,7 @@ var latexSections = map[string]int{
 // these arguments.
 var latexDropped = map[string]int{
 	"label": 1, "ref": 1, "eqref": 1, "pageref": 1, "autoref": 1, "cref": 1, "Cref": 1, "cite": 1, "citep": 1, "citet": 1, "parencite": 1,
-	"textcite": 1, "autocite": 1, "footcite": 1, "nocite": 1, "input": 1, "include": 1, "includegraphics": 1, "bibliography": 1,
+	"textcite": 1, "autocite": 1, "footcite": 1, "nocite": 1, "input": 1, "include": 1, "bibliography": 1,
 	"bibliographystyle": 1, "addbibresource": 1, "usepackage": 1, "RequirePackage": 1, "documentclass": 1, "pagestyle": 1, "thispagestyle": 1,
 	"vspace": 1, "hspace": 1, "setlength": 2, "addtolength": 2, "setcounter": 2, "addtocounter": 2, "newcommand": 2, "renewcommand": 2,
 	"providecommand": 2, "newenvironment": 3, "renewenvironment": 3, "newtheorem": 2, "DeclareMathOperator": 2, "def": 0, "index": 1,
@@ -85,12 +85,23 @@ const (
 
 var latexLabel = regexp.MustCompile(`\s*\\label\{[^{}]*\}`)
 
+// latexAlt matches the beginning of the alternative text of an image.
+var latexAlt = regexp.MustCompile(`[\[,]\s*alt\s*=\s*\{`)
+
 var latexTitle = regexp.MustCompile(`\\title\s*(?:\[[^\]]*\]\s*)?\{`)
 
-// preamble finds the title in the part before the text.
+var latexAnd = regexp.MustCompile(`\s*\\(and|And|AND)\b\s*`)
+
+var latexAuthor = regexp.MustCompile(`\\author\s*(?:\[[^\]]*\]\s*)?\{`)
+
+// preamble finds the title and the authors in the part before the text.
 func (l *latex) preamble(t *Text, src string) {
 	if m := latexTitle.FindStringIndex(src); m != nil {
 		t.Title = l.inline(group(src[m[1]-1:]))
+	}
+	if m := latexAuthor.FindStringIndex(src); m != nil {
+		l.out.add(l.inline(latexAnd.ReplaceAllString(group(src[m[1]-1:]), ", ")))
+		l.out.blank()
 	}
 }
 
@@ -281,6 +292,14 @@ func (l *latex) command() {
 	case "title":
 		l.skipOptional()
 		l.title = l.inline(l.argument())
+	case "includegraphics":
+		for o := l.optional(); o != ""; o = l.optional() {
+			l.at += len(o)
+			if m := latexAlt.FindStringIndex(o); m != nil {
+				l.b.WriteString(l.inline(group(o[m[1]-1:])))
+			}
+		}
+		l.argument()
 	case "footnote", "marginpar", "footnotetext", "sidenote":
 		l.skipOptional()
 		l.b.WriteString(" (" + l.inline(l.argument()) + ")") // in place, and not joined with the word before
