@@ -222,6 +222,19 @@ func rstDirectiveBlock(all []string, i, indent int, m []string, substitutions ma
 		out.blank()
 		return end - 1
 	case name == "figure":
+	case name == "csv-table":
+		out.add(rstInline(argument, substitutions))
+		out.blank()
+		rstCSVTable(all[next:end], options, substitutions, out)
+		out.blank()
+		return end - 1
+	case name == "list-table" || name == "flat-table":
+		out.add(rstInline(argument, substitutions))
+		out.blank()
+		if rstListTable(all[next:end], substitutions, out) {
+			out.blank()
+			return end - 1
+		}
 	case argument != "":
 		out.add(strings.Repeat(" ", indent) + rstInline(argument, substitutions))
 	}
