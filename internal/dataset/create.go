@@ -257,10 +257,9 @@ func (b *builder) documents(ctx context.Context, data []byte, known document.Doc
 	in := extract.Input{Name: known.Path, MediaType: known.MIMEType, Data: data}
 	err = extract.Parts(ctx, in, func(string) bool { return true }, func(p extract.Part) error {
 		if s, ok := ingest.SkippedPart(known.Path, p); ok {
-			left = append(left, s)
-		}
-		if p.Err != nil {
-			return nil
+			if left = append(left, s); s.Reason != ingest.Partly {
+				return nil
+			}
 		}
 		d := known
 		if p.Name != "" {

@@ -44,6 +44,8 @@ var errPartly = &leftOut{Partly, "its text is indexed only in part, because the 
 
 var errGenerated = &leftOut{Generated, "it is generated or minified: name it as a source of its own to index it"}
 
+var errEmpty = &leftOut{Empty, "it is empty: it is indexed when it has text"}
+
 func tooSlow(limit time.Duration) error {
 	return &leftOut{TooSlow, fmt.Sprintf("extracting its text takes longer than %g s; it is read again when it changes: "+
 		"split it, or convert it to another format", limit.Seconds())}
@@ -119,6 +121,9 @@ func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 			URL:      fileURL(filepath.Join(s.base, filepath.FromSlash(k.name))),
 			Modified: r.stamp.ModTime.UTC(),
 		})
+		if err == nil && len(m.docs) == 0 {
+			err = errEmpty
+		}
 		return m, expected(err, k.path)
 	})
 	r.docs, r.left, r.err = m.docs, m.left, err
