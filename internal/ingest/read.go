@@ -40,7 +40,7 @@ func (e *leftOut) Error() string { return e.text }
 
 var errNoText = &leftOut{NoText, "it contains no text of a known format: convert it, or name another file"}
 
-var errPartly = &leftOut{Partly, "its text is indexed only in part, because the file is damaged: save or download it again"}
+var errPartly = &leftOut{Partly, "its text is indexed only in part, because the rest of the file is damaged or cannot be read: save or download it again"}
 
 var errGenerated = &leftOut{Generated, "it is generated or minified: name it as a source of its own to index it"}
 
