@@ -64,7 +64,8 @@ type Input struct {
 // other ends of lines and pages.
 type Text struct {
 	Title     string // <title>, title in front matter or metadata, else first (in a PDF, largest) heading; "" if there is none
-	Body      string // paragraphs separated by an empty line; Markdown and plain text as written, without front matter
+	Body      string // paragraphs separated by an empty line; Markdown and plain text as written, Markdown with the values of its front matter first
+	Lead      int    // bytes at the start of Body that do not stand so in the file: the values of front matter
 	Lang      string // ISO 639-1 code; "" if unknown
 	MediaType string // without parameters, for example "text/html"
 	FileType  string // Fess's name for it: "html", "pdf", "txt" for prose, "others" for code and data

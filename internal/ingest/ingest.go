@@ -12,8 +12,8 @@
 // In a folder, regular files that contain text are read. The following are left
 // out: files and folders whose name begins with a dot; what .gitignore and
 // .ignore files exclude; folders of packages that others wrote, such as
-// node_modules; lock files; generated and minified files; binary files; and
-// everything that is not a regular file (pipes, devices and sockets are never
+// node_modules; lock files; generated and minified files; backup files; empty
+// files; binary files; and everything that is not a regular file (pipes, devices and sockets are never
 // opened). [document.Rules] add to these rules. None of them applies to a source
 // that is a file.
 //
@@ -89,8 +89,8 @@ type Options struct {
 	Report      func(Progress) // called with the progress of a Sync, from its goroutine; nil means none
 	Log         *slog.Logger   // nil means none
 
-	// Make turns the bytes of a file into documents, usually one; nil means those
-	// that are indexed. It must be safe for concurrent use.
+	// Make turns the bytes of a file into documents, usually one, and none if it is
+	// empty; nil means those that are indexed. It must be safe for concurrent use.
 	// It also returns the parts of the file that are left out, see [SkippedPart].
 	Make func(ctx context.Context, data []byte, known document.Document) ([]*document.Document, []Skipped, error)
 
@@ -155,6 +155,8 @@ const (
 	ThirdParty  Reason = "with packages of others" // such as node_modules
 	LockFile    Reason = "as lock files"
 	Generated   Reason = "generated or minified"
+	Backup      Reason = "as backup files"
+	Empty       Reason = "empty"
 	Link        Reason = "as links that are not followed"
 )
 

@@ -40,9 +40,11 @@ func (e *leftOut) Error() string { return e.text }
 
 var errNoText = &leftOut{NoText, "it contains no text of a known format: convert it, or name another file"}
 
-var errPartly = &leftOut{Partly, "its text is indexed only in part, because the file is damaged: save or download it again"}
+var errPartly = &leftOut{Partly, "its text is indexed only in part, because the rest of the file is damaged or cannot be read: save or download it again"}
 
 var errGenerated = &leftOut{Generated, "it is generated or minified: name it as a source of its own to index it"}
+
+var errEmpty = &leftOut{Empty, "it is empty: it is indexed when it has text"}
 
 func tooSlow(limit time.Duration) error {
 	return &leftOut{TooSlow, fmt.Sprintf("extracting its text takes longer than %g s; it is read again when it changes: "+
@@ -119,6 +121,9 @@ func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 			URL:      fileURL(filepath.Join(s.base, filepath.FromSlash(k.name))),
 			Modified: r.stamp.ModTime.UTC(),
 		})
+		if err == nil && len(m.docs) == 0 {
+			err = errEmpty
+		}
 		return m, expected(err, k.path)
 	})
 	r.docs, r.left, r.err = m.docs, m.left, err

@@ -289,7 +289,7 @@ func (s *syncing) finish(k task, r reading) []applied {
 	switch {
 	case errors.Is(r.err, fs.ErrNotExist):
 		return nil // the next walk handles it
-	case s.file == "" && (errors.Is(r.err, errNoText) || errors.Is(r.err, errGenerated)):
+	case s.file == "" && (errors.Is(r.err, errNoText) || errors.Is(r.err, errGenerated) || errors.Is(r.err, errEmpty)):
 		m.outcome = unwanted
 		s.mem[k.path] = m
 		s.res.leaveOut(k.path, m.reason)
