@@ -73,11 +73,12 @@ async function everything(name, target, id, query) {
   check(`${name} read_content`, hash === part.hash, `${chunks} chunks give ${hash}, want ${part.hash}`);
   if (target.small) check(`${name} chunks`, chunks > 1, `${chunks} chunk`);
 
+  const uri = `${target.prefix ? 'knowhow' : 'fess'}://${id}/doc/${doc}`;
   const list = inspect(target, '--method', 'resources/list').resources;
-  check(`${name} resources/list`, list.some(r => r.uri === `fess://${id}/doc/${doc}`), `${list.length} resources`);
+  check(`${name} resources/list`, list.some(r => r.uri === uri), `${list.length} resources`);
   const templates = inspect(target, '--method', 'resources/templates/list').resourceTemplates;
   check(`${name} templates`, templates.length === 2, JSON.stringify(templates));
-  const read = inspect(target, '--method', 'resources/read', '--uri', `fess://${id}/doc/${doc}/content`);
+  const read = inspect(target, '--method', 'resources/read', '--uri', `${uri}/content`);
   check(`${name} resources/read`, text.startsWith(read.contents[0].text), 'another text');
   console.log(`${name}: ${chunks} chunks read`);
 }

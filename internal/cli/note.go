@@ -22,6 +22,8 @@ const kbSearchHelp = `Usage: {cmd} [FLAGS] QUERY
 
 Searches the knowledge base and prints the best passages.
 
+The exit status is 0 if something is found, and 1 if nothing is.
+
 {flags}
 
 Examples:
@@ -135,9 +137,14 @@ func kbSearchCommand(v *invocation, f *flagSet) func(context.Context) error {
 			case err != nil:
 				return err
 			case asJSON:
-				return v.printJSON(kbmcp.SearchResult(found))
+				err = v.printJSON(kbmcp.SearchResult(found))
+			case len(found.Results) > 0:
+				err = v.printPassages(found)
 			}
-			return v.printPassages(found)
+			if err == nil && len(found.Results) == 0 {
+				err = &hintError{errors.New("nothing found"), cmp.Or(found.Note, "Try fewer or other words.")}
+			}
+			return err
 		})
 	}
 }
@@ -148,10 +155,6 @@ const searchModelTime = 10 * time.Second
 
 // printPassages prints the results of a search for people.
 func (v *invocation) printPassages(found *kb.SearchResult) error {
-	if len(found.Results) == 0 {
-		_, err := fmt.Fprintln(v.stderr, cmp.Or(found.Note, "Nothing found. Try fewer or other words."))
-		return err
-	}
 	screen := terminal.NewScreen(v.stdout, v.Lookup)
 	var b strings.Builder
 	for i, r := range found.Results {

@@ -7,20 +7,29 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
+	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/fessmcp"
+	"knowhow/internal/query"
 	"knowhow/internal/sanitize"
+	"knowhow/internal/search"
 	"knowhow/internal/search/scope"
+	"knowhow/internal/spell"
 	"knowhow/internal/terminal"
 )
 
 const readHelp = `Usage: {cmd} [FLAGS] DOC_ID|PATH
 
 Prints the text of a document that serve has indexed, without a server. PATH is the
-path of a hit, or the path of the file itself.
+path of a hit, the path of the file itself, or the name of a file if only one
+document has it. In a folder that belongs to a source, names and paths of hits are
+those of that source, unless --all is given.
 
 The exit status is 1 if there is no such document.
 
@@ -28,6 +37,7 @@ The exit status is 1 if there is no such document.
 
 Examples:
   {cmd} guides/install.md
+  {cmd} install.md
   {cmd} guides/install.md --section "From source"
   {cmd} ~/handbook/guides/install.md --max-chars 2000
   {cmd} --json 82207913e2ec8ee0600239a70ed6370a | jq -r .text
@@ -35,9 +45,7 @@ Examples:
 
 // readOptions are the flags and operands of read.
 type readOptions struct {
-	data            string
-	store           storeFlags
-	labels          []string
+	folderFlags
 	document        string
 	section, cursor string
 	from            *int
@@ -52,9 +60,7 @@ const maxReadChars = 200_000
 func readCommand(v *invocation, f *flagSet) func(context.Context) error {
 	o := &readOptions{}
 	var from int
-	dataFlag(f, &o.data)
-	o.store.define(f)
-	labelFlag(f, &o.labels)
+	o.folderFlags.define(f)
 	f.String(&o.section, flag{Name: "section", Value: "HEADING", Help: `only the section with this heading, or path of headings such as "Install > From source"`})
 	f.Int(&from, flag{Name: "from", Value: "OFFSET", Help: "begin at this offset in bytes, such as that of a passage"}, 0, math.MaxInt)
 	f.Int(&o.chars, flag{Name: "max-chars", Value: "N", Help: "maximum number of characters; by default all, with --json 16000"}, 1, maxReadChars)
@@ -77,7 +83,7 @@ func readCommand(v *invocation, f *flagSet) func(context.Context) error {
 		if f.given("from") {
 			o.from = &from
 		}
-		return v.withFolders(ctx, o.data, &o.store, o.labels, func(d *folders) error { return v.runRead(ctx, d, o) })
+		return v.withFolders(ctx, &o.folderFlags, func(d *folders) error { return v.runRead(ctx, d, o) })
 	}
 }
 
@@ -104,7 +110,7 @@ func (v *invocation) runRead(ctx context.Context, d *folders, o *readOptions) er
 	if o.chars > 0 || !o.json {
 		arguments["maxChars"] = cmp.Or(o.chars, maxReadChars)
 	}
-	result, err := v.readFirst(ctx, d, o.document, arguments)
+	result, err := d.readFirst(ctx, o.document, arguments)
 	if err != nil {
 		return err
 	}
@@ -123,34 +129,171 @@ func (v *invocation) runRead(ctx context.Context, d *folders, o *readOptions) er
 	return screen.Show(text)
 }
 
-// readFirst calls the tool for the document that the operand names: by its path
-// in a source, by its ID, or by the path of its file.
-func (v *invocation) readFirst(ctx context.Context, d *folders, document string, arguments map[string]any) (json.RawMessage, error) {
-	read := func(name, value string) (json.RawMessage, error) {
+// readFirst calls the tool for a document that is named by the path of a hit, the
+// path of its file, its ID or its file name. The path of a file and an ID name
+// documents of all sources, unless labels were chosen.
+func (d *folders) readFirst(ctx context.Context, operand string, arguments map[string]any) (json.RawMessage, error) {
+	read := func(d *folders, name, value string) (json.RawMessage, error) {
 		delete(arguments, "path")
 		arguments[name] = value
 		result, err := d.call(ctx, "read_content", arguments)
 		// The document decides what is allowed, so this is a failure, not wrong usage.
-		if usage, ok := errors.AsType[*usageError](v.inArguments(err)); ok {
+		if usage, ok := errors.AsType[*usageError](d.inArguments(err)); ok {
 			err = errors.New(usage.message)
 		}
 		return result, err
 	}
-	result, err := read("path", filepath.ToSlash(document))
+	if len(d.sources) > 1 && filepath.Base(operand) == operand {
+		// Paths of hits begin with the source, so this is a file or a name.
+		if id, err := d.locate(ctx, operand); err == nil && id != "" {
+			return read(d, "docId", id)
+		}
+		if found, err := d.named(ctx, operand); err == nil && len(found) > 1 {
+			return nil, d.severalNamed(operand, found)
+		}
+	}
+	result, err := read(d, "path", filepath.ToSlash(operand))
 	if !errors.Is(err, errkind.NotFound) {
 		return result, err
 	}
-	if id, err := d.locate(ctx, document); err != nil || id != "" {
+	wide := d
+	if d.here {
+		wide = d.of(d.known)
+		label, _, _ := strings.Cut(operand, "/")
+		if slices.ContainsFunc(d.known, func(s document.Source) bool { return s.Label == label }) {
+			if result, err := read(wide, "path", filepath.ToSlash(operand)); !errors.Is(err, errkind.NotFound) {
+				return result, err
+			}
+		}
+	}
+	if id, err := wide.locate(ctx, operand); err != nil || id != "" {
 		if err != nil {
 			return nil, err
 		}
-		return read("docId", id)
+		return read(wide, "docId", id)
 	}
-	if result, err := read("docId", document); err == nil || !errors.Is(err, errkind.NotFound) && !errors.Is(err, errkind.Invalid) {
+	if result, err := read(wide, "docId", operand); err == nil || !errors.Is(err, errkind.NotFound) && !errors.Is(err, errkind.Invalid) {
 		return result, err
 	}
-	return nil, &hintError{fmt.Errorf("no document has the path or ID %q", document),
-		fmt.Sprintf("Find it with %q, or check with %q what is left out.", v.Program+" search", v.Program+" status --left-out")}
+	switch found, err := d.named(ctx, operand); {
+	case err != nil:
+		return nil, err
+	case len(found) == 1:
+		return read(d, "docId", found[0].ID)
+	case len(found) > 1:
+		return nil, d.severalNamed(operand, found)
+	}
+	return nil, d.notFound(ctx, wide, operand)
+}
+
+// maxNamed is how many documents with a name are listed.
+const maxNamed = 20
+
+// named returns up to maxNamed+1 documents whose path is, or ends with, a file
+// name or a path.
+func (d *folders) named(ctx context.Context, name string) ([]search.Hit, error) {
+	name = filepath.ToSlash(filepath.Clean(name))
+	text := "filename:" + query.Quote(path.Base(name))
+	if _, err := query.Parse(text); err != nil {
+		return nil, nil // no file has such a name
+	}
+	page, err := d.backend.Search(ctx, search.Query{Text: text, Num: search.MaxNum, Sort: []search.SortKey{{Field: "filename"}}})
+	if err != nil {
+		return nil, err
+	}
+	found := slices.DeleteFunc(page.Hits, func(h search.Hit) bool { return !strings.HasSuffix("/"+h.Path, "/"+name) })
+	slices.SortFunc(found, func(a, b search.Hit) int {
+		return cmp.Or(slices.Compare(a.Labels, b.Labels), strings.Compare(a.Path, b.Path))
+	})
+	return found[:min(len(found), maxNamed+1)], nil
+}
+
+// severalNamed returns the error for a name that several documents have.
+func (d *folders) severalNamed(name string, found []search.Hit) error {
+	count := strconv.Itoa(len(found))
+	if len(found) > maxNamed {
+		count, found = fmt.Sprintf("more than %d", maxNamed), found[:maxNamed]
+	}
+	var paths strings.Builder
+	for _, h := range found {
+		paths.WriteString("\n  ")
+		if len(d.sources) > 1 && len(h.Labels) > 0 {
+			paths.WriteString(h.Labels[0] + "/")
+		}
+		paths.WriteString(sanitize.Escape(h.Path))
+	}
+	return &hintError{fmt.Errorf("%s documents have the name %s", count, spell.Quote(name)), "Name one of them by its path:" + paths.String()}
+}
+
+// notFound returns the error for a document that does not exist. wide has the
+// sources in which files were looked up by their paths.
+func (d *folders) notFound(ctx context.Context, wide *folders, name string) error {
+	err := fmt.Errorf("no document has the path, name or ID %s", spell.Quote(name))
+	if why, lerr := wide.whyLeftOut(ctx, name); lerr != nil || why != nil {
+		return cmp.Or(lerr, why)
+	}
+	if d.here {
+		if found, err := wide.named(ctx, name); err == nil && len(found) > 0 {
+			h := found[0]
+			return &hintError{fmt.Errorf("the source of this folder, %s, has no document %s", d.sources[0].Label, spell.Quote(name)),
+				fmt.Sprintf("The source %s has one: %s. To read documents of all sources, add --all.", h.Labels[0], sanitize.Escape(h.Path))}
+		}
+	}
+	hint := fmt.Sprintf("Find it with %q, or check with %q what is left out.", d.Program+" search", d.Program+" status --left-out")
+	if path, aerr := filepath.Abs(name); aerr == nil && fileExists(path) {
+		if slices.ContainsFunc(wide.sources, func(src document.Source) bool { return pathIn(src, path) != "" }) {
+			hint = fmt.Sprintf("The file is not indexed yet. Index it with: %s serve, and see how far that is with: %s status", d.Program, d.Program)
+		} else {
+			hint = fmt.Sprintf("The file belongs to no source. Index its folder with: %s serve FOLDER", d.Program)
+		}
+	}
+	return &hintError{err, hint}
+}
+
+// whyLeftOut returns the error for a file that is left out, or nil if no such file
+// is.
+func (d *folders) whyLeftOut(ctx context.Context, name string) (why, err error) {
+	if d.leftOut == nil {
+		return nil, nil
+	}
+	wanted := filepath.ToSlash(filepath.Clean(name))
+	file, err := filepath.Abs(name)
+	if err != nil {
+		return nil, nil // there is no working directory
+	}
+	for _, src := range d.sources {
+		left, err := d.leftOut(ctx, src.Label)
+		if err != nil {
+			return nil, err
+		}
+		inSource, rel := strings.TrimPrefix(wanted, src.Label+"/"), pathIn(src, file)
+		for _, p := range left.Paths {
+			folder := strings.HasSuffix(p.Path, "/")
+			if p.Path != inSource && p.Path != rel && !strings.HasSuffix(p.Path, "/"+wanted) &&
+				!(folder && (strings.HasPrefix(inSource+"/", p.Path) || strings.HasPrefix(rel+"/", p.Path))) {
+				continue
+			}
+			hint := fmt.Sprintf("List all that is left out with: %s status --left-out", d.Program)
+			if p.Message != "" {
+				hint = printableLines(p.Message)
+			}
+			return &hintError{fmt.Errorf("%s in the source %s is left out (%s)", spell.Quote(p.Path), src.Label, p.Reason), hint}, nil
+		}
+	}
+	return nil, nil
+}
+
+// pathIn returns the path in a source of the file at an absolute path, or "" if the
+// file is not in the source.
+func pathIn(src document.Source, path string) string {
+	rel, err := filepath.Rel(realPath(src.Path), realPath(path))
+	switch {
+	case err != nil || !filepath.IsLocal(rel):
+		return ""
+	case rel == ".": // the source is a file
+		rel = filepath.Base(path)
+	}
+	return filepath.ToSlash(rel)
 }
 
 // locate returns the ID of the document of the file at a path, or "" if the file
@@ -160,16 +303,12 @@ func (d *folders) locate(ctx context.Context, path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading a document: %w", err)
 	}
-	path = realPath(path)
 	for _, src := range d.sources {
-		rel, err := filepath.Rel(src.Path, path)
-		switch {
-		case err != nil || !filepath.IsLocal(rel):
+		rel := pathIn(src, path)
+		if rel == "" {
 			continue
-		case rel == ".": // the source is a file
-			rel = filepath.Base(path)
 		}
-		found, err := scope.New(d.backend, src.Label).Locate(ctx, filepath.ToSlash(rel), nil)
+		found, err := scope.New(d.backend, src.Label).Locate(ctx, rel, nil)
 		if err != nil {
 			return "", err
 		}

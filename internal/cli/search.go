@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,19 +13,22 @@ import (
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
 	"knowhow/internal/fessmcp"
+	"knowhow/internal/index"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/query"
 	"knowhow/internal/sanitize"
 	"knowhow/internal/search"
 	"knowhow/internal/search/scope"
+	"knowhow/internal/source"
 	"knowhow/internal/terminal"
 )
 
 const searchHelp = `Usage: {cmd} [FLAGS] QUERY
 
-Searches the documents that serve has indexed, as agents do, without a server. A
-QUERY is a question or words; quotes of the shell are not needed. "a phrase", OR,
-NOT, title:word and word* have their meaning if the shell leaves them as they are.
+Searches the documents that serve has indexed, as agents do, without a server. In
+a folder that belongs to a source, it searches that source, otherwise all. A QUERY
+is a question or words; quotes of the shell are not needed. "a phrase", OR, NOT,
+title:word and word* have their meaning if the shell leaves them as they are.
 
 The exit status is 0 if documents are found, and 1 if there are none.
 
@@ -32,6 +36,7 @@ The exit status is 0 if documents are found, and 1 if there are none.
 
 Examples:
   {cmd} how do I reset my password
+  {cmd} --all travel budget
   {cmd} --label handbook --top 3 travel budget
   {cmd} 'title:report NOT draft' --sort timestamp.desc
   {cmd} --json annual report | jq -r '.results[].path'
@@ -40,9 +45,7 @@ Examples:
 
 // searchOptions are the flags and operands of search.
 type searchOptions struct {
-	data       string
-	store      storeFlags
-	labels     []string
+	folderFlags
 	query      string
 	top, start int
 	chars      int
@@ -53,9 +56,7 @@ type searchOptions struct {
 // searchCommand searches the index.
 func searchCommand(v *invocation, f *flagSet) func(context.Context) error {
 	o := &searchOptions{}
-	dataFlag(f, &o.data)
-	o.store.define(f)
-	labelFlag(f, &o.labels)
+	o.folderFlags.define(f)
 	f.Int(&o.top, flag{Name: "top", Value: "N", Default: strconv.Itoa(folderPage), Help: "number of documents to show"}, 1, search.MaxNum)
 	f.Int(&o.start, flag{Name: "start", Value: "N", Default: "0", Help: "number of documents to skip"}, 0, search.Window-1)
 	f.Int(&o.chars, flag{Name: "max-chars", Value: "N", Default: "6000",
@@ -65,37 +66,59 @@ func searchCommand(v *invocation, f *flagSet) func(context.Context) error {
 	f.Bool(&o.json, flag{Name: "json", Help: "print the JSON of the search tool"})
 	f.Text(&o.query, "QUERY")
 	return func(ctx context.Context) error {
-		return v.withFolders(ctx, o.data, &o.store, o.labels, func(d *folders) error { return v.runSearch(ctx, d, o) })
+		return v.withFolders(ctx, &o.folderFlags, func(d *folders) error { return v.runSearch(ctx, d, o) })
 	}
 }
 
-// labelFlag declares the flag for the sources to search.
-func labelFlag(f *flagSet, labels *[]string) {
-	f.List(labels, flag{Name: "label", Value: "NAME", Help: "only documents of the source with this label"})
+// folderFlags choose the sources of a command.
+type folderFlags struct {
+	data   string
+	store  storeFlags
+	labels []string
+	all    bool
+}
+
+// define declares the flags.
+func (o *folderFlags) define(f *flagSet) {
+	dataFlag(f, &o.data)
+	o.store.define(f)
+	f.List(&o.labels, flag{Name: "label", Value: "NAME", Help: "only documents of the source with this label"})
+	f.Bool(&o.all, flag{Name: "all", Help: "documents of all sources, also in a folder that belongs to one"})
 }
 
 // folders are the indexed folders of a data folder, for one command.
 type folders struct {
-	sources []document.Source // that the command searches
-	backend *scope.Scope
-	server  *mcpserver.Server // has the tools
+	*invocation
+	service scope.Service
+	known   []document.Source // all
+	sources []document.Source // that the command uses
+	here    bool              // these are the source of the working directory, and there are others
+	backend *scope.Scope      // over sources
+	server  *mcpserver.Server // has the tools over sources
+
+	// leftOut returns what is left out of a source; nil if that is not known.
+	leftOut func(ctx context.Context, label string) (index.LeftOut, error)
 }
 
-// withFolders opens the index or the store and calls f with those of its sources
-// that have one of the labels, or with all of them if there are no labels.
-func (v *invocation) withFolders(ctx context.Context, data string, store *storeFlags, labels []string, f func(*folders) error) error {
-	if store.address != "" {
-		return v.withStoredFolders(ctx, store, labels, f)
+// withFolders opens the index or the store and calls f with the sources that the
+// flags choose.
+func (v *invocation) withFolders(ctx context.Context, o *folderFlags, f func(*folders) error) error {
+	if o.all && len(o.labels) > 0 {
+		return v.usagef("--all and --label exclude each other")
 	}
-	x, _, err := v.openExisting(ctx, data)
+	if o.store.address != "" {
+		return v.withStoredFolders(ctx, o, f)
+	}
+	x, _, err := v.openExisting(ctx, o.data)
 	if err != nil {
 		return err
 	}
 	if x == nil {
 		return v.nothingIndexed()
 	}
-	d, err := v.openFolders(ctx, x, x, labels)
+	d, err := v.openFolders(ctx, x, x, o)
 	if err == nil {
+		d.leftOut = x.LeftOut
 		err = f(d)
 	}
 	return errors.Join(err, x.Close())
@@ -103,12 +126,12 @@ func (v *invocation) withFolders(ctx context.Context, data string, store *storeF
 
 // withStoredFolders is withFolders for the sources of all data folders whose
 // documents are in a store.
-func (v *invocation) withStoredFolders(ctx context.Context, store *storeFlags, labels []string, f func(*folders) error) error {
-	s, err := store.open(nil, 0, v.warnings())
+func (v *invocation) withStoredFolders(ctx context.Context, o *folderFlags, f func(*folders) error) error {
+	s, err := o.store.open(nil, 0, v.warnings())
 	if err != nil {
 		return err
 	}
-	d, err := v.openFolders(ctx, storedFolders{Store: s}, s, labels)
+	d, err := v.openFolders(ctx, storedFolders{Store: s}, s, o)
 	if err == nil {
 		err = f(d)
 	}
@@ -126,30 +149,78 @@ func (v *invocation) nothingIndexed() error {
 }
 
 // openFolders is withFolders with an open service, and what lists its sources.
-func (v *invocation) openFolders(ctx context.Context, service scope.Service, list sourceLister, labels []string) (*folders, error) {
-	sources, err := list.Sources(ctx)
+func (v *invocation) openFolders(ctx context.Context, service scope.Service, list sourceLister, o *folderFlags) (*folders, error) {
+	known, err := list.Sources(ctx)
 	switch {
 	case err != nil:
 		return nil, err
-	case len(sources) == 0:
+	case len(known) == 0:
 		return nil, v.nothingIndexed()
 	}
-	for _, label := range labels {
-		if !slices.ContainsFunc(sources, func(s document.Source) bool { return s.Label == label }) {
+	for _, label := range o.labels {
+		if !slices.ContainsFunc(known, func(s document.Source) bool { return s.Label == label }) {
 			return nil, unknownLabel(label)
 		}
 	}
-	if len(labels) > 0 {
-		sources = slices.DeleteFunc(sources, func(s document.Source) bool { return !slices.Contains(labels, s.Label) })
+	d := (&folders{invocation: v, service: service, known: known}).of(known)
+	switch {
+	case len(o.labels) > 0:
+		d = d.of(slices.DeleteFunc(slices.Clone(known), func(s document.Source) bool { return !slices.Contains(o.labels, s.Label) }))
+	case !o.all && len(known) > 1:
+		if src := currentSource(known); src != nil {
+			d = d.of([]document.Source{*src})
+			d.here = true
+		}
 	}
-	s := &serving{invocation: v, o: &serveOptions{groups: []fessmcp.Group{fessmcp.SearchTools}}, sources: sources}
-	s.backend = scope.New(service, s.labels()...)
+	return d, nil
+}
+
+// of returns folders of the same data folder with these sources.
+func (d *folders) of(sources []document.Source) *folders {
+	s := &serving{invocation: d.invocation, o: &serveOptions{groups: []fessmcp.Group{fessmcp.SearchTools}}, sources: sources}
+	s.backend = scope.New(d.service, s.labels()...)
 	domain := s.mainDomain()
 	domain.ID, domain.Label = toolDomain, ""
 	if len(sources) == 1 {
 		domain.Label = sources[0].Label
 	}
-	return &folders{sources: sources, backend: s.backend, server: s.server(domain, s.backend, nil)}, nil
+	c := *d
+	c.sources, c.here, c.backend, c.server = sources, false, s.backend, s.server(domain, s.backend, nil)
+	return &c
+}
+
+// currentSource returns the innermost source that the working directory belongs
+// to, or nil if there is none.
+func currentSource(known []document.Source) *document.Source {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil // it was removed
+	}
+	dir = realPath(dir)
+	var best *document.Source
+	for i := range known {
+		path := realPath(known[i].Path)
+		if (path == dir || source.Inside(dir, path)) && (best == nil || len(path) > len(realPath(best.Path))) {
+			best = &known[i]
+		}
+	}
+	return best
+}
+
+// searched describes which sources were used, if these are not all. Otherwise it
+// returns "".
+func (d *folders) searched() string {
+	switch {
+	case d.here:
+		return fmt.Sprintf("Only the source of this folder was searched: %s. To search all sources, add --all.", d.sources[0].Label)
+	case len(d.sources) < len(d.known):
+		labels := make([]string, len(d.sources))
+		for i, src := range d.sources {
+			labels[i] = src.Label
+		}
+		return "Only some sources were searched: " + strings.Join(labels, ", ") + "."
+	}
+	return ""
 }
 
 // toolDomain is the beginning of the names of tools that are called without a
@@ -211,16 +282,23 @@ func (v *invocation) runSearch(ctx context.Context, d *folders, o *searchOptions
 		return err
 	}
 	if len(page.Results) == 0 {
-		return o.nothingFound(page)
+		err := o.nothingFound(page)
+		if d.here && page.Total == 0 {
+			err.hint += " " + d.searched()
+		}
+		return err
 	}
 	if !o.json {
-		_, err = fmt.Fprintln(v.stderr, page.summary())
+		fmt.Fprintln(v.stderr, page.summary())
 	}
-	return err
+	if note := d.searched(); note != "" && (d.here || !o.json) {
+		fmt.Fprintln(v.stderr, note)
+	}
+	return nil
 }
 
 // nothingFound returns the error for a page without hits.
-func (o *searchOptions) nothingFound(p foundPage) error {
+func (o *searchOptions) nothingFound(p foundPage) *hintError {
 	switch {
 	case p.Total > 0:
 		return &hintError{fmt.Errorf("no documents after the first %d", p.Start), fmt.Sprintf("There are %d in all: use a smaller --start.", p.Total)}

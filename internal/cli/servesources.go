@@ -13,6 +13,7 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
+	"knowhow/internal/kb"
 	"knowhow/internal/source"
 )
 
@@ -61,6 +62,7 @@ func (v *invocation) chooseSources(ctx context.Context, x *index.Index, o *serve
 	}
 	var served, news []document.Source
 	for i, path := range paths {
+		path = source.Same(known, path)
 		src, added, err := source.New(known, path, o.sources[i].label)
 		if err != nil {
 			return nil, labelError(err)
@@ -94,10 +96,26 @@ func (v *invocation) chooseSources(ctx context.Context, x *index.Index, o *serve
 	if len(paths) == 0 {
 		served = known
 	}
-	for _, n := range source.Nested(served, known) {
-		fmt.Fprintf(v.stderr, "%s: warning: %s\n", v.name, printableLines(nestedWarning(n)))
+	for _, warning := range sourceWarnings(served) {
+		fmt.Fprintf(v.stderr, "%s: warning: %s\n", v.name, printableLines(warning))
 	}
 	return served, nil
+}
+
+// sourceWarnings returns the warnings about sources that are served together.
+func sourceWarnings(served []document.Source) []string {
+	var all []string
+	for _, n := range source.Nested(served) {
+		all = append(all, fmt.Sprintf("source %q (%s) is inside source %q (%s): its files are indexed twice, and found twice; to forget one of them, type: knowhow sources rm LABEL",
+			n.Inner.Label, n.Inner.Path, n.Outer.Label, n.Outer.Path))
+	}
+	for _, src := range served {
+		if src.Label == kb.DefaultCollection {
+			all = append(all, fmt.Sprintf("notes without a collection belong to the source %q (%s), because they have its label, and searches of the source find them; "+
+				"for another label, type: knowhow sources rm %s, then knowhow serve --label NAME FOLDER", src.Label, src.Path, src.Label))
+		}
+	}
+	return all
 }
 
 // labelError adds advice to an error of [source.New].
@@ -110,16 +128,6 @@ func labelError(err error) error {
 		return fmt.Errorf("--label %s: %v; choose another one, or first type: knowhow sources rm %s", e.Label, e, e.Label)
 	}
 	return fmt.Errorf("%v; to give it another one, first type: knowhow sources rm %s", e, e.Holder.Label)
-}
-
-// nestedWarning returns the warning about a source inside another one.
-func nestedWarning(n source.Nesting) string {
-	what := "its files are indexed twice"
-	if n.FoundTwice {
-		what += ", and found twice"
-	}
-	return fmt.Sprintf("source %q (%s) is inside source %q (%s): %s; to forget one of them, type: knowhow sources rm LABEL",
-		n.Inner.Label, n.Inner.Path, n.Outer.Label, n.Outer.Path, what)
 }
 
 // hasIndex reports whether a data folder contains an index. A folder that does

@@ -56,7 +56,11 @@ func (v *invocation) runSources(ctx context.Context, data string, store *storeFl
 		return v.usagef("unexpected argument %q", words[1])
 	default:
 		e := v.usagef("unexpected argument %q", words[0])
-		if near := spell.Near(words[0], []string{"list", "rm"}, 1); len(near) > 0 {
+		near := spell.Near(words[0], []string{"list", "rm"}, 1)
+		if other := sourcesWords[words[0]]; other != "" {
+			near = []string{other}
+		}
+		if len(near) > 0 {
 			e.hint = fmt.Sprintf("Did you mean %q? ", near[0]) + e.hint
 		}
 		return e
@@ -87,6 +91,9 @@ func (v *invocation) runSources(ctx context.Context, data string, store *storeFl
 	}
 	return errors.Join(err, x.Close())
 }
+
+// sourcesWords are the operands of sources by other words for the same.
+var sourcesWords = map[string]string{"remove": "rm", "delete": "rm", "del": "rm", "forget": "rm", "ls": "list", "show": "list"}
 
 // noSources prints what to do if no source is remembered.
 func (v *invocation) noSources() error {

@@ -53,6 +53,19 @@ type Document struct {
 	Stamp Stamp // state of the original when it was read
 }
 
+// ResultPath returns the path by which search results name a document: Path, or
+// for a document that a user wrote, whose Path begins with a dot and means
+// nothing to people, SourcePath or else Title.
+func ResultPath(path, sourcePath, title string) string {
+	switch {
+	case !strings.HasPrefix(path, "."):
+		return path
+	case sourcePath != "":
+		return sourcePath
+	}
+	return title
+}
+
 // A Record is what a store keeps of a document besides its text.
 type Record struct {
 	Number     int64 // of the document in its store; is never used for another document
@@ -75,6 +88,7 @@ type Record struct {
 // all.
 type RecordFilter struct {
 	Labels     []string // one of them
+	Written    []string // labels of which only the documents that users wrote are selected
 	Tags       []string // all of them; also tags of labels
 	SourcePath string
 	Limit      int

@@ -16,13 +16,17 @@ type Domain struct {
 	Label       string // the label's value; "" means the whole index
 }
 
-// Block returns the Knowledge Domain block (FRS 7.3): five lines without a line
-// end after the last, the same in every description of one server. In the name
-// and the description, line breaks become blanks and invisible characters are
-// removed, so that a description cannot imitate other lines.
-func (d Domain) Block() string {
-	return fmt.Sprintf("[Knowledge Domain]\nid: %s\nname: %s\ndescription: %s\nfessLabel: %s",
-		d.ID, sanitize.Line(d.Name), sanitize.Line(d.Description), d.Label)
+// Block returns the Knowledge Domain block without a line end after the last
+// line, the same in every description of one server. For a Fess server it has the
+// five lines of FRS 7.3, for folders those of them that do not regard Fess. In the
+// name and the description, line breaks become blanks and invisible characters
+// are removed, so that a description cannot imitate other lines.
+func (d Domain) Block(w Wording) string {
+	block := fmt.Sprintf("[Knowledge Domain]\nid: %s\nname: %s\ndescription: %s", d.ID, sanitize.Line(d.Name), sanitize.Line(d.Description))
+	if w == OfFess {
+		block += "\nfessLabel: " + d.Label
+	}
+	return block
 }
 
 // line returns one line that names the domain.
@@ -41,7 +45,7 @@ func Instructions(o Options) string {
 	b, d := newBridge(o), o.Domain
 	var s strings.Builder
 	if o.Wording == OfFolders {
-		fmt.Fprintf(&s, "Searches and reads the documents of %q.\n\n%s\n", sanitize.Short(d.Name, 60, 120), d.Block())
+		fmt.Fprintf(&s, "Searches and reads the documents of %q.\n\n%s\n", sanitize.Short(d.Name, 60, 120), d.Block(o.Wording))
 		if b.offers(SearchTools) {
 			fmt.Fprintf(&s, "\nSearch with %s for a question or a few specific words. A digest is only an excerpt: read a hit with %s before you rely on it.",
 				b.toolName("search"), b.toolName("read_content"))

@@ -19,7 +19,7 @@ func TestBlock(t *testing.T) {
 		{"signs stay", Domain{ID: "a", Name: "R&D <core>", Description: "経理 \"x\"", Label: "r.d-1"},
 			"[Knowledge Domain]\nid: a\nname: R&D <core>\ndescription: 経理 \"x\"\nfessLabel: r.d-1"},
 	} {
-		if got := tt.in.Block(); got != tt.want {
+		if got := tt.in.Block(OfFess); got != tt.want {
 			t.Errorf("%s: Block() = %q, want %q", tt.name, got, tt.want)
 		}
 	}
@@ -39,17 +39,17 @@ func TestInstructions(t *testing.T) {
 		}
 	}
 	got := Instructions(Options{Domain: finance, Wording: OfFolders, Groups: []Group{SearchTools}})
-	for _, want := range []string{"\n\n" + finance.Block() + "\n", " finance_search", " finance_read_content"} {
+	for _, want := range []string{"\n\n[Knowledge Domain]\nid: finance\nname: Finance\ndescription: Budgets and reports\n", " finance_search", " finance_read_content"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("Instructions of folders = %q, want it to contain %q", got, want)
 		}
 	}
-	for _, unwanted := range []string{"Fess", "fess_", "job_get", "suggest"} {
+	for _, unwanted := range []string{"Fess", "fess_", "fessLabel", "job_get", "suggest"} {
 		if strings.Contains(got, unwanted) {
 			t.Errorf("Instructions of folders = %q, want no %q in it", got, unwanted)
 		}
 	}
-	if n := len(got) - len(finance.Block()); n > 500 {
+	if n := len(got) - len(finance.Block(OfFolders)); n > 500 {
 		t.Errorf("Instructions of folders have %d bytes beside the block, want at most 500", n)
 	}
 }

@@ -206,7 +206,7 @@ func (b *bridge) choose(ofFess, ofFolders string) string {
 func (b *bridge) tool(name, title, description string) mcpserver.Tool {
 	about := b.about()
 	if name == "search" {
-		about = "\n\n" + b.domain.Block()
+		about = "\n\n" + b.domain.Block(b.wording)
 	}
 	return mcpserver.Tool{
 		Name:        b.toolName(name),
@@ -219,7 +219,7 @@ func (b *bridge) tool(name, title, description string) mcpserver.Tool {
 
 // about returns the end of a description, which names the domain.
 func (b *bridge) about() string {
-	return b.choose("\n\n"+b.domain.Block(), "\n"+b.domain.line())
+	return b.choose("\n\n"+b.domain.Block(OfFess), "\n"+b.domain.line())
 }
 
 func (b *bridge) toolName(name string) string {

@@ -19,13 +19,11 @@ func folders(f *fakeBackend) Options {
 	return Options{Domain: finance, Backend: f, Wording: OfFolders, Groups: []Group{SearchTools}, PageSize: 8}
 }
 
-// speaksOfFess matches what texts about folders must not contain. The name of a
-// line of the Knowledge Domain block and the scheme of resources are fixed.
+// speaksOfFess matches what texts about folders must not contain.
 var speaksOfFess = regexp.MustCompile(`(?i)fess`)
 
 func checkWords(t *testing.T, what, text string) {
 	t.Helper()
-	text = strings.NewReplacer("fessLabel:", "", "fess://", "").Replace(text)
 	if speaksOfFess.MatchString(text) {
 		t.Errorf("%s speaks of Fess: %s", what, text)
 	}
@@ -43,7 +41,7 @@ func TestFolderTools(t *testing.T) {
 	var names []string
 	for _, tool := range tools {
 		names = append(names, tool.Name)
-		block, line := strings.Count(tool.Description, finance.Block()), strings.Count(tool.Description, "\nDomain finance: Budgets and reports")
+		block, line := strings.Count(tool.Description, finance.Block(OfFolders)), strings.Count(tool.Description, "\nDomain finance: Budgets and reports")
 		if isSearch := tool.Name == "finance_search"; isSearch != (block == 1) || isSearch == (line == 1) {
 			t.Errorf("%s: description = %q, want the block in search and one line in the others", tool.Name, tool.Description)
 		}
@@ -55,7 +53,16 @@ func TestFolderTools(t *testing.T) {
 		t.Errorf("tools (-want +got):\n%s", diff)
 	}
 	for _, method := range []string{"resources/list", "resources/templates/list"} {
-		checkWords(t, method, string(c.Call(method, nil).Result))
+		result := string(c.Call(method, nil).Result)
+		checkWords(t, method, result)
+		if !strings.Contains(result, `"knowhow://finance/doc/`) {
+			t.Errorf("%s = %s, want URIs of folders", method, result)
+		}
+	}
+	for _, uri := range []string{"knowhow://finance/doc/d3", "fess://finance/doc/d3", "knowhow://finance/doc/d3/content", "fess://finance/doc/d3/content"} {
+		if a := c.Call("resources/read", args{"uri": uri}); a.Error != nil || !strings.Contains(string(a.Result), `"uri":"`+uri+`"`) {
+			t.Errorf("resources/read of %s = %s, want contents with the same URI", uri, a.Raw)
+		}
 	}
 }
 
@@ -136,7 +143,7 @@ func TestFolderErrors(t *testing.T) {
 		}
 		checkWords(t, tt.tool, string(a.Raw))
 	}
-	a := c.Call("resources/read", args{"uri": "fess://finance/doc/x1"})
+	a := c.Call("resources/read", args{"uri": "knowhow://finance/doc/x1"})
 	if a.Error == nil {
 		t.Errorf("resources/read = %s, want an error", a.Raw)
 	}

@@ -23,13 +23,13 @@ type truncated struct {
 func (b *bridge) templates() []mcpserver.Template {
 	about := b.about()
 	return []mcpserver.Template{{
-		URITemplate: b.domain.documentURI("{docId}"),
+		URITemplate: b.address("{docId}").String(),
 		Name:        "document",
 		Title:       "Document",
 		Description: "Title, url, digest, dates and hash of the document with this doc_id." + about,
 		MIMEType:    documentType,
 	}, {
-		URITemplate: b.domain.contentURI("{docId}"),
+		URITemplate: b.contentAddress("{docId}").String(),
 		Name:        "content",
 		Title:       "Text of a document",
 		Description: "The text of the document with this doc_id, in chunks: while isLast is false, read again with nextCursor as cursor." + about,
@@ -84,7 +84,7 @@ func (b *bridge) resource(h *search.Hit) mcpserver.Resource {
 	about := strings.TrimLeft(digest(h.Digest.Text, listDigestRunes)+b.about(), "\n")
 	sum, of := b.hash(h)
 	return mcpserver.Resource{
-		URI:         b.domain.documentURI(h.ID),
+		URI:         b.address(h.ID).String(),
 		Name:        name,
 		Title:       name,
 		Description: about,
@@ -96,7 +96,7 @@ func (b *bridge) resource(h *search.Hit) mcpserver.Resource {
 // ReadResource returns a document's metadata or one chunk of its text, or a
 // handle if the call takes long.
 func (b *bridge) ReadResource(ctx context.Context, uri, at string) (*mcpserver.Contents, error) {
-	a, err := b.domain.parseURI(uri)
+	a, err := b.parseURI(uri)
 	if err != nil {
 		return nil, err
 	}
@@ -105,58 +105,58 @@ func (b *bridge) ReadResource(ctx context.Context, uri, at string) (*mcpserver.C
 		if err != nil {
 			return nil, err
 		}
-		return b.read(ctx, b.domain.contentURI(a.id), work{
-			key:     []string{"content", a.id, at},
-			run:     func(ctx context.Context, report job.Report) (any, error) { return b.readText(ctx, a.id, from, report) },
+		return b.read(ctx, a, work{
+			key:     []string{"content", a.scheme, a.id, at},
+			run:     func(ctx context.Context, report job.Report) (any, error) { return b.readText(ctx, a, from, report) },
 			recheck: func(ctx context.Context, shared any) (any, error) { return b.stillCurrent(ctx, a.id, shared) },
 		})
 	}
 	if at != "" {
 		return nil, &errkind.Argument{Name: "cursor", Value: at, Want: "none: the metadata of a document is returned at once"}
 	}
-	return b.read(ctx, b.domain.documentURI(a.id), work{
-		key:     []string{"document", a.id},
-		run:     func(ctx context.Context, _ job.Report) (any, error) { return b.readMetadata(ctx, a.id) },
-		recheck: func(ctx context.Context, _ any) (any, error) { return b.readMetadata(ctx, a.id) }, // it reads all of them
+	return b.read(ctx, a, work{
+		key:     []string{"document", a.scheme, a.id},
+		run:     func(ctx context.Context, _ job.Report) (any, error) { return b.readMetadata(ctx, a) },
+		recheck: func(ctx context.Context, _ any) (any, error) { return b.readMetadata(ctx, a) }, // it reads all of them
 	})
 }
 
 // read reads a resource, or returns the handle of the job that reads it.
-func (b *bridge) read(ctx context.Context, uri string, w work) (*mcpserver.Contents, error) {
+func (b *bridge) read(ctx context.Context, a address, w work) (*mcpserver.Contents, error) {
 	answer, err := b.do(ctx, w)
 	if err != nil {
 		return nil, err
 	}
-	switch a := answer.(type) {
+	switch r := answer.(type) {
 	case *mcpserver.Contents:
-		return a, nil
+		return r, nil
 	case *pieceContents:
-		return a.contents(), nil
+		return r.contents(), nil
 	case *handle:
-		text, err := compact.Marshal(a)
+		text, err := compact.Marshal(r)
 		if err != nil {
-			return nil, fmt.Errorf("writing the job of resource %s: %w", uri, err)
+			return nil, fmt.Errorf("writing the job of resource %s: %w", a, err)
 		}
-		return &mcpserver.Contents{URI: uri, MIMEType: documentType, Text: string(text), ResultMeta: map[string]any{"job": a}}, nil
+		return &mcpserver.Contents{URI: a.String(), MIMEType: documentType, Text: string(text), ResultMeta: map[string]any{"job": r}}, nil
 	}
-	return nil, fmt.Errorf("reading resource %s: got a %T", uri, answer)
+	return nil, fmt.Errorf("reading resource %s: got a %T", a, answer)
 }
 
-func (b *bridge) readMetadata(ctx context.Context, id string) (*mcpserver.Contents, error) {
-	h, err := b.find(ctx, id)
+func (b *bridge) readMetadata(ctx context.Context, a address) (*mcpserver.Contents, error) {
+	h, err := b.find(ctx, a.id)
 	if err != nil {
 		return nil, err
 	}
 	s := b.summary(h)
 	text, err := compact.Marshal(s)
 	if err != nil {
-		return nil, fmt.Errorf("writing document %s: %w", id, err)
+		return nil, fmt.Errorf("writing document %s: %w", a.id, err)
 	}
 	return &mcpserver.Contents{
-		URI:      b.domain.documentURI(id),
+		URI:      a.String(),
 		MIMEType: documentType,
 		Text:     string(text),
-		Meta:     identity(id, s.URL, s.Hash, s.HashOf),
+		Meta:     identity(a.id, s.URL, s.Hash, s.HashOf),
 		IsLast:   true,
 	}, nil
 }
@@ -179,10 +179,10 @@ func (c *pieceContents) contents() *mcpserver.Contents {
 	}
 }
 
-func (b *bridge) readText(ctx context.Context, id string, from place, report job.Report) (any, error) {
-	p, err := b.readPiece(ctx, id, from, report)
+func (b *bridge) readText(ctx context.Context, a address, from place, report job.Report) (any, error) {
+	p, err := b.readPiece(ctx, a.id, from, report)
 	if err != nil {
 		return nil, err
 	}
-	return &pieceContents{b.domain.contentURI(id), p}, nil
+	return &pieceContents{a.String(), p}, nil
 }

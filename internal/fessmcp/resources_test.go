@@ -148,7 +148,7 @@ func TestResourceEntry(t *testing.T) {
 		if r.Name == "" || r.Name != r.Title || r.MIMEType != "application/json" {
 			t.Errorf("%s: name %q, title %q, mimeType %q", r.URI, r.Name, r.Title, r.MIMEType)
 		}
-		if !strings.HasSuffix(r.Description, "\n\n"+finance.Block()) || len(r.Description) > 400 {
+		if !strings.HasSuffix(r.Description, "\n\n"+finance.Block(OfFess)) || len(r.Description) > 400 {
 			t.Errorf("%s: description = %q, want a short digest and the block", r.URI, r.Description)
 		}
 	}

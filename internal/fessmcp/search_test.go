@@ -89,8 +89,8 @@ func TestSearchWholeIndex(t *testing.T) {
 	}
 	c.Call("resources/list", nil).Decode(t, &list)
 	for _, entry := range list.Resources {
-		if !strings.HasSuffix(entry.Description, "\n\n"+d.Block()) {
-			t.Errorf("description = %q, want it to end with %q", entry.Description, d.Block())
+		if !strings.HasSuffix(entry.Description, "\n\n"+d.Block(OfFess)) {
+			t.Errorf("description = %q, want it to end with %q", entry.Description, d.Block(OfFess))
 		}
 	}
 	c.into("search", args{"query": "zebra"}, &r)

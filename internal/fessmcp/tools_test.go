@@ -112,7 +112,7 @@ func TestToolListing(t *testing.T) {
 	var names []string
 	for _, tool := range tools {
 		names = append(names, strings.TrimPrefix(tool.Name, "fess_finance_"))
-		if !strings.HasSuffix(tool.Description, "\n\n"+finance.Block()) || strings.Count(tool.Description, "[Knowledge Domain]") != 1 {
+		if !strings.HasSuffix(tool.Description, "\n\n"+finance.Block(OfFess)) || strings.Count(tool.Description, "[Knowledge Domain]") != 1 {
 			t.Errorf("%s: description = %q, want it to end with the block", tool.Name, tool.Description)
 		}
 		want := map[string]any{"title": tool.Title, "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false}

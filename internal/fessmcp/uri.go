@@ -28,32 +28,68 @@ func isID(s string) bool {
 	return true
 }
 
-// documentURI and contentURI return the two URIs of a document (FRS 8.1).
-func (d Domain) documentURI(id string) string { return "fess://" + d.ID + "/doc/" + id }
-func (d Domain) contentURI(id string) string  { return d.documentURI(id) + "/content" }
+// Schemes of resource URIs.
+const (
+	fessScheme   = "fess"
+	folderScheme = "knowhow"
+)
 
-// An address is a parsed resource URI.
-type address struct {
-	id      string
-	content bool // true for the text, false for the metadata
+// schemes returns the schemes of the URIs of a server: the one in lists, and others
+// that can be read.
+func (w Wording) schemes() []string {
+	if w == OfFolders {
+		return []string{folderScheme, fessScheme} // fess is that of earlier versions
+	}
+	return []string{fessScheme}
 }
 
-// parseURI parses uri. If uri is not a resource of this domain, the error is of
+// An address is a resource URI.
+type address struct {
+	scheme  string
+	domain  string // ID
+	id      string // of the document
+	content bool   // true for the text, false for the metadata
+}
+
+// String returns the URI (FRS 8.1).
+func (a address) String() string {
+	uri := a.scheme + "://" + a.domain + "/doc/" + a.id
+	if a.content {
+		uri += "/content"
+	}
+	return uri
+}
+
+// address returns the URI of the metadata of a document, as in lists.
+func (b *bridge) address(id string) address {
+	return address{scheme: b.wording.schemes()[0], domain: b.domain.ID, id: id}
+}
+
+// contentAddress returns the URI of the text of a document.
+func (b *bridge) contentAddress(id string) address {
+	a := b.address(id)
+	a.content = true
+	return a
+}
+
+// parseURI parses uri. If uri is not a resource of the domain, the error is of
 // kind NotFound. This includes a URI with a query, because package mcpserver
 // has removed the cursor.
-func (d Domain) parseURI(uri string) (address, error) {
-	notFound := fmt.Errorf("%w: resource %q; this server's resources are %s and %s", errkind.NotFound,
-		sanitize.Short(uri, 200, 300), d.documentURI("DOC_ID"), d.contentURI("DOC_ID"))
-	var a address
-	rest, ok := strings.CutPrefix(uri, d.documentURI(""))
-	if !ok {
-		return a, notFound
+func (b *bridge) parseURI(uri string) (address, error) {
+	for _, scheme := range b.wording.schemes() {
+		a := address{scheme: scheme, domain: b.domain.ID}
+		rest, ok := strings.CutPrefix(uri, a.String())
+		if !ok {
+			continue
+		}
+		rest, a.content = strings.CutSuffix(rest, "/content")
+		id, err := url.PathUnescape(rest)
+		if err != nil || !isID(id) {
+			break
+		}
+		a.id = id
+		return a, nil
 	}
-	rest, a.content = strings.CutSuffix(rest, "/content")
-	id, err := url.PathUnescape(rest)
-	if err != nil || !isID(id) {
-		return a, notFound
-	}
-	a.id = id
-	return a, nil
+	return address{}, fmt.Errorf("%w: resource %q; this server's resources are %s and %s", errkind.NotFound,
+		sanitize.Short(uri, 200, 300), b.address("DOC_ID"), b.contentAddress("DOC_ID"))
 }

@@ -8,18 +8,24 @@ import (
 )
 
 // conditions restrict a search to documents with one of the labels, one of the
-// languages and all of the tags. A nil list is no condition.
-type conditions struct{ labels, langs, tags []string }
+// languages and all of the tags. A nil list is no condition. Of the labels in
+// written, only documents that users wrote meet the conditions.
+type conditions struct{ labels, langs, tags, written []string }
 
 // conditionsOf returns the conditions of a query.
 func conditionsOf(q search.Query) conditions {
-	return conditions{labels: q.Labels, langs: q.Langs, tags: q.Tags}
+	return conditions{labels: q.Labels, langs: q.Langs, tags: q.Tags, written: q.Written}
 }
 
 // key returns a text that differs for different conditions.
 func (c conditions) key() string {
-	b, _ := json.Marshal([3][]string{c.labels, c.langs, c.tags}) // strings always marshal
+	b, _ := json.Marshal([4][]string{c.labels, c.langs, c.tags, c.written}) // strings always marshal
 	return string(b)
+}
+
+// beyondLabels reports whether there are conditions beside the labels.
+func (c conditions) beyondLabels() bool {
+	return c.langs != nil || len(c.tags) > 0 || len(c.written) > 0
 }
 
 // where returns the conditions as an SQL expression over the table docs, which
@@ -40,6 +46,11 @@ func (c conditions) where() (where string, args []any) {
 			where += " AND d." + s.column + " IN (SELECT value FROM json_each(?))"
 			args = append(args, string(list))
 		}
+	}
+	if len(c.written) > 0 {
+		list, _ := json.Marshal(c.written)
+		where += " AND NOT (d.from_source AND d.label IN (SELECT value FROM json_each(?)))"
+		args = append(args, string(list))
 	}
 	for _, tag := range c.tags {
 		if label, ok := document.TagLabel(tag); ok {

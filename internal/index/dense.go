@@ -124,8 +124,7 @@ func (e *evaluator) meaning(ctx context.Context, q search.Query, limit time.Dura
 	if len(d.sets) == 0 {
 		return nil, nil
 	}
-	c := conditionsOf(q)
-	if c.langs != nil || len(c.tags) > 0 {
+	if c := conditionsOf(q); c.beyondLabels() {
 		allowed, err := e.every(ctx, c)
 		if err != nil {
 			return nil, err

@@ -302,6 +302,13 @@ func (e *evaluator) every(ctx context.Context, c conditions) (segment.Docs, erro
 			}
 			docs.And(some)
 		}
+		if len(c.written) > 0 {
+			some, err := e.written(ctx, c.written)
+			if err != nil {
+				return nil, err
+			}
+			docs.And(some)
+		}
 		for _, tag := range c.tags {
 			some, err := e.tagged(ctx, tag)
 			if err != nil {
@@ -311,6 +318,22 @@ func (e *evaluator) every(ctx context.Context, c conditions) (segment.Docs, erro
 		}
 		return docs, nil
 	})
+}
+
+// written returns the documents of the view without the files of sources with one
+// of the labels.
+func (e *evaluator) written(ctx context.Context, labels []string) (segment.Docs, error) {
+	docs, err := e.selected(ctx, "from_source", func(is string) bool { return is == "0" })
+	if err != nil {
+		return nil, err
+	}
+	all := e.view.All()
+	for i, h := range e.view.handles {
+		if !slices.Contains(labels, h.row.label) {
+			docs[i] = all[i]
+		}
+	}
+	return docs, nil
 }
 
 // tagged returns the documents with a tag.

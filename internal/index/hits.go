@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"knowhow/internal/analysis"
+	"knowhow/internal/document"
 	"knowhow/internal/passage"
 	"knowhow/internal/search"
 	"knowhow/internal/segment"
@@ -76,11 +77,13 @@ func (e *evaluator) hitRows(ctx context.Context, list []ranked, matches, texts b
 		var packed sql.NullInt64 // size of a compressed part
 		var h search.Hit
 		var body sql.RawBytes
-		err := rows.Scan(&i, &h.ID, &label, &h.Path, &h.Title, &h.URL, &h.MIMEType, &h.FileType, &lang, &h.Host, &h.Filename,
+		var path, sourcePath string
+		err := rows.Scan(&i, &h.ID, &label, &path, &sourcePath, &h.Title, &h.URL, &h.MIMEType, &h.FileType, &lang, &h.Host, &h.Filename,
 			&modified, &created, &h.Size, &h.TextHash, &textSize, &off, &n, &packed, &body)
 		if err != nil {
 			return err
 		}
+		h.Path = document.ResultPath(path, sourcePath, h.Title)
 		h.Created, h.Labels = time.UnixMilli(created), []string{label}
 		if modified.Valid {
 			h.Modified = time.UnixMilli(modified.Int64)
@@ -111,7 +114,7 @@ func (e *evaluator) hitRows(ctx context.Context, list []ranked, matches, texts b
 }
 
 // hitRowsQuery reads with a chunk the part of the text in which it begins.
-var hitRowsQuery = fmt.Sprintf(`SELECT j.key, d.doc_id, d.label, d.path, d.title, d.url, d.mimetype, d.filetype, d.lang, d.host, d.filename,
+var hitRowsQuery = fmt.Sprintf(`SELECT j.key, d.doc_id, d.label, d.path, d.source_path, d.title, d.url, d.mimetype, d.filetype, d.lang, d.host, d.filename,
 		d.modified, d.created, d.size, d.hash, d.text_size, c.off, c.len, t.size, t.body
 	FROM json_each(?1) j CROSS JOIN docs d ON d.id=j.value>>%[2]d LEFT JOIN chunks c ON c.id=j.value
 	LEFT JOIN texts t ON ?2 AND t.id=(d.id<<%[2]d)+c.off/%[1]d`, textPart, chunkBits)

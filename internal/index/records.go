@@ -66,7 +66,7 @@ func findRecord(ctx context.Context, q querier, where string, value any) (*docum
 // Records returns the documents that a filter selects, the newest first, and how
 // many there are without Limit and Offset.
 func (x *Index) Records(ctx context.Context, f document.RecordFilter) (records []document.Record, total int, err error) {
-	where, args := conditions{labels: f.Labels, tags: f.Tags}.where()
+	where, args := conditions{labels: f.Labels, tags: f.Tags, written: f.Written}.where()
 	if f.SourcePath != "" {
 		where += ` AND d.source_path=?`
 		args = append(args, f.SourcePath)
@@ -114,10 +114,10 @@ func (x *Index) Chunks(ctx context.Context, number int64) (record *document.Reco
 }
 
 // CountTypes returns how many documents with one of the labels (nil: any) there
-// are by type.
-func (x *Index) CountTypes(ctx context.Context, labels []string) (map[string]int, error) {
+// are by type. Of the labels in written, only those that users wrote count.
+func (x *Index) CountTypes(ctx context.Context, labels, written []string) (map[string]int, error) {
 	counts := map[string]int{}
-	where, args := conditions{labels: labels}.where()
+	where, args := conditions{labels: labels, written: written}.where()
 	err := x.read(ctx, "counting documents", func(tx *sql.Tx) error {
 		return collect(ctx, tx, func(rows *sql.Rows) error {
 			var kind string

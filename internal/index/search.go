@@ -381,7 +381,7 @@ func (e *evaluator) within(ctx context.Context, docs segment.Docs, c conditions)
 			docs[i].And(live)
 		}
 	}
-	if c.langs != nil || len(c.tags) > 0 {
+	if c.beyondLabels() {
 		allowed, err := e.every(ctx, c)
 		if err != nil {
 			return 0, err

@@ -48,28 +48,31 @@ func (x *Index) Sections(ctx context.Context, id string, labels []string) ([]sea
 
 // Locate returns the documents with a path; see [search.Outliner].
 func (x *Index) Locate(ctx context.Context, path string, labels []string) ([]search.Place, error) {
-	var byPath, bySource []search.Place
+	var found []search.Place
 	err := x.read(ctx, "locating a document", func(tx *sql.Tx) error {
-		return collect(ctx, tx, func(rows *sql.Rows) error {
-			var p search.Place
-			var exact bool
-			err := rows.Scan(&p.ID, &p.Label, &exact)
-			switch {
-			case !admits(labels, p.Label):
-			case exact:
-				byPath = append(byPath, p)
-			default:
-				bySource = append(bySource, p)
+		for _, query := range []string{locateQuery, locateTitleQuery} {
+			err := collect(ctx, tx, func(rows *sql.Rows) error {
+				var p search.Place
+				err := rows.Scan(&p.ID, &p.Label)
+				if admits(labels, p.Label) {
+					found = append(found, p)
+				}
+				return err
+			}, query, path)
+			if err != nil || found != nil {
+				return err
 			}
-			return err
-		}, locateQuery, path)
+		}
+		return nil
 	})
-	if byPath != nil {
-		return byPath, err
-	}
-	return bySource, err
+	return found, err
 }
 
-// locateQuery names the labels, because the index of paths begins with them.
-const locateQuery = `SELECT doc_id, label, path=?1 FROM docs
-	WHERE source_path=?1 OR path=?1 AND label IN (SELECT label FROM segments) ORDER BY label, id`
+// These queries name the labels, because the index of paths begins with them. The
+// second one finds what document.ResultPath names by its title.
+const (
+	locateQuery = `SELECT doc_id, label FROM docs
+		WHERE source_path=?1 OR path=?1 AND label IN (SELECT label FROM segments) ORDER BY label, id`
+	locateTitleQuery = `SELECT doc_id, label FROM docs
+		WHERE title=? AND source_path='' AND path>='.' AND path<'/' AND label IN (SELECT label FROM segments) ORDER BY label, id`
+)

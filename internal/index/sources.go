@@ -75,6 +75,26 @@ func (x *Index) SourceLabels(ctx context.Context) ([]string, error) {
 	return labels, err
 }
 
+// WrittenLabels returns those of the labels that documents which users wrote have.
+func (x *Index) WrittenLabels(ctx context.Context, labels []string) ([]string, error) {
+	list, _ := json.Marshal(append([]string{}, labels...)) // strings always marshal
+	var out []string
+	err := x.read(ctx, "listing labels", func(tx *sql.Tx) error {
+		return collect(ctx, tx, func(rows *sql.Rows) error {
+			var label string
+			err := rows.Scan(&label)
+			out = append(out, label)
+			return err
+		}, writtenLabelsQuery, string(list))
+	})
+	return out, err
+}
+
+// writtenLabelsQuery finds documents that users wrote by their paths, which begin
+// with a dot, because the index of paths begins with the label.
+const writtenLabelsQuery = `SELECT j.value FROM json_each(?) j
+	WHERE EXISTS (SELECT 1 FROM docs d WHERE d.label=j.value AND d.path>='.' AND d.path<'/' AND NOT d.from_source) ORDER BY j.value`
+
 // AddSource stores a source. If a source with this label and path exists, its
 // rules are replaced, and so is its description if the new one is not empty. A
 // label or a path that belongs to another source gives an error of kind

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"slices"
 
+	"knowhow/internal/document"
 	"knowhow/internal/search"
 	"knowhow/internal/segment"
 )
@@ -125,11 +126,11 @@ func (e *evaluator) addAlso(ctx context.Context, hits []search.Hit, list []ranke
 			continue
 		}
 		err := collect(ctx, e.tx, func(rows *sql.Rows) error {
-			var path string
-			err := rows.Scan(&path)
-			hits[i].Also = append(hits[i].Also, path)
+			var path, sourcePath, title string
+			err := rows.Scan(&path, &sourcePath, &title)
+			hits[i].Also = append(hits[i].Also, document.ResultPath(path, sourcePath, title))
 			return err
-		}, `SELECT d.path FROM json_each(?) j CROSS JOIN docs d ON d.id=j.value ORDER BY d.path, d.id LIMIT ?`, jsonList(also[r.doc]), maxAlso)
+		}, `SELECT d.path, d.source_path, d.title FROM json_each(?) j CROSS JOIN docs d ON d.id=j.value ORDER BY d.path, d.id LIMIT ?`, jsonList(also[r.doc]), maxAlso)
 		if err != nil {
 			return err
 		}

@@ -48,9 +48,6 @@ const (
 // AddFile implements [Base].
 func (b *Local) AddFile(ctx context.Context, f File, r io.Reader) (int64, error) {
 	collection, tags, err := f.check()
-	if err == nil {
-		err = b.mayAllow(ctx, collection)
-	}
 	if err != nil {
 		return 0, err
 	}
@@ -341,9 +338,6 @@ func (b *Local) claimed(ctx context.Context, jobs []index.Job, f func(context.Co
 func (b *Local) noteOf(ctx context.Context, t task) (*document.Document, error) {
 	path := ".notes/" + t.Key + ".md"
 	label := cmp.Or(t.Collection, DefaultCollection)
-	if err := b.allowed(ctx, t.Collection); err != nil {
-		return nil, err
-	}
 	return makeNote(ctx, t.Text, t.Title, document.Document{ID: ingest.DocID("", path), Label: label, Path: path, SourcePath: t.SourcePath, Tags: t.Tags})
 }
 
@@ -425,18 +419,12 @@ func (b *Local) replace(ctx context.Context, made *document.Document, t task) ([
 	old, err := b.store.RecordOf(ctx, made.ID)
 	if errors.Is(err, errkind.NotFound) {
 		made.Label = cmp.Or(t.Collection, DefaultCollection)
-		if err := b.allowed(ctx, t.Collection); err != nil {
-			return nil, err
-		}
 		return []document.Change{{Put: made}}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	made.Label = cmp.Or(t.Collection, old.Label)
-	if err := b.allowed(ctx, made.Label); err != nil {
-		return nil, err
-	}
 	tagging := &document.Tagging{ID: made.ID, Label: made.Label}
 	if old.Hash != made.Hash || old.Title != made.Title || old.Type != made.Type || old.Filename != made.Filename {
 		return []document.Change{{Tag: tagging}, {Put: made}}, nil // the first fails if the document was deleted meanwhile

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +23,7 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
+	"knowhow/internal/ingest"
 	"knowhow/internal/kb"
 	"knowhow/internal/kb/kbtest"
 )
@@ -205,7 +207,7 @@ func TestNotesTogether(t *testing.T) {
 	}
 	all := append(add("collection:mine"), add("collection:later")...)
 	refused := all[7]
-	if err := x.AddSource(t.Context(), document.Source{Label: "later", Path: "/later"}); err != nil { // not served
+	if err := x.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: ingest.DocID("", pathOf(t, x, refused)), Label: "other", Path: "a.md", FromSource: true, Text: "x"}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := x.Close(); err != nil {
@@ -215,7 +217,7 @@ func TestNotesTogether(t *testing.T) {
 	last := int64(0)
 	for _, job := range all {
 		if job == refused {
-			if j := kbtest.Await(t, b, job); j.Status != kb.Failed || !strings.Contains(j.Error, `"later"`) {
+			if j := kbtest.Await(t, b, job); j.Status != kb.Failed || j.Error == "" {
 				t.Errorf("job = %+v", j)
 			}
 			continue
@@ -226,6 +228,31 @@ func TestNotesTogether(t *testing.T) {
 		}
 		last = d.ID
 	}
+}
+
+// pathOf returns the path of the note of a job.
+func pathOf(t *testing.T, x *index.Index, job int64) string {
+	t.Helper()
+	claimed, err := x.ClaimJobs(t.Context(), kb.TypeNote, "test", time.Minute, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []int64
+	path := ""
+	for _, j := range claimed {
+		ids = append(ids, j.ID)
+		var payload struct{ Key string }
+		if err := json.Unmarshal(j.Payload, &payload); err != nil {
+			t.Fatal(err)
+		}
+		if j.ID == job {
+			path = ".notes/" + payload.Key + ".md"
+		}
+	}
+	if err := x.ReleaseJobs(t.Context(), "test", ids...); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // A refusing is a store that makes the first change and refuses it nevertheless,
@@ -262,30 +289,6 @@ func TestRefusedNote(t *testing.T) {
 	kbtest.Note(t, b, "Walruses like clams.")
 	if r := kbtest.Find(t, b, kb.SearchQuery{Query: "clams"}); r.Total != 1 || !s.refused.Load() {
 		t.Errorf("%d documents are found, want 1; refused: %v", r.Total, s.refused.Load())
-	}
-}
-
-// A silent is a store that does not answer questions about labels.
-type silent struct{ *index.Index }
-
-func (silent) SourceLabels(ctx context.Context) ([]string, error) {
-	<-ctx.Done()
-	return nil, &errkind.Remote{Kind: errkind.Timeout, Status: 504, Message: "no answer"}
-}
-
-// TestSilentStore checks that notes are accepted after some time if the store does
-// not answer.
-func TestSilentStore(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	x, err := index.Open(t.Context(), index.Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Close()
-	b := kb.NewLocal(kb.Options{Index: x, Store: silent{x}, Dir: dir})
-	if _, err := b.AddNote(t.Context(), kb.Note{Text: "Walruses like clams.", Tags: []string{"collection:food"}}); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -335,7 +338,7 @@ func TestSweep(t *testing.T) {
 }
 
 // TestSources checks documents of folders: those that are served can be read and
-// tagged, others do not exist.
+// tagged, others do not exist. What users wrote does, whatever its collection.
 func TestSources(t *testing.T) {
 	dir := t.TempDir()
 	b, x := open(t, dir, "docs")
@@ -378,10 +381,38 @@ func TestSources(t *testing.T) {
 	_, err = b.AddTags(t.Context(), hidden.Number, []string{"x"})
 	refused("tag of a hidden document", err, errkind.NotFound)
 	refused("deleting a hidden document", b.Delete(t.Context(), hidden.Number), errkind.NotFound)
-	_, err = b.AddNote(t.Context(), kb.Note{Text: "x", Tags: []string{"collection:private"}})
-	refused("note in a hidden collection", err, errkind.Conflict)
-	_, err = b.AddTags(t.Context(), own.ID, []string{"collection:private"})
-	refused("moving to a hidden collection", err, errkind.Conflict)
+	note := kbtest.Note(t, b, "Walruses of a note.", "collection:private")
+	if _, err := b.AddTags(t.Context(), own.ID, []string{"collection:private"}); err != nil {
+		t.Errorf("AddTags() = %v", err)
+	}
+	for _, q := range []kb.SearchQuery{{Query: "walruses"}, {Query: "walruses", FTSOnly: true}, {Query: "walruses NOT sheep"}, {Query: "about walruses of everything"}} {
+		r := kbtest.Find(t, b, q)
+		if r.Total != 3 || len(r.Results) != 3 || slices.ContainsFunc(r.Results, func(r kb.Result) bool { return r.DocumentID == hidden.Number }) {
+			t.Errorf("Search(%+v) = %+v, want the served, the uploaded and the written document", q, r)
+		}
+	}
+	if r := kbtest.Find(t, b, kb.SearchQuery{Query: "walruses", Tags: []string{"collection:private"}}); r.Total != 2 {
+		t.Errorf("%d documents of the collection are found, want 2", r.Total)
+	}
+	for filter, want := range map[kb.DocumentFilter]int{{}: 3, {Tag: "collection:private"}: 2, {SourcePath: "a.md"}: 2} {
+		filter.Limit = 10
+		if list, err := b.Documents(t.Context(), filter); err != nil || list.Total != want || len(list.Documents) != want {
+			t.Errorf("Documents(%+v) = %+v, %v, want %d", filter, list, err, want)
+		}
+	}
+	if d, err := b.Document(t.Context(), note.ID); err != nil || len(d.Chunks) != 1 {
+		t.Errorf("Document() = %+v, %v, want the note", d, err)
+	}
+	changed := "Walruses of a changed note."
+	if _, err := b.UpdateNote(t.Context(), note.ID, kb.NoteChange{Text: &changed}); err != nil {
+		t.Errorf("UpdateNote() = %v", err)
+	}
+	if s, err := b.Status(t.Context()); err != nil || s.Documents.Total != 3 {
+		t.Errorf("Status() = %+v, %v, want 3 documents", s, err)
+	}
+	if tags, err := b.RemoveTag(t.Context(), own.ID, "collection:private"); err != nil || !cmp.Equal(tags, []string{"collection:documents"}) {
+		t.Errorf("RemoveTag() = %q, %v", tags, err)
+	}
 	refused("deleting a file of a folder", b.Delete(t.Context(), served.ID), errkind.Conflict)
 	_, err = b.AddTags(t.Context(), served.ID, []string{"collection:memory"})
 	refused("moving a file of a folder", err, errkind.Conflict)

@@ -32,8 +32,9 @@ type Options struct {
 	Store Store        // has the documents; nil means Index
 	Dir   string       // the data folder, for the bytes of files that are not yet indexed; required
 
-	// Sources are the labels of the sources whose documents are in the base.
-	// Documents of all other sources of the store are not.
+	// Sources are the labels of the sources whose files are in the base. Files of
+	// all other sources of the store are not. What users wrote is in the base,
+	// whatever its label.
 	Sources []string
 
 	MaxUpload int64        // bytes of a file and of a note; 0 means MaxUploadBytes
@@ -92,73 +93,90 @@ func Incoming(dir string) string { return filepath.Join(dir, "incoming") }
 // staging is the folder of the bytes of files that are not yet indexed.
 func (b *Local) staging() string { return Incoming(b.o.Dir) }
 
-// hidden returns the labels of the sources whose documents are not in the base.
-func (b *Local) hidden(ctx context.Context) ([]string, error) {
+// unserved returns the labels of the sources whose files are not in the base.
+func (b *Local) unserved(ctx context.Context) ([]string, error) {
 	sources, err := b.store.SourceLabels(ctx)
 	return slices.DeleteFunc(sources, func(label string) bool { return slices.Contains(b.o.Sources, label) }), err
 }
 
-// Labels returns the labels of the documents in the base, never nil.
+// Labels returns the labels of which all documents are in the base, never nil.
 func (b *Local) Labels(ctx context.Context) ([]string, error) {
-	hidden, err := b.hidden(ctx)
+	unserved, err := b.unserved(ctx)
 	if err != nil {
 		return nil, err
 	}
+	return b.labelsBut(ctx, unserved)
+}
+
+// labelsBut returns all labels but some, never nil.
+func (b *Local) labelsBut(ctx context.Context, unserved []string) ([]string, error) {
 	all, err := b.store.Labels(ctx)
 	out := []string{}
 	for _, l := range all {
-		if !slices.Contains(hidden, l.Value) {
+		if !slices.Contains(unserved, l.Value) {
 			out = append(out, l.Value)
 		}
 	}
 	return out, err
 }
 
+// contents are the labels of the documents in a base.
+type contents struct {
+	whole   []string // never nil
+	written []string // of which only the documents that users wrote are in the base
+}
+
+// labels returns all of the labels, never nil.
+func (c contents) labels() []string { return append(slices.Clone(c.whole), c.written...) }
+
+// contents returns the labels of the documents in the base.
+func (b *Local) contents(ctx context.Context) (contents, error) {
+	var c contents
+	unserved, err := b.unserved(ctx)
+	if err != nil {
+		return c, err
+	}
+	if c.whole, err = b.labelsBut(ctx, unserved); err != nil || len(unserved) == 0 {
+		return c, err
+	}
+	c.written, err = b.store.WrittenLabels(ctx, unserved)
+	return c, err
+}
+
+// contains reports whether a document is in the base.
+func (b *Local) contains(ctx context.Context, r *document.Record) (bool, error) {
+	if !r.FromSource || slices.Contains(b.o.Sources, r.Label) {
+		return true, nil
+	}
+	unserved, err := b.unserved(ctx)
+	return err == nil && !slices.Contains(unserved, r.Label), err
+}
+
 // record returns a document of the base. The error is of kind NotFound if there
 // is none.
 func (b *Local) record(ctx context.Context, id int64) (*document.Record, error) {
-	hidden, err := b.hidden(ctx)
-	if err != nil {
-		return nil, err
-	}
 	r, err := b.store.Record(ctx, id)
-	if errors.Is(err, errkind.NotFound) || err == nil && slices.Contains(hidden, r.Label) {
-		return nil, noDocument(id)
+	return r, b.checkFound(ctx, id, r, err)
+}
+
+// checkFound returns the error of looking up a document, which is of kind NotFound
+// if the document that was found is not in the base.
+func (b *Local) checkFound(ctx context.Context, id int64, r *document.Record, err error) error {
+	if errors.Is(err, errkind.NotFound) {
+		return noDocument(id)
 	}
-	return r, err
+	if err != nil {
+		return err
+	}
+	if ok, err := b.contains(ctx, r); err != nil || ok {
+		return err
+	}
+	return noDocument(id)
 }
 
 func noDocument(id int64) error {
 	return fmt.Errorf("document %d does not exist: %w", id, errkind.NotFound)
 }
-
-// allowed returns an error of kind Conflict for the collection of a source whose
-// documents are not in the base.
-func (b *Local) allowed(ctx context.Context, collection string) error {
-	if collection == "" {
-		return nil
-	}
-	hidden, err := b.hidden(ctx)
-	if err == nil && slices.Contains(hidden, collection) {
-		err = fmt.Errorf("collection %q belongs to a folder that is not served here: choose another collection, or serve the folder: %w", collection, errKeep)
-	}
-	return err
-}
-
-// mayAllow is allowed for a job, which checks the collection again: a store that
-// cannot be reached now, or does not answer in allowTime, does not prevent jobs.
-func (b *Local) mayAllow(ctx context.Context, collection string) error {
-	limited, cancel := context.WithTimeout(ctx, allowTime)
-	defer cancel()
-	err := b.allowed(limited, collection)
-	if ctx.Err() == nil && (limited.Err() != nil || errkind.Retryable(err)) {
-		return nil
-	}
-	return err
-}
-
-// allowTime is how long a caller who adds a document waits for the store.
-const allowTime = time.Second
 
 // tagsOf returns all tags of a document.
 func tagsOf(r *document.Record) []string {
@@ -177,13 +195,13 @@ func (b *Local) Search(ctx context.Context, q SearchQuery) (*SearchResult, error
 	if err := q.check(); err != nil {
 		return nil, err
 	}
-	labels, err := b.Labels(ctx)
+	in, err := b.contents(ctx)
 	if err != nil {
 		return nil, err
 	}
-	chunks := search.ChunkQuery{Text: q.Query, Typed: q.Query, Labels: labels, Tags: q.Tags, Top: q.Top}
+	chunks := search.ChunkQuery{Text: q.Query, Typed: q.Query, Labels: in.labels(), Written: in.written, Tags: q.Tags, Top: q.Top}
 	if q.VectorOnly {
-		return b.searchNearest(ctx, chunks)
+		return b.searchNearest(ctx, chunks, in)
 	}
 	if q.FTSOnly {
 		chunks.Ranking = search.ByWords
@@ -200,7 +218,7 @@ func (b *Local) Search(ctx context.Context, q SearchQuery) (*SearchResult, error
 }
 
 // searchNearest searches by meaning only.
-func (b *Local) searchNearest(ctx context.Context, q search.ChunkQuery) (*SearchResult, error) {
+func (b *Local) searchNearest(ctx context.Context, q search.ChunkQuery, in contents) (*SearchResult, error) {
 	q.Ranking = search.ByMeaning
 	page, err := b.store.SearchChunks(ctx, q)
 	if errors.Is(err, errkind.Unsupported) {
@@ -210,7 +228,7 @@ func (b *Local) searchNearest(ctx context.Context, q search.ChunkQuery) (*Search
 		return nil, err
 	}
 	out := resultOf(page)
-	v, err := b.vectorState(ctx, q.Labels)
+	v, err := b.vectorState(ctx, in.whole)
 	if err != nil {
 		return nil, err
 	}
@@ -280,9 +298,6 @@ func (s *searcher) Search(ctx context.Context, q search.Query) (*search.Page, er
 // AddNote implements [Base].
 func (b *Local) AddNote(ctx context.Context, n Note) (int64, error) {
 	collection, tags, err := n.check(b.o.MaxUpload)
-	if err == nil {
-		err = b.mayAllow(ctx, collection)
-	}
 	if err != nil {
 		return 0, err
 	}
@@ -336,15 +351,8 @@ func jobOf(j *index.Job) *Job {
 
 // Document implements [Base].
 func (b *Local) Document(ctx context.Context, id int64) (*Document, error) {
-	hidden, err := b.hidden(ctx)
-	if err != nil {
-		return nil, err
-	}
 	r, texts, err := b.store.Chunks(ctx, id)
-	if errors.Is(err, errkind.NotFound) || err == nil && slices.Contains(hidden, r.Label) {
-		return nil, noDocument(id)
-	}
-	if err != nil {
+	if err := b.checkFound(ctx, id, r, err); err != nil {
 		return nil, err
 	}
 	d := documentOf(r)
@@ -360,11 +368,11 @@ func (b *Local) Documents(ctx context.Context, f DocumentFilter) (*DocumentList,
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	labels, err := b.Labels(ctx)
+	in, err := b.contents(ctx)
 	if err != nil {
 		return nil, err
 	}
-	filter := document.RecordFilter{Labels: labels, SourcePath: f.SourcePath, Limit: f.Limit, Offset: f.Offset}
+	filter := document.RecordFilter{Labels: in.labels(), Written: in.written, SourcePath: f.SourcePath, Limit: f.Limit, Offset: f.Offset}
 	if f.Tag != "" {
 		filter.Tags = []string{f.Tag}
 	}
@@ -463,9 +471,6 @@ func (b *Local) AddTags(ctx context.Context, id int64, tags []string) ([]string,
 	if err == nil && collection == "" && len(tags) == 0 {
 		err = &errkind.Argument{Name: "tags", Want: "at least one tag"}
 	}
-	if err == nil {
-		err = b.allowed(ctx, collection)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -487,9 +492,6 @@ func (b *Local) RemoveTag(ctx context.Context, id int64, tag string) ([]string, 
 	}
 	if r.Label != collection {
 		return tagsOf(r), nil
-	}
-	if err := b.allowed(ctx, DefaultCollection); err != nil {
-		return nil, err
 	}
 	return b.tag(ctx, id, document.Tagging{Label: DefaultCollection})
 }
@@ -545,11 +547,11 @@ func (b *Local) Delete(ctx context.Context, id int64) error {
 
 // Status implements [Base].
 func (b *Local) Status(ctx context.Context) (*Status, error) {
-	labels, err := b.Labels(ctx)
+	in, err := b.contents(ctx)
 	if err != nil {
 		return nil, err
 	}
-	types, err := b.store.CountTypes(ctx, labels)
+	types, err := b.store.CountTypes(ctx, in.labels(), in.written)
 	if err != nil {
 		return nil, err
 	}
@@ -557,7 +559,7 @@ func (b *Local) Status(ctx context.Context) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := b.vectorState(ctx, labels)
+	v, err := b.vectorState(ctx, in.whole)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"knowhow/internal/document"
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
@@ -88,5 +89,49 @@ func TestVectorOnly(t *testing.T) {
 	_, err := b.Search(t.Context(), kb.SearchQuery{Query: "car", VectorOnly: true, Top: 1})
 	if want := "vector_only: without a model, nothing can be found by meaning"; !errors.Is(err, errkind.Unsupported) || !strings.Contains(err.Error(), want) {
 		t.Errorf("Search() = %v, want Unsupported with %q", err, want)
+	}
+}
+
+// alike is an embedder for which all texts mean the same.
+type alike struct{}
+
+func (alike) Embed(ctx context.Context, texts []string, _ embed.Kind) ([][]float32, error) {
+	out := make([][]float32, len(texts))
+	for i := range out {
+		out[i] = []float32{1, 0}
+	}
+	return out, ctx.Err()
+}
+
+func (alike) ID() string          { return "alike" }
+func (alike) Dimension() int      { return 2 }
+func (alike) MaxTokens() int      { return 0 }
+func (alike) Foreign(string) bool { return false }
+
+// TestSourcesMeaning checks that searches by meaning find a note in the collection
+// of a source that is not served, and not the files of the source.
+func TestSourcesMeaning(t *testing.T) {
+	b, x := openWith(t, t.TempDir(), alike{})
+	if err := x.AddSource(t.Context(), document.Source{Label: "private", Path: "/private"}); err != nil {
+		t.Fatal(err)
+	}
+	err := x.Apply(t.Context(), []document.Change{{Put: &document.Document{ID: "file", Label: "private", Path: "a.md", FromSource: true, Type: "markdown",
+		Title: "Salaries", Text: "Secret salaries", Chunks: []document.Chunk{{Length: 15}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	note := kbtest.Note(t, b, "Cars and boats.", "collection:private")
+	for n := 1; n > 0; {
+		if n, err = x.EmbedNext(t.Context(), alike{}, nil, 10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, q := range []kb.SearchQuery{
+		{Query: "anything", VectorOnly: true}, {Query: "how do I steer the big vessel"}, {Query: "anything", VectorOnly: true, Tags: []string{"collection:private"}},
+	} {
+		r := kbtest.Find(t, b, q)
+		if r.Total != 1 || len(r.Results) != 1 || r.Results[0].DocumentID != note.ID {
+			t.Errorf("Search(%+v) = %+v, want the note alone", q, r)
+		}
 	}
 }

@@ -45,13 +45,18 @@ type Store interface {
 	Chunks(ctx context.Context, number int64) (record *document.Record, chunks []string, err error)
 
 	// CountTypes returns how many documents with one of the labels (nil: any)
-	// there are by type.
-	CountTypes(ctx context.Context, labels []string) (map[string]int, error)
+	// there are by type. Of the labels in written, only documents that users
+	// wrote count.
+	CountTypes(ctx context.Context, labels, written []string) (map[string]int, error)
 
 	// Labels returns the labels of all documents, and SourceLabels those that
 	// belong to sources.
 	Labels(ctx context.Context) ([]search.Label, error)
 	SourceLabels(ctx context.Context) ([]string, error)
+
+	// WrittenLabels returns those of the labels that documents which users wrote
+	// have.
+	WrittenLabels(ctx context.Context, labels []string) ([]string, error)
 
 	// SearchChunks returns the chunks that match a query best. By words, it
 	// finds the documents that the search service over the same documents

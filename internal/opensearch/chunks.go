@@ -26,7 +26,7 @@ const (
 // SearchChunks returns the chunks that match a query best; see kb.Store and
 // index.Index.SearchChunks.
 func (s *Store) SearchChunks(ctx context.Context, q search.ChunkQuery) (*search.ChunkPage, error) {
-	documents := search.Query{Text: q.Text, Typed: q.Typed, Labels: q.Labels, Tags: q.Tags, Num: q.Top}
+	documents := search.Query{Text: q.Text, Typed: q.Typed, Labels: q.Labels, Written: q.Written, Tags: q.Tags, Num: q.Top}
 	if err := documents.Validate(nil); err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func (s *Store) findNearest(ctx context.Context, q search.Query) (*search.ChunkP
 	case embed.Foreign(e, q.Text):
 		return nil, fmt.Errorf("the model does not know the language of this text: search by words: %w", errkind.Unsupported)
 	}
-	m := &matching{part: part{query: object{"match_all": object{}}}, all: true, filter: filters(q.Labels, q.Langs, q.Tags), labels: q.Labels, seen: map[string]bool{}}
+	m := &matching{part: part{query: object{"match_all": object{}}}, all: true, filter: append(filters(q.Labels, q.Langs, q.Tags), writtenOnly(q.Written)...), labels: q.Labels, seen: map[string]bool{}}
 	d, err := s.meaning(ctx, m, q, s.o.Timeout)
 	page := &search.ChunkPage{}
 	switch {

@@ -192,13 +192,13 @@ func TestUnreachable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.CountTypes(t.Context(), nil)
+	_, err = s.CountTypes(t.Context(), nil, nil)
 	if remote, ok := errors.AsType[*errkind.Remote](err); !ok || remote.Status != http.StatusBadGateway || !errkind.Retryable(err) {
 		t.Errorf("CountTypes() = %v, want a retryable error with status 502", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.CountTypes(ctx, nil); !errors.Is(err, context.Canceled) {
+	if _, err := s.CountTypes(ctx, nil, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("CountTypes() with a cancelled context = %v", err)
 	}
 }
@@ -452,7 +452,7 @@ func TestLostConnection(t *testing.T) {
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if counts, err := s.CountTypes(t.Context(), nil); err != nil || counts["note"] != 1 || !lost.Load() {
+	if counts, err := s.CountTypes(t.Context(), nil, nil); err != nil || counts["note"] != 1 || !lost.Load() {
 		t.Errorf("CountTypes() = %v, %v, want a note", counts, err)
 	}
 }

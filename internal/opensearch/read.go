@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -70,7 +71,7 @@ func (s *Store) Records(ctx context.Context, f document.RecordFilter) (records [
 	if err := s.Open(ctx); err != nil {
 		return nil, 0, err
 	}
-	filter := filters(f.Labels, nil, f.Tags)
+	filter := append(filters(f.Labels, nil, f.Tags), writtenOnly(f.Written)...)
 	if f.SourcePath != "" {
 		filter = append(filter, term("source_path", f.SourcePath))
 	}
@@ -214,8 +215,8 @@ func (s *Store) window(ctx context.Context, revision string, from, to int64) (st
 const maxChunkSize = 1 << 30
 
 // CountTypes counts documents by type; see kb.Store.
-func (s *Store) CountTypes(ctx context.Context, labels []string) (map[string]int, error) {
-	return s.countBy(ctx, "type", filters(labels, nil, nil))
+func (s *Store) CountTypes(ctx context.Context, labels, written []string) (map[string]int, error) {
+	return s.countBy(ctx, "type", append(filters(labels, nil, nil), writtenOnly(written)...))
 }
 
 // Labels returns the labels of all documents; see [search.Service].
@@ -232,12 +233,14 @@ func (s *Store) Labels(ctx context.Context) ([]search.Label, error) {
 // SourceLabels returns the labels that belong to sources; see kb.Store.
 func (s *Store) SourceLabels(ctx context.Context) ([]string, error) {
 	counts, err := s.countBy(ctx, "label", []object{term("from_source", true)})
-	var out []string
-	for label := range counts {
-		out = append(out, label)
-	}
-	slices.Sort(out)
-	return out, err
+	return slices.Sorted(maps.Keys(counts)), err
+}
+
+// WrittenLabels returns those of the labels that documents which users wrote have;
+// see kb.Store.
+func (s *Store) WrittenLabels(ctx context.Context, labels []string) ([]string, error) {
+	counts, err := s.countBy(ctx, "label", append(filters(labels, nil, nil), term("from_source", false)))
+	return slices.Sorted(maps.Keys(counts)), err
 }
 
 // maxValues is the maximum number of values of a field that are counted.
@@ -394,24 +397,30 @@ func (s *Store) Locate(ctx context.Context, path string, labels []string) ([]sea
 	if err := s.Open(ctx); err != nil {
 		return nil, err
 	}
-	r, err := s.search(ctx, inDocuments, object{"size": pageSize, "_source": []string{"doc_id", "label", "path"}, "sort": []object{{"label": "asc"}, {"number": "asc"}},
-		"query": object{"bool": object{"filter": append(filters(labels, nil, nil), anyOf([]object{term("path", path), term("source_path", path)}))}}})
+	var found []search.Place
+	locate := func(filter []object, wanted func(r *row) bool) error {
+		body := object{"_source": []string{"doc_id", "label", "path", "title"}, "sort": []object{{"label": "asc"}, {"number": "asc"}},
+			"query": object{"bool": object{"filter": append(filters(labels, nil, nil), filter...)}}}
+		return s.each(ctx, inDocuments, body, func(h rawHit) error {
+			var r row
+			if err := json.Unmarshal(h.Source, &r); err != nil {
+				return damaged(err)
+			}
+			if wanted(&r) {
+				found = append(found, search.Place{ID: r.ID, Label: r.Label})
+			}
+			return nil
+		})
+	}
+	err := locate([]object{anyOf([]object{term("path", path), term("source_path", path)})}, func(*row) bool { return true })
+	if err == nil && found == nil { // titles are not indexed as they are
+		written := []object{{"prefix": object{"path": "."}}, term("source_path", "")}
+		err = locate(written, func(r *row) bool { return document.ResultPath(r.Path, "", r.Title) == path })
+	}
 	if err != nil {
 		return nil, fmt.Errorf("locating a document: %w", err)
 	}
-	rows, err := r.rows()
-	var byPath, bySource []search.Place
-	for _, r := range rows {
-		if p := (search.Place{ID: r.ID, Label: r.Label}); r.Path == path {
-			byPath = append(byPath, p)
-		} else {
-			bySource = append(bySource, p)
-		}
-	}
-	if byPath != nil {
-		return byPath, err
-	}
-	return bySource, err
+	return found, nil
 }
 
 // Health returns the health of the indexes; see [search.Service].

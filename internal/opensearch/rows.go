@@ -107,7 +107,7 @@ func (r *row) record() *document.Record {
 // hit returns the hit of a row, without excerpts.
 func (r *row) hit() search.Hit {
 	h := search.Hit{
-		ID: r.ID, URL: r.URL, Path: r.Path, Title: r.Title, Created: time.UnixMilli(r.Created), Size: r.Size, MIMEType: r.MIMEType,
+		ID: r.ID, URL: r.URL, Path: document.ResultPath(r.Path, r.SourcePath, r.Title), Title: r.Title, Created: time.UnixMilli(r.Created), Size: r.Size, MIMEType: r.MIMEType,
 		FileType: r.FileType, Filename: r.Filename, Host: r.Host, Labels: []string{r.Label}, TextHash: r.Hash,
 	}
 	if r.Lang != "" {
@@ -238,6 +238,7 @@ type values struct {
 	Title    []string `json:"title"`
 	Lang     []string `json:"lang"`
 	Path     []string `json:"path"`
+	Source   []string `json:"source_path"`
 	Tags     []string `json:"tags"`
 	Chunks   []int    `json:"chunks"`
 }
@@ -258,7 +259,7 @@ func first[T any](values []T) (v T) {
 
 // row returns the part of a row that is in values.
 func (v *values) row() row {
-	return row{Number: first(v.Number), ID: first(v.ID), Revision: first(v.Revision), Twin: first(v.Twin), Title: first(v.Title), Lang: first(v.Lang), Path: first(v.Path), Tags: v.Tags, Chunks: first(v.Chunks)}
+	return row{Number: first(v.Number), ID: first(v.ID), Revision: first(v.Revision), Twin: first(v.Twin), Title: first(v.Title), Lang: first(v.Lang), Path: first(v.Path), SourcePath: first(v.Source), Tags: v.Tags, Chunks: first(v.Chunks)}
 }
 
 func (h rawHit) score() float64 {
@@ -329,6 +330,15 @@ func filters(labels, langs, tags []string) []object {
 		}
 	}
 	return out
+}
+
+// writtenOnly returns the filter for documents that users wrote, of the labels in
+// written.
+func writtenOnly(written []string) []object {
+	if len(written) == 0 {
+		return nil
+	}
+	return []object{{"bool": object{"must_not": object{"bool": object{"filter": []object{oneOf("label", written), term("from_source", true)}}}}}}
 }
 
 // oneRow returns the row that a filter selects. The error is errMissing if there

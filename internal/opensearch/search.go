@@ -49,7 +49,7 @@ func (s *Store) match(q search.Query, langs []analysis.Language, some bool) (*ma
 	s.mu.Lock()
 	t := &translator{langs: langs, now: time.Now(), boost: s.boost}
 	s.mu.Unlock()
-	m := &matching{filter: filters(q.Labels, q.Langs, q.Tags), labels: q.Labels, langs: langs, seen: map[string]bool{}}
+	m := &matching{filter: append(filters(q.Labels, q.Langs, q.Tags), writtenOnly(q.Written)...), labels: q.Labels, langs: langs, seen: map[string]bool{}}
 	if query.Plain(q.Text) {
 		if words := analysis.Significant(query.Words(q.Text), langs); len(words) > 0 {
 			m.some = some || len(query.Words(q.Text)) >= relevance.SomeWords
@@ -707,12 +707,12 @@ func (m *matching) addAlso(r *round, list []ranked) {
 		return
 	}
 	body := only(object{"size": pageSize, "track_total_hits": false, "sort": []object{{"path": "asc"}, {"number": "asc"}},
-		"query": object{"bool": object{"filter": []object{m.condition(), oneOf("twin", twins)}}}}, "number", "path", "twin")
+		"query": object{"bool": object{"filter": []object{m.condition(), oneOf("twin", twins)}}}}, "number", "path", "source_path", "title", "twin")
 	r.add(inDocuments, body, func(r *result) error {
 		for i, x := range list {
 			for _, h := range r.Hits.Hits {
 				if o := h.Fields.row(); o.Twin == x.row.Twin && o.Number != x.row.Number && o.Path != "" && len(list[i].also) < maxAlso {
-					list[i].also = append(list[i].also, o.Path)
+					list[i].also = append(list[i].also, document.ResultPath(o.Path, o.SourcePath, o.Title))
 				}
 			}
 		}

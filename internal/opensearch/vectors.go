@@ -127,7 +127,7 @@ func (s *Store) meaning(ctx context.Context, m *matching, q search.Query, limit 
 	if d.query, err = s.queryVector(ctx, q.Text, limit); err != nil {
 		return nil, fmt.Errorf("%w: %w", errEmbedding, err)
 	}
-	if d.query != nil && (q.Langs != nil || len(tags) > 0) {
+	if d.query != nil && (q.Langs != nil || len(tags) > 0 || len(q.Written) > 0) {
 		allowed, err := s.allowed(ctx, m)
 		if err != nil {
 			return nil, err

@@ -71,8 +71,8 @@ type Outliner interface {
 	// none if the text has no headings. It looks the document up like Find.
 	Sections(ctx context.Context, id string, labels []string) ([]Section, error)
 
-	// Locate returns the documents with a path, as it is in hits, or else those
-	// with a source path. They are sorted by label.
+	// Locate returns the documents with a path, as it is in hits. They are sorted
+	// by label.
 	Locate(ctx context.Context, path string, labels []string) ([]Place, error)
 }
 
@@ -110,6 +110,10 @@ type Query struct {
 	// Labels restricts the search to documents with one of them; nil means no
 	// restriction. Text cannot widen the restriction.
 	Labels []string
+
+	// Written are labels of which only the documents that users wrote are found,
+	// and not the files of a source. A service without such documents ignores it.
+	Written []string
 
 	// Tags restricts the search to documents with all of them. Text cannot
 	// widen the restriction. The tag "collection:LABEL" is equivalent to the
@@ -197,7 +201,7 @@ type Page struct {
 type Hit struct {
 	ID    string
 	URL   string
-	Path  string // inside the source, with forward slashes
+	Path  string // inside the source, with forward slashes; see document.ResultPath
 	Title string
 
 	// Also contains the paths of other documents that match and have the same
@@ -285,6 +289,7 @@ type ChunkQuery struct {
 	Text    string   // see [Query]; by meaning only, any text
 	Typed   string   // see [Query]
 	Labels  []string // one of them; nil means any
+	Written []string // see [Query]
 	Tags    []string // all of them; also tags of labels
 	Ranking Ranking
 	Top     int // how many chunks to return

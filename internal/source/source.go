@@ -35,12 +35,11 @@ func NormalDomain(s string) (id string, ok bool) {
 	return id, domainPattern.MatchString(id)
 }
 
-// slug makes a label of the last element of a path: in lower case, with "-" for
-// every run of characters other than a to z and 0 to 9. If nothing is left, it is
-// "source".
-func slug(path string) string {
+// slug makes a label of a name: in lower case, with "-" for every run of
+// characters other than a to z and 0 to 9. If nothing is left, it is "source".
+func slug(name string) string {
 	var b strings.Builder
-	for _, r := range strings.ToLower(filepath.Base(path)) {
+	for _, r := range strings.ToLower(name) {
 		switch {
 		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
 			b.WriteRune(r)
@@ -53,6 +52,11 @@ func slug(path string) string {
 	}
 	return "source"
 }
+
+// reserved reports whether a label is not given to a source without a request:
+// "documents" is the collection of notes that name none, and the tools of the
+// knowledge base have names that begin with "kb_".
+func reserved(label string) bool { return label == "documents" || label == "kb" }
 
 // Domain returns the id of the domain of a label: in lower case, with "_" for "-"
 // and ".", and cut to MaxDomain characters. For "kb" it is "kb_docs", because the
@@ -85,8 +89,9 @@ func (e *LabelError) Unwrap() error { return errkind.Conflict }
 
 // New returns the source of the folder or file at path, and whether it is new. A
 // path that is known keeps its label. A new one gets the given label or, if that
-// is "", the slug of the path, with a number if another source has it. The error
-// is a [*LabelError].
+// is "", the slug of the last element of the path, or of the last two if the first
+// is reserved, with a number if another source has it. The error is a
+// [*LabelError].
 func New(known []document.Source, path, label string) (src document.Source, added bool, err error) {
 	taken := map[string]document.Source{}
 	for _, k := range known {
@@ -105,9 +110,12 @@ func New(known []document.Source, path, label string) (src document.Source, adde
 		}
 		return document.Source{Label: label, Path: path}, true, nil
 	}
-	base := slug(path)
+	base := slug(filepath.Base(path))
+	if reserved(base) {
+		base = slug(filepath.Base(filepath.Dir(path)) + "-" + base)
+	}
 	label = base
-	for n := 2; taken[label].Label != ""; n++ {
+	for n := 2; taken[label].Label != "" || reserved(label); n++ {
 		label = fmt.Sprintf("%s-%d", base, n)
 	}
 	return document.Source{Label: label, Path: path}, true, nil
@@ -137,6 +145,25 @@ func Resolve(name string) (string, error) {
 	return path, nil
 }
 
+// Same returns the path of the known source that is the folder at path under
+// another name, for example because the folder was moved and a link has its old
+// name, or because the file system ignores case. Otherwise it returns path.
+func Same(known []document.Source, path string) string {
+	if slices.ContainsFunc(known, func(k document.Source) bool { return k.Path == path }) {
+		return path
+	}
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() {
+		return path
+	}
+	for _, k := range known {
+		if other, err := os.Stat(k.Path); err == nil && os.SameFile(info, other) {
+			return k.Path
+		}
+	}
+	return path
+}
+
 // Reason returns what is wrong with a path without repeating the path.
 func Reason(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
@@ -145,29 +172,23 @@ func Reason(err error) error {
 	return err
 }
 
-// inside reports whether path is below the folder dir. Both are absolute.
-func inside(path, dir string) bool {
+// Inside reports whether path is below the folder dir. Both are absolute.
+func Inside(path, dir string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && rel != "." && filepath.IsLocal(rel)
 }
 
 // A Nesting is a pair of sources of which one is inside the other: the files of
-// the inner one are indexed twice.
-type Nesting struct {
-	Inner, Outer document.Source
-	FoundTwice   bool // because both are served
-}
+// the inner one are indexed and found twice.
+type Nesting struct{ Inner, Outer document.Source }
 
-// Nested returns the pairs of known sources of which at least one is served.
-func Nested(served, known []document.Source) []Nesting {
-	isServed := func(s document.Source) bool {
-		return slices.ContainsFunc(served, func(k document.Source) bool { return k.Label == s.Label })
-	}
+// Nested returns the pairs of sources of which one is inside the other.
+func Nested(sources []document.Source) []Nesting {
 	var pairs []Nesting
-	for _, inner := range known {
-		for _, outer := range known {
-			if inside(inner.Path, outer.Path) && (isServed(inner) || isServed(outer)) {
-				pairs = append(pairs, Nesting{inner, outer, isServed(inner) && isServed(outer)})
+	for _, inner := range sources {
+		for _, outer := range sources {
+			if Inside(inner.Path, outer.Path) {
+				pairs = append(pairs, Nesting{inner, outer})
 			}
 		}
 	}

@@ -24,7 +24,7 @@ func TestSlug(t *testing.T) {
 		{"/a/UPPER_case", "upper-case"},
 	}
 	for _, tt := range tests {
-		if got := slug(tt.path); got != tt.want {
+		if got := slug(filepath.Base(tt.path)); got != tt.want {
 			t.Errorf("slug(%q) = %q, want %q", tt.path, got, tt.want)
 		}
 	}
@@ -61,6 +61,13 @@ func TestNew(t *testing.T) {
 		{path: "/c/docs", label: "mine", want: document.Source{Label: "mine", Path: "/c/docs"}, added: true},
 		{path: "/c/docs", label: "docs", kind: errkind.Conflict},
 		{path: "/c/new", want: document.Source{Label: "new", Path: "/c/new"}, added: true},
+		{path: "/home/me/Documents", want: document.Source{Label: "me-documents", Path: "/home/me/Documents"}, added: true},
+		{path: "/home/Me 2/documents", want: document.Source{Label: "me-2-documents", Path: "/home/Me 2/documents"}, added: true},
+		{path: "/home/me/KB", want: document.Source{Label: "me-kb", Path: "/home/me/KB"}, added: true},
+		{path: "/Documents", want: document.Source{Label: "documents-2", Path: "/Documents"}, added: true},
+		{path: "/文書/kb", want: document.Source{Label: "kb-2", Path: "/文書/kb"}, added: true},
+		{path: "/home/me/Documents", label: "documents", want: document.Source{Label: "documents", Path: "/home/me/Documents"}, added: true},
+		{path: "/x/kb", label: "kb", want: document.Source{Label: "kb", Path: "/x/kb"}, added: true},
 	}
 	for _, tt := range tests {
 		got, added, err := New(known, tt.path, tt.label)
@@ -82,18 +89,49 @@ func TestNested(t *testing.T) {
 	api := document.Source{Label: "api", Path: "/a/docs/api"}
 	other := document.Source{Label: "docs-2", Path: "/a/docs-2"}
 	for _, tt := range []struct {
-		name          string
-		served, known []document.Source
-		want          []Nesting
+		name   string
+		served []document.Source
+		want   []Nesting
 	}{
-		{"both served", []document.Source{docs, api}, []document.Source{docs, api, other}, []Nesting{{api, docs, true}}},
-		{"inner served", []document.Source{api}, []document.Source{docs, api}, []Nesting{{api, docs, false}}},
-		{"outer served", []document.Source{docs}, []document.Source{docs, api}, []Nesting{{api, docs, false}}},
-		{"neither served", []document.Source{other}, []document.Source{docs, api, other}, nil},
-		{"beside each other", []document.Source{docs, other}, []document.Source{docs, other}, nil},
+		{"one inside another", []document.Source{docs, api}, []Nesting{{Inner: api, Outer: docs}}},
+		{"one", []document.Source{api}, nil},
+		{"beside each other", []document.Source{docs, other}, nil},
 	} {
-		if diff := cmp.Diff(tt.want, Nested(tt.served, tt.known)); diff != "" {
+		if diff := cmp.Diff(tt.want, Nested(tt.served)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// TestSame checks that a remembered folder is found under each of its names.
+func TestSame(t *testing.T) {
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved, old, file := filepath.Join(base, "moved"), filepath.Join(base, "old"), filepath.Join(base, "a.md")
+	if err := os.Mkdir(moved, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(moved, old); err != nil {
+		t.Skip(err)
+	}
+	linked := filepath.Join(base, "b.md")
+	if err := os.Link(file, linked); err != nil {
+		t.Skip(err)
+	}
+	known := []document.Source{{Path: filepath.Join(base, "gone")}, {Path: old}, {Path: linked}}
+	for path, want := range map[string]string{
+		moved: old, // the folder was moved, and its old name is a link
+		old:   old,
+		file:  file, // another name is another file
+		base:  base,
+	} {
+		if got := Same(known, path); got != want {
+			t.Errorf("Same(%s) = %s, want %s", path, got, want)
 		}
 	}
 }

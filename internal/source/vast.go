@@ -23,7 +23,7 @@ func Vast(path, home string) string {
 	switch {
 	case path == filepath.Clean(home):
 		return "your home folder"
-	case inside(home, path):
+	case Inside(home, path):
 		return "a folder that contains your home folder"
 	}
 	return ""

@@ -181,26 +181,43 @@ func (s *suite) empty(t *testing.T) {
 	}
 }
 
-// locate checks that the path of a hit names its document, even if it is the
-// source path of another one.
+// locate checks that the path of a hit names its document, and that what users
+// wrote has a path that they know.
 func (s *suite) locate(t *testing.T) {
 	label := s.docs[0].Label
 	var docs []document.Document
-	for i, path := range []string{"a.md", ".files/a.md", ".files/c.md"} {
-		d := row{label: label, path: path, title: path, text: "Walrus " + path}.document(i)
+	for i, path := range []string{"a.md", ".files/a.md", ".files/c.md", ".notes/1.md", ".notes/2.md"} {
+		d := row{label: label, path: path, title: "About " + path, text: "Walrus " + path}.document(i)
 		d.SourcePath = strings.TrimPrefix(path, ".files/")
 		docs = append(docs, d)
 	}
-	outliner, ok := s.o.Open(t, docs).(search.Outliner)
+	docs[3].SourcePath, docs[3].Title = "", "50% of the/rules"
+	docs[4].SourcePath, docs[4].Title = "log/2.md", "log/1.md"
+	svc := s.o.Open(t, docs)
+	outliner, ok := svc.(search.Outliner)
 	if !ok {
 		t.Skip("the service has no paths")
 	}
+	for i, want := range []string{"a.md", "a.md", "c.md", "50% of the/rules", "log/2.md"} {
+		h, err := svc.Find(t.Context(), docs[i].ID, nil)
+		if err != nil || h.Path != want {
+			t.Errorf("Find(%s) has the path %q, %v, want %q", docs[i].Path, h.Path, err, want)
+		}
+		page, err := svc.Search(t.Context(), search.Query{Text: `doc_id:"` + docs[i].ID + `"`, Num: 1})
+		if err != nil || len(page.Hits) != 1 || page.Hits[0].Path != want {
+			t.Errorf("Search(%s) = %+v, %v, want the path %q", docs[i].Path, page, err, want)
+		}
+	}
 	for path, want := range map[string][]search.Place{
-		"a.md":        {{ID: docs[0].ID, Label: label}},
+		"a.md":        {{ID: docs[0].ID, Label: label}, {ID: docs[1].ID, Label: label}},
 		".files/a.md": {{ID: docs[1].ID, Label: label}},
 		".files/c.md": {{ID: docs[2].ID, Label: label}},
 		"c.md":        {{ID: docs[2].ID, Label: label}},
 		"b.md":        nil,
+
+		"50% of the/rules": {{ID: docs[3].ID, Label: label}},
+		"log/2.md":         {{ID: docs[4].ID, Label: label}},
+		"log/1.md":         nil,
 	} {
 		for _, labels := range [][]string{nil, {label}, {"other"}} {
 			want := want
