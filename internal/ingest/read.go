@@ -45,7 +45,7 @@ var errPartly = &leftOut{Partly, "its text is indexed only in part, because the 
 var errGenerated = &leftOut{Generated, "it is generated or minified: name it as a source of its own to index it"}
 
 func tooSlow(limit time.Duration) error {
-	return &leftOut{TooSlow, fmt.Sprintf("extracting its text takes longer than %g s; it is read again when it changes: "+
+	return &leftOut{TooSlow, fmt.Sprintf("extracting or indexing its text takes longer than %g s; it is read again when it changes: "+
 		"split it, or convert it to another format", limit.Seconds())}
 }
 
