@@ -41,6 +41,8 @@ const (
 
 	maxBatchChunks = 1000        // keeps a transaction of the index under 50 ms
 	maxBatchTime   = time.Second // between two transactions, if there are changes to apply
+	maxPreparing   = 2           // batches whose words are gathered at once, in all sources: they take memory
+	indexBytes     = 16 << 20    // bytes of text that add FileTimeout to the time limit for indexing a document
 	maxInFlight    = 64 << 20    // bytes of files between reading and applying; a single file may be larger
 	maxSkipped     = 100         // files named in a Result
 	maxLeftParts   = 100         // parts of one file named in a Result
@@ -82,7 +84,7 @@ func Prepare(ctx context.Context, s Sink, changes []document.Change) (apply func
 type Options struct {
 	Sink        Sink
 	MaxFileSize int64          // in bytes; 0 means defaultMaxFileSize. Larger files are skipped
-	FileTimeout time.Duration  // time limit for extracting the text of a file; 0 means defaultFileTimeout. Slower files are skipped
+	FileTimeout time.Duration  // time limit for extracting the text of a file, and for gathering its words for each indexBytes begun; 0 means defaultFileTimeout. Slower files are skipped
 	Pool        *Pool          // shared with other Ingesters; nil means a new one
 	BatchBytes  int            // bytes of text in one call of Apply; 0 means defaultBatchBytes
 	Journal     Journal        // nil means none

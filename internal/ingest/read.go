@@ -47,7 +47,7 @@ var errGenerated = &leftOut{Generated, "it is generated or minified: name it as 
 var errEmpty = &leftOut{Empty, "it is empty: it is indexed when it has text"}
 
 func tooSlow(limit time.Duration) error {
-	return &leftOut{TooSlow, fmt.Sprintf("extracting its text takes longer than %g s; it is read again when it changes: "+
+	return &leftOut{TooSlow, fmt.Sprintf("extracting or indexing its text takes longer than %g s; it is read again when it changes: "+
 		"split it, or convert it to another format", limit.Seconds())}
 }
 
