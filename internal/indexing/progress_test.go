@@ -16,6 +16,7 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/index"
 	"knowhow/internal/ingest"
+	"knowhow/internal/search"
 	"knowhow/internal/terminal"
 )
 
@@ -24,7 +25,7 @@ type storedProgress map[string]index.Progress
 
 func (s storedProgress) SetProgress(_ context.Context, progress ...index.Progress) error {
 	for _, p := range progress {
-		if s[p.Label] = p; p.Total == 0 {
+		if s[p.Label] = p; p.Total == 0 && p.Stopped == "" {
 			delete(s, p.Label)
 		}
 	}
@@ -90,7 +91,7 @@ func TestProgressInTheIndex(t *testing.T) {
 		}
 		v.begin(ctx, "a")
 		v.begin(ctx, "b")
-		check("before they are counted", index.Progress{Label: "a", Total: 1}, index.Progress{Label: "b", Total: 1})
+		check("before they are counted", index.Progress{Label: "a", Total: 1, Unchanged: -1}, index.Progress{Label: "b", Total: 1, Unchanged: -1})
 		time.Sleep(time.Second)
 		v.report(ctx, ingest.Progress{Label: "a", Done: 1, Total: 10})
 		v.report(ctx, ingest.Progress{Label: "b", Total: 5}) // too soon
@@ -100,7 +101,7 @@ func TestProgressInTheIndex(t *testing.T) {
 		v.report(ctx, ingest.Progress{Label: "a", Done: 10, Total: 10})
 		v.finished(ctx, document.Source{Label: "a"}, &ingest.Result{}, nil)
 		check("after the first", index.Progress{Label: "a", Done: 10, Total: 10}, index.Progress{Label: "b", Done: 3, Total: 5})
-		v.stop(ctx, "b")
+		v.stop(ctx, "b", nil)
 		check("at the end")
 
 		// While watching, a change is work of its own.
@@ -180,25 +181,30 @@ func TestProgressInterrupted(t *testing.T) {
 		name   string
 		before func(ctx context.Context, v *progressView)
 		want   string
+		stored index.Progress
 	}{
-		{"idle", func(context.Context, *progressView) {}, ""},
+		{"idle", func(context.Context, *progressView) {}, "", index.Progress{}},
 		{"change", func(ctx context.Context, v *progressView) {
 			v.report(ctx, ingest.Progress{Label: "a", Total: 10})
-		}, ""},
+		}, "", index.Progress{Label: "a", Total: 10, Stopped: search.Interrupted}},
 		{"uncounted", func(ctx context.Context, v *progressView) { v.begin(ctx, "a") },
-			"interrupted before the documents were counted; start again to continue\n"},
+			"interrupted before the documents were counted; start again to continue\n", index.Progress{Label: "a", Stopped: search.Interrupted}},
 		{"counted", func(ctx context.Context, v *progressView) {
 			v.begin(ctx, "a")
 			v.report(ctx, ingest.Progress{Label: "a", Done: 20, Total: 712, Unchanged: 100})
-		}, "interrupted: 120 of 812 documents are indexed; start again to continue\n"},
+		}, "interrupted: 120 of 812 documents are indexed; start again to continue\n",
+			index.Progress{Label: "a", Done: 20, Total: 712, Unchanged: 100, Stopped: search.Interrupted}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out strings.Builder
 			v, stored := newView(&out, 0)
 			tt.before(t.Context(), v)
 			v.interrupted(t.Context())
-			if out.String() != tt.want || len(stored) > 0 {
-				t.Errorf("printed %q, want %q; the index says %v", out.String(), tt.want, stored)
+			if out.String() != tt.want {
+				t.Errorf("printed %q, want %q", out.String(), tt.want)
+			}
+			if diff := cmp.Diff(tt.stored, stored["a"]); diff != "" {
+				t.Errorf("the index has (-want +got):\n%s", diff)
 			}
 		})
 	}
