@@ -153,7 +153,7 @@ func TestRunOnce(t *testing.T) {
 		p := start(t, dir, true, "docs", "gone")
 		p.wait()
 		out := p.out.String()
-		for _, want := range []string{"docs: 1 document (1 new) in ", "gone: reading source \"gone\": ", "what is indexed of it can still be searched\n"} {
+		for _, want := range []string{"docs: 1 document indexed in ", "gone: indexing is not complete: reading source \"gone\": ", "what is indexed can be searched\n"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("printed %q, want it to contain %q", out, want)
 			}
@@ -163,7 +163,7 @@ func TestRunOnce(t *testing.T) {
 		}
 		p = start(t, dir, true)
 		p.wait()
-		if out := p.out.String(); !strings.Contains(out, "docs: 1 document in ") || !strings.Contains(out, "other: 1 document (1 new) in ") {
+		if out := p.out.String(); !strings.Contains(out, ": no changes\n") || !strings.Contains(out, "other: 1 document indexed in ") {
 			t.Errorf("printed %q, want all sources of the index", out)
 		}
 	})
@@ -358,7 +358,7 @@ func TestRunAfterDeaths(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, dir, true)
 		p.wait()
-		if out := p.out.String(); !strings.HasPrefix(out, "a: 7 documents (1 new) in ") {
+		if out := p.out.String(); !strings.HasPrefix(out, "a: 7 documents indexed in ") || !strings.HasSuffix(out, ": 1 new\n") {
 			t.Errorf("printed %q, want the changed file indexed", out)
 		}
 	})

@@ -220,10 +220,10 @@ func (v *progressView) finished(ctx context.Context, src document.Source, res *i
 
 	var out strings.Builder
 	if err != nil {
-		fmt.Fprintf(&out, "%s: %s; what is indexed of it can still be searched\n", src.Label, sanitize.Escape(errkind.Message(err)))
+		fmt.Fprintf(&out, "%s: indexing is not complete: %s; what is indexed can be searched\n", src.Label, sanitize.Escape(errkind.Message(err)))
 	} else {
-		fmt.Fprintf(&out, "%s: %s%s in %s\n", src.Label, terminal.Plural(res.Added+res.Changed+res.Unchanged, "document"),
-			news(res), terminal.Duration(max(time.Since(since), 1)))
+		fmt.Fprintf(&out, "%s: %s indexed in %s%s\n", src.Label, terminal.Plural(res.Added+res.Changed+res.Unchanged, "document"),
+			terminal.Duration(max(time.Since(since), 1)), news(res))
 	}
 	if res != nil {
 		writeLeftOut(&out, src.Label, res)
@@ -232,30 +232,42 @@ func (v *progressView) finished(ctx context.Context, src document.Source, res *i
 	_, _ = v.lines.Write([]byte(out.String()))
 }
 
-// news returns the changes, as in " (1 new, 2 gone)".
+// news returns the changes, as in ": 1 new, 2 removed", or "" if all documents are
+// new.
 func news(res *ingest.Result) string {
 	var news []string
 	for _, n := range []struct {
 		n    int
 		what string
-	}{{res.Added, "new"}, {res.Changed, "changed"}, {res.Removed, "gone"}} {
+	}{{res.Added, "new"}, {res.Changed, "changed"}, {res.Removed, "removed"}} {
 		if n.n > 0 {
 			news = append(news, fmt.Sprintf("%d %s", n.n, n.what))
 		}
 	}
-	if len(news) == 0 {
+	switch {
+	case len(news) == 0 && res.Unchanged > 0:
+		return ": no changes"
+	case len(news) == 0 || res.Added > 0 && res.Unchanged+res.Changed+res.Removed == 0:
 		return ""
 	}
-	return " (" + strings.Join(news, ", ") + ")"
+	return ": " + strings.Join(news, ", ")
 }
 
-// writeLeftOut prints what was left out.
+// writeLeftOut prints what was left out, and what is indexed in part.
 func writeLeftOut(out *strings.Builder, label string, res *ingest.Result) {
-	if len(res.LeftOut) > 0 {
-		fmt.Fprintf(out, "%s: left out: %s\n", label, terminal.Counts(res.LeftOut))
+	leftOut, inPart := ingest.SplitInPart(res.LeftOut)
+	if len(leftOut) > 0 {
+		fmt.Fprintf(out, "%s: left out: %s\n", label, terminal.Counts(leftOut))
+	}
+	if len(inPart) > 0 {
+		fmt.Fprintf(out, "%s: indexed, but %s\n", label, terminal.Counts(inPart))
 	}
 	for _, s := range res.Skipped[:min(maxNamed, len(res.Skipped))] {
-		fmt.Fprintf(out, "%s: left out %q: %s\n", label, s.Path, sanitize.Escape(errkind.Message(s.Err)))
+		what := "left out"
+		if s.Reason.InPart() {
+			what = "indexed in part"
+		}
+		fmt.Fprintf(out, "%s: %s %q: %s\n", label, what, s.Path, sanitize.Escape(errkind.Message(s.Err)))
 	}
 	if more := res.SkippedTotal - maxNamed; more > 0 {
 		fmt.Fprintf(out, "%s: and %d more\n", label, more)

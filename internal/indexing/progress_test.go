@@ -54,12 +54,15 @@ func TestProgressFinished(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"new", 14500 * time.Millisecond, &ingest.Result{Added: 3}, nil, "docs: 3 documents (3 new) in 14 s\n"},
-		{"mixed", 0, &ingest.Result{Added: 1, Changed: 2, Removed: 3, Unchanged: 4}, nil, "docs: 7 documents (1 new, 2 changed, 3 gone) in 0.1 s\n"},
-		{"same", 61 * time.Second, &ingest.Result{Unchanged: 1}, nil, "docs: 1 document in 1 min 1 s\n"},
-		{"skipped", time.Second, many, nil, "docs: 1 document (1 new) in 1 s\n" + leftOut},
-		{"unreadable", 0, &ingest.Result{}, errors.New("the folder\x1b is gone"), "docs: the folder\\x1b is gone; what is indexed of it can still be searched\n"},
-		{"failed", 0, many, errors.New("disk full"), "docs: disk full; what is indexed of it can still be searched\n" + leftOut},
+		{"new", 14500 * time.Millisecond, &ingest.Result{Added: 3}, nil, "docs: 3 documents indexed in 14 s\n"},
+		{"mixed", 0, &ingest.Result{Added: 1, Changed: 2, Removed: 3, Unchanged: 4}, nil, "docs: 7 documents indexed in 0.1 s: 1 new, 2 changed, 3 removed\n"},
+		{"same", 61 * time.Second, &ingest.Result{Unchanged: 1}, nil, "docs: 1 document indexed in 1 min 1 s: no changes\n"},
+		{"skipped", time.Second, many, nil, "docs: 1 document indexed in 1 s\n" + leftOut},
+		{"unreadable", 0, &ingest.Result{}, errors.New("the folder\x1b is gone"), "docs: indexing is not complete: the folder\\x1b is gone; what is indexed can be searched\n"},
+		{"failed", 0, many, errors.New("disk full"), "docs: indexing is not complete: disk full; what is indexed can be searched\n" + leftOut},
+		{"in part", 0, &ingest.Result{Added: 1, LeftOut: map[ingest.Reason]int{ingest.Partly: 1, ingest.NoText: 2}, SkippedTotal: 1,
+			Skipped: []ingest.Skipped{{Path: "cut.rtf", Reason: ingest.Partly, Err: errors.New("save it again")}}}, nil,
+			"docs: 1 document indexed in 0.1 s\ndocs: left out: 2 without text\ndocs: indexed, but 1 damaged in part\ndocs: indexed in part \"cut.rtf\": save it again\n"},
 		{"interrupted", 0, &ingest.Result{Added: 1}, context.Canceled, ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -111,7 +114,7 @@ func TestProgressInTheIndex(t *testing.T) {
 		check("in a change", index.Progress{Label: "b", Total: 2})
 		v.report(ctx, ingest.Progress{Label: "b", Done: 2, Total: 2})
 		check("after a change")
-		if got, want := out.String(), "a: 0 documents in 2 s\n"; got != want {
+		if got, want := out.String(), "a: 0 documents indexed in 2 s\n"; got != want {
 			t.Errorf("printed %q, want %q", got, want)
 		}
 	})
@@ -170,7 +173,7 @@ func TestProgressBar(t *testing.T) {
 		if diff := cmp.Diff(want, bars); diff != "" {
 			t.Errorf("bars (-want +got):\n%s", diff)
 		}
-		if last := shown[len(shown)-1]; last != "a: 10 documents (10 new) in 1 min 0 s\n" {
+		if last := shown[len(shown)-1]; last != "a: 10 documents indexed in 1 min 0 s\n" {
 			t.Errorf("the last line is %q, want the summary by itself", last)
 		}
 	})
