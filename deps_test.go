@@ -39,7 +39,7 @@ var deps = map[string]string{
 	"index":      "document search analysis query segment embed vector fusion passage relevance",
 	"ingest":     "document extract chunk ignore sanitize",
 	"opensearch": "document search analysis query embed fusion httpclient passage relevance",
-	"indexing":   "document index ingest embed terminal sanitize",
+	"indexing":   "document index ingest embed search terminal sanitize",
 
 	"storecopy": "document",
 

@@ -17,6 +17,7 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
 	"knowhow/internal/opensearch"
+	"knowhow/internal/search"
 	"knowhow/internal/terminal"
 )
 
@@ -159,6 +160,21 @@ func (s storedFolders) Indexing(ctx context.Context, labels []string) (done, tot
 		return 0, 0, false
 	}
 	return s.local.Indexing(ctx, labels)
+}
+
+// Unfinished reports what the processes with the same data folder have not
+// indexed.
+func (s storedFolders) Unfinished(ctx context.Context, labels []string) ([]search.Unfinished, error) {
+	if s.local == nil {
+		return nil, nil
+	}
+	return s.local.Unfinished(ctx, labels)
+}
+
+// Embedding returns 0 and 0: searches of the store do not report how many of its
+// passages have vectors.
+func (s storedFolders) Embedding(context.Context, []string) (done, total int, err error) {
+	return 0, 0, nil
 }
 
 // claimSources records in a store that a data folder indexes sources.

@@ -27,6 +27,7 @@ import (
 	"context"
 	"hash/maphash"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -154,13 +155,30 @@ const (
 	Ignored     Reason = "excluded by ignore files"
 	Excluded    Reason = "excluded by patterns"
 	NotIncluded Reason = "not matched by the patterns to include"
-	ThirdParty  Reason = "with packages of others" // such as node_modules
-	LockFile    Reason = "as lock files"
+	ThirdParty  Reason = "with installed packages"     // such as node_modules
+	LockFile    Reason = "written by package managers" // such as go.sum
 	Generated   Reason = "generated or minified"
-	Backup      Reason = "as backup files"
+	Backup      Reason = "backup files"
 	Empty       Reason = "empty"
-	Link        Reason = "as links that are not followed"
+	Link        Reason = "linked but not followed"
 )
+
+// InPart reports whether files with this reason are indexed except for a part.
+func (r Reason) InPart() bool { return strings.HasSuffix(string(r), "in part") }
+
+// SplitInPart separates the counts of files that are indexed in part from those
+// of what is left out.
+func SplitInPart[R ~string](counts map[R]int) (leftOut, inPart map[R]int) {
+	leftOut, inPart = map[R]int{}, map[R]int{}
+	for r, n := range counts {
+		if Reason(r).InPart() {
+			inPart[r] = n
+		} else {
+			leftOut[r] = n
+		}
+	}
+	return leftOut, inPart
+}
 
 // A Skipped is a file or a folder (with a slash at the end) that should be
 // indexed and is not, or a part of a file that is left out.

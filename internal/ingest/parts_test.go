@@ -162,7 +162,7 @@ func TestSyncOfArchivesThatUnpackToTooMuch(t *testing.T) {
 	g := New(Options{Sink: &memorySink{}, FileTimeout: time.Hour})
 	res := mustSync(t, g, docs(root), Result{Added: 1, SkippedTotal: 2, LeftOut: left(TooComplex, 2)})
 	for _, s := range res.Skipped {
-		if !strings.Contains(s.Err.Error(), "it unpacks to more than 67108864 bytes: split it") {
+		if !strings.Contains(s.Err.Error(), "it unpacks to more than 64 MiB: split it") {
 			t.Errorf("skipped %v", s)
 		}
 	}

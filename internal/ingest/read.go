@@ -259,5 +259,16 @@ func readAll(ctx context.Context, f io.Reader, data []byte, limit int64) ([]byte
 }
 
 func (g *Ingester) tooLarge() error {
-	return &leftOut{TooLarge, fmt.Sprintf("larger than the limit of %d bytes for a file: split it", g.o.MaxFileSize)}
+	return &leftOut{TooLarge, fmt.Sprintf("larger than the limit of %s for a file: split it", sizeText(g.o.MaxFileSize))}
+}
+
+// sizeText returns a limit for people: in MiB or KiB if it is a multiple of that.
+func sizeText(n int64) string {
+	switch {
+	case n%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
 }
