@@ -191,6 +191,7 @@ func TestRightToLeft(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	unmapped := newMaker("<</Type/Font/Subtype/Type0/Encoding/Identity-H/DescendantFonts[<</Subtype/CIDFontType0>>]>>",
 		"BT /F1 10 Tf 72 700 Td <0123012401250126> Tj ET")
+	unknownCMap := newMaker(composite("/KSC-Johab-V2", "", collection("Korea1")), "BT /F1 10 Tf 72 700 Td <0ce004d60ce0> Tj ET")
 	private := newMaker("5 0 R", "BT /F1 10 Tf 72 700 Td <0123012401250126> Tj ET")
 	private.add("<</Type/Font/Subtype/Type0/Encoding/Identity-H/ToUnicode 6 0 R/DescendantFonts[<</Subtype/CIDFontType0>>]>>")
 	private.add(streamObject("", "1 beginbfrange <0000> <ffff> <E000> endbfrange"))
@@ -207,6 +208,7 @@ func TestRefuses(t *testing.T) {
 		{"no pages", []byte("%PDF-1.7\n1 0 obj\n<</Type/Catalog>>\nendobj\n"), errkind.Corrupt, "no pages: save or download it again"},
 		{"scan", noFont.bytes(), errkind.Unsupported, "scanned"},
 		{"no character map", unmapped.bytes(), errkind.Unsupported, "character map"},
+		{"unknown CMap", unknownCMap.bytes(), errkind.Unsupported, "character map"},
 		{"private characters", private.bytes(), errkind.Unsupported, "character map"},
 		{"other encryption", []byte("%PDF-1.7\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R/Encrypt<</Filter/Own>>>>"), errkind.Unsupported, "encryption"},
 	}
