@@ -246,3 +246,48 @@ func TestEncrypted(t *testing.T) {
 		}
 	}
 }
+
+// Legibility is that of each page: what is clear is read, and the pages that are
+// not are counted.
+func TestIllegiblePages(t *testing.T) {
+	const clear = "BT /F1 10 Tf 72 700 Td (A page with a sentence that everybody can read.) Tj ET"
+	signs := func(letters string, unknown int) string { // F2 has no character map
+		return "BT /F1 10 Tf 72 700 Td (" + letters + ") Tj /F2 10 Tf 0 -30 Td <" + strings.Repeat("0123", unknown) + "> Tj ET"
+	}
+	const read = "A page with a sentence that everybody can read."
+	for _, tt := range []struct {
+		name, want string // want is "" if the document is refused
+		illegible  int
+		pages      []string
+	}{
+		{"clear", read + "\n\n" + read, 0, []string{clear, clear}},
+		{"the first page is clear", read, 3, []string{clear, signs("", 300), signs("", 300), signs("", 300)}},
+		{"the last page is clear", read, 2, []string{signs("", 300), signs("", 300), clear}},
+		{"page numbers", read, 2, []string{clear, signs("2", 100), signs("3", 100)}},
+		{"half of a page", "Half of the page\n\n" + read, 1, []string{signs("Half of the page", 13), clear}},
+		{"ornaments", "Ornaments\n\n" + read, 0, []string{signs("Ornaments", 3), clear, signs("", 3)}},
+		{"formulas", "The sum of all of these numbers is\n\n" + read, 0, []string{signs("The sum of all of these numbers is", 9), clear}},
+		{"nothing is clear", "", 0, []string{signs("1", 100), signs("2", 100)}},
+	} {
+		m := newMaker(helvetica, tt.pages[0])
+		font := m.add("<</Type/Font/Subtype/Type0/Encoding/Identity-H/DescendantFonts[<</Subtype/CIDFontType0>>]>>")
+		for _, content := range tt.pages[1:] {
+			m.page(content)
+		}
+		for i, o := range m.objects {
+			m.objects[i] = strings.Replace(o, "<</Font<<", "<</Font<</F2 "+font, 1)
+		}
+		x, err := Read(t.Context(), m.bytes())
+		if tt.want == "" {
+			if !errors.Is(err, errkind.Unsupported) || !strings.Contains(err.Error(), "character map") {
+				t.Errorf("%s: Read = %+v, %v, want an error about the character map", tt.name, x, err)
+			}
+			continue
+		}
+		if err != nil || x.Body != tt.want || x.Illegible != tt.illegible {
+			t.Errorf("%s: Read = %+v, %v, want %q and %d illegible pages", tt.name, x, err, tt.want, tt.illegible)
+			continue
+		}
+		checkText(t, x)
+	}
+}
