@@ -164,6 +164,7 @@ func (p *pageReader) paragraphs(pages []cos.Dict) (ps []paragraph, err error) {
 			return nil, tooLarge(fmt.Sprintf("a page of more than %d characters", maxGlyphs))
 		}
 		lines := p.legible(linesOf(p.in.glyphs, p.b, &p.lines))
+		joinColumns(lines, p.b)
 		markRows(lines, p.b)
 		more := paragraphsOf(lines, i)
 		p.in.release(p.in.kept)
