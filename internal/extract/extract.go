@@ -72,6 +72,7 @@ type Text struct {
 	Headings  []Heading
 	Pages     []Page // of a PDF or a presentation, in order; nil for other documents
 	Damaged   bool   // a part of the document is missing or cannot be read
+	Illegible int    // pages of a PDF that have lost text, because their fonts do not define which characters they show
 	Canonical string // absolute http or https URL in an HTML page's canonical link; "" if there is none
 }
 

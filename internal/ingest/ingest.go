@@ -145,6 +145,7 @@ const (
 	Unreadable Reason = "unreadable"
 	Damaged    Reason = "damaged"
 	Partly     Reason = "damaged in part" // the rest is indexed
+	Illegible  Reason = "legible in part" // the rest is indexed
 	Locked     Reason = "with a password"
 	TooLarge   Reason = "too large"
 	TooComplex Reason = "too complex" // takes more work or memory than is permitted

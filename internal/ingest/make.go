@@ -72,6 +72,9 @@ func SkippedPart(file string, p extract.Part) (s Skipped, ok bool) {
 		}
 	case p.Damaged:
 		s.Reason, s.Err = Partly, errPartly
+	case p.Illegible > 0:
+		s.Err = illegible(p.Illegible)
+		s.Reason = reasonOf(s.Err)
 	case p.Body == "" && p.Title == "":
 		s.Reason = Empty
 	default:

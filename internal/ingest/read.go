@@ -42,6 +42,16 @@ var errNoText = &leftOut{NoText, "it contains no text of a known format: convert
 
 var errPartly = &leftOut{Partly, "its text is indexed only in part, because the rest of the file is damaged or cannot be read: save or download it again"}
 
+// illegible returns the error for a document that lacks the text of some pages.
+func illegible(pages int) error {
+	what := "a page"
+	if pages > 1 {
+		what = fmt.Sprintf("%d pages", pages)
+	}
+	return &leftOut{Illegible, "its text is indexed only in part, because the fonts of " + what +
+		" do not define their characters: store a copy with recognized text (OCR)"}
+}
+
 var errGenerated = &leftOut{Generated, "it is generated or minified: name it as a source of its own to index it"}
 
 var errEmpty = &leftOut{Empty, "it is empty: it is indexed when it has text"}

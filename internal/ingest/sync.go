@@ -163,7 +163,7 @@ func (s *syncing) leftOutBefore(ctx context.Context, w *walker) (map[string][]Sk
 	before := map[string][]Skipped{}
 	for _, l := range list {
 		file := fileAbove(l.Path, func(file string) bool { return found[file] })
-		if found[l.Path] && (l.Reason == Partly || l.Reason == Damaged) {
+		if found[l.Path] && (l.Reason == Partly || l.Reason == Illegible || l.Reason == Damaged) {
 			file = l.Path
 		}
 		if file != "" {
