@@ -20,7 +20,8 @@ import (
 
 const kbSearchHelp = `Usage: {cmd} [FLAGS] QUERY
 
-Searches the knowledge base and prints the best passages.
+Searches the knowledge base and prints the best passages. The exit status is 1 if
+nothing is found.
 
 {flags}
 
@@ -135,9 +136,14 @@ func kbSearchCommand(v *invocation, f *flagSet) func(context.Context) error {
 			case err != nil:
 				return err
 			case asJSON:
-				return v.printJSON(kbmcp.SearchResult(found))
+				err = v.printJSON(kbmcp.SearchResult(found))
+			default:
+				err = v.printPassages(found)
 			}
-			return v.printPassages(found)
+			if err == nil && len(found.Results) == 0 {
+				err = &hintError{errors.New("nothing found"), cmp.Or(sanitize.Short(found.Note, 300, 1200), "Try fewer or other words.")}
+			}
+			return err
 		})
 	}
 }
@@ -148,10 +154,6 @@ const searchModelTime = 10 * time.Second
 
 // printPassages prints the results of a search for people.
 func (v *invocation) printPassages(found *kb.SearchResult) error {
-	if len(found.Results) == 0 {
-		_, err := fmt.Fprintln(v.stderr, cmp.Or(found.Note, "Nothing found. Try fewer or other words."))
-		return err
-	}
 	screen := terminal.NewScreen(v.stdout, v.Lookup)
 	var b strings.Builder
 	for i, r := range found.Results {
@@ -301,7 +303,7 @@ func noteListCommand(v *invocation, f *flagSet) func(context.Context) error {
 		w := tabwriter.NewWriter(v.stdout, 0, 0, 2, ' ', 0)
 		for _, d := range found.Documents {
 			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", d.ID, sanitize.Escape(d.Type), sanitize.Escape(kbmcp.Collection(d.Tags)),
-				d.UpdatedAt.Format(time.DateOnly), sanitize.Short(d.Title, 100, 400))
+				cmp.Or(d.UpdatedAt.Day(), "-"), sanitize.Short(d.Title, 100, 400))
 		}
 		if more := found.Total - len(found.Documents); more > 0 {
 			defer fmt.Fprintf(v.stderr, "%d more; list them with --top.\n", more)
