@@ -40,20 +40,21 @@ type Options struct {
 	Explain func(error) error
 }
 
-// A Registry holds the datasets of a folder: those in its direct subfolders with
-// a manifest, except hidden folders and links. A bad dataset does not affect the
-// others. Its methods are safe for concurrent use.
+// A Registry holds the datasets of a folder: the folders below it that have a
+// manifest, at any depth, except hidden folders and links. A bad dataset does not
+// affect the others. Its methods are safe for concurrent use.
 type Registry struct {
 	o   Options
 	dir string // absolute
 
-	scanning sync.Mutex // held during a scan; guards the next three
+	scanning sync.Mutex // held during a scan; guards the next four
+	finder   finder
 	nextBase int64
 	missing  bool            // the folder did not exist in the last scan
-	linked   map[string]bool // links that were reported
+	reported map[string]bool // links and other problems of folders that were reported
 
 	mu      sync.Mutex
-	entries []*entry // in the order of the names of their folders; entries are never changed
+	entries []*entry // in the order of a walk; entries are never changed
 
 	found  gate // the datasets are known
 	loaded gate // they have been loaded
@@ -69,7 +70,7 @@ func (g *gate) open() { g.once.Do(func() { close(g.opened) }) }
 
 // An entry is a dataset in one state. It is immutable once it is published.
 type entry struct {
-	folder   string // name of the subfolder
+	folder   string // path, relative to the folder of the datasets
 	files    [3]stamp
 	manifest Manifest
 	place    place
@@ -89,7 +90,7 @@ type stamp struct {
 }
 
 func stampOf(path string) stamp {
-	info, err := os.Stat(path)
+	info, err := os.Lstat(path)
 	if path == "" || err != nil {
 		return stamp{}
 	}
@@ -111,7 +112,7 @@ func New(o Options) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the folder of the datasets: %w", err)
 	}
-	return &Registry{o: o, dir: dir, linked: map[string]bool{}, found: gate{opened: make(chan struct{})}, loaded: gate{opened: make(chan struct{})}}, nil
+	return &Registry{o: o, dir: dir, finder: finder{dir: dir}, reported: map[string]bool{}, found: gate{opened: make(chan struct{})}, loaded: gate{opened: make(chan struct{})}}, nil
 }
 
 // Dir returns the absolute path of the folder.
@@ -196,9 +197,10 @@ func (r *Registry) Scan(ctx context.Context) error {
 	return nil
 }
 
-// folders returns the names of the subfolders with a manifest, sorted.
+// folders returns the paths of the folders with a manifest, in the order of a
+// walk.
 func (r *Registry) folders() ([]string, error) {
-	list, err := os.ReadDir(r.dir)
+	found, err := r.finder.find()
 	if errors.Is(err, fs.ErrNotExist) {
 		if !r.missing {
 			r.missing = true
@@ -210,16 +212,19 @@ func (r *Registry) folders() ([]string, error) {
 		return nil, fmt.Errorf("reading the folder of the datasets: %w: %w", err, errkind.Unavailable)
 	}
 	r.missing = false
-	var names []string
-	for _, e := range list {
-		if isDatasetFolder(r.dir, e) {
-			names = append(names, e.Name())
-		} else if e.Type()&fs.ModeSymlink != 0 && !r.linked[e.Name()] && stampOf(filepath.Join(r.path(e.Name()), manifestName)) != (stamp{}) {
-			r.linked[e.Name()] = true
-			r.o.Log.Warn("a link to a dataset is not followed: copy the folder here, or name the folder that it is in", "link", r.path(e.Name()))
+	for _, link := range found.links {
+		if !r.reported[link] {
+			r.reported[link] = true
+			r.o.Log.Warn("a link to a dataset is not followed: copy the folder here, or name the folder that it is in", "link", r.path(link))
 		}
 	}
-	return names, nil // os.ReadDir sorts
+	for _, err := range found.skipped {
+		if problem := err.Error(); !r.reported[problem] {
+			r.reported[problem] = true
+			r.o.Log.Warn(problem)
+		}
+	}
+	return found.manifests, nil
 }
 
 // look returns the entry of a folder: old if nothing has changed, or a new one
