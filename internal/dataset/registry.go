@@ -23,6 +23,10 @@ import (
 // within 10 seconds, and loading takes time, too.
 const defaultInterval = 2 * time.Second
 
+// defaultMemory is the memory of all datasets, in bytes: about two million
+// passages with their words and codes.
+const defaultMemory = 4 << 30
+
 // Options configure a [Registry].
 type Options struct {
 	Dir      string        // folder of the datasets; it need not exist yet
@@ -34,6 +38,11 @@ type Options struct {
 	// in the metadata, or DefaultModel. nil means that there are none: all
 	// datasets are searched by words.
 	Embedders func(model string) []embed.Embedder
+
+	// MaxMemory limits the memory of all datasets together, in bytes, without
+	// vectors that stay in their files; 0 means 4 GiB. A dataset that does not fit
+	// is in Error until there is more.
+	MaxMemory int64
 
 	// Explain adds to an error of an embedder how the operator sets the option
 	// that the error is due to; see [errkind.ReasonOf]. nil adds nothing.
@@ -79,6 +88,7 @@ type entry struct {
 	failedAt time.Time
 	owner    string        // folder of the dataset with the same id that is used; "" if it is this one
 	set      *set          // nil if there is nothing to search
+	short    int64         // memory that was not enough for it, in bytes; 0 if that was not the cause
 	loaded   chan struct{} // closed if the state is not Loading
 }
 
@@ -101,6 +111,9 @@ func stampOf(path string) stamp {
 func New(o Options) (*Registry, error) {
 	if o.Interval <= 0 {
 		o.Interval = defaultInterval
+	}
+	if o.MaxMemory <= 0 {
+		o.MaxMemory = defaultMemory
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -154,8 +167,12 @@ func (r *Registry) Scan(ctx context.Context) error {
 	}
 	owners := map[string]string{} // folder of each id
 	var entries []*entry
+	left := r.o.MaxMemory // before a dataset is loaded
 	for _, folder := range folders {
-		e := r.look(folder, old[folder], owners)
+		left -= old[folder].memory()
+	}
+	for _, folder := range folders {
+		e := r.look(folder, old[folder], owners, left)
 		entries = append(entries, e)
 		delete(old, folder)
 	}
@@ -173,7 +190,12 @@ func (r *Registry) Scan(ctx context.Context) error {
 		r.nextBase += rowsEach
 		next := *e
 		var f findings
-		next.set, f = load(ctx, e.manifest, e.place, r.nextBase)
+		b := &budget{left: r.left(entries, i), total: r.o.MaxMemory}
+		available := b.left
+		next.set, f = load(ctx, e.manifest, e.place, r.nextBase, b)
+		if next.set == nil && b.short {
+			next.short = max(available, 1)
+		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -195,6 +217,26 @@ func (r *Registry) Scan(ctx context.Context) error {
 	}
 	r.loaded.open()
 	return nil
+}
+
+// left returns the memory that all entries but one leave. The one is loaded: its
+// old state is dropped when the new one is complete.
+func (r *Registry) left(entries []*entry, loading int) int64 {
+	left := r.o.MaxMemory
+	for i, e := range entries {
+		if i != loading {
+			left -= e.memory()
+		}
+	}
+	return max(left, 0)
+}
+
+// memory returns the memory of an entry, in bytes. e may be nil.
+func (e *entry) memory() int64 {
+	if e == nil || e.set == nil {
+		return 0
+	}
+	return e.set.memory
 }
 
 // folders returns the paths of the folders with a manifest, in the order of a
@@ -229,8 +271,8 @@ func (r *Registry) folders() ([]string, error) {
 
 // look returns the entry of a folder: old if nothing has changed, or a new one
 // that is Invalid, Error or Loading. It records in owners that the folder has
-// its id, unless an earlier one has.
-func (r *Registry) look(folder string, old *entry, owners map[string]string) *entry {
+// its id, unless an earlier one has. left is the memory that is not used.
+func (r *Registry) look(folder string, old *entry, owners map[string]string, left int64) *entry {
 	dir := r.path(folder)
 	e := &entry{folder: folder, state: Unloaded, loaded: make(chan struct{})}
 	e.files[0] = stampOf(filepath.Join(dir, manifestName))
@@ -256,7 +298,7 @@ func (r *Registry) look(folder string, old *entry, owners map[string]string) *en
 			e.found = append(e.found, located...)
 		}
 	}
-	if known && old.files == e.files && old.owner == e.owner && old.state != Loading {
+	if known && old.files == e.files && old.owner == e.owner && old.state != Loading && (old.short == 0 || left <= old.short) {
 		return old
 	}
 	switch {
