@@ -14,7 +14,6 @@ import (
 	"knowhow/internal/mcpclient"
 	"knowhow/internal/mcpsettings"
 	"knowhow/internal/sanitize"
-	"knowhow/internal/terminal"
 )
 
 const callHelp = `Usage: {cmd} [FLAGS] SERVER/TOOL [KEY=VALUE ...]
@@ -172,14 +171,27 @@ func (c *calling) call(ctx context.Context, caller invoke.Caller) error {
 func explainCall(err error) error {
 	unknown, ok := errors.AsType[*invoke.UnknownToolError](err)
 	switch {
-	case ok && len(unknown.Near) > 0:
-		return &hintError{err, fmt.Sprintf("Did you mean %s?", sanitize.Escape(strings.Join(unknown.Near, ", ")))}
+	case ok && len(unknown.Near)+len(unknown.Tools) == 0:
+		return &hintError{err, "The server has no tools."}
+	case ok && len(unknown.Near) == 0:
+		return &hintError{err, fmt.Sprintf("The server has %s.", toolNames(unknown.Tools))}
+	case ok && len(unknown.Tools) == 0:
+		return &hintError{err, fmt.Sprintf("Did you mean %s?", toolNames(unknown.Near))}
 	case ok:
-		return &hintError{err, fmt.Sprintf("Check the name: the server has %s.", terminal.Plural(unknown.Tools, "tool"))}
+		return &hintError{err, fmt.Sprintf("Did you mean %s? The server also has %s.", toolNames(unknown.Near), toolNames(unknown.Tools))}
 	case errkind.ReasonOf(err) == invoke.TokenReason:
 		return &hintError{err, "Set MCP_BRIDGE_TOKEN to the token of the bridge."}
 	}
 	return err
+}
+
+// toolNames lists some names of tools, which are those of a server.
+func toolNames(names []string) string {
+	shown := make([]string, len(names))
+	for i, name := range names {
+		shown[i] = sanitize.Short(name, 64, 256)
+	}
+	return someOf(shown)
 }
 
 // maxArguments limits the input from standard input to the limit of the bridge.

@@ -47,7 +47,7 @@ Examples:
 
 const listHelp = `Usage: {cmd} [FLAGS]
 
-Lists the datasets of a folder: id, status, number of documents and vectors,
+Lists the datasets of a folder: id, status, number of passages and vectors,
 model and name.
 
 {flags}
@@ -222,7 +222,7 @@ func listCommand(v *invocation, f *flagSet) func(context.Context) error {
 		}
 		w := tabwriter.NewWriter(v.stdout, 0, 0, 2, ' ', 0)
 		for _, d := range infos {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", d.ID, d.State, terminal.Plural(d.Documents, "document"),
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", d.ID, d.State, terminal.Plural(d.Documents, "passage"),
 				terminal.Plural(d.Vectors, "vector"), cmp.Or(sanitize.Escape(d.Model), "-"), sanitize.Escape(d.Name))
 		}
 		if err := w.Flush(); err != nil {

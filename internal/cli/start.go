@@ -132,10 +132,7 @@ func (y *syncing) serve(ctx context.Context, l net.Listener) error {
 	bridge := invoke.New(invoke.Options{Servers: y.pool, NeedsToken: y.f.token != "", Version: version(), Port: port, Log: y.log})
 	server := httpguard.New(httpguard.Options{Token: y.f.token, Routes: invoke.Routes(bridge), Refuse: invoke.Refuse,
 		Drain: drainCalls, Grace: endCalls, Log: y.log})
-	// Printed (FR-1.2) and logged (FR-7.1): callers may wait for either.
-	ready := "Server listening on http://localhost:" + strconv.Itoa(port)
-	fmt.Fprintln(y.stdout, ready)
-	y.log.Info(ready)
+	fmt.Fprintln(y.stdout, "Server listening on http://localhost:"+strconv.Itoa(port))
 	return server.Serve(ctx, l)
 }
 

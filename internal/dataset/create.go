@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path"
@@ -542,16 +541,13 @@ func writeFile(name string, write func(w *bufio.Writer) error) error {
 // findFolder returns the path of the first folder whose manifest has an id. The
 // error is of kind NotFound if there is none.
 func findFolder(dir, id string) (string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("reading the folder of the datasets: %w", err)
+	folders, err := datasetFolders(dir)
+	if err != nil {
+		return "", err
 	}
-	for _, e := range entries {
-		if !isDatasetFolder(dir, e) {
-			continue
-		}
-		if m, _ := readManifest(filepath.Join(dir, e.Name(), manifestName)); m.ID == id {
-			return filepath.Join(dir, e.Name()), nil
+	for _, folder := range folders {
+		if m, _ := readManifest(filepath.Join(dir, folder, manifestName)); m.ID == id {
+			return filepath.Join(dir, folder), nil
 		}
 	}
 	return "", fmt.Errorf("there is no dataset %s: %w", id, errkind.NotFound)

@@ -188,7 +188,7 @@ func TestCatalog(t *testing.T) {
 	if again, err := p.Catalog(t.Context(), "fake"); err != nil || again != got {
 		t.Errorf("the second Catalog() = %p, %v, want the kept one %p", again, err, got)
 	}
-	for _, want := range []string{`level=DEBUG msg="Connecting to server: fake"`, `level=INFO msg="Fetched 2 tools from fake"`} {
+	for _, want := range []string{`level=INFO msg="Connecting to server: fake"`, `level=INFO msg="Fetched 2 tools from fake"`} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log does not say %s:\n%s", want, log)
 		}
