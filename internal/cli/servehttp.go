@@ -36,6 +36,7 @@ const (
 // once it listens.
 func (s *serving) listen(ctx context.Context, server *mcpserver.Server, index func()) error {
 	all := server.HTTP(mcpserver.HTTPOptions{}).Route(mcpPath)
+	all.Refuse = console.RefuseWithPage(mcpserver.Refuse)
 	labels := &labelHandlers{serving: s, made: map[string]*mcpserver.HTTPHandler{}}
 	one := all
 	one.Tree, one.Handler, one.Shutdown = true, labels, labels.shutdown
