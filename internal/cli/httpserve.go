@@ -55,6 +55,7 @@ func (v *invocation) serveHTTP(ctx context.Context, s httpService) error {
 	url := "http://" + net.JoinHostPort(s.host, strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)) + s.path
 	fmt.Fprintf(v.stderr, "listening on %s\n", url)
 	s.log.Info("listening", "url", url)
+	v.refuseStray(ctx, url)
 	if s.ready != nil {
 		s.ready(url)
 	}

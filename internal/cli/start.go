@@ -50,7 +50,7 @@ func startCommand(v *invocation, f *flagSet) func(context.Context) error {
 	o.define(f)
 	f.Int(&o.port, flag{Name: "port", Value: "PORT", Default: defaultBridgePort, Help: "port to listen on, on 127.0.0.1; 0 is any free one"}, 0, 65535)
 	f.Duration(&o.idleTimeout, flag{Name: "idle-timeout", Value: "DURATION", Default: "10m", Help: "end a server that was not used for this long"})
-	f.Token(&o.token, flag{Name: "token", Value: "TOKEN", Env: "MCP_BRIDGE_TOKEN", Help: "token that every caller must send"})
+	f.Token(&o.token, flag{Name: "token", Value: "TOKEN", Env: "MCP_BRIDGE_TOKEN", aliasEnv: "KNOWHOW_TOKEN", Help: "token that every caller must send"})
 	return func(ctx context.Context) error { return v.runStart(ctx, o) }
 }
 

@@ -80,7 +80,7 @@ func TestFull(t *testing.T) {
 	if c.Domain.ID != "ab_1" || c.HTTPTransport.BindAddress != "::" {
 		t.Errorf("id %q, bindAddress %q, want them normalised", c.Domain.ID, c.HTTPTransport.BindAddress)
 	}
-	c.resolve(filepath.FromSlash("/etc/fess/config.json"))
+	c.resolve(filepath.FromSlash("/etc/fess/config.json"), "")
 	if c.TLS.CAFile != filepath.FromSlash("/etc/fess/ca.pem") || c.Logging.Dir != filepath.FromSlash("/var/log/fess") {
 		t.Errorf("paths %q and %q, want the first beside the file and the second as it is", c.TLS.CAFile, c.Logging.Dir)
 	}
