@@ -198,7 +198,7 @@ func (v *invocation) printJSON(value any) error {
 	if err != nil {
 		return err
 	}
-	_, err = v.stdout.Write(append(line, '\n'))
+	_, err = v.stdout.Write(append(sanitize.ShowJSON(line), '\n'))
 	return err
 }
 
