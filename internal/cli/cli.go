@@ -260,8 +260,12 @@ func unknownCommand(name string, v *invocation) error {
 		}
 	}
 	hint := fmt.Sprintf("Run %q for the list of commands.", v.Program+" help")
-	if near := spell.Near(name, names, 1); len(near) > 0 {
+	_, err := os.Stat(v.expand(name))
+	if near := spell.Near(name, names, 1); len(near) > 0 && err != nil {
 		hint = fmt.Sprintf("Did you mean %q? ", near[0]) + hint
+	}
+	if slices.Contains(names, "serve") && (err == nil || strings.ContainsAny(name, "/\\")) {
+		hint = fmt.Sprintf("To index it and serve it to agents: %s serve %s", v.Program, sanitize.Escape(name))
 	}
 	return &usageError{message: fmt.Sprintf("unknown command %q", name), hint: hint}
 }

@@ -224,7 +224,7 @@ func (v *invocation) serveFessHTTP(ctx context.Context, c *fessconfig.Config, fl
 			Routes:         []httpguard.Route{server.HTTP(mcpserver.HTTPOptions{DisableSSE: !t.EnableSSE}).Route(t.Path)},
 			Refuse:         mcpserver.Refuse,
 		},
-		portHint: "Set httpTransport.port to another one, or to 0 to let the system choose.",
+		portHint: "Set httpTransport.port to another one (0: any free one).",
 		log:      log,
 	})
 }

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -45,7 +47,7 @@ type httpService struct {
 // serveHTTP listens, prints the ready line on stderr, and serves until ctx
 // ends. It returns nil if ctx ended it.
 func (v *invocation) serveHTTP(ctx context.Context, s httpService) error {
-	listener, err := listen(ctx, s.host, s.port, cmp.Or(s.portHint, "End the program that uses it, or choose a port with --addr 127.0.0.1:PORT (0: any free one)."))
+	listener, err := listen(ctx, s.host, s.port, cmp.Or(s.portHint, "Choose a port with --addr 127.0.0.1:PORT (0: any free one)."))
 	if err != nil {
 		return err
 	}
@@ -66,10 +68,35 @@ func (v *invocation) serveHTTP(ctx context.Context, s httpService) error {
 // use, the error contains portHint.
 func listen(ctx context.Context, host string, port int, portHint string) (net.Listener, error) {
 	l, err := httpguard.Listen(ctx, host, port)
-	if errors.Is(err, errkind.Conflict) {
-		return nil, &hintError{err, portHint}
+	switch {
+	case errors.Is(err, errkind.Conflict):
+		addr := net.JoinHostPort(host, strconv.Itoa(port))
+		if isKnowhow(ctx, addr) {
+			return nil, &hintError{fmt.Errorf("listening on %s: a server of knowhow listens there already", addr), "Connect to it, or end it. " + portHint}
+		}
+		return nil, &hintError{err, "End the program that uses it. " + portHint}
+	case errors.Is(err, errkind.Denied):
+		return nil, &hintError{err, "Ports from 1024 on are not reserved. " + portHint}
 	}
 	return l, err
+}
+
+// isKnowhow reports whether a server of this program answers at an address.
+func isKnowhow(ctx context.Context, addr string) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+httpguard.HealthPath, nil)
+	if err != nil {
+		return false
+	}
+	req.Host = "localhost" // the address may be 0.0.0.0
+	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req) // without a proxy
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 100))
+	return err == nil && string(body) == httpguard.Health
 }
 
 // warn prints a warning on stderr and logs it.

@@ -70,7 +70,7 @@ func (v *invocation) runStart(ctx context.Context, f *syncFlags) error {
 	}
 	// Listen before any server is started, so that a port in use is reported at
 	// once.
-	l, err := listen(ctx, "127.0.0.1", f.port, "End the program that uses it, or choose another one with --port.")
+	l, err := listen(ctx, "127.0.0.1", f.port, "Choose a port with --port (0: any free one).")
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ package httpguard
 import (
 	"context"
 	"crypto/sha256"
+	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -25,6 +26,9 @@ import (
 // runs on this machine. A request without a Host is allowed there: browsers
 // never send one, but some load balancers do.
 const HealthPath = "/healthz"
+
+// Health is the answer at [HealthPath].
+const Health = `{"status":"ok"}` + "\n"
 
 // wellKnownPath is the path below which nothing is served unless a route says so
 // (RFC 8615). It requires no token.
@@ -228,5 +232,5 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write([]byte(`{"status":"ok"}` + "\n")) // an error means that the client is gone
+	_, _ = io.WriteString(w, Health) // an error means that the client is gone
 }
