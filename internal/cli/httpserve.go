@@ -89,7 +89,7 @@ func isKnowhow(ctx context.Context, addr string) bool {
 	if err != nil {
 		return false
 	}
-	req.Host = "localhost" // the address may be 0.0.0.0
+	req.Host = "localhost"                                                 // the address may be 0.0.0.0
 	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req) // without a proxy
 	if err != nil {
 		return false

@@ -287,6 +287,11 @@ func dataFolder(e Env, named string) (string, error) {
 	if named = cmp.Or(named, e.get("KNOWHOW_DATA")); named != "" {
 		return filepath.Abs(e.expand(named))
 	}
+	return defaultData(e)
+}
+
+// defaultData returns the default data folder of the platform.
+func defaultData(e Env) (string, error) {
 	home := e.get("HOME")
 	switch runtime.GOOS {
 	case "windows":

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -59,10 +60,26 @@ func (s *serving) listen(ctx context.Context, server *mcpserver.Server, index fu
 		ready: func(url string) {
 			fmt.Fprintf(s.stderr, "\nTo search in a browser:\n  %s/\n", strings.TrimSuffix(url, mcpPath))
 			fmt.Fprint(s.stderr, snippets(s.snippetName(), url, tokenVariable("KNOWHOW_TOKEN", s.o.token)))
+			if program, err := os.Executable(); err == nil && s.store == nil {
+				fmt.Fprint(s.stderr, startSnippet(s.snippetName(), program, s.startArgs()))
+			}
 			index()
 		},
 		log: s.log,
 	})
+}
+
+// startArgs returns the arguments with which a client starts a server of the
+// same sources.
+func (s *serving) startArgs() []string {
+	args := []string{"mcp"}
+	if standard, err := defaultData(s.Env); err != nil || standard != s.o.data {
+		args = append(args, "--data", s.o.data)
+	}
+	for _, src := range s.sources {
+		args = append(args, src.Path)
+	}
+	return args
 }
 
 // snippetName returns the name of the server in the snippets for clients.
