@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -54,6 +55,9 @@ func (v *invocation) serveHTTP(ctx context.Context, s httpService) error {
 	o := s.guard
 	o.HostHint, o.OriginHint = "allow it with --allow-host", "allow it with --allow-origin"
 	o.Drain, o.Grace, o.Log = drainTime, graceTime, s.log
+	if s.path != "" && !slices.ContainsFunc(o.Routes, func(r httpguard.Route) bool { return r.Path == "/" }) {
+		o.Routes = append(o.Routes, httpguard.Route{Path: "/", Handler: v.about(s.path)})
+	}
 	url := "http://" + net.JoinHostPort(s.host, strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)) + s.path
 	fmt.Fprintf(v.stderr, "listening on %s\n", url)
 	s.log.Info("listening", "url", url)
@@ -62,6 +66,16 @@ func (v *invocation) serveHTTP(ctx context.Context, s httpService) error {
 		s.ready(url)
 	}
 	return httpguard.New(o).Serve(ctx, listener)
+}
+
+// about returns the page of an MCP server without a console, to which browsers
+// are sent.
+func (v *invocation) about(path string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		fmt.Fprintf(w, "This is %s, a server for AI agents. It has no page to search on.\nConnect an MCP client to this address, with the path %s.\n", v.name, path)
+	})
 }
 
 // listen listens on an address; port 0 means any free port. If the port is in

@@ -54,7 +54,7 @@ func TestServeHTTP(t *testing.T) {
 	if !ok || !strings.HasPrefix(base, "http://127.0.0.1:") {
 		t.Errorf("URL %q, want http://127.0.0.1:PORT/some/mcp", url)
 	}
-	for path, want := range map[string]int{"/healthz": 200, "/healthz/x": 404, "/": 404, "/none": 404} {
+	for path, want := range map[string]int{"/healthz": 200, "/healthz/x": 404, "/": 200, "/x": 404, "/none": 404} {
 		resp, err := http.Get(base + path)
 		if err != nil {
 			t.Fatal(err)
