@@ -17,7 +17,7 @@ import (
 
 // The time limits for the request of a client whose server cannot start.
 const (
-	clientTime = 5 * time.Second // on stdio: a client sends it at once
+	clientTime = 3 * time.Second // on stdio: a client sends it at once
 	strayTime  = time.Second     // over HTTP: there is probably no client
 )
 

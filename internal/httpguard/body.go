@@ -66,7 +66,11 @@ func ReadBody(r *http.Request, limit int64) ([]byte, error) {
 	if counted && guarded && !held.take(r.Context(), size) {
 		return nil, ErrBodies
 	}
-	return io.ReadAll(http.MaxBytesReader(nil, r.Body, limit))
+	data, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, limit))
+	if counted && guarded {
+		held.release(size - int64(len(data)))
+	}
+	return data, err
 }
 
 // room is the room for the bodies of running requests.
@@ -121,15 +125,15 @@ func (h *held) try(n int64) (freed <-chan struct{}) {
 	return h.room.freed
 }
 
-// release returns all bytes.
-func (h *held) release() {
-	if h.bytes == 0 {
+// release returns n of the bytes.
+func (h *held) release(n int64) {
+	if n <= 0 {
 		return
 	}
 	h.room.mu.Lock()
 	defer h.room.mu.Unlock()
-	h.room.free += h.bytes
-	h.bytes = 0
+	h.room.free += n
+	h.bytes -= n
 	if h.room.freed != nil {
 		close(h.room.freed)
 		h.room.freed = nil

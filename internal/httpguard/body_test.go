@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,6 +74,32 @@ func TestUnfinishedBodies(t *testing.T) {
 			conn.Close()
 		}
 		time.Sleep(time.Second) // virtual: net/http waits before it closes the connections
+	})
+}
+
+// A short body whose length was not announced takes no more room than its length
+// while its request runs.
+func TestRoomOfUnannouncedBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		s := serve(t, httpguard.Options{Routes: everything(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if _, err := httpguard.ReadBody(r, 4<<20); err != nil {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+			<-release
+		}))})
+		var clients sync.WaitGroup
+		for range 100 {
+			clients.Go(func() {
+				status, _ := s.exchange(t, "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n")
+				if status != 200 {
+					t.Errorf("a call beside 99 others = %d, want 200", status)
+				}
+			})
+		}
+		time.Sleep(time.Minute) // virtual
+		close(release)
+		clients.Wait()
 	})
 }
 

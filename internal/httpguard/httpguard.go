@@ -169,7 +169,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		limitBody(w, r, bodyTime)
 	}
 	held := &held{room: &s.room}
-	defer held.release()
+	defer func() { held.release(held.bytes) }()
 	answer := &answer{ResponseWriter: w}
 	route.Handler.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), heldKey{}, held)))
 	if message := noted[answer.status]; message != "" {

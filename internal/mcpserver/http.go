@@ -47,6 +47,9 @@ const (
 // method (405), and the size and type of the body (413, 415). Every refusal is
 // a JSON-RPC error.
 //
+// A GET of a browser is redirected to "/", where the server should have a page.
+// Another GET must ask for a stream, unless it belongs to a session.
+//
 // Clients should accept JSON and streams. Those that accept only JSON are
 // answered in JSON, and do not receive messages that precede the answer.
 //
