@@ -58,7 +58,7 @@ var deps = map[string]string{
 	// The Fess client, the guarded listener of the servers, and MCP.
 	"httpclient": "",
 	"fess":       "search query httpclient",
-	"httpguard":  "spell",
+	"httpguard":  "sanitize",
 	"fessserver": "httpguard search query sanitize",
 	"mcpserver":  "httpguard schema compact spell sanitize",
 

@@ -57,13 +57,13 @@ type calling struct {
 // callCommand calls a tool.
 func callCommand(v *invocation, f *flagSet) func(context.Context) error {
 	c := &calling{invocation: v}
-	f.String(&c.settings, flag{Name: "mcp-settings", Value: "FILE",
+	f.Path(&c.settings, flag{Name: "mcp-settings", Value: "FILE",
 		Help: "start the server from this settings file; if no bridge is running, mcp_settings.json and .mcp.json in the working directory are tried"})
 	f.String(&c.bridgeURL, flag{Name: "bridge-url", Value: "URL", Env: "MCP_BRIDGE_URL",
 		Help: fmt.Sprintf("bridge to call through; by default http://127.0.0.1:%s", defaultBridgePort)})
 	f.Bool(&c.json, flag{Name: "json", Help: "print the whole result as JSON, not only its text"})
 	f.Duration(&c.timeout, flag{Name: "timeout", Value: "DURATION", Default: "30s", Help: "time limit for starting the server, and for the call"})
-	f.Token(&c.token, flag{Env: "MCP_BRIDGE_TOKEN", Help: "token that the bridge requires"})
+	f.Token(&c.token, flag{Env: "MCP_BRIDGE_TOKEN", aliasEnv: "KNOWHOW_TOKEN", Help: "token that the bridge requires"})
 	f.operand = c.operand
 	return func(ctx context.Context) error {
 		if c.server == "" {

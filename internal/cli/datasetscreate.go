@@ -84,7 +84,7 @@ func createCommand(v *invocation, f *flagSet) func(context.Context) error {
 		}
 		return nil
 	})
-	f.List(&o.sources, flag{Name: "source", Value: "PATH", Help: "folder or file with the texts; required"})
+	f.Paths(&o.sources, flag{Name: "source", Value: "PATH", Help: "folder or file with the texts; required"})
 	text := func(to *string, most int) func(string) error {
 		return func(s string) error {
 			*to = s
@@ -199,7 +199,7 @@ func exportCommand(v *invocation, f *flagSet) func(context.Context) error {
 	var dir, id, output string
 	var asJSON bool
 	datasetsDirFlag(f, &dir)
-	f.String(&output, flag{Name: "output", Value: "FILE", Help: "file to write, which must not exist; - is standard output; by default ID.zip"})
+	f.Path(&output, flag{Name: "output", Value: "FILE", Help: "file to write, which must not exist; - is standard output; by default ID.zip"})
 	f.Bool(&asJSON, flag{Name: "json", Help: "write the texts to standard output, one JSON object on each line"})
 	f.Operand(&id, "ID")
 	return func(ctx context.Context) error {

@@ -156,7 +156,7 @@ func (v *invocation) runStatus(ctx context.Context, o *statusOptions) error {
 			Sources   []sourceStatus `json:"sources"`
 		}{dir, stats.Documents, stats.TextBytes, stats.FileBytes, stats.Segments, vectorsOf(stats), stored, append([]sourceStatus{}, sources...)})
 		if err == nil {
-			_, err = fmt.Fprintf(v.stdout, "%s\n", text)
+			_, err = fmt.Fprintf(v.stdout, "%s\n", sanitize.ShowJSON(text))
 		}
 		return err
 	case len(sources) == 0 && stored == nil:

@@ -59,7 +59,7 @@ func wanted(err error) error {
 func (o *storeFlags) credentials(f *flagSet) {
 	f.String(&o.username, flag{Env: "OPENSEARCH_USERNAME", Help: "user of OpenSearch, unless the URL of the store names one"})
 	f.Func(flag{Env: "OPENSEARCH_PASSWORD", Help: "password of that user", secret: true, what: "password"}, func(s string) error { o.password = s; return nil })
-	f.String(&o.ca, flag{Env: "OPENSEARCH_CA_FILE", Help: "file with certificates in PEM, in addition to those of the system, for OpenSearch"})
+	f.Path(&o.ca, flag{Env: "OPENSEARCH_CA_FILE", Help: "file with certificates in PEM, in addition to those of the system, for OpenSearch"})
 }
 
 // open returns the store, or nil if none is set. It does not connect to it.

@@ -101,7 +101,7 @@ func Routes(o Options) []httpguard.Route {
 	}
 	c := &console{o}
 	return []httpguard.Route{
-		{Path: pagePath, Handler: c.method(servePage), Refuse: c.refusePage},
+		{Path: pagePath, Handler: c.method(servePage), Refuse: RefuseWithPage(o.Refuse)},
 		{Path: statusPath, Handler: c.method(c.serveStatus), Refuse: o.Refuse},
 	}
 }
@@ -122,14 +122,17 @@ func (c *console) method(h http.HandlerFunc) http.Handler {
 	})
 }
 
-// refusePage answers a browser that has no token with the page.
-func (c *console) refusePage(w http.ResponseWriter, r *http.Request, f httpguard.Refusal) {
-	browser := (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(r.Header.Get("Accept"), "text/html")
-	if f.Reason != httpguard.NoToken || !browser {
-		c.o.Refuse(w, r, f)
-		return
+// RefuseWithPage returns a function that answers a browser that has no token
+// with the page, and others with refuse. The page works at every path.
+func RefuseWithPage(refuse httpguard.RefuseFunc) httpguard.RefuseFunc {
+	return func(w http.ResponseWriter, r *http.Request, f httpguard.Refusal) {
+		browser := (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(r.Header.Get("Accept"), "text/html")
+		if f.Reason != httpguard.NoToken || !browser {
+			refuse(w, r, f)
+			return
+		}
+		writePage(w, f.Status)
 	}
-	writePage(w, f.Status)
 }
 
 //go:embed page.html
