@@ -90,9 +90,10 @@ func maxVectors(n int) int { return 4*n + 1024 }
 
 // readIndex reads the index file of a dataset with so many documents. Vectors
 // that stand one after the other stay in the file, and are read when they are
-// compared, so the file is open until the index is not used any more. It is not
-// mapped, because a mapped file that becomes shorter ends the program. On
-// Windows, an open file could not be replaced, so all vectors are in memory.
+// compared. Then the file is returned too, which is open as long as the index is
+// used; the runtime closes it. It is not mapped, because a mapped file that
+// becomes shorter ends the program. On Windows, an open file could not be
+// replaced, so all vectors are in memory.
 func readIndex(ctx context.Context, path string, documents int, b *budget) (*os.File, *faiss.Index, error) {
 	file, info, err := openRegular(path)
 	if err != nil {
@@ -110,6 +111,10 @@ func readIndex(ctx context.Context, path string, documents int, b *budget) (*os.
 			"to another folder: %w", errkind.Message(err), count(documents, "document"), err)
 	case err != nil:
 		return file, nil, fmt.Errorf("%s: copy or create it again: %w", errkind.Message(err), errkind.Corrupt)
+	}
+	if len(x.Vectors) == x.Count*x.Stored { // none is read later
+		_ = file.Close()
+		file = nil
 	}
 	return file, x, b.take(4*int64(len(x.Vectors)) + 8*int64(len(x.IDs)))
 }
