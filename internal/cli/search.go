@@ -8,10 +8,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
 	"knowhow/internal/fessmcp"
+	"knowhow/internal/index"
+	"knowhow/internal/ingest"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/query"
 	"knowhow/internal/sanitize"
@@ -77,6 +80,7 @@ func labelFlag(f *flagSet, labels *[]string) {
 // folders are the indexed folders of a data folder, for one command.
 type folders struct {
 	sources []document.Source // that the command searches
+	index   *index.Index      // has what is left out of the sources; nil with a store
 	backend *scope.Scope
 	server  *mcpserver.Server // has the tools
 }
@@ -96,6 +100,7 @@ func (v *invocation) withFolders(ctx context.Context, data string, store *storeF
 	}
 	d, err := v.openFolders(ctx, x, x, labels)
 	if err == nil {
+		d.index = x
 		err = f(d)
 	}
 	return errors.Join(err, x.Close())
@@ -176,11 +181,44 @@ type foundPage struct {
 	Hint         string
 	DidYouMean   []string
 	Indexing     *struct{ Done, Total int }
+	Incomplete   []incompleteSource
+}
+
+// An incompleteSource is a source whose indexing has stopped before it was
+// complete.
+type incompleteSource struct {
+	Source  string      `json:"source,omitempty"`
+	Done    int         `json:"done"`
+	Total   int         `json:"total"` // 0 if the documents were not counted
+	Reason  search.Stop `json:"reason"`
+	Message string      `json:"message,omitempty"`
+}
+
+// text describes what is missing and why: "109 of 433 documents are indexed, then
+// the disk was full".
+func (i incompleteSource) text() string {
+	documents := fmt.Sprintf("%d of %s are indexed", i.Done, terminal.Plural(i.Total, "document"))
+	if i.Total == 0 {
+		documents = "the documents have not been counted"
+	}
+	switch i.Reason {
+	case search.NotBegun:
+		return "indexing has not begun"
+	case search.Interrupted:
+		return documents + ", then indexing was interrupted"
+	case search.DiskFull:
+		return documents + ", then the disk was full"
+	}
+	if i.Message == "" {
+		return documents + ", then indexing failed"
+	}
+	return documents + ", then indexing failed: " + sanitize.Line(i.Message)
 }
 
 // A foundHit is a document in the result of the search tool.
 type foundHit struct {
 	Title, Path, Source, URL, Digest string
+	Modified                         time.Time `json:"last_modified"`
 	Lang                             []string
 	Also                             []string
 	Passages                         []struct{ Heading, Text string }
@@ -190,7 +228,7 @@ type foundHit struct {
 func (v *invocation) runSearch(ctx context.Context, d *folders, o *searchOptions) error {
 	arguments := map[string]any{"query": o.query, "pageSize": o.top, "start": o.start, "maxChars": o.chars, "lang": o.lang, "sort": o.sort}
 	if !o.json {
-		arguments["includeFields"] = []string{"title", "url", "digest", "lang"}
+		arguments["includeFields"] = []string{"title", "url", "digest", "lang", "last_modified"}
 	}
 	result, err := d.call(ctx, "search", arguments)
 	if err != nil {
@@ -211,19 +249,25 @@ func (v *invocation) runSearch(ctx context.Context, d *folders, o *searchOptions
 		return err
 	}
 	if len(page.Results) == 0 {
-		return o.nothingFound(page)
+		return v.nothingFound(ctx, d, o, page)
 	}
 	if !o.json {
-		_, err = fmt.Fprintln(v.stderr, page.summary())
+		summary := page.summary()
+		if len(page.Incomplete) > 0 {
+			summary += "\n" + v.incompleteText(d.sources, page.Incomplete)
+		}
+		_, err = fmt.Fprint(v.stderr, terminal.NewScreen(v.stderr, v.Lookup).Wrap(summary, ""))
 	}
 	return err
 }
 
-// nothingFound returns the error for a page without hits.
-func (o *searchOptions) nothingFound(p foundPage) error {
+// nothingFound returns the error for a page without hits, with what to do next.
+func (v *invocation) nothingFound(ctx context.Context, d *folders, o *searchOptions, p foundPage) error {
 	switch {
 	case p.Total > 0:
 		return &hintError{fmt.Errorf("no documents after the first %d", p.Start), fmt.Sprintf("There are %d in all: use a smaller --start.", p.Total)}
+	case len(p.Incomplete) > 0:
+		return &hintError{errors.New("nothing found so far"), v.incompleteText(d.sources, p.Incomplete)}
 	case p.Partial:
 		return &hintError{errors.New("nothing found so far"), partialHint}
 	case p.Indexing != nil:
@@ -237,7 +281,59 @@ func (o *searchOptions) nothingFound(p foundPage) error {
 	if len(o.labels) > 0 || o.lang != "" {
 		hint = strings.TrimSuffix(hint, ".") + ", or leave out --label and --lang."
 	}
+	var labels []string
+	leftOut := 0
+	for _, src := range d.sources {
+		labels = append(labels, src.Label)
+		if d.index == nil {
+			continue
+		}
+		left, err := d.index.LeftOut(ctx, src.Label)
+		if err != nil {
+			return err
+		}
+		counts, _ := ingest.SplitInPart(left.Counts)
+		for _, n := range counts {
+			leftOut += n
+		}
+	}
+	hint += fmt.Sprintf("\nSearched: %s. To search another folder, index it with: %s serve FOLDER", strings.Join(labels, ", "), v.Program)
+	if leftOut > 0 {
+		hint += fmt.Sprintf("\n%s left out of the index. List the reasons with: %s status --left-out", areLeft(leftOut), v.Program)
+	}
 	return &hintError{errors.New("nothing found"), hint}
+}
+
+// areLeft counts files and folders, with the verb.
+func areLeft(n int) string {
+	if n == 1 {
+		return "1 file or folder is"
+	}
+	return fmt.Sprintf("%d files and folders are", n)
+}
+
+// commandWord returns a word of a command, in quotes if a shell would split it.
+func commandWord(s string) string {
+	if strings.ContainsAny(s, " '&;()") {
+		return `"` + s + `"`
+	}
+	return s
+}
+
+// incompleteText describes sources that are not completely indexed, and how to
+// continue.
+func (v *invocation) incompleteText(sources []document.Source, list []incompleteSource) string {
+	var lines []string
+	for _, i := range list {
+		line := fmt.Sprintf("Documents of %s are missing: %s.", i.Source, i.text())
+		for _, src := range sources {
+			if src.Label == i.Source {
+				line += fmt.Sprintf(" To continue: %s serve %s", v.Program, commandWord(sanitize.Escape(src.Path)))
+			}
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // summary describes the page in one line.
@@ -255,6 +351,7 @@ func (p foundPage) summary() string {
 		s += fmt.Sprintf("; indexing has done %d of %d", p.Indexing.Done, p.Indexing.Total)
 	}
 	switch {
+	case len(p.Incomplete) > 0: // the caller describes it
 	case p.Partial:
 		s += "\n" + partialHint
 	case p.Hint != "":
@@ -281,8 +378,18 @@ func (p foundPage) text(screen *terminal.Screen, wanted *analysis.Wanted) string
 			path = h.Source + "/" + h.Path
 		}
 		title := sanitize.Line(h.Title)
-		b.WriteString(screen.Wrap(title, "", terminal.Mark{End: len(title)}))
-		b.WriteString(screen.Link(sanitize.Escape(path), h.URL) + "\n")
+		path = sanitize.Escape(path)
+		if screen.Terminal() {
+			number := fmt.Sprintf("%d. ", p.Start+i+1)
+			b.WriteString(screen.Wrap(number+title, "", terminal.Mark{Start: len(number), End: len(number) + len(title)}))
+			b.WriteString(screen.Link(screen.Accent(path), h.URL))
+			if !h.Modified.IsZero() {
+				b.WriteString(screen.Soft("  " + h.Modified.Local().Format(time.DateOnly)))
+			}
+			b.WriteByte('\n')
+		} else { // for programs, a line is the title or the path alone
+			b.WriteString(screen.Wrap(title, "") + path + "\n")
+		}
 		if len(h.Also) > 0 {
 			b.WriteString(screen.Wrap("also: "+sanitize.Escape(strings.Join(h.Also, ", ")), ""))
 		}

@@ -171,6 +171,12 @@ func (s storedFolders) Unfinished(ctx context.Context, labels []string) ([]searc
 	return s.local.Unfinished(ctx, labels)
 }
 
+// Embedding returns 0 and 0: searches of the store do not report how many of its
+// passages have vectors.
+func (s storedFolders) Embedding(context.Context, []string) (done, total int, err error) {
+	return 0, 0, nil
+}
+
 // claimSources records in a store that a data folder indexes sources.
 func claimSources(ctx context.Context, s *opensearch.Store, data string, sources []document.Source) error {
 	owner, err := dataFolderID(data)

@@ -38,6 +38,14 @@ type Status struct {
 	Version   string     `json:"version"`
 	Endpoints []Endpoint `json:"endpoints"` // with search tools, the first one preselected
 	Sources   []Source   `json:"sources"`
+	Vectors   *Vectors   `json:"vectors,omitempty"` // nil if the documents are searched by words only
+}
+
+// Vectors is how many passages of all sources can be found by meaning.
+type Vectors struct {
+	Done    int   `json:"done"`
+	Total   int   `json:"total"`
+	Seconds int64 `json:"secondsLeft,omitempty"` // an estimate; 0 if it is not known
 }
 
 // An Endpoint is an MCP endpoint with the tools DOMAIN_search,
@@ -55,9 +63,11 @@ type Source struct {
 	Description string         `json:"description,omitempty"`
 	Documents   int            `json:"documents"`
 	TextBytes   int64          `json:"textBytes"`
-	Watched     bool           `json:"watched"`            // by any process
-	Indexing    *Progress      `json:"indexing,omitempty"` // of documents; nil if none remain to be indexed
-	LeftOut     map[string]int `json:"leftOut"`            // number of files and folders by reason
+	Watched     bool           `json:"watched"`              // by any process
+	Indexing    *Progress      `json:"indexing,omitempty"`   // of documents; nil if none remain to be indexed
+	Incomplete  string         `json:"incomplete,omitempty"` // what is missing, and why indexing has stopped
+	LeftOut     map[string]int `json:"leftOut"`              // number of files and folders by reason
+	InPart      map[string]int `json:"inPart,omitempty"`     // number of files that are indexed except for a part
 	Paths       []Path         `json:"leftOutPaths,omitempty"`
 }
 

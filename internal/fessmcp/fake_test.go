@@ -43,6 +43,7 @@ type fakeBackend struct {
 	busy  bool // indexing continues
 
 	unfinished []search.Unfinished
+	embedded   int // of 5 passages
 	labels     []search.Label
 	words      []string
 	terms      []search.Suggestion
@@ -165,6 +166,10 @@ func (f indexingBackend) Indexing(context.Context, []string) (done, total int, b
 
 func (f indexingBackend) Unfinished(_ context.Context, labels []string) ([]search.Unfinished, error) {
 	return f.unfinished, nil
+}
+
+func (f indexingBackend) Embedding(context.Context, []string) (done, total int, err error) {
+	return f.embedded, 5, nil
 }
 
 func (f *fakeBackend) doc(id string, labels []string) (fakeDoc, error) {

@@ -88,9 +88,13 @@ func (b *bridge) search(ctx context.Context, in searchArgs) (any, error) {
 		if err != nil {
 			return nil, err
 		}
+		ready, err := b.readyByMeaning(ctx, page)
+		if err != nil {
+			return nil, err
+		}
 		page.Relaxed = page.Relaxed || relaxed
 		b.log.Debug("search", "start", q.Start, "num", q.Num, "hits", len(page.Hits), "total", page.Total, "relaxed", page.Relaxed)
-		r := b.searchResult(q, page, fields, progress, missing)
+		r := b.searchResult(q, page, fields, progress, missing, ready)
 		if progress == nil {
 			return r, nil
 		}
@@ -127,9 +131,9 @@ func (b *bridge) findPage(ctx context.Context, q search.Query) (*search.Page, *i
 }
 
 // searchResult returns the result of the search tool: a page of hits with the
-// given fields, the progress of indexing unless it is nil, and the sources that
-// are not completely indexed.
-func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string, progress *indexing, missing []incomplete) *compact.Object {
+// given fields, the progress of indexing unless it is nil, the sources that are
+// not completely indexed, and what readyByMeaning returned.
+func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string, progress *indexing, missing []incomplete, ready string) *compact.Object {
 	hits, size := make([]*compact.Object, len(page.Hits)), hitSize
 	for i := range page.Hits {
 		hits[i] = b.newHit(&page.Hits[i], fields)
@@ -168,7 +172,7 @@ func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string
 	case len(missing) > 0:
 		r.Add("hint", incompleteHint(missing))
 	case len(page.Hits) == 0:
-		r.Add("hint", b.emptyHint(q, page, progress))
+		r.Add("hint", b.emptyHint(q, page, progress)+ready)
 	}
 	if len(missing) > 0 {
 		r.Add("incomplete", missing)
@@ -287,6 +291,20 @@ func incompleteHint(missing []incomplete) string {
 		parts = append(parts, part)
 	}
 	return "Documents are missing: " + strings.Join(parts, "; ") + ". Indexing has stopped; ask the user to look at: knowhow status"
+}
+
+// readyByMeaning describes for a page without hits how far searching by meaning is
+// ready, unless it is.
+func (b *bridge) readyByMeaning(ctx context.Context, page *search.Page) (string, error) {
+	x, ok := b.backend.(search.Indexer)
+	if !ok || page.Total > 0 {
+		return "", nil
+	}
+	done, total, err := x.Embedding(ctx, b.labels)
+	if err != nil || done >= total {
+		return "", err
+	}
+	return fmt.Sprintf(" Searching by meaning is %d %% ready: the same question may find more later.", 100*done/total), nil
 }
 
 // progress returns the progress of indexing, or nil if nothing is being indexed

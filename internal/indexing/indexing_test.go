@@ -153,7 +153,7 @@ func TestRunOnce(t *testing.T) {
 		p := start(t, dir, true, "docs", "gone")
 		p.wait()
 		out := p.out.String()
-		for _, want := range []string{"docs: 1 document indexed in ", "gone: indexing is not complete: reading source \"gone\": ", "what is indexed can be searched\n"} {
+		for _, want := range []string{"docs: 1 document indexed in ", "gone: indexing is not complete: reading source \"gone\": ", "what is indexed of it can still be searched\n"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("printed %q, want it to contain %q", out, want)
 			}

@@ -220,7 +220,7 @@ func (v *progressView) finished(ctx context.Context, src document.Source, res *i
 
 	var out strings.Builder
 	if err != nil {
-		fmt.Fprintf(&out, "%s: indexing is not complete: %s; what is indexed can be searched\n", src.Label, sanitize.Escape(errkind.Message(err)))
+		fmt.Fprintf(&out, "%s: indexing is not complete: %s; what is indexed of it can still be searched\n", src.Label, sanitize.Escape(errkind.Message(err)))
 	} else {
 		fmt.Fprintf(&out, "%s: %s indexed in %s%s\n", src.Label, terminal.Plural(res.Added+res.Changed+res.Unchanged, "document"),
 			terminal.Duration(max(time.Since(since), 1)), news(res))

@@ -66,6 +66,11 @@ type Indexer interface {
 	// Unfinished returns the sources with one of the labels (nil: any) whose
 	// last indexing ended before it was complete, and that are not being indexed.
 	Unfinished(ctx context.Context, labels []string) ([]Unfinished, error)
+
+	// Embedding returns how many passages of documents with one of the labels
+	// (nil: any) can be found by meaning, and how many there are, while that is
+	// being prepared; otherwise 0 and 0.
+	Embedding(ctx context.Context, labels []string) (done, total int, err error)
 }
 
 // An Unfinished is a source that is not completely indexed.

@@ -118,5 +118,10 @@ func (s *Scope) Unfinished(ctx context.Context, labels []string) ([]search.Unfin
 	return s.service.Unfinished(ctx, s.within(labels))
 }
 
+// Embedding implements [search.Indexer].
+func (s *Scope) Embedding(ctx context.Context, labels []string) (done, total int, err error) {
+	return s.service.Embedding(ctx, s.within(labels))
+}
+
 // FacetFields implements [search.Service].
 func (s *Scope) FacetFields() []string { return s.service.FacetFields() }
