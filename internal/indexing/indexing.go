@@ -137,11 +137,11 @@ func Processes(ctx context.Context, x *index.Index) (map[string]Process, error) 
 
 // prepareTime limits Prepare, because another process may be writing to the
 // index.
-const prepareTime = time.Second
+const prepareTime = 5 * time.Second
 
 // Prepare takes the leases of the sources that no other process indexes, and
 // stores that they will be indexed, so that the first search already reports
-// it. Run must follow soon. Run does what Prepare could not do within a second.
+// it. Run must follow soon. Run does what Prepare could not do within prepareTime.
 func (w *Indexer) Prepare(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, prepareTime)
 	defer cancel()

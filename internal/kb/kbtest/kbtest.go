@@ -41,7 +41,7 @@ const MaxUpload = 64 << 10
 // Await waits for a job to end.
 func Await(t *testing.T, b kb.Base, id int64) *kb.Job {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for {
 		j, err := b.Job(ctx, id)
