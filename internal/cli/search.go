@@ -195,7 +195,7 @@ type incompleteSource struct {
 }
 
 // text describes what is missing and why: "109 of 433 documents are indexed, then
-// the disk was full".
+// indexing was interrupted".
 func (i incompleteSource) text() string {
 	documents := fmt.Sprintf("%d of %s are indexed", i.Done, terminal.Plural(i.Total, "document"))
 	if i.Total == 0 {
@@ -207,7 +207,7 @@ func (i incompleteSource) text() string {
 	case search.Interrupted:
 		return documents + ", then indexing was interrupted"
 	case search.DiskFull:
-		return documents + ", then the disk was full"
+		return documents + ", then the disk was full: free some space on it"
 	}
 	if i.Message == "" {
 		return documents + ", then indexing failed"

@@ -289,7 +289,7 @@ func sourceStatuses(ctx context.Context, x *index.Index, o *statusOptions, store
 		}
 		for _, u := range unfinished {
 			if u.Label == src.Label {
-				s.Incomplete = &incompleteSource{Done: u.Done, Total: u.Total, Reason: u.Stop, Message: u.Message}
+				s.Incomplete = &incompleteSource{Done: max(u.Done, min(s.Documents, u.Total)), Total: u.Total, Reason: u.Stop, Message: u.Message}
 			}
 		}
 		if o.leftOut {
