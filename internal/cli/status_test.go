@@ -137,6 +137,26 @@ func TestIncomplete(t *testing.T) {
 	}
 }
 
+// TestNotUpToDate shows a source that was indexed completely and cannot be read now.
+func TestNotUpToDate(t *testing.T) {
+	data, _ := indexFiles(t, map[string]string{"a.md": "pears"})
+	x, err := index.Open(t.Context(), index.Options{Dir: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	if err := x.SetProgress(t.Context(), index.Progress{Label: "docs", Stopped: search.Interrupted}); err != nil {
+		t.Fatal(err)
+	}
+	out, _, _ := run(t, data, "status")
+	if want := "docs: not up to date: it is not known what has changed, because indexing was interrupted\n"; !strings.Contains(out, want) {
+		t.Errorf("status = %q, want %q", out, want)
+	}
+	if _, stderr, _ := run(t, data, "search", "pears"); stderr != "1 to 1 of 1 document\n" {
+		t.Errorf("search prints %q, want nothing about indexing", stderr)
+	}
+}
+
 // TestNothingFound shows what to do next.
 func TestNothingFound(t *testing.T) {
 	data, _ := indexFiles(t, map[string]string{"a.md": "pears", ".hidden": "x", "c.png": "\x00"})
