@@ -276,9 +276,14 @@ func (v *invocation) fail(ctx context.Context, err error) int {
 	interrupted := errors.As(context.Cause(ctx), &sig) && sig.Signal == os.Interrupt
 	err = v.inArguments(err)
 	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
-		fmt.Fprintf(v.stderr, "%s: %s\n", v.name, printableLines(boundLines(message(err))))
+		text := v.name + ": " + printableLines(boundLines(message(err)))
 		if hint := v.advice(err); hint != "" {
-			fmt.Fprintln(v.stderr, printableLines(hint))
+			text += "\n" + printableLines(hint)
+		}
+		if screen := terminal.NewScreen(v.stderr, v.Lookup); screen.Terminal() {
+			fmt.Fprint(v.stderr, screen.Wrap(text, ""))
+		} else {
+			fmt.Fprintln(v.stderr, text)
 		}
 	}
 	switch {

@@ -150,9 +150,9 @@ func (v *invocation) createDataset(ctx context.Context, o *createFlags) error {
 	}
 	vectors := terminal.Plural(created.Vectors, "vector")
 	if created.Vectors == 0 {
-		vectors = "no vectors: it is searched by words"
+		vectors = "without vectors (it is searched by words)"
 	}
-	fmt.Fprintf(v.stdout, "%s dataset %s in %s: %s of %s, %s, in %s\n", verb, o.id, sanitize.Escape(created.Folder),
+	fmt.Fprintf(v.stdout, "%s dataset %s in %s: %s of %s, %s; this took %s\n", verb, o.id, sanitize.Escape(created.Folder),
 		terminal.Plural(created.Chunks, "passage"), terminal.Plural(created.Files, "file"), vectors, terminal.Duration(time.Since(start)))
 	fmt.Fprintf(v.stderr, "Search it with: %s datasets search --datasets %s %s QUERY\n", v.Program, sanitize.Escape(o.dir), o.id)
 	fmt.Fprintf(v.stderr, "Clients that are configured by a JSON file:\n  %s\n", datasetsSnippet(o.dir))

@@ -355,7 +355,11 @@ func noteGetCommand(v *invocation, f *flagSet) func(context.Context) error {
 			for i, c := range d.Chunks {
 				texts[i] = sanitize.Lines(strings.TrimRight(c.Text, "\n")) + "\n"
 			}
-			return terminal.NewScreen(v.stdout, v.Lookup).Show(strings.Join(texts, "\n"))
+			text, screen := strings.Join(texts, "\n"), terminal.NewScreen(v.stdout, v.Lookup)
+			if screen.Terminal() {
+				text = screen.Wrap(text, "")
+			}
+			return screen.Show(text)
 		})
 	}
 }

@@ -126,6 +126,9 @@ func (v *invocation) runRead(ctx context.Context, d *folders, o *readOptions) er
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
+	if screen.Terminal() {
+		text = screen.Wrap(text, "")
+	}
 	return screen.Show(text)
 }
 

@@ -260,27 +260,39 @@ type incompleteSource struct {
 	Total   int         `json:"total"` // 0 if the documents were not counted
 	Reason  search.Stop `json:"reason"`
 	Message string      `json:"message,omitempty"`
+	Earlier bool        `json:"-"` // an earlier indexing was complete
 }
 
 // text describes what is missing and why: "109 of 433 documents are indexed, then
-// the disk was full".
+// indexing was interrupted".
 func (i incompleteSource) text() string {
-	documents := fmt.Sprintf("%d of %s are indexed", i.Done, terminal.Plural(i.Total, "document"))
-	if i.Total == 0 {
-		documents = "the documents have not been counted"
+	what := fmt.Sprintf("%d of %s are indexed, then ", i.Done, terminal.Plural(i.Total, "document"))
+	switch {
+	case i.Reason == search.NotBegun:
+		return "indexing has not begun"
+	case i.Total == 0 && i.Earlier:
+		what = "it is not known what has changed, because "
+	case i.Total == 0:
+		what = "the documents have not been counted, because "
 	}
 	switch i.Reason {
-	case search.NotBegun:
-		return "indexing has not begun"
 	case search.Interrupted:
-		return documents + ", then indexing was interrupted"
+		return what + "indexing was interrupted"
 	case search.DiskFull:
-		return documents + ", then the disk was full"
+		return what + "the disk was full: free some space on it"
 	}
 	if i.Message == "" {
-		return documents + ", then indexing failed"
+		return what + "indexing failed"
 	}
-	return documents + ", then indexing failed: " + sanitize.Line(i.Message)
+	return what + "indexing failed: " + sanitize.Line(i.Message)
+}
+
+// state returns text with a word for the state before it.
+func (i incompleteSource) state() string {
+	if i.Total == 0 && i.Earlier {
+		return "not up to date: " + i.text()
+	}
+	return "incomplete: " + i.text()
 }
 
 // A foundHit is a document in the result of the search tool.

@@ -130,7 +130,7 @@ func TestPassagesOnATerminal(t *testing.T) {
 			"   A note about pears that is much\n   longer than a line of this terminal,\n   with an ]0;evil sequence\n",
 		"datasets search --embedder none pears pears": "1. pears.md (bm25 SCORE)\n   pears.md\n" +
 			"   A note about pears that is much\n   longer than a line of this terminal,\n   with an ]0;evil sequence\n",
-		"note get 1": "A note about pears that is much longer than a line of this terminal, with an ]0;evil sequence\n",
+		"note get 1": "A note about pears that is much longer\nthan a line of this terminal, with an\n]0;evil sequence\n",
 	} {
 		got := scorePattern.ReplaceAllString(onTerminal(t, env, strings.Fields(args)...), "bm25 SCORE")
 		if diff := cmp.Diff(want, got); diff != "" {

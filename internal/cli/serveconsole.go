@@ -47,7 +47,7 @@ func (s *serving) consoleStatus(ctx context.Context, leftOut string) (console.St
 			Watched: src.Process != nil, Indexing: (*console.Progress)(src.Indexing), LeftOut: src.LeftOut, InPart: src.InPart,
 		}
 		if src.Incomplete != nil {
-			to.Incomplete = src.Incomplete.text()
+			to.Incomplete = src.Incomplete.state()
 		}
 		if src.Label == leftOut {
 			for _, p := range src.LeftOutPaths {

@@ -188,7 +188,7 @@ func (v *invocation) runStatus(ctx context.Context, o *statusOptions) error {
 func (v *invocation) printDetails(w io.Writer, s sourceStatus) {
 	fmt.Fprintln(w)
 	if i := s.Incomplete; i != nil {
-		fmt.Fprintf(w, "%s: incomplete: %s\n", s.Label, i.text())
+		fmt.Fprintf(w, "%s: %s\n", s.Label, i.state())
 		if s.Process == nil {
 			fmt.Fprintf(w, "%s: to continue: %s serve %s\n", s.Label, v.Program, commandWord(sanitize.Escape(s.Path)))
 		}
@@ -289,7 +289,7 @@ func sourceStatuses(ctx context.Context, x *index.Index, o *statusOptions, store
 		}
 		for _, u := range unfinished {
 			if u.Label == src.Label {
-				s.Incomplete = &incompleteSource{Done: u.Done, Total: u.Total, Reason: u.Stop, Message: u.Message}
+				s.Incomplete = &incompleteSource{Done: max(u.Done, min(s.Documents, u.Total)), Total: u.Total, Reason: u.Stop, Message: u.Message, Earlier: u.Earlier}
 			}
 		}
 		if o.leftOut {

@@ -14,6 +14,7 @@ import (
 	"knowhow/internal/index"
 	"knowhow/internal/indexing"
 	"knowhow/internal/sanitize"
+	"knowhow/internal/search"
 	"knowhow/internal/terminal"
 )
 
@@ -100,5 +101,81 @@ func TestStatusOfHostileNames(t *testing.T) {
 		if i := strings.IndexFunc(out, func(r rune) bool { return r != '\n' && sanitize.Invisible(r) }); status != 0 || i >= 0 || !strings.Contains(out, `\u202e`) {
 			t.Errorf("%q = %d, %q, want the name with escapes", args, status, out)
 		}
+	}
+}
+
+// TestIncomplete shows in status and search what is missing and why.
+func TestIncomplete(t *testing.T) {
+	data, docs := indexFiles(t, map[string]string{"a.md": "pears", "b.txt": "apples"})
+	out, _, _ := run(t, data, "status")
+	if strings.Contains(out, "incomplete") {
+		t.Errorf("status after complete indexing = %q", out)
+	}
+	x, err := index.Open(t.Context(), index.Options{Dir: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	for _, tt := range []struct {
+		progress index.Progress
+		text     string
+		json     string
+	}{
+		{index.Progress{Done: 0, Unchanged: 2, Total: 5, Stopped: search.Interrupted}, "2 of 7 documents are indexed, then indexing was interrupted",
+			`"incomplete":{"done":2,"total":7,"reason":"interrupted"}`},
+		{index.Progress{Unchanged: 2, Total: 5, Stopped: search.DiskFull}, "2 of 7 documents are indexed, then the disk was full: free some space on it",
+			`"incomplete":{"done":2,"total":7,"reason":"disk-full"}`},
+		{index.Progress{Unchanged: 2, Total: 5, Stopped: search.Failed, Message: "a\x1b[31mb"}, "2 of 7 documents are indexed, then indexing failed: a[31mb",
+			`"incomplete":{"done":2,"total":7,"reason":"failed","message":"a\u001b[31mb"}`},
+	} {
+		tt.progress.Label = "docs"
+		if err := x.SetProgress(t.Context(), tt.progress); err != nil {
+			t.Fatal(err)
+		}
+		out, _, _ := run(t, data, "status")
+		if want := "docs: incomplete: " + tt.text + "\ndocs: to continue: knowhow serve " + docs + "\n"; !strings.Contains(out, want) || !strings.HasPrefix(out, "docs   2 of 7 documents ") {
+			t.Errorf("status = %q, want %q", out, want)
+		}
+		out, _, _ = run(t, data, "status", "--json")
+		if !strings.Contains(out, tt.json) {
+			t.Errorf("status --json = %s, want %s", out, tt.json)
+		}
+		line := "Documents of docs are missing: 2 of 7 documents are indexed, then "
+		for _, word := range []string{"nothingness", "pears"} {
+			if _, stderr, _ := run(t, data, "search", word); !strings.Contains(stderr, line) || !strings.Contains(stderr, ". To continue: knowhow serve "+docs+"\n") {
+				t.Errorf("search %s prints %q, want %q", word, stderr, line)
+			}
+		}
+	}
+}
+
+// TestNotUpToDate shows a source that was indexed completely and cannot be read now.
+func TestNotUpToDate(t *testing.T) {
+	data, _ := indexFiles(t, map[string]string{"a.md": "pears"})
+	x, err := index.Open(t.Context(), index.Options{Dir: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	if err := x.SetProgress(t.Context(), index.Progress{Label: "docs", Stopped: search.Interrupted}); err != nil {
+		t.Fatal(err)
+	}
+	out, _, _ := run(t, data, "status")
+	if want := "docs: not up to date: it is not known what has changed, because indexing was interrupted\n"; !strings.Contains(out, want) {
+		t.Errorf("status = %q, want %q", out, want)
+	}
+	if _, stderr, _ := run(t, data, "search", "pears"); stderr != "1 to 1 of 1 document\n" {
+		t.Errorf("search prints %q, want nothing about indexing", stderr)
+	}
+}
+
+// TestNothingFound shows what to do next.
+func TestNothingFound(t *testing.T) {
+	data, _ := indexFiles(t, map[string]string{"a.md": "pears", ".hidden": "x", "c.png": "\x00"})
+	_, stderr, status := run(t, data, "search", "nothingness")
+	want := "knowhow search: nothing found\nTry fewer or other words.\nSearched: docs. To search another folder, index it with: knowhow serve FOLDER\n" +
+		"2 files and folders are left out of the index. List the reasons with: knowhow status --left-out\n"
+	if status != 1 || stderr != want {
+		t.Errorf("search = %d with %q, want 1 with %q", status, stderr, want)
 	}
 }

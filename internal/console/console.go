@@ -65,7 +65,7 @@ type Source struct {
 	TextBytes   int64          `json:"textBytes"`
 	Watched     bool           `json:"watched"`              // by any process
 	Indexing    *Progress      `json:"indexing,omitempty"`   // of documents; nil if none remain to be indexed
-	Incomplete  string         `json:"incomplete,omitempty"` // what is missing, and why indexing has stopped
+	Incomplete  string         `json:"incomplete,omitempty"` // what is missing, and why indexing has stopped, as a sentence
 	LeftOut     map[string]int `json:"leftOut"`              // number of files and folders by reason
 	InPart      map[string]int `json:"inPart,omitempty"`     // number of files that are indexed except for a part
 	Paths       []Path         `json:"leftOutPaths,omitempty"`

@@ -3,8 +3,10 @@ package index
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -101,6 +103,46 @@ type Progress struct {
 // is returned by [Index.Unfinished]. Each call is a transaction, so it should be
 // called at most a few times a second.
 func (x *Index) SetProgress(ctx context.Context, progress ...Progress) error {
+	running, stopped := false, false
+	for _, p := range progress {
+		running, stopped = running || p.Total > 0 && p.Stopped == "", stopped || p.Stopped != ""
+	}
+	reserve := filepath.Join(filepath.Dir(x.path), reserveName)
+	if running {
+		keepReserve(reserve)
+	}
+	err := x.setProgress(ctx, progress)
+	if stopped && errors.Is(err, errkind.DiskFull) && os.Remove(reserve) == nil {
+		err = x.setProgress(ctx, progress)
+	}
+	if !running {
+		_ = os.Remove(reserve) // usually, it exists
+	}
+	return err
+}
+
+// While documents are being indexed, the data folder has a file that takes space.
+// It is removed to store that the disk is full.
+const (
+	reserveName = "reserve"
+	reserveSize = 256 << 10
+)
+
+// keepReserve makes the reserve if it does not exist. Without space for it, there
+// is none.
+func keepReserve(path string) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return
+	}
+	_, err = f.Write(make([]byte, reserveSize))
+	if err := errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(path)
+	}
+}
+
+// setProgress is SetProgress without the reserve.
+func (x *Index) setProgress(ctx context.Context, progress []Progress) error {
 	return x.write(ctx, "writing the progress", func(tx *sql.Tx) error {
 		for _, p := range progress {
 			query, args := `DELETE FROM kv WHERE key=?`, []any{keyProgress + p.Label}

@@ -29,6 +29,7 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
 	"knowhow/internal/ingest"
+	"knowhow/internal/search"
 	"knowhow/internal/terminal"
 )
 
@@ -71,15 +72,16 @@ type Indexer struct {
 	// The fields below are used only by run's goroutine, except the mutex and
 	// fields that are safe for concurrent use.
 
-	tasks    map[string]*task // running tasks, by the names of their leases
-	ended    chan *task
-	quit     chan struct{}   // closed when nothing receives from ended any more
-	held     []string        // leases that were renewed last
-	renewed  time.Time       // time of the last renewal
-	synced   map[string]bool // with Once: labels that are synced
-	others   int             // sources that another process indexes
-	reported map[string]bool // labels that the user knows to be indexed by another process
-	failing  string          // the last failure of a step, as it was logged
+	tasks      map[string]*task // running tasks, by the names of their leases
+	ended      chan *task
+	quit       chan struct{}       // closed when nothing receives from ended any more
+	held       []string            // leases that were renewed last
+	unfinished []search.Unfinished // before Prepare
+	renewed    time.Time           // time of the last renewal
+	synced     map[string]bool     // with Once: labels that are synced
+	others     int                 // sources that another process indexes
+	reported   map[string]bool     // labels that the user knows to be indexed by another process
+	failing    string              // the last failure of a step, as it was logged
 
 	maintaining sync.Mutex // locked by the task that maintains the index
 }
@@ -154,18 +156,31 @@ func (w *Indexer) Prepare(ctx context.Context) {
 		return
 	}
 	w.renewed = time.Now()
+	if w.unfinished, err = w.Index.Unfinished(ctx, nil); err != nil {
+		w.Log.Debug("cannot look for sources that are indexed in part", "error", err)
+	}
 	for _, lease := range w.held {
 		w.view.begin(ctx, wanted[lease].src.Label)
 	}
 }
 
-// Close releases the leases of Prepare, if Run was not called.
+// Close releases the leases of Prepare, if Run was not called. What was unfinished
+// before remains so.
 func (w *Indexer) Close(ctx context.Context) {
 	if len(w.held) == 0 {
 		return
 	}
 	for _, lease := range w.held {
-		w.view.stop(ctx, strings.TrimPrefix(lease, sourceLease), nil)
+		label := strings.TrimPrefix(lease, sourceLease)
+		w.view.stop(ctx, label, nil)
+		for _, u := range w.unfinished {
+			if u.Label != label || u.Stop == search.NotBegun {
+				continue
+			}
+			if err := w.Index.SetProgress(ctx, index.Progress{Label: label, Done: u.Done, Total: u.Total, Stopped: u.Stop, Message: u.Message}); err != nil {
+				w.Log.Debug("cannot store that a source is indexed in part", "label", label, "error", err)
+			}
+		}
 	}
 	w.release(ctx)
 }

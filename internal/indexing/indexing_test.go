@@ -256,6 +256,13 @@ func TestPrepare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := openIndex(t, dir)
 		defer x.Close()
+		if err := x.SetProgress(t.Context(), index.Progress{Label: "a", Done: 1, Total: 3, Stopped: search.DiskFull, Message: "why"}); err != nil {
+			t.Fatal(err)
+		}
+		want, err := x.Unfinished(t.Context(), nil)
+		if err != nil || len(want) != 1 {
+			t.Fatalf("Unfinished() = %+v, %v, want one source", want, err)
+		}
 		o := Options{Index: x, Lines: terminal.NewLines(&lockedBuffer{}, nil), Log: discard}
 		for range 2 { // the second is another process
 			w := New(o)
@@ -266,6 +273,9 @@ func TestPrepare(t *testing.T) {
 			w.Close(t.Context())
 			if _, _, busy := x.Indexing(t.Context(), nil); busy {
 				t.Error("after Close, Indexing() reports that documents are being indexed")
+			}
+			if got, err := x.Unfinished(t.Context(), nil); err != nil || !cmp.Equal(want, got) {
+				t.Errorf("after Close, Unfinished() = %+v, %v, want %+v as before", got, err, want)
 			}
 		}
 	})

@@ -12,10 +12,12 @@ import (
 	"syscall"
 	"testing"
 
+	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
 	"knowhow/internal/kb"
 	"knowhow/internal/kb/kbtest"
+	"knowhow/internal/search"
 )
 
 // TestFullDisk fills the disk of a base. What was accepted is not lost: it is done
@@ -76,6 +78,42 @@ func TestFullDisk(t *testing.T) {
 		if j := kbtest.Await(t, b, job); j.Status != kb.Done {
 			t.Errorf("with free space, job %d of %d is %s: %s", job, len(accepted), j.Status, j.Error)
 		}
+	}
+}
+
+// TestFullDiskRemembered checks that indexing that has stopped because the disk is
+// full is remembered on that disk.
+func TestFullDiskRemembered(t *testing.T) {
+	dir := disk(t, 0)
+	x, err := index.Open(t.Context(), index.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	if err := x.AddSource(t.Context(), document.Source{Label: "docs", Path: "/docs"}); err != nil {
+		t.Fatal(err)
+	}
+	p := index.Progress{Label: "docs", Done: 1, Total: 3}
+	if err := x.SetProgress(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "filler"), make([]byte, 16<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("filling the disk: %v", err)
+	}
+	for range 1000 { // until the file of the index is full, too
+		if err := x.SetProgress(t.Context(), p); errors.Is(err, errkind.DiskFull) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Stopped = search.DiskFull
+	if err := x.SetProgress(t.Context(), p); err != nil {
+		t.Errorf("SetProgress(%+v) on a full disk = %v", p, err)
+	}
+	got, err := x.Unfinished(t.Context(), nil)
+	if want := (search.Unfinished{Label: "docs", Done: 1, Total: 3, Stop: search.DiskFull}); err != nil || len(got) != 1 || got[0] != want {
+		t.Errorf("Unfinished() = %+v, %v, want %+v", got, err, want)
 	}
 }
 

@@ -75,6 +75,8 @@ func TestScreen(t *testing.T) {
 		{"a match over a line end", "", wrap("0123456789 0123456789", "", terminal.Mark{5, 15}),
 			"01234" + bold("56789") + "\n" + bold("0123") + "456789\n"},
 		{"blanks at the start are kept", "", wrap("a\n\n    b b b b b b b b b b\n\tc", ""), "a\n\n    b b b b b b b b\n    b b\n    c\n"},
+		{"blanks in a line that fits are kept", "", wrap("a   b  c\na   b  0123456789012345", "", terminal.Mark{0, 1}, terminal.Mark{9, 10}),
+			bold("a") + "   b  c\n" + bold("a") + " b 0123456789012345\n"},
 		{"a long word is cut", "", wrap("0123456789012345678901234", ""), "01234567890123456789\n01234\n"},
 		{"wide characters take two columns", "", wrap("検索検索検索検索検索検索", " "), " 検索検索検索検索検\n 索検索\n"},
 		{"combining characters take none", "", wrap(strings.Repeat("e\u0301", 21), ""), strings.Repeat("e\u0301", 20) + "\ne\u0301\n"},

@@ -159,6 +159,13 @@ func (w *wrapper) line(line string) {
 		return
 	}
 	w.begin(lead)
+	if len(lead)+Width(text) <= limit && !strings.Contains(text, "\t") { // its blanks may align columns
+		for i, r := range text {
+			w.put(start+i, r)
+		}
+		w.end()
+		return
+	}
 	blank := false // is due before the next part
 	for len(text) > 0 {
 		part, rest := cutPart(text)
