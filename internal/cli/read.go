@@ -253,7 +253,7 @@ func (d *folders) notFound(ctx context.Context, wide *folders, name string) erro
 // whyLeftOut returns the error for a file that is left out, or nil if no such file
 // is.
 func (d *folders) whyLeftOut(ctx context.Context, name string) (why, err error) {
-	if d.leftOut == nil {
+	if d.index == nil {
 		return nil, nil
 	}
 	wanted := filepath.ToSlash(filepath.Clean(name))
@@ -262,7 +262,7 @@ func (d *folders) whyLeftOut(ctx context.Context, name string) (why, err error) 
 		return nil, nil // there is no working directory
 	}
 	for _, src := range d.sources {
-		left, err := d.leftOut(ctx, src.Label)
+		left, err := d.index.LeftOut(ctx, src.Label)
 		if err != nil {
 			return nil, err
 		}
@@ -275,7 +275,7 @@ func (d *folders) whyLeftOut(ctx context.Context, name string) (why, err error) 
 			}
 			hint := fmt.Sprintf("List all that is left out with: %s status --left-out", d.Program)
 			if p.Message != "" {
-				hint = printableLines(p.Message)
+				hint = printableLines(strings.TrimPrefix(p.Message, "extracting text: "))
 			}
 			return &hintError{fmt.Errorf("%s in the source %s is left out (%s)", spell.Quote(p.Path), src.Label, p.Reason), hint}, nil
 		}

@@ -92,12 +92,10 @@ type folders struct {
 	service scope.Service
 	known   []document.Source // all
 	sources []document.Source // that the command uses
+	index   *index.Index      // has what is left out of the sources; nil with a store
 	here    bool              // these are the source of the working directory, and there are others
 	backend *scope.Scope      // over sources
 	server  *mcpserver.Server // has the tools over sources
-
-	// leftOut returns what is left out of a source; nil if that is not known.
-	leftOut func(ctx context.Context, label string) (index.LeftOut, error)
 }
 
 // withFolders opens the index or the store and calls f with the sources that the
@@ -118,7 +116,7 @@ func (v *invocation) withFolders(ctx context.Context, o *folderFlags, f func(*fo
 	}
 	d, err := v.openFolders(ctx, x, x, o)
 	if err == nil {
-		d.leftOut = x.LeftOut
+		d.index = x
 		err = f(d)
 	}
 	return errors.Join(err, x.Close())
@@ -236,6 +234,14 @@ func (d *folders) call(ctx context.Context, tool string, arguments map[string]an
 	return d.server.Call(ctx, toolDomain+"_"+tool, in)
 }
 
+// orAll adds to the advice of an error that other sources were not searched.
+func (d *folders) orAll(err error) error {
+	if h, ok := errors.AsType[*hintError](err); ok && d.here {
+		return &hintError{h.error, h.hint + " " + d.searched()}
+	}
+	return err
+}
+
 // A foundPage is the result of the search tool.
 type foundPage struct {
 	Total, Start int
@@ -282,11 +288,7 @@ func (v *invocation) runSearch(ctx context.Context, d *folders, o *searchOptions
 		return err
 	}
 	if len(page.Results) == 0 {
-		err := o.nothingFound(page)
-		if d.here && page.Total == 0 {
-			err.hint += " " + d.searched()
-		}
-		return err
+		return d.orAll(o.nothingFound(page))
 	}
 	if !o.json {
 		fmt.Fprintln(v.stderr, page.summary())
@@ -298,7 +300,7 @@ func (v *invocation) runSearch(ctx context.Context, d *folders, o *searchOptions
 }
 
 // nothingFound returns the error for a page without hits.
-func (o *searchOptions) nothingFound(p foundPage) *hintError {
+func (o *searchOptions) nothingFound(p foundPage) error {
 	switch {
 	case p.Total > 0:
 		return &hintError{fmt.Errorf("no documents after the first %d", p.Start), fmt.Sprintf("There are %d in all: use a smaller --start.", p.Total)}
