@@ -30,7 +30,7 @@ var deps = map[string]string{
 	"extract": "extract/pdf", "chunk": "", "analysis": "", "query": "", "segment": "relevance",
 	"ignore": "", "relevance": "",
 	"passage":     "analysis document search",
-	"extract/pdf": "extract/pdf/cos", "extract/pdf/cos": "",
+	"extract/pdf": "extract/pdf/cid extract/pdf/cos", "extract/pdf/cid": "", "extract/pdf/cid/make": "", "extract/pdf/cos": "",
 
 	// Vectors, without access to disk or network.
 	"vector": "", "vector/faiss": "", "fusion": "",
@@ -39,7 +39,7 @@ var deps = map[string]string{
 	"index":      "document search analysis query segment embed vector fusion passage relevance",
 	"ingest":     "document extract chunk ignore sanitize",
 	"opensearch": "document search analysis query embed fusion httpclient passage relevance",
-	"indexing":   "document index ingest embed terminal sanitize",
+	"indexing":   "document index ingest embed search terminal sanitize",
 
 	"storecopy": "document",
 
@@ -58,7 +58,7 @@ var deps = map[string]string{
 	// The Fess client, the guarded listener of the servers, and MCP.
 	"httpclient": "",
 	"fess":       "search query httpclient",
-	"httpguard":  "spell",
+	"httpguard":  "sanitize",
 	"fessserver": "httpguard search query sanitize",
 	"mcpserver":  "httpguard schema compact spell sanitize",
 
@@ -126,7 +126,7 @@ var restricted = map[string]string{
 }
 
 // pure lists the packages that must not open files or sockets.
-var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cos", "ignore", "chunk", "analysis", "query", "passage", "relevance", "spell", "compact", "sanitize", "schema", "skill",
+var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cid", "extract/pdf/cos", "ignore", "chunk", "analysis", "query", "passage", "relevance", "spell", "compact", "sanitize", "schema", "skill",
 	"embed", "embed/safetensors", "embed/tokenizer", "embed/kernel", "vector", "vector/faiss", "fusion"}
 
 // TestDeps checks the imports of every package against deps, restricted and

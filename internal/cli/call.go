@@ -14,7 +14,6 @@ import (
 	"knowhow/internal/mcpclient"
 	"knowhow/internal/mcpsettings"
 	"knowhow/internal/sanitize"
-	"knowhow/internal/terminal"
 )
 
 const callHelp = `Usage: {cmd} [FLAGS] SERVER/TOOL [KEY=VALUE ...]
@@ -58,13 +57,13 @@ type calling struct {
 // callCommand calls a tool.
 func callCommand(v *invocation, f *flagSet) func(context.Context) error {
 	c := &calling{invocation: v}
-	f.String(&c.settings, flag{Name: "mcp-settings", Value: "FILE",
+	f.Path(&c.settings, flag{Name: "mcp-settings", Value: "FILE",
 		Help: "start the server from this settings file; if no bridge is running, mcp_settings.json and .mcp.json in the working directory are tried"})
 	f.String(&c.bridgeURL, flag{Name: "bridge-url", Value: "URL", Env: "MCP_BRIDGE_URL",
 		Help: fmt.Sprintf("bridge to call through; by default http://127.0.0.1:%s", defaultBridgePort)})
 	f.Bool(&c.json, flag{Name: "json", Help: "print the whole result as JSON, not only its text"})
 	f.Duration(&c.timeout, flag{Name: "timeout", Value: "DURATION", Default: "30s", Help: "time limit for starting the server, and for the call"})
-	f.Token(&c.token, flag{Env: "MCP_BRIDGE_TOKEN", Help: "token that the bridge requires"})
+	f.Token(&c.token, flag{Env: "MCP_BRIDGE_TOKEN", aliasEnv: "KNOWHOW_TOKEN", Help: "token that the bridge requires"})
 	f.operand = c.operand
 	return func(ctx context.Context) error {
 		if c.server == "" {
@@ -172,14 +171,27 @@ func (c *calling) call(ctx context.Context, caller invoke.Caller) error {
 func explainCall(err error) error {
 	unknown, ok := errors.AsType[*invoke.UnknownToolError](err)
 	switch {
-	case ok && len(unknown.Near) > 0:
-		return &hintError{err, fmt.Sprintf("Did you mean %s?", sanitize.Escape(strings.Join(unknown.Near, ", ")))}
+	case ok && len(unknown.Near)+len(unknown.Tools) == 0:
+		return &hintError{err, "The server has no tools."}
+	case ok && len(unknown.Near) == 0:
+		return &hintError{err, fmt.Sprintf("The server has %s.", toolNames(unknown.Tools))}
+	case ok && len(unknown.Tools) == 0:
+		return &hintError{err, fmt.Sprintf("Did you mean %s?", toolNames(unknown.Near))}
 	case ok:
-		return &hintError{err, fmt.Sprintf("Check the name: the server has %s.", terminal.Plural(unknown.Tools, "tool"))}
+		return &hintError{err, fmt.Sprintf("Did you mean %s? The server also has %s.", toolNames(unknown.Near), toolNames(unknown.Tools))}
 	case errkind.ReasonOf(err) == invoke.TokenReason:
 		return &hintError{err, "Set MCP_BRIDGE_TOKEN to the token of the bridge."}
 	}
 	return err
+}
+
+// toolNames lists some names of tools, which are those of a server.
+func toolNames(names []string) string {
+	shown := make([]string, len(names))
+	for i, name := range names {
+		shown[i] = sanitize.Short(name, 64, 256)
+	}
+	return someOf(shown)
 }
 
 // maxArguments limits the input from standard input to the limit of the bridge.

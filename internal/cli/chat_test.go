@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,7 +22,7 @@ import (
 )
 
 const (
-	chatTime    = 20 * time.Second // bounds a whole conversation
+	chatTime    = 2 * time.Minute // bounds a whole conversation
 	mostRepeats = 100
 )
 
@@ -46,7 +47,7 @@ type chat struct {
 	jobID  string         // jobId of the last answer that had one
 	upload string         // upload_id of the last answer that had one
 	until  string         // what the next message is repeated for
-	gone   string         // what it is repeated to get rid of
+	gone   []string       // what it is repeated to get rid of
 }
 
 // mcpchat [-http] FILE PROGRAM ARG... runs an MCP server and sends it the
@@ -72,7 +73,7 @@ type chat struct {
 //	@exec PROGRAM ARG...     runs a program with $URL as the address of the server, and prints its output
 //	@path PATH       posts to another path from here on, in a new session
 //	@until TEXT      repeats the next message until an answer has TEXT; of the answers before, notifications alone are printed
-//	@gone TEXT       repeats the next message until no answer has TEXT
+//	@gone TEXT...    repeats the next message until no answer has one of the texts
 //	@file FILE TEXT  waits until a file has TEXT
 //	@write FILE TEXT writes a file
 //	@remove FILE     removes a file
@@ -202,7 +203,7 @@ func (c *chat) line(line string) {
 	case word == "@until":
 		c.until = rest
 	case word == "@gone":
-		c.gone = rest
+		c.gone = strings.Fields(rest)
 	case word == "@file":
 		name, text, _ := strings.Cut(rest, " ")
 		// What a program writes beside its answers can only be looked for.
@@ -235,7 +236,7 @@ func (c *chat) message(line string) {
 	// answers alone: so they are asked for until chatTime is over.
 	again := func() bool {
 		all := strings.Join(answers, "\n")
-		return !strings.Contains(all, c.until) || c.gone != "" && strings.Contains(all, c.gone)
+		return !strings.Contains(all, c.until) || slices.ContainsFunc(c.gone, func(text string) bool { return strings.Contains(all, text) })
 	}
 	for again() {
 		for _, answer := range answers {
@@ -246,7 +247,7 @@ func (c *chat) message(line string) {
 		<-time.After(20 * time.Millisecond)
 		answers = c.send(message, true)
 	}
-	c.until, c.gone = "", ""
+	c.until, c.gone = "", nil
 	for _, answer := range answers {
 		fmt.Println(answer)
 		c.cursor = nextCursor(answer)

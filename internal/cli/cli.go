@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -57,6 +58,16 @@ func (e Env) get(name string) string {
 
 // home returns the user's home folder, or "" if it is not known.
 func (e Env) home() string { return cmp.Or(e.get("HOME"), e.get("USERPROFILE")) }
+
+// expand returns a path with the home folder in place of a "~" at its start.
+// Shells do that, but nothing does it in the configuration of a client.
+func (e Env) expand(path string) string {
+	rest, ok := strings.CutPrefix(path, "~")
+	if home := e.home(); ok && home != "" && (rest == "" || os.IsPathSeparator(rest[0])) {
+		return filepath.Join(home, rest)
+	}
+	return path
+}
 
 // A SignalError is the cause with which main cancels Main's context when a
 // signal arrives. After os.Interrupt the exit status is 130. After any other
@@ -117,6 +128,7 @@ type command struct {
 func (e Env) commands() []command {
 	all := []command{
 		{"serve", "index folders and files, and serve them to agents over MCP", serveHelp, serveCommand},
+		{"mcp", "the same on standard input and output, for the configuration of clients", mcpHelp, mcpCommand},
 		{"search", "search what is indexed", searchHelp, searchCommand},
 		{"read", "print the text of an indexed document", readHelp, readCommand},
 		{"sources", "list the remembered sources, or remove one", sourcesHelp, sourcesCommand},
@@ -161,6 +173,7 @@ type invocation struct {
 	name           string // as typed by the user, for example "knowhow fess"
 	command        string // that runs, for example "fess" or "datasets create"
 	stdin          io.Reader
+	served         bool // stdin was given to a client, or to a search for one
 	stdout, stderr io.Writer
 }
 
@@ -213,7 +226,9 @@ func Main(ctx context.Context, args []string, env Env, stdin io.Reader, stdout, 
 	case errors.Is(err, errHelp):
 		_, err = io.WriteString(stdout, commandHelp(cmd, v))
 	}
-	return v.fail(ctx, err)
+	status := v.fail(ctx, err)
+	v.refuseClient(ctx, f, args, err)
+	return status
 }
 
 // isMeta reports whether arg asks a program with a single command for its help
@@ -245,8 +260,12 @@ func unknownCommand(name string, v *invocation) error {
 		}
 	}
 	hint := fmt.Sprintf("Run %q for the list of commands.", v.Program+" help")
-	if near := spell.Near(name, names, 1); len(near) > 0 {
+	_, err := os.Stat(v.expand(name))
+	if near := spell.Near(name, names, 1); len(near) > 0 && err != nil {
 		hint = fmt.Sprintf("Did you mean %q? ", near[0]) + hint
+	}
+	if slices.Contains(names, "serve") && (err == nil || strings.ContainsAny(name, "/\\")) {
+		hint = fmt.Sprintf("To index it and serve it to agents: %s serve %s", v.Program, sanitize.Escape(name))
 	}
 	return &usageError{message: fmt.Sprintf("unknown command %q", name), hint: hint}
 }
@@ -277,7 +296,7 @@ func (v *invocation) fail(ctx context.Context, err error) int {
 
 // isServer reports whether a command serves clients until it is stopped.
 func isServer(command string) bool {
-	return slices.Contains([]string{"serve", "fess", "datasets", "kb", "engine", "start"}, command)
+	return slices.Contains([]string{"serve", "mcp", "fess", "datasets", "kb", "engine", "start"}, command)
 }
 
 // readInput returns at most limit bytes of the standard input. If ctx ends, it

@@ -91,6 +91,52 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestOtherNames checks the order in which the names of a flag and its variables
+// count.
+func TestOtherNames(t *testing.T) {
+	for _, tt := range []struct {
+		args string
+		env  map[string]string
+		want string
+	}{
+		{"--key a", nil, "a"}, {"--token b", nil, "b"}, {"--token=b", map[string]string{"OWN": "c", "SHARED": "d"}, "b"},
+		{"", map[string]string{"OWN": "c", "SHARED": "d"}, "c"}, {"", map[string]string{"OWN": "", "SHARED": "d"}, "d"},
+		{"", map[string]string{"SHARED": "a b"}, "SHARED: want visible ASCII characters without blanks; unset it to use no token"},
+		{"--token=", nil, "flag --token: want visible ASCII characters without blanks; leave it out to use no token"},
+	} {
+		v, _ := testInvocation(tt.env)
+		f := &flagSet{invocation: v}
+		got := ""
+		f.Token(&got, flag{Name: "key", Env: "OWN", alias: "token", aliasEnv: "SHARED", Value: "KEY"})
+		if err := f.parse(strings.Fields(tt.args)); err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%q with %v = %q, want %q", tt.args, tt.env, got, tt.want)
+		}
+	}
+}
+
+// TestHomeInPaths checks what "~" stands for.
+func TestHomeInPaths(t *testing.T) {
+	home := filepath.Join(t.TempDir(), "me")
+	v, _ := testInvocation(map[string]string{"HOME": home})
+	for path, want := range map[string]string{
+		"~": home, "~/": home, "~/a b": filepath.Join(home, "a b"), "~you/a": "~you/a", "./~/a": "./~/a", "a~": "a~", "": "", "https://host/~/a": "https://host/~/a",
+	} {
+		if got := v.expand(path); got != want {
+			t.Errorf("expand(%q) = %q, want %q", path, got, want)
+		}
+	}
+	if got, err := dataFolder(v.Env, "~/data"); err != nil || got != filepath.Join(home, "data") {
+		t.Errorf("dataFolder = %q, %v", got, err)
+	}
+	v, _ = testInvocation(nil)
+	if got := v.expand("~/a"); got != "~/a" {
+		t.Errorf("expand without a home folder = %q", got)
+	}
+}
+
 // TestExitStatus checks what becomes of a command's error.
 func TestExitStatus(t *testing.T) {
 	sig := func(s os.Signal) context.Context {

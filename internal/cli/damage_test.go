@@ -24,7 +24,7 @@ func TestDamageIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := []string{"serve", "--addr", "127.0.0.1:0", "--data", data, "--no-watch", docs}
-	awaitOutput(t, args, "1 document (1 new)")
+	awaitOutput(t, args, "1 document indexed")
 	engine := []string{"engine", "--addr", "127.0.0.1:0", "--data", data, "--embedder", "none"}
 	kb := []string{"kb", "--addr", "127.0.0.1:0", "--data", data, "--embedder", "none"}
 	for _, next := range [][]string{args, engine, kb} {

@@ -47,7 +47,7 @@ Examples:
 
 const listHelp = `Usage: {cmd} [FLAGS]
 
-Lists the datasets of a folder: id, status, number of documents and vectors,
+Lists the datasets of a folder: id, status, number of passages and vectors,
 model and name.
 
 {flags}
@@ -84,7 +84,7 @@ Examples:
 // datasetsDirFlag declares the flag for the folder of the datasets.
 func datasetsDirFlag(f *flagSet, dir *string) {
 	f.Func(flag{Name: "datasets", Value: "DIR", Default: "./datasets", Env: "KNOWHOW_DATASETS", Help: "folder of the datasets"}, func(s string) error {
-		if *dir = s; s == "" {
+		if *dir = f.expand(s); s == "" {
 			return errors.New("want a folder")
 		}
 		return nil
@@ -112,8 +112,10 @@ type datasetsFlags struct {
 func datasetsCommand(v *invocation, f *flagSet) func(context.Context) error {
 	o := &datasetsFlags{}
 	datasetsDirFlag(f, &o.dir)
-	f.Choice(&o.level, flag{Name: "log-level", Help: "least level of the messages on stderr"}, "info", "debug", "warn", "error")
-	f.Choice(&o.transport, flag{Name: "transport", Help: "how clients connect"}, "stdio", "http")
+	var ignored string
+	f.String(&ignored, flag{Name: "data", Value: "DIR", Help: "accepted, as by every server, and ignored: --datasets names the folder"})
+	logLevelFlag(f, &o.level, "info", levelHelp)
+	transportFlag(f, &o.transport, "stdio", "http")
 	f.String(&o.addr, flag{Name: "addr", Value: "HOST:PORT", Default: defaultHost + ":7412", Help: "HTTP: address to listen on"})
 	f.Token(&o.token, flag{Name: "token", Value: "TOKEN", Env: "KNOWHOW_TOKEN",
 		Help: "HTTP: token that every caller must send as Authorization: Bearer; required to listen on other addresses than loopback"})
@@ -157,7 +159,7 @@ func (v *invocation) serveDatasets(ctx context.Context, o *datasetsFlags) (err e
 	defer stop()
 	watching.Go(func() { r.Watch(watchCtx) })
 	if o.transport == "stdio" {
-		return server.ServeStdio(ctx, v.stdin, v.stdout)
+		return v.serveStdio(ctx, server)
 	}
 	return v.serveHTTP(ctx, httpService{
 		host: host, port: port, path: mcpPath,
@@ -196,7 +198,7 @@ func (v *invocation) printJSON(value any) error {
 	if err != nil {
 		return err
 	}
-	_, err = v.stdout.Write(append(line, '\n'))
+	_, err = v.stdout.Write(append(sanitize.ShowJSON(line), '\n'))
 	return err
 }
 
@@ -222,7 +224,7 @@ func listCommand(v *invocation, f *flagSet) func(context.Context) error {
 		}
 		w := tabwriter.NewWriter(v.stdout, 0, 0, 2, ' ', 0)
 		for _, d := range infos {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", d.ID, d.State, terminal.Plural(d.Documents, "document"),
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", d.ID, d.State, terminal.Plural(d.Documents, "passage"),
 				terminal.Plural(d.Vectors, "vector"), cmp.Or(sanitize.Escape(d.Model), "-"), sanitize.Escape(d.Name))
 		}
 		if err := w.Flush(); err != nil {

@@ -84,7 +84,7 @@ func createCommand(v *invocation, f *flagSet) func(context.Context) error {
 		}
 		return nil
 	})
-	f.List(&o.sources, flag{Name: "source", Value: "PATH", Help: "folder or file with the texts; required"})
+	f.Paths(&o.sources, flag{Name: "source", Value: "PATH", Help: "folder or file with the texts; required"})
 	text := func(to *string, most int) func(string) error {
 		return func(s string) error {
 			*to = s
@@ -155,7 +155,7 @@ func (v *invocation) createDataset(ctx context.Context, o *createFlags) error {
 	fmt.Fprintf(v.stdout, "%s dataset %s in %s: %s of %s, %s, in %s\n", verb, o.id, sanitize.Escape(created.Folder),
 		terminal.Plural(created.Chunks, "passage"), terminal.Plural(created.Files, "file"), vectors, terminal.Duration(time.Since(start)))
 	fmt.Fprintf(v.stderr, "Search it with: %s datasets search --datasets %s %s QUERY\n", v.Program, sanitize.Escape(o.dir), o.id)
-	fmt.Fprintf(v.stderr, "Clients that are configured by a JSON file:\n  %s\n", datasetsSnippet(filepath.Dir(created.Folder)))
+	fmt.Fprintf(v.stderr, "Clients that are configured by a JSON file:\n  %s\n", datasetsSnippet(o.dir))
 	return nil
 }
 
@@ -165,6 +165,9 @@ func datasetsSnippet(dir string) string {
 	type server struct {
 		Command string   `json:"command"`
 		Args    []string `json:"args"`
+	}
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
 	}
 	// strings can always be encoded
 	config, _ := compact.Marshal(map[string]any{"mcpServers": map[string]server{
@@ -196,7 +199,7 @@ func exportCommand(v *invocation, f *flagSet) func(context.Context) error {
 	var dir, id, output string
 	var asJSON bool
 	datasetsDirFlag(f, &dir)
-	f.String(&output, flag{Name: "output", Value: "FILE", Help: "file to write, which must not exist; - is standard output; by default ID.zip"})
+	f.Path(&output, flag{Name: "output", Value: "FILE", Help: "file to write, which must not exist; - is standard output; by default ID.zip"})
 	f.Bool(&asJSON, flag{Name: "json", Help: "write the texts to standard output, one JSON object on each line"})
 	f.Operand(&id, "ID")
 	return func(ctx context.Context) error {

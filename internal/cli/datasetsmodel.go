@@ -30,7 +30,7 @@ type modelFlags struct {
 
 // define declares the flags.
 func (m *modelFlags) define(f *flagSet, help string) {
-	f.String(&m.embedder, flag{Name: "embedder", Value: "MODEL", Help: help + "; by default EMBED_URL, otherwise builtin"})
+	f.Path(&m.embedder, flag{Name: "embedder", Value: "MODEL", Help: help + "; by default EMBED_URL, otherwise builtin"})
 	f.String(&m.url, flag{Env: "EMBED_URL", Help: "URL of a server for vectors (the API of OpenAI or of Ollama), as with --embedder"})
 	f.String(&m.model, flag{Env: "EMBED_MODEL", Help: "name of the model for that server"})
 	f.Token(&m.key, flag{Env: "EMBED_API_KEY", Help: "key for that server"})

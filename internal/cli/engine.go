@@ -36,6 +36,7 @@ const engineAddr = defaultHost + ":8000"
 // engineFlags are the flags of engine.
 type engineFlags struct {
 	addr, key, data string
+	level           string
 	model           serveModel
 	store           storeFlags
 	hosts, origins  []string
@@ -51,10 +52,11 @@ func baseData(f *flagSet, dir *string) {
 func engineCommand(v *invocation, f *flagSet) func(context.Context) error {
 	o := &engineFlags{}
 	f.String(&o.addr, flag{Name: "addr", Value: "HOST:PORT", Default: engineAddr, Env: "KB_ENGINE_ADDR", Help: "address to listen on"})
-	f.Token(&o.key, flag{Name: "api-key", Value: "KEY", Env: "KB_API_KEY", Help: "key that every caller must send as Authorization: Bearer"})
+	f.Token(&o.key, flag{Name: "api-key", Value: "KEY", Env: "KB_API_KEY", alias: "token", aliasEnv: "KNOWHOW_TOKEN", Help: "key that every caller must send as Authorization: Bearer"})
 	baseData(f, &o.data)
 	o.store.define(f)
 	o.model.define(f, "the knowledge base")
+	logLevelFlag(f, &o.level, "warn", levelHelp)
 	httpFlags(f, &o.hosts, &o.origins)
 	maxUploadVariable(f, &o.maxUpload)
 	return func(ctx context.Context) error { return v.serveEngine(ctx, o) }
@@ -64,7 +66,7 @@ func engineCommand(v *invocation, f *flagSet) func(context.Context) error {
 func (v *invocation) serveEngine(ctx context.Context, o *engineFlags) (err error) {
 	lines := terminal.NewLines(v.stderr, nil)
 	v.stderr = lines
-	log := slog.New(terminal.NewHandler(lines, slog.LevelWarn))
+	log := slog.New(terminal.NewHandler(lines, logLevel(o.level)))
 	host, port, err := v.hostPort(o.addr)
 	if err != nil {
 		return err
@@ -150,7 +152,7 @@ func engineBackupCommand(v *invocation, f *flagSet) func(context.Context) error 
 	baseData(f, &data)
 	f.Operand(&file, "FILE")
 	return func(ctx context.Context) error {
-		return v.withIndex(ctx, data, func(x *index.Index) error { return x.Backup(ctx, file) })
+		return v.withIndex(ctx, data, func(x *index.Index) error { return x.Backup(ctx, v.expand(file)) })
 	}
 }
 

@@ -45,7 +45,9 @@ Examples:
 
 // fessFlags are the flags of the command.
 type fessFlags struct {
-	config, transport, revision, token string
+	config, transport, revision, level string
+	token                              string // for Fess
+	clientToken                        string // that callers must send
 	debug, cody                        bool
 	hosts, origins                     []string
 }
@@ -53,9 +55,14 @@ type fessFlags struct {
 // fessCommand serves the bridge until its client or a signal ends it.
 func fessCommand(v *invocation, f *flagSet) func(context.Context) error {
 	o := &fessFlags{}
-	f.String(&o.config, flag{Name: "config", Value: "FILE",
+	f.Path(&o.config, flag{Name: "config", Value: "FILE",
 		Help: "configuration file; by default the first of ~/.mcp-feiss/config.json, ~/mcp-feiss/config.json and ~/.mcp-fess/config.json that exists"})
-	f.Choice(&o.transport, flag{Name: "transport", Help: "how clients connect"}, "stdio", "http")
+	var ignored string
+	f.String(&ignored, flag{Name: "data", Value: "DIR", Help: "accepted, as by every server, and ignored: the bridge stores nothing"})
+	transportFlag(f, &o.transport, "stdio", "http")
+	f.Token(&o.clientToken, flag{Name: "token", Value: "TOKEN", Env: "KNOWHOW_TOKEN",
+		Help: "HTTP: token that every caller must send as Authorization: Bearer; takes precedence over security.httpAuthToken"})
+	logLevelFlag(f, &o.level, "", "least level of the log; takes precedence over logging.level")
 	f.Bool(&o.debug, flag{Name: "debug", Help: "log everything to a separate file DATE_TIME_server.log, with the time since the start on each line"})
 	f.Bool(&o.cody, flag{Name: "cody", Help: "use MCP revision 2024-11-05"})
 	f.Choice(&o.revision, flag{Name: "revision", Help: "MCP revision; latest negotiates every revision"},
@@ -87,7 +94,7 @@ func (v *invocation) runFess(ctx context.Context, flags *fessFlags) (err error) 
 			return err
 		}
 	}
-	c, warnings, err := fessconfig.Read(path, fessconfig.Options{Env: v.Lookup, HTTP: flags.transport == "http"})
+	c, warnings, err := fessconfig.Read(path, fessconfig.Options{Env: v.Lookup, Home: v.home(), HTTP: flags.transport == "http"})
 	if err != nil {
 		return err
 	}
@@ -97,6 +104,8 @@ func (v *invocation) runFess(ctx context.Context, flags *fessFlags) (err error) 
 		}
 		c.FessAuth.AccessToken = flags.token
 	}
+	c.Security.HTTPAuthToken = cmp.Or(flags.clientToken, c.Security.HTTPAuthToken)
+	c.Logging.Level = cmp.Or(flags.level, c.Logging.Level)
 	log := logfile.Open(logfile.Options{
 		Dir:        c.Logging.Dir,
 		Debug:      flags.debug,
@@ -195,7 +204,7 @@ func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, flags 
 		return v.serveFessHTTP(ctx, c, flags, server, log)
 	}
 	log.Info("serving on standard input and output")
-	return server.ServeStdio(ctx, v.stdin, v.stdout)
+	return v.serveStdio(ctx, server)
 }
 
 // serveFessHTTP serves the bridge on the address in the configuration.
@@ -215,7 +224,7 @@ func (v *invocation) serveFessHTTP(ctx context.Context, c *fessconfig.Config, fl
 			Routes:         []httpguard.Route{server.HTTP(mcpserver.HTTPOptions{DisableSSE: !t.EnableSSE}).Route(t.Path)},
 			Refuse:         mcpserver.Refuse,
 		},
-		portHint: "Set httpTransport.port to another one, or to 0 to let the system choose.",
+		portHint: "Set httpTransport.port to another one (0: any free one).",
 		log:      log,
 	})
 }

@@ -25,6 +25,9 @@ type flag struct {
 	Env     string // variable that is read if the flag is not given; an empty variable counts as not set
 	Help    string // what the flag does, without a final period
 
+	alias    string // another name, which messages and tables do not use
+	aliasEnv string // variable that is read if Env is not set
+
 	set    func(value string) error
 	many   bool   // may be given more than once
 	secret bool   // messages do not contain the value
@@ -118,6 +121,11 @@ func (f *flagSet) String(p *string, d flag) {
 	f.Func(d, func(s string) error { *p = s; return nil })
 }
 
+// Path declares a flag with a file or a folder as its value.
+func (f *flagSet) Path(p *string, d flag) {
+	f.Func(d, func(s string) error { *p = f.expand(s); return nil })
+}
+
 // Bool declares a flag that is false unless it is given.
 func (f *flagSet) Bool(p *bool, d flag) {
 	f.Func(d, func(s string) (err error) {
@@ -161,6 +169,19 @@ func (f *flagSet) List(p *[]string, d flag) {
 			return errors.New("want a value")
 		}
 		*p = append(*p, s)
+		return nil
+	})
+}
+
+// Paths declares a flag with a file or a folder as its value, which may be given
+// several times.
+func (f *flagSet) Paths(p *[]string, d flag) {
+	d.many = true
+	f.Func(d, func(s string) error {
+		if s == "" {
+			return errors.New("want a path")
+		}
+		*p = append(*p, f.expand(s))
 		return nil
 	})
 }
@@ -211,7 +232,7 @@ func (f *flagSet) given(name string) bool { return f.find(name).given }
 // find returns the flag with that name, or nil.
 func (f *flagSet) find(name string) *flag {
 	for _, d := range f.flags {
-		if d.Name == name && name != "" {
+		if name != "" && (d.Name == name || d.alias == name) {
 			return d
 		}
 	}
@@ -252,9 +273,13 @@ func (f *flagSet) parse(args []string) error {
 		}
 	}
 	for _, d := range f.flags {
-		if value := f.get(d.Env); value != "" && !d.given {
+		env := d.Env
+		if f.get(env) == "" {
+			env = d.aliasEnv
+		}
+		if value := f.get(env); value != "" && !d.given {
 			if err := d.set(value); err != nil {
-				return f.badValue(d, d.Env, "unset it", value, err)
+				return f.badValue(d, env, "unset it", value, err)
 			}
 		}
 	}
@@ -271,7 +296,8 @@ func (f *flagSet) parseFlag(arg string, args []string) ([]string, error) {
 	d := f.find(name)
 	switch {
 	case d == nil:
-		return nil, f.unknown(name)
+		typed, _, _ := strings.Cut(arg, "=")
+		return nil, f.unknown(typed, name)
 	case hasValue:
 	case d.Value == "":
 		value = "true"
@@ -299,15 +325,20 @@ func (f *flagSet) badValue(d *flag, source, omit, value string, err error) error
 	return f.usagef("%s: got %q, %v", source, value, err)
 }
 
-// unknown returns the error for an unknown flag.
-func (f *flagSet) unknown(name string) error {
+// unknown returns the error for a flag that does not exist. arg is the flag as
+// it was typed, with its dashes, and name its name.
+func (f *flagSet) unknown(arg, name string) error {
 	var known []string
 	for _, d := range f.flags {
 		known = append(known, d.Name)
 	}
-	e := f.usagef("unknown flag --%s", sanitize.Escape(name))
+	e := f.usagef("unknown flag %s", sanitize.Escape(arg))
 	if near := spell.Near(name, known, 1); len(near) > 0 {
 		e.hint = fmt.Sprintf("Did you mean --%s? ", near[0]) + e.hint
+	} else if name == "n" && slices.Contains(known, "top") {
+		e.hint = "Did you mean --top? " + e.hint
+	} else if len(name) == 1 {
+		e.hint = "Flags have no short forms. " + e.hint
 	}
 	return e
 }
@@ -344,8 +375,13 @@ func (f *flagSet) text() string {
 		switch {
 		case d.Name == "":
 			b = &variables
+		case d.aliasEnv != "":
+			notes = append(notes, "environment variable "+d.Env+" or "+d.aliasEnv)
 		case d.Env != "":
 			notes = append(notes, "environment variable "+d.Env)
+		}
+		if d.alias != "" {
+			notes = append(notes, "also --"+d.alias)
 		}
 		if d.many {
 			notes = append(notes, "repeatable")

@@ -133,13 +133,13 @@ func TestCrossSite(t *testing.T) {
 	}{
 		{"no header", nil, 0},
 		{"cross-site", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403},
-		{"same-site, under another name of this machine", map[string]string{"Sec-Fetch-Site": "same-site"}, 0},
+		{"page of another port", map[string]string{"Sec-Fetch-Site": "same-site"}, 403},
 		{"same-origin", map[string]string{"Sec-Fetch-Site": "same-origin"}, 0},
 		{"address bar", map[string]string{"Sec-Fetch-Site": "none"}, 0},
-		{"local page", map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "http://localhost:8080"}, 0},
+		{"page of another port, with its origin", map[string]string{"Sec-Fetch-Site": "same-site", "Origin": "http://localhost:80"}, 403},
 		{"foreign page", map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": evil}, 403},
 	} {
-		for path, status := range map[string]int{"/mcp": 200, "/mcp/docs": 200, "/fess/api/v1/documents?q=pears": 200, "/nothing": 404, "/healthz": 200} {
+		for path, status := range map[string]int{"/mcp": 406, "/mcp/docs": 406, "/fess/api/v1/documents?q=pears": 200, "/nothing": 404, "/healthz": 200} {
 			want := tc.status
 			if want == 0 {
 				want = status

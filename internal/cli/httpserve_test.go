@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -53,7 +54,7 @@ func TestServeHTTP(t *testing.T) {
 	if !ok || !strings.HasPrefix(base, "http://127.0.0.1:") {
 		t.Errorf("URL %q, want http://127.0.0.1:PORT/some/mcp", url)
 	}
-	for path, want := range map[string]int{"/healthz": 200, "/healthz/x": 404, "/": 404, "/none": 404} {
+	for path, want := range map[string]int{"/healthz": 200, "/healthz/x": 404, "/": 200, "/x": 404, "/none": 404} {
 		resp, err := http.Get(base + path)
 		if err != nil {
 			t.Fatal(err)
@@ -98,11 +99,40 @@ func TestServeHTTPTaken(t *testing.T) {
 		log: slog.New(slog.DiscardHandler),
 	})
 	want := "listening on " + taken.Addr().String() + ": the port is in use by another program"
-	if hint, ok := errors.AsType[*hintError](err); !ok || errkind.Message(err) != want || hint.hint != "Take another." {
+	if hint, ok := errors.AsType[*hintError](err); !ok || errkind.Message(err) != want || hint.hint != "End the program that uses it. Take another." {
 		t.Errorf("serveHTTP = %v, want %q with the hint", err, want)
 	}
 	if stderr.Len() > 0 {
 		t.Errorf("stderr has %q, want nothing", stderr)
+	}
+}
+
+// TestServeHTTPTakenByKnowhow asks for a port that a server of this program has
+// taken.
+func TestServeHTTPTakenByKnowhow(t *testing.T) {
+	ready := make(chan string, 1)
+	first := httpService{host: "127.0.0.1", path: "/mcp", ready: func(url string) { ready <- url }, log: slog.New(slog.DiscardHandler)}
+	v, _ := testInvocation(nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- v.serveHTTP(ctx, first) }()
+	addr := strings.TrimSuffix(strings.TrimPrefix(<-ready, "http://"), "/mcp")
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := first
+	if second.port, err = strconv.Atoi(port); err != nil {
+		t.Fatal(err)
+	}
+	err = v.serveHTTP(ctx, second)
+	if hint, ok := errors.AsType[*hintError](err); !ok || errkind.Message(err) != "listening on "+addr+": a server of knowhow listens there already" ||
+		!strings.HasPrefix(hint.hint, "Connect to it, or end it. ") {
+		t.Errorf("serveHTTP = %v, want an error that names knowhow", err)
+	}
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -222,7 +222,7 @@ func explainReason(err error, by map[errkind.Reason]string) error {
 type kbFlags struct {
 	base                           baseFlags
 	addr, key, transport, revision string
-	tools                          string
+	tools, level                   string
 	hosts, origins                 []string
 	ttl                            time.Duration
 }
@@ -232,10 +232,11 @@ func kbCommand(v *invocation, f *flagSet) func(context.Context) error {
 	o := &kbFlags{}
 	o.base.define(f)
 	f.String(&o.addr, flag{Name: "addr", Value: "HOST:PORT", Default: kbAddr, Env: "KB_MCP_ADDR", Help: "HTTP: address to listen on"})
-	f.Token(&o.key, flag{Name: "api-key", Value: "KEY", Env: "KB_MCP_API_KEY", Help: "HTTP: key that every agent must send as Authorization: Bearer"})
+	f.Token(&o.key, flag{Name: "api-key", Value: "KEY", Env: "KB_MCP_API_KEY", alias: "token", aliasEnv: "KNOWHOW_TOKEN", Help: "HTTP: key that every agent must send as Authorization: Bearer"})
 	o.base.model.define(f, "the knowledge base")
 	o.base.wait = modelTime
-	f.Choice(&o.transport, flag{Name: "transport", Help: "how clients connect; with stdio the server serves the one client that started it"}, "http", "stdio")
+	transportFlag(f, &o.transport, "http", "stdio")
+	logLevelFlag(f, &o.level, "warn", levelHelp)
 	f.Choice(&o.tools, flag{Name: "tools", Help: "extra adds kb_list, kb_collections and kb_delete"}, "kb", "extra")
 	f.Choice(&o.revision, flag{Name: "revision", Help: "MCP revision; latest negotiates every revision"},
 		string(mcpserver.Latest), string(mcpserver.Pinned), string(mcpserver.Cody))
@@ -262,7 +263,7 @@ func maxUploadVariable(f *flagSet, size *int64) {
 func (v *invocation) serveKB(ctx context.Context, o *kbFlags) (err error) {
 	lines := terminal.NewLines(v.stderr, nil)
 	v.stderr = lines // checkEngine writes at any time
-	log := slog.New(terminal.NewHandler(lines, slog.LevelWarn))
+	log := slog.New(terminal.NewHandler(lines, logLevel(o.level)))
 	host, port := "", 0
 	if o.transport == "http" {
 		if host, port, err = v.hostPort(o.addr); err != nil {
@@ -295,7 +296,7 @@ func (v *invocation) serveKB(ctx context.Context, o *kbFlags) (err error) {
 	defer stop()
 	checking.Go(func() { v.checkEngine(background, base) })
 	if o.transport == "stdio" {
-		return server.ServeStdio(ctx, v.stdin, v.stdout)
+		return v.serveStdio(ctx, server)
 	}
 	return v.serveHTTP(ctx, httpService{
 		host: host, port: port, path: mcpPath,

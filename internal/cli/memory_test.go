@@ -25,7 +25,7 @@ func TestMemory(t *testing.T) {
 		t.Skipf("no links here: %v", err)
 	}
 	home := t.TempDir()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	// client calls a tool until the result has a text.
 	client := func(name, tool string, arguments map[string]any, text string) {

@@ -20,9 +20,8 @@ import (
 
 const kbSearchHelp = `Usage: {cmd} [FLAGS] QUERY
 
-Searches the knowledge base and prints the best passages.
-
-The exit status is 0 if something is found, and 1 if nothing is.
+Searches the knowledge base and prints the best passages. The exit status is 1 if
+nothing is found.
 
 {flags}
 
@@ -142,7 +141,7 @@ func kbSearchCommand(v *invocation, f *flagSet) func(context.Context) error {
 				err = v.printPassages(found)
 			}
 			if err == nil && len(found.Results) == 0 {
-				err = &hintError{errors.New("nothing found"), cmp.Or(found.Note, "Try fewer or other words.")}
+				err = &hintError{errors.New("nothing found"), cmp.Or(sanitize.Short(found.Note, 300, 1200), "Try fewer or other words.")}
 			}
 			return err
 		})
@@ -304,7 +303,7 @@ func noteListCommand(v *invocation, f *flagSet) func(context.Context) error {
 		w := tabwriter.NewWriter(v.stdout, 0, 0, 2, ' ', 0)
 		for _, d := range found.Documents {
 			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", d.ID, sanitize.Escape(d.Type), sanitize.Escape(kbmcp.Collection(d.Tags)),
-				d.UpdatedAt.Format(time.DateOnly), sanitize.Short(d.Title, 100, 400))
+				cmp.Or(d.UpdatedAt.Day(), "-"), sanitize.Short(d.Title, 100, 400))
 		}
 		if more := found.Total - len(found.Documents); more > 0 {
 			defer fmt.Fprintf(v.stderr, "%d more; list them with --top.\n", more)

@@ -263,7 +263,7 @@ func (d *folders) notFound(ctx context.Context, wide *folders, name string) erro
 // whyLeftOut returns the error for a file that is left out, or nil if no such file
 // is.
 func (d *folders) whyLeftOut(ctx context.Context, name string) (why, err error) {
-	if d.index == nil {
+	if d.leftOut == nil {
 		return nil, nil
 	}
 	wanted := filepath.ToSlash(filepath.Clean(name))
@@ -272,7 +272,7 @@ func (d *folders) whyLeftOut(ctx context.Context, name string) (why, err error) 
 		return nil, nil // there is no working directory
 	}
 	for _, src := range d.sources {
-		left, err := d.index.LeftOut(ctx, src.Label)
+		left, err := d.leftOut(ctx, src.Label)
 		if err != nil {
 			return nil, err
 		}

@@ -9,11 +9,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
 	"knowhow/internal/fessmcp"
 	"knowhow/internal/index"
+	"knowhow/internal/ingest"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/query"
 	"knowhow/internal/sanitize"
@@ -92,10 +94,12 @@ type folders struct {
 	service scope.Service
 	known   []document.Source // all
 	sources []document.Source // that the command uses
-	index   *index.Index      // has what is left out of the sources; nil with a store
 	here    bool              // these are the source of the working directory, and there are others
 	backend *scope.Scope      // over sources
 	server  *mcpserver.Server // has the tools over sources
+
+	// leftOut returns what is left out of a source; nil if that is not known.
+	leftOut func(ctx context.Context, label string) (index.LeftOut, error)
 }
 
 // withFolders opens the index or the store and calls f with the sources that the
@@ -116,7 +120,7 @@ func (v *invocation) withFolders(ctx context.Context, o *folderFlags, f func(*fo
 	}
 	d, err := v.openFolders(ctx, x, x, o)
 	if err == nil {
-		d.index = x
+		d.leftOut = x.LeftOut
 		err = f(d)
 	}
 	return errors.Join(err, x.Close())
@@ -234,14 +238,6 @@ func (d *folders) call(ctx context.Context, tool string, arguments map[string]an
 	return d.server.Call(ctx, toolDomain+"_"+tool, in)
 }
 
-// orAll adds to the advice of an error that other sources were not searched.
-func (d *folders) orAll(err error) error {
-	if h, ok := errors.AsType[*hintError](err); ok && d.here {
-		return &hintError{h.error, h.hint + " " + d.searched()}
-	}
-	return err
-}
-
 // A foundPage is the result of the search tool.
 type foundPage struct {
 	Total, Start int
@@ -253,11 +249,44 @@ type foundPage struct {
 	Hint         string
 	DidYouMean   []string
 	Indexing     *struct{ Done, Total int }
+	Incomplete   []incompleteSource
+}
+
+// An incompleteSource is a source whose indexing has stopped before it was
+// complete.
+type incompleteSource struct {
+	Source  string      `json:"source,omitempty"`
+	Done    int         `json:"done"`
+	Total   int         `json:"total"` // 0 if the documents were not counted
+	Reason  search.Stop `json:"reason"`
+	Message string      `json:"message,omitempty"`
+}
+
+// text describes what is missing and why: "109 of 433 documents are indexed, then
+// the disk was full".
+func (i incompleteSource) text() string {
+	documents := fmt.Sprintf("%d of %s are indexed", i.Done, terminal.Plural(i.Total, "document"))
+	if i.Total == 0 {
+		documents = "the documents have not been counted"
+	}
+	switch i.Reason {
+	case search.NotBegun:
+		return "indexing has not begun"
+	case search.Interrupted:
+		return documents + ", then indexing was interrupted"
+	case search.DiskFull:
+		return documents + ", then the disk was full"
+	}
+	if i.Message == "" {
+		return documents + ", then indexing failed"
+	}
+	return documents + ", then indexing failed: " + sanitize.Line(i.Message)
 }
 
 // A foundHit is a document in the result of the search tool.
 type foundHit struct {
 	Title, Path, Source, URL, Digest string
+	Modified                         time.Time `json:"last_modified"`
 	Lang                             []string
 	Also                             []string
 	Passages                         []struct{ Heading, Text string }
@@ -267,7 +296,7 @@ type foundHit struct {
 func (v *invocation) runSearch(ctx context.Context, d *folders, o *searchOptions) error {
 	arguments := map[string]any{"query": o.query, "pageSize": o.top, "start": o.start, "maxChars": o.chars, "lang": o.lang, "sort": o.sort}
 	if !o.json {
-		arguments["includeFields"] = []string{"title", "url", "digest", "lang"}
+		arguments["includeFields"] = []string{"title", "url", "digest", "lang", "last_modified"}
 	}
 	result, err := d.call(ctx, "search", arguments)
 	if err != nil {
@@ -288,10 +317,14 @@ func (v *invocation) runSearch(ctx context.Context, d *folders, o *searchOptions
 		return err
 	}
 	if len(page.Results) == 0 {
-		return d.orAll(o.nothingFound(page))
+		return v.nothingFound(ctx, d, o, page)
 	}
 	if !o.json {
-		fmt.Fprintln(v.stderr, page.summary())
+		summary := page.summary()
+		if len(page.Incomplete) > 0 {
+			summary += "\n" + v.incompleteText(d.sources, page.Incomplete)
+		}
+		fmt.Fprint(v.stderr, terminal.NewScreen(v.stderr, v.Lookup).Wrap(summary, ""))
 	}
 	if note := d.searched(); note != "" && (d.here || !o.json) {
 		fmt.Fprintln(v.stderr, note)
@@ -299,11 +332,13 @@ func (v *invocation) runSearch(ctx context.Context, d *folders, o *searchOptions
 	return nil
 }
 
-// nothingFound returns the error for a page without hits.
-func (o *searchOptions) nothingFound(p foundPage) error {
+// nothingFound returns the error for a page without hits, with what to do next.
+func (v *invocation) nothingFound(ctx context.Context, d *folders, o *searchOptions, p foundPage) error {
 	switch {
 	case p.Total > 0:
 		return &hintError{fmt.Errorf("no documents after the first %d", p.Start), fmt.Sprintf("There are %d in all: use a smaller --start.", p.Total)}
+	case len(p.Incomplete) > 0:
+		return &hintError{errors.New("nothing found so far"), v.incompleteText(d.sources, p.Incomplete)}
 	case p.Partial:
 		return &hintError{errors.New("nothing found so far"), partialHint}
 	case p.Indexing != nil:
@@ -317,7 +352,63 @@ func (o *searchOptions) nothingFound(p foundPage) error {
 	if len(o.labels) > 0 || o.lang != "" {
 		hint = strings.TrimSuffix(hint, ".") + ", or leave out --label and --lang."
 	}
+	var labels []string
+	leftOut := 0
+	for _, src := range d.sources {
+		labels = append(labels, src.Label)
+		if d.leftOut == nil {
+			continue
+		}
+		left, err := d.leftOut(ctx, src.Label)
+		if err != nil {
+			return err
+		}
+		counts, _ := ingest.SplitInPart(left.Counts)
+		for _, n := range counts {
+			leftOut += n
+		}
+	}
+	if d.here {
+		hint += "\n" + d.searched()
+	} else {
+		hint += fmt.Sprintf("\nSearched: %s. To search another folder, index it with: %s serve FOLDER", strings.Join(labels, ", "), v.Program)
+	}
+	if leftOut > 0 {
+		hint += fmt.Sprintf("\n%s left out of the index. List the reasons with: %s status --left-out", areLeft(leftOut), v.Program)
+	}
 	return &hintError{errors.New("nothing found"), hint}
+}
+
+// areLeft counts files and folders, with the verb.
+func areLeft(n int) string {
+	if n == 1 {
+		return "1 file or folder is"
+	}
+	return fmt.Sprintf("%d files and folders are", n)
+}
+
+// commandWord returns a word of a command, in quotes if a shell would split it.
+func commandWord(s string) string {
+	if strings.ContainsAny(s, " '&;()") {
+		return `"` + s + `"`
+	}
+	return s
+}
+
+// incompleteText describes sources that are not completely indexed, and how to
+// continue.
+func (v *invocation) incompleteText(sources []document.Source, list []incompleteSource) string {
+	var lines []string
+	for _, i := range list {
+		line := fmt.Sprintf("Documents of %s are missing: %s.", i.Source, i.text())
+		for _, src := range sources {
+			if src.Label == i.Source {
+				line += fmt.Sprintf(" To continue: %s serve %s", v.Program, commandWord(sanitize.Escape(src.Path)))
+			}
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // summary describes the page in one line.
@@ -335,6 +426,7 @@ func (p foundPage) summary() string {
 		s += fmt.Sprintf("; indexing has done %d of %d", p.Indexing.Done, p.Indexing.Total)
 	}
 	switch {
+	case len(p.Incomplete) > 0: // the caller describes it
 	case p.Partial:
 		s += "\n" + partialHint
 	case p.Hint != "":
@@ -361,8 +453,18 @@ func (p foundPage) text(screen *terminal.Screen, wanted *analysis.Wanted) string
 			path = h.Source + "/" + h.Path
 		}
 		title := sanitize.Line(h.Title)
-		b.WriteString(screen.Wrap(title, "", terminal.Mark{End: len(title)}))
-		b.WriteString(screen.Link(sanitize.Escape(path), h.URL) + "\n")
+		path = sanitize.Escape(path)
+		if screen.Terminal() {
+			number := fmt.Sprintf("%d. ", p.Start+i+1)
+			b.WriteString(screen.Wrap(number+title, "", terminal.Mark{Start: len(number), End: len(number) + len(title)}))
+			b.WriteString(screen.Link(screen.Accent(path), h.URL))
+			if !h.Modified.IsZero() {
+				b.WriteString(screen.Soft("  " + h.Modified.Local().Format(time.DateOnly)))
+			}
+			b.WriteByte('\n')
+		} else { // for programs, a line is the title or the path alone
+			b.WriteString(screen.Wrap(title, "") + path + "\n")
+		}
 		if len(h.Also) > 0 {
 			b.WriteString(screen.Wrap("also: "+sanitize.Escape(strings.Join(h.Also, ", ")), ""))
 		}

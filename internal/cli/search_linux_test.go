@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -44,15 +45,20 @@ func TestSearchOnATerminal(t *testing.T) {
 	data, docs := indexFiles(t, map[string]string{
 		"sub/guide.md": "# Guide\n\n## Growing\n\nPears are grown on trees, and a pear tree needs much water in summer.\n",
 	})
-	want := strings.NewReplacer("[", "\x1b[1m", "]", "\x1b[22m", "DOCS", docs).Replace("[Guide]\n") +
-		"\x1b]8;;file://" + docs + "/sub/guide.md\x1b\\sub/guide.md\x1b]8;;\x1b\\\n" +
+	info, err := os.Stat(filepath.Join(docs, "sub/guide.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	date := info.ModTime().Local().Format(time.DateOnly)
+	want := "1. \x1b[1mGuide\x1b[22m\n" +
+		"\x1b]8;;file://" + docs + "/sub/guide.md\x1b\\\x1b[36msub/guide.md\x1b[39m\x1b]8;;\x1b\\\x1b[2m  " + date + "\x1b[22m\n" +
 		strings.NewReplacer("[", "\x1b[1m", "]", "\x1b[22m").Replace("  # Guide\n\n  ## Growing\n\n  [Pears] are grown on trees, and a [pear]\n  tree needs much water in summer.\n")
 	env := map[string]string{"KNOWHOW_DATA": data, "PAGER": ""}
 	if diff := cmp.Diff(want, onTerminal(t, env, "search", "pear")); diff != "" {
 		t.Errorf("the terminal differs (-want +got):\n%s", diff)
 	}
 	env["NO_COLOR"] = "1"
-	want = "Guide\nsub/guide.md\n  # Guide\n\n  ## Growing\n\n  Pears are grown on trees, and a pear\n  tree needs much water in summer.\n"
+	want = "1. Guide\nsub/guide.md  " + date + "\n  # Guide\n\n  ## Growing\n\n  Pears are grown on trees, and a pear\n  tree needs much water in summer.\n"
 	if diff := cmp.Diff(want, onTerminal(t, env, "search", "pear")); diff != "" {
 		t.Errorf("the terminal with NO_COLOR differs (-want +got):\n%s", diff)
 	}
@@ -90,7 +96,7 @@ func TestHostileDocuments(t *testing.T) {
 	// With styles, the only sequences are those of the program.
 	delete(env, "NO_COLOR")
 	text := onTerminal(t, env, "search", "pears")
-	for _, sequence := range []string{"\x1b[1m", "\x1b[22m", "\x1b]8;;file:///", "\x1b]8;;\x1b\\", "\x1b\\"} {
+	for _, sequence := range []string{"\x1b[1m", "\x1b[2m", "\x1b[22m", "\x1b[36m", "\x1b[39m", "\x1b]8;;file:///", "\x1b]8;;\x1b\\", "\x1b\\"} {
 		if !strings.Contains(text, sequence) {
 			t.Errorf("no %q in %q", sequence, text)
 		}

@@ -29,8 +29,19 @@ import (
 
 // serveCommand indexes sources and serves them.
 func serveCommand(v *invocation, f *flagSet) func(context.Context) error {
+	return v.defineServe(f, false)
+}
+
+// mcpCommand is serveCommand on stdio.
+func mcpCommand(v *invocation, f *flagSet) func(context.Context) error {
+	return v.defineServe(f, true)
+}
+
+// defineServe declares the flags of serve, or with stdio those of mcp, and
+// returns the function that runs it.
+func (v *invocation) defineServe(f *flagSet, stdio bool) func(context.Context) error {
 	o := &serveOptions{}
-	o.define(f)
+	o.define(f, stdio)
 	return func(ctx context.Context) error {
 		if err := o.check(f); err != nil {
 			return err
@@ -43,7 +54,7 @@ func serveCommand(v *invocation, f *flagSet) func(context.Context) error {
 func (v *invocation) runServe(ctx context.Context, o *serveOptions) (err error) {
 	lines := terminal.NewLines(v.stderr, nil)
 	v.stderr = lines // all output must clear the progress bar first
-	s := &serving{invocation: v, o: o, lines: lines, log: slog.New(terminal.NewHandler(lines, slog.LevelWarn))}
+	s := &serving{invocation: v, o: o, lines: lines, log: slog.New(terminal.NewHandler(lines, logLevel(o.level)))}
 	if !o.stdio() {
 		if s.host, s.port, err = v.listener(o.addr, o.token); err != nil {
 			return err
@@ -192,7 +203,7 @@ func (s *serving) run(ctx context.Context) error {
 	server := s.server(s.mainDomain(), s.backend, tools)
 	if s.o.stdio() {
 		index()
-		return server.ServeStdio(ctx, s.stdin, s.stdout)
+		return s.serveStdio(ctx, server)
 	}
 	return s.listen(ctx, server, index)
 }

@@ -28,18 +28,26 @@ func (s *serving) consoleStatus(ctx context.Context, leftOut string) (console.St
 			return status, err
 		}
 	}
-	indexed, _, err := sourceStatuses(ctx, s.index, &statusOptions{labels: labels, leftOut: leftOut != ""}, stored)
+	indexed, stats, err := sourceStatuses(ctx, s.index, &statusOptions{labels: labels, leftOut: leftOut != ""}, stored)
 	if err != nil {
 		return status, err
 	}
 	status.Endpoints = s.searchEndpoints(sources)
+	if done, total, err := s.index.Embedding(ctx, labels); err != nil {
+		return status, err
+	} else if total > 0 {
+		status.Vectors = &console.Vectors{Done: done, Total: total, Seconds: int64(stats.VectorTime.Seconds())}
+	}
 	for _, src := range indexed {
 		if !slices.Contains(labels, src.Label) {
 			continue // without sources, sourceStatuses returns all
 		}
 		to := console.Source{
 			Label: src.Label, Path: src.Path, Description: src.Description, Documents: src.Documents, TextBytes: src.TextBytes,
-			Watched: src.Process != nil, Indexing: (*console.Progress)(src.Indexing), LeftOut: src.LeftOut,
+			Watched: src.Process != nil, Indexing: (*console.Progress)(src.Indexing), LeftOut: src.LeftOut, InPart: src.InPart,
+		}
+		if src.Incomplete != nil {
+			to.Incomplete = src.Incomplete.text()
 		}
 		if src.Label == leftOut {
 			for _, p := range src.LeftOutPaths {

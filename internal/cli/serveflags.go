@@ -33,8 +33,21 @@ Examples:
   {cmd} docs
   {cmd} ~/handbook --label policies ~/company/legal
   {cmd} --description "Minutes of the board since 2019" ~/board
-  {cmd} --transport stdio ~/handbook
+  KNOWHOW_TRANSPORT=stdio {cmd} ~/handbook
   {cmd} --addr 0.0.0.0:7411 --token "$TOKEN"
+`
+
+const mcpHelp = `Usage: {cmd} [FLAGS] [SOURCE ...]
+
+Does the same as serve for the one client that starts it, on standard input and
+output. This is the command for the configuration of clients. The flags that are
+about HTTP are accepted and ignored.
+
+{flags}
+
+Examples:
+  {cmd} ~/handbook
+  {cmd} --label policies ~/company/legal
 `
 
 const (
@@ -53,7 +66,7 @@ const (
 // serveOptions are the flags and operands of serve.
 type serveOptions struct {
 	addr, data, domain, domainName, token string
-	transport                             string
+	transport, level                      string
 	noWatch, yes, kbTools                 bool
 	hosts, origins                        []string
 	groups                                []fessmcp.Group
@@ -110,15 +123,20 @@ func addPattern(list **[]string, pattern string) error {
 	return nil
 }
 
-// define declares the flags and operands of serve in f.
-func (o *serveOptions) define(f *flagSet) {
+// define declares the flags and operands of serve in f, or with stdio those of
+// mcp.
+func (o *serveOptions) define(f *flagSet, stdio bool) {
 	var ignored string // of choices that have no effect yet
 	f.String(&o.addr, flag{Name: "addr", Value: "HOST:PORT", Default: defaultHost + ":7411", Help: "address to listen on"})
 	f.Func(flag{Name: "port", Value: "PORT", Help: "short for --addr " + defaultHost + ":PORT"}, func(s string) error {
 		o.addr = net.JoinHostPort(defaultHost, s)
 		return checkPort(s)
 	})
-	f.Choice(&o.transport, flag{Name: "transport", Help: "how clients connect; with stdio the server serves the one client that started it"}, "http", "stdio")
+	if stdio {
+		f.Choice(&o.transport, flag{Name: "transport", Help: "as for serve; KNOWHOW_TRANSPORT is ignored"}, "stdio")
+	} else {
+		transportFlag(f, &o.transport, "http", "stdio")
+	}
 	dataFlag(f, &o.data)
 	o.store.define(f)
 	f.Func(flag{Name: "label", Value: "NAME", Help: "label of the source that follows"}, func(s string) error {
@@ -163,6 +181,7 @@ func (o *serveOptions) define(f *flagSet) {
 	f.Token(&o.token, flag{Name: "token", Value: "TOKEN", Env: "KNOWHOW_TOKEN",
 		Help: "token that every caller must send as Authorization: Bearer; required to listen on other addresses than loopback"})
 	o.model.define(f, "the sources")
+	logLevelFlag(f, &o.level, "warn", levelHelp)
 	f.Bool(&o.noWatch, flag{Name: "no-watch", Help: "look for changes only at the start"})
 	f.Bool(&o.yes, flag{Name: "yes", Help: "index a home folder or a whole disk without asking"})
 	f.Choice(&ignored, flag{Name: "revision", Help: "MCP revisions to negotiate; latest is every one"}, "latest")
@@ -172,7 +191,7 @@ func (o *serveOptions) define(f *flagSet) {
 		if strings.TrimSpace(arg) == "" { // probably a variable of the shell that is not set
 			return &usageError{message: "a source is empty, want a folder or a file", hint: "Check the variable or the quotes in the command."}
 		}
-		o.next.path = arg
+		o.next.path = f.expand(arg)
 		o.sources = append(o.sources, o.next)
 		o.next = sourceArg{}
 		return nil
@@ -266,8 +285,13 @@ func (v *invocation) hostPort(addr string) (host string, port int, err error) {
 // names, that of serve, or the default folder of the platform.
 func dataFolder(e Env, named string) (string, error) {
 	if named = cmp.Or(named, e.get("KNOWHOW_DATA")); named != "" {
-		return filepath.Abs(named)
+		return filepath.Abs(e.expand(named))
 	}
+	return defaultData(e)
+}
+
+// defaultData returns the default data folder of the platform.
+func defaultData(e Env) (string, error) {
 	home := e.get("HOME")
 	switch runtime.GOOS {
 	case "windows":

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -36,6 +37,7 @@ const (
 // once it listens.
 func (s *serving) listen(ctx context.Context, server *mcpserver.Server, index func()) error {
 	all := server.HTTP(mcpserver.HTTPOptions{}).Route(mcpPath)
+	all.Refuse = console.RefuseWithPage(mcpserver.Refuse)
 	labels := &labelHandlers{serving: s, made: map[string]*mcpserver.HTTPHandler{}}
 	one := all
 	one.Tree, one.Handler, one.Shutdown = true, labels, labels.shutdown
@@ -58,10 +60,26 @@ func (s *serving) listen(ctx context.Context, server *mcpserver.Server, index fu
 		ready: func(url string) {
 			fmt.Fprintf(s.stderr, "\nTo search in a browser:\n  %s/\n", strings.TrimSuffix(url, mcpPath))
 			fmt.Fprint(s.stderr, snippets(s.snippetName(), url, tokenVariable("KNOWHOW_TOKEN", s.o.token)))
+			if program, err := os.Executable(); err == nil && s.store == nil {
+				fmt.Fprint(s.stderr, startSnippet(s.snippetName(), program, s.startArgs()))
+			}
 			index()
 		},
 		log: s.log,
 	})
+}
+
+// startArgs returns the arguments with which a client starts a server of the
+// same sources.
+func (s *serving) startArgs() []string {
+	args := []string{"mcp"}
+	if standard, err := defaultData(s.Env); err != nil || standard != s.o.data {
+		args = append(args, "--data", s.o.data)
+	}
+	for _, src := range s.sources {
+		args = append(args, src.Path)
+	}
+	return args
 }
 
 // snippetName returns the name of the server in the snippets for clients.

@@ -35,7 +35,7 @@ func (m *serveModel) define(f *flagSet, of string) {
 // declare declares the flag d and the environment variables.
 func (m *serveModel) declare(f *flagSet, d flag) {
 	d.Default, d.Env = open.Builtin, "KNOWHOW_EMBEDDER"
-	f.String(&m.embedder, d)
+	f.Path(&m.embedder, d)
 	f.String(&m.model, flag{Env: "EMBED_MODEL", Help: "name of the model for that server"})
 	f.Token(&m.key, flag{Env: "EMBED_API_KEY", Help: "key for that server"})
 }

@@ -27,6 +27,18 @@ func snippets(name, url, token string) string {
 		"Clients that are configured by a JSON file:\n  %s\n\n", name, url, header, config)
 }
 
+// startSnippet returns the configuration for clients that start the program
+// themselves. They do not always have the same PATH and working directory as
+// the user, so the paths are absolute.
+func startSnippet(name, program string, args []string) string {
+	type server struct {
+		Command string   `json:"command"`
+		Args    []string `json:"args"`
+	}
+	config, _ := compact.Marshal(map[string]any{"mcpServers": map[string]server{name: {program, args}}}) // can always be encoded
+	return fmt.Sprintf("Clients that start the server themselves:\n  %s\n\n", config)
+}
+
 // tokenVariable returns the variable for [snippets]: name if there is a token.
 func tokenVariable(name, token string) string {
 	if token == "" {

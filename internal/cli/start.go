@@ -50,7 +50,7 @@ func startCommand(v *invocation, f *flagSet) func(context.Context) error {
 	o.define(f)
 	f.Int(&o.port, flag{Name: "port", Value: "PORT", Default: defaultBridgePort, Help: "port to listen on, on 127.0.0.1; 0 is any free one"}, 0, 65535)
 	f.Duration(&o.idleTimeout, flag{Name: "idle-timeout", Value: "DURATION", Default: "10m", Help: "end a server that was not used for this long"})
-	f.Token(&o.token, flag{Name: "token", Value: "TOKEN", Env: "MCP_BRIDGE_TOKEN", Help: "token that every caller must send"})
+	f.Token(&o.token, flag{Name: "token", Value: "TOKEN", Env: "MCP_BRIDGE_TOKEN", aliasEnv: "KNOWHOW_TOKEN", Help: "token that every caller must send"})
 	return func(ctx context.Context) error { return v.runStart(ctx, o) }
 }
 
@@ -70,7 +70,7 @@ func (v *invocation) runStart(ctx context.Context, f *syncFlags) error {
 	}
 	// Listen before any server is started, so that a port in use is reported at
 	// once.
-	l, err := listen(ctx, "127.0.0.1", f.port, "End the program that uses it, or choose another one with --port.")
+	l, err := listen(ctx, "127.0.0.1", f.port, "Choose a port with --port (0: any free one).")
 	if err != nil {
 		return err
 	}
@@ -132,10 +132,7 @@ func (y *syncing) serve(ctx context.Context, l net.Listener) error {
 	bridge := invoke.New(invoke.Options{Servers: y.pool, NeedsToken: y.f.token != "", Version: version(), Port: port, Log: y.log})
 	server := httpguard.New(httpguard.Options{Token: y.f.token, Routes: invoke.Routes(bridge), Refuse: invoke.Refuse,
 		Drain: drainCalls, Grace: endCalls, Log: y.log})
-	// Printed (FR-1.2) and logged (FR-7.1): callers may wait for either.
-	ready := "Server listening on http://localhost:" + strconv.Itoa(port)
-	fmt.Fprintln(y.stdout, ready)
-	y.log.Info(ready)
+	fmt.Fprintln(y.stdout, "Server listening on http://localhost:"+strconv.Itoa(port))
 	return server.Serve(ctx, l)
 }
 

@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"knowhow/internal/compact"
 	"knowhow/internal/document"
 	"knowhow/internal/index"
 	"knowhow/internal/indexing"
+	"knowhow/internal/ingest"
 	"knowhow/internal/sanitize"
 	"knowhow/internal/terminal"
 )
@@ -53,18 +55,23 @@ func statusCommand(v *invocation, f *flagSet) func(context.Context) error {
 
 // A sourceStatus is what is indexed of a source.
 type sourceStatus struct {
-	Label        string         `json:"label"`
-	Path         string         `json:"path"`
-	Description  string         `json:"description,omitempty"`
-	Include      []string       `json:"include,omitempty"`
-	Exclude      []string       `json:"exclude,omitempty"`
-	NoIgnore     bool           `json:"noIgnore,omitempty"`
-	Documents    int            `json:"documents"`
-	TextBytes    int64          `json:"textBytes"`
-	Languages    map[string]int `json:"languages,omitempty"` // documents by ISO 639-1 code, or "unknown"
-	Process      *process       `json:"process,omitempty"`   // that indexes and watches the source
-	Indexing     *progress      `json:"indexing,omitempty"`  // while documents are being indexed
+	Label       string         `json:"label"`
+	Path        string         `json:"path"`
+	Description string         `json:"description,omitempty"`
+	Include     []string       `json:"include,omitempty"`
+	Exclude     []string       `json:"exclude,omitempty"`
+	NoIgnore    bool           `json:"noIgnore,omitempty"`
+	Documents   int            `json:"documents"`
+	TextBytes   int64          `json:"textBytes"`
+	Languages   map[string]int `json:"languages,omitempty"` // documents by ISO 639-1 code, or "unknown"
+	Process     *process       `json:"process,omitempty"`   // that indexes and watches the source
+	Indexing    *progress      `json:"indexing,omitempty"`  // while documents are being indexed
+
+	// Incomplete is what is missing, if indexing has stopped before it was complete.
+	Incomplete *incompleteSource `json:"incomplete,omitempty"`
+
 	LeftOut      map[string]int `json:"leftOut"`
+	InPart       map[string]int `json:"inPart,omitempty"` // files that are indexed except for a part
 	LeftOutPaths []leftOutPath  `json:"leftOutPaths,omitempty"`
 }
 
@@ -84,13 +91,30 @@ type leftOutPath struct {
 	Message string `json:"message,omitempty"`
 }
 
-// total returns the number of files and folders that are left out.
-func (s sourceStatus) total() int {
+// sum returns the sum of counts.
+func sum(counts map[string]int) int {
 	n := 0
-	for _, k := range s.LeftOut {
+	for _, k := range counts {
 		n += k
 	}
 	return n
+}
+
+// documents describes the number of documents.
+func (s sourceStatus) documents() string {
+	if i := s.Incomplete; i != nil && i.Total > s.Documents {
+		return fmt.Sprintf("%d of %s", s.Documents, terminal.Plural(i.Total, "document"))
+	}
+	return terminal.Plural(s.Documents, "document")
+}
+
+// leftOut describes the number of files and folders that are left out.
+func (s sourceStatus) leftOut() string {
+	text := fmt.Sprintf("%d left out", sum(s.LeftOut))
+	if n := sum(s.InPart); n > 0 {
+		text += fmt.Sprintf(", %d in part", n)
+	}
+	return text
 }
 
 // runStatus shows what is indexed.
@@ -132,7 +156,7 @@ func (v *invocation) runStatus(ctx context.Context, o *statusOptions) error {
 			Sources   []sourceStatus `json:"sources"`
 		}{dir, stats.Documents, stats.TextBytes, stats.FileBytes, stats.Segments, vectorsOf(stats), stored, append([]sourceStatus{}, sources...)})
 		if err == nil {
-			_, err = fmt.Fprintf(v.stdout, "%s\n", text)
+			_, err = fmt.Fprintf(v.stdout, "%s\n", sanitize.ShowJSON(text))
 		}
 		return err
 	case len(sources) == 0 && stored == nil:
@@ -142,8 +166,8 @@ func (v *invocation) runStatus(ctx context.Context, o *statusOptions) error {
 	}
 	w := tabwriter.NewWriter(v.stdout, 0, 0, 2, ' ', 0)
 	for _, s := range sources {
-		fmt.Fprintf(w, "%s\t%s\t%s of text\t%d left out\t%s%s\n", s.Label, terminal.Plural(s.Documents, "document"), byteSize(s.TextBytes),
-			s.total(), sanitize.Escape(s.Path), rulesNote(document.Rules{Include: s.Include, Exclude: s.Exclude, NoIgnore: s.NoIgnore}))
+		fmt.Fprintf(w, "%s\t%s\t%s of text\t%s\t%s%s\n", s.Label, s.documents(), byteSize(s.TextBytes),
+			s.leftOut(), sanitize.Escape(s.Path), rulesNote(document.Rules{Include: s.Include, Exclude: s.Exclude, NoIgnore: s.NoIgnore}))
 	}
 	fmt.Fprintf(w, "index\t%s\t%s on disk\t%s\t%s\n", terminal.Plural(stats.Documents, "document"), byteSize(stats.FileBytes),
 		terminal.Plural(stats.Segments, "segment"), sanitize.Escape(dir))
@@ -151,23 +175,32 @@ func (v *invocation) runStatus(ctx context.Context, o *statusOptions) error {
 		stored.print(w)
 	}
 	if n := vectorsOf(stats); n != nil {
-		fmt.Fprintf(w, "vectors\t%d of %s\n", n.Done, terminal.Plural(n.Total, "passage"))
+		fmt.Fprintf(w, "vectors\t%s\n", n.text())
 	}
 	for _, s := range sources {
-		s.details(w)
+		v.printDetails(w, s)
 	}
 	return w.Flush()
 }
 
-// details prints the languages of a source, what is left out by reason, and which
-// process indexes it.
-func (s sourceStatus) details(w io.Writer) {
+// printDetails prints what is missing of a source, its languages, what is left out
+// by reason, and which process indexes it.
+func (v *invocation) printDetails(w io.Writer, s sourceStatus) {
 	fmt.Fprintln(w)
+	if i := s.Incomplete; i != nil {
+		fmt.Fprintf(w, "%s: incomplete: %s\n", s.Label, i.text())
+		if s.Process == nil {
+			fmt.Fprintf(w, "%s: to continue: %s serve %s\n", s.Label, v.Program, commandWord(sanitize.Escape(s.Path)))
+		}
+	}
 	if len(s.Languages) > 0 {
 		fmt.Fprintf(w, "%s: languages: %s\n", s.Label, terminal.Counts(s.Languages))
 	}
 	if len(s.LeftOut) > 0 {
 		fmt.Fprintf(w, "%s: left out: %s\n", s.Label, terminal.Counts(s.LeftOut))
+	}
+	if len(s.InPart) > 0 {
+		fmt.Fprintf(w, "%s: indexed, but %s\n", s.Label, terminal.Counts(s.InPart))
 	}
 	by := "no process watches it"
 	if p := s.Process; p != nil {
@@ -175,14 +208,26 @@ func (s sourceStatus) details(w io.Writer) {
 	}
 	if p := s.Indexing; p != nil {
 		by += fmt.Sprintf(" and has indexed %d of %s", p.Done, terminal.Plural(p.Total, "document"))
+	} else if s.Process != nil && s.Incomplete != nil {
+		by += " and tries again"
 	}
 	fmt.Fprintf(w, "%s: %s\n", s.Label, by)
 }
 
 // A vectorStatus is how many passages have a vector, of how many.
 type vectorStatus struct {
-	Done  int `json:"done"`
-	Total int `json:"total"`
+	Done    int   `json:"done"`
+	Total   int   `json:"total"`
+	Seconds int64 `json:"secondsLeft,omitempty"` // an estimate, while vectors are being computed
+}
+
+// text describes the state.
+func (n vectorStatus) text() string {
+	text := fmt.Sprintf("%d of %s", n.Done, terminal.Plural(n.Total, "passage"))
+	if n.Seconds > 0 {
+		text += ", about " + terminal.Duration(time.Duration(n.Seconds)*time.Second) + " left"
+	}
+	return text
 }
 
 // vectorsOf returns the vectors of an index, or nil if it has none.
@@ -190,7 +235,7 @@ func vectorsOf(s index.Stats) *vectorStatus {
 	if s.Vectors == 0 {
 		return nil
 	}
-	return &vectorStatus{s.Vectors, s.Chunks}
+	return &vectorStatus{s.Vectors, s.Chunks, int64(s.VectorTime.Seconds())}
 }
 
 // sourceStatuses returns what is indexed of the sources that o selects. Their
@@ -212,6 +257,10 @@ func sourceStatuses(ctx context.Context, x *index.Index, o *statusOptions, store
 	if stored != nil {
 		byLabel = stored.byLabel
 	}
+	unfinished, err := x.Unfinished(ctx, nil)
+	if err != nil {
+		return nil, stats, err
+	}
 	var sources []sourceStatus
 	for _, src := range known {
 		if len(o.labels) > 0 && !slices.Contains(o.labels, src.Label) {
@@ -225,8 +274,9 @@ func sourceStatuses(ctx context.Context, x *index.Index, o *statusOptions, store
 			Label: src.Label, Path: src.Path, Description: src.Description,
 			Include: src.Rules.Include, Exclude: src.Rules.Exclude, NoIgnore: src.Rules.NoIgnore,
 			Documents: byLabel[src.Label].Documents, TextBytes: byLabel[src.Label].TextBytes,
-			LeftOut: left.Counts, Languages: byLabel[src.Label].Languages,
+			Languages: byLabel[src.Label].Languages,
 		}
+		s.LeftOut, s.InPart = ingest.SplitInPart(left.Counts)
 		if n := s.Languages[""]; n > 0 {
 			delete(s.Languages, "")
 			s.Languages["unknown"] = n
@@ -237,8 +287,10 @@ func sourceStatuses(ctx context.Context, x *index.Index, o *statusOptions, store
 		if done, total, busy := x.Indexing(ctx, []string{src.Label}); busy {
 			s.Indexing = &progress{done, total}
 		}
-		if s.LeftOut == nil {
-			s.LeftOut = map[string]int{}
+		for _, u := range unfinished {
+			if u.Label == src.Label {
+				s.Incomplete = &incompleteSource{Done: u.Done, Total: u.Total, Reason: u.Stop, Message: u.Message}
+			}
 		}
 		if o.leftOut {
 			for _, p := range left.Paths {
@@ -262,7 +314,7 @@ func (v *invocation) printLeftOut(sources []sourceStatus) error {
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\n", s.Label, sanitize.Escape(p.Path), reason)
 		}
-		if more := s.total() - len(s.LeftOutPaths); more > 0 {
+		if more := sum(s.LeftOut) + sum(s.InPart) - len(s.LeftOutPaths); more > 0 {
 			fmt.Fprintf(w, "%s\tand %d more\t\n", s.Label, more)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/index"
 	"knowhow/internal/indexing"
+	"knowhow/internal/sanitize"
 	"knowhow/internal/terminal"
 )
 
@@ -88,5 +89,16 @@ func TestStatusOfProcesses(t *testing.T) {
 	_, stderr, status := run(t, data, "search", "nothingness")
 	if want := "Indexing has done 1 of 3 documents: search again later.\n"; status != 1 || !strings.Contains(stderr, want) {
 		t.Errorf("search = %d with %q, want 1 with %q", status, stderr, want)
+	}
+}
+
+// JSON for people has no character of a file name that controls a terminal.
+func TestStatusOfHostileNames(t *testing.T) {
+	data, _ := indexFiles(t, map[string]string{"a\u202e\u009b\x7fb.bin": "\x00\x01", "c.md": "text"})
+	for _, args := range [][]string{{"status", "--left-out", "--json"}, {"status", "--left-out"}} {
+		out, _, status := run(t, data, args...)
+		if i := strings.IndexFunc(out, func(r rune) bool { return r != '\n' && sanitize.Invisible(r) }); status != 0 || i >= 0 || !strings.Contains(out, `\u202e`) {
+			t.Errorf("%q = %d, %q, want the name with escapes", args, status, out)
+		}
 	}
 }

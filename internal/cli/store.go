@@ -17,6 +17,7 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
 	"knowhow/internal/opensearch"
+	"knowhow/internal/search"
 	"knowhow/internal/terminal"
 )
 
@@ -58,7 +59,7 @@ func wanted(err error) error {
 func (o *storeFlags) credentials(f *flagSet) {
 	f.String(&o.username, flag{Env: "OPENSEARCH_USERNAME", Help: "user of OpenSearch, unless the URL of the store names one"})
 	f.Func(flag{Env: "OPENSEARCH_PASSWORD", Help: "password of that user", secret: true, what: "password"}, func(s string) error { o.password = s; return nil })
-	f.String(&o.ca, flag{Env: "OPENSEARCH_CA_FILE", Help: "file with certificates in PEM, in addition to those of the system, for OpenSearch"})
+	f.Path(&o.ca, flag{Env: "OPENSEARCH_CA_FILE", Help: "file with certificates in PEM, in addition to those of the system, for OpenSearch"})
 }
 
 // open returns the store, or nil if none is set. It does not connect to it.
@@ -159,6 +160,21 @@ func (s storedFolders) Indexing(ctx context.Context, labels []string) (done, tot
 		return 0, 0, false
 	}
 	return s.local.Indexing(ctx, labels)
+}
+
+// Unfinished reports what the processes with the same data folder have not
+// indexed.
+func (s storedFolders) Unfinished(ctx context.Context, labels []string) ([]search.Unfinished, error) {
+	if s.local == nil {
+		return nil, nil
+	}
+	return s.local.Unfinished(ctx, labels)
+}
+
+// Embedding returns 0 and 0: searches of the store do not report how many of its
+// passages have vectors.
+func (s storedFolders) Embedding(context.Context, []string) (done, total int, err error) {
+	return 0, 0, nil
 }
 
 // claimSources records in a store that a data folder indexes sources.

@@ -100,6 +100,7 @@ type copiedStore struct {
 // openCopied opens a store.
 func (v *invocation) openCopied(ctx context.Context, address string, o storeFlags, create bool) (*copiedStore, error) {
 	dir, ok := strings.CutPrefix(address, "file:")
+	dir = v.expand(dir)
 	if !ok {
 		o.address = address
 		s, err := o.open(nil, 0, v.warnings())

@@ -47,10 +47,10 @@ const defaultOutputDir = "mcp-skills"
 
 // define declares the flags of sync in f.
 func (o *syncFlags) define(f *flagSet) {
-	f.String(&o.settings, flag{Name: "mcp-settings", Value: "FILE",
+	f.Path(&o.settings, flag{Name: "mcp-settings", Value: "FILE",
 		Help: "required: settings file that lists the MCP servers, in the format of Claude, Cursor, VS Code, Codex, Gemini, OpenCode or others"})
-	f.String(&o.outputDir, flag{Name: "output-dir", Value: "DIR", Default: defaultOutputDir, Help: "folder for the generated skills"})
-	f.List(&o.skillsDirs, flag{Name: "skills-dir", Value: "DIR",
+	f.Path(&o.outputDir, flag{Name: "output-dir", Value: "DIR", Default: defaultOutputDir, Help: "folder for the generated skills"})
+	f.Paths(&o.skillsDirs, flag{Name: "skills-dir", Value: "DIR",
 		Help: "folder for links to the skills, for example .claude/skills; by default the folders of the last sync, or skills"})
 	f.Bool(&o.force, flag{Name: "force-refresh", Help: "write all skills again, and undo edits of descriptions"})
 	f.Bool(&o.check, flag{Name: "check", Help: "change nothing; exit with status 1 if a skill is stale"})
@@ -61,7 +61,7 @@ func (o *syncFlags) define(f *flagSet) {
 	f.Globs(&o.exclude, flag{Name: "exclude", Value: "GLOB", Help: "leave out these tools"})
 	f.Bool(&o.strict, flag{Name: "strict", Help: "exit with status 1 if any server fails, not only if all do"})
 	f.Duration(&o.timeout, flag{Name: "timeout", Value: "DURATION", Default: "30s", Help: "time limit for starting a server, and for one call"})
-	f.Func(flag{Name: "log-level", Value: "LEVEL", Default: "INFO", Help: "DEBUG, INFO, WARN or ERROR"}, func(s string) error {
+	f.Func(flag{Name: "log-level", Value: "LEVEL", Default: "INFO", Env: "KNOWHOW_LOG_LEVEL", Help: "DEBUG, INFO, WARN or ERROR"}, func(s string) error {
 		if !slices.Contains([]string{"DEBUG", "INFO", "WARN", "ERROR"}, strings.ToUpper(s)) {
 			return errors.New("want DEBUG, INFO, WARN or ERROR")
 		}

@@ -55,6 +55,25 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
+// TestAdvice checks what is suggested after typical mistakes.
+func TestAdvice(t *testing.T) {
+	data, docs := indexFiles(t, map[string]string{"a.md": "text"})
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{docs}, "unknown command \"" + docs + "\"\nTo index it and serve it to agents: knowhow serve " + docs},
+		{[]string{"~/Documents"}, "To index it and serve it to agents: knowhow serve ~/Documents"},
+		{[]string{"search", "-n", "3", "text"}, "unknown flag -n\nDid you mean --top? "},
+		{[]string{"search", "-q", "text"}, "unknown flag -q\nFlags have no short forms. "},
+		{[]string{"serch"}, "Did you mean \"search\"? "},
+	} {
+		if status, _, stderr := runMain(t, data, tc.args...); status != exitUsage || !strings.Contains(stderr, tc.want) {
+			t.Errorf("%q ends with %d and prints %q, want %q", tc.args, status, stderr, tc.want)
+		}
+	}
+}
+
 // TestHostileArguments checks that messages do not repeat very long operands and
 // values, and none of their control characters.
 func TestHostileArguments(t *testing.T) {

@@ -38,6 +38,14 @@ type Status struct {
 	Version   string     `json:"version"`
 	Endpoints []Endpoint `json:"endpoints"` // with search tools, the first one preselected
 	Sources   []Source   `json:"sources"`
+	Vectors   *Vectors   `json:"vectors,omitempty"` // nil if the documents are searched by words only
+}
+
+// Vectors is how many passages of all sources can be found by meaning.
+type Vectors struct {
+	Done    int   `json:"done"`
+	Total   int   `json:"total"`
+	Seconds int64 `json:"secondsLeft,omitempty"` // an estimate; 0 if it is not known
 }
 
 // An Endpoint is an MCP endpoint with the tools DOMAIN_search,
@@ -55,9 +63,11 @@ type Source struct {
 	Description string         `json:"description,omitempty"`
 	Documents   int            `json:"documents"`
 	TextBytes   int64          `json:"textBytes"`
-	Watched     bool           `json:"watched"`            // by any process
-	Indexing    *Progress      `json:"indexing,omitempty"` // of documents; nil if none remain to be indexed
-	LeftOut     map[string]int `json:"leftOut"`            // number of files and folders by reason
+	Watched     bool           `json:"watched"`              // by any process
+	Indexing    *Progress      `json:"indexing,omitempty"`   // of documents; nil if none remain to be indexed
+	Incomplete  string         `json:"incomplete,omitempty"` // what is missing, and why indexing has stopped
+	LeftOut     map[string]int `json:"leftOut"`              // number of files and folders by reason
+	InPart      map[string]int `json:"inPart,omitempty"`     // number of files that are indexed except for a part
 	Paths       []Path         `json:"leftOutPaths,omitempty"`
 }
 
@@ -91,7 +101,7 @@ func Routes(o Options) []httpguard.Route {
 	}
 	c := &console{o}
 	return []httpguard.Route{
-		{Path: pagePath, Handler: c.method(servePage), Refuse: c.refusePage},
+		{Path: pagePath, Handler: c.method(servePage), Refuse: RefuseWithPage(o.Refuse)},
 		{Path: statusPath, Handler: c.method(c.serveStatus), Refuse: o.Refuse},
 	}
 }
@@ -112,14 +122,17 @@ func (c *console) method(h http.HandlerFunc) http.Handler {
 	})
 }
 
-// refusePage answers a browser that has no token with the page.
-func (c *console) refusePage(w http.ResponseWriter, r *http.Request, f httpguard.Refusal) {
-	browser := (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(r.Header.Get("Accept"), "text/html")
-	if f.Reason != httpguard.NoToken || !browser {
-		c.o.Refuse(w, r, f)
-		return
+// RefuseWithPage returns a function that answers a browser that has no token
+// with the page, and others with refuse. The page works at every path.
+func RefuseWithPage(refuse httpguard.RefuseFunc) httpguard.RefuseFunc {
+	return func(w http.ResponseWriter, r *http.Request, f httpguard.Refusal) {
+		browser := (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(r.Header.Get("Accept"), "text/html")
+		if f.Reason != httpguard.NoToken || !browser {
+			refuse(w, r, f)
+			return
+		}
+		writePage(w, f.Status)
 	}
-	writePage(w, f.Status)
 }
 
 //go:embed page.html

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path"
@@ -106,7 +105,7 @@ func Create(ctx context.Context, o CreateOptions) (*Created, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{o: o, lines: map[string]int{}, res: &Created{Folder: target, Replaced: exists, LeftOut: map[ingest.Reason]int{}}}
+	b := &builder{o: o, lines: map[string]lineStart{}, res: &Created{Folder: target, Replaced: exists, LeftOut: map[ingest.Reason]int{}}}
 	if err := b.read(ctx); err != nil {
 		return nil, err
 	}
@@ -195,7 +194,7 @@ type builder struct {
 	res    *Created
 
 	mu    sync.Mutex
-	lines map[string]int // line on which the text of a file begins, from 1; 0 if it has no lines
+	lines map[string]lineStart // by label and path
 }
 
 // read reads the sources.
@@ -257,26 +256,25 @@ func (b *builder) documents(ctx context.Context, data []byte, known document.Doc
 	in := extract.Input{Name: known.Path, MediaType: known.MIMEType, Data: data}
 	err = extract.Parts(ctx, in, func(string) bool { return true }, func(p extract.Part) error {
 		if s, ok := ingest.SkippedPart(known.Path, p); ok {
-			left = append(left, s)
-		}
-		if p.Err != nil {
-			return nil
+			if left = append(left, s); s.Reason != ingest.Partly {
+				return nil
+			}
 		}
 		d := known
 		if p.Name != "" {
 			d.Path += "/" + p.Name
 		}
-		line := 0
+		start := lineStart{lead: p.Lead}
 		if p.Name == "" && (p.FileType == "txt" || p.FileType == "others") {
-			line = firstLine(data, p.Body)
+			start.line = firstLine(data, p.Body[p.Lead:])
 		}
-		docs = append(docs, b.document(d, p.Text, line))
+		docs = append(docs, b.document(d, p.Text, start))
 		return nil
 	})
 	return docs, left, err
 }
 
-func (b *builder) document(d document.Document, text *extract.Text, line int) *document.Document {
+func (b *builder) document(d document.Document, text *extract.Text, start lineStart) *document.Document {
 	d.Title, d.Text = text.Title, text.Body
 	if d.Title == "" {
 		d.Title = path.Base(d.Path)
@@ -289,10 +287,15 @@ func (b *builder) document(d document.Document, text *extract.Text, line int) *d
 		d.Chunks = append(d.Chunks, document.Chunk{Offset: c.Offset, Length: c.Length, Heading: c.Heading})
 	}
 	b.mu.Lock()
-	b.lines[d.Label+"/"+d.Path] = line
+	b.lines[d.Label+"/"+d.Path] = start
 	b.mu.Unlock()
 	return &d
 }
+
+// A lineStart is the line on which the text of a file begins, from 1, behind the
+// first bytes of the text, which do not stand so in the file. The line is 0 if the
+// text has no lines.
+type lineStart struct{ line, lead int }
 
 // firstLine returns the line of a file on which its text begins, from 1: behind
 // front matter and empty lines. It returns 0 if the text is not as in the file.
@@ -328,10 +331,10 @@ func (b *builder) Generation(context.Context) (string, error) { return "", nil }
 // add adds the chunks of a file.
 func (b *builder) add(d *document.Document) {
 	b.mu.Lock()
-	line := b.lines[d.Label+"/"+d.Path]
+	lines := b.lines[d.Label+"/"+d.Path]
 	b.mu.Unlock()
 	first := len(b.docs)
-	at := 0
+	line, at := lines.line, lines.lead
 	for _, c := range d.Chunks {
 		piece := d.Text[c.Offset : c.Offset+c.Length]
 		content := strings.TrimSpace(piece)
@@ -344,9 +347,13 @@ func (b *builder) add(d *document.Document) {
 			Chunk: len(b.docs) - first + 1,
 		}
 		if line > 0 {
-			start := c.Offset + strings.Index(piece, content)
+			begin := c.Offset + strings.Index(piece, content)
+			start := max(begin, lines.lead)
 			line += strings.Count(d.Text[at:start], "\n")
-			x.StartLine, x.EndLine = line, line+strings.Count(content, "\n")
+			x.StartLine, x.EndLine = line, line+strings.Count(d.Text[start:max(begin+len(content), start)], "\n")
+			if begin < lines.lead {
+				x.StartLine = 1 // of the front matter
+			}
 			at = start
 		}
 		b.docs = append(b.docs, x)
@@ -534,16 +541,13 @@ func writeFile(name string, write func(w *bufio.Writer) error) error {
 // findFolder returns the path of the first folder whose manifest has an id. The
 // error is of kind NotFound if there is none.
 func findFolder(dir, id string) (string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("reading the folder of the datasets: %w", err)
+	folders, err := datasetFolders(dir)
+	if err != nil {
+		return "", err
 	}
-	for _, e := range entries {
-		if !isDatasetFolder(dir, e) {
-			continue
-		}
-		if m, _ := readManifest(filepath.Join(dir, e.Name(), manifestName)); m.ID == id {
-			return filepath.Join(dir, e.Name()), nil
+	for _, folder := range folders {
+		if m, _ := readManifest(filepath.Join(dir, folder, manifestName)); m.ID == id {
+			return filepath.Join(dir, folder), nil
 		}
 	}
 	return "", fmt.Errorf("there is no dataset %s: %w", id, errkind.NotFound)

@@ -67,8 +67,14 @@ func TestCreate(t *testing.T) {
 		if d.Path != "guide.md" {
 			continue
 		}
-		if got := strings.Join(lines[d.StartLine-1:d.EndLine], "\n"); !strings.Contains(got, d.Content) {
-			t.Errorf("lines %d to %d are %q, and do not have %q", d.StartLine, d.EndLine, got, d.Content)
+		got := strings.Join(lines[d.StartLine-1:d.EndLine], "\n")
+		for line := range strings.SplitSeq(d.Content, "\n") { // the title stands behind its key
+			if !strings.Contains(got, line) {
+				t.Errorf("lines %d to %d are %q, and do not have %q", d.StartLine, d.EndLine, got, line)
+			}
+		}
+		if d.Chunk == 1 && !strings.HasPrefix(d.Content, "The guide\n") || (d.Chunk > 1) != (d.StartLine > 1) {
+			t.Errorf("chunk %d on line %d begins with %.20q", d.Chunk, d.StartLine, d.Content)
 		}
 	}
 	if got := find(t, r, "unicorns", "guide"); len(got) != 1 {

@@ -7,20 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"knowhow/internal/errkind"
 )
-
-// isDatasetFolder reports whether an entry of dir is a folder with a manifest.
-// Hidden folders and links are not.
-func isDatasetFolder(dir string, e fs.DirEntry) bool {
-	if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
-		return false
-	}
-	_, err := os.Lstat(filepath.Join(dir, e.Name(), manifestName))
-	return err == nil
-}
 
 // install makes temp the folder target. If target exists, it is replaced, and
 // its files that are not part of the dataset are moved to the new folder; their
@@ -123,22 +112,21 @@ func Delete(dir, id string) (kept []string, err error) {
 	return kept, nil
 }
 
-// badFolder returns the folder with that name if its manifest has no valid id.
+// badFolder returns the folder with that path below dir if its manifest has no
+// valid id.
 func badFolder(dir, name string) (string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("reading the folder of the datasets: %w", err)
+	folders, err := datasetFolders(dir)
+	if err != nil {
+		return "", err
 	}
 	var ids []string
-	for _, e := range entries {
-		if !isDatasetFolder(dir, e) {
-			continue
+	for _, folder := range folders {
+		m, _ := readManifest(filepath.Join(dir, folder, manifestName))
+		e := &entry{folder: folder, manifest: m}
+		if m.ID == "" && (e.id() == name || folder == name) {
+			return filepath.Join(dir, folder), nil
 		}
-		m, _ := readManifest(filepath.Join(dir, e.Name(), manifestName))
-		if m.ID == "" && e.Name() == name {
-			return filepath.Join(dir, e.Name()), nil
-		}
-		ids = append(ids, (&entry{folder: e.Name(), manifest: m}).id())
+		ids = append(ids, e.id())
 	}
 	return "", unknown(name, ids)
 }

@@ -1,8 +1,12 @@
 package dataset
 
 import (
+	"bytes"
+	"encoding/binary"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -76,7 +80,7 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, index, metadata []byte) {
 		put(t, p.index, string(index))
 		put(t, p.metadata, string(metadata))
-		s, found := load(t.Context(), Manifest{ID: "x", DefaultTopK: 5}, p, rowsEach)
+		s, found := load(t.Context(), Manifest{ID: "x", DefaultTopK: 5}, p, rowsEach, &budget{left: 1 << 30})
 		for _, x := range found {
 			if strings.Contains(x.Message, "defect") || len(x.Message) > 2000 {
 				t.Fatal(x)
@@ -91,4 +95,85 @@ func FuzzLoad(f *testing.F) {
 			}
 		}
 	})
+}
+
+// An index of far more vectors than documents is refused before memory is
+// allocated, however little space its file takes on the disk.
+func TestSparseIndex(t *testing.T) {
+	root := t.TempDir()
+	newSample("sparse").write(t, root, "sparse")
+	const n, dim = 1 << 25, 16
+	head := []byte("IxFI")
+	head = binary.LittleEndian.AppendUint32(head, dim)
+	head = binary.LittleEndian.AppendUint64(head, n)
+	head = append(head, make([]byte, 16)...)
+	head = append(head, 1)
+	head = binary.LittleEndian.AppendUint32(head, 0)
+	head = binary.LittleEndian.AppendUint64(head, n*dim)
+	name := filepath.Join(root, "sparse", "index", "docs.index")
+	put(t, name, string(head))
+	if err := os.Truncate(name, int64(len(head))+4*n*dim); err != nil {
+		t.Skip(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got := list(t, open(t, root))["sparse"]
+	runtime.ReadMemStats(&after)
+	if got.State != Error || !strings.Contains(got.Failure(), "create it again for the 3 documents") {
+		t.Errorf("%s: %s", got.State, got.Failure())
+	}
+	if bytes := after.TotalAlloc - before.TotalAlloc; bytes > 16<<20 {
+		t.Errorf("%d bytes were allocated", bytes)
+	}
+}
+
+// All datasets share the memory. One that does not fit is in error until another
+// one is gone.
+func TestMemory(t *testing.T) {
+	root := t.TempDir()
+	for _, id := range []string{"one", "two"} {
+		s := newSample(id)
+		s.metadata = []map[string]any{{"content": strings.Repeat("words ", 1000)}, {"content": "b"}, {"content": "c"}}
+		s.write(t, root, id)
+	}
+	var log bytes.Buffer
+	r, err := New(Options{Dir: root, MaxMemory: 12_000, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		scan(t, r)
+	}
+	if got := list(t, r); got["one"].State != Ready || got["two"].State != Error || !strings.Contains(got["two"].Failure(), "more memory than the others leave") {
+		t.Fatalf("one is %s, two is %s: %s", got["one"].State, got["two"].State, got["two"].Failure())
+	}
+	if n := strings.Count(log.String(), "more memory"); n != 1 {
+		t.Errorf("the error was logged %d times", n)
+	}
+	if err := os.RemoveAll(filepath.Join(root, "one")); err != nil {
+		t.Fatal(err)
+	}
+	scan(t, r)
+	if got := list(t, r)["two"]; got.State != Ready {
+		t.Errorf("with more memory two is %s: %s", got.State, got.Failure())
+	}
+}
+
+// A file of vectors that becomes shorter while it is used does no harm.
+func TestShortenedIndex(t *testing.T) {
+	root := t.TempDir()
+	newSample("one").write(t, root, "one")
+	r := open(t, root)
+	s := r.snapshot()[0].set
+	if err := os.Truncate(filepath.Join(root, "one", "index", "docs.index"), 10); err != nil {
+		t.Fatal(err)
+	}
+	err := s.vectors.search(t.Context(), []float32{1, 0}, 3, func(int, float64) {})
+	if err != nil {
+		t.Error(err)
+	}
+	scan(t, r)
+	if got := list(t, r)["one"]; got.State != Error {
+		t.Errorf("after the next scan: %s", got.State)
+	}
 }

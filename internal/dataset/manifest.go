@@ -186,21 +186,34 @@ func readSmall(path string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// openRegular opens a regular file. Opening a pipe would wait for a writer.
+// openRegular opens a regular file. Opening a pipe would wait for a writer. Links
+// are refused.
 func openRegular(path string) (*os.File, fs.FileInfo, error) {
-	info, err := os.Stat(path)
+	before, err := os.Lstat(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("it cannot be read: %w", plainError(err))
 	}
-	if !info.Mode().IsRegular() {
+	if before.Mode()&fs.ModeSymlink != 0 {
+		return nil, nil, errLink
+	}
+	if !before.Mode().IsRegular() {
 		return nil, nil, errors.New("it is not a regular file")
 	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("it cannot be read: %w", plainError(err))
 	}
+	info, err := file.Stat()
+	if err == nil && !os.SameFile(before, info) {
+		err = errors.New("it was replaced meanwhile")
+	}
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("it cannot be read: %w", plainError(err)), file.Close())
+	}
 	return file, info, nil
 }
+
+var errLink = errors.New("it is a link, which is not followed: copy the file here, or name the file itself in the manifest")
 
 // plainError returns the cause of a file error, without the path, which the
 // message has already.
@@ -250,7 +263,7 @@ func resolve(name string, bases []string) (string, bool) {
 		if err != nil {
 			continue
 		}
-		if _, err := os.Stat(path); err == nil {
+		if _, err := os.Lstat(path); err == nil {
 			return path, true
 		}
 	}
@@ -260,9 +273,12 @@ func resolve(name string, bases []string) (string, bool) {
 // indexFile returns the index file at path: path itself, or the first *.index
 // or *.faiss of a folder, and the number of others there.
 func indexFile(path string) (file string, others int, err error) {
-	info, err := os.Stat(path)
+	info, err := os.Lstat(path)
 	if err != nil {
 		return "", 0, plainError(err)
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return "", 0, errLink
 	}
 	if !info.IsDir() {
 		return path, 0, nil

@@ -10,6 +10,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/sanitize"
@@ -47,6 +48,8 @@ type metadata struct {
 	Model      string // "" if it names none
 	Dimensions int    // 0 if it is not known
 	Documents  []Document
+
+	budget *budget // of Documents
 }
 
 // loose is a string that may be written as a number. Any other value is "".
@@ -111,6 +114,11 @@ func (l *looseDocument) document() Document {
 	return d
 }
 
+// size returns the bytes of memory that a document takes.
+func (d *Document) size() int64 {
+	return int64(unsafe.Sizeof(*d)) + int64(len(d.ID)+len(d.Title)+len(d.Path)+len(d.Content)+len(d.Snippet)+len(d.Heading))
+}
+
 // label returns the title, path and id for results. None of them is empty; n is
 // the number of the document, from 0.
 func (d *Document) label(n int) (title, where, id string) {
@@ -129,8 +137,9 @@ func (d *Document) label(n int) (title, where, id string) {
 }
 
 // readMetadata reads a metadata file: a list of documents, or an object with
-// the member "documents". Errors say what to do.
-func readMetadata(ctx context.Context, file string) (*metadata, error) {
+// the member "documents". Its documents are taken from a budget. Errors say what
+// to do.
+func readMetadata(ctx context.Context, file string, b *budget) (*metadata, error) {
 	f, info, err := openRegular(file)
 	if err != nil {
 		return nil, err
@@ -143,18 +152,18 @@ func readMetadata(ctx context.Context, file string) (*metadata, error) {
 	if head, _ := r.Peek(1); len(head) == 1 && head[0] == 0x80 {
 		return nil, errors.New("it is a Python pickle, which is not read because it can run programs: write the documents as JSON")
 	}
-	return parseMetadata(r)
+	return parseMetadata(r, b)
 }
 
 // parseMetadata reads metadata one document at a time, so that no second copy
 // of the file is in memory.
-func parseMetadata(r io.Reader) (*metadata, error) {
+func parseMetadata(r io.Reader, b *budget) (*metadata, error) {
 	dec := json.NewDecoder(r)
 	first, err := dec.Token()
 	if err != nil {
 		return nil, notJSON(dec, err)
 	}
-	m := &metadata{}
+	m := &metadata{budget: b}
 	switch first {
 	case json.Delim('['):
 		err = m.readDocuments(dec)
@@ -243,7 +252,11 @@ func (m *metadata) readDocuments(dec *json.Decoder) error {
 		if err != nil {
 			return notJSON(dec, err)
 		}
-		m.Documents = append(m.Documents, l.document())
+		d := l.document()
+		if err := m.budget.take(d.size()); err != nil {
+			return err
+		}
+		m.Documents = append(m.Documents, d)
 	}
 	if _, err := dec.Token(); err != nil {
 		return notJSON(dec, err)

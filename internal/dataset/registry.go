@@ -23,6 +23,10 @@ import (
 // within 10 seconds, and loading takes time, too.
 const defaultInterval = 2 * time.Second
 
+// defaultMemory is the memory of all datasets, in bytes: about two million
+// passages with their words and codes.
+const defaultMemory = 4 << 30
+
 // Options configure a [Registry].
 type Options struct {
 	Dir      string        // folder of the datasets; it need not exist yet
@@ -35,25 +39,31 @@ type Options struct {
 	// datasets are searched by words.
 	Embedders func(model string) []embed.Embedder
 
+	// MaxMemory limits the memory of all datasets together, in bytes, without
+	// vectors that stay in their files; 0 means 4 GiB. A dataset that does not fit
+	// is in Error until there is more.
+	MaxMemory int64
+
 	// Explain adds to an error of an embedder how the operator sets the option
 	// that the error is due to; see [errkind.ReasonOf]. nil adds nothing.
 	Explain func(error) error
 }
 
-// A Registry holds the datasets of a folder: those in its direct subfolders with
-// a manifest, except hidden folders and links. A bad dataset does not affect the
-// others. Its methods are safe for concurrent use.
+// A Registry holds the datasets of a folder: the folders below it that have a
+// manifest, at any depth, except hidden folders and links. A bad dataset does not
+// affect the others. Its methods are safe for concurrent use.
 type Registry struct {
 	o   Options
 	dir string // absolute
 
-	scanning sync.Mutex // held during a scan; guards the next three
+	scanning sync.Mutex // held during a scan; guards the next four
+	finder   finder
 	nextBase int64
 	missing  bool            // the folder did not exist in the last scan
-	linked   map[string]bool // links that were reported
+	reported map[string]bool // links and other problems of folders that were reported
 
 	mu      sync.Mutex
-	entries []*entry // in the order of the names of their folders; entries are never changed
+	entries []*entry // in the order of a walk; entries are never changed
 
 	found  gate // the datasets are known
 	loaded gate // they have been loaded
@@ -69,7 +79,7 @@ func (g *gate) open() { g.once.Do(func() { close(g.opened) }) }
 
 // An entry is a dataset in one state. It is immutable once it is published.
 type entry struct {
-	folder   string // name of the subfolder
+	folder   string // path, relative to the folder of the datasets
 	files    [3]stamp
 	manifest Manifest
 	place    place
@@ -78,6 +88,7 @@ type entry struct {
 	failedAt time.Time
 	owner    string        // folder of the dataset with the same id that is used; "" if it is this one
 	set      *set          // nil if there is nothing to search
+	short    int64         // memory that was not enough for it, in bytes; 0 if that was not the cause
 	loaded   chan struct{} // closed if the state is not Loading
 }
 
@@ -89,7 +100,7 @@ type stamp struct {
 }
 
 func stampOf(path string) stamp {
-	info, err := os.Stat(path)
+	info, err := os.Lstat(path)
 	if path == "" || err != nil {
 		return stamp{}
 	}
@@ -101,6 +112,9 @@ func New(o Options) (*Registry, error) {
 	if o.Interval <= 0 {
 		o.Interval = defaultInterval
 	}
+	if o.MaxMemory <= 0 {
+		o.MaxMemory = defaultMemory
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -111,7 +125,7 @@ func New(o Options) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the folder of the datasets: %w", err)
 	}
-	return &Registry{o: o, dir: dir, linked: map[string]bool{}, found: gate{opened: make(chan struct{})}, loaded: gate{opened: make(chan struct{})}}, nil
+	return &Registry{o: o, dir: dir, finder: finder{dir: dir}, reported: map[string]bool{}, found: gate{opened: make(chan struct{})}, loaded: gate{opened: make(chan struct{})}}, nil
 }
 
 // Dir returns the absolute path of the folder.
@@ -153,8 +167,12 @@ func (r *Registry) Scan(ctx context.Context) error {
 	}
 	owners := map[string]string{} // folder of each id
 	var entries []*entry
+	left := r.o.MaxMemory // before a dataset is loaded
 	for _, folder := range folders {
-		e := r.look(folder, old[folder], owners)
+		left -= old[folder].memory()
+	}
+	for _, folder := range folders {
+		e := r.look(folder, old[folder], owners, left)
 		entries = append(entries, e)
 		delete(old, folder)
 	}
@@ -172,7 +190,12 @@ func (r *Registry) Scan(ctx context.Context) error {
 		r.nextBase += rowsEach
 		next := *e
 		var f findings
-		next.set, f = load(ctx, e.manifest, e.place, r.nextBase)
+		b := &budget{left: r.left(entries, i), total: r.o.MaxMemory}
+		available := b.left
+		next.set, f = load(ctx, e.manifest, e.place, r.nextBase, b)
+		if next.set == nil && b.short {
+			next.short = max(available, 1)
+		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -196,9 +219,30 @@ func (r *Registry) Scan(ctx context.Context) error {
 	return nil
 }
 
-// folders returns the names of the subfolders with a manifest, sorted.
+// left returns the memory that all entries but one leave. The one is loaded: its
+// old state is dropped when the new one is complete.
+func (r *Registry) left(entries []*entry, loading int) int64 {
+	left := r.o.MaxMemory
+	for i, e := range entries {
+		if i != loading {
+			left -= e.memory()
+		}
+	}
+	return max(left, 0)
+}
+
+// memory returns the memory of an entry, in bytes. e may be nil.
+func (e *entry) memory() int64 {
+	if e == nil || e.set == nil {
+		return 0
+	}
+	return e.set.memory
+}
+
+// folders returns the paths of the folders with a manifest, in the order of a
+// walk.
 func (r *Registry) folders() ([]string, error) {
-	list, err := os.ReadDir(r.dir)
+	found, err := r.finder.find()
 	if errors.Is(err, fs.ErrNotExist) {
 		if !r.missing {
 			r.missing = true
@@ -210,22 +254,25 @@ func (r *Registry) folders() ([]string, error) {
 		return nil, fmt.Errorf("reading the folder of the datasets: %w: %w", err, errkind.Unavailable)
 	}
 	r.missing = false
-	var names []string
-	for _, e := range list {
-		if isDatasetFolder(r.dir, e) {
-			names = append(names, e.Name())
-		} else if e.Type()&fs.ModeSymlink != 0 && !r.linked[e.Name()] && stampOf(filepath.Join(r.path(e.Name()), manifestName)) != (stamp{}) {
-			r.linked[e.Name()] = true
-			r.o.Log.Warn("a link to a dataset is not followed: copy the folder here, or name the folder that it is in", "link", r.path(e.Name()))
+	for _, link := range found.links {
+		if !r.reported[link] {
+			r.reported[link] = true
+			r.o.Log.Warn("a link to a dataset is not followed: copy the folder here, or name the folder that it is in", "link", r.path(link))
 		}
 	}
-	return names, nil // os.ReadDir sorts
+	for _, err := range found.skipped {
+		if problem := err.Error(); !r.reported[problem] {
+			r.reported[problem] = true
+			r.o.Log.Warn(problem)
+		}
+	}
+	return found.manifests, nil
 }
 
 // look returns the entry of a folder: old if nothing has changed, or a new one
 // that is Invalid, Error or Loading. It records in owners that the folder has
-// its id, unless an earlier one has.
-func (r *Registry) look(folder string, old *entry, owners map[string]string) *entry {
+// its id, unless an earlier one has. left is the memory that is not used.
+func (r *Registry) look(folder string, old *entry, owners map[string]string, left int64) *entry {
 	dir := r.path(folder)
 	e := &entry{folder: folder, state: Unloaded, loaded: make(chan struct{})}
 	e.files[0] = stampOf(filepath.Join(dir, manifestName))
@@ -251,7 +298,7 @@ func (r *Registry) look(folder string, old *entry, owners map[string]string) *en
 			e.found = append(e.found, located...)
 		}
 	}
-	if known && old.files == e.files && old.owner == e.owner && old.state != Loading {
+	if known && old.files == e.files && old.owner == e.owner && old.state != Loading && (old.short == 0 || left <= old.short) {
 		return old
 	}
 	switch {

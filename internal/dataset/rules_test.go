@@ -2,11 +2,15 @@ package dataset
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestRules breaks every rule of the data model, one at a time.
@@ -302,8 +306,8 @@ func TestFolders(t *testing.T) {
 	}
 	scan(t, r)
 	scan(t, r)
-	if got := list(t, r); len(got) != 1 || got["one"].State != Ready {
-		t.Errorf("got %v, want only one", got)
+	if got := list(t, r); len(got) != 2 || got["one"].State != Ready || got["deep"].State != Ready {
+		t.Errorf("got %v, want one and deep", got)
 	}
 	if n := strings.Count(log.String(), "a link to a dataset is not followed"); n != 1 {
 		t.Errorf("the link was reported %d times:\n%s", n, log.String())
@@ -315,6 +319,111 @@ func TestFolders(t *testing.T) {
 		t.Fatal(err)
 	} else if err := r.Scan(t.Context()); err == nil {
 		t.Error("a file in place of the folder is accepted")
+	}
+}
+
+// Datasets are found at any depth, appear and vanish there, and the first one in
+// the order of folders has an id that several have.
+func TestNested(t *testing.T) {
+	root := t.TempDir()
+	newSample("deep").write(t, root, "a/b/c/d/e/deep")
+	newSample("inner").write(t, root, "a/b/inner")
+	newSample("same").write(t, root, "a/z/same")
+	newSample("same").write(t, root, "b/same")
+	newSample("hidden").write(t, root, "a/.cache/hidden")
+	r := open(t, root)
+	infos, err := r.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, i := range infos {
+		rel, _ := filepath.Rel(root, i.ManifestPath)
+		got = append(got, fmt.Sprintf("%s %s %s", i.ID, i.State, filepath.ToSlash(rel)))
+	}
+	want := []string{"deep ready a/b/c/d/e/deep/manifest.json", "inner ready a/b/inner/manifest.json",
+		"same ready a/z/same/manifest.json", "same invalid b/same/manifest.json"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("datasets (-want +got):\n%s", diff)
+	}
+	newSample("late").write(t, root, "a/b/c/late")
+	if err := os.RemoveAll(filepath.Join(root, "a", "z")); err != nil {
+		t.Fatal(err)
+	}
+	scan(t, r)
+	if got := list(t, r); got["late"].State != Ready || got["same"].State != Ready || len(got) != 4 {
+		t.Errorf("after the change: %v", got)
+	}
+	if kept, err := Delete(root, "deep"); err != nil || len(kept) > 0 {
+		t.Errorf("Delete: %v, %v", kept, err)
+	}
+	scan(t, r)
+	if got := list(t, r); len(got) != 3 {
+		t.Errorf("after Delete: %v", got)
+	}
+}
+
+// A folder that has not changed for some time is not read again, and a change in
+// it is seen.
+func TestFoldersAreReadOnce(t *testing.T) {
+	root := t.TempDir()
+	newSample("one").write(t, root, "a/one")
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(filepath.Join(root, "a"), old, old); err != nil {
+		t.Fatal(err)
+	}
+	f := finder{dir: root}
+	first, err := f.find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := f.known["a"].read
+	again, err := f.find()
+	if diff := cmp.Diff(first.manifests, again.manifests); diff != "" || err != nil || !f.known["a"].read.Equal(read) {
+		t.Errorf("second walk: %v, read at %v and %v (-first +second):\n%s", err, read, f.known["a"].read, diff)
+	}
+	newSample("two").write(t, root, "a/two")
+	last, err := f.find()
+	if diff := cmp.Diff([]string{filepath.Join("a", "one"), filepath.Join("a", "two")}, last.manifests); diff != "" || err != nil {
+		t.Errorf("after a change: %v (-want +got):\n%s", err, diff)
+	}
+}
+
+// The number of folders is bounded, and what is left out is reported.
+func TestManyFolders(t *testing.T) {
+	root := t.TempDir()
+	deep := root + strings.Repeat("/d", maxNesting+2)
+	if err := os.MkdirAll(deep, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i := range maxFolders {
+		if err := os.Mkdir(filepath.Join(root, fmt.Sprintf("e%05d", i)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := (&finder{dir: root}).find()
+	if err != nil || len(found.skipped) != 2 {
+		t.Fatalf("skipped %v, error %v; want the depth and the number of folders", found.skipped, err)
+	}
+}
+
+// Files of a dataset that are links are refused.
+func TestLinks(t *testing.T) {
+	away := t.TempDir()
+	newSample("away").write(t, away, "away")
+	for name, rule := range map[string]string{"manifest.json": ruleManifest, "metadata.json": ruleMetadata, "index": ruleIndexFile, "index/docs.index": ruleIndexFile} {
+		root := t.TempDir()
+		newSample("one").write(t, root, "one")
+		link := filepath.Join(root, "one", name)
+		if err := os.RemoveAll(link); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(filepath.Join(away, "away", name), link); err != nil {
+			t.Skip(err)
+		}
+		if got := list(t, open(t, root))["one"]; got.State == Ready || !strings.Contains(got.Failure(), rule+": it is a link") {
+			t.Errorf("%s: %s, %s", name, got.State, got.Failure())
+		}
 	}
 }
 

@@ -184,7 +184,7 @@ func TestLayoutsOfMetadata(t *testing.T) {
 		"quickstart": `{"documents":[{"id":"a","title":"T","path":"p","text":"word"}]}`,
 		"snippet":    `{"documents":[{"id":"a","title":"T","path":"p","snippet":"word"}],"more":{"deep":[1,2,{"x":null}]}}`,
 	} {
-		m, err := parseMetadata(strings.NewReader(text))
+		m, err := parseMetadata(strings.NewReader(text), &budget{left: 1 << 30})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -205,7 +205,7 @@ func FuzzMetadata(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		m, err := parseMetadata(strings.NewReader(text))
+		m, err := parseMetadata(strings.NewReader(text), &budget{left: 1 << 30})
 		if err != nil {
 			if len(err.Error()) > 1000 {
 				t.Errorf("the error has %d bytes", len(err.Error()))

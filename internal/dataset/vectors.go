@@ -21,8 +21,9 @@ type vectors struct {
 	odd    string // why the vectors cannot be right; "" if nothing is known against them
 }
 
-// newVectors returns the vectors of n documents, and reports what is odd.
-func newVectors(x *faiss.Index, n, dimensions int, f *findings) (*vectors, error) {
+// newVectors returns the vectors of n documents, which are taken from a budget,
+// and reports what is odd.
+func newVectors(x *faiss.Index, n, dimensions int, b *budget, f *findings) (*vectors, error) {
 	v := &vectors{stored: x, count: n, kind: ByCosine}
 	if x.Metric == faiss.L2 {
 		v.kind = ByL2
@@ -38,6 +39,9 @@ func newVectors(x *faiss.Index, n, dimensions int, f *findings) (*vectors, error
 	if dimensions > 0 && total > 0 && dimensions != x.Dim {
 		f.warn(ruleVectors, "the metadata says that they have %d dimensions, they have %d: the index may be that of other texts", dimensions, x.Dim)
 	}
+	if err := b.take(vector.Size(total, x.Stored) + assignSize*int64(total)); err != nil {
+		return nil, err
+	}
 	if total > 0 {
 		v.assign(x.IDs, total, f)
 		v.examine(x, total, f)
@@ -46,9 +50,23 @@ func newVectors(x *faiss.Index, n, dimensions int, f *findings) (*vectors, error
 		f.warn(ruleVectors, "the index is not trained, FAISS cannot search it")
 	}
 	var err error
-	v.index, err = vector.New(x.Vectors, x.Stored, vector.Cosine)
+	v.index, err = vector.NewFunc(total, v.at, x.Stored, vector.Cosine)
 	return v, err
 }
+
+// at returns the vector of a row. One that cannot be read, because its file has
+// become shorter, is 0, and so is similar to none.
+func (v *vectors) at(row int, buf []float32) []float32 {
+	r, err := v.stored.Vector(row, buf)
+	if err != nil {
+		clear(buf)
+		return buf
+	}
+	return r
+}
+
+// assignSize is the memory that assign takes for a vector at most, in bytes.
+const assignSize = 40
 
 // assign finds the document of each row: its id is the number of a document, as
 // in MCPower.
@@ -102,8 +120,9 @@ func (v *vectors) examine(x *faiss.Index, total int, f *findings) {
 	step := max(total/examined, 1)
 	least, most := math.Inf(1), 0.0
 	negative := false
+	buf := make([]float32, x.Stored)
 	for row := range total {
-		r := x.Vectors[row*x.Stored:][:x.Stored]
+		r := v.at(row, buf)
 		sum := 0.0
 		for _, c := range r {
 			sum += float64(c) * float64(c)

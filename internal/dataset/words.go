@@ -21,8 +21,8 @@ type wordIndex struct {
 // rowsEach is the number of rows that each wordIndex may use.
 const rowsEach = 1 << 32
 
-// newWordIndex returns an index of documents.
-func newWordIndex(ctx context.Context, base int64, docs []Document) (*wordIndex, error) {
+// newWordIndex returns an index of documents, which is taken from a budget.
+func newWordIndex(ctx context.Context, base int64, docs []Document, memory *budget) (*wordIndex, error) {
 	var b segment.Builder
 	for i := range docs {
 		if i%256 == 0 && ctx.Err() != nil {
@@ -34,6 +34,9 @@ func newWordIndex(ctx context.Context, base int64, docs []Document) (*wordIndex,
 	}
 	var out bytes.Buffer
 	if _, err := b.WriteTo(&out); err != nil {
+		return nil, err
+	}
+	if err := memory.take(int64(out.Len())); err != nil {
 		return nil, err
 	}
 	s, err := segment.Open(out.Bytes())

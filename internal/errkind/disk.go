@@ -8,9 +8,9 @@ import (
 )
 
 // Disk returns the error of an operation that failed because of the disk, without
-// the path: of kind Unavailable if the disk is full or fails, and of kind Denied
-// if it is read-only or its permissions forbid the operation. All other errors,
-// and nil, are returned unchanged.
+// the path: of kind DiskFull if the disk is full, of kind Unavailable if it
+// fails, and of kind Denied if it is read-only or its permissions forbid the
+// operation. All other errors, and nil, are returned unchanged.
 func Disk(operation string, err error) error {
 	full, failed, denied := []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT}, []syscall.Errno{syscall.EIO}, []syscall.Errno{syscall.EROFS, syscall.EACCES, syscall.EPERM}
 	if runtime.GOOS == "windows" {
@@ -20,7 +20,7 @@ func Disk(operation string, err error) error {
 	}
 	switch {
 	case isAny(err, full):
-		return fmt.Errorf("%s: the disk is full: free space on it and try again: %w", operation, Unavailable)
+		return fmt.Errorf("%s: the disk is full: free space on it and try again: %w", operation, DiskFull)
 	case isAny(err, failed):
 		return fmt.Errorf("%s: the disk fails: check it and try again: %w", operation, Unavailable)
 	case isAny(err, denied):

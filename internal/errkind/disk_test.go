@@ -24,6 +24,9 @@ func TestDisk(t *testing.T) {
 			t.Errorf("%v: Disk() = %v, want %v without a path", number, err, kind)
 		}
 	}
+	if err := errkind.Disk("storing", syscall.ENOSPC); !errors.Is(err, errkind.DiskFull) || errkind.Message(err) != "storing: the disk is full: free space on it and try again" {
+		t.Errorf("Disk(ENOSPC) = %v, want DiskFull", err)
+	}
 	for _, other := range []error{nil, errkind.NotFound, syscall.ENOENT} {
 		if err := errkind.Disk("storing", other); err != other {
 			t.Errorf("Disk(%v) = %v", other, err)

@@ -89,6 +89,14 @@ func (e *Argument) Error() string {
 // Unwrap makes an Argument an [Invalid] error.
 func (e *Argument) Unwrap() error { return Invalid }
 
+// DiskFull is an Unavailable that is due to a full disk.
+var DiskFull error = diskFull{}
+
+type diskFull struct{}
+
+func (diskFull) Error() string { return Unavailable.Error() }
+func (diskFull) Unwrap() error { return Unavailable }
+
 // A Remote is the failure of a call to another server. Its fields contain
 // nothing that a caller must not see: no host, no credential, no stack trace.
 type Remote struct {

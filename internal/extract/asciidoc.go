@@ -63,6 +63,12 @@ func extractAsciiDoc(ctx context.Context, t *Text, src string) {
 			if len(attributes) < 1000 {
 				attributes[strings.ToLower(m[1])] = m[2]
 			}
+			switch strings.ToLower(m[1]) {
+			case "author", "description", "keywords":
+				if header {
+					out.add(adocText(m[2], attributes))
+				}
+			}
 			continue
 		}
 		switch {
@@ -89,10 +95,7 @@ func extractAsciiDoc(ctx context.Context, t *Text, src string) {
 		case strings.HasSuffix(line, "]") && adocMacro.MatchString(line):
 			m := adocMacro.FindStringSubmatch(line)
 			if m[1] == "image" || m[1] == "video" || m[1] == "audio" {
-				alt, _, _ := strings.Cut(m[3], ",")
-				if !strings.Contains(alt, "=") {
-					out.add(adocText(strings.Trim(alt, `"`), attributes))
-				}
+				out.add(adocText(adocAlt(m[3]), attributes))
 			}
 		case table:
 			out.add(strings.TrimSpace(strings.Join(adocCells(adocText(line, attributes)), "\t")))
@@ -118,6 +121,27 @@ func adocHeader(ctx context.Context, src string) map[string]string {
 		}
 	}
 	return attributes
+}
+
+// adocNamed matches the alternative text in the attributes of an image that has a
+// name.
+var adocNamed = regexp.MustCompile(`(?:^|,)\s*alt=(?:"([^"]*)"|([^",]*))`)
+
+// adocAlt returns the alternative text in the attributes of an image: the first
+// one, unless it has a name.
+func adocAlt(attributes string) string {
+	if m := adocNamed.FindStringSubmatch(attributes); m != nil {
+		return m[1] + m[2]
+	}
+	if rest, ok := strings.CutPrefix(attributes, `"`); ok {
+		alt, _, _ := strings.Cut(rest, `"`)
+		return alt
+	}
+	alt, _, _ := strings.Cut(attributes, ",")
+	if strings.Contains(alt, "=") {
+		return ""
+	}
+	return alt
 }
 
 var adocCell = regexp.MustCompile(`(^|[ \t])(?:\d+(?:\.\d+)?[+*]|\.\d+\+)?[<^>]?(?:\.[<^>])?[aehlmsv]?\|`)
@@ -171,6 +195,9 @@ func adocText(s string, attributes map[string]string) string {
 func adocMacros(s string) string {
 	s = adocInline.ReplaceAllStringFunc(s, func(m string) string {
 		sub := adocInline.FindStringSubmatch(m)
+		if strings.HasPrefix(m, "image:") || strings.HasPrefix(m, "icon:") {
+			sub[2] = adocAlt(sub[2])
+		}
 		if sub[2] == "" {
 			return sub[1]
 		}

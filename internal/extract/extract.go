@@ -64,13 +64,15 @@ type Input struct {
 // other ends of lines and pages.
 type Text struct {
 	Title     string // <title>, title in front matter or metadata, else first (in a PDF, largest) heading; "" if there is none
-	Body      string // paragraphs separated by an empty line; Markdown and plain text as written, without front matter
+	Body      string // paragraphs separated by an empty line; Markdown and plain text as written, Markdown with the values of its front matter first
+	Lead      int    // bytes at the start of Body that do not stand so in the file: the values of front matter
 	Lang      string // ISO 639-1 code; "" if unknown
 	MediaType string // without parameters, for example "text/html"
 	FileType  string // Fess's name for it: "html", "pdf", "txt" for prose, "others" for code and data
 	Headings  []Heading
 	Pages     []Page // of a PDF or a presentation, in order; nil for other documents
 	Damaged   bool   // a part of the document is missing or cannot be read
+	Illegible int    // pages of a PDF that have lost text, because their fonts do not define which characters they show
 	Canonical string // absolute http or https URL in an HTML page's canonical link; "" if there is none
 }
 

@@ -95,7 +95,7 @@ func TestExtractVerbatim(t *testing.T) {
 		{"a.txt", "text/plain", "a\x00b\x01c\x7fd\u0090e and \x1b[1;31mred\x1b[0m \x1bq\n", "abcde and red q\n"},
 		{"a.csv", "text/csv", "a,b\r\n1,2\r\n", "a,b\r\n1,2\r\n"},
 		{"a.md", "text/plain", "---\ntitle: T\n---\n\n# A\r\n", "---\ntitle: T\n---\n\n# A\r\n"},
-		{"a.md", "text/markdown", "---\ntitle: T\n---\n\n# A\r\n", "# A"},
+		{"a.md", "text/markdown", "---\ntitle: T\n---\n\n# A\r\n", "T\n\n# A"},
 		{"a.html", "text/html", "<p>a</p>\r\n<p>b</p>\r\n", "a\n\nb"},
 	} {
 		x, err := Extract(t.Context(), Input{Name: tt.name, MediaType: tt.media, Data: []byte(tt.in), Verbatim: true})
@@ -230,8 +230,59 @@ func TestExtractMarkdown(t *testing.T) {
 		})
 	}
 	x := mustExtract(t, Input{Name: "a.md", Data: []byte("---\ntitle: T\nlang: de-AT\n---\n\n# A\r\n\r\n* [x](y)\r\n")})
-	if want := "# A\n\n* [x](y)"; x.Body != want || x.Lang != "de" {
+	if want := "T\n\n# A\n\n* [x](y)"; x.Body != want || x.Lang != "de" {
 		t.Errorf("body = %q, lang %q, want %q, de", x.Body, x.Lang, want)
+	}
+}
+
+// The values of front matter that are written for readers are a part of the text.
+func TestFrontMatter(t *testing.T) {
+	for _, tt := range []struct{ name, in, title, want string }{
+		{"skill", "---\nname: pdf-forms\ndescription: Fills in forms.\nlicense: MIT\nmetadata:\n  author: Jane Doe\n  version: \"1.0\"\n---\n# Forms\n",
+			"Forms", "pdf-forms\nFills in forms.\nJane Doe\n\n# Forms"},
+		{"lists", "---\ntags: [red, \"dark blue\"]\naliases:\n- Old name\n- Older\nauthors:\n  - name: A B\n    affiliation: Uni\ndate: 2024-01-02\nlayout: post\n---\nx",
+			"", "red, dark blue\nOld name, Older\nA B, Uni\n\nx"},
+		{"blocks", "---\ndescription: >-\n  folded\n  line\nsummary: |\n  two\n  lines\nabstract: plain text\n  goes on\n---\nx",
+			"", "folded line\ntwo\nlines\nplain text goes on\n\nx"},
+		{"title as heading", "---\ntitle: Guide\ntags: a\n---\n# Guide\n\ntext", "Guide", "a\n\n# Guide\n\ntext"},
+		{"title alone", "---\ntitle: Guide\n---\ntext", "Guide", "Guide\n\ntext"},
+		{"no body", "---\ntitle: Guide\n---\n", "Guide", "Guide"},
+		{"nothing for readers", "---\nlayout: post\ntags: ~\nsummary:\n---\ntext", "", "text"},
+		{"not YAML", "---\ntitle: Part 2: forms\ndescription: Use when: \"x\" is\n  {{ y }}\ntags:\n  - a\n  - b\n---\ntext", "Part 2: forms",
+			"Part 2: forms\nUse when: \"x\" is {{ y }}\na, b\n\ntext"},
+		{"TOML", "+++\ntitle = \"T\"\ndate = 2024-01-02\n[taxonomies]\ntags = [\"a\", \"b\"]\n[[authors]]\nname = \"C\"\nurl = \"u\"\n+++\nx", "T", "T\na, b\nC, u\n\nx"},
+		{"control characters", "---\ndescription: \"a\\u0007b\\e[1mc\\0\"\n---\nx", "", "abc\n\nx"},
+		{"aliases", "---\ntitle: &t Name\nx: &x [*t, *t]\ny: &y [*x, *x]\ntags: [*t, *y, new]\n---\nx", "Name", "Name\nName, new\n\nx"},
+		{"heading inside", "---\ndescription: |\n  # no heading\n---\n# H\n", "H", "# no heading\n\n# H"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			x := mustExtract(t, Input{Name: "SKILL.md", Data: []byte(tt.in)})
+			if x.Title != tt.title || x.Body != tt.want {
+				t.Errorf("title %q, body %q, want %q, %q", x.Title, x.Body, tt.title, tt.want)
+			}
+			if rest := x.Body[x.Lead:]; !strings.HasSuffix(tt.in, rest+"\n") && !strings.HasSuffix(tt.in, rest) || strings.HasPrefix(rest, "\n") {
+				t.Errorf("behind the values stands %q, which is not the end of the file", rest)
+			}
+			for _, h := range x.Headings {
+				if !strings.HasPrefix(x.Body[h.Offset:], "# "+h.Text) {
+					t.Errorf("heading %q at %q", h.Text, x.Body[h.Offset:])
+				}
+			}
+		})
+	}
+}
+
+// Other markup has the same metadata as front matter.
+func TestMarkupMetadata(t *testing.T) {
+	for _, tt := range []struct{ name, in, want string }{
+		{"a.org", "#+TITLE: T\n#+AUTHOR: Jane Doe\n#+KEYWORDS: red, lake\n#+FILETAGS: :a:b:\n#+DATE: 2024\n\nx\n", "Jane Doe\nred, lake\na b\n\nx"},
+		{"a.adoc", "= T\n:author: Jane Doe\n:description: About {author}\n:keywords: red, lake\n:toc: left\n\nx\n", "T\n\nJane Doe\nAbout Jane Doe\nred, lake\n\nx"},
+		{"a.rst", ".. meta::\n   :description: About\n      lakes\n   :keywords: red, lake\n   :robots: noindex\n\nx\n", "About lakes\nred, lake\n\nx"},
+		{"a.tex", "\\title{T}\\author{Jane Doe \\and Bo}\n\\begin{document}\n\\maketitle\nx\n\\end{document}\n", "Jane Doe, Bo\n\nx"},
+	} {
+		if x := mustExtract(t, Input{Name: tt.name, Data: []byte(tt.in)}); x.Body != tt.want {
+			t.Errorf("%s: body = %q, want %q", tt.name, x.Body, tt.want)
+		}
 	}
 }
 

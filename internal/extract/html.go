@@ -82,7 +82,7 @@ func (w *walker) walk(ctx context.Context) {
 		case html.TextToken:
 			w.text(ctx, w.z.Text())
 		case html.StartTagToken, html.SelfClosingTagToken:
-			w.startTag(tt == html.SelfClosingTagToken && w.xml)
+			w.startTag(ctx, tt == html.SelfClosingTagToken && w.xml)
 		case html.EndTagToken:
 			name, _ := w.z.TagName()
 			w.endTag(string(name), atom.Lookup(name))
@@ -101,9 +101,13 @@ func (w *walker) text(ctx context.Context, b []byte) {
 	case atom.Script, atom.Style, atom.Iframe, atom.Noembed, atom.Noframes, atom.Noscript:
 		return
 	}
-	if w.skip.tag != "" {
-		return
+	if w.skip.tag == "" {
+		w.write(ctx, b)
 	}
+}
+
+// write writes a text.
+func (w *walker) write(ctx context.Context, b []byte) {
 	for _, piece := range pieces(ctx, b) {
 		start := w.out.write(piece)
 		if start < 0 {
@@ -119,7 +123,7 @@ func (w *walker) text(ctx context.Context, b []byte) {
 }
 
 // startTag processes an opening tag; closed reports that it closes itself.
-func (w *walker) startTag(closed bool) {
+func (w *walker) startTag(ctx context.Context, closed bool) {
 	name, hasAttr := w.z.TagName()
 	tag, a := string(name), atom.Lookup(name)
 	if closed {
@@ -148,6 +152,12 @@ func (w *walker) startTag(closed bool) {
 	case atom.Link:
 		if w.canonical == "" && strings.EqualFold(strings.TrimSpace(at.rel), "canonical") {
 			w.canonical = absoluteURL(at.href)
+		}
+	case atom.Img, atom.Area, atom.Input:
+		if (a != atom.Input || strings.EqualFold(at.kind, "image")) && !w.anchor.open && !isImageName(at.alt) {
+			w.out.space = true
+			w.write(ctx, []byte(at.alt))
+			w.out.space = true
 		}
 	}
 	if closed || voidElements[a] {
@@ -178,6 +188,13 @@ func (w *walker) startTag(closed bool) {
 	case a == atom.Article:
 		w.article.begin(tag, len(w.out.buf))
 	}
+}
+
+// isImageName reports whether an alternative text is only the name of a file, as
+// some programs write it, or empty.
+func isImageName(alt string) bool {
+	alt = strings.TrimSpace(alt)
+	return alt == "" || !strings.ContainsAny(alt, " \t\n") && (binaryExtensions[extension(alt)] == "image" || extension(alt) == ".svg")
 }
 
 // endTag processes a closing tag.

@@ -219,3 +219,26 @@ func BenchmarkExtractMarkdown(b *testing.B) {
 		}
 	}
 }
+
+// The alternative texts of images are a part of the text, where the image is.
+func TestAlternativeTexts(t *testing.T) {
+	for _, tt := range []struct{ name, in, want string }{
+		{"a.html", `<p>See<img src=a.png alt="the &quot;red&quot; lake">here. <img alt=""><img><img alt="img/IMG_1.JPG"><a href=x><IMG ALT=Home /></a>`, `See the "red" lake here. Home`},
+		{"a.html", `<h1><img alt="ACME"> Guide</h1><p>x<map><area alt="north"></map><input type=image alt=Go><nav><img alt=no></nav>`, "ACME Guide\n\nx north Go"},
+		{"a.html", `<h2>One <a href="#one"><img alt="Permalink"></a></h2><pre>a<img alt="b">c</pre>`, "One\n\na b c"},
+		{"a.html", `<dl><dt>t<dd>d</dl><img alt="behind the list">`, "t\nd\n\nbehind the list"},
+		{"a.xhtml", `<p>a<img alt="b"/>c</p>`, "a b c"},
+		{"a.md", "x ![a red lake](a.png) y\n\n<img alt=\"blue\">", "x ![a red lake](a.png) y\n\n<img alt=\"blue\">"},
+		{"a.rst", "x\n\n.. image:: a.png\n   :width: 3\n   :alt: a red\n         *lake*\n   :align: left\n\ny |logo| z\n\n.. |logo| image:: l.png\n   :alt: ACME\n", "x\n\na red lake\n\ny ACME z"},
+		{"a.rst", ".. figure:: a.png\n   :alt: a red lake\n\n   The caption\n", "a red lake\n\n   The caption"},
+		{"a.adoc", "x\n\nimage::a.png[A red lake, 300, 200]\n\nimage::b.png[width=3,alt=\"Blue, deep\",title=T]\n\nan image:c.png[green,20] one, image:d.png[] and image:e.png[width=2]\n", "x\n\nA red lake\n\nBlue, deep\n\nan green one, d.png and e.png"},
+		{"a.org", "x\n\n#+CAPTION: A lake\n#+ATTR_HTML: :width 3 :alt red as blood :title t\n[[file:a.png]]\n", "x\n\nA lake\nred as blood\na.png"},
+		{"a.tex", "x \\includegraphics[width=2cm, alt={A red lake}]{a.png} y", "x A red lake y"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if x := mustExtract(t, Input{Name: tt.name, Data: []byte(tt.in)}); x.Body != tt.want {
+				t.Errorf("body = %q, want %q", x.Body, tt.want)
+			}
+		})
+	}
+}

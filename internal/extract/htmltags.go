@@ -55,7 +55,7 @@ func total(spans []span) int {
 }
 
 // attributes are the attributes that are used.
-type attributes struct{ lang, rel, href, role, class string }
+type attributes struct{ lang, rel, href, role, class, alt, kind string }
 
 // attributes reads the attributes of the current start tag.
 func (w *walker) attributes() attributes {
@@ -67,6 +67,10 @@ func (w *walker) attributes() attributes {
 		switch string(k) {
 		case "lang", "xml:lang":
 			at.lang = string(v)
+		case "alt":
+			at.alt = string(v)
+		case "type":
+			at.kind = string(v)
 		case "rel":
 			at.rel = string(v)
 		case "href":
@@ -142,7 +146,7 @@ var voidElements = map[atom.Atom]bool{
 // readAttributes are the elements whose attributes are read.
 var readAttributes = map[atom.Atom]bool{
 	atom.Html: true, atom.Link: true, atom.A: true, atom.Div: true, atom.Section: true, atom.Ul: true, atom.Form: true,
-	atom.Main: true, atom.Article: true, atom.Td: true, atom.Body: true,
+	atom.Main: true, atom.Article: true, atom.Td: true, atom.Body: true, atom.Img: true, atom.Area: true, atom.Input: true,
 }
 
 // blockElements separate paragraphs.

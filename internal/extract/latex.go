@@ -18,12 +18,12 @@ var latexSections = map[string]int{
 // these arguments.
 var latexDropped = map[string]int{
 	"label": 1, "ref": 1, "eqref": 1, "pageref": 1, "autoref": 1, "cref": 1, "Cref": 1, "cite": 1, "citep": 1, "citet": 1, "parencite": 1,
-	"textcite": 1, "autocite": 1, "footcite": 1, "nocite": 1, "input": 1, "include": 1, "includegraphics": 1, "bibliography": 1,
+	"textcite": 1, "autocite": 1, "footcite": 1, "nocite": 1, "input": 1, "include": 1, "bibliography": 1,
 	"bibliographystyle": 1, "addbibresource": 1, "usepackage": 1, "RequirePackage": 1, "documentclass": 1, "pagestyle": 1, "thispagestyle": 1,
 	"vspace": 1, "hspace": 1, "setlength": 2, "addtolength": 2, "setcounter": 2, "addtocounter": 2, "newcommand": 2, "renewcommand": 2,
 	"providecommand": 2, "newenvironment": 3, "renewenvironment": 3, "newtheorem": 2, "DeclareMathOperator": 2, "def": 0, "index": 1,
 	"glossary": 1, "hypersetup": 1, "definecolor": 3, "color": 1, "textcolor": 1, "colorbox": 1, "rule": 2, "fontsize": 2, "pagenumbering": 1,
-	"hyphenation": 1, "graphicspath": 1, "usetikzlibrary": 1, "tikzset": 1, "geometry": 1, "lstset": 1, "selectlanguage": 1, "cline": 1, "cmidrule": 1,
+	"hyphenation": 1, "graphicspath": 1, "usetikzlibrary": 1, "tikzset": 1, "geometry": 1, "lstset": 1, "selectlanguage": 1, "cline": 1, "rowcolor": 1, "cellcolor": 1, "columncolor": 1,
 	"multicolumn": 2, "multirow": 2, "href": 1, "includeonly": 1, "usetheme": 1, "usecolortheme": 1, "institute": 0, "vskip": 0, "hskip": 0,
 	"resizebox": 2, "scalebox": 1, "raisebox": 1, "parbox": 1, "bibitem": 1, "hypertarget": 1, "footnotemark": 0, "thanks": 1, "phantom": 1, "hphantom": 1, "vphantom": 1, "setmainfont": 1,
 }
@@ -33,6 +33,18 @@ var latexVerbatim = map[string]bool{"verbatim": true, "verbatim*": true, "lstlis
 
 // latexSkipped are the environments without text.
 var latexSkipped = map[string]bool{"tikzpicture": true, "pgfpicture": true, "comment": true, "filecontents": true, "filecontents*": true}
+
+// latexTables are the environments whose lines are rows.
+var latexTables = map[string]bool{
+	"tabular": true, "tabular*": true, "tabularx": true, "tabulary": true, "xltabular": true, "longtable": true, "supertabular": true, "tabu": true,
+	"longtabu": true, "tblr": true, "longtblr": true, "NiceTabular": true,
+}
+
+// latexArguments are the numbers of arguments of environments that are no text.
+var latexArguments = map[string]int{
+	"tabular": 1, "tabular*": 2, "tabularx": 2, "tabulary": 2, "xltabular": 2, "longtable": 1, "supertabular": 1, "tabu": 1, "longtabu": 1, "tblr": 1,
+	"longtblr": 1, "NiceTabular": 1, "array": 1, "minipage": 1, "thebibliography": 1, "multicols": 1, "multicols*": 1, "wrapfigure": 2,
+}
 
 // latexWords are the commands that stand for characters.
 var latexWords = map[string]string{
@@ -73,6 +85,7 @@ type latex struct {
 	title string
 
 	depth  int // of inline
+	tables int // that are open, one inside the other
 	wasted int // bytes that were searched in vain for the end of an argument
 }
 
@@ -85,12 +98,23 @@ const (
 
 var latexLabel = regexp.MustCompile(`\s*\\label\{[^{}]*\}`)
 
+// latexAlt matches the beginning of the alternative text of an image.
+var latexAlt = regexp.MustCompile(`[\[,]\s*alt\s*=\s*\{`)
+
 var latexTitle = regexp.MustCompile(`\\title\s*(?:\[[^\]]*\]\s*)?\{`)
 
-// preamble finds the title in the part before the text.
+var latexAnd = regexp.MustCompile(`\s*\\(and|And|AND)\b\s*`)
+
+var latexAuthor = regexp.MustCompile(`\\author\s*(?:\[[^\]]*\]\s*)?\{`)
+
+// preamble finds the title and the authors in the part before the text.
 func (l *latex) preamble(t *Text, src string) {
 	if m := latexTitle.FindStringIndex(src); m != nil {
 		t.Title = l.inline(group(src[m[1]-1:]))
+	}
+	if m := latexAuthor.FindStringIndex(src); m != nil {
+		l.out.add(l.inline(latexAnd.ReplaceAllString(group(src[m[1]-1:]), ", ")))
+		l.out.blank()
 	}
 }
 
@@ -130,7 +154,11 @@ func (l *latex) inline(src string) string {
 // endParagraph writes the paragraph.
 func (l *latex) endParagraph() {
 	for line := range strings.SplitSeq(l.b.String(), "\n") {
-		if line = oneLine(line); line != "" {
+		cells := strings.Split(line, "\t")
+		for i, c := range cells {
+			cells[i] = oneLine(c)
+		}
+		if line = joinCells(cells); line != "" {
 			l.out.add(line)
 		}
 	}
@@ -159,15 +187,19 @@ func (l *latex) read() {
 		case '\\':
 			l.command()
 		case '{', '}':
-		case '~':
+		case '~', '\t':
 			l.b.WriteByte(' ')
 		case '$':
 			l.math()
 		case '&':
-			l.b.WriteByte('\t')
+			if l.tables > 1 {
+				l.b.WriteByte(' ')
+			} else {
+				l.b.WriteByte('\t') // the end of a cell
+			}
 		case '\n':
 			rest := l.src[l.at:]
-			if n := blanks(rest); n < len(rest) && rest[n] == '\n' {
+			if n := blanks(rest); n < len(rest) && rest[n] == '\n' && l.tables == 0 {
 				l.endParagraph()
 				l.at += n + 1
 			} else {
@@ -216,7 +248,7 @@ func (l *latex) copyUntil(end, mark string) {
 	if i < 0 {
 		return // a single mark
 	}
-	l.b.WriteString(mark + rest[:i] + mark)
+	l.b.WriteString(strings.ReplaceAll(mark+rest[:i]+mark, "\t", " "))
 	l.at += i + len(end)
 }
 
@@ -235,7 +267,11 @@ func (l *latex) command() {
 		switch c := rest[0]; c {
 		case '\\':
 			l.at += len(l.optional())
-			l.b.WriteByte('\n')
+			if l.tables > 1 {
+				l.b.WriteByte(' ')
+			} else {
+				l.b.WriteByte('\n')
+			}
 		case '[':
 			l.copyUntil(`\]`, "$$")
 		case '(':
@@ -257,6 +293,7 @@ func (l *latex) command() {
 		l.at++
 	}
 	if level, ok := latexSections[name]; ok {
+		l.tables = 0 // if the end of one is missing
 		l.skipOptional()
 		text := l.inline(l.argument())
 		l.endParagraph()
@@ -274,6 +311,9 @@ func (l *latex) command() {
 				s += l.inline(strings.Trim(o, "[]")) + ": "
 			}
 		}
+		if l.tables > 0 && name != "tabularnewline" && name != "item" && strings.TrimSpace(s) == "" && s != "" {
+			s = " " // a line inside a cell
+		}
 		l.b.WriteString(s)
 		return
 	}
@@ -281,6 +321,25 @@ func (l *latex) command() {
 	case "title":
 		l.skipOptional()
 		l.title = l.inline(l.argument())
+	case "includegraphics":
+		for o := l.optional(); o != ""; o = l.optional() {
+			l.at += len(o)
+			if m := latexAlt.FindStringIndex(o); m != nil {
+				l.b.WriteString(l.inline(group(o[m[1]-1:])))
+			}
+		}
+		l.argument()
+	case "makecell", "shortstack", "thead":
+		l.skipOptional()
+		l.b.WriteString(l.inline(l.argument()))
+	case "cmidrule":
+		l.skipOptional()
+		if rest := l.src[l.at:]; strings.HasPrefix(rest, "(") { // where the line is trimmed
+			if n := strings.IndexByte(rest[:min(len(rest), 20)], ')'); n > 0 {
+				l.at += n + 1
+			}
+		}
+		l.argument()
 	case "footnote", "marginpar", "footnotetext", "sidenote":
 		l.skipOptional()
 		l.b.WriteString(" (" + l.inline(l.argument()) + ")") // in place, and not joined with the word before
@@ -340,12 +399,20 @@ func (l *latex) environment(begin bool) {
 		return
 	case begin:
 		l.skipOptional()
-		switch strings.TrimSuffix(name, "*") {
-		case "tabular", "array", "longtable", "minipage", "thebibliography", "multicols":
+		for range latexArguments[name] {
+			l.skipOptional()
 			l.argument()
-		case "tabularx", "tabulary", "wrapfigure":
-			l.argument()
-			l.argument()
+		}
+	}
+	if latexTables[name] {
+		if begin {
+			l.tables++
+		} else {
+			l.tables = max(l.tables-1, 0)
+		}
+		if l.tables > 1 || !begin && l.tables > 0 { // inside a cell
+			l.b.WriteByte(' ')
+			return
 		}
 	}
 	switch strings.TrimSuffix(name, "*") {

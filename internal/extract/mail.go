@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"io"
 	"mime"
 	"mime/quotedprintable"
 	"regexp"
 	"strings"
+
+	"knowhow/internal/errkind"
 )
 
 // Limits on the parts of a mail.
@@ -16,7 +19,8 @@ const (
 	maxMailHeader = 256 << 10 // bytes of a header
 	maxMailField  = 8 << 10   // bytes of a header field with several lines
 	maxMailParts  = 500
-	maxMailDepth  = 10 // multiparts one inside the other
+	maxMailDepth  = 100       // multiparts one inside the other
+	maxMailScan   = 512 << 20 // bytes of multiparts, those inside others counted again
 )
 
 // shownFields are the header fields at the start of a mail's text.
@@ -39,26 +43,34 @@ func extractMail(ctx context.Context, t *Text, in Input) error {
 		return err
 	}
 	m.out.finish(t)
+	t.Damaged = m.partly
 	return nil
 }
 
 // A mail collects the text of a mail.
 type mail struct {
-	ctx   context.Context
-	in    *Input
-	out   lines
-	parts int
+	ctx context.Context
+	in  *Input
+	out lines
+
+	parts, scanned int
+	partly         bool // a part was not read
 }
 
 // part adds the text of a part with this header.
 func (m *mail) part(h header, body []byte, depth int) error {
 	if m.parts++; m.parts > maxMailParts || depth > maxMailDepth || m.ctx.Err() != nil {
+		m.partly = true
 		return nil
 	}
 	media, params := h.media()
 	name := m.fileName(h, params)
 	switch {
 	case strings.HasPrefix(media, "multipart/") && params["boundary"] != "":
+		if m.scanned += len(body); m.scanned > maxMailScan {
+			m.partly = true
+			return nil
+		}
 		parts := multipart(body, params["boundary"])
 		if media == "multipart/alternative" {
 			parts = m.alternative(parts)
@@ -153,6 +165,7 @@ func (m *mail) attachment(name, media, title string, data []byte) error {
 	case m.ctx.Err() != nil:
 		return context.Cause(m.ctx)
 	case err != nil:
+		m.partly = m.partly || errors.Is(err, errkind.TooLarge)
 		if title != "" {
 			m.out.blank()
 			m.out.add("Attachment: " + title)
@@ -161,6 +174,7 @@ func (m *mail) attachment(name, media, title string, data []byte) error {
 	case title == "":
 		title = t.Title
 	}
+	m.partly = m.partly || t.Damaged
 	m.out.blank()
 	if title == "" {
 		title = "Attachment"
@@ -300,13 +314,13 @@ func decodeTransfer(h header, body []byte) []byte {
 	return body
 }
 
-// multipart returns the parts of a body (RFC 2046, 5.1). The last one may lack
-// its end.
+// multipart returns the parts of a body (RFC 2046, 5.1), at most maxMailParts+2.
+// The last one may lack its end.
 func multipart(body []byte, boundary string) [][]byte {
 	mark := []byte("--" + boundary)
 	var parts [][]byte
 	start := -1
-	for at := 0; at <= len(body) && len(parts) < maxMailParts; {
+	for at := 0; at <= len(body) && len(parts) <= maxMailParts; {
 		i := bytes.Index(body[at:], mark)
 		if i < 0 {
 			break

@@ -50,6 +50,8 @@ type manual struct {
 	strings   map[string]string // defined by .ds
 	depth     int               // of conditions that are left out
 	otherwise bool              // the other part of a condition applies
+	table     *manualTable      // nil outside of tables
+	inCell    bool              // the text is that of a cell
 }
 
 // line processes a line.
@@ -67,6 +69,9 @@ func (m *manual) line(line string) {
 	}
 	if m.depth > 0 {
 		m.depth += strings.Count(line, `\{`) - strings.Count(line, `\}`)
+		return
+	}
+	if m.table != nil && m.tableLine(trimmed) {
 		return
 	}
 	if trimmed == "" {
@@ -227,10 +232,16 @@ func (m *manual) request(name string, args []string) {
 				m.endLine()
 			}
 		}
-	case "nf", "EX", "Vb", "fi", "EE", "Ve", "TS", "TE":
+	case "nf", "EX", "Vb", "fi", "EE", "Ve":
 		m.endParagraph()
 		m.out.blank()
-		m.asIs = name == "nf" || name == "EX" || name == "Vb" || name == "TS"
+		m.asIs = name == "nf" || name == "EX" || name == "Vb"
+	case "TS", "TE":
+		m.endParagraph()
+		m.out.blank()
+		if name == "TS" && !m.inCell {
+			m.table = &manualTable{separator: "\t"}
+		}
 	case "B", "I", "SM", "SB", "R", "CW":
 		if len(args) == 0 {
 			return // for the next line

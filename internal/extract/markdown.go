@@ -2,63 +2,31 @@ package extract
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
 // extractMarkdown keeps the source, which is readable as it is, and finds its
-// headings (CommonMark 4.2 and 4.3) outside of fenced code.
+// headings (CommonMark 4.2 and 4.3) outside of fenced code. The values of front
+// matter stand before it, one on each line.
 func extractMarkdown(ctx context.Context, t *Text, src string) {
-	body, meta := frontMatter(src)
-	t.Body = trimBlankLines(body)
-	title := meta["title"]
-	t.Title = oneLine(strings.ToValidUTF8(title[:min(len(title), 4*maxTitle)], ""))
-	t.Lang = meta["lang"]
-	t.Headings = markdownHeadings(ctx, t.Body)
-}
-
-// frontMatter splits off a leading block of YAML (---) or TOML (+++) and
-// returns its plain string values for title and lang. A block without an end is
-// text.
-func frontMatter(src string) (body string, meta map[string]string) {
-	first, rest, ok := strings.Cut(src, "\n")
-	fence, sep := strings.TrimRight(first, " \t"), ":"
-	switch {
-	case !ok || fence != "---" && fence != "+++":
-		return src, nil
-	case fence == "+++":
-		sep = "="
+	body, front := splitFrontMatter(ctx, src)
+	t.Title, t.Lang = front.title, front.lang
+	body = trimBlankLines(body)
+	t.Headings = markdownHeadings(ctx, body)
+	values := front.values
+	if len(t.Headings) > 0 {
+		values = slices.DeleteFunc(values, func(v string) bool { return v == t.Headings[0].Text }) // the title, usually
 	}
-	meta = map[string]string{}
-	for n := 0; n < 500; n++ {
-		line, more, ok := strings.Cut(rest, "\n")
-		end := strings.TrimRight(line, " \t")
-		if end == fence || fence == "---" && end == "..." {
-			return more, meta
-		}
-		if !ok || n == 0 && end == "" {
-			return src, nil // no end, or a rule at the top of the text
-		}
-		rest = more
-		key, value, ok := strings.Cut(line, sep)
-		if key = strings.ToLower(strings.TrimRight(key, " \t")); ok && (key == "title" || key == "lang") {
-			meta[key] = unquote(strings.TrimSpace(value))
-		}
+	lead := strings.Join(values, "\n")
+	if lead != "" && body != "" {
+		lead += "\n\n"
 	}
-	return src, nil
-}
-
-// unquote removes the quotes of a simple YAML or TOML string.
-func unquote(s string) string {
-	if len(s) >= 2 && (s[0] == '"' || s[0] == '\'') && s[len(s)-1] == s[0] {
-		q := s[:1]
-		s = s[1 : len(s)-1]
-		if q == `"` {
-			return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(s)
-		}
-		return strings.ReplaceAll(s, "''", "'")
+	t.Body, t.Lead = lead+body, len(lead)
+	for i := range t.Headings {
+		t.Headings[i].Offset += len(lead)
 	}
-	return s
 }
 
 // markdownHeadings returns the ATX and setext headings of body.

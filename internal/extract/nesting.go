@@ -67,7 +67,7 @@ func (in *Input) unpack(ctx context.Context, r io.Reader) (data []byte, damaged 
 	case ctx.Err() != nil:
 		return nil, false, context.Cause(ctx)
 	case in.budget().spent():
-		return nil, false, fmt.Errorf("it unpacks to more than %d bytes: split it: %w", maxUnpacked, errkind.TooLarge)
+		return nil, false, fmt.Errorf("it unpacks to more than %d MiB: split it: %w", maxUnpacked>>20, errkind.TooLarge)
 	}
 	return data, err != nil, nil
 }

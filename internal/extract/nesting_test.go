@@ -459,3 +459,50 @@ func TestMailWithArchive(t *testing.T) {
 		t.Errorf("Extract of a mail alone = %q, want %q", x.Body, want)
 	}
 }
+
+// nestedMail returns a mail with a text in multiparts one inside the other.
+func nestedMail(depth int, text string) []byte {
+	var b strings.Builder
+	b.WriteString("Subject: S\n")
+	for i := range depth {
+		fmt.Fprintf(&b, "Content-Type: multipart/mixed; boundary=\"b%d\"\n\n--b%d\n", i, i)
+	}
+	b.WriteString("Content-Type: text/plain\n\n" + text + "\n")
+	for i := depth - 1; i >= 0; i-- {
+		fmt.Fprintf(&b, "--b%d--\n", i)
+	}
+	return []byte(b.String())
+}
+
+// The text of a mail is read, or the mail is reported as read in part.
+func TestNestedMultiparts(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		data    []byte
+		want    string
+		damaged bool
+	}{
+		{"20 multiparts", nestedMail(20, "needle"), "needle", false},
+		{"1000 multiparts", nestedMail(1000, "needle"), "", true},
+		{"600 parts", []byte("Content-Type: multipart/mixed; boundary=b\n\n" + strings.Repeat("--b\n\ntext\n", 600) + "--b--\n"), strings.TrimSpace(strings.Repeat("text\n\n", maxMailParts-1)), true},
+		{"mails inside mails", []byte(strings.Repeat("Content-Type: message/rfc822\n\n", 6) + "\nneedle\n"), "Attachment\n\nAttachment\n\nAttachment\n\nAttachment", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			x := mustExtract(t, Input{Name: "a.eml", Data: tt.data})
+			if x.Body != tt.want || x.Damaged != tt.damaged {
+				t.Errorf("body %.100q, damaged %t, want %.100q, %t", x.Body, x.Damaged, tt.want, tt.damaged)
+			}
+		})
+	}
+	mail := fmt.Sprintf("From a@b Mon Jan  1 00:00:00 2024\n%s\nFrom a@b Mon Jan  1 00:00:00 2024\nSubject: T\n\nsecond\n", nestedMail(1000, "needle"))
+	var damaged []string
+	err := Parts(t.Context(), Input{Name: "a.mbox", Data: []byte(mail)}, func(string) bool { return true }, func(p Part) error {
+		if p.Damaged {
+			damaged = append(damaged, p.Name)
+		}
+		return nil
+	})
+	if err != nil || len(damaged) != 1 || damaged[0] != "1" {
+		t.Errorf("damaged messages %v, %v, want the first one", damaged, err)
+	}
+}

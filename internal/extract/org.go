@@ -15,6 +15,7 @@ var (
 	orgLink     = regexp.MustCompile(`\[\[([^\[\]]+)\](?:\[([^\[\]]+)\])?\]`)
 	orgFootnote = regexp.MustCompile(`\[fn:[^\[\]:]*\]`)
 	orgEmphasis = regexp.MustCompile(`(^|[\s('"{-])([*/_=~+])(\S|\S[^*/_=~+]*\S)([*/_=~+])([\s.,:;!?'")}-]|$)`)
+	orgAlt      = regexp.MustCompile(`(?:^|[ \t]):alt[ \t]+(.*?)(?:[ \t]+:[a-z-]+(?:[ \t].*)?)?$`)
 	orgRule     = regexp.MustCompile(`^[ \t]*(\|[-+|]+|-{5,})$`)
 )
 
@@ -60,8 +61,14 @@ func extractOrg(ctx context.Context, t *Text, src string) {
 				t.Title = oneLine(strings.TrimSpace(t.Title + " " + orgText(m[2])))
 			case "language":
 				t.Lang = strings.ToLower(m[2])[:min(len(m[2]), 10)]
-			case "caption", "subtitle", "description":
+			case "caption", "subtitle", "description", "author", "keywords":
 				out.add(orgText(m[2]))
+			case "filetags":
+				out.add(strings.TrimSpace(strings.ReplaceAll(m[2], ":", " ")))
+			case "attr_html":
+				if m := orgAlt.FindStringSubmatch(m[2]); m != nil {
+					out.add(orgText(m[1]))
+				}
 			}
 			continue
 		}

@@ -17,6 +17,7 @@ func extractPDF(ctx context.Context, t *Text, data []byte) error {
 		return err
 	}
 	t.Title, t.Lang, t.Body, t.Damaged = oneLine(clean(ctx, p.Title)), p.Lang, p.Body, p.Damaged
+	t.Illegible = p.Illegible
 	for _, h := range p.Headings[:min(len(p.Headings), maxHeadings)] {
 		t.Headings = append(t.Headings, Heading{Offset: h.Offset, Level: h.Level, Text: shorten(h.Text, maxHeading)})
 	}

@@ -11,7 +11,7 @@ import (
 var (
 	rstDirective = regexp.MustCompile(`^\.\.[ \t]+(?:\|([^|]+)\|[ \t]+)?([\w:.+-]+)::[ \t]*(.*)$`)
 	rstTarget    = regexp.MustCompile("^\\.\\.[ \t]+(_[^:]*:|_`[^`]*`:|__:|\\[[^\\]]+\\])")
-	rstOption    = regexp.MustCompile(`^[ \t]+:[\w-]+:( .*)?$`)
+	rstOption    = regexp.MustCompile(`^[ \t]+:([\w-]+):( .*)?$`)
 	rstRole      = regexp.MustCompile(":[\\w:.+-]+:`([^`]*)`|`([^`]*)`:[\\w:.+-]+:")
 	rstLink      = regexp.MustCompile("`([^`<]*)<[^`>]*>`_{1,2}")
 	rstQuoted    = regexp.MustCompile("``([^`]+)``|`([^`]+)`_{0,2}")
@@ -23,7 +23,7 @@ var (
 
 // rstWithoutContent are the directives whose content is no text.
 var rstWithoutContent = map[string]bool{
-	"toctree": true, "contents": true, "include": true, "literalinclude": true, "highlight": true, "index": true, "meta": true, "raw": true,
+	"toctree": true, "contents": true, "include": true, "literalinclude": true, "highlight": true, "index": true, "raw": true,
 	"automodule": true, "autoclass": true, "autofunction": true, "automethod": true, "autosummary": true, "currentmodule": true, "module": true,
 	"default-role": true, "role": true, "sectnum": true, "section-numbering": true, "header": true, "footer": true, "target-notes": true,
 	"image": true, "figure": false, "graphviz": true, "mermaid": true, "plantuml": true, "tabularcolumns": true, "unicode": true, "py:currentmodule": true,
@@ -127,12 +127,17 @@ func rstLines(ctx context.Context, src string) []string {
 // rstSubstitutions returns the texts that stand for names between bars.
 func rstSubstitutions(all []string) map[string]string {
 	s := map[string]string{}
-	for _, line := range all {
+	for i, line := range all {
 		if !strings.HasPrefix(line, ".. |") || len(line) > maxMarkupLine || len(s) > 1000 {
 			continue
 		}
-		if m := rstDirective.FindStringSubmatch(line); m != nil && m[2] == "replace" {
+		switch m := rstDirective.FindStringSubmatch(line); {
+		case m == nil:
+		case m[2] == "replace":
 			s[m[1]] = m[3]
+		case m[2] == "image":
+			options, _ := rstOptions(all, i+1, rstBlock(all, i+1, 0))
+			s[m[1]] = options["alt"]
 		}
 	}
 	return s
@@ -200,12 +205,13 @@ func rstDirectiveBlock(all []string, i, indent int, m []string, substitutions ma
 	if m[1] != "" { // defines a substitution
 		return end - 1
 	}
-	next := i + 1
-	for ; next < end && rstOption.MatchString(all[next]); next++ {
-		if alt, ok := strings.CutPrefix(strings.TrimSpace(all[next]), ":alt:"); ok {
-			out.add(rstInline(strings.TrimSpace(alt), substitutions))
-		}
+	options, next := rstOptions(all, i+1, end)
+	if name == "meta" {
+		out.add(options["description"])
+		out.add(options["keywords"])
+		return end - 1
 	}
+	out.add(rstInline(options["alt"], substitutions))
 	switch {
 	case rstWithoutContent[name]:
 		return end - 1
@@ -216,10 +222,45 @@ func rstDirectiveBlock(all []string, i, indent int, m []string, substitutions ma
 		out.blank()
 		return end - 1
 	case name == "figure":
+	case name == "csv-table":
+		out.add(rstInline(argument, substitutions))
+		out.blank()
+		rstCSVTable(all[next:end], options, substitutions, out)
+		out.blank()
+		return end - 1
+	case name == "list-table" || name == "flat-table":
+		out.add(rstInline(argument, substitutions))
+		out.blank()
+		if rstListTable(all[next:end], substitutions, out) {
+			out.blank()
+			return end - 1
+		}
 	case argument != "":
 		out.add(strings.Repeat(" ", indent) + rstInline(argument, substitutions))
 	}
 	return next - 1 // the content is read as text
+}
+
+// rstOptions returns the options of a directive, which are on the lines from i up
+// to end at most, by their names, and the number of the line after them.
+func rstOptions(all []string, i, end int) (options map[string]string, next int) {
+	options = map[string]string{}
+	name, indent := "", 0
+	for ; i < end; i++ {
+		line := all[i]
+		switch m := match(rstOption, line, len(line) <= maxMarkupLine); {
+		case m != nil:
+			name, indent = m[1], indentation(line)
+			options[name] = strings.TrimSpace(m[2])
+		case name != "" && line != "" && indentation(line) > indent:
+			if value := options[name]; len(value) < maxMarkupLine {
+				options[name] = strings.TrimSpace(value + " " + strings.TrimSpace(line))
+			}
+		default:
+			return options, i
+		}
+	}
+	return options, i
 }
 
 // rstInline returns a line without the marks of links, roles and emphasis.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"knowhow/internal/config"
 )
@@ -105,9 +106,12 @@ func defaults() *Config {
 }
 
 // resolve makes relative paths in the configuration relative to the folder of
-// the file.
-func (c *Config) resolve(file string) {
+// the file, or of the home folder if they begin with "~/".
+func (c *Config) resolve(file, home string) {
 	for _, path := range []*string{&c.TLS.CAFile, &c.Logging.Dir} {
+		if rest, ok := strings.CutPrefix(*path, "~/"); ok && home != "" {
+			*path = filepath.Join(home, rest)
+		}
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(filepath.Dir(file), *path)
 		}
@@ -132,6 +136,9 @@ type Options struct {
 	// Env looks up the environment variables in the file; see [config.Options].
 	Env func(name string) (value string, ok bool)
 
+	// Home is the folder for which "~" stands in paths, or "".
+	Home string
+
 	// HTTP means that the bridge will be served over HTTP. Only then are the
 	// address to listen on and what needs headers checked.
 	HTTP bool
@@ -148,7 +155,7 @@ func Read(path string, o Options) (c *Config, warnings []string, err error) {
 	if warnings, err = c.check(file, o.HTTP); err != nil {
 		return nil, nil, err
 	}
-	c.resolve(path)
+	c.resolve(path, o.Home)
 	if err := c.checkCAFile(file); err != nil {
 		return nil, nil, err
 	}

@@ -80,9 +80,14 @@ func TestFull(t *testing.T) {
 	if c.Domain.ID != "ab_1" || c.HTTPTransport.BindAddress != "::" {
 		t.Errorf("id %q, bindAddress %q, want them normalised", c.Domain.ID, c.HTTPTransport.BindAddress)
 	}
-	c.resolve(filepath.FromSlash("/etc/fess/config.json"))
+	c.resolve(filepath.FromSlash("/etc/fess/config.json"), "")
 	if c.TLS.CAFile != filepath.FromSlash("/etc/fess/ca.pem") || c.Logging.Dir != filepath.FromSlash("/var/log/fess") {
 		t.Errorf("paths %q and %q, want the first beside the file and the second as it is", c.TLS.CAFile, c.Logging.Dir)
+	}
+	c.TLS.CAFile, c.Logging.Dir = "~/ca.pem", "~you/log"
+	c.resolve(filepath.FromSlash("/etc/fess/config.json"), filepath.FromSlash("/home/me"))
+	if c.TLS.CAFile != filepath.FromSlash("/home/me/ca.pem") || c.Logging.Dir != filepath.FromSlash("/etc/fess/~you/log") {
+		t.Errorf("paths %q and %q, want the first in the home folder", c.TLS.CAFile, c.Logging.Dir)
 	}
 	// Every key of the struct stands in the text above.
 	var missing []string

@@ -8,8 +8,17 @@ import (
 	"knowhow/internal/sanitize"
 )
 
-// Documents are foreign text, so titles, excerpts and words are cleaned by
-// package sanitize. Only the text of a document is returned unchanged.
+// Documents are foreign text, so titles, excerpts, words and texts are cleaned
+// by package sanitize.
+
+// textOf returns a part of the text of a document in its lines, without
+// invisible characters. A text without any is returned as it is.
+func textOf(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return r != '\n' && r != '\r' && r != '\t' && sanitize.Invisible(r) }) < 0 {
+		return s
+	}
+	return sanitize.Lines(s)
+}
 
 // title, digest and word return their text cleaned and shortened for lists.
 func title(s string) string { return sanitize.Short(s, 200, 600) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"knowhow/internal/chunk"
@@ -80,8 +79,8 @@ func (b *bridge) readPiece(ctx context.Context, id string, from place, report jo
 }
 
 // readPart returns the first chunk of a part of a document's text. Chunks are at
-// most maxChunkBytes long and follow one another without a gap. NUL bytes are
-// removed from the text.
+// most maxChunkBytes long and follow one another without a gap. Places count the
+// bytes of the text before invisible characters are removed from it.
 func (b *bridge) readPart(ctx context.Context, wanted part, report job.Report) (*piece, error) {
 	id, from := wanted.id, wanted.from
 	t, stamp, err := b.window(ctx, id, from, report)
@@ -108,7 +107,7 @@ func (b *bridge) readPart(ctx context.Context, wanted part, report job.Report) (
 		DocID:  id,
 		URL:    link(t.URL),
 		Hash:   t.Hash,
-		Text:   strings.ReplaceAll(t.Window[:n], "\x00", ""),
+		Text:   textOf(t.Window[:n]),
 		IsLast: next >= t.Size,
 		offset: t.Offset,
 		stamp:  stamp,

@@ -112,10 +112,32 @@ func TestContentPrefersParagraphs(t *testing.T) {
 	}
 }
 
-func TestContentLeavesTextAlone(t *testing.T) {
-	b := newBridge(Options{Domain: finance, Backend: withText("a\x00b\u202ec\t<d>")})
-	if got, want := walk(t, b, "d1")[0].Text, "ab\u202ec\t<d>"; got != want {
-		t.Errorf("text = %q, want %q", got, want)
+// Invisible characters are removed from the text, and nothing else.
+func TestContentIsVisible(t *testing.T) {
+	for text, want := range map[string]string{
+		"a\x00b\u202ec\t<d>":                              "abc\t<d>",
+		"a\U000e0041\U000e0049b\u200b\n\n\n  c  \x1b[31m": "ab\n\n\n  c  [31m",
+		"می\u200cخواهم":                                   "می\u200cخواهم",
+		"one\r\ntwo \r\n\r\n\r\nthree\u00a0<b>four</b>":   "one\r\ntwo \r\n\r\n\r\nthree\u00a0<b>four</b>",
+	} {
+		b := newBridge(Options{Domain: finance, Backend: withText(text)})
+		if got := walk(t, b, "d1")[0].Text; got != want {
+			t.Errorf("text = %q, want %q", got, want)
+		}
+	}
+}
+
+// Chunks follow one another in the text as it is stored, whatever is removed
+// from them.
+func TestContentPlacesOfInvisible(t *testing.T) {
+	line := strings.Repeat("\U000e0041", 50) + "visible\u202e words\n\n"
+	b := newBridge(Options{Domain: finance, Backend: withText(strings.Repeat(line, 100)), MaxChunkBytes: 1024})
+	got := ""
+	for _, p := range walk(t, b, "d1") {
+		got += p.Text
+	}
+	if want := strings.Repeat("visible words\n\n", 100); got != want {
+		t.Errorf("the chunks contain %q, want %q", got, want)
 	}
 }
 

@@ -35,18 +35,21 @@ type call struct {
 // fakeBackend is a search service in memory: it finds documents whose text has
 // all the words, newest first, and records what it was asked.
 type fakeBackend struct {
-	docs   []fakeDoc // newest first
-	err    error     // of every call, if set
-	page   *search.Page
-	total  int  // in place of the real total, if set
-	lower  bool // the total is a lower bound
-	busy   bool // indexing continues
-	labels []search.Label
-	words  []string
-	terms  []search.Suggestion
-	health search.Health
-	places map[string][]search.Place   // by path
-	parts  map[string][]search.Section // by document
+	docs  []fakeDoc // newest first
+	err   error     // of every call, if set
+	page  *search.Page
+	total int  // in place of the real total, if set
+	lower bool // the total is a lower bound
+	busy  bool // indexing continues
+
+	unfinished []search.Unfinished
+	embedded   int // of 5 passages
+	labels     []search.Label
+	words      []string
+	terms      []search.Suggestion
+	health     search.Health
+	places     map[string][]search.Place   // by path
+	parts      map[string][]search.Section // by document
 
 	mu      sync.Mutex
 	calls   []call
@@ -159,6 +162,14 @@ type indexingBackend struct{ *fakeBackend }
 
 func (f indexingBackend) Indexing(context.Context, []string) (done, total int, busy bool) {
 	return 3, 40, f.busy
+}
+
+func (f indexingBackend) Unfinished(_ context.Context, labels []string) ([]search.Unfinished, error) {
+	return f.unfinished, nil
+}
+
+func (f indexingBackend) Embedding(context.Context, []string) (done, total int, err error) {
+	return f.embedded, 5, nil
 }
 
 func (f *fakeBackend) doc(id string, labels []string) (fakeDoc, error) {

@@ -358,3 +358,40 @@ func TestIndexingInResult(t *testing.T) {
 		t.Errorf("indexing = %s, want %s", got, want)
 	}
 }
+
+// A result reports which documents are missing because indexing has stopped.
+func TestIncompleteInResult(t *testing.T) {
+	f := corpus()
+	o := folders(f)
+	o.Backend = indexingBackend{f}
+	c := start(t, o, mcpserver.Latest)
+	check := func(wantPartial bool, want, wantHint string) {
+		t.Helper()
+		var r struct {
+			Partial              bool
+			Hint                 string
+			Incomplete, Indexing json.RawMessage
+		}
+		c.into("search", args{"query": "test"}, &r)
+		if r.Partial != wantPartial || string(r.Incomplete) != want || r.Hint != wantHint || r.Indexing != nil {
+			t.Errorf("partial = %v, incomplete = %s, hint = %q, indexing = %s, want %v, %s and %q", r.Partial, r.Incomplete, r.Hint, r.Indexing, wantPartial, want, wantHint)
+		}
+	}
+	check(false, "", "")
+	f.unfinished = []search.Unfinished{{Label: "a", Done: 3, Total: 40, Stop: search.DiskFull, Earlier: true}, {Label: "b", Stop: search.Interrupted}}
+	check(true, `[{"source":"a","done":3,"total":40,"reason":"disk-full"},{"source":"b","done":0,"total":0,"reason":"interrupted"}]`,
+		"Documents are missing: of a, 3 of 40 are indexed; the documents of b have not been counted. Indexing has stopped; ask the user to look at: knowhow status")
+	// Questions in other words find more when all vectors are there.
+	for embedded, want := range map[int]string{2: " Searching by meaning is 40 % ready: the same question may find more later.", 5: ""} {
+		f.embedded = embedded
+		var r struct{ Hint string }
+		f.unfinished = nil
+		c.into("search", args{"query": "nothingness"}, &r)
+		if r.Hint != "Nothing found in domain finance. Try fewer or other words."+want {
+			t.Errorf("hint = %q, want %q at the end", r.Hint, want)
+		}
+	}
+	// The documents of a source that cannot be read now are still there.
+	f.unfinished = []search.Unfinished{{Label: "a", Stop: search.Failed, Earlier: true}}
+	check(false, "", "")
+}

@@ -84,9 +84,17 @@ func (b *bridge) search(ctx context.Context, in searchArgs) (any, error) {
 		if err != nil {
 			return nil, err
 		}
+		missing, err := b.incomplete(ctx)
+		if err != nil {
+			return nil, err
+		}
+		ready, err := b.readyByMeaning(ctx, page)
+		if err != nil {
+			return nil, err
+		}
 		page.Relaxed = page.Relaxed || relaxed
 		b.log.Debug("search", "start", q.Start, "num", q.Num, "hits", len(page.Hits), "total", page.Total, "relaxed", page.Relaxed)
-		r := b.searchResult(q, page, fields, progress)
+		r := b.searchResult(q, page, fields, progress, missing, ready)
 		if progress == nil {
 			return r, nil
 		}
@@ -123,8 +131,9 @@ func (b *bridge) findPage(ctx context.Context, q search.Query) (*search.Page, *i
 }
 
 // searchResult returns the result of the search tool: a page of hits with the
-// given fields, and the progress of indexing unless it is nil.
-func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string, progress *indexing) *compact.Object {
+// given fields, the progress of indexing unless it is nil, the sources that are
+// not completely indexed, and what readyByMeaning returned.
+func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string, progress *indexing, missing []incomplete, ready string) *compact.Object {
 	hits, size := make([]*compact.Object, len(page.Hits)), hitSize
 	for i := range page.Hits {
 		hits[i] = b.newHit(&page.Hits[i], fields)
@@ -151,7 +160,7 @@ func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string
 	if page.Staged {
 		r.Add("allWords", page.AllWords)
 	}
-	if page.Partial {
+	if page.Partial || len(missing) > 0 {
 		r.Add("partial", true)
 	}
 	if page.AtLeast {
@@ -160,8 +169,13 @@ func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string
 	switch {
 	case page.Partial:
 		r.Add("hint", partialHint)
+	case len(missing) > 0:
+		r.Add("hint", incompleteHint(missing))
 	case len(page.Hits) == 0:
-		r.Add("hint", b.emptyHint(q, page, progress))
+		r.Add("hint", b.emptyHint(q, page, progress)+ready)
+	}
+	if len(missing) > 0 {
+		r.Add("incomplete", missing)
 	}
 	if progress != nil {
 		r.Add("indexing", progress)
@@ -239,6 +253,58 @@ func (b *bridge) emptyHint(q search.Query, p *search.Page, progress *indexing) s
 type indexing struct {
 	Done  int `json:"done"`
 	Total int `json:"total"`
+}
+
+// An incomplete is a source whose last indexing ended before all documents were
+// indexed.
+type incomplete struct {
+	Source string      `json:"source"`
+	Done   int         `json:"done"`
+	Total  int         `json:"total"` // 0 if the documents were not counted
+	Reason search.Stop `json:"reason"`
+}
+
+// incomplete returns the sources that lack documents and are not being indexed.
+func (b *bridge) incomplete(ctx context.Context) ([]incomplete, error) {
+	x, ok := b.backend.(search.Indexer)
+	if !ok {
+		return nil, nil
+	}
+	var missing []incomplete
+	list, err := x.Unfinished(ctx, b.labels)
+	for _, u := range list {
+		if !u.Earlier || u.Total > 0 { // otherwise the source cannot be read now, and its documents are there
+			missing = append(missing, incomplete{u.Label, u.Done, u.Total, u.Stop})
+		}
+	}
+	return missing, err
+}
+
+// incompleteHint is the advice for a page while sources lack documents.
+func incompleteHint(missing []incomplete) string {
+	var parts []string
+	for _, m := range missing {
+		part := "the documents of " + m.Source + " have not been counted"
+		if m.Total > 0 {
+			part = fmt.Sprintf("of %s, %d of %d are indexed", m.Source, m.Done, m.Total)
+		}
+		parts = append(parts, part)
+	}
+	return "Documents are missing: " + strings.Join(parts, "; ") + ". Indexing has stopped; ask the user to look at: knowhow status"
+}
+
+// readyByMeaning describes for a page without hits how far searching by meaning is
+// ready, unless it is.
+func (b *bridge) readyByMeaning(ctx context.Context, page *search.Page) (string, error) {
+	x, ok := b.backend.(search.Indexer)
+	if !ok || page.Total > 0 {
+		return "", nil
+	}
+	done, total, err := x.Embedding(ctx, b.labels)
+	if err != nil || done >= total {
+		return "", err
+	}
+	return fmt.Sprintf(" Searching by meaning is %d %% ready: the same question may find more later.", 100*done/total), nil
 }
 
 // progress returns the progress of indexing, or nil if nothing is being indexed

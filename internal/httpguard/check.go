@@ -61,9 +61,7 @@ func (s *Server) hostListed(host string) bool {
 }
 
 // originAllowed reports whether the Origin of a request, which only browsers
-// send, is allowed. It allows pages of this machine, and pages that this
-// listener served itself if it was reached by an address or an allowed name.
-// Any other name could belong to the page's author.
+// send, is allowed: an allowed one, or that of a page of this listener.
 func (s *Server) originAllowed(r *http.Request) bool {
 	for _, origin := range r.Header["Origin"] {
 		if slices.Contains(s.o.AllowedOrigins, strings.ToLower(origin)) {
@@ -73,21 +71,29 @@ func (s *Server) originAllowed(r *http.Request) bool {
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
 			return false
 		}
-		own := strings.EqualFold(u.Host, r.Host) && (net.ParseIP(hostname(r.Host)) != nil || s.hostListed(r.Host))
-		if !Loopback(u.Host) && !own {
+		if !s.own(u, r.Host) {
 			return false
 		}
 	}
 	return true
 }
 
+// own reports whether an origin is that of this listener, which was reached as
+// host: by an address or an allowed name, because any other name could belong
+// to the page's author. The names of this machine are one host, but another port
+// of it is another server, whose pages are foreign.
+func (s *Server) own(origin *url.URL, host string) bool {
+	if Loopback(origin.Host) && Loopback(host) {
+		return origin.Port() == (&url.URL{Host: host}).Port()
+	}
+	return strings.EqualFold(origin.Host, host) && (net.ParseIP(hostname(host)) != nil || s.hostListed(host))
+}
+
 // siteAllowed reports whether Sec-Fetch-Site is allowed. Browsers send this
 // header also with requests that have no Origin, such as those for images,
 // links and simple GETs. With an Origin, [Server.originAllowed] has decided.
-//
 // The value same-site means another port of the same host or another name of
-// the same domain. Only for a host of this machine does it always mean a page
-// of this machine.
+// the same domain, whose pages are foreign.
 func siteAllowed(r *http.Request) bool {
 	if len(r.Header["Origin"]) > 0 {
 		return true
@@ -95,10 +101,6 @@ func siteAllowed(r *http.Request) bool {
 	for _, site := range r.Header["Sec-Fetch-Site"] {
 		switch strings.ToLower(site) {
 		case "none", "same-origin":
-		case "same-site":
-			if !Loopback(r.Host) {
-				return false
-			}
 		default:
 			return false
 		}

@@ -12,13 +12,12 @@ package httpguard
 import (
 	"context"
 	"crypto/sha256"
+	"io"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
-
-	"knowhow/internal/spell"
 )
 
 // HealthPath is the path that answers GET and HEAD with 200 and {"status":"ok"}
@@ -28,10 +27,17 @@ import (
 // never send one, but some load balancers do.
 const HealthPath = "/healthz"
 
+// Health is the answer at [HealthPath].
+const Health = `{"status":"ok"}` + "\n"
+
+// wellKnownPath is the path below which nothing is served unless a route says so
+// (RFC 8615). It requires no token.
+const wellKnownPath = "/.well-known"
+
 // Options configures a [Server].
 type Options struct {
 	Token          string   // the bearer token that requests must carry; "" requires none
-	AllowedOrigins []string // origins of web pages that may send requests, besides those of this machine, for example "https://app.example"
+	AllowedOrigins []string // origins of web pages that may send requests, besides those of this server, for example "https://app.example"
 	AllowedHosts   []string // hosts that are allowed on a loopback listener besides those of this machine, with or without a port
 
 	// HostHint and OriginHint are added to the messages of refusals. They
@@ -49,7 +55,8 @@ type Options struct {
 	// Grace is how long the server then waits for cancelled requests.
 	Drain, Grace time.Duration
 
-	Log *slog.Logger // nil discards
+	// Log receives refused requests, at most 20 a minute; nil discards.
+	Log *slog.Logger
 }
 
 // A Route mounts a handler.
@@ -109,6 +116,9 @@ type Server struct {
 	o      Options
 	token  [sha256.Size]byte // hashes have the same length, so comparing them takes constant time
 	health Route
+
+	room     room     // for bodies
+	refusals refusals // in the log
 }
 
 // New returns a server configured by o.
@@ -125,7 +135,10 @@ func New(o Options) *Server {
 			o.Routes[i].Refuse = o.Refuse
 		}
 	}
-	s := &Server{o: o, token: sha256.Sum256([]byte(o.Token))}
+	// Clients look for metadata there, and must learn without a token that there
+	// is none.
+	o.Routes = append(o.Routes, Route{Path: wellKnownPath, Tree: true, Open: true, Refuse: o.Refuse})
+	s := &Server{o: o, token: sha256.Sum256([]byte(o.Token)), room: room{free: maxBodies}}
 	s.health = Route{Path: HealthPath, Open: true, Handler: http.HandlerFunc(s.serveHealth), Refuse: o.Refuse}
 	return s
 }
@@ -155,7 +168,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !route.Open {
 		limitBody(w, r, bodyTime)
 	}
-	route.Handler.ServeHTTP(w, r)
+	held := &held{room: &s.room}
+	defer func() { held.release(held.bytes) }()
+	answer := &answer{ResponseWriter: w}
+	route.Handler.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), heldKey{}, held)))
+	if message := noted[answer.status]; message != "" {
+		s.refusals.log(s.o.Log, slog.LevelWarn, r, answer.status, message)
+	}
 }
 
 // route returns the route of a path, or nil.
@@ -183,7 +202,11 @@ func within(path, root string) bool {
 }
 
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, write RefuseFunc, f Refusal) {
-	s.o.Log.Debug("refused a request", "status", f.Status, "method", spell.Quote(r.Method), "path", spell.Quote(r.URL.Path), "reason", f.Message)
+	level := slog.LevelWarn
+	if f.Status == http.StatusNotFound {
+		level = slog.LevelInfo // browsers and clients look for icons and metadata
+	}
+	s.refusals.log(s.o.Log, level, r, f.Status, f.Message)
 	if f.Reason == NoToken {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
@@ -204,9 +227,10 @@ func (s *Server) notFound() Refusal {
 func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		s.refuse(w, r, s.o.Refuse, Refusal{WrongMethod, http.StatusMethodNotAllowed, "this method is not allowed here, use GET or HEAD"})
+		Drain(w, r, maxRefused)
+		s.o.Refuse(w, r, Refusal{WrongMethod, http.StatusMethodNotAllowed, "this method is not allowed here, use GET or HEAD"})
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write([]byte(`{"status":"ok"}` + "\n")) // an error means that the client is gone
+	_, _ = io.WriteString(w, Health) // an error means that the client is gone
 }

@@ -152,3 +152,17 @@ func wait(d time.Duration) http.Handler {
 func post(path string, length int, header ...string) string {
 	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n%s\r\n", path, length, strings.Join(header, ""))
 }
+
+// newRecorder serves a POST without a Server.
+func newRecorder(h http.Handler, body string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("POST", "/", strings.NewReader(body)))
+	return w
+}
+
+// discard is a response that nobody reads.
+type discard struct{}
+
+func (discard) Header() http.Header         { return http.Header{} }
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+func (discard) WriteHeader(int)             {}

@@ -27,19 +27,27 @@ var ErrShutdown = errors.New("the server is ending")
 
 // Listen listens on a TCP port of host, a name or an address of this machine.
 // Port 0 means any free port. The error is of kind Conflict if the port is in
-// use.
+// use, and of kind Denied if it is reserved.
 func Listen(ctx context.Context, host string, port int) (net.Listener, error) {
 	addr := net.JoinHostPort(host, strconv.Itoa(port))
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("listening on %s: the port is in use by another program: %w", addr, errkind.Conflict)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("listening on %s: this machine has no such address; use 127.0.0.1, or 0.0.0.0 for all of its addresses", addr)
-	case err != nil:
-		return nil, fmt.Errorf("listening on %s: %w", addr, err)
+	if err != nil {
+		return nil, listenError(addr, err)
 	}
 	return l, nil
+}
+
+// listenError returns the error of [Listen] for one of the system.
+func listenError(addr string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("listening on %s: the port is in use by another program: %w", addr, errkind.Conflict)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("listening on %s: the system reserves this port for programs with more rights: %w", addr, errkind.Denied)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("listening on %s: this machine has no such address; use 127.0.0.1, or 0.0.0.0 for all of its addresses", addr)
+	}
+	return fmt.Errorf("listening on %s: %w", addr, err)
 }
 
 // Serve serves on l until ctx ends. It then calls the Shutdown functions of the

@@ -8,8 +8,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +19,16 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/httpguard"
 )
+
+// The kind of the error of a listener decides what users are advised to do.
+func TestListenError(t *testing.T) {
+	for system, kind := range map[error]error{syscall.EADDRINUSE: errkind.Conflict, syscall.EACCES: errkind.Denied} {
+		err := httpguard.ListenError("127.0.0.1:80", &net.OpError{Op: "listen", Err: os.NewSyscallError("bind", system)})
+		if !errors.Is(err, kind) || !strings.HasPrefix(err.Error(), "listening on 127.0.0.1:80: ") {
+			t.Errorf("the error for %v is %v, want kind %v", system, err, kind)
+		}
+	}
+}
 
 // The server does not wait for a client that sends its header or its body
 // slowly.

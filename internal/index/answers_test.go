@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
 	"knowhow/internal/search"
@@ -253,6 +254,58 @@ func TestProgress(t *testing.T) {
 		check(progress{})
 		set(index.Progress{Label: "a"}, index.Progress{Label: "b"})
 		check(progress{})
+	})
+}
+
+// TestUnfinished reports the sources whose indexing was not completed.
+func TestUnfinished(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		x, err := index.Open(t.Context(), index.Options{Dir: dir})
+		if err != nil {
+			t.Fatalf("Open() = %v", err)
+		}
+		defer x.Close()
+		check := func(when string, want ...search.Unfinished) {
+			t.Helper()
+			got, err := x.Unfinished(t.Context(), nil)
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Errorf("%s: Unfinished() (-want +got), error %v:\n%s", when, err, diff)
+			}
+		}
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		check("without sources")
+		for _, label := range []string{"a", "b"} {
+			must(x.AddSource(t.Context(), document.Source{Label: label, Path: "/" + label}))
+		}
+		check("before indexing", search.Unfinished{Label: "a", Stop: search.NotBegun}, search.Unfinished{Label: "b", Stop: search.NotBegun})
+		must(x.SetLeftOut(t.Context(), "b", index.LeftOut{}))
+		must(x.SetProgress(t.Context(), index.Progress{Label: "a", Total: 1, Unchanged: -1}, index.Progress{Label: "", Done: 1, Total: 2}))
+		check("during indexing")
+		time.Sleep(21 * time.Second)
+		check("after a process has died before it counted", search.Unfinished{Label: "a", Stop: search.Interrupted})
+		must(x.SetProgress(t.Context(), index.Progress{Label: "a", Done: 1, Total: 10, Unchanged: 3}))
+		time.Sleep(21 * time.Second)
+		check("after it has died", search.Unfinished{Label: "a", Done: 4, Total: 13, Stop: search.Interrupted})
+		must(x.SetProgress(t.Context(), index.Progress{Label: "a", Stopped: search.DiskFull, Message: "free some of it"}, index.Progress{Label: "b", Done: 1, Total: 2, Stopped: search.Failed}))
+		a := search.Unfinished{Label: "a", Stop: search.DiskFull, Message: "free some of it"}
+		check("after failures", a, search.Unfinished{Label: "b", Done: 1, Total: 2, Stop: search.Failed, Earlier: true})
+		if _, _, busy := x.Indexing(t.Context(), nil); busy {
+			t.Error("Indexing() reports that documents are being indexed")
+		}
+		if got, err := x.Unfinished(t.Context(), []string{"a"}); err != nil || len(got) != 1 {
+			t.Errorf("Unfinished(a) = %v, %v, want one source", got, err)
+		}
+		must(x.SetLeftOut(t.Context(), "a", index.LeftOut{}))
+		must(x.SetProgress(t.Context(), index.Progress{Label: "a"}))
+		must(x.RemoveSource(t.Context(), "b"))
+		must(x.AddSource(t.Context(), document.Source{Label: "b", Path: "/b"}))
+		check("after b was removed and added", search.Unfinished{Label: "b", Stop: search.NotBegun})
 	})
 }
 

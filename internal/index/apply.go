@@ -51,13 +51,13 @@ func (x *Index) Prepare(ctx context.Context, changes []document.Change) (apply f
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) error {
-		defer x.dropGathered(words)
+	return func(ctx context.Context) (err error) {
+		defer func() { x.dropGathered(words, err == nil) }()
 		if len(changes) == 0 {
 			return ctx.Err()
 		}
 		begin := time.Now()
-		err := x.change(ctx, "writing documents", words, func(p *poster) error { return p.apply(ctx, changes) })
+		err = x.change(ctx, "writing documents", words, func(p *poster) error { return p.apply(ctx, changes) })
 		if err == nil && time.Since(begin) > 2*writePause {
 			time.Sleep(writePause)
 		}
@@ -120,6 +120,9 @@ func (x *Index) change(ctx context.Context, op string, words map[string]*gathere
 	soon := false
 	err := x.mend(ctx, func() error {
 		return x.writePrepared(ctx, op, func(hot *preparedTx) error {
+			for _, g := range words {
+				g.used = false
+			}
 			p := &poster{
 				x: x, hot: hot, now: time.Now(),
 				tags: map[[2]string]int64{}, labels: map[string]*labelSegments{}, gathered: words,

@@ -350,6 +350,34 @@ func TestManyVectors(t *testing.T) {
 	}
 }
 
+// TestFirstVectors checks that each document gets the vector of its first chunk
+// before the others.
+func TestFirstVectors(t *testing.T) {
+	e := &topics{id: "topics"}
+	x := openWith(t, t.TempDir(), e)
+	long := strings.Repeat("Nothing of interest stands in this line.\n\n", 50)
+	put(t, x, doc("a", "long.md", "", long), doc("a", "short.md", "", "The automobile is here.\n\n"+long))
+	if n, err := x.EmbedNext(t.Context(), e, nil, 2); n != 2 || err != nil {
+		t.Fatalf("EmbedNext() = %d, %v", n, err)
+	}
+	if done, total, err := x.Embedding(t.Context(), nil); done != 0 || total != 0 || err != nil {
+		t.Errorf("Embedding() = %d of %d, %v without an estimate, want 0 of 0", done, total, err)
+	}
+	if err := x.SetVectorTime(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if done, total, err := x.Embedding(t.Context(), []string{"a"}); done != 2 || total <= 2 || err != nil {
+		t.Errorf("Embedding() = %d of %d, %v, want 2 of more", done, total, err)
+	}
+	if got := find(t, x, search.Query{Text: "somebody fixes a motorcar somewhere fast"}); !slices.Equal(got, []string{"short.md"}) {
+		t.Errorf("Search() after two vectors = %v, want short.md", got)
+	}
+	total := 2 + embedAll(t, x, e)
+	if done, all, err := x.Embedded(t.Context(), e, nil); err != nil || done != total || all != total {
+		t.Errorf("Embedded() = %d of %d, %v, want all of %d", done, all, err, total)
+	}
+}
+
 // TestResumedVectors checks that vectors outlive a process, and those of another
 // model are not used.
 func TestResumedVectors(t *testing.T) {

@@ -1,8 +1,12 @@
 package index
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -57,7 +61,7 @@ func TestGather(t *testing.T) {
 				}
 				unused := 0
 				for _, g := range words {
-					if g.builder != nil {
+					if !g.used {
 						unused++
 					}
 				}
@@ -120,5 +124,75 @@ func TestPrepare(t *testing.T) {
 	}
 	if _, err := x.Prepare(t.Context(), []document.Change{{}}); !errors.Is(err, errkind.Invalid) {
 		t.Errorf("Prepare() of an empty change = %v", err)
+	}
+}
+
+// TestGatherInParts stores documents whose words take too much memory, so that
+// parts of them are stored in files first. The segments must be the same, and no
+// other file may be left.
+func TestGatherInParts(t *testing.T) {
+	text := strings.Repeat("many words of a text ", 400)
+	var chunks []document.Chunk
+	for off := 0; off < len(text); off += 420 {
+		chunks = append(chunks, document.Chunk{Offset: off, Length: 420, Heading: "Heading"})
+	}
+	put := func(label, path string) document.Change {
+		return document.Change{Put: &document.Document{ID: label + "/" + path, Label: label, Path: path, Title: "About " + path, Filename: path,
+			Text: text, Chunks: chunks}}
+	}
+	first := []document.Change{put("a", "1"), put("a", "2")}
+	second := []document.Change{put("a", "3"), put("a", "1"), put("b", "1"), {Delete: &document.Ref{Label: "a", Path: "2"}}}
+	var bodies [2]string
+	for i, limit := range []int{gatherLimit, 1} {
+		dir := t.TempDir()
+		x := openIn(t, dir)
+		defer closeIt(t, x)
+		x.gatherLimit = limit
+		apply(t, x, first...)
+		apply(t, x, second...)
+		if err := x.read(t.Context(), "testing", func(tx *sql.Tx) error {
+			rows, err := segmentRows(t.Context(), tx, nil)
+			for _, r := range rows {
+				if limit == 1 && r.file == "" {
+					t.Errorf("segment %d is not in a file", r.id)
+				}
+				h, err := x.openSegment(t.Context(), tx, r)
+				if err != nil {
+					return err
+				}
+				var body []byte
+				if body, err = x.segmentData(t.Context(), tx, r, &handle{}); err != nil {
+					return err
+				}
+				bodies[i] += fmt.Sprintf("%s %d %x\n", r.label, r.docs-r.removed, body)
+				x.release(h)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if n := total(t, x, "many"); n != 3 {
+			t.Errorf("with a limit of %d bytes, %d documents are found, want 3", limit, n)
+		}
+		// A change that fails leaves no file.
+		conflict := put("c", "1")
+		conflict.Put.ID = "b/1"
+		if err := x.Apply(t.Context(), []document.Change{put("c", "0"), conflict}); !errors.Is(err, errkind.Conflict) {
+			t.Errorf("Apply() = %v, want a conflict", err)
+		}
+		canceled, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := x.Apply(canceled, []document.Change{put("c", "1")}); !errors.Is(err, context.Canceled) {
+			t.Errorf("Apply() = %v", err)
+		}
+		if limit == 1 {
+			entries, err := os.ReadDir(filepath.Join(dir, segmentsDir))
+			if err != nil || len(entries) != 3 {
+				t.Errorf("files of segments: %v, %v; want those of two segments and of one that was replaced", entries, err)
+			}
+		}
+	}
+	if bodies[0] != bodies[1] || strings.Count(bodies[0], "\n") != 2 {
+		t.Error("the segments differ from those that were built in memory")
 	}
 }

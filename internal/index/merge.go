@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/edsrzf/mmap-go"
+
 	"knowhow/internal/analysis"
 	"knowhow/internal/errkind"
 	"knowhow/internal/segment"
@@ -323,14 +325,18 @@ func (x *Index) mergeRows(ctx context.Context, due []segmentRow, handles []*hand
 			return &damagedSegment{row: h.row, err: err}
 		}
 	}
-	r := segmentRow{label: due[0].label, analyzer: analysis.Version, format: segment.Version}
+	r := newSegmentRow(due[0].label, 0, 0)
 	var body []byte
 	var err error
 	if sizeOf(due) <= maxBody {
 		body, err = mergeInMemory(ctx, segments, deleted)
 		r.size = int64(len(body))
 	} else {
-		r.file, r.size, err = x.writeSegmentFile(func(w io.Writer, spool segment.Spool) error {
+		var mapped []mmap.MMap
+		for _, h := range handles {
+			mapped = append(mapped, h.mapped)
+		}
+		r.file, r.size, err = x.writeSegmentFile(mapped, func(w io.Writer, spool func() segment.Spool) error {
 			_, err := segment.Merge(ctx, w, spool, segments, deleted)
 			return err
 		})

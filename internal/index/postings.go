@@ -166,16 +166,16 @@ func (p *poster) writeSegments(ctx context.Context, label string, s *labelSegmen
 // small segments, they become one.
 func (p *poster) addSegment(ctx context.Context, label string, s *labelSegments, rows []segmentRow) (r segmentRow, err error) {
 	slices.SortFunc(s.added, func(a, b posting) int { return cmp.Compare(a.id, b.id) })
-	b, err := p.builderOf(ctx, label, s.added)
+	built, err := p.built(ctx, label, s.added)
 	if err != nil {
 		return r, err
 	}
-	defer p.x.putBuilder(b)
-	var out bytes.Buffer
-	if _, err := b.WriteTo(&out); err != nil {
-		return r, err
+	data, docs := built.data, len(s.added)
+	if built.file != "" {
+		r = newSegmentRow(label, docs, built.size)
+		r.file = built.file
+		return r, insertSegment(ctx, p.hot, &r, nil)
 	}
-	data, docs := out.Bytes(), len(s.added)
 	due := mergeable(append(slices.Clone(rows), segmentRow{docs: docs, size: int64(len(data))}))
 	if len(due) < tierLength || sizeOf(due) > inlineSize {
 		return p.x.storeSegment(ctx, p.hot, label, docs, data)
@@ -207,8 +207,8 @@ func (p *poster) addSegment(ctx context.Context, label string, s *labelSegments,
 	return p.x.storeSegment(ctx, p.hot, label, docs, data)
 }
 
-// build adds the document to a segment.
-func (a posting) build(b *segment.Builder) {
+// build adds the document to a segment. The error is that of ctx.
+func (a posting) build(ctx context.Context, b *segment.Builder) error {
 	language := analysis.LanguageOf(a.lang)
 	left := maxSurfaces
 	counted := func(word string) string {
@@ -240,6 +240,9 @@ func (a posting) build(b *segment.Builder) {
 		b.Word(w, true)
 	}
 	for _, c := range a.chunks {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		// What stands beside the words of the title counts as a heading, so that the
 		// title has only its words, as in Titled.
 		b.Chunk(func(yield func(segment.Token) bool) {
@@ -255,6 +258,7 @@ func (a posting) build(b *segment.Builder) {
 			}
 		}, indexed(analysis.Overlapped(a.text, c.Offset, c.Offset+c.Length), language, counted))
 	}
+	return ctx.Err()
 }
 
 // indexed returns the tokens of a text for a segment, with the words for which
@@ -285,7 +289,7 @@ func tokensOf(text string, l analysis.Language) []string { return slices.Collect
 
 // mergeInMemory merges small segments.
 func mergeInMemory(ctx context.Context, segments []*segment.Segment, deleted []segment.Bits) ([]byte, error) {
-	var out, spool bytes.Buffer
-	_, err := segment.Merge(ctx, &out, &spool, segments, deleted)
+	var out bytes.Buffer
+	_, err := segment.Merge(ctx, &out, segment.InMemory, segments, deleted)
 	return out.Bytes(), err
 }

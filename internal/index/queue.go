@@ -259,7 +259,7 @@ type FinishedJob struct {
 // jobs, in one transaction. The jobs are done, and their payloads are deleted.
 // The error is ErrLost if one of the claims has ended. Other errors are those of
 // [Index.Apply].
-func (x *Index) FinishJobs(ctx context.Context, owner string, jobs ...FinishedJob) error {
+func (x *Index) FinishJobs(ctx context.Context, owner string, jobs ...FinishedJob) (err error) {
 	var changes []document.Change
 	for _, j := range jobs {
 		changes = append(changes, j.Changes...)
@@ -273,7 +273,7 @@ func (x *Index) FinishJobs(ctx context.Context, owner string, jobs ...FinishedJo
 	if err != nil {
 		return err
 	}
-	defer x.dropGathered(words)
+	defer func() { x.dropGathered(words, err == nil) }()
 	return x.change(ctx, "finishing a job", words, func(p *poster) error {
 		if err := p.apply(ctx, changes); err != nil {
 			return err

@@ -135,11 +135,7 @@ type handle struct {
 
 // verify compares the checksums of the segment; see [segment.Segment.Verify].
 func (h *handle) verify() error {
-	err := h.seg.Verify()
-	if h.mapped != nil {
-		forget(h.mapped)
-	}
-	return err
+	return h.seg.VerifyPieces(func() { forget(h.mapped) })
 }
 
 // openSegments are the segments and views of an Index that are open. The zero
@@ -466,18 +462,64 @@ func (s spoolFile) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{s.file})
 }
 
-// writeSegmentFile calls write with a new file in the folder of segments, and
-// returns the name and the size of the file after it is on disk.
-func (x *Index) writeSegmentFile(write func(w io.Writer, spool segment.Spool) error) (name string, size int64, err error) {
+// A failedSpool is a segment.Spool that could not be made.
+type failedSpool struct{ err error }
+
+func (s failedSpool) Write([]byte) (int, error)        { return 0, s.err }
+func (s failedSpool) WriteTo(io.Writer) (int64, error) { return 0, s.err }
+
+// Sizes of what is written to files, in bytes.
+const (
+	fileBuffer  = 1 << 18
+	spoolBuffer = 1 << 16
+	forgetEvery = 8 << 20 // that are written
+)
+
+// createTemporary creates a file in the folder of segments. If this process dies,
+// removeOrphans removes it.
+func (x *Index) createTemporary(kind string) (*os.File, error) {
 	dir := filepath.Join(filepath.Dir(x.path), segmentsDir)
 	if err := checkFolder(dir); err != nil {
-		return "", 0, err
+		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", 0, fmt.Errorf("making the folder of segments: %w", err)
+		return nil, fmt.Errorf("making the folder of segments: %w", err)
 	}
-	base := strings.ToLower(rand.Text()[:16])
-	var files []*os.File
+	name := strings.ToLower(rand.Text()[:16]) + "." + kind + ".tmp"
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("writing a segment: %w", err)
+	}
+	return f, nil
+}
+
+// A forgetting is a writer. While it is written to, the mapped files that are
+// read meanwhile do not stay in the memory of this process.
+type forgetting struct {
+	io.Writer
+	mapped []mmap.MMap
+	left   *int // bytes until they are forgotten
+}
+
+func (f forgetting) Write(p []byte) (int, error) {
+	if *f.left -= len(p); *f.left <= 0 {
+		*f.left = forgetEvery
+		for _, m := range f.mapped {
+			forget(m)
+		}
+	}
+	return f.Writer.Write(p)
+}
+
+// writeSegmentFile calls write with a new file in the folder of segments, and
+// returns the name and the size of the file after it is on disk. write may get
+// Spools on disk. mapped are files that it reads.
+func (x *Index) writeSegmentFile(mapped []mmap.MMap, write func(w io.Writer, spool func() segment.Spool) error) (name string, size int64, err error) {
+	out, err := x.createTemporary("new")
+	if err != nil {
+		return "", 0, err
+	}
+	files := []*os.File{out}
 	defer func() {
 		for _, f := range files {
 			f.Close() // closed already unless there was an error
@@ -486,16 +528,17 @@ func (x *Index) writeSegmentFile(write func(w io.Writer, spool segment.Spool) er
 			}
 		}
 	}()
-	for _, suffix := range []string{".tmp", ".positions.tmp"} {
-		f, err := os.OpenFile(filepath.Join(dir, base+suffix), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	left := forgetEvery
+	spool := func() segment.Spool {
+		f, err := x.createTemporary("spool")
 		if err != nil {
-			return "", 0, fmt.Errorf("writing a segment: %w", err)
+			return failedSpool{err}
 		}
 		files = append(files, f)
+		return spoolFile{bufio.NewWriterSize(forgetting{f, mapped, &left}, spoolBuffer), f}
 	}
-	out := files[0]
-	buffered := bufio.NewWriterSize(out, 1<<18)
-	if err := write(buffered, spoolFile{bufio.NewWriterSize(files[1], 1<<18), files[1]}); err != nil {
+	buffered := bufio.NewWriterSize(forgetting{out, mapped, &left}, fileBuffer)
+	if err := write(buffered, spool); err != nil {
 		return "", 0, err
 	}
 	if err := errors.Join(buffered.Flush(), out.Sync()); err != nil {
@@ -508,11 +551,11 @@ func (x *Index) writeSegmentFile(write func(w io.Writer, spool segment.Spool) er
 	if err := out.Close(); err != nil {
 		return "", 0, fmt.Errorf("writing a segment: %w", err)
 	}
-	final := base + segmentSuffix
-	if err := os.Rename(out.Name(), filepath.Join(dir, final)); err != nil {
+	final := strings.TrimSuffix(filepath.Base(out.Name()), ".new.tmp") + segmentSuffix
+	if err := os.Rename(out.Name(), x.segmentPath(final)); err != nil {
 		return "", 0, fmt.Errorf("writing a segment: %w", err)
 	}
-	syncDir(dir)
+	syncDir(filepath.Dir(out.Name()))
 	return final, info.Size(), nil
 }
 
@@ -524,12 +567,17 @@ func syncDir(dir string) {
 	}
 }
 
+// newSegmentRow returns the row of a segment of this version.
+func newSegmentRow(label string, docs int, size int64) segmentRow {
+	return segmentRow{label: label, analyzer: analysis.Version, format: segment.Version, docs: docs, size: size}
+}
+
 // storeSegment stores the bytes of a new segment and returns its row.
 func (x *Index) storeSegment(ctx context.Context, tx changer, label string, docs int, data []byte) (segmentRow, error) {
-	r := segmentRow{label: label, analyzer: analysis.Version, format: segment.Version, docs: docs, size: int64(len(data))}
+	r := newSegmentRow(label, docs, int64(len(data)))
 	if len(data) > maxBody {
 		var err error
-		r.file, r.size, err = x.writeSegmentFile(func(w io.Writer, _ segment.Spool) error {
+		r.file, r.size, err = x.writeSegmentFile(nil, func(w io.Writer, _ func() segment.Spool) error {
 			_, err := w.Write(data)
 			return err
 		})

@@ -214,6 +214,9 @@ func (x *Index) RemoveSource(ctx context.Context, label string) error {
 			if _, err := p.hot.ExecContext(ctx, `DELETE FROM queries WHERE label=?`, label); err != nil {
 				return err
 			}
+			if _, err := p.hot.ExecContext(ctx, `DELETE FROM kv WHERE key=?`, keyProgress+label); err != nil {
+				return err
+			}
 			if n, err := r.RowsAffected(); err != nil || n > 0 || known {
 				return err
 			}

@@ -132,7 +132,7 @@ func (x *Index) fault(op string, err error) error {
 		x.damaged.Store(true)
 		return x.corrupt()
 	case sqlite3.SQLITE_FULL:
-		return fmt.Errorf("%s: disk full: free space on the disk of %s and try again: %w", op, x.path, errkind.Unavailable)
+		return fmt.Errorf("%s: disk full: free space on the disk of %s and try again: %w", op, x.path, errkind.DiskFull)
 	case sqlite3.SQLITE_IOERR:
 		return fmt.Errorf("%s: the disk of %s fails or is full: check it and try again: %w", op, x.path, errkind.Unavailable)
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:

@@ -85,21 +85,32 @@ const progressStale = 20 * time.Second
 type Progress struct {
 	Label       string
 	Done, Total int
+	Unchanged   int // further documents, which do not have to be indexed; -1 if nothing has been counted yet
+
+	// Stopped is why indexing ended before it was complete; "" while it
+	// continues. Message is what to do, if more is known.
+	Stopped search.Stop
+	Message string
 }
 
 // SetProgress reports to all processes how far indexing has come for some
 // labels. Done = Total means that a label is done and other labels of the same
-// run are not. Total = 0 ends the report. Until then, the process that indexes
-// the label calls SetProgress at least every 20 seconds, even if nothing has
-// changed. Each call is a transaction, so it should be called at most a few
-// times a second.
+// run are not. Total = 0 without Stopped ends the report. Until then, the process
+// that indexes the label calls SetProgress at least every 20 seconds, even if
+// nothing has changed. What remains of the report after that, or with Stopped,
+// is returned by [Index.Unfinished]. Each call is a transaction, so it should be
+// called at most a few times a second.
 func (x *Index) SetProgress(ctx context.Context, progress ...Progress) error {
 	return x.write(ctx, "writing the progress", func(tx *sql.Tx) error {
 		for _, p := range progress {
 			query, args := `DELETE FROM kv WHERE key=?`, []any{keyProgress + p.Label}
-			if p.Total > 0 {
+			if p.Total > 0 || p.Stopped != "" {
+				now := time.Now().UnixMilli()
+				if p.Stopped != "" {
+					now = 0
+				}
 				query = `INSERT INTO kv(key, value) VALUES(?, ?) ON CONFLICT DO UPDATE SET value=excluded.value`
-				args = append(args, fmt.Sprint(p.Done, " ", p.Total, " ", time.Now().UnixMilli()))
+				args = append(args, fmt.Sprintf("%d %d %d %d %s %s", p.Done, p.Total, now, p.Unchanged, p.Stopped, p.Message))
 			}
 			if _, err := tx.ExecContext(ctx, query, args...); err != nil {
 				return err
@@ -109,35 +120,127 @@ func (x *Index) SetProgress(ctx context.Context, progress ...Progress) error {
 	})
 }
 
+// readProgress calls f with the reported progress of the labels (nil: all). running is
+// false if the report was not renewed in time.
+func readProgress(ctx context.Context, tx *sql.Tx, labels []string, f func(p Progress, running bool)) error {
+	return collect(ctx, tx, func(rows *sql.Rows) error {
+		var key, value string
+		if err := rows.Scan(&key, &value); err != nil {
+			return err
+		}
+		p := Progress{Label: strings.TrimPrefix(key, keyProgress)}
+		if labels != nil && p.Label != "" && !slices.Contains(labels, p.Label) {
+			return nil
+		}
+		var at int64
+		// Earlier programs wrote three fields.
+		fields := strings.SplitN(value, " ", 6)
+		if n, _ := fmt.Sscan(strings.Join(fields[:min(len(fields), 4)], " "), &p.Done, &p.Total, &at, &p.Unchanged); n < 3 {
+			return nil
+		}
+		if len(fields) == 6 {
+			p.Stopped, p.Message = search.Stop(fields[4]), fields[5]
+		}
+		age := time.Since(time.UnixMilli(at))
+		f(p, age <= progressStale && age >= -progressStale)
+		return nil
+	}, `SELECT key, value FROM kv WHERE key>=?1 AND key<?1||char(0x10ffff)`, keyProgress)
+}
+
+// Unfinished returns the sources with one of the labels (nil: all) whose last
+// indexing has ended before it was complete, or has not begun; see
+// [search.Indexer].
+func (x *Index) Unfinished(ctx context.Context, labels []string) ([]search.Unfinished, error) {
+	var out []search.Unfinished
+	err := x.read(ctx, "looking for sources that are indexed in part", func(tx *sql.Tx) error {
+		out = nil
+		seen := map[string]bool{} // labels, and whether they were indexed completely before
+		err := collect(ctx, tx, func(rows *sql.Rows) error {
+			var label string
+			var complete bool
+			err := rows.Scan(&label, &complete)
+			if labels == nil || slices.Contains(labels, label) {
+				seen[label] = complete
+			}
+			return err
+		}, `SELECT label, left_out<>'' FROM sources`)
+		if err != nil {
+			return err
+		}
+		if err := readProgress(ctx, tx, labels, func(p Progress, running bool) {
+			complete, source := seen[p.Label]
+			delete(seen, p.Label)
+			if running || !source || p.Stopped == "" && p.Done >= p.Total {
+				return
+			}
+			u := search.Unfinished{Label: p.Label, Stop: p.Stopped, Message: p.Message, Earlier: complete}
+			if u.Stop == "" {
+				u.Stop = search.Interrupted // the process ended without a report
+			}
+			if p.Unchanged >= 0 {
+				u.Done, u.Total = p.Done+p.Unchanged, p.Total+p.Unchanged
+			}
+			out = append(out, u)
+		}); err != nil {
+			return err
+		}
+		for label, complete := range seen {
+			if !complete {
+				out = append(out, search.Unfinished{Label: label, Stop: search.NotBegun})
+			}
+		}
+		slices.SortFunc(out, func(a, b search.Unfinished) int { return strings.Compare(a.Label, b.Label) })
+		return nil
+	})
+	return out, err
+}
+
 // Indexing returns how far indexing has come in all processes; see
 // [search.Indexer].
 func (x *Index) Indexing(ctx context.Context, labels []string) (done, total int, busy bool) {
 	err := x.read(ctx, "reading the progress", func(tx *sql.Tx) error {
-		return collect(ctx, tx, func(rows *sql.Rows) error {
-			var key, value string
-			if err := rows.Scan(&key, &value); err != nil {
-				return err
+		done, total, busy = 0, 0, false
+		return readProgress(ctx, tx, labels, func(p Progress, running bool) {
+			if running {
+				done, total, busy = done+p.Done, total+p.Total, busy || p.Done < p.Total
 			}
-			label := strings.TrimPrefix(key, keyProgress)
-			if labels != nil && label != "" && !slices.Contains(labels, label) {
-				return nil
-			}
-			var d, t int
-			var at int64
-			if n, err := fmt.Sscan(value, &d, &t, &at); n != 3 || err != nil {
-				return nil
-			}
-			if age := time.Since(time.UnixMilli(at)); age > progressStale || age < -progressStale {
-				return nil
-			}
-			done, total, busy = done+d, total+t, busy || d < t
-			return nil
-		}, `SELECT key, value FROM kv WHERE key>=?1 AND key<?1||char(0x10ffff)`, keyProgress)
+		})
 	})
 	if err != nil || !busy {
 		return 0, 0, false // progress is optional information, so errors are ignored
 	}
 	return done, total, true
+}
+
+// vectorStale is how long an estimate of [Index.SetVectorTime] is valid.
+const vectorStale = time.Minute
+
+// SetVectorTime stores the estimated time until all chunks have vectors, for the
+// [Stats] of all processes; 0 removes it.
+func (x *Index) SetVectorTime(ctx context.Context, left time.Duration) error {
+	return x.write(ctx, "storing the time left for vectors", func(tx *sql.Tx) error {
+		if left <= 0 {
+			_, err := tx.ExecContext(ctx, `DELETE FROM kv WHERE key=?`, keyVectorTime)
+			return err
+		}
+		now := time.Now()
+		_, err := tx.ExecContext(ctx, `INSERT INTO kv(key, value) VALUES(?, ?) ON CONFLICT DO UPDATE SET value=excluded.value`,
+			keyVectorTime, fmt.Sprint(now.Add(left).UnixMilli(), " ", now.UnixMilli()))
+		return err
+	})
+}
+
+// vectorTime returns the time until all chunks have vectors, or 0 if it is not known.
+func vectorTime(ctx context.Context, tx *sql.Tx) (time.Duration, error) {
+	value, err := kvValue(ctx, tx, keyVectorTime)
+	var end, at int64
+	if n, _ := fmt.Sscan(value, &end, &at); n != 2 || err != nil {
+		return 0, err
+	}
+	if age := time.Since(time.UnixMilli(at)); age > vectorStale || age < -vectorStale {
+		return 0, nil
+	}
+	return max(time.Until(time.UnixMilli(end)), time.Second), nil
 }
 
 // Health reports green, or red once damage was met; see [search.Service].
@@ -164,13 +267,14 @@ func (x *Index) Health(ctx context.Context) (search.Health, error) {
 
 // Stats is how much an index holds.
 type Stats struct {
-	Documents int
-	Chunks    int
-	Vectors   int   // chunks with a vector of the model that was used last
-	TextBytes int64 // of all texts
-	FileBytes int64 // of the index file with its write-ahead log, and of the segments in files
-	Segments  int
-	ByLabel   map[string]LabelStats
+	Documents  int
+	Chunks     int
+	Vectors    int           // chunks with a vector of the model that was used last
+	VectorTime time.Duration // estimated time until all chunks have one; 0 if it is not known, or nothing is being computed
+	TextBytes  int64         // of all texts
+	FileBytes  int64         // of the index file with its write-ahead log, and of the segments in files
+	Segments   int
+	ByLabel    map[string]LabelStats
 }
 
 // LabelStats is how much an index holds under one label.
@@ -188,6 +292,10 @@ func (x *Index) Stats(ctx context.Context) (Stats, error) {
 			return err
 		}
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM vectors WHERE model=(SELECT id FROM models ORDER BY used DESC LIMIT 1)`).Scan(&s.Vectors); err != nil {
+			return err
+		}
+		var err error
+		if s.VectorTime, err = vectorTime(ctx, tx); err != nil {
 			return err
 		}
 		if err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(iif(file<>'', size, 0)), 0) FROM segments`).Scan(&s.Segments, &s.FileBytes); err != nil {

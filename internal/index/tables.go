@@ -161,7 +161,8 @@ ALTER TABLE texts ADD COLUMN size INTEGER NOT NULL DEFAULT 0;
 const (
 	keyAnalyzer   = "analyzer"   // until version 3
 	keyGeneration = "generation" // increases with every change of documents
-	keyProgress   = "progress:"  // followed by a label; the value is "done total time" of indexing
+	keyProgress   = "progress:"  // followed by a label; see SetProgress
+	keyVectorTime = "vectors"    // when all chunks will have vectors, and when that was estimated
 	keyRebuild    = "rebuild"    // counts deleted segments whose documents are to be indexed again; none when all are
 )
 

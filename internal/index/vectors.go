@@ -342,6 +342,7 @@ type embedPass struct {
 	sync.Mutex
 	key        string // the model and the labels
 	generation string // of the index when the pass began
+	rest       bool   // the first chunks of all documents are done
 	after      int64  // chunks up to this one are done
 	done       bool   // no chunk is left
 }
@@ -357,7 +358,9 @@ type unembedded struct {
 // labels (nil: all) and stores them, in a short transaction. It returns how many
 // it has stored. 0 without an error means that no chunk is left until documents
 // change. Chunks that have a vector of the embedder are not computed again.
-// Vectors of other models are deleted a day after their last use.
+// The first chunks of all documents are computed before the others, so that each
+// document is found soon. Vectors of other models are deleted a day after their
+// last use.
 func (x *Index) EmbedNext(ctx context.Context, e embed.Embedder, labels []string, n int) (int, error) {
 	p := &x.vectors.embedded
 	p.Lock()
@@ -373,26 +376,30 @@ func (x *Index) EmbedNext(ctx context.Context, e embed.Embedder, labels []string
 				return err
 			}
 			if p.key != string(key) || p.done && p.generation != generation {
-				p.key, p.generation, p.after, p.done = string(key), generation, 0, false
+				p.key, p.generation, p.rest, p.after, p.done = string(key), generation, false, 0, false
 			}
 			if p.done {
 				return nil
 			}
 			model, err := modelOf(ctx, tx, name)
 			if err == nil {
-				chunks, err = chunksWithout(ctx, tx, model, labels, p.after, n)
+				chunks, err = chunksWithout(ctx, tx, model, labels, p.rest, p.after, n)
 			}
 			return err
 		})
 		if err != nil || p.done {
 			return 0, err
 		}
+		if len(chunks) == 0 && !p.rest {
+			p.rest, p.after = true, 0
+			continue
+		}
 		if len(chunks) == 0 {
 			if p.after == 0 || p.generation == generation {
 				p.generation, p.done = generation, true
 				return 0, x.dropModels(ctx, name, labels)
 			}
-			p.generation, p.after = generation, 0 // documents may have changed behind the pass
+			p.generation, p.rest, p.after = generation, false, 0 // documents may have changed behind the pass
 			continue
 		}
 		if err := x.embedChunks(ctx, e, name, chunks); err != nil {
@@ -404,13 +411,17 @@ func (x *Index) EmbedNext(ctx context.Context, e embed.Embedder, labels []string
 }
 
 // chunksWithout returns up to n chunks with a greater number than after that have
-// no vector of a model.
-func chunksWithout(ctx context.Context, tx *sql.Tx, model int64, labels []string, after int64, n int) ([]unembedded, error) {
+// no vector of a model: of each document the first one, or also the rest.
+func chunksWithout(ctx context.Context, tx *sql.Tx, model int64, labels []string, rest bool, after int64, n int) ([]unembedded, error) {
 	where, args := "1", []any{after >> chunkBits, after, model}
 	if labels != nil {
 		list, _ := json.Marshal(labels) // strings always marshal
 		where = `+d.label IN (SELECT value FROM json_each(?4))`
 		args = append(args, string(list))
+	}
+	last := 0 // part of a document
+	if rest {
+		last = maxParts - 1
 	}
 	var chunks []unembedded
 	err := collect(ctx, tx, func(rows *sql.Rows) error {
@@ -420,7 +431,7 @@ func chunksWithout(ctx context.Context, tx *sql.Tx, model int64, labels []string
 		return err
 	}, fmt.Sprintf(`SELECT c.id, c.off, c.len, c.heading, d.title, d.hash FROM docs d CROSS JOIN chunks c ON c.id BETWEEN d.id<<%d AND (d.id<<%[1]d)+%d
 		WHERE d.id>=?1 AND c.id>?2 AND %s AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.chunk=c.id AND v.model=?3)
-		ORDER BY d.id, c.id LIMIT %d`, chunkBits, maxParts-1, where, n), args...)
+		ORDER BY d.id, c.id LIMIT %d`, chunkBits, last, where, n), args...)
 	if err != nil {
 		return nil, err
 	}
@@ -543,6 +554,20 @@ func (x *Index) Embedded(ctx context.Context, e embed.Embedder, labels []string)
 		return tx.QueryRowContext(ctx, `SELECT count(*) FROM vectors d WHERE `+where+` AND d.model=?`, append(args, model)...).Scan(&done)
 	})
 	return done, total, err
+}
+
+// Embedding returns how many chunks have a vector while vectors are being computed;
+// see [search.Indexer].
+func (x *Index) Embedding(ctx context.Context, labels []string) (done, total int, err error) {
+	var left time.Duration
+	if err := x.read(ctx, "reading the time left for vectors", func(tx *sql.Tx) error {
+		var err error
+		left, err = vectorTime(ctx, tx)
+		return err
+	}); err != nil || left == 0 || x.vectors.embedder == nil {
+		return 0, 0, err
+	}
+	return x.Embedded(ctx, x.vectors.embedder, labels)
 }
 
 // Vectors returns the state of the vectors of documents with one of the labels

@@ -25,6 +25,7 @@ const (
 	embedInterval = 2 * time.Second  // of looking for chunks without vectors
 	embedNews     = 30 * time.Second // between lines about the progress
 	embedQuiet    = 5 * time.Second  // shorter work is not reported
+	embedEstimate = 5 * time.Second  // between estimates in the index
 )
 
 // EmbedOptions configure [Embed].
@@ -89,8 +90,13 @@ type embedding struct {
 // work computes vectors until none are missing, documents are being indexed, or
 // another process has the lease.
 func (w *embedding) work(ctx context.Context) error {
-	var began, reported time.Time
-	stored := 0
+	var began, reported, estimated time.Time
+	stored, done, total := 0, 0, 0
+	defer func() {
+		if !estimated.IsZero() {
+			w.estimate(context.WithoutCancel(ctx), 0)
+		}
+	}()
 	for ctx.Err() == nil {
 		labels, err := w.Labels(ctx)
 		if err != nil {
@@ -111,11 +117,23 @@ func (w *embedding) work(ctx context.Context) error {
 			break
 		}
 		if stored += n; stored == n {
-			began, reported = start, start
+			began, reported = start, start.Add(cmp.Or(w.quiet, embedQuiet)-embedNews) // the first line comes soon
 		}
-		if now := time.Now(); now.Sub(reported) >= embedNews {
+		done += n
+		now := time.Now()
+		if now.Sub(reported) >= embedNews {
 			reported = now
-			w.report(ctx, labels)
+			// They are counted again, because documents change and other
+			// processes store vectors.
+			if d, t, err := w.Store.Embedded(ctx, w.Embedder, labels); err == nil {
+				done, total = d, t
+				fmt.Fprintf(w.Lines, "searching by meaning: %d of %s are ready (%d %%)%s; searching by words is ready\n", done, terminal.Plural(total, "passage"),
+					100*done/max(total, 1), left(timeLeft(now.Sub(began), stored, total-done)))
+			}
+		}
+		if total > done && now.Sub(estimated) >= embedEstimate {
+			estimated = now
+			w.estimate(ctx, timeLeft(now.Sub(began), stored, total-done))
 		}
 		select {
 		case <-ctx.Done():
@@ -123,16 +141,29 @@ func (w *embedding) work(ctx context.Context) error {
 		}
 	}
 	if took := time.Since(began); ctx.Err() == nil && stored > 0 && took >= cmp.Or(w.quiet, embedQuiet) {
-		fmt.Fprintf(w.Lines, "vectors: %s can be found by meaning, after %s\n", terminal.Plural(stored, "more passage"), terminal.Duration(took))
+		fmt.Fprintf(w.Lines, "searching by meaning: ready (%s in %s)\n", terminal.Plural(stored, "passage"), terminal.Duration(took))
 	}
 	return nil
 }
 
-// report prints the progress.
-func (w *embedding) report(ctx context.Context, labels []string) {
-	if done, total, err := w.Store.Embedded(ctx, w.Embedder, labels); err == nil {
-		fmt.Fprintf(w.Lines, "vectors: %d of %s can be found by meaning, all by words\n", done, terminal.Plural(total, "passage"))
+// timeLeft estimates the time for the remaining chunks.
+func timeLeft(took time.Duration, stored, remaining int) time.Duration {
+	return time.Duration(float64(took) / float64(stored) * float64(max(remaining, 0)))
+}
+
+// left describes the remaining time, or returns "" if it is short.
+func left(d time.Duration) string {
+	if d < time.Second {
+		return ""
 	}
+	return ", about " + terminal.Duration(d) + " left"
+}
+
+// estimate stores the remaining time in the index; 0 removes it.
+func (w *embedding) estimate(ctx context.Context, left time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	defer cancel()
+	_ = w.Index.SetVectorTime(ctx, left) // an error is ignored: the estimate expires
 }
 
 // lease acquires the lease, or renews it if that is due. It reports whether the

@@ -3,11 +3,13 @@ package indexing
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"knowhow/internal/document"
@@ -155,9 +157,40 @@ func TestEmbed(t *testing.T) {
 	if done, total, err := x.Embedded(t.Context(), first, []string{"a"}); done != 100 || total != 100 || err != nil {
 		t.Errorf("Embedded() = %d of %d, %v, want 100 of 100", done, total, err)
 	}
-	if !strings.Contains(two.out.String(), "can be found by meaning") {
-		t.Errorf("output %q, want a line at the end", two.out.String())
+	if out := two.out.String(); !strings.Contains(out, "searching by meaning: ready (") {
+		t.Errorf("output %q, want a line at the end", out)
 	}
+}
+
+// TestEmbedEstimate checks that the time left is printed and stored while vectors are
+// computed.
+func TestEmbedEstimate(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		x := openIndex(t, dir)
+		defer x.Close()
+		for i := range 20 {
+			putChunks(t, x, "a", fmt.Sprint(i), 5)
+		}
+		m := newStepModel(true)
+		e := startEmbedding(t, x, m)
+		for range 2 {
+			time.Sleep(10 * time.Second)
+			m.step <- struct{}{}
+		}
+		time.Sleep(time.Second) // the second batch is stored
+		want := "searching by meaning: 16 of 100 passages are ready (16 %), about 52 s left; searching by words is ready\n"
+		if out := e.out.String(); !strings.HasPrefix(out, want) {
+			t.Errorf("output %q, want %q", out, want)
+		}
+		if s, err := x.Stats(t.Context()); err != nil || s.VectorTime < 30*time.Second || s.VectorTime > 2*time.Minute {
+			t.Errorf("Stats() = %+v, %v, want the time left", s, err)
+		}
+		e.stop()
+		if s, err := x.Stats(t.Context()); err != nil || s.VectorTime != 0 {
+			t.Errorf("Stats() = %+v, %v after the end, want no time left", s, err)
+		}
+	})
 }
 
 // TestEmbedAgain checks that a failure is reported once and tried again, and that

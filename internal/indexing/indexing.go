@@ -137,11 +137,11 @@ func Processes(ctx context.Context, x *index.Index) (map[string]Process, error) 
 
 // prepareTime limits Prepare, because another process may be writing to the
 // index.
-const prepareTime = time.Second
+const prepareTime = 5 * time.Second
 
 // Prepare takes the leases of the sources that no other process indexes, and
 // stores that they will be indexed, so that the first search already reports
-// it. Run must follow soon. Run does what Prepare could not do within a second.
+// it. Run must follow soon. Run does what Prepare could not do within prepareTime.
 func (w *Indexer) Prepare(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, prepareTime)
 	defer cancel()
@@ -165,7 +165,7 @@ func (w *Indexer) Close(ctx context.Context) {
 		return
 	}
 	for _, lease := range w.held {
-		w.view.stop(ctx, strings.TrimPrefix(lease, sourceLease))
+		w.view.stop(ctx, strings.TrimPrefix(lease, sourceLease), nil)
 	}
 	w.release(ctx)
 }
@@ -328,7 +328,7 @@ func (w *Indexer) start(ctx context.Context, t *task) {
 
 // finish records that a task has ended.
 func (w *Indexer) finish(ctx context.Context, t *task) {
-	w.view.stop(ctx, t.src.Label)
+	w.view.stop(ctx, t.src.Label, notCanceled(t.err))
 	switch {
 	case t.err == nil && w.Once:
 		w.synced[t.src.Label] = true
@@ -340,6 +340,15 @@ func (w *Indexer) finish(ctx context.Context, t *task) {
 	if err := w.Index.Release(ctx, w.owner, t.lease); err != nil && ctx.Err() == nil {
 		w.Log.Debug("cannot release a lease", "lease", t.lease, "error", err)
 	}
+}
+
+// notCanceled returns err, or nil for a task that was canceled: its source was
+// removed or changed, or belongs to another process.
+func notCanceled(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
 }
 
 // done reports whether, with Once, all sources are synced.
@@ -382,7 +391,7 @@ func (w *Indexer) stop(ctx context.Context) {
 func (w *Indexer) maintain(ctx context.Context) error {
 	w.maintaining.Lock()
 	defer w.maintaining.Unlock()
-	defer w.view.stop(ctx, "")
+	defer w.view.stop(ctx, "", nil)
 	return w.Index.Maintain(ctx, func(done, total int) {
 		w.view.report(ctx, ingest.Progress{Done: done, Total: total})
 	})
@@ -435,7 +444,7 @@ func (w *Indexer) index(ctx context.Context, src document.Source) error {
 			w.view.finished(ctx, src, res, err)
 			return true
 		}
-		w.view.stop(ctx, src.Label) // a sync that failed has not reported its end
+		w.view.stop(ctx, src.Label, err) // a sync that failed has not reported its end
 		return false
 	}
 	err := in.Watch(ctx, func(context.Context) ([]document.Source, error) { return []document.Source{src}, nil },

@@ -18,6 +18,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/index"
+	"knowhow/internal/search"
 	"knowhow/internal/terminal"
 )
 
@@ -152,7 +153,7 @@ func TestRunOnce(t *testing.T) {
 		p := start(t, dir, true, "docs", "gone")
 		p.wait()
 		out := p.out.String()
-		for _, want := range []string{"docs: 1 document (1 new) in ", "gone: reading source \"gone\": ", "what is indexed of it can still be searched\n"} {
+		for _, want := range []string{"docs: 1 document indexed in ", "gone: indexing is not complete: reading source \"gone\": ", "what is indexed of it can still be searched\n"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("printed %q, want it to contain %q", out, want)
 			}
@@ -162,7 +163,7 @@ func TestRunOnce(t *testing.T) {
 		}
 		p = start(t, dir, true)
 		p.wait()
-		if out := p.out.String(); !strings.Contains(out, "docs: 1 document in ") || !strings.Contains(out, "other: 1 document (1 new) in ") {
+		if out := p.out.String(); !strings.Contains(out, ": no changes\n") || !strings.Contains(out, "other: 1 document indexed in ") {
 			t.Errorf("printed %q, want all sources of the index", out)
 		}
 	})
@@ -357,7 +358,7 @@ func TestRunAfterDeaths(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, dir, true)
 		p.wait()
-		if out := p.out.String(); !strings.HasPrefix(out, "a: 7 documents (1 new) in ") {
+		if out := p.out.String(); !strings.HasPrefix(out, "a: 7 documents indexed in ") || !strings.HasSuffix(out, ": 1 new\n") {
 			t.Errorf("printed %q, want the changed file indexed", out)
 		}
 	})
@@ -387,6 +388,51 @@ func TestRunFailingSync(t *testing.T) {
 		}
 		if done, total, busy := p.x.Indexing(t.Context(), nil); busy {
 			t.Errorf("Indexing() = %d of %d while nothing is indexed", done, total)
+		}
+		got, err := p.x.Unfinished(t.Context(), nil)
+		if err != nil || len(got) != 1 || got[0].Stop != search.Failed || got[0].Done != 1 || got[0].Total != 3 || !strings.Contains(got[0].Message, "refused") {
+			t.Errorf("Unfinished() = %+v, %v, want 1 of 3 documents and the failure", got, err)
+		}
+		if _, err := db.Exec(`DROP TRIGGER refuse`); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got, err := p.x.Unfinished(t.Context(), nil); err != nil || len(got) > 0 {
+			t.Errorf("Unfinished() = %+v, %v after the next attempt, want none", got, err)
+		}
+	})
+}
+
+// A source that cannot be read is unfinished until it can be.
+func TestRunUnreadableSource(t *testing.T) {
+	dir, roots := folders(t, "a")
+	away := roots["a"] + "-away"
+	if err := os.Rename(roots["a"], away); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, dir, false)
+		synctest.Wait()
+		got, err := p.x.Unfinished(t.Context(), nil)
+		if err != nil || len(got) != 1 || got[0].Stop != search.Failed || got[0].Total != 0 {
+			t.Errorf("Unfinished() = %+v, %v, want a failure", got, err)
+		}
+		p.stop()
+		x := openIndex(t, dir)
+		if again, err := x.Unfinished(t.Context(), nil); err != nil || !cmp.Equal(got, again) {
+			t.Errorf("Unfinished() = %+v, %v after the end of the process, want %+v", again, err, got)
+		}
+		x.Close()
+		if err := os.Rename(away, roots["a"]); err != nil {
+			t.Fatal(err)
+		}
+		p = start(t, dir, false)
+		defer p.stop()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got, err := p.x.Unfinished(t.Context(), nil); err != nil || len(got) > 0 {
+			t.Errorf("Unfinished() = %+v, %v after the folder came back, want none", got, err)
 		}
 	})
 }

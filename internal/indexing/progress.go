@@ -13,6 +13,7 @@ import (
 	"knowhow/internal/index"
 	"knowhow/internal/ingest"
 	"knowhow/internal/sanitize"
+	"knowhow/internal/search"
 	"knowhow/internal/terminal"
 )
 
@@ -39,10 +40,11 @@ type progressView struct {
 	lines *terminal.Lines
 
 	mu      sync.Mutex
-	work    map[string]*work // by label; everything since the last time that nothing was being indexed
-	since   time.Time        // when the first work began
-	stored  time.Time        // when progress was last stored in the index
-	printed time.Time        // when it was last printed
+	work    map[string]*work          // by label; everything since the last time that nothing was being indexed
+	since   time.Time                 // when the first work began
+	stored  time.Time                 // when progress was last stored in the index
+	printed time.Time                 // when it was last printed
+	stopped map[string]index.Progress // labels whose last indexing by this process was not completed
 }
 
 // A work is the progress of one source.
@@ -93,15 +95,51 @@ func (v *progressView) refresh(ctx context.Context) {
 	v.show(ctx, false)
 }
 
-// stop records that the work on a source has stopped, whether it is finished or
-// not.
-func (v *progressView) stop(ctx context.Context, label string) {
+// stop records that the work on a source has stopped: with an error, if it is not
+// complete.
+func (v *progressView) stop(ctx context.Context, label string, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if w := v.work[label]; w != nil && !w.done {
+	w := v.work[label]
+	_, failed := v.stopped[label]
+	switch {
+	case err != nil && label != "":
+		v.fail(label, err)
+	case failed:
+		delete(v.stopped, label)
+	case w == nil:
+		return
+	}
+	if w != nil && !w.done {
 		w.done = true
 		v.show(ctx, true)
+	} else if w == nil && (err != nil || failed) {
+		p, ok := v.stopped[label]
+		if !ok {
+			p.Label = label
+		}
+		_ = v.store.SetProgress(ctx, p) // an error is ignored, see show
 	}
+}
+
+// fail records why the work on a source has stopped. The caller must have locked
+// mu.
+func (v *progressView) fail(label string, err error) {
+	p := v.stopped[label] // if not even the documents were counted this time
+	p.Label, p.Stopped, p.Message = label, search.Failed, errkind.Message(err)
+	switch {
+	case errors.Is(err, context.Canceled):
+		p.Stopped, p.Message = search.Interrupted, ""
+	case errors.Is(err, errkind.DiskFull):
+		p.Stopped = search.DiskFull
+	}
+	if w := v.work[label]; w != nil {
+		p.Done, p.Total, p.Unchanged = w.now.Done, w.now.Total, w.now.Unchanged
+	}
+	if v.stopped == nil {
+		v.stopped = map[string]index.Progress{}
+	}
+	v.stopped[label] = p
 }
 
 // show shows the progress of all work if it is due, and at once if now is set.
@@ -114,17 +152,23 @@ func (v *progressView) show(ctx context.Context, now bool) {
 	bar := terminal.Bar{Things: "documents", Since: v.since}
 	busy := false
 	for label, w := range v.work {
-		p := index.Progress{Label: label, Done: w.now.Done, Total: w.now.Total}
+		p := index.Progress{Label: label, Done: w.now.Done, Total: w.now.Total, Unchanged: w.now.Unchanged}
 		bar.Done, bar.Total, bar.Bytes = bar.Done+p.Done, bar.Total+p.Total, bar.Bytes+w.now.Bytes
-		if !w.done {
+		if stopped, ok := v.stopped[label]; ok && w.done {
+			p = stopped
+		} else if !w.done {
 			busy = true
-			p.Total = max(p.Total, 1) // the files have not been counted yet
+			if p.Total == 0 { // the files have not been counted yet
+				p.Total, p.Unchanged = 1, -1
+			}
 		}
 		progress = append(progress, p)
 	}
 	if !busy {
-		for i := range progress {
-			progress[i] = index.Progress{Label: progress[i].Label}
+		for i, p := range progress {
+			if p.Stopped == "" {
+				progress[i] = index.Progress{Label: p.Label}
+			}
 		}
 		bar, v.work = terminal.Bar{}, nil
 	}
@@ -172,14 +216,14 @@ func (v *progressView) finished(ctx context.Context, src document.Source, res *i
 		since = w.since
 	}
 	v.mu.Unlock()
-	v.stop(ctx, src.Label)
+	v.stop(ctx, src.Label, err)
 
 	var out strings.Builder
 	if err != nil {
-		fmt.Fprintf(&out, "%s: %s; what is indexed of it can still be searched\n", src.Label, sanitize.Escape(errkind.Message(err)))
+		fmt.Fprintf(&out, "%s: indexing is not complete: %s; what is indexed of it can still be searched\n", src.Label, sanitize.Escape(errkind.Message(err)))
 	} else {
-		fmt.Fprintf(&out, "%s: %s%s in %s\n", src.Label, terminal.Plural(res.Added+res.Changed+res.Unchanged, "document"),
-			news(res), terminal.Duration(max(time.Since(since), 1)))
+		fmt.Fprintf(&out, "%s: %s indexed in %s%s\n", src.Label, terminal.Plural(res.Added+res.Changed+res.Unchanged, "document"),
+			terminal.Duration(max(time.Since(since), 1)), news(res))
 	}
 	if res != nil {
 		writeLeftOut(&out, src.Label, res)
@@ -188,45 +232,60 @@ func (v *progressView) finished(ctx context.Context, src document.Source, res *i
 	_, _ = v.lines.Write([]byte(out.String()))
 }
 
-// news returns the changes, as in " (1 new, 2 gone)".
+// news returns the changes, as in ": 1 new, 2 removed", or "" if all documents are
+// new.
 func news(res *ingest.Result) string {
 	var news []string
 	for _, n := range []struct {
 		n    int
 		what string
-	}{{res.Added, "new"}, {res.Changed, "changed"}, {res.Removed, "gone"}} {
+	}{{res.Added, "new"}, {res.Changed, "changed"}, {res.Removed, "removed"}} {
 		if n.n > 0 {
 			news = append(news, fmt.Sprintf("%d %s", n.n, n.what))
 		}
 	}
-	if len(news) == 0 {
+	switch {
+	case len(news) == 0 && res.Unchanged > 0:
+		return ": no changes"
+	case len(news) == 0 || res.Added > 0 && res.Unchanged+res.Changed+res.Removed == 0:
 		return ""
 	}
-	return " (" + strings.Join(news, ", ") + ")"
+	return ": " + strings.Join(news, ", ")
 }
 
-// writeLeftOut prints what was left out.
+// writeLeftOut prints what was left out, and what is indexed in part.
 func writeLeftOut(out *strings.Builder, label string, res *ingest.Result) {
-	if len(res.LeftOut) > 0 {
-		fmt.Fprintf(out, "%s: left out: %s\n", label, terminal.Counts(res.LeftOut))
+	leftOut, inPart := ingest.SplitInPart(res.LeftOut)
+	if len(leftOut) > 0 {
+		fmt.Fprintf(out, "%s: left out: %s\n", label, terminal.Counts(leftOut))
+	}
+	if len(inPart) > 0 {
+		fmt.Fprintf(out, "%s: indexed, but %s\n", label, terminal.Counts(inPart))
 	}
 	for _, s := range res.Skipped[:min(maxNamed, len(res.Skipped))] {
-		fmt.Fprintf(out, "%s: left out %q: %s\n", label, s.Path, sanitize.Escape(errkind.Message(s.Err)))
+		what := "left out"
+		if s.Reason.InPart() {
+			what = "indexed in part"
+		}
+		fmt.Fprintf(out, "%s: %s %q: %s\n", label, what, s.Path, sanitize.Escape(errkind.Message(s.Err)))
 	}
 	if more := res.SkippedTotal - maxNamed; more > 0 {
 		fmt.Fprintf(out, "%s: and %d more\n", label, more)
 	}
 }
 
-// interrupted prints a last line if sources were not fully synced, and removes
-// the progress.
+// interrupted prints a last line if sources were not fully synced, and stores
+// which ones.
 func (v *progressView) interrupted(ctx context.Context) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	done, total, first := 0, 0, false
-	for _, w := range v.work {
+	for label, w := range v.work {
 		done, total = done+w.now.Unchanged+w.now.Done, total+w.now.Unchanged+w.now.Total
 		first = first || w.first && !w.done
+		if !w.done && label != "" {
+			v.fail(label, context.Canceled)
+		}
 		w.done = true
 	}
 	v.show(ctx, true)

@@ -16,6 +16,7 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/index"
 	"knowhow/internal/ingest"
+	"knowhow/internal/search"
 	"knowhow/internal/terminal"
 )
 
@@ -24,7 +25,7 @@ type storedProgress map[string]index.Progress
 
 func (s storedProgress) SetProgress(_ context.Context, progress ...index.Progress) error {
 	for _, p := range progress {
-		if s[p.Label] = p; p.Total == 0 {
+		if s[p.Label] = p; p.Total == 0 && p.Stopped == "" {
 			delete(s, p.Label)
 		}
 	}
@@ -53,12 +54,15 @@ func TestProgressFinished(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"new", 14500 * time.Millisecond, &ingest.Result{Added: 3}, nil, "docs: 3 documents (3 new) in 14 s\n"},
-		{"mixed", 0, &ingest.Result{Added: 1, Changed: 2, Removed: 3, Unchanged: 4}, nil, "docs: 7 documents (1 new, 2 changed, 3 gone) in 0.1 s\n"},
-		{"same", 61 * time.Second, &ingest.Result{Unchanged: 1}, nil, "docs: 1 document in 1 min 1 s\n"},
-		{"skipped", time.Second, many, nil, "docs: 1 document (1 new) in 1 s\n" + leftOut},
-		{"unreadable", 0, &ingest.Result{}, errors.New("the folder\x1b is gone"), "docs: the folder\\x1b is gone; what is indexed of it can still be searched\n"},
-		{"failed", 0, many, errors.New("disk full"), "docs: disk full; what is indexed of it can still be searched\n" + leftOut},
+		{"new", 14500 * time.Millisecond, &ingest.Result{Added: 3}, nil, "docs: 3 documents indexed in 14 s\n"},
+		{"mixed", 0, &ingest.Result{Added: 1, Changed: 2, Removed: 3, Unchanged: 4}, nil, "docs: 7 documents indexed in 0.1 s: 1 new, 2 changed, 3 removed\n"},
+		{"same", 61 * time.Second, &ingest.Result{Unchanged: 1}, nil, "docs: 1 document indexed in 1 min 1 s: no changes\n"},
+		{"skipped", time.Second, many, nil, "docs: 1 document indexed in 1 s\n" + leftOut},
+		{"unreadable", 0, &ingest.Result{}, errors.New("the folder\x1b is gone"), "docs: indexing is not complete: the folder\\x1b is gone; what is indexed of it can still be searched\n"},
+		{"failed", 0, many, errors.New("disk full"), "docs: indexing is not complete: disk full; what is indexed of it can still be searched\n" + leftOut},
+		{"in part", 0, &ingest.Result{Added: 1, LeftOut: map[ingest.Reason]int{ingest.Partly: 1, ingest.NoText: 2}, SkippedTotal: 1,
+			Skipped: []ingest.Skipped{{Path: "cut.rtf", Reason: ingest.Partly, Err: errors.New("save it again")}}}, nil,
+			"docs: 1 document indexed in 0.1 s\ndocs: left out: 2 without text\ndocs: indexed, but 1 damaged in part\ndocs: indexed in part \"cut.rtf\": save it again\n"},
 		{"interrupted", 0, &ingest.Result{Added: 1}, context.Canceled, ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -90,7 +94,7 @@ func TestProgressInTheIndex(t *testing.T) {
 		}
 		v.begin(ctx, "a")
 		v.begin(ctx, "b")
-		check("before they are counted", index.Progress{Label: "a", Total: 1}, index.Progress{Label: "b", Total: 1})
+		check("before they are counted", index.Progress{Label: "a", Total: 1, Unchanged: -1}, index.Progress{Label: "b", Total: 1, Unchanged: -1})
 		time.Sleep(time.Second)
 		v.report(ctx, ingest.Progress{Label: "a", Done: 1, Total: 10})
 		v.report(ctx, ingest.Progress{Label: "b", Total: 5}) // too soon
@@ -100,7 +104,7 @@ func TestProgressInTheIndex(t *testing.T) {
 		v.report(ctx, ingest.Progress{Label: "a", Done: 10, Total: 10})
 		v.finished(ctx, document.Source{Label: "a"}, &ingest.Result{}, nil)
 		check("after the first", index.Progress{Label: "a", Done: 10, Total: 10}, index.Progress{Label: "b", Done: 3, Total: 5})
-		v.stop(ctx, "b")
+		v.stop(ctx, "b", nil)
 		check("at the end")
 
 		// While watching, a change is work of its own.
@@ -110,7 +114,7 @@ func TestProgressInTheIndex(t *testing.T) {
 		check("in a change", index.Progress{Label: "b", Total: 2})
 		v.report(ctx, ingest.Progress{Label: "b", Done: 2, Total: 2})
 		check("after a change")
-		if got, want := out.String(), "a: 0 documents in 2 s\n"; got != want {
+		if got, want := out.String(), "a: 0 documents indexed in 2 s\n"; got != want {
 			t.Errorf("printed %q, want %q", got, want)
 		}
 	})
@@ -169,7 +173,7 @@ func TestProgressBar(t *testing.T) {
 		if diff := cmp.Diff(want, bars); diff != "" {
 			t.Errorf("bars (-want +got):\n%s", diff)
 		}
-		if last := shown[len(shown)-1]; last != "a: 10 documents (10 new) in 1 min 0 s\n" {
+		if last := shown[len(shown)-1]; last != "a: 10 documents indexed in 1 min 0 s\n" {
 			t.Errorf("the last line is %q, want the summary by itself", last)
 		}
 	})
@@ -180,25 +184,30 @@ func TestProgressInterrupted(t *testing.T) {
 		name   string
 		before func(ctx context.Context, v *progressView)
 		want   string
+		stored index.Progress
 	}{
-		{"idle", func(context.Context, *progressView) {}, ""},
+		{"idle", func(context.Context, *progressView) {}, "", index.Progress{}},
 		{"change", func(ctx context.Context, v *progressView) {
 			v.report(ctx, ingest.Progress{Label: "a", Total: 10})
-		}, ""},
+		}, "", index.Progress{Label: "a", Total: 10, Stopped: search.Interrupted}},
 		{"uncounted", func(ctx context.Context, v *progressView) { v.begin(ctx, "a") },
-			"interrupted before the documents were counted; start again to continue\n"},
+			"interrupted before the documents were counted; start again to continue\n", index.Progress{Label: "a", Stopped: search.Interrupted}},
 		{"counted", func(ctx context.Context, v *progressView) {
 			v.begin(ctx, "a")
 			v.report(ctx, ingest.Progress{Label: "a", Done: 20, Total: 712, Unchanged: 100})
-		}, "interrupted: 120 of 812 documents are indexed; start again to continue\n"},
+		}, "interrupted: 120 of 812 documents are indexed; start again to continue\n",
+			index.Progress{Label: "a", Done: 20, Total: 712, Unchanged: 100, Stopped: search.Interrupted}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out strings.Builder
 			v, stored := newView(&out, 0)
 			tt.before(t.Context(), v)
 			v.interrupted(t.Context())
-			if out.String() != tt.want || len(stored) > 0 {
-				t.Errorf("printed %q, want %q; the index says %v", out.String(), tt.want, stored)
+			if out.String() != tt.want {
+				t.Errorf("printed %q, want %q", out.String(), tt.want)
+			}
+			if diff := cmp.Diff(tt.stored, stored["a"]); diff != "" {
+				t.Errorf("the index has (-want +got):\n%s", diff)
 			}
 		})
 	}

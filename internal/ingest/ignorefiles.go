@@ -113,7 +113,7 @@ func readPatterns(f file) (ignore.Patterns, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxIgnoreFile+1))
 	if err == nil && len(data) > maxIgnoreFile {
-		err = fmt.Errorf("it is larger than %d bytes and has no effect: make it smaller", maxIgnoreFile)
+		err = fmt.Errorf("it is larger than %s and has no effect: make it smaller", sizeText(maxIgnoreFile))
 	}
 	if err != nil {
 		return ignore.Patterns{}, err

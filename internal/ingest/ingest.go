@@ -12,8 +12,8 @@
 // In a folder, regular files that contain text are read. The following are left
 // out: files and folders whose name begins with a dot; what .gitignore and
 // .ignore files exclude; folders of packages that others wrote, such as
-// node_modules; lock files; generated and minified files; binary files; and
-// everything that is not a regular file (pipes, devices and sockets are never
+// node_modules; lock files; generated and minified files; backup files; empty
+// files; binary files; and everything that is not a regular file (pipes, devices and sockets are never
 // opened). [document.Rules] add to these rules. None of them applies to a source
 // that is a file.
 //
@@ -27,6 +27,7 @@ import (
 	"context"
 	"hash/maphash"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,6 +42,8 @@ const (
 
 	maxBatchChunks = 1000        // keeps a transaction of the index under 50 ms
 	maxBatchTime   = time.Second // between two transactions, if there are changes to apply
+	maxPreparing   = 2           // batches whose words are gathered at once, in all sources: they take memory
+	indexBytes     = 16 << 20    // bytes of text that add FileTimeout to the time limit for indexing a document
 	maxInFlight    = 64 << 20    // bytes of files between reading and applying; a single file may be larger
 	maxSkipped     = 100         // files named in a Result
 	maxLeftParts   = 100         // parts of one file named in a Result
@@ -82,15 +85,15 @@ func Prepare(ctx context.Context, s Sink, changes []document.Change) (apply func
 type Options struct {
 	Sink        Sink
 	MaxFileSize int64          // in bytes; 0 means defaultMaxFileSize. Larger files are skipped
-	FileTimeout time.Duration  // time limit for extracting the text of a file; 0 means defaultFileTimeout. Slower files are skipped
+	FileTimeout time.Duration  // time limit for extracting the text of a file, and for gathering its words for each indexBytes begun; 0 means defaultFileTimeout. Slower files are skipped
 	Pool        *Pool          // shared with other Ingesters; nil means a new one
 	BatchBytes  int            // bytes of text in one call of Apply; 0 means defaultBatchBytes
 	Journal     Journal        // nil means none
 	Report      func(Progress) // called with the progress of a Sync, from its goroutine; nil means none
 	Log         *slog.Logger   // nil means none
 
-	// Make turns the bytes of a file into documents, usually one; nil means those
-	// that are indexed. It must be safe for concurrent use.
+	// Make turns the bytes of a file into documents, usually one, and none if it is
+	// empty; nil means those that are indexed. It must be safe for concurrent use.
 	// It also returns the parts of the file that are left out, see [SkippedPart].
 	Make func(ctx context.Context, data []byte, known document.Document) ([]*document.Document, []Skipped, error)
 
@@ -142,6 +145,7 @@ const (
 	Unreadable Reason = "unreadable"
 	Damaged    Reason = "damaged"
 	Partly     Reason = "damaged in part" // the rest is indexed
+	Illegible  Reason = "legible in part" // the rest is indexed
 	Locked     Reason = "with a password"
 	TooLarge   Reason = "too large"
 	TooComplex Reason = "too complex" // takes more work or memory than is permitted
@@ -152,11 +156,30 @@ const (
 	Ignored     Reason = "excluded by ignore files"
 	Excluded    Reason = "excluded by patterns"
 	NotIncluded Reason = "not matched by the patterns to include"
-	ThirdParty  Reason = "with packages of others" // such as node_modules
-	LockFile    Reason = "as lock files"
+	ThirdParty  Reason = "with installed packages"     // such as node_modules
+	LockFile    Reason = "written by package managers" // such as go.sum
 	Generated   Reason = "generated or minified"
-	Link        Reason = "as links that are not followed"
+	Backup      Reason = "backup files"
+	Empty       Reason = "empty"
+	Link        Reason = "linked but not followed"
 )
+
+// InPart reports whether files with this reason are indexed except for a part.
+func (r Reason) InPart() bool { return strings.HasSuffix(string(r), "in part") }
+
+// SplitInPart separates the counts of files that are indexed in part from those
+// of what is left out.
+func SplitInPart[R ~string](counts map[R]int) (leftOut, inPart map[R]int) {
+	leftOut, inPart = map[R]int{}, map[R]int{}
+	for r, n := range counts {
+		if Reason(r).InPart() {
+			inPart[r] = n
+		} else {
+			leftOut[r] = n
+		}
+	}
+	return leftOut, inPart
+}
 
 // A Skipped is a file or a folder (with a slash at the end) that should be
 // indexed and is not, or a part of a file that is left out.

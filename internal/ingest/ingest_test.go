@@ -184,9 +184,8 @@ func TestSyncMakesDocuments(t *testing.T) {
 	mtime := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
 	root := folder(t, nil)
 	write(t, root, "sub/my notes.md", "# First\n\nThe text of the first is in it.\n\n# Second\n\nEnd.\n", mtime)
-	write(t, root, "empty.txt", "", mtime)
 	sink := &memorySink{}
-	mustSync(t, New(Options{Sink: sink}), docs(root), Result{Added: 2})
+	mustSync(t, New(Options{Sink: sink}), docs(root), Result{Added: 1})
 
 	body := "# First\n\nThe text of the first is in it.\n\n# Second\n\nEnd."
 	want := &document.Document{
@@ -202,9 +201,6 @@ func TestSyncMakesDocuments(t *testing.T) {
 	got := sink.doc("sub/my notes.md")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("document (-want +got):\n%s", diff)
-	}
-	if got := sink.doc("empty.txt"); got.Title != "empty.txt" || got.Text != "" || len(got.Chunks) != 0 {
-		t.Errorf("empty file = %+v, want a document with its name as title and no text", got)
 	}
 }
 

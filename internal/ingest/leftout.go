@@ -37,6 +37,8 @@ func leaveOut(name string, dir bool) Reason {
 		return LockFile
 	case generatedNames.MatchString(lower):
 		return Generated
+	case backupNames.MatchString(lower):
+		return Backup
 	}
 	return ""
 }
@@ -95,6 +97,10 @@ var generatedNames = regexp.MustCompile(`\.min\.(js|mjs|css|html|json)$|[.-]min\
 	`\.pb\.(go|cc|h|gw\.go)$|_pb2(_grpc)?\.pyi?$|_pb\.(js|d\.ts|rb)$|\.g\.dart$|\.freezed\.dart$|\.g\.cs$|\.designer\.cs$|` +
 	`^search[_-]?index([_.-].*)?\.js(on)?$|^search_plus_index\.json$|^lunr-index.*\.json$|^(member|type|package|module|tag)-search-index\.js$|` +
 	`^searchdata\.js$|^@?localsearchindex.*\.js$|^searchtools\.js$`)
+
+// backupNames matches the names, in lower case, of older or unsaved versions of
+// files that editors, patch and git keep beside them, and of rejected patches.
+var backupNames = regexp.MustCompile(`.~$|^#.+#$|.\.(bak|backup|orig|rej|sw[op])$`)
 
 // Bounds of isGenerated.
 const (

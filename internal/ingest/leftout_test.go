@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -89,6 +90,11 @@ func TestIgnoreFiles(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			for name, text := range tt.files {
+				if text == "" {
+					tt.files[name] = "text"
+				}
+			}
 			root := folder(t, tt.files)
 			sink := &memorySink{}
 			res, err := New(Options{Sink: sink}).Sync(t.Context(), document.Source{Label: "docs", Path: filepath.Join(root, "src"), Rules: tt.rules})
@@ -175,4 +181,71 @@ func TestSyncLeavesOutGeneratedFiles(t *testing.T) {
 	// A user who names a file wants it.
 	mustSync(t, New(Options{Sink: &memorySink{}}), docs(filepath.Join(root, "gen.go")), Result{Added: 1})
 	mustSync(t, New(Options{Sink: &memorySink{}}), docs(filepath.Join(root, "go.sum")), Result{Added: 1})
+}
+
+func TestSyncLeavesOutBackupFiles(t *testing.T) {
+	root := folder(t, map[string]string{
+		"notes.txt": "n", "notes.txt~": "n", "notes.txt.~3~": "n", "a.md.bak": "a", "b.MD.BAK": "b", "c.orig": "c", "c.rej": "c", "d.go.swp": "d", "#e.md#": "e",
+		"f.backup": "f", "x.bak/g.md": "g", "h~/i.md": "i", "bak": "b", "a#b#.md": "a", "#1 list.md": "l", "orig.md": "o", "~j.md": "j",
+	})
+	sink := &memorySink{}
+	res, err := New(Options{Sink: sink}).Sync(t.Context(), docs(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"#1 list.md", "a#b#.md", "bak", "h~/i.md", "notes.txt", "orig.md", "x.bak/g.md", "~j.md"}, sink.paths()); diff != "" {
+		t.Errorf("documents (-want +got):\n%s", diff)
+	}
+	want := map[string]Reason{"notes.txt~": Backup, "notes.txt.~3~": Backup, "a.md.bak": Backup, "b.MD.BAK": Backup, "c.orig": Backup, "c.rej": Backup,
+		"d.go.swp": Backup, "#e.md#": Backup, "f.backup": Backup}
+	if diff := cmp.Diff(want, leftOutOf(res)); diff != "" || res.SkippedTotal != 0 {
+		t.Errorf("left out (-want +got):\n%s", diff)
+	}
+	// A user who names a file wants it.
+	mustSync(t, New(Options{Sink: &memorySink{}}), docs(filepath.Join(root, "a.md.bak")), Result{Added: 1})
+}
+
+// A file without text is left out as long as it has none.
+func TestSyncLeavesOutEmptyFiles(t *testing.T) {
+	root := folder(t, map[string]string{"a.txt": "text", "b.txt": "", "__init__.py": "", "blank.md": "\ufeff\n \n", "title.html": "<title>T</title>", "c.docx": ""})
+	sink := &memorySink{}
+	g := New(Options{Sink: sink})
+	damaged := func(n int) Result {
+		return Result{Added: 2, SkippedTotal: 1, LeftOut: map[Reason]int{Empty: n, Damaged: 1}}
+	}
+	res := mustSync(t, g, docs(root), damaged(3))
+	if got := leftOutOf(res); got["b.txt"] != Empty || got["__init__.py"] != Empty || got["blank.md"] != Empty {
+		t.Errorf("left out %v", got)
+	}
+	want := damaged(3)
+	want.Added, want.Unchanged = 0, 2
+	mustSync(t, g, docs(root), want)
+
+	write(t, root, "a.txt", "", anHourAgo().Add(time.Minute))
+	want = damaged(4)
+	want.Added, want.Unchanged, want.Removed = 0, 1, 1
+	mustSync(t, g, docs(root), want)
+	if diff := cmp.Diff([]string{"title.html"}, sink.paths()); diff != "" {
+		t.Errorf("documents (-want +got):\n%s", diff)
+	}
+
+	write(t, root, "a.txt", "new", anHourAgo().Add(2*time.Minute))
+	write(t, root, "b.txt", "b", anHourAgo().Add(2*time.Minute))
+	want = damaged(2)
+	want.Unchanged = 1
+	mustSync(t, g, docs(root), want)
+	if d := sink.doc("a.txt"); d == nil || d.Text != "new" {
+		t.Errorf("a.txt = %v, want its new text", d)
+	}
+}
+
+func TestEmptyFilesInArchives(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, "a.zip", zipOf(t, "a.md", "text", "b.md", "", "c.txt~", "old"), anHourAgo())
+	write(t, root, "b.zip", zipOf(t, "b.md", ""), anHourAgo())
+	sink := &memorySink{}
+	res := mustSync(t, New(Options{Sink: sink}), docs(root), Result{Added: 1, LeftOut: map[Reason]int{Empty: 2}})
+	if diff := cmp.Diff(map[string]Reason{"a.zip/b.md": Empty, "b.zip": Empty}, leftOutOf(res)); diff != "" {
+		t.Errorf("left out (-want +got):\n%s", diff)
+	}
 }

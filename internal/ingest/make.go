@@ -34,17 +34,16 @@ func Make(ctx context.Context, data []byte, known document.Document) (d *documen
 
 // makeAll returns the documents for data, the bytes of a file of a source: more
 // than one for a mailbox or an archive. Their paths begin with that of the file.
-// left are the parts that cannot be read. See Make for known and the errors.
+// left are the parts that are left out. docs is empty if the file is. See Make for known and the errors.
 func makeAll(ctx context.Context, data []byte, known document.Document) (docs []*document.Document, left []Skipped, err error) {
 	defer recovered(&err)
 	keep := func(name string) bool { return leftOutName(name) == "" }
 	in := extract.Input{Name: known.Path, MediaType: known.MIMEType, Data: data}
 	err = extract.Parts(ctx, in, keep, func(p extract.Part) error {
 		if s, ok := SkippedPart(known.Path, p); ok {
-			left = append(left, s)
-		}
-		if p.Err != nil {
-			return nil
+			if left = append(left, s); s.Reason != Partly {
+				return nil
+			}
 		}
 		d := known
 		if p.Name != "" {
@@ -61,8 +60,8 @@ func makeAll(ctx context.Context, data []byte, known document.Document) (docs []
 	return docs, left, nil
 }
 
-// SkippedPart returns what is left out of a part of a file: all of it if it cannot
-// be read. ok is false if nothing is.
+// SkippedPart returns what is left out of a part of a file: all of it, unless the
+// reason is Partly, if it cannot be read or is empty. ok is false if nothing is.
 func SkippedPart(file string, p extract.Part) (s Skipped, ok bool) {
 	s.Path = partPath(file, p.Name)
 	switch {
@@ -73,6 +72,11 @@ func SkippedPart(file string, p extract.Part) (s Skipped, ok bool) {
 		}
 	case p.Damaged:
 		s.Reason, s.Err = Partly, errPartly
+	case p.Illegible > 0:
+		s.Err = illegible(p.Illegible)
+		s.Reason = reasonOf(s.Err)
+	case p.Body == "" && p.Title == "":
+		s.Reason = Empty
 	default:
 		return Skipped{}, false
 	}

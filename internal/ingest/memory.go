@@ -14,7 +14,7 @@ type outcome int
 
 const (
 	unread    outcome = iota // skipped: not tried again until it changes
-	unwanted                 // without text, or generated: likewise
+	unwanted                 // without text, empty or generated: likewise
 	unsettled                // in the index, but may have changed without notice: to be read again
 	partly                   // in the index, except for some parts
 )

@@ -162,7 +162,7 @@ func TestSyncOfArchivesThatUnpackToTooMuch(t *testing.T) {
 	g := New(Options{Sink: &memorySink{}, FileTimeout: time.Hour})
 	res := mustSync(t, g, docs(root), Result{Added: 1, SkippedTotal: 2, LeftOut: left(TooComplex, 2)})
 	for _, s := range res.Skipped {
-		if !strings.Contains(s.Err.Error(), "it unpacks to more than 67108864 bytes: split it") {
+		if !strings.Contains(s.Err.Error(), "it unpacks to more than 64 MiB: split it") {
 			t.Errorf("skipped %v", s)
 		}
 	}
@@ -190,9 +190,13 @@ func TestSyncLeavesOutPartsOfFiles(t *testing.T) {
 	root := folder(t, map[string]string{
 		"a.zip":    damaged(t, zipOf(t, "good.md", "# Good", "d/bad.md", "# Bad and more", "x.png", "\x89PNG\r\n\x1a\n", "old.doc", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"+strings.Repeat("\x00", 600)), "d/bad.md"),
 		"half.rtf": `{\rtf1 half of {\b it`,
+		"half.pdf": "%PDF-1.4\n1 0 obj <</Type/Catalog/Pages 2 0 R>> endobj\n2 0 obj <</Kids[3 0 R 4 0 R]>> endobj\n" +
+			"3 0 obj <</Type/Page/Contents 5 0 R/Resources<</Font<</F1<</Subtype/Type1>>>>>>>> endobj\n" +
+			"4 0 obj <</Type/Page/Contents 5 0 R/Resources<</Font<</F1<</Subtype/Type0/Encoding/Identity-H>>>>>>>> endobj\n" +
+			"5 0 obj <</Length 39>> stream\nBT /F1 10 Tf 72 700 Td (A page.) Tj ET\nendstream endobj trailer <</Root 1 0 R>>\n%%EOF",
 		"cut.docx": "PK\x03\x04" + strings.Repeat("x", 100), "data": "PK\x03\x04" + strings.Repeat("x", 100),
 	})
-	want := map[string]Reason{"a.zip/d/bad.md": Damaged, "a.zip/x.png": NoText, "a.zip/old.doc": NoText, "half.rtf": Partly, "cut.docx": Damaged, "data": Damaged}
+	want := map[string]Reason{"a.zip/d/bad.md": Damaged, "a.zip/x.png": NoText, "a.zip/old.doc": NoText, "half.rtf": Partly, "half.pdf": Illegible, "cut.docx": Damaged, "data": Damaged}
 	sink := &memorySink{}
 	var stored []Skipped
 	leftOut := func(context.Context, string) ([]Skipped, error) { return stored, nil }
@@ -202,14 +206,14 @@ func TestSyncLeavesOutPartsOfFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, leftOutOf(res)); diff != "" || res.SkippedTotal != 5 || len(res.Skipped) != 5 {
-			t.Errorf("%s: %d skipped, want 5; left out (-want +got):\n%s", when, res.SkippedTotal, diff)
+		if diff := cmp.Diff(want, leftOutOf(res)); diff != "" || res.SkippedTotal != 6 || len(res.Skipped) != 6 {
+			t.Errorf("%s: %d skipped, want 6; left out (-want +got):\n%s", when, res.SkippedTotal, diff)
 		}
 		return res
 	}
 	g := New(Options{Sink: sink, LeftOut: leftOut})
 	res := check(g, "at first")
-	if diff := cmp.Diff([]string{"a.zip/good.md", "half.rtf"}, sink.paths()); diff != "" {
+	if diff := cmp.Diff([]string{"a.zip/good.md", "half.pdf", "half.rtf"}, sink.paths()); diff != "" {
 		t.Errorf("documents (-want +got):\n%s", diff)
 	}
 	check(g, "again")
@@ -231,7 +235,7 @@ func TestSyncLeavesOutPartsOfFiles(t *testing.T) {
 	delete(want, "a.zip/d/bad.md")
 	delete(want, "a.zip/x.png")
 	delete(want, "a.zip/old.doc")
-	if res, err := New(Options{Sink: sink, LeftOut: leftOut}).Sync(t.Context(), docs(root)); err != nil || res.SkippedTotal != 3 || !cmp.Equal(want, leftOutOf(res)) {
+	if res, err := New(Options{Sink: sink, LeftOut: leftOut}).Sync(t.Context(), docs(root)); err != nil || res.SkippedTotal != 4 || !cmp.Equal(want, leftOutOf(res)) {
 		t.Errorf("after a repair: left out %v, %v, want %v", leftOutOf(res), err, want)
 	}
 }

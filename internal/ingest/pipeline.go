@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -146,6 +147,7 @@ type batch struct {
 	counts   []Result // what each change adds to the counts
 	chunks   int
 	bytes    int
+	large    *stored // see applying
 	progress Progress
 	running  []*applying       // at most maxRunning, in their order
 	release  func(space int64) // releases the space of files whose changes are applied
@@ -159,22 +161,43 @@ type applying struct {
 	counts   []Result
 	progress Progress      // when it is done
 	space    int64         // of files
-	done     chan struct{} // closed when err is set
+	large    *stored       // the file of its only document; nil for several documents, which are small
+	limit    time.Duration // for preparing it if large is set
+	done     chan struct{} // closed when slow and err are set
+	slow     bool          // the limit was exceeded, and nothing is applied
 	err      error
 }
 
 // apply prepares changes, and makes them after those before them are made.
-func (a *applying) apply(ctx context.Context, sink Sink, changes []document.Change, before *applying) {
+func (a *applying) apply(ctx context.Context, o Options, changes []document.Change, before *applying) {
 	defer close(a.done)
-	apply, err := Prepare(ctx, sink, changes)
+	var apply func(context.Context) error
+	err := o.Pool.prepare(ctx, func() (err error) {
+		limited, cancel := ctx, context.CancelFunc(func() {})
+		if a.large != nil {
+			limited, cancel = context.WithTimeout(ctx, a.limit)
+		}
+		defer cancel()
+		apply, err = Prepare(limited, o.Sink, changes)
+		return err
+	})
 	if before != nil {
 		<-before.done
 		err = cmp.Or(before.err, err)
+	}
+	if a.slow = a.large != nil && timedOut(ctx, err); a.slow {
+		return
 	}
 	if err == nil {
 		err = apply(ctx)
 	}
 	a.err = err
+}
+
+// indexTime returns the time limit for preparing a document with a text of so
+// many bytes.
+func (o *Options) indexTime(text int) time.Duration {
+	return o.FileTimeout + o.FileTimeout*time.Duration(text)/indexBytes
 }
 
 // finish handles a file that has been read.
@@ -203,6 +226,17 @@ func (b *batch) add(ctx context.Context, c applied) error {
 	if c.Put != nil {
 		chunks, bytes = max(len(c.Put.Chunks), 1), len(c.Put.Text)
 	}
+	if bytes >= b.s.g.o.BatchBytes { // alone, because it may take too long
+		if err := b.flush(ctx); err != nil {
+			return err
+		}
+	}
+	if c.file != nil && c.file.slow {
+		return nil
+	}
+	if bytes >= b.s.g.o.BatchBytes {
+		b.large = c.file
+	}
 	b.changes = append(b.changes, c.Change)
 	b.counts = append(b.counts, c.counts)
 	b.chunks += chunks
@@ -218,7 +252,10 @@ func (b *batch) flush(ctx context.Context) error {
 	if len(b.changes) == 0 {
 		return nil
 	}
-	for len(b.running) >= maxRunning {
+	changes := b.changes
+	a := &applying{counts: b.counts, progress: b.progress, large: b.large, limit: b.s.g.o.indexTime(b.bytes), done: make(chan struct{})}
+	b.changes, b.counts, b.chunks, b.bytes, b.large = nil, nil, 0, 0, nil
+	for len(b.running) >= maxRunning { // what has to be removed after that is collected again
 		if err := b.ended(); err != nil {
 			return err
 		}
@@ -226,23 +263,26 @@ func (b *batch) flush(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	a := &applying{counts: b.counts, progress: b.progress, done: make(chan struct{})}
 	var before *applying
 	if n := len(b.running); n > 0 {
 		before = b.running[n-1]
 	}
-	go a.apply(ctx, b.s.g.o.Sink, b.changes, before)
+	go a.apply(ctx, b.s.g.o, changes, before)
 	b.running = append(b.running, a)
-	b.changes, b.counts, b.chunks, b.bytes = nil, nil, 0, 0
 	return nil
 }
 
 // finishAll applies all collected changes.
 func (b *batch) finishAll(ctx context.Context) error {
-	if err := b.flush(ctx); err != nil {
-		return err
+	for len(b.changes) > 0 || len(b.running) > 0 {
+		if err := b.flush(ctx); err != nil {
+			return err
+		}
+		if err := b.wait(); err != nil {
+			return err
+		}
 	}
-	return b.wait()
+	return nil
 }
 
 // applied returns a channel that is closed when ended does not have to wait, nil
@@ -271,8 +311,12 @@ func (b *batch) ended() error {
 	if a.err != nil {
 		return fmt.Errorf("storing documents of %q: %w", b.s.src.Label, a.err)
 	}
-	for _, n := range a.counts {
-		b.s.count(n)
+	if a.slow {
+		b.leaveOut(a.large, a.limit)
+	} else {
+		for _, n := range a.counts {
+			b.s.count(n)
+		}
 	}
 	if len(b.changes) == 0 && len(b.running) == 0 { // later files were left out
 		a.progress = b.progress
@@ -281,6 +325,23 @@ func (b *batch) ended() error {
 		b.report(a.progress)
 	}
 	return nil
+}
+
+// leaveOut removes the documents of a file that takes longer than limit.
+func (b *batch) leaveOut(f *stored, limit time.Duration) {
+	f.slow = true
+	end := b.s.g.o.Journal.Begin(b.s.ref(f.task), f.stamp)
+	end(Past{Slow: limit})
+	b.s.skip(f.path, seen{outcome: unread, stamp: f.stamp, mode: f.mode, reason: TooSlow, err: tooSlow(limit)})
+	paths := slices.Clone(f.exists)
+	for _, d := range f.docs {
+		if !slices.Contains(paths, d) {
+			paths = append(paths, d)
+		}
+	}
+	for _, c := range b.s.remove(paths) {
+		b.changes, b.counts = append(b.changes, c.Change), append(b.counts, c.counts)
+	}
 }
 
 func (b *batch) report(p Progress) {

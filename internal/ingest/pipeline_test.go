@@ -145,7 +145,7 @@ func TestBatchesArePreparedWhileOthersAreApplied(t *testing.T) {
 		var err error
 		for _, path := range []string{"1", "2", "3", "4", "5"} {
 			d := &document.Document{ID: path, Label: "docs", Path: path, Text: "text"}
-			err = b.add(t.Context(), applied{document.Change{Put: d}, Result{Added: 1}})
+			err = b.add(t.Context(), applied{document.Change{Put: d}, Result{Added: 1}, nil})
 			if err != nil {
 				break
 			}

@@ -25,6 +25,8 @@ type Pool struct {
 	// it. If the process dies then, the suspect is the cause.
 	alone *semaphore.Weighted
 
+	preparing chan struct{} // has a place for each batch whose words are gathered
+
 	mu    sync.Mutex
 	walks map[*watch]time.Duration // duration of the last walks of each watch
 }
@@ -42,8 +44,9 @@ func newPool(workers int, space int64) *Pool {
 	return &Pool{
 		workers: make(chan struct{}, workers),
 		space:   semaphore.NewWeighted(space), size: space,
-		alone: semaphore.NewWeighted(math.MaxInt64),
-		walks: map[*watch]time.Duration{},
+		alone:     semaphore.NewWeighted(math.MaxInt64),
+		preparing: make(chan struct{}, maxPreparing),
+		walks:     map[*watch]time.Duration{},
 	}
 }
 
@@ -76,6 +79,18 @@ func (p *Pool) share(ctx context.Context, n int64, f func()) error {
 	defer p.alone.Release(n)
 	f()
 	return nil
+}
+
+// prepare calls f, which prepares changes, when fewer than maxPreparing others do
+// that. It returns f's error, or ctx's.
+func (p *Pool) prepare(ctx context.Context, f func() error) error {
+	select {
+	case p.preparing <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-p.preparing }()
+	return f()
 }
 
 // acquire waits until n bytes may be read, or all bytes for a larger n. It

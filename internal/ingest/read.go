@@ -40,12 +40,24 @@ func (e *leftOut) Error() string { return e.text }
 
 var errNoText = &leftOut{NoText, "it contains no text of a known format: convert it, or name another file"}
 
-var errPartly = &leftOut{Partly, "its text is indexed only in part, because the file is damaged: save or download it again"}
+var errPartly = &leftOut{Partly, "its text is indexed only in part, because the rest of the file is damaged or cannot be read: save or download it again"}
+
+// illegible returns the error for a document that lacks the text of some pages.
+func illegible(pages int) error {
+	what := "a page"
+	if pages > 1 {
+		what = fmt.Sprintf("%d pages", pages)
+	}
+	return &leftOut{Illegible, "its text is indexed only in part, because the fonts of " + what +
+		" do not define their characters: store a copy with recognized text (OCR)"}
+}
 
 var errGenerated = &leftOut{Generated, "it is generated or minified: name it as a source of its own to index it"}
 
+var errEmpty = &leftOut{Empty, "it is empty: it is indexed when it has text"}
+
 func tooSlow(limit time.Duration) error {
-	return &leftOut{TooSlow, fmt.Sprintf("extracting its text takes longer than %g s; it is read again when it changes: "+
+	return &leftOut{TooSlow, fmt.Sprintf("extracting or indexing its text takes longer than %g s; it is read again when it changes: "+
 		"split it, or convert it to another format", limit.Seconds())}
 }
 
@@ -119,6 +131,9 @@ func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 			URL:      fileURL(filepath.Join(s.base, filepath.FromSlash(k.name))),
 			Modified: r.stamp.ModTime.UTC(),
 		})
+		if err == nil && len(m.docs) == 0 {
+			err = errEmpty
+		}
 		return m, expected(err, k.path)
 	})
 	r.docs, r.left, r.err = m.docs, m.left, err
@@ -254,5 +269,16 @@ func readAll(ctx context.Context, f io.Reader, data []byte, limit int64) ([]byte
 }
 
 func (g *Ingester) tooLarge() error {
-	return &leftOut{TooLarge, fmt.Sprintf("larger than the limit of %d bytes for a file: split it", g.o.MaxFileSize)}
+	return &leftOut{TooLarge, fmt.Sprintf("larger than the limit of %s for a file: split it", sizeText(g.o.MaxFileSize))}
+}
+
+// sizeText returns a limit for people: in MiB or KiB if it is a multiple of that.
+func sizeText(n int64) string {
+	switch {
+	case n%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
 }

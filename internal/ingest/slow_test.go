@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,7 +127,7 @@ func TestSlowFileIsLeftOutUntilItChanges(t *testing.T) {
 			if took := time.Since(start); took > defaultFileTimeout+time.Second {
 				t.Errorf("the sync took %v, want it to give up after %v", took, defaultFileTimeout)
 			}
-			want := "extracting its text takes longer than 10 s; it is read again when it changes: split it, or convert it to another format"
+			want := "extracting or indexing its text takes longer than 10 s; it is read again when it changes: split it, or convert it to another format"
 			if s := res.Skipped[0]; s.Path != "slow.txt" || s.Reason != TooSlow || s.Err.Error() != want {
 				t.Errorf("Skipped = %+v, want slow.txt and %q", s, want)
 			}
@@ -366,4 +367,63 @@ func TestSyncNamesDocuments(t *testing.T) {
 			t.Errorf("left out (-want +got):\n%s", diff)
 		}
 	}
+}
+
+// stuckSink is a memorySink that does not end preparing documents whose text
+// contains "stuck" until its context ends, and counts them.
+type stuckSink struct {
+	*memorySink
+	n atomic.Int32
+}
+
+func (s *stuckSink) Prepare(ctx context.Context, changes []document.Change) (func(context.Context) error, error) {
+	for _, c := range changes {
+		if c.Put != nil && strings.Contains(c.Put.Text, "stuck") {
+			s.n.Add(1)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+	}
+	return func(ctx context.Context) error { return s.Apply(ctx, changes) }, nil
+}
+
+// TestSlowIndexing checks that a file whose words take too long is left out with
+// all of its documents, also those that are stored already, and that this does
+// not delay others.
+func TestSlowIndexing(t *testing.T) {
+	large := strings.Repeat("a word ", 100)
+	files := map[string]string{"a.txt": "a", "b.txt": large, "c.zip": zipOf(t, "1.txt", "one", "2.txt", "stuck "+large, "3.txt", "three"), "d.txt": "d", "e.txt": "e"}
+	root := folder(t, map[string]string{"e.txt": "e"})
+	synctest.Test(t, func(t *testing.T) {
+		sink, journal := &stuckSink{memorySink: &memorySink{}}, newMemoryJournal()
+		o := Options{Sink: sink, Journal: journal, BatchBytes: 100}
+		g := New(o)
+		mustSync(t, g, docs(root), Result{Added: 1})
+		files["e.txt"] = "stuck " + large
+		for name, text := range files {
+			write(t, root, name, text, anHourAgo())
+		}
+		start := time.Now()
+		res, err := g.Sync(t.Context(), docs(root))
+		if err != nil || res.SkippedTotal != 2 || res.LeftOut[TooSlow] != 2 {
+			t.Fatalf("Sync() = %+v, %v; want two files that are too slow", res, err)
+		}
+		for _, s := range res.Skipped {
+			if want := "extracting or indexing its text takes longer than 10"; s.Path != "c.zip" && s.Path != "e.txt" || !strings.HasPrefix(s.Err.Error(), want) {
+				t.Errorf("Skipped %s: %v, want c.zip and e.txt, and %q", s.Path, s.Err, want)
+			}
+		}
+		if diff := cmp.Diff([]string{"a.txt", "b.txt", "d.txt"}, sink.paths()); diff != "" {
+			t.Errorf("documents (-want +got):\n%s", diff)
+		}
+		if took := time.Since(start); took > time.Minute {
+			t.Errorf("the sync took %v", took)
+		}
+		for _, g := range []*Ingester{g, New(o)} { // this process and the next one
+			mustSync(t, g, docs(root), Result{Unchanged: 3, SkippedTotal: 2, LeftOut: left(TooSlow, 2)})
+		}
+		if n := sink.n.Load(); n != 2 {
+			t.Errorf("%d files were too slow, want 2 once", n)
+		}
+	})
 }

@@ -163,7 +163,7 @@ func (s *syncing) leftOutBefore(ctx context.Context, w *walker) (map[string][]Sk
 	before := map[string][]Skipped{}
 	for _, l := range list {
 		file := fileAbove(l.Path, func(file string) bool { return found[file] })
-		if found[l.Path] && (l.Reason == Partly || l.Reason == Damaged) {
+		if found[l.Path] && (l.Reason == Partly || l.Reason == Illegible || l.Reason == Damaged) {
 			file = l.Path
 		}
 		if file != "" {
@@ -276,6 +276,14 @@ func (s *syncing) leaveOutParts(l leftParts) {
 type applied struct {
 	document.Change
 	counts Result
+	file   *stored // of a Put
+}
+
+// A stored is a file whose documents are stored.
+type stored struct {
+	task
+	docs []string // paths of its documents
+	slow bool     // storing one of them takes too long: the file is left out
 }
 
 // finish handles the result of reading a file. It returns the changes to apply,
@@ -289,7 +297,7 @@ func (s *syncing) finish(k task, r reading) []applied {
 	switch {
 	case errors.Is(r.err, fs.ErrNotExist):
 		return nil // the next walk handles it
-	case s.file == "" && (errors.Is(r.err, errNoText) || errors.Is(r.err, errGenerated)):
+	case s.file == "" && (errors.Is(r.err, errNoText) || errors.Is(r.err, errGenerated) || errors.Is(r.err, errEmpty)):
 		m.outcome = unwanted
 		s.mem[k.path] = m
 		s.res.leaveOut(k.path, m.reason)
@@ -312,7 +320,10 @@ func (s *syncing) put(k task, r reading, m seen) []applied {
 		old[p] = true
 	}
 	var changes []applied
+	file := &stored{task: k}
+	file.stamp = r.stamp
 	for _, d := range r.docs {
+		file.docs = append(file.docs, d.Path)
 		var n Result
 		switch {
 		case !old[d.Path]:
@@ -322,7 +333,7 @@ func (s *syncing) put(k task, r reading, m seen) []applied {
 		default:
 			n.Changed = 1
 		}
-		changes = append(changes, applied{document.Change{Put: d}, n})
+		changes = append(changes, applied{document.Change{Put: d}, n, file})
 		delete(old, d.Path)
 	}
 	last := len(changes) - 1
@@ -349,7 +360,7 @@ func (s *syncing) put(k task, r reading, m seen) []applied {
 func (s *syncing) remove(paths []string) []applied {
 	var changes []applied
 	for _, p := range paths {
-		changes = append(changes, applied{document.Change{Delete: &document.Ref{Label: s.src.Label, Path: p}}, Result{Removed: 1}})
+		changes = append(changes, applied{document.Change{Delete: &document.Ref{Label: s.src.Label, Path: p}}, Result{Removed: 1}, nil})
 	}
 	return changes
 }

@@ -45,8 +45,10 @@ func TestAccess(t *testing.T) {
 		{"two ports", "/tools", good, "localhost:80:80", "", "", 403},
 		{"no host", "/tools", good, "", "", "", 403},
 
-		{"local page", "/tools", good, "127.0.0.1", "http://localhost:8080", "cross-site", 200},
-		{"local page by IPv6", "/tools", good, "127.0.0.1", "https://[::1]:8080", "", 200},
+		{"page of another port", "/tools", good, "127.0.0.1:3333", "http://localhost:8080", "same-site", 403},
+		{"page of another port by IPv6", "/tools", good, "127.0.0.1:3333", "https://[::1]:8080", "", 403},
+		{"image of another port", "/tools", good, "127.0.0.1:3333", "", "same-site", 403},
+		{"own origin", "/tools", good, "127.0.0.1:3333", "http://localhost:3333", "", 200},
 		{"cross site", "/tools", good, "127.0.0.1", "https://evil.example", "", 403},
 		{"cross site to health", "/", "", "127.0.0.1", "https://evil.example", "", 403},
 		{"null origin", "/tools", good, "127.0.0.1", "null", "", 403},

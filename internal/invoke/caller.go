@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/mcpclient"
@@ -47,7 +48,7 @@ func (d Direct) Call(ctx context.Context, server, tool string, arguments json.Ra
 type UnknownToolError struct {
 	Server, Tool string
 	Near         []string // similar names of its tools
-	Tools        int      // number of its tools
+	Tools        []string // names of its other tools
 }
 
 // Error returns a message with the names of the server and the tool.
@@ -72,7 +73,9 @@ func FindTool(ctx context.Context, c Caller, server, name string) (*Tool, error)
 		}
 		names = append(names, t.Name)
 	}
-	return nil, &UnknownToolError{Server: server, Tool: name, Near: spell.Near(name, names, 3), Tools: len(tools)}
+	near := spell.Near(name, names, 3)
+	others := slices.DeleteFunc(names, func(s string) bool { return slices.Contains(near, s) })
+	return nil, &UnknownToolError{Server: server, Tool: name, Near: near, Tools: others}
 }
 
 // A Result contains the parts of a tool's result that are printed.

@@ -2,13 +2,13 @@ package invoke
 
 import (
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"os"
 	"strconv"
 	"strings"
 
+	"knowhow/internal/errkind"
 	"knowhow/internal/httpguard"
 )
 
@@ -38,12 +38,14 @@ func checkType(header http.Header) *failure {
 
 // readBody reads the body, within the time limit of the server.
 func readBody(r *http.Request) ([]byte, *failure) {
-	tooLarge := &failure{status: http.StatusRequestEntityTooLarge, text: "request too large",
-		detail: "the body must be at most " + strconv.Itoa(maxBody) + " bytes"}
-	if r.ContentLength > maxBody {
-		return nil, tooLarge
+	body, err := httpguard.ReadBody(r, maxBody)
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, &failure{status: http.StatusRequestEntityTooLarge, text: "request too large",
+			detail: "the body must be at most " + strconv.Itoa(maxBody) + " bytes"}
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	if errors.Is(err, httpguard.ErrBodies) {
+		return nil, busy(errkind.Message(err))
+	}
 	if err != nil {
 		f := malformed("incomplete request", "the body ended before its announced length, or its chunks are wrong")
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -51,9 +53,6 @@ func readBody(r *http.Request) ([]byte, *failure) {
 		}
 		f.ended = true
 		return nil, f
-	}
-	if len(body) > maxBody {
-		return nil, tooLarge
 	}
 	return body, nil
 }
@@ -109,7 +108,7 @@ func Refuse(w http.ResponseWriter, r *http.Request, refusal httpguard.Refusal) {
 	case httpguard.ForeignHost:
 		f.text, f.detail = "host not allowed", "the bridge serves this machine only: use 127.0.0.1 or localhost"
 	case httpguard.ForeignOrigin:
-		f.text, f.detail = "origin not allowed", "the bridge accepts requests only from web pages of this machine"
+		f.text, f.detail = "origin not allowed", "the bridge accepts no requests from web pages: send it from a program"
 	}
 	f.send(w, r)
 }

@@ -9,7 +9,6 @@ package kb
 import (
 	"context"
 	"io"
-	"time"
 )
 
 // A Base is a knowledge base. Its methods are safe for concurrent use.
@@ -123,17 +122,17 @@ type SearchResult struct {
 
 // A Result is a chunk of a document that matches a query.
 type Result struct {
-	DocumentID int64     `json:"document_id"`
-	ChunkIndex int       `json:"chunk_index"`
-	Text       string    `json:"text"`
-	Heading    string    `json:"heading,omitempty"` // path of the headings above the chunk, such as "Install > From source"; "" if there are none
-	Page       string    `json:"page,omitempty"`    // label of the page on which the chunk begins; "" if the document has no pages
-	Score      float64   `json:"score"`             // 0 to 1; scores of different searches cannot be compared
-	Title      string    `json:"title"`
-	SourcePath string    `json:"source_path"` // "" if there is none
-	Type       string    `json:"type"`
-	Tags       []string  `json:"tags"` // sorted, with that of the collection
-	UpdatedAt  time.Time `json:"updated_at"`
+	DocumentID int64    `json:"document_id"`
+	ChunkIndex int      `json:"chunk_index"`
+	Text       string   `json:"text"`
+	Heading    string   `json:"heading,omitempty"` // path of the headings above the chunk, such as "Install > From source"; "" if there are none
+	Page       string   `json:"page,omitempty"`    // label of the page on which the chunk begins; "" if the document has no pages
+	Score      float64  `json:"score"`             // 0 to 1; scores of different searches cannot be compared
+	Title      string   `json:"title"`
+	SourcePath string   `json:"source_path"` // "" if there is none
+	Type       string   `json:"type"`
+	Tags       []string `json:"tags"` // sorted, with that of the collection
+	UpdatedAt  Time     `json:"updated_at,omitzero"`
 }
 
 // A Note is a text that a user adds.
@@ -162,14 +161,14 @@ const (
 
 // A Job is the work of adding a note or a file.
 type Job struct {
-	ID         int64     `json:"job_id"`
-	Status     string    `json:"status"`      // Queued, Running, Done or Failed
-	Type       string    `json:"type"`        // TypeNote or TypeFile
-	Filename   string    `json:"filename"`    // "" for a note
-	DocumentID *int64    `json:"document_id"` // nil unless the job is done
-	Error      string    `json:"error"`       // why the job failed and what to do; otherwise ""
-	CreatedAt  time.Time `json:"created_at"`
-	UpdatedAt  time.Time `json:"updated_at"`
+	ID         int64  `json:"job_id"`
+	Status     string `json:"status"`      // Queued, Running, Done or Failed
+	Type       string `json:"type"`        // TypeNote or TypeFile
+	Filename   string `json:"filename"`    // "" for a note
+	DocumentID *int64 `json:"document_id"` // nil unless the job is done
+	Error      string `json:"error"`       // why the job failed and what to do; otherwise ""
+	CreatedAt  Time   `json:"created_at,omitzero"`
+	UpdatedAt  Time   `json:"updated_at,omitzero"`
 }
 
 // Ended reports whether the job is done or has failed.
@@ -183,13 +182,13 @@ type JobFilter struct {
 
 // A Document is a note or a file.
 type Document struct {
-	ID         int64     `json:"document_id"`
-	Title      string    `json:"title"`
-	SourcePath string    `json:"source_path"` // "" if there is none
-	Type       string    `json:"type"`        // note, text, markdown, html, pdf, docx, ...
-	Tags       []string  `json:"tags"`        // sorted, with that of the collection
-	CreatedAt  time.Time `json:"created_at"`
-	UpdatedAt  time.Time `json:"updated_at"`
+	ID         int64    `json:"document_id"`
+	Title      string   `json:"title"`
+	SourcePath string   `json:"source_path"` // "" if there is none
+	Type       string   `json:"type"`        // note, text, markdown, html, pdf, docx, ...
+	Tags       []string `json:"tags"`        // sorted, with that of the collection
+	CreatedAt  Time     `json:"created_at,omitzero"`
+	UpdatedAt  Time     `json:"updated_at,omitzero"`
 
 	// Chunks are the parts of the text in order; nil in lists of documents.
 	Chunks []Chunk `json:"chunks,omitempty"`

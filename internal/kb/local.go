@@ -187,7 +187,7 @@ func tagsOf(r *document.Record) []string {
 
 // documentOf returns a document without its chunks.
 func documentOf(r *document.Record) *Document {
-	return &Document{ID: r.Number, Title: r.Title, SourcePath: r.SourcePath, Type: r.Type, Tags: tagsOf(r), CreatedAt: r.Created, UpdatedAt: r.Updated}
+	return &Document{ID: r.Number, Title: r.Title, SourcePath: r.SourcePath, Type: r.Type, Tags: tagsOf(r), CreatedAt: Time{Time: r.Created}, UpdatedAt: Time{Time: r.Updated}}
 }
 
 // Search implements [Base].
@@ -270,7 +270,7 @@ func resultOf(page *search.ChunkPage) *SearchResult {
 	for _, h := range page.Hits {
 		out.Results = append(out.Results, Result{
 			DocumentID: h.Number, ChunkIndex: h.Chunk, Text: h.Text, Heading: h.Heading, Page: h.Page, Score: math.Round(h.Score*1e4) / 1e4, Title: h.Title,
-			SourcePath: h.SourcePath, Type: h.Type, Tags: tagsOf(&h.Record), UpdatedAt: h.Updated,
+			SourcePath: h.SourcePath, Type: h.Type, Tags: tagsOf(&h.Record), UpdatedAt: Time{Time: h.Updated},
 		})
 	}
 	return out
@@ -342,7 +342,7 @@ func (b *Local) Job(ctx context.Context, id int64) (*Job, error) {
 }
 
 func jobOf(j *index.Job) *Job {
-	out := &Job{ID: j.ID, Status: j.State, Type: j.Kind, Filename: j.Filename, Error: j.Error, CreatedAt: j.Created, UpdatedAt: j.Updated}
+	out := &Job{ID: j.ID, Status: j.State, Type: j.Kind, Filename: j.Filename, Error: j.Error, CreatedAt: Time{Time: j.Created}, UpdatedAt: Time{Time: j.Updated}}
 	if j.Document > 0 {
 		out.DocumentID = &j.Document
 	}

@@ -1,6 +1,7 @@
 package kbclient
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -37,7 +38,10 @@ const (
 // refusal returns the error for an answer without success. What the engine says
 // about the request itself has the kind that [kb.Base] defines. Everything else
 // is a failure of the engine or of something in front of it.
-func refusal(endpoint string, resp *http.Response, answer []byte) error {
+func (q request) refusal(resp *http.Response, answer []byte) error {
+	if q.about != "" && resp.StatusCode == http.StatusNotFound && !isPage(answer) {
+		return fmt.Errorf("%s does not exist: %w", q.about, errkind.NotFound)
+	}
 	var v struct {
 		Error struct {
 			Code    string `json:"code"`
@@ -62,7 +66,7 @@ func refusal(endpoint string, resp *http.Response, answer []byte) error {
 			return fmt.Errorf("%s: %w", message, kind)
 		}
 	}
-	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: endpoint, Status: resp.StatusCode, Retry: httpclient.RetryAfter(resp.Header)}
+	r := &errkind.Remote{Kind: errkind.Unavailable, Endpoint: q.endpoint(), Status: resp.StatusCode, Retry: httpclient.RetryAfter(resp.Header)}
 	if isCode(v.Error.Code) {
 		r.Code = v.Error.Code
 	}
@@ -94,6 +98,9 @@ func refusal(endpoint string, resp *http.Response, answer []byte) error {
 	}
 	return r
 }
+
+// isPage reports whether an answer is a page of HTML, which no engine sends.
+func isPage(answer []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(answer), []byte("<")) }
 
 // isCode reports whether s is an error code, and not text.
 func isCode(s string) bool {

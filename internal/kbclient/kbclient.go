@@ -142,12 +142,12 @@ func (c *Client) Jobs(ctx context.Context, f kb.JobFilter) ([]kb.Job, error) {
 
 // Job implements [kb.Base].
 func (c *Client) Job(ctx context.Context, id int64) (*kb.Job, error) {
-	return get[kb.Job](ctx, c, request{method: http.MethodGet, path: "/jobs/" + number(id), safe: true})
+	return get[kb.Job](ctx, c, request{method: http.MethodGet, path: "/jobs/" + number(id), about: "job " + number(id), safe: true})
 }
 
 // Document implements [kb.Base].
 func (c *Client) Document(ctx context.Context, id int64) (*kb.Document, error) {
-	return get[kb.Document](ctx, c, request{method: http.MethodGet, path: "/documents/" + number(id), safe: true})
+	return get[kb.Document](ctx, c, aboutDocument(http.MethodGet, "/documents/", id, ""))
 }
 
 // Documents implements [kb.Base].
@@ -171,12 +171,16 @@ func (c *Client) Documents(ctx context.Context, f kb.DocumentFilter) (*kb.Docume
 
 // UpdateNote implements [kb.Base].
 func (c *Client) UpdateNote(ctx context.Context, id int64, change kb.NoteChange) (*kb.Document, error) {
-	return get[kb.Document](ctx, c, request{method: http.MethodPatch, path: "/notes/" + number(id), body: change})
+	r := aboutDocument(http.MethodPatch, "/notes/", id, "")
+	r.body = change
+	return get[kb.Document](ctx, c, r)
 }
 
 // AddTags implements [kb.Base].
 func (c *Client) AddTags(ctx context.Context, id int64, tags []string) ([]string, error) {
-	return c.tags(ctx, request{method: http.MethodPost, path: "/documents/" + number(id) + "/tags", body: map[string]any{"tags": list(tags)}})
+	r := aboutDocument(http.MethodPost, "/documents/", id, "/tags")
+	r.body = map[string]any{"tags": list(tags)}
+	return c.tags(ctx, r)
 }
 
 // RemoveTag implements [kb.Base].
@@ -185,7 +189,16 @@ func (c *Client) RemoveTag(ctx context.Context, id int64, tag string) ([]string,
 		// Such a path would be resolved on its way to the engine.
 		return nil, &errkind.Argument{Name: "tag", Value: tag, Want: "another tag"}
 	}
-	return c.tags(ctx, request{method: http.MethodDelete, path: "/documents/" + number(id) + "/tags/" + url.PathEscape(tag)})
+	left, err := c.tags(ctx, aboutDocument(http.MethodDelete, "/documents/", id, "/tags/"+url.PathEscape(tag)))
+	if !errors.Is(err, errkind.NotFound) {
+		return left, err
+	}
+	// Some engines answer so if the document does not have the tag.
+	d, err := c.Document(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return d.Tags, nil
 }
 
 func (c *Client) tags(ctx context.Context, r request) ([]string, error) {
@@ -198,7 +211,7 @@ func (c *Client) tags(ctx context.Context, r request) ([]string, error) {
 
 // Delete implements [kb.Base].
 func (c *Client) Delete(ctx context.Context, id int64) error {
-	return c.call(ctx, request{method: http.MethodDelete, path: "/documents/" + number(id)}, nil)
+	return c.call(ctx, aboutDocument(http.MethodDelete, "/documents/", id, ""), nil)
 }
 
 // Status implements [kb.Base].
@@ -222,8 +235,15 @@ type request struct {
 	method string
 	path   string // below that of the API, escaped
 	query  url.Values
-	body   any  // sent as JSON; nil for none
-	safe   bool // it changes nothing and may be sent more than once
+	body   any    // sent as JSON; nil for none
+	about  string // what the path names and may not exist, such as "document 5"; "" for none
+	safe   bool   // it changes nothing and may be sent more than once
+}
+
+// aboutDocument returns a request about a document, whose id is between two
+// parts of the path.
+func aboutDocument(method, before string, id int64, after string) request {
+	return request{method: method, path: before + number(id) + after, about: "document " + number(id), safe: method == http.MethodGet}
 }
 
 // endpoint returns the path for errors.
@@ -322,7 +342,7 @@ func (c *Client) send(ctx, call context.Context, r request, body io.Reader, medi
 	case len(answer) > maxBody:
 		return &errkind.Remote{Endpoint: r.endpoint(), Status: http.StatusBadGateway, Message: "the engine's answer is too large; ask for less"}
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		return refusal(r.endpoint(), resp, answer)
+		return r.refusal(resp, answer)
 	case result == nil:
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -178,7 +179,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{"invalid", `{"error":{"code":"INVALID","message":"top must be 1 to 100"}}`, 400, errkind.Invalid, false, "top must be 1 to 100: invalid"},
 		{"unprocessable", `{"error":{"message":"no text"}}`, 422, errkind.Invalid, false, "no text: invalid"},
-		{"not found", `{"error":{"message":"document 5 does not exist."}}`, 404, errkind.NotFound, false, "document 5 does not exist: not found"},
+		{"not found", `{"error":{"message":"no such thing"}}`, 404, errkind.NotFound, false, "document 5 does not exist: not found"},
 		{"conflict", `{"error":{"message":"document 5 is not a note"}}`, 409, errkind.Conflict, false, "document 5 is not a note: conflict"},
 		{"too large", `{"error":{"message":"too many bytes"}}`, 413, errkind.TooLarge, false, "too many bytes: too large"},
 		{"unsupported code", `{"error":{"code":"unsupported","message":"no vectors"}}`, 422, errkind.Unsupported, false, "no vectors: unsupported"},
@@ -358,5 +359,92 @@ func TestConnectionErrors(t *testing.T) {
 		if got == nil || !strings.Contains(got.Error(), want) || strings.Contains(got.Error(), "engine.internal") || errkind.ReasonOf(got) != kbclient.AddressReason {
 			t.Errorf("%v: error = %v, want %q", err, got, want)
 		}
+	}
+}
+
+// Times in a form that the API does not have fail no call.
+func TestTimes(t *testing.T) {
+	for _, form := range []string{`"2025-11-20T10:00:00.123456"`, `1763632800.5`, `null`, `""`} {
+		times := fmt.Sprintf(`"created_at":%s,"updated_at":%[1]s`, form)
+		c := client(t, "", func(w http.ResponseWriter, r *http.Request) {
+			switch r.URL.Path {
+			case "/api/v1/search":
+				io.WriteString(w, `{"results":[{"document_id":1,`+times+`}],"total":1}`)
+			case "/api/v1/jobs":
+				io.WriteString(w, `{"jobs":[{"job_id":1,`+times+`}]}`)
+			case "/api/v1/documents":
+				io.WriteString(w, `{"documents":[{"document_id":1,`+times+`}],"total":1}`)
+			default:
+				io.WriteString(w, `{"document_id":1,"job_id":1,`+times+`}`)
+			}
+		})
+		for name, call := range map[string]func(ctx context.Context) (any, error){
+			"search":    func(ctx context.Context) (any, error) { return c.Search(ctx, kb.SearchQuery{Query: "x", Top: 1}) },
+			"jobs":      func(ctx context.Context) (any, error) { return c.Jobs(ctx, kb.JobFilter{Limit: 1}) },
+			"job":       func(ctx context.Context) (any, error) { return c.Job(ctx, 1) },
+			"document":  func(ctx context.Context) (any, error) { return c.Document(ctx, 1) },
+			"documents": func(ctx context.Context) (any, error) { return c.Documents(ctx, kb.DocumentFilter{Limit: 1}) },
+		} {
+			v, err := call(t.Context())
+			if err != nil {
+				t.Errorf("%s with the time %s: %v", name, form, err)
+				continue
+			}
+			got, err := json.Marshal(v)
+			if want := `"updated_at":` + form; err != nil || !strings.Contains(string(got), want) {
+				t.Errorf("%s returns %s, %v; want %s", name, got, err, want)
+			}
+		}
+	}
+}
+
+// What does not exist is named in words of our own.
+func TestMissing(t *testing.T) {
+	text := "x"
+	for _, body := range []string{`{"error":{"code":"x","message":"no such thing"}}`, `{"detail":"Not Found"}`, ``, `404 page not found`} {
+		c := client(t, "", func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusNotFound)
+			io.WriteString(w, body)
+		})
+		for want, calls := range map[string][]func(ctx context.Context) error{
+			"document 4711 does not exist": {
+				func(ctx context.Context) error { _, err := c.Document(ctx, 4711); return err },
+				func(ctx context.Context) error {
+					_, err := c.UpdateNote(ctx, 4711, kb.NoteChange{Text: &text})
+					return err
+				},
+				func(ctx context.Context) error { _, err := c.AddTags(ctx, 4711, []string{"a"}); return err },
+				func(ctx context.Context) error { _, err := c.RemoveTag(ctx, 4711, "a"); return err },
+				func(ctx context.Context) error { return c.Delete(ctx, 4711) },
+			},
+			"job 4711 does not exist": {func(ctx context.Context) error { _, err := c.Job(ctx, 4711); return err }},
+		} {
+			for i, call := range calls {
+				if err := call(t.Context()); !errors.Is(err, errkind.NotFound) || errkind.Message(err) != want {
+					t.Errorf("answer %q, call %d: error %v, want %s", body, i, err, want)
+				}
+			}
+		}
+		// Without an id, it is the API that is missing.
+		if _, err := c.Status(t.Context()); errors.Is(err, errkind.NotFound) && !strings.Contains(body, "message") {
+			t.Errorf("answer %q: the status is %v", body, err)
+		}
+	}
+}
+
+// Engines that answer 404 for a tag that a document does not have are as good as
+// those that ignore it.
+func TestRemoveMissingTag(t *testing.T) {
+	c := client(t, "", func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			io.WriteString(w, `{"document_id":5,"tags":["b"]}`)
+			return
+		}
+		w.WriteHeader(http.StatusNotFound)
+		io.WriteString(w, `{"detail":"Tag not found"}`)
+	})
+	tags, err := c.RemoveTag(t.Context(), 5, "a")
+	if diff := cmp.Diff([]string{"b"}, tags); diff != "" || err != nil {
+		t.Errorf("RemoveTag: %v (-want +got):\n%s", err, diff)
 	}
 }

@@ -87,7 +87,7 @@ func (e *fakeEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // answer returns the response to a request.
 func (e *fakeEngine) answer(r *http.Request, body []byte) (int, string) {
-	chunks := `[{"index":0,"text":"Users prefer"},{"index":1,"text":"bullet points"},{"index":2,"text":"to prose"}]`
+	chunks := `[{"index":0,"text":"Users prefer"},{"index":1,"text":"bullet\u202e \udb40\udc41points"},{"index":2,"text":"to prose"}]`
 	path, _ := url.PathUnescape(strings.TrimPrefix(r.URL.EscapedPath(), "/api/v1"))
 	if note, tag, _ := strings.Cut(path, "/tags/"); r.Method == "DELETE" && note == "/documents/42" && tag != "" {
 		e.tags = slices.DeleteFunc(e.tags, func(s string) bool { return s == tag })
@@ -130,7 +130,7 @@ func (e *fakeEngine) answer(r *http.Request, body []byte) (int, string) {
 	case "DELETE /documents/42":
 		return 204, ""
 	case "GET /status":
-		return 200, `{"version":"1.2","model":{"name":"m"},"device":{"type":"cpu"},"documents":{"total":2,"by_type":{"note":1,"pdf":1}},"queue":{"queued":0,"running":0,"failed":1}}`
+		return 200, `{"version":"1.2","model":{"name":"m"},"device":{"type":"cpu\u202e"},"documents":{"total":2,"by_type":{"note":1,"pdf":1}},"queue":{"queued":0,"running":0,"failed":1}}`
 	}
-	return 404, `{"error":{"code":"NOT_FOUND","message":"document 99 does not exist"}}`
+	return 404, `{"error":{"code":"NOT_FOUND","message":"no such thing"}}`
 }

@@ -2,11 +2,11 @@ package kbmcp
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"knowhow/internal/errkind"
@@ -50,7 +50,7 @@ type hit struct {
 	SourcePath string  `json:"source_path"`
 	Type       string  `json:"type"`
 	label
-	UpdatedAt time.Time `json:"updated_at"`
+	UpdatedAt kb.Time `json:"updated_at,omitzero"`
 }
 
 func (t *tools) search(ctx context.Context, in searchArgs) (any, error) {
@@ -141,8 +141,8 @@ type described struct {
 	SourcePath string `json:"source_path"`
 	Type       string `json:"type"`
 	label
-	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt time.Time `json:"updated_at"`
+	CreatedAt kb.Time `json:"created_at,omitzero"`
+	UpdatedAt kb.Time `json:"updated_at,omitzero"`
 }
 
 func describe(d *kb.Document) described {
@@ -167,7 +167,7 @@ func pageOf(d *kb.Document, offset, limit int) *page {
 	p := &page{described: describe(d), Chunks: []kb.Chunk{}, TotalChunks: len(d.Chunks)}
 	left := maxPage
 	for i := min(offset, len(d.Chunks)); i < len(d.Chunks); i++ {
-		c := d.Chunks[i]
+		c := clean(d.Chunks[i])
 		size := utf8.RuneCountInString(c.Text)
 		if len(p.Chunks) == limit || len(p.Chunks) > 0 && size > left {
 			p.NextOffset = i
@@ -185,7 +185,18 @@ func pageOf(d *kb.Document, offset, limit int) *page {
 // DocumentResult returns what is written as the JSON of a document with all of
 // its chunks.
 func DocumentResult(d *kb.Document) any {
-	return &page{described: describe(d), Chunks: append([]kb.Chunk{}, d.Chunks...), TotalChunks: len(d.Chunks)}
+	p := &page{described: describe(d), Chunks: make([]kb.Chunk, len(d.Chunks)), TotalChunks: len(d.Chunks)}
+	for i, c := range d.Chunks {
+		p.Chunks[i] = clean(c)
+	}
+	return p
+}
+
+// clean returns a chunk without invisible characters. It keeps its lines,
+// because agents change notes that they have read.
+func clean(c kb.Chunk) kb.Chunk {
+	c.Text = sanitize.Lines(c.Text)
+	return c
 }
 
 // A documentList is the result of kb_get with a source_path, and of kb_list.
@@ -267,7 +278,11 @@ func (t *tools) status(ctx context.Context, _ struct{}) (any, error) {
 		return nil, &mcpserver.Error{Err: failed(fmt.Sprintf("the MCP server works (version %s, %d uploads in progress), but the knowledge base does not answer",
 			own.Version, own.Uploads), err), Data: map[string]any{"mcp": own}}
 	}
-	return &statusResult{*s, own}, nil
+	r, err := json.Marshal(&statusResult{*s, own})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the status of the knowledge base: %w", err)
+	}
+	return json.RawMessage(sanitize.ShowJSON(r)), nil // an engine names what it likes
 }
 
 // jobsArgs are the arguments of kb_jobs.
@@ -283,7 +298,9 @@ func (t *tools) jobs(ctx context.Context, in jobsArgs) (any, error) {
 	}
 	jobs = slices.Clone(jobs)
 	for i := range jobs {
-		jobs[i].Filename, jobs[i].Error = sanitize.Escape(jobs[i].Filename), sanitize.Short(jobs[i].Error, 500, 2000)
+		j := &jobs[i]
+		j.Status, j.Type, j.Filename = sanitize.Escape(j.Status), sanitize.Escape(j.Type), sanitize.Escape(j.Filename)
+		j.Error = sanitize.Short(j.Error, 500, 2000)
 	}
 	return map[string]any{"jobs": append([]kb.Job{}, jobs...)}, nil
 }

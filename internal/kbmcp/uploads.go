@@ -16,10 +16,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/kb"
+	"knowhow/internal/sanitize"
 )
 
 // UploadOptions configure a staging area. The zero value of a limit is its
@@ -46,24 +48,28 @@ const stagedFiles = "knowhow-upload-*"
 type Uploads struct {
 	o UploadOptions
 
-	mu     sync.Mutex
+	mu     sync.Mutex // guards the next two; no upload is locked while it is
 	byID   map[string]*upload
 	closed bool
 }
 
-// An upload is a file that arrives in chunks. The mutex of Uploads guards it.
+// An upload is a file that arrives in chunks.
 type upload struct {
-	start  uploadStart
-	file   *stagedFile
-	chunks map[int]extent
-	size   int64 // of all chunks together, in bytes
-	end    int64 // of the file, which also has chunks that were replaced
-	timer  *time.Timer
+	id    string
+	start uploadStart
+	timer *time.Timer
+	done  atomic.Bool // it was sent, and job is its job
 
-	busy    bool // a call of finish sends it
-	expired bool // and its time ended meanwhile
+	mu      sync.Mutex // guards what follows
+	file    *stagedFile
+	chunks  map[int]extent
+	indexes runs  // of chunks
+	empty   int   // chunks without bytes
+	size    int64 // of all chunks together, in bytes
+	end     int64 // of the file, which also has chunks that were replaced
+	busy    bool  // a call of finish sends it
+	dropped bool  // it is not in byID
 	job     int64
-	done    bool // it was sent, and job is its job
 }
 
 // An extent is a part of a file.
@@ -115,10 +121,12 @@ func globQuote(path string) string {
 // Close drops all uploads. Later calls fail.
 func (a *Uploads) Close() error {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.closed = true
-	for id := range a.byID {
-		a.drop(id)
+	all := slices.Collect(maps.Values(a.byID))
+	clear(a.byID)
+	a.mu.Unlock()
+	for _, u := range all {
+		u.drop()
 	}
 	return nil
 }
@@ -134,7 +142,7 @@ func (a *Uploads) count() int {
 // the mutex.
 func (a *Uploads) open() (n int) {
 	for _, u := range a.byID {
-		if !u.done {
+		if !u.done.Load() {
 			n++
 		}
 	}
@@ -159,9 +167,10 @@ func (a *Uploads) begin(s uploadStart) (id string, err error) {
 	if err != nil {
 		return "", err
 	}
-	id = newUUID()
-	a.byID[id] = &upload{start: s, file: f, chunks: map[int]extent{}, timer: time.AfterFunc(a.o.TTL, func() { a.expire(id) })}
-	return id, nil
+	u := &upload{id: newUUID(), start: s, file: f, chunks: map[int]extent{}}
+	u.timer = time.AfterFunc(a.o.TTL, func() { a.expire(u) })
+	a.byID[u.id] = u
+	return u.id, nil
 }
 
 var errClosed = fmt.Errorf("the server is ending, try again when it is back: %w", errkind.Unavailable)
@@ -170,56 +179,71 @@ var errClosed = fmt.Errorf("the server is ending, try again when it is back: %w"
 func (a *Uploads) ttl() string { return strings.Replace(a.o.TTL.String(), "m0s", "m", 1) }
 
 // expire drops an upload whose time has ended.
-func (a *Uploads) expire(id string) {
+func (a *Uploads) expire(u *upload) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if u := a.byID[id]; u != nil && u.busy {
-		u.expired = true
-		return
-	}
-	a.drop(id)
+	delete(a.byID, u.id)
+	a.mu.Unlock()
+	u.drop()
 }
 
-// drop forgets an upload. The caller holds the mutex.
-func (a *Uploads) drop(id string) {
-	u := a.byID[id]
-	if u == nil {
-		return
-	}
-	delete(a.byID, id)
+// drop closes the file of an upload that is no longer in byID. If a call of
+// finish sends it, that call closes it.
+func (u *upload) drop() {
 	u.timer.Stop()
-	if !u.busy { // else the call of finish closes it
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.dropped = true
+	if !u.busy {
 		u.file.close()
 	}
 }
 
-// find returns an upload that chunks can be added to. The caller holds the
-// mutex. The error is of kind NotFound if there is no such upload, and Conflict
-// if it is finished.
-func (a *Uploads) find(id string) (*upload, error) {
-	u := a.byID[id]
-	switch {
-	case a.closed:
-		return nil, errClosed
-	case u == nil:
-		return nil, fmt.Errorf("upload_id %s is not known: an upload ends %v after its start and when the server restarts; "+
-			"start a new one with kb_upload_start: %w", strconv.Quote(cut(id)), a.ttl(), errkind.NotFound)
-	case u.done || u.busy:
-		return nil, fmt.Errorf("the upload is already finished; start a new one with kb_upload_start: %w", errkind.Conflict)
+// lock returns an upload, locked. The error is of kind NotFound if there is no
+// such upload.
+func (a *Uploads) lock(id string) (*upload, error) {
+	a.mu.Lock()
+	u, closed := a.byID[id], a.closed
+	a.mu.Unlock()
+	if u != nil {
+		u.mu.Lock()
+		if !u.dropped {
+			return u, nil
+		}
+		u.mu.Unlock()
 	}
-	return u, nil
+	if closed {
+		return nil, errClosed
+	}
+	return nil, fmt.Errorf("upload %s does not exist: an upload ends %v after its start and when the server restarts; "+
+		"start a new one with kb_upload_start: %w", sanitize.Escape(cut(id)), a.ttl(), errkind.NotFound)
 }
+
+// lockOpen returns an upload that chunks can be added to, locked. The error is of
+// kind NotFound if there is no such upload, and Conflict if it is finished.
+func (a *Uploads) lockOpen(id string) (*upload, error) {
+	u, err := a.lock(id)
+	if err == nil && (u.done.Load() || u.busy) {
+		u.mu.Unlock()
+		err = errFinished
+	}
+	return u, err
+}
+
+var errFinished = fmt.Errorf("the upload is already finished; start a new one with kb_upload_start: %w", errkind.Conflict)
+
+// maxEmpty is the number of chunks without bytes that an upload may have. They
+// stand for numbers that a client has skipped.
+const maxEmpty = 100
 
 // chunk stores a chunk. A chunk with the index of an earlier one replaces it. A
 // chunk that completes the file while an index before the last one is missing
 // is refused, because the missing chunk could not be added later.
 func (a *Uploads) chunk(id string, index int, data []byte) (*uploadState, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	u, err := a.find(id)
+	u, err := a.lockOpen(id)
 	if err != nil {
 		return nil, err
 	}
+	defer u.mu.Unlock()
 	size := int64(len(data))
 	old, replaced := u.chunks[index]
 	total := u.size - old.size + size
@@ -227,10 +251,23 @@ func (a *Uploads) chunk(id string, index int, data []byte) (*uploadState, error)
 		return nil, fmt.Errorf("with this chunk the file has %d bytes, but total_size is %d; send the missing bytes only, "+
 			"or start a new upload with the right total_size: %w", total, u.start.size, errkind.Invalid)
 	}
-	if gaps := u.gaps(index); gaps != "" && total == u.start.size {
-		return nil, fmt.Errorf("chunk_index %s is missing, but with this chunk all %d bytes of total_size have arrived; if the number was skipped, "+
-			"send it with empty data and then this chunk again, or send this chunk with the missing number; "+
-			"otherwise start a new upload with the right total_size: %w", gaps, total, errkind.Invalid)
+	empty := u.empty
+	if replaced && old.size == 0 {
+		empty--
+	}
+	if size == 0 {
+		empty++
+	}
+	if empty > maxEmpty {
+		return nil, fmt.Errorf("%d chunks of this upload are empty, which is the limit; number the chunks without gaps, "+
+			"and send each with its bytes: %w", u.empty, errkind.Invalid)
+	}
+	if total == u.start.size {
+		if gaps := slices.Clone(u.indexes).with(index).gaps(); gaps != "" {
+			return nil, fmt.Errorf("chunk_index %s is missing, but with this chunk all %d bytes of total_size have arrived; if the number was skipped, "+
+				"send it with empty data and then this chunk again, or send this chunk with the missing number; "+
+				"otherwise start a new upload with the right total_size: %w", gaps, total, errkind.Invalid)
+		}
 	}
 	at := extent{u.end, size}
 	if replaced && old.size >= size {
@@ -241,19 +278,18 @@ func (a *Uploads) chunk(id string, index int, data []byte) (*uploadState, error)
 	if _, err := u.file.WriteAt(data, at.offset); err != nil {
 		return nil, writeError(err)
 	}
-	u.chunks[index], u.size, u.end = at, total, max(u.end, at.offset+size)
-	return u.state(id), nil
+	u.chunks[index], u.indexes, u.empty, u.size, u.end = at, u.indexes.with(index), empty, total, max(u.end, at.offset+size)
+	return u.state(), nil
 }
 
 // put stores a whole file, which replaces all chunks.
 // length is the number of bytes that r will return, -1 if it is not known.
 func (a *Uploads) put(id string, length int64, r io.Reader) (*uploadState, error) {
-	a.mu.Lock()
-	u, err := a.find(id)
-	a.mu.Unlock()
+	u, err := a.lockOpen(id)
 	if err != nil {
 		return nil, err
 	}
+	u.mu.Unlock()                              // while the body arrives
 	if length >= 0 && length != u.start.size { // start never changes
 		return nil, wrongSize(strconv.FormatInt(length, 10), u.start.size)
 	}
@@ -273,19 +309,18 @@ func (a *Uploads) put(id string, length int64, r io.Reader) (*uploadState, error
 		}
 		err = wrongSize(what, u.start.size)
 	}
+	if err == nil {
+		u, err = a.lockOpen(id)
+	}
 	if err != nil {
 		f.close()
 		return nil, err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if u, err = a.find(id); err != nil {
-		f.close()
-		return nil, err
-	}
+	defer u.mu.Unlock()
 	u.file.close()
-	u.file, u.size, u.end, u.chunks = f, n, n, map[int]extent{0: {0, n}}
-	return u.state(id), nil
+	u.file, u.size, u.end, u.empty = f, n, n, 0
+	u.chunks, u.indexes = map[int]extent{0: {0, n}}, runs{}.with(0)
+	return u.state(), nil
 }
 
 func wrongSize(got string, want int64) error {
@@ -293,8 +328,8 @@ func wrongSize(got string, want int64) error {
 		got, want, errkind.Invalid)
 }
 
-func (u *upload) state(id string) *uploadState {
-	return &uploadState{UploadID: id, Received: u.size, TotalSize: u.start.size, Chunks: len(u.chunks), Missing: u.gaps()}
+func (u *upload) state() *uploadState {
+	return &uploadState{UploadID: u.id, Received: u.size, TotalSize: u.start.size, Chunks: len(u.chunks), Missing: u.indexes.gaps()}
 }
 
 // finish passes a complete file to send, and returns the job that send returns.
@@ -302,34 +337,32 @@ func (u *upload) state(id string) *uploadState {
 // fails, finish may be called again. After success, a repeated call returns the
 // same job.
 func (a *Uploads) finish(ctx context.Context, id string, send func(context.Context, kb.File, io.Reader) (int64, error)) (int64, error) {
-	a.mu.Lock()
-	if u := a.byID[id]; u != nil && u.done {
-		defer a.mu.Unlock()
-		return u.job, nil
-	}
-	u, err := a.find(id)
+	u, err := a.lock(id)
 	if err != nil {
-		a.mu.Unlock()
 		return 0, err
 	}
-	u.busy = true
-	a.mu.Unlock()
+	job, done, busy := u.job, u.done.Load(), u.busy
+	u.busy = !done
+	u.mu.Unlock()
+	switch {
+	case done:
+		return job, nil
+	case busy:
+		return 0, errFinished
+	}
 
 	// While busy is set, no other call changes the upload.
-	job, err := u.send(ctx, send)
+	job, err = u.send(ctx, send)
 
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	u.busy = false
-	switch {
-	case err == nil:
-		u.job, u.done = job, true
-		u.file.close()
-	case a.byID[id] != u: // dropped by Close
-		u.file.close()
+	if err == nil {
+		u.job = job
+		u.done.Store(true)
 	}
-	if u.expired {
-		a.drop(id)
+	if err == nil || u.dropped {
+		u.file.close()
 	}
 	return job, err
 }
@@ -339,7 +372,7 @@ func (u *upload) send(ctx context.Context, send func(context.Context, kb.File, i
 	if len(u.chunks) == 0 {
 		return 0, fmt.Errorf("chunks are missing: 0 (none has arrived); send them and finish again: %w", errkind.Conflict)
 	}
-	if gaps := u.gaps(); gaps != "" {
+	if gaps := u.indexes.gaps(); gaps != "" {
 		return 0, fmt.Errorf("chunks are missing: %s; send them and finish again: %w", gaps, errkind.Conflict)
 	}
 	if u.size != u.start.size {
@@ -371,24 +404,50 @@ func (u *upload) reader() io.Reader {
 // maxGaps is the maximum number of gaps that an error lists.
 const maxGaps = 10
 
-// gaps lists the missing chunks before the last one of those that have arrived
-// and more, for example "2-4, 7".
-func (u *upload) gaps(more ...int) string {
-	indexes := slices.AppendSeq(more, maps.Keys(u.chunks))
-	slices.Sort(indexes)
+// A run is a range of indexes, both ends included.
+type run struct{ first, last int }
+
+// runs is a set of indexes: the shortest list of runs, in order.
+type runs []run
+
+// with returns the set with another index. r must not be used after that.
+func (r runs) with(index int) runs {
+	i, _ := slices.BinarySearchFunc(r, index, func(x run, index int) int { return cmp.Compare(x.last, index) })
+	after := i < len(r) && r[i].first <= index+1 // r[i] is the first run that does not end before index
+	before := i > 0 && r[i-1].last == index-1
+	switch {
+	case after && r[i].first <= index:
+		return r
+	case after && before:
+		r[i-1].last = r[i].last
+		return slices.Delete(r, i, i+1)
+	case after:
+		r[i].first = index
+		return r
+	case before:
+		r[i-1].last = index
+		return r
+	}
+	return slices.Insert(r, i, run{index, index})
+}
+
+// gaps lists the indexes before the last one that are missing, for example
+// "2-4, 7".
+func (r runs) gaps() string {
 	var gaps []string
 	next := 0
-	for _, i := range indexes {
+	for i, x := range r {
 		switch {
-		case i == next+1:
+		case x.first == next+1:
 			gaps = append(gaps, strconv.Itoa(next))
-		case i > next:
-			gaps = append(gaps, fmt.Sprintf("%d-%d", next, i-1))
+		case x.first > next:
+			gaps = append(gaps, fmt.Sprintf("%d-%d", next, x.first-1))
 		}
-		next = i + 1
-	}
-	if more := len(gaps) - maxGaps; more > 0 {
-		gaps = append(gaps[:maxGaps], fmt.Sprintf("and %d more gaps", more))
+		next = x.last + 1
+		if len(gaps) == maxGaps && i+1 < len(r) {
+			gaps = append(gaps, fmt.Sprintf("and %d more gaps", len(r)-i-1))
+			break
+		}
 	}
 	return strings.Join(gaps, ", ")
 }

@@ -7,8 +7,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -341,4 +343,80 @@ func FuzzChunks(f *testing.F) {
 			t.Errorf("got %q, %v, want %q", got, err, whole)
 		}
 	})
+}
+
+// Empty chunks are for numbers that were skipped, so there are few.
+func TestEmptyChunks(t *testing.T) {
+	a := openUploads(t, UploadOptions{})
+	id := begin(t, a, 1)
+	for i := range maxEmpty {
+		for range 2 { // the second replaces the first
+			if _, err := a.chunk(id, 2*i, nil); err != nil {
+				t.Fatalf("empty chunk %d: %v", i, err)
+			}
+		}
+	}
+	if _, err := a.chunk(id, 2*maxEmpty, nil); !errors.Is(err, errkind.Invalid) {
+		t.Errorf("one more: %v, want %v", err, errkind.Invalid)
+	}
+}
+
+// A call that works on an upload delays no other upload.
+func TestUploadsAreIndependent(t *testing.T) {
+	a := openUploads(t, UploadOptions{})
+	slow, other := begin(t, a, 1), begin(t, a, 1)
+	u, err := a.lock(slow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.mu.Unlock()
+	if _, err := a.chunk(other, 0, []byte("x")); err != nil {
+		t.Error(err)
+	}
+	if _, err := a.finish(t.Context(), other, func(context.Context, kb.File, io.Reader) (int64, error) { return 1, nil }); err != nil {
+		t.Error(err)
+	}
+	if begin(t, a, 1); a.count() != 2 {
+		t.Errorf("%d uploads are open, want 2", a.count())
+	}
+}
+
+// The runs of indexes that arrive in any order are the same as those of a set.
+func TestRuns(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		var r runs
+		have := map[int]bool{}
+		for range random.IntN(30) {
+			i := random.IntN(30)
+			r, have[i] = r.with(i), true
+		}
+		var want runs
+		for i := range 31 {
+			if !have[i] {
+				continue
+			}
+			if n := len(want); n > 0 && want[n-1].last == i-1 {
+				want[n-1].last = i
+			} else {
+				want = append(want, run{i, i})
+			}
+		}
+		if !slices.Equal(r, want) {
+			t.Fatalf("runs = %v, want %v", r, want)
+		}
+	}
+	for _, tt := range []struct {
+		r    runs
+		want string
+	}{
+		{nil, ""}, {runs{{0, 5}}, ""}, {runs{{1, 5}}, "0"}, {runs{{0, 1}, {3, 3}, {9, 9}}, "2, 4-8"}, {runs{{2, 2}}, "0-1"},
+		{runs{{1, 1}, {3, 3}, {5, 5}, {7, 7}, {9, 9}, {11, 11}, {13, 13}, {15, 15}, {17, 17}, {19, 19}}, "0, 2, 4, 6, 8, 10, 12, 14, 16, 18"},
+		{runs{{1, 1}, {3, 3}, {5, 5}, {7, 7}, {9, 9}, {11, 11}, {13, 13}, {15, 15}, {17, 17}, {19, 19}, {21, 21}, {30, 30}},
+			"0, 2, 4, 6, 8, 10, 12, 14, 16, 18, and 2 more gaps"},
+	} {
+		if got := tt.r.gaps(); got != tt.want {
+			t.Errorf("gaps of %v = %q, want %q", tt.r, got, tt.want)
+		}
+	}
 }

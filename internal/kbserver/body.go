@@ -16,12 +16,14 @@ import (
 	"time"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/httpguard"
 	"knowhow/internal/kb"
 )
 
 // Limits on bodies.
 const (
-	maxJSON    = 16 << 20         // bytes
+	maxJSON    = 1 << 20          // bytes
+	maxNote    = 4 << 20          // bytes of JSON that contains the text of a note
 	maxFields  = 1 << 20          // bytes of a multipart body besides the file
 	maxField   = 4 << 10          // bytes of a field that is not a file
 	pauseTime  = 30 * time.Second // in which a part of a body must arrive
@@ -80,17 +82,21 @@ func (c *call) mediaType() (string, map[string]string) {
 	return media, params
 }
 
-// decode reads a JSON object from the body into v, a pointer to a struct.
-func (c *call) decode(v any) error {
+// decode reads a JSON object of at most limit bytes from the body into v, a
+// pointer to a struct.
+func (c *call) decode(v any, limit int64) error {
 	if media, _ := c.mediaType(); media != "application/json" {
 		return &failure{http.StatusUnsupportedMediaType, "unsupported_media_type", "want a body in JSON: send it with the header Content-Type: application/json"}
 	}
-	limit := min(maxJSON, c.o.MaxUpload)
-	data, err := io.ReadAll(http.MaxBytesReader(c.w, c.body(), limit))
-	if tooLarge(err) {
+	limit = min(limit, c.o.MaxUpload)
+	data, err := httpguard.ReadBody(c.r, limit)
+	switch {
+	case tooLarge(err):
 		return fmt.Errorf("the body has more than %d bytes: add a long text as a file: %w", limit, errkind.TooLarge)
-	}
-	if err != nil {
+	case errors.Is(err, httpguard.ErrBodies):
+		c.w.Header().Set("Retry-After", "5")
+		return &failure{http.StatusServiceUnavailable, "unavailable", errkind.Message(err)}
+	case err != nil:
 		return cutOff(err)
 	}
 	d := json.NewDecoder(strings.NewReader(string(data)))
@@ -135,8 +141,8 @@ func cutOff(err error) error {
 	return fmt.Errorf("the body ended early (%v): send the request again: %w", err, errkind.Invalid)
 }
 
-// body returns the body of the request. It must arrive in uploadTime, with
-// pauses of at most pauseTime.
+// body returns the body of a request with a file. It must arrive in uploadTime,
+// with pauses of at most pauseTime.
 func (c *call) body() io.ReadCloser {
 	now := time.Now()
 	return &slowBody{ReadCloser: c.r.Body, conn: http.NewResponseController(c.w), end: now.Add(uploadTime)}
@@ -182,7 +188,7 @@ func (c *call) addNote() (int64, error) {
 		Type string `json:"type"`
 		kb.Note
 	}
-	if err := c.decode(&body); err != nil {
+	if err := c.decode(&body, maxNote); err != nil {
 		return 0, err
 	}
 	if body.Type != kb.TypeNote {

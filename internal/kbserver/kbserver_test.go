@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime/multipart"
@@ -317,6 +318,16 @@ type failing struct {
 	err error
 }
 
+func (f failing) AddNote(context.Context, kb.Note) (int64, error) { return 0, f.err }
+
+func (f failing) AddFile(context.Context, kb.File, io.Reader) (int64, error) { return 0, f.err }
+
+func (f failing) Search(context.Context, kb.SearchQuery) (*kb.SearchResult, error) { return nil, f.err }
+
+func (f failing) UpdateNote(context.Context, int64, kb.NoteChange) (*kb.Document, error) {
+	return nil, f.err
+}
+
 func (f failing) Status(context.Context) (*kb.Status, error) { return nil, f.err }
 
 // TestErrors checks the status and the code of each kind of error.
@@ -443,4 +454,62 @@ func (accepting) AddNote(context.Context, kb.Note) (int64, error) { return 1, ni
 func (accepting) AddFile(_ context.Context, _ kb.File, r io.Reader) (int64, error) {
 	_, err := io.Copy(io.Discard, r)
 	return 1, err
+}
+
+// A deadlines is a connection that remembers whether the time for the body was
+// changed.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	set bool
+}
+
+func (d *deadlines) SetReadDeadline(time.Time) error { d.set = true; return nil }
+
+// JSON arrives in the time that the listener gives to every body. Only files
+// have more.
+func TestTimeForBodies(t *testing.T) {
+	media, body := form("@a.txt=x")
+	file, err := io.ReadAll(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		path, media, body string
+		set               bool
+	}{
+		{"/api/v1/jobs", jsonMedia, `{"type":"note","text":"x"}`, false},
+		{"/api/v1/jobs", media, string(file), true},
+	} {
+		r := httptest.NewRequest("POST", tc.path, strings.NewReader(tc.body))
+		r.Header.Set("Content-Type", tc.media)
+		w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+		kbserver.New(kbserver.Options{Base: failing{}, TempDir: t.TempDir()}).ServeHTTP(w, r)
+		if w.set != tc.set {
+			t.Errorf("POST %s %s changes the time for the body: %v, want %v", tc.path, tc.media, w.set, tc.set)
+		}
+	}
+}
+
+// JSON is small, except the texts of notes.
+func TestSizeOfJSON(t *testing.T) {
+	for _, tc := range []struct {
+		method, path, body string
+		size, status       int
+	}{
+		{"POST", "/api/v1/search", `{"query":"%s"}`, 1<<20 + 1, 413},
+		{"POST", "/api/v1/documents/1/tags", `{"tags":["%s"]}`, 1<<20 + 1, 413},
+		{"POST", "/api/v1/jobs", `{"type":"note","text":"%s"}`, 4 << 20, 500}, // by the base, which has no room
+		{"POST", "/api/v1/jobs", `{"type":"note","text":"%s"}`, 4<<20 + 1, 413},
+		{"PATCH", "/api/v1/notes/1", `{"text":"%s"}`, 4 << 20, 500},
+		{"PATCH", "/api/v1/notes/1", `{"text":"%s"}`, 4<<20 + 1, 413},
+	} {
+		body := fmt.Sprintf(tc.body, strings.Repeat("x", tc.size-len(tc.body)+len("%s")))
+		r := httptest.NewRequest(tc.method, tc.path, strings.NewReader(body))
+		r.Header.Set("Content-Type", jsonMedia)
+		w := httptest.NewRecorder()
+		kbserver.New(kbserver.Options{Base: failing{err: errors.New("failed")}, TempDir: t.TempDir()}).ServeHTTP(w, r)
+		if w.Code != tc.status {
+			t.Errorf("%s %s with %d bytes = %d %s, want %d", tc.method, tc.path, len(body), w.Code, w.Body, tc.status)
+		}
+	}
 }

@@ -72,7 +72,7 @@ func (s *server) connect(ctx context.Context, a *attempt) error {
 			return s.connectError(ctx, ctx.Err(), err)
 		}
 		if try == 0 {
-			s.log.DebugContext(ctx, "Connecting to server: "+s.cfg.ID)
+			s.log.InfoContext(ctx, "Connecting to server: "+s.cfg.ID)
 		} else { // the caller reports the last failure
 			s.log.DebugContext(ctx, "Connecting to server once more: "+s.cfg.ID, "err", err)
 		}

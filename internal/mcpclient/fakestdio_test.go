@@ -237,9 +237,6 @@ func (f *fakeServer) initialize(reply func(string), fail func(int, string)) {
 	case f.has("refuses"):
 		fail(-32603, "no licence")
 	default:
-		if f.has("eager") {
-			f.write(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
-		}
 		reply(`{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true},"tasks":{"requests":{"tools":{"call":{}}}}},` +
 			`"serverInfo":{"name":"fake","version":"1.0"},"instructions":"be nice"}`)
 	}
@@ -287,26 +284,14 @@ func (f *fakeServer) call(m *fakeMessage, reply func(string), fail func(int, str
 		if f.has("cancellable") {
 			return
 		}
-		time.Sleep(time.Second)
-		reply(`{}`)
+		time.Sleep(10 * time.Minute)
 	case "crash":
 		fmt.Fprintln(os.Stderr, "out of cheese error; token="+os.Getenv("FAKE_SECRET"))
 		os.Exit(3)
-	case "progress":
-		for i := range 10 {
-			time.Sleep(50 * time.Millisecond)
-			f.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`, p.Meta.Token, i))
-		}
-		reply(`{"done":true}`)
 	case "ask":
 		reply(f.ask(string(p.Arguments)))
 	case "task":
 		reply(`{"task":{"taskId":"t1","status":"working","ttl":` + string(p.Task) + `}}`)
-	case "storm":
-		for range 200 {
-			f.write(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
-		}
-		reply(`{}`)
 	case "giant":
 		f.write(strings.Repeat("x", maxMessage+(1<<20)))
 	case "big":

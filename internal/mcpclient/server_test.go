@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"knowhow/internal/errkind"
 	"knowhow/internal/mcpsettings"
 )
@@ -22,11 +24,18 @@ type fakeLink struct {
 	sess *session
 	mute bool
 	keep bool // nothing is sent, as if the server did not read
+	// eager makes the server report changed tools before it is initialized.
+	eager bool
+	// answer writes the messages with which the server answers a request other
+	// than initialize; nil answers with the params.
+	answer func(m fakeMessage, write func(message string))
 
 	mu     sync.Mutex
 	posted []string
 	closed bool
 }
+
+const toolsChanged = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
 
 func (l *fakeLink) send(ctx context.Context, c *call, frame []byte) error {
 	if c == nil || l.keep {
@@ -45,7 +54,13 @@ func (l *fakeLink) send(ctx context.Context, c *call, frame []byte) error {
 		result = "{}"
 	}
 	if m.Method == "initialize" {
-		result = `{"protocolVersion":"2025-11-25","capabilities":{}}`
+		if l.eager {
+			l.sess.receive(ctx, nil, []byte(toolsChanged))
+		}
+		result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}}}`
+	} else if l.answer != nil {
+		go l.answer(m, func(message string) { l.sess.receive(context.WithoutCancel(ctx), nil, []byte(message)) })
+		return nil
 	}
 	l.sess.receive(ctx, nil, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"%s","result":%s}`, m.ID, result))
 	return nil
@@ -309,6 +324,78 @@ func TestUnsentIsSentAgain(t *testing.T) {
 			case !sent && (err != nil || len(links) != n+1):
 				t.Errorf("a call that was not sent gave %v over %d more connections, want one more", err, len(links)-n)
 			}
+		}
+	})
+}
+
+// A call may take longer than its limit while its server reports progress.
+func TestProgressExtends(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := linked(Options{CallTimeout: 300 * time.Millisecond}, func(int) (*fakeLink, error) {
+			return &fakeLink{answer: func(m fakeMessage, write func(string)) {
+				var params struct {
+					Meta struct {
+						Token json.RawMessage `json:"progressToken"`
+					} `json:"_meta"`
+				}
+				if err := json.Unmarshal(m.Params, &params); err != nil {
+					t.Error(err)
+				}
+				for i := range 10 {
+					time.Sleep(50 * time.Millisecond)
+					write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`, params.Meta.Token, i))
+				}
+				write(fmt.Sprintf(`{"jsonrpc":"2.0","id":"%s","result":{"done":true}}`, m.ID))
+			}}, nil
+		})
+		defer p.Close(t.Context())
+		got, err := p.Call(t.Context(), "fake", "tools/call", json.RawMessage(`{"name":"progress","_meta":{"progressToken":"p 1"}}`))
+		if err != nil || string(got) != `{"done":true}` {
+			t.Errorf("a slow call with progress gave %s, %v", got, err)
+		}
+		if _, err := p.Call(t.Context(), "fake", "tools/call", json.RawMessage(`{"name":"progress"}`)); !errors.Is(err, errkind.Timeout) {
+			t.Errorf("a slow call without progress gave %v, want Timeout", err)
+		}
+		time.Sleep(time.Second) // the server ends its work
+	})
+}
+
+// Changes of the tools are reported once, however many notifications come.
+func TestToolsChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reports := make(chan string, 10)
+		p, _ := linked(Options{ToolsChanged: func(id string) { reports <- id }}, func(int) (*fakeLink, error) {
+			return &fakeLink{eager: true, answer: func(m fakeMessage, write func(string)) {
+				if m.Method == "storm" {
+					for range 200 {
+						write(toolsChanged)
+					}
+				}
+				write(fmt.Sprintf(`{"jsonrpc":"2.0","id":"%s","result":{"tools":[]}}`, m.ID))
+			}}, nil
+		})
+		defer p.Close(t.Context())
+		first, err := p.Catalog(t.Context(), "fake")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := p.Call(t.Context(), "fake", "storm", json.RawMessage("{}")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		second, err := p.Catalog(t.Context(), "fake")
+		if err != nil || second == first {
+			t.Errorf("after a change Catalog() = %p, %v, want another than %p", second, err, first)
+		}
+		time.Sleep(time.Minute)
+		close(reports)
+		var got []string
+		for id := range reports {
+			got = append(got, id)
+		}
+		if diff := cmp.Diff([]string{"fake"}, got); diff != "" {
+			t.Errorf("ToolsChanged (-want +got)\n%s", diff)
 		}
 	})
 }

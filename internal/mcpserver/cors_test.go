@@ -23,7 +23,7 @@ func TestCORS(t *testing.T) {
 		c.Methods, c.Headers, c.MaxAge = methods, asked, "7200"
 		return c
 	}
-	const all, app, local, evil, wanted = "GET, POST, DELETE", "https://app.example", "http://localhost:6274", "https://evil.example", "authorization,mcp-protocol-version"
+	const all, app, local, evil, wanted = "GET, POST, DELETE", "https://app.example", "http://127.0.0.1:7411", "https://evil.example", "authorization,mcp-protocol-version"
 	for _, tc := range []struct {
 		name, method string
 		header       map[string]string
@@ -37,6 +37,7 @@ func TestCORS(t *testing.T) {
 		{"preflight with a token", "OPTIONS", map[string]string{"Origin": app, ask: "POST", "Authorization": "Bearer " + frontToken}, false, 204, preflight(app, all, "")},
 		{"preflight of another", "OPTIONS", map[string]string{"Origin": evil, ask: "POST"}, false, 401, cors{}},
 		{"preflight of null", "OPTIONS", map[string]string{"Origin": "null", ask: "POST"}, false, 401, cors{}},
+		{"preflight of another port", "OPTIONS", map[string]string{"Origin": "http://localhost:6274", ask: "POST"}, false, 401, cors{}},
 		{"preflight to a rebound name", "OPTIONS", map[string]string{"Origin": app, "Host": "evil.example", ask: "POST"}, false, 401, cors{}},
 		{"preflight elsewhere", "OPTIONS", map[string]string{"Origin": app, "Path": "/other", ask: "POST"}, false, 404, cors{}},
 		{"OPTIONS that asks nothing", "OPTIONS", map[string]string{"Origin": app}, false, 401, may(app)},

@@ -81,6 +81,7 @@ func TestHeaderOnOldSSE(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.Header.Set("X-Token", "tok")
+	req.Header.Set("Accept", "text/event-stream")
 	res, err := site.client.Do(req)
 	if err != nil {
 		t.Fatal(err)

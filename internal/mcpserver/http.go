@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"mime"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"knowhow/internal/errkind"
 	"knowhow/internal/httpguard"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -24,12 +24,13 @@ import (
 type HTTPOptions struct {
 	DisableSSE  bool          // responses are plain JSON, and there are no server-to-client streams
 	MaxBody     int64         // maximum size of a request's body in bytes; 0 is 4 MiB
-	MaxSessions int           // maximum number of sessions; if it is reached, idle sessions are ended for new ones; 0 is 1000
+	MaxSessions int           // maximum number of sessions; if it is reached, unused and idle sessions are ended for new ones; 0 is 1000
 	SessionIdle time.Duration // how long a session lives without a request; 0 is 30 minutes
 }
 
 const (
 	httpGrace      = 500 * time.Millisecond // how long a request may precede notifications/initialized
+	oldInitialize  = 30 * time.Second       // in which a session of the older transport must be initialized
 	shutdownDrain  = 500 * time.Millisecond // for answering running requests
 	shutdownCancel = 200 * time.Millisecond // for the end of cancelled requests
 	headerSession  = "Mcp-Session-Id"
@@ -45,6 +46,9 @@ const (
 // [HTTPHandler.Route] on a server that does. It checks, in this order, the
 // method (405), and the size and type of the body (413, 415). Every refusal is
 // a JSON-RPC error.
+//
+// A GET of a browser is redirected to "/", where the server should have a page.
+// Another GET must ask for a stream, unless it belongs to a session.
 //
 // Clients should accept JSON and streams. Those that accept only JSON are
 // answered in JSON, and do not receive messages that precede the answer.
@@ -173,10 +177,16 @@ func (h *HTTPHandler) read(w http.ResponseWriter, r *http.Request) (payload, boo
 		refuse(w, http.StatusUnsupportedMediaType, jsonrpc.ID{}, "the Content-Type of a request must be application/json")
 		return payload{}, false
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	data, err := httpguard.ReadBody(r, limit)
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		httpguard.Drain(w, r, maxDrain)
 		refuse(w, http.StatusRequestEntityTooLarge, jsonrpc.ID{}, tooLarge)
+		return payload{}, false
+	}
+	if errors.Is(err, httpguard.ErrBodies) {
+		w.Header().Set("Retry-After", "5")
+		reply(w, http.StatusServiceUnavailable, jsonrpc.ID{}, newError(codeBusy, errkind.Message(err),
+			map[string]any{"code": "BUSY", "retryable": true, "retryAfterMs": 5000}))
 		return payload{}, false
 	}
 	if err != nil {

@@ -2,12 +2,14 @@ package mcpserver
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // getOld opens a session of the older transport, HTTP+SSE of 2024-11-05: a
-// stream for all answers, whose first event contains the URL for POSTs.
+// stream for all answers, whose first event contains the URL for POSTs. The
+// session ends with the stream, or if it is not initialized in time.
 func (h *HTTPHandler) getOld(w http.ResponseWriter, r *http.Request) {
 	s := h.open(true)
 	if s == nil {
@@ -15,6 +17,12 @@ func (h *HTTPHandler) getOld(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.end(s)
+	late := time.AfterFunc(oldInitialize, func() {
+		if !s.conn.isReady() {
+			h.end(s)
+		}
+	})
+	defer late.Stop()
 	s.header = r.Header
 	s.get.attach(w, func() bool {
 		s.get.eventLocked("endpoint", []byte(r.URL.EscapedPath()+"?sessionid="+s.id), true)

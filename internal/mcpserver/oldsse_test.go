@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"knowhow/internal/mcpserver"
 
@@ -26,7 +27,12 @@ type oldClient struct {
 
 func openOld(t *testing.T, s *site) *oldClient {
 	t.Helper()
-	res, err := s.client.Get(s.url)
+	req, err := http.NewRequest("GET", s.url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	res, err := s.client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,6 +201,70 @@ func TestOldSSEUnknownSession(t *testing.T) {
 	for _, body := range []string{ping, "[" + ping + "]", "[5]"} {
 		if status, got := c.send(body, nil); status != 404 || !strings.Contains(got, "session not found") {
 			t.Errorf("%s = %d %s, want 404 with session not found", body, status, got)
+		}
+	}
+}
+
+// A GET without more opens no session for ever, and keeps nobody out.
+func TestOldSSEUnused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		site := newKit(mcpserver.Options{}).http(t, mcpserver.HTTPOptions{MaxSessions: 3})
+		connect := func(c *oldClient) {
+			t.Helper()
+			c.post(strings.Replace(initializeBody, "2025-03-26", "2024-11-05", 1))
+			if got := c.next(); !strings.Contains(got, `"protocolVersion":"2024-11-05"`) {
+				t.Errorf("initialize = %s", got)
+			}
+			c.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		}
+		used := openOld(t, site)
+		defer used.end()
+		connect(used)
+		var unused []*oldClient
+		for range 5 {
+			time.Sleep(time.Second) // virtual: so that they differ in age
+			c := openOld(t, site)
+			defer c.end()
+			unused = append(unused, c)
+		}
+		for range 2 { // as many as have room beside the one in use
+			time.Sleep(time.Second)
+			site.session(t).Initialize("2025-11-25")
+		}
+		for _, c := range unused {
+			if got := c.next(); got != "the stream ended" {
+				t.Errorf("an unused stream has %q, want its end", got)
+			}
+		}
+		late := openOld(t, site) // in the place of an idle session
+		defer late.end()
+		start := time.Now()
+		if got := late.next(); got != "the stream ended" || time.Since(start) != 30*time.Second {
+			t.Errorf("a stream that is not initialized has %q after %v, want its end after 30s", got, time.Since(start))
+		}
+		used.post(ping)
+		if got := used.next(); !strings.Contains(got, `"result":{}`) {
+			t.Errorf("ping in the session in use = %s", got)
+		}
+	})
+}
+
+// A GET that does not ask for a stream is answered at once, and a browser is
+// sent to the page of the server.
+func TestGetWithoutStream(t *testing.T) {
+	for _, o := range []mcpserver.HTTPOptions{{}, {DisableSSE: true}} {
+		site := newKit(mcpserver.Options{}).http(t, o)
+		site.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		refused := 406
+		if o.DisableSSE {
+			refused = 405
+		}
+		for accept, want := range map[string]int{"": refused, "*/*": refused, "application/json": refused,
+			"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": 303} {
+			status, header, body := site.request(t, "GET", "", map[string]string{"Accept": accept})
+			if status != want || (status == 303) != (header.Get("Location") == "/") {
+				t.Errorf("GET with Accept %q = %d to %q %s, want %d", accept, status, header.Get("Location"), body, want)
+			}
 		}
 	}
 }

@@ -18,15 +18,15 @@ type session struct {
 
 	posts   int         // requests in progress; guarded by HTTPHandler.mu, like the others
 	streams int         // GET requests that carry its stream or resume one
-	used    time.Time   // end of the last request
+	used    time.Time   // end of the last request, or the start of the session
 	idle    *time.Timer // ends the session
 }
 
 // open starts a session, which is in use until it is released. If there are too
-// many, it ends the one that has been idle longest. If all are in use, it
-// returns nil.
+// many, it ends another one; see makeRoomLocked. If all are in use, it returns
+// nil.
 func (h *HTTPHandler) open(old bool) *session {
-	s := &session{id: rand.Text(), old: old}
+	s := &session{id: rand.Text(), old: old, used: time.Now()}
 	s.conn = newConn(h.server, s.id, httpGrace)
 	if h.events != nil {
 		s.get = newStream(nil)
@@ -58,21 +58,32 @@ func (h *HTTPHandler) open(old bool) *session {
 	return s
 }
 
-// makeRoomLocked removes the session that has been idle longest if the maximum
-// is reached. It returns nil if it removed none.
+// makeRoomLocked removes a session if the maximum is reached: the oldest one of
+// the older transport that is not initialized, because everybody can open
+// those with a GET, or else the one that has been idle longest. It returns nil
+// if it removed none.
 func (h *HTTPHandler) makeRoomLocked() *session {
-	var oldest *session
-	if len(h.sessions) >= h.opts.MaxSessions {
-		for _, s := range h.sessions {
-			if s.posts == 0 && s.streams == 0 && (oldest == nil || s.used.Before(oldest.used)) && !s.conn.isBusy() {
-				oldest = s
+	if len(h.sessions) < h.opts.MaxSessions {
+		return nil
+	}
+	var unused, idle *session
+	for _, s := range h.sessions {
+		switch {
+		case s.old && !s.conn.isReady():
+			if unused == nil || s.used.Before(unused.used) {
+				unused = s
 			}
+		case s.posts == 0 && s.streams == 0 && (idle == nil || s.used.Before(idle.used)) && !s.conn.isBusy():
+			idle = s
 		}
 	}
-	if oldest != nil {
-		h.forgetLocked(oldest)
+	if unused == nil {
+		unused = idle
 	}
-	return oldest
+	if unused != nil {
+		h.forgetLocked(unused)
+	}
+	return unused
 }
 
 // use returns the session with that id, for a POST or to carry a stream, or nil

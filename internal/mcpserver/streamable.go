@@ -165,11 +165,17 @@ func (h *HTTPHandler) tooManySessions(w http.ResponseWriter, id jsonrpc.ID) {
 func (h *HTTPHandler) get(w http.ResponseWriter, r *http.Request) {
 	name, none := r.Header.Get(headerSession), jsonrpc.ID{}
 	switch {
+	case isBrowser(r):
+		http.Redirect(w, r, "/", http.StatusSeeOther) // here it would wait for ever
+		return
 	case h.events == nil:
 		refuseMethod(w, h.methods())
 		return
 	case h.stateless(r):
 		onlyPost(w)
+		return
+	case h.old() && name == "" && !acceptsStream(r):
+		refuse(w, http.StatusNotAcceptable, none, "MCP is served at this path: send a POST, or a GET with Accept: text/event-stream")
 		return
 	case h.old() && name == "":
 		h.getOld(w, r)
@@ -205,6 +211,18 @@ func (h *HTTPHandler) get(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.get.carry(r.Context(), s.conn.closed, http.StatusOK, true)
+}
+
+// isBrowser reports whether a person opened the path in a browser.
+func isBrowser(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), "text/html") && !acceptsStream(r)
+}
+
+// acceptsStream reports whether a GET asks for a stream by name. Clients that
+// look for something else, such as metadata of OAuth, accept anything, and
+// would wait for the end of the stream.
+func acceptsStream(r *http.Request) bool {
+	return slices.ContainsFunc(r.Header.Values("Accept"), func(v string) bool { return strings.Contains(strings.ToLower(v), "text/event-stream") })
 }
 
 // resume sends the events of a stream after the given one, and carries the

@@ -62,7 +62,36 @@ type Indexer interface {
 	// documents with one of the labels; nil means any label. busy is false if
 	// none of them is being indexed.
 	Indexing(ctx context.Context, labels []string) (done, total int, busy bool)
+
+	// Unfinished returns the sources with one of the labels (nil: any) whose
+	// last indexing ended before it was complete, and that are not being indexed.
+	Unfinished(ctx context.Context, labels []string) ([]Unfinished, error)
+
+	// Embedding returns how many passages of documents with one of the labels
+	// (nil: any) can be found by meaning, and how many there are, while that is
+	// being prepared; otherwise 0 and 0.
+	Embedding(ctx context.Context, labels []string) (done, total int, err error)
 }
+
+// An Unfinished is a source that is not completely indexed.
+type Unfinished struct {
+	Label       string
+	Done, Total int // documents; Total is 0 if they were not counted
+	Stop        Stop
+	Message     string // what to do, if more is known than Stop
+	Earlier     bool   // an earlier indexing was complete: what is missing has changed since
+}
+
+// A Stop is the reason why indexing ended before it was complete.
+type Stop string
+
+// Reasons.
+const (
+	Interrupted Stop = "interrupted" // the process was stopped
+	DiskFull    Stop = "disk-full"
+	Failed      Stop = "failed"
+	NotBegun    Stop = "not-begun"
+)
 
 // An Outliner finds places in documents. A Service whose documents have paths may
 // be one. Labels have the meaning that they have in Service.Find.

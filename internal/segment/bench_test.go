@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -55,7 +54,7 @@ func BenchmarkMerge(b *testing.B) {
 	_, segments, deleted := collect(b, split(docs, 10), nil)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Merge(b.Context(), io.Discard, &bytes.Buffer{}, segments, deleted); err != nil {
+		if _, err := Merge(b.Context(), io.Discard, InMemory, segments, deleted); err != nil {
 			b.Fatal(err)
 		}
 	}

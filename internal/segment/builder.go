@@ -1,9 +1,10 @@
 package segment
 
 import (
-	"bytes"
 	"cmp"
+	"context"
 	"encoding/binary"
+	"hash/crc32"
 	"io"
 	"iter"
 	"slices"
@@ -22,6 +23,17 @@ type Document struct {
 // chunks. The zero Builder is ready for use. After a segment was written, Reset
 // must be called. A Builder refers to the strings that it got until then.
 type Builder struct {
+	// Store, if not nil, stores what write writes, and returns it until Reset is
+	// called. A Builder that needs more than Limit bytes of memory, by an estimate,
+	// stores a part of the segment. The parts are merged when the segment is written.
+	Store func(write func(io.Writer) error) ([]byte, error)
+	Limit int
+
+	parts []*Segment // their rows are indexes in rows
+	err   error      // of Store
+	rows  []int64    // of all documents
+	doc   Document   // the current one
+
 	w     writer
 	ids   map[string]uint32
 	names []string // of the tokens
@@ -34,6 +46,8 @@ type Builder struct {
 	wordIDs  map[string]uint32
 	words    []builtWord
 	wordDocs []wordDoc
+
+	stringBytes int // of names and words
 
 	title, name []uint32 // tokens of the current document
 }
@@ -57,43 +71,87 @@ const besideBit = 1 << 31
 // Reset makes the Builder empty. It keeps memory for the next segment, unless
 // the last segment needed little of it: clearing a large map takes long.
 func (b *Builder) Reset() {
-	if len(b.names) < cap(b.names)/16 {
-		*b = Builder{}
-		return
-	}
-	clear(b.ids)
-	clear(b.wordIDs)
-	clear(b.names)
-	clear(b.words)
-	*b = Builder{
-		ids: b.ids, names: b.names[:0], tokens: b.tokens[:0], ends: b.ends[:0],
-		wordIDs: b.wordIDs, words: b.words[:0], wordDocs: b.wordDocs[:0], title: b.title[:0], name: b.name[:0],
-	}
+	b.clear()
+	b.parts, b.err, b.rows, b.doc = nil, nil, b.rows[:0], Document{}
 }
 
-// Chunks returns the number of chunks.
-func (b *Builder) Chunks() int { return b.w.chunks }
+// clear removes what is in memory.
+func (b *Builder) clear() {
+	fresh := Builder{Store: b.Store, Limit: b.Limit, parts: b.parts, err: b.err, rows: b.rows, doc: b.doc}
+	if len(b.names) >= cap(b.names)/16 {
+		clear(b.ids)
+		clear(b.wordIDs)
+		clear(b.names)
+		clear(b.words)
+		fresh.ids, fresh.names, fresh.tokens, fresh.ends = b.ids, b.names[:0], b.tokens[:0], b.ends[:0]
+		fresh.wordIDs, fresh.words, fresh.wordDocs = b.wordIDs, b.words[:0], b.wordDocs[:0]
+		fresh.title, fresh.name = b.title[:0], b.name[:0]
+	}
+	*b = fresh
+}
+
+// Bytes of memory for each of what a Builder has, while it writes a segment:
+// slices, maps, what sorting needs, and the segment.
+const (
+	bytesOfToken   = 16
+	bytesOfName    = 140
+	bytesOfWord    = 140
+	bytesOfWordDoc = 16
+	bytesOfChunk   = 100
+)
+
+// memory estimates the bytes of memory that writing the segment takes.
+func (b *Builder) memory() int {
+	return bytesOfToken*len(b.tokens) + bytesOfName*len(b.names) + bytesOfWord*len(b.words) + bytesOfWordDoc*len(b.wordDocs) +
+		bytesOfChunk*(len(b.ends)+b.w.docs) + b.stringBytes
+}
+
+// spill stores a part of the segment if what is in memory is too large. It
+// reports whether it did.
+func (b *Builder) spill() bool {
+	if b.Store == nil || b.memory() <= b.Limit {
+		return false
+	}
+	b.store()
+	return true
+}
+
+// store stores a part of the segment, unless there was an error before.
+func (b *Builder) store() {
+	if b.err == nil {
+		var data []byte
+		if data, b.err = b.Store(func(out io.Writer) error { return b.writeAll(out, InMemory) }); b.err == nil {
+			var s *Segment
+			if s, b.err = Open(data); b.err == nil {
+				b.parts = append(b.parts, s)
+			}
+		}
+	}
+	b.clear()
+}
+
+// Stored reports whether parts of the segment were stored.
+func (b *Builder) Stored() bool { return len(b.parts) > 0 }
 
 // Document begins a document.
 func (b *Builder) Document(d Document) {
+	b.spill()
+	b.rows, b.doc = append(b.rows, d.Row), d
+	b.begin()
+}
+
+// begin begins the current document, or another part of it.
+func (b *Builder) begin() {
 	if b.ids == nil {
 		b.ids, b.wordIDs = map[string]uint32{}, map[string]uint32{}
 	}
-	b.w.document(d.Row, hashTokens(d.Title))
+	b.w.document(int64(len(b.rows)-1), hashTokens(b.doc.Title))
 	b.title, b.name = b.title[:0], b.name[:0]
-	for _, t := range d.Title {
+	for _, t := range b.doc.Title {
 		b.title = append(b.title, b.id(t))
 	}
-	for _, t := range d.Name {
+	for _, t := range b.doc.Name {
 		b.name = append(b.name, b.id(t))
-	}
-}
-
-// SetRows replaces the rows of the documents, in their order.
-func (b *Builder) SetRows(rows []int64) {
-	b.w.rows = b.w.rows[:0]
-	for _, row := range rows {
-		b.w.rows = le.AppendUint64(b.w.rows, uint64(row))
 	}
 }
 
@@ -106,6 +164,7 @@ func (b *Builder) word(word string, inTitle bool) *builtWord {
 	id, ok := b.wordIDs[word]
 	if !ok {
 		id = uint32(len(b.words))
+		b.stringBytes += len(word)
 		b.wordIDs[word] = id
 		b.words = append(b.words, builtWord{name: word})
 	}
@@ -136,6 +195,9 @@ type Token struct {
 // Chunk adds a chunk to the current document: the tokens of the headings above
 // it and of its text.
 func (b *Builder) Chunk(heading, text iter.Seq[Token]) {
+	if b.spill() {
+		b.begin()
+	}
 	var lengths, ends [fieldCount]int
 	add := func(f Field, ids []uint32) {
 		b.tokens = append(b.tokens, ids...)
@@ -192,6 +254,7 @@ func (b *Builder) id(token string) uint32 {
 	id, ok := b.ids[token]
 	if !ok {
 		id = uint32(len(b.names))
+		b.stringBytes += len(token)
 		b.ids[token] = id
 		b.names = append(b.names, token)
 	}
@@ -299,8 +362,33 @@ func (b *Builder) docsOfWords(yield func(word, doc uint32) bool) {
 
 // WriteTo writes the segment. Only Reset may be called after it.
 func (b *Builder) WriteTo(out io.Writer) (int64, error) {
+	return b.Write(context.Background(), out, InMemory)
+}
+
+// Write writes the segment, as [Builder.WriteTo] does, and returns its size. spool
+// returns an empty [Spool] for merging parts that were stored.
+func (b *Builder) Write(ctx context.Context, out io.Writer, spool func() Spool) (int64, error) {
+	if len(b.parts) > 0 && b.w.docs > 0 {
+		b.store()
+	}
+	switch {
+	case b.err != nil:
+		return 0, b.err
+	case len(b.parts) > 0:
+		return mergeParts(ctx, out, spool, b.parts, make([]Bits, len(b.parts)), b.rows)
+	}
+	b.w.rows = b.w.rows[:0]
+	for _, row := range b.rows {
+		b.w.rows = le.AppendUint64(b.w.rows, uint64(row))
+	}
+	err := b.writeAll(out, InMemory)
+	return int64(b.w.written), err
+}
+
+// writeAll writes a segment of what is in memory.
+func (b *Builder) writeAll(out io.Writer, spool func() Spool) error {
 	w := &b.w
-	w.out, w.spool = out, &bytes.Buffer{}
+	w.to(out, spool)
 	w.columns()
 	var l list
 	places, starts := grouped(len(b.names), b.places)
@@ -314,6 +402,30 @@ func (b *Builder) WriteTo(out io.Writer) (int64, error) {
 	for _, id := range byName(len(b.words), func(i uint32) string { return b.words[i].name }) {
 		w.word([]byte(b.words[id].name), docs[starts[id]:starts[id+1]])
 	}
-	err := w.finish()
-	return int64(w.written), err
+	return w.finish()
+}
+
+// SetRows replaces the rows of the documents of a segment that was written to f
+// and has so many bytes, in their order. The segment must not be open.
+func SetRows(f interface {
+	io.ReaderAt
+	io.WriterAt
+}, size int64, rows []int64) error {
+	column := make([]byte, 0, 8*len(rows))
+	for _, row := range rows {
+		column = le.AppendUint64(column, uint64(row))
+	}
+	footer := make([]byte, footerSize)
+	at := size - int64(footerSize)
+	if _, err := f.ReadAt(footer, max(at, 0)); err != nil || le.Uint64(footer[20*secRows+8:]) != uint64(len(column)) {
+		return cmp.Or(err, error(&Damage{Reason: "it has another number of documents than were written"}))
+	}
+	le.PutUint32(footer[20*secRows+16:], crc32.Checksum(column, castagnoli))
+	sum := len(footer) - len(magic) - 4
+	le.PutUint32(footer[sum:], crc32.Checksum(footer[:sum], castagnoli))
+	if _, err := f.WriteAt(column, int64(le.Uint64(footer[20*secRows:]))); err != nil {
+		return err
+	}
+	_, err := f.WriteAt(footer, at)
+	return err
 }

@@ -162,11 +162,11 @@ func exercise(t testing.TB, data []byte, other *Segment) {
 	all := searches(t, c, nil, check)
 	searches(t, NewCollection(pair, []Bits{nil, some}), all, check)
 
-	if _, err := Merge(ctx, &limited{t: t, left: 64*len(data) + 1<<20}, &limited{t: t, left: 64*len(data) + 1<<20}, []*Segment{s}, none[:1]); err != nil {
+	if _, err := Merge(ctx, &limited{t: t, left: 64*len(data) + 1<<20}, func() Spool { return &limited{t: t, left: 64*len(data) + 1<<20} }, []*Segment{s}, none[:1]); err != nil {
 		check("Merge", err)
 	}
 	var out bytes.Buffer
-	_, err = Merge(ctx, &out, &bytes.Buffer{}, pair, []Bits{nil, some})
+	_, err = Merge(ctx, &out, InMemory, pair, []Bits{nil, some})
 	if check("Merge", err); err != nil {
 		return
 	}
@@ -263,7 +263,7 @@ func TestInconsistent(t *testing.T) {
 		return s.postings[e.post:]
 	}
 	merge := func(s *Segment) error {
-		_, err := Merge(t.Context(), io.Discard, &bytes.Buffer{}, []*Segment{s}, []Bits{nil})
+		_, err := Merge(t.Context(), io.Discard, InMemory, []*Segment{s}, []Bits{nil})
 		return err
 	}
 	top := func(s *Segment) error {

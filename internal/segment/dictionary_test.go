@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"math/rand/v2"
@@ -12,11 +13,12 @@ import (
 // dictionaryOf returns a dictionary of sorted words. The number of chunks of a
 // word is its place among them plus one.
 func dictionaryOf(words []string) *dictionary {
-	var w dictionaryWriter
+	var data, index bytes.Buffer
+	w := dictionaryWriter{data: &data, index: &index}
 	for i, word := range words {
 		w.add([]byte(word), i+1, i%3 == 0, i%300, i%5)
 	}
-	return &dictionary{data: w.data, index: w.index, n: w.n, most: w.n}
+	return &dictionary{data: data.Bytes(), index: index.Bytes(), n: w.n, most: w.n}
 }
 
 // madeUpWords returns n different words, sorted: many of few letters, so that

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"io"
@@ -9,10 +10,18 @@ import (
 
 // Merge writes one segment of several, without deleted documents. A set of
 // deleted documents may be nil. The rows of the documents of all segments must
-// differ, those that are deleted excepted. Merge keeps the columns and the
-// dictionaries in memory, and the postings of one term at a time.
-func Merge(ctx context.Context, out io.Writer, spool Spool, segments []*Segment, deleted []Bits) (size int64, err error) {
-	m := merger{w: writer{out: out, spool: spool}, segments: segments}
+// differ, those that are deleted excepted. Merge keeps the columns in memory, and
+// the postings of one term at a time. spool returns an empty [Spool] for the rest.
+func Merge(ctx context.Context, out io.Writer, spool func() Spool, segments []*Segment, deleted []Bits) (size int64, err error) {
+	return mergeParts(ctx, out, spool, segments, deleted, nil)
+}
+
+// mergeParts is Merge. If rows is not nil, the row of a document is an index in rows,
+// and documents with the same row are parts of one document: its chunks are in the
+// order of the segments.
+func mergeParts(ctx context.Context, out io.Writer, spool func() Spool, segments []*Segment, deleted []Bits, rows []int64) (size int64, err error) {
+	m := merger{segments: segments, rows: rows}
+	m.w.to(out, spool)
 	defer catch(&m.current, &err)
 	defer faults()()
 	m.documents(deleted)
@@ -31,6 +40,7 @@ func Merge(ctx context.Context, out io.Writer, spool Spool, segments []*Segment,
 type merger struct {
 	w        writer
 	segments []*Segment
+	rows     []int64    // see mergeParts
 	current  *Segment   // the segment that is being read
 	chunks   [][]uint32 // new numbers of the chunks of each segment, noChunk for deleted ones
 	docs     [][]uint32 // new numbers of the documents, noChunk for deleted ones
@@ -40,6 +50,7 @@ type merger struct {
 // rows.
 func (m *merger) documents(deleted []Bits) {
 	next := make([]int, len(m.segments)) // document of each segment
+	last := int64(-1)                    // row of the document that was written last
 	for i, s := range m.segments {
 		m.current = s
 		s.checkDocuments()
@@ -60,8 +71,15 @@ func (m *merger) documents(deleted []Bits) {
 		}
 		s, d := m.segments[least], next[least]
 		m.current = s
-		m.docs[least][d] = uint32(m.w.docs)
-		m.w.document(s.row(d), s.titleHash(d))
+		row := s.row(d)
+		switch {
+		case m.rows == nil:
+			m.w.document(row, s.titleHash(d))
+		case row != last:
+			m.w.document(m.rows[row], s.titleHash(d))
+		}
+		last = row
+		m.docs[least][d] = uint32(m.w.docs - 1)
 		for c := s.start(d); c < s.start(d+1); c++ {
 			m.chunks[least][c] = uint32(m.w.chunks)
 			var lengths [fieldCount]int
@@ -115,6 +133,7 @@ func (m *merger) skipDeleted(segment, d int, deleted Bits) int {
 type merged struct {
 	walkers []*walker
 	heads   []uint64 // of their terms; see head
+	order   []int    // the walkers that have a term, as a heap with the least term first
 	name    []byte
 }
 
@@ -134,30 +153,69 @@ func (m *merger) walk(of func(s *Segment) *dictionary) *merged {
 func (m *merged) add(w *walker) {
 	m.walkers = append(m.walkers, w)
 	m.heads = append(m.heads, head(w.name))
+	if !w.ok {
+		return
+	}
+	m.order = append(m.order, len(m.walkers)-1)
+	for i := len(m.order) - 1; i > 0 && m.less(m.order[i], m.order[(i-1)/2]); i = (i - 1) / 2 {
+		m.order[i], m.order[(i-1)/2] = m.order[(i-1)/2], m.order[i]
+	}
 }
 
-// next finds the next term and calls f with each walker that is at it.
-func (m *merged) next(f func(segment int, w *walker)) bool {
-	least := -1
-	for i, w := range m.walkers {
-		if w.ok && (least < 0 || m.heads[i] < m.heads[least] ||
-			m.heads[i] == m.heads[least] && string(w.name) < string(m.walkers[least].name)) {
-			least = i
-		}
+// less reports whether walker i comes before walker j: its term is less, or it was
+// added before.
+func (m *merged) less(i, j int) bool {
+	if m.heads[i] != m.heads[j] {
+		return m.heads[i] < m.heads[j]
 	}
-	if least < 0 {
+	if c := bytes.Compare(m.walkers[i].name, m.walkers[j].name); c != 0 {
+		return c < 0
+	}
+	return i < j
+}
+
+// next finds the next term and calls f with each walker that is at it, in the
+// order in which they were added.
+func (m *merged) next(f func(segment int, w *walker)) bool {
+	if len(m.order) == 0 {
 		return false
 	}
-	m.name = append(m.name[:0], m.walkers[least].name...)
-	h := m.heads[least]
-	for i, w := range m.walkers {
-		if w.ok && m.heads[i] == h && string(w.name) == string(m.name) {
-			f(i, w)
-			w.next()
-			m.heads[i] = head(w.name)
+	m.name = append(m.name[:0], m.walkers[m.order[0]].name...)
+	h := m.heads[m.order[0]]
+	for len(m.order) > 0 {
+		i := m.order[0]
+		w := m.walkers[i]
+		if m.heads[i] != h || string(w.name) != string(m.name) {
+			break
 		}
+		f(i, w)
+		if w.next() {
+			m.heads[i] = head(w.name)
+		} else {
+			last := len(m.order) - 1
+			m.order[0] = m.order[last]
+			m.order = m.order[:last]
+		}
+		m.sink()
 	}
 	return true
+}
+
+// sink moves the first walker of the heap to its place.
+func (m *merged) sink() {
+	for i := 0; ; {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(m.order); child++ {
+			if m.less(m.order[child], m.order[least]) {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		m.order[i], m.order[least] = m.order[least], m.order[i]
+		i = least
+	}
 }
 
 // mergedTerms is how many terms are merged between two looks at the context.
@@ -305,7 +363,22 @@ func (m *merger) words(ctx context.Context) error {
 		}
 		if len(docs) > 0 {
 			slices.Sort(docs)
-			m.w.word(walk.name, docs)
+			m.w.word(walk.name, once(docs))
 		}
 	}
+}
+
+// once returns sorted documents of a word without those that are there twice,
+// because their parts are in several segments.
+func once(docs []uint32) []uint32 {
+	n := 0
+	for _, d := range docs {
+		if n > 0 && docs[n-1]>>1 == d>>1 {
+			docs[n-1] = d // in the title if one of the two is
+			continue
+		}
+		docs[n] = d
+		n++
+	}
+	return docs[:n]
 }

@@ -207,9 +207,15 @@ func averages(sums [fieldCount]uint64, chunks int) (avg [fieldCount]float32) {
 // position and the next section.
 func gapAfter(end int) int { return padding + (align-end%align)%align }
 
+// verifiedPiece is how many bytes VerifyPieces reads at once.
+const verifiedPiece = 8 << 20
+
 // Verify compares the checksums of the footer and of all sections, and the bytes
 // between them. The bytes may have changed since Open.
-func (s *Segment) Verify() (err error) {
+func (s *Segment) Verify() error { return s.VerifyPieces(func() {}) }
+
+// VerifyPieces is Verify. It calls f after each few megabytes that it has read.
+func (s *Segment) VerifyPieces(f func()) (err error) {
 	defer catch(&s, &err)
 	defer faults()()
 	if _, err := Open(s.data); err != nil {
@@ -221,7 +227,13 @@ func (s *Segment) Verify() (err error) {
 	footer := s.data[len(s.data)-footerSize:]
 	for i := range sectionCount {
 		off, size := le.Uint64(footer[20*i:]), le.Uint64(footer[20*i+8:])
-		if crc32.Checksum(s.data[off:off+size], castagnoli) != le.Uint32(footer[20*i+16:]) {
+		sum := uint32(0)
+		for rest := s.data[off : off+size]; len(rest) > 0; {
+			piece := rest[:min(len(rest), verifiedPiece)]
+			sum, rest = crc32.Update(sum, castagnoli, piece), rest[len(piece):]
+			f()
+		}
+		if sum != le.Uint32(footer[20*i+16:]) {
 			return &Damage{Segment: s, Reason: fmt.Sprintf("the checksum of section %d is wrong", i)}
 		}
 		for _, b := range s.data[off+size:][:gapAfter(int(off+size))] {

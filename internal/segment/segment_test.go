@@ -91,10 +91,8 @@ func tokens(texts []string) iter.Seq[Token] {
 	}
 }
 
-// build returns the bytes of a segment of documents.
-func build(t testing.TB, docs []testDoc) []byte {
-	t.Helper()
-	var b Builder
+// add adds documents to a builder.
+func add(b *Builder, docs []testDoc) {
 	for i := range docs {
 		d := &docs[i]
 		b.Document(Document{Row: d.row, Title: d.title, Name: d.name})
@@ -106,6 +104,13 @@ func build(t testing.TB, docs []testDoc) []byte {
 			b.Chunk(tokens(c.heading), tokens(c.text))
 		}
 	}
+}
+
+// build returns the bytes of a segment of documents.
+func build(t testing.TB, docs []testDoc) []byte {
+	t.Helper()
+	var b Builder
+	add(&b, docs)
 	var out bytes.Buffer
 	n, err := b.WriteTo(&out)
 	if err != nil || int(n) != out.Len() {
@@ -585,8 +590,8 @@ func TestQueries(t *testing.T) {
 // merge returns the bytes of a merged segment.
 func merge(t testing.TB, segments []*Segment, deleted []Bits) []byte {
 	t.Helper()
-	var out, spool bytes.Buffer
-	n, err := Merge(t.Context(), &out, &spool, segments, deleted)
+	var out bytes.Buffer
+	n, err := Merge(t.Context(), &out, InMemory, segments, deleted)
 	if err != nil || int(n) != out.Len() {
 		t.Fatalf("Merge: %d bytes, %v; %d were written", n, err, out.Len())
 	}
@@ -769,7 +774,7 @@ func TestCanceled(t *testing.T) {
 		"WordsWith": func() error { return c.WordsWith(canceled, "", func(Word) bool { return true }) },
 		"WordsNear": func() error { _, err := c.WordsNear(canceled, docs[0].title[0], 2, 10); return err },
 		"Merge": func() error {
-			_, err := Merge(canceled, &bytes.Buffer{}, &bytes.Buffer{}, segments, deleted)
+			_, err := Merge(canceled, &bytes.Buffer{}, InMemory, segments, deleted)
 			return err
 		},
 	} {

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -16,6 +17,9 @@ type Spool interface {
 	io.Writer
 	io.WriterTo
 }
+
+// InMemory returns an empty Spool in memory.
+func InMemory() Spool { return &bytes.Buffer{} }
 
 // Constants of BM25F that the bounds in a segment depend on: the weight of each
 // field, and how much its length counts.
@@ -70,7 +74,6 @@ func (l *list) count(i int) (n int) {
 // in order.
 type writer struct {
 	out     io.Writer
-	spool   Spool // positions
 	written int
 	start   int    // of the current section
 	sum     uint32 // its checksum
@@ -85,11 +88,21 @@ type writer struct {
 	lengthsOf                            []uint64
 	norms                                *norms
 
-	terms, words   dictionaryWriter
-	sets, wordDocs []byte
-	set            Bits // scratch
-	skip, blocks   []byte
-	gaps           [blockSize]uint32
+	positions, sets, wordDocs Spool
+	terms, words              dictionaryWriter
+
+	set          Bits // scratch, as what follows
+	skip, blocks []byte
+	bytes        []byte
+	gaps         [blockSize]uint32
+}
+
+// to sets where the segment is written. spool returns an empty Spool. The
+// sections that follow the postings are kept in Spools.
+func (w *writer) to(out io.Writer, spool func() Spool) {
+	w.out = out
+	w.positions, w.sets, w.wordDocs = spool(), spool(), spool()
+	w.terms.data, w.terms.index, w.words.data, w.words.index = spool(), spool(), spool(), spool()
 }
 
 // document begins a document.
@@ -171,10 +184,15 @@ func (w *writer) term(name []byte, l *list) {
 		w.fail(fmt.Errorf("a term has more than %d bytes of positions", uint32(math.MaxUint32)))
 	}
 	set := w.keepSet(l.chunks)
-	w.terms.add(name, df, set, len(w.skip)+len(w.blocks), len(l.positions))
+	w.keep(w.terms.add(name, df, set, len(w.skip)+len(w.blocks), len(l.positions)))
 	w.stream(w.skip)
 	w.stream(w.blocks)
-	if _, err := w.spool.Write(l.positions); err != nil {
+	w.keep(w.positions.Write(l.positions))
+}
+
+// keep records the error of writing to a Spool.
+func (w *writer) keep(_ int, err error) {
+	if err != nil {
 		w.fail(err)
 	}
 }
@@ -226,35 +244,37 @@ func (w *writer) keepSet(chunks []uint32) bool {
 	if n < w.docs/setShare {
 		return false
 	}
+	w.bytes = w.bytes[:0]
 	for _, word := range w.set {
-		w.sets = le.AppendUint64(w.sets, word)
+		w.bytes = le.AppendUint64(w.bytes, word)
 	}
+	w.keep(w.sets.Write(w.bytes))
 	return true
 }
 
 // word adds a word as written: its documents in order, each number doubled,
 // and one added if the word is in the title.
 func (w *writer) word(name []byte, docs []uint32) {
-	begin := len(w.wordDocs)
+	w.bytes = w.bytes[:0]
 	before := uint32(0)
 	for _, d := range docs {
-		w.wordDocs = binary.AppendUvarint(w.wordDocs, uint64(d>>1-before)<<1|uint64(d&1))
+		w.bytes = binary.AppendUvarint(w.bytes, uint64(d>>1-before)<<1|uint64(d&1))
 		before = d >> 1
 	}
-	w.words.add(name, len(docs), false, len(w.wordDocs)-begin, 0)
+	w.keep(w.wordDocs.Write(w.bytes))
+	w.keep(w.words.add(name, len(docs), false, len(w.bytes), 0))
 }
 
 // finish writes the rest of the segment.
 func (w *writer) finish() error {
 	w.end() // of the postings
-	w.begin()
-	if _, err := w.spool.WriteTo(sectionWriter{w}); err != nil {
-		w.fail(err)
+	w.spooled(w.positions)
+	w.spooled(w.sets)
+	for _, d := range []*dictionaryWriter{&w.terms, &w.words} {
+		w.spooled(d.data)
+		w.spooled(d.index)
 	}
-	w.end()
-	for _, b := range [][]byte{w.sets, w.terms.data, w.terms.index, w.words.data, w.words.index, w.wordDocs} {
-		w.section(b)
-	}
+	w.spooled(w.wordDocs)
 	footer := w.table
 	for _, n := range []int{w.docs, w.chunks, w.terms.n, w.words.n} {
 		footer = le.AppendUint32(footer, uint32(n))
@@ -307,6 +327,15 @@ func (w *writer) section(b []byte) {
 	w.end()
 }
 
+// spooled writes a section that is in a Spool.
+func (w *writer) spooled(s Spool) {
+	w.begin()
+	if _, err := s.WriteTo(sectionWriter{w}); err != nil {
+		w.fail(err)
+	}
+	w.end()
+}
+
 // A sectionWriter adds to the current section.
 type sectionWriter struct{ w *writer }
 
@@ -317,30 +346,37 @@ func (s sectionWriter) Write(b []byte) (int, error) {
 
 // A dictionaryWriter makes a dictionary; see there.
 type dictionaryWriter struct {
-	data, index     []byte
+	data, index     Spool
+	size            int // of data
 	n               int
 	sets, post, pos int // before the next term
 	last            []byte
+	entry           []byte // scratch
 }
 
 // add adds a term with its number of chunks or documents, whether it has a set
-// of documents, and the sizes of its postings and positions.
-func (d *dictionaryWriter) add(name []byte, df int, set bool, post, pos int) {
+// of documents, and the sizes of its postings and positions. It returns the result
+// of writing to the Spools.
+func (d *dictionaryWriter) add(name []byte, df int, set bool, post, pos int) (int, error) {
 	if d.n%termsInBlock == 0 {
-		d.index = le.AppendUint32(d.index, uint32(len(d.data)))
-		d.index = le.AppendUint32(d.index, uint32(d.sets))
-		d.index = le.AppendUint64(d.index, uint64(d.post))
-		d.index = le.AppendUint64(d.index, uint64(d.pos))
+		d.entry = le.AppendUint32(d.entry[:0], uint32(d.size))
+		d.entry = le.AppendUint32(d.entry, uint32(d.sets))
+		d.entry = le.AppendUint64(d.entry, uint64(d.post))
+		d.entry = le.AppendUint64(d.entry, uint64(d.pos))
+		if n, err := d.index.Write(d.entry); err != nil {
+			return n, err
+		}
 		d.last = d.last[:0]
 	}
 	shared := 0
 	for shared < min(len(d.last), len(name)) && d.last[shared] == name[shared] {
 		shared++
 	}
-	number := func(n int) { d.data = binary.AppendUvarint(d.data, uint64(n)) }
+	d.entry = d.entry[:0]
+	number := func(n int) { d.entry = binary.AppendUvarint(d.entry, uint64(n)) }
 	number(shared)
 	number(len(name) - shared)
-	d.data = append(d.data, name[shared:]...)
+	d.entry = append(d.entry, name[shared:]...)
 	if set {
 		number(df<<1 | 1)
 		d.sets++
@@ -353,4 +389,6 @@ func (d *dictionaryWriter) add(name []byte, df int, set bool, post, pos int) {
 	d.pos += pos
 	d.n++
 	d.last = append(d.last[:0], name...)
+	d.size += len(d.entry)
+	return d.data.Write(d.entry)
 }

@@ -82,8 +82,10 @@ func TestScreen(t *testing.T) {
 			"\x1b]8;;file:///tmp/%C3%BC%20a\x1b\\a\x1b]8;;\x1b\\"},
 		{"no link with another scheme", "", func(s *terminal.Screen) string { return s.Link("a", "javascript:x") }, "a"},
 		{"NO_COLOR", "NO_COLOR=1", func(s *terminal.Screen) string {
-			return s.Bold("a") + s.Link("b", "file:///b") + s.Wrap("c", "", terminal.Mark{0, 1})
-		}, "abc\n"},
+			return s.Bold("a") + s.Soft("s") + s.Accent("t") + s.Link("b", "file:///b") + s.Wrap("c", "", terminal.Mark{0, 1})
+		}, "astbc\n"},
+		{"colors", "", func(s *terminal.Screen) string { return s.Soft("a") + s.Accent("b") + s.Soft("") + s.Accent("") },
+			"\x1b[2ma\x1b[22m\x1b[36mb\x1b[39m"},
 		{"a dumb terminal", "TERM=dumb", func(s *terminal.Screen) string { return s.Bold("a") + s.Link("b", "file:///b") }, "ab"},
 		{"a pager that does not exist", "PAGER=/no/such/pager", func(s *terminal.Screen) string { return strings.Repeat("a\n", 10) }, strings.Repeat("a\n", 10)},
 	}

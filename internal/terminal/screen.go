@@ -26,8 +26,12 @@ type Screen struct {
 	pager         []string // program and arguments; nil for none
 }
 
-// Escape sequences: bold text (ECMA-48, SGR) and links (OSC 8).
+// Escape sequences: bold, faint and colored text (ECMA-48, SGR) and links (OSC 8).
+// Bold and faint have the same end.
 const (
+	softOn   = "\x1b[2m"
+	accentOn = "\x1b[36m" // cyan, which is legible on dark and on light backgrounds
+	colorOff = "\x1b[39m"
 	boldOn   = "\x1b[1m"
 	boldOff  = "\x1b[22m"
 	linkPart = "\x1b]8;;"
@@ -74,6 +78,22 @@ func (s *Screen) Bold(text string) string {
 		return text
 	}
 	return boldOn + text + boldOff
+}
+
+// Soft returns a text of less importance, in faint letters.
+func (s *Screen) Soft(text string) string {
+	if !s.styled || text == "" {
+		return text
+	}
+	return softOn + text + boldOff
+}
+
+// Accent returns a text in a color.
+func (s *Screen) Accent(text string) string {
+	if !s.styled || text == "" {
+		return text
+	}
+	return accentOn + text + colorOff
 }
 
 // Link returns a text that leads to a URL. Only URLs of files and of the web

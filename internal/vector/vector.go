@@ -13,6 +13,7 @@ import (
 	"math"
 	"runtime"
 	"sync"
+	"unsafe"
 
 	"knowhow/internal/errkind"
 )
@@ -55,8 +56,8 @@ type Index struct {
 	codes  []int8  // len(rows) times stride; the bytes of a row after dim are 0
 	dot    dotFunc
 
-	floats []float32 // len(rows) times dim; nil if there are only codes
-	file   *file     // nil if there are floats
+	at   RowFunc // nil if there are only codes
+	file *file   // nil if there is at
 }
 
 // A row has what a scan needs to know of a vector v besides its codes c. The
@@ -90,16 +91,29 @@ func New(vectors []float32, dim int, metric Metric) (*Index, error) {
 	if len(vectors)%dim != 0 {
 		return nil, fmt.Errorf("vector: %d values are not vectors of dimension %d: %w", len(vectors), dim, errkind.Invalid)
 	}
-	n := len(vectors) / dim
+	return NewFunc(len(vectors)/dim, func(row int, _ []float32) []float32 { return vectors[row*dim:][:dim] }, dim, metric)
+}
+
+// A RowFunc returns the vector of a row, in buf, which has its length, or in
+// another slice, which is not changed. It may be called from several goroutines.
+type RowFunc func(row int, buf []float32) []float32
+
+// NewFunc is [New] of n vectors that need not be in memory. Only the codes are.
+// If a vector changes afterwards, the results of searches mean nothing.
+func NewFunc(n int, at RowFunc, dim int, metric Metric) (*Index, error) {
+	if err := check(dim, metric); err != nil {
+		return nil, err
+	}
 	x := &Index{
 		dim: dim, stride: stride(dim), metric: metric, dot: fastest(),
-		rows: make([]row, n), codes: make([]int8, n*stride(dim)), floats: vectors,
+		rows: make([]row, n), codes: make([]int8, n*stride(dim)), at: at,
 	}
 	var wait sync.WaitGroup
 	for _, part := range split(n, runtime.GOMAXPROCS(0)) {
 		wait.Go(func() {
+			buf := make([]float32, dim)
 			for i := part.from; i < part.to; i++ {
-				v := vectors[i*dim : (i+1)*dim]
+				v := at(i, buf)
 				x.rows[i] = newRow(v, quantize(x.codes[i*x.stride:][:dim], v), metric)
 			}
 		})
@@ -128,6 +142,9 @@ func check(dim int, metric Metric) error {
 	}
 	return nil
 }
+
+// Size returns the number of bytes of memory that [NewFunc] takes for n vectors.
+func Size(n, dim int) int64 { return int64(n) * (int64(stride(dim)) + int64(unsafe.Sizeof(row{}))) }
 
 // stride returns the number of bytes between the codes of two vectors: a multiple
 // of 64, so that the SIMD code needs no special case for the end of a row.
@@ -173,8 +190,8 @@ func (x *Index) checkQuery(v []float32) error {
 // vector returns the vector of a row. If there are only codes, it is decoded into
 // buf, which has the length of a vector.
 func (x *Index) vector(row int, buf []float32) []float32 {
-	if x.floats != nil {
-		return x.floats[row*x.dim:][:x.dim]
+	if x.at != nil {
+		return x.at(row, buf)
 	}
 	scale := x.file.scale(row)
 	for i, c := range x.codes[row*x.stride:][:x.dim] {
@@ -192,7 +209,9 @@ func (x *Index) exact(query []float32, queryNorm float64, row int, buf []float32
 		return distance(query, v)
 	case Cosine:
 		if n := queryNorm * norm(v); n != 0 {
-			return dot(query, v) / n
+			if c := dot(query, v) / n; c == c { // else v is not finite
+				return c
+			}
 		}
 		return 0
 	}

@@ -99,7 +99,7 @@ func bruteForce(t *testing.T, x *Index, query []float32, k int, allow func(int) 
 		t.Fatal(err)
 	}
 	rows = slices.DeleteFunc(rows, func(i int) bool {
-		return allow != nil && !allow(i) || x.floats != nil && !finite(x.vector(i, nil))
+		return allow != nil && !allow(i) || x.at != nil && !finite(x.vector(i, nil))
 	})
 	slices.SortStableFunc(rows, func(a, b int) int {
 		switch {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"knowhow/internal/extract/pdf/cid"
 	"knowhow/internal/extract/pdf/cos"
 )
 
@@ -21,9 +22,10 @@ type char struct {
 type font struct {
 	dict      cos.Dict
 	composite bool
-	codes     *cmap    // of composite fonts
-	charset   *charset // character set of the codes, if it is defined by a predefined CMap
-	toUnicode *cmap    // nil if there is none
+	codes     *cmap           // of composite fonts
+	charset   *charset        // character set of the codes, if it is defined by a predefined CMap
+	chars     *cid.Collection // of the CIDs, if it is known
+	toUnicode *cmap           // nil if there is none
 	glyphs    map[int]string
 	encoding  byteEncoding // of other fonts
 	widths    widths
@@ -44,8 +46,9 @@ const (
 )
 
 const (
-	fontSteps = 1000 // steps of loading a font, in addition to those of its parts
-	charSteps = 100  // steps of decoding a character that is not in the cache
+	fontSteps       = 1000    // steps of loading a font, in addition to those of its parts
+	charSteps       = 100     // steps of decoding a character that is not in the cache
+	collectionSteps = 1 << 17 // steps of loading a character collection
 
 	maxChars = 1 << 17 // maximum number of characters in the cache of a font
 )
@@ -53,13 +56,39 @@ const (
 // fonts caches the fonts of a document. A font is read once, wherever it is
 // used.
 type fonts struct {
-	f      *cos.File
-	byDict map[uintptr]*font // by the address of the dictionary, which the font keeps alive
-	mem    cos.Share
+	f           *cos.File
+	byDict      map[uintptr]*font // by the address of the dictionary, which the font keeps alive
+	mem         cos.Share
+	collections map[collectionName]*cid.Collection // those that are in use
 }
 
 func newFonts(f *cos.File) *fonts {
-	return &fonts{f: f, byDict: map[uintptr]*font{}, mem: f.Budget.Share()}
+	return &fonts{f: f, byDict: map[uintptr]*font{}, mem: f.Budget.Share(), collections: map[collectionName]*cid.Collection{}}
+}
+
+// A collectionName is the name of a character collection.
+type collectionName struct{ registry, ordering string }
+
+// maxCollectionName is the maximum length of a part of the name of a known
+// collection.
+const maxCollectionName = 16
+
+// collection returns the character collection that a CIDSystemInfo names (ISO
+// 32000-1, 9.7.3), or nil if it is unknown. It is read once for a document.
+func (fs *fonts) collection(info cos.Dict) *cid.Collection {
+	registry, _ := fs.f.Resolve(info["Registry"]).(string)
+	ordering, _ := fs.f.Resolve(info["Ordering"]).(string)
+	if len(registry) > maxCollectionName || len(ordering) > maxCollectionName {
+		return nil
+	}
+	name := collectionName{registry, ordering}
+	c, ok := fs.collections[name]
+	if !ok && fs.f.Budget.Spend(fontSteps) {
+		if c = cid.Load(registry, ordering); c != nil && fs.f.Budget.Spend(collectionSteps) && fs.f.Budget.Alloc(cid.Size) {
+			fs.collections[name] = c
+		}
+	}
+	return c
 }
 
 // get returns the font that o is or refers to, or nil.
@@ -71,7 +100,7 @@ func (fs *fonts) get(o cos.Object) *font {
 	key := reflect.ValueOf(d).Pointer()
 	ft, ok := fs.byDict[key]
 	if !ok {
-		ft = loadFont(fs.f, d, &fs.mem)
+		ft = fs.load(d)
 		fs.byDict[key] = ft
 	}
 	return ft
@@ -85,9 +114,10 @@ func (fs *fonts) trim(max int) {
 	}
 }
 
-// loadFont reads a font dictionary, with memory of mem. It never fails: an
-// unreadable font is one with unknown characters.
-func loadFont(f *cos.File, d cos.Dict, mem *cos.Share) *font {
+// load reads a font dictionary. It never fails: an unreadable font is one with
+// unknown characters.
+func (fs *fonts) load(d cos.Dict) *font {
+	f, mem := fs.f, &fs.mem
 	ft := &font{dict: d, unit: 0.001, em: 1, cache: map[uint32]char{}, b: f.Budget, mem: mem}
 	if !f.Budget.Spend(fontSteps) || !mem.Alloc(fontSize) {
 		return ft
@@ -102,7 +132,7 @@ func loadFont(f *cos.File, d cos.Dict, mem *cos.Share) *font {
 		}
 	}
 	if f.Name(d["Subtype"]) == "Type0" {
-		ft.loadComposite(f, d)
+		ft.loadComposite(fs, d)
 	} else {
 		ft.loadSimple(f, d)
 	}
@@ -110,7 +140,8 @@ func loadFont(f *cos.File, d cos.Dict, mem *cos.Share) *font {
 }
 
 // loadComposite reads a Type0 font and its descendant (ISO 32000-1, 9.7).
-func (ft *font) loadComposite(f *cos.File, d cos.Dict) {
+func (ft *font) loadComposite(fs *fonts, d cos.Dict) {
+	f := fs.f
 	ft.composite = true
 	ft.codes, ft.charset = encodingCMap(f, d["Encoding"], ft.mem)
 	var cidFont cos.Dict
@@ -119,7 +150,11 @@ func (ft *font) loadComposite(f *cos.File, d cos.Dict) {
 	}
 	ft.missing = f.Number(cidFont["DW"], 1000)
 	ft.widths = widthsOf(f, f.Array(cidFont["W"]), ft.missing, ft.mem)
-	if ft.toUnicode == nil && ft.charset == nil && ft.codes.identity {
+	// The CIDs of a CMap that is named, but not known, are not known either.
+	if n := f.Name(d["Encoding"]); n == "" || n == "Identity-H" || n == "Identity-V" {
+		ft.chars = fs.collection(f.Dict(cidFont["CIDSystemInfo"]))
+	}
+	if ft.toUnicode == nil && ft.charset == nil && ft.chars == nil && ft.codes.identity {
 		ft.glyphs = glyphTexts(f, cidFont, ft.mem)
 	}
 }
@@ -288,6 +323,10 @@ func (ft *font) decode(code uint32, n int) char {
 	cid := ft.codes.cid(code)
 	if !c.known && ft.charset != nil {
 		c.text, c.known = ft.charset.text(code, n)
+	}
+	if !c.known && ft.chars != nil {
+		c.text = ft.chars.Text(cid)
+		c.known = c.text != ""
 	}
 	if !c.known && ft.glyphs != nil {
 		c.text = ft.glyphs[cid]

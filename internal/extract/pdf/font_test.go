@@ -13,6 +13,11 @@ func composite(encoding, more, descendant string) string {
 	return "<</Type/Font/Subtype/Type0/Encoding" + encoding + more + "/DescendantFonts[<</Subtype/CIDFontType2" + descendant + ">>]>>"
 }
 
+// collection is an entry of a descendant: Adobe's collection with an ordering.
+func collection(ordering string) string {
+	return "/CIDSystemInfo<</Registry(Adobe)/Ordering(" + ordering + ")/Supplement 4>>"
+}
+
 // TestFonts decodes one string with many kinds of fonts. The stream of a font
 // is object 5.
 func TestFonts(t *testing.T) {
@@ -46,6 +51,15 @@ func TestFonts(t *testing.T) {
 		{"Korean", composite("/KSCms-UHC-H", "", ""), "", "<C7D1B1DB41>", "한글A"},
 		{"own encoding", composite(" 5 0 R", "/ToUnicode 6 0 R", ""), toUnicode("2 begincodespacerange <00> <7f> <8000> <ffff> endcodespacerange 1 begincidrange <8000> <80ff> 5 endcidrange"),
 			"<41800141>", "A日A"},
+		{"CIDs of Japanese characters", composite("/Identity-H", "", collection("Japan1")), "", "<0cd40e8a07a00022>", "日本語A"},
+		{"CIDs of simplified Chinese characters", composite("/Identity-H", "", collection("GB1")), "", "<11cf0ed30062>", "中文。"},
+		{"CIDs of traditional Chinese characters", composite("/Identity-H", "", collection("CNS1")), "", "<0a3710a7>", "國語"},
+		{"CIDs of Korean characters", composite("/Identity-H", "", collection("Korea1")), "", "<0ce004d6>", "한글"},
+		{"CIDs from top to bottom", composite("/Identity-V", "", collection("Japan1")), "", "<0cd40e8a> Tj 1 0 0 1 58 700 Tm <07a0>", "日本語"},
+		{"CIDs, some with ToUnicode", composite("/Identity-H", "/ToUnicode 5 0 R", collection("Japan1")), toUnicode("1 beginbfchar <0cd4> <0058> endbfchar"), "<0cd40e8a>", "X本"},
+		{"CIDs of an own encoding", composite(" 5 0 R", "", collection("Japan1")),
+			toUnicode("1 begincodespacerange <00> <ff> endcodespacerange 2 begincidchar <41> 3284 <42> 3722 endcidchar"), "(AB)", "日本"},
+		{"CIDs before the program", composite("/Identity-H", "", "/FontDescriptor<</FontFile2 5 0 R>>"+collection("Japan1")), streamObject("", ttf(false)), "<0cd40022>", "日A"},
 		{"top to bottom", composite("/UniJIS-UTF16-V", "", ""), "", "<65E5672C> Tj 1 0 0 1 58 700 Tm <8A9E>", "日本語"},
 	}
 	for _, tt := range tests {

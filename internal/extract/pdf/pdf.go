@@ -57,6 +57,10 @@ type Text struct {
 	Headings []Heading
 	Pages    []Page // pages with text, in order
 	Damaged  bool   // the end of the file is missing; Body is the text of the rest
+
+	// Illegible is the number of pages whose text is missing, or is missing in
+	// part, because their fonts do not define which characters they show.
+	Illegible int
 }
 
 // ErrLocked is the error for a document that requires a password. It is of kind
@@ -105,7 +109,7 @@ func read(data []byte, b *cos.Budget) (*Text, error) {
 	case len(pages) == 0 && b.Err() == nil:
 		return nil, fmt.Errorf("damaged PDF document: it contains no pages: save or download it again: %w", errkind.Corrupt)
 	}
-	t := &Text{Title: title(f), Lang: langOf(f), Damaged: f.Damaged() && !hasEnd(data)}
+	t := &Text{Title: title(f), Lang: langOf(f), Damaged: f.Damaged() && !hasEnd(data), Illegible: p.illegible}
 	labels := labelsOf(f, len(pages))
 	outline := b.Share()
 	bookmarks := outlineOf(f, index, len(pages), &outline)
@@ -120,11 +124,10 @@ func read(data []byte, b *cos.Budget) (*Text, error) {
 		t.addBookmarks(bookmarks, pagesWithText(ps), b)
 	}
 	outline.Free()
-	ok := legible(t.Body, p.unknown, b)
 	switch {
 	case b.Err() != nil:
 		return nil, b.Err()
-	case ok:
+	case p.letters:
 		return t, nil
 	case f.Damaged() && p.unknown == 0:
 		return nil, fmt.Errorf("damaged PDF document: no text was found in what is left of it: save or download it again: %w", errkind.Corrupt)
@@ -144,10 +147,12 @@ func tooLarge(what string) error {
 
 // A pageReader reads the pages of a document.
 type pageReader struct {
-	in      interpreter
-	b       *cos.Budget
-	unknown int // characters without a known text
-	lines   cos.Share
+	in        interpreter
+	b         *cos.Budget
+	unknown   int  // characters without a known text
+	illegible int  // pages that have lost text
+	letters   bool // a page has legible text
+	lines     cos.Share
 }
 
 // paragraphs interprets the pages.
@@ -158,7 +163,8 @@ func (p *pageReader) paragraphs(pages []cos.Dict) (ps []paragraph, err error) {
 		if len(p.in.glyphs) >= maxGlyphs {
 			return nil, tooLarge(fmt.Sprintf("a page of more than %d characters", maxGlyphs))
 		}
-		lines := linesOf(p.in.glyphs, p.b, &p.lines)
+		lines := p.legible(linesOf(p.in.glyphs, p.b, &p.lines))
+		joinColumns(lines, p.b)
 		markRows(lines, p.b)
 		more := paragraphsOf(lines, i)
 		p.in.release(p.in.kept)
@@ -174,23 +180,37 @@ func (p *pageReader) paragraphs(pages []cos.Dict) (ps []paragraph, err error) {
 	return ps, p.b.Err()
 }
 
-// legible reports whether a text is useful. A document with many characters
-// that cannot be decoded is misleading rather than incomplete.
-func legible(body string, unknown int, b *cos.Budget) bool {
-	letters, checked := 0, 0
-	for i, r := range body {
-		if i-checked > 1<<16 {
-			if checked = i; !b.Spend(1 << 14) {
-				return false
-			}
+// Limits on the characters without a known text. minUnknown is a number on a page:
+// fewer are ornaments. The others are in proportion to the letters and digits of
+// the page.
+const (
+	minUnknown = 4
+	maxUnknown = 2.0     // the rest is misleading rather than incomplete
+	fewUnknown = 1.0 / 3 // signs of mathematics, and blanks
+)
+
+// legible returns the lines of the page that was interpreted last, or nil if most
+// of its characters are unknown. It counts the pages that have lost text.
+func (p *pageReader) legible(lines []line) []line {
+	unknown, letters := float64(p.in.unknown), 0.0
+	for _, l := range lines {
+		if !p.b.Spend(lineSteps + len(l.text)/4) {
+			return nil
 		}
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			if letters++; unknown <= 2*letters {
-				return true
+		for _, r := range l.text {
+			if unicode.IsLetter(r) || unicode.IsDigit(r) {
+				letters++
 			}
 		}
 	}
-	return false
+	if unknown >= minUnknown && unknown > fewUnknown*letters {
+		p.illegible++
+	}
+	if unknown > maxUnknown*letters {
+		return nil
+	}
+	p.letters = p.letters || letters > 0
+	return lines
 }
 
 // pagesWithText returns the indexes of the pages of some paragraphs.

@@ -191,6 +191,7 @@ func TestRightToLeft(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	unmapped := newMaker("<</Type/Font/Subtype/Type0/Encoding/Identity-H/DescendantFonts[<</Subtype/CIDFontType0>>]>>",
 		"BT /F1 10 Tf 72 700 Td <0123012401250126> Tj ET")
+	unknownCMap := newMaker(composite("/KSC-Johab-V2", "", collection("Korea1")), "BT /F1 10 Tf 72 700 Td <0ce004d60ce0> Tj ET")
 	private := newMaker("5 0 R", "BT /F1 10 Tf 72 700 Td <0123012401250126> Tj ET")
 	private.add("<</Type/Font/Subtype/Type0/Encoding/Identity-H/ToUnicode 6 0 R/DescendantFonts[<</Subtype/CIDFontType0>>]>>")
 	private.add(streamObject("", "1 beginbfrange <0000> <ffff> <E000> endbfrange"))
@@ -207,6 +208,7 @@ func TestRefuses(t *testing.T) {
 		{"no pages", []byte("%PDF-1.7\n1 0 obj\n<</Type/Catalog>>\nendobj\n"), errkind.Corrupt, "no pages: save or download it again"},
 		{"scan", noFont.bytes(), errkind.Unsupported, "scanned"},
 		{"no character map", unmapped.bytes(), errkind.Unsupported, "character map"},
+		{"unknown CMap", unknownCMap.bytes(), errkind.Unsupported, "character map"},
 		{"private characters", private.bytes(), errkind.Unsupported, "character map"},
 		{"other encryption", []byte("%PDF-1.7\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R/Encrypt<</Filter/Own>>>>"), errkind.Unsupported, "encryption"},
 	}
@@ -242,5 +244,50 @@ func TestEncrypted(t *testing.T) {
 		if x, err := Read(t.Context(), data); !errors.Is(err, errkind.Unsupported) || !strings.Contains(err.Error(), "password") {
 			t.Errorf("%s: Read = %v, %v, want kind Unsupported and a word about the password", name, x, err)
 		}
+	}
+}
+
+// Legibility is that of each page: what is clear is read, and the pages that are
+// not are counted.
+func TestIllegiblePages(t *testing.T) {
+	const clear = "BT /F1 10 Tf 72 700 Td (A page with a sentence that everybody can read.) Tj ET"
+	signs := func(letters string, unknown int) string { // F2 has no character map
+		return "BT /F1 10 Tf 72 700 Td (" + letters + ") Tj /F2 10 Tf 0 -30 Td <" + strings.Repeat("0123", unknown) + "> Tj ET"
+	}
+	const read = "A page with a sentence that everybody can read."
+	for _, tt := range []struct {
+		name, want string // want is "" if the document is refused
+		illegible  int
+		pages      []string
+	}{
+		{"clear", read + "\n\n" + read, 0, []string{clear, clear}},
+		{"the first page is clear", read, 3, []string{clear, signs("", 300), signs("", 300), signs("", 300)}},
+		{"the last page is clear", read, 2, []string{signs("", 300), signs("", 300), clear}},
+		{"page numbers", read, 2, []string{clear, signs("2", 100), signs("3", 100)}},
+		{"half of a page", "Half of the page\n\n" + read, 1, []string{signs("Half of the page", 13), clear}},
+		{"ornaments", "Ornaments\n\n" + read, 0, []string{signs("Ornaments", 3), clear, signs("", 3)}},
+		{"formulas", "The sum of all of these numbers is\n\n" + read, 0, []string{signs("The sum of all of these numbers is", 9), clear}},
+		{"nothing is clear", "", 0, []string{signs("1", 100), signs("2", 100)}},
+	} {
+		m := newMaker(helvetica, tt.pages[0])
+		font := m.add("<</Type/Font/Subtype/Type0/Encoding/Identity-H/DescendantFonts[<</Subtype/CIDFontType0>>]>>")
+		for _, content := range tt.pages[1:] {
+			m.page(content)
+		}
+		for i, o := range m.objects {
+			m.objects[i] = strings.Replace(o, "<</Font<<", "<</Font<</F2 "+font, 1)
+		}
+		x, err := Read(t.Context(), m.bytes())
+		if tt.want == "" {
+			if !errors.Is(err, errkind.Unsupported) || !strings.Contains(err.Error(), "character map") {
+				t.Errorf("%s: Read = %+v, %v, want an error about the character map", tt.name, x, err)
+			}
+			continue
+		}
+		if err != nil || x.Body != tt.want || x.Illegible != tt.illegible {
+			t.Errorf("%s: Read = %+v, %v, want %q and %d illegible pages", tt.name, x, err, tt.want, tt.illegible)
+			continue
+		}
+		checkText(t, x)
 	}
 }

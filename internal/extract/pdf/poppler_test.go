@@ -16,20 +16,23 @@ import (
 )
 
 // TestAgainstPoppler compares the texts of the files below the folder PDF_FILES
-// with those of Poppler's pdftotext: the share of its words, and of its pairs of
-// adjacent words, that Read returns too. bench/pdf runs it. It also writes the
-// two texts of each file to the folder PDF_TEXTS, if that is set. Files with less
-// than 100 words are left out.
+// with those of Poppler's pdftotext: the share of its words, of its pairs of
+// adjacent words, and of its pairs of adjacent characters of a word, that Read
+// returns too. The last one is the measure for scripts without blanks. bench/pdf
+// runs the test. It also writes the two texts of each file to the folder
+// PDF_TEXTS, if that is set. Files with less than 100 words and less than 300
+// pairs of characters are left out. A file that Read refuses counts as one of
+// which nothing is read.
 func TestAgainstPoppler(t *testing.T) {
 	folder := os.Getenv("PDF_FILES")
 	if folder == "" {
 		t.Skip("PDF_FILES is not set: it is the folder with the files")
 	}
 	if _, err := exec.LookPath("pdftotext"); err != nil {
-		t.Skip("pdftotext is missing: install poppler-utils")
+		t.Skip("pdftotext is missing: install poppler-utils and poppler-data")
 	}
-	files, words, pairs, both := 0, 0.0, 0.0, 0
-	fmt.Println("| file | pages | words | recall | order | time |\n|---|---|---|---|---|---|")
+	sums := map[string]*comparison{}
+	fmt.Println("| file | script | pages | words | recall | order | characters | time |\n|---|---|---|---|---|---|---|---|")
 	err := filepath.WalkDir(folder, func(name string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || filepath.Ext(name) != ".pdf" {
 			return err
@@ -42,21 +45,31 @@ func TestAgainstPoppler(t *testing.T) {
 		defer cancel()
 		want, err := exec.CommandContext(ctx, "pdftotext", "-enc", "UTF-8", "-nopgbrk", name, "-").Output()
 		theirs := wordsOf(string(want))
-		if err != nil || len(theirs) < 100 {
+		chars := charPairsOf(theirs)
+		if err != nil || len(theirs) < 100 && len(chars) < 300 {
 			return nil // no text to compare with
 		}
+		script := scriptOf(theirs)
+		sum := sums[script]
+		if sum == nil {
+			sum = &comparison{}
+			sums[script] = sum
+		}
+		sum.files++
+		sum.words += len(theirs)
 		start := time.Now()
 		x, err := Read(ctx, data)
 		took := time.Since(start)
-		both++
 		if err != nil {
-			fmt.Printf("| %s | | %d | %v | | |\n", filepath.Base(name), len(theirs), err)
+			sum.refused++
+			fmt.Printf("| %s | %s | | %d | %v | | | |\n", filepath.Base(name), script, len(theirs), err)
 			return nil
 		}
 		ours := wordsOf(x.Body)
-		recall, order := share(theirs, ours), share(pairsOf(theirs), pairsOf(ours))
-		files, words, pairs = files+1, words+recall, pairs+order
-		fmt.Printf("| %s | %d | %d | %.1f %% | %.1f %% | %d ms |\n", filepath.Base(name), len(x.Pages), len(theirs), 100*recall, 100*order, took.Milliseconds())
+		recall, order, pairs := share(theirs, ours), share(pairsOf(theirs), pairsOf(ours)), share(chars, charPairsOf(ours))
+		sum.recall, sum.order, sum.chars = sum.recall+recall, sum.order+order, sum.chars+pairs
+		fmt.Printf("| %s | %s | %d | %d | %.1f %% | %.1f %% | %.1f %% | %d ms |\n",
+			filepath.Base(name), script, len(x.Pages), len(theirs), 100*recall, 100*order, 100*pairs, took.Milliseconds())
 		if texts := os.Getenv("PDF_TEXTS"); texts != "" {
 			base := filepath.Join(texts, strings.ReplaceAll(strings.TrimPrefix(name, folder), "/", "_"))
 			if err := os.WriteFile(base+".poppler.txt", want, 0o644); err != nil {
@@ -69,7 +82,56 @@ func TestAgainstPoppler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Printf("| mean of %d of %d files | | | %.1f %% | %.1f %% | |\n", files, both, 100*words/float64(files), 100*pairs/float64(files))
+	for _, script := range sortedKeys(sums) {
+		s := sums[script]
+		n := float64(s.files) / 100
+		fmt.Printf("| mean of %d files, %d of them refused | %s | | %d | %.1f %% | %.1f %% | %.1f %% | |\n",
+			s.files, s.refused, script, s.words, s.recall/n, s.order/n, s.chars/n)
+	}
+}
+
+// A comparison sums up the comparisons of the files with text in one script.
+type comparison struct {
+	files, refused, words int
+	recall, order, chars  float64
+}
+
+// scriptOf returns the script of a text: the first one that a tenth of its
+// characters are in.
+func scriptOf(words []string) string {
+	scripts := []struct {
+		name  string
+		table *unicode.RangeTable
+	}{{"Arabic", unicode.Arabic}, {"Korean", unicode.Hangul}, {"Japanese", unicode.Hiragana}, {"Chinese", unicode.Han}}
+	counts, all := make([]int, len(scripts)), 0
+	for _, w := range words {
+		for _, r := range w {
+			all++
+			for i, s := range scripts {
+				if unicode.Is(s.table, r) {
+					counts[i]++
+				}
+			}
+		}
+	}
+	for i, s := range scripts {
+		if 10*counts[i] > all {
+			return s.name
+		}
+	}
+	return "other"
+}
+
+// charPairsOf returns the pairs of adjacent characters of words.
+func charPairsOf(words []string) []string {
+	var pairs []string
+	for _, w := range words {
+		rs := []rune(w)
+		for i := 1; i < len(rs); i++ {
+			pairs = append(pairs, string(rs[i-1:i+1]))
+		}
+	}
+	return pairs
 }
 
 // wordsOf returns the words of a text in small letters, without marks and the

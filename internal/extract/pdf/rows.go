@@ -2,6 +2,7 @@ package pdf
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"knowhow/internal/extract/pdf/cos"
@@ -32,7 +33,20 @@ const (
 // lines. Most programs paint a table cell by cell, so that the lines of a cell
 // follow each other, and the next cell begins on the right, further up. A text
 // with two columns has one such step on a page, a table at least two.
+//
+// It leaves tables alone that are marked already.
 func markRows(lines []line, b *cos.Budget) {
+	for len(lines) > 0 {
+		n := slices.IndexFunc(lines, func(l line) bool { return l.role != noCell })
+		if n < 0 {
+			n = len(lines)
+		}
+		markRowsIn(lines[:n], b)
+		lines = lines[min(n+1, len(lines)):]
+	}
+}
+
+func markRowsIn(lines []line, b *cos.Budget) {
 	for i := 0; i < len(lines); {
 		if !b.Spend(lineSteps) {
 			return

@@ -77,3 +77,78 @@ func TestRowsWithWrappedCells(t *testing.T) {
 		}
 	}
 }
+
+// A table that was painted column by column has the rows that its reader sees, if
+// it has figures. Columns of text, an index and numbers of lines are no table.
+func TestRowsOfColumns(t *testing.T) {
+	column := func(x, y, lead float64, cells ...string) (c []painted) {
+		for i, s := range cells {
+			if s != "" {
+				c = append(c, painted{x, y - lead*float64(i), s})
+			}
+		}
+		return c
+	}
+	labels := []string{"Personnel", "Buildings and roads", "Interest", "Other expenses", "Total"}
+	var prose [2][]string
+	for i := range 2 {
+		for n := range 12 {
+			prose[i] = append(prose[i], fmt.Sprintf("line %d of the text in column %d, a long one", n, i+1))
+		}
+	}
+	const budget = "Personnel\t1,200\t1,250\nBuildings and roads\t340\t(12)\nInterest\t–\t7\nOther expenses\t21\t20\nTotal\t1,561\t1,265"
+	tests := []struct {
+		name  string
+		lines [][]painted
+		want  string
+	}{
+		{"two columns of figures", [][]painted{column(72, 700, 14, labels...),
+			column(300, 700, 14, "1,200", "340", "\\226", "21", "1,561"), column(400, 700, 14, "1,250", "\\(12\\)", "7", "20", "1,265")}, budget},
+		{"far apart", [][]painted{column(72, 700, 40, labels...),
+			column(400, 700, 40, "1,200", "340", "\\226", "21", "1,561"), column(500, 700, 40, "1,250", "\\(12\\)", "7", "20", "1,265")}, budget},
+		{"close figures", [][]painted{column(72, 700, 14, labels...),
+			column(300, 700, 14, "1,200", "340", "\\226", "21", "1,561"), column(330, 700, 14, "1,250", "\\(12\\)", "7", "20", "1,265")}, budget},
+		{"the figures row by row", [][]painted{column(72, 700, 14, labels...), column(300, 700, 14, "1,200"), column(400, 700, 14, "1,250"),
+			column(300, 686, 14, "340"), column(400, 686, 14, "\\(12\\)"), column(300, 672, 14, "\\226"), column(400, 672, 14, "7"),
+			column(300, 658, 14, "21"), column(400, 658, 14, "20"), column(300, 644, 14, "1,561"), column(400, 644, 14, "1,265")}, budget},
+		{"titles of columns, a column of words, empty cells", [][]painted{column(72, 700, 14, "", "Roads", "Schools", "Parks", "Total"),
+			column(200, 700, 14, "Department", "Works", "", "Works"), column(300, 700, 14, "2024", "5", "6", "7", "18"), column(400, 700, 14, "2025", "8", "", "1", "9")},
+			"Department\t2024\t2025\nRoads\tWorks\t5\t8\nSchools\t6\nParks\tWorks\t7\t1\nTotal\t18\t9"},
+		{"text around it", [][]painted{column(72, 728, 14, "The budget of the town", "", "Personnel", "Interest", "Total", "", "Source: the treasurer"),
+			column(300, 700, 14, "12", "3", "15"), column(72, 560, 14, "A new paragraph.")},
+			"The budget of the town\n\nPersonnel\t12\nInterest\t3\nTotal\t15\n\nSource: the treasurer\n\nA new paragraph."},
+		{"two tables", [][]painted{column(72, 700, 14, "A", "B", "C"), column(300, 700, 14, "1", "2", "3"), column(72, 600, 14, "D", "E", "F"), column(300, 600, 14, "4", "5", "6")},
+			"A\t1\nB\t2\nC\t3\n\nD\t4\nE\t5\nF\t6"},
+		{"columns of text", [][]painted{column(72, 700, 12, prose[0]...), column(310, 700, 12, prose[1]...)},
+			strings.Join(prose[0], " ") + "\n\n" + strings.Join(prose[1], " ")},
+		{"an index", [][]painted{column(72, 700, 12, "apples, 12", "bread, 3", "cheese, 45"), column(300, 700, 12, "milk, 4", "nuts, 100", "oranges, 7")},
+			"apples, 12\nbread, 3\ncheese, 45\n\nmilk, 4\nnuts, 100\noranges, 7"},
+		{"numbers of lines on the left", [][]painted{column(50, 700, 12, "1", "2", "3", "4"), column(72, 700, 12, prose[0][:4]...)},
+			"1\n2\n3\n4\n\n" + strings.Join(prose[0][:4], " ")},
+		{"numbers of lines on the right", [][]painted{column(72, 700, 12, prose[0][:4]...), column(266, 700, 12, "1", "2", "3", "4")},
+			strings.Join(prose[0][:4], " ") + "\n\n1\n2\n3\n4"},
+	}
+	for _, tt := range tests {
+		var lines []painted
+		for _, l := range tt.lines {
+			lines = append(lines, l...)
+		}
+		x, err := Read(t.Context(), paintedPage(lines...))
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		got := x.Body
+		switch tt.name {
+		case "columns of text", "an index", "numbers of lines on the left", "numbers of lines on the right":
+			if strings.Contains(got, "\t") {
+				t.Errorf("%s: read as a table: %q", tt.name, got)
+			}
+			got = strings.Join(strings.Fields(got), " ")
+			tt.want = strings.Join(strings.Fields(tt.want), " ")
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}

@@ -71,7 +71,7 @@ func testMeaning(t *testing.T, b kb.Base) {
 	// await waits until all vectors are there.
 	await := func(documents int) {
 		t.Helper()
-		for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(5 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 			_, r := find(kb.SearchQuery{Query: "boat", VectorOnly: true})
 			if r.Note == "" && r.Total == documents {
 				return

@@ -113,5 +113,15 @@ func (s *Scope) Indexing(ctx context.Context, labels []string) (done, total int,
 	return s.service.Indexing(ctx, s.within(labels))
 }
 
+// Unfinished implements [search.Indexer].
+func (s *Scope) Unfinished(ctx context.Context, labels []string) ([]search.Unfinished, error) {
+	return s.service.Unfinished(ctx, s.within(labels))
+}
+
+// Embedding implements [search.Indexer].
+func (s *Scope) Embedding(ctx context.Context, labels []string) (done, total int, err error) {
+	return s.service.Embedding(ctx, s.within(labels))
+}
+
 // FacetFields implements [search.Service].
 func (s *Scope) FacetFields() []string { return s.service.FacetFields() }

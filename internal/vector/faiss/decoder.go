@@ -26,7 +26,9 @@ var le = binary.LittleEndian
 type decoder struct {
 	r         io.ReaderAt
 	off, size int64
-	budget    int64        // bytes that may still be allocated for vectors
+	budget    int64        // bytes that may still be allocated
+	most      int64        // vectors in an index
+	inPlace   bool         // vectors of float32 stay in the file
 	done      func() error // an error if the work must end
 	err       error
 	buf       [8]byte
@@ -130,7 +132,11 @@ func (d *decoder) skipVector(bytes int) { d.skip(int64(d.count(bytes)) * int64(b
 
 // float32s returns the vector of float32 that follows.
 func (d *decoder) float32s() []float32 {
-	v := make([]float32, d.count(4))
+	n := d.count(4)
+	if !d.take(4 * int64(n)) {
+		return nil
+	}
+	v := make([]float32, n)
 	d.readFloats(v)
 	return v
 }
@@ -140,7 +146,7 @@ func (d *decoder) int64s(n int) []int64 {
 	if n < 0 || int64(n) > (d.size-d.off)/8 {
 		d.corrupt("the file ends too early")
 	}
-	if d.err != nil {
+	if !d.take(8 * int64(n)) {
 		return nil
 	}
 	v := make([]int64, n)
@@ -157,13 +163,18 @@ func (d *decoder) int64s(n int) []int64 {
 // readFloats fills v. It reads into v itself, because a copy would double the
 // memory for large files.
 func (d *decoder) readFloats(v []float32) {
-	b := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
+	b := bytesOf(v)
 	d.readLarge(b)
 	if bigEndian() {
 		for i := range v {
 			v[i] = math.Float32frombits(le.Uint32(b[4*i:]))
 		}
 	}
+}
+
+// bytesOf returns the memory of v.
+func bytesOf(v []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
 }
 
 // readLarge is read, but the work can end before all has been read.
@@ -191,4 +202,17 @@ func (d *decoder) floats(n, dim int) []float32 {
 	}
 	d.budget -= bytes
 	return make([]float32, n*dim)
+}
+
+// take takes memory from the budget, and reports whether there is as much and no
+// error. A file may have holes, so that it takes less space than memory.
+func (d *decoder) take(bytes int64) bool {
+	if d.err == nil && bytes > d.budget {
+		d.fail(errkind.TooLarge, "the index needs more than the allowed memory")
+	}
+	if d.err != nil {
+		return false
+	}
+	d.budget -= bytes
+	return true
 }

@@ -54,8 +54,9 @@ type Header struct {
 type Index struct {
 	Header
 
-	// Vectors are Count vectors of Stored values, one after the other. Stored
-	// differs from Dim if the index transforms vectors; see [Index.Query].
+	// Vectors are Count vectors of Stored values, one after the other; nil if
+	// they were left in the file, see [Index.Vector]. Stored differs from Dim if
+	// the index transforms vectors; see [Index.Query].
 	Vectors []float32
 	Stored  int
 
@@ -64,6 +65,21 @@ type Index struct {
 	IDs []int64
 
 	chain []transform
+	file  io.ReaderAt // has the vectors at offset, if they were left there
+	at    int64
+}
+
+// Vector returns the vector of a row, which must not be changed. A vector that
+// was left in the file is read into buf, which has Stored values.
+func (x *Index) Vector(row int, buf []float32) ([]float32, error) {
+	if x.file == nil {
+		return x.Vectors[row*x.Stored:][:x.Stored], nil
+	}
+	size := 4 * int64(x.Stored)
+	if _, err := x.file.ReadAt(bytesOf(buf), x.at+int64(row)*size); err != nil {
+		return nil, fmt.Errorf("faiss: reading a vector: %w", err)
+	}
+	return buf, nil
 }
 
 // Query returns a query in the form in which it is compared with the vectors. If
@@ -81,9 +97,18 @@ func (x *Index) Query(q []float32) ([]float32, error) {
 
 // Options are options of [Read]. The zero value has useful defaults.
 type Options struct {
-	// MaxBytes limits the memory for vectors. 0 means the size of the file, but
-	// at least 1 GiB. A few bytes of a file can stand for a long vector.
+	// MaxBytes limits the memory for vectors and for what decodes them. 0 means
+	// the size of the file, but at least 1 GiB. A few bytes of a file can stand
+	// for a long vector.
 	MaxBytes int64
+
+	// MaxCount limits the number of vectors. 0 means no limit.
+	MaxCount int
+
+	// InPlace leaves vectors of float32 that stand one after the other in the
+	// file, which must stay open and must not change. Machines that store numbers
+	// with the most significant byte first ignore it.
+	InPlace bool
 }
 
 // Read reads the index in the first size bytes of r. What follows the index is
@@ -91,14 +116,18 @@ type Options struct {
 //
 // Errors are of kind [errkind.Corrupt] if the bytes are no index or are damaged,
 // [errkind.Unsupported] if the type of the index, or of a part, is not supported,
-// and [errkind.TooLarge] if the vectors need more memory than opts allow. Read
+// and [errkind.TooLarge] if there are more vectors, or they need more memory, than
+// opts allow. Read
 // returns the error of ctx if that ends.
 func Read(ctx context.Context, r io.ReaderAt, size int64, opts Options) (*Index, error) {
 	budget := opts.MaxBytes
 	if budget <= 0 {
 		budget = max(size, 1<<30)
 	}
-	d := &decoder{r: r, size: size, budget: budget, done: ctx.Err}
+	d := &decoder{r: r, size: size, budget: budget, most: int64(opts.MaxCount), inPlace: opts.InPlace && !bigEndian(), done: ctx.Err}
+	if d.most <= 0 {
+		d.most = maxCount
+	}
 	x := d.index(true, 0)
 	if d.err != nil {
 		return nil, d.err

@@ -109,6 +109,20 @@ func TestFixtures(t *testing.T) {
 			if len(x.Vectors) != x.Count*x.Stored || x.IDs != nil && len(x.IDs) != x.Count {
 				t.Fatalf("%d values of %d vectors with %d ids", len(x.Vectors), x.Count, len(x.IDs))
 			}
+			there, err := read(data, Options{InPlace: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if kind := f.Fourcc; (kind == "IxFI" || kind == "IxF2" || kind == "IHNf") && there.Vectors != nil {
+				t.Error("the vectors are in memory")
+			}
+			buf := make([]float32, x.Stored)
+			for i := range x.Count {
+				v, err := there.Vector(i, buf)
+				if err != nil || !slices.Equal(v, x.Vectors[i*x.Stored:][:x.Stored]) {
+					t.Fatalf("vector %d in its place: %v, %v", i, v, err)
+				}
+			}
 			normal := strings.HasPrefix(f.Vectors, "norm") || metric == InnerProduct && !strings.Contains(f.Vectors, "raw")
 			for i, q := range queries[normal] {
 				compare(t, f, x, q, f.Expected.IDs[i], f.Expected.Scores[i])

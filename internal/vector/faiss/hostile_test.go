@@ -213,14 +213,51 @@ func TestMaxBytes(t *testing.T) {
 	if err != nil || len(x.Vectors) != dim*n {
 		t.Errorf("without a limit: %v", err)
 	}
-	// Nested indexes share the limit: the quantizer and the index itself.
+	// Nested indexes share the limit: the quantizer and the index itself, with the
+	// centroids of its codes, the sizes of its lists and its ids.
 	data = readFile(t, "ivf_pq_l2_IwPQ.index")
-	if _, err := read(data, Options{MaxBytes: 4*16*64 + 8*16*4}); err != nil {
+	const least = 4*16*64 + 8*16*4 + 4*16<<8 + 8*8 + 8*64
+	if _, err := read(data, Options{MaxBytes: least}); err != nil {
 		t.Error(err)
 	}
-	if _, err := read(data, Options{MaxBytes: 4*16*64 + 8*16*4 - 1}); !errors.Is(err, errkind.TooLarge) {
+	if _, err := read(data, Options{MaxBytes: least - 1}); !errors.Is(err, errkind.TooLarge) {
 		t.Errorf("got %v, want TooLarge", err)
 	}
+}
+
+// TestHoles checks the limits for a file whose bytes are zeros, which takes no
+// space on a disk.
+func TestHoles(t *testing.T) {
+	const dim, n = 16, 1 << 25
+	for name, c := range map[string]struct {
+		fields  []any
+		options Options
+	}{
+		"vectors":             {[]any{head("IxFI", dim, n), uint64(dim * n)}, Options{MaxCount: 1000}},
+		"vectors in an index": {[]any{head("IxMp", dim, 64), head("IxFI", dim, n), uint64(dim * n)}, Options{MaxCount: 1000}},
+		"centroids":           {[]any{head("IwPQ", dim, 64), uint64(n), uint64(1), head("IxFI", dim, n), uint64(dim * n)}, Options{MaxCount: 1000, MaxBytes: 1 << 20}},
+		"sizes of lists": {[]any{head("IwFl", dim, 64), uint64(n), uint64(1), head("IxFI", dim, 0), uint64(0), "\x00", uint64(0),
+			"ilar", uint64(n), uint64(4 * dim), "full", uint64(n)}, Options{MaxBytes: 1 << 20}},
+		"values of a quantizer": {[]any{head("IxPq", dim, 64), uint64(dim), uint64(1), uint64(24), uint64(dim << 24)}, Options{MaxBytes: 1 << 20}},
+	} {
+		start := file(c.fields...)
+		var err error
+		bytes := allocated(func() { _, err = Read(t.Context(), holes{start}, 4<<30, c.options) })
+		if !errors.Is(err, errkind.TooLarge) || bytes > 1<<20 {
+			t.Errorf("%s: %d bytes were allocated, error %v", name, bytes, err)
+		}
+	}
+}
+
+// holes are bytes with any number of zeros after them.
+type holes struct{ start []byte }
+
+func (h holes) ReadAt(b []byte, off int64) (int, error) {
+	clear(b)
+	if off < int64(len(h.start)) {
+		copy(b, h.start[off:])
+	}
+	return len(b), nil
 }
 
 // TestNoVectors reads indexes of no vectors, and indexes in indexes.

@@ -3,6 +3,8 @@ package faiss
 import (
 	"slices"
 	"strings"
+
+	"knowhow/internal/errkind"
 )
 
 // supported are the types of indexes that can be read.
@@ -42,6 +44,9 @@ func (d *decoder) header(fourcc string) Header {
 	}
 	if d.err == nil && (dim < 1 || dim > maxDim || count < 0 || count >= maxCount || int64(int(count)) != count) {
 		d.corrupt("%d vectors of dimension %d are out of bounds", count, dim)
+	}
+	if d.err == nil && count > d.most {
+		d.fail(errkind.TooLarge, "%d vectors are more than the allowed %d", count, d.most)
 	}
 	if d.err != nil {
 		return Header{}
@@ -93,12 +98,11 @@ func (d *decoder) index(want bool, depth int) *Index {
 	case "IxMp", "IxM2":
 		sub := d.index(want, depth+1)
 		n := d.count(8)
-		ids := d.int64s(n)
-		if d.adopt(x, sub); d.err != nil {
-			return nil
-		}
-		if n != x.Count {
+		if d.adopt(x, sub); d.err == nil && n != x.Count {
 			d.corrupt("%d ids for %d vectors", n, x.Count)
+		}
+		ids := d.int64s(n)
+		if d.err != nil {
 			return nil
 		}
 		for i, id := range x.IDs { // the ids of an inverted file are positions here
@@ -136,7 +140,22 @@ func (d *decoder) adopt(x, sub *Index) {
 		d.corrupt("an index of %d vectors of dimension %d is in one of %d vectors of dimension %d", sub.Count, sub.Dim, x.Count, x.Dim)
 		return
 	}
-	x.Vectors, x.Stored, x.IDs, x.chain = sub.Vectors, sub.Stored, sub.IDs, sub.chain
+	x.take(sub)
+	x.chain = sub.chain
+}
+
+// take gives x the vectors and ids of an index in it.
+func (x *Index) take(sub *Index) {
+	x.Vectors, x.Stored, x.IDs, x.file, x.at = sub.Vectors, sub.Stored, sub.IDs, sub.file, sub.at
+}
+
+// quantizer reads the index of the centroids of another index. Their number is
+// not limited by that of vectors, and they are in memory.
+func (d *decoder) quantizer(want bool, depth int) *Index {
+	most, inPlace := d.most, d.inPlace
+	d.most, d.inPlace = maxCount, false
+	defer func() { d.most, d.inPlace = most, inPlace }()
+	return d.index(want, depth)
 }
 
 // codeCount reads the length of the codes of x, which are of the size of c.
@@ -155,6 +174,11 @@ func (d *decoder) codes(x *Index, c codec, want bool) {
 		return
 	}
 	if !want {
+		d.skip(int64(x.Count) * int64(c.size()))
+		return
+	}
+	if _, ok := c.(flat); ok && d.inPlace {
+		x.file, x.at = d.r, d.off
 		d.skip(int64(x.Count) * int64(c.size()))
 		return
 	}
@@ -207,7 +231,7 @@ func (d *decoder) hnsw(x *Index, want bool, depth int) {
 // twoLevel reads codes that consist of the number of a centroid and the code of
 // the difference to it.
 func (d *decoder) twoLevel(x *Index, want bool, depth int) {
-	quantizer := d.index(true, depth+1)
+	quantizer := d.quantizer(true, depth+1)
 	lists := d.uint64()
 	d.skip(1)
 	c := d.productQuantizer(x.Dim)
@@ -244,7 +268,7 @@ func (d *decoder) inverted(x *Index, want bool, depth int) {
 	lists := d.uint64()
 	d.skip(8) // the number of lists to search
 	residual := want && x.Type != "IwFl"
-	quantizer := d.index(residual, depth+1)
+	quantizer := d.quantizer(residual, depth+1)
 	switch kind := d.uint8(); kind { // how to find a vector by its id
 	case 0, 1:
 		d.skipVector(8)
@@ -410,6 +434,6 @@ func (d *decoder) transformed(x *Index, want bool, depth int) {
 		d.corrupt("an index of %d vectors of dimension %d follows transformations of %d vectors to dimension %d", sub.Count, sub.Dim, x.Count, dim)
 		return
 	}
-	x.Vectors, x.Stored, x.IDs = sub.Vectors, sub.Stored, sub.IDs
+	x.take(sub)
 	x.chain = append(chain, sub.chain...)
 }
