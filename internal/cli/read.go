@@ -200,11 +200,21 @@ func (d *folders) named(ctx context.Context, name string) ([]search.Hit, error) 
 	if _, err := query.Parse(text); err != nil {
 		return nil, nil // no file has such a name
 	}
-	page, err := d.backend.Search(ctx, search.Query{Text: text, Num: search.MaxNum, Sort: []search.SortKey{{Field: "filename"}}})
-	if err != nil {
-		return nil, err
+	var found []search.Hit
+	for start := 0; start < search.Window && len(found) <= maxNamed; start += search.MaxNum { // many notes have one file name
+		page, err := d.backend.Search(ctx, search.Query{Text: text, Start: start, Num: search.MaxNum, Sort: []search.SortKey{{Field: "filename"}}})
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range page.Hits {
+			if strings.HasSuffix("/"+h.Path, "/"+name) {
+				found = append(found, h)
+			}
+		}
+		if len(page.Hits) < search.MaxNum {
+			break
+		}
 	}
-	found := slices.DeleteFunc(page.Hits, func(h search.Hit) bool { return !strings.HasSuffix("/"+h.Path, "/"+name) })
 	slices.SortFunc(found, func(a, b search.Hit) int {
 		return cmp.Or(slices.Compare(a.Labels, b.Labels), strings.Compare(a.Path, b.Path))
 	})
@@ -278,7 +288,7 @@ func (d *folders) whyLeftOut(ctx context.Context, name string) (why, err error) 
 			}
 			hint := fmt.Sprintf("List all that is left out with: %s status --left-out", d.Program)
 			if p.Message != "" {
-				hint = printableLines(p.Message)
+				hint = printableLines(strings.TrimPrefix(p.Message, "extracting text: "))
 			}
 			return &hintError{fmt.Errorf("%s in the source %s is left out (%s)", spell.Quote(p.Path), src.Label, p.Reason), hint}, nil
 		}

@@ -144,7 +144,17 @@ func (v *invocation) removeSource(ctx context.Context, x *index.Index, label str
 	if err != nil && !errors.Is(err, errkind.NotFound) {
 		return err
 	}
-	return v.sourceRemoved(label, removed+stats.ByLabel[label].Documents)
+	now, err := x.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	kept := now.ByLabel[label].Documents
+	if err := v.sourceRemoved(label, removed+stats.ByLabel[label].Documents-kept); err != nil || kept == 0 {
+		return err
+	}
+	_, err = fmt.Fprintf(v.stderr, "%s of the collection %s that users added stay; list them with: %s note list --collection %s\n",
+		terminal.Plural(kept, "document"), label, v.Program, label)
+	return err
 }
 
 // removeStoredSource removes a source and its documents from a store, and returns

@@ -231,3 +231,39 @@ func (s *suite) locate(t *testing.T) {
 		}
 	}
 }
+
+// written checks that of some labels, only what users wrote is found.
+func (s *suite) written(t *testing.T) {
+	label := s.docs[0].Label
+	i := slices.IndexFunc(s.docs, func(d document.Document) bool { return d.Label != label })
+	other := s.docs[i].Label
+	var docs []document.Document
+	for i, r := range []row{
+		{label: label, path: "a.md", title: "Served", text: "Walrus of a file"},
+		{label: other, path: "a.md", title: "Other", text: "Walrus of another file"},
+		{label: other, path: ".notes/1.md", title: "Note", text: "Walrus of a note"},
+	} {
+		d := r.document(i)
+		d.FromSource = !strings.HasPrefix(r.path, ".")
+		docs = append(docs, d)
+	}
+	svc := s.o.Open(t, docs)
+	if _, ok := svc.(search.Outliner); !ok {
+		t.Skip("the service has no documents that users wrote")
+	}
+	for _, text := range []string{"", "walrus", "walrus NOT sheep", "walrus of the sea", "title:other OR title:note OR title:served"} {
+		q := search.Query{Text: text, Labels: []string{label, other}, Written: []string{other}, Num: 10}
+		page, err := svc.Search(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var titles []string
+		for _, h := range page.Hits {
+			titles = append(titles, h.Title)
+		}
+		slices.Sort(titles)
+		if !slices.Equal(titles, []string{"Note", "Served"}) || page.Total != 2 {
+			t.Errorf("Search(%q) = %q of %d, want the note and the file of the label that is served", text, titles, page.Total)
+		}
+	}
+}

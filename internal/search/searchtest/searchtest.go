@@ -55,6 +55,7 @@ func Run(t *testing.T, o Options) {
 		{"find", (*suite).find},
 		{"read text", (*suite).readText},
 		{"locate", (*suite).locate},
+		{"written", (*suite).written},
 		{"suggest", (*suite).suggest},
 		{"popular words", (*suite).popularWords},
 		{"list labels", (*suite).listLabels},
