@@ -190,7 +190,8 @@ func (s *syncing) plan(w *walker, stored map[string]document.Stamp, before map[s
 			exists = append(exists, e.path)
 		}
 		// One of the documents has the stamp of the file, see read.
-		current := slices.ContainsFunc(exists, func(p string) bool { return stored[p].Equal(e.stamp) })
+		// An earlier version of the program stored empty files.
+		current := e.stamp.Size > 0 && slices.ContainsFunc(exists, func(p string) bool { return stored[p].Equal(e.stamp) })
 		m, known := s.old[e.path]
 		known = known && m.stamp.Equal(e.stamp) && m.mode == e.mode
 		switch {
