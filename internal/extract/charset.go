@@ -234,7 +234,7 @@ func detect(ctx context.Context, data []byte, hints []string) string {
 			}
 		}
 	}
-	guess, fit := guessCharset(sample, hints)
+	guess, fit := guessCharset(data, sample, hints)
 	if fit > clearFit {
 		return guess
 	}

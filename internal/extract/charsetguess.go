@@ -83,12 +83,12 @@ var languagesForCharsets = sync.OnceValue(func() []charsetLanguage {
 	return list
 })
 
-// guessCharset returns the charset in which a sample makes words of a language, and
-// how well they fit, for each byte that is not ASCII. hints are the languages that
-// its name and its neighbours suggest.
-func guessCharset(sample []byte, hints []string) (name string, fit float64) {
+// guessCharset returns the charset in which a sample of data makes words of a
+// language, and how well they fit, for each byte that is not ASCII. hints are the
+// languages that the name of the document and its neighbours suggest.
+func guessCharset(data, sample []byte, hints []string) (name string, fit float64) {
 	sample = sample[:min(len(sample), guessLen)]
-	stops := stopWordsOf(sample)
+	stops := stopWordsOf(data[:min(len(data), langSample)])
 	texts := map[string][]rune{}
 	best := 0.0
 	for _, l := range languagesForCharsets() {
@@ -135,9 +135,9 @@ func charsetText(sample []byte, charset string) []rune {
 }
 
 // stopWordsOf counts the frequent words of languages that consist of ASCII letters.
-func stopWordsOf(sample []byte) map[string]int {
+func stopWordsOf(data []byte) map[string]int {
 	counts := map[string]int{}
-	for w := range strings.FieldsFuncSeq(string(sample), func(r rune) bool { return r < utf8.RuneSelf && !isLetter(r) }) {
+	for w := range strings.FieldsFuncSeq(string(data), func(r rune) bool { return r < utf8.RuneSelf && !isLetter(r) }) {
 		for _, l := range languagesOf()[strings.ToLower(w)] {
 			counts[stopWords[l].lang]++
 		}

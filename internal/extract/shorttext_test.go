@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"strings"
 	"testing"
 
 	"golang.org/x/text/encoding"
@@ -85,6 +86,25 @@ func TestShortTexts(t *testing.T) {
 		if x := mustExtract(t, Input{Name: "a.txt", Data: data}); x.Body != tt.text {
 			t.Errorf("%v: %q is read as %q", tt.e, tt.text, x.Body)
 		}
+	}
+}
+
+// The words of lines in ASCII count, too.
+func TestShortTextInOtherLines(t *testing.T) {
+	const text = "Miasta, do nich jest tylko jedna droga.\nTo jest lista.\n\nBrzeziń"
+	data := encode(t, charmap.Windows1250, text)
+	if x := mustExtract(t, Input{Name: "a.txt", Data: data}); x.Body != text {
+		t.Errorf("body = %q, want %q", x.Body, text)
+	}
+}
+
+func BenchmarkDetect(b *testing.B) {
+	data, err := charmap.Windows1250.NewEncoder().Bytes([]byte(strings.Repeat(polishText+"\n", 200)))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		detect(b.Context(), data, nil)
 	}
 }
 
