@@ -253,7 +253,7 @@ func (b *builder) unique(name string, i int) string {
 // documents returns the documents in a file, with chunks for a model. It records
 // where the text of a file begins.
 func (b *builder) documents(ctx context.Context, data []byte, known document.Document) (docs []*document.Document, left []ingest.Skipped, err error) {
-	in := extract.Input{Name: known.Path, MediaType: known.MIMEType, Data: data}
+	in := extract.Input{Name: known.Path, MediaType: known.MIMEType, Lang: known.Lang, Data: data}
 	err = extract.Parts(ctx, in, func(string) bool { return true }, func(p extract.Part) error {
 		if s, ok := ingest.SkippedPart(known.Path, p); ok {
 			if left = append(left, s); s.Reason != ingest.Partly {
@@ -275,7 +275,7 @@ func (b *builder) documents(ctx context.Context, data []byte, known document.Doc
 }
 
 func (b *builder) document(d document.Document, text *extract.Text, start lineStart) *document.Document {
-	d.Title, d.Text = text.Title, text.Body
+	d.Title, d.Text, d.Lang = text.Title, text.Body, text.Lang
 	if d.Title == "" {
 		d.Title = path.Base(d.Path)
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/wlynxg/chardet"
@@ -25,9 +24,10 @@ const (
 
 // decode returns data as valid UTF-8. The charset is that of the byte order
 // mark, else the one that the origin declared, else the one that the document
-// declares, else a detected one: valid UTF-8, UTF-16 without a mark,
-// ISO-2022-JP, statistics, and finally windows-1252, which never fails.
-func decode(ctx context.Context, data []byte, declared string, isHTML bool) string {
+// declares, else a detected one: valid UTF-8, UTF-16 without a mark, or that of
+// detect, which never fails.
+// hints are languages that the document may be in, for the detection.
+func decode(ctx context.Context, data []byte, declared string, isHTML bool, hints ...string) string {
 	if name := bomOf(data); name != "" {
 		return decodeAs(ctx, data, name)
 	}
@@ -45,7 +45,7 @@ func decode(ctx context.Context, data []byte, declared string, isHTML bool) stri
 	if valid(ctx, data) && !bytes.Contains(data, escJIS) && !bytes.Contains(data, escJISRoman) {
 		return string(data)
 	}
-	return decodeAs(ctx, data, detect(ctx, data))
+	return decodeAs(ctx, data, detect(ctx, data, hints))
 }
 
 // Sequences that switch ISO-2022-JP to two-byte characters (RFC 1468).
@@ -214,73 +214,138 @@ func isTypical(u rune) bool {
 		u >= 0x3081 && u <= 0x30ff || u >= 0x0400 && u <= 0x04ff || u >= 0xff01 && u <= 0xff60
 }
 
-// detect guesses a charset by escape sequences and statistics.
-func detect(ctx context.Context, data []byte) string {
+// detect guesses a charset by escape sequences, by the letters and words of
+// languages, and for languages with other scripts by statistics. hints are the
+// languages that the name of a document and its neighbours suggest.
+func detect(ctx context.Context, data []byte, hints []string) string {
 	if bytes.Contains(data, escJIS) || bytes.Contains(data, escJISRoman) {
 		return "iso-2022-jp"
 	}
 	// The text of a page is more significant than its tags. Long runs of ASCII
 	// only slow the detector down.
 	sample := highLines(data)
-	name := chardet.Detect(sample).Encoding
-	switch strings.ToLower(name) {
-	case "", "ascii", "macroman", "iso-8859-1", "windows-1252", "windows-1254", "iso-8859-9", "johab", "utf-16", "utf-16le", "utf-16be", "utf-32", "utf-32le", "utf-32be":
-		return latinCharset(sample)
+	if mostlySequences(sample) {
+		return "windows-1252"
+	}
+	for _, h := range hints {
+		for _, name := range asianCharsets[h] {
+			if plausible(sample, name) {
+				return name
+			}
+		}
+	}
+	guess, fit := guessCharset(data, sample, hints)
+	if fit > clearFit {
+		return guess
+	}
+	name := strings.ToLower(chardet.Detect(sample).Encoding)
+	switch name {
 	case "cp949":
 		name = "euc-kr" // the standard's euc-kr is cp949
-	case "maccyrillic":
-		name = "windows-1251" // has the same small letters and is much more frequent
 	case "gb2312":
 		name = "gb18030" // a superset
-	case "utf-8":
-		if !mostlyUTF8(ctx, data) {
-			return latinCharset(sample)
+	}
+	if multibyte[name] && plausible(sample, name) {
+		return name
+	}
+	if name == "tis-620" && fit < 0 {
+		return "windows-874"
+	}
+	for _, name := range asianCharsets["ja"] {
+		if fit < 0 && plausible(sample, name) && hasKana(charsetText(sample, name)) {
+			return name
 		}
 	}
-	e, err := htmlindex.Get(name)
-	if err != nil {
-		return latinCharset(sample)
-	}
-	// A wrong guess results in characters that do not exist.
-	out, err := e.NewDecoder().Bytes(sample)
-	if err != nil || bytes.Count(out, []byte("\ufffd"))*20 > utf8.RuneCount(out) {
-		return latinCharset(sample)
-	}
-	return name
+	return guess
 }
 
-// latinCharset returns the charset of Latin letters in which the sample
-// contains most of the frequent words, or windows-1252 if none is better.
-func latinCharset(sample []byte) string {
-	best, most, letters := "windows-1252", -1, 0
-	for _, name := range []string{"windows-1252", "windows-1250", "iso-8859-2", "windows-1254"} {
-		e, err := htmlindex.Get(name)
-		if err != nil {
-			continue
-		}
-		out, err := e.NewDecoder().Bytes(sample)
-		if err != nil {
-			continue
-		}
-		_, hits, _ := byStopWords(string(out))
-		n := countLetters(out)
-		// The two charsets of Central Europe differ in letters that few of the
-		// frequent words contain.
-		if hits > most || hits == most && best == "windows-1250" && n > letters {
-			best, most, letters = name, hits, n
-		}
-	}
-	return best
-}
-
-func countLetters(text []byte) int {
+// hasKana reports whether a third of the characters of a text are Japanese
+// syllables.
+func hasKana(text []rune) bool {
 	n := 0
-	for _, r := range string(text) {
-		if unicode.IsLetter(r) {
+	for _, r := range text {
+		if r >= 0x3041 && r <= 0x30ff {
+			n++
+		}
+	}
+	return n*3 >= len(text)
+}
+
+// asianCharsets are the charsets of languages with characters of several bytes.
+var asianCharsets = map[string][]string{"ja": {"shift_jis", "euc-jp"}, "zh": {"gb18030", "big5"}, "ko": {"euc-kr"}}
+
+// multibyte are the charsets with characters of two bytes or more.
+var multibyte = map[string]bool{"shift_jis": true, "euc-jp": true, "gb18030": true, "big5": true, "euc-kr": true}
+
+// frequentLeads are the first and last of the first bytes of the frequent
+// characters in each of multibyte: punctuation, syllables, and the characters that
+// the standards list first because they are frequent.
+var frequentLeads = map[string][][2]byte{
+	"shift_jis": {{0x81, 0x83}, {0x88, 0x97}},
+	"euc-jp":    {{0xa1, 0xa1}, {0xa3, 0xa5}, {0xb0, 0xcf}},
+	"gb18030":   {{0xa1, 0xa3}, {0xb0, 0xd7}},
+	"big5":      {{0xa1, 0xa3}, {0xa4, 0xc6}},
+	"euc-kr":    {{0xa1, 0xa3}, {0xb0, 0xc8}},
+}
+
+// plausible reports whether a sample in one of multibyte has almost only characters
+// that exist, and mostly frequent ones, and whether they do not stand alone inside
+// of words.
+func plausible(sample []byte, name string) bool {
+	text := charsetText(sample, name)
+	if text == nil || countRune(text, utf8.RuneError)*20 > len(text) {
+		return false
+	}
+	wide, frequent, alone := 0, 0, 0
+	run := 0 // wide characters up to i
+	for i := 0; i < len(sample); i++ {
+		c := sample[i]
+		single := c < utf8.RuneSelf || name == "shift_jis" && c >= 0xa0 && c <= 0xdf
+		if single {
+			if run == 1 && isLetter(rune(c)) {
+				alone++
+			}
+			run = 0
+			continue
+		}
+		run++
+		wide++
+		for _, r := range frequentLeads[name] {
+			if c >= r[0] && c <= r[1] {
+				frequent++
+				break
+			}
+		}
+		i++ // the second byte
+	}
+	return wide > 0 && frequent*4 >= wide*3 && alone*3 <= wide
+}
+
+func countRune(text []rune, r rune) int {
+	n := 0
+	for _, c := range text {
+		if c == r {
 			n++
 		}
 	}
 	return n
+}
+
+// mostlySequences reports whether most bytes of a sample that are not ASCII are
+// parts of characters in UTF-8, so that it is damaged or has parts in UTF-8.
+func mostlySequences(sample []byte) bool {
+	good, bad := 0, 0
+	for len(sample) > 0 {
+		r, n := utf8.DecodeRune(sample)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			bad++
+		case r >= utf8.RuneSelf:
+			good++
+		}
+		sample = sample[n:]
+	}
+	return good > 2 && good > bad
 }
 
 // highLines returns the lines of data that contain a non-ASCII byte, at most

@@ -45,6 +45,10 @@ type Input struct {
 	// extension.
 	MediaType string
 
+	// Lang is the language that neighbours of the document have, an ISO 639-1 code,
+	// or "". It helps to determine the charset of a short text.
+	Lang string
+
 	Data []byte // not modified
 
 	// Verbatim keeps the line ends, blank lines and trailing blanks of plain
@@ -133,7 +137,7 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 	t := &Text{MediaType: f.media, FileType: f.fileType()}
 	var s string
 	if !f.kind.binary() {
-		s = decode(ctx, in.Data, charsetParam(in.MediaType), f.kind == kindHTML)
+		s = decode(ctx, in.Data, charsetParam(in.MediaType), f.kind == kindHTML, in.languages()...)
 	}
 	if what := firstOf(documentNames[extension(in.Name)], packedNames[extension(in.Name)]); what != "" && len(in.Data) == 0 {
 		return nil, damaged("(empty) " + what)

@@ -297,6 +297,9 @@ func TestLongTitlesAreCut(t *testing.T) {
 func FuzzExtract(f *testing.F) {
 	f.Add("a.html", "", []byte("<title>t</title><main><h1>A</h1><pre>x\n\n</pre><table><tr><td><p>a<td>b</table></main>"))
 	f.Add("a.md", "", []byte("---\ntitle: x\n---\n# A\nB\n==\n```\n# c\n"))
+	f.Add("a.md", "", []byte("---\ntitle: &t x\ntags: [*t, {a: b}]\nauthor:\n- name: n\n---\n# A\n"))
+	f.Add("a.md", "", []byte("+++\ntitle = \"x\"\n[[authors]]\nname = \"n\"\n+++\nb"))
+	f.Add("a.txt", "", []byte("Gr\xf6\xdfe 1"))
 	f.Add("a", "text/html; charset=shift_jis", []byte("<p>\x93\xfa\x96{"))
 	f.Add("a.txt", "", []byte("\x1b$B\x46\x7c\x1b(B \xff\xfe\x00"))
 	f.Add("", "", []byte("h\x00e\x00l\x00l\x00o\x00 \x00w\x00o\x00r\x00l\x00d\x00"))

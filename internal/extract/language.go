@@ -1,6 +1,8 @@
 package extract
 
 import (
+	"bytes"
+	"context"
 	"strings"
 	"sync"
 	"unicode"
@@ -218,4 +220,18 @@ var stopWords = [...]struct{ lang, words string }{
 	{"tr", "ve bir bu için ile da de olarak olan daha çok gibi veya en kadar ne değil ancak sonra olduğu her"},
 	{"vi", "và của là các có được cho trong một này không với để bạn khi những như đã thì"},
 	{"ro", "de în la cu pentru care este un din pe nu sau se mai să ca sunt fi prin cele dacă"},
+}
+
+// Language returns the language of a text of which head is the beginning, an ISO
+// 639-1 code, or "" if it is unknown or the file is no plain text. name is as in
+// [Input].
+func Language(ctx context.Context, name string, head []byte) string {
+	f, err := formatOf(Input{Name: name, Data: head})
+	if err != nil || f.kind.binary() {
+		return ""
+	}
+	if i := bytes.LastIndexByte(head, '\n'); i > len(head)/2 {
+		head = head[:i] // the rest may end inside a character
+	}
+	return language(decode(ctx, head, "", f.kind == kindHTML), "")
 }

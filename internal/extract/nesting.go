@@ -56,7 +56,7 @@ func (in *Input) inside(name, media string, data []byte) (Input, error) {
 	case b.parts < 0:
 		return Input{}, fmt.Errorf("it contains more than %d files: split it: %w", maxParts, errkind.TooLarge)
 	}
-	return Input{Name: name, MediaType: media, Data: data, Single: in.Single, nesting: nesting{in.nesting.depth + 1, b}}, nil
+	return Input{Name: name, MediaType: media, Data: data, Single: in.Single, Lang: in.Lang, nesting: nesting{in.nesting.depth + 1, b}}, nil
 }
 
 // unpack reads all of r, up to the budget. damaged reports that r ended early;

@@ -239,6 +239,19 @@ func TestSyncLeavesOutEmptyFiles(t *testing.T) {
 	}
 }
 
+// An earlier version of the program stored empty files.
+func TestSyncRemovesStoredEmptyFiles(t *testing.T) {
+	root := folder(t, map[string]string{"a.txt": ""})
+	info, err := os.Stat(filepath.Join(root, "a.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink := &memorySink{docs: map[document.Ref]*document.Document{
+		{Label: "docs", Path: "a.txt"}: {Label: "docs", Path: "a.txt", Stamp: stampOf(info)},
+	}}
+	mustSync(t, New(Options{Sink: sink}), docs(root), Result{Removed: 1, LeftOut: left(Empty, 1)})
+}
+
 func TestEmptyFilesInArchives(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, "a.zip", zipOf(t, "a.md", "text", "b.md", "", "c.txt~", "old"), anHourAgo())

@@ -14,8 +14,9 @@ import (
 
 // Make returns the document for data: the bytes of a file, a note, an upload or
 // a web page. known contains the metadata of the document: at least Label and
-// Path, whose extension determines the format, and MIMEType if the origin
-// declared it, as in a Content-Type header.
+// Path, whose extension determines the format, MIMEType if the origin
+// declared it, as in a Content-Type header, and Lang if neighbours suggest the
+// language of the document.
 //
 // Make sets MIMEType, FileType, Lang, Size, Hash, Text, Chunks, Sections and Pages. It sets ID,
 // Filename, Title and Type if they are empty in known. All other fields are
@@ -25,7 +26,7 @@ import (
 // are those of [extract.Extract].
 func Make(ctx context.Context, data []byte, known document.Document) (d *document.Document, err error) {
 	defer recovered(&err)
-	text, err := extract.Extract(ctx, extract.Input{Name: known.Path, MediaType: known.MIMEType, Data: data})
+	text, err := extract.Extract(ctx, extract.Input{Name: known.Path, MediaType: known.MIMEType, Lang: known.Lang, Data: data})
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +39,7 @@ func Make(ctx context.Context, data []byte, known document.Document) (d *documen
 func makeAll(ctx context.Context, data []byte, known document.Document) (docs []*document.Document, left []Skipped, err error) {
 	defer recovered(&err)
 	keep := func(name string) bool { return leftOutName(name) == "" }
-	in := extract.Input{Name: known.Path, MediaType: known.MIMEType, Data: data}
+	in := extract.Input{Name: known.Path, MediaType: known.MIMEType, Lang: known.Lang, Data: data}
 	err = extract.Parts(ctx, in, keep, func(p extract.Part) error {
 		if s, ok := SkippedPart(known.Path, p); ok {
 			if left = append(left, s); s.Reason != Partly {

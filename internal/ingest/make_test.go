@@ -152,3 +152,22 @@ func FuzzMake(f *testing.F) {
 		}
 	})
 }
+
+// The files in a folder help to read one of them in an old character set.
+func TestSyncReadsCharsetsOfNeighbours(t *testing.T) {
+	const polish = "Ten dokument nie jest bardzo długi, ale jest po polsku."
+	root := folder(t, map[string]string{
+		"a/city.txt": "Gda\xf1sk", "a/one.md": polish, "a/two.txt": polish + " Także ten.", "a/x.html": "<p>The page of the project is in English and that is all.",
+		"b/city.txt": "Espa\xf1a", "b/uno.txt": "El documento es de la empresa y no está en inglés.",
+		"alone/city.txt": "Wa\xb3brzych", "alone/pic.png": "\x89PNG\r\n\x1a\n",
+	})
+	sink := &memorySink{}
+	if _, err := New(Options{Sink: sink}).Sync(t.Context(), docs(root)); err != nil {
+		t.Fatal(err)
+	}
+	for p, want := range map[string]string{"a/city.txt": "Gdańsk", "b/city.txt": "España"} {
+		if d := sink.doc(p); d == nil || d.Text != want {
+			t.Errorf("%s = %+v, want %q", p, d, want)
+		}
+	}
+}

@@ -1,12 +1,14 @@
 package ingest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"time"
+	"unicode/utf8"
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
@@ -110,7 +112,14 @@ func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 		return r
 	}
 	start := time.Now()
-	c, err := within(ctx, readTime, func(ctx context.Context) (contents, error) { return g.readFile(ctx, t, k.entry) })
+	c, err := within(ctx, readTime, func(ctx context.Context) (contents, error) {
+		c, err := g.readFile(ctx, t, k.entry)
+		// Only texts have a charset, and they have no zero bytes unless it is UTF-16.
+		if err == nil && bytes.IndexByte(c.data[:min(len(c.data), 512)], 0) < 0 && !utf8.Valid(c.data) {
+			c.lang = s.near.lang(ctx, t, k.path)
+		}
+		return c, err
+	})
 	if c.stamp != (document.Stamp{}) {
 		r.stamp = c.stamp
 	}
@@ -127,7 +136,7 @@ func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 	end := g.o.Journal.Begin(s.ref(k), r.stamp)
 	m, err := within(ctx, g.o.FileTimeout, func(ctx context.Context) (m reading, err error) {
 		m.docs, m.left, err = g.makeDocs(ctx, c.data, document.Document{
-			Label: s.src.Label, Path: k.path, SourcePath: k.path, FromSource: true,
+			Label: s.src.Label, Path: k.path, SourcePath: k.path, FromSource: true, Lang: c.lang,
 			URL:      fileURL(filepath.Join(s.base, filepath.FromSlash(k.name))),
 			Modified: r.stamp.ModTime.UTC(),
 		})
@@ -205,6 +214,7 @@ type contents struct {
 	data    []byte
 	stamp   document.Stamp // set also with an error, if it is known
 	settled bool           // the file did not change while it was being read
+	lang    string         // of its neighbours, if the file is not UTF-8
 }
 
 // readFile reads a whole file.

@@ -74,6 +74,7 @@ func (g *Ingester) sync(ctx context.Context, src document.Source) (*Result, time
 	if err != nil {
 		return s.res, took, fmt.Errorf("reading what is left out of %q: %w", src.Label, err)
 	}
+	s.near = &neighbours{files: w.files}
 	todo, gone := s.plan(w, stored, before)
 	err = s.readAndApply(ctx, t, todo, gone)
 	slices.SortFunc(s.res.Skipped, func(a, b Skipped) int { return strings.Compare(a.Path, b.Path) })
@@ -102,6 +103,7 @@ type syncing struct {
 	res  *Result
 	old  memory // of the previous run
 	mem  memory // for the next run
+	near *neighbours
 }
 
 // open opens the folder of the source, or the folder that contains a single
@@ -188,7 +190,8 @@ func (s *syncing) plan(w *walker, stored map[string]document.Stamp, before map[s
 			exists = append(exists, e.path)
 		}
 		// One of the documents has the stamp of the file, see read.
-		current := slices.ContainsFunc(exists, func(p string) bool { return stored[p].Equal(e.stamp) })
+		// An earlier version of the program stored empty files.
+		current := e.stamp.Size > 0 && slices.ContainsFunc(exists, func(p string) bool { return stored[p].Equal(e.stamp) })
 		m, known := s.old[e.path]
 		known = known && m.stamp.Equal(e.stamp) && m.mode == e.mode
 		switch {
