@@ -160,6 +160,9 @@ func (t *columnTable) sort(lines []line, b *cos.Budget) {
 	}
 	n := len(t.first.lines)
 	from := slices.IndexFunc(t.first.lines, inside)
+	if from < 0 {
+		return // no line of the first column is beside the others
+	}
 	to := from
 	for to < n && inside(t.first.lines[to]) {
 		to++
