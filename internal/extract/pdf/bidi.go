@@ -10,9 +10,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// isRTL reports whether a character is written from right to left.
+// isRTL reports whether a character is written from right to left. Digits are
+// not.
 func isRTL(r rune) bool {
-	return r >= 0x590 && r <= 0x8ff || r >= 0xfb1d && r <= 0xfdff || r >= 0xfe70 && r <= 0xfeff
+	return !unicode.IsDigit(r) && (r >= 0x590 && r <= 0x8ff || r >= 0xfb1d && r <= 0xfdff || r >= 0xfe70 && r <= 0xfeff)
 }
 
 // maxSorted is the maximum number of glyphs on one baseline that are sorted. No
@@ -41,6 +42,21 @@ func sortRTL(glyphs []glyph) {
 		i = j
 	}
 }
+
+// visual returns the text of a glyph in visual order. It differs for a ligature of
+// characters that are written from right to left.
+func visual(s string) string {
+	if len(s) <= 2 || len(s) > maxLigature || strings.IndexFunc(s, isRTL) < 0 {
+		return s
+	}
+	rs := []rune(norm.NFKC.String(s))
+	slices.Reverse(rs)
+	return string(rs)
+}
+
+// maxLigature is the maximum length of the text of a ligature, in bytes. A longer
+// text is that of a mark, which may have text in both directions.
+const maxLigature = 16
 
 // mirrored are the characters whose shape depends on the direction.
 var mirrored = map[rune]rune{'(': ')', ')': '(', '[': ']', ']': '[', '{': '}', '}': '{', '<': '>', '>': '<', '«': '»', '»': '«'}

@@ -160,6 +160,9 @@ func (t *columnTable) sort(lines []line, b *cos.Budget) {
 	}
 	n := len(t.first.lines)
 	from := slices.IndexFunc(t.first.lines, inside)
+	if from < 0 {
+		return // no line of the first column is beside the others
+	}
 	to := from
 	for to < n && inside(t.first.lines[to]) {
 		to++
@@ -198,8 +201,12 @@ func (t *columnTable) sort(lines []line, b *cos.Budget) {
 }
 
 // isFigure reports whether a text is a figure, such as "1,234", "12 %", "(5)" or
-// "–", or several of them.
+// "–", or several of them. The numbers in an index, which commas separate, are
+// not.
 func isFigure(s string) bool {
+	if strings.Contains(s, ", ") || strings.HasSuffix(s, ",") {
+		return false
+	}
 	digits, letters := 0, 0
 	for _, r := range s {
 		switch {

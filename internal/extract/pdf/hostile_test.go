@@ -187,6 +187,18 @@ func TestHostile(t *testing.T) {
 		{"names in a font program", work, fontsOf(100, type0("", "/FontDescriptor<</FontFile2 5 0 R>>"), flate("", post(4<<20)))},
 		{"map of glyphs", memory, fontsOf(100, type0("", "/FontDescriptor<</FontFile2 5 0 R>>/CIDToGIDMap 6 0 R"), flate("", ttf(false)), flate("", times("\x00\x01", 1<<20)))},
 		{"strings of a CFF font", work, fontsOf(100, shared("/FontDescriptor<</FontFile3 5 0 R>>"), flate("/Subtype/Type1C", bigCFF(1<<16, 60000)))},
+		{"collections of characters", text, fontsOf(300, func(i int) string {
+			return composite("/Identity-H", "", collection([]string{"Japan1", "GB1", "CNS1", "Korea1", times("x", 1<<10)}[i%5]))
+		})},
+		{"columns of figures", text, pageOf(func() string {
+			var c strings.Builder
+			c.WriteString("BT /F1 1 Tf ")
+			for i := range 300 {
+				fmt.Fprintf(&c, "1 0 0 1 %d 700 Tm ", 10*i)
+				c.WriteString(times("0 -1.2 Td (1) Tj ", 50))
+			}
+			return c.String() + "ET"
+		}(), "")},
 		{"text from right to left", memory, pageOf("BT /F1 10 Tf "+times("/P<</ActualText(\xfe\xff"+times("\xfd\xfa", 1<<14)+")>>BDC (x) Tj EMC ", 64)+"ET", "")},
 		{"lengths that lead to a comment", work, func() []byte {
 			m := newMaker(helvetica, hello)

@@ -132,7 +132,7 @@ func (m *lineMaker) add(g glyph) {
 		m.space(g)
 	}
 	m.lastAt = len(m.b)
-	m.b = append(m.b, g.text...)
+	m.b = append(m.b, visual(g.text)...)
 	if _, ok := m.weights[g.size]; ok || len(m.weights) < 100 {
 		m.weights[g.size] += g.end - g.x
 	}

@@ -188,6 +188,16 @@ func TestRightToLeft(t *testing.T) {
 	}
 }
 
+// Ligatures of Arabic letters, and Arabic digits, are painted from left to right.
+func TestArabic(t *testing.T) {
+	m := newMaker("5 0 R", "BT /F1 10 Tf 72 700 Td (\\007\\006\\005\\006 \\003\\001\\002) Tj 0 -40 Td (\\003\\004\\002) Tj ET")
+	m.add("<</Type/Font/Subtype/Type1/BaseFont/Helvetica/ToUnicode 6 0 R>>")
+	m.add(streamObject("", "8 beginbfchar <01> <06440627> <02> <0633> <03> <0645> <04> <FEFB> <05> <0660> <06> <0661> <07> <0662> <20> <0020> endbfchar"))
+	if got, want := mustRead(t, m.bytes()).Body, "سلام ٢١٠١\n\nسلام"; got != want {
+		t.Errorf("body = %q, want %q", got, want)
+	}
+}
+
 func TestRefuses(t *testing.T) {
 	unmapped := newMaker("<</Type/Font/Subtype/Type0/Encoding/Identity-H/DescendantFonts[<</Subtype/CIDFontType0>>]>>",
 		"BT /F1 10 Tf 72 700 Td <0123012401250126> Tj ET")

@@ -123,6 +123,8 @@ func TestRowsOfColumns(t *testing.T) {
 			strings.Join(prose[0], " ") + "\n\n" + strings.Join(prose[1], " ")},
 		{"an index", [][]painted{column(72, 700, 12, "apples, 12", "bread, 3", "cheese, 45"), column(300, 700, 12, "milk, 4", "nuts, 100", "oranges, 7")},
 			"apples, 12\nbread, 3\ncheese, 45\n\nmilk, 4\nnuts, 100\noranges, 7"},
+		{"an index with many pages", [][]painted{column(72, 700, 12, "apples, 12, 13, 14", "15, 17, 18, 19, 20,", "22, 24, 25"), column(300, 700, 12, "102, 105, 107,", "109, 110, 111,", "120, 121")},
+			"apples, 12, 13, 14\n15, 17, 18, 19, 20,\n22, 24, 25\n\n102, 105, 107,\n109, 110, 111,\n120, 121"},
 		{"numbers of lines on the left", [][]painted{column(50, 700, 12, "1", "2", "3", "4"), column(72, 700, 12, prose[0][:4]...)},
 			"1\n2\n3\n4\n\n" + strings.Join(prose[0][:4], " ")},
 		{"numbers of lines on the right", [][]painted{column(72, 700, 12, prose[0][:4]...), column(266, 700, 12, "1", "2", "3", "4")},
@@ -140,7 +142,7 @@ func TestRowsOfColumns(t *testing.T) {
 		}
 		got := x.Body
 		switch tt.name {
-		case "columns of text", "an index", "numbers of lines on the left", "numbers of lines on the right":
+		case "columns of text", "an index", "an index with many pages", "numbers of lines on the left", "numbers of lines on the right":
 			if strings.Contains(got, "\t") {
 				t.Errorf("%s: read as a table: %q", tt.name, got)
 			}

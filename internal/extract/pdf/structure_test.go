@@ -194,6 +194,10 @@ func FuzzRead(f *testing.F) {
 		program.add(streamObject("/Subtype/Type1C", cffFont()))
 		f.Add(program.bytes())
 	}
+	for _, ordering := range []string{"Japan1", "Korea1", "Identity"} {
+		f.Add(newMaker(composite("/Identity-H", "", collection(ordering)), "BT /F1 10 Tf 72 700 Td <0cd40e8a07a0> Tj ET").bytes())
+	}
+	f.Add(paintedPage(painted{72, 700, "A"}, painted{72, 686, "B"}, painted{72, 672, "C"}, painted{300, 700, "1"}, painted{300, 686, "2"}, painted{300, 672, "3"}))
 	for _, name := range []string{"rc4-40", "aes-256"} {
 		data, err := os.ReadFile(filepath.Join("testdata", name+".pdf"))
 		if err != nil {
@@ -218,10 +222,13 @@ func FuzzRead(f *testing.F) {
 func FuzzContent(f *testing.F) {
 	f.Add("(a) Tj T* [(b)-300(c)] TJ 0 1 -1 0 5 5 Tm (d) ' 1 2 (e) \"", "1 beginbfchar <61> <05D0> endbfchar")
 	f.Add("q 2 0 0 2 0 0 cm (x\xb4e) Tj Q BI ID EI /P BMC EMC", "/WMode 1 def 1 begincidrange <00> <ff> 3 endcidrange")
+	f.Add("<0cd40e8a> Tj (AB) Tj", "1 begincodespacerange <00> <ff> endcodespacerange 2 begincidchar <41> 3284 <42> 3722 endcidchar")
+	f.Add("(A) Tj T* (B) Tj T* (C) Tj 300 40 Td (1) Tj T* (2) Tj T* (3) Tj", "")
 	f.Fuzz(func(t *testing.T, content, cmap string) {
-		m := newMaker("5 0 R", "BT /F1 10 Tf 72 700 Td "+content)
-		m.add("<</Subtype/Type1/ToUnicode 6 0 R/Encoding 6 0 R/DescendantFonts[3 0 R]>>")
+		m := newMaker("5 0 R", "BT /F1 10 Tf 14 TL 72 700 Td "+content)
+		m.add("<</Subtype/Type1/ToUnicode 6 0 R/Encoding 6 0 R/DescendantFonts[7 0 R]>>")
 		m.add(streamObject("", cmap))
+		m.add("<<" + collection("Japan1") + ">>")
 		for _, kind := range []string{"/Type1", "/Type0"} {
 			m.objects[4] = strings.Replace(m.objects[4], "/Type1", kind, 1)
 			if x, err := readBounded(t, m.bytes()); err == nil {
