@@ -38,7 +38,7 @@ func Make(ctx context.Context, data []byte, known document.Document) (d *documen
 func makeAll(ctx context.Context, data []byte, known document.Document) (docs []*document.Document, left []Skipped, err error) {
 	defer recovered(&err)
 	keep := func(name string) bool { return leftOutName(name) == "" }
-	in := extract.Input{Name: known.Path, MediaType: known.MIMEType, Data: data}
+	in := extract.Input{Name: known.Path, MediaType: known.MIMEType, Data: data, MaxUnpacked: unpackedLimit(ctx)}
 	err = extract.Parts(ctx, in, keep, func(p extract.Part) error {
 		if s, ok := SkippedPart(known.Path, p); ok {
 			left = append(left, s)
@@ -59,6 +59,16 @@ func makeAll(ctx context.Context, data []byte, known document.Document) (docs []
 		return nil, nil, err
 	}
 	return docs, left, nil
+}
+
+// unpackedKey is the key of the value of a context that limits the bytes that a
+// file may unpack to.
+type unpackedKey struct{}
+
+// unpackedLimit returns the limit that a context has, 0 for none.
+func unpackedLimit(ctx context.Context) int64 {
+	n, _ := ctx.Value(unpackedKey{}).(int64)
+	return n
 }
 
 // SkippedPart returns what is left out of a part of a file: all of it if it cannot
