@@ -280,7 +280,7 @@ func (v *invocation) labels(ctx context.Context, words []string) (all []candidat
 	}
 	ctx, cancel := context.WithTimeout(ctx, labelTime)
 	defer cancel()
-	x, err := index.Open(ctx, index.Options{Dir: dir})
+	x, err := index.Open(ctx, index.Options{Dir: dir, ReadOnly: true})
 	if err != nil {
 		return nil
 	}

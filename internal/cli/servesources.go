@@ -159,7 +159,7 @@ func (v *invocation) openExisting(ctx context.Context, named string) (x *index.I
 	if found, err := hasIndex(dir); err != nil || !found {
 		return nil, dir, err
 	}
-	x, err = openIndex(ctx, index.Options{Dir: dir, Log: v.warnings()})
+	x, err = openIndex(ctx, index.Options{Dir: dir, Log: v.warnings(), ReadOnly: true})
 	return x, dir, err
 }
 

@@ -55,6 +55,10 @@ type Input struct {
 	// text, and the front matter of Markdown with the media type "text/plain".
 	Verbatim bool
 
+	// MaxUnpacked is how many bytes may be unpacked, in all; 0 means 64 MiB. If Parts
+	// needs more, the error is ErrUnpacked if MaxUnpacked is set.
+	MaxUnpacked int64
+
 	// Single refuses files that have to be unpacked. Files attached to a mail are
 	// only named.
 	Single bool
@@ -175,7 +179,7 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 	case f.kind == kindMarkdown:
 		extractMarkdown(ctx, t, clean(ctx, s))
 	case f.kind == kindCSV && extractCSV(ctx, t, clean(ctx, s), separatorOf(f.media)):
-	case textReaders[f.kind] != nil:
+	case textReaders[f.kind] != nil && !isHuge(f.kind, s):
 		textReaders[f.kind](ctx, t, clean(ctx, s))
 	default:
 		t.Body = trimBlankLines(clean(ctx, s))
@@ -204,6 +208,27 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// Limits on the source of a text in a markup language. A reader takes several
+// times as much memory, and more for each line. People do not write so much in one
+// file.
+const (
+	maxMarkup      = 16 << 20 // bytes
+	maxNotebook    = 32 << 20 // bytes of a notebook, which may contain images
+	maxMarkupLines = 500_000
+)
+
+// isHuge reports whether a text exceeds a limit for its kind, so that it is kept as
+// it is written.
+func isHuge(k kind, s string) bool {
+	switch k {
+	case kindRST, kindAsciiDoc, kindOrg, kindLaTeX, kindMan, kindSubtitles:
+		return len(s) > maxMarkup || strings.Count(s, "\n") > maxMarkupLines
+	case kindSVG, kindNotebook:
+		return len(s) > maxNotebook
+	}
+	return false
 }
 
 // makeValid replaces bytes that are not UTF-8: a defect in one reader must not

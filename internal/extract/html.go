@@ -20,6 +20,7 @@ func extractHTML(ctx context.Context, t *Text, src string) {
 	t.Title = oneLine(clean(ctx, strings.ToValidUTF8(w.title, "")))
 	t.Lang = w.lang
 	t.Canonical = w.canonical
+	t.Damaged = w.cut
 	t.Body, t.Headings = w.mainContent()
 }
 
@@ -40,6 +41,7 @@ type walker struct {
 	z       *html.Tokenizer
 	xml     bool // XHTML syntax: <script/> is closed
 	keepAll bool // leave out only scripts and styles
+	cut     bool // a tag, or the text between two tags, has more than maxToken bytes: the rest is not read
 
 	out      writer
 	headings []Heading
@@ -66,6 +68,7 @@ type walker struct {
 
 func newWalker(ctx context.Context, src string) *walker {
 	w := &walker{z: html.NewTokenizer(reader{ctx, strings.NewReader(src)})}
+	w.z.SetMaxBuf(maxToken)
 	w.xml = strings.HasPrefix(strings.TrimLeft(src[:min(len(src), 256)], " \t\r\n"), "<?xml")
 	return w
 }
@@ -75,6 +78,7 @@ func (w *walker) walk(ctx context.Context) {
 	for {
 		switch tt := w.z.Next(); tt {
 		case html.ErrorToken:
+			w.cut = w.z.Err() == html.ErrBufferExceeded
 			w.endHeading()
 			w.mains = w.main.end(w.mains, len(w.out.buf))
 			w.articles = w.article.end(w.articles, len(w.out.buf))

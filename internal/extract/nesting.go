@@ -2,6 +2,7 @@ package extract
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -41,7 +42,7 @@ func (b *budget) spent() bool { return b.bytes < 0 || b.parts < 0 }
 // budget returns the budget of the outermost file.
 func (in *Input) budget() *budget {
 	if in.nesting.left == nil {
-		in.nesting.left = &budget{maxUnpacked, maxParts}
+		in.nesting.left = &budget{cmp.Or(in.MaxUnpacked, maxUnpacked), maxParts}
 	}
 	return in.nesting.left
 }
@@ -134,6 +135,7 @@ type Part struct {
 // contains too much, and [errkind.Unsupported] if it contains no document.
 func Parts(ctx context.Context, in Input, keep func(name string) bool, yield func(Part) error) error {
 	n := 0
+	in.budget() // of all copies of in
 	none := unsupported("archive without documents")
 	err := in.parts(ctx, "", keep, func(p Part) error {
 		switch {
@@ -146,6 +148,9 @@ func Parts(ctx context.Context, in Input, keep func(name string) bool, yield fun
 		}
 		return yield(p)
 	})
+	if in.MaxUnpacked > 0 && in.budget().bytes < 0 {
+		err = ErrUnpacked
+	}
 	if stop := stopped(ctx); err != nil && stop != nil {
 		err = stop
 	}
@@ -219,6 +224,10 @@ func (in Input) parts(ctx context.Context, name string, keep func(string) bool, 
 	}
 	return yield(Part{Name: name, Size: int64(len(in.Data)), Text: t})
 }
+
+// ErrUnpacked means that a file unpacks to more than [Input.MaxUnpacked] bytes. It
+// is of kind [errkind.TooLarge].
+var ErrUnpacked = fmt.Errorf("it unpacks to too many bytes: %w", errkind.TooLarge)
 
 // unreadable reports whether err is one of Extract for a single file.
 func unreadable(err error) bool {

@@ -16,6 +16,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/url"
 	"os"
@@ -46,6 +47,11 @@ type Options struct {
 	Dir string       // the data folder; created with mode 0700 if it does not exist
 	Log *slog.Logger // nil discards
 
+	// ReadOnly opens an index that exists and cannot be written, for example on a
+	// disk that is read-only. Changes give errors of kind Denied. An index that can
+	// be written is opened as usual.
+	ReadOnly bool
+
 	// Embedder turns queries into vectors. With it, questions also find what
 	// is close in meaning, among the chunks that have vectors (see
 	// [Index.EmbedNext]). nil means that searches use words only.
@@ -61,6 +67,7 @@ type Options struct {
 type Index struct {
 	path    string
 	log     *slog.Logger
+	access  access               // to the file
 	version int                  // of the tables; see migrations
 	w       *sql.DB              // one connection that writes
 	r       *sql.DB              // connections that read
@@ -122,34 +129,86 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 	if x.log == nil {
 		x.log = slog.New(slog.DiscardHandler)
 	}
-	if err := cmp.Or(x.checkHeader(), checkFolder(filepath.Join(dir, segmentsDir))); err != nil {
+	err = x.openFile(ctx, steps)
+	if o.ReadOnly && errors.Is(err, errkind.Denied) && ctx.Err() == nil {
+		err = x.openReadOnly(ctx, steps, err)
+	}
+	if err != nil {
 		return nil, err
 	}
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	x.stop = stop
+	x.done.Go(func() { x.verifyLoop(background) })
+	if o.Embedder != nil {
+		x.done.Go(func() { x.loadLoop(background) })
+	}
+	if x.access != readWrite {
+		return x, nil
+	}
+	x.sweep(ctx)
+	signal(x.mergeSoon) // a process that died may have left it undone
+	x.done.Go(func() { x.recordSearches(background) })
+	x.done.Go(func() { x.segmentLoop(background) })
+	return x, nil
+}
+
+// openFile opens the connections and runs the migrations in steps that the file
+// lacks.
+func (x *Index) openFile(ctx context.Context, steps []migration) (err error) {
+	if err := cmp.Or(x.checkHeader(), checkFolder(filepath.Join(filepath.Dir(x.path), segmentsDir))); err != nil {
+		return err
+	}
 	if x.w, err = x.connect(1, true); err != nil {
-		return nil, err
+		return err
 	}
 	readers := min(4, max(2, runtime.GOMAXPROCS(0)))
 	if x.r, err = x.connect(readers, false); err != nil {
-		return nil, err
+		return err
 	}
 	x.expensive = make(chan struct{}, readers-1)                                  // one connection is left for other searches
 	if err = x.prepare(ctx, steps); err == nil && len(steps) == len(migrations) { // tests open older tables
 		err = x.prepareHot(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(x.fault("opening the index", err), x.w.Close(), x.r.Close())
+		return errors.Join(x.fault("opening the index", err), x.w.Close(), x.r.Close())
 	}
-	x.sweep(ctx)
-	signal(x.mergeSoon) // a process that died may have left it undone
-	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	x.stop = stop
-	x.done.Go(func() { x.recordSearches(background) })
-	x.done.Go(func() { x.segmentLoop(background) })
-	x.done.Go(func() { x.verifyLoop(background) })
-	if o.Embedder != nil {
-		x.done.Go(func() { x.loadLoop(background) })
+	return nil
+}
+
+// An access is how SQLite opens the file.
+type access string
+
+const (
+	readWrite access = ""
+	readOnly  access = "mode=ro"             // beside processes that may write
+	immutable access = "mode=ro&immutable=1" // nobody writes, and the log is ignored
+)
+
+// openReadOnly opens an index that cannot be written. denied is the error of
+// opening it for writing.
+func (x *Index) openReadOnly(ctx context.Context, steps []migration, denied error) error {
+	// SQLite cannot make the files beside the database. If they are there, they are
+	// those of a process that writes, or of one that died.
+	log, err := os.Stat(x.path + "-wal")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		x.access = immutable
+		err = x.openFile(ctx, steps)
+	case err == nil:
+		x.access = readOnly
+		if err = x.openFile(ctx, steps); errors.Is(err, errkind.Denied) && log.Size() == 0 {
+			x.access = immutable
+			err = x.openFile(ctx, steps)
+		}
 	}
-	return x, nil
+	switch {
+	case errors.Is(err, errkind.Denied) && log != nil && log.Size() > 0:
+		return fmt.Errorf("opening the index: %s cannot be written, and the last changes in %s were not completed: "+
+			"copy the data folder to a place that can be written, and use the copy: %w", x.path, filepath.Base(x.path)+"-wal", errkind.Denied)
+	case errors.Is(err, errkind.Denied):
+		return denied
+	}
+	return err
 }
 
 // Close waits for background work to end and closes the file.
@@ -178,7 +237,7 @@ func (x *Index) connect(n int, write bool) (*sql.DB, error) {
 		fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds()), "synchronous(full)", "foreign_keys(1)", "temp_store(memory)",
 		fmt.Sprintf("cache_size(-%d)", cache), "journal_size_limit(67108864)", "trusted_schema(0)",
 	}, "_dqs": {"0"}, "_defensive": {"1"}}
-	if write {
+	if write && x.access == readWrite {
 		v.Set("_txlock", "immediate")
 	} else {
 		v.Set("_query_only", "1")
@@ -189,7 +248,7 @@ func (x *Index) connect(n int, write bool) (*sql.DB, error) {
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path
 	}
-	c, err := sqlite.NewConnector((&url.URL{Scheme: "file", Path: path, RawQuery: v.Encode()}).String())
+	c, err := sqlite.NewConnector((&url.URL{Scheme: "file", Path: path, RawQuery: strings.TrimSuffix(v.Encode()+"&"+string(x.access), "&")}).String())
 	if err != nil {
 		return nil, fmt.Errorf("opening the index: %w", err)
 	}

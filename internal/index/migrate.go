@@ -62,6 +62,13 @@ func (x *Index) prepare(ctx context.Context, steps []migration) error {
 	}); err != nil {
 		return err
 	}
+	if x.access != readWrite {
+		if x.version = version; version != len(steps) {
+			return fmt.Errorf("opening the index: %s is of an older version of knowhow and cannot be written: "+
+				"copy the data folder to a place that can be written, and use the copy: %w", x.path, errkind.Unsupported)
+		}
+		return nil
+	}
 	if err := x.unlocked(ctx, func() error { return x.useWAL(ctx) }); err != nil {
 		return err
 	}

@@ -21,7 +21,11 @@ func (x *Index) checkHeader() error {
 			return err
 		}
 	}
-	f, err := os.OpenFile(x.path, os.O_RDWR|os.O_CREATE, 0o600)
+	flag := os.O_RDWR | os.O_CREATE
+	if x.access != readWrite {
+		flag = os.O_RDONLY
+	}
+	f, err := os.OpenFile(x.path, flag, 0o600)
 	if err != nil {
 		return errkind.Disk("opening "+x.path, fmt.Errorf("opening the index: %w", err))
 	}

@@ -44,7 +44,8 @@ const (
 	maxBatchTime   = time.Second // between two transactions, if there are changes to apply
 	maxPreparing   = 2           // batches whose words are gathered at once, in all sources: they take memory
 	indexBytes     = 16 << 20    // bytes of text that add FileTimeout to the time limit for indexing a document
-	maxInFlight    = 64 << 20    // bytes of files between reading and applying; a single file may be larger
+	maxInFlight    = 32 << 20    // bytes of files between reading and applying; a single file may be larger
+	maxUnpacked    = 4 << 20     // bytes that a file unpacks to, in addition; others are read one at a time
 	maxSkipped     = 100         // files named in a Result
 	maxLeftParts   = 100         // parts of one file named in a Result
 )

@@ -39,10 +39,10 @@ func Make(ctx context.Context, data []byte, known document.Document) (d *documen
 func makeAll(ctx context.Context, data []byte, known document.Document) (docs []*document.Document, left []Skipped, err error) {
 	defer recovered(&err)
 	keep := func(name string) bool { return leftOutName(name) == "" }
-	in := extract.Input{Name: known.Path, MediaType: known.MIMEType, Lang: known.Lang, Data: data}
+	in := extract.Input{Name: known.Path, MediaType: known.MIMEType, Lang: known.Lang, Data: data, MaxUnpacked: unpackedLimit(ctx)}
 	err = extract.Parts(ctx, in, keep, func(p extract.Part) error {
 		if s, ok := SkippedPart(known.Path, p); ok {
-			if left = append(left, s); s.Reason != Partly {
+			if left = append(left, s); !s.Reason.InPart() {
 				return nil
 			}
 		}
@@ -61,8 +61,19 @@ func makeAll(ctx context.Context, data []byte, known document.Document) (docs []
 	return docs, left, nil
 }
 
-// SkippedPart returns what is left out of a part of a file: all of it, unless the
-// reason is Partly, if it cannot be read or is empty. ok is false if nothing is.
+// unpackedKey is the key of the value of a context that limits the bytes that a
+// file may unpack to.
+type unpackedKey struct{}
+
+// unpackedLimit returns the limit that a context has, 0 for none.
+func unpackedLimit(ctx context.Context) int64 {
+	n, _ := ctx.Value(unpackedKey{}).(int64)
+	return n
+}
+
+// SkippedPart returns what is left out of a part of a file: all of it if it cannot
+// be read or is empty, unless the reason is one of a file that is indexed in part.
+// ok is false if nothing is.
 func SkippedPart(file string, p extract.Part) (s Skipped, ok bool) {
 	s.Path = partPath(file, p.Name)
 	switch {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -252,5 +253,30 @@ func TestSyncNamesSomeParts(t *testing.T) {
 	res := mustSync(t, New(Options{Sink: &memorySink{}}), docs(root), Result{Added: 1, SkippedTotal: 1, LeftOut: left(NoText, 3*maxLeftParts+1)})
 	if n := len(res.LeftOutPaths); n != maxLeftParts || res.LeftOutPaths[n-1].Path != "a.zip/z.doc" {
 		t.Errorf("%d parts are named, the last one is %v; want %d with the document", n, res.LeftOutPaths[n-1], maxLeftParts)
+	}
+}
+
+// TestLargePartsAreReadAlone checks that files that unpack to many bytes are read
+// after all others and one at a time, and are complete.
+func TestLargePartsAreReadAlone(t *testing.T) {
+	large := strings.Repeat("text ", maxUnpacked/5+1)
+	files := map[string]string{"a.txt": "a", "b.txt.gz": gzipOf(t, large), "c.zip": zipOf(t, "1.txt", large, "2.txt", "two"), "d.txt.gz": gzipOf(t, "d"), "e.txt.gz": gzipOf(t, large)}
+	var atOnce, most atomic.Int32
+	sink := &memorySink{}
+	g := New(Options{Sink: sink, Pool: NewPool(4), Make: func(ctx context.Context, data []byte, known document.Document) ([]*document.Document, []Skipped, error) {
+		if unpackedLimit(ctx) == 0 {
+			most.Store(max(most.Load(), atOnce.Add(1)))
+			defer atOnce.Add(-1)
+		}
+		return makeAll(ctx, data, known)
+	}})
+	mustSync(t, g, docs(folder(t, files)), Result{Added: 6})
+	if n := most.Load(); n != 1 {
+		t.Errorf("%d large files were read at once", n)
+	}
+	for _, path := range []string{"b.txt.gz", "c.zip/1.txt", "e.txt.gz"} {
+		if d := sink.docs[document.Ref{Label: "docs", Path: path}]; d == nil || len(d.Text) < maxUnpacked {
+			t.Errorf("%s is not complete", path)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package ingest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"knowhow/internal/document"
+	"knowhow/internal/extract"
 )
 
 // readAndApply reads the files of todo and applies the results, then the
@@ -24,6 +26,7 @@ func (s *syncing) readAndApply(ctx context.Context, t tree, todo []task, gone []
 		if k.past.Deaths == 0 {
 			harmless = append(harmless, k)
 		} else {
+			k.alone = true
 			suspects = append(suspects, k)
 		}
 	}
@@ -56,9 +59,23 @@ func (s *syncing) readAndApply(ctx context.Context, t tree, todo []task, gone []
 }
 
 // pipeline reads files with several workers and passes the results to b in the
-// order in which they are ready. Reading continues while b applies changes. It
-// returns when all workers have ended.
+// order in which they are ready. Reading continues while b applies changes. Files
+// that unpack to many bytes are read at the end, one at a time. It returns when all
+// workers have ended.
 func (s *syncing) pipeline(ctx context.Context, t tree, todo []task, b *batch) error {
+	large, err := s.readAll(ctx, t, todo, b)
+	if err != nil || len(large) == 0 {
+		return err
+	}
+	if err := b.finishAll(ctx); err != nil {
+		return err
+	}
+	_, err = s.readAll(ctx, t, large, b)
+	return err
+}
+
+// readAll is pipeline without the files that unpack to many bytes, which it returns.
+func (s *syncing) readAll(ctx context.Context, t tree, todo []task, b *batch) (large []task, err error) {
 	type result struct {
 		task
 		reading
@@ -83,7 +100,11 @@ func (s *syncing) pipeline(ctx context.Context, t tree, todo []task, b *batch) e
 	wg.Go(func() {
 		defer close(work)
 		for _, k := range todo {
-			n, err := pool.acquire(readCtx, k.stamp.Size)
+			size := k.stamp.Size
+			if k.alone {
+				size = pool.size
+			}
+			n, err := pool.acquire(readCtx, size)
 			if err != nil {
 				return
 			}
@@ -115,28 +136,34 @@ func (s *syncing) pipeline(ctx context.Context, t tree, todo []task, b *batch) e
 	for done := 0; done < len(todo); {
 		select {
 		case r := <-results:
+			done++
+			if !r.alone && errors.Is(r.err, extract.ErrUnpacked) {
+				r.task.alone = true
+				large = append(large, r.task)
+				b.release(r.space)
+				continue
+			}
 			if err := b.finish(ctx, r.task, r.reading); err != nil {
-				return err
+				return nil, err
 			}
 			if n := len(b.running); n == 0 || len(b.changes) > 0 { // what is collected is small
 				b.release(r.space)
 			} else {
 				b.running[n-1].space += r.space
 			}
-			done++
 		case <-b.applied():
 			if err := b.ended(); err != nil {
-				return err
+				return nil, err
 			}
 		case <-tick.C:
 			if err := b.flush(ctx); err != nil {
-				return err
+				return nil, err
 			}
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
-	return nil
+	return large, nil
 }
 
 // A batch collects changes until a transaction is worthwhile. While one batch is

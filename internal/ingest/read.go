@@ -135,6 +135,9 @@ func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 	}
 	end := g.o.Journal.Begin(s.ref(k), r.stamp)
 	m, err := within(ctx, g.o.FileTimeout, func(ctx context.Context) (m reading, err error) {
+		if !k.alone {
+			ctx = context.WithValue(ctx, unpackedKey{}, int64(maxUnpacked))
+		}
 		m.docs, m.left, err = g.makeDocs(ctx, c.data, document.Document{
 			Label: s.src.Label, Path: k.path, SourcePath: k.path, FromSource: true, Lang: c.lang,
 			URL:      fileURL(filepath.Join(s.base, filepath.FromSlash(k.name))),

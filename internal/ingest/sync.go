@@ -146,6 +146,7 @@ type task struct {
 	entry
 	exists []string // paths of its documents in the index
 	past   Past
+	alone  bool // it takes the space of all files, and may unpack to more than maxUnpacked
 }
 
 // ref identifies the document of a task.

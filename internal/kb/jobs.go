@@ -38,11 +38,14 @@ const (
 	claimTime   = 4 * time.Second // without a renewal, another process takes over the job
 	pollTime    = time.Second     // for jobs that other processes added or left
 	readTime    = 2 * time.Minute // for extracting the text of a file
+	indexTime   = time.Minute     // for indexing a text, and textTime for each byte
+	textTime    = 2 * time.Second / (1 << 20)
 	releaseTime = 2 * time.Second // for releasing a job when the program ends
 	maxAttempts = 3               // that end with the program
 	notesAtOnce = 64              // notes that are stored in one transaction
 	keepJobs    = 30 * 24 * time.Hour
-	keepStaged  = time.Hour // a file without a job, which may be about to get one
+	keepStaged  = time.Hour // a file without a job that is not locked, which may be about to get one
+	sweepTime   = 5 * time.Minute
 )
 
 // AddFile implements [Base].
@@ -51,46 +54,71 @@ func (b *Local) AddFile(ctx context.Context, f File, r io.Reader) (int64, error)
 	if err != nil {
 		return 0, err
 	}
-	t := task{Key: random(), Collection: collection, Tags: tags, SourcePath: f.SourcePath, MediaType: f.MediaType}
-	if err := b.stage(ctx, t.Key, r); err != nil {
+	t := task{Key: stagedPrefix + random(), Collection: collection, Tags: tags, SourcePath: f.SourcePath, MediaType: f.MediaType}
+	staged, err := b.stage(ctx, t.Key, r)
+	if err != nil {
 		return 0, err
 	}
 	id, err := b.enqueue(ctx, TypeFile, f.Filename, t)
+	staged.Close() // its bytes are on disk
 	if err != nil {
 		b.unstage(t.Key)
 	}
 	return id, err
 }
 
+// stagedPrefix begins the names of files in the staging folder that are locked
+// until they have a job. Files of earlier versions of the program are not.
+const stagedPrefix = "s"
+
 // stage writes the bytes of a file to the staging folder. When it returns, they
-// are on disk.
-func (b *Local) stage(ctx context.Context, key string, r io.Reader) (err error) {
+// are on disk. The caller closes the file when it has a job.
+func (b *Local) stage(ctx context.Context, key string, r io.Reader) (f *os.File, err error) {
 	dir := b.staging()
 	defer func() { err = errkind.Disk("storing the file", err) }()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("making the folder for uploads: %w", err)
+		return nil, fmt.Errorf("making the folder for uploads: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, key), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return fmt.Errorf("storing the file: %w", err)
+	if f, err = createLocked(filepath.Join(dir, key)); err != nil {
+		return nil, fmt.Errorf("storing the file: %w", err)
 	}
 	defer func() {
-		err = cmp.Or(err, f.Close())
-		if err == nil {
-			err = syncFolder(dir)
-		}
 		if err != nil {
+			f.Close()
 			b.unstage(key)
 		}
 	}()
 	n, err := io.Copy(f, io.LimitReader(readerOf(ctx, r), b.o.MaxUpload+1))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if n > b.o.MaxUpload {
-		return fmt.Errorf("the file has more than %d bytes, the limit for one file: %w", b.o.MaxUpload, errkind.TooLarge)
+		return nil, fmt.Errorf("the file has more than %d bytes, the limit for one file: %w", b.o.MaxUpload, errkind.TooLarge)
 	}
-	return f.Sync()
+	return f, cmp.Or(f.Sync(), syncFolder(dir))
+}
+
+// createLocked creates a file and locks it, where the system can do that. Another
+// process may remove the file before it is locked.
+func createLocked(path string) (*os.File, error) {
+	for {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		locked := lock(f)
+		info, err := f.Stat()
+		if err != nil {
+			f.Close()
+			return nil, err
+		}
+		if now, err := os.Lstat(path); err == nil && os.SameFile(info, now) {
+			return f, nil
+		}
+		if f.Close(); !locked {
+			return nil, fmt.Errorf("%s was removed", path)
+		}
+	}
 }
 
 // readerOf returns a reader that fails when ctx ends.
@@ -128,7 +156,8 @@ func (b *Local) unstage(key string) {
 	}
 }
 
-// sweep removes files without a job from the staging folder, and old jobs.
+// sweep removes files without a job from the staging folder, and old jobs. A file
+// whose process has not ended is locked.
 func (b *Local) sweep(ctx context.Context) error {
 	if err := b.o.Index.ForgetJobs(ctx, time.Now().Add(-keepJobs)); err != nil {
 		return err
@@ -140,34 +169,69 @@ func (b *Local) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var ended []string
+	for _, entry := range files {
+		info, err := entry.Info()
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if time.Since(info.ModTime()) <= keepStaged {
+			if !strings.HasPrefix(entry.Name(), stagedPrefix) {
+				continue
+			}
+			f, err := os.Open(filepath.Join(b.staging(), entry.Name()))
+			if err != nil {
+				continue
+			}
+			defer f.Close() // the locks are kept until the end
+			if !lock(f) {
+				continue
+			}
+		}
+		ended = append(ended, entry.Name())
+	}
+	// A file that was locked before has its job now, or never gets one.
 	payloads, err := b.o.Index.JobPayloads(ctx, TypeFile)
 	if err != nil {
 		return err
 	}
-	var keys []string
+	keys := map[string]bool{}
 	for _, p := range payloads {
 		var t task
 		if json.Unmarshal(p, &t) == nil {
-			keys = append(keys, t.Key)
+			keys[t.Key] = true
 		}
 	}
-	for _, f := range files {
-		info, err := f.Info()
-		if err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > keepStaged && !slices.Contains(keys, f.Name()) {
-			b.unstage(f.Name())
+	for _, name := range ended {
+		if !keys[name] {
+			b.unstage(name)
 		}
 	}
 	return nil
+}
+
+// sweepLoop sweeps at once and every sweepTime until ctx ends.
+func (b *Local) sweepLoop(ctx context.Context) {
+	tick := time.NewTicker(sweepTime)
+	defer tick.Stop()
+	for {
+		if err := b.sweep(ctx); err != nil && ctx.Err() == nil {
+			b.o.Log.Warn("old uploads cannot be removed", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 // Run works on jobs until ctx ends: on notes and on files in their order, in one
 // of all processes with the same data folder at a time. First it has the index build what is
 // missing for searches, for example after a backup was restored.
 func (b *Local) Run(ctx context.Context) {
-	if err := b.sweep(ctx); err != nil && ctx.Err() == nil {
-		b.o.Log.Warn("old uploads cannot be removed", "error", err)
-	}
 	var workers sync.WaitGroup
+	workers.Go(func() { b.sweepLoop(ctx) })
 	workers.Go(func() {
 		if err := b.o.Index.Maintain(ctx, nil); err != nil && ctx.Err() == nil {
 			b.o.Log.Error("some documents cannot be found until the program is started again", "error", err)
@@ -289,7 +353,7 @@ func (b *Local) do(ctx context.Context, job *index.Job) error {
 // reason returns the message for a job that failed.
 func (b *Local) reason(job *index.Job, err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Sprintf("extracting the text took longer than %v: split the file, or save it in another format", readTime)
+		return "extracting or indexing the text took too long: split the file, or save it in another format"
 	}
 	for _, kind := range []error{errkind.Invalid, errkind.NotFound, errkind.Conflict, errkind.Denied, errkind.TooLarge, errkind.Unsupported, errkind.Corrupt} {
 		if errors.Is(err, kind) {
@@ -404,10 +468,15 @@ func (b *Local) addFile(ctx context.Context, job *index.Job, t task) error {
 	// The path has no label, so the document keeps its ID in another collection.
 	made.Path = ".files/" + t.SourcePath
 	made.ID = ingest.DocID("", made.Path)
+	indexing, stop := ctx, context.CancelFunc(func() {})
+	if b.inIndex() { // otherwise the time depends on other machines
+		indexing, stop = context.WithTimeout(ctx, b.indexTime+time.Duration(len(made.Text))*textTime)
+	}
+	defer stop()
 	return retryConflicts(func() error {
-		changes, err := b.replace(ctx, made, t)
+		changes, err := b.replace(indexing, made, t)
 		if err == nil {
-			err = b.finish(ctx, job, changes, made.ID)
+			err = b.finish(indexing, job, changes, made.ID)
 		}
 		return err
 	})

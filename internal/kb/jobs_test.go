@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -315,13 +316,14 @@ func TestLostBytes(t *testing.T) {
 	}
 }
 
-// TestSweep checks which files of the staging folder are removed at the start.
+// TestSweep checks which files of the staging folder are removed at the start: those
+// of processes that have ended, which are not locked, and old ones.
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(kb.Incoming(dir), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, age := range map[string]time.Duration{"old": 2 * time.Hour, "new": time.Minute} {
+	for name, age := range map[string]time.Duration{"old": 2 * time.Hour, "new": time.Minute, "s-ended": 0, "s-live": time.Minute} {
 		path := filepath.Join(kb.Incoming(dir), name)
 		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
@@ -330,11 +332,90 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b, _ := open(t, dir)
-	kbtest.Note(t, b, "The base runs.")
-	if diff := cmp.Diff([]string{"new"}, staged(t, dir)); diff != "" {
-		t.Errorf("files (-want +got):\n%s", diff)
+	live, err := os.Open(filepath.Join(kb.Incoming(dir), "s-live"))
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer live.Close()
+	if !kb.LockFile(live) {
+		t.Skip("this system has no locks of files")
+	}
+	open(t, dir)
+	await(t, func() bool { return cmp.Equal([]string{"new", "s-live"}, staged(t, dir)) })
+}
+
+// await waits until a condition is true.
+func await(t *testing.T, condition func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !condition(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatal("the condition is not true after a minute")
+		}
+	}
+}
+
+// TestSweepDuringUpload checks that a file that is being uploaded is kept while
+// another base on the same data folder starts, and that it gets its job.
+func TestSweepDuringUpload(t *testing.T) {
+	dir := t.TempDir()
+	b, _ := open(t, dir)
+	begun, more := make(chan struct{}), make(chan struct{})
+	first := true
+	job := make(chan int64)
+	go func() {
+		id, err := b.AddFile(t.Context(), kb.File{Filename: "a.txt"}, readerFunc(func(p []byte) (int, error) {
+			if first {
+				first = false
+				return copy(p, "walrus"), nil
+			}
+			close(begun)
+			<-more
+			return 0, io.EOF
+		}))
+		if err != nil {
+			t.Error(err)
+		}
+		job <- id
+	}()
+	<-begun
+	if err := os.WriteFile(filepath.Join(kb.Incoming(dir), "s-ended"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open(t, dir)
+	await(t, func() bool { return len(staged(t, dir)) == 1 || runtime.GOOS == "windows" }) // which has no locks
+	close(more)
+	if d := kbtest.Stored(t, b, <-job); d.Chunks[0].Text != "walrus" {
+		t.Errorf("document = %+v", d)
+	}
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// TestSlowIndexing checks that a file whose text takes too long to be indexed fails,
+// and that the next one does not wait for it.
+func TestSlowIndexing(t *testing.T) {
+	dir := t.TempDir()
+	x, err := index.Open(t.Context(), index.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	b := kb.NewLocal(kb.Options{Index: x, Dir: dir})
+	b.SetIndexTime(-time.Hour)
+	job, err := b.AddFile(t.Context(), kb.File{Filename: "a.txt"}, strings.NewReader("walrus"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { b.Run(ctx); close(done) }()
+	defer func() { cancel(); <-done }()
+	if j := kbtest.Await(t, b, job); j.Status != kb.Failed || !strings.Contains(j.Error, "took too long: split the file") {
+		t.Errorf("job = %+v", j)
+	}
+	kbtest.Note(t, b, "The base runs.")
 }
 
 // TestSources checks documents of folders: those that are served can be read and

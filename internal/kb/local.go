@@ -53,6 +53,8 @@ type Local struct {
 	owner string                   // of claims
 	wake  map[string]chan struct{} // by kind of job: one signal
 
+	indexTime time.Duration // as the constant, except in tests
+
 	updates sync.Mutex // one update of a note at a time
 
 	mu      sync.Mutex
@@ -74,7 +76,7 @@ func NewLocal(o Options) *Local {
 	if o.Store == nil {
 		o.Store = o.Index
 	}
-	return &Local{o: o, store: o.Store, owner: random(), wake: map[string]chan struct{}{
+	return &Local{o: o, store: o.Store, owner: random(), indexTime: indexTime, wake: map[string]chan struct{}{
 		TypeNote: make(chan struct{}, 1), TypeFile: make(chan struct{}, 1),
 	}}
 }
@@ -87,7 +89,8 @@ func random() string {
 }
 
 // Incoming returns the folder of files that are not yet indexed, in a data
-// folder. Files there that no job names are removed after an hour.
+// folder. Files there that no job names are removed
+// when their process has ended, or after an hour where files cannot be locked.
 func Incoming(dir string) string { return filepath.Join(dir, "incoming") }
 
 // staging is the folder of the bytes of files that are not yet indexed.
