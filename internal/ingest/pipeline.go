@@ -253,7 +253,7 @@ func (b *batch) add(ctx context.Context, c applied) error {
 	if c.Put != nil {
 		chunks, bytes = max(len(c.Put.Chunks), 1), len(c.Put.Text)
 	}
-	if bytes >= b.s.g.o.BatchBytes { // alone, because it may take too long
+	for bytes >= b.s.g.o.BatchBytes && len(b.changes) > 0 { // alone, because it may take too long; flush may add removals
 		if err := b.flush(ctx); err != nil {
 			return err
 		}
