@@ -171,7 +171,7 @@ func TestQuestions(t *testing.T) {
 				t.Errorf("search(%q) asked for %q, relaxed %v, want %q, %v", tt.query, f.query.Text, r.Relaxed, tt.want, tt.relaxed)
 			}
 		}
-		for _, q := range []string{" ", `"`, "&&", `|| "`, "!", "???", "? ?"} {
+		for _, q := range []string{" ", `"`, "&&", `|| "`, "!", "???", "? ?", "...", "—", ",", "/", "()"} {
 			a := c.tool("search", args{"query": q})
 			if _, err := c.ToolText(a); err == nil || !strings.Contains(string(a.Raw), "at least one word") {
 				t.Errorf("search(%q) = %s, want a refusal that asks for a word", q, a.Raw)

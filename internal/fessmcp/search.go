@@ -177,7 +177,7 @@ func (b *bridge) query(in searchArgs) (q search.Query, relaxed bool, err error) 
 		q.Passages, q.Typed, q.Distinct = in.MaxChars, in.Query, true
 	}
 	r, err := query.Read(in.Query)
-	if err != nil || strings.TrimSpace(in.Query) == "" {
+	if err != nil {
 		return q, false, &errkind.Argument{Name: "query", Value: in.Query, Want: "at least one word"}
 	}
 	q.Text = r.Text

@@ -8,21 +8,22 @@ import (
 )
 
 // conditions restrict a search to documents with one of the labels, one of the
-// languages and all of the tags. A nil list is no condition.
-type conditions struct{ labels, langs, tags []string }
+// languages, all of the tags and all of the options ([search.Query]). A nil list is
+// no condition.
+type conditions struct{ labels, langs, tags, options []string }
 
 // conditionsOf returns the conditions of a query.
 func conditionsOf(q search.Query) conditions {
-	return conditions{labels: q.Labels, langs: q.Langs, tags: q.Tags}
+	return conditions{labels: q.Labels, langs: q.Langs, tags: q.Tags, options: q.Options}
 }
 
 // key returns a text that differs for different conditions.
 func (c conditions) key() string {
-	b, _ := json.Marshal([3][]string{c.labels, c.langs, c.tags}) // strings always marshal
+	b, _ := json.Marshal([4][]string{c.labels, c.langs, c.tags, c.options}) // strings always marshal
 	return string(b)
 }
 
-// where returns the conditions as an SQL expression over the table docs, which
+// where returns the conditions except options as an SQL expression over the table docs, which
 // must have the alias d, and the arguments of the expression.
 func (c conditions) where() (where string, args []any) {
 	where = "1"

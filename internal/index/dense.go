@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"knowhow/internal/analysis"
 	"knowhow/internal/fusion"
 	"knowhow/internal/passage"
 	"knowhow/internal/query"
@@ -67,7 +66,10 @@ func (e *evaluator) dense(ctx context.Context, m *matched, q search.Query) error
 // addMeaning is dense for every query. Documents whose cosine is least or more are
 // added to those that match if at least so many words of the query count.
 func (e *evaluator) addMeaning(ctx context.Context, m *matched, q search.Query, words int, least float64) error {
-	extends := func() bool { return len(analysis.Significant(query.Words(q.Text), e.langs)) >= words }
+	extends := func() bool {
+		counting, _ := significant(query.Words(q.Text), e.langs)
+		return len(counting) >= words
+	}
 	limit := e.x.vectors.limit
 	if m.n == 0 && extends() {
 		limit = max(limit, emptyTime)
@@ -125,7 +127,7 @@ func (e *evaluator) meaning(ctx context.Context, q search.Query, limit time.Dura
 		return nil, nil
 	}
 	c := conditionsOf(q)
-	if c.langs != nil || len(c.tags) > 0 {
+	if c.langs != nil || len(c.tags) > 0 || len(c.options) > 0 {
 		allowed, err := e.every(ctx, c)
 		if err != nil {
 			return nil, err
