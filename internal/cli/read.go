@@ -77,7 +77,7 @@ func readCommand(v *invocation, f *flagSet) func(context.Context) error {
 		if f.given("from") {
 			o.from = &from
 		}
-		return v.withFolders(ctx, o.data, &o.store, o.labels, func(d *folders) error { return v.runRead(ctx, d, o) })
+		return v.withFolders(ctx, o.data, &o.store, serveModel{}, o.labels, func(d *folders) error { return v.runRead(ctx, d, o) })
 	}
 }
 

@@ -8,10 +8,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
+	"knowhow/internal/embed"
 	"knowhow/internal/fessmcp"
+	"knowhow/internal/index"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/query"
 	"knowhow/internal/sanitize"
@@ -42,6 +45,7 @@ Examples:
 type searchOptions struct {
 	data       string
 	store      storeFlags
+	model      serveModel
 	labels     []string
 	query      string
 	top, start int
@@ -55,6 +59,7 @@ func searchCommand(v *invocation, f *flagSet) func(context.Context) error {
 	o := &searchOptions{}
 	dataFlag(f, &o.data)
 	o.store.define(f)
+	o.model.declare(f, flag{Help: "model for searches by meaning, as for serve"})
 	labelFlag(f, &o.labels)
 	f.Int(&o.top, flag{Name: "top", Value: "N", Default: strconv.Itoa(folderPage), Help: "number of documents to show"}, 1, search.MaxNum)
 	f.Int(&o.start, flag{Name: "start", Value: "N", Default: "0", Help: "number of documents to skip"}, 0, search.Window-1)
@@ -65,7 +70,7 @@ func searchCommand(v *invocation, f *flagSet) func(context.Context) error {
 	f.Bool(&o.json, flag{Name: "json", Help: "print the JSON of the search tool"})
 	f.Text(&o.query, "QUERY")
 	return func(ctx context.Context) error {
-		return v.withFolders(ctx, o.data, &o.store, o.labels, func(d *folders) error { return v.runSearch(ctx, d, o) })
+		return v.withFolders(ctx, o.data, &o.store, o.model, o.labels, func(d *folders) error { return v.runSearch(ctx, d, o) })
 	}
 }
 
@@ -82,12 +87,18 @@ type folders struct {
 }
 
 // withFolders opens the index or the store and calls f with those of its sources
-// that have one of the labels, or with all of them if there are no labels.
-func (v *invocation) withFolders(ctx context.Context, data string, store *storeFlags, labels []string, f func(*folders) error) error {
-	if store.address != "" {
-		return v.withStoredFolders(ctx, store, labels, f)
+// that have one of the labels, or with all of them if there are no labels. Searches
+// by meaning use the model.
+func (v *invocation) withFolders(ctx context.Context, data string, store *storeFlags, model serveModel, labels []string, f func(*folders) error) error {
+	queries, _, wait, err := model.open()
+	if err != nil {
+		return err
 	}
-	x, _, err := v.openExisting(ctx, data)
+	wait = max(wait, modelTime)
+	if store.address != "" {
+		return v.withStoredFolders(ctx, store, queries, wait, labels, f)
+	}
+	x, _, err := v.openExistingWith(ctx, data, index.Options{Embedder: queries, EmbedTime: wait})
 	if err != nil {
 		return err
 	}
@@ -103,8 +114,9 @@ func (v *invocation) withFolders(ctx context.Context, data string, store *storeF
 
 // withStoredFolders is withFolders for the sources of all data folders whose
 // documents are in a store.
-func (v *invocation) withStoredFolders(ctx context.Context, store *storeFlags, labels []string, f func(*folders) error) error {
-	s, err := store.open(nil, 0, v.warnings())
+func (v *invocation) withStoredFolders(ctx context.Context, store *storeFlags, queries embed.Embedder, wait time.Duration, labels []string,
+	f func(*folders) error) error {
+	s, err := store.open(queries, wait, v.warnings())
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (e *evaluator) addMeaning(ctx context.Context, m *matched, q search.Query, 
 		return len(counting) >= words
 	}
 	limit := e.x.vectors.limit
-	if m.n == 0 && extends() {
+	if (m.n == 0 || m.words == 0) && extends() { // words alone do not answer the query
 		limit = max(limit, emptyTime)
 	}
 	d, err := e.meaning(ctx, q, limit)

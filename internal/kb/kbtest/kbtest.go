@@ -616,6 +616,8 @@ func testRefusals(t *testing.T, b kb.Base) {
 	many := slices.Repeat([]string{"tag"}, kb.MaxTags+1)
 	for name, f := range map[string]func(context.Context) error{
 		"query blank":          search(kb.SearchQuery{Query: " ", Top: 1}),
+		"query without words":  search(kb.SearchQuery{Query: "...", Top: 1}),
+		"signs by meaning":     search(kb.SearchQuery{Query: "()", Top: 1, VectorOnly: true}),
 		"query long":           search(kb.SearchQuery{Query: long, Top: 1}),
 		"top 0":                search(kb.SearchQuery{Query: "x"}),
 		"top 101":              search(kb.SearchQuery{Query: "x", Top: 101}),
