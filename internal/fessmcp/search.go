@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/query"
+	"knowhow/internal/sanitize"
 	"knowhow/internal/search"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -86,7 +88,7 @@ func (b *bridge) search(ctx context.Context, in searchArgs) (any, error) {
 		}
 		page.Relaxed = page.Relaxed || relaxed
 		b.log.Debug("search", "start", q.Start, "num", q.Num, "hits", len(page.Hits), "total", page.Total, "relaxed", page.Relaxed)
-		r := b.searchResult(q, page, fields, progress)
+		r := b.searchResult(q, page, fields, progress, b.valuesHint(ctx, q, page))
 		if progress == nil {
 			return r, nil
 		}
@@ -123,8 +125,9 @@ func (b *bridge) findPage(ctx context.Context, q search.Query) (*search.Page, *i
 }
 
 // searchResult returns the result of the search tool: a page of hits with the
-// given fields, and the progress of indexing unless it is nil.
-func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string, progress *indexing) *compact.Object {
+// given fields, and the progress of indexing unless it is nil. values is advice for a
+// page without hits.
+func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string, progress *indexing, values string) *compact.Object {
 	hits, size := make([]*compact.Object, len(page.Hits)), hitSize
 	for i := range page.Hits {
 		hits[i] = b.newHit(&page.Hits[i], fields)
@@ -161,7 +164,7 @@ func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string
 	case page.Partial:
 		r.Add("hint", partialHint)
 	case len(page.Hits) == 0:
-		r.Add("hint", b.emptyHint(q, page, progress))
+		r.Add("hint", b.emptyHint(q, page, progress)+values)
 	}
 	if progress != nil {
 		r.Add("indexing", progress)
@@ -233,6 +236,48 @@ func (b *bridge) emptyHint(q search.Query, p *search.Page, progress *indexing) s
 		hint += " Leaving out lang finds more."
 	}
 	return hint
+}
+
+// hintValues is how many values of a field are named in advice.
+const hintValues = 20
+
+// valuesHint returns advice for a query that finds nothing because of a condition on
+// a field with few values: a sentence, with a blank before it, that lists the values
+// which the documents have. It returns "" if there is no such condition.
+func (b *bridge) valuesHint(ctx context.Context, q search.Query, page *search.Page) string {
+	if page.Total > 0 || page.Partial {
+		return ""
+	}
+	for _, c := range query.Conditions(q.Text) {
+		few := c.Field == "filetype" || c.Field == "mimetype" || c.Field == "lang" || c.Field == "label" && b.wording == OfFolders
+		if !few || !slices.Contains(b.backend.FacetFields(), c.Field) {
+			continue
+		}
+		all, err := b.backend.Search(ctx, search.Query{Labels: b.labels, Facets: &search.Facets{Fields: []string{c.Field}, Size: hintValues}})
+		if err != nil || all.Facets == nil || len(all.Facets.Fields) == 0 {
+			return "" // advice is no reason to fail
+		}
+		var values []string
+		for _, v := range all.Facets.Fields[0].Counts {
+			values = append(values, sanitize.Line(v.Value))
+		}
+		asked := c.Text
+		if c.Field == "filetype" {
+			asked = query.FileType(asked)
+		}
+		if len(values) == 0 || slices.Contains(values, asked) {
+			continue
+		}
+		hint := " The values of " + c.Field + " are " + strings.Join(values, ", ")
+		if len(values) == hintValues {
+			hint += " and more"
+		}
+		if c.Field == "filetype" && !slices.Contains([]string{"word", "excel", "powerpoint", "others"}, asked) {
+			hint += ". For the ending of a file's name, write filename:*." + sanitize.Line(asked)
+		}
+		return hint + "."
+	}
+	return ""
 }
 
 // indexing is the progress of indexing, in documents.

@@ -99,3 +99,16 @@ func TestQuestionsWithoutBlanks(t *testing.T) {
 		t.Errorf("Search() = %+v, %v, want 2 documents with all words", p, err)
 	}
 }
+
+// The usual ending of a format finds the documents of the format.
+func TestFileTypes(t *testing.T) {
+	x := open(t, t.TempDir())
+	table := doc("a", "table.xlsx", "Table", "Some numbers.")
+	table.FileType = "excel"
+	put(t, x, table, doc("a", "text.txt", "Text", "Some numbers."))
+	for _, text := range []string{"filetype:excel", "filetype:xlsx", "filetype:XLS", "numbers filetype:xlsx"} {
+		if got := find(t, x, search.Query{Text: text}); !slices.Equal(got, []string{"table.xlsx"}) {
+			t.Errorf("Search(%q) = %q, want table.xlsx", text, got)
+		}
+	}
+}

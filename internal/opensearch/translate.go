@@ -352,6 +352,9 @@ func (t *translator) field(n query.Node, field, text string) (object, error) {
 	case prefix:
 		return constant(object{"prefix": object{field: object{"value": text}}}), nil
 	}
+	if field == "filetype" {
+		text = query.FileType(text)
+	}
 	return constant(term(field, text)), nil
 }
 
