@@ -365,7 +365,10 @@ func wantedWords(text string) *analysis.Wanted {
 		case query.Boost:
 			walk(n.Node)
 		case query.Term:
-			add(n.Field, n.Text, false)
+			parts, _ := query.Divide([]string{n.Text})
+			for _, p := range parts {
+				add(n.Field, p, false)
+			}
 		case query.Phrase:
 			add(n.Field, n.Text, false)
 		case query.Fuzzy:
