@@ -112,7 +112,7 @@ func (s *Store) addPieces(m *matching) (bool, error) {
 			continue
 		}
 		for _, piece := range query.Pieces(w) {
-			if t.clauses > plainClauses/2 {
+			if t.clauses > pieceClauses {
 				break
 			}
 			p, err := t.node(query.Term{Text: piece})

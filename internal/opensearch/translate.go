@@ -21,6 +21,7 @@ import (
 const (
 	maxClauses   = 900 // conditions on words of one query
 	plainClauses = 450 // clauses of the words of a plain query, which are sent twice; OpenSearch accepts 1,024
+	pieceClauses = 90  // clauses of the pieces of words that no document has
 	expansions   = 1000
 	langsFresh   = 10 * time.Second
 )

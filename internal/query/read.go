@@ -66,12 +66,17 @@ func isSentence(s string) bool {
 	if first < 0 || strings.ContainsAny(s[:first], "+-") {
 		return false
 	}
+	quoted := isUnspaced(s) && strings.ContainsRune(s, '"') // a phrase without blanks is one word
 	n := 0
 	for _, w := range Words(s) {
 		if hasOperator(w) || hasField(w) || hasEnd(w) {
 			return false
 		}
-		n += countWords(w)
+		if quoted && strings.ContainsFunc(w, isLetter) {
+			n++
+		} else {
+			n += countWords(w)
+		}
 	}
 	return n >= minSentence
 }

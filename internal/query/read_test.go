@@ -69,6 +69,7 @@ func TestRead(t *testing.T) {
 		{"会議はどこ?", "会議はどこ"},
 		{"会議?", "会議"},
 		{"予算*", "予算*"},
+		{`"海外出張の日当の規程の改定"`, `"海外出張の日当の規程の改定"`},
 		{"two words", "two words"},
 		{"heat flow .", "heat flow"},
 		{"Note: travel policy", "Note travel policy"},
