@@ -106,7 +106,7 @@ func TestFileTypes(t *testing.T) {
 	table := doc("a", "table.xlsx", "Table", "Some numbers.")
 	table.FileType = "excel"
 	put(t, x, table, doc("a", "text.txt", "Text", "Some numbers."))
-	for _, text := range []string{"filetype:excel", "filetype:xlsx", "filetype:XLS", "numbers filetype:xlsx"} {
+	for _, text := range []string{"filetype:excel", "filetype:xlsx", "filetype:xls", "numbers filetype:xlsx"} {
 		if got := find(t, x, search.Query{Text: text}); !slices.Equal(got, []string{"table.xlsx"}) {
 			t.Errorf("Search(%q) = %q, want table.xlsx", text, got)
 		}

@@ -154,7 +154,6 @@ func Conditions(s string) []Term {
 // FileType returns the value of the field filetype that a user means: Fess's name of
 // a format, also for the usual ending of its files, such as excel for xlsx.
 func FileType(name string) string {
-	name = strings.ToLower(name)
 	switch name {
 	case "htm", "xhtml":
 		return "html"

@@ -10,7 +10,7 @@ import (
 // A Reading is how to search for a text that a person or an agent typed.
 type Reading struct {
 	Text    string // in the query language: the unchanged text, or its words
-	Relaxed bool   // the text cannot be parsed, and Text is its words
+	Relaxed bool   // the text cannot be parsed, and Text is its words and the words that it excludes
 }
 
 // Read returns how to search for s, which may be a sentence or a query.
