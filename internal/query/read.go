@@ -43,13 +43,11 @@ func Read(s string) (Reading, error) {
 	if isSentence(s) || isPunctuated(s) {
 		return Reading{Text: strings.Join(plainWords(s), " ")}, nil
 	}
-	n, err := parseOnce(s)
-	if err == nil && n != (All{}) {
-		return Reading{Text: s}, nil
-	}
-	slashed := strings.ReplaceAll(strings.ReplaceAll(s, `\/`, "/"), "/", `\/`)
-	if n, err := parseOnce(slashed); err == nil && n != (All{}) {
-		return Reading{Text: slashed}, nil
+	everything := strings.ContainsRune(s, '*') || strings.Contains(s, "sort:") // may be asked for, but not with empty quotes
+	for _, text := range []string{s, strings.ReplaceAll(strings.ReplaceAll(s, `\/`, "/"), "/", `\/`)} {
+		if n, err := parseOnce(text); err == nil && (n != (All{}) || everything) {
+			return Reading{Text: text}, nil
+		}
 	}
 	return Reading{Text: withoutOperators(s), Relaxed: true}, nil
 }

@@ -89,6 +89,8 @@ func TestRead(t *testing.T) {
 		{"full-text search, Node.js", "full-text search, Node.js"},
 		{"*", "*"},
 		{"*:*", "*:*"},
+		{"* sort:timestamp.desc", "* sort:timestamp.desc"},
+		{"sort:timestamp.desc", "sort:timestamp.desc"},
 	} {
 		got, err := query.Read(tt.in)
 		if err != nil || got.Text != tt.want || got.Relaxed {
