@@ -112,6 +112,16 @@ func Signs(s string) []string {
 	return all
 }
 
+// OptionSign returns the token of [Signs] for a word with hyphens before it, such
+// as -Xmx or --amend. ok is false if the word does not have exactly this token.
+func OptionSign(word string) (token string, ok bool) {
+	signs := Signs(word)
+	if len(signs) != 1 || !strings.EqualFold(signs[0], signPrefix+word) {
+		return "", false
+	}
+	return signs[0], true
+}
+
 // IsSign reports whether a token is one of [Signs].
 func IsSign(token string) bool { return strings.HasPrefix(token, signPrefix) }
 

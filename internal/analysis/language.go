@@ -266,15 +266,15 @@ func FunctionWord(word string, among []Language) bool {
 }
 
 // Significant returns the words of a question without those that most questions
-// contain. The lists are those of the languages, and English and Japanese, that
-// have the most of the words. It returns all words if there are no others.
+// contain. The lists are those of the languages, and English, that have the most of
+// the words, and those of Japanese and Korean. It returns all words if there are no others.
 func Significant(words []string, among []Language) []string {
 	lists := functionWordsOf()
 	folded := make([]string, len(words))
 	for i, w := range words {
 		folded[i] = fold(w)
 	}
-	japanese := lists["ja"].question // no other language has these words
+	japanese, korean := lists["ja"].question, lists["ko"].question // no other language has these words
 	var used []map[string]bool
 	for _, code := range questionLanguages(folded, among) {
 		used = append(used, lists[code].question)
@@ -282,7 +282,7 @@ func Significant(words []string, among []Language) []string {
 	var out []string
 next:
 	for i, w := range folded {
-		if japanese[w] {
+		if japanese[w] || korean[w] {
 			continue
 		}
 		for _, list := range used {
@@ -388,6 +388,10 @@ var functionWordLists = map[string]struct{ common, question string }{
 	"ja": {
 		"",
 		"の は が を に で と も へ から まで より や か ね よ です ます でしょうか ですか ますか した する して ください これ それ あれ この その あの どの どれ どう どうやって どのように " +
-			"何 なに なぜ いつ どこ 誰 だれ について ため とは",
+			"何 なに なぜ いつ どこ 誰 だれ について ため とは 何日 何時 何人 何回 何年 何円 何故",
+	},
+	"ko": {
+		"",
+		"무엇 무엇을 무엇인가요 뭐 어디 어디서 어디에 어디에서 언제 왜 누가 누구 어떻게 얼마 얼마나 며칠 며칠인가요 있나요 하나요 되나요 인가요 입니까 합니까 있습니까",
 	},
 }

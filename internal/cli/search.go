@@ -13,6 +13,7 @@ import (
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
+	"knowhow/internal/embed"
 	"knowhow/internal/fessmcp"
 	"knowhow/internal/index"
 	"knowhow/internal/ingest"
@@ -59,6 +60,7 @@ type searchOptions struct {
 func searchCommand(v *invocation, f *flagSet) func(context.Context) error {
 	o := &searchOptions{}
 	o.folderFlags.define(f)
+	o.model.declare(f, flag{Help: "model for searches by meaning, as for serve"})
 	f.Int(&o.top, flag{Name: "top", Value: "N", Default: strconv.Itoa(folderPage), Help: "number of documents to show"}, 1, search.MaxNum)
 	f.Int(&o.start, flag{Name: "start", Value: "N", Default: "0", Help: "number of documents to skip"}, 0, search.Window-1)
 	f.Int(&o.chars, flag{Name: "max-chars", Value: "N", Default: "6000",
@@ -76,6 +78,7 @@ func searchCommand(v *invocation, f *flagSet) func(context.Context) error {
 type folderFlags struct {
 	data   string
 	store  storeFlags
+	model  serveModel // zero for none
 	labels []string
 	all    bool
 }
@@ -103,15 +106,20 @@ type folders struct {
 }
 
 // withFolders opens the index or the store and calls f with the sources that the
-// flags choose.
+// flags choose. Searches by meaning use the model.
 func (v *invocation) withFolders(ctx context.Context, o *folderFlags, f func(*folders) error) error {
 	if o.all && len(o.labels) > 0 {
 		return v.usagef("--all and --label exclude each other")
 	}
-	if o.store.address != "" {
-		return v.withStoredFolders(ctx, o, f)
+	queries, _, wait, err := o.model.open()
+	if err != nil {
+		return err
 	}
-	x, _, err := v.openExisting(ctx, o.data)
+	wait = max(wait, modelTime)
+	if o.store.address != "" {
+		return v.withStoredFolders(ctx, o, queries, wait, f)
+	}
+	x, _, err := v.openExistingWith(ctx, o.data, index.Options{Embedder: queries, EmbedTime: wait})
 	if err != nil {
 		return err
 	}
@@ -128,8 +136,8 @@ func (v *invocation) withFolders(ctx context.Context, o *folderFlags, f func(*fo
 
 // withStoredFolders is withFolders for the sources of all data folders whose
 // documents are in a store.
-func (v *invocation) withStoredFolders(ctx context.Context, o *folderFlags, f func(*folders) error) error {
-	s, err := o.store.open(nil, 0, v.warnings())
+func (v *invocation) withStoredFolders(ctx context.Context, o *folderFlags, queries embed.Embedder, wait time.Duration, f func(*folders) error) error {
+	s, err := o.store.open(queries, wait, v.warnings())
 	if err != nil {
 		return err
 	}
@@ -547,7 +555,10 @@ func wantedWords(text string) *analysis.Wanted {
 		case query.Boost:
 			walk(n.Node)
 		case query.Term:
-			add(n.Field, n.Text, false)
+			parts, _ := query.Divide([]string{n.Text})
+			for _, p := range parts {
+				add(n.Field, p, false)
+			}
 		case query.Phrase:
 			add(n.Field, n.Text, false)
 		case query.Fuzzy:

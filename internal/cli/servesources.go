@@ -153,13 +153,19 @@ func openIndex(ctx context.Context, o index.Options) (*index.Index, error) {
 // openExisting opens the index in the data folder dir, which is the named one or
 // the default. The index is nil if there is none.
 func (v *invocation) openExisting(ctx context.Context, named string) (x *index.Index, dir string, err error) {
+	return v.openExistingWith(ctx, named, index.Options{})
+}
+
+// openExistingWith is openExisting with an embedder of queries.
+func (v *invocation) openExistingWith(ctx context.Context, named string, o index.Options) (x *index.Index, dir string, err error) {
 	if dir, err = dataFolder(v.Env, named); err != nil {
 		return nil, "", err
 	}
 	if found, err := hasIndex(dir); err != nil || !found {
 		return nil, dir, err
 	}
-	x, err = openIndex(ctx, index.Options{Dir: dir, Log: v.warnings(), ReadOnly: true})
+	o.Dir, o.Log, o.ReadOnly = dir, v.warnings(), true
+	x, err = openIndex(ctx, o)
 	return x, dir, err
 }
 

@@ -20,8 +20,8 @@ func (c *Client) Search(ctx context.Context, q search.Query) (*search.Page, erro
 	if err != nil {
 		return nil, err
 	}
-	if q.Labels != nil && len(q.Labels) == 0 {
-		return nothing(q), nil
+	if q.Labels != nil && len(q.Labels) == 0 || len(q.Options) > 0 {
+		return nothing(q), nil // Fess does not index hyphens
 	}
 	text, err := textParams(q.Text, q.Labels)
 	if err != nil {

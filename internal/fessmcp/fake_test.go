@@ -48,6 +48,7 @@ type fakeBackend struct {
 	words      []string
 	terms      []search.Suggestion
 	health     search.Health
+	facets     []search.FieldCounts        // of every search for facets
 	places     map[string][]search.Place   // by path
 	parts      map[string][]search.Section // by document
 
@@ -82,6 +83,9 @@ func (f *fakeBackend) Search(_ context.Context, q search.Query) (*search.Page, e
 		}
 	}
 	p := &search.Page{Total: max(len(hits), f.total), AtLeast: f.lower}
+	if q.Facets != nil {
+		p.Facets = &search.FacetCounts{Fields: f.facets}
+	}
 	p.Hits = hits[min(q.Start, len(hits)):min(q.Start+q.Num, len(hits))]
 	return p, nil
 }

@@ -155,6 +155,35 @@ func TestFolderErrors(t *testing.T) {
 	}
 }
 
+// A search that finds nothing because no document has the value of a field lists the
+// values that documents have.
+func TestValuesHint(t *testing.T) {
+	for _, tt := range []struct {
+		wording     Wording
+		field       string
+		query, want string
+	}{
+		{OfFolders, "filetype", "filetype:xlsx zebra", " The values of filetype are html, pdf."},
+		{OfFolders, "filetype", "filetype:md zebra", " The values of filetype are html, pdf. For the ending of a file's name, write filename:*.md."},
+		{OfFolders, "filetype", "filetype:htm zebra", ""},
+		{OfFolders, "label", "label:xyz", " The values of label are html, pdf."},
+		{OfFolders, "filename", "filename:xyz", ""},
+		{OfFolders, "filetype", "zebra -filetype:xyz", ""},
+		{OfFess, "filetype", "filetype:xlsx", " The values of filetype are html, pdf."},
+		{OfFess, "label", "label:xyz", ""},
+	} {
+		f := corpus()
+		f.facets = []search.FieldCounts{{Name: tt.field, Counts: []search.Count{{Value: "html", Count: 2}, {Value: "pdf", Count: 1}}}}
+		c := start(t, Options{Domain: finance, Backend: f, Wording: tt.wording}, mcpserver.Latest)
+		var r searchAnswer
+		c.into("search", args{"query": tt.query}, &r)
+		_, got, _ := strings.Cut(r.Hint, "other words")
+		if _, got, _ = strings.Cut(got, "."); got != tt.want {
+			t.Errorf("hint for %q = %q, want %q at its end", tt.query, r.Hint, tt.want)
+		}
+	}
+}
+
 // A question is searched for by its words, a query that cannot be parsed too, and
 // only a text without any word is refused: over folders and by the bridge.
 func TestQuestions(t *testing.T) {
@@ -178,7 +207,7 @@ func TestQuestions(t *testing.T) {
 				t.Errorf("search(%q) asked for %q, relaxed %v, want %q, %v", tt.query, f.query.Text, r.Relaxed, tt.want, tt.relaxed)
 			}
 		}
-		for _, q := range []string{" ", `"`, "&&", `|| "`, "!", "???", "? ?"} {
+		for _, q := range []string{" ", `"`, "&&", `|| "`, "!", "???", "? ?", "...", "—", ",", "/", "()"} {
 			a := c.tool("search", args{"query": q})
 			if _, err := c.ToolText(a); err == nil || !strings.Contains(string(a.Raw), "at least one word") {
 				t.Errorf("search(%q) = %s, want a refusal that asks for a word", q, a.Raw)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/query"
+	"knowhow/internal/sanitize"
 	"knowhow/internal/search"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -94,7 +96,7 @@ func (b *bridge) search(ctx context.Context, in searchArgs) (any, error) {
 		}
 		page.Relaxed = page.Relaxed || relaxed
 		b.log.Debug("search", "start", q.Start, "num", q.Num, "hits", len(page.Hits), "total", page.Total, "relaxed", page.Relaxed)
-		r := b.searchResult(q, page, fields, progress, missing, ready)
+		r := b.searchResult(q, page, fields, progress, missing, ready+b.valuesHint(ctx, q, page))
 		if progress == nil {
 			return r, nil
 		}
@@ -131,9 +133,9 @@ func (b *bridge) findPage(ctx context.Context, q search.Query) (*search.Page, *i
 }
 
 // searchResult returns the result of the search tool: a page of hits with the
-// given fields, the progress of indexing unless it is nil, the sources that are
-// not completely indexed, and what readyByMeaning returned.
-func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string, progress *indexing, missing []incomplete, ready string) *compact.Object {
+// given fields, the progress of indexing unless it is nil, and the sources that are
+// not completely indexed. advice ends the hint of a page without hits.
+func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string, progress *indexing, missing []incomplete, advice string) *compact.Object {
 	hits, size := make([]*compact.Object, len(page.Hits)), hitSize
 	for i := range page.Hits {
 		hits[i] = b.newHit(&page.Hits[i], fields)
@@ -172,7 +174,7 @@ func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string
 	case len(missing) > 0:
 		r.Add("hint", incompleteHint(missing))
 	case len(page.Hits) == 0:
-		r.Add("hint", b.emptyHint(q, page, progress)+ready)
+		r.Add("hint", b.emptyHint(q, page, progress)+advice)
 	}
 	if len(missing) > 0 {
 		r.Add("incomplete", missing)
@@ -191,7 +193,7 @@ func (b *bridge) query(in searchArgs) (q search.Query, relaxed bool, err error) 
 		q.Passages, q.Typed, q.Distinct = in.MaxChars, in.Query, true
 	}
 	r, err := query.Read(in.Query)
-	if err != nil || strings.TrimSpace(in.Query) == "" {
+	if err != nil {
 		return q, false, &errkind.Argument{Name: "query", Value: in.Query, Want: "at least one word"}
 	}
 	q.Text = r.Text
@@ -247,6 +249,48 @@ func (b *bridge) emptyHint(q search.Query, p *search.Page, progress *indexing) s
 		hint += " Leaving out lang finds more."
 	}
 	return hint
+}
+
+// hintValues is how many values of a field are named in advice.
+const hintValues = 20
+
+// valuesHint returns advice for a query that finds nothing because of a condition on
+// a field with few values: a sentence, with a blank before it, that lists the values
+// which the documents have. It returns "" if there is no such condition.
+func (b *bridge) valuesHint(ctx context.Context, q search.Query, page *search.Page) string {
+	if page.Total > 0 || page.Partial {
+		return ""
+	}
+	for _, c := range query.Conditions(q.Text) {
+		few := c.Field == "filetype" || c.Field == "mimetype" || c.Field == "lang" || c.Field == "label" && b.wording == OfFolders
+		if !few || !slices.Contains(b.backend.FacetFields(), c.Field) {
+			continue
+		}
+		all, err := b.backend.Search(ctx, search.Query{Labels: b.labels, Facets: &search.Facets{Fields: []string{c.Field}, Size: hintValues}})
+		if err != nil || all.Facets == nil || len(all.Facets.Fields) == 0 {
+			return "" // advice is no reason to fail
+		}
+		var values []string
+		for _, v := range all.Facets.Fields[0].Counts {
+			values = append(values, sanitize.Line(v.Value))
+		}
+		asked := c.Text
+		if c.Field == "filetype" {
+			asked = query.FileType(asked)
+		}
+		if len(values) == 0 || slices.Contains(values, asked) {
+			continue
+		}
+		hint := " The values of " + c.Field + " are " + strings.Join(values, ", ")
+		if len(values) == hintValues {
+			hint += " and more"
+		}
+		if c.Field == "filetype" && !slices.Contains([]string{"word", "excel", "powerpoint", "others"}, asked) {
+			hint += ". For the ending of a file's name, write filename:*." + sanitize.Line(asked)
+		}
+		return hint + "."
+	}
+	return ""
 }
 
 // indexing is the progress of indexing, in documents.

@@ -38,10 +38,17 @@ func (s *sentence) query() string {
 	case len(texts) > 1:
 		// The blank separates a final operator character from the parenthesis.
 		return s.prefix + "(" + strings.Join(texts, " ) AND (") + " )"
-	case s.prefix == "" && query.Plain(texts[0]) && len(query.Words(texts[0])) > 1:
+	case s.prefix == "" && query.Plain(texts[0]) && isSeveral(query.Words(texts[0])):
 		return "(" + texts[0] + ")"
 	}
 	return s.prefix + texts[0]
+}
+
+// isSeveral reports whether the words of a plain query are several ones, or one that
+// a backend may divide.
+func isSeveral(words []string) bool {
+	parts, _ := query.Divide(words)
+	return len(words) > 1 || !slices.Equal(parts, words)
 }
 
 // text adds the user's own text. As in Fess, a text with a syntax error is read

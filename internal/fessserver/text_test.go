@@ -38,6 +38,7 @@ func TestSentence(t *testing.T) {
 		{"nothing", " ", nil, nil, "", nil},
 		{"one word", "a", nil, nil, "a", []string{"a"}},
 		{"words", "a b c", nil, nil, "(a b c)", []string{"a b c"}},
+		{"a word that is divided", "出張の日当", nil, nil, "(出張の日当)", []string{"出張の日当"}},
 		{"or", "a OR b", nil, nil, "(a OR b)", []string{"(a OR b)"}},
 		{"parentheses apart", "a) OR (b", nil, nil, "(a) OR (b)", []string{"(a) OR (b)"}},
 		{"escaped", "(a", nil, nil, `\(a`, []string{`\(a`}},

@@ -29,7 +29,7 @@ import (
 // language that the embedder does not know, and of kind Unavailable or Timeout if
 // the embedder fails.
 func (x *Index) SearchChunks(ctx context.Context, q search.ChunkQuery) (*search.ChunkPage, error) {
-	documents := search.Query{Text: q.Text, Typed: q.Typed, Labels: q.Labels, Written: q.Written, Tags: q.Tags, Num: q.Top}
+	documents := search.Query{Text: q.Text, Typed: q.Typed, Options: q.Options, Labels: q.Labels, Written: q.Written, Tags: q.Tags, Num: q.Top}
 	if err := documents.Validate(nil); err != nil {
 		return nil, err
 	}

@@ -8,27 +8,28 @@ import (
 )
 
 // conditions restrict a search to documents with one of the labels, one of the
-// languages and all of the tags. A nil list is no condition. Of the labels in
-// written, only documents that users wrote meet the conditions.
-type conditions struct{ labels, langs, tags, written []string }
+// languages, all of the tags and all of the options ([search.Query]). A nil list is
+// no condition. Of the labels in written, only documents that users wrote meet the
+// conditions.
+type conditions struct{ labels, langs, tags, written, options []string }
 
 // conditionsOf returns the conditions of a query.
 func conditionsOf(q search.Query) conditions {
-	return conditions{labels: q.Labels, langs: q.Langs, tags: q.Tags, written: q.Written}
+	return conditions{labels: q.Labels, langs: q.Langs, tags: q.Tags, written: q.Written, options: q.Options}
 }
 
 // key returns a text that differs for different conditions.
 func (c conditions) key() string {
-	b, _ := json.Marshal([4][]string{c.labels, c.langs, c.tags, c.written}) // strings always marshal
+	b, _ := json.Marshal([5][]string{c.labels, c.langs, c.tags, c.written, c.options}) // strings always marshal
 	return string(b)
 }
 
 // beyondLabels reports whether there are conditions beside the labels.
 func (c conditions) beyondLabels() bool {
-	return c.langs != nil || len(c.tags) > 0 || len(c.written) > 0
+	return c.langs != nil || len(c.tags) > 0 || len(c.written) > 0 || len(c.options) > 0
 }
 
-// where returns the conditions as an SQL expression over the table docs, which
+// where returns the conditions except options as an SQL expression over the table docs, which
 // must have the alias d, and the arguments of the expression.
 func (c conditions) where() (where string, args []any) {
 	where = "1"

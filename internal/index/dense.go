@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"knowhow/internal/analysis"
 	"knowhow/internal/fusion"
 	"knowhow/internal/passage"
 	"knowhow/internal/query"
@@ -67,9 +66,12 @@ func (e *evaluator) dense(ctx context.Context, m *matched, q search.Query) error
 // addMeaning is dense for every query. Documents whose cosine is least or more are
 // added to those that match if at least so many words of the query count.
 func (e *evaluator) addMeaning(ctx context.Context, m *matched, q search.Query, words int, least float64) error {
-	extends := func() bool { return len(analysis.Significant(query.Words(q.Text), e.langs)) >= words }
+	extends := func() bool {
+		counting, _ := significant(query.Words(q.Text), e.langs)
+		return len(counting) >= words
+	}
 	limit := e.x.vectors.limit
-	if m.n == 0 && extends() {
+	if (m.n == 0 || m.words == 0) && extends() { // words alone do not answer the query
 		limit = max(limit, emptyTime)
 	}
 	d, err := e.meaning(ctx, q, limit)

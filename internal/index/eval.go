@@ -316,6 +316,17 @@ func (e *evaluator) every(ctx context.Context, c conditions) (segment.Docs, erro
 			}
 			docs.And(some)
 		}
+		for _, option := range c.options {
+			sign, ok := analysis.OptionSign(option)
+			if !ok {
+				return e.view.None(), nil
+			}
+			_, some, err := e.signed(ctx, sign)
+			if err != nil {
+				return nil, err
+			}
+			docs.And(some)
+		}
 		return docs, nil
 	})
 }
@@ -334,6 +345,19 @@ func (e *evaluator) written(ctx context.Context, labels []string) (segment.Docs,
 		}
 	}
 	return docs, nil
+}
+
+// signed returns the condition for a token of [analysis.Signs] and the documents
+// that meet it.
+func (e *evaluator) signed(ctx context.Context, sign string) (*leaf, segment.Docs, error) {
+	p := segment.Pattern{Tokens: []string{sign}}
+	l := &leaf{Leaf: e.search.NewLeaf(segment.AllFields), fields: segment.AllFields, patterns: []segment.Pattern{p}}
+	if err := e.search.Add(ctx, l.Leaf, p); err != nil {
+		return nil, nil, err
+	}
+	docs, err := e.search.Docs(ctx, l.Leaf)
+	l.docs = docs.Count()
+	return l, docs, err
 }
 
 // tagged returns the documents with a tag.

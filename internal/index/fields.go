@@ -65,6 +65,9 @@ func (e *evaluator) field(ctx context.Context, n query.Node, field, text string)
 	if field == "doc_id" {
 		return e.docs(ctx, `SELECT id FROM docs WHERE doc_id=?`, text)
 	}
+	if field == "filetype" {
+		text = query.FileType(text)
+	}
 	return e.selected(ctx, field, func(value string) bool { return value == text })
 }
 

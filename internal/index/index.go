@@ -85,12 +85,11 @@ type Index struct {
 
 	builders sync.Pool // of empty *segment.Builder
 
-	searchTime    time.Duration // for waiting, matching and ranking in one search
-	waitTime      time.Duration // for waiting in one search
-	verifiedSize  int           // these are as the constants, except in tests
-	gatherLimit   int
-	checkInterval time.Duration
-	expensive     chan struct{} // has a place for each expensive search that runs
+	searchTime   time.Duration // for waiting, matching and ranking in one search
+	waitTime     time.Duration // for waiting in one search
+	verifiedSize int           // these are as the constants, except in tests
+	gatherLimit  int
+	expensive    chan struct{} // has a place for each expensive search that runs
 
 	maintaining chan struct{} // has a place for one call of Maintain
 	mergeSoon   chan struct{} // one signal for segmentLoop
@@ -120,7 +119,7 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 		return nil, fmt.Errorf("finding the data folder: %w", err)
 	}
 	x := &Index{path: filepath.Join(dir, FileName), log: o.Log,
-		searchTime: maxSearchTime, waitTime: maxSearchTime, verifiedSize: verifiedSize, gatherLimit: gatherLimit, checkInterval: checkInterval,
+		searchTime: maxSearchTime, waitTime: maxSearchTime, verifiedSize: verifiedSize, gatherLimit: gatherLimit,
 		maintaining: make(chan struct{}, 1),
 		mergeSoon:   make(chan struct{}, 1), rebuildSoon: make(chan struct{}, 1), verifySoon: make(chan struct{}, 1)}
 	x.vectors.embedder, x.vectors.limit, x.vectors.loadSoon = o.Embedder, cmp.Or(o.EmbedTime, embedTime), make(chan struct{}, 1)

@@ -230,13 +230,18 @@ func (e *evaluator) match(ctx context.Context, q search.Query) (*matched, error)
 	c := conditionsOf(q)
 	m := &matched{words: -1}
 	if query.Plain(q.Text) {
-		if words := analysis.Significant(query.Words(q.Text), e.langs); len(words) > 0 {
-			some := e.anyWord || len(query.Words(q.Text)) >= relevance.SomeWords
-			if err := e.matchWords(ctx, m, words, some, c); err != nil {
+		typed := query.Words(q.Text)
+		words, divided := significant(typed, e.langs)
+		some := e.anyWord || len(typed) >= relevance.SomeWords || divided
+		if err := e.matchWords(ctx, m, words, some, c); err != nil {
+			return m, err
+		}
+		if divided {
+			if err := e.preferWhole(ctx, m, typed); err != nil {
 				return m, err
 			}
-			return m, e.matchSigns(ctx, m, analysis.Signs(q.Typed), some, c)
 		}
+		return m, e.matchSigns(ctx, m, analysis.Signs(q.Typed), some, c)
 	}
 	node, err := query.Parse(q.Text)
 	if err != nil {
@@ -260,6 +265,34 @@ func (e *evaluator) match(ctx context.Context, q search.Query) (*matched, error)
 	}
 	m.n, err = e.within(ctx, m.docs, c)
 	return m, err
+}
+
+// significant returns the words that count of the words of a plain query. divided
+// reports whether a word in a script without blanks between words consists of
+// several that count: then the query is a question.
+func significant(words []string, among []analysis.Language) (counting []string, divided bool) {
+	words, divided = query.Divide(words)
+	counting = analysis.Significant(words, among)
+	return counting, divided && len(counting) > 1
+}
+
+// preferWhole adds to the ranking the words that were divided, as they are in the
+// query.
+func (e *evaluator) preferWhole(ctx context.Context, m *matched, words []string) error {
+	for _, w := range words {
+		if _, divided := query.Divide([]string{w}); !divided {
+			continue
+		}
+		f, err := e.eval(ctx, query.Term{Text: w})
+		if e.timedOut(ctx, err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		m.addLeaves(f.leaves)
+	}
+	return nil
 }
 
 // matchWords finds the documents with all words or, if some are enough, with
@@ -289,10 +322,12 @@ func (e *evaluator) matchWords(ctx context.Context, m *matched, words []string, 
 	}
 	m.void = true
 	var all segment.Docs
+	var pieces []string // of words that no document has
 	for i, n := range nodes {
 		f, err := e.eval(ctx, n)
 		if err == nil && !f.void && f.docs.Count() == 0 {
 			m.missing = append(m.missing, different[i])
+			pieces = append(pieces, query.Pieces(different[i])...)
 		}
 		switch {
 		case e.timedOut(ctx, err):
@@ -319,6 +354,19 @@ func (e *evaluator) matchWords(ctx context.Context, m *matched, words []string, 
 		return err
 	}
 	m.complete = all
+	for _, p := range pieces[:min(len(pieces), maxRanked)] {
+		f, err := e.eval(ctx, query.Term{Text: p})
+		if e.timedOut(ctx, err) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if !f.void {
+			m.docs.Or(f.docs)
+			m.addLeaves(f.leaves)
+		}
+	}
 	if m.n, err = e.within(ctx, m.docs, c); err != nil || m.n == 0 {
 		return err
 	}
@@ -346,20 +394,13 @@ func (e *evaluator) rankSimilar(ctx context.Context, m *matched) error {
 // enough, the documents with them to those that match.
 func (e *evaluator) matchSigns(ctx context.Context, m *matched, signs []string, some bool, c conditions) error {
 	for _, sign := range signs[:min(len(signs), relevance.MaxSigns)] {
-		p := segment.Pattern{Tokens: []string{sign}}
-		l := &leaf{Leaf: e.search.NewLeaf(segment.AllFields), fields: segment.AllFields, patterns: []segment.Pattern{p}}
-		err := e.search.Add(ctx, l.Leaf, p)
-		var docs segment.Docs
-		if err == nil {
-			docs, err = e.search.Docs(ctx, l.Leaf)
-		}
+		l, docs, err := e.signed(ctx, sign)
 		if e.timedOut(ctx, err) {
 			break
 		}
 		if err != nil {
 			return err
 		}
-		l.docs = docs.Count()
 		m.addLeaves([]*leaf{l})
 		if some {
 			m.docs.Or(docs)

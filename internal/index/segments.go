@@ -128,9 +128,12 @@ type handle struct {
 	columns columns
 	langs   atomic.Pointer[[]analysis.Language] // see languages; nil until then
 
-	unverified bool        // its checksums were not compared yet
-	info       fs.FileInfo // of the mapped file, when its checksums were compared or it was opened
-	checked    time.Time   // when the file was last compared with info
+	unverified bool // its checksums were not compared yet
+
+	checking sync.Mutex
+	info     fs.FileInfo // of the mapped file, when its checksums were compared or it was opened
+	removed  bool        // the checksums were compared after the file was removed
+	damage   error       // what the last comparison found
 }
 
 // verify compares the checksums of the segment; see [segment.Segment.Verify].
@@ -251,7 +254,7 @@ func (x *Index) segmentData(ctx context.Context, q querier, r segmentRow, h *han
 		}
 		return data, nil
 	}
-	h.mapped, h.info, h.checked = m, info, time.Now()
+	h.mapped, h.info = m, info
 	return m, nil
 }
 
@@ -316,43 +319,44 @@ func (x *Index) mend(ctx context.Context, f func() error) error {
 	return err
 }
 
-// checkInterval is the least time between two looks at a mapped file.
-const checkInterval = time.Second
-
 // checkFiles compares the checksums of those segments of a view whose files
 // were changed since they were mapped. The error is a *damagedSegment.
 func (x *Index) checkFiles(v *view) error {
-	type file struct {
-		*handle
-		info fs.FileInfo
-	}
-	now := time.Now()
-	var due []file
-	x.open.mu.Lock()
 	for _, h := range v.handles {
-		if h.mapped != nil && now.Sub(h.checked).Abs() >= x.checkInterval {
-			h.checked = now
-			due = append(due, file{h, h.info})
-		}
-	}
-	x.open.mu.Unlock()
-	for _, h := range due {
-		info, err := os.Lstat(x.segmentPath(h.row.file))
-		if err == nil && info.Size() == h.info.Size() && info.ModTime().Equal(h.info.ModTime()) {
+		if h.mapped == nil {
 			continue
 		}
-		if err := h.verify(); err != nil {
+		if err := x.checkFile(h); err != nil {
 			return &damagedSegment{row: h.row, err: err}
 		}
-		x.open.mu.Lock()
-		if err == nil {
-			h.handle.info = info
-		} else { // it was merged or removed
-			h.unverified = true
-			signal(x.verifySoon)
-		}
-		x.open.mu.Unlock()
 	}
+	return nil
+}
+
+// checkFile is checkFiles for one segment. Searches that meet a changed file at the
+// same time wait until its checksums are compared.
+func (x *Index) checkFile(h *handle) error {
+	h.checking.Lock()
+	defer h.checking.Unlock()
+	info, err := os.Lstat(x.segmentPath(h.row.file))
+	if err == nil && info.Size() == h.info.Size() && info.ModTime().Equal(h.info.ModTime()) || err != nil && h.removed {
+		return nil
+	}
+	if h.damage == nil {
+		h.damage = h.verify()
+	}
+	switch {
+	case h.damage != nil:
+		return h.damage
+	case err == nil:
+		h.info = info
+		return nil
+	}
+	h.removed = true // or merged
+	x.open.mu.Lock()
+	h.unverified = true
+	x.open.mu.Unlock()
+	signal(x.verifySoon)
 	return nil
 }
 

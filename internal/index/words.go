@@ -49,7 +49,8 @@ func (l *searchLog) add(text string, labels []string) {
 	if l.pending == nil {
 		l.pending = map[[2]string]int{}
 	}
-	for _, w := range query.Words(text) {
+	words, _ := query.Divide(query.Words(text))
+	for _, w := range words {
 		w = analysis.Lower(w)
 		if len(w) > maxQueryWord || utf8.RuneCountInString(w) < 2 || analysis.FunctionWord(w, nil) {
 			continue

@@ -9,11 +9,15 @@ import (
 	"unicode/utf8"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/query"
 )
 
 func (q *SearchQuery) check() error {
 	if strings.TrimSpace(q.Query) == "" || len(q.Query) > MaxQuery || !utf8.ValidString(q.Query) {
 		return &errkind.Argument{Name: "query", Value: q.Query, Want: fmt.Sprintf("1 to %d bytes of UTF-8", MaxQuery)}
+	}
+	if _, err := query.Read(q.Query); err != nil {
+		return &errkind.Argument{Name: "query", Value: q.Query, Want: "at least one word"}
 	}
 	if err := checkRange("top", q.Top, 1, MaxTop); err != nil {
 		return err

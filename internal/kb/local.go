@@ -287,7 +287,7 @@ type searcher struct {
 }
 
 func (s *searcher) Search(ctx context.Context, q search.Query) (*search.Page, error) {
-	s.q.Text = q.Text
+	s.q.Text, s.q.Options = q.Text, q.Options
 	page, err := s.store.SearchChunks(ctx, s.q)
 	if err != nil {
 		return nil, err

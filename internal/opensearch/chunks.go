@@ -26,7 +26,7 @@ const (
 // SearchChunks returns the chunks that match a query best; see kb.Store and
 // index.Index.SearchChunks.
 func (s *Store) SearchChunks(ctx context.Context, q search.ChunkQuery) (*search.ChunkPage, error) {
-	documents := search.Query{Text: q.Text, Typed: q.Typed, Labels: q.Labels, Written: q.Written, Tags: q.Tags, Num: q.Top}
+	documents := search.Query{Text: q.Text, Typed: q.Typed, Options: q.Options, Labels: q.Labels, Written: q.Written, Tags: q.Tags, Num: q.Top}
 	if err := documents.Validate(nil); err != nil {
 		return nil, err
 	}

@@ -35,6 +35,7 @@ type matching struct {
 	some     bool   // some of the words are enough
 	complete object // documents with all words that count; nil unless some are enough
 	words    []string
+	pieced   bool     // the words that no document has were looked for
 	filter   []object // conditions that the query cannot widen
 	labels   []string
 	langs    []analysis.Language // that words are translated for
@@ -50,11 +51,17 @@ func (s *Store) match(q search.Query, langs []analysis.Language, some bool) (*ma
 	t := &translator{langs: langs, now: time.Now(), boost: s.boost}
 	s.mu.Unlock()
 	m := &matching{filter: append(filters(q.Labels, q.Langs, q.Tags), writtenOnly(q.Written)...), labels: q.Labels, langs: langs, seen: map[string]bool{}}
+	for _, option := range q.Options {
+		m.filter = append(m.filter, t.option(option))
+	}
 	if query.Plain(q.Text) {
-		if words := analysis.Significant(query.Words(q.Text), langs); len(words) > 0 {
-			m.some = some || len(query.Words(q.Text)) >= relevance.SomeWords
-			return m, t.plain(m, words, analysis.Signs(q.Typed))
+		typed := query.Words(q.Text)
+		words, divided := significant(typed, langs)
+		m.some = some || len(typed) >= relevance.SomeWords || divided
+		if !divided {
+			typed = nil
 		}
+		return m, t.plain(m, words, typed, analysis.Signs(q.Typed))
 	}
 	node, err := query.Parse(q.Text)
 	if err != nil {
@@ -72,8 +79,61 @@ func (s *Store) match(q search.Query, langs []analysis.Language, some bool) (*ma
 	return m, nil
 }
 
-// plain translates the words and signs of a plain query.
-func (t *translator) plain(m *matching, words, signs []string) error {
+// significant returns the words that count of the words of a plain query. divided
+// reports whether a word in a script without blanks between words consists of
+// several that count: then the query is a question.
+func significant(words []string, among []analysis.Language) (counting []string, divided bool) {
+	words, divided = query.Divide(words)
+	counting = analysis.Significant(words, among)
+	return counting, divided && len(counting) > 1
+}
+
+// option returns the condition for a word with hyphens before it, as it is written.
+func (t *translator) option(word string) object {
+	sign, ok := analysis.OptionSign(word)
+	if !ok {
+		return none()
+	}
+	g := gathering{t: t, leaf: &leaf{weight: 1}}
+	g.pattern([]string{sign}, 0, false)
+	return bestOf(g.queries)
+}
+
+// addPieces adds to what a plain query matches the pieces of words in scripts
+// without blanks between words that no document has. It reports whether there are
+// any.
+func (s *Store) addPieces(m *matching) (bool, error) {
+	s.mu.Lock()
+	t := &translator{langs: m.langs, now: time.Now(), boost: s.boost}
+	s.mu.Unlock()
+	var queries []object
+	for i, w := range m.words {
+		if m.seen[wordName(i)] {
+			continue
+		}
+		for _, piece := range query.Pieces(w) {
+			if t.clauses > pieceClauses {
+				break
+			}
+			p, err := t.node(query.Term{Text: piece})
+			if err != nil {
+				return false, err
+			}
+			if !p.void {
+				queries = append(queries, p.query)
+				m.leaves = append(m.leaves, p.leaves...)
+			}
+		}
+	}
+	if len(queries) > 0 {
+		m.query = anyOf(append(queries, m.query))
+	}
+	return len(queries) > 0, nil
+}
+
+// plain translates the words and signs of a plain query. Documents with whole, words
+// as they are in the query, are preferred.
+func (t *translator) plain(m *matching, words, whole, signs []string) error {
 	m.part.void = true
 	times := map[string]float64{}
 	var queries []object
@@ -115,6 +175,19 @@ func (t *translator) plain(m *matching, words, signs []string) error {
 	if !m.some {
 		m.query = all
 		return nil
+	}
+	for _, w := range whole {
+		if _, divided := query.Divide([]string{w}); !divided || t.clauses > plainClauses {
+			continue
+		}
+		p, err := t.node(query.Term{Text: w})
+		if err != nil {
+			return err
+		}
+		if !p.void {
+			queries = append(queries, p.query)
+			m.leaves = append(m.leaves, p.leaves...)
+		}
 	}
 	m.complete, m.query = all, anyOf(queries)
 	return nil
@@ -233,6 +306,15 @@ func (s *Store) find(ctx context.Context, m *matching, d *dense, q search.Query,
 	}
 	if err := s.checkLanguages(ctx, r, m); err != nil {
 		return nil, nil, err
+	}
+	if m.some && !m.pieced && n > 0 {
+		m.pieced = true
+		if more, err := s.addPieces(m); more || err != nil {
+			if err != nil {
+				return nil, nil, err
+			}
+			return s.find(ctx, m, d, q, also)
+		}
 	}
 	if q.Distinct && byScore && m.repeated {
 		s.hasTwins.Store(true)

@@ -21,6 +21,7 @@ import (
 const (
 	maxClauses   = 900 // conditions on words of one query
 	plainClauses = 450 // clauses of the words of a plain query, which are sent twice; OpenSearch accepts 1,024
+	pieceClauses = 90  // clauses of the pieces of words that no document has
 	expansions   = 1000
 	langsFresh   = 10 * time.Second
 )
@@ -351,6 +352,9 @@ func (t *translator) field(n query.Node, field, text string) (object, error) {
 		return constant(object{"wildcard": object{field: object{"value": text}}}), nil
 	case prefix:
 		return constant(object{"prefix": object{field: object{"value": text}}}), nil
+	}
+	if field == "filetype" {
+		text = query.FileType(text)
 	}
 	return constant(term(field, text)), nil
 }

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/analysis"
 	"knowhow/internal/document"
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
@@ -94,7 +93,7 @@ func (d *dense) findNear(r *round) {
 // widen adds the documents whose cosine is least or more to what a query matches,
 // if it has so many words that count.
 func (d *dense) widen(m *matching, q search.Query, words int, least float64) {
-	if len(analysis.Significant(query.Words(q.Text), m.langs)) < words {
+	if counting, _ := significant(query.Words(q.Text), m.langs); len(counting) < words {
 		return
 	}
 	var close []string
@@ -127,7 +126,7 @@ func (s *Store) meaning(ctx context.Context, m *matching, q search.Query, limit 
 	if d.query, err = s.queryVector(ctx, q.Text, limit); err != nil {
 		return nil, fmt.Errorf("%w: %w", errEmbedding, err)
 	}
-	if d.query != nil && (q.Langs != nil || len(tags) > 0 || len(q.Written) > 0) {
+	if d.query != nil && (q.Langs != nil || len(tags) > 0 || len(q.Written) > 0 || len(q.Options) > 0) {
 		allowed, err := s.allowed(ctx, m)
 		if err != nil {
 			return nil, err

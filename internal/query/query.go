@@ -116,6 +116,59 @@ func isField(name string) bool {
 	return false
 }
 
+// Conditions returns the conditions of a query that a field has one value, without
+// those that must not be met. It returns none for a query that cannot be parsed.
+func Conditions(s string) []Term {
+	n, err := Parse(s)
+	if err != nil {
+		return nil
+	}
+	var all []Term
+	var walk func(n Node)
+	walk = func(n Node) {
+		switch n := n.(type) {
+		case And:
+			for _, m := range n.Nodes {
+				walk(m)
+			}
+		case Or:
+			for _, m := range n.Nodes {
+				walk(m)
+			}
+		case Boost:
+			walk(n.Node)
+		case Term:
+			if n.Field != "" {
+				all = append(all, n)
+			}
+		case Phrase:
+			if n.Field != "" {
+				all = append(all, Term{Field: n.Field, Text: n.Text})
+			}
+		}
+	}
+	walk(n)
+	return all
+}
+
+// FileType returns the value of the field filetype that a user means: Fess's name of
+// a format, also for the usual ending of its files, such as excel for xlsx.
+func FileType(name string) string {
+	switch name {
+	case "htm", "xhtml":
+		return "html"
+	case "doc", "docx":
+		return "word"
+	case "xls", "xlsx":
+		return "excel"
+	case "ppt", "pptx":
+		return "powerpoint"
+	case "text":
+		return "txt"
+	}
+	return name
+}
+
 // partsWeight is the weight of the parts of an identifier, beside its own.
 const partsWeight = 0.3
 

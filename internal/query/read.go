@@ -10,51 +10,46 @@ import (
 // A Reading is how to search for a text that a person or an agent typed.
 type Reading struct {
 	Text    string // in the query language: the unchanged text, or its words
-	Relaxed bool   // the text cannot be parsed, and Text is its words
+	Relaxed bool   // the text cannot be parsed, and Text is its words and the words that it excludes
 }
 
 // Read returns how to search for s, which may be a sentence or a query.
 //
 // A sentence is a text of four or more words without an operator in capitals, a
-// known field with its value, a word with ^, ~ or * attached, or + or - before
-// the first word. No other character is an operator in a sentence, and Read
-// returns its words. From two or three words, Read removes the punctuation at
-// their ends, because in the query language "LDAP timeout?" requires one more
-// letter. Any other text is a query and is not changed.
+// known field with its value, a word that ends with *, ~, ~ and a number or ^ and a
+// number, or + or - before the first word. No other character is an operator in a
+// sentence, and Read returns its words. From two or three words, and from one in a
+// script without blanks between words, Read removes the punctuation at their ends,
+// because in the query language "LDAP timeout?" requires one more letter. Any other
+// text is a query and is not changed.
 //
-// If a query cannot be parsed, Read returns its words without the operators. A
-// slash, which would begin a regular expression, is an ordinary character
-// there. Of a text of more than 10,000 bytes, Read returns the words of the first
-// 10,000 bytes. A text without a word, unless it is empty or asks for everything
-// with an asterisk, is an error of kind errkind.Invalid.
+// If a query cannot be parsed, Read returns its words without the operators, except
+// that words that must not occur are still excluded. A slash, which would begin a
+// regular expression, is an ordinary character there. Of a text of more than 10,000
+// bytes, Read returns the words of the first 10,000 bytes that begin with a word. A
+// text without a letter or digit, unless it asks for everything with an asterisk, is
+// an error of kind errkind.Invalid.
 func Read(s string) (Reading, error) {
-	if len(s) > maxBytes {
-		if words := plainWords(s[:maxBytes]); len(words) > 0 {
-			return Reading{Text: strings.Join(words, " "), Relaxed: true}, nil
+	first := strings.IndexFunc(s, isLetter)
+	if first < 0 {
+		if n, err := parseOnce(s); err == nil && n == (All{}) && strings.ContainsRune(s, '*') {
+			return Reading{Text: s}, nil
 		}
-		return Reading{}, tooLong(s)
+		return Reading{}, &limitError{"it has no letter and no digit; write a word, or * for all documents"}
+	}
+	if len(s) > maxBytes {
+		return Reading{Text: withoutOperators(s[first:min(first+maxBytes, len(s))]), Relaxed: true}, nil
 	}
 	if isSentence(s) || isPunctuated(s) {
 		return Reading{Text: strings.Join(plainWords(s), " ")}, nil
 	}
-	n, err := parseOnce(s)
-	if _, all := n.(All); all && strings.Contains(s, `"`) && !strings.ContainsRune(s, '*') && !strings.Contains(s, "sort:") {
-		return Reading{}, &limitError{"it has empty quotes and no word; write a word, or * for all documents"}
+	everything := strings.ContainsRune(s, '*') || strings.Contains(s, "sort:") // may be asked for, but not with empty quotes
+	for _, text := range []string{s, strings.ReplaceAll(strings.ReplaceAll(s, `\/`, "/"), "/", `\/`)} {
+		if n, err := parseOnce(text); err == nil && (n != (All{}) || everything) {
+			return Reading{Text: text}, nil
+		}
 	}
-	if strings.ContainsRune(s, '?') && strings.TrimFunc(s, func(r rune) bool { return r == '?' || unicode.IsSpace(r) }) == "" {
-		return Reading{}, &limitError{"it has question marks and no word; write a word, or * for all documents"}
-	}
-	if err == nil {
-		return Reading{Text: s}, nil
-	}
-	slashed := strings.ReplaceAll(strings.ReplaceAll(s, `\/`, "/"), "/", `\/`)
-	if _, err := parseOnce(slashed); err == nil {
-		return Reading{Text: slashed}, nil
-	}
-	if words := plainWords(s); len(words) > 0 {
-		return Reading{Text: strings.Join(words, " "), Relaxed: true}, nil
-	}
-	return Reading{}, err
+	return Reading{Text: withoutOperators(s), Relaxed: true}, nil
 }
 
 // minSentence is the least number of words in a sentence.
@@ -69,19 +64,59 @@ func isSentence(s string) bool {
 	if first < 0 || strings.ContainsAny(s[:first], "+-") {
 		return false
 	}
+	quoted := isUnspaced(s) && strings.ContainsRune(s, '"') // a phrase without blanks is one word
 	n := 0
 	for _, w := range Words(s) {
-		if hasOperator(w) || hasField(w) {
+		if hasOperator(w) || hasField(w) || hasEnd(w) {
 			return false
 		}
-		if strings.ContainsFunc(w, isLetter) {
-			if strings.ContainsAny(w, "^~*") {
-				return false
-			}
+		if quoted && strings.ContainsFunc(w, isLetter) {
 			n++
+		} else {
+			n += countWords(w)
 		}
 	}
 	return n >= minSentence
+}
+
+// countWords returns how many words a part between blanks has: the runs of a text
+// in a script without blanks between words, otherwise one if it has a letter or a
+// digit.
+func countWords(w string) int {
+	if isUnspaced(w) {
+		parts, _ := Divide([]string{w})
+		return len(parts)
+	}
+	if strings.ContainsFunc(w, isLetter) {
+		return 1
+	}
+	return 0
+}
+
+// hasEnd reports whether a part between blanks is a word of two letters or more
+// that ends with an operator character: *, ~, ~ and a number, or ^ and a number.
+// Parentheses that close a group which another part opens may follow.
+func hasEnd(w string) bool {
+	for strings.HasSuffix(w, ")") && strings.Count(w, ")") > strings.Count(w, "(") {
+		w = w[:len(w)-1]
+	}
+	word := strings.TrimRight(w, "0123456789.")
+	switch {
+	case strings.HasSuffix(word, "^"):
+		if word == w {
+			return false
+		}
+	case strings.HasSuffix(w, "*"), strings.HasSuffix(word, "~"):
+	default:
+		return false
+	}
+	letters := 0
+	for _, r := range w {
+		if unicode.IsLetter(r) {
+			letters++
+		}
+	}
+	return letters >= 2
 }
 
 // isLetter reports whether r is a letter or a digit of any script.
@@ -107,8 +142,8 @@ func hasField(w string) bool {
 	return (isField(name) || name == "sort") && !isSigns(value)
 }
 
-// isPunctuated reports whether s is two or three words with punctuation at
-// their ends and no operator.
+// isPunctuated reports whether s is two or three words, or one in a script without
+// blanks between words, with punctuation at their ends and no operator.
 func isPunctuated(s string) bool {
 	words := Words(s)
 	if field, _ := wholeField(s); field != "" || strings.ContainsAny(s, "\"*~^[]{}\\|&+/") || len(words) > 0 && strings.HasPrefix(words[0], "(") ||
@@ -127,26 +162,28 @@ func isPunctuated(s string) bool {
 			n++
 		}
 	}
-	return 1 < n && n < minSentence
+	return n < minSentence && (n > 1 || isUnspaced(s))
 }
 
 // Code returns the words of a query that contains code and no other operators,
 // as in "java -Xmx" and "strftime('%s','now')": a hyphen before a word that is not
 // the first may begin an option of a program and not a word that must not occur,
-// and parentheses that follow a word may be those of a call and not a group. ok is
-// false for other queries.
-func Code(s string) (words string, ok bool) {
+// and parentheses that follow a word may be those of a call and not a group. options
+// are the words with such a hyphen. ok is false for other queries.
+func Code(s string) (words string, options []string, ok bool) {
 	if called := calls.ReplaceAllString(s, "$1 "); called != s {
 		s, ok = strings.NewReplacer(")", " ", "'", " ", ",", " ").Replace(called), true
 	}
 	for i, w := range Words(s) {
 		rest, hyphen := strings.CutPrefix(w, "-")
 		if !plainWord(rest) || hyphen && i == 0 {
-			return "", false
+			return "", nil, false
 		}
-		ok = ok || hyphen
+		if hyphen {
+			options, ok = append(options, w), true
+		}
 	}
-	return strings.Join(plainWords(s), " "), ok
+	return strings.Join(plainWords(s), " "), options, ok
 }
 
 // calls matches the parenthesis of a call and the letter or digit before it.
@@ -161,11 +198,46 @@ func isSign(r rune) bool {
 // isSigns reports whether w consists of such punctuation.
 func isSigns(w string) bool { return strings.TrimFunc(w, isSign) == "" }
 
-// AsWords returns the words of a query as a plain query. It reports whether there
-// are any and the query is another one.
+// AsWords returns the words of a query that cannot be evaluated, and the words that
+// it excludes, as a query that can be. It reports whether there are any words and the
+// query is another one.
 func AsWords(s string) (string, bool) {
-	words := strings.Join(plainWords(s[:min(len(s), maxBytes)]), " ")
+	words := withoutOperators(s[:min(len(s), maxBytes)])
 	return words, words != "" && words != s
+}
+
+// withoutOperators returns the words of any text as a plain query. If it excludes
+// words, with a hyphen, an exclamation mark or NOT before them, the result excludes
+// them, too.
+func withoutOperators(s string) string {
+	var kept, excluded []string
+	not := false
+	for _, w := range Words(s) {
+		bare := strings.TrimLeft(w, `("[{`)
+		no := not || strings.HasPrefix(bare, "!") || strings.HasPrefix(bare, "-") && !strings.HasPrefix(bare, "--")
+		not = strings.Trim(w, `()"`) == "NOT"
+		switch words := plainWords(w); {
+		case hasOnlyOperators(w):
+			kept = append(kept, w)
+		case no:
+			for _, x := range words {
+				excluded = append(excluded, "-"+x)
+			}
+		default:
+			kept = append(kept, w)
+		}
+	}
+	return strings.Join(append(plainWords(strings.Join(kept, " ")), excluded...), " ")
+}
+
+// hasOnlyOperators reports whether a part between blanks has operators in capitals
+// and no word.
+func hasOnlyOperators(w string) bool {
+	switch strings.TrimFunc(w, func(r rune) bool { return !isLetter(r) }) {
+	case "AND", "OR", "NOT":
+		return true
+	}
+	return false
 }
 
 // plainWords returns the words of any text as they may be in a plain query:

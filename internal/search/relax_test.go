@@ -30,19 +30,20 @@ func TestRelax(t *testing.T) {
 	found := map[string]search.Page{"red": {Total: 3}, "(red OR blue)": {Total: 2}, "(red OR %X OR blue)": {Total: 2}, "red green blue": {Staged: true},
 		"red X blue": {Staged: true, Total: 1}}
 	tests := []struct {
-		text  string
-		pages map[string]search.Page
-		errs  map[string]error
-		want  search.Page
-		err   error
-		asked []string
+		text    string
+		pages   map[string]search.Page
+		errs    map[string]error
+		want    search.Page
+		err     error
+		asked   []string
+		options []string // of the queries after the first
 	}{
 		{text: "red", pages: found, want: search.Page{Total: 3}, asked: []string{"red"}},
 		{text: "red blue", pages: found, want: search.Page{Total: 2, Relaxed: true}, asked: []string{"red blue", "(red OR blue)"}},
 		{text: "red green", pages: found, asked: []string{"red green", "(red OR green)"}},
 		{text: "red green blue", pages: found, want: search.Page{Staged: true}, asked: []string{"red green blue"}},
-		{text: "red -X blue", pages: found, want: search.Page{Staged: true, Total: 1, Relaxed: true}, asked: []string{"red -X blue", "red X blue"}},
-		{text: "red -blue", pages: found, want: search.Page{Total: 2, Relaxed: true}, asked: []string{"red -blue", "red blue", "(red OR blue)"}},
+		{text: "red -X blue", pages: found, want: search.Page{Staged: true, Total: 1, Relaxed: true}, asked: []string{"red -X blue", "red X blue"}, options: []string{"-X"}},
+		{text: "red -blue", pages: found, want: search.Page{Total: 2, Relaxed: true}, asked: []string{"red -blue", "red blue", "(red OR blue)"}, options: []string{"-blue"}},
 		{text: "-blue", pages: found, asked: []string{"-blue"}},
 		{text: `red -"blue"`, pages: found, asked: []string{`red -"blue"`}},
 		{text: "red('%X', 'blue')", pages: found, want: search.Page{Total: 2, Relaxed: true},
@@ -56,6 +57,12 @@ func TestRelax(t *testing.T) {
 		{text: "red~9", errs: map[string]error{"red~9": errkind.Invalid, "red 9": errkind.Busy}, err: errkind.Busy, asked: []string{"red~9", "red 9"}},
 		{text: "red", errs: map[string]error{"red": errkind.Invalid}, err: errkind.Invalid, asked: []string{"red"}},
 		{text: "yellow", asked: []string{"yellow"}},
+		{text: "東京都", asked: []string{"東京都"}},
+		{text: "出張の日当", asked: []string{"出張の日当", "(出張 OR 日当)"}},
+		{text: "年假有几天", pages: map[string]search.Page{"(年假有几天 OR 假有 OR 几天 OR 年假 OR 有几)": {Total: 1}}, want: search.Page{Total: 1, Relaxed: true},
+			asked: []string{"年假有几天", "(年假有几天 OR 假有 OR 几天 OR 年假 OR 有几)"}},
+		{text: "red OR -blue AND", errs: map[string]error{"red OR -blue AND": errkind.Invalid}, pages: map[string]search.Page{"red -blue": {Total: 1}},
+			want: search.Page{Total: 1, Relaxed: true}, asked: []string{"red OR -blue AND", "red -blue"}},
 		{text: "red AND blue", pages: found, asked: []string{"red AND blue"}},
 		{text: `"red blue"`, pages: found, asked: []string{`"red blue"`}},
 		{text: "(red blue)", pages: found, asked: []string{"(red blue)"}},
@@ -72,7 +79,11 @@ func TestRelax(t *testing.T) {
 			t.Errorf("Search(%q) = %+v, %v, want %+v, %v", test.text, page, err, test.want, test.err)
 		}
 		var want []search.Query
-		for _, q.Text = range test.asked {
+		for i, text := range test.asked {
+			q.Text = text
+			if i > 0 {
+				q.Options = test.options
+			}
 			want = append(want, q)
 		}
 		if diff := cmp.Diff(want, a.asked); diff != "" {

@@ -136,6 +136,11 @@ type Query struct {
 	// where some words of Text are enough.
 	Typed string
 
+	// Options are words with hyphens before them, such as -Xmx, that a document must
+	// have in this form. A service that does not know the hyphens of its documents
+	// finds nothing.
+	Options []string
+
 	// Labels restricts the search to documents with one of them; nil means no
 	// restriction. Text cannot widen the restriction.
 	Labels []string
@@ -317,6 +322,7 @@ type Text struct {
 type ChunkQuery struct {
 	Text    string   // see [Query]; by meaning only, any text
 	Typed   string   // see [Query]
+	Options []string // see [Query]
 	Labels  []string // one of them; nil means any
 	Written []string // see [Query]
 	Tags    []string // all of them; also tags of labels

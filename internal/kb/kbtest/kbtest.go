@@ -240,6 +240,7 @@ func testSearch(t *testing.T, b kb.Base) {
 	doc := File(t, b, kb.File{Filename: "report.md", Tags: []string{"insurance"}}, long)
 	note := Note(t, b, "Pension revaluation is discussed in the report.", "feedback", "email", "collection:memory")
 	Note(t, b, "Something else.", "feedback")
+	Note(t, b, "日当は海外出張の規程で定める。", "feedback")
 
 	r := Find(t, b, kb.SearchQuery{Query: "pension revaluation"})
 	if r.Total != 2 || len(r.Results) < 2 {
@@ -274,6 +275,11 @@ func testSearch(t *testing.T, b kb.Base) {
 		{kb.SearchQuery{Query: "revaluation zebras"}, 2}, // with OR
 		{kb.SearchQuery{Query: "zebras"}, 0},
 		{kb.SearchQuery{Query: `"unclosed (quote`}, 0},
+		{kb.SearchQuery{Query: "revaluation -pension"}, 0}, // a word that is excluded never comes back
+		{kb.SearchQuery{Query: "zebras -pension"}, 0},
+		{kb.SearchQuery{Query: `revaluation "-pension`}, 0},
+		{kb.SearchQuery{Query: "海外出張の日当はいくらですか"}, 1},
+		{kb.SearchQuery{Query: "日当有多少天"}, 1},
 	} {
 		r := Find(t, b, c.q)
 		if r.Total != c.want || r.Results == nil || (len(r.Results) > 0) != (c.want > 0) {
@@ -616,6 +622,8 @@ func testRefusals(t *testing.T, b kb.Base) {
 	many := slices.Repeat([]string{"tag"}, kb.MaxTags+1)
 	for name, f := range map[string]func(context.Context) error{
 		"query blank":          search(kb.SearchQuery{Query: " ", Top: 1}),
+		"query without words":  search(kb.SearchQuery{Query: "...", Top: 1}),
+		"signs by meaning":     search(kb.SearchQuery{Query: "()", Top: 1, VectorOnly: true}),
 		"query long":           search(kb.SearchQuery{Query: long, Top: 1}),
 		"top 0":                search(kb.SearchQuery{Query: "x"}),
 		"top 101":              search(kb.SearchQuery{Query: "x", Top: 101}),

@@ -46,6 +46,7 @@ func Run(t *testing.T, o Options) {
 		{"tags", (*suite).tags},
 		{"invalid queries", (*suite).invalidQueries},
 		{"japanese", (*suite).japanese},
+		{"questions", (*suite).questions},
 		{"hits", (*suite).hits},
 		{"passages", (*suite).passages},
 		{"sort", (*suite).sort},

@@ -95,6 +95,41 @@ func (s *suite) japanese(t *testing.T) {
 	}
 }
 
+// questions checks what search.Relax finds: the words of a question need not stand
+// together, and a word that a query excludes never comes back.
+func (s *suite) questions(t *testing.T) {
+	yosan, kyuka := "finance/yosan.txt", "hr/kyuka.html"
+	tests := []struct {
+		query string
+		want  []string // all of them
+		first bool     // there may be others
+	}{
+		{query: "alpenglow -barometer", want: []string{}},
+		{query: "alpenglow NOT barometer", want: []string{}},
+		{query: "alpenglow -walrus", want: []string{"docs/manual.txt"}},
+		{query: "zebrafish alpenglow", want: []string{"docs/manual.txt"}},
+		{query: "休暇の事務所", want: []string{kyuka}},
+		{query: "来年度の東京都", want: []string{yosan}},
+		{query: "申請の規則はどこですか", want: []string{kyuka}},
+		{query: "三月に何が決まりますか", want: []string{yosan}},
+		{query: "在東京都有几天", want: []string{yosan}, first: true},
+	}
+	for _, test := range tests {
+		p, err := search.Relax(s.svc).Search(t.Context(), search.Query{Text: test.query, Num: 100})
+		if err != nil {
+			t.Errorf("Search(%q) = %v", test.query, err)
+			continue
+		}
+		got := s.places(t, p.Hits)
+		if test.first {
+			got = got[:min(len(got), len(test.want))]
+		}
+		if !cmp.Equal(got, test.want) {
+			t.Errorf("Search(%q) with Relax: (-want +got)\n%s", test.query, cmp.Diff(test.want, got))
+		}
+	}
+}
+
 // suggest checks completion.
 func (s *suite) suggest(t *testing.T) {
 	texts := func(q search.SuggestQuery) map[string][]string {
