@@ -145,9 +145,12 @@ func TestStrayClient(t *testing.T) {
 	}
 	for _, args := range [][]string{{"serve", "--port", "0", "~/docs"}, {"kb", "--addr", "127.0.0.1:0"}, {"datasets", "--addr", "127.0.0.1:0"}} {
 		cmd, in, out, errs := launch(t, home, []string{"KNOWHOW_TRANSPORT=http"}, args...)
-		line, err := errs.ReadString('\n')
-		if !strings.HasPrefix(line, "listening on http://") {
-			t.Fatalf("%q: ready line %q, %v", args, line, err)
+		var line string
+		for !strings.HasPrefix(line, "listening on http://") { // warnings may stand before it
+			var err error
+			if line, err = errs.ReadString('\n'); err != nil {
+				t.Fatalf("%q: no ready line: %v", args, err)
+			}
 		}
 		if _, err := io.WriteString(in, initializeLine); err != nil {
 			t.Fatal(err)
