@@ -366,6 +366,8 @@ func (v *invocation) nothingFound(ctx context.Context, d *folders, o *searchOpti
 			p.Indexing.Done, terminal.Plural(p.Indexing.Total, "document"))}
 	}
 	hint := "Try fewer or other words."
+	_, advice, _ := strings.Cut(p.Hint, hint)
+	hint += sanitize.Escape(advice) // the values of a field, and what has vectors
 	if len(p.DidYouMean) > 0 {
 		hint = "Did you mean " + sanitize.Escape(strings.Join(p.DidYouMean, ", ")) + "? " + hint
 	}

@@ -178,4 +178,7 @@ func TestNothingFound(t *testing.T) {
 	if status != 1 || stderr != want {
 		t.Errorf("search = %d with %q, want 1 with %q", status, stderr, want)
 	}
+	if _, stderr, _ := run(t, data, "search", "filetype:xlsx"); !strings.Contains(stderr, "Try fewer or other words. The values of filetype are txt.") {
+		t.Errorf("search for a type that no document has prints %q, want the types", stderr)
+	}
 }
