@@ -17,9 +17,15 @@ import (
 )
 
 const (
-	grace   = time.Second            // time for a child to end by itself, and again after SIGTERM
-	drain   = 250 * time.Millisecond // how long to wait for the output of a dead child
-	maxPost = 1000                   // frames without a response that may be queued for a child
+	grace = time.Second            // time for a child to end by itself, and again after SIGTERM
+	drain = 250 * time.Millisecond // how long to wait for the output of a dead child
+
+	// closedTime is how long a child that has closed a pipe may take to end. On a
+	// busy machine, the end of a process is noticed some seconds after that of its
+	// output.
+	closedTime = 5 * time.Second
+
+	maxPost = 1000 // frames without a response that may be queued for a child
 )
 
 // A processLink is a child process that reads and writes newline-delimited
@@ -230,7 +236,7 @@ func (l *processLink) broken(pipe string) {
 	select {
 	case <-l.exited:
 	case <-l.sess.over:
-	case <-time.After(2 * drain):
+	case <-time.After(closedTime):
 		l.sess.fail(errors.New("the server closed " + pipe + " and still runs"))
 	}
 }
