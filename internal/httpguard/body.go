@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"knowhow/internal/errkind"
 )
@@ -17,9 +18,9 @@ const (
 
 	maxRefused = 8 << 20 // maximum bytes of a body that are read before its request is refused
 
-	maxBodies = 64 << 20        // maximum bytes of all bodies that [ReadBody] returned for running requests
-	freeBody  = 16 << 10        // maximum bytes of a body that is not counted
-	roomTime  = 5 * time.Second // in which there must be room for a body
+	maxBodies  = 64 << 20        // maximum bytes of all bodies that [ReadBody] returned for running requests
+	freeBody   = 16 << 10        // maximum bytes of a body that is not counted
+	budgetTime = 5 * time.Second // how long a request waits for a part of maxBodies
 )
 
 // limitBody limits the time in which the body of a request must arrive,
@@ -44,13 +45,13 @@ func Drain(w http.ResponseWriter, r *http.Request, limit int64) {
 	}
 }
 
-// ErrBodies is the error of [ReadBody] for a body for which there is no room. It
-// is of kind Busy. The response should be 503 with a header Retry-After.
+// ErrBodies is the error of [ReadBody] for a body that exceeds the budget for all
+// bodies. It is of kind Busy. The response should be 503 with a header Retry-After.
 var ErrBodies = fmt.Errorf("the server is receiving too much at the same time, try again in a few seconds: %w", errkind.Busy)
 
 // ReadBody returns the body of a request of a [Server], which may have at most
-// limit bytes. The bodies of all running requests together take at most 64 MiB:
-// ReadBody waits up to 5 seconds for room, before it reads. Bodies of at most
+// limit bytes. The bodies of all running requests together take at most 64 MiB.
+// Before it reads, ReadBody waits up to 5 seconds for others to end. Bodies of at most
 // 16 KiB are not counted, so short requests are always read. The error is an
 // [http.MaxBytesError], [ErrBodies], or that of reading.
 func ReadBody(r *http.Request, limit int64) ([]byte, error) {
@@ -73,69 +74,29 @@ func ReadBody(r *http.Request, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// room is the room for the bodies of running requests.
-type room struct {
-	mu    sync.Mutex
-	free  int64         // bytes
-	freed chan struct{} // closed when free grows; nil if nothing waits for it
-}
-
 // heldKey is the key of a request's *held in its context.
 type heldKey struct{}
 
-// held is the room that a request has taken.
+// held is the part of the budget for bodies that a request has taken.
 type held struct {
-	room  *room
-	bytes int64
+	budget *semaphore.Weighted // of bytes
+	bytes  int64
 }
 
-// take takes n bytes. It waits for them up to roomTime, and returns false if
-// there is no room.
+// take takes n bytes. It waits for them up to budgetTime, and returns false if they
+// are not free by then.
 func (h *held) take(ctx context.Context, n int64) bool {
-	late := time.NewTimer(roomTime)
-	defer late.Stop()
-	for {
-		freed := h.try(n)
-		if freed == nil {
-			return true
-		}
-		select {
-		case <-freed:
-		case <-late.C:
-			return false
-		case <-ctx.Done():
-			return false
-		}
+	ctx, cancel := context.WithTimeout(ctx, budgetTime)
+	defer cancel()
+	if h.budget.Acquire(ctx, n) != nil {
+		return false
 	}
-}
-
-// try takes n bytes and returns nil, or returns a channel that is closed when
-// there is more room.
-func (h *held) try(n int64) (freed <-chan struct{}) {
-	h.room.mu.Lock()
-	defer h.room.mu.Unlock()
-	if n <= h.room.free {
-		h.room.free -= n
-		h.bytes += n
-		return nil
-	}
-	if h.room.freed == nil {
-		h.room.freed = make(chan struct{})
-	}
-	return h.room.freed
+	h.bytes += n
+	return true
 }
 
 // release returns n of the bytes.
 func (h *held) release(n int64) {
-	if n <= 0 {
-		return
-	}
-	h.room.mu.Lock()
-	defer h.room.mu.Unlock()
-	h.room.free += n
+	h.budget.Release(n)
 	h.bytes -= n
-	if h.room.freed != nil {
-		close(h.room.freed)
-		h.room.freed = nil
-	}
 }

@@ -38,7 +38,7 @@ func length(limit int64) http.Handler {
 }
 
 // Bodies that do not end take a limited amount of memory. Short requests are
-// served meanwhile, and long ones as soon as there is room.
+// served meanwhile, and long ones as soon as others have ended.
 func TestUnfinishedBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 4 << 20
@@ -77,7 +77,7 @@ func TestUnfinishedBodies(t *testing.T) {
 	})
 }
 
-// A short body whose length was not announced takes no more room than its length
+// A short body whose length was not announced takes no more of the budget than its length
 // while its request runs.
 func TestRoomOfUnannouncedBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

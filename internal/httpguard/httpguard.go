@@ -18,6 +18,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // HealthPath is the path that answers GET and HEAD with 200 and {"status":"ok"}
@@ -117,8 +119,8 @@ type Server struct {
 	token  [sha256.Size]byte // hashes have the same length, so comparing them takes constant time
 	health Route
 
-	room     room     // for bodies
-	refusals refusals // in the log
+	bodies   *semaphore.Weighted // bytes that the bodies of running requests may take
+	refusals refusals            // in the log
 }
 
 // New returns a server configured by o.
@@ -138,7 +140,7 @@ func New(o Options) *Server {
 	// Clients look for metadata there, and must learn without a token that there
 	// is none.
 	o.Routes = append(o.Routes, Route{Path: wellKnownPath, Tree: true, Open: true, Refuse: o.Refuse})
-	s := &Server{o: o, token: sha256.Sum256([]byte(o.Token)), room: room{free: maxBodies}}
+	s := &Server{o: o, token: sha256.Sum256([]byte(o.Token)), bodies: semaphore.NewWeighted(maxBodies)}
 	s.health = Route{Path: HealthPath, Open: true, Handler: http.HandlerFunc(s.serveHealth), Refuse: o.Refuse}
 	return s
 }
@@ -168,7 +170,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !route.Open {
 		limitBody(w, r, bodyTime)
 	}
-	held := &held{room: &s.room}
+	held := &held{budget: s.bodies}
 	defer func() { held.release(held.bytes) }()
 	answer := &answer{ResponseWriter: w}
 	route.Handler.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), heldKey{}, held)))
