@@ -252,11 +252,10 @@ func (b *builder) unique(name string, i int) string {
 
 // documents returns the documents in a file, with chunks for a model. It records
 // where the text of a file begins.
-func (b *builder) documents(ctx context.Context, data []byte, known document.Document) (docs []*document.Document, left []ingest.Skipped, err error) {
-	in := extract.Input{Name: known.Path, MediaType: known.MIMEType, Lang: known.Lang, Data: data}
+func (b *builder) documents(ctx context.Context, in extract.Input, known document.Document) (docs []*document.Document, left []ingest.Skipped, err error) {
 	err = extract.Parts(ctx, in, func(string) bool { return true }, func(p extract.Part) error {
 		if s, ok := ingest.SkippedPart(known.Path, p); ok {
-			if left = append(left, s); s.Reason != ingest.Partly {
+			if left = append(left, s); !s.Reason.InPart() {
 				return nil
 			}
 		}
@@ -266,7 +265,7 @@ func (b *builder) documents(ctx context.Context, data []byte, known document.Doc
 		}
 		start := lineStart{lead: p.Lead}
 		if p.Name == "" && (p.FileType == "txt" || p.FileType == "others") {
-			start.line = firstLine(data, p.Body[p.Lead:])
+			start.line = firstLine(in.Data, p.Body[p.Lead:])
 		}
 		docs = append(docs, b.document(d, p.Text, start))
 		return nil

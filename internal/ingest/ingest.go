@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"knowhow/internal/document"
+	"knowhow/internal/extract"
 )
 
 // Defaults of [Options], and fixed limits.
@@ -96,7 +97,7 @@ type Options struct {
 	// Make turns the bytes of a file into documents, usually one, and none if it is
 	// empty; nil means those that are indexed. It must be safe for concurrent use.
 	// It also returns the parts of the file that are left out, see [SkippedPart].
-	Make func(ctx context.Context, data []byte, known document.Document) ([]*document.Document, []Skipped, error)
+	Make func(ctx context.Context, in extract.Input, known document.Document) ([]*document.Document, []Skipped, error)
 
 	// LeftOut returns what the last Sync of a source left out, also one of an
 	// earlier process: what is left out of a file is only determined when the file
@@ -209,7 +210,7 @@ func (r *Result) addLeftOut(counts map[Reason]int, paths []LeftOut) {
 type Ingester struct {
 	o        Options
 	openTree func(path string) (tree, func() error, error)
-	makeDocs func(ctx context.Context, data []byte, known document.Document) ([]*document.Document, []Skipped, error) // makeAll
+	makeDocs func(ctx context.Context, in extract.Input, known document.Document) ([]*document.Document, []Skipped, error) // makeAll
 	seed     maphash.Seed
 
 	mu      sync.Mutex

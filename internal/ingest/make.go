@@ -14,32 +14,30 @@ import (
 
 // Make returns the document for data: the bytes of a file, a note, an upload or
 // a web page. known contains the metadata of the document: at least Label and
-// Path, whose extension determines the format, MIMEType if the origin
-// declared it, as in a Content-Type header, and Lang if neighbours suggest the
-// language of the document.
+// Path, whose extension determines the format, and MIMEType if the origin
+// declared it, as in a Content-Type header.
 //
-// Make sets MIMEType, FileType, Lang, Size, Hash, Text, Chunks, Sections and Pages. It sets ID,
-// Filename, Title and Type if they are empty in known. All other fields are
+// Make sets MIMEType, FileType, Lang, Size, Hash, Text, Chunks, Sections and Pages.
+// It sets ID, Filename, Title and Type if they are empty in known. All other fields are
 // those of known.
 //
 // It uses neither disk nor network, and stops soon after ctx is done. Errors
 // are those of [extract.Extract].
 func Make(ctx context.Context, data []byte, known document.Document) (d *document.Document, err error) {
 	defer recovered(&err)
-	text, err := extract.Extract(ctx, extract.Input{Name: known.Path, MediaType: known.MIMEType, Lang: known.Lang, Data: data})
+	text, err := extract.Extract(ctx, extract.Input{Name: known.Path, MediaType: known.MIMEType, Data: data})
 	if err != nil {
 		return nil, err
 	}
 	return newDocument(known, text, int64(len(data))), nil
 }
 
-// makeAll returns the documents for data, the bytes of a file of a source: more
-// than one for a mailbox or an archive. Their paths begin with that of the file.
-// left are the parts that are left out. docs is empty if the file is. See Make for known and the errors.
-func makeAll(ctx context.Context, data []byte, known document.Document) (docs []*document.Document, left []Skipped, err error) {
+// makeAll returns the documents for a file of a source: more than one for a mailbox
+// or an archive. Their paths begin with that of the file. left are the parts that
+// are left out. docs is empty if the file is. See Make for known and the errors.
+func makeAll(ctx context.Context, in extract.Input, known document.Document) (docs []*document.Document, left []Skipped, err error) {
 	defer recovered(&err)
 	keep := func(name string) bool { return leftOutName(name) == "" }
-	in := extract.Input{Name: known.Path, MediaType: known.MIMEType, Lang: known.Lang, Data: data, MaxUnpacked: unpackedLimit(ctx)}
 	err = extract.Parts(ctx, in, keep, func(p extract.Part) error {
 		if s, ok := SkippedPart(known.Path, p); ok {
 			if left = append(left, s); !s.Reason.InPart() {
@@ -59,16 +57,6 @@ func makeAll(ctx context.Context, data []byte, known document.Document) (docs []
 		return nil, nil, err
 	}
 	return docs, left, nil
-}
-
-// unpackedKey is the key of the value of a context that limits the bytes that a
-// file may unpack to.
-type unpackedKey struct{}
-
-// unpackedLimit returns the limit that a context has, 0 for none.
-func unpackedLimit(ctx context.Context) int64 {
-	n, _ := ctx.Value(unpackedKey{}).(int64)
-	return n
 }
 
 // SkippedPart returns what is left out of a part of a file: all of it if it cannot

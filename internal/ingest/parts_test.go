@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"knowhow/internal/document"
+	"knowhow/internal/extract"
 )
 
 // zipOf returns a ZIP archive of files: names and contents in turn.
@@ -263,12 +264,12 @@ func TestLargePartsAreReadAlone(t *testing.T) {
 	files := map[string]string{"a.txt": "a", "b.txt.gz": gzipOf(t, large), "c.zip": zipOf(t, "1.txt", large, "2.txt", "two"), "d.txt.gz": gzipOf(t, "d"), "e.txt.gz": gzipOf(t, large)}
 	var atOnce, most atomic.Int32
 	sink := &memorySink{}
-	g := New(Options{Sink: sink, Pool: NewPool(4), Make: func(ctx context.Context, data []byte, known document.Document) ([]*document.Document, []Skipped, error) {
-		if unpackedLimit(ctx) == 0 {
+	g := New(Options{Sink: sink, Pool: NewPool(4), Make: func(ctx context.Context, in extract.Input, known document.Document) ([]*document.Document, []Skipped, error) {
+		if in.MaxUnpacked == 0 {
 			most.Store(max(most.Load(), atOnce.Add(1)))
 			defer atOnce.Add(-1)
 		}
-		return makeAll(ctx, data, known)
+		return makeAll(ctx, in, known)
 	}})
 	mustSync(t, g, docs(folder(t, files)), Result{Added: 6})
 	if n := most.Load(); n != 1 {

@@ -15,6 +15,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"knowhow/internal/document"
+	"knowhow/internal/extract"
 )
 
 func TestSyncAppliesInSmallBatches(t *testing.T) {
@@ -95,11 +96,11 @@ func TestSyncReadsWhileItApplies(t *testing.T) {
 			}
 		}}
 		g := New(Options{Sink: sink, Pool: NewPool(1), BatchBytes: 50_000,
-			Make: func(ctx context.Context, data []byte, known document.Document) ([]*document.Document, []Skipped, error) {
+			Make: func(ctx context.Context, in extract.Input, known document.Document) ([]*document.Document, []Skipped, error) {
 				if n.Add(1) == enough {
 					close(read)
 				}
-				return makeAll(ctx, data, known)
+				return makeAll(ctx, in, known)
 			}})
 		mustSync(t, g, docs(folder(t, files)), Result{Added: 20})
 	})

@@ -135,11 +135,12 @@ func (s *syncing) read(ctx context.Context, t tree, k task) reading {
 	}
 	end := g.o.Journal.Begin(s.ref(k), r.stamp)
 	m, err := within(ctx, g.o.FileTimeout, func(ctx context.Context) (m reading, err error) {
+		in := extract.Input{Name: k.path, Lang: c.lang, Data: c.data}
 		if !k.alone {
-			ctx = context.WithValue(ctx, unpackedKey{}, int64(maxUnpacked))
+			in.MaxUnpacked = maxUnpacked
 		}
-		m.docs, m.left, err = g.makeDocs(ctx, c.data, document.Document{
-			Label: s.src.Label, Path: k.path, SourcePath: k.path, FromSource: true, Lang: c.lang,
+		m.docs, m.left, err = g.makeDocs(ctx, in, document.Document{
+			Label: s.src.Label, Path: k.path, SourcePath: k.path, FromSource: true,
 			URL:      fileURL(filepath.Join(s.base, filepath.FromSlash(k.name))),
 			Modified: r.stamp.ModTime.UTC(),
 		})

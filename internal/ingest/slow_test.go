@@ -18,6 +18,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/extract"
 )
 
 // slowText is a parser that takes a minute for documents whose name contains
@@ -32,9 +33,9 @@ type slowText struct {
 }
 
 // one returns a function that makes one document of a file.
-func one(f func(context.Context, []byte, document.Document) (*document.Document, error)) func(context.Context, []byte, document.Document) ([]*document.Document, []Skipped, error) {
-	return func(ctx context.Context, data []byte, known document.Document) ([]*document.Document, []Skipped, error) {
-		d, err := f(ctx, data, known)
+func one(f func(context.Context, []byte, document.Document) (*document.Document, error)) func(context.Context, extract.Input, document.Document) ([]*document.Document, []Skipped, error) {
+	return func(ctx context.Context, in extract.Input, known document.Document) ([]*document.Document, []Skipped, error) {
+		d, err := f(ctx, in.Data, known)
 		if err != nil {
 			return nil, nil, err
 		}
