@@ -55,8 +55,9 @@ type Input struct {
 	// text, and the front matter of Markdown with the media type "text/plain".
 	Verbatim bool
 
-	// MaxUnpacked is how many bytes may be unpacked, in all; 0 means 64 MiB. If Parts
-	// needs more, the error is ErrUnpacked if MaxUnpacked is set.
+	// MaxUnpacked is how many bytes may be unpacked, in all; 0 means 64 MiB. If it is
+	// set, a PDF document may take less memory, too. If Parts needs more, the error is
+	// ErrUnpacked if MaxUnpacked is set.
 	MaxUnpacked int64
 
 	// Single refuses files that have to be unpacked. Files attached to a mail are
@@ -171,7 +172,7 @@ func extract(ctx context.Context, in Input) (*Text, error) {
 	case f.kind == kindOLE:
 		err = oleFormat(in.Data)
 	case f.kind == kindPDF:
-		err = extractPDF(ctx, t, in.Data)
+		err = extractPDF(ctx, t, &in)
 	case f.kind == kindHTML:
 		extractHTML(ctx, t, s)
 	case in.Verbatim && (f.kind.asWritten() || mediaType(in.MediaType) == "text/plain"):

@@ -2,8 +2,11 @@ package extract
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
+
+	"knowhow/internal/errkind"
 )
 
 // TestHugeMarkup checks that texts in markup languages that have very many lines
@@ -39,5 +42,27 @@ func TestMaxUnpacked(t *testing.T) {
 	in.MaxUnpacked++
 	if err := Parts(t.Context(), in, keep, yield); err != nil {
 		t.Errorf("Parts() = %v", err)
+	}
+}
+
+// A PDF document that takes much memory is not read beside others.
+func TestMaxUnpackedOfPDF(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds")
+	}
+	data, err := os.ReadFile("pdf/testdata/pdf-hang.pdf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := func(string) bool { return true }
+	yield := func(p Part) error { return p.Err }
+	for _, in := range []Input{{Name: "a.pdf", Data: data}, {Name: "a.zip", Data: zipOf(t, zipFile{"a.pdf", string(data)})}} {
+		if err := Parts(t.Context(), in, keep, yield); !errors.Is(err, errkind.TooLarge) || errors.Is(err, ErrUnpacked) {
+			t.Errorf("Parts(%s) = %v, want that it takes too much work", in.Name, err)
+		}
+		in.MaxUnpacked = 4 << 20
+		if err := Parts(t.Context(), in, keep, yield); !errors.Is(err, ErrUnpacked) {
+			t.Errorf("Parts(%s) = %v, want ErrUnpacked", in.Name, err)
+		}
 	}
 }

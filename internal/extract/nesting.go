@@ -34,6 +34,7 @@ type nesting struct {
 type budget struct {
 	bytes int64
 	parts int
+	small bool // Input.MaxUnpacked is set
 }
 
 // spent reports whether a limit was exceeded.
@@ -42,7 +43,7 @@ func (b *budget) spent() bool { return b.bytes < 0 || b.parts < 0 }
 // budget returns the budget of the outermost file.
 func (in *Input) budget() *budget {
 	if in.nesting.left == nil {
-		in.nesting.left = &budget{cmp.Or(in.MaxUnpacked, maxUnpacked), maxParts}
+		in.nesting.left = &budget{cmp.Or(in.MaxUnpacked, maxUnpacked), maxParts, in.MaxUnpacked > 0}
 	}
 	return in.nesting.left
 }

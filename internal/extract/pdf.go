@@ -7,10 +7,21 @@ import (
 	"knowhow/internal/extract/pdf"
 )
 
+// sharedPDF is how many bytes of memory a PDF document may take if
+// Input.MaxUnpacked is set. Two of 900 real documents take more.
+const sharedPDF = 48 << 20
+
 // extractPDF converts the result of package pdf, within the limits of Text.
-func extractPDF(ctx context.Context, t *Text, data []byte) error {
-	p, err := pdf.Read(ctx, data)
+func extractPDF(ctx context.Context, t *Text, in *Input) error {
+	memory, left := 0, in.budget()
+	if left.small {
+		memory = sharedPDF
+	}
+	p, err := pdf.Read(ctx, in.Data, memory)
 	switch {
+	case left.small && errors.Is(err, pdf.ErrMemory):
+		left.bytes = -1 // for Parts
+		return ErrUnpacked
 	case errors.Is(err, pdf.ErrLocked):
 		return locked("PDF document")
 	case err != nil:

@@ -71,7 +71,7 @@ func TestFonts(t *testing.T) {
 		case "own encoding":
 			m.add(streamObject("", "1 beginbfchar <8001> <65E5> endbfchar 1 beginbfrange <0041> <005a> <0041> endbfrange"))
 		}
-		x, err := Read(t.Context(), m.bytes())
+		x, err := Read(t.Context(), m.bytes(), 0)
 		if err != nil || x.Body != tt.want {
 			t.Errorf("%s: Read = %+v, %v, want %q", tt.name, x, err, tt.want)
 		}

@@ -40,7 +40,7 @@ func TestHostileFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := allocated(func() { _, err = Read(t.Context(), data) })
+		n := allocated(func() { _, err = Read(t.Context(), data, 0) })
 		if !errors.Is(err, kind) || n > 300<<20 {
 			t.Errorf("%s: Read = %v, with %d bytes allocated; want kind %v and at most 300 MiB", name, err, n, kind)
 		}

@@ -9,6 +9,7 @@ package pdf
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -44,9 +45,11 @@ const (
 	maxMemory     = 256 << 20
 )
 
-// budgetFor returns the budget of a document with a size in bytes.
-func budgetFor(size int, check func() error) *cos.Budget {
-	return cos.NewBudget(min(minSteps+stepsPerByte*size, maxSteps), min(minMemory+memoryPerByte*size, maxMemory), check)
+// budgetFor returns the budget of a document with a size in bytes, with at most
+// memory bytes unless that is 0.
+func budgetFor(size, memory int, check func() error) *cos.Budget {
+	bytes := min(minMemory+memoryPerByte*size, maxMemory)
+	return cos.NewBudget(min(minSteps+stepsPerByte*size, maxSteps), min(bytes, cmp.Or(memory, bytes)), check)
 }
 
 // A Text is the text of a document. All strings are valid UTF-8.
@@ -66,6 +69,10 @@ type Text struct {
 // ErrLocked is the error for a document that requires a password. It is of kind
 // [errkind.Unsupported].
 var ErrLocked = cos.ErrLocked
+
+// ErrMemory means that a document takes more memory than is allowed. It is of kind
+// [errkind.TooLarge].
+var ErrMemory = cos.ErrMemory
 
 // A Page is the beginning of a page.
 type Page struct {
@@ -87,8 +94,11 @@ type Heading struct {
 // users.
 //
 // Read stops soon after ctx is done, with ctx's cause.
-func Read(ctx context.Context, data []byte) (*Text, error) {
-	return read(data, budgetFor(len(data), func() error { return context.Cause(ctx) }))
+//
+// memory limits the bytes that Read takes, beside the limit for the size of the
+// document; 0 means no other limit. If it is exceeded, the error is ErrMemory.
+func Read(ctx context.Context, data []byte, memory int) (*Text, error) {
+	return read(data, budgetFor(len(data), memory, func() error { return context.Cause(ctx) }))
 }
 
 func read(data []byte, b *cos.Budget) (*Text, error) {

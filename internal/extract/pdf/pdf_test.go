@@ -18,7 +18,7 @@ import (
 // mustRead reads a document and checks the properties of every text.
 func mustRead(t *testing.T, data []byte) *Text {
 	t.Helper()
-	x, err := Read(t.Context(), data)
+	x, err := Read(t.Context(), data, 0)
 	if err != nil {
 		t.Fatalf("Read: %v", err)
 	}
@@ -223,7 +223,7 @@ func TestRefuses(t *testing.T) {
 		{"other encryption", []byte("%PDF-1.7\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R/Encrypt<</Filter/Own>>>>"), errkind.Unsupported, "encryption"},
 	}
 	for _, tt := range tests {
-		x, err := Read(t.Context(), tt.data)
+		x, err := Read(t.Context(), tt.data, 0)
 		if !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: Read = %v, %v, want kind %v and %q", tt.name, x, err, tt.kind, tt.want)
 		}
@@ -251,7 +251,7 @@ func TestEncrypted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if x, err := Read(t.Context(), data); !errors.Is(err, errkind.Unsupported) || !strings.Contains(err.Error(), "password") {
+		if x, err := Read(t.Context(), data, 0); !errors.Is(err, errkind.Unsupported) || !strings.Contains(err.Error(), "password") {
 			t.Errorf("%s: Read = %v, %v, want kind Unsupported and a word about the password", name, x, err)
 		}
 	}
@@ -287,7 +287,7 @@ func TestIllegiblePages(t *testing.T) {
 		for i, o := range m.objects {
 			m.objects[i] = strings.Replace(o, "<</Font<<", "<</Font<</F2 "+font, 1)
 		}
-		x, err := Read(t.Context(), m.bytes())
+		x, err := Read(t.Context(), m.bytes(), 0)
 		if tt.want == "" {
 			if !errors.Is(err, errkind.Unsupported) || !strings.Contains(err.Error(), "character map") {
 				t.Errorf("%s: Read = %+v, %v, want an error about the character map", tt.name, x, err)

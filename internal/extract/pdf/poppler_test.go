@@ -58,7 +58,7 @@ func TestAgainstPoppler(t *testing.T) {
 		sum.files++
 		sum.words += len(theirs)
 		start := time.Now()
-		x, err := Read(ctx, data)
+		x, err := Read(ctx, data, 0)
 		took := time.Since(start)
 		if err != nil {
 			sum.refused++

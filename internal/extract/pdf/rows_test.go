@@ -64,7 +64,7 @@ func TestRowsWithWrappedCells(t *testing.T) {
 		for _, l := range tt.lines {
 			lines = append(lines, l...)
 		}
-		x, err := Read(t.Context(), paintedPage(lines...))
+		x, err := Read(t.Context(), paintedPage(lines...), 0)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -135,7 +135,7 @@ func TestRowsOfColumns(t *testing.T) {
 		for _, l := range tt.lines {
 			lines = append(lines, l...)
 		}
-		x, err := Read(t.Context(), paintedPage(lines...))
+		x, err := Read(t.Context(), paintedPage(lines...), 0)
 		if err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 			continue

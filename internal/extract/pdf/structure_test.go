@@ -70,7 +70,7 @@ func TestStructure(t *testing.T) {
 		"unknown filter first":    replace("/Contents 4 0 R", "/Contents[2 0 R 4 0 R]"),
 	}
 	for name, data := range tests {
-		x, err := Read(t.Context(), data)
+		x, err := Read(t.Context(), data, 0)
 		if err != nil || x.Body != "Hello, world" {
 			t.Errorf("%s: Read = %v, %v, want Hello, world", name, x, err)
 		}
@@ -251,7 +251,7 @@ func BenchmarkRead(b *testing.B) {
 	data := m.bytes()
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		if _, err := Read(b.Context(), data); err != nil {
+		if _, err := Read(b.Context(), data, 0); err != nil {
 			b.Fatal(err)
 		}
 	}

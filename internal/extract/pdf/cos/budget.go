@@ -13,7 +13,8 @@ const checkEvery = 1 << 16
 // Errors of an exhausted Budget.
 var (
 	errSteps  = fmt.Errorf("PDF document that takes more work than is allowed for one document: split it, or convert it to another format: %w", errkind.TooLarge)
-	errMemory = fmt.Errorf("PDF document that takes more memory than is allowed for one document: split it, or convert it to another format: %w", errkind.TooLarge)
+	// ErrMemory is returned by Budget.Err.
+	ErrMemory = fmt.Errorf("PDF document that takes more memory than is allowed for one document: split it, or convert it to another format: %w", errkind.TooLarge)
 )
 
 // A Budget limits the work and the memory that a document may take, independent
@@ -74,7 +75,7 @@ func (b *Budget) settle() bool {
 // false, the caller must stop.
 func (b *Budget) Alloc(n int) bool {
 	if n > b.bytes && b.err == nil {
-		b.err = errMemory
+		b.err = ErrMemory
 		b.steps, b.pause = -1, 0
 	}
 	b.bytes -= n
