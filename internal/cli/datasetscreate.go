@@ -186,7 +186,7 @@ func (v *invocation) printCreateLeftOut(c *dataset.Created) {
 	}
 	for _, s := range c.Skipped {
 		if s.Reason != ingest.NoText {
-			fmt.Fprintf(v.stderr, "  %s: %s\n", sanitize.Escape(s.Path), sanitize.Escape(errkind.Message(s.Err)))
+			fmt.Fprintf(v.stderr, "  %s: %s\n", sanitize.Escape(s.Path), sanitize.Escape(s.Message()))
 		}
 	}
 	for _, name := range c.Kept {

@@ -294,7 +294,7 @@ func (d *folders) whyLeftOut(ctx context.Context, name string) (why, err error) 
 			}
 			hint := "List all that is left out with: " + d.advised("status", "--left-out")
 			if p.Message != "" {
-				hint = printableLines(strings.TrimPrefix(p.Message, "extracting text: "))
+				hint = printableLines(p.Message)
 			}
 			return &hintError{fmt.Errorf("%s in the source %s is left out (%s)", spell.Quote(p.Path), src.Label, p.Reason), hint}, nil
 		}
