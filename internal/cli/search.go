@@ -436,9 +436,10 @@ func (v *invocation) incompleteText(sources []document.Source, list []incomplete
 // summary describes the page in one line.
 func (p foundPage) summary() string {
 	s := fmt.Sprintf("%d to %d of %s", p.Start+1, p.Start+len(p.Results), terminal.Plural(p.Total, "document"))
-	if p.AllWords != nil && *p.AllWords < p.Total {
+	switch {
+	case p.AllWords != nil && *p.AllWords > 0 && *p.AllWords < p.Total:
 		s += fmt.Sprintf(", %d with all words", *p.AllWords)
-	} else if p.Relaxed {
+	case p.Relaxed, p.AllWords != nil && *p.AllWords == 0:
 		s += ", none with all words"
 	}
 	if p.NextStart > 0 {

@@ -204,6 +204,16 @@ func TestNotUpToDate(t *testing.T) {
 	}
 }
 
+// A page without a document that has all words says so in one way.
+func TestNoneWithAllWords(t *testing.T) {
+	data, _ := indexFiles(t, map[string]string{"a.md": "pears grow here", "b.md": "apples grow there"})
+	for _, query := range []string{"pears apples", "pears apples plums"} {
+		if _, stderr, _ := run(t, data, "search", query); stderr != "1 to 2 of 2 documents, none with all words\n" {
+			t.Errorf("search %s prints %q", query, stderr)
+		}
+	}
+}
+
 // TestNothingFound shows what to do next.
 func TestNothingFound(t *testing.T) {
 	data, _ := indexFiles(t, map[string]string{"a.md": "pears", ".hidden": "x", "c.png": "\x00"})
