@@ -173,7 +173,8 @@ type invocation struct {
 	name           string // as typed by the user, for example "knowhow fess"
 	command        string // that runs, for example "fess" or "datasets create"
 	stdin          io.Reader
-	served         bool // stdin was given to a client, or to a search for one
+	served         bool   // stdin was given to a client, or to a search for one
+	data           string // data folder that a flag names, for advice; "" for the usual one
 	stdout, stderr io.Writer
 }
 

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/compact"
 	"knowhow/internal/dataset"
 	"knowhow/internal/datasetmcp"
 	"knowhow/internal/errkind"
@@ -155,24 +154,21 @@ func (v *invocation) createDataset(ctx context.Context, o *createFlags) error {
 	fmt.Fprintf(v.stdout, "%s dataset %s in %s: %s of %s, %s; this took %s\n", verb, o.id, sanitize.Escape(created.Folder),
 		terminal.Plural(created.Chunks, "passage"), terminal.Plural(created.Files, "file"), vectors, terminal.Duration(time.Since(start)))
 	fmt.Fprintf(v.stderr, "Search it with: %s datasets search --datasets %s %s QUERY\n", v.Program, sanitize.Escape(o.dir), o.id)
-	fmt.Fprintf(v.stderr, "Clients that are configured by a JSON file:\n  %s\n", datasetsSnippet(o.dir))
+	fmt.Fprint(v.stderr, datasetsSnippet(o.dir))
 	return nil
 }
 
 // datasetsSnippet returns the configuration for a client that starts the server
 // itself. It uses the names of tools that every client accepts.
 func datasetsSnippet(dir string) string {
-	type server struct {
-		Command string   `json:"command"`
-		Args    []string `json:"args"`
+	program, err := os.Executable()
+	if err != nil {
+		program = "knowhow"
 	}
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
 	}
-	// strings can always be encoded
-	config, _ := compact.Marshal(map[string]any{"mcpServers": map[string]server{
-		"datasets": {"knowhow", []string{"datasets", "--datasets", dir, "--tool-names", string(datasetmcp.Underscore)}}}})
-	return string(config)
+	return startSnippet("datasets", program, []string{"datasets", "--datasets", dir, "--tool-names", string(datasetmcp.Underscore)})
 }
 
 // printCreateLeftOut prints what is not part of a dataset.
@@ -186,7 +182,7 @@ func (v *invocation) printCreateLeftOut(c *dataset.Created) {
 	}
 	for _, s := range c.Skipped {
 		if s.Reason != ingest.NoText {
-			fmt.Fprintf(v.stderr, "  %s: %s\n", sanitize.Escape(s.Path), sanitize.Escape(errkind.Message(s.Err)))
+			fmt.Fprintf(v.stderr, "  %s: %s\n", sanitize.Escape(s.Path), sanitize.Escape(s.Message()))
 		}
 	}
 	for _, name := range c.Kept {

@@ -252,12 +252,18 @@ func (d *folders) notFound(ctx context.Context, wide *folders, name string) erro
 				fmt.Sprintf("The source %s has one: %s. To read documents of all sources, add --all.", h.Labels[0], sanitize.Escape(h.Path))}
 		}
 	}
-	hint := fmt.Sprintf("Find it with %q, or check with %q what is left out.", d.Program+" search", d.Program+" status --left-out")
+	hint := fmt.Sprintf("Find it with %q, or check with %q what is left out.", d.advised("search"), d.advised("status", "--left-out"))
 	if path, aerr := filepath.Abs(name); aerr == nil && fileExists(path) {
-		if slices.ContainsFunc(wide.sources, func(src document.Source) bool { return pathIn(src, path) != "" }) {
-			hint = fmt.Sprintf("The file is not indexed yet. Index it with: %s serve, and see how far that is with: %s status", d.Program, d.Program)
-		} else {
-			hint = fmt.Sprintf("The file belongs to no source. Index its folder with: %s serve FOLDER", d.Program)
+		indexed := slices.ContainsFunc(wide.sources, func(src document.Source) bool { return pathIn(src, path) != "" })
+		switch folder := isFolder(path); {
+		case folder && indexed:
+			hint = "It is a folder. Name a document in it."
+		case folder:
+			hint = "It is a folder. Index it with: " + d.advised("serve", commandWord(sanitize.Escape(name)))
+		case indexed:
+			hint = fmt.Sprintf("The file is not indexed yet. Index it with: %s. Follow the progress with: %s", d.advised("serve"), d.advised("status"))
+		default:
+			hint = "The file belongs to no source. Index its folder with: " + d.advised("serve", "FOLDER")
 		}
 	}
 	return &hintError{err, hint}
@@ -286,9 +292,9 @@ func (d *folders) whyLeftOut(ctx context.Context, name string) (why, err error) 
 				!(folder && (strings.HasPrefix(inSource+"/", p.Path) || strings.HasPrefix(rel+"/", p.Path))) {
 				continue
 			}
-			hint := fmt.Sprintf("List all that is left out with: %s status --left-out", d.Program)
+			hint := "List all that is left out with: " + d.advised("status", "--left-out")
 			if p.Message != "" {
-				hint = printableLines(strings.TrimPrefix(p.Message, "extracting text: "))
+				hint = printableLines(p.Message)
 			}
 			return &hintError{fmt.Errorf("%s in the source %s is left out (%s)", spell.Quote(p.Path), src.Label, p.Reason), hint}, nil
 		}

@@ -155,7 +155,7 @@ type sourceLister interface {
 
 // nothingIndexed returns the error for a data folder without sources.
 func (v *invocation) nothingIndexed() error {
-	return &hintError{errors.New("nothing is indexed yet"), fmt.Sprintf("Index a folder with: %s serve FOLDER", v.Program)}
+	return &hintError{errors.New("nothing is indexed yet"), "Index a folder with: " + v.advised("serve", "FOLDER")}
 }
 
 // openFolders is withFolders with an open service, and what lists its sources.
@@ -169,7 +169,7 @@ func (v *invocation) openFolders(ctx context.Context, service scope.Service, lis
 	}
 	for _, label := range o.labels {
 		if !slices.ContainsFunc(known, func(s document.Source) bool { return s.Label == label }) {
-			return nil, unknownLabel(label)
+			return nil, v.unknownLabel(label)
 		}
 	}
 	d := (&folders{invocation: v, service: service, known: known}).of(known)
@@ -393,10 +393,10 @@ func (v *invocation) nothingFound(ctx context.Context, d *folders, o *searchOpti
 	if d.here {
 		hint += "\n" + d.searched()
 	} else {
-		hint += fmt.Sprintf("\nSearched: %s. To search another folder, index it with: %s serve FOLDER", strings.Join(labels, ", "), v.Program)
+		hint += fmt.Sprintf("\nSearched: %s. To search another folder, index it with: %s", strings.Join(labels, ", "), v.advised("serve", "FOLDER"))
 	}
 	if leftOut > 0 {
-		hint += fmt.Sprintf("\n%s left out of the index. List the reasons with: %s status --left-out", areLeft(leftOut), v.Program)
+		hint += fmt.Sprintf("\n%s left out of the index. List the reasons with: %s", areLeft(leftOut), v.advised("status", "--left-out"))
 	}
 	return &hintError{errors.New("nothing found"), hint}
 }
@@ -425,7 +425,7 @@ func (v *invocation) incompleteText(sources []document.Source, list []incomplete
 		line := fmt.Sprintf("Documents of %s are missing: %s.", i.Source, i.text())
 		for _, src := range sources {
 			if src.Label == i.Source {
-				line += fmt.Sprintf(" To continue: %s serve %s", v.Program, commandWord(sanitize.Escape(src.Path)))
+				line += " To continue: " + v.advised("serve", commandWord(sanitize.Escape(src.Path)))
 			}
 		}
 		lines = append(lines, line)
@@ -436,9 +436,10 @@ func (v *invocation) incompleteText(sources []document.Source, list []incomplete
 // summary describes the page in one line.
 func (p foundPage) summary() string {
 	s := fmt.Sprintf("%d to %d of %s", p.Start+1, p.Start+len(p.Results), terminal.Plural(p.Total, "document"))
-	if p.AllWords != nil && *p.AllWords < p.Total {
+	switch {
+	case p.AllWords != nil && *p.AllWords > 0 && *p.AllWords < p.Total:
 		s += fmt.Sprintf(", %d with all words", *p.AllWords)
-	} else if p.Relaxed {
+	case p.Relaxed, p.AllWords != nil && *p.AllWords == 0:
 		s += ", none with all words"
 	}
 	if p.NextStart > 0 {

@@ -9,11 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
 	"knowhow/internal/kb"
+	"knowhow/internal/sanitize"
 	"knowhow/internal/source"
 )
 
@@ -161,6 +163,9 @@ func (v *invocation) openExistingWith(ctx context.Context, named string, o index
 	if dir, err = dataFolder(v.Env, named); err != nil {
 		return nil, "", err
 	}
+	if usual, err := dataFolder(v.Env, ""); err != nil || dir != usual {
+		v.data = dir
+	}
 	if found, err := hasIndex(dir); err != nil || !found {
 		return nil, dir, err
 	}
@@ -169,8 +174,24 @@ func (v *invocation) openExistingWith(ctx context.Context, named string, o index
 	return x, dir, err
 }
 
+// advised returns a command of this program that a message advises. It is for the
+// data folder that was opened.
+func (v *invocation) advised(command string, words ...string) string {
+	line := v.Program + " " + command
+	if v.data != "" {
+		line += " --data " + commandWord(sanitize.Escape(v.data))
+	}
+	return strings.Join(append([]string{line}, words...), " ")
+}
+
 // fileExists reports whether a file exists at path.
 func fileExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+// isFolder reports whether a folder exists at path.
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }

@@ -80,7 +80,7 @@ func (v *invocation) runSources(ctx context.Context, data string, store *storeFl
 	case len(words) < 2:
 		return v.noSources()
 	case store.address == "":
-		return unknownLabel(words[1])
+		return v.unknownLabel(words[1])
 	default:
 		return v.sourceRemoved(words[1], removed)
 	}
@@ -97,7 +97,7 @@ var sourcesWords = map[string]string{"remove": "rm", "delete": "rm", "del": "rm"
 
 // noSources prints what to do if no source is remembered.
 func (v *invocation) noSources() error {
-	_, err := fmt.Fprintf(v.stderr, "No sources yet. Index a folder with: %s serve FOLDER\n", v.Program)
+	_, err := fmt.Fprintf(v.stderr, "No sources yet. Index a folder with: %s\n", v.advised("serve", "FOLDER"))
 	return err
 }
 
@@ -139,7 +139,7 @@ func (v *invocation) removeSource(ctx context.Context, x *index.Index, label str
 	}
 	err = x.RemoveSource(ctx, label)
 	if errors.Is(err, errkind.NotFound) && !stored {
-		return unknownLabel(label)
+		return v.unknownLabel(label)
 	}
 	if err != nil && !errors.Is(err, errkind.NotFound) {
 		return err
@@ -167,7 +167,7 @@ func (v *invocation) removeStoredSource(ctx context.Context, store *storeFlags, 
 	defer s.Close() // never fails
 	n, err := s.RemoveSource(ctx, label)
 	if errors.Is(err, errkind.NotFound) {
-		return 0, unknownLabel(label)
+		return 0, v.unknownLabel(label)
 	}
 	return n, explainStore(err)
 }
@@ -179,6 +179,6 @@ func (v *invocation) sourceRemoved(label string, documents int) error {
 }
 
 // unknownLabel returns the error for a label without a source.
-func unknownLabel(label string) error {
-	return &hintError{fmt.Errorf("no source has the label %q", label), "List the sources with: knowhow sources"}
+func (v *invocation) unknownLabel(label string) error {
+	return &hintError{fmt.Errorf("no source has the label %q", label), "List the sources with: " + v.advised("sources")}
 }

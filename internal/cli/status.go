@@ -140,7 +140,7 @@ func (v *invocation) runStatus(ctx context.Context, o *statusOptions) error {
 	}
 	for _, label := range o.labels {
 		if !slices.ContainsFunc(sources, func(s sourceStatus) bool { return s.Label == label }) {
-			return unknownLabel(label)
+			return v.unknownLabel(label)
 		}
 	}
 	switch {
@@ -190,7 +190,7 @@ func (v *invocation) printDetails(w io.Writer, s sourceStatus) {
 	if i := s.Incomplete; i != nil {
 		fmt.Fprintf(w, "%s: %s\n", s.Label, i.state())
 		if s.Process == nil {
-			fmt.Fprintf(w, "%s: to continue: %s serve %s\n", s.Label, v.Program, commandWord(sanitize.Escape(s.Path)))
+			fmt.Fprintf(w, "%s: to continue: %s\n", s.Label, v.advised("serve", commandWord(sanitize.Escape(s.Path))))
 		}
 	}
 	if len(s.Languages) > 0 {

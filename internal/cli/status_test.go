@@ -104,6 +104,41 @@ func TestStatusOfHostileNames(t *testing.T) {
 	}
 }
 
+// Commands that messages advise are for the data folder that a flag names.
+func TestAdviceForDataFolder(t *testing.T) {
+	data, docs := indexFiles(t, map[string]string{"a.md": "pears", "b.bin": "\x00\x01"})
+	empty := t.TempDir()
+	advice := func(data string, args ...string) string {
+		out, stderr, _ := run(t, t.TempDir(), append(args, "--data", data)...)
+		return out + stderr
+	}
+	for _, tt := range []struct{ got, want string }{
+		{advice(data, "search", "nothingness"), "knowhow serve --data " + data + " FOLDER\n"},
+		{advice(data, "search", "nothingness"), "knowhow status --data " + data + " --left-out\n"},
+		{advice(data, "search", "--label", "nope", "x"), "knowhow sources --data " + data + "\n"},
+		{advice(data, "read", "b.bin"), "knowhow status --data " + data + " --left-out\n"},
+		{advice(empty, "search", "x"), "knowhow serve --data " + empty + " FOLDER\n"},
+		{advice(empty, "sources"), "knowhow serve --data " + empty + " FOLDER\n"},
+	} {
+		if !strings.Contains(tt.got, tt.want) {
+			t.Errorf("wrote %q, want %q", tt.got, tt.want)
+		}
+	}
+	x, err := index.Open(t.Context(), index.Options{Dir: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	if err := x.SetProgress(t.Context(), index.Progress{Label: "docs", Unchanged: 1, Total: 5, Stopped: search.Interrupted}); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"status"}, {"search", "pears"}, {"search", "nothingness"}} {
+		if got, want := advice(data, args...), "o continue: knowhow serve --data "+data+" "+docs+"\n"; !strings.Contains(got, want) {
+			t.Errorf("%q wrote %q, want %q", args, got, want)
+		}
+	}
+}
+
 // TestIncomplete shows in status and search what is missing and why.
 func TestIncomplete(t *testing.T) {
 	data, docs := indexFiles(t, map[string]string{"a.md": "pears", "b.txt": "apples"})
@@ -166,6 +201,16 @@ func TestNotUpToDate(t *testing.T) {
 	}
 	if _, stderr, _ := run(t, data, "search", "pears"); stderr != "1 to 1 of 1 document\n" {
 		t.Errorf("search prints %q, want nothing about indexing", stderr)
+	}
+}
+
+// A page without a document that has all words says so in one way.
+func TestNoneWithAllWords(t *testing.T) {
+	data, _ := indexFiles(t, map[string]string{"a.md": "pears grow here", "b.md": "apples grow there"})
+	for _, query := range []string{"pears apples", "pears apples plums"} {
+		if _, stderr, _ := run(t, data, "search", query); stderr != "1 to 2 of 2 documents, none with all words\n" {
+			t.Errorf("search %s prints %q", query, stderr)
+		}
 	}
 }
 

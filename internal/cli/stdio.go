@@ -88,7 +88,7 @@ func (v *invocation) refuseClient(ctx context.Context, f *flagSet, args []string
 
 // stdioAdvice is for clients that start a server over HTTP and send requests to
 // its standard input.
-const stdioAdvice = `To be started by a client, a server of folders is configured as "knowhow mcp" in place of "knowhow serve", and other servers with KNOWHOW_TRANSPORT=stdio`
+const stdioAdvice = `To let a client start the program, configure "knowhow mcp" in place of "knowhow serve"; for other servers, set KNOWHOW_TRANSPORT=stdio`
 
 // refuseStray tells a client that started an HTTP server what to do instead, if
 // it sends a request to stdin. Nothing but a pipe is read, and it only to the
@@ -98,7 +98,7 @@ func (v *invocation) refuseStray(ctx context.Context, url string) {
 		return
 	}
 	v.served = true
-	text := fmt.Sprintf("%s listens on %s and not on standard input. %s, or connect to that address", v.name, url, stdioAdvice)
+	text := fmt.Sprintf("%s listens on %s and not on standard input. %s. Or connect to that address", v.name, url, stdioAdvice)
 	go mcpserver.RefuseStdio(ctx, v.stdin, v.stdout, text) // ends with ctx, except for a pending read
 }
 

@@ -90,18 +90,19 @@ func unknown(id string, ids []string) error {
 
 // Error lists the datasets that exist.
 func (e *UnknownDataset) Error() string {
-	message := "there is no dataset " + spell.Quote(e.ID)
+	message, available := "there is no dataset "+spell.Quote(e.ID), "; available datasets: "
 	switch {
 	case len(e.Near) > 0:
 		message += ", did you mean " + spell.List(e.Near) + "?"
+		available = " Available datasets: "
 	case len(e.Known) == 0:
 		return message + "; there are no datasets, create one or add its folder"
 	}
 	const most = 20
 	if n := len(e.Known); n > most {
-		return fmt.Sprintf("%s available datasets: %s and %d more", message+";", strings.Join(e.Known[:most], ", "), n-most)
+		return fmt.Sprintf("%s%s%s and %d more", message, available, strings.Join(e.Known[:most], ", "), n-most)
 	}
-	return message + "; available datasets: " + strings.Join(e.Known, ", ")
+	return message + available + strings.Join(e.Known, ", ")
 }
 
 // Unwrap returns errkind.NotFound.

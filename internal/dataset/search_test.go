@@ -49,7 +49,7 @@ func TestUnknownDataset(t *testing.T) {
 	bad.write(t, root, "bad")
 	r := open(t, root)
 	for id, want := range map[string]string{
-		"handbok": `there is no dataset "handbok", did you mean "handbook"?; available datasets: api-docs, handbook`,
+		"handbok": `there is no dataset "handbok", did you mean "handbook"? Available datasets: api-docs, handbook`,
 		"zzz":     `there is no dataset "zzz"; available datasets: api-docs, handbook`,
 	} {
 		if _, err := r.Search(t.Context(), Query{Datasets: []string{"handbook", id}, Text: "x"}); !errors.Is(err, errkind.NotFound) || err.Error() != want {

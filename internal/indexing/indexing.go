@@ -497,7 +497,7 @@ func (s *leftOutStore) store(ctx context.Context, res *ingest.Result, err error)
 	}
 	messages := map[string]string{}
 	for _, k := range res.Skipped {
-		messages[k.Path] = errkind.Message(k.Err)
+		messages[k.Path] = k.Message()
 	}
 	left := index.LeftOut{Counts: map[string]int{}}
 	for r, n := range res.LeftOut {

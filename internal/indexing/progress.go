@@ -267,7 +267,7 @@ func writeLeftOut(out *strings.Builder, label string, res *ingest.Result) {
 		if s.Reason.InPart() {
 			what = "indexed in part"
 		}
-		fmt.Fprintf(out, "%s: %s %q: %s\n", label, what, s.Path, sanitize.Escape(errkind.Message(s.Err)))
+		fmt.Fprintf(out, "%s: %s %q: %s\n", label, what, s.Path, sanitize.Escape(s.Message()))
 	}
 	if more := res.SkippedTotal - maxNamed; more > 0 {
 		fmt.Fprintf(out, "%s: and %d more\n", label, more)

@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"knowhow/internal/document"
+	"knowhow/internal/errkind"
 	"knowhow/internal/extract"
 )
 
@@ -161,7 +162,7 @@ const (
 	ThirdParty  Reason = "with installed packages"     // such as node_modules
 	LockFile    Reason = "written by package managers" // such as go.sum
 	Generated   Reason = "generated or minified"
-	Backup      Reason = "backup files"
+	Backup      Reason = "backup"
 	Empty       Reason = "empty"
 	Link        Reason = "linked but not followed"
 )
@@ -189,6 +190,12 @@ type Skipped struct {
 	Path   string
 	Reason Reason
 	Err    error // does not contain the path; states what to do if the file has to change. nil for parts that should not be indexed
+}
+
+// Message returns Err in words for a list of what is left out, which need not name
+// the operation.
+func (s Skipped) Message() string {
+	return strings.TrimPrefix(errkind.Message(s.Err), "extracting text: ")
 }
 
 func (r *Result) leaveOut(path string, reason Reason) {

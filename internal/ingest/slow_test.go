@@ -355,11 +355,11 @@ func TestSyncNamesDocuments(t *testing.T) {
 		}
 		var got []string
 		for _, s := range res.Skipped {
-			got = append(got, s.Path+": "+errkind.Message(s.Err))
+			got = append(got, s.Path+": "+s.Message())
 		}
 		want := []string{
-			"cut.docx: extracting text: damaged Word document: save or download it again",
-			"old.doc: extracting text: office document in an old format: save it in a current one",
+			"cut.docx: damaged Word document: save or download it again",
+			"old.doc: office document in an old format: save it in a current one",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("skipped (-want +got):\n%s", diff)

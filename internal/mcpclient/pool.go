@@ -147,6 +147,8 @@ func (p *Pool) find(id string) (*server, error) {
 		hint := ""
 		if near := spell.Near(id, p.ids, 3); len(near) > 0 {
 			hint = "; did you mean " + spell.List(near) + "?"
+		} else if len(p.ids) > 0 {
+			hint = "; name " + spell.List(p.ids[:min(len(p.ids), 10)])
 		}
 		return nil, fmt.Errorf("there is no server %s in the settings%s: %w", spell.Quote(id), hint, errkind.NotFound)
 	case s.cfg.Disabled:

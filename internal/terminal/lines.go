@@ -125,41 +125,54 @@ type Bar struct {
 // String returns the progress in words: "indexing docs: 120 of 812 documents,
 // 85/s, 1.2 MB/s, 8 s left".
 func (b Bar) String() string {
+	rates, left := b.speed()
+	return b.count() + rates + left
+}
+
+// count returns what is done and how much of it.
+func (b Bar) count() string {
 	s := fmt.Sprintf("%s: %d of %d", b.What, b.Done, b.Total)
 	if b.Things != "" {
 		s += " " + b.Things
 	}
-	return s + b.speed()
+	return s
 }
 
-// speed returns the rate and the remaining time, as far as they are known.
-func (b Bar) speed() string {
+// speed returns the rates and the remaining time, as far as they are known.
+func (b Bar) speed() (rates, left string) {
 	took := time.Since(b.Since)
 	if b.Since.IsZero() || b.Done <= 0 || took < time.Second {
-		return ""
+		return "", ""
 	}
 	rate, unit := float64(b.Done)/took.Seconds(), "s"
 	if rate < 1 {
 		rate, unit = rate*60, "min"
 	}
 	if rate < 1 {
-		return ""
+		return "", ""
 	}
-	s := fmt.Sprintf(", %.0f/%s", rate, unit)
+	rates = fmt.Sprintf(", %.0f/%s", rate, unit)
 	if b.Bytes > 0 {
-		s += fmt.Sprintf(", %.1f MB/s", float64(b.Bytes)/1e6/took.Seconds())
+		rates += fmt.Sprintf(", %.1f MB/s", float64(b.Bytes)/1e6/took.Seconds())
 	}
-	if left := took.Seconds() * float64(b.Total-b.Done) / float64(b.Done); left >= 1 {
-		s += ", " + Duration(time.Duration(left)*time.Second) + " left"
+	if s := took.Seconds() * float64(b.Total-b.Done) / float64(b.Done); s >= 1 {
+		left = ", " + Duration(time.Duration(s)*time.Second) + " left"
 	}
-	return s
+	return rates, left
 }
 
 // draw returns the progress in at most the given number of columns, with a bar
-// if it fits.
+// if it fits. What does not fit is left out: first the rates, then the remaining
+// time.
 func (b Bar) draw(columns int) string {
 	const least, most = 10, 40
-	text := []rune(sanitize.Escape(b.String()))
+	rates, left := b.speed()
+	var text []rune
+	for _, s := range []string{rates + left, left, ""} {
+		if text = []rune(sanitize.Escape(b.count() + s)); len(text) <= columns {
+			break
+		}
+	}
 	if len(text) > columns {
 		return string(text[:columns])
 	}

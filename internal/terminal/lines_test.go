@@ -108,6 +108,26 @@ func TestBarFits(t *testing.T) {
 	}
 }
 
+// A narrow terminal shows how far the work is and the time left, not the rates.
+func TestNarrowBar(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		time.Sleep(100 * time.Second)
+		b := terminal.Bar{What: "indexing docs", Done: 1000, Total: 1500, Things: "documents", Since: began, Bytes: 250e6}
+		for columns, want := range map[int]string{
+			60: "indexing docs: 1000 of 1500 documents, 50 s left",
+			50: "indexing docs: 1000 of 1500 documents",
+			30: "indexing docs: 1000 of 1500",
+		} {
+			s := &screen{}
+			terminal.NewLines(s, func() int { return columns }).Show(b)
+			if got := s.shows(); got != want {
+				t.Errorf("%d columns show %q, want %q", columns, got, want)
+			}
+		}
+	})
+}
+
 func TestBarString(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
