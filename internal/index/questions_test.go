@@ -28,6 +28,10 @@ func TestExcludedWords(t *testing.T) {
 		{`lake "-red`, nil, true},
 		{"pond -red", []string{"green.md"}, false},
 		{"java -Xmx", []string{"java.md"}, true},
+		{"java -Xmx (", []string{"java.md"}, true},
+		{"java NOT -Xmx", nil, true},
+		{"Run java NOT -Xmx", nil, true},
+		{"Run java !Xmx (", nil, true},
 	} {
 		r, err := read.Read(tt.typed)
 		if err != nil {

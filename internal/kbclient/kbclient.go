@@ -107,7 +107,7 @@ func (c *Client) Search(ctx context.Context, q kb.SearchQuery) (*kb.SearchResult
 	if q.Tags == nil {
 		q.Tags = []string{}
 	}
-	if err := c.call(ctx, request{method: http.MethodPost, path: "/search", body: q, safe: true}, r); err != nil {
+	if err := c.call(ctx, request{method: http.MethodPost, path: "/search", body: q, member: "results", safe: true}, r); err != nil {
 		return nil, err
 	}
 	r.Results = list(r.Results)
@@ -120,7 +120,7 @@ func (c *Client) AddNote(ctx context.Context, n kb.Note) (int64, error) {
 	var r struct {
 		ID int64 `json:"job_id"`
 	}
-	err := c.call(ctx, request{method: http.MethodPost, path: "/jobs", body: struct {
+	err := c.call(ctx, request{method: http.MethodPost, path: "/jobs", member: "job_id", body: struct {
 		Type string `json:"type"`
 		kb.Note
 	}{kb.TypeNote, n}}, &r)
@@ -136,18 +136,20 @@ func (c *Client) Jobs(ctx context.Context, f kb.JobFilter) ([]kb.Job, error) {
 	if f.Status != "" {
 		q.Set("status", f.Status)
 	}
-	err := c.call(ctx, request{method: http.MethodGet, path: "/jobs", query: q, safe: true}, &r)
+	err := c.call(ctx, request{method: http.MethodGet, path: "/jobs", query: q, member: "jobs", safe: true}, &r)
 	return list(r.Jobs), err
 }
 
 // Job implements [kb.Base].
 func (c *Client) Job(ctx context.Context, id int64) (*kb.Job, error) {
-	return get[kb.Job](ctx, c, request{method: http.MethodGet, path: "/jobs/" + number(id), about: "job " + number(id), safe: true})
+	return get[kb.Job](ctx, c, request{method: http.MethodGet, path: "/jobs/" + number(id), about: "job " + number(id), member: "job_id", safe: true})
 }
 
 // Document implements [kb.Base].
 func (c *Client) Document(ctx context.Context, id int64) (*kb.Document, error) {
-	return get[kb.Document](ctx, c, aboutDocument(http.MethodGet, "/documents/", id, ""))
+	r := aboutDocument(http.MethodGet, "/documents/", id, "")
+	r.member = "document_id"
+	return get[kb.Document](ctx, c, r)
 }
 
 // Documents implements [kb.Base].
@@ -162,7 +164,7 @@ func (c *Client) Documents(ctx context.Context, f kb.DocumentFilter) (*kb.Docume
 	if f.Offset != 0 {
 		q.Set("offset", strconv.Itoa(f.Offset))
 	}
-	r, err := get[kb.DocumentList](ctx, c, request{method: http.MethodGet, path: "/documents", query: q, safe: true})
+	r, err := get[kb.DocumentList](ctx, c, request{method: http.MethodGet, path: "/documents", query: q, member: "documents", safe: true})
 	if err == nil {
 		r.Documents = list(r.Documents)
 	}
@@ -172,7 +174,7 @@ func (c *Client) Documents(ctx context.Context, f kb.DocumentFilter) (*kb.Docume
 // UpdateNote implements [kb.Base].
 func (c *Client) UpdateNote(ctx context.Context, id int64, change kb.NoteChange) (*kb.Document, error) {
 	r := aboutDocument(http.MethodPatch, "/notes/", id, "")
-	r.body = change
+	r.body, r.member = change, "document_id"
 	return get[kb.Document](ctx, c, r)
 }
 
@@ -237,6 +239,7 @@ type request struct {
 	query  url.Values
 	body   any    // sent as JSON; nil for none
 	about  string // what the path names and may not exist, such as "document 5"; "" for none
+	member string // that the result has: an id or a list, which may be null; "" for none
 	safe   bool   // it changes nothing and may be sent more than once
 }
 
@@ -244,6 +247,19 @@ type request struct {
 // parts of the path.
 func aboutDocument(method, before string, id int64, after string) request {
 	return request{method: method, path: before + number(id) + after, about: "document " + number(id), safe: method == http.MethodGet}
+}
+
+// answeredBy reports whether a JSON object has the member that the result has.
+func (r request) answeredBy(answer []byte) bool {
+	if r.member == "" {
+		return true
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(answer, &members) != nil {
+		return false
+	}
+	value, ok := members[r.member]
+	return ok && !(strings.HasSuffix(r.member, "_id") && string(value) == "null")
 }
 
 // endpoint returns the path for errors.
@@ -346,7 +362,7 @@ func (c *Client) send(ctx, call context.Context, r request, body io.Reader, medi
 	case result == nil:
 		return nil
 	}
-	if err := json.Unmarshal(answer, result); err != nil {
+	if err := json.Unmarshal(answer, result); err != nil || !r.answeredBy(answer) {
 		return &errkind.Remote{Endpoint: r.endpoint(), Status: http.StatusBadGateway, Reason: AddressReason,
 			Message: "the engine answered with something other than the JSON of its API; check its address"}
 	}
@@ -384,7 +400,7 @@ func (c *Client) AddFile(ctx context.Context, f kb.File, r io.Reader) (int64, er
 	var result struct {
 		ID int64 `json:"job_id"`
 	}
-	err := c.send(ctx, call, request{method: http.MethodPost, path: "/jobs"}, body, w.FormDataContentType(), &result)
+	err := c.send(ctx, call, request{method: http.MethodPost, path: "/jobs", member: "job_id"}, body, w.FormDataContentType(), &result)
 	if failed := body.failed.Load(); failed != nil {
 		return 0, *failed
 	}

@@ -73,7 +73,7 @@ func TestRequests(t *testing.T) {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
-		io.WriteString(w, `{"job_id":3,"tags":["a"],"document_id":5}`)
+		io.WriteString(w, `{"job_id":3,"tags":["a"],"document_id":5,"results":[],"jobs":null,"documents":null}`)
 	})
 	text := "x"
 	for _, tt := range []struct {
@@ -230,7 +230,7 @@ func (s *script) RoundTrip(*http.Request) (*http.Response, error) {
 
 func status(code int, header ...string) func() (*http.Response, error) {
 	return func() (*http.Response, error) {
-		r := &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{}`))}
+		r := &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"results":[]}`))}
 		if len(header) > 0 {
 			r.Header.Set(header[0], header[1])
 		}
@@ -393,6 +393,30 @@ func TestTimes(t *testing.T) {
 			got, err := json.Marshal(v)
 			if want := `"updated_at":` + form; err != nil || !strings.Contains(string(got), want) {
 				t.Errorf("%s returns %s, %v; want %s", name, got, err, want)
+			}
+		}
+	}
+}
+
+// An answer in JSON that has nothing of the API is a failure of the engine, and
+// never an empty result or a job without an id.
+func TestOtherAnswers(t *testing.T) {
+	for _, body := range []string{`{}`, `{"detail":"ok"}`, `{"job_id":null}`} {
+		c := client(t, "", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, body) })
+		for name, call := range map[string]func(ctx context.Context) (any, error){
+			"search": func(ctx context.Context) (any, error) { return c.Search(ctx, kb.SearchQuery{Query: "x", Top: 1}) },
+			"note":   func(ctx context.Context) (any, error) { return c.AddNote(ctx, kb.Note{Text: "x"}) },
+			"file": func(ctx context.Context) (any, error) {
+				return c.AddFile(ctx, kb.File{Filename: "x"}, strings.NewReader("x"))
+			},
+			"jobs":      func(ctx context.Context) (any, error) { return c.Jobs(ctx, kb.JobFilter{Limit: 1}) },
+			"job":       func(ctx context.Context) (any, error) { return c.Job(ctx, 1) },
+			"document":  func(ctx context.Context) (any, error) { return c.Document(ctx, 1) },
+			"documents": func(ctx context.Context) (any, error) { return c.Documents(ctx, kb.DocumentFilter{Limit: 1}) },
+		} {
+			v, err := call(t.Context())
+			if remote, ok := errors.AsType[*errkind.Remote](err); !ok || remote.Status != http.StatusBadGateway {
+				t.Errorf("%s with the answer %s = %v, %v; want an error with the status 502", name, body, v, err)
 			}
 		}
 	}

@@ -208,20 +208,27 @@ func AsWords(s string) (string, bool) {
 
 // withoutOperators returns the words of any text as a plain query. If it excludes
 // words, with a hyphen, an exclamation mark or NOT before them, the result excludes
-// them, too.
+// them, too, with a hyphen if the text has one and with an exclamation mark otherwise:
+// [Code] reads only hyphens as those of options.
 func withoutOperators(s string) string {
 	var kept, excluded []string
 	not := false
 	for _, w := range Words(s) {
 		bare := strings.TrimLeft(w, `("[{`)
-		no := not || strings.HasPrefix(bare, "!") || strings.HasPrefix(bare, "-") && !strings.HasPrefix(bare, "--")
+		sign := ""
+		switch {
+		case not || strings.HasPrefix(bare, "!"):
+			sign = "!"
+		case strings.HasPrefix(bare, "-") && !strings.HasPrefix(bare, "--"):
+			sign = "-"
+		}
 		not = strings.Trim(w, `()"`) == "NOT"
 		switch words := plainWords(w); {
 		case hasOnlyOperators(w):
 			kept = append(kept, w)
-		case no:
+		case sign != "":
 			for _, x := range words {
-				excluded = append(excluded, "-"+x)
+				excluded = append(excluded, sign+x)
 			}
 		default:
 			kept = append(kept, w)

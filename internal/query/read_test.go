@@ -118,8 +118,9 @@ func TestReadUnparsable(t *testing.T) {
 		{`NOT ""`, "not"},
 		{`lake "-red`, "lake -red"},
 		{"lake -red OR", "lake -red"},
-		{"lake NOT red AND", "lake -red"},
-		{"lake !red (boat", "lake boat -red"},
+		{"lake NOT red AND", "lake !red"},
+		{"java NOT -Xmx", "java !Xmx"},
+		{"lake !red (boat", "lake boat !red"},
 		{strings.Repeat("- ", 5_001) + "end", "end"},
 		{strings.Repeat("a", 10_001), strings.Repeat("a", 10_000)},
 		{strings.Repeat("pears* OR ", 1_000) + "end", strings.TrimSpace(strings.Repeat("pears ", 1_000))},
@@ -136,8 +137,8 @@ func TestReadUnparsable(t *testing.T) {
 	}
 }
 
-// excluded matches the hyphen before a word that is excluded.
-var excluded = regexp.MustCompile(`(^| )-([^ ])`)
+// excluded matches the sign before a word that is excluded.
+var excluded = regexp.MustCompile(`(^| )[-!]([^ ])`)
 
 // checkRead checks that the result of Read can be parsed, finds only documents
 // of its label when it is sent to Fess, and is not changed by Read.
