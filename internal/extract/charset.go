@@ -215,8 +215,9 @@ func isTypical(u rune) bool {
 }
 
 // detect guesses a charset by escape sequences, by the letters and words of
-// languages, and for languages with other scripts by statistics. hints are the
-// languages that the name of a document and its neighbours suggest.
+// languages, and for languages with other scripts by statistics. It is UTF-8 for
+// a text that is mostly UTF-8. hints are the languages that the name of a document
+// and its neighbours suggest.
 func detect(ctx context.Context, data []byte, hints []string) string {
 	if bytes.Contains(data, escJIS) || bytes.Contains(data, escJISRoman) {
 		return "iso-2022-jp"
@@ -225,7 +226,7 @@ func detect(ctx context.Context, data []byte, hints []string) string {
 	// only slow the detector down.
 	sample := highLines(data)
 	if mostlySequences(sample) {
-		return "windows-1252"
+		return "utf-8"
 	}
 	for _, h := range hints {
 		for _, name := range asianCharsets[h] {
