@@ -61,12 +61,29 @@ func decodeAs(ctx context.Context, data []byte, name string) string {
 	if err != nil || isUTF8Name(name) || e == encoding.Replacement {
 		return strings.TrimPrefix(toValid(ctx, data), "\ufeff")
 	}
+	copyTo := func(w io.Writer) error {
+		_, err := io.Copy(w, transform.NewReader(reader{ctx, bytes.NewReader(data)}, e.NewDecoder()))
+		return err
+	}
+	// A byte may become three, and a builder that grows takes twice as much memory.
+	var size counter
+	if err := copyTo(&size); err != nil {
+		return toValid(ctx, data)
+	}
 	var b strings.Builder
-	b.Grow(len(data))
-	if _, err := io.Copy(&b, transform.NewReader(reader{ctx, bytes.NewReader(data)}, e.NewDecoder())); err != nil {
+	b.Grow(int(size))
+	if err := copyTo(&b); err != nil {
 		return toValid(ctx, data)
 	}
 	return strings.TrimPrefix(strings.ToValidUTF8(b.String(), "\ufffd"), "\ufeff")
+}
+
+// A counter counts the bytes that are written to it.
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
 }
 
 // valid reports whether data is UTF-8.

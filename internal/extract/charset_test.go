@@ -1,6 +1,8 @@
 package extract
 
 import (
+	"bytes"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -114,6 +116,23 @@ func TestDamagedUTF8(t *testing.T) {
 				t.Errorf("body = %.60q ... %q, want %.60q ...", got, got[max(0, len(got)-20):], tt.want)
 			}
 		})
+	}
+}
+
+// TestDecodedMemory checks that a text that becomes three times as long takes no
+// more memory than its old and its new form.
+func TestDecodedMemory(t *testing.T) {
+	data := bytes.Repeat([]byte{0xa1, 0xa2, 0xd2, ' '}, 1<<20) // Thai
+	want := 10 * len(data) / 4
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	s := decodeAs(t.Context(), data, "windows-874")
+	runtime.ReadMemStats(&after)
+	if len(s) != want {
+		t.Fatalf("%d bytes, want %d", len(s), want)
+	}
+	if n := after.TotalAlloc - before.TotalAlloc; n > uint64(want)*5/4 {
+		t.Errorf("%d bytes were allocated for %d", n, want)
 	}
 }
 
