@@ -179,8 +179,14 @@ func Cut(window string, max int, last bool) int {
 
 // Hash returns "sha256:" followed by the SHA-256 hash of text in hexadecimal.
 func Hash(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return "sha256:" + hex.EncodeToString(sum[:])
+	h := sha256.New()
+	var buf [4096]byte // without a copy of the whole text
+	for len(text) > 0 {
+		n := copy(buf[:], text)
+		h.Write(buf[:n])
+		text = text[n:]
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
 // A path is the chain of headings above a place in the text.

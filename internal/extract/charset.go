@@ -61,12 +61,29 @@ func decodeAs(ctx context.Context, data []byte, name string) string {
 	if err != nil || isUTF8Name(name) || e == encoding.Replacement {
 		return strings.TrimPrefix(toValid(ctx, data), "\ufeff")
 	}
+	copyTo := func(w io.Writer) error {
+		_, err := io.Copy(w, transform.NewReader(reader{ctx, bytes.NewReader(data)}, e.NewDecoder()))
+		return err
+	}
+	// A byte may become three, and a builder that grows takes twice as much memory.
+	var size counter
+	if err := copyTo(&size); err != nil {
+		return toValid(ctx, data)
+	}
 	var b strings.Builder
-	b.Grow(len(data))
-	if _, err := io.Copy(&b, transform.NewReader(reader{ctx, bytes.NewReader(data)}, e.NewDecoder())); err != nil {
+	b.Grow(int(size))
+	if err := copyTo(&b); err != nil {
 		return toValid(ctx, data)
 	}
 	return strings.TrimPrefix(strings.ToValidUTF8(b.String(), "\ufffd"), "\ufeff")
+}
+
+// A counter counts the bytes that are written to it.
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
 }
 
 // valid reports whether data is UTF-8.
@@ -215,8 +232,9 @@ func isTypical(u rune) bool {
 }
 
 // detect guesses a charset by escape sequences, by the letters and words of
-// languages, and for languages with other scripts by statistics. hints are the
-// languages that the name of a document and its neighbours suggest.
+// languages, and for languages with other scripts by statistics. It is UTF-8 for
+// a text that is mostly UTF-8. hints are the languages that the name of a document
+// and its neighbours suggest.
 func detect(ctx context.Context, data []byte, hints []string) string {
 	if bytes.Contains(data, escJIS) || bytes.Contains(data, escJISRoman) {
 		return "iso-2022-jp"
@@ -225,7 +243,7 @@ func detect(ctx context.Context, data []byte, hints []string) string {
 	// only slow the detector down.
 	sample := highLines(data)
 	if mostlySequences(sample) {
-		return "windows-1252"
+		return "utf-8"
 	}
 	for _, h := range hints {
 		for _, name := range asianCharsets[h] {

@@ -1,6 +1,8 @@
 package extract
 
 import (
+	"bytes"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -95,6 +97,42 @@ func TestCharsetDeclared(t *testing.T) {
 				t.Errorf("body = %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// A text that was cut inside of a character, or has a few other bytes, stays UTF-8.
+func TestDamagedUTF8(t *testing.T) {
+	many := func(s string) string { return strings.Repeat(s, 200) }
+	tests := []struct{ name, in, want string }{
+		{"Japanese, cut", many("海外に出張する場合、") + "日"[:2], many("海外に出張する場合、") + "\ufffd"},
+		{"Chinese, cut", many("请假要提前申请。") + "请"[:1], many("请假要提前申请。") + "\ufffd"},
+		{"German, cut", many("Größe und Länge ") + "ü"[:1], many("Größe und Länge ") + "\ufffd"},
+		{"emoji, cut", many("hi 😀 ") + "😀"[:3], many("hi 😀 ") + "\ufffd"},
+		{"one bad byte in the middle", many("会議室、") + "\xff" + many("総務へ。"), many("会議室、") + "\ufffd" + many("総務へ。")},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := mustExtract(t, Input{Name: "a.txt", Data: []byte(tt.in)}).Body; got != tt.want {
+				t.Errorf("body = %.60q ... %q, want %.60q ...", got, got[max(0, len(got)-20):], tt.want)
+			}
+		})
+	}
+}
+
+// TestDecodedMemory checks that a text that becomes three times as long takes no
+// more memory than its old and its new form.
+func TestDecodedMemory(t *testing.T) {
+	data := bytes.Repeat([]byte{0xa1, 0xa2, 0xd2, ' '}, 1<<20) // Thai
+	want := 10 * len(data) / 4
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	s := decodeAs(t.Context(), data, "windows-874")
+	runtime.ReadMemStats(&after)
+	if len(s) != want {
+		t.Fatalf("%d bytes, want %d", len(s), want)
+	}
+	if n := after.TotalAlloc - before.TotalAlloc; n > uint64(want)*5/4 {
+		t.Errorf("%d bytes were allocated for %d", n, want)
 	}
 }
 

@@ -6,11 +6,14 @@
 package kbserver
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -248,9 +251,44 @@ func write(w http.ResponseWriter, status int, body any) {
 	}
 	h.Set("Content-Type", "application/json")
 	w.WriteHeader(status)
+	if d, ok := body.(*kb.Document); ok && len(d.Chunks) > 0 {
+		writeDocument(w, d)
+		return
+	}
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	_ = e.Encode(body) // an error means that the client is gone
+}
+
+// writeDocument writes a document as JSON, chunk by chunk: an encoder would keep all
+// of it in memory, once more.
+func writeDocument(w io.Writer, d *kb.Document) {
+	out := bufio.NewWriter(w)
+	defer out.Flush() // an error means that the client is gone
+	var buf bytes.Buffer
+	e := json.NewEncoder(&buf)
+	e.SetEscapeHTML(false)
+	value := func(v any) []byte {
+		buf.Reset()
+		if err := e.Encode(v); err != nil {
+			return []byte("null") // not for strings and numbers
+		}
+		return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+	}
+	head := *d
+	head.Chunks = nil
+	out.Write(bytes.TrimSuffix(value(head), []byte("}")))
+	for i, c := range d.Chunks {
+		if i == 0 {
+			out.WriteString(`,"chunks":[`)
+		} else {
+			out.WriteByte(',')
+		}
+		if _, err := out.Write(value(c)); err != nil {
+			return
+		}
+	}
+	out.WriteString("]}\n")
 }
 
 //go:embed openapi.json
