@@ -64,9 +64,6 @@ func (x *Index) evaluate(ctx context.Context, tx *preparedTx, labels []string, f
 		return err
 	}
 	defer x.closeView(v)
-	x.evaluating.Add(1)
-	signal(x.searchBegun)
-	defer x.evaluating.Add(-1)
 	e := &evaluator{x: x, tx: tx, view: v, search: v.Begin(), now: time.Now(), until: time.Now().Add(x.searchTime)}
 	defer e.search.End()
 	if e.langs, err = v.languages(); err == nil {

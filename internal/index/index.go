@@ -89,15 +89,12 @@ type Index struct {
 	waitTime     time.Duration // for waiting in one search
 	verifiedSize int           // these are as the constants, except in tests
 	gatherLimit  int
-	maxResident  int64
 	expensive    chan struct{} // has a place for each expensive search that runs
 
 	maintaining chan struct{} // has a place for one call of Maintain
 	mergeSoon   chan struct{} // one signal for segmentLoop
 	rebuildSoon chan struct{} // the same
 	verifySoon  chan struct{} // one signal for verifyLoop
-	searchBegun chan struct{} // one signal for residentLoop
-	evaluating  atomic.Int64  // searches that read segments
 	stop        context.CancelFunc
 	done        sync.WaitGroup
 }
@@ -122,9 +119,9 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 		return nil, fmt.Errorf("finding the data folder: %w", err)
 	}
 	x := &Index{path: filepath.Join(dir, FileName), log: o.Log,
-		searchTime: maxSearchTime, waitTime: maxSearchTime, verifiedSize: verifiedSize, gatherLimit: gatherLimit, maxResident: maxResident,
+		searchTime: maxSearchTime, waitTime: maxSearchTime, verifiedSize: verifiedSize, gatherLimit: gatherLimit,
 		maintaining: make(chan struct{}, 1),
-		mergeSoon:   make(chan struct{}, 1), rebuildSoon: make(chan struct{}, 1), verifySoon: make(chan struct{}, 1), searchBegun: make(chan struct{}, 1)}
+		mergeSoon:   make(chan struct{}, 1), rebuildSoon: make(chan struct{}, 1), verifySoon: make(chan struct{}, 1)}
 	x.vectors.embedder, x.vectors.limit, x.vectors.loadSoon = o.Embedder, cmp.Or(o.EmbedTime, embedTime), make(chan struct{}, 1)
 	x.jobs.adding = make(chan struct{}, 1)
 	x.builders.New = func() any { return &segment.Builder{} }
@@ -141,7 +138,6 @@ func open(ctx context.Context, o Options, steps []migration) (*Index, error) {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	x.stop = stop
 	x.done.Go(func() { x.verifyLoop(background) })
-	x.done.Go(func() { x.residentLoop(background) })
 	if o.Embedder != nil {
 		x.done.Go(func() { x.loadLoop(background) })
 	}
