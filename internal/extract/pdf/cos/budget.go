@@ -12,7 +12,7 @@ const checkEvery = 1 << 16
 
 // Errors of an exhausted Budget.
 var (
-	errSteps  = fmt.Errorf("PDF document that takes more work than is allowed for one document: split it, or convert it to another format: %w", errkind.TooLarge)
+	errSteps = fmt.Errorf("PDF document that takes more work than is allowed for one document: split it, or convert it to another format: %w", errkind.TooLarge)
 	// ErrMemory is returned by Budget.Err.
 	ErrMemory = fmt.Errorf("PDF document that takes more memory than is allowed for one document: split it, or convert it to another format: %w", errkind.TooLarge)
 )
