@@ -10,6 +10,7 @@ import (
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
+	"knowhow/internal/indexing"
 	"knowhow/internal/sanitize"
 	"knowhow/internal/source"
 	"knowhow/internal/spell"
@@ -137,6 +138,14 @@ func (v *invocation) removeSource(ctx context.Context, x *index.Index, label str
 	if err != nil {
 		return err
 	}
+	known, err := x.Sources(ctx)
+	if err != nil {
+		return err
+	}
+	processes, err := indexing.Processes(ctx, x)
+	if err != nil {
+		return err
+	}
 	err = x.RemoveSource(ctx, label)
 	if errors.Is(err, errkind.NotFound) && !stored {
 		return v.unknownLabel(label)
@@ -149,8 +158,17 @@ func (v *invocation) removeSource(ctx context.Context, x *index.Index, label str
 		return err
 	}
 	kept := now.ByLabel[label].Documents
-	if err := v.sourceRemoved(label, removed+stats.ByLabel[label].Documents-kept); err != nil || kept == 0 {
+	if err := v.sourceRemoved(label, removed+stats.ByLabel[label].Documents-kept); err != nil {
 		return err
+	}
+	for _, src := range known {
+		if p, ok := processes[label]; ok && src.Label == label {
+			fmt.Fprintf(v.stderr, "Process %d on %s still serves %s, without documents. End it, or, to index the documents again, restart it with: %s\n",
+				p.PID, sanitize.Escape(p.Host), label, v.advised("serve", commandWord(sanitize.Escape(src.Path))))
+		}
+	}
+	if kept == 0 {
+		return nil
 	}
 	_, err = fmt.Fprintf(v.stderr, "%s of the collection %s that users added stay; list them with: %s note list --collection %s\n",
 		terminal.Plural(kept, "document"), label, v.Program, label)

@@ -93,6 +93,24 @@ func TestStatusOfProcesses(t *testing.T) {
 	}
 }
 
+// A process that serves a source which is removed finds nothing in it any more.
+func TestRemoveServedSource(t *testing.T) {
+	data, docs := indexFiles(t, map[string]string{"a.md": "pears"})
+	x, err := index.Open(t.Context(), index.Options{Dir: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	if _, err := x.Lease(t.Context(), "my-host-42-ABCD", time.Hour, "indexing:docs"); err != nil {
+		t.Fatal(err)
+	}
+	stdout, stderr, status := run(t, data, "sources", "rm", "docs")
+	if want := "Process 42 on my-host still serves docs, without documents. End it, or, to index the documents again, restart it with: knowhow serve " + docs + "\n"; status != 0 ||
+		!strings.HasPrefix(stdout, "removed source docs and 1 document ") || stderr != want {
+		t.Errorf("sources rm = %d with %q and %q, want %q", status, stdout, stderr, want)
+	}
+}
+
 // JSON for people has no character of a file name that controls a terminal.
 func TestStatusOfHostileNames(t *testing.T) {
 	data, _ := indexFiles(t, map[string]string{"a\u202e\u009b\x7fb.bin": "\x00\x01", "c.md": "text"})

@@ -46,7 +46,7 @@ func TestProgressFinished(t *testing.T) {
 		many.Skipped = append(many.Skipped, ingest.Skipped{Path: "a\nb.md", Err: fs.ErrPermission})
 	}
 	leftOut := "docs: left out: 20 without text, 15 unreadable, 1 too large, 1 too slow\n" +
-		strings.Repeat("docs: left out \"a\\nb.md\": permission denied\n", 10) + "docs: and 5 more\n"
+		strings.Repeat("docs: left out \"a\\nb.md\": permission denied: change its permissions\n", 10) + "docs: and 5 more\n"
 	for _, tt := range []struct {
 		name string
 		took time.Duration

@@ -116,7 +116,7 @@ func TestSyncGoesOnAfterUnreadable(t *testing.T) {
 	ft := withFaults(g)
 	ft.fail("a.txt", fs.ErrPermission)
 	res := mustSync(t, g, docs(root), Result{Added: 4, SkippedTotal: 1, LeftOut: left(Unreadable, 1)})
-	if s := res.Skipped[0]; s.Path != "a.txt" || s.Err.Error() != "opening: permission denied" {
+	if s := res.Skipped[0]; s.Path != "a.txt" || s.Err.Error() != "opening: permission denied" || s.Message() != "permission denied: change its permissions" {
 		t.Errorf("Skipped = %v, want a.txt with a reason that names no path", s)
 	}
 

@@ -25,7 +25,9 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"hash/maphash"
+	"io/fs"
 	"log/slog"
 	"strings"
 	"sync"
@@ -193,8 +195,11 @@ type Skipped struct {
 }
 
 // Message returns Err in words for a list of what is left out, which need not name
-// the operation.
+// the operation. It states what to do.
 func (s Skipped) Message() string {
+	if errors.Is(s.Err, fs.ErrPermission) {
+		return "permission denied: change its permissions"
+	}
 	return strings.TrimPrefix(errkind.Message(s.Err), "extracting text: ")
 }
 
