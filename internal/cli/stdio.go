@@ -79,7 +79,7 @@ func (v *invocation) refuseClient(ctx context.Context, f *flagSet, args []string
 		text += ". " + hint
 	}
 	if limit == strayTime {
-		text += ". " + stdioAdvice
+		text = strings.TrimSuffix(text, ".") + ". " + stdioAdvice
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

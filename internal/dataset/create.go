@@ -537,17 +537,28 @@ func writeFile(name string, write func(w *bufio.Writer) error) error {
 	return nil
 }
 
-// findFolder returns the path of the first folder whose manifest has an id. The
-// error is of kind NotFound if there is none.
+// findFolder returns the path of the folder of a dataset: the first one with a
+// manifest that is valid and has the id, as for searches, or else the first one
+// whose manifest has the id. The error is of kind NotFound if there is none.
 func findFolder(dir, id string) (string, error) {
 	folders, err := datasetFolders(dir)
 	if err != nil {
 		return "", err
 	}
+	found := ""
 	for _, folder := range folders {
-		if m, _ := readManifest(filepath.Join(dir, folder, manifestName)); m.ID == id {
-			return filepath.Join(dir, folder), nil
+		m, f := readManifest(filepath.Join(dir, folder, manifestName))
+		if m.ID != id {
+			continue
 		}
+		folder = filepath.Join(dir, folder)
+		if !f.failed() {
+			return folder, nil
+		}
+		found = cmp.Or(found, folder)
+	}
+	if found != "" {
+		return found, nil
 	}
 	return "", fmt.Errorf("there is no dataset %s: %w", id, errkind.NotFound)
 }

@@ -239,6 +239,20 @@ func TestDelete(t *testing.T) {
 	}
 }
 
+// Of two folders with one id, the dataset that is searched is deleted, and then
+// the other one.
+func TestDeleteServed(t *testing.T) {
+	root := t.TempDir()
+	put(t, filepath.Join(root, "a", "manifest.json"), `{"id": "one", "name": "unfinished"}`)
+	newSample("one").write(t, root, "b")
+	for _, left := range [][]string{{"a"}, nil} {
+		if _, err := Delete(root, "one"); err != nil {
+			t.Fatal(err)
+		}
+		onlyFolders(t, root, left...)
+	}
+}
+
 // An exported dataset is a dataset where it is unpacked, wherever its files were.
 func TestExport(t *testing.T) {
 	root, away := t.TempDir(), t.TempDir()

@@ -134,14 +134,20 @@ func (r *Registry) Dir() string { return r.dir }
 // path returns the path of a subfolder.
 func (r *Registry) path(folder string) string { return filepath.Join(r.dir, folder) }
 
-// Watch scans the folder until ctx ends.
+// Watch scans the folder until ctx ends. It logs an error that lasts once.
 func (r *Registry) Watch(ctx context.Context) {
 	tick := time.NewTicker(r.o.Interval)
 	defer tick.Stop()
+	var last string
 	for {
+		var problem string
 		if err := r.Scan(ctx); err != nil && ctx.Err() == nil {
-			r.o.Log.Error("reading the folder of the datasets failed; what is loaded can still be searched", "dir", r.dir, "error", err)
+			problem = err.Error()
 		}
+		if problem != "" && problem != last {
+			r.o.Log.Error("reading the folder of the datasets failed; what is loaded can still be searched", "dir", r.dir, "error", problem)
+		}
+		last = problem
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

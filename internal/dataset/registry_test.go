@@ -203,6 +203,37 @@ func TestWatch(t *testing.T) {
 	})
 }
 
+// A folder that cannot be read is reported once, and again after it could be read.
+func TestWatchReportsOnce(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "datasets")
+	put(t, root, "a file")
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		r, err := New(Options{Dir: root, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			r.Watch(ctx)
+		}()
+		time.Sleep(time.Minute)
+		if err := os.Remove(root); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		put(t, root, "a file")
+		time.Sleep(time.Minute)
+		cancel()
+		<-done
+		if got := strings.Count(log.String(), "reading the folder of the datasets failed"); got != 2 {
+			t.Errorf("the folder is reported %d times, want 2:\n%s", got, &log)
+		}
+	})
+}
+
 // Before the first scan, calls wait until their time is over.
 func TestWaitForScan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -110,6 +110,11 @@ func (c *call) decode(v any, limit int64) error {
 	return nil
 }
 
+// A jsonKind describes a JSON value, such as "string" or "number 2.5".
+type jsonKind string
+
+func (k jsonKind) String() string { return "a JSON " + string(k) }
+
 // jsonError returns the error for JSON that cannot be decoded.
 func jsonError(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -119,7 +124,7 @@ func jsonError(err error) error {
 			return fmt.Errorf("the body must be a JSON object, got a JSON %s: %w", e.Value, errkind.Invalid)
 		}
 		field := e.Field[strings.LastIndexByte(e.Field, '.')+1:]
-		return &errkind.Argument{Name: field, Value: "a JSON " + e.Value, Want: want}
+		return &errkind.Argument{Name: field, Value: jsonKind(e.Value), Want: want}
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		if s, err := strconv.Unquote(name); err == nil {

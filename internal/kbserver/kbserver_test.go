@@ -139,6 +139,8 @@ func TestBadRequests(t *testing.T) {
 		{"POST", "/api/v1/search", jsonMedia, `{"query":"x","top":101}`, 400, "invalid", `"top"`},
 		{"POST", "/api/v1/search", jsonMedia, `{"query":"x","top":1.5}`, 400, "invalid", `"top"`},
 		{"POST", "/api/v1/search", jsonMedia, `{"query":"x","top":"5"}`, 400, "invalid", `"top"`},
+		{"POST", "/api/v1/search", jsonMedia, `{"query":"x","top":2.5}`, 400, "invalid", `"top": got a JSON number 2.5, want an integer`},
+		{"POST", "/api/v1/search", jsonMedia, `{"query":"x","tags":"a"}`, 400, "invalid", `"tags": got a JSON string, want a list of strings`},
 		{"POST", "/api/v1/search", jsonMedia, `{"query":"x","tags":"a"}`, 400, "invalid", `"tags"`},
 		{"POST", "/api/v1/search", jsonMedia, `{"query":"x","fts_only":"yes"}`, 400, "invalid", `"fts_only"`},
 		{"POST", "/api/v1/search", jsonMedia, `{"query":"x","limit":5}`, 400, "invalid", `"limit"`},

@@ -200,20 +200,14 @@ func (s *Server) dispatch(next mcp.MethodHandler) mcp.MethodHandler {
 		case *mcp.CallToolParamsRaw:
 			return s.callTool(ctx, p, k.revision)
 		case *mcp.ListResourcesParams:
-			if s.res != nil {
-				return s.listResources(ctx, p, k.revision)
-			}
+			return s.listResources(ctx, p, k.revision)
 		case *mcp.ReadResourceParams:
-			if s.res != nil {
-				return s.readResource(ctx, p, k.revision)
-			}
+			return s.readResource(ctx, p, k.revision)
 		case *mcp.ListResourceTemplatesParams:
-			if s.res != nil && p != nil && p.Cursor != "" {
+			if p != nil && p.Cursor != "" {
 				return nil, noCursor(p.Cursor)
 			}
-			if s.res != nil {
-				return s.listTemplates(k.revision), nil
-			}
+			return s.listTemplates(k.revision), nil
 		}
 		return next(ctx, method, req)
 	}
@@ -227,7 +221,7 @@ func (s *Server) has(method, revision string) bool {
 	case slices.Contains(undeclaredMethods, method):
 		return false
 	case strings.HasPrefix(method, "resources/"):
-		return s.res != nil || revision < statelessRevision
+		return s.hasResources() || revision < statelessRevision
 	}
 	return true
 }

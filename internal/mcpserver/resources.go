@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/url"
 	"strconv"
@@ -68,6 +69,20 @@ type Template struct {
 func (s *Server) SetResources(r Resources, templates ...Template) {
 	s.res, s.template = r, templates
 }
+
+// noResources are those of a server without resources.
+type noResources struct{}
+
+func (noResources) ListResources(context.Context, string) (*ResourceList, error) {
+	return &ResourceList{}, nil
+}
+
+func (noResources) ReadResource(_ context.Context, uri, _ string) (*Contents, error) {
+	return nil, fmt.Errorf("resource %q does not exist: this server has no resources: %w", uri, errkind.NotFound)
+}
+
+// hasResources reports whether the resources of the server were set.
+func (s *Server) hasResources() bool { return s.res != noResources{} }
 
 // noCursor refuses the cursor of a list that is not paged.
 func noCursor(at string) error {

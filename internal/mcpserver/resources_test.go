@@ -123,3 +123,23 @@ func TestListsWithoutCursors(t *testing.T) {
 		}
 	}
 }
+
+// Clients of revisions with a handshake that do not check the capabilities see
+// a server without resources as one that has none of those they ask for.
+func TestServerWithoutResources(t *testing.T) {
+	for _, revision := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
+		server := mcpserver.New(mcpserver.Options{Name: "knowhow", Version: "1.2.3"})
+		s := (&kit{server: server}).stdio(t)
+		s.Initialize(revision)
+		for method, want := range map[string]string{
+			"resources/list":           `{"resources":[]}`,
+			"resources/templates/list": `{"resourceTemplates":[]}`,
+		} {
+			if m := s.Call(method, nil); string(m.Result) != want {
+				t.Errorf("%s in %s = %s, want the result %s", method, revision, m.Raw, want)
+			}
+		}
+		wantError(t, s.Call("resources/read", map[string]any{"uri": "fess://nope"}), -32002, "code", "NOT_FOUND")
+		wantError(t, s.Call("resources/read", nil), -32602, "argument", "uri")
+	}
+}

@@ -114,6 +114,7 @@ func New(o Options) *Server {
 		log:    o.Log,
 		limit:  newLimiter(o.MaxInFlight, o.QueueWait),
 		byName: map[string]*tool{},
+		res:    noResources{},
 	}
 	s.sdk = mcp.NewServer(s.info, &mcp.ServerOptions{
 		Instructions:              o.Instructions,
@@ -131,7 +132,7 @@ func New(o Options) *Server {
 // list_changed, which is never sent.
 func (s *Server) capabilities() *mcp.ServerCapabilities {
 	c := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
-	if s.res != nil {
+	if s.hasResources() {
 		c.Resources = &mcp.ResourceCapabilities{}
 	}
 	if s.opts.Domain != nil {
