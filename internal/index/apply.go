@@ -49,7 +49,7 @@ func (x *Index) Prepare(ctx context.Context, changes []document.Change) (apply f
 	}
 	words, err := x.gather(ctx, changes)
 	if err != nil {
-		return nil, err
+		return nil, x.fault("writing documents", err)
 	}
 	return func(ctx context.Context) (err error) {
 		defer func() { x.dropGathered(words, err == nil) }()
