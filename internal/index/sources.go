@@ -142,6 +142,10 @@ func encodeRules(r document.Rules) (string, error) {
 type LeftOut struct {
 	Counts map[string]int // files and folders by reason
 	Paths  []LeftOutPath  // some or all of them, in order
+
+	// Reader is the version of the code that read the files; 0 is any before the
+	// version was stored.
+	Reader int `json:",omitempty"`
 }
 
 // A LeftOutPath is a file or a folder (with a slash at the end) that is not

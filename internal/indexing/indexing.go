@@ -419,8 +419,13 @@ func (w *Indexer) index(ctx context.Context, src document.Source) error {
 	if err := w.maintain(ctx); err != nil {
 		return err
 	}
+	before, err := w.Index.LeftOut(ctx, src.Label)
+	if err != nil {
+		return err
+	}
+	leftOut := &leftOutStore{Indexer: w, label: src.Label, outdated: before.Reader != ingest.ReaderVersion}
 	o := ingest.Options{
-		Sink:    sourceSink{w.Sink, w.Index, src},
+		Sink:    sourceSink{w.Sink, w.Index, src, leftOut},
 		Pool:    w.pool,
 		Report:  func(p ingest.Progress) { w.view.report(ctx, p) },
 		Log:     w.Log,
@@ -433,7 +438,6 @@ func (w *Indexer) index(ctx context.Context, src document.Source) error {
 	}
 	in := ingest.New(o)
 	w.view.begin(ctx, src.Label)
-	leftOut := &leftOutStore{Indexer: w, label: src.Label}
 	if w.Once {
 		res, err := in.Sync(ctx, src)
 		leftOut.store(ctx, res, err)
@@ -462,7 +466,7 @@ func (w *Indexer) index(ctx context.Context, src document.Source) error {
 		w.view.stop(ctx, src.Label, err) // a sync that failed has not reported its end
 		return false
 	}
-	err := in.Watch(ctx, func(context.Context) ([]document.Source, error) { return []document.Source{src}, nil },
+	err = in.Watch(ctx, func(context.Context) ([]document.Source, error) { return []document.Source{src}, nil },
 		ingest.WatchOptions{Synced: synced})
 	return cmp.Or(corrupt, err)
 }
@@ -472,6 +476,9 @@ type leftOutStore struct {
 	*Indexer
 	label  string
 	stored *index.LeftOut // nil until something was stored
+
+	// outdated reports whether another version of package ingest read the files.
+	outdated bool
 }
 
 // leftOut returns what is stored as left out of a source.
@@ -499,7 +506,8 @@ func (s *leftOutStore) store(ctx context.Context, res *ingest.Result, err error)
 	for _, k := range res.Skipped {
 		messages[k.Path] = k.Message()
 	}
-	left := index.LeftOut{Counts: map[string]int{}}
+	s.outdated = false
+	left := index.LeftOut{Counts: map[string]int{}, Reader: ingest.ReaderVersion}
 	for r, n := range res.LeftOut {
 		left.Counts[string(r)] = n
 	}
@@ -525,8 +533,21 @@ var errRemoved = fmt.Errorf("the source was removed: %w", errkind.NotFound)
 // another process may remove a source, or assign its label to another folder.
 type sourceSink struct {
 	ingest.Sink
-	index *index.Index
-	src   document.Source
+	index   *index.Index
+	src     document.Source
+	leftOut *leftOutStore
+}
+
+// Stamps returns the stamps of the documents. Those of files that another version of
+// package ingest has read match no file, so that the files are read again.
+func (s sourceSink) Stamps(ctx context.Context, label string) (map[string]document.Stamp, error) {
+	stamps, err := s.Sink.Stamps(ctx, label)
+	if s.leftOut.outdated {
+		for path := range stamps {
+			stamps[path] = document.Stamp{}
+		}
+	}
+	return stamps, err
 }
 
 // Apply applies changes to the documents of the source.

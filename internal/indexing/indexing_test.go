@@ -169,6 +169,30 @@ func TestRunOnce(t *testing.T) {
 	})
 }
 
+// Files that another version of the program has read are read again, once.
+func TestRunReadsAgain(t *testing.T) {
+	dir, _ := folders(t, "docs")
+	db, err := sql.Open("sqlite", filepath.Join(dir, index.FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, dir, true)
+		p.wait()
+		if _, err := db.Exec(`UPDATE sources SET left_out='{"Counts":{},"Paths":null}'`); err != nil { // as an older version stored it
+			t.Fatal(err)
+		}
+		for _, want := range []string{": 1 changed\n", ": no changes\n"} {
+			p := start(t, dir, true)
+			p.wait()
+			if out := p.out.String(); !strings.Contains(out, want) {
+				t.Errorf("printed %q, want %q", out, want)
+			}
+		}
+	})
+}
+
 // Each source is indexed by one process that was asked for it, and taken over
 // by another one.
 func TestRunSharesSources(t *testing.T) {

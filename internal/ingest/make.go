@@ -12,6 +12,10 @@ import (
 	"knowhow/internal/sanitize"
 )
 
+// ReaderVersion changes when the text of files changes that are indexed already:
+// files that another version has read are read again.
+const ReaderVersion = 1
+
 // Make returns the document for data: the bytes of a file, a note, an upload or
 // a web page. known contains the metadata of the document: at least Label and
 // Path, whose extension determines the format, and MIMEType if the origin
