@@ -23,14 +23,14 @@ func TestRefusalOfABody(t *testing.T) {
 	hs := httptest.NewServer(guard(h, httpguard.Options{Token: frontToken}))
 	defer hs.Close()
 	const admitted = "Authorization: Bearer " + frontToken + "\r\n"
-	body := strings.Repeat("x", 48<<20)
+	body := strings.Repeat("x", 16<<20)
 	for _, tc := range []struct {
 		name, header string
 		size, status int
 	}{
 		{"401", "", 7 << 20, 401},
 		{"403 for its Origin", admitted + "Origin: http://evil.example\r\n", 7 << 20, 403},
-		{"413", admitted, 48 << 20, 413},
+		{"413", admitted, 16 << 20, 413},
 	} {
 		for _, chunked := range []bool{false, true} {
 			c, err := net.Dial("tcp", hs.Listener.Addr().String())
