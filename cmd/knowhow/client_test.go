@@ -87,7 +87,7 @@ func TestClientLearnsWhy(t *testing.T) {
 		{"datasets", nil, []string{"datasets", "--embedder", "nonsense"}, 2, []string{"embedder"}},
 		{"kb", nil, []string{"kb", "--transport", "stdio", "--data", "~/file"}, 1, []string{"file"}},
 		{"a port in use", nil, []string{"serve", "--addr", taken.Addr().String(), "."}, 1, []string{"in use", "knowhow mcp"}},
-		{"an unknown transport", []string{"KNOWHOW_TRANSPORT=tcp"}, []string{"serve", "."}, 2, []string{`got "tcp"`, "for usage. To be started"}},
+		{"an unknown transport", []string{"KNOWHOW_TRANSPORT=tcp"}, []string{"serve", "."}, 2, []string{`got "tcp"`, "for usage. To let a client start"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
