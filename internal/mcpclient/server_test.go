@@ -389,10 +389,10 @@ func TestToolsChanged(t *testing.T) {
 			t.Errorf("after a change Catalog() = %p, %v, want another than %p", second, err, first)
 		}
 		time.Sleep(time.Minute)
-		close(reports)
+		synctest.Wait()
 		var got []string
-		for id := range reports {
-			got = append(got, id)
+		for range len(reports) {
+			got = append(got, <-reports)
 		}
 		if diff := cmp.Diff([]string{"fake"}, got); diff != "" {
 			t.Errorf("ToolsChanged (-want +got)\n%s", diff)

@@ -40,8 +40,9 @@ func Read(s string) (Reading, error) {
 	if len(s) > maxBytes {
 		return Reading{Text: withoutOperators(s[first:min(first+maxBytes, len(s))]), Relaxed: true}, nil
 	}
-	if isSentence(s) || isPunctuated(s) {
-		return Reading{Text: strings.Join(plainWords(s), " ")}, nil
+	if sentence := isSentence(s); sentence || isPunctuated(s) {
+		unparsable := !sentence && strings.Count(s, "(") != strings.Count(s, ")")
+		return Reading{Text: strings.Join(plainWords(s), " "), Relaxed: unparsable}, nil
 	}
 	everything := strings.ContainsRune(s, '*') || strings.Contains(s, "sort:") // may be asked for, but not with empty quotes
 	for _, text := range []string{s, strings.ReplaceAll(strings.ReplaceAll(s, `\/`, "/"), "/", `\/`)} {

@@ -110,6 +110,8 @@ func TestReadUnparsable(t *testing.T) {
 		{`pears" NOT`, "pears"},
 		{"--port", "port"},
 		{"(pears apples", "pears apples"},
+		{"pears (apples", "pears apples"},
+		{"pears apples)", "pears apples"},
 		{"a:b:c", "a b c"},
 		{"pears^ apples", "pears apples"},
 		{"OR", "or"},
