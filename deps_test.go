@@ -104,7 +104,7 @@ var deps = map[string]string{
 	"cli": "*",
 
 	// Test support.
-	"search/searchtest": "search document",
+	"search/searchtest": "query search document",
 	"fess/fesstest":     "search document",
 	"mcpserver/mcptest": "", "terminal/terminaltest": "",
 	"kb/kbtest": "kb embed",

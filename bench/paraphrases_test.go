@@ -18,6 +18,7 @@ import (
 	"knowhow/internal/embed/bert"
 	"knowhow/internal/embed/minilm"
 	"knowhow/internal/index"
+	kquery "knowhow/internal/query"
 	ksearch "knowhow/internal/search"
 )
 
@@ -85,7 +86,7 @@ func BenchmarkParaphrases(b *testing.B) {
 			for b.Loop() {
 				mrr, recall = 0, 0
 				for n, note := range notes {
-					p, err := x.Search(b.Context(), ksearch.Query{Text: note[1+i], Num: 10})
+					p, err := x.Search(b.Context(), ksearch.Query{Text: kquery.MustParse(note[1+i]), Num: 10})
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"knowhow/internal/index"
+	kquery "knowhow/internal/query"
 	ksearch "knowhow/internal/search"
 )
 
@@ -152,7 +153,7 @@ func (c corpus) queries(b *testing.B) {
 		return f.Total, took
 	}
 	within := func(q query) (int, time.Duration) {
-		sq := ksearch.Query{Text: q.text, Labels: []string{c.label}, Start: q.start, Num: 20}
+		sq := ksearch.Query{Text: kquery.MustParse(q.text), Labels: []string{c.label}, Start: q.start, Num: 20}
 		if q.sort {
 			sq.Sort = []ksearch.SortKey{{Field: "timestamp", Desc: true}}
 		}

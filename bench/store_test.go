@@ -115,7 +115,7 @@ func BenchmarkStoreQuality(b *testing.B) {
 						b.Fatal(err)
 					}
 					begin := time.Now()
-					p, err := service.Relax(s).Search(b.Context(), service.Query{Text: read.Text, Typed: q, Num: 100, Distinct: true})
+					p, err := service.Relax(s).Search(b.Context(), service.Query{Text: read, Num: 100, Distinct: true})
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -195,7 +195,7 @@ func BenchmarkStoreScale(b *testing.B) {
 							continue
 						}
 						begin := time.Now()
-						s.search(b, text.Text)
+						s.search(b, text)
 						took = append(took, time.Since(begin))
 					}
 					took = took[len(took)/10:] // the first ones load what the others use
@@ -237,7 +237,7 @@ func scaleDocument(b *testing.B, paragraphs []string, i int) document.Document {
 // A scaled is what BenchmarkStoreScale measures.
 type scaled interface {
 	add(b *testing.B, docs []document.Document)
-	search(b *testing.B, text string)                    // for eight documents
+	search(b *testing.B, text querytext.Text)            // for eight documents
 	size(b *testing.B) (diskBytes int64, memory float64) // of the process with the documents, in MB
 }
 
@@ -259,7 +259,7 @@ func (s scaledStore) add(b *testing.B, docs []document.Document) {
 	}
 }
 
-func (s scaledStore) search(b *testing.B, text string) {
+func (s scaledStore) search(b *testing.B, text querytext.Text) {
 	b.Helper()
 	if _, err := s.Search(b.Context(), service.Query{Text: text, Num: 8, Distinct: true, Passages: 6000}); err != nil {
 		b.Fatal(err)
@@ -335,7 +335,7 @@ func (c plainCluster) add(b *testing.B, docs []document.Document) {
 	}
 }
 
-func (c plainCluster) search(b *testing.B, text string) {
+func (c plainCluster) search(b *testing.B, text querytext.Text) {
 	b.Helper()
 	body, err := json.Marshal(map[string]any{"size": 8, "_source": []string{"title"}, "query": map[string]any{"match": map[string]any{"text": text}}})
 	if err != nil {

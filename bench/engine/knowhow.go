@@ -14,6 +14,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/index"
+	kquery "knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -44,7 +45,7 @@ func drive(ctx context.Context, action, corpus, data string) (err error) {
 		} else if err != nil {
 			return err
 		}
-		s := search.Query{Text: q.Text, Num: 10}
+		s := search.Query{Text: kquery.MustParse(q.Text), Num: 10}
 		if q.Label != "" {
 			s.Labels = []string{q.Label}
 		}

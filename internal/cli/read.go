@@ -196,8 +196,8 @@ const maxNamed = 20
 // name or a path.
 func (d *folders) named(ctx context.Context, name string) ([]search.Hit, error) {
 	name = filepath.ToSlash(filepath.Clean(name))
-	text := "filename:" + query.Quote(path.Base(name))
-	if _, err := query.Parse(text); err != nil {
+	text, err := query.Parse("filename:" + query.Quote(path.Base(name)))
+	if err != nil {
 		return nil, nil // no file has such a name
 	}
 	var found []search.Hit

@@ -526,10 +526,6 @@ func wantedWords(text string) *analysis.Wanted {
 	if err != nil {
 		return nil
 	}
-	n, err := query.Parse(r.Text)
-	if err != nil {
-		return nil
-	}
 	var terms, prefixes []string
 	languages := append([]analysis.Language{analysis.English}, analysis.Stemmed()...)
 	add := func(field, text string, prefix bool) {
@@ -570,6 +566,6 @@ func wantedWords(text string) *analysis.Wanted {
 			add(n.Field, n.Text, true)
 		}
 	}
-	walk(n)
+	walk(r.Tree())
 	return analysis.NewWanted(terms, prefixes)
 }

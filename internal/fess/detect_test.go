@@ -15,6 +15,7 @@ import (
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/fess/fesstest"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -45,7 +46,7 @@ func asked(h *fesstest.Handler) string {
 }
 
 func searchAlpha(c *Client) error {
-	_, err := c.Search(context.Background(), search.Query{Text: "alpha", Labels: []string{"finance"}, Num: 10})
+	_, err := c.Search(context.Background(), search.Query{Text: query.MustParse("alpha"), Labels: []string{"finance"}, Num: 10})
 	return err
 }
 
@@ -229,7 +230,7 @@ func TestV2Requests(t *testing.T) {
 	tests := map[string]func() error{
 		"search?q=alpha&fields.label=finance&start=0&num=10": func() error { return searchAlpha(c) },
 		"search?q=%28alpha+OR+beta%29&start=20&num=5&sort=score.desc&lang=ja&facet.field=label&facet.size=5": func() error {
-			_, err := c.Search(ctx, search.Query{Text: "alpha OR beta", Start: 20, Num: 5, Sort: []search.SortKey{{Field: "score", Desc: true}},
+			_, err := c.Search(ctx, search.Query{Text: query.MustParse("alpha OR beta"), Start: 20, Num: 5, Sort: []search.SortKey{{Field: "score", Desc: true}},
 				Langs: []string{"ja"}, Facets: &search.Facets{Fields: []string{"label"}, Size: 5}})
 			return err
 		},
@@ -271,13 +272,13 @@ func TestV2Limits(t *testing.T) {
 		argument string
 		q        search.Query
 	}{
-		{"query", search.Query{Text: long, Num: 1}},
+		{"query", search.Query{Text: query.MustParse(long), Num: 1}},
 		{"labels", search.Query{Num: 1, Labels: many}},
 		{"facets.field", facets(search.Facets{Fields: many})},
 		{"facets.query", facets(search.Facets{Queries: []string{long}})},
 		{"facets.size", facets(search.Facets{Fields: []string{"label"}, Size: 1001})},
 		{"facets.missing", facets(search.Facets{Fields: []string{"label"}, Missing: long})},
-		{"", search.Query{Text: strings.Repeat("x", 1000), Num: 1}},
+		{"", search.Query{Text: query.MustParse(strings.Repeat("x", 1000)), Num: 1}},
 		{"", facets(search.Facets{Fields: []string{"label"}, Size: 1000})},
 		{"", search.Query{Num: 1, Labels: many[:100]}},
 	}
@@ -304,7 +305,7 @@ func TestRelaxedTooLong(t *testing.T) {
 	for i := range 140 {
 		fmt.Fprintf(&text, " zq%03d", i)
 	}
-	p, err := search.Relax(clientOf(t, h, Options{API: "v2"})).Search(t.Context(), search.Query{Text: text.String()[1:], Num: 1})
+	p, err := search.Relax(clientOf(t, h, Options{API: "v2"})).Search(t.Context(), search.Query{Text: query.MustParse(text.String()[1:]), Num: 1})
 	if err != nil || p.Total != 0 || p.Relaxed || strings.Count(asked(h), "search") != 1 {
 		t.Errorf("Search() = %+v, %v, asked %s, want nothing found and one search", p, err, asked(h))
 	}

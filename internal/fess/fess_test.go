@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -145,7 +146,7 @@ func FuzzAnswer(f *testing.F) {
 // fuzzCalls makes every call and checks what must hold of any answer.
 func fuzzCalls(t *testing.T, c *Client) {
 	ctx := context.Background()
-	if p, err := c.Search(ctx, search.Query{Text: "a b", Num: 3, Facets: &search.Facets{Fields: []string{"label"}}}); err == nil {
+	if p, err := c.Search(ctx, search.Query{Text: query.MustParse("a b"), Num: 3, Facets: &search.Facets{Fields: []string{"label"}}}); err == nil {
 		if len(p.Hits) > 3 || p.Total < 0 || len(p.Facets.Fields) != 1 {
 			t.Errorf("Search() = %+v", p)
 		}

@@ -105,10 +105,15 @@ func checkIsolation(t *testing.T, api string, count int) {
 	found, refused, leaks := 0, 0, 0
 	for i := range count {
 		text := randomQuery(random)
-		if r, err := query.Read(text); i%2 == 0 && err == nil {
-			text = r.Text // as the tools send it
+		read := query.Parse
+		if i%2 == 0 { // as the tools send it
+			read = query.Read
 		}
-		p, err := c.Search(t.Context(), search.Query{Text: text, Labels: []string{"finance"}, Num: 100})
+		asked, err := read(text)
+		var p *search.Page
+		if err == nil {
+			p, err = c.Search(t.Context(), search.Query{Text: asked, Labels: []string{"finance"}, Num: 100})
+		}
 		switch {
 		case errors.Is(err, errkind.Invalid):
 			refused++
@@ -167,7 +172,7 @@ func TestRawQueriesLeak(t *testing.T) {
 // TestSortCannotHoldOperators checks the other text that Fess puts behind a query.
 func TestSortCannotHoldOperators(t *testing.T) {
 	c, h := isolated(t, "v1")
-	_, err := c.Search(t.Context(), search.Query{Text: "alpha", Labels: []string{"finance"}, Num: 10,
+	_, err := c.Search(t.Context(), search.Query{Text: query.MustParse("alpha"), Labels: []string{"finance"}, Num: 10,
 		Sort: []search.SortKey{{Field: "score.desc label:hr OR title"}}})
 	if !errors.Is(err, errkind.Invalid) {
 		t.Errorf("Search with operators in the sort order = %v, want an error of kind Invalid", err)
@@ -183,7 +188,11 @@ func FuzzIsolation(f *testing.F) {
 	}
 	c, h := isolated(f, "v1")
 	f.Fuzz(func(t *testing.T, text string) {
-		p, err := c.Search(context.Background(), search.Query{Text: text, Labels: []string{"finance"}, Num: 100})
+		asked, err := query.Parse(text)
+		if err != nil {
+			return
+		}
+		p, err := c.Search(context.Background(), search.Query{Text: asked, Labels: []string{"finance"}, Num: 100})
 		if err == nil && foreign(p.Hits) != "" {
 			t.Errorf("Search(%q) in finance found %s", text, foreign(p.Hits))
 		}

@@ -19,6 +19,7 @@ import (
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/fess/fesstest"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -166,7 +167,7 @@ func callOf(path string) (caller, string) {
 
 func callSearch(t *testing.T, c *Client, r fesstest.Recording) (string, error) {
 	values, _ := url.ParseQuery(r.Query)
-	q := search.Query{Text: "test", Num: 10}
+	q := search.Query{Text: query.MustParse("test"), Num: 10}
 	if n, err := strconv.Atoi(values.Get("num")); err == nil && n >= 1 && n <= search.MaxNum {
 		q.Num = n
 	}

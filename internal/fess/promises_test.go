@@ -11,6 +11,7 @@ import (
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/fess/fesstest"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -57,7 +58,11 @@ var searchPromises = []promise{
 	}},
 	{"5 no query leaves its label", func(t *testing.T, c *Client, h *fesstest.Handler) {
 		for _, text := range []string{"alpha OR", "NOT", "alpha ||", "alpha label:hr OR", `alpha\`, "alpha) OR (label:hr"} {
-			p, err := c.Search(t.Context(), search.Query{Text: text, Labels: []string{"finance"}, Num: 100})
+			asked, err := query.Read(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := c.Search(t.Context(), search.Query{Text: asked, Labels: []string{"finance"}, Num: 100})
 			if err == nil && foreign(p.Hits) != "" || err != nil && !errors.Is(err, errkind.Invalid) {
 				t.Errorf("Search(%q) = %+v, %v, want documents of finance alone", text, p, err)
 			}
@@ -93,7 +98,7 @@ var searchPromises = []promise{
 		refusedBefore(t, c, h, "start", search.Query{Start: 9_950, Num: 51})
 	}},
 	{"14 sort orders are checked, and never bare", func(t *testing.T, c *Client, h *fesstest.Handler) {
-		if _, err := c.Search(t.Context(), search.Query{Text: "alpha", Num: 1, Sort: []search.SortKey{{Field: "score", Desc: true}, {Field: "filename"}}}); err != nil {
+		if _, err := c.Search(t.Context(), search.Query{Text: query.MustParse("alpha"), Num: 1, Sort: []search.SortKey{{Field: "score", Desc: true}, {Field: "filename"}}}); err != nil {
 			t.Fatal(err)
 		}
 		if got := lastQuery(t, h).Get("sort"); got != "score.desc,filename.asc" {
@@ -114,7 +119,7 @@ var searchPromises = []promise{
 		refusedBefore(t, c, h, "geo.point", search.Query{Num: 1, Geo: &search.Geo{Distance: "1km"}})
 	}},
 	{"17 no score where a field sorts, no mark-up in excerpts", func(t *testing.T, c *Client, h *fesstest.Handler) {
-		p, err := c.Search(t.Context(), search.Query{Text: "alpha", Num: 1, Sort: []search.SortKey{{Field: "created"}}})
+		p, err := c.Search(t.Context(), search.Query{Text: query.MustParse("alpha"), Num: 1, Sort: []search.SortKey{{Field: "created"}}})
 		if err != nil || len(p.Hits) != 1 || p.Hits[0].Score != 0 || p.Hits[0].URL != "file:///finance" || p.Hits[0].Extra["url_link"] != "file:///finance" {
 			t.Fatalf("Search() = %+v, %v, want a hit without a score", p, err)
 		}
@@ -188,10 +193,10 @@ var otherPromises = []promise{
 		}
 	}},
 	{"18 errors contain the path, the status and a code, but not the message of Fess", func(t *testing.T, c *Client, h *fesstest.Handler) {
-		_, err := c.Search(t.Context(), search.Query{Text: `"alpha`, Labels: []string{"finance"}, Num: 1})
+		_, err := c.Search(t.Context(), search.Query{Text: query.MustParse("alpha"), Labels: []string{"finance"}, Num: 1, Facets: &search.Facets{Queries: []string{"(("}}})
 		r, ok := errors.AsType[*errkind.Remote](err)
 		if !ok || r.Status != http.StatusBadRequest || !strings.HasPrefix(r.Endpoint, "/api/v") || r.Code == "" || errkind.Retryable(err) || strings.Contains(err.Error(), "bool") {
-			t.Errorf("Search() of half a phrase = %#v, want path, status and code", err)
+			t.Errorf("Search() of half a group = %#v, want path, status and code", err)
 		}
 	}},
 	{"19 a token is a bearer's", func(t *testing.T, c *Client, h *fesstest.Handler) {

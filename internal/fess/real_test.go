@@ -19,6 +19,7 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/fess"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 	"knowhow/internal/search/searchtest"
 )
@@ -120,7 +121,11 @@ func TestRealFessIsolation(t *testing.T) {
 			random := rand.New(rand.NewPCG(uint64(worker), 1))
 			for i := range queries / workers {
 				text := realQuery(random)
-				p, err := c.Search(t.Context(), search.Query{Text: text, Labels: []string{"finance"}, Num: page})
+				asked, err := query.Parse(text)
+				var p *search.Page
+				if err == nil {
+					p, err = c.Search(t.Context(), search.Query{Text: asked, Labels: []string{"finance"}, Num: page})
+				}
 				switch {
 				case errors.Is(err, errkind.Invalid):
 					refused.Add(1)
@@ -213,7 +218,7 @@ func TestRealFessLeaks(t *testing.T) {
 func TestRealFessEngineDown(t *testing.T) {
 	base := realFess(t, "down")
 	c := realClient(t, base, "")
-	_, err := c.Search(t.Context(), search.Query{Text: "budget", Labels: []string{"finance"}, Num: 10})
+	_, err := c.Search(t.Context(), search.Query{Text: query.MustParse("budget"), Labels: []string{"finance"}, Num: 10})
 	if r, ok := errors.AsType[*errkind.Remote](err); !ok || !errors.Is(err, errkind.Unavailable) || r.Status < 500 {
 		t.Errorf("Search without the engine = %v, want an error of kind Unavailable", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/fess"
 	"knowhow/internal/fess/fesstest"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -86,7 +87,7 @@ func serve(t *testing.T, handler http.HandlerFunc, change ...func(*fess.Options)
 
 func TestRecordedSearch(t *testing.T) {
 	for _, name := range []string{"search-plain", "plugin-search-plain"} {
-		p, err := replay(t, name).Search(t.Context(), search.Query{Text: "test", Labels: []string{"finance"}, Num: 20})
+		p, err := replay(t, name).Search(t.Context(), search.Query{Text: query.MustParse("test"), Labels: []string{"finance"}, Num: 20})
 		if err != nil {
 			t.Fatalf("Search() with %s = %v", name, err)
 		}
@@ -102,7 +103,7 @@ func TestRecordedSearch(t *testing.T) {
 			}
 		}
 	}
-	p, err := replay(t, "search-plain").Search(t.Context(), search.Query{Text: "test", Num: 3})
+	p, err := replay(t, "search-plain").Search(t.Context(), search.Query{Text: query.MustParse("test"), Num: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func TestRecordedSearch(t *testing.T) {
 
 // TestRecordedMarkup checks an excerpt with entities and marks.
 func TestRecordedMarkup(t *testing.T) {
-	p, err := replay(t, "q-html").Search(t.Context(), search.Query{Text: "tags", Num: 1})
+	p, err := replay(t, "q-html").Search(t.Context(), search.Query{Text: query.MustParse("tags"), Num: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,7 @@ func TestRecordedMarkup(t *testing.T) {
 
 func TestRecordedFacets(t *testing.T) {
 	facets := &search.Facets{Fields: []string{"label"}, Queries: []string{"filetype:html"}}
-	p, err := replay(t, "facet-field-and-query").Search(t.Context(), search.Query{Text: "test", Num: 1, Facets: facets})
+	p, err := replay(t, "facet-field-and-query").Search(t.Context(), search.Query{Text: query.MustParse("test"), Num: 1, Facets: facets})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,14 +152,14 @@ func TestRecordedFacets(t *testing.T) {
 	if diff := cmp.Diff(want, p.Facets); diff != "" || p.Total != 27 {
 		t.Errorf("Search() with facets: total %d, want 27 (-want +got)\n%s", p.Total, diff)
 	}
-	p, err = replay(t, "facet-zero-hits").Search(t.Context(), search.Query{Text: "zzzzqqqq", Num: 1, Facets: &search.Facets{Fields: []string{"label"}}})
+	p, err = replay(t, "facet-zero-hits").Search(t.Context(), search.Query{Text: query.MustParse("zzzzqqqq"), Num: 1, Facets: &search.Facets{Fields: []string{"label"}}})
 	if err != nil || p.Total != 0 || len(p.Facets.Fields) != 1 || len(p.Facets.Fields[0].Counts) != 0 {
 		t.Errorf("Search() of nothing with facets = %+v, %v, want a field without counts", p, err)
 	}
 }
 
 func TestRecordedPageBeyondTheEnd(t *testing.T) {
-	p, err := replay(t, "search-page-beyond-end").Search(t.Context(), search.Query{Text: "test", Start: 500, Num: 5})
+	p, err := replay(t, "search-page-beyond-end").Search(t.Context(), search.Query{Text: query.MustParse("test"), Start: 500, Num: 5})
 	if err != nil || p.Total != 27 || len(p.Hits) != 0 {
 		t.Errorf("Search(start 500) = %+v, %v, want no hits of 27", p, err)
 	}
@@ -198,7 +199,7 @@ func ask(t *testing.T, c *fess.Client, path string, facets *search.Facets) error
 	var err error
 	switch path {
 	case "/api/v1/documents":
-		_, err = c.Search(t.Context(), search.Query{Text: "test", Num: 10, Facets: facets})
+		_, err = c.Search(t.Context(), search.Query{Text: query.MustParse("test"), Num: 10, Facets: facets})
 	case "/api/v1/suggest-words":
 		_, err = c.Suggest(t.Context(), search.SuggestQuery{Prefix: "t", Num: 10})
 	case "/api/v1/popular-words":
@@ -278,7 +279,7 @@ func TestRecordedErrors(t *testing.T) {
 // server is well.
 func TestRecordedEmptyAnswer(t *testing.T) {
 	c := replay(t, "down-search-1", "health-yellow")
-	if p, err := c.Search(t.Context(), search.Query{Text: "test", Num: 1}); err != nil || p.Total != 0 || p.Hits == nil {
+	if p, err := c.Search(t.Context(), search.Query{Text: query.MustParse("test"), Num: 1}); err != nil || p.Total != 0 || p.Hits == nil {
 		t.Errorf("Search() = %+v, %v, want an empty page", p, err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/fess"
 	"knowhow/internal/fess/fesstest"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 	"knowhow/internal/search/searchtest"
 )
@@ -49,28 +50,28 @@ func popular(q search.WordsQuery) func(*fess.Client, *testing.T) error {
 func TestQueryRequests(t *testing.T) {
 	finance := []string{"finance"}
 	checkRequests(t, []requestCase{
-		{"AT-TOOL-002", find(search.Query{Text: "budget", Labels: finance, Num: 20}),
+		{"AT-TOOL-002", find(search.Query{Text: query.MustParse("budget"), Labels: finance, Num: 20}),
 			[]string{documents + "q=budget&fields.label=finance&start=0&num=20"}},
-		{"AT-TOOL-003", find(search.Query{Text: "budget", Labels: finance, Start: 30, Num: 30}),
+		{"AT-TOOL-003", find(search.Query{Text: query.MustParse("budget"), Labels: finance, Start: 30, Num: 30}),
 			[]string{documents + "q=budget&fields.label=finance&start=30&num=30"}},
-		{"two labels", find(search.Query{Text: "budget", Labels: []string{"finance", "hr"}, Num: 1}),
+		{"two labels", find(search.Query{Text: query.MustParse("budget"), Labels: []string{"finance", "hr"}, Num: 1}),
 			[]string{documents + "q=budget&fields.label=finance&fields.label=hr&start=0&num=1"}},
-		{"no label", find(search.Query{Text: "budget", Num: 1}), []string{documents + "q=budget&start=0&num=1"}},
+		{"no label", find(search.Query{Text: query.MustParse("budget"), Num: 1}), []string{documents + "q=budget&start=0&num=1"}},
 		{"no text", find(search.Query{Labels: finance, Num: 1}), []string{documents + "fields.label=finance&start=0&num=1"}},
-		{"blank text", find(search.Query{Text: " \u3000", Labels: finance, Num: 1}), []string{documents + "fields.label=finance&start=0&num=1"}},
+		{"blank text", find(search.Query{Text: query.MustParse(" \u3000"), Labels: finance, Num: 1}), []string{documents + "fields.label=finance&start=0&num=1"}},
 		{"nothing", find(search.Query{Num: 1}), []string{documents + "q=%2A%3A%2A&start=0&num=1"}},
-		{"no hits wanted", find(search.Query{Text: "budget"}), []string{documents + "q=budget&start=0&num=1"}},
-		{"operators", find(search.Query{Text: "budget OR walrus", Labels: finance, Num: 1}),
+		{"no hits wanted", find(search.Query{Text: query.MustParse("budget")}), []string{documents + "q=budget&start=0&num=1"}},
+		{"operators", find(search.Query{Text: query.MustParse("budget OR walrus"), Labels: finance, Num: 1}),
 			[]string{documents + "q=%28budget+OR+walrus%29&fields.label=finance&start=0&num=1"}},
-		{"stray operator", find(search.Query{Text: "budget OR", Labels: finance, Num: 1}),
+		{"stray operator", find(search.Query{Text: query.MustParse("budget ||"), Labels: finance, Num: 1}),
 			[]string{documents + "q=budget&fields.label=finance&start=0&num=1"}},
-		{"allintitle", find(search.Query{Text: "allintitle:budget", Labels: finance, Num: 1}),
+		{"allintitle", find(search.Query{Text: query.MustParse("allintitle:budget"), Labels: finance, Num: 1}),
 			[]string{documents + "q=allintitle%3Abudget&fields.label=finance&ex_q=%2A%3A%2A&start=0&num=1"}},
-		{"signs", find(search.Query{Text: `"a[b]{c}|d" budget`, Num: 1}),
+		{"signs", find(search.Query{Text: query.MustParse(`"a[b]{c}|d" budget`), Num: 1}),
 			[]string{documents + "q=%28%22a%5Bb%5D%7Bc%7D%7Cd%22+budget%29&start=0&num=1"}},
-		{"sort", find(search.Query{Text: "budget", Num: 1, Sort: []search.SortKey{{Field: "score", Desc: true}, {Field: "filename"}}}),
+		{"sort", find(search.Query{Text: query.MustParse("budget"), Num: 1, Sort: []search.SortKey{{Field: "score", Desc: true}, {Field: "filename"}}}),
 			[]string{documents + "q=budget&start=0&num=1&sort=score.desc%2Cfilename.asc"}},
-		{"languages", find(search.Query{Text: "budget", Num: 1, Langs: []string{"en", "ja"}}),
+		{"languages", find(search.Query{Text: query.MustParse("budget"), Num: 1, Langs: []string{"en", "ja"}}),
 			[]string{documents + "q=budget&start=0&num=1&lang=en&lang=ja"}},
 	})
 }
@@ -79,21 +80,21 @@ func TestQueryRequests(t *testing.T) {
 func TestConditionRequests(t *testing.T) {
 	finance := []string{"finance"}
 	checkRequests(t, []requestCase{
-		{"facets", find(search.Query{Text: "budget", Num: 1, Facets: &search.Facets{Fields: []string{"label", "host"},
+		{"facets", find(search.Query{Text: query.MustParse("budget"), Num: 1, Facets: &search.Facets{Fields: []string{"label", "host"},
 			Queries: []string{"filetype:pdf", "a OR b"}, Size: 5, MinDocCount: 2, Sort: "term.asc", Missing: "none"}}),
 			[]string{documents + "q=budget&start=0&num=1&facet.field=label&facet.field=host&facet.query=filetype%3Apdf&facet.query=a+OR+b" +
 				"&facet.size=5&facet.minDocCount=2&facet.sort=term.asc&facet.missing=none"}},
-		{"facets of nothing", find(search.Query{Text: "budget", Num: 1, Facets: &search.Facets{Size: 5}}),
+		{"facets of nothing", find(search.Query{Text: query.MustParse("budget"), Num: 1, Facets: &search.Facets{Size: 5}}),
 			[]string{documents + "q=budget&start=0&num=1"}},
-		{"place", find(search.Query{Text: "budget", Num: 1, Geo: &search.Geo{Point: "35.68, -139.77", Distance: "10km"}}),
+		{"place", find(search.Query{Text: query.MustParse("budget"), Num: 1, Geo: &search.Geo{Point: "35.68, -139.77", Distance: "10km"}}),
 			[]string{documents + "q=budget&start=0&num=1&geo.location.point=35.68%2C-139.77&geo.location.distance=10km"}},
-		{"relaxed", relaxed(search.Query{Text: "zeppelin walrus", Labels: finance, Num: 5}),
+		{"relaxed", relaxed(search.Query{Text: query.MustParse("zeppelin walrus"), Labels: finance, Num: 5}),
 			[]string{documents + "q=zeppelin+walrus&fields.label=finance&start=0&num=5",
 				documents + "q=%28zeppelin+OR+walrus%29&fields.label=finance&start=0&num=5"}},
-		{"one word that is nowhere", find(search.Query{Text: "helicopter", Num: 5}), []string{documents + "q=helicopter&start=0&num=5"}},
-		{"operators that find nothing", find(search.Query{Text: "helicopter AND submarine", Num: 5}),
+		{"one word that is nowhere", find(search.Query{Text: query.MustParse("helicopter"), Num: 5}), []string{documents + "q=helicopter&start=0&num=5"}},
+		{"operators that find nothing", find(search.Query{Text: query.MustParse("helicopter AND submarine"), Num: 5}),
 			[]string{documents + "q=%28helicopter+AND+submarine%29&start=0&num=5"}},
-		{"no labels at all", find(search.Query{Text: "budget", Labels: []string{}, Num: 5}), []string{}},
+		{"no labels at all", find(search.Query{Text: query.MustParse("budget"), Labels: []string{}, Num: 5}), []string{}},
 	})
 }
 

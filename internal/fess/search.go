@@ -20,10 +20,10 @@ func (c *Client) Search(ctx context.Context, q search.Query) (*search.Page, erro
 	if err != nil {
 		return nil, err
 	}
-	if q.Labels != nil && len(q.Labels) == 0 || len(q.Options) > 0 {
+	if q.Labels != nil && len(q.Labels) == 0 || len(q.Text.Options()) > 0 {
 		return nothing(q), nil // Fess does not index hyphens
 	}
-	text, err := textParams(q.Text, q.Labels)
+	text, err := textParams(q.Text.String(), q.Labels)
 	if err != nil {
 		return nil, err
 	}

@@ -10,13 +10,14 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
 // asking are all calls of a client that a server may answer, by endpoint.
 var asking = map[endpoint]func(*testing.T, *Client) (any, error){
 	documentsCall: func(t *testing.T, c *Client) (any, error) {
-		return c.Search(t.Context(), search.Query{Text: "test", Num: 10})
+		return c.Search(t.Context(), search.Query{Text: query.MustParse("test"), Num: 10})
 	},
 	suggestCall: func(t *testing.T, c *Client) (any, error) {
 		return c.Suggest(t.Context(), search.SuggestQuery{Prefix: "t", Num: 10})

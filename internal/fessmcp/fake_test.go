@@ -78,7 +78,7 @@ func (f *fakeBackend) Search(_ context.Context, q search.Query) (*search.Page, e
 	}
 	var hits []search.Hit
 	for _, d := range f.docs {
-		if visible(d, q.Labels) && hasWords(d, q.Text) {
+		if visible(d, q.Labels) && hasWords(d, q.Text.String()) {
 			hits = append(hits, d.hit())
 		}
 	}

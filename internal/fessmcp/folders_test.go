@@ -203,7 +203,7 @@ func TestQuestions(t *testing.T) {
 		} {
 			var r searchAnswer
 			c.into("search", args{"query": tt.query}, &r)
-			if f.query.Text != tt.want || r.Relaxed != tt.relaxed {
+			if f.query.Text.String() != tt.want || r.Relaxed != tt.relaxed {
 				t.Errorf("search(%q) asked for %q, relaxed %v, want %q, %v", tt.query, f.query.Text, r.Relaxed, tt.want, tt.relaxed)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 
 	"github.com/google/go-cmp/cmp"
@@ -137,7 +138,7 @@ func TestResourceEntry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []search.SortKey{{Field: "timestamp", Desc: true}}; !cmp.Equal(want, f.query.Sort) || f.query.Text != "" {
+	if want := []search.SortKey{{Field: "timestamp", Desc: true}}; !cmp.Equal(want, f.query.Sort) || f.query.Text.Kind() != query.Everything {
 		t.Errorf("query = %+v, want every document sorted by %+v", f.query, want)
 	}
 	for _, r := range page.Resources {

@@ -73,7 +73,7 @@ type searchArgs struct {
 }
 
 func (b *bridge) search(ctx context.Context, in searchArgs) (any, error) {
-	q, relaxed, err := b.query(in)
+	q, err := b.query(in)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (b *bridge) search(ctx context.Context, in searchArgs) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		page.Relaxed = page.Relaxed || relaxed
+		page.Relaxed = page.Relaxed || q.Text.Relaxed()
 		b.log.Debug("search", "start", q.Start, "num", q.Num, "hits", len(page.Hits), "total", page.Total, "relaxed", page.Relaxed)
 		r := b.searchResult(q, page, fields, progress, missing, ready+b.valuesHint(ctx, q, page))
 		if progress == nil {
@@ -185,29 +185,26 @@ func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string
 	return r
 }
 
-// query returns the query of the domain for the arguments. It also reports
-// whether the text could not be parsed and is searched for as plain words.
-func (b *bridge) query(in searchArgs) (q search.Query, relaxed bool, err error) {
+// query returns the query of the domain for the arguments.
+func (b *bridge) query(in searchArgs) (q search.Query, err error) {
 	q = search.Query{Labels: b.labels, Start: in.Start, Num: in.PageSize}
 	if b.wording == OfFolders {
-		q.Passages, q.Typed, q.Distinct = in.MaxChars, in.Query, true
+		q.Passages, q.Distinct = in.MaxChars, true
 	}
-	r, err := query.Read(in.Query)
-	if err != nil {
-		return q, false, &errkind.Argument{Name: "query", Value: in.Query, Want: "at least one word"}
+	if q.Text, err = query.Read(in.Query); err != nil {
+		return q, &errkind.Argument{Name: "query", Value: in.Query, Want: "at least one word"}
 	}
-	q.Text = r.Text
 	if q.Sort, err = parseSort(in.Sort); err != nil {
-		return q, false, err
+		return q, err
 	}
 	if q.Langs, err = parseLangs(in.Lang); err != nil {
-		return q, false, err
+		return q, err
 	}
 	if q.Facets, err = in.Facets.parse(); err != nil {
-		return q, false, err
+		return q, err
 	}
 	q.Geo = (*search.Geo)(in.Geo)
-	return q, r.Relaxed, q.Validate(b.backend.FacetFields())
+	return q, q.Validate(b.backend.FacetFields())
 }
 
 // nextStart returns the start of the next page, or 0 if there is none or it is
@@ -261,7 +258,7 @@ func (b *bridge) valuesHint(ctx context.Context, q search.Query, page *search.Pa
 	if page.Total > 0 || page.Partial {
 		return ""
 	}
-	for _, c := range query.Conditions(q.Text) {
+	for _, c := range q.Text.Conditions() {
 		few := c.Field == "filetype" || c.Field == "mimetype" || c.Field == "lang" || c.Field == "label" && b.wording == OfFolders
 		if !few || !slices.Contains(b.backend.FacetFields(), c.Field) {
 			continue

@@ -12,6 +12,7 @@ import (
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/mcpserver"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,9 +20,19 @@ import (
 
 type args = map[string]any
 
+// read returns a text that was typed.
+func read(t *testing.T, typed string) query.Text {
+	t.Helper()
+	text, err := query.Read(typed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
 // What of a search's arguments reaches the service.
 func TestSearchQuery(t *testing.T) {
-	base := search.Query{Text: "test", Labels: []string{"finance_docs"}, Num: 20}
+	base := search.Query{Text: read(t, "test"), Labels: []string{"finance_docs"}, Num: 20}
 	with := func(change func(*search.Query)) search.Query {
 		q := base
 		change(&q)
@@ -40,7 +51,7 @@ func TestSearchQuery(t *testing.T) {
 		{"integer with a fraction of zero", args{"pageSize": json.RawMessage("5.0")}, 0, with(func(q *search.Query) { q.Num = 5 })},
 		{"last page of the window", args{"start": 9980}, 0, with(func(q *search.Query) { q.Start = 9980 })},
 		{"query as it is", args{"query": " test  OR \"a b\" label:hr"}, 0,
-			with(func(q *search.Query) { q.Text = " test  OR \"a b\" label:hr" })},
+			with(func(q *search.Query) { q.Text = read(t, " test  OR \"a b\" label:hr") })},
 		{"sort", args{"sort": "timestamp.desc, filename,score,created.asc"}, 0, with(func(q *search.Query) {
 			q.Sort = []search.SortKey{{Field: "timestamp", Desc: true}, {Field: "filename"}, {Field: "score", Desc: true}, {Field: "created"}}
 		})},
@@ -330,7 +341,7 @@ func TestSearchAwaitsIndexing(t *testing.T) {
 				f.busy = tc.busy
 				begin := time.Now()
 				b := newBridge(Options{Domain: finance, Backend: laterBackend{indexingBackend{f}, begin.Add(tc.after)}})
-				page, progress, err := b.findPage(t.Context(), search.Query{Text: "test", Num: 8})
+				page, progress, err := b.findPage(t.Context(), search.Query{Text: read(t, "test"), Num: 8})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -79,7 +79,7 @@ func inOrder(fields []string, f *search.FacetCounts) *search.FacetCounts {
 // cached copy. A Fess server that is configured to send the field content sends
 // it with every hit; here only a request for one document returns it.
 func (c *call) content(ctx context.Context, x *question, page *search.Page) (*search.Text, error) {
-	if len(page.Hits) != 1 || !byID(x.asked.Text) {
+	if len(page.Hits) != 1 || !byID(x.asked.Text.Tree()) {
 		return nil, nil
 	}
 	text, err := c.backend.ReadText(ctx, page.Hits[0].ID, x.asked.Labels, 0, maxContent)
@@ -95,11 +95,7 @@ func (c *call) content(ctx context.Context, x *question, page *search.Page) (*se
 }
 
 // byID reports whether a query consists only of an ID.
-func byID(text string) bool {
-	n, err := query.Parse(text)
-	if err != nil {
-		return false
-	}
+func byID(n query.Node) bool {
 	switch n := n.(type) {
 	case query.Term:
 		return n.Field == "doc_id"

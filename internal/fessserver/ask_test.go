@@ -12,6 +12,7 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/fessserver"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 	"knowhow/internal/search/searchtest"
 )
@@ -98,7 +99,7 @@ func TestContent(t *testing.T) {
 			t.Errorf("%s: Search() = %d hits, %v, want all without content", api, len(page.Hits), err)
 		}
 		for _, text := range []string{"doc_id:" + d.ID + " OR label:nosuch", "title:" + d.ID} {
-			page, err := c.Search(t.Context(), search.Query{Text: text, Num: 1})
+			page, err := c.Search(t.Context(), search.Query{Text: query.MustParse(text), Num: 1})
 			if err != nil || len(page.Hits) > 0 && page.Hits[0].Extra["content"] != nil {
 				t.Errorf("%s: Search(%q) = %+v, %v, want no content", api, text, page, err)
 			}

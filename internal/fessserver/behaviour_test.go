@@ -14,6 +14,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/fessserver"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -23,7 +24,7 @@ func TestAllWords(t *testing.T) {
 	x := open(t, corpus(t))
 	h := fessserver.New(fessserver.Options{Backend: x})
 	const text = "annual budget report"
-	page, err := x.Search(t.Context(), search.Query{Text: text, Num: 100})
+	page, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text), Num: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,16 +142,16 @@ func TestAsked(t *testing.T) {
 		params string
 		want   search.Query
 	}{
-		{"q=a&fields.label=x&fields.label=y%22+OR+z&fields.label=x&fields.label=+", search.Query{Text: "a", Labels: []string{"x", `y" OR z`}, Num: 10}},
+		{"q=a&fields.label=x&fields.label=y%22+OR+z&fields.label=x&fields.label=+", search.Query{Text: query.MustParse("a"), Labels: []string{"x", `y" OR z`}, Num: 10}},
 		{"fields.label=x&num=7&start=3&lang=ja", search.Query{Labels: []string{"x"}, Start: 3, Num: 7}},
-		{"q=a+b&sort=score.asc,created.desc,filename", search.Query{Text: "(a b)", Num: 10,
+		{"q=a+b&sort=score.asc,created.desc,filename", search.Query{Text: query.MustParse("(a b)"), Num: 10,
 			Sort: []search.SortKey{{Field: "score"}, {Field: "created", Desc: true}, {Field: "filename"}}}},
 		{"q=a&facet.field=host&facet.field=host&facet.query=b&facet.size=5000&facet.minDocCount=2&facet.sort=key.desc&facet.missing=none",
-			search.Query{Text: "a", Num: 10, Facets: &search.Facets{Fields: []string{"host"}, Queries: []string{"b"}, Size: 1000, MinDocCount: 2,
+			search.Query{Text: query.MustParse("a"), Num: 10, Facets: &search.Facets{Fields: []string{"host"}, Queries: []string{"b"}, Size: 1000, MinDocCount: 2,
 				Sort: "term.desc", Missing: "none"}}},
-		{"q=a&geo.location.point=1.5,-2&geo.location.distance=3km", search.Query{Text: "a", Num: 10, Geo: &search.Geo{Point: "1.5,-2", Distance: "3km"}}},
-		{"q=a&geo.location.point=1.5,-2&facet.size=5", search.Query{Text: "a", Num: 10}},
-		{"q=a&sdh=x&fields.label=y", search.Query{Text: "a", Labels: []string{}, Num: 10}},
+		{"q=a&geo.location.point=1.5,-2&geo.location.distance=3km", search.Query{Text: query.MustParse("a"), Num: 10, Geo: &search.Geo{Point: "1.5,-2", Distance: "3km"}}},
+		{"q=a&geo.location.point=1.5,-2&facet.size=5", search.Query{Text: query.MustParse("a"), Num: 10}},
+		{"q=a&sdh=x&fields.label=y", search.Query{Text: query.MustParse("a"), Labels: []string{}, Num: 10}},
 	}
 	for _, test := range tests {
 		for _, path := range []string{"/api/v1/documents?", "/api/v2/search?"} {

@@ -155,9 +155,7 @@ func (x *question) highlights() *string {
 			b.WriteString("&hq=" + strings.NewReplacer("%2A", "*", "~", "%7E").Replace(url.QueryEscape(term)))
 		}
 	}
-	if n, err := query.Parse(x.asked.Text); err == nil {
-		eachTerm(n, add)
-	}
+	eachTerm(x.asked.Text.Tree(), add)
 	for _, l := range x.asked.Labels {
 		add(l)
 	}
@@ -190,7 +188,7 @@ func eachTerm(n query.Node, f func(string)) {
 			f(n.Text)
 			return
 		}
-		for _, w := range query.Words(n.Text) {
+		for _, w := range query.Fields(n.Text) {
 			f(w)
 		}
 	case query.Prefix:

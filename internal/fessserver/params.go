@@ -150,7 +150,10 @@ func (c *call) conditions(x *question) error {
 			x.asked.Labels = values
 		}
 	}
-	x.asked.Text, x.echo = s.query(), strings.Join(s.echo, " ")
+	if x.asked.Text, err = s.query(); err != nil {
+		return &refusal{"Invalid query: " + strings.TrimPrefix(err.Error(), "query, ")}
+	}
+	x.echo = strings.Join(s.echo, " ")
 	if order := c.params.Get("sort"); strings.TrimSpace(order) != "" {
 		if x.asked.Sort, err = sortKeys(order); err != nil {
 			return err

@@ -30,18 +30,20 @@ func (s *sentence) add(text, echo string) {
 // query returns the conditions as one query. A condition of several plain words
 // is put into parentheses, which means AND, because a backend may treat a plain
 // query in another way.
-func (s *sentence) query() string {
+func (s *sentence) query() (query.Text, error) {
 	texts := slices.DeleteFunc(slices.Clone(s.texts), func(t string) bool { return strings.TrimSpace(t) == "" })
 	switch {
 	case len(texts) == 0:
-		return ""
+		return query.Text{}, nil
 	case len(texts) > 1:
 		// The blank separates a final operator character from the parenthesis.
-		return s.prefix + "(" + strings.Join(texts, " ) AND (") + " )"
-	case s.prefix == "" && query.Plain(texts[0]) && isSeveral(query.Words(texts[0])):
-		return "(" + texts[0] + ")"
+		return query.Parse(s.prefix + "(" + strings.Join(texts, " ) AND (") + " )")
 	}
-	return s.prefix + texts[0]
+	text, err := query.Parse(s.prefix + texts[0])
+	if err == nil && isSeveral(text.Words()) {
+		text, err = query.Parse("(" + text.String() + ")")
+	}
+	return text, err
 }
 
 // isSeveral reports whether the words of a plain query are several ones, or one that
@@ -115,14 +117,12 @@ func (s *sentence) advanced(get func(name string) []string) (bool, error) {
 		s.add(query.Quote(v), query.Quote(v))
 	}
 	for _, v := range values("oq") {
-		words := query.AnyOf(query.Words(v))
+		words := query.AnyOf(query.Fields(v)).String()
 		s.add(words, words)
 	}
 	for _, v := range values("nq") {
-		for _, w := range query.Words(v) {
-			if !query.Plain(w) {
-				w = query.Quote(w)
-			}
+		for _, w := range query.Fields(v) {
+			w = query.Literal(w)
 			s.add("NOT "+w, "NOT "+w)
 		}
 	}
@@ -177,8 +177,8 @@ func (s *sentence) field(name string, values ...string) {
 // becomes text.
 func whole(q string) bool {
 	for _, probe := range [...]string{"*:* " + q, q + " *:*"} {
-		n, err := query.Parse(probe)
-		if err != nil || !hasAll(n) {
+		t, err := query.Parse(probe)
+		if err != nil || !hasAll(t.Tree()) {
 			return false
 		}
 	}

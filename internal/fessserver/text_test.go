@@ -63,8 +63,8 @@ func TestSentence(t *testing.T) {
 		for _, f := range test.fields {
 			s.field(f[0], f[1:]...)
 		}
-		if got := s.query(); got != test.want {
-			t.Errorf("%s: query() = %q, want %q", test.name, got, test.want)
+		if got, err := s.query(); err != nil || got.String() != test.want {
+			t.Errorf("%s: query() = %q, %v, want %q", test.name, got, err, test.want)
 		}
 		if !cmp.Equal(s.echo, test.echo) {
 			t.Errorf("%s: echo = %q, want %q", test.name, s.echo, test.echo)
@@ -118,15 +118,15 @@ func FuzzSentence(f *testing.F) {
 		if err != nil {
 			t.Fatalf("condition(%q) is no query: %v", extra, err)
 		}
-		whole, err := query.Parse(s.query())
+		whole, err := s.query()
 		if err != nil {
-			t.Fatalf("%q and %q make %q: %v", q, extra, s.query(), err)
+			t.Fatalf("%q and %q make %q: %v", q, extra, s.texts, err)
 		}
 		all := fmt.Sprintf("%#v", query.All{})
 		drop := func(s string) bool { return s == all }
-		want := slices.DeleteFunc(append(parts(first), parts(second)...), drop)
-		if got := slices.DeleteFunc(parts(whole), drop); !slices.Equal(got, want) {
-			t.Errorf("%q and %q make %q = %q, want %q", q, extra, s.query(), got, want)
+		want := slices.DeleteFunc(append(parts(first.Tree()), parts(second.Tree())...), drop)
+		if got := slices.DeleteFunc(parts(whole.Tree()), drop); !slices.Equal(got, want) {
+			t.Errorf("%q and %q make %q = %q, want %q", q, extra, whole, got, want)
 		}
 	})
 }

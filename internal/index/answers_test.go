@@ -13,6 +13,7 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -33,7 +34,7 @@ func TestDigests(t *testing.T) {
 	for _, test := range tests {
 		// By relevance, the chunk is known. By a field, the whole text is searched.
 		for _, sort := range [][]search.SortKey{nil, {{Field: "filename"}}} {
-			p := page(t, x, search.Query{Text: test.text, Sort: sort})
+			p := page(t, x, search.Query{Text: query.MustParse(test.text), Sort: sort})
 			if len(p.Hits) != 1 || p.Hits[0].Filename != test.in {
 				t.Errorf("Search(%q) = %+v, want %s", test.text, p.Hits, test.in)
 				continue
@@ -43,7 +44,7 @@ func TestDigests(t *testing.T) {
 			}
 		}
 	}
-	h := page(t, x, search.Query{Text: "title:title"}).Hits[0]
+	h := page(t, x, search.Query{Text: query.MustParse("title:title")}).Hits[0]
 	if got, want := bracketed(h.TitleExcerpt), "The <b>[title]</b> & more"; got != want {
 		t.Errorf("TitleExcerpt = %q, want %q", got, want)
 	}
@@ -77,7 +78,7 @@ func TestFacets(t *testing.T) {
 			Queries: []search.Count{{Value: "other", Count: 1}, {Value: "*:*", Count: 4}, {Value: "nothing", Count: 0}}}},
 	}
 	for _, test := range tests {
-		if got := page(t, x, search.Query{Text: test.text, Facets: &test.facets}).Facets; !cmp.Equal(got, &test.want) {
+		if got := page(t, x, search.Query{Text: query.MustParse(test.text), Facets: &test.facets}).Facets; !cmp.Equal(got, &test.want) {
 			t.Errorf("Search(%q) with %+v: (-want +got)\n%s", test.text, test.facets, cmp.Diff(&test.want, got))
 		}
 	}
@@ -114,7 +115,7 @@ func TestLangs(t *testing.T) {
 	put(t, x, de, none, doc("a", "en", "E", "wort"))
 	for want, langs := range map[string][]string{"de,en,none": nil, "de": {"de"}, "de,en": {"de", "en", "fr"}, "": {"fr"}} {
 		for _, text := range []string{"wort", ""} {
-			got := find(t, x, search.Query{Text: text, Langs: langs})
+			got := find(t, x, search.Query{Text: query.MustParse(text), Langs: langs})
 			slices.Sort(got)
 			if strings.Join(got, ",") != want {
 				t.Errorf("Search(%q) in %v = %v, want %s", text, langs, got, want)
@@ -133,9 +134,9 @@ func TestPopularWords(t *testing.T) {
 		defer x.Close()
 		put(t, x, doc("a", "1", "One", "zeppelin walrus the of"), doc("b", "2", "Two", "badger"))
 		for range 4 {
-			page(t, x, search.Query{Text: "the zeppelin"})
-			page(t, x, search.Query{Text: "badger", Labels: []string{"a", "b"}})
-			page(t, x, search.Query{Text: "helicopter"})
+			page(t, x, search.Query{Text: query.MustParse("the zeppelin")})
+			page(t, x, search.Query{Text: query.MustParse("badger"), Labels: []string{"a", "b"}})
+			page(t, x, search.Query{Text: query.MustParse("helicopter")})
 		}
 		time.Sleep(31 * time.Second) // virtual time
 		synctest.Wait()

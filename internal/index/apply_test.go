@@ -14,6 +14,7 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -22,7 +23,7 @@ func TestApplyReplaces(t *testing.T) {
 	put(t, x, doc("a", "one.txt", "First title", "some zebras run"))
 	put(t, x, doc("a", "one.txt", "Second title", "some walruses swim"))
 	for text, want := range map[string]int{"zebras": 0, "walruses": 1, "first": 0, "second": 1, "": 1} {
-		if p := page(t, x, search.Query{Text: text}); p.Total != want {
+		if p := page(t, x, search.Query{Text: query.MustParse(text)}); p.Total != want {
 			t.Errorf("Search(%q).Total = %d, want %d", text, p.Total, want)
 		}
 	}
@@ -33,7 +34,7 @@ func TestApplyReplaces(t *testing.T) {
 	if err := x.Apply(t.Context(), []document.Change{{Delete: &document.Ref{Label: "a", Path: "one.txt"}}, {Delete: &document.Ref{Label: "a", Path: "no"}}}); err != nil {
 		t.Fatalf("Apply(delete) = %v", err)
 	}
-	if p := page(t, x, search.Query{Text: "walruses"}); p.Total != 0 {
+	if p := page(t, x, search.Query{Text: query.MustParse("walruses")}); p.Total != 0 {
 		t.Errorf("after the deletion Total = %d, want 0", p.Total)
 	}
 	stats, err := x.Stats(t.Context())
@@ -50,7 +51,7 @@ func TestApplyTwiceInOneBatch(t *testing.T) {
 	if err := x.Apply(t.Context(), changes); err != nil {
 		t.Fatalf("Apply() = %v", err)
 	}
-	if got, want := []int{page(t, x, search.Query{Text: "alpha"}).Total, page(t, x, search.Query{Text: "beta"}).Total}, []int{0, 1}; !cmp.Equal(got, want) {
+	if got, want := []int{page(t, x, search.Query{Text: query.MustParse("alpha")}).Total, page(t, x, search.Query{Text: query.MustParse("beta")}).Total}, []int{0, 1}; !cmp.Equal(got, want) {
 		t.Errorf("documents with alpha and beta = %v, want %v", got, want)
 	}
 }
@@ -149,7 +150,7 @@ func TestApplyAtRandom(t *testing.T) {
 				want = append(want, d.Path)
 			}
 		}
-		got := find(t, x, search.Query{Text: word})
+		got := find(t, x, search.Query{Text: query.MustParse(word)})
 		slices.Sort(got)
 		slices.Sort(want)
 		if !cmp.Equal(got, want) {
@@ -221,7 +222,7 @@ func TestSources(t *testing.T) {
 			t.Errorf("RemoveSource(%s) again = %v, want an error of kind NotFound", label, err)
 		}
 	}
-	if got := find(t, x, search.Query{Text: "one"}); !cmp.Equal(got, []string{"n"}) {
+	if got := find(t, x, search.Query{Text: query.MustParse("one")}); !cmp.Equal(got, []string{"n"}) {
 		t.Errorf("after the removal, Search(one) = %v, want n", got)
 	}
 }
@@ -255,7 +256,7 @@ func TestUsersDocuments(t *testing.T) {
 	if err := x.RemoveSource(t.Context(), "docs"); err != nil {
 		t.Errorf("RemoveSource() = %v", err)
 	}
-	if got := find(t, x, search.Query{Text: "one"}); !cmp.Equal(got, []string{".notes/1"}) {
+	if got := find(t, x, search.Query{Text: query.MustParse("one")}); !cmp.Equal(got, []string{".notes/1"}) {
 		t.Errorf("after the source was removed Search(one) = %v, want the note", got)
 	}
 	if labels, err := x.Labels(t.Context()); err != nil || !cmp.Equal(labels, []search.Label{{Name: "docs", Value: "docs"}}) {

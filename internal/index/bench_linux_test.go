@@ -12,6 +12,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/index"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -34,10 +35,10 @@ func BenchmarkOpen(b *testing.B) {
 		name string
 		q    search.Query
 	}{
-		{"word", search.Query{Text: "configuration", Num: 10}},
-		{"question", search.Query{Text: "how do I change the default configuration of the server", Num: 10}},
+		{"word", search.Query{Text: query.MustParse("configuration"), Num: 10}},
+		{"question", search.Query{Text: query.MustParse("how do I change the default configuration of the server"), Num: 10}},
 		{"newest", search.Query{Num: 10}},
-		{"newest by field", search.Query{Num: 10, Text: "filetype:html"}},
+		{"newest by field", search.Query{Num: 10, Text: query.MustParse("filetype:html")}},
 	} {
 		b.Run(q.name, func(b *testing.B) {
 			runtime.LockOSThread()
@@ -107,10 +108,10 @@ func BenchmarkWhileIndexing(b *testing.B) {
 		name string
 		q    search.Query
 	}{
-		{"word", search.Query{Text: common, Num: 10}},
-		{"question", search.Query{Text: "how do I change the default " + common, Num: 10, Labels: []string{label}}},
+		{"word", search.Query{Text: query.MustParse(common), Num: 10}},
+		{"question", search.Query{Text: query.MustParse("how do I change the default " + common), Num: 10, Labels: []string{label}}},
 		{"newest", search.Query{Num: 10, Langs: []string{"en"}}},
-		{"distinct", search.Query{Text: common, Num: 10, Distinct: true}},
+		{"distinct", search.Query{Text: query.MustParse(common), Num: 10, Distinct: true}},
 	} {
 		for _, w := range []struct {
 			name       string

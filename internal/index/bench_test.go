@@ -10,6 +10,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/index"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -103,22 +104,22 @@ func BenchmarkSearch(b *testing.B) {
 		name string
 		make func() search.Query
 	}{
-		{"word", func() search.Query { return search.Query{Text: rare()} }},
-		{"common word", func() search.Query { return search.Query{Text: common()} }},
-		{"two words", func() search.Query { return search.Query{Text: rare() + " " + common()} }},
+		{"word", func() search.Query { return search.Query{Text: query.MustParse(rare())} }},
+		{"common word", func() search.Query { return search.Query{Text: query.MustParse(common())} }},
+		{"two words", func() search.Query { return search.Query{Text: query.MustParse(rare() + " " + common())} }},
 		{"question", func() search.Query {
-			return search.Query{Text: strings.Join(append(words(3, rare), words(4, common)...), " ")}
+			return search.Query{Text: query.MustParse(strings.Join(append(words(3, rare), words(4, common)...), " "))}
 		}},
 		{"question in a label", func() search.Query {
-			return search.Query{Text: strings.Join(append(words(3, rare), words(4, common)...), " "), Labels: []string{"label-2"}}
+			return search.Query{Text: query.MustParse(strings.Join(append(words(3, rare), words(4, common)...), " ")), Labels: []string{"label-2"}}
 		}},
-		{"three or", func() search.Query { return search.Query{Text: strings.Join(words(3, rare), " OR ")} }},
-		{"phrase", func() search.Query { return search.Query{Text: `"` + common() + " " + common() + `"`} }},
-		{"prefix", func() search.Query { return search.Query{Text: rare()[:2] + "*"} }},
-		{"fuzzy", func() search.Query { return search.Query{Text: rare() + "~1"} }},
+		{"three or", func() search.Query { return search.Query{Text: query.MustParse(strings.Join(words(3, rare), " OR "))} }},
+		{"phrase", func() search.Query { return search.Query{Text: query.MustParse(`"` + common() + " " + common() + `"`)} }},
+		{"prefix", func() search.Query { return search.Query{Text: query.MustParse(rare()[:2] + "*")} }},
+		{"fuzzy", func() search.Query { return search.Query{Text: query.MustParse(rare() + "~1")} }},
 		{"newest", func() search.Query { return search.Query{Labels: []string{"label-1"}} }},
 		{"facets", func() search.Query {
-			return search.Query{Text: common(), Facets: &search.Facets{Fields: []string{"label", "filetype"}}}
+			return search.Query{Text: query.MustParse(common()), Facets: &search.Facets{Fields: []string{"label", "filetype"}}}
 		}},
 	}
 	for _, c := range classes {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"knowhow/internal/index"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -61,9 +62,9 @@ func BenchmarkSegments(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		b.Run(fmt.Sprintf("word/%d", n), func(b *testing.B) { query(b, x, func() string { return word(300 + g.r.Uint64N(3000)) }) })
+		b.Run(fmt.Sprintf("word/%d", n), func(b *testing.B) { measure(b, x, func() string { return word(300 + g.r.Uint64N(3000)) }) })
 		b.Run(fmt.Sprintf("question/%d", n), func(b *testing.B) {
-			query(b, x, func() string {
+			measure(b, x, func() string {
 				var words []string
 				for range 7 {
 					words = append(words, word(20+g.r.Uint64N(1000)))
@@ -74,11 +75,11 @@ func BenchmarkSegments(b *testing.B) {
 	}
 }
 
-func query(b *testing.B, x *index.Index, text func() string) {
+func measure(b *testing.B, x *index.Index, text func() string) {
 	begin := cpuTime(b)
 	n := 0
 	for b.Loop() {
-		if _, err := x.Search(b.Context(), search.Query{Text: text(), Num: 10}); err != nil {
+		if _, err := x.Search(b.Context(), search.Query{Text: query.MustParse(text()), Num: 10}); err != nil {
 			b.Fatal(err)
 		}
 		n++

@@ -29,7 +29,7 @@ import (
 // language that the embedder does not know, and of kind Unavailable or Timeout if
 // the embedder fails.
 func (x *Index) SearchChunks(ctx context.Context, q search.ChunkQuery) (*search.ChunkPage, error) {
-	documents := search.Query{Text: q.Text, Typed: q.Typed, Options: q.Options, Labels: q.Labels, Written: q.Written, Tags: q.Tags, Num: q.Top}
+	documents := search.Query{Text: q.Text, Labels: q.Labels, Written: q.Written, Tags: q.Tags, Num: q.Top}
 	if err := documents.Validate(nil); err != nil {
 		return nil, err
 	}
@@ -37,12 +37,12 @@ func (x *Index) SearchChunks(ctx context.Context, q search.ChunkQuery) (*search.
 		switch {
 		case v == nil:
 			return nil, fmt.Errorf("without a model, nothing can be found by meaning: search by words: %w", errkind.Unsupported)
-		case embed.Foreign(v, q.Text):
+		case embed.Foreign(v, q.Text.String()):
 			return nil, fmt.Errorf("the model does not know the language of this text: search by words: %w", errkind.Unsupported)
 		}
 	}
 	var page *search.ChunkPage
-	err := x.searching(ctx, q.Text, q.Labels, func(e *evaluator) error {
+	err := x.searching(ctx, q.Text.String(), q.Labels, func(e *evaluator) error {
 		var err error
 		if q.Ranking == search.ByMeaning {
 			page, err = e.findNearest(ctx, documents)
@@ -66,7 +66,7 @@ func (e *evaluator) findChunks(ctx context.Context, q search.Query, by search.Ra
 	m, err := e.match(limited, q)
 	short := err == nil && m.words < 0
 	exact := short && m.n > 0
-	if short && !exact && by == search.ByBoth && query.Plain(q.Text) {
+	if short && !exact && by == search.ByBoth && q.Text.Kind() == query.Words {
 		e.anyWord = true
 		m, err = e.match(limited, q)
 	}
@@ -81,7 +81,7 @@ func (e *evaluator) findChunks(ctx context.Context, q search.Query, by search.Ra
 		return nil, err
 	}
 	// One or two words that a document has say exactly what is wanted.
-	if by == search.ByBoth && !m.all && !exact && query.Plain(q.Text) {
+	if by == search.ByBoth && !m.all && !exact && q.Text.Kind() == query.Words {
 		words, least := relevance.NearWords, relevance.ChunkCosine
 		if short {
 			words, least = 1, relevance.ShortCosine

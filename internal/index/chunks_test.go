@@ -11,6 +11,7 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -48,22 +49,22 @@ func TestChunksByMeaning(t *testing.T) {
 			t.Errorf("SearchChunks(%+v) finds %d documents, want %d (-want +got)\n%s", q, p.Total, total, diff)
 		}
 	}
-	check(search.ChunkQuery{Text: "car", Ranking: search.ByMeaning}, 0) // no vectors yet
-	check(search.ChunkQuery{Text: "car"}, 0)
+	check(search.ChunkQuery{Text: query.MustParse("car"), Ranking: search.ByMeaning}, 0) // no vectors yet
+	check(search.ChunkQuery{Text: query.MustParse("car")}, 0)
 	embedAll(t, x, e)
 
-	check(search.ChunkQuery{Text: "car", Ranking: search.ByWords}, 0)
-	check(search.ChunkQuery{Text: "car"}, 1, "garage/0")
-	check(search.ChunkQuery{Text: "car", Labels: []string{"b"}}, 0)
-	check(search.ChunkQuery{Text: "car", Tags: []string{"missing"}}, 0)
-	check(search.ChunkQuery{Text: "repairs car"}, 3, "garage/0", "harbour/1", "tools/0")
-	check(search.ChunkQuery{Text: "repairs car", Ranking: search.ByWords}, 0) // no document has both
-	check(search.ChunkQuery{Text: "automobile"}, 1, "garage/0")               // only the document that has the word
-	check(search.ChunkQuery{Text: `"car"`}, 0)                                // an operator: as written
-	check(search.ChunkQuery{Text: "ship", Ranking: search.ByMeaning, Top: 1}, 4, "harbour/0")
-	check(search.ChunkQuery{Text: "doctor", Ranking: search.ByMeaning, Labels: []string{"a"}, Top: 1}, 4, "clinic/0")
-	check(search.ChunkQuery{Text: "doctor", Ranking: search.ByMeaning, Labels: []string{"b"}}, 0)
-	if _, p := chunks(t, x, search.ChunkQuery{Text: "ship", Ranking: search.ByMeaning}); len(p.Hits) != 6 {
+	check(search.ChunkQuery{Text: query.MustParse("car"), Ranking: search.ByWords}, 0)
+	check(search.ChunkQuery{Text: query.MustParse("car")}, 1, "garage/0")
+	check(search.ChunkQuery{Text: query.MustParse("car"), Labels: []string{"b"}}, 0)
+	check(search.ChunkQuery{Text: query.MustParse("car"), Tags: []string{"missing"}}, 0)
+	check(search.ChunkQuery{Text: query.MustParse("repairs car")}, 3, "garage/0", "harbour/1", "tools/0")
+	check(search.ChunkQuery{Text: query.MustParse("repairs car"), Ranking: search.ByWords}, 0) // no document has both
+	check(search.ChunkQuery{Text: query.MustParse("automobile")}, 1, "garage/0")               // only the document that has the word
+	check(search.ChunkQuery{Text: query.MustParse(`"car"`)}, 0)                                // an operator: as written
+	check(search.ChunkQuery{Text: query.MustParse("ship"), Ranking: search.ByMeaning, Top: 1}, 4, "harbour/0")
+	check(search.ChunkQuery{Text: query.MustParse("doctor"), Ranking: search.ByMeaning, Labels: []string{"a"}, Top: 1}, 4, "clinic/0")
+	check(search.ChunkQuery{Text: query.MustParse("doctor"), Ranking: search.ByMeaning, Labels: []string{"b"}}, 0)
+	if _, p := chunks(t, x, search.ChunkQuery{Text: query.MustParse("ship"), Ranking: search.ByMeaning}); len(p.Hits) != 6 {
 		t.Errorf("by meaning, %d chunks are found, want all 6", len(p.Hits))
 	}
 
@@ -72,11 +73,11 @@ func TestChunksByMeaning(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range []search.Ranking{search.ByBoth, search.ByMeaning} {
-		check(search.ChunkQuery{Text: "surgeon", Tags: []string{"people"}, Ranking: r}, 1, "clinic/0")
-		check(search.ChunkQuery{Text: "surgeon", Tags: []string{"others"}, Ranking: r}, 0)
+		check(search.ChunkQuery{Text: query.MustParse("surgeon"), Tags: []string{"people"}, Ranking: r}, 1, "clinic/0")
+		check(search.ChunkQuery{Text: query.MustParse("surgeon"), Tags: []string{"others"}, Ranking: r}, 0)
 	}
 	put(t, x, doc("a", "clinic.md", "Clinic", "The building is closed."))
-	if got, _ := chunks(t, x, search.ChunkQuery{Text: "surgeon"}); len(got) > 0 {
+	if got, _ := chunks(t, x, search.ChunkQuery{Text: query.MustParse("surgeon")}); len(got) > 0 {
 		t.Errorf("after the document was replaced, %q are found", got)
 	}
 }
@@ -88,10 +89,10 @@ func TestShortQueriesByMeaning(t *testing.T) {
 	x := openWith(t, t.TempDir(), e)
 	put(t, x, doc("a", "one.md", "One", "The automobile is beside much else that is here."), doc("a", "two.md", "Two", "A motorcar."), doc("a", "three.md", "Three", "A vehicle."))
 	embedAll(t, x, e)
-	if got, _ := chunks(t, x, search.ChunkQuery{Text: "automobile"}); !cmp.Equal(got, []string{"one/0"}) {
+	if got, _ := chunks(t, x, search.ChunkQuery{Text: query.MustParse("automobile")}); !cmp.Equal(got, []string{"one/0"}) {
 		t.Errorf("SearchChunks() = %q, want the document with the word", got)
 	}
-	if got, _ := chunks(t, x, search.ChunkQuery{Text: "car"}); len(got) != 3 {
+	if got, _ := chunks(t, x, search.ChunkQuery{Text: query.MustParse("car")}); len(got) != 3 {
 		t.Errorf("SearchChunks() = %q, want what is close in meaning", got)
 	}
 }
@@ -104,7 +105,7 @@ func TestChunksWithoutVector(t *testing.T) {
 	put(t, x, garage()...)
 	embedAll(t, x, e)
 	put(t, x, doc("a", "new.md", "New", "The zeppelin is new."))
-	if got, _ := chunks(t, x, search.ChunkQuery{Text: "zeppelin car"}); !cmp.Equal(got, []string{"new/0", "garage/0"}) {
+	if got, _ := chunks(t, x, search.ChunkQuery{Text: query.MustParse("zeppelin car")}); !cmp.Equal(got, []string{"new/0", "garage/0"}) {
 		t.Errorf("SearchChunks() = %q, want the new chunk first and that about cars", got)
 	}
 }
@@ -116,7 +117,7 @@ func TestManyChunksByMeaning(t *testing.T) {
 	put(t, x, doc("a", "fleet.md", "Fleet", strings.Repeat("An automobile.\n\n", 12)), doc("a", "one.md", "One", "Some other vehicle is here, with much else beside it."))
 	embedAll(t, x, e)
 	for _, r := range []search.Ranking{search.ByBoth, search.ByMeaning} {
-		got, _ := chunks(t, x, search.ChunkQuery{Text: "motorcar", Ranking: r, Top: 4})
+		got, _ := chunks(t, x, search.ChunkQuery{Text: query.MustParse("motorcar"), Ranking: r, Top: 4})
 		if len(got) != 4 || got[3] != "one/0" {
 			t.Errorf("ranking %d: %q, want 3 of fleet and one/0", r, got)
 		}
@@ -128,21 +129,21 @@ func TestManyChunksByMeaning(t *testing.T) {
 func TestChunksWithoutModel(t *testing.T) {
 	x := open(t, t.TempDir())
 	put(t, x, garage()...)
-	if _, err := x.SearchChunks(t.Context(), search.ChunkQuery{Text: "car", Ranking: search.ByMeaning, Top: 1}); !errors.Is(err, errkind.Unsupported) {
+	if _, err := x.SearchChunks(t.Context(), search.ChunkQuery{Text: query.MustParse("car"), Ranking: search.ByMeaning, Top: 1}); !errors.Is(err, errkind.Unsupported) {
 		t.Errorf("without a model: %v, want Unsupported", err)
 	}
 	e := &topics{id: "topics"}
 	x = openWith(t, t.TempDir(), e)
 	put(t, x, garage()...)
 	embedAll(t, x, e)
-	if _, err := x.SearchChunks(t.Context(), search.ChunkQuery{Text: "検索", Ranking: search.ByMeaning, Top: 1}); !errors.Is(err, errkind.Unsupported) {
+	if _, err := x.SearchChunks(t.Context(), search.ChunkQuery{Text: query.MustParse("検索"), Ranking: search.ByMeaning, Top: 1}); !errors.Is(err, errkind.Unsupported) {
 		t.Errorf("in a foreign language: %v, want Unsupported", err)
 	}
 	e.fail.Store(true)
-	if _, err := x.SearchChunks(t.Context(), search.ChunkQuery{Text: "boat", Ranking: search.ByMeaning, Top: 1}); !errors.Is(err, errkind.Unavailable) {
+	if _, err := x.SearchChunks(t.Context(), search.ChunkQuery{Text: query.MustParse("boat"), Ranking: search.ByMeaning, Top: 1}); !errors.Is(err, errkind.Unavailable) {
 		t.Errorf("with a model that fails: %v, want Unavailable", err)
 	}
-	if got, _ := chunks(t, x, search.ChunkQuery{Text: "vessel"}); !cmp.Equal(got, []string{"harbour/0"}) {
+	if got, _ := chunks(t, x, search.ChunkQuery{Text: query.MustParse("vessel")}); !cmp.Equal(got, []string{"harbour/0"}) {
 		t.Errorf("with a model that fails: %q, want harbour/0 by its words", got)
 	}
 }

@@ -5,18 +5,18 @@ import (
 	"slices"
 	"testing"
 
-	read "knowhow/internal/query"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
 // pathsOf returns the paths of the hits for a text as it is typed.
 func pathsOf(t *testing.T, svc search.Searcher, typed string) (paths []string) {
 	t.Helper()
-	r, err := read.Read(typed)
+	r, err := query.Read(typed)
 	if err != nil {
 		t.Fatalf("Read(%q) = %v", typed, err)
 	}
-	p, err := search.Relax(svc).Search(t.Context(), search.Query{Text: r.Text, Typed: typed, Num: 10})
+	p, err := search.Relax(svc).Search(t.Context(), search.Query{Text: r, Num: 10})
 	if err != nil {
 		t.Fatalf("Search(%q) = %v", typed, err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/index"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -85,22 +86,22 @@ func TestColumns(t *testing.T) {
 		q    search.Query
 		keep func(document.Document) bool
 	}{
-		{search.Query{Text: "*"}, func(document.Document) bool { return true }},
-		{search.Query{Text: "rare"}, func(d document.Document) bool { return strings.Contains(d.Text, "rare") }},
-		{search.Query{Text: "label:label-1"}, func(d document.Document) bool { return d.Label == "label-1" }},
+		{search.Query{Text: query.MustParse("*")}, func(document.Document) bool { return true }},
+		{search.Query{Text: query.MustParse("rare")}, func(d document.Document) bool { return strings.Contains(d.Text, "rare") }},
+		{search.Query{Text: query.MustParse("label:label-1")}, func(d document.Document) bool { return d.Label == "label-1" }},
 		{search.Query{Labels: []string{"label-0", "label-2"}, Langs: []string{"de", "en"}}, func(d document.Document) bool { return d.Label != "label-1" && d.Lang != "" }},
 		{search.Query{Tags: []string{"red", "collection:label-0"}}, func(d document.Document) bool {
 			return d.Label == "label-0" && slices.ContainsFunc(d.Tags, has("red"))
 		}},
-		{search.Query{Text: "common", Tags: []string{"green"}}, func(d document.Document) bool { return slices.ContainsFunc(d.Tags, has("green")) }},
-		{search.Query{Text: `filetype:[a TO i]`}, func(d document.Document) bool { return d.FileType == "html" }},
-		{search.Query{Text: `filetype:*x\]`}, func(d document.Document) bool { return d.FileType == "[x]" }},
-		{search.Query{Text: "content_length:{1 TO 4]"}, func(d document.Document) bool { return d.Size > 1 && d.Size <= 4 }},
-		{search.Query{Text: "timestamp:[2025-01-02 TO 2025-01-03]"}, func(d document.Document) bool { return d.Modified.Day() == 2 || d.Modified.Day() == 3 }},
-		{search.Query{Text: "timestamp:[* TO *]"}, func(d document.Document) bool { return !d.Modified.IsZero() }},
-		{search.Query{Text: "NOT filename:file-3*"}, func(d document.Document) bool { return d.Filename != "file-3.txt" }},
-		{search.Query{Text: `site:a.example\/2`}, func(d document.Document) bool { return strings.HasPrefix(d.URL, "https://a.example/2") }},
-		{search.Query{Text: "inurl:older-1?"}, func(d document.Document) bool { return strings.Contains(d.URL, "older-1") }},
+		{search.Query{Text: query.MustParse("common"), Tags: []string{"green"}}, func(d document.Document) bool { return slices.ContainsFunc(d.Tags, has("green")) }},
+		{search.Query{Text: query.MustParse(`filetype:[a TO i]`)}, func(d document.Document) bool { return d.FileType == "html" }},
+		{search.Query{Text: query.MustParse(`filetype:*x\]`)}, func(d document.Document) bool { return d.FileType == "[x]" }},
+		{search.Query{Text: query.MustParse("content_length:{1 TO 4]")}, func(d document.Document) bool { return d.Size > 1 && d.Size <= 4 }},
+		{search.Query{Text: query.MustParse("timestamp:[2025-01-02 TO 2025-01-03]")}, func(d document.Document) bool { return d.Modified.Day() == 2 || d.Modified.Day() == 3 }},
+		{search.Query{Text: query.MustParse("timestamp:[* TO *]")}, func(d document.Document) bool { return !d.Modified.IsZero() }},
+		{search.Query{Text: query.MustParse("NOT filename:file-3*")}, func(d document.Document) bool { return d.Filename != "file-3.txt" }},
+		{search.Query{Text: query.MustParse(`site:a.example\/2`)}, func(d document.Document) bool { return strings.HasPrefix(d.URL, "https://a.example/2") }},
+		{search.Query{Text: query.MustParse("inurl:older-1?")}, func(d document.Document) bool { return strings.Contains(d.URL, "older-1") }},
 	}
 	fields := []struct {
 		name    string

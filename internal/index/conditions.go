@@ -15,7 +15,7 @@ type conditions struct{ labels, langs, tags, written, options []string }
 
 // conditionsOf returns the conditions of a query.
 func conditionsOf(q search.Query) conditions {
-	return conditions{labels: q.Labels, langs: q.Langs, tags: q.Tags, written: q.Written, options: q.Options}
+	return conditions{labels: q.Labels, langs: q.Langs, tags: q.Tags, written: q.Written, options: q.Text.Options()}
 }
 
 // key returns a text that differs for different conditions.

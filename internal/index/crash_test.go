@@ -15,6 +15,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/index"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -235,7 +236,7 @@ func TestKilledWriters(t *testing.T) {
 				delete(versions, path) // it was deleted, and is not looked for again
 			}
 		}
-		if p := page(t, x, search.Query{Text: "common"}); p.Total != live || len(stamps) != live {
+		if p := page(t, x, search.Query{Text: query.MustParse("common")}); p.Total != live || len(stamps) != live {
 			t.Errorf("round %d: Search(common) finds %d documents of %d, want %d", round, p.Total, len(stamps), live)
 		}
 		if h, err := x.Health(t.Context()); err != nil || h.Status != "green" {
@@ -255,7 +256,7 @@ func TestKilledWriters(t *testing.T) {
 // possible ones, or -1 if there is none.
 func foundVersion(t *testing.T, x *index.Index, path string, possible ...int) int {
 	t.Helper()
-	p := page(t, x, search.Query{Text: writerWord(path), Num: 10})
+	p := page(t, x, search.Query{Text: query.MustParse(writerWord(path)), Num: 10})
 	if p.Total == 0 {
 		return -1
 	}

@@ -16,6 +16,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -57,7 +58,7 @@ func apply(t *testing.T, x *Index, changes ...document.Change) {
 
 func total(t *testing.T, x *Index, text string) int {
 	t.Helper()
-	p, err := x.Search(t.Context(), search.Query{Text: text})
+	p, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text)})
 	if err != nil {
 		t.Fatalf("Search(%q) = %v", text, err)
 	}
@@ -171,7 +172,7 @@ func TestNewerWhileOpen(t *testing.T) {
 		t.Fatalf("open() = %v", err)
 	}
 	closeIt(t, newer)
-	_, searched := x.Search(t.Context(), search.Query{Text: "happy"})
+	_, searched := x.Search(t.Context(), search.Query{Text: query.MustParse("happy")})
 	for op, err := range map[string]error{"Search": searched, "Apply": x.Apply(t.Context(), []document.Change{simple("two", 2)})} {
 		if !errors.Is(err, errkind.Unsupported) || !strings.Contains(err.Error(), "update knowhow") {
 			t.Errorf("%s() in a file that was migrated meanwhile = %v, want an error of kind Unsupported that contains \"update knowhow\"", op, err)
@@ -262,7 +263,7 @@ func TestDamageWhileOpen(t *testing.T) {
 	}
 	x = openIn(t, dir)
 	defer closeIt(t, x)
-	_, err = x.Search(t.Context(), search.Query{Text: "happy", Num: 10})
+	_, err = x.Search(t.Context(), search.Query{Text: query.MustParse("happy"), Num: 10})
 	for i := 0; err == nil && i < 20; i++ {
 		_, err = x.ReadText(t.Context(), "id-"+fmt.Sprint(i), nil, 0, 100)
 	}
@@ -415,11 +416,11 @@ func checkPartial(t *testing.T, dir string) {
 		if !partial {
 			maintain(t, x)
 		}
-		p, err := x.Search(t.Context(), search.Query{Text: "happy", Num: 10})
+		p, err := x.Search(t.Context(), search.Query{Text: query.MustParse("happy"), Num: 10})
 		if err != nil || p.Partial != partial || (p.Total == 301) == partial {
 			t.Errorf("Search(happy) = %+v, %v, want partial %t", p, err, partial)
 		}
-		c, err := x.SearchChunks(t.Context(), search.ChunkQuery{Text: "happy", Top: 10})
+		c, err := x.SearchChunks(t.Context(), search.ChunkQuery{Text: query.MustParse("happy"), Top: 10})
 		if err != nil || c.Partial != partial {
 			t.Errorf("SearchChunks(happy) = %+v, %v, want partial %t", c, err, partial)
 		}

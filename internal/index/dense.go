@@ -12,7 +12,6 @@ import (
 
 	"knowhow/internal/fusion"
 	"knowhow/internal/passage"
-	"knowhow/internal/query"
 	"knowhow/internal/relevance"
 	"knowhow/internal/search"
 	"knowhow/internal/segment"
@@ -67,7 +66,7 @@ func (e *evaluator) dense(ctx context.Context, m *matched, q search.Query) error
 // added to those that match if at least so many words of the query count.
 func (e *evaluator) addMeaning(ctx context.Context, m *matched, q search.Query, words int, least float64) error {
 	extends := func() bool {
-		counting, _ := significant(query.Words(q.Text), e.langs)
+		counting, _ := significant(q.Text.Words(), e.langs)
 		return len(counting) >= words
 	}
 	limit := e.x.vectors.limit
@@ -115,7 +114,7 @@ func (e *evaluator) meaning(ctx context.Context, q search.Query, limit time.Dura
 		return nil, err
 	}
 	var err error
-	if d.query, err = v.query(ctx, q.Text, limit); err != nil {
+	if d.query, err = v.query(ctx, q.Text.String(), limit); err != nil {
 		return nil, fmt.Errorf("%w: %w", errEmbedding, err)
 	}
 	if d.query == nil {

@@ -19,6 +19,7 @@ import (
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -117,7 +118,7 @@ func TestMeaning(t *testing.T) {
 	e := &topics{id: "topics"}
 	x := openWith(t, t.TempDir(), e)
 	put(t, x, garage()...)
-	q := search.Query{Text: carQuestion, Labels: []string{"a"}}
+	q := search.Query{Text: query.MustParse(carQuestion), Labels: []string{"a"}}
 	words := find(t, x, q)
 	if slices.Contains(words, "garage.md") {
 		t.Fatalf("Search(%q) without vectors = %v", q.Text, words)
@@ -167,7 +168,7 @@ func TestMeaningOfShortQueries(t *testing.T) {
 	put(t, x, garage()...)
 	embedAll(t, x, e)
 	for q, want := range map[string]bool{"the car overnight": true, "fix my car": true, "where is the car": false, "car overnight": false} {
-		if got := find(t, x, search.Query{Text: q, Labels: []string{"a"}}); slices.Contains(got, "garage.md") != want {
+		if got := find(t, x, search.Query{Text: query.MustParse(q), Labels: []string{"a"}}); slices.Contains(got, "garage.md") != want {
 			t.Errorf("Search(%q) = %v, has garage.md: want %v", q, got, want)
 		}
 	}
@@ -183,10 +184,10 @@ func TestMeaningOff(t *testing.T) {
 	put(t, plain, docs...)
 	embedAll(t, x, e)
 	queries := []search.Query{
-		{Text: "car"}, {Text: "repairs broken"}, {Text: `"repairs broken" car`}, {Text: "title:car OR repairs OR broken"},
-		{Text: "repairs AND broken AND car"}, {Text: "repair* broken car someone"},
-		{Text: carQuestion, Sort: []search.SortKey{{Field: "filename"}}},
-		{Text: "検索 語 検索語 語検索"}, {Text: ""}, {Text: "xyzzy plugh qwfp frobnicate blorb"},
+		{Text: query.MustParse("car")}, {Text: query.MustParse("repairs broken")}, {Text: query.MustParse(`"repairs broken" car`)}, {Text: query.MustParse("title:car OR repairs OR broken")},
+		{Text: query.MustParse("repairs AND broken AND car")}, {Text: query.MustParse("repair* broken car someone")},
+		{Text: query.MustParse(carQuestion), Sort: []search.SortKey{{Field: "filename"}}},
+		{Text: query.MustParse("検索 語 検索語 語検索")}, {Text: query.MustParse("")}, {Text: query.MustParse("xyzzy plugh qwfp frobnicate blorb")},
 	}
 	for _, q := range queries {
 		q.Num = 20
@@ -200,7 +201,7 @@ func TestMeaningOff(t *testing.T) {
 		}
 	}
 	e.fail.Store(true)
-	q := search.Query{Text: carQuestion + " today", Num: 20}
+	q := search.Query{Text: query.MustParse(carQuestion + " today"), Num: 20}
 	got, err := x.Search(t.Context(), q)
 	want, _ := plain.Search(t.Context(), q)
 	if diff := cmp.Diff(want, got, written); err != nil || diff != "" {
@@ -237,7 +238,7 @@ func TestSlowVector(t *testing.T) {
 		}
 		defer x.Close()
 		for text, want := range map[string]bool{"my motorcar wants fuel": true, carQuestion: true, "who repairs broken things": false} {
-			q := search.Query{Text: text, Labels: []string{"a"}, Num: 20}
+			q := search.Query{Text: query.MustParse(text), Labels: []string{"a"}, Num: 20}
 			p, err := x.Search(t.Context(), q)
 			if err != nil {
 				t.Fatal(err)
@@ -255,7 +256,7 @@ func TestOnlyDocumentFirst(t *testing.T) {
 	x := openWith(t, t.TempDir(), e)
 	put(t, x, append(garage(), doc("a", "far.md", "Far", "Nobody in the zeppelin had any car, and quartz lamps were rare."))...)
 	embedAll(t, x, e)
-	if got := find(t, x, search.Query{Text: "car zeppelin quartz"}); got[0] != "far.md" {
+	if got := find(t, x, search.Query{Text: query.MustParse("car zeppelin quartz")}); got[0] != "far.md" {
 		t.Errorf("Search() = %v, want far.md first", got)
 	}
 }
@@ -274,7 +275,7 @@ func TestMeaningFollowsDocuments(t *testing.T) {
 	want := func(when string, labels []string, names ...string) {
 		t.Helper()
 		for _, x := range []*index.Index{x, other} {
-			got := find(t, x, search.Query{Text: carQuestion, Labels: labels})
+			got := find(t, x, search.Query{Text: query.MustParse(carQuestion), Labels: labels})
 			slices.Sort(got)
 			if diff := cmp.Diff(names, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s: Search() in %v (-want +got)\n%s", when, labels, diff)
@@ -292,10 +293,10 @@ func TestMeaningFollowsDocuments(t *testing.T) {
 	}
 	want("moved", []string{"a"}, "tools.md")
 	want("moved", []string{"b"}, "garage.md", "secret.md")
-	if got := find(t, other, search.Query{Text: carQuestion, Tags: []string{"red"}}); !slices.Equal(got, []string{"garage.md"}) {
+	if got := find(t, other, search.Query{Text: query.MustParse(carQuestion), Tags: []string{"red"}}); !slices.Equal(got, []string{"garage.md"}) {
 		t.Errorf("Search() with a tag = %v", got)
 	}
-	if got := find(t, other, search.Query{Text: carQuestion, Langs: []string{"de"}}); len(got) > 0 {
+	if got := find(t, other, search.Query{Text: query.MustParse(carQuestion), Langs: []string{"de"}}); len(got) > 0 {
 		t.Errorf("Search() in another language = %v", got)
 	}
 
@@ -336,7 +337,7 @@ func TestManyVectors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := find(t, x, search.Query{Text: "somebody fixes a motorcar somewhere fast"}); n == 0 {
+			if got := find(t, x, search.Query{Text: query.MustParse("somebody fixes a motorcar somewhere fast")}); n == 0 {
 				if want := []string{fmt.Sprintf("%02d.md", 7*round)}; !slices.Equal(got, want) {
 					t.Errorf("round %d: Search() = %v, want %v", round, got, want)
 				}
@@ -369,7 +370,7 @@ func TestFirstVectors(t *testing.T) {
 	if done, total, err := x.Embedding(t.Context(), []string{"a"}); done != 2 || total <= 2 || err != nil {
 		t.Errorf("Embedding() = %d of %d, %v, want 2 of more", done, total, err)
 	}
-	if got := find(t, x, search.Query{Text: "somebody fixes a motorcar somewhere fast"}); !slices.Equal(got, []string{"short.md"}) {
+	if got := find(t, x, search.Query{Text: query.MustParse("somebody fixes a motorcar somewhere fast")}); !slices.Equal(got, []string{"short.md"}) {
 		t.Errorf("Search() after two vectors = %v, want short.md", got)
 	}
 	total := 2 + embedAll(t, x, e)
@@ -401,12 +402,12 @@ func TestResumedVectors(t *testing.T) {
 		t.Errorf("EmbedNext() of another label stored %d vectors", n)
 	}
 	changed := openWith(t, dir, &topics{id: "topics", wide: true})
-	if got := find(t, changed, search.Query{Text: carQuestion}); slices.Contains(got, "garage.md") {
+	if got := find(t, changed, search.Query{Text: query.MustParse(carQuestion)}); slices.Contains(got, "garage.md") {
 		t.Errorf("Search() with a model that has changed under its name = %v", got)
 	}
 	third := &topics{id: "another model"}
 	z := openWith(t, dir, third)
-	q := search.Query{Text: carQuestion}
+	q := search.Query{Text: query.MustParse(carQuestion)}
 	if got := find(t, z, q); slices.Contains(got, "garage.md") {
 		t.Errorf("Search() with another model = %v", got)
 	}

@@ -91,11 +91,11 @@ func (e *evaluator) countField(ctx context.Context, name string, docs segment.Do
 
 // countQuery returns how many documents of a set match a query.
 func (e *evaluator) countQuery(ctx context.Context, text string, docs segment.Docs) (int, error) {
-	node, err := query.Parse(text)
+	t, err := query.Parse(text)
 	if err != nil {
 		return 0, err
 	}
-	f, err := e.eval(ctx, node)
+	f, err := e.eval(ctx, t.Tree())
 	if err != nil || f.void {
 		return 0, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -117,7 +118,7 @@ func TestPrepare(t *testing.T) {
 	first()
 	second()
 	for word, want := range map[string]int{"walrus": 1, "clam": 3} {
-		page, err := x.Search(t.Context(), search.Query{Text: word, Num: 10})
+		page, err := x.Search(t.Context(), search.Query{Text: query.MustParse(word), Num: 10})
 		if err != nil || page.Total != want {
 			t.Errorf("%s is in %d documents, %v; want %d", word, page.Total, err, want)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -56,7 +57,7 @@ func TestLabelsApart(t *testing.T) {
 	x, labelOf := alikeIndex(t)
 	for _, label := range alike {
 		for _, text := range []string{"", "budget", "budget zeppelin walrus", "t1", "*:*", "budget OR walrus"} {
-			p, err := x.Search(t.Context(), search.Query{Text: text, Labels: []string{label}, Num: 100,
+			p, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text), Labels: []string{label}, Num: 100,
 				Facets: &search.Facets{Fields: []string{"label"}, Queries: []string{"walrus", "label:docs OR budget"}}})
 			if err != nil {
 				t.Errorf("Search(%q, %q) = %v", text, label, err)
@@ -106,7 +107,7 @@ func TestNoLabels(t *testing.T) {
 	x, _ := alikeIndex(t)
 	for range 2 {
 		for _, labels := range [][]string{nil, {}} {
-			p, err := x.Search(t.Context(), search.Query{Text: "budget", Labels: labels, Num: 100})
+			p, err := x.Search(t.Context(), search.Query{Text: query.MustParse("budget"), Labels: labels, Num: 100})
 			if err != nil {
 				t.Fatalf("Search() = %v", err)
 			}
@@ -141,7 +142,11 @@ func FuzzIsolation(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, n uint8, byTag bool) {
 		label := alike[int(n)%len(alike)]
-		q := search.Query{Text: text, Num: 100, Facets: &search.Facets{Fields: []string{"label"}, Queries: []string{text}}}
+		asked, err := query.Parse(text)
+		if err != nil {
+			return
+		}
+		q := search.Query{Text: asked, Num: 100, Facets: &search.Facets{Fields: []string{"label"}, Queries: []string{text}}}
 		if byTag {
 			q.Tags = []string{label}
 		} else {

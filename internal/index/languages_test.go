@@ -10,6 +10,7 @@ import (
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/document"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -75,28 +76,28 @@ func TestLanguages(t *testing.T) {
 		{"Haus OR report", "buch haus other reports"},
 		{"lang:de Haus", "buch haus"},
 	} {
-		got := find(t, x, search.Query{Text: tt.text})
+		got := find(t, x, search.Query{Text: query.MustParse(tt.text)})
 		slices.Sort(got)
 		if diff := cmp.Diff(strings.Fields(tt.want), got, cmp.Transformer("", func(s []string) string { return strings.Join(s, " ") })); diff != "" {
 			t.Errorf("Search(%q) (-want +got):\n%s", tt.text, diff)
 		}
 	}
 
-	p := page(t, x, search.Query{Text: "Wie leer sind die Häuser"})
+	p := page(t, x, search.Query{Text: query.MustParse("Wie leer sind die Häuser")})
 	if !p.Staged || p.AllWords != 1 || len(p.Hits) == 0 || p.Hits[0].Path != "haus" {
 		t.Errorf("the German question has %d documents with all words, want 1; hits %+v", p.AllWords, p.Hits)
 	}
-	if got, want := bracketed(page(t, x, search.Query{Text: "Haus der Stadt"}).Hits[0].Digest), "Die [Häuser] der [Stadt] stehen leer. Der Mieter kündigt den Vertrag."; got != want {
+	if got, want := bracketed(page(t, x, search.Query{Text: query.MustParse("Haus der Stadt")}).Hits[0].Digest), "Die [Häuser] der [Stadt] stehen leer. Der Mieter kündigt den Vertrag."; got != want {
 		t.Errorf("the digest is %q, want %q", got, want)
 	}
-	if got, want := bracketed(page(t, x, search.Query{Text: "title:haus"}).Hits[0].TitleExcerpt), "Alte [Häuser]"; got != want {
+	if got, want := bracketed(page(t, x, search.Query{Text: query.MustParse("title:haus")}).Hits[0].TitleExcerpt), "Alte [Häuser]"; got != want {
 		t.Errorf("the excerpt of the title is %q, want %q", got, want)
 	}
-	if h := page(t, x, search.Query{Text: "alte haus"}).Hits; len(h) == 0 || h[0].Path != "haus" {
+	if h := page(t, x, search.Query{Text: query.MustParse("alte haus")}).Hits; len(h) == 0 || h[0].Path != "haus" {
 		t.Errorf("the title that is the query in German does not come first: %+v", h)
 	}
 	// What one label has is analysed without the languages of others.
-	if got := find(t, x, search.Query{Text: "ein report", Labels: []string{"english"}}); !slices.Equal(got, []string{"other"}) {
+	if got := find(t, x, search.Query{Text: query.MustParse("ein report"), Labels: []string{"english"}}); !slices.Equal(got, []string{"other"}) {
 		t.Errorf("Search under the English label = %q", got)
 	}
 }
@@ -111,7 +112,7 @@ func TestRareLanguage(t *testing.T) {
 	}
 	docs = append(docs, in("de", "a", "de", "Text", "Der Server und noch etwas."))
 	put(t, x, docs...)
-	p := page(t, x, search.Query{Text: "server"})
+	p := page(t, x, search.Query{Text: query.MustParse("server")})
 	if p.Total != 51 {
 		t.Fatalf("Total = %d, want 51", p.Total)
 	}
@@ -135,7 +136,7 @@ func FuzzExactWords(f *testing.F) {
 		words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n\r\"\\'’", r) })
 		for _, w := range words[:min(len(words), 20)] {
 			for _, q := range []string{`"` + w + `"`, `content:"` + w + `"`} {
-				p, err := x.Search(t.Context(), search.Query{Text: q, Labels: []string{"a"}, Num: 1})
+				p, err := x.Search(t.Context(), search.Query{Text: query.MustParse(q), Labels: []string{"a"}, Num: 1})
 				if err != nil || p.Total == 0 && analysis.Variants(w, []analysis.Language{analysis.English}, false) != nil {
 					t.Fatalf("in %q: Search(%q) = %+v, %v, want the document with the text %q", lang, q, p, err, text)
 				}
@@ -157,7 +158,7 @@ func TestQuestionLanguage(t *testing.T) {
 		{"was ist die Direktive Options Indexes", "core.de"},
 		{"que fait la directive Options Indexes dans les fichiers", "core.fr"},
 	} {
-		p, err := x.Search(t.Context(), search.Query{Text: tt.text, Num: 3})
+		p, err := x.Search(t.Context(), search.Query{Text: query.MustParse(tt.text), Num: 3})
 		if err != nil {
 			t.Fatal(err)
 		}

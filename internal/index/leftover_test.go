@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"knowhow/internal/document"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -269,7 +270,7 @@ func TestMergeAtRest(t *testing.T) {
 	if got := segmentCount(t, x); got != 2 {
 		t.Errorf("%d segments after a change, want 2", got)
 	}
-	page, err := x.Search(t.Context(), search.Query{Text: "walrus", Num: 100})
+	page, err := x.Search(t.Context(), search.Query{Text: query.MustParse("walrus"), Num: 100})
 	if err != nil || page.Total != n+1 {
 		t.Errorf("Search = %+v, %v, want %d documents", page, err, n+1)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -25,13 +26,13 @@ func TestPartial(t *testing.T) {
 	}
 	x.searchTime = 0
 	for _, text := range []string{"happy", "happy OR paragraph", "happy paragraph of", "p* NOT x", "hap~2", `"of happy"`} {
-		p, err := x.Search(t.Context(), search.Query{Text: text, Num: 10})
+		p, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text), Num: 10})
 		if err != nil || !p.Partial || !p.AtLeast {
 			t.Errorf("Search(%q) without time = %+v, %v, want a partial result", text, p, err)
 		}
 	}
 	x.searchTime = maxSearchTime
-	if p, err := x.Search(t.Context(), search.Query{Text: "happy", Num: 10}); err != nil || p.Partial || p.Total != 3 {
+	if p, err := x.Search(t.Context(), search.Query{Text: query.MustParse("happy"), Num: 10}); err != nil || p.Partial || p.Total != 3 {
 		t.Errorf("Search(happy) = %+v, %v, want all of 3 documents", p, err)
 	}
 }
@@ -44,7 +45,7 @@ func TestRepeatedWildcards(t *testing.T) {
 	apply(t, x, large(300)...)
 	apply(t, x, simple("one", 3))
 	for _, text := range []string{strings.Repeat("*a* ", 1000), strings.Repeat("(p* NOT *x1) OR ", 300) + "z", strings.Repeat("hap~2^3 ", 800)} {
-		p, err := x.Search(t.Context(), search.Query{Text: text, Num: 10})
+		p, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text), Num: 10})
 		if err != nil || p.Partial || p.Total == 0 {
 			t.Errorf("Search(%.20q...) = %+v, %v, want all documents", text, p, err)
 		}
@@ -67,7 +68,7 @@ func TestExpensive(t *testing.T) {
 		<-x.expensive
 	}
 	for _, text := range []string{strings.Repeat("hap~1 ", 200), strings.Repeat("p* ", 200), strings.Repeat("*a*b* OR ", 200) + "happy", strings.Repeat("happy ", 1000)} {
-		if _, err := x.Search(t.Context(), search.Query{Text: text, Num: 10}); err != nil {
+		if _, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text), Num: 10}); err != nil {
 			t.Errorf("Search(%.20q...) = %v", text, err)
 		}
 	}
@@ -112,7 +113,7 @@ func TestManyWords(t *testing.T) {
 		"content:qx*x":        docs,
 		"title:qx*x":          0,
 	} {
-		p, err := x.Search(t.Context(), search.Query{Text: text, Num: 10})
+		p, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text), Num: 10})
 		if err != nil || p.Total != want || p.Partial || len(p.Hits) != min(want, 10) {
 			t.Errorf("Search(%s) = %+v, %v, want %d documents", text, p, err, want)
 		}
@@ -129,7 +130,7 @@ func TestBoosts(t *testing.T) {
 		nested = "(" + nested + "^1000000)"
 	}
 	for _, text := range []string{"happy^100000000000000000000000000000000000000000", "happy^0", nested, "(" + nested + " OR one)^9999999 title^0"} {
-		p, err := x.Search(t.Context(), search.Query{Text: text, Num: 10})
+		p, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text), Num: 10})
 		if err != nil || p.Total != 2 || len(p.Hits) != 2 {
 			t.Errorf("Search(%s) = %+v, %v, want 2 documents", text, p, err)
 		}
@@ -153,7 +154,7 @@ func TestWaiting(t *testing.T) {
 	}
 	x.waitTime = 10 * time.Millisecond
 	for _, text := range []string{"*a*", "p*", "content:p* of", strings.Repeat("happy ", 200), strings.Repeat("hap~1 ", 20)} {
-		_, err := x.Search(t.Context(), search.Query{Text: text, Num: 10})
+		_, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text), Num: 10})
 		if !errors.Is(err, errkind.Busy) || !strings.Contains(err.Error(), "try again") {
 			t.Errorf("Search(%.20q) = %v, want an error of kind Busy that says what to do", text, err)
 		}
@@ -161,7 +162,7 @@ func TestWaiting(t *testing.T) {
 	x.waitTime = time.Hour
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := x.Search(gone, search.Query{Text: "*a*"}); !errors.Is(err, context.Canceled) {
+	if _, err := x.Search(gone, search.Query{Text: query.MustParse("*a*")}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Search() of a client that has gone = %v, want context.Canceled", err)
 	}
 	for range cap(x.expensive) {
@@ -178,7 +179,7 @@ func TestWaiting(t *testing.T) {
 		conns = append(conns, c)
 	}
 	x.waitTime = 10 * time.Millisecond
-	if _, err := x.Search(t.Context(), search.Query{Text: "happy"}); !errors.Is(err, errkind.Busy) {
+	if _, err := x.Search(t.Context(), search.Query{Text: query.MustParse("happy")}); !errors.Is(err, errkind.Busy) {
 		t.Errorf("Search() without a free connection = %v, want an error of kind Busy", err)
 	}
 	for _, c := range conns {

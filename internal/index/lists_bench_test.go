@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"knowhow/internal/index"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -51,7 +52,7 @@ func BenchmarkLists(b *testing.B) {
 	var lists []list
 	for _, text := range []string{"*", "label:" + label, common, "filetype:html"} {
 		add := func(name string, q search.Query) {
-			q.Text, q.Num = text, 20
+			q.Text, q.Num = query.MustParse(text), 20
 			lists = append(lists, list{"all labels/" + text + " " + name, q})
 			q.Labels = []string{label}
 			lists = append(lists, list{"a label/" + text + " " + name, q})

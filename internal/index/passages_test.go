@@ -10,6 +10,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/index"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -29,7 +30,7 @@ func guide(label, path string, sentences ...string) document.Document {
 
 func passagesOf(t *testing.T, x *index.Index, text string, chars int) []search.Hit {
 	t.Helper()
-	p, err := x.Search(t.Context(), search.Query{Text: text, Num: 8, Passages: chars})
+	p, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text), Num: 8, Passages: chars})
 	if err != nil {
 		t.Fatalf("Search(%q) = %v", text, err)
 	}
@@ -109,7 +110,7 @@ func TestPassagesOfAll(t *testing.T) {
 func TestPassagesStayInTheirLabels(t *testing.T) {
 	x := open(t, t.TempDir())
 	put(t, x, guide("a", "a.md", "The walrus of a."), guide("b", "b.md", "The walrus of b."))
-	p, err := x.Search(t.Context(), search.Query{Text: "walrus", Labels: []string{"a"}, Num: 8, Passages: 6000})
+	p, err := x.Search(t.Context(), search.Query{Text: query.MustParse("walrus"), Labels: []string{"a"}, Num: 8, Passages: 6000})
 	if err != nil || len(p.Hits) != 1 || len(p.Hits[0].Passages) != 1 || !strings.Contains(p.Hits[0].Passages[0].Text, "walrus of a") {
 		t.Errorf("Search = %+v, %v", p, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -102,7 +103,7 @@ func TestIrregularSegments(t *testing.T) {
 				if !open {
 					x = openIn(t, dir)
 				}
-				if _, err := x.Search(t.Context(), search.Query{Text: "happy", Num: 10}); err != nil {
+				if _, err := x.Search(t.Context(), search.Query{Text: query.MustParse("happy"), Num: 10}); err != nil {
 					t.Errorf("Search(happy) = %v", err)
 				}
 				maintain(t, x)

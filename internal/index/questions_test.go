@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	read "knowhow/internal/query"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -33,11 +33,11 @@ func TestExcludedWords(t *testing.T) {
 		{"Run java NOT -Xmx", nil, true},
 		{"Run java !Xmx (", nil, true},
 	} {
-		r, err := read.Read(tt.typed)
+		r, err := query.Read(tt.typed)
 		if err != nil {
 			t.Fatalf("Read(%q) = %v", tt.typed, err)
 		}
-		p, err := search.Relax(x).Search(t.Context(), search.Query{Text: r.Text, Typed: tt.typed, Num: 10})
+		p, err := search.Relax(x).Search(t.Context(), search.Query{Text: r, Num: 10})
 		if err != nil {
 			t.Fatalf("Search(%q) = %v", tt.typed, err)
 		}
@@ -45,7 +45,7 @@ func TestExcludedWords(t *testing.T) {
 		for _, h := range p.Hits {
 			got = append(got, h.Path)
 		}
-		if !slices.Equal(got, tt.want) || (p.Relaxed || r.Relaxed) != tt.relaxed {
+		if !slices.Equal(got, tt.want) || (p.Relaxed || r.Relaxed()) != tt.relaxed {
 			t.Errorf("hits for %q = %q, relaxed %v, want %q, %v", tt.typed, got, p.Relaxed, tt.want, tt.relaxed)
 		}
 	}
@@ -98,7 +98,7 @@ func TestQuestionsWithoutBlanks(t *testing.T) {
 			t.Errorf("hits for %q = %q, want %q first", tt.typed, got, tt.want)
 		}
 	}
-	p, err := x.Search(t.Context(), search.Query{Text: "海外出張の日当", Num: 10})
+	p, err := x.Search(t.Context(), search.Query{Text: query.MustParse("海外出張の日当"), Num: 10})
 	if err != nil || !p.Staged || p.AllWords != 2 {
 		t.Errorf("Search() = %+v, %v, want 2 documents with all words", p, err)
 	}
@@ -111,7 +111,7 @@ func TestFileTypes(t *testing.T) {
 	table.FileType = "excel"
 	put(t, x, table, doc("a", "text.txt", "Text", "Some numbers."))
 	for _, text := range []string{"filetype:excel", "filetype:xlsx", "filetype:xls", "numbers filetype:xlsx"} {
-		if got := find(t, x, search.Query{Text: text}); !slices.Equal(got, []string{"table.xlsx"}) {
+		if got := find(t, x, search.Query{Text: query.MustParse(text)}); !slices.Equal(got, []string{"table.xlsx"}) {
 			t.Errorf("Search(%q) = %q, want table.xlsx", text, got)
 		}
 	}

@@ -28,7 +28,7 @@ type ranked struct {
 
 // rank returns the first need documents of m by relevance, then by number. The
 // order of documents does not depend on need.
-func (e *evaluator) rank(ctx context.Context, m *matched, text string, need int) ([]ranked, error) {
+func (e *evaluator) rank(ctx context.Context, m *matched, text query.Text, need int) ([]ranked, error) {
 	leaves := leavesOf(rarest(slices.Clone(m.leaves), maxRanked))
 	depth := max(need, 2) // preferTitled orders two or more
 	if len(leaves) > 1 {
@@ -99,11 +99,11 @@ func (e *evaluator) prefer(m *matched, hits []segment.Hit, leaves []*segment.Lea
 // preferLanguage prefers documents in the language of a question, and those whose
 // language is not known: of a document and its translations, those in other
 // languages come later.
-func (e *evaluator) preferLanguage(ctx context.Context, text string, hits []segment.Hit) error {
-	if !query.Plain(text) || len(hits) == 0 {
+func (e *evaluator) preferLanguage(ctx context.Context, text query.Text, hits []segment.Hit) error {
+	if text.Kind() != query.Words || len(hits) == 0 {
 		return nil
 	}
-	lang := analysis.QuestionLanguage(query.Words(text), e.langs)
+	lang := analysis.QuestionLanguage(text.Words(), e.langs)
 	if lang == "" {
 		return nil
 	}
@@ -131,13 +131,13 @@ func (e *evaluator) preferLanguage(ctx context.Context, text string, hits []segm
 const languageQuery = `SELECT d.id FROM json_each(?) j CROSS JOIN docs d ON d.id=j.value WHERE d.lang IN (?, '') ORDER BY d.id`
 
 // preferTitled puts documents first whose title is the query.
-func (e *evaluator) preferTitled(ctx context.Context, m *matched, text string, leaves []*segment.Leaf, hits []segment.Hit) ([]segment.Hit, error) {
-	if !query.Plain(text) || len(hits) < 2 {
+func (e *evaluator) preferTitled(ctx context.Context, m *matched, text query.Text, leaves []*segment.Leaf, hits []segment.Hit) ([]segment.Hit, error) {
+	if text.Kind() != query.Words || len(hits) < 2 {
 		return hits, nil
 	}
 	titles := make([][]string, len(e.langs))
 	for i, l := range e.langs {
-		titles[i] = tokensOf(text, l)
+		titles[i] = tokensOf(text.String(), l)
 	}
 	titled, err := e.view.Titled(m.docs, titles...)
 	if err != nil || titled.Count() == 0 {

@@ -9,6 +9,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -69,7 +70,7 @@ func readOnlyIndex(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	defer closeIt(t, x)
-	page, err := x.Search(t.Context(), search.Query{Text: "happy", Num: 10})
+	page, err := x.Search(t.Context(), search.Query{Text: query.MustParse("happy"), Num: 10})
 	if err != nil || page.Total != 300 || page.Partial {
 		t.Errorf("Search() = %+v, %v", page, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"knowhow/internal/document"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -152,7 +153,7 @@ func TestDamageWhileRunning(t *testing.T) {
 			}
 			harm(t, files[0])
 			for _, text := range []string{"happy", "unique7", "par*", `"of happy"`, "hapyp~2", ""} {
-				if p, err := x.Search(t.Context(), search.Query{Text: text, Num: 100}); err != nil {
+				if p, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text), Num: 100}); err != nil {
 					t.Errorf("with a damaged segment, Search(%q) = %v", text, err)
 				} else if p.Total < 301 && text == "happy" && !p.Partial {
 					t.Errorf("with a damaged segment, Search(%q) finds %d and is not partial", text, p.Total)
@@ -164,7 +165,7 @@ func TestDamageWhileRunning(t *testing.T) {
 				t.Fatalf("Maintain() = %v", err)
 			}
 			for text, want := range map[string]int{"happy": 300, "unique9": 1, "unique299": 1, "unique7": 0, "unique8": 0, "large7": 1} {
-				p, err := x.Search(t.Context(), search.Query{Text: text, Num: 100})
+				p, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text), Num: 100})
 				if err != nil || p.Total != want || p.Partial || len(p.Hits) != min(want, 100) {
 					t.Errorf("after Maintain, Search(%s) = %+v, %v, want %d documents", text, p, err, want)
 				}
@@ -202,7 +203,7 @@ func TestRebuildProgress(t *testing.T) {
 	total(t, x, "happy")
 	x.maintaining <- struct{}{} // stops Maintain
 	flip(t, segmentFiles(t, filepath.Dir(x.path))[0], 8, 2400)
-	p, err := x.Search(t.Context(), search.Query{Text: "happy", Num: 10})
+	p, err := x.Search(t.Context(), search.Query{Text: query.MustParse("happy"), Num: 10})
 	if err != nil || !p.Partial {
 		t.Errorf("Search(happy) = %+v, %v, want a partial result", p, err)
 	}

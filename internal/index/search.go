@@ -36,7 +36,7 @@ func (x *Index) Search(ctx context.Context, q search.Query) (*search.Page, error
 		return nil, fmt.Errorf("geo: no document of this index has a location: %w", errkind.Unsupported)
 	}
 	var page *search.Page
-	err := x.searching(ctx, q.Text, q.Labels, func(e *evaluator) error {
+	err := x.searching(ctx, q.Text.String(), q.Labels, func(e *evaluator) error {
 		var err error
 		page, err = e.find(ctx, q)
 		return err
@@ -45,7 +45,7 @@ func (x *Index) Search(ctx context.Context, q search.Query) (*search.Page, error
 		return nil, err
 	}
 	if page.Total > 0 && q.Start == 0 {
-		x.counts.add(q.Text, q.Labels)
+		x.counts.add(q.Text.Words(), q.Labels)
 	}
 	return page, nil
 }
@@ -229,8 +229,8 @@ const facetTime = 200 * time.Millisecond
 func (e *evaluator) match(ctx context.Context, q search.Query) (*matched, error) {
 	c := conditionsOf(q)
 	m := &matched{words: -1}
-	if query.Plain(q.Text) {
-		typed := query.Words(q.Text)
+	if q.Text.Kind() == query.Words {
+		typed := q.Text.Words()
 		words, divided := significant(typed, e.langs)
 		some := e.anyWord || len(typed) >= relevance.SomeWords || divided
 		if err := e.matchWords(ctx, m, words, some, c); err != nil {
@@ -241,13 +241,9 @@ func (e *evaluator) match(ctx context.Context, q search.Query) (*matched, error)
 				return m, err
 			}
 		}
-		return m, e.matchSigns(ctx, m, analysis.Signs(q.Typed), some, c)
+		return m, e.matchSigns(ctx, m, analysis.Signs(q.Text.Typed()), some, c)
 	}
-	node, err := query.Parse(q.Text)
-	if err != nil {
-		return nil, err
-	}
-	if _, ok := node.(query.All); ok {
+	if q.Text.Kind() == query.Everything {
 		m.all = true
 		every, err := e.every(ctx, c)
 		if err != nil {
@@ -257,7 +253,8 @@ func (e *evaluator) match(ctx context.Context, q search.Query) (*matched, error)
 		m.n = m.docs.Count()
 		return m, nil
 	}
-	if m.found, err = e.eval(ctx, node); err != nil {
+	var err error
+	if m.found, err = e.eval(ctx, q.Text.Tree()); err != nil {
 		return nil, err
 	}
 	if m.void {

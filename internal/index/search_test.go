@@ -12,7 +12,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
-	read "knowhow/internal/query"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -85,7 +85,7 @@ func TestQueries(t *testing.T) {
 		{"…", nil},
 	}
 	for _, test := range tests {
-		got := find(t, x, search.Query{Text: test.text})
+		got := find(t, x, search.Query{Text: query.MustParse(test.text)})
 		for i := range got {
 			got[i] = strings.TrimPrefix(got[i], "/example.com/sub/")
 		}
@@ -95,7 +95,7 @@ func TestQueries(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"timestamp:yesterday", "content_length:big", "timestamp:[now/q TO *]", "a*b*c*d*e*f*g*h*i*j*k", "content:[a TO b]"} {
-		if _, err := x.Search(t.Context(), search.Query{Text: text}); !errors.Is(err, errkind.Invalid) {
+		if _, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text)}); !errors.Is(err, errkind.Invalid) {
 			t.Errorf("Search(%q) = %v, want an error of kind Invalid", text, err)
 		}
 	}
@@ -134,12 +134,12 @@ func TestJapanese(t *testing.T) {
 			}
 		}
 		slices.Sort(want)
-		texts := []string{read.Quote(q)}
-		if parts, _ := read.Divide([]string{q}); slices.Equal(parts, []string{q}) { // one word
+		texts := []string{query.Quote(q)}
+		if parts, _ := query.Divide([]string{q}); slices.Equal(parts, []string{q}) { // one word
 			texts = append(texts, q)
 		}
 		for _, text := range texts {
-			got := find(t, x, search.Query{Text: text})
+			got := find(t, x, search.Query{Text: query.MustParse(text)})
 			slices.Sort(got)
 			if !cmp.Equal(got, want) {
 				t.Errorf("Search(%q): (-want +got)\n%s", text, cmp.Diff(want, got))
@@ -157,7 +157,7 @@ func TestSomeWords(t *testing.T) {
 		doc("a", "some-one", "One", "blue"),
 		doc("b", "other", "Other", "red green blue"),
 		doc("a", "none", "None", "yellow"))
-	q := search.Query{Text: "red green blue", Labels: []string{"a"}}
+	q := search.Query{Text: query.MustParse("red green blue"), Labels: []string{"a"}}
 	p := page(t, x, q)
 	if !p.Staged || p.AllWords != 2 || p.Total != 4 {
 		t.Errorf("Search(%q) = staged %v, all words %d, total %d, want true, 2, 4", q.Text, p.Staged, p.AllWords, p.Total)
@@ -177,7 +177,7 @@ func TestSomeWords(t *testing.T) {
 	}
 	// Fewer words, or words with an operator, are joined by AND.
 	for text, want := range map[string]int{"red blue": 2, "(red green blue)": 2, "red AND green AND blue": 2, "red OR green OR blue": 4} {
-		if p := page(t, x, search.Query{Text: text, Labels: []string{"a"}}); p.Total != want || p.Staged {
+		if p := page(t, x, search.Query{Text: query.MustParse(text), Labels: []string{"a"}}); p.Total != want || p.Staged {
 			t.Errorf("Search(%q) = total %d, staged %v, want %d, false", text, p.Total, p.Staged, want)
 		}
 	}
@@ -201,7 +201,7 @@ func TestRelaxed(t *testing.T) {
 		{"(red blue)", 0, false},
 		{"red", 1, false},
 	} {
-		p, err := search.Relax(x).Search(t.Context(), search.Query{Text: tt.text, Labels: []string{"a"}})
+		p, err := search.Relax(x).Search(t.Context(), search.Query{Text: query.MustParse(tt.text), Labels: []string{"a"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,7 +240,7 @@ func TestPaging(t *testing.T) {
 				continue // each order with two of the texts
 			}
 			for _, labels := range [][]string{nil, {"label-1", "label-3"}} {
-				q := search.Query{Text: text, Sort: sort, Labels: labels, Num: 100}
+				q := search.Query{Text: query.MustParse(text), Sort: sort, Labels: labels, Num: 100}
 				total := page(t, x, q).Total
 				seen := map[string]bool{}
 				n := 0
@@ -277,15 +277,15 @@ func TestPagesFit(t *testing.T) {
 	g.fill(t, x, 400) // so that some words are common
 	for _, text := range []string{word(0) + " OR " + word(50), word(0) + " " + word(1) + " " + word(30), word(2)} {
 		for _, start := range []int{0, 90, 200} {
-			whole := find(t, x, search.Query{Text: text, Start: start, Num: 60})
+			whole := find(t, x, search.Query{Text: query.MustParse(text), Start: start, Num: 60})
 			var parts []string
 			for off := 0; off < 60; off += 20 {
-				parts = append(parts, find(t, x, search.Query{Text: text, Start: start + off, Num: 20})...)
+				parts = append(parts, find(t, x, search.Query{Text: query.MustParse(text), Start: start + off, Num: 20})...)
 			}
 			if !cmp.Equal(whole, append([]string{}, parts...)) {
 				t.Errorf("%q from %d: (-one page +three)\n%s", text, start, cmp.Diff(whole, parts))
 			}
-			falls(t, page(t, x, search.Query{Text: text, Start: start, Num: 100}).Hits)
+			falls(t, page(t, x, search.Query{Text: query.MustParse(text), Start: start, Num: 100}).Hits)
 		}
 	}
 }
@@ -296,7 +296,7 @@ func TestSortedDigest(t *testing.T) {
 	x := open(t, t.TempDir())
 	put(t, x, doc("docs", "long.txt", "Long", strings.Repeat("filler words of a paragraph\n\n", 12_000)+"the walrus is at the end"))
 	for _, field := range []string{"score", "timestamp"} {
-		p := page(t, x, search.Query{Text: "walrus", Sort: []search.SortKey{{Field: field, Desc: true}}})
+		p := page(t, x, search.Query{Text: query.MustParse("walrus"), Sort: []search.SortKey{{Field: field, Desc: true}}})
 		if len(p.Hits) != 1 || !strings.Contains(p.Hits[0].Digest.Text, "walrus") || len(p.Hits[0].Digest.Matches) != 1 {
 			t.Errorf("Search(walrus) by %s = %+v, want a digest with the word", field, p.Hits)
 		}
@@ -312,7 +312,7 @@ func TestTitledFirst(t *testing.T) {
 		doc("a", "titled.txt", "Walrus", strings.Repeat("other words in a long text ", 60)),
 		doc("a", "less.txt", "Animals", "One walrus."))
 	for n := 1; n <= 3; n++ {
-		if got := page(t, x, search.Query{Text: "walrus", Num: n}).Hits[0].Path; got != "titled.txt" {
+		if got := page(t, x, search.Query{Text: query.MustParse("walrus"), Num: n}).Hits[0].Path; got != "titled.txt" {
 			t.Errorf("the first of %d documents is %s, want titled.txt", n, got)
 		}
 	}

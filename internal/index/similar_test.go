@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"knowhow/internal/document"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,7 +45,7 @@ func TestDidYouMean(t *testing.T) {
 		{"certficate server", nil, []string{"certificate"}, 5},
 		{"certficate AND server", nil, nil, 0},
 	} {
-		p, err := search.Relax(x).Search(t.Context(), search.Query{Text: tt.text, Labels: tt.labels, Num: 1})
+		p, err := search.Relax(x).Search(t.Context(), search.Query{Text: query.MustParse(tt.text), Labels: tt.labels, Num: 1})
 		if err != nil {
 			t.Fatalf("Search(%q) = %v", tt.text, err)
 		}
@@ -62,7 +63,7 @@ func TestSimilarWordsRank(t *testing.T) {
 		doc("a", "backup.md", "Note", "Note the server and the default of its backups, and the default of the server."),
 		doc("a", "limit.md", "Note", "Beside other values, a server that is new has a default for its connections."),
 		doc("a", "connections.md", "Note", "Connections of clients."))
-	p, err := x.Search(t.Context(), search.Query{Text: "server conections default", Num: 10})
+	p, err := x.Search(t.Context(), search.Query{Text: query.MustParse("server conections default"), Num: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

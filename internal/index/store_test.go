@@ -11,6 +11,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/index"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -50,7 +51,7 @@ func TestStore(t *testing.T) {
 	if err != nil {
 		t.Fatalf("Apply() = %v", err)
 	}
-	page(t, x, search.Query{Text: "installing"}) // is remembered
+	page(t, x, search.Query{Text: query.MustParse("installing")}) // is remembered
 	if err := x.Close(); err != nil {
 		t.Fatalf("Close() = %v", err)
 	}

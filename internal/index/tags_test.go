@@ -10,13 +10,14 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
 // tagged returns the sorted paths of the documents with all of some tags.
 func tagged(t *testing.T, x *Index, text string, tags ...string) []string {
 	t.Helper()
-	p, err := x.Search(t.Context(), search.Query{Text: text, Tags: tags, Num: 100})
+	p, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text), Tags: tags, Num: 100})
 	if err != nil {
 		t.Fatalf("Search(%q) with tags %q = %v", text, tags, err)
 	}
@@ -133,7 +134,7 @@ func TestMoved(t *testing.T) {
 		}
 		for _, other := range []string{"a", "b", "c"} {
 			for _, text := range []string{"", "kept", "paragraph of kept"} {
-				p, err := x.Search(t.Context(), search.Query{Text: text, Labels: []string{other}, Tags: []string{"red"}, Num: 10})
+				p, err := x.Search(t.Context(), search.Query{Text: query.MustParse(text), Labels: []string{other}, Tags: []string{"red"}, Num: 10})
 				if n := map[bool]int{true: 1}[other == label]; err != nil || p.Total != n || len(p.Hits) != n {
 					t.Errorf("moved to %s, Search(%q) in %s = %+v, %v, want %d", label, text, other, p, err, n)
 				}

@@ -10,6 +10,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -92,15 +93,15 @@ func TestDamagedChunks(t *testing.T) {
 		}
 		for name, f := range map[string]func(context.Context) error{
 			"Search": func(ctx context.Context) error {
-				_, err := x.Search(ctx, search.Query{Text: "walrus", Num: 10})
+				_, err := x.Search(ctx, search.Query{Text: query.MustParse("walrus"), Num: 10})
 				return err
 			},
 			"passages": func(ctx context.Context) error {
-				_, err := x.Search(ctx, search.Query{Text: "walrus", Num: 10, Passages: 1000})
+				_, err := x.Search(ctx, search.Query{Text: query.MustParse("walrus"), Num: 10, Passages: 1000})
 				return err
 			},
 			"SearchChunks": func(ctx context.Context) error {
-				_, err := x.SearchChunks(ctx, search.ChunkQuery{Text: "walrus", Top: 10})
+				_, err := x.SearchChunks(ctx, search.ChunkQuery{Text: query.MustParse("walrus"), Top: 10})
 				return err
 			},
 		} {

@@ -36,9 +36,9 @@ type searchLog struct {
 	pending map[[2]string]int // word and label ("" for all labels)
 }
 
-// add records the words of a plain query.
-func (l *searchLog) add(text string, labels []string) {
-	if text == "" || !query.Plain(text) {
+// add records the words of a query.
+func (l *searchLog) add(words, labels []string) {
+	if len(words) == 0 {
 		return
 	}
 	if labels == nil {
@@ -49,7 +49,7 @@ func (l *searchLog) add(text string, labels []string) {
 	if l.pending == nil {
 		l.pending = map[[2]string]int{}
 	}
-	words, _ := query.Divide(query.Words(text))
+	words, _ = query.Divide(words)
 	for _, w := range words {
 		w = analysis.Lower(w)
 		if len(w) > maxQueryWord || utf8.RuneCountInString(w) < 2 || analysis.FunctionWord(w, nil) {

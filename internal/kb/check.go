@@ -12,20 +12,22 @@ import (
 	"knowhow/internal/query"
 )
 
-func (q *SearchQuery) check() error {
+// check returns the text of a query that is valid.
+func (q *SearchQuery) check() (query.Text, error) {
 	if strings.TrimSpace(q.Query) == "" || len(q.Query) > MaxQuery || !utf8.ValidString(q.Query) {
-		return &errkind.Argument{Name: "query", Value: q.Query, Want: fmt.Sprintf("1 to %d bytes of UTF-8", MaxQuery)}
+		return query.Text{}, &errkind.Argument{Name: "query", Value: q.Query, Want: fmt.Sprintf("1 to %d bytes of UTF-8", MaxQuery)}
 	}
-	if _, err := query.Read(q.Query); err != nil {
-		return &errkind.Argument{Name: "query", Value: q.Query, Want: "at least one word"}
+	text, err := query.Read(q.Query)
+	if err != nil {
+		return text, &errkind.Argument{Name: "query", Value: q.Query, Want: "at least one word"}
 	}
 	if err := checkRange("top", q.Top, 1, MaxTop); err != nil {
-		return err
+		return text, err
 	}
 	if q.FTSOnly && q.VectorOnly {
-		return &errkind.Argument{Name: "vector_only", Value: true, Want: "false if fts_only is true"}
+		return text, &errkind.Argument{Name: "vector_only", Value: true, Want: "false if fts_only is true"}
 	}
-	return checkTags("tags", q.Tags)
+	return text, checkTags("tags", q.Tags)
 }
 
 func (f *JobFilter) check() error {

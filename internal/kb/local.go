@@ -21,7 +21,6 @@ import (
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
 	"knowhow/internal/ingest"
-	"knowhow/internal/query"
 	"knowhow/internal/sanitize"
 	"knowhow/internal/search"
 )
@@ -195,26 +194,23 @@ func documentOf(r *document.Record) *Document {
 
 // Search implements [Base].
 func (b *Local) Search(ctx context.Context, q SearchQuery) (*SearchResult, error) {
-	if err := q.check(); err != nil {
+	text, err := q.check()
+	if err != nil {
 		return nil, err
 	}
 	in, err := b.contents(ctx)
 	if err != nil {
 		return nil, err
 	}
-	chunks := search.ChunkQuery{Text: q.Query, Typed: q.Query, Labels: in.labels(), Written: in.written, Tags: q.Tags, Top: q.Top}
+	chunks := search.ChunkQuery{Text: text, Labels: in.labels(), Written: in.written, Tags: q.Tags, Top: q.Top}
 	if q.VectorOnly {
 		return b.searchNearest(ctx, chunks, in)
 	}
 	if q.FTSOnly {
 		chunks.Ranking = search.ByWords
 	}
-	read, err := query.Read(q.Query)
-	if err != nil {
-		return nil, err
-	}
 	s := &searcher{store: b.store, q: chunks}
-	if _, err := search.Relax(s).Search(ctx, search.Query{Text: read.Text}); err != nil {
+	if _, err := search.Relax(s).Search(ctx, search.Query{Text: text}); err != nil {
 		return nil, err
 	}
 	return resultOf(s.page), nil
@@ -287,7 +283,7 @@ type searcher struct {
 }
 
 func (s *searcher) Search(ctx context.Context, q search.Query) (*search.Page, error) {
-	s.q.Text, s.q.Options = q.Text, q.Options
+	s.q.Text = q.Text
 	page, err := s.store.SearchChunks(ctx, s.q)
 	if err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ const (
 // SearchChunks returns the chunks that match a query best; see kb.Store and
 // index.Index.SearchChunks.
 func (s *Store) SearchChunks(ctx context.Context, q search.ChunkQuery) (*search.ChunkPage, error) {
-	documents := search.Query{Text: q.Text, Typed: q.Typed, Options: q.Options, Labels: q.Labels, Written: q.Written, Tags: q.Tags, Num: q.Top}
+	documents := search.Query{Text: q.Text, Labels: q.Labels, Written: q.Written, Tags: q.Tags, Num: q.Top}
 	if err := documents.Validate(nil); err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (s *Store) findChunks(ctx context.Context, q search.Query, by search.Rankin
 	}
 	d := &dense{}
 	relax := false // some of the words are enough if no document has all of them
-	if by == search.ByBoth && !m.all && query.Plain(q.Text) {
+	if by == search.ByBoth && !m.all && q.Text.Kind() == query.Words {
 		relax = !m.some
 		if d, err = s.wordsOrMeaning(ctx, m, q); err != nil {
 			return nil, err
@@ -193,7 +193,7 @@ func (s *Store) findNearest(ctx context.Context, q search.Query) (*search.ChunkP
 		return nil, fmt.Errorf("without a model, nothing can be found by meaning: search by words: %w", errkind.Unsupported)
 	case !s.HasVectors():
 		return nil, errNoVectors
-	case embed.Foreign(e, q.Text):
+	case embed.Foreign(e, q.Text.String()):
 		return nil, fmt.Errorf("the model does not know the language of this text: search by words: %w", errkind.Unsupported)
 	}
 	m := &matching{part: part{query: object{"match_all": object{}}}, all: true, filter: append(filters(q.Labels, q.Langs, q.Tags), writtenOnly(q.Written)...), labels: q.Labels, seen: map[string]bool{}}

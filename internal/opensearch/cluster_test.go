@@ -23,6 +23,7 @@ import (
 	"knowhow/internal/kb"
 	"knowhow/internal/kb/kbtest"
 	"knowhow/internal/opensearch"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 	"knowhow/internal/search/searchtest"
 	"knowhow/internal/storecopy"
@@ -182,7 +183,7 @@ func TestVersions(t *testing.T) {
 	if err != nil || len(chunks) != 1 || !strings.HasPrefix(chunks[0], "penguin") {
 		t.Fatalf("Chunks() = %+v, %q, %v", r, chunks, err)
 	}
-	p, err := second.Search(t.Context(), search.Query{Text: "walrus OR penguin", Num: 10})
+	p, err := second.Search(t.Context(), search.Query{Text: query.MustParse("walrus OR penguin"), Num: 10})
 	if err != nil || p.Total != 1 || p.Hits[0].Digest.Text != chunks[0] {
 		t.Errorf("Search() = %+v, %v, want the document with %q", p, err, chunks[0])
 	}
@@ -210,7 +211,11 @@ func TestIsolation(t *testing.T) {
 			words = append(words, parts[random.IntN(len(parts))])
 		}
 		text := strings.Join(words, " ")
-		p, err := s.Search(t.Context(), search.Query{Text: text, Labels: []string{"finance"}, Num: 50, Distinct: random.IntN(2) == 0, Passages: 1000})
+		asked, err := query.Parse(text)
+		if err != nil {
+			continue
+		}
+		p, err := s.Search(t.Context(), search.Query{Text: asked, Labels: []string{"finance"}, Num: 50, Distinct: random.IntN(2) == 0, Passages: 1000})
 		if err != nil {
 			if !errors.Is(err, errkind.Invalid) {
 				t.Errorf("Search(%q) = %v, want a page or an error of kind Invalid", text, err)
@@ -222,7 +227,7 @@ func TestIsolation(t *testing.T) {
 				t.Errorf("Search(%q) in finance found %s of %v", text, h.Path, h.Labels)
 			}
 		}
-		chunks, err := s.SearchChunks(t.Context(), search.ChunkQuery{Text: text, Labels: []string{"finance"}, Top: 20})
+		chunks, err := s.SearchChunks(t.Context(), search.ChunkQuery{Text: asked, Labels: []string{"finance"}, Top: 20})
 		if err != nil {
 			t.Errorf("SearchChunks(%q) = %v", text, err)
 			continue
@@ -297,7 +302,7 @@ func TestTwins(t *testing.T) {
 	}
 	for _, text := range []string{"walrus", "what does the walrus say", ""} {
 		for _, num := range []int{10, 2} {
-			p, err := s.Search(t.Context(), search.Query{Text: text, Num: num, Distinct: true, Labels: []string{"l"}})
+			p, err := s.Search(t.Context(), search.Query{Text: query.MustParse(text), Num: num, Distinct: true, Labels: []string{"l"}})
 			if err != nil || p.Total != 3 || len(p.Hits) != min(num, 3) {
 				t.Errorf("Search(%q) = %+v, %v, want 3 documents", text, p, err)
 				continue
@@ -325,7 +330,7 @@ func TestManyTwins(t *testing.T) {
 	if err := s.Apply(t.Context(), changes); err != nil {
 		t.Fatal(err)
 	}
-	p, err := s.Search(t.Context(), search.Query{Text: "walrus", Num: 10, Distinct: true})
+	p, err := s.Search(t.Context(), search.Query{Text: query.MustParse("walrus"), Num: 10, Distinct: true})
 	if err != nil || p.Total != 4 || len(p.Hits) != 4 || p.Hits[0].ID != "0" || len(p.Hits[0].Also) != 20 || p.Hits[0].Also[0] != "001" {
 		t.Errorf("Search() = %+v, %v, want four documents, and first the 202 with the same text", p, err)
 	}
@@ -350,7 +355,7 @@ func TestSweep(t *testing.T) {
 		}
 		resp.Body.Close()
 	}
-	if p, err := s.Search(t.Context(), search.Query{Text: "walrus", Num: 10}); err != nil || p.Total != 1 || len(p.Hits) != 1 {
+	if p, err := s.Search(t.Context(), search.Query{Text: query.MustParse("walrus"), Num: 10}); err != nil || p.Total != 1 || len(p.Hits) != 1 {
 		t.Errorf("Search() = %+v, %v, want one document", p, err)
 	}
 	for range 2 {
@@ -393,17 +398,17 @@ func TestLongQueries(t *testing.T) {
 		"one word":      strings.Repeat("walrus", 1),
 	} {
 		for _, by := range []search.Ranking{search.ByBoth, search.ByWords} {
-			p, err := s.SearchChunks(t.Context(), search.ChunkQuery{Text: text, Top: 20, Ranking: by})
+			p, err := s.SearchChunks(t.Context(), search.ChunkQuery{Text: query.MustParse(text), Top: 20, Ranking: by})
 			if err != nil && !errors.Is(err, errkind.Invalid) || err == nil && p.Total != 11 {
 				t.Errorf("%s: %d documents, %v, want 11 or an error of kind Invalid", name, total(p), err)
 			}
 		}
 		if name == "a question" {
-			if _, err := s.Search(t.Context(), search.Query{Text: text, Num: 1}); err != nil {
+			if _, err := s.Search(t.Context(), search.Query{Text: query.MustParse(text), Num: 1}); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		p, err := s.Search(t.Context(), search.Query{Text: text, Num: 20, Distinct: true})
+		p, err := s.Search(t.Context(), search.Query{Text: query.MustParse(text), Num: 20, Distinct: true})
 		if err != nil && !errors.Is(err, errkind.Invalid) || err == nil && p.Total != 11 {
 			t.Errorf("%s: %v, want 11 documents or an error of kind Invalid", name, err)
 		}

@@ -43,10 +43,10 @@ func facetAggregations(q search.Query, langs []analysis.Language, aggs object) e
 			"min_doc_count": max(q.Facets.MinDocCount, 1), "order": order}}
 	}
 	for i, text := range q.Facets.Queries {
-		node, err := query.Parse(text)
+		t, err := query.Parse(text)
 		var p part
 		if err == nil {
-			p, err = (&translator{langs: langs, now: time.Now()}).node(node)
+			p, err = (&translator{langs: langs, now: time.Now()}).node(t.Tree())
 		}
 		if errors.Is(err, errkind.Invalid) {
 			return &errkind.Argument{Name: "facets.query", Value: text, Want: fmt.Sprintf("a query (%v)", err)}

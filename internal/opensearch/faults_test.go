@@ -439,7 +439,7 @@ type load struct {
 	mu       sync.Mutex
 	entries  []*entry
 	shared   map[string]bool // source paths of files that several engines add
-	searches []query
+	searches []madeSearch
 	adds     []add
 }
 
@@ -453,8 +453,8 @@ type entry struct {
 	ended    time.Time // when its job was seen done; zero if it was not yet
 }
 
-// A query is a search that was made.
-type query struct {
+// A madeSearch is a search that was made.
+type madeSearch struct {
 	at     time.Time
 	took   time.Duration
 	status int // 0: the engine did not answer
@@ -618,7 +618,7 @@ func (l *load) search(e *engine, x *entry, final bool) bool {
 	found := !words || slices.ContainsFunc(answer.Results, func(r kb.Result) bool { return strings.Contains(r.Text, x.word) })
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.searches = append(l.searches, query{from, time.Since(from), status, found})
+	l.searches = append(l.searches, madeSearch{from, time.Since(from), status, found})
 	switch status {
 	case http.StatusOK, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 	default:

@@ -18,6 +18,7 @@ import (
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
 	"knowhow/internal/opensearch"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 	"knowhow/internal/search/searchtest"
 )
@@ -180,7 +181,7 @@ func TestMigrate(t *testing.T) {
 				return
 			default:
 			}
-			p, err := idle.Search(ctx, search.Query{Text: "number11", Num: 10})
+			p, err := idle.Search(ctx, search.Query{Text: query.MustParse("number11"), Num: 10})
 			if err != nil || p.Total != 1 || len(p.Hits) != 1 || p.Hits[0].ID != "n11" {
 				t.Errorf("Search() = %+v, %v during the migration, want one document", p, err)
 				return
@@ -202,7 +203,7 @@ func TestMigrate(t *testing.T) {
 	if err := old.Apply(ctx, []document.Change{numbered("late", "late")}); !errkind.Retryable(err) || !strings.Contains(err.Error(), "newer version of knowhow: update this program") {
 		t.Errorf("Apply() of the older version = %v, want an error that is retryable and says to update", err)
 	}
-	if _, err := old.Search(ctx, search.Query{Text: "walrus", Num: 1}); !errkind.Retryable(err) || !strings.Contains(err.Error(), "update this program") {
+	if _, err := old.Search(ctx, search.Query{Text: query.MustParse("walrus"), Num: 1}); !errkind.Retryable(err) || !strings.Contains(err.Error(), "update this program") {
 		t.Errorf("Search() of the older version = %v, want an error that is retryable and says to update", err)
 	}
 	found = slices.Sorted(maps.Keys(indexes(t, server, prefix)))
@@ -218,7 +219,7 @@ func TestMigrate(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("after the migration (-want +got)\n%s", diff)
 	}
-	if p, err := idle.Search(ctx, search.Query{Text: "title:n13", Num: 10, Tags: nil}); err != nil || p.Total != 1 {
+	if p, err := idle.Search(ctx, search.Query{Text: query.MustParse("title:n13"), Num: 10, Tags: nil}); err != nil || p.Total != 1 {
 		t.Errorf("Search() = %+v, %v after the migration, want one document", p, err)
 	}
 	if words, err := idle.Suggest(ctx, search.SuggestQuery{Prefix: "n13", Num: 20, Fields: []string{"title"}}); err != nil || len(words) != 11 {

@@ -13,6 +13,7 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/embed"
 	"knowhow/internal/opensearch"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -106,15 +107,15 @@ func TestRounds(t *testing.T) {
 			}
 		}
 		first = limit + 1 + limit - 3
-		find(search.Query{Text: "walrus sleeps on the ice floe", Num: 8})
+		find(search.Query{Text: query.MustParse("walrus sleeps on the ice floe"), Num: 8})
 		first = limit + 1
-		find(search.Query{Text: "walrus sleeps on the ice floe", Num: 8, Distinct: true})
+		find(search.Query{Text: query.MustParse("walrus sleeps on the ice floe"), Num: 8, Distinct: true})
 		first = limit
 		for _, text := range []string{"walrus sleeps on the ice floe", "walrus ice", "walrus", "", "walrus OR penguin", `"ice floe"`, "walrus sleeps on ice with the penguni and walrsu"} {
-			find(search.Query{Text: text, Num: 8})
-			find(search.Query{Text: text, Num: 8, Distinct: true, Passages: 6000, Labels: []string{"l"},
+			find(search.Query{Text: query.MustParse(text), Num: 8})
+			find(search.Query{Text: query.MustParse(text), Num: 8, Distinct: true, Passages: 6000, Labels: []string{"l"},
 				Facets: &search.Facets{Fields: []string{"lang"}, Queries: []string{"title:walrus"}}})
-			find(search.Query{Text: text})
+			find(search.Query{Text: query.MustParse(text)})
 		}
 		for _, by := range []search.Ranking{search.ByWords, search.ByBoth, search.ByMeaning} {
 			if by == search.ByMeaning && limit == 3 {
@@ -122,7 +123,7 @@ func TestRounds(t *testing.T) {
 			}
 			for _, text := range []string{"walrus sleeps on the ice floe", "walrus ice"} {
 				requests.Store(0)
-				p, err := s.SearchChunks(t.Context(), search.ChunkQuery{Text: text, Ranking: by, Top: 8})
+				p, err := s.SearchChunks(t.Context(), search.ChunkQuery{Text: query.MustParse(text), Ranking: by, Top: 8})
 				if err != nil || len(p.Hits) != 8 {
 					t.Fatalf("%s: SearchChunks(%q) = %+v, %v, want 8 hits", name, text, p, err)
 				}

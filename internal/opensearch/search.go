@@ -51,26 +51,21 @@ func (s *Store) match(q search.Query, langs []analysis.Language, some bool) (*ma
 	t := &translator{langs: langs, now: time.Now(), boost: s.boost}
 	s.mu.Unlock()
 	m := &matching{filter: append(filters(q.Labels, q.Langs, q.Tags), writtenOnly(q.Written)...), labels: q.Labels, langs: langs, seen: map[string]bool{}}
-	for _, option := range q.Options {
+	for _, option := range q.Text.Options() {
 		m.filter = append(m.filter, t.option(option))
 	}
-	if query.Plain(q.Text) {
-		typed := query.Words(q.Text)
+	if q.Text.Kind() == query.Words {
+		typed := q.Text.Words()
 		words, divided := significant(typed, langs)
 		m.some = some || len(typed) >= relevance.SomeWords || divided
 		if !divided {
 			typed = nil
 		}
-		return m, t.plain(m, words, typed, analysis.Signs(q.Typed))
+		return m, t.plain(m, words, typed, analysis.Signs(q.Text.Typed()))
 	}
-	node, err := query.Parse(q.Text)
-	if err != nil {
-		return nil, err
-	}
-	if _, ok := node.(query.All); ok {
-		m.all = true
-	}
-	if m.part, err = t.node(node); err != nil {
+	m.all = q.Text.Kind() == query.Everything
+	var err error
+	if m.part, err = t.node(q.Text.Tree()); err != nil {
 		return nil, err
 	}
 	if m.void {
@@ -673,8 +668,8 @@ func byScore(list []ranked) {
 }
 
 // preferTitled puts documents first whose title is the query.
-func preferTitled(text string, list []ranked) {
-	if !query.Plain(text) || len(list) < 2 {
+func preferTitled(text query.Text, list []ranked) {
+	if text.Kind() != query.Words || len(list) < 2 {
 		return
 	}
 	top := list[0].score
@@ -682,7 +677,7 @@ func preferTitled(text string, list []ranked) {
 	for i := range list {
 		l := analysis.LanguageOf(list[i].row.Lang)
 		if _, ok := tokens[l]; !ok {
-			tokens[l] = tokensOf(text, l)
+			tokens[l] = tokensOf(text.String(), l)
 		}
 		if slices.Equal(tokensOf(list[i].row.Title, l), tokens[l]) {
 			list[i].score += top

@@ -17,7 +17,6 @@ import (
 	"knowhow/internal/embed"
 	"knowhow/internal/errkind"
 	"knowhow/internal/fusion"
-	"knowhow/internal/query"
 	"knowhow/internal/relevance"
 	"knowhow/internal/search"
 )
@@ -93,7 +92,7 @@ func (d *dense) findNear(r *round) {
 // widen adds the documents whose cosine is least or more to what a query matches,
 // if it has so many words that count.
 func (d *dense) widen(m *matching, q search.Query, words int, least float64) {
-	if counting, _ := significant(query.Words(q.Text), m.langs); len(counting) < words {
+	if counting, _ := significant(q.Text.Words(), m.langs); len(counting) < words {
 		return
 	}
 	var close []string
@@ -123,10 +122,10 @@ func (s *Store) meaning(ctx context.Context, m *matching, q search.Query, limit 
 	}
 	d := &dense{s: s, field: fieldOfModel(s.o.Embedder), filter: filters(q.Labels, nil, labels)}
 	var err error
-	if d.query, err = s.queryVector(ctx, q.Text, limit); err != nil {
+	if d.query, err = s.queryVector(ctx, q.Text.String(), limit); err != nil {
 		return nil, fmt.Errorf("%w: %w", errEmbedding, err)
 	}
-	if d.query != nil && (q.Langs != nil || len(tags) > 0 || len(q.Written) > 0 || len(q.Options) > 0) {
+	if d.query != nil && (q.Langs != nil || len(tags) > 0 || len(q.Written) > 0 || len(q.Text.Options()) > 0) {
 		allowed, err := s.allowed(ctx, m)
 		if err != nil {
 			return nil, err

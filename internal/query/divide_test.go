@@ -40,7 +40,7 @@ func TestDivide(t *testing.T) {
 		{"도서관에서", []string{"도서관"}, false},
 		{"วันลา", []string{"วันลา"}, false},
 	} {
-		got, divided := query.Divide(query.Words(tt.in))
+		got, divided := query.Divide(query.Fields(tt.in))
 		if !slices.Equal(got, tt.want) || divided != tt.divided {
 			t.Errorf("Divide(%q) = %q, %v, want %q, %v", tt.in, got, divided, tt.want, tt.divided)
 		}

@@ -16,7 +16,7 @@ const (
 	allInURL   = "allinurl:"
 )
 
-// Plain reports whether s consists only of words: at least one word, and no
+// isPlain reports whether s consists only of words: at least one word, and no
 // operator, field, quote, wildcard or other reserved character. "don't", "C",
 // "full-text", "Node.js, Deno" and Japanese words are plain; "C++", "why?" and
 // "a OR b" are not.
@@ -26,11 +26,11 @@ const (
 // (QueryParser.jj): punctuation without a meaning there, and a hyphen or an
 // ampersand between two letters or digits, where it does not begin a token. So
 // Fess parses a plain query as a sequence of terms.
-func Plain(s string) bool {
+func isPlain(s string) bool {
 	if len(s) > maxBytes {
 		return false
 	}
-	words := Words(s)
+	words := Fields(s)
 	for _, w := range words {
 		if !plainWord(w) {
 			return false
@@ -63,7 +63,7 @@ func plainWord(w string) bool {
 				return false
 			}
 			inside = true
-		case !isPlain(r):
+		case !isWordSign(r):
 			return false
 		}
 		after = false
@@ -74,16 +74,10 @@ func plainWord(w string) bool {
 // isWordRune reports whether r is a character of words.
 func isWordRune(r rune) bool { return isLetter(r) || unicode.IsMark(r) || r == '_' }
 
-// isPlain reports whether r is an ordinary character of a word in Lucene's
+// isWordSign reports whether r is an ordinary character of a word in Lucene's
 // grammar in any position.
-func isPlain(r rune) bool {
+func isWordSign(r rune) bool {
 	return isWordRune(r) || strings.ContainsRune("'’.,#@%$、。・「」", r)
-}
-
-// Words returns the words of a plain query in order and unchanged. For any
-// other query it returns the parts between blanks.
-func Words(s string) []string {
-	return strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), isBlank)
 }
 
 // isBlank reports whether r separates words: white space of any kind or a
@@ -117,7 +111,7 @@ func Guard(q string) (Guarded, error) {
 	switch {
 	case q == "":
 		return Guarded{}, fmt.Errorf("query: there is no word to search for: %w", errkind.Invalid)
-	case Plain(q):
+	case isPlain(q):
 		return Guarded{Q: q}, nil
 	case strings.HasPrefix(q, allInTitle), strings.HasPrefix(q, allInURL):
 		return Guarded{Q: q, Extra: "*:*"}, nil
@@ -128,7 +122,7 @@ func Guard(q string) (Guarded, error) {
 // trim normalizes white space and removes stray operators until nothing
 // changes.
 func trim(q string) string {
-	words := Words(q)
+	words := Fields(q)
 	for len(words) > 0 {
 		last := len(words) - 1
 		w := trimWord(words[last])
@@ -241,36 +235,41 @@ func insertBackslashes(s string, offsets []int) string {
 	return b.String()
 }
 
-// AnyOf returns a query for documents with any of the words of a plain query,
-// in the form in which [Guard] returns it. Repeated words count once. Without
-// words it returns "".
-func AnyOf(words []string) string {
+// anyOf returns a query for documents with any of some words, in the form in which
+// [Guard] returns it. Repeated words count once. Without words it returns "".
+func anyOf(words []string) string {
 	var parts []string
 	for _, w := range words {
-		w = strings.Join(Words(w), " ")
+		w = strings.Join(Fields(w), " ")
 		if w == "" {
 			continue
 		}
-		if strings.Contains(w, " ") || !plainWord(w) {
-			w = Quote(w)
-		}
-		if !slices.Contains(parts, w) {
+		if w = Literal(w); !slices.Contains(parts, w) {
 			parts = append(parts, w)
 		}
 	}
 	if len(parts) == 0 {
 		return ""
 	}
-	if len(parts) == 1 && Plain(parts[0]) {
+	if len(parts) == 1 && isPlain(parts[0]) {
 		return parts[0]
 	}
 	return "(" + strings.Join(parts, " OR ") + ")"
 }
 
+// Literal returns a condition for one word or phrase: s if it is a plain word,
+// otherwise s in quotes.
+func Literal(s string) string {
+	if plainWord(s) {
+		return s
+	}
+	return Quote(s)
+}
+
 // Quote returns s as one phrase: in quotes, with quotes and backslashes escaped
 // and white space normalized.
 func Quote(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(strings.Join(Words(s), " ")) + `"`
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(strings.Join(Fields(s), " ")) + `"`
 }
 
 // escape inserts a backslash before every reserved character, as Fess does

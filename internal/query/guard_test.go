@@ -18,14 +18,14 @@ import (
 func TestPlain(t *testing.T) {
 	for _, s := range []string{"test", "a b", "  a\u3000b\n", "don't panic", "it’s", "C", "全文検索", "検索 設定", "full-text search", "R&D",
 		"Node.js, Deno and go1.26.", ".NET", "C#", "snake_case", "and or not to", "50% off", "e\u0301", "設定、検索。", "1"} {
-		if !query.Plain(s) {
+		if !isPlain(s) {
 			t.Errorf("Plain(%q) = false, want true", s)
 		}
 	}
 	for _, s := range []string{"", "  ", "\u3000", "C++", "why?", "a OR b", "a AND", "NOT a", "x TO y", `"a b"`, "a*", "a:b", "(a)", "-a", "a-", "a -b", "a - b",
 		"a--b", "a&&b", "&&", "a && b", "a || b", "a|b", "+a", "a+b", "!a", "a!", `a\`, "a^2", "a~", "[a", "{a}", "a/b", "*:*", ".", "' '", "a ' b",
 		"\u0301", "a\xff", "a<b", "&a", "a&", "-", strings.Repeat("a", 10_001)} {
-		if query.Plain(s) {
+		if isPlain(s) {
 			t.Errorf("Plain(%q) = true, want false", s)
 		}
 	}
@@ -33,8 +33,8 @@ func TestPlain(t *testing.T) {
 
 func TestWords(t *testing.T) {
 	for in, want := range map[string][]string{"": {}, " a\u3000don't\n\x01c ": {"a", "don't", "c"}, "全文検索": {"全文検索"}} {
-		if diff := cmp.Diff(want, query.Words(in)); diff != "" {
-			t.Errorf("Words(%q) (-want +got):\n%s", in, diff)
+		if diff := cmp.Diff(want, query.Fields(in)); diff != "" {
+			t.Errorf("Fields(%q) (-want +got):\n%s", in, diff)
 		}
 	}
 }
@@ -58,7 +58,7 @@ func TestQuoteAndAnyOf(t *testing.T) {
 		{[]string{"C++"}, `("C++")`},
 	}
 	for _, tt := range tests {
-		got := query.AnyOf(tt.in)
+		got := query.AnyOf(tt.in).String()
 		if got != tt.want {
 			t.Errorf("AnyOf(%q) = %s, want %s", tt.in, got, tt.want)
 		}
@@ -215,7 +215,7 @@ func checkGuard(t *testing.T, q string, ds []doc) (leaks bool) {
 			t.Fatalf("Guard(%q) = %q finds %v with labels finance and docs", q, g, *d)
 		}
 	}
-	if query.Plain(q) {
+	if isPlain(q) {
 		checkPlain(t, q, ds)
 	}
 	return leaks
@@ -234,8 +234,8 @@ func foreign(m matcher, ds []doc, label string) *doc {
 // checkPlain checks that Lucene parses a plain query as terms joined by AND.
 func checkPlain(t *testing.T, q string, ds []doc) {
 	t.Helper()
-	ps, err := pieces(strings.Join(query.Words(q), " "))
-	if err != nil || len(ps) != len(query.Words(q))+1 {
+	ps, err := pieces(strings.Join(query.Fields(q), " "))
+	if err != nil || len(ps) != len(query.Fields(q))+1 {
 		t.Fatalf("plain query %q has the tokens %v, %v; want one term for each word", q, ps, err)
 	}
 	for _, p := range ps[:len(ps)-1] {
@@ -248,7 +248,7 @@ func checkPlain(t *testing.T, q string, ds []doc) {
 // checkMeaning checks that a valid query has the same meaning when guarded.
 func checkMeaning(t *testing.T, q string, ds []doc) {
 	t.Helper()
-	q = strings.Join(query.Words(q), " ") // white space is expected to change
+	q = strings.Join(query.Fields(q), " ") // white space is expected to change
 	before, err := luceneParse(q, "")
 	if err != nil || before == nil || strings.HasPrefix(q, "allin") || strings.HasSuffix(q, " TO") {
 		return
@@ -299,4 +299,10 @@ func FuzzGuard(f *testing.F) {
 		checkGuard(t, strings.ToValidUTF8(q, "\uFFFD"), ds)
 		checkMeaning(t, q, ds)
 	})
+}
+
+// isPlain reports whether a query consists of words.
+func isPlain(q string) bool {
+	t, err := query.Parse(q)
+	return err == nil && t.Kind() == query.Words
 }

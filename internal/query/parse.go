@@ -36,23 +36,8 @@ func (e *limitError) Error() string { return "query: " + e.msg }
 // Unwrap makes a limitError an Invalid error.
 func (e *limitError) Unwrap() error { return errkind.Invalid }
 
-// Parse parses a query as Fess 15.4 does.
-//
-// Words are joined by AND. The operators are AND, OR and NOT in capitals, &&,
-// ||, +, - and !, with the precedence of Lucene's classic parser (an operator
-// changes the two clauses next to it; see [And] for "a OR b AND c").
-// Parentheses, field:value for the search fields, quotes, ^n, ~n, ranges and
-// the wildcards * and ? have their usual meaning. "allintitle:" and "allinurl:"
-// at the very beginning change the field of all words without a field to title
-// and inurl. A "sort:" clause is ignored. "" is All.
-//
-// If a query has a syntax error, Parse escapes its reserved characters, so that
-// they are text, and tries again. If that fails too (because of an unbalanced
-// quote, or an operator without its clause), the error is of kind
-// errkind.Invalid and contains the position. A query with more than 10,000
-// bytes, 1,024 clauses or 64 levels of parentheses is also an error of this
-// kind.
-func Parse(s string) (Node, error) {
+// parseTree returns the tree of a query; see [Parse].
+func parseTree(s string) (Node, error) {
 	n, err := parseOnce(s)
 	if _, ok := err.(*syntaxError); ok {
 		field, offset := wholeField(s)
@@ -63,7 +48,7 @@ func Parse(s string) (Node, error) {
 	return n, err
 }
 
-// parseOnce is like [Parse], but returns any syntax error.
+// parseOnce is like parseTree, but returns any syntax error.
 func parseOnce(s string) (Node, error) {
 	if len(s) > maxBytes {
 		return nil, tooLong(s)

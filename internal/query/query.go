@@ -116,13 +116,9 @@ func isField(name string) bool {
 	return false
 }
 
-// Conditions returns the conditions of a query that a field has one value, without
-// those that must not be met. It returns none for a query that cannot be parsed.
-func Conditions(s string) []Term {
-	n, err := Parse(s)
-	if err != nil {
-		return nil
-	}
+// Conditions returns the conditions that a field has one value, without those that
+// must not be met.
+func (t Text) Conditions() []Term {
 	var all []Term
 	var walk func(n Node)
 	walk = func(n Node) {
@@ -147,7 +143,7 @@ func Conditions(s string) []Term {
 			}
 		}
 	}
-	walk(n)
+	walk(t.Tree())
 	return all
 }
 

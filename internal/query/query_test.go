@@ -132,7 +132,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("Parse(%q): %v", tt.in, err)
 			continue
 		}
-		if diff := cmp.Diff(tt.want, got); diff != "" {
+		if diff := cmp.Diff(tt.want, got.Tree()); diff != "" {
 			t.Errorf("Parse(%q) (-want +got):\n%s", tt.in, diff)
 		}
 	}
@@ -178,7 +178,7 @@ func TestString(t *testing.T) {
 			t.Errorf("Parse(%q): %v", in, err)
 			continue
 		}
-		if got := query.String(n); got != want {
+		if got := query.String(n.Tree()); got != want {
 			t.Errorf("String(Parse(%q)) = %s, want %s", in, got, want)
 		}
 	}
@@ -296,8 +296,8 @@ func checkParse(t *testing.T, q string, ds []doc) {
 		return
 	}
 	for _, d := range ds {
-		if got, want := match(n, d), m(d); got != want {
-			t.Fatalf("Parse(%q) = %s: match of %v = %v, want %v", q, query.String(n), d, got, want)
+		if got, want := match(n.Tree(), d), m(d); got != want {
+			t.Fatalf("Parse(%q) = %s: match of %v = %v, want %v", q, query.String(n.Tree()), d, got, want)
 		}
 	}
 }
@@ -323,7 +323,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if s := query.String(n); strings.ContainsAny(s, "\n\r\x00") || s == "" {
+		if s := query.String(n.Tree()); strings.ContainsAny(s, "\n\r\x00") || s == "" {
 			t.Fatalf("String(Parse(%q)) = %q", q, s)
 		}
 		if len(q) < 200 && !strings.ContainsAny(q, "\v\f") {

@@ -7,13 +7,8 @@ import (
 	"unicode"
 )
 
-// A Reading is how to search for a text that a person or an agent typed.
-type Reading struct {
-	Text    string // in the query language: the unchanged text, or its words
-	Relaxed bool   // the text cannot be parsed, and Text is its words and the words that it excludes
-}
-
-// Read returns how to search for s, which may be a sentence or a query.
+// Read returns how to search for s, which a person or an agent typed. It may be a
+// sentence or a query.
 //
 // A sentence is a text of four or more words without an operator in capitals, a
 // known field with its value, a word that ends with *, ~, ~ and a number or ^ and a
@@ -29,28 +24,39 @@ type Reading struct {
 // bytes, Read returns the words of the first 10,000 bytes that begin with a word. A
 // text without a letter or digit, unless it asks for everything with an asterisk, is
 // an error of kind errkind.Invalid.
-func Read(s string) (Reading, error) {
+func Read(s string) (Text, error) {
+	text, relaxed, err := read(s)
+	if err != nil {
+		return Text{}, err
+	}
+	t := relaxedText(text)
+	t.typed, t.relaxed = s, relaxed
+	return t, nil
+}
+
+// read is Read before the text is parsed. relaxed reports whether s cannot be parsed.
+func read(s string) (text string, relaxed bool, err error) {
 	first := strings.IndexFunc(s, isLetter)
 	if first < 0 {
 		if n, err := parseOnce(s); err == nil && n == (All{}) && strings.ContainsRune(s, '*') {
-			return Reading{Text: s}, nil
+			return s, false, nil
 		}
-		return Reading{}, &limitError{"it has no letter and no digit; write a word, or * for all documents"}
+		return "", false, &limitError{"it has no letter and no digit; write a word, or * for all documents"}
 	}
 	if len(s) > maxBytes {
-		return Reading{Text: withoutOperators(s[first:min(first+maxBytes, len(s))]), Relaxed: true}, nil
+		return withoutOperators(s[first:min(first+maxBytes, len(s))]), true, nil
 	}
 	if sentence := isSentence(s); sentence || isPunctuated(s) {
 		unparsable := !sentence && strings.Count(s, "(") != strings.Count(s, ")")
-		return Reading{Text: strings.Join(plainWords(s), " "), Relaxed: unparsable}, nil
+		return strings.Join(plainWords(s), " "), unparsable, nil
 	}
 	everything := strings.ContainsRune(s, '*') || strings.Contains(s, "sort:") // may be asked for, but not with empty quotes
 	for _, text := range []string{s, strings.ReplaceAll(strings.ReplaceAll(s, `\/`, "/"), "/", `\/`)} {
 		if n, err := parseOnce(text); err == nil && (n != (All{}) || everything) {
-			return Reading{Text: text}, nil
+			return text, false, nil
 		}
 	}
-	return Reading{Text: withoutOperators(s), Relaxed: true}, nil
+	return withoutOperators(s), true, nil
 }
 
 // minSentence is the least number of words in a sentence.
@@ -67,7 +73,7 @@ func isSentence(s string) bool {
 	}
 	quoted := isUnspaced(s) && strings.ContainsRune(s, '"') // a phrase without blanks is one word
 	n := 0
-	for _, w := range Words(s) {
+	for _, w := range Fields(s) {
 		if hasOperator(w) || hasField(w) || hasEnd(w) {
 			return false
 		}
@@ -146,9 +152,9 @@ func hasField(w string) bool {
 // isPunctuated reports whether s is two or three words, or one in a script without
 // blanks between words, with punctuation at their ends and no operator.
 func isPunctuated(s string) bool {
-	words := Words(s)
+	words := Fields(s)
 	if field, _ := wholeField(s); field != "" || strings.ContainsAny(s, "\"*~^[]{}\\|&+/") || len(words) > 0 && strings.HasPrefix(words[0], "(") ||
-		Plain(s) && !slices.ContainsFunc(words, isSigns) {
+		isPlain(s) && !slices.ContainsFunc(words, isSigns) {
 		return false
 	}
 	n := 0
@@ -166,16 +172,12 @@ func isPunctuated(s string) bool {
 	return n < minSentence && (n > 1 || isUnspaced(s))
 }
 
-// Code returns the words of a query that contains code and no other operators,
-// as in "java -Xmx" and "strftime('%s','now')": a hyphen before a word that is not
-// the first may begin an option of a program and not a word that must not occur,
-// and parentheses that follow a word may be those of a call and not a group. options
-// are the words with such a hyphen. ok is false for other queries.
-func Code(s string) (words string, options []string, ok bool) {
+// codeWords returns the words and options of a query with code; see [Text.Code].
+func codeWords(s string) (words string, options []string, ok bool) {
 	if called := calls.ReplaceAllString(s, "$1 "); called != s {
 		s, ok = strings.NewReplacer(")", " ", "'", " ", ",", " ").Replace(called), true
 	}
-	for i, w := range Words(s) {
+	for i, w := range Fields(s) {
 		rest, hyphen := strings.CutPrefix(w, "-")
 		if !plainWord(rest) || hyphen && i == 0 {
 			return "", nil, false
@@ -199,22 +201,14 @@ func isSign(r rune) bool {
 // isSigns reports whether w consists of such punctuation.
 func isSigns(w string) bool { return strings.TrimFunc(w, isSign) == "" }
 
-// AsWords returns the words of a query that cannot be evaluated, and the words that
-// it excludes, as a query that can be. It reports whether there are any words and the
-// query is another one.
-func AsWords(s string) (string, bool) {
-	words := withoutOperators(s[:min(len(s), maxBytes)])
-	return words, words != "" && words != s
-}
-
 // withoutOperators returns the words of any text as a plain query. If it excludes
 // words, with a hyphen, an exclamation mark or NOT before them, the result excludes
 // them, too, with a hyphen if the text has one and with an exclamation mark otherwise:
-// [Code] reads only hyphens as those of options.
+// [Text.Code] reads only hyphens as those of options.
 func withoutOperators(s string) string {
 	var kept, excluded []string
 	not := false
-	for _, w := range Words(s) {
+	for _, w := range Fields(s) {
 		bare := strings.TrimLeft(w, `("[{`)
 		sign := ""
 		switch {
@@ -253,7 +247,7 @@ func hasOnlyOperators(w string) bool {
 // lower case. AND, OR and NOT are omitted unless there is no other word.
 func plainWords(s string) []string {
 	var words, operators []string
-	for piece := range strings.FieldsFuncSeq(strings.ToValidUTF8(s, " "), func(r rune) bool { return !isPlain(r) && r != '-' && r != '&' }) {
+	for piece := range strings.FieldsFuncSeq(strings.ToValidUTF8(s, " "), func(r rune) bool { return !isWordSign(r) && r != '-' && r != '&' }) {
 		parts := []string{piece}
 		if !plainWord(piece) {
 			parts = strings.FieldsFunc(piece, func(r rune) bool { return r == '-' || r == '&' })

@@ -93,7 +93,7 @@ func TestRead(t *testing.T) {
 		{"sort:timestamp.desc", "sort:timestamp.desc"},
 	} {
 		got, err := query.Read(tt.in)
-		if err != nil || got.Text != tt.want || got.Relaxed {
+		if err != nil || got.String() != tt.want || got.Relaxed() {
 			t.Errorf("Read(%q) = %+v, %v, want %q", tt.in, got, err, tt.want)
 		}
 	}
@@ -128,7 +128,7 @@ func TestReadUnparsable(t *testing.T) {
 		{strings.Repeat("pears* OR ", 1_000) + "end", strings.TrimSpace(strings.Repeat("pears ", 1_000))},
 	} {
 		got, err := query.Read(tt.in)
-		if err != nil || got.Text != tt.want || !got.Relaxed {
+		if err != nil || got.String() != tt.want || !got.Relaxed() {
 			t.Errorf("Read(%q) = %+v, %v, want %q, relaxed", tt.in, got, err, tt.want)
 		}
 	}
@@ -150,20 +150,20 @@ func checkRead(t *testing.T, q string, ds []doc) (relaxed bool) {
 	if err != nil {
 		return false
 	}
-	if _, err := query.Parse(r.Text); err != nil {
-		t.Fatalf("Read(%q) = %q, which does not parse: %v", q, r.Text, err)
+	if _, err := query.Parse(r.String()); err != nil {
+		t.Fatalf("Read(%q) = %q, which does not parse: %v", q, r.String(), err)
 	}
-	if again, err := query.Read(r.Text); query.Plain(r.Text) && (err != nil || again.Text != r.Text || again.Relaxed) {
-		t.Fatalf("Read(%q) = %q, but Read of that = %q, %v", q, r.Text, again.Text, err)
+	if again, err := query.Read(r.String()); isPlain(r.String()) && (err != nil || again.String() != r.String() || again.Relaxed()) {
+		t.Fatalf("Read(%q) = %q, but Read of that = %q, %v", q, r.String(), again.String(), err)
 	}
-	included := excluded.ReplaceAllString(r.Text, "$1$2")
-	if r.Text != q && !query.Plain(included) {
-		if strings.ReplaceAll(r.Text, `\/`, "/") != strings.ReplaceAll(q, `\/`, "/") {
-			t.Fatalf("Read(%q) = %q, want words only", q, r.Text)
+	included := excluded.ReplaceAllString(r.String(), "$1$2")
+	if r.String() != q && !isPlain(included) {
+		if strings.ReplaceAll(r.String(), `\/`, "/") != strings.ReplaceAll(q, `\/`, "/") {
+			t.Fatalf("Read(%q) = %q, want words only", q, r.String())
 		}
 	}
-	checkGuard(t, r.Text, ds)
-	return r.Relaxed
+	checkGuard(t, r.String(), ds)
+	return r.Relaxed()
 }
 
 func TestReadNeverLeavesLabel(t *testing.T) {

@@ -3,11 +3,13 @@ package search_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -21,8 +23,8 @@ type answers struct {
 
 func (a *answers) Search(_ context.Context, q search.Query) (*search.Page, error) {
 	a.asked = append(a.asked, q)
-	p := a.pages[q.Text]
-	return &p, a.errs[q.Text]
+	p := a.pages[q.Text.String()]
+	return &p, a.errs[q.Text.String()]
 }
 
 func TestRelax(t *testing.T) {
@@ -61,8 +63,8 @@ func TestRelax(t *testing.T) {
 		{text: "出張の日当", asked: []string{"出張の日当", "(出張 OR 日当)"}},
 		{text: "年假有几天", pages: map[string]search.Page{"(年假有几天 OR 假有 OR 几天 OR 年假 OR 有几)": {Total: 1}}, want: search.Page{Total: 1, Relaxed: true},
 			asked: []string{"年假有几天", "(年假有几天 OR 假有 OR 几天 OR 年假 OR 有几)"}},
-		{text: "red OR -blue AND", errs: map[string]error{"red OR -blue AND": errkind.Invalid}, pages: map[string]search.Page{"red -blue": {Total: 1}},
-			want: search.Page{Total: 1, Relaxed: true}, asked: []string{"red OR -blue AND", "red -blue"}},
+		{text: "red~9 -blue", errs: map[string]error{"red~9 -blue": errkind.Invalid}, pages: map[string]search.Page{"red 9 -blue": {Total: 1}},
+			want: search.Page{Total: 1, Relaxed: true}, asked: []string{"red~9 -blue", "red 9 -blue"}},
 		{text: "red AND blue", pages: found, asked: []string{"red AND blue"}},
 		{text: `"red blue"`, pages: found, asked: []string{`"red blue"`}},
 		{text: "(red blue)", pages: found, asked: []string{"(red blue)"}},
@@ -73,20 +75,22 @@ func TestRelax(t *testing.T) {
 	}
 	for _, test := range tests {
 		a := &answers{pages: test.pages, errs: test.errs}
-		q := search.Query{Text: test.text, Labels: []string{"docs"}, Num: 5}
+		q := search.Query{Text: query.MustParse(test.text), Labels: []string{"docs"}, Num: 5}
 		page, err := search.Relax(a).Search(t.Context(), q)
 		if !errors.Is(err, test.err) || err == nil && !cmp.Equal(*page, test.want) {
 			t.Errorf("Search(%q) = %+v, %v, want %+v, %v", test.text, page, err, test.want, test.err)
 		}
-		var want []search.Query
-		for i, text := range test.asked {
-			q.Text = text
-			if i > 0 {
-				q.Options = test.options
+		var asked []string
+		for i, got := range a.asked {
+			asked = append(asked, got.Text.String())
+			if i > 0 && !slices.Equal(got.Text.Options(), test.options) {
+				t.Errorf("Search(%q): options %q of query %d, want %q", test.text, got.Text.Options(), i, test.options)
 			}
-			want = append(want, q)
+			if got.Text = q.Text; !cmp.Equal(got, q) {
+				t.Errorf("Search(%q): query %d = %+v, want only another text than %+v", test.text, i, got, q)
+			}
 		}
-		if diff := cmp.Diff(want, a.asked); diff != "" {
+		if diff := cmp.Diff(test.asked, asked); diff != "" {
 			t.Errorf("Search(%q): queries (-want +got)\n%s", test.text, diff)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"knowhow/internal/document"
+	"knowhow/internal/query"
 )
 
 // A Searcher finds documents.
@@ -126,20 +127,11 @@ type Place struct{ ID, Label string }
 
 // A Query is a search for documents. The zero Query matches every document.
 type Query struct {
-	// Text is in Fess's query language (package query). "" matches every
-	// document that meets the other conditions.
-	Text string
-
-	// Typed is what the user typed, if Text was made from it. A service may
-	// prefer documents with its signs and options, such as C++ or --amend,
-	// which Text does not have. It finds nothing that Text does not allow, except
-	// where some words of Text are enough.
-	Typed string
-
-	// Options are words with hyphens before them, such as -Xmx, that a document must
-	// have in this form. A service that does not know the hyphens of its documents
-	// finds nothing.
-	Options []string
+	// Text is the text of the query. A service may prefer documents with the signs
+	// of what was typed, such as C++ or --amend; where some words are enough, it may
+	// also find documents by them. A service that does not know the hyphens of its
+	// documents finds nothing for a text with options.
+	Text query.Text
 
 	// Labels restricts the search to documents with one of them; nil means no
 	// restriction. Text cannot widen the restriction.
@@ -320,12 +312,10 @@ type Text struct {
 
 // A ChunkQuery is a search for chunks.
 type ChunkQuery struct {
-	Text    string   // see [Query]; by meaning only, any text
-	Typed   string   // see [Query]
-	Options []string // see [Query]
-	Labels  []string // one of them; nil means any
-	Written []string // see [Query]
-	Tags    []string // all of them; also tags of labels
+	Text    query.Text // see [Query]; by meaning only, it is what was typed
+	Labels  []string   // one of them; nil means any
+	Written []string   // see [Query]
+	Tags    []string   // all of them; also tags of labels
 	Ranking Ranking
 	Top     int // how many chunks to return
 }

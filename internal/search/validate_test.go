@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -20,7 +21,7 @@ func TestValidate(t *testing.T) {
 		q        search.Query
 	}{
 		{"", search.Query{}},
-		{"", search.Query{Text: `"`, Start: 9_900, Num: 100, Sort: []search.SortKey{{Field: "score"}, {Field: "created", Desc: true}}, Langs: []string{"en", "zh_CN", "zh-Hant-TW"}}},
+		{"", search.Query{Text: query.MustParse(`a "b"`), Start: 9_900, Num: 100, Sort: []search.SortKey{{Field: "score"}, {Field: "created", Desc: true}}, Langs: []string{"en", "zh_CN", "zh-Hant-TW"}}},
 		{"", facets(search.Facets{})},
 		{"", facets(search.Facets{Fields: []string{"label", "host"}, Queries: []string{"a OR b"}, Size: 5, MinDocCount: 2, Sort: "term.asc", Missing: "none"})},
 		{"", place("35.68, -139.77", "1.5km")},

@@ -7,6 +7,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/index"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 	"knowhow/internal/search/scope"
 	"knowhow/internal/search/searchtest"
@@ -61,7 +62,7 @@ func TestOutside(t *testing.T) {
 	x := open(t, append(searchtest.Corpus(), others()...)...)
 	s := scope.New(x, "finance")
 	for _, labels := range [][]string{{"other-finance"}, {"hr"}, {}, {"nothing"}} {
-		p, err := s.Search(ctx, search.Query{Text: "budget", Labels: labels, Num: 10, Facets: &search.Facets{Fields: []string{"label"}}})
+		p, err := s.Search(ctx, search.Query{Text: query.MustParse("budget"), Labels: labels, Num: 10, Facets: &search.Facets{Fields: []string{"label"}}})
 		if err != nil || p.Total != 0 || len(p.Facets.Fields[0].Counts) != 0 {
 			t.Errorf("Search of labels %v = %+v, %v, want nothing", labels, p, err)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -118,7 +119,10 @@ func (s *suite) cancelled(t *testing.T) {
 	cancel()
 	id := s.docs[0].ID
 	calls := map[string]func() error{
-		"Search":       func() error { _, err := s.svc.Search(ctx, search.Query{Text: "budget", Num: 1}); return err },
+		"Search": func() error {
+			_, err := s.svc.Search(ctx, search.Query{Text: query.MustParse("budget"), Num: 1})
+			return err
+		},
 		"Find":         func() error { _, err := s.svc.Find(ctx, id, nil); return err },
 		"ReadText":     func() error { _, err := s.svc.ReadText(ctx, id, nil, 0, 10); return err },
 		"Suggest":      func() error { _, err := s.svc.Suggest(ctx, search.SuggestQuery{Prefix: "b", Num: 1}); return err },
@@ -141,7 +145,7 @@ func (s *suite) concurrent(t *testing.T) {
 		group.Go(func() {
 			for range 5 {
 				word := exactWords[i]
-				p, err := s.svc.Search(t.Context(), search.Query{Text: word, Num: 100})
+				p, err := s.svc.Search(t.Context(), search.Query{Text: query.MustParse(word), Num: 100})
 				if err != nil {
 					t.Errorf("Search(%q) = %v", word, err)
 				} else if want := len(s.want(has(word))); p.Total != want || len(p.Hits) != want {
@@ -161,7 +165,7 @@ func (s *suite) empty(t *testing.T) {
 	svc := s.o.Open(t, nil)
 	for _, text := range []string{"", "budget", "budget travel"} {
 		for _, labels := range [][]string{nil, {"finance"}} {
-			p, err := svc.Search(t.Context(), search.Query{Text: text, Labels: labels, Num: 10})
+			p, err := svc.Search(t.Context(), search.Query{Text: query.MustParse(text), Labels: labels, Num: 10})
 			if err != nil || p.Total != 0 || len(p.Hits) != 0 {
 				t.Errorf("Search(%q, %v) of nothing = %+v, %v, want an empty page", text, labels, p, err)
 			}
@@ -203,7 +207,7 @@ func (s *suite) locate(t *testing.T) {
 		if err != nil || h.Path != want {
 			t.Errorf("Find(%s) has the path %q, %v, want %q", docs[i].Path, h.Path, err, want)
 		}
-		page, err := svc.Search(t.Context(), search.Query{Text: `doc_id:"` + docs[i].ID + `"`, Num: 1})
+		page, err := svc.Search(t.Context(), search.Query{Text: query.MustParse(`doc_id:"` + docs[i].ID + `"`), Num: 1})
 		if err != nil || len(page.Hits) != 1 || page.Hits[0].Path != want {
 			t.Errorf("Search(%s) = %+v, %v, want the path %q", docs[i].Path, page, err, want)
 		}
@@ -252,7 +256,7 @@ func (s *suite) written(t *testing.T) {
 		t.Skip("the service has no documents that users wrote")
 	}
 	for _, text := range []string{"", "walrus", "walrus NOT sheep", "walrus of the sea", "title:other OR title:note OR title:served"} {
-		q := search.Query{Text: text, Labels: []string{label, other}, Written: []string{other}, Num: 10}
+		q := search.Query{Text: query.MustParse(text), Labels: []string{label, other}, Written: []string{other}, Num: 10}
 		page, err := svc.Search(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)

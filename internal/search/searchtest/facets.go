@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"knowhow/internal/document"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -21,7 +22,7 @@ func (s *suite) facets(t *testing.T) {
 		if test.labels != nil {
 			keep = and(keep, inLabels(test.labels))
 		}
-		p := s.search(t, search.Query{Text: test.text, Labels: test.labels, Num: 1, Facets: &search.Facets{
+		p := s.search(t, search.Query{Text: query.MustParse(test.text), Labels: test.labels, Num: 1, Facets: &search.Facets{
 			Fields:  []string{"filetype", "label", "mimetype"},
 			Queries: []string{"zeppelin", "filetype:html", "walrus OR zeppelin", "timestamp:[2024-03-01 TO *]"},
 		}})

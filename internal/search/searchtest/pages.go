@@ -9,6 +9,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"knowhow/internal/document"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -28,7 +29,7 @@ func hasText(text string) func(document.Document) bool {
 // hits checks the fields of every hit.
 func (s *suite) hits(t *testing.T) {
 	for _, text := range []string{"", "budget", "検索"} {
-		for _, h := range s.search(t, search.Query{Text: text, Num: 100}).Hits {
+		for _, h := range s.search(t, search.Query{Text: query.MustParse(text), Num: 100}).Hits {
 			s.checkHit(t, h)
 		}
 	}
@@ -84,7 +85,7 @@ func (s *suite) sort(t *testing.T) {
 				for _, d := range docs {
 					want = append(want, place(d))
 				}
-				q := search.Query{Text: text, Sort: []search.SortKey{{Field: field, Desc: desc}}, Num: 100}
+				q := search.Query{Text: query.MustParse(text), Sort: []search.SortKey{{Field: field, Desc: desc}}, Num: 100}
 				if got := s.places(t, s.search(t, q).Hits); !gocmp.Equal(got, want) {
 					t.Errorf("Search(%q) sorted by %s, desc %v: (-want +got)\n%s", text, field, desc, gocmp.Diff(want, got))
 				}
@@ -126,7 +127,7 @@ func (s *suite) paging(t *testing.T) {
 	// No document occurs twice by relevance either.
 	var got []string
 	for start := 0; start < total; start += 6 {
-		got = append(got, s.places(t, s.search(t, search.Query{Text: "*:*", Start: start, Num: 6}).Hits)...)
+		got = append(got, s.places(t, s.search(t, search.Query{Text: query.MustParse("*:*"), Start: start, Num: 6}).Hits)...)
 	}
 	slices.Sort(got)
 	if want := s.want(has()); !gocmp.Equal(got, want) {

@@ -10,6 +10,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"knowhow/internal/document"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -136,7 +137,7 @@ func (s *suite) passages(t *testing.T) {
 		{"turbin*", 8, 400, []string{"line.txt 924 399"}},
 		{"filename:note.md", 8, 6000, []string{"note.md 0 27"}},
 	} {
-		hits := texts.search(t, search.Query{Text: c.query, Num: c.num, Passages: c.chars}).Hits
+		hits := texts.search(t, search.Query{Text: query.MustParse(c.query), Num: c.num, Passages: c.chars}).Hits
 		// The order of documents with about equal scores may differ.
 		slices.SortFunc(hits, func(a, b search.Hit) int { return strings.Compare(a.Path, b.Path) })
 		var got []string

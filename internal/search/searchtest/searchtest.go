@@ -16,6 +16,7 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -44,7 +45,6 @@ func Run(t *testing.T, o Options) {
 		{"labels", (*suite).labels},
 		{"isolation", (*suite).isolation},
 		{"tags", (*suite).tags},
-		{"invalid queries", (*suite).invalidQueries},
 		{"japanese", (*suite).japanese},
 		{"questions", (*suite).questions},
 		{"hits", (*suite).hits},
@@ -93,7 +93,7 @@ func (s *suite) search(t *testing.T, q search.Query) *search.Page {
 // names returns the places of all documents that a query finds, sorted.
 func (s *suite) names(t *testing.T, text string, labels ...string) []string {
 	t.Helper()
-	q := search.Query{Text: text, Num: 100}
+	q := search.Query{Text: query.MustParse(text), Num: 100}
 	if len(labels) > 0 {
 		q.Labels = labels
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"knowhow/internal/document"
+	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
@@ -115,7 +116,7 @@ func (s *suite) questions(t *testing.T) {
 		{query: "在東京都有几天", want: []string{yosan}, first: true},
 	}
 	for _, test := range tests {
-		p, err := search.Relax(s.svc).Search(t.Context(), search.Query{Text: test.query, Num: 100})
+		p, err := search.Relax(s.svc).Search(t.Context(), search.Query{Text: query.MustParse(test.query), Num: 100})
 		if err != nil {
 			t.Errorf("Search(%q) = %v", test.query, err)
 			continue
