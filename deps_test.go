@@ -36,7 +36,8 @@ var deps = map[string]string{
 	"vector": "", "vector/faiss": "", "fusion": "",
 
 	// Storage, indexing and background work.
-	"index":      "document search analysis query segment embed vector fusion passage relevance",
+	"retrieval":  "analysis fusion passage query relevance search",
+	"index":      "document search analysis query segment embed vector fusion passage relevance retrieval",
 	"ingest":     "document extract chunk ignore sanitize",
 	"opensearch": "document search analysis query embed fusion httpclient passage relevance",
 	"indexing":   "document index ingest embed search terminal sanitize",

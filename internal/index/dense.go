@@ -4,17 +4,10 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
-	"fmt"
-	"maps"
 	"slices"
-	"time"
 
-	"knowhow/internal/fusion"
 	"knowhow/internal/passage"
-	"knowhow/internal/relevance"
-	"knowhow/internal/search"
-	"knowhow/internal/segment"
+	"knowhow/internal/retrieval"
 	"knowhow/internal/vector"
 )
 
@@ -50,82 +43,25 @@ type denseHit struct {
 
 func (h denseHit) doc() int64 { return h.chunk >> chunkBits }
 
-// dense prepares the ranking by meaning of what a query matches, and adds the
-// documents that are close in meaning. Without an embedder or vectors, for a
-// query that asks for exact words or another order, and if the vector of the
-// query is not there in time, it does nothing.
-func (e *evaluator) dense(ctx context.Context, m *matched, q search.Query) error {
-	byScore := len(q.Sort) == 0 || q.Sort[0] == (search.SortKey{Field: "score", Desc: true})
-	if m.words < 0 || !byScore {
-		return nil
-	}
-	return e.addMeaning(ctx, m, q, relevance.NearWords, relevance.NearCosine)
-}
+// number returns the number of the chunk in its document.
+func (h denseHit) number() int { return int(h.chunk & (maxParts - 1)) }
 
-// addMeaning is dense for every query. Documents whose cosine is least or more are
-// added to those that match if at least so many words of the query count.
-func (e *evaluator) addMeaning(ctx context.Context, m *matched, q search.Query, words int, least float64) error {
-	extends := func() bool {
-		counting, _ := significant(q.Text.Words(), e.langs)
-		return len(counting) >= words
-	}
-	limit := e.x.vectors.limit
-	if (m.n == 0 || m.words == 0) && extends() { // words alone do not answer the query
-		limit = max(limit, emptyTime)
-	}
-	d, err := e.meaning(ctx, q, limit)
-	if errors.Is(err, errEmbedding) && ctx.Err() == nil {
-		e.x.log.Debug("a query was ranked by words only", "error", err)
-		return nil
-	}
-	if d == nil || err != nil {
-		return err
-	}
-	hits, err := d.nearest(ctx, relevance.Fused)
-	if err != nil {
-		return err
-	}
-	d.near = bestOfEach(hits)
-	if extends() {
-		if err := d.extend(m, least); err != nil {
-			return err
-		}
-	}
-	if d.near, err = d.found(m); err == nil {
-		m.dense = d
-	}
-	return err
-}
-
-// errEmbedding is the error of a query without a vector.
-var errEmbedding = errors.New("computing the vector of the query")
-
-// meaning returns the ranking by the meaning of a query, of which it computes the
-// vector within limit. It returns nil without an embedder or vectors, and for a
-// query in a language that the embedder does not know. If the vector cannot be
-// computed in time, the error is errEmbedding.
-func (e *evaluator) meaning(ctx context.Context, q search.Query, limit time.Duration) (*dense, error) {
-	v := &e.x.vectors
-	if v.embedder == nil {
-		return nil, nil
-	}
-	d := &dense{e: e}
-	if err := d.load(ctx); err != nil || len(d.sets) == 0 {
+// newDense returns the ranking by meaning for a request with a vector. It returns nil
+// without vectors.
+func (e *evaluator) newDense(ctx context.Context, r *retrieval.Request) (*dense, error) {
+	if err := e.loadVectors(ctx); err != nil {
 		return nil, err
 	}
-	var err error
-	if d.query, err = v.query(ctx, q.Text.String(), limit); err != nil {
-		return nil, fmt.Errorf("%w: %w", errEmbedding, err)
+	d := &dense{e: e, query: r.Vector}
+	for _, s := range e.sets {
+		if s.pieces[0].Dim() == len(d.query) { // a service may have changed its model under the same name
+			d.sets = append(d.sets, s)
+		}
 	}
-	if d.query == nil {
-		return nil, nil
-	}
-	// A service may have changed its model under the same name.
-	d.sets = slices.DeleteFunc(d.sets, func(s denseSet) bool { return s.pieces[0].Dim() != len(d.query) })
 	if len(d.sets) == 0 {
 		return nil, nil
 	}
-	if c := conditionsOf(q); c.beyondLabels() {
+	if c := conditionsOf(r.Query); c.beyondLabels() {
 		allowed, err := e.every(ctx, c)
 		if err != nil {
 			return nil, err
@@ -142,22 +78,48 @@ func (e *evaluator) meaning(ctx context.Context, q search.Query, limit time.Dura
 	return d, nil
 }
 
-// load loads the vectors of the labels of the view.
-func (d *dense) load(ctx context.Context) error {
-	x := d.e.x
+// addMeaning adds to what a request matches the documents that are near in meaning.
+func (e *evaluator) addMeaning(ctx context.Context, m *matched, r *retrieval.Request) error {
+	d, err := e.newDense(ctx, r)
+	if d == nil || err != nil {
+		return err
+	}
+	hits, err := d.nearest(ctx, retrieval.Fused)
+	if err != nil {
+		return err
+	}
+	d.near = bestOfEach(hits)
+	if r.Near > 0 {
+		if err := d.extend(m, r.Near); err != nil {
+			return err
+		}
+	}
+	if d.near, err = d.found(m); err == nil {
+		m.dense = d
+	}
+	return err
+}
+
+// loadVectors loads the vectors of the labels of the view, once for a search.
+func (e *evaluator) loadVectors(ctx context.Context) error {
+	if e.loaded {
+		return nil
+	}
+	e.loaded = true
+	x := e.x
 	name := modelName(x.vectors.embedder)
-	model, err := modelOf(ctx, d.e.tx, name)
+	model, err := modelOf(ctx, e.tx, name)
 	if err != nil || model == 0 {
 		return err
 	}
 	var labels []string
-	for _, h := range d.e.view.handles {
+	for _, h := range e.view.handles {
 		labels = append(labels, h.row.label)
 	}
 	slices.Sort(labels)
 	for _, label := range slices.Compact(labels) {
 		s := x.vectors.set(label)
-		pieces, more, err := s.load(ctx, d.e.tx, name, model)
+		pieces, more, err := s.load(ctx, e.tx, name, model)
 		if err != nil {
 			return err
 		}
@@ -165,7 +127,7 @@ func (d *dense) load(ctx context.Context) error {
 			signal(x.vectors.loadSoon)
 		}
 		if len(pieces) > 0 {
-			d.sets = append(d.sets, denseSet{s, pieces, s.staleness()})
+			e.sets = append(e.sets, denseSet{s, pieces, s.staleness()})
 		}
 	}
 	return nil
@@ -301,7 +263,7 @@ func (d *dense) live(ctx context.Context, find func() ([]denseHit, error)) ([]de
 func (d *dense) extend(m *matched, least float64) error {
 	var rows []int64
 	for _, h := range d.near {
-		if h.score >= least && len(rows) < relevance.NearDocs {
+		if h.score >= least && len(rows) < retrieval.NearDocs {
 			rows = append(rows, h.doc())
 		}
 	}
@@ -339,85 +301,67 @@ func (d *dense) found(m *matched) ([]denseHit, error) {
 	}), nil
 }
 
-// rank ranks the best hits by words together with the nearest documents. The
-// other hits keep their order. Scores stay on the scale of hits.
-func (d *dense) rank(ctx context.Context, m *matched, hits []segment.Hit) ([]segment.Hit, error) {
-	n := min(len(hits), relevance.Fused)
-	by := map[int64]segment.Hit{}
+// addCosines adds to documents that are ranked by words their cosines, and the
+// nearest documents that are not among them.
+func (d *dense) addCosines(ctx context.Context, list []retrieval.Document) ([]retrieval.Document, error) {
+	n := min(len(list), retrieval.Fused)
+	at := map[int64]int{}
+	for i, x := range list {
+		at[x.Number] = i
+	}
+	docs := make([]int64, 0, n+len(d.near))
+	for _, x := range list[:n] {
+		docs = append(docs, x.Number)
+	}
 	for _, h := range d.near {
-		by[h.doc()] = segment.Hit{Row: h.doc(), Chunk: int(h.chunk & (maxParts - 1))}
+		docs = append(docs, h.doc())
 	}
-	for _, h := range hits[:n] {
-		by[h.Row] = h
-	}
-	docs := slices.Sorted(maps.Keys(by))
+	slices.Sort(docs)
+	docs = slices.Compact(docs)
 	found, err := d.live(ctx, func() ([]denseHit, error) {
 		hits, err := d.scores(docs)
 		return bestOfEach(hits), err
 	})
-	if err != nil || len(found) == 0 {
-		return hits, err
-	}
-	var lexical, near []fusion.Hit[int64]
-	for _, h := range hits[:n] {
-		lexical = append(lexical, fusion.Hit[int64]{ID: h.Row, Score: float64(h.Score)})
+	if err != nil {
+		return list, err
 	}
 	for _, h := range found {
-		near = append(near, fusion.Hit[int64]{ID: h.doc(), Score: h.score})
-	}
-	only := false // the first document is the only one with all words, and stays first
-	if n > 0 && m.words == 1 {
-		rows, err := d.e.view.RowsOf(m.complete)
-		if err != nil {
-			return nil, err
+		i, ok := at[h.doc()]
+		if !ok {
+			i = len(list)
+			list = append(list, retrieval.Document{Number: h.doc(), Chunk: -1})
 		}
-		only = len(rows) == 1 && rows[0] == hits[0].Row
+		list[i].NearChunk, list[i].Cosine = h.number(), h.score
 	}
-	out := make([]segment.Hit, 0, len(hits)+len(d.near))
-	for _, f := range fusion.Rerank(lexical, near, relevance.Fused, only) {
-		h := by[f.ID]
-		h.Score = float32(f.Score)
-		out = append(out, h)
-	}
-	for _, h := range hits[n:] {
-		if _, ok := by[h.Row]; !ok {
-			out = append(out, h)
-		}
-	}
-	return out, nil
+	return list, nil
 }
 
-// chunks ranks the best chunks of some documents by words together with those by
-// meaning, whose cosine is least or more. The meaning has a weight. The scores
-// are in 0..1. The result is nil if no chunk of the documents has a vector.
-func (d *dense) chunks(ctx context.Context, docs []int64, best []ranked, weight, least float64) ([]ranked, error) {
-	wanted := map[int64]bool{}
-	var lexical, near []fusion.Hit[int64]
-	for _, r := range best {
-		wanted[r.chunk] = true
-		lexical = append(lexical, fusion.Hit[int64]{ID: r.chunk, Score: r.score})
+// addChunks adds to chunks by words their cosines, and the other chunks of some
+// documents that have vectors.
+func (d *dense) addChunks(ctx context.Context, list []retrieval.Chunk, docs []int64) ([]retrieval.Chunk, error) {
+	at := map[int64]int{}
+	for i, c := range list {
+		at[rowOf(c.Document, c.Number)] = i
 	}
 	found, err := d.live(ctx, func() ([]denseHit, error) {
 		hits, err := d.scores(docs)
 		n := 0
 		return slices.DeleteFunc(hits, func(h denseHit) bool {
+			_, wanted := at[h.chunk]
 			n++
-			return (n > passage.MaxChunks || h.score < least) && !wanted[h.chunk]
+			return n > passage.MaxChunks && !wanted
 		}), err
 	})
-	if err != nil || len(found) == 0 {
-		return nil, err
+	if err != nil {
+		return list, err
 	}
 	for _, h := range found {
-		near = append(near, fusion.Hit[int64]{ID: h.chunk, Score: h.score})
+		i, ok := at[h.chunk]
+		if !ok {
+			i = len(list)
+			list = append(list, retrieval.Chunk{Document: h.doc(), Number: h.number()})
+		}
+		list[i].Cosine, list[i].HasCosine = h.score, true
 	}
-	out := make([]ranked, 0, len(best)+len(near))
-	for _, f := range fusion.Fuse(lexical, fusion.Fill(lexical, near), weight) {
-		out = append(out, ranked{doc: f.ID >> chunkBits, chunk: f.ID, score: f.Score})
-	}
-	return out, nil
+	return list, nil
 }
-
-// passageWeight is the weight of the meaning in the ranking of passages. Of 110
-// questions (docs/benchmarks.md, "Answers"), 0.25 answers three fewer, and 1 two.
-const passageWeight = 0.5

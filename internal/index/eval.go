@@ -28,7 +28,9 @@ type evaluator struct {
 	until  time.Time // the end of matching and ranking
 	ended  bool      // the time for the search was over before everything was evaluated
 
-	anyWord bool // of a plain query, some words are enough however few it has
+	m      *matched   // what the request that was gathered last matches
+	loaded bool       // sets is set
+	sets   []denseSet // the vectors of the labels of the view
 
 	negated int                  // how many negations the current part of the query is in
 	known   map[query.Node]found // what conditions on words match, because some queries repeat them

@@ -6,66 +6,23 @@ import (
 	"fmt"
 	"time"
 
-	"knowhow/internal/analysis"
 	"knowhow/internal/document"
 	"knowhow/internal/passage"
+	"knowhow/internal/retrieval"
 	"knowhow/internal/search"
-	"knowhow/internal/segment"
 )
 
 // wholeText is how many bytes of a text are searched for matches if no chunk is
 // known.
 const wholeText = 256 << 10
 
-// hits reads documents and makes their excerpts. A document that does not exist
-// has no ID. passages is nil, or the passages of each document: a document with
-// passages has no digest, and the digests of the others are short.
-func (e *evaluator) hits(ctx context.Context, list []ranked, leaves []*leaf, passages [][]search.Passage) ([]search.Hit, error) {
-	if len(list) == 0 {
-		return nil, nil
-	}
-	hits, pieces, err := e.hitRows(ctx, list, len(leaves) > 0, passages == nil)
-	if err != nil {
-		return nil, err
-	}
-	size := passage.TextDigest
-	if passages != nil {
-		size = passage.ShortDigest
-		for i := range pieces {
-			if len(passages[i]) > 0 {
-				pieces[i] = piece{}
-			}
-		}
-	}
-	if err := readPieces(ctx, e.tx, pieces); err != nil {
-		return nil, err
-	}
-	var inText, inTitle *analysis.Wanted
-	if len(leaves) > 0 {
-		inText, inTitle = passage.Wanted(e.conditions(leaves, segment.Only(segment.Title))), passage.Wanted(e.conditions(leaves, segment.Only(segment.Text)))
-	}
-	for i := range hits {
-		h := &hits[i]
-		if passages != nil {
-			h.Passages = passages[i]
-		}
-		language := analysis.English
-		if len(h.Langs) > 0 {
-			language = analysis.LanguageOf(h.Langs[0])
-		}
-		h.Digest = passage.Digest(string(pieces[i].text), language, inText, size)
-		h.TitleExcerpt = passage.Digest(h.Title, language, inTitle, passage.TitleDigest)
-	}
-	return hits, nil
-}
-
 // hitRows reads the rows of documents, and returns which piece of each text its
 // excerpt is made of. If texts is true, it reads the texts of most pieces at once.
-func (e *evaluator) hitRows(ctx context.Context, list []ranked, matches, texts bool) ([]search.Hit, []piece, error) {
+func (e *evaluator) hitRows(ctx context.Context, list []retrieval.Document, matches, texts bool) ([]search.Hit, []piece, error) {
 	rows := make([]int64, len(list))
-	for i, r := range list {
-		if rows[i] = r.chunk; r.chunk < 0 {
-			rows[i] = rowOf(r.doc, maxParts-1) // no document has so many chunks
+	for i, d := range list {
+		if rows[i] = rowOf(d.Number, d.Chunk); d.Chunk < 0 {
+			rows[i] = rowOf(d.Number, maxParts-1) // no document has so many chunks
 		}
 	}
 	hits, pieces := make([]search.Hit, len(list)), make([]piece, len(list))
@@ -92,7 +49,7 @@ func (e *evaluator) hitRows(ctx context.Context, list []ranked, matches, texts b
 		if lang != "" {
 			h.Langs = []string{lang}
 		}
-		p := piece{doc: list[i].doc}
+		p := piece{doc: list[i].Number}
 		switch {
 		case off.Valid:
 			p.from, p.to = off.Int64, off.Int64+min(n.Int64, passage.MaxChunk)
@@ -101,7 +58,7 @@ func (e *evaluator) hitRows(ctx context.Context, list []ranked, matches, texts b
 				return err
 			}
 			p.from += int64(len(p.text))
-		case list[i].chunk >= 0: // words without their chunk: the database was changed by hand
+		case list[i].Chunk >= 0: // words without their chunk: the database was changed by hand
 		case matches:
 			p.to = min(wholeText, textSize)
 		default:

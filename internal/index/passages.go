@@ -10,44 +10,93 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/passage"
 	"knowhow/internal/relevance"
+	"knowhow/internal/retrieval"
 	"knowhow/internal/search"
+	"knowhow/internal/segment"
 )
 
-// passages returns the passages of the documents of a page; see [passage.Choose].
-func (e *evaluator) passages(ctx context.Context, list []ranked, m *matched, budget int) ([][]search.Passage, error) {
-	best, err := e.bestChunks(ctx, list, m)
+// contents are the documents of a page of results.
+type contents struct {
+	e      *evaluator
+	list   []retrieval.Document
+	hits   []search.Hit
+	pieces []piece           // of the texts, for digests
+	chunks []retrieval.Chunk // that passages are made of
+}
+
+// Hits implements [retrieval.Contents].
+func (c *contents) Hits() []search.Hit { return c.hits }
+
+// Chunks implements [retrieval.Contents].
+func (c *contents) Chunks(ctx context.Context) ([]retrieval.Chunk, error) {
+	e := c.e
+	limited, cancel := context.WithDeadlineCause(ctx, e.until, errTooLong)
+	defer cancel()
+	rows := make([]int64, len(c.list))
+	for i, d := range c.list {
+		rows[i] = d.Number
+	}
+	slices.Sort(rows)
+	within, err := e.view.Rows(rows)
 	if err != nil {
 		return nil, err
 	}
-	hits := make(map[int64]int, len(list)) // by document
-	for i, r := range list {
-		hits[r.doc] = i
+	c.chunks, err = e.chunksByWords(limited, e.m, e.m.leaves, within, passage.MaxChunks, relevance.NearPassages)
+	if err != nil || e.m.dense == nil {
+		return c.chunks, err
 	}
-	chunks := make([]passage.Chunk, len(best))
-	for i, r := range best {
-		chunks[i] = passage.Chunk{Number: i, Document: hits[r.doc], Score: r.score}
+	chunks, err := e.m.dense.addChunks(limited, c.chunks, rows)
+	if err != nil && !e.timedOut(limited, err) {
+		return nil, err
 	}
-	return passage.Choose(ctx, &passageSource{e, list, best}, len(list), chunks, e.conditions(m.leaves, 0), budget)
+	if err == nil {
+		c.chunks = chunks
+	}
+	return c.chunks, nil
 }
 
-// A passageSource reads the documents of a page of results.
-type passageSource struct {
-	e            *evaluator
-	list, chunks []ranked // of the page, and those that passages are made of
+// Beginnings implements [retrieval.Contents].
+func (c *contents) Beginnings(ctx context.Context, places []int) ([]string, error) {
+	pieces := make([]piece, len(places))
+	for i, p := range places {
+		pieces[i] = c.pieces[p]
+	}
+	if err := readPieces(ctx, c.e.tx, pieces); err != nil {
+		return nil, err
+	}
+	texts := make([]string, len(places))
+	for i, p := range pieces {
+		texts[i] = string(p.text)
+	}
+	return texts, nil
+}
+
+// Conditions implements [retrieval.Contents].
+func (c *contents) Conditions() (all, text, title []passage.Condition) {
+	e := c.e
+	return e.conditions(e.m.leaves, 0), e.conditions(e.m.leaves, segment.Only(segment.Title)), e.conditions(e.m.leaves, segment.Only(segment.Text))
+}
+
+// chunkRow returns the row of a chunk, which may be the first one of a document.
+func (c *contents) chunkRow(x passage.Chunk) int64 {
+	if x.Number < 0 {
+		return rowOf(c.list[x.Document].Number, 0)
+	}
+	return rowOf(c.chunks[x.Number].Document, c.chunks[x.Number].Number)
 }
 
 // Contents reads the rows of chunks.
-func (s *passageSource) Contents(ctx context.Context, chunks []passage.Chunk) ([]passage.Content, error) {
+func (c *contents) Contents(ctx context.Context, chunks []passage.Chunk) ([]passage.Content, error) {
 	out, rows := make([]passage.Content, len(chunks)), make([]int64, len(chunks))
-	for i, c := range chunks {
-		rows[i] = s.chunks[c.Number].chunk
+	for i, x := range chunks {
+		rows[i] = c.chunkRow(x)
 	}
-	return out, collect(ctx, s.e.tx, func(rows *sql.Rows) error {
+	return out, collect(ctx, c.e.tx, func(rows *sql.Rows) error {
 		var i int
-		var c passage.Content
-		err := rows.Scan(&i, &c.Offset, &c.Length, &c.Heading, &c.TextSize, &c.Lang)
+		var x passage.Content
+		err := rows.Scan(&i, &x.Offset, &x.Length, &x.Heading, &x.TextSize, &x.Lang)
 		if err == nil {
-			out[i] = c
+			out[i] = x
 		}
 		return err
 	}, chunkRowsQuery, jsonList(rows))
@@ -57,23 +106,23 @@ const chunkRowsQuery = `SELECT j.key, c.off, c.len, c.heading, d.text_size, d.la
 	FROM json_each(?) j CROSS JOIN chunks c ON c.id=j.value CROSS JOIN docs d ON d.id=c.id>>20`
 
 // Window reads a part of the text of a chunk's document.
-func (s *passageSource) Window(ctx context.Context, c passage.Chunk, from, to int64) (string, error) {
-	return window(ctx, s.e.tx, s.chunks[c.Number].doc, from, to)
+func (c *contents) Window(ctx context.Context, x passage.Chunk, from, to int64) (string, error) {
+	return window(ctx, c.e.tx, c.list[x.Document].Number, from, to)
 }
 
 // Locate sets the pages and the headings of passages.
-func (s *passageSource) Locate(ctx context.Context, places []passage.Place) error {
+func (c *contents) Locate(ctx context.Context, places []passage.Place) error {
 	var all []byte // for each place: the document, the offset, and 1 if its heading is to be read
 	for _, p := range places {
 		inside := 0
 		if p.Inside {
 			inside = 1
 		}
-		all = fmt.Appendf(all, ",[%d,%d,%d]", s.list[p.Document].doc, p.Offset, inside)
+		all = fmt.Appendf(all, ",[%d,%d,%d]", c.list[p.Document].Number, p.Offset, inside)
 	}
 	all[0] = '['
 	sections := map[int][]document.Section{} // by document
-	return collect(ctx, s.e.tx, func(rows *sql.Rows) error {
+	return collect(ctx, c.e.tx, func(rows *sql.Rows) error {
 		var i int
 		var page sql.NullString
 		var body sql.RawBytes
@@ -100,50 +149,3 @@ func (s *passageSource) Locate(ctx context.Context, places []passage.Place) erro
 // placesQuery reads the page and the sections of places in texts.
 const placesQuery = `SELECT j.key, (SELECT p.label FROM pages p WHERE p.doc=j.value->>0 AND p.off<=j.value->>1 ORDER BY p.off DESC LIMIT 1), s.body
 	FROM json_each(?) j LEFT JOIN sections s ON j.value->>2 AND s.id=j.value->>0`
-
-// bestChunks returns the best chunks of some documents, best first. Of a
-// document without a chunk that matches, it returns the first one.
-func (e *evaluator) bestChunks(ctx context.Context, list []ranked, m *matched) ([]ranked, error) {
-	rows := make([]int64, len(list))
-	for i, r := range list {
-		rows[i] = r.doc
-	}
-	slices.Sort(rows)
-	within, err := e.view.Rows(rows)
-	if err != nil {
-		return nil, err
-	}
-	var best []ranked
-	if len(m.leaves) > 0 {
-		leaves := leavesOf(m.leaves)
-		hits, err := e.search.TopChunks(ctx, leaves, within, passage.MaxChunks)
-		if err != nil && !e.timedOut(ctx, err) {
-			return nil, err
-		}
-		if err := e.search.PreferNear(hits[:min(len(hits), relevance.NearPassages)], leaves); err != nil {
-			return nil, err
-		}
-		for _, h := range hits {
-			best = append(best, ranked{doc: h.Row, chunk: rowOf(h.Row, h.Chunk), score: float64(h.Score)})
-		}
-	}
-	if m.dense != nil {
-		fused, err := m.dense.chunks(ctx, rows, best, passageWeight, -1)
-		if err != nil && !e.timedOut(ctx, err) {
-			return nil, err
-		}
-		if fused != nil {
-			best = fused
-		}
-	}
-	seen := map[int64]bool{}
-	for _, r := range best {
-		seen[r.doc] = true
-	}
-	for _, r := range list {
-		if !seen[r.doc] {
-			best = append(best, ranked{doc: r.doc, chunk: rowOf(r.doc, 0)})
-		}
-	}
-	return best, nil
-}

@@ -3,53 +3,13 @@ package index
 import (
 	"context"
 	"slices"
-	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"knowhow/internal/analysis"
 	"knowhow/internal/query"
+	"knowhow/internal/retrieval"
 	"knowhow/internal/segment"
 )
-
-// Limits of similar words.
-const (
-	similarMin  = 4 // letters of a word that others are similar to
-	similarFar  = 8 // letters of a word for which two edits are few
-	similarEach = 3 // similar words for one word
-	similarAll  = 8 // for one query
-	similarTo   = 8 // words of a query that similar ones are looked up for
-)
-
-// similar returns words of the documents that are similar to those of words that
-// no document has: with the same first letter and one edit, or two in long
-// words. The nearest come first, of those the most frequent. Words with digits
-// or of fewer than four letters have none.
-func (e *evaluator) similar(ctx context.Context, words []string) (all []string, err error) {
-	looked := 0
-	for _, text := range words {
-		for w := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.In(r, unicode.L, unicode.M, unicode.Nd) }) {
-			if n := utf8.RuneCountInString(w); n < similarMin || n > query.MaxFuzzyWord || strings.ContainsFunc(w, isCJKOrDigit) {
-				continue
-			}
-			if looked++; looked > similarTo {
-				return all, nil
-			}
-			near, err := e.near(ctx, w)
-			if err != nil {
-				return all, err
-			}
-			for _, w := range near {
-				if len(all) < similarAll && !slices.Contains(all, w) {
-					all = append(all, w)
-				}
-			}
-		}
-	}
-	return all, nil
-}
-
-func isCJKOrDigit(r rune) bool { return analysis.IsCJK(r) || unicode.IsDigit(r) }
 
 // near returns the words that are similar to one word, none if a document
 // has it.
@@ -64,7 +24,7 @@ func (e *evaluator) near(ctx context.Context, word string) ([]string, error) {
 	word = analysis.Lower(word)
 	first, _ := utf8.DecodeRuneInString(word)
 	edits := 1
-	if utf8.RuneCountInString(word) >= similarFar {
+	if utf8.RuneCountInString(word) >= retrieval.FarLetters {
 		edits = 2
 	}
 	near, err := e.view.WordsNear(ctx, word, edits, 0)
@@ -80,7 +40,7 @@ func (e *evaluator) near(ctx context.Context, word string) ([]string, error) {
 		if live.Count() == 0 {
 			continue
 		}
-		if words = append(words, w.Text); len(words) == similarEach {
+		if words = append(words, w.Text); len(words) == retrieval.SimilarEach {
 			break
 		}
 	}

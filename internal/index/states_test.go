@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"knowhow/internal/document"
+	"knowhow/internal/retrieval"
 	"knowhow/internal/search"
 )
 
@@ -38,7 +39,7 @@ func TestColumnsOfEarlierState(t *testing.T) {
 	err = x.searching(t.Context(), "", nil, func(e *evaluator) error {
 		apply(t, x, dated("changed.txt", 9))
 		later = order(x.Search(t.Context(), newest))
-		earlier = order(e.find(t.Context(), newest))
+		earlier = order(retrieval.Search(t.Context(), e, newest, e.options()))
 		return nil
 	})
 	if err != nil {

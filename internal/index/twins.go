@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"knowhow/internal/document"
+	"knowhow/internal/retrieval"
 	"knowhow/internal/search"
 	"knowhow/internal/segment"
 )
@@ -120,9 +121,9 @@ func (e *evaluator) collapse(ctx context.Context, m *matched, labels []string) e
 const maxAlso = 20
 
 // addAlso adds the paths of the other documents with the text of each hit.
-func (e *evaluator) addAlso(ctx context.Context, hits []search.Hit, list []ranked, also map[int64][]int64) error {
-	for i, r := range list {
-		if len(also[r.doc]) == 0 {
+func (e *evaluator) addAlso(ctx context.Context, hits []search.Hit, list []retrieval.Document, also map[int64][]int64) error {
+	for i, d := range list {
+		if len(also[d.Number]) == 0 {
 			continue
 		}
 		err := collect(ctx, e.tx, func(rows *sql.Rows) error {
@@ -130,7 +131,7 @@ func (e *evaluator) addAlso(ctx context.Context, hits []search.Hit, list []ranke
 			err := rows.Scan(&path, &sourcePath, &title)
 			hits[i].Also = append(hits[i].Also, document.ResultPath(path, sourcePath, title))
 			return err
-		}, `SELECT d.path, d.source_path, d.title FROM json_each(?) j CROSS JOIN docs d ON d.id=j.value ORDER BY d.path, d.id LIMIT ?`, jsonList(also[r.doc]), maxAlso)
+		}, `SELECT d.path, d.source_path, d.title FROM json_each(?) j CROSS JOIN docs d ON d.id=j.value ORDER BY d.path, d.id LIMIT ?`, jsonList(also[d.Number]), maxAlso)
 		if err != nil {
 			return err
 		}

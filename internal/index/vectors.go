@@ -34,7 +34,6 @@ const vectorVersion = "chunk-1"
 // Sizes and times of vectors.
 const (
 	embedTime     = 50 * time.Millisecond // for the vector of a query, by default
-	emptyTime     = time.Second           // the same, at least, if no document has all words
 	embedText     = 1200                  // bytes of the text of a chunk that are embedded
 	embedQuery    = 1000                  // bytes of a query that are embedded
 	loadBatch     = 4096                  // vectors that one search loads at most

@@ -43,7 +43,7 @@ func Search(ctx context.Context, s Store, q search.Query, o Options) (*search.Pa
 	if len(list) == 0 {
 		return page, nil
 	}
-	page.Hits, err = read(ctx, s, r, list, len(q.Sort) == 0 || q.Sort[0].Field == "score")
+	page.Hits, err = Read(ctx, s, r, list)
 	return page, err
 }
 
@@ -130,8 +130,9 @@ func (x *finder) embed(ctx context.Context, limit time.Duration) error {
 	return err
 }
 
-// read reads the hits of a page, with passages and digests.
-func read(ctx context.Context, s Store, r *Request, list []Document, byScore bool) ([]search.Hit, error) {
+// Read returns the hits for documents, with passages and digests. It leaves out
+// documents that do not exist any more.
+func Read(ctx context.Context, s Store, r *Request, list []Document) ([]search.Hit, error) {
 	contents, err := s.Read(ctx, r, list)
 	if err != nil {
 		return nil, err
@@ -177,7 +178,7 @@ func read(ctx context.Context, s Store, r *Request, list []Document, byScore boo
 			continue
 		}
 		h.TitleExcerpt = passage.Digest(h.Title, languageOf(h), wantedInTitle, passage.TitleDigest)
-		if byScore {
+		if len(r.Sort) == 0 || r.Sort[0].Field == "score" {
 			h.Score = list[i].Score
 		}
 		out = append(out, *h)

@@ -55,16 +55,8 @@ func (s *Search) PreferNear(hits []Hit, leaves []*Leaf) (err error) {
 // terms.
 func (s *Search) WeightOf(l *Leaf) float32 { return l.Weight * s.c.idf(l.df) }
 
-// Prefer raises the scores of the hits that are in a set of documents by a part
-// of them, and sorts the hits.
-func Prefer(hits []Hit, docs Docs, part float32) {
-	for i := range hits {
-		if h := &hits[i]; docs.Has(h.segment, h.doc) {
-			h.Score *= 1 + part
-		}
-	}
-	slices.SortFunc(hits, compareHits)
-}
+// In reports whether the document of a hit is in a set.
+func (h *Hit) In(docs Docs) bool { return docs.Has(h.segment, h.doc) }
 
 // nearness returns the bonus of a chunk.
 func (s *Search) nearness(cursors [][]*cursor, chunk uint32) (bonus float32) {

@@ -1,0 +1,578 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"knowhow/internal/embed"
+	"knowhow/internal/errkind"
+	"knowhow/internal/query"
+	"knowhow/internal/relevance"
+	"knowhow/internal/retrieval"
+	"knowhow/internal/search"
+	"knowhow/internal/segment"
+)
+
+var _ retrieval.ChunkStore = (*evaluator)(nil)
+
+// Search returns one page of the documents that match a query; see
+// [search.Service] and [retrieval.Search].
+func (x *Index) Search(ctx context.Context, q search.Query) (*search.Page, error) {
+	if err := q.Validate(facetFields[:]); err != nil {
+		return nil, err
+	}
+	if q.Geo != nil {
+		return nil, fmt.Errorf("geo: no document of this index has a location: %w", errkind.Unsupported)
+	}
+	var page *search.Page
+	err := x.searching(ctx, q.Text.String(), q.Labels, func(e *evaluator) error {
+		var err error
+		page, err = retrieval.Search(ctx, e, q, e.options())
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if page.Total > 0 && q.Start == 0 {
+		x.counts.add(q.Text.Words(), q.Labels)
+	}
+	return page, nil
+}
+
+// SearchChunks returns the chunks that match a query best; see
+// [retrieval.SearchChunks]. By meaning, the error is of kind Unsupported for a text in
+// a language that the embedder does not know.
+func (x *Index) SearchChunks(ctx context.Context, q search.ChunkQuery) (*search.ChunkPage, error) {
+	if err := (search.Query{Text: q.Text, Num: q.Top}).Validate(nil); err != nil {
+		return nil, err
+	}
+	if v := x.vectors.embedder; v != nil && q.Ranking == search.ByMeaning && embed.Foreign(v, q.Text.String()) {
+		return nil, fmt.Errorf("the model does not know the language of this text: search by words: %w", errkind.Unsupported)
+	}
+	var page *search.ChunkPage
+	err := x.searching(ctx, q.Text.String(), q.Labels, func(e *evaluator) error {
+		var err error
+		page, err = retrieval.SearchChunks(ctx, e, q, e.options())
+		return err
+	})
+	return page, err
+}
+
+// options returns what a search needs beside the evaluator.
+func (e *evaluator) options() retrieval.Options {
+	o := retrieval.Options{Languages: e.langs, Wait: e.x.vectors.limit, Log: e.x.log}
+	if e.x.vectors.embedder == nil {
+		return o
+	}
+	o.Vector = func(ctx context.Context, text string, limit time.Duration) ([]float32, error) {
+		if err := e.loadVectors(ctx); err != nil || len(e.sets) == 0 {
+			return nil, err
+		}
+		return e.x.vectors.query(ctx, text, min(limit, time.Until(e.until)))
+	}
+	return o
+}
+
+// matched is what a query matches.
+type matched struct {
+	found
+	n        int          // how many documents
+	complete segment.Docs // those with all words that count; nil unless some are enough
+	words    int          // how many these are
+
+	also map[int64][]int64 // by row: the other documents that match and have the same text
+
+	missing []string // words of a plain query that no document has
+	dense   *dense   // nil if the query is ranked by words only
+}
+
+// Gather implements [retrieval.Store].
+func (e *evaluator) Gather(ctx context.Context, r *retrieval.Request) (*retrieval.Candidates, error) {
+	limited, cancel := context.WithDeadlineCause(ctx, e.until, errTooLong)
+	defer cancel()
+	c := &retrieval.Candidates{}
+	err := e.gatherAll(limited, r, c)
+	if err != nil && !e.timedOut(limited, err) {
+		return nil, err
+	}
+	if r.Facets != nil {
+		if c.Facets, err = e.facetsInTime(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	c.Partial = e.ended || e.view.incomplete
+	return c, nil
+}
+
+// gatherAll gathers candidates except facets.
+func (e *evaluator) gatherAll(ctx context.Context, r *retrieval.Request, c *retrieval.Candidates) error {
+	e.m = &matched{}
+	if r.Plan == nil {
+		return e.gatherNearest(ctx, r, c)
+	}
+	m, err := e.match(ctx, r)
+	if err != nil {
+		return err
+	}
+	e.m = m
+	if r.Vector != nil {
+		if err := e.addMeaning(ctx, m, r); err != nil && !e.timedOut(ctx, err) {
+			return err
+		}
+	}
+	if r.Distinct {
+		if err := e.collapse(ctx, m, r.Labels); err != nil && !e.timedOut(ctx, err) {
+			return err
+		}
+	}
+	c.Total, c.Complete, c.Missing = m.n, m.words, m.missing
+	if c.Documents, err = e.list(ctx, m, r); err != nil && !e.timedOut(ctx, err) {
+		return err
+	}
+	if r.Chunks > 0 {
+		c.Chunks, err = e.gatherChunks(ctx, m, r)
+	}
+	return err
+}
+
+// facetTime is the least time for counting, after a search that has used up its
+// time.
+const facetTime = 200 * time.Millisecond
+
+// facetsInTime counts the documents that match, within the time that a search may
+// take.
+func (e *evaluator) facetsInTime(ctx context.Context, r *retrieval.Request) (*search.FacetCounts, error) {
+	if e.m.docs == nil { // nothing was found in time
+		return &search.FacetCounts{}, nil
+	}
+	if least := time.Now().Add(facetTime); e.until.Before(least) {
+		e.until = least
+	}
+	limited, cancel := context.WithDeadlineCause(ctx, e.until, errTooLong)
+	defer cancel()
+	counts, err := e.facets(limited, e.m, r.Query)
+	if err != nil && e.timedOut(limited, err) {
+		return cmp.Or(counts, &search.FacetCounts{}), nil
+	}
+	return counts, err
+}
+
+// match returns the documents that match a request by words.
+func (e *evaluator) match(ctx context.Context, r *retrieval.Request) (*matched, error) {
+	p, c := r.Plan, conditionsOf(r.Query)
+	m := &matched{}
+	if p.Everything() {
+		every, err := e.every(ctx, c)
+		if err != nil {
+			return m, err
+		}
+		m.docs = every.Clone()
+		m.n = m.docs.Count()
+		return m, nil
+	}
+	var err error
+	switch {
+	case p.Tree != nil:
+		m.found, err = e.eval(ctx, p.Tree)
+	case p.Some:
+		err = e.matchSome(ctx, m, p, c)
+	default:
+		err = e.matchAll(ctx, m, p)
+	}
+	if err != nil {
+		return m, err
+	}
+	if m.void {
+		m.docs = e.view.None()
+	}
+	if m.n, err = e.within(ctx, m.docs, c); err != nil {
+		return m, err
+	}
+	if p.Words != nil && !p.Some && m.n == 0 {
+		for _, w := range p.Words {
+			m.missing = append(m.missing, w.Text)
+		}
+	}
+	for _, n := range p.Extra {
+		f, err := e.eval(ctx, n)
+		if e.timedOut(ctx, err) {
+			break
+		}
+		if err != nil {
+			return m, err
+		}
+		m.addLeaves(f.leaves)
+	}
+	return m, nil
+}
+
+// matchAll finds the documents with all words.
+func (e *evaluator) matchAll(ctx context.Context, m *matched, p *retrieval.Plan) (err error) {
+	nodes := make([]query.Node, len(p.Words))
+	for i, w := range p.Words {
+		nodes[i] = w.Node
+	}
+	if m.found, err = e.and(ctx, nodes); err != nil {
+		return err
+	}
+	for _, sign := range p.Signs {
+		l, _, err := e.signed(ctx, sign)
+		if err != nil {
+			return err
+		}
+		m.addLeaves([]*leaf{l})
+	}
+	return nil
+}
+
+// matchSome finds the documents with any word, piece or sign, and among them those
+// with all words that meet the conditions.
+func (e *evaluator) matchSome(ctx context.Context, m *matched, p *retrieval.Plan, c conditions) error {
+	m.void = true
+	var all segment.Docs
+	for _, w := range p.Words {
+		f, err := e.eval(ctx, w.Node)
+		switch {
+		case e.timedOut(ctx, err):
+			continue
+		case err != nil:
+			return err
+		case f.void:
+			continue
+		case f.docs.Count() == 0:
+			m.missing = append(m.missing, w.Text)
+		}
+		if all == nil {
+			all = f.docs.Clone()
+		} else {
+			all.And(f.docs)
+		}
+		for _, l := range f.leaves {
+			l.Weight *= float32(min(w.Times, relevance.MaxWeight))
+		}
+		m.either(f)
+	}
+	if m.void {
+		all = e.view.None()
+	}
+	var err error
+	if m.words, err = e.within(ctx, all, c); err != nil {
+		return err
+	}
+	m.complete = all
+	for _, n := range p.Pieces {
+		f, err := e.eval(ctx, n)
+		if e.timedOut(ctx, err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		m.either(f)
+	}
+	for _, sign := range p.Signs {
+		l, docs, err := e.signed(ctx, sign)
+		if e.timedOut(ctx, err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		m.either(found{docs: docs, leaves: []*leaf{l}})
+	}
+	return nil
+}
+
+// either adds what another condition matches.
+func (f *found) either(more found) {
+	switch {
+	case more.void:
+		return
+	case f.void:
+		f.void, f.docs = false, more.docs
+	default:
+		f.docs.Or(more.docs)
+	}
+	f.addLeaves(more.leaves)
+}
+
+// list returns the first documents that match; see retrieval.Candidates.
+func (e *evaluator) list(ctx context.Context, m *matched, r *retrieval.Request) ([]retrieval.Document, error) {
+	keys, n := r.Sort, min(r.Depth, m.n)
+	if n == 0 {
+		return nil, nil
+	}
+	if len(m.leaves) == 0 && (m.dense == nil || !m.dense.added) {
+		if len(keys) == 0 {
+			keys = []search.SortKey{{Field: "timestamp", Desc: true}}
+		}
+		return e.sorted(ctx, m, keys, nil, n)
+	}
+	byScore := func(k search.SortKey) bool { return k.Field == "score" }
+	if len(keys) == 0 || byScore(keys[0]) && keys[0].Desc {
+		return e.rank(ctx, m, r)
+	}
+	var order []segment.Hit
+	if slices.ContainsFunc(keys, byScore) {
+		var err error
+		if order, err = e.search.Top(ctx, leavesOf(e.ranking(m)), m.docs, m.n); err != nil {
+			return nil, err
+		}
+	}
+	return e.sorted(ctx, m, keys, order, n)
+}
+
+// maxRanked is how many conditions on words count in the ranking: the rarest.
+const maxRanked = 64
+
+// ranking returns the conditions that count in the ranking.
+func (e *evaluator) ranking(m *matched) []*leaf { return rarest(slices.Clone(m.leaves), maxRanked) }
+
+// candidate returns the candidate for a hit by words.
+func candidate(h segment.Hit) retrieval.Document {
+	return retrieval.Document{Number: h.Row, Score: float64(h.Score), Chunk: h.Chunk, NearChunk: -1}
+}
+
+// rank returns the first documents by relevance.
+func (e *evaluator) rank(ctx context.Context, m *matched, r *retrieval.Request) ([]retrieval.Document, error) {
+	leaves := leavesOf(e.ranking(m))
+	hits, err := e.search.Top(ctx, leaves, m.docs, max(r.Depth, 2)) // a title counts only beside another document
+	if err != nil && !e.timedOut(ctx, err) {
+		return nil, err
+	}
+	if err := e.search.PreferNear(hits[:min(len(hits), retrieval.NearHits)], leaves); err != nil {
+		return nil, err
+	}
+	titled, err := e.titled(ctx, m, r.Plan, leaves)
+	if err != nil && !e.timedOut(ctx, err) {
+		return nil, err
+	}
+	same, err := e.inLanguage(ctx, r.Plan.Language, hits[:min(len(hits), retrieval.NearHits)])
+	if err != nil && !e.timedOut(ctx, err) {
+		return nil, err
+	}
+	seen := make(map[int64]bool, len(hits))
+	var out []retrieval.Document
+	for _, h := range hits {
+		seen[h.Row] = true
+		d := candidate(h)
+		d.Complete, d.Same = m.complete != nil && h.In(m.complete), same[h.Row]
+		d.Titled = slices.ContainsFunc(titled, func(t segment.Hit) bool { return t.Row == h.Row })
+		out = append(out, d)
+	}
+	for _, h := range titled {
+		if !seen[h.Row] {
+			seen[h.Row] = true
+			d := candidate(h)
+			d.Titled = true
+			out = append(out, d)
+		}
+	}
+	if m.dense != nil {
+		if out, err = m.dense.addCosines(ctx, out); err != nil && !e.timedOut(ctx, err) {
+			return nil, err
+		}
+		for _, d := range out {
+			seen[d.Number] = true
+		}
+	}
+	if len(out) >= r.Depth || len(out) >= m.n {
+		return out, nil
+	}
+	rows, err := e.view.RowsOf(m.docs)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		if len(out) >= r.Depth {
+			break
+		}
+		if !seen[row] {
+			out = append(out, retrieval.Document{Number: row, Chunk: -1, NearChunk: -1})
+		}
+	}
+	return out, nil
+}
+
+// titled returns the best documents whose title is the query.
+func (e *evaluator) titled(ctx context.Context, m *matched, p *retrieval.Plan, leaves []*segment.Leaf) ([]segment.Hit, error) {
+	if p.Titles == nil {
+		return nil, nil
+	}
+	docs, err := e.view.Titled(m.docs, p.Titles...)
+	if err != nil || docs.Count() == 0 {
+		return nil, err
+	}
+	return e.search.Top(ctx, leaves, docs, retrieval.TitleHits)
+}
+
+// inLanguage returns the documents of hits that are in a language, or whose language
+// is not known.
+func (e *evaluator) inLanguage(ctx context.Context, lang string, hits []segment.Hit) (map[int64]bool, error) {
+	if lang == "" || len(hits) == 0 {
+		return nil, nil
+	}
+	numbers := make([]int64, len(hits))
+	for i, h := range hits {
+		numbers[i] = h.Row
+	}
+	same := map[int64]bool{}
+	return same, collect(ctx, e.tx, func(rows *sql.Rows) error {
+		var row int64
+		err := rows.Scan(&row)
+		same[row] = true
+		return err
+	}, languageQuery, jsonList(numbers), lang)
+}
+
+const languageQuery = `SELECT d.id FROM json_each(?) j CROSS JOIN docs d ON d.id=j.value WHERE d.lang IN (?, '')`
+
+// gatherChunks returns the best chunks of documents that match, and those that are
+// nearest in meaning of the same documents and of the nearest ones.
+func (e *evaluator) gatherChunks(ctx context.Context, m *matched, r *retrieval.Request) ([]retrieval.Chunk, error) {
+	out, err := e.chunksByWords(ctx, m, e.ranking(m), m.docs, r.Chunks, retrieval.NearHits)
+	if err != nil || m.dense == nil {
+		return out, err
+	}
+	var docs []int64
+	for _, c := range out {
+		docs = append(docs, c.Document)
+	}
+	for _, h := range m.dense.near {
+		docs = append(docs, h.doc())
+	}
+	slices.Sort(docs)
+	return m.dense.addChunks(ctx, out, slices.Compact(docs))
+}
+
+// chunksByWords returns the n best chunks of some documents. How close together the
+// words stand counts for the best near ones.
+func (e *evaluator) chunksByWords(ctx context.Context, m *matched, list []*leaf, docs segment.Docs, n, near int) ([]retrieval.Chunk, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	leaves := leavesOf(list)
+	hits, err := e.search.TopChunks(ctx, leaves, docs, n)
+	if err != nil && !e.timedOut(ctx, err) {
+		return nil, err
+	}
+	if err := e.search.PreferNear(hits[:min(len(hits), near)], leaves); err != nil {
+		return nil, err
+	}
+	var out []retrieval.Chunk
+	for _, h := range hits {
+		out = append(out, retrieval.Chunk{Document: h.Row, Number: h.Chunk, Score: float64(h.Score), Complete: m.complete != nil && h.In(m.complete)})
+	}
+	return out, nil
+}
+
+// gatherNearest gathers the chunks that are nearest in meaning, whatever their words.
+func (e *evaluator) gatherNearest(ctx context.Context, r *retrieval.Request, c *retrieval.Candidates) error {
+	d, err := e.newDense(ctx, r)
+	if d == nil || err != nil {
+		return err
+	}
+	hits, err := d.nearest(ctx, r.Chunks)
+	for _, h := range hits {
+		c.Chunks = append(c.Chunks, retrieval.Chunk{Document: h.doc(), Number: h.number(), Cosine: h.score, HasCosine: true})
+	}
+	c.Total = d.documents()
+	return err
+}
+
+// Similar implements [retrieval.Store].
+func (e *evaluator) Similar(ctx context.Context, words []string) ([][]string, error) {
+	limited, cancel := context.WithDeadlineCause(ctx, e.until, errTooLong)
+	defer cancel()
+	out := make([][]string, len(words))
+	for i, w := range words {
+		near, err := e.near(limited, w)
+		if e.timedOut(limited, err) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		out[i] = near
+	}
+	return out, nil
+}
+
+// Read implements [retrieval.Store].
+func (e *evaluator) Read(ctx context.Context, r *retrieval.Request, list []retrieval.Document) (retrieval.Contents, error) {
+	c := &contents{e: e, list: list}
+	var err error
+	if len(r.Sort) > 0 {
+		if c.list, err = e.addBestChunks(ctx, list); err != nil {
+			return nil, err
+		}
+	}
+	if c.hits, c.pieces, err = e.hitRows(ctx, c.list, len(e.m.leaves) > 0, r.Passages == 0); err != nil {
+		return nil, err
+	}
+	for i := range c.hits {
+		if h := &c.hits[i]; h.ID == "" || !admits(r.Labels, h.Labels[0]) {
+			// The segment has a document that it cannot have. If it is not
+			// damaged, the database was changed by hand.
+			if err := e.view.verify(); err != nil {
+				return nil, err
+			}
+			*h = search.Hit{}
+		}
+	}
+	return c, e.addAlso(ctx, c.hits, list, e.m.also)
+}
+
+// addBestChunks returns documents that are ordered by a field with their best chunks,
+// which their digests are made of.
+func (e *evaluator) addBestChunks(ctx context.Context, list []retrieval.Document) ([]retrieval.Document, error) {
+	leaves := leavesOf(e.ranking(e.m))
+	if len(leaves) == 0 {
+		return list, nil
+	}
+	places := make(map[int64]int, len(list))
+	for i, d := range list {
+		places[d.Number] = i
+	}
+	docs, err := e.view.Rows(slices.Sorted(maps.Keys(places)))
+	if err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithDeadlineCause(ctx, e.until, errTooLong)
+	defer cancel()
+	hits, err := e.search.Top(limited, leaves, docs, len(list))
+	if err != nil && !e.timedOut(limited, err) {
+		return nil, err
+	}
+	list = slices.Clone(list)
+	for _, h := range hits {
+		list[places[h.Row]].Chunk = h.Chunk
+	}
+	return list, nil
+}
+
+// ReadChunks implements [retrieval.ChunkStore].
+func (e *evaluator) ReadChunks(ctx context.Context, r *retrieval.Request, chunks []retrieval.Chunk) ([]search.ChunkHit, error) {
+	var hits []search.ChunkHit
+	for _, c := range chunks {
+		h, label, err := e.readChunk(ctx, c)
+		if errors.Is(err, errkind.NotFound) || errors.Is(err, sql.ErrNoRows) || err == nil && !admits(r.Labels, label) {
+			// As in Read.
+			if err := e.view.verify(); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		hits = append(hits, h)
+	}
+	return hits, nil
+}
