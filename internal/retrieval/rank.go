@@ -63,11 +63,10 @@ func prefer(p *Plan, best []Document) {
 	byScore(best)
 }
 
-// byScore sorts documents, best first.
+// byScore sorts documents, best first. Documents with equal scores keep the order of
+// the store.
 func byScore(list []Document) {
-	slices.SortStableFunc(list, func(a, b Document) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Number, b.Number))
-	})
+	slices.SortStableFunc(list, func(a, b Document) int { return cmp.Compare(b.Score, a.Score) })
 }
 
 // fuse ranks the best documents by words, which are in order, together with those
