@@ -129,6 +129,8 @@ func searchNearest(ctx context.Context, s ChunkStore, q search.Query, o Options)
 	}
 	vector, err := o.Vector(ctx, cmp.Or(q.Text.Typed(), q.Text.String()), limit)
 	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, fmt.Errorf("computing the vector of the query took too long: try again, or search by words: %w", errkind.Timeout)
 	case err != nil:
