@@ -27,56 +27,36 @@ import (
 	"knowhow/internal/terminal"
 )
 
-// serveCommand indexes sources and serves them.
-func serveCommand(v *invocation, f *flagSet) func(context.Context) error {
-	return v.defineServe(f, false)
-}
-
-// mcpCommand is serveCommand on stdio.
-func mcpCommand(v *invocation, f *flagSet) func(context.Context) error {
-	return v.defineServe(f, true)
-}
-
-// defineServe declares the flags of serve, or with stdio those of mcp, and
-// returns the function that runs it.
-func (v *invocation) defineServe(f *flagSet, stdio bool) func(context.Context) error {
-	o := &serveOptions{}
-	o.define(f, stdio)
-	return func(ctx context.Context) error {
-		if err := o.check(f); err != nil {
-			return err
-		}
-		return v.runServe(ctx, o)
-	}
-}
-
 // runServe indexes sources and serves them.
-func (v *invocation) runServe(ctx context.Context, o *serveOptions) (err error) {
+func (v *invocation) runServe(ctx context.Context, o *serveCommand) (err error) {
+	if err := o.check(v); err != nil {
+		return err
+	}
 	lines := terminal.NewLines(v.stderr, nil)
 	v.stderr = lines // all output must clear the progress bar first
-	s := &serving{invocation: v, o: o, lines: lines, log: slog.New(terminal.NewHandler(lines, logLevel(o.level)))}
+	s := &serving{invocation: v, o: o, lines: lines, log: slog.New(terminal.NewHandler(lines, o.Level.level()))}
 	if !o.stdio() {
-		if s.host, s.port, err = v.listener(o.addr, o.token); err != nil {
+		if s.host, s.port, err = v.listener(o.Addr, string(o.Token)); err != nil {
 			return err
 		}
 	}
-	queries, documents, wait, err := o.model.open()
+	queries, documents, wait, err := o.embedderFlags.open()
 	if err != nil {
 		return err
 	}
 	s.embedder = documents
-	x, sources, err := openSources(ctx, v, o, index.Options{Dir: o.data, Log: s.log, Embedder: queries, EmbedTime: wait})
+	x, sources, err := openSources(ctx, v, o, index.Options{Dir: o.Data, Log: s.log, Embedder: queries, EmbedTime: wait})
 	if err != nil {
 		return err
 	}
 	s.index, s.sources = x, sources
-	if s.store, err = o.store.open(queries, wait, s.log); err == nil && s.store != nil {
+	if s.store, err = o.storeFlags.open(queries, wait, s.log); err == nil && s.store != nil {
 		err = s.openStore(ctx, queries != nil)
 	}
 	if err != nil {
 		return errors.Join(err, x.Close())
 	}
-	options := kb.Options{Index: x, Dir: o.data, Sources: s.labels(), MaxUpload: o.maxUpload, Version: version(), Log: s.log}
+	options := kb.Options{Index: x, Dir: o.Data, Sources: s.labels(), MaxUpload: int64(o.MaxUpload), Version: version(), Log: s.log}
 	s.backend = scope.New(x, s.labels()...)
 	if s.store != nil {
 		options.Store = s.store
@@ -93,7 +73,7 @@ func (s *serving) openStore(ctx context.Context, meaning bool) error {
 	if err := s.connect(ctx, s.store, meaning); err != nil {
 		return err
 	}
-	err := explainStore(claimSources(ctx, s.store, s.o.data, s.sources))
+	err := explainStore(claimSources(ctx, s.store, s.o.Data, s.sources))
 	if errkind.Retryable(err) {
 		return nil
 	}
@@ -111,7 +91,7 @@ type claimingSink struct {
 func (c claimingSink) Stamps(ctx context.Context, label string) (map[string]document.Stamp, error) {
 	for _, src := range c.s.sources {
 		if src.Label == label {
-			if err := explainStore(claimSources(ctx, c.Store, c.s.o.data, []document.Source{src})); err != nil {
+			if err := explainStore(claimSources(ctx, c.Store, c.s.o.Data, []document.Source{src})); err != nil {
 				return nil, err
 			}
 		}
@@ -122,7 +102,7 @@ func (c claimingSink) Stamps(ctx context.Context, label string) (map[string]docu
 // A serving is a running serve command.
 type serving struct {
 	*invocation
-	o       *serveOptions
+	o       *serveCommand
 	host    string // to listen on
 	port    int
 	index   *index.Index
@@ -152,7 +132,7 @@ const firstAnswer = 50 * time.Millisecond
 // client disconnects.
 func (s *serving) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	options := indexing.Options{Index: s.index, Sources: s.current, Dir: s.o.data, Lines: s.lines, Log: s.log, Once: s.o.noWatch}
+	options := indexing.Options{Index: s.index, Sources: s.current, Dir: s.o.Data, Lines: s.lines, Log: s.log, Once: s.o.NoWatch}
 	embedding := indexing.EmbedOptions{Index: s.index, Embedder: s.embedder, Labels: s.base.Labels, Lines: s.lines, Log: s.log}
 	if s.store != nil {
 		options.Sink = claimingSink{s.store, s}
@@ -188,8 +168,8 @@ func (s *serving) run(ctx context.Context) error {
 		background.Go(func() { maintainStore(ctx, s.store, s.log) })
 	}
 	var tools *kbmcp.Options
-	if s.o.kbTools {
-		uploads, err := openUploads(s.o.data, kbmcp.UploadOptions{MaxSize: s.o.maxUpload})
+	if s.o.Tools.kb {
+		uploads, err := openUploads(s.o.Data, kbmcp.UploadOptions{MaxSize: int64(s.o.MaxUpload)})
 		if err != nil {
 			return err
 		}
@@ -243,14 +223,14 @@ func (s *serving) mainDomain() fessmcp.Domain {
 		}
 		d.Description = cutDescription("Documents of the sources " + strings.Join(about, ", "))
 	}
-	if s.o.domain != "" {
-		d.ID = s.o.domain
-		if s.o.domainName == "" {
-			d.Name = s.o.domain
+	if s.o.Domain != "" {
+		d.ID = string(s.o.Domain)
+		if s.o.DomainName == "" {
+			d.Name = d.ID
 		}
 	}
-	if s.o.domainName != "" {
-		d.Name = s.o.domainName
+	if s.o.DomainName != "" {
+		d.Name = s.o.DomainName
 	}
 	return d
 }
@@ -286,7 +266,7 @@ func (s *serving) server(d fessmcp.Domain, backend *scope.Scope, tools *kbmcp.Op
 		Domain:     d,
 		Backend:    backend,
 		Wording:    fessmcp.OfFolders,
-		Groups:     s.o.groups,
+		Groups:     s.o.Tools.search,
 		NameSource: d.Label == "",
 		PageSize:   folderPage,
 		Log:        s.log,
@@ -297,7 +277,7 @@ func (s *serving) server(d fessmcp.Domain, backend *scope.Scope, tools *kbmcp.Op
 			o.Groups = []fessmcp.Group{fessmcp.SearchTools}
 		}
 	}
-	if slices.Contains(s.o.groups, fessmcp.FessTools) {
+	if slices.Contains(s.o.Tools.search, fessmcp.FessTools) {
 		o.Jobs = job.New(job.Options{Threshold: jobThreshold, Keep: jobKeep, Log: s.log})
 		s.mu.Lock()
 		s.jobs = append(s.jobs, o.Jobs)

@@ -24,9 +24,9 @@ const (
 // confirmSource asks for confirmation before a folder is indexed that is rarely
 // intended: a whole disk, a home folder, or a folder that contains the home
 // folder. Without a terminal and without --yes it is refused.
-func (v *invocation) confirmSource(ctx context.Context, o *serveOptions, path string) error {
+func (v *invocation) confirmSource(ctx context.Context, o *serveCommand, path string) error {
 	what := source.Vast(path, v.home())
-	if what == "" || o.yes {
+	if what == "" || o.Yes {
 		return nil
 	}
 	counting, cancel := context.WithTimeout(ctx, maxCountTime)

@@ -28,7 +28,7 @@ func (s *serving) consoleStatus(ctx context.Context, leftOut string) (console.St
 			return status, err
 		}
 	}
-	indexed, stats, err := sourceStatuses(ctx, s.index, &statusOptions{labels: labels, leftOut: leftOut != ""}, stored)
+	indexed, stats, err := sourceStatuses(ctx, s.index, &statusCommand{Labels: labels, LeftOut: leftOut != ""}, stored)
 	if err != nil {
 		return status, err
 	}
@@ -63,14 +63,14 @@ func (s *serving) consoleStatus(ctx context.Context, leftOut string) (console.St
 // sources first.
 func (s *serving) searchEndpoints(sources []document.Source) []console.Endpoint {
 	endpoints := []console.Endpoint{}
-	asked := slices.Contains(s.o.groups, fessmcp.SearchTools)
-	if asked || len(s.o.groups) == 0 && !s.o.kbTools {
+	asked := slices.Contains(s.o.Tools.search, fessmcp.SearchTools)
+	if asked || len(s.o.Tools.search) == 0 && !s.o.Tools.kb {
 		endpoints = append(endpoints, console.Endpoint{Path: mcpPath, Domain: s.mainDomain().ID})
 		if len(sources) < 2 {
 			return endpoints
 		}
 	}
-	if asked || len(s.o.groups) == 0 {
+	if asked || len(s.o.Tools.search) == 0 {
 		for _, src := range sources {
 			endpoints = append(endpoints, console.Endpoint{Path: mcpPath + "/" + src.Label, Domain: source.Domain(src.Label), Label: src.Label})
 		}

@@ -44,7 +44,7 @@ func (s *serving) listen(ctx context.Context, server *mcpserver.Server, index fu
 	routes := []httpguard.Route{
 		all, one,
 		fessserver.Route(fessserver.Options{Backend: s.backend, Prefix: fessPath, Log: s.log}),
-		kbserver.Route(kbserver.Options{Base: s.base, Prefix: kbPath, TempDir: kb.Incoming(s.o.data), MaxUpload: s.o.maxUpload, Log: s.log}),
+		kbserver.Route(kbserver.Options{Base: s.base, Prefix: kbPath, TempDir: kb.Incoming(s.o.Data), MaxUpload: int64(s.o.MaxUpload), Log: s.log}),
 		{Path: "/", Tree: true}, // requires the token for every path
 	}
 	routes = append(routes, console.Routes(console.Options{Status: s.consoleStatus, Refuse: mcpserver.Refuse, Log: s.log})...)
@@ -54,12 +54,12 @@ func (s *serving) listen(ctx context.Context, server *mcpserver.Server, index fu
 	return s.serveHTTP(ctx, httpService{
 		host: s.host, port: s.port, path: mcpPath,
 		guard: httpguard.Options{
-			Token: s.o.token, AllowedHosts: s.o.hosts, AllowedOrigins: s.o.origins, Refuse: mcpserver.Refuse,
+			Token: string(s.o.Token), AllowedHosts: s.o.AllowHost, AllowedOrigins: s.o.AllowOrigin, Refuse: mcpserver.Refuse,
 			Routes: routes,
 		},
 		ready: func(url string) {
 			fmt.Fprintf(s.stderr, "\nTo search in a browser:\n  %s/\n", strings.TrimSuffix(url, mcpPath))
-			fmt.Fprint(s.stderr, snippets(s.snippetName(), url, tokenVariable("KNOWHOW_TOKEN", s.o.token)))
+			fmt.Fprint(s.stderr, snippets(s.snippetName(), url, tokenVariable("KNOWHOW_TOKEN", string(s.o.Token))))
 			if program, err := os.Executable(); err == nil && s.store == nil {
 				fmt.Fprint(s.stderr, startSnippet(s.snippetName(), program, s.startArgs()))
 			}
@@ -73,8 +73,8 @@ func (s *serving) listen(ctx context.Context, server *mcpserver.Server, index fu
 // same sources.
 func (s *serving) startArgs() []string {
 	args := []string{"mcp"}
-	if standard, err := defaultData(s.Env); err != nil || standard != s.o.data {
-		args = append(args, "--data", s.o.data)
+	if standard, err := defaultData(s.Env); err != nil || standard != s.o.Data {
+		args = append(args, "--data", s.o.Data)
 	}
 	for _, src := range s.sources {
 		args = append(args, src.Path)

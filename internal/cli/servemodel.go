@@ -10,9 +10,23 @@ import (
 	"knowhow/internal/embed/open"
 )
 
-// A serveModel is the choice of the model for searches by meaning. The zero value
+// An embedServer has the environment variables for a server of embeddings.
+type embedServer struct {
+	Model string `env:"EMBED_MODEL" help:"name of the model for that server"`
+	Key   token  `env:"EMBED_API_KEY" secret:"token" help:"key for that server"`
+}
+
+// embedderFlags choose the model for searches by meaning. A nil pointer
 // means none.
-type serveModel struct{ embedder, model, key string }
+type embedderFlags struct {
+	Embedder filePath `flag:"{name}" value:"MODEL" default:"builtin" env:"KNOWHOW_EMBEDDER" help:"{model}"`
+	embedServer
+}
+
+// serverEmbedder are embedderFlags of a server, which sends passages to the model.
+type serverEmbedder struct {
+	embedderFlags `name:"embedder" model:"model for searches by meaning: builtin (all-MiniLM-L6-v2, for English), none (search by words only), a folder with a Hugging Face or model2vec model, or the URL of a server (the API of OpenAI or of Ollama), to which the passages of {of} are sent"`
+}
 
 const (
 	// embedTokens is how many tokens of a passage are embedded. Reading more
@@ -24,32 +38,16 @@ const (
 	serviceTime = 500 * time.Millisecond
 )
 
-// define declares the flags of a server that sends the passages of something to
-// the model.
-func (m *serveModel) define(f *flagSet, of string) {
-	m.declare(f, flag{Name: "embedder", Value: "MODEL",
-		Help: "model for searches by meaning: builtin (all-MiniLM-L6-v2, for English), none (search by words only), a folder with a Hugging Face or model2vec model, " +
-			"or the URL of a server (the API of OpenAI or of Ollama), to which the passages of " + of + " are sent"})
-}
-
-// declare declares the flag d and the environment variables.
-func (m *serveModel) declare(f *flagSet, d flag) {
-	d.Default, d.Env = open.Builtin, "KNOWHOW_EMBEDDER"
-	f.Path(&m.embedder, d)
-	f.String(&m.model, flag{Env: "EMBED_MODEL", Help: "name of the model for that server"})
-	f.Token(&m.key, flag{Env: "EMBED_API_KEY", Help: "key for that server"})
-}
-
 // open returns the embedders of queries and of documents, and how long a search
 // waits for the first (0: the default); nil for none. The built-in model is not
 // loaded before it is used.
-func (m *serveModel) open() (queries, documents embed.Embedder, wait time.Duration, err error) {
-	if m.embedder == "" {
+func (m *embedderFlags) open() (queries, documents embed.Embedder, wait time.Duration, err error) {
+	if m == nil || m.Embedder == "" {
 		return nil, nil, 0, nil
 	}
-	queries, err = open.Embedder(m.embedder, open.Options{MaxTokens: embedTokens, Model: m.model, Key: m.key, UserAgent: "knowhow/" + version()})
+	queries, err = open.Embedder(string(m.Embedder), open.Options{MaxTokens: embedTokens, Model: m.Model, Key: string(m.Key), UserAgent: "knowhow/" + version()})
 	if err != nil {
-		return nil, nil, 0, embedderError(m.embedder, err)
+		return nil, nil, 0, embedderError(string(m.Embedder), err)
 	}
 	// Documents use one processor, and leave the others to queries.
 	documentOptions := bert.Options{MaxTokens: embedTokens, Threads: 1}
@@ -59,7 +57,7 @@ func (m *serveModel) open() (queries, documents embed.Embedder, wait time.Durati
 	case *bert.Encoder:
 		return e, e.With(documentOptions), 0, nil
 	}
-	if strings.Contains(m.embedder, "://") {
+	if strings.Contains(string(m.Embedder), "://") {
 		wait = serviceTime
 	}
 	return queries, queries, wait, nil

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -22,7 +23,7 @@ import (
 // openSources opens the data folder of opts and returns the sources to serve: those on
 // the command line, in its order, or all remembered ones if there are none. New
 // sources are remembered.
-func openSources(ctx context.Context, v *invocation, o *serveOptions, opts index.Options) (*index.Index, []document.Source, error) {
+func openSources(ctx context.Context, v *invocation, o *serveCommand, opts index.Options) (*index.Index, []document.Source, error) {
 	var paths []string
 	for _, arg := range o.sources {
 		path, err := source.Resolve(arg.path)
@@ -36,7 +37,7 @@ func openSources(ctx context.Context, v *invocation, o *serveOptions, opts index
 	}
 	none := &usageError{"no source: nothing is indexed yet", fmt.Sprintf("Name a folder, for example: %s docs", v.name)}
 	if len(paths) == 0 {
-		if found, err := hasIndex(o.data); err != nil {
+		if found, err := hasIndex(o.Data); err != nil {
 			return nil, nil, err
 		} else if !found {
 			return nil, nil, none
@@ -57,7 +58,7 @@ func openSources(ctx context.Context, v *invocation, o *serveOptions, opts index
 }
 
 // chooseSources is openSources with an open index and absolute paths.
-func (v *invocation) chooseSources(ctx context.Context, x *index.Index, o *serveOptions, paths []string) ([]document.Source, error) {
+func (v *invocation) chooseSources(ctx context.Context, x *index.Index, o *serveCommand, paths []string) ([]document.Source, error) {
 	known, err := x.Sources(ctx)
 	if err != nil {
 		return nil, err
@@ -65,7 +66,7 @@ func (v *invocation) chooseSources(ctx context.Context, x *index.Index, o *serve
 	var served, news []document.Source
 	for i, path := range paths {
 		path = source.Same(known, path)
-		src, added, err := source.New(known, path, o.sources[i].label)
+		src, added, err := source.New(known, path, string(o.sources[i].Label))
 		if err != nil {
 			return nil, labelError(err)
 		}
@@ -76,12 +77,10 @@ func (v *invocation) chooseSources(ctx context.Context, x *index.Index, o *serve
 			known = append(known, src)
 		}
 		arg := o.sources[i]
-		if arg.changes() {
-			src.Description = cmp.Or(arg.description, src.Description)
-			src.Rules = arg.rules(src.Rules)
-			known[slices.IndexFunc(known, func(k document.Source) bool { return k.Label == src.Label })] = src
-		}
-		if added || arg.changes() {
+		before := src
+		src.Description, src.Rules = cmp.Or(arg.Description, src.Description), arg.rules(src.Rules)
+		known[slices.IndexFunc(known, func(k document.Source) bool { return k.Label == src.Label })] = src
+		if added || !reflect.DeepEqual(src, before) {
 			news = append(news, src)
 		}
 		if i := slices.IndexFunc(served, func(s document.Source) bool { return s.Label == src.Label }); i >= 0 {

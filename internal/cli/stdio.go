@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,12 +19,6 @@ const (
 	clientTime = 3 * time.Second // on stdio: a client sends it at once
 	strayTime  = time.Second     // over HTTP: there is probably no client
 )
-
-// transportFlag declares the flag for the transport. The first of words is the
-// default.
-func transportFlag(f *flagSet, p *string, words ...string) {
-	f.Choice(p, flag{Name: "transport", Env: "KNOWHOW_TRANSPORT", Help: "how clients connect; with stdio the server serves the one client that started it"}, words...)
-}
 
 // transport returns the transport of a server whose command line may be invalid.
 func (f *flagSet) transport(args []string) string {
@@ -112,17 +105,3 @@ func (v *invocation) stdinIsPipe() bool {
 	info, err := in.Stat()
 	return err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0
 }
-
-// logLevelFlag declares the flag for the level of the log, "" by default.
-func logLevelFlag(f *flagSet, level *string, standard, help string) {
-	f.Func(flag{Name: "log-level", Value: "debug|info|warn|error", Default: standard, Env: "KNOWHOW_LOG_LEVEL", Help: help}, func(s string) error {
-		*level = strings.ToLower(s)
-		if !slices.Contains([]string{"debug", "info", "warn", "error"}, *level) {
-			return errors.New("want debug, info, warn or error")
-		}
-		return nil
-	})
-}
-
-// levelHelp describes --log-level.
-const levelHelp = "least level of the messages on stderr"

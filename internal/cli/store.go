@@ -23,17 +23,23 @@ import (
 
 // storeFlags choose the store of documents.
 type storeFlags struct {
-	address, username, password, ca string
+	Store storeAddress `flag:"store" value:"URL" env:"KNOWHOW_STORE" secret:"store" help:"store of the documents, if it is not the data folder: opensearch+http://HOST:PORT/PREFIX or opensearch+https://HOST:PORT/PREFIX"`
+	credentials
 }
 
-// define declares the flags.
-func (o *storeFlags) define(f *flagSet) {
-	f.Func(flag{Name: "store", Value: "URL", Env: "KNOWHOW_STORE", secret: true, what: "store",
-		Help: "store of the documents, if it is not the data folder: opensearch+http://HOST:PORT/PREFIX or opensearch+https://HOST:PORT/PREFIX"}, func(s string) error {
-		o.address = s
-		return checkStore(s)
-	})
-	o.credentials(f)
+// credentials are the environment variables for OpenSearch.
+type credentials struct {
+	Username string   `env:"OPENSEARCH_USERNAME" help:"user of OpenSearch, unless the URL of the store names one"`
+	Password string   `env:"OPENSEARCH_PASSWORD" secret:"password" help:"password of that user"`
+	CA       filePath `env:"OPENSEARCH_CA_FILE" help:"file with certificates in PEM, in addition to those of the system, for OpenSearch"`
+}
+
+// A storeAddress is the URL of a store, "" for none.
+type storeAddress string
+
+func (a *storeAddress) set(s string) error {
+	*a = storeAddress(s)
+	return checkStore(s)
 }
 
 // checkStore returns an error unless an address of a cluster has the right form.
@@ -55,27 +61,20 @@ func wanted(err error) error {
 	return errors.New(message)
 }
 
-// credentials declares the variables for the credentials.
-func (o *storeFlags) credentials(f *flagSet) {
-	f.String(&o.username, flag{Env: "OPENSEARCH_USERNAME", Help: "user of OpenSearch, unless the URL of the store names one"})
-	f.Func(flag{Env: "OPENSEARCH_PASSWORD", Help: "password of that user", secret: true, what: "password"}, func(s string) error { o.password = s; return nil })
-	f.Path(&o.ca, flag{Env: "OPENSEARCH_CA_FILE", Help: "file with certificates in PEM, in addition to those of the system, for OpenSearch"})
-}
-
 // open returns the store, or nil if none is set. It does not connect to it.
 func (o *storeFlags) open(queries embed.Embedder, wait time.Duration, log *slog.Logger) (*opensearch.Store, error) {
-	if o.address == "" {
+	if o.Store == "" {
 		return nil, nil
 	}
 	var ca []byte
-	if o.ca != "" {
+	if o.CA != "" {
 		var err error
-		if ca, err = os.ReadFile(o.ca); err != nil {
+		if ca, err = os.ReadFile(string(o.CA)); err != nil {
 			return nil, &hintError{fmt.Errorf("reading the certificates for OpenSearch: %w", err), "Check OPENSEARCH_CA_FILE."}
 		}
 	}
 	s, err := opensearch.New(opensearch.Options{
-		Address: o.address, Username: o.username, Password: o.password, CA: ca, Embedder: queries, EmbedTime: wait,
+		Address: string(o.Store), Username: o.Username, Password: o.Password, CA: ca, Embedder: queries, EmbedTime: wait,
 		UserAgent: "knowhow/" + version(), Log: log,
 	})
 	return s, explainStore(err)

@@ -26,9 +26,11 @@ Examples:
   {cmd} copy --from file:/var/lib/knowhow --to opensearch+https://search:9200/kb
 `
 
-// storeCommand is the command that store copy is below.
-func storeCommand(v *invocation, f *flagSet) func(context.Context) error {
-	return func(context.Context) error { return v.usagef("want a command: copy") }
+// A storeCommand is the command that store copy is below.
+type storeCommand struct{}
+
+func (*storeCommand) run(_ context.Context, v *invocation) error {
+	return v.usagef("want a command: copy")
 }
 
 const storeCopyHelp = `Usage: {cmd} --from URL --to URL
@@ -50,35 +52,25 @@ Examples:
   {cmd} --from opensearch+http://127.0.0.1:9200/kb --to file:/backups/kb
 `
 
-// storeCopyCommand copies documents between stores.
-func storeCopyCommand(v *invocation, f *flagSet) func(context.Context) error {
-	var from, to string
-	var credentials storeFlags
-	for _, d := range []struct {
-		to         *string
-		name, what string
-	}{{&from, "from", "the original"}, {&to, "to", "the copy"}} {
-		f.Func(flag{Name: d.name, Value: "URL", secret: true, needed: true, Help: "store of " + d.what + ": file:PATH or opensearch+http[s]://HOST:PORT/PREFIX"}, func(s string) error {
-			*d.to = s
-			if path, ok := strings.CutPrefix(s, "file:"); ok && path != "" {
-				return nil
-			}
-			if !opensearch.IsAddress(s) {
-				return errors.New("want file:PATH, opensearch+http://HOST:PORT/PREFIX or opensearch+https://HOST:PORT/PREFIX")
-			}
-			return checkStore(s)
-		})
+// A storeCopyCommand copies documents between stores.
+type storeCopyCommand struct {
+	From copyAddress `flag:"from" value:"URL" secret:"" help:"store of the original: file:PATH or opensearch+http[s]://HOST:PORT/PREFIX"`
+	To   copyAddress `flag:"to" value:"URL" secret:"" help:"store of the copy: file:PATH or opensearch+http[s]://HOST:PORT/PREFIX"`
+	credentials
+}
+
+// A copyAddress is the URL of a store to copy from or to.
+type copyAddress string
+
+func (a *copyAddress) set(s string) error {
+	*a = copyAddress(s)
+	if path, ok := strings.CutPrefix(s, "file:"); ok && path != "" {
+		return nil
 	}
-	credentials.credentials(f)
-	return func(ctx context.Context) error {
-		switch {
-		case from == "" || to == "":
-			return v.usagef("want --from and --to")
-		case from == to:
-			return v.usagef("--from and --to are the same store")
-		}
-		return v.copyStore(ctx, from, to, credentials)
+	if !opensearch.IsAddress(s) {
+		return errors.New("want file:PATH, opensearch+http://HOST:PORT/PREFIX or opensearch+https://HOST:PORT/PREFIX")
 	}
+	return checkStore(s)
 }
 
 // explainCopied adds to an error of a copied store how to set the option that it
@@ -98,12 +90,11 @@ type copiedStore struct {
 }
 
 // openCopied opens a store.
-func (v *invocation) openCopied(ctx context.Context, address string, o storeFlags, create bool) (*copiedStore, error) {
-	dir, ok := strings.CutPrefix(address, "file:")
+func (v *invocation) openCopied(ctx context.Context, address copyAddress, o credentials, create bool) (*copiedStore, error) {
+	dir, ok := strings.CutPrefix(string(address), "file:")
 	dir = v.expand(dir)
 	if !ok {
-		o.address = address
-		s, err := o.open(nil, 0, v.warnings())
+		s, err := (&storeFlags{storeAddress(address), o}).open(nil, 0, v.warnings())
 		if err == nil {
 			err = explainCopied(s.Open(ctx))
 		}
@@ -166,14 +157,19 @@ func (s *copiedStore) copySources(ctx context.Context, to *copiedStore) error {
 	return nil
 }
 
-// copyStore copies the documents of one store to another.
-func (v *invocation) copyStore(ctx context.Context, fromAddress, toAddress string, o storeFlags) (err error) {
-	from, err := v.openCopied(ctx, fromAddress, o, false)
+func (o *storeCopyCommand) run(ctx context.Context, v *invocation) (err error) {
+	switch {
+	case o.From == "" || o.To == "":
+		return v.usagef("want --from and --to")
+	case o.From == o.To:
+		return v.usagef("--from and --to are the same store")
+	}
+	from, err := v.openCopied(ctx, o.From, o.credentials, false)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, from.close()) }()
-	to, err := v.openCopied(ctx, toAddress, o, true)
+	to, err := v.openCopied(ctx, o.To, o.credentials, true)
 	if err != nil {
 		return err
 	}
