@@ -4,17 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"text/tabwriter"
 	"time"
 
 	"knowhow/internal/compact"
 	"knowhow/internal/dataset"
 	"knowhow/internal/datasetmcp"
-	"knowhow/internal/httpguard"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/sanitize"
 	"knowhow/internal/terminal"
@@ -100,50 +97,35 @@ type datasetsCommand struct {
 }
 
 // run serves datasets until ctx ends or, on stdio, the client disconnects.
-func (o *datasetsCommand) run(ctx context.Context, v *invocation) (err error) {
-	log := slog.New(terminal.NewHandler(terminal.NewLines(v.stderr, nil), o.Level.level()))
-	host, port := "", 0
-	if o.Transport == "http" {
-		if host, port, err = v.listener(o.Addr, string(o.Token)); err != nil {
-			return err
-		}
+func (o *datasetsCommand) run(ctx context.Context, v *invocation) error {
+	s, err := v.newServer(o.Transport, o.Addr, o.Level, o.Token, o.httpFlags)
+	if err == nil {
+		err = s.requireToken(o.Addr)
+	}
+	if err != nil {
+		return err
 	}
 	embedders, err := o.embedders(v)
 	if err != nil {
 		return err
 	}
-	r, err := dataset.New(dataset.Options{Dir: string(o.Dir), Log: log, Embedders: embedders, Explain: explainModel})
+	r, err := dataset.New(dataset.Options{Dir: string(o.Dir), Log: s.log, Embedders: embedders, Explain: explainModel})
 	if err != nil {
 		return err
 	}
-	server := mcpserver.New(mcpserver.Options{
+	s.mcp, s.path = mcpserver.New(mcpserver.Options{
 		Name: "knowhow-datasets", Title: "knowhow datasets", Version: version(),
-		Instructions: datasetmcp.Instructions(o.Names), Revision: o.Revision, Log: log,
-	})
-	datasetmcp.Register(server, datasetmcp.Options{Datasets: r, Names: o.Names})
-
-	watchCtx, stop := context.WithCancel(ctx)
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	defer stop()
-	watching.Go(func() { r.Watch(watchCtx) })
-	if o.Transport == "stdio" {
-		return v.serveStdio(ctx, server)
+		Instructions: datasetmcp.Instructions(o.Names), Revision: o.Revision, Log: s.log,
+	}), mcpPath
+	datasetmcp.Register(s.mcp, datasetmcp.Options{Datasets: r, Names: o.Names})
+	s.background = r.Watch
+	s.ready = func(url string) {
+		s.printSnippets("datasets", url, "KNOWHOW_TOKEN")
+		if o.Names == datasetmcp.Dotted {
+			fmt.Fprint(v.stderr, "Claude Desktop, Codex and Copilot refuse the dots in the names of the tools: add --tool-names underscore for them.\n\n")
+		}
 	}
-	return v.serveHTTP(ctx, httpService{
-		host: host, port: port, path: mcpPath,
-		guard: httpguard.Options{
-			Token: string(o.Token), AllowedHosts: o.AllowHost, AllowedOrigins: o.AllowOrigin, Refuse: mcpserver.Refuse,
-			Routes: []httpguard.Route{server.HTTP(mcpserver.HTTPOptions{}).Route(mcpPath)},
-		},
-		ready: func(url string) {
-			fmt.Fprint(v.stderr, snippets("datasets", url, tokenVariable("KNOWHOW_TOKEN", string(o.Token))))
-			if o.Names == datasetmcp.Dotted {
-				fmt.Fprint(v.stderr, "Claude Desktop, Codex and Copilot refuse the dots in the names of the tools: add --tool-names underscore for them.\n\n")
-			}
-		},
-		log: log,
-	})
+	return s.serve(ctx)
 }
 
 // openDatasets reads the datasets of a folder. Without a model they are searched

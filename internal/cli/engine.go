@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/httpguard"
 	"knowhow/internal/index"
 	"knowhow/internal/kb"
 	"knowhow/internal/kbserver"
-	"knowhow/internal/terminal"
 )
 
 const engineHelp = `Usage: {cmd} [FLAGS]
@@ -47,12 +45,8 @@ type engineCommand struct {
 	uploadFlags
 }
 
-// run serves a knowledge base until ctx ends.
 func (o *engineCommand) run(ctx context.Context, v *invocation) (err error) {
-	lines := terminal.NewLines(v.stderr, nil)
-	v.stderr = lines
-	log := slog.New(terminal.NewHandler(lines, o.Level.level()))
-	host, port, err := v.hostPort(o.Addr)
+	s, err := v.newServer("http", o.Addr, o.Level, o.Key, o.httpFlags)
 	if err != nil {
 		return err
 	}
@@ -60,24 +54,15 @@ func (o *engineCommand) run(ctx context.Context, v *invocation) (err error) {
 	if err != nil {
 		return err
 	}
-	base, err := openLocal(ctx, v, dir, &o.storeFlags, log, baseUse{work: true, model: &o.embedderFlags, wait: modelTime, maxUpload: int64(o.MaxUpload)})
+	base, err := openLocal(ctx, v, dir, &o.storeFlags, s.log, baseUse{work: true, model: &o.embedderFlags, wait: modelTime, maxUpload: int64(o.MaxUpload)})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, base.Close()) }()
-	return v.serveHTTP(ctx, httpService{
-		host: host, port: port,
-		guard: httpguard.Options{
-			Token: string(o.Key), AllowedHosts: o.AllowHost, AllowedOrigins: o.AllowOrigin, Refuse: kbserver.Refuse,
-			Routes: []httpguard.Route{kbserver.Route(kbserver.Options{Base: base, TempDir: kb.Incoming(dir), MaxUpload: int64(o.MaxUpload), Log: log})},
-		},
-		ready: func(string) {
-			if o.Key == "" && !httpguard.Loopback(host) {
-				v.warn(log, "every machine that reaches this address can read and change the knowledge base: set --api-key or KB_API_KEY, or listen on 127.0.0.1")
-			}
-		},
-		log: log,
-	})
+	s.guard.Refuse = kbserver.Refuse
+	s.guard.Routes = []httpguard.Route{kbserver.Route(kbserver.Options{Base: base, TempDir: kb.Incoming(dir), MaxUpload: int64(o.MaxUpload), Log: s.log})}
+	s.public = "every machine that reaches this address can read and change the knowledge base: set --api-key or KB_API_KEY, or listen on 127.0.0.1"
+	return s.serve(ctx)
 }
 
 const engineCheckHelp = `Usage: {cmd} [--data DIR]

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"knowhow/internal/fess"
@@ -140,7 +139,7 @@ func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, o *fes
 	})
 	defer closeJobs(ctx, log, jobs)
 	domain := fessmcp.Domain{ID: c.Domain.ID, Name: c.Domain.Name, Description: c.Domain.Description, Label: c.Domain.LabelFilter}
-	server := mcpserver.New(mcpserver.Options{
+	mcp := mcpserver.New(mcpserver.Options{
 		Name:         "mcp-fess",
 		Title:        c.Domain.Name,
 		Version:      version(),
@@ -151,7 +150,7 @@ func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, o *fes
 		Log:          log,
 		Header:       callersToken(c),
 	})
-	fessmcp.Register(server, fessmcp.Options{
+	fessmcp.Register(mcp, fessmcp.Options{
 		Domain:        domain,
 		Backend:       client,
 		MaxPageSize:   c.Limits.MaxPageSize,
@@ -168,41 +167,26 @@ func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, o *fes
 		Log:     log,
 	})
 
-	checkCtx, stopCheck := context.WithCancel(ctx)
-	var check sync.WaitGroup
-	defer check.Wait()
-	defer stopCheck()
-	if !c.FessAuth.PassThrough { // otherwise no token is known yet
-		check.Go(func() { checkFess(checkCtx, client, c, log) })
-	}
-
-	if o.Transport == "http" {
-		return v.serveFessHTTP(ctx, c, o, server, log)
-	}
-	log.Info("serving on standard input and output")
-	return v.serveStdio(ctx, server)
-}
-
-// serveFessHTTP serves the bridge on the address in the configuration.
-func (v *invocation) serveFessHTTP(ctx context.Context, c *fessconfig.Config, o *fessCommand, server *mcpserver.Server, log *slog.Logger) error {
 	t := &c.HTTPTransport
-	if !httpguard.Loopback(t.BindAddress) && c.Security.HTTPAuthToken == "" {
-		v.warn(log, "everyone who can reach this machine can search the domain: set security.httpAuthToken")
-	}
-	return v.serveHTTP(ctx, httpService{
-		host: t.BindAddress,
-		port: t.Port,
-		path: t.Path,
+	s := &server{
+		invocation: v, log: log, stdio: o.Transport == "stdio", mcp: mcp, path: t.Path, host: t.BindAddress, port: t.Port,
 		guard: httpguard.Options{
 			Token:          c.Security.HTTPAuthToken,
 			AllowedOrigins: append(t.AllowedOrigins, o.AllowOrigin...),
 			AllowedHosts:   append(t.AllowedHosts, o.AllowHost...),
-			Routes:         []httpguard.Route{server.HTTP(mcpserver.HTTPOptions{DisableSSE: !t.EnableSSE}).Route(t.Path)},
+			Routes:         []httpguard.Route{mcp.HTTP(mcpserver.HTTPOptions{DisableSSE: !t.EnableSSE}).Route(t.Path)},
 			Refuse:         mcpserver.Refuse,
 		},
+		public:   "everyone who can reach this machine can search the domain: set security.httpAuthToken",
 		portHint: "Set httpTransport.port to another one (0: any free one).",
-		log:      log,
-	})
+	}
+	if !c.FessAuth.PassThrough { // otherwise no token is known yet
+		s.background = func(ctx context.Context) { checkFess(ctx, client, c, log) }
+	}
+	if s.stdio {
+		log.Info("serving on standard input and output")
+	}
+	return s.serve(ctx)
 }
 
 // callersToken returns the function that stores the token from a caller's

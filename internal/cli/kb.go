@@ -39,9 +39,6 @@ Examples:
   {cmd} search "How do users like their answers?"
 `
 
-// uploadPath is the path of whole files, for agents with a shell.
-const uploadPath = "/upload"
-
 // baseFlags choose a knowledge base.
 type baseFlags struct {
 	URL engineURL `flag:"engine-url" value:"URL" env:"KB_ENGINE_URL" secret:"engine" help:"URL of the engine; without it, the knowledge base is in the data folder or in the store"`
@@ -249,16 +246,11 @@ func (n *byteCount) set(s string) error {
 // run serves a knowledge base until ctx ends or, on stdio, the client
 // disconnects.
 func (o *kbCommand) run(ctx context.Context, v *invocation) (err error) {
-	lines := terminal.NewLines(v.stderr, nil)
-	v.stderr = lines // checkEngine writes at any time
-	log := slog.New(terminal.NewHandler(lines, o.Level.level()))
-	host, port := "", 0
-	if o.Transport == "http" {
-		if host, port, err = v.hostPort(o.Addr); err != nil {
-			return err
-		}
+	s, err := v.newServer(o.Transport, o.Addr, o.Level, o.AgentKey, o.httpFlags)
+	if err != nil {
+		return err
 	}
-	base, err := o.open(ctx, v, log, baseUse{work: true, model: &o.embedderFlags, wait: modelTime, maxUpload: int64(o.MaxUpload)})
+	base, err := o.open(ctx, v, s.log, baseUse{work: true, model: &o.embedderFlags, wait: modelTime, maxUpload: int64(o.MaxUpload)})
 	if err != nil {
 		return err
 	}
@@ -268,38 +260,20 @@ func (o *kbCommand) run(ctx context.Context, v *invocation) (err error) {
 		return err
 	}
 	defer remove()
-	server := mcpserver.New(mcpserver.Options{
+	s.mcp, s.path = mcpserver.New(mcpserver.Options{
 		Name: "knowhow-kb", Title: "knowhow knowledge base", Version: version(),
-		Instructions: kbmcp.Instructions(), Revision: o.Revision, Log: log,
-	})
+		Instructions: kbmcp.Instructions(), Revision: o.Revision, Log: s.log,
+	}), mcpPath
 	tools := kbmcp.Options{Base: base, Uploads: uploads, Version: version(), Extra: o.Tools == "extra", Explain: explainEngine}
-	if o.Transport == "http" {
+	if !s.stdio {
 		tools.UploadPath = uploadPath
 	}
-	kbmcp.Register(server, tools)
-
-	background, stop := context.WithCancel(ctx)
-	var checking sync.WaitGroup
-	defer checking.Wait()
-	defer stop()
-	checking.Go(func() { v.checkEngine(background, base) })
-	if o.Transport == "stdio" {
-		return v.serveStdio(ctx, server)
-	}
-	return v.serveHTTP(ctx, httpService{
-		host: host, port: port, path: mcpPath,
-		guard: httpguard.Options{
-			Token: string(o.AgentKey), AllowedHosts: o.AllowHost, AllowedOrigins: o.AllowOrigin, Refuse: mcpserver.Refuse,
-			Routes: []httpguard.Route{server.HTTP(mcpserver.HTTPOptions{}).Route(mcpPath), uploads.Route(uploadPath)},
-		},
-		ready: func(url string) {
-			if o.AgentKey == "" && !httpguard.Loopback(host) {
-				v.warn(log, "every machine that reaches this address can read and change the knowledge base: set --api-key or KB_MCP_API_KEY, or listen on 127.0.0.1")
-			}
-			fmt.Fprint(v.stderr, snippets("kb", url, tokenVariable("KB_MCP_API_KEY", string(o.AgentKey))))
-		},
-		log: log,
-	})
+	kbmcp.Register(s.mcp, tools)
+	s.guard.Routes = []httpguard.Route{uploads.Route(uploadPath)}
+	s.background = func(ctx context.Context) { v.checkEngine(ctx, base) }
+	s.public = "every machine that reaches this address can read and change the knowledge base: set --api-key or KB_MCP_API_KEY, or listen on 127.0.0.1"
+	s.ready = func(url string) { s.printSnippets("kb", url, "KB_MCP_API_KEY") }
+	return s.serve(ctx)
 }
 
 // uploads opens the staging area: in the data folder or, with an engine and

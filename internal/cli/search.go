@@ -166,7 +166,7 @@ func (v *invocation) openFolders(ctx context.Context, service scope.Service, lis
 
 // of returns folders of the same data folder with these sources.
 func (d *folders) of(sources []document.Source) *folders {
-	s := &serving{invocation: d.invocation, o: &serveCommand{serveFlags: serveFlags{Tools: toolGroups{search: []fessmcp.Group{fessmcp.SearchTools}}}}, sources: sources}
+	s := &serving{server: &server{invocation: d.invocation}, o: &serveCommand{serveFlags: serveFlags{Tools: toolGroups{search: []fessmcp.Group{fessmcp.SearchTools}}}}, sources: sources}
 	s.backend = scope.New(d.service, s.labels()...)
 	domain := s.mainDomain()
 	domain.ID, domain.Label = toolDomain, ""
@@ -174,7 +174,7 @@ func (d *folders) of(sources []document.Source) *folders {
 		domain.Label = sources[0].Label
 	}
 	c := *d
-	c.sources, c.here, c.backend, c.server = sources, false, s.backend, s.server(domain, s.backend, nil)
+	c.sources, c.here, c.backend, c.server = sources, false, s.backend, s.mcpServer(domain, s.backend, nil)
 	return &c
 }
 

@@ -3,7 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,7 +24,6 @@ import (
 	"knowhow/internal/opensearch"
 	"knowhow/internal/search/scope"
 	"knowhow/internal/source"
-	"knowhow/internal/terminal"
 )
 
 // runServe indexes sources and serves them.
@@ -32,14 +31,14 @@ func (v *invocation) runServe(ctx context.Context, o *serveCommand) (err error) 
 	if err := o.check(v); err != nil {
 		return err
 	}
-	lines := terminal.NewLines(v.stderr, nil)
-	v.stderr = lines // all output must clear the progress bar first
-	s := &serving{invocation: v, o: o, lines: lines, log: slog.New(terminal.NewHandler(lines, o.Level.level()))}
-	if !o.stdio() {
-		if s.host, s.port, err = v.listener(o.Addr, string(o.Token)); err != nil {
-			return err
-		}
+	server, err := v.newServer(o.Transport, o.Addr, o.Level, o.Token, o.httpFlags)
+	if err == nil {
+		err = server.requireToken(o.Addr)
 	}
+	if err != nil {
+		return err
+	}
+	s := &serving{server: server, o: o}
 	queries, documents, wait, err := o.embedderFlags.open()
 	if err != nil {
 		return err
@@ -101,18 +100,14 @@ func (c claimingSink) Stamps(ctx context.Context, label string) (map[string]docu
 
 // A serving is a running serve command.
 type serving struct {
-	*invocation
+	*server
 	o       *serveCommand
-	host    string // to listen on
-	port    int
 	index   *index.Index
 	sources []document.Source // that this process serves
 	store   *opensearch.Store // has the documents; nil if they are in index
 	backend *scope.Scope      // the part of the documents that this process serves
 	base    *kb.Local         // the same part, and what users added
 	uploads *kbmcp.Uploads    // that are sent over HTTP; nil for none
-	lines   *terminal.Lines   // stderr
-	log     *slog.Logger
 
 	embedder embed.Embedder // of documents; nil: search by words only
 
@@ -175,17 +170,26 @@ func (s *serving) run(ctx context.Context) error {
 		}
 		defer uploads.Close()
 		tools = &kbmcp.Options{Base: s.base, Uploads: uploads, Version: version()}
-		if !s.o.stdio() {
+		if !s.stdio {
 			tools.UploadPath = uploadPath
 			s.uploads = uploads
 		}
 	}
-	server := s.server(s.mainDomain(), s.backend, tools)
-	if s.o.stdio() {
+	s.mcp, s.path = s.mcpServer(s.mainDomain(), s.backend, tools), mcpPath
+	if s.stdio {
 		index()
-		return s.serveStdio(ctx, server)
+	} else {
+		s.routes()
+		s.ready = func(url string) {
+			fmt.Fprintf(s.stderr, "\nTo search in a browser:\n  %s/\n", strings.TrimSuffix(url, mcpPath))
+			s.printSnippets(s.snippetName(), url, "KNOWHOW_TOKEN")
+			if program, err := os.Executable(); err == nil && s.store == nil {
+				fmt.Fprint(s.stderr, startSnippet(s.snippetName(), program, s.startArgs()))
+			}
+			index()
+		}
 	}
-	return s.listen(ctx, server, index)
+	return s.serve(ctx)
 }
 
 // labels returns the labels of the sources that this process serves.
@@ -259,9 +263,9 @@ func sourceDomain(src document.Source) fessmcp.Domain {
 // folderPage is the default number of hits on a page.
 const folderPage = 8
 
-// server returns an MCP server for a domain over a part of the index, with the
+// mcpServer returns an MCP server for a domain over a part of the index, with the
 // tools of the knowledge base if there are any.
-func (s *serving) server(d fessmcp.Domain, backend *scope.Scope, tools *kbmcp.Options) *mcpserver.Server {
+func (s *serving) mcpServer(d fessmcp.Domain, backend *scope.Scope, tools *kbmcp.Options) *mcpserver.Server {
 	o := fessmcp.Options{
 		Domain:     d,
 		Backend:    backend,

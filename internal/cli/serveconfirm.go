@@ -41,7 +41,7 @@ func (v *invocation) confirmSource(ctx context.Context, o *serveCommand, path st
 	}
 	refused := &hintError{fmt.Errorf("%s is %s, with %s", path, what, count), "Name a smaller folder, or add --yes to index all of them."}
 	in, ok := v.stdin.(*os.File)
-	if !ok || o.stdio() || !term.IsTerminal(int(in.Fd())) {
+	if !ok || o.Transport == "stdio" || !term.IsTerminal(int(in.Fd())) {
 		return refused
 	}
 	fmt.Fprintf(v.stderr, "%s is %s, with %s. Index all of them? [y/N] ", printableLines(path), what, count)

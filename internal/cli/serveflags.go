@@ -15,7 +15,6 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/fessmcp"
-	"knowhow/internal/httpguard"
 	"knowhow/internal/ignore"
 	"knowhow/internal/source"
 	"knowhow/internal/spell"
@@ -201,9 +200,6 @@ func (o *serveFlags) add(v *invocation, arg string) error {
 	return nil
 }
 
-// stdio reports whether the client started the program.
-func (o *serveCommand) stdio() bool { return o.Transport == "stdio" }
-
 // check checks combinations of flags.
 func (o *serveCommand) check(v *invocation) (err error) {
 	next := o.Next
@@ -257,31 +253,6 @@ func (g *toolGroups) set(s string) error {
 		g.search = append(g.search, fessmcp.Group(name))
 	}
 	return nil
-}
-
-// listener returns the host and port to listen on. Without a token, it refuses
-// addresses other than loopback.
-func (v *invocation) listener(addr, token string) (host string, port int, err error) {
-	if host, port, err = v.hostPort(addr); err != nil {
-		return "", 0, err
-	}
-	if token == "" && !httpguard.Loopback(host) {
-		return "", 0, &hintError{fmt.Errorf("--addr %s listens beyond this machine, which requires a token", addr),
-			"Set --token or KNOWHOW_TOKEN, or listen on 127.0.0.1."}
-	}
-	return host, port, nil
-}
-
-// hostPort returns the parts of the address in --addr.
-func (v *invocation) hostPort(addr string) (host string, port int, err error) {
-	host, service, err := net.SplitHostPort(addr)
-	if err == nil {
-		port, err = net.LookupPort("tcp", service)
-	}
-	if err != nil {
-		return "", 0, v.usagef("--addr: got %q, want HOST:PORT, for example 127.0.0.1:8080", addr)
-	}
-	return host, port, nil
 }
 
 // dataFolder returns the folder of the index: the one that a flag or its variable

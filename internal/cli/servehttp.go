@@ -3,9 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -21,9 +19,6 @@ import (
 )
 
 const (
-	// mcpPath is the path for all sources. Each source has a path below it.
-	mcpPath = "/mcp"
-
 	// fessPath is the path of the Fess API, with which fess and other clients
 	// of Fess can use serve.
 	fessPath = "/fess"
@@ -33,40 +28,23 @@ const (
 	kbPath = "/kb"
 )
 
-// listen serves every source on one listener until ctx ends. It calls index
-// once it listens.
-func (s *serving) listen(ctx context.Context, server *mcpserver.Server, index func()) error {
-	all := server.HTTP(mcpserver.HTTPOptions{}).Route(mcpPath)
+// routes sets the routes of the server.
+func (s *serving) routes() {
+	all := s.mcp.HTTP(mcpserver.HTTPOptions{}).Route(mcpPath)
 	all.Refuse = console.RefuseWithPage(mcpserver.Refuse)
 	labels := &labelHandlers{serving: s, made: map[string]*mcpserver.HTTPHandler{}}
 	one := all
 	one.Tree, one.Handler, one.Shutdown = true, labels, labels.shutdown
-	routes := []httpguard.Route{
+	s.guard.Routes = []httpguard.Route{
 		all, one,
 		fessserver.Route(fessserver.Options{Backend: s.backend, Prefix: fessPath, Log: s.log}),
 		kbserver.Route(kbserver.Options{Base: s.base, Prefix: kbPath, TempDir: kb.Incoming(s.o.Data), MaxUpload: int64(s.o.MaxUpload), Log: s.log}),
 		{Path: "/", Tree: true}, // requires the token for every path
 	}
-	routes = append(routes, console.Routes(console.Options{Status: s.consoleStatus, Refuse: mcpserver.Refuse, Log: s.log})...)
+	s.guard.Routes = append(s.guard.Routes, console.Routes(console.Options{Status: s.consoleStatus, Refuse: mcpserver.Refuse, Log: s.log})...)
 	if s.uploads != nil {
-		routes = append(routes, s.uploads.Route(uploadPath))
+		s.guard.Routes = append(s.guard.Routes, s.uploads.Route(uploadPath))
 	}
-	return s.serveHTTP(ctx, httpService{
-		host: s.host, port: s.port, path: mcpPath,
-		guard: httpguard.Options{
-			Token: string(s.o.Token), AllowedHosts: s.o.AllowHost, AllowedOrigins: s.o.AllowOrigin, Refuse: mcpserver.Refuse,
-			Routes: routes,
-		},
-		ready: func(url string) {
-			fmt.Fprintf(s.stderr, "\nTo search in a browser:\n  %s/\n", strings.TrimSuffix(url, mcpPath))
-			fmt.Fprint(s.stderr, snippets(s.snippetName(), url, tokenVariable("KNOWHOW_TOKEN", string(s.o.Token))))
-			if program, err := os.Executable(); err == nil && s.store == nil {
-				fmt.Fprint(s.stderr, startSnippet(s.snippetName(), program, s.startArgs()))
-			}
-			index()
-		},
-		log: s.log,
-	})
 }
 
 // startArgs returns the arguments with which a client starts a server of the
@@ -123,7 +101,7 @@ func (l *labelHandlers) handler(src document.Source) *mcpserver.HTTPHandler {
 	defer l.mu.Unlock()
 	h, ok := l.made[src.Label]
 	if !ok {
-		h = l.server(sourceDomain(src), scope.New(l.index, src.Label), nil).HTTP(mcpserver.HTTPOptions{})
+		h = l.mcpServer(sourceDomain(src), scope.New(l.index, src.Label), nil).HTTP(mcpserver.HTTPOptions{})
 		l.made[src.Label] = h
 	}
 	return h

@@ -65,11 +65,15 @@ func (o *startCommand) run(ctx context.Context, v *invocation) error {
 	y.idleTimeout = o.IdleTimeout
 	// Listen before any server is started, so that a port in use is reported at
 	// once.
-	l, err := listen(ctx, "127.0.0.1", o.Port, "Choose a port with --port (0: any free one).")
+	s := &server{
+		invocation: v, log: y.log, host: defaultHost, port: o.Port, portHint: "Choose a port with --port (0: any free one).",
+		guard: httpguard.Options{Token: string(o.Token), Refuse: invoke.Refuse, Drain: drainCalls, Grace: endCalls},
+	}
+	l, err := s.listen(ctx)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(y.serve(ctx, l, string(o.Token)), closeListener(l))
+	err = errors.Join(y.serve(ctx, s, l), closeListener(l))
 	if ctx.Err() != nil {
 		y.endLine(ctx)
 		y.log.Info("Ended, with all servers: " + context.Cause(ctx).Error())
@@ -87,7 +91,7 @@ func closeListener(l net.Listener) error {
 
 // serve generates the skills if they are not up to date, and serves the bridge.
 // It updates the skills when the tools of a server change.
-func (y *syncing) serve(ctx context.Context, l net.Listener, token string) error {
+func (y *syncing) serve(ctx context.Context, s *server, l net.Listener) error {
 	changed := make(chan string, 2*len(y.settings.Servers))
 	report := func(server string) {
 		select {
@@ -124,11 +128,10 @@ func (y *syncing) serve(ctx context.Context, l net.Listener, token string) error
 	background.Go(func() { y.follow(ctx, changed) })
 
 	port := l.Addr().(*net.TCPAddr).Port
-	bridge := invoke.New(invoke.Options{Servers: y.pool, NeedsToken: token != "", Version: version(), Port: port, Log: y.log})
-	server := httpguard.New(httpguard.Options{Token: token, Routes: invoke.Routes(bridge), Refuse: invoke.Refuse,
-		Drain: drainCalls, Grace: endCalls, Log: y.log})
+	bridge := invoke.New(invoke.Options{Servers: y.pool, NeedsToken: s.guard.Token != "", Version: version(), Port: port, Log: y.log})
+	s.guard.Routes = invoke.Routes(bridge)
 	fmt.Fprintln(y.stdout, "Server listening on http://localhost:"+strconv.Itoa(port))
-	return server.Serve(ctx, l)
+	return s.serveOn(ctx, l)
 }
 
 // current reports whether the skills on disk match the settings, so that no
