@@ -144,8 +144,8 @@ func TestHomeInPaths(t *testing.T) {
 			t.Errorf("expand(%q) = %q, want %q", path, got, want)
 		}
 	}
-	if got, err := dataFolder(v.Env, "~/data"); err != nil || got != filepath.Join(home, "data") {
-		t.Errorf("dataFolder = %q, %v", got, err)
+	if got, err := dataPath(v.Env, "~/data"); err != nil || got != filepath.Join(home, "data") {
+		t.Errorf("dataPath = %q, %v", got, err)
 	}
 	v, _ = testInvocation(nil)
 	if got := v.expand("~/a"); got != "~/a" {

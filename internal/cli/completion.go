@@ -273,7 +273,7 @@ func (v *invocation) labels(ctx context.Context, words []string) (all []candidat
 			}
 		}
 	}
-	dir, err := dataFolder(v.Env, named)
+	dir, err := dataPath(v.Env, named)
 	if err != nil || !fileExists(filepath.Join(dir, index.FileName)) {
 		return nil
 	}

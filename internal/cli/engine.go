@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"knowhow/internal/datafolder"
 	"knowhow/internal/errkind"
 	"knowhow/internal/httpguard"
 	"knowhow/internal/index"
@@ -50,7 +51,7 @@ func (o *engineCommand) run(ctx context.Context, v *invocation) (err error) {
 	if err != nil {
 		return err
 	}
-	dir, err := dataFolder(v.Env, o.Data)
+	dir, err := dataPath(v.Env, o.Data)
 	if err != nil {
 		return err
 	}
@@ -128,7 +129,7 @@ func (o *engineBackupCommand) run(ctx context.Context, v *invocation) error {
 
 // withIndex calls f with the index in a data folder, which must exist.
 func (v *invocation) withIndex(ctx context.Context, data string, f func(*index.Index) error) error {
-	x, dir, err := v.openExisting(ctx, data)
+	x, dir, err := v.openExisting(ctx, data, datafolder.Model{})
 	if err != nil {
 		return err
 	}

@@ -108,6 +108,10 @@ func (o *fessCommand) run(ctx context.Context, v *invocation) (err error) {
 	return err
 }
 
+// jobStop is the time limit for the end of running jobs when the bridge ends, which
+// takes at most a second.
+const jobStop = 100 * time.Millisecond
+
 // serveFess creates the bridge and serves it.
 func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, o *fessCommand, log *slog.Logger) error {
 	client, err := fess.New(fess.Options{
@@ -133,11 +137,16 @@ func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, o *fes
 	defer documents.Close()
 	jobs := job.New(job.Options{
 		Threshold:  time.Duration(c.Timeouts.LongRunningThresholdMs) * time.Millisecond,
-		Keep:       jobKeep,
 		MaxRunning: c.Limits.MaxInFlightRequests,
 		Log:        log,
 	})
-	defer closeJobs(ctx, log, jobs)
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobStop)
+		defer cancel()
+		if err := jobs.Close(ctx); err != nil {
+			log.Warn("leaving jobs behind that do not end", "error", err)
+		}
+	}()
 	domain := fessmcp.Domain{ID: c.Domain.ID, Name: c.Domain.Name, Description: c.Domain.Description, Label: c.Domain.LabelFilter}
 	mcp := mcpserver.New(mcpserver.Options{
 		Name:         "mcp-fess",

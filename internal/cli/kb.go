@@ -11,15 +11,13 @@ import (
 	"sync"
 	"time"
 
+	"knowhow/internal/datafolder"
 	"knowhow/internal/errkind"
 	"knowhow/internal/httpguard"
-	"knowhow/internal/index"
-	"knowhow/internal/indexing"
 	"knowhow/internal/kb"
 	"knowhow/internal/kbclient"
 	"knowhow/internal/kbmcp"
 	"knowhow/internal/mcpserver"
-	"knowhow/internal/opensearch"
 	"knowhow/internal/terminal"
 )
 
@@ -98,10 +96,9 @@ func (o *baseFlags) open(ctx context.Context, v *invocation, log *slog.Logger, u
 // in the data folder.
 type localBase struct {
 	*kb.Local
-	index *index.Index      // nil if nothing but a store is read
-	store *opensearch.Store // nil if the documents are in the data folder
-	stop  context.CancelFunc
-	work  sync.WaitGroup
+	folder *datafolder.Folder
+	stop   context.CancelFunc
+	work   sync.WaitGroup
 }
 
 // errNoBase is wrapped by the error for a data folder without a knowledge base.
@@ -110,67 +107,40 @@ var errNoBase = errors.New("there is no knowledge base")
 // openLocal opens the knowledge base in the data folder, without the documents
 // of sources.
 func openLocal(ctx context.Context, v *invocation, data string, stored *storeFlags, log *slog.Logger, use baseUse) (openBase, error) {
-	dir, err := dataFolder(v.Env, data)
+	f, err := v.dataFolder(data, stored, use.model, use.wait, log)
 	if err != nil {
 		return nil, err
 	}
-	if !use.work && stored.Store == "" {
-		if found, err := hasIndex(dir); err != nil {
+	if !use.work && f.Store == nil {
+		if found, err := hasIndex(f.Dir); err != nil {
 			return nil, err
 		} else if !found {
-			return nil, &hintError{fmt.Errorf("%w in %s", errNoBase, dir), fmt.Sprintf("Name its data folder with --data, or begin one. Add a note with: %s note add TEXT", v.Program)}
+			return nil, &hintError{fmt.Errorf("%w in %s", errNoBase, f.Dir), fmt.Sprintf("Name its data folder with --data, or begin one. Add a note with: %s note add TEXT", v.Program)}
 		}
 	}
-	queries, documents, wait, err := use.model.open()
-	if err != nil {
-		return nil, err
-	}
-	store, err := stored.open(queries, max(wait, use.wait), log)
-	if err != nil {
-		return nil, err
-	}
-	if store != nil && use.work {
-		if err := v.connect(ctx, store, queries != nil); err != nil {
+	if f.Store != nil && use.work {
+		if err := v.connect(ctx, f); err != nil {
 			return nil, err
 		}
 	}
-	var x *index.Index
-	if use.work || store == nil { // a store without work needs no queue
-		if x, err = openIndex(ctx, index.Options{Dir: dir, Log: log, Embedder: queries, EmbedTime: max(wait, use.wait)}); err != nil {
-			return nil, err
+	if use.work || f.Store == nil { // a store without work needs no queue
+		if err := f.OpenIndex(ctx); err != nil {
+			return nil, indexError(err)
 		}
 	}
-	options := kb.Options{Index: x, Dir: dir, MaxUpload: use.maxUpload, Version: version(), Log: log}
-	embedding := indexing.EmbedOptions{Index: x, Embedder: documents, Log: log}
-	if store != nil {
-		options.Store, embedding.Store = store, store
-	}
-	b := &localBase{index: x, store: store, Local: kb.NewLocal(options)}
+	b := &localBase{folder: f, Local: f.Base(kb.Options{MaxUpload: use.maxUpload, Version: version()})}
 	ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if use.work {
-		b.work.Go(func() { b.Run(ctx) })
-	}
-	if use.work && store != nil {
-		b.work.Go(func() { maintainStore(ctx, store, log) })
-	}
-	if use.work && documents != nil {
-		embedding.Labels, embedding.Lines = b.Labels, terminal.NewLines(v.stderr, nil)
-		b.work.Go(func() { indexing.Embed(ctx, embedding) })
+		b.work.Go(func() { f.Work(ctx, b.Local, terminal.NewLines(v.stderr, nil)) })
 	}
 	return b, nil
 }
 
-// Close ends the work and closes the index.
+// Close ends the work and closes the data folder.
 func (b *localBase) Close() error {
 	b.stop()
 	b.work.Wait()
-	if b.store != nil {
-		b.store.Close() // never fails
-	}
-	if b.index == nil {
-		return nil
-	}
-	return b.index.Close()
+	return b.folder.Close()
 }
 
 // use calls f with the knowledge base.
@@ -286,7 +256,7 @@ func (o *kbCommand) uploads(v *invocation) (a *kbmcp.Uploads, remove func(), err
 		}
 		dir = temporary
 	} else {
-		if dir, err = dataFolder(v.Env, o.Data); err != nil {
+		if dir, err = dataPath(v.Env, o.Data); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"knowhow/internal/datafolder"
+	"knowhow/internal/embed/open"
 	"knowhow/internal/mcpserver"
 )
 
@@ -55,3 +57,34 @@ func (l *level) set(s string) error {
 
 // level returns the level.
 func (l level) level() slog.Level { return logLevel(string(l)) }
+
+// An embedServer has the environment variables for a server of embeddings.
+type embedServer struct {
+	Model string `env:"EMBED_MODEL" help:"name of the model for that server"`
+	Key   token  `env:"EMBED_API_KEY" secret:"token" help:"key for that server"`
+}
+
+// embedderFlags choose the model for searches by meaning. A nil pointer
+// means none.
+type embedderFlags struct {
+	Embedder filePath `flag:"{name}" value:"MODEL" default:"builtin" env:"KNOWHOW_EMBEDDER" help:"{model}"`
+	embedServer
+}
+
+// serverEmbedder are embedderFlags of a server, which sends passages to the model.
+type serverEmbedder struct {
+	embedderFlags `name:"embedder" model:"model for searches by meaning: builtin (all-MiniLM-L6-v2, for English), none (search by words only), a folder with a Hugging Face or model2vec model, or the URL of a server (the API of OpenAI or of Ollama), to which the passages of {of} are sent"`
+}
+
+// open opens the model.
+func (m *embedderFlags) open() (datafolder.Model, error) {
+	if m == nil || m.Embedder == "" {
+		return datafolder.Model{}, nil
+	}
+	setting := string(m.Embedder)
+	model, err := datafolder.OpenModel(setting, open.Options{Model: m.Model, Key: string(m.Key), UserAgent: "knowhow/" + version()})
+	if err != nil {
+		return model, embedderError(setting, err)
+	}
+	return model, nil
+}

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"knowhow/internal/analysis"
+	"knowhow/internal/datafolder"
 	"knowhow/internal/document"
-	"knowhow/internal/embed"
 	"knowhow/internal/fessmcp"
 	"knowhow/internal/index"
 	"knowhow/internal/ingest"
@@ -21,6 +21,7 @@ import (
 	"knowhow/internal/sanitize"
 	"knowhow/internal/search"
 	"knowhow/internal/search/scope"
+	"knowhow/internal/serving"
 	"knowhow/internal/source"
 	"knowhow/internal/terminal"
 )
@@ -73,7 +74,7 @@ type folderFlags struct {
 // folders are the indexed folders of a data folder, for one command.
 type folders struct {
 	*invocation
-	service scope.Service
+	folder  *datafolder.Folder
 	known   []document.Source // all
 	sources []document.Source // that the command uses
 	here    bool              // these are the source of the working directory, and there are others
@@ -90,46 +91,31 @@ func (v *invocation) withFolders(ctx context.Context, o *folderFlags, model *emb
 	if o.All && len(o.Labels) > 0 {
 		return v.usagef("--all and --label exclude each other")
 	}
-	queries, _, wait, err := model.open()
+	m, err := model.open()
 	if err != nil {
 		return err
 	}
-	wait = max(wait, modelTime)
-	if o.Store != "" {
-		return v.withStoredFolders(ctx, o, queries, wait, f)
-	}
-	x, _, err := v.openExistingWith(ctx, o.Data, index.Options{Embedder: queries, EmbedTime: wait})
-	if err != nil {
+	m.Wait = max(m.Wait, modelTime)
+	source := &datafolder.Folder{Model: m}
+	if source.Store, err = o.storeFlags.open(m, v.warnings()); err != nil {
 		return err
 	}
-	if x == nil {
-		return v.nothingIndexed()
+	if source.Store == nil {
+		if source.Index, _, err = v.openExisting(ctx, o.Data, m); err != nil {
+			return err
+		}
+		if source.Index == nil {
+			return v.nothingIndexed()
+		}
 	}
-	d, err := v.openFolders(ctx, x, x, o)
+	d, err := v.openFolders(ctx, source, o)
 	if err == nil {
-		d.leftOut = x.LeftOut
+		if source.Index != nil {
+			d.leftOut = source.Index.LeftOut
+		}
 		err = f(d)
 	}
-	return errors.Join(err, x.Close())
-}
-
-// withStoredFolders is withFolders for the sources of all data folders whose
-// documents are in a store.
-func (v *invocation) withStoredFolders(ctx context.Context, o *folderFlags, queries embed.Embedder, wait time.Duration, f func(*folders) error) error {
-	s, err := o.storeFlags.open(queries, wait, v.warnings())
-	if err != nil {
-		return err
-	}
-	d, err := v.openFolders(ctx, storedFolders{Store: s}, s, o)
-	if err == nil {
-		err = f(d)
-	}
-	return errors.Join(explainStore(err), s.Close())
-}
-
-// A sourceLister lists sources.
-type sourceLister interface {
-	Sources(ctx context.Context) ([]document.Source, error)
+	return errors.Join(explainStore(err), source.Close())
 }
 
 // nothingIndexed returns the error for a data folder without sources.
@@ -137,9 +123,9 @@ func (v *invocation) nothingIndexed() error {
 	return &hintError{errors.New("nothing is indexed yet"), "Index a folder with: " + v.advised("serve", "FOLDER")}
 }
 
-// openFolders is withFolders with an open service, and what lists its sources.
-func (v *invocation) openFolders(ctx context.Context, service scope.Service, list sourceLister, o *folderFlags) (*folders, error) {
-	known, err := list.Sources(ctx)
+// openFolders is withFolders with an open data folder.
+func (v *invocation) openFolders(ctx context.Context, f *datafolder.Folder, o *folderFlags) (*folders, error) {
+	known, err := f.Sources(ctx)
 	switch {
 	case err != nil:
 		return nil, err
@@ -151,7 +137,7 @@ func (v *invocation) openFolders(ctx context.Context, service scope.Service, lis
 			return nil, v.unknownLabel(label)
 		}
 	}
-	d := (&folders{invocation: v, service: service, known: known}).of(known)
+	d := (&folders{invocation: v, folder: f, known: known}).of(known)
 	switch {
 	case len(o.Labels) > 0:
 		d = d.of(slices.DeleteFunc(slices.Clone(known), func(s document.Source) bool { return !slices.Contains(o.Labels, s.Label) }))
@@ -166,15 +152,9 @@ func (v *invocation) openFolders(ctx context.Context, service scope.Service, lis
 
 // of returns folders of the same data folder with these sources.
 func (d *folders) of(sources []document.Source) *folders {
-	s := &serving{server: &server{invocation: d.invocation}, o: &serveCommand{serveFlags: serveFlags{Tools: toolGroups{search: []fessmcp.Group{fessmcp.SearchTools}}}}, sources: sources}
-	s.backend = scope.New(d.service, s.labels()...)
-	domain := s.mainDomain()
-	domain.ID, domain.Label = toolDomain, ""
-	if len(sources) == 1 {
-		domain.Label = sources[0].Label
-	}
 	c := *d
-	c.sources, c.here, c.backend, c.server = sources, false, s.backend, s.mcpServer(domain, s.backend, nil)
+	c.sources, c.here, c.backend = sources, false, scope.New(d.folder.Service(), serving.Labels(sources)...)
+	c.server = serving.New(serving.Options{Folder: d.folder, Sources: sources, Groups: []fessmcp.Group{fessmcp.SearchTools}, Domain: toolDomain, Version: version()}).MCP()
 	return &c
 }
 
@@ -203,11 +183,7 @@ func (d *folders) searched() string {
 	case d.here:
 		return fmt.Sprintf("Only the source of this folder was searched: %s. To search all sources, add --all.", d.sources[0].Label)
 	case len(d.sources) < len(d.known):
-		labels := make([]string, len(d.sources))
-		for i, src := range d.sources {
-			labels[i] = src.Label
-		}
-		return "Only some sources were searched: " + strings.Join(labels, ", ") + "."
+		return "Only some sources were searched: " + strings.Join(serving.Labels(d.sources), ", ") + "."
 	}
 	return ""
 }

@@ -1,13 +1,10 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -221,7 +218,7 @@ func (o *serveCommand) check(v *invocation) (err error) {
 	case o.Port != "":
 		o.Addr = net.JoinHostPort(defaultHost, string(o.Port))
 	}
-	o.Data, err = dataFolder(v.Env, o.Data)
+	o.Data, err = dataPath(v.Env, o.Data)
 	return err
 }
 
@@ -253,36 +250,4 @@ func (g *toolGroups) set(s string) error {
 		g.search = append(g.search, fessmcp.Group(name))
 	}
 	return nil
-}
-
-// dataFolder returns the folder of the index: the one that a flag or its variable
-// names, that of serve, or the default folder of the platform.
-func dataFolder(e Env, named string) (string, error) {
-	if named = cmp.Or(named, e.get("KNOWHOW_DATA")); named != "" {
-		return filepath.Abs(e.expand(named))
-	}
-	return defaultData(e)
-}
-
-// defaultData returns the default data folder of the platform.
-func defaultData(e Env) (string, error) {
-	home := e.get("HOME")
-	switch runtime.GOOS {
-	case "windows":
-		if dir := e.get("LOCALAPPDATA"); dir != "" {
-			return filepath.Join(dir, "knowhow"), nil
-		}
-	case "darwin":
-		if home != "" {
-			return filepath.Join(home, "Library", "Application Support", "knowhow"), nil
-		}
-	default:
-		if dir := e.get("XDG_DATA_HOME"); filepath.IsAbs(dir) {
-			return filepath.Join(dir, "knowhow"), nil
-		}
-		if home != "" {
-			return filepath.Join(home, ".local", "share", "knowhow"), nil
-		}
-	}
-	return "", &hintError{fmt.Errorf("no data folder: the home directory is not known"), "Name a folder with --data or KNOWHOW_DATA."}
 }

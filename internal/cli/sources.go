@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"knowhow/internal/datafolder"
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
 	"knowhow/internal/indexing"
@@ -63,7 +64,7 @@ func (o *sourcesCommand) run(ctx context.Context, v *invocation) error {
 			return err
 		}
 	}
-	x, _, err := v.openExisting(ctx, o.Data)
+	x, _, err := v.openExisting(ctx, o.Data, datafolder.Model{})
 	switch {
 	case err != nil:
 		return err
@@ -168,7 +169,7 @@ func (v *invocation) removeSource(ctx context.Context, x *index.Index, label str
 // removeStoredSource removes a source and its documents from a store, and returns
 // how many there were.
 func (v *invocation) removeStoredSource(ctx context.Context, store *storeFlags, label string) (int, error) {
-	s, err := store.open(nil, 0, v.warnings())
+	s, err := store.open(datafolder.Model{}, v.warnings())
 	if err != nil {
 		return 0, err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"knowhow/internal/compact"
+	"knowhow/internal/datafolder"
 	"knowhow/internal/document"
 	"knowhow/internal/index"
 	"knowhow/internal/indexing"
@@ -117,7 +118,7 @@ func (o *statusCommand) run(ctx context.Context, v *invocation) error {
 			return err
 		}
 	}
-	x, dir, err := v.openExisting(ctx, o.Data)
+	x, dir, err := v.openExisting(ctx, o.Data, datafolder.Model{})
 	if err != nil {
 		return err
 	}

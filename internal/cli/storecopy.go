@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/document"
+	"knowhow/internal/datafolder"
 	"knowhow/internal/index"
 	"knowhow/internal/opensearch"
 	"knowhow/internal/sanitize"
@@ -81,76 +81,55 @@ func explainCopied(err error) error {
 	return explainReason(err, advice)
 }
 
-// A copiedStore is a store that is copied from or to.
+// A copiedStore is a store that is copied from or to: a data folder with its index, or
+// a store without a data folder.
 type copiedStore struct {
 	storecopy.Store
-	index  *index.Index      // nil if the store is a cluster
-	stored *opensearch.Store // nil if it is a data folder
-	dir    string            // the data folder
+	*datafolder.Folder
 }
 
 // openCopied opens a store.
-func (v *invocation) openCopied(ctx context.Context, address copyAddress, o credentials, create bool) (*copiedStore, error) {
+func (v *invocation) openCopied(ctx context.Context, address copyAddress, o credentials, create bool) (s *copiedStore, err error) {
+	f := &datafolder.Folder{Explain: explainStore, Log: v.warnings()}
 	dir, ok := strings.CutPrefix(string(address), "file:")
-	dir = v.expand(dir)
 	if !ok {
-		s, err := (&storeFlags{storeAddress(address), o}).open(nil, 0, v.warnings())
-		if err == nil {
-			err = explainCopied(s.Open(ctx))
+		if f.Store, err = (&storeFlags{storeAddress(address), o}).open(f.Model, f.Log); err == nil {
+			err = explainCopied(f.Store.Open(ctx))
 		}
-		if err != nil {
-			return nil, err
-		}
-		return &copiedStore{Store: s, stored: s}, nil
+		return &copiedStore{f.Store, f}, err
 	}
-	if !create && !fileExists(filepath.Join(dir, index.FileName)) {
-		return nil, &hintError{fmt.Errorf("%s has no documents", sanitize.Escape(dir)), "Name a data folder, such as that of serve."}
+	f.Dir = v.expand(dir)
+	if !create && !fileExists(filepath.Join(f.Dir, index.FileName)) {
+		return nil, &hintError{fmt.Errorf("%s has no documents", sanitize.Escape(f.Dir)), "Name a data folder, such as that of serve."}
 	}
-	x, err := openIndex(ctx, index.Options{Dir: dir, Log: v.warnings()})
-	if err != nil {
-		return nil, err
-	}
-	return &copiedStore{Store: x, index: x, dir: dir}, nil
-}
-
-// close closes the store.
-func (s *copiedStore) close() error {
-	if s.index != nil {
-		return s.index.Close()
-	}
-	return s.stored.Close()
+	err = indexError(f.OpenIndex(ctx))
+	return &copiedStore{f.Index, f}, err
 }
 
 // documents returns the number of documents.
 func (s *copiedStore) documents(ctx context.Context) (int, error) {
-	if s.index != nil {
-		stats, err := s.index.Stats(ctx)
+	if s.Index != nil {
+		stats, err := s.Index.Stats(ctx)
 		return stats.Documents, err
 	}
-	stats, err := s.stored.Stats(ctx)
+	stats, err := s.Folder.Store.Stats(ctx)
 	return stats.Documents, err
 }
 
 // copySources copies the list of sources.
 func (s *copiedStore) copySources(ctx context.Context, to *copiedStore) error {
-	if s.stored != nil && to.stored != nil {
-		return s.stored.CopySources(ctx, to.stored)
+	if s.Index == nil && to.Index == nil {
+		return s.Folder.Store.CopySources(ctx, to.Folder.Store)
 	}
-	var sources []document.Source
-	var err error
-	if s.index != nil {
-		sources, err = s.index.Sources(ctx)
-	} else {
-		sources, err = s.stored.Sources(ctx)
-	}
+	sources, err := s.Sources(ctx)
 	switch {
 	case err != nil:
 		return err
-	case to.stored != nil:
-		return claimSources(ctx, to.stored, s.dir, sources)
+	case to.Index == nil:
+		return claimSources(ctx, &datafolder.Folder{Dir: s.Dir, Store: to.Folder.Store, Explain: explainStore}, sources)
 	}
 	for _, src := range sources {
-		if err := to.index.AddSource(ctx, src); err != nil {
+		if err := to.Index.AddSource(ctx, src); err != nil {
 			return err
 		}
 	}
@@ -168,13 +147,13 @@ func (o *storeCopyCommand) run(ctx context.Context, v *invocation) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, from.close()) }()
+	defer func() { err = errors.Join(err, from.Close()) }()
 	to, err := v.openCopied(ctx, o.To, o.credentials, true)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, to.close()) }()
-	if from.dir != "" && to.dir != "" && sameFolder(from.dir, to.dir) {
+	defer func() { err = errors.Join(err, to.Close()) }()
+	if from.Dir != "" && to.Dir != "" && sameFolder(from.Dir, to.Dir) {
 		return v.usagef("--from and --to are the same store")
 	}
 	lines := terminal.NewLines(v.stderr, nil)
