@@ -311,21 +311,28 @@ func isServer(command string) bool {
 	return slices.Contains([]string{"serve", "mcp", "fess", "datasets", "kb", "engine", "start"}, command)
 }
 
-// readInput returns at most limit bytes of the standard input. If ctx ends, it
-// returns its error at once, and the program is about to end.
+// readInput returns at most limit bytes of the standard input.
 func (v *invocation) readInput(ctx context.Context, limit int64) ([]byte, error) {
-	var data []byte
-	read := make(chan error, 1)
+	return await(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(v.stdin, limit)) })
+}
+
+// await returns what read returns. If ctx ends, it returns its error at once, although
+// the read cannot be interrupted: the program is about to end.
+func await[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	type outcome struct {
+		result T
+		err    error
+	}
+	done := make(chan outcome, 1)
 	go func() {
-		var err error
-		data, err = io.ReadAll(io.LimitReader(v.stdin, limit))
-		read <- err
+		result, err := read()
+		done <- outcome{result, err}
 	}()
 	select {
 	case <-ctx.Done():
-		return nil, ctx.Err()
-	case err := <-read:
-		return data, err
+		return *new(T), ctx.Err()
+	case o := <-done:
+		return o.result, o.err
 	}
 }
 

@@ -1,17 +1,20 @@
 package cli
 
 import (
-	"cmp"
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
-	"slices"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
 
 	"knowhow/internal/datafolder"
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
-	"knowhow/internal/index"
 	"knowhow/internal/kb"
 	"knowhow/internal/source"
 )
@@ -20,7 +23,7 @@ import (
 // those on the command line, in its order, or all remembered ones if there are none.
 // New sources are remembered.
 func (v *invocation) openSources(ctx context.Context, o *serveCommand, f *datafolder.Folder) ([]document.Source, error) {
-	var paths []string
+	var requests []source.Request
 	for _, arg := range o.sources {
 		path, err := source.Resolve(arg.path)
 		switch {
@@ -29,10 +32,10 @@ func (v *invocation) openSources(ctx context.Context, o *serveCommand, f *datafo
 		case err != nil:
 			return nil, &hintError{err, "Check the spelling, or name another folder."}
 		}
-		paths = append(paths, path)
+		requests = append(requests, source.Request{Path: path, Label: string(arg.Label), Description: arg.Description, Rules: arg.rules})
 	}
 	none := &usageError{"no source: nothing is indexed yet", fmt.Sprintf("Name a folder, for example: %s docs", v.name)}
-	if len(paths) == 0 {
+	if len(requests) == 0 {
 		if found, err := hasIndex(f.Dir); err != nil {
 			return nil, err
 		} else if !found {
@@ -42,52 +45,29 @@ func (v *invocation) openSources(ctx context.Context, o *serveCommand, f *datafo
 	if err := f.OpenIndex(ctx); err != nil {
 		return nil, indexError(err)
 	}
-	served, err := v.chooseSources(ctx, f.Index, o, paths)
-	if err == nil && len(served) == 0 {
-		err = none
-	}
-	return served, err
-}
-
-// chooseSources is openSources with an open index and absolute paths.
-func (v *invocation) chooseSources(ctx context.Context, x *index.Index, o *serveCommand, paths []string) ([]document.Source, error) {
-	known, err := x.Sources(ctx)
+	known, err := f.Index.Sources(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var served, news []document.Source
-	for i, path := range paths {
-		path = source.Same(known, path)
-		src, added, err := source.New(known, path, string(o.sources[i].Label))
-		if err != nil {
-			return nil, labelError(err)
-		}
-		if added {
-			if err := v.confirmSource(ctx, o, path); err != nil {
-				return nil, err
-			}
-			known = append(known, src)
-		}
-		arg := o.sources[i]
-		before := src
-		src.Description, src.Rules = cmp.Or(arg.Description, src.Description), arg.rules(src.Rules)
-		known[slices.IndexFunc(known, func(k document.Source) bool { return k.Label == src.Label })] = src
-		if added || !reflect.DeepEqual(src, before) {
-			news = append(news, src)
-		}
-		if i := slices.IndexFunc(served, func(s document.Source) bool { return s.Label == src.Label }); i >= 0 {
-			served[i] = src // named twice
-		} else {
-			served = append(served, src)
-		}
+	served, changed, added, err := source.Choose(known, requests)
+	if err != nil {
+		return nil, labelError(err)
 	}
-	for _, src := range news {
-		if err := x.AddSource(ctx, src); err != nil {
+	for _, src := range added {
+		if err := v.confirmSource(ctx, o, src.Path); err != nil {
 			return nil, err
 		}
 	}
-	if len(paths) == 0 {
+	for _, src := range changed {
+		if err := f.Index.AddSource(ctx, src); err != nil {
+			return nil, err
+		}
+	}
+	if len(requests) == 0 {
 		served = known
+	}
+	if len(served) == 0 {
+		return nil, none
 	}
 	for _, warning := range sourceWarnings(served) {
 		fmt.Fprintf(v.stderr, "%s: warning: %s\n", v.name, printableLines(warning))
@@ -121,4 +101,57 @@ func labelError(err error) error {
 		return fmt.Errorf("--label %s: %v; choose another one, or first type: knowhow sources rm %s", e.Label, e, e.Label)
 	}
 	return fmt.Errorf("%v; to give it another one, first type: knowhow sources rm %s", e, e.Holder.Label)
+}
+
+// Limits on counting the files of a folder before a confirmation.
+const (
+	maxCounted   = 100_000
+	maxCountTime = 2 * time.Second
+)
+
+// confirmSource asks for confirmation before a folder is indexed that is rarely
+// intended: a whole disk, a home folder, or a folder that contains the home
+// folder. Without a terminal and without --yes it is refused.
+func (v *invocation) confirmSource(ctx context.Context, o *serveCommand, path string) error {
+	what := source.Vast(path, v.home())
+	if what == "" || o.Yes {
+		return nil
+	}
+	counting, cancel := context.WithTimeout(ctx, maxCountTime)
+	defer cancel()
+	n, all := source.CountFiles(counting, path, maxCounted)
+	count := thousands(n) + " files"
+	switch {
+	case !all:
+		count = "more than " + count
+	case n == 1:
+		count = "1 file"
+	}
+	refused := &hintError{fmt.Errorf("%s is %s, with %s", path, what, count), "Name a smaller folder, or add --yes to index all of them."}
+	in, ok := v.stdin.(*os.File)
+	if !ok || o.Transport == "stdio" || !term.IsTerminal(int(in.Fd())) {
+		return refused
+	}
+	fmt.Fprintf(v.stderr, "%s is %s, with %s. Index all of them? [y/N] ", printableLines(path), what, count)
+	answer, err := await(ctx, func() (string, error) { return bufio.NewReader(in).ReadString('\n') })
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil && answer == "":
+		return errors.New("reading the answer: the input has ended")
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return &hintError{errors.New("nothing was indexed"), "Name a smaller folder."}
+}
+
+// thousands formats a non-negative number with commas: 100,000.
+func thousands(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }
