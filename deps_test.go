@@ -101,6 +101,12 @@ var deps = map[string]string{
 	"kbclient": "kb compact httpclient sanitize",
 	"kbmcp":    "kb mcpserver httpguard sanitize",
 
+	// What the servers have in common: the data folder, and the service of serve over
+	// it. They connect the packages above and know no flags.
+	"datafolder": "document index opensearch indexing ingest kb embed embed/bert embed/minilm embed/open search search/scope terminal",
+	"serving": "datafolder document source indexing search/scope fessmcp fessserver job kb kbmcp kbserver console " +
+		"mcpserver httpguard terminal",
+
 	// The command line may import everything.
 	"cli": "*",
 
@@ -120,7 +126,7 @@ var restricted = map[string]string{
 	"modernc.org/sqlite":                     "index",
 	"github.com/klauspost/compress":          "index",
 	"database/sql":                           "index",
-	"net/http":                               "httpclient httpguard mcpserver fess fessserver kbserver console fetch mcpclient invoke cli fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp opensearch",
+	"net/http":                               "httpclient httpguard mcpserver fess fessserver kbserver console fetch mcpclient invoke cli serving fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp opensearch",
 	"testing":                                "search/searchtest kb/kbtest fess/fesstest mcpserver/mcptest terminal/terminaltest",
 	"flag":                                   "", // cli/flags.go declares the flags
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",

@@ -44,58 +44,47 @@ const startTime = time.Minute
 // defaultSettings are the files that call looks for in the working directory.
 var defaultSettings = [...]string{"mcp_settings.json", ".mcp.json"}
 
-// A calling is one call of a tool.
-type calling struct {
-	*invocation
-	settings, bridgeURL, token string
-	json                       bool
-	timeout                    time.Duration
-	server, tool               string
-	arguments                  []string // KEY=VALUE, or one of "-" and a JSON object
+// A callCommand calls a tool.
+type callCommand struct {
+	Settings  filePath      `flag:"mcp-settings" value:"FILE" help:"start the server from this settings file; if no bridge is running, mcp_settings.json and .mcp.json in the working directory are tried"`
+	BridgeURL string        `flag:"bridge-url" value:"URL" env:"MCP_BRIDGE_URL" help:"bridge to call through; by default http://127.0.0.1:3333"`
+	JSON      bool          `flag:"json" help:"print the whole result as JSON, not only its text"`
+	Timeout   time.Duration `flag:"timeout" value:"DURATION" default:"30s" help:"time limit for starting the server, and for the call"`
+	Token     token         `env:"MCP_BRIDGE_TOKEN,KNOWHOW_TOKEN" secret:"token" help:"token that the bridge requires"`
+
+	server, tool string
+	arguments    []string // KEY=VALUE, or one of "-" and a JSON object
 }
 
-// callCommand calls a tool.
-func callCommand(v *invocation, f *flagSet) func(context.Context) error {
-	c := &calling{invocation: v}
-	f.Path(&c.settings, flag{Name: "mcp-settings", Value: "FILE",
-		Help: "start the server from this settings file; if no bridge is running, mcp_settings.json and .mcp.json in the working directory are tried"})
-	f.String(&c.bridgeURL, flag{Name: "bridge-url", Value: "URL", Env: "MCP_BRIDGE_URL",
-		Help: fmt.Sprintf("bridge to call through; by default http://127.0.0.1:%s", defaultBridgePort)})
-	f.Bool(&c.json, flag{Name: "json", Help: "print the whole result as JSON, not only its text"})
-	f.Duration(&c.timeout, flag{Name: "timeout", Value: "DURATION", Default: "30s", Help: "time limit for starting the server, and for the call"})
-	f.Token(&c.token, flag{Env: "MCP_BRIDGE_TOKEN", aliasEnv: "KNOWHOW_TOKEN", Help: "token that the bridge requires"})
-	f.operand = c.operand
-	return func(ctx context.Context) error {
-		if c.server == "" {
-			return v.usagef("SERVER/TOOL is missing")
-		}
-		caller, closePool, err := c.connect(ctx)
-		if err != nil {
-			return err
-		}
-		return errors.Join(c.call(ctx, caller), closePool(ctx))
+func (o *callCommand) run(ctx context.Context, v *invocation) error {
+	if o.server == "" {
+		return v.usagef("SERVER/TOOL is missing")
 	}
+	caller, closePool, err := o.connect(ctx, v)
+	if err != nil {
+		return err
+	}
+	return errors.Join(o.call(ctx, v, caller), closePool(ctx))
 }
 
 // operand parses SERVER/TOOL, then the arguments.
-func (c *calling) operand(s string) error {
-	if c.server == "" {
-		server, tool, ok := strings.Cut(s, "/")
-		if !ok || server == "" || tool == "" {
-			return c.usagef("got %q, want SERVER/TOOL first, such as everything/echo", s)
+func (o *callCommand) operand(v *invocation, s string) error {
+	if o.server == "" {
+		var ok bool
+		if o.server, o.tool, ok = strings.Cut(s, "/"); !ok || o.server == "" || o.tool == "" {
+			return v.usagef("got %q, want SERVER/TOOL first, such as everything/echo", s)
 		}
-		c.server, c.tool = server, tool
 		return nil
 	}
 	key, _, pair := strings.Cut(s, "=")
 	pair = pair && key != "" && !isWhole(s)
 	if !pair && !isWhole(s) {
-		return c.usagef("got %q, want KEY=VALUE, or one JSON object, or - for one on standard input", s)
+		return v.usagef("got %q, want KEY=VALUE, or one JSON object, or - for one on standard input", s)
 	}
-	if len(c.arguments) > 0 && (!pair || isWhole(c.arguments[0])) {
-		return c.usagef("got %q besides %q: a JSON object, or -, must be the only argument", s, c.arguments[0])
+	if len(o.arguments) > 0 && (!pair || isWhole(o.arguments[0])) {
+		return v.usagef("got %q besides %q: a JSON object, or -, must be the only argument", s, o.arguments[0])
 	}
-	c.arguments = append(c.arguments, s)
+	o.arguments = append(o.arguments, s)
 	return nil
 }
 
@@ -105,44 +94,44 @@ func isWhole(s string) bool { return s == "-" || strings.HasPrefix(s, "{") }
 // connect chooses how to call the tool: through the named bridge, else with the
 // named settings, else through a running bridge, else with settings in the
 // working directory. The returned function ends what connect started.
-func (c *calling) connect(ctx context.Context) (invoke.Caller, func(context.Context) error, error) {
-	url := c.bridgeURL
+func (o *callCommand) connect(ctx context.Context, v *invocation) (invoke.Caller, func(context.Context) error, error) {
+	url := o.BridgeURL
 	if url == "" {
-		if c.settings != "" {
-			return c.direct(c.settings)
+		if o.Settings != "" {
+			return o.direct(v, string(o.Settings))
 		}
 		url = "http://127.0.0.1:" + defaultBridgePort
 	}
-	client, err := invoke.NewClient(invoke.ClientOptions{URL: url, Token: c.token, Timeout: startTime + c.timeout})
+	client, err := invoke.NewClient(invoke.ClientOptions{URL: url, Token: string(o.Token), Timeout: startTime + o.Timeout})
 	if err != nil {
-		return nil, nil, c.usagef("--bridge-url: %s", errkind.Message(err))
+		return nil, nil, v.usagef("--bridge-url: %s", errkind.Message(err))
 	}
 	err = client.Probe(ctx)
 	if err == nil {
 		return client, func(context.Context) error { return nil }, nil
 	}
-	if c.settings != "" {
-		return c.direct(c.settings)
+	if o.Settings != "" {
+		return o.direct(v, string(o.Settings))
 	}
-	if c.bridgeURL == "" {
+	if o.BridgeURL == "" {
 		for _, name := range defaultSettings {
 			if fileExists(name) {
-				return c.direct(name)
+				return o.direct(v, name)
 			}
 		}
 	}
 	return nil, nil, &hintError{fmt.Errorf("no bridge answers at %s: %w", url, err),
-		fmt.Sprintf("Start one with: %s start --mcp-settings FILE, or call the server directly with --mcp-settings FILE.", c.Program)}
+		fmt.Sprintf("Start one with: %s start --mcp-settings FILE, or call the server directly with --mcp-settings FILE.", v.Program)}
 }
 
 // direct returns a caller that starts servers itself.
-func (c *calling) direct(settings string) (invoke.Caller, func(context.Context) error, error) {
-	loaded, err := mcpsettings.Load(settings, c.Lookup)
+func (o *callCommand) direct(v *invocation, settings string) (invoke.Caller, func(context.Context) error, error) {
+	loaded, err := mcpsettings.Load(settings, v.Lookup)
 	if err != nil {
 		return nil, nil, err
 	}
-	log := c.warnings()
-	pool := mcpclient.New(mcpclient.Options{Servers: loaded.Servers, Log: log, Version: version(), CallTimeout: c.timeout, ConnectTimeout: c.timeout})
+	log := v.warnings()
+	pool := mcpclient.New(mcpclient.Options{Servers: loaded.Servers, Log: log, Version: version(), CallTimeout: o.Timeout, ConnectTimeout: o.Timeout})
 	return invoke.Direct{Pool: pool}, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), disconnectTime)
 		defer cancel()
@@ -151,20 +140,20 @@ func (c *calling) direct(settings string) (invoke.Caller, func(context.Context) 
 }
 
 // call calls the tool and prints the result.
-func (c *calling) call(ctx context.Context, caller invoke.Caller) error {
-	tool, err := invoke.FindTool(ctx, caller, c.server, c.tool)
+func (o *callCommand) call(ctx context.Context, v *invocation, caller invoke.Caller) error {
+	tool, err := invoke.FindTool(ctx, caller, o.server, o.tool)
 	if err != nil {
 		return explainCall(err)
 	}
-	arguments, err := c.readArguments(ctx, tool)
+	arguments, err := o.readArguments(ctx, v, tool)
 	if err != nil {
 		return err
 	}
-	result, err := caller.Call(ctx, c.server, c.tool, arguments)
+	result, err := caller.Call(ctx, o.server, o.tool, arguments)
 	if err != nil {
 		return explainCall(err)
 	}
-	return c.print(result)
+	return o.print(v, result)
 }
 
 // explainCall adds advice to the error of a call.
@@ -198,32 +187,32 @@ func toolNames(names []string) string {
 const maxArguments = 4 << 20
 
 // readArguments returns the arguments of the tool.
-func (c *calling) readArguments(ctx context.Context, tool *invoke.Tool) (json.RawMessage, error) {
-	if len(c.arguments) == 0 || !isWhole(c.arguments[0]) {
-		arguments, err := invoke.Arguments(tool.InputSchema, c.arguments)
+func (o *callCommand) readArguments(ctx context.Context, v *invocation, tool *invoke.Tool) (json.RawMessage, error) {
+	if len(o.arguments) == 0 || !isWhole(o.arguments[0]) {
+		arguments, err := invoke.Arguments(tool.InputSchema, o.arguments)
 		if err != nil {
-			return nil, c.usagef("%s", errkind.Message(err))
+			return nil, v.usagef("%s", errkind.Message(err))
 		}
 		return arguments, nil
 	}
-	data, where := []byte(c.arguments[0]), "the operand"
-	if c.arguments[0] == "-" {
+	data, where := []byte(o.arguments[0]), "the operand"
+	if o.arguments[0] == "-" {
 		var err error
-		if data, err = c.readInput(ctx, maxArguments+1); err != nil {
+		if data, err = v.readInput(ctx, maxArguments+1); err != nil {
 			return nil, fmt.Errorf("reading the arguments from standard input: %w", err)
 		}
 		where = "standard input"
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(data, &object); err != nil || object == nil || len(data) > maxArguments {
-		return nil, c.usagef("%s is not a JSON object of at most 4 MiB", where)
+		return nil, v.usagef("%s is not a JSON object of at most 4 MiB", where)
 	}
 	return data, nil
 }
 
 // print prints a result: its text, or all of it as JSON. If the tool reports a
 // failure, print returns an error.
-func (c *calling) print(result json.RawMessage) error {
+func (o *callCommand) print(v *invocation, result json.RawMessage) error {
 	var r invoke.Result
 	if err := json.Unmarshal(result, &r); err != nil {
 		return fmt.Errorf("reading the result: %w", err)
@@ -241,8 +230,8 @@ func (c *calling) print(result json.RawMessage) error {
 		text.Write(append(r.StructuredContent, '\n'))
 	}
 	switch {
-	case c.json:
-		if _, err := fmt.Fprintf(c.stdout, "%s\n", result); err != nil {
+	case o.JSON:
+		if _, err := fmt.Fprintf(v.stdout, "%s\n", result); err != nil {
 			return err
 		}
 		if r.IsError {
@@ -252,6 +241,6 @@ func (c *calling) print(result json.RawMessage) error {
 	case r.IsError:
 		return fmt.Errorf("the tool failed: %s", strings.TrimSpace(text.String()))
 	}
-	_, err := io.WriteString(c.stdout, text.String())
+	_, err := io.WriteString(v.stdout, text.String())
 	return err
 }

@@ -118,49 +118,54 @@ type command struct {
 	name    string // one word, or two for a command below another one, such as "datasets create"
 	summary string // line in the list of commands; "" if the command is listed elsewhere
 	help    string // the help text; {cmd} is replaced by how the user calls the command, {flags} by the flags
-
-	// define declares the flags and operands of the command in f. It returns
-	// the function that runs the command after they are parsed.
-	define func(v *invocation, f *flagSet) func(context.Context) error
+	options options
 }
 
-// commands returns the program's commands in the order of the help text.
+// The options of a command are a pointer to a struct whose fields declare its flags
+// and operands; see [flag] and [operand].
+type options interface {
+	// run runs the command after they are parsed.
+	run(ctx context.Context, v *invocation) error
+}
+
+// commands returns the program's commands, with new options, in the order of the
+// help text.
 func (e Env) commands() []command {
 	all := []command{
-		{"serve", "index folders and files, and serve them to agents over MCP", serveHelp, serveCommand},
-		{"mcp", "the same on standard input and output, for the configuration of clients", mcpHelp, mcpCommand},
-		{"search", "search what is indexed", searchHelp, searchCommand},
-		{"read", "print the text of an indexed document", readHelp, readCommand},
-		{"sources", "list the remembered sources, or remove one", sourcesHelp, sourcesCommand},
-		{"status", "show what is indexed, and what is left out", statusHelp, statusCommand},
-		{"fess", "MCP bridge in front of a Fess server", fessHelp, fessCommand},
-		{"datasets", "serve vector datasets over MCP, create, check and search them", datasetsHelp, datasetsCommand},
-		{"datasets create", "", createHelp, createCommand},
-		{"datasets export", "", exportHelp, exportCommand},
-		{"datasets delete", "", deleteHelp, deleteCommand},
-		{"datasets list", "", listHelp, listCommand},
-		{"datasets search", "", datasetSearchHelp, datasetSearchCommand},
-		{"datasets check", "", checkHelp, checkCommand},
-		{"kb", "serve a knowledge base of notes and files over MCP", kbHelp, kbCommand},
-		{"kb search", "", kbSearchHelp, kbSearchCommand},
-		{"note", "add, list, get and remove notes of the knowledge base", noteHelp, noteCommand},
-		{"note add", "", noteAddHelp, noteAddCommand},
-		{"note list", "", noteListHelp, noteListCommand},
-		{"note get", "", noteGetHelp, noteGetCommand},
-		{"note rm", "", noteRemoveHelp, noteRemoveCommand},
-		{"engine", "serve a knowledge base over HTTP, without MCP; check it, back it up", engineHelp, engineCommand},
-		{"engine check", "", engineCheckHelp, engineCheckCommand},
-		{"engine backup", "", engineBackupHelp, engineBackupCommand},
-		{"store", "copy documents between data folders and OpenSearch clusters", storeHelp, storeCommand},
-		{"store copy", "", storeCopyHelp, storeCopyCommand},
-		{"sync", "write the tools of MCP servers as Agent Skills", syncHelp, syncCommand},
-		{"start", "the same, then serve POST /invoke, by which skills call the tools", startHelp, startCommand},
-		{"call", "call a tool of an MCP server", callHelp, callCommand},
-		{"completion", "print a script with which a shell completes commands, flags and labels", completionHelp, completionCommand},
-		{"__complete", "", completeHelp, completeCommand},
-		{"health", "check that a server of this program answers", healthHelp, healthCommand},
-		{"version", "print the version, the commit and the Go version", versionHelp, versionCommand},
-		{"help", "show help for a command", helpHelp, helpCommand},
+		{"serve", "index folders and files, and serve them to agents over MCP", serveHelp, &serveCommand{}},
+		{"mcp", "the same on standard input and output, for the configuration of clients", mcpHelp, &mcpCommand{}},
+		{"search", "search what is indexed", searchHelp, &searchCommand{}},
+		{"read", "print the text of an indexed document", readHelp, &readCommand{}},
+		{"sources", "list the remembered sources, or remove one", sourcesHelp, &sourcesCommand{}},
+		{"status", "show what is indexed, and what is left out", statusHelp, &statusCommand{}},
+		{"fess", "MCP bridge in front of a Fess server", fessHelp, &fessCommand{}},
+		{"datasets", "serve vector datasets over MCP, create, check and search them", datasetsHelp, &datasetsCommand{}},
+		{"datasets create", "", createHelp, &createCommand{}},
+		{"datasets export", "", exportHelp, &exportCommand{}},
+		{"datasets delete", "", deleteHelp, &deleteCommand{}},
+		{"datasets list", "", listHelp, &listCommand{}},
+		{"datasets search", "", datasetSearchHelp, &datasetSearchCommand{}},
+		{"datasets check", "", checkHelp, &checkCommand{}},
+		{"kb", "serve a knowledge base of notes and files over MCP", kbHelp, &kbCommand{}},
+		{"kb search", "", kbSearchHelp, &kbSearchCommand{}},
+		{"note", "add, list, get and remove notes of the knowledge base", noteHelp, &noteCommand{}},
+		{"note add", "", noteAddHelp, &noteAddCommand{}},
+		{"note list", "", noteListHelp, &noteListCommand{}},
+		{"note get", "", noteGetHelp, &noteGetCommand{}},
+		{"note rm", "", noteRemoveHelp, &noteRemoveCommand{}},
+		{"engine", "serve a knowledge base over HTTP, without MCP; check it, back it up", engineHelp, &engineCommand{}},
+		{"engine check", "", engineCheckHelp, &engineCheckCommand{}},
+		{"engine backup", "", engineBackupHelp, &engineBackupCommand{}},
+		{"store", "copy documents between data folders and OpenSearch clusters", storeHelp, &storeCommand{}},
+		{"store copy", "", storeCopyHelp, &storeCopyCommand{}},
+		{"sync", "write the tools of MCP servers as Agent Skills", syncHelp, &syncCommand{}},
+		{"start", "the same, then serve POST /invoke, by which skills call the tools", startHelp, &startCommand{}},
+		{"call", "call a tool of an MCP server", callHelp, &callCommand{}},
+		{"completion", "print a script with which a shell completes commands, flags and labels", completionHelp, &completionCommand{}},
+		{"__complete", "", completeHelp, &completeCommand{}},
+		{"health", "check that a server of this program answers", healthHelp, &healthCommand{}},
+		{"version", "print the version, the commit and the Go version", versionHelp, &versionCommand{}},
+		{"help", "show help for a command", helpHelp, &helpCommand{}},
 	}
 	return slices.DeleteFunc(all, func(c command) bool {
 		return e.Commands != nil && !slices.Contains(e.Commands, c.name) && c.name != "version" && c.name != "help"
@@ -172,6 +177,7 @@ type invocation struct {
 	Env
 	name           string // as typed by the user, for example "knowhow fess"
 	command        string // that runs, for example "fess" or "datasets create"
+	flags          *flagSet
 	stdin          io.Reader
 	served         bool   // stdin was given to a client, or to a search for one
 	data           string // data folder that a flag names, for advice; "" for the usual one
@@ -218,12 +224,12 @@ func Main(ctx context.Context, args []string, env Env, stdin io.Reader, stdout, 
 		v.name += " " + name
 	}
 	v.command = name
-	f := &flagSet{invocation: v}
-	run := cmd.define(v, f)
+	f := newFlagSet(v, cmd.options)
+	v.flags = f
 	err := f.parse(args)
 	switch {
 	case err == nil:
-		err = run(ctx)
+		err = cmd.options.run(ctx, v)
 	case errors.Is(err, errHelp):
 		_, err = io.WriteString(stdout, commandHelp(cmd, v))
 	}
@@ -305,21 +311,28 @@ func isServer(command string) bool {
 	return slices.Contains([]string{"serve", "mcp", "fess", "datasets", "kb", "engine", "start"}, command)
 }
 
-// readInput returns at most limit bytes of the standard input. If ctx ends, it
-// returns its error at once, and the program is about to end.
+// readInput returns at most limit bytes of the standard input.
 func (v *invocation) readInput(ctx context.Context, limit int64) ([]byte, error) {
-	var data []byte
-	read := make(chan error, 1)
+	return await(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(v.stdin, limit)) })
+}
+
+// await returns what read returns. If ctx ends, it returns its error at once, although
+// the read cannot be interrupted: the program is about to end.
+func await[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	type outcome struct {
+		result T
+		err    error
+	}
+	done := make(chan outcome, 1)
 	go func() {
-		var err error
-		data, err = io.ReadAll(io.LimitReader(v.stdin, limit))
-		read <- err
+		result, err := read()
+		done <- outcome{result, err}
 	}()
 	select {
 	case <-ctx.Done():
-		return nil, ctx.Err()
-	case err := <-read:
-		return data, err
+		return *new(T), ctx.Err()
+	case o := <-done:
+		return o.result, o.err
 	}
 }
 

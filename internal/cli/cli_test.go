@@ -62,23 +62,13 @@ func TestParse(t *testing.T) {
 	}
 	for _, tt := range tests {
 		v, _ := testInvocation(nil)
-		var got []string
-		on, token := false, ""
-		f := &flagSet{invocation: v, operand: func(arg string) error {
-			if arg == "refused" {
-				return errors.New("refused")
-			}
-			got = append(got, arg)
-			return nil
-		}}
-		f.Func(flag{Name: "name", Value: "NAME"}, func(s string) error { got = append(got, "name="+s); return nil })
-		f.Token(&token, flag{Name: "api-token", Value: "TOKEN"})
-		f.Bool(&on, flag{Name: "on"})
-		err := f.parse(strings.Fields(tt.args))
-		if on {
-			got = append(got, "on")
+		o := &testCommand{}
+		o.Name.seen = &o.seen
+		err := newFlagSet(v, o).parse(strings.Fields(tt.args))
+		if o.On {
+			o.seen = append(o.seen, "on")
 		}
-		text := strings.Join(got, " ")
+		text := strings.Join(o.seen, " ")
 		if err != nil {
 			text = "error: " + err.Error()
 			if usage, ok := errors.AsType[*usageError](err); ok {
@@ -89,6 +79,30 @@ func TestParse(t *testing.T) {
 			t.Errorf("parse(%q) = %q, want %q", tt.args, text, tt.want)
 		}
 	}
+}
+
+// A testCommand records its flags and operands as they come.
+type testCommand struct {
+	Name  testName `flag:"name" value:"NAME"`
+	Token token    `flag:"api-token" value:"TOKEN" secret:"token"`
+	On    bool     `flag:"on"`
+
+	seen []string
+}
+
+func (o *testCommand) operand(_ *invocation, arg string) error {
+	if arg == "refused" {
+		return errors.New("refused")
+	}
+	o.seen = append(o.seen, arg)
+	return nil
+}
+
+type testName struct{ seen *[]string }
+
+func (n *testName) set(s string) error {
+	*n.seen = append(*n.seen, "name="+s)
+	return nil
 }
 
 // TestOtherNames checks the order in which the names of a flag and its variables
@@ -105,10 +119,12 @@ func TestOtherNames(t *testing.T) {
 		{"--token=", nil, "flag --token: want visible ASCII characters without blanks; leave it out to use no token"},
 	} {
 		v, _ := testInvocation(tt.env)
-		f := &flagSet{invocation: v}
-		got := ""
-		f.Token(&got, flag{Name: "key", Env: "OWN", alias: "token", aliasEnv: "SHARED", Value: "KEY"})
-		if err := f.parse(strings.Fields(tt.args)); err != nil {
+		var o struct {
+			Key token `flag:"key,token" value:"KEY" env:"OWN,SHARED" secret:"token"`
+		}
+		err := newFlagSet(v, &o).parse(strings.Fields(tt.args))
+		got := string(o.Key)
+		if err != nil {
 			got = err.Error()
 		}
 		if got != tt.want {
@@ -128,8 +144,8 @@ func TestHomeInPaths(t *testing.T) {
 			t.Errorf("expand(%q) = %q, want %q", path, got, want)
 		}
 	}
-	if got, err := dataFolder(v.Env, "~/data"); err != nil || got != filepath.Join(home, "data") {
-		t.Errorf("dataFolder = %q, %v", got, err)
+	if got, err := dataPath(v.Env, "~/data"); err != nil || got != filepath.Join(home, "data") {
+		t.Errorf("dataPath = %q, %v", got, err)
 	}
 	v, _ = testInvocation(nil)
 	if got := v.expand("~/a"); got != "~/a" {
@@ -304,21 +320,14 @@ func TestEnvironment(t *testing.T) {
 		{"", "", "not valid", "error: TOKEN: want visible ASCII characters without blanks; unset it to use no token"},
 	} {
 		v, _ := testInvocation(map[string]string{"ADDR": tt.addr, "TOKEN": tt.token})
-		f := &flagSet{invocation: v}
-		var addr, token string
-		f.Func(flag{Name: "addr", Value: "HOST", Default: "localhost", Env: "ADDR"}, func(s string) error {
-			if strings.Contains(s, " ") {
-				return errors.New("want no blank")
-			}
-			addr = s
-			return nil
-		})
-		f.Token(&token, flag{Name: "token", Value: "TOKEN", Env: "TOKEN"})
-		got := ""
-		if err := f.parse(strings.Fields(tt.args)); err != nil {
+		var o struct {
+			Addr  testAddr `flag:"addr" value:"HOST" default:"localhost" env:"ADDR"`
+			Token token    `flag:"token" value:"TOKEN" env:"TOKEN" secret:"token"`
+		}
+		err := newFlagSet(v, &o).parse(strings.Fields(tt.args))
+		got := string(o.Addr) + " " + string(o.Token)
+		if err != nil {
 			got = "error: " + err.Error()
-		} else {
-			got = addr + " " + token
 		}
 		if got != tt.want {
 			t.Errorf("parse(%q) with ADDR=%q TOKEN=%q = %q, want %q", tt.args, tt.addr, tt.token, got, tt.want)
@@ -326,12 +335,20 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+type testAddr string
+
+func (a *testAddr) set(s string) error {
+	if *a = testAddr(s); strings.Contains(s, " ") {
+		return errors.New("want no blank")
+	}
+	return nil
+}
+
 // TestDeclarations checks what is declared about the flags of every command.
 func TestDeclarations(t *testing.T) {
 	v, _ := testInvocation(nil)
 	for _, c := range v.commands() {
-		f := &flagSet{invocation: v}
-		c.define(v, f)
+		f := newFlagSet(v, c.options)
 		for _, d := range f.flags {
 			if d.Default != "" && d.set(d.Default) != nil {
 				t.Errorf("%s: %s does not accept its default %q", c.name, d, d.Default)

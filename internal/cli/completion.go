@@ -95,40 +95,40 @@ Register-ArgumentCompleter -Native -CommandName {cmd} -ScriptBlock {
 // shellNames are the shells in the order of texts.
 var shellNames = []string{"bash", "zsh", "fish", "powershell"}
 
-// completionCommand prints the script of a shell.
-func completionCommand(v *invocation, f *flagSet) func(context.Context) error {
-	var shell string
-	f.Operand(&shell, "SHELL")
-	return func(context.Context) error {
-		script, ok := shells[shell]
-		if !ok {
-			return v.usagef("got %q, want one of %s", shell, strings.Join(shellNames, ", "))
-		}
-		name := "_" + strings.ReplaceAll(v.Program, "-", "_")
-		if shell == "fish" {
-			name = "_" + name // one underscore is a command of fish
-		}
-		_, err := io.WriteString(v.stdout, strings.NewReplacer("{cmd}", v.Program, "{func}", name).Replace(script))
-		return err
-	}
+// A completionCommand prints the script of a shell.
+type completionCommand struct {
+	Shell string `arg:"SHELL"`
 }
 
-// completeCommand prints the possible values of the last word of a command line.
-func completeCommand(v *invocation, f *flagSet) func(context.Context) error {
-	var words []string
-	f.operand = func(arg string) error { words = append(words, arg); return nil }
-	return func(ctx context.Context) error {
-		var b strings.Builder
-		for _, c := range v.complete(ctx, words) {
-			b.WriteString(c.value)
-			if c.about != "" {
-				b.WriteString("\t" + c.about)
-			}
-			b.WriteByte('\n')
-		}
-		_, err := io.WriteString(v.stdout, b.String())
-		return err
+func (o *completionCommand) run(_ context.Context, v *invocation) error {
+	script, ok := shells[o.Shell]
+	if !ok {
+		return v.usagef("got %q, want one of %s", o.Shell, strings.Join(shellNames, ", "))
 	}
+	name := "_" + strings.ReplaceAll(v.Program, "-", "_")
+	if o.Shell == "fish" {
+		name = "_" + name // one underscore is a command of fish
+	}
+	_, err := io.WriteString(v.stdout, strings.NewReplacer("{cmd}", v.Program, "{func}", name).Replace(script))
+	return err
+}
+
+// A completeCommand prints the possible values of the last word of a command line.
+type completeCommand struct {
+	Words []string `arg:"WORD"`
+}
+
+func (o *completeCommand) run(ctx context.Context, v *invocation) error {
+	var b strings.Builder
+	for _, c := range v.complete(ctx, o.Words) {
+		b.WriteString(c.value)
+		if c.about != "" {
+			b.WriteString("\t" + c.about)
+		}
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(v.stdout, b.String())
+	return err
 }
 
 // A candidate is a possible value of a word.
@@ -163,8 +163,7 @@ func (v *invocation) complete(ctx context.Context, words []string) []candidate {
 	if !ok {
 		return nil
 	}
-	f := &flagSet{invocation: v}
-	cmd.define(v, f)
+	f := newFlagSet(v, cmd.options)
 	operands, last := splitFlags(f, operands)
 	// bash makes three words of --flag=value.
 	if current == "=" && last != nil {
@@ -274,7 +273,7 @@ func (v *invocation) labels(ctx context.Context, words []string) (all []candidat
 			}
 		}
 	}
-	dir, err := dataFolder(v.Env, named)
+	dir, err := dataPath(v.Env, named)
 	if err != nil || !fileExists(filepath.Join(dir, index.FileName)) {
 		return nil
 	}

@@ -3,19 +3,15 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"text/tabwriter"
 	"time"
 
 	"knowhow/internal/compact"
 	"knowhow/internal/dataset"
 	"knowhow/internal/datasetmcp"
-	"knowhow/internal/httpguard"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/sanitize"
 	"knowhow/internal/terminal"
@@ -81,106 +77,61 @@ Examples:
   {cmd} handbook
 `
 
-// datasetsDirFlag declares the flag for the folder of the datasets.
-func datasetsDirFlag(f *flagSet, dir *string) {
-	f.Func(flag{Name: "datasets", Value: "DIR", Default: "./datasets", Env: "KNOWHOW_DATASETS", Help: "folder of the datasets"}, func(s string) error {
-		if *dir = f.expand(s); s == "" {
-			return errors.New("want a folder")
-		}
-		return nil
-	})
+// datasetsDir chooses the folder of the datasets.
+type datasetsDir struct {
+	Dir folder `flag:"datasets" value:"DIR" default:"./datasets" env:"KNOWHOW_DATASETS" help:"folder of the datasets"`
 }
 
-// jsonFlag declares the flag for JSON.
-func jsonFlag(f *flagSet, asJSON *bool) {
-	f.Bool(asJSON, flag{Name: "json", Help: "print JSON"})
+// A datasetsCommand serves datasets.
+type datasetsCommand struct {
+	datasetsDir
+	Data          string `flag:"data" value:"DIR" help:"accepted, as by every server, and ignored: --datasets names the folder"`
+	levelFlag     `standard:"info"`
+	transportFlag `words:"stdio|http" standard:"stdio"`
+	Addr          string           `flag:"addr" value:"HOST:PORT" default:"127.0.0.1:7412" help:"HTTP: address to listen on"`
+	Token         token            `flag:"token" value:"TOKEN" env:"KNOWHOW_TOKEN" secret:"token" help:"HTTP: token that every caller must send as Authorization: Bearer; required to listen on other addresses than loopback"`
+	Names         datasetmcp.Names `flag:"tool-names" value:"dotted|underscore" default:"dotted" help:"names of the tools: knowledge.search and knowledge.listDatasets, or knowledge_search and knowledge_list_datasets for clients that refuse dots"`
+	revisionFlag  `words:"latest|2025-03-26|2024-11-05" standard:"latest"`
+	httpFlags
+	searchModelFlags
 }
 
-// topKFlag declares the flag for the number of results.
-func topKFlag(f *flagSet, topK *int, help string) {
-	f.Int(topK, flag{Name: "top-k", Value: "N", Help: help}, 1, 100)
-}
-
-// datasetsFlags are the flags of the server.
-type datasetsFlags struct {
-	dir, level, transport, addr, token, names, revision string
-	hosts, origins                                      []string
-	model                                               modelFlags
-}
-
-// datasetsCommand serves datasets.
-func datasetsCommand(v *invocation, f *flagSet) func(context.Context) error {
-	o := &datasetsFlags{}
-	datasetsDirFlag(f, &o.dir)
-	var ignored string
-	f.String(&ignored, flag{Name: "data", Value: "DIR", Help: "accepted, as by every server, and ignored: --datasets names the folder"})
-	logLevelFlag(f, &o.level, "info", levelHelp)
-	transportFlag(f, &o.transport, "stdio", "http")
-	f.String(&o.addr, flag{Name: "addr", Value: "HOST:PORT", Default: defaultHost + ":7412", Help: "HTTP: address to listen on"})
-	f.Token(&o.token, flag{Name: "token", Value: "TOKEN", Env: "KNOWHOW_TOKEN",
-		Help: "HTTP: token that every caller must send as Authorization: Bearer; required to listen on other addresses than loopback"})
-	f.Choice(&o.names, flag{Name: "tool-names", Help: "names of the tools: knowledge.search and knowledge.listDatasets, or knowledge_search and knowledge_list_datasets for clients that refuse dots"},
-		string(datasetmcp.Dotted), string(datasetmcp.Underscore))
-	f.Choice(&o.revision, flag{Name: "revision", Help: "MCP revision; latest negotiates every revision"},
-		string(mcpserver.Latest), string(mcpserver.Pinned), string(mcpserver.Cody))
-	httpFlags(f, &o.hosts, &o.origins)
-	o.model.define(f, searchModelHelp)
-	return func(ctx context.Context) error { return v.serveDatasets(ctx, o) }
-}
-
-// serveDatasets serves datasets until ctx ends or, on stdio, the client
-// disconnects.
-func (v *invocation) serveDatasets(ctx context.Context, o *datasetsFlags) (err error) {
-	log := slog.New(terminal.NewHandler(terminal.NewLines(v.stderr, nil), logLevel(o.level)))
-	host, port := "", 0
-	if o.transport == "http" {
-		if host, port, err = v.listener(o.addr, o.token); err != nil {
-			return err
-		}
+// run serves datasets until ctx ends or, on stdio, the client disconnects.
+func (o *datasetsCommand) run(ctx context.Context, v *invocation) error {
+	s, err := v.newServer(o.Transport, o.Addr, o.Level, o.Token, o.httpFlags)
+	if err == nil {
+		err = s.requireToken(o.Addr)
 	}
-	embedders, err := o.model.embedders(v)
 	if err != nil {
 		return err
 	}
-	r, err := dataset.New(dataset.Options{Dir: o.dir, Log: log, Embedders: embedders, Explain: explainModel})
+	embedders, err := o.embedders(v)
 	if err != nil {
 		return err
 	}
-	names := datasetmcp.Names(o.names)
-	server := mcpserver.New(mcpserver.Options{
+	r, err := dataset.New(dataset.Options{Dir: string(o.Dir), Log: s.log, Embedders: embedders, Explain: explainModel})
+	if err != nil {
+		return err
+	}
+	s.mcp, s.path = mcpserver.New(mcpserver.Options{
 		Name: "knowhow-datasets", Title: "knowhow datasets", Version: version(),
-		Instructions: datasetmcp.Instructions(names), Revision: mcpserver.Revision(o.revision), Log: log,
-	})
-	datasetmcp.Register(server, datasetmcp.Options{Datasets: r, Names: names})
-
-	watchCtx, stop := context.WithCancel(ctx)
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	defer stop()
-	watching.Go(func() { r.Watch(watchCtx) })
-	if o.transport == "stdio" {
-		return v.serveStdio(ctx, server)
+		Instructions: datasetmcp.Instructions(o.Names), Revision: o.Revision, Log: s.log,
+	}), mcpPath
+	datasetmcp.Register(s.mcp, datasetmcp.Options{Datasets: r, Names: o.Names})
+	s.background = r.Watch
+	s.ready = func(url string) {
+		s.printSnippets("datasets", url, "KNOWHOW_TOKEN")
+		if o.Names == datasetmcp.Dotted {
+			fmt.Fprint(v.stderr, "Claude Desktop, Codex and Copilot refuse the dots in the names of the tools: add --tool-names underscore for them.\n\n")
+		}
 	}
-	return v.serveHTTP(ctx, httpService{
-		host: host, port: port, path: mcpPath,
-		guard: httpguard.Options{
-			Token: o.token, AllowedHosts: o.hosts, AllowedOrigins: o.origins, Refuse: mcpserver.Refuse,
-			Routes: []httpguard.Route{server.HTTP(mcpserver.HTTPOptions{}).Route(mcpPath)},
-		},
-		ready: func(url string) {
-			fmt.Fprint(v.stderr, snippets("datasets", url, tokenVariable("KNOWHOW_TOKEN", o.token)))
-			if names == datasetmcp.Dotted {
-				fmt.Fprint(v.stderr, "Claude Desktop, Codex and Copilot refuse the dots in the names of the tools: add --tool-names underscore for them.\n\n")
-			}
-		},
-		log: log,
-	})
+	return s.serve(ctx)
 }
 
 // openDatasets reads the datasets of a folder. Without a model they are searched
 // by words.
-func (v *invocation) openDatasets(ctx context.Context, dir string, model *modelFlags) (r *dataset.Registry, err error) {
-	o := dataset.Options{Dir: dir, Explain: explainModel}
+func (v *invocation) openDatasets(ctx context.Context, dir folder, model *modelFlags) (r *dataset.Registry, err error) {
+	o := dataset.Options{Dir: string(dir), Explain: explainModel}
 	if model != nil {
 		if o.Embedders, err = model.embedders(v); err != nil {
 			return nil, err
@@ -202,41 +153,40 @@ func (v *invocation) printJSON(value any) error {
 	return err
 }
 
-// listCommand lists the datasets.
-func listCommand(v *invocation, f *flagSet) func(context.Context) error {
-	var dir string
-	var asJSON bool
-	datasetsDirFlag(f, &dir)
-	jsonFlag(f, &asJSON)
-	return func(ctx context.Context) error {
-		r, err := v.openDatasets(ctx, dir, nil)
-		if err != nil {
-			return err
-		}
-		infos, err := r.List(ctx)
-		switch {
-		case err != nil:
-			return err
-		case asJSON:
-			return v.printJSON(datasetmcp.ListResult(infos))
-		case len(infos) == 0:
-			return v.noDatasets(r)
-		}
-		w := tabwriter.NewWriter(v.stdout, 0, 0, 2, ' ', 0)
-		for _, d := range infos {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", d.ID, d.State, terminal.Plural(d.Documents, "passage"),
-				terminal.Plural(d.Vectors, "vector"), cmp.Or(sanitize.Escape(d.Model), "-"), sanitize.Escape(d.Name))
-		}
-		if err := w.Flush(); err != nil {
-			return err
-		}
-		for _, d := range infos {
-			for _, p := range d.Problems {
-				fmt.Fprintf(v.stderr, "%s: %s: %s\n", d.ID, p.Status, sanitize.Escape(p.String()))
-			}
-		}
-		return nil
+// A listCommand lists the datasets.
+type listCommand struct {
+	datasetsDir
+	jsonFlag
+}
+
+func (o *listCommand) run(ctx context.Context, v *invocation) error {
+	r, err := v.openDatasets(ctx, o.Dir, nil)
+	if err != nil {
+		return err
 	}
+	infos, err := r.List(ctx)
+	switch {
+	case err != nil:
+		return err
+	case o.JSON:
+		return v.printJSON(datasetmcp.ListResult(infos))
+	case len(infos) == 0:
+		return v.noDatasets(r)
+	}
+	w := tabwriter.NewWriter(v.stdout, 0, 0, 2, ' ', 0)
+	for _, d := range infos {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", d.ID, d.State, terminal.Plural(d.Documents, "passage"),
+			terminal.Plural(d.Vectors, "vector"), cmp.Or(sanitize.Escape(d.Model), "-"), sanitize.Escape(d.Name))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, d := range infos {
+		for _, p := range d.Problems {
+			fmt.Fprintf(v.stderr, "%s: %s: %s\n", d.ID, p.Status, sanitize.Escape(p.String()))
+		}
+	}
+	return nil
 }
 
 // noDatasets prints what to do if there is no dataset.
@@ -246,37 +196,34 @@ func (v *invocation) noDatasets(r *dataset.Registry) error {
 	return err
 }
 
-// datasetSearchCommand searches datasets.
-func datasetSearchCommand(v *invocation, f *flagSet) func(context.Context) error {
-	var dir, ids, query string
-	var asJSON bool
-	var topK int
-	var model modelFlags
-	datasetsDirFlag(f, &dir)
-	topKFlag(f, &topK, "number of results, from 1 to 100; by default that of the dataset")
-	jsonFlag(f, &asJSON)
-	model.define(f, searchModelHelp)
-	f.Operand(&ids, "ID")
-	f.Text(&query, "QUERY")
-	return func(ctx context.Context) error {
-		q := dataset.Query{Datasets: strings.Split(ids, ","), Text: query, TopK: topK}
-		if slices.Contains(q.Datasets, "") {
-			return v.usagef("ID: got %q, want ids of datasets, separated by commas", ids)
-		}
-		r, err := v.openDatasets(ctx, dir, &model)
-		if err != nil {
-			return err
-		}
-		start := time.Now()
-		found, err := r.Search(ctx, q)
-		switch {
-		case err != nil:
-			return v.unknownDataset(err)
-		case asJSON:
-			return v.printJSON(datasetmcp.SearchResult(q, found, time.Since(start)))
-		}
-		return v.printHits(found, len(q.Datasets) > 1)
+// A datasetSearchCommand searches datasets.
+type datasetSearchCommand struct {
+	datasetsDir
+	TopK int `flag:"top-k" value:"N" range:"1-100" help:"number of results, from 1 to 100; by default that of the dataset"`
+	jsonFlag
+	searchModelFlags
+	IDs   string `arg:"ID"`
+	Query string `arg:"QUERY,many"`
+}
+
+func (o *datasetSearchCommand) run(ctx context.Context, v *invocation) error {
+	q := dataset.Query{Datasets: strings.Split(o.IDs, ","), Text: o.Query, TopK: o.TopK}
+	if slices.Contains(q.Datasets, "") {
+		return v.usagef("ID: got %q, want ids of datasets, separated by commas", o.IDs)
 	}
+	r, err := v.openDatasets(ctx, o.Dir, &o.modelFlags)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	found, err := r.Search(ctx, q)
+	switch {
+	case err != nil:
+		return v.unknownDataset(err)
+	case o.JSON:
+		return v.printJSON(datasetmcp.SearchResult(q, found, time.Since(start)))
+	}
+	return v.printHits(found, len(q.Datasets) > 1)
 }
 
 // printedSnippet is how many characters of a passage are printed for people.
@@ -307,51 +254,49 @@ func (v *invocation) printHits(found *dataset.Result, several bool) error {
 	return screen.Show(b.String())
 }
 
-// checkCommand checks datasets.
-func checkCommand(v *invocation, f *flagSet) func(context.Context) error {
-	var dir, id string
-	var asJSON bool
-	var model modelFlags
-	datasetsDirFlag(f, &dir)
-	jsonFlag(f, &asJSON)
-	model.define(f, searchModelHelp)
-	f.Optional(&id, "ID")
-	return func(ctx context.Context) error {
-		r, err := v.openDatasets(ctx, dir, &model)
-		if err != nil {
+// A checkCommand checks datasets.
+type checkCommand struct {
+	datasetsDir
+	jsonFlag
+	searchModelFlags
+	ID string `arg:"ID,optional"`
+}
+
+func (o *checkCommand) run(ctx context.Context, v *invocation) error {
+	r, err := v.openDatasets(ctx, o.Dir, &o.modelFlags)
+	if err != nil {
+		return err
+	}
+	checks, err := r.Check(ctx, o.ID)
+	if err != nil {
+		return v.unknownDataset(err)
+	}
+	bad := 0
+	for _, c := range checks {
+		if c.Failed() {
+			bad++
+		}
+	}
+	if o.JSON {
+		if err := v.printJSON(map[string]any{"datasets": checks}); err != nil {
 			return err
 		}
-		checks, err := r.Check(ctx, id)
-		if err != nil {
-			return v.unknownDataset(err)
-		}
-		bad := 0
+	} else if len(checks) == 0 {
+		return v.noDatasets(r)
+	} else {
+		w := tabwriter.NewWriter(v.stdout, 0, 0, 2, ' ', 0)
 		for _, c := range checks {
-			if c.Failed() {
-				bad++
+			fmt.Fprintf(w, "%s (%s)\n", c.ID, sanitize.Escape(c.Folder))
+			for _, x := range c.Rules {
+				fmt.Fprintf(w, "  %s\t%s\t%s\n", x.Status, x.Rule, sanitize.Escape(x.Message))
 			}
 		}
-		if asJSON {
-			if err := v.printJSON(map[string]any{"datasets": checks}); err != nil {
-				return err
-			}
-		} else if len(checks) == 0 {
-			return v.noDatasets(r)
-		} else {
-			w := tabwriter.NewWriter(v.stdout, 0, 0, 2, ' ', 0)
-			for _, c := range checks {
-				fmt.Fprintf(w, "%s (%s)\n", c.ID, sanitize.Escape(c.Folder))
-				for _, x := range c.Rules {
-					fmt.Fprintf(w, "  %s\t%s\t%s\n", x.Status, x.Rule, sanitize.Escape(x.Message))
-				}
-			}
-			if err := w.Flush(); err != nil {
-				return err
-			}
+		if err := w.Flush(); err != nil {
+			return err
 		}
-		if bad > 0 {
-			return &hintError{fmt.Errorf("%s cannot be searched", terminal.Plural(bad, "dataset")), "Correct what is marked as error, and check again."}
-		}
-		return nil
 	}
+	if bad > 0 {
+		return &hintError{fmt.Errorf("%s cannot be searched", terminal.Plural(bad, "dataset")), "Correct what is marked as error, and check again."}
+	}
+	return nil
 }

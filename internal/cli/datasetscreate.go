@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,65 +65,47 @@ Examples:
   {cmd} handbook
 `
 
-// createFlags are the flags of datasets create.
-type createFlags struct {
-	dir, id, name, description string
-	sources                    []string
-	topK                       int
-	force                      bool
-	model                      modelFlags
+// A createCommand creates a dataset and prints a summary.
+type createCommand struct {
+	ID          datasetID  `flag:"id" value:"ID" help:"id of the dataset: a-z, 0-9 and \"-\", at most 64 characters; required"`
+	Sources     []filePath `flag:"source" value:"PATH" help:"folder or file with the texts; required"`
+	Name        string     `flag:"name" value:"TEXT" range:"1-128" help:"name for people, at most 128 characters; by default the id"`
+	Description string     `flag:"description" value:"TEXT" range:"1-512" help:"what the texts are about, at most 512 characters; agents choose a dataset by it"`
+	datasetsDir
+	TopK       int `flag:"top-k" value:"N" range:"1-100" help:"default number of results of a search, from 1 to 100 (default 5)"`
+	modelFlags `model:"model that makes the vectors"`
+	Force      bool `flag:"force" help:"replace the dataset with the same id"`
 }
 
-// createCommand creates a dataset.
-func createCommand(v *invocation, f *flagSet) func(context.Context) error {
-	o := &createFlags{}
-	f.Func(flag{Name: "id", Value: "ID", Help: "id of the dataset: a-z, 0-9 and \"-\", at most 64 characters; required"}, func(s string) error {
-		o.id = s
-		if dataset.CheckID(s) != nil {
-			return errors.New(`want 1 to 64 characters of a-z, 0-9 and "-"`)
-		}
-		return nil
-	})
-	f.Paths(&o.sources, flag{Name: "source", Value: "PATH", Help: "folder or file with the texts; required"})
-	text := func(to *string, most int) func(string) error {
-		return func(s string) error {
-			*to = s
-			if dataset.CheckText(s, most) != nil {
-				return fmt.Errorf("want 1 to %d characters", most)
-			}
-			return nil
-		}
+// A datasetID is the id of a new dataset.
+type datasetID string
+
+func (id *datasetID) set(s string) error {
+	*id = datasetID(s)
+	if dataset.CheckID(s) != nil {
+		return errors.New(`want 1 to 64 characters of a-z, 0-9 and "-"`)
 	}
-	f.Func(flag{Name: "name", Value: "TEXT", Help: "name for people, at most 128 characters; by default the id"}, text(&o.name, dataset.MaxName))
-	f.Func(flag{Name: "description", Value: "TEXT", Help: "what the texts are about, at most 512 characters; agents choose a dataset by it"},
-		text(&o.description, dataset.MaxDescription))
-	datasetsDirFlag(f, &o.dir)
-	topKFlag(f, &o.topK, "default number of results of a search, from 1 to 100 (default 5)")
-	o.model.define(f, createModelHelp)
-	f.Bool(&o.force, flag{Name: "force", Help: "replace the dataset with the same id"})
-	return func(ctx context.Context) error {
-		switch {
-		case o.id == "":
-			return v.usagef("--id is missing")
-		case len(o.sources) == 0:
-			return v.usagef("--source is missing")
-		}
-		return v.createDataset(ctx, o)
-	}
+	return nil
 }
 
-// createDataset creates a dataset and prints a summary.
-func (v *invocation) createDataset(ctx context.Context, o *createFlags) error {
+func (o *createCommand) run(ctx context.Context, v *invocation) error {
+	switch {
+	case o.ID == "":
+		return v.usagef("--id is missing")
+	case len(o.Sources) == 0:
+		return v.usagef("--source is missing")
+	}
 	lines := terminal.NewLines(v.stderr, nil)
 	v.stderr = lines // all output must clear the progress bar first
 	start := time.Now()
-	embedder, model, err := o.model.open()
+	embedder, model, err := o.open()
 	if err != nil {
 		return err
 	}
 	var bar terminal.Bar
 	created, err := dataset.Create(ctx, dataset.CreateOptions{
-		Dir: o.dir, ID: o.id, Name: o.name, Description: o.description, DefaultTopK: o.topK, Sources: o.sources, Replace: o.force,
+		Dir: string(o.Dir), ID: string(o.ID), Name: o.Name, Description: o.Description,
+		DefaultTopK: o.TopK, Sources: stringsOf(o.Sources), Replace: o.Force,
 		Embedder: embedder, Model: model,
 		Report: func(p dataset.Progress) {
 			if bar.What != p.What {
@@ -151,10 +134,10 @@ func (v *invocation) createDataset(ctx context.Context, o *createFlags) error {
 	if created.Vectors == 0 {
 		vectors = "without vectors (it is searched by words)"
 	}
-	fmt.Fprintf(v.stdout, "%s dataset %s in %s: %s of %s, %s; this took %s\n", verb, o.id, sanitize.Escape(created.Folder),
+	fmt.Fprintf(v.stdout, "%s dataset %s in %s: %s of %s, %s; this took %s\n", verb, o.ID, sanitize.Escape(created.Folder),
 		terminal.Plural(created.Chunks, "passage"), terminal.Plural(created.Files, "file"), vectors, terminal.Duration(time.Since(start)))
-	fmt.Fprintf(v.stderr, "Search it with: %s datasets search --datasets %s %s QUERY\n", v.Program, sanitize.Escape(o.dir), o.id)
-	fmt.Fprint(v.stderr, datasetsSnippet(o.dir))
+	fmt.Fprintf(v.stderr, "Search it with: %s datasets search --datasets %s %s QUERY\n", v.Program, sanitize.Escape(string(o.Dir)), o.ID)
+	fmt.Fprint(v.stderr, datasetsSnippet(string(o.Dir)))
 	return nil
 }
 
@@ -190,46 +173,42 @@ func (v *invocation) printCreateLeftOut(c *dataset.Created) {
 	}
 }
 
-// exportCommand writes a dataset as one file.
-func exportCommand(v *invocation, f *flagSet) func(context.Context) error {
-	var dir, id, output string
-	var asJSON bool
-	datasetsDirFlag(f, &dir)
-	f.Path(&output, flag{Name: "output", Value: "FILE", Help: "file to write, which must not exist; - is standard output; by default ID.zip"})
-	f.Bool(&asJSON, flag{Name: "json", Help: "write the texts to standard output, one JSON object on each line"})
-	f.Operand(&id, "ID")
-	return func(ctx context.Context) error {
-		if asJSON && output != "" {
-			return v.usagef("--json and --output exclude each other")
-		}
-		r, err := v.openDatasets(ctx, dir, nil)
-		if err != nil {
-			return err
-		}
-		if asJSON {
-			var line bytes.Buffer
-			enc := json.NewEncoder(&line)
-			enc.SetEscapeHTML(false)
-			return v.unknownDataset(r.Documents(ctx, id, func(d dataset.Document) error {
-				line.Reset()
-				if err := enc.Encode(d); err != nil {
-					return err
-				}
-				_, err := v.stdout.Write(line.Bytes())
-				return err
-			}))
-		}
-		if output == "-" {
-			return v.unknownDataset(r.Export(ctx, id, v.stdout))
-		}
-		if _, err := r.Check(ctx, id); err != nil { // before a file is created
-			return v.unknownDataset(err)
-		}
-		if output == "" {
-			output = id + ".zip"
-		}
-		return v.exportTo(ctx, r, id, output)
+// An exportCommand writes a dataset as one file.
+type exportCommand struct {
+	datasetsDir
+	Output filePath `flag:"output" value:"FILE" help:"file to write, which must not exist; - is standard output; by default ID.zip"`
+	JSON   bool     `flag:"json" help:"write the texts to standard output, one JSON object on each line"`
+	ID     string   `arg:"ID"`
+}
+
+func (o *exportCommand) run(ctx context.Context, v *invocation) error {
+	if o.JSON && o.Output != "" {
+		return v.usagef("--json and --output exclude each other")
 	}
+	r, err := v.openDatasets(ctx, o.Dir, nil)
+	if err != nil {
+		return err
+	}
+	if o.JSON {
+		var line bytes.Buffer
+		enc := json.NewEncoder(&line)
+		enc.SetEscapeHTML(false)
+		return v.unknownDataset(r.Documents(ctx, o.ID, func(d dataset.Document) error {
+			line.Reset()
+			if err := enc.Encode(d); err != nil {
+				return err
+			}
+			_, err := v.stdout.Write(line.Bytes())
+			return err
+		}))
+	}
+	if o.Output == "-" {
+		return v.unknownDataset(r.Export(ctx, o.ID, v.stdout))
+	}
+	if _, err := r.Check(ctx, o.ID); err != nil { // before a file is created
+		return v.unknownDataset(err)
+	}
+	return v.exportTo(ctx, r, o.ID, cmp.Or(string(o.Output), o.ID+".zip"))
 }
 
 // exportTo writes a dataset to a new file.
@@ -261,20 +240,20 @@ func (v *invocation) unknownDataset(err error) error {
 	return err
 }
 
-// deleteCommand deletes a dataset.
-func deleteCommand(v *invocation, f *flagSet) func(context.Context) error {
-	var dir, id string
-	datasetsDirFlag(f, &dir)
-	f.Operand(&id, "ID")
-	return func(context.Context) error {
-		kept, err := dataset.Delete(dir, id)
-		if err != nil {
-			return v.unknownDataset(err)
-		}
-		for _, path := range kept {
-			fmt.Fprintf(v.stderr, "kept %s, which is not part of the dataset\n", sanitize.Escape(path))
-		}
-		_, err = io.WriteString(v.stdout, "deleted dataset "+sanitize.Escape(id)+"\n")
-		return err
+// A deleteCommand deletes a dataset.
+type deleteCommand struct {
+	datasetsDir
+	ID string `arg:"ID"`
+}
+
+func (o *deleteCommand) run(_ context.Context, v *invocation) error {
+	kept, err := dataset.Delete(string(o.Dir), o.ID)
+	if err != nil {
+		return v.unknownDataset(err)
 	}
+	for _, path := range kept {
+		fmt.Fprintf(v.stderr, "kept %s, which is not part of the dataset\n", sanitize.Escape(path))
+	}
+	_, err = io.WriteString(v.stdout, "deleted dataset "+sanitize.Escape(o.ID)+"\n")
+	return err
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,36 +16,24 @@ import (
 	"knowhow/internal/errkind"
 )
 
-// Descriptions of --embedder for commands that search, and for create.
-const (
-	embedderValues  = "builtin (all-MiniLM-L6-v2, as MCPower uses it), none (search by words only), a folder with a Hugging Face or model2vec model, or the URL of a server"
-	searchModelHelp = "model for the datasets whose vectors it made, in addition to the built-in one: " + embedderValues
-	createModelHelp = "model that makes the vectors: " + embedderValues
-)
-
 // modelFlags are the flags for the embedder of datasets.
 type modelFlags struct {
-	embedder, url, model, key string
-	timeout                   time.Duration
+	Embedder filePath `flag:"embedder" value:"MODEL" help:"{model}: builtin (all-MiniLM-L6-v2, as MCPower uses it), none (search by words only), a folder with a Hugging Face or model2vec model, or the URL of a server; by default EMBED_URL, otherwise builtin"`
+	URL      string   `env:"EMBED_URL" help:"URL of a server for vectors (the API of OpenAI or of Ollama), as with --embedder"`
+	embedServer
+	Timeout time.Duration `env:"EMBED_TIMEOUT" default:"30s" help:"time limit for one request to that server"`
 }
 
-// define declares the flags.
-func (m *modelFlags) define(f *flagSet, help string) {
-	f.Path(&m.embedder, flag{Name: "embedder", Value: "MODEL", Help: help + "; by default EMBED_URL, otherwise builtin"})
-	f.String(&m.url, flag{Env: "EMBED_URL", Help: "URL of a server for vectors (the API of OpenAI or of Ollama), as with --embedder"})
-	f.String(&m.model, flag{Env: "EMBED_MODEL", Help: "name of the model for that server"})
-	f.Token(&m.key, flag{Env: "EMBED_API_KEY", Help: "key for that server"})
-	f.Duration(&m.timeout, flag{Env: "EMBED_TIMEOUT", Default: "30s", Help: "time limit for one request to that server"})
+// searchModelFlags are modelFlags of commands that search.
+type searchModelFlags struct {
+	modelFlags `model:"model for the datasets whose vectors it made, in addition to the built-in one"`
 }
 
 // open returns the embedder, and the name of its model for metadata; nil for
 // none.
 func (m *modelFlags) open() (embed.Embedder, string, error) {
-	setting := m.embedder
-	if setting == "" {
-		setting = m.url
-	}
-	e, err := open.Embedder(setting, open.Options{Model: m.model, Key: m.key, Timeout: m.timeout, UserAgent: "knowhow/" + version()})
+	setting := cmp.Or(string(m.Embedder), m.URL)
+	e, err := open.Embedder(setting, open.Options{Model: m.Model, Key: string(m.Key), Timeout: m.Timeout, UserAgent: "knowhow/" + version()})
 	switch {
 	case err != nil:
 		return nil, "", embedderError(setting, err)

@@ -69,10 +69,9 @@ func TestFlagTables(t *testing.T) {
 
 // flagTable returns the table of a command's flags.
 func flagTable(v *invocation, c command) string {
-	f, sync := &flagSet{invocation: v}, &flagSet{invocation: v}
-	c.define(v, f)
+	f, sync := newFlagSet(v, c.options), &flagSet{}
 	if c.name == "start" {
-		new(syncFlags).define(sync)
+		sync = newFlagSet(v, &syncFlags{})
 	}
 	code := func(s string) string {
 		if s == "" {
@@ -106,9 +105,7 @@ func TestDocumentedFlags(t *testing.T) {
 	v, _ := testInvocation(nil)
 	known := map[string]bool{"help": true, "version": true}
 	for _, c := range v.commands() {
-		f := &flagSet{invocation: v}
-		c.define(v, f)
-		for _, d := range f.flags {
+		for _, d := range newFlagSet(v, c.options).flags {
 			known[d.Name] = true
 		}
 	}

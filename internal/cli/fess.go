@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"knowhow/internal/fess"
@@ -43,72 +42,48 @@ Examples:
   {cmd} --transport http
 `
 
-// fessFlags are the flags of the command.
-type fessFlags struct {
-	config, transport, revision, level string
-	token                              string // for Fess
-	clientToken                        string // that callers must send
-	debug, cody                        bool
-	hosts, origins                     []string
+// A fessCommand serves the bridge until its client or a signal ends it.
+type fessCommand struct {
+	Config        filePath `flag:"config" value:"FILE" help:"configuration file; by default the first of ~/.mcp-feiss/config.json, ~/mcp-feiss/config.json and ~/.mcp-fess/config.json that exists"`
+	Data          string   `flag:"data" value:"DIR" help:"accepted, as by every server, and ignored: the bridge stores nothing"`
+	transportFlag `words:"stdio|http" standard:"stdio"`
+	Token         token `flag:"token" value:"TOKEN" env:"KNOWHOW_TOKEN" secret:"token" help:"HTTP: token that every caller must send as Authorization: Bearer; takes precedence over security.httpAuthToken"`
+	Level         level `flag:"log-level" value:"debug|info|warn|error" env:"KNOWHOW_LOG_LEVEL" help:"least level of the log; takes precedence over logging.level"`
+	Debug         bool  `flag:"debug" help:"log everything to a separate file DATE_TIME_server.log, with the time since the start on each line"`
+	Cody          bool  `flag:"cody" help:"use MCP revision 2024-11-05"`
+	revisionFlag  `words:"2025-03-26|2024-11-05|latest" standard:"2025-03-26"`
+	httpFlags
+	FessToken string `env:"FESS_API_TOKEN" help:"access token for Fess; takes precedence over fessAuth.accessToken"`
 }
 
-// fessCommand serves the bridge until its client or a signal ends it.
-func fessCommand(v *invocation, f *flagSet) func(context.Context) error {
-	o := &fessFlags{}
-	f.Path(&o.config, flag{Name: "config", Value: "FILE",
-		Help: "configuration file; by default the first of ~/.mcp-feiss/config.json, ~/mcp-feiss/config.json and ~/.mcp-fess/config.json that exists"})
-	var ignored string
-	f.String(&ignored, flag{Name: "data", Value: "DIR", Help: "accepted, as by every server, and ignored: the bridge stores nothing"})
-	transportFlag(f, &o.transport, "stdio", "http")
-	f.Token(&o.clientToken, flag{Name: "token", Value: "TOKEN", Env: "KNOWHOW_TOKEN",
-		Help: "HTTP: token that every caller must send as Authorization: Bearer; takes precedence over security.httpAuthToken"})
-	logLevelFlag(f, &o.level, "", "least level of the log; takes precedence over logging.level")
-	f.Bool(&o.debug, flag{Name: "debug", Help: "log everything to a separate file DATE_TIME_server.log, with the time since the start on each line"})
-	f.Bool(&o.cody, flag{Name: "cody", Help: "use MCP revision 2024-11-05"})
-	f.Choice(&o.revision, flag{Name: "revision", Help: "MCP revision; latest negotiates every revision"},
-		string(mcpserver.Pinned), string(mcpserver.Cody), string(mcpserver.Latest))
-	httpFlags(f, &o.hosts, &o.origins)
-	f.String(&o.token, flag{Env: "FESS_API_TOKEN", Help: "access token for Fess; takes precedence over fessAuth.accessToken"})
-	return func(ctx context.Context) error {
-		if o.cody {
-			if f.given("revision") && o.revision != string(mcpserver.Cody) {
-				return v.usagef("--cody and --revision %s exclude each other", o.revision)
-			}
-			o.revision = string(mcpserver.Cody)
+func (o *fessCommand) run(ctx context.Context, v *invocation) (err error) {
+	if o.Cody {
+		if v.given("revision") && o.Revision != mcpserver.Cody {
+			return v.usagef("--cody and --revision %s exclude each other", o.Revision)
 		}
-		return v.runFess(ctx, o)
+		o.Revision = mcpserver.Cody
 	}
-}
-
-// httpFlags declares the flags for permitted Host and Origin headers.
-func httpFlags(f *flagSet, hosts, origins *[]string) {
-	f.List(hosts, flag{Name: "allow-host", Value: "HOST", Help: "HTTP: additional value that the Host header may have"})
-	f.List(origins, flag{Name: "allow-origin", Value: "ORIGIN", Help: "HTTP: additional value that the Origin header may have"})
-}
-
-// runFess reads the configuration and serves the bridge.
-func (v *invocation) runFess(ctx context.Context, flags *fessFlags) (err error) {
-	path := flags.config
+	path := string(o.Config)
 	if path == "" {
 		if path, err = v.findFessConfig(); err != nil {
 			return err
 		}
 	}
-	c, warnings, err := fessconfig.Read(path, fessconfig.Options{Env: v.Lookup, Home: v.home(), HTTP: flags.transport == "http"})
+	c, warnings, err := fessconfig.Read(path, fessconfig.Options{Env: v.Lookup, Home: v.home(), HTTP: o.Transport == "http"})
 	if err != nil {
 		return err
 	}
-	if flags.token != "" {
-		if !visiblePattern.MatchString(flags.token) {
+	if o.FessToken != "" {
+		if !visiblePattern.MatchString(o.FessToken) {
 			return errors.New("environment variable FESS_API_TOKEN: want visible ASCII characters without blanks")
 		}
-		c.FessAuth.AccessToken = flags.token
+		c.FessAuth.AccessToken = o.FessToken
 	}
-	c.Security.HTTPAuthToken = cmp.Or(flags.clientToken, c.Security.HTTPAuthToken)
-	c.Logging.Level = cmp.Or(flags.level, c.Logging.Level)
+	c.Security.HTTPAuthToken = cmp.Or(string(o.Token), c.Security.HTTPAuthToken)
+	c.Logging.Level = cmp.Or(string(o.Level), c.Logging.Level)
 	log := logfile.Open(logfile.Options{
 		Dir:        c.Logging.Dir,
-		Debug:      flags.debug,
+		Debug:      o.Debug,
 		Level:      logLevel(c.Logging.Level),
 		RetainDays: c.Logging.RetainDays,
 		Secrets:    []string{c.FessAuth.AccessToken, c.Security.HTTPAuthToken},
@@ -116,12 +91,12 @@ func (v *invocation) runFess(ctx context.Context, flags *fessFlags) (err error) 
 		Fallback:   v.stderr,
 	})
 	defer log.Close()
-	log.Info("starting", "version", version(), "config", path, "transport", flags.transport,
-		"revision", flags.revision, "domain", c.Domain.ID, "label", c.Domain.LabelFilter)
+	log.Info("starting", "version", version(), "config", path, "transport", o.Transport,
+		"revision", o.Revision, "domain", c.Domain.ID, "label", c.Domain.LabelFilter)
 	for _, w := range warnings {
 		v.warn(log.Logger, w)
 	}
-	err = v.serveFess(ctx, c, flags, log.Logger)
+	err = v.serveFess(ctx, c, o, log.Logger)
 	switch {
 	case err != nil:
 		log.Error("stopped", "error", err)
@@ -133,8 +108,12 @@ func (v *invocation) runFess(ctx context.Context, flags *fessFlags) (err error) 
 	return err
 }
 
+// jobStop is the time limit for the end of running jobs when the bridge ends, which
+// takes at most a second.
+const jobStop = 100 * time.Millisecond
+
 // serveFess creates the bridge and serves it.
-func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, flags *fessFlags, log *slog.Logger) error {
+func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, o *fessCommand, log *slog.Logger) error {
 	client, err := fess.New(fess.Options{
 		BaseURL:            c.FessBaseURL,
 		API:                c.FessAPI,
@@ -158,24 +137,29 @@ func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, flags 
 	defer documents.Close()
 	jobs := job.New(job.Options{
 		Threshold:  time.Duration(c.Timeouts.LongRunningThresholdMs) * time.Millisecond,
-		Keep:       jobKeep,
 		MaxRunning: c.Limits.MaxInFlightRequests,
 		Log:        log,
 	})
-	defer closeJobs(ctx, log, jobs)
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobStop)
+		defer cancel()
+		if err := jobs.Close(ctx); err != nil {
+			log.Warn("leaving jobs behind that do not end", "error", err)
+		}
+	}()
 	domain := fessmcp.Domain{ID: c.Domain.ID, Name: c.Domain.Name, Description: c.Domain.Description, Label: c.Domain.LabelFilter}
-	server := mcpserver.New(mcpserver.Options{
+	mcp := mcpserver.New(mcpserver.Options{
 		Name:         "mcp-fess",
 		Title:        c.Domain.Name,
 		Version:      version(),
 		Instructions: fessmcp.Instructions(fessmcp.Options{Domain: domain}),
 		Domain:       &mcpserver.Domain{ID: domain.ID, Name: domain.Name, Description: domain.Description, LabelFilter: domain.Label},
-		Revision:     mcpserver.Revision(flags.revision),
+		Revision:     o.Revision,
 		MaxInFlight:  c.Limits.MaxInFlightRequests,
 		Log:          log,
 		Header:       callersToken(c),
 	})
-	fessmcp.Register(server, fessmcp.Options{
+	fessmcp.Register(mcp, fessmcp.Options{
 		Domain:        domain,
 		Backend:       client,
 		MaxPageSize:   c.Limits.MaxPageSize,
@@ -192,41 +176,26 @@ func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, flags 
 		Log:     log,
 	})
 
-	checkCtx, stopCheck := context.WithCancel(ctx)
-	var check sync.WaitGroup
-	defer check.Wait()
-	defer stopCheck()
-	if !c.FessAuth.PassThrough { // otherwise no token is known yet
-		check.Go(func() { checkFess(checkCtx, client, c, log) })
-	}
-
-	if flags.transport == "http" {
-		return v.serveFessHTTP(ctx, c, flags, server, log)
-	}
-	log.Info("serving on standard input and output")
-	return v.serveStdio(ctx, server)
-}
-
-// serveFessHTTP serves the bridge on the address in the configuration.
-func (v *invocation) serveFessHTTP(ctx context.Context, c *fessconfig.Config, flags *fessFlags, server *mcpserver.Server, log *slog.Logger) error {
 	t := &c.HTTPTransport
-	if !httpguard.Loopback(t.BindAddress) && c.Security.HTTPAuthToken == "" {
-		v.warn(log, "everyone who can reach this machine can search the domain: set security.httpAuthToken")
-	}
-	return v.serveHTTP(ctx, httpService{
-		host: t.BindAddress,
-		port: t.Port,
-		path: t.Path,
+	s := &server{
+		invocation: v, log: log, stdio: o.Transport == "stdio", mcp: mcp, path: t.Path, host: t.BindAddress, port: t.Port,
 		guard: httpguard.Options{
 			Token:          c.Security.HTTPAuthToken,
-			AllowedOrigins: append(t.AllowedOrigins, flags.origins...),
-			AllowedHosts:   append(t.AllowedHosts, flags.hosts...),
-			Routes:         []httpguard.Route{server.HTTP(mcpserver.HTTPOptions{DisableSSE: !t.EnableSSE}).Route(t.Path)},
+			AllowedOrigins: append(t.AllowedOrigins, o.AllowOrigin...),
+			AllowedHosts:   append(t.AllowedHosts, o.AllowHost...),
+			Routes:         []httpguard.Route{mcp.HTTP(mcpserver.HTTPOptions{DisableSSE: !t.EnableSSE}).Route(t.Path)},
 			Refuse:         mcpserver.Refuse,
 		},
+		public:   "everyone who can reach this machine can search the domain: set security.httpAuthToken",
 		portHint: "Set httpTransport.port to another one (0: any free one).",
-		log:      log,
-	})
+	}
+	if !c.FessAuth.PassThrough { // otherwise no token is known yet
+		s.background = func(ctx context.Context) { checkFess(ctx, client, c, log) }
+	}
+	if s.stdio {
+		log.Info("serving on standard input and output")
+	}
+	return s.serve(ctx)
 }
 
 // callersToken returns the function that stores the token from a caller's

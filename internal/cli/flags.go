@@ -1,39 +1,46 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"path"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"knowhow/internal/sanitize"
 	"knowhow/internal/spell"
 )
 
-// A flag declares a flag of a command, for parsing, the help text and the
+// A flag is a flag of a command, for parsing, the help text, completion and the
 // tables in the documentation. A flag without a Name is an environment variable
-// without a flag.
+// without a flag. It is declared by a field of the options of the command, with
+// these tags:
+//
+//	flag     its name without dashes; after a comma, another name, which messages and tables do not use
+//	env      the variable that is read if the flag is not given; after a comma, one that is read if that is not set
+//	value    the placeholder of the value in texts, for example FILE; in lower case, the permitted values, separated by "|"
+//	default  the value if none is given
+//	range    the permitted numbers, for example 1-100; of a text, the numbers of characters
+//	secret   what the value is, for messages, which do not contain it; "" if they must not advise to leave it out
+//	help     what the flag does, without a final period
+//
+// An empty variable counts as not set. Boolean flags have no placeholder. Flags
+// for slices may be given several times.
 type flag struct {
-	Name    string // without dashes
-	Value   string // placeholder of the value in texts, for example FILE; "" if the flag takes none
-	Default string // the value if none is given; "" if there is none
-	Env     string // variable that is read if the flag is not given; an empty variable counts as not set
-	Help    string // what the flag does, without a final period
+	Name, Value, Default, Env, Help string
 
-	alias    string // another name, which messages and tables do not use
-	aliasEnv string // variable that is read if Env is not set
+	alias, aliasEnv string
 
-	set    func(value string) error
-	many   bool   // may be given more than once
-	secret bool   // messages do not contain the value
-	what   string // what a secret is, in messages; "" means token
-	needed bool   // messages do not advise to leave it out
-	given  bool   // on the command line
+	set    func(value string) error // its errors describe what is permitted
+	many   bool                     // may be given more than once
+	secret bool                     // messages do not contain the value
+	what   string                   // what a secret is; "" if messages must not advise to leave it out
+	given  bool                     // on the command line
 }
 
 // errHelp reports that the command line requests the help text.
@@ -44,30 +51,212 @@ type flagSet struct {
 	*invocation
 	flags    []*flag
 	operands []*operand
-	operand  func(string) error // called for each operand after operands, in order with the flags; nil means that there are none
+	rest     func(string) error // called for each operand after operands, in order with the flags; nil means that there are none
 }
 
-// An operand declares an operand of a command, or with many all that follow.
+// An operand is an operand of a command, or with many all that follow, joined with
+// blanks. It must not be blank. It is declared by a string with the tag arg: the
+// name, and after a comma "optional" or "many". A slice takes all operands that
+// follow, which may be blank.
 type operand struct {
 	name                  string // in messages, for example ID
 	value                 *string
 	many, optional, given bool
 }
 
-// Operand declares the next operand, which is required and must not be blank.
-func (f *flagSet) Operand(p *string, name string) {
-	f.operands = append(f.operands, &operand{name: name, value: p})
+// An operandTaker is a command that takes its operands itself, in order with the
+// flags.
+type operandTaker interface {
+	operand(v *invocation, arg string) error
 }
 
-// Optional declares the last operand, which must not be blank if it is given.
-func (f *flagSet) Optional(p *string, name string) {
-	f.operands = append(f.operands, &operand{name: name, value: p, optional: true})
+// newFlagSet returns the flags and operands that the fields of options declare, a
+// pointer to a struct.
+func newFlagSet(v *invocation, options any) *flagSet {
+	f := &flagSet{invocation: v}
+	if taker, ok := options.(operandTaker); ok {
+		f.rest = func(arg string) error { return taker.operand(v, arg) }
+	}
+	f.declare(reflect.ValueOf(options).Elem(), func(s string) string { return s })
+	return f
 }
 
-// Text declares the operands that follow, which are joined with blanks. The text
-// is required and must not be blank.
-func (f *flagSet) Text(p *string, name string) {
-	f.operands = append(f.operands, &operand{name: name, value: p, many: true})
+// placeholder matches what the tag of a field with a struct replaces in the tags of
+// the fields of the struct: "{of}" is replaced by the tag "of".
+var placeholder = regexp.MustCompile(`\{[a-z]+\}`)
+
+// declare adds what the fields of a struct declare. fill replaces placeholders in
+// their tags.
+func (f *flagSet) declare(options reflect.Value, fill func(string) string) {
+	for i := range options.NumField() {
+		field, tag := options.Field(i), options.Type().Field(i).Tag
+		get := func(key string) string { return fill(tag.Get(key)) }
+		name, isFlag := tag.Lookup("flag")
+		env, isVariable := tag.Lookup("env")
+		arg, isOperand := tag.Lookup("arg")
+		switch {
+		case isOperand:
+			f.declareOperand(field, arg)
+		case isFlag || isVariable:
+			d := &flag{Value: get("value"), Default: get("default"), Help: get("help")}
+			d.Name, d.alias, _ = strings.Cut(fill(name), ",")
+			d.Env, d.aliasEnv, _ = strings.Cut(env, ",")
+			d.what, d.secret = tag.Lookup("secret")
+			d.many = field.Kind() == reflect.Slice
+			d.set = f.setter(field, d, tag.Get("range"))
+			if d.Default != "" {
+				_ = d.set(d.Default) // TestDeclarations checks that there is no error
+			}
+			f.flags = append(f.flags, d)
+		case field.Kind() == reflect.Struct:
+			f.declare(field, func(s string) string {
+				return placeholder.ReplaceAllStringFunc(s, func(p string) string { return get(strings.Trim(p, "{}")) })
+			})
+		}
+	}
+}
+
+// declareOperand adds an operand.
+func (f *flagSet) declareOperand(field reflect.Value, arg string) {
+	name, kind, _ := strings.Cut(arg, ",")
+	switch p := field.Addr().Interface().(type) {
+	case *string:
+		f.operands = append(f.operands, &operand{name: name, value: p, many: kind == "many", optional: kind == "optional"})
+	case *[]string:
+		f.rest = func(arg string) error { *p = append(*p, arg); return nil }
+	}
+}
+
+// A setter is a field that parses the value of its flag. Its errors describe what is
+// permitted.
+type setter interface{ set(value string) error }
+
+// setter returns the function that sets a field to a value of the flag d.
+func (f *flagSet) setter(field reflect.Value, d *flag, limits string) func(string) error {
+	from, to, limited := strings.Cut(limits, "-")
+	low, _ := strconv.Atoi(from)
+	high, _ := strconv.Atoi(to)
+	switch p := field.Addr().Interface().(type) {
+	case setter:
+		return p.set
+	case *filePath:
+		return func(s string) error { *p = filePath(f.expand(s)); return nil }
+	case *folder:
+		return func(s string) error {
+			if s == "" {
+				return errors.New("want a folder")
+			}
+			*p = folder(f.expand(s))
+			return nil
+		}
+	case *[]filePath:
+		return func(s string) error {
+			if s == "" {
+				return errors.New("want a path")
+			}
+			*p = append(*p, filePath(f.expand(s)))
+			return nil
+		}
+	case *[]string:
+		return func(s string) error {
+			if s == "" {
+				return errors.New("want a value")
+			}
+			*p = append(*p, s)
+			return nil
+		}
+	case *bool:
+		return func(s string) (err error) {
+			*p, err = parseBool(s)
+			return err
+		}
+	case **bool:
+		return func(s string) error {
+			value, err := parseBool(s)
+			*p = &value
+			return err
+		}
+	case *time.Duration:
+		return func(s string) error {
+			value, err := time.ParseDuration(s)
+			if err != nil || value <= 0 {
+				return errors.New("want a duration such as 30s or 5m")
+			}
+			*p = value
+			return nil
+		}
+	case *int:
+		return func(s string) error {
+			n, err := strconv.Atoi(s)
+			if err != nil || n < low || n > high {
+				return fmt.Errorf("want a number from %d to %d", low, high)
+			}
+			*p = n
+			return nil
+		}
+	}
+	words := strings.Split(d.Value, "|")
+	choice := d.Value != "" && d.Value == strings.ToLower(d.Value)
+	return func(s string) error {
+		n := utf8.RuneCountInString(strings.TrimSpace(s))
+		switch {
+		case choice && !slices.Contains(words, s):
+			return fmt.Errorf("want %s", strings.Join(words, " or "))
+		case limited && (n < low || n > high):
+			return fmt.Errorf("want %d to %d characters", low, high)
+		}
+		field.SetString(s)
+		return nil
+	}
+}
+
+// parseBool parses the value of a flag that is true or false.
+func parseBool(s string) (bool, error) {
+	value, err := strconv.ParseBool(s)
+	if err != nil {
+		return false, errors.New("want true or false")
+	}
+	return value, nil
+}
+
+// A filePath is the name of a file or a folder, with the home folder in place of a
+// "~" at its start.
+type filePath string
+
+// A folder is a [filePath] that is not empty.
+type folder string
+
+// stringsOf returns paths as strings.
+func stringsOf(paths []filePath) (list []string) {
+	for _, p := range paths {
+		list = append(list, string(p))
+	}
+	return list
+}
+
+// globs are patterns of package path.
+type globs []string
+
+func (g *globs) set(s string) error {
+	if _, err := path.Match(s, ""); err != nil || s == "" {
+		return errors.New(`want a pattern such as "get_*" or "github/*"`)
+	}
+	*g = append(*g, s)
+	return nil
+}
+
+// A token is a bearer token.
+type token string
+
+// visiblePattern matches a valid token.
+var visiblePattern = regexp.MustCompile(`^[!-~]+$`)
+
+func (t *token) set(s string) error {
+	if !visiblePattern.MatchString(s) {
+		return errors.New("want visible ASCII characters without blanks")
+	}
+	*t = token(s)
+	return nil
 }
 
 // take sets the operand that arg is.
@@ -82,10 +271,10 @@ func (f *flagSet) take(arg string) error {
 			return nil
 		}
 	}
-	if f.operand == nil {
+	if f.rest == nil {
 		return f.unexpected(arg)
 	}
-	return f.operand(arg)
+	return f.rest(arg)
 }
 
 // unexpected returns the error for an operand that the command does not take. It
@@ -106,128 +295,8 @@ func (f *flagSet) unexpected(arg string) error {
 	return e
 }
 
-// Func declares a flag whose values are passed to set. The errors of set
-// describe what is permitted.
-func (f *flagSet) Func(d flag, set func(value string) error) {
-	d.set = set
-	f.flags = append(f.flags, &d)
-	if d.Default != "" {
-		_ = set(d.Default) // TestDeclarations checks that there is no error
-	}
-}
-
-// String declares a flag with any text as its value.
-func (f *flagSet) String(p *string, d flag) {
-	f.Func(d, func(s string) error { *p = s; return nil })
-}
-
-// Path declares a flag with a file or a folder as its value.
-func (f *flagSet) Path(p *string, d flag) {
-	f.Func(d, func(s string) error { *p = f.expand(s); return nil })
-}
-
-// Bool declares a flag that is false unless it is given.
-func (f *flagSet) Bool(p *bool, d flag) {
-	f.Func(d, func(s string) (err error) {
-		if *p, err = strconv.ParseBool(s); err != nil {
-			return errors.New("want true or false")
-		}
-		return nil
-	})
-}
-
-// Int declares a flag for a number from low to high.
-func (f *flagSet) Int(p *int, d flag, low, high int) {
-	f.Func(d, func(s string) error {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < low || n > high {
-			return fmt.Errorf("want a number from %d to %d", low, high)
-		}
-		*p = n
-		return nil
-	})
-}
-
-// Choice declares a flag with one of words as its value. The first word is the
-// default.
-func (f *flagSet) Choice(p *string, d flag, words ...string) {
-	d.Default, d.Value = words[0], strings.Join(words, "|")
-	f.Func(d, func(s string) error {
-		if !slices.Contains(words, s) {
-			return fmt.Errorf("want %s", strings.Join(words, " or "))
-		}
-		*p = s
-		return nil
-	})
-}
-
-// List declares a flag that may be given several times.
-func (f *flagSet) List(p *[]string, d flag) {
-	d.many = true
-	f.Func(d, func(s string) error {
-		if s == "" {
-			return errors.New("want a value")
-		}
-		*p = append(*p, s)
-		return nil
-	})
-}
-
-// Paths declares a flag with a file or a folder as its value, which may be given
-// several times.
-func (f *flagSet) Paths(p *[]string, d flag) {
-	d.many = true
-	f.Func(d, func(s string) error {
-		if s == "" {
-			return errors.New("want a path")
-		}
-		*p = append(*p, f.expand(s))
-		return nil
-	})
-}
-
-// Globs declares a flag for patterns of package path that may be given several
-// times.
-func (f *flagSet) Globs(p *[]string, d flag) {
-	d.many = true
-	f.Func(d, func(s string) error {
-		if _, err := path.Match(s, ""); err != nil || s == "" {
-			return errors.New(`want a pattern such as "get_*" or "github/*"`)
-		}
-		*p = append(*p, s)
-		return nil
-	})
-}
-
-// Duration declares a flag for a positive Go duration.
-func (f *flagSet) Duration(p *time.Duration, d flag) {
-	f.Func(d, func(s string) error {
-		value, err := time.ParseDuration(s)
-		if err != nil || value <= 0 {
-			return errors.New("want a duration such as 30s or 5m")
-		}
-		*p = value
-		return nil
-	})
-}
-
-// visiblePattern matches a valid token.
-var visiblePattern = regexp.MustCompile(`^[!-~]+$`)
-
-// Token declares a flag for a bearer token.
-func (f *flagSet) Token(p *string, d flag) {
-	d.secret = true
-	f.Func(d, func(s string) error {
-		if !visiblePattern.MatchString(s) {
-			return errors.New("want visible ASCII characters without blanks")
-		}
-		*p = s
-		return nil
-	})
-}
-
 // given reports whether the flag is on the command line.
-func (f *flagSet) given(name string) bool { return f.find(name).given }
+func (v *invocation) given(name string) bool { return v.flags.find(name).given }
 
 // find returns the flag with that name, or nil.
 func (f *flagSet) find(name string) *flag {
@@ -316,11 +385,11 @@ func (f *flagSet) parseFlag(arg string, args []string) ([]string, error) {
 // badValue returns the error for an invalid value of a flag. source is the
 // origin of the value, and omit describes how to use no value.
 func (f *flagSet) badValue(d *flag, source, omit, value string, err error) error {
-	if d.secret && d.needed {
+	switch {
+	case d.secret && d.what == "":
 		return f.usagef("%s: %v", source, err)
-	}
-	if d.secret {
-		return f.usagef("%s: %v; %s to use no %s", source, err, omit, cmp.Or(d.what, "token"))
+	case d.secret:
+		return f.usagef("%s: %v; %s to use no %s", source, err, omit, d.what)
 	}
 	return f.usagef("%s: got %q, %v", source, value, err)
 }

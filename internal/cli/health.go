@@ -22,34 +22,33 @@ Examples:
 // healthTime is the time limit for the answer of a server.
 const healthTime = 3 * time.Second
 
-// healthCommand asks a server whether it works.
-func healthCommand(v *invocation, f *flagSet) func(context.Context) error {
-	var address string
-	f.Operand(&address, "URL")
-	return func(ctx context.Context) error {
-		u, err := url.Parse(address)
-		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return v.usagef("got %q, want the URL of a server, such as http://127.0.0.1:8000", address)
-		}
-		ctx, cancel := context.WithTimeout(ctx, healthTime)
-		defer cancel()
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.JoinPath("/healthz").String(), nil)
-		if err != nil {
-			return fmt.Errorf("asking %s: %w", u.Redacted(), err)
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			var failed *url.Error
-			if errors.As(err, &failed) {
-				err = failed.Err
-			}
-			return &hintError{fmt.Errorf("%s does not answer: %w", u.Redacted(), err), "Check that the server runs, and its log."}
-		}
-		defer resp.Body.Close()
-		if resp.StatusCode != http.StatusOK {
-			return &hintError{fmt.Errorf("%s answers with status %d", u.Redacted(), resp.StatusCode), "Check the URL and the log of the server."}
-		}
-		_, err = fmt.Fprintln(v.stdout, "ok")
-		return err
+// A healthCommand asks a server whether it works.
+type healthCommand struct {
+	URL string `arg:"URL"`
+}
+
+func (o *healthCommand) run(ctx context.Context, v *invocation) error {
+	u, err := url.Parse(o.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return v.usagef("got %q, want the URL of a server, such as http://127.0.0.1:8000", o.URL)
 	}
+	ctx, cancel := context.WithTimeout(ctx, healthTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.JoinPath("/healthz").String(), nil)
+	if err != nil {
+		return fmt.Errorf("asking %s: %w", u.Redacted(), err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		if failed, ok := errors.AsType[*url.Error](err); ok {
+			err = failed.Err
+		}
+		return &hintError{fmt.Errorf("%s does not answer: %w", u.Redacted(), err), "Check that the server runs, and its log."}
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return &hintError{fmt.Errorf("%s answers with status %d", u.Redacted(), resp.StatusCode), "Check the URL and the log of the server."}
+	}
+	_, err = fmt.Fprintln(v.stdout, "ok")
+	return err
 }

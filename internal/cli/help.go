@@ -16,34 +16,29 @@ Examples:
   {cmd} fess
 `
 
-// helpCommand shows the help of a command, or the overview.
-func helpCommand(v *invocation, f *flagSet) func(context.Context) error {
-	topic := ""
-	f.operand = func(arg string) error {
-		if topic == "" {
-			topic = arg
-		} else if _, ok := v.find(topic + " " + arg); ok {
-			topic += " " + arg
-		} else {
-			return v.usagef("unexpected argument %q", arg)
+// A helpCommand shows the help of a command, or the overview.
+type helpCommand struct {
+	Topic []string `arg:"COMMAND"`
+}
+
+func (o *helpCommand) run(_ context.Context, v *invocation) error {
+	topic := strings.Join(o.Topic, " ")
+	if topic == "" {
+		if v.Command == "" {
+			_, err := io.WriteString(v.stdout, overview(v.Env))
+			return err
 		}
-		return nil
+		topic = v.Command
 	}
-	return func(context.Context) error {
-		if topic == "" {
-			if v.Command == "" {
-				_, err := io.WriteString(v.stdout, overview(v.Env))
-				return err
-			}
-			topic = v.Command
-		}
-		cmd, ok := v.find(topic)
-		if !ok {
-			return unknownCommand(topic, v)
-		}
-		_, err := io.WriteString(v.stdout, commandHelp(cmd, v))
-		return err
+	cmd, ok := v.find(topic)
+	switch {
+	case !ok && len(o.Topic) > 1:
+		return v.usagef("unexpected argument %q", o.Topic[len(o.Topic)-1])
+	case !ok:
+		return unknownCommand(topic, v)
 	}
+	_, err := io.WriteString(v.stdout, commandHelp(cmd, v))
+	return err
 }
 
 // overview returns the list of commands.
@@ -72,7 +67,6 @@ func commandHelp(c command, v *invocation) string {
 	if v.Command != c.name {
 		typed += " " + c.name
 	}
-	f := &flagSet{invocation: v}
-	c.define(v, f)
+	f := newFlagSet(v, c.options)
 	return strings.NewReplacer("{cmd}", typed, "{flags}\n", f.text()).Replace(c.help)
 }

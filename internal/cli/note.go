@@ -86,66 +86,59 @@ Examples:
   {cmd} 42
 `
 
-// noteCommand is the command that the commands for notes are below.
-func noteCommand(v *invocation, f *flagSet) func(context.Context) error {
-	return func(context.Context) error { return v.usagef("want a command: add, list, get or rm") }
+// A noteCommand is the command that the commands for notes are below.
+type noteCommand struct{}
+
+func (*noteCommand) run(_ context.Context, v *invocation) error {
+	return v.usagef("want a command: add, list, get or rm")
 }
 
-// collectionFlags declares the flags for a collection and tags.
-func collectionFlags(f *flagSet, collection *string, tags *[]string, of string) {
-	f.String(collection, flag{Name: "collection", Value: "NAME", Help: "collection of " + of})
-	f.List(tags, flag{Name: "tag", Value: "TAG", Help: "tag of " + of})
+// collectionFlags are a collection and tags.
+type collectionFlags struct {
+	Collection string   `flag:"collection" value:"NAME" help:"collection of {of}"`
+	Tags       []string `flag:"tag" value:"TAG" help:"tag of {of}"`
 }
 
-// topFlag declares the flag for the number of results.
-func topFlag(f *flagSet, top *int, limit, standard int) {
-	f.Int(top, flag{Name: "top", Value: "N", Default: strconv.Itoa(standard), Help: "number of results"}, 1, limit)
-}
-
-// filterTags returns the tags for a collection, "" for any, and other tags.
-func filterTags(collection string, tags []string) ([]string, error) {
-	all, err := kbmcp.Tags(collection, tags)
-	if collection == "" && err == nil {
+// filter returns the tags that documents must have. Without a collection, they may
+// be in any.
+func (o *collectionFlags) filter() ([]string, error) {
+	all, err := kbmcp.Tags(o.Collection, o.Tags)
+	if o.Collection == "" && err == nil {
 		all = all[1:]
 	}
 	return all, err
 }
 
-// kbSearchCommand searches the knowledge base.
-func kbSearchCommand(v *invocation, f *flagSet) func(context.Context) error {
-	var base baseFlags
-	var collection, query string
-	var tags []string
-	var top int
-	var asJSON bool
-	base.define(f)
-	base.model.declare(f, flag{Help: "model for searches by meaning in the data folder, as of kb --embedder"})
-	base.wait = searchModelTime
-	collectionFlags(f, &collection, &tags, "the documents to search")
-	topFlag(f, &top, kb.MaxTop, kb.DefaultTop)
-	jsonFlag(f, &asJSON)
-	f.Text(&query, "QUERY")
-	return func(ctx context.Context) error {
-		all, err := filterTags(collection, tags)
-		if err != nil {
-			return err
-		}
-		return base.use(ctx, v, false, func(b kb.Base) error {
-			found, err := b.Search(ctx, kb.SearchQuery{Query: query, Top: top, Tags: all})
-			switch {
-			case err != nil:
-				return err
-			case asJSON:
-				err = v.printJSON(kbmcp.SearchResult(found))
-			case len(found.Results) > 0:
-				err = v.printPassages(found)
-			}
-			if err == nil && len(found.Results) == 0 {
-				err = &hintError{errors.New("nothing found"), cmp.Or(sanitize.Short(found.Note, 300, 1200), "Try fewer or other words.")}
-			}
-			return err
-		})
+// A kbSearchCommand searches the knowledge base.
+type kbSearchCommand struct {
+	baseFlags
+	embedderFlags   `model:"model for searches by meaning in the data folder, as of kb --embedder"`
+	collectionFlags `of:"the documents to search"`
+	Top             int `flag:"top" value:"N" default:"10" range:"1-100" help:"number of results"`
+	jsonFlag
+	Query string `arg:"QUERY,many"`
+}
+
+func (o *kbSearchCommand) run(ctx context.Context, v *invocation) error {
+	all, err := o.filter()
+	if err != nil {
+		return err
 	}
+	return o.use(ctx, v, baseUse{model: &o.embedderFlags, wait: searchModelTime}, func(b kb.Base) error {
+		found, err := b.Search(ctx, kb.SearchQuery{Query: o.Query, Top: o.Top, Tags: all})
+		switch {
+		case err != nil:
+			return err
+		case o.JSON:
+			err = v.printJSON(kbmcp.SearchResult(found))
+		case len(found.Results) > 0:
+			err = v.printPassages(found)
+		}
+		if err == nil && len(found.Results) == 0 {
+			err = &hintError{errors.New("nothing found"), cmp.Or(sanitize.Short(found.Note, 300, 1200), "Try fewer or other words.")}
+		}
+		return err
+	})
 }
 
 // searchModelTime is how long a search on the command line, which always loads
@@ -170,47 +163,44 @@ func (v *invocation) printPassages(found *kb.SearchResult) error {
 // maxNote is the maximum size of a note on the standard input, in bytes.
 const maxNote = 1 << 20
 
-// noteAddCommand adds a note.
-func noteAddCommand(v *invocation, f *flagSet) func(context.Context) error {
-	var base baseFlags
-	var collection, title string
-	var tags, words []string
-	var asJSON bool
-	base.define(f)
-	collectionFlags(f, &collection, &tags, "the note")
-	f.String(&title, flag{Name: "title", Value: "TITLE", Help: "title of the note; by default its first heading or line"})
-	jsonFlag(f, &asJSON)
-	f.operand = func(arg string) error { words = append(words, arg); return nil }
-	return func(ctx context.Context) error {
-		all, err := kbmcp.Tags(collection, tags)
-		if err != nil {
-			return err
-		}
-		text, err := v.noteText(ctx, words)
-		if err != nil {
-			return err
-		}
-		return base.use(ctx, v, true, func(b kb.Base) error {
-			id, err := b.AddNote(ctx, kb.Note{Text: text, Title: title, Tags: all})
-			if err != nil {
-				return err
-			}
-			j, err := waitForJob(ctx, b, id)
-			switch {
-			case err != nil:
-				return fmt.Errorf("the note is stored, but its job %d cannot be watched: %w", id, err)
-			case j.Status == kb.Failed:
-				return fmt.Errorf("the note was not added: %s", sanitize.Short(j.Error, 500, 2000))
-			case asJSON:
-				return v.printJSON(map[string]any{"job_id": id, "document_id": j.DocumentID})
-			case j.DocumentID == nil:
-				_, err := fmt.Fprintf(v.stderr, "The note is stored as job %d, and can be searched when the job is done.\n", id)
-				return err
-			}
-			_, err = fmt.Fprintln(v.stdout, *j.DocumentID)
-			return err
-		})
+// A noteAddCommand adds a note.
+type noteAddCommand struct {
+	baseFlags
+	collectionFlags `of:"the note"`
+	Title           string `flag:"title" value:"TITLE" help:"title of the note; by default its first heading or line"`
+	jsonFlag
+	Words []string `arg:"TEXT"`
+}
+
+func (o *noteAddCommand) run(ctx context.Context, v *invocation) error {
+	all, err := kbmcp.Tags(o.Collection, o.Tags)
+	if err != nil {
+		return err
 	}
+	text, err := v.noteText(ctx, o.Words)
+	if err != nil {
+		return err
+	}
+	return o.use(ctx, v, baseUse{work: true}, func(b kb.Base) error {
+		id, err := b.AddNote(ctx, kb.Note{Text: text, Title: o.Title, Tags: all})
+		if err != nil {
+			return err
+		}
+		j, err := waitForJob(ctx, b, id)
+		switch {
+		case err != nil:
+			return fmt.Errorf("the note is stored, but its job %d cannot be watched: %w", id, err)
+		case j.Status == kb.Failed:
+			return fmt.Errorf("the note was not added: %s", sanitize.Short(j.Error, 500, 2000))
+		case o.JSON:
+			return v.printJSON(map[string]any{"job_id": id, "document_id": j.DocumentID})
+		case j.DocumentID == nil:
+			_, err := fmt.Fprintf(v.stderr, "The note is stored as job %d, and can be searched when the job is done.\n", id)
+			return err
+		}
+		_, err = fmt.Fprintln(v.stdout, *j.DocumentID)
+		return err
+	})
 }
 
 // noteText returns the text of a new note: the operands, or else the standard
@@ -263,53 +253,49 @@ func waitForJob(ctx context.Context, b kb.Base, id int64) (*kb.Job, error) {
 	}
 }
 
-// noteListCommand lists documents.
-func noteListCommand(v *invocation, f *flagSet) func(context.Context) error {
-	var base baseFlags
-	var collection string
-	var tags []string
-	var top int
-	var asJSON bool
-	base.define(f)
-	collectionFlags(f, &collection, &tags, "the documents")
-	topFlag(f, &top, kb.MaxLimit, 50)
-	jsonFlag(f, &asJSON)
-	return func(ctx context.Context) error {
-		all, err := filterTags(collection, tags)
-		if err != nil {
-			return err
-		}
-		if len(all) > 1 {
-			return v.usagef("want one --tag or one --collection")
-		}
-		filter := kb.DocumentFilter{Limit: top, Tag: strings.Join(all, "")}
-		found := &kb.DocumentList{}
-		err = base.use(ctx, v, false, func(b kb.Base) (err error) {
-			found, err = b.Documents(ctx, filter)
-			return err
-		})
-		switch {
-		case err != nil && !errors.Is(err, errNoBase):
-			return err
-		case asJSON:
-			return v.printJSON(kbmcp.DocumentList(found, 0))
-		case len(found.Documents) == 0 && len(all) > 0:
-			_, err := fmt.Fprintln(v.stderr, "There are no documents with this collection or tag. Check its name, or list all documents without it.")
-			return err
-		case len(found.Documents) == 0:
-			_, err := fmt.Fprintf(v.stderr, "There are no documents. Add a note with: %s note add TEXT\n", v.Program)
-			return err
-		}
-		w := tabwriter.NewWriter(v.stdout, 0, 0, 2, ' ', 0)
-		for _, d := range found.Documents {
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", d.ID, sanitize.Escape(d.Type), sanitize.Escape(kbmcp.Collection(d.Tags)),
-				cmp.Or(d.UpdatedAt.Day(), "-"), sanitize.Short(d.Title, 100, 400))
-		}
-		if more := found.Total - len(found.Documents); more > 0 {
-			defer fmt.Fprintf(v.stderr, "%d more; list them with --top.\n", more)
-		}
-		return w.Flush()
+// A noteListCommand lists documents.
+type noteListCommand struct {
+	baseFlags
+	collectionFlags `of:"the documents"`
+	Top             int `flag:"top" value:"N" default:"50" range:"1-1000" help:"number of results"`
+	jsonFlag
+}
+
+func (o *noteListCommand) run(ctx context.Context, v *invocation) error {
+	all, err := o.filter()
+	if err != nil {
+		return err
 	}
+	if len(all) > 1 {
+		return v.usagef("want one --tag or one --collection")
+	}
+	filter := kb.DocumentFilter{Limit: o.Top, Tag: strings.Join(all, "")}
+	found := &kb.DocumentList{}
+	err = o.use(ctx, v, baseUse{}, func(b kb.Base) (err error) {
+		found, err = b.Documents(ctx, filter)
+		return err
+	})
+	switch {
+	case err != nil && !errors.Is(err, errNoBase):
+		return err
+	case o.JSON:
+		return v.printJSON(kbmcp.DocumentList(found, 0))
+	case len(found.Documents) == 0 && len(all) > 0:
+		_, err := fmt.Fprintln(v.stderr, "There are no documents with this collection or tag. Check its name, or list all documents without it.")
+		return err
+	case len(found.Documents) == 0:
+		_, err := fmt.Fprintf(v.stderr, "There are no documents. Add a note with: %s note add TEXT\n", v.Program)
+		return err
+	}
+	w := tabwriter.NewWriter(v.stdout, 0, 0, 2, ' ', 0)
+	for _, d := range found.Documents {
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", d.ID, sanitize.Escape(d.Type), sanitize.Escape(kbmcp.Collection(d.Tags)),
+			cmp.Or(d.UpdatedAt.Day(), "-"), sanitize.Short(d.Title, 100, 400))
+	}
+	if more := found.Total - len(found.Documents); more > 0 {
+		defer fmt.Fprintf(v.stderr, "%d more; list them with --top.\n", more)
+	}
+	return w.Flush()
 }
 
 // documentID reads the id of a document.
@@ -330,61 +316,58 @@ func withListHint(v *invocation, err error) error {
 	return err
 }
 
-// noteGetCommand prints a document.
-func noteGetCommand(v *invocation, f *flagSet) func(context.Context) error {
-	var base baseFlags
-	var operand string
-	var asJSON bool
-	base.define(f)
-	jsonFlag(f, &asJSON)
-	f.Operand(&operand, "ID")
-	return func(ctx context.Context) error {
-		id, err := documentID(v, operand)
+// A noteGetCommand prints a document.
+type noteGetCommand struct {
+	baseFlags
+	jsonFlag
+	ID string `arg:"ID"`
+}
+
+func (o *noteGetCommand) run(ctx context.Context, v *invocation) error {
+	id, err := documentID(v, o.ID)
+	if err != nil {
+		return err
+	}
+	return o.use(ctx, v, baseUse{}, func(b kb.Base) error {
+		d, err := b.Document(ctx, id)
+		switch {
+		case err != nil:
+			return withListHint(v, err)
+		case o.JSON:
+			return v.printJSON(kbmcp.DocumentResult(d))
+		}
+		texts := make([]string, len(d.Chunks))
+		for i, c := range d.Chunks {
+			texts[i] = sanitize.Lines(strings.TrimRight(c.Text, "\n")) + "\n"
+		}
+		text, screen := strings.Join(texts, "\n"), terminal.NewScreen(v.stdout, v.Lookup)
+		if screen.Terminal() {
+			text = screen.Wrap(text, "")
+		}
+		return screen.Show(text)
+	})
+}
+
+// A noteRemoveCommand removes documents.
+type noteRemoveCommand struct {
+	baseFlags
+	IDs string `arg:"ID,many"`
+}
+
+func (o *noteRemoveCommand) run(ctx context.Context, v *invocation) error {
+	var ids []int64
+	for _, arg := range strings.Fields(o.IDs) {
+		id, err := documentID(v, arg)
 		if err != nil {
 			return err
 		}
-		return base.use(ctx, v, false, func(b kb.Base) error {
-			d, err := b.Document(ctx, id)
-			switch {
-			case err != nil:
-				return withListHint(v, err)
-			case asJSON:
-				return v.printJSON(kbmcp.DocumentResult(d))
-			}
-			texts := make([]string, len(d.Chunks))
-			for i, c := range d.Chunks {
-				texts[i] = sanitize.Lines(strings.TrimRight(c.Text, "\n")) + "\n"
-			}
-			text, screen := strings.Join(texts, "\n"), terminal.NewScreen(v.stdout, v.Lookup)
-			if screen.Terminal() {
-				text = screen.Wrap(text, "")
-			}
-			return screen.Show(text)
-		})
+		ids = append(ids, id)
 	}
-}
-
-// noteRemoveCommand removes documents.
-func noteRemoveCommand(v *invocation, f *flagSet) func(context.Context) error {
-	var base baseFlags
-	var operands string
-	base.define(f)
-	f.Text(&operands, "ID")
-	return func(ctx context.Context) error {
-		var ids []int64
-		for _, arg := range strings.Fields(operands) {
-			id, err := documentID(v, arg)
-			if err != nil {
-				return err
-			}
-			ids = append(ids, id)
+	return o.use(ctx, v, baseUse{}, func(b kb.Base) error {
+		var errs []error
+		for _, id := range ids {
+			errs = append(errs, withListHint(v, b.Delete(ctx, id)))
 		}
-		return base.use(ctx, v, false, func(b kb.Base) error {
-			var errs []error
-			for _, id := range ids {
-				errs = append(errs, withListHint(v, b.Delete(ctx, id)))
-			}
-			return errors.Join(errs...)
-		})
-	}
+		return errors.Join(errs...)
+	})
 }

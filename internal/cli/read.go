@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"path"
 	"path/filepath"
 	"slices"
@@ -43,48 +42,34 @@ Examples:
   {cmd} --json 82207913e2ec8ee0600239a70ed6370a | jq -r .text
 `
 
-// readOptions are the flags and operands of read.
-type readOptions struct {
+// A readCommand prints the text of a document.
+type readCommand struct {
 	folderFlags
-	document        string
-	section, cursor string
-	from            *int
-	chars           int // 0 means all
-	json            bool
+	Section  string `flag:"section" value:"HEADING" help:"only the section with this heading, or path of headings such as \"Install > From source\""`
+	From     int    `flag:"from" value:"OFFSET" range:"0-9223372036854775807" help:"begin at this offset in bytes, such as that of a passage"`
+	Chars    int    `flag:"max-chars" value:"N" range:"1-200000" help:"maximum number of characters; by default all, with --json 16000"`
+	Cursor   string `flag:"cursor" value:"CURSOR" help:"with --json: continue at the nextCursor of the previous result"`
+	JSON     bool   `flag:"json" help:"print the JSON of the read_content tool"`
+	Document string `arg:"DOC_ID or PATH"`
 }
 
 // maxReadChars is the maximum number of characters of one call of the tool.
 const maxReadChars = 200_000
 
-// readCommand prints the text of a document.
-func readCommand(v *invocation, f *flagSet) func(context.Context) error {
-	o := &readOptions{}
-	var from int
-	o.folderFlags.define(f)
-	f.String(&o.section, flag{Name: "section", Value: "HEADING", Help: `only the section with this heading, or path of headings such as "Install > From source"`})
-	f.Int(&from, flag{Name: "from", Value: "OFFSET", Help: "begin at this offset in bytes, such as that of a passage"}, 0, math.MaxInt)
-	f.Int(&o.chars, flag{Name: "max-chars", Value: "N", Help: "maximum number of characters; by default all, with --json 16000"}, 1, maxReadChars)
-	f.String(&o.cursor, flag{Name: "cursor", Value: "CURSOR", Help: "with --json: continue at the nextCursor of the previous result"})
-	f.Bool(&o.json, flag{Name: "json", Help: "print the JSON of the read_content tool"})
-	f.Operand(&o.document, "DOC_ID or PATH")
-	return func(ctx context.Context) error {
-		n := 0
-		for _, name := range []string{"section", "from", "cursor"} {
-			if f.given(name) {
-				n++
-			}
+func (o *readCommand) run(ctx context.Context, v *invocation) error {
+	n := 0
+	for _, name := range []string{"section", "from", "cursor"} {
+		if v.given(name) {
+			n++
 		}
-		switch {
-		case n > 1:
-			return v.usagef("--section, --from and --cursor exclude each other")
-		case o.cursor != "" && !o.json:
-			return v.usagef("--cursor requires --json")
-		}
-		if f.given("from") {
-			o.from = &from
-		}
-		return v.withFolders(ctx, &o.folderFlags, func(d *folders) error { return v.runRead(ctx, d, o) })
 	}
+	switch {
+	case n > 1:
+		return v.usagef("--section, --from and --cursor exclude each other")
+	case o.Cursor != "" && !o.JSON:
+		return v.usagef("--cursor requires --json")
+	}
+	return v.withFolders(ctx, &o.folderFlags, nil, func(d *folders) error { return v.runRead(ctx, d, o) })
 }
 
 // A readPart is the result of the read_content tool.
@@ -96,26 +81,26 @@ type readPart struct {
 }
 
 // runRead prints the text of a document.
-func (v *invocation) runRead(ctx context.Context, d *folders, o *readOptions) error {
+func (v *invocation) runRead(ctx context.Context, d *folders, o *readCommand) error {
 	arguments := map[string]any{}
-	if o.section != "" {
-		arguments["section"] = o.section
+	if o.Section != "" {
+		arguments["section"] = o.Section
 	}
-	if o.from != nil {
-		arguments["from"] = *o.from
+	if v.given("from") {
+		arguments["from"] = o.From
 	}
-	if o.cursor != "" {
-		arguments["cursor"] = o.cursor
+	if o.Cursor != "" {
+		arguments["cursor"] = o.Cursor
 	}
-	if o.chars > 0 || !o.json {
-		arguments["maxChars"] = cmp.Or(o.chars, maxReadChars)
+	if o.Chars > 0 || !o.JSON {
+		arguments["maxChars"] = cmp.Or(o.Chars, maxReadChars)
 	}
-	result, err := d.readFirst(ctx, o.document, arguments)
+	result, err := d.readFirst(ctx, o.Document, arguments)
 	if err != nil {
 		return err
 	}
 	screen := terminal.NewScreen(v.stdout, v.Lookup)
-	if o.json {
+	if o.JSON {
 		return screen.Show(string(sanitize.ShowJSON(result)) + "\n")
 	}
 	text, err := d.readRest(ctx, result, o)
@@ -355,16 +340,16 @@ func realPath(path string) string {
 
 // readRest returns the text of the first result and, unless the number of
 // characters is limited, of what follows it in the section or the document.
-func (d *folders) readRest(ctx context.Context, first json.RawMessage, o *readOptions) (string, error) {
+func (d *folders) readRest(ctx context.Context, first json.RawMessage, o *readCommand) (string, error) {
 	var part readPart
 	if err := json.Unmarshal(first, &part); err != nil {
 		return "", fmt.Errorf("reading the result: %w", err)
 	}
-	if o.chars > 0 {
+	if o.Chars > 0 {
 		return part.Text, nil
 	}
 	end := int64(0) // of what is wanted; 0 means the end of the text
-	if o.section != "" {
+	if o.Section != "" {
 		sections, err := d.backend.Sections(ctx, part.DocID, nil)
 		if err != nil {
 			return "", err

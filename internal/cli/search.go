@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"knowhow/internal/analysis"
+	"knowhow/internal/datafolder"
 	"knowhow/internal/document"
-	"knowhow/internal/embed"
 	"knowhow/internal/fessmcp"
 	"knowhow/internal/index"
 	"knowhow/internal/ingest"
@@ -22,6 +21,7 @@ import (
 	"knowhow/internal/sanitize"
 	"knowhow/internal/search"
 	"knowhow/internal/search/scope"
+	"knowhow/internal/serving"
 	"knowhow/internal/source"
 	"knowhow/internal/terminal"
 )
@@ -46,55 +46,35 @@ Examples:
   {cmd} -- report -draft
 `
 
-// searchOptions are the flags and operands of search.
-type searchOptions struct {
+// A searchCommand searches the index.
+type searchCommand struct {
 	folderFlags
-	query      string
-	top, start int
-	chars      int
-	lang, sort string
-	json       bool
+	embedderFlags `model:"model for searches by meaning, as for serve"`
+	Top           int    `flag:"top" value:"N" default:"8" range:"1-100" help:"number of documents to show"`
+	Start         int    `flag:"start" value:"N" default:"0" range:"0-9999" help:"number of documents to skip"`
+	Chars         int    `flag:"max-chars" value:"N" default:"6000" range:"0-100000" help:"number of characters of all passages together; with 0, an excerpt of each document is shown"`
+	Lang          string `flag:"lang" value:"CODES" help:"only documents in these languages, such as en or en,ja"`
+	Sort          string `flag:"sort" value:"FIELDS" help:"order, such as timestamp.desc (newest first) or filename.asc; by default the most relevant first"`
+	JSON          bool   `flag:"json" help:"print the JSON of the search tool"`
+	Query         string `arg:"QUERY,many"`
 }
 
-// searchCommand searches the index.
-func searchCommand(v *invocation, f *flagSet) func(context.Context) error {
-	o := &searchOptions{}
-	o.folderFlags.define(f)
-	o.model.declare(f, flag{Help: "model for searches by meaning, as for serve"})
-	f.Int(&o.top, flag{Name: "top", Value: "N", Default: strconv.Itoa(folderPage), Help: "number of documents to show"}, 1, search.MaxNum)
-	f.Int(&o.start, flag{Name: "start", Value: "N", Default: "0", Help: "number of documents to skip"}, 0, search.Window-1)
-	f.Int(&o.chars, flag{Name: "max-chars", Value: "N", Default: "6000",
-		Help: "number of characters of all passages together; with 0, an excerpt of each document is shown"}, 0, 100_000)
-	f.String(&o.lang, flag{Name: "lang", Value: "CODES", Help: "only documents in these languages, such as en or en,ja"})
-	f.String(&o.sort, flag{Name: "sort", Value: "FIELDS", Help: "order, such as timestamp.desc (newest first) or filename.asc; by default the most relevant first"})
-	f.Bool(&o.json, flag{Name: "json", Help: "print the JSON of the search tool"})
-	f.Text(&o.query, "QUERY")
-	return func(ctx context.Context) error {
-		return v.withFolders(ctx, &o.folderFlags, func(d *folders) error { return v.runSearch(ctx, d, o) })
-	}
+func (o *searchCommand) run(ctx context.Context, v *invocation) error {
+	return v.withFolders(ctx, &o.folderFlags, &o.embedderFlags, func(d *folders) error { return v.runSearch(ctx, d, o) })
 }
 
 // folderFlags choose the sources of a command.
 type folderFlags struct {
-	data   string
-	store  storeFlags
-	model  serveModel // zero for none
-	labels []string
-	all    bool
-}
-
-// define declares the flags.
-func (o *folderFlags) define(f *flagSet) {
-	dataFlag(f, &o.data)
-	o.store.define(f)
-	f.List(&o.labels, flag{Name: "label", Value: "NAME", Help: "only documents of the source with this label"})
-	f.Bool(&o.all, flag{Name: "all", Help: "documents of all sources, also in a folder that belongs to one"})
+	dataFlag
+	storeFlags
+	Labels []string `flag:"label" value:"NAME" help:"only documents of the source with this label"`
+	All    bool     `flag:"all" help:"documents of all sources, also in a folder that belongs to one"`
 }
 
 // folders are the indexed folders of a data folder, for one command.
 type folders struct {
 	*invocation
-	service scope.Service
+	folder  *datafolder.Folder
 	known   []document.Source // all
 	sources []document.Source // that the command uses
 	here    bool              // these are the source of the working directory, and there are others
@@ -107,50 +87,35 @@ type folders struct {
 
 // withFolders opens the index or the store and calls f with the sources that the
 // flags choose. Searches by meaning use the model.
-func (v *invocation) withFolders(ctx context.Context, o *folderFlags, f func(*folders) error) error {
-	if o.all && len(o.labels) > 0 {
+func (v *invocation) withFolders(ctx context.Context, o *folderFlags, model *embedderFlags, f func(*folders) error) error {
+	if o.All && len(o.Labels) > 0 {
 		return v.usagef("--all and --label exclude each other")
 	}
-	queries, _, wait, err := o.model.open()
+	m, err := model.open()
 	if err != nil {
 		return err
 	}
-	wait = max(wait, modelTime)
-	if o.store.address != "" {
-		return v.withStoredFolders(ctx, o, queries, wait, f)
-	}
-	x, _, err := v.openExistingWith(ctx, o.data, index.Options{Embedder: queries, EmbedTime: wait})
-	if err != nil {
+	m.Wait = max(m.Wait, modelTime)
+	source := &datafolder.Folder{Model: m}
+	if source.Store, err = o.storeFlags.open(m, v.warnings()); err != nil {
 		return err
 	}
-	if x == nil {
-		return v.nothingIndexed()
+	if source.Store == nil {
+		if source.Index, _, err = v.openExisting(ctx, o.Data, m); err != nil {
+			return err
+		}
+		if source.Index == nil {
+			return v.nothingIndexed()
+		}
 	}
-	d, err := v.openFolders(ctx, x, x, o)
+	d, err := v.openFolders(ctx, source, o)
 	if err == nil {
-		d.leftOut = x.LeftOut
+		if source.Index != nil {
+			d.leftOut = source.Index.LeftOut
+		}
 		err = f(d)
 	}
-	return errors.Join(err, x.Close())
-}
-
-// withStoredFolders is withFolders for the sources of all data folders whose
-// documents are in a store.
-func (v *invocation) withStoredFolders(ctx context.Context, o *folderFlags, queries embed.Embedder, wait time.Duration, f func(*folders) error) error {
-	s, err := o.store.open(queries, wait, v.warnings())
-	if err != nil {
-		return err
-	}
-	d, err := v.openFolders(ctx, storedFolders{Store: s}, s, o)
-	if err == nil {
-		err = f(d)
-	}
-	return errors.Join(explainStore(err), s.Close())
-}
-
-// A sourceLister lists sources.
-type sourceLister interface {
-	Sources(ctx context.Context) ([]document.Source, error)
+	return errors.Join(explainStore(err), source.Close())
 }
 
 // nothingIndexed returns the error for a data folder without sources.
@@ -158,25 +123,25 @@ func (v *invocation) nothingIndexed() error {
 	return &hintError{errors.New("nothing is indexed yet"), "Index a folder with: " + v.advised("serve", "FOLDER")}
 }
 
-// openFolders is withFolders with an open service, and what lists its sources.
-func (v *invocation) openFolders(ctx context.Context, service scope.Service, list sourceLister, o *folderFlags) (*folders, error) {
-	known, err := list.Sources(ctx)
+// openFolders is withFolders with an open data folder.
+func (v *invocation) openFolders(ctx context.Context, f *datafolder.Folder, o *folderFlags) (*folders, error) {
+	known, err := f.Sources(ctx)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(known) == 0:
 		return nil, v.nothingIndexed()
 	}
-	for _, label := range o.labels {
+	for _, label := range o.Labels {
 		if !slices.ContainsFunc(known, func(s document.Source) bool { return s.Label == label }) {
 			return nil, v.unknownLabel(label)
 		}
 	}
-	d := (&folders{invocation: v, service: service, known: known}).of(known)
+	d := (&folders{invocation: v, folder: f, known: known}).of(known)
 	switch {
-	case len(o.labels) > 0:
-		d = d.of(slices.DeleteFunc(slices.Clone(known), func(s document.Source) bool { return !slices.Contains(o.labels, s.Label) }))
-	case !o.all && len(known) > 1:
+	case len(o.Labels) > 0:
+		d = d.of(slices.DeleteFunc(slices.Clone(known), func(s document.Source) bool { return !slices.Contains(o.Labels, s.Label) }))
+	case !o.All && len(known) > 1:
 		if src := currentSource(known); src != nil {
 			d = d.of([]document.Source{*src})
 			d.here = true
@@ -187,15 +152,9 @@ func (v *invocation) openFolders(ctx context.Context, service scope.Service, lis
 
 // of returns folders of the same data folder with these sources.
 func (d *folders) of(sources []document.Source) *folders {
-	s := &serving{invocation: d.invocation, o: &serveOptions{groups: []fessmcp.Group{fessmcp.SearchTools}}, sources: sources}
-	s.backend = scope.New(d.service, s.labels()...)
-	domain := s.mainDomain()
-	domain.ID, domain.Label = toolDomain, ""
-	if len(sources) == 1 {
-		domain.Label = sources[0].Label
-	}
 	c := *d
-	c.sources, c.here, c.backend, c.server = sources, false, s.backend, s.server(domain, s.backend, nil)
+	c.sources, c.here, c.backend = sources, false, scope.New(d.folder.Service(), serving.Labels(sources)...)
+	c.server = serving.New(serving.Options{Folder: d.folder, Sources: sources, Groups: []fessmcp.Group{fessmcp.SearchTools}, Domain: toolDomain, Version: version()}).MCP()
 	return &c
 }
 
@@ -224,11 +183,7 @@ func (d *folders) searched() string {
 	case d.here:
 		return fmt.Sprintf("Only the source of this folder was searched: %s. To search all sources, add --all.", d.sources[0].Label)
 	case len(d.sources) < len(d.known):
-		labels := make([]string, len(d.sources))
-		for i, src := range d.sources {
-			labels[i] = src.Label
-		}
-		return "Only some sources were searched: " + strings.Join(labels, ", ") + "."
+		return "Only some sources were searched: " + strings.Join(serving.Labels(d.sources), ", ") + "."
 	}
 	return ""
 }
@@ -313,9 +268,9 @@ type foundHit struct {
 }
 
 // runSearch searches, and prints what is found.
-func (v *invocation) runSearch(ctx context.Context, d *folders, o *searchOptions) error {
-	arguments := map[string]any{"query": o.query, "pageSize": o.top, "start": o.start, "maxChars": o.chars, "lang": o.lang, "sort": o.sort}
-	if !o.json {
+func (v *invocation) runSearch(ctx context.Context, d *folders, o *searchCommand) error {
+	arguments := map[string]any{"query": o.Query, "pageSize": o.Top, "start": o.Start, "maxChars": o.Chars, "lang": o.Lang, "sort": o.Sort}
+	if !o.JSON {
 		arguments["includeFields"] = []string{"title", "url", "digest", "lang", "last_modified"}
 	}
 	result, err := d.call(ctx, "search", arguments)
@@ -328,10 +283,10 @@ func (v *invocation) runSearch(ctx context.Context, d *folders, o *searchOptions
 	}
 	screen := terminal.NewScreen(v.stdout, v.Lookup)
 	switch {
-	case o.json:
+	case o.JSON:
 		err = screen.Show(string(sanitize.ShowJSON(result)) + "\n")
 	case len(page.Results) > 0:
-		err = screen.Show(page.text(screen, wantedWords(o.query)))
+		err = screen.Show(page.text(screen, wantedWords(o.Query)))
 	}
 	if err != nil {
 		return err
@@ -339,21 +294,21 @@ func (v *invocation) runSearch(ctx context.Context, d *folders, o *searchOptions
 	if len(page.Results) == 0 {
 		return v.nothingFound(ctx, d, o, page)
 	}
-	if !o.json {
+	if !o.JSON {
 		summary := page.summary()
 		if len(page.Incomplete) > 0 {
 			summary += "\n" + v.incompleteText(d.sources, page.Incomplete)
 		}
 		fmt.Fprint(v.stderr, terminal.NewScreen(v.stderr, v.Lookup).Wrap(summary, ""))
 	}
-	if note := d.searched(); note != "" && (d.here || !o.json) {
+	if note := d.searched(); note != "" && (d.here || !o.JSON) {
 		fmt.Fprintln(v.stderr, note)
 	}
 	return nil
 }
 
 // nothingFound returns the error for a page without hits, with what to do next.
-func (v *invocation) nothingFound(ctx context.Context, d *folders, o *searchOptions, p foundPage) error {
+func (v *invocation) nothingFound(ctx context.Context, d *folders, o *searchCommand, p foundPage) error {
 	switch {
 	case p.Total > 0:
 		return &hintError{fmt.Errorf("no documents after the first %d", p.Start), fmt.Sprintf("There are %d in all: use a smaller --start.", p.Total)}
@@ -371,7 +326,7 @@ func (v *invocation) nothingFound(ctx context.Context, d *folders, o *searchOpti
 	if len(p.DidYouMean) > 0 {
 		hint = "Did you mean " + sanitize.Escape(strings.Join(p.DidYouMean, ", ")) + "? " + hint
 	}
-	if len(o.labels) > 0 || o.lang != "" {
+	if len(o.Labels) > 0 || o.Lang != "" {
 		hint = strings.TrimSuffix(hint, ".") + ", or leave out --label and --lang."
 	}
 	var labels []string

@@ -1,102 +1,73 @@
 package cli
 
 import (
-	"cmp"
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
+	"time"
 
+	"golang.org/x/term"
+
+	"knowhow/internal/datafolder"
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
-	"knowhow/internal/index"
 	"knowhow/internal/kb"
-	"knowhow/internal/sanitize"
 	"knowhow/internal/source"
 )
 
-// openSources opens the data folder of opts and returns the sources to serve: those on
-// the command line, in its order, or all remembered ones if there are none. New
-// sources are remembered.
-func openSources(ctx context.Context, v *invocation, o *serveOptions, opts index.Options) (*index.Index, []document.Source, error) {
-	var paths []string
+// openSources opens the index of the data folder and returns the sources to serve:
+// those on the command line, in its order, or all remembered ones if there are none.
+// New sources are remembered.
+func (v *invocation) openSources(ctx context.Context, o *serveCommand, f *datafolder.Folder) ([]document.Source, error) {
+	var requests []source.Request
 	for _, arg := range o.sources {
 		path, err := source.Resolve(arg.path)
 		switch {
 		case errors.Is(err, errkind.Unsupported):
-			return nil, nil, &hintError{err, "Name a folder."}
+			return nil, &hintError{err, "Name a folder."}
 		case err != nil:
-			return nil, nil, &hintError{err, "Check the spelling, or name another folder."}
+			return nil, &hintError{err, "Check the spelling, or name another folder."}
 		}
-		paths = append(paths, path)
+		requests = append(requests, source.Request{Path: path, Label: string(arg.Label), Description: arg.Description, Rules: arg.rules})
 	}
 	none := &usageError{"no source: nothing is indexed yet", fmt.Sprintf("Name a folder, for example: %s docs", v.name)}
-	if len(paths) == 0 {
-		if found, err := hasIndex(o.data); err != nil {
-			return nil, nil, err
+	if len(requests) == 0 {
+		if found, err := hasIndex(f.Dir); err != nil {
+			return nil, err
 		} else if !found {
-			return nil, nil, none
+			return nil, none
 		}
 	}
-	x, err := openIndex(ctx, opts)
-	if err != nil {
-		return nil, nil, err
+	if err := f.OpenIndex(ctx); err != nil {
+		return nil, indexError(err)
 	}
-	served, err := v.chooseSources(ctx, x, o, paths)
-	if err == nil && len(served) == 0 {
-		err = none
-	}
-	if err != nil {
-		return nil, nil, errors.Join(err, x.Close())
-	}
-	return x, served, nil
-}
-
-// chooseSources is openSources with an open index and absolute paths.
-func (v *invocation) chooseSources(ctx context.Context, x *index.Index, o *serveOptions, paths []string) ([]document.Source, error) {
-	known, err := x.Sources(ctx)
+	known, err := f.Index.Sources(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var served, news []document.Source
-	for i, path := range paths {
-		path = source.Same(known, path)
-		src, added, err := source.New(known, path, o.sources[i].label)
-		if err != nil {
-			return nil, labelError(err)
-		}
-		if added {
-			if err := v.confirmSource(ctx, o, path); err != nil {
-				return nil, err
-			}
-			known = append(known, src)
-		}
-		arg := o.sources[i]
-		if arg.changes() {
-			src.Description = cmp.Or(arg.description, src.Description)
-			src.Rules = arg.rules(src.Rules)
-			known[slices.IndexFunc(known, func(k document.Source) bool { return k.Label == src.Label })] = src
-		}
-		if added || arg.changes() {
-			news = append(news, src)
-		}
-		if i := slices.IndexFunc(served, func(s document.Source) bool { return s.Label == src.Label }); i >= 0 {
-			served[i] = src // named twice
-		} else {
-			served = append(served, src)
-		}
+	served, changed, added, err := source.Choose(known, requests)
+	if err != nil {
+		return nil, labelError(err)
 	}
-	for _, src := range news {
-		if err := x.AddSource(ctx, src); err != nil {
+	for _, src := range added {
+		if err := v.confirmSource(ctx, o, src.Path); err != nil {
 			return nil, err
 		}
 	}
-	if len(paths) == 0 {
+	for _, src := range changed {
+		if err := f.Index.AddSource(ctx, src); err != nil {
+			return nil, err
+		}
+	}
+	if len(requests) == 0 {
 		served = known
+	}
+	if len(served) == 0 {
+		return nil, none
 	}
 	for _, warning := range sourceWarnings(served) {
 		fmt.Fprintf(v.stderr, "%s: warning: %s\n", v.name, printableLines(warning))
@@ -132,66 +103,55 @@ func labelError(err error) error {
 	return fmt.Errorf("%v; to give it another one, first type: knowhow sources rm %s", e, e.Holder.Label)
 }
 
-// hasIndex reports whether a data folder contains an index. A folder that does
-// not exist contains none. It is an error if the folder cannot be read.
-func hasIndex(dir string) (bool, error) {
-	_, err := os.Stat(filepath.Join(dir, index.FileName))
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return err == nil, nil
+// Limits on counting the files of a folder before a confirmation.
+const (
+	maxCounted   = 100_000
+	maxCountTime = 2 * time.Second
+)
+
+// confirmSource asks for confirmation before a folder is indexed that is rarely
+// intended: a whole disk, a home folder, or a folder that contains the home
+// folder. Without a terminal and without --yes it is refused.
+func (v *invocation) confirmSource(ctx context.Context, o *serveCommand, path string) error {
+	what := source.Vast(path, v.home())
+	if what == "" || o.Yes {
+		return nil
 	}
-	return false, &hintError{fmt.Errorf("the data folder cannot be read: %w", err), "Name another one with --data, or change its permissions."}
+	counting, cancel := context.WithTimeout(ctx, maxCountTime)
+	defer cancel()
+	n, all := source.CountFiles(counting, path, maxCounted)
+	count := thousands(n) + " files"
+	switch {
+	case !all:
+		count = "more than " + count
+	case n == 1:
+		count = "1 file"
+	}
+	refused := &hintError{fmt.Errorf("%s is %s, with %s", path, what, count), "Name a smaller folder, or add --yes to index all of them."}
+	in, ok := v.stdin.(*os.File)
+	if !ok || o.Transport == "stdio" || !term.IsTerminal(int(in.Fd())) {
+		return refused
+	}
+	fmt.Fprintf(v.stderr, "%s is %s, with %s. Index all of them? [y/N] ", printableLines(path), what, count)
+	answer, err := await(ctx, func() (string, error) { return bufio.NewReader(in).ReadString('\n') })
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil && answer == "":
+		return errors.New("reading the answer: the input has ended")
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return &hintError{errors.New("nothing was indexed"), "Name a smaller folder."}
 }
 
-// openIndex opens the index in a data folder, and creates it if there is none.
-// Its errors say what to do if the folder cannot be used.
-func openIndex(ctx context.Context, o index.Options) (*index.Index, error) {
-	x, err := index.Open(ctx, o)
-	if _, ofPath := errors.AsType[*fs.PathError](err); ofPath || errors.Is(err, errkind.Denied) {
-		return nil, &hintError{err, "Name another data folder with --data."}
+// thousands formats a non-negative number with commas: 100,000.
+func thousands(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
 	}
-	return x, err
-}
-
-// openExisting opens the index in the data folder dir, which is the named one or
-// the default. The index is nil if there is none.
-func (v *invocation) openExisting(ctx context.Context, named string) (x *index.Index, dir string, err error) {
-	return v.openExistingWith(ctx, named, index.Options{})
-}
-
-// openExistingWith is openExisting with an embedder of queries.
-func (v *invocation) openExistingWith(ctx context.Context, named string, o index.Options) (x *index.Index, dir string, err error) {
-	if dir, err = dataFolder(v.Env, named); err != nil {
-		return nil, "", err
-	}
-	if usual, err := dataFolder(v.Env, ""); err != nil || dir != usual {
-		v.data = dir
-	}
-	if found, err := hasIndex(dir); err != nil || !found {
-		return nil, dir, err
-	}
-	o.Dir, o.Log, o.ReadOnly = dir, v.warnings(), true
-	x, err = openIndex(ctx, o)
-	return x, dir, err
-}
-
-// advised returns a command of this program that a message advises. It is for the
-// data folder that was opened.
-func (v *invocation) advised(command string, words ...string) string {
-	line := v.Program + " " + command
-	if v.data != "" {
-		line += " --data " + commandWord(sanitize.Escape(v.data))
-	}
-	return strings.Join(append([]string{line}, words...), " ")
-}
-
-// fileExists reports whether a file exists at path.
-func fileExists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-// isFolder reports whether a folder exists at path.
-func isFolder(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
+	return s
 }

@@ -6,24 +6,24 @@ import (
 	"knowhow/internal/compact"
 )
 
-// snippets returns the configuration for clients of an MCP server at url. token
-// is the environment variable with the token that clients must send, "" for
-// none. The token itself is not shown.
-func snippets(name, url, token string) string {
+// printSnippets prints the configuration for clients of an MCP server at url. variable
+// is the environment variable with the token that clients must send, if there is one.
+// The token itself is not shown.
+func (s *server) printSnippets(name, url, variable string) {
 	type server struct {
 		Type    string            `json:"type"`
 		URL     string            `json:"url"`
 		Headers map[string]string `json:"headers,omitempty"`
 	}
-	s := server{Type: "http", URL: url}
+	entry := server{Type: "http", URL: url}
 	header := ""
-	if token != "" {
-		header = fmt.Sprintf(` --header "Authorization: Bearer $%s"`, token)
-		s.Headers = map[string]string{"Authorization": "Bearer TOKEN"}
+	if s.guard.Token != "" {
+		header = fmt.Sprintf(` --header "Authorization: Bearer $%s"`, variable)
+		entry.Headers = map[string]string{"Authorization": "Bearer TOKEN"}
 	}
 	// strings and maps of strings can always be encoded
-	config, _ := compact.Marshal(map[string]any{"mcpServers": map[string]server{name: s}})
-	return fmt.Sprintf("\nClaude Code:\n  claude mcp add --transport http %s %s%s\n"+
+	config, _ := compact.Marshal(map[string]any{"mcpServers": map[string]server{name: entry}})
+	fmt.Fprintf(s.stderr, "\nClaude Code:\n  claude mcp add --transport http %s %s%s\n"+
 		"Clients that are configured by a JSON file:\n  %s\n\n", name, url, header, config)
 }
 
@@ -37,12 +37,4 @@ func startSnippet(name, program string, args []string) string {
 	}
 	config, _ := compact.Marshal(map[string]any{"mcpServers": map[string]server{name: {program, args}}}) // can always be encoded
 	return fmt.Sprintf("Clients that start the server themselves:\n  %s\n\n", config)
-}
-
-// tokenVariable returns the variable for [snippets]: name if there is a token.
-func tokenVariable(name, token string) string {
-	if token == "" {
-		return ""
-	}
-	return name
 }

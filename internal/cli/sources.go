@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"knowhow/internal/datafolder"
 	"knowhow/internal/errkind"
 	"knowhow/internal/index"
 	"knowhow/internal/indexing"
@@ -30,25 +31,15 @@ Examples:
   {cmd} rm docs
 `
 
-// dataFlag declares the flag for the data folder.
-func dataFlag(f *flagSet, dir *string) {
-	f.String(dir, flag{Name: "data", Value: "DIR", Env: "KNOWHOW_DATA",
-		Help: "data folder; by default $XDG_DATA_HOME/knowhow, otherwise ~/.local/share/knowhow; on macOS and Windows the platform's own folder for data"})
+// A sourcesCommand lists the sources or removes one.
+type sourcesCommand struct {
+	dataFlag
+	storeFlags
+	Words []string `arg:"LABEL"`
 }
 
-// sourcesCommand lists the sources or removes one.
-func sourcesCommand(v *invocation, f *flagSet) func(context.Context) error {
-	var data string
-	var store storeFlags
-	var words []string
-	dataFlag(f, &data)
-	store.define(f)
-	f.operand = func(arg string) error { words = append(words, arg); return nil }
-	return func(ctx context.Context) error { return v.runSources(ctx, data, &store, words) }
-}
-
-// runSources lists the sources or removes one, according to words.
-func (v *invocation) runSources(ctx context.Context, data string, store *storeFlags, words []string) error {
+func (o *sourcesCommand) run(ctx context.Context, v *invocation) error {
+	words := o.Words
 	switch {
 	case len(words) == 0, len(words) == 1 && words[0] == "list", len(words) == 2 && words[0] == "rm" && strings.TrimSpace(words[1]) != "":
 	case words[0] == "rm":
@@ -67,26 +58,26 @@ func (v *invocation) runSources(ctx context.Context, data string, store *storeFl
 		return e
 	}
 	removed := 0 // documents in the store
-	if store.address != "" && len(words) == 2 {
+	if o.Store != "" && len(words) == 2 {
 		var err error
-		if removed, err = v.removeStoredSource(ctx, store, words[1]); err != nil {
+		if removed, err = v.removeStoredSource(ctx, &o.storeFlags, words[1]); err != nil {
 			return err
 		}
 	}
-	x, _, err := v.openExisting(ctx, data)
+	x, _, err := v.openExisting(ctx, o.Data, datafolder.Model{})
 	switch {
 	case err != nil:
 		return err
 	case x != nil:
 	case len(words) < 2:
 		return v.noSources()
-	case store.address == "":
+	case o.Store == "":
 		return v.unknownLabel(words[1])
 	default:
 		return v.sourceRemoved(words[1], removed)
 	}
 	if len(words) == 2 {
-		err = v.removeSource(ctx, x, words[1], removed, store.address != "")
+		err = v.removeSource(ctx, x, words[1], removed, o.Store != "")
 	} else {
 		err = v.listSources(ctx, x)
 	}
@@ -178,7 +169,7 @@ func (v *invocation) removeSource(ctx context.Context, x *index.Index, label str
 // removeStoredSource removes a source and its documents from a store, and returns
 // how many there were.
 func (v *invocation) removeStoredSource(ctx context.Context, store *storeFlags, label string) (int, error) {
-	s, err := store.open(nil, 0, v.warnings())
+	s, err := store.open(datafolder.Model{}, v.warnings())
 	if err != nil {
 		return 0, err
 	}

@@ -44,37 +44,36 @@ const (
 	endCalls   = time.Second
 )
 
-// startCommand generates the skills and serves the bridge until ctx ends.
-func startCommand(v *invocation, f *flagSet) func(context.Context) error {
-	o := &syncFlags{}
-	o.define(f)
-	f.Int(&o.port, flag{Name: "port", Value: "PORT", Default: defaultBridgePort, Help: "port to listen on, on 127.0.0.1; 0 is any free one"}, 0, 65535)
-	f.Duration(&o.idleTimeout, flag{Name: "idle-timeout", Value: "DURATION", Default: "10m", Help: "end a server that was not used for this long"})
-	f.Token(&o.token, flag{Name: "token", Value: "TOKEN", Env: "MCP_BRIDGE_TOKEN", aliasEnv: "KNOWHOW_TOKEN", Help: "token that every caller must send"})
-	return func(ctx context.Context) error { return v.runStart(ctx, o) }
+// A startCommand generates the skills and serves the bridge until its context ends.
+type startCommand struct {
+	syncFlags
+	Port        int           `flag:"port" value:"PORT" default:"3333" range:"0-65535" help:"port to listen on, on 127.0.0.1; 0 is any free one"`
+	IdleTimeout time.Duration `flag:"idle-timeout" value:"DURATION" default:"10m" help:"end a server that was not used for this long"`
+	Token       token         `flag:"token" value:"TOKEN" env:"MCP_BRIDGE_TOKEN,KNOWHOW_TOKEN" secret:"token" help:"token that every caller must send"`
 }
 
-// runStart generates the skills and serves the bridge until ctx ends.
-func (v *invocation) runStart(ctx context.Context, f *syncFlags) error {
-	if err := f.required(v); err != nil {
-		return err
-	}
+func (o *startCommand) run(ctx context.Context, v *invocation) error {
 	if _, ok := v.Lookup("GOGC"); !ok {
 		// The bridge produces little garbage for each call and runs for a long
 		// time.
 		debug.SetGCPercent(50)
 	}
-	y, err := v.newSyncing(f)
+	y, err := v.newSyncing(&o.syncFlags)
 	if err != nil {
 		return err
 	}
+	y.idleTimeout = o.IdleTimeout
 	// Listen before any server is started, so that a port in use is reported at
 	// once.
-	l, err := listen(ctx, "127.0.0.1", f.port, "Choose a port with --port (0: any free one).")
+	s := &server{
+		invocation: v, log: y.log, host: defaultHost, port: o.Port, portHint: "Choose a port with --port (0: any free one).",
+		guard: httpguard.Options{Token: string(o.Token), Refuse: invoke.Refuse, Drain: drainCalls, Grace: endCalls},
+	}
+	l, err := s.listen(ctx)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(y.serve(ctx, l), closeListener(l))
+	err = errors.Join(y.serve(ctx, s, l), closeListener(l))
 	if ctx.Err() != nil {
 		y.endLine(ctx)
 		y.log.Info("Ended, with all servers: " + context.Cause(ctx).Error())
@@ -92,7 +91,7 @@ func closeListener(l net.Listener) error {
 
 // serve generates the skills if they are not up to date, and serves the bridge.
 // It updates the skills when the tools of a server change.
-func (y *syncing) serve(ctx context.Context, l net.Listener) error {
+func (y *syncing) serve(ctx context.Context, s *server, l net.Listener) error {
 	changed := make(chan string, 2*len(y.settings.Servers))
 	report := func(server string) {
 		select {
@@ -119,7 +118,7 @@ func (y *syncing) serve(ctx context.Context, l net.Listener) error {
 		if err != nil {
 			return err
 		}
-		y.f.force = false // only for the first generation
+		y.f.Force = false // only for the first generation
 	}
 	generated.Store(true)
 	ctx, cancel := context.WithCancel(ctx)
@@ -129,17 +128,16 @@ func (y *syncing) serve(ctx context.Context, l net.Listener) error {
 	background.Go(func() { y.follow(ctx, changed) })
 
 	port := l.Addr().(*net.TCPAddr).Port
-	bridge := invoke.New(invoke.Options{Servers: y.pool, NeedsToken: y.f.token != "", Version: version(), Port: port, Log: y.log})
-	server := httpguard.New(httpguard.Options{Token: y.f.token, Routes: invoke.Routes(bridge), Refuse: invoke.Refuse,
-		Drain: drainCalls, Grace: endCalls, Log: y.log})
+	bridge := invoke.New(invoke.Options{Servers: y.pool, NeedsToken: s.guard.Token != "", Version: version(), Port: port, Log: y.log})
+	s.guard.Routes = invoke.Routes(bridge)
 	fmt.Fprintln(y.stdout, "Server listening on http://localhost:"+strconv.Itoa(port))
-	return server.Serve(ctx, l)
+	return s.serveOn(ctx, l)
 }
 
 // current reports whether the skills on disk match the settings, so that no
 // server must be asked.
 func (y *syncing) current() (bool, error) {
-	if y.f.force || y.f.check || y.f.dryRun || y.f.strict {
+	if y.f.Force || y.f.Check || y.f.DryRun || y.f.Strict {
 		return false, nil
 	}
 	current, err := store.Current(y.storeOptions())

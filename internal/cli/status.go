@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"knowhow/internal/compact"
+	"knowhow/internal/datafolder"
 	"knowhow/internal/document"
 	"knowhow/internal/index"
 	"knowhow/internal/indexing"
@@ -34,23 +35,13 @@ Examples:
   {cmd} --json
 `
 
-// statusOptions are the flags of status.
-type statusOptions struct {
-	data          string
-	store         storeFlags
-	labels        []string
-	leftOut, json bool
-}
-
-// statusCommand shows what is indexed.
-func statusCommand(v *invocation, f *flagSet) func(context.Context) error {
-	o := &statusOptions{}
-	dataFlag(f, &o.data)
-	o.store.define(f)
-	f.List(&o.labels, flag{Name: "label", Value: "NAME", Help: "show only the source with this label"})
-	f.Bool(&o.leftOut, flag{Name: "left-out", Help: "list the files and folders that are left out, with the reasons"})
-	f.Bool(&o.json, flag{Name: "json", Help: "print JSON"})
-	return func(ctx context.Context) error { return v.runStatus(ctx, o) }
+// A statusCommand shows what is indexed.
+type statusCommand struct {
+	dataFlag
+	storeFlags
+	Labels  []string `flag:"label" value:"NAME" help:"show only the source with this label"`
+	LeftOut bool     `flag:"left-out" help:"list the files and folders that are left out, with the reasons"`
+	jsonFlag
 }
 
 // A sourceStatus is what is indexed of a source.
@@ -117,18 +108,17 @@ func (s sourceStatus) leftOut() string {
 	return text
 }
 
-// runStatus shows what is indexed.
-func (v *invocation) runStatus(ctx context.Context, o *statusOptions) error {
+func (o *statusCommand) run(ctx context.Context, v *invocation) error {
 	var sources []sourceStatus
 	var stats index.Stats
 	var stored *storeStatus
-	if o.store.address != "" {
+	if o.Store != "" {
 		var err error
-		if stored, err = v.storeStatus(ctx, &o.store); err != nil {
+		if stored, err = v.storeStatus(ctx, &o.storeFlags); err != nil {
 			return err
 		}
 	}
-	x, dir, err := v.openExisting(ctx, o.data)
+	x, dir, err := v.openExisting(ctx, o.Data, datafolder.Model{})
 	if err != nil {
 		return err
 	}
@@ -138,13 +128,13 @@ func (v *invocation) runStatus(ctx context.Context, o *statusOptions) error {
 			return err
 		}
 	}
-	for _, label := range o.labels {
+	for _, label := range o.Labels {
 		if !slices.ContainsFunc(sources, func(s sourceStatus) bool { return s.Label == label }) {
 			return v.unknownLabel(label)
 		}
 	}
 	switch {
-	case o.json:
+	case o.JSON:
 		text, err := compact.Marshal(struct {
 			Data      string         `json:"data"`
 			Documents int            `json:"documents"`
@@ -161,7 +151,7 @@ func (v *invocation) runStatus(ctx context.Context, o *statusOptions) error {
 		return err
 	case len(sources) == 0 && stored == nil:
 		return v.noSources()
-	case o.leftOut:
+	case o.LeftOut:
 		return v.printLeftOut(sources)
 	}
 	w := tabwriter.NewWriter(v.stdout, 0, 0, 2, ' ', 0)
@@ -240,7 +230,7 @@ func vectorsOf(s index.Stats) *vectorStatus {
 
 // sourceStatuses returns what is indexed of the sources that o selects. Their
 // documents are in a store unless stored is nil.
-func sourceStatuses(ctx context.Context, x *index.Index, o *statusOptions, stored *storeStatus) ([]sourceStatus, index.Stats, error) {
+func sourceStatuses(ctx context.Context, x *index.Index, o *statusCommand, stored *storeStatus) ([]sourceStatus, index.Stats, error) {
 	stats, err := x.Stats(ctx)
 	if err != nil {
 		return nil, stats, err
@@ -263,7 +253,7 @@ func sourceStatuses(ctx context.Context, x *index.Index, o *statusOptions, store
 	}
 	var sources []sourceStatus
 	for _, src := range known {
-		if len(o.labels) > 0 && !slices.Contains(o.labels, src.Label) {
+		if len(o.Labels) > 0 && !slices.Contains(o.Labels, src.Label) {
 			continue
 		}
 		left, err := x.LeftOut(ctx, src.Label)
@@ -292,7 +282,7 @@ func sourceStatuses(ctx context.Context, x *index.Index, o *statusOptions, store
 				s.Incomplete = &incompleteSource{Done: max(u.Done, min(s.Documents, u.Total)), Total: u.Total, Reason: u.Stop, Message: u.Message, Earlier: u.Earlier}
 			}
 		}
-		if o.leftOut {
+		if o.LeftOut {
 			for _, p := range left.Paths {
 				s.LeftOutPaths = append(s.LeftOutPaths, leftOutPath(p))
 			}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/document"
+	"knowhow/internal/datafolder"
 	"knowhow/internal/index"
 	"knowhow/internal/opensearch"
 	"knowhow/internal/sanitize"
@@ -26,9 +26,11 @@ Examples:
   {cmd} copy --from file:/var/lib/knowhow --to opensearch+https://search:9200/kb
 `
 
-// storeCommand is the command that store copy is below.
-func storeCommand(v *invocation, f *flagSet) func(context.Context) error {
-	return func(context.Context) error { return v.usagef("want a command: copy") }
+// A storeCommand is the command that store copy is below.
+type storeCommand struct{}
+
+func (*storeCommand) run(_ context.Context, v *invocation) error {
+	return v.usagef("want a command: copy")
 }
 
 const storeCopyHelp = `Usage: {cmd} --from URL --to URL
@@ -50,35 +52,25 @@ Examples:
   {cmd} --from opensearch+http://127.0.0.1:9200/kb --to file:/backups/kb
 `
 
-// storeCopyCommand copies documents between stores.
-func storeCopyCommand(v *invocation, f *flagSet) func(context.Context) error {
-	var from, to string
-	var credentials storeFlags
-	for _, d := range []struct {
-		to         *string
-		name, what string
-	}{{&from, "from", "the original"}, {&to, "to", "the copy"}} {
-		f.Func(flag{Name: d.name, Value: "URL", secret: true, needed: true, Help: "store of " + d.what + ": file:PATH or opensearch+http[s]://HOST:PORT/PREFIX"}, func(s string) error {
-			*d.to = s
-			if path, ok := strings.CutPrefix(s, "file:"); ok && path != "" {
-				return nil
-			}
-			if !opensearch.IsAddress(s) {
-				return errors.New("want file:PATH, opensearch+http://HOST:PORT/PREFIX or opensearch+https://HOST:PORT/PREFIX")
-			}
-			return checkStore(s)
-		})
+// A storeCopyCommand copies documents between stores.
+type storeCopyCommand struct {
+	From copyAddress `flag:"from" value:"URL" secret:"" help:"store of the original: file:PATH or opensearch+http[s]://HOST:PORT/PREFIX"`
+	To   copyAddress `flag:"to" value:"URL" secret:"" help:"store of the copy: file:PATH or opensearch+http[s]://HOST:PORT/PREFIX"`
+	credentials
+}
+
+// A copyAddress is the URL of a store to copy from or to.
+type copyAddress string
+
+func (a *copyAddress) set(s string) error {
+	*a = copyAddress(s)
+	if path, ok := strings.CutPrefix(s, "file:"); ok && path != "" {
+		return nil
 	}
-	credentials.credentials(f)
-	return func(ctx context.Context) error {
-		switch {
-		case from == "" || to == "":
-			return v.usagef("want --from and --to")
-		case from == to:
-			return v.usagef("--from and --to are the same store")
-		}
-		return v.copyStore(ctx, from, to, credentials)
+	if !opensearch.IsAddress(s) {
+		return errors.New("want file:PATH, opensearch+http://HOST:PORT/PREFIX or opensearch+https://HOST:PORT/PREFIX")
 	}
+	return checkStore(s)
 }
 
 // explainCopied adds to an error of a copied store how to set the option that it
@@ -89,96 +81,79 @@ func explainCopied(err error) error {
 	return explainReason(err, advice)
 }
 
-// A copiedStore is a store that is copied from or to.
+// A copiedStore is a store that is copied from or to: a data folder with its index, or
+// a store without a data folder.
 type copiedStore struct {
 	storecopy.Store
-	index  *index.Index      // nil if the store is a cluster
-	stored *opensearch.Store // nil if it is a data folder
-	dir    string            // the data folder
+	*datafolder.Folder
 }
 
 // openCopied opens a store.
-func (v *invocation) openCopied(ctx context.Context, address string, o storeFlags, create bool) (*copiedStore, error) {
-	dir, ok := strings.CutPrefix(address, "file:")
-	dir = v.expand(dir)
+func (v *invocation) openCopied(ctx context.Context, address copyAddress, o credentials, create bool) (s *copiedStore, err error) {
+	f := &datafolder.Folder{Explain: explainStore, Log: v.warnings()}
+	dir, ok := strings.CutPrefix(string(address), "file:")
 	if !ok {
-		o.address = address
-		s, err := o.open(nil, 0, v.warnings())
-		if err == nil {
-			err = explainCopied(s.Open(ctx))
+		if f.Store, err = (&storeFlags{storeAddress(address), o}).open(f.Model, f.Log); err == nil {
+			err = explainCopied(f.Store.Open(ctx))
 		}
-		if err != nil {
-			return nil, err
-		}
-		return &copiedStore{Store: s, stored: s}, nil
+		return &copiedStore{f.Store, f}, err
 	}
-	if !create && !fileExists(filepath.Join(dir, index.FileName)) {
-		return nil, &hintError{fmt.Errorf("%s has no documents", sanitize.Escape(dir)), "Name a data folder, such as that of serve."}
+	f.Dir = v.expand(dir)
+	if !create && !fileExists(filepath.Join(f.Dir, index.FileName)) {
+		return nil, &hintError{fmt.Errorf("%s has no documents", sanitize.Escape(f.Dir)), "Name a data folder, such as that of serve."}
 	}
-	x, err := openIndex(ctx, index.Options{Dir: dir, Log: v.warnings()})
-	if err != nil {
-		return nil, err
-	}
-	return &copiedStore{Store: x, index: x, dir: dir}, nil
-}
-
-// close closes the store.
-func (s *copiedStore) close() error {
-	if s.index != nil {
-		return s.index.Close()
-	}
-	return s.stored.Close()
+	err = indexError(f.OpenIndex(ctx))
+	return &copiedStore{f.Index, f}, err
 }
 
 // documents returns the number of documents.
 func (s *copiedStore) documents(ctx context.Context) (int, error) {
-	if s.index != nil {
-		stats, err := s.index.Stats(ctx)
+	if s.Index != nil {
+		stats, err := s.Index.Stats(ctx)
 		return stats.Documents, err
 	}
-	stats, err := s.stored.Stats(ctx)
+	stats, err := s.Folder.Store.Stats(ctx)
 	return stats.Documents, err
 }
 
 // copySources copies the list of sources.
 func (s *copiedStore) copySources(ctx context.Context, to *copiedStore) error {
-	if s.stored != nil && to.stored != nil {
-		return s.stored.CopySources(ctx, to.stored)
+	if s.Index == nil && to.Index == nil {
+		return s.Folder.Store.CopySources(ctx, to.Folder.Store)
 	}
-	var sources []document.Source
-	var err error
-	if s.index != nil {
-		sources, err = s.index.Sources(ctx)
-	} else {
-		sources, err = s.stored.Sources(ctx)
-	}
+	sources, err := s.Sources(ctx)
 	switch {
 	case err != nil:
 		return err
-	case to.stored != nil:
-		return claimSources(ctx, to.stored, s.dir, sources)
+	case to.Index == nil:
+		return claimSources(ctx, &datafolder.Folder{Dir: s.Dir, Store: to.Folder.Store, Explain: explainStore}, sources)
 	}
 	for _, src := range sources {
-		if err := to.index.AddSource(ctx, src); err != nil {
+		if err := to.Index.AddSource(ctx, src); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// copyStore copies the documents of one store to another.
-func (v *invocation) copyStore(ctx context.Context, fromAddress, toAddress string, o storeFlags) (err error) {
-	from, err := v.openCopied(ctx, fromAddress, o, false)
+func (o *storeCopyCommand) run(ctx context.Context, v *invocation) (err error) {
+	switch {
+	case o.From == "" || o.To == "":
+		return v.usagef("want --from and --to")
+	case o.From == o.To:
+		return v.usagef("--from and --to are the same store")
+	}
+	from, err := v.openCopied(ctx, o.From, o.credentials, false)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, from.close()) }()
-	to, err := v.openCopied(ctx, toAddress, o, true)
+	defer func() { err = errors.Join(err, from.Close()) }()
+	to, err := v.openCopied(ctx, o.To, o.credentials, true)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, to.close()) }()
-	if from.dir != "" && to.dir != "" && sameFolder(from.dir, to.dir) {
+	defer func() { err = errors.Join(err, to.Close()) }()
+	if from.Dir != "" && to.Dir != "" && sameFolder(from.Dir, to.Dir) {
 		return v.usagef("--from and --to are the same store")
 	}
 	lines := terminal.NewLines(v.stderr, nil)

@@ -28,21 +28,16 @@ const catalogBudget = 8000
 // disconnectTime is the time limit for ending the servers.
 const disconnectTime = 5 * time.Second
 
-// syncCommand generates the skills and ends.
-func syncCommand(v *invocation, f *flagSet) func(context.Context) error {
-	o := &syncFlags{}
-	o.define(f)
-	return func(ctx context.Context) error {
-		if err := o.required(v); err != nil {
-			return err
-		}
-		y, err := v.newSyncing(o)
-		if err != nil {
-			return err
-		}
-		defer y.close(ctx)
-		return y.sync(ctx)
+// A syncCommand generates the skills and ends.
+type syncCommand struct{ syncFlags }
+
+func (o *syncCommand) run(ctx context.Context, v *invocation) error {
+	y, err := v.newSyncing(&o.syncFlags)
+	if err != nil {
+		return err
 	}
+	defer y.close(ctx)
+	return y.sync(ctx)
 }
 
 // A syncing generates skills on disk from the tools of servers.
@@ -54,18 +49,23 @@ type syncing struct {
 	log      *slog.Logger
 	lines    *terminal.Lines
 	base     string // the working directory
+
+	idleTimeout time.Duration // of connections to servers; 0 for the default
 }
 
 // newSyncing reads the settings.
 func (v *invocation) newSyncing(f *syncFlags) (*syncing, error) {
+	if err := f.required(v); err != nil {
+		return nil, err
+	}
 	lines := terminal.NewLines(v.stderr, nil)
-	y := &syncing{invocation: v, f: f, log: slog.New(terminal.NewHandler(lines, f.level)), lines: lines}
+	y := &syncing{invocation: v, f: f, log: slog.New(terminal.NewHandler(lines, f.Level.Level)), lines: lines}
 	var err error
 	if y.base, err = os.Getwd(); err != nil {
 		return nil, err
 	}
-	y.log.Info("Loading configuration from " + f.settings)
-	if y.settings, err = mcpsettings.Load(f.settings, v.Lookup); err != nil {
+	y.log.Info("Loading configuration from " + string(f.Settings))
+	if y.settings, err = mcpsettings.Load(string(f.Settings), v.Lookup); err != nil {
 		return nil, err
 	}
 	for _, w := range y.settings.Warnings {
@@ -87,9 +87,9 @@ func (y *syncing) connect(connected, changed func(server string)) {
 		Servers:        y.settings.Servers,
 		Log:            y.log,
 		Version:        version(),
-		IdleTimeout:    y.f.idleTimeout,
-		CallTimeout:    y.f.timeout,
-		ConnectTimeout: y.f.timeout,
+		IdleTimeout:    y.idleTimeout,
+		CallTimeout:    y.f.Timeout,
+		ConnectTimeout: y.f.Timeout,
 		Connected:      connected,
 		ToolsChanged:   changed,
 	})
@@ -111,10 +111,10 @@ func (y *syncing) close(ctx context.Context) {
 func (y *syncing) storeOptions() store.Options {
 	return store.Options{
 		Base:       y.base,
-		OutputDir:  y.f.outputDir,
-		LinkDirs:   y.f.skillsDirs,
-		Force:      y.f.force,
-		DryRun:     y.f.dryRun || y.f.check,
+		OutputDir:  string(y.f.OutputDir),
+		LinkDirs:   stringsOf(y.f.SkillsDirs),
+		Force:      y.f.Force,
+		DryRun:     y.f.DryRun || y.f.Check,
 		ConfigHash: y.f.configHash(y.Program, y.settings),
 		Log:        y.log,
 	}
@@ -124,7 +124,7 @@ func (y *syncing) storeOptions() store.Options {
 func (y *syncing) generator() *store.Generator {
 	g := &store.Generator{
 		Servers: y.pool, Keep: y.f.keeps, Store: y.storeOptions(),
-		Render: skill.Options{GroupByServer: y.f.groupBy == "server", Description: y.f.description, Version: version(), Start: y.f.startCommand(y.Program)},
+		Render: skill.Options{GroupByServer: y.f.GroupBy == "server", Description: y.f.Description, Version: version(), Start: y.f.startCommand(y.Program)},
 	}
 	for _, s := range y.settings.Servers {
 		if s.Disabled {
@@ -227,9 +227,9 @@ func (y *syncing) generate(ctx context.Context) (*store.Answers, error) {
 	}
 	y.summarize(a, report, skills)
 	switch {
-	case y.f.check && report.Stale:
+	case y.f.Check && report.Stale:
 		return nil, &hintError{errors.New("skills are stale"), "Run it again without --check to bring them up to date."}
-	case len(a.Failed) > 0 && y.f.strict:
+	case len(a.Failed) > 0 && y.f.Strict:
 		return nil, fmt.Errorf("%s failed, and --strict is set", terminal.Plural(len(a.Failed), "server"))
 	}
 	return a, nil
@@ -246,7 +246,7 @@ func storeError(err error) error {
 // summarize prints the summary.
 func (y *syncing) summarize(a *store.Answers, r *store.Report, skills []skill.Skill) {
 	out := y.stdout
-	if y.f.dryRun || y.f.check {
+	if y.f.DryRun || y.f.Check {
 		y.printPlan(r, len(a.Failed))
 	} else {
 		fmt.Fprintf(out, "Generated %s from %s", terminal.Plural(len(r.Written), "skill"), terminal.Plural(len(a.Catalogs), "server"))
@@ -256,7 +256,7 @@ func (y *syncing) summarize(a *store.Answers, r *store.Report, skills []skill.Sk
 		fmt.Fprintln(out)
 		if len(r.Removed) > 0 {
 			fmt.Fprintf(out, "Removed %s from %s: %s\n", terminal.Plural(len(r.Removed), "skill"),
-				sanitize.Escape(cmp.Or(y.f.outputDir, defaultOutputDir)), someOf(r.Removed))
+				sanitize.Escape(cmp.Or(string(y.f.OutputDir), defaultOutputDir)), someOf(r.Removed))
 		}
 	}
 	fmt.Fprintf(out, "%d succeeded, %d failed", len(a.Catalogs), len(a.Failed))

@@ -30,48 +30,37 @@ Examples:
 
 // syncFlags are the flags of sync, which start has too.
 type syncFlags struct {
-	settings, outputDir  string
-	skillsDirs           []string
-	force, check, dryRun bool
-	strict               bool
-	groupBy, description string
-	include, exclude     []string
-	level                slog.Level
-	timeout              time.Duration
-	port                 int           // of start
-	idleTimeout          time.Duration // of start
-	token                string        // of start
+	Settings    filePath      `flag:"mcp-settings" value:"FILE" help:"required: settings file that lists the MCP servers, in the format of Claude, Cursor, VS Code, Codex, Gemini, OpenCode or others"`
+	OutputDir   filePath      `flag:"output-dir" value:"DIR" default:"mcp-skills" help:"folder for the generated skills"`
+	SkillsDirs  []filePath    `flag:"skills-dir" value:"DIR" help:"folder for links to the skills, for example .claude/skills; by default the folders of the last sync, or skills"`
+	Force       bool          `flag:"force-refresh" help:"write all skills again, and undo edits of descriptions"`
+	Check       bool          `flag:"check" help:"change nothing; exit with status 1 if a skill is stale"`
+	DryRun      bool          `flag:"dry-run" help:"change nothing; print what would change"`
+	GroupBy     string        `flag:"group-by" value:"tool|server" default:"tool" help:"write one skill for each tool or for each server"`
+	Description string        `flag:"description" value:"first-sentence|full" default:"first-sentence" help:"how much of a tool's description agents see in the list of skills"`
+	Include     globs         `flag:"include" value:"GLOB" help:"only these tools, as TOOL or SERVER/TOOL"`
+	Exclude     globs         `flag:"exclude" value:"GLOB" help:"leave out these tools"`
+	Strict      bool          `flag:"strict" help:"exit with status 1 if any server fails, not only if all do"`
+	Timeout     time.Duration `flag:"timeout" value:"DURATION" default:"30s" help:"time limit for starting a server, and for one call"`
+	Level       syncLevel     `flag:"log-level" value:"LEVEL" default:"INFO" env:"KNOWHOW_LOG_LEVEL" help:"DEBUG, INFO, WARN or ERROR"`
 }
 
+// defaultOutputDir is the default of --output-dir.
 const defaultOutputDir = "mcp-skills"
 
-// define declares the flags of sync in f.
-func (o *syncFlags) define(f *flagSet) {
-	f.Path(&o.settings, flag{Name: "mcp-settings", Value: "FILE",
-		Help: "required: settings file that lists the MCP servers, in the format of Claude, Cursor, VS Code, Codex, Gemini, OpenCode or others"})
-	f.Path(&o.outputDir, flag{Name: "output-dir", Value: "DIR", Default: defaultOutputDir, Help: "folder for the generated skills"})
-	f.Paths(&o.skillsDirs, flag{Name: "skills-dir", Value: "DIR",
-		Help: "folder for links to the skills, for example .claude/skills; by default the folders of the last sync, or skills"})
-	f.Bool(&o.force, flag{Name: "force-refresh", Help: "write all skills again, and undo edits of descriptions"})
-	f.Bool(&o.check, flag{Name: "check", Help: "change nothing; exit with status 1 if a skill is stale"})
-	f.Bool(&o.dryRun, flag{Name: "dry-run", Help: "change nothing; print what would change"})
-	f.Choice(&o.groupBy, flag{Name: "group-by", Help: "write one skill for each tool or for each server"}, "tool", "server")
-	f.Choice(&o.description, flag{Name: "description", Help: "how much of a tool's description agents see in the list of skills"}, "first-sentence", "full")
-	f.Globs(&o.include, flag{Name: "include", Value: "GLOB", Help: "only these tools, as TOOL or SERVER/TOOL"})
-	f.Globs(&o.exclude, flag{Name: "exclude", Value: "GLOB", Help: "leave out these tools"})
-	f.Bool(&o.strict, flag{Name: "strict", Help: "exit with status 1 if any server fails, not only if all do"})
-	f.Duration(&o.timeout, flag{Name: "timeout", Value: "DURATION", Default: "30s", Help: "time limit for starting a server, and for one call"})
-	f.Func(flag{Name: "log-level", Value: "LEVEL", Default: "INFO", Env: "KNOWHOW_LOG_LEVEL", Help: "DEBUG, INFO, WARN or ERROR"}, func(s string) error {
-		if !slices.Contains([]string{"DEBUG", "INFO", "WARN", "ERROR"}, strings.ToUpper(s)) {
-			return errors.New("want DEBUG, INFO, WARN or ERROR")
-		}
-		return o.level.UnmarshalText([]byte(s))
-	})
+// A syncLevel is the least level of the log of sync.
+type syncLevel struct{ slog.Level }
+
+func (l *syncLevel) set(s string) error {
+	if !slices.Contains([]string{"DEBUG", "INFO", "WARN", "ERROR"}, strings.ToUpper(s)) {
+		return errors.New("want DEBUG, INFO, WARN or ERROR")
+	}
+	return l.UnmarshalText([]byte(s))
 }
 
 // required checks the flags that have no default.
 func (f *syncFlags) required(v *invocation) error {
-	if f.settings == "" {
+	if f.Settings == "" {
 		e := v.usagef("--mcp-settings is missing: name the file that lists the MCP servers")
 		e.hint = "For example: " + v.name + " --mcp-settings mcp_settings.json"
 		return e
@@ -93,20 +82,20 @@ func (f *syncFlags) configHash(program string, settings *mcpsettings.Settings) s
 // same servers and generates the same skills. The folders of links are in the
 // lock file.
 func (f *syncFlags) startCommand(program string) []string {
-	words := []string{program, "start", "--mcp-settings", f.settings}
-	if f.outputDir != "" && f.outputDir != defaultOutputDir {
-		words = append(words, "--output-dir", f.outputDir)
+	words := []string{program, "start", "--mcp-settings", string(f.Settings)}
+	if f.OutputDir != "" && f.OutputDir != defaultOutputDir {
+		words = append(words, "--output-dir", string(f.OutputDir))
 	}
-	if f.groupBy == "server" {
+	if f.GroupBy == "server" {
 		words = append(words, "--group-by", "server")
 	}
-	if f.description == "full" {
+	if f.Description == "full" {
 		words = append(words, "--description", "full")
 	}
-	for _, glob := range f.include {
+	for _, glob := range f.Include {
 		words = append(words, "--include", glob)
 	}
-	for _, glob := range f.exclude {
+	for _, glob := range f.Exclude {
 		words = append(words, "--exclude", glob)
 	}
 	return words
@@ -114,7 +103,7 @@ func (f *syncFlags) startCommand(program string) []string {
 
 // keeps reports whether the flags permit a tool.
 func (f *syncFlags) keeps(server, tool string) bool {
-	return (len(f.include) == 0 || matchesAny(f.include, server, tool)) && !matchesAny(f.exclude, server, tool)
+	return (len(f.Include) == 0 || matchesAny(f.Include, server, tool)) && !matchesAny(f.Exclude, server, tool)
 }
 
 // matchesAny reports whether one of the patterns matches a tool, by its name or

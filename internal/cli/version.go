@@ -17,14 +17,14 @@ Example:
   {cmd}
 `
 
-// versionCommand prints the version information recorded in the build.
-func versionCommand(v *invocation, _ *flagSet) func(context.Context) error {
-	return func(context.Context) error {
-		info, _ := debug.ReadBuildInfo()
-		_, err := fmt.Fprintf(v.stdout, "%s %s\ncommit %s\n%s %s/%s\n",
-			v.Program, versionOf(info), commitOf(info), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-		return err
-	}
+// A versionCommand prints the version information recorded in the build.
+type versionCommand struct{}
+
+func (*versionCommand) run(_ context.Context, v *invocation) error {
+	info, _ := debug.ReadBuildInfo()
+	_, err := fmt.Fprintf(v.stdout, "%s %s\ncommit %s\n%s %s/%s\n",
+		v.Program, versionOf(info), commitOf(info), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
 }
 
 // version returns the version of the program, or "devel" if the build does not

@@ -79,12 +79,6 @@ func CheckText(text string, most int) error {
 	return nil
 }
 
-// The greatest lengths of a name and a description, for [CheckText].
-const (
-	MaxName        = maxName
-	MaxDescription = maxDescription
-)
-
 // blank reports whether r shows nothing.
 func blank(r rune) bool { return unicode.IsSpace(r) || sanitize.Invisible(r) }
 

@@ -3,11 +3,13 @@
 package source
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -119,6 +121,48 @@ func New(known []document.Source, path, label string) (src document.Source, adde
 		label = fmt.Sprintf("%s-%d", base, n)
 	}
 	return document.Source{Label: label, Path: path}, true, nil
+}
+
+// A Request is a source that a user names, and what is to change about it.
+type Request struct {
+	Path        string // absolute
+	Label       string // "" chooses one for a new source
+	Description string // "" means as remembered
+
+	// Rules returns the rules of a source that had these rules before.
+	Rules func(document.Rules) document.Rules
+}
+
+// Choose returns the sources that users name, in their order, each once. changed are
+// those of them that are not known in this form, and added those that are not known
+// at all. An error is a [LabelError].
+func Choose(known []document.Source, requests []Request) (chosen, changed, added []document.Source, err error) {
+	known = slices.Clone(known)
+	byLabel := func(sources []document.Source, label string) int {
+		return slices.IndexFunc(sources, func(s document.Source) bool { return s.Label == label })
+	}
+	for _, r := range requests {
+		src, isNew, err := New(known, Same(known, r.Path), r.Label)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		if isNew {
+			added = append(added, src)
+			known = append(known, src)
+		}
+		was := src
+		src.Description, src.Rules = cmp.Or(r.Description, src.Description), r.Rules(src.Rules)
+		known[byLabel(known, src.Label)] = src
+		if isNew || !reflect.DeepEqual(src, was) {
+			changed = append(changed, src)
+		}
+		if i := byLabel(chosen, src.Label); i >= 0 {
+			chosen[i] = src // named twice
+		} else {
+			chosen = append(chosen, src)
+		}
+	}
+	return chosen, changed, added, nil
 }
 
 // Resolve returns the path of a source, absolute and free of links, so that a

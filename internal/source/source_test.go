@@ -136,6 +136,45 @@ func TestSame(t *testing.T) {
 	}
 }
 
+func TestChoose(t *testing.T) {
+	docs, api := document.Source{Label: "docs", Path: "/a/docs", Description: "old"}, document.Source{Label: "api", Path: "/a/api"}
+	keep := func(r document.Rules) document.Rules { return r }
+	named := func(path, label, description string) Request {
+		return Request{Path: path, Label: label, Description: description, Rules: keep}
+	}
+	described := docs
+	described.Description = "new"
+	excluded := api
+	excluded.Rules.Exclude = []string{"*.tmp"}
+	added := document.Source{Label: "docs-2", Path: "/b/docs"}
+	tests := []struct {
+		name                   string
+		requests               []Request
+		chosen, changed, added []document.Source
+	}{
+		{"none", nil, nil, nil, nil},
+		{"known, in another order", []Request{named("/a/api", "", ""), named("/a/docs", "docs", "")}, []document.Source{api, docs}, nil, nil},
+		{"described again", []Request{named("/a/docs", "", "old")}, []document.Source{docs}, nil, nil},
+		{"described otherwise", []Request{named("/a/docs", "", "new")}, []document.Source{described}, []document.Source{described}, nil},
+		{"other rules", []Request{{Path: "/a/api", Rules: func(document.Rules) document.Rules { return excluded.Rules }}},
+			[]document.Source{excluded}, []document.Source{excluded}, nil},
+		{"new", []Request{named("/b/docs", "", "")}, []document.Source{added}, []document.Source{added}, []document.Source{added}},
+		{"named twice", []Request{named("/a/docs", "", ""), named("/a/docs", "", "new")}, []document.Source{described}, []document.Source{described}, nil},
+	}
+	for _, tt := range tests {
+		chosen, changed, added, err := Choose([]document.Source{docs, api}, tt.requests)
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if diff := cmp.Diff([][]document.Source{tt.chosen, tt.changed, tt.added}, [][]document.Source{chosen, changed, added}); diff != "" {
+			t.Errorf("%s: chosen, changed and added (-want +got):\n%s", tt.name, diff)
+		}
+	}
+	if _, _, _, err := Choose([]document.Source{docs}, []Request{named("/b/docs", "docs", "")}); !errors.Is(err, errkind.Conflict) {
+		t.Errorf("a label that is taken: error %v, want kind Conflict", err)
+	}
+}
+
 func TestVast(t *testing.T) {
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -16,16 +16,17 @@ import (
 	"knowhow/internal/httpguard"
 )
 
-// TestServeHTTP serves until the context ends, which is while one request
+// TestServe serves until the context ends, which is while one request
 // hangs.
-func TestServeHTTP(t *testing.T) {
+func TestServe(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	hanging := make(chan struct{})
 	var calls []string
 	ready := make(chan string, 1)
-	s := httpService{
-		host: "127.0.0.1", path: "/some/mcp",
+	v, stderr := testInvocation(nil)
+	s := &server{
+		invocation: v, host: "127.0.0.1", path: "/some/mcp",
 		guard: httpguard.Options{Routes: []httpguard.Route{
 			{Path: "/hang", Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				close(hanging)
@@ -43,9 +44,8 @@ func TestServeHTTP(t *testing.T) {
 		ready: func(url string) { ready <- url },
 		log:   slog.New(slog.DiscardHandler),
 	}
-	v, stderr := testInvocation(nil)
 	served := make(chan error, 1)
-	go func() { served <- v.serveHTTP(ctx, s) }()
+	go func() { served <- s.serve(ctx) }()
 	url := <-ready
 	if got, want := stderr.String(), "listening on "+url+"\n"; got != want {
 		t.Errorf("ready line %q, want %q", got, want)
@@ -75,7 +75,7 @@ func TestServeHTTP(t *testing.T) {
 	<-hanging
 	cancel()
 	if err := <-served; err != nil {
-		t.Errorf("serveHTTP = %v, want nil", err)
+		t.Errorf("serve = %v, want nil", err)
 	}
 	<-hung
 	if got := strings.Join(calls, " "); got != "first second" {
@@ -86,36 +86,37 @@ func TestServeHTTP(t *testing.T) {
 	}
 }
 
-// TestServeHTTPTaken asks for a port that is taken.
-func TestServeHTTPTaken(t *testing.T) {
+// TestServeTaken asks for a port that is taken.
+func TestServeTaken(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer taken.Close()
 	v, stderr := testInvocation(nil)
-	err = v.serveHTTP(t.Context(), httpService{
-		host: "127.0.0.1", port: taken.Addr().(*net.TCPAddr).Port, path: "/mcp", portHint: "Take another.",
+	s := &server{
+		invocation: v, host: "127.0.0.1", port: taken.Addr().(*net.TCPAddr).Port, path: "/mcp", portHint: "Take another.",
 		log: slog.New(slog.DiscardHandler),
-	})
+	}
+	err = s.serve(t.Context())
 	want := "listening on " + taken.Addr().String() + ": the port is in use by another program"
 	if hint, ok := errors.AsType[*hintError](err); !ok || errkind.Message(err) != want || hint.hint != "End the program that uses it. Take another." {
-		t.Errorf("serveHTTP = %v, want %q with the hint", err, want)
+		t.Errorf("serve = %v, want %q with the hint", err, want)
 	}
 	if stderr.Len() > 0 {
 		t.Errorf("stderr has %q, want nothing", stderr)
 	}
 }
 
-// TestServeHTTPTakenByKnowhow asks for a port that a server of this program has
+// TestServeTakenByKnowhow asks for a port that a server of this program has
 // taken.
-func TestServeHTTPTakenByKnowhow(t *testing.T) {
+func TestServeTakenByKnowhow(t *testing.T) {
 	ready := make(chan string, 1)
-	first := httpService{host: "127.0.0.1", path: "/mcp", ready: func(url string) { ready <- url }, log: slog.New(slog.DiscardHandler)}
 	v, _ := testInvocation(nil)
+	first := server{invocation: v, host: "127.0.0.1", path: "/mcp", ready: func(url string) { ready <- url }, log: slog.New(slog.DiscardHandler)}
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- v.serveHTTP(ctx, first) }()
+	go func() { served <- first.serve(ctx) }()
 	addr := strings.TrimSuffix(strings.TrimPrefix(<-ready, "http://"), "/mcp")
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -125,10 +126,10 @@ func TestServeHTTPTakenByKnowhow(t *testing.T) {
 	if second.port, err = strconv.Atoi(port); err != nil {
 		t.Fatal(err)
 	}
-	err = v.serveHTTP(ctx, second)
+	err = second.serve(ctx)
 	if hint, ok := errors.AsType[*hintError](err); !ok || errkind.Message(err) != "listening on "+addr+": a server of knowhow listens there already" ||
 		!strings.HasPrefix(hint.hint, "Connect to it, or end it. ") {
-		t.Errorf("serveHTTP = %v, want an error that names knowhow", err)
+		t.Errorf("serve = %v, want an error that names knowhow", err)
 	}
 	cancel()
 	if err := <-served; err != nil {

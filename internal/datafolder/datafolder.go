@@ -1,0 +1,178 @@
+// Package datafolder opens the data folder of the program: the index, and the store
+// that has the documents in its place, if there is one. It knows which model makes
+// their vectors, and does the work on them that belongs to no request.
+package datafolder
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"knowhow/internal/document"
+	"knowhow/internal/errkind"
+	"knowhow/internal/index"
+	"knowhow/internal/indexing"
+	"knowhow/internal/kb"
+	"knowhow/internal/opensearch"
+	"knowhow/internal/search"
+	"knowhow/internal/search/scope"
+	"knowhow/internal/terminal"
+)
+
+// A Folder is a data folder. The caller closes it.
+type Folder struct {
+	Dir   string
+	Index *index.Index      // has the sources, the jobs and, without a store, the documents; nil if only the store is read
+	Store *opensearch.Store // has the documents; nil if Index has them
+	Model Model
+
+	// Explain adds to an error of the store how to set the option that it is due to.
+	Explain func(error) error
+
+	Log *slog.Logger // nil discards
+}
+
+// HasIndex reports whether a data folder contains an index. A folder that does not
+// exist contains none. It is an error if the folder cannot be read.
+func HasIndex(dir string) (bool, error) {
+	_, err := os.Stat(filepath.Join(dir, index.FileName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// OpenIndex opens the index, and creates it if there is none.
+func (f *Folder) OpenIndex(ctx context.Context) (err error) {
+	f.Index, err = index.Open(ctx, index.Options{Dir: f.Dir, Log: f.Log, Embedder: f.Model.Queries, EmbedTime: f.Model.Wait})
+	return err
+}
+
+// Close closes the index and the store.
+func (f *Folder) Close() error {
+	if f.Store != nil {
+		f.Store.Close() // never fails
+	}
+	if f.Index == nil {
+		return nil
+	}
+	return f.Index.Close()
+}
+
+// Service returns the search service over all documents of sources.
+func (f *Folder) Service() scope.Service {
+	if f.Store != nil {
+		return stored{f.Store, f.Index}
+	}
+	return f.Index
+}
+
+// Sources returns the sources of all data folders of the store, or of this one.
+func (f *Folder) Sources(ctx context.Context) ([]document.Source, error) {
+	if f.Store != nil {
+		return f.Store.Sources(ctx)
+	}
+	return f.Index.Sources(ctx)
+}
+
+// Base returns the knowledge base: what users added and, of the files of sources,
+// those of o.Sources.
+func (f *Folder) Base(o kb.Options) *kb.Local {
+	o.Index, o.Dir, o.Log = f.Index, f.Dir, f.Log
+	if f.Store != nil {
+		o.Store = f.Store
+	}
+	return kb.NewLocal(o)
+}
+
+// Work does the jobs of a base, computes the vectors of its documents and maintains
+// the store until ctx ends.
+func (f *Folder) Work(ctx context.Context, base *kb.Local, lines *terminal.Lines) {
+	var work sync.WaitGroup
+	defer work.Wait()
+	work.Go(func() { base.Run(ctx) })
+	if f.Store != nil {
+		work.Go(func() { f.maintain(ctx) })
+	}
+	if f.Model.Documents != nil {
+		o := indexing.EmbedOptions{Index: f.Index, Embedder: f.Model.Documents, Labels: base.Labels, Lines: lines, Log: f.Log}
+		if f.Store != nil {
+			o.Store = f.Store
+		}
+		work.Go(func() { indexing.Embed(ctx, o) })
+	}
+}
+
+// Times between the sweeps of a store. A program that ends sooner does not sweep.
+const (
+	firstSweep  = time.Minute
+	nextSweep   = 24 * time.Hour
+	nextMigrate = time.Minute // after a failure
+)
+
+// maintain moves a store of an older version to indexes of this version, and removes
+// what interrupted changes have left in it, from time to time until ctx ends.
+func (f *Folder) maintain(ctx context.Context) {
+	for {
+		err := f.Store.Migrate(ctx)
+		if err == nil {
+			break
+		}
+		if ctx.Err() == nil && !errkind.Retryable(err) { // otherwise, the store is not available
+			f.Log.Error("the documents are not yet in indexes of this version: this is tried again every minute", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(nextMigrate):
+		}
+	}
+	t := time.NewTimer(firstSweep)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			t.Reset(nextSweep)
+		}
+		if err := f.Store.Sweep(ctx); err != nil && ctx.Err() == nil {
+			f.Log.Warn("chunks of interrupted changes remain in the store until tomorrow", "error", err)
+		}
+	}
+}
+
+// A stored is the search service over sources whose documents are in a store, and
+// whose indexing is recorded in the data folder.
+type stored struct {
+	*opensearch.Store
+	local *index.Index // nil: nothing is indexed by this data folder
+}
+
+// Indexing reports the progress of the processes with the same data folder.
+func (s stored) Indexing(ctx context.Context, labels []string) (done, total int, busy bool) {
+	if s.local == nil {
+		return 0, 0, false
+	}
+	return s.local.Indexing(ctx, labels)
+}
+
+// Unfinished reports what the processes with the same data folder have not
+// indexed.
+func (s stored) Unfinished(ctx context.Context, labels []string) ([]search.Unfinished, error) {
+	if s.local == nil {
+		return nil, nil
+	}
+	return s.local.Unfinished(ctx, labels)
+}
+
+// Embedding returns 0 and 0: searches of the store do not report how many of its
+// passages have vectors.
+func (s stored) Embedding(context.Context, []string) (done, total int, err error) {
+	return 0, 0, nil
+}

@@ -1,0 +1,52 @@
+package datafolder
+
+import (
+	"strings"
+	"time"
+
+	"knowhow/internal/embed"
+	"knowhow/internal/embed/bert"
+	"knowhow/internal/embed/minilm"
+	"knowhow/internal/embed/open"
+)
+
+// A Model makes the vectors for searches by meaning. Without one, searches use words
+// only.
+type Model struct {
+	Queries, Documents embed.Embedder
+	Wait               time.Duration // how long a search waits for the vector of its query; 0 is the default of the index
+}
+
+const (
+	// embedTokens is how many tokens of a passage are embedded. Reading more
+	// takes time and finds hardly more.
+	embedTokens = 128
+
+	// serviceTime is how long a search waits for a service that turns its query
+	// into a vector.
+	serviceTime = 500 * time.Millisecond
+)
+
+// OpenModel opens the model that a setting names; see [open.Embedder]. The built-in
+// model is not loaded before it is used.
+func OpenModel(setting string, o open.Options) (Model, error) {
+	o.MaxTokens = embedTokens
+	queries, err := open.Embedder(setting, o)
+	if queries == nil || err != nil {
+		return Model{}, err
+	}
+	// Documents use one processor, and leave the others to queries.
+	forDocuments := bert.Options{MaxTokens: embedTokens, Threads: 1}
+	m := Model{Queries: queries, Documents: queries}
+	switch e := queries.(type) {
+	case *minilm.Embedder:
+		m.Documents = e.With(forDocuments)
+	case *bert.Encoder:
+		m.Documents = e.With(forDocuments)
+	default:
+		if strings.Contains(setting, "://") {
+			m.Wait = serviceTime
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,247 @@
+// Package serving serves sources of a data folder: the MCP tools over all of them and
+// over each, the Fess API, the knowledge base and the console. It also keeps their
+// documents up to date.
+package serving
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"knowhow/internal/console"
+	"knowhow/internal/datafolder"
+	"knowhow/internal/document"
+	"knowhow/internal/fessmcp"
+	"knowhow/internal/indexing"
+	"knowhow/internal/job"
+	"knowhow/internal/kb"
+	"knowhow/internal/kbmcp"
+	"knowhow/internal/mcpserver"
+	"knowhow/internal/search/scope"
+	"knowhow/internal/source"
+	"knowhow/internal/terminal"
+)
+
+// Options configures a [Server].
+type Options struct {
+	Folder  *datafolder.Folder // with its index, except for calls of tools without Run; required
+	Sources []document.Source  // that are served; required
+
+	Groups     []fessmcp.Group // of search tools; none means those of searching, unless there are tools of the knowledge base
+	Domain     string          // of all sources; "" means the label of the only source, or all
+	DomainName string          // its name; "" means the domain
+
+	// Tools are the tools of the knowledge base, of which Base and Version are set;
+	// nil for none.
+	Tools     *kbmcp.Options
+	MaxUpload int64 // bytes of a file; 0 means the default of package kb
+
+	// Status returns what the console shows besides the endpoints.
+	Status func(ctx context.Context, sources []document.Source, leftOut string) (console.Status, error)
+
+	Once    bool            // examine the sources only once
+	Lines   *terminal.Lines // for a progress bar and lines about the sources
+	Version string          // of the program
+	Log     *slog.Logger
+}
+
+// A Server serves sources. Create one with [New].
+type Server struct {
+	o       Options
+	backend *scope.Scope // the part of the documents that is served
+	base    *kb.Local    // the same part, and what users added
+
+	mu   sync.Mutex
+	jobs []*job.Manager // of each MCP server
+}
+
+// New returns a server.
+func New(o Options) *Server {
+	s := &Server{o: o, backend: scope.New(o.Folder.Service(), Labels(o.Sources)...)}
+	if o.Folder.Index != nil {
+		s.base = o.Folder.Base(kb.Options{Sources: Labels(o.Sources), MaxUpload: o.MaxUpload, Version: o.Version})
+	}
+	return s
+}
+
+// Labels returns the labels of sources.
+func Labels(sources []document.Source) []string {
+	labels := make([]string, len(sources))
+	for i, src := range sources {
+		labels[i] = src.Label
+	}
+	return labels
+}
+
+const (
+	// releaseTime is the time limit for releasing the leases of a server that could
+	// not listen.
+	releaseTime = 300 * time.Millisecond
+
+	// firstAnswer is how long indexing waits, so that the first request, which a
+	// client sends at once, is answered before it takes the processor.
+	firstAnswer = 50 * time.Millisecond
+)
+
+// Run calls serve, which serves clients and calls begin as soon as indexing may
+// begin. It does the work in the background until serve returns.
+func (s *Server) Run(ctx context.Context, serve func(ctx context.Context, begin func()) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	f := s.o.Folder
+	indexer := indexing.New(indexing.Options{
+		Index: f.Index, Sink: f.Sink(s.o.Sources), Sources: s.current, Dir: f.Dir, Lines: s.o.Lines, Log: s.o.Log, Once: s.o.Once,
+	})
+	indexer.Prepare(ctx)
+	defer func() { // after background.Wait
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+		defer cancel()
+		indexer.Close(ctx)
+	}()
+	var background sync.WaitGroup
+	defer background.Wait()
+	defer cancel()
+	defer s.closeJobs(ctx)
+	background.Go(func() { f.Work(ctx, s.base, s.o.Lines) })
+	return serve(ctx, func() {
+		background.Go(func() {
+			select {
+			case <-ctx.Done():
+			case <-time.After(firstAnswer):
+			}
+			if err := indexer.Run(ctx); err != nil && ctx.Err() == nil {
+				s.o.Log.Error("indexing stopped; what is indexed can still be searched", "error", err)
+			}
+		})
+	})
+}
+
+// current returns the sources of this process that are still remembered:
+// another process may have removed one, or assigned its label to another
+// folder.
+func (s *Server) current(ctx context.Context) ([]document.Source, error) {
+	all, err := s.o.Folder.Index.Sources(ctx)
+	return slices.DeleteFunc(all, func(a document.Source) bool {
+		return !slices.ContainsFunc(s.o.Sources, func(src document.Source) bool { return src.Label == a.Label && src.Path == a.Path })
+	}), err
+}
+
+// maxDescription is the maximum length of the description of several sources, in
+// characters. With it, the instructions of a server stay within what clients show.
+const maxDescription = 1000
+
+// domain returns the domain of all sources.
+func (s *Server) domain() fessmcp.Domain {
+	d := fessmcp.Domain{ID: "all", Name: "all"}
+	if len(s.o.Sources) == 1 {
+		d = sourceDomain(s.o.Sources[0])
+	} else {
+		about := make([]string, len(s.o.Sources))
+		for i, src := range s.o.Sources {
+			about[i] = src.Label
+			if src.Description != "" {
+				about[i] += " (" + src.Description + ")"
+			}
+		}
+		d.Description = "Documents of the sources " + strings.Join(about, ", ")
+		if runes := []rune(d.Description); len(runes) > maxDescription {
+			d.Description = string(runes[:maxDescription-1]) + "…"
+		}
+	}
+	d.ID, d.Name = cmp.Or(s.o.Domain, d.ID), cmp.Or(s.o.DomainName, s.o.Domain, d.Name)
+	return d
+}
+
+// sourceDomain returns the domain of one source.
+func sourceDomain(src document.Source) fessmcp.Domain {
+	d := fessmcp.Domain{ID: source.Domain(src.Label), Name: src.Label, Label: src.Label, Description: src.Description}
+	if d.Description == "" {
+		what := "Documents in the folder "
+		if info, err := os.Stat(src.Path); err == nil && !info.IsDir() {
+			what = "The file "
+		}
+		d.Description = what + filepath.Base(src.Path)
+	}
+	return d
+}
+
+// PageSize is the default number of hits on a page.
+const PageSize = 8
+
+// MCP returns the MCP server over all sources.
+func (s *Server) MCP() *mcpserver.Server { return s.mcp(s.domain(), s.backend, s.o.Tools) }
+
+// mcp returns an MCP server for a domain over a part of the documents, with the
+// tools of the knowledge base if there are any.
+func (s *Server) mcp(d fessmcp.Domain, backend *scope.Scope, tools *kbmcp.Options) *mcpserver.Server {
+	o := fessmcp.Options{
+		Domain:     d,
+		Backend:    backend,
+		Wording:    fessmcp.OfFolders,
+		Groups:     s.o.Groups,
+		NameSource: d.Label == "",
+		PageSize:   PageSize,
+		Log:        s.o.Log,
+	}
+	if len(o.Groups) == 0 {
+		o.Groups = []fessmcp.Group{} // none; nil would be all
+		if tools == nil {
+			o.Groups = []fessmcp.Group{fessmcp.SearchTools}
+		}
+	}
+	if slices.Contains(s.o.Groups, fessmcp.FessTools) {
+		o.Jobs = job.New(job.Options{Threshold: jobThreshold, Log: s.o.Log})
+		s.mu.Lock()
+		s.jobs = append(s.jobs, o.Jobs)
+		s.mu.Unlock()
+	}
+	var instructions []string
+	if len(o.Groups) > 0 {
+		instructions = append(instructions, fessmcp.Instructions(o))
+	}
+	if tools != nil {
+		instructions = append(instructions, kbmcp.Instructions())
+	}
+	server := mcpserver.New(mcpserver.Options{
+		Name: "knowhow", Title: "knowhow: " + d.Name, Version: s.o.Version,
+		Instructions: strings.Join(instructions, "\n\n"),
+		Domain:       &mcpserver.Domain{ID: d.ID, Name: d.Name, Description: d.Description, LabelFilter: d.Label},
+		Revision:     mcpserver.Latest,
+		Log:          s.o.Log,
+	})
+	fessmcp.Register(server, o)
+	if tools != nil {
+		all := *tools
+		all.Base, all.Version = s.base, s.o.Version
+		kbmcp.Register(server, all)
+	}
+	return server
+}
+
+const (
+	// jobThreshold is the time after which a call becomes a job.
+	jobThreshold = 2 * time.Second
+
+	// jobStop is the time limit for the end of running jobs when the server ends,
+	// which takes at most a second.
+	jobStop = 100 * time.Millisecond
+)
+
+// closeJobs ends the jobs of all MCP servers. Work that does not return in time is
+// abandoned.
+func (s *Server) closeJobs(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobStop)
+	defer cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.jobs {
+		if err := m.Close(ctx); err != nil {
+			s.o.Log.Warn("leaving jobs behind that do not end", "error", err)
+		}
+	}
+}
