@@ -105,7 +105,7 @@ func TestEditStays(t *testing.T) {
 	// The server is switched off: the user's work stays, without a link, and
 	// is taken up again.
 	r := mustSync(t, o, Content{Disabled: []string{"a"}})
-	same(t, "Kept", r.Kept, []string{"mcp-skills/a-x"})
+	same(t, "Kept", kept(r), []string{"mcp-skills/a-x"})
 	same(t, "tree", paths(t, o.Base), []string{file, "skills/"})
 	mustSync(t, o, news)
 	if md := read(t, o.Base, file); !strings.Contains(md, `description: "Best."`) {
@@ -174,7 +174,7 @@ func TestRename(t *testing.T) {
 				t.Errorf("%s: Changed = %q, want some: %v", tt.name, r.Changed, tt.changed)
 			}
 			o.Force = false
-			if r := mustSync(t, o, named("git-diff", tt.text)); r.Stale || len(r.Kept) > 0 {
+			if r := mustSync(t, o, named("git-diff", tt.text)); r.Stale || len(kept(r)) > 0 {
 				t.Errorf("%s: a second sync changes something: %+v", tt.name, r)
 			}
 		}
@@ -218,7 +218,7 @@ func TestUsersFiles(t *testing.T) {
 	write(t, "mine", o.Base, "mcp-skills/a-folder/SKILL.md/notes")
 	c := content("a/taken", "a/file", "a/link", "a/folder", "a/x", "a/y")
 	r := mustSync(t, o, c)
-	same(t, "Kept", r.Kept, []string{"mcp-skills/a-file", "mcp-skills/a-folder", "mcp-skills/a-link", "mcp-skills/a-taken"})
+	same(t, "Kept", kept(r), []string{"mcp-skills/a-file", "mcp-skills/a-folder", "mcp-skills/a-link", "mcp-skills/a-taken"})
 	remove(t, o.Base, "mcp-skills/a-folder")
 	same(t, "Written", r.Written, []string{"a-x", "a-y"})
 	same(t, "tree", paths(t, o.Base), []string{
@@ -238,7 +238,7 @@ func TestUsersFiles(t *testing.T) {
 		"mcp-skills/a-x/notes.txt", "outside/SKILL.md", "skills/",
 	})
 	same(t, "the changed schema", read(t, o.Base, "mcp-skills/a-y/references/schema.json"), "changed")
-	same(t, "Kept", r.Kept, []string{"mcp-skills/a-x", "mcp-skills/a-y"})
+	same(t, "Kept", kept(r), []string{"mcp-skills/a-x", "mcp-skills/a-y"})
 }
 
 // Files that a skill has no more are removed, if they are as we wrote them.
@@ -251,7 +251,7 @@ func TestDroppedFiles(t *testing.T) {
 		c.Skills[i].Files = c.Skills[i].Files[1:]
 	}
 	r := mustSync(t, o, c)
-	same(t, "Kept", r.Kept, []string{"mcp-skills/a-y/references/schema.json"})
+	same(t, "Kept", kept(r), []string{"mcp-skills/a-y/references/schema.json"})
 	same(t, "Written", r.Written, []string{"a-x"})
 	if _, err := os.Stat(filepath.Join(o.Base, "mcp-skills/a-x/references")); err == nil {
 		t.Error("the folder of a dropped file is still there")
@@ -268,7 +268,7 @@ func TestAdoption(t *testing.T) {
 	remove(t, o.Base, lockName)
 	replace(t, `mcp_server_id: "a"`, `mcp_server_id: "b"`, o.Base, "mcp-skills/a-y/SKILL.md")
 	r := mustSync(t, o, content("a/x", "a/y"))
-	same(t, "Kept", r.Kept, []string{"mcp-skills/a-y"})
+	same(t, "Kept", kept(r), []string{"mcp-skills/a-y"})
 	same(t, "Written", r.Written, []string{"a-x"}) // again, because nothing says that it is up to date
 }
 

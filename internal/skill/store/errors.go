@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"syscall"
 
 	"knowhow/internal/errkind"
 )
@@ -15,17 +13,18 @@ import (
 // explain returns an error with one sentence about an error of the file system
 // and what to do. path is the path of the operation.
 func explain(operation, path string, err error) error {
-	dir := nearest(path)
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case isFull(err):
-		return fmt.Errorf("%s %s: free space on the disk of %s: %w", operation, path, dir, cause(err))
-	case isReadOnly(err):
+	}
+	disk := errkind.Disk(operation+" "+path, err)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s %s: permission denied: check the permissions of %s: %w", operation, path, nearest(path), errkind.Denied)
+	case errors.Is(disk, errkind.Denied):
 		return fmt.Errorf("%s %s: the file system is read-only: mount it writable or choose another folder: %w",
 			operation, path, errkind.Denied)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s %s: permission denied: check the permissions of %s: %w", operation, path, dir, errkind.Denied)
+	case errors.Is(disk, errkind.DiskFull), errors.Is(disk, errkind.Unavailable):
+		return disk
 	}
 	if way := inTheWay(filepath.Dir(path)); way != "" {
 		return blockedBy(operation, path, way)
@@ -44,23 +43,6 @@ func explainFolder(operation, path string, err error) error {
 func blockedBy(operation, path, way string) error {
 	return fmt.Errorf("%s %s: a file is in the way of the folder %s: move it or choose another folder: %w",
 		operation, path, way, errkind.Conflict)
-}
-
-// isFull reports whether err means that no space is left, or none for this
-// user.
-func isFull(err error) bool {
-	if runtime.GOOS == "windows" { // ERROR_DISK_FULL, ERROR_HANDLE_DISK_FULL
-		return errors.Is(err, syscall.Errno(112)) || errors.Is(err, syscall.Errno(39))
-	}
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
-}
-
-// isReadOnly reports whether err means that the file system is read-only.
-func isReadOnly(err error) bool {
-	if runtime.GOOS == "windows" { // ERROR_WRITE_PROTECT
-		return errors.Is(err, syscall.Errno(19))
-	}
-	return errors.Is(err, syscall.EROFS)
 }
 
 // nearest returns path if it is an existing folder, or else its first parent
@@ -84,4 +66,21 @@ func cause(err error) error {
 		return le.Err
 	}
 	return err
+}
+
+// inTheWay returns the first part of an absolute path that exists and is not a
+// folder, or "".
+func inTheWay(path string) string {
+	if dir := filepath.Dir(path); dir != path {
+		if way := inTheWay(dir); way != "" {
+			return way
+		}
+	}
+	if _, err := os.Lstat(path); err != nil {
+		return ""
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return ""
+	}
+	return path
 }
