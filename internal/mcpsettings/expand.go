@@ -117,7 +117,6 @@ type expander struct {
 	braces    bool
 
 	used, missing, foreign map[string]bool
-	nul                    bool // a text contains NUL, which arguments and variables cannot contain
 	size                   int
 }
 
@@ -144,7 +143,6 @@ func (x *expander) expand(s string) string {
 		}
 		b.WriteString(value)
 	}
-	x.nul = x.nul || strings.ContainsRune(b.String(), 0)
 	return b.String()
 }
 

@@ -137,8 +137,6 @@ func (r *draft) problems(s Server, x *expander) []string {
 	case len(all) > 0:
 	case x.size > maxExpanded:
 		all = append(all, fmt.Sprintf("its texts have more than %d bytes after environment variables are replaced", maxExpanded))
-	case x.nul:
-		all = append(all, "one of its texts contains a NUL character; remove it")
 	case s.Transport == Stdio && strings.TrimSpace(s.Command) == "":
 		all = append(all, "the command is empty after environment variables are replaced")
 	case s.Transport != Stdio && !isAbsolute(s.URL):

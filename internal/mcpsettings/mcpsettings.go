@@ -153,12 +153,6 @@ func Parse(path string, data []byte, getenv func(string) (string, bool)) (*Setti
 		d.settings.Servers = append(d.settings.Servers, server)
 	}
 	d.settings.Hash = hash(raw)
-	switch {
-	case d.more == 1:
-		d.settings.Warnings = append(d.settings.Warnings, "there is 1 more warning of this kind")
-	case d.more > 1:
-		d.settings.Warnings = append(d.settings.Warnings, fmt.Sprintf("there are %d more warnings of this kind", d.more))
-	}
 	return d.settings, nil
 }
 
