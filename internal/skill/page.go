@@ -148,13 +148,13 @@ func (p *page) writeUsage(b *strings.Builder, args []argument, o Options) {
 // request returns the body that calls the tool.
 func (p *page) request(args []argument) string {
 	return fmt.Sprintf(`{"server_id":%s,"tool_name":%s,"arguments":%s}`,
-		sanitize.QuoteJSON(p.catalog.Server), sanitize.QuoteJSON(p.tool.Name), argumentsJSON(args))
+		sanitize.QuoteJSON(p.catalog.Server), sanitize.QuoteJSON(p.tool.Name), objectJSON(args))
 }
 
 // taskRequest returns the body that calls the tool as a task of ten minutes.
 func (p *page) taskRequest(args []argument) string {
 	return fmt.Sprintf(`{"server_id":%s,"method":"tools/call","params":{"name":%s,"arguments":%s,"task":{"ttl":600000}}}`,
-		sanitize.QuoteJSON(p.catalog.Server), sanitize.QuoteJSON(p.tool.Name), argumentsJSON(args))
+		sanitize.QuoteJSON(p.catalog.Server), sanitize.QuoteJSON(p.tool.Name), objectJSON(args))
 }
 
 // writeTasks writes how to call the tool as a task and to get its result.
@@ -172,8 +172,8 @@ func (p *page) writeTasks(b *strings.Builder, args []argument) {
 		"`status` is completed, failed or cancelled, then send `tasks/result`.\n")
 }
 
-// argumentsJSON returns arguments as one JSON object.
-func argumentsJSON(args []argument) string {
+// objectJSON returns members as a JSON object.
+func objectJSON(args []argument) string {
 	members := make([]string, len(args))
 	for i, a := range args {
 		members[i] = sanitize.QuoteJSON(a.name) + ":" + a.json

@@ -28,7 +28,9 @@ func TestExample(t *testing.T) {
 
 		// What the schema gives beats what is made up, if it has the type.
 		{`{"properties":{"a":{"type":"integer","default":7,"examples":[8],"enum":[9]}},"required":["a"]}`, `{"a":7}`},
-		{`{"properties":{"a":{"type":"integer","default":null,"examples":["x",8],"enum":[9]}},"required":["a"]}`, `{"a":8}`},
+		{`{"properties":{"a":{"type":"integer","default":null,"examples":["x",8],"enum":[9]}},"required":["a"]}`, `{"a":9}`},
+		{`{"properties":{"a":{"type":"integer","default":"x","examples":["x",8]}},"required":["a"]}`, `{"a":8}`},
+		{`{"properties":{"a":{"type":"integer","example":8}},"required":["a"]}`, `{"a":8}`},
 		{`{"properties":{"a":{"enum":[null,"x"]}},"required":["a"]}`, `{"a":"x"}`},
 		{`{"properties":{"a":{"const":{"k":1.50}}},"required":["a"]}`, `{"a":{"k":1.50}}`},
 		{`{"properties":{"a":{"type":"string","default":"` + strings.Repeat("x", 2000) + `"}},"required":["a"]}`, `{"a":"example"}`},
@@ -36,25 +38,18 @@ func TestExample(t *testing.T) {
 		// Types.
 		{`{"properties":{"a":{"type":["null","boolean"]}},"required":["a"]}`, `{"a":false}`},
 		{`{"properties":{"a":{"type":"null"}},"required":["a"]}`, `{"a":null}`},
-		{`{"properties":{"a":{"type":"number","minimum":2.5}},"required":["a"]}`, `{"a":2.5}`},
+		{`{"properties":{"a":{"type":"number","minimum":2.5}},"required":["a"]}`, `{"a":3}`},
 		{`{"properties":{"a":{"type":"integer","exclusiveMinimum":10,"maximum":12}},"required":["a"]}`, `{"a":11}`},
 		{`{"properties":{"a":{"type":"integer","maximum":-3}},"required":["a"]}`, `{"a":-3}`},
 		{`{"properties":{"a":{"type":"integer","multipleOf":25,"minimum":60}},"required":["a"]}`, `{"a":75}`},
 		{`{"properties":{"when":{"type":"string","format":"date-time"}},"required":["when"]}`, `{"when":"2026-01-31T12:00:00Z"}`},
-		{`{"properties":{"filePath":{"type":"string"},"searchQuery":{"type":"string"},"source_url":{"type":"string"}},"required":["filePath","searchQuery","source_url"]}`,
-			`{"filePath":"/path/to/file","searchQuery":"words to find","source_url":"https://example.com/"}`},
-		{`{"properties":{"source_paths":{"type":"array","items":{"type":"string"}},"repoPath":{},"dir":{},"url_list":{},"start_date":{},"createdAt":{"description":"ISO 8601"},` +
-			`"user_id":{},"page_ids":{"type":"array"},"cc":{"description":"An email address"},"filename":{}},` +
-			`"required":["source_paths","repoPath","dir","url_list","start_date","createdAt","user_id","page_ids","cc","filename"]}`,
-			`{"source_paths":["/path/to/file"],"repoPath":"/path/to/repository","dir":"/path/to/folder","url_list":"https://example.com/","start_date":"2026-01-31",` +
-				`"createdAt":"2026-01-31T12:00:00Z","user_id":"123","page_ids":["123"],"cc":"user@example.com","filename":"file.txt"}`},
-		{`{"properties":{"limit":{"type":"integer"},"max_results":{"type":"integer","maximum":5},"page":{"type":"integer"},"offset":{"type":"integer"},"port":{"type":"integer"},` +
-			`"timeoutMs":{"type":"integer"},"lat":{"type":"number"}},"required":["limit","max_results","page","offset","port","timeoutMs","lat"]}`,
-			`{"limit":10,"max_results":5,"page":1,"offset":0,"port":8080,"timeoutMs":30000,"lat":52.5}`},
-		{`{"properties":{"kind":{"description":"kind of the resource (examples of valid kind are: Pod, Service)"},"key":{"description":"A key (e.g., \"Control+A\", \"Enter\")"},` +
-			"\"lib\":{\"description\":\"Such as `a/b`\"},\"thread\":{\"description\":\"a time in the format '12.34'\"},\"odd\":{\"description\":\"For example: don't\"}," +
-			`"short":{"type":"string","maxLength":2,"description":"e.g. 'long'"}},"required":["kind","key","lib","thread","odd","short"]}`,
-			`{"kind":"Pod","key":"Control+A","lib":"a/b","thread":"12.34","odd":"example","short":"lo"}`},
+		{`{"properties":{"a":{"type":"integer","multipleOf":10,"maximum":-3}},"required":["a"]}`, `{"a":-10}`},
+		{`{"properties":{"a":{"type":"number","exclusiveMinimum":0,"exclusiveMaximum":1}},"required":["a"]}`, `{"a":0.5}`},
+		{`{"properties":{"a":{"type":"integer","minimum":1e300}},"required":["a"]}`, `{"a":1}`},
+
+		// Names and descriptions mean nothing.
+		{`{"properties":{"city":{"type":"string"},"email":{"description":"e.g. 'a@b.c'"},"limit":{"type":"integer"}},` +
+			`"required":["city","email","limit"]}`, `{"city":"example","email":"example","limit":1}`},
 		{`{"properties":{"a":{"type":"string","minLength":10},"b":{"type":"string","maxLength":3}},"required":["a","b"]}`, `{"a":"examplexxx","b":"exa"}`},
 		{`{"properties":{"a":{"type":"string","pattern":"^[0-9a-f]{4}-(x|y)+$"},"b":{"type":"string","pattern":"(?<=x)"}},"required":["a","b"]}`,
 			`{"a":"aaaa-x","b":"example"}`},
@@ -80,7 +75,7 @@ func TestExample(t *testing.T) {
 		{`{"anyOf":[{"$ref":"#"},{"$ref":"#"}]}`, `{}`},
 		{`{"properties":{"a":{"$ref":"#/properties/a"}},"required":["a"]}`, `{"a":"example"}`},
 	} {
-		if got := argumentsJSON(read(t, tc.schema).arguments()); got != tc.want {
+		if got := objectJSON(read(t, tc.schema).arguments()); got != tc.want {
 			t.Errorf("example for %s = %s, want %s", tc.schema, got, tc.want)
 		}
 	}
@@ -94,7 +89,7 @@ func TestExampleBound(t *testing.T) {
 		names, props = append(names, name), append(props, name+`:{"$ref":"#"}`)
 	}
 	schema := `{"properties":{` + strings.Join(props, ",") + `},"required":[` + strings.Join(names, ",") + `]}`
-	if got := argumentsJSON(read(t, schema).arguments()); len(got) > 2*maxExample || !json.Valid([]byte(got)) {
+	if got := objectJSON(read(t, schema).arguments()); len(got) > 2*maxExample || !json.Valid([]byte(got)) {
 		t.Errorf("an example of %d bytes, want at most %d", len(got), 2*maxExample)
 	}
 	if got := read(t, strings.ReplaceAll(schema, `"#"`, `"#","description":"`+strings.Repeat("d", 500)+`"`)).list(); len(got) > maxList+100 ||
@@ -120,7 +115,7 @@ func TestExampleValid(t *testing.T) {
 				t.Errorf("%s/%s: %v", c.Server, tool.Name, err)
 				continue
 			}
-			example := argumentsJSON(read(t, string(tool.InputSchema)).arguments())
+			example := objectJSON(read(t, string(tool.InputSchema)).arguments())
 			var arguments map[string]any
 			if err := json.Unmarshal([]byte(example), &arguments); err != nil {
 				t.Errorf("%s/%s: %s: %v", c.Server, tool.Name, example, err)
