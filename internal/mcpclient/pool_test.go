@@ -240,10 +240,9 @@ func TestLeftOut(t *testing.T) {
 			warnings = append(warnings, text)
 		}
 	}
-	twice := strings.TrimSuffix(strings.Repeat(`"twice\x1b", `, 4), ", ")
-	text := `Left out 12 entries of the tools of fake: not an object: 2; a member of a wrong type: 2 ("odd", "` + strings.Repeat("n", 80) +
-		`…"); no name: 1; a name that occurred before: 7 ("***", ` + twice + `, …)`
-	if diff := cmp.Diff([]string{"msg=" + strconv.Quote(text)}, warnings); diff != "" {
+	text := `Left out 12 entries of the tools of fake: an entry has no name; an entry is not an object with members of the right types; ` +
+		`an entry has no name; "odd" is not an object with members of the right types; "***" has a name that occurred before`
+	if diff := cmp.Diff([]string{"msg=" + strconv.Quote(text), "msg=" + strconv.Quote(text)}, warnings); diff != "" {
 		t.Errorf("the warnings differ (-want +got):\n%s", diff)
 	}
 }

@@ -422,7 +422,7 @@ func TestAttemptOutlivesCaller(t *testing.T) {
 	})
 }
 
-func TestGlobMatch(t *testing.T) {
+func TestPatterns(t *testing.T) {
 	for _, tt := range []struct {
 		glob, name string
 		want       bool
@@ -430,8 +430,8 @@ func TestGlobMatch(t *testing.T) {
 		{"", "", true}, {"", "a", false}, {"*", "", true}, {"*", "a/b", true}, {"a*c", "abbc", true}, {"a*c", "abcd", false},
 		{"*_*_x", "a_b_c_x", true}, {"?", "", false}, {"a?c", "abc", true}, {"[a]", "a", false}, {"[a]", "[a]", true}, {"a**", "a", true},
 	} {
-		if got := globMatch(tt.glob, tt.name); got != tt.want {
-			t.Errorf("globMatch(%q, %q) = %v, want %v", tt.glob, tt.name, got, tt.want)
+		if got := patterns([]string{tt.glob})[0].MatchString(tt.name); got != tt.want {
+			t.Errorf("%q matches %q: %v, want %v", tt.glob, tt.name, got, tt.want)
 		}
 	}
 }
