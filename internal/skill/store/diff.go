@@ -264,20 +264,14 @@ func (d *differ) write(it *item) bool {
 		d.warn("%s is in the way of a skill of that name and was left alone, because it is not ours: move it", d.out.show(it.name))
 		return false
 	}
-	all := (d.o.Force || d.lock == nil) && !it.held
-	for _, f := range it.files {
-		if all || n == nil || !bytes.Equal(n.content(f.Path), f.Content) {
-			c.put = append(c.put, f)
-		}
+	prev := it.prev
+	if it.held {
+		prev = nil // files that its server dropped are not known yet
 	}
-	if n != nil && !it.held {
-		for _, p := range it.dropped(n, it.prev) {
-			if sum(n.content(p)) == it.prev.Files[p] {
-				c.drop = append(c.drop, p)
-				continue
-			}
-			d.warn("%s is no longer part of the skill but was changed, so it was left alone", d.out.show(path.Join(it.name, p)))
-		}
+	var changed []string
+	c.put, c.drop, changed = it.compare(n, prev, (d.o.Force || d.lock == nil) && !it.held)
+	for _, p := range changed {
+		d.warn("%s is no longer part of the skill but was changed, so it was left alone", d.out.show(path.Join(it.name, p)))
 	}
 	switch {
 	case len(c.put)+len(c.drop) > 0:
@@ -298,13 +292,27 @@ func (it *item) owns(n *node) bool {
 	return it.prev != nil || len(n.files) == 0
 }
 
-// dropped returns the files of the entry of the last sync that exist in n and are no longer part
-// of the skill.
-func (it *item) dropped(n *node, prev *entry) []string {
-	return slices.DeleteFunc(prev.paths(), func(p string) bool {
-		_, still := it.entry.Files[p]
-		return still || n.content(p) == nil
-	})
+// compare compares an item with a folder, which may be nil. It returns the files
+// to write, all of them or those that differ, and the files of the last sync
+// that are no longer part of the skill: those to remove, and those that were
+// changed.
+func (it *item) compare(n *node, prev *entry, all bool) (put []skill.File, drop, changed []string) {
+	for _, f := range it.files {
+		if all || !bytes.Equal(n.content(f.Path), f.Content) {
+			put = append(put, f)
+		}
+	}
+	for _, p := range prev.paths() {
+		content := n.content(p)
+		switch _, still := it.entry.Files[p]; {
+		case still || content == nil:
+		case sum(content) == prev.Files[p]:
+			drop = append(drop, p)
+		default:
+			changed = append(changed, p)
+		}
+	}
+	return put, drop, changed
 }
 
 // connect plans the link to an item in a folder of links, or its copy.
@@ -328,16 +336,7 @@ func (d *differ) connect(f *folder, it *item) {
 		it.entry.Copied = true
 	default:
 		it.entry.Copied = true
-		for _, file := range it.files {
-			if !bytes.Equal(n.content(file.Path), file.Content) {
-				c.put = append(c.put, file)
-			}
-		}
-		for _, p := range it.dropped(n, prev) {
-			if sum(n.content(p)) == prev.Files[p] {
-				c.drop = append(c.drop, p)
-			}
-		}
+		c.put, c.drop, _ = it.compare(n, prev, false)
 	}
 	it.entry.Links = append(it.entry.Links, f.key)
 	switch {
@@ -389,47 +388,21 @@ func (d *differ) remove(c Content) {
 
 // disconnect plans the removal of the link or copy of a removed skill.
 func (d *differ) disconnect(f *folder, name string) {
-	n, prev := f.nodes[name], d.skills[name]
-	c := change{in: f, name: name}
+	n, prev := f.nodes[name], d.known[name]
 	switch {
-	case n == nil:
-		return
-	case n.ours:
-		c.unlink = true
+	case n != nil && n.ours:
+		d.changes = append(d.changes, change{in: f, name: name, unlink: true})
 	case n.isCopy(f.key, prev, nil):
-		var gone bool
-		if c.drop, gone = d.ours(n, name); !gone {
-			d.warn("%s contains files that are not ours or were changed, which were left alone", f.show(name))
-			if len(c.drop) > 0 {
-				d.changes = append(d.changes, c)
-			}
+		if !d.removeFiles(f, name) {
 			return
 		}
-	case prev.linked(f.key):
+	case n != nil && prev.linked(f.key):
 		d.warn("%s is no longer ours and was left alone", f.show(name))
 		return
 	default:
 		return
 	}
-	d.changes = append(d.changes, c)
 	d.report.Unlinked = append(d.report.Unlinked, f.show(name))
-}
-
-// ours returns the files of a removed skill that may be removed, and reports
-// whether nothing else is in its folder. They are the unchanged files of the
-// last sync, or all files of the last sync if the skill continues to exist
-// under another name, with the edited description.
-func (d *differ) ours(n *node, name string) (drop []string, all bool) {
-	prev := d.skills[name]
-	if !n.takes(prev.paths()) {
-		return nil, false
-	}
-	for _, p := range prev.paths() {
-		if content := n.content(p); content != nil && (d.renamed[name] || sum(content) == prev.Files[p]) {
-			drop = append(drop, p)
-		}
-	}
-	return drop, len(drop) == len(n.files)
 }
 
 // removeSkill plans the removal of a skill's folder, unless its SKILL.md was
@@ -446,11 +419,30 @@ func (d *differ) removeSkill(name string) {
 		d.warn("%s is no longer generated but was changed, so it was left alone: remove it if you don't need it", d.out.show(name))
 		return
 	}
-	drop, all := d.ours(n, name)
-	if !all {
-		d.warn("%s contains files that are not ours or were changed, which were left alone", d.out.show(name))
+	d.removeFiles(d.out, name)
+}
+
+// removeFiles plans the removal of the files of a removed skill, and reports
+// whether nothing else is in its folder. It leaves alone what is not an
+// unchanged file of the last sync. If the skill continues to exist under another
+// name, with the edited description, changed files are removed too.
+func (d *differ) removeFiles(f *folder, name string) bool {
+	n, prev := f.nodes[name], d.known[name]
+	c := change{in: f, name: name}
+	for _, p := range prev.paths() {
+		content := n.content(p)
+		if content != nil && n.takes(prev.paths()) && (d.renamed[name] || sum(content) == prev.Files[p]) {
+			c.drop = append(c.drop, p)
+		}
 	}
-	d.changes = append(d.changes, change{in: d.out, name: name, drop: drop})
+	if len(c.drop) > 0 {
+		d.changes = append(d.changes, c)
+	}
+	all := len(c.drop) == len(n.files)
+	if !all {
+		d.warn("%s contains files that are not ours or were changed, which were left alone", f.show(name))
+	}
+	return all
 }
 
 // hashOf returns the SHA-256 of the concatenated texts of skills, in the order

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"knowhow/internal/errkind"
 )
@@ -25,24 +26,11 @@ func explain(operation, path string, err error) error {
 			operation, path, errkind.Denied)
 	case errors.Is(disk, errkind.DiskFull), errors.Is(disk, errkind.Unavailable):
 		return disk
-	}
-	if way := inTheWay(filepath.Dir(path)); way != "" {
-		return blockedBy(operation, path, way)
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrExist):
+		return fmt.Errorf("%s %s: a file is in the way of the folder %s: move it or choose another folder: %w",
+			operation, path, path, errkind.Conflict)
 	}
 	return fmt.Errorf("%s %s: %w", operation, path, cause(err))
-}
-
-// explainFolder is like [explain], for an operation on a folder itself.
-func explainFolder(operation, path string, err error) error {
-	if way := inTheWay(path); way != "" {
-		return blockedBy(operation, path, way)
-	}
-	return explain(operation, path, err)
-}
-
-func blockedBy(operation, path, way string) error {
-	return fmt.Errorf("%s %s: a file is in the way of the folder %s: move it or choose another folder: %w",
-		operation, path, way, errkind.Conflict)
 }
 
 // nearest returns path if it is an existing folder, or else its first parent
@@ -66,21 +54,4 @@ func cause(err error) error {
 		return le.Err
 	}
 	return err
-}
-
-// inTheWay returns the first part of an absolute path that exists and is not a
-// folder, or "".
-func inTheWay(path string) string {
-	if dir := filepath.Dir(path); dir != path {
-		if way := inTheWay(dir); way != "" {
-			return way
-		}
-	}
-	if _, err := os.Lstat(path); err != nil {
-		return ""
-	}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return ""
-	}
-	return path
 }

@@ -109,14 +109,14 @@ func newFolder(base, name string) *folder {
 // open opens the folder if it exists.
 func (f *folder) open() error {
 	root, err := os.OpenRoot(f.path)
-	switch {
-	case err == nil:
-		f.root = root
-		return nil
-	case errors.Is(err, fs.ErrNotExist) && inTheWay(f.path) == "":
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return explainFolder("opening", f.path, err)
+	if info, _ := os.Stat(f.path); err != nil && info != nil && !info.IsDir() {
+		err = fs.ErrExist // OpenRoot's own error cannot be recognized
+	}
+	f.root = root
+	return explain("opening", f.path, err)
 }
 
 // close closes the folder if it is open.
@@ -133,7 +133,7 @@ func (f *folder) make() error {
 		return nil
 	}
 	if err := os.MkdirAll(f.path, 0o755); err != nil {
-		return explainFolder("making", f.path, err)
+		return explain("making", f.path, err)
 	}
 	if err := f.open(); err != nil {
 		return err
