@@ -46,7 +46,8 @@ func parse(body []byte) (request, *failure) {
 		return request{}, fail
 	}
 	if f["server_id"] == nil {
-		return request{}, malformed("missing server_id", "name the server to call in server_id, for example %s", example)
+		return request{}, malformed("missing server_id", "name the server to call in server_id, for example %s",
+			example)
 	}
 	server, fail := f.text("server_id")
 	switch {
@@ -129,9 +130,12 @@ func methodRequest(server string, f fields) (request, *failure) {
 	}
 	switch {
 	case len(method) > maxMethod || strings.ContainsFunc(method, sanitize.Invisible):
-		return request{}, malformed(textInvalid, "method must be at most %d bytes, without control characters", maxMethod)
+		return request{}, malformed(textInvalid, "method must be at most %d bytes, without control characters",
+			maxMethod)
 	case method == "initialize" || strings.HasPrefix(method, "notifications/"):
-		return request{}, malformed(textInvalid, "%s is not for callers: the bridge connects to servers itself, and passes on requests only", spell.Quote(method))
+		return request{}, malformed(textInvalid,
+			"%s is not for callers: the bridge connects to servers itself, and passes on requests only",
+			spell.Quote(method))
 	case f["arguments"] != nil:
 		return request{}, malformed(textInvalid, "arguments goes with tool_name: give what the method takes as params")
 	}

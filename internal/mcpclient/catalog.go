@@ -82,14 +82,16 @@ func (s *server) keep(c *Catalog, sess *session, changes int) {
 // list fetches all pages.
 func (s *server) list(ctx context.Context, sess *session, intro *introduction) (c *Catalog, unsent bool, err error) {
 	c = &Catalog{
-		Server: s.cfg.ID, Instructions: intro.Instructions, TaskCalls: len(intro.Capabilities.Tasks.Requests.Tools.Call) > 0,
+		Server: s.cfg.ID, Instructions: intro.Instructions,
+		TaskCalls: len(intro.Capabilities.Tasks.Requests.Tools.Call) > 0,
 	}
 	seen, cursors, size := map[string]bool{}, map[string]bool{}, 0
 	var invalid []string
 	var params json.RawMessage
 	for page := 0; ; page++ {
 		result, unsent, err := sess.call(ctx, "tools/list", params, s.timeout())
-		if remote, ok := errors.AsType[*RemoteError](err); ok && remote.Code == codeNoMethod && intro.Capabilities.Tools == nil {
+		if remote, ok := errors.AsType[*RemoteError](err); ok && remote.Code == codeNoMethod &&
+			intro.Capabilities.Tools == nil {
 			return c, false, nil // it did not announce that it has tools
 		}
 		if err != nil {
@@ -109,7 +111,8 @@ func (s *server) list(ctx context.Context, sess *session, intro *introduction) (
 		case cursors[cursor]:
 			err = errors.New("the list does not end: a cursor was repeated")
 		case page+1 == maxPages || len(seen) > maxTools || size > maxList:
-			err = fmt.Errorf("the list is too long: more than %d pages, %d tools or %d MiB", maxPages, maxTools, maxList>>20)
+			err = fmt.Errorf("the list is too long: more than %d pages, %d tools or %d MiB", maxPages, maxTools,
+				maxList>>20)
 		}
 		if err != nil {
 			return nil, false, &ServerError{Server: s.cfg.ID, Op: "tools/list", Stderr: sess.link.lastWords(), Err: err}
@@ -124,7 +127,8 @@ func (s *server) list(ctx context.Context, sess *session, intro *introduction) (
 // addPage adds the permitted tools of a page to the catalog and returns the
 // cursor of the next page. Entries that cannot be called, and those with a name
 // that occurred before, are described in invalid.
-func (s *server) addPage(c *Catalog, seen map[string]bool, invalid *[]string, result json.RawMessage) (cursor string, err error) {
+func (s *server) addPage(c *Catalog, seen map[string]bool, invalid *[]string, result json.RawMessage) (
+	cursor string, err error) {
 	var page struct {
 		Tools  []json.RawMessage `json:"tools"`
 		Cursor string            `json:"nextCursor"`
@@ -180,7 +184,8 @@ func (s *server) permits(method string, params json.RawMessage) error {
 		return &errkind.Argument{Name: "params", Want: "a JSON object with the name of a tool"}
 	}
 	if !s.offers(p.Name) {
-		return fmt.Errorf("the settings of server %q leave out its tool %s: %w", s.cfg.ID, spell.Quote(p.Name), errkind.Denied)
+		return fmt.Errorf("the settings of server %q leave out its tool %s: %w", s.cfg.ID, spell.Quote(p.Name),
+			errkind.Denied)
 	}
 	return nil
 }

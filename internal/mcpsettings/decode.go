@@ -70,7 +70,9 @@ func (d *decoder) servers(root node, found member) ([]*draft, error) {
 			return nil, d.src.mismatch(m.value, path, "an object with the command or the url of a server")
 		}
 		if c := bad(m.name, `/\`); c != "" || m.name == "" || len(m.name) > maxID {
-			return nil, d.src.fail(m.at, path, "the id of a server must have 1 to %d bytes and no slash, backslash or control character; rename it", maxID)
+			return nil, d.src.fail(m.at, path,
+				"the id of a server must have 1 to %d bytes and no slash, backslash or control character; rename it",
+				maxID)
 		}
 		if seen[m.name] {
 			return nil, d.src.fail(m.at, path, "there are two servers with this id; rename or remove one")
@@ -320,7 +322,8 @@ func (d *decoder) transport(r *draft, name, path string, v node) error {
 	case "ws", "websocket", "sdk", "inmemory", "builtin":
 		r.unknown = word
 	default:
-		return d.src.fail(v.at, path, `got %s, want "stdio", "http" (also "streamable-http") or "sse"`, spell.Quote(word))
+		return d.src.fail(v.at, path, `got %s, want "stdio", "http" (also "streamable-http") or "sse"`,
+			spell.Quote(word))
 	}
 	return nil
 }

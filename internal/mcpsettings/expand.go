@@ -90,7 +90,8 @@ func inBraces(s, rest string) piece {
 	if isName(p.name) || p.name == "/" {
 		return p
 	}
-	if who, _, ok := strings.Cut(inner, ":"); ok && slices.Contains([]string{"input", "command", "config", "secret", "file", "workspaceFolder"}, who) {
+	editors := []string{"input", "command", "config", "secret", "file", "workspaceFolder"}
+	if who, _, ok := strings.Cut(inner, ":"); ok && slices.Contains(editors, who) {
 		return piece{text: p.text, name: p.text, foreign: true}
 	}
 	return piece{} // part of a script or a pattern

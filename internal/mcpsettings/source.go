@@ -72,7 +72,8 @@ func (s *source) mismatch(n node, path, want string) error {
 // parse parses JSON or TOML.
 func (s *source) parse(data []byte) (node, error) {
 	if len(data) > MaxSize {
-		return node{}, s.fail(-1, "", "the file is larger than %d bytes; give one that contains only the settings", MaxSize)
+		return node{}, s.fail(-1, "", "the file is larger than %d bytes; give one that contains only the settings",
+			MaxSize)
 	}
 	s.data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	for i := 0; i < len(s.data); {

@@ -56,7 +56,8 @@ func newPage(s source, schemaPath string) *page {
 
 // warn records a warning about the tool.
 func (p *page) warn(format string, args ...any) {
-	p.warnings = append(p.warnings, fmt.Sprintf("tool %s of server %s: ", spell.Quote(p.tool.Name), spell.Quote(p.catalog.Server))+
+	tool := fmt.Sprintf("tool %s of server %s: ", spell.Quote(p.tool.Name), spell.Quote(p.catalog.Server))
+	p.warnings = append(p.warnings, tool+
 		fmt.Sprintf(format, args...))
 }
 
@@ -141,7 +142,8 @@ func (p *page) writeUsage(b *strings.Builder, args []argument, o Options) {
 	if p.asTask && p.tool.TaskSupport == "required" {
 		b.WriteString("\nThe tool can only be called as a background task, see below.\n")
 	}
-	b.WriteString("\nIf no bridge responds, start one in the background, in the folder that contains `mcp_settings.lock`:\n\n")
+	b.WriteString("\nIf no bridge responds, start one in the background, in the folder that contains " +
+		"`mcp_settings.lock`:\n\n")
 	b.WriteString(fence("sh", o.startCommand()))
 }
 
@@ -153,7 +155,8 @@ func (p *page) request(args []argument) string {
 
 // taskRequest returns the body that calls the tool as a task of ten minutes.
 func (p *page) taskRequest(args []argument) string {
-	return fmt.Sprintf(`{"server_id":%s,"method":"tools/call","params":{"name":%s,"arguments":%s,"task":{"ttl":600000}}}`,
+	return fmt.Sprintf(`{"server_id":%s,"method":"tools/call","params":{"name":%s,"arguments":%s,`+
+		`"task":{"ttl":600000}}}`,
 		sanitize.QuoteJSON(p.catalog.Server), sanitize.QuoteJSON(p.tool.Name), objectJSON(args))
 }
 
@@ -168,7 +171,8 @@ func (p *page) writeTasks(b *strings.Builder, args []argument) {
 	b.WriteString(fence("json", p.taskRequest(args)+"\n"+
 		`{"server_id":`+server+`,"method":"tasks/get","params":{"taskId":"TASK_ID"}}`+"\n"+
 		`{"server_id":`+server+`,"method":"tasks/result","params":{"taskId":"TASK_ID"}}`))
-	b.WriteString("\nThe response to the first request contains the `taskId`. Send `tasks/get` every `pollInterval` milliseconds until " +
+	b.WriteString("\nThe response to the first request contains the `taskId`. Send `tasks/get` every " +
+		"`pollInterval` milliseconds until " +
 		"`status` is completed, failed or cancelled, then send `tasks/result`.\n")
 }
 

@@ -80,7 +80,8 @@ func (a *applier) prepare() error {
 			places[place{f, path.Join(c.name, path.Dir(p))}] = true
 		}
 	}
-	for _, p := range slices.SortedFunc(maps.Keys(places), func(a, b place) int { return strings.Compare(a.dir, b.dir) }) {
+	outer := func(a, b place) int { return strings.Compare(a.dir, b.dir) }
+	for _, p := range slices.SortedFunc(maps.Keys(places), outer) {
 		if err := p.f.make(); err != nil {
 			return err
 		}
@@ -224,7 +225,8 @@ func (a *applier) tryLink(f *folder, name string) string {
 		a.refused = map[*folder]bool{}
 	}
 	a.refused[f] = true
-	text := fmt.Sprintf("links can't be made in %s (%v): the skills are copied there instead, and again by each sync that changes them",
+	text := fmt.Sprintf("links can't be made in %s (%v): the skills are copied there instead, and again by each "+
+		"sync that changes them",
 		f.path, cause(err))
 	a.report.Warnings = append(a.report.Warnings, text)
 	a.log.Warn(text)

@@ -101,7 +101,8 @@ func (d *differ) compareFolders() {
 		}
 	}
 	for _, dir := range left {
-		d.warn("the last sync used the folder %s, which is left as it is: remove the skills in it if you do not need them", dir)
+		d.warn("the last sync used the folder %s, which is left as it is: remove the skills in it if you do not "+
+			"need them", dir)
 	}
 }
 
@@ -143,7 +144,8 @@ func (d *differ) item(sk skill.Skill, formerName string) *item {
 	it := &item{name: sk.Name, prev: d.skills[sk.Name], files: slices.Clone(sk.Files)}
 	slices.SortFunc(it.files, func(a, b skill.File) int { return cmp.Compare(a.Path, b.Path) })
 	it.entry = &entry{
-		Server: sk.Server, Tools: append([]string{}, sk.Tools...), SourceHash: sk.SourceHash, Files: map[string]string{},
+		Server: sk.Server, Tools: append([]string{}, sk.Tools...), SourceHash: sk.SourceHash,
+		Files: map[string]string{},
 	}
 	former := it.prev
 	if former == nil && formerName != "" {
@@ -197,7 +199,8 @@ func (d *differ) edited(former *entry, name string, rendered []byte, description
 		changed := former != nil && sum(text) != former.Files[skillFile]
 		switch {
 		case err != nil && changed:
-			d.warn("%s was changed so that its description can't be read, and is written again: %v", d.out.show(path.Join(name, skillFile)), err)
+			d.warn("%s was changed so that its description can't be read, and is written again: %v",
+				d.out.show(path.Join(name, skillFile)), err)
 		case err != nil || found == description:
 		case former == nil && skill.SameButDescription(text, rendered):
 			// Without an entry, the server may have changed a description in a
@@ -261,7 +264,8 @@ func (d *differ) write(it *item) bool {
 		d.warn("%s is in the way of a skill's folder and was left alone: move it", d.out.show(it.name))
 		return false
 	case !it.owns(n) || !n.takes(it.entry.paths()):
-		d.warn("%s is in the way of a skill of that name and was left alone, because it is not ours: move it", d.out.show(it.name))
+		d.warn("%s is in the way of a skill of that name and was left alone, because it is not ours: move it",
+			d.out.show(it.name))
 		return false
 	}
 	prev := it.prev
@@ -271,7 +275,8 @@ func (d *differ) write(it *item) bool {
 	var changed []string
 	c.put, c.drop, changed = it.compare(n, prev, (d.o.Force || d.lock == nil) && !it.held)
 	for _, p := range changed {
-		d.warn("%s is no longer part of the skill but was changed, so it was left alone", d.out.show(path.Join(it.name, p)))
+		d.warn("%s is no longer part of the skill but was changed, so it was left alone",
+			d.out.show(path.Join(it.name, p)))
 	}
 	switch {
 	case len(c.put)+len(c.drop) > 0:
@@ -416,7 +421,8 @@ func (d *differ) removeSkill(name string) {
 	md := n.content(skillFile)
 	changed := md != nil && !d.renamed[name] && (prev.DescriptionEdited || sum(md) != prev.Files[skillFile])
 	if !n.dir || changed || !n.takes(prev.paths()) {
-		d.warn("%s is no longer generated but was changed, so it was left alone: remove it if you don't need it", d.out.show(name))
+		d.warn("%s is no longer generated but was changed, so it was left alone: remove it if you don't need it",
+			d.out.show(name))
 		return
 	}
 	d.removeFiles(d.out, name)

@@ -43,7 +43,8 @@ func locate(o Options) (*disk, error) {
 			return nil, &errkind.Argument{Name: "LinkDirs", Value: name, Want: "the path of a folder"}
 		}
 		if !d.addLinks(newFolder(base, name)) {
-			return nil, &errkind.Argument{Name: "LinkDirs", Value: name, Want: "another folder than that of the skills themselves"}
+			return nil, &errkind.Argument{Name: "LinkDirs", Value: name,
+				Want: "another folder than that of the skills themselves"}
 		}
 	}
 	return d, nil
@@ -67,10 +68,12 @@ func (d *disk) open() error {
 		return err
 	}
 	if d.base.root == nil {
-		return fmt.Errorf("the folder %s does not exist: make it or start in another one: %w", d.base.path, errkind.NotFound)
+		return fmt.Errorf("the folder %s does not exist: make it or start in another one: %w", d.base.path,
+			errkind.NotFound)
 	}
 	if link, target := d.linkAbove(d.out); link != "" {
-		return fmt.Errorf("the folder %s, which is written to, is a symbolic link to %s: remove it, or choose the folder that it leads to: %w",
+		return fmt.Errorf("the folder %s, which is written to, is a symbolic link to %s: remove it, or choose the "+
+			"folder that it leads to: %w",
 			link, showTarget(target), errkind.Conflict)
 	}
 	if err := d.out.open(); err != nil {
@@ -125,7 +128,8 @@ func (d *disk) readLock() error {
 	case info.IsDir():
 		return fmt.Errorf("reading %s: a folder is in the way of the lock file: move it: %w", name, errkind.Conflict)
 	case info.Size() > maxLock:
-		return fmt.Errorf("reading %s: the lock file has more than %d bytes: move it: %w", name, maxLock, errkind.TooLarge)
+		return fmt.Errorf("reading %s: the lock file has more than %d bytes: move it: %w", name, maxLock,
+			errkind.TooLarge)
 	}
 	raw, err := d.base.root.ReadFile(lockName)
 	if err != nil {
@@ -133,7 +137,8 @@ func (d *disk) readLock() error {
 	}
 	if d.lock, err = parseLock(raw); err != nil {
 		d.warnings = append(d.warnings,
-			fmt.Sprintf("%s is not a lock file that can be read (%v): it is treated as if there was none", lockName, err))
+			fmt.Sprintf("%s is not a lock file that can be read (%v): it is treated as if there was none", lockName,
+				err))
 	}
 	return nil
 }

@@ -20,7 +20,8 @@ func explain(operation, path string, err error) error {
 	disk := errkind.Disk(operation+" "+path, err)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s %s: permission denied: check the permissions of %s: %w", operation, path, nearest(path), errkind.Denied)
+		return fmt.Errorf("%s %s: permission denied: check the permissions of %s: %w", operation, path, nearest(path),
+			errkind.Denied)
 	case errors.Is(disk, errkind.Denied):
 		return fmt.Errorf("%s %s: the file system is read-only: mount it writable or choose another folder: %w",
 			operation, path, errkind.Denied)

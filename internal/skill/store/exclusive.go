@@ -37,6 +37,7 @@ func exclusive(ctx context.Context, base *folder) (release func(), warning strin
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, "", fmt.Errorf("another sync of %s is running: wait for its end: %w", base.path, errkind.Busy)
 	}
-	warning = fmt.Sprintf("the file %s can't be locked: another sync of this folder at the same time would not be noticed", file)
+	warning = fmt.Sprintf("the file %s can't be locked: another sync of this folder at the same time would not be "+
+		"noticed", file)
 	return func() {}, warning, nil
 }

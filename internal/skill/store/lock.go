@@ -44,7 +44,7 @@ type entry struct {
 	// written. A description with another hash was edited.
 	WrittenDescription string   `json:"written_description"`
 	DescriptionEdited  bool     `json:"description_edited,omitempty"` // the written description was edited by the user
-	Links              []string `json:"links,omitempty"`              // the folders of LinkDirs in which it has a link or copy
+	Links              []string `json:"links,omitempty"`              // the folders in which it has a link or copy
 	Copied             bool     `json:"copied,omitempty"`             // some of them are copies
 }
 

@@ -126,7 +126,8 @@ func syncWith(ctx context.Context, o Options, c Content, write writeFunc) (*Repo
 	for _, text := range r.Warnings {
 		log.Warn(text)
 	}
-	log.Debug("computed the hash of all skills", "files", len(p.next.Skills), "hash", p.next.Hash, "before", d.last().Hash)
+	log.Debug("computed the hash of all skills", "files", len(p.next.Skills), "hash", p.next.Hash, "before",
+		d.last().Hash)
 	if !o.DryRun {
 		a := applier{disk: d, plan: p, log: log, write: write}
 		if err := a.apply(ctx); err != nil {
@@ -143,7 +144,8 @@ func syncWith(ctx context.Context, o Options, c Content, write writeFunc) (*Repo
 
 // sort sorts the lists of the report.
 func (r *Report) sort() {
-	for _, list := range []*[]string{&r.Written, &r.Unchanged, &r.Removed, &r.Linked, &r.Copied, &r.Unlinked, &r.Changed} {
+	for _, list := range []*[]string{&r.Written, &r.Unchanged, &r.Removed, &r.Linked, &r.Copied, &r.Unlinked,
+		&r.Changed} {
 		slices.Sort(*list)
 	}
 }
