@@ -56,10 +56,13 @@ func TestEdits(t *testing.T) {
 		{"body", func(t *testing.T, o *Options) {
 			replace(t, "# MCP Tool", "# My Tool", o.Base, file)
 		}, content("a/x"), "Does x."},
-		{"frontmatter", func(t *testing.T, o *Options) { write(t, "nothing", o.Base, file) }, content("a/x"), "Does x."},
-		{"schema", func(t *testing.T, o *Options) { write(t, "x", o.Base, "mcp-skills/a-x/references/schema.json") }, content("a/x"), "Does x."},
+		{"frontmatter", func(t *testing.T, o *Options) { write(t, "nothing", o.Base, file) }, content("a/x"),
+			"Does x."},
+		{"schema", func(t *testing.T, o *Options) { write(t, "x", o.Base, "mcp-skills/a-x/references/schema.json") },
+			content("a/x"), "Does x."},
 		{"file removed", func(t *testing.T, o *Options) { remove(t, o.Base, file) }, content("a/x"), "Does x."},
-		{"folder removed", func(t *testing.T, o *Options) { remove(t, o.Base, "mcp-skills") }, content("a/x"), "Does x."},
+		{"folder removed", func(t *testing.T, o *Options) { remove(t, o.Base, "mcp-skills") }, content("a/x"),
+			"Does x."},
 		{"file made a folder of links", func(t *testing.T, o *Options) {
 			remove(t, o.Base, file)
 			symlink(t, "/etc/hostname", o.Base, file)
@@ -94,7 +97,8 @@ func TestEditStays(t *testing.T) {
 	news := Content{Skills: append(content().Skills, offered("a", "x", "Does x and y."))}
 	mustSync(t, o, news)
 	mustSync(t, o, Content{Failed: []string{"a"}})
-	if md := read(t, o.Base, file); !strings.Contains(md, `description: "Better."`) || !strings.Contains(md, "Does x and y.") {
+	if md := read(t, o.Base, file); !strings.Contains(md, `description: "Better."`) ||
+		!strings.Contains(md, "Does x and y.") {
 		t.Errorf("file = %s, want the edited description and the new text", md)
 	}
 	replace(t, `"Better."`, `"Best."`, o.Base, file)
@@ -140,7 +144,8 @@ func TestRename(t *testing.T) {
 		}{
 			{name: "plain", text: "Does diff.", want: "Does diff."},
 			{name: "edited", edit: "Better.", text: "Does diff.", want: "Better."},
-			{name: "edited, and the server has news", edit: "Better.", text: "Does more.", want: "Better.", changed: true},
+			{name: "edited, and the server has news", edit: "Better.", text: "Does more.", want: "Better.",
+				changed: true},
 			{name: "forced", edit: "Better.", force: true, text: "Does diff.", want: "Does diff."},
 			{name: "a file of the user's", text: "Does diff.", want: "Does diff.", own: true},
 		} {
@@ -218,7 +223,8 @@ func TestUsersFiles(t *testing.T) {
 	write(t, "mine", o.Base, "mcp-skills/a-folder/SKILL.md/notes")
 	c := content("a/taken", "a/file", "a/link", "a/folder", "a/x", "a/y")
 	r := mustSync(t, o, c)
-	same(t, "Kept", kept(r), []string{"mcp-skills/a-file", "mcp-skills/a-folder", "mcp-skills/a-link", "mcp-skills/a-taken"})
+	same(t, "Kept", kept(r), []string{"mcp-skills/a-file", "mcp-skills/a-folder", "mcp-skills/a-link",
+		"mcp-skills/a-taken"})
 	remove(t, o.Base, "mcp-skills/a-folder")
 	same(t, "Written", r.Written, []string{"a-x", "a-y"})
 	same(t, "tree", paths(t, o.Base), []string{
@@ -276,8 +282,10 @@ func TestAdoption(t *testing.T) {
 // edited descriptions, one skill a tool as well as one a server.
 func TestRendered(t *testing.T) {
 	catalog := mcpclient.Catalog{Server: "my.Server", Tools: []mcpclient.Tool{
-		{Name: "getUserData", Description: "Gets --- the user's \"data\".\n\nAll of it.", InputSchema: json.RawMessage(`{"type":"object"}`)},
-		{Name: "listFiles", InputSchema: json.RawMessage(`{"type":"object","properties":{"dir":{"type":"string"}},"required":["dir"]}`)},
+		{Name: "getUserData", Description: "Gets --- the user's \"data\".\n\nAll of it.",
+			InputSchema: json.RawMessage(`{"type":"object"}`)},
+		{Name: "listFiles", InputSchema: json.RawMessage(`{"type":"object","properties":{"dir":{"type":"string"}},` +
+			`"required":["dir"]}`)},
 	}}
 	for _, grouped := range []bool{false, true} {
 		skills, _ := skill.Render([]mcpclient.Catalog{catalog}, skill.Options{GroupByServer: grouped})

@@ -198,7 +198,8 @@ func TestLog(t *testing.T) {
 	c.Skills[0].Tools = []string{"x\nlevel=ERROR\x1b[2J"}
 	mustSync(t, o, c)
 	for line := range strings.SplitSeq(strings.TrimSpace(log.String()), "\n") {
-		if !strings.HasPrefix(line, "level=DEBUG") && !strings.HasPrefix(line, "level=INFO") || strings.Contains(line, "\x1b") {
+		if !strings.HasPrefix(line, "level=DEBUG") && !strings.HasPrefix(line, "level=INFO") ||
+			strings.Contains(line, "\x1b") {
 			t.Errorf("log has the line %q", line)
 		}
 	}

@@ -19,7 +19,8 @@ import (
 // offered returns a skill as a server would have it rendered.
 func offered(server, tool, description string) skill.Skill {
 	name := server + "-" + tool
-	md := fmt.Sprintf("---\nname: %q\ndescription: %q\nmetadata:\n  mcp_server_id: %q\n  mcp_tool_name: %q\n---\n\n# MCP Tool: %s\n\n%s\n",
+	md := fmt.Sprintf("---\nname: %q\ndescription: %q\nmetadata:\n  mcp_server_id: %q\n  mcp_tool_name: "+
+		"%q\n---\n\n# MCP Tool: %s\n\n%s\n",
 		name, description, server, tool, tool, description)
 	return skill.Skill{
 		Name: name, Server: server, Tools: []string{tool}, Description: description,

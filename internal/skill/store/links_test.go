@@ -40,7 +40,8 @@ func TestLinks(t *testing.T) {
 			remove(t, o.Base, "skills/a-x")
 			symlink(t, "../elsewhere", o.Base, "skills/a-x")
 		}, true, want, false, "../elsewhere"},
-		{"a foreign link", func(t *testing.T, o Options) { symlink(t, "../else\nwhere", o.Base, "skills/a-x") }, false, want, false, `../else\nwhere`},
+		{"a foreign link", func(t *testing.T, o Options) { symlink(t, "../else\nwhere", o.Base, "skills/a-x") }, false,
+			want, false, `../else\nwhere`},
 		{"a foreign link after a sync", func(t *testing.T, o Options) {
 			symlink(t, "../elsewhere", o.Base, "skills/a-x")
 			mustSync(t, o, content("a/x"))
@@ -73,7 +74,8 @@ func TestLinks(t *testing.T) {
 			if names := kept(r); (len(names) > 0) != tt.kept || tt.warned == "" && len(r.Warnings) != len(names) {
 				t.Errorf("Warnings = %q, want one of a kept file: %v", r.Warnings, tt.kept)
 			}
-			if want := "the link skills/a-x to " + tt.warned + " is replaced by one to the skill of that name"; tt.warned != "" {
+			if want := "the link skills/a-x to " + tt.warned +
+				" is replaced by one to the skill of that name"; tt.warned != "" {
 				same(t, "Warnings", r.Warnings, []string{want})
 			}
 			if again := mustSync(t, o, content("a/x")); again.Stale {
@@ -121,7 +123,8 @@ func TestUnlink(t *testing.T) {
 			}
 			for p, want := range map[string]string{
 				"skills/README.md": "mine", "skills/git-own/SKILL.md": "mine",
-				"skills/my-list": "-> ../mcp-skills/git-hub-list", "skills/git-hub-list": "-> ../mcp-skills/git-hub-list",
+				"skills/my-list":      "-> ../mcp-skills/git-hub-list",
+				"skills/git-hub-list": "-> ../mcp-skills/git-hub-list",
 			} {
 				if found[p] != want {
 					t.Errorf("%s = %q, want %q", p, found[p], want)
@@ -224,7 +227,8 @@ func TestOutputIsLink(t *testing.T) {
 			func() error { _, err := Sync(t.Context(), o, content("a/x")); return err },
 		} {
 			err := act()
-			if !errors.Is(err, errkind.Conflict) || !strings.Contains(err.Error(), "is a symbolic link to "+target+": remove it, or choose ") {
+			if !errors.Is(err, errkind.Conflict) || !strings.Contains(err.Error(),
+				"is a symbolic link to "+target+": remove it, or choose ") {
 				t.Errorf("with a link to %s in place of the folder: %v, want kind Conflict", target, err)
 			}
 		}
@@ -250,7 +254,8 @@ func TestOutputIsLink(t *testing.T) {
 // the last sync put them.
 func TestRememberedLinks(t *testing.T) {
 	outside := t.TempDir()
-	for _, dirs := range [][]string{{".claude/skills"}, {".claude/skills", ".agents/skills"}, {outside}, {"skills", filepath.Join("..", "x")}} {
+	for _, dirs := range [][]string{{".claude/skills"}, {".claude/skills", ".agents/skills"}, {outside},
+		{"skills", filepath.Join("..", "x")}} {
 		for _, link := range []func(string, string) error{nil, refuse} {
 			o := options(t)
 			o.Base = filepath.Join(o.Base, "base")
@@ -292,7 +297,8 @@ func TestRememberedLinks(t *testing.T) {
 	mustSync(t, o, content("a/x", "a/y"))
 	same(t, "tree", paths(t, o.Base), []string{
 		".claude/skills/a-x -> ../../mcp-skills/a-x", ".claude/skills/a-y -> ../../mcp-skills/a-y",
-		"mcp-skills/a-x/SKILL.md", "mcp-skills/a-y/SKILL.md", "skills/a-x -> ../mcp-skills/a-x", "skills/a-y -> ../mcp-skills/a-y",
+		"mcp-skills/a-x/SKILL.md", "mcp-skills/a-y/SKILL.md", "skills/a-x -> ../mcp-skills/a-x",
+		"skills/a-y -> ../mcp-skills/a-y",
 	})
 	if want := "level=WARN msg=\"the last sync used the folder .claude/skills, which is left as it is: remove"; !strings.Contains(log.String(), want) {
 		t.Errorf("log = %s, want %s", log.String(), want)
@@ -319,14 +325,18 @@ func TestPlaces(t *testing.T) {
 		link   string // where the link is
 		target string
 	}{
-		{"output elsewhere", func(_ *testing.T, o *Options) { o.OutputDir = "gen/skills" }, "skills/a-x", "../gen/skills/a-x"},
-		{"absolute", func(_ *testing.T, o *Options) { o.OutputDir = filepath.Join(o.Base, "gen") }, "skills/a-x", "../gen/a-x"},
-		{"deep links", func(_ *testing.T, o *Options) { o.LinkDirs = []string{".claude/skills"} }, ".claude/skills/a-x", "../../mcp-skills/a-x"},
+		{"output elsewhere", func(_ *testing.T, o *Options) { o.OutputDir = "gen/skills" }, "skills/a-x",
+			"../gen/skills/a-x"},
+		{"absolute", func(_ *testing.T, o *Options) { o.OutputDir = filepath.Join(o.Base, "gen") }, "skills/a-x",
+			"../gen/a-x"},
+		{"deep links", func(_ *testing.T, o *Options) { o.LinkDirs = []string{".claude/skills"} },
+			".claude/skills/a-x", "../../mcp-skills/a-x"},
 		{"links in a linked folder", func(t *testing.T, o *Options) {
 			write(t, "", o.Base, "deep/er/skills/x")
 			symlink(t, "deep/er/skills", o.Base, "skills")
 		}, "deep/er/skills/a-x", "../../../mcp-skills/a-x"},
-		{"the output folder contains the links", func(_ *testing.T, o *Options) { o.OutputDir = "." }, "skills/a-x", "../a-x"},
+		{"the output folder contains the links", func(_ *testing.T, o *Options) { o.OutputDir = "." }, "skills/a-x",
+			"../a-x"},
 		{"two names of one folder", func(t *testing.T, o *Options) {
 			write(t, "", o.Base, "skills/x")
 			symlink(t, "skills", o.Base, "alias")
@@ -361,7 +371,8 @@ func TestPlaces(t *testing.T) {
 
 // usedBefore returns the warning of a folder that a sync does not use any more.
 func usedBefore(dir string) string {
-	return "the last sync used the folder " + dir + ", which is left as it is: remove the skills in it if you do not need them"
+	return "the last sync used the folder " + dir +
+		", which is left as it is: remove the skills in it if you do not need them"
 }
 
 // TestMove syncs to other folders: nothing is changed in the earlier ones.
@@ -448,7 +459,8 @@ func TestLinksBecomeCopies(t *testing.T) {
 		t.Errorf("%d syncs failed, want at least 8", failures)
 	}
 	same(t, "tree", paths(t, o.Base), []string{
-		"gen/a-x/SKILL.md", "gen/a-y/SKILL.md", "mcp-skills/a-x/SKILL.md", "mcp-skills/a-y/SKILL.md", "skills/a-x/SKILL.md", "skills/a-y/SKILL.md",
+		"gen/a-x/SKILL.md", "gen/a-y/SKILL.md", "mcp-skills/a-x/SKILL.md", "mcp-skills/a-y/SKILL.md",
+		"skills/a-x/SKILL.md", "skills/a-y/SKILL.md",
 	})
 	if r := mustSync(t, o, content("a/x", "a/y")); r.Stale {
 		t.Errorf("a second sync changes something: %+v", r)
@@ -471,7 +483,8 @@ func TestOutputBelowLink(t *testing.T) {
 			func() error { _, err := Sync(t.Context(), o, content("a/x")); return err },
 		} {
 			err := act()
-			if !errors.Is(err, errkind.Conflict) || !strings.Contains(err.Error(), filepath.Join(o.Base, "gen")+", which is written to, is a symbolic link to ") {
+			if !errors.Is(err, errkind.Conflict) || !strings.Contains(err.Error(),
+				filepath.Join(o.Base, "gen")+", which is written to, is a symbolic link to ") {
 				t.Errorf("OutputDir %s: %v, want kind Conflict", out, err)
 			}
 		}

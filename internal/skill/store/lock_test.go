@@ -41,20 +41,27 @@ func TestHostileLock(t *testing.T) {
 		lock   map[string]any
 		change func(t *testing.T, base string)
 	}{
-		{"a name that climbs", map[string]any{"skills": skills("../victim", map[string]string{"SKILL.md": victim})}, nil},
+		{"a name that climbs", map[string]any{"skills": skills("../victim", map[string]string{"SKILL.md": victim})},
+			nil},
 		{"an absolute name", map[string]any{"skills": skills("/victim", map[string]string{"SKILL.md": victim})}, nil},
-		{"a file that climbs", map[string]any{"skills": skills("x", map[string]string{"SKILL.md": victim, "../../victim/SKILL.md": victim})}, nil},
-		{"another output folder", map[string]any{"output_dir": ".", "skills": skills("victim", map[string]string{"SKILL.md": victim})}, nil},
-		{"an output folder that climbs", map[string]any{"output_dir": "mcp-skills/..", "skills": skills("victim", map[string]string{"SKILL.md": victim})}, nil},
-		{"another folder of links", map[string]any{"link_dirs": []string{"."}, "skills": skills("victim", map[string]string{"SKILL.md": victim})}, nil},
+		{"a file that climbs", map[string]any{"skills": skills("x",
+			map[string]string{"SKILL.md": victim, "../../victim/SKILL.md": victim})}, nil},
+		{"another output folder", map[string]any{"output_dir": ".",
+			"skills": skills("victim", map[string]string{"SKILL.md": victim})}, nil},
+		{"an output folder that climbs", map[string]any{"output_dir": "mcp-skills/..",
+			"skills": skills("victim", map[string]string{"SKILL.md": victim})}, nil},
+		{"another folder of links", map[string]any{"link_dirs": []string{"."},
+			"skills": skills("victim", map[string]string{"SKILL.md": victim})}, nil},
 		{"a link to a skill", map[string]any{"skills": skills("victim", map[string]string{"SKILL.md": victim})},
 			func(t *testing.T, base string) { symlink(t, "../victim", base, "mcp-skills/victim") }},
-		{"a link in a skill", map[string]any{"skills": skills("x", map[string]string{"SKILL.md": victim, "references/SKILL.md": victim})},
+		{"a link in a skill", map[string]any{"skills": skills("x",
+			map[string]string{"SKILL.md": victim, "references/SKILL.md": victim})},
 			func(t *testing.T, base string) {
 				write(t, "mine", base, "mcp-skills/x/SKILL.md")
 				symlink(t, "../../victim", base, "mcp-skills/x/references")
 			}},
-		{"a link within the folder", map[string]any{"skills": skills("x", map[string]string{"SKILL.md": victim, "references/SKILL.md": victim})},
+		{"a link within the folder", map[string]any{"skills": skills("x",
+			map[string]string{"SKILL.md": victim, "references/SKILL.md": victim})},
 			func(t *testing.T, base string) {
 				write(t, "mine", base, "mcp-skills/own/SKILL.md")
 				symlink(t, "../own", base, "mcp-skills/x/references")
@@ -102,7 +109,8 @@ func TestWriteThroughLink(t *testing.T) {
 }
 
 func FuzzParseLock(f *testing.F) {
-	f.Add([]byte(`{"version":1,"output_dir":"mcp-skills","link_dirs":["skills"],"skills":{"a-x":{"server":"a","files":{"SKILL.md":"` + strings.Repeat("0", 64) + `"}}}}`))
+	f.Add([]byte(`{"version":1,"output_dir":"mcp-skills","link_dirs":["skills"],"skills":{"a-x":{"server":"a",` +
+		`"files":{"SKILL.md":"` + strings.Repeat("0", 64) + `"}}}}`))
 	f.Add([]byte(`{"version":1,"skills":{"../x":null,"a":{"files":{"../SKILL.md":""}}}}`))
 	f.Add([]byte(`{`))
 	f.Fuzz(func(t *testing.T, raw []byte) {

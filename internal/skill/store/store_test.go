@@ -210,7 +210,8 @@ func TestServers(t *testing.T) {
 			[]string{"git-hub-list", "git-other", "off-x"}, []string{"git-status"}},
 		{"all failed", Content{Failed: []string{"git", "git-hub", "off"}},
 			[]string{"git-hub-list", "git-status", "off-x"}, nil},
-		{"all disabled", Content{Disabled: []string{"git", "git-hub", "off"}}, nil, []string{"git-hub-list", "git-status", "off-x"}},
+		{"all disabled", Content{Disabled: []string{"git", "git-hub", "off"}}, nil,
+			[]string{"git-hub-list", "git-status", "off-x"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := options(t)
@@ -272,7 +273,10 @@ func TestCurrent(t *testing.T) {
 		{"output folder", func(_ *testing.T, o *Options) { o.OutputDir = "other" }, false},
 		{"link folders", func(_ *testing.T, o *Options) { o.LinkDirs = []string{"skills", "more"} }, false},
 		{"an edit", func(t *testing.T, o *Options) { write(t, "x", o.Base, "mcp-skills/a-x/SKILL.md") }, false},
-		{"an edited schema", func(t *testing.T, o *Options) { write(t, "x", o.Base, "mcp-skills/a-x/references/schema.json") }, false},
+		{"an edited schema", func(t *testing.T, o *Options) {
+			write(t, "x", o.Base,
+				"mcp-skills/a-x/references/schema.json")
+		}, false},
 		{"a lost link", func(t *testing.T, o *Options) { remove(t, o.Base, "skills/a-x") }, false},
 		{"a lost skill", func(t *testing.T, o *Options) { remove(t, o.Base, "mcp-skills/a-x") }, false},
 		{"a lost lock", func(t *testing.T, o *Options) { remove(t, o.Base, lockName) }, false},
