@@ -62,7 +62,8 @@ func TestAccess(t *testing.T) {
 	} {
 		r := newRequest("GET", tc.path, "")
 		r.Host = tc.host
-		for key, value := range map[string]string{"Authorization": tc.authorization, "Origin": tc.origin, "Sec-Fetch-Site": tc.fetch} {
+		for key, value := range map[string]string{"Authorization": tc.authorization, "Origin": tc.origin,
+			"Sec-Fetch-Site": tc.fetch} {
 			switch value {
 			case "":
 			case "-":
@@ -96,7 +97,8 @@ func TestAccessGuardsCalls(t *testing.T) {
 	r.Header.Add("Origin", "http://localhost")
 	r.Header.Add("Origin", "https://evil.example")
 	wantError(t, "two origins", serve(invoke.Options{Servers: far}, r), 403, "origin not allowed", "web pages")
-	wantError(t, "no token", serve(invoke.Options{Servers: far, NeedsToken: true}, newRequest("POST", "/invoke", `{`)), 401, "unauthorized", "Authorization: Bearer")
+	wantError(t, "no token", serve(invoke.Options{Servers: far, NeedsToken: true}, newRequest("POST", "/invoke", `{`)),
+		401, "unauthorized", "Authorization: Bearer")
 	if len(far.calls) > 0 {
 		t.Errorf("calls = %q, want none", far.calls)
 	}

@@ -64,7 +64,8 @@ func Arguments(inputSchema json.RawMessage, pairs []string) (json.RawMessage, er
 			}
 			object[key] = list
 		case len(given) > 1:
-			return nil, fmt.Errorf("%s is given %d times, and takes no list: %w", spell.Quote(key), len(given), errkind.Invalid)
+			return nil, fmt.Errorf("%s is given %d times, and takes no list: %w", spell.Quote(key), len(given),
+				errkind.Invalid)
 		default:
 			object[key] = given[0]
 		}
@@ -74,7 +75,8 @@ func Arguments(inputSchema json.RawMessage, pairs []string) (json.RawMessage, er
 
 // typedValue returns one value as JSON.
 func typedValue(types []string, value string) json.RawMessage {
-	onlyText := len(types) > 0 && !slices.ContainsFunc(types, func(t string) bool { return t != "string" && t != "null" })
+	onlyText := len(types) > 0 && !slices.ContainsFunc(types,
+		func(t string) bool { return t != "string" && t != "null" })
 	if !onlyText && json.Valid([]byte(value)) {
 		return json.RawMessage(value)
 	}

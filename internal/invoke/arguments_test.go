@@ -42,7 +42,8 @@ func TestArguments(t *testing.T) {
 		}
 	}
 	for _, schema := range []string{"", "true", `{"properties":[]}`} {
-		if got, err := invoke.Arguments(json.RawMessage(schema), []string{"a=1"}); err != nil || string(got) != `{"a":1}` {
+		if got, err := invoke.Arguments(json.RawMessage(schema), []string{"a=1"}); err != nil ||
+			string(got) != `{"a":1}` {
 			t.Errorf("Arguments with schema %s = %s, %v, want a number", schema, got, err)
 		}
 	}

@@ -13,12 +13,16 @@ import (
 	"knowhow/internal/invoke"
 )
 
-const benchBody = `{"server_id":"everything","tool_name":"echo","arguments":{"message":"hello from a caller of the bridge"}}`
+const benchBody = `{"server_id":"everything","tool_name":"echo","arguments":{"message":"hello from a caller of ` +
+	`the bridge"}}`
 
 // echoing is a far side that costs nothing.
 func echoing() *farSide {
 	result := json.RawMessage(`{"content":[{"type":"text","text":"Echo: hello from a caller of the bridge"}]}`)
-	return &farSide{call: func(context.Context, string, string, json.RawMessage) (json.RawMessage, error) { return result, nil }}
+	return &farSide{call: func(context.Context, string, string, json.RawMessage) (json.RawMessage,
+		error) {
+		return result, nil
+	}}
 }
 
 // BenchmarkHandler is what the bridge itself costs.

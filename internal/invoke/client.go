@@ -173,7 +173,8 @@ func answeredError(status int, body []byte) error {
 	}
 	switch status {
 	case http.StatusUnauthorized:
-		return &errkind.Restriction{Reason: TokenReason, Err: fmt.Errorf("the bridge requires a token: %w", errkind.Unauthorized)}
+		return &errkind.Restriction{Reason: TokenReason,
+			Err: fmt.Errorf("the bridge requires a token: %w", errkind.Unauthorized)}
 	case http.StatusBadRequest:
 		kind = errkind.Invalid
 	}

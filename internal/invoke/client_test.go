@@ -45,7 +45,8 @@ func TestClientCall(t *testing.T) {
 			Tool      string          `json:"tool_name"`
 			Arguments json.RawMessage `json:"arguments"`
 		}
-		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.Server != "a" || body.Tool != `b"c` || string(body.Arguments) != `{"n":1.0}` {
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.Server != "a" || body.Tool != `b"c` ||
+			string(body.Arguments) != `{"n":1.0}` {
 			t.Errorf("the bridge got %+v, error %v", body, err)
 		}
 		if r.Header.Get("Authorization") != "Bearer hunter2" || r.Header.Get("Content-Type") != "application/json" {
@@ -68,10 +69,13 @@ func TestClientErrors(t *testing.T) {
 		kind   error
 		says   string
 	}{
-		{"unknown", 404, `{"status":"error","error":"unknown server","detail":"there is no \"a\""}`, errkind.NotFound, `unknown server: there is no "a"`},
+		{"unknown", 404, `{"status":"error","error":"unknown server","detail":"there is no \"a\""}`, errkind.NotFound,
+			`unknown server: there is no "a"`},
 		{"disabled", 403, `{"status":"error","error":"server is disabled","detail":"d"}`, errkind.Denied, "disabled"},
-		{"refused", 400, `{"status":"error","error":"invalid request","detail":"d"}`, errkind.Invalid, "invalid request"},
-		{"token", 401, `{"status":"error","error":"unauthorized","detail":"d"}`, errkind.Unauthorized, "requires a token"},
+		{"refused", 400, `{"status":"error","error":"invalid request","detail":"d"}`, errkind.Invalid,
+			"invalid request"},
+		{"token", 401, `{"status":"error","error":"unauthorized","detail":"d"}`, errkind.Unauthorized,
+			"requires a token"},
 		{"late", 504, `{"status":"error","error":"server timed out","detail":"d"}`, errkind.Timeout, "timed out"},
 		{"dead", 502, long, errkind.Unavailable, "it died"},
 		{"another program", 200, `<html>`, errkind.Unavailable, "not a bridge"},

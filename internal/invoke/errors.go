@@ -72,7 +72,8 @@ func (h *handler) classify(server string, err error) *failure {
 			f.detail = h.unknownServer(server)
 		case errkind.Denied:
 			if h.disabled(server) {
-				f.detail = "the server " + spell.Quote(server) + " is disabled in the MCP settings: enable it there and start the bridge again"
+				f.detail = "the server " + spell.Quote(server) +
+					" is disabled in the MCP settings: enable it there and start the bridge again"
 			} else {
 				f.text = "tool is left out"
 			}
@@ -97,7 +98,9 @@ func (h *handler) serverFailure(ctx context.Context, server string, err error) *
 
 // disabled reports whether a server is disabled in the settings.
 func (h *handler) disabled(server string) bool {
-	return slices.ContainsFunc(h.servers.Status(), func(s mcpclient.Status) bool { return s.ID == server && s.Disabled })
+	return slices.ContainsFunc(h.servers.Status(), func(s mcpclient.Status) bool {
+		return s.ID == server && s.Disabled
+	})
 }
 
 // unknownServer returns the detail for an unknown server, with similar ids.
@@ -122,7 +125,8 @@ func remoteFailure(e *mcpclient.RemoteError) *failure {
 		sent.Data = e.Data
 		detail += "; data: " + cut(string(e.Data), maxDetail)
 	}
-	return &failure{status: http.StatusInternalServerError, text: "server answered with an error", detail: detail, remote: sent}
+	return &failure{status: http.StatusInternalServerError, text: "server answered with an error", detail: detail,
+		remote: sent}
 }
 
 // internalFailure does not contain the cause, which is in the log.
@@ -133,7 +137,8 @@ func internalFailure() *failure {
 
 // busy asks the client to try again.
 func busy(detail string) *failure {
-	return &failure{status: http.StatusServiceUnavailable, text: textBusy, detail: detail, header: "Retry-After", value: "1"}
+	return &failure{status: http.StatusServiceUnavailable, text: textBusy, detail: detail, header: "Retry-After",
+		value: "1"}
 }
 
 // malformed refuses an invalid request.
@@ -144,7 +149,8 @@ func malformed(text, format string, args ...any) *failure {
 // noRoute refuses an unknown path.
 func noRoute(path string) *failure {
 	return &failure{status: http.StatusNotFound, text: "not found",
-		detail: "nothing is served at " + spell.Quote(path) + ": use POST /invoke, or GET /, /servers, /tools or /openapi.json"}
+		detail: "nothing is served at " + spell.Quote(path) +
+			": use POST /invoke, or GET /, /servers, /tools or /openapi.json"}
 }
 
 // json returns the body of the response.

@@ -21,7 +21,8 @@ func record(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 // FuzzInvoke checks for any body that the response is JSON, and that a body which
 // passes says the same to encoding/json as it said to us.
 func FuzzInvoke(f *testing.F) {
-	for _, seed := range []string{callBody, `{}`, `[`, `{"a`, "{\"\\u00\": \xff}", `{"server_id":"a","method":"tasks/get","params":{"task_id":[{"\"":"}"}]}}`,
+	for _, seed := range []string{callBody, `{}`, `[`, `{"a`, "{\"\\u00\": \xff}",
+		`{"server_id":"a","method":"tasks/get","params":{"task_id":[{"\"":"}"}]}}`,
 		` {"tool_name" : "\ud800" , "server_id":"\\", "arguments": { } } `, `{"server_id":"a","server_id":1}`} {
 		f.Add([]byte(seed))
 	}

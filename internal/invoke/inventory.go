@@ -115,7 +115,8 @@ func serverParameter(query string) (server string, fail *failure) {
 	}
 	for name, given := range values {
 		if name != "server" || len(given) != 1 || given[0] == "" {
-			return "", malformed(textInvalid, "the query of the URL has %s: only ?server=ID is known, once", spell.Quote(name))
+			return "", malformed(textInvalid, "the query of the URL has %s: only ?server=ID is known, once",
+				spell.Quote(name))
 		}
 	}
 	return values.Get("server"), nil

@@ -14,18 +14,23 @@ import (
 
 func TestReads(t *testing.T) {
 	const (
-		echoTools = `{"server_id":"echo","name":"add","description":"Adds <b>","inputSchema":{"type":"object","properties":{"b":{},"a":{}}}},` +
-			`{"server_id":"echo","name":"run","description":"","inputSchema":{"type":"object"},"taskSupport":"required"}`
+		echoTools = `{"server_id":"echo","name":"add","description":"Adds <b>","inputSchema":{"type":"object",` +
+			`"properties":{"b":{},"a":{}}}},` +
+			`{"server_id":"echo","name":"run","description":"","inputSchema":{"type":"object"},` +
+			`"taskSupport":"required"}`
 	)
 	for _, tc := range []struct{ path, want string }{
 		{"/", `{"status":"ok","name":"knowhow","version":"1.2","servers":{"enabled":3,"disabled":1}}`},
-		{"/servers", `[{"id":"dead","transport":"stdio","disabled":false,"state":"failed","error":"it did not start"},` +
-			`{"id":"echo","transport":"http","disabled":false,"state":"ready","tools":2},` +
-			`{"id":"off","transport":"stdio","disabled":true,"state":"idle"},` +
-			`{"id":"picky","transport":"sse","disabled":false,"state":"idle"}]`},
+		{"/servers",
+			`[{"id":"dead","transport":"stdio","disabled":false,"state":"failed","error":"it did not start"},` +
+				`{"id":"echo","transport":"http","disabled":false,"state":"ready","tools":2},` +
+				`{"id":"off","transport":"stdio","disabled":true,"state":"idle"},` +
+				`{"id":"picky","transport":"sse","disabled":false,"state":"idle"}]`},
 		{"/tools", `{"tools":[` + echoTools + `],"errors":[` +
-			`{"server_id":"dead","error":"server unavailable","detail":"starting the server: exit status 1; it wrote: \"no such file\""},` +
-			`{"server_id":"picky","error":"server answered with an error","detail":"JSON-RPC error -32602: no <b>tool; data: {\"z\":1,\"a\":[2]}"}]}`},
+			`{"server_id":"dead","error":"server unavailable","detail":"starting the server: exit status 1; it ` +
+			`wrote: \"no such file\""},` +
+			`{"server_id":"picky","error":"server answered with an error","detail":"JSON-RPC error -32602: no ` +
+			`<b>tool; data: {\"z\":1,\"a\":[2]}"}]}`},
 		{"/tools?server=echo", `{"tools":[` + echoTools + `],"errors":[]}`},
 	} {
 		w := serve(invoke.Options{Version: "1.2"}, newRequest("GET", tc.path, ""))
@@ -35,8 +40,10 @@ func TestReads(t *testing.T) {
 		wantHeaders(t, tc.path, w)
 
 		head := serve(invoke.Options{Version: "1.2"}, newRequest("HEAD", tc.path, ""))
-		if head.Code != 200 || head.Body.Len() > 0 || head.Header().Get("Content-Length") != w.Header().Get("Content-Length") {
-			t.Errorf("HEAD %s answered %d %v with %d bytes, want 200, the header of GET and no body", tc.path, head.Code, head.Header(), head.Body.Len())
+		if head.Code != 200 || head.Body.Len() > 0 || head.Header().Get("Content-Length") != w.Header().Get(
+			"Content-Length") {
+			t.Errorf("HEAD %s answered %d %v with %d bytes, want 200, the header of GET and no body", tc.path,
+				head.Code, head.Header(), head.Body.Len())
 		}
 	}
 }

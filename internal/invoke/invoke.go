@@ -262,7 +262,8 @@ func (h *handler) trace(r *http.Request, x *exchange, start time.Time) {
 	}
 	attrs := []slog.Attr{slog.String("path", spell.Quote(r.URL.Path)), slog.Int("status", status)}
 	if q := x.request; q.server != "" {
-		attrs = append(attrs, slog.String("server", spell.Quote(q.server)), slog.String("method", spell.Quote(q.method)))
+		attrs = append(attrs, slog.String("server", spell.Quote(q.server)),
+			slog.String("method", spell.Quote(q.method)))
 		if q.tool != "" {
 			attrs = append(attrs, slog.String("tool", spell.Quote(q.tool)))
 		}

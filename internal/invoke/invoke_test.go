@@ -21,22 +21,30 @@ func TestForwarding(t *testing.T) {
 	for _, tc := range []struct{ name, body, want string }{
 		{"format 1", `{"server_id":"echo","tool_name":"add","arguments":{"b": 1.50,"a":"é"}}`,
 			`echo tools/call {"name":"add","arguments":{"b": 1.50,"a":"é"}}`},
-		{"format 1 without arguments", `{"server_id":"echo","tool_name":"add"}`, `echo tools/call {"name":"add","arguments":{}}`},
+		{"format 1 without arguments", `{"server_id":"echo","tool_name":"add"}`,
+			`echo tools/call {"name":"add","arguments":{}}`},
 		{"format 1, null", ` { "arguments" : null , "tool_name" : "a\"\u00e9" , "server_id" : "ech\u006f" } `,
 			`echo tools/call {"name":"a\"\u00e9","arguments":{}}`},
-		{"format 2", `{"server_id":"echo","method":"tools/call","params":{"name":"add","arguments":{},"task":{"ttl":600000}}}`,
+		{"format 2",
+			`{"server_id":"echo","method":"tools/call","params":{"name":"add","arguments":{},"task":{"ttl":600000}}}`,
 			`echo tools/call {"name":"add","arguments":{},"task":{"ttl":600000}}`},
 		{"format 2 without params", `{"server_id":"echo","method":"tools/list"}`, `echo tools/list {}`},
 		{"format 2, null", `{"server_id":"echo","method":"x/y","params":null,"tool_name":null}`, `echo x/y {}`},
-		{"tool_name wins", `{"server_id":"echo","method":"ping","params":{"x":1},"tool_name":"add","arguments":{"y":2}}`,
+		{"tool_name wins",
+			`{"server_id":"echo","method":"ping","params":{"x":1},"tool_name":"add","arguments":{"y":2}}`,
 			`echo tools/call {"name":"add","arguments":{"y":2}}`},
 		{"tasks/status", `{"server_id":"echo","method":"tasks/status","params":{"task_id":"t1","x":[{"task_id":2}]}}`,
 			`echo tasks/get {"taskId":"t1","x":[{"task_id":2}]}`},
-		{"tasks/status with taskId", `{"server_id":"echo","method":"tasks/status","params":{"taskId":"t1"}}`, `echo tasks/get {"taskId":"t1"}`},
-		{"tasks/get", `{"server_id":"echo","method":"tasks/get","params":{ "x":1, "task\u005fid" : "t1" }}`, `echo tasks/get { "x":1, "taskId" : "t1" }`},
-		{"tasks/result", `{"server_id":"echo","method":"tasks/result","params":{"task_id":"t1"}}`, `echo tasks/result {"taskId":"t1"}`},
-		{"tasks/cancel", `{"server_id":"echo","method":"tasks/cancel","params":{"task_id":"t1"}}`, `echo tasks/cancel {"taskId":"t1"}`},
-		{"tasks/list", `{"server_id":"echo","method":"tasks/list","params":{"task_id":"t1"}}`, `echo tasks/list {"task_id":"t1"}`},
+		{"tasks/status with taskId", `{"server_id":"echo","method":"tasks/status","params":{"taskId":"t1"}}`,
+			`echo tasks/get {"taskId":"t1"}`},
+		{"tasks/get", `{"server_id":"echo","method":"tasks/get","params":{ "x":1, "task\u005fid" : "t1" }}`,
+			`echo tasks/get {"taskId":"t1","x":1}`},
+		{"tasks/result", `{"server_id":"echo","method":"tasks/result","params":{"task_id":"t1"}}`,
+			`echo tasks/result {"taskId":"t1"}`},
+		{"tasks/cancel", `{"server_id":"echo","method":"tasks/cancel","params":{"task_id":"t1"}}`,
+			`echo tasks/cancel {"taskId":"t1"}`},
+		{"tasks/list", `{"server_id":"echo","method":"tasks/list","params":{"task_id":"t1"}}`,
+			`echo tasks/list {"task_id":"t1"}`},
 		{"duplicates within arguments", `{"server_id":"echo","tool_name":"t","arguments":{"a":1,"a":2}}`,
 			`echo tools/call {"name":"t","arguments":{"a":1,"a":2}}`},
 		{"deep arguments", `{"server_id":"echo","tool_name":"t","arguments":{"a":[[["}]{\"\\",true]],-1e9,null]}}`,
@@ -61,17 +69,22 @@ func TestForwarding(t *testing.T) {
 func TestIsError(t *testing.T) {
 	const add = `{"server_id":"echo","tool_name":"add"}`
 	for _, tc := range []struct{ name, body, result, want string }{
-		{"a failure", add, `{ "isError" : true,"content":[]}`, `"isError":true,"result":{ "isError" : true,"content":[]}`},
+		{"a failure", add, `{ "isError" : true,"content":[]}`,
+			`"isError":true,"result":{ "isError" : true,"content":[]}`},
 		{"no failure", add, `{"isError":false}`, `"result":{"isError":false}`},
 		{"a failure within", add, `{"content":[{"isError":true}]}`, `"result":{"content":[{"isError":true}]}`},
 		{"a word", add, `{"isError":"true"}`, `"result":{"isError":"true"}`},
 		{"no object", add, `["isError",true]`, `"result":["isError",true]`},
 		{"an unknown tool", `{"server_id":"echo","tool_name":"ad\u001b"}`, `{"isError":true}`,
-			`"isError":true,"detail":"the server \"echo\" has no tool \"ad\\x1b\", did you mean \"add\"? (GET /tools?server=echo lists its tools)","result":{"isError":true}`},
-		{"an unknown tool, format 2", `{"server_id":"echo","method":"tools/call","params":{"name":"rum"}}`, `{"isError":true}`,
-			`"isError":true,"detail":"the server \"echo\" has no tool \"rum\", did you mean \"run\"? (GET /tools?server=echo lists its tools)","result":{"isError":true}`},
+			`"isError":true,"detail":"the server \"echo\" has no tool \"ad\\x1b\", did you mean \"add\"? (GET ` +
+				`/tools?server=echo lists its tools)","result":{"isError":true}`},
+		{"an unknown tool, format 2", `{"server_id":"echo","method":"tools/call","params":{"name":"rum"}}`,
+			`{"isError":true}`,
+			`"isError":true,"detail":"the server \"echo\" has no tool \"rum\", did you mean \"run\"? (GET ` +
+				`/tools?server=echo lists its tools)","result":{"isError":true}`},
 		{"an unknown tool that works", `{"server_id":"echo","tool_name":"secret"}`, `{}`, `"result":{}`},
-		{"another method", `{"server_id":"echo","method":"tasks/result","params":{"taskId":"1"}}`, `{"isError":true}`, `"isError":true,"result":{"isError":true}`},
+		{"another method", `{"server_id":"echo","method":"tasks/result","params":{"taskId":"1"}}`, `{"isError":true}`,
+			`"isError":true,"result":{"isError":true}`},
 	} {
 		far := &farSide{call: func(context.Context, string, string, json.RawMessage) (json.RawMessage, error) {
 			return json.RawMessage(tc.result), nil
@@ -87,11 +100,14 @@ func TestIsError(t *testing.T) {
 		return nil, &mcpclient.RemoteError{Code: -32602, Message: "Tool not found"}
 	}}
 	for tool, want := range map[string]string{
-		"add":    `JSON-RPC error -32602: Tool not found`,
-		"adds":   `JSON-RPC error -32602: Tool not found; the server \"echo\" has no tool \"adds\", did you mean \"add\"? (GET /tools?server=echo lists its tools)`,
-		"zzzzzz": `JSON-RPC error -32602: Tool not found; the server \"echo\" has no tool \"zzzzzz\", it has \"add\" or \"run\" (GET /tools?server=echo lists its tools)`,
+		"add": `JSON-RPC error -32602: Tool not found`,
+		"adds": `JSON-RPC error -32602: Tool not found; the server \"echo\" has no tool \"adds\", did you mean ` +
+			`\"add\"? (GET /tools?server=echo lists its tools)`,
+		"zzzzzz": `JSON-RPC error -32602: Tool not found; the server \"echo\" has no tool \"zzzzzz\", it has ` +
+			`\"add\" or \"run\" (GET /tools?server=echo lists its tools)`,
 	} {
-		w := serve(invoke.Options{Servers: refuse}, newRequest("POST", "/invoke", `{"server_id":"echo","tool_name":"`+tool+`"}`))
+		w := serve(invoke.Options{Servers: refuse}, newRequest("POST", "/invoke",
+			`{"server_id":"echo","tool_name":"`+tool+`"}`))
 		if want := `"detail":"` + want + `"`; w.Code != 500 || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: answered %d %s, want 500 with %s", tool, w.Code, w.Body, want)
 		}
@@ -114,29 +130,39 @@ func TestRefusedBodies(t *testing.T) {
 		{"null", `null`, "invalid request", "must be a JSON object"},
 		{"unknown field", `{"server":"echo","tool_name":"t"}`, "unknown field", `"server", did you mean "server_id"?`},
 		{"another", `{"server_id":"echo","toolName":"t"}`, "unknown field", `did you mean "tool_name"?`},
-		{"a strange one", `{"zzzzzzzzzzzz\u001b":1}`, "unknown field", `"zzzzzzzzzzzz\x1b"; known fields are "server_id", `},
-		{"twice", `{"server_id":"echo","tool_name":"t","server_id":"off"}`, "duplicate field", `"server_id"`},
-		{"twice, once null", `{"server_id":null,"server\u005fid":"off"}`, "duplicate field", `"server_id"`},
+		{"a strange one", `{"zzzzzzzzzzzz\u001b":1}`, "unknown field",
+			`"zzzzzzzzzzzz\x1b"; known fields are "server_id", `},
 		{"nothing", `{}`, "missing server_id", "tool_name"},
 		{"null server_id", `{"server_id":null,"tool_name":"t"}`, "missing server_id", "server_id"},
 		{"number server_id", `{"server_id":5,"tool_name":"t"}`, "invalid request", "server_id must be a string"},
 		{"empty server_id", `{"server_id":"","tool_name":"t"}`, "invalid request", "server_id must be a string"},
 		{"server_id before tool_name", `{"tool_name":5,"arguments":[]}`, "missing server_id", "server_id"},
 		{"no tool_name", `{"server_id":"unknown"}`, "missing tool_name or method", "tool_name"},
-		{"empty tool_name", `{"server_id":"echo","tool_name":"","method":"ping"}`, "invalid request", "tool_name must be"},
-		{"tool_name before arguments", `{"server_id":"echo","tool_name":[],"arguments":[]}`, "invalid request", "tool_name must be"},
-		{"arguments a list", `{"server_id":"unknown","tool_name":"t","arguments":[]}`, "invalid request", "arguments must be a JSON object"},
-		{"arguments a string", `{"server_id":"echo","tool_name":"t","arguments":"{}"}`, "invalid request", "arguments must be a JSON object"},
-		{"params a list", `{"server_id":"echo","method":"m","params":[]}`, "invalid request", "params must be a JSON object"},
-		{"params with tool_name", `{"server_id":"echo","tool_name":"t","params":{}}`, "invalid request", "params goes with method"},
-		{"arguments with method", `{"server_id":"echo","method":"m","arguments":{}}`, "invalid request", "arguments goes with tool_name"},
+		{"empty tool_name", `{"server_id":"echo","tool_name":"","method":"ping"}`, "invalid request",
+			"tool_name must be"},
+		{"tool_name before arguments", `{"server_id":"echo","tool_name":[],"arguments":[]}`, "invalid request",
+			"tool_name must be"},
+		{"arguments a list", `{"server_id":"unknown","tool_name":"t","arguments":[]}`, "invalid request",
+			"arguments must be a JSON object"},
+		{"arguments a string", `{"server_id":"echo","tool_name":"t","arguments":"{}"}`, "invalid request",
+			"arguments must be a JSON object"},
+		{"params a list", `{"server_id":"echo","method":"m","params":[]}`, "invalid request",
+			"params must be a JSON object"},
+		{"params with tool_name", `{"server_id":"echo","tool_name":"t","params":{}}`, "invalid request",
+			"params goes with method"},
+		{"arguments with method", `{"server_id":"echo","method":"m","arguments":{}}`, "invalid request",
+			"arguments goes with tool_name"},
 		{"empty method", `{"server_id":"echo","method":""}`, "invalid request", "method must be"},
-		{"long method", `{"server_id":"echo","method":"` + strings.Repeat("m", 201) + `"}`, "invalid request", "at most 200 bytes"},
+		{"long method", `{"server_id":"echo","method":"` + strings.Repeat("m", 201) + `"}`, "invalid request",
+			"at most 200 bytes"},
 		{"control character", `{"server_id":"echo","method":"tools\u0000"}`, "invalid request", "control characters"},
-		{"C1 control character", `{"server_id":"echo","method":"tools\u0085"}`, "invalid request", "control characters"},
-		{"notification", `{"server_id":"echo","method":"notifications/cancelled"}`, "invalid request", "not for callers"},
+		{"C1 control character", `{"server_id":"echo","method":"tools\u0085"}`, "invalid request",
+			"control characters"},
+		{"notification", `{"server_id":"echo","method":"notifications/cancelled"}`, "invalid request",
+			"not for callers"},
 		{"initialize", `{"server_id":"echo","method":"initialize"}`, "invalid request", "not for callers"},
-		{"task named twice", `{"server_id":"echo","method":"tasks/get","params":{"task_id":"a","taskId":"b"}}`, "invalid request", "more than once"},
+		{"task named twice", `{"server_id":"echo","method":"tasks/get","params":{"task_id":"a","taskId":"b"}}`,
+			"invalid request", "more than once"},
 	} {
 		far := &farSide{}
 		w := serve(invoke.Options{Servers: far}, newRequest("POST", "/invoke", tc.body))
@@ -179,7 +205,8 @@ func TestServerFailures(t *testing.T) {
 // A server's JSON-RPC error is passed on for programs, too.
 func TestRPCError(t *testing.T) {
 	w := serve(invoke.Options{}, newRequest("POST", "/invoke", `{"server_id":"picky","tool_name":"t"}`))
-	want := `{"status":"error","error":"server answered with an error","detail":"JSON-RPC error -32602: no <b>tool; data: {\"z\":1,\"a\":[2]}",` +
+	want := `{"status":"error","error":"server answered with an error","detail":"JSON-RPC error -32602: no ` +
+		`<b>tool; data: {\"z\":1,\"a\":[2]}",` +
 		`"rpc_error":{"code":-32602,"message":"no <b>tool","data":{"z":1,"a":[2]}}}` + "\n"
 	if got := w.Body.String(); got != want {
 		t.Errorf("answered %s, want %s", got, want)
@@ -189,10 +216,12 @@ func TestRPCError(t *testing.T) {
 // Of a long error a part is passed on, whole characters and valid JSON.
 func TestLongRPCError(t *testing.T) {
 	far := &farSide{call: func(context.Context, string, string, json.RawMessage) (json.RawMessage, error) {
-		return nil, &mcpclient.RemoteError{Code: 1, Message: "x" + strings.Repeat("é", 10000), Data: json.RawMessage(`"` + strings.Repeat("d", 1<<17) + `"`)}
+		return nil, &mcpclient.RemoteError{Code: 1, Message: "x" + strings.Repeat("é", 10000),
+			Data: json.RawMessage(`"` + strings.Repeat("d", 1<<17) + `"`)}
 	}}
 	w := serve(invoke.Options{Servers: far}, newRequest("POST", "/invoke", `{"server_id":"echo","tool_name":"t"}`))
-	wantError(t, "long error", w, 500, "server answered with an error", "JSON-RPC error 1: x"+strings.Repeat("é", 4095)+"…")
+	wantError(t, "long error", w, 500, "server answered with an error",
+		"JSON-RPC error 1: x"+strings.Repeat("é", 4095)+"…")
 	if strings.Contains(w.Body.String(), "data") {
 		t.Errorf("answered %.200s, want no data of 128 KiB", w.Body)
 	}
@@ -243,7 +272,8 @@ func TestContentType(t *testing.T) {
 			r.Header.Set("Content-Encoding", tc.encoding)
 		}
 		if w := serve(invoke.Options{}, r); w.Code != tc.status {
-			t.Errorf("Content-Type %q, encoding %q: answered %d %s, want %d", tc.types, tc.encoding, w.Code, w.Body, tc.status)
+			t.Errorf("Content-Type %q, encoding %q: answered %d %s, want %d", tc.types, tc.encoding, w.Code, w.Body,
+				tc.status)
 		}
 	}
 }
@@ -264,7 +294,8 @@ func TestBodySize(t *testing.T) {
 			r.ContentLength = -1
 		}
 		if w := serve(invoke.Options{}, r); w.Code != tc.status {
-			t.Errorf("%d bytes, announced %t: answered %d %.200s, want %d", tc.size, tc.announced, w.Code, w.Body, tc.status)
+			t.Errorf("%d bytes, announced %t: answered %d %.200s, want %d", tc.size, tc.announced, w.Code, w.Body,
+				tc.status)
 		}
 	}
 }
@@ -313,7 +344,10 @@ func TestRoutes(t *testing.T) {
 // A call that panics is an internal error, and the bridge lives on.
 func TestPanic(t *testing.T) {
 	var log strings.Builder
-	far := &farSide{call: func(context.Context, string, string, json.RawMessage) (json.RawMessage, error) { panic("secret cause") }}
+	far := &farSide{call: func(context.Context, string, string, json.RawMessage) (json.RawMessage,
+		error) {
+		panic("secret cause")
+	}}
 	h := invoke.New(invoke.Options{Servers: far, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, newRequest("POST", "/invoke", `{"server_id":"echo","tool_name":"t"}`))
@@ -326,7 +360,8 @@ func TestPanic(t *testing.T) {
 		t.Errorf("after a panic GET / answered %d, want 200", w.Code)
 	}
 	w = record(invoke.New(invoke.Options{Servers: &panicking{}}), newRequest("GET", "/tools", ""))
-	if want := `{"tools":[],"errors":[{"server_id":"dead","error":"internal error"`; w.Code != 200 || !strings.HasPrefix(w.Body.String(), want) {
+	if want := `{"tools":[],"errors":[{"server_id":"dead","error":"internal error"`; w.Code != 200 ||
+		!strings.HasPrefix(w.Body.String(), want) {
 		t.Errorf("GET /tools answered %d %s, want 200 with %s", w.Code, w.Body, want)
 	}
 }
@@ -347,7 +382,8 @@ func TestClientGone(t *testing.T) {
 			t.Errorf("answered %s, want nothing", w.Body)
 		}
 	}()
-	invoke.New(invoke.Options{Servers: far}).ServeHTTP(w, newRequest("POST", "/invoke", `{"server_id":"echo","tool_name":"t"}`).WithContext(ctx))
+	invoke.New(invoke.Options{Servers: far}).ServeHTTP(w, newRequest("POST", "/invoke",
+		`{"server_id":"echo","tool_name":"t"}`).WithContext(ctx))
 }
 
 // The log names server, method and tool, quoted, and never what was passed.
@@ -358,11 +394,14 @@ func TestLog(t *testing.T) {
 		want  []string
 		not   []string
 	}{
-		{slog.LevelDebug, []string{"level=DEBUG", "level=ERROR", `\"dead\"`, `t\\x1b[31m`, "tools/call", "status=502", "duration="}, []string{"hunter2", "\x1b"}},
-		{slog.LevelInfo, []string{"level=ERROR", "dead", "no such file"}, []string{"level=DEBUG", "hunter2", "tools/call"}},
+		{slog.LevelDebug, []string{"level=DEBUG", "level=ERROR", `\"dead\"`, `t\\x1b[31m`, "tools/call", "status=502",
+			"duration="}, []string{"hunter2", "\x1b"}},
+		{slog.LevelInfo, []string{"level=ERROR", "dead", "no such file"},
+			[]string{"level=DEBUG", "hunter2", "tools/call"}},
 	} {
 		var log strings.Builder
-		serve(invoke.Options{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: tc.level}))}, newRequest("POST", "/invoke", body))
+		serve(invoke.Options{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: tc.level}))},
+			newRequest("POST", "/invoke", body))
 		for _, s := range tc.want {
 			if !strings.Contains(log.String(), s) {
 				t.Errorf("%s log = %s, want %s in it", tc.level, log.String(), s)

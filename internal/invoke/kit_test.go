@@ -64,7 +64,8 @@ func (f *farSide) Catalog(_ context.Context, server string) (*mcpclient.Catalog,
 		return nil, err
 	}
 	return &mcpclient.Catalog{Server: server, Tools: []mcpclient.Tool{
-		{Name: "add", Description: "Adds <b>", InputSchema: json.RawMessage(`{"type":"object","properties":{"b":{},"a":{}}}`)},
+		{Name: "add", Description: "Adds <b>", InputSchema: json.RawMessage(
+			`{"type":"object","properties":{"b":{},"a":{}}}`)},
 		{Name: "run", TaskSupport: "required"},
 	}}, nil
 }
@@ -96,7 +97,8 @@ const token = "s3cret"
 
 // guarded is a bridge as the program serves it, until it ends.
 func guarded(o invoke.Options) *httpguard.Server {
-	g := httpguard.Options{Routes: invoke.Routes(invoke.New(o)), Refuse: invoke.Refuse, Drain: 5 * time.Second, Grace: time.Second}
+	g := httpguard.Options{Routes: invoke.Routes(invoke.New(o)), Refuse: invoke.Refuse, Drain: 5 * time.Second,
+		Grace: time.Second}
 	if o.NeedsToken {
 		g.Token = token
 	}
@@ -126,8 +128,10 @@ func wantError(t *testing.T, name string, w *httptest.ResponseRecorder, status i
 		t.Errorf("%s: answered %d %q, which is no JSON: %v", name, w.Code, w.Body, err)
 		return
 	}
-	if w.Code != status || e.Status != "error" || e.Error != text || !strings.Contains(e.Detail, detail) || e.Detail == "" {
-		t.Errorf("%s: answered %d %s, want %d %q with a detail that contains %q", name, w.Code, w.Body, status, text, detail)
+	if w.Code != status || e.Status != "error" || e.Error != text || !strings.Contains(e.Detail, detail) ||
+		e.Detail == "" {
+		t.Errorf("%s: answered %d %s, want %d %q with a detail that contains %q", name, w.Code, w.Body, status, text,
+			detail)
 	}
 	wantHeaders(t, name, w)
 }

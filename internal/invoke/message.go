@@ -101,10 +101,12 @@ func sendHeader(w http.ResponseWriter, status, length int) {
 // Refuse answers a request that was refused before it reached the handler, in
 // the form of the handler's failures. It is an [httpguard.RefuseFunc].
 func Refuse(w http.ResponseWriter, r *http.Request, refusal httpguard.Refusal) {
-	f := &failure{status: refusal.Status, text: strings.ToLower(http.StatusText(refusal.Status)), detail: refusal.Message, ended: true}
+	f := &failure{status: refusal.Status, text: strings.ToLower(http.StatusText(refusal.Status)),
+		detail: refusal.Message, ended: true}
 	switch refusal.Reason {
 	case httpguard.NoToken:
-		f.text, f.detail = "unauthorized", "this bridge requires a token, and the request has none or a wrong one: send Authorization: Bearer TOKEN"
+		f.text, f.detail = "unauthorized",
+			"this bridge requires a token, and the request has none or a wrong one: send Authorization: Bearer TOKEN"
 	case httpguard.ForeignHost:
 		f.text, f.detail = "host not allowed", "the bridge serves this machine only: use 127.0.0.1 or localhost"
 	case httpguard.ForeignOrigin:

@@ -33,8 +33,10 @@ func openAPI(t *testing.T, o invoke.Options) map[string]any {
 
 func TestOpenAPI(t *testing.T) {
 	doc := openAPI(t, invoke.Options{Version: `1.2-"x"`, Port: 3333})
-	got := []any{doc["openapi"], at(doc, "info", "version"), doc["servers"], doc["security"], at(doc, "components", "schemas", "ServerID", "enum")}
-	want := []any{"3.1.0", `1.2-"x"`, []any{map[string]any{"url": "http://127.0.0.1:3333"}}, []any{}, []any{"dead", "echo", "picky"}}
+	got := []any{doc["openapi"], at(doc, "info", "version"), doc["servers"], doc["security"],
+		at(doc, "components", "schemas", "ServerID", "enum")}
+	want := []any{"3.1.0", `1.2-"x"`, []any{map[string]any{"url": "http://127.0.0.1:3333"}}, []any{},
+		[]any{"dead", "echo", "picky"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("version, servers, security, ids (-want +got):\n%s", diff)
 	}
@@ -83,7 +85,8 @@ func resolve(t *testing.T, doc map[string]any, schema any) *jsonschema.Resolved 
 		t.Fatal(err)
 	}
 	var s jsonschema.Schema
-	if err := json.Unmarshal([]byte(strings.ReplaceAll(string(text), "#/components/schemas/", "#/$defs/")), &s); err != nil {
+	if err := json.Unmarshal([]byte(strings.ReplaceAll(string(text), "#/components/schemas/", "#/$defs/")),
+		&s); err != nil {
 		t.Fatal(err)
 	}
 	resolved, err := s.Resolve(nil)
@@ -160,9 +163,11 @@ func TestOpenAPIRequests(t *testing.T) {
 	doc := openAPI(t, invoke.Options{})
 	body, _ := at(doc, "paths", "/invoke", "post", "requestBody", "content", "application/json").(map[string]any)
 	schema := resolve(t, doc, body["schema"])
-	requests := []string{`{"server_id":"echo","tool_name":"t"}`, `{"server_id":"echo","tool_name":"t","arguments":{"a":1}}`,
+	requests := []string{`{"server_id":"echo","tool_name":"t"}`,
+		`{"server_id":"echo","tool_name":"t","arguments":{"a":1}}`,
 		`{"server_id":"echo","method":"tools/list"}`, `{"server_id":"echo","method":"ping","params":{}}`,
-		`{}`, `[]`, `{"server_id":"echo"}`, `{"tool_name":"t"}`, `{"server_id":5,"tool_name":"t"}`, `{"server_id":"echo","tool_name":""}`,
+		`{}`, `[]`, `{"server_id":"echo"}`, `{"tool_name":"t"}`, `{"server_id":5,"tool_name":"t"}`,
+		`{"server_id":"echo","tool_name":""}`,
 		`{"server_id":"echo","tool_name":"t","arguments":[]}`, `{"server_id":"echo","tool_name":"t","x":1}`,
 		`{"server_id":"echo","method":"m","arguments":{}}`, `{"server_id":"echo","tool_name":"t","params":{}}`}
 	examples, _ := body["examples"].(map[string]any)

@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"knowhow/internal/compact"
 	"knowhow/internal/sanitize"
 	"knowhow/internal/spell"
 )
@@ -21,8 +22,11 @@ type request struct {
 	params json.RawMessage
 }
 
-// fields are the members of a body as written; nil if missing or null.
-type fields struct{ serverID, toolName, method, arguments, params []byte }
+// fields are the members of a body as written, except for those that are null.
+type fields map[string]json.RawMessage
+
+// known are the fields of a body.
+var known = []string{"server_id", "tool_name", "method", "arguments", "params"}
 
 const (
 	maxMethod = 200 // bytes
@@ -33,58 +37,54 @@ const (
 )
 
 // parse parses the body of POST /invoke (FR-7.2, FR-7.3). It reports the first
-// error in this order: malformed JSON, unknown or duplicate fields, server_id,
-// tool_name or method, arguments or params. The content of arguments and params
+// error in this order: malformed JSON, unknown fields, server_id, tool_name or
+// method, arguments or params. The content of arguments and params
 // is not checked. It is sent to the server unchanged.
 func parse(body []byte) (request, *failure) {
 	f, fail := readFields(body)
 	if fail != nil {
 		return request{}, fail
 	}
-	if f.serverID == nil {
-		return request{}, malformed("missing server_id", "name the server to call in server_id, for example %s", example)
+	if f["server_id"] == nil {
+		return request{}, malformed("missing server_id", "name the server to call in server_id, for example %s",
+			example)
 	}
-	server, fail := text("server_id", f.serverID)
-	if fail != nil {
-		return request{}, fail
-	}
+	server, fail := f.text("server_id")
 	switch {
-	case f.toolName != nil:
+	case fail != nil:
+		return request{}, fail
+	case f["tool_name"] != nil:
 		return toolRequest(server, f)
-	case f.method != nil:
+	case f["method"] != nil:
 		return methodRequest(server, f)
 	}
-	return request{}, malformed("missing tool_name or method", "name the tool to call in tool_name, or the MCP request to send in method, for example %s", example)
+	return request{}, malformed("missing tool_name or method",
+		"name the tool to call in tool_name, or the MCP request to send in method, for example %s", example)
 }
 
 // readFields reads the members of a body.
-func readFields(body []byte) (f fields, fail *failure) {
+func readFields(body []byte) (fields, *failure) {
 	switch err := checkJSON(body); {
 	case err != nil:
-		return f, malformed(textMalformed, "the body is not valid JSON: %v", err)
+		return nil, malformed(textMalformed, "the body is not valid JSON: %v", err)
 	case bytes.TrimSpace(body)[0] != '{':
-		return f, malformed(textInvalid, "the body must be a JSON object, for example %s", example)
+		return nil, malformed(textInvalid, "the body must be a JSON object, for example %s", example)
 	}
-	known := []string{"server_id", "tool_name", "method", "arguments", "params"}
-	at := []*[]byte{&f.serverID, &f.toolName, &f.method, &f.arguments, &f.params}
-	var seen [5]bool
-	for m := range members(body) {
-		i := slices.Index(known, m.name)
-		switch {
-		case i < 0:
-			return f, malformed("unknown field", "the body has an unknown field %s%s", spell.Quote(m.name), meant(m.name, known))
-		case seen[i]:
-			return f, malformed("duplicate field", "the body has %q twice", m.name)
+	var f fields
+	_ = json.Unmarshal(body, &f) // a valid object
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		if !slices.Contains(known, name) {
+			return nil, malformed("unknown field", "the body has an unknown field %s%s", spell.Quote(name), meant(name))
 		}
-		if seen[i] = true; m.value[0] != 'n' { // null
-			*at[i] = m.value
+		if string(f[name]) == "null" {
+			delete(f, name)
 		}
 	}
 	return f, nil
 }
 
 // meant suggests known names for an unknown field.
-func meant(name string, known []string) string {
+func meant(name string) string {
 	if near := spell.Near(name, known, 1); len(near) > 0 {
 		return ", did you mean " + spell.List(near) + "?"
 	}
@@ -107,36 +107,39 @@ func checkJSON(body []byte) error {
 
 // toolRequest reads format 1.
 func toolRequest(server string, f fields) (request, *failure) {
-	tool, fail := text("tool_name", f.toolName)
+	tool, fail := f.text("tool_name")
 	if fail != nil {
 		return request{}, fail
 	}
-	if f.params != nil && f.method == nil {
+	if f["params"] != nil && f["method"] == nil {
 		return request{}, malformed(textInvalid, "params goes with method: give what the tool takes as arguments")
 	}
-	arguments, fail := object("arguments", f.arguments)
+	arguments, fail := f.object("arguments")
 	if fail != nil {
 		return request{}, fail
 	}
-	params := slices.Concat([]byte(`{"name":`), f.toolName, []byte(`,"arguments":`), arguments, []byte("}"))
+	params := slices.Concat([]byte(`{"name":`), f["tool_name"], []byte(`,"arguments":`), arguments, []byte("}"))
 	return request{server: server, method: "tools/call", tool: tool, params: params}, nil
 }
 
 // methodRequest reads format 2.
 func methodRequest(server string, f fields) (request, *failure) {
-	method, fail := text("method", f.method)
+	method, fail := f.text("method")
 	if fail != nil {
 		return request{}, fail
 	}
 	switch {
 	case len(method) > maxMethod || strings.ContainsFunc(method, sanitize.Invisible):
-		return request{}, malformed(textInvalid, "method must be at most %d bytes, without control characters", maxMethod)
+		return request{}, malformed(textInvalid, "method must be at most %d bytes, without control characters",
+			maxMethod)
 	case method == "initialize" || strings.HasPrefix(method, "notifications/"):
-		return request{}, malformed(textInvalid, "%s is not for callers: the bridge connects to servers itself, and passes on requests only", spell.Quote(method))
-	case f.arguments != nil:
+		return request{}, malformed(textInvalid,
+			"%s is not for callers: the bridge connects to servers itself, and passes on requests only",
+			spell.Quote(method))
+	case f["arguments"] != nil:
 		return request{}, malformed(textInvalid, "arguments goes with tool_name: give what the method takes as params")
 	}
-	params, fail := object("params", f.params)
+	params, fail := f.object("params")
 	if fail != nil {
 		return request{}, fail
 	}
@@ -148,74 +151,48 @@ func methodRequest(server string, f fields) (request, *failure) {
 }
 
 // taskParams returns params in which task_id is renamed to taskId, its name in
-// MCP, for the task methods of MCP.
-func taskParams(method string, params []byte) (json.RawMessage, *failure) {
+// MCP, for the task methods of MCP. Other params are returned unchanged.
+func taskParams(method string, params json.RawMessage) (json.RawMessage, *failure) {
 	switch method {
 	case "tasks/get", "tasks/result", "tasks/cancel":
 	default:
 		return params, nil
 	}
-	var renamed json.RawMessage
-	count, at := 0, 0
-	for m := range members(params) {
-		if m.name != "taskId" && m.name != "task_id" {
-			continue
-		}
-		if count++; m.name == "task_id" {
-			renamed = append(append(renamed, params[at:m.start]...), `"taskId"`...)
-			at = m.start + m.nameLen
-		}
-	}
-	if count > 1 {
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(params, &members) // a valid object
+	id, ok := members["task_id"]
+	switch {
+	case !ok:
+		return params, nil
+	case members["taskId"] != nil:
 		return nil, malformed(textInvalid, "params names the task more than once: give taskId only")
 	}
-	return append(renamed, params[at:]...), nil
-}
-
-// A member is a member of a JSON object.
-type member struct {
-	name           string
-	start, nameLen int             // position of its name in the object, including quotes
-	value          json.RawMessage // as written, without the white space around
-}
-
-// members returns the members of a valid JSON object, in their order.
-func members(object []byte) iter.Seq[member] {
-	return func(yield func(member) bool) {
-		dec := json.NewDecoder(bytes.NewReader(object))
-		_, err := dec.Token() // the brace
-		for err == nil && dec.More() {
-			at := int(dec.InputOffset())
-			m := member{start: at + bytes.IndexByte(object[at:], '"')} // at most a comma precedes it
-			var name json.Token
-			if name, err = dec.Token(); err != nil {
-				return
-			}
-			m.name, _ = name.(string)
-			m.nameLen = int(dec.InputOffset()) - m.start
-			if err = dec.Decode(&m.value); err != nil || !yield(m) {
-				return
-			}
-		}
+	delete(members, "task_id")
+	members["taskId"] = id
+	renamed, err := compact.Marshal(members)
+	if err != nil {
+		return nil, malformed(textInvalid, "params must be a JSON object")
 	}
+	return renamed, nil
 }
 
 // text returns a field that must be a non-empty string.
-func text(name string, value []byte) (string, *failure) {
+func (f fields) text(name string) (string, *failure) {
 	s := ""
-	if json.Unmarshal(value, &s) != nil || s == "" {
+	if json.Unmarshal(f[name], &s) != nil || s == "" {
 		return "", malformed(textInvalid, "%s must be a string that is not empty", name)
 	}
 	return s, nil
 }
 
 // object returns a field that must be an object, or {} if it is missing.
-func object(name string, value []byte) ([]byte, *failure) {
-	switch {
+func (f fields) object(name string) (json.RawMessage, *failure) {
+	switch value := f[name]; {
 	case value == nil:
-		return []byte("{}"), nil
+		return json.RawMessage("{}"), nil
 	case value[0] != '{':
 		return nil, malformed(textInvalid, "%s must be a JSON object", name)
+	default:
+		return value, nil
 	}
-	return value, nil
 }

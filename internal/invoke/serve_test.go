@@ -203,8 +203,10 @@ func TestServeSlowClients(t *testing.T) {
 		within     time.Duration
 	}{
 		{"header", "POST /invoke HTTP/1.1\r\nHost: localhost\r\n", 0, 11 * time.Second},
-		{"body", "POST /invoke HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", 400, 31 * time.Second},
-		{"refused body", "POST /nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{", 404, 6 * time.Second},
+		{"body", "POST /invoke HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " +
+			"100\r\n\r\n{", 400, 31 * time.Second},
+		{"refused body", "POST /nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{", 404,
+			6 * time.Second},
 		{"nothing", "", 0, 2*time.Minute + time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -269,7 +271,8 @@ func TestServeFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Close()
-	if err := guarded(invoke.Options{Servers: &farSide{}}).Serve(t.Context(), l); err == nil || !strings.Contains(err.Error(), "serving on 127.0.0.1:") {
+	if err := guarded(invoke.Options{Servers: &farSide{}}).Serve(t.Context(), l); err == nil ||
+		!strings.Contains(err.Error(), "serving on 127.0.0.1:") {
 		t.Errorf("Serve() = %v, want an error that names the address", err)
 	}
 }
@@ -289,7 +292,8 @@ func TestServeTCP(t *testing.T) {
 		body   string
 		status int
 	}{{callBody, 200}, {strings.Repeat(" ", 6<<20), 413}, {callBody, 200}, {"{", 400}, {callBody, 200}} {
-		response, err := client.Post("http://"+l.Addr().String()+"/invoke", "application/json", strings.NewReader(tc.body))
+		response, err := client.Post("http://"+l.Addr().String()+"/invoke", "application/json",
+			strings.NewReader(tc.body))
 		if err != nil {
 			t.Fatalf("posting %d bytes: %v", len(tc.body), err)
 		}

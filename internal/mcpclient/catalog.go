@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,11 +16,11 @@ import (
 )
 
 const (
-	maxPages  = 100
-	maxTools  = 10_000
-	maxList   = 64 << 20 // bytes of all pages
-	quiet     = 500 * time.Millisecond
-	maxUnrest = 5 * time.Second // maximum delay of the report of a change while changes continue
+	maxPages = 100
+	maxTools = 10_000
+	maxList  = 64 << 20               // bytes of all pages
+	maxNamed = 5                      // entries of a list that are named in a warning
+	quiet    = 500 * time.Millisecond // time after which a change of the tools is reported
 )
 
 // tools returns the catalog. One caller at a time fetches it.
@@ -81,31 +82,37 @@ func (s *server) keep(c *Catalog, sess *session, changes int) {
 // list fetches all pages.
 func (s *server) list(ctx context.Context, sess *session, intro *introduction) (c *Catalog, unsent bool, err error) {
 	c = &Catalog{
-		Server: s.cfg.ID, Instructions: intro.Instructions, TaskCalls: len(intro.Capabilities.Tasks.Requests.Tools.Call) > 0,
+		Server: s.cfg.ID, Instructions: intro.Instructions,
+		TaskCalls: len(intro.Capabilities.Tasks.Requests.Tools.Call) > 0,
 	}
 	seen, cursors, size := map[string]bool{}, map[string]bool{}, 0
-	var out leftOut
+	var invalid []string
 	var params json.RawMessage
 	for page := 0; ; page++ {
 		result, unsent, err := sess.call(ctx, "tools/list", params, s.timeout())
-		if remote, ok := errors.AsType[*RemoteError](err); ok && remote.Code == codeNoMethod && intro.Capabilities.Tools == nil {
+		if remote, ok := errors.AsType[*RemoteError](err); ok && remote.Code == codeNoMethod &&
+			intro.Capabilities.Tools == nil {
 			return c, false, nil // it did not announce that it has tools
 		}
 		if err != nil {
 			return nil, unsent, err
 		}
 		size += len(result)
-		cursor, err := addPage(c, seen, &out, result, s.offers)
+		cursor, err := s.addPage(c, seen, &invalid, result)
 		switch {
 		case err != nil:
 		case cursor == "":
-			s.warnLeftOut(ctx, &out)
+			if n := len(invalid); n > 0 {
+				s.log.WarnContext(ctx, fmt.Sprintf("Left out %s of the tools of %s: %s",
+					plural(n, "entry", "entries"), c.Server, strings.Join(invalid[:min(n, maxNamed)], "; ")))
+			}
 			slices.SortFunc(c.Tools, func(a, b Tool) int { return strings.Compare(a.Name, b.Name) })
 			return c, false, nil
 		case cursors[cursor]:
 			err = errors.New("the list does not end: a cursor was repeated")
 		case page+1 == maxPages || len(seen) > maxTools || size > maxList:
-			err = fmt.Errorf("the list is too long: more than %d pages, %d tools or %d MiB", maxPages, maxTools, maxList>>20)
+			err = fmt.Errorf("the list is too long: more than %d pages, %d tools or %d MiB", maxPages, maxTools,
+				maxList>>20)
 		}
 		if err != nil {
 			return nil, false, &ServerError{Server: s.cfg.ID, Op: "tools/list", Stderr: sess.link.lastWords(), Err: err}
@@ -119,8 +126,9 @@ func (s *server) list(ctx context.Context, sess *session, intro *introduction) (
 
 // addPage adds the permitted tools of a page to the catalog and returns the
 // cursor of the next page. Entries that cannot be called, and those with a name
-// that occurred before, are added to out.
-func addPage(c *Catalog, seen map[string]bool, out *leftOut, result json.RawMessage, offers func(string) bool) (cursor string, err error) {
+// that occurred before, are described in invalid.
+func (s *server) addPage(c *Catalog, seen map[string]bool, invalid *[]string, result json.RawMessage) (
+	cursor string, err error) {
 	var page struct {
 		Tools  []json.RawMessage `json:"tools"`
 		Cursor string            `json:"nextCursor"`
@@ -135,14 +143,28 @@ func addPage(c *Catalog, seen map[string]bool, out *leftOut, result json.RawMess
 				TaskSupport string `json:"taskSupport"`
 			} `json:"execution"`
 		}
-		if err := json.Unmarshal(raw, &t); out.refuse(raw, t.Name, err, seen) {
+		why := ""
+		switch err := json.Unmarshal(raw, &t); {
+		case err != nil:
+			why = "is not an object with members of the right types"
+		case t.Name == "":
+			why = "has no name"
+		case seen[t.Name]:
+			why = "has a name that occurred before"
+		}
+		if why != "" {
+			what := "an entry"
+			if t.Name != "" {
+				what = spell.Quote(s.redact.Text(t.Name))
+			}
+			*invalid = append(*invalid, what+" "+why)
 			continue
 		}
 		seen[t.Name] = true
 		if len(seen) > maxTools {
 			return "", fmt.Errorf("the list is too long: more than %d tools", maxTools)
 		}
-		if offers(t.Name) {
+		if s.offers(t.Name) {
 			t.TaskSupport = t.Execution.TaskSupport
 			c.Tools = append(c.Tools, t.Tool)
 		}
@@ -162,37 +184,27 @@ func (s *server) permits(method string, params json.RawMessage) error {
 		return &errkind.Argument{Name: "params", Want: "a JSON object with the name of a tool"}
 	}
 	if !s.offers(p.Name) {
-		return fmt.Errorf("the settings of server %q leave out its tool %s: %w", s.cfg.ID, spell.Quote(p.Name), errkind.Denied)
+		return fmt.Errorf("the settings of server %q leave out its tool %s: %w", s.cfg.ID, spell.Quote(p.Name),
+			errkind.Denied)
 	}
 	return nil
 }
 
-// offers reports whether the settings permit a tool: Include is empty or a glob
-// in it matches, and no glob in Exclude does.
+// offers reports whether the settings permit a tool: Include is empty or a
+// pattern in it matches, and no pattern in Exclude does.
 func (s *server) offers(tool string) bool {
-	match := func(glob string) bool { return globMatch(glob, tool) }
-	return (len(s.cfg.Include) == 0 || slices.ContainsFunc(s.cfg.Include, match)) && !slices.ContainsFunc(s.cfg.Exclude, match)
+	matches := func(p *regexp.Regexp) bool { return p.MatchString(tool) }
+	return (len(s.include) == 0 || slices.ContainsFunc(s.include, matches)) && !slices.ContainsFunc(s.exclude, matches)
 }
 
-// globMatch matches a name against a pattern in which * matches any text and ?
-// any single byte.
-func globMatch(glob, name string) bool {
-	g, n, star, mark := 0, 0, -1, 0
-	for n < len(name) {
-		switch {
-		case g < len(glob) && glob[g] == '*':
-			star, mark = g, n
-			g++
-		case g < len(glob) && (glob[g] == '?' || glob[g] == name[n]):
-			g, n = g+1, n+1
-		case star >= 0:
-			mark++
-			g, n = star+1, mark
-		default:
-			return false
-		}
+// patterns compiles patterns in which * matches any text and ? any character.
+func patterns(globs []string) []*regexp.Regexp {
+	var all []*regexp.Regexp
+	for _, glob := range globs {
+		expression := strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(glob))
+		all = append(all, regexp.MustCompile(`(?s)^`+expression+`$`))
 	}
-	return strings.Trim(glob[g:], "*") == ""
+	return all
 }
 
 // listChanged drops the cached catalog and reports the change. Changes in quick
@@ -202,28 +214,21 @@ func (s *server) listChanged() {
 	defer s.mu.Unlock()
 	s.catalog = nil
 	s.changes++
-	s.changed = time.Now()
 	if s.pool.o.ToolsChanged != nil && !s.reporting {
-		s.reporting = s.pool.run(s.reportChanges)
+		s.reporting = s.pool.run(s.reportChange)
 	}
 }
 
-// reportChanges waits until the changes stop, and reports them.
-func (s *server) reportChanges() {
-	for limit := time.Now().Add(maxUnrest); ; {
-		s.mu.Lock()
-		wait := time.Until(s.changed.Add(quiet))
-		if wait <= 0 || time.Now().After(limit) {
-			s.reporting = false
-			s.mu.Unlock()
-			break
-		}
-		s.mu.Unlock()
-		select {
-		case <-time.After(wait):
-		case <-s.pool.stop:
-			return
-		}
+// reportChange reports a change after a while, together with the changes until
+// then.
+func (s *server) reportChange() {
+	select {
+	case <-time.After(quiet):
+	case <-s.pool.stop:
+		return
 	}
+	s.mu.Lock()
+	s.reporting = false
+	s.mu.Unlock()
 	s.pool.o.ToolsChanged(s.cfg.ID)
 }

@@ -13,7 +13,8 @@ import (
 // gaveUp returns the error of a caller that stops waiting for a connection.
 func (s *server) gaveUp(op string, cause error) error {
 	if errors.Is(cause, context.DeadlineExceeded) {
-		return &ServerError{Server: s.cfg.ID, Op: op, Kind: errkind.Timeout, Err: fmt.Errorf("connecting took too long: %w", cause)}
+		return &ServerError{Server: s.cfg.ID, Op: op, Kind: errkind.Timeout,
+			Err: fmt.Errorf("connecting took too long: %w", cause)}
 	}
 	return fmt.Errorf("connecting to server %q: %w", s.cfg.ID, cause)
 }
@@ -122,7 +123,8 @@ func (s *server) connectError(ctx context.Context, err, earlier error) error {
 	case late && earlier != nil:
 		return earlier
 	case late:
-		e.Err = fmt.Errorf("the server was not ready within %v; a longer timeout may help, if it has to be downloaded first", s.pool.o.ConnectTimeout)
+		e.Err = fmt.Errorf("the server was not ready within %v; a longer timeout may help, if it has to be "+
+			"downloaded first", s.pool.o.ConnectTimeout)
 	}
 	return e
 }

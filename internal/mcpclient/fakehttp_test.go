@@ -85,7 +85,8 @@ func (f *fakeHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		fmt.Fprint(w, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`)
+		fmt.Fprint(w,
+			`{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`)
 		return
 	}
 	switch r.Method {
@@ -131,7 +132,9 @@ func (f *fakeHTTP) post(w http.ResponseWriter, r *http.Request, m *fakeMessage) 
 		if f.modern {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadRequest)
-			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32022,"message":"unsupported","data":{"supported":["2026-07-28"]}}}`, m.ID)
+			fmt.Fprintf(w,
+				`{"jsonrpc":"2.0","id":%s,"error":{"code":-32022,"message":"unsupported",`+
+					`"data":{"supported":["2026-07-28"]}}}`, m.ID)
 			return
 		}
 		if f.sessions {
@@ -141,7 +144,8 @@ func (f *fakeHTTP) post(w http.ResponseWriter, r *http.Request, m *fakeMessage) 
 			w.Header().Set("Mcp-Session-Id", f.session)
 			f.mu.Unlock()
 		}
-		result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"web","version":"2"}}`
+		result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"web",` +
+			`"version":"2"}}`
 	case "server/discover":
 		result = `{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`
 	case "tools/list":
@@ -202,7 +206,8 @@ func fakeOldSSE(t testing.TB, endpoint string) *httptest.Server {
 	})
 	mux.HandleFunc("POST /messages", func(w http.ResponseWriter, r *http.Request) {
 		var m fakeMessage
-		if json.NewDecoder(r.Body).Decode(&m) != nil || r.URL.Query().Get("session") != "7" || r.Header.Get("X-Key") != "sesame-open" {
+		if json.NewDecoder(r.Body).Decode(&m) != nil || r.URL.Query().Get("session") != "7" ||
+			r.Header.Get("X-Key") != "sesame-open" {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
@@ -229,7 +234,8 @@ func fakeOldSSE(t testing.TB, endpoint string) *httptest.Server {
 
 // remoteSettings describes a server of the settings that is reached by HTTP.
 func remoteSettings(id, transport, url string) mcpsettings.Server {
-	return mcpsettings.Server{ID: id, Transport: transport, URL: url, Headers: map[string]string{"X-Key": "sesame-open"}}
+	return mcpsettings.Server{ID: id, Transport: transport, URL: url,
+		Headers: map[string]string{"X-Key": "sesame-open"}}
 }
 
 // inOrder reports whether all of want occur in got in that order.

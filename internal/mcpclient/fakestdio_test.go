@@ -190,7 +190,8 @@ func (f *fakeServer) handle(line []byte) {
 	}
 	reply := func(result string) { f.write(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":` + result + `}`) }
 	fail := func(code int, text string) {
-		f.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q,"data":{"x":1}}}`, m.ID, code, text))
+		f.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q,"data":{"x":1}}}`, m.ID, code,
+			text))
 	}
 	switch m.Method {
 	case "":
@@ -204,7 +205,8 @@ func (f *fakeServer) handle(line []byte) {
 		note("FAKE_NOTES", "initialize "+string(m.Params))
 		f.initialize(reply, fail)
 	case "server/discover":
-		reply(`{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"fresh","version":"9"}}}`)
+		reply(`{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},` +
+			`"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"fresh","version":"9"}}}`)
 	case "tools/list":
 		f.list(&m, reply)
 	case "tools/call":
@@ -237,7 +239,8 @@ func (f *fakeServer) initialize(reply func(string), fail func(int, string)) {
 	case f.has("refuses"):
 		fail(-32603, "no licence")
 	default:
-		reply(`{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true},"tasks":{"requests":{"tools":{"call":{}}}}},` +
+		reply(`{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true},` +
+			`"tasks":{"requests":{"tools":{"call":{}}}}},` +
 			`"serverInfo":{"name":"fake","version":"1.0"},"instructions":"be nice"}`)
 	}
 }
@@ -256,14 +259,18 @@ func (f *fakeServer) list(m *fakeMessage, reply func(string)) {
 		}
 		reply(fmt.Sprintf(`{"tools":[{"name":"tool_%d_b"},{"name":"tool_%d_a"}]%s}`, n, n, next))
 	case f.has("messy"):
-		reply(`{"tools":[null,[1],{"title":"x"},{"name":"odd","title":7},{"name":"` + os.Getenv("FAKE_SECRET") + `"},{"name":"` + os.Getenv("FAKE_SECRET") + `"},` +
+		reply(`{"tools":[null,[1],{"title":"x"},{"name":"odd","title":7},{"name":"` + os.Getenv("FAKE_SECRET") +
+			`"},{"name":"` + os.Getenv("FAKE_SECRET") + `"},` +
 			strings.Repeat(`{"name":"twice\u001b"},`, 7) + `{"name":"` + strings.Repeat("n", 200) + `","title":7}]}`)
 	case f.has("endless"):
 		reply(`{"tools":[],"nextCursor":"again"}`)
 	default:
-		reply(`{"tools":[{"name":"zeta","inputSchema":{"type":"object"}},{"name":"echo","title":"Echo","description":"says it",` +
-			`"inputSchema":{"type":"object","properties":{"b":{"type":"string"},"a":{"type":"number","default":1.0}}},` +
-			`"outputSchema":{"x":1},"annotations":{"readOnlyHint":true},"execution":{"taskSupport":"optional"}},{"name":""},{"name":"zeta"},7]}`)
+		reply(`{"tools":[{"name":"zeta","inputSchema":{"type":"object"}},{"name":"echo","title":"Echo",` +
+			`"description":"says it",` +
+			`"inputSchema":{"type":"object","properties":{"b":{"type":"string"},"a":{"type":"number",` +
+			`"default":1.0}}},` +
+			`"outputSchema":{"x":1},"annotations":{"readOnlyHint":true},"execution":{"taskSupport":"optional"}},` +
+			`{"name":""},{"name":"zeta"},7]}`)
 	}
 }
 
@@ -300,7 +307,8 @@ func (f *fakeServer) call(m *fakeMessage, reply func(string), fail func(int, str
 		fail(-32050, "it broke\n")
 	case "betray":
 		secret := os.Getenv("FAKE_SECRET")
-		f.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32051,"message":"%s was refused, password=pw","data":{"why":["bad %s"],"%s":2,"token_count":3}}}`,
+		f.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32051,"message":"%s was refused, `+
+			`password=pw","data":{"why":["bad %s"],"%s":2,"token_count":3}}}`,
 			m.ID, secret, secret, secret))
 	case "params":
 		reply(string(m.Params))

@@ -70,7 +70,7 @@ func (s *session) initialize(ctx context.Context, client clientInfo, timeout tim
 	}
 	var in introduction
 	if err := json.Unmarshal(result, &in); err != nil {
-		return nil, &fault{err: fmt.Errorf("the server's answer to initialize cannot be read: %s", redact.Escape(err.Error())), final: true}
+		return nil, unreadable("initialize", err)
 	}
 	if !slices.Contains(strings.Fields(revisionsKnown), in.Protocol) {
 		return nil, unknownRevision(in.Protocol)
@@ -98,7 +98,7 @@ func (s *session) discover(ctx context.Context, client clientInfo, timeout time.
 		Supported []string `json:"supportedVersions"`
 	}
 	if err := json.Unmarshal(result, &in); err != nil {
-		return nil, &fault{err: fmt.Errorf("the server's answer to server/discover cannot be read: %s", redact.Escape(err.Error())), final: true}
+		return nil, unreadable("server/discover", err)
 	}
 	if !slices.Contains(in.Supported, revisionModern) {
 		return nil, unknownRevision(strings.Join(in.Supported, ", "))
@@ -113,6 +113,12 @@ func refusedHandshake(remote *RemoteError) error {
 	return &fault{err: fmt.Errorf("the handshake was refused: %s", remote.Error()), final: true}
 }
 
+func unreadable(method string, err error) error {
+	what := fmt.Errorf("the server's answer to %s cannot be read: %s", method, redact.Escape(err.Error()))
+	return &fault{err: what, final: true}
+}
+
 func unknownRevision(revision string) error {
-	return &fault{err: fmt.Errorf("the server speaks revision %q of MCP; this client speaks %s to %s", sanitize.Short(revision, 80, 320), "2024-11-05", revisionModern), final: true}
+	return &fault{err: fmt.Errorf("the server speaks revision %q of MCP; this client speaks %s to %s",
+		sanitize.Short(revision, 80, 320), "2024-11-05", revisionModern), final: true}
 }

@@ -21,7 +21,8 @@ func sdkServer(*http.Request) *mcp.Server {
 	schema := json.RawMessage(`{"type":"object","properties":{"b":{"type":"string"},"a":{"type":"string"}}}`)
 	s.AddTool(&mcp.Tool{Name: "echo", Description: "says it", InputSchema: schema},
 		func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(req.Params.Arguments)}}}, nil
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(req.Params.Arguments)}}},
+				nil
 		})
 	return s
 }
@@ -32,10 +33,13 @@ func TestSDKServers(t *testing.T) {
 		handler   http.Handler
 		transport string
 	}{
-		"streams":            {mcp.NewStreamableHTTPHandler(sdkServer, nil), mcpsettings.HTTP},
-		"JSON":               {mcp.NewStreamableHTTPHandler(sdkServer, &mcp.StreamableHTTPOptions{JSONResponse: true}), mcpsettings.HTTP},
-		"stateless":          {mcp.NewStreamableHTTPHandler(sdkServer, &mcp.StreamableHTTPOptions{Stateless: true}), mcpsettings.HTTP},
-		"resumable":          {mcp.NewStreamableHTTPHandler(sdkServer, &mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)}), mcpsettings.HTTP},
+		"streams": {mcp.NewStreamableHTTPHandler(sdkServer, nil), mcpsettings.HTTP},
+		"JSON": {mcp.NewStreamableHTTPHandler(sdkServer, &mcp.StreamableHTTPOptions{JSONResponse: true}),
+			mcpsettings.HTTP},
+		"stateless": {mcp.NewStreamableHTTPHandler(sdkServer, &mcp.StreamableHTTPOptions{Stateless: true}),
+			mcpsettings.HTTP},
+		"resumable": {mcp.NewStreamableHTTPHandler(sdkServer,
+			&mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)}), mcpsettings.HTTP},
 		"HTTP+SSE":           {mcp.NewSSEHandler(sdkServer, nil), mcpsettings.SSE},
 		"HTTP+SSE, unspoken": {mcp.NewSSEHandler(sdkServer, nil), mcpsettings.HTTP},
 	}

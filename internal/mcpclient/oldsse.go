@@ -60,7 +60,8 @@ func startOldSSE(ctx context.Context, srv *mcpsettings.Server, sess *session) er
 
 // open requests the stream and reads its first event.
 func (l *oldSSELink) open(ctx context.Context) (io.ReadCloser, *eventReader, error) {
-	resp, err := l.do(ctx, nil, http.MethodGet, l.srv.URL, nil, func(h http.Header) { h.Set("Accept", "text/event-stream") })
+	resp, err := l.do(ctx, nil, http.MethodGet, l.srv.URL, nil,
+		func(h http.Header) { h.Set("Accept", "text/event-stream") })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -71,7 +72,8 @@ func (l *oldSSELink) open(ctx context.Context) (io.ReadCloser, *eventReader, err
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if kind != "text/event-stream" {
 		_ = resp.Body.Close()
-		return nil, nil, &fault{err: fmt.Errorf("the answer is of type %q, want a stream of events; check the URL", sanitize.Short(kind, 80, 320)), final: true}
+		return nil, nil, &fault{err: fmt.Errorf("the answer is of type %q, want a stream of events; check the URL",
+			sanitize.Short(kind, 80, 320)), final: true}
 	}
 	events := newEventReader(resp.Body)
 	ev, err := events.next()

@@ -85,7 +85,8 @@ func TestCloseInAHurry(t *testing.T) {
 func TestLeaderDies(t *testing.T) {
 	grand := filepath.Join(t.TempDir(), "grand")
 	p := newPool(t, Options{}, fakeSettings("fake", "grandchild", "FAKE_GRANDCHILD", grand))
-	if _, err := p.Call(t.Context(), "fake", "tools/call", toolCall("crash", "1")); err == nil || !strings.Contains(err.Error(), "exit status 3") {
+	if _, err := p.Call(t.Context(), "fake", "tools/call", toolCall("crash", "1")); err == nil ||
+		!strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("a crash gave %v, want the exit status", err)
 	}
 	until(t, func() bool { return !alive(lines(t, grand)[0]) })

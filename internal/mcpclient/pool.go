@@ -29,14 +29,24 @@ import (
 
 // Options configure a Pool.
 type Options struct {
-	Servers        []mcpsettings.Server
-	Log            *slog.Logger        // nil discards
-	Version        string              // of this program, for clientInfo
-	IdleTimeout    time.Duration       // time after which an unused connection is closed; 0 means 10 minutes, negative means never
-	CallTimeout    time.Duration       // of one request, since its last progress; 0 means 30 s; a server's own Timeout takes precedence
-	ConnectTimeout time.Duration       // of start and handshake, retries included; 0 means 30 s
-	Connected      func(server string) // called after connecting; Close waits for it; may be nil
-	ToolsChanged   func(server string) // called about 500 ms after a server reported that its tools changed; may be nil
+	Servers []mcpsettings.Server
+	Log     *slog.Logger // nil discards
+	Version string       // of this program, for clientInfo
+
+	// IdleTimeout is the time after which an unused connection is closed; 0
+	// means 10 minutes, negative means never.
+	IdleTimeout time.Duration
+
+	// CallTimeout limits one request, since its last progress; 0 means 30 s. A
+	// server's own Timeout takes precedence.
+	CallTimeout time.Duration
+
+	ConnectTimeout time.Duration // of start and handshake, retries included; 0 means 30 s
+
+	// Connected is called after connecting, and ToolsChanged about 500 ms after
+	// a server reported that its tools changed. Close waits for them. They may
+	// be nil.
+	Connected, ToolsChanged func(server string)
 }
 
 // Defaults of Options.
@@ -119,7 +129,8 @@ func (p *Pool) Call(ctx context.Context, server, method string, params json.RawM
 		return nil, err
 	}
 	if method == "" || method == "initialize" || strings.HasPrefix(method, "notifications/") {
-		return nil, &errkind.Argument{Name: "method", Value: method, Want: "a request of MCP such as tools/call; initialize and notifications belong to the connection"}
+		return nil, &errkind.Argument{Name: "method", Value: method,
+			Want: "a request of MCP such as tools/call; initialize and notifications belong to the connection"}
 	}
 	if err := s.permits(method, params); err != nil {
 		return nil, err

@@ -72,7 +72,8 @@ func startProcess(ctx context.Context, srv *mcpsettings.Server, sess *session, g
 	}
 	l := &processLink{
 		sess: sess, cmd: cmd, tail: redact.NewTail(sess.redact),
-		wake: make(chan struct{}, 1), read: make(chan struct{}), heard: make(chan struct{}), exited: make(chan struct{}),
+		wake: make(chan struct{}, 1), read: make(chan struct{}), heard: make(chan struct{}),
+		exited: make(chan struct{}),
 	}
 	sess.link = l
 	if err := l.start(g); err != nil {

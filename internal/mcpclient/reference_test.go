@@ -34,7 +34,8 @@ func useEverything(t *testing.T, p *Pool, id string) {
 	for _, tool := range c.Tools {
 		tools[tool.Name] = tool
 	}
-	for _, name := range []string{"echo", "get-sum", "get-env", "simulate-research-query", "trigger-long-running-operation"} {
+	for _, name := range []string{"echo", "get-sum", "get-env", "simulate-research-query",
+		"trigger-long-running-operation"} {
 		if tool, ok := tools[name]; !ok || tool.Description == "" || !json.Valid(tool.InputSchema) {
 			t.Errorf("Catalog() has %q as %+v, want it with description and schema", name, tool)
 		}
@@ -69,7 +70,8 @@ func TestReferenceStdio(t *testing.T) {
 			}
 		},
 		"memory": func(t *testing.T, p *Pool) {
-			mustCallText(t, p, "memory", "create_entities", `{"entities":[{"name":"Ada","entityType":"person","observations":["counts"]}]}`)
+			mustCallText(t, p, "memory", "create_entities",
+				`{"entities":[{"name":"Ada","entityType":"person","observations":["counts"]}]}`)
 			if got := mustCallText(t, p, "memory", "read_graph", `{}`); !strings.Contains(got, "Ada") {
 				t.Errorf("read_graph = %q, want Ada in it", got)
 			}
@@ -111,13 +113,15 @@ func TestReferenceHTTP(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			port := freePort(t)
 			cmd := serveReference(t, tt.argument, port)
-			p := newPool(t, Options{}, mcpsettings.Server{ID: "far", Transport: tt.transport, URL: "http://127.0.0.1:" + port + tt.path})
+			p := newPool(t, Options{}, mcpsettings.Server{ID: "far", Transport: tt.transport,
+				URL: "http://127.0.0.1:" + port + tt.path})
 			useEverything(t, p, "far")
 			if err := cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
 			_ = cmd.Wait() // it was killed
-			if _, err := p.Call(t.Context(), "far", "tools/call", toolCall("echo", `{"message":"x"}`)); !errors.Is(err, errkind.Unavailable) {
+			if _, err := p.Call(t.Context(), "far", "tools/call", toolCall("echo", `{"message":"x"}`)); !errors.Is(err,
+				errkind.Unavailable) {
 				t.Errorf("Call() with the server gone = %v, want it unavailable", err)
 			}
 			serveReference(t, tt.argument, port)
@@ -133,7 +137,8 @@ func TestReferenceHTTP(t *testing.T) {
 // TestReferenceTasks calls a tool that is only called as a task.
 func TestReferenceTasks(t *testing.T) {
 	p := newPool(t, Options{}, reference(t, "everything", false))
-	plain, err := p.Call(t.Context(), "everything", "tools/call", toolCall("simulate-research-query", `{"topic":"cheese"}`))
+	plain, err := p.Call(t.Context(), "everything", "tools/call",
+		toolCall("simulate-research-query", `{"topic":"cheese"}`))
 	if err != nil || !bytes.Contains(plain, []byte(`"isError":true`)) || !bytes.Contains(plain, []byte("task")) {
 		t.Errorf("plain call = %s, %v, want a refusal that speaks of tasks", plain, err)
 	}
@@ -177,7 +182,8 @@ func TestReferenceTime(t *testing.T) {
 
 	long := func(ctx context.Context, seconds int, more string) (json.RawMessage, error) {
 		return p.Call(ctx, "everything", "tools/call", json.RawMessage(fmt.Sprintf(
-			`{"name":"trigger-long-running-operation","arguments":{"duration":%d,"steps":%d}%s}`, seconds, 4*seconds, more)))
+			`{"name":"trigger-long-running-operation","arguments":{"duration":%d,"steps":%d}%s}`, seconds, 4*seconds,
+			more)))
 	}
 	if result, err := long(t.Context(), 2, ""); !errors.Is(err, errkind.Timeout) {
 		t.Errorf("call of 2 s = %s, %v, want no answer within 1 s", result, err)
@@ -196,7 +202,8 @@ func TestReferenceTime(t *testing.T) {
 	}
 	mustCallText(t, p, "everything", "echo", `{"message":"still here"}`)
 	if got := strings.Count(log.String(), "notifications/cancelled"); got != 2 {
-		t.Errorf("%d calls were cancelled at the server, want the one that took too long and the one that was cancelled", got)
+		t.Errorf("%d calls were cancelled at the server, want the one that took too long and the one that was "+
+			"cancelled", got)
 	}
 	closeInTime(t, p, mark(t))
 }
@@ -211,7 +218,8 @@ func TestReferenceCrash(t *testing.T) {
 			mustCallText(t, p, "everything", "echo", `{"message":"up"}`)
 			failed := make(chan error, 1)
 			go func() {
-				_, err := p.Call(t.Context(), "everything", "tools/call", toolCall("trigger-long-running-operation", `{"duration":20,"steps":1}`))
+				_, err := p.Call(t.Context(), "everything", "tools/call",
+					toolCall("trigger-long-running-operation", `{"duration":20,"steps":1}`))
 				failed <- err
 			}()
 			until(t, func() bool { return strings.Contains(log.String(), "trigger-long-running-operation") })
@@ -250,7 +258,8 @@ func TestReferenceOrphans(t *testing.T) {
 		var all []mcpsettings.Server
 		for _, name := range []string{"everything", "memory"} {
 			s := reference(t, name, name == "everything")
-			s.Env = map[string]string{referenceMark: mark, "MEMORY_FILE_PATH": filepath.Join(t.TempDir(), "memory.json")}
+			s.Env = map[string]string{referenceMark: mark, "MEMORY_FILE_PATH": filepath.Join(t.TempDir(),
+				"memory.json")}
 			all = append(all, s)
 		}
 		return all

@@ -37,7 +37,8 @@ func references(t *testing.T) string {
 func reference(t *testing.T, name string, npx bool, args ...string) mcpsettings.Server {
 	t.Helper()
 	dir := references(t)
-	s := mcpsettings.Server{ID: name, Transport: mcpsettings.Stdio, Command: "node", Dir: dir, Env: map[string]string{referenceMark: mark(t)}}
+	s := mcpsettings.Server{ID: name, Transport: mcpsettings.Stdio, Command: "node", Dir: dir,
+		Env: map[string]string{referenceMark: mark(t)}}
 	if npx {
 		s.Command, s.Args = "npx", append([]string{"--no-install", "mcp-server-" + name}, args...)
 		return s

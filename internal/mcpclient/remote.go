@@ -31,7 +31,7 @@ type remote struct {
 	sess    *session
 	client  *http.Client
 	deliver func(ctx context.Context, c *call, frame []byte) error // the link's send
-	posts   chan struct{}                                          // one element for each message in progress that has no response
+	posts   chan struct{}                                          // limits the messages without a response
 
 	lifeMu sync.Mutex
 	ended  bool // no new goroutines may start
@@ -52,8 +52,10 @@ func sameHost(req *http.Request, via []*http.Request) error {
 	switch {
 	case len(via) > 5:
 		return errors.New("the server redirects too often")
-	case req.Method != from.Method, req.URL.Host != from.URL.Host, req.URL.Scheme != from.URL.Scheme && req.URL.Scheme != "https":
-		return &fault{final: true, err: fmt.Errorf("the server has moved to %q; if you trust that address, put it into the settings",
+	case req.Method != from.Method, req.URL.Host != from.URL.Host,
+		req.URL.Scheme != from.URL.Scheme && req.URL.Scheme != "https":
+		return &fault{final: true, err: fmt.Errorf("the server has moved to %q; if you trust that address, put it "+
+			"into the settings",
 			sanitize.Cut(req.URL.Scheme+"://"+req.URL.Host, maxDetail, maxDetail))}
 	}
 	return nil
@@ -61,9 +63,11 @@ func sameHost(req *http.Request, via []*http.Request) error {
 
 // do sends one request. It records in c when the server may have received some
 // of it; c is nil for requests that belong to no call.
-func (r *remote) do(ctx context.Context, c *call, method, target string, body []byte, set func(http.Header)) (*http.Response, error) {
+func (r *remote) do(ctx context.Context, c *call, method, target string, body []byte,
+	set func(http.Header)) (*http.Response, error) {
 	if c != nil {
-		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { c.sent.Store(true) }})
+		sent := func(httptrace.GotConnInfo) { c.sent.Store(true) }
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: sent})
 	}
 	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
 	if err != nil {
@@ -108,11 +112,13 @@ func (r *remote) rejected(resp *http.Response, body []byte) *fault {
 	switch code := resp.StatusCode; code {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return &fault{
-			err:     fmt.Errorf("the server refused the request with status %s; check the credentials in the headers of its settings%s", status, text),
+			err: fmt.Errorf("the server refused the request with status %s; check the credentials in the "+
+				"headers of its settings%s", status, text),
 			refused: true, final: true,
 		}
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
-		return &fault{err: fmt.Errorf("the server answered with status %s; check the URL%s", status, text), final: true, legacy: true}
+		return &fault{err: fmt.Errorf("the server answered with status %s; check the URL%s", status, text),
+			final: true, legacy: true}
 	default:
 		retry := code >= 500 || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout
 		return &fault{err: fmt.Errorf("the server answered with status %s%s", status, text), final: !retry}

@@ -19,7 +19,8 @@ import (
 )
 
 func TestStreamable(t *testing.T) {
-	for _, f := range []*fakeHTTP{{}, {sse: true}, {sessions: true}, {sse: true, sessions: true}, {sse: true, sessions: true, resume: true}} {
+	for _, f := range []*fakeHTTP{{}, {sse: true}, {sessions: true}, {sse: true, sessions: true},
+		{sse: true, sessions: true, resume: true}} {
 		t.Run(fmt.Sprintf("sse=%v sessions=%v resume=%v", f.sse, f.sessions, f.resume), func(t *testing.T) {
 			s := f.start(t)
 			p := newPool(t, Options{}, remoteSettings("web", mcpsettings.HTTP, s.URL+"/mcp"))
@@ -34,7 +35,8 @@ func TestStreamable(t *testing.T) {
 				t.Errorf("Catalog() = %+v, %v", c, err)
 			}
 			if f.sse {
-				refused := `{"jsonrpc":"2.0","id":"s1","error":{"code":-32601,"message":"this client offers no such method"}}`
+				refused := `{"jsonrpc":"2.0","id":"s1","error":{"code":-32601,"message":"this client offers no ` +
+					`such method"}}`
 				until(t, func() bool {
 					f.mu.Lock()
 					defer f.mu.Unlock()
@@ -83,7 +85,8 @@ func TestSessionLoss(t *testing.T) {
 			var wg sync.WaitGroup
 			for range 8 {
 				wg.Go(func() {
-					if got, err := p.Call(t.Context(), "web", "tools/call", toolCall("echo", "2")); err != nil || string(got) != "2" {
+					if got, err := p.Call(t.Context(), "web", "tools/call", toolCall("echo", "2")); err != nil ||
+						string(got) != "2" {
 						t.Errorf("after the loss of the session (status %d) echo gave %s, %v", status, got, err)
 					}
 				})
@@ -145,7 +148,8 @@ func TestHTTPErrors(t *testing.T) {
 		if got := hits.Load(); got != tt.hits {
 			t.Errorf("%s was asked %d times, want %d", tt.id, got, tt.hits)
 		}
-		if err != nil && (strings.Contains(err.Error(), "sesame") || strings.ContainsRune(err.Error(), '\x1b') || len(err.Error()) > 1000) {
+		if err != nil && (strings.Contains(err.Error(), "sesame") || strings.ContainsRune(err.Error(), '\x1b') ||
+			len(err.Error()) > 1000) {
 			t.Errorf("%s: the error contains a secret, a control character or too much: %v", tt.id, err)
 		}
 	}
@@ -199,7 +203,8 @@ func TestHTTPCancelAndTimeout(t *testing.T) {
 	if _, err := p.Call(ctx, "web", "tools/call", toolCall("slow", "{}")); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled call gave %v, want context.Canceled", err)
 	}
-	if _, err := p.Call(t.Context(), "limited", "tools/call", toolCall("slow", "{}")); !errors.Is(err, errkind.Timeout) {
+	if _, err := p.Call(t.Context(), "limited", "tools/call", toolCall("slow", "{}")); !errors.Is(err,
+		errkind.Timeout) {
 		t.Errorf("a call beyond its limit gave %v, want Timeout", err)
 	}
 	until(t, func() bool { return f.count("POST notifications/cancelled") == 2 })
@@ -214,7 +219,8 @@ func TestOwnStream(t *testing.T) {
 	f := &fakeHTTP{sessions: true}
 	s := f.start(t)
 	changed := make(chan string, 1)
-	p := newPool(t, Options{ToolsChanged: func(id string) { changed <- id }}, remoteSettings("web", mcpsettings.HTTP, s.URL))
+	p := newPool(t, Options{ToolsChanged: func(id string) { changed <- id }},
+		remoteSettings("web", mcpsettings.HTTP, s.URL))
 	first, err := p.Catalog(t.Context(), "web")
 	if err != nil {
 		t.Fatal(err)
@@ -242,7 +248,8 @@ func TestModernHTTP(t *testing.T) {
 			continue
 		}
 		h := f.headers[i]
-		if h.Get("Mcp-Method") != "tools/call" || h.Get("Mcp-Name") != "=?base64?ZWNow7Y=?=" || h.Get("Mcp-Protocol-Version") != revisionModern {
+		if h.Get("Mcp-Method") != "tools/call" || h.Get("Mcp-Name") != "=?base64?ZWNow7Y=?=" ||
+			h.Get("Mcp-Protocol-Version") != revisionModern {
 			t.Errorf("the call came with headers %v", h)
 		}
 		if !strings.Contains(f.posts[i], `"io.modelcontextprotocol/protocolVersion":"2026-07-28"`) {
@@ -286,7 +293,8 @@ func TestOldSSEHangs(t *testing.T) {
 	}))
 	defer s.Close()
 	p := newPool(t, Options{ConnectTimeout: 200 * time.Millisecond}, remoteSettings("old", mcpsettings.SSE, s.URL))
-	if _, err := p.Call(t.Context(), "old", "ping", nil); err == nil || !strings.Contains(err.Error(), "not ready within 200ms") {
+	if _, err := p.Call(t.Context(), "old", "ping", nil); err == nil ||
+		!strings.Contains(err.Error(), "not ready within 200ms") {
 		t.Errorf("a server without an address gave %v, want the limit", err)
 	}
 }

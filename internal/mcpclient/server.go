@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"regexp"
 	"sync"
 	"time"
 
@@ -29,6 +30,8 @@ type server struct {
 	open    func(ctx context.Context) (*session, *introduction, error) // connects once; replaced in tests
 	listing chan struct{}                                              // limits the listing of tools to one goroutine
 
+	include, exclude []*regexp.Regexp // of the settings
+
 	mu        sync.Mutex
 	sess      *session // nil if there is no connection
 	intro     *introduction
@@ -42,11 +45,9 @@ type server struct {
 	since     time.Time
 	failure   error // the last failure; nil after connecting
 	catalog   *Catalog
-	count     int       // number of tools in the last catalog; -1 before the first
-	changes   int       // how often the tools have changed
-	changed   time.Time // time of the last change
-	warned    string    // the invalid entries in the last list
-	reporting bool      // a goroutine is about to report the change
+	count     int  // number of tools in the last catalog; -1 before the first
+	changes   int  // how often the tools have changed
+	reporting bool // a goroutine is about to report the change
 }
 
 // An attempt is an attempt to connect, shared by all callers that wait for it.
@@ -61,6 +62,7 @@ func newServer(p *Pool, cfg mcpsettings.Server) *server {
 	s := &server{
 		pool: p, cfg: cfg, log: p.o.Log, redact: redact.New(secrets(&cfg)),
 		listing: make(chan struct{}, 1), state: stateIdle, since: time.Now(), count: -1,
+		include: patterns(cfg.Include), exclude: patterns(cfg.Exclude),
 	}
 	s.open = s.dial
 	return s

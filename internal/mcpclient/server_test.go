@@ -118,7 +118,8 @@ func TestIdleClose(t *testing.T) {
 		})
 		defer p.Close(t.Context())
 		call := func() {
-			if got, err := p.Call(t.Context(), "fake", "x", json.RawMessage(`{"a":1}`)); err != nil || string(got) != `{"a":1}` {
+			if got, err := p.Call(t.Context(), "fake", "x", json.RawMessage(`{"a":1}`)); err != nil ||
+				string(got) != `{"a":1}` {
 				t.Errorf("Call() = %s, %v", got, err)
 			}
 		}
@@ -206,12 +207,14 @@ func TestCallsDuringBackoff(t *testing.T) {
 		p, s := linked(Options{}, nil)
 		defer p.Close(t.Context())
 		s.open = func(context.Context) (*session, *introduction, error) {
-			return nil, nil, &ServerError{Server: "fake", Op: "connecting", Stderr: "no licence", Err: errors.New("it ended")}
+			return nil, nil, &ServerError{Server: "fake", Op: "connecting", Stderr: "no licence",
+				Err: errors.New("it ended")}
 		}
 		const original = `server "fake": connecting: it ended; its stderr ends with "no licence"`
 		call := func() string {
 			_, err := p.Call(t.Context(), "fake", "x", nil)
-			if failed, ok := errors.AsType[*ServerError](err); !ok || !errors.Is(err, errkind.Unavailable) || failed.Stderr != "no licence" {
+			if failed, ok := errors.AsType[*ServerError](err); !ok || !errors.Is(err, errkind.Unavailable) ||
+				failed.Stderr != "no licence" {
 				t.Fatalf("Call() = %v, want Unavailable and the end of stderr", err)
 			}
 			return err.Error()
@@ -222,7 +225,8 @@ func TestCallsDuringBackoff(t *testing.T) {
 			}
 		}
 		for range 100 {
-			if got, want := call(), `server "fake": connecting: it ended; it is tried again in 3s; its stderr ends with "no licence"`; got != want {
+			if got, want := call(),
+				`server "fake": connecting: it ended; it is tried again in 3s; its stderr ends with "no licence"`; got != want {
 				t.Fatalf("Call() = %s, want %s", got, want)
 			}
 			if got := p.Status()[0]; got.Error != original || got.State != stateFailed {
@@ -252,14 +256,17 @@ func TestCrashBeforeTheLimit(t *testing.T) {
 			s.open = func(ctx context.Context) (*session, *introduction, error) {
 				tries++
 				if !pause(ctx, time.Second) {
-					return nil, nil, &ServerError{Server: "fake", Op: "initialize", Stderr: "starting", Kind: errkind.Timeout, Err: ctx.Err()}
+					return nil, nil, &ServerError{Server: "fake", Op: "initialize", Stderr: "starting",
+						Kind: errkind.Timeout, Err: ctx.Err()}
 				}
-				return nil, nil, &ServerError{Server: "fake", Op: "initialize", Stderr: "no licence", Err: fmt.Errorf("it ended %d", tries)}
+				return nil, nil, &ServerError{Server: "fake", Op: "initialize", Stderr: "no licence",
+					Err: fmt.Errorf("it ended %d", tries)}
 			}
 			begin := time.Now()
 			_, err := p.Call(t.Context(), "fake", "x", nil)
 			failed, ok := errors.AsType[*ServerError](err)
-			if !ok || !strings.Contains(err.Error(), tt.want) || failed.Stderr == "no licence" != strings.Contains(tt.want, "ended") {
+			if !ok || !strings.Contains(err.Error(), tt.want) ||
+				failed.Stderr == "no licence" != strings.Contains(tt.want, "ended") {
 				t.Errorf("with %v Call() = %v, want %q and the stderr of that try", tt.limit, err, tt.want)
 			}
 			if took := time.Since(begin); tries != tt.tries || took != tt.took {
@@ -275,7 +282,8 @@ func TestCrashBeforeTheLimit(t *testing.T) {
 // TestNoTimeForTheWait has a wait that is longer than the time to connect.
 func TestNoTimeForTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, s := linked(Options{ConnectTimeout: time.Second}, func(int) (*fakeLink, error) { return nil, errors.New("no luck") })
+		p, s := linked(Options{ConnectTimeout: time.Second},
+			func(int) (*fakeLink, error) { return nil, errors.New("no luck") })
 		defer p.Close(t.Context())
 		for range 2 {
 			_, err := p.Call(t.Context(), "fake", "x", nil)
@@ -288,7 +296,8 @@ func TestNoTimeForTheWait(t *testing.T) {
 		}
 		begin := time.Now()
 		_, err := p.Call(t.Context(), "fake", "x", nil)
-		if want := "no luck; it is tried again in 2s"; err == nil || !strings.Contains(err.Error(), want) || time.Since(begin) != 0 {
+		if want := "no luck; it is tried again in 2s"; err == nil || !strings.Contains(err.Error(), want) ||
+			time.Since(begin) != 0 {
 			t.Errorf("Call() = %v after %v, want %q at once", err, time.Since(begin), want)
 		}
 	})
@@ -343,17 +352,20 @@ func TestProgressExtends(t *testing.T) {
 				}
 				for i := range 10 {
 					time.Sleep(50 * time.Millisecond)
-					write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`, params.Meta.Token, i))
+					write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress",`+
+						`"params":{"progressToken":%s,"progress":%d}}`, params.Meta.Token, i))
 				}
 				write(fmt.Sprintf(`{"jsonrpc":"2.0","id":"%s","result":{"done":true}}`, m.ID))
 			}}, nil
 		})
 		defer p.Close(t.Context())
-		got, err := p.Call(t.Context(), "fake", "tools/call", json.RawMessage(`{"name":"progress","_meta":{"progressToken":"p 1"}}`))
+		got, err := p.Call(t.Context(), "fake", "tools/call",
+			json.RawMessage(`{"name":"progress","_meta":{"progressToken":"p 1"}}`))
 		if err != nil || string(got) != `{"done":true}` {
 			t.Errorf("a slow call with progress gave %s, %v", got, err)
 		}
-		if _, err := p.Call(t.Context(), "fake", "tools/call", json.RawMessage(`{"name":"progress"}`)); !errors.Is(err, errkind.Timeout) {
+		if _, err := p.Call(t.Context(), "fake", "tools/call", json.RawMessage(`{"name":"progress"}`)); !errors.Is(err,
+			errkind.Timeout) {
 			t.Errorf("a slow call without progress gave %v, want Timeout", err)
 		}
 		time.Sleep(time.Second) // the server ends its work
@@ -422,16 +434,18 @@ func TestAttemptOutlivesCaller(t *testing.T) {
 	})
 }
 
-func TestGlobMatch(t *testing.T) {
+func TestPatterns(t *testing.T) {
 	for _, tt := range []struct {
 		glob, name string
 		want       bool
 	}{
-		{"", "", true}, {"", "a", false}, {"*", "", true}, {"*", "a/b", true}, {"a*c", "abbc", true}, {"a*c", "abcd", false},
-		{"*_*_x", "a_b_c_x", true}, {"?", "", false}, {"a?c", "abc", true}, {"[a]", "a", false}, {"[a]", "[a]", true}, {"a**", "a", true},
+		{"", "", true}, {"", "a", false}, {"*", "", true}, {"*", "a/b", true}, {"a*c", "abbc", true},
+		{"a*c", "abcd", false},
+		{"*_*_x", "a_b_c_x", true}, {"?", "", false}, {"a?c", "abc", true}, {"[a]", "a", false}, {"[a]", "[a]", true},
+		{"a**", "a", true},
 	} {
-		if got := globMatch(tt.glob, tt.name); got != tt.want {
-			t.Errorf("globMatch(%q, %q) = %v, want %v", tt.glob, tt.name, got, tt.want)
+		if got := patterns([]string{tt.glob})[0].MatchString(tt.name); got != tt.want {
+			t.Errorf("%q matches %q: %v, want %v", tt.glob, tt.name, got, tt.want)
 		}
 	}
 }
@@ -439,8 +453,10 @@ func TestGlobMatch(t *testing.T) {
 // FuzzReceive passes arbitrary output of a server to a session.
 func FuzzReceive(f *testing.F) {
 	for _, s := range []string{
-		`{"jsonrpc":"2.0","id":1,"result":{}}`, `[{"id":"1","error":{"code":"x"}}]`, `{"id":1,"error":7}`, `{"id":null,"error":{}}`,
-		`{"method":"ping","id":[1]}`, `{"method":"notifications/progress","params":{"progressToken":1}}`, `[[[[`, `{"id":1}`,
+		`{"jsonrpc":"2.0","id":1,"result":{}}`, `[{"id":"1","error":{"code":"x"}}]`, `{"id":1,"error":7}`,
+		`{"id":null,"error":{}}`,
+		`{"method":"ping","id":[1]}`, `{"method":"notifications/progress","params":{"progressToken":1}}`, `[[[[`,
+		`{"id":1}`,
 	} {
 		f.Add([]byte(s))
 	}

@@ -207,10 +207,12 @@ func (s *session) abandon(ctx context.Context, c *call, cause error) error {
 	}
 	switch {
 	case errors.Is(cause, errDeadline):
-		err := fmt.Errorf("no answer and no sign of progress for %v; set a longer timeout, if the work may take that long", c.timeout)
+		err := fmt.Errorf("no answer and no sign of progress for %v; set a longer timeout, if the work may take "+
+			"that long", c.timeout)
 		return &ServerError{Server: s.server, Op: c.method, Stderr: s.link.lastWords(), Kind: errkind.Timeout, Err: err}
 	case errors.Is(cause, context.DeadlineExceeded):
-		return &ServerError{Server: s.server, Op: c.method, Stderr: s.link.lastWords(), Kind: errkind.Timeout, Err: cause}
+		return &ServerError{Server: s.server, Op: c.method, Stderr: s.link.lastWords(), Kind: errkind.Timeout,
+			Err: cause}
 	}
 	return fmt.Errorf("calling %s of server %q: %w", c.method, s.server, cause)
 }

@@ -118,7 +118,8 @@ func (l *streamableLink) answer(ctx context.Context, c *call, resp *http.Respons
 		l.sess.receive(ctx, c, body)
 	default:
 		return &fault{
-			err:   fmt.Errorf("the answer is of type %q, want JSON or a stream of events; check the URL", sanitize.Short(kind, 80, 320)),
+			err: fmt.Errorf("the answer is of type %q, want JSON or a stream of events; check the URL",
+				sanitize.Short(kind, 80, 320)),
 			final: true,
 		}
 	}
@@ -139,7 +140,8 @@ func (l *streamableLink) refusal(ctx context.Context, c *call, resp *http.Respon
 		return &fault{err: errors.New("the server does not know the session any more"), refused: true, over: true}
 	}
 	denied := resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden
-	if c != nil && !denied && strings.Contains(resp.Header.Get("Content-Type"), "json") && (!first || lacksHandshake(body)) {
+	if c != nil && !denied && strings.Contains(resp.Header.Get("Content-Type"), "json") &&
+		(!first || lacksHandshake(body)) {
 		l.sess.receive(ctx, c, body)
 		if c.ended() {
 			return nil

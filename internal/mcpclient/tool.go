@@ -18,10 +18,10 @@ type Tool struct {
 	Name         string          `json:"name"`
 	Title        string          `json:"title"`
 	Description  string          `json:"description"`
-	InputSchema  json.RawMessage `json:"inputSchema"`  // as the server wrote it, with its members in order; nil if there is none
+	InputSchema  json.RawMessage `json:"inputSchema"`  // as the server wrote it; nil if there is none
 	OutputSchema json.RawMessage `json:"outputSchema"` // nil if there is none
 	Annotations  json.RawMessage `json:"annotations"`  // nil if there is none
-	TaskSupport  string          `json:"-"`            // execution.taskSupport: "", "forbidden", "optional" or "required"
+	TaskSupport  string          `json:"-"`            // "", "forbidden", "optional" or "required"
 }
 
 // A RemoteError is the JSON-RPC error in a server's response. Like a

@@ -16,7 +16,6 @@ const maxID = 128
 type decoder struct {
 	src      *source
 	settings *Settings
-	more     int // warnings beyond maxWarnings
 }
 
 // A draft is a server whose entry is being read.
@@ -39,17 +38,19 @@ const maxWarnings = 100
 
 // warn adds a warning about the key path.
 func (d *decoder) warn(path, format string, args ...any) {
-	if len(d.settings.Warnings) == maxWarnings {
-		d.more++
-		return
+	switch n := len(d.settings.Warnings); {
+	case n < maxWarnings:
+		d.settings.Warnings = append(d.settings.Warnings, path+": "+fmt.Sprintf(format, args...))
+	case n == maxWarnings:
+		d.settings.Warnings = append(d.settings.Warnings, "there are more warnings of this kind")
 	}
-	d.settings.Warnings = append(d.settings.Warnings, path+": "+fmt.Sprintf(format, args...))
 }
 
 // comment reports whether an entry that is not an object is acceptable among
 // the servers: a comment, or null for a server that was removed.
 func comment(m member) bool {
-	return m.value.kind == null || m.name == "" || strings.HasPrefix(m.name, "//") || strings.HasPrefix(m.name, "_") || strings.HasPrefix(m.name, "$")
+	return m.value.kind == null || m.name == "" || strings.HasPrefix(m.name, "//") ||
+		strings.HasPrefix(m.name, "_") || strings.HasPrefix(m.name, "$")
 }
 
 // servers decodes the entries of an object.
@@ -61,16 +62,17 @@ func (d *decoder) servers(root node, found member) ([]*draft, error) {
 		if found.name == "" && m.name == "$schema" {
 			continue
 		}
-		switch {
-		case m.value.kind == object:
-		case comment(m):
+		if m.value.kind != object && comment(m) {
 			d.warn(path, "left out, because it is %s and not a server", m.value.kind)
 			continue
-		default:
+		}
+		if m.value.kind != object {
 			return nil, d.src.mismatch(m.value, path, "an object with the command or the url of a server")
 		}
 		if c := bad(m.name, `/\`); c != "" || m.name == "" || len(m.name) > maxID {
-			return nil, d.src.fail(m.at, path, "the id of a server must have 1 to %d bytes and no slash, backslash or control character; rename it", maxID)
+			return nil, d.src.fail(m.at, path,
+				"the id of a server must have 1 to %d bytes and no slash, backslash or control character; rename it",
+				maxID)
 		}
 		if seen[m.name] {
 			return nil, d.src.fail(m.at, path, "there are two servers with this id; rename or remove one")
@@ -253,10 +255,6 @@ const known = `command args env cwd type transport url headers disabled enabled 
 
 // unknown warns about a key.
 func (d *decoder) unknown(r *draft, name, path string) {
-	if len(d.settings.Warnings) == maxWarnings {
-		d.more++ // without a suggestion
-		return
-	}
 	near := spell.Near(name, strings.Fields(known), 1)
 	if len(near) == 0 {
 		d.warn(path, "unknown key, left out")
@@ -324,7 +322,8 @@ func (d *decoder) transport(r *draft, name, path string, v node) error {
 	case "ws", "websocket", "sdk", "inmemory", "builtin":
 		r.unknown = word
 	default:
-		return d.src.fail(v.at, path, `got %s, want "stdio", "http" (also "streamable-http") or "sse"`, spell.Quote(word))
+		return d.src.fail(v.at, path, `got %s, want "stdio", "http" (also "streamable-http") or "sse"`,
+			spell.Quote(word))
 	}
 	return nil
 }

@@ -9,13 +9,20 @@ import (
 
 // examples contain one line of a correct file for each dialect.
 var examples = map[string]string{
-	"claude":   `{"mcpServers":{"files":{"command":"npx","args":["-y","@modelcontextprotocol/server-filesystem","."]},"web":{"url":"https://example.com/mcp"}}}`,
-	"vscode":   `{"servers":{"files":{"command":"npx","args":["-y","@modelcontextprotocol/server-filesystem","."]},"web":{"type":"http","url":"https://example.com/mcp"}}}`,
-	"codex":    `mcp_servers.files = { command = "npx", args = ["-y", "@modelcontextprotocol/server-filesystem", "."] }`,
-	"gemini":   `{"mcpServers":{"files":{"command":"npx","args":["-y","@modelcontextprotocol/server-filesystem","."]},"web":{"httpUrl":"https://example.com/mcp"}}}`,
-	"opencode": `{"mcp":{"files":{"type":"local","command":["npx","-y","@modelcontextprotocol/server-filesystem","."]},"web":{"type":"remote","url":"https://example.com/mcp"}}}`,
-	"zed":      `{"context_servers":{"files":{"command":"npx","args":["-y","@modelcontextprotocol/server-filesystem","."]},"web":{"url":"https://example.com/mcp"}}}`,
-	"bare":     `{"files":{"command":"npx","args":["-y","@modelcontextprotocol/server-filesystem","."]},"web":{"url":"https://example.com/mcp"}}`,
+	"claude": `{"mcpServers":{"files":{"command":"npx","args":["-y","@modelcontextprotocol/server-filesystem",` +
+		`"."]},"web":{"url":"https://example.com/mcp"}}}`,
+	"vscode": `{"servers":{"files":{"command":"npx","args":["-y","@modelcontextprotocol/server-filesystem",` +
+		`"."]},"web":{"type":"http","url":"https://example.com/mcp"}}}`,
+	"codex": `mcp_servers.files = { command = "npx", args = ["-y", "@modelcontextprotocol/server-filesystem", ` +
+		`"."] }`,
+	"gemini": `{"mcpServers":{"files":{"command":"npx","args":["-y","@modelcontextprotocol/server-filesystem",` +
+		`"."]},"web":{"httpUrl":"https://example.com/mcp"}}}`,
+	"opencode": `{"mcp":{"files":{"type":"local","command":["npx","-y","@modelcontextprotocol/server-filesystem",` +
+		`"."]},"web":{"type":"remote","url":"https://example.com/mcp"}}}`,
+	"zed": `{"context_servers":{"files":{"command":"npx","args":["-y",` +
+		`"@modelcontextprotocol/server-filesystem","."]},"web":{"url":"https://example.com/mcp"}}}`,
+	"bare": `{"files":{"command":"npx","args":["-y","@modelcontextprotocol/server-filesystem","."]},` +
+		`"web":{"url":"https://example.com/mcp"}}`,
 }
 
 // places are the keys that contain the servers; the first one in a file counts.
@@ -65,7 +72,8 @@ func (s *source) find(root node) (member, error) {
 	}
 	hint := ""
 	for _, m := range root.members {
-		if near := spell.Near(m.name, []string{"mcpServers", "servers", "mcp_servers", "context_servers"}, 1); len(near) > 0 {
+		keys := []string{"mcpServers", "servers", "mcp_servers", "context_servers"}
+		if near := spell.Near(m.name, keys, 1); len(near) > 0 {
 			hint = "; is " + spell.Quote(m.name) + " meant to be " + spell.Quote(near[0]) + "?"
 			break
 		}
@@ -73,7 +81,9 @@ func (s *source) find(root node) (member, error) {
 	if s.toml {
 		s.dialect = "codex"
 	}
-	return member{}, s.fail(root.at, "", `no MCP servers in the file, want a key "mcpServers" (Claude, Cursor, Gemini CLI), "servers" (VS Code), "mcp_servers" (Codex), "context_servers" (Zed) or "mcp" (OpenCode)%s`, hint)
+	return member{}, s.fail(root.at, "",
+		`no MCP servers in the file, want a key "mcpServers" (Claude, Cursor, Gemini CLI), "servers" (VS Code), `+
+			`"mcp_servers" (Codex), "context_servers" (Zed) or "mcp" (OpenCode)%s`, hint)
 }
 
 // walk returns the value at a path of keys. The zero member means that there is

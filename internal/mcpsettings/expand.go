@@ -90,7 +90,8 @@ func inBraces(s, rest string) piece {
 	if isName(p.name) || p.name == "/" {
 		return p
 	}
-	if who, _, ok := strings.Cut(inner, ":"); ok && slices.Contains([]string{"input", "command", "config", "secret", "file", "workspaceFolder"}, who) {
+	editors := []string{"input", "command", "config", "secret", "file", "workspaceFolder"}
+	if who, _, ok := strings.Cut(inner, ":"); ok && slices.Contains(editors, who) {
 		return piece{text: p.text, name: p.text, foreign: true}
 	}
 	return piece{} // part of a script or a pattern
@@ -117,7 +118,6 @@ type expander struct {
 	braces    bool
 
 	used, missing, foreign map[string]bool
-	nul                    bool // a text contains NUL, which arguments and variables cannot contain
 	size                   int
 }
 
@@ -144,7 +144,6 @@ func (x *expander) expand(s string) string {
 		}
 		b.WriteString(value)
 	}
-	x.nul = x.nul || strings.ContainsRune(b.String(), 0)
 	return b.String()
 }
 

@@ -84,7 +84,8 @@ func (d *decoder) complete(r *draft) error {
 	case s.Transport != Stdio && s.URL == "":
 		return d.src.fail(r.at, key(r.path, "url"), "missing, want the http or https URL of the server%s", r.meant)
 	case s.Transport != Stdio && !isAbsolute(s.URL) && !d.hasPlaceholder(s.URL):
-		return d.src.fail(r.at, key(r.path, "url"), "want an absolute http or https URL, such as https://example.com/mcp")
+		return d.src.fail(r.at, key(r.path, "url"),
+			"want an absolute http or https URL, such as https://example.com/mcp")
 	case s.Command != "" && s.URL != "":
 		d.warn(r.path, "has both a command and a URL; transport %q decides which is used", s.Transport)
 	}
@@ -104,7 +105,8 @@ func (d *decoder) hasPlaceholder(s string) bool {
 // isAbsolute reports whether s can be the URL of a server.
 func isAbsolute(s string) bool {
 	u, err := url.Parse(s)
-	return err == nil && (strings.EqualFold(u.Scheme, "http") || strings.EqualFold(u.Scheme, "https")) && u.Hostname() != ""
+	return err == nil && (strings.EqualFold(u.Scheme, "http") || strings.EqualFold(u.Scheme, "https")) &&
+		u.Hostname() != ""
 }
 
 // expandAll expands the values of a table.
@@ -126,19 +128,21 @@ func (r *draft) problems(s Server, x *expander) []string {
 		all = append(all, `the server is part of an extension of the editor; give a "command" or a "url"`)
 	}
 	if names := listed(x.missing); len(x.missing) == 1 {
-		all = append(all, fmt.Sprintf("the environment variable %s is not set; set it, or write ${NAME:-default}", names))
+		all = append(all, fmt.Sprintf("the environment variable %s is not set; set it, or write ${NAME:-default}",
+			names))
 	} else if len(x.missing) > 1 {
-		all = append(all, fmt.Sprintf("the environment variables %s are not set; set them, or write ${NAME:-default}", names))
+		all = append(all, fmt.Sprintf("the environment variables %s are not set; set them, or write ${NAME:-default}",
+			names))
 	}
 	if len(x.foreign) > 0 {
-		all = append(all, fmt.Sprintf("only the editor can fill in %s; write ${NAME} and set that environment variable", listed(x.foreign)))
+		all = append(all, fmt.Sprintf("only the editor can fill in %s; write ${NAME} and set that environment "+
+			"variable", listed(x.foreign)))
 	}
 	switch {
 	case len(all) > 0:
 	case x.size > maxExpanded:
-		all = append(all, fmt.Sprintf("its texts have more than %d bytes after environment variables are replaced", maxExpanded))
-	case x.nul:
-		all = append(all, "one of its texts contains a NUL character; remove it")
+		all = append(all, fmt.Sprintf("its texts have more than %d bytes after environment variables are replaced",
+			maxExpanded))
 	case s.Transport == Stdio && strings.TrimSpace(s.Command) == "":
 		all = append(all, "the command is empty after environment variables are replaced")
 	case s.Transport != Stdio && !isAbsolute(s.URL):
@@ -146,7 +150,8 @@ func (r *draft) problems(s Server, x *expander) []string {
 	case s.Transport != Stdio:
 		for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
 			if !httpguts.ValidHeaderFieldValue(s.Headers[name]) {
-				all = append(all, fmt.Sprintf("the value of the header %s has a line break or another character that HTTP does not allow", spell.Quote(name)))
+				all = append(all, fmt.Sprintf("the value of the header %s has a line break or another character "+
+					"that HTTP does not allow", spell.Quote(name)))
 			}
 		}
 	}

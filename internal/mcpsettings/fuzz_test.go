@@ -51,7 +51,8 @@ func FuzzParse(f *testing.F) {
 			if v.ID == "" || i > 0 && s.Servers[i-1].ID >= v.ID {
 				t.Errorf("Parse(%q) has the id %q at %d", data, v.ID, i)
 			}
-			if v.Problem != nil && (!errors.Is(v.Problem, errkind.Invalid) || strings.Contains(v.Problem.Error(), secret) || v.Disabled) {
+			if v.Problem != nil && (!errors.Is(v.Problem, errkind.Invalid) ||
+				strings.Contains(v.Problem.Error(), secret) || v.Disabled) {
 				t.Errorf("Parse(%q) has problem %v", data, v.Problem)
 			}
 			usable := !v.Disabled && v.Problem == nil
@@ -61,7 +62,8 @@ func FuzzParse(f *testing.F) {
 			if usable && v.Transport != mcpsettings.Stdio && v.URL == "" {
 				t.Errorf("Parse(%q) has a usable server without a URL: %+v", data, v)
 			}
-			if used := strings.Contains(v.Command+v.URL+v.Dir+strings.Join(v.Args, ""), secret); used && len(v.Expanded) == 0 || !slices.IsSorted(v.Expanded) {
+			if used := strings.Contains(v.Command+v.URL+v.Dir+strings.Join(v.Args, ""), secret); used &&
+				len(v.Expanded) == 0 || !slices.IsSorted(v.Expanded) {
 				t.Errorf("Parse(%q) has %+v, whose Expanded is wrong", data, v)
 			}
 		}
@@ -75,7 +77,8 @@ func checkLayout(t *testing.T, data []byte, want string) {
 	t.Helper()
 	text := bytes.TrimPrefix(data, []byte("\ufeff"))
 	var indented bytes.Buffer
-	if plain, err := hujson.Standardize(bytes.Clone(text)); err != nil || json.Indent(&indented, plain, " ", "\t") != nil {
+	if plain, err := hujson.Standardize(bytes.Clone(text)); err != nil ||
+		json.Indent(&indented, plain, " ", "\t") != nil {
 		indented = *bytes.NewBuffer(text) // TOML
 	}
 	s, err := mcpsettings.Parse("g", indented.Bytes(), nil)

@@ -17,7 +17,8 @@ func hash(servers []Server) string {
 		c := Server{ID: s.ID, Disabled: s.Disabled}
 		if !s.Disabled {
 			c = s
-			c.URL, c.Args, c.Env, c.Headers = withoutSecrets(s.URL), publicArgs(s.Args), publicTable(s.Env), publicTable(s.Headers)
+			c.URL, c.Args = withoutSecrets(s.URL), publicArgs(s.Args)
+			c.Env, c.Headers = publicTable(s.Env), publicTable(s.Headers)
 			c.Include, c.Exclude = slices.Sorted(slices.Values(s.Include)), slices.Sorted(slices.Values(s.Exclude))
 		}
 		all = append(all, c)
@@ -32,7 +33,8 @@ func hash(servers []Server) string {
 // isSecret reports whether a name looks like that of a secret.
 func isSecret(name string) bool {
 	name = strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
-	return slices.ContainsFunc([]string{"token", "secret", "passw", "authorization", "apikey", "accesskey", "privatekey", "cookie", "credential", "pat"},
+	return slices.ContainsFunc([]string{"token", "secret", "passw", "authorization", "apikey", "accesskey",
+		"privatekey", "cookie", "credential", "pat"},
 		func(word string) bool {
 			return strings.Contains(name, word) && (word != "pat" || strings.HasSuffix(name, word))
 		})

@@ -37,9 +37,10 @@ func TestHash(t *testing.T) {
 		return strings.Replace(hashed, old, new, 1)
 	}
 	for name, text := range map[string]string{
-		"white space":        "\ufeff" + strings.ReplaceAll(hashed, ",", " ,\n\t"),
-		"a comment":          "// c\n" + hashed,
-		"order of keys":      change(`"command":"npx","args":["-y","pkg","${DIR}"]`, `"args":["-y","pkg","${DIR}"],"command":"npx"`),
+		"white space": "\ufeff" + strings.ReplaceAll(hashed, ",", " ,\n\t"),
+		"a comment":   "// c\n" + hashed,
+		"order of keys": change(`"command":"npx","args":["-y","pkg","${DIR}"]`,
+			`"args":["-y","pkg","${DIR}"],"command":"npx"`),
 		"a key not used":     change(`"cwd":"/d"`, `"cwd":"/d","alwaysAllow":["x"],"zzz":1`),
 		"enabled spelled":    change(`"cwd":"/d"`, `"cwd":"/d","enabled":true,"disabled":true`),
 		"the type spelled":   change(`"cwd":"/d"`, `"cwd":"/d","type":"stdio"`),
@@ -120,6 +121,7 @@ func TestHashOrder(t *testing.T) {
 	b := hashOf(t, `{"mcpServers":{`+two+`,`+one+`}}`, env)
 	c := hashOf(t, `{"mcpServers":{"b":{"command":"x"},`+one+`}}`, env)
 	if a != b || a == c {
-		t.Errorf("hashes of the same servers in two orders and of others: %s, %s, %s, want the first two equal", a, b, c)
+		t.Errorf("hashes of the same servers in two orders and of others: %s, %s, %s, want the first two equal", a, b,
+			c)
 	}
 }

@@ -40,7 +40,7 @@ const (
 
 // Settings are the contents of a file.
 type Settings struct {
-	Dialect  string   // "claude", "vscode", "codex", "gemini", "opencode", "zed", or "bare" for a map of servers at the top level
+	Dialect  string   // the name of a client, or "bare" for a map of servers at the top level
 	Servers  []Server // sorted by ID, including disabled ones
 	Warnings []string // sentences for users about what was not understood or is not used
 
@@ -91,11 +91,13 @@ type Server struct {
 func Load(path string, getenv func(string) (string, bool)) (*Settings, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("reading MCP settings: there is no file %s; give the path of an existing file, or write one such as %s: %w",
+		return nil, fmt.Errorf("reading MCP settings: there is no file %s; give the path of an existing file, or "+
+			"write one such as %s: %w",
 			path, examples["claude"], errkind.NotFound)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading MCP settings: %w (check the path and its permissions): %w", err, errkind.Invalid)
+		return nil, fmt.Errorf("reading MCP settings: %w (check the path and its permissions): %w", err,
+			errkind.Invalid)
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.IsDir() {
@@ -153,12 +155,6 @@ func Parse(path string, data []byte, getenv func(string) (string, bool)) (*Setti
 		d.settings.Servers = append(d.settings.Servers, server)
 	}
 	d.settings.Hash = hash(raw)
-	switch {
-	case d.more == 1:
-		d.settings.Warnings = append(d.settings.Warnings, "there is 1 more warning of this kind")
-	case d.more > 1:
-		d.settings.Warnings = append(d.settings.Warnings, fmt.Sprintf("there are %d more warnings of this kind", d.more))
-	}
 	return d.settings, nil
 }
 

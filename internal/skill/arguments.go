@@ -203,7 +203,8 @@ func (l *lister) facts(s *shape) []string {
 	} {
 		n, ok := s.number(limit.word)
 		// The limits of exact integers in JavaScript are omitted, and so is 0.
-		if ok && n < 1<<53-1 && n > -(1<<53-1) && (n != 0 || !strings.HasPrefix(limit.word, "min") || limit.word == "minimum") {
+		if ok && n < 1<<53-1 && n > -(1<<53-1) && (n != 0 || !strings.HasPrefix(limit.word, "min") ||
+			limit.word == "minimum") {
 			add("%s %s", limit.text, strconv.FormatFloat(n, 'f', -1, 64))
 		}
 	}

@@ -3,11 +3,10 @@ package skill
 import (
 	"cmp"
 	"maps"
-	"regexp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"knowhow/internal/sanitize"
@@ -15,16 +14,15 @@ import (
 
 const (
 	maxExampleDepth = 8        // nesting levels of values in an example
-	maxExampleNodes = 400      // values in an example
-	maxExample      = 16 << 10 // bytes of an example's JSON
-	maxGiven        = 1000     // bytes of a value from a schema's default or examples
+	maxExample      = 16 << 10 // bytes of an example's JSON, of which every value uses at least 40
+	maxGiven        = 1000     // bytes of a value from a schema's default, enum or examples
 )
 
-// An exampler generates valid arguments for a tool.
+// An exampler generates valid arguments for a tool: the values that the schema
+// contains, or else placeholders of their types.
 type exampler struct {
 	*document
-	nodes int // number of generated values
-	size  int // of the values and names, in bytes
+	left int // bytes that the example may still have
 }
 
 // An argument is a member of the example's arguments.
@@ -34,16 +32,20 @@ type argument struct{ name, json string }
 // properties, up to 16 KiB.
 func (d *document) arguments() []argument {
 	d.steps = 0
-	e := exampler{document: d}
-	var args []argument
-	top := e.pick(d.shape(d.root))
-	for _, name := range e.wanted(top) {
-		if e.size += len(name); e.size > maxExample {
+	e := exampler{document: d, left: maxExample}
+	return e.members(e.pick(d.shape(d.root)), 1)
+}
+
+// members returns examples of the properties of an object.
+func (e *exampler) members(s *shape, depth int) []argument {
+	var members []argument
+	for _, name := range e.wanted(s) {
+		if e.left -= len(name); e.left <= 0 {
 			break
 		}
-		args = append(args, argument{name, e.value(e.shape(top.schemas[name]), hint{name: name}, 1)})
+		members = append(members, argument{name, e.value(e.shape(s.schemas[name]), depth)})
 	}
-	return args
+	return members
 }
 
 // pick merges the first variant of a choice into a shape that has one.
@@ -72,13 +74,12 @@ func (e *exampler) pick(s *shape) *shape {
 // wanted returns the properties of an example: the required ones, and as many
 // others as minProperties requires.
 func (e *exampler) wanted(s *shape) []string {
-	var names []string
+	var names, unnamed []string
 	for _, name := range s.names {
 		if s.required[name] {
 			names = append(names, name)
 		}
 	}
-	var unnamed []string
 	for name := range s.required {
 		if _, ok := s.schemas[name]; !ok {
 			unnamed = append(unnamed, name)
@@ -92,378 +93,142 @@ func (e *exampler) wanted(s *shape) []string {
 			names = append(names, name)
 		}
 	}
-	return names[:min(len(names), maxExampleNodes)]
+	return names
 }
 
-// A hint contains information about the meaning of a value besides its type.
-type hint struct{ name, description string }
-
 // value returns an example for a shape as JSON.
-func (e *exampler) value(s *shape, h hint, depth int) string {
-	e.nodes++
-	if d := s.keyword("description").str(); d != "" {
-		h.description = cleanLine(d, maxArgText)
-	}
-	if given := e.given(s); given != "" {
-		e.size += len(given)
+func (e *exampler) value(s *shape, depth int) string {
+	given := given(s)
+	e.left -= max(40, len(given))
+	if given != "" {
 		return given
 	}
-	if depth > maxExampleDepth || e.nodes > maxExampleNodes {
-		s.variants = nil
-	}
-	if len(s.variants) > 0 {
-		return e.value(e.pick(s), h, depth+1)
+	ended := depth > maxExampleDepth || e.left <= 0
+	if len(s.variants) > 0 && !ended {
+		return e.value(e.pick(s), depth+1)
 	}
 	kind := ""
 	if len(s.types) > 0 {
 		kind = s.types[0]
 	}
-	switch kind {
-	case "object":
-		return e.object(s, depth)
-	case "array":
-		return e.array(s, h, depth)
-	case "integer", "number":
-		return exampleNumber(s, h, kind == "integer")
-	case "boolean":
+	switch {
+	case kind == "object" && ended:
+		return "{}"
+	case kind == "object":
+		return objectJSON(e.members(s, depth+1))
+	case kind == "array" && ended:
+		return "[]"
+	case kind == "array":
+		return e.array(s, depth)
+	case kind == "integer", kind == "number":
+		return exampleNumber(s, kind == "integer")
+	case kind == "boolean":
 		return "false"
-	case "":
-		if s.nullable && s.keyword("type") != nil {
-			return "null"
-		}
+	case kind == "" && s.nullable && s.keyword("type") != nil:
+		return "null"
 	}
-	return sanitize.QuoteJSON(exampleString(s, h))
+	return sanitize.QuoteJSON(exampleString(s))
 }
 
-// given returns a value that the schema itself contains and that has its type,
-// or "" if there is none.
-func (e *exampler) given(s *shape) string {
-	var candidates []*value
-	candidates = append(candidates, s.keyword("default"))
-	candidates = append(candidates, bounded(s.keyword("examples").list())...)
-	candidates = append(candidates, s.keyword("example"))
-	candidates = append(candidates, bounded(s.keyword("enum").list())...)
-	candidates = append(candidates, s.keyword("const"))
+// given returns the first value that the schema itself contains and that has
+// its type, or "" if there is none.
+func given(s *shape) string {
+	candidates := slices.Concat(
+		[]*value{s.keyword("default"), s.keyword("const")}, bounded(s.keyword("enum").list()),
+		bounded(s.keyword("examples").list()), []*value{s.keyword("example")})
 	for _, v := range candidates {
-		if v == nil || v.kind == "null" || len(s.types) > 0 && !s.is(v.kind) {
-			continue
-		}
-		if len(v.raw) <= maxGiven {
+		if v != nil && v.kind != "null" && (len(s.types) == 0 || s.is(v.kind)) && len(v.raw) <= maxGiven {
 			return v.raw
 		}
 	}
 	return ""
 }
 
-// object returns an example with the required properties.
-func (e *exampler) object(s *shape, depth int) string {
-	if depth > maxExampleDepth || e.nodes > maxExampleNodes {
-		return "{}"
-	}
-	var members []string
-	for _, name := range e.wanted(s) {
-		if e.size += len(name); e.size > maxExample {
-			break
-		}
-		members = append(members, sanitize.QuoteJSON(name)+":"+e.value(e.shape(s.schemas[name]), hint{name: name}, depth+1))
-	}
-	return "{" + strings.Join(members, ",") + "}"
-}
-
 // array returns an example with one item, or the required number of items.
-func (e *exampler) array(s *shape, h hint, depth int) string {
-	const maxItems = 16
-	n := 1
-	if least, ok := s.number("minItems"); ok && least > 1 {
-		n = int(min(least, maxItems))
+func (e *exampler) array(s *shape, depth int) string {
+	n := 1.0
+	if least, ok := s.number("minItems"); ok {
+		n = min(max(n, least), 16)
 	}
-	if most, ok := s.number("maxItems"); ok && most < 1 {
-		n = 0
-	}
-	if depth > maxExampleDepth || e.nodes > maxExampleNodes {
-		n = 0
+	if most, ok := s.number("maxItems"); ok {
+		n = min(n, most)
 	}
 	item := e.shape(s.items())
 	choices := item.keyword("enum").list()
 	var items []string
-	for i := range n {
-		if e.nodes > maxExampleNodes || e.size > maxExample {
-			break
-		}
-		text := e.value(item, h, depth+1)
-		switch {
-		case i > 0 && i < len(choices):
-			if choice := choices[i].raw; len(choice) <= maxGiven {
-				text = choice
-			}
-		case i > 0 && strings.HasPrefix(text, `"`) && len(choices) == 0 && item.keyword("format") == nil && item.keyword("pattern") == nil:
-			text = text[:len(text)-1] + " " + strconv.Itoa(i+1) + `"`
+	for float64(len(items)) < n && e.left > 0 {
+		text := e.value(item, depth+1)
+		// Items may have to differ.
+		switch i := len(items); {
+		case i > 0 && i < len(choices) && len(choices[i].raw) <= maxGiven:
+			text = choices[i].raw
+		case i > 0 && text == `"example"`:
+			text = `"example ` + strconv.Itoa(i+1) + `"`
 		}
 		items = append(items, text)
 	}
 	return "[" + strings.Join(items, ",") + "]"
 }
 
-// exampleNumber returns a number within the limits that fits the hint.
-func exampleNumber(s *shape, h hint, integer bool) string {
-	low, hasLow := s.number("minimum")
-	high, hasHigh := s.number("maximum")
-	above, hasAbove := s.number("exclusiveMinimum")
-	below, hasBelow := s.number("exclusiveMaximum")
-	step, _ := s.number("multipleOf")
-	fits := func(n float64) bool {
-		return !(hasLow && n < low || hasHigh && n > high || hasAbove && n <= above || hasBelow && n >= below ||
-			integer && n != float64(int64(n)))
+// exampleNumber returns the number 1, or another one within the limits.
+func exampleNumber(s *shape, integer bool) string {
+	limit := func(name string, otherwise float64) float64 {
+		if n, ok := s.number(name); ok {
+			return n
+		}
+		return otherwise
 	}
-	guess := namedNumber(h)
-	if hasHigh {
-		guess = min(guess, high)
-	}
-	candidates := []float64{guess, 1, low, above + 1, high, below - 1, (low + high) / 2, (above + below) / 2, 0}
-	if step > 0 {
-		first := float64(int64(max(low, above)/step)) * step
-		candidates = append([]float64{step, first, first + step}, candidates...)
-	}
-	for _, n := range candidates {
-		if n > -1e15 && n < 1e15 && fits(n) {
+	low, high := limit("minimum", math.Inf(-1)), limit("maximum", math.Inf(1))
+	above, below := limit("exclusiveMinimum", math.Inf(-1)), limit("exclusiveMaximum", math.Inf(1))
+	step := limit("multipleOf", 1)
+	from, to := max(low, above), min(high, below)
+	first, last := math.Ceil(from/step)*step, math.Floor(to/step)*step
+	for _, n := range []float64{step, first, first + step, last, last - step, low, high, (from + to) / 2} {
+		if n >= low && n <= high && n > above && n < below && math.Abs(n) < 1e15 && (!integer || n == math.Trunc(n)) {
 			return strconv.FormatFloat(n, 'f', -1, 64)
 		}
 	}
 	return "1"
 }
 
-// exampleString returns a text of a permitted length for the pattern, format,
-// description and name.
-func exampleString(s *shape, h hint) string {
+// exampleString returns a text of a permitted length for the format or pattern.
+func exampleString(s *shape) string {
 	const longest = 200 // a longer minimum is not met: the example shows the form of the call
-	least, _ := s.number("minLength")
-	most, hasMost := s.number("maxLength")
-	if !hasMost {
-		most = longest
-	}
-	text := cmp.Or(formatted(s.keyword("format").str()), quoted(h.description), named(h), "example")
+	text := cmp.Or(formats[s.keyword("format").str()], "example")
 	if s.keyword("contentEncoding").str() == "base64" {
-		text = "ZXhhbXBsZQ=="
+		text = formats["byte"]
 	}
 	if pattern := s.keyword("pattern").str(); pattern != "" {
 		return matching(pattern, text)
 	}
-	for float64(utf8.RuneCountInString(text)) < min(least, longest) {
-		text += "x"
+	if least, ok := s.number("minLength"); ok {
+		text += strings.Repeat("x", max(0, int(min(least, longest))-utf8.RuneCountInString(text)))
 	}
-	if runes := []rune(text); most >= 0 && float64(len(runes)) > most {
-		text = string(runes[:int(most)])
+	if most, ok := s.number("maxLength"); ok && most >= 0 && most < float64(utf8.RuneCountInString(text)) {
+		text = string([]rune(text)[:int(most)])
 	}
 	return text
 }
 
-// Example values that several formats and names share.
-const (
-	exampleDate = "2026-01-31"
-	exampleTime = "2026-01-31T12:00:00Z"
-	exampleURL  = "https://example.com/"
-	exampleMail = "user@example.com"
-	exampleUUID = "123e4567-e89b-12d3-a456-426614174000"
-	exampleFile = "/path/to/file"
-	exampleDir  = "/path/to/folder"
-)
-
-// formatted returns an example of a JSON Schema format, or "" for other
-// formats.
-func formatted(format string) string {
-	switch format {
-	case "date":
-		return exampleDate
-	case "time":
-		return "12:00:00Z"
-	case "date-time":
-		return exampleTime
-	case "duration":
-		return "PT1H"
-	case "email", "idn-email":
-		return exampleMail
-	case "hostname", "idn-hostname":
-		return "example.com"
-	case "ipv4":
-		return "192.0.2.1"
-	case "ipv6":
-		return "2001:db8::1"
-	case "uri", "url", "iri", "uri-reference", "iri-reference":
-		return exampleURL
-	case "uuid":
-		return exampleUUID
-	case "byte":
-		return "ZXhhbXBsZQ=="
-	case "regex":
-		return "^example$"
-	case "json-pointer":
-		return "/example"
-	}
-	return ""
-}
-
-var (
-	// quotedExample finds an example in a description: e.g. "main".
-	quotedExample = lazily(`(?i)(?:\be\.?g\.|\bsuch as|\bfor example|\bin the format|\bexamples?\b[^:."'` + "`" + `]{0,40}:)[,:]?\s*` +
-		`(?:"([^"]{1,80})"|'([^']{1,80})'|` + "`([^`]{1,80})`)")
-
-	// listedExample finds one without quotes: examples of kinds are: Pod, Service.
-	listedExample = lazily(`(?i)\bexamples?\b[^:."'` + "`" + `]{0,40}:\s*(\w[\w./@-]*\w)(?:[,;) ]|\.?$)`)
-)
-
-// lazily returns a function that compiles a pattern when it is first called.
-// Compiling a pattern with counts takes time, which would slow the start of every
-// program.
-func lazily(pattern string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
-}
-
-// quoted returns an example from a description, or "" if it contains none.
-func quoted(description string) string {
-	if m := quotedExample().FindStringSubmatch(description); m != nil {
-		return m[1] + m[2] + m[3]
-	}
-	if m := listedExample().FindStringSubmatch(description); m != nil {
-		return m[1]
-	}
-	return ""
-}
-
-// named guesses an example from a property's name, whose last word is the most
-// specific, and from its description. It returns "" if there is no guess.
-func named(h hint) string {
-	description := strings.ToLower(h.description)
-	mentions := func(words ...string) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(description, w) })
-	}
-	words := strings.Split(slug(h.name), "-")
-	for _, word := range slices.Backward(words) {
-		switch strings.TrimSuffix(word, "s") {
-		case "url", "uri", "link", "href", "website", "webpage":
-			return exampleURL
-		case "email", "mail":
-			return exampleMail
-		case "path", "file", "filepath":
-			switch {
-			case slices.Contains(words, "repo") || slices.Contains(words, "repository"):
-				return "/path/to/repository"
-			case mentions("folder", "director") && !mentions("file"):
-				return exampleDir
-			}
-			return exampleFile
-		case "source", "destination", "src", "dest", "dst":
-			if description == "" || mentions("path", "file", "folder", "director") {
-				return exampleFile
-			}
-		case "filename":
-			return "file.txt"
-		case "directory", "directorie", "dir", "folder", "cwd":
-			return exampleDir
-		case "query", "search", "q", "keyword", "term":
-			if mentions("sql") {
-				return "SELECT 1"
-			}
-			return "words to find"
-		case "sql":
-			return "SELECT 1"
-		case "date", "day", "since", "until", "deadline":
-			if mentions("iso 8601", "iso-8601", "rfc 3339", "rfc3339", "timestamp", "date-time", "datetime") {
-				return exampleTime
-			}
-			return exampleDate
-		case "time", "datetime", "timestamp":
-			return exampleTime
-		case "timezone", "tz":
-			return "UTC"
-		case "uuid", "guid":
-			return exampleUUID
-		case "id", "uid":
-			if mentions("uuid") {
-				return exampleUUID
-			}
-			return "123"
-		case "message", "text", "content", "body", "comment", "reply":
-			return "Hello"
-		case "title", "subject":
-			return "A title"
-		case "question":
-			return "What is new?"
-		case "owner", "user", "username", "login", "author":
-			return "user"
-		case "repo", "repository":
-			return "repository"
-		case "branch":
-			return "main"
-		case "host", "hostname", "domain":
-			return "example.com"
-		case "ip":
-			return "192.0.2.1"
-		case "language", "lang", "locale":
-			return "en"
-		case "city", "location":
-			return "Berlin"
-		case "country":
-			return "DE"
-		case "currency":
-			return "EUR"
-		case "phone":
-			return "+15550100"
-		case "color", "colour":
-			return "#336699"
-		case "version":
-			return "1.0.0"
-		case "namespace":
-			return "default"
-		}
-	}
-	switch {
-	case mentions("uuid"):
-		return exampleUUID
-	case mentions("iso 8601", "iso-8601", "rfc 3339", "rfc3339"):
-		return exampleTime
-	case mentions("yyyy-mm-dd"):
-		return exampleDate
-	case mentions("url ", "uri ") || strings.HasSuffix(description, "url"):
-		return exampleURL
-	case mentions("email address", "e-mail address"):
-		return exampleMail
-	case mentions("path to", "path of", "file path", "file name"):
-		return exampleFile
-	case mentions("name of the branch", "branch name"):
-		return "main"
-	}
-	return ""
-}
-
-// namedNumber guesses a number from a property's name.
-func namedNumber(h hint) float64 {
-	words := strings.Split(slug(h.name), "-")
-	for _, word := range slices.Backward(words) {
-		switch word {
-		case "limit", "count", "max", "top", "size", "results", "k":
-			return 10
-		case "offset", "start", "skip", "cursor":
-			return 0
-		case "port":
-			return 8080
-		case "year":
-			return 2026
-		case "timeout":
-			if d := strings.ToLower(h.description); slices.Contains(words, "ms") || strings.Contains(d, "millisecond") || strings.Contains(d, "(ms") {
-				return 30_000
-			}
-			return 30
-		case "width":
-			return 1280
-		case "height":
-			return 720
-		case "latitude", "lat":
-			return 52.5
-		case "longitude", "lon", "lng":
-			return 13.4
-		case "percent", "percentage", "quality":
-			return 50
-		}
-	}
-	return 1
+// formats are examples of the formats of JSON Schema.
+var formats = map[string]string{
+	"date":          "2026-01-31",
+	"time":          "12:00:00Z",
+	"date-time":     "2026-01-31T12:00:00Z",
+	"duration":      "PT1H",
+	"email":         "user@example.com",
+	"idn-email":     "user@example.com",
+	"hostname":      "example.com",
+	"idn-hostname":  "example.com",
+	"ipv4":          "192.0.2.1",
+	"ipv6":          "2001:db8::1",
+	"uri":           "https://example.com/",
+	"url":           "https://example.com/",
+	"iri":           "https://example.com/",
+	"uri-reference": "https://example.com/",
+	"iri-reference": "https://example.com/",
+	"uuid":          "123e4567-e89b-12d3-a456-426614174000",
+	"byte":          "ZXhhbXBsZQ==",
+	"regex":         "^example$",
+	"json-pointer":  "/example",
 }

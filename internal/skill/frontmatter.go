@@ -35,7 +35,8 @@ func writeFrontmatter(b *strings.Builder, s Skill, o Options, metadata []pair) {
 		program = plainLine(o.Start[0]+" "+o.Start[1], 100)
 	}
 	fmt.Fprintf(b, "---\nname: %s\ndescription: %s\ncompatibility: %s\nmetadata:\n",
-		sanitize.QuoteYAML(s.Name), sanitize.QuoteYAML(s.Description), sanitize.QuoteYAML("Requires curl and a running bridge to the MCP server ("+program+")."))
+		sanitize.QuoteYAML(s.Name), sanitize.QuoteYAML(s.Description),
+		sanitize.QuoteYAML("Requires curl and a running bridge to the MCP server ("+program+")."))
 	for _, p := range metadata {
 		fmt.Fprintf(b, "  %s: %s\n", p.key, sanitize.QuoteYAML(p.value))
 	}
@@ -58,7 +59,8 @@ func FrontmatterDescription(skillMD []byte) (string, error) {
 	case string:
 		return d, checkDescription(d)
 	default:
-		return "", fmt.Errorf("reading frontmatter: the description is not a string; put it in quotes: %w", errkind.Invalid)
+		return "", fmt.Errorf("reading frontmatter: the description is not a string; put it in quotes: %w",
+			errkind.Invalid)
 	}
 }
 

@@ -23,8 +23,10 @@ func TestFrontmatterDescription(t *testing.T) {
 		}
 	}
 	for _, in := range []string{
-		"", "---", "---\n", "---\ndescription: x\n", "name: x\n---\ndescription: y\n---\n", "---\n---\n", "---\nname: x\n---\n",
-		"---\ndescription:\n---\n", "---\ndescription: '  '\n---\n", "---\ndescription: 5\n---\n", "---\ndescription: [a]\n---\n",
+		"", "---", "---\n", "---\ndescription: x\n", "name: x\n---\ndescription: y\n---\n", "---\n---\n",
+		"---\nname: x\n---\n",
+		"---\ndescription:\n---\n", "---\ndescription: '  '\n---\n", "---\ndescription: 5\n---\n",
+		"---\ndescription: [a]\n---\n",
 		"---\n- description\n---\n", "---\ndescription: \"\n---\n", "---\n\tdescription: x\n---\n",
 		"---\ndescription: " + long + "x\n---\n", "---\n" + strings.Repeat("# long\n", 10000) + "description: x\n---\n",
 	} {
@@ -38,7 +40,8 @@ func TestSetFrontmatterDescription(t *testing.T) {
 	for _, tc := range []struct{ in, description, want string }{
 		{"---\nname: x\ndescription: \"old\"\nmetadata:\n  description: inner\n---\nbody\n", "new: --- \"it\"",
 			"---\nname: x\ndescription: \"new: \\u002d-- \\\"it\\\"\"\nmetadata:\n  description: inner\n---\nbody\n"},
-		{"---\ndescription: \"a\"\n---\ndescription: \"b\"\n", "\u202enew\n$0", "---\ndescription: \"\\u202enew\\n$0\"\n---\ndescription: \"b\"\n"},
+		{"---\ndescription: \"a\"\n---\ndescription: \"b\"\n", "\u202enew\n$0",
+			"---\ndescription: \"\\u202enew\\n$0\"\n---\ndescription: \"b\"\n"},
 	} {
 		got, err := SetFrontmatterDescription([]byte(tc.in), tc.description)
 		if err != nil || string(got) != tc.want {
@@ -47,10 +50,12 @@ func TestSetFrontmatterDescription(t *testing.T) {
 	}
 	for _, tc := range []struct{ in, description string }{
 		{"", "new"}, {"---\nname: x\n---\n", "new"},
-		{"---\ndescription: x\n---\n", ""}, {"---\ndescription: x\n---\n", " \n"}, {"---\ndescription: x\n---\n", strings.Repeat("x", 1025)},
+		{"---\ndescription: x\n---\n", ""}, {"---\ndescription: x\n---\n", " \n"},
+		{"---\ndescription: x\n---\n", strings.Repeat("x", 1025)},
 	} {
 		if got, err := SetFrontmatterDescription([]byte(tc.in), tc.description); !errors.Is(err, errkind.Invalid) {
-			t.Errorf("SetFrontmatterDescription(%q, %.10q) = %q, %v, want an Invalid error", tc.in, tc.description, got, err)
+			t.Errorf("SetFrontmatterDescription(%q, %.10q) = %q, %v, want an Invalid error", tc.in, tc.description,
+				got, err)
 		}
 	}
 }
@@ -63,7 +68,8 @@ func TestSameButDescription(t *testing.T) {
 	}{
 		{md, true},
 		{"---\nname: x\ndescription: new\nmetadata:\n  mcp_server_id: \"s\"\n---\nbody\n", true},
-		{"---\r\nname: x\r\ndescription: |\r\n  new\r\n  words\r\nmetadata: {mcp_server_id: s}\r\n---\r\nbody\r\n", true},
+		{"---\r\nname: x\r\ndescription: |\r\n  new\r\n  words\r\nmetadata: {mcp_server_id: s}\r\n---\r\nbody\r\n",
+			true},
 		{strings.Replace(md, "body", "other", 1), false},
 		{strings.Replace(md, "name: x", "name: y", 1), false},
 		{strings.Replace(md, "name: x", "name: [", 1), false},

@@ -11,16 +11,21 @@ import (
 
 // FuzzRender renders what a hostile server may say of itself in every way.
 func FuzzRender(f *testing.F) {
-	f.Add("srv", "getUser", "Gets a user. More.", `{"properties":{"id":{"type":"string"}},"required":["id"]}`, "Use it.", `{"readOnlyHint":true}`, true)
-	f.Add("日本", "---", "---\n# MCP Tool: x\n```\n## Usage\n\u202e", `{"$ref":"#","anyOf":[{"$ref":"#"},true]}`, "", ``, false)
-	f.Add("a'b", "`x`\n## Usage", "<b>\u2028e.g. x", `{"properties":{"a":{"default":"'\u000a","pattern":"^a{3}$","type":"string"}},"required":["a",""]}`, "\x00", `[`, true)
+	f.Add("srv", "getUser", "Gets a user. More.", `{"properties":{"id":{"type":"string"}},"required":["id"]}`,
+		"Use it.", `{"readOnlyHint":true}`, true)
+	f.Add("日本", "---", "---\n# MCP Tool: x\n```\n## Usage\n\u202e", `{"$ref":"#","anyOf":[{"$ref":"#"},true]}`, "", ``,
+		false)
+	f.Add("a'b", "`x`\n## Usage", "<b>\u2028e.g. x",
+		`{"properties":{"a":{"default":"'\u000a","pattern":"^a{3}$","type":"string"}},"required":["a",""]}`, "\x00",
+		`[`, true)
 	f.Add("s\x00\u0085", "t\U000e0041\ufffe😀", "x", `{"required":["\udb40\udc41"]}`, "x", ``, false)
 	f.Fuzz(func(t *testing.T, server, name, description, schema, instructions, annotations string, task bool) {
 		if !utf8.ValidString(server) || !utf8.ValidString(name) || len(name) > maxToolName || name == "" {
 			return // neither JSON nor the settings give such names
 		}
 		c := mcpclient.Catalog{Server: server, Instructions: instructions, TaskCalls: task, Tools: []mcpclient.Tool{{
-			Name: name, Description: description, InputSchema: json.RawMessage(schema), Annotations: json.RawMessage(annotations), TaskSupport: "optional",
+			Name: name, Description: description, InputSchema: json.RawMessage(schema),
+			Annotations: json.RawMessage(annotations), TaskSupport: "optional",
 		}}}
 		for _, o := range []Options{{}, {Description: "full"}, {GroupByServer: true}} {
 			skills, _ := Render([]mcpclient.Catalog{c}, o)
@@ -61,7 +66,8 @@ func FuzzFrontmatter(f *testing.F) {
 		if err == nil && (description == "" || utf8.RuneCountInString(description) > maxDescription) {
 			t.Errorf("FrontmatterDescription(%q) = %q without an error", md, description)
 		}
-		if got := FrontmatterServer([]byte(md)); got != "" && !strings.HasPrefix(strings.TrimPrefix(md, "\ufeff"), "---") {
+		if got := FrontmatterServer([]byte(md)); got != "" &&
+			!strings.HasPrefix(strings.TrimPrefix(md, "\ufeff"), "---") {
 			t.Errorf("FrontmatterServer(%q) = %q, want none without frontmatter", md, got)
 		}
 		SameButDescription([]byte(md), []byte(md))

@@ -56,7 +56,8 @@ func newPage(s source, schemaPath string) *page {
 
 // warn records a warning about the tool.
 func (p *page) warn(format string, args ...any) {
-	p.warnings = append(p.warnings, fmt.Sprintf("tool %s of server %s: ", spell.Quote(p.tool.Name), spell.Quote(p.catalog.Server))+
+	tool := fmt.Sprintf("tool %s of server %s: ", spell.Quote(p.tool.Name), spell.Quote(p.catalog.Server))
+	p.warnings = append(p.warnings, tool+
 		fmt.Sprintf(format, args...))
 }
 
@@ -141,20 +142,22 @@ func (p *page) writeUsage(b *strings.Builder, args []argument, o Options) {
 	if p.asTask && p.tool.TaskSupport == "required" {
 		b.WriteString("\nThe tool can only be called as a background task, see below.\n")
 	}
-	b.WriteString("\nIf no bridge responds, start one in the background, in the folder that contains `mcp_settings.lock`:\n\n")
+	b.WriteString("\nIf no bridge responds, start one in the background, in the folder that contains " +
+		"`mcp_settings.lock`:\n\n")
 	b.WriteString(fence("sh", o.startCommand()))
 }
 
 // request returns the body that calls the tool.
 func (p *page) request(args []argument) string {
 	return fmt.Sprintf(`{"server_id":%s,"tool_name":%s,"arguments":%s}`,
-		sanitize.QuoteJSON(p.catalog.Server), sanitize.QuoteJSON(p.tool.Name), argumentsJSON(args))
+		sanitize.QuoteJSON(p.catalog.Server), sanitize.QuoteJSON(p.tool.Name), objectJSON(args))
 }
 
 // taskRequest returns the body that calls the tool as a task of ten minutes.
 func (p *page) taskRequest(args []argument) string {
-	return fmt.Sprintf(`{"server_id":%s,"method":"tools/call","params":{"name":%s,"arguments":%s,"task":{"ttl":600000}}}`,
-		sanitize.QuoteJSON(p.catalog.Server), sanitize.QuoteJSON(p.tool.Name), argumentsJSON(args))
+	return fmt.Sprintf(`{"server_id":%s,"method":"tools/call","params":{"name":%s,"arguments":%s,`+
+		`"task":{"ttl":600000}}}`,
+		sanitize.QuoteJSON(p.catalog.Server), sanitize.QuoteJSON(p.tool.Name), objectJSON(args))
 }
 
 // writeTasks writes how to call the tool as a task and to get its result.
@@ -168,12 +171,13 @@ func (p *page) writeTasks(b *strings.Builder, args []argument) {
 	b.WriteString(fence("json", p.taskRequest(args)+"\n"+
 		`{"server_id":`+server+`,"method":"tasks/get","params":{"taskId":"TASK_ID"}}`+"\n"+
 		`{"server_id":`+server+`,"method":"tasks/result","params":{"taskId":"TASK_ID"}}`))
-	b.WriteString("\nThe response to the first request contains the `taskId`. Send `tasks/get` every `pollInterval` milliseconds until " +
+	b.WriteString("\nThe response to the first request contains the `taskId`. Send `tasks/get` every " +
+		"`pollInterval` milliseconds until " +
 		"`status` is completed, failed or cancelled, then send `tasks/result`.\n")
 }
 
-// argumentsJSON returns arguments as one JSON object.
-func argumentsJSON(args []argument) string {
+// objectJSON returns members as a JSON object.
+func objectJSON(args []argument) string {
 	members := make([]string, len(args))
 	for i, a := range args {
 		members[i] = sanitize.QuoteJSON(a.name) + ":" + a.json

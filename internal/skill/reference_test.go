@@ -26,7 +26,8 @@ func TestReferenceValidator(t *testing.T) {
 		t.Skip("no reference servers: .ci/bridge installs them")
 	}
 	catalogs, _ := recorded(t)
-	for name, o := range map[string]Options{"tools": {}, "full": {Description: "full"}, "servers": {GroupByServer: true}} {
+	for name, o := range map[string]Options{"tools": {}, "full": {Description: "full"},
+		"servers": {GroupByServer: true}} {
 		t.Run(name, func(t *testing.T) {
 			skills, _ := Render(catalogs, o)
 			tmp := t.TempDir()

@@ -141,7 +141,8 @@ func continues(text string, stop, blank int) bool {
 	word := text[strings.LastIndexByte(text[:stop], ' ')+1 : stop]
 	word = strings.ToLower(strings.TrimLeft(word, `("'[`))
 	switch word {
-	case "e.g", "i.e", "eg", "ie", "cf", "vs", "approx", "resp", "incl", "excl", "esp", "no", "fig", "dr", "mr", "mrs", "st":
+	case "e.g", "i.e", "eg", "ie", "cf", "vs", "approx", "resp", "incl", "excl", "esp", "no", "fig",
+		"dr", "mr", "mrs", "st":
 		return true
 	}
 	// An initial, as in "J. Smith"; "U.S." contains its stops.

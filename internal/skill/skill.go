@@ -148,7 +148,8 @@ func gather(catalogs []mcpclient.Catalog) (sources []source, warnings []string) 
 		for j := range c.Tools {
 			t := &c.Tools[j]
 			if t.Name == "" || len(t.Name) > maxToolName {
-				warnings = append(warnings, fmt.Sprintf("a tool of server %s is left out: its name has %d bytes, want 1 to %d",
+				warnings = append(warnings, fmt.Sprintf("a tool of server %s is left out: its name has %d bytes, "+
+					"want 1 to %d",
 					spell.Quote(c.Server), len(t.Name), maxToolName))
 				continue
 			}

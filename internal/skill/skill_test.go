@@ -51,7 +51,8 @@ func parseCatalog(t testing.TB, server string, raw []byte) mcpclient.Catalog {
 	}
 	for _, a := range answer.Tools {
 		c.Tools = append(c.Tools, mcpclient.Tool{Name: a.Name, Title: a.Title, Description: a.Description,
-			InputSchema: a.InputSchema, OutputSchema: a.OutputSchema, Annotations: a.Annotations, TaskSupport: a.Execution.TaskSupport})
+			InputSchema: a.InputSchema, OutputSchema: a.OutputSchema, Annotations: a.Annotations,
+			TaskSupport: a.Execution.TaskSupport})
 	}
 	return c
 }
@@ -107,7 +108,8 @@ func TestGolden(t *testing.T) {
 			skills, warnings := Render(catalogs, input.Options)
 			got := txtar.Archive{Comment: archive.Comment, Files: archive.Files[:1:1]}
 			if len(warnings) > 0 {
-				got.Files = append(got.Files, txtar.File{Name: "warnings", Data: []byte(strings.Join(warnings, "\n") + "\n")})
+				got.Files = append(got.Files, txtar.File{Name: "warnings",
+					Data: []byte(strings.Join(warnings, "\n") + "\n")})
 			}
 			for _, s := range skills {
 				checkSkill(t, s)
@@ -165,15 +167,18 @@ func TestServers(t *testing.T) {
 	if median := bodies[len(bodies)/2]; median > 1900 {
 		t.Errorf("the median SKILL.md has %d bytes, want at most 1,900", median)
 	} else {
-		t.Logf("SKILL.md: median %d bytes, largest %d; %d characters for all first sentences", median, bodies[len(bodies)-1], CatalogLine(skills))
+		t.Logf("SKILL.md: median %d bytes, largest %d; %d characters for all first sentences", median,
+			bodies[len(bodies)-1], CatalogLine(skills))
 	}
 }
 
 // TestRenderOrder shuffles servers and tools.
 func TestRenderOrder(t *testing.T) {
 	catalogs, _ := recorded(t)
-	catalogs = append(catalogs, mcpclient.Catalog{Server: "Git_Hub", Tools: []mcpclient.Tool{{Name: "getIssue"}, {Name: "get_issue"}, {Name: "日本"}}},
-		mcpclient.Catalog{Server: "git-hub", Tools: []mcpclient.Tool{{Name: "get.issue"}, {Name: "get.issue", Description: "again"}}},
+	catalogs = append(catalogs, mcpclient.Catalog{Server: "Git_Hub",
+		Tools: []mcpclient.Tool{{Name: "getIssue"}, {Name: "get_issue"}, {Name: "日本"}}},
+		mcpclient.Catalog{Server: "git-hub", Tools: []mcpclient.Tool{{Name: "get.issue"},
+			{Name: "get.issue", Description: "again"}}},
 		mcpclient.Catalog{Server: "git-hub", Instructions: "Twice.", Tools: []mcpclient.Tool{{Name: "other"}}})
 	for _, o := range []Options{{}, {GroupByServer: true}} {
 		want, wantWarnings := Render(catalogs, o)
@@ -200,7 +205,8 @@ func TestRenderOrder(t *testing.T) {
 func TestRenderLeavesOut(t *testing.T) {
 	skills, warnings := Render([]mcpclient.Catalog{
 		{Server: "none"},
-		{Server: "a", Tools: []mcpclient.Tool{{Name: ""}, {Name: strings.Repeat("n", 513)}, {Name: "ok"}, {Name: "ok"}}},
+		{Server: "a", Tools: []mcpclient.Tool{{Name: ""}, {Name: strings.Repeat("n", 513)}, {Name: "ok"},
+			{Name: "ok"}}},
 		{Server: "b", Tools: []mcpclient.Tool{
 			{Name: "bad", InputSchema: json.RawMessage(`{"type":`)},
 			{Name: "deep", InputSchema: json.RawMessage(strings.Repeat("[", 100) + strings.Repeat("]", 100))},
@@ -230,7 +236,8 @@ func TestRenderLeavesOut(t *testing.T) {
 
 // TestHashes changes one thing a server says at a time.
 func TestHashes(t *testing.T) {
-	base := mcpclient.Catalog{Server: "s", Tools: []mcpclient.Tool{{Name: "t", Description: "d", InputSchema: json.RawMessage(`{}`)}}}
+	base := mcpclient.Catalog{Server: "s", Tools: []mcpclient.Tool{{Name: "t", Description: "d",
+		InputSchema: json.RawMessage(`{}`)}}}
 	for _, group := range []bool{false, true} {
 		before, _ := Render([]mcpclient.Catalog{base}, Options{GroupByServer: group, Version: "1"})
 		for _, tc := range []struct {
@@ -289,7 +296,10 @@ func checkSkill(t testing.TB, s Skill) {
 		if !regexp.MustCompile(`^(SKILL\.md|references/[a-z0-9-]+\.(md|json|schema\.json))$`).MatchString(f.Path) {
 			t.Errorf("skill %s: path %q", s.Name, f.Path)
 		}
-		if i := bytes.IndexFunc(f.Content, func(r rune) bool { return r != '\n' && r != '\t' && sanitize.Invisible(r) }); i >= 0 || !utf8.Valid(f.Content) {
+		if i := bytes.IndexFunc(f.Content, func(r rune) bool {
+			return r != '\n' && r != '\t' &&
+				sanitize.Invisible(r)
+		}); i >= 0 || !utf8.Valid(f.Content) {
 			t.Errorf("skill %s: %s has hidden characters or is not UTF-8, at %d", s.Name, f.Path, i)
 		}
 		switch {
@@ -322,7 +332,8 @@ func checkFrontmatter(t testing.TB, s Skill) {
 	if front.Name != s.Name {
 		t.Errorf("skill %s: name in the frontmatter is %q", s.Name, front.Name)
 	}
-	if front.Description != s.Description || strings.TrimSpace(s.Description) == "" || utf8.RuneCountInString(s.Description) > 1024 ||
+	if front.Description != s.Description || strings.TrimSpace(s.Description) == "" ||
+		utf8.RuneCountInString(s.Description) > 1024 ||
 		strings.ContainsAny(s.Description, "\n<>") {
 		t.Errorf("skill %s: description is %q, in the frontmatter %q", s.Name, s.Description, front.Description)
 	}
@@ -384,7 +395,8 @@ func checkPage(t testing.TB, s Skill, f File) {
 		t.Errorf("skill %s: %s: the request does not parse: %v\n%s", s.Name, f.Path, err, code)
 	}
 	if n := strings.Count("\n"+code, "\ncurl "); n != 1 || !strings.Contains(code, "\nknowhow start --mcp-settings ") {
-		t.Errorf("skill %s: %s: it has %d commands that call the tool, want 1, and the one that starts the bridge:\n%s", s.Name, f.Path, n, code)
+		t.Errorf("skill %s: %s: it has %d commands that call the tool, want 1, and the one that starts the "+
+			"bridge:\n%s", s.Name, f.Path, n, code)
 	}
 	valid := func(name string) bool { return name == strings.ToValidUTF8(name, "") }
 	if tool := request.Tool + request.Params.Name; request.Server != s.Server && valid(s.Server) ||

@@ -71,10 +71,12 @@ func isHash(name string) bool {
 }
 
 func TestSlugCollisions(t *testing.T) {
-	names, warnings := render(t, Options{}, "srv/get_user", "srv/getUser", "srv/get.user", "a/b-c", "a-b/c", "free/tool")
+	names, warnings := render(t, Options{}, "srv/get_user", "srv/getUser", "srv/get.user", "a/b-c", "a-b/c",
+		"free/tool")
 	want := map[string]string{
-		"srv/get_user": "srv-get-user-01fe66", "srv/getUser": "srv-get-user-e5d622", "srv/get.user": "srv-get-user-22b441",
-		"a/b-c": "a-b-c-02654a", "a-b/c": "a-b-c-695274", "free/tool": "free-tool",
+		"srv/get_user": "srv-get-user-01fe66", "srv/getUser": "srv-get-user-e5d622",
+		"srv/get.user": "srv-get-user-22b441",
+		"a/b-c":        "a-b-c-02654a", "a-b/c": "a-b-c-695274", "free/tool": "free-tool",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("names differ (-want +got):\n%s", diff)
@@ -82,9 +84,12 @@ func TestSlugCollisions(t *testing.T) {
 	wantWarnings := []string{
 		`tool "b-c" of server "a" is called "a-b-c-02654a": another one has the same plain name "a-b-c"`,
 		`tool "c" of server "a-b" is called "a-b-c-695274": another one has the same plain name "a-b-c"`,
-		`tool "get.user" of server "srv" is called "srv-get-user-22b441": another one has the same plain name "srv-get-user"`,
-		`tool "getUser" of server "srv" is called "srv-get-user-e5d622": another one has the same plain name "srv-get-user"`,
-		`tool "get_user" of server "srv" is called "srv-get-user-01fe66": another one has the same plain name "srv-get-user"`,
+		`tool "get.user" of server "srv" is called "srv-get-user-22b441": another one has the same plain name ` +
+			`"srv-get-user"`,
+		`tool "getUser" of server "srv" is called "srv-get-user-e5d622": another one has the same plain name ` +
+			`"srv-get-user"`,
+		`tool "get_user" of server "srv" is called "srv-get-user-01fe66": another one has the same plain name ` +
+			`"srv-get-user"`,
 	}
 	if diff := cmp.Diff(wantWarnings, warnings); diff != "" {
 		t.Errorf("warnings differ (-want +got):\n%s", diff)
@@ -135,7 +140,8 @@ func TestSlugHashCollision(t *testing.T) {
 }
 
 func TestSlugGrouped(t *testing.T) {
-	names, warnings := render(t, Options{GroupByServer: true}, "nul/x", "com1/x", "con2/x", "My Server/con", "My_Server/日本", "日本/x")
+	names, warnings := render(t, Options{GroupByServer: true}, "nul/x", "com1/x", "con2/x", "My Server/con",
+		"My_Server/日本", "日本/x")
 	want := map[string]string{
 		"nul/x": "nul-cd0798", "com1/x": "com1-c3367e", "con2/x": "con2",
 		"My Server/con": "my-server-1e41b6", "My_Server/日本": "my-server-5d96c7", "日本/x": "mcp-e3aebe",

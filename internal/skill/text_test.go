@@ -63,7 +63,8 @@ func TestDescriptionLength(t *testing.T) {
 		{"One.\n\nTwo <b> three.", Options{Description: "full"}, "One. Two ‹b› three."},
 		{" \u200b\n", Options{}, "Invoke MCP tool t on server s."},
 	} {
-		skills, _ := Render([]mcpclient.Catalog{{Server: "s", Tools: []mcpclient.Tool{{Name: "t", Description: tc.description}}}}, tc.o)
+		skills, _ := Render([]mcpclient.Catalog{{Server: "s",
+			Tools: []mcpclient.Tool{{Name: "t", Description: tc.description}}}}, tc.o)
 		if got := skills[0].Description; got != tc.want {
 			t.Errorf("description of %.30q with %+v = %q, want %q", tc.description, tc.o, got, tc.want)
 		}
@@ -95,7 +96,8 @@ func TestFence(t *testing.T) {
 			t.Errorf("fence(%q) = %q, want %q", tc.code, got, tc.want)
 		}
 	}
-	for name, want := range map[string]string{"a": "`a`", "a`b": "``a`b``", "`": "`` ` ``", "": "`  `", "a\nb\u202e": "`a b`"} {
+	for name, want := range map[string]string{"a": "`a`", "a`b": "``a`b``", "`": "`` ` ``", "": "`  `",
+		"a\nb\u202e": "`a b`"} {
 		if got := codeSpan(name); got != want {
 			t.Errorf("codeSpan(%q) = %q, want %q", name, got, want)
 		}
@@ -111,14 +113,19 @@ func TestShell(t *testing.T) {
 	}
 	start := []string{"mcp-bridge", "start", "--mcp-settings", "it's $(here)/mcp settings.json", "--include", "a*"}
 	for _, tc := range []struct{ server, tool, schema, arguments string }{
-		{"srv", "plain", `{"properties":{"path":{"type":"string","default":"/a b"},"n":{"type":"integer"}},"required":["n","path"]}`, `{"path":"/a b","n":1}`},
+		{"srv", "plain",
+			`{"properties":{"path":{"type":"string","default":"/a b"},"n":{"type":"integer"}},"required":["n",` +
+				`"path"]}`, `{"path":"/a b","n":1}`},
 		{"srv", "it's $(id) `id` \"x\" \\ !", `{"required":["a'b $x"]}`, `{"a'b $x":"example"}`},
-		{"srv", "nested", `{"properties":{"o":{"type":"object","properties":{"k":{"const":"it's"}},"required":["k"]},"s":{"type":"string","const":""}},"required":["o","s"]}`,
+		{"srv", "nested",
+			`{"properties":{"o":{"type":"object","properties":{"k":{"const":"it's"}},"required":["k"]},` +
+				`"s":{"type":"string","const":""}},"required":["o","s"]}`,
 			`{"o":{"k":"it's"},"s":""}`},
 		{"srv", "line\nEND\nfeed", `{"required":["a\u202eb\nEND"]}`, `{"a` + "\u202e" + `b\nEND":"example"}`},
 		{"-srv", "x", ``, `{}`},
 	} {
-		skills, _ := Render([]mcpclient.Catalog{{Server: tc.server, Tools: []mcpclient.Tool{{Name: tc.tool, InputSchema: json.RawMessage(tc.schema)}}}}, Options{Start: start})
+		skills, _ := Render([]mcpclient.Catalog{{Server: tc.server,
+			Tools: []mcpclient.Tool{{Name: tc.tool, InputSchema: json.RawMessage(tc.schema)}}}}, Options{Start: start})
 		codes := fences(file(t, skills[0], "SKILL.md"), "sh")
 		if len(codes) != 2 {
 			t.Fatalf("%s: commands %q, want one that calls and one that starts", tc.tool, codes)
@@ -134,7 +141,8 @@ func TestShell(t *testing.T) {
 			words[i] = strings.Split(string(out), "\x00")
 		}
 		curl := words[0][:len(words[0])-1]
-		if diff := cmp.Diff([]string{"curl", "-sS", "http://127.0.0.1:3333/invoke", "-H", "Content-Type: application/json", "-H", "Authorization: Bearer a b", "-d", "@-"}, curl); diff != "" {
+		if diff := cmp.Diff([]string{"curl", "-sS", "http://127.0.0.1:3333/invoke", "-H",
+			"Content-Type: application/json", "-H", "Authorization: Bearer a b", "-d", "@-"}, curl); diff != "" {
 			t.Errorf("%s: words of curl differ (-want +got):\n%s", tc.tool, diff)
 		}
 		if diff := cmp.Diff(append(slices.Clone(start), ""), words[1]); diff != "" {
@@ -150,7 +158,8 @@ func TestShell(t *testing.T) {
 			t.Errorf("%s: reading %q: %v", tc.tool, body, err)
 			continue
 		}
-		if request.Server != tc.server || request.Tool != tc.tool || !sameJSON(t, string(request.Arguments), tc.arguments) {
+		if request.Server != tc.server || request.Tool != tc.tool ||
+			!sameJSON(t, string(request.Arguments), tc.arguments) {
 			t.Errorf("%s: the request is %s, want arguments %s", tc.tool, body, tc.arguments)
 		}
 	}

@@ -14,7 +14,8 @@ import (
 // does.
 func start(t *testing.T, g *Guard) (*Family, *exec.Cmd) {
 	t.Helper()
-	cmd, err := Command("sh", []string{"-c", "trap '' TERM; echo; sleep 100 >/dev/null & wait; wait"}, "", []string{"PATH=/bin:/usr/bin"})
+	cmd, err := Command("sh", []string{"-c", "trap '' TERM; echo; sleep 100 >/dev/null & wait; wait"}, "",
+		[]string{"PATH=/bin:/usr/bin"})
 	if err != nil {
 		t.Skip("no shell here")
 	}

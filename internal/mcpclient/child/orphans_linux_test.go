@@ -72,7 +72,9 @@ func TestZombiesAreReaped(t *testing.T) {
 	in, end := pipe()
 	orphanIn, endOrphan := pipe()
 	out, w := pipe()
-	cmd, err := Command("sh", []string{"-c", "p=$(sh -c 'sh -c \"read x <&3\" >/dev/null & echo $!'); echo $p; read y 3<&-"}, "", []string{"PATH=/bin:/usr/bin"})
+	cmd, err := Command("sh", []string{"-c",
+		"p=$(sh -c 'sh -c \"read x <&3\" >/dev/null & echo $!'); echo $p; read y 3<&-"}, "",
+		[]string{"PATH=/bin:/usr/bin"})
 	if err != nil {
 		t.Skip("no shell here")
 	}
@@ -91,7 +93,8 @@ func TestZombiesAreReaped(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Its parent has closed its output and is about to end.
-	for deadline := time.Now().Add(10 * time.Second); !slices.Contains(processes()[os.Getpid()], pid); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); !slices.Contains(processes()[os.Getpid()],
+		pid); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("process %d is not our child", pid)
 		}

@@ -18,7 +18,7 @@ import (
 const (
 	maxLogged = 16 << 10 // bytes of a frame or line that are logged
 	maxShown  = 64 << 10 // bytes of an error's data that are shown
-	minSecret = 4        // a shorter value is hidden only if it is the whole string; otherwise too much text would be hidden
+	minSecret = 4        // a shorter value is hidden only if it is the whole string
 	hidden    = "***"
 )
 

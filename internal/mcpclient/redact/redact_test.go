@@ -25,23 +25,35 @@ func TestFrame(t *testing.T) {
 	tests := []struct{ frame, want string }{
 		{`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`},
 		{`{"b":2,"a":[true,null,"x",1.50,{}],"c":[]}`, `{"b":2,"a":[true,null,"x",1.50,{}],"c":[]}`},
-		{`{"Access_Token":"x","my-API-key":{"a":[1,{"b":2}]},"passwords":[1,2],"ok":3}`, `{"Access_Token":"***","my-API-key":"***","passwords":"***","ok":3}`},
+		{`{"Access_Token":"x","my-API-key":{"a":[1,{"b":2}]},"passwords":[1,2],"ok":3}`,
+			`{"Access_Token":"***","my-API-key":"***","passwords":"***","ok":3}`},
 		{`{"a":{"b":{"authorization":"x"}}}`, `{"a":{"b":{"authorization":"***"}}}`},
 		{`{"text":"it is s3cr3t-\"value\", see"}`, `{"text":"it is ***, see"}`},
 		{`{"text":"1","more":"11"}`, `{"text":"***","more":"11"}`},
-		{`{"text":"url-password query-value arg-key-value tok-value abcdef123456 plain"}`, `{"text":"*** *** *** *** *** plain"}`},
+		{`{"text":"url-password query-value arg-key-value tok-value abcdef123456 plain"}`,
+			`{"text":"*** *** *** *** *** plain"}`},
 		{`{"text":"{\"password\": \"pw\", \"x\": 1}"}`, `{"text":"{\"password\": ***, \"x\": 1}"}`},
-		{`{"text":"export API_KEY=zzz; Authorization: Bearer yyy"}`, `{"text":"export API_KEY=*** Authorization: ***"}`},
+		{`{"text":"export API_KEY=zzz; Authorization: Bearer yyy"}`,
+			`{"text":"export API_KEY=*** Authorization: ***"}`},
 		{`{"Passwd":1,"db_pwd":2,"pass":3,"PASSPHRASE":4,"private-key":5,"accessKeyId":6,"Set-Cookie":7,"bearer":8}`,
-			`{"Passwd":"***","db_pwd":"***","pass":"***","PASSPHRASE":"***","private-key":"***","accessKeyId":"***","Set-Cookie":"***","bearer":"***"}`},
-		{`{"credential":1,"credentials":[2],"auth":{"a":3},"X-Auth":4,"proxy_auth":5,"basicAuth":6,"authKey":7,"userPass":8,"jwt":9,"session_id":0,"sessionId":0}`,
-			`{"credential":"***","credentials":"***","auth":"***","X-Auth":"***","proxy_auth":"***","basicAuth":"***","authKey":"***","userPass":"***","jwt":"***","session_id":"***","sessionId":"***"}`},
-		{`{"author":"a","AUTHOR":"b","Authors":"c","authority":"d","co-author":"e","bypass":"f","passenger":"g","compass":"h","keys":"i","session":"j"}`,
-			`{"author":"a","AUTHOR":"b","Authors":"c","authority":"d","co-author":"e","bypass":"f","passenger":"g","compass":"h","keys":"i","session":"j"}`},
-		{`{"dsn":"postgres://bob:p@ss?w#rd@db:5432/x and redis://:pw@r","u":"http://localhost:80/@me ssh://git@h mailto:a@b"}`,
-			`{"dsn":"postgres://bob:***@db:5432/x and redis://:***@r","u":"http://localhost:80/@me ssh://git@h mailto:a@b"}`},
-		{`{"text":"Cookie: a=b; c=d\nauth=x, author: y; Authorization: token zzz"}`, `{"text":"Cookie: ***\nauth=*** author: y; Authorization: ***"}`},
-		{`{"text":"{\"passwords\": [\"a\", \"b\"], \"x\": \"{\\\"jwt\\\":\\\"zzz\\\"}\"}"}`, `{"text":"{\"passwords\": ***, \"x\": \"{\\\"jwt\\\":***}\"}"}`},
+			`{"Passwd":"***","db_pwd":"***","pass":"***","PASSPHRASE":"***","private-key":"***",` +
+				`"accessKeyId":"***","Set-Cookie":"***","bearer":"***"}`},
+		{`{"credential":1,"credentials":[2],"auth":{"a":3},"X-Auth":4,"proxy_auth":5,"basicAuth":6,"authKey":7,` +
+			`"userPass":8,"jwt":9,"session_id":0,"sessionId":0}`,
+			`{"credential":"***","credentials":"***","auth":"***","X-Auth":"***","proxy_auth":"***",` +
+				`"basicAuth":"***","authKey":"***","userPass":"***","jwt":"***","session_id":"***","sessionId":"***"}`},
+		{`{"author":"a","AUTHOR":"b","Authors":"c","authority":"d","co-author":"e","bypass":"f","passenger":"g",` +
+			`"compass":"h","keys":"i","session":"j"}`,
+			`{"author":"a","AUTHOR":"b","Authors":"c","authority":"d","co-author":"e","bypass":"f",` +
+				`"passenger":"g","compass":"h","keys":"i","session":"j"}`},
+		{`{"dsn":"postgres://bob:p@ss?w#rd@db:5432/x and redis://:pw@r","u":"http://localhost:80/@me ssh://git@h ` +
+			`mailto:a@b"}`,
+			`{"dsn":"postgres://bob:***@db:5432/x and redis://:***@r","u":"http://localhost:80/@me ssh://git@h ` +
+				`mailto:a@b"}`},
+		{`{"text":"Cookie: a=b; c=d\nauth=x, author: y; Authorization: token zzz"}`,
+			`{"text":"Cookie: ***\nauth=*** author: y; Authorization: ***"}`},
+		{`{"text":"{\"passwords\": [\"a\", \"b\"], \"x\": \"{\\\"jwt\\\":\\\"zzz\\\"}\"}"}`,
+			`{"text":"{\"passwords\": ***, \"x\": \"{\\\"jwt\\\":***}\"}"}`},
 		{`{"text":"pwd='a b' access_key=\"c\\\"d\" end"}`, `{"text":"pwd=*** access_key=*** end"}`},
 		{`{"progressToken":7,"token":7}`, `{"progressToken":7,"token":"***"}`},
 		{`not JSON, token: zzz`, `not JSON, token: ***`},
@@ -107,7 +119,8 @@ func TestCutInASecret(t *testing.T) {
 	r := New(Sources{Env: map[string]string{"A": "HIDE-ME-0123"}})
 	for shift := range 12 {
 		text := strings.Repeat("y", shift) + strings.Repeat("HIDE-ME-0123", 5000)
-		for _, got := range []string{r.Line([]byte(text)), r.Frame([]byte(`"` + text + `"`)), r.before(text[:100]), r.after(text[100:])} {
+		for _, got := range []string{r.Line([]byte(text)), r.Frame([]byte(`"` + text + `"`)), r.before(text[:100]),
+			r.after(text[100:])} {
 			if !strings.Contains(got, hidden) || strings.ContainsAny(got, "HIDE01") {
 				t.Errorf("shifted by %d the text became %q", shift, got)
 			}

@@ -36,7 +36,8 @@ const minOpaque = 8
 
 // ordinary are variables of every environment, separated by spaces. Their
 // values are not secrets, and hiding them would make much text illegible.
-const ordinary = " COMPUTERNAME DISPLAY EDITOR HOME HOSTNAME LANG LANGUAGE LOGNAME OLDPWD OS PATH PWD SHELL SSH_AUTH_SOCK" +
+const ordinary = " COMPUTERNAME DISPLAY EDITOR HOME HOSTNAME LANG LANGUAGE LOGNAME OLDPWD OS PATH PWD SHELL " +
+	"SSH_AUTH_SOCK" +
 	" TEMP TERM TMP TMPDIR TZ USER USERDOMAIN USERNAME USERPROFILE "
 
 // Sources are the sources of a server's secrets. All values of Env and Headers
@@ -70,7 +71,8 @@ func (r *Redactor) secrets(s Sources) []string {
 	for i, arg := range s.Args {
 		if flag, v, ok := strings.Cut(arg, "="); ok && r.name.MatchString(flag) {
 			values = append(values, v)
-		} else if strings.HasPrefix(arg, "-") && r.name.MatchString(arg) && i+1 < len(s.Args) && !strings.HasPrefix(s.Args[i+1], "--") {
+		} else if strings.HasPrefix(arg, "-") && r.name.MatchString(arg) && i+1 < len(s.Args) &&
+			!strings.HasPrefix(s.Args[i+1], "--") {
 			values = append(values, s.Args[i+1])
 		}
 	}

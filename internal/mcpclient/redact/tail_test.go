@@ -31,10 +31,13 @@ func TestTail(t *testing.T) {
 	for shift := range 12 {
 		tail := NewTail(r)
 		var log strings.Builder
-		debug := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: lineOnly}))
-		tail.Follow(t.Context(), "fake", debug, strings.NewReader(strings.Repeat("HIDE-ME-0123", 2000)+strings.Repeat("y", shift)))
+		debug := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug,
+			ReplaceAttr: lineOnly}))
+		tail.Follow(t.Context(), "fake", debug, strings.NewReader(strings.Repeat("HIDE-ME-0123",
+			2000)+strings.Repeat("y", shift)))
 		got := tail.String()
-		if len(got) > maxTail || !strings.HasSuffix(got, "***"+strings.Repeat("y", shift)) || strings.ContainsAny(got+log.String(), "HIDE01") {
+		if len(got) > maxTail || !strings.HasSuffix(got, "***"+strings.Repeat("y", shift)) ||
+			strings.ContainsAny(got+log.String(), "HIDE01") {
 			t.Errorf("shifted by %d, String() has %d bytes, %q, and the log %q", shift, len(got), got, log.String())
 		}
 		if want := "line=***"; !strings.Contains(log.String(), want) {

@@ -56,10 +56,13 @@ func TestEdits(t *testing.T) {
 		{"body", func(t *testing.T, o *Options) {
 			replace(t, "# MCP Tool", "# My Tool", o.Base, file)
 		}, content("a/x"), "Does x."},
-		{"frontmatter", func(t *testing.T, o *Options) { write(t, "nothing", o.Base, file) }, content("a/x"), "Does x."},
-		{"schema", func(t *testing.T, o *Options) { write(t, "x", o.Base, "mcp-skills/a-x/references/schema.json") }, content("a/x"), "Does x."},
+		{"frontmatter", func(t *testing.T, o *Options) { write(t, "nothing", o.Base, file) }, content("a/x"),
+			"Does x."},
+		{"schema", func(t *testing.T, o *Options) { write(t, "x", o.Base, "mcp-skills/a-x/references/schema.json") },
+			content("a/x"), "Does x."},
 		{"file removed", func(t *testing.T, o *Options) { remove(t, o.Base, file) }, content("a/x"), "Does x."},
-		{"folder removed", func(t *testing.T, o *Options) { remove(t, o.Base, "mcp-skills") }, content("a/x"), "Does x."},
+		{"folder removed", func(t *testing.T, o *Options) { remove(t, o.Base, "mcp-skills") }, content("a/x"),
+			"Does x."},
 		{"file made a folder of links", func(t *testing.T, o *Options) {
 			remove(t, o.Base, file)
 			symlink(t, "/etc/hostname", o.Base, file)
@@ -94,7 +97,8 @@ func TestEditStays(t *testing.T) {
 	news := Content{Skills: append(content().Skills, offered("a", "x", "Does x and y."))}
 	mustSync(t, o, news)
 	mustSync(t, o, Content{Failed: []string{"a"}})
-	if md := read(t, o.Base, file); !strings.Contains(md, `description: "Better."`) || !strings.Contains(md, "Does x and y.") {
+	if md := read(t, o.Base, file); !strings.Contains(md, `description: "Better."`) ||
+		!strings.Contains(md, "Does x and y.") {
 		t.Errorf("file = %s, want the edited description and the new text", md)
 	}
 	replace(t, `"Better."`, `"Best."`, o.Base, file)
@@ -105,7 +109,7 @@ func TestEditStays(t *testing.T) {
 	// The server is switched off: the user's work stays, without a link, and
 	// is taken up again.
 	r := mustSync(t, o, Content{Disabled: []string{"a"}})
-	same(t, "Kept", r.Kept, []string{"mcp-skills/a-x"})
+	same(t, "Kept", kept(r), []string{"mcp-skills/a-x"})
 	same(t, "tree", paths(t, o.Base), []string{file, "skills/"})
 	mustSync(t, o, news)
 	if md := read(t, o.Base, file); !strings.Contains(md, `description: "Best."`) {
@@ -140,7 +144,8 @@ func TestRename(t *testing.T) {
 		}{
 			{name: "plain", text: "Does diff.", want: "Does diff."},
 			{name: "edited", edit: "Better.", text: "Does diff.", want: "Better."},
-			{name: "edited, and the server has news", edit: "Better.", text: "Does more.", want: "Better.", changed: true},
+			{name: "edited, and the server has news", edit: "Better.", text: "Does more.", want: "Better.",
+				changed: true},
 			{name: "forced", edit: "Better.", force: true, text: "Does diff.", want: "Does diff."},
 			{name: "a file of the user's", text: "Does diff.", want: "Does diff.", own: true},
 		} {
@@ -174,7 +179,7 @@ func TestRename(t *testing.T) {
 				t.Errorf("%s: Changed = %q, want some: %v", tt.name, r.Changed, tt.changed)
 			}
 			o.Force = false
-			if r := mustSync(t, o, named("git-diff", tt.text)); r.Stale || len(r.Kept) > 0 {
+			if r := mustSync(t, o, named("git-diff", tt.text)); r.Stale || len(kept(r)) > 0 {
 				t.Errorf("%s: a second sync changes something: %+v", tt.name, r)
 			}
 		}
@@ -218,7 +223,8 @@ func TestUsersFiles(t *testing.T) {
 	write(t, "mine", o.Base, "mcp-skills/a-folder/SKILL.md/notes")
 	c := content("a/taken", "a/file", "a/link", "a/folder", "a/x", "a/y")
 	r := mustSync(t, o, c)
-	same(t, "Kept", r.Kept, []string{"mcp-skills/a-file", "mcp-skills/a-folder", "mcp-skills/a-link", "mcp-skills/a-taken"})
+	same(t, "Kept", kept(r), []string{"mcp-skills/a-file", "mcp-skills/a-folder", "mcp-skills/a-link",
+		"mcp-skills/a-taken"})
 	remove(t, o.Base, "mcp-skills/a-folder")
 	same(t, "Written", r.Written, []string{"a-x", "a-y"})
 	same(t, "tree", paths(t, o.Base), []string{
@@ -238,7 +244,7 @@ func TestUsersFiles(t *testing.T) {
 		"mcp-skills/a-x/notes.txt", "outside/SKILL.md", "skills/",
 	})
 	same(t, "the changed schema", read(t, o.Base, "mcp-skills/a-y/references/schema.json"), "changed")
-	same(t, "Kept", r.Kept, []string{"mcp-skills/a-x", "mcp-skills/a-y"})
+	same(t, "Kept", kept(r), []string{"mcp-skills/a-x", "mcp-skills/a-y"})
 }
 
 // Files that a skill has no more are removed, if they are as we wrote them.
@@ -251,7 +257,7 @@ func TestDroppedFiles(t *testing.T) {
 		c.Skills[i].Files = c.Skills[i].Files[1:]
 	}
 	r := mustSync(t, o, c)
-	same(t, "Kept", r.Kept, []string{"mcp-skills/a-y/references/schema.json"})
+	same(t, "Kept", kept(r), []string{"mcp-skills/a-y/references/schema.json"})
 	same(t, "Written", r.Written, []string{"a-x"})
 	if _, err := os.Stat(filepath.Join(o.Base, "mcp-skills/a-x/references")); err == nil {
 		t.Error("the folder of a dropped file is still there")
@@ -268,7 +274,7 @@ func TestAdoption(t *testing.T) {
 	remove(t, o.Base, lockName)
 	replace(t, `mcp_server_id: "a"`, `mcp_server_id: "b"`, o.Base, "mcp-skills/a-y/SKILL.md")
 	r := mustSync(t, o, content("a/x", "a/y"))
-	same(t, "Kept", r.Kept, []string{"mcp-skills/a-y"})
+	same(t, "Kept", kept(r), []string{"mcp-skills/a-y"})
 	same(t, "Written", r.Written, []string{"a-x"}) // again, because nothing says that it is up to date
 }
 
@@ -276,8 +282,10 @@ func TestAdoption(t *testing.T) {
 // edited descriptions, one skill a tool as well as one a server.
 func TestRendered(t *testing.T) {
 	catalog := mcpclient.Catalog{Server: "my.Server", Tools: []mcpclient.Tool{
-		{Name: "getUserData", Description: "Gets --- the user's \"data\".\n\nAll of it.", InputSchema: json.RawMessage(`{"type":"object"}`)},
-		{Name: "listFiles", InputSchema: json.RawMessage(`{"type":"object","properties":{"dir":{"type":"string"}},"required":["dir"]}`)},
+		{Name: "getUserData", Description: "Gets --- the user's \"data\".\n\nAll of it.",
+			InputSchema: json.RawMessage(`{"type":"object"}`)},
+		{Name: "listFiles", InputSchema: json.RawMessage(`{"type":"object","properties":{"dir":{"type":"string"}},` +
+			`"required":["dir"]}`)},
 	}}
 	for _, grouped := range []bool{false, true} {
 		skills, _ := skill.Render([]mcpclient.Catalog{catalog}, skill.Options{GroupByServer: grouped})

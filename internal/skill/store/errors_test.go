@@ -39,10 +39,10 @@ func TestDiskFails(t *testing.T) {
 		want []string
 		kind error
 	}{
-		{syscall.ENOSPC, []string{"free space on the disk of "}, syscall.ENOSPC},
+		{syscall.ENOSPC, []string{"free space on it"}, errkind.DiskFull},
 		{syscall.EACCES, []string{"check the permissions of "}, errkind.Denied},
 		{syscall.EROFS, []string{"read-only", "choose another folder"}, errkind.Denied},
-		{syscall.EIO, []string{"input/output error"}, syscall.EIO},
+		{syscall.EIO, []string{"the disk fails"}, errkind.Unavailable},
 	} {
 		if runtime.GOOS == "windows" {
 			t.Skip("the errors are those of Unix")
@@ -198,7 +198,8 @@ func TestLog(t *testing.T) {
 	c.Skills[0].Tools = []string{"x\nlevel=ERROR\x1b[2J"}
 	mustSync(t, o, c)
 	for line := range strings.SplitSeq(strings.TrimSpace(log.String()), "\n") {
-		if !strings.HasPrefix(line, "level=DEBUG") && !strings.HasPrefix(line, "level=INFO") || strings.Contains(line, "\x1b") {
+		if !strings.HasPrefix(line, "level=DEBUG") && !strings.HasPrefix(line, "level=INFO") ||
+			strings.Contains(line, "\x1b") {
 			t.Errorf("log has the line %q", line)
 		}
 	}

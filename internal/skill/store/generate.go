@@ -66,7 +66,9 @@ func Reason(id string, err error) string {
 // chosen returns a catalog with the selected tools.
 func (g *Generator) chosen(c *mcpclient.Catalog) mcpclient.Catalog {
 	out := *c
-	out.Tools = slices.DeleteFunc(slices.Clone(c.Tools), func(t mcpclient.Tool) bool { return g.Keep != nil && !g.Keep(c.Server, t.Name) })
+	out.Tools = slices.DeleteFunc(slices.Clone(c.Tools), func(t mcpclient.Tool) bool {
+		return g.Keep != nil && !g.Keep(c.Server, t.Name)
+	})
 	return out
 }
 

@@ -74,10 +74,12 @@ func TestAskAndWrite(t *testing.T) {
 	g.Keep = func(_, tool string) bool { return tool != "two" }
 	a, err := g.Ask(t.Context(), note)
 	slices.Sort(answered)
-	if err != nil || len(a.Catalogs) != 1 || !errors.Is(a.Failed["b"], errkind.Unavailable) || !slices.Equal(answered, []string{"a", "b"}) {
+	if err != nil || len(a.Catalogs) != 1 || !errors.Is(a.Failed["b"], errkind.Unavailable) ||
+		!slices.Equal(answered, []string{"a", "b"}) {
 		t.Fatalf("Ask = %+v, %v, answered by %q, want one catalog and one failure", a, err, answered)
 	}
-	if n := strings.Count(log.String(), "no luck"); n != 1 || !strings.Contains(log.String(), `level=ERROR msg="Server b failed: connecting: no luck"`) {
+	if n := strings.Count(log.String(), "no luck"); n != 1 ||
+		!strings.Contains(log.String(), `level=ERROR msg="Server b failed: connecting: no luck"`) {
 		t.Errorf("the log does not say once which server failed and why: %s", log)
 	}
 	report, skills, err := g.Write(t.Context(), a)

@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -20,7 +19,8 @@ import (
 // offered returns a skill as a server would have it rendered.
 func offered(server, tool, description string) skill.Skill {
 	name := server + "-" + tool
-	md := fmt.Sprintf("---\nname: %q\ndescription: %q\nmetadata:\n  mcp_server_id: %q\n  mcp_tool_name: %q\n---\n\n# MCP Tool: %s\n\n%s\n",
+	md := fmt.Sprintf("---\nname: %q\ndescription: %q\nmetadata:\n  mcp_server_id: %q\n  mcp_tool_name: "+
+		"%q\n---\n\n# MCP Tool: %s\n\n%s\n",
 		name, description, server, tool, tool, description)
 	return skill.Skill{
 		Name: name, Server: server, Tools: []string{tool}, Description: description,
@@ -160,15 +160,26 @@ func replace(t testing.TB, from, to string, elem ...string) {
 // refuse is a file system without links.
 func refuse(string, string) error { return &os.LinkError{Op: "symlink", Err: fs.ErrPermission} }
 
-// syncWith syncs with another way to write files.
-func syncWith(ctx context.Context, o Options, c Content, write writeFunc) (*Report, error) {
-	s, err := newSyncer(o)
-	if err != nil {
-		return nil, err
+// kept returns the paths that the warnings of a report say were left alone.
+func kept(r *Report) []string {
+	var paths []string
+	for _, w := range r.Warnings {
+		if path, _, _ := strings.Cut(w, " "); strings.Contains(w, "left alone") {
+			paths = append(paths, path)
+		}
 	}
-	defer s.close()
-	s.write = write
-	return s.sync(ctx, c)
+	slices.Sort(paths)
+	return paths
+}
+
+// lockHash returns the hash in the lock file.
+func lockHash(t testing.TB, o Options) string {
+	t.Helper()
+	l, err := parseLock([]byte(read(t, o.Base, lockName)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l.Hash
 }
 
 // logTo returns a logger that writes levels and messages to buf.

@@ -40,7 +40,8 @@ func TestLinks(t *testing.T) {
 			remove(t, o.Base, "skills/a-x")
 			symlink(t, "../elsewhere", o.Base, "skills/a-x")
 		}, true, want, false, "../elsewhere"},
-		{"a foreign link", func(t *testing.T, o Options) { symlink(t, "../else\nwhere", o.Base, "skills/a-x") }, false, want, false, `../else\nwhere`},
+		{"a foreign link", func(t *testing.T, o Options) { symlink(t, "../else\nwhere", o.Base, "skills/a-x") }, false,
+			want, false, `../else\nwhere`},
 		{"a foreign link after a sync", func(t *testing.T, o Options) {
 			symlink(t, "../elsewhere", o.Base, "skills/a-x")
 			mustSync(t, o, content("a/x"))
@@ -70,10 +71,11 @@ func TestLinks(t *testing.T) {
 			if got != tt.want {
 				t.Errorf("skills/a-x = %q, want %q", got, tt.want)
 			}
-			if kept := len(r.Kept) > 0; kept != tt.kept || tt.warned == "" && len(r.Warnings) != len(r.Kept) {
-				t.Errorf("Kept = %q, Warnings = %q, want kept %v", r.Kept, r.Warnings, tt.kept)
+			if names := kept(r); (len(names) > 0) != tt.kept || tt.warned == "" && len(r.Warnings) != len(names) {
+				t.Errorf("Warnings = %q, want one of a kept file: %v", r.Warnings, tt.kept)
 			}
-			if want := "the link skills/a-x to " + tt.warned + " is replaced by one to the skill of that name"; tt.warned != "" {
+			if want := "the link skills/a-x to " + tt.warned +
+				" is replaced by one to the skill of that name"; tt.warned != "" {
 				same(t, "Warnings", r.Warnings, []string{want})
 			}
 			if again := mustSync(t, o, content("a/x")); again.Stale {
@@ -121,7 +123,8 @@ func TestUnlink(t *testing.T) {
 			}
 			for p, want := range map[string]string{
 				"skills/README.md": "mine", "skills/git-own/SKILL.md": "mine",
-				"skills/my-list": "-> ../mcp-skills/git-hub-list", "skills/git-hub-list": "-> ../mcp-skills/git-hub-list",
+				"skills/my-list":      "-> ../mcp-skills/git-hub-list",
+				"skills/git-hub-list": "-> ../mcp-skills/git-hub-list",
 			} {
 				if found[p] != want {
 					t.Errorf("%s = %q, want %q", p, found[p], want)
@@ -131,7 +134,7 @@ func TestUnlink(t *testing.T) {
 	}
 }
 
-// Where links are refused skills are copied, until links are allowed again.
+// Where links are refused skills are copied. A copy stays a copy.
 func TestCopies(t *testing.T) {
 	o := options(t)
 	o.LinkDirs = []string{"skills", ".claude/skills"}
@@ -164,24 +167,25 @@ func TestCopies(t *testing.T) {
 	r = mustSync(t, o, c)
 	same(t, "Copied", r.Copied, []string{".claude/skills/a-x", "skills/a-x"})
 	same(t, "Unlinked", r.Unlinked, []string{".claude/skills/a-y"})
-	same(t, "Kept", r.Kept, []string{"skills/a-y"})
+	same(t, "Kept", kept(r), []string{"skills/a-y"})
 	same(t, "tree", paths(t, o.Base), []string{
 		".claude/skills/a-x/SKILL.md", "mcp-skills/a-x/SKILL.md", "skills/a-x/SKILL.md", "skills/a-y/notes.txt",
 	})
 	same(t, "the copy", read(t, o.Base, "skills/a-x/SKILL.md"), read(t, o.Base, "mcp-skills/a-x/SKILL.md"))
 
-	// A copy to which the user added a file stays a copy.
 	write(t, "mine", o.Base, "skills/a-x/notes.txt")
 	o.Link = nil
-	r = mustSync(t, o, c)
-	same(t, "Linked", r.Linked, []string{".claude/skills/a-x"})
+	if r := mustSync(t, o, c); r.Stale {
+		t.Errorf("with links permitted again, a sync changes something: %+v", r)
+	}
+	remove(t, o.Base, ".claude/skills/a-x")
+	mustSync(t, o, Content{Skills: append(content("a/z").Skills, offered("a", "x", "Is newer."))})
 	same(t, "tree", paths(t, o.Base), []string{
-		".claude/skills/a-x -> ../../mcp-skills/a-x", "mcp-skills/a-x/SKILL.md",
-		"skills/a-x/SKILL.md", "skills/a-x/notes.txt", "skills/a-y/notes.txt",
+		".claude/skills/a-x -> ../../mcp-skills/a-x", ".claude/skills/a-z -> ../../mcp-skills/a-z",
+		"mcp-skills/a-x/SKILL.md", "mcp-skills/a-z/SKILL.md",
+		"skills/a-x/SKILL.md", "skills/a-x/notes.txt", "skills/a-y/notes.txt", "skills/a-z -> ../mcp-skills/a-z",
 	})
-	remove(t, o.Base, "skills/a-x/notes.txt")
-	r = mustSync(t, o, c)
-	same(t, "Linked", r.Linked, []string{"skills/a-x"})
+	same(t, "the copy", read(t, o.Base, "skills/a-x/SKILL.md"), read(t, o.Base, "mcp-skills/a-x/SKILL.md"))
 }
 
 // A folder of the user's is no copy of ours, whatever the lock says of others.
@@ -192,7 +196,7 @@ func TestNoCopyOfOurs(t *testing.T) {
 	c := content("a/x", "a/y")
 	for range 2 {
 		r := mustSync(t, o, c)
-		same(t, "Kept", r.Kept, []string{"skills/a-x"})
+		same(t, "Kept", kept(r), []string{"skills/a-x"})
 	}
 	mustSync(t, o, Content{Disabled: []string{"a"}})
 	same(t, "tree", paths(t, o.Base), []string{"mcp-skills/", "skills/a-x/SKILL.md"})
@@ -207,8 +211,8 @@ func TestCopyWithoutLock(t *testing.T) {
 	replace(t, "Does y.", "Was mine.", o.Base, "skills/a-y/SKILL.md")
 	o.Link = nil
 	r := mustSync(t, o, content("a/x", "a/y"))
-	same(t, "Linked", r.Linked, []string{"skills/a-x"})
-	same(t, "Kept", r.Kept, []string{"skills/a-y"})
+	same(t, "Linked", r.Linked, []string(nil))
+	same(t, "Kept", kept(r), []string{"skills/a-y"})
 }
 
 // TestOutputIsLink refuses to write skills through a link.
@@ -223,7 +227,8 @@ func TestOutputIsLink(t *testing.T) {
 			func() error { _, err := Sync(t.Context(), o, content("a/x")); return err },
 		} {
 			err := act()
-			if !errors.Is(err, errkind.Conflict) || !strings.Contains(err.Error(), "is a symbolic link to "+target+": remove it, or choose ") {
+			if !errors.Is(err, errkind.Conflict) || !strings.Contains(err.Error(),
+				"is a symbolic link to "+target+": remove it, or choose ") {
 				t.Errorf("with a link to %s in place of the folder: %v, want kind Conflict", target, err)
 			}
 		}
@@ -239,9 +244,7 @@ func TestOutputIsLink(t *testing.T) {
 	symlink(t, "moved", o.Base, "mcp-skills")
 	o.OutputDir = "gen"
 	r := mustSync(t, o, content("a/x"))
-	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "mcp-skills") {
-		t.Errorf("Warnings = %q, want one about the earlier folder", r.Warnings)
-	}
+	same(t, "Warnings", r.Warnings, []string{usedBefore("mcp-skills")})
 	same(t, "tree", paths(t, o.Base), []string{
 		"gen/a-x/SKILL.md", "mcp-skills -> moved", "moved/a-x/SKILL.md", "skills/a-x -> ../gen/a-x",
 	})
@@ -251,7 +254,8 @@ func TestOutputIsLink(t *testing.T) {
 // the last sync put them.
 func TestRememberedLinks(t *testing.T) {
 	outside := t.TempDir()
-	for _, dirs := range [][]string{{".claude/skills"}, {".claude/skills", ".agents/skills"}, {outside}, {"skills", filepath.Join("..", "x")}} {
+	for _, dirs := range [][]string{{".claude/skills"}, {".claude/skills", ".agents/skills"}, {outside},
+		{"skills", filepath.Join("..", "x")}} {
 		for _, link := range []func(string, string) error{nil, refuse} {
 			o := options(t)
 			o.Base = filepath.Join(o.Base, "base")
@@ -283,7 +287,7 @@ func TestRememberedLinks(t *testing.T) {
 	}
 
 	// Others are named: the links there are made, the earlier ones stay, and a
-	// warning says how to remove them.
+	// warning names their folder.
 	o := options(t)
 	var log bytes.Buffer
 	o.Log = logTo(&log, slog.LevelInfo)
@@ -293,9 +297,10 @@ func TestRememberedLinks(t *testing.T) {
 	mustSync(t, o, content("a/x", "a/y"))
 	same(t, "tree", paths(t, o.Base), []string{
 		".claude/skills/a-x -> ../../mcp-skills/a-x", ".claude/skills/a-y -> ../../mcp-skills/a-y",
-		"mcp-skills/a-x/SKILL.md", "mcp-skills/a-y/SKILL.md", "skills/a-x -> ../mcp-skills/a-x", "skills/a-y -> ../mcp-skills/a-y",
+		"mcp-skills/a-x/SKILL.md", "mcp-skills/a-y/SKILL.md", "skills/a-x -> ../mcp-skills/a-x",
+		"skills/a-y -> ../mcp-skills/a-y",
 	})
-	if want := "level=WARN msg=\".claude/skills still contains 2 links of an earlier sync: if you do not need them, type: rm -r .claude/skills\""; !strings.Contains(log.String(), want) {
+	if want := "level=WARN msg=\"the last sync used the folder .claude/skills, which is left as it is: remove"; !strings.Contains(log.String(), want) {
 		t.Errorf("log = %s, want %s", log.String(), want)
 	}
 }
@@ -320,14 +325,18 @@ func TestPlaces(t *testing.T) {
 		link   string // where the link is
 		target string
 	}{
-		{"output elsewhere", func(_ *testing.T, o *Options) { o.OutputDir = "gen/skills" }, "skills/a-x", "../gen/skills/a-x"},
-		{"absolute", func(_ *testing.T, o *Options) { o.OutputDir = filepath.Join(o.Base, "gen") }, "skills/a-x", "../gen/a-x"},
-		{"deep links", func(_ *testing.T, o *Options) { o.LinkDirs = []string{".claude/skills"} }, ".claude/skills/a-x", "../../mcp-skills/a-x"},
+		{"output elsewhere", func(_ *testing.T, o *Options) { o.OutputDir = "gen/skills" }, "skills/a-x",
+			"../gen/skills/a-x"},
+		{"absolute", func(_ *testing.T, o *Options) { o.OutputDir = filepath.Join(o.Base, "gen") }, "skills/a-x",
+			"../gen/a-x"},
+		{"deep links", func(_ *testing.T, o *Options) { o.LinkDirs = []string{".claude/skills"} },
+			".claude/skills/a-x", "../../mcp-skills/a-x"},
 		{"links in a linked folder", func(t *testing.T, o *Options) {
 			write(t, "", o.Base, "deep/er/skills/x")
 			symlink(t, "deep/er/skills", o.Base, "skills")
 		}, "deep/er/skills/a-x", "../../../mcp-skills/a-x"},
-		{"the output folder contains the links", func(_ *testing.T, o *Options) { o.OutputDir = "." }, "skills/a-x", "../a-x"},
+		{"the output folder contains the links", func(_ *testing.T, o *Options) { o.OutputDir = "." }, "skills/a-x",
+			"../a-x"},
 		{"two names of one folder", func(t *testing.T, o *Options) {
 			write(t, "", o.Base, "skills/x")
 			symlink(t, "skills", o.Base, "alias")
@@ -360,77 +369,65 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestMove syncs to other folders: edits and the skills of failed servers are
-// taken along, and nothing is removed from the earlier folders.
+// usedBefore returns the warning of a folder that a sync does not use any more.
+func usedBefore(dir string) string {
+	return "the last sync used the folder " + dir +
+		", which is left as it is: remove the skills in it if you do not need them"
+}
+
+// TestMove syncs to other folders: nothing is changed in the earlier ones.
 func TestMove(t *testing.T) {
 	o := options(t)
 	mustSync(t, o, content("a/x", "a/y", "b/z"))
 	replace(t, "Does x.", "Better.", o.Base, "mcp-skills/a-x/SKILL.md")
-	write(t, "mine", o.Base, "mcp-skills/a-y/notes.txt")
-	write(t, "mine", o.Base, "mcp-skills/own/SKILL.md")
 	o.OutputDir, o.LinkDirs = "gen", []string{"links"}
 	c := content("a/x", "a/y")
 	c.Failed = []string{"b"}
 	r := mustSync(t, o, c)
 	same(t, "tree", paths(t, o.Base), []string{
-		"gen/a-x/SKILL.md", "gen/a-y/SKILL.md", "gen/b-z/SKILL.md",
-		"links/a-x -> ../gen/a-x", "links/a-y -> ../gen/a-y", "links/b-z -> ../gen/b-z",
-		"mcp-skills/a-x/SKILL.md", "mcp-skills/a-y/SKILL.md", "mcp-skills/a-y/notes.txt", "mcp-skills/b-z/SKILL.md", "mcp-skills/own/SKILL.md",
+		"gen/a-x/SKILL.md", "gen/a-y/SKILL.md", "links/a-x -> ../gen/a-x", "links/a-y -> ../gen/a-y",
+		"mcp-skills/a-x/SKILL.md", "mcp-skills/a-y/SKILL.md", "mcp-skills/b-z/SKILL.md",
 		"skills/a-x -> ../mcp-skills/a-x", "skills/a-y -> ../mcp-skills/a-y", "skills/b-z -> ../mcp-skills/b-z",
 	})
-	same(t, "Warnings", r.Warnings, []string{
-		"mcp-skills still contains 3 skills of an earlier sync: if you do not need them, type: rm -r mcp-skills/a-x mcp-skills/a-y mcp-skills/b-z",
-		"skills still contains 3 links of an earlier sync: if you do not need them, type: rm -r skills",
-	})
-	if len(r.Removed)+len(r.Unlinked) > 0 {
-		t.Errorf("Removed = %q, Unlinked = %q, want none", r.Removed, r.Unlinked)
-	}
-	if md := read(t, o.Base, "gen/a-x/SKILL.md"); !strings.Contains(md, `description: "Better."`) {
-		t.Errorf("the edited description is lost:\n%s", md)
-	}
+	same(t, "Warnings", r.Warnings, []string{usedBefore("mcp-skills"), usedBefore("skills")})
 	if r := mustSync(t, o, c); r.Stale || len(r.Warnings) > 0 {
 		t.Errorf("a second sync changes something: %+v", r)
 	}
 
 	// Back again: the description edited there is still the user's.
-	replace(t, "Does y.", "Mine.", o.Base, "mcp-skills/a-y/SKILL.md")
 	o.OutputDir, o.LinkDirs = "", []string{"skills"}
-	mustSync(t, o, c)
-	for name, want := range map[string]string{"a-x": "Better.", "a-y": "Mine."} {
-		if md := read(t, o.Base, "mcp-skills", name, "SKILL.md"); !strings.Contains(md, "description: \""+want) {
-			t.Errorf("the edited description of %s is lost:\n%s", name, md)
-		}
+	r = mustSync(t, o, c)
+	same(t, "Warnings", r.Warnings, []string{usedBefore("gen"), usedBefore("links")})
+	if md := read(t, o.Base, "mcp-skills/a-x/SKILL.md"); !strings.Contains(md, `description: "Better."`) {
+		t.Errorf("the edited description is lost:\n%s", md)
 	}
 }
 
 // TestMoveOutput syncs other servers to another folder for skills, with links in
 // the same one: only the links of disabled servers are removed.
 func TestMoveOutput(t *testing.T) {
-	for _, dirs := range [][]string{nil, {"skills"}} {
+	for _, link := range []func(string, string) error{nil, refuse} {
 		o := options(t)
 		mustSync(t, o, content("a/x", "b/y", "c/z"))
-		o.OutputDir, o.LinkDirs = "-gen it", dirs
+		symlink(t, "../mcp-skills/own", o.Base, "skills/own")
+		o.OutputDir, o.Link = "gen", link
 		c := content("c/z")
 		c.Disabled = []string{"b"}
 		dry := o
 		dry.DryRun = true
 		foreseen := mustSync(t, dry, c)
 		r := mustSync(t, o, c)
-		same(t, "report of the dry run", foreseen, r)
-		same(t, "tree", paths(t, o.Base), []string{
-			"-gen it/c-z/SKILL.md", "mcp-skills/a-x/SKILL.md", "mcp-skills/b-y/SKILL.md", "mcp-skills/c-z/SKILL.md",
-			"skills/a-x -> ../mcp-skills/a-x", "skills/c-z -> ../-gen it/c-z",
-		})
-		same(t, "Warnings", r.Warnings, []string{
-			"mcp-skills still contains 3 skills of an earlier sync: if you do not need them, type: rm -r mcp-skills",
-			"skills still contains 1 link of an earlier sync: if you do not need them, type: rm -r skills/a-x",
-		})
-		o.OutputDir = "gen"
-		write(t, "mine", o.Base, "-gen it/own")
-		r = mustSync(t, o, c)
-		same(t, "Warnings", r.Warnings, []string{
-			"-gen it still contains 1 skill of an earlier sync: if you do not need them, type: rm -r './-gen it/c-z'",
-		})
+		want := []string{
+			"gen/c-z/SKILL.md", "mcp-skills/a-x/SKILL.md", "mcp-skills/b-y/SKILL.md", "mcp-skills/c-z/SKILL.md",
+			"skills/a-x -> ../mcp-skills/a-x", "skills/c-z -> ../gen/c-z", "skills/own -> ../mcp-skills/own",
+		}
+		if link == nil {
+			same(t, "report of the dry run", foreseen, r)
+			same(t, "Warnings", r.Warnings, []string{usedBefore("mcp-skills")})
+		} else {
+			want[5] = "skills/c-z/SKILL.md"
+		}
+		same(t, "tree", paths(t, o.Base), want)
 	}
 }
 
@@ -448,7 +445,7 @@ func TestLinksBecomeCopies(t *testing.T) {
 			break
 		}
 		failures++
-		if !errors.Is(err, syscall.ENOSPC) {
+		if !errors.Is(err, errkind.DiskFull) {
 			t.Errorf("after %d files: Sync = %v, want no space", after, err)
 		}
 		same(t, "lock", read(t, o.Base, lockName), before)
@@ -462,7 +459,8 @@ func TestLinksBecomeCopies(t *testing.T) {
 		t.Errorf("%d syncs failed, want at least 8", failures)
 	}
 	same(t, "tree", paths(t, o.Base), []string{
-		"gen/a-x/SKILL.md", "gen/a-y/SKILL.md", "mcp-skills/a-x/SKILL.md", "mcp-skills/a-y/SKILL.md", "skills/a-x/SKILL.md", "skills/a-y/SKILL.md",
+		"gen/a-x/SKILL.md", "gen/a-y/SKILL.md", "mcp-skills/a-x/SKILL.md", "mcp-skills/a-y/SKILL.md",
+		"skills/a-x/SKILL.md", "skills/a-y/SKILL.md",
 	})
 	if r := mustSync(t, o, content("a/x", "a/y")); r.Stale {
 		t.Errorf("a second sync changes something: %+v", r)
@@ -485,7 +483,8 @@ func TestOutputBelowLink(t *testing.T) {
 			func() error { _, err := Sync(t.Context(), o, content("a/x")); return err },
 		} {
 			err := act()
-			if !errors.Is(err, errkind.Conflict) || !strings.Contains(err.Error(), filepath.Join(o.Base, "gen")+", which is written to, is a symbolic link to ") {
+			if !errors.Is(err, errkind.Conflict) || !strings.Contains(err.Error(),
+				filepath.Join(o.Base, "gen")+", which is written to, is a symbolic link to ") {
 				t.Errorf("OutputDir %s: %v, want kind Conflict", out, err)
 			}
 		}

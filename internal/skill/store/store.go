@@ -2,10 +2,12 @@
 // the links by which clients find them, and the lock file that records which
 // files were generated. The commands sync and start use it.
 //
+// A sync reads the folders, compares them with the skills that must exist
+// ([diff]), and applies the difference.
+//
 // Files of users in these folders are kept. A file is only replaced or removed
 // if the lock file names it, or if the SKILL.md beside it contains our
-// metadata. A link is only replaced or removed if it leads into the folder of
-// skills.
+// metadata. A link is only removed if it leads into the folder of skills.
 //
 // All files of a sync are first written into a hidden folder beside the skills,
 // read back, and then renamed to their places. The lock file is written last.
@@ -15,15 +17,12 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
+	"path"
 	"slices"
 
 	"knowhow/internal/skill"
 )
-
-// lockName is the name of the lock file in [Options].Base.
-const lockName = "mcp_settings.lock"
 
 // Options configure a sync.
 type Options struct {
@@ -61,18 +60,16 @@ type Content struct {
 type Report struct {
 	Written   []string // skills that are new or differ
 	Unchanged []string // the other skills of the servers that answered
-	Removed   []string // skills of OutputDir whose tool was removed or whose server is disabled
+	Removed   []string // skills whose tool was removed or whose server is disabled
 
 	Linked   []string // links that were made or corrected
 	Copied   []string // folders that were copied because links cannot be made
 	Unlinked []string // links and copies that were removed
 
-	Kept     []string // files in the way, and files changed by the user, which are kept; each has a warning
 	Changed  []string // skills whose description by the server has changed; not the new ones
 	Warnings []string // sentences, also logged
 
-	Hash  string // of all generated SKILL.md files; see [Sync]
-	Stale bool   // whether a sync changed anything or, for a dry run, would; the failure of a server is not a change
+	Stale bool // whether a sync changed anything or, for a dry run, would; the failure of a server is not a change
 }
 
 // Sync updates the folders so that they contain the skills of c and no other
@@ -80,128 +77,164 @@ type Report struct {
 //
 // An edited description in the frontmatter of a SKILL.md is kept, unless
 // o.Force is set. Every other edit of a generated file is reverted. The skills
-// of failed servers are unchanged. If OutputDir or LinkDirs differ from the
-// last sync, the contents of the earlier folders are kept, and a warning
-// explains how to remove them. If a link cannot be made, the skill's folder is
-// copied instead.
+// of failed servers are unchanged. Folders of the last sync that o does not
+// name are left as they are, and a warning names them. If a link cannot be
+// made, the skill's folder is copied instead; a copy stays a copy.
 //
-// The report's hash is the SHA-256, in hex, of the contents of all generated
+// The hash in the lock is the SHA-256, in hex, of the contents of all generated
 // SKILL.md files, one after the other, in the order of the bytes of their paths
 // including "/SKILL.md" (so "a-b" comes before "a"). If the folder contains no
 // other skills, these are the contents that LC_ALL=C sh -c 'cat
 // mcp-skills/*/SKILL.md' prints.
 //
-// Errors are of kind Invalid for content or options that cannot be written as
-// folders, Denied for missing permissions, Conflict if a file is in the place
-// of a folder, and Busy if another sync with the same base runs for longer than
-// ten seconds. An error of a full disk wraps the system's error. After an error
-// the old lock file is unchanged.
+// Errors are of kind Invalid for options that cannot be the paths of folders,
+// Denied for missing permissions, Conflict if a file is in the place of a
+// folder, and Busy if another sync with the same base runs for longer than ten
+// seconds. An error of a full disk wraps the system's error. After an error the
+// old lock file is unchanged.
 func Sync(ctx context.Context, o Options, c Content) (*Report, error) {
-	s, err := newSyncer(o)
+	return syncWith(ctx, o, c, writeFile)
+}
+
+// syncWith implements [Sync] with a function that writes a file.
+func syncWith(ctx context.Context, o Options, c Content, write writeFunc) (*Report, error) {
+	d, err := locate(o)
 	if err != nil {
 		return nil, err
 	}
-	defer s.close()
-	return s.sync(ctx, c)
-}
-
-// A syncer is one sync. Its fields are set in the order of sync.
-type syncer struct {
-	o   Options
-	log *slog.Logger
-
-	base  *folder
-	out   *folder   // the folder of skills
-	old   *folder   // that of the last sync; the same as out unless it has changed
-	links []*folder // the folders of links
-	left  []*folder // folders with links of the last sync that this sync does not use
-
-	prev *lock  // the result of the last sync; empty if there is no lock
-	raw  []byte // the content of the lock file, or nil if there is none
-	next *lock
-
-	items   []*item // skills that must exist after the sync, by name
-	gone    []string
-	renamed map[string]bool // those of gone whose tools now have a skill with another name
-	report  *Report
-	write   writeFunc
-	refused map[*folder]error // folders in which links cannot be made
-}
-
-func newSyncer(o Options) (*syncer, error) {
-	s := &syncer{
-		o: o, log: o.log(), report: &Report{}, write: writeFile,
-		refused: map[*folder]error{}, renamed: map[string]bool{}, prev: &lock{},
-	}
-	return s, s.place()
-}
-
-// sync implements [Sync].
-func (s *syncer) sync(ctx context.Context, c Content) (*Report, error) {
-	if err := check(c); err != nil {
-		return nil, err
-	}
-	if !s.o.DryRun {
-		release, err := s.exclusive(ctx)
+	defer d.close()
+	log := o.log()
+	if !o.DryRun {
+		release, warning, err := exclusive(ctx, d.base)
 		if err != nil {
 			return nil, err
 		}
 		defer release()
+		if warning != "" {
+			d.warnings = append(d.warnings, warning)
+		}
 	}
-	if err := s.open(); err != nil {
+	if err := d.open(); err != nil {
 		return nil, err
 	}
-	if err := s.want(c); err != nil {
+	if err := d.read(c.Skills); err != nil {
 		return nil, err
 	}
-	if err := s.decide(); err != nil {
-		return nil, err
+	p := diff(c, d)
+	r := p.report
+	r.Warnings = append(d.warnings, r.Warnings...)
+	for _, text := range r.Warnings {
+		log.Warn(text)
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("writing skills: %w", err)
-	}
-	for _, step := range []func(context.Context) error{s.prepare, s.writeSkills, s.linkSkills, s.removeLinks, s.removeSkills, s.warnOfRest} {
-		if err := step(ctx); err != nil {
+	log.Debug("computed the hash of all skills", "files", len(p.next.Skills), "hash", p.next.Hash, "before",
+		d.last().Hash)
+	if !o.DryRun {
+		a := applier{disk: d, plan: p, log: log, write: write}
+		if err := a.apply(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if err := s.writeLock(); err != nil {
+	r.sort()
+	r.Stale = len(r.Written)+len(r.Removed)+len(r.Linked)+len(r.Copied)+len(r.Unlinked) > 0 || !p.next.sameAs(d.lock)
+	if len(r.Written)+len(r.Removed) == 0 && len(r.Unchanged) > 0 {
+		log.Info("Skills up to date, skipping regeneration")
+	}
+	return r, nil
+}
+
+// sort sorts the lists of the report.
+func (r *Report) sort() {
+	for _, list := range []*[]string{&r.Written, &r.Unchanged, &r.Removed, &r.Linked, &r.Copied, &r.Unlinked,
+		&r.Changed} {
+		slices.Sort(*list)
+	}
+}
+
+// inspect opens the folders like a sync that changes nothing. The caller must
+// close them.
+func inspect(o Options) (*disk, error) {
+	d, err := locate(o)
+	if err != nil {
 		return nil, err
 	}
-	s.finish()
-	return s.report, nil
+	if err := d.open(); err != nil {
+		d.close()
+		return nil, err
+	}
+	return d, nil
 }
 
-// finish sorts the report.
-func (s *syncer) finish() {
-	r := s.report
-	lists := []*[]string{&r.Written, &r.Unchanged, &r.Removed, &r.Linked, &r.Copied, &r.Unlinked, &r.Kept, &r.Changed}
-	for _, list := range lists {
-		slices.Sort(*list)
-		*list = slices.Compact(*list)
+// Check reports whether the options and their folders can be used, without
+// changing anything. Errors are those of [Sync].
+func Check(o Options) error {
+	d, err := inspect(o)
+	if err == nil {
+		d.close()
 	}
-	if len(r.Written)+len(r.Removed)+len(r.Linked)+len(r.Copied)+len(r.Unlinked) > 0 {
-		r.Stale = true
-	}
-	if len(r.Written)+len(r.Removed) == 0 && len(r.Unchanged) > 0 {
-		s.log.Info("Skills up to date, skipping regeneration")
-	}
+	return err
 }
 
-// warn records a warning for the user.
-func (s *syncer) warn(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	s.report.Warnings = append(s.report.Warnings, text)
-	s.log.Warn(text)
+// Current reports whether the last sync had the same options and configuration
+// hash, all servers answered, and its skills and links are unchanged. In that
+// case, no server has to be asked.
+func Current(o Options) (bool, error) {
+	d, err := inspect(o)
+	if err != nil {
+		return false, err
+	}
+	defer d.close()
+	log, l := o.log(), d.last()
+	if d.lock == nil || l.ConfigHash != o.ConfigHash || len(l.Failed) > 0 ||
+		l.OutputDir != d.out.key || !slices.Equal(l.LinkDirs, d.linkKeys()) {
+		log.Debug("the lock file is missing or of other settings", "config_hash", o.ConfigHash, "before", l.ConfigHash)
+		return false, nil
+	}
+	if err := d.read(nil); err != nil {
+		return false, err
+	}
+	for name, e := range l.Skills {
+		if p := d.outdated(name, e); p != "" {
+			log.Debug("a file or link is missing or changed", "path", p)
+			return false, nil
+		}
+	}
+	log.Debug("the lock file is up to date", "files", len(l.Skills), "hash", l.Hash)
+	return true, nil
 }
 
-// keep records that a file was left alone. The reason completes the sentence
-// that begins with the path.
-func (s *syncer) keep(f *folder, name, reason string) {
-	path := f.show(name)
-	if slices.Contains(s.report.Kept, path) {
-		return
+// outdated returns a path of a skill that differs from the last sync, or "".
+func (d *disk) outdated(name string, e *entry) string {
+	for p, hash := range e.Files {
+		if content := d.out.nodes[name].content(p); content == nil || sum(content) != hash {
+			return d.out.show(path.Join(name, p))
+		}
 	}
-	s.report.Kept = append(s.report.Kept, path)
-	s.warn("%s %s", path, reason)
+	for _, f := range d.links {
+		n := f.nodes[name]
+		copied := n.isCopy(f.key, e, nil) && sum(n.content(skillFile)) == e.Files[skillFile]
+		if e.linked(f.key) && !copied && (n == nil || !n.exact) {
+			return f.show(name)
+		}
+	}
+	return ""
+}
+
+// sourceHashes returns the hashes of the tools from which the last sync
+// generated a server's skills, in the form of skill.Skill, sorted. With them,
+// the tools of one server can be compared without connecting to the other
+// servers. Errors are those of [Current].
+func sourceHashes(o Options, server string) ([]string, error) {
+	d, err := inspect(o)
+	if err != nil {
+		return nil, err
+	}
+	defer d.close()
+	var hashes []string
+	for _, e := range d.last().Skills {
+		if e.Server == server {
+			hashes = append(hashes, e.SourceHash)
+		}
+	}
+	slices.Sort(hashes)
+	return hashes, nil
 }
