@@ -17,7 +17,7 @@ import (
 )
 
 // passageWeight is the weight of the meaning in the ranking of passages. Of 110
-// questions (docs/benchmarks.md, "Answers"), 0.25 answers three fewer, and 1 two.
+// questions (bench/notes/answers.md), 0.25 answers three fewer, and 1 two.
 const passageWeight = 0.5
 
 // passageChunks returns the chunks that passages of a page are chosen from, best
