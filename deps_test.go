@@ -75,8 +75,8 @@ var deps = map[string]string{
 	"invoke":      "httpguard httpclient mcpclient compact spell sanitize",
 
 	// The systems. None imports another, or a backend it need not know:
-	// fessmcp sees search, never fess or index.
-	"fessmcp": "search query fetch extract chunk job mcpserver compact sanitize spell",
+	// searchmcp sees search, never fess or index.
+	"searchmcp": "search query fetch extract chunk job mcpserver compact sanitize spell",
 
 	// Datasets: search and creation know no server; the tools know no files.
 	"dataset":    "analysis segment sanitize spell document extract chunk ingest embed vector vector/faiss fusion",
@@ -85,7 +85,7 @@ var deps = map[string]string{
 	// Names of sources, and the configuration of the bridge: the one package below
 	// cli that knows its keys.
 	"source":     "document",
-	"fessconfig": "config fess fessmcp fetch httpguard source",
+	"fessconfig": "config fess searchmcp fetch httpguard source",
 
 	// A search service restricted to some labels.
 	"search/scope": "search",
@@ -104,7 +104,7 @@ var deps = map[string]string{
 	// What the servers have in common: the data folder, and the service of serve over
 	// it. They connect the packages above and know no flags.
 	"datafolder": "document index opensearch indexing ingest kb embed embed/bert embed/minilm embed/open search search/scope terminal",
-	"serving": "datafolder document source indexing search/scope fessmcp fessserver job kb kbmcp kbserver console " +
+	"serving": "datafolder document source indexing search/scope searchmcp fessserver job kb kbmcp kbserver console " +
 		"mcpserver httpguard terminal",
 
 	// The command line may import everything.

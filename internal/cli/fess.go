@@ -13,13 +13,13 @@ import (
 
 	"knowhow/internal/fess"
 	"knowhow/internal/fessconfig"
-	"knowhow/internal/fessmcp"
 	"knowhow/internal/fetch"
 	"knowhow/internal/httpguard"
 	"knowhow/internal/job"
 	"knowhow/internal/logfile"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/search"
+	"knowhow/internal/searchmcp"
 )
 
 const fessHelp = `Usage: {cmd} [FLAGS]
@@ -147,25 +147,25 @@ func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, o *fes
 			log.Warn("leaving jobs behind that do not end", "error", err)
 		}
 	}()
-	domain := fessmcp.Domain{ID: c.Domain.ID, Name: c.Domain.Name, Description: c.Domain.Description, Label: c.Domain.LabelFilter}
+	domain := searchmcp.Domain{ID: c.Domain.ID, Name: c.Domain.Name, Description: c.Domain.Description, Label: c.Domain.LabelFilter}
 	mcp := mcpserver.New(mcpserver.Options{
 		Name:         "mcp-fess",
 		Title:        c.Domain.Name,
 		Version:      version(),
-		Instructions: fessmcp.Instructions(fessmcp.Options{Domain: domain}),
+		Instructions: searchmcp.Instructions(searchmcp.Options{Domain: domain}),
 		Domain:       &mcpserver.Domain{ID: domain.ID, Name: domain.Name, Description: domain.Description, LabelFilter: domain.Label},
 		Revision:     o.Revision,
 		MaxInFlight:  c.Limits.MaxInFlightRequests,
 		Log:          log,
 		Header:       callersToken(c),
 	})
-	fessmcp.Register(mcp, fessmcp.Options{
+	searchmcp.Register(mcp, searchmcp.Options{
 		Domain:        domain,
 		Backend:       client,
 		MaxPageSize:   c.Limits.MaxPageSize,
 		MaxChunkBytes: c.Limits.MaxChunkBytes,
 		Jobs:          jobs,
-		Content: &fessmcp.Content{
+		Content: &searchmcp.Content{
 			Enabled:   c.ContentFetch.Enabled,
 			Fetch:     documents,
 			MaxBytes:  int64(c.ContentFetch.MaxBytes),

@@ -14,11 +14,11 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
-	"knowhow/internal/fessmcp"
 	"knowhow/internal/query"
 	"knowhow/internal/sanitize"
 	"knowhow/internal/search"
 	"knowhow/internal/search/scope"
+	"knowhow/internal/searchmcp"
 	"knowhow/internal/spell"
 	"knowhow/internal/terminal"
 )
@@ -354,7 +354,7 @@ func (d *folders) readRest(ctx context.Context, first json.RawMessage, o *readCo
 		if err != nil {
 			return "", err
 		}
-		end = fessmcp.SectionEnd(sections, part.Offset)
+		end = searchmcp.SectionEnd(sections, part.Offset)
 	}
 	text := strings.Builder{}
 	text.WriteString(part.Text)

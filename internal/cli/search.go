@@ -13,7 +13,6 @@ import (
 	"knowhow/internal/analysis"
 	"knowhow/internal/datafolder"
 	"knowhow/internal/document"
-	"knowhow/internal/fessmcp"
 	"knowhow/internal/index"
 	"knowhow/internal/ingest"
 	"knowhow/internal/mcpserver"
@@ -21,6 +20,7 @@ import (
 	"knowhow/internal/sanitize"
 	"knowhow/internal/search"
 	"knowhow/internal/search/scope"
+	"knowhow/internal/searchmcp"
 	"knowhow/internal/serving"
 	"knowhow/internal/source"
 	"knowhow/internal/terminal"
@@ -154,7 +154,7 @@ func (v *invocation) openFolders(ctx context.Context, f *datafolder.Folder, o *f
 func (d *folders) of(sources []document.Source) *folders {
 	c := *d
 	c.sources, c.here, c.backend = sources, false, scope.New(d.folder.Service(), serving.Labels(sources)...)
-	c.server = serving.New(serving.Options{Folder: d.folder, Sources: sources, Groups: []fessmcp.Group{fessmcp.SearchTools}, Domain: toolDomain, Version: version()}).MCP()
+	c.server = serving.New(serving.Options{Folder: d.folder, Sources: sources, Groups: []searchmcp.Group{searchmcp.SearchTools}, Domain: toolDomain, Version: version()}).MCP()
 	return &c
 }
 

@@ -11,8 +11,8 @@ import (
 
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
-	"knowhow/internal/fessmcp"
 	"knowhow/internal/ignore"
+	"knowhow/internal/searchmcp"
 	"knowhow/internal/source"
 	"knowhow/internal/spell"
 )
@@ -227,12 +227,12 @@ const kbTools = "kb"
 
 // toolGroups are groups of tools.
 type toolGroups struct {
-	search []fessmcp.Group
+	search []searchmcp.Group
 	kb     bool
 }
 
 func (g *toolGroups) set(s string) error {
-	known := []string{string(fessmcp.SearchTools), string(fessmcp.FessTools), kbTools}
+	known := []string{string(searchmcp.SearchTools), string(searchmcp.FessTools), kbTools}
 	const want = "want search, fess and kb, separated by commas"
 	*g = toolGroups{}
 	for name := range strings.SplitSeq(s, ",") {
@@ -247,7 +247,7 @@ func (g *toolGroups) set(s string) error {
 			}
 			return errors.New(want)
 		}
-		g.search = append(g.search, fessmcp.Group(name))
+		g.search = append(g.search, searchmcp.Group(name))
 	}
 	return nil
 }

@@ -6,11 +6,11 @@ import (
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/fess"
-	"knowhow/internal/fessmcp"
 	"knowhow/internal/fetch"
+	"knowhow/internal/searchmcp"
 )
 
-// Explain adds to an error of packages fess, fessmcp and fetch the key that it
+// Explain adds to an error of packages fess, searchmcp and fetch the key that it
 // is due to, so that the message states what to change. Other errors are
 // returned unchanged.
 func (c *Config) Explain(err error) error {
@@ -35,12 +35,12 @@ func (c *Config) advice(reason errkind.Reason) string {
 		return " (fessAuth.accessToken)"
 	case fess.CAReason:
 		return " (tls.caFile)"
-	case fessmcp.DisabledReason:
+	case searchmcp.DisabledReason:
 		return "; set contentFetch.enabled to true in the configuration"
-	case fessmcp.PDFReason:
+	case searchmcp.PDFReason:
 		return "; set contentFetch.enablePdf to true in the configuration"
 	case fetch.SchemeReason:
-		if c.ContentFetch.FessCache == fessmcp.CacheAlways {
+		if c.ContentFetch.FessCache == searchmcp.CacheAlways {
 			return c.schemes() + "; Fess has no copy of the document that can be read"
 		}
 		return c.schemes() + `; set contentFetch.fessCache to "always" to read the copy that Fess stored, if there is one`

@@ -7,8 +7,8 @@ import (
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/fess"
-	"knowhow/internal/fessmcp"
 	"knowhow/internal/fetch"
+	"knowhow/internal/searchmcp"
 )
 
 func TestExplain(t *testing.T) {
@@ -28,7 +28,7 @@ func TestExplain(t *testing.T) {
 			`the scheme "file" is not allowed: contentFetch.allowedSchemes has http, https; Fess has no copy of the document that can be read`},
 		{"a redirect", fmt.Errorf("following a redirect: %w", denied(fetch.RedirectSchemeReason, `the scheme "ftp" is not allowed`)), "policy",
 			`following a redirect: the scheme "ftp" is not allowed: contentFetch.allowedSchemes has http, https`},
-		{"no PDF", denied(fessmcp.PDFReason, "PDF conversion is disabled"), "policy", "PDF conversion is disabled; set contentFetch.enablePdf to true in the configuration"},
+		{"no PDF", denied(searchmcp.PDFReason, "PDF conversion is disabled"), "policy", "PDF conversion is disabled; set contentFetch.enablePdf to true in the configuration"},
 		{"a timeout", fmt.Errorf("following a redirect: %w", remote), "policy",
 			"following a redirect: the document did not arrive in time; try again, or raise contentFetch.timeoutMs (/doc, status 504)"},
 		{"Fess", &errkind.Remote{Endpoint: "/", Status: 502, Message: "check that its address is right", Reason: fess.AddressReason}, "policy",
@@ -54,7 +54,7 @@ func TestExplain(t *testing.T) {
 		}
 	}
 	// Every reason has its advice.
-	for _, reason := range []errkind.Reason{fess.AddressReason, fess.TokenReason, fess.CAReason, fessmcp.DisabledReason, fessmcp.PDFReason, fetch.SchemeReason,
+	for _, reason := range []errkind.Reason{fess.AddressReason, fess.TokenReason, fess.CAReason, searchmcp.DisabledReason, searchmcp.PDFReason, fetch.SchemeReason,
 		fetch.RedirectSchemeReason, fetch.HostReason, fetch.PrivateReason, fetch.ReservedReason, fetch.SizeReason, fetch.TimeReason, fetch.ProxyReason} {
 		if defaults().advice(reason) == "" {
 			t.Errorf("there is no advice for errors that are due to %s", reason)

@@ -10,13 +10,13 @@ import (
 
 	"knowhow/internal/console"
 	"knowhow/internal/document"
-	"knowhow/internal/fessmcp"
 	"knowhow/internal/fessserver"
 	"knowhow/internal/httpguard"
 	"knowhow/internal/kb"
 	"knowhow/internal/kbserver"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/search/scope"
+	"knowhow/internal/searchmcp"
 	"knowhow/internal/source"
 )
 
@@ -119,7 +119,7 @@ func (s *Server) status(ctx context.Context, leftOut string) (console.Status, er
 // endpoints returns the MCP endpoints with search tools, that of all sources first.
 func (s *Server) endpoints(sources []document.Source) []console.Endpoint {
 	endpoints := []console.Endpoint{}
-	asked := slices.Contains(s.o.Groups, fessmcp.SearchTools)
+	asked := slices.Contains(s.o.Groups, searchmcp.SearchTools)
 	if asked || len(s.o.Groups) == 0 && s.o.Tools == nil {
 		endpoints = append(endpoints, console.Endpoint{Path: MCPPath, Domain: s.domain().ID})
 		if len(sources) < 2 {

@@ -17,13 +17,13 @@ import (
 	"knowhow/internal/console"
 	"knowhow/internal/datafolder"
 	"knowhow/internal/document"
-	"knowhow/internal/fessmcp"
 	"knowhow/internal/indexing"
 	"knowhow/internal/job"
 	"knowhow/internal/kb"
 	"knowhow/internal/kbmcp"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/search/scope"
+	"knowhow/internal/searchmcp"
 	"knowhow/internal/source"
 	"knowhow/internal/terminal"
 )
@@ -33,9 +33,9 @@ type Options struct {
 	Folder  *datafolder.Folder // with its index, except for calls of tools without Run; required
 	Sources []document.Source  // that are served; required
 
-	Groups     []fessmcp.Group // of search tools; none means those of searching, unless there are tools of the knowledge base
-	Domain     string          // of all sources; "" means the label of the only source, or all
-	DomainName string          // its name; "" means the domain
+	Groups     []searchmcp.Group // of search tools; none means those of searching, unless there are tools of the knowledge base
+	Domain     string            // of all sources; "" means the label of the only source, or all
+	DomainName string            // its name; "" means the domain
 
 	// Tools are the tools of the knowledge base, of which Base and Version are set;
 	// nil for none.
@@ -136,8 +136,8 @@ func (s *Server) current(ctx context.Context) ([]document.Source, error) {
 const maxDescription = 1000
 
 // domain returns the domain of all sources.
-func (s *Server) domain() fessmcp.Domain {
-	d := fessmcp.Domain{ID: "all", Name: "all"}
+func (s *Server) domain() searchmcp.Domain {
+	d := searchmcp.Domain{ID: "all", Name: "all"}
 	if len(s.o.Sources) == 1 {
 		d = sourceDomain(s.o.Sources[0])
 	} else {
@@ -158,8 +158,8 @@ func (s *Server) domain() fessmcp.Domain {
 }
 
 // sourceDomain returns the domain of one source.
-func sourceDomain(src document.Source) fessmcp.Domain {
-	d := fessmcp.Domain{ID: source.Domain(src.Label), Name: src.Label, Label: src.Label, Description: src.Description}
+func sourceDomain(src document.Source) searchmcp.Domain {
+	d := searchmcp.Domain{ID: source.Domain(src.Label), Name: src.Label, Label: src.Label, Description: src.Description}
 	if d.Description == "" {
 		what := "Documents in the folder "
 		if info, err := os.Stat(src.Path); err == nil && !info.IsDir() {
@@ -178,23 +178,23 @@ func (s *Server) MCP() *mcpserver.Server { return s.mcp(s.domain(), s.backend, s
 
 // mcp returns an MCP server for a domain over a part of the documents, with the
 // tools of the knowledge base if there are any.
-func (s *Server) mcp(d fessmcp.Domain, backend *scope.Scope, tools *kbmcp.Options) *mcpserver.Server {
-	o := fessmcp.Options{
+func (s *Server) mcp(d searchmcp.Domain, backend *scope.Scope, tools *kbmcp.Options) *mcpserver.Server {
+	o := searchmcp.Options{
 		Domain:     d,
 		Backend:    backend,
-		Wording:    fessmcp.OfFolders,
+		Wording:    searchmcp.OfFolders,
 		Groups:     s.o.Groups,
 		NameSource: d.Label == "",
 		PageSize:   PageSize,
 		Log:        s.o.Log,
 	}
 	if len(o.Groups) == 0 {
-		o.Groups = []fessmcp.Group{} // none; nil would be all
+		o.Groups = []searchmcp.Group{} // none; nil would be all
 		if tools == nil {
-			o.Groups = []fessmcp.Group{fessmcp.SearchTools}
+			o.Groups = []searchmcp.Group{searchmcp.SearchTools}
 		}
 	}
-	if slices.Contains(s.o.Groups, fessmcp.FessTools) {
+	if slices.Contains(s.o.Groups, searchmcp.FessTools) {
 		o.Jobs = job.New(job.Options{Threshold: jobThreshold, Log: s.o.Log})
 		s.mu.Lock()
 		s.jobs = append(s.jobs, o.Jobs)
@@ -202,7 +202,7 @@ func (s *Server) mcp(d fessmcp.Domain, backend *scope.Scope, tools *kbmcp.Option
 	}
 	var instructions []string
 	if len(o.Groups) > 0 {
-		instructions = append(instructions, fessmcp.Instructions(o))
+		instructions = append(instructions, searchmcp.Instructions(o))
 	}
 	if tools != nil {
 		instructions = append(instructions, kbmcp.Instructions())
@@ -214,7 +214,7 @@ func (s *Server) mcp(d fessmcp.Domain, backend *scope.Scope, tools *kbmcp.Option
 		Revision:     mcpserver.Latest,
 		Log:          s.o.Log,
 	})
-	fessmcp.Register(server, o)
+	searchmcp.Register(server, o)
 	if tools != nil {
 		all := *tools
 		all.Base, all.Version = s.base, s.o.Version

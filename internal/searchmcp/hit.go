@@ -1,0 +1,277 @@
+package searchmcp
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"knowhow/internal/compact"
+	"knowhow/internal/errkind"
+	"knowhow/internal/sanitize"
+	"knowhow/internal/search"
+)
+
+// fieldRunes limits the strings of fields in includeFields. The text of a
+// document is read with read_content.
+const fieldRunes = 1000
+
+// hitSize is the usual size of a hit, in bytes.
+const hitSize = 512
+
+// headingRunes limits the path of headings above a passage.
+const headingRunes = 300
+
+// fieldNames are the fields of a hit that a Fess server can send, in the order
+// in which they are written (Fess 15.4 and 15.7, QueryFieldConfig; content,
+// label and lang only if the server is configured to send them).
+var fieldNames = [...]string{"doc_id", "title", "url", "digest", "score",
+	"_id", "boost", "click_count", "content", "content_description", "content_length", "content_title",
+	"created", "favorite_count", "filename", "filetype", "has_cache", "host", "label", "lang",
+	"last_modified", "mimetype", "similar_docs_count", "similar_docs_hash", "site", "site_path",
+	"thumbnail", "timestamp", "url_link"}
+
+// defaultFields are the fields of a hit without includeFields; url_link is
+// included if it differs from url.
+var defaultFields = [...]string{"doc_id", "title", "url", "digest", "score"}
+
+// hitFields returns the requested names in the order of fieldNames, or nil for
+// the default fields.
+func hitFields(asked []string) ([]string, error) {
+	if len(asked) == 0 {
+		return nil, nil
+	}
+	for _, name := range asked {
+		if !slices.Contains(fieldNames[:], name) {
+			return nil, &errkind.Argument{Name: "includeFields", Value: name, Want: "one of " + strings.Join(fieldNames[:], ", ")}
+		}
+	}
+	var names []string
+	for _, name := range fieldNames {
+		if name == "doc_id" || slices.Contains(asked, name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// newHit returns h as a JSON object with the given fields in their order; nil
+// means the default fields. For folders, it also contains the path and, if
+// there are several sources, the source. Unknown values are omitted.
+func (b *bridge) newHit(h *search.Hit, fields []string) *compact.Object {
+	names := fields
+	if names == nil {
+		names = defaultFields[:]
+		if otherLink(h) != "" {
+			names = append(slices.Clone(names), "url_link")
+		}
+	}
+	out := &compact.Object{}
+	out.Grow(hitSize)
+	for _, name := range names {
+		if v := fieldValue(h, name); v != nil && (name != "digest" || len(h.Passages) == 0) {
+			out.Add(name, v)
+		}
+		if name == "title" || name == "doc_id" && !slices.Contains(names, "title") {
+			b.addPlace(out, h)
+		}
+	}
+	if len(h.Passages) > 0 {
+		out.Add("passages", passages(h.Passages))
+	}
+	return out
+}
+
+// A passage is a part of a document's text in a hit.
+type passage struct {
+	Heading string `json:"heading,omitempty"`
+	Page    any    `json:"page,omitempty"` // a number, or a label such as "iv"
+	Offset  int64  `json:"offset"`
+	Text    string `json:"text"`
+}
+
+func passages(list []search.Passage) []passage {
+	out := make([]passage, len(list))
+	for i, p := range list {
+		out[i] = passage{Heading: digest(p.Heading, headingRunes), Page: pageLabel(p.Page), Offset: p.Offset, Text: passageText(p.Text)}
+	}
+	return out
+}
+
+// passageText returns the text of a passage as it is in the document, unless it
+// has invisible characters, which are removed.
+func passageText(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && sanitize.Invisible(r) }) < 0 {
+		return s
+	}
+	return sanitize.Text(s)
+}
+
+// pageLabel returns the label of a page as a number if it is one, otherwise as a
+// clean text; nil if there is none.
+func pageLabel(label string) any {
+	if n, err := strconv.Atoi(label); err == nil && strconv.Itoa(n) == label {
+		return n
+	}
+	return known(label)
+}
+
+// addPlace adds the path of a document inside its source, the source if there are
+// several, and the paths of other documents with the same text.
+func (b *bridge) addPlace(out *compact.Object, h *search.Hit) {
+	if b.wording != OfFolders {
+		return
+	}
+	if h.Path != "" {
+		out.Add("path", link(h.Path))
+	}
+	if b.nameSource && len(h.Labels) == 1 {
+		out.Add("source", h.Labels[0])
+	}
+	if len(h.Also) > 0 {
+		also := make([]string, len(h.Also))
+		for i, path := range h.Also {
+			also[i] = link(path)
+		}
+		out.Add("also", also)
+	}
+}
+
+// fieldValue returns a field of h by its name in Fess, cleaned; nil if it is
+// unknown.
+func fieldValue(h *search.Hit, name string) any {
+	switch name {
+	case "doc_id":
+		return h.ID
+	case "title":
+		return title(h.Title)
+	case "url":
+		return link(h.URL)
+	case "digest":
+		return digest(h.Digest.Text, digestRunes)
+	case "score":
+		if h.Score == 0 {
+			return nil
+		}
+		return number(round(h.Score))
+	case "content_length":
+		if h.Size < 0 {
+			return nil
+		}
+		return h.Size
+	case "content_title":
+		return known(h.TitleExcerpt.Text)
+	case "filename":
+		return known(h.Filename)
+	case "filetype":
+		return known(h.FileType)
+	case "mimetype":
+		return known(h.MIMEType)
+	case "host":
+		return known(h.Host)
+	case "label":
+		return knownWords(h.Labels)
+	case "lang":
+		return knownWords(h.Langs)
+	case "created":
+		return knownTime(h.Created)
+	case "last_modified":
+		return knownTime(h.Modified)
+	case "timestamp":
+		return knownTime(h.Timestamp)
+	case "url_link", "thumbnail":
+		if s, _ := h.Extra[name].(string); s != "" {
+			return link(s)
+		}
+		return nil
+	}
+	switch v := h.Extra[name].(type) {
+	case string:
+		return digest(v, fieldRunes)
+	case float64:
+		return number(v)
+	case int64, bool:
+		return v
+	}
+	return nil
+}
+
+// known returns a text, or nil if it is empty.
+func known(s string) any {
+	if s == "" {
+		return nil
+	}
+	return digest(s, fieldRunes)
+}
+
+// knownWords returns words, or nil if there are none.
+func knownWords(list []string) any {
+	if len(list) == 0 {
+		return nil
+	}
+	return words(list)
+}
+
+// knownTime returns a time as Fess writes it, or nil for the zero time.
+func knownTime(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return instant(t)
+}
+
+// round returns v with five significant digits.
+func round(v float64) float64 {
+	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 5, 64), 64)
+	if err != nil {
+		return v
+	}
+	return r
+}
+
+// number returns v, or nil if JSON cannot express it.
+func number(v float64) any {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return v
+}
+
+// A facetResult contains the counts in the result of the search tool. Both
+// lists are always present.
+type facetResult struct {
+	Fields  []fieldCounts `json:"fields"`
+	Queries []count       `json:"queries"`
+}
+
+type fieldCounts struct {
+	Name   string  `json:"name"`
+	Result []count `json:"result"`
+}
+
+type count struct {
+	Value string `json:"value"`
+	Count int    `json:"count"`
+}
+
+// newFacetResult returns the counts of f. If f is nil, both lists are empty.
+func newFacetResult(f *search.FacetCounts) *facetResult {
+	r := &facetResult{Fields: []fieldCounts{}, Queries: []count{}}
+	if f == nil {
+		return r
+	}
+	for _, field := range f.Fields {
+		r.Fields = append(r.Fields, fieldCounts{field.Name, counts(field.Counts)})
+	}
+	r.Queries = counts(f.Queries)
+	return r
+}
+
+func counts(in []search.Count) []count {
+	out := make([]count, 0, len(in))
+	for _, c := range in {
+		out = append(out, count{digest(c.Value, fieldRunes), c.Count})
+	}
+	return out
+}

@@ -1,0 +1,110 @@
+package searchmcp
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"knowhow/internal/errkind"
+	"knowhow/internal/job"
+	"knowhow/internal/mcpserver"
+	"knowhow/internal/search"
+)
+
+func (b *bridge) addWords(s *mcpserver.Server) {
+	mcpserver.AddTool(s, b.tool("suggest", "Suggest terms", b.choose(
+		"Suggest related terms for a query in the knowledge domain. Use it when a search finds nothing or to find the spelling of a word in this domain.",
+		"Complete the beginning of a word with words from these documents. Use it when a search finds nothing.")), b.suggest)
+	mcpserver.AddTool(s, b.tool("popular_words", "List popular words", b.choose(
+		"Retrieve popular words in the knowledge domain. Use it to see what people search for in this domain.",
+		"List words that are searched for often or that many of these documents contain.")), b.popularWords)
+}
+
+type suggestArgs struct {
+	Prefix string   `json:"prefix" jsonschema:"Beginning of a word" limits:"minLength=1"`
+	Num    int      `json:"num,omitempty" limits:"minimum=1 maximum=100 default=10"`
+	Fields []string `json:"fields,omitempty" jsonschema:"Any of content, title, _default (past queries)"`
+	Lang   string   `json:"lang,omitempty" jsonschema:"For example en"`
+}
+
+type suggestResult struct {
+	Suggestions []suggestion `json:"suggestions"`
+}
+
+type suggestion struct {
+	Text   string   `json:"text"`
+	Labels []string `json:"labels"`
+}
+
+func (b *bridge) suggest(ctx context.Context, in suggestArgs) (any, error) {
+	if strings.TrimSpace(in.Prefix) == "" {
+		return nil, &errkind.Argument{Name: "prefix", Value: in.Prefix, Want: "the beginning of a word"}
+	}
+	if err := checkFields("fields", in.Fields); err != nil {
+		return nil, err
+	}
+	langs, err := parseLangs(in.Lang)
+	if err != nil {
+		return nil, err
+	}
+	q := search.SuggestQuery{Prefix: in.Prefix, Num: in.Num, Labels: b.labels, Fields: in.Fields, Langs: langs}
+	if err := q.Validate(); err != nil {
+		return nil, err
+	}
+	return b.do(ctx, work{run: func(ctx context.Context, _ job.Report) (any, error) {
+		found, err := b.backend.Suggest(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		return newSuggestResult(found), nil
+	}})
+}
+
+func newSuggestResult(found []search.Suggestion) suggestResult {
+	r := suggestResult{Suggestions: make([]suggestion, 0, len(found))}
+	for _, s := range found {
+		r.Suggestions = append(r.Suggestions, suggestion{word(s.Text), words(s.Labels)})
+	}
+	return r
+}
+
+type wordsArgs struct {
+	Seed  *int64 `json:"seed,omitempty"`
+	Field string `json:"field,omitempty" jsonschema:"Only words from this field"`
+}
+
+type wordsResult struct {
+	Words []string `json:"words"`
+}
+
+func (b *bridge) popularWords(ctx context.Context, in wordsArgs) (any, error) {
+	q := search.WordsQuery{Labels: b.labels}
+	if in.Seed != nil {
+		q.Seed = strconv.FormatInt(*in.Seed, 10)
+	}
+	if in.Field != "" {
+		q.Fields = []string{in.Field}
+	}
+	if err := checkFields("field", q.Fields); err != nil {
+		return nil, err
+	}
+	return b.do(ctx, work{run: func(ctx context.Context, _ job.Report) (any, error) {
+		found, err := b.backend.PopularWords(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		return wordsResult{words(found)}, nil
+	}})
+}
+
+// checkFields checks names that are passed on unchanged. The service decides
+// which fields have words.
+func checkFields(argument string, names []string) error {
+	for _, name := range names {
+		if len(name) > maxFieldName || !fieldPattern.MatchString(name) || len(names) > maxWordFields {
+			return &errkind.Argument{Name: argument, Value: name,
+				Want: "names of fields such as content, title or _default, at most " + strconv.Itoa(maxWordFields)}
+		}
+	}
+	return nil
+}
