@@ -27,7 +27,7 @@ var deps = map[string]string{
 	"spell": "", "compact": "", "sanitize": "", "schema": "compact spell", "terminal": "sanitize",
 
 	// Text processing without access to disk or network.
-	"extract": "extract/pdf", "chunk": "", "analysis": "", "query": "", "segment": "relevance",
+	"extract": "document extract/pdf", "chunk": "document", "analysis": "", "query": "", "segment": "relevance",
 	"ignore": "", "relevance": "",
 	"passage":     "analysis document search",
 	"extract/pdf": "extract/pdf/cid extract/pdf/cos", "extract/pdf/cid": "", "extract/pdf/cid/make": "", "extract/pdf/cos": "",
@@ -76,7 +76,7 @@ var deps = map[string]string{
 
 	// The systems. None imports another, or a backend it need not know:
 	// searchmcp sees search, never fess or index.
-	"searchmcp": "search query fetch extract chunk job mcpserver compact sanitize spell",
+	"searchmcp": "document search query fetch extract chunk job mcpserver compact sanitize spell",
 
 	// Datasets: search and creation know no server; the tools know no files.
 	"dataset":    "analysis segment sanitize spell document extract chunk ingest embed vector vector/faiss fusion",
@@ -88,7 +88,7 @@ var deps = map[string]string{
 	"fessconfig": "config fess searchmcp fetch httpguard source",
 
 	// A search service restricted to some labels.
-	"search/scope": "search",
+	"search/scope": "document search",
 
 	// The knowledge base.
 	"kb":       "document index ingest query sanitize search",

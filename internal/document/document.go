@@ -102,6 +102,13 @@ type Chunk struct {
 	Heading string // nearest heading above, "" if there is none
 }
 
+// A Heading is a title inside a text.
+type Heading struct {
+	Offset int // of its first byte in the text
+	Level  int // 1 is the highest
+	Text   string
+}
+
 // A Section is the part of a document's text from a heading to the next one.
 type Section struct {
 	Offset    int    `json:"o"`           // of the heading in Text

@@ -61,7 +61,7 @@ func extractCode(ctx context.Context, t *Text, src string) {
 			comment = start
 		}
 		if len(t.Headings) < maxHeadings {
-			t.Headings = append(t.Headings, Heading{comment, min(len(outer), 6), shorten(declaration(trimmed), maxHeading)})
+			t.Headings = append(t.Headings, Heading{Offset: comment, Level: min(len(outer), 6), Text: shorten(declaration(trimmed), maxHeading)})
 		}
 		comment = -1
 	}

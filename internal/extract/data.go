@@ -80,7 +80,7 @@ func (w *jsonWriter) write(ctx context.Context) {
 			named := w.after == ':'
 			if first := w.line + blanks(w.out.String()[w.line:]); named && w.headings && w.names < maxKeyLevel && first == w.keyAt && len(w.found) < maxHeadings {
 				if text := shorten(oneLine(w.key), maxHeading); text != "" {
-					w.found = append(w.found, Heading{first, w.names + 1, text})
+					w.found = append(w.found, Heading{Offset: first, Level: w.names + 1, Text: text})
 				}
 			}
 			if named {
@@ -254,7 +254,7 @@ func extractYAML(ctx context.Context, t *Text, src string) {
 			block = indent
 		case value == "" || value[0] == '&' && !strings.Contains(value, " "):
 			if len(open) < maxKeyLevel && len(t.Headings) < maxHeadings {
-				t.Headings = append(t.Headings, Heading{start + blanks(line), len(open) + 1, shorten(key, maxHeading)})
+				t.Headings = append(t.Headings, Heading{Offset: start + blanks(line), Level: len(open) + 1, Text: shorten(key, maxHeading)})
 			}
 			open = append(open, level{indent})
 		}
@@ -313,6 +313,6 @@ func extractTOML(ctx context.Context, t *Text, src string) {
 		if name == "" || strings.ContainsAny(name, ",{}[]") {
 			continue
 		}
-		t.Headings = append(t.Headings, Heading{start + blanks(line), 1, shorten(oneLine(name), maxHeading)})
+		t.Headings = append(t.Headings, Heading{Offset: start + blanks(line), Level: 1, Text: shorten(oneLine(name), maxHeading)})
 	}
 }

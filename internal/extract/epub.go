@@ -124,7 +124,7 @@ func chapter(a *archive, f *flow, part, title string) {
 	body, headings := w.mainContent()
 	if title = oneLine(title); len(headings) == 0 && body != "" && title != "" {
 		if line, _, _ := strings.Cut(body, "\n"); oneLine(line) == title {
-			headings = []Heading{{0, 1, shorten(title, maxHeading)}}
+			headings = []Heading{{Offset: 0, Level: 1, Text: shorten(title, maxHeading)}}
 		} else {
 			f.heading(1, title)
 		}

@@ -18,6 +18,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 )
 
@@ -87,18 +88,12 @@ type Text struct {
 
 // A Heading is a title inside the body, or a term of a definition list, such as
 // an option or a function: readers look for it as for a title. A heading of
-// TermLevel without text is the end of such a list.
-type Heading struct {
-	Offset int    // offset of its first byte in Body
-	Level  int    // 1 to 6, or TermLevel
-	Text   string // one line, never empty
-}
+// TermLevel without text is the end of such a list. Other levels are 1 to 6.
+type Heading = document.Heading
 
-// A Page is the beginning of a page or a slide with text.
-type Page struct {
-	Offset int    // offset of its first byte in Body
-	Label  string // its number from 1, or the label that a PDF gives the page, such as "iv"
-}
+// A Page is the beginning of a page or a slide with text. Its label is its number
+// from 1, or the label that a PDF gives the page, such as "iv".
+type Page = document.Page
 
 // Extract returns the text of a document. For a damaged document, it returns
 // the readable part. Errors are of kind [errkind.Unsupported] for a binary

@@ -123,7 +123,7 @@ func TestSections(t *testing.T) {
 	d.SourcePath = d.Path
 	d.Sections = []document.Section{{Heading: "Part 1"}, {Offset: d.Chunks[1].Offset, Heading: "Part 1 > Part 2"}}
 	put(t, x, d, guide("b", "b.md", "No sections."))
-	want := []search.Section{{Heading: "Part 1"}, {Heading: "Part 1 > Part 2", Offset: int64(d.Chunks[1].Offset)}}
+	want := []document.Section{{Heading: "Part 1"}, {Heading: "Part 1 > Part 2", Offset: d.Chunks[1].Offset}}
 	if got, err := x.Sections(t.Context(), d.ID, []string{"a"}); err != nil || !slices.Equal(got, want) {
 		t.Errorf("Sections = %v, %v, want %v", got, err, want)
 	}

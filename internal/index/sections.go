@@ -25,7 +25,7 @@ func (p *poster) putSections(ctx context.Context, id int64, sections []document.
 }
 
 // Sections returns the sections of a document; see [search.Outliner].
-func (x *Index) Sections(ctx context.Context, id string, labels []string) ([]search.Section, error) {
+func (x *Index) Sections(ctx context.Context, id string, labels []string) ([]document.Section, error) {
 	var stored []document.Section
 	err := x.read(ctx, "reading the sections of a document", func(tx *sql.Tx) error {
 		var label string
@@ -43,7 +43,7 @@ func (x *Index) Sections(ctx context.Context, id string, labels []string) ([]sea
 	if err != nil {
 		return nil, err
 	}
-	return search.SectionsOf(stored), nil
+	return stored, nil
 }
 
 // Locate returns the documents with a path; see [search.Outliner].

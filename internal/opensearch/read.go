@@ -384,12 +384,12 @@ func (s *Store) ReadText(ctx context.Context, id string, labels []string, off in
 }
 
 // Sections returns the sections of a document; see [search.Outliner].
-func (s *Store) Sections(ctx context.Context, id string, labels []string) ([]search.Section, error) {
+func (s *Store) Sections(ctx context.Context, id string, labels []string) ([]document.Section, error) {
 	r, err := s.rowOf(ctx, id, labels, withoutTokens)
 	if err != nil {
 		return nil, err
 	}
-	return search.SectionsOf(r.Kept.Sections), nil
+	return r.Kept.Sections, nil
 }
 
 // Locate returns the documents with a path; see [search.Outliner].

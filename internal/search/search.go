@@ -99,27 +99,11 @@ const (
 type Outliner interface {
 	// Sections returns the sections of a document's text in order. It returns
 	// none if the text has no headings. It looks the document up like Find.
-	Sections(ctx context.Context, id string, labels []string) ([]Section, error)
+	Sections(ctx context.Context, id string, labels []string) ([]document.Section, error)
 
 	// Locate returns the documents with a path, as it is in hits. They are sorted
 	// by label.
 	Locate(ctx context.Context, path string, labels []string) ([]Place, error)
-}
-
-// A Section is the part of a text from a heading to the next one.
-type Section struct {
-	Heading   string // path of the headings: "Install > From source"
-	Offset    int64  // of the heading in the text, in bytes
-	Continues bool   // a section above continues here, without another heading
-}
-
-// SectionsOf returns the sections of a document.
-func SectionsOf(sections []document.Section) []Section {
-	out := make([]Section, len(sections))
-	for i, s := range sections {
-		out[i] = Section{Heading: s.Heading, Offset: int64(s.Offset), Continues: s.Continues}
-	}
-	return out
 }
 
 // A Place is a document, and the label of its source.

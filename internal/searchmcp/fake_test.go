@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/search"
 )
@@ -48,9 +49,9 @@ type fakeBackend struct {
 	words      []string
 	terms      []search.Suggestion
 	health     search.Health
-	facets     []search.FieldCounts        // of every search for facets
-	places     map[string][]search.Place   // by path
-	parts      map[string][]search.Section // by document
+	facets     []search.FieldCounts          // of every search for facets
+	places     map[string][]search.Place     // by path
+	parts      map[string][]document.Section // by document
 
 	mu      sync.Mutex
 	calls   []call
@@ -149,7 +150,7 @@ func (f *fakeBackend) Health(context.Context) (search.Health, error) {
 // folderBackend is a fakeBackend whose documents have paths and sections.
 type folderBackend struct{ *fakeBackend }
 
-func (f folderBackend) Sections(_ context.Context, id string, labels []string) ([]search.Section, error) {
+func (f folderBackend) Sections(_ context.Context, id string, labels []string) ([]document.Section, error) {
 	if err := f.called("Sections", labels); err != nil {
 		return nil, err
 	}

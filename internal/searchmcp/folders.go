@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
@@ -85,7 +86,7 @@ func pointerTo(id string) *string {
 }
 
 // sections returns the sections of a document.
-func (b *bridge) sections(ctx context.Context, id string) ([]search.Section, error) {
+func (b *bridge) sections(ctx context.Context, id string) ([]document.Section, error) {
 	outliner, ok := b.backend.(search.Outliner)
 	if !ok {
 		return nil, nil
@@ -132,7 +133,7 @@ func (b *bridge) getFolderDocument(ctx context.Context, in folderArgs) (any, err
 				s.More++
 				continue
 			}
-			s.Sections = append(s.Sections, section{digest(sec.Heading, headingRunes), sec.Offset})
+			s.Sections = append(s.Sections, section{digest(sec.Heading, headingRunes), int64(sec.Offset)})
 		}
 		return s, nil
 	}})
@@ -183,7 +184,7 @@ func (b *bridge) readFolderContent(ctx context.Context, in folderContentArgs) (a
 		}
 		p.position = &position{Offset: p.offset}
 		for _, s := range list {
-			if s.Offset > p.offset {
+			if int64(s.Offset) > p.offset {
 				break
 			}
 			p.Heading = digest(s.Heading, headingRunes)
@@ -195,42 +196,44 @@ func (b *bridge) readFolderContent(ctx context.Context, in folderContentArgs) (a
 // findSection returns where a section begins and where it ends, sections below
 // it included; an end of 0 means the end of the text. The name is the path of
 // the headings or the last of them, in any case.
-func findSection(list []search.Section, name string) (from, end int64, err error) {
+func findSection(list []document.Section, name string) (from, end int64, err error) {
 	i := -1
 	for _, same := range []func(heading string) bool{
 		func(h string) bool { return plain(h) == plain(name) },
 		func(h string) bool { return plain(lastHeading(h)) == plain(name) },
 		func(h string) bool { return strings.HasSuffix(plain(h), plain(headingSeparator+name)) },
 	} {
-		if i = slices.IndexFunc(list, func(s search.Section) bool { return same(s.Heading) }); i >= 0 {
+		if i = slices.IndexFunc(list, func(s document.Section) bool { return same(s.Heading) }); i >= 0 {
 			break
 		}
 	}
 	if i < 0 {
 		return 0, 0, &errkind.Argument{Name: "section", Value: name, Want: wantSection(list, name)}
 	}
-	return list[i].Offset, sectionEnd(list, i), nil
+	return int64(list[i].Offset), sectionEnd(list, i), nil
 }
 
 // sectionEnd returns where the i-th section ends, the sections below it included;
 // 0 means the end of the text.
-func sectionEnd(list []search.Section, i int) int64 {
+func sectionEnd(list []document.Section, i int) int64 {
 	for j := i + 1; j < len(list); j++ {
 		if !below(list[j], list[i]) && (list[j].Heading != list[i].Heading || !list[j].Continues) {
-			return list[j].Offset
+			return int64(list[j].Offset)
 		}
 	}
 	return 0
 }
 
 // below reports whether section s is inside section t.
-func below(s, t search.Section) bool { return strings.HasPrefix(s.Heading, t.Heading+headingSeparator) }
+func below(s, t document.Section) bool {
+	return strings.HasPrefix(s.Heading, t.Heading+headingSeparator)
+}
 
 // SectionEnd returns where the section that begins at an offset of a text ends,
 // the sections below it included; 0 means the end of the text. It returns 0 if no
 // section begins there.
-func SectionEnd(list []search.Section, offset int64) int64 {
-	i := slices.IndexFunc(list, func(s search.Section) bool { return s.Offset == offset })
+func SectionEnd(list []document.Section, offset int64) int64 {
+	i := slices.IndexFunc(list, func(s document.Section) bool { return int64(s.Offset) == offset })
 	if i < 0 {
 		return 0
 	}
@@ -252,7 +255,7 @@ func lastHeading(path string) string {
 func plain(heading string) string { return strings.ToLower(strings.Join(strings.Fields(heading), " ")) }
 
 // wantSection returns what to request instead of a section that does not exist.
-func wantSection(list []search.Section, name string) string {
+func wantSection(list []document.Section, name string) string {
 	if len(list) == 0 {
 		return "no section: this document has no headings; use from"
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"knowhow/internal/document"
 	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/search"
@@ -263,8 +264,8 @@ const manual = "Guide\n\nIntro.\n\nInstall\n\nFirst.\n\nFrom source\n\nType make
 func manuals() folderBackend {
 	f := corpus()
 	f.docs = append(f.docs, fakeDoc{id: "m1", label: "finance_docs", title: "Guide", text: manual})
-	at := func(s string) int64 { return int64(strings.Index(manual, s)) }
-	f.parts = map[string][]search.Section{"m1": {{Heading: "Guide"}, {Heading: "Guide > Install", Offset: at("Install")},
+	at := func(s string) int { return strings.Index(manual, s) }
+	f.parts = map[string][]document.Section{"m1": {{Heading: "Guide"}, {Heading: "Guide > Install", Offset: at("Install")},
 		{Heading: "Guide > Install > From source", Offset: at("From")}, {Heading: "Guide > Use", Offset: at("Use")}}}
 	f.places = map[string][]search.Place{"new\nline.md": {{ID: "m1", Label: "finance_docs"}}, "guide.md": {{ID: "m1", Label: "finance_docs"}},
 		"twice.md": {{ID: "d2", Label: "finance_docs"}, {ID: "d3", Label: "other"}}}
@@ -360,7 +361,7 @@ func TestFolderSections(t *testing.T) {
 }
 
 func TestSectionEnd(t *testing.T) {
-	list := []search.Section{{Heading: "A", Offset: 0}, {Heading: "A > B", Offset: 10}, {Heading: "A > B > C", Offset: 20}, {Heading: "A > D", Offset: 30}}
+	list := []document.Section{{Heading: "A", Offset: 0}, {Heading: "A > B", Offset: 10}, {Heading: "A > B > C", Offset: 20}, {Heading: "A > D", Offset: 30}}
 	for offset, want := range map[int64]int64{0: 0, 10: 30, 20: 30, 30: 0, 5: 0} {
 		if got := SectionEnd(list, offset); got != want {
 			t.Errorf("SectionEnd(%d) = %d, want %d", offset, got, want)

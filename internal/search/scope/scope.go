@@ -10,6 +10,7 @@ import (
 	"context"
 	"slices"
 
+	"knowhow/internal/document"
 	"knowhow/internal/search"
 )
 
@@ -73,7 +74,7 @@ func (s *Scope) ReadText(ctx context.Context, id string, labels []string, off in
 }
 
 // Sections implements [search.Outliner].
-func (s *Scope) Sections(ctx context.Context, id string, labels []string) ([]search.Section, error) {
+func (s *Scope) Sections(ctx context.Context, id string, labels []string) ([]document.Section, error) {
 	return s.service.Sections(ctx, id, s.within(labels))
 }
 
