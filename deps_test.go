@@ -76,7 +76,7 @@ var deps = map[string]string{
 
 	// The systems. None imports another, or a backend it need not know:
 	// searchmcp sees search, never fess or index.
-	"searchmcp": "document search query fetch extract chunk job mcpserver compact sanitize spell",
+	"searchmcp": "document search query fetch extract chunk passage job mcpserver compact sanitize spell",
 
 	// Datasets: search and creation know no server; the tools know no files.
 	"dataset":    "analysis segment sanitize spell document extract chunk ingest embed vector vector/faiss fusion",

@@ -148,18 +148,7 @@ func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, o *fes
 		}
 	}()
 	domain := searchmcp.Domain{ID: c.Domain.ID, Name: c.Domain.Name, Description: c.Domain.Description, Label: c.Domain.LabelFilter}
-	mcp := mcpserver.New(mcpserver.Options{
-		Name:         "mcp-fess",
-		Title:        c.Domain.Name,
-		Version:      version(),
-		Instructions: searchmcp.Instructions(searchmcp.Options{Domain: domain}),
-		Domain:       &mcpserver.Domain{ID: domain.ID, Name: domain.Name, Description: domain.Description, LabelFilter: domain.Label},
-		Revision:     o.Revision,
-		MaxInFlight:  c.Limits.MaxInFlightRequests,
-		Log:          log,
-		Header:       callersToken(c),
-	})
-	searchmcp.Register(mcp, searchmcp.Options{
+	tools := searchmcp.New(searchmcp.Options{
 		Domain:        domain,
 		Backend:       client,
 		MaxPageSize:   c.Limits.MaxPageSize,
@@ -175,6 +164,18 @@ func (v *invocation) serveFess(ctx context.Context, c *fessconfig.Config, o *fes
 		Explain: c.Explain,
 		Log:     log,
 	})
+	mcp := mcpserver.New(mcpserver.Options{
+		Name:         "mcp-fess",
+		Title:        c.Domain.Name,
+		Version:      version(),
+		Instructions: tools.Instructions(),
+		Domain:       &mcpserver.Domain{ID: domain.ID, Name: domain.Name, Description: domain.Description, LabelFilter: domain.Label},
+		Revision:     o.Revision,
+		MaxInFlight:  c.Limits.MaxInFlightRequests,
+		Log:          log,
+		Header:       callersToken(c),
+	})
+	tools.Register(mcp)
 
 	t := &c.HTTPTransport
 	s := &server{

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -72,38 +71,24 @@ func (o *readCommand) run(ctx context.Context, v *invocation) error {
 	return v.withFolders(ctx, &o.folderFlags, nil, func(d *folders) error { return v.runRead(ctx, d, o) })
 }
 
-// A readPart is the result of the read_content tool.
-type readPart struct {
-	DocID      string `json:"doc_id"`
-	Offset     int64  `json:"offset"`
-	Text       string `json:"text"`
-	NextCursor string `json:"nextCursor"`
-}
-
 // runRead prints the text of a document.
 func (v *invocation) runRead(ctx context.Context, d *folders, o *readCommand) error {
-	arguments := map[string]any{}
-	if o.Section != "" {
-		arguments["section"] = o.Section
+	in := searchmcp.ReadArgs{Section: o.Section, Cursor: o.Cursor, MaxChars: cmp.Or(o.Chars, maxReadChars)}
+	if o.JSON {
+		in.MaxChars = cmp.Or(o.Chars, searchmcp.ReadChars)
 	}
 	if v.given("from") {
-		arguments["from"] = o.From
+		in.From = new(int64(o.From))
 	}
-	if o.Cursor != "" {
-		arguments["cursor"] = o.Cursor
-	}
-	if o.Chars > 0 || !o.JSON {
-		arguments["maxChars"] = cmp.Or(o.Chars, maxReadChars)
-	}
-	result, err := d.readFirst(ctx, o.Document, arguments)
+	piece, err := d.readFirst(ctx, o.Document, in)
 	if err != nil {
 		return err
 	}
 	screen := terminal.NewScreen(v.stdout, v.Lookup)
 	if o.JSON {
-		return screen.Show(string(sanitize.ShowJSON(result)) + "\n")
+		return showJSON(screen, piece)
 	}
-	text, err := d.readRest(ctx, result, o)
+	text, err := d.readRest(ctx, piece, o.Chars == 0)
 	if err != nil {
 		return err
 	}
@@ -120,11 +105,10 @@ func (v *invocation) runRead(ctx context.Context, d *folders, o *readCommand) er
 // readFirst calls the tool for a document that is named by the path of a hit, the
 // path of its file, its ID or its file name. The path of a file and an ID name
 // documents of all sources, unless labels were chosen.
-func (d *folders) readFirst(ctx context.Context, operand string, arguments map[string]any) (json.RawMessage, error) {
-	read := func(d *folders, name, value string) (json.RawMessage, error) {
-		delete(arguments, "path")
-		arguments[name] = value
-		result, err := d.call(ctx, "read_content", arguments)
+func (d *folders) readFirst(ctx context.Context, operand string, in searchmcp.ReadArgs) (*searchmcp.Piece, error) {
+	read := func(d *folders, document searchmcp.DocumentArgs) (*searchmcp.Piece, error) {
+		in.DocumentArgs = document
+		result, err := d.tools.Read(ctx, in)
 		// The document decides what is allowed, so this is a failure, not wrong usage.
 		if usage, ok := errors.AsType[*usageError](d.inArguments(err)); ok {
 			err = errors.New(usage.message)
@@ -134,13 +118,14 @@ func (d *folders) readFirst(ctx context.Context, operand string, arguments map[s
 	if len(d.sources) > 1 && filepath.Base(operand) == operand {
 		// Paths of hits begin with the source, so this is a file or a name.
 		if id, err := d.locate(ctx, operand); err == nil && id != "" {
-			return read(d, "docId", id)
+			return read(d, searchmcp.DocumentArgs{DocID: id})
 		}
 		if found, err := d.named(ctx, operand); err == nil && len(found) > 1 {
 			return nil, d.severalNamed(operand, found)
 		}
 	}
-	result, err := read(d, "path", filepath.ToSlash(operand))
+	path := searchmcp.DocumentArgs{Path: filepath.ToSlash(operand)}
+	result, err := read(d, path)
 	if !errors.Is(err, errkind.NotFound) {
 		return result, err
 	}
@@ -149,7 +134,7 @@ func (d *folders) readFirst(ctx context.Context, operand string, arguments map[s
 		wide = d.of(d.known)
 		label, _, _ := strings.Cut(operand, "/")
 		if slices.ContainsFunc(d.known, func(s document.Source) bool { return s.Label == label }) {
-			if result, err := read(wide, "path", filepath.ToSlash(operand)); !errors.Is(err, errkind.NotFound) {
+			if result, err := read(wide, path); !errors.Is(err, errkind.NotFound) {
 				return result, err
 			}
 		}
@@ -158,16 +143,16 @@ func (d *folders) readFirst(ctx context.Context, operand string, arguments map[s
 		if err != nil {
 			return nil, err
 		}
-		return read(wide, "docId", id)
+		return read(wide, searchmcp.DocumentArgs{DocID: id})
 	}
-	if result, err := read(wide, "docId", operand); err == nil || !errors.Is(err, errkind.NotFound) && !errors.Is(err, errkind.Invalid) {
+	if result, err := read(wide, searchmcp.DocumentArgs{DocID: operand}); err == nil || !errors.Is(err, errkind.NotFound) && !errors.Is(err, errkind.Invalid) {
 		return result, err
 	}
 	switch found, err := d.named(ctx, operand); {
 	case err != nil:
 		return nil, err
 	case len(found) == 1:
-		return read(d, "docId", found[0].ID)
+		return read(d, searchmcp.DocumentArgs{DocID: found[0].ID})
 	case len(found) > 1:
 		return nil, d.severalNamed(operand, found)
 	}
@@ -338,42 +323,23 @@ func realPath(path string) string {
 	}
 }
 
-// readRest returns the text of the first result and, unless the number of
-// characters is limited, of what follows it in the section or the document.
-func (d *folders) readRest(ctx context.Context, first json.RawMessage, o *readCommand) (string, error) {
-	var part readPart
-	if err := json.Unmarshal(first, &part); err != nil {
-		return "", fmt.Errorf("reading the result: %w", err)
-	}
-	if o.Chars > 0 {
-		return part.Text, nil
-	}
-	end := int64(0) // of what is wanted; 0 means the end of the text
-	if o.Section != "" {
-		sections, err := d.backend.Sections(ctx, part.DocID, nil)
-		if err != nil {
+// readRest returns the text of the first piece and, if all is true, of what follows
+// it in the section or the document.
+func (d *folders) readRest(ctx context.Context, p *searchmcp.Piece, all bool) (string, error) {
+	var text strings.Builder
+	text.WriteString(p.Text)
+	end := p.End
+	for all && p.NextCursor != "" && (end == 0 || p.Offset+int64(len(p.Text)) < end) {
+		in := searchmcp.ReadArgs{DocumentArgs: searchmcp.DocumentArgs{DocID: p.DocID}, Cursor: p.NextCursor, MaxChars: maxReadChars}
+		var err error
+		if p, err = d.tools.Read(ctx, in); err != nil {
 			return "", err
 		}
-		end = searchmcp.SectionEnd(sections, part.Offset)
-	}
-	text := strings.Builder{}
-	text.WriteString(part.Text)
-	size := part.Offset + int64(len(part.Text))
-	for part.NextCursor != "" && (end == 0 || size < end) {
-		result, err := d.call(ctx, "read_content", map[string]any{"docId": part.DocID, "cursor": part.NextCursor, "maxChars": maxReadChars})
-		if err != nil {
-			return "", err
-		}
-		part = readPart{}
-		if err := json.Unmarshal(result, &part); err != nil {
-			return "", fmt.Errorf("reading the result: %w", err)
-		}
-		more := part.Text
-		if end > 0 && end < part.Offset+int64(len(more)) {
-			more = more[:max(0, end-part.Offset)]
+		more := p.Text
+		if end > 0 && end < p.Offset+int64(len(more)) {
+			more = more[:max(0, end-p.Offset)]
 		}
 		text.WriteString(more)
-		size = part.Offset + int64(len(part.Text))
 	}
 	return text.String(), nil
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,13 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"knowhow/internal/analysis"
+	"knowhow/internal/compact"
 	"knowhow/internal/datafolder"
 	"knowhow/internal/document"
 	"knowhow/internal/index"
 	"knowhow/internal/ingest"
-	"knowhow/internal/mcpserver"
-	"knowhow/internal/query"
 	"knowhow/internal/sanitize"
 	"knowhow/internal/search"
 	"knowhow/internal/search/scope"
@@ -79,7 +76,7 @@ type folders struct {
 	sources []document.Source // that the command uses
 	here    bool              // these are the source of the working directory, and there are others
 	backend *scope.Scope      // over sources
-	server  *mcpserver.Server // has the tools over sources
+	tools   *searchmcp.Tools  // over sources
 
 	// leftOut returns what is left out of a source; nil if that is not known.
 	leftOut func(ctx context.Context, label string) (index.LeftOut, error)
@@ -154,7 +151,12 @@ func (v *invocation) openFolders(ctx context.Context, f *datafolder.Folder, o *f
 func (d *folders) of(sources []document.Source) *folders {
 	c := *d
 	c.sources, c.here, c.backend = sources, false, scope.New(d.folder.Service(), serving.Labels(sources)...)
-	c.server = serving.New(serving.Options{Folder: d.folder, Sources: sources, Groups: []searchmcp.Group{searchmcp.SearchTools}, Domain: toolDomain, Version: version()}).MCP()
+	domain := searchmcp.Domain{ID: "all"}
+	if len(sources) == 1 {
+		domain.Label = sources[0].Label
+	}
+	c.tools = searchmcp.New(searchmcp.Options{Domain: domain, Backend: c.backend, Wording: searchmcp.OfFolders,
+		Groups: []searchmcp.Group{searchmcp.SearchTools}, NameSource: domain.Label == ""})
 	return &c
 }
 
@@ -188,116 +190,70 @@ func (d *folders) searched() string {
 	return ""
 }
 
-// toolDomain is the beginning of the names of tools that are called without a
-// client.
-const toolDomain = "all"
-
-// call calls a tool of the folders.
-func (d *folders) call(ctx context.Context, tool string, arguments map[string]any) (json.RawMessage, error) {
-	in, err := json.Marshal(arguments)
-	if err != nil {
-		return nil, fmt.Errorf("writing the arguments of %s: %w", tool, err)
-	}
-	return d.server.Call(ctx, toolDomain+"_"+tool, in)
-}
-
-// A foundPage is the result of the search tool.
-type foundPage struct {
-	Total, Start int
-	Results      []foundHit
-	NextStart    int
-	Relaxed      bool
-	Partial      bool
-	AllWords     *int
-	Hint         string
-	DidYouMean   []string
-	Indexing     *struct{ Done, Total int }
-	Incomplete   []incompleteSource
-}
-
-// An incompleteSource is a source whose indexing has stopped before it was
-// complete.
-type incompleteSource struct {
-	Source  string      `json:"source,omitempty"`
-	Done    int         `json:"done"`
-	Total   int         `json:"total"` // 0 if the documents were not counted
-	Reason  search.Stop `json:"reason"`
-	Message string      `json:"message,omitempty"`
-	Earlier bool        `json:"-"` // an earlier indexing was complete
-}
-
-// text describes what is missing and why: "109 of 433 documents are indexed, then
-// indexing was interrupted".
-func (i incompleteSource) text() string {
-	what := fmt.Sprintf("%d of %s are indexed, then ", i.Done, terminal.Plural(i.Total, "document"))
+// missing describes what is missing of a source that is not completely indexed, and
+// why: "109 of 433 documents are indexed, then indexing was interrupted".
+func missing(u search.Unfinished) string {
+	what := fmt.Sprintf("%d of %s are indexed, then ", u.Done, terminal.Plural(u.Total, "document"))
 	switch {
-	case i.Reason == search.NotBegun:
+	case u.Stop == search.NotBegun:
 		return "indexing has not begun"
-	case i.Total == 0 && i.Earlier:
+	case u.Total == 0 && u.Earlier:
 		what = "it is not known what has changed, because "
-	case i.Total == 0:
+	case u.Total == 0:
 		what = "the documents have not been counted, because "
 	}
-	switch i.Reason {
+	switch u.Stop {
 	case search.Interrupted:
 		return what + "indexing was interrupted"
 	case search.DiskFull:
 		return what + "the disk was full: free some space on it"
 	}
-	if i.Message == "" {
+	if u.Message == "" {
 		return what + "indexing failed"
 	}
-	return what + "indexing failed: " + sanitize.Line(i.Message)
+	return what + "indexing failed: " + sanitize.Line(u.Message)
 }
 
-// state returns text with a word for the state before it.
-func (i incompleteSource) state() string {
-	if i.Total == 0 && i.Earlier {
-		return "not up to date: " + i.text()
+// incomplete describes what is missing of a source, with the state before it.
+func incomplete(u search.Unfinished) string {
+	if u.Total == 0 && u.Earlier {
+		return "not up to date: " + missing(u)
 	}
-	return "incomplete: " + i.text()
+	return "incomplete: " + missing(u)
 }
 
-// A foundHit is a document in the result of the search tool.
-type foundHit struct {
-	Title, Path, Source, URL, Digest string
-	Modified                         time.Time `json:"last_modified"`
-	Lang                             []string
-	Also                             []string
-	Passages                         []struct{ Heading, Text string }
+// showJSON prints a value as the JSON of a tool.
+func showJSON(screen *terminal.Screen, v any) error {
+	text, err := compact.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("writing the result: %w", err)
+	}
+	return screen.Show(string(sanitize.ShowJSON(text)) + "\n")
 }
 
 // runSearch searches, and prints what is found.
 func (v *invocation) runSearch(ctx context.Context, d *folders, o *searchCommand) error {
-	arguments := map[string]any{"query": o.Query, "pageSize": o.Top, "start": o.Start, "maxChars": o.Chars, "lang": o.Lang, "sort": o.Sort}
-	if !o.JSON {
-		arguments["includeFields"] = []string{"title", "url", "digest", "lang", "last_modified"}
-	}
-	result, err := d.call(ctx, "search", arguments)
+	r, err := d.tools.Search(ctx, searchmcp.SearchArgs{Query: o.Query, PageSize: o.Top, Start: o.Start, MaxChars: o.Chars, Lang: o.Lang, Sort: o.Sort})
 	if err != nil {
 		return err
-	}
-	var page foundPage
-	if err := json.Unmarshal(result, &page); err != nil {
-		return fmt.Errorf("reading the result: %w", err)
 	}
 	screen := terminal.NewScreen(v.stdout, v.Lookup)
 	switch {
 	case o.JSON:
-		err = screen.Show(string(sanitize.ShowJSON(result)) + "\n")
-	case len(page.Results) > 0:
-		err = screen.Show(page.text(screen, wantedWords(o.Query)))
+		err = showJSON(screen, r)
+	case len(r.Hits) > 0:
+		err = screen.Show(pageText(screen, r, len(d.sources) > 1))
 	}
 	if err != nil {
 		return err
 	}
-	if len(page.Results) == 0 {
-		return v.nothingFound(ctx, d, o, page)
+	if len(r.Hits) == 0 {
+		return v.nothingFound(ctx, d, o, r)
 	}
 	if !o.JSON {
-		summary := page.summary()
-		if len(page.Incomplete) > 0 {
-			summary += "\n" + v.incompleteText(d.sources, page.Incomplete)
+		summary := summaryOf(r)
+		if len(r.Incomplete) > 0 {
+			summary += "\n" + v.incompleteText(d.sources, r.Incomplete)
 		}
 		fmt.Fprint(v.stderr, terminal.NewScreen(v.stderr, v.Lookup).Wrap(summary, ""))
 	}
@@ -308,10 +264,10 @@ func (v *invocation) runSearch(ctx context.Context, d *folders, o *searchCommand
 }
 
 // nothingFound returns the error for a page without hits, with what to do next.
-func (v *invocation) nothingFound(ctx context.Context, d *folders, o *searchCommand, p foundPage) error {
+func (v *invocation) nothingFound(ctx context.Context, d *folders, o *searchCommand, p *searchmcp.SearchResult) error {
 	switch {
 	case p.Total > 0:
-		return &hintError{fmt.Errorf("no documents after the first %d", p.Start), fmt.Sprintf("There are %d in all: use a smaller --start.", p.Total)}
+		return &hintError{fmt.Errorf("no documents after the first %d", o.Start), fmt.Sprintf("There are %d in all: use a smaller --start.", p.Total)}
 	case len(p.Incomplete) > 0:
 		return &hintError{errors.New("nothing found so far"), v.incompleteText(d.sources, p.Incomplete)}
 	case p.Partial:
@@ -320,9 +276,7 @@ func (v *invocation) nothingFound(ctx context.Context, d *folders, o *searchComm
 		return &hintError{errors.New("nothing found so far"), fmt.Sprintf("Indexing has done %d of %s: search again later.",
 			p.Indexing.Done, terminal.Plural(p.Indexing.Total, "document"))}
 	}
-	hint := "Try fewer or other words."
-	_, advice, _ := strings.Cut(p.Hint, hint)
-	hint += sanitize.Escape(advice) // the values of a field, and what has vectors
+	hint := "Try fewer or other words." + sanitize.Escape(p.Advice) // the values of a field, and what has vectors
 	if len(p.DidYouMean) > 0 {
 		hint = "Did you mean " + sanitize.Escape(strings.Join(p.DidYouMean, ", ")) + "? " + hint
 	}
@@ -374,12 +328,13 @@ func commandWord(s string) string {
 
 // incompleteText describes sources that are not completely indexed, and how to
 // continue.
-func (v *invocation) incompleteText(sources []document.Source, list []incompleteSource) string {
+func (v *invocation) incompleteText(sources []document.Source, list []search.Unfinished) string {
 	var lines []string
-	for _, i := range list {
-		line := fmt.Sprintf("Documents of %s are missing: %s.", i.Source, i.text())
+	for _, u := range list {
+		u.Message = "" // status shows it
+		line := fmt.Sprintf("Documents of %s are missing: %s.", u.Label, missing(u))
 		for _, src := range sources {
-			if src.Label == i.Source {
+			if src.Label == u.Label {
 				line += " To continue: " + v.advised("serve", commandWord(sanitize.Escape(src.Path)))
 			}
 		}
@@ -388,13 +343,14 @@ func (v *invocation) incompleteText(sources []document.Source, list []incomplete
 	return strings.Join(lines, "\n")
 }
 
-// summary describes the page in one line.
-func (p foundPage) summary() string {
-	s := fmt.Sprintf("%d to %d of %s", p.Start+1, p.Start+len(p.Results), terminal.Plural(p.Total, "document"))
+// summaryOf describes a page in one line.
+func summaryOf(p *searchmcp.SearchResult) string {
+	start := p.Query.Start
+	s := fmt.Sprintf("%d to %d of %s", start+1, start+len(p.Hits), terminal.Plural(p.Total, "document"))
 	switch {
-	case p.AllWords != nil && *p.AllWords > 0 && *p.AllWords < p.Total:
-		s += fmt.Sprintf(", %d with all words", *p.AllWords)
-	case p.Relaxed, p.AllWords != nil && *p.AllWords == 0:
+	case p.Staged && p.AllWords > 0 && p.AllWords < p.Total:
+		s += fmt.Sprintf(", %d with all words", p.AllWords)
+	case p.Relaxed, p.Staged && p.AllWords == 0:
 		s += ", none with all words"
 	}
 	if p.NextStart > 0 {
@@ -418,22 +374,22 @@ func (p foundPage) summary() string {
 const partialHint = "Not all documents were searched: there was not enough time, or a part of the index is to be built again, " +
 	"which happens while a server uses the data folder. Use fewer words, or search again later."
 
-// text returns the page for people: of each document the title, the path and
-// the passages.
-func (p foundPage) text(screen *terminal.Screen, wanted *analysis.Wanted) string {
+// pageText returns a page for people: of each document the title, the path and
+// the passages. Paths begin with their source if there are several.
+func pageText(screen *terminal.Screen, p *searchmcp.SearchResult, several bool) string {
 	var b strings.Builder
-	for i, h := range p.Results {
+	for i, h := range p.Hits {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
 		path := h.Path
-		if h.Source != "" {
-			path = h.Source + "/" + h.Path
+		if several && len(h.Labels) == 1 {
+			path = h.Labels[0] + "/" + h.Path
 		}
 		title := sanitize.Line(h.Title)
 		path = sanitize.Escape(path)
 		if screen.Terminal() {
-			number := fmt.Sprintf("%d. ", p.Start+i+1)
+			number := fmt.Sprintf("%d. ", p.Query.Start+i+1)
 			b.WriteString(screen.Wrap(number+title, "", terminal.Mark{Start: len(number), End: len(number) + len(title)}))
 			b.WriteString(screen.Link(screen.Accent(path), h.URL))
 			if !h.Modified.IsZero() {
@@ -446,16 +402,12 @@ func (p foundPage) text(screen *terminal.Screen, wanted *analysis.Wanted) string
 		if len(h.Also) > 0 {
 			b.WriteString(screen.Wrap("also: "+sanitize.Escape(strings.Join(h.Also, ", ")), ""))
 		}
-		language := analysis.English
-		if len(h.Lang) > 0 {
-			language = analysis.LanguageOf(h.Lang[0])
-		}
-		marked := func(text string) {
+		marked := func(x search.Excerpt) {
 			var marks []terminal.Mark
-			for _, s := range analysis.Matches(text, language, wanted) {
+			for _, s := range x.Matches {
 				marks = append(marks, terminal.Mark(s))
 			}
-			b.WriteString(screen.Wrap(text, "  ", marks...))
+			b.WriteString(screen.Wrap(x.Text, "  ", marks...))
 		}
 		for j, passage := range h.Passages {
 			if j > 0 {
@@ -465,62 +417,11 @@ func (p foundPage) text(screen *terminal.Screen, wanted *analysis.Wanted) string
 			if heading != "" && heading != title {
 				b.WriteString(screen.Wrap(heading, "  ", terminal.Mark{End: len(heading)}))
 			}
-			marked(sanitize.Text(passage.Text))
+			marked(search.Excerpt{Text: passage.Text, Matches: passage.Matches}.Map(sanitize.Text))
 		}
-		if digest := sanitize.Line(h.Digest); digest != "" {
+		if digest := h.Digest.Map(sanitize.Line); digest.Text != "" && len(h.Passages) == 0 {
 			marked(digest)
 		}
 	}
 	return b.String()
-}
-
-// wantedWords returns the words of a query that are in bold in passages, or nil
-// if there are none.
-func wantedWords(text string) *analysis.Wanted {
-	r, err := query.Read(text)
-	if err != nil {
-		return nil
-	}
-	var terms, prefixes []string
-	languages := append([]analysis.Language{analysis.English}, analysis.Stemmed()...)
-	add := func(field, text string, prefix bool) {
-		if field != "" && field != "title" && field != "content" {
-			return
-		}
-		for _, variant := range analysis.Variants(text, languages, prefix) {
-			last := len(variant) - 1
-			if prefix && !analysis.Lone(variant[last]) {
-				prefixes, variant = append(prefixes, variant[last]), variant[:last]
-			}
-			terms = append(terms, variant...)
-		}
-	}
-	var walk func(n query.Node)
-	walk = func(n query.Node) {
-		switch n := n.(type) {
-		case query.And:
-			for _, m := range slices.Concat(n.Nodes, n.Optional) {
-				walk(m)
-			}
-		case query.Or:
-			for _, m := range n.Nodes {
-				walk(m)
-			}
-		case query.Boost:
-			walk(n.Node)
-		case query.Term:
-			parts, _ := query.Divide([]string{n.Text})
-			for _, p := range parts {
-				add(n.Field, p, false)
-			}
-		case query.Phrase:
-			add(n.Field, n.Text, false)
-		case query.Fuzzy:
-			add(n.Field, n.Text, false)
-		case query.Prefix:
-			add(n.Field, n.Text, true)
-		}
-	}
-	walk(r.Tree())
-	return analysis.NewWanted(terms, prefixes)
 }

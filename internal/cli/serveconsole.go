@@ -7,6 +7,7 @@ import (
 	"knowhow/internal/console"
 	"knowhow/internal/datafolder"
 	"knowhow/internal/document"
+	"knowhow/internal/search"
 	"knowhow/internal/serving"
 )
 
@@ -41,7 +42,7 @@ func consoleStatus(f *datafolder.Folder) func(context.Context, []document.Source
 				Watched: src.Process != nil, Indexing: (*console.Progress)(src.Indexing), LeftOut: src.LeftOut, InPart: src.InPart,
 			}
 			if src.Incomplete != nil {
-				to.Incomplete = src.Incomplete.state()
+				to.Incomplete = incomplete(search.Unfinished(*src.Incomplete))
 			}
 			if src.Label == leftOut {
 				for _, p := range src.LeftOutPaths {

@@ -17,6 +17,7 @@ import (
 	"knowhow/internal/indexing"
 	"knowhow/internal/ingest"
 	"knowhow/internal/sanitize"
+	"knowhow/internal/search"
 	"knowhow/internal/terminal"
 )
 
@@ -59,11 +60,24 @@ type sourceStatus struct {
 	Indexing    *progress      `json:"indexing,omitempty"`  // while documents are being indexed
 
 	// Incomplete is what is missing, if indexing has stopped before it was complete.
-	Incomplete *incompleteSource `json:"incomplete,omitempty"`
+	Incomplete *incompleteStatus `json:"incomplete,omitempty"`
 
 	LeftOut      map[string]int `json:"leftOut"`
 	InPart       map[string]int `json:"inPart,omitempty"` // files that are indexed except for a part
 	LeftOutPaths []leftOutPath  `json:"leftOutPaths,omitempty"`
+}
+
+// An incompleteStatus is a source whose indexing has stopped before it was complete.
+type incompleteStatus search.Unfinished
+
+// MarshalJSON implements [json.Marshaler].
+func (u incompleteStatus) MarshalJSON() ([]byte, error) {
+	return compact.Marshal(struct {
+		Done    int         `json:"done"`
+		Total   int         `json:"total"` // 0 if the documents were not counted
+		Reason  search.Stop `json:"reason"`
+		Message string      `json:"message,omitempty"`
+	}{u.Done, u.Total, u.Stop, u.Message})
 }
 
 // A process is one that indexes a source.
@@ -178,7 +192,7 @@ func (o *statusCommand) run(ctx context.Context, v *invocation) error {
 func (v *invocation) printDetails(w io.Writer, s sourceStatus) {
 	fmt.Fprintln(w)
 	if i := s.Incomplete; i != nil {
-		fmt.Fprintf(w, "%s: %s\n", s.Label, i.state())
+		fmt.Fprintf(w, "%s: %s\n", s.Label, incomplete(search.Unfinished(*i)))
 		if s.Process == nil {
 			fmt.Fprintf(w, "%s: to continue: %s\n", s.Label, v.advised("serve", commandWord(sanitize.Escape(s.Path))))
 		}
@@ -279,7 +293,8 @@ func sourceStatuses(ctx context.Context, x *index.Index, o *statusCommand, store
 		}
 		for _, u := range unfinished {
 			if u.Label == src.Label {
-				s.Incomplete = &incompleteSource{Done: max(u.Done, min(s.Documents, u.Total)), Total: u.Total, Reason: u.Stop, Message: u.Message, Earlier: u.Earlier}
+				u.Done = max(u.Done, min(s.Documents, u.Total))
+				s.Incomplete = (*incompleteStatus)(&u)
 			}
 		}
 		if o.LeftOut {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/search"
@@ -74,18 +73,7 @@ func (c *Client) ReadText(ctx context.Context, id string, labels []string, off i
 		return nil, fmt.Errorf("the index gives no text of document %s; set query.additional.response.fields=content and "+
 			"query.additional.api.response.fields=content on the Fess server to make it: %w", id, errkind.Unsupported)
 	}
-	h := row.hit()
-	t := &search.Text{DocID: id, URL: h.URL, Hash: hash(whole), Size: int64(len(whole)), Offset: off}
-	if off < t.Size {
-		start := int(off)
-		for start > 0 && !utf8.RuneStart(whole[start]) {
-			start--
-		}
-		end := min(start+min(max(n, 0), len(whole)), len(whole))
-		for end > start && end < len(whole) && !utf8.RuneStart(whole[end]) {
-			end--
-		}
-		t.Offset, t.Window = int64(start), whole[start:end]
-	}
+	t := search.WindowOf(whole, off, n)
+	t.DocID, t.URL, t.Hash = id, row.hit().URL, hash(whole)
 	return t, nil
 }

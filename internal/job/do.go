@@ -79,6 +79,7 @@ func (m *Manager) partLocked(ctx context.Context, j *job, tell *notifier) (Statu
 		return j.status, j.version, nil
 	}
 	j.handed = true
+	j.handles++
 	m.jobs[j.status.ID] = j
 	if tell.notify != nil {
 		m.active++

@@ -191,14 +191,18 @@ func (m *Manager) Wait(ctx context.Context, owner, id string, d time.Duration) (
 	return j.status, nil
 }
 
-// Cancel cancels the owner's job with the given id, for all callers. It has no
-// effect if the job has ended. The error is that of Status.
+// Cancel withdraws one of the callers that got a handle for the owner's job with
+// the given id. If none of them is left, the job is cancelled for all callers. It has
+// no effect if the job has ended. The error is that of Status.
 func (m *Manager) Cancel(owner, id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	j, err := m.findLocked(owner, id)
 	if err != nil {
 		return err
+	}
+	if j.handles--; j.handles > 0 {
+		return nil
 	}
 	m.cancelLocked(j, fmt.Errorf("the work was cancelled, start it again: %w", errkind.Unavailable))
 	return nil

@@ -25,7 +25,8 @@ type job struct {
 	changed chan struct{} // closed on the next change; nil if nothing waits for it
 	version int           // counts the changes
 	waiters int           // callers in Do without a handle
-	handed  bool          // a caller has a handle
+	handles int           // callers that have a handle and have not cancelled
+	handed  bool          // a caller has or had a handle
 	bytes   int64         // size of the result
 	expiry  *time.Timer   // drops the job when it is no longer kept
 }

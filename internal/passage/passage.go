@@ -239,6 +239,7 @@ func cut(ctx context.Context, src Source, c Chunk, x Content, words *words, whol
 			p.Text = "" // the budget is too small for a passage
 		}
 	}
+	p.Matches = spansOf(analysis.Matches(p.Text, analysis.LanguageOf(x.Lang), words.wanted))
 	return p, nil
 }
 

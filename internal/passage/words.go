@@ -46,10 +46,17 @@ func Wanted(conditions []Condition) *analysis.Wanted {
 func Digest(text string, l analysis.Language, w *analysis.Wanted, size int) search.Excerpt {
 	digest, spans := analysis.Digest(strings.ToValidUTF8(text, ""), l, w, size)
 	x := search.Excerpt{Text: digest}
-	for _, s := range spans {
-		x.Matches = append(x.Matches, search.Span(s))
-	}
+	x.Matches = spansOf(spans)
 	return x
+}
+
+// spansOf returns spans in the vocabulary of package search.
+func spansOf(spans []analysis.Span) []search.Span {
+	var out []search.Span
+	for _, s := range spans {
+		out = append(out, search.Span(s))
+	}
+	return out
 }
 
 // words is what the words of a search count in an excerpt.
@@ -57,10 +64,11 @@ type words struct {
 	tokens  map[string]float32
 	matches []Condition // that have a Match
 	signs   bool        // some of tokens are of analysis.Signs
+	wanted  *analysis.Wanted
 }
 
 func newWords(conditions []Condition) *words {
-	w := &words{tokens: map[string]float32{}}
+	w := &words{tokens: map[string]float32{}, wanted: Wanted(conditions)}
 	for _, c := range conditions {
 		for _, t := range c.Terms {
 			w.tokens[t] = max(w.tokens[t], c.Weight)

@@ -14,6 +14,8 @@ package search
 import (
 	"context"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"knowhow/internal/document"
 	"knowhow/internal/query"
@@ -255,12 +257,37 @@ type Passage struct {
 	Page    string // label of the page or slide on which Text begins, "12" or "iv"; "" if there is none
 	Offset  int64  // of Text in the document's text, in bytes
 	Text    string // whole paragraphs or sentences where possible
+	Matches []Span // of the words of the query in Text, in order, without overlap
 }
 
 // An Excerpt is a short plain text with the matches of the query.
 type Excerpt struct {
 	Text    string // one line
 	Matches []Span // in order, without overlap; nil if none is known
+}
+
+// Map returns the excerpt with the text that f makes of its text: f may remove
+// characters, change white space, and cut the end. The matches keep their words.
+func (x Excerpt) Map(f func(string) string) Excerpt {
+	old, text := x.Text, f(x.Text)
+	if text == old || len(x.Matches) == 0 {
+		return Excerpt{text, x.Matches}
+	}
+	to, at := make([]int, len(old)+1), 0 // for each byte of old, its place in text
+	for i, r := range old {
+		to[i] = at
+		if s, n := utf8.DecodeRuneInString(text[at:]); n > 0 && (s == r || unicode.IsSpace(s) && unicode.IsSpace(r)) {
+			at += n
+		}
+	}
+	to[len(old)] = at
+	var matches []Span
+	for _, m := range x.Matches {
+		if m = (Span{to[m.Start], to[m.End]}); m.Start < m.End {
+			matches = append(matches, m)
+		}
+	}
+	return Excerpt{text, matches}
 }
 
 // A Span is a part of a text, in bytes.
@@ -292,6 +319,21 @@ type Text struct {
 	Size   int64  // of the whole text, in bytes
 	Offset int64  // of Window, in bytes
 	Window string
+}
+
+// WindowOf returns at most n bytes of a text from byte off on, without DocID, URL
+// and Hash. A window that would begin inside a character begins behind it.
+func WindowOf(text string, off int64, n int) *Text {
+	t := &Text{Size: int64(len(text)), Offset: off}
+	if off >= t.Size {
+		return t
+	}
+	t.Window = document.Truncate(text[off:], max(n, 0))
+	for t.Window != "" && !utf8.RuneStart(t.Window[0]) {
+		t.Window = t.Window[1:]
+		t.Offset++
+	}
+	return t
 }
 
 // A ChunkQuery is a search for chunks.

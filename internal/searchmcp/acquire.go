@@ -3,7 +3,6 @@ package searchmcp
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -73,32 +72,50 @@ const defaultMaxContent = 5 << 20
 // acquire returns a text that the service does not have: from the service's
 // stored copy or from the document's URL. The text is cached for the following
 // chunks.
-func (b *bridge) acquire(ctx context.Context, h *search.Hit, report job.Report) (*cachedText, error) {
-	c := b.content
-	if !c.Enabled {
+func (t *Tools) acquire(ctx context.Context, h *search.Hit, report job.Report) (*cachedText, error) {
+	if !t.content.Enabled {
 		return nil, &errkind.Restriction{Reason: DisabledReason,
 			Err: fmt.Errorf("the index gives no text of document %s, and fetching it from its address is disabled: %w", h.ID, errkind.Denied)}
 	}
 	report(0, progressTotal, phaseFetching)
-	refused := c.Fetch.Check(h.URL)
-	if c.FessCache == CacheAlways || c.FessCache != CacheNever && refused == nil {
-		body, err := b.fromCopy(ctx, h, report)
-		switch {
-		case err == nil:
-			return b.cache(h, body)
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		}
-		b.log.Debug("reading a stored copy", "doc_id", h.ID, "error", err)
-	}
-	if refused != nil {
-		return nil, refused
-	}
-	body, err := b.fromAddress(ctx, h, report)
+	body, err := t.original(ctx, h, report)
 	if err != nil {
 		return nil, err
 	}
-	return b.cache(h, body)
+	text := &cachedText{id: h.ID, stamp: stampOf(h), hash: chunk.Hash(body), text: body}
+	if text.cost() > t.texts.max {
+		return nil, &errkind.Restriction{Reason: fetch.SizeReason,
+			Err: fmt.Errorf("the text of document %s has %d bytes, more than can be kept: %w", h.ID, len(body), errkind.TooLarge)}
+	}
+	t.texts.put(text)
+	return text, nil
+}
+
+// original returns the text of the stored copy, if the configuration permits that
+// and there is one, and otherwise that of the document at its URL.
+func (t *Tools) original(ctx context.Context, h *search.Hit, report job.Report) (string, error) {
+	refused := t.content.Fetch.Check(h.URL)
+	if how := t.content.FessCache; how == CacheAlways || how != CacheNever && refused == nil {
+		body, err := t.fromCopy(ctx, h, report)
+		if err == nil || ctx.Err() != nil {
+			return body, ctx.Err()
+		}
+		t.log.Debug("reading a stored copy", "doc_id", h.ID, "error", err)
+	}
+	if refused != nil {
+		return "", refused
+	}
+	doc, err := t.content.Fetch.Get(ctx, h.URL, func(done, total int64) {
+		part := float64(done) / float64(max(done, total, 1))
+		if total <= 0 {
+			part = float64(done) / float64(max(done, t.content.MaxBytes))
+		}
+		report(math.Round(part*progressConverting), progressTotal, phaseFetching)
+	})
+	if err != nil {
+		return "", err
+	}
+	return t.convert(ctx, doc.URL, doc.MediaType, doc.Data, report)
 }
 
 // A copyReader reads the copies of the original documents that a service
@@ -110,145 +127,86 @@ type copyReader interface {
 }
 
 // fromCopy returns the text of the copy that the service stored.
-func (b *bridge) fromCopy(ctx context.Context, h *search.Hit, report job.Report) (string, error) {
-	r, ok := b.backend.(copyReader)
+func (t *Tools) fromCopy(ctx context.Context, h *search.Hit, report job.Report) (string, error) {
+	r, ok := t.backend.(copyReader)
 	if !ok {
 		return "", fmt.Errorf("the service stores no copies: %w", errkind.Unsupported)
 	}
-	stored, err := r.StoredCopy(ctx, h.ID, b.labels)
+	stored, err := r.StoredCopy(ctx, h.ID, t.labels)
 	if err != nil {
 		return "", err
 	}
-	return b.convert(ctx, extract.Input{Name: pathOf(h.URL), MediaType: stored.MediaType, Data: stored.Data, Verbatim: true, Single: true}, report)
+	return t.convert(ctx, h.URL, stored.MediaType, stored.Data, report)
 }
 
-// fromAddress returns the text of the document at its URL.
-func (b *bridge) fromAddress(ctx context.Context, h *search.Hit, report job.Report) (string, error) {
-	doc, err := b.content.Fetch.Get(ctx, h.URL, func(done, total int64) {
-		part := float64(done) / float64(max(done, total, 1))
-		if total <= 0 {
-			part = float64(done) / float64(max(done, b.content.MaxBytes))
-		}
-		report(math.Round(part*progressConverting), progressTotal, phaseFetching)
-	})
-	if err != nil {
-		return "", err
-	}
-	return b.convert(ctx, extract.Input{Name: pathOf(doc.URL), MediaType: doc.MediaType, Data: doc.Data, Verbatim: true, Single: true}, report)
-}
-
-// convert turns a document into plain text.
-func (b *bridge) convert(ctx context.Context, in extract.Input, report job.Report) (string, error) {
+// convert turns a document from an address into plain text.
+func (t *Tools) convert(ctx context.Context, address, mediaType string, data []byte, report job.Report) (string, error) {
 	report(progressConverting, progressTotal, phaseConverting)
-	if isPDF(in) && !b.content.EnablePDF {
+	if isPDF(mediaType, data) && !t.content.EnablePDF {
 		return "", &errkind.Restriction{Reason: PDFReason, Err: fmt.Errorf("PDF conversion is disabled: %w", errkind.Denied)}
 	}
-	t, err := b.converter.convert(ctx, in)
+	text, err := t.converter.convert(ctx, extract.Input{Name: pathOf(address), MediaType: mediaType, Data: data, Verbatim: true, Single: true})
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
-	case errors.Is(err, errkind.Busy):
-		return "", err
 	case err != nil:
 		return "", fmt.Errorf("the document cannot be converted to text, open its url in another way: %w", err)
-	}
-	if strings.TrimSpace(t.Body) == "" && len(in.Data) > 0 {
+	case strings.TrimSpace(text.Body) == "" && len(data) > 0:
 		return "", fmt.Errorf("the document contains no text that can be read, open its url in another way: %w", errkind.Unsupported)
 	}
-	return t.Body, nil
+	return text.Body, nil
 }
 
 // Limits on the conversion of documents.
 const (
-	maxConversions  = 4                // concurrent quick conversions, and also concurrent slow ones
-	quickConversion = time.Second      // a conversion that takes longer is slow
-	maxConversion   = 10 * time.Second // time limit of one conversion
+	maxConversions = 4                // at a time
+	maxConversion  = 10 * time.Second // time limit of one conversion
 )
 
-var (
-	errSlow = fmt.Errorf("reading took longer than %v", maxConversion)
-	errBusy = fmt.Errorf("the document takes long to convert, and %d others that do are being converted; try again later: %w",
-		maxConversions, errkind.Busy)
-)
+var errSlow = fmt.Errorf("reading took longer than %v", maxConversion)
 
-// A converter turns documents into text. It limits the number of concurrent
-// conversions. A conversion that takes long gives its slot to another one and
-// continues in one of the slots for slow conversions, so that slow documents do
-// not delay the others. If all of those slots are taken, it is given up.
+// A converter turns documents into text, a few at a time.
 type converter struct {
-	extract     func(context.Context, extract.Input) (*extract.Text, error)
-	quick, slow chan struct{} // one element for each slot that is taken
-	log         *slog.Logger
+	extract func(context.Context, extract.Input) (*extract.Text, error)
+	slots   chan struct{} // one element for each conversion
+	log     *slog.Logger
 }
 
 func newConverter(log *slog.Logger) *converter {
-	return &converter{extract.Extract, make(chan struct{}, maxConversions), make(chan struct{}, maxConversions), log}
+	return &converter{extract.Extract, make(chan struct{}, maxConversions), log}
 }
 
-// convert calls extract.Extract. It returns the errors of Extract, the error of
-// ctx if it ends while convert waits for a slot, and an error of kind Busy if
-// too many documents take long.
+// convert calls extract.Extract. It returns the errors of Extract, and the error of
+// ctx if it ends while convert waits for a slot.
 func (c *converter) convert(ctx context.Context, in extract.Input) (t *extract.Text, err error) {
 	select {
-	case c.quick <- struct{}{}:
+	case c.slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	ctx, cancel := context.WithTimeoutCause(ctx, maxConversion, errSlow)
-	defer cancel()
-	place := make(chan chan struct{}, 1) // receives the slot that is taken when the timer fires
-	timer := time.AfterFunc(quickConversion, func() {
-		select {
-		case c.slow <- struct{}{}:
-			<-c.quick
-			place <- c.slow
-		default:
-			stop(errBusy)
-			place <- c.quick
-		}
-	})
 	defer func() {
+		<-c.slots
 		if p := recover(); p != nil {
 			c.log.Error("converting a document panicked", "panic", p)
 			t, err = nil, fmt.Errorf("converting a document: its reader failed: %w", errkind.Unsupported)
 		}
-		if timer.Stop() {
-			<-c.quick
-			return
-		}
-		<-<-place
 	}()
-	t, err = c.extract(ctx, in)
-	if err != nil && context.Cause(ctx) == errBusy {
-		return nil, errBusy
-	}
-	return t, err
-}
-
-// cache keeps a text for the following chunks.
-func (b *bridge) cache(h *search.Hit, body string) (*cachedText, error) {
-	t := &cachedText{id: h.ID, stamp: stampOf(h), hash: chunk.Hash(body), text: body}
-	if t.cost() > b.texts.max {
-		return nil, &errkind.Restriction{Reason: fetch.SizeReason,
-			Err: fmt.Errorf("the text of document %s has %d bytes, more than can be kept: %w", h.ID, len(body), errkind.TooLarge)}
-	}
-	b.texts.put(t)
-	return t, nil
+	ctx, cancel := context.WithTimeoutCause(ctx, maxConversion, errSlow)
+	defer cancel()
+	return c.extract(ctx, in)
 }
 
 // isPDF reports whether a document is PDF by its media type or its first bytes.
-func isPDF(in extract.Input) bool {
-	media, _, err := mime.ParseMediaType(in.MediaType)
+func isPDF(mediaType string, data []byte) bool {
+	media, _, err := mime.ParseMediaType(mediaType)
 	if err != nil {
-		media, _, _ = strings.Cut(strings.ToLower(in.MediaType), ";")
+		media, _, _ = strings.Cut(strings.ToLower(mediaType), ";")
 	}
 	switch strings.TrimSpace(media) {
 	case "application/pdf", "application/x-pdf":
 		return true
 	}
-	return bytes.HasPrefix(bytes.TrimLeft(in.Data[:min(len(in.Data), 1024)], "\x00\t\n\f\r \xef\xbb\xbf"), []byte("%PDF-"))
+	return bytes.HasPrefix(bytes.TrimLeft(data[:min(len(data), 1024)], "\x00\t\n\f\r \xef\xbb\xbf"), []byte("%PDF-"))
 }
 
 // pathOf returns the last element of a URL's path. Its extension determines the

@@ -26,22 +26,22 @@ func withText(text string) *fakeBackend {
 }
 
 // readAt reads the piece at a cursor.
-func readAt(b *bridge, id, at string) (*piece, error) {
+func readAt(b *Tools, id, at string) (*Piece, error) {
 	from, err := b.textPlace(id, at)
 	if err != nil {
 		return nil, err
 	}
-	return b.readPiece(context.Background(), id, from, func(float64, float64, string) {})
+	return b.readPart(context.Background(), part{id: id, from: from}, noReport)
 }
 
 // walk reads a text to its end and returns the pieces.
-func walk(t *testing.T, b *bridge, id string) []*piece {
+func walk(t *testing.T, b *Tools, id string) []*Piece {
 	t.Helper()
-	var pieces []*piece
+	var pieces []*Piece
 	for at := ""; ; {
 		p, err := readAt(b, id, at)
 		if err != nil {
-			t.Fatalf("readPiece(%s, %q) after %d pieces: %v", id, at, len(pieces), err)
+			t.Fatalf("readPart(%s, %q) after %d pieces: %v", id, at, len(pieces), err)
 		}
 		pieces = append(pieces, p)
 		if p.IsLast != (p.NextCursor == "") {
@@ -77,7 +77,7 @@ func TestContentChunks(t *testing.T) {
 		{"default size", longText(300_000), 0, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := newBridge(Options{Domain: finance, Backend: withText(tt.text), MaxChunkBytes: tt.max})
+			b := New(Options{Domain: finance, Backend: withText(tt.text), MaxChunkBytes: tt.max})
 			pieces := walk(t, b, "d1")
 			var all strings.Builder
 			for i, p := range pieces {
@@ -103,7 +103,7 @@ func TestContentChunks(t *testing.T) {
 }
 
 func TestContentPrefersParagraphs(t *testing.T) {
-	b := newBridge(Options{Domain: finance, Backend: withText(longText(20_000)), MaxChunkBytes: 1024})
+	b := New(Options{Domain: finance, Backend: withText(longText(20_000)), MaxChunkBytes: 1024})
 	pieces := walk(t, b, "d1")
 	for i, p := range pieces[:len(pieces)-1] {
 		if !strings.HasSuffix(p.Text, "\n\n") {
@@ -120,7 +120,7 @@ func TestContentIsVisible(t *testing.T) {
 		"می\u200cخواهم":                                   "می\u200cخواهم",
 		"one\r\ntwo \r\n\r\n\r\nthree\u00a0<b>four</b>":   "one\r\ntwo \r\n\r\n\r\nthree\u00a0<b>four</b>",
 	} {
-		b := newBridge(Options{Domain: finance, Backend: withText(text)})
+		b := New(Options{Domain: finance, Backend: withText(text)})
 		if got := walk(t, b, "d1")[0].Text; got != want {
 			t.Errorf("text = %q, want %q", got, want)
 		}
@@ -131,7 +131,7 @@ func TestContentIsVisible(t *testing.T) {
 // from them.
 func TestContentPlacesOfInvisible(t *testing.T) {
 	line := strings.Repeat("\U000e0041", 50) + "visible\u202e words\n\n"
-	b := newBridge(Options{Domain: finance, Backend: withText(strings.Repeat(line, 100)), MaxChunkBytes: 1024})
+	b := New(Options{Domain: finance, Backend: withText(strings.Repeat(line, 100)), MaxChunkBytes: 1024})
 	got := ""
 	for _, p := range walk(t, b, "d1") {
 		got += p.Text
@@ -144,11 +144,11 @@ func TestContentPlacesOfInvisible(t *testing.T) {
 // A cursor is valid for a new server over the same documents.
 func TestContentCursorOutlivesServer(t *testing.T) {
 	text := longText(5000)
-	first, err := readAt(newBridge(Options{Domain: finance, Backend: withText(text), MaxChunkBytes: 1024}), "d1", "")
+	first, err := readAt(New(Options{Domain: finance, Backend: withText(text), MaxChunkBytes: 1024}), "d1", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := readAt(newBridge(Options{Domain: finance, Backend: withText(text), MaxChunkBytes: 1024}), "d1", first.NextCursor)
+	second, err := readAt(New(Options{Domain: finance, Backend: withText(text), MaxChunkBytes: 1024}), "d1", first.NextCursor)
 	if err != nil || !strings.HasPrefix(text, first.Text+second.Text) {
 		t.Errorf("readPiece with a cursor of another server = %+v, %v, want the text's second piece", second, err)
 	}
@@ -160,7 +160,7 @@ func TestContentErrors(t *testing.T) {
 		fakeDoc{id: "d2", label: "finance_docs", text: longText(5000)},
 		fakeDoc{id: "bare", label: "finance_docs", noText: true},
 		fakeDoc{id: "x1", label: "hr", text: "secret"})
-	b := newBridge(Options{Domain: finance, Backend: backend, MaxChunkBytes: 1024})
+	b := New(Options{Domain: finance, Backend: backend, MaxChunkBytes: 1024})
 	first, err := readAt(b, "d1", "")
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestContentErrors(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p, err := readAt(b, tt.id, tt.cursor)
 			if !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.contains) {
-				t.Errorf("readPiece(%s, %q) = %+v, %v, want %v with %q", tt.id, tt.cursor, p, err, tt.kind, tt.contains)
+				t.Errorf("readPart(%s, %q) = %+v, %v, want %v with %q", tt.id, tt.cursor, p, err, tt.kind, tt.contains)
 			}
 		})
 	}
@@ -190,7 +190,7 @@ func TestContentErrors(t *testing.T) {
 // A text that became shorter than the cursor's offset has changed as well.
 func TestContentShrunk(t *testing.T) {
 	backend := withText(longText(5000))
-	b := newBridge(Options{Domain: finance, Backend: backend, MaxChunkBytes: 1024})
+	b := New(Options{Domain: finance, Backend: backend, MaxChunkBytes: 1024})
 	first, err := readAt(b, "d1", "")
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +203,7 @@ func TestContentShrunk(t *testing.T) {
 
 // A service that stops giving text is an error, not an endless text.
 func TestContentStops(t *testing.T) {
-	b := newBridge(Options{Domain: finance, Backend: silent{withText("text")}})
+	b := New(Options{Domain: finance, Backend: silent{withText("text")}})
 	if p, err := readAt(b, "d1", ""); err == nil {
 		t.Errorf("readPiece of a service without text = %+v, want an error", p)
 	}
@@ -221,7 +221,7 @@ func (silent) ReadText(context.Context, string, []string, int64, int) (*search.T
 func TestUnknownKeepsRemote(t *testing.T) {
 	backend := corpus()
 	backend.err = &errkind.Remote{Kind: errkind.NotFound, Endpoint: "/api/v1/documents", Status: 404, Message: "no such address"}
-	b := newBridge(Options{Domain: finance, Backend: backend})
+	b := New(Options{Domain: finance, Backend: backend})
 	_, err := b.find(context.Background(), "d1")
 	var remote *errkind.Remote
 	if !errors.As(err, &remote) || remote.Status != 404 {

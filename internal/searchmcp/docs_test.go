@@ -19,7 +19,7 @@ import (
 // with what clients are shown. A table stands between <!-- NAME --> and
 // <!-- /NAME -->; -update rewrites it.
 func TestDocs(t *testing.T) {
-	b := newBridge(Options{Domain: finance, Backend: corpus(), Jobs: job.New(job.Options{})})
+	b := New(Options{Domain: finance, Backend: corpus(), Jobs: job.New(job.Options{})})
 	tools, _ := listTools(t, start(t, Options{Domain: finance, Backend: corpus(), Jobs: b.jobs}, mcpserver.Pinned))
 	folders, _ := listTools(t, start(t, Options{Domain: finance, Backend: corpus(), Jobs: b.jobs, Wording: OfFolders}, mcpserver.Pinned))
 	byName := map[string]listedTool{}

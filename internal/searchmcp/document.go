@@ -5,12 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/url"
 	"strings"
 
-	"knowhow/internal/errkind"
+	"knowhow/internal/document"
 	"knowhow/internal/search"
 )
 
@@ -30,41 +28,75 @@ const (
 // A summary is a document as returned by its resource and by the get_document
 // tool.
 type summary struct {
-	Title         string `json:"title"`
-	URL           string `json:"url"`
-	Digest        string `json:"digest"`
-	DocID         string `json:"doc_id"`
-	Timestamp     any    `json:"timestamp,omitempty"`
-	Created       any    `json:"created,omitempty"`
-	LastModified  any    `json:"last_modified,omitempty"`
-	URLLink       string `json:"url_link,omitempty"` // only if it differs from URL
-	FileType      any    `json:"filetype,omitempty"`
-	MIMEType      any    `json:"mimetype,omitempty"`
-	ContentLength any    `json:"content_length,omitempty"`
-	Label         any    `json:"label,omitempty"`
-	Lang          any    `json:"lang,omitempty"`
-	Hash          string `json:"hash"`
-	HashOf        string `json:"hashOf"`
+	Title         string    `json:"title"`
+	URL           string    `json:"url"`
+	Digest        string    `json:"digest"`
+	DocID         string    `json:"doc_id"`
+	Timestamp     any       `json:"timestamp,omitempty"`
+	Created       any       `json:"created,omitempty"`
+	LastModified  any       `json:"last_modified,omitempty"`
+	URLLink       string    `json:"url_link,omitempty"` // only if it differs from URL
+	FileType      any       `json:"filetype,omitempty"`
+	MIMEType      any       `json:"mimetype,omitempty"`
+	ContentLength any       `json:"content_length,omitempty"`
+	Label         any       `json:"label,omitempty"`
+	Lang          any       `json:"lang,omitempty"`
+	Hash          string    `json:"hash"`
+	HashOf        string    `json:"hashOf"`
+	Sections      []section `json:"sections,omitzero"`      // get_document of folders
+	More          int       `json:"moreSections,omitempty"` // that are not listed
 }
 
-func (b *bridge) summary(h *search.Hit) summary {
-	s := summary{
-		Title:         title(h.Title),
-		URL:           link(h.URL),
-		Digest:        digest(h.Digest.Text, documentDigestRunes),
-		DocID:         h.ID,
-		Timestamp:     fieldValue(h, "timestamp"),
-		Created:       fieldValue(h, "created"),
-		LastModified:  fieldValue(h, "last_modified"),
-		FileType:      fieldValue(h, "filetype"),
-		MIMEType:      fieldValue(h, "mimetype"),
-		ContentLength: fieldValue(h, "content_length"),
-		Label:         fieldValue(h, "label"),
-		Lang:          fieldValue(h, "lang"),
+type section struct {
+	Heading string `json:"heading"`
+	Offset  int    `json:"offset"`
+}
+
+// document returns a document of the domain.
+func (t *Tools) document(ctx context.Context, id string) (*summary, error) {
+	h, err := t.find(ctx, id)
+	if err != nil {
+		return nil, err
 	}
-	s.URLLink = link(otherLink(h))
-	s.Hash, s.HashOf = b.hash(h)
+	return t.summary(h), nil
+}
+
+func (t *Tools) summary(h *search.Hit) *summary {
+	c := clean(*h, documentDigestRunes)
+	s := &summary{
+		Title:         c.Title,
+		URL:           c.URL,
+		Digest:        c.Digest.Text,
+		DocID:         c.ID,
+		Timestamp:     fieldValue(&c, "timestamp"),
+		Created:       fieldValue(&c, "created"),
+		LastModified:  fieldValue(&c, "last_modified"),
+		URLLink:       link(otherLink(&c)),
+		FileType:      fieldValue(&c, "filetype"),
+		MIMEType:      fieldValue(&c, "mimetype"),
+		ContentLength: fieldValue(&c, "content_length"),
+		Label:         fieldValue(&c, "label"),
+		Lang:          fieldValue(&c, "lang"),
+	}
+	s.Hash, s.HashOf = t.hash(h)
 	return s
+}
+
+// listedSections is how many sections get_document lists.
+const listedSections = 500
+
+// list sets the sections.
+func (s *summary) list(all []document.Section) {
+	s.Sections = []section{}
+	for _, sec := range all {
+		switch {
+		case sec.Continues:
+		case len(s.Sections) == listedSections:
+			s.More++
+		default:
+			s.Sections = append(s.Sections, section{digest(sec.Heading, headingRunes), sec.Offset})
+		}
+	}
 }
 
 // otherLink returns the url_link of a hit, or "" if it is only another form of
@@ -73,7 +105,7 @@ func (b *bridge) summary(h *search.Hit) summary {
 // becomes file://srv/a b.txt, which is not a valid URL of the file.
 func otherLink(h *search.Hit) string {
 	l, _ := h.Extra["url_link"].(string)
-	if l == h.URL {
+	if link(l) == link(h.URL) {
 		return ""
 	}
 	if path, ok := filePath(h.URL); ok {
@@ -97,12 +129,12 @@ func filePath(address string) (_ string, ok bool) {
 // hash returns the hash of the document's text if the service has it or the
 // text is cached, otherwise the hash of the metadata that does not depend on
 // the query.
-func (b *bridge) hash(h *search.Hit) (sum, of string) {
+func (t *Tools) hash(h *search.Hit) (sum, of string) {
 	if h.TextHash != "" {
 		return h.TextHash, ofContent
 	}
-	if t := b.texts.get(h.ID); t != nil && t.stamp == stampOf(h) {
-		return t.hash, ofContent
+	if text := t.texts.get(h.ID); text != nil && text.stamp == stampOf(h) {
+		return text.hash, ofContent
 	}
 	timestamp, _ := knownTime(h.Timestamp).(string)
 	facts, err := json.Marshal([]string{h.Title, h.URL, h.Digest.Text, h.ID, timestamp})
@@ -117,24 +149,4 @@ func (b *bridge) hash(h *search.Hit) (sum, of string) {
 // identity returns the _meta of a document's list entry and contents (FRS 8.6).
 func identity(id, url, hash, hashOf string) map[string]any {
 	return map[string]any{"doc_id": id, "url": url, "hash": hash, "hashOf": hashOf}
-}
-
-// find looks up a document of the domain.
-func (b *bridge) find(ctx context.Context, id string) (*search.Hit, error) {
-	h, err := b.backend.Find(ctx, id, b.labels)
-	if err != nil {
-		return nil, b.unknown(id, err)
-	}
-	return h, nil
-}
-
-// unknown adds advice to an error of kind NotFound about a document. It returns
-// other errors unchanged, including those of a server that lacks the whole API.
-func (b *bridge) unknown(id string, err error) error {
-	var remote *errkind.Remote
-	if !errors.Is(err, errkind.NotFound) || errors.As(err, &remote) {
-		return err
-	}
-	return fmt.Errorf("%w: document %q in domain %s; search again, because %s", errkind.NotFound, id, b.domain.ID,
-		b.choose("ids may change when documents are crawled again", "the file may have been moved or deleted"))
 }

@@ -28,7 +28,7 @@ func TestBlock(t *testing.T) {
 func TestInstructions(t *testing.T) {
 	long := Domain{ID: strings.Repeat("i", 24), Name: strings.Repeat("名", 500), Description: strings.Repeat("説明 ", 500), Label: "l"}
 	for _, d := range []Domain{finance, {ID: "all", Name: "All"}, long} {
-		got := Instructions(Options{Domain: d})
+		got := New(Options{Domain: d}).Instructions()
 		if len(got) >= 1024 {
 			t.Errorf("Instructions of %.20s has %d bytes, want under 1024", d.Name, len(got))
 		}
@@ -38,7 +38,7 @@ func TestInstructions(t *testing.T) {
 			}
 		}
 	}
-	got := Instructions(Options{Domain: finance, Wording: OfFolders, Groups: []Group{SearchTools}})
+	got := New(Options{Domain: finance, Wording: OfFolders, Groups: []Group{SearchTools}}).Instructions()
 	for _, want := range []string{"\n\n[Knowledge Domain]\nid: finance\nname: Finance\ndescription: Budgets and reports\n", " finance_search", " finance_read_content"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("Instructions of folders = %q, want it to contain %q", got, want)

@@ -360,15 +360,6 @@ func TestFolderSections(t *testing.T) {
 	}
 }
 
-func TestSectionEnd(t *testing.T) {
-	list := []document.Section{{Heading: "A", Offset: 0}, {Heading: "A > B", Offset: 10}, {Heading: "A > B > C", Offset: 20}, {Heading: "A > D", Offset: 30}}
-	for offset, want := range map[int64]int64{0: 0, 10: 30, 20: 30, 30: 0, 5: 0} {
-		if got := SectionEnd(list, offset); got != want {
-			t.Errorf("SectionEnd(%d) = %d, want %d", offset, got, want)
-		}
-	}
-}
-
 // While documents are being indexed, the model that reads the result learns of it.
 func TestIndexingInResult(t *testing.T) {
 	f := corpus()

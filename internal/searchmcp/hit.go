@@ -56,10 +56,38 @@ func hitFields(asked []string) ([]string, error) {
 	return names, nil
 }
 
-// newHit returns h as a JSON object with the given fields in their order; nil
+// clean returns a hit whose title, addresses and excerpts are cleaned, with a digest
+// of at most so many characters.
+func clean(h search.Hit, digestRunes int) search.Hit {
+	h.Title, h.URL, h.Path = title(h.Title), link(h.URL), link(h.Path)
+	h.Digest = h.Digest.Map(func(s string) string { return digest(s, digestRunes) })
+	h.Also = slices.Clone(h.Also)
+	for i, path := range h.Also {
+		h.Also[i] = link(path)
+	}
+	h.Passages = slices.Clone(h.Passages)
+	for i := range h.Passages {
+		p := &h.Passages[i]
+		x := search.Excerpt{Text: p.Text, Matches: p.Matches}.Map(passageText)
+		p.Heading, p.Text, p.Matches = digest(p.Heading, headingRunes), x.Text, x.Matches
+	}
+	return h
+}
+
+// cleanPage returns a page with clean hits.
+func cleanPage(p *search.Page) *search.Page {
+	out := *p
+	out.Hits = make([]search.Hit, len(p.Hits))
+	for i, h := range p.Hits {
+		out.Hits[i] = clean(h, digestRunes)
+	}
+	return &out
+}
+
+// newHit returns h, which is clean, as a JSON object with the given fields in their order; nil
 // means the default fields. For folders, it also contains the path and, if
 // there are several sources, the source. Unknown values are omitted.
-func (b *bridge) newHit(h *search.Hit, fields []string) *compact.Object {
+func (t *Tools) newHit(h *search.Hit, fields []string) *compact.Object {
 	names := fields
 	if names == nil {
 		names = defaultFields[:]
@@ -74,7 +102,7 @@ func (b *bridge) newHit(h *search.Hit, fields []string) *compact.Object {
 			out.Add(name, v)
 		}
 		if name == "title" || name == "doc_id" && !slices.Contains(names, "title") {
-			b.addPlace(out, h)
+			t.addPlace(out, h)
 		}
 	}
 	if len(h.Passages) > 0 {
@@ -83,18 +111,21 @@ func (b *bridge) newHit(h *search.Hit, fields []string) *compact.Object {
 	return out
 }
 
-// A passage is a part of a document's text in a hit.
-type passage struct {
-	Heading string `json:"heading,omitempty"`
-	Page    any    `json:"page,omitempty"` // a number, or a label such as "iv"
-	Offset  int64  `json:"offset"`
-	Text    string `json:"text"`
-}
-
-func passages(list []search.Passage) []passage {
-	out := make([]passage, len(list))
+// passages returns passages as JSON objects.
+func passages(list []search.Passage) []*compact.Object {
+	out := make([]*compact.Object, len(list))
 	for i, p := range list {
-		out[i] = passage{Heading: digest(p.Heading, headingRunes), Page: pageLabel(p.Page), Offset: p.Offset, Text: passageText(p.Text)}
+		o := &compact.Object{}
+		o.Grow(len(p.Text) + hitSize/4)
+		if p.Heading != "" {
+			o.Add("heading", p.Heading)
+		}
+		if page := pageLabel(p.Page); page != nil {
+			o.Add("page", page) // a number, or a label such as "iv"
+		}
+		o.Add("offset", p.Offset)
+		o.Add("text", p.Text)
+		out[i] = o
 	}
 	return out
 }
@@ -119,37 +150,33 @@ func pageLabel(label string) any {
 
 // addPlace adds the path of a document inside its source, the source if there are
 // several, and the paths of other documents with the same text.
-func (b *bridge) addPlace(out *compact.Object, h *search.Hit) {
-	if b.wording != OfFolders {
+func (t *Tools) addPlace(out *compact.Object, h *search.Hit) {
+	if t.wording != OfFolders {
 		return
 	}
 	if h.Path != "" {
-		out.Add("path", link(h.Path))
+		out.Add("path", h.Path)
 	}
-	if b.nameSource && len(h.Labels) == 1 {
+	if t.nameSource && len(h.Labels) == 1 {
 		out.Add("source", h.Labels[0])
 	}
 	if len(h.Also) > 0 {
-		also := make([]string, len(h.Also))
-		for i, path := range h.Also {
-			also[i] = link(path)
-		}
-		out.Add("also", also)
+		out.Add("also", h.Also)
 	}
 }
 
-// fieldValue returns a field of h by its name in Fess, cleaned; nil if it is
-// unknown.
+// fieldValue returns a field of a clean hit by its name in Fess, cleaned; nil if it
+// is unknown.
 func fieldValue(h *search.Hit, name string) any {
 	switch name {
 	case "doc_id":
 		return h.ID
 	case "title":
-		return title(h.Title)
+		return h.Title
 	case "url":
-		return link(h.URL)
+		return h.URL
 	case "digest":
-		return digest(h.Digest.Text, digestRunes)
+		return h.Digest.Text
 	case "score":
 		if h.Score == 0 {
 			return nil

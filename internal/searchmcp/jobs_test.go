@@ -303,7 +303,7 @@ func TestFailedJobByRevision(t *testing.T) {
 				s := mcpserver.New(mcpserver.Options{Name: "test", Version: "1"})
 				jobs := job.New(job.Options{Threshold: 2 * time.Second})
 				defer jobs.Close(t.Context())
-				Register(s, Options{Domain: finance, Backend: f, Jobs: jobs})
+				New(Options{Domain: finance, Backend: f, Jobs: jobs}).Register(s)
 				c = session{mcptest.Stdio(t, s.ServeStdio), t, "fess_finance_"}
 				request := func(method string, params args) mcptest.Message {
 					if params = maps.Clone(params); tt.revision == "2026-07-28" {
@@ -408,24 +408,6 @@ func TestCancelJoinedJob(t *testing.T) {
 	})
 }
 
-// Nothing is left of jobs that have ended.
-func TestInterestsEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		jobs := job.New(job.Options{})
-		defer jobs.Close(t.Context())
-		b := newBridge(Options{Domain: finance, Backend: corpus(), Jobs: jobs})
-		for range 50 {
-			if _, err := b.health(t.Context(), noArgs{}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		synctest.Wait()
-		if n := len(b.interests.count); n != 0 {
-			t.Errorf("%d ended jobs are still counted", n)
-		}
-	})
-}
-
 // Callers with tokens of their own share nothing: only the one who has read the
 // document before is answered at once.
 func TestJobsByCaller(t *testing.T) {
@@ -433,7 +415,7 @@ func TestJobsByCaller(t *testing.T) {
 		jobs := job.New(job.Options{})
 		defer jobs.Close(t.Context())
 		f := corpus()
-		b := newBridge(Options{Domain: finance, Backend: f, Jobs: jobs})
+		b := New(Options{Domain: finance, Backend: f, Jobs: jobs})
 		for i, token := range []string{"a", "b", "", "a"} {
 			c, err := b.ReadResource(search.WithToken(t.Context(), token), "fess://finance/doc/d3", "")
 			synctest.Wait()
@@ -452,9 +434,9 @@ func TestJobsOfOthers(t *testing.T) {
 		defer jobs.Close(t.Context())
 		f := &slowBackend{fakeBackend: corpus(), takes: 10 * time.Second}
 		s := mcpserver.New(mcpserver.Options{})
-		b := newBridge(Options{Domain: finance, Backend: f, Jobs: jobs})
+		b := New(Options{Domain: finance, Backend: f, Jobs: jobs})
 		as := func(token string) context.Context { return search.WithToken(t.Context(), token) }
-		a, err := b.search(as("a"), searchArgs{Query: "test", PageSize: 5})
+		a, err := b.search(as("a"), SearchArgs{Query: "test", PageSize: 5})
 		h, ok := a.(*handle)
 		if err != nil || !ok {
 			t.Fatalf("search() = %v, %v, want a handle", a, err)
@@ -485,7 +467,7 @@ func TestWaitingForJobsTakesNoTurn(t *testing.T) {
 		defer jobs.Close(t.Context())
 		f := &slowBackend{fakeBackend: corpus(), takes: 20 * time.Second}
 		s := mcpserver.New(mcpserver.Options{MaxInFlight: 1, QueueWait: time.Second})
-		Register(s, Options{Domain: finance, Backend: f, Jobs: jobs})
+		New(Options{Domain: finance, Backend: f, Jobs: jobs}).Register(s)
 		c := session{mcptest.Stdio(t, s.ServeStdio), t, "fess_finance_"}
 		c.Initialize("2025-03-26")
 		var h shown
@@ -514,7 +496,7 @@ func TestChangedDocumentIsReadAnew(t *testing.T) {
 		jobs := job.New(job.Options{})
 		defer jobs.Close(t.Context())
 		f := withText(longText(5000))
-		b := newBridge(Options{Domain: finance, Backend: f, MaxChunkBytes: 1024, Jobs: jobs})
+		b := New(Options{Domain: finance, Backend: f, MaxChunkBytes: 1024, Jobs: jobs})
 		read := func(at string) any {
 			a, err := b.readContent(t.Context(), contentArgs{documentArgs{DocID: &f.docs[0].id}, at})
 			if h, ok := a.(*handle); ok {
@@ -531,12 +513,12 @@ func TestChangedDocumentIsReadAnew(t *testing.T) {
 			}
 			return a
 		}
-		first := read("").(*piece)
+		first := read("").(*Piece)
 		f.docs[0].text = "Changed. " + f.docs[0].text
 		if err, ok := read(first.NextCursor).(error); !ok || !errors.Is(err, errkind.Conflict) {
 			t.Errorf("the second piece of a changed text = %v, want kind Conflict", err)
 		}
-		if p, ok := read("").(*piece); !ok || p.Hash == first.Hash {
+		if p, ok := read("").(*Piece); !ok || p.Hash == first.Hash {
 			t.Errorf("reading again = %+v, want the new text", p)
 		}
 	})
@@ -551,18 +533,18 @@ func TestKeptResultIsChecked(t *testing.T) {
 	stamped := func(text string, modified time.Time) fakeDoc {
 		return fakeDoc{id: "d1", label: "finance_docs", text: text, noText: text == "", facts: search.Hit{Modified: modified}}
 	}
-	type reader func(b *bridge) (any, error)
+	type reader func(b *Tools) (any, error)
 	readers := map[string]reader{
-		"read_content": func(b *bridge) (any, error) {
+		"read_content": func(b *Tools) (any, error) {
 			return b.readContent(context.Background(), contentArgs{documentArgs{DocID: new("d1")}, ""})
 		},
-		"content": func(b *bridge) (any, error) {
+		"content": func(b *Tools) (any, error) {
 			return b.ReadResource(context.Background(), "fess://finance/doc/d1/content", "")
 		},
-		"get_document": func(b *bridge) (any, error) {
+		"get_document": func(b *Tools) (any, error) {
 			return b.getDocument(context.Background(), documentArgs{DocID: new("d1")})
 		},
-		"document": func(b *bridge) (any, error) {
+		"document": func(b *Tools) (any, error) {
 			return b.ReadResource(context.Background(), "fess://finance/doc/d1", "")
 		},
 	}
@@ -588,7 +570,7 @@ func TestKeptResultIsChecked(t *testing.T) {
 					jobs := job.New(job.Options{Threshold: 2 * time.Second})
 					defer jobs.Close(t.Context())
 					f := &slowBackend{fakeBackend: &fakeBackend{docs: []fakeDoc{tt.before}}, takes: slow}
-					b := newBridge(Options{Domain: finance, Backend: f, Jobs: jobs, Content: &Content{Enabled: true, Fetch: onePage{}}})
+					b := New(Options{Domain: finance, Backend: f, Jobs: jobs, Content: &Content{Enabled: true, Fetch: onePage{}}})
 					if _, _, isJob := shownAnswer(read(b)); !isJob {
 						t.Fatal("the first read is no job")
 					}
@@ -618,7 +600,7 @@ func shownAnswer(answer any, err error) (string, error, bool) {
 	switch a := answer.(type) {
 	case *handle:
 		return "", err, true
-	case *piece:
+	case *Piece:
 		return a.Text, err, false
 	case *mcpserver.Contents:
 		if a != nil {

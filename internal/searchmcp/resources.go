@@ -1,6 +1,7 @@
 package searchmcp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -20,16 +21,16 @@ type truncated struct {
 	AtLeast bool `json:"totalIsLowerBound,omitempty"`
 }
 
-func (b *bridge) templates() []mcpserver.Template {
-	about := b.about()
+func (t *Tools) templates() []mcpserver.Template {
+	about := t.about()
 	return []mcpserver.Template{{
-		URITemplate: b.address("{docId}").String(),
+		URITemplate: t.address("{docId}").String(),
 		Name:        "document",
 		Title:       "Document",
 		Description: "Title, url, digest, dates and hash of the document with this doc_id." + about,
 		MIMEType:    documentType,
 	}, {
-		URITemplate: b.contentAddress("{docId}").String(),
+		URITemplate: t.contentAddress("{docId}").String(),
 		Name:        "content",
 		Title:       "Text of a document",
 		Description: "The text of the document with this doc_id, in chunks: while isLast is false, read again with nextCursor as cursor." + about,
@@ -38,8 +39,8 @@ func (b *bridge) templates() []mcpserver.Template {
 }
 
 // ListResources returns one page of the domain's documents, newest first.
-func (b *bridge) ListResources(ctx context.Context, at string) (*mcpserver.ResourceList, error) {
-	scope := b.domain.ID + "/" + b.domain.Label
+func (t *Tools) ListResources(ctx context.Context, at string) (*mcpserver.ResourceList, error) {
+	scope := t.domain.ID + "/" + t.domain.Label
 	start := 0
 	if at != "" {
 		p, err := parseCursor(at, listCursor, scope)
@@ -51,18 +52,18 @@ func (b *bridge) ListResources(ctx context.Context, at string) (*mcpserver.Resou
 		}
 		start = int(p.offset)
 	}
-	page, err := b.backend.Search(ctx, search.Query{
-		Labels: b.labels,
+	page, err := t.backend.Search(ctx, search.Query{
+		Labels: t.labels,
 		Sort:   []search.SortKey{{Field: "timestamp", Desc: true}},
 		Start:  start,
-		Num:    min(b.maxPageSize, search.Window-start),
+		Num:    min(t.maxPageSize, search.Window-start),
 	})
 	if err != nil {
-		return nil, b.explained(err)
+		return nil, t.explained(err)
 	}
 	list := &mcpserver.ResourceList{Resources: make([]mcpserver.Resource, 0, len(page.Hits))}
 	for i := range page.Hits {
-		list.Resources = append(list.Resources, b.resource(&page.Hits[i]))
+		list.Resources = append(list.Resources, t.resource(&page.Hits[i]))
 	}
 	next := start + len(page.Hits)
 	switch more := next < page.Total || page.AtLeast; {
@@ -76,113 +77,83 @@ func (b *bridge) ListResources(ctx context.Context, at string) (*mcpserver.Resou
 }
 
 // resource returns the list entry of a document.
-func (b *bridge) resource(h *search.Hit) mcpserver.Resource {
-	name := title(h.Title)
-	if name == "" {
-		name = h.ID
-	}
-	about := strings.TrimLeft(digest(h.Digest.Text, listDigestRunes)+b.about(), "\n")
-	sum, of := b.hash(h)
+func (t *Tools) resource(h *search.Hit) mcpserver.Resource {
+	c := clean(*h, listDigestRunes)
+	name := cmp.Or(c.Title, c.ID)
+	sum, of := t.hash(h)
 	return mcpserver.Resource{
-		URI:         b.address(h.ID).String(),
+		URI:         t.address(h.ID).String(),
 		Name:        name,
 		Title:       name,
-		Description: about,
+		Description: strings.TrimLeft(c.Digest.Text+t.about(), "\n"),
 		MIMEType:    documentType,
-		Meta:        identity(h.ID, link(h.URL), sum, of),
+		Meta:        identity(c.ID, c.URL, sum, of),
 	}
 }
 
 // ReadResource returns a document's metadata or one chunk of its text, or a
 // handle if the call takes long.
-func (b *bridge) ReadResource(ctx context.Context, uri, at string) (*mcpserver.Contents, error) {
-	a, err := b.parseURI(uri)
+func (t *Tools) ReadResource(ctx context.Context, uri, at string) (*mcpserver.Contents, error) {
+	a, err := t.parseURI(uri)
 	if err != nil {
 		return nil, err
 	}
+	w := work{key: []string{a.String(), at}}
 	if a.content {
-		from, err := b.textPlace(a.id, at)
+		from, err := t.textPlace(a.id, at)
 		if err != nil {
 			return nil, err
 		}
-		return b.read(ctx, a, work{
-			key:     []string{"content", a.scheme, a.id, at},
-			run:     func(ctx context.Context, report job.Report) (any, error) { return b.readText(ctx, a, from, report) },
-			recheck: func(ctx context.Context, shared any) (any, error) { return b.stillCurrent(ctx, a.id, shared) },
-		})
-	}
-	if at != "" {
-		return nil, &errkind.Argument{Name: "cursor", Value: at, Want: "none: the metadata of a document is returned at once"}
-	}
-	return b.read(ctx, a, work{
-		key:     []string{"document", a.scheme, a.id},
-		run:     func(ctx context.Context, _ job.Report) (any, error) { return b.readMetadata(ctx, a) },
-		recheck: func(ctx context.Context, _ any) (any, error) { return b.readMetadata(ctx, a) }, // it reads all of them
-	})
-}
-
-// read reads a resource, or returns the handle of the job that reads it.
-func (b *bridge) read(ctx context.Context, a address, w work) (*mcpserver.Contents, error) {
-	answer, err := b.do(ctx, w)
-	if err != nil {
-		return nil, err
-	}
-	switch r := answer.(type) {
-	case *mcpserver.Contents:
-		return r, nil
-	case *pieceContents:
-		return r.contents(), nil
-	case *handle:
-		text, err := compact.Marshal(r)
-		if err != nil {
-			return nil, fmt.Errorf("writing the job of resource %s: %w", a, err)
+		w.run = func(ctx context.Context, report job.Report) (any, error) {
+			p, err := t.readPart(ctx, part{id: a.id, from: from}, report)
+			return resource{a, p}, err
 		}
-		return &mcpserver.Contents{URI: a.String(), MIMEType: documentType, Text: string(text), ResultMeta: map[string]any{"job": r}}, nil
+		w.current = func(ctx context.Context, shared any) (bool, error) {
+			return t.isCurrent(ctx, shared.(resource).value.(*Piece))
+		}
+	} else {
+		if at != "" {
+			return nil, &errkind.Argument{Name: "cursor", Value: at, Want: "none: the metadata of a document is returned at once"}
+		}
+		w.run = func(ctx context.Context, _ job.Report) (any, error) {
+			d, err := t.document(ctx, a.id)
+			return resource{a, d}, err
+		}
 	}
-	return nil, fmt.Errorf("reading resource %s: got a %T", a, answer)
-}
-
-func (b *bridge) readMetadata(ctx context.Context, a address) (*mcpserver.Contents, error) {
-	h, err := b.find(ctx, a.id)
+	answer, err := t.do(ctx, w)
 	if err != nil {
 		return nil, err
 	}
-	s := b.summary(h)
-	text, err := compact.Marshal(s)
+	r, ok := answer.(resource)
+	if !ok {
+		r = resource{a, answer}
+	}
+	return r.contents()
+}
+
+// A resource is what was read as a resource: a document, a piece of its text, or
+// the handle of the job that reads it.
+type resource struct {
+	address address
+	value   any
+}
+
+func (r resource) contents() (*mcpserver.Contents, error) {
+	c := &mcpserver.Contents{URI: r.address.String(), MIMEType: documentType}
+	switch v := r.value.(type) {
+	case *Piece:
+		c.MIMEType, c.Text, c.NextCursor, c.IsLast = contentType, v.Text, v.NextCursor, v.IsLast
+		c.Meta = identity(v.DocID, v.URL, v.Hash, ofContent)
+		return c, nil
+	case *summary:
+		c.Meta, c.IsLast = identity(v.DocID, v.URL, v.Hash, v.HashOf), true
+	case *handle:
+		c.ResultMeta = map[string]any{"job": v}
+	}
+	text, err := compact.Marshal(r.value)
 	if err != nil {
-		return nil, fmt.Errorf("writing document %s: %w", a.id, err)
+		return nil, fmt.Errorf("writing resource %s: %w", r.address, err)
 	}
-	return &mcpserver.Contents{
-		URI:      a.String(),
-		MIMEType: documentType,
-		Text:     string(text),
-		Meta:     identity(a.id, s.URL, s.Hash, s.HashOf),
-		IsLast:   true,
-	}, nil
-}
-
-// A pieceContents is a piece that was read as a resource.
-type pieceContents struct {
-	uri   string
-	piece *piece
-}
-
-func (c *pieceContents) contents() *mcpserver.Contents {
-	p := c.piece
-	return &mcpserver.Contents{
-		URI:        c.uri,
-		MIMEType:   contentType,
-		Text:       p.Text,
-		Meta:       identity(p.DocID, p.URL, p.Hash, ofContent),
-		NextCursor: p.NextCursor,
-		IsLast:     p.IsLast,
-	}
-}
-
-func (b *bridge) readText(ctx context.Context, a address, from place, report job.Report) (any, error) {
-	p, err := b.readPiece(ctx, a.id, from, report)
-	if err != nil {
-		return nil, err
-	}
-	return &pieceContents{a.String(), p}, nil
+	c.Text = string(text)
+	return c, nil
 }

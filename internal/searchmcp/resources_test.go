@@ -29,7 +29,7 @@ func manyDocs(n int) *fakeBackend {
 
 // listAll pages through resources/list and returns the sizes of the pages, the
 // URIs and the _meta of the last page.
-func listAll(t *testing.T, b *bridge) (sizes []int, uris []string, meta map[string]any) {
+func listAll(t *testing.T, b *Tools) (sizes []int, uris []string, meta map[string]any) {
 	t.Helper()
 	for at := ""; ; {
 		page, err := b.ListResources(context.Background(), at)
@@ -62,7 +62,7 @@ func TestResourceListingPagination(t *testing.T) {
 		{25, 10, []int{10, 10, 5}},
 		{120, 0, []int{100, 20}},
 	} {
-		b := newBridge(Options{Domain: finance, Backend: manyDocs(tt.docs), MaxPageSize: tt.pageSize})
+		b := New(Options{Domain: finance, Backend: manyDocs(tt.docs), MaxPageSize: tt.pageSize})
 		sizes, uris, meta := listAll(t, b)
 		if diff := cmp.Diff(tt.want, sizes); diff != "" {
 			t.Errorf("%d documents, pages of %d: sizes (-want +got):\n%s", tt.docs, tt.pageSize, diff)
@@ -91,7 +91,7 @@ func TestResourceListingEnds(t *testing.T) {
 		{"exactly as many", 10_000, false, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := newBridge(Options{Domain: finance, Backend: windowed{docs: 10_005, total: tt.total, lower: tt.lower}, MaxPageSize: 70})
+			b := New(Options{Domain: finance, Backend: windowed{docs: 10_005, total: tt.total, lower: tt.lower}, MaxPageSize: 70})
 			sizes, uris, meta := listAll(t, b)
 			if len(uris) != search.Window || sizes[len(sizes)-1] != search.Window%70 {
 				t.Errorf("listed %d documents, %d on the last page, want %d and %d", len(uris), sizes[len(sizes)-1], search.Window, search.Window%70)
@@ -124,7 +124,7 @@ func (w windowed) Search(_ context.Context, q search.Query) (*search.Page, error
 
 // A service that stops giving hits ends the list, whatever total it claims.
 func TestResourceListingStops(t *testing.T) {
-	b := newBridge(Options{Domain: finance, Backend: windowed{docs: 15, total: 1000, lower: true}, MaxPageSize: 10})
+	b := New(Options{Domain: finance, Backend: windowed{docs: 15, total: 1000, lower: true}, MaxPageSize: 10})
 	if sizes, _, _ := listAll(t, b); !cmp.Equal([]int{10, 5, 0}, sizes) {
 		t.Errorf("page sizes = %v, want 10, 5 and 0", sizes)
 	}
@@ -133,7 +133,7 @@ func TestResourceListingStops(t *testing.T) {
 func TestResourceEntry(t *testing.T) {
 	f := corpus()
 	f.docs = append(f.docs, fakeDoc{id: "odd", label: "finance_docs", title: "\u200b \x00", text: strings.Repeat("long ", 500)})
-	b := newBridge(Options{Domain: finance, Backend: f})
+	b := New(Options{Domain: finance, Backend: f})
 	page, err := b.ListResources(context.Background(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestResourceEntry(t *testing.T) {
 
 // TestReadDocumentMetadata is AT-RES-003.
 func TestReadDocumentMetadata(t *testing.T) {
-	b := newBridge(Options{Domain: finance, Backend: corpus()})
+	b := New(Options{Domain: finance, Backend: corpus()})
 	for _, id := range []string{"d3", "d1"} {
 		c, err := b.ReadResource(context.Background(), "fess://finance/doc/"+id, "")
 		if err != nil {
@@ -194,13 +194,13 @@ func TestReadDocumentMetadata(t *testing.T) {
 // The hash of a summary stays while its five facts do, however found.
 func TestSummaryHash(t *testing.T) {
 	base := search.Hit{ID: "d1", Title: "T", URL: "u", Digest: search.Excerpt{Text: "d"}, Score: 1, Timestamp: time.Unix(1_760_000_000, 0)}
-	sum, of := newBridge(Options{}).hash(&base)
+	sum, of := New(Options{}).hash(&base)
 	if of != "summary" || !strings.HasPrefix(sum, "sha256:") || len(sum) != len("sha256:")+64 {
 		t.Errorf("hash = %s of %s", sum, of)
 	}
 	same := base
 	same.Score, same.Host, same.Digest.Matches = 0, "h", []search.Span{{Start: 0, End: 1}}
-	if got, _ := newBridge(Options{}).hash(&same); got != sum {
+	if got, _ := New(Options{}).hash(&same); got != sum {
 		t.Errorf("hash with other facts = %s, want %s", got, sum)
 	}
 	for name, change := range map[string]func(*search.Hit){
@@ -213,14 +213,14 @@ func TestSummaryHash(t *testing.T) {
 	} {
 		h := base
 		change(&h)
-		if got, _ := newBridge(Options{}).hash(&h); got == sum {
+		if got, _ := New(Options{}).hash(&h); got == sum {
 			t.Errorf("hash after a change of %s is the same", name)
 		}
 	}
 }
 
 func TestReadContentResource(t *testing.T) {
-	b := newBridge(Options{Domain: finance, Backend: withText(longText(3000)), MaxChunkBytes: 1024})
+	b := New(Options{Domain: finance, Backend: withText(longText(3000)), MaxChunkBytes: 1024})
 	first, err := b.ReadResource(context.Background(), "fess://finance/doc/d1/content", "")
 	if err != nil {
 		t.Fatal(err)
@@ -240,7 +240,7 @@ func TestReadContentResource(t *testing.T) {
 
 func TestReadResourceErrors(t *testing.T) {
 	f := corpus()
-	b := newBridge(Options{Domain: finance, Backend: f})
+	b := New(Options{Domain: finance, Backend: f})
 	list := cursor{kind: listCursor, scope: "finance/finance_docs", offset: 1}.String()
 	for _, tt := range []struct {
 		uri, cursor string
@@ -262,7 +262,7 @@ func TestReadResourceErrors(t *testing.T) {
 }
 
 func TestListResourcesCursorRefused(t *testing.T) {
-	b := newBridge(Options{Domain: finance, Backend: corpus()})
+	b := New(Options{Domain: finance, Backend: corpus()})
 	for name, at := range map[string]string{
 		"garbage":      "next",
 		"other domain": cursor{kind: listCursor, scope: "hr/hr", offset: 1}.String(),

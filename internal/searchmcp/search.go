@@ -11,7 +11,6 @@ import (
 
 	"knowhow/internal/compact"
 	"knowhow/internal/errkind"
-	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/query"
 	"knowhow/internal/sanitize"
@@ -22,45 +21,44 @@ import (
 
 const digestRunes = 200
 
-func (b *bridge) addSearch(s *mcpserver.Server) {
-	t := b.tool("search", "Search documents", b.choose(
+func (t *Tools) addSearch(s *mcpserver.Server) {
+	tool := t.tool("search", "Search documents", t.choose(
 		"Search the knowledge domain for documents matching a query. Use it first for every question about this domain. "+
-			"A hit has doc_id, title, url, digest (an excerpt) and score. Read its text with "+b.toolName("read_content")+
+			"A hit has doc_id, title, url, digest (an excerpt) and score. Read its text with "+t.toolName("read_content")+
 			". Next page: start = nextStart.",
 		"Search the documents of these folders. Use it first for every question about them: "+
-			"the passages of the hits usually contain the answer. Read on with "+b.toolName("read_content")+". Next page: start = nextStart."))
-	t.Adjust = func(input *jsonschema.Schema) {
+			"the passages of the hits usually contain the answer. Read on with "+t.toolName("read_content")+". Next page: start = nextStart."))
+	tool.Adjust = func(input *jsonschema.Schema) {
 		p := input.Properties
-		p["query"].Description = b.choose(`Words (all must occur), "a phrase", OR, NOT, title:word, word*`,
+		p["query"].Description = t.choose(`Words (all must occur), "a phrase", OR, NOT, title:word, word*`,
 			`A question, as a person would ask it, or words; "a phrase", OR, NOT, title:word, word*`)
-		p["pageSize"].Maximum = jsonschema.Ptr(float64(b.maxPageSize))
-		p["pageSize"].Default = json.RawMessage(strconv.Itoa(b.pageSize))
-		p["sort"].Description = b.choose("field.asc or field.desc, comma-separated, of "+strings.Join(search.SortFields[:], ", ")+". Default: relevance",
+		p["pageSize"].Maximum = jsonschema.Ptr(float64(t.maxPageSize))
+		p["pageSize"].Default = json.RawMessage(strconv.Itoa(t.pageSize))
+		p["sort"].Description = t.choose("field.asc or field.desc, comma-separated, of "+strings.Join(search.SortFields[:], ", ")+". Default: relevance",
 			"Such as timestamp.desc, newest first")
-		p["facets"].Properties["field"].Description = "Any of " + strings.Join(b.backend.FacetFields(), ", ")
-		p["includeFields"].Description = b.choose("Fields to return instead of the default ones: title, url, digest, score, created, "+
+		p["facets"].Properties["field"].Description = "Any of " + strings.Join(t.backend.FacetFields(), ", ")
+		p["includeFields"].Description = t.choose("Fields to return instead of the default ones: title, url, digest, score, created, "+
 			"last_modified, timestamp, content_length, filename, filetype, mimetype, host, label, lang and more",
 			"Such as title, url, timestamp, filetype, lang")
-		if b.wording == OfFolders { // files have no location
+		if t.wording == OfFolders { // files have no location
 			delete(p, "geo")
 		} else {
 			delete(p, "maxChars")
 		}
 	}
-	if b.wording == OfFolders {
-		t.Brief = func(input *jsonschema.Schema) {
+	if t.wording == OfFolders {
+		tool.Brief = func(input *jsonschema.Schema) {
 			p := input.Properties
 			p["facets"] = &jsonschema.Schema{Type: "object", Description: `Counts of all matches: {"field":["filetype"]}; fields ` +
-				strings.Join(b.backend.FacetFields(), ", ")}
+				strings.Join(t.backend.FacetFields(), ", ")}
 			p["start"].Description = ""
 		}
 	}
-	mcpserver.AddTool(s, t, b.search)
+	mcpserver.AddTool(s, tool, t.search)
 }
 
-// searchArgs are the arguments of the search tool, after the check against its
-// schema and with its defaults.
-type searchArgs struct {
+// SearchArgs are the arguments of the search tool. PageSize must be set.
+type SearchArgs struct {
 	Query         string     `json:"query" limits:"minLength=1"`
 	PageSize      int        `json:"pageSize,omitempty" limits:"minimum=1"`
 	MaxChars      int        `json:"maxChars,omitempty" jsonschema:"Characters of all passages together" limits:"minimum=0 maximum=100000 default=6000"`
@@ -72,36 +70,67 @@ type searchArgs struct {
 	IncludeFields []string   `json:"includeFields,omitempty"`
 }
 
-func (b *bridge) search(ctx context.Context, in searchArgs) (any, error) {
-	q, err := b.query(in)
+// search is the search tool.
+func (t *Tools) search(ctx context.Context, in SearchArgs) (any, error) {
+	r, err := t.request(in)
 	if err != nil {
 		return nil, err
 	}
-	fields, err := hitFields(in.IncludeFields)
-	if err != nil {
-		return nil, err
+	return t.call(ctx, func(ctx context.Context) (any, error) {
+		if err := r.run(ctx); err != nil {
+			return nil, err
+		}
+		if r.Indexing == nil {
+			return r.object(), nil
+		}
+		return &mcpserver.Result{Value: r.object(), Meta: map[string]any{"indexing": r.Indexing}}, nil
+	})
+}
+
+// Search searches as the search tool does.
+func (t *Tools) Search(ctx context.Context, in SearchArgs) (*SearchResult, error) {
+	r, err := t.request(in)
+	if err == nil {
+		err = r.run(ctx)
 	}
-	return b.do(ctx, work{run: func(ctx context.Context, _ job.Report) (any, error) {
-		page, progress, err := b.findPage(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		missing, err := b.incomplete(ctx)
-		if err != nil {
-			return nil, err
-		}
-		ready, err := b.readyByMeaning(ctx, page)
-		if err != nil {
-			return nil, err
-		}
-		page.Relaxed = page.Relaxed || q.Text.Relaxed()
-		b.log.Debug("search", "start", q.Start, "num", q.Num, "hits", len(page.Hits), "total", page.Total, "relaxed", page.Relaxed)
-		r := b.searchResult(q, page, fields, progress, missing, ready+b.valuesHint(ctx, q, page))
-		if progress == nil {
-			return r, nil
-		}
-		return &mcpserver.Result{Value: r, Meta: map[string]any{"indexing": progress}}, nil
-	}})
+	return r, t.explained(err)
+}
+
+// A SearchResult is the result of a search. The texts of its hits are cleaned and
+// shortened. Its JSON is that of the search tool.
+type SearchResult struct {
+	*search.Page
+	Query      search.Query
+	NextStart  int // of the next page; 0 if there is none
+	Indexing   *Indexing
+	Incomplete []search.Unfinished // sources that lack documents and are not being indexed
+	Hint       string              // advice; "" for none
+	Advice     string              // the end of Hint: what other queries find more
+
+	tools  *Tools
+	fields []string // of hits in JSON; nil means the default ones
+}
+
+// Indexing is the progress of indexing, in documents.
+type Indexing struct {
+	Done  int `json:"done"`
+	Total int `json:"total"`
+}
+
+// run searches and cleans what is found.
+func (r *SearchResult) run(ctx context.Context) (err error) {
+	t, q := r.tools, r.Query
+	if r.Page, r.Indexing, err = t.findPage(ctx, q); err != nil {
+		return err
+	}
+	r.Page = cleanPage(r.Page)
+	r.Relaxed = r.Relaxed || q.Text.Relaxed()
+	r.NextStart = nextStart(q, r.Page)
+	if r.Incomplete, err = t.incomplete(ctx); err != nil {
+		return err
+	}
+	t.log.Debug("search", "start", q.Start, "num", q.Num, "hits", len(r.Hits), "total", r.Total, "relaxed", r.Relaxed)
+	return t.advise(ctx, r)
 }
 
 // While documents are being indexed, a search that finds nothing is repeated
@@ -114,13 +143,13 @@ const (
 
 // findPage searches. It returns the page and the progress of indexing, or nil if
 // nothing was being indexed when the search began.
-func (b *bridge) findPage(ctx context.Context, q search.Query) (*search.Page, *indexing, error) {
+func (t *Tools) findPage(ctx context.Context, q search.Query) (*search.Page, *Indexing, error) {
 	for begin := time.Now(); ; {
 		// Read the progress before the search. Otherwise a document that is
 		// indexed between the two calls could be missing from the page without
 		// notice.
-		progress := b.progress(ctx)
-		page, err := search.Relax(b.backend).Search(ctx, q)
+		progress := t.progress(ctx)
+		page, err := search.Relax(t.backend).Search(ctx, q)
 		if err != nil || page.Total > 0 || progress == nil || time.Since(begin) >= emptyWait {
 			return page, progress, err
 		}
@@ -132,63 +161,78 @@ func (b *bridge) findPage(ctx context.Context, q search.Query) (*search.Page, *i
 	}
 }
 
-// searchResult returns the result of the search tool: a page of hits with the
-// given fields, the progress of indexing unless it is nil, and the sources that are
-// not completely indexed. advice ends the hint of a page without hits.
-func (b *bridge) searchResult(q search.Query, page *search.Page, fields []string, progress *indexing, missing []incomplete, advice string) *compact.Object {
-	hits, size := make([]*compact.Object, len(page.Hits)), hitSize
-	for i := range page.Hits {
-		hits[i] = b.newHit(&page.Hits[i], fields)
+// MarshalJSON implements [json.Marshaler].
+func (r *SearchResult) MarshalJSON() ([]byte, error) { return r.object().Bytes(), nil }
+
+// object returns the result of the search tool.
+func (r *SearchResult) object() *compact.Object {
+	hits, size := make([]*compact.Object, len(r.Hits)), hitSize
+	for i := range r.Hits {
+		hits[i] = r.tools.newHit(&r.Hits[i], r.fields)
 		size += hits[i].Len()
 	}
-	r := &compact.Object{}
-	r.Grow(size)
-	r.Add("total", page.Total)
-	r.Add("start", q.Start)
-	r.Add("pageSize", q.Num) // as requested, not the number of hits
-	r.Add("results", hits)
-	if next := nextStart(q, page); next > 0 {
-		r.Add("nextStart", next)
+	o := &compact.Object{}
+	o.Grow(size)
+	o.Add("total", r.Total)
+	o.Add("start", r.Query.Start)
+	o.Add("pageSize", r.Query.Num) // as requested, not the number of hits
+	o.Add("results", hits)
+	if r.NextStart > 0 {
+		o.Add("nextStart", r.NextStart)
 	}
-	if q.Facets != nil {
-		r.Add("facets", newFacetResult(page.Facets))
+	if r.Query.Facets != nil {
+		o.Add("facets", newFacetResult(r.Facets))
 	}
-	if page.Relaxed {
-		r.Add("relaxed", true)
+	if r.Relaxed {
+		o.Add("relaxed", true)
 	}
-	if len(page.DidYouMean) > 0 {
-		r.Add("didYouMean", words(page.DidYouMean))
+	if len(r.DidYouMean) > 0 {
+		o.Add("didYouMean", words(r.DidYouMean))
 	}
-	if page.Staged {
-		r.Add("allWords", page.AllWords)
+	if r.Staged {
+		o.Add("allWords", r.AllWords)
 	}
-	if page.Partial || len(missing) > 0 {
-		r.Add("partial", true)
+	if r.Partial || len(r.Incomplete) > 0 {
+		o.Add("partial", true)
 	}
-	if page.AtLeast {
-		r.Add("totalIsLowerBound", true)
+	if r.AtLeast {
+		o.Add("totalIsLowerBound", true)
 	}
-	switch {
-	case page.Partial:
-		r.Add("hint", partialHint)
-	case len(missing) > 0:
-		r.Add("hint", incompleteHint(missing))
-	case len(page.Hits) == 0:
-		r.Add("hint", b.emptyHint(q, page, progress)+advice)
+	if r.Hint != "" {
+		o.Add("hint", r.Hint)
 	}
-	if len(missing) > 0 {
-		r.Add("incomplete", missing)
+	if len(r.Incomplete) > 0 {
+		var list []*compact.Object
+		for _, u := range r.Incomplete {
+			source := &compact.Object{}
+			source.Add("source", u.Label)
+			source.Add("done", u.Done)
+			source.Add("total", u.Total) // 0 if the documents were not counted
+			source.Add("reason", string(u.Stop))
+			list = append(list, source)
+		}
+		o.Add("incomplete", list)
 	}
-	if progress != nil {
-		r.Add("indexing", progress)
+	if r.Indexing != nil {
+		o.Add("indexing", r.Indexing)
 	}
-	return r
+	return o
+}
+
+// request returns the query for the arguments, as a result to be filled.
+func (t *Tools) request(in SearchArgs) (*SearchResult, error) {
+	q, err := t.query(in)
+	if err != nil {
+		return nil, err
+	}
+	fields, err := hitFields(in.IncludeFields)
+	return &SearchResult{Query: q, tools: t, fields: fields}, err
 }
 
 // query returns the query of the domain for the arguments.
-func (b *bridge) query(in searchArgs) (q search.Query, err error) {
-	q = search.Query{Labels: b.labels, Start: in.Start, Num: in.PageSize}
-	if b.wording == OfFolders {
+func (t *Tools) query(in SearchArgs) (q search.Query, err error) {
+	q = search.Query{Labels: t.labels, Start: in.Start, Num: in.PageSize}
+	if t.wording == OfFolders {
 		q.Passages, q.Distinct = in.MaxChars, true
 	}
 	if q.Text, err = query.Read(in.Query); err != nil {
@@ -204,7 +248,7 @@ func (b *bridge) query(in searchArgs) (q search.Query, err error) {
 		return q, err
 	}
 	q.Geo = (*search.Geo)(in.Geo)
-	return q, q.Validate(b.backend.FacetFields())
+	return q, q.Validate(t.backend.FacetFields())
 }
 
 // nextStart returns the start of the next page, or 0 if there is none or it is
@@ -222,30 +266,44 @@ func nextStart(q search.Query, p *search.Page) int {
 const partialHint = "Not all documents were searched: there was not enough time, or a part of the index is being built again. " +
 	"Use fewer words, or more letters before a wildcard, or search again in a few seconds."
 
-// emptyHint returns advice for a page without hits.
-func (b *bridge) emptyHint(q search.Query, p *search.Page, progress *indexing) string {
+// advise sets the hint of a result.
+func (t *Tools) advise(ctx context.Context, r *SearchResult) error {
 	switch {
-	case p.Total > 0:
-		return fmt.Sprintf("No hits from start %d on: there are %d in all.", q.Start, p.Total)
-	case progress != nil:
-		return "Nothing found so far: the documents are still being indexed. Search again in a few seconds."
+	case r.Partial:
+		r.Hint = partialHint
+		return nil
+	case len(r.Incomplete) > 0:
+		r.Hint = incompleteHint(r.Incomplete)
+		return nil
+	case len(r.Hits) > 0:
+		return nil
+	case r.Total > 0:
+		r.Hint = fmt.Sprintf("No hits from start %d on: there are %d in all.", r.Query.Start, r.Total)
+		return nil
 	}
-	where := "the whole index"
-	if b.domain.Label != "" {
-		where = "label " + b.domain.Label
-	}
-	hint := "Nothing found in domain " + b.domain.ID + b.choose(" ("+where+")", "") + ". Try fewer or other words"
-	if b.offers(FessTools) {
-		hint += ", or " + b.toolName("suggest")
-	}
-	hint += "."
-	switch {
+	switch q := r.Query; {
+	case r.Indexing != nil:
 	case q.Geo != nil:
-		hint += " Leaving out lang and geo finds more."
+		r.Advice = " Leaving out lang and geo finds more."
 	case q.Langs != nil:
-		hint += " Leaving out lang finds more."
+		r.Advice = " Leaving out lang finds more."
 	}
-	return hint
+	ready, err := t.readyByMeaning(ctx)
+	r.Advice += ready + t.valuesHint(ctx, r.Query)
+	r.Hint = "Nothing found so far: the documents are still being indexed. Search again in a few seconds."
+	if r.Indexing == nil {
+		where := "the whole index"
+		if t.domain.Label != "" {
+			where = "label " + t.domain.Label
+		}
+		r.Hint = "Nothing found in domain " + t.domain.ID + t.choose(" ("+where+")", "") + ". Try fewer or other words"
+		if t.offers(FessTools) {
+			r.Hint += ", or " + t.toolName("suggest")
+		}
+		r.Hint += "."
+	}
+	r.Hint += r.Advice
+	return err
 }
 
 // hintValues is how many values of a field are named in advice.
@@ -254,16 +312,13 @@ const hintValues = 20
 // valuesHint returns advice for a query that finds nothing because of a condition on
 // a field with few values: a sentence, with a blank before it, that lists the values
 // which the documents have. It returns "" if there is no such condition.
-func (b *bridge) valuesHint(ctx context.Context, q search.Query, page *search.Page) string {
-	if page.Total > 0 || page.Partial {
-		return ""
-	}
+func (t *Tools) valuesHint(ctx context.Context, q search.Query) string {
 	for _, c := range q.Text.Conditions() {
-		few := c.Field == "filetype" || c.Field == "mimetype" || c.Field == "lang" || c.Field == "label" && b.wording == OfFolders
-		if !few || !slices.Contains(b.backend.FacetFields(), c.Field) {
+		few := c.Field == "filetype" || c.Field == "mimetype" || c.Field == "lang" || c.Field == "label" && t.wording == OfFolders
+		if !few || !slices.Contains(t.backend.FacetFields(), c.Field) {
 			continue
 		}
-		all, err := b.backend.Search(ctx, search.Query{Labels: b.labels, Facets: &search.Facets{Fields: []string{c.Field}, Size: hintValues}})
+		all, err := t.backend.Search(ctx, search.Query{Labels: t.labels, Facets: &search.Facets{Fields: []string{c.Field}, Size: hintValues}})
 		if err != nil || all.Facets == nil || len(all.Facets.Fields) == 0 {
 			return "" // advice is no reason to fail
 		}
@@ -290,44 +345,25 @@ func (b *bridge) valuesHint(ctx context.Context, q search.Query, page *search.Pa
 	return ""
 }
 
-// indexing is the progress of indexing, in documents.
-type indexing struct {
-	Done  int `json:"done"`
-	Total int `json:"total"`
-}
-
-// An incomplete is a source whose last indexing ended before all documents were
-// indexed.
-type incomplete struct {
-	Source string      `json:"source"`
-	Done   int         `json:"done"`
-	Total  int         `json:"total"` // 0 if the documents were not counted
-	Reason search.Stop `json:"reason"`
-}
-
 // incomplete returns the sources that lack documents and are not being indexed.
-func (b *bridge) incomplete(ctx context.Context) ([]incomplete, error) {
-	x, ok := b.backend.(search.Indexer)
+func (t *Tools) incomplete(ctx context.Context) ([]search.Unfinished, error) {
+	x, ok := t.backend.(search.Indexer)
 	if !ok {
 		return nil, nil
 	}
-	var missing []incomplete
-	list, err := x.Unfinished(ctx, b.labels)
-	for _, u := range list {
-		if !u.Earlier || u.Total > 0 { // otherwise the source cannot be read now, and its documents are there
-			missing = append(missing, incomplete{u.Label, u.Done, u.Total, u.Stop})
-		}
-	}
-	return missing, err
+	list, err := x.Unfinished(ctx, t.labels)
+	return slices.DeleteFunc(slices.Clone(list), func(u search.Unfinished) bool {
+		return u.Earlier && u.Total == 0 // the source cannot be read now, and its documents are there
+	}), err
 }
 
 // incompleteHint is the advice for a page while sources lack documents.
-func incompleteHint(missing []incomplete) string {
+func incompleteHint(missing []search.Unfinished) string {
 	var parts []string
-	for _, m := range missing {
-		part := "the documents of " + m.Source + " have not been counted"
-		if m.Total > 0 {
-			part = fmt.Sprintf("of %s, %d of %d are indexed", m.Source, m.Done, m.Total)
+	for _, u := range missing {
+		part := "the documents of " + u.Label + " have not been counted"
+		if u.Total > 0 {
+			part = fmt.Sprintf("of %s, %d of %d are indexed", u.Label, u.Done, u.Total)
 		}
 		parts = append(parts, part)
 	}
@@ -336,12 +372,12 @@ func incompleteHint(missing []incomplete) string {
 
 // readyByMeaning describes for a page without hits how far searching by meaning is
 // ready, unless it is.
-func (b *bridge) readyByMeaning(ctx context.Context, page *search.Page) (string, error) {
-	x, ok := b.backend.(search.Indexer)
-	if !ok || page.Total > 0 {
+func (t *Tools) readyByMeaning(ctx context.Context) (string, error) {
+	x, ok := t.backend.(search.Indexer)
+	if !ok {
 		return "", nil
 	}
-	done, total, err := x.Embedding(ctx, b.labels)
+	done, total, err := x.Embedding(ctx, t.labels)
 	if err != nil || done >= total {
 		return "", err
 	}
@@ -350,10 +386,10 @@ func (b *bridge) readyByMeaning(ctx context.Context, page *search.Page) (string,
 
 // progress returns the progress of indexing, or nil if nothing is being indexed
 // or the backend does not index.
-func (b *bridge) progress(ctx context.Context) *indexing {
-	if x, ok := b.backend.(search.Indexer); ok {
+func (t *Tools) progress(ctx context.Context) *Indexing {
+	if x, ok := t.backend.(search.Indexer); ok {
 		if done, total, busy := x.Indexing(ctx, nil); busy {
-			return &indexing{done, total}
+			return &Indexing{done, total}
 		}
 	}
 	return nil

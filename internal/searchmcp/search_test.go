@@ -240,7 +240,7 @@ func TestOtherLink(t *testing.T) {
 		if got := otherLink(h); got != tt.want {
 			t.Errorf("otherLink(%q, %q) = %q, want %q", tt.url, tt.link, got, tt.want)
 		}
-		b := newBridge(Options{Domain: finance, Backend: corpus()})
+		b := New(Options{Domain: finance, Backend: corpus()})
 		if got := b.summary(h).URLLink; got != link(tt.want) {
 			t.Errorf("summary(%q, %q).URLLink = %q, want %q", tt.url, tt.link, got, link(tt.want))
 		}
@@ -274,10 +274,10 @@ func TestSearchSize(t *testing.T) {
 func BenchmarkSearch(b *testing.B) {
 	f := corpus()
 	f.page = fullPage()
-	br := newBridge(Options{Domain: finance, Backend: f})
+	br := New(Options{Domain: finance, Backend: f})
 	b.ReportAllocs()
 	for b.Loop() {
-		r, err := br.search(b.Context(), searchArgs{Query: "test", PageSize: 20})
+		r, err := br.search(b.Context(), SearchArgs{Query: "test", PageSize: 20})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -340,7 +340,7 @@ func TestSearchAwaitsIndexing(t *testing.T) {
 				f := corpus()
 				f.busy = tc.busy
 				begin := time.Now()
-				b := newBridge(Options{Domain: finance, Backend: laterBackend{indexingBackend{f}, begin.Add(tc.after)}})
+				b := New(Options{Domain: finance, Backend: laterBackend{indexingBackend{f}, begin.Add(tc.after)}})
 				page, progress, err := b.findPage(t.Context(), search.Query{Text: read(t, "test"), Num: 8})
 				if err != nil {
 					t.Fatal(err)

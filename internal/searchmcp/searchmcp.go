@@ -98,29 +98,10 @@ type Options struct {
 	Log *slog.Logger // nil discards
 }
 
-// Register adds the domain's tools and resources to s. It must be called once
-// for each server, before the server runs.
-func Register(s *mcpserver.Server, o Options) {
-	b := newBridge(o)
-	if b.offers(SearchTools) {
-		b.addSearch(s)
-	}
-	if b.offers(FessTools) {
-		b.addWords(s)
-		b.addService(s)
-	}
-	if b.offers(SearchTools) {
-		b.addReading(s)
-	}
-	if b.offers(FessTools) {
-		b.addJobs(s)
-	}
-	s.SetResources(b, b.templates()...)
-}
-
-// A bridge answers the calls of one domain. Except for jobs, all of its state
-// is a cache: cursors and ids survive a restart.
-type bridge struct {
+// Tools answer the calls of one domain. Except for jobs, all of their state
+// is a cache: cursors and ids survive a restart. Their methods are safe for
+// concurrent use.
+type Tools struct {
 	domain        Domain
 	backend       search.Service
 	wording       Wording
@@ -133,17 +114,17 @@ type bridge struct {
 	explain       func(error) error
 	log           *slog.Logger
 
-	jobs      *job.Manager // nil if there are no jobs
-	interests interests
-	changes   atomic.Int64 // how often a document was found to have changed
+	jobs    *job.Manager // nil if there are no jobs
+	changes atomic.Int64 // how often a document was found to have changed
 
 	content   *Content   // nil if texts are not fetched
 	texts     *texts     // nil without content
 	converter *converter // nil without content
 }
 
-func newBridge(o Options) *bridge {
-	b := &bridge{
+// New returns the tools that the options describe.
+func New(o Options) *Tools {
+	t := &Tools{
 		domain:        o.Domain,
 		backend:       o.Backend,
 		wording:       o.Wording,
@@ -162,39 +143,58 @@ func newBridge(o Options) *bridge {
 			c.MaxBytes = defaultMaxContent
 		}
 		// A text may be larger than the document that contained it.
-		b.content, b.texts = &c, newTexts(max(minTexts, 2*c.MaxBytes))
+		t.content, t.texts = &c, newTexts(max(minTexts, 2*c.MaxBytes))
 	}
 	if o.Domain.Label != "" {
-		b.labels = []string{o.Domain.Label}
+		t.labels = []string{o.Domain.Label}
 	}
-	if b.maxPageSize <= 0 {
-		b.maxPageSize = defaultMaxPageSize
+	if t.maxPageSize <= 0 {
+		t.maxPageSize = defaultMaxPageSize
 	}
-	if b.pageSize <= 0 {
-		b.pageSize = defaultPageSize
+	if t.pageSize <= 0 {
+		t.pageSize = defaultPageSize
 	}
-	b.pageSize = min(b.pageSize, b.maxPageSize)
-	if b.maxChunkBytes <= 0 {
-		b.maxChunkBytes = defaultMaxChunkBytes
+	t.pageSize = min(t.pageSize, t.maxPageSize)
+	if t.maxChunkBytes <= 0 {
+		t.maxChunkBytes = defaultMaxChunkBytes
 	}
-	if b.explain == nil {
-		b.explain = func(err error) error { return err }
+	if t.explain == nil {
+		t.explain = func(err error) error { return err }
 	}
-	if b.log == nil {
-		b.log = slog.New(slog.DiscardHandler)
+	if t.log == nil {
+		t.log = slog.New(slog.DiscardHandler)
 	}
-	if b.content != nil {
-		b.converter = newConverter(b.log)
+	if t.content != nil {
+		t.converter = newConverter(t.log)
 	}
-	return b
+	return t
+}
+
+// Register adds the domain's tools and resources to s. It must be called before the
+// server runs.
+func (t *Tools) Register(s *mcpserver.Server) {
+	if t.offers(SearchTools) {
+		t.addSearch(s)
+	}
+	if t.offers(FessTools) {
+		t.addWords(s)
+		t.addService(s)
+	}
+	if t.offers(SearchTools) {
+		t.addReading(s)
+	}
+	if t.offers(FessTools) {
+		t.addJobs(s)
+	}
+	s.SetResources(t, t.templates()...)
 }
 
 // offers reports whether a group of tools is offered.
-func (b *bridge) offers(g Group) bool { return b.groups == nil || slices.Contains(b.groups, g) }
+func (t *Tools) offers(g Group) bool { return t.groups == nil || slices.Contains(t.groups, g) }
 
 // choose returns the text for the wording in use.
-func (b *bridge) choose(ofFess, ofFolders string) string {
-	if b.wording == OfFolders {
+func (t *Tools) choose(ofFess, ofFolders string) string {
+	if t.wording == OfFolders {
 		return ofFolders
 	}
 	return ofFess
@@ -203,13 +203,13 @@ func (b *bridge) choose(ofFess, ofFolders string) string {
 // tool returns the common parts of a tool: the name with the domain's id, the
 // domain at the end of the description, and annotations for a tool that only
 // reads, and only from the domain.
-func (b *bridge) tool(name, title, description string) mcpserver.Tool {
-	about := b.about()
+func (t *Tools) tool(name, title, description string) mcpserver.Tool {
+	about := t.about()
 	if name == "search" {
-		about = "\n\n" + b.domain.Block(b.wording)
+		about = "\n\n" + t.domain.Block(t.wording)
 	}
 	return mcpserver.Tool{
-		Name:        b.toolName(name),
+		Name:        t.toolName(name),
 		Title:       title,
 		Description: description + about,
 		ReadOnly:    true,
@@ -218,10 +218,10 @@ func (b *bridge) tool(name, title, description string) mcpserver.Tool {
 }
 
 // about returns the end of a description, which names the domain.
-func (b *bridge) about() string {
-	return b.choose("\n\n"+b.domain.Block(OfFess), "\n"+b.domain.line())
+func (t *Tools) about() string {
+	return t.choose("\n\n"+t.domain.Block(OfFess), "\n"+t.domain.line())
 }
 
-func (b *bridge) toolName(name string) string {
-	return b.choose("fess_", "") + b.domain.ID + "_" + name
+func (t *Tools) toolName(name string) string {
+	return t.choose("fess_", "") + t.domain.ID + "_" + name
 }

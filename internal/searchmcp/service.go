@@ -3,17 +3,16 @@ package searchmcp
 import (
 	"context"
 
-	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
 )
 
-func (b *bridge) addService(s *mcpserver.Server) {
-	mcpserver.AddTool(s, b.tool("list_labels", "List labels", b.choose(
+func (t *Tools) addService(s *mcpserver.Server) {
+	mcpserver.AddTool(s, t.tool("list_labels", "List labels", t.choose(
 		"List all labels configured in the underlying Fess server. Useful for diagnostics: searches are always limited to this domain.",
-		"List the labels of the folders and files that are served.")), b.listLabels)
-	mcpserver.AddTool(s, b.tool("health", "Check health", b.choose(
+		"List the labels of the folders and files that are served.")), t.listLabels)
+	mcpserver.AddTool(s, t.tool("health", "Check health", t.choose(
 		"Check the health status of the underlying Fess server. Use it when searches fail. green and yellow mean that it works.",
-		"Check whether the index of the documents can be used. Use it when searches fail: green means that it works, red that it is damaged.")), b.health)
+		"Check whether the index of the documents can be used. Use it when searches fail: green means that it works, red that it is damaged.")), t.health)
 }
 
 // noArgs are the arguments of tools that have none.
@@ -28,9 +27,9 @@ type label struct {
 	Value string `json:"value"`
 }
 
-func (b *bridge) listLabels(ctx context.Context, _ noArgs) (any, error) {
-	return b.do(ctx, work{run: func(ctx context.Context, _ job.Report) (any, error) {
-		found, err := b.backend.Labels(ctx)
+func (t *Tools) listLabels(ctx context.Context, _ noArgs) (any, error) {
+	return t.call(ctx, func(ctx context.Context) (any, error) {
+		found, err := t.backend.Labels(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -39,7 +38,7 @@ func (b *bridge) listLabels(ctx context.Context, _ noArgs) (any, error) {
 			r.Labels = append(r.Labels, label{Label: word(l.Name), Value: word(l.Value)})
 		}
 		return r, nil
-	}})
+	})
 }
 
 type healthResult struct {
@@ -47,12 +46,12 @@ type healthResult struct {
 	TimedOut bool   `json:"timed_out"`
 }
 
-func (b *bridge) health(ctx context.Context, _ noArgs) (any, error) {
-	return b.do(ctx, work{run: func(ctx context.Context, _ job.Report) (any, error) {
-		h, err := b.backend.Health(ctx)
+func (t *Tools) health(ctx context.Context, _ noArgs) (any, error) {
+	return t.call(ctx, func(ctx context.Context) (any, error) {
+		h, err := t.backend.Health(ctx)
 		if err != nil {
 			return nil, err
 		}
 		return healthResult{Status: h.Status, TimedOut: h.TimedOut}, nil
-	}})
+	})
 }

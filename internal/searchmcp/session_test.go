@@ -19,8 +19,9 @@ type session struct {
 func start(t *testing.T, o Options, revision mcpserver.Revision) session {
 	t.Helper()
 	s := mcpserver.New(mcpserver.Options{Name: "test", Version: "1", Revision: mcpserver.Latest})
-	Register(s, o)
-	c := session{mcptest.Stdio(t, s.ServeStdio), t, newBridge(o).toolName("")}
+	tools := New(o)
+	tools.Register(s)
+	c := session{mcptest.Stdio(t, s.ServeStdio), t, tools.toolName("")}
 	c.Initialize(string(revision))
 	return c
 }

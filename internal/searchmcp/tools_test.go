@@ -274,7 +274,7 @@ func TestReadContent(t *testing.T) {
 		if next != "" {
 			a["cursor"] = next
 		}
-		var p piece
+		var p Piece
 		c.into("read_content", a, &p)
 		all.WriteString(p.Text)
 		if p.IsLast {

@@ -61,13 +61,13 @@ func (a address) String() string {
 }
 
 // address returns the URI of the metadata of a document, as in lists.
-func (b *bridge) address(id string) address {
-	return address{scheme: b.wording.schemes()[0], domain: b.domain.ID, id: id}
+func (t *Tools) address(id string) address {
+	return address{scheme: t.wording.schemes()[0], domain: t.domain.ID, id: id}
 }
 
 // contentAddress returns the URI of the text of a document.
-func (b *bridge) contentAddress(id string) address {
-	a := b.address(id)
+func (t *Tools) contentAddress(id string) address {
+	a := t.address(id)
 	a.content = true
 	return a
 }
@@ -75,9 +75,9 @@ func (b *bridge) contentAddress(id string) address {
 // parseURI parses uri. If uri is not a resource of the domain, the error is of
 // kind NotFound. This includes a URI with a query, because package mcpserver
 // has removed the cursor.
-func (b *bridge) parseURI(uri string) (address, error) {
-	for _, scheme := range b.wording.schemes() {
-		a := address{scheme: scheme, domain: b.domain.ID}
+func (t *Tools) parseURI(uri string) (address, error) {
+	for _, scheme := range t.wording.schemes() {
+		a := address{scheme: scheme, domain: t.domain.ID}
 		rest, ok := strings.CutPrefix(uri, a.String())
 		if !ok {
 			continue
@@ -91,5 +91,5 @@ func (b *bridge) parseURI(uri string) (address, error) {
 		return a, nil
 	}
 	return address{}, fmt.Errorf("%w: resource %q; this server's resources are %s and %s", errkind.NotFound,
-		sanitize.Short(uri, 200, 300), b.address("DOC_ID"), b.contentAddress("DOC_ID"))
+		sanitize.Short(uri, 200, 300), t.address("DOC_ID"), t.contentAddress("DOC_ID"))
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func TestParseURI(t *testing.T) {
-	b := &bridge{domain: finance}
+	b := &Tools{domain: finance}
 	for _, tt := range []struct {
 		in   string
 		want address
@@ -31,7 +31,7 @@ func TestParseURI(t *testing.T) {
 // TestFolderURI checks that resources of folders have URIs of their own, and that
 // those of earlier versions can be read.
 func TestFolderURI(t *testing.T) {
-	b := &bridge{domain: finance, wording: OfFolders}
+	b := &Tools{domain: finance, wording: OfFolders}
 	for _, scheme := range []string{"knowhow", "fess"} {
 		for uri, want := range map[string]address{
 			scheme + "://finance/doc/abc":         {scheme: scheme, domain: "finance", id: "abc"},
@@ -52,7 +52,7 @@ func TestFolderURI(t *testing.T) {
 }
 
 func TestParseURIRefuses(t *testing.T) {
-	b := &bridge{domain: finance}
+	b := &Tools{domain: finance}
 	for _, in := range []string{
 		"",
 		"finance",
@@ -102,7 +102,7 @@ func TestParseURIRefuses(t *testing.T) {
 func FuzzParseURI(f *testing.F) {
 	f.Add("fess://finance/doc/abc/content")
 	f.Add("fess://finance/doc/%61%2f..")
-	b := &bridge{domain: finance, wording: OfFolders}
+	b := &Tools{domain: finance, wording: OfFolders}
 	f.Fuzz(func(t *testing.T, uri string) {
 		a, err := b.parseURI(uri)
 		if err != nil {

@@ -6,18 +6,17 @@ import (
 	"strings"
 
 	"knowhow/internal/errkind"
-	"knowhow/internal/job"
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/search"
 )
 
-func (b *bridge) addWords(s *mcpserver.Server) {
-	mcpserver.AddTool(s, b.tool("suggest", "Suggest terms", b.choose(
+func (t *Tools) addWords(s *mcpserver.Server) {
+	mcpserver.AddTool(s, t.tool("suggest", "Suggest terms", t.choose(
 		"Suggest related terms for a query in the knowledge domain. Use it when a search finds nothing or to find the spelling of a word in this domain.",
-		"Complete the beginning of a word with words from these documents. Use it when a search finds nothing.")), b.suggest)
-	mcpserver.AddTool(s, b.tool("popular_words", "List popular words", b.choose(
+		"Complete the beginning of a word with words from these documents. Use it when a search finds nothing.")), t.suggest)
+	mcpserver.AddTool(s, t.tool("popular_words", "List popular words", t.choose(
 		"Retrieve popular words in the knowledge domain. Use it to see what people search for in this domain.",
-		"List words that are searched for often or that many of these documents contain.")), b.popularWords)
+		"List words that are searched for often or that many of these documents contain.")), t.popularWords)
 }
 
 type suggestArgs struct {
@@ -36,7 +35,7 @@ type suggestion struct {
 	Labels []string `json:"labels"`
 }
 
-func (b *bridge) suggest(ctx context.Context, in suggestArgs) (any, error) {
+func (t *Tools) suggest(ctx context.Context, in suggestArgs) (any, error) {
 	if strings.TrimSpace(in.Prefix) == "" {
 		return nil, &errkind.Argument{Name: "prefix", Value: in.Prefix, Want: "the beginning of a word"}
 	}
@@ -47,17 +46,17 @@ func (b *bridge) suggest(ctx context.Context, in suggestArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := search.SuggestQuery{Prefix: in.Prefix, Num: in.Num, Labels: b.labels, Fields: in.Fields, Langs: langs}
+	q := search.SuggestQuery{Prefix: in.Prefix, Num: in.Num, Labels: t.labels, Fields: in.Fields, Langs: langs}
 	if err := q.Validate(); err != nil {
 		return nil, err
 	}
-	return b.do(ctx, work{run: func(ctx context.Context, _ job.Report) (any, error) {
-		found, err := b.backend.Suggest(ctx, q)
+	return t.call(ctx, func(ctx context.Context) (any, error) {
+		found, err := t.backend.Suggest(ctx, q)
 		if err != nil {
 			return nil, err
 		}
 		return newSuggestResult(found), nil
-	}})
+	})
 }
 
 func newSuggestResult(found []search.Suggestion) suggestResult {
@@ -77,8 +76,8 @@ type wordsResult struct {
 	Words []string `json:"words"`
 }
 
-func (b *bridge) popularWords(ctx context.Context, in wordsArgs) (any, error) {
-	q := search.WordsQuery{Labels: b.labels}
+func (t *Tools) popularWords(ctx context.Context, in wordsArgs) (any, error) {
+	q := search.WordsQuery{Labels: t.labels}
 	if in.Seed != nil {
 		q.Seed = strconv.FormatInt(*in.Seed, 10)
 	}
@@ -88,13 +87,13 @@ func (b *bridge) popularWords(ctx context.Context, in wordsArgs) (any, error) {
 	if err := checkFields("field", q.Fields); err != nil {
 		return nil, err
 	}
-	return b.do(ctx, work{run: func(ctx context.Context, _ job.Report) (any, error) {
-		found, err := b.backend.PopularWords(ctx, q)
+	return t.call(ctx, func(ctx context.Context) (any, error) {
+		found, err := t.backend.PopularWords(ctx, q)
 		if err != nil {
 			return nil, err
 		}
 		return wordsResult{words(found)}, nil
-	}})
+	})
 }
 
 // checkFields checks names that are passed on unchanged. The service decides

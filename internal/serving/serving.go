@@ -200,9 +200,10 @@ func (s *Server) mcp(d searchmcp.Domain, backend *scope.Scope, tools *kbmcp.Opti
 		s.jobs = append(s.jobs, o.Jobs)
 		s.mu.Unlock()
 	}
+	documents := searchmcp.New(o)
 	var instructions []string
 	if len(o.Groups) > 0 {
-		instructions = append(instructions, searchmcp.Instructions(o))
+		instructions = append(instructions, documents.Instructions())
 	}
 	if tools != nil {
 		instructions = append(instructions, kbmcp.Instructions())
@@ -214,7 +215,7 @@ func (s *Server) mcp(d searchmcp.Domain, backend *scope.Scope, tools *kbmcp.Opti
 		Revision:     mcpserver.Latest,
 		Log:          s.o.Log,
 	})
-	searchmcp.Register(server, o)
+	documents.Register(server)
 	if tools != nil {
 		all := *tools
 		all.Base, all.Version = s.base, s.o.Version
