@@ -146,40 +146,25 @@ func (s *Server) listTools(revision string) *toolsResult {
 }
 
 func (s *Server) callTool(ctx context.Context, p *mcp.CallToolParamsRaw, revision string) (mcp.Result, error) {
-	text, meta, err := s.call(ctx, p.Name, p.Arguments)
+	t := s.byName[p.Name]
+	if t == nil {
+		return nil, s.unknownTool(p.Name)
+	}
+	value, err := t.handle(ctx, p.Arguments)
 	if err != nil {
 		return nil, err
+	}
+	var meta map[string]any
+	if r, ok := value.(*Result); ok && r != nil {
+		value, meta = r.Value, r.Meta
+	}
+	text, err := compact.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("writing the result of tool %s: %w", t.Name, err)
 	}
 	res := newToolResult(string(text), revision)
 	res.Meta = meta
 	return res, nil
-}
-
-// Call calls a tool in this process, without a client, and returns the JSON that
-// a client would receive as text. The error is that of the handler of the tool,
-// or of kind errkind.Invalid for arguments that do not match the schema.
-func (s *Server) Call(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {
-	text, _, err := s.call(ctx, name, arguments)
-	return text, err
-}
-
-// call calls a tool and returns its result as JSON, with the _meta of the result.
-func (s *Server) call(ctx context.Context, name string, arguments json.RawMessage) (text json.RawMessage, meta map[string]any, err error) {
-	t := s.byName[name]
-	if t == nil {
-		return nil, nil, s.unknownTool(name)
-	}
-	value, err := t.handle(ctx, arguments)
-	if err != nil {
-		return nil, nil, err
-	}
-	if r, ok := value.(*Result); ok && r != nil {
-		value, meta = r.Value, r.Meta
-	}
-	if text, err = compact.Marshal(value); err != nil {
-		return nil, nil, fmt.Errorf("writing the result of tool %s: %w", t.Name, err)
-	}
-	return text, meta, nil
 }
 
 // unknownTool returns the error of a call of an unknown tool.
