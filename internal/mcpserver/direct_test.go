@@ -227,17 +227,3 @@ func BenchmarkDirect(b *testing.B) {
 		})
 	}
 }
-
-// TestCall calls tools without a client.
-func TestCall(t *testing.T) {
-	s := newKit(mcpserver.Options{}).server
-	got, err := s.Call(t.Context(), "echo", []byte(`{"name":"<b>"}`))
-	if want := `{"name":"<b>"}`; err != nil || string(got) != want {
-		t.Errorf("Call(echo) = %s, %v, want %s", got, err, want)
-	}
-	for _, call := range [][2]string{{"echo", `{"nam":1}`}, {"nosuch", `{}`}} {
-		if got, err := s.Call(t.Context(), call[0], []byte(call[1])); err == nil {
-			t.Errorf("Call(%s) = %s, want an error", call, got)
-		}
-	}
-}
