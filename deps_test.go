@@ -58,9 +58,10 @@ var deps = map[string]string{
 
 	// The Fess client, the guarded listener of the servers, and MCP.
 	"httpclient": "",
-	"fess":       "search query httpclient",
+	"fess":       "fess/wire search query httpclient",
+	"fess/wire":  "search",
 	"httpguard":  "sanitize",
-	"fessserver": "httpguard search query sanitize",
+	"fessserver": "fess/wire httpguard search query sanitize",
 	"mcpserver":  "httpguard schema compact spell sanitize",
 
 	// MCP client.
@@ -112,7 +113,7 @@ var deps = map[string]string{
 
 	// Test support.
 	"search/searchtest": "query search document",
-	"fess/fesstest":     "search document",
+	"fess/fesstest":     "fess/wire search document",
 	"mcpserver/mcptest": "", "terminal/terminaltest": "",
 	"kb/kbtest": "kb embed",
 

@@ -1,13 +1,12 @@
 package fess
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/http"
-	"regexp"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/fess/wire"
 	"knowhow/internal/search"
 )
 
@@ -15,12 +14,6 @@ var _ search.Service = (*Client)(nil)
 
 // copyPath is the page that shows a stored copy, in every version of Fess.
 const copyPath = "/cache/"
-
-// frame matches the text that Fess writes before a stored copy
-// (WEB-INF/view/cache.hbs, Fess 15.4 and 15.7): a document type, the charset,
-// the base, and a box with a note.
-var frame = regexp.MustCompile(`^\s*<!DOCTYPE html>\r?\n<meta http-equiv="Content-Type"[^\n]*\n<base href="[^\n]*\n` +
-	`<div [^\n]*\n<div [^\n]*</div>\r?\n</div>\r?\n`)
 
 // StoredCopy returns the copy of a document that Fess stored. It looks the
 // document up like Find. Fess stores copies of pages of type text/html, up to
@@ -34,12 +27,11 @@ func (c *Client) StoredCopy(ctx context.Context, id string, labels []string) (*s
 	if err != nil {
 		return nil, err
 	}
-	h := row.hit()
 	none := fmt.Errorf("the Fess server keeps no copy of document %s: %w", id, errkind.Unsupported)
 	var framed []byte
 	if c.api.known() == v2 {
 		// Since Fess 15.7, a hit has a field for that.
-		if scalar(row.HasCache) != "true" {
+		if scalar(row["has_cache"]) != "true" {
 			return nil, none
 		}
 		framed, err = c.copyV2(ctx, id, none)
@@ -49,11 +41,11 @@ func (c *Client) StoredCopy(ctx context.Context, id string, labels []string) (*s
 	if err != nil {
 		return nil, err
 	}
-	data := unframe(framed)
+	data := wire.Unframe(framed)
 	if len(data) == 0 {
 		return nil, none
 	}
-	return &search.StoredCopy{DocID: id, URL: h.URL, MediaType: "text/html; charset=utf-8", Data: data}, nil
+	return &search.StoredCopy{DocID: id, URL: hitOf(row).URL, MediaType: "text/html; charset=utf-8", Data: data}, nil
 }
 
 // copyV2 requests a copy with API v2. It returns the error none if there is
@@ -72,10 +64,7 @@ func (c *Client) copyV2(ctx context.Context, id string, none error) ([]byte, err
 	if err := c.check(ctx, a); err != nil {
 		return nil, err
 	}
-	var body struct {
-		DocID   *text `json:"doc_id"`
-		Content *text `json:"content"`
-	}
+	var body wire.Copy
 	if err := decode(a, &body); err != nil {
 		return nil, err
 	}
@@ -102,13 +91,4 @@ func (c *Client) copyPage(ctx context.Context, id string, none error) ([]byte, e
 		return nil, noJSON(a)
 	}
 	return nil, none
-}
-
-// unframe returns a stored copy without Fess's frame, or nil if it has none.
-func unframe(framed []byte) []byte {
-	cut := frame.FindIndex(framed)
-	if cut == nil {
-		return nil
-	}
-	return bytes.TrimSpace(framed[cut[1]:])
 }

@@ -44,12 +44,12 @@ func BenchmarkDecode(b *testing.B) {
 			b.SetBytes(int64(len(a.body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				var d documents
-				if err := decode(a, &d); err != nil {
+				p, err := decodePage(a)
+				if err != nil {
 					b.Fatal(err)
 				}
-				for _, r := range d.Data {
-					r.hit()
+				for _, r := range p.Data {
+					hitOf(r)
 				}
 			}
 		})

@@ -1,15 +1,13 @@
 package fess
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"strings"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/fess/wire"
 )
 
 // A version is a version of Fess's API.
@@ -102,35 +100,18 @@ func (c *Client) check(ctx context.Context, a *answer) error {
 	if versionOf(a.path) != v2 || a.succeeded() {
 		return nil
 	}
-	status, ok := statuses[readFault(a.body).code]
-	if !ok {
+	failed := *a
+	if failed.status = wire.StatusOf(readFault(a.body).code); failed.status == 0 {
 		return notFess(a)
 	}
-	failed := *a
-	failed.status = status
 	return c.refusal(ctx, &failed)
 }
 
 // succeeded reports whether the envelope of an API v2 answer has the status of
 // a success.
 func (a *answer) succeeded() bool {
-	d, ok := json.NewDecoder(bytes.NewReader(a.body)), false
-	// In real answers the status comes first, and the rest need not be read.
-	_ = members(d, func(name string) error {
-		if name != "response" {
-			return skip(d)
-		}
-		return members(d, func(name string) error {
-			if name != "status" {
-				return skip(d)
-			}
-			var status json.RawMessage
-			err := d.Decode(&status)
-			ok = string(status) == "0"
-			return cmp.Or(err, io.EOF)
-		})
-	})
-	return ok
+	var v struct{ Status json.RawMessage }
+	return wire.DecodeV2(a.body, &v) == nil && string(v.Status) == "0"
 }
 
 // notFess returns the error for an answer that is not from a Fess server.

@@ -2,13 +2,13 @@ package fess
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/fess/wire"
 	"knowhow/internal/httpclient"
 )
 
@@ -132,28 +132,9 @@ const maxCode = 64
 
 // readFault reads as much as possible of an answer with status 400 or above.
 func readFault(body []byte) fault {
-	var v struct {
-		Code     any `json:"error_code"`
-		Message  any `json:"message"`
-		Response struct {
-			Error struct {
-				Code any `json:"code"`
-			} `json:"error"`
-		} `json:"response"`
-
-		// The key ends with a colon in the core of Fess up to 15.6
-		// (SearchApiManager); the plugin for 15.7 leaves it out.
-		ColonCode any `json:"error_code:"`
+	code, message := wire.ReadFault(body)
+	if !isName(code, maxCode, "_-") {
+		code = ""
 	}
-	if json.Unmarshal(body, &v) != nil {
-		return fault{}
-	}
-	var f fault
-	f.message, _ = v.Message.(string)
-	for _, code := range []any{v.ColonCode, v.Code, v.Response.Error.Code} {
-		if s, ok := code.(string); ok && isName(s, maxCode, "_-") {
-			f.code = s
-		}
-	}
-	return f
+	return fault{code, message}
 }

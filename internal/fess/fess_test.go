@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/fess/wire"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
@@ -82,11 +83,11 @@ func TestHit(t *testing.T) {
 	for _, test := range tests {
 		d := json.NewDecoder(strings.NewReader(test.row))
 		d.UseNumber()
-		var r row
+		var r wire.Row
 		if err := d.Decode(&r); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(test.want, r.hit(), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(test.want, hitOf(r), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: hit of %s: (-want +got)\n%s", test.name, test.row, diff)
 		}
 	}
@@ -99,26 +100,26 @@ var at = time.Date(2023, 6, 27, 3, 4, 5, 0, time.UTC)
 // an ID, are read and dropped.
 func TestRowsAreBounded(t *testing.T) {
 	a := &answer{path: paths[documentsCall][v1], body: []byte(`{"record_count":1001,"data":[{"title":"x"},` + strings.Repeat(`{"doc_id":"a"},`, 10*search.MaxNum) + `{"doc_id":""}]}`)}
-	var got documents
-	if err := decode(a, &got); err != nil || len(got.Data) != search.MaxNum {
+	got, err := decodePage(a)
+	if err != nil || len(got.Data) != search.MaxNum {
 		t.Errorf("decode() = %v with %d hits, want %d", err, len(got.Data), search.MaxNum)
 	}
 }
 
 func TestTotals(t *testing.T) {
 	tests := []struct {
-		a       documents
+		a       wire.Page
 		total   int
 		atLeast bool
 	}{
-		{documents{RecordCount: 42, RecordCountRelation: "EQUAL_TO"}, 42, false},
-		{documents{RecordCount: 10_000, RecordCountRelation: "GREATER_THAN_OR_EQUAL_TO"}, 10_000, true},
-		{documents{RecordCount: 25_000, RecordCountRelation: "EQUAL_TO"}, 25_000, false},
-		{documents{RecordCount: 42, Partial: true}, 42, true},
-		{documents{RecordCountRelation: "GREATER_THAN_OR_EQUAL_TO"}, 0, false},
+		{wire.Page{RecordCount: 42, RecordCountRelation: "EQUAL_TO"}, 42, false},
+		{wire.Page{RecordCount: 10_000, RecordCountRelation: "GREATER_THAN_OR_EQUAL_TO"}, 10_000, true},
+		{wire.Page{RecordCount: 25_000, RecordCountRelation: "EQUAL_TO"}, 25_000, false},
+		{wire.Page{RecordCount: 42, Partial: true}, 42, true},
+		{wire.Page{RecordCountRelation: "GREATER_THAN_OR_EQUAL_TO"}, 0, false},
 	}
 	for _, test := range tests {
-		if p := test.a.page(search.Query{}); p.Total != test.total || p.AtLeast != test.atLeast {
+		if p := pageOf(&test.a, search.Query{}); p.Total != test.total || p.AtLeast != test.atLeast {
 			t.Errorf("page of %+v = total %d, at least %v, want %d, %v", test.a, p.Total, p.AtLeast, test.total, test.atLeast)
 		}
 	}

@@ -6,145 +6,35 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"knowhow/internal/fess/wire"
 	"knowhow/internal/search"
 )
 
-// documents is the answer to a search, without the parts that are not used.
-type documents struct {
-	RecordCount         number
-	RecordCountRelation text
-	PageSize            number
-	QueryTime           number
-	Partial             bool
-	Data                []*row // those with a doc_id, at most search.MaxNum
-	FacetField          []facet
-	FacetQuery          []count
-}
-
-// A facet contains the counts of a field.
-type facet struct {
-	Name   text    `json:"name"`
-	Result []count `json:"result"`
-}
-
-// A count is one value of a facet.
-type count struct {
-	Value text   `json:"value"`
-	Count number `json:"count"`
-}
-
-// read implements [reader].
-func (a *documents) read(d *json.Decoder) error {
-	counted, listed := false, false
-	err := members(d, func(name string) error {
-		switch name {
-		case "data":
-			listed = true
-			return elements(d, func() error { return a.readRow(d) })
-		case "record_count":
-			counted = true
-			return d.Decode(&a.RecordCount)
-		case "record_count_relation":
-			return d.Decode(&a.RecordCountRelation)
-		case "page_size":
-			return d.Decode(&a.PageSize)
-		case "query_time":
-			return d.Decode(&a.QueryTime)
-		case "partial":
-			return d.Decode(&a.Partial)
-		case "facet_field":
-			if err := d.Decode(&a.FacetField); err != nil || slices.ContainsFunc(a.FacetField, func(f facet) bool { return f.Result == nil }) {
-				return errShape
-			}
-			return nil
-		case "facet_query":
-			return d.Decode(&a.FacetQuery)
-		}
-		return skip(d)
-	})
-	// All recorded answers contain both, including those without hits.
-	if err == nil && !(counted && listed) {
-		return errShape
-	}
-	return err
-}
-
-// readRow decodes one hit. A document without an ID could not be read.
-func (a *documents) readRow(d *json.Decoder) error {
-	var r *row
-	if err := d.Decode(&r); err != nil || r == nil {
-		return errShape
-	}
-	if len(a.Data) < search.MaxNum && scalar(r.DocID) != "" {
-		a.Data = append(a.Data, r)
-	}
-	return nil
-}
-
-// A row is one hit in an answer (Fess 15.4 and 15.7, QueryFieldConfig; content,
-// label and lang if a server is configured to send them). Servers differ in the
-// values that they send as strings, so every value may have any type.
-type row struct {
-	DocID              any `json:"doc_id"`
-	Title              any `json:"title"`
-	URL                any `json:"url"`
-	URLLink            any `json:"url_link"`
-	Digest             any `json:"digest"`
-	Score              any `json:"score"`
-	Content            any `json:"content"`
-	ContentTitle       any `json:"content_title"`
-	ContentDescription any `json:"content_description"`
-	ContentLength      any `json:"content_length"`
-	Created            any `json:"created"`
-	LastModified       any `json:"last_modified"`
-	Timestamp          any `json:"timestamp"`
-	Filename           any `json:"filename"`
-	FileType           any `json:"filetype"`
-	MIMEType           any `json:"mimetype"`
-	Host               any `json:"host"`
-	Label              any `json:"label"`
-	Lang               any `json:"lang"`
-	HasCache           any `json:"has_cache"`
-	InternalID         any `json:"_id"`
-	Boost              any `json:"boost"`
-	ClickCount         any `json:"click_count"`
-	FavoriteCount      any `json:"favorite_count"`
-	SimilarDocsCount   any `json:"similar_docs_count"`
-	SimilarDocsHash    any `json:"similar_docs_hash"`
-	Site               any `json:"site"`
-	SitePath           any `json:"site_path"`
-	Thumbnail          any `json:"thumbnail"`
-}
-
-// page returns the answer as a page of at most q.Num hits.
-func (a *documents) page(q search.Query) *search.Page {
+// pageOf returns an answer as a page of at most q.Num hits.
+func pageOf(a *wire.Page, q search.Query) *search.Page {
 	total := int(a.RecordCount)
 	p := &search.Page{
 		Total:   total,
-		AtLeast: total > 0 && a.RecordCountRelation == "GREATER_THAN_OR_EQUAL_TO" || a.Partial,
+		AtLeast: total > 0 && a.RecordCountRelation == wire.AtLeast || a.Partial,
 		Hits:    make([]search.Hit, 0, min(len(a.Data), q.Num)),
 	}
-	for _, row := range a.Data {
-		if len(p.Hits) == q.Num {
-			break
-		}
-		p.Hits = append(p.Hits, row.hit())
+	for _, row := range a.Data[:min(len(a.Data), q.Num)] {
+		p.Hits = append(p.Hits, hitOf(row))
 	}
 	if q.Facets != nil {
-		p.Facets = a.counts(q.Facets)
+		p.Facets = countsOf(a, q.Facets)
 	}
 	return p
 }
 
-// counts returns the counts in the order of the question. Fess sends them in a
+// countsOf returns the counts in the order of the question. Fess sends them in a
 // different order.
-func (a *documents) counts(f *search.Facets) *search.FacetCounts {
+func countsOf(a *wire.Page, f *search.Facets) *search.FacetCounts {
 	all := &search.FacetCounts{}
 	seen := map[string]bool{}
 	for _, name := range f.Fields {
@@ -153,7 +43,7 @@ func (a *documents) counts(f *search.Facets) *search.FacetCounts {
 		}
 		seen[name] = true
 		field := search.FieldCounts{Name: name, Counts: []search.Count{}}
-		for _, got := range a.FacetField {
+		for _, got := range a.FacetFields {
 			if string(got.Name) != name {
 				continue
 			}
@@ -164,7 +54,7 @@ func (a *documents) counts(f *search.Facets) *search.FacetCounts {
 		all.Fields = append(all.Fields, field)
 	}
 	byQuery := map[string]int{}
-	for _, c := range a.FacetQuery {
+	for _, c := range a.FacetQueries {
 		byQuery[string(c.Value)] = int(c.Count)
 	}
 	for _, text := range f.Queries {
@@ -173,65 +63,56 @@ func (a *documents) counts(f *search.Facets) *search.FacetCounts {
 	return all
 }
 
-// hit returns the row as a hit.
-func (r *row) hit() search.Hit {
+// hitOf returns a row as a hit (Fess 15.4 and 15.7, QueryFieldConfig; content, label
+// and lang if a server is configured to send them).
+func hitOf(r wire.Row) search.Hit {
+	text := func(name string) string { return scalar(r[name]) }
 	h := search.Hit{
-		ID:           scalar(r.DocID),
-		URL:          cmp.Or(scalar(r.URL), scalar(r.URLLink)),
-		Digest:       search.Excerpt{Text: plain(cmp.Or(scalar(r.Digest), scalar(r.ContentDescription)))},
-		TitleExcerpt: search.Excerpt{Text: plain(scalar(r.ContentTitle))},
-		Created:      instant(r.Created),
-		Modified:     instant(r.LastModified),
-		Timestamp:    instant(r.Timestamp),
+		ID:           text("doc_id"),
+		URL:          cmp.Or(text("url"), text("url_link")),
+		Digest:       search.Excerpt{Text: wire.Unmark(cmp.Or(text("digest"), text("content_description")))},
+		TitleExcerpt: search.Excerpt{Text: wire.Unmark(text("content_title"))},
+		Created:      instant(r["created"]),
+		Modified:     instant(r["last_modified"]),
+		Timestamp:    instant(r["timestamp"]),
 		Size:         -1,
-		Filename:     scalar(r.Filename),
-		FileType:     scalar(r.FileType),
-		MIMEType:     scalar(r.MIMEType),
-		Host:         scalar(r.Host),
-		Labels:       scalars(r.Label),
-		Langs:        scalars(r.Lang),
-		Extra:        r.extra(),
+		Filename:     text("filename"),
+		FileType:     text("filetype"),
+		MIMEType:     text("mimetype"),
+		Host:         text("host"),
+		Labels:       scalars(r["label"]),
+		Langs:        scalars(r["lang"]),
+		Extra:        extra(r),
 	}
-	h.Score, _ = float(r.Score)
-	h.Title = cmp.Or(strings.TrimSpace(scalar(r.Title)), h.Filename, h.URL)
-	if n, ok := integer(r.ContentLength); ok {
+	h.Score, _ = float(r["score"])
+	h.Title = cmp.Or(strings.TrimSpace(text("title")), h.Filename, h.URL)
+	if n, ok := integer(r["content_length"]); ok {
 		h.Size = n
 	}
-	if whole, ok := r.wholeText(); ok {
+	if whole, ok := wholeText(r); ok {
 		h.TextHash = hash(whole)
 	}
 	return h
 }
 
 // extra returns the fields that have no field in search.Hit.
-func (r *row) extra() map[string]any {
+func extra(r wire.Row) map[string]any {
 	extra := make(map[string]any, 16)
-	text := func(name string, v any) {
-		switch v.(type) {
+	for _, name := range [...]string{"_id", "content", "has_cache", "similar_docs_hash", "site", "site_path", "thumbnail", "url_link"} {
+		switch v := r[name].(type) {
 		case string, json.Number, bool:
 			extra[name] = scalar(v)
 		}
 	}
-	count := func(name string, v any) {
-		if n, ok := integer(v); ok {
+	if s, ok := r["content_description"].(string); ok {
+		extra["content_description"] = wire.Unmark(s)
+	}
+	for _, name := range [...]string{"click_count", "favorite_count", "similar_docs_count"} {
+		if n, ok := integer(r[name]); ok {
 			extra[name] = n
 		}
 	}
-	text("_id", r.InternalID)
-	text("content", r.Content)
-	if s, ok := r.ContentDescription.(string); ok {
-		extra["content_description"] = plain(s)
-	}
-	text("has_cache", r.HasCache)
-	text("similar_docs_hash", r.SimilarDocsHash)
-	text("site", r.Site)
-	text("site_path", r.SitePath)
-	text("thumbnail", r.Thumbnail)
-	text("url_link", r.URLLink)
-	count("click_count", r.ClickCount)
-	count("favorite_count", r.FavoriteCount)
-	count("similar_docs_count", r.SimilarDocsCount)
-	if f, ok := float(r.Boost); ok {
+	if f, ok := float(r["boost"]); ok {
 		extra["boost"] = f
 	}
 	return extra
@@ -295,14 +176,14 @@ func instant(v any) time.Time {
 // wholeText returns the text of a document if the row contains all of it: in
 // the field content, which Fess sends only if it is configured to, or in a
 // digest that is not shorter than the original.
-func (r *row) wholeText() (string, bool) {
-	if s, ok := r.Content.(string); ok {
+func wholeText(r wire.Row) (string, bool) {
+	if s, ok := r["content"].(string); ok {
 		return s, true
 	}
 	// In every encoding a character has at least one byte. So a text with at
 	// most as many bytes as the digest has characters was not cut.
-	digest, _ := r.Digest.(string)
-	length, ok := integer(r.ContentLength)
+	digest, _ := r["digest"].(string)
+	length, ok := integer(r["content_length"])
 	return digest, ok && 0 < length && length <= int64(utf8.RuneCountInString(digest))
 }
 

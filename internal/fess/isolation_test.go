@@ -15,6 +15,7 @@ import (
 	"knowhow/internal/document"
 	"knowhow/internal/errkind"
 	"knowhow/internal/fess/fesstest"
+	"knowhow/internal/fess/wire"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
@@ -140,15 +141,18 @@ func checkIsolation(t *testing.T, api string, count int) {
 // rawHits sends a query as it is, as a careless client would.
 func rawHits(t testing.TB, c *Client, text string) []search.Hit {
 	t.Helper()
-	var a documents
+	a := &wire.Page{}
 	answer, err := c.get(t.Context(), question{to: documentsCall, params: []param{{"q", text}, {"fields.label", "finance"}, {"num", "100"}}})
 	if err == nil {
-		err = decode(answer, &a)
+		a, err = decodePage(answer)
 	}
 	if err != nil && !errors.Is(err, errkind.Invalid) {
 		t.Fatalf("raw query %q = %v", text, err)
 	}
-	return a.page(search.Query{Num: 100}).Hits
+	if err != nil {
+		return nil
+	}
+	return pageOf(a, search.Query{Num: 100}).Hits
 }
 
 // TestRawQueriesLeak checks that the fake behaves like a real Fess 15.4.

@@ -19,6 +19,7 @@ import (
 
 	"knowhow/internal/errkind"
 	"knowhow/internal/fess/fesstest"
+	"knowhow/internal/fess/wire"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
@@ -247,6 +248,6 @@ func callPage(t *testing.T, c *Client, _ fesstest.Recording) (string, error) {
 
 // copied says what is inside a frame.
 func copied(framed []byte) string {
-	data := unframe(framed)
+	data := wire.Unframe(framed)
 	return fmt.Sprintf("copy of %d bytes %.60q", len(data), cmp.Or(string(data), "none"))
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/fess/wire"
 	"knowhow/internal/search"
 )
 
@@ -21,13 +22,13 @@ func (c *Client) Find(ctx context.Context, id string, labels []string) (*search.
 	if err != nil {
 		return nil, err
 	}
-	h := row.hit()
+	h := hitOf(row)
 	return &h, nil
 }
 
 // row looks one document up. The API has no call for that, but the field doc_id
 // can be searched.
-func (c *Client) row(ctx context.Context, id string, labels []string) (*row, error) {
+func (c *Client) row(ctx context.Context, id string, labels []string) (wire.Row, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -39,17 +40,17 @@ func (c *Client) row(ctx context.Context, id string, labels []string) (*row, err
 	if strings.HasPrefix(id, "-") {
 		text = `doc_id:"` + id + `"` // outside of quotes, a leading - would be an operator
 	}
-	where, err := labelParams("fields.label", labels)
+	where, err := labelParams(wire.FieldLabel, labels)
 	if err != nil {
 		return nil, err
 	}
-	params := append([]param{{"q", text}}, where...)
-	a, err := c.documents(ctx, append(params, param{"start", "0"}, param{"num", "1"}), nil)
+	params := append([]param{{wire.Query, text}}, where...)
+	a, err := c.documents(ctx, append(params, param{wire.Start, "0"}, param{wire.Num, "1"}), nil)
 	if err != nil {
 		return nil, err
 	}
 	for _, row := range a.Data {
-		if scalar(row.DocID) == id {
+		if scalar(row["doc_id"]) == id {
 			return row, nil
 		}
 	}
@@ -68,12 +69,12 @@ func (c *Client) ReadText(ctx context.Context, id string, labels []string, off i
 	if err != nil {
 		return nil, err
 	}
-	whole, ok := row.wholeText()
+	whole, ok := wholeText(row)
 	if !ok {
 		return nil, fmt.Errorf("the index gives no text of document %s; set query.additional.response.fields=content and "+
 			"query.additional.api.response.fields=content on the Fess server to make it: %w", id, errkind.Unsupported)
 	}
 	t := search.WindowOf(whole, off, n)
-	t.DocID, t.URL, t.Hash = id, row.hit().URL, hash(whole)
+	t.DocID, t.URL, t.Hash = id, hitOf(row).URL, hash(whole)
 	return t, nil
 }

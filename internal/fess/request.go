@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/fess/wire"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
@@ -38,7 +39,7 @@ func labelParams(name string, labels []string) ([]param, error) {
 
 // textParams returns the parameters for the text and the labels of a query.
 func textParams(text string, labels []string) ([]param, error) {
-	where, err := labelParams("fields.label", labels)
+	where, err := labelParams(wire.FieldLabel, labels)
 	if err != nil {
 		return nil, err
 	}
@@ -46,15 +47,15 @@ func textParams(text string, labels []string) ([]param, error) {
 		if len(where) > 0 {
 			return where, nil // without a text, Fess lists the whole label
 		}
-		return []param{{"q", "*:*"}}, nil
+		return []param{{wire.Query, "*:*"}}, nil
 	}
 	guarded, err := query.Guard(text)
 	if err != nil {
 		return nil, err
 	}
-	params := append([]param{{"q", guarded.Q}}, where...)
+	params := append([]param{{wire.Query, guarded.Q}}, where...)
 	if guarded.Extra != "" {
-		params = append(params, param{"ex_q", guarded.Extra})
+		params = append(params, param{wire.ExtraQuery, guarded.Extra})
 	}
 	return params, nil
 }
@@ -68,7 +69,7 @@ func conditions(q search.Query) ([]param, error) {
 	if len(q.Tags) > 0 {
 		return nil, fmt.Errorf("tags: documents of a Fess server have none, leave them out: %w", errkind.Unsupported)
 	}
-	return slices.Concat(sortParams(q.Sort), repeat("lang", q.Langs), facetParams(q.Facets), geoParams(q.Geo)), nil
+	return slices.Concat(sortParams(q.Sort), repeat(wire.Lang, q.Langs), facetParams(q.Facets), geoParams(q.Geo)), nil
 }
 
 // sortParams returns the sort parameter. Fess appends it to the query
@@ -82,7 +83,7 @@ func sortParams(keys []search.SortKey) []param {
 		}
 		list = append(list, k.Field+order)
 	}
-	return repeat("sort", []string{strings.Join(list, ",")})
+	return repeat(wire.Sort, []string{strings.Join(list, ",")})
 }
 
 // geoParams returns the parameters of a location.
@@ -90,7 +91,7 @@ func geoParams(g *search.Geo) []param {
 	if g == nil {
 		return nil
 	}
-	return []param{{"geo.location.point", strings.Join(strings.Fields(g.Point), "")}, {"geo.location.distance", g.Distance}}
+	return []param{{wire.GeoPoint, strings.Join(strings.Fields(g.Point), "")}, {wire.GeoDistance, g.Distance}}
 }
 
 // FacetFields implements [search.Service]: Fess counts by all fields except
@@ -106,13 +107,13 @@ func facetParams(f *search.Facets) []param {
 	if f == nil || len(f.Fields)+len(f.Queries) == 0 {
 		return nil
 	}
-	params := append(repeat("facet.field", f.Fields), repeat("facet.query", f.Queries)...)
+	params := append(repeat(wire.FacetField, f.Fields), repeat(wire.FacetQuery, f.Queries)...)
 	if f.Size > 0 {
-		params = append(params, param{"facet.size", strconv.Itoa(f.Size)})
+		params = append(params, param{wire.FacetSize, strconv.Itoa(f.Size)})
 	}
 	if f.MinDocCount > 0 {
-		params = append(params, param{"facet.minDocCount", strconv.Itoa(f.MinDocCount)})
+		params = append(params, param{wire.FacetMinimum, strconv.Itoa(f.MinDocCount)})
 	}
-	params = append(params, repeat("facet.sort", []string{f.Sort})...)
-	return append(params, repeat("facet.missing", []string{f.Missing})...)
+	params = append(params, repeat(wire.FacetSort, []string{f.Sort})...)
+	return append(params, repeat(wire.FacetMissing, []string{f.Missing})...)
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/fess/wire"
 	"knowhow/internal/search"
 )
 
@@ -31,14 +32,14 @@ func (c *Client) Search(ctx context.Context, q search.Query) (*search.Page, erro
 	if err != nil {
 		return nil, err
 	}
-	return a.page(q), nil
+	return pageOf(a, q), nil
 }
 
 // nothing returns the page for a query that no document can match.
 func nothing(q search.Query) *search.Page {
 	p := &search.Page{Hits: []search.Hit{}}
 	if q.Facets != nil {
-		p.Facets = (&documents{}).counts(q.Facets)
+		p.Facets = countsOf(&wire.Page{}, q.Facets)
 	}
 	return p
 }
@@ -46,10 +47,10 @@ func nothing(q search.Query) *search.Page {
 // page requests the hits of q. It makes several requests if the maximum page
 // size of the server (paging.search.page.max.size), which is only known from
 // page_size in the answer, is smaller than q.Num.
-func (c *Client) page(ctx context.Context, q search.Query, text, rest []param) (*documents, error) {
-	ask := func(start, num int) (*documents, error) {
+func (c *Client) page(ctx context.Context, q search.Query, text, rest []param) (*wire.Page, error) {
+	ask := func(start, num int) (*wire.Page, error) {
 		params := append(text[:len(text):len(text)],
-			param{"start", strconv.Itoa(start)}, param{"num", strconv.Itoa(num)})
+			param{wire.Start, strconv.Itoa(start)}, param{wire.Num, strconv.Itoa(num)})
 		return c.documents(ctx, append(params, rest...), q.Facets)
 	}
 	a, err := ask(q.Start, max(q.Num, 1))
@@ -81,18 +82,18 @@ func (c *Client) page(ctx context.Context, q search.Query, text, rest []param) (
 // status 200, no hits, a query time of 0 and none of the requested facets
 // (RankFusionProcessor, 15.4 and later). Such an answer is accepted only if the
 // server is healthy.
-func (c *Client) documents(ctx context.Context, params []param, facets *search.Facets) (*documents, error) {
-	var a documents
+func (c *Client) documents(ctx context.Context, params []param, facets *search.Facets) (*wire.Page, error) {
 	answer, err := c.get(ctx, question{to: documentsCall, params: params})
 	if err != nil {
 		return nil, err
 	}
-	if err := decode(answer, &a); err != nil {
+	a, err := decodePage(answer)
+	if err != nil {
 		return nil, err
 	}
 	counted := facets != nil && len(facets.Fields)+len(facets.Queries) > 0
-	if a.RecordCount > 0 || a.QueryTime > 0 || counted && a.FacetField != nil {
-		return &a, nil
+	if a.RecordCount > 0 || a.QueryTime > 0 || counted && a.FacetFields != nil {
+		return a, nil
 	}
 	c.log.DebugContext(ctx, "an empty answer with query time 0: checking the server's health")
 	h, err := c.Health(ctx)
@@ -106,7 +107,7 @@ func (c *Client) documents(ctx context.Context, params []param, facets *search.F
 		return nil, &errkind.Remote{Kind: errkind.Unavailable, Endpoint: answer.path, Status: http.StatusBadGateway,
 			Message: "the Fess server failed to count the facets without a reason; search without facets, or see its log"}
 	}
-	return &a, nil
+	return a, nil
 }
 
 // engineDown returns the failure of a health check as the failure of the search

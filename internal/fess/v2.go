@@ -7,6 +7,7 @@ import (
 	"unicode/utf16"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/fess/wire"
 )
 
 // Limits of Fess's API v2. Beyond the first two it answers with status 400
@@ -19,22 +20,8 @@ const (
 )
 
 // arguments are the names of the limited parameters that callers use.
-var arguments = map[string]string{"q": "query", "ex_q": "query", "fields.label": "labels", "label": "labels", "facet.field": "facets.field",
-	"facet.query": "facets.query", "facet.missing": "facets.missing", "field": "fields", "fn": "fields"}
-
-// statuses are the HTTP statuses of the error codes of API v2 (Fess 15.7,
-// package api.v2).
-var statuses = map[string]int{
-	"invalid_request":     http.StatusBadRequest,
-	"unauthorized":        http.StatusUnauthorized,
-	"forbidden":           http.StatusForbidden,
-	"not_found":           http.StatusNotFound,
-	"method_not_allowed":  http.StatusMethodNotAllowed,
-	"payload_too_large":   http.StatusRequestEntityTooLarge,
-	"rate_limited":        http.StatusTooManyRequests,
-	"internal_error":      http.StatusInternalServerError,
-	"service_unavailable": http.StatusServiceUnavailable,
-}
+var arguments = map[string]string{wire.Query: "query", wire.ExtraQuery: "query", wire.FieldLabel: "labels", "label": "labels",
+	wire.FacetField: "facets.field", wire.FacetQuery: "facets.query", wire.FacetMissing: "facets.missing", "field": "fields", "fn": "fields"}
 
 // checkV2 refuses parameters beyond the limits of API v2.
 func checkV2(params []param) error {
@@ -50,7 +37,7 @@ func checkV2(params []param) error {
 		if values[p.name]++; values[p.name] > maxV2Values {
 			return &errkind.Argument{Name: name, Value: p.value, Want: "at most " + strconv.Itoa(maxV2Values) + " values, the limit of Fess"}
 		}
-		if n, err := strconv.Atoi(p.value); p.name == "facet.size" && err == nil && n > maxV2Facet {
+		if n, err := strconv.Atoi(p.value); p.name == wire.FacetSize && err == nil && n > maxV2Facet {
 			return &errkind.Argument{Name: "facets.size", Value: n, Want: "an integer from 1 to " + strconv.Itoa(maxV2Facet)}
 		}
 	}

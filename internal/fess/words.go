@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/fess/wire"
 	"knowhow/internal/search"
 )
 
@@ -26,7 +27,7 @@ func (c *Client) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.S
 		return []search.Suggestion{}, ctx.Err()
 	}
 	// Fess fails without q, so it is always sent.
-	params := append([]param{{"q", q.Prefix}, {"num", strconv.Itoa(q.Num)}}, where...)
+	params := append([]param{{wire.Query, q.Prefix}, {wire.Num, strconv.Itoa(q.Num)}}, where...)
 	lang, fields := repeat("lang", q.Langs), repeat("field", q.Fields)
 	if len(q.Fields) > 0 {
 		// This is the name in Fess's manual. Its code reads the other one
@@ -37,7 +38,7 @@ func (c *Client) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.S
 	if err != nil {
 		return nil, err
 	}
-	found, err := rows[suggested](a, "suggest_words")
+	found, err := suggestions(a)
 	if err != nil {
 		return nil, err
 	}
@@ -53,11 +54,25 @@ func (c *Client) Suggest(ctx context.Context, q search.SuggestQuery) ([]search.S
 	return words, nil
 }
 
-// suggested is a word in an answer.
-type suggested struct {
-	Text   *text  `json:"text"`
-	Labels []text `json:"labels"`
-	Types  []text `json:"types"` // the labels in API v2
+// suggestions returns the list in an answer. API v1 omits an empty list.
+func suggestions(a *answer) ([]wire.Suggestion, error) {
+	list, sent := wire.Suggestions{RecordCount: -1}, wire.SuggestionsV2{RecordCount: -1}
+	if versionOf(a.path) == v2 {
+		err := decode(a, &sent)
+		if err == nil && (sent.RecordCount < 0 || sent.SuggestWords == nil) {
+			err = notFess(a)
+		}
+		return sent.SuggestWords, err
+	}
+	err := decode(a, &list)
+	n := list.RecordCount
+	if n >= 0 && list.PageSize != nil {
+		n = *list.PageSize
+	}
+	if err == nil && (n < 0 || n > 0 && list.Data == nil) {
+		err = notFess(a)
+	}
+	return list.Data, err
 }
 
 // PopularWords implements [search.Service]. Fess lists words that were searched
@@ -76,11 +91,18 @@ func (c *Client) PopularWords(ctx context.Context, q search.WordsQuery) ([]strin
 	if err != nil {
 		return nil, err
 	}
-	words, err := rows[text](a, "popular_words")
-	if err != nil {
+	list := wire.PopularWords{RecordCount: -1}
+	if err := decode(a, &list); err != nil {
 		return nil, err
 	}
-	return texts(slices.DeleteFunc(words, func(w text) bool { return w == "" })), nil
+	words := list.Data
+	if versionOf(a.path) == v2 {
+		words = list.PopularWords
+	}
+	if list.RecordCount < 0 || words == nil {
+		return nil, notFess(a)
+	}
+	return texts(slices.DeleteFunc(words, func(w wire.Text) bool { return w == "" })), nil
 }
 
 // Labels implements [search.Service]. Fess lists the labels that the token may
@@ -90,9 +112,16 @@ func (c *Client) Labels(ctx context.Context) ([]search.Label, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := rows[label](a, "labels")
-	if err != nil {
+	list := wire.Labels{RecordCount: -1}
+	if err := decode(a, &list); err != nil {
 		return nil, err
+	}
+	found, missing := list.Data, list.Data == nil && list.RecordCount > 0 // API v1 omits an empty list
+	if versionOf(a.path) == v2 {
+		found, missing = list.Labels, list.Labels == nil
+	}
+	if list.RecordCount < 0 || missing {
+		return nil, notFess(a)
 	}
 	labels := []search.Label{}
 	for _, l := range found {
@@ -104,12 +133,6 @@ func (c *Client) Labels(ctx context.Context) ([]search.Label, error) {
 		}
 	}
 	return labels, nil
-}
-
-// label is a label in an answer.
-type label struct {
-	Label text  `json:"label"`
-	Value *text `json:"value"`
 }
 
 // Health implements [search.Service]. Fess answers with status 503 if its
@@ -125,27 +148,19 @@ func (c *Client) Health(ctx context.Context) (search.Health, error) {
 			return search.Health{}, err
 		}
 	}
-	type engine struct {
-		Status   text `json:"status"`
-		TimedOut bool `json:"timed_out"`
-	}
-	var health struct {
-		Data   engine `json:"data"`
-		Engine engine `json:"engine"` // API v2
-		Error  struct {
-			Details struct {
-				Engine engine `json:"engine"`
-			} `json:"details"`
-		} `json:"error"` // API v2, a red engine
-	}
+	var health wire.Health
 	err = decode(a, &health)
 	if err != nil && a.status == http.StatusOK {
 		return search.Health{}, err
 	}
-	status := strings.ToLower(string(cmp.Or(health.Data.Status, health.Engine.Status, health.Error.Details.Engine.Status)))
+	engine := cmp.Or(health.Data, health.Engine, &wire.Engine{})
+	if e := health.Error; e != nil && e.Details != nil && e.Details.Engine != nil {
+		engine = e.Details.Engine
+	}
+	status := strings.ToLower(string(engine.Status))
 	switch {
 	case status == "green", status == "yellow", status == "red":
-		return search.Health{Status: status, TimedOut: health.Data.TimedOut}, nil
+		return search.Health{Status: status, TimedOut: engine.TimedOut == true}, nil
 	case a.status == http.StatusServiceUnavailable:
 		return search.Health{}, c.refusal(ctx, a)
 	}

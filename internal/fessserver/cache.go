@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"html"
 	"net/http"
-	"strings"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/fess/wire"
 	"knowhow/internal/sanitize"
 	"knowhow/internal/search"
 )
@@ -24,16 +24,7 @@ func (c *call) cached(id string) (string, *search.Hit, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	var b strings.Builder
-	// Clients recognize the head by its lines, so the URL must be on one line.
-	address := html.EscapeString(sanitize.Line(hit.URL))
-	fmt.Fprintf(&b, `<!DOCTYPE html>
-<meta http-equiv="Content-Type" content="text/html; charset=UTF-8">
-<base href="%s">
-<div style="border:1px solid #999;margin:5px -1px;padding:0;">
-<div style="color:#000;background:#ddd;border:1px solid #666;margin:10px 15px;padding:5px;text-align:left;">This is a cache of %s. It is a snapshot of the page as it appeared on %s.</div>
-</div>
-`, address, address, created(hit, "2006-01-02T15:04:05.000-0700"))
+	body := ""
 	text, err := c.backend.ReadText(ctx, id, nil, 0, maxText)
 	switch {
 	case errors.Is(err, errkind.Unsupported):
@@ -43,11 +34,11 @@ func (c *call) cached(id string) (string, *search.Hit, error) {
 		return "", nil, fmt.Errorf("the text has %d bytes; the limit for one page is %d: %w", text.Size, maxText, errkind.TooLarge)
 	default:
 		// A newline directly after <pre> is ignored (HTML 13.1.2.5).
-		fmt.Fprintf(&b, "<html><head><title>%s</title></head><body><pre>\n%s</pre></body></html>",
+		body = fmt.Sprintf("<html><head><title>%s</title></head><body><pre>\n%s</pre></body></html>",
 			html.EscapeString(hit.Title), html.EscapeString(text.Window))
 	}
-	b.WriteByte('\n')
-	return b.String(), hit, nil
+	// Clients recognize the head by its lines, so the URL must be on one line.
+	return wire.Frame(sanitize.Line(hit.URL), created(hit, "2006-01-02T15:04:05.000-0700"), body), hit, nil
 }
 
 // created returns when a document was added, in a layout of package time, or ""

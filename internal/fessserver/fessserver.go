@@ -33,6 +33,7 @@ import (
 	"path"
 	"strings"
 
+	"knowhow/internal/fess/wire"
 	"knowhow/internal/httpguard"
 	"knowhow/internal/search"
 )
@@ -129,7 +130,7 @@ func (h *handler) refuse(w http.ResponseWriter, r *http.Request, f httpguard.Ref
 	c := &call{handler: h, w: w, r: r}
 	below, _ := under(path.Clean("/"+r.URL.Path), h.prefix)
 	if _, ok := under(below, "/api/v1"); ok {
-		c.writeV1(f.Status, message{f.Message})
+		c.writeV1(f.Status, wire.Message{Message: f.Message})
 	} else if _, ok := under(below, "/api/v2"); ok {
 		c.refuseV2(f.Status, f.Message)
 	} else {

@@ -5,58 +5,19 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"html"
 	"math"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"knowhow/internal/fess/wire"
 	"knowhow/internal/query"
 	"knowhow/internal/search"
 )
 
-// documents is the answer to a search, in Fess's order.
-type documents struct {
-	Q                   *string          `json:"q"`
-	QueryID             string           `json:"query_id"`
-	ExecTime            any              `json:"exec_time"` // seconds: v1 a number, v2 a string
-	QueryTime           int64            `json:"query_time"`
-	PageSize            int              `json:"page_size"`
-	PageNumber          int              `json:"page_number"`
-	RecordCount         int              `json:"record_count"`
-	RecordCountRelation string           `json:"record_count_relation"`
-	PageCount           int              `json:"page_count"`
-	HighlightParams     *string          `json:"highlight_params"`
-	NextPage            bool             `json:"next_page"`
-	PrevPage            bool             `json:"prev_page"`
-	StartRecordNumber   int              `json:"start_record_number"`
-	EndRecordNumber     int              `json:"end_record_number"`
-	PageNumbers         []string         `json:"page_numbers"`
-	Partial             bool             `json:"partial"`
-	SearchQuery         string           `json:"search_query"`
-	RequestedTime       int64            `json:"requested_time"`
-	RelatedQuery        []string         `json:"related_query"`
-	RelatedContents     []string         `json:"related_contents"`
-	Data                []map[string]any `json:"data"`
-	FacetField          *[]facetField    `json:"facet_field,omitempty"`
-	FacetQuery          *[]facetCount    `json:"facet_query,omitempty"`
-}
-
-// A facetField contains the counts of one field.
-type facetField struct {
-	Name   string       `json:"name"`
-	Result []facetCount `json:"result"`
-}
-
-// A facetCount is one count.
-type facetCount struct {
-	Value string `json:"value"`
-	Count int    `json:"count"`
-}
-
 // search answers a question. hit converts a hit to a row.
-func (c *call) search(ctx context.Context, x *question, hit func(search.Hit, bool) map[string]any) (*documents, error) {
+func (c *call) search(ctx context.Context, x *question, hit func(search.Hit, bool) wire.Row) (*wire.Page, error) {
 	began := time.Now()
 	page := &search.Page{AtLeast: true}
 	if !x.empty {
@@ -70,20 +31,25 @@ func (c *call) search(ctx context.Context, x *question, hit func(search.Hit, boo
 		return nil, err
 	}
 	took := time.Since(began)
-	d := &documents{
+	total, relation := page.Total, wire.Text(wire.Exact)
+	if page.AtLeast || total > x.totals {
+		relation = wire.AtLeast
+	}
+	d := &wire.Page{
 		Q: x.q, QueryID: randomHex(16),
-		ExecTime:        json.Number(strconv.FormatFloat(took.Seconds(), 'f', 2, 64)),
-		RequestedTime:   began.UnixMilli(),
-		SearchQuery:     x.echo,
-		Partial:         page.Partial,
-		HighlightParams: x.highlights(),
-		PageNumbers:     []string{}, RelatedQuery: []string{}, RelatedContents: []string{}, Data: []map[string]any{},
+		ExecTime:            json.Number(strconv.FormatFloat(took.Seconds(), 'f', 2, 64)),
+		RequestedTime:       began.UnixMilli(),
+		RecordCountRelation: relation,
+		SearchQuery:         x.echo,
+		Partial:             page.Partial,
+		HighlightParams:     x.highlights(),
+		RelatedQuery:        []string{}, RelatedContents: []string{}, Data: wire.Rows{},
 	}
 	if !x.empty {
 		// Rounded up, because clients of Fess treat 0 as a failed search.
-		d.QueryTime = int64(took/time.Millisecond) + 1
+		d.QueryTime = milliseconds(took)
 	}
-	d.paginate(x, page)
+	d.Paginate(min(total, x.totals), x.asked.Start, x.asked.Num)
 	byScore := len(x.asked.Sort) == 0 || x.asked.Sort[0].Field == "score"
 	for _, h := range page.Hits {
 		row := hit(h, byScore)
@@ -93,49 +59,22 @@ func (c *call) search(ctx context.Context, x *question, hit func(search.Hit, boo
 		d.Data = append(d.Data, row)
 	}
 	if x.asked.Facets != nil && page.Facets != nil {
-		d.count(page.Facets)
+		d.FacetFields, d.FacetQueries = []wire.Facet{}, counts(page.Facets.Queries)
+		for _, f := range page.Facets.Fields {
+			d.FacetFields = append(d.FacetFields, wire.Facet{Name: wire.Text(f.Name), Result: counts(f.Counts)})
+		}
 	}
 	return d, nil
 }
 
-// paginate sets the fields about pages (Fess 15.4, QueryResponseList).
-func (d *documents) paginate(x *question, page *search.Page) {
-	total, start, num := page.Total, x.asked.Start, x.asked.Num
-	d.RecordCountRelation = "EQUAL_TO"
-	if page.AtLeast || total > x.totals {
-		d.RecordCountRelation = "GREATER_THAN_OR_EQUAL_TO"
-	}
-	total = min(total, x.totals)
-	d.RecordCount, d.PageSize = total, num
-	// As in Fess, without a hit the division gives one page, or none if a page
-	// has one hit.
-	d.PageCount = (total-1)/num + 1
-	d.PageNumber = start/num + 1
-	d.PrevPage, d.NextPage = start > 0, start < (d.PageCount-1)*num
-	if total > 0 {
-		d.StartRecordNumber, d.EndRecordNumber = start+1, min(start+num, total)
-	}
-	const around = 5
-	for n := max(d.PageNumber-around, 1); n <= min(d.PageNumber+around, d.PageCount); n++ {
-		d.PageNumbers = append(d.PageNumbers, strconv.Itoa(n))
-	}
-}
-
-// count sets the counts.
-func (d *documents) count(f *search.FacetCounts) {
-	fields, queries := []facetField{}, []facetCount{}
-	for _, field := range f.Fields {
-		fields = append(fields, facetField{field.Name, counts(field.Counts)})
-	}
-	queries = append(queries, counts(f.Queries)...)
-	d.FacetField, d.FacetQuery = &fields, &queries
-}
+// milliseconds returns a duration, rounded up.
+func milliseconds(d time.Duration) wire.Number { return wire.Number(d/time.Millisecond) + 1 }
 
 // counts converts counts to Fess's form.
-func counts(list []search.Count) []facetCount {
-	all := []facetCount{}
-	for _, n := range list {
-		all = append(all, facetCount{n.Value, n.Count})
+func counts(list []search.Count) []wire.Count {
+	all := make([]wire.Count, len(list))
+	for i, n := range list {
+		all[i] = wire.Count{Value: wire.Text(n.Value), Count: wire.Number(n.Count)}
 	}
 	return all
 }
@@ -200,21 +139,18 @@ func eachTerm(n query.Node, f func(string)) {
 	}
 }
 
-// timeForm is Fess's form of times, in UTC.
-const timeForm = "2006-01-02T15:04:05.000Z"
-
 // rowV1 converts a hit to a row of API v1 (Fess 15.4, QueryFieldConfig). Fess
 // does not send label, lang and content in it.
-func rowV1(h search.Hit, byScore bool) map[string]any {
+func rowV1(h search.Hit, byScore bool) wire.Row {
 	title := h.TitleExcerpt
 	if title.Text == "" {
 		title.Text = h.Title
 	}
-	row := map[string]any{
+	row := wire.Row{
 		"doc_id":              h.ID,
 		"title":               h.Title,
-		"content_title":       marked(title),
-		"content_description": marked(h.Digest),
+		"content_title":       wire.Mark(title),
+		"content_description": wire.Mark(h.Digest),
 		"boost":               1.0, // no document is preferred
 	}
 	if h.Size >= 0 {
@@ -225,7 +161,7 @@ func rowV1(h search.Hit, byScore bool) map[string]any {
 	}
 	for name, t := range map[string]time.Time{"created": h.Created, "last_modified": h.Modified, "timestamp": h.Timestamp} {
 		if !t.IsZero() {
-			row[name] = t.UTC().Format(timeForm)
+			row[name] = t.UTC().Format(wire.TimeForm)
 		}
 	}
 	for name, s := range map[string]string{"url": h.URL, "digest": strings.TrimSpace(h.Digest.Text), "host": h.Host,
@@ -259,7 +195,7 @@ func derived(address string) map[string]any {
 }
 
 // rowV2 converts a hit to a row of API v2 (Fess 15.7, QueryFieldConfig).
-func rowV2(h search.Hit, byScore bool) map[string]any {
+func rowV2(h search.Hit, byScore bool) wire.Row {
 	row := rowV1(h, byScore)
 	row["click_count"], row["favorite_count"] = 0, 0 // they are not counted
 	pass(row, h.Extra, "thumbnail", "click_count", "favorite_count", "similar_docs_count", "similar_docs_hash")
@@ -270,7 +206,7 @@ func rowV2(h search.Hit, byScore bool) map[string]any {
 }
 
 // pass copies fields with a text or a number.
-func pass(row, extra map[string]any, names ...string) {
+func pass(row wire.Row, extra map[string]any, names ...string) {
 	for _, name := range names {
 		switch v := extra[name].(type) {
 		case string, int64:
@@ -288,21 +224,3 @@ func finite(f float64) float64 {
 	}
 	return f
 }
-
-// marked returns an excerpt as Fess writes it: HTML, with <strong> around the
-// matches.
-func marked(x search.Excerpt) string {
-	var b strings.Builder
-	at := 0
-	for _, m := range x.Matches {
-		b.WriteString(escapeHTML(x.Text[at:m.Start]) + "<strong>" + escapeHTML(x.Text[m.Start:m.End]) + "</strong>")
-		at = m.End
-	}
-	b.WriteString(escapeHTML(x.Text[at:]))
-	return b.String()
-}
-
-// escapeHTML escapes a text for HTML with Fess's numbers for quotes.
-func escapeHTML(s string) string { return fessQuotes.Replace(html.EscapeString(s)) }
-
-var fessQuotes = strings.NewReplacer("&#34;", "&#034;", "&#39;", "&#039;")

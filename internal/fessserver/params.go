@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/fess/wire"
 	"knowhow/internal/search"
 )
 
@@ -39,8 +40,8 @@ func (c *call) question(strict bool) (*question, error) {
 		return nil, err
 	}
 	x := &question{totals: search.Window}
-	if c.params.Has("q") {
-		q := c.params.Get("q")
+	if c.params.Has(wire.Query) {
+		q := c.params.Get(wire.Query)
 		x.q = &q
 	}
 	if err := c.window(x, strict); err != nil {
@@ -79,7 +80,7 @@ func (c *call) checkSizes(strict bool) error {
 		if len(values) > maxValues {
 			return &refusal{fmt.Sprintf("%s exceeds the maximum number of values: %d", name, maxValues)}
 		}
-		if strict && (name == "q" || name == "sort" || name == "ex_q" || strings.HasPrefix(name, "fields.")) {
+		if strict && (name == wire.Query || name == wire.Sort || name == wire.ExtraQuery || strings.HasPrefix(name, "fields.")) {
 			for _, v := range values {
 				if utf8.RuneCountInString(v) > maxLength {
 					return &refusal{fmt.Sprintf("%s exceeds the maximum length of %d", name, maxLength)}
@@ -101,7 +102,7 @@ func (c *call) integer(name string, otherwise int) int {
 
 // window reads start and num.
 func (c *call) window(x *question, strict bool) error {
-	num, start := c.integer("num", defaultNum), c.integer("start", 0)
+	num, start := c.integer(wire.Num, defaultNum), c.integer(wire.Start, 0)
 	switch {
 	case strict && num <= 0:
 		return &refusal{fmt.Sprintf("num must be positive, got: %d", num)}
@@ -125,12 +126,12 @@ func (c *call) conditions(x *question) error {
 	var s sentence
 	advanced, err := s.advanced(c.list)
 	if err == nil && !advanced {
-		err = s.text(c.params.Get("q"), true)
+		err = s.text(c.params.Get(wire.Query), true)
 	}
 	if err != nil {
 		return err
 	}
-	for _, v := range c.list("ex_q") {
+	for _, v := range c.list(wire.ExtraQuery) {
 		if utf8.RuneCountInString(v) > maxLength {
 			continue
 		}
@@ -154,7 +155,7 @@ func (c *call) conditions(x *question) error {
 		return &refusal{"Invalid query: " + strings.TrimPrefix(err.Error(), "query, ")}
 	}
 	x.echo = strings.Join(s.echo, " ")
-	if order := c.params.Get("sort"); strings.TrimSpace(order) != "" {
+	if order := c.params.Get(wire.Sort); strings.TrimSpace(order) != "" {
 		if x.asked.Sort, err = sortKeys(order); err != nil {
 			return err
 		}
@@ -182,7 +183,7 @@ func sortKeys(order string) ([]search.SortKey, error) {
 
 // facets reads the parameters of facets, or returns nil if there are none.
 func (c *call) facets() (*search.Facets, error) {
-	f := &search.Facets{Fields: c.list("facet.field"), Queries: c.list("facet.query"), Missing: c.params.Get("facet.missing")}
+	f := &search.Facets{Fields: c.list(wire.FacetField), Queries: c.list(wire.FacetQuery), Missing: c.params.Get(wire.FacetMissing)}
 	if len(f.Fields)+len(f.Queries) == 0 {
 		return nil, nil
 	}
@@ -192,14 +193,14 @@ func (c *call) facets() (*search.Facets, error) {
 		}
 	}
 	var err error
-	if f.Size, err = c.natural("facet.size", 1); err != nil {
+	if f.Size, err = c.natural(wire.FacetSize, 1); err != nil {
 		return nil, err
 	}
 	f.Size = min(f.Size, maxFacets)
-	if f.MinDocCount, err = c.natural("facet.minDocCount", 0); err != nil {
+	if f.MinDocCount, err = c.natural(wire.FacetMinimum, 0); err != nil {
 		return nil, err
 	}
-	order := strings.Replace(c.params.Get("facet.sort"), "key.", "term.", 1)
+	order := strings.Replace(c.params.Get(wire.FacetSort), "key.", "term.", 1)
 	if slices.Contains(search.FacetSorts[:], order) {
 		f.Sort = order
 	}
@@ -222,7 +223,7 @@ func (c *call) natural(name string, least int) (int, error) {
 // geo reads the locations. Fess ignores a point without a distance, and a distance
 // without a unit is in metres.
 func (c *call) geo(x *question) error {
-	points, distance := c.list("geo.location.point"), strings.Join(strings.Fields(c.params.Get("geo.location.distance")), "")
+	points, distance := c.list(wire.GeoPoint), strings.Join(strings.Fields(c.params.Get(wire.GeoDistance)), "")
 	if len(points) == 0 || distance == "" {
 		return nil
 	}

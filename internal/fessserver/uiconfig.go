@@ -19,7 +19,6 @@ type labelOption struct {
 // the functions of a server. There are no POST requests, so the token for them
 // is empty.
 type uiConfig struct {
-	Status          int               `json:"status"`
 	SiteName        string            `json:"site_name"`
 	LoginRequired   bool              `json:"login_required"`
 	Locales         []string          `json:"locales"`
@@ -64,7 +63,7 @@ func (c *call) uiConfig() {
 		CSRFRequired:    true,
 	}
 	for _, l := range labels {
-		u.LabelOptions = append(u.LabelOptions, labelOption{l.Value, l.Label})
+		u.LabelOptions = append(u.LabelOptions, labelOption{string(*l.Value), string(l.Label)})
 	}
 	for _, field := range search.SortFields[1:] {
 		u.SortOptions = append(u.SortOptions, option{field + ".asc", "labels.search_result_sort_" + field + "_asc"},

@@ -1,36 +1,27 @@
 package fessserver
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf16"
-	"unicode/utf8"
 
+	"knowhow/internal/fess/wire"
 	"knowhow/internal/search"
 )
-
-// A message is the answer of API v1 to a refused request.
-type message struct {
-	Message string `json:"message"`
-}
 
 // serveV1 answers the calls below /api/v1 (Fess 15.4, SearchApiManager).
 func (c *call) serveV1() {
 	favorite := strings.HasPrefix(c.path, "/documents/") && strings.HasSuffix(c.path, "/favorite")
 	if want := map[bool]string{false: http.MethodGet, true: http.MethodPost}[favorite]; c.r.Method != want {
-		c.writeV1(http.StatusMethodNotAllowed, message{c.r.Method + " is not allowed."})
+		c.writeV1(http.StatusMethodNotAllowed, wire.Message{Message: c.r.Method + " is not allowed."})
 		return
 	}
 	switch {
 	case favorite, c.path == "/favorites":
-		c.writeV1(http.StatusBadRequest, message{"Unsupported operation."})
+		c.writeV1(http.StatusBadRequest, wire.Message{Message: "Unsupported operation."})
 	case c.path == "/documents/all":
-		c.writeV1(http.StatusBadRequest, message{"Scroll Search is not available."})
+		c.writeV1(http.StatusBadRequest, wire.Message{Message: "Scroll Search is not available."})
 	case c.path == "", c.path == "/documents", strings.HasPrefix(c.path, "/documents/"):
 		c.documentsV1()
 	case c.path == "/labels":
@@ -42,7 +33,7 @@ func (c *call) serveV1() {
 	case c.path == "/health":
 		c.healthV1()
 	default:
-		c.writeV1(http.StatusNotFound, message{"Not found."})
+		c.writeV1(http.StatusNotFound, wire.Message{Message: "Not found."})
 	}
 }
 
@@ -61,27 +52,12 @@ func (c *call) documentsV1() {
 	c.writeV1(http.StatusOK, d)
 }
 
-// A listing is a list with its length. Fess omits an empty list in the answers
-// about labels and suggestions.
-type listing[T any] struct {
-	QueryTime   *int64 `json:"query_time,omitempty"`
-	RecordCount int    `json:"record_count"`
-	PageSize    *int   `json:"page_size,omitempty"`
-	Data        []T    `json:"data,omitempty"`
-}
-
-// A label is one label.
-type label struct {
-	Label string `json:"label"`
-	Value string `json:"value"`
-}
-
 // labels lists the labels.
-func (c *call) labels() ([]label, error) {
+func (c *call) labels() ([]wire.Label, error) {
 	list, err := c.backend.Labels(c.r.Context())
-	all := []label{}
+	all := []wire.Label{}
 	for _, l := range list {
-		all = append(all, label{l.Name, l.Value})
+		all = append(all, wire.Label{Label: wire.Text(l.Name), Value: new(wire.Text(l.Value))})
 	}
 	return all, err
 }
@@ -93,20 +69,20 @@ func (c *call) labelsV1() {
 		c.failV1(err)
 		return
 	}
-	c.writeV1(http.StatusOK, listing[label]{RecordCount: len(all), Data: all})
+	c.writeV1(http.StatusOK, wire.Labels{RecordCount: wire.Number(len(all)), Data: all})
 }
 
 // popularWords lists the popular words.
-func (c *call) popularWords() ([]string, error) {
+func (c *call) popularWords() ([]wire.Text, error) {
 	if err := c.checkSizes(true); err != nil {
 		return nil, err
 	}
 	fields, ok := knownFields(c.list("field"))
 	if !ok {
-		return []string{}, nil
+		return []wire.Text{}, nil
 	}
 	words, err := c.backend.PopularWords(c.r.Context(), search.WordsQuery{Seed: c.params.Get("seed"), Labels: c.list("label"), Fields: fields})
-	return append([]string{}, words...), err
+	return texts(words), err
 }
 
 // popularWordsV1 answers with the popular words.
@@ -116,37 +92,31 @@ func (c *call) popularWordsV1() {
 		c.failV1(err)
 		return
 	}
-	c.writeV1(http.StatusOK, struct {
-		RecordCount int      `json:"record_count"`
-		Data        []string `json:"data"`
-	}{len(words), words})
+	c.writeV1(http.StatusOK, wire.PopularWords{RecordCount: wire.Number(len(words)), Data: words})
 }
 
-// A suggestion is a word, with the labels of documents that contain it.
-type suggestion struct {
-	Text   string   `json:"text"`
-	Labels []string `json:"labels"`
+// texts returns strings as texts, never nil.
+func texts(list []string) []wire.Text {
+	all := make([]wire.Text, len(list))
+	for i, s := range list {
+		all[i] = wire.Text(s)
+	}
+	return all
 }
 
 // suggest completes the parameter q. It returns the first num words, the number
 // of words (up to 100), and the duration in milliseconds.
-func (c *call) suggest(fields []string, num int) (words []suggestion, total int, took int64, err error) {
+func (c *call) suggest(fields []string, num int) (words []search.Suggestion, total, took wire.Number, err error) {
 	began := time.Now()
-	words = []suggestion{}
 	if err := c.checkSizes(true); err != nil {
 		return nil, 0, 0, err
 	}
 	if known, ok := knownFields(fields); ok {
-		list, err := c.completions(known)
-		if err != nil {
+		if words, err = c.completions(known); err != nil {
 			return nil, 0, 0, err
 		}
-		total = len(list)
-		for _, s := range list[:min(num, total)] {
-			words = append(words, suggestion{s.Text, append([]string{}, s.Labels...)})
-		}
 	}
-	return words, total, int64(time.Since(began)/time.Millisecond) + 1, nil
+	return words[:min(num, len(words))], wire.Number(len(words)), milliseconds(time.Since(began)), nil
 }
 
 // completions returns all words that begin with q. Without q, Fess returns any
@@ -178,7 +148,7 @@ func knownFields(fields []string) (known []string, ok bool) {
 // suggestWordsV1 answers with words that begin with q.
 func (c *call) suggestWordsV1() {
 	if !c.params.Has("q") {
-		c.writeV1(http.StatusInternalServerError, map[string]string{codeKey: newUUID()}) // Fess fails here
+		c.writeV1(http.StatusInternalServerError, map[string]string{wire.CodeKey: newUUID()}) // Fess fails here
 		return
 	}
 	num := c.integer("num", defaultNum)
@@ -190,8 +160,11 @@ func (c *call) suggestWordsV1() {
 		c.failV1(err)
 		return
 	}
-	size := len(words)
-	c.writeV1(http.StatusOK, listing[suggestion]{QueryTime: &took, RecordCount: total, PageSize: &size, Data: words})
+	list := wire.Suggestions{QueryTime: took, RecordCount: total, PageSize: new(wire.Number(len(words)))}
+	for _, w := range words {
+		list.Data = append(list.Data, wire.Suggestion{Text: new(wire.Text(w.Text)), Labels: texts(w.Labels)})
+	}
+	c.writeV1(http.StatusOK, list)
 }
 
 // healthV1 answers with the state of the service.
@@ -205,59 +178,31 @@ func (c *call) healthV1() {
 	if h.Status == "red" {
 		status = http.StatusServiceUnavailable
 	}
-	c.writeV1(status, map[string]any{"data": map[string]any{"status": h.Status, "timed_out": h.TimedOut}})
+	c.writeV1(status, wire.Health{Data: &wire.Engine{Status: wire.Text(h.Status), TimedOut: h.TimedOut}})
 }
 
 // failV1 answers with an error. Fess sends only a code, and logs the rest.
 func (c *call) failV1(err error) {
 	code := newUUID()
 	c.logFailure(err, code)
-	c.writeV1(status(err), map[string]string{codeKey: code})
+	c.writeV1(status(err), map[string]string{wire.CodeKey: code})
 }
 
-// codeKey is the key of an error's code, with the colon of Fess (15.4,
-// SearchApiManager).
-const codeKey = "error_code:"
-
-// writeV1 answers with JSON in ASCII.
+// writeV1 answers with JSON of API v1.
 func (c *call) writeV1(status int, v any) {
-	c.writeJSON(status, v, toASCII)
+	data, err := wire.Encode(v)
+	c.write(status, data, err)
 }
 
-// writeJSON answers with JSON.
-func (c *call) writeJSON(status int, v any, form func([]byte) []byte) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+// write answers with JSON, unless it could not be encoded.
+func (c *call) write(status int, data []byte, err error) {
+	if err != nil {
 		c.log.Error("an answer of the Fess API cannot be written", "path", c.path, "error", err)
 		writeHTML(c.w, http.StatusInternalServerError, "The answer cannot be written: see the log.")
 		return
 	}
-	c.w.Header().Set("Content-Type", "application/json;charset=UTF-8")
+	c.w.Header().Set("Content-Type", wire.JSONType)
 	c.w.Header().Set("Referrer-Policy", "strict-origin-when-cross-origin")
 	c.w.WriteHeader(status)
-	_, _ = c.w.Write(form(bytes.TrimSpace(b.Bytes()))) // an error means that the client is gone
-}
-
-// toASCII writes JSON like Java's StringEscapeUtils.escapeJson: in ASCII, with
-// a backslash before each slash.
-func toASCII(data []byte) []byte {
-	out := make([]byte, 0, len(data)+len(data)/4)
-	for len(data) > 0 {
-		r, n := utf8.DecodeRune(data)
-		switch {
-		case r == '/':
-			out = append(out, '\\', '/')
-		case r < utf8.RuneSelf:
-			out = append(out, data[0])
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			out = fmt.Appendf(out, `\u%04X\u%04X`, high, low)
-		default:
-			out = fmt.Appendf(out, `\u%04X`, r)
-		}
-		data = data[n:]
-	}
-	return out
+	_, _ = c.w.Write(data) // an error means that the client is gone
 }

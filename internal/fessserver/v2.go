@@ -8,31 +8,8 @@ import (
 	"strings"
 
 	"knowhow/internal/errkind"
+	"knowhow/internal/fess/wire"
 )
-
-// An envelope contains an answer of API v2.
-type envelope struct {
-	Response any `json:"response"`
-}
-
-// A failure is an error answer of API v2.
-type failure struct {
-	Status int          `json:"status"` // 1: an error of the caller, 9: an error of the server
-	Error  failureError `json:"error"`
-}
-
-// A failureError is the error of a failure.
-type failureError struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	Details any    `json:"details,omitempty"`
-}
-
-// engine is the state of the service in API v2.
-type engine struct {
-	Status     string `json:"status"`
-	PingStatus int    `json:"ping_status"`
-}
 
 // serveV2 answers the calls below /api/v2 (Fess 15.7, package api.v2).
 func (c *call) serveV2() {
@@ -61,16 +38,9 @@ func (c *call) serveV2() {
 	case "/ui/config":
 		c.uiConfig()
 	case "/related-queries":
-		c.writeV2(struct {
-			Status  int      `json:"status"`
-			Queries []string `json:"queries"`
-		}{0, []string{}})
+		c.writeV2(map[string][]string{"queries": {}})
 	case "/related-content":
-		c.writeV2(struct {
-			Status      int    `json:"status"`
-			Content     string `json:"content"`
-			ContentType string `json:"content_type"`
-		}{0, "", "html"})
+		c.writeV2(map[string]string{"content": "", "content_type": "html"})
 	case "/documents/all":
 		c.refuseV2(http.StatusBadRequest, "Scroll Search is not available.")
 	case "/favorites":
@@ -110,10 +80,7 @@ func (c *call) searchV2() {
 		return
 	}
 	d.ExecTime = fmt.Sprint(d.ExecTime)
-	c.writeV2(struct {
-		Status int `json:"status"`
-		*documents
-	}{0, d})
+	c.writeV2(d)
 }
 
 // labelsV2 answers with the labels.
@@ -123,11 +90,7 @@ func (c *call) labelsV2() {
 		c.failV2(err)
 		return
 	}
-	c.writeV2(struct {
-		Status      int     `json:"status"`
-		RecordCount int     `json:"record_count"`
-		Labels      []label `json:"labels"`
-	}{0, len(all), all})
+	c.writeV2(wire.Labels{RecordCount: wire.Number(len(all)), Labels: all})
 }
 
 // popularWordsV2 answers with the popular words.
@@ -137,11 +100,7 @@ func (c *call) popularWordsV2() {
 		c.failV2(err)
 		return
 	}
-	c.writeV2(struct {
-		Status       int      `json:"status"`
-		RecordCount  int      `json:"record_count"`
-		PopularWords []string `json:"popular_words"`
-	}{0, len(words), words})
+	c.writeV2(wire.PopularWords{RecordCount: wire.Number(len(words)), PopularWords: words})
 }
 
 // suggestWordsV2 answers with words that begin with q. Its parameter for fields
@@ -157,22 +116,12 @@ func (c *call) suggestWordsV2() {
 		c.failV2(err)
 		return
 	}
-	type word struct {
-		Text  string   `json:"text"`
-		Types []string `json:"types"`
-	}
-	list := []word{}
+	list := wire.SuggestionsV2{Q: c.params.Get("q"), PageSize: new(wire.Number(len(words))), RecordCount: total, QueryTime: took,
+		SuggestWords: wire.List[wire.Suggestion]{}}
 	for _, w := range words {
-		list = append(list, word{w.Text, w.Labels})
+		list.SuggestWords = append(list.SuggestWords, wire.Suggestion{Text: new(wire.Text(w.Text)), Types: texts(w.Labels)})
 	}
-	c.writeV2(struct {
-		Status       int    `json:"status"`
-		Q            string `json:"q"`
-		PageSize     int    `json:"page_size"`
-		RecordCount  int    `json:"record_count"`
-		QueryTime    int64  `json:"query_time"`
-		SuggestWords []word `json:"suggest_words"`
-	}{0, c.params.Get("q"), len(list), total, took, list})
+	c.writeV2(list)
 }
 
 // healthV2 answers with the state of the service.
@@ -182,17 +131,14 @@ func (c *call) healthV2() {
 		c.failV2(err)
 		return
 	}
-	state := engine{Status: strings.ToUpper(h.Status)}
+	state := &wire.Engine{Status: wire.Text(strings.ToUpper(h.Status)), PingStatus: 0}
 	if h.Status == "red" {
 		state.PingStatus = 1
-		c.writeJSON(http.StatusServiceUnavailable, envelope{failure{9, failureError{"service_unavailable", "search engine cluster is red",
-			map[string]any{"engine": state}}}}, asItIs)
+		data, err := wire.EncodeError(http.StatusServiceUnavailable, "search engine cluster is red", &wire.Details{Engine: state})
+		c.write(http.StatusServiceUnavailable, data, err)
 		return
 	}
-	c.writeV2(struct {
-		Status int    `json:"status"`
-		Engine engine `json:"engine"`
-	}{0, state})
+	c.writeV2(wire.Health{Engine: state})
 }
 
 // idForm matches the ID of a document, which has at most 128 bytes.
@@ -216,27 +162,8 @@ func (c *call) cacheV2(id string) {
 		c.failV2(err)
 		return
 	}
-	c.writeV2(struct {
-		Status   int    `json:"status"`
-		DocID    string `json:"doc_id"`
-		MIMEType string `json:"mimetype"`
-		Content  string `json:"content"`
-		URL      string `json:"url"`
-		Created  string `json:"created"`
-		Charset  string `json:"charset"`
-	}{0, id, "text/html", page, hit.URL, created(hit, timeForm), "UTF-8"})
-}
-
-// codes are the error codes of API v2 for statuses.
-var codes = map[int]string{
-	http.StatusBadRequest:            "invalid_request",
-	http.StatusUnauthorized:          "auth_required",
-	http.StatusForbidden:             "forbidden",
-	http.StatusNotFound:              "not_found",
-	http.StatusMethodNotAllowed:      "method_not_allowed",
-	http.StatusRequestEntityTooLarge: "payload_too_large",
-	http.StatusTooManyRequests:       "rate_limited",
-	http.StatusInternalServerError:   "internal_error",
+	c.writeV2(wire.Copy{DocID: new(wire.Text(id)), MIMEType: "text/html", Content: new(wire.Text(page)), URL: hit.URL,
+		Created: created(hit, wire.TimeForm), Charset: "UTF-8"})
 }
 
 // failV2 answers with an error. The cause is only sent if it is an error of the
@@ -244,21 +171,21 @@ var codes = map[int]string{
 func (c *call) failV2(err error) {
 	code := newUUID()
 	c.logFailure(err, code)
-	s := status(err)
-	if s >= http.StatusInternalServerError {
-		c.writeJSON(s, envelope{failure{9, failureError{codes[s], "internal error", nil}}}, asItIs)
-		return
+	s, message := status(err), "internal error"
+	if s < http.StatusInternalServerError {
+		message = sentenceOf(err)
 	}
-	c.refuseV2(s, sentenceOf(err))
+	c.refuseV2(s, message)
 }
 
-// refuseV2 answers with an error of the caller.
+// refuseV2 answers with an error.
 func (c *call) refuseV2(status int, msg string) {
-	c.writeJSON(status, envelope{failure{1, failureError{codes[status], msg, nil}}}, asItIs)
+	data, err := wire.EncodeError(status, msg, nil)
+	c.write(status, data, err)
 }
 
 // writeV2 answers with a success.
-func (c *call) writeV2(v any) { c.writeJSON(http.StatusOK, envelope{v}, asItIs) }
-
-// asItIs returns JSON unchanged.
-func asItIs(data []byte) []byte { return data }
+func (c *call) writeV2(v any) {
+	data, err := wire.EncodeV2(v)
+	c.write(http.StatusOK, data, err)
+}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"knowhow/internal/fess/wire"
 	"knowhow/internal/search"
 )
 
@@ -56,11 +57,17 @@ func (h *Handler) authorize(w http.ResponseWriter, r *http.Request) (roles, bool
 }
 
 // labels returns the labels that are listed for the caller.
-func (h *Handler) labels(r *http.Request, caller roles) []search.Label {
-	all := slices.Clone(h.o.Labels)
+func (h *Handler) labels(r *http.Request, caller roles) []wire.Label {
+	all := []wire.Label{}
+	add := func(l search.Label) {
+		all = append(all, wire.Label{Label: wire.Text(l.Name), Value: new(wire.Text(l.Value))})
+	}
+	for _, l := range h.o.Labels {
+		add(l)
+	}
 	for _, l := range h.o.HiddenLabels {
 		if (l.Role == "" || slices.Contains(caller, l.Role)) && (l.Locale == "" || l.Locale == r.Header.Get("Accept-Language")) {
-			all = append(all, l.Label)
+			add(l.Label)
 		}
 	}
 	return all
@@ -69,7 +76,7 @@ func (h *Handler) labels(r *http.Request, caller roles) []search.Label {
 // place returns a condition on the location of documents. A distance without a
 // point and a point without a distance are no condition.
 func place(values url.Values) (func(doc) bool, error) {
-	points, distance := nonblank(values["geo.location.point"]), values.Get("geo.location.distance")
+	points, distance := nonblank(values[wire.GeoPoint]), values.Get(wire.GeoDistance)
 	if len(points) == 0 || distance == "" {
 		return func(doc) bool { return true }, nil
 	}
@@ -107,29 +114,4 @@ func radians(point string) ([2]float64, bool) {
 func metres(a, b [2]float64) float64 {
 	lat, lon := math.Sin((b[0]-a[0])/2), math.Sin((b[1]-a[1])/2)
 	return 2 * 6_371_009 * math.Asin(math.Sqrt(lat*lat+math.Cos(a[0])*math.Cos(b[0])*lon*lon))
-}
-
-// advanced returns the parameters of the advanced search (as.*) as a query, ""
-// if there are none (QueryStringBuilder, 15.4).
-func advanced(values url.Values) string {
-	var parts []string
-	each := func(name string, write func(string) string) {
-		for _, v := range nonblank(values["as."+name]) {
-			if len([]rune(v)) <= 1000 {
-				parts = append(parts, write(v))
-			}
-		}
-	}
-	each("q", func(v string) string { return v })
-	each("epq", func(v string) string { return `"` + v + `"` })
-	each("oq", func(v string) string { return "(" + strings.Join(strings.Fields(v), " OR ") + ")" })
-	each("nq", func(v string) string { return "NOT " + strings.Join(strings.Fields(v), " NOT ") })
-	each("filetype", func(v string) string { return `filetype:"` + v + `"` })
-	each("sitesearch", func(v string) string { return "site:" + v })
-	each("timestamp", func(v string) string { return "timestamp:" + v })
-	q := strings.Join(parts, " ")
-	if occt := values.Get("as.occt"); q != "" && (occt == "allintitle" || occt == "allinurl") {
-		return occt + ":" + q
-	}
-	return q
 }

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"knowhow/internal/fess/wire"
 )
 
 // Failures of a search.
@@ -20,78 +22,37 @@ var (
 	errNoHits  = errors.New("failed search")  // any other failure: status 200 without hits
 )
 
-// A result is the answer to a search. The keys are in the order of Fess 15.4.
-type result struct {
-	Q                   *string          `json:"q"`
-	QueryID             string           `json:"query_id"`
-	ExecTime            float64          `json:"exec_time"`
-	QueryTime           int              `json:"query_time"`
-	PageSize            int              `json:"page_size"`
-	PageNumber          int              `json:"page_number"`
-	RecordCount         int              `json:"record_count"`
-	RecordCountRelation string           `json:"record_count_relation"`
-	PageCount           int              `json:"page_count"`
-	HighlightParams     *string          `json:"highlight_params"`
-	NextPage            bool             `json:"next_page"`
-	PrevPage            bool             `json:"prev_page"`
-	StartRecordNumber   int              `json:"start_record_number"`
-	EndRecordNumber     int              `json:"end_record_number"`
-	PageNumbers         []string         `json:"page_numbers"`
-	Partial             bool             `json:"partial"`
-	SearchQuery         string           `json:"search_query"`
-	RequestedTime       int64            `json:"requested_time"`
-	RelatedQuery        []string         `json:"related_query"`
-	RelatedContents     []string         `json:"related_contents"`
-	Data                []map[string]any `json:"data"`
-	FacetField          *[]fieldCounts   `json:"facet_field,omitempty"`
-	FacetQuery          *[]valueCount    `json:"facet_query,omitempty"`
-}
-
-// A fieldCounts holds the counts of one field's values.
-type fieldCounts struct {
-	Name   string       `json:"name"`
-	Result []valueCount `json:"result"`
-}
-
-// A valueCount is one count.
-type valueCount struct {
-	Value string `json:"value"`
-	Count int    `json:"count"`
-}
-
 // A found is the result of a search before it is cut into pages.
 type found struct {
 	docs   []doc
 	tree   node
 	scored bool
-	facets *[]fieldCounts
-	counts *[]valueCount
+	facets []wire.Facet // nil unless requested
+	counts []wire.Count
 }
 
 // documents serves a search of API v1.
 func (h *Handler) documents(w http.ResponseWriter, values url.Values, caller roles) {
 	if r := h.find(values, caller); r != nil {
-		writeJSON(w, http.StatusOK, r)
+		writeV1(w, http.StatusOK, r)
 	} else {
 		h.fail(w, http.StatusBadRequest)
 	}
 }
 
 // find returns the answer to a search, or nil if Fess would reject it.
-func (h *Handler) find(values url.Values, caller roles) *result {
-	num, start := number(values.Get("num"), 10), number(values.Get("start"), 0)
+func (h *Handler) find(values url.Values, caller roles) *wire.Page {
+	num, start := number(values.Get(wire.Num), 10), number(values.Get(wire.Start), 0)
 	if num <= 0 || num > h.o.MaxPageSize {
 		num = h.o.MaxPageSize
 	}
 	if max(start, 0)+num > 10_000 {
 		return nil
 	}
-	r := &result{QueryID: "bd60f9579a494dfd8c03db7c8aa905b0", PageSize: num, RequestedTime: 1763611200000,
-		RecordCountRelation: "EQUAL_TO", PageNumbers: []string{}, RelatedQuery: []string{}, RelatedContents: []string{},
-		Data: []map[string]any{}}
-	if values.Has("q") {
-		q := values.Get("q")
-		r.Q = &q
+	r := &wire.Page{QueryID: "bd60f9579a494dfd8c03db7c8aa905b0", ExecTime: 0.0, RequestedTime: 1763611200000, RecordCountRelation: wire.Exact,
+		SearchQuery: "", RelatedQuery: []string{}, RelatedContents: []string{}, Data: wire.Rows{}}
+	if values.Has(wire.Query) {
+		r.Q = values.Get(wire.Query)
 	}
 	f, err := h.search(values, r, caller)
 	switch {
@@ -99,21 +60,14 @@ func (h *Handler) find(values url.Values, caller roles) *result {
 		return nil
 	case err != nil:
 		f = &found{}
-	case r.SearchQuery != "":
+	case r.SearchQuery != any(""):
 		r.ExecTime, r.QueryTime = 0.01, 7
 	}
-	total := len(f.docs)
-	switch n, err := strconv.Atoi(values.Get("track_total_hits")); {
-	case values.Get("track_total_hits") == "false":
-		total, f.docs = 0, nil
-	case err == nil && n < total:
-		total, r.RecordCountRelation = n, "GREATER_THAN_OR_EQUAL_TO"
-	}
-	r.paginate(total, max(start, 0))
+	r.Paginate(len(f.docs), max(start, 0), num)
 	for _, d := range f.docs[min(max(start, 0), len(f.docs)):min(max(start, 0)+num, len(f.docs))] {
 		r.Data = append(r.Data, h.row(d, f))
 	}
-	r.FacetField, r.FacetQuery = f.facets, f.counts
+	r.FacetFields, r.FacetQueries = f.facets, f.counts
 	return r
 }
 
@@ -126,34 +80,19 @@ func number(s string, fallback int) int {
 	return int(n)
 }
 
-// paginate sets the fields about pages (QueryResponseList, 15.4).
-func (r *result) paginate(total, start int) {
-	r.RecordCount, r.PageNumber = total, start/r.PageSize+1
-	if r.PageCount = (total + r.PageSize - 1) / r.PageSize; total == 0 && r.PageSize > 1 {
-		r.PageCount = 1
-	}
-	r.NextPage, r.PrevPage = start+r.PageSize < total, start > 0 && total > 0
-	if total > 0 {
-		r.StartRecordNumber, r.EndRecordNumber = start+1, min(start+r.PageSize, total)
-	}
-	for i := max(1, r.PageNumber-5); i <= min(r.PageCount, r.PageNumber+5); i++ {
-		r.PageNumbers = append(r.PageNumbers, strconv.Itoa(i))
-	}
-}
-
 // numeric matches a number as Fess accepts it.
 var numeric = regexp.MustCompile(`^-?[0-9]{1,9}$`)
 
 // search returns the documents that match, with counts if the request asks for
 // them.
-func (h *Handler) search(values url.Values, r *result, caller roles) (*found, error) {
-	q := cmp.Or(advanced(values), values.Get("q"))
+func (h *Handler) search(values url.Values, r *wire.Page, caller roles) (*found, error) {
+	q := values.Get(wire.Query)
 	conditions, listed := requestConditions(values)
 	if strings.Trim(q, blanks) == "" && !listed {
-		r.RecordCountRelation = "GREATER_THAN_OR_EQUAL_TO" // Fess does not search at all
+		r.RecordCountRelation = wire.AtLeast // Fess does not search at all
 		return &found{}, nil
 	}
-	for _, name := range []string{"facet.size", "facet.minDocCount"} {
+	for _, name := range []string{wire.FacetSize, wire.FacetMinimum} {
 		if v := values.Get(name); v != "" && !numeric.MatchString(v) {
 			return nil, errNoHits
 		}
@@ -163,9 +102,8 @@ func (h *Handler) search(values url.Values, r *result, caller roles) (*found, er
 		return nil, err
 	}
 	r.SearchQuery = text
-	terms := "&hq=" + url.QueryEscape(q)
-	r.HighlightParams = &terms
-	if h.engineState() == "down" || number(values.Get("start"), 0) < 0 {
+	r.HighlightParams = "&hq=" + url.QueryEscape(q)
+	if h.engineState() == "down" || number(values.Get(wire.Start), 0) < 0 {
 		return nil, errNoHits
 	}
 	near, err := place(values)
@@ -174,7 +112,7 @@ func (h *Handler) search(values url.Values, r *result, caller roles) (*found, er
 	}
 	f := &found{tree: tree, scored: order == nil || order[0].field == "score"}
 	for _, d := range h.docs {
-		if caller.canSee(d) && near(d) && values.Get("sdh") == "" && d.matches(tree) {
+		if caller.canSee(d) && near(d) && d.matches(tree) {
 			f.docs = append(f.docs, d)
 		}
 	}
@@ -197,7 +135,7 @@ func (h *Handler) search(values url.Values, r *result, caller roles) (*found, er
 // request with these conditions needs no query.
 func requestConditions(values url.Values) (string, bool) {
 	var b strings.Builder
-	for _, extra := range values["ex_q"] {
+	for _, extra := range values[wire.ExtraQuery] {
 		if len([]rune(extra)) <= 1000 {
 			b.WriteString(" " + extra)
 		}
@@ -224,7 +162,7 @@ func requestConditions(values url.Values) (string, bool) {
 		}
 		fields = true
 	}
-	if sort := values.Get("sort"); sort != "" {
+	if sort := values.Get(wire.Sort); sort != "" {
 		b.WriteString(" sort:" + sort)
 		fields = true
 	}

@@ -52,8 +52,6 @@ type Options struct {
 	SendContent bool // hits contain the field content
 	OmitColon   bool // as the plugin for Fess 15.7: error codes have the key "error_code", and hits have more fields
 	StackTraces bool // errors contain a stack trace instead of their code
-	Scroll      bool // /documents/all is enabled
-	Favorites   bool // favorites are enabled; all calls for them fail because they have no session
 
 	// More holds, by document ID, what a document.Document does not.
 	More map[string]More

@@ -90,7 +90,7 @@ func TestSearchQuirks(t *testing.T) {
 		{target: v1 + "/documents?q=test&facet.field=label", status: 200, has: `"facet_field":[{"name":"label","result":[{"value":"finance","count":1},{"value":"hr","count":1}]}],"facet_query":[]`},
 		{target: v1 + "/documents?q=test&geo.location.point=1,2", status: 200, has: `"record_count":2`},
 		{target: v1 + "/documents?q=test&geo.location.point=x&geo.location.distance=1km", status: 400, has: "error_code"},
-		{target: v1 + "/documents?q=budget", status: 200, has: `"content_title":"<strong>Budget</strong> &lt;2024&gt;"`},
+		{target: v1 + "/documents?q=budget", status: 200, has: `"content_title":"<strong>Budget<\/strong> &lt;2024&gt;"`},
 		{target: v1 + "/documents?q=a[b]", status: 400, has: "<!doctype html>"},
 	})
 }
@@ -112,9 +112,9 @@ func TestOtherQuirks(t *testing.T) {
 		{o: Options{Token: "t"}, target: v1 + "/labels", status: 401, has: "error_code:"},
 		{o: Options{Labels: []search.Label{}}, target: v1 + "/labels", status: 200, has: `{"record_count":0}`},
 		{target: v1 + "/suggest-words", status: 500, has: "error_code:"},
-		{target: v1 + "/suggest-words?q=zzz", status: 200, has: `{"page_size":0,"query_time":3,"record_count":0}`},
-		{target: v1 + "/suggest-words?q=te&label=hr", status: 200, has: `"data":[{"labels":["finance","hr"],"text":"test"}]`},
-		{target: v1 + "/popular-words?label=zz", status: 200, has: `{"data":[],"record_count":0}`},
+		{target: v1 + "/suggest-words?q=zzz", status: 200, has: `{"query_time":3,"record_count":0,"page_size":0}`},
+		{target: v1 + "/suggest-words?q=te&label=hr", status: 200, has: `"data":[{"text":"test","labels":["finance","hr"]}]`},
+		{target: v1 + "/popular-words?label=zz", status: 200, has: `{"record_count":0,"data":[]}`},
 		{target: v1 + "/nosuch", status: 404, has: `{"message":"Not found."}`},
 		{target: v1 + "/documents/all?q=test", status: 400, has: "Scroll Search is not available."},
 		{method: "POST", target: v1 + "/documents?q=test", status: 405, has: `{"message":"POST is not allowed."}`},

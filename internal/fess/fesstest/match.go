@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"knowhow/internal/document"
+	"knowhow/internal/fess/wire"
 )
 
 // A doc is a document with its words.
@@ -78,7 +79,7 @@ func (d doc) keyword(field string) (string, bool) {
 }
 
 // stamp formats a time as Fess does.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func stamp(t time.Time) string { return t.UTC().Format(wire.TimeForm) }
 
 // tokens returns the words of a text: runs of letters and digits in lower case,
 // single symbols such as emoji, and runs of CJK characters as pairs.

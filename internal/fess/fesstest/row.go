@@ -4,16 +4,18 @@ import (
 	"cmp"
 	"crypto/sha512"
 	"encoding/hex"
-	"html"
 	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"knowhow/internal/fess/wire"
+	"knowhow/internal/search"
 )
 
 // row returns a document as a hit.
-func (h *Handler) row(d doc, f *found) map[string]any {
+func (h *Handler) row(d doc, f *found) wire.Row {
 	sum := sha512.Sum512([]byte(d.URL))
 	site, _ := d.keyword("site")
 	limit := 200
@@ -22,10 +24,10 @@ func (h *Handler) row(d doc, f *found) map[string]any {
 	}
 	digest := abbreviate(strings.Join(strings.Fields(d.Text), " "), limit)
 	terms := words(f.tree, nil)
-	row := map[string]any{
+	row := wire.Row{
 		"_id": hex.EncodeToString(sum[:]), "doc_id": d.ID, "url": d.URL, "url_link": d.URL, "title": d.Title,
-		"content_title":       emphasise(html.EscapeString(abbreviate(d.Title, 50)), terms),
-		"content_description": emphasise(html.EscapeString(digest), terms),
+		"content_title":       emphasise(abbreviate(d.Title, 50), terms),
+		"content_description": emphasise(digest, terms),
 		"site":                site, "site_path": site, "mimetype": d.MIMEType, "filetype": d.FileType, "filename": d.Filename,
 		// Strings, as for a document that was crawled. Documents with a host or
 		// with Loaded get numbers below.
@@ -51,17 +53,12 @@ func (h *Handler) row(d doc, f *found) map[string]any {
 		row["content"] = d.Text
 	}
 	if h.o.OmitColon || h.o.API != "" && h.o.API != "v1" { // Fess 15.7 or later
-		h.addNew(row, d)
+		row["click_count"], row["favorite_count"] = 0, 0
+		if d.more.Copy != "" {
+			row["has_cache"] = "true"
+		}
 	}
 	return row
-}
-
-// addNew adds the fields that hits have since Fess 15.7.
-func (h *Handler) addNew(row map[string]any, d doc) {
-	row["click_count"], row["favorite_count"] = 0, 0
-	if d.more.Copy != "" {
-		row["has_cache"] = "true"
-	}
 }
 
 // abbreviate cuts a text to n characters, of which the last three are then
@@ -87,18 +84,21 @@ func words(n node, all []string) []string {
 	return all
 }
 
-// emphasise marks terms in an HTML text.
+// emphasise returns a text as HTML, with marks around terms.
 func emphasise(s string, terms []string) string {
+	x := search.Excerpt{Text: s}
 	var quoted []string
 	for _, t := range terms {
 		if t = strings.ToValidUTF8(t, ""); t != "" {
-			quoted = append(quoted, regexp.QuoteMeta(html.EscapeString(t)))
+			quoted = append(quoted, regexp.QuoteMeta(t))
 		}
 	}
-	if quoted == nil {
-		return s
+	if quoted != nil {
+		for _, m := range regexp.MustCompile("(?i)"+strings.Join(quoted, "|")).FindAllStringIndex(s, -1) {
+			x.Matches = append(x.Matches, search.Span{Start: m[0], End: m[1]})
+		}
 	}
-	return regexp.MustCompile("(?i)("+strings.Join(quoted, "|")+")").ReplaceAllString(s, "<strong>$1</strong>")
+	return wire.Mark(x)
 }
 
 // score returns the number of leaves of the query that match; matches in the
@@ -129,11 +129,11 @@ var facetFields = [...]string{"url", "host", "title", "content", "content_length
 
 // count counts what was found as the request asks.
 func (f *found) count(values url.Values) error {
-	names, queries := nonblank(values["facet.field"]), nonblank(values["facet.query"])
+	names, queries := nonblank(values[wire.FacetField]), nonblank(values[wire.FacetQuery])
 	if len(names)+len(queries) == 0 {
 		return nil
 	}
-	f.facets, f.counts = &[]fieldCounts{}, &[]valueCount{}
+	f.facets, f.counts = []wire.Facet{}, []wire.Count{}
 	for _, text := range queries {
 		tree, err := parse(text) // Fess does not try the escaped form here
 		if err != nil {
@@ -146,9 +146,9 @@ func (f *found) count(values url.Values) error {
 			}
 		}
 		// The order differs from that of the request.
-		*f.counts = slices.Insert(*f.counts, 0, valueCount{text, n})
+		f.counts = slices.Insert(f.counts, 0, wire.Count{Value: wire.Text(text), Count: wire.Number(n)})
 	}
-	size, least := number(values.Get("facet.size"), 10), number(values.Get("facet.minDocCount"), 1)
+	size, least := number(values.Get(wire.FacetSize), 10), number(values.Get(wire.FacetMinimum), 1)
 	for _, name := range names {
 		switch {
 		case !slices.Contains(facetFields[:], name), size <= 0:
@@ -156,10 +156,10 @@ func (f *found) count(values url.Values) error {
 		case name == "title", name == "content":
 			return errInvalid
 		}
-		counts := countField(f.docs, name, values.Get("facet.missing"))
-		counts = slices.DeleteFunc(counts, func(c valueCount) bool { return c.Count < least })
-		sortCounts(counts, values.Get("facet.sort"))
-		*f.facets = append(*f.facets, fieldCounts{name, counts[:min(size, len(counts))]})
+		counts := countField(f.docs, name, values.Get(wire.FacetMissing))
+		counts = slices.DeleteFunc(counts, func(c wire.Count) bool { return int(c.Count) < least })
+		sortCounts(counts, values.Get(wire.FacetSort))
+		f.facets = append(f.facets, wire.Facet{Name: wire.Text(name), Result: counts[:min(size, len(counts))]})
 	}
 	return nil
 }
@@ -177,8 +177,8 @@ func nonblank(values []string) []string {
 
 // countField counts documents by the values of a field. missing is the name of
 // a count for documents without a value; with "" they are not counted.
-func countField(docs []doc, name, missing string) []valueCount {
-	counts := []valueCount{}
+func countField(docs []doc, name, missing string) []wire.Count {
+	counts := []wire.Count{}
 	for _, d := range docs {
 		value, _ := d.keyword(name)
 		values := []string{value}
@@ -189,10 +189,10 @@ func countField(docs []doc, name, missing string) []valueCount {
 			if value = cmp.Or(value, missing); value == "" {
 				continue
 			}
-			i := slices.IndexFunc(counts, func(c valueCount) bool { return c.Value == value })
+			i := slices.IndexFunc(counts, func(c wire.Count) bool { return string(c.Value) == value })
 			if i < 0 {
 				i = len(counts)
-				counts = append(counts, valueCount{Value: value})
+				counts = append(counts, wire.Count{Value: wire.Text(value)})
 			}
 			counts[i].Count++
 		}
@@ -201,8 +201,8 @@ func countField(docs []doc, name, missing string) []valueCount {
 }
 
 // sortCounts sorts counts. An unknown order means the default order.
-func sortCounts(counts []valueCount, order string) {
-	slices.SortStableFunc(counts, func(a, b valueCount) int {
+func sortCounts(counts []wire.Count, order string) {
+	slices.SortStableFunc(counts, func(a, b wire.Count) int {
 		switch order {
 		case "count.asc":
 			return cmp.Or(cmp.Compare(a.Count, b.Count), cmp.Compare(a.Value, b.Value))

@@ -1,16 +1,13 @@
 package fesstest
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"path"
-	"slices"
 	"strings"
 
-	"knowhow/internal/search"
+	"knowhow/internal/fess/wire"
 )
 
 // ServeHTTP implements [http.Handler].
@@ -64,17 +61,12 @@ func cutPath(p, prefix string) (string, bool) {
 // serveV1 serves the paths below /api/v1.
 func (h *Handler) serveV1(w http.ResponseWriter, r *http.Request, api string) {
 	values := r.URL.Query()
-	id, isFavorite := strings.CutSuffix(api, "/favorite")
-	isFavorite = isFavorite && strings.HasPrefix(api, "/documents/")
 	switch {
-	case isFavorite != (r.Method == http.MethodPost), !isFavorite && r.Method != http.MethodGet:
-		writeJSON(w, http.StatusMethodNotAllowed, map[string]string{"message": r.Method + " is not allowed."})
+	case r.Method != http.MethodGet:
+		writeV1(w, http.StatusMethodNotAllowed, wire.Message{Message: r.Method + " is not allowed."})
 		return
 	case api == "/health":
 		h.health(w)
-		return
-	case isFavorite || api == "/favorites":
-		h.favorite(w, values, strings.TrimPrefix(id, "/documents/"), isFavorite)
 		return
 	}
 	caller, ok := h.authorize(w, r)
@@ -83,36 +75,19 @@ func (h *Handler) serveV1(w http.ResponseWriter, r *http.Request, api string) {
 	}
 	switch {
 	case api == "/documents/all":
-		h.scroll(w, values, caller, h.scrollV1)
+		writeV1(w, http.StatusBadRequest, wire.Message{Message: "Scroll Search is not available."})
 	case api == "", api == "/documents", strings.HasPrefix(api, "/documents/"):
 		h.documents(w, values, caller)
 	case api == "/labels":
-		writeJSON(w, http.StatusOK, listing(h.labels(r, caller), func(l search.Label) any {
-			return map[string]string{"label": l.Name, "value": l.Value}
-		}))
+		list := h.labels(r, caller)
+		writeV1(w, http.StatusOK, wire.Labels{RecordCount: wire.Number(len(list)), Data: list})
 	case api == "/popular-words":
 		found := h.popular(values, caller)
-		writeJSON(w, http.StatusOK, map[string]any{"record_count": len(found), "data": found})
+		writeV1(w, http.StatusOK, wire.PopularWords{RecordCount: wire.Number(len(found)), Data: found})
 	case api == "/suggest-words":
 		h.suggestWords(w, values, caller)
 	default:
-		writeJSON(w, http.StatusNotFound, map[string]string{"message": "Not found."})
-	}
-}
-
-// favorite serves the calls for favorites, which fail because API calls have no
-// session.
-func (h *Handler) favorite(w http.ResponseWriter, values url.Values, id string, set bool) {
-	known := slices.ContainsFunc(h.docs, func(d doc) bool { return d.ID == id })
-	switch {
-	case !h.o.Favorites:
-		writeJSON(w, http.StatusBadRequest, map[string]string{"message": "Unsupported operation."})
-	case set && !values.Has("queryId"):
-		h.fail(w, http.StatusInternalServerError)
-	case set && !known:
-		h.fail(w, http.StatusNotFound)
-	default:
-		h.fail(w, http.StatusBadRequest)
+		writeV1(w, http.StatusNotFound, wire.Message{Message: "Not found."})
 	}
 }
 
@@ -127,18 +102,7 @@ func (h *Handler) health(w http.ResponseWriter) {
 	case "red":
 		status = http.StatusServiceUnavailable
 	}
-	writeJSON(w, status, map[string]any{"data": map[string]any{"status": state, "timed_out": false}})
-}
-
-// listing returns the answer of a call that lists things. An empty list has no
-// data.
-func listing[T any](all []T, row func(T) any) map[string]any {
-	answer := map[string]any{"record_count": len(all)}
-	for _, x := range all {
-		rows, _ := answer["data"].([]any)
-		answer["data"] = append(rows, row(x))
-	}
-	return answer
+	writeV1(w, status, wire.Health{Data: &wire.Engine{Status: wire.Text(state), TimedOut: false}})
 }
 
 // errorCode is the code of all errors. A real server's codes are random.
@@ -146,28 +110,31 @@ const errorCode = "33dd765d-1469-4ce2-9db1-deb4be61b700"
 
 // fail writes an error with a code.
 func (h *Handler) fail(w http.ResponseWriter, status int) {
-	key, value := "error_code:", errorCode
+	key, value := wire.CodeKey, errorCode
 	if h.o.OmitColon {
 		key = "error_code"
 	}
 	if h.o.StackTraces {
 		key, value = "message", "Something failed. [ org.codelibs.fess.exception.FessSystemException: Something failed.\n\tat org.codelibs.fess ]"
 	}
-	writeJSON(w, status, map[string]string{key: value})
+	writeV1(w, status, map[string]string{key: value})
 }
 
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil { // cannot happen with plain data
+// writeV1 writes an answer of API v1.
+func writeV1(w http.ResponseWriter, status int, v any) {
+	data, err := wire.Encode(v)
+	writeJSON(w, status, data, err)
+}
+
+func writeJSON(w http.ResponseWriter, status int, data []byte, err error) {
+	if err != nil { // cannot happen with plain data
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json;charset=UTF-8")
+	w.Header().Set("Content-Type", wire.JSONType)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // an error means that the client has gone
+	_, _ = w.Write(data) // an error means that the client has gone
 }
 
 // htmlType is the content type of Fess's pages.

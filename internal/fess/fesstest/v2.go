@@ -1,13 +1,14 @@
 package fesstest
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"knowhow/internal/fess/wire"
 )
 
 // serveV2 serves the paths below /api/v2 (Fess 15.7).
@@ -16,10 +17,10 @@ func (h *Handler) serveV2(w http.ResponseWriter, r *http.Request, api string) {
 	case http.MethodGet:
 	case http.MethodHead, http.MethodOptions:
 		w.Header().Set("Allow", "GET")
-		failV2(w, http.StatusMethodNotAllowed, "method_not_allowed", "method not allowed: "+r.Method)
+		failV2(w, http.StatusMethodNotAllowed, "method not allowed: "+r.Method)
 		return
 	default: // Fess checks this first: the request has no session and no CSRF token
-		failV2(w, http.StatusForbidden, "forbidden", "invalid csrf token")
+		failV2(w, http.StatusForbidden, "invalid csrf token")
 		return
 	}
 	if api == "/health" {
@@ -29,13 +30,10 @@ func (h *Handler) serveV2(w http.ResponseWriter, r *http.Request, api string) {
 	values := r.URL.Query()
 	id, isCopy := strings.CutPrefix(api, "/cache/")
 	known := map[string]func(http.ResponseWriter, *http.Request, roles){
-		"/search": h.searchV2, "/documents/all": h.scrollAllV2, "/labels": h.labelsV2, "/suggest-words": h.suggestV2,
+		"/search": h.searchV2, "/labels": h.labelsV2, "/suggest-words": h.suggestV2,
 		"/popular-words": func(w http.ResponseWriter, _ *http.Request, caller roles) {
 			found := h.popular(values, caller)
-			envelope(w, map[string]any{"record_count": len(found), "popular_words": found})
-		},
-		"/favorites": func(w http.ResponseWriter, _ *http.Request, _ roles) {
-			failV2(w, http.StatusBadRequest, "invalid_request", "user favorite is disabled")
+			writeV2(w, wire.PopularWords{RecordCount: wire.Number(len(found)), PopularWords: found})
 		},
 	}
 	answer, ok := known[api]
@@ -45,7 +43,7 @@ func (h *Handler) serveV2(w http.ResponseWriter, r *http.Request, api string) {
 	caller, valid := h.authenticate(r)
 	switch {
 	case !ok:
-		failV2(w, http.StatusNotFound, "not_found", "endpoint not found: "+api)
+		failV2(w, http.StatusNotFound, "endpoint not found: "+api)
 	case !valid, h.engineState() == "down" && r.Header.Get("Authorization") != "":
 		internalV2(w)
 	default:
@@ -54,30 +52,25 @@ func (h *Handler) serveV2(w http.ResponseWriter, r *http.Request, api string) {
 }
 
 // failV2 writes an error of API v2.
-func failV2(w http.ResponseWriter, status int, code, message string) {
-	class := 1
-	if status >= 500 {
-		class = 9
-	}
-	writeJSON(w, status, map[string]any{"response": map[string]any{"status": class, "error": map[string]any{"code": code, "message": message}}})
+func failV2(w http.ResponseWriter, status int, message string) {
+	data, err := wire.EncodeError(status, message, nil)
+	writeJSON(w, status, data, err)
 }
 
 // internalV2 writes the error of API v2 for an internal failure and for an
 // invalid token.
-func internalV2(w http.ResponseWriter) {
-	failV2(w, http.StatusInternalServerError, "internal_error", "internal error")
-}
+func internalV2(w http.ResponseWriter) { failV2(w, http.StatusInternalServerError, "internal error") }
 
-// envelope writes a successful response of API v2.
-func envelope(w http.ResponseWriter, response map[string]any) {
-	response["status"] = 0
-	writeJSON(w, http.StatusOK, map[string]any{"response": response})
+// writeV2 writes a successful answer of API v2.
+func writeV2(w http.ResponseWriter, v any) {
+	data, err := wire.EncodeV2(v)
+	writeJSON(w, http.StatusOK, data, err)
 }
 
 // checkV2 checks the limits of API v2 (api.v2.param.max.*).
 func checkV2(values url.Values) error {
-	for _, name := range []string{"num", "start", "offset"} {
-		if n, err := strconv.ParseInt(values.Get(name), 10, 32); err == nil && (n < 0 || n == 0 && name == "num") {
+	for _, name := range []string{wire.Num, wire.Start, "offset"} {
+		if n, err := strconv.ParseInt(values.Get(name), 10, 32); err == nil && (n < 0 || n == 0 && name == wire.Num) {
 			return fmt.Errorf("%s must be positive, got: %d", name, n)
 		}
 	}
@@ -98,81 +91,56 @@ func checkV2(values url.Values) error {
 func (h *Handler) searchV2(w http.ResponseWriter, r *http.Request, caller roles) {
 	values := r.URL.Query()
 	if err := checkV2(values); err != nil {
-		failV2(w, http.StatusBadRequest, "invalid_request", err.Error())
+		failV2(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	found := h.find(values, caller)
 	if found == nil {
-		failV2(w, http.StatusBadRequest, "invalid_request", `Failed query: {"from":0,"query":{"bool":{"must":[{"term":{"role":"Rguest"}}]}}}`)
+		failV2(w, http.StatusBadRequest, `Failed query: {"from":0,"query":{"bool":{"must":[{"term":{"role":"Rguest"}}]}}}`)
 		return
 	}
-	data, err := json.Marshal(found)
-	response := map[string]any{}
-	if err == nil {
-		err = json.Unmarshal(data, &response)
-	}
-	if err != nil { // cannot happen with plain data
-		internalV2(w)
-		return
-	}
-	response["exec_time"] = strconv.FormatFloat(found.ExecTime, 'f', -1, 64)
-	envelope(w, response)
-}
-
-// scrollAllV2 serves a scroll search.
-func (h *Handler) scrollAllV2(w http.ResponseWriter, r *http.Request, caller roles) {
-	if h.engineState() == "down" {
-		internalV2(w)
-		return
-	}
-	lines, err := h.lines(r.URL.Query(), caller, h.scrollV2)
-	if err != nil || !h.o.Scroll {
-		failV2(w, http.StatusBadRequest, "invalid_request", "cannot scroll")
-		return
-	}
-	writeLines(w, lines)
+	found.ExecTime = fmt.Sprint(found.ExecTime)
+	writeV2(w, found)
 }
 
 func (h *Handler) labelsV2(w http.ResponseWriter, r *http.Request, caller roles) {
-	list := []any{}
-	for _, l := range h.labels(r, caller) {
-		list = append(list, map[string]string{"label": l.Name, "value": l.Value})
-	}
-	envelope(w, map[string]any{"record_count": len(list), "labels": list})
+	list := h.labels(r, caller)
+	writeV2(w, wire.Labels{RecordCount: wire.Number(len(list)), Labels: list})
 }
 
 func (h *Handler) suggestV2(w http.ResponseWriter, r *http.Request, caller roles) {
 	values := r.URL.Query()
-	num := number(values.Get("num"), 10)
+	num := number(values.Get(wire.Num), 10)
 	switch {
 	case num <= 0:
-		failV2(w, http.StatusBadRequest, "invalid_request", "num must be positive")
+		failV2(w, http.StatusBadRequest, "num must be positive")
 		return
 	case h.engineState() == "down":
 		internalV2(w)
 		return
 	}
 	found, total := h.suggest(values, min(num, 100), values["fn"], caller)
-	list := []any{}
+	list := wire.SuggestionsV2{Q: values.Get(wire.Query), PageSize: new(wire.Number(len(found))), RecordCount: wire.Number(total), QueryTime: 3,
+		SuggestWords: wire.List[wire.Suggestion]{}}
 	for _, x := range found {
-		list = append(list, map[string]any{"text": x.text, "types": x.labels})
+		list.SuggestWords = append(list.SuggestWords, wire.Suggestion{Text: new(wire.Text(x.text)), Types: texts(x.labels)})
 	}
-	envelope(w, map[string]any{"q": values.Get("q"), "page_size": len(list), "record_count": total, "query_time": 3, "suggest_words": list})
+	writeV2(w, list)
 }
 
 // healthV2 serves the state of the engine.
 func (h *Handler) healthV2(w http.ResponseWriter) {
 	state := h.engineState()
-	engine := map[string]any{"status": strings.ToUpper(state), "ping_status": 0}
+	engine := &wire.Engine{Status: wire.Text(strings.ToUpper(state)), PingStatus: 0}
 	switch state {
 	case "down":
 		internalV2(w)
 	case "red":
-		engine["ping_status"] = 1
-		writeJSON(w, http.StatusServiceUnavailable, map[string]any{"response": map[string]any{"status": 9, "error": map[string]any{
-			"code": "service_unavailable", "message": "search engine cluster is red", "details": map[string]any{"engine": engine}}}})
+		engine.PingStatus = 1
+		data, err := wire.EncodeError(http.StatusServiceUnavailable, "search engine cluster is red", &wire.Details{Engine: engine})
+		writeJSON(w, http.StatusServiceUnavailable, data, err)
 	default:
-		envelope(w, map[string]any{"engine": engine})
+		writeV2(w, wire.Health{Engine: engine})
 	}
 }
 
@@ -183,12 +151,13 @@ func (h *Handler) cacheV2(w http.ResponseWriter, id string, caller roles) {
 	d, page := h.copyOf(id, caller)
 	switch {
 	case !idForm.MatchString(id):
-		failV2(w, http.StatusBadRequest, "invalid_request", "invalid doc_id")
+		failV2(w, http.StatusBadRequest, "invalid doc_id")
 	case h.engineState() == "down":
 		internalV2(w)
 	case d == nil:
-		failV2(w, http.StatusNotFound, "not_found", "doc not found: "+id)
+		failV2(w, http.StatusNotFound, "doc not found: "+id)
 	default:
-		envelope(w, map[string]any{"doc_id": id, "mimetype": "text/html", "content": page, "url": d.URL, "created": stamp(d.Modified), "charset": "UTF-8"})
+		writeV2(w, wire.Copy{DocID: new(wire.Text(id)), MIMEType: "text/html", Content: new(wire.Text(page)), URL: d.URL,
+			Created: stamp(d.Modified), Charset: "UTF-8"})
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"knowhow/internal/fess/wire"
 )
 
 // suggest returns up to num words that begin with q, and the number of all such
@@ -33,27 +35,32 @@ func (h *Handler) suggestWords(w http.ResponseWriter, values url.Values, caller 
 		num = 10
 	}
 	found, total := h.suggest(values, num, values["field"], caller)
-	answer := map[string]any{"query_time": 3, "record_count": total, "page_size": len(found)}
-	if len(found) > 0 {
-		list := []any{}
-		for _, x := range found {
-			list = append(list, map[string]any{"text": x.text, "labels": x.labels})
-		}
-		answer["data"] = list
+	list := wire.Suggestions{QueryTime: 3, RecordCount: wire.Number(total), PageSize: new(wire.Number(len(found)))}
+	for _, x := range found {
+		list.Data = append(list.Data, wire.Suggestion{Text: new(wire.Text(x.text)), Labels: texts(x.labels)})
 	}
-	writeJSON(w, http.StatusOK, answer)
+	writeV1(w, http.StatusOK, list)
+}
+
+// texts returns strings as texts, never nil.
+func texts(list []string) []wire.Text {
+	all := make([]wire.Text, len(list))
+	for i, s := range list {
+		all[i] = wire.Text(s)
+	}
+	return all
 }
 
 // popular returns the most frequent words of the documents. A real server
 // returns the words that were searched for most, whose field is _default.
-func (h *Handler) popular(values url.Values, caller roles) []string {
-	found := []string{}
+func (h *Handler) popular(values url.Values, caller roles) []wire.Text {
+	found := []wire.Text{}
 	if fields := nonblank(values["field"]); len(fields) > 0 && !slices.Contains(fields, "_default") {
 		return found
 	}
 	for _, x := range h.words {
 		if len(found) < 10 && h.engineState() != "down" && x.has(values["label"], nil, caller) {
-			found = append(found, x.text)
+			found = append(found, wire.Text(x.text))
 		}
 	}
 	return found
