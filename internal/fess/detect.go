@@ -6,7 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"sync"
+	"sync/atomic"
 
 	"knowhow/internal/errkind"
 )
@@ -15,16 +15,7 @@ import (
 // all callers.
 type detector struct {
 	fixed version // from the configuration, or unknown
-
-	mu    sync.Mutex // guards what follows
-	found version
-	probe *probe // in progress, or nil
-}
-
-// A probe is a request that tests for API v2.
-type probe struct {
-	done chan struct{} // closed when ok is set
-	ok   bool
+	found atomic.Int32
 }
 
 // known returns the version, or unknown.
@@ -32,19 +23,11 @@ func (d *detector) known() version {
 	if d.fixed != unknown {
 		return d.fixed
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.found
+	return version(d.found.Load())
 }
 
 // remember sets the version and reports whether it changed.
-func (d *detector) remember(v version) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	changed := d.found != v
-	d.found = v
-	return changed
-}
+func (d *detector) remember(v version) bool { return version(d.found.Swap(int32(v))) != v }
 
 // ask sends a question in the server's API version and returns the answer,
 // which is JSON of any status.
@@ -91,16 +74,17 @@ func (c *Client) detect(ctx context.Context, q question, a *answer) (*answer, er
 	case !a.notFound() && !a.isForeign():
 		return a, c.unusable(a)
 	}
-	ok, err := c.joinProbe(ctx)
+	health, err := c.put(ctx, v2, question{to: healthCall})
 	if err != nil {
 		return nil, err
 	}
-	if !ok {
+	if !health.isV2() {
 		if a.wanted && a.status == http.StatusOK {
 			return nil, notFess(a)
 		}
 		return a, c.unusable(a)
 	}
+	c.found(ctx, v2)
 	if a, err = c.put(ctx, v2, q); err != nil {
 		return nil, err
 	}
@@ -112,50 +96,6 @@ func (c *Client) found(ctx context.Context, v version) {
 	if c.api.remember(v) {
 		c.log.InfoContext(ctx, "Fess's API found", "version", v.String())
 	}
-}
-
-// joinProbe reports whether the server has API v2. Callers share the success of
-// a probe, but not its failure, because a failure may depend on the caller's
-// token.
-func (c *Client) joinProbe(ctx context.Context) (bool, error) {
-	d := &c.api
-	d.mu.Lock()
-	p := d.probe
-	leading := p == nil
-	if leading {
-		p = &probe{done: make(chan struct{})}
-		d.probe = p
-	}
-	d.mu.Unlock()
-	if !leading {
-		select {
-		case <-p.done:
-		case <-ctx.Done():
-			return false, ctx.Err()
-		}
-		if p.ok {
-			return true, nil
-		}
-	}
-	ok, err := c.probeV2(ctx)
-	if ok {
-		c.found(ctx, v2)
-	}
-	if leading {
-		d.mu.Lock()
-		d.probe = nil
-		d.mu.Unlock()
-		p.ok = ok
-		close(p.done)
-	}
-	return ok, err
-}
-
-// probeV2 sends the request of a probe. It returns an error if the server
-// cannot be reached.
-func (c *Client) probeV2(ctx context.Context) (bool, error) {
-	a, err := c.put(ctx, v2, question{to: healthCall})
-	return err == nil && a.isV2(), err
 }
 
 // notFound reports whether the server has no API at the path. In that case Fess

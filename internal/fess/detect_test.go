@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -162,64 +161,6 @@ func TestDetectionUnreachable(t *testing.T) {
 	if err := searchAlpha(c); err != nil {
 		t.Errorf("Search() when the server is there = %v, want a page", err)
 	}
-}
-
-// TestDetectionOnce checks that many first calls look for API v2 once, and that
-// one who gives up does not spoil it for the others.
-func TestDetectionOnce(t *testing.T) {
-	for _, leaderGivesUp := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			release := make(chan struct{})
-			fake := fakeOf("v2")
-			c := clientOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				fake.ServeHTTP(w, r)
-				if strings.HasSuffix(r.URL.Path, "/api/v2/health") {
-					select {
-					case <-release:
-					case <-r.Context().Done():
-					}
-				}
-			}), Options{})
-			c.http.Transport = aborting{c.http.Transport}
-			leader, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			ends := make([]error, 8)
-			var calls sync.WaitGroup
-			for i := range ends {
-				ctx := t.Context()
-				if i == 0 {
-					ctx = leader
-				}
-				calls.Go(func() { _, ends[i] = c.Labels(ctx) })
-				synctest.Wait() // so that the first leads
-			}
-			if got := strings.Count(asked(fake), "v2/health"); got != 1 {
-				t.Errorf("%d first calls asked for API v2's health %d times, want once", len(ends), got)
-			}
-			if leaderGivesUp {
-				cancel()
-				synctest.Wait()
-			}
-			close(release)
-			calls.Wait()
-			for i, err := range ends {
-				if wantCancelled := leaderGivesUp && i == 0; wantCancelled != errors.Is(err, context.Canceled) || !wantCancelled && err != nil {
-					t.Errorf("call %d = %v (the first one gives up: %v)", i, err, leaderGivesUp)
-				}
-			}
-		})
-	}
-}
-
-// aborting fails a request whose context has ended, as a network does.
-type aborting struct{ http.RoundTripper }
-
-func (a aborting) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := a.RoundTripper.RoundTrip(r)
-	if e := r.Context().Err(); e != nil {
-		return nil, e
-	}
-	return resp, err
 }
 
 // TestV2Requests compares the requests of API v2.
