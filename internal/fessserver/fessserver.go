@@ -103,17 +103,17 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	c := &call{handler: h, w: w, r: r, params: params}
-	below, ok := under(path.Clean("/"+r.URL.Path), h.prefix)
+	below, ok := wire.Below(path.Clean("/"+r.URL.Path), h.prefix)
 	if !ok {
 		writeHTML(w, http.StatusNotFound, "Nothing is here.")
 		return
 	}
-	if v1, ok := under(below, "/api/v1"); ok {
+	if v1, ok := wire.Below(below, "/api/v1"); ok {
 		c.path = v1
 		c.serveV1()
 		return
 	}
-	if v2, ok := under(below, "/api/v2"); ok {
+	if v2, ok := wire.Below(below, "/api/v2"); ok {
 		c.path = v2
 		c.serveV2()
 		return
@@ -128,39 +128,15 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // refuse is an [httpguard.RefuseFunc].
 func (h *handler) refuse(w http.ResponseWriter, r *http.Request, f httpguard.Refusal) {
 	c := &call{handler: h, w: w, r: r}
-	below, _ := under(path.Clean("/"+r.URL.Path), h.prefix)
-	if _, ok := under(below, "/api/v1"); ok {
+	below, _ := wire.Below(path.Clean("/"+r.URL.Path), h.prefix)
+	if _, ok := wire.Below(below, "/api/v1"); ok {
 		c.writeV1(f.Status, wire.Message{Message: f.Message})
-	} else if _, ok := under(below, "/api/v2"); ok {
+	} else if _, ok := wire.Below(below, "/api/v2"); ok {
 		c.refuseV2(f.Status, f.Message)
 	} else {
 		writeHTML(w, f.Status, f.Message)
 	}
 }
 
-// under returns the rest of a clean path after a folder, or "" for the folder
-// itself.
-func under(p, folder string) (below string, ok bool) {
-	below, ok = strings.CutPrefix(p, folder)
-	if below == "/" {
-		below = ""
-	}
-	return below, ok && (below == "" || below[0] == '/')
-}
-
-// list returns the values of a parameter that may be repeated, without blank
-// values and repetitions (Fess 15.4, SearchRequestParams.simplifyArray).
-func (c *call) list(name string) []string { return distinct(c.params[name]) }
-
-// distinct removes blank values and repetitions.
-func distinct(values []string) []string {
-	var all []string
-	seen := map[string]bool{}
-	for _, v := range values {
-		if strings.TrimSpace(v) != "" && !seen[v] {
-			seen[v] = true
-			all = append(all, v)
-		}
-	}
-	return all
-}
+// list returns the values of a parameter that may be repeated.
+func (c *call) list(name string) []string { return wire.Values(c.params, name) }

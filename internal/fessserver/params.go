@@ -91,25 +91,16 @@ func (c *call) checkSizes(strict bool) error {
 	return nil
 }
 
-// integer reads a number of Java's type int, or returns the default.
-func (c *call) integer(name string, otherwise int) int {
-	n, err := strconv.ParseInt(c.params.Get(name), 10, 32)
-	if err != nil {
-		return otherwise
-	}
-	return int(n)
-}
-
 // window reads start and num.
 func (c *call) window(x *question, strict bool) error {
-	num, start := c.integer(wire.Num, defaultNum), c.integer(wire.Start, 0)
+	num, start := wire.Int(c.params, wire.Num, defaultNum), wire.Int(c.params, wire.Start, 0)
 	switch {
 	case strict && num <= 0:
 		return &refusal{fmt.Sprintf("num must be positive, got: %d", num)}
 	case start < 0:
 		return &refusal{fmt.Sprintf("start must be non-negative, got: %d", start)}
-	case strict && c.integer("offset", 0) < 0:
-		return &refusal{fmt.Sprintf("offset must be non-negative, got: %d", c.integer("offset", 0))}
+	case strict && wire.Int(c.params, "offset", 0) < 0:
+		return &refusal{fmt.Sprintf("offset must be non-negative, got: %d", wire.Int(c.params, "offset", 0))}
 	case num <= 0 || num > search.MaxNum:
 		num = search.MaxNum
 	}

@@ -73,16 +73,16 @@ func (c *call) labelsV1() {
 }
 
 // popularWords lists the popular words.
-func (c *call) popularWords() ([]wire.Text, error) {
+func (c *call) popularWords() (wire.List[wire.Text], error) {
 	if err := c.checkSizes(true); err != nil {
 		return nil, err
 	}
 	fields, ok := knownFields(c.list("field"))
 	if !ok {
-		return []wire.Text{}, nil
+		return wire.Texts(nil), nil
 	}
 	words, err := c.backend.PopularWords(c.r.Context(), search.WordsQuery{Seed: c.params.Get("seed"), Labels: c.list("label"), Fields: fields})
-	return texts(words), err
+	return wire.Texts(words), err
 }
 
 // popularWordsV1 answers with the popular words.
@@ -93,15 +93,6 @@ func (c *call) popularWordsV1() {
 		return
 	}
 	c.writeV1(http.StatusOK, wire.PopularWords{RecordCount: wire.Number(len(words)), Data: words})
-}
-
-// texts returns strings as texts, never nil.
-func texts(list []string) []wire.Text {
-	all := make([]wire.Text, len(list))
-	for i, s := range list {
-		all[i] = wire.Text(s)
-	}
-	return all
 }
 
 // suggest completes the parameter q. It returns the first num words, the number
@@ -151,7 +142,7 @@ func (c *call) suggestWordsV1() {
 		c.writeV1(http.StatusInternalServerError, map[string]string{wire.CodeKey: newUUID()}) // Fess fails here
 		return
 	}
-	num := c.integer("num", defaultNum)
+	num := wire.Int(c.params, wire.Num, defaultNum)
 	if num < 0 {
 		num = defaultNum
 	}
@@ -162,7 +153,7 @@ func (c *call) suggestWordsV1() {
 	}
 	list := wire.Suggestions{QueryTime: took, RecordCount: total, PageSize: new(wire.Number(len(words)))}
 	for _, w := range words {
-		list.Data = append(list.Data, wire.Suggestion{Text: new(wire.Text(w.Text)), Labels: texts(w.Labels)})
+		list.Data = append(list.Data, wire.Suggestion{Text: new(wire.Text(w.Text)), Labels: wire.Texts(w.Labels)})
 	}
 	c.writeV1(http.StatusOK, list)
 }

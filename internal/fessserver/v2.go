@@ -106,7 +106,7 @@ func (c *call) popularWordsV2() {
 // suggestWordsV2 answers with words that begin with q. Its parameter for fields
 // is fn.
 func (c *call) suggestWordsV2() {
-	num := c.integer("num", defaultNum)
+	num := wire.Int(c.params, wire.Num, defaultNum)
 	if num <= 0 {
 		c.failV2(&refusal{fmt.Sprintf("num must be positive, got: %d", num)})
 		return
@@ -119,7 +119,7 @@ func (c *call) suggestWordsV2() {
 	list := wire.SuggestionsV2{Q: c.params.Get("q"), PageSize: new(wire.Number(len(words))), RecordCount: total, QueryTime: took,
 		SuggestWords: wire.List[wire.Suggestion]{}}
 	for _, w := range words {
-		list.SuggestWords = append(list.SuggestWords, wire.Suggestion{Text: new(wire.Text(w.Text)), Types: texts(w.Labels)})
+		list.SuggestWords = append(list.SuggestWords, wire.Suggestion{Text: new(wire.Text(w.Text)), Types: wire.Texts(w.Labels)})
 	}
 	c.writeV2(list)
 }

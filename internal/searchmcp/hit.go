@@ -265,40 +265,30 @@ func number(v float64) any {
 	return v
 }
 
-// A facetResult contains the counts in the result of the search tool. Both
-// lists are always present.
-type facetResult struct {
-	Fields  []fieldCounts `json:"fields"`
-	Queries []count       `json:"queries"`
-}
-
-type fieldCounts struct {
-	Name   string  `json:"name"`
-	Result []count `json:"result"`
-}
-
-type count struct {
-	Value string `json:"value"`
-	Count int    `json:"count"`
-}
-
-// newFacetResult returns the counts of f. If f is nil, both lists are empty.
-func newFacetResult(f *search.FacetCounts) *facetResult {
-	r := &facetResult{Fields: []fieldCounts{}, Queries: []count{}}
+// facets returns the counts in the result of the search tool. Both lists are always
+// present.
+func facets(f *search.FacetCounts) *compact.Object {
 	if f == nil {
-		return r
+		f = &search.FacetCounts{}
 	}
-	for _, field := range f.Fields {
-		r.Fields = append(r.Fields, fieldCounts{field.Name, counts(field.Counts)})
+	fields := make([]*compact.Object, len(f.Fields))
+	for i, field := range f.Fields {
+		fields[i] = &compact.Object{}
+		fields[i].Add("name", field.Name)
+		fields[i].Add("result", counts(field.Counts))
 	}
-	r.Queries = counts(f.Queries)
-	return r
+	o := &compact.Object{}
+	o.Add("fields", fields)
+	o.Add("queries", counts(f.Queries))
+	return o
 }
 
-func counts(in []search.Count) []count {
-	out := make([]count, 0, len(in))
-	for _, c := range in {
-		out = append(out, count{digest(c.Value, fieldRunes), c.Count})
+func counts(list []search.Count) []*compact.Object {
+	out := make([]*compact.Object, len(list))
+	for i, c := range list {
+		out[i] = &compact.Object{}
+		out[i].Add("value", digest(c.Value, fieldRunes))
+		out[i].Add("count", c.Count)
 	}
 	return out
 }

@@ -181,7 +181,7 @@ func (r *SearchResult) object() *compact.Object {
 		o.Add("nextStart", r.NextStart)
 	}
 	if r.Query.Facets != nil {
-		o.Add("facets", newFacetResult(r.Facets))
+		o.Add("facets", facets(r.Facets))
 	}
 	if r.Relaxed {
 		o.Add("relaxed", true)

@@ -18,10 +18,6 @@ func (t *Tools) addService(s *mcpserver.Server) {
 // noArgs are the arguments of tools that have none.
 type noArgs struct{}
 
-type labelsResult struct {
-	Labels []label `json:"labels"`
-}
-
 type label struct {
 	Label string `json:"label"`
 	Value string `json:"value"`
@@ -33,17 +29,12 @@ func (t *Tools) listLabels(ctx context.Context, _ noArgs) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		r := labelsResult{Labels: make([]label, 0, len(found))}
-		for _, l := range found {
-			r.Labels = append(r.Labels, label{Label: word(l.Name), Value: word(l.Value)})
+		labels := make([]label, len(found))
+		for i, l := range found {
+			labels[i] = label{word(l.Name), word(l.Value)}
 		}
-		return r, nil
+		return map[string][]label{"labels": labels}, nil
 	})
-}
-
-type healthResult struct {
-	Status   string `json:"status"`
-	TimedOut bool   `json:"timed_out"`
 }
 
 func (t *Tools) health(ctx context.Context, _ noArgs) (any, error) {
@@ -52,6 +43,6 @@ func (t *Tools) health(ctx context.Context, _ noArgs) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return healthResult{Status: h.Status, TimedOut: h.TimedOut}, nil
+		return map[string]any{"status": h.Status, "timed_out": h.TimedOut}, nil
 	})
 }

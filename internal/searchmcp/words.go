@@ -26,10 +26,6 @@ type suggestArgs struct {
 	Lang   string   `json:"lang,omitempty" jsonschema:"For example en"`
 }
 
-type suggestResult struct {
-	Suggestions []suggestion `json:"suggestions"`
-}
-
 type suggestion struct {
 	Text   string   `json:"text"`
 	Labels []string `json:"labels"`
@@ -55,25 +51,17 @@ func (t *Tools) suggest(ctx context.Context, in suggestArgs) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return newSuggestResult(found), nil
+		list := make([]suggestion, len(found))
+		for i, s := range found {
+			list[i] = suggestion{word(s.Text), words(s.Labels)}
+		}
+		return map[string][]suggestion{"suggestions": list}, nil
 	})
-}
-
-func newSuggestResult(found []search.Suggestion) suggestResult {
-	r := suggestResult{Suggestions: make([]suggestion, 0, len(found))}
-	for _, s := range found {
-		r.Suggestions = append(r.Suggestions, suggestion{word(s.Text), words(s.Labels)})
-	}
-	return r
 }
 
 type wordsArgs struct {
 	Seed  *int64 `json:"seed,omitempty"`
 	Field string `json:"field,omitempty" jsonschema:"Only words from this field"`
-}
-
-type wordsResult struct {
-	Words []string `json:"words"`
 }
 
 func (t *Tools) popularWords(ctx context.Context, in wordsArgs) (any, error) {
@@ -92,7 +80,7 @@ func (t *Tools) popularWords(ctx context.Context, in wordsArgs) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return wordsResult{words(found)}, nil
+		return map[string][]string{"words": words(found)}, nil
 	})
 }
 

@@ -76,7 +76,7 @@ func (h *Handler) labels(r *http.Request, caller roles) []wire.Label {
 // place returns a condition on the location of documents. A distance without a
 // point and a point without a distance are no condition.
 func place(values url.Values) (func(doc) bool, error) {
-	points, distance := nonblank(values[wire.GeoPoint]), values.Get(wire.GeoDistance)
+	points, distance := wire.Values(values, wire.GeoPoint), values.Get(wire.GeoDistance)
 	if len(points) == 0 || distance == "" {
 		return func(doc) bool { return true }, nil
 	}

@@ -42,7 +42,7 @@ func (h *Handler) documents(w http.ResponseWriter, values url.Values, caller rol
 
 // find returns the answer to a search, or nil if Fess would reject it.
 func (h *Handler) find(values url.Values, caller roles) *wire.Page {
-	num, start := number(values.Get(wire.Num), 10), number(values.Get(wire.Start), 0)
+	num, start := wire.Int(values, wire.Num, 10), wire.Int(values, wire.Start, 0)
 	if num <= 0 || num > h.o.MaxPageSize {
 		num = h.o.MaxPageSize
 	}
@@ -71,15 +71,6 @@ func (h *Handler) find(values url.Values, caller roles) *wire.Page {
 	return r
 }
 
-// number parses a number as Fess does: anything else gives fallback.
-func number(s string, fallback int) int {
-	n, err := strconv.ParseInt(s, 10, 32)
-	if err != nil {
-		return fallback
-	}
-	return int(n)
-}
-
 // numeric matches a number as Fess accepts it.
 var numeric = regexp.MustCompile(`^-?[0-9]{1,9}$`)
 
@@ -103,7 +94,7 @@ func (h *Handler) search(values url.Values, r *wire.Page, caller roles) (*found,
 	}
 	r.SearchQuery = text
 	r.HighlightParams = "&hq=" + url.QueryEscape(q)
-	if h.engineState() == "down" || number(values.Get(wire.Start), 0) < 0 {
+	if h.engineState() == "down" || wire.Int(values, wire.Start, 0) < 0 {
 		return nil, errNoHits
 	}
 	near, err := place(values)

@@ -129,7 +129,7 @@ var facetFields = [...]string{"url", "host", "title", "content", "content_length
 
 // count counts what was found as the request asks.
 func (f *found) count(values url.Values) error {
-	names, queries := nonblank(values[wire.FacetField]), nonblank(values[wire.FacetQuery])
+	names, queries := wire.Values(values, wire.FacetField), wire.Values(values, wire.FacetQuery)
 	if len(names)+len(queries) == 0 {
 		return nil
 	}
@@ -148,7 +148,7 @@ func (f *found) count(values url.Values) error {
 		// The order differs from that of the request.
 		f.counts = slices.Insert(f.counts, 0, wire.Count{Value: wire.Text(text), Count: wire.Number(n)})
 	}
-	size, least := number(values.Get(wire.FacetSize), 10), number(values.Get(wire.FacetMinimum), 1)
+	size, least := wire.Int(values, wire.FacetSize, 10), wire.Int(values, wire.FacetMinimum, 1)
 	for _, name := range names {
 		switch {
 		case !slices.Contains(facetFields[:], name), size <= 0:
@@ -162,17 +162,6 @@ func (f *found) count(values url.Values) error {
 		f.facets = append(f.facets, wire.Facet{Name: wire.Text(name), Result: counts[:min(size, len(counts))]})
 	}
 	return nil
-}
-
-// nonblank returns values without blank and repeated ones.
-func nonblank(values []string) []string {
-	var all []string
-	for _, v := range values {
-		if strings.TrimSpace(v) != "" && !slices.Contains(all, v) {
-			all = append(all, v)
-		}
-	}
-	return all
 }
 
 // countField counts documents by the values of a field. missing is the name of

@@ -34,8 +34,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	below = path.Clean(below)
-	api, isV1 := cutPath(below, "/api/v1")
-	apiV2, isV2 := cutPath(below, "/api/v2")
+	api, isV1 := wire.Below(below, "/api/v1")
+	apiV2, isV2 := wire.Below(below, "/api/v2")
 	switch {
 	case isV1 && h.o.API != "v2":
 		h.serveV1(w, r, api)
@@ -49,13 +49,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", htmlType)
 		redirect(w, h.o.ContextPath+"/error/notfound/?url="+url.QueryEscape(r.URL.Path))
 	}
-}
-
-// cutPath returns p without prefix. ok is false unless prefix is a sequence of
-// whole elements of p.
-func cutPath(p, prefix string) (string, bool) {
-	rest, ok := strings.CutPrefix(p, prefix)
-	return rest, ok && (rest == "" || rest[0] == '/')
 }
 
 // serveV1 serves the paths below /api/v1.

@@ -110,7 +110,7 @@ func (h *Handler) labelsV2(w http.ResponseWriter, r *http.Request, caller roles)
 
 func (h *Handler) suggestV2(w http.ResponseWriter, r *http.Request, caller roles) {
 	values := r.URL.Query()
-	num := number(values.Get(wire.Num), 10)
+	num := wire.Int(values, wire.Num, 10)
 	switch {
 	case num <= 0:
 		failV2(w, http.StatusBadRequest, "num must be positive")
@@ -123,7 +123,7 @@ func (h *Handler) suggestV2(w http.ResponseWriter, r *http.Request, caller roles
 	list := wire.SuggestionsV2{Q: values.Get(wire.Query), PageSize: new(wire.Number(len(found))), RecordCount: wire.Number(total), QueryTime: 3,
 		SuggestWords: wire.List[wire.Suggestion]{}}
 	for _, x := range found {
-		list.SuggestWords = append(list.SuggestWords, wire.Suggestion{Text: new(wire.Text(x.text)), Types: texts(x.labels)})
+		list.SuggestWords = append(list.SuggestWords, wire.Suggestion{Text: new(wire.Text(x.text)), Types: wire.Texts(x.labels)})
 	}
 	writeV2(w, list)
 }

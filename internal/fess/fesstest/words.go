@@ -37,25 +37,16 @@ func (h *Handler) suggestWords(w http.ResponseWriter, values url.Values, caller 
 	found, total := h.suggest(values, num, values["field"], caller)
 	list := wire.Suggestions{QueryTime: 3, RecordCount: wire.Number(total), PageSize: new(wire.Number(len(found)))}
 	for _, x := range found {
-		list.Data = append(list.Data, wire.Suggestion{Text: new(wire.Text(x.text)), Labels: texts(x.labels)})
+		list.Data = append(list.Data, wire.Suggestion{Text: new(wire.Text(x.text)), Labels: wire.Texts(x.labels)})
 	}
 	writeV1(w, http.StatusOK, list)
-}
-
-// texts returns strings as texts, never nil.
-func texts(list []string) []wire.Text {
-	all := make([]wire.Text, len(list))
-	for i, s := range list {
-		all[i] = wire.Text(s)
-	}
-	return all
 }
 
 // popular returns the most frequent words of the documents. A real server
 // returns the words that were searched for most, whose field is _default.
 func (h *Handler) popular(values url.Values, caller roles) []wire.Text {
 	found := []wire.Text{}
-	if fields := nonblank(values["field"]); len(fields) > 0 && !slices.Contains(fields, "_default") {
+	if fields := wire.Values(values, "field"); len(fields) > 0 && !slices.Contains(fields, "_default") {
 		return found
 	}
 	for _, x := range h.words {

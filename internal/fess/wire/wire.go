@@ -11,7 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/url"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -34,6 +36,40 @@ const (
 	GeoPoint     = "geo.location.point"
 	GeoDistance  = "geo.location.distance"
 )
+
+// Values returns the values of a parameter that may be repeated, without blank
+// values and repetitions (SearchRequestParams.simplifyArray).
+func Values(params url.Values, name string) []string {
+	var all []string
+	seen := map[string]bool{}
+	for _, v := range params[name] {
+		if strings.TrimSpace(v) != "" && !seen[v] {
+			seen[v] = true
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// Int returns a parameter that is a number of Java's type int, and otherwise the
+// given number.
+func Int(params url.Values, name string, otherwise int) int {
+	n, err := strconv.ParseInt(params.Get(name), 10, 32)
+	if err != nil {
+		return otherwise
+	}
+	return int(n)
+}
+
+// Below returns the rest of a clean path after a folder, or "" for the folder
+// itself.
+func Below(p, folder string) (below string, ok bool) {
+	below, ok = strings.CutPrefix(p, folder)
+	if below == "/" {
+		below = ""
+	}
+	return below, ok && (below == "" || below[0] == '/')
+}
 
 // JSONType is the content type of JSON.
 const JSONType = "application/json;charset=UTF-8"
@@ -67,6 +103,15 @@ func (n *Number) UnmarshalJSON(data []byte) error {
 
 // A Text is a JSON string.
 type Text string
+
+// Texts returns strings as texts, never nil.
+func Texts(list []string) List[Text] {
+	all := make(List[Text], len(list))
+	for i, s := range list {
+		all[i] = Text(s)
+	}
+	return all
+}
 
 // UnmarshalJSON refuses any other value, including null.
 func (t *Text) UnmarshalJSON(data []byte) error {
