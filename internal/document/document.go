@@ -66,7 +66,7 @@ func ResultPath(path, sourcePath, title string) string {
 	return title
 }
 
-// A Record is what a store keeps of a document besides its text.
+// A Record has the fields of a stored document, without its text.
 type Record struct {
 	Number     int64 // of the document in its store; is never used for another document
 	ID         string

@@ -11,7 +11,7 @@ import (
 	"knowhow/internal/relevance"
 )
 
-// A Plan is what a text asks for.
+// A Plan lists the conditions of a text that match and that count in the ranking.
 type Plan struct {
 	Tree query.Node // of an expression; nil for words and for everything
 

@@ -47,7 +47,7 @@ type ChunkStore interface {
 	ReadChunks(ctx context.Context, r *Request, chunks []Chunk) ([]search.ChunkHit, error)
 }
 
-// A Request is what a store gathers.
+// A Request says which candidates a store gathers.
 type Request struct {
 	search.Query       // conditions beside the text, order, duplicates and facets
 	Plan         *Plan // of Query.Text; nil to find by meaning only
@@ -68,7 +68,7 @@ type Request struct {
 	Near float64
 }
 
-// Candidates are what the decision needs.
+// Candidates are the documents and chunks that a decision is made about.
 type Candidates struct {
 	Total    int                 // documents that match
 	Complete int                 // of them, those with all words that count; only if Plan.Some
