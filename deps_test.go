@@ -103,7 +103,7 @@ var deps = map[string]string{
 
 	// What the servers have in common: the data folder, and the service of serve over
 	// it. They connect the packages above and know no flags.
-	"datafolder": "document index opensearch indexing ingest kb embed embed/bert embed/minilm embed/open search search/scope terminal",
+	"datafolder": "document index opensearch indexing ingest kb embed embed/bert embed/minilm embed/open sanitize search search/scope terminal",
 	"serving": "datafolder document source indexing search/scope fessmcp fessserver job kb kbmcp kbserver console " +
 		"mcpserver httpguard terminal",
 

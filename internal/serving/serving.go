@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"knowhow/internal/console"
 	"knowhow/internal/datafolder"
 	"knowhow/internal/document"
 	"knowhow/internal/fessmcp"
@@ -41,9 +40,6 @@ type Options struct {
 	// nil for none.
 	Tools     *kbmcp.Options
 	MaxUpload int64 // bytes of a file; 0 means the default of package kb
-
-	// Status returns what the console shows besides the endpoints.
-	Status func(ctx context.Context, sources []document.Source, leftOut string) (console.Status, error)
 
 	Once    bool            // examine the sources only once
 	Lines   *terminal.Lines // for a progress bar and lines about the sources
