@@ -94,7 +94,8 @@ func (o *fessCommand) run(ctx context.Context, v *invocation) (err error) {
 	log.Info("starting", "version", version(), "config", path, "transport", o.Transport,
 		"revision", o.Revision, "domain", c.Domain.ID, "label", c.Domain.LabelFilter)
 	for _, w := range warnings {
-		v.warn(log.Logger, w)
+		v.warn(w)
+		log.Warn(w)
 	}
 	err = v.serveFess(ctx, c, o, log.Logger)
 	switch {

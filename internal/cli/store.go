@@ -80,11 +80,11 @@ func (o *storeFlags) open(m datafolder.Model, log *slog.Logger) (*opensearch.Sto
 func (v *invocation) connect(ctx context.Context, f *datafolder.Folder) error {
 	switch err := explainStore(f.Store.Open(ctx)); {
 	case errkind.Retryable(err):
-		fmt.Fprintf(v.stderr, "%s: warning: %s; new documents wait in the queue until it answers\n", v.name, printableLines(errkind.Message(err)))
+		v.warn(errkind.Message(err) + "; new documents wait in the queue until it answers")
 	case err != nil:
 		return err
 	case f.Model.Queries != nil && !f.Store.HasVectors():
-		fmt.Fprintf(v.stderr, "%s: warning: OpenSearch has no k-NN plugin: documents are found by words only; install the plugin opensearch-knn on every node\n", v.name)
+		v.warn("OpenSearch has no k-NN plugin: documents are found by words only; install the plugin opensearch-knn on every node")
 	}
 	return nil
 }

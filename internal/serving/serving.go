@@ -86,7 +86,8 @@ const (
 )
 
 // Run calls serve, which serves clients and calls begin as soon as indexing may
-// begin. It does the work in the background until serve returns.
+// begin. It indexes until serve returns. The work of the data folder ends
+// with the folder.
 func (s *Server) Run(ctx context.Context, serve func(ctx context.Context, begin func()) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	f := s.o.Folder
@@ -103,7 +104,7 @@ func (s *Server) Run(ctx context.Context, serve func(ctx context.Context, begin 
 	defer background.Wait()
 	defer cancel()
 	defer s.closeJobs(ctx)
-	background.Go(func() { f.Work(ctx, s.base, s.o.Lines) })
+	f.Work(ctx, s.base, s.o.Lines)
 	return serve(ctx, func() {
 		background.Go(func() {
 			select {
