@@ -69,12 +69,8 @@ func leftOutOf(s datafolder.SourceStatus) string {
 }
 
 func (o *statusCommand) run(ctx context.Context, v *invocation) error {
-	f := &datafolder.Folder{Explain: explainStore}
-	var err error
-	if f.Store, err = o.storeFlags.open(f.Model, v.warnings()); err != nil {
-		return err
-	}
-	if f.Index, f.Dir, err = v.openExisting(ctx, o.Data, f.Model); err != nil {
+	f, err := v.existingFolder(ctx, o.Data, &o.storeFlags)
+	if err != nil {
 		return err
 	}
 	status, err := f.Status(ctx, o.Labels, o.LeftOut)
