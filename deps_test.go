@@ -101,9 +101,10 @@ var deps = map[string]string{
 	"kbclient": "kb compact httpclient sanitize",
 	"kbmcp":    "kb mcpserver httpguard sanitize",
 
-	// What the servers have in common: the data folder, and the service of serve over
-	// it. They connect the packages above and know no flags.
-	"datafolder": "document index opensearch indexing ingest kb embed embed/bert embed/minilm embed/open search search/scope terminal",
+	// What the servers serve: the data folder, the service of serve over it, and the
+	// bridge. They connect the packages above and know no flags.
+	"fessbridge": "fess fessconfig fessmcp fetch job mcpserver search",
+	"datafolder": "document index opensearch indexing ingest kb embed embed/bert embed/minilm embed/open sanitize search search/scope terminal",
 	"serving": "datafolder document source indexing search/scope fessmcp fessserver job kb kbmcp kbserver console " +
 		"mcpserver httpguard terminal",
 
@@ -126,7 +127,7 @@ var restricted = map[string]string{
 	"modernc.org/sqlite":                     "index",
 	"github.com/klauspost/compress":          "index",
 	"database/sql":                           "index",
-	"net/http":                               "httpclient httpguard mcpserver fess fessserver kbserver console fetch mcpclient invoke cli serving fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp opensearch",
+	"net/http":                               "httpclient httpguard mcpserver fess fessserver kbserver console fetch mcpclient invoke cli serving fessbridge fess/fesstest fess/fesstest/fakefess mcpserver/mcptest embed/remote embed/minilm/make kbclient kbmcp opensearch",
 	"testing":                                "search/searchtest kb/kbtest fess/fesstest mcpserver/mcptest terminal/terminaltest",
 	"flag":                                   "", // cli/flags.go declares the flags
 	"os/signal":                              "cmd/knowhow cmd/mcp-fess cmd/mcp-bridge",
@@ -202,8 +203,9 @@ var setting = regexp.MustCompile(`(^|[\s("'])--[a-z]|\b(contentFetch|fessAuth|ht
 	`\bfessBaseUrl\b|\blogging\.dir\b|\b(KNOWHOW|MCP_BRIDGE|FESS)_(TOKEN|DATA|URL|API_TOKEN)\b`)
 
 // namesSettings are the packages that may name flags and keys: the command line,
-// the configuration of the bridge, and the skills, which contain command lines.
-var namesSettings = []string{"cli", "fessconfig", "skill"}
+// the configuration of the bridge with what it configures, and the skills, which
+// contain command lines.
+var namesSettings = []string{"cli", "fessconfig", "fessbridge", "skill"}
 
 // TestSettingsAreNamedAtTheEdge checks that no other package names a flag or a
 // key: its errors have an errkind.Reason, to which the edge adds the name.

@@ -19,7 +19,6 @@ import (
 	"knowhow/internal/mcpserver"
 	"knowhow/internal/query"
 	"knowhow/internal/sanitize"
-	"knowhow/internal/search"
 	"knowhow/internal/search/scope"
 	"knowhow/internal/serving"
 	"knowhow/internal/source"
@@ -212,50 +211,7 @@ type foundPage struct {
 	Hint         string
 	DidYouMean   []string
 	Indexing     *struct{ Done, Total int }
-	Incomplete   []incompleteSource
-}
-
-// An incompleteSource is a source whose indexing has stopped before it was
-// complete.
-type incompleteSource struct {
-	Source  string      `json:"source,omitempty"`
-	Done    int         `json:"done"`
-	Total   int         `json:"total"` // 0 if the documents were not counted
-	Reason  search.Stop `json:"reason"`
-	Message string      `json:"message,omitempty"`
-	Earlier bool        `json:"-"` // an earlier indexing was complete
-}
-
-// text describes what is missing and why: "109 of 433 documents are indexed, then
-// indexing was interrupted".
-func (i incompleteSource) text() string {
-	what := fmt.Sprintf("%d of %s are indexed, then ", i.Done, terminal.Plural(i.Total, "document"))
-	switch {
-	case i.Reason == search.NotBegun:
-		return "indexing has not begun"
-	case i.Total == 0 && i.Earlier:
-		what = "it is not known what has changed, because "
-	case i.Total == 0:
-		what = "the documents have not been counted, because "
-	}
-	switch i.Reason {
-	case search.Interrupted:
-		return what + "indexing was interrupted"
-	case search.DiskFull:
-		return what + "the disk was full: free some space on it"
-	}
-	if i.Message == "" {
-		return what + "indexing failed"
-	}
-	return what + "indexing failed: " + sanitize.Line(i.Message)
-}
-
-// state returns text with a word for the state before it.
-func (i incompleteSource) state() string {
-	if i.Total == 0 && i.Earlier {
-		return "not up to date: " + i.text()
-	}
-	return "incomplete: " + i.text()
+	Incomplete   []datafolder.Incomplete
 }
 
 // A foundHit is a document in the result of the search tool.
@@ -374,10 +330,10 @@ func commandWord(s string) string {
 
 // incompleteText describes sources that are not completely indexed, and how to
 // continue.
-func (v *invocation) incompleteText(sources []document.Source, list []incompleteSource) string {
+func (v *invocation) incompleteText(sources []document.Source, list []datafolder.Incomplete) string {
 	var lines []string
 	for _, i := range list {
-		line := fmt.Sprintf("Documents of %s are missing: %s.", i.Source, i.text())
+		line := fmt.Sprintf("Documents of %s are missing: %s.", i.Source, i.Text())
 		for _, src := range sources {
 			if src.Label == i.Source {
 				line += " To continue: " + v.advised("serve", commandWord(sanitize.Escape(src.Path)))

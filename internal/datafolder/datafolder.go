@@ -35,6 +35,9 @@ type Folder struct {
 	Explain func(error) error
 
 	Log *slog.Logger // nil discards
+
+	stop context.CancelFunc // of the work in the background; nil if there is none
+	work sync.WaitGroup
 }
 
 // HasIndex reports whether a data folder contains an index. A folder that does not
@@ -53,8 +56,12 @@ func (f *Folder) OpenIndex(ctx context.Context) (err error) {
 	return err
 }
 
-// Close closes the index and the store.
+// Close ends the work in the background, and closes the index and the store.
 func (f *Folder) Close() error {
+	if f.stop != nil {
+		f.stop()
+		f.work.Wait()
+	}
 	if f.Store != nil {
 		f.Store.Close() // never fails
 	}
@@ -90,21 +97,20 @@ func (f *Folder) Base(o kb.Options) *kb.Local {
 	return kb.NewLocal(o)
 }
 
-// Work does the jobs of a base, computes the vectors of its documents and maintains
-// the store until ctx ends.
+// Work begins to do the jobs of a base, to compute the vectors of its documents and to
+// maintain the store, until ctx ends or the folder is closed.
 func (f *Folder) Work(ctx context.Context, base *kb.Local, lines *terminal.Lines) {
-	var work sync.WaitGroup
-	defer work.Wait()
-	work.Go(func() { base.Run(ctx) })
+	ctx, f.stop = context.WithCancel(ctx)
+	f.work.Go(func() { base.Run(ctx) })
 	if f.Store != nil {
-		work.Go(func() { f.maintain(ctx) })
+		f.work.Go(func() { f.maintain(ctx) })
 	}
 	if f.Model.Documents != nil {
 		o := indexing.EmbedOptions{Index: f.Index, Embedder: f.Model.Documents, Labels: base.Labels, Lines: lines, Log: f.Log}
 		if f.Store != nil {
 			o.Store = f.Store
 		}
-		work.Go(func() { indexing.Embed(ctx, o) })
+		f.work.Go(func() { indexing.Embed(ctx, o) })
 	}
 }
 
