@@ -56,8 +56,7 @@ type Registry struct {
 	o   Options
 	dir string // absolute
 
-	scanning sync.Mutex // held during a scan; guards the next four
-	finder   finder
+	scanning sync.Mutex // held during a scan; guards the next three
 	nextBase int64
 	missing  bool            // the folder did not exist in the last scan
 	reported map[string]bool // links and other problems of folders that were reported
@@ -125,7 +124,7 @@ func New(o Options) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the folder of the datasets: %w", err)
 	}
-	return &Registry{o: o, dir: dir, finder: finder{dir: dir}, reported: map[string]bool{}, found: gate{opened: make(chan struct{})}, loaded: gate{opened: make(chan struct{})}}, nil
+	return &Registry{o: o, dir: dir, reported: map[string]bool{}, found: gate{opened: make(chan struct{})}, loaded: gate{opened: make(chan struct{})}}, nil
 }
 
 // Dir returns the absolute path of the folder.
@@ -248,7 +247,7 @@ func (e *entry) memory() int64 {
 // folders returns the paths of the folders with a manifest, in the order of a
 // walk.
 func (r *Registry) folders() ([]string, error) {
-	found, err := r.finder.find()
+	found, err := findFolders(r.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		if !r.missing {
 			r.missing = true

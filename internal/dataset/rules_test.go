@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -363,32 +362,6 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// A folder that has not changed for some time is not read again, and a change in
-// it is seen.
-func TestFoldersAreReadOnce(t *testing.T) {
-	root := t.TempDir()
-	newSample("one").write(t, root, "a/one")
-	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(filepath.Join(root, "a"), old, old); err != nil {
-		t.Fatal(err)
-	}
-	f := finder{dir: root}
-	first, err := f.find()
-	if err != nil {
-		t.Fatal(err)
-	}
-	read := f.known["a"].read
-	again, err := f.find()
-	if diff := cmp.Diff(first.manifests, again.manifests); diff != "" || err != nil || !f.known["a"].read.Equal(read) {
-		t.Errorf("second walk: %v, read at %v and %v (-first +second):\n%s", err, read, f.known["a"].read, diff)
-	}
-	newSample("two").write(t, root, "a/two")
-	last, err := f.find()
-	if diff := cmp.Diff([]string{filepath.Join("a", "one"), filepath.Join("a", "two")}, last.manifests); diff != "" || err != nil {
-		t.Errorf("after a change: %v (-want +got):\n%s", err, diff)
-	}
-}
-
 // The number of folders is bounded, and what is left out is reported.
 func TestManyFolders(t *testing.T) {
 	root := t.TempDir()
@@ -401,7 +374,7 @@ func TestManyFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	found, err := (&finder{dir: root}).find()
+	found, err := findFolders(root)
 	if err != nil || len(found.skipped) != 2 {
 		t.Fatalf("skipped %v, error %v; want the depth and the number of folders", found.skipped, err)
 	}
