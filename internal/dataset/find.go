@@ -64,7 +64,9 @@ func findFolders(dir string) (*foundFolders, error) {
 		return nil
 	})
 	// A folder comes before those in it, unlike its manifest.
-	slices.SortFunc(found.manifests, func(a, b string) int { return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/")) })
+	slices.SortFunc(found.manifests, func(a, b string) int {
+		return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
+	})
 	for i, p := range found.manifests {
 		found.manifests[i] = filepath.FromSlash(p)
 	}
