@@ -27,7 +27,13 @@ var deps = map[string]string{
 	"spell": "", "compact": "", "sanitize": "", "schema": "compact spell", "terminal": "sanitize",
 
 	// Text processing without access to disk or network.
-	"extract": "extract/pdf", "chunk": "", "analysis": "", "query": "", "segment": "relevance",
+	"extract":       "document extract/plain extract/charset extract/unpack extract/office extract/markup extract/mail extract/data extract/code extract/pdf",
+	"extract/plain": "document", "extract/charset": "extract/plain", "extract/unpack": "extract/plain",
+	"extract/data": "extract/plain", "extract/code": "extract/plain",
+	"extract/markup": "document extract/plain extract/data",
+	"extract/office": "document extract/plain extract/charset extract/unpack extract/markup",
+	"extract/mail":   "extract/plain extract/charset extract/markup",
+	"chunk":          "document", "analysis": "", "query": "", "segment": "relevance",
 	"ignore": "", "relevance": "",
 	"passage":     "analysis document search",
 	"extract/pdf": "extract/pdf/cid extract/pdf/cos", "extract/pdf/cid": "", "extract/pdf/cid/make": "", "extract/pdf/cos": "",
@@ -134,7 +140,7 @@ var restricted = map[string]string{
 }
 
 // pure lists the packages that must not open files or sockets.
-var pure = []string{"errkind", "document", "search", "extract", "extract/pdf", "extract/pdf/cid", "extract/pdf/cos", "ignore", "chunk", "analysis", "query", "passage", "relevance", "spell", "compact", "sanitize", "schema", "skill",
+var pure = []string{"errkind", "document", "search", "extract", "extract/plain", "extract/charset", "extract/unpack", "extract/office", "extract/markup", "extract/mail", "extract/data", "extract/code", "extract/pdf", "extract/pdf/cid", "extract/pdf/cos", "ignore", "chunk", "analysis", "query", "passage", "relevance", "spell", "compact", "sanitize", "schema", "skill",
 	"embed", "embed/safetensors", "embed/tokenizer", "embed/kernel", "vector", "vector/faiss", "fusion"}
 
 // TestDeps checks the imports of every package against deps, restricted and

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"knowhow/internal/document"
 )
 
 // Defaults of [Options].
@@ -28,27 +30,12 @@ type Options struct {
 	Max  int // maximum number of bytes; 0 means defaultMax; at least 4
 }
 
-// A Heading is a title inside a text.
-type Heading struct {
-	Offset int // first byte in the text
-	Level  int // 1 is the highest
-	Text   string
-}
-
-// A Chunk is a part of a text.
-type Chunk struct {
-	Offset, Length int // in bytes
-	// Heading is the path of headings at the start of the chunk, such as
-	// "Installation > Linux", at most 300 bytes; "" before the first one.
-	Heading string
-}
-
 // Split cuts text into chunks that cover all of it in order, without gaps or
 // overlaps, at rune borders. It cuts before headings, unless the chunk would be
 // shorter than a quarter of Size, and otherwise after a paragraph, a line, a
 // sentence or a word, in this order of preference. Headings outside the text
 // are ignored. An empty text has no chunks.
-func Split(text string, headings []Heading, o Options) []Chunk {
+func Split(text string, headings []document.Heading, o Options) []document.Chunk {
 	if o.Size <= 0 {
 		o.Size = defaultSize
 	}
@@ -59,7 +46,7 @@ func Split(text string, headings []Heading, o Options) []Chunk {
 	o.Size = min(max(o.Size, 1), o.Max)
 	hs := usable(text, headings)
 
-	var chunks []Chunk
+	var chunks []document.Chunk
 	var p path
 	next := 0 // index of the first heading after the start of the chunk
 	for start := 0; start < len(text); {
@@ -67,47 +54,40 @@ func Split(text string, headings []Heading, o Options) []Chunk {
 			p.enter(hs[next])
 		}
 		end := start + pieceLen(text[start:], hs[next:], start, o)
-		chunks = append(chunks, Chunk{Offset: start, Length: end - start, Heading: p.String()})
+		chunks = append(chunks, document.Chunk{Offset: start, Length: end - start, Heading: p.String()})
 		start = end
 	}
 	return chunks
 }
 
-// A Section is the part of a text from a heading to the next one.
-type Section struct {
-	Offset    int    // of the heading in the text
-	Heading   string // path of headings, as in [Chunk]
-	Continues bool   // a section above continues here, without another heading
-}
-
 // Sections returns the sections of a text, in order. Headings outside the text
 // are ignored. One without text ends the sections from its level on: there, the
 // section above them continues.
-func Sections(text string, headings []Heading) []Section {
-	var sections []Section
+func Sections(text string, headings []document.Heading) []document.Section {
+	var sections []document.Section
 	var p path
 	for _, h := range usable(text, headings) {
 		p.enter(h)
 		if s := p.String(); s != "" {
-			sections = append(sections, Section{h.Offset, s, strings.TrimSpace(h.Text) == ""})
+			sections = append(sections, document.Section{Offset: h.Offset, Heading: s, Continues: strings.TrimSpace(h.Text) == ""})
 		}
 	}
 	return sections
 }
 
 // usable returns the headings that are inside text, sorted by offset.
-func usable(text string, headings []Heading) []Heading {
+func usable(text string, headings []document.Heading) []document.Heading {
 	hs := slices.Clone(headings)
-	hs = slices.DeleteFunc(hs, func(h Heading) bool {
+	hs = slices.DeleteFunc(hs, func(h document.Heading) bool {
 		return h.Offset < 0 || h.Offset >= len(text) || !utf8.RuneStart(text[h.Offset])
 	})
-	slices.SortStableFunc(hs, func(a, b Heading) int { return a.Offset - b.Offset })
+	slices.SortStableFunc(hs, func(a, b document.Heading) int { return a.Offset - b.Offset })
 	return hs
 }
 
 // pieceLen returns the length of the first chunk of s, which begins at byte
 // start of the text. hs are the headings after start.
-func pieceLen(s string, hs []Heading, start int, o Options) int {
+func pieceLen(s string, hs []document.Heading, start int, o Options) int {
 	least := o.Size / 4
 	for _, h := range hs {
 		n := h.Offset - start
@@ -190,7 +170,7 @@ func Hash(text string) string {
 }
 
 // A path is the chain of headings above a place in the text.
-type path []Heading
+type path []document.Heading
 
 // Bounds of a path as a string.
 const (
@@ -201,7 +181,7 @@ const (
 )
 
 // enter changes the path to that of the next heading.
-func (p *path) enter(h Heading) {
+func (p *path) enter(h document.Heading) {
 	for len(*p) > 0 && (*p)[len(*p)-1].Level >= h.Level {
 		*p = (*p)[:len(*p)-1]
 	}

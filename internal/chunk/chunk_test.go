@@ -6,10 +6,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"knowhow/internal/document"
 )
 
 // pieces returns the texts of the chunks and checks that they cover text.
-func pieces(t *testing.T, text string, cs []Chunk) []string {
+func pieces(t *testing.T, text string, cs []document.Chunk) []string {
 	t.Helper()
 	var out []string
 	at := 0
@@ -31,7 +33,7 @@ func TestSplit(t *testing.T) {
 	tests := []struct {
 		name     string
 		text     string
-		headings []Heading
+		headings []document.Heading
 		o        Options
 		want     []string
 		paths    []string
@@ -55,12 +57,12 @@ func TestSplit(t *testing.T) {
 		{"runes", "ééééé", nil, Options{Size: 5, Max: 5}, []string{"éé", "éé", "é"}, []string{"", "", ""}},
 		{"rune longer than the size", "日本", nil, Options{Size: 1, Max: 4}, []string{"日", "本"}, []string{"", ""}},
 		{"headings", "intro intro\n\n# A\n\n" + long + "\n\n## B\n\n" + long + "\n\n# C\n\n" + long,
-			[]Heading{{13, 1, "A"}, {70, 2, "B"}, {128, 1, "C"}}, Options{Size: 40, Max: 80},
+			[]document.Heading{{13, 1, "A"}, {70, 2, "B"}, {128, 1, "C"}}, Options{Size: 40, Max: 80},
 			[]string{"intro intro\n\n", "# A\n\n" + long + "\n\n", "## B\n\n" + long + "\n\n", "# C\n\n" + long},
 			[]string{"", "A", "A > B", "C"}},
-		{"a short section is joined to the next", "# A\n\n## B\n\n" + long, []Heading{{0, 1, "A"}, {5, 2, "B"}},
+		{"a short section is joined to the next", "# A\n\n## B\n\n" + long, []document.Heading{{0, 1, "A"}, {5, 2, "B"}},
 			Options{Size: 60, Max: 80}, []string{"# A\n\n## B\n\n" + long}, []string{"A"}},
-		{"headings outside are ignored", "é text", []Heading{{-1, 1, "x"}, {1, 1, "y"}, {99, 1, "z"}},
+		{"headings outside are ignored", "é text", []document.Heading{{-1, 1, "x"}, {1, 1, "y"}, {99, 1, "z"}},
 			Options{}, []string{"é text"}, []string{""}},
 	}
 	for _, tt := range tests {
@@ -83,7 +85,7 @@ func TestSplit(t *testing.T) {
 func TestPathIsBounded(t *testing.T) {
 	var p path
 	for level := 1; level <= 20; level++ {
-		p.enter(Heading{Level: level, Text: strings.Repeat("é", 200) + "\n"})
+		p.enter(document.Heading{Level: level, Text: strings.Repeat("é", 200) + "\n"})
 	}
 	if s := p.String(); len(s) > maxPath || !utf8.ValidString(s) || !strings.Contains(s, pathSep) {
 		t.Errorf("path = %q (%d bytes), want at most %d bytes of valid UTF-8 with two parts", s, len(s), maxPath)
@@ -134,7 +136,7 @@ func FuzzSplit(f *testing.F) {
 	f.Add("\x80\xff日本", 1, 1, 0, 0)
 	f.Fuzz(func(t *testing.T, text string, h1, h2, size, max int) {
 		size, max = size%5000, max%5000
-		cs := Split(text, []Heading{{h2, 2, text}, {h1, 1, "A"}}, Options{Size: size, Max: max})
+		cs := Split(text, []document.Heading{{h2, 2, text}, {h1, 1, "A"}}, Options{Size: size, Max: max})
 		limit := max
 		if limit <= 0 {
 			limit = defaultMax

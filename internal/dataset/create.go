@@ -282,13 +282,7 @@ func (b *builder) document(d document.Document, text *extract.Text, start lineSt
 	if d.Title == "" {
 		d.Title = path.Base(d.Path)
 	}
-	headings := make([]chunk.Heading, len(text.Headings))
-	for i, h := range text.Headings {
-		headings[i] = chunk.Heading{Offset: h.Offset, Level: h.Level, Text: h.Text}
-	}
-	for _, c := range chunk.Split(text.Body, headings, chunk.Options{Size: chunkSize, Max: chunkMax}) {
-		d.Chunks = append(d.Chunks, document.Chunk{Offset: c.Offset, Length: c.Length, Heading: c.Heading})
-	}
+	d.Chunks = chunk.Split(text.Body, text.Headings, chunk.Options{Size: chunkSize, Max: chunkMax})
 	b.mu.Lock()
 	b.lines[d.Label+"/"+d.Path] = start
 	b.mu.Unlock()

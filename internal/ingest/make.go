@@ -14,7 +14,7 @@ import (
 
 // ReaderVersion changes when the text of files changes that are indexed already:
 // files that another version has read are read again.
-const ReaderVersion = 1
+const ReaderVersion = 2
 
 // Make returns the document for data: the bytes of a file, a note, an upload or
 // a web page. known contains the metadata of the document: at least Label and
@@ -108,10 +108,8 @@ func newDocument(known document.Document, text *extract.Text, size int64) *docum
 	d := &known
 	d.MIMEType, d.FileType, d.Lang = text.MediaType, text.FileType, text.Lang
 	d.Size, d.Hash, d.Text = size, chunk.Hash(text.Body), text.Body
-	d.Chunks, d.Sections = partsOf(text)
-	for _, p := range text.Pages {
-		d.Pages = append(d.Pages, document.Page{Offset: p.Offset, Label: p.Label})
-	}
+	d.Chunks, d.Sections = chunk.Split(text.Body, text.Headings, chunk.Options{}), chunk.Sections(text.Body, text.Headings)
+	d.Pages = text.Pages
 	if d.ID == "" {
 		d.ID = DocID(d.Label, d.Path)
 	}
@@ -128,23 +126,6 @@ func newDocument(known document.Document, text *extract.Text, size int64) *docum
 		d.Type = typeOf(text.MediaType)
 	}
 	return d
-}
-
-// partsOf returns the chunks and the sections of a text.
-func partsOf(text *extract.Text) ([]document.Chunk, []document.Section) {
-	headings := make([]chunk.Heading, len(text.Headings))
-	for i, h := range text.Headings {
-		headings[i] = chunk.Heading{Offset: h.Offset, Level: h.Level, Text: h.Text}
-	}
-	var chunks []document.Chunk
-	for _, c := range chunk.Split(text.Body, headings, chunk.Options{}) {
-		chunks = append(chunks, document.Chunk{Offset: c.Offset, Length: c.Length, Heading: c.Heading})
-	}
-	var sections []document.Section
-	for _, s := range chunk.Sections(text.Body, headings) {
-		sections = append(sections, document.Section(s))
-	}
-	return chunks, sections
 }
 
 // typeOf returns the type of a document with a media type: the usual extension of
